@@ -1,0 +1,59 @@
+package dataset
+
+import (
+	"context"
+	"iter"
+)
+
+// Kind is what the values of a column mean.
+type Kind uint8
+
+const (
+	// Number is a real measurement; a cell that is not a finite number, and not empty, is refused.
+	Number Kind = iota
+	// Category is one of a fixed list of levels.
+	Category
+	// Label describes a subject (group, site, sex) and is never a feature of a model.
+	Label
+)
+
+// Column names one column of a table and says what its values mean.
+type Column struct {
+	Name   string
+	Kind   Kind
+	Levels []string // of a Category, in the order of their codes 0, 1, …; nil otherwise
+}
+
+// View is a named block of features measured together.
+type View struct {
+	Name    string
+	Columns []Column // Number or Category
+}
+
+// Schema says which views and columns a data set has. Order matters: rows
+// follow it, and so do the parameters of every model.
+type Schema struct {
+	Views   []View
+	Subject []Column // columns of the subjects table other than id
+}
+
+// Row is one subject.
+type Row struct {
+	ID string
+	// Views[k] holds the subject's values of Schema.Views[k], in the order of
+	// its columns: NaN where a cell was not observed, the index of the level
+	// for a category. It is nil when the subject lacks the whole view.
+	Views [][]float64
+	// Subject holds the subject columns as written, "" where empty.
+	Subject []string
+}
+
+// Source is a set of subjects that can be read from the start any number of
+// times, always in the same order: ascending by ID, compared as bytes.
+type Source interface {
+	Schema() Schema
+	// Rows yields the subjects one by one. The row and its slices are reused:
+	// they are valid until the next one is asked for. After an error nothing
+	// more is yielded.
+	Rows(ctx context.Context) iter.Seq2[*Row, error]
+}
