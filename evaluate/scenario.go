@@ -1,0 +1,206 @@
+package evaluate
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Scenario says how the subjects and views of one data set are spread over
+// several sites: Table 1 of the Fed-mv-PPCA paper (MELBA 2022), or a column.
+//
+// For G and K the C sites fall into three consecutive blocks of C/3 sites.
+// Where C is not divisible by 3 the earlier blocks are the larger ones, and a
+// block is empty when there are fewer than three sites.
+type Scenario uint8
+
+const (
+	// IID spreads the subjects evenly, group by group; every site has all views.
+	IID Scenario = iota
+	// G spreads groups unevenly: the first block of sites holds both groups,
+	// the second only group 1, the last only group 2. The levels of the group
+	// in ascending order are split in two halves, which are group 1 and 2.
+	G
+	// K spreads the subjects as IID does, but the second block of sites lacks
+	// the second view and the last block the third view.
+	K
+	// GK is G and K together.
+	GK
+	// Column puts each subject at the site that its group names.
+	Column
+)
+
+var scenarioNames = [...]string{"IID", "G", "K", "G/K", "column"}
+
+// String returns the paper's name of the scenario.
+func (s Scenario) String() string {
+	if int(s) < len(scenarioNames) {
+		return scenarioNames[s]
+	}
+	return fmt.Sprintf("Scenario(%d)", uint8(s))
+}
+
+// ParseScenario reads a scenario's name, in any case; G/K may be written gk.
+func ParseScenario(name string) (Scenario, error) {
+	for i, n := range scenarioNames {
+		if strings.EqualFold(name, n) || strings.EqualFold(name, strings.ReplaceAll(n, "/", "")) {
+			return Scenario(i), nil
+		}
+	}
+	return 0, fmt.Errorf("scenario %q: unknown; use one of %s", name, strings.Join(scenarioNames[:], ", "))
+}
+
+// hasGroups and lacksViews are the two ways in which sites differ.
+func (s Scenario) hasGroups() bool  { return s == G || s == GK }
+func (s Scenario) lacksViews() bool { return s == K || s == GK }
+
+// Subject is what decides where a subject goes.
+type Subject struct {
+	ID    string
+	Group string // level of the column that scenarios go by; "" if none
+}
+
+// Placement puts one subject at one site.
+type Placement struct {
+	ID   string
+	Site int // index into the sites given to Assign
+}
+
+// SiteNames returns the names site1, site2, … for n sites that have no other.
+func SiteNames(n int) []string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("site%d", i+1)
+	}
+	return names
+}
+
+// Assign spreads subjects over sites, in ascending order of id. The result
+// depends on the seed and the set of subjects, not on their order. IID and K
+// give the sites equally many subjects, and equally many of every group, but
+// for one. G and G/K give the first block its share of every group (its number
+// of sites by the number of all sites) and the other blocks the rest of their
+// groups; where a group's own block is empty, the first block takes it whole.
+//
+// It is an error if an id is repeated, if a site would get no subject, if G or
+// G/K finds a subject without a group or only one group, and if Column finds a
+// group that is not among the sites.
+func Assign(subjects []Subject, sites []string, sc Scenario, seed uint64) ([]Placement, error) {
+	if len(sites) == 0 {
+		return nil, fmt.Errorf("scenario %v: no sites", sc)
+	}
+	byGroup, levels, err := stratify(subjects, seed, "site")
+	if err != nil {
+		return nil, fmt.Errorf("scenario %v: %w", sc, err)
+	}
+	var placed []Placement
+	switch sc {
+	case IID, K:
+		all := block{0, len(sites)}
+		next := 0
+		for _, level := range levels {
+			placed = all.deal(placed, byGroup[level], &next)
+		}
+	case G, GK:
+		placed, err = assignGroups(byGroup, levels, len(sites))
+	case Column:
+		placed, err = assignColumn(byGroup, levels, sites)
+	default:
+		err = fmt.Errorf("unknown")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("scenario %v: %w", sc, err)
+	}
+	count := make([]int, len(sites))
+	for _, p := range placed {
+		count[p.Site]++
+	}
+	if i := slices.Index(count, 0); i >= 0 {
+		return nil, fmt.Errorf("scenario %v: no subject for site %s (%d subjects, %d sites)", sc, sites[i], len(subjects), len(sites))
+	}
+	slices.SortFunc(placed, func(a, b Placement) int { return cmp.Compare(a.ID, b.ID) })
+	return placed, nil
+}
+
+// Lacking returns, for every site, the indices of the views that the scenario
+// takes away from it. Under K and G/K there must be at least three views.
+func Lacking(sc Scenario, sites, views int) ([][]int, error) {
+	lacking := make([][]int, sites)
+	if !sc.lacksViews() {
+		return lacking, nil
+	}
+	if views < 3 {
+		return nil, fmt.Errorf("scenario %v takes the second and the third view away from some sites, but there are only %d views: use IID or G", sc, views)
+	}
+	for view, b := range blocks(sites) {
+		for site := b.from; view > 0 && site < b.to; site++ {
+			lacking[site] = []int{view}
+		}
+	}
+	return lacking, nil
+}
+
+// block is the sites from ≤ i < to.
+type block struct{ from, to int }
+
+// blocks splits the sites into the paper's three.
+func blocks(sites int) [3]block {
+	var b [3]block
+	for i, from := range []int{0, 1, 2} {
+		b[i] = block{(from*sites + 2) / 3, ((from+1)*sites + 2) / 3}
+	}
+	return b
+}
+
+// deal gives ids to the sites of the block in turn, starting with the one that
+// next counts to, so that the sites stay level from one group to the next.
+func (b block) deal(placed []Placement, ids []string, next *int) []Placement {
+	for _, id := range ids {
+		placed = append(placed, Placement{id, b.from + *next%(b.to-b.from)})
+		*next++
+	}
+	return placed
+}
+
+func assignGroups(byGroup map[string][]string, levels []string, sites int) ([]Placement, error) {
+	if ids := byGroup[""]; len(ids) > 0 {
+		return nil, fmt.Errorf("subject %s has no group", slices.Min(ids))
+	}
+	if len(levels) < 2 {
+		return nil, fmt.Errorf("needs at least two groups, found %d", len(levels))
+	}
+	var placed []Placement
+	var next [3]int
+	b := blocks(sites)
+	for i, level := range levels {
+		own := 1
+		if i >= (len(levels)+1)/2 {
+			own = 2
+		}
+		ids := byGroup[level]
+		share := len(ids)
+		if b[own].from < b[own].to {
+			// Rounded to the nearest whole subject.
+			share = (2*share*b[0].to + sites) / (2 * sites)
+		}
+		placed = b[0].deal(placed, ids[:share], &next[0])
+		placed = b[own].deal(placed, ids[share:], &next[own])
+	}
+	return placed, nil
+}
+
+func assignColumn(byGroup map[string][]string, levels, sites []string) ([]Placement, error) {
+	var placed []Placement
+	for _, level := range levels {
+		site := slices.Index(sites, level)
+		if site < 0 {
+			return nil, fmt.Errorf("subject %s belongs to %q, which is not one of the sites %s",
+				slices.Min(byGroup[level]), level, strings.Join(sites, ", "))
+		}
+		for _, id := range byGroup[level] {
+			placed = append(placed, Placement{id, site})
+		}
+	}
+	return placed, nil
+}
