@@ -1,0 +1,60 @@
+// Package wire encodes what passes between the coordinator and the sites:
+// CBOR (RFC 8949) in core deterministic encoding, so that equal values have
+// equal bytes, with arrays of float64 as typed arrays (RFC 8746).
+//
+// Decoding is strict, because the bytes come from another organisation:
+// unknown and duplicate fields, indefinite lengths, trailing bytes, values
+// that are not finite and anything above the limits below are errors. Nothing
+// is allocated on the word of a length prefix alone.
+package wire
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/fxamacker/cbor/v2"
+)
+
+// Limits of one message.
+const (
+	MaxBytes    = 256 << 20 // encoded size
+	maxElements = 1 << 20   // entries of a CBOR array (typed arrays count as one byte string)
+	maxPairs    = 1 << 12   // entries of a CBOR map
+	maxDepth    = 24        // nesting
+)
+
+var modes = sync.OnceValues(func() (cbor.EncMode, cbor.DecMode) {
+	enc, err := cbor.CoreDetEncOptions().EncMode()
+	if err != nil {
+		panic(err) // the options are constants
+	}
+	dec, err := cbor.DecOptions{
+		DupMapKey:         cbor.DupMapKeyEnforcedAPF,
+		ExtraReturnErrors: cbor.ExtraDecErrorUnknownField,
+		IndefLength:       cbor.IndefLengthForbidden,
+		MaxArrayElements:  maxElements,
+		MaxMapPairs:       maxPairs,
+		MaxNestedLevels:   maxDepth,
+	}.DecMode()
+	if err != nil {
+		panic(err)
+	}
+	return enc, dec
+})
+
+// Marshal encodes v deterministically. Maps are sorted by encoded key; a
+// [Vector] or [Matrix] that holds NaN or ±Inf is an error.
+func Marshal(v any) ([]byte, error) {
+	enc, _ := modes()
+	return enc.Marshal(v)
+}
+
+// Unmarshal decodes data into v and refuses whatever Marshal would not have
+// written for v's type, as far as the type can tell.
+func Unmarshal(data []byte, v any) error {
+	if len(data) > MaxBytes {
+		return fmt.Errorf("message of %d bytes is above the limit of %d", len(data), MaxBytes)
+	}
+	_, dec := modes()
+	return dec.Unmarshal(data, v)
+}
