@@ -147,8 +147,8 @@ type block struct{ from, to int }
 // blocks splits the sites into the paper's three.
 func blocks(sites int) [3]block {
 	var b [3]block
-	for i, from := range []int{0, 1, 2} {
-		b[i] = block{(from*sites + 2) / 3, ((from+1)*sites + 2) / 3}
+	for i := range b {
+		b[i] = block{(i*sites + 2) / 3, ((i+1)*sites + 2) / 3}
 	}
 	return b
 }

@@ -1,0 +1,181 @@
+package evaluate
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"parley/dataset"
+)
+
+// Posterior is what a fitted model says of one row.
+type Posterior struct {
+	// Latent is the mean of the latent variables given the row's observed entries.
+	Latent []float64
+	// Mean holds the expected value of every feature of every view, also of
+	// those not observed, shaped as the row's schema.
+	Mean [][]float64
+	// LogLik is the natural logarithm of the density of the row's observed
+	// entries, in nats; NaN if the model has no density.
+	LogLik float64
+}
+
+// Resize gives the posterior room for a number of latent variables and for
+// views of the given numbers of features, reusing memory it has.
+func (p *Posterior) Resize(latent int, features []int) {
+	p.Latent = resize(p.Latent, latent)
+	if cap(p.Mean) < len(features) {
+		p.Mean = append(p.Mean[:cap(p.Mean)], make([][]float64, len(features)-cap(p.Mean))...)
+	}
+	p.Mean = p.Mean[:len(features)]
+	for k, d := range features {
+		p.Mean[k] = resize(p.Mean[k], d)
+	}
+}
+
+func resize(s []float64, n int) []float64 {
+	if cap(s) < n {
+		return make([]float64, n)
+	}
+	return s[:n]
+}
+
+// Model is a fitted model as evaluation sees it. Infer must not keep the row,
+// and sets every field of dst; see [Posterior.Resize].
+type Model interface {
+	Infer(row *dataset.Row, dst *Posterior) error
+}
+
+// Score says how well a model describes a set of rows. Errors are in the units
+// of the rows that were scored.
+type Score struct {
+	Rows        int
+	MAE         float64   // mean absolute error over all observed entries
+	ViewMAE     []float64 // the same for each view; NaN for a view nobody has
+	MeanViewMAE float64   // mean of ViewMAE over the views that somebody has
+	LogLik      float64   // mean log-likelihood of a row's observed entries, in nats; NaN if the model has no density
+}
+
+// Evaluate scores the model on every row of the source, in one pass. It is an
+// error if there are no rows or no observed entries, or if the model's
+// expectation of an observed entry is not a finite number.
+func Evaluate(ctx context.Context, m Model, src dataset.Source) (Score, error) {
+	schema := src.Schema()
+	sum := make([]float64, len(schema.Views))
+	count := make([]int, len(schema.Views))
+	var s Score
+	err := infer(ctx, m, src, func(row *dataset.Row, p *Posterior) error {
+		for k, x := range row.Views {
+			for j, v := range x {
+				if math.IsNaN(v) {
+					continue
+				}
+				e := math.Abs(v - p.Mean[k][j])
+				if math.IsNaN(e) || math.IsInf(e, 0) {
+					return fmt.Errorf("the model expects %v for %s, where %v was observed", p.Mean[k][j], schema.Views[k].Columns[j].Name, v)
+				}
+				sum[k] += e
+				count[k]++
+			}
+		}
+		s.Rows++
+		s.LogLik += p.LogLik
+		return nil
+	})
+	if err != nil {
+		return Score{}, fmt.Errorf("evaluating: %w", err)
+	}
+	total, entries, views := 0.0, 0, 0
+	for k := range sum {
+		s.ViewMAE = append(s.ViewMAE, sum[k]/float64(count[k]))
+		if count[k] > 0 {
+			s.MeanViewMAE += s.ViewMAE[k]
+			views++
+		}
+		total += sum[k]
+		entries += count[k]
+	}
+	if entries == 0 {
+		return Score{}, fmt.Errorf("evaluating: nothing was observed in %d rows", s.Rows)
+	}
+	s.MAE = total / float64(entries)
+	s.MeanViewMAE /= float64(views)
+	s.LogLik /= float64(s.Rows)
+	return s, nil
+}
+
+// infer calls do with every row of the source and what the model says of it.
+func infer(ctx context.Context, m Model, src dataset.Source, do func(*dataset.Row, *Posterior) error) error {
+	var p Posterior
+	for row, err := range src.Rows(ctx) {
+		if err != nil {
+			return err
+		}
+		if err := m.Infer(row, &p); err != nil {
+			return fmt.Errorf("subject %s: %w", row.ID, err)
+		}
+		if err := do(row, &p); err != nil {
+			return fmt.Errorf("subject %s: %w", row.ID, err)
+		}
+	}
+	return nil
+}
+
+// Scores are subjects in latent space, with what each of them is known to be.
+type Scores struct {
+	Latent [][]float64 // one point for each subject
+	Labels []string
+}
+
+// Project places every row of the source that has a label in latent space.
+// The label is a column of the subjects table; rows where it is empty are left out.
+func Project(ctx context.Context, m Model, src dataset.Source, label string) (Scores, error) {
+	column := -1
+	for i, c := range src.Schema().Subject {
+		if c.Name == label {
+			column = i
+		}
+	}
+	if column < 0 {
+		return Scores{}, fmt.Errorf("projecting: no column %q among the subjects", label)
+	}
+	var s Scores
+	err := infer(ctx, m, src, func(row *dataset.Row, p *Posterior) error {
+		if row.Subject[column] != "" {
+			s.Latent = append(s.Latent, append([]float64(nil), p.Latent...))
+			s.Labels = append(s.Labels, row.Subject[column])
+		}
+		return nil
+	})
+	if err != nil {
+		return Scores{}, fmt.Errorf("projecting: %w", err)
+	}
+	return s, nil
+}
+
+// Coverage counts how often intervals of a stated level hold what was observed.
+type Coverage struct {
+	z             float64
+	Inside, Total int
+}
+
+// NewCoverage counts central normal intervals of the given level, 0 < level < 1.
+func NewCoverage(level float64) *Coverage {
+	return &Coverage{z: math.Sqrt2 * math.Erfinv(level)}
+}
+
+// Add counts one observed value against the expected value and its standard
+// deviation. Values that were not observed (NaN) are not counted.
+func (c *Coverage) Add(observed, mean, sd float64) {
+	if math.IsNaN(observed) {
+		return
+	}
+	c.Total++
+	if math.Abs(observed-mean) <= c.z*sd {
+		c.Inside++
+	}
+}
+
+// Rate is the share of observed values inside their intervals: for a calibrated
+// model, near the level. NaN if nothing was counted.
+func (c *Coverage) Rate() float64 { return float64(c.Inside) / float64(c.Total) }
