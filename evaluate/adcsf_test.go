@@ -4,6 +4,7 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/csv"
+	"fmt"
 	"iter"
 	"math"
 	"os"
@@ -39,60 +40,69 @@ func (r *rows) Rows(ctx context.Context) iter.Seq2[*dataset.Row, error] {
 	}
 }
 
-func readCSV(t testing.TB, name string) [][]string {
-	t.Helper()
+func readCSV(name string) ([][]string, error) {
 	f, err := os.Open(filepath.Join("testdata", "adcsf", name+".csv.gz"))
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	defer f.Close()
 	z, err := gzip.NewReader(f)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	records, err := csv.NewReader(z).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return records
+	return csv.NewReader(z).ReadAll()
 }
 
-func adcsf(t testing.TB) *rows {
-	t.Helper()
+func readADCSF() (*rows, error) {
 	d := &rows{schema: dataset.Schema{Subject: []dataset.Column{{Name: "group", Kind: dataset.Label}}}}
-	for _, rec := range readCSV(t, "subjects")[1:] {
+	subjects, err := readCSV("subjects")
+	if err != nil {
+		return nil, err
+	}
+	byID := func(a, b []string) int { return strings.Compare(a[0], b[0]) }
+	slices.SortFunc(subjects[1:], byID)
+	for _, rec := range subjects[1:] {
 		d.all = append(d.all, dataset.Row{ID: rec[0], Subject: rec[1:]})
 	}
-	slices.SortFunc(d.all, func(a, b dataset.Row) int { return strings.Compare(a.ID, b.ID) })
 	for _, view := range []string{"clinic", "immune", "metabolic", "vascular"} {
-		table := readCSV(t, "view_"+view)
+		table, err := readCSV("view_" + view)
+		if err != nil {
+			return nil, err
+		}
 		v := dataset.View{Name: view}
 		for _, name := range table[0][1:] {
 			v.Columns = append(v.Columns, dataset.Column{Name: name})
 		}
 		d.schema.Views = append(d.schema.Views, v)
-		slices.SortFunc(table[1:], func(a, b []string) int { return strings.Compare(a[0], b[0]) })
+		slices.SortFunc(table[1:], byID)
 		for i, rec := range table[1:] {
 			if rec[0] != d.all[i].ID {
-				t.Fatalf("view %s: row of %s where %s is expected", view, rec[0], d.all[i].ID)
+				return nil, fmt.Errorf("view %s: row of %s where %s is expected", view, rec[0], d.all[i].ID)
 			}
-			var x []float64
-			for _, cell := range rec[1:] {
-				v, err := strconv.ParseFloat(cell, 64)
-				if err != nil {
-					t.Fatal(err)
+			x := make([]float64, len(rec)-1)
+			for j := range x {
+				if x[j], err = strconv.ParseFloat(rec[j+1], 64); err != nil {
+					return nil, err
 				}
-				x = append(x, v)
 			}
 			d.all[i].Views = append(d.all[i].Views, x)
 		}
+	}
+	return d, nil
+}
+
+func adcsf(t *testing.T) *rows {
+	t.Helper()
+	d, err := readADCSF()
+	if err != nil {
+		t.Fatal(err)
 	}
 	return d
 }
 
 // storedSplits reads the three folds of repeat 0, with the sites of IID and K
 // or of G and G/K.
-func storedSplits(t testing.TB, sc evaluate.Scenario) []evaluate.Split {
+func storedSplits(t *testing.T, sc evaluate.Scenario) []evaluate.Split {
 	t.Helper()
 	column := 3
 	if sc == evaluate.G || sc == evaluate.GK {
@@ -102,8 +112,12 @@ func storedSplits(t testing.TB, sc evaluate.Scenario) []evaluate.Split {
 	if err != nil {
 		t.Fatal(err)
 	}
+	table, err := readCSV("splits")
+	if err != nil {
+		t.Fatal(err)
+	}
 	splits := make([]evaluate.Split, 3)
-	for _, rec := range readCSV(t, "splits")[1:] {
+	for _, rec := range table[1:] {
 		fold, err1 := strconv.Atoi(rec[1])
 		site, err2 := strconv.Atoi(rec[column])
 		if rec[0] != "0" || err1 != nil || err2 != nil {

@@ -40,7 +40,7 @@ func FitPCA(ctx context.Context, q int, sources ...dataset.Source) (*PCA, error)
 	if err != nil {
 		return nil, fmt.Errorf("fitting PCA: %w", err)
 	}
-	m := &PCA{latent: make([]float64, q)}
+	m := &PCA{}
 	d := 0
 	for _, v := range schema.Views {
 		m.features = append(m.features, len(v.Columns))
@@ -49,6 +49,7 @@ func FitPCA(ctx context.Context, q int, sources ...dataset.Source) (*PCA, error)
 	if q < 0 || q > d {
 		return nil, fmt.Errorf("fitting PCA: %d components of %d features", q, d)
 	}
+	m.latent = make([]float64, q)
 	m.mean, m.centred = make([]float64, d), make([]float64, d)
 	count := make([]float64, d)
 	err = pooled(ctx, sources, func(row *dataset.Row) {
