@@ -1,0 +1,187 @@
+package figure
+
+import (
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Axis describes one axis of a chart.
+type Axis struct {
+	Label string `json:"label"`
+	Log   bool   `json:"log,omitempty"` // values at or below zero are then not available
+}
+
+// on returns v if the axis can show it, else NaN.
+func (a Axis) on(v float64) float64 {
+	if !available(v) || a.Log && v <= 0 {
+		return math.NaN()
+	}
+	return v
+}
+
+// extent is the smallest interval that holds what was added.
+type extent struct {
+	lo, hi float64
+	some   bool
+}
+
+func (e *extent) add(v float64) {
+	if !available(v) {
+		return
+	}
+	if !e.some {
+		*e = extent{v, v, true}
+	}
+	e.lo, e.hi = min(e.lo, v), max(e.hi, v)
+}
+
+// scale maps values to positions a..b on the page, by their logarithm if log
+// is set.
+type scale struct {
+	lo, hi, a, b float64
+	log          bool
+	ticks        []tick
+}
+
+type tick struct {
+	value float64
+	label string
+}
+
+// newScale covers e, widened to whole ticks if whole is set, with about want
+// ticks. An empty extent has a scale without ticks.
+func newScale(e extent, log, whole bool, want int) scale {
+	if !e.some {
+		return scale{lo: 0, hi: 1}
+	}
+	if log {
+		return logScale(e, want)
+	}
+	lo, hi := e.lo, e.hi
+	// Below this width neighbouring numbers would not part the ticks.
+	if least := 1e-9 * max(math.Abs(lo), math.Abs(hi)); hi-lo <= least {
+		pad := max(math.Abs(lo)/2, 0.5)
+		lo, hi = lo-pad, hi+pad
+	}
+	step := niceStep((hi - lo) / float64(max(want, 1)))
+	first, last := math.Floor(lo/step), math.Ceil(hi/step)
+	if !whole {
+		first, last = math.Ceil(lo/step), math.Floor(hi/step)
+	}
+	s := scale{lo: lo, hi: hi}
+	if whole {
+		s.lo, s.hi = first*step, last*step
+	}
+	for i := first; i <= last; i++ {
+		s.ticks = append(s.ticks, tick{i * step, tickLabel(i*step, step, max(math.Abs(lo), math.Abs(hi)))})
+	}
+	return s
+}
+
+// logScale covers e in powers of ten; where those are few, also with ticks at
+// 2 and 5.
+func logScale(e extent, want int) scale {
+	s := scale{log: true, lo: math.Floor(math.Log10(e.lo)), hi: math.Ceil(math.Log10(e.hi))}
+	if s.hi == s.lo {
+		s.hi++
+	}
+	every := math.Ceil((s.hi - s.lo) / float64(max(want, 1)))
+	for p := s.lo; p <= s.hi; p += every {
+		s.ticks = append(s.ticks, tick{p, power(int(p))})
+		if s.hi-s.lo > 2 || p == s.hi {
+			continue
+		}
+		for _, m := range []float64{2, 5} {
+			s.ticks = append(s.ticks, tick{p + math.Log10(m), strings.TrimPrefix(strconv.Itoa(int(m))+"·"+power(int(p)), "1·")})
+		}
+	}
+	return s
+}
+
+// niceStep returns the smallest of 1, 2 or 5 times a power of ten that is at
+// least v.
+func niceStep(v float64) float64 {
+	p := math.Pow(10, math.Floor(math.Log10(v)))
+	for _, m := range []float64{1, 2, 5} {
+		if m*p >= v*(1-1e-9) {
+			return m * p
+		}
+	}
+	return 10 * p
+}
+
+// tickLabel formats v with the digits that a step needs.
+func tickLabel(v, step, largest float64) string {
+	if largest >= 1e6 || step < 1e-5 {
+		digits := int(math.Floor(math.Log10(largest)) - math.Floor(math.Log10(step)))
+		if math.Abs(v) < step/2 {
+			return "0"
+		}
+		return minus(shortExponent(strconv.FormatFloat(v, 'e', min(max(digits, 0), 12), 64)))
+	}
+	decimals := max(0, -int(math.Floor(math.Log10(step)+1e-9)))
+	return minus(strconv.FormatFloat(v, 'f', decimals, 64))
+}
+
+// power writes ten to the p with a raised exponent.
+func power(p int) string {
+	if p >= 0 && p <= 3 {
+		return strconv.Itoa(int(math.Pow10(p)))
+	}
+	raised := strings.NewReplacer("-", "⁻", "0", "⁰", "1", "¹", "2", "²", "3", "³", "4", "⁴",
+		"5", "⁵", "6", "⁶", "7", "⁷", "8", "⁸", "9", "⁹")
+	return "10" + raised.Replace(strconv.Itoa(p))
+}
+
+// at returns the position of v on the page.
+func (s scale) at(v float64) float64 {
+	if s.log {
+		v = math.Log10(v)
+	}
+	return s.position(v)
+}
+
+// position is at for values already on the scale, such as ticks.
+func (s scale) position(v float64) float64 {
+	return s.a + (s.b-s.a)*((v-s.lo)/(s.hi-s.lo))
+}
+
+func (s scale) labels() []string {
+	l := make([]string, len(s.ticks))
+	for i, t := range s.ticks {
+		l[i] = t.label
+	}
+	return l
+}
+
+// box is a rectangle on the page.
+type box struct{ left, top, right, bottom float64 }
+
+// frame draws two axes around a box whose left edge it chooses, and sets where
+// the scales lie on the page. The y label stands above its axis, upright.
+func (c *canvas) frame(x, y *scale, xAxis, yAxis Axis, b box) box {
+	b.left = 14 + widest(y.labels(), smallSize, 110)
+	x.a, x.b = b.left, b.right
+	y.a, y.b = b.bottom, b.top
+	for _, t := range y.ticks {
+		p := y.position(t.value)
+		c.line(b.left, p, b.right, p, grid)
+		c.text(b.left-8, p+4, t.label, smallSize, 0, "text-anchor", "end", "fill", muted)
+	}
+	c.line(b.left, b.bottom, b.right, b.bottom, muted)
+	for _, t := range x.ticks {
+		p := x.position(t.value)
+		c.line(p, b.bottom, p, b.bottom+4, muted)
+		c.text(p, b.bottom+17, t.label, smallSize, 0, "text-anchor", "middle", "fill", muted)
+	}
+	c.text(6, b.top-12, yAxis.Label, fontSize, c.w-12, "font-weight", "600")
+	room := b.right - b.left
+	c.text((b.left+b.right)/2, b.bottom+36, xAxis.Label, fontSize, room, "text-anchor", "middle", "font-weight", "600")
+	return b
+}
+
+// nothing says that there is nothing to show.
+func (c *canvas) nothing(x, y float64) {
+	c.text(x, y, "Not available", fontSize, 0, "text-anchor", "middle", "fill", muted)
+}

@@ -1,0 +1,128 @@
+// Package figure holds charts and tables as data, and draws them.
+//
+// A method hands its results over as [Section] values: figures, tables and
+// notes. Whoever receives them can draw a figure as SVG, write the numbers
+// behind it as CSV, print a table to a terminal or keep everything as JSON,
+// without knowing what was computed. The kinds of chart are [Overview],
+// [Heatmap], [Scatter], [Lines] and [Bars].
+//
+// Every chart draws whatever it is given: nothing, one point, dozens of sites.
+// A value that is NaN, infinite or beyond ±1e300 is "not available": it is
+// marked as such or left out, and never breaks the picture. Lists that are too
+// short are taken to be not available at the end. The output is a function of
+// the data alone, byte for byte.
+//
+// SVG files carry no script, style sheet, font or link, so that they can be
+// put into a page, a slide or a paper as they are.
+package figure
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+)
+
+// Figure is one picture with the words that belong to it.
+type Figure struct {
+	ID      string // names the figure's files and anchors: a-z, 0-9 and hyphens
+	Title   string
+	Caption string // how to read this picture, in one or two plain sentences
+	Alt     string // what the picture shows, for those who cannot see it
+	Chart   Chart
+}
+
+// Chart is the data of one picture. The kinds are those of this package.
+type Chart interface {
+	// Table returns the numbers behind the picture, complete even where the
+	// picture has to leave some out.
+	Table() Table
+
+	kind() string
+	perSubject() bool
+	draw(*canvas)
+}
+
+// SVG writes the picture as one svg element that stands alone as a file and
+// may also be placed in an HTML page: its identifiers begin with the figure's.
+func (f Figure) SVG(w io.Writer) error {
+	if f.Chart == nil {
+		return fmt.Errorf("drawing figure %q: it has no chart", f.ID)
+	}
+	c := new(canvas)
+	f.Chart.draw(c)
+	if err := c.writeTo(w, f); err != nil {
+		return fmt.Errorf("drawing figure %q: %w", f.ID, err)
+	}
+	return nil
+}
+
+// CSV writes the numbers behind the picture; see [Table.CSV].
+func (f Figure) CSV(w io.Writer) error {
+	if f.Chart == nil {
+		return fmt.Errorf("writing the data of figure %q: it has no chart", f.ID)
+	}
+	return f.Chart.Table().CSV(w)
+}
+
+// PerSubject reports whether the picture has a mark for every single subject.
+// Such a picture is for the subjects' own site only.
+func (f Figure) PerSubject() bool { return f.Chart != nil && f.Chart.perSubject() }
+
+// figureJSON is the stored form: the chart's data under the name of its kind.
+type figureJSON struct {
+	ID      string          `json:"id"`
+	Title   string          `json:"title"`
+	Caption string          `json:"caption,omitempty"`
+	Alt     string          `json:"alt,omitempty"`
+	Kind    string          `json:"kind"`
+	Chart   json.RawMessage `json:"chart"`
+}
+
+// MarshalJSON stores the figure with the kind of its chart.
+func (f Figure) MarshalJSON() ([]byte, error) {
+	if f.Chart == nil {
+		return nil, fmt.Errorf("storing figure %q: it has no chart", f.ID)
+	}
+	chart, err := json.Marshal(f.Chart)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(figureJSON{f.ID, f.Title, f.Caption, f.Alt, f.Chart.kind(), chart})
+}
+
+// UnmarshalJSON reads what [Figure.MarshalJSON] wrote. An unknown kind of
+// chart is an error.
+func (f *Figure) UnmarshalJSON(b []byte) error {
+	var s figureJSON
+	if err := json.Unmarshal(b, &s); err != nil {
+		return err
+	}
+	chart, err := decodeChart(s.Kind, s.Chart)
+	if err != nil {
+		return fmt.Errorf("reading figure %q: %w", s.ID, err)
+	}
+	*f = Figure{s.ID, s.Title, s.Caption, s.Alt, chart}
+	return nil
+}
+
+func decodeChart(kind string, b []byte) (Chart, error) {
+	switch kind {
+	case Overview{}.kind():
+		return decode[Overview](b)
+	case Heatmap{}.kind():
+		return decode[Heatmap](b)
+	case Scatter{}.kind():
+		return decode[Scatter](b)
+	case Lines{}.kind():
+		return decode[Lines](b)
+	case Bars{}.kind():
+		return decode[Bars](b)
+	}
+	return nil, fmt.Errorf("unknown kind of chart %q", kind)
+}
+
+func decode[C Chart](b []byte) (Chart, error) {
+	var c C
+	err := json.Unmarshal(b, &c)
+	return c, err
+}

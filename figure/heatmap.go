@@ -1,0 +1,222 @@
+package figure
+
+import (
+	"fmt"
+	"math"
+)
+
+// Heatmap shows tables of numbers as coloured cells with the numbers printed
+// in them, one table per facet, all on one scale of colours.
+type Heatmap struct {
+	Legend  string   `json:"legend"` // what the numbers are, with their unit
+	Format  Format   `json:"format,omitempty"`
+	Rows    []string `json:"rows"`
+	Columns []string `json:"columns"`
+	Facets  []Facet  `json:"facets"`
+	// TotalLabel names the row of totals below each facet. Totals come from
+	// the caller: shares of variance do not add up over rows or columns.
+	TotalLabel string `json:"total_label,omitempty"`
+}
+
+// Facet is one table of a heatmap.
+type Facet struct {
+	Title  string    `json:"title"`
+	Values []Numbers `json:"values"`           // by row, then column
+	Totals Numbers   `json:"totals,omitempty"` // by column
+}
+
+// at returns the value of row i and column j; row len(h.Rows) holds the totals.
+func (h Heatmap) at(f Facet, i, j int) float64 {
+	switch {
+	case i == len(h.Rows):
+		return f.Totals.at(j)
+	case i < len(f.Values):
+		return f.Values[i].at(j)
+	}
+	return math.NaN()
+}
+
+// height returns the number of rows with that of the totals, if there is one.
+func (h Heatmap) height() int {
+	for _, f := range h.Facets {
+		if len(f.Totals) > 0 {
+			return len(h.Rows) + 1
+		}
+	}
+	return len(h.Rows)
+}
+
+func (h Heatmap) rowName(i int) string {
+	if i < len(h.Rows) {
+		return h.Rows[i]
+	}
+	if h.TotalLabel == "" {
+		return "Total"
+	}
+	return h.TotalLabel
+}
+
+func (Heatmap) kind() string     { return "heatmap" }
+func (Heatmap) perSubject() bool { return false }
+
+// Table has one row for every cell.
+func (h Heatmap) Table() Table {
+	facet, row, column := Column{Name: "facet"}, Column{Name: "row"}, Column{Name: "column"}
+	name := h.Legend
+	if name == "" {
+		name = "value"
+	}
+	value := Column{Name: name, Format: h.Format, Numbers: Numbers{}}
+	for _, f := range h.Facets {
+		for i := range h.height() {
+			for j := range h.Columns {
+				facet.Text = append(facet.Text, f.Title)
+				row.Text = append(row.Text, h.rowName(i))
+				column.Text = append(column.Text, h.Columns[j])
+				value.Numbers = append(value.Numbers, h.at(f, i, j))
+			}
+		}
+	}
+	return Table{Columns: []Column{facet, row, column, value}}
+}
+
+// plan holds the sizes that the facets of a heatmap share.
+type plan struct {
+	cell, high  float64 // size of a cell
+	left, width float64 // of row names, of a facet's cells
+	head        float64 // title and column names
+	turned      bool    // column names stand upright
+	across      int     // facets in a row
+}
+
+func (h Heatmap) plan() plan {
+	const gap = 26
+	names := make([]string, 0, h.height())
+	for i := range h.height() {
+		names = append(names, h.rowName(i))
+	}
+	p := plan{high: 24, left: 18 + widest(names, fontSize, 150)}
+	columns := float64(max(len(h.Columns), 1))
+	facets := max(len(h.Facets), 1)
+	// The widest cells with which all facets stand beside each other; where
+	// they cannot, cells of a readable size, and more than one row of facets.
+	p.cell = ((pageWidth-p.left)/float64(facets) - gap) / columns
+	if p.cell < 34 {
+		p.cell = 40
+	}
+	p.cell = min(p.cell, 68)
+	p.width = p.cell * columns
+	p.across = min(max(int((pageWidth-p.left)/(p.width+gap)), 1), facets)
+	label := widest(h.Columns, smallSize, 96)
+	p.head = 42
+	if label > p.cell-4 {
+		p.turned, p.head = true, 34+label
+	}
+	return p
+}
+
+func (h Heatmap) draw(c *canvas) {
+	const gap = 26
+	p := h.plan()
+	deep := 24.0 + p.head + p.high*float64(h.height()) + 8
+	down := (len(h.Facets) + p.across - 1) / p.across
+	c.w = max(p.left+float64(p.across)*(p.width+gap), 360)
+	c.h = deep*float64(max(down, 1)) + 44
+	if len(h.Facets) == 0 || len(h.Rows) == 0 || len(h.Columns) == 0 {
+		c.w, c.h = 360, 120
+		c.nothing(c.w/2, c.h/2)
+		return
+	}
+	var e extent
+	for _, f := range h.Facets {
+		for i := range h.Rows {
+			for j := range h.Columns {
+				e.add(h.at(f, i, j))
+			}
+		}
+	}
+	top := max(e.hi, 0)
+	for k, f := range h.Facets {
+		x, y := p.left+float64(k%p.across)*(p.width+gap), deep*float64(k/p.across)
+		h.facet(c, p, f, x, y, top, k%p.across == 0)
+	}
+	h.legend(c, p, top)
+}
+
+// facet draws one table with its upper left corner at (x, y).
+func (h Heatmap) facet(c *canvas, p plan, f Facet, x, y, top float64, first bool) {
+	c.text(x, y+18, f.Title, fontSize+1, p.width+20, "font-weight", "600")
+	y += p.head
+	for j, name := range h.Columns {
+		mid := x + p.cell*(float64(j)+0.5)
+		if p.turned {
+			at := fmt.Sprintf("rotate(-90 %s %s)", num(mid+4), num(y-6))
+			c.text(mid+4, y-6, name, smallSize, 96, "fill", muted, "transform", at)
+		} else {
+			c.text(mid, y-6, name, smallSize, p.cell-2, "text-anchor", "middle", "fill", muted)
+		}
+	}
+	for i := range h.height() {
+		cy := y + p.high*float64(i)
+		total := i == len(h.Rows)
+		if total {
+			cy += 6
+			c.line(x, cy-3, x+p.width, cy-3, rule)
+		}
+		weight := ""
+		if total {
+			weight = "600"
+		}
+		if first {
+			c.text(p.left-10, cy+16, h.rowName(i), fontSize, p.left-14, "text-anchor", "end", "font-weight", weight)
+		}
+		c.open("g", "font-size", smallSize, "text-anchor", "middle", "font-weight", weight)
+		for j := range h.Columns {
+			h.cell(c, p, f, i, j, x+p.cell*float64(j), cy, top)
+		}
+		c.close("g")
+	}
+}
+
+// cell draws one cell. Totals have no colour, since they are not on the scale.
+func (h Heatmap) cell(c *canvas, p plan, f Facet, i, j int, x, y, top float64) {
+	v := h.at(f, i, j)
+	tip := fmt.Sprintf("%s, %s, %s: %s", f.Title, h.rowName(i), h.Columns[j], h.Format.Text(v))
+	if !available(v) {
+		c.gap(x+1, y+1, p.cell-2, p.high-2, tip)
+		return
+	}
+	colour, dark := "#ffffff", false
+	if i < len(h.Rows) {
+		share := 0.0
+		if top > 0 {
+			share = v / top
+		}
+		colour, dark = ramp(share)
+	}
+	fill := ink
+	if dark {
+		fill = "#fff"
+	}
+	c.el("rect", tip, "x", x+1, "y", y+1, "width", p.cell-2, "height", p.high-2, "fill", colour)
+	label := h.Format.cell(v)
+	if textWidth(label, smallSize) > p.cell-4 {
+		label = h.Format.cell(rounded(v))
+	}
+	c.text(x+p.cell/2, y+p.high/2+4, label, smallSize, p.cell, "fill", fill, "pointer-events", "none")
+}
+
+// legend draws the scale of colours with its ends, and what the numbers are.
+func (h Heatmap) legend(c *canvas, p plan, top float64) {
+	const steps, w = 40, 120.0
+	y := c.h - 24
+	c.text(p.left, y+10, h.Format.cell(0), smallSize, 0, "text-anchor", "end", "fill", muted)
+	for i := range steps {
+		colour, _ := ramp((float64(i) + 0.5) / steps)
+		c.el("rect", "", "x", p.left+6+w/steps*float64(i), "y", y, "width", w/steps+0.3, "height", 12.0, "fill", colour)
+	}
+	end := h.Format.cell(top)
+	c.text(p.left+w+12, y+10, end, smallSize, 0, "fill", muted)
+	x := p.left + w + 24 + textWidth(end, smallSize)
+	c.text(x, y+10, h.Legend, fontSize, c.w-x-4)
+}

@@ -1,0 +1,106 @@
+package figure
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// markers is the number of marker shapes.
+const markers = 7
+
+// marker appends the outline of shape k at (x, y) to a path.
+func marker(d *strings.Builder, k int, x, y, r float64) {
+	switch k {
+	case 0: // disc
+		fmt.Fprintf(d, "M%s %sa%[3]s %[3]s 0 1 0 %[4]s 0a%[3]s %[3]s 0 1 0 -%[4]s 0z", num(x-r), num(y), num(r), num(2*r))
+	case 1:
+		polygon(d, x, y, 0.9*r, -1, -1, 1, -1, 1, 1, -1, 1)
+	case 2:
+		polygon(d, x, y, 1.2*r, 0, -1, 0.95, 0.75, -0.95, 0.75)
+	case 3:
+		polygon(d, x, y, 1.3*r, 0, -1, 0.8, 0, 0, 1, -0.8, 0)
+	case 4:
+		polygon(d, x, y, 1.2*r, 0, 1, 0.95, -0.75, -0.95, -0.75)
+	case 5: // plus
+		polygon(d, x, y, 1.15*r, -0.35, -1, 0.35, -1, 0.35, -0.35, 1, -0.35, 1, 0.35, 0.35, 0.35, 0.35, 1, -0.35, 1, -0.35, 0.35, -1, 0.35, -1, -0.35, -0.35, -0.35)
+	case 6: // hourglass
+		polygon(d, x, y, r, -1, -1, 1, -1, 0.2, 0, 1, 1, -1, 1, -0.2, 0)
+	}
+}
+
+func polygon(d *strings.Builder, x, y, r float64, corners ...float64) {
+	for i := 0; i+1 < len(corners); i += 2 {
+		op := "L"
+		if i == 0 {
+			op = "M"
+		}
+		d.WriteString(op + num(x+r*corners[i]) + " " + num(y+r*corners[i+1]))
+	}
+	d.WriteString("z")
+}
+
+// entry is one line of a key. from is where the series ends on the page, from
+// which a thin line leads to the entry; NaN for none.
+type entry struct {
+	name  string
+	style style
+	from  float64
+}
+
+const (
+	keyStep = 17.0 // between the lines of a key
+	keyRoom = 170.0
+)
+
+// keyWidth returns the room that a key for these names takes.
+func keyWidth(names []string) float64 {
+	if len(names) == 0 {
+		return 12
+	}
+	return 50 + widest(names, fontSize, keyRoom)
+}
+
+// key names the series at the right of b. Entries stand as near as they can to
+// where their series end, in that order; those that end nowhere come last.
+// With dashes, each shows a piece of its line.
+func (c *canvas) key(b box, entries []entry, lines bool) {
+	place := slices.Clone(entries)
+	for i := range place {
+		if math.IsNaN(place[i].from) {
+			place[i].from = math.Inf(1)
+		}
+	}
+	slices.SortStableFunc(place, func(p, q entry) int { return cmp.Compare(p.from, q.from) })
+	y := make([]float64, len(place))
+	for i, e := range place {
+		y[i] = max(e.from, b.top+6)
+		if math.IsInf(y[i], 1) {
+			y[i] = b.top + 6
+		}
+		if i > 0 {
+			y[i] = max(y[i], y[i-1]+keyStep)
+		}
+	}
+	limit := max(b.bottom, b.top+6+keyStep*float64(len(y)-1))
+	for i := len(y) - 1; i >= 0; i-- {
+		y[i] = min(y[i], limit)
+		limit = y[i] - keyStep
+	}
+	for i, e := range place {
+		x := b.right + 20
+		if !math.IsInf(e.from, 1) {
+			c.el("path", "", "d", fmt.Sprintf("M%s %sL%s %sL%s %s", num(b.right+2), num(e.from), num(b.right+6), num(e.from), num(x-6), num(y[i])),
+				"stroke", e.style.colour, "stroke-width", 0.7, "fill", "none")
+		}
+		if lines {
+			c.line(x-5, y[i], x+15, y[i], e.style.colour, "stroke-width", 1.8, "stroke-dasharray", e.style.dash)
+		}
+		var d strings.Builder
+		marker(&d, e.style.marker, x+5, y[i], 4)
+		c.el("path", "", "d", d.String(), "fill", e.style.colour)
+		c.text(x+22, y[i]+4, e.name, fontSize, keyRoom)
+	}
+}

@@ -1,0 +1,115 @@
+package figure
+
+import (
+	"math"
+	"strings"
+)
+
+// Lines shows one or more series as lines, such as an objective by round.
+type Lines struct {
+	X      Axis   `json:"x"`
+	Y      Axis   `json:"y"`
+	Series []Line `json:"series"`
+}
+
+// Line is one series. A pair of values that is not available breaks the line.
+// Colours and markers follow the order of the series, so that sites given in
+// one order look the same in every figure.
+type Line struct {
+	Name string  `json:"name"`
+	X    Numbers `json:"x"`
+	Y    Numbers `json:"y"`
+}
+
+func (l Line) len() int { return max(len(l.X), len(l.Y)) }
+
+func (Lines) kind() string     { return "lines" }
+func (Lines) perSubject() bool { return false }
+
+// Table has one row for every value of every series.
+func (l Lines) Table() Table {
+	series, x, y := Column{Name: "series"}, Column{Name: label(l.X, "x"), Numbers: Numbers{}}, Column{Name: label(l.Y, "y"), Numbers: Numbers{}}
+	for _, s := range l.Series {
+		for i := range s.len() {
+			series.Text = append(series.Text, s.Name)
+			x.Numbers = append(x.Numbers, s.X.at(i))
+			y.Numbers = append(y.Numbers, s.Y.at(i))
+		}
+	}
+	return Table{Columns: []Column{series, x, y}}
+}
+
+// label returns the axis' label for the head of a column.
+func label(a Axis, otherwise string) string {
+	if a.Label == "" {
+		return otherwise
+	}
+	return a.Label
+}
+
+// markedPoints is how many points of a line may have markers before those
+// would hide it.
+const markedPoints = 40
+
+func (l Lines) draw(c *canvas) {
+	var ex, ey extent
+	names := make([]string, len(l.Series))
+	for i, s := range l.Series {
+		names[i] = s.Name
+		for j := range s.len() {
+			x, y := l.X.on(s.X.at(j)), l.Y.on(s.Y.at(j))
+			if available(x) && available(y) {
+				ex.add(x)
+				ey.add(y)
+			}
+		}
+	}
+	c.w = pageWidth
+	c.h = max(360, 100+keyStep*float64(len(names)))
+	b := box{top: 34, right: c.w - keyWidth(names), bottom: c.h - 48}
+	x, y := newScale(ex, l.X.Log, false, 7), newScale(ey, l.Y.Log, true, 6)
+	b = c.frame(&x, &y, l.X, l.Y, b)
+	if !ex.some {
+		c.nothing((b.left+b.right)/2, (b.top+b.bottom)/2)
+	}
+	entries := make([]entry, len(l.Series))
+	for i, s := range l.Series {
+		entries[i] = entry{s.Name, styleOf(i), c.series(s, styleOf(i), l.X, l.Y, x, y)}
+	}
+	c.key(b, entries, true)
+}
+
+// series draws one line and returns the height at which it ends, NaN if it
+// has no point.
+func (c *canvas) series(s Line, st style, xAxis, yAxis Axis, x, y scale) float64 {
+	var d, marks strings.Builder
+	end, pen := math.NaN(), false
+	for i := range s.len() {
+		vx, vy := xAxis.on(s.X.at(i)), yAxis.on(s.Y.at(i))
+		if !available(vx) || !available(vy) {
+			pen = false
+			continue
+		}
+		px, py := x.at(vx), y.at(vy)
+		if pen {
+			d.WriteString("L")
+		} else {
+			d.WriteString("M")
+		}
+		d.WriteString(num(px) + " " + num(py))
+		// A point by itself has no line, so it needs its marker.
+		alone := !pen && !available(yAxis.on(s.Y.at(i+1)))
+		if s.len() <= markedPoints || alone {
+			marker(&marks, st.marker, px, py, 3.2)
+		}
+		end, pen = py, true
+	}
+	if d.Len() > 0 {
+		c.el("path", s.Name, "d", d.String(), "fill", "none", "stroke", st.colour, "stroke-width", 1.8,
+			"stroke-linejoin", "round", "stroke-dasharray", st.dash)
+	}
+	if marks.Len() > 0 {
+		c.el("path", s.Name, "d", marks.String(), "fill", st.colour, "stroke", "#fff", "stroke-width", 0.7)
+	}
+	return end
+}

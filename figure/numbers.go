@@ -1,0 +1,150 @@
+package figure
+
+import (
+	"encoding/json"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Numbers is a list of values in which NaN, ±Inf and values beyond ±1e300
+// stand for "not available". In JSON those are null.
+type Numbers []float64
+
+// MarshalJSON writes null for what is not available.
+func (n Numbers) MarshalJSON() ([]byte, error) {
+	if n == nil {
+		return []byte("null"), nil
+	}
+	p := make([]*float64, len(n))
+	for i := range n {
+		if available(n[i]) {
+			p[i] = &n[i]
+		}
+	}
+	return json.Marshal(p)
+}
+
+// UnmarshalJSON reads null as NaN.
+func (n *Numbers) UnmarshalJSON(b []byte) error {
+	var p []*float64
+	if err := json.Unmarshal(b, &p); err != nil {
+		return err
+	}
+	*n = nil
+	if p != nil {
+		*n = make(Numbers, len(p))
+	}
+	for i, v := range p {
+		(*n)[i] = math.NaN()
+		if v != nil {
+			(*n)[i] = *v
+		}
+	}
+	return nil
+}
+
+// at returns value i, or NaN if there is none.
+func (n Numbers) at(i int) float64 {
+	if i < 0 || i >= len(n) || !available(n[i]) {
+		return math.NaN()
+	}
+	return n[i]
+}
+
+// available reports whether v can be drawn. The bound keeps differences of
+// two values, and their squares' roots, finite.
+func available(v float64) bool { return math.Abs(v) <= 1e300 }
+
+// Format says how a number is shown to people. Files always hold full
+// precision.
+type Format string
+
+const (
+	General Format = ""        // four significant digits
+	Count   Format = "count"   // a whole number, with its digits in groups of three
+	Percent Format = "percent" // a fraction, shown multiplied by 100 with one decimal
+)
+
+// Text formats v for people: "n/a" if it is not available.
+func (f Format) Text(v float64) string {
+	if !available(v) {
+		return "n/a"
+	}
+	var s string
+	switch f {
+	case Count:
+		s = groupDigits(strconv.FormatFloat(v, 'f', 0, 64))
+	case Percent:
+		s = strconv.FormatFloat(100*v, 'f', 1, 64) + " %"
+	default:
+		s = general(v)
+	}
+	return minus(s)
+}
+
+// cell is the short form for the cells of a chart, where the unit is stated
+// once, beside it.
+func (f Format) cell(v float64) string {
+	if f != Percent {
+		return f.Text(v)
+	}
+	decimals := 1
+	if math.Abs(v) >= 0.0995 {
+		decimals = 0
+	}
+	return minus(strconv.FormatFloat(100*v, 'f', decimals, 64))
+}
+
+// general keeps four significant digits, without an exponent where that is
+// short enough to read.
+func general(v float64) string {
+	if a := math.Abs(v); a >= 1e-4 && a < 1e6 {
+		decimals := 3 - int(math.Floor(math.Log10(a)))
+		s := strconv.FormatFloat(v, 'f', max(decimals, 0), 64)
+		if strings.Contains(s, ".") {
+			s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
+		}
+		return s
+	}
+	if v == 0 {
+		return "0"
+	}
+	return shortExponent(strconv.FormatFloat(v, 'e', 3, 64))
+}
+
+// shortExponent turns 1.500e+06 into 1.5e6.
+func shortExponent(s string) string {
+	mantissa, exponent, ok := strings.Cut(s, "e")
+	if !ok {
+		return s
+	}
+	if strings.Contains(mantissa, ".") {
+		mantissa = strings.TrimRight(strings.TrimRight(mantissa, "0"), ".")
+	}
+	sign := ""
+	if exponent[0] == '-' {
+		sign = "-"
+	}
+	return mantissa + "e" + sign + strings.TrimLeft(exponent, "+-0")
+}
+
+// groupDigits parts the digits of a whole number with narrow no-break spaces.
+func groupDigits(s string) string {
+	sign := ""
+	if s[0] == '-' {
+		sign, s = "-", s[1:]
+	}
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "\u202f" + s[i:]
+	}
+	return sign + s
+}
+
+// minus sets a true minus sign, and none before zero.
+func minus(s string) string {
+	if strings.HasPrefix(s, "-") && !strings.ContainsAny(s, "123456789") {
+		s = s[1:]
+	}
+	return strings.ReplaceAll(s, "-", "−")
+}

@@ -1,0 +1,181 @@
+package figure
+
+import (
+	"fmt"
+	"math"
+	"strings"
+)
+
+// Scatter shows groups of subjects in a plane, as the ellipses that hold half
+// and nine tenths of a normal distribution, as points, or both.
+//
+// Points are single subjects: they belong in their site's own report only.
+// Ellipses are drawn from a mean and a covariance, and show no one.
+type Scatter struct {
+	X      Axis    `json:"x"` // Log has no effect: ellipses need straight axes
+	Y      Axis    `json:"y"`
+	Groups []Group `json:"groups"`
+}
+
+// Group is one colour and marker of a scatter. Each part may be left out.
+type Group struct {
+	Name string  `json:"name"`
+	X    Numbers `json:"x,omitempty"` // points, one per subject
+	Y    Numbers `json:"y,omitempty"`
+	Mean Numbers `json:"mean,omitempty"` // of x and y
+	Cov  Numbers `json:"cov,omitempty"`  // var x, cov xy, var y
+}
+
+func (g Group) len() int { return max(len(g.X), len(g.Y)) }
+
+func (Scatter) kind() string { return "scatter" }
+
+func (s Scatter) perSubject() bool {
+	for _, g := range s.Groups {
+		if g.len() > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Table has one row for every group, with its mean and covariance, then one
+// for every point.
+func (s Scatter) Table() Table {
+	cols := []Column{{Name: "mark"}, {Name: "group"}, {Name: label(s.X, "x")}, {Name: label(s.Y, "y")},
+		{Name: "var x"}, {Name: "cov xy"}, {Name: "var y"}}
+	for i := 2; i < len(cols); i++ {
+		cols[i].Numbers = Numbers{}
+	}
+	add := func(mark, group string, values ...float64) {
+		cols[0].Text = append(cols[0].Text, mark)
+		cols[1].Text = append(cols[1].Text, group)
+		for i, v := range values {
+			cols[2+i].Numbers = append(cols[2+i].Numbers, v)
+		}
+	}
+	for _, g := range s.Groups {
+		if g.Mean != nil || g.Cov != nil {
+			add("mean", g.Name, g.Mean.at(0), g.Mean.at(1), g.Cov.at(0), g.Cov.at(1), g.Cov.at(2))
+		}
+	}
+	points := len(cols[0].Text)
+	for _, g := range s.Groups {
+		for i := range g.len() {
+			add("point", g.Name, g.X.at(i), g.Y.at(i))
+		}
+	}
+	if points == 0 {
+		cols = cols[:4]
+	}
+	return Table{Columns: cols}
+}
+
+// maxPoints bounds the size of the file. Beyond it every k-th point of each
+// group is drawn, and the picture says so.
+const maxPoints = 6000
+
+func (s Scatter) draw(c *canvas) {
+	s.X.Log, s.Y.Log = false, false
+	var ex, ey extent
+	names := make([]string, len(s.Groups))
+	points := 0
+	for i, g := range s.Groups {
+		names[i] = g.Name
+		points += g.len()
+		for j := range g.len() {
+			if x, y := g.X.at(j), g.Y.at(j); available(x) && available(y) {
+				ex.add(x)
+				ey.add(y)
+			}
+		}
+		if rx, ry, ok := g.reach(); ok {
+			ex.add(g.Mean[0] - rx)
+			ex.add(g.Mean[0] + rx)
+			ey.add(g.Mean[1] - ry)
+			ey.add(g.Mean[1] + ry)
+		}
+	}
+	c.w = pageWidth
+	c.h = max(440, 116+keyStep*float64(len(names)))
+	b := box{top: 34, right: c.w - keyWidth(names), bottom: c.h - 48}
+	x, y := newScale(ex, false, true, 6), newScale(ey, false, true, 6)
+	b = c.frame(&x, &y, s.X, s.Y, b)
+	if !ex.some {
+		c.nothing((b.left+b.right)/2, (b.top+b.bottom)/2)
+	}
+	every := (points + maxPoints - 1) / maxPoints
+	if every > 1 {
+		c.text(b.right, b.top-12, fmt.Sprintf("one point in %d is drawn", every), smallSize, 0, "text-anchor", "end", "fill", muted)
+	}
+	entries := make([]entry, len(s.Groups))
+	for i, g := range s.Groups {
+		entries[i] = entry{g.Name, styleOf(i), math.NaN()}
+		c.ellipses(g, styleOf(i), x, y)
+	}
+	for i, g := range s.Groups {
+		c.points(g, styleOf(i), x, y, max(every, 1))
+	}
+	// Means lie above everything, so that none is hidden.
+	for i, g := range s.Groups {
+		if _, _, ok := g.reach(); ok {
+			var d strings.Builder
+			marker(&d, styleOf(i).marker, x.at(g.Mean[0]), y.at(g.Mean[1]), 5)
+			c.el("path", fmt.Sprintf("%s: mean %s, %s", g.Name, General.Text(g.Mean[0]), General.Text(g.Mean[1])),
+				"d", d.String(), "fill", styleOf(i).colour, "stroke", "#fff", "stroke-width", 1.2)
+		}
+	}
+	c.key(b, entries, false)
+}
+
+// The squared Mahalanobis radius that holds a share p of a normal distribution
+// in the plane is −2 log(1−p): χ² with two degrees of freedom.
+var (
+	radius50 = math.Sqrt(2 * math.Ln2)
+	radius90 = math.Sqrt(2 * math.Ln10)
+)
+
+// reach returns how far the outer ellipse extends from the mean along both
+// axes; not ok if there is no ellipse.
+func (g Group) reach() (rx, ry float64, ok bool) {
+	xx, xy, yy := g.Cov.at(0), g.Cov.at(1), g.Cov.at(2)
+	ok = available(g.Mean.at(0)) && available(g.Mean.at(1)) && xx >= 0 && yy >= 0 && math.Abs(xy) <= math.Sqrt(xx)*math.Sqrt(yy)*(1+1e-9)
+	return radius90 * math.Sqrt(xx), radius90 * math.Sqrt(yy), ok
+}
+
+// ellipses draws the two contours of a group's normal distribution.
+func (c *canvas) ellipses(g Group, st style, x, y scale) {
+	if _, _, ok := g.reach(); !ok {
+		return
+	}
+	// In page units, where axes differ in scale and y points down.
+	sx, sy := (x.b-x.a)/(x.hi-x.lo), (y.b-y.a)/(y.hi-y.lo)
+	dx, dy := math.Sqrt(g.Cov[0])*sx, math.Sqrt(g.Cov[2])*sy
+	xx, yy := dx*dx, dy*dy
+	xy := g.Cov[1] * sx * sy
+	mid, half := (xx+yy)/2, math.Hypot((xx-yy)/2, xy)
+	long, short := math.Sqrt(mid+half), math.Sqrt(max(0, mid-half))
+	angle := math.Atan2(2*xy, xx-yy) / 2 * 180 / math.Pi
+	turn := fmt.Sprintf("translate(%s %s) rotate(%s)", num(x.at(g.Mean[0])), num(y.at(g.Mean[1])), num(angle))
+	for _, e := range []struct {
+		radius, opacity float64
+		dash, tip       string
+	}{{radius90, 0.07, "5 3", "90 %"}, {radius50, 0.16, "", "50 %"}} {
+		c.el("ellipse", fmt.Sprintf("%s: holds %s of its subjects if they are normally distributed", g.Name, e.tip),
+			"rx", e.radius*long, "ry", e.radius*short, "transform", turn, "fill", st.colour, "fill-opacity", e.opacity,
+			"stroke", st.colour, "stroke-width", 1.4, "stroke-dasharray", e.dash)
+	}
+}
+
+// points draws every k-th point of a group as one path.
+func (c *canvas) points(g Group, st style, x, y scale, k int) {
+	var d strings.Builder
+	for i := 0; i < g.len(); i += k {
+		if vx, vy := g.X.at(i), g.Y.at(i); available(vx) && available(vy) {
+			marker(&d, st.marker, x.at(vx), y.at(vy), 2.6)
+		}
+	}
+	if d.Len() > 0 {
+		c.el("path", g.Name, "d", d.String(), "fill", st.colour, "fill-opacity", 0.6)
+	}
+}

@@ -1,0 +1,200 @@
+package figure
+
+import (
+	"bufio"
+	"encoding/csv"
+	"fmt"
+	"html/template"
+	"io"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Table is a table of named columns.
+type Table struct {
+	ID      string   `json:"id,omitempty"` // names the table's file and anchor: a-z, 0-9 and hyphens
+	Title   string   `json:"title,omitempty"`
+	Caption string   `json:"caption,omitempty"` // how to read it, in plain sentences
+	Columns []Column `json:"columns"`
+}
+
+// Column is one column of a table: Text or Numbers, not both. Columns may
+// differ in length; what is missing at the end is empty.
+type Column struct {
+	Name    string   `json:"name"`
+	Unit    string   `json:"unit,omitempty"`
+	Format  Format   `json:"format,omitempty"` // of Numbers
+	Text    []string `json:"text,omitempty"`
+	Numbers Numbers  `json:"numbers,omitempty"`
+}
+
+// Len returns the number of rows.
+func (t Table) Len() int {
+	n := 0
+	for _, c := range t.Columns {
+		n = max(n, len(c.Text), len(c.Numbers))
+	}
+	return n
+}
+
+// Head returns the table cut to its first n rows. It shares their memory.
+func (t Table) Head(n int) Table {
+	cut := t
+	cut.Columns = make([]Column, len(t.Columns))
+	for i, c := range t.Columns {
+		c.Text = c.Text[:min(n, len(c.Text))]
+		c.Numbers = c.Numbers[:min(n, len(c.Numbers))]
+		cut.Columns[i] = c
+	}
+	return cut
+}
+
+// numeric reports whether the column holds numbers.
+func (c Column) numeric() bool { return c.Numbers != nil }
+
+// cell returns the value in row i as people read it.
+func (c Column) cell(i int) string {
+	switch {
+	case i < len(c.Text):
+		return c.Text[i]
+	case i < len(c.Numbers):
+		return c.Format.Text(c.Numbers[i])
+	}
+	return ""
+}
+
+// heading returns the name with its unit, if it has one.
+func (c Column) heading(unit string) string {
+	if unit == "" {
+		return c.Name
+	}
+	return c.Name + " (" + unit + ")"
+}
+
+// CSV writes the table with a header line. Numbers are in full precision, so
+// that they read back as they were; what is not available is an empty cell.
+// Shares are written as fractions, and their heading says so.
+func (t Table) CSV(w io.Writer) error {
+	out := csv.NewWriter(w)
+	record := make([]string, len(t.Columns))
+	for j, c := range t.Columns {
+		unit := c.Unit
+		if unit == "" && c.Format == Percent {
+			unit = "fraction"
+		}
+		record[j] = c.heading(unit)
+	}
+	if len(record) > 0 {
+		if err := out.Write(record); err != nil {
+			return fmt.Errorf("writing CSV: %w", err)
+		}
+	}
+	for i := range t.Len() {
+		for j, c := range t.Columns {
+			record[j] = ""
+			if i < len(c.Text) {
+				record[j] = c.Text[i]
+			} else if v := c.Numbers.at(i); available(v) {
+				record[j] = strconv.FormatFloat(v, 'g', -1, 64)
+			}
+		}
+		if err := out.Write(record); err != nil {
+			return fmt.Errorf("writing CSV: %w", err)
+		}
+	}
+	out.Flush()
+	if err := out.Error(); err != nil {
+		return fmt.Errorf("writing CSV: %w", err)
+	}
+	return nil
+}
+
+// Text writes the table for a terminal: title, aligned columns, caption.
+func (t Table) Text(w io.Writer) error {
+	out := bufio.NewWriter(w)
+	if t.Title != "" {
+		fmt.Fprintf(out, "%s\n\n", t.Title)
+	}
+	rows := make([][]string, t.Len()+1)
+	width := make([]int, len(t.Columns))
+	for i := range rows {
+		rows[i] = make([]string, len(t.Columns))
+		for j, c := range t.Columns {
+			s := c.heading(c.Unit)
+			if i > 0 {
+				s = printable(c.cell(i - 1))
+			}
+			rows[i][j] = s
+			width[j] = max(width[j], utf8.RuneCountInString(s))
+		}
+	}
+	for _, row := range rows {
+		var line strings.Builder
+		for j, s := range row {
+			pad := strings.Repeat(" ", width[j]-utf8.RuneCountInString(s))
+			if t.Columns[j].numeric() {
+				s = pad + s
+			} else {
+				s += pad
+			}
+			if j > 0 {
+				line.WriteString("  ")
+			}
+			line.WriteString(s)
+		}
+		fmt.Fprintln(out, strings.TrimRight(line.String(), " "))
+	}
+	if t.Caption != "" {
+		fmt.Fprintf(out, "\n%s\n", t.Caption)
+	}
+	if err := out.Flush(); err != nil {
+		return fmt.Errorf("writing table: %w", err)
+	}
+	return nil
+}
+
+// printable replaces control characters, which could move the cursor of a
+// terminal.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r >= 0x7f && r < 0xa0 {
+			return '\ufffd'
+		}
+		return r
+	}, s)
+}
+
+var tableHTML = template.Must(template.New("table").Parse(`<table>
+{{- if .Title}}<caption>{{.Title}}</caption>{{end}}
+<thead><tr>{{range .Head}}<th scope="col"{{if .Numeric}} class="number"{{end}}>{{.Text}}</th>{{end}}</tr></thead>
+<tbody>
+{{- range .Rows}}
+<tr>{{range .}}<td{{if .Numeric}} class="number"{{end}}>{{.Text}}</td>{{end}}</tr>
+{{- end}}
+</tbody></table>
+`))
+
+// HTML writes the table as one table element; cells with numbers have the
+// class "number". The caption is left to the page.
+func (t Table) HTML(w io.Writer) error {
+	type cell struct {
+		Text    string
+		Numeric bool
+	}
+	data := struct {
+		Title string
+		Head  []cell
+		Rows  [][]cell
+	}{Title: t.Title, Rows: make([][]cell, t.Len())}
+	for _, c := range t.Columns {
+		data.Head = append(data.Head, cell{c.heading(c.Unit), c.numeric()})
+		for i := range data.Rows {
+			data.Rows[i] = append(data.Rows[i], cell{c.cell(i), c.numeric()})
+		}
+	}
+	if err := tableHTML.Execute(w, data); err != nil {
+		return fmt.Errorf("writing table: %w", err)
+	}
+	return nil
+}
