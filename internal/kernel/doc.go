@@ -1,0 +1,27 @@
+// Package kernel holds the few dense products in which the models spend their
+// time: a scatter matrix from rows in one pass, and products with a thin
+// right-hand side.
+//
+// Every element of every result is one chain of fused multiply-adds in row
+// order, whatever the blocking, the processor or the number of cores, so all
+// code paths give the same bits on all platforms. On amd64 with AVX2 and FMA a
+// small assembly kernel runs; everywhere else, and when the environment
+// variable PARLEY_KERNEL is "go", a portable twin built on [math.FMA].
+//
+// Thin matrices (d rows, a few columns) are stored by rows with a stride of
+// [Stride](columns): the columns between the last and the stride are padding
+// and hold zeros.
+//
+// Lengths are checked where a mistake would read outside a slice; a wrong one
+// is a programmer's error and panics.
+package kernel
+
+// lanes is the width in columns of the micro-kernel's tile, and tileRows its height.
+const (
+	lanes    = 8
+	tileRows = 4
+)
+
+// Stride returns the row stride of a thin matrix with q columns: q rounded up
+// to a multiple of 8.
+func Stride(q int) int { return (q + lanes - 1) &^ (lanes - 1) }
