@@ -1,0 +1,213 @@
+package dataset
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"parley/problem"
+)
+
+// foundView is a view as it stands on disk.
+type foundView struct {
+	name    string
+	columns []heading
+	table   *table // file that it is in
+
+	index int       // in the schema, or -1 if it is ignored
+	bound []*column // for each of columns, nil where ignored
+}
+
+// binder matches what is on disk with what the plan expects.
+type binder struct {
+	dir      string
+	expected *Schema // nil: everything is taken as it is found
+	schema   Schema
+	warnings problem.List
+	faults   *faults // of the data set as a whole
+}
+
+// check refuses schemas that no data can have.
+func (s *Schema) check() error {
+	owner := map[string]string{}
+	for _, v := range s.Views {
+		if len(v.Columns) == 0 {
+			return fmt.Errorf("schema: view %s has no columns", v.Name)
+		}
+		for _, c := range v.Columns {
+			if c.Kind != Number && c.Kind != Category {
+				return fmt.Errorf("schema: view %s: %s is neither a number nor a category", v.Name, c.Name)
+			}
+			if c.Kind == Category && len(c.Levels) == 0 {
+				return fmt.Errorf("schema: view %s: category %s has no levels", v.Name, c.Name)
+			}
+			if other, taken := owner[c.Name]; taken {
+				return fmt.Errorf("schema: %s is a column of the views %s and %s", c.Name, other, v.Name)
+			}
+			owner[c.Name] = v.Name
+		}
+	}
+	return nil
+}
+
+// bindViews decides which columns on disk are which columns of the schema.
+func (b *binder) bindViews(found []*foundView) {
+	if b.expected == nil {
+		for k, v := range found {
+			b.schema.Views = append(b.schema.Views, View{Name: v.name})
+			for j, h := range v.columns {
+				c := Column{Name: h.name, Kind: Number}
+				b.schema.Views[k].Columns = append(b.schema.Views[k].Columns, c)
+				v.bound = append(v.bound, newColumn(c, j))
+			}
+			v.index = k
+		}
+	} else {
+		b.schema.Views = b.expected.Views
+		b.expectViews(found)
+	}
+	owner := map[string]string{}
+	for _, v := range found {
+		for j, c := range v.bound {
+			if c == nil {
+				continue
+			}
+			h := v.columns[j]
+			if isIdentifier(h.name) {
+				v.table.faults.add(h.problem(h.name, "is named like an identifier, not like a measurement", "remove it, or rename it if it was measured"))
+			}
+			if other, taken := owner[h.name]; taken {
+				v.table.faults.add(h.problem(h.name, fmt.Sprintf("is a feature of the views %s and %s", other, v.name), "give every feature a name of its own"))
+			}
+			owner[h.name] = v.name
+		}
+	}
+}
+
+func (b *binder) expectViews(found []*foundView) {
+	present := 0
+	var unexpected []string
+	for _, v := range found {
+		v.bound = make([]*column, len(v.columns))
+		v.index = slices.IndexFunc(b.schema.Views, func(w View) bool { return w.Name == v.name })
+		if v.index < 0 {
+			unexpected = append(unexpected, v.name)
+			continue
+		}
+		present++
+		ignored := b.bindColumns(v.table.faults, v.name, b.schema.Views[v.index].Columns, v.columns, v.bound)
+		b.warnIgnored(v.table.in.path, "view "+v.name, ignored)
+	}
+	b.warnIgnored(b.dir, "views", unexpected)
+	for _, v := range b.schema.Views {
+		if slices.ContainsFunc(found, func(f *foundView) bool { return f.name == v.Name }) {
+			continue
+		}
+		if near := nearest(v.Name, unexpected); near != "" {
+			b.warnings.Add(problem.Problem{File: b.dir, Where: "view " + v.Name, What: "is in the plan but not here", Hint: fmt.Sprintf("is it the view %s?", near)})
+		}
+	}
+	if present == 0 {
+		var names []string
+		for _, v := range b.schema.Views {
+			names = append(names, v.Name)
+		}
+		b.faults.add(problem.Problem{What: "has none of the plan's views: " + strings.Join(names, ", "), Hint: "found " + strings.Join(unexpected, ", ")})
+	}
+}
+
+// bindColumns fills bound with the expected columns, by name, reports those
+// that are missing and returns the names of those that are not expected.
+func (b *binder) bindColumns(f *faults, where string, expected []Column, found []heading, bound []*column) (ignored []string) {
+	at := make(map[string]int, len(found))
+	for i, h := range found {
+		at[h.name] = i
+	}
+	wanted := make(map[string]bool, len(expected))
+	for _, c := range expected {
+		wanted[c.Name] = true
+	}
+	for _, h := range found {
+		if !wanted[h.name] {
+			ignored = append(ignored, h.name)
+		}
+	}
+	for j, c := range expected {
+		i, ok := at[c.Name]
+		if ok {
+			bound[i] = newColumn(c, j)
+			continue
+		}
+		p := problem.Problem{Line: 1, Where: where, What: fmt.Sprintf("column %s of the plan is missing", c.Name)}
+		if near := nearest(c.Name, ignored); near != "" {
+			p.Hint = fmt.Sprintf("is it the column %s?", near)
+		}
+		f.add(p)
+	}
+	return ignored
+}
+
+// bindSubjects does the same for the subjects file; t is nil if there is none.
+func (b *binder) bindSubjects(t *table) []*column {
+	if t == nil {
+		return nil
+	}
+	found := t.header[1:]
+	bound := make([]*column, len(found))
+	if b.expected == nil || b.expected.Subject == nil {
+		for i, h := range found {
+			b.schema.Subject = append(b.schema.Subject, Column{Name: h.name, Kind: Label})
+			bound[i] = newColumn(b.schema.Subject[i], i)
+		}
+		return bound
+	}
+	b.schema.Subject = b.expected.Subject
+	ignored := b.bindColumns(t.faults, "subjects", b.schema.Subject, found, bound)
+	b.warnIgnored(t.in.path, "subjects", ignored)
+	return bound
+}
+
+// warnIgnored names what is not used, ten names at most.
+func (b *binder) warnIgnored(file, where string, names []string) {
+	if len(names) == 0 {
+		return
+	}
+	list := strings.Join(names[:min(len(names), 10)], ", ")
+	if more := len(names) - 10; more > 0 {
+		list += fmt.Sprintf(" and %d more", more)
+	}
+	b.warnings.Add(problem.Problem{File: file, Where: where, What: "not in the plan and ignored: " + list})
+}
+
+// nearest returns the name that differs least from the one looked for, if it
+// differs so little that it may be meant.
+func nearest(name string, among []string) string {
+	best, least := "", max(1, len([]rune(name))/3)+1
+	for _, other := range among {
+		if d := editDistance(strings.ToLower(name), strings.ToLower(other)); d < least {
+			best, least = other, d
+		}
+	}
+	return best
+}
+
+// editDistance is the Levenshtein distance in characters.
+func editDistance(a, b string) int {
+	s, t := []rune(a), []rune(b)
+	row := make([]int, len(t)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range s {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range t {
+			cost := 1
+			if s[i] == t[j] {
+				cost = 0
+			}
+			diagonal, row[j+1] = row[j+1], min(diagonal+cost, row[j+1]+1, row[j]+1)
+		}
+	}
+	return row[len(t)]
+}

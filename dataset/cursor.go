@@ -1,0 +1,148 @@
+package dataset
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"unicode/utf8"
+
+	"parley/problem"
+)
+
+// cursor walks one file in ascending order of id. What is wrong with rows goes
+// to the file's faults; the rows concerned are skipped.
+type cursor interface {
+	// next moves to the next subject, and reports whether there is one.
+	next() (bool, error)
+	// subject is the current subject's id and the line of its row.
+	subject() (id []byte, line int)
+	// into puts what the file says of the current subject into the row,
+	// without copying: it is valid until next.
+	into(*Row)
+	// fault records a problem of the file.
+	fault(problem.Problem)
+	// finish records the faults that only show at the end.
+	finish()
+	Close() error
+}
+
+// walker moves through the rows of one file in ascending order of id, and is
+// the part that all cursors share.
+type walker struct {
+	table  *table
+	faults *faults
+	src    records
+	rec    *record // the current row; nil before the first and after the last
+	id     []byte  // of the current row, or of the last one
+	line   int     // where that id was found
+	many   bool    // an id may have many rows
+}
+
+// open starts a walk; files that are not sorted are sorted within memory bytes.
+func (t *table) walk(ctx context.Context, f *faults, memory int) (walker, error) {
+	src, err := newSplitter(t.in)
+	if err != nil {
+		return walker{}, err
+	}
+	w := walker{table: t, faults: f, src: src}
+	if _, err := src.next(); err != nil { // the header
+		src.Close()
+		return walker{}, err
+	}
+	if !t.sorted {
+		if w.src, err = newSorter(ctx, src, memory); err != nil {
+			return walker{}, err
+		}
+	}
+	return w, nil
+}
+
+func (w *walker) Close() error { return w.src.Close() }
+
+func (w *walker) subject() ([]byte, int) {
+	return w.id, w.line
+}
+
+// advance moves to the next row that has an id, an encoding, and a right to
+// be there.
+func (w *walker) advance() (bool, error) {
+	for {
+		rec, err := w.src.next()
+		if err == io.EOF {
+			w.rec = nil
+			return false, nil
+		} else if err != nil {
+			return false, err
+		}
+		w.rec = rec
+		if !utf8.Valid(rec.text) {
+			w.fault(encodingProblem(rec))
+			continue
+		}
+		if len(rec.id) == 0 {
+			w.fault(problem.Problem{Line: rec.line, Column: 1, Where: "id", What: "is empty", Hint: "every row needs the id of its subject; remove rows of empty cells"})
+			continue
+		}
+		switch order := bytes.Compare(w.id, rec.id); {
+		case w.line > 0 && order == 0 && !w.many:
+			w.fault(problem.Problem{Line: rec.line, Column: 1, Where: "id", What: fmt.Sprintf("%s appears again (before on line %d)", rec.id, w.line),
+				Hint: "every subject has one row in a file"})
+			continue
+		case order > 0:
+			return false, w.table.in.problem("has changed while it was read", "start again with the new data")
+		}
+		w.id, w.line = append(w.id[:0], rec.id...), rec.line
+		return true, nil
+	}
+}
+
+func (w *walker) fault(p problem.Problem) { w.faults.add(p) }
+
+// cellProblem is a fault in one cell of the current row.
+func (w *walker) cellProblem(f field, column, what, hint string) {
+	w.fault(problem.Problem{Line: f.line, Column: f.column, Where: fmt.Sprintf("subject %s, %s", w.id, column), What: what, Hint: hint})
+}
+
+// fields returns the current row's cells if they are as many as the header's;
+// otherwise it records why not.
+func (w *walker) fields() ([]field, bool) {
+	fields, err := w.rec.fields()
+	if err != nil {
+		w.fault(quoteProblem(w.rec, err))
+		return nil, false
+	}
+	want := len(w.table.header)
+	if len(fields) == want {
+		return fields, true
+	}
+	p := problem.Problem{Line: w.rec.line, Column: 1, Where: fmt.Sprintf("subject %s", w.id), What: fmt.Sprintf("%d cells, but the header has %d", len(fields), want)}
+	if len(fields) > want {
+		p.Column = fields[want].column
+		p.Hint = "put cells that hold a comma in quotes"
+		if len(fields) == 2*want-1 {
+			p.Hint = "numbers seem to have decimal commas: use decimal points"
+		}
+	} else if bytes.ContainsAny(w.rec.text, ";\t") {
+		p.Hint = "separate all cells by commas"
+	}
+	w.fault(p)
+	return nil, false
+}
+
+func encodingProblem(rec *record) problem.Problem {
+	p := problem.Problem{Line: rec.line, What: "is not valid UTF-8", Hint: "save the file in UTF-8; it may be in Latin-1 or Windows-1252"}
+	line := rec.text
+	for {
+		r, n := utf8.DecodeRune(line)
+		if r == utf8.RuneError && n <= 1 {
+			break
+		}
+		if p.Column++; r == '\n' {
+			p.Line, p.Column = p.Line+1, 0
+		}
+		line = line[n:]
+	}
+	p.Column++
+	return p
+}

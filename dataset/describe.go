@@ -1,0 +1,293 @@
+package dataset
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"parley/problem"
+)
+
+// MaxLevels is how many different values of a subject column are counted.
+const MaxLevels = 100
+
+// MaxPatterns is how many different patterns of present views are counted.
+const MaxPatterns = 1000
+
+// Summary describes a data set: counts, and for each feature its range and
+// moments. It is exact, so it belongs to the site and is not for release.
+type Summary struct {
+	Subjects int64           `json:"subjects"`
+	Views    []ViewSummary   `json:"views"`
+	Patterns []Pattern       `json:"patterns"` // most frequent first
+	Columns  []ColumnSummary `json:"subject_columns"`
+	// OtherPatterns counts the subjects whose pattern first appeared after
+	// MaxPatterns others; it is 0 for all but data sets with very many views.
+	OtherPatterns int64 `json:"other_patterns,omitempty"`
+}
+
+// ViewSummary describes one view.
+type ViewSummary struct {
+	Name     string           `json:"name"`
+	Subjects int64            `json:"subjects"` // who have the view
+	Features []FeatureSummary `json:"features"`
+}
+
+// FeatureSummary describes one feature among the subjects who have its view.
+type FeatureSummary struct {
+	Name     string   `json:"name"`
+	Observed int64    `json:"observed"` // subjects with a value
+	Missing  int64    `json:"missing"`  // subjects who have the view, but not this value
+	Moments  *Moments `json:"moments,omitempty"`
+	Levels   []Level  `json:"levels,omitempty"` // of a category, in the order of their codes
+}
+
+// Moments are the range, mean and standard deviation (divisor n − 1; 0 for a
+// single value) of a number, in its own unit. There are none without a value.
+type Moments struct {
+	Min  float64 `json:"min"`
+	Max  float64 `json:"max"`
+	Mean float64 `json:"mean"`
+	SD   float64 `json:"sd"`
+}
+
+// Pattern counts the subjects who have these views and no others.
+type Pattern struct {
+	Views    []string `json:"views"` // in the order of the schema
+	Subjects int64    `json:"subjects"`
+}
+
+// ColumnSummary counts the values of a subject column.
+type ColumnSummary struct {
+	Name   string  `json:"name"`
+	Levels []Level `json:"levels,omitempty"` // in ascending order; none if there are more than MaxLevels
+	Many   bool    `json:"many,omitempty"`   // more than MaxLevels different values
+}
+
+// Level counts the subjects with one value; "" is no value.
+type Level struct {
+	Name     string `json:"name"`
+	Subjects int64  `json:"subjects"`
+}
+
+// Describe reads src once, in memory that does not depend on the number of
+// subjects. Means and deviations are updated value by value (Welford 1962).
+// It is an error if a feature's values are so large that its deviation is not
+// a finite number.
+func Describe(ctx context.Context, src Source) (*Summary, error) {
+	schema := src.Schema()
+	d := newDescriber(&schema)
+	for row, err := range src.Rows(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		d.add(row)
+	}
+	return d.summary()
+}
+
+type describer struct {
+	schema   *Schema
+	subjects int64
+	views    []*viewMoments
+	patterns map[string]int64 // key: a byte for each view, 1 if it is present
+	other    int64            // subjects with patterns beyond MaxPatterns
+	key      []byte
+	labels   []map[string]int64 // nil: too many
+}
+
+// viewMoments holds one view's running statistics, by feature.
+type viewMoments struct {
+	subjects        int64
+	n               []int64
+	min, max        []float64
+	mean, deviation []float64 // deviation: sum of squared deviations from the mean
+	levels          [][]int64
+}
+
+func newDescriber(s *Schema) *describer {
+	d := &describer{schema: s, patterns: map[string]int64{}, key: make([]byte, len(s.Views))}
+	for _, v := range s.Views {
+		n := len(v.Columns)
+		m := &viewMoments{n: make([]int64, n), min: make([]float64, n), max: make([]float64, n), mean: make([]float64, n), deviation: make([]float64, n), levels: make([][]int64, n)}
+		for j, c := range v.Columns {
+			m.min[j], m.max[j] = math.Inf(1), math.Inf(-1)
+			if c.Kind == Category {
+				m.levels[j] = make([]int64, len(c.Levels))
+			}
+		}
+		d.views = append(d.views, m)
+	}
+	for range s.Subject {
+		d.labels = append(d.labels, map[string]int64{})
+	}
+	return d
+}
+
+func (d *describer) add(row *Row) {
+	d.subjects++
+	for k, values := range row.Views {
+		d.key[k] = 0
+		if values != nil {
+			d.key[k] = 1
+			d.views[k].add(values)
+		}
+	}
+	if _, known := d.patterns[string(d.key)]; known || len(d.patterns) < MaxPatterns {
+		d.patterns[string(d.key)]++
+	} else {
+		d.other++
+	}
+	for i, label := range row.Subject {
+		if counts := d.labels[i]; counts != nil {
+			if counts[label]++; len(counts) > MaxLevels {
+				d.labels[i] = nil
+			}
+		}
+	}
+}
+
+func (m *viewMoments) add(values []float64) {
+	m.subjects++
+	var n int64
+	var inverse float64 // of n, which most features share
+	for j, v := range values {
+		if v != v {
+			continue
+		}
+		m.n[j]++
+		if counts := m.levels[j]; counts != nil {
+			counts[int(v)]++
+			continue
+		}
+		if m.n[j] != n {
+			n = m.n[j]
+			inverse = 1 / float64(n)
+		}
+		if v < m.min[j] {
+			m.min[j] = v
+		}
+		if v > m.max[j] {
+			m.max[j] = v
+		}
+		delta := v - m.mean[j]
+		m.mean[j] += float64(delta * inverse)
+		m.deviation[j] += float64(delta * (v - m.mean[j]))
+	}
+}
+
+func (d *describer) summary() (*Summary, error) {
+	s := &Summary{Subjects: d.subjects, Patterns: d.countPatterns(), OtherPatterns: d.other, Columns: []ColumnSummary{}}
+	for k, v := range d.schema.Views {
+		m := d.views[k]
+		view := ViewSummary{Name: v.Name, Subjects: m.subjects}
+		for j, c := range v.Columns {
+			f := FeatureSummary{Name: c.Name, Observed: m.n[j], Missing: m.subjects - m.n[j]}
+			if counts := m.levels[j]; counts != nil {
+				for i, n := range counts {
+					f.Levels = append(f.Levels, Level{c.Levels[i], n})
+				}
+			} else if m.n[j] > 0 {
+				f.Moments = &Moments{Min: m.min[j], Max: m.max[j], Mean: m.mean[j], SD: math.Sqrt(m.deviation[j] / float64(max(1, m.n[j]-1)))}
+				if sum := f.Moments.SD + f.Moments.Mean; math.IsInf(sum, 0) || math.IsNaN(sum) {
+					return nil, fmt.Errorf("view %s: feature %s: values from %g to %g are too large to be summarised", v.Name, c.Name, m.min[j], m.max[j])
+				}
+			}
+			view.Features = append(view.Features, f)
+		}
+		s.Views = append(s.Views, view)
+	}
+	for i, c := range d.schema.Subject {
+		column := ColumnSummary{Name: c.Name, Many: d.labels[i] == nil}
+		for label, n := range d.labels[i] {
+			column.Levels = append(column.Levels, Level{label, n})
+		}
+		slices.SortFunc(column.Levels, func(a, b Level) int { return cmp.Compare(a.Name, b.Name) })
+		s.Columns = append(s.Columns, column)
+	}
+	return s, nil
+}
+
+// countPatterns lists the patterns, the most frequent first and the fuller
+// first among equals.
+func (d *describer) countPatterns() []Pattern {
+	keys := make([]string, 0, len(d.patterns))
+	for key := range d.patterns {
+		keys = append(keys, key)
+	}
+	slices.SortFunc(keys, func(a, b string) int {
+		return cmp.Or(cmp.Compare(d.patterns[b], d.patterns[a]), strings.Compare(b, a))
+	})
+	patterns := []Pattern{}
+	for _, key := range keys {
+		p := Pattern{Views: []string{}, Subjects: d.patterns[key]}
+		for k, present := range []byte(key) {
+			if present == 1 {
+				p.Views = append(p.Views, d.schema.Views[k].Name)
+			}
+		}
+		patterns = append(patterns, p)
+	}
+	return patterns
+}
+
+// Warnings returns what the values show and what does not prevent using them:
+// features without a value or with only one value here (which is an error only
+// if it is so at every site), views that nobody has, subjects without any view,
+// and pairs of views that no subject has both of.
+func (s *Summary) Warnings() problem.List {
+	var list problem.List
+	for _, v := range s.Views {
+		where := "view " + v.Name
+		if v.Subjects == 0 {
+			list.Add(problem.Problem{Where: where, What: "no subject has it"})
+			continue
+		}
+		for _, f := range v.Features {
+			if what := f.warning(); what != "" {
+				list.Add(problem.Problem{Where: where + ", feature " + f.Name, What: what})
+			}
+		}
+	}
+	together := map[[2]string]bool{}
+	for _, p := range s.Patterns {
+		if len(p.Views) == 0 {
+			list.Add(problem.Problem{Where: "subjects", What: fmt.Sprintf("%d of %d have no view at all", p.Subjects, s.Subjects)})
+		}
+		for i, a := range p.Views {
+			for _, b := range p.Views[i+1:] {
+				together[[2]string{a, b}] = true
+			}
+		}
+	}
+	if s.OtherPatterns > 0 {
+		return list // which views share subjects is not known
+	}
+	for i, a := range s.Views {
+		for _, b := range s.Views[i+1:] {
+			if a.Subjects > 0 && b.Subjects > 0 && !together[[2]string{a.Name, b.Name}] {
+				list.Add(problem.Problem{Where: fmt.Sprintf("views %s and %s", a.Name, b.Name), What: "no subject has both",
+					Hint: "here nothing links them; are the ids written the same way in both files?"})
+			}
+		}
+	}
+	return list
+}
+
+func (f *FeatureSummary) warning() string {
+	switch {
+	case f.Observed == 0:
+		return "has no value"
+	case f.Moments != nil && f.Moments.Min == f.Moments.Max:
+		return fmt.Sprintf("is constant here: always %g", f.Moments.Min)
+	}
+	for _, l := range f.Levels {
+		if l.Subjects == f.Observed {
+			return fmt.Sprintf("is constant here: always %s", l.Name)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,125 @@
+package dataset
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+var decimalComma = regexp.MustCompile(`\d,\d`)
+
+// identifiers are names, without case, spaces and punctuation, of columns
+// that name a subject or a row and are never a measurement.
+var identifiers = map[string]bool{
+	"id": true, "ids": true, "uid": true, "uuid": true, "guid": true, "rid": true, "ptid": true, "pid": true, "sid": true, "mrn": true,
+	"subject": true, "subjectid": true, "subjid": true, "subj": true, "patient": true, "patientid": true, "patid": true,
+	"participant": true, "participantid": true, "person": true, "personid": true, "caseid": true,
+	"record": true, "recordid": true, "studyid": true, "sample": true, "sampleid": true, "hospitalid": true,
+	"medicalrecordnumber": true, "nhsnumber": true, "ssn": true, "row": true, "rowid": true, "rownames": true, "index": true, "unnamed0": true,
+}
+
+var nameOnly = regexp.MustCompile(`[^\pL\pN]+`)
+
+func isIdentifier(name string) bool {
+	return identifiers[nameOnly.ReplaceAllString(strings.ToLower(name), "")]
+}
+
+// checkSeparator recognises files that are separated by something else than
+// commas, from the header and the first row.
+func (t *table) checkSeparator(first []byte) {
+	h := t.header[0]
+	for _, sep := range []struct{ char, name string }{{";", "semicolons"}, {"\t", "tabs"}, {"|", "vertical bars"}} {
+		if !strings.Contains(h.name, sep.char) {
+			continue
+		}
+		what := "cells are separated by " + sep.name + ", not by commas"
+		if decimalComma.Match(first) {
+			what += ", and numbers seem to have decimal commas"
+		}
+		t.faults.add(h.problem("", what, "save it as CSV with commas between cells and decimal points in numbers"))
+		return
+	}
+}
+
+// checkHeader checks a header that starts with id.
+func (t *table) checkHeader(first []byte) {
+	if t.checkSeparator(first); t.faults.total > 0 {
+		return
+	}
+	if h := t.header[0]; h.name != "id" {
+		hint := "name the column that identifies the subjects id"
+		what := fmt.Sprintf("the first column is %q, not id", h.name)
+		if h.name == "" {
+			what = "the first column has no name"
+		} else if _, err := strconv.ParseFloat(h.name, 64); err == nil {
+			what = fmt.Sprintf("no header row: the file starts with the number %s", h.name)
+			hint = "put the names of the columns in the first row: id, then the others"
+		}
+		t.faults.add(h.problem("", what, hint))
+	}
+	seen := map[string]int{}
+	for i, h := range t.header {
+		switch before, again := seen[h.name]; {
+		case h.name == "" && i > 0:
+			t.faults.add(h.problem("", fmt.Sprintf("column %d has no name", i+1), ""))
+		case again:
+			t.faults.add(h.problem(h.name, fmt.Sprintf("is the name of columns %d and %d", before+1, i+1), "give every column a name of its own"))
+		default:
+			seen[h.name] = i
+		}
+	}
+}
+
+// checkFeatures checks what a view has beyond that: features, and not the
+// subjects of the sample as columns.
+func (t *table) checkFeatures(subjects []string) {
+	if t.faults.total == 0 && len(t.header) == 1 {
+		t.faults.add(t.header[0].problem("", "has no feature", "a view has at least one column after id"))
+		return
+	}
+	isColumn := make(map[string]bool, len(t.header))
+	for _, h := range t.header[1:] {
+		isColumn[h.name] = true
+	}
+	matches := 0
+	for _, id := range subjects {
+		if isColumn[id] {
+			matches++
+		}
+	}
+	// Two, because one match can be chance; half, because a view need not
+	// hold every subject.
+	if matches >= 2 && 2*matches >= min(len(subjects), len(isColumn)) {
+		*t.faults = faults{path: t.faults.path}
+		t.faults.add(t.header[0].problem("", fmt.Sprintf("the table is transposed: %d of its columns are ids of subjects", matches),
+			"turn it: one row for each subject, one column for each feature"))
+		return
+	}
+}
+
+// isLong reports whether a header is that of a long table.
+func isLong(header []heading) bool {
+	var names []string
+	for _, h := range header {
+		names = append(names, h.name)
+	}
+	return strings.Join(names, ",") == longHeader
+}
+
+const longHeader = "id,view,feature,value"
+
+func (t *table) checkLong(first []byte) {
+	if t.checkSeparator(first); t.faults.total == 0 && !isLong(t.header) {
+		var b bytes.Buffer
+		for i, h := range t.header[:min(len(t.header), 5)] {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			b.WriteString(h.name)
+		}
+		t.faults.add(t.header[0].problem("", fmt.Sprintf("a long table has the columns %s; this one starts with %s", longHeader, b.String()),
+			"give a folder with subjects.csv and view_NAME.csv files, or a long table"))
+	}
+}

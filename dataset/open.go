@@ -1,0 +1,272 @@
+package dataset
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"parley/problem"
+)
+
+// Options say how a data set is to be read. The zero value takes it as it is.
+type Options struct {
+	// Schema is what the plan expects. Views and their columns are matched by
+	// name and put in its order; those that it does not name are ignored with
+	// a warning, a missing column is an error, and a view that is missing
+	// altogether is one that no subject here has. If it is nil, views come in
+	// ascending order of name, their columns are Numbers in the order of the
+	// file, and the subject columns are Labels; the latter too if only
+	// Schema.Subject is nil.
+	Schema *Schema
+
+	sortMemory  int // sortMemory unless set
+	maxUnsorted int64
+}
+
+// Dir is a data set on disk. It is a [Source] whose rows are read from the
+// files each time; it holds nothing open between two readings.
+type Dir struct {
+	path     string
+	schema   Schema
+	subjects *table // nil if there is no subjects file
+	columns  []*column
+	views    []*foundView // wide form: those that are used
+	long     *table       // long form
+	places   map[string]map[string]place
+	warnings problem.List
+	memory   int // for sorting, for each file
+}
+
+// Open is [OpenContext] without a way to cancel it.
+func Open(path string, opts Options) (*Dir, error) {
+	return OpenContext(context.Background(), path, opts)
+}
+
+// OpenContext opens the data set at path, a folder or a long table, and checks
+// its headers, its ids and how they are sorted, which reads every file once.
+// The cells are checked whenever rows are read. Everything wrong is returned
+// together, as a problem.List.
+func OpenContext(ctx context.Context, path string, opts Options) (*Dir, error) {
+	if opts.Schema != nil {
+		if err := opts.Schema.check(); err != nil {
+			return nil, err
+		}
+	}
+	files, err := findFiles(path)
+	if err != nil {
+		return nil, err
+	}
+	d := &Dir{path: path, warnings: files.warnings}
+	b := &binder{dir: path, expected: opts.Schema, faults: &faults{path: path}}
+	all := []*faults{b.faults}
+
+	var sample []string
+	if files.subjects != "" {
+		if d.subjects, err = survey(ctx, files.subjects, (*table).checkHeader, nil); err != nil {
+			return nil, err
+		}
+		all = append(all, d.subjects.faults)
+		sample = d.subjects.ids
+	}
+	var found []*foundView
+	if files.long != "" {
+		names := newLongNames()
+		if d.long, err = survey(ctx, files.long, (*table).checkLong, names.look); err != nil {
+			return nil, err
+		}
+		all = append(all, d.long.faults)
+		found = names.sorted()
+	}
+	for _, v := range files.views {
+		check := func(t *table, first []byte) {
+			t.checkHeader(first)
+			t.checkFeatures(sample)
+		}
+		if opts.Schema != nil && !slices.ContainsFunc(opts.Schema.Views, func(w View) bool { return w.Name == v.name }) {
+			found = append(found, &foundView{name: v.name}) // not read at all
+			continue
+		}
+		t, err := survey(ctx, v.path, check, nil)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, t.faults)
+		f := &foundView{name: v.name, table: t}
+		if len(t.header) > 0 {
+			f.columns = t.header[1:]
+		}
+		found = append(found, f)
+	}
+	// Names can only be matched in headers that are sound.
+	if err := gather(all); err != nil {
+		return nil, err
+	}
+	b.bindViews(found)
+	d.columns = b.bindSubjects(d.subjects)
+	d.schema = b.schema
+	d.warnings = append(d.warnings, b.warnings...)
+	d.bindFiles(found)
+	d.checkOrder(b.faults, opts)
+	if err := gather(all); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// bindFiles keeps what is needed to read the rows.
+func (d *Dir) bindFiles(found []*foundView) {
+	d.places = map[string]map[string]place{}
+	for _, v := range found {
+		if v.index < 0 {
+			continue
+		}
+		if d.long == nil {
+			d.views = append(d.views, v)
+			continue
+		}
+		d.places[v.name] = map[string]place{}
+		for _, c := range v.bound {
+			if c != nil {
+				d.places[v.name][c.Name] = place{c, v.index}
+			}
+		}
+	}
+}
+
+// tables returns the files that are read, in a fixed order.
+func (d *Dir) tables() []*table {
+	var tables []*table
+	if d.subjects != nil {
+		tables = append(tables, d.subjects)
+	}
+	if d.long != nil {
+		tables = append(tables, d.long)
+	}
+	for _, v := range d.views {
+		tables = append(tables, v.table)
+	}
+	return tables
+}
+
+// checkOrder warns of files that have to be sorted and refuses too large ones.
+func (d *Dir) checkOrder(f *faults, opts Options) {
+	memory, limit := opts.sortMemory, opts.maxUnsorted
+	if memory == 0 {
+		memory = sortMemory
+	}
+	if limit == 0 {
+		limit = MaxUnsorted
+	}
+	var unsorted []*table
+	var bytes int64
+	for _, t := range d.tables() {
+		if !t.sorted {
+			unsorted = append(unsorted, t)
+			bytes += t.bytes
+		}
+	}
+	if len(unsorted) == 0 {
+		return
+	}
+	d.memory = memory / len(unsorted)
+	for _, t := range unsorted {
+		p := t.in.problem("is not sorted by id and will be sorted whenever it is read", sortHint(t.in.path))
+		if bytes > limit {
+			p.What = fmt.Sprintf("is not sorted by id, and all such files together (%d MiB) are too large to be sorted here (%d MiB)", bytes>>20, limit>>20)
+			t.faults.add(p)
+		} else {
+			d.warnings.Add(p)
+		}
+	}
+}
+
+// sortHint is a command that sorts a file whose cells hold no line breaks.
+func sortHint(path string) string {
+	cat := "cat"
+	if strings.HasSuffix(path, ".gz") {
+		cat = "gzip -dc"
+	}
+	return fmt.Sprintf("sort it once: %s %s | (IFS= read -r header; echo \"$header\"; LC_ALL=C sort -t, -k1,1) > sorted.csv", cat, filepath.Base(path))
+}
+
+// Schema returns the data set's views and columns, as the plan orders them.
+func (d *Dir) Schema() Schema { return d.schema }
+
+// Warnings returns what was noticed when the data set was opened and does not
+// prevent reading it. [Summary.Warnings] returns what only the values show.
+func (d *Dir) Warnings() problem.List { return d.warnings }
+
+// files are the names of a data set's files, and what was found beside them.
+type files struct {
+	subjects string
+	long     string
+	views    []viewFile // in ascending order of name
+	warnings problem.List
+}
+
+type viewFile struct{ name, path string }
+
+// findFiles finds out which form a data set has.
+func findFiles(path string) (*files, error) {
+	info, err := os.Stat(path)
+	if os.IsNotExist(err) {
+		return nil, problem.List{{File: path, What: "does not exist", Hint: "give a folder with subjects.csv and view_NAME.csv files, or a long table"}}
+	} else if err != nil {
+		return nil, err
+	}
+	folder := path
+	if !info.IsDir() {
+		folder = filepath.Dir(path)
+	}
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return nil, err
+	}
+	var found files
+	var list problem.List
+	paths := map[string]string{} // by name without .gz
+	for _, e := range entries {
+		base, isCSV := strings.CutSuffix(strings.TrimSuffix(e.Name(), ".gz"), ".csv")
+		if !isCSV {
+			continue
+		}
+		full := filepath.Join(folder, e.Name())
+		if !info.IsDir() && base != "subjects" {
+			continue
+		}
+		if other, taken := paths[base]; taken {
+			list.Add(problem.Problem{File: full, What: "is there twice, also as " + filepath.Base(other), Hint: "keep one of them"})
+			continue
+		}
+		paths[base] = full
+		switch name, isView := strings.CutPrefix(base, "view_"); {
+		case base == "subjects":
+			found.subjects = full
+		case base == "long":
+			found.long = full
+		case isView && name != "":
+			found.views = append(found.views, viewFile{name, full})
+		default:
+			p := problem.Problem{File: full, What: "is no part of the data set and ignored", Hint: "views are named view_NAME.csv"}
+			found.warnings.Add(p)
+		}
+	}
+	if !info.IsDir() {
+		found.long = path
+		return &found, list.Err()
+	}
+	slices.SortFunc(found.views, func(a, b viewFile) int { return strings.Compare(a.name, b.name) })
+	const layout = "a data set is subjects.csv and one view_NAME.csv for each view, or long.csv; each may end in .gz"
+	switch {
+	case found.long != "" && len(found.views) > 0:
+		list.Add(problem.Problem{File: found.long, What: "is a long table beside files of views", Hint: "keep one form: " + layout})
+	case found.long == "" && len(found.views) == 0:
+		list.Add(problem.Problem{File: path, What: "holds no views", Hint: layout})
+	case found.long == "" && found.subjects == "":
+		list.Add(problem.Problem{File: path, What: "has no subjects.csv", Hint: "list the ids of all subjects in a column id, with columns such as group or sex if there are any"})
+	}
+	return &found, list.Err()
+}

@@ -1,0 +1,222 @@
+package dataset
+
+import (
+	"bytes"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"unicode/utf8"
+)
+
+// maxRecord bounds the memory that one row can take.
+const maxRecord = 64 << 20
+
+// record is one row of a CSV file: one line, or several where a quoted cell
+// holds line breaks. It is valid until the next one is read.
+type record struct {
+	line   int    // its first line, from 1
+	text   []byte // without the last line break
+	quoted bool   // holds a quote anywhere
+	id     []byte // its first cell
+}
+
+// records reads rows one by one; io.EOF ends them.
+type records interface {
+	next() (*record, error)
+	Close() error
+}
+
+// field is one cell and its place.
+type field struct {
+	text         []byte
+	line, column int // both from 1, the column in characters
+}
+
+// fields splits a row as encoding/csv does, and drops the space around cells
+// that are not quoted. It is for headers, rows with quotes and rows with
+// faults: clean rows are read without it.
+func (r *record) fields() ([]field, error) {
+	var fields []field
+	if !r.quoted {
+		for pos := 0; pos <= len(r.text); {
+			cell := firstCell(r.text[pos:])
+			fields = append(fields, field{trim(cell), r.line, utf8.RuneCount(r.text[:pos]) + 1})
+			pos += len(cell) + 1
+		}
+		return fields, nil
+	}
+	reader := csv.NewReader(bytes.NewReader(r.text))
+	reader.FieldsPerRecord = -1
+	cells, err := reader.Read()
+	if err != nil {
+		return nil, err
+	}
+	lines := bytes.Split(r.text, []byte("\n"))
+	for i, cell := range cells {
+		line, column := reader.FieldPos(i)
+		at := lines[line-1]
+		text := []byte(cell)
+		if column > len(at) || at[column-1] != '"' {
+			text = trim(text)
+		}
+		fields = append(fields, field{text, r.line + line - 1, utf8.RuneCount(at[:min(column-1, len(at))]) + 1})
+	}
+	return fields, nil
+}
+
+// setID finds the first cell. Where the quotes are wrong it is what comes
+// before the first comma, so that the row has a place among the others.
+func (r *record) setID() {
+	if r.quoted {
+		if fields, err := r.fields(); err == nil {
+			r.id = fields[0].text
+			return
+		}
+	}
+	r.id = trim(firstCell(r.text))
+}
+
+// firstCell is what comes before the first comma, if any.
+func firstCell(text []byte) []byte {
+	if i := bytes.IndexByte(text, ','); i >= 0 {
+		return text[:i]
+	}
+	return text
+}
+
+// trim drops spaces and tabs around a cell.
+func trim(cell []byte) []byte {
+	for len(cell) > 0 && (cell[0] == ' ' || cell[0] == '\t') {
+		cell = cell[1:]
+	}
+	for len(cell) > 0 && (cell[len(cell)-1] == ' ' || cell[len(cell)-1] == '\t') {
+		cell = cell[:len(cell)-1]
+	}
+	return cell
+}
+
+// splitter reads the rows of a CSV text in the order of the file.
+type splitter struct {
+	src        io.ReadCloser
+	in         input
+	buf        []byte
+	start, end int // the text in buf that was not yet given out
+	line       int // lines given out
+	eof        bool
+	rec        record
+}
+
+func newSplitter(in input) (*splitter, error) {
+	src, err := in.open()
+	if err != nil {
+		return nil, err
+	}
+	return &splitter{src: src, in: in, buf: make([]byte, 256<<10)}, nil
+}
+
+func (s *splitter) Close() error { return s.src.Close() }
+
+// next returns the next row that is not blank.
+func (s *splitter) next() (*record, error) {
+	for {
+		n, err := s.lineEnd(0)
+		if err != nil {
+			return nil, err
+		}
+		if n == 0 && s.eof && s.start == s.end {
+			return nil, io.EOF
+		}
+		lines := 1
+		quoted := bytes.IndexByte(s.buf[s.start:s.start+n], '"') >= 0
+		if quoted {
+			if n, lines, err = s.closeQuote(n); err != nil {
+				return nil, err
+			}
+		}
+		text := s.buf[s.start : s.start+n]
+		s.start = min(s.start+n+1, s.end)
+		first := s.line + 1
+		s.line += lines
+		if len(text) > 0 && text[len(text)-1] == '\r' {
+			text = text[:len(text)-1]
+		}
+		if len(text) == 0 {
+			continue
+		}
+		s.rec = record{line: first, text: text, quoted: quoted}
+		s.rec.setID()
+		return &s.rec, nil
+	}
+}
+
+// lineEnd returns the length of the text up to the first line break at or
+// after from, both counted from start; the end of the file ends a line too.
+func (s *splitter) lineEnd(from int) (int, error) {
+	for {
+		if i := bytes.IndexByte(s.buf[s.start+from:s.end], '\n'); i >= 0 {
+			return from + i, nil
+		}
+		from = s.end - s.start
+		if s.eof {
+			return from, nil
+		}
+		if err := s.fill(); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// fill reads more text behind the text at hand, making room where needed.
+func (s *splitter) fill() error {
+	if s.start > 0 {
+		s.end = copy(s.buf, s.buf[s.start:s.end])
+		s.start = 0
+	}
+	if s.end == len(s.buf) {
+		if len(s.buf) >= maxRecord {
+			p := s.in.problem(fmt.Sprintf("row of more than %d MiB", maxRecord>>20), "is there a quote that is never closed, or are there no line breaks?")
+			p.Line = s.line + 1
+			return p
+		}
+		s.buf = append(s.buf, make([]byte, len(s.buf))...)
+	}
+	n, err := s.src.Read(s.buf[s.end:])
+	s.end += n
+	switch {
+	case err == io.EOF:
+		s.eof = true
+	case err != nil:
+		return s.in.damaged(err)
+	}
+	return nil
+}
+
+// closeQuote extends a line of n bytes that holds quotes to the line where
+// they are closed, and counts the lines. A quote in the middle of a cell that
+// is not quoted is an error of its line alone and opens nothing.
+func (s *splitter) closeQuote(n int) (length, lines int, err error) {
+	lines = 1
+	open := bytes.Count(s.buf[s.start:s.start+n], []byte(`"`))%2 == 1
+	if open && bareQuote(s.buf[s.start:s.start+n]) {
+		return n, lines, nil
+	}
+	for open && !(s.eof && s.start+n == s.end) {
+		from := n + 1
+		if n, err = s.lineEnd(from); err != nil {
+			return 0, 0, err
+		}
+		lines++
+		if bytes.Count(s.buf[s.start+from:s.start+n], []byte(`"`))%2 == 1 {
+			open = false
+		}
+	}
+	return n, lines, nil
+}
+
+func bareQuote(line []byte) bool {
+	reader := csv.NewReader(bytes.NewReader(line))
+	reader.FieldsPerRecord = -1
+	_, err := reader.Read()
+	return errors.Is(err, csv.ErrBareQuote)
+}

@@ -1,0 +1,201 @@
+package dataset
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"parley/problem"
+)
+
+// Rows yields the subjects in ascending order of id. It never yields a row
+// after the first fault, but reads on to its end to find the others, and then
+// yields all of them as one problem.List. What is yielded before is therefore
+// not known to be sound until the last row has come.
+func (d *Dir) Rows(ctx context.Context) iter.Seq2[*Row, error] {
+	return func(yield func(*Row, error) bool) {
+		j, err := d.join(ctx)
+		if err == nil {
+			err = j.run(ctx, yield)
+		}
+		// Temporary files are removed before the caller hears of an error.
+		if e := j.close(); err == nil {
+			err = e
+		}
+		if p, ok := err.(problem.Problem); ok {
+			err = problem.List{p}
+		}
+		if err != nil && err != errStopped {
+			yield(nil, err)
+		}
+	}
+}
+
+// errStopped says that the caller wants no more rows.
+var errStopped = errors.New("stopped")
+
+// join merges the files by id. The master says who the subjects are.
+type join struct {
+	master    cursor
+	followers []*follower
+	row       Row
+	all       []*faults
+}
+
+// follower is a file that says more of the master's subjects.
+type follower struct {
+	cursor
+	more           bool
+	joined, strays int
+}
+
+// join starts to read all files; the join has to be closed even after an error.
+func (d *Dir) join(ctx context.Context) (*join, error) {
+	j := &join{row: Row{Views: make([][]float64, len(d.schema.Views)), Subject: make([]string, len(d.schema.Subject))}}
+	var views []cursor
+	start := func(t *table) (walker, error) {
+		f := &faults{path: t.in.path}
+		j.all = append(j.all, f)
+		return t.walk(ctx, f, d.memory)
+	}
+	if d.subjects != nil {
+		w, err := start(d.subjects)
+		if err != nil {
+			return j, err
+		}
+		j.master = &subjectCursor{walker: w, columns: d.columns, values: make([]string, len(d.schema.Subject))}
+	}
+	if d.long != nil {
+		w, err := start(d.long)
+		if err != nil {
+			return j, err
+		}
+		views = append(views, newLongCursor(w, d.schema, d.places))
+	}
+	for _, v := range d.views {
+		w, err := start(v.table)
+		if err != nil {
+			j.follow(views) // to be closed
+			return j, err
+		}
+		n := len(d.schema.Views[v.index].Columns)
+		views = append(views, &viewCursor{walker: w, view: v.index, columns: v.bound, values: make([]float64, n), echo: newEcho(n)})
+	}
+	if j.master == nil {
+		j.master, views = views[0], views[1:]
+	}
+	j.follow(views)
+	return j, nil
+}
+
+func (j *join) follow(views []cursor) {
+	for _, v := range views {
+		j.followers = append(j.followers, &follower{cursor: v})
+	}
+}
+
+func (j *join) close() error {
+	var errs []error
+	if j.master != nil {
+		errs = append(errs, j.master.Close())
+	}
+	for _, f := range j.followers {
+		errs = append(errs, f.Close())
+	}
+	return errors.Join(errs...)
+}
+
+func (j *join) sound() bool {
+	for _, f := range j.all {
+		if f.total > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func (j *join) run(ctx context.Context, yield func(*Row, error) bool) (err error) {
+	for _, f := range j.followers {
+		if f.more, err = f.next(); err != nil {
+			return err
+		}
+	}
+	for n := 0; ; n++ {
+		if n%checkEvery == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		more, err := j.master.next()
+		if err != nil {
+			return err
+		}
+		if !more {
+			break
+		}
+		id, _ := j.master.subject()
+		clear(j.row.Views)
+		j.master.into(&j.row)
+		for _, f := range j.followers {
+			if err := f.catchUp(id, &j.row); err != nil {
+				return err
+			}
+		}
+		if j.sound() {
+			j.row.ID = string(id)
+			if !yield(&j.row, nil) {
+				return errStopped
+			}
+		}
+		for _, f := range j.followers {
+			if err := f.leave(id); err != nil {
+				return err
+			}
+		}
+	}
+	for _, f := range j.followers {
+		if err := f.catchUp(nil, nil); err != nil {
+			return err
+		}
+		f.finish()
+		if f.joined == 0 && f.strays > 0 {
+			f.fault(problem.Problem{What: "no id of this file is in subjects.csv", Hint: "write ids the same way in all files; if the features are in rows, turn the table"})
+		}
+	}
+	j.master.finish()
+	return gather(j.all)
+}
+
+// catchUp moves the follower to the subject, or to its end if there is none,
+// and puts its values into the row if it has the subject.
+func (f *follower) catchUp(id []byte, row *Row) (err error) {
+	for f.more {
+		own, line := f.subject()
+		if id != nil {
+			if order := bytes.Compare(own, id); order == 0 {
+				f.joined++
+				f.into(row)
+				return nil
+			} else if order > 0 {
+				return nil
+			}
+		}
+		f.strays++
+		f.fault(problem.Problem{Line: line, Column: 1, Where: fmt.Sprintf("subject %s", own), What: "is not in subjects.csv",
+			Hint: "add the subject there, or remove it here"})
+		if f.more, err = f.next(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// leave moves the follower beyond the subject, whose row is no longer needed.
+func (f *follower) leave(id []byte) (err error) {
+	if f.more {
+		if own, _ := f.subject(); bytes.Equal(own, id) {
+			f.more, err = f.next()
+		}
+	}
+	return err
+}

@@ -1,0 +1,151 @@
+package dataset
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"math"
+	"strconv"
+
+	"parley/problem"
+)
+
+// heading is one name of a header row.
+type heading struct {
+	name         string
+	line, column int
+}
+
+func (h heading) problem(where, what, hint string) problem.Problem {
+	return problem.Problem{Line: h.line, Column: h.column, Where: where, What: what, Hint: hint}
+}
+
+// table is one CSV file after a first reading of its header and ids.
+type table struct {
+	in     input
+	header []heading
+	rows   int64
+	bytes  int64 // of text, decompressed
+	sorted bool  // by id, as bytes; equal neighbours allowed
+	ids    []string
+	faults *faults
+}
+
+// sampleIDs is how many ids of a file are kept to recognise ids elsewhere.
+const sampleIDs = 1000
+
+// checkEvery is after how many rows a cancelled context is noticed.
+const checkEvery = 1024
+
+// survey reads the header, lets check look at it together with the text of the
+// first row, and then passes every row on, without parsing its cells, to
+// learn whether the file is sorted. What is wrong with the file goes to
+// its faults; the error is for everything else. Where the header is wrong the
+// rest is not read.
+func survey(ctx context.Context, path string, check func(t *table, first []byte), each func(*table, *record)) (*table, error) {
+	t := &table{sorted: true, faults: &faults{path: path}}
+	err := t.survey(ctx, path, check, each)
+	var p problem.Problem
+	if errors.As(err, &p) {
+		t.faults.add(p)
+		err = nil
+	}
+	return t, err
+}
+
+func (t *table) survey(ctx context.Context, path string, check func(*table, []byte), each func(*table, *record)) (err error) {
+	if t.in, err = newInput(path); err != nil {
+		return err
+	}
+	rows, err := newSplitter(t.in)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+
+	rec, err := rows.next()
+	if err == io.EOF {
+		return t.in.problem("is empty", "")
+	} else if err != nil {
+		return err
+	}
+	fields, err := rec.fields()
+	if err != nil {
+		return quoteProblem(rec, err)
+	}
+	for _, f := range fields {
+		t.header = append(t.header, heading{string(f.text), f.line, f.column})
+	}
+	if rec, err = rows.next(); err == io.EOF {
+		rec = nil
+	} else if err != nil {
+		return err
+	}
+	var first []byte
+	if rec != nil {
+		first = rec.text
+	}
+	if check(t, first); t.faults.total > 0 {
+		return nil
+	}
+	if rec == nil {
+		return t.in.problem("has no rows", "leave a file without subjects out")
+	}
+	ids := idKind{numbers: true}
+	var last []byte
+	for err == nil {
+		if t.rows++; t.rows%checkEvery == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		t.bytes += int64(len(rec.text))
+		if t.sorted && bytes.Compare(last, rec.id) > 0 {
+			t.sorted = false
+		}
+		if t.sorted {
+			last = append(last[:0], rec.id...)
+		}
+		if len(t.ids) < sampleIDs {
+			t.ids = append(t.ids, string(rec.id))
+		}
+		ids.look(rec)
+		if each != nil {
+			each(t, rec)
+		}
+		rec, err = rows.next()
+	}
+	if err != io.EOF {
+		return err
+	}
+	if ids.numbers && ids.fraction > 0 {
+		t.faults.add(problem.Problem{Line: ids.fraction, Column: 1, Where: "id",
+			What: "the ids look like measurements: all are numbers and some are not whole",
+			Hint: "the first column must name the subjects; if these are names, put a letter before them"})
+	}
+	return nil
+}
+
+// idKind tells names from measurements.
+type idKind struct {
+	numbers  bool // so far
+	fraction int  // line of the first that is not whole
+}
+
+func (k *idKind) look(rec *record) {
+	if !k.numbers {
+		return
+	}
+	v, err := strconv.ParseFloat(string(rec.id), 64)
+	if k.numbers = err == nil; k.numbers && v != math.Trunc(v) && k.fraction == 0 {
+		k.fraction = rec.line
+	}
+}
+
+func quoteProblem(rec *record, err error) problem.Problem {
+	p := problem.Problem{Line: rec.line, Column: 1, What: "quotes do not match", Hint: `put the whole cell in quotes and double the quotes inside it: "5"" nail"`}
+	var e interface{ Unwrap() error }
+	if errors.As(err, &e) {
+		p.What += ": " + e.Unwrap().Error()
+	}
+	return p
+}
