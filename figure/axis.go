@@ -26,6 +26,13 @@ type extent struct {
 	some   bool
 }
 
+// padded returns e with a margin on both sides, so that nothing lies on an
+// edge.
+func (e extent) padded() extent {
+	pad := (e.hi - e.lo) * 0.04
+	return extent{e.lo - pad, e.hi + pad, e.some}
+}
+
 func (e *extent) add(v float64) {
 	if !available(v) {
 		return
@@ -41,6 +48,7 @@ func (e *extent) add(v float64) {
 type scale struct {
 	lo, hi, a, b float64
 	log          bool
+	step         float64 // between ticks; not for log
 	ticks        []tick
 }
 
@@ -69,7 +77,7 @@ func newScale(e extent, log, whole bool, want int) scale {
 	if !whole {
 		first, last = math.Ceil(lo/step), math.Floor(hi/step)
 	}
-	s := scale{lo: lo, hi: hi}
+	s := scale{lo: lo, hi: hi, step: step}
 	if whole {
 		s.lo, s.hi = first*step, last*step
 	}
@@ -145,6 +153,14 @@ func (s scale) at(v float64) float64 {
 // position is at for values already on the scale, such as ticks.
 func (s scale) position(v float64) float64 {
 	return s.a + (s.b-s.a)*((v-s.lo)/(s.hi-s.lo))
+}
+
+// text formats v with one digit more than the ticks have.
+func (s scale) text(v float64) string {
+	if !available(v) {
+		return "n/a"
+	}
+	return tickLabel(v, s.step/10, max(math.Abs(s.lo), math.Abs(s.hi)))
 }
 
 func (s scale) labels() []string {

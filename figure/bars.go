@@ -123,7 +123,7 @@ func (b Bars) draw(c *canvas) {
 func (c *canvas) bar(b Bars, i int, st style, x scale, y float64, forest bool) {
 	const half = 7.0
 	v := b.Values.at(i)
-	c.text(x.b+10, y+4, General.Text(rounded(v)), smallSize, 52, "fill", muted)
+	c.text(c.w-6, y+4, x.text(v), smallSize, 56, "text-anchor", "end", "fill", muted)
 	if !available(v) {
 		return
 	}
@@ -145,15 +145,6 @@ func (c *canvas) bar(b Bars, i int, st style, x scale, y float64, forest bool) {
 	var d strings.Builder
 	marker(&d, st.marker, x.at(v), y, 5)
 	c.el("path", tip, "d", d.String(), "fill", st.colour, "stroke", "#fff", "stroke-width", 0.8)
-}
-
-// rounded keeps three digits, for the narrow column of values.
-func rounded(v float64) float64 {
-	if !available(v) || v == 0 {
-		return v
-	}
-	unit := math.Pow(10, math.Floor(math.Log10(math.Abs(v)))-2)
-	return math.Round(v/unit) * unit
 }
 
 // text returns element i, or nothing.

@@ -43,7 +43,8 @@ type Chart interface {
 }
 
 // SVG writes the picture as one svg element that stands alone as a file and
-// may also be placed in an HTML page: its identifiers begin with the figure's.
+// may also be placed in an HTML page: its identifiers begin with svg- and the
+// figure's own.
 func (f Figure) SVG(w io.Writer) error {
 	if f.Chart == nil {
 		return fmt.Errorf("drawing figure %q: it has no chart", f.ID)

@@ -80,48 +80,77 @@ func (h Heatmap) Table() Table {
 	return Table{Columns: []Column{facet, row, column, value}}
 }
 
+const (
+	facetSpace = 26   // between facets
+	totalSpace = 6    // above the row of totals
+	maxTips    = 1500 // cells beyond which tips would make the file large
+)
+
 // plan holds the sizes that the facets of a heatmap share.
 type plan struct {
 	cell, high  float64 // size of a cell
 	left, width float64 // of row names, of a facet's cells
 	head        float64 // title and column names
+	deep        float64 // a facet with its head
 	turned      bool    // column names stand upright
 	across      int     // facets in a row
+	tips        bool    // cells have tips
+}
+
+// pointer lets the pointer reach the tip of the cell below a number.
+func (p plan) pointer() string {
+	if p.tips {
+		return "none"
+	}
+	return ""
 }
 
 func (h Heatmap) plan() plan {
-	const gap = 26
 	names := make([]string, 0, h.height())
 	for i := range h.height() {
 		names = append(names, h.rowName(i))
 	}
-	p := plan{high: 24, left: 18 + widest(names, fontSize, 150)}
-	columns := float64(max(len(h.Columns), 1))
-	facets := max(len(h.Facets), 1)
-	// The widest cells with which all facets stand beside each other; where
-	// they cannot, cells of a readable size, and more than one row of facets.
-	p.cell = ((pageWidth-p.left)/float64(facets) - gap) / columns
-	if p.cell < 34 {
-		p.cell = 40
+	p := plan{high: 24, left: 18 + widest(names, fontSize, 150)*1.08, head: 42}
+	if len(h.Rows) > 10 {
+		p.high = 18
 	}
-	p.cell = min(p.cell, 68)
+	columns, facets := float64(max(len(h.Columns), 1)), max(len(h.Facets), 1)
+	p.tips = facets*h.height()*len(h.Columns) <= maxTips
+	// As many facets beside each other as their numbers allow, the same number
+	// in every row of facets, and cells as wide as that leaves room for.
+	least, room := max(24, h.widestCell()+4), pageWidth-p.left
+	p.across = min(max(int(room/(least*columns+facetSpace)), 1), facets)
+	down := (facets + p.across - 1) / p.across
+	p.across = (facets + down - 1) / down
+	p.cell = min(max((room/float64(p.across)-facetSpace)/columns, least), 68)
 	p.width = p.cell * columns
-	p.across = min(max(int((pageWidth-p.left)/(p.width+gap)), 1), facets)
-	label := widest(h.Columns, smallSize, 96)
-	p.head = 42
-	if label > p.cell-4 {
+	if label := widest(h.Columns, smallSize, 96); label > p.cell {
 		p.turned, p.head = true, 34+label
 	}
+	p.deep = p.head + p.high*float64(h.height()) + totalSpace + 18
 	return p
 }
 
+// widestCell returns the width of the widest number.
+func (h Heatmap) widestCell() float64 {
+	w := 0.0
+	for _, f := range h.Facets {
+		for i := range h.height() {
+			for j := range h.Columns {
+				if v := h.at(f, i, j); available(v) {
+					w = max(w, textWidth(h.Format.cell(v), smallSize))
+				}
+			}
+		}
+	}
+	return min(w, 64)
+}
+
 func (h Heatmap) draw(c *canvas) {
-	const gap = 26
 	p := h.plan()
-	deep := 24.0 + p.head + p.high*float64(h.height()) + 8
 	down := (len(h.Facets) + p.across - 1) / p.across
-	c.w = max(p.left+float64(p.across)*(p.width+gap), 360)
-	c.h = deep*float64(max(down, 1)) + 44
+	c.w = max(p.left+float64(p.across)*(p.width+facetSpace), min(p.left+190+textWidth(h.Legend, fontSize), pageWidth))
+	c.h = p.deep*float64(down) + 30
 	if len(h.Facets) == 0 || len(h.Rows) == 0 || len(h.Columns) == 0 {
 		c.w, c.h = 360, 120
 		c.nothing(c.w/2, c.h/2)
@@ -137,7 +166,7 @@ func (h Heatmap) draw(c *canvas) {
 	}
 	top := max(e.hi, 0)
 	for k, f := range h.Facets {
-		x, y := p.left+float64(k%p.across)*(p.width+gap), deep*float64(k/p.across)
+		x, y := p.left+float64(k%p.across)*(p.width+facetSpace), p.deep*float64(k/p.across)
 		h.facet(c, p, f, x, y, top, k%p.across == 0)
 	}
 	h.legend(c, p, top)
@@ -145,7 +174,7 @@ func (h Heatmap) draw(c *canvas) {
 
 // facet draws one table with its upper left corner at (x, y).
 func (h Heatmap) facet(c *canvas, p plan, f Facet, x, y, top float64, first bool) {
-	c.text(x, y+18, f.Title, fontSize+1, p.width+20, "font-weight", "600")
+	c.text(x, y+18, f.Title, fontSize+1, p.width+facetSpace-4, "font-weight", "600")
 	y += p.head
 	for j, name := range h.Columns {
 		mid := x + p.cell*(float64(j)+0.5)
@@ -153,14 +182,14 @@ func (h Heatmap) facet(c *canvas, p plan, f Facet, x, y, top float64, first bool
 			at := fmt.Sprintf("rotate(-90 %s %s)", num(mid+4), num(y-6))
 			c.text(mid+4, y-6, name, smallSize, 96, "fill", muted, "transform", at)
 		} else {
-			c.text(mid, y-6, name, smallSize, p.cell-2, "text-anchor", "middle", "fill", muted)
+			c.text(mid, y-6, name, smallSize, p.cell+0.5, "text-anchor", "middle", "fill", muted)
 		}
 	}
 	for i := range h.height() {
 		cy := y + p.high*float64(i)
 		total := i == len(h.Rows)
 		if total {
-			cy += 6
+			cy += totalSpace
 			c.line(x, cy-3, x+p.width, cy-3, rule)
 		}
 		weight := ""
@@ -168,42 +197,60 @@ func (h Heatmap) facet(c *canvas, p plan, f Facet, x, y, top float64, first bool
 			weight = "600"
 		}
 		if first {
-			c.text(p.left-10, cy+16, h.rowName(i), fontSize, p.left-14, "text-anchor", "end", "font-weight", weight)
+			c.text(p.left-10, cy+p.high/2+4, h.rowName(i), fontSize, p.left-14, "text-anchor", "end", "font-weight", weight)
 		}
 		c.open("g", "font-size", smallSize, "text-anchor", "middle", "font-weight", weight)
 		for j := range h.Columns {
-			h.cell(c, p, f, i, j, x+p.cell*float64(j), cy, top)
+			if v := h.at(f, i, j); available(v) {
+				h.cell(c, p, f, i, j, box{left: x + p.cell*float64(j), top: cy}, top)
+			}
 		}
 		c.close("g")
 	}
+	h.gaps(c, p, f, x, y)
 }
 
 // cell draws one cell. Totals have no colour, since they are not on the scale.
-func (h Heatmap) cell(c *canvas, p plan, f Facet, i, j int, x, y, top float64) {
+func (h Heatmap) cell(c *canvas, p plan, f Facet, i, j int, at box, top float64) {
 	v := h.at(f, i, j)
-	tip := fmt.Sprintf("%s, %s, %s: %s", f.Title, h.rowName(i), h.Columns[j], h.Format.Text(v))
-	if !available(v) {
-		c.gap(x+1, y+1, p.cell-2, p.high-2, tip)
-		return
+	tip := ""
+	if p.tips {
+		tip = fmt.Sprintf("%s, %s, %s: %s", f.Title, h.rowName(i), h.Columns[j], h.Format.Text(v))
 	}
-	colour, dark := "#ffffff", false
+	fill := ""
 	if i < len(h.Rows) {
 		share := 0.0
 		if top > 0 {
 			share = v / top
 		}
-		colour, dark = ramp(share)
+		colour, dark := ramp(share)
+		if dark {
+			fill = "#fff"
+		}
+		c.el("rect", tip, "x", at.left+1, "y", at.top+1, "width", p.cell-2, "height", p.high-2, "fill", colour)
 	}
-	fill := ink
-	if dark {
-		fill = "#fff"
+	c.open("text", "x", at.left+p.cell/2, "y", at.top+p.high/2+4, "fill", fill, "pointer-events", p.pointer())
+	c.buf.WriteString(escape(fit(h.Format.cell(v), smallSize, p.cell)))
+	c.close("text")
+}
+
+// gaps draws what is not available, neighbours in a column as one.
+func (h Heatmap) gaps(c *canvas, p plan, f Facet, x, y float64) {
+	for j, name := range h.Columns {
+		for i := 0; i < h.height(); {
+			if available(h.at(f, i, j)) {
+				i++
+				continue
+			}
+			first, top := i, y+p.high*float64(i)
+			if i == len(h.Rows) {
+				top += totalSpace // the totals stand apart
+			}
+			for i++; i < len(h.Rows) && !available(h.at(f, i, j)); i++ {
+			}
+			c.gap(x+p.cell*float64(j)+1, top+1, p.cell-2, p.high*float64(i-first)-2, f.Title+", "+name+": not available")
+		}
 	}
-	c.el("rect", tip, "x", x+1, "y", y+1, "width", p.cell-2, "height", p.high-2, "fill", colour)
-	label := h.Format.cell(v)
-	if textWidth(label, smallSize) > p.cell-4 {
-		label = h.Format.cell(rounded(v))
-	}
-	c.text(x+p.cell/2, y+p.high/2+4, label, smallSize, p.cell, "fill", fill, "pointer-events", "none")
 }
 
 // legend draws the scale of colours with its ends, and what the numbers are.
@@ -213,7 +260,7 @@ func (h Heatmap) legend(c *canvas, p plan, top float64) {
 	c.text(p.left, y+10, h.Format.cell(0), smallSize, 0, "text-anchor", "end", "fill", muted)
 	for i := range steps {
 		colour, _ := ramp((float64(i) + 0.5) / steps)
-		c.el("rect", "", "x", p.left+6+w/steps*float64(i), "y", y, "width", w/steps+0.3, "height", 12.0, "fill", colour)
+		c.el("rect", "", "x", p.left+6+w/steps*float64(i), "y", y, "width", w/steps, "height", 12.0, "fill", colour, "shape-rendering", "crispEdges")
 	}
 	end := h.Format.cell(top)
 	c.text(p.left+w+12, y+10, end, smallSize, 0, "fill", muted)

@@ -53,6 +53,8 @@ type entry struct {
 const (
 	keyStep = 17.0 // between the lines of a key
 	keyRoom = 170.0
+
+	maxLeaders = 12 // more thin lines than these would tangle
 )
 
 // keyWidth returns the room that a key for these names takes.
@@ -60,7 +62,7 @@ func keyWidth(names []string) float64 {
 	if len(names) == 0 {
 		return 12
 	}
-	return 50 + widest(names, fontSize, keyRoom)
+	return 56 + widest(names, fontSize, keyRoom)
 }
 
 // key names the series at the right of b. Entries stand as near as they can to
@@ -91,7 +93,7 @@ func (c *canvas) key(b box, entries []entry, lines bool) {
 	}
 	for i, e := range place {
 		x := b.right + 20
-		if !math.IsInf(e.from, 1) {
+		if !math.IsInf(e.from, 1) && len(place) <= maxLeaders {
 			c.el("path", "", "d", fmt.Sprintf("M%s %sL%s %sL%s %s", num(b.right+2), num(e.from), num(b.right+6), num(e.from), num(x-6), num(y[i])),
 				"stroke", e.style.colour, "stroke-width", 0.7, "fill", "none")
 		}

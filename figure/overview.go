@@ -127,9 +127,9 @@ func (o Overview) draw(c *canvas) {
 			n += with
 		}
 		x := left + float64(v)*(block+space)
-		c.text(x, 20, view.Name, fontSize+1, block, "font-weight", "600", "fill", ink)
-		c.text(x, 36, "d = "+Count.Text(float64(view.Features)), smallSize, block, "fill", muted)
-		c.text(x, 50, "n = "+Count.Text(float64(n)), smallSize, block, "fill", muted)
+		c.text(x, 20, view.Name, fontSize+1, block+space-4, "font-weight", "600", "fill", ink)
+		c.text(x, 36, "d = "+Count.Text(float64(view.Features)), smallSize, block+space, "fill", muted)
+		c.text(x, 50, "n = "+Count.Text(float64(n)), smallSize, block+space, "fill", muted)
 	}
 	for i, s := range o.Sites {
 		y := head + step*float64(i)
@@ -149,7 +149,7 @@ func (o Overview) draw(c *canvas) {
 		}
 	}
 	y := c.h - 14
-	c.el("rect", "", "x", left, "y", y-9, "width", 18.0, "height", 10.0, "fill", palette[0])
+	c.el("rect", "", "x", left, "y", y-9, "width", 18.0, "height", 10.0, "fill", muted)
 	c.text(left+24, y, "measured", smallSize, 0, "fill", muted)
 	c.gap(left+96, y-9, 18, 10, "")
 	c.text(left+120, y, "not measured", smallSize, 0, "fill", muted)

@@ -99,8 +99,11 @@ func (s Scatter) draw(c *canvas) {
 	c.w = pageWidth
 	c.h = max(440, 116+keyStep*float64(len(names)))
 	b := box{top: 34, right: c.w - keyWidth(names), bottom: c.h - 48}
-	x, y := newScale(ex, false, true, 6), newScale(ey, false, true, 6)
+	x, y := newScale(ex.padded(), false, false, 6), newScale(ey.padded(), false, false, 6)
 	b = c.frame(&x, &y, s.X, s.Y, b)
+	for _, t := range x.ticks {
+		c.line(x.position(t.value), b.top, x.position(t.value), b.bottom, grid)
+	}
 	if !ex.some {
 		c.nothing((b.left+b.right)/2, (b.top+b.bottom)/2)
 	}
@@ -111,7 +114,7 @@ func (s Scatter) draw(c *canvas) {
 	entries := make([]entry, len(s.Groups))
 	for i, g := range s.Groups {
 		entries[i] = entry{g.Name, styleOf(i), math.NaN()}
-		c.ellipses(g, styleOf(i), x, y)
+		c.ellipses(g, styleOf(i), x, y, min(1, 6/float64(len(s.Groups))))
 	}
 	for i, g := range s.Groups {
 		c.points(g, styleOf(i), x, y, max(every, 1))
@@ -143,8 +146,9 @@ func (g Group) reach() (rx, ry float64, ok bool) {
 	return radius90 * math.Sqrt(xx), radius90 * math.Sqrt(yy), ok
 }
 
-// ellipses draws the two contours of a group's normal distribution.
-func (c *canvas) ellipses(g Group, st style, x, y scale) {
+// ellipses draws the two contours of a group's normal distribution. density
+// thins their filling where many lie on each other.
+func (c *canvas) ellipses(g Group, st style, x, y scale, density float64) {
 	if _, _, ok := g.reach(); !ok {
 		return
 	}
@@ -162,7 +166,7 @@ func (c *canvas) ellipses(g Group, st style, x, y scale) {
 		dash, tip       string
 	}{{radius90, 0.07, "5 3", "90 %"}, {radius50, 0.16, "", "50 %"}} {
 		c.el("ellipse", fmt.Sprintf("%s: holds %s of its subjects if they are normally distributed", g.Name, e.tip),
-			"rx", e.radius*long, "ry", e.radius*short, "transform", turn, "fill", st.colour, "fill-opacity", e.opacity,
+			"rx", e.radius*long, "ry", e.radius*short, "transform", turn, "fill", st.colour, "fill-opacity", e.opacity*density,
 			"stroke", st.colour, "stroke-width", 1.4, "stroke-dasharray", e.dash)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -12,7 +13,7 @@ import (
 
 // Sizes in user units; drawn at its own size, one unit is one CSS pixel.
 const (
-	pageWidth = 680.0
+	pageWidth = 740.0
 	fontSize  = 12.0
 	smallSize = 11.0
 	fontStack = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
@@ -31,8 +32,8 @@ func (c *canvas) writeTo(w io.Writer, f Figure) error {
 		alt = f.Caption
 	}
 	_, err := fmt.Fprintf(w, `<svg xmlns="http://www.w3.org/2000/svg" width="%[1]s" height="%[2]s" viewBox="0 0 %[1]s %[2]s" `+
-		`role="img" aria-labelledby="%[3]s-title %[3]s-desc" font-family="%[4]s" font-size="%[5]s" fill="%[6]s">`+
-		"\n<title id=\"%[3]s-title\">%[7]s</title><desc id=\"%[3]s-desc\">%[8]s</desc>\n<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n%[9]s</svg>\n",
+		`role="img" aria-labelledby="svg-%[3]s-title svg-%[3]s-desc" font-family="%[4]s" font-size="%[5]s" fill="%[6]s">`+
+		"\n<title id=\"svg-%[3]s-title\">%[7]s</title><desc id=\"svg-%[3]s-desc\">%[8]s</desc>\n<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n%[9]s</svg>\n",
 		num(math.Ceil(c.w)), num(math.Ceil(c.h)), escape(f.ID), fontStack, num(fontSize), ink, escape(f.Title), escape(alt), c.buf.String())
 	return err
 }
@@ -85,6 +86,9 @@ func (c *canvas) line(x1, y1, x2, y2 float64, stroke string, attrs ...any) {
 // zero; the whole of a cut text shows as a tip.
 func (c *canvas) text(x, y float64, s string, size, room float64, attrs ...any) {
 	short := s
+	if slices.Contains(attrs, any("600")) {
+		room *= 0.9 // bold
+	}
 	if room > 0 {
 		short = fit(s, size, room)
 	}
