@@ -1,0 +1,296 @@
+package study
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+const (
+	maxSites   = 1000
+	maxViews   = 1000
+	maxNameLen = 200 // of features, columns, levels and units, in bytes
+)
+
+var (
+	namePattern = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,39}$`)
+	viewPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,39}$`)
+)
+
+const (
+	nameHint = "lower-case letters, digits and hyphens, at most 40, beginning with a letter or digit"
+	viewHint = "letters, digits, hyphens and underscores, at most 40, beginning with a letter or digit"
+)
+
+// checker holds a decoded plan against everything that types do not say.
+type checker struct {
+	p       *Plan
+	methods Methods
+	missing func(path string) bool
+	report  func(path, what, hint string)
+}
+
+// check reports what is wrong with a plan. missing says whether nothing was
+// written for a path.
+func check(p *Plan, methods Methods, missing func(path string) bool, report func(path, what, hint string)) {
+	c := &checker{p, methods, missing, report}
+	switch {
+	case missing("parley"):
+		report("parley", "missing", fmt.Sprintf("the version of the plan format: parley: %d", Version))
+	case p.Version != Version:
+		report("parley", fmt.Sprintf("version %d of the plan format is unknown", p.Version), fmt.Sprintf("this program reads version %d", Version))
+	}
+	if c.required("name", "a short name for the study, such as alzheimer") {
+		c.pattern("name", p.Name, namePattern, nameHint)
+	}
+	// A question may have several lines.
+	c.printable("question", strings.ReplaceAll(p.Question, "\n", " "), len(p.Question))
+	c.sites()
+	c.views()
+	c.method()
+	c.privacy()
+	if p.Local != nil {
+		c.local()
+	}
+}
+
+func (c *checker) required(path, hint string) bool {
+	if c.missing(path) {
+		c.report(path, "missing", hint)
+		return false
+	}
+	return true
+}
+
+func (c *checker) pattern(path, s string, pattern *regexp.Regexp, hint string) {
+	if !pattern.MatchString(s) {
+		c.report(path, fmt.Sprintf("%q cannot be a name", s), hint)
+	}
+}
+
+// printable demands text that looks the same wherever it is shown.
+func (c *checker) printable(path, s string, limit int) bool {
+	switch {
+	case len(s) > limit:
+		c.report(path, fmt.Sprintf("longer than %d bytes", limit), "")
+	case strings.TrimSpace(s) != s:
+		c.report(path, fmt.Sprintf("%q begins or ends with a space", s), "")
+	case strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }):
+		c.report(path, fmt.Sprintf("%+q has characters that cannot be printed", s), "")
+	default:
+		return true
+	}
+	return false
+}
+
+// label demands a name that comes from somebody's table.
+func (c *checker) label(path, s string) bool {
+	if s == "" {
+		c.report(path, "has no name", "")
+		return false
+	}
+	return c.printable(path, s, maxNameLen)
+}
+
+// once reports a name that was seen before, and remembers where it stands.
+func (c *checker) once(seen map[string]string, path, key, name, where string) {
+	if first, ok := seen[key]; ok {
+		c.report(path, name+" is named twice", "the first is "+first)
+		return
+	}
+	seen[key] = where
+}
+
+func (c *checker) sites() {
+	if !c.required("sites", "the names of the sites, such as sites: [north, centre, south]") {
+		return
+	}
+	n := len(c.p.Sites)
+	if n < 1 || n > maxSites {
+		c.report("sites", fmt.Sprintf("%d sites", n), fmt.Sprintf("from 1 to %d", maxSites))
+		return
+	}
+	seen := map[string]string{}
+	for i, name := range c.p.Sites {
+		path := fmt.Sprintf("sites[%d]", i)
+		c.pattern(path, name, namePattern, nameHint)
+		c.once(seen, path, name, "site "+name, fmt.Sprintf("site %d of the list", i+1))
+	}
+	if q := c.p.Quorum; q < 1 || q > n {
+		c.report("quorum", fmt.Sprintf("%d contributions cannot come from %d sites", q, n), fmt.Sprintf("from 1 to %d", n))
+	}
+}
+
+func (c *checker) views() {
+	if !c.required("views", "a list of views, each with a name and its features") {
+		return
+	}
+	if n := len(c.p.Views); n < 1 || n > maxViews {
+		c.report("views", fmt.Sprintf("%d views", n), fmt.Sprintf("from 1 to %d", maxViews))
+		return
+	}
+	views, features := map[string]string{}, map[string]string{}
+	for k, v := range c.p.Views {
+		path := fmt.Sprintf("views[%d]", k)
+		if c.required(path+".name", viewHint) {
+			c.pattern(path+".name", v.Name, viewPattern, viewHint)
+			// Views become files, and some file systems do not know case.
+			c.once(views, path+".name", strings.ToLower(v.Name), "view "+v.Name, fmt.Sprintf("view %d of the list", k+1))
+		}
+		if c.required(path+".features", "a list of the columns of the view") && len(v.Features) == 0 {
+			c.report(path+".features", "no features", "a view has at least one")
+		}
+		for j, f := range v.Features {
+			at := fmt.Sprintf("%s.features[%d]", path, j)
+			c.feature(at, f)
+			c.column(features, at, f.Name, "feature", "in view "+v.Name)
+		}
+	}
+	for i, name := range c.p.Subjects {
+		c.column(features, fmt.Sprintf("subjects[%d]", i), name, "column", "in subjects")
+	}
+}
+
+// column checks the name of a feature or of a column of the subjects table.
+// All of them must differ, so that a table with any of them can be read.
+func (c *checker) column(seen map[string]string, path, name, what, where string) {
+	switch {
+	case name == "id":
+		c.report(path, "id names the subjects and cannot be a "+what, "")
+	case c.label(path, name):
+		c.once(seen, path, name, what+" "+name, where)
+	}
+}
+
+func (c *checker) feature(path string, f Feature) {
+	switch f.Kind {
+	case Number:
+		if len(f.Levels) > 0 {
+			c.report(path+".levels", "a number has no levels", "for one of a list of values: kind: category")
+		}
+		if r := f.Range; r != nil && !(r[0] < r[1] && !math.IsInf(r[0], 0) && !math.IsInf(r[1], 0)) {
+			c.report(path+".range", fmt.Sprintf("%v is not below %v", r[0], r[1]), "the lowest and the highest plausible value, such as [0, 120]")
+		}
+		c.printable(path+".unit", f.Unit, maxNameLen)
+	case Category:
+		if f.Range != nil {
+			c.report(path+".range", "a category has no range", "")
+		}
+		if f.Unit != "" {
+			c.report(path+".unit", "a category has no unit", "")
+		}
+		if len(f.Levels) < 2 {
+			c.report(path+".levels", fmt.Sprintf("%d levels", len(f.Levels)), "a category names at least two, such as levels: [I, II, III]")
+		}
+		seen := map[string]string{}
+		for i, level := range f.Levels {
+			at := fmt.Sprintf("%s.levels[%d]", path, i)
+			if c.label(at, level) {
+				c.once(seen, at, level, "level "+level, fmt.Sprintf("level %d", i+1))
+			}
+		}
+	default:
+		c.report(path+".kind", fmt.Sprintf("unknown kind %q", f.Kind), "number or category")
+	}
+}
+
+func (c *checker) method() {
+	if !c.required("method", "a method with its options, such as name: "+strings.Join(c.methods.Names(), " or name: ")) {
+		return
+	}
+	names := c.methods.Names()
+	valid := "valid here: " + strings.Join(names, ", ")
+	if !c.required("method.name", valid) {
+		return
+	}
+	m := c.p.Method
+	if m.Options == nil {
+		c.report("method.name", fmt.Sprintf("unknown method %q", m.Name), didYouMean(m.Name, names, valid))
+		return
+	}
+	if o, ok := m.Options.(Checker); ok {
+		o.Check(c.p, func(key, what, hint string) { c.report("method."+key, what, hint) })
+	}
+}
+
+func (c *checker) privacy() {
+	const hint = "protection: none is all that this version knows: contributions are stored and marked unprotected, and whoever reads them may learn about single subjects"
+	if !c.required("privacy", "how releases are protected has no default\n"+hint) || !c.required("privacy.protection", hint) {
+		return
+	}
+	if p := c.p.Privacy.Protection; p != ProtectionNone {
+		c.report("privacy.protection", fmt.Sprintf("unknown protection %q", p), "differential privacy is not there yet\n"+hint)
+	}
+}
+
+func (c *checker) local() {
+	l := c.p.Local
+	data, split, sites := !c.missing("local.data"), !c.missing("local.split"), !c.missing("local.sites")
+	switch {
+	case !data && !split && !sites:
+		c.report("local", "names no data", "data and split, or a folder for each site under sites")
+	case sites && (data || split):
+		c.report("local.sites", "stands beside data or split", "either data and split, or sites")
+	case sites:
+		c.localSites(l.Sites)
+	default:
+		if c.required("local.data", "the folder that is split among the sites") && l.Data == "" {
+			c.report("local.data", "empty", "a folder, relative to the plan's file")
+		}
+		if c.required("local.split", "how the data are spread over the sites, such as split: {scenario: IID}") && l.Split != nil {
+			c.split(l.Split)
+		}
+	}
+}
+
+func (c *checker) localSites(folders map[string]string) {
+	for _, name := range c.p.Sites {
+		if _, ok := folders[name]; !ok {
+			c.report("local.sites", "no folder for site "+name, "")
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(folders)) {
+		path := "local.sites." + name
+		if !slices.Contains(c.p.Sites, name) {
+			c.report(path, "not a site of the plan", didYouMean(name, c.p.Sites, "its sites are "+strings.Join(c.p.Sites, ", ")))
+		} else if folders[name] == "" {
+			c.report(path, "empty", "a folder, relative to the plan's file")
+		}
+	}
+}
+
+func (c *checker) split(s *Split) {
+	valid := "one of " + strings.Join(Scenarios, ", ")
+	if !c.required("local.split.scenario", valid) {
+		return
+	}
+	scenario := canonicalScenario(s.Scenario)
+	if scenario == "" {
+		c.report("local.split.scenario", fmt.Sprintf("unknown scenario %q", s.Scenario), valid)
+		return
+	}
+	s.Scenario = scenario
+	if (scenario == "K" || scenario == "G/K") && len(c.p.Views) > 0 && len(c.p.Views) < 3 {
+		c.report("local.split.scenario", fmt.Sprintf("%s takes the second and the third view away from some sites, but there are %d views", scenario, len(c.p.Views)), "IID or G")
+	}
+	if scenario == "G" || scenario == "G/K" || scenario == "column" {
+		c.required("local.split.by", "a column of the subjects table, which scenario "+scenario+" goes by")
+	}
+	if scenario == "column" && !c.missing("local.split.seed") {
+		c.report("local.split.seed", "has no effect", "scenario column leaves nothing to chance")
+	}
+}
+
+// canonicalScenario returns the scenario as Scenarios writes it, "" if unknown.
+func canonicalScenario(name string) string {
+	for _, s := range Scenarios {
+		if strings.EqualFold(name, s) || strings.EqualFold(name, strings.ReplaceAll(s, "/", "")) {
+			return s
+		}
+	}
+	return ""
+}

@@ -1,0 +1,216 @@
+// Package study reads, checks and names the plan of a study: the complete,
+// immutable description of one run. People write it as YAML, which [Load]
+// decodes strictly, reporting everything that is wrong together, with line and
+// column. Between machines it travels as the bytes of [Plan.Encode], and their
+// SHA-256, [Plan.Digest], is its name. A plan is data: it can make a site
+// compute only what the site's own program offers.
+//
+// Where one process finds data for a simulation ([Local]) may stand in the same
+// file, but is no part of the plan: it changes neither bytes nor digest.
+package study
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"parley/dataset"
+	"parley/problem"
+)
+
+// Version is the version of the plan format that this package reads and writes.
+const Version = 1
+
+// MaxBytes limits a plan, as YAML and encoded.
+const MaxBytes = 1 << 20
+
+// Plan is an effective plan: every default is filled in. One that came from
+// [Load], [Parse] or [Decode] has passed all checks; it must not be changed.
+type Plan struct {
+	Version  int      `json:"parley"`             // Version
+	Name     string   `json:"name"`               // [a-z0-9][a-z0-9-]{0,39}
+	Question string   `json:"question,omitempty"` // for people
+	Seed     uint64   `json:"seed"`               // everything random but privacy noise is a function of it; default 1
+	Sites    []string `json:"sites"`              // unique, of the form of Name
+	Quorum   int      `json:"quorum"`             // contributions that a round needs, 1 to all sites (the default)
+	Views    []View   `json:"views"`              // their order is that of every model's parameters
+	Subjects []string `json:"subjects,omitempty"` // label columns of the subjects table, which describe results
+	Method   Method   `json:"method"`
+	Privacy  Privacy  `json:"privacy"`
+
+	Local *Local `json:"local,omitempty" cbor:"-"` // nil if the plan is not bound to data
+}
+
+// View is a named block of features measured together.
+type View struct {
+	Name     string    `json:"name"` // [A-Za-z0-9][A-Za-z0-9_-]{0,39}
+	Features []Feature `json:"features"`
+}
+
+// The kinds of feature.
+const (
+	Number   = "number"   // the default
+	Category = "category" // needs levels
+)
+
+// Feature is one column of a view. In YAML a number without range and unit may
+// be written as its name alone.
+type Feature struct {
+	Name   string      `json:"name"`
+	Kind   string      `json:"kind"`             // Number or Category
+	Levels []string    `json:"levels,omitempty"` // of a category, at least two, in the order of their codes
+	Range  *[2]float64 `json:"range,omitempty"`  // of a number: lowest and highest plausible value, known without looking at the data
+	Unit   string      `json:"unit,omitempty"`   // of a number, for people
+}
+
+// Method names a method and holds its options, a pointer to a struct that the
+// method defines.
+type Method struct {
+	Name    string
+	Options any
+}
+
+// Methods knows the methods a plan may name.
+type Methods interface {
+	// Options returns a pointer to a new struct of the method's options with
+	// every default filled in, or false if there is no such method. Fields are
+	// named by their json tags; they may be bool, string, integers, float64,
+	// and structs, slices and pointers of these.
+	Options(name string) (options any, ok bool)
+	// Names returns the names of all methods, in the order to show them in.
+	Names() []string
+}
+
+// Checker is implemented by options that demand more than the types of their
+// fields say. Check reports each demand that the plan does not meet: key is the
+// option it is about (such as "latent"), what is wrong, and hint what would be
+// right. The plan's Views, Sites and Quorum may be wrong themselves.
+type Checker interface {
+	Check(p *Plan, report func(key, what, hint string))
+}
+
+// ProtectionNone is the only protection that this version knows: contributions
+// pass the release gate and are stored, but carry no noise. Whoever reads them
+// may learn about single subjects, and results say so.
+const ProtectionNone = "none"
+
+// Privacy says how releases are protected. It has no default.
+type Privacy struct {
+	Protection string `json:"protection"`
+}
+
+// Local says where one process finds the data of all sites: either Data, which
+// Split spreads over the sites, or a folder for each site. Paths are relative
+// to the plan's file until [Load] resolves them.
+type Local struct {
+	Data  string            `json:"data,omitempty"`
+	Split *Split            `json:"split,omitempty"`
+	Sites map[string]string `json:"sites,omitempty"`
+}
+
+// Split says how one data set is spread over the sites of a simulation.
+type Split struct {
+	Scenario string `json:"scenario"`     // one of Scenarios
+	By       string `json:"by,omitempty"` // column of the subjects table to stratify or divide by
+	Seed     uint64 `json:"seed"`         // default: the plan's
+}
+
+// Scenarios are the names that a split may have, as evaluation knows them.
+var Scenarios = []string{"IID", "G", "K", "G/K", "column"}
+
+// Load reads and checks the plan in a YAML file. What is wrong with it comes
+// back as one problem.List. Paths under local are resolved against the file.
+func Load(path string, methods Methods) (*Plan, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, problem.List{{File: path, What: "there is no such file"}}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the plan: %w", err)
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, MaxBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("reading the plan: %w", err)
+	}
+	p, err := Parse(path, b, methods)
+	if err != nil {
+		return nil, err
+	}
+	if p.Local != nil {
+		p.Local.resolve(filepath.Dir(path))
+	}
+	return p, nil
+}
+
+func (l *Local) resolve(dir string) {
+	join := func(path string) string {
+		if filepath.IsAbs(path) {
+			return path
+		}
+		return filepath.Join(dir, path)
+	}
+	if l.Data != "" {
+		l.Data = join(l.Data)
+	}
+	for site, path := range l.Sites {
+		l.Sites[site] = join(path)
+	}
+}
+
+// Parse is [Load] of bytes; name stands for the file in what is reported.
+func Parse(name string, b []byte, methods Methods) (*Plan, error) {
+	d := newDecoder(name, methods)
+	p := &Plan{Seed: 1}
+	if root := d.parse(b); root != nil {
+		d.value(root, reflectValue(p), "")
+		p.fill(d.missing)
+		check(p, methods, d.missing, d.report)
+	}
+	if err := d.problems.Err(); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// fill puts defaults where nothing was written.
+func (p *Plan) fill(missing func(path string) bool) {
+	p.Question = strings.TrimSpace(p.Question)
+	if missing("quorum") {
+		p.Quorum = len(p.Sites)
+	}
+	for k, v := range p.Views {
+		for j := range v.Features {
+			if missing(fmt.Sprintf("views[%d].features[%d].kind", k, j)) {
+				v.Features[j].Kind = Number
+			}
+		}
+	}
+	if p.Local != nil && p.Local.Split != nil && missing("local.split.seed") {
+		p.Local.Split.Seed = p.Seed
+	}
+}
+
+// Schema returns the views and columns that the plan speaks of.
+func (p *Plan) Schema() dataset.Schema {
+	var s dataset.Schema
+	for _, v := range p.Views {
+		view := dataset.View{Name: v.Name}
+		for _, f := range v.Features {
+			c := dataset.Column{Name: f.Name, Kind: dataset.Number}
+			if f.Kind == Category {
+				c.Kind, c.Levels = dataset.Category, f.Levels
+			}
+			view.Columns = append(view.Columns, c)
+		}
+		s.Views = append(s.Views, view)
+	}
+	for _, name := range p.Subjects {
+		s.Subject = append(s.Subject, dataset.Column{Name: name, Kind: dataset.Label})
+	}
+	return s
+}
