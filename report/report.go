@@ -15,9 +15,9 @@ import (
 	"parley/figure"
 )
 
-// Report is a page. Identifiers of sections, figures and tables are its
-// anchors and, for figures and tables, the names of files; they hold a-z, 0-9
-// and hyphens, and no two are the same.
+// Report is a page. Its anchors are section-, figure- or table- and then the
+// identifier; figures and tables also have files by that name. Identifiers
+// hold a-z, 0-9 and hyphens, and no two of a kind are the same.
 type Report struct {
 	Title    string
 	Subtitle string
@@ -35,19 +35,19 @@ type Fact struct{ Name, Value string }
 
 // check returns an error for what cannot be shown.
 func (r *Report) check() error {
-	used := map[string]string{"top": "the page", "contents": "the page"}
-	claim := func(id, owner string) error {
+	used := map[string]string{} // titles by kind and identifier
+	claim := func(kind, id, title string) error {
 		if !validID(id) {
-			return fmt.Errorf("checking report: %s has the identifier %q, which should hold only a-z, 0-9 and hyphens, and at most 80 of them", owner, id)
+			return fmt.Errorf("checking report: %s %q has the identifier %q, which should be 1 to 80 of a-z, 0-9 and hyphens", kind, title, id)
 		}
-		if other, taken := used[id]; taken {
-			return fmt.Errorf("checking report: %s has the identifier %q, which %s already has", owner, id, other)
+		if other, taken := used[kind+"-"+id]; taken {
+			return fmt.Errorf("checking report: two %ss, %q and %q, have the identifier %q", kind, other, title, id)
 		}
-		used[id] = owner
+		used[kind+"-"+id] = title
 		return nil
 	}
 	for _, s := range r.Sections {
-		if err := claim(s.ID, fmt.Sprintf("section %q", s.Title)); err != nil {
+		if err := claim("section", s.ID, s.Title); err != nil {
 			return err
 		}
 		for i, item := range s.Items {
@@ -59,7 +59,7 @@ func (r *Report) check() error {
 	return nil
 }
 
-func (r *Report) checkItem(item figure.Item, claim func(id, owner string) error) error {
+func (r *Report) checkItem(item figure.Item, claim func(kind, id, title string) error) error {
 	kinds := 0
 	for _, set := range []bool{item.Figure != nil, item.Table != nil, item.Note != nil} {
 		if set {
@@ -77,9 +77,9 @@ func (r *Report) checkItem(item figure.Item, claim func(id, owner string) error)
 		if item.Figure.PerSubject() && !r.Local {
 			return fmt.Errorf("checking report: figure %q shows single subjects, which only a site's own report may do", item.Figure.ID)
 		}
-		return claim(item.Figure.ID, fmt.Sprintf("figure %q", item.Figure.Title))
+		return claim("figure", item.Figure.ID, item.Figure.Title)
 	case item.Table != nil:
-		return claim(item.Table.ID, fmt.Sprintf("table %q", item.Table.Title))
+		return claim("table", item.Table.ID, item.Table.Title)
 	}
 	return nil
 }
