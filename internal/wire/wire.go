@@ -24,11 +24,14 @@ const (
 )
 
 var modes = sync.OnceValues(func() (cbor.EncMode, cbor.DecMode) {
-	enc, err := cbor.CoreDetEncOptions().EncMode()
+	options := cbor.CoreDetEncOptions()
+	options.BinaryMarshaler = cbor.BinaryMarshalerNone // states implement theirs by this package
+	enc, err := options.EncMode()
 	if err != nil {
 		panic(err) // the options are constants
 	}
 	dec, err := cbor.DecOptions{
+		BinaryUnmarshaler: cbor.BinaryUnmarshalerNone,
 		DupMapKey:         cbor.DupMapKeyEnforcedAPF,
 		ExtraReturnErrors: cbor.ExtraDecErrorUnknownField,
 		IndefLength:       cbor.IndefLengthForbidden,

@@ -1,0 +1,77 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+
+	"parley/method"
+	"parley/privacy"
+)
+
+// ManifestKeeper keeps what coordinators say they have folded:
+// [sitestore.Store] or [sitestore.Memory].
+type ManifestKeeper interface {
+	Manifest(study string) ([][]byte, error)
+	Append(study string, first int, entries [][]byte) error
+}
+
+// Site is the loop at one site of one study: it answers tasks, each at most
+// once, through the site's gate. Handle may be called for one task at a time.
+type Site struct {
+	Name     string
+	Study    string // hexadecimal digest of the plan that the site agreed to
+	Half     method.Site
+	Gate     *privacy.Gate
+	Manifest ManifestKeeper
+}
+
+// Handle answers an encoded task. A task that was answered before is answered
+// with the stored bytes, without reading a row. An error that wraps
+// [privacy.ErrRefused] means that the site will not answer.
+func (s *Site) Handle(ctx context.Context, encoded []byte) (privacy.Release, error) {
+	t, err := decodeTask(encoded)
+	if err != nil {
+		return privacy.Release{}, err
+	}
+	if t.Study != s.Study || t.Site != s.Name {
+		return privacy.Release{}, fmt.Errorf("task for site %q of study %.12s reached site %q of study %.12s", t.Site, t.Study, s.Name, s.Study)
+	}
+	if err := s.keep(t); err != nil {
+		return privacy.Release{}, err
+	}
+	ask := privacy.Ask{Study: t.Study, Site: t.Site, Round: t.Round, Kind: t.Kind, Task: sha256.Sum256(encoded)}
+	if r, ok, err := s.Gate.Stored(ask); err != nil || ok {
+		return r, err
+	}
+	mt := method.Task{Site: t.Site, Kind: t.Kind, Body: t.Body}
+	request, err := s.Half.Request(mt)
+	if err != nil {
+		return privacy.Release{}, fmt.Errorf("declaring %q: %w", t.Kind, err)
+	}
+	session, err := s.Gate.Admit(ask, request)
+	if err != nil {
+		return privacy.Release{}, err
+	}
+	r, err := s.Half.Run(ctx, mt, session)
+	if err != nil {
+		return privacy.Release{}, fmt.Errorf("computing %q: %w", t.Kind, err)
+	}
+	return r, nil
+}
+
+// keep stores the manifest entries that came with a task, after checking that
+// they continue what is kept.
+func (s *Site) keep(t task) error {
+	if len(t.Manifest) == 0 {
+		return nil
+	}
+	if err := s.Manifest.Append(t.Study, t.First, t.Manifest); err != nil {
+		return err
+	}
+	kept, err := s.Manifest.Manifest(t.Study)
+	if err != nil {
+		return err
+	}
+	return manifest(kept).verify()
+}

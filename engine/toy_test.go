@@ -1,0 +1,138 @@
+package engine_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"slices"
+
+	"parley/dataset"
+	"parley/internal/wire"
+	"parley/method"
+	"parley/privacy"
+)
+
+// toy is a small method with everything that the engine must get right: a
+// state that grows, rounds, an optional asynchronous schedule, a step without
+// tasks, a site that may leave, and a site half that carries a state of its own.
+type toy struct {
+	sites  []string
+	rounds int
+	async  bool
+}
+
+type toyState struct {
+	Round int      `cbor:"round"`
+	Alone bool     `cbor:"alone"` // the coordinator has taken its lonely step
+	Asked int      `cbor:"asked"`
+	Left  []string `cbor:"left"`
+	Trace []string `cbor:"trace"` // everything folded, in order
+}
+
+func (s *toyState) MarshalBinary() ([]byte, error) { return wire.Marshal(s) }
+
+func (m toy) Init() (method.State, error) { return &toyState{}, nil }
+
+func (m toy) Restore(b []byte) (method.State, error) {
+	s := new(toyState)
+	return s, wire.Unmarshal(b, s)
+}
+
+func (m toy) Next(state method.State) (method.Step, error) {
+	s := state.(*toyState)
+	step := method.Step{State: s, Progress: len(s.Trace), Of: m.rounds * len(m.sites), Info: method.Info{"folded": float64(len(s.Trace))}}
+	switch {
+	case !s.Alone:
+		s.Alone = true
+		return step, nil
+	case m.async:
+		step.Wait = method.Any
+		for i := len(s.Trace) + len(s.Left); s.Asked < m.rounds*len(m.sites) && s.Asked-i < 2; s.Asked++ {
+			site := m.sites[s.Asked%len(m.sites)]
+			if slices.Contains(s.Left, site) {
+				s.Trace = append(s.Trace, "skipped "+site)
+				continue
+			}
+			step.Tasks = append(step.Tasks, method.Task{Site: site, Kind: "step", Body: []byte(fmt.Sprint(s.Asked))})
+		}
+		step.Done = s.Asked == m.rounds*len(m.sites) && len(s.Trace)+len(s.Left) >= s.Asked
+	case s.Round < m.rounds:
+		for _, site := range m.sites {
+			if !slices.Contains(s.Left, site) {
+				step.Tasks = append(step.Tasks, method.Task{Site: site, Kind: "sum", Body: []byte(fmt.Sprint(s.Round))})
+			}
+		}
+		s.Round++
+	default:
+		step.Done = true
+	}
+	return step, nil
+}
+
+func (m toy) Fold(state method.State, c method.Contribution) (method.State, error) {
+	s := state.(*toyState)
+	s.Trace = append(s.Trace, fmt.Sprintf("%s:%s", c.Site, c.Body))
+	return s, nil
+}
+
+func (m toy) Leave(state method.State, site string) (method.State, error) {
+	s := state.(*toyState)
+	s.Left = append(s.Left, site)
+	return s, nil
+}
+
+func (m toy) Result(state method.State) (*method.Result, error) {
+	data, err := state.MarshalBinary()
+	return &method.Result{Files: []method.File{{Name: "trace", Data: data}}}, err
+}
+
+func (m toy) Share(_ method.State, site string) ([]byte, error) { return []byte("for " + site), nil }
+
+// toySite answers with the task, the number of its rows, how often it has
+// answered (its carried state), and noise that differs at every computation:
+// so a release computed twice would show.
+type toySite struct{ refuses bool }
+
+func (t toySite) Request(method.Task) (privacy.Request, error) {
+	if t.refuses {
+		return privacy.Request{Protection: "imaginary"}, nil
+	}
+	return privacy.Request{Protection: privacy.Unprotected, Contents: []privacy.Content{{What: "a count", Values: 1}}}, nil
+}
+
+func (t toySite) Run(ctx context.Context, task method.Task, s *privacy.Session) (privacy.Release, error) {
+	n := 0
+	for _, err := range s.Data().Rows(ctx) {
+		if err != nil {
+			return privacy.Release{}, err
+		}
+		n++
+	}
+	times := len(s.State()) + 1
+	body := fmt.Sprintf("%s/%d/%d/%x", task.Body, n, times, rand.Uint64())
+	return s.Seal([]byte(body), make([]byte, times))
+}
+
+func (t toySite) Report(context.Context, []byte, dataset.Source) (*method.Result, error) {
+	return nil, errors.New("the toy has no report")
+}
+
+// rows is a data set without columns.
+type rows int
+
+func (r rows) Schema() dataset.Schema { return dataset.Schema{} }
+
+func (r rows) Rows(context.Context) iter.Seq2[*dataset.Row, error] {
+	return func(yield func(*dataset.Row, error) bool) {
+		for i := range int(r) {
+			if !yield(&dataset.Row{ID: fmt.Sprint(i)}, nil) {
+				return
+			}
+		}
+	}
+}
+
+var toyStudy = fmt.Sprintf("%x", sha256.Sum256([]byte("toy")))

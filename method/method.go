@@ -1,0 +1,191 @@
+// Package method is the contract between a method of learning and everything
+// that runs it: the engine, the network, simulation, checkpoints and tests are
+// written once, against these interfaces.
+//
+// A method is two pure state machines. The [Coordinator] holds the global
+// state: Next moves it on and says what each site is to do, Fold takes in one
+// contribution. The [Site] answers one task at a time from the site's own
+// rows, through a [privacy.Session], and what it returns may leave because the
+// gate made it. Neither half may start goroutines, read clocks, do I/O or use
+// randomness that is not derived from the plan's seed, the site's name and the
+// round: then checkpoints, replay and bit-identical results on any number of
+// cores follow.
+//
+// State is what must be carried from one step to the next; [Info] is what may
+// be looked at.
+package method
+
+import (
+	"context"
+	"encoding"
+	"iter"
+	"maps"
+	"slices"
+
+	"parley/dataset"
+	"parley/figure"
+	"parley/internal/vectors"
+	"parley/privacy"
+	"parley/study"
+)
+
+// Method is one way of learning, as the registry knows it.
+type Method interface {
+	// Name is what a plan writes under method.name.
+	Name() string
+	// Options returns a pointer to the method's options with every default
+	// filled in, for the plan's decoder.
+	Options() any
+	// Coordinator returns the coordinator's half for a checked plan.
+	Coordinator(*study.Plan) (Coordinator, error)
+	// Site returns one site's half for a checked plan. The half may remember
+	// what it can compute again from the same rows, and must not depend on it.
+	Site(p *study.Plan, site string) (Site, error)
+}
+
+// Verifier is a method with published test vectors: it checks one file whose
+// "schema" begins with SchemaPrefix.
+type Verifier interface {
+	SchemaPrefix() string
+	Verify(file []byte) ([]vectors.Check, error)
+}
+
+// State is a coordinator's state between two steps. Its encoding is
+// deterministic and self-contained: a checkpoint holds nothing else of the method.
+type State interface {
+	encoding.BinaryMarshaler
+}
+
+// Coordinator is the global half. It is a value without state of its own:
+// every method is a function of its arguments and the plan. A State passed in
+// is not used again by the caller, so it may be changed and returned.
+type Coordinator interface {
+	// Init is the state before any task.
+	Init() (State, error)
+	// Restore decodes what a State's MarshalBinary wrote.
+	Restore([]byte) (State, error)
+	// Next moves the state on. It is called at the start, and again as soon as
+	// the last Step's Wait is met. After a Step that was Done it is Done again.
+	Next(State) (Step, error)
+	// Fold takes in the answer to one task.
+	Fold(State, Contribution) (State, error)
+	// Leave records that a site will not answer its task, nor any later one:
+	// its budget is spent, its policy refuses, or it failed for good. An error
+	// ends the study.
+	Leave(s State, site string) (State, error)
+	// Result is what the study found. It is called when a Step was Done.
+	Result(State) (*Result, error)
+	// Share is what one site may have back at the end, for [Site.Report].
+	Share(s State, site string) ([]byte, error)
+}
+
+// Wait says when a Step's tasks have been answered far enough to go on.
+type Wait uint8
+
+const (
+	// All waits until every outstanding task is folded, in the order of the
+	// plan's sites whatever the order of arrival (synchronous rounds).
+	All Wait = iota
+	// Any goes on after each folded contribution (asynchronous schedules).
+	Any
+)
+
+// Step is what Next decides.
+type Step struct {
+	State State
+	Tasks []Task // none is legal: then Next is called again at once
+	Wait  Wait
+	Done  bool // nothing is left to do; Tasks is empty
+	// Progress counts the steps of the study so far and in all; an estimate of
+	// the latter is enough.
+	Progress, Of int
+	Info         Info
+}
+
+// Task is what one site is asked to do.
+type Task struct {
+	Site string // a site without an outstanding task
+	Kind string // what is asked, in a word or two: shown in progress and logs
+	Body []byte // the method's own encoding
+}
+
+// Contribution is the answer to one task. Its Body was written by another
+// organisation: whatever is wrong with it must come back as an error.
+type Contribution struct {
+	Site string
+	Kind string
+	Body []byte
+}
+
+// Info is what may be looked at after a step: named numbers for logs, curves
+// and tests, all finite. It never decides anything.
+type Info map[string]float64
+
+// All yields the entries in order of name.
+func (i Info) All() iter.Seq2[string, float64] {
+	return func(yield func(string, float64) bool) {
+		for _, k := range slices.Sorted(maps.Keys(i)) {
+			if !yield(k, i[k]) {
+				return
+			}
+		}
+	}
+}
+
+// Site is the half at one site.
+type Site interface {
+	// Request declares, before any row is read, what answering the task would
+	// release. It depends on the task and the plan alone.
+	Request(Task) (privacy.Request, error)
+	// Run answers the task and seals the answer. It is called only after the
+	// request was admitted.
+	Run(context.Context, Task, *privacy.Session) (privacy.Release, error)
+	// Report is what the site's own people may see at the end: it may show
+	// single subjects, and never leaves. shared is what [Coordinator.Share] gave.
+	Report(ctx context.Context, shared []byte, data dataset.Source) (*Result, error)
+}
+
+// Result is what a study found, as data: files in open formats, numbers,
+// figures and tables. Whoever draws or stores it needs to know no method.
+type Result struct {
+	Files    []File             // of the model, to be kept beside the report
+	Metrics  map[string]float64 // finite, dimension in the name where there is one
+	Headline []figure.Fact      // what a reader should know first
+	Sections []figure.Section   // in reading order
+}
+
+// File is one file of a result.
+type File struct {
+	Name string // a relative path with forward slashes
+	Data []byte
+}
+
+// Registry is the methods that a program knows, in the order given.
+type Registry []Method
+
+// Lookup returns the method of that name.
+func (r Registry) Lookup(name string) (Method, bool) {
+	i := slices.IndexFunc(r, func(m Method) bool { return m.Name() == name })
+	if i < 0 {
+		return nil, false
+	}
+	return r[i], true
+}
+
+// Names lists the methods.
+func (r Registry) Names() []string {
+	names := make([]string, len(r))
+	for i, m := range r {
+		names[i] = m.Name()
+	}
+	return names
+}
+
+// Options implements the plan decoder's view of the registry.
+func (r Registry) Options(name string) (any, bool) {
+	m, ok := r.Lookup(name)
+	if !ok {
+		return nil, false
+	}
+	return m.Options(), true
+}

@@ -1,0 +1,191 @@
+package privacy_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"testing"
+
+	"parley/dataset"
+	"parley/privacy"
+	"parley/sitestore"
+)
+
+// tape records what a gate does, in order.
+type tape struct {
+	*sitestore.Memory
+	events []string
+	broken string // the operation that fails
+}
+
+var errBroken = errors.New("broken")
+
+func (t *tape) note(event string) error {
+	if event == t.broken {
+		return errBroken
+	}
+	t.events = append(t.events, event)
+	return nil
+}
+
+func (t *tape) Reserve(r sitestore.Reservation) error {
+	if err := t.note("reserve"); err != nil {
+		return err
+	}
+	return t.Memory.Reserve(r)
+}
+
+func (t *tape) Commit(id string, sealed, state []byte) error {
+	if err := t.note("commit"); err != nil {
+		return err
+	}
+	return t.Memory.Commit(id, sealed, state)
+}
+
+func (t *tape) Schema() dataset.Schema { return dataset.Schema{} }
+
+func (t *tape) Rows(context.Context) iter.Seq2[*dataset.Row, error] {
+	return func(yield func(*dataset.Row, error) bool) {
+		t.events = append(t.events, "read")
+		yield(&dataset.Row{ID: "s1"}, nil)
+	}
+}
+
+var (
+	ask     = privacy.Ask{Study: "3fa9", Site: "north", Round: 2, Kind: "fit", Task: [32]byte{1}}
+	request = privacy.Request{Protection: privacy.Unprotected, Contents: []privacy.Content{{What: "means", Values: 3}}}
+	open    = privacy.Policy{AllowUnprotected: true}
+)
+
+// answer does what a site does with one task.
+func answer(g *privacy.Gate, a privacy.Ask) (privacy.Release, error) {
+	if r, ok, err := g.Stored(a); err != nil || ok {
+		return r, err
+	}
+	s, err := g.Admit(a, request)
+	if err != nil {
+		return privacy.Release{}, err
+	}
+	n := 0
+	for range s.Data().Rows(context.Background()) {
+		n++
+	}
+	return s.Seal(fmt.Appendf(nil, "%d after %q", n, s.State()), []byte("state"))
+}
+
+func TestChargeComesBeforeDataAndBytesBeforeSending(t *testing.T) {
+	tape := &tape{Memory: sitestore.NewMemory()}
+	if _, err := answer(privacy.NewGate(open, tape, tape), ask); err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(tape.events); got != "[reserve read commit]" {
+		t.Fatalf("got %s", got)
+	}
+}
+
+func TestTaskAnsweredBeforeIsAnsweredWithTheSameBytes(t *testing.T) {
+	tape := &tape{Memory: sitestore.NewMemory()}
+	first, err := answer(privacy.NewGate(open, tape, tape), ask)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tape.events = nil
+	again, err := answer(privacy.NewGate(open, tape, tape), ask)
+	if err != nil || !bytes.Equal(first.Bytes(), again.Bytes()) || tape.events != nil {
+		t.Fatalf("%q against %q, %v, %v", first.Bytes(), again.Bytes(), tape.events, err)
+	}
+	other := ask
+	other.Task = [32]byte{2}
+	if _, err := answer(privacy.NewGate(open, tape, tape), other); !errors.Is(err, privacy.ErrConflict) || tape.events != nil {
+		t.Fatalf("another task under the same name: %v, %v", tape.events, err)
+	}
+	next := ask
+	next.Round = 3
+	r, err := answer(privacy.NewGate(open, tape, tape), next)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := privacy.Open(r.Bytes())
+	if err != nil || string(o.Body) != `1 after "state"` {
+		t.Fatalf("the state was not carried: %q, %v", o.Body, err)
+	}
+}
+
+func TestFailureAtAStepKeepsTheChargeAndSendsNothing(t *testing.T) {
+	tape := &tape{Memory: sitestore.NewMemory(), broken: "reserve"}
+	if r, err := answer(privacy.NewGate(open, tape, tape), ask); !errors.Is(err, errBroken) || r.Bytes() != nil || tape.events != nil {
+		t.Fatalf("charge failed: %q, %v, %v", r.Bytes(), tape.events, err)
+	}
+	tape.broken = "commit"
+	if r, err := answer(privacy.NewGate(open, tape, tape), ask); !errors.Is(err, errBroken) || r.Bytes() != nil {
+		t.Fatalf("storing failed: %q, %v", r.Bytes(), err)
+	}
+	tape.broken, tape.events = "", nil
+	if _, err := answer(privacy.NewGate(open, tape, tape), ask); err != nil || fmt.Sprint(tape.events) != "[reserve read commit]" {
+		t.Fatalf("the retry did not take a charge of its own: %v, %v", tape.events, err)
+	}
+}
+
+func TestPolicyRefusesBeforeAnythingHappens(t *testing.T) {
+	for name, c := range map[string]struct {
+		policy  privacy.Policy
+		request privacy.Request
+	}{
+		"unprotected where protection is demanded": {privacy.Policy{}, request},
+		"unknown protection":                       {open, privacy.Request{Protection: "wishful"}},
+		"no protection named":                      {open, privacy.Request{}},
+	} {
+		tape := &tape{Memory: sitestore.NewMemory()}
+		s, err := privacy.NewGate(c.policy, tape, tape).Admit(ask, c.request)
+		if !errors.Is(err, privacy.ErrRefused) || s != nil || tape.events != nil {
+			t.Errorf("%s: %v, %v", name, tape.events, err)
+		}
+	}
+}
+
+func TestSessionSealsOnce(t *testing.T) {
+	tape := &tape{Memory: sitestore.NewMemory()}
+	s, err := privacy.NewGate(open, tape, tape).Admit(ask, request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Seal([]byte("a"), nil); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := s.Seal([]byte("b"), nil); err == nil || r.Bytes() != nil {
+		t.Fatalf("sealed twice: %q", r.Bytes())
+	}
+}
+
+func FuzzOpen(f *testing.F) {
+	tape := &tape{Memory: sitestore.NewMemory()}
+	r, err := answer(privacy.NewGate(open, tape, tape), ask)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(r.Bytes())
+	f.Fuzz(func(t *testing.T, data []byte) {
+		o, err := privacy.Open(data)
+		if err == nil && o.Task == [32]byte{} && len(data) < 32 {
+			t.Fatalf("%+v from %d bytes", o, len(data))
+		}
+	})
+}
+
+func ExampleGate() {
+	data := &tape{Memory: sitestore.NewMemory()}
+	gate := privacy.NewGate(privacy.Policy{AllowUnprotected: true}, data, data)
+	session, err := gate.Admit(ask, request)
+	if err != nil {
+		panic(err)
+	}
+	release, err := session.Seal([]byte("the method's numbers"), nil)
+	if err != nil {
+		panic(err)
+	}
+	opened, err := privacy.Open(release.Bytes())
+	fmt.Printf("%s, round %d, protection %q: %s %v\n", opened.Site, opened.Round, opened.Request.Protection, opened.Body, err)
+	// Output: north, round 2, protection "none": the method's numbers <nil>
+}
