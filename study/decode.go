@@ -3,8 +3,8 @@ package study
 import (
 	"bytes"
 	"fmt"
-	"math"
 	"reflect"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -321,9 +321,45 @@ func (d *decoder) method(n ast.Node, m *Method, path string) {
 	if m.Name == "" {
 		return // reported by the checks
 	}
-	if m.Options, ok = d.methods.Options(m.Name); ok {
+	if m.Options, ok = newOptions(d.methods, m.Name); ok {
 		d.fields(options, reflectValue(m.Options), path)
 	}
+}
+
+// newOptions returns a method's default options. It panics if their type breaks
+// the rules of [Methods].
+func newOptions(methods Methods, name string) (any, bool) {
+	options, ok := methods.Options(name)
+	if !ok {
+		return nil, false
+	}
+	checkDefaults(reflectValue(options))
+	return options, true
+}
+
+func checkDefaults(v reflect.Value) {
+	if v.Kind() == reflect.Slice || v.Kind() == reflect.Pointer {
+		checkDefaults(reflect.Zero(v.Type().Elem()))
+	}
+	if v.Kind() != reflect.Struct {
+		return
+	}
+	for i := range v.NumField() {
+		f, value := v.Type().Field(i), v.Field(i)
+		if fieldName(f) == "" {
+			continue
+		}
+		nilable := value.Kind() == reflect.Slice || value.Kind() == reflect.Pointer
+		if optional := isOptional(f); optional && !value.IsZero() || !optional && nilable && value.IsNil() {
+			panic(fmt.Sprintf("study: the tag omitempty of option %s does not fit its default", f.Name))
+		}
+		checkDefaults(value)
+	}
+}
+
+// isOptional says whether a field is left out where it is empty.
+func isOptional(f reflect.StructField) bool {
+	return strings.HasSuffix(f.Tag.Get("json"), ",omitempty")
 }
 
 func startOf(n ast.Node) position {
@@ -345,6 +381,8 @@ func text(n ast.Node) (string, bool) {
 	}
 	return "", false
 }
+
+var real = regexp.MustCompile(`^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$`)
 
 // scalar sets v to the value of the node, if it is of v's kind and in its range.
 func scalar(n ast.Node, v reflect.Value) bool {
@@ -374,8 +412,11 @@ func scalar(n ast.Node, v reflect.Value) bool {
 		}
 		return err == nil && decimal
 	case reflect.Float64:
-		f, err := strconv.ParseFloat(literal, 64)
-		ok := err == nil && (decimal || n.Type() == ast.FloatType) && !math.IsInf(f, 0) && !math.IsNaN(f)
+		// The library takes 1e+3 for text.
+		_, quoted := n.(*ast.StringNode)
+		quoted = quoted && n.GetToken().Type != token.StringType
+		f, err := strconv.ParseFloat(literal, 64) // an error beyond the range of float64
+		ok := err == nil && !quoted && real.MatchString(literal)
 		if ok {
 			v.SetFloat(f)
 		}

@@ -58,7 +58,7 @@ func Decode(b []byte, methods Methods) (*Plan, error) {
 	// Until here, options are bytes, since only the name says what they are.
 	encoded, _ := p.Method.Options.(cbor.RawMessage)
 	p.Method.Options = nil
-	if options, ok := methods.Options(p.Method.Name); ok {
+	if options, ok := newOptions(methods, p.Method.Name); ok {
 		if err := wire.Unmarshal(encoded, options); err != nil {
 			return nil, fmt.Errorf("decoding the options of method %s: %w", p.Method.Name, err)
 		}

@@ -78,8 +78,11 @@ type Method struct {
 type Methods interface {
 	// Options returns a pointer to a new struct of the method's options with
 	// every default filled in, or false if there is no such method. Fields are
-	// named by their json tags; they may be bool, string, integers, float64,
-	// and structs, slices and pointers of these.
+	// named by their json tags; they may be bool, string, int, int64, uint64,
+	// float64, and structs, slices, arrays and pointers of these. Slices and
+	// pointers that are nil by default have the tag omitempty, and nothing has
+	// it that is not empty by default: otherwise writing a plan and reading it
+	// back would change it.
 	Options(name string) (options any, ok bool)
 	// Names returns the names of all methods, in the order to show them in.
 	Names() []string

@@ -2,6 +2,7 @@ package study
 
 import (
 	"fmt"
+	"iter"
 	"reflect"
 	"regexp"
 	"strconv"
@@ -29,18 +30,22 @@ type yamlWriter struct{ strings.Builder }
 
 // block writes the fields of a struct, one below the other.
 func (w *yamlWriter) block(v reflect.Value, indent string) {
-	for i := range v.NumField() {
-		f := v.Type().Field(i)
-		name := fieldName(f)
-		if name == "" || strings.HasSuffix(f.Tag.Get("json"), ",omitempty") && isEmpty(v.Field(i)) {
-			continue
-		}
-		w.field(name, v.Field(i), indent)
+	for name, value := range written(v) {
+		w.field(name, value, indent)
 	}
 }
 
-func isEmpty(v reflect.Value) bool {
-	return v.IsZero() || v.Kind() == reflect.Slice && v.Len() == 0
+// written yields the fields of a struct that are written, with their keys.
+func written(v reflect.Value) iter.Seq2[string, reflect.Value] {
+	return func(yield func(string, reflect.Value) bool) {
+		for i := range v.NumField() {
+			f, value := v.Type().Field(i), v.Field(i)
+			empty := value.IsZero() || value.Kind() == reflect.Slice && value.Len() == 0
+			if name := fieldName(f); name != "" && !(isOptional(f) && empty) && !yield(name, value) {
+				return
+			}
+		}
+	}
 }
 
 func (w *yamlWriter) field(name string, v reflect.Value, indent string) {
@@ -54,14 +59,55 @@ func (w *yamlWriter) field(name string, v reflect.Value, indent string) {
 	case v.Kind() == reflect.Struct:
 		w.WriteString("\n")
 		w.block(v, indent+"  ")
-	case v.Kind() == reflect.Slice && v.Len() > 0 && v.Type().Elem().Kind() == reflect.Struct:
+	case v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Struct && !allPlain(v):
 		w.WriteString("\n")
 		for i := range v.Len() {
 			w.item(v.Index(i), indent+"  ")
 		}
+	case v.Kind() == reflect.Slice:
+		w.list(v, indent+"  ", len(indent)+len(name)+3)
 	default:
 		w.WriteString(" " + flow(v) + "\n")
 	}
+}
+
+// list writes a list of short entries, in as many lines as it takes; used says
+// how much of the first is taken.
+func (w *yamlWriter) list(v reflect.Value, indent string, used int) {
+	const width = 100
+	w.WriteString(" [")
+	for i := range v.Len() {
+		part := flow(v.Index(i))
+		if i < v.Len()-1 {
+			part += ","
+		}
+		switch {
+		case i > 0 && used+len(part) >= width:
+			w.WriteString("\n" + indent)
+			used = len(indent)
+		case i > 0:
+			w.WriteString(" ")
+			used++
+		}
+		w.WriteString(part)
+		used += len(part)
+	}
+	w.WriteString("]\n")
+}
+
+// isPlain says whether a value is a feature that its name describes in full.
+func isPlain(v reflect.Value) bool {
+	f, ok := v.Interface().(Feature)
+	return ok && f.Kind == Number && f.Range == nil && f.Unit == ""
+}
+
+func allPlain(v reflect.Value) bool {
+	for i := range v.Len() {
+		if !isPlain(v.Index(i)) {
+			return false
+		}
+	}
+	return true
 }
 
 // item writes an entry of a list: in one line if nothing in it is a list of
@@ -78,22 +124,16 @@ func (w *yamlWriter) item(v reflect.Value, indent string) {
 
 // flow returns a value in one line.
 func flow(v reflect.Value) string {
-	if f, ok := v.Interface().(Feature); ok && f.Kind == Number && f.Range == nil && f.Unit == "" {
-		return flow(reflect.ValueOf(f.Name))
+	if isPlain(v) {
+		return quote(v.Interface().(Feature).Name)
 	}
 	var parts []string
 	switch v.Kind() {
 	case reflect.Pointer:
 		return flow(v.Elem())
 	case reflect.Struct:
-		for i := range v.NumField() {
-			var w yamlWriter
-			f := v.Type().Field(i)
-			if strings.HasSuffix(f.Tag.Get("json"), ",omitempty") && isEmpty(v.Field(i)) {
-				continue
-			}
-			w.WriteString(fieldName(f) + ": " + flow(v.Field(i)))
-			parts = append(parts, w.String())
+		for name, value := range written(v) {
+			parts = append(parts, name+": "+flow(value))
 		}
 		return "{" + strings.Join(parts, ", ") + "}"
 	case reflect.Slice, reflect.Array:

@@ -114,6 +114,15 @@ func TestDefaultsAreFilledIn(t *testing.T) {
 	}
 }
 
+func TestNumbersMayBeWrittenInEveryUsualWay(t *testing.T) {
+	for text, want := range map[string]float64{"3": 3, "-0.5": -0.5, "1e-6": 1e-6, "1E+3": 1000, "+2.": 2, ".5": 0.5, "1_000": 1000} {
+		p := parse(t, strings.Replace(small, "latent: 6", "step: "+text, 1))
+		if got := p.Method.Options.(*options).Step; got != want {
+			t.Errorf("%s: got %v, want %v", text, got, want)
+		}
+	}
+}
+
 func TestSchema(t *testing.T) {
 	want := dataset.Schema{
 		Views: []dataset.View{
@@ -184,6 +193,7 @@ var refusals = []struct{ old, new, want string }{
 	{"latent: 6", "step: 1e999", `plan.yaml:14:9: method.step: "1e999" where a number is expected`},
 	{"latent: 6", "ridge: 1", "plan.yaml:14:10: method.ridge: 1 where true or false is expected"},
 	{"latent: 6", "rounds: -1", "plan.yaml:14:11: method.rounds: -1 where a whole number from 0 to 2⁶⁴−1 is expected"},
+	{"latent: 6", "step: \"1\"", `plan.yaml:14:9: method.step: "1" where a number is expected`},
 	{"latent: 6", "prior: {shpe: 1}", "plan.yaml:14:11: method.prior.shpe: unknown key\n  hint: did you mean shape?"},
 	{"latent: 6", "box: [1]", "plan.yaml:14:3: method.box: 1 entries where 2 are expected"},
 	{"latent: 6", "7: 6", `plan.yaml:14:3: method: "7" cannot be a key`},
