@@ -100,8 +100,12 @@ func logScale(e extent, want int) scale {
 		if s.hi-s.lo > 2 || p == s.hi {
 			continue
 		}
-		for _, m := range []float64{2, 5} {
-			s.ticks = append(s.ticks, tick{p + math.Log10(m), strings.TrimPrefix(strconv.Itoa(int(m))+"·"+power(int(p)), "1·")})
+		for _, m := range []int{2, 5} {
+			label := strconv.Itoa(m) + "·" + power(int(p))
+			if p >= 0 && p <= 3 {
+				label = strconv.Itoa(m * int(math.Pow10(int(p))))
+			}
+			s.ticks = append(s.ticks, tick{p + math.Log10(float64(m)), label})
 		}
 	}
 	return s
@@ -110,7 +114,7 @@ func logScale(e extent, want int) scale {
 // niceStep returns the smallest of 1, 2 or 5 times a power of ten that is at
 // least v.
 func niceStep(v float64) float64 {
-	p := math.Pow(10, math.Floor(math.Log10(v)))
+	p := math.Pow(10, float64(exponent(v)))
 	for _, m := range []float64{1, 2, 5} {
 		if m*p >= v*(1-1e-9) {
 			return m * p
@@ -121,15 +125,26 @@ func niceStep(v float64) float64 {
 
 // tickLabel formats v with the digits that a step needs.
 func tickLabel(v, step, largest float64) string {
-	if largest >= 1e6 || step < 1e-5 {
-		digits := int(math.Floor(math.Log10(largest)) - math.Floor(math.Log10(step)))
-		if math.Abs(v) < step/2 {
-			return "0"
-		}
-		return minus(shortExponent(strconv.FormatFloat(v, 'e', min(max(digits, 0), 12), 64)))
+	if math.Abs(v) < step/2 {
+		v = 0
 	}
-	decimals := max(0, -int(math.Floor(math.Log10(step)+1e-9)))
+	if v != 0 && (largest >= 1e6 || step < 1e-5) {
+		digits := max(exponent(v)-exponent(step), 0)
+		return minus(shortExponent(strconv.FormatFloat(v, 'e', min(digits, 15), 64)))
+	}
+	decimals := 0
+	if largest < 1e6 && step >= 1e-5 {
+		decimals = max(0, -exponent(step))
+	}
 	return minus(strconv.FormatFloat(v, 'f', decimals, 64))
+}
+
+// exponent returns that of v in decimal scientific notation, exactly; that
+// from a logarithm may be one too low at a power of ten.
+func exponent(v float64) int {
+	_, e, _ := strings.Cut(strconv.FormatFloat(v, 'e', -1, 64), "e")
+	n, _ := strconv.Atoi(e) // +300 to -324
+	return n
 }
 
 // power writes ten to the p with a raised exponent.

@@ -28,11 +28,11 @@ func (Bars) perSubject() bool { return false }
 // Table has one row for every label, in the order given.
 func (b Bars) Table() Table {
 	t := Table{Columns: []Column{{Name: "label", Text: b.Labels}}}
-	if b.Groups != nil {
+	if len(b.Groups) > 0 {
 		t.Columns = append(t.Columns, Column{Name: "group", Text: b.Groups})
 	}
 	t.Columns = append(t.Columns, Column{Name: label(b.X, "value"), Numbers: numeric(b.Values)})
-	if b.Low != nil || b.High != nil {
+	if len(b.Low)+len(b.High) > 0 {
 		t.Columns = append(t.Columns, Column{Name: "low", Numbers: numeric(b.Low)}, Column{Name: "high", Numbers: numeric(b.High)})
 	}
 	return t
@@ -72,7 +72,7 @@ func (b Bars) order() []int {
 func (b Bars) draw(c *canvas) {
 	const step = 22.0
 	rows := b.order()
-	forest := b.Low != nil || b.High != nil
+	forest := len(b.Low)+len(b.High) > 0
 	e := extent{some: true} // zero is always on the axis
 	var names []string
 	for _, i := range rows {

@@ -36,14 +36,15 @@ func styleOf(i int) style {
 
 // ramp returns the colour for t in 0..1: from almost white to deep blue, in
 // equal steps of lightness (OKLab, Ottosson 2020), so that equal differences
-// look equal and a print without colour keeps the order. On a dark colour,
-// white text has more contrast than ink.
+// look equal and a print without colour keeps the order. On a dark colour
+// white text reads better than black; the better has a contrast of 4.5 : 1 or
+// more.
 func ramp(t float64) (colour string, dark bool) {
 	t = min(max(t, 0), 1)
 	lightness := 0.985 - 0.635*t
 	chroma := 0.012 + 0.118*math.Sin(math.Pi*min(t*0.62, 1))
 	hue := (195 + 65*t) * math.Pi / 180
-	return oklab(lightness, chroma*math.Cos(hue), chroma*math.Sin(hue)), lightness < 0.61
+	return oklab(lightness, chroma*math.Cos(hue), chroma*math.Sin(hue)), lightness < 0.565
 }
 
 // oklab converts to #rrggbb, cut to what sRGB can show.

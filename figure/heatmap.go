@@ -217,7 +217,7 @@ func (h Heatmap) cell(c *canvas, p plan, f Facet, i, j int, at box, top float64)
 	if p.tips {
 		tip = fmt.Sprintf("%s, %s, %s: %s", f.Title, h.rowName(i), h.Columns[j], h.Format.Text(v))
 	}
-	fill := ""
+	fill := "#000"
 	if i < len(h.Rows) {
 		share := 0.0
 		if top > 0 {

@@ -62,7 +62,7 @@ type Format string
 
 const (
 	General Format = ""        // four significant digits
-	Count   Format = "count"   // a whole number, with its digits in groups of three
+	Count   Format = "count"   // a whole number, its digits in groups of three
 	Percent Format = "percent" // a fraction, shown multiplied by 100 with one decimal
 )
 
@@ -72,11 +72,13 @@ func (f Format) Text(v float64) string {
 		return "n/a"
 	}
 	var s string
-	switch f {
-	case Count:
+	switch {
+	case f == Count && math.Abs(v) < 1e15:
 		s = groupDigits(strconv.FormatFloat(v, 'f', 0, 64))
-	case Percent:
+	case f == Percent && math.Abs(v) < 1e4:
 		s = strconv.FormatFloat(100*v, 'f', 1, 64) + " %"
+	case f == Percent:
+		s = general(100*v) + " %"
 	default:
 		s = general(v)
 	}
@@ -86,22 +88,21 @@ func (f Format) Text(v float64) string {
 // cell is the short form for the cells of a chart, where the unit is stated
 // once, beside it.
 func (f Format) cell(v float64) string {
-	if f != Percent {
-		return f.Text(v)
+	s := f.Text(v)
+	if f != Percent || !available(v) {
+		return s
 	}
-	decimals := 1
-	if math.Abs(v) >= 0.0995 {
-		decimals = 0
+	if a := math.Abs(v); a >= 0.0995 && a < 1e4 {
+		return minus(strconv.FormatFloat(100*v, 'f', 0, 64))
 	}
-	return minus(strconv.FormatFloat(100*v, 'f', decimals, 64))
+	return strings.TrimSuffix(s, " %")
 }
 
 // general keeps four significant digits, without an exponent where that is
 // short enough to read.
 func general(v float64) string {
 	if a := math.Abs(v); a >= 1e-4 && a < 1e6 {
-		decimals := 3 - int(math.Floor(math.Log10(a)))
-		s := strconv.FormatFloat(v, 'f', max(decimals, 0), 64)
+		s := strconv.FormatFloat(v, 'f', max(3-exponent(v), 0), 64)
 		if strings.Contains(s, ".") {
 			s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
 		}

@@ -55,7 +55,7 @@ func (s Scatter) Table() Table {
 		}
 	}
 	for _, g := range s.Groups {
-		if g.Mean != nil || g.Cov != nil {
+		if len(g.Mean)+len(g.Cov) > 0 {
 			add("mean", g.Name, g.Mean.at(0), g.Mean.at(1), g.Cov.at(0), g.Cov.at(1), g.Cov.at(2))
 		}
 	}

@@ -1,0 +1,293 @@
+package figure
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// labels are what a careless or hostile site could send.
+var labels = rapid.OneOf(
+	rapid.SampledFrom([]string{"", "MRI", "left hippocampus", `<script>alert("&")</script>`, `"/><a href='x'>`, "]]>", "&amp;", "\x00\x1b[2J\xff", "日本語のとても長い名前",
+		strings.Repeat("very_long_feature_name_", 40), strings.Repeat("W", 3000), "e\u0301\u202e\u2028"}),
+	rapid.String())
+
+var values = rapid.OneOf(
+	rapid.SampledFrom([]float64{0, math.Copysign(0, -1), 1, -1, 1e-300, 5e-324, 1e300, -1e300, math.MaxFloat64, math.Inf(1), math.Inf(-1), math.NaN(), 1e15 + 1, 0.1}),
+	rapid.Float64Range(-3, 3), rapid.Float64())
+
+func numbers(most int) *rapid.Generator[Numbers] {
+	return rapid.Custom(func(t *rapid.T) Numbers { return rapid.SliceOfN(values, 0, most).Draw(t, "numbers") })
+}
+
+func axes(t *rapid.T) Axis {
+	return Axis{labels.Draw(t, "axis"), rapid.Bool().Draw(t, "log")}
+}
+
+// charts draws any kind of chart of any shape, consistent or not.
+var charts = rapid.Custom(func(t *rapid.T) Chart {
+	names := func(n int) []string { return rapid.SliceOfN(labels, 0, n).Draw(t, "names") }
+	switch rapid.IntRange(0, 4).Draw(t, "kind") {
+	case 0:
+		o := Overview{}
+		for _, n := range names(12) {
+			o.Views = append(o.Views, ViewSize{n, rapid.IntRange(0, 1e6).Draw(t, "d")})
+		}
+		for _, n := range names(30) {
+			o.Sites = append(o.Sites, SiteSubjects{n, rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Pattern {
+				return Pattern{rapid.SliceOfN(rapid.Bool(), 0, 13).Draw(t, "present"), rapid.IntRange(-1, 1e5).Draw(t, "n")}
+			}), 0, 4).Draw(t, "patterns")})
+		}
+		return o
+	case 1:
+		h := Heatmap{Legend: labels.Draw(t, "legend"), Format: rapid.SampledFrom([]Format{General, Count, Percent}).Draw(t, "format"),
+			Rows: names(20), Columns: names(12), TotalLabel: labels.Draw(t, "total")}
+		for _, n := range names(5) {
+			h.Facets = append(h.Facets, Facet{n, rapid.SliceOfN(numbers(13), 0, 21).Draw(t, "values"), numbers(13).Draw(t, "totals")})
+		}
+		return h
+	case 2:
+		s := Scatter{X: axes(t), Y: axes(t)}
+		for _, n := range names(30) {
+			s.Groups = append(s.Groups, Group{n, numbers(20).Draw(t, "x"), numbers(20).Draw(t, "y"), numbers(3).Draw(t, "mean"), numbers(4).Draw(t, "cov")})
+		}
+		return s
+	case 3:
+		l := Lines{X: axes(t), Y: axes(t)}
+		for _, n := range names(30) {
+			l.Series = append(l.Series, Line{n, numbers(50).Draw(t, "x"), numbers(50).Draw(t, "y")})
+		}
+		return l
+	}
+	return Bars{X: axes(t), Labels: names(400), Values: numbers(400).Draw(t, "values"), Low: numbers(20).Draw(t, "low"),
+		High: numbers(20).Draw(t, "high"), Groups: names(20), Top: rapid.IntRange(-1, 30).Draw(t, "top")}
+})
+
+var figures = rapid.Custom(func(t *rapid.T) Figure {
+	return Figure{"any", labels.Draw(t, "title"), labels.Draw(t, "caption"), labels.Draw(t, "alt"), charts.Draw(t, "chart")}
+})
+
+func svg(t interface{ Fatalf(string, ...any) }, f Figure) []byte {
+	var b bytes.Buffer
+	if err := f.SVG(&b); err != nil {
+		t.Fatalf("drawing: %v", err)
+	}
+	return b.Bytes()
+}
+
+// checkSVG demands well-formed XML that holds only what a chart draws, with
+// all coordinates finite and all text within the picture.
+func checkSVG(content []byte) error {
+	allowed := []string{"svg", "title", "desc", "rect", "path", "text", "g", "ellipse"}
+	d := xml.NewDecoder(bytes.NewReader(content))
+	var width, height float64
+	depth, roots := 0, 0
+	for {
+		token, err := d.Token()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		switch e := token.(type) {
+		case xml.EndElement:
+			depth--
+		case xml.StartElement:
+			if depth++; depth == 1 {
+				roots++
+			}
+			if !slices.Contains(allowed, e.Name.Local) {
+				return errors.New("unexpected element " + e.Name.Local)
+			}
+			at := map[string]string{}
+			for _, a := range e.Attr {
+				if strings.Contains(a.Value, "NaN") || strings.Contains(a.Value, "Inf") {
+					return errors.New("not finite: " + a.Name.Local + "=" + a.Value)
+				}
+				if strings.HasPrefix(a.Name.Local, "on") || a.Name.Local == "href" || a.Name.Local == "style" {
+					return errors.New("unexpected attribute " + a.Name.Local)
+				}
+				at[a.Name.Local] = a.Value
+			}
+			if e.Name.Local == "svg" {
+				width, _ = strconv.ParseFloat(at["width"], 64)
+				height, _ = strconv.ParseFloat(at["height"], 64)
+				if !(width >= 100 && height >= 60 && width <= 2000) {
+					return errors.New("size " + at["width"] + " by " + at["height"])
+				}
+			}
+			for _, name := range []string{"width", "height", "rx", "ry"} {
+				if strings.HasPrefix(at[name], "-") {
+					return errors.New("negative " + name + " of " + e.Name.Local)
+				}
+			}
+			if e.Name.Local == "text" {
+				x, _ := strconv.ParseFloat(at["x"], 64)
+				y, _ := strconv.ParseFloat(at["y"], 64)
+				if !(x >= 0 && x <= width && y >= 0 && y <= height) {
+					return errors.New("text outside the picture at " + at["x"] + ", " + at["y"])
+				}
+			}
+		}
+	}
+	if roots != 1 {
+		return errors.New("not one root")
+	}
+	return nil
+}
+
+func TestAnyChartIsWellFormed(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := figures.Draw(t, "figure")
+		if err := checkSVG(svg(t, f)); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func TestAnyFigureSurvivesJSON(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := figures.Draw(t, "figure")
+		// Text that is not UTF-8 is repaired the first time.
+		var once, twice Figure
+		first := stored(t, f, &once)
+		second := stored(t, once, &twice)
+		if third, err := json.Marshal(twice); err != nil || !bytes.Equal(second, third) {
+			t.Fatalf("stored again, it differs (%v):\n%s\n%s\n%s", err, first, second, third)
+		}
+		if !bytes.Equal(svg(t, f), svg(t, once)) {
+			t.Fatal("the picture changed")
+		}
+	})
+}
+
+// stored writes f and reads it back.
+func stored(t *rapid.T, f Figure, back *Figure) []byte {
+	b, err := json.Marshal(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(b, back); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestAnyChartHasCSV(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := charts.Draw(t, "chart")
+		if table := c.Table(); len(table.Columns) == 0 {
+			t.Fatal("no columns")
+		}
+		if err := (Figure{Chart: c}).CSV(io.Discard); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func TestDrawingIsDeterministic(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := figures.Draw(t, "figure")
+		if !bytes.Equal(svg(t, f), svg(t, f)) {
+			t.Fatal("two drawings of one figure differ")
+		}
+	})
+}
+
+func TestLabelsAreEscapedAndWhole(t *testing.T) {
+	long := strings.Repeat("grey_matter_volume_", 20) + `<b>&"`
+	f := Figure{ID: "loadings", Chart: Bars{Labels: []string{long}, Values: Numbers{1}}}
+	got := string(svg(t, f))
+	if strings.Contains(got, "<b>") {
+		t.Error("a label became an element")
+	}
+	if !strings.Contains(got, "<title>"+escape(long)+"</title>") {
+		t.Error("the whole of a cut label is not in a title")
+	}
+	if !strings.Contains(got, "…") {
+		t.Error("a long label was not cut")
+	}
+}
+
+func TestFigureWithoutChart(t *testing.T) {
+	f := Figure{ID: "empty"}
+	if err := f.SVG(io.Discard); err == nil {
+		t.Error("SVG: no error")
+	}
+	if err := f.CSV(io.Discard); err == nil {
+		t.Error("CSV: no error")
+	}
+	if _, err := json.Marshal(f); err == nil {
+		t.Error("JSON: no error")
+	}
+}
+
+func TestPointsBelongToSubjects(t *testing.T) {
+	shared := Scatter{Groups: []Group{{Name: "A", Mean: Numbers{0, 0}, Cov: Numbers{1, 0, 1}}}}
+	if (Figure{Chart: shared}).PerSubject() {
+		t.Error("ellipses count as single subjects")
+	}
+	own := Scatter{Groups: append(shared.Groups, Group{Name: "B", X: Numbers{1}, Y: Numbers{2}})}
+	if !(Figure{Chart: own}).PerSubject() {
+		t.Error("points do not count as single subjects")
+	}
+}
+
+func TestManyPointsAreThinnedAndSaid(t *testing.T) {
+	g := Group{Name: "A"}
+	for i := range 50_000 {
+		g.X, g.Y = append(g.X, float64(i)), append(g.Y, float64(i%97))
+	}
+	s := Scatter{Groups: []Group{g}}
+	got := svg(t, Figure{ID: "many", Chart: s})
+	if len(got) > 500_000 {
+		t.Errorf("%d bytes", len(got))
+	}
+	if !bytes.Contains(got, []byte("one point in 9 is drawn")) {
+		t.Error("the picture does not say that it leaves out points")
+	}
+	if n := s.Table().Len(); n != 50_000 {
+		t.Errorf("the table has %d rows, want all", n)
+	}
+}
+
+func FuzzFigureJSON(f *testing.F) {
+	for _, seed := range []string{
+		`{"id":"a","kind":"bars","chart":{"labels":["x"],"values":[1,null],"top":1}}`,
+		`{"id":"a","kind":"lines","chart":{"x":{"log":true},"series":[{"name":"s","x":[1,2],"y":[0,1e300]}]}}`,
+		`{"id":"a","kind":"scatter","chart":{"groups":[{"mean":[0,0],"cov":[1,2,1]}]}}`,
+		`{"id":"a","kind":"overview","chart":{"views":[{"name":"v"}],"sites":[{"name":"s","patterns":[{"present":[true],"subjects":3}]}]}}`,
+		`{"id":"a","kind":"heatmap","chart":{"rows":["r"],"columns":["c"],"facets":[{"values":[[null]]}]}}`,
+		`{"kind":"pie"}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var fig Figure
+		if json.Unmarshal(b, &fig) != nil {
+			return
+		}
+		var out bytes.Buffer
+		if err := fig.SVG(&out); err != nil {
+			t.Fatal(err)
+		}
+		d := xml.NewDecoder(&out)
+		for {
+			if _, err := d.Token(); err == io.EOF {
+				break
+			} else if err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}

@@ -1,0 +1,249 @@
+package figure
+
+import (
+	"bytes"
+	"encoding/csv"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestFormats(t *testing.T) {
+	for _, c := range []struct {
+		format Format
+		value  float64
+		want   string
+	}{
+		{General, 0, "0"}, {General, 1234.5678, "1235"}, {General, 0.12345, "0.1235"}, {General, -2, "−2"},
+		{General, 1.5e6, "1.5e6"}, {General, -1.5e-7, "−1.5e−7"}, {General, 999999.9, "1000000"}, {General, 1e300, "1e300"}, {Count, 1e300, "1e300"}, {Percent, 1e20, "1e22 %"}, {General, 1000, "1000"},
+		{Count, 999, "999"}, {Count, 1234567, "1\u202f234\u202f567"}, {Count, -1234, "−1\u202f234"},
+		{Percent, 0.1234, "12.3 %"}, {Percent, -0.0001, "0.0 %"}, {Percent, -0.02, "−2.0 %"},
+		{General, math.NaN(), "n/a"}, {Count, math.Inf(1), "n/a"}, {Percent, 1e301, "n/a"},
+	} {
+		if got := c.format.Text(c.value); got != c.want {
+			t.Errorf("%q of %v: got %q, want %q", c.format, c.value, got, c.want)
+		}
+	}
+}
+
+func TestCellsAreShort(t *testing.T) {
+	for v, want := range map[float64]string{0.004: "0.4", 0.0994: "9.9", 0.0996: "10", 0.61: "61", -0.02: "−2.0", 1: "100"} {
+		if got := Percent.cell(v); got != want {
+			t.Errorf("%v: got %q, want %q", v, got, want)
+		}
+	}
+}
+
+func TestCSVReadsBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		// encoding/csv reads \r\n as \n, and a record of one empty field as none.
+		words := rapid.Custom(func(t *rapid.T) string { return strings.ReplaceAll(labels.Draw(t, "label"), "\r", "") })
+		text := rapid.SliceOfN(words, 1, 20).Draw(t, "text")
+		numbers := rapid.SliceOfN(values, 1, 20).Draw(t, "numbers")
+		table := Table{Columns: []Column{{Name: "a", Text: text}, {Name: "b", Unit: "mm", Numbers: numbers}, {Name: "c", Format: Percent, Numbers: Numbers{}}}}
+		var b bytes.Buffer
+		if err := table.CSV(&b); err != nil {
+			t.Fatal(err)
+		}
+		records, err := csv.NewReader(&b).ReadAll()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(records[0], "|"); got != "a|b (mm)|c (fraction)" {
+			t.Fatalf("header %q", got)
+		}
+		if len(records) != 1+max(len(text), len(numbers)) || len(records) != 1+table.Len() {
+			t.Fatalf("%d records", len(records))
+		}
+		for i, r := range records[1:] {
+			if i < len(text) && r[0] != text[i] {
+				t.Fatalf("row %d: text %q, want %q", i, r[0], text[i])
+			}
+			got, err := strconv.ParseFloat(r[1], 64)
+			if i >= len(numbers) || !available(numbers[i]) {
+				if r[1] != "" {
+					t.Fatalf("row %d: %q for what is not available", i, r[1])
+				}
+			} else if err != nil || got != numbers[i] {
+				t.Fatalf("row %d: %q, want %v", i, r[1], numbers[i])
+			}
+		}
+	})
+}
+
+func TestTableText(t *testing.T) {
+	table := Table{Title: "Sites", Caption: "As of round 3.", Columns: []Column{
+		{Name: "site", Text: []string{"Aachen", "Bil\x1b[2Jbao"}}, {Name: "sent", Unit: "bytes", Format: Count, Numbers: Numbers{12345}}}}
+	var b bytes.Buffer
+	if err := table.Text(&b); err != nil {
+		t.Fatal(err)
+	}
+	want := "Sites\n\nsite        sent (bytes)\nAachen            12\u202f345\nBil\ufffd[2Jbao\n\nAs of round 3.\n"
+	if b.String() != want {
+		t.Errorf("got\n%q\nwant\n%q", b.String(), want)
+	}
+}
+
+func TestTableHTML(t *testing.T) {
+	var b bytes.Buffer
+	table := Table{Title: "<T>", Columns: []Column{{Name: "a&b", Text: []string{"<script>"}}, {Name: "n", Numbers: Numbers{1, 2, 3}}}}
+	if err := table.Head(2).HTML(&b); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"<caption>&lt;T&gt;</caption>", "a&amp;b", "&lt;script&gt;", `<td class="number">2</td>`} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("%q is missing in\n%s", want, b.String())
+		}
+	}
+	if strings.Contains(b.String(), `>3</td>`) {
+		t.Error("Head(2) kept a third row")
+	}
+}
+
+func TestScaleCoversItsValues(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var e extent
+		log := rapid.Bool().Draw(t, "log")
+		for _, v := range rapid.SliceOfN(values, 1, 8).Draw(t, "values") {
+			if v = (Axis{Log: log}).on(v); available(v) {
+				e.add(v)
+			}
+		}
+		s := newScale(e, log, rapid.Bool().Draw(t, "whole"), 6)
+		s.a, s.b = 100, 500
+		if !e.some {
+			return
+		}
+		for _, v := range []float64{e.lo, e.hi} {
+			if p := s.at(v); !(p >= 100-1e-6 && p <= 500+1e-6) {
+				t.Fatalf("%v lies at %v", v, p)
+			}
+		}
+		if n := len(s.ticks); n < 1 || n > 16 {
+			t.Fatalf("%d ticks for %v to %v", n, e.lo, e.hi)
+		}
+		for i, k := range s.ticks {
+			if p := s.position(k.value); !(p >= 100-1e-6 && p <= 500+1e-6) {
+				t.Fatalf("tick %v lies at %v", k.value, p)
+			}
+			if i > 0 && (k.value <= s.ticks[i-1].value || k.label == s.ticks[i-1].label) {
+				t.Fatalf("ticks %v and %v", s.ticks[i-1], k)
+			}
+		}
+	})
+}
+
+func TestNiceTicks(t *testing.T) {
+	for _, c := range []struct {
+		lo, hi float64
+		log    bool
+		want   string
+	}{
+		{0, 1, false, "0.0 0.2 0.4 0.6 0.8 1.0"}, {-3, 17, false, "−5 0 5 10 15 20"}, {0, 0, false, "−0.6 −0.4 −0.2 0.0 0.2 0.4 0.6"},
+		{1e6, 3e6, false, "1e6 1.5e6 2e6 2.5e6 3e6"}, {0.003, 40, true, "10⁻³ 10⁻² 10⁻¹ 1 10 100"}, {2, 30, true, "1 2 5 10 20 50 100"},
+	} {
+		s := newScale(extent{c.lo, c.hi, true}, c.log, true, 6)
+		if got := strings.Join(s.labels(), " "); got != c.want {
+			t.Errorf("%v to %v: got %q, want %q", c.lo, c.hi, got, c.want)
+		}
+	}
+}
+
+func TestFitKeepsBothEnds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s, room := labels.Draw(t, "label"), rapid.Float64Range(15, 300).Draw(t, "room")
+		if got := fit(s, 12, room); textWidth(got, 12) > room {
+			t.Fatalf("%q does not fit", got)
+		}
+	})
+	if got := fit("entorhinal_cortex_thickness_left", 12, 120); !strings.HasPrefix(got, "entor") || !strings.HasSuffix(got, "left") {
+		t.Errorf("got %q", got)
+	}
+}
+
+// luminance is that of WCAG 2.
+func luminance(t *testing.T, colour string) float64 {
+	var r, g, b int
+	if _, err := fmt.Sscanf(colour, "#%02x%02x%02x", &r, &g, &b); err != nil {
+		t.Fatalf("colour %q: %v", colour, err)
+	}
+	linear := func(c int) float64 {
+		if v := float64(c) / 255; v > 0.04045 {
+			return math.Pow((v+0.055)/1.055, 2.4)
+		} else {
+			return v / 12.92
+		}
+	}
+	return 0.2126*linear(r) + 0.7152*linear(g) + 0.0722*linear(b)
+}
+
+func TestRampDarkensAndCarriesText(t *testing.T) {
+	last := math.Inf(1)
+	for i := range 101 {
+		colour, dark := ramp(float64(i) / 100)
+		y := luminance(t, colour)
+		if y >= last {
+			t.Errorf("step %d is not darker than the one before", i)
+		}
+		last = y
+		contrast := (y + 0.05) / 0.05
+		if dark {
+			contrast = 1.05 / (y + 0.05)
+		}
+		if contrast < 4.5 {
+			t.Errorf("step %d (%s): text has a contrast of %.2f : 1", i, colour, contrast)
+		}
+	}
+}
+
+func TestSeriesCanBeToldApart(t *testing.T) {
+	seen := map[style]bool{}
+	for i := range 30 {
+		s := styleOf(i)
+		if seen[s] {
+			t.Errorf("series %d looks like another", i)
+		}
+		seen[s] = true
+		if next := styleOf(i + 1); s.marker == next.marker || s.colour == next.colour {
+			t.Errorf("series %d and the next share a colour or a marker", i)
+		}
+	}
+}
+
+func TestOverviewKeepsSubjectsInOneOrder(t *testing.T) {
+	s := SiteSubjects{Name: "A", Patterns: []Pattern{{[]bool{false, true}, 5}, {[]bool{true, true}, 7}, {[]bool{true, false}, 3}}}
+	var sizes []int
+	for _, p := range s.sorted(2) {
+		sizes = append(sizes, p.Subjects)
+	}
+	if fmt.Sprint(sizes) != "[7 3 5]" {
+		t.Errorf("order %v", sizes)
+	}
+	if all, with := s.subjects(1); all != 15 || with != 12 {
+		t.Errorf("%d of %d", with, all)
+	}
+}
+
+func TestBarsRank(t *testing.T) {
+	b := Bars{Labels: []string{"a", "b", "c", "d"}, Values: Numbers{1, -3, math.NaN(), 2}, Top: 3}
+	if got := fmt.Sprint(b.order()); got != "[1 3 0]" {
+		t.Errorf("ranked %v", got)
+	}
+	b.Top = 0
+	if got := fmt.Sprint(b.order()); got != "[0 1 2 3]" {
+		t.Errorf("as given %v", got)
+	}
+}
+
+func TestHalfOfSubjectsLieInTheInnerEllipse(t *testing.T) {
+	// χ² with two degrees of freedom: P(r² ≤ x) = 1 − exp(−x/2).
+	for want, radius := range map[float64]float64{0.5: radius50, 0.9: radius90} {
+		if got := 1 - math.Exp(-radius*radius/2); math.Abs(got-want) > 1e-12 {
+			t.Errorf("holds %v, want %v", got, want)
+		}
+	}
+}
