@@ -99,5 +99,5 @@ func ExampleTable_Text() {
 	//
 	// site    subjects      R²
 	// Aachen       350  41.2 %
-	// Bilbao     1 204  39.7 %
+	// Bilbao     1 204  39.7 %
 }

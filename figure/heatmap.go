@@ -149,7 +149,6 @@ func (h Heatmap) widestCell() float64 {
 func (h Heatmap) draw(c *canvas) {
 	p := h.plan()
 	down := (len(h.Facets) + p.across - 1) / p.across
-	c.w = max(p.left+float64(p.across)*(p.width+facetSpace), min(p.left+190+textWidth(h.Legend, fontSize), pageWidth))
 	c.h = p.deep*float64(down) + 30
 	if len(h.Facets) == 0 || len(h.Rows) == 0 || len(h.Columns) == 0 {
 		c.w, c.h = 360, 120
@@ -165,6 +164,7 @@ func (h Heatmap) draw(c *canvas) {
 		}
 	}
 	top := max(e.hi, 0)
+	c.w = max(p.left+float64(p.across)*(p.width+facetSpace), h.legendStart(p, top)+min(textWidth(h.Legend, fontSize), 300)+6)
 	for k, f := range h.Facets {
 		x, y := p.left+float64(k%p.across)*(p.width+facetSpace), p.deep*float64(k/p.across)
 		h.facet(c, p, f, x, y, top, k%p.across == 0)
@@ -253,17 +253,24 @@ func (h Heatmap) gaps(c *canvas, p plan, f Facet, x, y float64) {
 	}
 }
 
+const legendWidth = 120.0
+
+// legendStart returns where the words of the legend begin.
+func (h Heatmap) legendStart(p plan, top float64) float64 {
+	return p.left + legendWidth + 24 + textWidth(h.Format.cell(top), smallSize)
+}
+
 // legend draws the scale of colours with its ends, and what the numbers are.
 func (h Heatmap) legend(c *canvas, p plan, top float64) {
-	const steps, w = 40, 120.0
+	const steps = 40
 	y := c.h - 24
 	c.text(p.left, y+10, h.Format.cell(0), smallSize, 0, "text-anchor", "end", "fill", muted)
 	for i := range steps {
 		colour, _ := ramp((float64(i) + 0.5) / steps)
-		c.el("rect", "", "x", p.left+6+w/steps*float64(i), "y", y, "width", w/steps, "height", 12.0, "fill", colour, "shape-rendering", "crispEdges")
+		c.el("rect", "", "x", p.left+6+legendWidth/steps*float64(i), "y", y, "width", legendWidth/steps, "height", 12.0,
+			"fill", colour, "shape-rendering", "crispEdges")
 	}
-	end := h.Format.cell(top)
-	c.text(p.left+w+12, y+10, end, smallSize, 0, "fill", muted)
-	x := p.left + w + 24 + textWidth(end, smallSize)
+	c.text(p.left+legendWidth+12, y+10, h.Format.cell(top), smallSize, 0, "fill", muted)
+	x := h.legendStart(p, top)
 	c.text(x, y+10, h.Legend, fontSize, c.w-x-4)
 }

@@ -23,3 +23,9 @@ type Note struct {
 	Text    string `json:"text"`              // paragraphs, parted by empty lines
 	Warning bool   `json:"warning,omitempty"` // the reader should act or take care
 }
+
+// Fact is a name and its value, for people.
+type Fact struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}

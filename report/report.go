@@ -21,7 +21,8 @@ import (
 type Report struct {
 	Title    string
 	Subtitle string
-	Meta     []Fact // such as the plan's digest, the version, the sites
+	Headline []figure.Fact // what a reader should know first, in a few words each
+	Meta     []figure.Fact // such as the plan's digest, the version, the method
 	Sections []figure.Section
 
 	// Local marks a site's report about its own subjects, for its own people.
@@ -29,9 +30,6 @@ type Report struct {
 	// Tables are not checked: what they hold is for the caller to answer for.
 	Local bool
 }
-
-// Fact is a name and its value in the head of a report.
-type Fact struct{ Name, Value string }
 
 // check returns an error for what cannot be shown.
 func (r *Report) check() error {
