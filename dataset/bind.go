@@ -18,6 +18,14 @@ type foundView struct {
 	bound []*column // for each of columns, nil where ignored
 }
 
+// headerLine is the line that names the view's columns; a long table has none.
+func (v *foundView) headerLine() int {
+	if isLong(v.table.header) {
+		return 0
+	}
+	return v.table.header[0].line
+}
+
 // binder matches what is on disk with what the plan expects.
 type binder struct {
 	dir      string
@@ -95,7 +103,7 @@ func (b *binder) expectViews(found []*foundView) {
 			continue
 		}
 		present++
-		ignored := b.bindColumns(v.table.faults, v.name, b.schema.Views[v.index].Columns, v.columns, v.bound)
+		ignored := b.bindColumns(v.table.faults, v.headerLine(), "view "+v.name, b.schema.Views[v.index].Columns, v.columns, v.bound)
 		b.warnIgnored(v.table.in.path, "view "+v.name, ignored)
 	}
 	b.warnIgnored(b.dir, "views", unexpected)
@@ -117,8 +125,8 @@ func (b *binder) expectViews(found []*foundView) {
 }
 
 // bindColumns fills bound with the expected columns, by name, reports those
-// that are missing and returns the names of those that are not expected.
-func (b *binder) bindColumns(f *faults, where string, expected []Column, found []heading, bound []*column) (ignored []string) {
+// that are missing from the header on the given line, and returns the names of those that are not expected.
+func (b *binder) bindColumns(f *faults, line int, where string, expected []Column, found []heading, bound []*column) (ignored []string) {
 	at := make(map[string]int, len(found))
 	for i, h := range found {
 		at[h.name] = i
@@ -138,7 +146,7 @@ func (b *binder) bindColumns(f *faults, where string, expected []Column, found [
 			bound[i] = newColumn(c, j)
 			continue
 		}
-		p := problem.Problem{Line: 1, Where: where, What: fmt.Sprintf("column %s of the plan is missing", c.Name)}
+		p := problem.Problem{Line: line, Where: where, What: fmt.Sprintf("column %s of the plan is missing", c.Name)}
 		if near := nearest(c.Name, ignored); near != "" {
 			p.Hint = fmt.Sprintf("is it the column %s?", near)
 		}
@@ -149,21 +157,24 @@ func (b *binder) bindColumns(f *faults, where string, expected []Column, found [
 
 // bindSubjects does the same for the subjects file; t is nil if there is none.
 func (b *binder) bindSubjects(t *table) []*column {
-	if t == nil {
-		return nil
+	var found []heading
+	file, line := b.faults, 0
+	if t != nil {
+		found, file, line = t.header[1:], t.faults, t.header[0].line
 	}
-	found := t.header[1:]
 	bound := make([]*column, len(found))
-	if b.expected == nil || b.expected.Subject == nil {
-		for i, h := range found {
-			b.schema.Subject = append(b.schema.Subject, Column{Name: h.name, Kind: Label})
-			bound[i] = newColumn(b.schema.Subject[i], i)
+	if b.expected != nil {
+		b.schema.Subject = b.expected.Subject
+		ignored := b.bindColumns(file, line, "subjects", b.schema.Subject, found, bound)
+		if t != nil {
+			b.warnIgnored(t.in.path, "subjects", ignored)
 		}
 		return bound
 	}
-	b.schema.Subject = b.expected.Subject
-	ignored := b.bindColumns(t.faults, "subjects", b.schema.Subject, found, bound)
-	b.warnIgnored(t.in.path, "subjects", ignored)
+	for i, h := range found {
+		b.schema.Subject = append(b.schema.Subject, Column{Name: h.name, Kind: Label})
+		bound[i] = newColumn(b.schema.Subject[i], i)
+	}
 	return bound
 }
 

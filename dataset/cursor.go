@@ -36,6 +36,7 @@ type walker struct {
 	rec    *record // the current row; nil before the first and after the last
 	id     []byte  // of the current row, or of the last one
 	line   int     // where that id was found
+	cells  []field // reused
 	many   bool    // an id may have many rows
 }
 
@@ -101,24 +102,25 @@ func (w *walker) fault(p problem.Problem) { w.faults.add(p) }
 
 // cellProblem is a fault in one cell of the current row.
 func (w *walker) cellProblem(f field, column, what, hint string) {
-	w.fault(problem.Problem{Line: f.line, Column: f.column, Where: fmt.Sprintf("subject %s, %s", w.id, column), What: what, Hint: hint})
+	w.fault(problem.Problem{Line: f.line, Column: f.column(), Where: fmt.Sprintf("subject %s, %s", w.id, column), What: what, Hint: hint})
 }
 
 // fields returns the current row's cells if they are as many as the header's;
 // otherwise it records why not.
 func (w *walker) fields() ([]field, bool) {
-	fields, err := w.rec.fields()
+	fields, err := w.rec.appendFields(w.cells[:0])
 	if err != nil {
 		w.fault(quoteProblem(w.rec, err))
 		return nil, false
 	}
+	w.cells = fields
 	want := len(w.table.header)
 	if len(fields) == want {
 		return fields, true
 	}
 	p := problem.Problem{Line: w.rec.line, Column: 1, Where: fmt.Sprintf("subject %s", w.id), What: fmt.Sprintf("%d cells, but the header has %d", len(fields), want)}
 	if len(fields) > want {
-		p.Column = fields[want].column
+		p.Column = fields[want].column()
 		p.Hint = "put cells that hold a comma in quotes"
 		if len(fields) == 2*want-1 {
 			p.Hint = "numbers seem to have decimal commas: use decimal points"

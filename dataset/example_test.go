@@ -9,7 +9,7 @@ import (
 )
 
 func Example() {
-	dir, err := dataset.Open("testdata/pseudo-adni", dataset.Options{})
+	dir, err := dataset.Open(context.Background(), "testdata/pseudo-adni", dataset.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -26,7 +26,7 @@ func Example() {
 
 func ExampleCollect() {
 	ctx := context.Background()
-	dir, err := dataset.Open("testdata/pseudo-adni", dataset.Options{})
+	dir, err := dataset.Open(context.Background(), "testdata/pseudo-adni", dataset.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func ExampleCollect() {
 }
 
 func ExampleDescribe() {
-	dir, err := dataset.Open("testdata/pseudo-adni", dataset.Options{})
+	dir, err := dataset.Open(context.Background(), "testdata/pseudo-adni", dataset.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -44,7 +44,8 @@ func (n *longNames) look(t *table, rec *record) {
 		v = &foundView{name: name, table: t}
 		n.views[name], n.known[name] = v, map[string]bool{}
 	}
-	h := heading{string(feature.text), feature.line, feature.column}
+	feature.before = bytes.Clone(feature.before)
+	h := heading{string(feature.text), feature}
 	n.known[name][h.name] = true
 	v.columns = append(v.columns, h)
 }
@@ -55,10 +56,10 @@ func (n *longNames) sorted() []*foundView {
 }
 
 // longCells returns the cells of a row after the id; not ok means that there
-// are not four. Columns are only exact for rows in which nothing is quoted.
+// are not four.
 func longCells(rec *record) (view, feature, value field, ok bool) {
 	if rec.quoted {
-		fields, err := rec.fields()
+		fields, err := rec.appendFields(nil)
 		if err != nil || len(fields) != 4 {
 			return view, feature, value, false
 		}
@@ -71,7 +72,7 @@ func longCells(rec *record) (view, feature, value field, ok bool) {
 			return view, feature, value, false
 		}
 		cell := firstCell(rec.text[pos:])
-		cells[i] = field{trim(cell), rec.line, pos + 1}
+		cells[i] = field{trim(cell), rec.line, rec.text[:pos]}
 		pos += len(cell) + 1
 	}
 	return cells[0], cells[1], cells[2], pos == len(rec.text)+1
@@ -154,9 +155,6 @@ func (c *longCursor) cell() {
 	v, ok := p.parse(value.text)
 	if !ok {
 		what, hint := p.explain(value.text, nil)
-		if fields, ok := c.fields(); ok {
-			value = fields[3]
-		}
 		c.cellProblem(value, "feature "+p.Name, what, hint)
 		return
 	}

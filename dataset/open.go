@@ -18,8 +18,7 @@ type Options struct {
 	// a warning, a missing column is an error, and a view that is missing
 	// altogether is one that no subject here has. If it is nil, views come in
 	// ascending order of name, their columns are Numbers in the order of the
-	// file, and the subject columns are Labels; the latter too if only
-	// Schema.Subject is nil.
+	// file, and all subject columns are Labels.
 	Schema *Schema
 
 	sortMemory  int // sortMemory unless set
@@ -40,16 +39,11 @@ type Dir struct {
 	memory   int // for sorting, for each file
 }
 
-// Open is [OpenContext] without a way to cancel it.
-func Open(path string, opts Options) (*Dir, error) {
-	return OpenContext(context.Background(), path, opts)
-}
-
-// OpenContext opens the data set at path, a folder or a long table, and checks
-// its headers, its ids and how they are sorted, which reads every file once.
-// The cells are checked whenever rows are read. Everything wrong is returned
+// Open opens the data set at path, a folder or a long table, and checks its
+// headers, its ids and how they are sorted, which reads every file once. The
+// cells are checked whenever rows are read. Everything wrong is returned
 // together, as a problem.List.
-func OpenContext(ctx context.Context, path string, opts Options) (*Dir, error) {
+func Open(ctx context.Context, path string, opts Options) (*Dir, error) {
 	if opts.Schema != nil {
 		if err := opts.Schema.check(); err != nil {
 			return nil, err
@@ -151,7 +145,8 @@ func (d *Dir) tables() []*table {
 	return tables
 }
 
-// checkOrder warns of files that have to be sorted and refuses too large ones.
+// checkOrder warns of files that have to be sorted with temporary files, and
+// refuses too large ones.
 func (d *Dir) checkOrder(f *faults, opts Options) {
 	memory, limit := opts.sortMemory, opts.maxUnsorted
 	if memory == 0 {
@@ -177,7 +172,7 @@ func (d *Dir) checkOrder(f *faults, opts Options) {
 		if bytes > limit {
 			p.What = fmt.Sprintf("is not sorted by id, and all such files together (%d MiB) are too large to be sorted here (%d MiB)", bytes>>20, limit>>20)
 			t.faults.add(p)
-		} else {
+		} else if t.bytes > int64(d.memory) { // what fits in memory costs nothing
 			d.warnings.Add(p)
 		}
 	}

@@ -29,28 +29,31 @@ type records interface {
 
 // field is one cell and its place.
 type field struct {
-	text         []byte
-	line, column int // both from 1, the column in characters
+	text   []byte
+	line   int    // from 1
+	before []byte // what stands before it on that line
 }
 
-// fields splits a row as encoding/csv does, and drops the space around cells
-// that are not quoted. It is for headers, rows with quotes and rows with
-// faults: clean rows are read without it.
-func (r *record) fields() ([]field, error) {
-	var fields []field
+// column is where the field starts on its line, from 1, in characters. It is
+// only counted where it is asked for.
+func (f *field) column() int { return utf8.RuneCount(f.before) + 1 }
+
+// appendFields splits a row as encoding/csv does, drops the space around cells
+// that are not quoted, and appends the cells to dst. They share the row's text.
+func (r *record) appendFields(dst []field) ([]field, error) {
 	if !r.quoted {
 		for pos := 0; pos <= len(r.text); {
 			cell := firstCell(r.text[pos:])
-			fields = append(fields, field{trim(cell), r.line, utf8.RuneCount(r.text[:pos]) + 1})
+			dst = append(dst, field{trim(cell), r.line, r.text[:pos]})
 			pos += len(cell) + 1
 		}
-		return fields, nil
+		return dst, nil
 	}
 	reader := csv.NewReader(bytes.NewReader(r.text))
 	reader.FieldsPerRecord = -1
 	cells, err := reader.Read()
 	if err != nil {
-		return nil, err
+		return dst, err
 	}
 	lines := bytes.Split(r.text, []byte("\n"))
 	for i, cell := range cells {
@@ -60,16 +63,16 @@ func (r *record) fields() ([]field, error) {
 		if column > len(at) || at[column-1] != '"' {
 			text = trim(text)
 		}
-		fields = append(fields, field{text, r.line + line - 1, utf8.RuneCount(at[:min(column-1, len(at))]) + 1})
+		dst = append(dst, field{text, r.line + line - 1, at[:min(column-1, len(at))]})
 	}
-	return fields, nil
+	return dst, nil
 }
 
 // setID finds the first cell. Where the quotes are wrong it is what comes
 // before the first comma, so that the row has a place among the others.
 func (r *record) setID() {
 	if r.quoted {
-		if fields, err := r.fields(); err == nil {
+		if fields, err := r.appendFields(nil); err == nil {
 			r.id = fields[0].text
 			return
 		}

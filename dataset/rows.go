@@ -107,6 +107,9 @@ func (j *join) close() error {
 	return errors.Join(errs...)
 }
 
+// masterSound reports whether the master's file, the first, has no fault so far.
+func (j *join) masterSound() bool { return j.all[0].total == 0 }
+
 func (j *join) sound() bool {
 	for _, f := range j.all {
 		if f.total > 0 {
@@ -137,7 +140,7 @@ func (j *join) run(ctx context.Context, yield func(*Row, error) bool) (err error
 		clear(j.row.Views)
 		j.master.into(&j.row)
 		for _, f := range j.followers {
-			if err := f.catchUp(id, &j.row); err != nil {
+			if err := f.catchUp(id, &j.row, j.masterSound()); err != nil {
 				return err
 			}
 		}
@@ -154,7 +157,7 @@ func (j *join) run(ctx context.Context, yield func(*Row, error) bool) (err error
 		}
 	}
 	for _, f := range j.followers {
-		if err := f.catchUp(nil, nil); err != nil {
+		if err := f.catchUp(nil, nil, j.masterSound()); err != nil {
 			return err
 		}
 		f.finish()
@@ -167,8 +170,10 @@ func (j *join) run(ctx context.Context, yield func(*Row, error) bool) (err error
 }
 
 // catchUp moves the follower to the subject, or to its end if there is none,
-// and puts its values into the row if it has the subject.
-func (f *follower) catchUp(id []byte, row *Row) (err error) {
+// and puts its values into the row if it has the subject. Subjects that the
+// master does not have are only a fault if its list is complete: one whose own
+// row is faulty was left out.
+func (f *follower) catchUp(id []byte, row *Row, complete bool) (err error) {
 	for f.more {
 		own, line := f.subject()
 		if id != nil {
@@ -180,9 +185,11 @@ func (f *follower) catchUp(id []byte, row *Row) (err error) {
 				return nil
 			}
 		}
-		f.strays++
-		f.fault(problem.Problem{Line: line, Column: 1, Where: fmt.Sprintf("subject %s", own), What: "is not in subjects.csv",
-			Hint: "add the subject there, or remove it here"})
+		if complete {
+			f.strays++
+			f.fault(problem.Problem{Line: line, Column: 1, Where: fmt.Sprintf("subject %s", own), What: "is not in subjects.csv",
+				Hint: "add the subject there, or remove it here"})
+		}
 		if f.more, err = f.next(); err != nil {
 			return err
 		}

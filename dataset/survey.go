@@ -13,12 +13,12 @@ import (
 
 // heading is one name of a header row.
 type heading struct {
-	name         string
-	line, column int
+	name string
+	field
 }
 
 func (h heading) problem(where, what, hint string) problem.Problem {
-	return problem.Problem{Line: h.line, Column: h.column, Where: where, What: what, Hint: hint}
+	return problem.Problem{Line: h.line, Column: h.column(), Where: where, What: what, Hint: hint}
 }
 
 // table is one CSV file after a first reading of its header and ids.
@@ -70,12 +70,13 @@ func (t *table) survey(ctx context.Context, path string, check func(*table, []by
 	} else if err != nil {
 		return err
 	}
-	fields, err := rec.fields()
+	rec.text = bytes.Clone(rec.text) // kept by the headings
+	fields, err := rec.appendFields(nil)
 	if err != nil {
 		return quoteProblem(rec, err)
 	}
 	for _, f := range fields {
-		t.header = append(t.header, heading{string(f.text), f.line, f.column})
+		t.header = append(t.header, heading{string(f.text), f})
 	}
 	if rec, err = rows.next(); err == io.EOF {
 		rec = nil

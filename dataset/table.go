@@ -7,6 +7,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"parley/problem"
 )
 
 // Table is a data set in memory, a [Source]. It cannot be changed: selections
@@ -181,4 +183,29 @@ func (t *Table) Without(views ...int) *Table {
 		rows[i].Views = own
 	}
 	return &Table{t.schema, rows}
+}
+
+// Labels reads every subject's id and its value in one subject column, which
+// is "" for all if column is "".
+func Labels(ctx context.Context, src Source, column string) (ids, labels []string, err error) {
+	columns := src.Schema().Subject
+	at := slices.IndexFunc(columns, func(c Column) bool { return c.Name == column })
+	if at < 0 && column != "" {
+		var names []string
+		for _, c := range columns {
+			names = append(names, c.Name)
+		}
+		return nil, nil, problem.Problem{Where: column, What: "is not a column of the subjects", Hint: "columns: " + strings.Join(names, ", ")}
+	}
+	for row, err := range src.Rows(ctx) {
+		if err != nil {
+			return nil, nil, err
+		}
+		label := ""
+		if at >= 0 {
+			label = row.Subject[at]
+		}
+		ids, labels = append(ids, row.ID), append(labels, label)
+	}
+	return ids, labels, nil
 }

@@ -9,15 +9,18 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"parley/problem"
 )
 
 // Write writes src as a folder of subjects.csv.gz and one view_NAME.csv.gz for
 // each view that some subject has. Reading it with src's schema gives the same
 // rows, bit for bit, but that a view without any value is written as absent.
-// The folder is made if need be; files of the same names are replaced, and it
-// is an error if it holds other CSV files, which would become part of the data.
+// The folder is made if need be; it is an error if it already holds CSV files.
+// After an error nothing is left of what was written.
 func Write(ctx context.Context, dir string, src Source) error {
 	return Split(ctx, src, []string{dir}, func(*Row) (int, error) { return 0, nil }, nil)
 }
@@ -26,12 +29,14 @@ func Write(ctx context.Context, dir string, src Source) error {
 // in one reading: site says which, by index. Folder i gets no views with the
 // indices lacking[i]; lacking may be nil.
 func Split(ctx context.Context, src Source, dirs []string, site func(*Row) (int, error), lacking [][]int) (err error) {
-	schema := src.Schema()
-	writers := make([]*writer, len(dirs))
+	var writers []*writer
 	defer func() {
 		for _, w := range writers {
-			if w != nil {
-				err = errors.Join(err, w.close())
+			err = errors.Join(err, w.close())
+		}
+		for _, w := range writers {
+			if err != nil {
+				w.remove()
 			}
 		}
 	}()
@@ -40,9 +45,11 @@ func Split(ctx context.Context, src Source, dirs []string, site func(*Row) (int,
 		if lacking != nil {
 			without = lacking[i]
 		}
-		if writers[i], err = newWriter(dir, schema, without); err != nil {
+		w, err := newWriter(dir, src.Schema(), without)
+		if err != nil {
 			return err
 		}
+		writers = append(writers, w)
 	}
 	for row, err := range src.Rows(ctx) {
 		if err != nil {
@@ -77,24 +84,13 @@ func newWriter(dir string, schema Schema, lacking []int) (*writer, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, err
 	}
-	own := map[string]bool{"subjects.csv.gz": true}
-	for _, v := range schema.Views {
-		own[viewFileName(v.Name)] = true
-	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
 	}
 	for _, e := range entries {
-		name := e.Name()
-		switch {
-		case own[name]:
-			// A view that nobody has must not be left over from before.
-			if err := os.Remove(filepath.Join(dir, name)); err != nil {
-				return nil, err
-			}
-		case strings.HasSuffix(strings.TrimSuffix(name, ".gz"), ".csv"):
-			return nil, fmt.Errorf("%s: holds %s, which is not part of the data set to be written: use an empty folder", dir, name)
+		if strings.HasSuffix(strings.TrimSuffix(e.Name(), ".gz"), ".csv") {
+			return nil, problem.Problem{File: filepath.Join(dir, e.Name()), What: "is there already", Hint: "write to an empty folder"}
 		}
 	}
 	w := &writer{dir: dir, schema: schema, views: make([]*csvFile, len(schema.Views)), lacking: map[int]bool{}}
@@ -104,8 +100,6 @@ func newWriter(dir string, schema Schema, lacking []int) (*writer, error) {
 	w.subjects, err = newCSVFile(filepath.Join(dir, "subjects.csv.gz"), schema.Subject)
 	return w, err
 }
-
-func viewFileName(view string) string { return "view_" + view + ".csv.gz" }
 
 func (w *writer) add(row *Row) error {
 	if row.ID == "" || row.ID <= w.last {
@@ -131,7 +125,7 @@ func (w *writer) add(row *Row) error {
 		}
 		columns := w.schema.Views[k].Columns
 		if w.views[k] == nil {
-			if w.views[k], err = newCSVFile(filepath.Join(w.dir, viewFileName(w.schema.Views[k].Name)), columns); err != nil {
+			if w.views[k], err = newCSVFile(filepath.Join(w.dir, "view_"+w.schema.Views[k].Name+".csv.gz"), columns); err != nil {
 				return err
 			}
 		}
@@ -165,14 +159,25 @@ func observed(values []float64) bool {
 	return false
 }
 
+func (w *writer) files() []*csvFile {
+	files := slices.DeleteFunc(slices.Clone(w.views), func(f *csvFile) bool { return f == nil })
+	return append(files, w.subjects)
+}
+
 func (w *writer) close() error {
 	var errs []error
-	for _, f := range append(w.views, w.subjects) {
-		if f != nil {
-			errs = append(errs, f.close())
-		}
+	for _, f := range w.files() {
+		errs = append(errs, f.close())
 	}
 	return errors.Join(errs...)
+}
+
+// remove takes back what was written; that this may fail too is not worth
+// hiding the first error.
+func (w *writer) remove() {
+	for _, f := range w.files() {
+		os.Remove(f.file.Name())
+	}
 }
 
 // csvFile is one compressed table.
