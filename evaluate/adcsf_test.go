@@ -4,94 +4,27 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/csv"
-	"fmt"
-	"iter"
 	"math"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 
 	"parley/dataset"
 	"parley/evaluate"
 )
 
-// rows is a data set in memory, ascending by id.
-type rows struct {
-	schema dataset.Schema
-	all    []dataset.Row
-}
-
-func (r *rows) Schema() dataset.Schema { return r.schema }
-
-func (r *rows) Rows(ctx context.Context) iter.Seq2[*dataset.Row, error] {
-	return func(yield func(*dataset.Row, error) bool) {
-		for i := range r.all {
-			if err := ctx.Err(); err != nil {
-				yield(nil, err)
-				return
-			}
-			if !yield(&r.all[i], nil) {
-				return
-			}
-		}
-	}
-}
-
-func readCSV(name string) ([][]string, error) {
-	f, err := os.Open(filepath.Join("testdata", "adcsf", name+".csv.gz"))
+// readADCSF returns adcsf with its views in the order clinic, immune,
+// metabolic, vascular.
+func readADCSF() (*dataset.Table, error) {
+	dir, err := dataset.Open(ctx, "testdata/adcsf", dataset.Options{})
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		return nil, err
-	}
-	return csv.NewReader(z).ReadAll()
+	return dataset.Collect(ctx, dir)
 }
 
-func readADCSF() (*rows, error) {
-	d := &rows{schema: dataset.Schema{Subject: []dataset.Column{{Name: "group", Kind: dataset.Label}}}}
-	subjects, err := readCSV("subjects")
-	if err != nil {
-		return nil, err
-	}
-	byID := func(a, b []string) int { return strings.Compare(a[0], b[0]) }
-	slices.SortFunc(subjects[1:], byID)
-	for _, rec := range subjects[1:] {
-		d.all = append(d.all, dataset.Row{ID: rec[0], Subject: rec[1:]})
-	}
-	for _, view := range []string{"clinic", "immune", "metabolic", "vascular"} {
-		table, err := readCSV("view_" + view)
-		if err != nil {
-			return nil, err
-		}
-		v := dataset.View{Name: view}
-		for _, name := range table[0][1:] {
-			v.Columns = append(v.Columns, dataset.Column{Name: name})
-		}
-		d.schema.Views = append(d.schema.Views, v)
-		slices.SortFunc(table[1:], byID)
-		for i, rec := range table[1:] {
-			if rec[0] != d.all[i].ID {
-				return nil, fmt.Errorf("view %s: row of %s where %s is expected", view, rec[0], d.all[i].ID)
-			}
-			x := make([]float64, len(rec)-1)
-			for j := range x {
-				if x[j], err = strconv.ParseFloat(rec[j+1], 64); err != nil {
-					return nil, err
-				}
-			}
-			d.all[i].Views = append(d.all[i].Views, x)
-		}
-	}
-	return d, nil
-}
-
-func adcsf(t *testing.T) *rows {
+func adcsf(t *testing.T) *dataset.Table {
 	t.Helper()
 	d, err := readADCSF()
 	if err != nil {
@@ -112,7 +45,16 @@ func storedSplits(t *testing.T, sc evaluate.Scenario) []evaluate.Split {
 	if err != nil {
 		t.Fatal(err)
 	}
-	table, err := readCSV("splits")
+	f, err := os.Open("testdata/adcsf-splits.csv.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, err := csv.NewReader(z).ReadAll()
 	if err != nil {
 		t.Fatal(err)
 	}

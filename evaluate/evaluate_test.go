@@ -17,23 +17,30 @@ import (
 
 var ctx = context.Background()
 
-// small is three subjects in views of two and one features, with every kind of gap.
-func small() *rows {
+// small is three subjects in views of two and one features, with every kind of
+// gap; edit may change the schema.
+func small(t *testing.T, edit func(*dataset.Schema)) *dataset.Table {
+	t.Helper()
 	nan := math.NaN()
-	return &rows{
-		schema: dataset.Schema{
-			Views: []dataset.View{
-				{Name: "v", Columns: []dataset.Column{{Name: "a"}, {Name: "b"}}},
-				{Name: "w", Columns: []dataset.Column{{Name: "c"}}},
-			},
-			Subject: []dataset.Column{{Name: "group", Kind: dataset.Label}},
+	schema := dataset.Schema{
+		Views: []dataset.View{
+			{Name: "v", Columns: []dataset.Column{{Name: "a"}, {Name: "b"}}},
+			{Name: "w", Columns: []dataset.Column{{Name: "c"}}},
 		},
-		all: []dataset.Row{
-			{ID: "1", Views: [][]float64{{1, 10}, {5}}, Subject: []string{"x"}},
-			{ID: "2", Views: [][]float64{{3, nan}, nil}, Subject: []string{"y"}},
-			{ID: "3", Views: [][]float64{{5, 30}, {5}}, Subject: []string{""}},
-		},
+		Subject: []dataset.Column{{Name: "group", Kind: dataset.Label}},
 	}
+	if edit != nil {
+		edit(&schema)
+	}
+	table, err := dataset.NewTable(schema, []dataset.Row{
+		{ID: "1", Views: [][]float64{{1, 10}, {5}}, Subject: []string{"x"}},
+		{ID: "2", Views: [][]float64{{3, nan}, nil}, Subject: []string{"y"}},
+		{ID: "3", Views: [][]float64{{5, 30}, {5}}, Subject: []string{""}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table
 }
 
 // constant expects the same of every row.
@@ -53,7 +60,7 @@ func (c constant) Infer(row *dataset.Row, dst *evaluate.Posterior) error {
 }
 
 func TestEvaluateCountsOnlyWhatWasObserved(t *testing.T) {
-	s, err := evaluate.Evaluate(ctx, constant{[][]float64{{0, 0}, {0}}, -2}, small())
+	s, err := evaluate.Evaluate(ctx, constant{[][]float64{{0, 0}, {0}}, -2}, small(t, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +72,7 @@ func TestEvaluateCountsOnlyWhatWasObserved(t *testing.T) {
 }
 
 func TestAViewNobodyHasCountsForNothing(t *testing.T) {
-	src := evaluate.Select(small(), func(string) ([]int, bool) { return []int{1}, true })
+	src := evaluate.Select(small(t, nil), func(string) ([]int, bool) { return []int{1}, true })
 	s, err := evaluate.Evaluate(ctx, constant{[][]float64{{0, 0}, {0}}, -2}, src)
 	if err != nil || s.MeanViewMAE != 9.8 || !math.IsNaN(s.ViewMAE[1]) {
 		t.Fatalf("got %v (%v)", s, err)
@@ -73,33 +80,33 @@ func TestAViewNobodyHasCountsForNothing(t *testing.T) {
 }
 
 func TestEvaluateRefusesNonsense(t *testing.T) {
-	nobody := evaluate.Select(small(), func(string) ([]int, bool) { return nil, false })
+	nobody := evaluate.Select(small(t, nil), func(string) ([]int, bool) { return nil, false })
 	if _, err := evaluate.Evaluate(ctx, constant{}, nobody); err == nil || !strings.Contains(err.Error(), "nothing was observed in 0 rows") {
 		t.Errorf("no rows: %v", err)
 	}
 	bad := constant{mean: [][]float64{{0, 0}, {math.NaN()}}}
-	if _, err := evaluate.Evaluate(ctx, bad, small()); err == nil || !strings.Contains(err.Error(), "subject 1: the model expects NaN for c, where 5 was observed") {
+	if _, err := evaluate.Evaluate(ctx, bad, small(t, nil)); err == nil || !strings.Contains(err.Error(), "subject 1: the model expects NaN for c, where 5 was observed") {
 		t.Errorf("a model that says NaN: %v", err)
 	}
 	cancelled, cancel := context.WithCancel(ctx)
 	cancel()
-	if _, err := evaluate.Evaluate(cancelled, constant{}, small()); !errors.Is(err, context.Canceled) {
+	if _, err := evaluate.Evaluate(cancelled, constant{}, small(t, nil)); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
-	if _, err := evaluate.Project(ctx, constant{}, small(), "sex"); err == nil || !strings.Contains(err.Error(), `no column "sex"`) {
+	if _, err := evaluate.Project(ctx, constant{}, small(t, nil), "sex"); err == nil || !strings.Contains(err.Error(), `no column "sex"`) {
 		t.Errorf("no such label: %v", err)
 	}
 }
 
 func TestProjectLeavesOutTheUnlabelled(t *testing.T) {
-	s, err := evaluate.Project(ctx, constant{}, small(), "group")
+	s, err := evaluate.Project(ctx, constant{}, small(t, nil), "group")
 	if err != nil || !slices.Equal(s.Labels, []string{"x", "y"}) || len(s.Latent) != 2 {
 		t.Fatalf("got %v (%v)", s, err)
 	}
 }
 
 func TestMinMaxKeepsGapsAndConstants(t *testing.T) {
-	data := small()
+	data := small(t, nil)
 	scaling, err := evaluate.FitMinMax(ctx, data)
 	if err != nil {
 		t.Fatal(err)
@@ -115,14 +122,16 @@ func TestMinMaxKeepsGapsAndConstants(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Fatalf("got %q, want %q", got, want)
 	}
-	if data.all[0].Views[0][1] != 10 {
+	if data.Row(0).Views[0][1] != 10 {
 		t.Fatal("scaling changed the rows of its source")
 	}
 }
 
 func TestMinMaxLeavesCategoriesAlone(t *testing.T) {
-	data := small()
-	data.schema.Views[0].Columns[0].Kind = dataset.Category
+	data := small(t, func(s *dataset.Schema) {
+		s.Views[0].Columns[0].Kind = dataset.Category
+		s.Views[0].Columns[0].Levels = []string{"0", "1", "2", "3", "4", "5"}
+	})
 	scaling, err := evaluate.FitMinMax(ctx, data)
 	if err != nil || scaling.Shift[0][0] != 0 || scaling.Factor[0][0] != 1 {
 		t.Fatalf("a category is scaled by %v (%v)", scaling, err)
@@ -130,9 +139,8 @@ func TestMinMaxLeavesCategoriesAlone(t *testing.T) {
 }
 
 func TestPooledFitsRefuseUnlikeSources(t *testing.T) {
-	other := small()
-	other.schema.Views[1].Columns[0].Name = "d"
-	if _, err := evaluate.FitMinMax(ctx, small(), other); err == nil || !strings.Contains(err.Error(), "source 2 has other views or columns") {
+	other := small(t, func(s *dataset.Schema) { s.Views[1].Columns[0].Name = "d" })
+	if _, err := evaluate.FitMinMax(ctx, small(t, nil), other); err == nil || !strings.Contains(err.Error(), "source 2 has other views or columns") {
 		t.Errorf("min-max: %v", err)
 	}
 	if _, err := evaluate.FitMean(ctx); err == nil || !strings.Contains(err.Error(), "no sources") {
@@ -141,10 +149,10 @@ func TestPooledFitsRefuseUnlikeSources(t *testing.T) {
 }
 
 func TestFitPCARefusals(t *testing.T) {
-	unseen := evaluate.Select(small(), func(string) ([]int, bool) { return []int{1}, true })
+	unseen := evaluate.Select(small(t, nil), func(string) ([]int, bool) { return []int{1}, true })
 	for want, err := range map[string]error{
-		"4 components of 3 features":             second(evaluate.FitPCA(ctx, 4, small())),
-		"-1 components of 3 features":            second(evaluate.FitPCA(ctx, -1, small())),
+		"4 components of 3 features":             second(evaluate.FitPCA(ctx, 4, small(t, nil))),
+		"-1 components of 3 features":            second(evaluate.FitPCA(ctx, -1, small(t, nil))),
 		"nobody observed feature c of view w":    second(evaluate.FitPCA(ctx, 1, unseen)),
 		"the row has 1 views, the model 2":       infer(t, [][]float64{{1, 2}}),
 		"view 2 of the row has 2 features, the ": infer(t, [][]float64{{1, 2}, {3, 4}}),
@@ -158,7 +166,7 @@ func TestFitPCARefusals(t *testing.T) {
 func second(_ *evaluate.PCA, err error) error { return err }
 
 func infer(t *testing.T, views [][]float64) error {
-	m, err := evaluate.FitMean(ctx, small())
+	m, err := evaluate.FitMean(ctx, small(t, nil))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,7 +40,8 @@ func ExampleCrossValidate() {
 		return
 	}
 	var subjects []evaluate.Subject
-	for _, r := range data.all {
+	for i := range data.Len() {
+		r := data.Row(i)
 		subjects = append(subjects, evaluate.Subject{ID: r.ID, Group: r.Subject[0]})
 	}
 	folds, err := evaluate.Folds(subjects, 3, 1, 1)
