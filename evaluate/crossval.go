@@ -94,10 +94,9 @@ type Result struct {
 // CrossValidate fits a model for each split and scores it. Numbers are scaled
 // by the pooled minimum and maximum of the training rows, so that errors are in
 // parts of a feature's range there. The range is taken before the scenario
-// removes views: errors of different scenarios then have the same unit. (Ranges
-// of what is left would make errors on adcsf in K and G/K about 3 % larger, for
-// no other reason than narrower ranges.) The label names a column of the
-// subjects table for the accuracy; "" if there is none.
+// removes views, so that errors of different scenarios have the same unit; thus
+// sites are scaled by values that a scenario hides from them. The label names a
+// column of the subjects table for the accuracy; "" if there is none.
 func CrossValidate(ctx context.Context, src dataset.Source, splits []Split, label string, fit Fit) ([]Result, error) {
 	var results []Result
 	for _, s := range splits {
