@@ -213,7 +213,9 @@ func (c *checker) method() {
 		return
 	}
 	if o, ok := m.Options.(Checker); ok {
-		o.Check(c.p, func(key, what, hint string) { c.report("method."+key, what, hint) })
+		o.Check(c.p, func(key, what, hint string) {
+			c.report(strings.TrimSuffix("method."+key, "."), what, hint)
+		})
 	}
 }
 

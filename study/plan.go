@@ -90,10 +90,17 @@ type Methods interface {
 
 // Checker is implemented by options that demand more than the types of their
 // fields say. Check reports each demand that the plan does not meet: key is the
-// option it is about (such as "latent"), what is wrong, and hint what would be
-// right. The plan's Views, Sites and Quorum may be wrong themselves.
+// option it is about (such as "latent"; "" for the method as a whole), what is
+// wrong, and hint what would be right. The plan's Views, Sites and Quorum may be wrong themselves.
 type Checker interface {
 	Check(p *Plan, report func(key, what, hint string))
+}
+
+// Filler is implemented by options with defaults that depend on other options.
+// Fill is called once for options that came from YAML, before any check;
+// missing says whether nothing was written for a key.
+type Filler interface {
+	Fill(missing func(key string) bool)
 }
 
 // ProtectionNone is the only protection that this version knows: contributions
@@ -192,6 +199,9 @@ func (p *Plan) fill(missing func(path string) bool) {
 				v.Features[j].Kind = Number
 			}
 		}
+	}
+	if options, ok := p.Method.Options.(Filler); ok {
+		options.Fill(func(key string) bool { return missing("method." + key) })
 	}
 	if p.Local != nil && p.Local.Split != nil && missing("local.split.seed") {
 		p.Local.Split.Seed = p.Seed

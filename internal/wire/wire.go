@@ -25,6 +25,7 @@ const (
 
 var modes = sync.OnceValues(func() (cbor.EncMode, cbor.DecMode) {
 	options := cbor.CoreDetEncOptions()
+	options.NilContainers = cbor.NilContainerAsEmpty   // nil and empty are the same to a reader
 	options.BinaryMarshaler = cbor.BinaryMarshalerNone // states implement theirs by this package
 	enc, err := options.EncMode()
 	if err != nil {
