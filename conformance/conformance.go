@@ -1,0 +1,120 @@
+// Package conformance checks an installation against published test vectors:
+// files of numbers that independent implementations computed. A site uses it
+// to qualify the program that it was given.
+package conformance
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+	"text/tabwriter"
+
+	"parley/internal/vectors"
+	"parley/method"
+)
+
+// Report is the agreement of every file of a folder.
+type Report struct {
+	OK    bool   `json:"ok"` // everything agrees, and there was something
+	Files []File `json:"files"`
+}
+
+// File is the agreement of one file.
+type File struct {
+	Name   string  `json:"name"`
+	Schema string  `json:"schema"`
+	OK     bool    `json:"ok"`
+	Error  string  `json:"error,omitempty"` // why the file could not be run
+	Checks []Check `json:"checks,omitempty"`
+}
+
+// Check is the agreement of one entry.
+type Check struct {
+	Entry string `json:"entry"`
+	OK    bool   `json:"ok"`
+	Want  string `json:"want"` // the value, or the element that differs most
+	Got   string `json:"got"`
+}
+
+// Run runs every file in the top folder of dir that is JSON with a schema.
+// Other files are passed over. A file whose schema is not known, in its name
+// or in its version, does not agree. An error is returned if nothing was
+// recognised.
+func Run(dir fs.FS, methods method.Registry) (*Report, error) {
+	names, err := fs.Glob(dir, "*.json")
+	if err != nil {
+		return nil, err
+	}
+	r := &Report{OK: true}
+	for _, name := range names {
+		data, err := fs.ReadFile(dir, name)
+		if err != nil {
+			return nil, err
+		}
+		var head struct {
+			Schema string `json:"schema"`
+		}
+		if json.Unmarshal(data, &head) != nil || head.Schema == "" {
+			continue
+		}
+		f := run(data, head.Schema, methods)
+		f.Name, f.Schema = name, head.Schema
+		r.Files = append(r.Files, f)
+		r.OK = r.OK && f.OK
+	}
+	if len(r.Files) == 0 {
+		return nil, fmt.Errorf("no test vectors here: no .json file has a \"schema\"")
+	}
+	return r, nil
+}
+
+func run(data []byte, schema string, methods method.Registry) (f File) {
+	for _, m := range methods {
+		v, ok := m.(method.Verifier)
+		if !ok || !strings.HasPrefix(schema, v.SchemaPrefix()) {
+			continue
+		}
+		checks, err := v.Verify(data)
+		f.OK = err == nil && vectors.List(checks).OK()
+		if err != nil {
+			f.Error = err.Error()
+		}
+		for _, c := range checks {
+			f.Checks = append(f.Checks, Check{c.Entry, c.OK, c.Want, c.Got})
+		}
+		return f
+	}
+	f.Error = "no method of this program knows this schema"
+	return f
+}
+
+// Print writes a table of agreement: a line for each file, and below it every
+// entry that does not agree.
+func (r *Report) Print(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "file\tschema\tentries\tagree\t")
+	for _, f := range r.Files {
+		agree := 0
+		for _, c := range f.Checks {
+			if c.OK {
+				agree++
+			}
+		}
+		verdict := "agrees"
+		if !f.OK {
+			verdict = "DISAGREES"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%s\n", f.Name, f.Schema, len(f.Checks), agree, verdict)
+		if f.Error != "" {
+			fmt.Fprintf(t, "  %s\n", f.Error)
+		}
+		for _, c := range f.Checks {
+			if !c.OK {
+				fmt.Fprintf(t, "  %s: want %s, got %s\n", c.Entry, c.Want, c.Got)
+			}
+		}
+	}
+	return t.Flush()
+}
