@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -49,7 +50,8 @@ func (r *record) appendFields(dst []field) ([]field, error) {
 		}
 		return dst, nil
 	}
-	reader := csv.NewReader(bytes.NewReader(r.text))
+	// With its line break, since a CR at the end of the text would be dropped.
+	reader := csv.NewReader(io.MultiReader(bytes.NewReader(r.text), strings.NewReader("\n")))
 	reader.FieldsPerRecord = -1
 	cells, err := reader.Read()
 	if err != nil {
