@@ -26,7 +26,8 @@ type Options struct {
 }
 
 // Dir is a data set on disk. It is a [Source] whose rows are read from the
-// files each time; it holds nothing open between two readings.
+// files each time; it holds nothing open between two readings, and may be read
+// by several goroutines at once.
 type Dir struct {
 	path     string
 	schema   Schema

@@ -60,7 +60,7 @@ func TestRefused(t *testing.T) {
 			want: []string{
 				`view_v.csv:2:5: subject a, feature y: "high" is not a number`,
 				`view_v.csv:3:3: subject b, feature x: "?" is not a number`,
-				"  hint: write missing cells empty or as NA",
+				"  hint: write missing cells empty or as NA; a column of words has to be a category in the plan",
 				`view_v.csv:4:5: subject c, feature y: "1.5.2" is not a number`,
 			},
 		},
@@ -156,6 +156,10 @@ func TestRefused(t *testing.T) {
 		"not UTF-8": {
 			files: map[string]string{"subjects.csv": "id,city\na,K\xf6ln\nb,Bonn\n", "view_v.csv": "id,x\na,1\n"},
 			want:  []string{"subjects.csv:2:4: is not valid UTF-8"},
+		},
+		"header that is not UTF-8": {
+			files: map[string]string{"subjects.csv": abc, "view_v.csv": "id,x,Gr\xf6\xdfe\na,1,2\n"},
+			want:  []string{"view_v.csv:1:8: is not valid UTF-8"},
 		},
 		"UTF-16": {
 			files: map[string]string{"subjects.csv": "\xff\xfei\x00d\x00\n\x00", "view_v.csv": "\xfe\xff\x00i\x00d", "view_w.csv": "i\x00d\x00\n\x00"},

@@ -37,7 +37,8 @@ type Schema struct {
 	Subject []Column // columns of the subjects table other than id
 }
 
-// Row is one subject.
+// Row is one subject. Whoever is given a row reads it and does not change it:
+// it may belong to a table that others read.
 type Row struct {
 	ID string
 	// Views[k] holds the subject's values of Schema.Views[k], in the order of

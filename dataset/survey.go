@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"strconv"
+	"unicode/utf8"
 
 	"parley/problem"
 )
@@ -69,6 +70,9 @@ func (t *table) survey(ctx context.Context, path string, check func(*table, []by
 		return t.in.problem("is empty", "")
 	} else if err != nil {
 		return err
+	}
+	if !utf8.Valid(rec.text) {
+		return encodingProblem(rec)
 	}
 	rec.text = bytes.Clone(rec.text) // kept by the headings
 	fields, err := rec.appendFields(nil)

@@ -54,7 +54,7 @@ func (c *column) explain(cell, id []byte) (what, hint string) {
 		return fmt.Sprintf("%q is not a level", cell), "levels: " + strings.Join(c.Levels, ", ")
 	}
 	what = fmt.Sprintf("%q is not a number", cell)
-	hint = "write missing cells empty or as NA"
+	hint = "write missing cells empty or as NA; a column of words has to be a category in the plan"
 	v, err := strconv.ParseFloat(string(cell), 64)
 	switch {
 	case math.IsInf(v, 0) && err != nil:
