@@ -67,10 +67,10 @@ func newScale(e extent, log, whole bool, want int) scale {
 		return logScale(e, want)
 	}
 	lo, hi := e.lo, e.hi
-	// Below this width neighbouring numbers would not part the ticks.
+	// Within this width numbers differ by little but rounding: one tick.
 	if least := 1e-9 * max(math.Abs(lo), math.Abs(hi)); hi-lo <= least {
 		pad := max(math.Abs(lo)/2, 0.5)
-		lo, hi = lo-pad, hi+pad
+		return scale{lo: lo - pad, hi: hi + pad, step: pad, ticks: []tick{{lo, General.Text(lo)}}}
 	}
 	step := niceStep((hi - lo) / float64(max(want, 1)))
 	first, last := math.Floor(lo/step), math.Ceil(hi/step)

@@ -8,7 +8,7 @@ import (
 // Heatmap shows tables of numbers as coloured cells with the numbers printed
 // in them, one table per facet, all on one scale of colours.
 type Heatmap struct {
-	Legend  string   `json:"legend"` // what the numbers are, with their unit
+	Legend  string   `json:"legend"` // what the numbers are; the picture adds (%) to shares
 	Format  Format   `json:"format,omitempty"`
 	Rows    []string `json:"rows"`
 	Columns []string `json:"columns"`
@@ -164,7 +164,7 @@ func (h Heatmap) draw(c *canvas) {
 		}
 	}
 	top := max(e.hi, 0)
-	c.w = max(p.left+float64(p.across)*(p.width+facetSpace), h.legendStart(p, top)+min(textWidth(h.Legend, fontSize), 300)+6)
+	c.w = max(p.left+float64(p.across)*(p.width+facetSpace), h.legendStart(p, top)+min(textWidth(h.legendText(), fontSize), 300)+6)
 	for k, f := range h.Facets {
 		x, y := p.left+float64(k%p.across)*(p.width+facetSpace), p.deep*float64(k/p.across)
 		h.facet(c, p, f, x, y, top, k%p.across == 0)
@@ -255,6 +255,14 @@ func (h Heatmap) gaps(c *canvas, p plan, f Facet, x, y float64) {
 
 const legendWidth = 120.0
 
+// legendText returns the words of the legend, with the unit of the cells.
+func (h Heatmap) legendText() string {
+	if h.Format == Percent {
+		return h.Legend + " (%)"
+	}
+	return h.Legend
+}
+
 // legendStart returns where the words of the legend begin.
 func (h Heatmap) legendStart(p plan, top float64) float64 {
 	return p.left + legendWidth + 24 + textWidth(h.Format.cell(top), smallSize)
@@ -272,5 +280,5 @@ func (h Heatmap) legend(c *canvas, p plan, top float64) {
 	}
 	c.text(p.left+legendWidth+12, y+10, h.Format.cell(top), smallSize, 0, "fill", muted)
 	x := h.legendStart(p, top)
-	c.text(x, y+10, h.Legend, fontSize, c.w-x-4)
+	c.text(x, y+10, h.legendText(), fontSize, c.w-x-4)
 }

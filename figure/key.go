@@ -42,12 +42,13 @@ func polygon(d *strings.Builder, x, y, r float64, corners ...float64) {
 	d.WriteString("z")
 }
 
-// entry is one line of a key. from is where the series ends on the page, from
-// which a thin line leads to the entry; NaN for none.
+// entry is one line of a key. from is the height at which the series ends, NaN
+// for none; if it ends at the edge of the box, a thin line leads on to its entry.
 type entry struct {
 	name  string
 	style style
 	from  float64
+	edge  bool
 }
 
 const (
@@ -93,7 +94,7 @@ func (c *canvas) key(b box, entries []entry, lines bool) {
 	}
 	for i, e := range place {
 		x := b.right + 20
-		if !math.IsInf(e.from, 1) && len(place) <= maxLeaders {
+		if e.edge && len(place) <= maxLeaders {
 			c.el("path", "", "d", fmt.Sprintf("M%s %sL%s %sL%s %s", num(b.right+2), num(e.from), num(b.right+6), num(e.from), num(x-6), num(y[i])),
 				"stroke", e.style.colour, "stroke-width", 0.7, "fill", "none")
 		}

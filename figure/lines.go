@@ -74,14 +74,15 @@ func (l Lines) draw(c *canvas) {
 	}
 	entries := make([]entry, len(l.Series))
 	for i, s := range l.Series {
-		entries[i] = entry{s.Name, styleOf(i), c.series(s, styleOf(i), l.X, l.Y, x, y)}
+		entries[i] = entry{name: s.Name, style: styleOf(i)}
+		entries[i].from, entries[i].edge = c.series(s, styleOf(i), l.X, l.Y, x, y)
 	}
 	c.key(b, entries, true)
 }
 
 // series draws one line and returns the height at which it ends, NaN if it
-// has no point.
-func (c *canvas) series(s Line, st style, xAxis, yAxis Axis, x, y scale) float64 {
+// has no point, and whether that is at the end of the x axis.
+func (c *canvas) series(s Line, st style, xAxis, yAxis Axis, x, y scale) (end float64, edge bool) {
 	var d, marks strings.Builder
 	end, pen := math.NaN(), false
 	for i := range s.len() {
@@ -102,7 +103,7 @@ func (c *canvas) series(s Line, st style, xAxis, yAxis Axis, x, y scale) float64
 		if s.len() <= markedPoints || alone {
 			marker(&marks, st.marker, px, py, 3.2)
 		}
-		end, pen = py, true
+		end, edge, pen = py, px > x.b-1, true
 	}
 	if d.Len() > 0 {
 		c.el("path", s.Name, "d", d.String(), "fill", "none", "stroke", st.colour, "stroke-width", 1.8,
@@ -111,5 +112,5 @@ func (c *canvas) series(s Line, st style, xAxis, yAxis Axis, x, y scale) float64
 	if marks.Len() > 0 {
 		c.el("path", s.Name, "d", marks.String(), "fill", st.colour, "stroke", "#fff", "stroke-width", 0.7)
 	}
-	return end
+	return end, edge
 }

@@ -143,7 +143,7 @@ func TestNiceTicks(t *testing.T) {
 		log    bool
 		want   string
 	}{
-		{0, 1, false, "0.0 0.2 0.4 0.6 0.8 1.0"}, {-3, 17, false, "−5 0 5 10 15 20"}, {0, 0, false, "−0.6 −0.4 −0.2 0.0 0.2 0.4 0.6"},
+		{0, 1, false, "0.0 0.2 0.4 0.6 0.8 1.0"}, {-3, 17, false, "−5 0 5 10 15 20"}, {0, 0, false, "0"}, {-40.25, -40.25, false, "−40.25"},
 		{1e6, 3e6, false, "1e6 1.5e6 2e6 2.5e6 3e6"}, {0.003, 40, true, "10⁻³ 10⁻² 10⁻¹ 1 10 100"}, {2, 30, true, "1 2 5 10 20 50 100"},
 	} {
 		s := newScale(extent{c.lo, c.hi, true}, c.log, true, 6)

@@ -113,7 +113,7 @@ func (s Scatter) draw(c *canvas) {
 	}
 	entries := make([]entry, len(s.Groups))
 	for i, g := range s.Groups {
-		entries[i] = entry{g.Name, styleOf(i), math.NaN()}
+		entries[i] = entry{name: g.Name, style: styleOf(i), from: math.NaN()}
 		c.ellipses(g, styleOf(i), x, y, min(1, 6/float64(len(s.Groups))))
 	}
 	for i, g := range s.Groups {

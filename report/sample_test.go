@@ -84,7 +84,7 @@ func overview(rng *rand.Rand, sites, views int) *figure.Figure {
 }
 
 func variance(rng *rand.Rand, sites, views, factors int) *figure.Figure {
-	h := figure.Heatmap{Legend: "variance explained (% of the view's variance)", Format: figure.Percent,
+	h := figure.Heatmap{Legend: "share of the view's variance explained", Format: figure.Percent,
 		Columns: names(viewNames, views), TotalLabel: "All factors"}
 	for f := range factors {
 		h.Rows = append(h.Rows, fmt.Sprintf("Factor %d", f+1))
