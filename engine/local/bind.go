@@ -1,0 +1,197 @@
+package local
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	"parley/dataset"
+	"parley/evaluate"
+	"parley/problem"
+	"parley/study"
+)
+
+// Binding is a plan's sites with their data.
+type Binding struct {
+	Data        map[string]dataset.Source
+	Fingerprint string       // SHA-256 of all data; a run may not continue on other data
+	Notes       problem.List // what the sites' operators should know and nothing fails for
+}
+
+// Bind opens the data that the plan's local section names and lets every site
+// compare its columns with the plan. What is wrong at any site comes back as
+// one problem.List.
+func Bind(ctx context.Context, p *study.Plan) (*Binding, error) {
+	if p.Local == nil {
+		return nil, problem.List{{Where: "local", What: "the plan does not say where this process finds data",
+			Hint: "add a local section with data and split, or with a folder for each site"}}
+	}
+	if p.Local.Data != "" {
+		return bindSplit(ctx, p)
+	}
+	b := &Binding{Data: map[string]dataset.Source{}}
+	hash := sha256.New()
+	var wrong problem.List
+	for _, site := range p.Sites {
+		dir, err := b.open(ctx, p, site, p.Local.Sites[site], &wrong)
+		if err != nil {
+			return nil, err
+		}
+		if dir == nil {
+			continue
+		}
+		print, err := dir.Fingerprint(ctx)
+		if err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(hash, "%s %s\n", site, print)
+		b.Data[site] = dir
+	}
+	if err := wrong.Err(); err != nil {
+		return nil, err
+	}
+	b.Fingerprint = hex.EncodeToString(hash.Sum(nil))
+	return b, b.look(ctx, p)
+}
+
+// look reads every site once, for what only all sites together can show: a
+// feature that is constant everywhere is an error, at one site a note; so is a
+// pair of views that nobody has both of.
+func (b *Binding) look(ctx context.Context, p *study.Plan) error {
+	type span struct{ low, high float64 }
+	everywhere := map[string]span{}
+	constant := map[string][]string{} // sites where a feature does not vary
+	lacks := map[string][]string{}
+	for _, site := range p.Sites {
+		s, err := dataset.Describe(ctx, b.Data[site])
+		if err != nil {
+			return fmt.Errorf("site %s: %w", site, err)
+		}
+		for _, v := range s.Views {
+			if v.Subjects == 0 {
+				lacks[site] = append(lacks[site], v.Name)
+			}
+			for _, f := range v.Features {
+				m := f.Moments
+				if m == nil {
+					continue
+				}
+				name := "view " + v.Name + ", feature " + f.Name
+				all, seen := everywhere[name]
+				if !seen {
+					all = span{m.Min, m.Max}
+				}
+				everywhere[name] = span{min(all.low, m.Min), max(all.high, m.Max)}
+				if m.Min == m.Max {
+					constant[name] = append(constant[name], site)
+				}
+			}
+		}
+	}
+	var wrong problem.List
+	for _, v := range p.Views {
+		for _, f := range v.Features {
+			name := "view " + v.Name + ", feature " + f.Name
+			sites := constant[name]
+			switch all, seen := everywhere[name]; {
+			case f.Kind != study.Number:
+			case !seen:
+				wrong.Add(problem.Problem{Where: name, What: "no site has a single value of it", Hint: "leave it out of the plan"})
+			case all.low == all.high:
+				wrong.Add(problem.Problem{Where: name, What: fmt.Sprintf("it is %v for every subject of every site", all.low), Hint: "leave it out of the plan"})
+			case len(sites) > 0:
+				b.Notes.Add(problem.Problem{Where: name, What: "it does not vary at " + strings.Join(sites, ", ")})
+			}
+		}
+	}
+	b.Notes = append(b.Notes, study.Unshared(p, lacks)...)
+	return wrong.Err()
+}
+
+// open opens one data set as the plan describes it; nil if something is wrong.
+func (b *Binding) open(ctx context.Context, p *study.Plan, site, path string, wrong *problem.List) (*dataset.Dir, error) {
+	schema := p.Schema()
+	dir, err := dataset.Open(ctx, path, dataset.Options{Schema: &schema})
+	if err != nil {
+		list, ok := err.(problem.List)
+		if !ok {
+			return nil, fmt.Errorf("site %s: %w", site, err)
+		}
+		*wrong = append(*wrong, list...)
+		return nil, nil
+	}
+	b.Notes = append(b.Notes, dir.Warnings()...)
+	return dir, nil
+}
+
+// bindSplit spreads one data set over the sites of a simulation.
+func bindSplit(ctx context.Context, p *study.Plan) (*Binding, error) {
+	b := &Binding{Data: map[string]dataset.Source{}}
+	var wrong problem.List
+	dir, err := b.open(ctx, p, "all", p.Local.Data, &wrong)
+	if err != nil {
+		return nil, err
+	}
+	if err := wrong.Err(); err != nil {
+		return nil, err
+	}
+	print, err := dir.Fingerprint(ctx)
+	if err != nil {
+		return nil, err
+	}
+	split := p.Local.Split
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %q %d", print, split.Scenario, split.By, split.Seed))
+	b.Fingerprint = hex.EncodeToString(sum[:])
+	table, err := dataset.Collect(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	scenario, err := evaluate.ParseScenario(split.Scenario)
+	if err != nil {
+		return nil, err
+	}
+	subjects, err := groups(ctx, table, split.By)
+	if err != nil {
+		return nil, err
+	}
+	placed, err := evaluate.Assign(subjects, p.Sites, scenario, split.Seed)
+	if err != nil {
+		return nil, err
+	}
+	lacking, err := evaluate.Lacking(scenario, len(p.Sites), len(p.Views))
+	if err != nil {
+		return nil, err
+	}
+	at := make(map[string]int, len(placed))
+	for _, x := range placed {
+		at[x.ID] = x.Site
+	}
+	for i, site := range p.Sites {
+		b.Data[site] = evaluate.Select(table, func(id string) ([]int, bool) { return lacking[i], at[id] == i })
+	}
+	return b, b.look(ctx, p)
+}
+
+// groups reads every subject's id and the level of the column to split by.
+func groups(ctx context.Context, src dataset.Source, by string) ([]evaluate.Subject, error) {
+	column := slices.IndexFunc(src.Schema().Subject, func(c dataset.Column) bool { return c.Name == by })
+	if by != "" && column < 0 {
+		return nil, problem.List{{Where: "local.split.by", What: fmt.Sprintf("the subjects table has no column %q", by),
+			Hint: "name one of its columns, and list it under subjects"}}
+	}
+	var subjects []evaluate.Subject
+	for row, err := range src.Rows(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		s := evaluate.Subject{ID: row.ID}
+		if column >= 0 {
+			s.Group = row.Subject[column]
+		}
+		subjects = append(subjects, s)
+	}
+	return subjects, nil
+}

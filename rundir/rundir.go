@@ -1,0 +1,278 @@
+// Package rundir writes what a run leaves: a directory of open files that
+// people and programs can read without Parley.
+//
+//	plan.yaml        the effective plan, every default filled in
+//	provenance.json  which program, plan and data made the results, and when
+//	metrics.json     the method's numbers
+//	rounds.jsonl     one line for each round: what passed, and how the fit stood
+//	model/           the model, in the method's own open files
+//	report.html      one page to read, with figures/ beside it
+//	sites/NAME/      what that site alone may see, with its report
+//
+// In a directory of a run that was not finished only the first two, the
+// checkpoint and the sites' stores exist.
+package rundir
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"parley/engine"
+	"parley/figure"
+	"parley/internal/atomicfile"
+	"parley/internal/version"
+	"parley/method"
+	"parley/privacy"
+	"parley/problem"
+	"parley/report"
+	"parley/study"
+)
+
+// Provenance says what made the results.
+type Provenance struct {
+	Program     string     `json:"program"`
+	Go          string     `json:"go"`
+	Platform    string     `json:"platform"`
+	Study       string     `json:"study"`
+	Plan        string     `json:"plan_sha256"`
+	Seed        uint64     `json:"seed"`
+	Data        string     `json:"data_sha256"`
+	Simulated   bool       `json:"simulated"` // every site in one process
+	Started     time.Time  `json:"started"`
+	Finished    *time.Time `json:"finished,omitempty"`
+	SitesLeft   []string   `json:"sites_left,omitempty"`
+	Protections []string   `json:"protections,omitempty"` // of everything that was released
+}
+
+// Dir is the directory of one run.
+type Dir struct {
+	path       string
+	plan       *study.Plan
+	provenance Provenance
+}
+
+// Open makes path the directory of a run of the plan on data with this
+// fingerprint. A directory that belongs to another plan, or whose run began on
+// other data, is refused and left as it is.
+func Open(path string, plan *study.Plan, data string, now time.Time) (*Dir, error) {
+	digest, err := plan.Digest()
+	if err != nil {
+		return nil, err
+	}
+	d := &Dir{path: path, plan: plan, provenance: Provenance{
+		Program: "parley " + version.String(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+		Study: plan.Name, Plan: digest.String(), Seed: plan.Seed, Data: data, Simulated: true, Started: now.UTC(),
+	}}
+	file := filepath.Join(path, "provenance.json")
+	old, err := os.ReadFile(file)
+	if err == nil {
+		return d, d.adopt(file, old)
+	}
+	if !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	if entries, err := os.ReadDir(path); err == nil && len(entries) > 0 {
+		return nil, problem.Problem{File: path, What: "this directory is not empty and holds no run", Hint: "choose another with --out"}
+	}
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		return nil, err
+	}
+	if err := d.writeJSON("provenance.json", d.provenance); err != nil {
+		return nil, err
+	}
+	text, err := plan.YAML()
+	if err != nil {
+		return nil, err
+	}
+	return d, atomicfile.Write(filepath.Join(path, "plan.yaml"), text)
+}
+
+// adopt continues a run that began earlier.
+func (d *Dir) adopt(file string, data []byte) error {
+	var old Provenance
+	if err := json.Unmarshal(data, &old); err != nil {
+		return problem.Problem{File: file, What: "this is not a run's provenance: " + err.Error(), Hint: "choose another directory with --out"}
+	}
+	switch {
+	case old.Plan != d.provenance.Plan:
+		return problem.Problem{File: d.path, What: fmt.Sprintf("this directory holds a run of another plan (%.12s)", old.Plan),
+			Hint: "choose another with --out"}
+	case old.Data != d.provenance.Data:
+		return problem.Problem{File: d.path, What: "the data have changed since this run began",
+			Hint: "put the data back to continue it, or choose another directory with --out for a new run"}
+	}
+	d.provenance.Started = old.Started
+	d.provenance.Finished = old.Finished
+	return nil
+}
+
+// Path is where the directory is.
+func (d *Dir) Path() string { return d.path }
+
+// Write stores a finished run. Running it again replaces the files by the same.
+func (d *Dir) Write(out *engine.Outcome, sites map[string]*method.Result, now time.Time) error {
+	if d.provenance.Finished == nil {
+		now = now.UTC()
+		d.provenance.Finished = &now
+	}
+	d.provenance.SitesLeft = out.Left
+	d.provenance.Protections = protections(out.Rounds)
+	if err := d.writeResult(".", out.Result, d.sharedPage(out)); err != nil {
+		return err
+	}
+	for _, name := range d.plan.Sites {
+		if r := sites[name]; r != nil {
+			if err := d.writeResult(filepath.Join("sites", name), r, d.sitePage(name, r)); err != nil {
+				return fmt.Errorf("site %s: %w", name, err)
+			}
+		}
+	}
+	var rounds bytes.Buffer
+	lines := json.NewEncoder(&rounds)
+	for _, r := range out.Rounds {
+		if err := lines.Encode(r); err != nil {
+			return fmt.Errorf("writing rounds.jsonl: %w", err)
+		}
+	}
+	if err := atomicfile.Write(filepath.Join(d.path, "rounds.jsonl"), rounds.Bytes()); err != nil {
+		return err
+	}
+	return d.writeJSON("provenance.json", d.provenance)
+}
+
+// writeResult stores a result's files, numbers and page below sub.
+func (d *Dir) writeResult(sub string, r *method.Result, page *report.Report) error {
+	for _, f := range r.Files {
+		if !filepath.IsLocal(f.Name) {
+			return fmt.Errorf("the method named a file %q, which is not inside the results", f.Name)
+		}
+		path := filepath.Join(d.path, sub, filepath.FromSlash(f.Name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := atomicfile.Write(path, f.Data); err != nil {
+			return err
+		}
+	}
+	if r.Metrics != nil {
+		if err := d.writeJSON(filepath.Join(sub, "metrics.json"), r.Metrics); err != nil {
+			return err
+		}
+	}
+	return page.WriteFiles(filepath.Join(d.path, sub))
+}
+
+func (d *Dir) writeJSON(name string, v any) error {
+	data, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", name, err)
+	}
+	return atomicfile.Write(filepath.Join(d.path, name), append(data, '\n'))
+}
+
+// sharedPage is the report that everybody in the study may read.
+func (d *Dir) sharedPage(out *engine.Outcome) *report.Report {
+	page := &report.Report{Title: d.plan.Name, Subtitle: d.plan.Question, Headline: out.Result.Headline, Meta: d.meta()}
+	page.Sections = append(slices.Clone(out.Result.Sections), d.privacySection(out.Rounds), exchangeSection(d.plan.Sites, out.Rounds))
+	return page
+}
+
+func (d *Dir) sitePage(site string, r *method.Result) *report.Report {
+	note := figure.Section{ID: "for-this-site", Title: "For this site only", Items: []figure.Item{{Note: &figure.Note{
+		Title: "This page shows single subjects", Warning: true,
+		Text: "It was made at " + site + " from the site's own rows and the shared model. It must not leave the site.",
+	}}}}
+	return &report.Report{
+		Title: d.plan.Name + ", " + site, Subtitle: d.plan.Question, Headline: r.Headline, Meta: d.meta(), Local: true,
+		Sections: append([]figure.Section{note}, r.Sections...),
+	}
+}
+
+func (d *Dir) meta() []figure.Fact {
+	return []figure.Fact{
+		{Name: "Plan", Value: d.provenance.Plan[:12]},
+		{Name: "Method", Value: d.plan.Method.Name},
+		{Name: "Sites", Value: strings.Join(d.plan.Sites, ", ")},
+		{Name: "Made by", Value: d.provenance.Program},
+	}
+}
+
+func protections(rounds []engine.Round) []string {
+	var names []string
+	for _, r := range rounds {
+		for _, x := range r.Sites {
+			if p := string(x.Request.Protection); p != "" && !slices.Contains(names, p) {
+				names = append(names, p)
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// privacySection says in words what was protected.
+func (d *Dir) privacySection(rounds []engine.Round) figure.Section {
+	note := figure.Note{Title: "Not protected by differential privacy", Warning: true,
+		Text: "No subject's row left a site, and everything that left passed the site's release gate and is listed below. " +
+			"But what left is exact: no noise was added, so nobody can promise how little it tells about a single subject. " +
+			"Share these results only among those who may see such statistics."}
+	for _, p := range protections(rounds) {
+		if p != string(privacy.Unprotected) {
+			note = figure.Note{Title: "Protection: " + p}
+		}
+	}
+	return figure.Section{ID: "privacy", Title: "Privacy", Items: []figure.Item{{Note: &note}}}
+}
+
+// exchangeSection lists what passed between the coordinator and each site.
+func exchangeSection(sites []string, rounds []engine.Round) figure.Section {
+	names, kinds, what := figure.Column{Name: "site"}, figure.Column{Name: "task"}, figure.Column{Name: "what left the site"}
+	count := figure.Column{Name: "times", Numbers: figure.Numbers{}}
+	up, down := figure.Column{Name: "sent", Unit: "bytes", Numbers: figure.Numbers{}}, figure.Column{Name: "received", Unit: "bytes", Numbers: figure.Numbers{}}
+	type key struct{ site, kind string }
+	at := map[key]int{}
+	for _, site := range sites {
+		for _, r := range rounds {
+			for _, x := range r.Sites {
+				if x.Site != site {
+					continue
+				}
+				i, ok := at[key{site, x.Kind}]
+				if !ok {
+					i = len(names.Text)
+					at[key{site, x.Kind}] = i
+					names.Text, kinds.Text = append(names.Text, site), append(kinds.Text, x.Kind)
+					what.Text = append(what.Text, describe(x.Request.Contents))
+					count.Numbers, up.Numbers, down.Numbers = append(count.Numbers, 0), append(up.Numbers, 0), append(down.Numbers, 0)
+				}
+				count.Numbers[i]++
+				up.Numbers[i] += float64(x.Up)
+				down.Numbers[i] += float64(x.Down)
+			}
+		}
+	}
+	return figure.Section{ID: "exchange", Title: "What passed between the sites and the coordinator", Items: []figure.Item{{Table: &figure.Table{
+		ID: "exchange-table", Title: "Tasks and releases",
+		Caption: "Every message of the study, summed over rounds. Nothing else left a site; rounds.jsonl has each release with its SHA-256.",
+		Columns: []figure.Column{names, kinds, count, up, down, what},
+	}}}}
+}
+
+func describe(contents []privacy.Content) string {
+	s := ""
+	for i, c := range contents {
+		if i > 0 {
+			s += "; "
+		}
+		s += fmt.Sprintf("%s (%d numbers)", c.What, c.Values)
+	}
+	return s
+}
