@@ -1,0 +1,158 @@
+package mvppca
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Block is the sufficient statistics of subjects who share the same observed
+// features: their number, mean and scatter matrix
+// S = Σ (t − mean)(t − mean)ᵀ, which comes in one of two forms:
+//
+//   - dense: Scatter holds all of S;
+//   - factored: S = Fᵀ F + diag(Diag), cheaper when F has few rows. For
+//     subjects, F is their centred rows; for the pseudo-data of a site that sent
+//     its parameters, F = √N Wᵀ and Diag = N ψ.
+//
+// The E step gives the same numbers for either.
+type Block struct {
+	Features []int     // observed, ascending; p of them
+	N        float64   // number of subjects; need not be whole for pseudo-data
+	Mean     []float64 // p
+	Scatter  []float64 // dense form: p × p by rows, symmetric; nil otherwise
+	Factor   []float64 // factored form: r × p by rows
+	Diag     []float64 // factored form: p, or nil for zero
+}
+
+// rows returns the number of rows of the factor.
+func (b *Block) rows() int { return len(b.Factor) / len(b.Features) }
+
+// Check says what is wrong with a block that came from elsewhere.
+func (b *Block) Check(l Layout) error {
+	if err := l.checkFeatures(b.Features); err != nil {
+		return fmt.Errorf("block: %w", err)
+	}
+	p := len(b.Features)
+	if !(b.N > 0) || math.IsInf(b.N, 0) {
+		return fmt.Errorf("block: count %v is not positive and finite", b.N)
+	}
+	if len(b.Mean) != p {
+		return fmt.Errorf("block: mean has %d entries for %d features", len(b.Mean), p)
+	}
+	if b.Scatter != nil {
+		if len(b.Scatter) != p*p || b.Factor != nil || b.Diag != nil {
+			return fmt.Errorf("block: dense scatter has %d entries for %d features, or comes with a factor", len(b.Scatter), p)
+		}
+		for i := range p {
+			if b.Scatter[i*p+i] < 0 {
+				return fmt.Errorf("block: negative sum of squares for feature %d", b.Features[i])
+			}
+			for j := range i {
+				if b.Scatter[i*p+j] != b.Scatter[j*p+i] {
+					return fmt.Errorf("block: scatter is not symmetric at features %d and %d", b.Features[i], b.Features[j])
+				}
+			}
+		}
+	} else {
+		if len(b.Factor)%p != 0 || b.Diag != nil && len(b.Diag) != p {
+			return fmt.Errorf("block: factor has %d and diagonal %d entries for %d features", len(b.Factor), len(b.Diag), p)
+		}
+		if len(b.Diag) > 0 && slices.Min(b.Diag) < 0 {
+			return fmt.Errorf("block: negative entry on the diagonal")
+		}
+	}
+	for _, x := range [][]float64{b.Mean, b.Scatter, b.Factor, b.Diag} {
+		if err := finite("block", x); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// squares writes the diagonal of S.
+func (b *Block) squares(dst []float64) {
+	p := len(b.Features)
+	if b.Scatter != nil {
+		for j := range p {
+			dst[j] = b.Scatter[j*p+j]
+		}
+		return
+	}
+	clear(dst[:p])
+	copy(dst, b.Diag)
+	for r := range b.rows() {
+		for j, x := range b.Factor[r*p:][:p] {
+			dst[j] += x * x
+		}
+	}
+}
+
+// Dense returns the block with its scatter in dense form.
+func (b *Block) Dense() Block {
+	if b.Scatter != nil {
+		return *b
+	}
+	p := len(b.Features)
+	s := make([]float64, p*p)
+	for r := range b.rows() {
+		row := b.Factor[r*p:][:p]
+		for i, x := range row {
+			for j := i; j < p; j++ {
+				s[i*p+j] += x * row[j]
+			}
+		}
+	}
+	for i := range p {
+		if b.Diag != nil {
+			s[i*p+i] += b.Diag[i]
+		}
+		for j := range i {
+			s[i*p+j] = s[j*p+i]
+		}
+	}
+	return Block{Features: b.Features, N: b.N, Mean: b.Mean, Scatter: s}
+}
+
+// Moments returns dense blocks, one per set of observed features and in the
+// canonical order: by features, compared one after the other. Blocks on the
+// same features are merged in the order given.
+func Moments(blocks ...Block) []Block {
+	var out []Block
+	for i := range blocks {
+		b := blocks[i].Dense()
+		at, found := slices.BinarySearchFunc(out, b.Features, func(x Block, f []int) int { return slices.Compare(x.Features, f) })
+		if !found {
+			out = slices.Insert(out, at, b)
+			continue
+		}
+		out[at] = merge(&out[at], &b)
+	}
+	return out
+}
+
+// merge adds two dense blocks on the same features.
+func merge(a, b *Block) Block {
+	p := len(a.Features)
+	n := a.N + b.N
+	out := Block{Features: a.Features, N: n, Mean: make([]float64, p), Scatter: make([]float64, p*p)}
+	between := a.N * b.N / n
+	for i := range p {
+		di := b.Mean[i] - a.Mean[i]
+		out.Mean[i] = a.Mean[i] + di*b.N/n
+		for j := range p {
+			out.Scatter[i*p+j] = a.Scatter[i*p+j] + b.Scatter[i*p+j] + between*di*(b.Mean[j]-a.Mean[j])
+		}
+	}
+	return out
+}
+
+// finite says which entry is not a finite number.
+func finite(what string, x []float64) error {
+	for i, v := range x {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return fmt.Errorf("%s: entry %d is %v, not a finite number", what, i, v)
+		}
+	}
+	return nil
+}

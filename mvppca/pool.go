@@ -1,0 +1,352 @@
+package mvppca
+
+import (
+	"fmt"
+	"slices"
+
+	"parley/internal/kernel"
+)
+
+// Weak returns a prior around a model to begin hierarchical rounds with: the
+// variances between sites are 1 % of the mean square of the loadings of a view,
+// and the noise variances are worth six values (α = 3).
+func Weak(l Layout, p *Params) (*Prior, error) {
+	if err := p.Check(l); err != nil {
+		return nil, err
+	}
+	out := &Prior{
+		Params: p.Clone(),
+		VarW:   make([]float64, l.Views()), VarMu: make([]float64, l.Views()),
+		Alpha: make([]float64, l.Groups()), Beta: make([]float64, l.Groups()),
+	}
+	for k := range l.Views() {
+		lo, hi := l.View(k)
+		s := 0.0
+		for _, w := range p.W[lo*p.Rank : hi*p.Rank] {
+			s += w * w
+		}
+		out.VarW[k] = 0.01 * s / float64((hi-lo)*p.Rank)
+		out.VarMu[k] = out.VarW[k]
+	}
+	for g, v := range p.Noise {
+		out.Alpha[g], out.Beta[g] = 3, 3*v
+	}
+	return out, nil
+}
+
+// Pool is the coordinator's half of a hierarchical round. View by view it
+// estimates the variances between sites by restricted maximum likelihood and
+// W̃ and μ̃ by generalised least squares, and group by group the law of the noise
+// variances. Then it moves the pooled mean and covariance of the factors into
+// μ̃ and W̃. It returns the new prior and, in the order of the messages, the
+// states of the sites under it, moved alike: where the next round may start.
+//
+// A view that one site alone has gets variance zero and that site's estimate.
+func Pool(l Layout, sites []SiteMessage) (*Prior, []SiteState, error) {
+	if err := l.Check(); err != nil {
+		return nil, nil, err
+	}
+	if len(sites) == 0 {
+		return nil, nil, fmt.Errorf("no site's message to pool")
+	}
+	q := sites[0].Rank
+	for i := range sites {
+		if err := sites[i].Check(l); err != nil {
+			return nil, nil, fmt.Errorf("site %d: %w", i, err)
+		}
+		if sites[i].Rank != q {
+			return nil, nil, fmt.Errorf("site %d has %d factors, site 0 has %d", i, sites[i].Rank, q)
+		}
+	}
+	p := &pool{layout: l, q: q, sites: sites}
+	p.index()
+	prior := &Prior{
+		Params: Params{Rank: q, W: make([]float64, l.Features()*q), Mu: make([]float64, l.Features()), Noise: make([]float64, l.Groups())},
+		VarW:   make([]float64, l.Views()), VarMu: make([]float64, l.Views()),
+		Alpha: make([]float64, l.Groups()), Beta: make([]float64, l.Groups()),
+	}
+	for k := range l.Views() {
+		r := p.view(k)
+		if len(r.classes) == 0 {
+			continue
+		}
+		prior.VarW[k], prior.VarMu[k] = r.minimise()
+		err := r.estimate(prior.VarW[k], prior.VarMu[k], func(j int, row []float64) {
+			prior.Features = append(prior.Features, j)
+			copy(prior.W[j*q:][:q], row)
+			prior.Mu[j] = row[q]
+		})
+		if err != nil {
+			return nil, nil, fmt.Errorf("view %d: %w", k, err)
+		}
+	}
+	slices.Sort(prior.Features)
+	for g := range l.Groups() {
+		var s, df []float64
+		for i := range sites {
+			if m := &sites[i]; m.Cells[g] > 0 {
+				s, df = append(s, m.SS[g]/m.Cells[g]), append(df, m.Cells[g]-m.Spent[g])
+			}
+		}
+		if len(s) > 0 {
+			prior.Alpha[g], prior.Beta[g] = noiseLaw(s, df)
+			prior.Noise[g] = prior.Beta[g] / prior.Alpha[g]
+		}
+	}
+	states, err := p.states(prior)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := p.gauge(prior, states); err != nil {
+		return nil, nil, err
+	}
+	if err := prior.Check(l); err != nil {
+		return nil, nil, fmt.Errorf("pooled prior: %w", err)
+	}
+	return prior, states, nil
+}
+
+// pool is the workspace of one call.
+type pool struct {
+	layout Layout
+	q      int
+	sites  []SiteMessage
+	at     [][]int       // per site: index of each feature in the message, −1 if absent
+	rInv   [][][]float64 // per site and class: R⁻¹
+}
+
+// index prepares what view needs of every message. The messages were checked.
+func (p *pool) index() {
+	q1 := p.q + 1
+	for i := range p.sites {
+		m := &p.sites[i]
+		at := make([]int, p.layout.Features())
+		for j := range at {
+			at[j] = -1
+		}
+		for k, j := range m.Features {
+			at[j] = k
+		}
+		var inv [][]float64
+		for r := range slices.Chunk(slices.Clone(m.R), q1*q1) {
+			cholesky(r, q1, q1)
+			v := make([]float64, q1*q1)
+			cholInverse(v, r, q1, q1)
+			inv = append(inv, v)
+		}
+		p.at, p.rInv = append(p.at, at), append(p.rInv, inv)
+	}
+}
+
+// view gathers the estimates of one view, features of like precision together.
+func (p *pool) view(k int) *reml {
+	q1 := p.q + 1
+	r := newREML(p.q)
+	group := p.layout.GroupOf()
+	lo, hi := p.layout.View(k)
+	number := make(map[string]*remlClass)
+	for j := lo; j < hi; j++ {
+		key := fmt.Sprint(group[j])
+		f := remlFeature{j: j, center: make([]float64, q1)}
+		for i := range p.sites {
+			m, at := &p.sites[i], p.at[i][j]
+			if at < 0 {
+				continue
+			}
+			key += fmt.Sprintf(" %d:%d", i, m.Class[at])
+			f.y = append(f.y, slices.Clone(m.Y[at*q1:][:q1]))
+		}
+		if len(f.y) == 0 {
+			continue
+		}
+		for _, y := range f.y {
+			for a, x := range y {
+				f.center[a] += x / float64(len(f.y))
+			}
+		}
+		for _, y := range f.y {
+			for a := range y {
+				y[a] -= f.center[a]
+			}
+		}
+		c, ok := number[key]
+		if !ok {
+			c = &remlClass{gls: make([]float64, q1*q1)}
+			for i := range p.sites {
+				m, at := &p.sites[i], p.at[i][j]
+				if at < 0 {
+					continue
+				}
+				cov := slices.Clone(p.rInv[i][m.Class[at]])
+				for a := range cov {
+					cov[a] *= m.Noise[group[j]]
+				}
+				c.cov, c.inv = append(c.cov, cov), append(c.inv, make([]float64, q1*q1))
+			}
+			number[key] = c
+			r.classes = append(r.classes, c)
+		}
+		c.features = append(c.features, f)
+	}
+	return r
+}
+
+// states combines every site's estimate with the prior: the posterior mean
+// w + D A⁻¹(y − w) of each row of [W μ].
+func (p *pool) states(prior *Prior) ([]SiteState, error) {
+	q, q1 := p.q, p.q+1
+	d, view, group := p.layout.Features(), p.layout.ViewOf(), p.layout.GroupOf()
+	chol := make([]float64, q1*q1)
+	row := make([]float64, q1)
+	var out []SiteState
+	for i := range p.sites {
+		m := &p.sites[i]
+		s := SiteState{
+			Params: Params{
+				Features: slices.Clone(m.Features), Rank: q,
+				W: make([]float64, d*q), Mu: make([]float64, d), Noise: slices.Clone(m.Noise),
+			},
+			Nu: slices.Clone(m.Nu), Xi: slices.Clone(m.Xi),
+		}
+		last := [3]int{-1, -1, -1}
+		for k, j := range m.Features {
+			varW, varMu := prior.VarW[view[j]], prior.VarMu[view[j]]
+			if key := [3]int{m.Class[k], group[j], view[j]}; key != last {
+				last = key
+				for a, x := range p.rInv[i][m.Class[k]] {
+					chol[a] = x * m.Noise[group[j]]
+				}
+				for a := range q {
+					chol[a*q1+a] += varW
+				}
+				chol[q*q1+q] += varMu
+				if _, ok := cholesky(chol, q1, q1); !ok {
+					return nil, fmt.Errorf("site %d: the precision of its estimate is not positive definite", i)
+				}
+			}
+			for a, y := range m.Y[k*q1:][:q1] {
+				if a < q {
+					row[a] = y - prior.W[j*q+a]
+				} else {
+					row[a] = y - prior.Mu[j]
+				}
+			}
+			cholSolve(chol, q1, q1, row)
+			for a, x := range row[:q] {
+				s.W[j*q+a] = prior.W[j*q+a] + varW*x
+			}
+			s.Mu[j] = prior.Mu[j] + varMu*row[q]
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+// gauge gives the pooled factors mean 0 and covariance I, the differences
+// between sites included, by moving their mean ν and covariance Ξ into the
+// parameters: μ += W ν and W := W Ξ^½, for the prior and for every site.
+func (p *pool) gauge(prior *Prior, states []SiteState) error {
+	q, n := p.q, 0.0
+	nu, xi := make([]float64, q), make([]float64, q*q)
+	for i := range p.sites {
+		m := &p.sites[i]
+		n += m.Subjects
+		for a := range q {
+			nu[a] += m.Subjects * m.Nu[a]
+			for c := range q {
+				xi[a*q+c] += m.Subjects * (m.Xi[a*q+c] + m.Nu[a]*m.Nu[c])
+			}
+		}
+	}
+	for a := range q {
+		nu[a] /= n
+	}
+	for a := range q {
+		for c := range q {
+			xi[a*q+c] = xi[a*q+c]/n - nu[a]*nu[c]
+		}
+	}
+	e, ld := newEigen(q), kernel.Stride(q)
+	root, inverse := make([]float64, q*ld), make([]float64, q*q)
+	if !e.factorise(xi, q) || !e.power(root, ld, 0.5) || !e.power(inverse, q, -0.5) {
+		return errCollapsed
+	}
+	md := newModel(p.layout, q)
+	scratch := make([]float64, len(md.w))
+	move := func(x *Params) {
+		md.load(x)
+		md.move(nu, root, scratch)
+		*x = md.params(p.layout, x.Features)
+	}
+	move(&prior.Params)
+	for i := range states {
+		s := &states[i]
+		move(&s.Params)
+		shifted := make([]float64, q)
+		for a := range q {
+			shifted[a] = s.Nu[a] - nu[a]
+		}
+		times(s.Nu, inverse, q, shifted)
+		s.Xi = sandwich(inverse, s.Xi, q)
+	}
+	return nil
+}
+
+// sandwich returns a x a for symmetric n × n matrices.
+func sandwich(a, x []float64, n int) []float64 {
+	t, out := make([]float64, n*n), make([]float64, n*n)
+	for i := range n {
+		for j := range n {
+			for k := range n {
+				t[i*n+j] += a[i*n+k] * x[k*n+j]
+			}
+		}
+	}
+	for i := range n {
+		for j := range n {
+			for k := range n {
+				out[i*n+j] += t[i*n+k] * a[k*n+j]
+			}
+		}
+	}
+	symmetrise(out, n, n)
+	return out
+}
+
+// Spread returns the variances between sites of the entries of W and μ, per
+// view, as they should be reported: v d/(d − q). Of the d directions in which a
+// column of W can differ, q are absorbed by the sites' own factor laws and by
+// rotation, and so are missing from v.
+func (p *Prior) Spread() (varW, varMu []float64) {
+	f := 1.0
+	if d := len(p.Features); d > p.Rank {
+		f = float64(d) / float64(d-p.Rank)
+	}
+	varW, varMu = slices.Clone(p.VarW), slices.Clone(p.VarMu)
+	for k := range varW {
+		varW[k] *= f
+		varMu[k] *= f
+	}
+	return varW, varMu
+}
+
+// NewSite returns the model for subjects of a site that took no part: the
+// noise variance of each feature grows by v_μ + q v_W of its view, with the
+// variances that [Prior.Spread] reports. Under noise per view it is one
+// variance per view still.
+func (p *Prior) NewSite(l Layout) (*Params, error) {
+	if err := p.Check(l); err != nil {
+		return nil, err
+	}
+	out := p.Params.Clone()
+	varW, varMu := p.Spread()
+	view, group := l.ViewOf(), l.GroupOf()
+	seen := make([]bool, l.Groups())
+	for _, j := range p.Features {
+		if g := group[j]; !seen[g] {
+			seen[g] = true
+			out.Noise[g] += varMu[view[j]] + float64(p.Rank)*varW[view[j]]
+		}
+	}
+	return &out, nil
+}

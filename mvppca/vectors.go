@@ -1,0 +1,222 @@
+package mvppca
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"parley/internal/vectors"
+)
+
+// VerifyVectors runs one file of published test vectors through this package
+// and compares every entry with the tolerance its description states. The
+// file's "schema" says which of the formats it is; an unknown one is an error,
+// and so is a file that cannot be run.
+func VerifyVectors(file []byte) ([]vectors.Check, error) {
+	var head struct {
+		Schema string `json:"schema"`
+	}
+	if err := json.Unmarshal(file, &head); err != nil {
+		return nil, fmt.Errorf("test vectors: %w", err)
+	}
+	run, ok := map[string]func([]byte, *vectors.List) error{
+		"fedmvppca/case/1":          verifyCase,
+		"fedmvppca/rounds/1":        verifyRounds,
+		"fedmvppca/inverse-gamma/1": verifyInverseGamma,
+		"fedmvppca/one-shot/1":      verifyOneShot,
+		"fedmvppca/hierarchical/1":  verifyHierarchical,
+	}[head.Schema]
+	if !ok {
+		return nil, fmt.Errorf("test vectors of unknown schema %q", head.Schema)
+	}
+	var list vectors.List
+	if err := run(file, &list); err != nil {
+		return list, fmt.Errorf("test vectors (%s): %w", head.Schema, err)
+	}
+	return list, nil
+}
+
+var (
+	// Published quantities: 1e-9 relative, 1e-10 absolute below 0.1.
+	tolPublished = vectors.Tolerance{Rel: 1e-9, Floor: 0.1}
+	// Inverse-gamma parameters: a difference of logarithms of nearly equal numbers.
+	tolGamma = vectors.Tolerance{Rel: 1e-6}
+	// Iterates and messages of the one shot and of the hierarchical rounds.
+	tolIterate = vectors.Tolerance{Rel: 1e-8, Floor: 0.1}
+	tolOptimum = vectors.Tolerance{Rel: 1e-5, Floor: 0.1}
+	tolLogLik  = vectors.Tolerance{Rel: 1e-8}
+)
+
+// decode reads a file whose keys must all be known.
+func decode(file []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(file))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return err
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return fmt.Errorf("something follows the end of the file")
+	}
+	return nil
+}
+
+// theta is parameters as the files write them: one entry per view, null where
+// the centre lacks the view.
+type theta struct {
+	Mu     [][]float64   `json:"mu"`
+	W      [][][]float64 `json:"W"`
+	Sigma2 []*float64    `json:"sigma2"`
+}
+
+// loadings returns W as d × q by rows, zero for views that are null.
+func loadings(l Layout, q int, w [][][]float64) ([]float64, error) {
+	if len(w) != l.Views() {
+		return nil, fmt.Errorf("W has %d views, the file %d", len(w), l.Views())
+	}
+	out := make([]float64, 0, l.Features()*q)
+	for k, view := range w {
+		if view == nil {
+			out = append(out, make([]float64, l.Dims[k]*q)...)
+			continue
+		}
+		if len(view) != l.Dims[k] {
+			return nil, fmt.Errorf("W has %d rows in view %d, want %d", len(view), k, l.Dims[k])
+		}
+		for _, row := range view {
+			if len(row) != q {
+				return nil, fmt.Errorf("W has a row of %d entries in view %d, want %d", len(row), k, q)
+			}
+			out = append(out, row...)
+		}
+	}
+	return out, nil
+}
+
+// params turns theta into parameters. The means may be left out.
+func (t *theta) params(l Layout, q int) (Params, error) {
+	p := Params{Rank: q, Mu: make([]float64, l.Features()), Noise: make([]float64, l.Views())}
+	var err error
+	if p.W, err = loadings(l, q, t.W); err != nil {
+		return p, err
+	}
+	if len(t.Sigma2) != l.Views() || t.Mu != nil && len(t.Mu) != l.Views() {
+		return p, fmt.Errorf("parameters of %d means and %d variances for %d views", len(t.Mu), len(t.Sigma2), l.Views())
+	}
+	var views []int
+	for k, s := range t.Sigma2 {
+		if (s == nil) != (t.W[k] == nil) {
+			return p, fmt.Errorf("view %d is null in part", k)
+		}
+		if s == nil {
+			continue
+		}
+		views = append(views, k)
+		p.Noise[k] = *s
+		if t.Mu == nil {
+			continue
+		}
+		lo, hi := l.View(k)
+		if len(t.Mu[k]) != hi-lo {
+			return p, fmt.Errorf("mu has %d entries in view %d, want %d", len(t.Mu[k]), k, hi-lo)
+		}
+		copy(p.Mu[lo:hi], t.Mu[k])
+	}
+	if p.Features, err = l.FeaturesOf(views); err != nil {
+		return p, err
+	}
+	return p, p.Check(l)
+}
+
+// compare checks parameters view by view.
+func (t *theta) compare(list *vectors.List, entry string, l Layout, got Params, tol vectors.Tolerance) error {
+	want, err := t.params(l, got.Rank)
+	if err != nil {
+		return fmt.Errorf("%s: %w", entry, err)
+	}
+	list.Equal(entry+": features", want.Features, got.Features)
+	list.Floats(entry+".mu", want.Mu, got.Mu, tol)
+	list.Floats(entry+".W", want.W, got.W, tol)
+	list.Floats(entry+".sigma2", want.Noise, got.Noise, tol)
+	return nil
+}
+
+// flat concatenates rows.
+func flat(rows [][]float64) []float64 {
+	var out []float64
+	for _, r := range rows {
+		out = append(out, r...)
+	}
+	return out
+}
+
+// deref replaces nulls by zero.
+func deref(x []*float64) []float64 {
+	out := make([]float64, len(x))
+	for i, v := range x {
+		if v != nil {
+			out[i] = *v
+		}
+	}
+	return out
+}
+
+// siteRows is one site's rows over its views, concatenated.
+type siteRows struct {
+	features []int
+	rows     [][]float64
+}
+
+func newSiteRows(l Layout, views []int, rows [][]float64) (*siteRows, error) {
+	f, err := l.FeaturesOf(views)
+	if err != nil {
+		return nil, err
+	}
+	for n, r := range rows {
+		if len(r) != len(f) {
+			return nil, fmt.Errorf("row %d has %d values, want %d", n, len(r), len(f))
+		}
+	}
+	if len(rows) == 0 {
+		return nil, fmt.Errorf("a site without rows")
+	}
+	return &siteRows{f, rows}, nil
+}
+
+// blocks returns the rows as one block through the accumulator, and as the
+// other of the two forms.
+func (s *siteRows) blocks(l Layout) (own, other Block, err error) {
+	a, err := NewAccumulator(l, nil)
+	if err != nil {
+		return own, other, err
+	}
+	for _, r := range s.rows {
+		views := make([][]float64, l.Views())
+		for _, k := range l.ViewsOf(s.features) {
+			lo, hi := l.View(k)
+			at := len(views[k])
+			for i, j := range s.features {
+				if j >= lo && j < hi {
+					views[k] = append(views[k][:at], r[i])
+					at++
+				}
+			}
+		}
+		if err := a.Add(views); err != nil {
+			return own, other, err
+		}
+	}
+	blocks := a.Blocks()
+	if len(blocks) != 1 {
+		return own, other, fmt.Errorf("rows of a site observe different features")
+	}
+	own = blocks[0]
+	if own.Scatter == nil {
+		return own, own.Dense(), nil
+	}
+	other = Block{Features: own.Features, N: own.N, Mean: own.Mean, Factor: flat(s.rows)}
+	for i := range other.Factor {
+		other.Factor[i] -= own.Mean[i%len(own.Mean)]
+	}
+	return own, other, nil
+}
