@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"parley/problem"
 )
@@ -73,12 +74,13 @@ func FuzzNumber(f *testing.F) {
 
 // FuzzRecords holds the splitter to encoding/csv wherever that takes the text.
 func FuzzRecords(f *testing.F) {
-	for _, s := range []string{"id,x\na,1\n", "\"a\nb\",2\r\n\r\nc, d ", "a,\"b\"\"c\"\n", "a\"b\n\"", "\"\n\n\"", "\"a\r\r\n", "a,\"b\r\"\r\n", ",\n,\n", "\"a\" \n", " \"a\"\n"} {
+	for _, s := range []string{"id,x\na,1\n", "\"a\nb\",2\r\n\r\nc, d ", "a,\"b\"\"c\"\n", "a\"b\n\"", "\"\n\n\"", "\"a\r\r\n", "\"\"\r\r", "a,\"b\r\"\r\n", ",\n,\n", "\"a\" \n", " \"a\"\n"} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		s := &splitter{src: io.NopCloser(bytes.NewReader(text)), buf: make([]byte, 4)}
+		s := &splitter{src: io.NopCloser(iotest.DataErrReader(bytes.NewReader(text))), buf: make([]byte, 4)}
 		var got [][]string
+		var lines []int
 		last, wrong := 0, false
 		for {
 			rec, err := s.next()
@@ -103,21 +105,35 @@ func FuzzRecords(f *testing.F) {
 			if id := strings.Trim(string(rec.id), " \t"); id != row[0] {
 				t.Fatalf("id %q of row %q", id, row)
 			}
-			got = append(got, row)
+			got, lines = append(got, row), append(lines, rec.line)
 		}
 		reader := csv.NewReader(bytes.NewReader(text))
 		reader.FieldsPerRecord = -1
-		want, err := reader.ReadAll()
-		if (err != nil) != wrong {
-			t.Fatalf("encoding/csv says %v, but faults found: %v", err, wrong)
-		}
-		for _, row := range want {
+		var want [][]string
+		var wantLines []int
+		var wantErr error
+		for {
+			row, err := reader.Read()
+			if err == io.EOF {
+				break
+			} else if err != nil {
+				wantErr = err
+				break
+			}
+			line, _ := reader.FieldPos(0)
 			for i := range row {
 				row[i] = strings.Trim(row[i], " \t")
 			}
+			want, wantLines = append(want, row), append(wantLines, line)
 		}
-		if err == nil && !slices.EqualFunc(got, want, slices.Equal[[]string]) {
-			t.Fatalf("got %q, want %q", got, want)
+		if (wantErr != nil) != wrong {
+			t.Fatalf("encoding/csv says %v, but faults found: %v", wantErr, wrong)
+		}
+		if wantErr != nil {
+			return
+		}
+		if !slices.EqualFunc(got, want, slices.Equal[[]string]) || !slices.Equal(lines, wantLines) {
+			t.Fatalf("got %q on lines %v, want %q on lines %v", got, lines, want, wantLines)
 		}
 	})
 }

@@ -206,6 +206,9 @@ func TestSortSpills(t *testing.T) {
 	if len(d.Warnings()) != 3 {
 		t.Errorf("warnings %v, want one for each of 3 files", d.Warnings())
 	}
+	if small, err := Open(context.Background(), d.path, Options{}); err != nil || len(small.Warnings()) != 0 {
+		t.Errorf("warnings %v, %v where nothing has to be written", small.Warnings(), err)
+	}
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
 	for row, err := range d.Rows(context.Background()) {
@@ -280,11 +283,11 @@ func TestRowOfEmptyCellsLacksTheView(t *testing.T) {
 }
 
 func TestLongTableByItself(t *testing.T) {
-	dir := folder(t, map[string]string{"visit1.csv": longHeader + "\nb,v,x,1\na,v,x,2\na,u,y,3\nc,v,x,\n", "unrelated.csv": "no data set"})
+	dir := folder(t, map[string]string{"visit1.csv": longHeader + "\nb,v,x,1\na,v,x,2\na,v,z,4\na,u,y,3\nc,v,x,\n", "unrelated.csv": "no data set"})
 	table := collect(t, filepath.Join(dir, "visit1.csv"), Options{})
-	want, err := NewTable(Schema{Views: []View{{Name: "u", Columns: []Column{{Name: "y"}}}, {Name: "v", Columns: []Column{{Name: "x"}}}}}, []Row{
-		{ID: "a", Views: [][]float64{{3}, {2}}},
-		{ID: "b", Views: [][]float64{nil, {1}}},
+	want, err := NewTable(Schema{Views: []View{{Name: "u", Columns: []Column{{Name: "y"}}}, {Name: "v", Columns: []Column{{Name: "x"}, {Name: "z"}}}}}, []Row{
+		{ID: "a", Views: [][]float64{{3}, {2, 4}}},
+		{ID: "b", Views: [][]float64{nil, {1, math.NaN()}}},
 		{ID: "c", Views: [][]float64{nil, nil}},
 	})
 	if err != nil {
@@ -308,6 +311,32 @@ func TestLineBreaksInQuotes(t *testing.T) {
 	table := collect(t, dir, Options{})
 	if got, want := fmt.Sprintf("%q", [][]string{table.Row(0).Subject, table.Row(1).Subject}), `[["two\nlines, \"quoted\""] [" kept "]]`; got != want || table.Row(1).ID != "b,c" {
 		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// TestStopEarly leaves a compressed file long before its end, with the
+// goroutine that reads ahead waiting for room; TestMain sees it if it stays.
+func TestStopEarly(t *testing.T) {
+	var text strings.Builder
+	text.WriteString("id,x\n")
+	for i := range 4 * aheadBlocks * aheadBlockSize / 10 {
+		fmt.Fprintf(&text, "%07d,1\n", i)
+	}
+	dir := folder(t, map[string]string{"subjects.csv": zipped(subjects("0000000")), "view_v.csv": zipped(text.String())})
+	d, err := Open(context.Background(), dir, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := 0
+	for _, err := range d.Rows(context.Background()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows++
+		break
+	}
+	if rows != 1 {
+		t.Errorf("%d rows before the stop, want 1", rows)
 	}
 }
 

@@ -50,8 +50,8 @@ func (r *record) appendFields(dst []field) ([]field, error) {
 		}
 		return dst, nil
 	}
-	// With its line break, since a CR at the end of the text would be dropped.
-	reader := csv.NewReader(io.MultiReader(bytes.NewReader(r.text), strings.NewReader("\n")))
+	// With a line break of CR LF, of which nothing in the text can be a part.
+	reader := csv.NewReader(io.MultiReader(bytes.NewReader(r.text), strings.NewReader("\r\n")))
 	reader.FieldsPerRecord = -1
 	cells, err := reader.Read()
 	if err != nil {

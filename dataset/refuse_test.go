@@ -331,6 +331,23 @@ func TestManyProblemsAreCounted(t *testing.T) {
 	}
 }
 
+// TestFirstOfDuplicatesStands sorts by id, and by line where ids are equal.
+func TestFirstOfDuplicatesStands(t *testing.T) {
+	dir := folder(t, map[string]string{"subjects.csv": subjects("a", "b"), "view_v.csv": "id,x\n" + strings.Repeat("b,1\na,2\n", 30)})
+	for _, memory := range []int{0, 300} {
+		_, err := readAll(dir, Options{sortMemory: memory})
+		var list problem.List
+		if !errors.As(err, &list) || len(list) != 1+maxFaults {
+			t.Fatalf("got %v, want %d problems", err, 1+maxFaults)
+		}
+		for i, p := range list[1:] {
+			if p.Line != 5+2*i || p.What != "a appears again (before on line 3)" {
+				t.Errorf("memory %d: got %v, want line %d after line 3", memory, p, 5+2*i)
+			}
+		}
+	}
+}
+
 func TestTooLargeToSort(t *testing.T) {
 	dir := folder(t, map[string]string{"subjects.csv": subjects("b", "a"), "view_v.csv": "id,x\na,1\n"})
 	_, err := readAll(dir, Options{maxUnsorted: 1})
