@@ -38,8 +38,8 @@ type Method interface {
 	Options() any
 	// Coordinator returns the coordinator's half for a checked plan.
 	Coordinator(*study.Plan) (Coordinator, error)
-	// Site returns one site's half for a checked plan. The half may remember
-	// what it can compute again from the same rows, and must not depend on it.
+	// Site returns one site's half for a checked plan. A half always sees the
+	// same rows, so it may remember what one more reading would give again.
 	Site(p *study.Plan, site string) (Site, error)
 }
 

@@ -1,0 +1,87 @@
+// Command parley fits Bayesian models to the data of several sites, while no
+// subject's row leaves a site. See docs/reference/cli.md for its commands and
+// exit codes.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"parley/internal/version"
+	"parley/method"
+	"parley/mvppca"
+)
+
+// methods is every method this program knows: the one line to add to.
+var methods = method.Registry{mvppca.Method{}}
+
+// Exit codes, documented in docs/reference/cli.md.
+const (
+	exitOK          = 0
+	exitFailed      = 1   // the work was done and the answer is no, or it could not be done
+	exitUsage       = 2   // the command line itself is wrong
+	exitInterrupted = 130 // stopped by a person; run the same command to continue
+)
+
+func main() { os.Exit(execute()) }
+
+func execute() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	root := &cobra.Command{
+		Use:   "parley",
+		Short: "Federated Bayesian learning for multi-centre studies",
+		Long: "Parley fits one Bayesian model to the data of several sites, while no subject's row\n" +
+			"leaves a site. A study is described by a plan, one YAML file.",
+		Version:       version.String(),
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.AddCommand(runCommand(), planCommand(), dataCommand(), verifyCommand())
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return &usageError{fmt.Errorf("%w\n  hint: see '%s --help'", err, c.CommandPath())}
+	})
+	err := root.ExecuteContext(ctx)
+	switch {
+	case err == nil:
+		return exitOK
+	case ctx.Err() != nil && errors.Is(err, context.Canceled):
+		fmt.Fprintln(os.Stderr, "parley: interrupted; run the same command again to continue")
+		return exitInterrupted
+	}
+	fmt.Fprintf(os.Stderr, "parley: error: %s\n", indent(err.Error()))
+	if usage := (*usageError)(nil); errors.As(err, &usage) || strings.HasPrefix(err.Error(), "unknown command") {
+		return exitUsage
+	}
+	return exitFailed
+}
+
+// usageError marks a command line that could not be understood.
+type usageError struct{ error }
+
+func (e *usageError) Unwrap() error { return e.error }
+
+// args wraps cobra's check of positional arguments.
+func args(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(c *cobra.Command, a []string) error {
+		if err := check(c, a); err != nil {
+			return &usageError{fmt.Errorf("%w\n  hint: usage: %s", err, c.UseLine())}
+		}
+		return nil
+	}
+}
+
+// indent sets every problem of a list on a line of its own below the first.
+func indent(s string) string {
+	if strings.Contains(s, "\n") && !strings.Contains(s, "\n  hint:") {
+		return "\n" + s
+	}
+	return s
+}

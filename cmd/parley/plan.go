@@ -1,0 +1,84 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"parley/engine/local"
+	"parley/problem"
+	"parley/study"
+)
+
+func planCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "plan", Short: "Check and show plans"}
+	cmd.AddCommand(planCheckCommand(), planShowCommand())
+	return cmd
+}
+
+func planCheckCommand() *cobra.Command {
+	var asJSON, withData bool
+	cmd := &cobra.Command{
+		Use:   "check PLAN",
+		Short: "Check a plan, and with --data the data that it is bound to",
+		Args:  args(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			plan, err := study.Load(a[0], methods)
+			if err != nil {
+				return err
+			}
+			digest, err := plan.Digest()
+			if err != nil {
+				return err
+			}
+			var notes problem.List
+			if withData {
+				binding, err := local.Bind(cmd.Context(), plan)
+				if err != nil {
+					return err
+				}
+				notes = binding.Notes
+			}
+			lines := []string{}
+			for _, n := range notes {
+				lines = append(lines, n.Error())
+			}
+			if asJSON {
+				return json.NewEncoder(cmd.OutOrStdout()).Encode(struct {
+					Name   string   `json:"name"`
+					Digest string   `json:"digest"`
+					Notes  []string `json:"notes"`
+				}{plan.Name, digest.String(), lines})
+			}
+			for _, l := range lines {
+				fmt.Fprintln(cmd.OutOrStdout(), "note:", l)
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "plan %s is in order; digest %s\n", plan.Name, digest)
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the digest and the notes as JSON")
+	cmd.Flags().BoolVar(&withData, "data", false, "also open the data of the local section and compare every site's columns with the plan")
+	return cmd
+}
+
+func planShowCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "show PLAN",
+		Short: "Print the effective plan: every default filled in, and the digest",
+		Args:  args(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			plan, err := study.Load(a[0], methods)
+			if err != nil {
+				return err
+			}
+			text, err := plan.YAML()
+			if err != nil {
+				return err
+			}
+			_, err = cmd.OutOrStdout().Write(text)
+			return err
+		},
+	}
+}

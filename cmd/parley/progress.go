@@ -1,0 +1,88 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
+
+	"parley/engine"
+	"parley/problem"
+)
+
+// progress shows how a study goes: a bar on a terminal, plain lines elsewhere.
+type progress struct {
+	w    io.Writer
+	bars *mpb.Progress // nil elsewhere
+	bar  *mpb.Bar
+}
+
+func newProgress(w io.Writer) *progress {
+	p := &progress{w: w}
+	if f, ok := w.(*os.File); ok {
+		if info, err := f.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb" {
+			p.bars = mpb.New(mpb.WithOutput(w), mpb.WithWidth(64))
+		}
+	}
+	return p
+}
+
+func (p *progress) line(format string, a ...any) {
+	w := p.w
+	if p.bars != nil {
+		w = p.bars // prints above the bar
+	}
+	fmt.Fprintf(w, format+"\n", a...)
+}
+
+func (p *progress) note(n problem.Problem) { p.line("note: %v", n) }
+
+func (p *progress) event(e engine.Event) {
+	switch {
+	case e.Resumed:
+		p.line("continuing from the last checkpoint")
+	case e.Left != nil:
+		p.line("note: site %s has left: %v", e.Left.Site, e.Left.Reason)
+	case e.Of > 0 && p.bars != nil:
+		if p.bar == nil {
+			p.bar = p.bars.AddBar(int64(e.Of),
+				mpb.PrependDecorators(decor.Name("round "), decor.CountersNoUnit("%d of %d")),
+				mpb.AppendDecorators(decor.AverageETA(decor.ET_STYLE_GO, decor.WC{W: 8}), decor.Name(" left")))
+		}
+		p.bar.SetTotal(int64(e.Of), false)
+		p.bar.SetCurrent(int64(e.Progress))
+	}
+	if e.Round != nil && p.bars == nil {
+		p.line("%s", roundLine(e))
+	}
+}
+
+// roundLine tells of one finished round.
+func roundLine(e engine.Event) string {
+	var b strings.Builder
+	up := 0
+	kind := ""
+	for _, x := range e.Round.Sites {
+		up += x.Up
+		kind = x.Kind
+	}
+	fmt.Fprintf(&b, "round %d: %s; %d sites sent %d bytes", e.Round.Round, kind, len(e.Round.Sites), up)
+	for name, value := range e.Round.Info.All() {
+		fmt.Fprintf(&b, "; %s %.6g", name, value)
+	}
+	return b.String()
+}
+
+func (p *progress) close() {
+	if p.bars == nil {
+		return
+	}
+	if p.bar != nil {
+		p.bar.Abort(false) // leaves the bar as it stands, complete or not
+	}
+	p.bars.Wait()
+	p.bars, p.bar = nil, nil
+}

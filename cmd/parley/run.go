@@ -1,0 +1,81 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"parley/engine/local"
+	"parley/rundir"
+	"parley/study"
+)
+
+func runCommand() *cobra.Command {
+	var out string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "run PLAN",
+		Short: "Run a whole study in one process, on simulated sites",
+		Long: "Runs the study that a plan describes, with every site in this process, on the data that the plan's\n" +
+			"local section names. It may be stopped at any moment: the same command continues it to the same\n" +
+			"model. A run that has ended is not computed again; its results are written anew.",
+		Args: args(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			ctx := cmd.Context()
+			plan, err := study.Load(a[0], methods)
+			if err != nil {
+				return err
+			}
+			show := newProgress(cmd.ErrOrStderr())
+			defer show.close()
+			binding, err := local.Bind(ctx, plan)
+			if err != nil {
+				return err
+			}
+			for _, note := range binding.Notes {
+				show.note(note)
+			}
+			if out == "" {
+				digest, err := plan.Digest()
+				if err != nil {
+					return err
+				}
+				out = filepath.Join("results", plan.Name+"-"+digest.Short())
+			}
+			dir, err := rundir.Open(out, plan, binding.Fingerprint, time.Now())
+			if err != nil {
+				return err
+			}
+			config := local.Config{Plan: plan, Methods: methods, Data: binding.Data, Dir: out, Observe: show.event}
+			outcome, err := local.Run(ctx, config)
+			if err != nil {
+				return err
+			}
+			sites, err := local.SiteReports(ctx, config, outcome.Shares)
+			if err != nil {
+				return err
+			}
+			if err := dir.Write(outcome, sites, time.Now()); err != nil {
+				return err
+			}
+			show.close()
+			if asJSON {
+				return json.NewEncoder(cmd.OutOrStdout()).Encode(struct {
+					Results string             `json:"results"`
+					Metrics map[string]float64 `json:"metrics"`
+				}{dir.Path(), outcome.Result.Metrics})
+			}
+			for _, f := range outcome.Result.Headline {
+				fmt.Fprintf(cmd.OutOrStdout(), "%-22s %s\n", f.Name, f.Value)
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "\nOpen %s\n", filepath.Join(dir.Path(), "report.html"))
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&out, "out", "", "directory for the results (default results/NAME-DIGEST)")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print where the results are, and the metrics, as JSON")
+	return cmd
+}

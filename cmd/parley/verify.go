@@ -1,0 +1,43 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"parley/conformance"
+)
+
+func verifyCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "verify DIR",
+		Short: "Check this installation against published test vectors",
+		Long: "Runs every test-vector file (JSON with a \"schema\") in a folder through the installed program\n" +
+			"and prints a table of agreement. Exits with 1 on any disagreement, on a schema version that\n" +
+			"is not known, and when nothing was recognised.",
+		Args: args(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			report, err := conformance.Run(os.DirFS(a[0]), methods)
+			if err != nil {
+				return fmt.Errorf("verifying %s: %w", a[0], err)
+			}
+			if asJSON {
+				out := json.NewEncoder(cmd.OutOrStdout())
+				out.SetIndent("", "  ")
+				err = out.Encode(report)
+			} else {
+				err = report.Print(cmd.OutOrStdout())
+			}
+			if err == nil && !report.OK {
+				err = errors.New("this installation does not agree with the test vectors")
+			}
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the agreement of every entry as JSON")
+	return cmd
+}

@@ -1,0 +1,226 @@
+package mvppca
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
+
+	"parley/dataset"
+	"parley/internal/wire"
+	"parley/method"
+)
+
+// assessTask asks how well the finished model describes a site.
+type assessTask struct {
+	Scale scaleMessage  `cbor:"scale"`
+	Model paramsMessage `cbor:"model"`
+}
+
+// assessment is what a site says of the finished model. All sums run over the
+// site's subjects, in scaled units.
+type assessment struct {
+	Patterns []patternCount `cbor:"patterns"`
+	LogLik   float64        `cbor:"log_lik"`   // summed over subjects
+	Count    wire.Vector    `cbor:"count"`     // observed values, per feature
+	Dev      wire.Vector    `cbor:"dev"`       // their deviations from the model's means, per feature
+	Square   wire.Vector    `cbor:"square"`    // the squares of these, per view
+	Residual wire.Matrix    `cbor:"residual"`  // squared residuals, views × (q+1): each factor alone, then all
+	AbsError wire.Vector    `cbor:"abs_error"` // of reconstructed values, per view
+	Mean     wire.Vector    `cbor:"mean"`      // of the subjects' factors: q
+	Cov      wire.Vector    `cbor:"cov"`       // and their covariance: q × q by rows
+}
+
+func (a *assessment) check(l Layout, q int) error {
+	if a.Residual.Rows != l.Views() || a.Residual.Cols != q+1 || len(a.AbsError) != l.Views() || slices.Min(a.AbsError) < 0 {
+		return fmt.Errorf("%d × %d residuals and %d absolute errors for %d views and %d factors",
+			a.Residual.Rows, a.Residual.Cols, len(a.AbsError), l.Views(), q)
+	}
+	if math.IsNaN(a.LogLik) || math.IsInf(a.LogLik, 0) {
+		return fmt.Errorf("log-likelihood %v", a.LogLik)
+	}
+	if _, err := unpackPatterns(a.Patterns, l); err != nil {
+		return err
+	}
+	if err := a.explained().Check(l); err != nil {
+		return err
+	}
+	return checkFactors(q, a.Mean, a.Cov)
+}
+
+// explained returns the sums behind the variance explained, sharing memory.
+func (a *assessment) explained() *Explained {
+	return &Explained{Views: a.Residual.Rows, Rank: a.Residual.Cols - 1, Count: a.Count, Dev: a.Dev, Square: a.Square, Residual: a.Residual.Data}
+}
+
+// r2 returns R² by view and factor, and by view for all factors together.
+func (a *assessment) r2(l Layout) (factor [][]float64, all []float64, err error) {
+	return a.explained().R2(l)
+}
+
+func (a *assessment) subjects() (n int) {
+	for _, p := range a.Patterns {
+		n += p.Subjects
+	}
+	return n
+}
+
+// cells returns the number of observed values of each view.
+func (a *assessment) cells(l Layout) []float64 {
+	out := make([]float64, l.Views())
+	for j, k := range l.ViewOf() {
+		out[k] += a.Count[j]
+	}
+	return out
+}
+
+// pool adds up what sites say, but for the factors.
+func together(sites []*assessment) *assessment {
+	sum := &assessment{}
+	for i, a := range sites {
+		if i == 0 {
+			sum.Count, sum.Dev, sum.Square, sum.AbsError = slices.Clone(a.Count), slices.Clone(a.Dev), slices.Clone(a.Square), slices.Clone(a.AbsError)
+			sum.Residual = wire.Matrix{Rows: a.Residual.Rows, Cols: a.Residual.Cols, Data: slices.Clone(a.Residual.Data)}
+		} else {
+			for _, x := range [][2][]float64{{sum.Count, a.Count}, {sum.Dev, a.Dev}, {sum.Square, a.Square}, {sum.AbsError, a.AbsError}, {sum.Residual.Data, a.Residual.Data}} {
+				floats.Add(x[0], x[1])
+			}
+		}
+		sum.Patterns = append(sum.Patterns, a.Patterns...)
+		sum.LogLik += a.LogLik
+	}
+	return sum
+}
+
+// assess puts the model into its canonical form and asks every site about it.
+func (c *coordinator) assess(s *state) ([]method.Task, method.Info, error) {
+	model, err := s.Model.prior(c.layout)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := c.canonical(s, model); err != nil {
+		return nil, nil, err
+	}
+	return c.ask(s, taskAssess, func(string) (any, error) {
+		return assessTask{Scale: *s.Scale, Model: s.Model.Params}, nil
+	})
+}
+
+// canonical turns the model, and the sites' parameters with it, to the axes on
+// which fits of the same data agree.
+func (c *coordinator) canonical(s *state, model *Prior) error {
+	turned, strengths, rotation, err := Canonical(c.layout, &model.Params)
+	if err != nil {
+		return err
+	}
+	model.Params = *turned
+	s.Model, s.Strengths = packPrior(c.layout, model), strengths
+	for name, r := range s.Sites {
+		own, err := r.Local.params(c.layout)
+		if err != nil {
+			return fmt.Errorf("site %s: %w", name, err)
+		}
+		if r.Nu == nil { // published: the sites have no factor laws of their own
+			if own, err = own.Rotate(rotation); err != nil {
+				return err
+			}
+		} else {
+			state, err := (&SiteState{Params: *own, Nu: r.Nu, Xi: r.Xi}).Rotate(rotation)
+			if err != nil {
+				return err
+			}
+			own, r.Nu, r.Xi = &state.Params, state.Nu, state.Xi
+		}
+		packed := packParams(c.layout, own)
+		r.Local = &packed
+	}
+	return nil
+}
+
+// assessed keeps what the sites said; then the study is done.
+func (c *coordinator) assessed(s *state) ([]method.Task, method.Info, error) {
+	sites, all, err := answers(c, s, func(_ string, a *assessment) error { return a.check(c.layout, c.opts.Latent) })
+	if err != nil {
+		return nil, nil, err
+	}
+	for i, site := range sites {
+		s.site(site).Report = all[i]
+	}
+	s.Phase = phaseDone
+	sum := together(all)
+	return nil, method.Info{"log-likelihood per subject": s.score(sum.LogLik / float64(sum.subjects()))}, nil
+}
+
+// assess reads the rows once more: absolute errors are no function of the
+// sufficient statistics.
+func (h *site) assess(ctx context.Context, t *assessTask, sums *rowSums, data dataset.Source) (*assessment, error) {
+	blocks, scale, err := h.scaled(sums, &t.Scale)
+	if err != nil {
+		return nil, err
+	}
+	model, err := t.Model.params(h.layout)
+	if err != nil {
+		return nil, err
+	}
+	x, err := NewExplained(h.layout, model, blocks)
+	if err != nil {
+		return nil, err
+	}
+	logLik, subjects, err := LogLik(h.layout, model, blocks)
+	if err != nil {
+		return nil, err
+	}
+	q := model.Rank
+	a := &assessment{
+		Patterns: packPatterns(sums.patterns), LogLik: logLik, Count: x.Count, Dev: x.Dev, Square: x.Square,
+		Residual: wire.Matrix{Rows: x.Views, Cols: q + 1, Data: x.Residual},
+		AbsError: make(wire.Vector, x.Views), Mean: make(wire.Vector, q), Cov: make(wire.Vector, q*q),
+	}
+	predictor, err := NewPredictor(h.layout, model)
+	if err != nil {
+		return nil, err
+	}
+	view, expected, z := h.layout.ViewOf(), make([]float64, h.layout.Features()), make([]float64, q)
+	for row, err := range data.Rows(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		post, values, err := predictor.Subject(row.Views, scale)
+		if err != nil {
+			return nil, fmt.Errorf("subject %q: %w", row.ID, err)
+		}
+		if len(values) == 0 {
+			continue
+		}
+		post.Describe(expected, values)
+		for i, j := range post.Observed {
+			a.AbsError[view[j]] += math.Abs(values[i] - expected[i])
+		}
+		post.Latent(z, values)
+		for i, u := range z {
+			a.Mean[i] += u / subjects
+			for j, v := range z {
+				a.Cov[i*q+j] += (post.Cov[i*q+j] + u*v) / subjects
+			}
+		}
+	}
+	for i, u := range a.Mean {
+		for j, v := range a.Mean {
+			a.Cov[i*q+j] -= u * v
+		}
+	}
+	symmetrise(a.Cov, q, q)
+	return a, nil
+}
+
+// Describe writes what the model expects of the observed features, without the
+// posterior mean's shrinkage where they determine the factors
+// ([Posterior.ReconstructGLS]), and with it elsewhere: the rule for every
+// reconstruction that is shown or scored.
+func (p *Posterior) Describe(dst, t []float64) {
+	if !p.ReconstructGLS(dst, t) {
+		p.Reconstruct(dst, t)
+	}
+}

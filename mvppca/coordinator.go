@@ -1,0 +1,230 @@
+package mvppca
+
+import (
+	"fmt"
+	"slices"
+
+	"parley/internal/wire"
+	"parley/method"
+	"parley/study"
+)
+
+// coordinator is the coordinator's half of both variants: a common scale, the
+// variant's own rounds, an assessment of the model by every site.
+type coordinator struct {
+	plan   *study.Plan
+	opts   *Options
+	layout Layout
+}
+
+// phaseDone follows the last task; the other phases are named by the task
+// whose answers they wait for, and "" is the start.
+const phaseDone = "done"
+
+// state is what the coordinator carries.
+type state struct {
+	Phase string                 `cbor:"phase"`
+	Round int                    `cbor:"round"` // rounds of the phase that were asked for
+	Steps int                    `cbor:"steps"` // tasks given out so far, for progress
+	Left  []string               `cbor:"left"`
+	Inbox map[string][]byte      `cbor:"inbox"` // answers of this round, by site
+	Scale *scaleMessage          `cbor:"scale"`
+	Model *priorMessage          `cbor:"model"`
+	Sites map[string]*siteRecord `cbor:"sites"`
+	Trace []tracePoint           `cbor:"trace"`
+	// Strengths are the eigenvalues that order the factors, once they are final.
+	Strengths wire.Vector `cbor:"strengths"`
+}
+
+// siteRecord is what the coordinator knows of one site.
+type siteRecord struct {
+	Local  *paramsMessage `cbor:"local"` // the site's own parameters
+	Nu     wire.Vector    `cbor:"nu"`    // mean of its factors under them: q
+	Xi     wire.Vector    `cbor:"xi"`    // and their covariance: q × q by rows
+	Report *assessment    `cbor:"report"`
+}
+
+// tracePoint is how the fit stood after a round; round 0 is the one shot.
+type tracePoint struct {
+	Round  int         `cbor:"round"`
+	LogLik float64     `cbor:"log_lik"` // of the global model, mean per subject, in nats
+	Scored bool        `cbor:"scored"`  // whether LogLik is known
+	SDW    wire.Vector `cbor:"sd_w"`    // between sites, per view; none before the first round
+	SDMu   wire.Vector `cbor:"sd_mu"`
+}
+
+func (s *state) MarshalBinary() ([]byte, error) { return wire.Marshal(s) }
+
+func (c *coordinator) Init() (method.State, error) {
+	return &state{Inbox: map[string][]byte{}, Sites: map[string]*siteRecord{}}, nil
+}
+
+func (c *coordinator) Restore(data []byte) (method.State, error) {
+	s := new(state)
+	if err := wire.Unmarshal(data, s); err != nil {
+		return nil, err
+	}
+	if s.Inbox == nil {
+		s.Inbox = map[string][]byte{}
+	}
+	if s.Sites == nil {
+		s.Sites = map[string]*siteRecord{}
+	}
+	return s, nil
+}
+
+func (c *coordinator) Next(ms method.State) (method.Step, error) {
+	s := ms.(*state)
+	tasks, info, err := c.advance(s)
+	if err != nil {
+		return method.Step{}, err
+	}
+	clear(s.Inbox)
+	if len(tasks) > 0 {
+		s.Steps++
+	}
+	of := c.steps()
+	if s.Phase == phaseDone {
+		s.Steps, of = max(s.Steps, 1), max(s.Steps, 1) // rounds may have ended early
+	}
+	return method.Step{State: s, Tasks: tasks, Done: s.Phase == phaseDone, Progress: min(s.Steps, of), Of: of, Info: info}, nil
+}
+
+// steps is how many times the sites are asked, at most.
+func (c *coordinator) steps() int {
+	n := c.opts.Rounds + 1 // and the assessment
+	if c.pools() {
+		n++
+	}
+	if c.opts.Variant == Federated {
+		n++ // the one shot
+	}
+	return n
+}
+
+// pools says whether the scale comes from the sites.
+func (c *coordinator) pools() bool {
+	return slices.Contains([]string{ScaleStandard, ScaleView, ScaleMinMax}, c.opts.Scaling)
+}
+
+// advance works through the answers of the phase and says what comes next.
+func (c *coordinator) advance(s *state) ([]method.Task, method.Info, error) {
+	switch s.Phase {
+	case "":
+		if c.pools() {
+			return c.ask(s, taskScale, func(string) (any, error) { return scaleTask{Extremes: c.opts.Scaling == ScaleMinMax}, nil })
+		}
+		scale := unitScale(c.layout.Features())
+		if c.opts.Scaling == ScaleRange {
+			scale = rangeScale(c.plan)
+		}
+		s.Scale = &scaleMessage{scale.Shift, scale.Factor}
+		return c.begin(s)
+	case taskScale:
+		if err := c.poolScale(s); err != nil {
+			return nil, nil, err
+		}
+		return c.begin(s)
+	case taskFit:
+		return c.oneShot(s)
+	case taskRefine:
+		return c.refine(s)
+	case taskIterate:
+		return c.published(s)
+	case taskAssess:
+		return c.assessed(s)
+	case phaseDone:
+		return nil, nil, nil
+	}
+	return nil, nil, fmt.Errorf("unknown phase %q", s.Phase)
+}
+
+func (c *coordinator) begin(s *state) ([]method.Task, method.Info, error) {
+	if c.opts.Variant == PublishedVariant {
+		return c.startPublished(s)
+	}
+	return c.ask(s, taskFit, func(string) (any, error) { return fitTask{Scale: *s.Scale, Rank: c.opts.LocalRank}, nil })
+}
+
+// ask gives every site that is left a task.
+func (c *coordinator) ask(s *state, kind string, body func(site string) (any, error)) (tasks []method.Task, _ method.Info, _ error) {
+	if s.Phase != kind {
+		s.Phase, s.Round = kind, 0
+	}
+	s.Round++
+	for _, site := range c.present(s) {
+		b, err := body(site)
+		if err != nil {
+			return nil, nil, err
+		}
+		data, err := wire.Marshal(b)
+		if err != nil {
+			return nil, nil, fmt.Errorf("encoding task %q for site %s: %w", kind, site, err)
+		}
+		tasks = append(tasks, method.Task{Site: site, Kind: kind, Body: data})
+	}
+	return tasks, nil, nil
+}
+
+// present lists the sites that have not left, in the plan's order.
+func (c *coordinator) present(s *state) []string {
+	return slices.DeleteFunc(slices.Clone(c.plan.Sites), func(site string) bool { return slices.Contains(s.Left, site) })
+}
+
+// Fold keeps an answer until the round is complete, so that it is worked
+// through in the plan's order of sites.
+func (c *coordinator) Fold(ms method.State, a method.Contribution) (method.State, error) {
+	s := ms.(*state)
+	if a.Kind != s.Phase {
+		return nil, fmt.Errorf("an answer to %q while waiting for %q", a.Kind, s.Phase)
+	}
+	s.Inbox[a.Site] = a.Body
+	return s, nil
+}
+
+// Leave goes on without a site. What it said before stays in the model.
+func (c *coordinator) Leave(ms method.State, site string) (method.State, error) {
+	s := ms.(*state)
+	s.Left = append(s.Left, site)
+	if len(c.present(s)) == 0 {
+		return nil, fmt.Errorf("no site is left")
+	}
+	return s, nil
+}
+
+// answers decodes the inbox in the plan's order of sites.
+func answers[A any](c *coordinator, s *state, check func(site string, a *A) error) (sites []string, all []*A, err error) {
+	for _, site := range c.present(s) {
+		data, ok := s.Inbox[site]
+		if !ok {
+			return nil, nil, fmt.Errorf("site %s has not answered %q", site, s.Phase)
+		}
+		a := new(A)
+		if err := wire.Unmarshal(data, a); err != nil {
+			return nil, nil, fmt.Errorf("site %s: decoding its answer to %q: %w", site, s.Phase, err)
+		}
+		if err := check(site, a); err != nil {
+			return nil, nil, fmt.Errorf("site %s: its answer to %q: %w", site, s.Phase, err)
+		}
+		sites, all = append(sites, site), append(all, a)
+	}
+	return sites, all, nil
+}
+
+func (c *coordinator) poolScale(s *state) error {
+	extremes := c.opts.Scaling == ScaleMinMax
+	_, all, err := answers(c, s, func(_ string, a *featureSums) error { return a.check(c.layout.Features(), extremes) })
+	if err != nil {
+		return err
+	}
+	pooled := newFeatureSums(c.layout.Features())
+	for _, a := range all {
+		pooled.merge(a, extremes)
+	}
+	scale, err := pooled.scale(c.plan, c.layout, c.opts.Scaling)
+	if err != nil {
+		return err
+	}
+	s.Scale = &scaleMessage{scale.Shift, scale.Factor}
+	return nil
+}

@@ -1,0 +1,240 @@
+package mvppca
+
+import (
+	"fmt"
+	"math"
+
+	"parley/internal/wire"
+	"parley/method"
+)
+
+// oneShot fits one model to what the sites said of themselves, taken as data:
+// the answer after a single round. What follows estimates how sites differ.
+func (c *coordinator) oneShot(s *state) ([]method.Task, method.Info, error) {
+	var blocks []Block
+	_, _, err := answers(c, s, func(site string, a *fitAnswer) error {
+		own, err := a.blocks(c.layout)
+		blocks = append(blocks, own...)
+		return err
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	fit, err := Fit(c.layout, blocks, c.opts.Latent, nil, FitOptions{})
+	if err != nil {
+		return nil, nil, fmt.Errorf("fitting one model to all sites: %w", err)
+	}
+	if err := c.complete(&fit.Params); err != nil {
+		return nil, nil, err
+	}
+	model, err := Weak(c.layout, &fit.Params)
+	if err != nil {
+		return nil, nil, err
+	}
+	s.Model = packPrior(c.layout, model)
+	s.Trace = append(s.Trace, tracePoint{})
+	info := method.Info{"iterations": float64(fit.Iterations), "log-likelihood per subject of the pseudo-data": fit.LogLik / fit.Subjects}
+	if c.opts.Rounds == 0 {
+		tasks, _, err := c.assess(s)
+		return tasks, info, err
+	}
+	tasks, _, err := c.askRefine(s)
+	return tasks, info, err
+}
+
+// complete demands that the sites together have every feature of the plan.
+func (c *coordinator) complete(p *Params) error {
+	if len(p.Features) == c.layout.Features() {
+		return nil
+	}
+	at := 0
+	for k, v := range c.plan.Views {
+		lo, hi := c.layout.View(k)
+		for j := lo; j < hi; j++ {
+			if at < len(p.Features) && p.Features[at] == j {
+				at++
+				continue
+			}
+			return fmt.Errorf("no site has a single value of feature %s of view %s: leave it out of the plan", v.Features[j-lo].Name, v.Name)
+		}
+	}
+	return nil
+}
+
+// blocks turns a site's answer into data for the coordinator's fit.
+func (a *fitAnswer) blocks(l Layout) ([]Block, error) {
+	patterns, err := unpackPatterns(a.Patterns, l)
+	if err != nil {
+		return nil, err
+	}
+	if (a.Params == nil) == (len(a.Moments) == 0) {
+		return nil, fmt.Errorf("it must hold either parameters or moments")
+	}
+	if a.Params != nil {
+		p, err := a.Params.params(l)
+		if err != nil {
+			return nil, err
+		}
+		return PseudoBlocks(l, p, patterns)
+	}
+	var blocks []Block
+	for i := range a.Moments {
+		b, err := a.Moments[i].block(l)
+		if err != nil {
+			return nil, err
+		}
+		blocks = append(blocks, *b)
+	}
+	return blocks, nil
+}
+
+// refineTask asks for a hierarchical round.
+type refineTask struct {
+	Scale scaleMessage `cbor:"scale"`
+	Prior priorMessage `cbor:"prior"`
+	Start *siteStart   `cbor:"start"` // none in the first round
+	Steps int          `cbor:"steps"`
+}
+
+// siteStart is where the round before left a site.
+type siteStart struct {
+	Params paramsMessage `cbor:"params"`
+	Nu     wire.Vector   `cbor:"nu"`
+	Xi     wire.Vector   `cbor:"xi"`
+}
+
+// refineAnswer is what a site's likelihood says of its own parameters, without
+// the prior, and how likely the global model made its subjects.
+type refineAnswer struct {
+	Runs     [][2]int    `cbor:"runs"`
+	Y        wire.Matrix `cbor:"y"`
+	Class    []int       `cbor:"class"`
+	R        wire.Vector `cbor:"r"`
+	Noise    wire.Vector `cbor:"noise"`
+	SS       wire.Vector `cbor:"ss"`
+	Cells    wire.Vector `cbor:"cells"`
+	Spent    wire.Vector `cbor:"spent"`
+	Subjects float64     `cbor:"subjects"`
+	Nu       wire.Vector `cbor:"nu"`
+	Xi       wire.Vector `cbor:"xi"`
+	LogLik   float64     `cbor:"log_lik"`
+}
+
+func (a *refineAnswer) message(l Layout) (*SiteMessage, error) {
+	described, err := features(a.Runs, l)
+	if err != nil {
+		return nil, err
+	}
+	if math.IsNaN(a.LogLik) || math.IsInf(a.LogLik, 0) {
+		return nil, fmt.Errorf("log-likelihood %v", a.LogLik)
+	}
+	m := &SiteMessage{
+		Features: described, Rank: a.Y.Cols - 1, Y: a.Y.Data, Class: a.Class, R: a.R,
+		Noise: a.Noise, SS: a.SS, Cells: a.Cells, Spent: a.Spent, Subjects: a.Subjects, Nu: a.Nu, Xi: a.Xi,
+	}
+	return m, m.Check(l)
+}
+
+// refine is a hierarchical round at the site.
+func (h *site) refine(t *refineTask, sums *rowSums) (*refineAnswer, error) {
+	blocks, _, err := h.scaled(sums, &t.Scale)
+	if err != nil {
+		return nil, err
+	}
+	prior, err := t.Prior.prior(h.layout)
+	if err != nil {
+		return nil, err
+	}
+	var start *SiteState
+	if t.Start != nil {
+		p, err := t.Start.Params.params(h.layout)
+		if err != nil {
+			return nil, err
+		}
+		start = &SiteState{Params: *p, Nu: t.Start.Nu, Xi: t.Start.Xi}
+	}
+	round, err := NewHierarchical(h.layout, blocks, prior, start)
+	if err != nil {
+		return nil, err
+	}
+	for range t.Steps {
+		if err := round.Step(); err != nil {
+			return nil, err
+		}
+	}
+	m, err := round.Message()
+	if err != nil {
+		return nil, err
+	}
+	logLik, _, err := LogLik(h.layout, &prior.Params, blocks)
+	if err != nil {
+		return nil, err
+	}
+	return &refineAnswer{
+		Runs: runs(m.Features), Y: wire.Matrix{Rows: len(m.Features), Cols: m.Rank + 1, Data: m.Y}, Class: m.Class, R: m.R,
+		Noise: m.Noise, SS: m.SS, Cells: m.Cells, Spent: m.Spent, Subjects: m.Subjects, Nu: m.Nu, Xi: m.Xi, LogLik: logLik,
+	}, nil
+}
+
+func (c *coordinator) askRefine(s *state) ([]method.Task, method.Info, error) {
+	return c.ask(s, taskRefine, func(site string) (any, error) {
+		t := refineTask{Scale: *s.Scale, Prior: *s.Model, Steps: c.opts.Iterations}
+		if r := s.Sites[site]; r != nil && r.Local != nil {
+			t.Start = &siteStart{Params: *r.Local, Nu: r.Nu, Xi: r.Xi}
+		}
+		return t, nil
+	})
+}
+
+// settledAfter is how many rounds the variances between sites need at least.
+const settledAfter = 3
+
+// refine folds a hierarchical round.
+func (c *coordinator) refine(s *state) ([]method.Task, method.Info, error) {
+	var messages []SiteMessage
+	logLik, subjects := 0.0, 0.0
+	sites, _, err := answers(c, s, func(_ string, a *refineAnswer) error {
+		m, err := a.message(c.layout)
+		if err != nil {
+			return err
+		}
+		if m.Rank != c.opts.Latent {
+			return fmt.Errorf("%d factors, not %d", m.Rank, c.opts.Latent)
+		}
+		messages = append(messages, *m)
+		logLik, subjects = logLik+a.LogLik, subjects+a.Subjects
+		return nil
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	model, states, err := Pool(c.layout, messages)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := c.complete(&model.Params); err != nil {
+		return nil, nil, err
+	}
+	s.Model = packPrior(c.layout, model)
+	for i, name := range sites {
+		local := packParams(c.layout, &states[i].Params)
+		r := s.site(name)
+		r.Local, r.Nu, r.Xi = &local, states[i].Nu, states[i].Xi
+	}
+	scored := s.score(logLik / subjects) // the model that the round began with
+	info := s.record(s.Round, model)
+	info["log-likelihood per subject"] = scored
+	if s.Round < c.opts.Rounds && !c.settled(s) {
+		tasks, _, err := c.askRefine(s)
+		return tasks, info, err
+	}
+	tasks, _, err := c.assess(s)
+	return tasks, info, err
+}
+
+// settled says whether the last round whose gain is known gained less than the
+// tolerance.
+func (c *coordinator) settled(s *state) bool {
+	n := len(s.Trace)
+	return s.Round >= settledAfter && math.Abs(s.Trace[n-2].LogLik-s.Trace[n-3].LogLik) < c.opts.Tolerance
+}

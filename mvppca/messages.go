@@ -1,0 +1,206 @@
+package mvppca
+
+import (
+	"fmt"
+	"math"
+
+	"parley/internal/wire"
+)
+
+// The tasks of both variants, in the words that progress and logs show.
+const (
+	taskScale   = "scale"   // sums for a common scale
+	taskFit     = "fit"     // the site's own fit: the one shot
+	taskRefine  = "refine"  // a hierarchical round
+	taskIterate = "iterate" // a published round
+	taskAssess  = "assess"  // how well the model describes the site
+)
+
+// scaleMessage is a Scale as it travels and is kept.
+type scaleMessage struct {
+	Shift  wire.Vector `cbor:"shift"`
+	Factor wire.Vector `cbor:"factor"`
+}
+
+func (m scaleMessage) scale(l Layout) (*Scale, error) {
+	s := &Scale{Shift: m.Shift, Factor: m.Factor}
+	return s, s.Check(l)
+}
+
+// paramsMessage is Params as they travel and are kept: only what is described.
+type paramsMessage struct {
+	Runs  [][2]int    `cbor:"runs"` // described features, as half-open ranges
+	W     wire.Matrix `cbor:"w"`    // p × q
+	Mu    wire.Vector `cbor:"mu"`   // p
+	Noise wire.Vector `cbor:"noise"`
+}
+
+// packParams leaves out what is not described.
+func packParams(l Layout, p *Params) paramsMessage {
+	m := paramsMessage{Runs: runs(p.Features), W: wire.Matrix{Rows: len(p.Features), Cols: p.Rank}}
+	for _, j := range p.Features {
+		m.W.Data = append(m.W.Data, p.W[j*p.Rank:][:p.Rank]...)
+		m.Mu = append(m.Mu, p.Mu[j])
+	}
+	for g, used := range p.groups(l) {
+		if used {
+			m.Noise = append(m.Noise, p.Noise[g])
+		}
+	}
+	return m
+}
+
+// params is the inverse of packParams; it refuses what does not fit the layout.
+func (m *paramsMessage) params(l Layout) (*Params, error) {
+	described, err := features(m.Runs, l)
+	if err != nil {
+		return nil, fmt.Errorf("parameters: %w", err)
+	}
+	d := l.Features()
+	p := &Params{Features: described, Rank: m.W.Cols, Mu: make([]float64, d), Noise: make([]float64, l.Groups())}
+	if len(p.Features) != m.W.Rows || len(p.Features) != len(m.Mu) || p.Rank < 1 || p.Rank > d {
+		return nil, fmt.Errorf("parameters: %d × %d loadings and %d means for %d features", m.W.Rows, m.W.Cols, len(m.Mu), len(p.Features))
+	}
+	p.W = make([]float64, d*p.Rank)
+	for i, j := range p.Features {
+		copy(p.W[j*p.Rank:][:p.Rank], m.W.Data[i*p.Rank:])
+		p.Mu[j] = m.Mu[i]
+	}
+	at := 0
+	for g, used := range p.groups(l) {
+		if used && at < len(m.Noise) {
+			p.Noise[g] = m.Noise[at]
+		}
+		if used {
+			at++
+		}
+	}
+	if at != len(m.Noise) {
+		return nil, fmt.Errorf("parameters: %d noise variances where %d are described", len(m.Noise), at)
+	}
+	return p, p.Check(l)
+}
+
+// values counts the numbers in a message.
+func (m *paramsMessage) values() int { return len(m.W.Data) + len(m.Mu) + len(m.Noise) }
+
+// priorMessage is a Prior as it travels and is kept.
+type priorMessage struct {
+	Params paramsMessage `cbor:"params"`
+	VarW   wire.Vector   `cbor:"var_w"`
+	VarMu  wire.Vector   `cbor:"var_mu"`
+	Alpha  wire.Vector   `cbor:"alpha"`
+	Beta   wire.Vector   `cbor:"beta"`
+}
+
+func packPrior(l Layout, p *Prior) *priorMessage {
+	return &priorMessage{packParams(l, &p.Params), p.VarW, p.VarMu, p.Alpha, p.Beta}
+}
+
+func (m *priorMessage) prior(l Layout) (*Prior, error) {
+	params, err := m.Params.params(l)
+	if err != nil {
+		return nil, err
+	}
+	p := &Prior{Params: *params, VarW: m.VarW, VarMu: m.VarMu, Alpha: m.Alpha, Beta: m.Beta}
+	return p, p.Check(l)
+}
+
+// patternCount is how many of a site's subjects have exactly these views.
+type patternCount struct {
+	Views    []int   `cbor:"views"`
+	Subjects int     `cbor:"subjects"`
+	Share    float64 `cbor:"share"` // of these views' cells that were observed
+}
+
+func packPatterns(patterns []Pattern) (m []patternCount) {
+	for _, p := range patterns {
+		m = append(m, patternCount{p.Views, int(p.Subjects), p.Share})
+	}
+	return m
+}
+
+func unpackPatterns(m []patternCount, l Layout) (patterns []Pattern, err error) {
+	for i, p := range m {
+		if _, err := l.FeaturesOf(p.Views); err != nil || len(p.Views) == 0 {
+			return nil, fmt.Errorf("pattern %d: its views are %v of %d", i, p.Views, l.Views())
+		}
+		if p.Subjects < 1 || p.Subjects > math.MaxInt32 || !(p.Share > 0 && p.Share <= 1) {
+			return nil, fmt.Errorf("pattern %d: %d subjects, %v of their cells observed", i, p.Subjects, p.Share)
+		}
+		patterns = append(patterns, Pattern{p.Views, float64(p.Subjects), p.Share})
+	}
+	if len(patterns) == 0 {
+		return nil, fmt.Errorf("no pattern of present views")
+	}
+	return patterns, nil
+}
+
+// momentsMessage is a dense block as it travels: what a site sends instead of
+// parameters where that is smaller.
+type momentsMessage struct {
+	Runs    [][2]int    `cbor:"runs"`
+	N       float64     `cbor:"n"`
+	Mean    wire.Vector `cbor:"mean"`
+	Scatter wire.Vector `cbor:"scatter"` // upper triangle by rows
+}
+
+func packMoments(b *Block) momentsMessage {
+	m := momentsMessage{Runs: runs(b.Features), N: b.N, Mean: b.Mean}
+	p := len(b.Features)
+	for i := range p {
+		m.Scatter = append(m.Scatter, b.Scatter[i*p+i:(i+1)*p]...)
+	}
+	return m
+}
+
+func (m *momentsMessage) block(l Layout) (*Block, error) {
+	features, err := features(m.Runs, l)
+	if err != nil {
+		return nil, err
+	}
+	p := len(features)
+	if len(m.Scatter) != p*(p+1)/2 {
+		return nil, fmt.Errorf("moments: %d numbers for the scatter of %d features", len(m.Scatter), p)
+	}
+	b := &Block{Features: features, N: m.N, Mean: m.Mean, Scatter: make([]float64, p*p)}
+	at := 0
+	for i := range p {
+		for j := i; j < p; j++ {
+			b.Scatter[i*p+j], b.Scatter[j*p+i] = m.Scatter[at], m.Scatter[at]
+			at++
+		}
+	}
+	return b, b.Check(l)
+}
+
+// runs writes ascending features as half-open ranges.
+func runs(features []int) (r [][2]int) {
+	for _, j := range features {
+		if n := len(r); n > 0 && r[n-1][1] == j {
+			r[n-1][1]++
+		} else {
+			r = append(r, [2]int{j, j + 1})
+		}
+	}
+	return r
+}
+
+// features is the inverse of runs; it refuses ranges that are not ascending
+// and inside the layout.
+func features(runs [][2]int, l Layout) (list []int, err error) {
+	last, d := -1, l.Features()
+	for _, r := range runs {
+		if r[0] <= last || r[1] <= r[0] || r[1] > d {
+			return nil, fmt.Errorf("features %d to %d do not follow %d, or are not among %d", r[0], r[1], last, d)
+		}
+		last = r[1]
+		for j := r[0]; j < r[1]; j++ {
+			list = append(list, j)
+		}
+	}
+	if len(list) == 0 {
+		return nil, fmt.Errorf("no features")
+	}
+	return list, nil
+}

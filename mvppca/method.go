@@ -1,0 +1,55 @@
+package mvppca
+
+import (
+	"fmt"
+
+	"parley/internal/vectors"
+	"parley/method"
+	"parley/study"
+)
+
+// Method is Fed-mv-PPCA for the registry.
+type Method struct{}
+
+// Name implements [method.Method].
+func (Method) Name() string { return "mvppca" }
+
+// Options implements [method.Method]: a pointer to [Options].
+func (Method) Options() any { return defaults() }
+
+// Coordinator implements [method.Method].
+func (Method) Coordinator(p *study.Plan) (method.Coordinator, error) {
+	opts, layout, err := setUp(p)
+	if err != nil {
+		return nil, err
+	}
+	return &coordinator{plan: p, opts: opts, layout: layout}, nil
+}
+
+// Site implements [method.Method].
+func (Method) Site(p *study.Plan, name string) (method.Site, error) {
+	opts, layout, err := setUp(p)
+	if err != nil {
+		return nil, err
+	}
+	return &site{plan: p, opts: opts, layout: layout, name: name}, nil
+}
+
+// SchemaPrefix implements [method.Verifier].
+func (Method) SchemaPrefix() string { return "fedmvppca/" }
+
+// Verify implements [method.Verifier].
+func (Method) Verify(file []byte) ([]vectors.Check, error) { return VerifyVectors(file) }
+
+func setUp(p *study.Plan) (*Options, Layout, error) {
+	opts, ok := p.Method.Options.(*Options)
+	if !ok {
+		return nil, Layout{}, fmt.Errorf("the plan's options are of method %s, not of mvppca", p.Method.Name)
+	}
+	dims := make([]int, len(p.Views))
+	for k, v := range p.Views {
+		dims[k] = len(v.Features)
+	}
+	layout, err := NewLayout(dims, opts.noise())
+	return opts, layout, err
+}

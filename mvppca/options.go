@@ -1,0 +1,237 @@
+package mvppca
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"parley/study"
+)
+
+// The variants of the method.
+const (
+	// Federated is one shot, then a few hierarchical rounds with prior-free
+	// messages: the default.
+	Federated = "federated"
+	// PublishedVariant is the iteration of the paper, for comparison.
+	PublishedVariant = "published"
+)
+
+// The ways to bring features to common units. All but the last two use one
+// scale at all sites, which is kept with the model.
+const (
+	ScaleStandard  = "standard"     // each feature by its pooled mean and standard deviation
+	ScaleView      = "view"         // each feature by its pooled mean, each view by one factor
+	ScaleMinMax    = "min-max"      // each feature to [0, 1] by its pooled minimum and maximum
+	ScaleRange     = "range"        // each feature to [0, 1] by its public range in the plan: nothing is sent
+	ScaleNone      = "none"         // values as they are
+	ScaleSiteRange = "site-min-max" // each site by its own minimum and maximum: as published, only to compare
+)
+
+var scalings = []string{ScaleStandard, ScaleView, ScaleMinMax, ScaleRange, ScaleNone, ScaleSiteRange}
+
+// Options are what a plan says under method.
+type Options struct {
+	Variant    string `json:"variant"`    // Federated or PublishedVariant
+	Latent     int    `json:"latent"`     // q, the number of factors; no default
+	Scaling    string `json:"scaling"`    // one of the Scale constants
+	Noise      string `json:"noise"`      // "view": one noise variance per view, or "feature": one each
+	Rounds     int    `json:"rounds"`     // hierarchical rounds (3; 0 stops after the one shot), or published rounds (100)
+	Iterations int    `json:"iterations"` // at each site in each round (5, or 15 as published)
+
+	LocalRank int     `json:"local_rank,omitempty"` // federated: factors of each site's own fit (2q); capped by what its data carry
+	Tolerance float64 `json:"tolerance,omitempty"`  // federated: rounds after the third stop when the log-likelihood per subject gains less (0.01)
+
+	Published *PublishedOptions `json:"published,omitempty"`
+}
+
+// PublishedOptions are the options that only the published variant has.
+type PublishedOptions struct {
+	FirstIterations int              `json:"first_iterations"`          // of EM in round 1 (30)
+	Initial         string           `json:"initial"`                   // "random": each site starts by itself; "prior": from the plan's prior
+	Restart         string           `json:"restart"`                   // later rounds start at a "draw" from the prior, or at its "mean"
+	Prior           *InitialPrior    `json:"prior,omitempty"`           // with initial: prior
+	SiteIterations  []SiteIterations `json:"site_iterations,omitempty"` // sites with another number of iterations
+}
+
+// InitialPrior is the prior of round 1, in scaled units. Its loadings have no
+// mean that anybody could know, so each is drawn from the plan's seed.
+type InitialPrior struct {
+	LoadingSD  float64 `json:"loading_sd"`  // of the entries of W, around the drawn mean and between sites (1)
+	Mean       float64 `json:"mean"`        // of every feature (0)
+	MeanSD     float64 `json:"mean_sd"`     // between sites (1)
+	NoiseAlpha float64 `json:"noise_alpha"` // inverse-gamma prior of the noise variance (2.25)
+	NoiseBeta  float64 `json:"noise_beta"`  // (0.625)
+}
+
+// SiteIterations gives one site its own number of iterations a round.
+type SiteIterations struct {
+	Site       string `json:"site"`
+	Iterations int    `json:"iterations"`
+}
+
+func defaults() *Options {
+	return &Options{Variant: Federated, Scaling: ScaleStandard, Noise: "view"}
+}
+
+// Fill puts in the defaults that depend on the variant.
+func (o *Options) Fill(missing func(key string) bool) {
+	set := func(key string, field *int, value int) {
+		if missing(key) {
+			*field = value
+		}
+	}
+	if o.Variant != PublishedVariant {
+		set("rounds", &o.Rounds, 3)
+		set("iterations", &o.Iterations, 5)
+		set("local_rank", &o.LocalRank, 2*o.Latent)
+		if missing("tolerance") {
+			o.Tolerance = 0.01
+		}
+		return
+	}
+	set("rounds", &o.Rounds, 100)
+	set("iterations", &o.Iterations, 15)
+	if o.Published == nil {
+		o.Published = &PublishedOptions{}
+	}
+	p := o.Published
+	set("published.first_iterations", &p.FirstIterations, 30)
+	if missing("published.initial") {
+		p.Initial = "random"
+	}
+	if missing("published.restart") {
+		p.Restart = "draw"
+	}
+	if p.Initial == "prior" && p.Prior == nil {
+		p.Prior = &InitialPrior{}
+	}
+	if p.Prior != nil {
+		for key, f := range map[string]struct {
+			field *float64
+			value float64
+		}{
+			"loading_sd": {&p.Prior.LoadingSD, 1}, "mean_sd": {&p.Prior.MeanSD, 1},
+			"noise_alpha": {&p.Prior.NoiseAlpha, 2.25}, "noise_beta": {&p.Prior.NoiseBeta, 0.625},
+		} {
+			if missing("published.prior." + key) {
+				*f.field = f.value
+			}
+		}
+	}
+}
+
+// Check holds the options against the plan.
+func (o *Options) Check(p *study.Plan, report func(key, what, hint string)) {
+	oneOf := func(key, value string, allowed ...string) {
+		if !slices.Contains(allowed, value) {
+			report(key, fmt.Sprintf("%q is not known", value), "one of "+strings.Join(allowed, ", "))
+		}
+	}
+	atLeast := func(key string, value, least int) {
+		if value < least {
+			report(key, fmt.Sprintf("%d is too few", value), fmt.Sprintf("at least %d", least))
+		}
+	}
+	oneOf("variant", o.Variant, Federated, PublishedVariant)
+	oneOf("scaling", o.Scaling, scalings...)
+	oneOf("noise", o.Noise, "view", "feature")
+	features := 0
+	for _, v := range p.Views {
+		features += len(v.Features)
+	}
+	switch {
+	case o.Latent < 1:
+		report("latent", "the number of factors is missing", "a whole number from 1; try 5 and look at the variance explained")
+	case features > 0 && o.Latent >= features:
+		report("latent", fmt.Sprintf("%d factors for %d features", o.Latent, features), "fewer factors than features")
+	}
+	atLeast("iterations", o.Iterations, 1)
+	for k, v := range p.Views {
+		for j, f := range v.Features {
+			at := fmt.Sprintf("views[%d].features[%d]", k, j)
+			if f.Kind == study.Category {
+				report("", fmt.Sprintf("%s (%s) is a category, and mvppca models numbers", at, f.Name), "leave it out, or list it under subjects")
+			}
+			if o.Scaling == ScaleRange && f.Range == nil {
+				report("scaling", fmt.Sprintf("%q needs the range of every feature, and %s (%s) has none", ScaleRange, at, f.Name),
+					fmt.Sprintf("{name: %s, range: [lowest, highest]} from what is publicly known, or another scaling", f.Name))
+			}
+		}
+	}
+	if o.Variant == PublishedVariant {
+		o.checkPublished(p, report, oneOf, atLeast)
+		return
+	}
+	atLeast("rounds", o.Rounds, 0)
+	atLeast("local_rank", o.LocalRank, 1)
+	if o.Published != nil {
+		report("published", "these options belong to the published variant", "variant: published, or leave them out")
+	}
+	if o.Scaling == ScaleSiteRange {
+		report("scaling", fmt.Sprintf("%q gives every site other units, which only the published variant puts up with", ScaleSiteRange), "one of "+strings.Join(scalings[:4], ", "))
+	}
+	if o.Tolerance < 0 {
+		report("tolerance", fmt.Sprintf("%v is negative", o.Tolerance), "0 to run all rounds, or a gain in log-likelihood per subject such as 0.01")
+	}
+}
+
+func (o *Options) checkPublished(p *study.Plan, report func(key, what, hint string), oneOf func(string, string, ...string), atLeast func(string, int, int)) {
+	atLeast("rounds", o.Rounds, 1)
+	if o.Noise == "feature" {
+		report("noise", "the published variant has one noise variance per view", "noise: view, or variant: federated")
+	}
+	if o.LocalRank != 0 {
+		report("local_rank", "this option belongs to the federated variant", "leave it out")
+	}
+	if o.Tolerance != 0 {
+		report("tolerance", "this option belongs to the federated variant", "leave it out")
+	}
+	q := o.Published
+	if q == nil {
+		report("published", "missing", "first_iterations, initial and restart")
+		return
+	}
+	atLeast("published.first_iterations", q.FirstIterations, 1)
+	oneOf("published.initial", q.Initial, "random", "prior")
+	oneOf("published.restart", q.Restart, "draw", "mean")
+	if q.Prior != nil {
+		if q.Initial != "prior" {
+			report("published.prior", "is used only with initial: prior", "initial: prior, or leave it out")
+		}
+		for _, c := range []struct {
+			key   string
+			value float64
+		}{{"loading_sd", q.Prior.LoadingSD}, {"mean_sd", q.Prior.MeanSD}, {"noise_alpha", q.Prior.NoiseAlpha}, {"noise_beta", q.Prior.NoiseBeta}} {
+			if !(c.value > 0) {
+				report("published.prior."+c.key, fmt.Sprintf("%v is not positive", c.value), "a positive number")
+			}
+		}
+	}
+	for i, s := range q.SiteIterations {
+		at := fmt.Sprintf("published.site_iterations[%d]", i)
+		if !slices.Contains(p.Sites, s.Site) {
+			report(at+".site", fmt.Sprintf("%q is not a site of the plan", s.Site), "one of "+strings.Join(p.Sites, ", "))
+		}
+		atLeast(at+".iterations", s.Iterations, 1)
+	}
+}
+
+// iterationsAt returns the number of iterations of a site in a later round.
+func (o *Options) iterationsAt(site string) int {
+	if o.Published != nil {
+		for _, s := range o.Published.SiteIterations {
+			if s.Site == site {
+				return s.Iterations
+			}
+		}
+	}
+	return o.Iterations
+}
+
+func (o *Options) noise() Noise {
+	if o.Noise == "feature" {
+		return NoisePerFeature
+	}
+	return NoisePerView
+}

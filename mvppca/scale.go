@@ -1,0 +1,146 @@
+package mvppca
+
+import (
+	"fmt"
+	"math"
+
+	"parley/internal/wire"
+	"parley/problem"
+	"parley/study"
+)
+
+// featureSums is what a site says of each feature so that all sites can use
+// one scale: with moments, the number of values, their mean and their sum of
+// squared deviations; with extremes, the smallest and largest value instead.
+type featureSums struct {
+	N wire.Vector `cbor:"n"`
+	A wire.Vector `cbor:"a"` // mean, or minimum; 0 where nothing was observed
+	B wire.Vector `cbor:"b"` // squared deviations, or maximum
+}
+
+func newFeatureSums(d int) *featureSums {
+	return &featureSums{N: make([]float64, d), A: make([]float64, d), B: make([]float64, d)}
+}
+
+// add takes in one value of feature j.
+func (s *featureSums) add(j int, x float64, extremes bool) {
+	s.N[j]++
+	switch {
+	case extremes && s.N[j] == 1:
+		s.A[j], s.B[j] = x, x
+	case extremes:
+		s.A[j], s.B[j] = min(s.A[j], x), max(s.B[j], x)
+	default:
+		delta := x - s.A[j]
+		s.A[j] += delta / s.N[j]
+		s.B[j] += delta * (x - s.A[j])
+	}
+}
+
+// addRow takes in the observed values of one subject.
+func (s *featureSums) addRow(views [][]float64, dims []int, extremes bool) {
+	j := 0
+	for k, d := range dims {
+		for i := range d {
+			if views[k] != nil && !math.IsNaN(views[k][i]) {
+				s.add(j+i, views[k][i], extremes)
+			}
+		}
+		j += d
+	}
+}
+
+// merge takes in what another site says.
+func (s *featureSums) merge(o *featureSums, extremes bool) {
+	for j, n := range o.N {
+		switch {
+		case n == 0:
+		case s.N[j] == 0:
+			s.N[j], s.A[j], s.B[j] = n, o.A[j], o.B[j]
+		case extremes:
+			s.N[j], s.A[j], s.B[j] = s.N[j]+n, min(s.A[j], o.A[j]), max(s.B[j], o.B[j])
+		default:
+			total := s.N[j] + n
+			delta := o.A[j] - s.A[j]
+			s.A[j] += delta * n / total
+			s.B[j] += o.B[j] + delta*delta*s.N[j]*n/total
+			s.N[j] = total
+		}
+	}
+}
+
+func (s *featureSums) check(d int, extremes bool) error {
+	if len(s.N) != d || len(s.A) != d || len(s.B) != d {
+		return fmt.Errorf("feature sums: %d, %d and %d entries for %d features", len(s.N), len(s.A), len(s.B), d)
+	}
+	for j, n := range s.N {
+		if n < 0 || n != math.Trunc(n) || !extremes && s.B[j] < 0 || extremes && s.A[j] > s.B[j] {
+			return fmt.Errorf("feature sums: feature %d has the impossible entries %v, %v, %v", j, n, s.A[j], s.B[j])
+		}
+	}
+	return nil
+}
+
+// scale turns pooled sums into the scale of a study. Features that nobody has
+// observed, or that are constant at all sites together, are reported by name.
+func (s *featureSums) scale(p *study.Plan, l Layout, kind string) (*Scale, error) {
+	d := l.Features()
+	out := &Scale{Shift: make([]float64, d), Factor: make([]float64, d)}
+	var wrong problem.List
+	for k, v := range p.Views {
+		lo, hi := l.View(k)
+		squares, count := 0.0, 0.0
+		for j := lo; j < hi; j++ {
+			name := fmt.Sprintf("view %s, feature %s", v.Name, v.Features[j-lo].Name)
+			constant := s.B[j] == 0
+			if kind == ScaleMinMax {
+				constant = s.A[j] == s.B[j]
+			}
+			if s.N[j] == 0 {
+				wrong.Add(problem.Problem{Where: name, What: "no site has a single value of it", Hint: "leave it out of the plan"})
+				continue
+			}
+			if constant {
+				wrong.Add(problem.Problem{Where: name, What: fmt.Sprintf("it is %v for every subject of every site", s.A[j]), Hint: "leave it out of the plan: a constant has no scale"})
+				continue
+			}
+			squares, count = squares+s.B[j], count+s.N[j]
+			out.Shift[j] = s.A[j]
+			if kind == ScaleMinMax {
+				out.Factor[j] = 1 / (s.B[j] - s.A[j])
+			} else {
+				out.Factor[j] = 1 / math.Sqrt(s.B[j]/s.N[j])
+			}
+		}
+		if kind == ScaleView {
+			for j := lo; j < hi; j++ {
+				out.Factor[j] = 1 / math.Sqrt(squares/count)
+			}
+		}
+	}
+	if err := wrong.Err(); err != nil {
+		return nil, err
+	}
+	return out, out.Check(l)
+}
+
+// rangeScale is the scale that public ranges give.
+func rangeScale(p *study.Plan) *Scale {
+	s := &Scale{}
+	for _, v := range p.Views {
+		for _, f := range v.Features {
+			s.Shift = append(s.Shift, f.Range[0])
+			s.Factor = append(s.Factor, 1/(f.Range[1]-f.Range[0]))
+		}
+	}
+	return s
+}
+
+// unitScale leaves values as they are.
+func unitScale(d int) *Scale {
+	s := &Scale{Shift: make([]float64, d), Factor: make([]float64, d)}
+	for j := range s.Factor {
+		s.Factor[j] = 1
+	}
+	return s
+}

@@ -1,0 +1,267 @@
+package mvppca
+
+import (
+	"context"
+	"fmt"
+
+	"parley/dataset"
+	"parley/internal/wire"
+	"parley/method"
+	"parley/privacy"
+	"parley/study"
+)
+
+// site is the half at one site. Between tasks it remembers only what one pass
+// over the same rows gives again.
+type site struct {
+	plan   *study.Plan
+	opts   *Options
+	layout Layout
+	name   string
+	seen   *rowSums
+}
+
+// rowSums is everything that fitting needs of a site's rows, from one
+// streaming pass: sufficient statistics per pattern of observed features, in
+// the features' own units, and each feature's extremes.
+type rowSums struct {
+	blocks   []Block
+	patterns []Pattern
+	extremes *featureSums
+}
+
+// read makes the one pass.
+func (h *site) read(ctx context.Context, data dataset.Source) (*rowSums, error) {
+	if h.seen != nil {
+		return h.seen, nil
+	}
+	acc, err := NewAccumulator(h.layout, nil)
+	if err != nil {
+		return nil, err
+	}
+	sums := &rowSums{extremes: newFeatureSums(h.layout.Features())}
+	for row, err := range data.Rows(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if err := acc.Add(row.Views); err != nil {
+			return nil, fmt.Errorf("subject %q: %w", row.ID, err)
+		}
+		sums.extremes.addRow(row.Views, h.layout.Dims, true)
+	}
+	sums.blocks = acc.Blocks()
+	if len(sums.blocks) == 0 {
+		return nil, fmt.Errorf("no subject has any value of the plan's views")
+	}
+	sums.patterns = Patterns(h.layout, sums.blocks)
+	h.seen = sums
+	return sums, nil
+}
+
+// moments turns blocks into what a common scale by moments needs.
+func (r *rowSums) moments(d int) *featureSums {
+	out := newFeatureSums(d)
+	for i := range r.blocks {
+		b := &r.blocks[i]
+		one := newFeatureSums(d)
+		squares := make([]float64, len(b.Features))
+		b.squares(squares)
+		for n, j := range b.Features {
+			one.N[j], one.A[j], one.B[j] = b.N, b.Mean[n], squares[n]
+		}
+		out.merge(one, false)
+	}
+	return out
+}
+
+// scaled returns the blocks in the units that the task asks for, or in the
+// site's own where the plan says so.
+func (h *site) scaled(r *rowSums, m *scaleMessage) ([]Block, *Scale, error) {
+	var scale *Scale
+	var err error
+	if h.opts.Scaling == ScaleSiteRange {
+		scale = r.extremes.ownRange()
+	} else if scale, err = m.scale(h.layout); err != nil {
+		return nil, nil, err
+	}
+	blocks := make([]Block, len(r.blocks))
+	for i := range blocks {
+		blocks[i] = r.blocks[i].Scaled(scale)
+	}
+	return blocks, scale, nil
+}
+
+type scaleTask struct {
+	Extremes bool `cbor:"extremes"` // minimum and maximum, not mean and squares
+}
+
+// fitTask asks for the one shot.
+type fitTask struct {
+	Scale scaleMessage `cbor:"scale"`
+	Rank  int          `cbor:"rank"` // of the site's own fit, as far as its data carry it
+}
+
+// fitAnswer is a site's own fit, or its moments where they are smaller.
+type fitAnswer struct {
+	Patterns []patternCount   `cbor:"patterns"`
+	Params   *paramsMessage   `cbor:"params"`
+	Moments  []momentsMessage `cbor:"moments"`
+}
+
+// Request declares what a task would release. The counts of numbers are upper
+// bounds, for a site that has every view.
+func (h *site) Request(t method.Task) (privacy.Request, error) {
+	d, q, k, g := h.layout.Features(), h.opts.Latent, h.layout.Views(), h.layout.Groups()
+	r := privacy.Request{Protection: privacy.Unprotected}
+	say := func(values int, what string) {
+		r.Contents = append(r.Contents, privacy.Content{What: what, Values: values})
+	}
+	switch t.Kind {
+	case taskScale:
+		what := "number of values, mean and sum of squared deviations of each feature"
+		if h.opts.Scaling == ScaleMinMax {
+			what = "number of values, smallest and largest value of each feature"
+		}
+		say(3*d, what)
+	case taskFit:
+		say(2<<min(k, 16), "number of subjects and share of cells observed, per pattern of present views")
+		say(d*(h.opts.LocalRank+1)+g, "loadings, means and noise variances of the site's own model, or mean and scatter matrix where these are fewer numbers")
+	case taskRefine:
+		say(d*(q+1)+k*(q+1)*(q+1)+2*g, "regression of the features on the factors, the factors' moments, residual sums of squares")
+		say(1, "log-likelihood of the site's subjects")
+	case taskIterate:
+		say(d*(q+1)+k, "loadings, means and noise variances of the site")
+	case taskAssess:
+		say(2<<min(k, 16), "number of subjects and share of cells observed, per pattern of present views")
+		say(k*(q+4), "sums of squares and of absolute errors, total and unexplained, per view and factor")
+		say(q*(q+1), "mean and covariance of the factors")
+		say(1, "log-likelihood of the site's subjects")
+	default:
+		return r, fmt.Errorf("unknown task %q", t.Kind)
+	}
+	return r, nil
+}
+
+// Run answers one task.
+func (h *site) Run(ctx context.Context, t method.Task, s *privacy.Session) (privacy.Release, error) {
+	sums, err := h.read(ctx, s.Data())
+	if err != nil {
+		return privacy.Release{}, err
+	}
+	var answer any
+	switch t.Kind {
+	case taskScale:
+		answer, err = run(t, func(task *scaleTask) (any, error) {
+			if task.Extremes {
+				return sums.extremes, nil
+			}
+			return sums.moments(h.layout.Features()), nil
+		})
+	case taskFit:
+		answer, err = run(t, func(task *fitTask) (any, error) { return h.fit(task, sums) })
+	case taskRefine:
+		answer, err = run(t, func(task *refineTask) (any, error) { return h.refine(task, sums) })
+	case taskIterate:
+		answer, err = run(t, func(task *iterateTask) (any, error) {
+			blocks, _, err := h.scaled(sums, &task.Scale)
+			if err != nil {
+				return nil, err
+			}
+			return h.iterateAt(task, blocks)
+		})
+	case taskAssess:
+		answer, err = run(t, func(task *assessTask) (any, error) { return h.assess(ctx, task, sums, s.Data()) })
+	default:
+		err = fmt.Errorf("unknown task %q", t.Kind)
+	}
+	if err != nil {
+		return privacy.Release{}, err
+	}
+	body, err := wire.Marshal(answer)
+	if err != nil {
+		return privacy.Release{}, fmt.Errorf("encoding the answer to %q: %w", t.Kind, err)
+	}
+	return s.Seal(body, nil)
+}
+
+// run decodes a task for what answers it.
+func run[T any](t method.Task, answer func(*T) (any, error)) (any, error) {
+	task := new(T)
+	if err := wire.Unmarshal(t.Body, task); err != nil {
+		return nil, fmt.Errorf("decoding task %q: %w", t.Kind, err)
+	}
+	return answer(task)
+}
+
+// fit is the site's part of the one shot: its own maximum likelihood, to a
+// local rank that keeps what the global rank would lose.
+func (h *site) fit(t *fitTask, sums *rowSums) (*fitAnswer, error) {
+	blocks, _, err := h.scaled(sums, &t.Scale)
+	if err != nil {
+		return nil, err
+	}
+	answer := &fitAnswer{Patterns: packPatterns(sums.patterns)}
+	features := observed(h.layout, blocks)
+	subjects := 0.0
+	for _, p := range sums.patterns {
+		subjects += p.Subjects
+	}
+	rank := min(t.Rank, LocalRank(t.Rank, len(features), subjects))
+	if PreferMoments(blocks, rank) {
+		for _, b := range Moments(blocks...) {
+			answer.Moments = append(answer.Moments, packMoments(&b))
+		}
+		return answer, nil
+	}
+	own, err := Fit(h.layout, blocks, rank, nil, FitOptions{Tol: 1e-6})
+	if err != nil {
+		return nil, fmt.Errorf("fitting the site's own model: %w", err)
+	}
+	packed := packParams(h.layout, &own.Params)
+	answer.Params = &packed
+	return answer, nil
+}
+
+// ownRange is the scale of a site by itself; a feature that it lacks or that
+// does not vary there is left alone.
+func (s *featureSums) ownRange() *Scale {
+	out := unitScale(len(s.N))
+	for j := range out.Factor {
+		if s.N[j] > 0 && s.B[j] > s.A[j] {
+			out.Shift[j], out.Factor[j] = s.A[j], 1/(s.B[j]-s.A[j])
+		}
+	}
+	return out
+}
+
+// Scaled returns the statistics of the subjects after every value x of
+// feature j has become (x − Shift)·Factor.
+func (b *Block) Scaled(s *Scale) Block {
+	p := len(b.Features)
+	out := Block{Features: b.Features, N: b.N, Mean: make([]float64, p)}
+	for i, j := range b.Features {
+		out.Mean[i] = (b.Mean[i] - s.Shift[j]) * s.Factor[j]
+	}
+	product := func(src []float64, row func(i int) float64) []float64 {
+		if src == nil {
+			return nil
+		}
+		dst := make([]float64, len(src))
+		for i := range len(src) / p {
+			f := row(i)
+			for k, j := range b.Features {
+				dst[i*p+k] = src[i*p+k] * (f * s.Factor[j])
+			}
+		}
+		return dst
+	}
+	out.Scatter = product(b.Scatter, func(i int) float64 { return s.Factor[b.Features[i]] })
+	out.Factor = product(b.Factor, func(int) float64 { return 1 })
+	if b.Diag != nil {
+		out.Diag = make([]float64, p)
+		for i, j := range b.Features {
+			out.Diag[i] = b.Diag[i] * s.Factor[j] * s.Factor[j]
+		}
+	}
+	return out
+}
