@@ -40,7 +40,7 @@ type walker struct {
 	many   bool    // an id may have many rows
 }
 
-// open starts a walk; files that are not sorted are sorted within memory bytes.
+// walk starts to read the rows; files that are not sorted are sorted within memory bytes.
 func (t *table) walk(ctx context.Context, f *faults, memory int) (walker, error) {
 	src, err := newSplitter(t.in)
 	if err != nil {

@@ -194,34 +194,50 @@ func TestFormsGiveTheSameRows(t *testing.T) {
 }
 
 // TestSortSpills makes sure that the test above does sort on disk, and that
-// the file goes away when the caller stops early.
+// nothing is left of it when the caller stops early.
 func TestSortSpills(t *testing.T) {
-	rng := rand.New(rand.NewPCG(8, 8))
-	l := newLayout(rng, 300)
+	ctx := context.Background()
+	l := newLayout(rand.New(rand.NewPCG(8, 8)), 300)
 	slices.Reverse(l.ids)
-	d, err := Open(context.Background(), folder(t, l.wide(l.ids)), Options{sortMemory: 3000})
+	d, err := Open(ctx, folder(t, l.wide(l.ids)), Options{sortMemory: 3000})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(d.Warnings()) != 3 {
 		t.Errorf("warnings %v, want one for each of 3 files", d.Warnings())
 	}
-	if small, err := Open(context.Background(), d.path, Options{}); err != nil || len(small.Warnings()) != 0 {
+	if small, err := Open(ctx, d.path, Options{}); err != nil || len(small.Warnings()) != 0 {
 		t.Errorf("warnings %v, %v where nothing has to be written", small.Warnings(), err)
 	}
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
-	for row, err := range d.Rows(context.Background()) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if files, _ := os.ReadDir(temp); len(files) != 3 || row.ID != "s0000" {
-			t.Errorf("%d temporary files at row %s, want 3 at s0000", len(files), row.ID)
+	j, err := d.join(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := j.master.(*subjectCursor).src.(*sorter); len(s.runs) < 10 {
+		t.Errorf("%d runs on disk, want many", len(s.runs))
+	}
+	if err := j.close(); err != nil {
+		t.Fatal(err)
+	}
+	for row, err := range d.Rows(ctx) {
+		if err != nil || row.ID != "s0000" {
+			t.Errorf("first row %v, %v, want s0000", row, err)
 		}
 		break
 	}
 	if left, _ := os.ReadDir(temp); len(left) > 0 {
 		t.Errorf("temporary files left: %v", left)
+	}
+	cancelled, cancel := context.WithCancel(ctx)
+	cancel()
+	if _, err := Collect(cancelled, d); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want context.Canceled", err)
+	}
+	t.Setenv("TMPDIR", filepath.Join(temp, "missing"))
+	if _, err := Collect(ctx, d); err == nil || !strings.Contains(err.Error(), "parley-sort") {
+		t.Errorf("got %v, want an error where no temporary file can be made", err)
 	}
 }
 

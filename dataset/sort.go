@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
+	"errors"
 	"io"
 	"os"
 	"slices"
@@ -28,10 +29,11 @@ type sorter struct {
 	size   int // of rows and arena, bounded by memory
 	memory int
 
-	file *os.File // holds the runs
-	out  *bufio.Writer
-	ends []int64 // of the runs in file
-	at   int64
+	file    *os.File // holds the runs
+	unnamed bool     // file has no name any more and goes when it is closed
+	out     *bufio.Writer
+	ends    []int64 // of the runs in file
+	at      int64
 
 	runs []*run // being merged, those with rows left
 	last *run   // gave the row that was asked for last
@@ -42,19 +44,23 @@ type sorter struct {
 const rowOverhead = 96
 
 // newSorter reads src to its end and closes it.
-func newSorter(ctx context.Context, src records, memory int) (s *sorter, err error) {
-	s = &sorter{memory: memory}
-	defer func() {
-		if e := src.Close(); err == nil {
-			err = e
-		}
-		if err != nil {
-			s.Close()
-		}
-	}()
+func newSorter(ctx context.Context, src records, memory int) (*sorter, error) {
+	s := &sorter{memory: memory}
+	err := s.read(ctx, src)
+	if e := src.Close(); err == nil {
+		err = e
+	}
+	if err != nil {
+		s.Close() // the first error says more
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *sorter) read(ctx context.Context, src records) error {
 	for n := 0; ; n++ {
 		if n%checkEvery == 0 && ctx.Err() != nil {
-			return nil, ctx.Err()
+			return ctx.Err()
 		}
 		rec, err := src.next()
 		if err == io.EOF {
@@ -64,17 +70,17 @@ func newSorter(ctx context.Context, src records, memory int) (s *sorter, err err
 			err = s.add(rec)
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if s.file == nil {
 		s.sort()
-		return s, nil
+		return nil
 	}
 	if err := s.spill(); err != nil {
-		return nil, err
+		return err
 	}
-	return s, s.startMerge()
+	return s.startMerge()
 }
 
 func (s *sorter) add(rec *record) error {
@@ -111,6 +117,9 @@ func (s *sorter) spill() (err error) {
 		if s.file, err = os.CreateTemp("", "parley-sort-*"); err != nil {
 			return err
 		}
+		// Where the system lets an open file lose its name, a process that is
+		// killed leaves no rows behind.
+		s.unnamed = os.Remove(s.file.Name()) == nil
 		s.out = bufio.NewWriterSize(s.file, 1<<20)
 	}
 	s.sort()
@@ -189,8 +198,11 @@ func (s *sorter) Close() error {
 	if s.file == nil {
 		return nil
 	}
-	s.file.Close()
-	return os.Remove(s.file.Name())
+	err := s.file.Close()
+	if !s.unnamed {
+		err = errors.Join(err, os.Remove(s.file.Name()))
+	}
+	return err
 }
 
 // run is a sorted part of the file.
