@@ -140,8 +140,9 @@ func merge(a, b *Block) Block {
 	for i := range p {
 		di := b.Mean[i] - a.Mean[i]
 		out.Mean[i] = a.Mean[i] + di*b.N/n
-		for j := range p {
-			out.Scatter[i*p+j] = a.Scatter[i*p+j] + b.Scatter[i*p+j] + between*di*(b.Mean[j]-a.Mean[j])
+		for j := range i + 1 {
+			s := a.Scatter[i*p+j] + b.Scatter[i*p+j] + between*di*(b.Mean[j]-a.Mean[j])
+			out.Scatter[i*p+j], out.Scatter[j*p+i] = s, s
 		}
 	}
 	return out

@@ -42,10 +42,10 @@ type estep struct {
 	square []float64 // p: Σ (tₙ − μ)²
 	logDet float64   // ln |prec + WᵀΨ⁻¹W|
 
-	w, v, sv, fv []float64 // p × ld: loadings, Ψ⁻¹W, S Ψ⁻¹W; r × ld: F Ψ⁻¹W
-	chol, vsv, t []float64 // q × ld
-	g, gh        []float64 // q: WᵀΨ⁻¹δ, and with h added
-	ksk          []float64 // q × ld: K S Kᵀ
+	w, v, fv []float64 // p × ld: loadings, Ψ⁻¹W; r × ld: F Ψ⁻¹W
+	chol, t  []float64 // q × ld: factor of M⁻¹, WᵀΨ⁻¹S Kᵀ
+	ksk      []float64 // q × ld: K S Kᵀ
+	g        []float64 // q: WᵀΨ⁻¹δ
 }
 
 // newEstep returns a workspace for blocks of any of the given shapes.
@@ -59,9 +59,8 @@ func newEstep(q int, blocks []Block) *estep {
 	return &estep{
 		q: q, ld: ld, m: thin(q), x: make([]float64, q), sxx: thin(q), stx: thin(p),
 		delta: make([]float64, p), square: make([]float64, p),
-		w: thin(p), v: thin(p), sv: thin(p), fv: thin(r),
-		chol: thin(q), vsv: thin(q), t: thin(q), ksk: thin(q),
-		g: make([]float64, q), gh: make([]float64, q),
+		w: thin(p), v: thin(p), fv: thin(r),
+		chol: thin(q), t: thin(q), ksk: thin(q), g: make([]float64, q),
 	}
 }
 
@@ -93,21 +92,27 @@ func (e *estep) run(md *model, b *Block, z latent) error {
 		}
 	}
 	for a := range q {
-		e.gh[a] = e.g[a] + z.h[a]
+		e.x[a] = e.g[a] + z.h[a]
 	}
-	times(e.x, e.m, ld, e.gh)
+	cholSolve(e.chol, q, ld, e.x)
 
+	// Solving with the factor, where M could be multiplied by, keeps every digit
+	// when a subject determines some directions of x sharply and others hardly.
 	clear(e.stx[:p*ld])
-	clear(e.vsv)
+	clear(e.t)
 	clear(e.ksk)
 	if e.scatterTimesV(b) {
-		kernel.MulAdd(e.vsv, e.v, 1, ld, e.sv, q, p, q)
-		symmetrise(e.vsv, q, ld)
-		clear(e.t)
-		kernel.MulAdd(e.t, e.vsv, ld, 1, e.m, q, q, q)
-		kernel.MulAdd(e.ksk, e.m, ld, 1, e.t, q, q, q)
+		for i := range p {
+			cholSolve(e.chol, q, ld, e.stx[i*ld:])
+		}
+		kernel.MulAdd(e.t, e.v, 1, ld, e.stx, q, p, q)
+		for a := range q {
+			for c := range q {
+				e.ksk[a*ld+c] = e.t[c*ld+a]
+			}
+			cholSolve(e.chol, q, ld, e.ksk[a*ld:])
+		}
 		symmetrise(e.ksk, q, ld)
-		kernel.MulAdd(e.stx, e.sv, ld, 1, e.m, p, q, q)
 	}
 	for i, y := range e.delta[:p] {
 		y *= b.N
@@ -127,25 +132,24 @@ func (e *estep) run(md *model, b *Block, z latent) error {
 	return nil
 }
 
-// scatterTimesV computes sv = S V and reports false when S is zero.
+// scatterTimesV adds S Ψ⁻¹W to stx, which is zero, and reports false when S is zero.
 func (e *estep) scatterTimesV(b *Block) bool {
 	q, ld, p, r := e.q, e.ld, len(b.Features), b.rows()
 	if b.Scatter == nil && r == 0 && b.Diag == nil {
 		return false
 	}
-	clear(e.sv[:p*ld])
 	if b.Scatter != nil {
-		kernel.MulAdd(e.sv, b.Scatter, p, 1, e.v, p, p, q)
+		kernel.MulAdd(e.stx, b.Scatter, p, 1, e.v, p, p, q)
 		return true
 	}
 	for i, y := range b.Diag {
 		for a, v := range e.v[i*ld:][:q] {
-			e.sv[i*ld+a] = y * v
+			e.stx[i*ld+a] = y * v
 		}
 	}
 	clear(e.fv[:r*ld])
 	kernel.MulAdd(e.fv, b.Factor, p, 1, e.v, r, p, q)
-	kernel.MulAdd(e.sv, b.Factor, 1, p, e.fv, p, r, q)
+	kernel.MulAdd(e.stx, b.Factor, 1, p, e.fv, p, r, q)
 	return true
 }
 
@@ -163,6 +167,8 @@ func (e *estep) logLik(md *model, b *Block) float64 {
 		}
 		logPsi += lnLast
 	}
-	quad -= inner(e.m, e.vsv, e.q, e.ld) + b.N*quadratic(e.m, e.ld, e.g, e.g)
+	for a := range e.q {
+		quad -= e.t[a*e.ld+a] + b.N*e.g[a]*e.x[a]
+	}
 	return -0.5 * (b.N*(float64(len(b.Features))*ln2π+logPsi+e.logDet) + quad)
 }

@@ -134,11 +134,15 @@ func newPosterior(md *model, features, all []int) (*Posterior, error) {
 	for a := range q {
 		copy(post.Cov[a*q:][:q], m[a*ld:])
 	}
-	kernel.MulAdd(post.gain, v, ld, 1, m, p, q, q)
+	copy(post.gain, v)
+	for i := range p {
+		cholSolve(prec, q, ld, post.gain[i*ld:])
+	}
 	if determined(gram, q, ld) {
-		cholInverse(m, gram, q, ld)
-		post.gls = make([]float64, p*ld)
-		kernel.MulAdd(post.gls, v, ld, 1, m, p, q, q)
+		post.gls = v
+		for i := range p {
+			cholSolve(gram, q, ld, v[i*ld:])
+		}
 	}
 	return post, nil
 }
