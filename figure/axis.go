@@ -9,7 +9,16 @@ import (
 // Axis describes one axis of a chart.
 type Axis struct {
 	Label string `json:"label"`
-	Log   bool   `json:"log,omitempty"` // values at or below zero are then not available
+	Log   bool   `json:"log,omitempty"`   // values at or below zero are then not available
+	Count bool   `json:"count,omitempty"` // values are whole numbers: no ticks between them
+}
+
+// scale is newScale for this axis.
+func (a Axis) scale(e extent, whole bool, want int) scale {
+	if a.Count && e.some && e.hi-e.lo < float64(want) {
+		want = max(1, int(e.hi-e.lo))
+	}
+	return newScale(e, a.Log, whole, want)
 }
 
 // on returns v if the axis can show it, else NaN.

@@ -67,7 +67,7 @@ func (l Lines) draw(c *canvas) {
 	c.w = pageWidth
 	c.h = max(360, 100+keyStep*float64(len(names)))
 	b := box{top: 34, right: c.w - keyWidth(names), bottom: c.h - 48}
-	x, y := newScale(ex, l.X.Log, false, 7), newScale(ey, l.Y.Log, true, 6)
+	x, y := l.X.scale(ex, false, 7), l.Y.scale(ey, true, 6)
 	b = c.frame(&x, &y, l.X, l.Y, b)
 	if !ex.some {
 		c.nothing((b.left+b.right)/2, (b.top+b.bottom)/2)

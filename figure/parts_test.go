@@ -247,3 +247,13 @@ func TestHalfOfSubjectsLieInTheInnerEllipse(t *testing.T) {
 		}
 	}
 }
+
+func TestCountsHaveNoTicksBetween(t *testing.T) {
+	for _, hi := range []float64{1, 2, 3, 7, 100} {
+		for _, tick := range (Axis{Count: true}).scale(extent{0, hi, true}, false, 7).ticks {
+			if tick.value != math.Trunc(tick.value) {
+				t.Errorf("0 to %v has a tick at %v", hi, tick.value)
+			}
+		}
+	}
+}
