@@ -30,7 +30,7 @@ func numbers(most int) *rapid.Generator[Numbers] {
 }
 
 func axes(t *rapid.T) Axis {
-	return Axis{labels.Draw(t, "axis"), rapid.Bool().Draw(t, "log")}
+	return Axis{labels.Draw(t, "axis"), rapid.Bool().Draw(t, "log"), rapid.Bool().Draw(t, "count")}
 }
 
 // charts draws any kind of chart of any shape, consistent or not.
