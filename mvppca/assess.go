@@ -24,10 +24,9 @@ type assessTask struct {
 type assessment struct {
 	Patterns []patternCount `cbor:"patterns"`
 	LogLik   float64        `cbor:"log_lik"`   // summed over subjects
-	Count    wire.Vector    `cbor:"count"`     // observed values, per feature
-	Dev      wire.Vector    `cbor:"dev"`       // their deviations from the model's means, per feature
-	Square   wire.Vector    `cbor:"square"`    // the squares of these, per view
-	Residual wire.Matrix    `cbor:"residual"`  // squared residuals, views × (q+1): each factor alone, then all
+	Cells    wire.Vector    `cbor:"cells"`     // observed values, per view
+	Total    wire.Vector    `cbor:"total"`     // sums of squares about the site's means, per view
+	Residual wire.Matrix    `cbor:"residual"`  // what is left of them, views × (q+1): each factor alone, then all
 	AbsError wire.Vector    `cbor:"abs_error"` // of reconstructed values, per view
 	Mean     wire.Vector    `cbor:"mean"`      // of the subjects' factors: q
 	Cov      wire.Vector    `cbor:"cov"`       // and their covariance: q × q by rows
@@ -52,12 +51,7 @@ func (a *assessment) check(l Layout, q int) error {
 
 // explained returns the sums behind the variance explained, sharing memory.
 func (a *assessment) explained() *Explained {
-	return &Explained{Views: a.Residual.Rows, Rank: a.Residual.Cols - 1, Count: a.Count, Dev: a.Dev, Square: a.Square, Residual: a.Residual.Data}
-}
-
-// r2 returns R² by view and factor, and by view for all factors together.
-func (a *assessment) r2(l Layout) (factor [][]float64, all []float64, err error) {
-	return a.explained().R2(l)
+	return &Explained{Views: a.Residual.Rows, Rank: a.Residual.Cols - 1, Cells: a.Cells, Total: a.Total, Residual: a.Residual.Data}
 }
 
 func (a *assessment) subjects() (n int) {
@@ -67,24 +61,15 @@ func (a *assessment) subjects() (n int) {
 	return n
 }
 
-// cells returns the number of observed values of each view.
-func (a *assessment) cells(l Layout) []float64 {
-	out := make([]float64, l.Views())
-	for j, k := range l.ViewOf() {
-		out[k] += a.Count[j]
-	}
-	return out
-}
-
-// pool adds up what sites say, but for the factors.
+// together adds up what sites say, but for the factors.
 func together(sites []*assessment) *assessment {
 	sum := &assessment{}
 	for i, a := range sites {
 		if i == 0 {
-			sum.Count, sum.Dev, sum.Square, sum.AbsError = slices.Clone(a.Count), slices.Clone(a.Dev), slices.Clone(a.Square), slices.Clone(a.AbsError)
+			sum.Cells, sum.Total, sum.AbsError = slices.Clone(a.Cells), slices.Clone(a.Total), slices.Clone(a.AbsError)
 			sum.Residual = wire.Matrix{Rows: a.Residual.Rows, Cols: a.Residual.Cols, Data: slices.Clone(a.Residual.Data)}
 		} else {
-			for _, x := range [][2][]float64{{sum.Count, a.Count}, {sum.Dev, a.Dev}, {sum.Square, a.Square}, {sum.AbsError, a.AbsError}, {sum.Residual.Data, a.Residual.Data}} {
+			for _, x := range [][2][]float64{{sum.Cells, a.Cells}, {sum.Total, a.Total}, {sum.AbsError, a.AbsError}, {sum.Residual.Data, a.Residual.Data}} {
 				floats.Add(x[0], x[1])
 			}
 		}
@@ -174,7 +159,7 @@ func (h *site) assess(ctx context.Context, t *assessTask, sums *rowSums, data da
 	}
 	q := model.Rank
 	a := &assessment{
-		Patterns: packPatterns(sums.patterns), LogLik: logLik, Count: x.Count, Dev: x.Dev, Square: x.Square,
+		Patterns: packPatterns(sums.patterns), LogLik: logLik, Cells: x.Cells, Total: x.Total,
 		Residual: wire.Matrix{Rows: x.Views, Cols: q + 1, Data: x.Residual},
 		AbsError: make(wire.Vector, x.Views), Mean: make(wire.Vector, q), Cov: make(wire.Vector, q*q),
 	}

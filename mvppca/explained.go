@@ -10,15 +10,17 @@ import (
 //
 // A subject is described by W x + μ, x the posterior mean of the factors given
 // all that was observed of the subject, and by W_f x_f + μ for factor f alone.
+// Everything is about the site's own means, so that the sums tell how subjects
+// of one site differ from each other, whoever is at the site: a feature's total
+// is Σ (t − t̄)², and its residuals r count as Σ (r − r̄)².
 type Explained struct {
 	Views, Rank int
-	Count       []float64 // per feature: values observed
-	Dev         []float64 // per feature: Σ (t − μ)
-	Square      []float64 // per view: Σ (t − μ)²
-	Residual    []float64 // views × (q+1) by rows: Σ of squared residuals with factor f alone, and with all of them
+	Cells       []float64 // per view: values observed
+	Total       []float64 // per view
+	Residual    []float64 // views × (q+1) by rows: with factor f alone, and last with all
 }
 
-// NewExplained computes the sums over blocks under one model.
+// NewExplained computes the sums over one site's blocks under one model.
 func NewExplained(l Layout, p *Params, blocks []Block) (*Explained, error) {
 	e, md, err := evaluator(l, p, blocks)
 	if err != nil {
@@ -27,11 +29,12 @@ func NewExplained(l Layout, p *Params, blocks []Block) (*Explained, error) {
 	q, ld, z := p.Rank, e.ld, standard(p.Rank)
 	out := &Explained{
 		Views: l.Views(), Rank: q,
-		Count: make([]float64, l.Features()), Dev: make([]float64, l.Features()),
-		Square: make([]float64, l.Views()), Residual: make([]float64, l.Views()*(q+1)),
+		Cells: make([]float64, l.Views()), Total: make([]float64, l.Views()), Residual: make([]float64, l.Views()*(q+1)),
 	}
 	view := l.ViewOf()
 	means := make([]float64, q*ld) // Σ ⟨x⟩⟨x⟩ᵀ
+	// Per feature, over the subjects who have it: their number, Σ (t − μ) and Σ ⟨x⟩.
+	count, dev, sum := make([]float64, l.Features()), make([]float64, l.Features()), make([]float64, l.Features()*q)
 	for n := range blocks {
 		b := &blocks[n]
 		if err := e.run(md, b, z); err != nil {
@@ -44,16 +47,37 @@ func NewExplained(l Layout, p *Params, blocks []Block) (*Explained, error) {
 		}
 		for i, j := range b.Features {
 			w, s := e.w[i*ld:][:q], e.stx[i*ld:][:q]
-			out.Count[j] += b.N
-			out.Dev[j] += b.N * e.delta[i]
-			out.Square[view[j]] += e.square[i]
+			count[j] += b.N
+			dev[j] += b.N * e.delta[i]
 			res := out.Residual[view[j]*(q+1):][:q+1]
 			all := e.square[i] + quadratic(means, ld, w, w)
 			for a, x := range w {
+				sum[j*q+a] += b.N * e.x[a]
 				res[a] += e.square[i] - 2*x*s[a] + x*x*means[a*ld+a]
 				all -= 2 * x * s[a]
 			}
 			res[q] += all
+			out.Total[view[j]] += e.square[i]
+		}
+	}
+	for j, n := range count {
+		if n == 0 {
+			continue
+		}
+		k := view[j]
+		out.Cells[k] += n
+		out.Total[k] -= dev[j] * dev[j] / n
+		res, all := out.Residual[k*(q+1):][:q+1], dev[j]
+		for a, w := range md.w[j*ld:][:q] {
+			r := dev[j] - w*sum[j*q+a]
+			res[a] -= r * r / n
+			all -= w * sum[j*q+a]
+		}
+		res[q] -= all * all / n
+	}
+	for _, x := range [][]float64{out.Total, out.Residual} { // rounding may leave −1e-20
+		for i := range x {
+			x[i] = max(0, x[i])
 		}
 	}
 	return out, nil
@@ -61,13 +85,18 @@ func NewExplained(l Layout, p *Params, blocks []Block) (*Explained, error) {
 
 // Check says what is wrong with sums that came from elsewhere.
 func (x *Explained) Check(l Layout) error {
-	if x.Views != l.Views() || x.Rank < 1 || x.Rank > l.Features() || len(x.Count) != l.Features() || len(x.Dev) != l.Features() ||
-		len(x.Square) != l.Views() || len(x.Residual) != l.Views()*(x.Rank+1) {
+	if x.Views != l.Views() || x.Rank < 1 || x.Rank > l.Features() ||
+		len(x.Cells) != x.Views || len(x.Total) != x.Views || len(x.Residual) != x.Views*(x.Rank+1) {
 		return fmt.Errorf("explained variance: %d views and %d factors do not fit the layout", x.Views, x.Rank)
 	}
-	for _, v := range [][]float64{x.Count, x.Dev, x.Square, x.Residual} {
+	for _, v := range [][]float64{x.Cells, x.Total, x.Residual} {
 		if err := finite("explained variance", v); err != nil {
 			return err
+		}
+		for _, s := range v {
+			if s < 0 {
+				return fmt.Errorf("explained variance: a sum of squares or a count is %v", s)
+			}
 		}
 	}
 	return nil
@@ -75,10 +104,10 @@ func (x *Explained) Check(l Layout) error {
 
 // Add adds the sums of another site under the same model.
 func (x *Explained) Add(y *Explained) error {
-	if x.Views != y.Views || x.Rank != y.Rank || len(x.Count) != len(y.Count) || len(x.Residual) != len(y.Residual) {
+	if x.Views != y.Views || x.Rank != y.Rank || len(x.Total) != len(y.Total) || len(x.Residual) != len(y.Residual) {
 		return fmt.Errorf("explained variance of %d views and %d factors cannot be added to %d and %d", y.Views, y.Rank, x.Views, x.Rank)
 	}
-	for _, v := range [][2][]float64{{x.Count, y.Count}, {x.Dev, y.Dev}, {x.Square, y.Square}, {x.Residual, y.Residual}} {
+	for _, v := range [][2][]float64{{x.Cells, y.Cells}, {x.Total, y.Total}, {x.Residual, y.Residual}} {
 		for i := range v[0] {
 			v[0][i] += v[1][i]
 		}
@@ -86,31 +115,14 @@ func (x *Explained) Add(y *Explained) error {
 	return nil
 }
 
-// R2 returns, for each view, 1 − residual/total: for each factor by itself, and
-// for all factors together. The total is the sum of squares about the mean of
-// each feature over all subjects in the sums. It is NaN where a view does not
-// vary. Factors overlap and views have different totals, so the numbers add up
-// neither over factors nor over views. A factor can score below zero in a view
-// where the others must correct it.
-func (x *Explained) R2(l Layout) (factor [][]float64, all []float64, err error) {
-	if err := x.Check(l); err != nil {
-		return nil, nil, err
+// R2 returns 1 − residual/total of view k: with factor f alone, or with all
+// factors together for f = q. It is NaN where a view does not vary. Factors
+// overlap and views have different totals, so the numbers add up neither over
+// factors nor over views. A factor can score below zero in a view where the
+// others must correct it.
+func (x *Explained) R2(k, f int) float64 {
+	if !(x.Total[k] > 0) {
+		return math.NaN()
 	}
-	for k := range x.Views {
-		total := x.Square[k]
-		lo, hi := l.View(k)
-		for j := lo; j < hi; j++ {
-			if x.Count[j] > 0 {
-				total -= x.Dev[j] * x.Dev[j] / x.Count[j]
-			}
-		}
-		row := make([]float64, x.Rank+1)
-		for f := range row {
-			if row[f] = 1 - x.Residual[k*(x.Rank+1)+f]/total; !(total > 0) {
-				row[f] = math.NaN()
-			}
-		}
-		factor, all = append(factor, row[:x.Rank]), append(all, row[x.Rank])
-	}
-	return factor, all, nil
+	return 1 - x.Residual[k*(x.Rank+1)+f]/x.Total[k]
 }

@@ -33,21 +33,17 @@ func (c *coordinator) Result(ms method.State) (*method.Result, error) {
 		return nil, err
 	}
 	sites, pooled := c.reports(s)
-	r2, err := c.explained(pooled, sites)
-	if err != nil {
-		return nil, err
-	}
 	r := &method.Result{
 		Files:   []method.File{{Name: "model/model.json", Data: data}, {Name: "model/loadings.csv", Data: loadings}},
-		Metrics: c.metrics(s, pooled, r2[0].all),
+		Metrics: c.metrics(s, pooled),
 		Headline: []figure.Fact{
 			{Name: "subjects at " + plural(len(sites), "site"), Value: strconv.Itoa(pooled.subjects())},
 			{Name: "factors", Value: strconv.Itoa(len(m.Factors))},
-			{Name: "of a view's variance explained", Value: spread(r2[0].all)},
-			{Name: "mean absolute error, in " + unitOf[c.opts.Scaling], Value: strconv.FormatFloat(floats.Sum(pooled.AbsError)/floats.Sum(pooled.Count), 'f', 3, 64)},
+			{Name: "of a view's variance explained", Value: spread(pooled)},
+			{Name: "mean absolute error, in " + unitOf[c.opts.Scaling], Value: strconv.FormatFloat(floats.Sum(pooled.AbsError)/floats.Sum(pooled.Cells), 'f', 3, 64)},
 		},
 	}
-	r.Sections = append(r.Sections, c.dataSection(sites), c.varianceSection(r2), c.factorSection(sites), m.loadingSection())
+	r.Sections = append(r.Sections, c.dataSection(sites), c.varianceSection(pooled, sites), c.factorSection(sites), m.loadingSection())
 	if c.opts.Variant == PublishedVariant || c.opts.Rounds > 0 {
 		r.Sections = append(r.Sections, m.betweenSection(), c.convergenceSection(s))
 	}
@@ -77,37 +73,18 @@ func (c *coordinator) reports(s *state) (sites []namedReport, pooled *assessment
 	return sites, together(all)
 }
 
-// explained is R² at one site, or at all sites together.
-type explainedAt struct {
-	name   string
-	factor [][]float64 // by view and factor
-	all    []float64   // by view
-}
-
-// explained works out R² for all sites together, first, and for each.
-func (c *coordinator) explained(pooled *assessment, sites []namedReport) (out []explainedAt, err error) {
-	for _, a := range append([]namedReport{{"All sites", pooled}}, sites...) {
-		factor, all, err := a.r2(c.layout)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, explainedAt{a.name, factor, all})
-	}
-	return out, nil
-}
-
-func (c *coordinator) metrics(s *state, pooled *assessment, r2 []float64) map[string]float64 {
+func (c *coordinator) metrics(s *state, pooled *assessment) map[string]float64 {
 	subjects := float64(pooled.subjects())
 	m := map[string]float64{
 		"subjects": subjects, "factors": float64(c.opts.Latent), "rounds": float64(s.Trace[len(s.Trace)-1].Round),
 		"log_likelihood_per_subject": pooled.LogLik / subjects,
-		"mean_absolute_error":        floats.Sum(pooled.AbsError) / floats.Sum(pooled.Count),
+		"mean_absolute_error":        floats.Sum(pooled.AbsError) / floats.Sum(pooled.Cells),
 	}
-	cells := pooled.cells(c.layout)
+	explained := pooled.explained()
 	for k, v := range c.plan.Views {
-		m["mean_absolute_error/"+v.Name] = pooled.AbsError[k] / cells[k]
-		if !math.IsNaN(r2[k]) {
-			m["r2/"+v.Name] = r2[k]
+		m["mean_absolute_error/"+v.Name] = pooled.AbsError[k] / pooled.Cells[k]
+		if r2 := explained.R2(k, explained.Rank); !math.IsNaN(r2) {
+			m["r2/"+v.Name] = r2
 		}
 	}
 	return m
@@ -115,17 +92,18 @@ func (c *coordinator) metrics(s *state, pooled *assessment, r2 []float64) map[st
 
 // spread gives the least and the most variance explained over the views; a
 // sum or a mean over views would mean nothing.
-func spread(r2 []float64) string {
+func spread(pooled *assessment) string {
 	low, high := math.Inf(1), math.Inf(-1)
-	for _, r := range r2 {
-		if !math.IsNaN(r) {
-			low, high = min(low, r), max(high, r)
+	explained := pooled.explained()
+	for k := range explained.Views {
+		if r2 := math.Round(100 * explained.R2(k, explained.Rank)); !math.IsNaN(r2) {
+			low, high = min(low, r2), max(high, r2)
 		}
 	}
-	if low, high := math.Round(100*low), math.Round(100*high); low < high {
+	if low < high {
 		return fmt.Sprintf("%.0f to %.0f %%", low, high)
 	}
-	return fmt.Sprintf("%.0f %%", 100*low)
+	return fmt.Sprintf("%.0f %%", low)
 }
 
 func (c *coordinator) dataSection(sites []namedReport) figure.Section {
@@ -151,27 +129,32 @@ func (c *coordinator) dataSection(sites []namedReport) figure.Section {
 	}}}}
 }
 
-func (c *coordinator) varianceSection(r2 []explainedAt) figure.Section {
+func (c *coordinator) varianceSection(pooled *assessment, sites []namedReport) figure.Section {
 	h := figure.Heatmap{Legend: "share of the view's variance explained", Format: figure.Percent, Rows: factorNames(c.opts.Latent), TotalLabel: "All factors"}
 	for _, v := range c.plan.Views {
 		h.Columns = append(h.Columns, v.Name)
 	}
-	if len(r2) == 2 {
-		r2 = r2[:1] // one site is all sites
+	facets := []namedReport{{"All sites", pooled}}
+	if len(sites) > 1 { // one site is all sites
+		facets = append(facets, sites...)
 	}
-	for _, x := range r2 {
-		facet := figure.Facet{Title: x.name, Totals: x.all}
-		for f := range h.Rows {
+	for _, at := range facets {
+		facet, explained := figure.Facet{Title: at.name}, at.explained()
+		for f := range explained.Rank + 1 {
 			row := make(figure.Numbers, len(h.Columns))
 			for k := range row {
-				row[k] = x.factor[k][f]
+				row[k] = explained.R2(k, f)
 			}
-			facet.Values = append(facet.Values, row)
+			if f == explained.Rank {
+				facet.Totals = row
+			} else {
+				facet.Values = append(facet.Values, row)
+			}
 		}
 		h.Facets = append(h.Facets, facet)
 	}
 	return figure.Section{ID: "variance", Title: "Variance explained",
-		Lead: "R² is 1 − residual ÷ total sum of squares of a view's features, in scaled units; the total is about the features' means over the subjects in question. It is 100 % for a perfect description, and below 0 where those means would describe the subjects better.",
+		Lead: "R² is 1 − residual ÷ total sum of squares of a view's features, in scaled units, about each site's own means: how much of the difference between subjects of one site the factors account for. 100 % would be a perfect description. A factor by itself can be below 0 where the other factors have to correct it.",
 		Items: []figure.Item{{Figure: &figure.Figure{
 			ID: "variance-explained", Title: "Variance explained by factor and view", Chart: h,
 			Caption: "The darker a cell, the more of that view's variance the factor accounts for by itself, at that site. The last row is for all factors together: it is not the sum of the rows above, and rows are never added up across views.",
@@ -256,7 +239,7 @@ func (c *coordinator) convergenceSection(s *state) figure.Section {
 	sec := figure.Section{ID: "convergence", Title: "How the fit settled"}
 	rounds := make(figure.Numbers, len(s.Trace))
 	logLik := figure.Line{Name: "all sites", X: rounds}
-	sd := figure.Lines{X: figure.Axis{Label: "round"}, Y: figure.Axis{Label: "standard deviation of the loadings between sites", Log: true}}
+	sd := figure.Lines{X: figure.Axis{Label: "round", Count: true}, Y: figure.Axis{Label: "standard deviation of the loadings between sites", Log: true}}
 	for k := range c.plan.Views {
 		sd.Series = append(sd.Series, figure.Line{Name: c.plan.Views[k].Name, X: rounds})
 	}
@@ -279,7 +262,7 @@ func (c *coordinator) convergenceSection(s *state) figure.Section {
 	if scored > 1 {
 		sec.Items = append(sec.Items, figure.Item{Figure: &figure.Figure{
 			ID: "log-likelihood", Title: "Log-likelihood by round",
-			Chart:   figure.Lines{X: figure.Axis{Label: "round"}, Y: figure.Axis{Label: "log-likelihood per subject (nats)"}, Series: []figure.Line{logLik}},
+			Chart:   figure.Lines{X: figure.Axis{Label: "round", Count: true}, Y: figure.Axis{Label: "log-likelihood per subject (nats)"}, Series: []figure.Line{logLik}},
 			Caption: "How well the global model of each round describes the subjects of all sites. Round 0 is the one shot, which already is the maximum-likelihood fit; later rounds mainly learn what differs between sites.",
 			Alt:     "Line of the log-likelihood per subject over the rounds.",
 		}})
