@@ -31,13 +31,17 @@ func InverseGamma(x []float64) (alpha, beta float64, err error) {
 	}
 	inverse /= float64(len(x))
 	// Relative to the harmonic mean, 1/x = (1 + e)/h, the right-hand side is
-	// ln(1 + mean e) − mean ln(1 + e), free of cancellation.
+	// ln(1 + mean e) − mean ln(1 + e), free of cancellation for values alike.
 	h := 1 / inverse
 	meanE, meanLog := 0.0, 0.0
 	for _, v := range x {
 		e := (h - v) / v
 		meanE += e
-		meanLog += math.Log1p(e)
+		if math.Abs(e) < 0.5 {
+			meanLog += math.Log1p(e)
+		} else {
+			meanLog += math.Log(h / v)
+		}
 	}
 	n := float64(len(x))
 	s := math.Log1p(meanE/n) - meanLog/n

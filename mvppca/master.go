@@ -26,11 +26,6 @@ func PublishedMaster(l Layout, sites []Params) (*Prior, []int, error) {
 		return nil, nil, fmt.Errorf("no site's parameters to update from")
 	}
 	q, d := sites[0].Rank, l.Features()
-	out := &Prior{
-		Params: Params{Rank: q, W: make([]float64, d*q), Mu: make([]float64, d), Noise: make([]float64, l.Views())},
-		VarW:   make([]float64, l.Views()), VarMu: make([]float64, l.Views()),
-		Alpha: make([]float64, l.Views()), Beta: make([]float64, l.Views()),
-	}
 	for i := range sites {
 		if err := sites[i].Check(l); err != nil {
 			return nil, nil, fmt.Errorf("site %d: %w", i, err)
@@ -38,6 +33,11 @@ func PublishedMaster(l Layout, sites []Params) (*Prior, []int, error) {
 		if sites[i].Rank != q {
 			return nil, nil, fmt.Errorf("site %d has %d factors, site 0 has %d", i, sites[i].Rank, q)
 		}
+	}
+	out := &Prior{
+		Params: Params{Rank: q, W: make([]float64, d*q), Mu: make([]float64, d), Noise: make([]float64, l.Views())},
+		VarW:   make([]float64, l.Views()), VarMu: make([]float64, l.Views()),
+		Alpha: make([]float64, l.Views()), Beta: make([]float64, l.Views()),
 	}
 	counts := make([]int, l.Views())
 	for k := range l.Views() {
@@ -72,7 +72,7 @@ func PublishedMaster(l Layout, sites []Params) (*Prior, []int, error) {
 			return nil, nil, fmt.Errorf("noise variance of view %d: %w", k, err)
 		}
 	}
-	return out, counts, nil
+	return out, counts, out.Check(l)
 }
 
 // meanAndVariance writes the mean of the arrays and returns the mean squared

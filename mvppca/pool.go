@@ -103,6 +103,11 @@ func Pool(l Layout, sites []SiteMessage) (*Prior, []SiteState, error) {
 	if err := prior.Check(l); err != nil {
 		return nil, nil, fmt.Errorf("pooled prior: %w", err)
 	}
+	for i := range states {
+		if err := states[i].Check(l); err != nil {
+			return nil, nil, fmt.Errorf("pooled state of site %d: %w", i, err)
+		}
+	}
 	return prior, states, nil
 }
 

@@ -215,7 +215,7 @@ func TestDegenerateDataEndSanely(t *testing.T) {
 			copy(constantView[i][4:], []float64{1, 2, 3})
 			for j := range huge[i] {
 				huge[i][j] = 1e9 + huge[i][j]*1e-3
-				tiny[i][j] *= 1e-120
+				tiny[i][j] *= 1e-40
 			}
 		}
 		for name, c := range map[string]struct {

@@ -1,0 +1,285 @@
+package mvppca
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// differingSites draws sites whose loadings and means differ from a common
+// model with the given standard deviations.
+func differingSites(r *rand.Rand, tr truth, sites, n int, sdW, sdMu float64) [][][]float64 {
+	var out [][][]float64
+	for range sites {
+		own := truth{tr.l, tr.p.Clone()}
+		for i := range own.p.W {
+			own.p.W[i] += sdW * r.NormFloat64()
+		}
+		for i := range own.p.Mu {
+			own.p.Mu[i] += sdMu * r.NormFloat64()
+		}
+		out = append(out, own.subjects(r, n))
+	}
+	return out
+}
+
+// hierarchical runs the default method: one shot, then rounds.
+func hierarchical(t testing.TB, l Layout, sites [][]Block, q, rounds int) (*Prior, []SiteState) {
+	t.Helper()
+	one := oneShot(t, l, sites, q)
+	prior := must(Weak(l, &one.Params))(t)
+	var states []SiteState
+	for range rounds {
+		prior, states = round(t, l, sites, prior, states, 5)
+	}
+	return prior, states
+}
+
+// TestSpreadBetweenSitesIsRecovered draws a known spread: the estimate is
+// within a fifth of it, and near nothing where there is none. Seeds are fixed.
+func TestSpreadBetweenSitesIsRecovered(t *testing.T) {
+	for _, noise := range []Noise{NoisePerView, NoisePerFeature} {
+		l := layout(t, noise, 15, 8, 10)
+		for seed := range uint64(3) {
+			for _, sd := range [][2]float64{{0, 0}, {0.2, 0.2}, {0.2, 0}, {0, 0.3}} {
+				r := rand.New(rand.NewPCG(seed, 61))
+				var sites [][]Block
+				for _, rows := range differingSites(r, newTruth(r, l, 3, 0.02), 4, 150, sd[0], sd[1]) {
+					sites = append(sites, blocksOf(t, l, rows))
+				}
+				prior, _ := hierarchical(t, l, sites, 3, 4)
+				w, mu := prior.Spread()
+				for k, name := range []string{"W", "mu"} {
+					mean := 0.0
+					for _, v := range [][]float64{w, mu}[k] {
+						mean += v / 3
+					}
+					got, want := math.Sqrt(mean), sd[k]
+					if want == 0 && got > 0.03 || want > 0 && math.Abs(got/want-1) > 0.2 {
+						t.Errorf("noise %d, seed %d, %v: standard deviation of %s is %v, drawn with %v", noise, seed, sd, name, got, want)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestHierarchicalRoundsKeepTheFit(t *testing.T) {
+	for _, noise := range []Noise{NoisePerView, NoisePerFeature} {
+		l := layout(t, noise, 7, 5, 6)
+		r := rand.New(rand.NewPCG(62, 1))
+		tr := newTruth(r, l, 3, 0.05)
+		var all []Block
+		var sites [][]Block
+		for c := range 4 {
+			rows := tr.subjects(r, 80)
+			switch c {
+			case 1:
+				lacking(l, rows, 1)
+			case 2:
+				lacking(l, rows[:40], 2)
+			case 3:
+				hole(r, rows, 0.1)
+			}
+			sites = append(sites, blocksOf(t, l, rows))
+			all = append(all, sites[c]...)
+		}
+		central := must(Fit(l, all, 3, nil, FitOptions{}))(t)
+		prior, states := hierarchical(t, l, sites, 3, 5)
+		held := blocksOf(t, l, tr.subjects(r, 500))
+		a, n, _ := LogLik(l, &central.Params, held)
+		b, _, err := LogLik(l, &prior.Params, held)
+		if gap := (a - b) / n; err != nil || gap > 0.15 {
+			t.Errorf("noise %d: %v nats per subject below the central fit (%v)", noise, gap, err)
+		}
+		for i := range states {
+			if err := states[i].Check(l); err != nil {
+				t.Errorf("state of site %d: %v", i, err)
+			}
+		}
+		newSite := must(prior.NewSite(l))(t)
+		varW, varMu := prior.Spread()
+		group := l.GroupOf()
+		for j, k := range l.ViewOf() {
+			want := prior.Noise[group[j]] + varMu[k] + 3*varW[k]
+			if math.Abs(newSite.Noise[group[j]]-want) > 1e-15 {
+				t.Errorf("new site: noise of feature %d is %v, want %v", j, newSite.Noise[group[j]], want)
+			}
+		}
+	}
+}
+
+// TestWithoutSpreadTheEstimateIsThePooledStep: at variances of zero the
+// coordinator's estimate is the M step from the summed statistics,
+// (Σ B_c/σ²_c)(Σ R_c/σ²_c)⁻¹.
+func TestWithoutSpreadTheEstimateIsThePooledStep(t *testing.T) {
+	l := layout(t, NoisePerView, 5, 4)
+	r := rand.New(rand.NewPCG(66, 1))
+	tr := newTruth(r, l, 2, 0.1)
+	sumR, sumB := make([]float64, 9), make([]float64, 5*3)
+	var messages []SiteMessage
+	for n := range 3 {
+		h := must(NewHierarchical(l, blocksOf(t, l, tr.subjects(r, 30+10*n)), must(Weak(l, &tr.p))(t), nil))(t)
+		if err := h.Step(); err != nil {
+			t.Fatal(err)
+		}
+		m := *must(h.Message())(t)
+		messages = append(messages, m)
+		for a := range 9 {
+			sumR[a] += m.R[a] / m.Noise[0]
+		}
+		for j := range 5 {
+			for a := range 3 {
+				for b := range 3 {
+					sumB[j*3+a] += m.Y[j*3+b] * m.R[b*3+a] / m.Noise[0]
+				}
+			}
+		}
+	}
+	cholesky(sumR, 3, 3)
+	p := &pool{layout: l, q: 2, sites: messages}
+	p.index()
+	err := p.view(0).estimate(0, 0, func(j int, row []float64) {
+		want := sumB[j*3:][:3]
+		cholSolve(sumR, 3, 3, want)
+		if e := worst(want, row); e > 1e-11 {
+			t.Errorf("feature %d differs by %.1e", j, e)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestGaugeLeavesEverySiteAsItWas(t *testing.T) {
+	l := layout(t, NoisePerView, 5, 4)
+	r := rand.New(rand.NewPCG(63, 1))
+	tr := newTruth(r, l, 2, 0.1)
+	var messages []SiteMessage
+	for c := range 3 {
+		rows := tr.subjects(r, 60)
+		for _, row := range rows { // populations shifted along the first factor
+			for j := range row {
+				row[j] += 2 * float64(c) * tr.p.W[j*2]
+			}
+		}
+		h := must(NewHierarchical(l, blocksOf(t, l, rows), must(Weak(l, &tr.p))(t), nil))(t)
+		for range 5 {
+			if err := h.Step(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		messages = append(messages, *must(h.Message())(t))
+	}
+	p := &pool{layout: l, q: 2, sites: messages}
+	p.index()
+	prior := must(Weak(l, &tr.p))(t)
+	before := must(p.states(prior))(t)
+	after := must(p.states(prior))(t)
+	moved := must(Weak(l, &tr.p))(t)
+	if err := p.gauge(moved, after); err != nil {
+		t.Fatal(err)
+	}
+	// Mean W ν + μ and covariance W Ξ Wᵀ of every site are the same as before.
+	law := func(s *SiteState) (out []float64) {
+		for j := range l.Features() {
+			w := s.W[j*2:][:2]
+			out = append(out, s.Mu[j]+w[0]*s.Nu[0]+w[1]*s.Nu[1], quadratic(s.Xi, 2, w, w))
+		}
+		return out
+	}
+	pooledNu, pooledXi, n := make([]float64, 2), make([]float64, 4), 0.0
+	for i := range after {
+		if e := worst(law(&before[i]), law(&after[i])); e > 1e-11 {
+			t.Errorf("site %d changed by %.1e", i, e)
+		}
+		s := &after[i]
+		n += messages[i].Subjects
+		for a := range 2 {
+			pooledNu[a] += messages[i].Subjects * s.Nu[a]
+			for c := range 2 {
+				pooledXi[a*2+c] += messages[i].Subjects * (s.Xi[a*2+c] + s.Nu[a]*s.Nu[c])
+			}
+		}
+	}
+	for i := range pooledXi {
+		pooledXi[i] /= n
+	}
+	if worst(pooledNu, []float64{0, 0}) > 1e-11 || worst(pooledXi, []float64{1, 0, 0, 1}) > 1e-11 {
+		t.Errorf("the pooled factors have mean %v and covariance %v", pooledNu, pooledXi)
+	}
+	if math.Abs(after[2].Nu[0])+math.Abs(after[2].Nu[1]) < 0.3 {
+		t.Errorf("the shifted population has factors of mean %v", after[2].Nu)
+	}
+}
+
+// TestMinimiseFindsTheBottom compares with a fine search over both variances.
+func TestMinimiseFindsTheBottom(t *testing.T) {
+	l := layout(t, NoisePerView, 12, 4)
+	for seed := range uint64(4) {
+		r := rand.New(rand.NewPCG(seed, 64))
+		sd := []float64{0, 0.05, 0.3, 1}[seed]
+		var messages []SiteMessage
+		tr := newTruth(r, l, 2, 0.05)
+		for c, rows := range differingSites(r, tr, 3, 60, sd, 0.5*sd) {
+			if c == 2 {
+				lacking(l, rows, 1)
+			}
+			h := must(NewHierarchical(l, blocksOf(t, l, rows), must(Weak(l, &tr.p))(t), nil))(t)
+			for range 3 {
+				if err := h.Step(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			messages = append(messages, *must(h.Message())(t))
+		}
+		p := &pool{layout: l, q: 2, sites: messages}
+		p.index()
+		for k := range l.Views() {
+			re := p.view(k)
+			w, mu := re.minimise()
+			at := re.objective(w, mu)
+			scaleW, scaleMu := re.scale()
+			for i := -160; i <= 40; i++ {
+				for j := -160; j <= 40; j += 4 {
+					x, y := scaleW*math.Pow(10, float64(i)/20), scaleMu*math.Pow(10, float64(j)/20)
+					if v := re.objective(x, y); v < at-1e-6*(1+math.Abs(at)) {
+						t.Fatalf("seed %d, view %d: %v at (%v, %v) is below %v at (%v, %v)", seed, k, v, x, y, at, w, mu)
+					}
+				}
+			}
+			if re.objective(0, 0) < at {
+				t.Errorf("seed %d, view %d: zero is better", seed, k)
+			}
+		}
+	}
+}
+
+func TestAViewOfOneSiteHasNoSpread(t *testing.T) {
+	l := layout(t, NoisePerView, 5, 4)
+	r := rand.New(rand.NewPCG(65, 1))
+	tr := newTruth(r, l, 2, 0.1)
+	sites := [][]Block{
+		blocksOf(t, l, tr.subjects(r, 60)),
+		blocksOf(t, l, lacking(l, tr.subjects(r, 60), 1)),
+	}
+	prior, _ := hierarchical(t, l, sites, 2, 2)
+	if prior.VarW[1] != 0 || prior.VarMu[1] != 0 || prior.Alpha[1] != maxSharedAlpha {
+		t.Errorf("view 1: variances %v and %v, alpha %v", prior.VarW[1], prior.VarMu[1], prior.Alpha[1])
+	}
+	if !slices.Equal(prior.Features, l.AllFeatures()) {
+		t.Errorf("the prior describes features %v", prior.Features)
+	}
+	// A view that nobody has is not described, and everything else goes on.
+	third := layout(t, NoisePerView, 5, 4, 3)
+	rows := tr.subjects(r, 60)
+	for i := range rows {
+		rows[i] = append(rows[i], math.NaN(), math.NaN(), math.NaN())
+	}
+	half := [][]Block{blocksOf(t, third, rows[:30]), blocksOf(t, third, rows[30:])}
+	prior, _ = hierarchical(t, third, half, 2, 2)
+	if len(prior.Features) != 9 || prior.Noise[2] != 0 {
+		t.Errorf("the prior describes features %v with noise %v", prior.Features, prior.Noise)
+	}
+}
