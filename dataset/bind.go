@@ -111,7 +111,7 @@ func (b *binder) expectViews(found []*foundView) {
 		if slices.ContainsFunc(found, func(f *foundView) bool { return f.name == v.Name }) {
 			continue
 		}
-		if near := nearest(v.Name, unexpected); near != "" {
+		if near := problem.Nearest(v.Name, unexpected); near != "" {
 			b.warnings.Add(problem.Problem{File: b.dir, Where: "view " + v.Name, What: "is in the plan but not here", Hint: fmt.Sprintf("is it the view %s?", near)})
 		}
 	}
@@ -147,7 +147,7 @@ func (b *binder) bindColumns(f *faults, line int, where string, expected []Colum
 			continue
 		}
 		p := problem.Problem{Line: line, Where: where, What: fmt.Sprintf("column %s of the plan is missing", c.Name)}
-		if near := nearest(c.Name, ignored); near != "" {
+		if near := problem.Nearest(c.Name, ignored); near != "" {
 			p.Hint = fmt.Sprintf("is it the column %s?", near)
 		}
 		f.add(p)
@@ -188,37 +188,4 @@ func (b *binder) warnIgnored(file, where string, names []string) {
 		list += fmt.Sprintf(" and %d more", more)
 	}
 	b.warnings.Add(problem.Problem{File: file, Where: where, What: "not in the plan and ignored: " + list})
-}
-
-// nearest returns the name that differs least from the one looked for, if it
-// differs so little that it may be meant.
-func nearest(name string, among []string) string {
-	best, least := "", max(1, len([]rune(name))/3)+1
-	for _, other := range among {
-		if d := editDistance(strings.ToLower(name), strings.ToLower(other)); d < least {
-			best, least = other, d
-		}
-	}
-	return best
-}
-
-// editDistance is the Levenshtein distance in characters.
-func editDistance(a, b string) int {
-	s, t := []rune(a), []rune(b)
-	row := make([]int, len(t)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range s {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range t {
-			cost := 1
-			if s[i] == t[j] {
-				cost = 0
-			}
-			diagonal, row[j+1] = row[j+1], min(diagonal+cost, row[j+1]+1, row[j]+1)
-		}
-	}
-	return row[len(t)]
 }

@@ -28,7 +28,7 @@ type Agreement struct {
 func Agree(p *Plan, site string, found dataset.Schema) Agreement {
 	a := Agreement{Site: site}
 	if !slices.Contains(p.Sites, site) {
-		a.add("site "+site, "not a site of the plan", didYouMean(site, p.Sites, "its sites are "+strings.Join(p.Sites, ", ")))
+		a.add("site "+site, "not a site of the plan", problem.DidYouMean(site, p.Sites, "its sites are "+strings.Join(p.Sites, ", ")))
 	}
 	where := map[string]string{} // view of each column found
 	var views []string
@@ -83,14 +83,14 @@ func (a *Agreement) columns(where, table string, want, found []dataset.Column, e
 		case ok && w.Kind == dataset.Category:
 			for _, level := range c.Levels {
 				if !slices.Contains(w.Levels, level) {
-					a.add(where, fmt.Sprintf("level %q of %s is not in the plan", level, w.Name), didYouMean(level, w.Levels, "its levels are "+strings.Join(w.Levels, ", ")))
+					a.add(where, fmt.Sprintf("level %q of %s is not in the plan", level, w.Name), problem.DidYouMean(level, w.Levels, "its levels are "+strings.Join(w.Levels, ", ")))
 				}
 			}
 		case ok:
 		case elsewhere[w.Name] != "":
 			a.add(where, "column "+w.Name+" is missing", "it was found in view "+elsewhere[w.Name])
 		default:
-			a.add(where, "column "+w.Name+" is missing", didYouMean(w.Name, unused, "a site has all columns of a view or lacks the whole view"))
+			a.add(where, "column "+w.Name+" is missing", problem.DidYouMean(w.Name, unused, "a site has all columns of a view or lacks the whole view"))
 		}
 	}
 }

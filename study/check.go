@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"parley/problem"
 )
 
 const (
@@ -209,7 +211,7 @@ func (c *checker) method() {
 	}
 	m := c.p.Method
 	if m.Options == nil {
-		c.report("method.name", fmt.Sprintf("unknown method %q", m.Name), didYouMean(m.Name, names, valid))
+		c.report("method.name", fmt.Sprintf("unknown method %q", m.Name), problem.DidYouMean(m.Name, names, valid))
 		return
 	}
 	if o, ok := m.Options.(Checker); ok {
@@ -258,7 +260,7 @@ func (c *checker) localSites(folders map[string]string) {
 	for _, name := range slices.Sorted(maps.Keys(folders)) {
 		path := "local.sites." + name
 		if !slices.Contains(c.p.Sites, name) {
-			c.report(path, "not a site of the plan", didYouMean(name, c.p.Sites, "its sites are "+strings.Join(c.p.Sites, ", ")))
+			c.report(path, "not a site of the plan", problem.DidYouMean(name, c.p.Sites, "its sites are "+strings.Join(c.p.Sites, ", ")))
 		} else if folders[name] == "" {
 			c.report(path, "empty", "a folder, relative to the plan's file")
 		}

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/goccy/go-yaml/ast"
+
+	"parley/problem"
 )
 
 func reflectValue(pointer any) reflect.Value { return reflect.ValueOf(pointer).Elem() }
@@ -134,7 +136,7 @@ func (d *decoder) fields(entries []entry, v reflect.Value, path string) {
 	for _, e := range entries {
 		i, ok := byName[e.key]
 		if !ok {
-			d.add(e.at, e.path, "unknown key", didYouMean(e.key, names, "valid here: "+strings.Join(names, ", ")))
+			d.add(e.at, e.path, "unknown key", problem.DidYouMean(e.key, names, "valid here: "+strings.Join(names, ", ")))
 			continue
 		}
 		d.value(e.node, v.Field(i), e.path)

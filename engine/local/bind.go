@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"slices"
 	"strings"
 
 	"parley/dataset"
@@ -153,9 +152,13 @@ func bindSplit(ctx context.Context, p *study.Plan) (*Binding, error) {
 	if err != nil {
 		return nil, err
 	}
-	subjects, err := groups(ctx, table, split.By)
+	ids, labels, err := dataset.Labels(ctx, table, split.By)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("local.split.by: %w", err)
+	}
+	subjects := make([]evaluate.Subject, len(ids))
+	for i, id := range ids {
+		subjects[i] = evaluate.Subject{ID: id, Group: labels[i]}
 	}
 	placed, err := evaluate.Assign(subjects, p.Sites, scenario, split.Seed)
 	if err != nil {
@@ -173,25 +176,4 @@ func bindSplit(ctx context.Context, p *study.Plan) (*Binding, error) {
 		b.Data[site] = evaluate.Select(table, func(id string) ([]int, bool) { return lacking[i], at[id] == i })
 	}
 	return b, b.look(ctx, p)
-}
-
-// groups reads every subject's id and the level of the column to split by.
-func groups(ctx context.Context, src dataset.Source, by string) ([]evaluate.Subject, error) {
-	column := slices.IndexFunc(src.Schema().Subject, func(c dataset.Column) bool { return c.Name == by })
-	if by != "" && column < 0 {
-		return nil, problem.List{{Where: "local.split.by", What: fmt.Sprintf("the subjects table has no column %q", by),
-			Hint: "name one of its columns, and list it under subjects"}}
-	}
-	var subjects []evaluate.Subject
-	for row, err := range src.Rows(ctx) {
-		if err != nil {
-			return nil, err
-		}
-		s := evaluate.Subject{ID: row.ID}
-		if column >= 0 {
-			s.Group = row.Subject[column]
-		}
-		subjects = append(subjects, s)
-	}
-	return subjects, nil
 }

@@ -1,21 +1,19 @@
-package study
+package problem
 
-import (
-	"strings"
-)
+import "strings"
 
-// didYouMean returns a hint with the candidate that the word may have been
+// DidYouMean returns a hint with the candidate that the word may have been
 // meant for, or otherwise.
-func didYouMean(word string, candidates []string, otherwise string) string {
-	if near := nearest(word, candidates); near != "" {
+func DidYouMean(word string, candidates []string, otherwise string) string {
+	if near := Nearest(word, candidates); near != "" {
 		return "did you mean " + near + "?"
 	}
 	return otherwise
 }
 
-// nearest returns the first of the candidates with the fewest edits between it
+// Nearest returns the first of the candidates with the fewest edits between it
 // and the word, neglecting case and separators; "" if all are far.
-func nearest(word string, candidates []string) string {
+func Nearest(word string, candidates []string) string {
 	w := plain(word)
 	best, limit := "", max(1, len(w)/3)+1
 	for _, c := range candidates {
