@@ -168,16 +168,9 @@ func (h *site) assess(ctx context.Context, t *assessTask, sums *rowSums, data da
 		return nil, err
 	}
 	view, expected, z := h.layout.ViewOf(), make([]float64, h.layout.Features()), make([]float64, q)
-	for row, err := range data.Rows(ctx) {
-		if err != nil {
-			return nil, err
-		}
-		post, values, err := predictor.Subject(row.Views, scale)
-		if err != nil {
-			return nil, fmt.Errorf("subject %q: %w", row.ID, err)
-		}
+	err = eachSubject(ctx, predictor, scale, data, func(_ *dataset.Row, post *Posterior, values []float64) error {
 		if len(values) == 0 {
-			continue
+			return nil
 		}
 		post.Describe(expected, values)
 		for i, j := range post.Observed {
@@ -190,6 +183,10 @@ func (h *site) assess(ctx context.Context, t *assessTask, sums *rowSums, data da
 				a.Cov[i*q+j] += (post.Cov[i*q+j] + u*v) / subjects
 			}
 		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	for i, u := range a.Mean {
 		for j, v := range a.Mean {

@@ -107,14 +107,7 @@ func (h *site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 	points := map[string]*figure.Group{}
 	z := make([]float64, model.Rank)
 	subjects := 0
-	for row, err := range data.Rows(ctx) {
-		if err != nil {
-			return nil, err
-		}
-		post, values, err := predictor.Subject(row.Views, scale)
-		if err != nil {
-			return nil, fmt.Errorf("subject %q: %w", row.ID, err)
-		}
+	err = eachSubject(ctx, predictor, scale, data, func(row *dataset.Row, post *Posterior, values []float64) error {
 		post.Latent(z, values)
 		record := []string{row.ID}
 		for _, x := range z {
@@ -122,9 +115,6 @@ func (h *site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 		}
 		for a := range z {
 			record = append(record, number(math.Sqrt(post.Cov[a*model.Rank+a])))
-		}
-		if err := w.Write(record); err != nil {
-			return nil, fmt.Errorf("writing scores: %w", err)
 		}
 		subjects++
 		level := "all subjects"
@@ -139,6 +129,10 @@ func (h *site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 		}
 		points[level].X = append(points[level].X, z[0])
 		points[level].Y = append(points[level].Y, z[min(1, len(z)-1)])
+		return w.Write(record)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("scoring the site's subjects: %w", err)
 	}
 	w.Flush()
 	if err := w.Error(); err != nil {
