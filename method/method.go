@@ -18,6 +18,7 @@ package method
 import (
 	"context"
 	"encoding"
+	"io"
 	"iter"
 	"maps"
 	"slices"
@@ -154,10 +155,12 @@ type Result struct {
 	Sections []figure.Section   // in reading order
 }
 
-// File is one file of a result.
+// File is one file of a result: Data, or what Write writes where that may be
+// too much to hold. Write may read the data that the result was made from.
 type File struct {
-	Name string // a relative path with forward slashes
-	Data []byte
+	Name  string // a relative path with forward slashes
+	Data  []byte
+	Write func(io.Writer) error // nil if Data is the content
 }
 
 // Registry is the methods that a program knows, in the order given.

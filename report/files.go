@@ -1,11 +1,9 @@
 package report
 
 import (
-	"bytes"
-	"fmt"
-	"io"
-	"os"
 	"path/filepath"
+
+	"parley/internal/atomicfile"
 )
 
 // WriteFiles writes the page as report.html into dir, which it makes if need
@@ -23,51 +21,16 @@ func (r *Report) WriteFiles(dir string) error {
 			switch {
 			case item.Figure != nil:
 				base := filepath.Join(dir, "figures", item.Figure.ID)
-				if err = writeFile(base+".svg", item.Figure.SVG); err == nil {
-					err = writeFile(base+".csv", item.Figure.CSV)
+				if err = atomicfile.Stream(base+".svg", item.Figure.SVG); err == nil {
+					err = atomicfile.Stream(base+".csv", item.Figure.CSV)
 				}
 			case item.Table != nil:
-				err = writeFile(filepath.Join(dir, "tables", item.Table.ID+".csv"), item.Table.CSV)
+				err = atomicfile.Stream(filepath.Join(dir, "tables", item.Table.ID+".csv"), item.Table.CSV)
 			}
 			if err != nil {
 				return err
 			}
 		}
 	}
-	return writeFile(filepath.Join(dir, "report.html"), r.HTML)
-}
-
-// writeFile replaces the file at path by what write gives.
-func writeFile(path string, write func(io.Writer) error) (err error) {
-	var content bytes.Buffer
-	if err := write(&content); err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("writing %s: %w", path, err)
-		}
-	}()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name()) // fails once the file has its name, as it should
-	defer f.Close()           // a second time does no harm
-	if _, err := f.Write(content.Bytes()); err != nil {
-		return err
-	}
-	if err := f.Chmod(0o644); err != nil {
-		return err
-	}
-	if err := f.Sync(); err != nil {
-		return err
-	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+	return atomicfile.Stream(filepath.Join(dir, "report.html"), r.HTML)
 }

@@ -18,6 +18,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -154,11 +155,14 @@ func (d *Dir) writeResult(sub string, r *method.Result, page *report.Report) err
 		if !filepath.IsLocal(f.Name) {
 			return fmt.Errorf("the method named a file %q, which is not inside the results", f.Name)
 		}
-		path := filepath.Join(d.path, sub, filepath.FromSlash(f.Name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return err
+		path, write := filepath.Join(d.path, sub, filepath.FromSlash(f.Name)), f.Write
+		if write == nil {
+			write = func(w io.Writer) error {
+				_, err := w.Write(f.Data)
+				return err
+			}
 		}
-		if err := atomicfile.Write(path, f.Data); err != nil {
+		if err := atomicfile.Stream(path, write); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,8 @@
 package atomicfile
 
 import (
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -8,7 +10,7 @@ import (
 
 func TestWriteReplacesTheWholeFile(t *testing.T) {
 	dir := t.TempDir()
-	path := filepath.Join(dir, "file")
+	path := filepath.Join(dir, "new", "folders", "file")
 	for _, want := range []string{"a longer text", "short", ""} {
 		if err := Write(path, []byte(want)); err != nil {
 			t.Fatal(err)
@@ -18,14 +20,44 @@ func TestWriteReplacesTheWholeFile(t *testing.T) {
 			t.Fatalf("got %q, %v", got, err)
 		}
 	}
-	entries, err := os.ReadDir(dir)
+	onlyFile(t, path)
+}
+
+func TestFailedStreamLeavesTheOldFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	if err := Write(path, []byte("old")); err != nil {
+		t.Fatal(err)
+	}
+	broken := errors.New("broken")
+	err := Stream(path, func(w io.Writer) error {
+		if _, err := w.Write(make([]byte, 1<<20)); err != nil {
+			return err
+		}
+		return broken
+	})
+	if !errors.Is(err, broken) {
+		t.Fatalf("got %v", err)
+	}
+	if got, err := os.ReadFile(path); err != nil || string(got) != "old" {
+		t.Fatalf("got %d bytes, %v", len(got), err)
+	}
+	onlyFile(t, path)
+}
+
+func onlyFile(t *testing.T, path string) {
+	t.Helper()
+	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil || len(entries) != 1 {
 		t.Fatalf("left behind: %v, %v", entries, err)
 	}
 }
 
-func TestWriteReportsWhatFailed(t *testing.T) {
-	if err := Write(filepath.Join(t.TempDir(), "missing", "file"), nil); err == nil {
-		t.Fatal("no error for a folder that does not exist")
+func TestFileInTheWayIsReported(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := Write(file, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := Write(filepath.Join(file, "below"), nil); err == nil {
+		t.Fatal("no error for a file where a folder should be")
 	}
 }
