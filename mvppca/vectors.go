@@ -74,6 +74,9 @@ func loadings(l Layout, q int, w [][][]float64) ([]float64, error) {
 	if len(w) != l.Views() {
 		return nil, fmt.Errorf("W has %d views, the file %d", len(w), l.Views())
 	}
+	if q < 1 || q > l.Features() {
+		return nil, fmt.Errorf("%d factors for %d features", q, l.Features())
+	}
 	out := make([]float64, 0, l.Features()*q)
 	for k, view := range w {
 		if view == nil {

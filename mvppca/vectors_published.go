@@ -203,6 +203,10 @@ func (c *centreJSON) verify(list *vectors.List, entry string, l Layout, q int, p
 			if err != nil {
 				return Params{}, nil, err
 			}
+			if form.name == "statistics" && run.name == "em_1" {
+				// The column rule holds for the start too.
+				list.Floats(entry+".theta0.W", start.W, s.Params().W, tolPublished)
+			}
 			for range run.n {
 				if err := s.Step(run.prior); err != nil {
 					return Params{}, nil, err
