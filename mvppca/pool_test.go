@@ -65,6 +65,30 @@ func TestSpreadBetweenSitesIsRecovered(t *testing.T) {
 	}
 }
 
+// TestShiftedPopulationsShareTheirLoadings: sites that differ in their factors
+// alone differ in ν, not in W or μ.
+func TestShiftedPopulationsShareTheirLoadings(t *testing.T) {
+	l := layout(t, NoisePerView, 15, 8, 10)
+	r := rand.New(rand.NewPCG(67, 1))
+	tr := newTruth(r, l, 3, 0.02)
+	var sites [][]Block
+	for c := range 4 {
+		sites = append(sites, blocksOf(t, l, shifted(tr, tr.subjects(r, 150), 1.5*float64(c))))
+	}
+	prior, states := hierarchical(t, l, sites, 3, 4)
+	w, mu := prior.Spread()
+	if math.Sqrt(slices.Max(w)) > 0.03 || math.Sqrt(slices.Max(mu)) > 0.05 {
+		t.Errorf("variances between sites %v and %v", w, mu)
+	}
+	apart := 0.0
+	for a := range 3 {
+		apart += math.Pow(states[0].Nu[a]-states[3].Nu[a], 2)
+	}
+	if math.Sqrt(apart) < 1 {
+		t.Errorf("the first and last population have factors of mean %v and %v", states[0].Nu, states[3].Nu)
+	}
+}
+
 func TestHierarchicalRoundsKeepTheFit(t *testing.T) {
 	for _, noise := range []Noise{NoisePerView, NoisePerFeature} {
 		l := layout(t, noise, 7, 5, 6)
@@ -158,12 +182,7 @@ func TestGaugeLeavesEverySiteAsItWas(t *testing.T) {
 	tr := newTruth(r, l, 2, 0.1)
 	var messages []SiteMessage
 	for c := range 3 {
-		rows := tr.subjects(r, 60)
-		for _, row := range rows { // populations shifted along the first factor
-			for j := range row {
-				row[j] += 2 * float64(c) * tr.p.W[j*2]
-			}
-		}
+		rows := shifted(tr, tr.subjects(r, 60), 2*float64(c))
 		h := must(NewHierarchical(l, blocksOf(t, l, rows), must(Weak(l, &tr.p))(t), nil))(t)
 		for range 5 {
 			if err := h.Step(); err != nil {

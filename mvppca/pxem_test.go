@@ -263,7 +263,8 @@ func TestOneShotEqualsTheCentralFit(t *testing.T) {
 		var all []Block
 		var sites [][]Block
 		for c := range 3 {
-			rows := tr.subjects(r, 90)
+			// Populations are shifted along a factor, and one site lacks a view.
+			rows := shifted(tr, tr.subjects(r, 90), float64(c))
 			if c == 2 {
 				lacking(l, rows, 1)
 			}

@@ -52,6 +52,16 @@ func (t truth) subjects(r *rand.Rand, n int) [][]float64 {
 	return rows
 }
 
+// shifted moves a population along the first factor.
+func shifted(tr truth, rows [][]float64, by float64) [][]float64 {
+	for _, row := range rows {
+		for j := range row {
+			row[j] += by * tr.p.W[j*tr.p.Rank]
+		}
+	}
+	return rows
+}
+
 // hole removes single cells with some probability, but never the first.
 func hole(r *rand.Rand, rows [][]float64, share float64) [][]float64 {
 	for _, row := range rows {
