@@ -275,6 +275,38 @@ func TestMinimiseFindsTheBottom(t *testing.T) {
 	}
 }
 
+// TestCoordinatorKnowsTheSitesPosterior: under the prior that the site had, the
+// coordinator's combination of message and prior is the site's own result.
+func TestCoordinatorKnowsTheSitesPosterior(t *testing.T) {
+	for _, noise := range []Noise{NoisePerView, NoisePerFeature} {
+		l := layout(t, noise, 5, 4)
+		r := rand.New(rand.NewPCG(68, 1))
+		tr := newTruth(r, l, 2, 0.1)
+		center := newTruth(r, l, 2, 0.1).p
+		prior := must(Weak(l, &center))(t)
+		h := must(NewHierarchical(l, blocksOf(t, l, hole(r, tr.subjects(r, 60), 0.1)), prior, nil))(t)
+		// Holding the noise, so that the message and the result use the same.
+		for g := range prior.Alpha {
+			prior.Alpha[g], prior.Beta[g] = 1e12, 1e12*prior.Noise[g]
+		}
+		for range 3 {
+			if err := h.Step(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p := &pool{layout: l, q: 2, sites: []SiteMessage{*must(h.Message())(t)}}
+		p.index()
+		states := must(p.states(prior))(t)
+		own := h.State()
+		if e := worstParams(&own.Params, &states[0].Params); e > 1e-7 {
+			t.Errorf("noise %d: the coordinator's view of the site differs by %.1e", noise, e)
+		}
+		if worst(own.Nu, states[0].Nu) != 0 || worst(own.Xi, states[0].Xi) != 0 {
+			t.Errorf("noise %d: the law of the factors differs", noise)
+		}
+	}
+}
+
 func TestAViewOfOneSiteHasNoSpread(t *testing.T) {
 	l := layout(t, NoisePerView, 5, 4)
 	r := rand.New(rand.NewPCG(65, 1))

@@ -153,17 +153,6 @@ func flat(rows [][]float64) []float64 {
 	return out
 }
 
-// deref replaces nulls by zero.
-func deref(x []*float64) []float64 {
-	out := make([]float64, len(x))
-	for i, v := range x {
-		if v != nil {
-			out[i] = *v
-		}
-	}
-	return out
-}
-
 // siteRows is one site's rows over its views, concatenated.
 type siteRows struct {
 	features []int
