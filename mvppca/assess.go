@@ -107,7 +107,7 @@ func (c *coordinator) canonical(s *state, model *Prior) error {
 		if err != nil {
 			return fmt.Errorf("site %s: %w", name, err)
 		}
-		if r.Nu == nil { // published: the sites have no factor laws of their own
+		if len(r.Nu) == 0 { // published: the sites have no factor laws of their own
 			if own, err = own.Rotate(rotation); err != nil {
 				return err
 			}

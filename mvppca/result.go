@@ -253,7 +253,7 @@ func (c *coordinator) convergenceSection(s *state) figure.Section {
 		logLik.Y = append(logLik.Y, score)
 		for k := range sd.Series {
 			x := math.NaN() // zero has no place on a logarithmic axis
-			if p.SDW != nil && p.SDW[k] > 0 {
+			if len(p.SDW) > 0 && p.SDW[k] > 0 {
 				x = p.SDW[k]
 			}
 			sd.Series[k].Y = append(sd.Series[k].Y, x)
