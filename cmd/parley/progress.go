@@ -69,7 +69,11 @@ func roundLine(e engine.Event) string {
 		up += x.Up
 		kind = x.Kind
 	}
-	fmt.Fprintf(&b, "round %d: %s; %d sites sent %d bytes", e.Round.Round, kind, len(e.Round.Sites), up)
+	sites := "1 site"
+	if n := len(e.Round.Sites); n != 1 {
+		sites = fmt.Sprintf("%d sites", n)
+	}
+	fmt.Fprintf(&b, "round %d: %s; %s sent %d bytes", e.Round.Round, kind, sites, up)
 	for name, value := range e.Round.Info.All() {
 		fmt.Fprintf(&b, "; %s %.6g", name, value)
 	}
