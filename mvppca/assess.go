@@ -149,6 +149,9 @@ func (h *site) assess(ctx context.Context, t *assessTask, sums *rowSums, data da
 	if err != nil {
 		return nil, err
 	}
+	if err := h.checkRank(model.Rank); err != nil {
+		return nil, err
+	}
 	x, err := NewExplained(h.layout, model, blocks)
 	if err != nil {
 		return nil, err

@@ -93,7 +93,7 @@ func (c *coordinator) Next(ms method.State) (method.Step, error) {
 // steps is how many times the sites are asked, at most.
 func (c *coordinator) steps() int {
 	n := c.opts.Rounds + 1 // and the assessment
-	if c.pools() {
+	if c.opts.pools() {
 		n++
 	}
 	if c.opts.Variant == Federated {
@@ -102,17 +102,12 @@ func (c *coordinator) steps() int {
 	return n
 }
 
-// pools says whether the scale comes from the sites.
-func (c *coordinator) pools() bool {
-	return slices.Contains([]string{ScaleStandard, ScaleView, ScaleMinMax}, c.opts.Scaling)
-}
-
 // advance works through the answers of the phase and says what comes next.
 func (c *coordinator) advance(s *state) ([]method.Task, method.Info, error) {
 	switch s.Phase {
 	case "":
-		if c.pools() {
-			return c.ask(s, taskScale, func(string) (any, error) { return scaleTask{Extremes: c.opts.Scaling == ScaleMinMax}, nil })
+		if c.opts.pools() {
+			return c.ask(s, taskScale, func(string) (any, error) { return scaleTask{}, nil })
 		}
 		scale := unitScale(c.layout.Features())
 		if c.opts.Scaling == ScaleRange {
@@ -143,7 +138,7 @@ func (c *coordinator) begin(s *state) ([]method.Task, method.Info, error) {
 	if c.opts.Variant == PublishedVariant {
 		return c.startPublished(s)
 	}
-	return c.ask(s, taskFit, func(string) (any, error) { return fitTask{Scale: *s.Scale, Rank: c.opts.LocalRank}, nil })
+	return c.ask(s, taskFit, func(string) (any, error) { return fitTask{Scale: *s.Scale}, nil })
 }
 
 // ask gives every site that is left a task.

@@ -93,7 +93,6 @@ type refineTask struct {
 	Scale scaleMessage `cbor:"scale"`
 	Prior priorMessage `cbor:"prior"`
 	Start *siteStart   `cbor:"start"` // none in the first round
-	Steps int          `cbor:"steps"`
 }
 
 // siteStart is where the round before left a site.
@@ -145,6 +144,9 @@ func (h *site) refine(t *refineTask, sums *rowSums) (*refineAnswer, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := h.checkRank(prior.Rank); err != nil {
+		return nil, err
+	}
 	var start *SiteState
 	if t.Start != nil {
 		p, err := t.Start.Params.params(h.layout)
@@ -157,7 +159,7 @@ func (h *site) refine(t *refineTask, sums *rowSums) (*refineAnswer, error) {
 	if err != nil {
 		return nil, err
 	}
-	for range t.Steps {
+	for range h.opts.Iterations {
 		if err := round.Step(); err != nil {
 			return nil, err
 		}
@@ -178,7 +180,7 @@ func (h *site) refine(t *refineTask, sums *rowSums) (*refineAnswer, error) {
 
 func (c *coordinator) askRefine(s *state) ([]method.Task, method.Info, error) {
 	return c.ask(s, taskRefine, func(site string) (any, error) {
-		t := refineTask{Scale: *s.Scale, Prior: *s.Model, Steps: c.opts.Iterations}
+		t := refineTask{Scale: *s.Scale, Prior: *s.Model}
 		if r := s.Sites[site]; r != nil && r.Local != nil {
 			t.Start = &siteStart{Params: *r.Local, Nu: r.Nu, Xi: r.Xi}
 		}

@@ -81,9 +81,6 @@ func (m *paramsMessage) params(l Layout) (*Params, error) {
 	return p, p.Check(l)
 }
 
-// values counts the numbers in a message.
-func (m *paramsMessage) values() int { return len(m.W.Data) + len(m.Mu) + len(m.Noise) }
-
 // priorMessage is a Prior as it travels and is kept.
 type priorMessage struct {
 	Params paramsMessage `cbor:"params"`

@@ -217,13 +217,14 @@ func (o *Options) checkPublished(p *study.Plan, report func(key, what, hint stri
 	}
 }
 
-// iterationsAt returns the number of iterations of a site in a later round.
-func (o *Options) iterationsAt(site string) int {
-	if o.Published != nil {
-		for _, s := range o.Published.SiteIterations {
-			if s.Site == site {
-				return s.Iterations
-			}
+// iterationsIn returns the number of iterations of a site in a published round.
+func (o *Options) iterationsIn(round int, site string) int {
+	if round == 1 {
+		return o.Published.FirstIterations
+	}
+	for _, s := range o.Published.SiteIterations {
+		if s.Site == site {
+			return s.Iterations
 		}
 	}
 	return o.Iterations
@@ -234,4 +235,24 @@ func (o *Options) noise() Noise {
 		return NoisePerFeature
 	}
 	return NoisePerView
+}
+
+// pools says whether the scale comes from the sites.
+func (o *Options) pools() bool {
+	return slices.Contains([]string{ScaleStandard, ScaleView, ScaleMinMax}, o.Scaling)
+}
+
+// asks says whether a task of this kind can come up in a study.
+func (o *Options) asks(kind string) bool {
+	switch kind {
+	case taskScale:
+		return o.pools()
+	case taskFit:
+		return o.Variant == Federated
+	case taskRefine:
+		return o.Variant == Federated && o.Rounds > 0
+	case taskIterate:
+		return o.Variant == PublishedVariant
+	}
+	return kind == taskAssess
 }

@@ -18,7 +18,6 @@ type iterateTask struct {
 	Scale scaleMessage  `cbor:"scale"`
 	Round int           `cbor:"round"` // from 1; it seeds what is drawn
 	Prior *priorMessage `cbor:"prior"` // none in a first round without a prior
-	Steps int           `cbor:"steps"`
 }
 
 // iterateAnswer is θ_c.
@@ -38,7 +37,7 @@ func (c *coordinator) startPublished(s *state) ([]method.Task, method.Info, erro
 	if p := c.opts.Published.Prior; p != nil {
 		s.Model = packPrior(c.layout, c.initialPrior(p))
 	}
-	return c.iterate(s, c.opts.Published.FirstIterations)
+	return c.iterate(s)
 }
 
 // initialPrior is the plan's prior around loadings drawn from the plan's seed.
@@ -72,17 +71,13 @@ func dropLoadings(l Layout, p *Params, k int) {
 	}
 }
 
-func (c *coordinator) iterate(s *state, steps int) ([]method.Task, method.Info, error) {
+func (c *coordinator) iterate(s *state) ([]method.Task, method.Info, error) {
 	round := s.Round + 1
 	if s.Phase != taskIterate {
 		round = 1
 	}
-	return c.ask(s, taskIterate, func(site string) (any, error) {
-		t := iterateTask{Scale: *s.Scale, Round: round, Prior: s.Model, Steps: steps}
-		if round > 1 {
-			t.Steps = c.opts.iterationsAt(site)
-		}
-		return t, nil
+	return c.ask(s, taskIterate, func(string) (any, error) {
+		return iterateTask{Scale: *s.Scale, Round: round, Prior: s.Model}, nil
 	})
 }
 
@@ -114,7 +109,7 @@ func (c *coordinator) published(s *state) ([]method.Task, method.Info, error) {
 	}
 	info := s.record(s.Round, model)
 	if s.Round < c.opts.Rounds {
-		tasks, _, err := c.iterate(s, c.opts.Iterations)
+		tasks, _, err := c.iterate(s)
 		return tasks, info, err
 	}
 	tasks, _, err := c.assess(s)
@@ -168,6 +163,9 @@ func (h *site) iterateAt(t *iterateTask, blocks []Block) (*iterateAnswer, error)
 		if prior, err = t.Prior.prior(h.layout); err != nil {
 			return nil, err
 		}
+		if err := h.checkRank(prior.Rank); err != nil {
+			return nil, err
+		}
 		copy(w, prior.W)
 		copy(noise, prior.Noise)
 		if h.opts.Published.Restart == "draw" {
@@ -178,7 +176,7 @@ func (h *site) iterateAt(t *iterateTask, blocks []Block) (*iterateAnswer, error)
 	if err != nil {
 		return nil, err
 	}
-	for range t.Steps {
+	for range h.opts.iterationsIn(t.Round, h.name) {
 		if err := it.Step(prior); err != nil {
 			return nil, err
 		}

@@ -91,14 +91,15 @@ func (h *site) scaled(r *rowSums, m *scaleMessage) ([]Block, *Scale, error) {
 	return blocks, scale, nil
 }
 
-type scaleTask struct {
-	Extremes bool `cbor:"extremes"` // minimum and maximum, not mean and squares
-}
+// What a site releases is decided by the plan that it agreed to: a task brings
+// the coordinator's state and chooses nothing.
+
+// scaleTask asks for the sums that the plan's scaling needs.
+type scaleTask struct{}
 
 // fitTask asks for the one shot.
 type fitTask struct {
 	Scale scaleMessage `cbor:"scale"`
-	Rank  int          `cbor:"rank"` // of the site's own fit, as far as its data carry it
 }
 
 // fitAnswer is a site's own fit, or its moments where they are smaller.
@@ -115,6 +116,9 @@ func (h *site) Request(t method.Task) (privacy.Request, error) {
 	r := privacy.Request{Protection: privacy.Unprotected}
 	say := func(values int, what string) {
 		r.Contents = append(r.Contents, privacy.Content{What: what, Values: values})
+	}
+	if !h.opts.asks(t.Kind) {
+		return r, fmt.Errorf("the plan has no task %q", t.Kind)
 	}
 	switch t.Kind {
 	case taskScale:
@@ -136,8 +140,6 @@ func (h *site) Request(t method.Task) (privacy.Request, error) {
 		say(k*(q+4), "sums of squares and of absolute errors, total and unexplained, per view and factor")
 		say(q*(q+1), "mean and covariance of the factors")
 		say(1, "log-likelihood of the site's subjects")
-	default:
-		return r, fmt.Errorf("unknown task %q", t.Kind)
 	}
 	return r, nil
 }
@@ -151,8 +153,8 @@ func (h *site) Run(ctx context.Context, t method.Task, s *privacy.Session) (priv
 	var answer any
 	switch t.Kind {
 	case taskScale:
-		answer, err = run(t, func(task *scaleTask) (any, error) {
-			if task.Extremes {
+		answer, err = run(t, func(*scaleTask) (any, error) {
+			if h.opts.Scaling == ScaleMinMax {
 				return sums.extremes, nil
 			}
 			return sums.moments(h.layout.Features()), nil
@@ -193,6 +195,15 @@ func run[T any](t method.Task, answer func(*T) (any, error)) (any, error) {
 	return answer(task)
 }
 
+// checkRank refuses a model of other than the plan's number of factors: what
+// the site declared counts on that.
+func (h *site) checkRank(rank int) error {
+	if rank != h.opts.Latent {
+		return fmt.Errorf("a model of %d factors, and the plan has %d", rank, h.opts.Latent)
+	}
+	return nil
+}
+
 // fit is the site's part of the one shot: its own maximum likelihood, to a
 // local rank that keeps what the global rank would lose.
 func (h *site) fit(t *fitTask, sums *rowSums) (*fitAnswer, error) {
@@ -206,7 +217,7 @@ func (h *site) fit(t *fitTask, sums *rowSums) (*fitAnswer, error) {
 	for _, p := range sums.patterns {
 		subjects += p.Subjects
 	}
-	rank := min(t.Rank, LocalRank(t.Rank, len(features), subjects))
+	rank := min(h.opts.LocalRank, LocalRank(h.opts.LocalRank, len(features), subjects))
 	if PreferMoments(blocks, rank) {
 		for _, b := range Moments(blocks...) {
 			answer.Moments = append(answer.Moments, packMoments(&b))
