@@ -90,10 +90,10 @@ func PreferMoments(blocks []Block, rank int) bool {
 	seen := make(map[int]bool)
 	for _, b := range Moments(blocks...) {
 		p := len(b.Features)
-		moments += p * (p + 3) / 2
+		moments += 1 + p*(p+3)/2 // subjects, mean, scatter
 		for _, j := range b.Features {
 			seen[j] = true
 		}
 	}
-	return moments <= len(seen)*(rank+1)
+	return moments <= len(seen)*(rank+1)+1 // loadings, means, one noise variance at least
 }

@@ -110,7 +110,7 @@ type fitAnswer struct {
 }
 
 // Request declares what a task would release. The counts of numbers are upper
-// bounds, for a site that has every view.
+// bounds, for a site that has every view, whatever cells are missing.
 func (h *site) Request(t method.Task) (privacy.Request, error) {
 	d, q, k, g := h.layout.Features(), h.opts.Latent, h.layout.Views(), h.layout.Groups()
 	r := privacy.Request{Protection: privacy.Unprotected}
@@ -131,8 +131,9 @@ func (h *site) Request(t method.Task) (privacy.Request, error) {
 		say(2<<min(k, 16), "number of subjects and share of cells observed, per pattern of present views")
 		say(d*(h.opts.LocalRank+1)+g, "loadings, means and noise variances of the site's own model, or mean and scatter matrix where these are fewer numbers")
 	case taskRefine:
-		say(d*(q+1)+k*(q+1)*(q+1)+2*g, "regression of the features on the factors, the factors' moments, residual sums of squares")
-		say(1, "log-likelihood of the site's subjects")
+		say(d*(q+1)+q*(q+1)+4*g, "regression of the features on the factors; mean and covariance of the factors; noise variances, residual sums of squares, counts of values and degrees of freedom")
+		say(d*(q+1)*(q+1), "second moments of the factors, for each set of features that the same subjects have")
+		say(2, "number of subjects and their log-likelihood")
 	case taskIterate:
 		say(d*(q+1)+k, "loadings, means and noise variances of the site")
 	case taskAssess:
