@@ -238,5 +238,5 @@ func (c *coordinator) refine(s *state) ([]method.Task, method.Info, error) {
 // tolerance.
 func (c *coordinator) settled(s *state) bool {
 	n := len(s.Trace)
-	return s.Round >= settledAfter && math.Abs(s.Trace[n-2].LogLik-s.Trace[n-3].LogLik) < c.opts.Tolerance
+	return s.Round >= settledAfter && math.Abs(s.Trace[n-2].LogLik-s.Trace[n-3].LogLik) < *c.opts.Tolerance
 }

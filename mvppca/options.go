@@ -39,8 +39,8 @@ type Options struct {
 	Rounds     int    `json:"rounds"`     // hierarchical rounds (3; 0 stops after the one shot), or published rounds (100)
 	Iterations int    `json:"iterations"` // at each site in each round (5, or 15 as published)
 
-	LocalRank int     `json:"local_rank,omitempty"` // federated: factors of each site's own fit (2q); capped by what its data carry
-	Tolerance float64 `json:"tolerance,omitempty"`  // federated: rounds after the third stop when the log-likelihood per subject gains less (0.01)
+	LocalRank int      `json:"local_rank,omitempty"` // federated: factors of each site's own fit (2q); capped by what its data carry
+	Tolerance *float64 `json:"tolerance,omitempty"`  // federated: rounds after the third stop when the log-likelihood per subject gains less (0.01)
 
 	Published *PublishedOptions `json:"published,omitempty"`
 }
@@ -86,7 +86,8 @@ func (o *Options) Fill(missing func(key string) bool) {
 		set("iterations", &o.Iterations, 5)
 		set("local_rank", &o.LocalRank, 2*o.Latent)
 		if missing("tolerance") {
-			o.Tolerance = 0.01
+			gain := 0.01
+			o.Tolerance = &gain
 		}
 		return
 	}
@@ -171,8 +172,11 @@ func (o *Options) Check(p *study.Plan, report func(key, what, hint string)) {
 	if o.Scaling == ScaleSiteRange {
 		report("scaling", fmt.Sprintf("%q gives every site other units, which only the published variant puts up with", ScaleSiteRange), "one of "+strings.Join(scalings[:4], ", "))
 	}
-	if o.Tolerance < 0 {
-		report("tolerance", fmt.Sprintf("%v is negative", o.Tolerance), "0 to run all rounds, or a gain in log-likelihood per subject such as 0.01")
+	switch {
+	case o.Tolerance == nil:
+		report("tolerance", "missing", "0 to run all rounds, or a gain in log-likelihood per subject such as 0.01")
+	case *o.Tolerance < 0:
+		report("tolerance", fmt.Sprintf("%v is negative", *o.Tolerance), "0 to run all rounds, or a gain in log-likelihood per subject such as 0.01")
 	}
 }
 
@@ -184,7 +188,7 @@ func (o *Options) checkPublished(p *study.Plan, report func(key, what, hint stri
 	if o.LocalRank != 0 {
 		report("local_rank", "this option belongs to the federated variant", "leave it out")
 	}
-	if o.Tolerance != 0 {
+	if o.Tolerance != nil {
 		report("tolerance", "this option belongs to the federated variant", "leave it out")
 	}
 	q := o.Published
