@@ -83,7 +83,7 @@ func (r *run) resume(ctx context.Context) error {
 	case r.cp.Study != r.Study:
 		return fmt.Errorf("the checkpoint belongs to study %.12s, not to %.12s", r.cp.Study, r.Study)
 	}
-	if err := r.cp.Manifest.verify(); err != nil {
+	if err := r.cp.Manifest.verify(true); err != nil {
 		return fmt.Errorf("the checkpoint is damaged: %w", err)
 	}
 	for _, o := range r.cp.Outstanding {

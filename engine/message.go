@@ -69,15 +69,17 @@ func (m *manifest) append(round int, site string, release []byte) error {
 	return nil
 }
 
-// verify checks that every entry decodes and continues the one before it.
-func (m manifest) verify() error {
+// verify checks that every entry decodes and continues the one before it; the
+// first must be the beginning of a manifest if whole is set, and is taken on
+// trust otherwise.
+func (m manifest) verify(whole bool) error {
 	for i, data := range m {
 		var e Entry
 		if err := wire.Unmarshal(data, &e); err != nil {
-			return fmt.Errorf("decoding manifest entry %d: %w", i, err)
+			return fmt.Errorf("decoding a manifest entry: %w", err)
 		}
-		if string(e.Previous) != string(m[:i].head()) {
-			return fmt.Errorf("manifest entry %d does not continue the one before it", i)
+		if (i > 0 || whole) && string(e.Previous) != string(m[:i].head()) {
+			return fmt.Errorf("the manifest's entry for site %s in round %d does not continue the one before it", e.Site, e.Round)
 		}
 	}
 	return nil

@@ -12,7 +12,10 @@ import (
 // ManifestKeeper keeps what coordinators say they have folded:
 // [sitestore.Store] or [sitestore.Memory].
 type ManifestKeeper interface {
-	Manifest(study string) ([][]byte, error)
+	// Entry returns an entry that is kept; nil if there is none at seq.
+	Entry(study string, seq int) ([]byte, error)
+	// Append keeps entries from seq first on. It refuses gaps, and entries that
+	// differ from what is kept.
 	Append(study string, first int, entries [][]byte) error
 }
 
@@ -66,12 +69,18 @@ func (s *Site) keep(t task) error {
 	if len(t.Manifest) == 0 {
 		return nil
 	}
-	if err := s.Manifest.Append(t.Study, t.First, t.Manifest); err != nil {
+	chain := manifest(t.Manifest)
+	if t.First > 0 {
+		before, err := s.Manifest.Entry(t.Study, t.First-1)
+		if err != nil {
+			return err
+		}
+		if before != nil { // otherwise Append says what is missing
+			chain = append(manifest{before}, chain...)
+		}
+	}
+	if err := chain.verify(t.First == 0); err != nil {
 		return err
 	}
-	kept, err := s.Manifest.Manifest(t.Study)
-	if err != nil {
-		return err
-	}
-	return manifest(kept).verify()
+	return s.Manifest.Append(t.Study, t.First, t.Manifest)
 }

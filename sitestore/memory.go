@@ -69,11 +69,14 @@ func (m *Memory) State(study string) ([]byte, error) {
 	return m.state[study], nil
 }
 
-// Manifest is like [Store.Manifest].
-func (m *Memory) Manifest(study string) ([][]byte, error) {
+// Entry is like [Store.Entry].
+func (m *Memory) Entry(study string, seq int) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.manifest[study], nil
+	if kept := m.manifest[study]; seq >= 0 && seq < len(kept) {
+		return kept[seq], nil
+	}
+	return nil, nil
 }
 
 // Append is like [Store.Append].

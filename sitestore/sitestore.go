@@ -168,21 +168,14 @@ func (s *Store) State(study string) ([]byte, error) {
 	return state, nil
 }
 
-// Manifest returns the entries of a study's manifest that this site has kept.
-func (s *Store) Manifest(study string) (entries [][]byte, err error) {
-	rows, err := s.db.Query(`SELECT entry FROM manifest WHERE study = ? ORDER BY seq`, study)
-	if err != nil {
+// Entry returns the entry at seq (from 0) of a study's manifest; nil if it is
+// not kept.
+func (s *Store) Entry(study string, seq int) (entry []byte, err error) {
+	err = s.db.QueryRow(`SELECT entry FROM manifest WHERE study = ? AND seq = ?`, study, seq).Scan(&entry)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return nil, fmt.Errorf("reading the manifest of study %s: %w", study, err)
 	}
-	defer rows.Close()
-	for rows.Next() {
-		var e []byte
-		if err := rows.Scan(&e); err != nil {
-			return nil, fmt.Errorf("reading the manifest of study %s: %w", study, err)
-		}
-		entries = append(entries, e)
-	}
-	return entries, rows.Err()
+	return entry, nil
 }
 
 // Append keeps manifest entries from position first (0 for the first of the

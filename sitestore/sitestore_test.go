@@ -95,11 +95,16 @@ func TestStoreAndMemoryAgree(t *testing.T) {
 			sa, errA := s.State("study")
 			sb, errB := m.State("study")
 			same("state", errA, errB)
-			ma, errA := s.Manifest("study")
-			mb, errB := m.Manifest("study")
-			same("manifest", errA, errB)
-			if !bytes.Equal(sa, sb) || fmt.Sprint(ma) != fmt.Sprint(mb) {
-				rt.Fatalf("state or manifest differ")
+			for seq := range 12 {
+				ea, errA := s.Entry("study", seq)
+				eb, errB := m.Entry("study", seq)
+				same("entry", errA, errB)
+				if !bytes.Equal(ea, eb) {
+					rt.Fatalf("entry %d: %x against %x", seq, ea, eb)
+				}
+			}
+			if !bytes.Equal(sa, sb) {
+				rt.Fatalf("states differ")
 			}
 		}
 		if err := s.Verify(); err != nil {
