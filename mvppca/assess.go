@@ -37,14 +37,20 @@ func (a *assessment) check(l Layout, q int) error {
 		return fmt.Errorf("%d × %d residuals and %d absolute errors for %d views and %d factors",
 			a.Residual.Rows, a.Residual.Cols, len(a.AbsError), l.Views(), q)
 	}
-	if math.IsNaN(a.LogLik) || math.IsInf(a.LogLik, 0) {
-		return fmt.Errorf("log-likelihood %v", a.LogLik)
+	if err := finite("log-likelihood", []float64{a.LogLik}); err != nil {
+		return err
+	}
+	if err := finite("absolute errors", a.AbsError); err != nil {
+		return err
 	}
 	if _, err := unpackPatterns(a.Patterns, l); err != nil {
 		return err
 	}
 	if err := a.explained().Check(l); err != nil {
 		return err
+	}
+	if floats.Sum(a.Cells) < 1 {
+		return fmt.Errorf("subjects without a single value")
 	}
 	return checkFactors(q, a.Mean, a.Cov)
 }

@@ -124,8 +124,8 @@ func (a *refineAnswer) message(l Layout) (*SiteMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	if math.IsNaN(a.LogLik) || math.IsInf(a.LogLik, 0) {
-		return nil, fmt.Errorf("log-likelihood %v", a.LogLik)
+	if err := finite("log-likelihood", []float64{a.LogLik}); err != nil {
+		return nil, err
 	}
 	m := &SiteMessage{
 		Features: described, Rank: a.Y.Cols - 1, Y: a.Y.Data, Class: a.Class, R: a.R,

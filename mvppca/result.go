@@ -82,7 +82,9 @@ func (c *coordinator) metrics(s *state, pooled *assessment) map[string]float64 {
 	}
 	explained := pooled.explained()
 	for k, v := range c.plan.Views {
-		m["mean_absolute_error/"+v.Name] = pooled.AbsError[k] / pooled.Cells[k]
+		if pooled.Cells[k] > 0 { // the only site with the view may have left
+			m["mean_absolute_error/"+v.Name] = pooled.AbsError[k] / pooled.Cells[k]
+		}
 		if r2 := explained.R2(k, explained.Rank); !math.IsNaN(r2) {
 			m["r2/"+v.Name] = r2
 		}
