@@ -1,6 +1,7 @@
 package mvppca
 
 import (
+	"context"
 	"fmt"
 	"math"
 
@@ -135,7 +136,7 @@ func (a *refineAnswer) message(l Layout) (*SiteMessage, error) {
 }
 
 // refine is a hierarchical round at the site.
-func (h *site) refine(t *refineTask, sums *rowSums) (*refineAnswer, error) {
+func (h *site) refine(ctx context.Context, t *refineTask, sums *rowSums) (*refineAnswer, error) {
 	blocks, _, err := h.scaled(sums, &t.Scale)
 	if err != nil {
 		return nil, err
@@ -160,6 +161,9 @@ func (h *site) refine(t *refineTask, sums *rowSums) (*refineAnswer, error) {
 		return nil, err
 	}
 	for range h.opts.Iterations {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		if err := round.Step(); err != nil {
 			return nil, err
 		}

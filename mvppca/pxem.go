@@ -15,6 +15,9 @@ type FitOptions struct {
 	Tol float64
 	// MaxIter bounds the iterations; 0 means 2000.
 	MaxIter int
+	// Stop, if not nil, is asked before every iteration; what it returns ends
+	// the fit as its error. A context's Err will do.
+	Stop func() error
 }
 
 const (
@@ -76,6 +79,11 @@ func Fit(l Layout, blocks []Block, rank int, start *Params, o FitOptions) (*Fitt
 	}
 	out := &Fitted{Subjects: f.subjects}
 	for {
+		if o.Stop != nil {
+			if err := o.Stop(); err != nil {
+				return nil, err
+			}
+		}
 		ll, err := f.expect()
 		if err != nil {
 			return nil, fmt.Errorf("fit, iteration %d: %w", out.Iterations, err)

@@ -161,9 +161,9 @@ func (h *site) Run(ctx context.Context, t method.Task, s *privacy.Session) (priv
 			return sums.moments(h.layout.Features()), nil
 		})
 	case taskFit:
-		answer, err = run(t, func(task *fitTask) (any, error) { return h.fit(task, sums) })
+		answer, err = run(t, func(task *fitTask) (any, error) { return h.fit(ctx, task, sums) })
 	case taskRefine:
-		answer, err = run(t, func(task *refineTask) (any, error) { return h.refine(task, sums) })
+		answer, err = run(t, func(task *refineTask) (any, error) { return h.refine(ctx, task, sums) })
 	case taskIterate:
 		answer, err = run(t, func(task *iterateTask) (any, error) {
 			blocks, _, err := h.scaled(sums, &task.Scale)
@@ -207,7 +207,7 @@ func (h *site) checkRank(rank int) error {
 
 // fit is the site's part of the one shot: its own maximum likelihood, to a
 // local rank that keeps what the global rank would lose.
-func (h *site) fit(t *fitTask, sums *rowSums) (*fitAnswer, error) {
+func (h *site) fit(ctx context.Context, t *fitTask, sums *rowSums) (*fitAnswer, error) {
 	blocks, _, err := h.scaled(sums, &t.Scale)
 	if err != nil {
 		return nil, err
@@ -225,7 +225,7 @@ func (h *site) fit(t *fitTask, sums *rowSums) (*fitAnswer, error) {
 		}
 		return answer, nil
 	}
-	own, err := Fit(h.layout, blocks, rank, nil, FitOptions{Tol: 1e-6})
+	own, err := Fit(h.layout, blocks, rank, nil, FitOptions{Tol: 1e-6, Stop: ctx.Err})
 	if err != nil {
 		return nil, fmt.Errorf("fitting the site's own model: %w", err)
 	}
