@@ -21,28 +21,37 @@ type Fold struct {
 // in size and in the number of subjects of each group. The result depends on
 // the seed and the set of subjects, not on their order.
 func Folds(subjects []Subject, k, repeats int, seed uint64) ([]Fold, error) {
+	var folds []Fold
+	for r := range repeats {
+		some, err := FoldsOf(subjects, k, r, seed)
+		if err != nil {
+			return nil, err
+		}
+		folds = append(folds, some...)
+	}
+	return folds, nil
+}
+
+// FoldsOf returns the folds of one repeat alone, counted from 0.
+func FoldsOf(subjects []Subject, k, repeat int, seed uint64) ([]Fold, error) {
 	if k < 2 || k > len(subjects) {
 		return nil, fmt.Errorf("folds: %d folds of %d subjects; needs at least two folds, and a subject for each", k, len(subjects))
 	}
-	var folds []Fold
-	for r := range repeats {
-		byGroup, groups, err := stratify(subjects, seed, fmt.Sprintf("fold %d", r))
-		if err != nil {
-			return nil, fmt.Errorf("folds: %w", err)
+	byGroup, groups, err := stratify(subjects, seed, fmt.Sprintf("fold %d", repeat))
+	if err != nil {
+		return nil, fmt.Errorf("folds: %w", err)
+	}
+	folds := make([]Fold, k)
+	next := 0
+	for _, g := range groups {
+		for _, id := range byGroup[g] {
+			folds[next%k].Test = append(folds[next%k].Test, id)
+			next++
 		}
-		some := make([]Fold, k)
-		next := 0
-		for _, g := range groups {
-			for _, id := range byGroup[g] {
-				some[next%k].Test = append(some[next%k].Test, id)
-				next++
-			}
-		}
-		for i := range some {
-			some[i].Repeat, some[i].Index = r, i
-			slices.Sort(some[i].Test)
-		}
-		folds = append(folds, some...)
+	}
+	for i := range folds {
+		folds[i].Repeat, folds[i].Index = repeat, i
+		slices.Sort(folds[i].Test)
 	}
 	return folds, nil
 }

@@ -60,6 +60,15 @@ type Score struct {
 // error if there are no rows or no observed entries, or if the model's
 // expectation of an observed entry is not a finite number.
 func Evaluate(ctx context.Context, m Model, src dataset.Source) (Score, error) {
+	return EvaluateIn(ctx, nil, m, src)
+}
+
+// EvaluateIn is [Evaluate] in the units that a scaling of the rows would give:
+// a method that sees values as they were measured, and does its own scaling, is
+// scored in the same units as one that saw scaled values. The density is then
+// that of the scaled values too; a feature that the scaling makes constant
+// counts for nothing in it. A nil unit leaves everything as it is.
+func EvaluateIn(ctx context.Context, unit *Scaling, m Model, src dataset.Source) (Score, error) {
 	schema := src.Schema()
 	sum := make([]float64, len(schema.Views))
 	count := make([]int, len(schema.Views))
@@ -73,6 +82,13 @@ func Evaluate(ctx context.Context, m Model, src dataset.Source) (Score, error) {
 				e := math.Abs(v - p.Mean[k][j])
 				if math.IsNaN(e) || math.IsInf(e, 0) {
 					return fmt.Errorf("the model expects %v for %s, where %v was observed", p.Mean[k][j], schema.Views[k].Columns[j].Name, v)
+				}
+				if unit != nil {
+					f := unit.Factor[k][j]
+					e *= f
+					if f > 0 {
+						p.LogLik -= math.Log(f)
+					}
 				}
 				sum[k] += e
 				count[k]++
