@@ -102,6 +102,9 @@ func (c *coordinator) published(s *state) ([]method.Task, method.Info, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := c.complete(&model.Params); err != nil {
+		return nil, nil, err
+	}
 	s.Model = packPrior(c.layout, model)
 	for i, site := range sites {
 		local := packParams(c.layout, &params[i])
