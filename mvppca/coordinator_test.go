@@ -1,0 +1,423 @@
+package mvppca
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/fxamacker/cbor/v2"
+	"pgregory.net/rapid"
+
+	"parley/dataset"
+	"parley/method"
+	"parley/privacy"
+	"parley/sitestore"
+	"parley/study"
+)
+
+// small is a study on drawn data, small enough to be run hundreds of times.
+type small struct {
+	plan *study.Plan
+	data map[string]*dataset.Table
+}
+
+// shape is what a small study is drawn from.
+type shape struct {
+	dims    []int
+	sites   int
+	rows    int             // at each site
+	missing float64         // share of cells
+	gaps    float64         // share of views that a subject lacks
+	lacks   map[[2]int]bool // site, view
+	options string          // lines below method, but for the name
+	seed    uint64
+}
+
+func (s shape) study(t testing.TB) *small {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(s.seed, 7))
+	truth := newTruth(rng, layout(t, NoisePerView, s.dims...), 1, 0.4)
+	plan := &strings.Builder{}
+	fmt.Fprintf(plan, "parley: 1\nname: small\nseed: %d\nprivacy: {protection: none}\nviews:\n", s.seed)
+	var schema dataset.Schema
+	for k, d := range s.dims {
+		v := dataset.View{Name: fmt.Sprintf("v%d", k)}
+		fmt.Fprintf(plan, "  - name: %s\n    features:\n", v.Name)
+		for j := range d {
+			v.Columns = append(v.Columns, dataset.Column{Name: fmt.Sprintf("f%d_%d", k, j)})
+			fmt.Fprintf(plan, "      - {name: f%d_%d, range: [-20, 20]}\n", k, j)
+		}
+		schema.Views = append(schema.Views, v)
+	}
+	out := &small{data: map[string]*dataset.Table{}}
+	fmt.Fprint(plan, "sites: [")
+	for i := range s.sites {
+		name := fmt.Sprintf("site-%d", i)
+		fmt.Fprint(plan, name, ", ")
+		var rows []dataset.Row
+		for n := range s.rows {
+			row := dataset.Row{ID: fmt.Sprintf("%s-%04d", name, n)}
+			for k, view := range split(truth.l, truth.subject(rng)) {
+				switch {
+				case s.lacks[[2]int{i, k}], n > 0 && len(s.dims) > 1 && rng.Float64() < s.gaps:
+					view = nil
+				default:
+					hole(rng, [][]float64{view}, s.missing)
+				}
+				row.Views = append(row.Views, view)
+			}
+			rows = append(rows, row)
+		}
+		table, err := dataset.NewTable(schema, rows)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out.data[name] = table
+	}
+	fmt.Fprintf(plan, "]\nmethod:\n  name: mvppca\n%s", s.options)
+	var err error
+	if out.plan, err = study.Parse("plan.yaml", []byte(plan.String()), method.Registry{Method{}}); err != nil {
+		t.Fatalf("%v in:\n%s", err, plan)
+	}
+	return out
+}
+
+// drawShape draws a study whose features are all measured somewhere.
+func drawShape(t *rapid.T) shape {
+	s := shape{
+		dims: rapid.SliceOfN(rapid.IntRange(1, 4), 1, 3).Draw(t, "features"), sites: rapid.IntRange(1, 3).Draw(t, "sites"),
+		rows: rapid.IntRange(15, 40).Draw(t, "subjects"), lacks: map[[2]int]bool{}, seed: rapid.Uint64Range(1, 1e9).Draw(t, "seed"),
+		missing: rapid.SampledFrom([]float64{0, 0, 0.1}).Draw(t, "missing cells"), gaps: rapid.SampledFrom([]float64{0, 0, 0.2}).Draw(t, "missing views"),
+	}
+	if s.dims[0] == 1 {
+		s.dims[0] = 2 // one factor at least has two features
+	}
+	for k := 1; k < len(s.dims); k++ { // the first site has everything, and every site the first view
+		for i := 1; i < s.sites; i++ {
+			s.lacks[[2]int{i, k}] = rapid.IntRange(0, 3).Draw(t, "lacks") == 0
+		}
+	}
+	features := 0
+	for _, d := range s.dims {
+		features += d
+	}
+	latent := rapid.IntRange(1, min(3, features-1)).Draw(t, "latent")
+	if rapid.Bool().Draw(t, "published") {
+		s.missing = 0 // the published iteration needs whole views
+		s.options = fmt.Sprintf("  variant: published\n  latent: %d\n  rounds: %d\n  iterations: 2\n  scaling: %s\n  published: {first_iterations: 4, initial: %s, restart: %s}\n",
+			latent, rapid.IntRange(1, 4).Draw(t, "rounds"), rapid.SampledFrom(scalings).Draw(t, "scaling"),
+			rapid.SampledFrom([]string{"random", "prior"}).Draw(t, "initial"), rapid.SampledFrom([]string{"draw", "mean"}).Draw(t, "restart"))
+	} else {
+		s.options = fmt.Sprintf("  latent: %d\n  rounds: %d\n  iterations: 3\n  tolerance: %v\n  scaling: %s\n  noise: %s\n",
+			latent, rapid.IntRange(0, 5).Draw(t, "rounds"), rapid.SampledFrom([]float64{0, 0.01, 10}).Draw(t, "tolerance"),
+			rapid.SampledFrom(scalings[:5]).Draw(t, "scaling"), rapid.SampledFrom([]string{"view", "feature"}).Draw(t, "noise"))
+	}
+	return s
+}
+
+// play runs a study as an engine would, and lets a test interfere.
+type play struct {
+	*small
+	t           testing.TB
+	coordinator method.Coordinator
+	halves      map[string]method.Site
+	round       int
+	kinds       []string
+
+	state  method.State
+	order  func([]method.Task)            // in which answers are folded; nil: as given
+	crash  bool                           // the state passes through its encoding after every step
+	absent func(round int, s string) bool // the site leaves instead of answering
+}
+
+func newPlay(t testing.TB, s *small) *play {
+	t.Helper()
+	c, err := Method{}.Coordinator(s.plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &play{small: s, t: t, coordinator: c, halves: map[string]method.Site{}}
+	for _, name := range s.plan.Sites {
+		if p.halves[name], err = (Method{}).Site(s.plan, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if p.state, err = c.Init(); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// reload crashes the coordinator and restores it.
+func (p *play) reload() {
+	p.t.Helper()
+	if !p.crash {
+		return
+	}
+	saved, err := p.state.MarshalBinary()
+	if err != nil {
+		p.t.Fatalf("saving the state: %v", err)
+	}
+	if p.state, err = p.coordinator.Restore(saved); err != nil {
+		p.t.Fatalf("restoring the state: %v", err)
+	}
+	if again, err := p.state.MarshalBinary(); err != nil || !bytes.Equal(saved, again) {
+		p.t.Fatalf("a restored state is saved as other bytes (%v)", err)
+	}
+}
+
+// answer lets a site answer a task through a gate of its own, and holds what
+// leaves against what was declared.
+func (p *play) answer(task method.Task) ([]byte, error) {
+	half := p.halves[task.Site]
+	request, err := half.Request(task)
+	if err != nil {
+		return nil, err
+	}
+	gate := privacy.NewGate(privacy.Policy{AllowUnprotected: true}, sitestore.NewMemory(), p.data[task.Site])
+	session, err := gate.Admit(privacy.Ask{Study: "small", Site: task.Site, Round: p.round, Kind: task.Kind, Task: sha256.Sum256(task.Body)}, request)
+	if err != nil {
+		return nil, err
+	}
+	release, err := half.Run(context.Background(), task, session)
+	if err != nil {
+		return nil, err
+	}
+	o, err := privacy.Open(release.Bytes())
+	if err != nil {
+		return nil, err
+	}
+	declared := 0
+	for _, c := range request.Contents {
+		declared += c.Values
+	}
+	if sent := numbersIn(p.t, o.Body); sent > declared {
+		p.t.Fatalf("site %s declared %d numbers for %q and sent %d", task.Site, declared, task.Kind, sent)
+	}
+	return o.Body, nil
+}
+
+// step takes the study to its next tasks, or to its end.
+func (p *play) step() (method.Step, error) {
+	step, err := p.coordinator.Next(p.state)
+	if err != nil {
+		return step, err
+	}
+	for name, x := range step.Info.All() {
+		if math.IsNaN(x) || math.IsInf(x, 0) {
+			p.t.Fatalf("info %q is %v", name, x)
+		}
+	}
+	if step.Progress < 1 || step.Progress > step.Of {
+		p.t.Fatalf("progress is %d of %d", step.Progress, step.Of)
+	}
+	p.state = step.State
+	p.reload()
+	return step, nil
+}
+
+// run plays the study to its end.
+func (p *play) run() (*method.Result, error) {
+	for {
+		step, err := p.step()
+		if err != nil {
+			return nil, err
+		}
+		if step.Done {
+			break
+		}
+		p.round++
+		p.kinds = append(p.kinds, step.Tasks[0].Kind)
+		if p.order != nil {
+			p.order(step.Tasks)
+		}
+		for _, task := range step.Tasks {
+			if p.absent != nil && p.absent(p.round, task.Site) {
+				if p.state, err = p.coordinator.Leave(p.state, task.Site); err != nil {
+					return nil, err
+				}
+				continue
+			}
+			body, err := p.answer(task)
+			if err != nil {
+				return nil, fmt.Errorf("site %s: %w", task.Site, err)
+			}
+			if p.state, err = p.coordinator.Fold(p.state, method.Contribution{Site: task.Site, Kind: task.Kind, Body: body}); err != nil {
+				return nil, err
+			}
+			p.reload()
+		}
+	}
+	if again, err := p.step(); err != nil || !again.Done || len(again.Tasks) > 0 {
+		p.t.Fatalf("after the end: %+v, %v", again, err)
+	}
+	return p.coordinator.Result(p.state)
+}
+
+// numbersIn counts the numbers in a message: every float64 and every count. It
+// leaves out how arrays are laid out, and which features and views they are of.
+func numbersIn(t testing.TB, body []byte) int {
+	t.Helper()
+	var v any
+	if err := cbor.Unmarshal(body, &v); err != nil {
+		t.Fatal(err)
+	}
+	var count func(v any) int
+	count = func(v any) (n int) {
+		switch v := v.(type) {
+		case map[any]any:
+			for key, x := range v {
+				if key != "runs" && key != "views" && key != "class" {
+					n += count(x)
+				}
+			}
+		case []any:
+			for _, x := range v {
+				n += count(x)
+			}
+		case cbor.Tag:
+			if v.Number == 40 { // [[rows, columns], values]
+				return count(v.Content.([]any)[1])
+			}
+			return len(v.Content.([]byte)) / 8
+		case uint64, int64, float64:
+			return 1
+		case nil:
+		default:
+			t.Fatalf("a message holds %T", v)
+		}
+		return n
+	}
+	return count(v)
+}
+
+func sameResult(t testing.TB, what string, a, b *method.Result) {
+	t.Helper()
+	for i, f := range a.Files {
+		if f.Name != b.Files[i].Name || !bytes.Equal(f.Data, b.Files[i].Data) {
+			t.Fatalf("%s: %s differs", what, f.Name)
+		}
+	}
+	if !maps.Equal(a.Metrics, b.Metrics) || !slices.Equal(a.Headline, b.Headline) {
+		t.Fatalf("%s: metrics %v and %v", what, a.Metrics, b.Metrics)
+	}
+}
+
+// Whatever the study: a coordinator that crashes after every step, and answers
+// that arrive in another order, change no bit; and no site sends more than it
+// declared (answer checks that).
+func TestStudiesSurviveCrashesAndAnyOrderOfArrival(t *testing.T) {
+	ran, failed := 0, 0
+	rapid.Check(t, func(rt *rapid.T) {
+		s := drawShape(rt).study(t)
+		plain, err := newPlay(t, s).run()
+		for name, change := range map[string]func(*play){
+			"crashing after every step": func(p *play) { p.crash = true },
+			"folding backwards":         func(p *play) { p.order = slices.Reverse[[]method.Task] },
+		} {
+			p := newPlay(t, s)
+			change(p)
+			other, otherErr := p.run()
+			if (err == nil) != (otherErr == nil) {
+				rt.Fatalf("%s: %v, without: %v", name, otherErr, err)
+			}
+			if err == nil {
+				sameResult(t, name, plain, other)
+			}
+		}
+		if err != nil {
+			rt.Log(err)
+			failed++
+			return
+		}
+		ran++
+		checkResult(t, s.plan, plain)
+	})
+	if failed > ran/10 {
+		t.Errorf("%d of %d studies could not be fitted", failed, ran+failed)
+	}
+}
+
+// threeSites is a study that all tests of single steps can share: the last
+// site alone lacks nothing, so that the others may leave.
+func threeSites(t testing.TB, options string) *small {
+	t.Helper()
+	s := shape{dims: []int{3, 2}, sites: 3, rows: 20, missing: 0.05, gaps: 0.1, lacks: map[[2]int]bool{{1, 1}: true}, options: options, seed: 5}
+	if strings.Contains(options, "published") {
+		s.missing = 0 // the published iteration needs whole views
+	}
+	return s.study(t)
+}
+
+const (
+	federated = "  latent: 2\n"
+	published = "  variant: published\n  latent: 2\n  rounds: 3\n  scaling: none\n"
+)
+
+func TestSiteMayLeaveAtAnyRound(t *testing.T) {
+	for _, options := range []string{federated, published} {
+		s := threeSites(t, options)
+		whole := newPlay(t, s)
+		if _, err := whole.run(); err != nil {
+			t.Fatal(err)
+		}
+		for leaves := range whole.kinds {
+			p := newPlay(t, s)
+			p.crash = true
+			p.absent = func(round int, site string) bool { return site == "site-1" && round == leaves+1 }
+			r, err := p.run()
+			if err != nil {
+				t.Errorf("leaving in round %d (%s): %v", leaves+1, whole.kinds[leaves], err)
+				continue
+			}
+			checkResult(t, s.plan, r)
+			m := must(LoadModel(r.Files[0].Data))(t)
+			if names := []string{m.Sites[0].Name, m.Sites[1].Name}; len(m.Sites) != 2 || !slices.Equal(names, []string{"site-0", "site-2"}) {
+				t.Errorf("leaving in round %d: the model's sites are %v", leaves+1, m.Sites)
+			}
+		}
+	}
+}
+
+func TestStudyEndsWithoutAnySite(t *testing.T) {
+	p := newPlay(t, threeSites(t, federated))
+	p.absent = func(int, string) bool { return true }
+	if _, err := p.run(); err == nil || !strings.Contains(err.Error(), "no site is left") {
+		t.Fatalf("got %v", err)
+	}
+}
+
+// The model cannot do without the only site that has a view; its assessment can.
+func TestOnlySiteWithAViewLeaves(t *testing.T) {
+	for _, options := range []string{federated, published} {
+		s := shape{dims: []int{3, 2}, sites: 3, rows: 20, lacks: map[[2]int]bool{{1, 1}: true, {2, 1}: true}, options: options, seed: 6}.study(t)
+		whole := newPlay(t, s)
+		if _, err := whole.run(); err != nil {
+			t.Fatal(err)
+		}
+		leave := func(at string) (*method.Result, error) {
+			p := newPlay(t, s)
+			p.absent = func(round int, site string) bool { return site == "site-0" && whole.kinds[round-1] == at }
+			return p.run()
+		}
+		first := whole.kinds[slices.IndexFunc(whole.kinds, func(k string) bool { return k != taskScale })]
+		if _, err := leave(first); err == nil || !strings.Contains(err.Error(), "no site has a single value of feature f1_0 of view v1") {
+			t.Errorf("leaving at %q: %v", first, err)
+		}
+		r, err := leave(taskAssess)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkResult(t, s.plan, r)
+		if _, ok := r.Metrics["mean_absolute_error/v1"]; ok {
+			t.Error("nobody assessed view v1, and yet it has an error")
+		}
+	}
+}
