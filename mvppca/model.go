@@ -3,10 +3,12 @@ package mvppca
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 
 	"parley/dataset"
 	"parley/evaluate"
+	"parley/figure"
 	"parley/internal/version"
 	"parley/study"
 )
@@ -39,7 +41,13 @@ type Model struct {
 
 // ModelView is a view of a model.
 type ModelView struct {
-	Name string `json:"name"`
+	Name   string  `json:"name"`
+	Values float64 `json:"values"` // observed at all sites, over features
+	// R2 is the share of the view's variance within sites that all factors
+	// together explain, and R2Each what each explains by itself; see
+	// [Explained.R2]. Null where the view does not vary.
+	R2     *float64       `json:"r2"`
+	R2Each figure.Numbers `json:"r2_by_factor"`
 	// Standard deviations between sites, in scaled units, of the entries of the
 	// loadings and of the means; null where nothing estimated them.
 	LoadingSD *float64       `json:"loading_sd_between_sites"`
@@ -50,49 +58,32 @@ type ModelView struct {
 // ModelFeature is a feature of a model. Shift is in the feature's own unit and
 // Factor in its inverse; all else is in scaled units.
 type ModelFeature struct {
-	Name     string    `json:"name"`
-	Unit     string    `json:"unit,omitempty"`
-	Shift    float64   `json:"shift"`
-	Factor   float64   `json:"factor"`
-	Mean     float64   `json:"mean"`
-	Noise    float64   `json:"noise_variance"`
+	Name   string  `json:"name"`
+	Unit   string  `json:"unit,omitempty"`
+	Shift  float64 `json:"shift"`
+	Factor float64 `json:"factor"`
+	Mean   float64 `json:"mean"`
+	Noise  float64 `json:"noise_variance"` // 0: no site had the view, so the model does not describe it
+	// NoiseSD is the standard deviation between sites of the noise variance;
+	// null where nothing estimated it or its law has none (α ≤ 2).
+	NoiseSD  *float64  `json:"noise_variance_sd_between_sites"`
 	Loadings []float64 `json:"loadings"`
 }
 
 // ModelSite is what the model says of one site.
 type ModelSite struct {
-	Name       string      `json:"name"`
-	Subjects   int         `json:"subjects"`
-	Views      []string    `json:"views"` // that at least one of its subjects has
-	LatentMean []float64   `json:"latent_mean"`
-	LatentCov  [][]float64 `json:"latent_covariance"`
+	Name       string         `json:"name"`
+	Subjects   int            `json:"subjects"`
+	Views      []string       `json:"views"` // that at least one of its subjects has
+	Patterns   []ModelPattern `json:"patterns"`
+	LatentMean []float64      `json:"latent_mean"`
+	LatentCov  [][]float64    `json:"latent_covariance"`
 }
 
-// LoadModel reads model.json. A model of another format or version is refused
-// by name.
-func LoadModel(data []byte) (*Model, error) {
-	var head struct {
-		Format  string `json:"format"`
-		Program string `json:"program"`
-	}
-	if err := json.Unmarshal(data, &head); err != nil {
-		return nil, fmt.Errorf("reading a model: %w", err)
-	}
-	if head.Format != ModelFormat {
-		return nil, fmt.Errorf("reading a model: its format is %q, written by %q, and this program reads %q", head.Format, head.Program, ModelFormat)
-	}
-	m := new(Model)
-	if err := json.Unmarshal(data, m); err != nil {
-		return nil, fmt.Errorf("reading a model: %w", err)
-	}
-	l, err := m.layout()
-	if err != nil {
-		return nil, fmt.Errorf("reading a model: %w", err)
-	}
-	if err := m.params().Check(l); err != nil {
-		return nil, fmt.Errorf("reading a model: %w", err)
-	}
-	return m, m.scale().Check(l)
+// ModelPattern counts the subjects of a site who have these views and no others.
+type ModelPattern struct {
+	Views    []string `json:"views"`
+	Subjects int      `json:"subjects"`
 }
 
 // Encode writes model.json: the same model always gives the same bytes.
@@ -126,10 +117,13 @@ func (m *Model) params() *Params {
 	if err != nil {
 		return &Params{} // Check refuses it
 	}
-	p := &Params{Features: l.AllFeatures(), Rank: len(m.Factors), Noise: make([]float64, l.Groups())}
+	p := &Params{Rank: len(m.Factors), Noise: make([]float64, l.Groups())}
 	group := l.GroupOf()
 	for _, v := range m.Views {
 		for _, f := range v.Features {
+			if f.Noise != 0 {
+				p.Features = append(p.Features, len(p.Mu))
+			}
 			p.Noise[group[len(p.Mu)]] = f.Noise
 			p.W = append(p.W, f.Loadings...)
 			p.Mu = append(p.Mu, f.Mean)
@@ -172,6 +166,58 @@ func newModelFile(p *study.Plan, o *Options, digest string, scale *Scale, prior 
 		m.Views = append(m.Views, view)
 	}
 	return m
+}
+
+// spread puts in what was learned of how sites differ.
+func (m *Model) spread(prior *Prior, l Layout) {
+	varW, varMu := prior.Spread()
+	group, j := l.GroupOf(), 0
+	for k := range m.Views {
+		v := &m.Views[k]
+		w, mu := math.Sqrt(varW[k]), math.Sqrt(varMu[k])
+		v.LoadingSD, v.MeanSD = &w, &mu
+		for i := range v.Features {
+			g := group[j]
+			if sd := math.Sqrt(InverseGammaVariance(prior.Alpha[g], prior.Beta[g])); prior.Beta[g] > 0 && !math.IsInf(sd, 0) {
+				v.Features[i].NoiseSD = &sd
+			}
+			j++
+		}
+	}
+}
+
+// assessed puts in what the sites said of the finished model.
+func (m *Model) assessed(sites []namedReport, pooled *assessment) {
+	q, explained := len(m.Factors), pooled.explained()
+	for k := range m.Views {
+		v := &m.Views[k]
+		v.Values, v.R2Each = explained.Cells[k], make(figure.Numbers, q)
+		for f := range q {
+			v.R2Each[f] = explained.R2(k, f)
+		}
+		if r2 := explained.R2(k, q); !math.IsNaN(r2) {
+			v.R2 = &r2
+		}
+	}
+	for _, site := range sites {
+		out := ModelSite{Name: site.name, Subjects: site.subjects(), LatentMean: site.Mean, Views: []string{}, Patterns: []ModelPattern{}}
+		for _, p := range site.Patterns {
+			views := make([]string, len(p.Views))
+			for i, k := range p.Views {
+				views[i] = m.Views[k].Name
+			}
+			out.Patterns = append(out.Patterns, ModelPattern{views, p.Subjects})
+		}
+		for _, v := range m.Views {
+			if slices.ContainsFunc(out.Patterns, func(p ModelPattern) bool { return slices.Contains(p.Views, v.Name) }) {
+				out.Views = append(out.Views, v.Name)
+			}
+		}
+		for row := range slices.Chunk([]float64(site.Cov), q) {
+			out.LatentCov = append(out.LatentCov, row)
+		}
+		m.Sites = append(m.Sites, out)
+	}
 }
 
 // Predictor returns what answers questions about single subjects in scaled

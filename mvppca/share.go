@@ -35,25 +35,9 @@ func (c *coordinator) model(s *state) (*Model, error) {
 		m.LogLik = &last.LogLik
 	}
 	if c.estimatesSpread() {
-		varW, varMu := prior.Spread()
-		for k := range m.Views {
-			w, mu := math.Sqrt(varW[k]), math.Sqrt(varMu[k])
-			m.Views[k].LoadingSD, m.Views[k].MeanSD = &w, &mu
-		}
+		m.spread(prior, c.layout)
 	}
-	sites, _ := c.reports(s)
-	for _, site := range sites {
-		out := ModelSite{Name: site.name, Subjects: site.subjects(), LatentMean: site.Mean}
-		for k, v := range c.plan.Views {
-			if slices.ContainsFunc(site.Patterns, func(p patternCount) bool { return slices.Contains(p.Views, k) }) {
-				out.Views = append(out.Views, v.Name)
-			}
-		}
-		for row := range slices.Chunk([]float64(site.Cov), c.opts.Latent) {
-			out.LatentCov = append(out.LatentCov, row)
-		}
-		m.Sites = append(m.Sites, out)
-	}
+	m.assessed(c.reports(s))
 	return m, nil
 }
 

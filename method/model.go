@@ -1,0 +1,226 @@
+package method
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"parley/dataset"
+	"parley/figure"
+	"parley/problem"
+)
+
+// ModelOpener is a [Method] whose fitted models can be used again. A model is
+// kept as one JSON object whose "format" is a family and a version, such as
+// "parley/mvppca-model/1", and whose "program" says what wrote it.
+type ModelOpener interface {
+	// ModelFormats lists the formats that OpenModel reads.
+	ModelFormats() []string
+	OpenModel(data []byte) (Model, error)
+}
+
+// Model is a fitted model. What can be done with it is said by the interfaces
+// below, of which a method offers those that it has a meaning for.
+type Model interface {
+	Method() string
+	// Schema is what data must look like to be used with the model: its views
+	// and features in their order, without subject columns.
+	Schema() dataset.Schema
+}
+
+// Notes are what a person should know of a use of a model that went well.
+type Notes = problem.List
+
+// Account is an answer for people and for programs: facts and tables to be
+// read, and the same as a value for JSON.
+type Account struct {
+	Facts  []figure.Fact
+	Tables []figure.Table
+	Notes  Notes
+	Value  any
+}
+
+// Summariser says what was fitted, where and how. Of long rankings it gives
+// the first top.
+type Summariser interface {
+	Summary(top int) (*Account, error)
+}
+
+// Transformer projects new subjects on what the model knows them by.
+type Transformer interface {
+	// Transform writes one line of CSV for each subject, in the order of data and
+	// in bounded memory, and returns their number.
+	Transform(ctx context.Context, data dataset.Source, to io.Writer, opts TransformOptions) (int, Notes, error)
+}
+
+// TransformOptions say what Transform writes.
+type TransformOptions struct {
+	NewSite    bool // the subjects are of a site that took no part in the fit
+	Covariance bool // write covariances too
+}
+
+// Imputer predicts what was not observed.
+type Imputer interface {
+	// Impute writes one line of CSV for each feature of each subject that was not
+	// observed, in the feature's own unit, and returns the number of lines.
+	Impute(ctx context.Context, data dataset.Source, to io.Writer, opts ImputeOptions) (int, Notes, error)
+}
+
+// ImputeOptions say what Impute writes.
+type ImputeOptions struct {
+	NewSite bool     // the subjects are of a site that took no part in the fit
+	Views   []string // only these; all if empty
+	Level   float64  // of the intervals, between 0 and 1
+}
+
+// Sampler draws new subjects.
+type Sampler interface {
+	// Sample returns a data set of n subjects that depends on the seed alone and
+	// says of itself that it was drawn. They have the given views; all if empty.
+	Sample(n int, seed uint64, views []string) (dataset.Source, error)
+}
+
+// Exporter writes a model's numbers in formats that other programs read.
+type Exporter interface {
+	ExportFormats() []string
+	Export(format string) ([]File, error)
+}
+
+// Comparer compares two models of one method.
+type Comparer interface {
+	Compare(other Model) (*Account, error)
+}
+
+// Associater holds what the model says of single subjects against the columns
+// that describe them. The answer is exact, and so for the subjects' own site.
+type Associater interface {
+	// Associate uses the subject columns of data's schema. Those in categories
+	// are taken as categories even if they are written as numbers.
+	Associate(ctx context.Context, data dataset.Source, categories []string) (*Account, error)
+}
+
+// CheckFormat returns nil if data is a JSON object of the given format. What
+// is another kind of file, or another version of the format, is refused by name.
+func CheckFormat(data []byte, format string) error {
+	found, program, err := modelFormat(data)
+	if err != nil || found == format {
+		return err
+	}
+	if program == "" {
+		program = "a program that it does not name"
+	}
+	if newer(found, format) {
+		return problem.Problem{What: fmt.Sprintf("the model's format is %q, written by %s, which is newer than this program, which reads %q", found, program, format),
+			Hint: "use a newer version of parley"}
+	}
+	return problem.Problem{What: fmt.Sprintf("the model's format is %q, written by %s, and this program reads %q", found, program, format)}
+}
+
+func modelFormat(data []byte) (format, program string, err error) {
+	var head struct {
+		Format  string `json:"format"`
+		Program string `json:"program"`
+	}
+	if err := json.Unmarshal(data, &head); err != nil {
+		return "", "", problem.Problem{What: "this is not a model: " + err.Error(), Hint: "a model is the file model/model.json of a run's results"}
+	}
+	if head.Format == "" {
+		return "", "", problem.Problem{What: `this is not a model: it has no "format"`, Hint: "a model is the file model/model.json of a run's results"}
+	}
+	return head.Format, head.Program, nil
+}
+
+// newer says whether a is a later version of the same family of formats as b.
+func newer(a, b string) bool {
+	fa, va, ok := family(a)
+	fb, vb, okB := family(b)
+	return ok && okB && fa == fb && va > vb
+}
+
+func family(format string) (name string, version int, ok bool) {
+	i := strings.LastIndexByte(format, '/')
+	if i < 0 {
+		return format, 0, false
+	}
+	version, err := strconv.Atoi(format[i+1:])
+	return format[:i], version, err == nil
+}
+
+// OpenModel reads a model of any method that the program knows.
+func (r Registry) OpenModel(data []byte) (Model, error) {
+	format, program, err := modelFormat(data)
+	if err != nil {
+		return nil, err
+	}
+	var known []string
+	name, _, _ := family(format)
+	for _, m := range r {
+		opener, ok := m.(ModelOpener)
+		if !ok {
+			continue
+		}
+		formats := opener.ModelFormats()
+		if slices.Contains(formats, format) {
+			return opener.OpenModel(data)
+		}
+		for _, f := range formats {
+			if other, _, _ := family(f); other == name {
+				return nil, CheckFormat(data, f)
+			}
+		}
+		known = append(known, formats...)
+	}
+	return nil, problem.Problem{What: fmt.Sprintf("the model's format is %q, written by %q: no method of this program has it", format, program),
+		Hint: "this program reads " + strings.Join(known, ", ")}
+}
+
+// ReadModel reads a model from a results directory, its model folder, or the
+// model's file itself.
+func (r Registry) ReadModel(path string) (Model, error) {
+	file, err := modelFile(path)
+	if err != nil {
+		return nil, err
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	m, err := r.OpenModel(data)
+	if err == nil {
+		return m, nil
+	}
+	if p := (problem.Problem{}); errors.As(err, &p) {
+		p.File = file
+		return nil, p
+	}
+	return nil, fmt.Errorf("%s: %w", file, err)
+}
+
+func modelFile(path string) (string, error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", problem.Problem{File: path, What: "there is no such model", Hint: "give a results directory, its model folder, or model.json"}
+	}
+	if err != nil || !info.IsDir() {
+		return path, err
+	}
+	for _, name := range []string{"model/model.json", "model.json"} {
+		file := filepath.Join(path, filepath.FromSlash(name))
+		if _, err := os.Stat(file); err == nil {
+			return file, nil
+		}
+	}
+	p := problem.Problem{File: path, What: "there is no model in this directory", Hint: "give a results directory, its model folder, or model.json"}
+	if _, err := os.Stat(filepath.Join(path, "provenance.json")); err == nil {
+		p.What, p.Hint = "this run has not ended, so it has no model yet", "continue it with parley run and the same --out"
+	}
+	return "", p
+}

@@ -1,0 +1,219 @@
+package mvppca
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"parley/dataset"
+	"parley/method"
+	"parley/problem"
+)
+
+// ModelFormats implements [method.ModelOpener].
+func (Method) ModelFormats() []string { return []string{ModelFormat} }
+
+// OpenModel implements [method.ModelOpener].
+func (Method) OpenModel(data []byte) (method.Model, error) { return LoadModel(data) }
+
+// LoadModel reads model.json. A model of another format or version is refused
+// by name; so is one whose numbers do not fit together.
+func LoadModel(data []byte) (*Model, error) {
+	if err := method.CheckFormat(data, ModelFormat); err != nil {
+		return nil, err
+	}
+	m := new(Model)
+	if err := json.Unmarshal(data, m); err != nil {
+		return nil, fmt.Errorf("reading a model: %w", err)
+	}
+	if err := m.check(); err != nil {
+		return nil, fmt.Errorf("reading a model: %w", err)
+	}
+	return m, nil
+}
+
+// check says what is wrong with a model that came from elsewhere.
+func (m *Model) check() error {
+	l, err := m.layout()
+	if err != nil {
+		return err
+	}
+	q := len(m.Factors)
+	if err := m.params().Check(l); err != nil {
+		return err
+	}
+	if err := m.scale().Check(l); err != nil {
+		return err
+	}
+	if err := finite("strengths of the factors", m.Factors); err != nil {
+		return err
+	}
+	names := map[string]bool{}
+	for _, v := range m.Views {
+		if v.Name == "" || names["view "+v.Name] {
+			return fmt.Errorf("two views are called %q, or one has no name", v.Name)
+		}
+		names["view "+v.Name] = true
+		if len(v.R2Each) != 0 && len(v.R2Each) != q {
+			return fmt.Errorf("view %s: %d shares of variance for %d factors", v.Name, len(v.R2Each), q)
+		}
+		for _, sd := range []*float64{v.LoadingSD, v.MeanSD} {
+			if sd != nil && !(*sd >= 0 && *sd < largest) {
+				return fmt.Errorf("view %s: a standard deviation between sites of %v", v.Name, *sd)
+			}
+		}
+		for _, f := range v.Features {
+			if f.Name == "" || names[f.Name] {
+				return fmt.Errorf("two features are called %q, or one has no name", f.Name)
+			}
+			names[f.Name] = true
+			if l.Noise == NoisePerView && f.Noise != v.Features[0].Noise {
+				return fmt.Errorf("view %s has one noise variance by its options, and features with several", v.Name)
+			}
+		}
+	}
+	for _, s := range m.Sites {
+		var cov []float64
+		for _, row := range s.LatentCov {
+			if len(row) != q {
+				return fmt.Errorf("site %s: the covariance of its factors is not %d × %d", s.Name, q, q)
+			}
+			cov = append(cov, row...)
+		}
+		if err := checkFactors(q, s.LatentMean, cov); err != nil {
+			return fmt.Errorf("site %s: %w", s.Name, err)
+		}
+	}
+	return nil
+}
+
+// Method implements [method.Model].
+func (m *Model) Method() string { return Method{}.Name() }
+
+// Schema implements [method.Model]: the views and features in the model's
+// order, and no subject columns.
+func (m *Model) Schema() dataset.Schema {
+	var s dataset.Schema
+	for _, v := range m.Views {
+		view := dataset.View{Name: v.Name}
+		for _, f := range v.Features {
+			view.Columns = append(view.Columns, dataset.Column{Name: f.Name, Kind: dataset.Number})
+		}
+		s.Views = append(s.Views, view)
+	}
+	return s
+}
+
+// total returns the standard deviation of feature j in scaled units over the
+// population that the model describes, √(Σ w² + ψ).
+func (f *ModelFeature) total() float64 {
+	s := f.Noise
+	for _, w := range f.Loadings {
+		s += w * w
+	}
+	return math.Sqrt(s)
+}
+
+// reader reads new subjects under a model.
+type reader struct {
+	predictor *Predictor
+	scale     *Scale
+	units     *unitCheck
+}
+
+// use prepares the model for new subjects: of the sites that it was fitted at
+// (or of others just like them), or of a site never seen, whose features have
+// v_μ + q v_W more noise variance.
+func (m *Model) use(newSite bool) (*reader, method.Notes, error) {
+	if m.Scaling == ScaleSiteRange {
+		return nil, nil, problem.Problem{Where: "model " + m.Study, What: fmt.Sprintf("was fitted with scaling %q: every site had units of its own, and new subjects have none", m.Scaling),
+			Hint: "fit it with another scaling; each site's scores are in its own report"}
+	}
+	l, err := m.layout()
+	if err != nil {
+		return nil, nil, err
+	}
+	p := m.params()
+	var notes method.Notes
+	if newSite {
+		if notes, err = m.spreadNoise(p, l); err != nil {
+			return nil, nil, err
+		}
+	}
+	predictor, err := NewPredictor(l, p)
+	if err != nil {
+		return nil, nil, err
+	}
+	return &reader{predictor, m.scale(), newUnitCheck(m)}, notes, nil
+}
+
+// spreadNoise adds what sites differ by to the noise.
+func (m *Model) spreadNoise(p *Params, l Layout) (notes method.Notes, err error) {
+	group, j := l.GroupOf(), 0
+	var alone []string
+	for _, v := range m.Views {
+		if v.LoadingSD == nil || v.MeanSD == nil {
+			return nil, problem.Problem{Where: "model " + m.Study, What: "nothing estimated how sites differ, so there is no spread for a new site",
+				Hint: "fit it with at least one round (rounds: 3), or leave out --new-site"}
+		}
+		extra := *v.MeanSD**v.MeanSD + float64(p.Rank)**v.LoadingSD**v.LoadingSD
+		seen := map[int]bool{}
+		for _, f := range v.Features {
+			if g := group[j]; f.Noise != 0 && !seen[g] {
+				seen[g] = true
+				p.Noise[g] += extra
+			}
+			j++
+		}
+		if m.sitesWith(v.Name) < 2 {
+			alone = append(alone, v.Name)
+		}
+	}
+	if len(alone) > 0 {
+		notes.Add(problem.Problem{Where: "views " + strings.Join(alone, ", "), What: "fewer than two sites had them, so nothing is known of how sites differ there: no spread was added"})
+	}
+	return notes, nil
+}
+
+func (m *Model) sitesWith(view string) (n int) {
+	for _, s := range m.Sites {
+		if slices.Contains(s.Views, view) {
+			n++
+		}
+	}
+	return n
+}
+
+// maxKnown bounds the posteriors that are kept, by their numbers: single
+// missing cells can give every subject a set of observed features of its own.
+const maxKnown = 1 << 24
+
+var errNoSubjects = errors.New("there are no subjects in it")
+
+// each reads the subjects one by one, in bounded memory, and counts them. The
+// values are those of the posterior's observed features, in scaled units.
+func (r *reader) each(ctx context.Context, data dataset.Source, do func(*dataset.Row, *Posterior, []float64) error) (subjects int, err error) {
+	kept := maxKnown / (r.predictor.md.d * r.predictor.md.ld)
+	err = eachSubject(ctx, r.predictor, r.scale, data, func(row *dataset.Row, post *Posterior, values []float64) error {
+		subjects++
+		r.units.add(post.Observed, values)
+		if err := do(row, post, values); err != nil {
+			return err
+		}
+		if len(r.predictor.known) > kept {
+			clear(r.predictor.known)
+		}
+		return nil
+	})
+	if err == nil && subjects == 0 {
+		err = errNoSubjects
+	}
+	return subjects, err
+}
+
+// own brings feature j from scaled to its own units.
+func (r *reader) own(j int, z float64) float64 { return z/r.scale.Factor[j] + r.scale.Shift[j] }
