@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"parley/dataset"
+	"parley/engine"
+	"parley/engine/local"
+	"parley/evaluate"
+	"parley/method"
+	"parley/mvppca"
+	"parley/study"
+)
+
+var methods = method.Registry{mvppca.Method{}}
+
+// options are what a plan says under method, beyond its name.
+type options map[string]any
+
+// asIs are the options of the default method on rows that are already scaled.
+func asIs(q, rounds int) options {
+	return options{"latent": q, "scaling": mvppca.ScaleNone, "rounds": rounds}
+}
+
+// asPublished are those of the paper's experiment: each site scales its own
+// rows; 100 rounds of 15 iterations, 30 in the first, are the defaults.
+func asPublished(q int) options {
+	return options{"variant": mvppca.PublishedVariant, "latent": q, "scaling": mvppca.ScaleSiteRange}
+}
+
+// plan describes a study of the views that the sites share.
+func plan(schema dataset.Schema, sites int, o options, seed uint64) (*study.Plan, error) {
+	type view struct {
+		Name     string   `json:"name"`
+		Features []string `json:"features"`
+	}
+	var views []view
+	for _, v := range schema.Views {
+		w := view{Name: v.Name}
+		for _, c := range v.Columns {
+			w.Features = append(w.Features, c.Name)
+		}
+		views = append(views, w)
+	}
+	m := options{"name": mvppca.Method{}.Name()}
+	for k, v := range o {
+		m[k] = v
+	}
+	// JSON is YAML.
+	text, err := json.Marshal(map[string]any{
+		"parley": study.Version, "name": "acceptance", "seed": seed, "sites": evaluate.SiteNames(sites), "views": views,
+		"method": m, "privacy": map[string]any{"protection": study.ProtectionNone},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return study.Parse("acceptance plan", text, methods)
+}
+
+// federate runs a whole study over the sites through the engine, in memory.
+func federate(ctx context.Context, sites []dataset.Source, o options, seed uint64) (*mvppca.Model, *engine.Outcome, error) {
+	p, err := plan(sites[0].Schema(), len(sites), o, seed)
+	if err != nil {
+		return nil, nil, err
+	}
+	data := map[string]dataset.Source{}
+	for i, name := range p.Sites {
+		data[name] = sites[i]
+	}
+	out, err := local.Run(ctx, local.Config{Plan: p, Methods: methods, Data: data})
+	if err != nil {
+		return nil, nil, err
+	}
+	at := slices.IndexFunc(out.Result.Files, func(f method.File) bool { return f.Name == "model/model.json" })
+	if at < 0 {
+		return nil, nil, fmt.Errorf("the result has no model/model.json")
+	}
+	m, err := mvppca.LoadModel(out.Result.Files[at].Data)
+	return m, out, err
+}
+
+// federated is federate for cross-validation.
+func federated(o options, seed uint64) evaluate.Fit {
+	return func(ctx context.Context, sites []dataset.Source) (evaluate.Model, error) {
+		m, _, err := federate(ctx, sites, o, seed)
+		if err != nil {
+			return nil, err
+		}
+		return m.Evaluator()
+	}
+}
+
+// central is the maximum-likelihood fit of the same model to the rows of all
+// sites in one place, with the same views missing.
+func central(q int) evaluate.Fit {
+	return func(ctx context.Context, sites []dataset.Source) (evaluate.Model, error) {
+		schema := sites[0].Schema()
+		dims := make([]int, len(schema.Views))
+		for k, v := range schema.Views {
+			dims[k] = len(v.Columns)
+		}
+		l, err := mvppca.NewLayout(dims, mvppca.NoisePerView)
+		if err != nil {
+			return nil, err
+		}
+		acc, err := mvppca.NewAccumulator(l, nil)
+		if err != nil {
+			return nil, err
+		}
+		for _, site := range sites {
+			for row, err := range site.Rows(ctx) {
+				if err != nil {
+					return nil, err
+				}
+				if err := acc.Add(row.Views); err != nil {
+					return nil, fmt.Errorf("subject %s: %w", row.ID, err)
+				}
+			}
+		}
+		fit, err := mvppca.Fit(l, acc.Blocks(), q, nil, mvppca.FitOptions{})
+		if err != nil {
+			return nil, err
+		}
+		if !fit.Converged {
+			return nil, fmt.Errorf("the central fit did not converge in %d iterations", fit.Iterations)
+		}
+		return named(schema, &fit.Params).Evaluator()
+	}
+}
+
+// named puts parameters in scaled units into the form that models are scored in.
+func named(schema dataset.Schema, p *mvppca.Params) *mvppca.Model {
+	m := &mvppca.Model{Factors: make([]float64, p.Rank)}
+	j := 0
+	for k, v := range schema.Views {
+		view := mvppca.ModelView{Name: v.Name}
+		for _, c := range v.Columns {
+			view.Features = append(view.Features, mvppca.ModelFeature{
+				Name: c.Name, Factor: 1, Mean: p.Mu[j], Noise: p.Noise[k], Loadings: p.W[j*p.Rank : (j+1)*p.Rank],
+			})
+			j++
+		}
+		m.Views = append(m.Views, view)
+	}
+	return m
+}
+
+// pca is the trivial rival: principal components with means in the gaps.
+func pca(q int) evaluate.Fit {
+	return func(ctx context.Context, sites []dataset.Source) (evaluate.Model, error) {
+		return evaluate.FitPCA(ctx, q, sites...)
+	}
+}

@@ -1,0 +1,102 @@
+// Command acceptance measures what the project promises of Fed-mv-PPCA, on the
+// data sets that the promises name, through the real engine. It prints one
+// table and exits with status 1 when a promise is broken.
+//
+//	go run ./tools/acceptance [-data DIR] sd|adcsf|mfeat|spread|published|bytes|all
+//
+// DIR holds the folders adcsf, mfeat, sd and splits.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// config is what the flags say.
+type config struct {
+	data    string
+	repeats int // of the stored splits; 0 for each promise's own number
+	seeds   int
+}
+
+// promise is one thing to measure.
+type promise struct {
+	name    string
+	measure func(context.Context, config) ([]row, error)
+}
+
+var promises = []promise{
+	{"sd", func(ctx context.Context, c config) ([]row, error) {
+		return synthetic(ctx, c.data, []int{1, 2, 3}, []int{3, 6})
+	}},
+	{"adcsf", func(ctx context.Context, c config) ([]row, error) {
+		return adcsf(ctx, filepath.Join(c.data, "adcsf"), filepath.Join(c.data, "splits", "adcsf.csv.gz"), c.repeatsOr(10))
+	}},
+	{"mfeat", func(ctx context.Context, c config) ([]row, error) { return mfeat(ctx, c.data, c.repeatsOr(3)) }},
+	{"spread", func(ctx context.Context, c config) ([]row, error) { return spread(ctx, c.seeds, []int{3, 6}) }},
+	{"published", func(ctx context.Context, c config) ([]row, error) { return publishedTable(ctx, c.data) }},
+	{"bytes", func(ctx context.Context, c config) ([]row, error) { return bytesSent(ctx, c.data) }},
+}
+
+func (c config) repeatsOr(n int) int {
+	if c.repeats > 0 {
+		return c.repeats
+	}
+	return n
+}
+
+func main() {
+	log.SetFlags(0)
+	log.SetPrefix("acceptance: ")
+	var c config
+	flag.StringVar(&c.data, "data", "../shared/data", "folder with the data sets")
+	flag.IntVar(&c.repeats, "repeats", 0, "repeats of the stored splits, at most 10; 0 means 10 for adcsf and 3 for mfeat")
+	flag.IntVar(&c.seeds, "seeds", 10, "data sets for each case of spread")
+	asJSON := flag.Bool("json", false, "print JSON instead of a table")
+	names := []string{"all"}
+	for _, p := range promises {
+		names = append(names, p.name)
+	}
+	flag.Usage = func() {
+		fmt.Fprintf(flag.CommandLine.Output(), "usage: acceptance [flags] %s\n", strings.Join(names, "|"))
+		flag.PrintDefaults()
+	}
+	flag.Parse()
+	if flag.NArg() != 1 || !slices.Contains(names, flag.Arg(0)) || c.repeats < 0 || c.repeats > 10 || c.seeds < 1 {
+		flag.Usage()
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	var rows []row
+	for _, p := range promises {
+		if flag.Arg(0) != "all" && flag.Arg(0) != p.name {
+			continue
+		}
+		start := time.Now()
+		r, err := p.measure(ctx, c)
+		if err != nil {
+			log.Fatalf("%s: %v", p.name, err)
+		}
+		rows = append(rows, r...)
+		log.Printf("%s took %.1f s", p.name, time.Since(start).Seconds())
+	}
+	write := writeTable
+	if *asJSON {
+		write = writeJSON
+	}
+	if err := write(os.Stdout, rows); err != nil {
+		log.Fatal(err)
+	}
+	if bad := missed(rows); len(bad) > 0 {
+		log.Fatalf("%d of %d rows miss their bar", len(bad), len(rows))
+	}
+}
