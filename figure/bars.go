@@ -9,7 +9,8 @@ import (
 )
 
 // Bars shows one value per label, as horizontal bars from zero; with
-// intervals, as marks with whiskers (a forest plot).
+// intervals, as marks with whiskers (a forest plot). Each may have a second
+// value to compare it with, drawn as an upright stroke.
 type Bars struct {
 	X      Axis     `json:"x"` // Log has no effect: bars begin at zero
 	Labels []string `json:"labels"`
@@ -17,13 +18,18 @@ type Bars struct {
 	Low    Numbers  `json:"low,omitempty"` // ends of the intervals
 	High   Numbers  `json:"high,omitempty"`
 	Groups []string `json:"groups,omitempty"` // of each label, such as its view: one colour each
+	Marks  Numbers  `json:"marks,omitempty"`  // to compare with
+	Mark   string   `json:"mark,omitempty"`   // what those are
 	Top    int      `json:"top,omitempty"`    // draw the largest by absolute value, in that order; 0 for all as given
+	Bottom int      `json:"bottom,omitempty"` // with Top: rank by value, and draw the smallest below the largest
+	// Subject says that the values are of one single subject.
+	Subject bool `json:"subject,omitempty"`
 }
 
 func (b Bars) len() int { return max(len(b.Labels), len(b.Values)) }
 
-func (Bars) kind() string     { return "bars" }
-func (Bars) perSubject() bool { return false }
+func (Bars) kind() string       { return "bars" }
+func (b Bars) perSubject() bool { return b.Subject }
 
 // Table has one row for every label, in the order given.
 func (b Bars) Table() Table {
@@ -34,6 +40,9 @@ func (b Bars) Table() Table {
 	t.Columns = append(t.Columns, Column{Name: label(b.X, "value"), Numbers: numeric(b.Values)})
 	if len(b.Low)+len(b.High) > 0 {
 		t.Columns = append(t.Columns, Column{Name: "low", Numbers: numeric(b.Low)}, Column{Name: "high", Numbers: numeric(b.High)})
+	}
+	if len(b.Marks) > 0 {
+		t.Columns = append(t.Columns, Column{Name: label(Axis{Label: b.Mark}, "to compare with"), Numbers: b.Marks})
 	}
 	return t
 }
@@ -49,24 +58,36 @@ func numeric(n Numbers) Numbers {
 // maxBars bounds the height of the picture.
 const maxBars = 300
 
-// order returns the rows to draw.
+// order returns the rows to draw; −1 stands for rows left out.
 func (b Bars) order() []int {
 	rows := make([]int, b.len())
 	for i := range rows {
 		rows[i] = i
 	}
-	limit := maxBars
-	if b.Top > 0 {
-		limit = min(b.Top, maxBars)
-		size := func(i int) float64 {
-			if v := b.Values.at(i); available(v) {
-				return math.Abs(v)
-			}
-			return -1 // what is not available ranks last
-		}
-		slices.SortStableFunc(rows, func(i, j int) int { return cmp.Compare(size(j), size(i)) })
+	if b.Top <= 0 {
+		return rows[:min(maxBars, len(rows))]
 	}
-	return rows[:min(limit, len(rows))]
+	size := func(i int) float64 {
+		v := b.Values.at(i)
+		switch {
+		case !available(v):
+			return math.Inf(-1) // what is not available ranks last
+		case b.Bottom > 0:
+			return v
+		}
+		return math.Abs(v)
+	}
+	slices.SortStableFunc(rows, func(i, j int) int { return cmp.Compare(size(j), size(i)) })
+	top := min(b.Top, maxBars)
+	if b.Bottom <= 0 {
+		return rows[:min(top, len(rows))]
+	}
+	rows = slices.DeleteFunc(rows, func(i int) bool { return math.IsInf(size(i), -1) })
+	bottom := min(b.Bottom, maxBars-top)
+	if len(rows) <= top+bottom {
+		return rows
+	}
+	return slices.Concat(rows[:top], []int{-1}, rows[len(rows)-bottom:])
 }
 
 func (b Bars) draw(c *canvas) {
@@ -77,9 +98,9 @@ func (b Bars) draw(c *canvas) {
 	var names []string
 	for _, i := range rows {
 		names = append(names, text(b.Labels, i))
-		e.add(b.Values.at(i))
-		e.add(b.Low.at(i))
-		e.add(b.High.at(i))
+		for _, n := range []Numbers{b.Values, b.Low, b.High, b.Marks} {
+			e.add(n.at(i))
+		}
 	}
 	groups := distinct(b.Groups)
 	nameRoom := widest(names, fontSize, 230)
@@ -90,6 +111,12 @@ func (b Bars) draw(c *canvas) {
 	c.w = pageWidth
 	c.h = 62 + step*float64(max(len(rows), 2))
 	area := box{left: 16 + nameRoom + groupRoom, top: 10, right: c.w - 62, bottom: c.h - 46}
+	if b.Mark != "" {
+		c.h += 22
+		area.top, area.bottom = 32, area.bottom+22
+		c.compare(area.left+6, 14)
+		c.text(area.left+16, 18, b.Mark, smallSize, area.right-area.left-16, "fill", muted)
+	}
 	if e.lo == e.hi {
 		e.hi = 1
 	}
@@ -101,17 +128,25 @@ func (b Bars) draw(c *canvas) {
 		c.text(p, area.bottom+15, t.label, smallSize, 0, "text-anchor", "middle", "fill", muted)
 	}
 	c.text((area.left+area.right)/2, area.bottom+36, b.X.Label, fontSize, area.right-area.left, "text-anchor", "middle", "font-weight", "600")
-	if n := b.len(); len(rows) < n {
+	if n := b.len(); len(rows) < n && b.Bottom <= 0 {
 		c.text(6, area.bottom+15, fmt.Sprintf("%d of %d", len(rows), n), smallSize, 0, "fill", muted)
 	}
 	zero := x.at(0)
 	for k, i := range rows {
 		y := area.top + step*(float64(k)+0.5)
+		if i < 0 {
+			c.text(6+nameRoom, y+4, fmt.Sprintf("%d more between", b.len()-len(rows)+1), smallSize, nameRoom, "text-anchor", "end", "fill", muted)
+			c.line(area.left, y, area.right, y, rule, "stroke-dasharray", "2 4")
+			continue
+		}
 		c.text(6+nameRoom, y+4, names[k], fontSize, nameRoom, "text-anchor", "end")
 		group := text(b.Groups, i)
 		c.text(area.left-10, y+4, group, smallSize, 90, "text-anchor", "end", "fill", muted)
 		st := styleOf(max(0, slices.Index(groups, group)))
 		c.bar(b, i, st, x, y, forest)
+		if v := b.Marks.at(i); available(v) {
+			c.compare(x.at(v), y)
+		}
 	}
 	c.line(zero, area.top, zero, area.bottom, muted)
 	if len(rows) == 0 {
@@ -147,9 +182,15 @@ func (c *canvas) bar(b Bars, i int, st style, x scale, y float64, forest bool) {
 	c.el("path", tip, "d", d.String(), "fill", st.colour, "stroke", "#fff", "stroke-width", 0.8)
 }
 
+// compare draws the stroke of a value to compare with.
+func (c *canvas) compare(x, y float64) {
+	c.line(x, y-9, x, y+9, "#fff", "stroke-width", 4.4)
+	c.line(x, y-9, x, y+9, ink, "stroke-width", 2.0)
+}
+
 // text returns element i, or nothing.
 func text(list []string, i int) string {
-	if i < len(list) {
+	if i >= 0 && i < len(list) {
 		return list[i]
 	}
 	return ""

@@ -47,6 +47,21 @@ func ramp(t float64) (colour string, dark bool) {
 	return oklab(lightness, chroma*math.Cos(hue), chroma*math.Sin(hue)), lightness < 0.565
 }
 
+// diverge returns the colour for t in −1..1: almost white at zero, to brown
+// below and to blue above, in equal steps of lightness on both sides. The two
+// hues are told apart with every common kind of colour blindness; a print
+// without colour keeps the distance from zero.
+func diverge(t float64) (colour string, dark bool) {
+	size := min(math.Abs(t), 1)
+	lightness := 0.985 - 0.565*size
+	chroma := 0.004 + 0.121*math.Sin(math.Pi*0.62*size)
+	hue, darkest := 250*math.Pi/180, 0.565
+	if t < 0 {
+		hue, darkest = 52*math.Pi/180, 0.575
+	}
+	return oklab(lightness, chroma*math.Cos(hue), chroma*math.Sin(hue)), lightness < darkest
+}
+
 // oklab converts to #rrggbb, cut to what sRGB can show.
 func oklab(lightness, a, b float64) string {
 	cube := func(v float64) float64 { return v * v * v }

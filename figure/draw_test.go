@@ -36,7 +36,7 @@ func axes(t *rapid.T) Axis {
 // charts draws any kind of chart of any shape, consistent or not.
 var charts = rapid.Custom(func(t *rapid.T) Chart {
 	names := func(n int) []string { return rapid.SliceOfN(labels, 0, n).Draw(t, "names") }
-	switch rapid.IntRange(0, 4).Draw(t, "kind") {
+	switch rapid.IntRange(0, 6).Draw(t, "kind") {
 	case 0:
 		o := Overview{}
 		for _, n := range names(12) {
@@ -49,7 +49,7 @@ var charts = rapid.Custom(func(t *rapid.T) Chart {
 		}
 		return o
 	case 1:
-		h := Heatmap{Legend: labels.Draw(t, "legend"), Format: rapid.SampledFrom([]Format{General, Count, Percent}).Draw(t, "format"),
+		h := Heatmap{Legend: labels.Draw(t, "legend"), Diverging: rapid.Bool().Draw(t, "diverging"), Format: rapid.SampledFrom([]Format{General, Count, Percent}).Draw(t, "format"),
 			Rows: names(20), Columns: names(12), TotalLabel: labels.Draw(t, "total")}
 		for _, n := range names(5) {
 			h.Facets = append(h.Facets, Facet{n, rapid.SliceOfN(numbers(13), 0, 21).Draw(t, "values"), numbers(13).Draw(t, "totals")})
@@ -67,9 +67,29 @@ var charts = rapid.Custom(func(t *rapid.T) Chart {
 			l.Series = append(l.Series, Line{n, numbers(50).Draw(t, "x"), numbers(50).Draw(t, "y")})
 		}
 		return l
+	case 4:
+		h := Histograms{X: axes(t), Rows: names(70), Columns: names(30), Filled: labels.Draw(t, "filled"), Outline: labels.Draw(t, "outline")}
+		if rapid.Bool().Draw(t, "rising") {
+			for i := range rapid.IntRange(0, 20).Draw(t, "bins") {
+				h.Edges = append(h.Edges, float64(i))
+			}
+		} else {
+			h.Edges = numbers(6).Draw(t, "edges")
+		}
+		h.Cells = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Histogram {
+			return Histogram{numbers(12).Draw(t, "filled"), numbers(12).Draw(t, "outline"), labels.Draw(t, "note")}
+		}), 0, 12).Draw(t, "cells")
+		return h
+	case 5:
+		s := Strips{X: axes(t), Groups: names(30)}
+		for _, n := range names(20) {
+			s.Panels = append(s.Panels, StripPanel{n, rapid.SliceOfN(numbers(12), 0, 30).Draw(t, "values")})
+		}
+		return s
 	}
 	return Bars{X: axes(t), Labels: names(400), Values: numbers(400).Draw(t, "values"), Low: numbers(20).Draw(t, "low"),
-		High: numbers(20).Draw(t, "high"), Groups: names(20), Top: rapid.IntRange(-1, 30).Draw(t, "top")}
+		High: numbers(20).Draw(t, "high"), Groups: names(20), Marks: numbers(20).Draw(t, "marks"), Mark: labels.Draw(t, "mark"),
+		Top: rapid.IntRange(-1, 30).Draw(t, "top"), Bottom: rapid.IntRange(-1, 30).Draw(t, "bottom"), Subject: rapid.Bool().Draw(t, "subject")}
 })
 
 var figures = rapid.Custom(func(t *rapid.T) Figure {
@@ -243,6 +263,28 @@ func TestPointsBelongToSubjects(t *testing.T) {
 	}
 }
 
+func TestStripsAndSingleBarsBelongToSubjects(t *testing.T) {
+	strips := Strips{Groups: []string{"g"}, Panels: []StripPanel{{Name: "p"}}}
+	if (Figure{Chart: strips}).PerSubject() {
+		t.Error("empty strips count as single subjects")
+	}
+	strips.Panels[0].Values = []Numbers{{1}}
+	if !(Figure{Chart: strips}).PerSubject() || !(Figure{Chart: Bars{Subject: true}}).PerSubject() || (Figure{Chart: Bars{}}).PerSubject() {
+		t.Error("what shows single subjects is not told apart")
+	}
+}
+
+func TestManySubjectsInStripsAreThinnedAndSaid(t *testing.T) {
+	s := Strips{Groups: []string{"A"}, Panels: []StripPanel{{Name: "p", Values: []Numbers{{}}}}}
+	for i := range 50_000 {
+		s.Panels[0].Values[0] = append(s.Panels[0].Values[0], float64(i%97))
+	}
+	got := svg(t, Figure{ID: "many", Chart: s})
+	if len(got) > 500_000 || !bytes.Contains(got, []byte("one point in 9 is drawn")) {
+		t.Errorf("%d bytes, or the picture does not say that it leaves out points", len(got))
+	}
+}
+
 func TestManyPointsAreThinnedAndSaid(t *testing.T) {
 	g := Group{Name: "A"}
 	for i := range 50_000 {
@@ -268,6 +310,8 @@ func FuzzFigureJSON(f *testing.F) {
 		`{"id":"a","kind":"scatter","chart":{"groups":[{"mean":[0,0],"cov":[1,2,1]}]}}`,
 		`{"id":"a","kind":"overview","chart":{"views":[{"name":"v"}],"sites":[{"name":"s","patterns":[{"present":[true],"subjects":3}]}]}}`,
 		`{"id":"a","kind":"heatmap","chart":{"rows":["r"],"columns":["c"],"facets":[{"values":[[null]]}]}}`,
+		`{"id":"a","kind":"histograms","chart":{"edges":[0,1,2],"rows":["r"],"columns":["c"],"cells":[{"filled":[1,3],"outline":[2,2]}]}}`,
+		`{"id":"a","kind":"strips","chart":{"groups":["g"],"panels":[{"name":"p","values":[[1,2,2,3]]}]}}`,
 		`{"kind":"pie"}`,
 	} {
 		f.Add([]byte(seed))

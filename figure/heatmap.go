@@ -13,6 +13,10 @@ type Heatmap struct {
 	Rows    []string `json:"rows"`
 	Columns []string `json:"columns"`
 	Facets  []Facet  `json:"facets"`
+	// Diverging colours values below and above zero differently, on a scale that
+	// reaches as far to both sides: for correlations and loadings. Else colours
+	// begin at zero.
+	Diverging bool `json:"diverging,omitempty"`
 	// TotalLabel names the row of totals below each facet. Totals come from
 	// the caller: shares of variance do not add up over rows or columns.
 	TotalLabel string `json:"total_label,omitempty"`
@@ -155,6 +159,17 @@ func (h Heatmap) draw(c *canvas) {
 		c.nothing(c.w/2, c.h/2)
 		return
 	}
+	top := h.top()
+	c.w = max(p.left+float64(p.across)*(p.width+facetSpace), h.legendStart(p, top)+min(textWidth(h.legendText(), fontSize), 300)+6)
+	for k, f := range h.Facets {
+		x, y := p.left+float64(k%p.across)*(p.width+facetSpace), p.deep*float64(k/p.across)
+		h.facet(c, p, f, x, y, top, k%p.across == 0)
+	}
+	h.legend(c, p, top)
+}
+
+// top returns the value of the darkest colour.
+func (h Heatmap) top() float64 {
 	var e extent
 	for _, f := range h.Facets {
 		for i := range h.Rows {
@@ -163,13 +178,22 @@ func (h Heatmap) draw(c *canvas) {
 			}
 		}
 	}
-	top := max(e.hi, 0)
-	c.w = max(p.left+float64(p.across)*(p.width+facetSpace), h.legendStart(p, top)+min(textWidth(h.legendText(), fontSize), 300)+6)
-	for k, f := range h.Facets {
-		x, y := p.left+float64(k%p.across)*(p.width+facetSpace), p.deep*float64(k/p.across)
-		h.facet(c, p, f, x, y, top, k%p.across == 0)
+	if h.Diverging {
+		return max(e.hi, -e.lo)
 	}
-	h.legend(c, p, top)
+	return max(e.hi, 0)
+}
+
+// colour returns that of a value, and whether it is dark.
+func (h Heatmap) colour(v, top float64) (string, bool) {
+	share := 0.0
+	if top > 0 {
+		share = v / top
+	}
+	if h.Diverging {
+		return diverge(share)
+	}
+	return ramp(share)
 }
 
 // facet draws one table with its upper left corner at (x, y).
@@ -219,11 +243,7 @@ func (h Heatmap) cell(c *canvas, p plan, f Facet, i, j int, at box, top float64)
 	}
 	fill := "#000"
 	if i < len(h.Rows) {
-		share := 0.0
-		if top > 0 {
-			share = v / top
-		}
-		colour, dark := ramp(share)
+		colour, dark := h.colour(v, top)
 		if dark {
 			fill = "#fff"
 		}
@@ -272,9 +292,13 @@ func (h Heatmap) legendStart(p plan, top float64) float64 {
 func (h Heatmap) legend(c *canvas, p plan, top float64) {
 	const steps = 40
 	y := c.h - 24
-	c.text(p.left, y+10, h.Format.cell(0), smallSize, 0, "text-anchor", "end", "fill", muted)
+	low := 0.0
+	if h.Diverging {
+		low = -top
+	}
+	c.text(p.left, y+10, h.Format.cell(low), smallSize, 0, "text-anchor", "end", "fill", muted)
 	for i := range steps {
-		colour, _ := ramp((float64(i) + 0.5) / steps)
+		colour, _ := h.colour(low+(top-low)*(float64(i)+0.5)/steps, top)
 		c.el("rect", "", "x", p.left+6+legendWidth/steps*float64(i), "y", y, "width", legendWidth/steps, "height", 12.0,
 			"fill", colour, "shape-rendering", "crispEdges")
 	}

@@ -89,6 +89,9 @@ func (f Format) Text(v float64) string {
 // once, beside it.
 func (f Format) cell(v float64) string {
 	s := f.Text(v)
+	if f == General && math.Abs(v) < 9.995 {
+		return minus(strconv.FormatFloat(v, 'f', 2, 64))
+	}
 	if f != Percent || !available(v) {
 		return s
 	}

@@ -36,6 +36,11 @@ func TestCellsAreShort(t *testing.T) {
 			t.Errorf("%v: got %q, want %q", v, got, want)
 		}
 	}
+	for v, want := range map[float64]string{0.004: "0.00", -0.126: "−0.13", 1: "1.00", 9.99: "9.99", 9.996: "9.996", 1234: "1234", math.NaN(): "n/a"} {
+		if got := General.cell(v); got != want {
+			t.Errorf("%v: got %q, want %q", v, got, want)
+		}
+	}
 }
 
 func TestCSVReadsBack(t *testing.T) {
@@ -200,6 +205,40 @@ func TestRampDarkensAndCarriesText(t *testing.T) {
 	}
 }
 
+func TestDivergingColoursCarryTextAndTellTheSign(t *testing.T) {
+	for i := range 101 {
+		up, upDark := diverge(float64(i) / 100)
+		down, downDark := diverge(-float64(i) / 100)
+		for colour, dark := range map[string]bool{up: upDark, down: downDark} {
+			y := luminance(t, colour)
+			contrast := (y + 0.05) / 0.05
+			if dark {
+				contrast = 1.05 / (y + 0.05)
+			}
+			if contrast < 4.5 {
+				t.Errorf("step %d (%s): text has a contrast of %.2f : 1", i, colour, contrast)
+			}
+		}
+		var r, b, r2, b2, g int
+		fmt.Sscanf(up, "#%02x%02x%02x", &r, &g, &b)
+		fmt.Sscanf(down, "#%02x%02x%02x", &r2, &g, &b2)
+		// Blue against yellow is what the colour-blind keep.
+		if i > 10 && (b-r < 20 || r2-b2 < 20) {
+			t.Errorf("step %d: %s and %s look alike", i, up, down)
+		}
+	}
+}
+
+func TestDivergingScaleReachesAsFarToBothSides(t *testing.T) {
+	h := Heatmap{Diverging: true, Rows: []string{"a"}, Columns: []string{"x", "y"}, Facets: []Facet{{Values: []Numbers{{-0.8, 0.2}}}}}
+	if h.top() != 0.8 {
+		t.Errorf("reaches to %v", h.top())
+	}
+	if got := string(svg(t, Figure{ID: "d", Chart: h})); !strings.Contains(got, "−0.80") || !strings.Contains(got, ">0.80<") {
+		t.Error("the legend does not name both ends")
+	}
+}
+
 func TestSeriesCanBeToldApart(t *testing.T) {
 	seen := map[style]bool{}
 	for i := range 30 {
@@ -233,7 +272,15 @@ func TestBarsRank(t *testing.T) {
 	if got := fmt.Sprint(b.order()); got != "[1 3 0]" {
 		t.Errorf("ranked %v", got)
 	}
-	b.Top = 0
+	b.Bottom, b.Top = 1, 1
+	if got := fmt.Sprint(b.order()); got != "[3 -1 1]" {
+		t.Errorf("both ends %v", got)
+	}
+	b.Bottom = 2
+	if got := fmt.Sprint(b.order()); got != "[3 0 1]" {
+		t.Errorf("both ends meet %v", got)
+	}
+	b.Bottom, b.Top = 0, 0
 	if got := fmt.Sprint(b.order()); got != "[0 1 2 3]" {
 		t.Errorf("as given %v", got)
 	}
@@ -254,6 +301,35 @@ func TestCountsHaveNoTicksBetween(t *testing.T) {
 			if tick.value != math.Trunc(tick.value) {
 				t.Errorf("0 to %v has a tick at %v", hi, tick.value)
 			}
+		}
+	}
+}
+
+func TestHistogramsOfAnySizeHaveOneArea(t *testing.T) {
+	h := Histograms{Edges: Numbers{0, 1, 3, 4}}
+	for _, counts := range []Numbers{{1, 2, 1}, {1000, 0, 7}, {0, 0, 1e300}} {
+		heights, most := h.density(counts)
+		area := 0.0
+		for b, v := range heights {
+			area += v * (h.Edges[b+1] - h.Edges[b]) / 4
+		}
+		if math.Abs(area-1) > 1e-12 || !(most >= 1) {
+			t.Errorf("%v: area %v, highest %v", counts, area, most)
+		}
+	}
+	if heights, _ := h.density(Numbers{0, math.NaN()}); heights != nil {
+		t.Error("nothing has heights")
+	}
+	if (Histograms{Edges: Numbers{0, 1, 1}}).bins() != 0 {
+		t.Error("edges that do not rise make bins")
+	}
+}
+
+func TestQuantiles(t *testing.T) {
+	// Type 7 of Hyndman and Fan (1996), as in R: quantile(c(1, 2, 4, 8), c(.25, .5, .75)).
+	for p, want := range map[float64]float64{0: 1, 0.25: 1.75, 0.5: 3, 0.75: 5, 1: 8} {
+		if got := quantile([]float64{1, 2, 4, 8}, p); got != want {
+			t.Errorf("%v: %v, want %v", p, got, want)
 		}
 	}
 }
