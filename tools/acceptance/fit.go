@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"slices"
 
 	"parley/dataset"
@@ -97,55 +98,29 @@ func federated(o options, seed uint64) evaluate.Fit {
 // sites in one place, with the same views missing.
 func central(q int) evaluate.Fit {
 	return func(ctx context.Context, sites []dataset.Source) (evaluate.Model, error) {
-		schema := sites[0].Schema()
-		dims := make([]int, len(schema.Views))
-		for k, v := range schema.Views {
-			dims[k] = len(v.Columns)
-		}
-		l, err := mvppca.NewLayout(dims, mvppca.NoisePerView)
+		p, err := plan(sites[0].Schema(), len(sites), asIs(q, 0), 1)
 		if err != nil {
 			return nil, err
 		}
-		acc, err := mvppca.NewAccumulator(l, nil)
-		if err != nil {
-			return nil, err
-		}
-		for _, site := range sites {
-			for row, err := range site.Rows(ctx) {
-				if err != nil {
-					return nil, err
-				}
-				if err := acc.Add(row.Views); err != nil {
-					return nil, fmt.Errorf("subject %s: %w", row.ID, err)
-				}
-			}
-		}
-		fit, err := mvppca.Fit(l, acc.Blocks(), q, nil, mvppca.FitOptions{})
-		if err != nil {
-			return nil, err
-		}
-		if !fit.Converged {
-			return nil, fmt.Errorf("the central fit did not converge in %d iterations", fit.Iterations)
-		}
-		return named(schema, &fit.Params).Evaluator()
+		return mvppca.Method{}.Central(ctx, p, pooled(sites))
 	}
 }
 
-// named puts parameters in scaled units into the form that models are scored in.
-func named(schema dataset.Schema, p *mvppca.Params) *mvppca.Model {
-	m := &mvppca.Model{Factors: make([]float64, p.Rank)}
-	j := 0
-	for k, v := range schema.Views {
-		view := mvppca.ModelView{Name: v.Name}
-		for _, c := range v.Columns {
-			view.Features = append(view.Features, mvppca.ModelFeature{
-				Name: c.Name, Factor: 1, Mean: p.Mu[j], Noise: p.Noise[k], Loadings: p.W[j*p.Rank : (j+1)*p.Rank],
-			})
-			j++
+// pooled is the rows of all sites, one site after the other.
+type pooled []dataset.Source
+
+func (p pooled) Schema() dataset.Schema { return p[0].Schema() }
+
+func (p pooled) Rows(ctx context.Context) iter.Seq2[*dataset.Row, error] {
+	return func(yield func(*dataset.Row, error) bool) {
+		for _, site := range p {
+			for row, err := range site.Rows(ctx) {
+				if !yield(row, err) || err != nil {
+					return
+				}
+			}
 		}
-		m.Views = append(m.Views, view)
 	}
-	return m
 }
 
 // pca is the trivial rival: principal components with means in the gaps.

@@ -59,7 +59,7 @@ func main() {
 	var c config
 	flag.StringVar(&c.data, "data", "../shared/data", "folder with the data sets")
 	flag.IntVar(&c.repeats, "repeats", 0, "repeats of the stored splits, at most 10; 0 means 10 for adcsf and 3 for mfeat")
-	flag.IntVar(&c.seeds, "seeds", 10, "data sets for each case of spread")
+	flag.IntVar(&c.seeds, "seeds", 20, "data sets for each case of spread")
 	asJSON := flag.Bool("json", false, "print JSON instead of a table")
 	names := []string{"all"}
 	for _, p := range promises {
