@@ -217,6 +217,9 @@ func (o *Options) checkPublished(p *study.Plan, report func(key, what, hint stri
 		if !slices.Contains(p.Sites, s.Site) {
 			report(at+".site", fmt.Sprintf("%q is not a site of the plan", s.Site), "one of "+strings.Join(p.Sites, ", "))
 		}
+		if slices.ContainsFunc(q.SiteIterations[:i], func(o SiteIterations) bool { return o.Site == s.Site }) {
+			report(at+".site", fmt.Sprintf("site %s is named twice", s.Site), "one entry for each site")
+		}
 		atLeast(at+".iterations", s.Iterations, 1)
 	}
 }
