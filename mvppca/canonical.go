@@ -143,6 +143,12 @@ func PrincipalAngles(l Layout, p, reference *Params) ([]float64, error) {
 	if r, q := a.Dims(); r < q {
 		return nil, fmt.Errorf("%d factors on %d common features span everything", q, r)
 	}
+	return principalAngles(a, b)
+}
+
+// principalAngles returns the angles between the spaces that the columns span,
+// b having no more of them than a (Björck and Golub 1973).
+func principalAngles(a, b *mat.Dense) ([]float64, error) {
 	qa, qb := basis(a), basis(b)
 	var cross, rest mat.Dense
 	cross.Mul(qa.T(), qb)

@@ -3,7 +3,6 @@ package mvppca
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -192,8 +191,6 @@ func (m *Model) sitesWith(view string) (n int) {
 // missing cells can give every subject a set of observed features of its own.
 const maxKnown = 1 << 24
 
-var errNoSubjects = errors.New("there are no subjects in it")
-
 // each reads the subjects one by one, in bounded memory, and counts them. The
 // values are those of the posterior's observed features, in scaled units.
 func (r *reader) each(ctx context.Context, data dataset.Source, do func(*dataset.Row, *Posterior, []float64) error) (subjects int, err error) {
@@ -210,7 +207,7 @@ func (r *reader) each(ctx context.Context, data dataset.Source, do func(*dataset
 		return nil
 	})
 	if err == nil && subjects == 0 {
-		err = errNoSubjects
+		err = problem.Problem{Where: "data", What: "there are no subjects in them", Hint: "subjects.csv needs a row for each subject"}
 	}
 	return subjects, err
 }

@@ -44,7 +44,7 @@ func execute() int {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(runCommand(), planCommand(), dataCommand(), verifyCommand())
+	root.AddCommand(runCommand(), modelCommand(), compareCommand(), planCommand(), dataCommand(), verifyCommand())
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return &usageError{fmt.Errorf("%w\n  hint: see '%s --help'", err, c.CommandPath())}
 	})

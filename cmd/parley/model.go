@@ -1,0 +1,331 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"parley/dataset"
+	"parley/internal/atomicfile"
+	"parley/method"
+	"parley/problem"
+)
+
+func modelCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "model",
+		Short: "Use a fitted model: look at it, score subjects, fill in what is missing",
+		Long: "Uses a fitted model. MODEL is a run's results directory, its model folder, or its\n" +
+			"model.json. DATA is a data set with the views and columns of the fit, in the same units;\n" +
+			"subjects may lack whole views and single values.",
+	}
+	cmd.AddCommand(modelSummaryCommand(), modelTransformCommand(), modelImputeCommand(),
+		modelSampleCommand(), modelExportCommand(), modelAssociateCommand())
+	return cmd
+}
+
+func modelSummaryCommand() *cobra.Command {
+	var asJSON bool
+	var top int
+	cmd := &cobra.Command{
+		Use:   "summary MODEL",
+		Short: "Say what was fitted, where and how, and what the factors are made of",
+		Args:  args(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			if top < 1 {
+				return &usageError{fmt.Errorf("--top %d: at least 1", top)}
+			}
+			m, err := openModel[method.Summariser](a[0], "summarised")
+			if err != nil {
+				return err
+			}
+			account, err := m.Summary(top)
+			if err != nil {
+				return err
+			}
+			return printAccount(cmd, account, asJSON)
+		},
+	}
+	cmd.Flags().IntVar(&top, "top", 5, "loadings to show of each factor")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print everything as JSON")
+	return cmd
+}
+
+const newSiteUse = "the subjects are of a site that took no part in the fit: what sites differ by is added to\n" +
+	"the noise, so that standard deviations and intervals hold there too. Leave it out for\n" +
+	"subjects of the fit's own sites"
+
+func modelTransformCommand() *cobra.Command {
+	var opts method.TransformOptions
+	var out string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "transform MODEL DATA --out FILE.csv",
+		Short: "Score new subjects on the factors, whatever they lack",
+		Long: "Transform writes, for each subject, the posterior mean of each factor and its standard\n" +
+			"deviation given what was measured of the subject. A subject without any value gets the\n" +
+			"prior: means 0, standard deviations 1.",
+		Args: args(cobra.ExactArgs(2)),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			m, data, notes, err := openUse[method.Transformer](cmd.Context(), a, "used to score subjects")
+			if err != nil {
+				return err
+			}
+			var subjects int
+			if err := atomicfile.Stream(out, func(w io.Writer) error {
+				n, more, err := m.Transform(cmd.Context(), data, w, opts)
+				subjects, notes = n, append(notes, more...)
+				return err
+			}); err != nil {
+				return err
+			}
+			return printWritten(cmd, asJSON, out, "subjects", subjects, notes)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&out, "out", "", "CSV file to write")
+	f.BoolVar(&opts.NewSite, "new-site", false, newSiteUse)
+	f.BoolVar(&opts.Covariance, "covariance", false, "write the covariances of the factors too")
+	f.BoolVar(&asJSON, "json", false, "print what was written, and the warnings, as JSON")
+	cmd.MarkFlagRequired("out")
+	return cmd
+}
+
+func modelImputeCommand() *cobra.Command {
+	var opts method.ImputeOptions
+	var out string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "impute MODEL DATA --out FILE.csv",
+		Short: "Predict what was not measured, with intervals",
+		Long: "Impute writes a line for each value that was not measured, of whole views and single\n" +
+			"cells: mean, standard deviation and interval, in the feature's own unit.",
+		Args: args(cobra.ExactArgs(2)),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			m, data, notes, err := openUse[method.Imputer](cmd.Context(), a, "used to impute")
+			if err != nil {
+				return err
+			}
+			var values int
+			if err := atomicfile.Stream(out, func(w io.Writer) error {
+				n, more, err := m.Impute(cmd.Context(), data, w, opts)
+				values, notes = n, append(notes, more...)
+				return err
+			}); err != nil {
+				return err
+			}
+			return printWritten(cmd, asJSON, out, "values", values, notes)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&out, "out", "", "CSV file to write")
+	f.StringSliceVar(&opts.Views, "view", nil, "only these views (default all)")
+	f.Float64Var(&opts.Level, "level", 0.9, "share of values that the intervals are to hold")
+	f.BoolVar(&opts.NewSite, "new-site", false, newSiteUse)
+	f.BoolVar(&asJSON, "json", false, "print what was written, and the warnings, as JSON")
+	cmd.MarkFlagRequired("out")
+	return cmd
+}
+
+func modelSampleCommand() *cobra.Command {
+	var n int
+	var seed uint64
+	var views []string
+	var out string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "sample MODEL --n N --out DIR",
+		Short: "Draw new subjects from the model, as a data set",
+		Long: "Sample writes a data set of subjects that never existed: they are drawn from the model.\n" +
+			"The column drawn_from of subjects.csv says so.",
+		Args: args(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			m, err := openModel[method.Sampler](a[0], "sampled from")
+			if err != nil {
+				return err
+			}
+			data, err := m.Sample(n, seed, views)
+			if err != nil {
+				return err
+			}
+			if err := dataset.Write(cmd.Context(), out, data); err != nil {
+				return err
+			}
+			return printWritten(cmd, asJSON, out, "drawn", n, nil)
+		},
+	}
+	f := cmd.Flags()
+	f.IntVar(&n, "n", 0, "number of subjects")
+	f.Uint64Var(&seed, "seed", 1, "seed of the draws: the same gives the same subjects")
+	f.StringSliceVar(&views, "view", nil, "views that the subjects have (default all)")
+	f.StringVar(&out, "out", "", "folder to write the data set to")
+	f.BoolVar(&asJSON, "json", false, "print what was written as JSON")
+	cmd.MarkFlagRequired("n")
+	cmd.MarkFlagRequired("out")
+	return cmd
+}
+
+func modelExportCommand() *cobra.Command {
+	var format, out string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "export MODEL --format csv|npy|safetensors --out DIR",
+		Short: "Write loadings and all other parameters for other programs",
+		Long: "Export writes the model's parameters in open formats: loadings in scaled units, in the\n" +
+			"features' own units and standardised, means, noise variances, spreads between sites, and\n" +
+			"the law of the factors at each site.",
+		Args: args(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			m, err := openModel[method.Exporter](a[0], "exported")
+			if err != nil {
+				return err
+			}
+			files, err := m.Export(format)
+			if err != nil {
+				return err
+			}
+			for _, f := range files {
+				if err := atomicfile.Write(filepath.Join(out, filepath.FromSlash(f.Name)), f.Data); err != nil {
+					return err
+				}
+			}
+			return printWritten(cmd, asJSON, out, "files", len(files), nil)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&format, "format", "csv", "csv, npy or safetensors")
+	f.StringVar(&out, "out", "", "folder to write to")
+	f.BoolVar(&asJSON, "json", false, "print what was written as JSON")
+	cmd.MarkFlagRequired("out")
+	return cmd
+}
+
+func modelAssociateCommand() *cobra.Command {
+	var with, categories []string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "associate MODEL DATA --with COLUMN",
+		Short: "Test each factor against columns of subjects.csv, for the site's own use",
+		Long: "Associate scores the subjects of a site and holds each factor against columns of\n" +
+			"subjects.csv: numbers by correlation, categories by analysis of variance, with p values\n" +
+			"adjusted over all tests. The answer is exact and is not for release.",
+		Args: args(cobra.ExactArgs(2)),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			var columns []string
+			for _, c := range append(slices.Clone(with), categories...) {
+				if !slices.Contains(columns, c) {
+					columns = append(columns, c)
+				}
+			}
+			if len(columns) == 0 {
+				return &usageError{fmt.Errorf("name a column of subjects.csv\n  hint: --with age, or --category group")}
+			}
+			m, data, notes, err := openUse[method.Associater](cmd.Context(), a, "associated with columns", columns...)
+			if err != nil {
+				return err
+			}
+			account, err := m.Associate(cmd.Context(), data, categories)
+			if err != nil {
+				return err
+			}
+			account.Notes = append(notes, account.Notes...)
+			return printAccount(cmd, account, asJSON)
+		},
+	}
+	f := cmd.Flags()
+	f.StringSliceVar(&with, "with", nil, "columns; those whose cells are all numbers are taken as numbers")
+	f.StringSliceVar(&categories, "category", nil, "columns to take as categories even if they hold numbers, such as codes")
+	f.BoolVar(&asJSON, "json", false, "print everything as JSON")
+	return cmd
+}
+
+// openModel opens a model and refuses it by its method's name if the method
+// cannot do what is wanted.
+func openModel[C any](path, doing string) (C, error) {
+	m, err := methods.ReadModel(path)
+	if err != nil {
+		var none C
+		return none, err
+	}
+	return capable[C](m, path, doing)
+}
+
+func capable[C any](m method.Model, path, doing string) (C, error) {
+	can, ok := m.(C)
+	if !ok {
+		return can, problem.Problem{File: path, What: fmt.Sprintf("a model of %s cannot be %s", m.Method(), doing)}
+	}
+	return can, nil
+}
+
+// openUse opens a model, and data as the model's fit had them, with some
+// subject columns; it returns what to know of the data too.
+func openUse[C any](ctx context.Context, a []string, doing string, columns ...string) (can C, data dataset.Source, notes method.Notes, err error) {
+	m, err := methods.ReadModel(a[0])
+	if err != nil {
+		return can, nil, nil, err
+	}
+	if can, err = capable[C](m, a[0], doing); err != nil {
+		return can, nil, nil, err
+	}
+	schema := m.Schema()
+	for _, c := range columns {
+		schema.Subject = append(schema.Subject, dataset.Column{Name: c, Kind: dataset.Label})
+	}
+	dir, err := dataset.Open(ctx, a[1], dataset.Options{Schema: &schema})
+	if err != nil {
+		return can, nil, nil, err
+	}
+	notes = slices.DeleteFunc(slices.Clone(dir.Warnings()), func(p problem.Problem) bool {
+		return p.Where == "subjects" // columns that nobody asked for
+	})
+	return can, dir, notes, nil
+}
+
+// printWritten says what was written where.
+func printWritten(cmd *cobra.Command, asJSON bool, out, what string, n int, notes method.Notes) error {
+	if asJSON {
+		return json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]any{"out": out, what: n, "warnings": lines(notes)})
+	}
+	for _, text := range lines(notes) {
+		fmt.Fprintln(cmd.ErrOrStderr(), "warning:", text)
+	}
+	if what == "drawn" {
+		what = "subjects drawn from the model; nobody measured them"
+	}
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s: %d %s\n", out, n, what)
+	return err
+}
+
+// printAccount writes an account for people or for programs.
+func printAccount(cmd *cobra.Command, a *method.Account, asJSON bool) error {
+	out := cmd.OutOrStdout()
+	for _, text := range lines(a.Notes) {
+		fmt.Fprintln(cmd.ErrOrStderr(), "warning:", text)
+	}
+	if asJSON {
+		return json.NewEncoder(out).Encode(a.Value)
+	}
+	width := 0
+	for _, f := range a.Facts {
+		width = max(width, len(f.Name))
+	}
+	for _, f := range a.Facts {
+		fmt.Fprintf(out, "%s  %s\n", f.Name+strings.Repeat(" ", width-len(f.Name)), f.Value)
+	}
+	for i, t := range a.Tables {
+		if i > 0 || len(a.Facts) > 0 {
+			fmt.Fprintln(out)
+		}
+		if err := t.Text(out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
