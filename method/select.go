@@ -1,0 +1,61 @@
+package method
+
+import (
+	"context"
+
+	"parley/dataset"
+	"parley/problem"
+	"parley/study"
+)
+
+// Selector is a method with a number to choose before it is fitted, such as
+// how many factors a model has. Unlike the two halves it works in one process,
+// on rows of simulated sites.
+type Selector interface {
+	Method
+	// Criteria names the criteria it can compute, the one that it recommends
+	// by first: that one is always computed.
+	Criteria() []string
+	// Select fits the method with every candidate and says which to take. The
+	// outcome depends on the plan, the rows and the config, not on how many
+	// fits run at a time.
+	Select(ctx context.Context, p *study.Plan, data map[string]dataset.Source, c SelectConfig) (*Selection, error)
+}
+
+// SelectConfig says what to try. All fields but Criteria and Progress are needed.
+type SelectConfig struct {
+	Values   []int    // the candidates, ascending, none twice
+	Folds    int      // of cross-validation, at least 2
+	Repeats  int      // divisions into folds, at least 1
+	Criteria []string // beside the first of [Selector.Criteria]; names of that list
+
+	// Progress is told how much of the work is done. It is never called by two
+	// goroutines at a time. May be nil.
+	Progress func(done, of float64)
+}
+
+// Selection is what came of it.
+type Selection struct {
+	Option      string             `json:"option"` // of the plan: what was chosen, such as latent
+	Recommended int                `json:"recommended"`
+	Choices     []Choice           `json:"choices"`    // of every rule, the one that Recommended follows first
+	Candidates  []Candidate        `json:"candidates"` // in the order of SelectConfig.Values
+	Settings    map[string]float64 `json:"settings"`   // numbers that decided how it was computed: folds, subjects, draws
+	Warnings    problem.List       `json:"-"`          // what should be mended before the recommendation is believed
+	Notes       problem.List       `json:"-"`          // what should be known
+	Result      *Result            `json:"-"`          // the same for people: headline, curves, tables
+}
+
+// Choice is what one rule would take.
+type Choice struct {
+	Rule  string `json:"rule"`
+	Value int    `json:"value"`
+	Why   string `json:"why"` // the rule in a sentence
+}
+
+// Candidate is one value with its scores by name. A score that could not be
+// computed is left out.
+type Candidate struct {
+	Value  int                `json:"value"`
+	Scores map[string]float64 `json:"scores"`
+}
