@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"path"
 	"strings"
 	"text/tabwriter"
 
@@ -40,27 +41,35 @@ type Check struct {
 
 // Run runs every file in the top folder of dir that is JSON with a schema.
 // Other files are passed over. A file whose schema is not known, in its name
-// or in its version, does not agree. An error is returned if nothing was
-// recognised.
+// or in its version, does not agree, and neither does a .json file that is
+// damaged. An error is returned if nothing was recognised.
 func Run(dir fs.FS, methods method.Registry) (*Report, error) {
-	names, err := fs.Glob(dir, "*.json")
+	entries, err := fs.ReadDir(dir, ".")
 	if err != nil {
 		return nil, err
 	}
 	r := &Report{OK: true}
-	for _, name := range names {
-		data, err := fs.ReadFile(dir, name)
+	for _, e := range entries {
+		if path.Ext(e.Name()) != ".json" {
+			continue
+		}
+		data, err := fs.ReadFile(dir, e.Name())
 		if err != nil {
 			return nil, err
 		}
 		var head struct {
 			Schema string `json:"schema"`
 		}
-		if json.Unmarshal(data, &head) != nil || head.Schema == "" {
+		var f File
+		switch err := json.Unmarshal(data, &head); {
+		case !json.Valid(data):
+			f.Error = "this is not JSON: " + err.Error() // it may have been a vector
+		case err != nil || head.Schema == "":
 			continue
+		default:
+			f = run(data, head.Schema, methods)
 		}
-		f := run(data, head.Schema, methods)
-		f.Name, f.Schema = name, head.Schema
+		f.Name, f.Schema = e.Name(), head.Schema
 		r.Files = append(r.Files, f)
 		r.OK = r.OK && f.OK
 	}
