@@ -35,6 +35,7 @@ func main() { os.Exit(execute()) }
 func execute() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the program at once
 	root := &cobra.Command{
 		Use:   "parley",
 		Short: "Federated Bayesian learning for multi-centre studies",
@@ -48,6 +49,8 @@ func execute() int {
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return &usageError{fmt.Errorf("%w\n  hint: see '%s --help'", err, c.CommandPath())}
 	})
+	began := false
+	prepare(root, &began)
 	err := root.ExecuteContext(ctx)
 	switch {
 	case err == nil:
@@ -57,10 +60,32 @@ func execute() int {
 		return exitInterrupted
 	}
 	fmt.Fprintf(os.Stderr, "parley: error: %s\n", indent(err.Error()))
-	if usage := (*usageError)(nil); errors.As(err, &usage) || strings.HasPrefix(err.Error(), "unknown command") {
+	if usage := (*usageError)(nil); !began || errors.As(err, &usage) {
 		return exitUsage
 	}
 	return exitFailed
+}
+
+// prepare makes the commands set began when they have been understood and
+// begin to work, and commands that only group others refuse what they are not.
+func prepare(c *cobra.Command, began *bool) {
+	if run := c.RunE; run != nil {
+		c.RunE = func(c *cobra.Command, a []string) error {
+			*began = true
+			return run(c, a)
+		}
+	} else if c.HasParent() {
+		c.DisableFlagsInUseLine = true
+		c.RunE = func(c *cobra.Command, a []string) error {
+			if len(a) > 0 {
+				return fmt.Errorf("unknown command %q for %q\n  hint: see '%s --help'", a[0], c.CommandPath(), c.CommandPath())
+			}
+			return c.Help()
+		}
+	}
+	for _, sub := range c.Commands() {
+		prepare(sub, began)
+	}
 }
 
 // usageError marks a command line that could not be understood.
