@@ -80,20 +80,26 @@ func Open(path string, plan *study.Plan, data string, now time.Time) (*Dir, erro
 	if !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
-	if entries, err := os.ReadDir(path); err == nil && len(entries) > 0 {
-		return nil, problem.Problem{File: path, What: "this directory is not empty and holds no run", Hint: "choose another with --out"}
-	}
-	if err := os.MkdirAll(path, 0o755); err != nil {
+	entries, err := os.ReadDir(path)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
+	}
+	foreign := func(e os.DirEntry) bool { return !strings.HasPrefix(e.Name(), ".provenance.json-") } // which a crash may have left
+	if slices.ContainsFunc(entries, foreign) {
+		return nil, problem.Problem{File: path, What: "this directory is not empty and holds no run", Hint: "choose another with --out"}
 	}
 	if err := d.writeJSON("provenance.json", d.provenance); err != nil {
 		return nil, err
 	}
-	text, err := plan.YAML()
+	return d, d.writePlan()
+}
+
+func (d *Dir) writePlan() error {
+	text, err := d.plan.YAML()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return d, atomicfile.Write(filepath.Join(path, "plan.yaml"), text)
+	return atomicfile.Write(filepath.Join(d.path, "plan.yaml"), text)
 }
 
 // adopt continues a run that began earlier.
@@ -112,7 +118,7 @@ func (d *Dir) adopt(file string, data []byte) error {
 	}
 	d.provenance.Started = old.Started
 	d.provenance.Finished = old.Finished
-	return nil
+	return d.writePlan() // a crash may have come before it
 }
 
 // Path is where the directory is.
