@@ -15,8 +15,8 @@ import (
 
 // assessTask asks how well the finished model describes a site.
 type assessTask struct {
-	Scale scaleMessage  `cbor:"scale"`
-	Model paramsMessage `cbor:"model"`
+	Scale scaleMessage `cbor:"scale"`
+	Model priorMessage `cbor:"model"`
 }
 
 // assessment is what a site says of the finished model. All sums run over the
@@ -30,6 +30,10 @@ type assessment struct {
 	AbsError wire.Vector    `cbor:"abs_error"` // of reconstructed values, per view
 	Mean     wire.Vector    `cbor:"mean"`      // of the subjects' factors: q
 	Cov      wire.Vector    `cbor:"cov"`       // and their covariance: q × q by rows
+	// Sums of squares of each feature, as Total and the last column of Residual.
+	FeatureTotal    wire.Vector  `cbor:"feature_total"`
+	FeatureResidual wire.Vector  `cbor:"feature_residual"`
+	LeftOut         *leftOutSums `cbor:"left_out"`
 }
 
 func (a *assessment) check(l Layout, q int) error {
@@ -49,6 +53,12 @@ func (a *assessment) check(l Layout, q int) error {
 	if err := a.explained().Check(l); err != nil {
 		return err
 	}
+	if a.LeftOut == nil {
+		return fmt.Errorf("no sums of views left out")
+	}
+	if err := a.LeftOut.check(l.Views()); err != nil {
+		return err
+	}
 	if floats.Sum(a.Cells) < 1 {
 		return fmt.Errorf("subjects without a single value")
 	}
@@ -57,7 +67,8 @@ func (a *assessment) check(l Layout, q int) error {
 
 // explained returns the sums behind the variance explained, sharing memory.
 func (a *assessment) explained() *Explained {
-	return &Explained{Views: a.Residual.Rows, Rank: a.Residual.Cols - 1, Cells: a.Cells, Total: a.Total, Residual: a.Residual.Data}
+	return &Explained{Views: a.Residual.Rows, Rank: a.Residual.Cols - 1, Cells: a.Cells, Total: a.Total, Residual: a.Residual.Data,
+		FeatureTotal: a.FeatureTotal, FeatureResidual: a.FeatureResidual}
 }
 
 func (a *assessment) subjects() (n int) {
@@ -74,8 +85,10 @@ func together(sites []*assessment) *assessment {
 		if i == 0 {
 			sum.Cells, sum.Total, sum.AbsError = slices.Clone(a.Cells), slices.Clone(a.Total), slices.Clone(a.AbsError)
 			sum.Residual = wire.Matrix{Rows: a.Residual.Rows, Cols: a.Residual.Cols, Data: slices.Clone(a.Residual.Data)}
+			sum.FeatureTotal, sum.FeatureResidual = slices.Clone(a.FeatureTotal), slices.Clone(a.FeatureResidual)
 		} else {
-			for _, x := range [][2][]float64{{sum.Cells, a.Cells}, {sum.Total, a.Total}, {sum.AbsError, a.AbsError}, {sum.Residual.Data, a.Residual.Data}} {
+			for _, x := range [][2][]float64{{sum.Cells, a.Cells}, {sum.Total, a.Total}, {sum.AbsError, a.AbsError}, {sum.Residual.Data, a.Residual.Data},
+				{sum.FeatureTotal, a.FeatureTotal}, {sum.FeatureResidual, a.FeatureResidual}} {
 				floats.Add(x[0], x[1])
 			}
 		}
@@ -95,7 +108,7 @@ func (c *coordinator) assess(s *state) ([]method.Task, method.Info, error) {
 		return nil, nil, err
 	}
 	return c.ask(s, taskAssess, func(string) (any, error) {
-		return assessTask{Scale: *s.Scale, Model: s.Model.Params}, nil
+		return assessTask{Scale: *s.Scale, Model: *s.Model}, nil
 	})
 }
 
@@ -151,10 +164,11 @@ func (h *site) assess(ctx context.Context, t *assessTask, sums *rowSums, data da
 	if err != nil {
 		return nil, err
 	}
-	model, err := t.Model.params(h.layout)
+	prior, err := t.Model.prior(h.layout)
 	if err != nil {
 		return nil, err
 	}
+	model := &prior.Params
 	if err := h.checkRank(model.Rank); err != nil {
 		return nil, err
 	}
@@ -171,7 +185,13 @@ func (h *site) assess(ctx context.Context, t *assessTask, sums *rowSums, data da
 		Patterns: packPatterns(sums.patterns), LogLik: logLik, Cells: x.Cells, Total: x.Total,
 		Residual: wire.Matrix{Rows: x.Views, Cols: q + 1, Data: x.Residual},
 		AbsError: make(wire.Vector, x.Views), Mean: make(wire.Vector, q), Cov: make(wire.Vector, q*q),
+		FeatureTotal: x.FeatureTotal, FeatureResidual: x.FeatureResidual, LeftOut: newLeftOutSums(x.Views),
 	}
+	others, err := newLeaveOut(h.layout, prior)
+	if err != nil {
+		return nil, err
+	}
+	rng := draws(h.plan.Seed, h.name, 0)
 	predictor, err := NewPredictor(h.layout, model)
 	if err != nil {
 		return nil, err
@@ -192,7 +212,7 @@ func (h *site) assess(ctx context.Context, t *assessTask, sums *rowSums, data da
 				a.Cov[i*q+j] += (post.Cov[i*q+j] + u*v) / subjects
 			}
 		}
-		return nil
+		return others.add(a.LeftOut, post.Observed, values, rng)
 	})
 	if err != nil {
 		return nil, err

@@ -18,6 +18,8 @@ type Explained struct {
 	Cells       []float64 // per view: values observed
 	Total       []float64 // per view
 	Residual    []float64 // views × (q+1) by rows: with factor f alone, and last with all
+
+	FeatureTotal, FeatureResidual []float64 // per feature, the latter with all factors
 }
 
 // NewExplained computes the sums over one site's blocks under one model.
@@ -30,6 +32,7 @@ func NewExplained(l Layout, p *Params, blocks []Block) (*Explained, error) {
 	out := &Explained{
 		Views: l.Views(), Rank: q,
 		Cells: make([]float64, l.Views()), Total: make([]float64, l.Views()), Residual: make([]float64, l.Views()*(q+1)),
+		FeatureTotal: make([]float64, l.Features()), FeatureResidual: make([]float64, l.Features()),
 	}
 	view := l.ViewOf()
 	means := make([]float64, q*ld) // Σ ⟨x⟩⟨x⟩ᵀ
@@ -56,8 +59,8 @@ func NewExplained(l Layout, p *Params, blocks []Block) (*Explained, error) {
 				res[a] += e.square[i] - 2*x*s[a] + x*x*means[a*ld+a]
 				all -= 2 * x * s[a]
 			}
-			res[q] += all
-			out.Total[view[j]] += e.square[i]
+			out.FeatureResidual[j] += all
+			out.FeatureTotal[j] += e.square[i]
 		}
 	}
 	for j, n := range count {
@@ -66,16 +69,18 @@ func NewExplained(l Layout, p *Params, blocks []Block) (*Explained, error) {
 		}
 		k := view[j]
 		out.Cells[k] += n
-		out.Total[k] -= dev[j] * dev[j] / n
 		res, all := out.Residual[k*(q+1):][:q+1], dev[j]
 		for a, w := range md.w[j*ld:][:q] {
 			r := dev[j] - w*sum[j*q+a]
 			res[a] -= r * r / n
 			all -= w * sum[j*q+a]
 		}
-		res[q] -= all * all / n
+		out.FeatureTotal[j] -= dev[j] * dev[j] / n
+		out.FeatureResidual[j] -= all * all / n
+		out.Total[k] += out.FeatureTotal[j]
+		res[q] += out.FeatureResidual[j]
 	}
-	for _, x := range [][]float64{out.Total, out.Residual} { // rounding may leave −1e-20
+	for _, x := range [][]float64{out.Total, out.Residual, out.FeatureTotal, out.FeatureResidual} { // rounding may leave −1e-20
 		for i := range x {
 			x[i] = max(0, x[i])
 		}
@@ -86,10 +91,11 @@ func NewExplained(l Layout, p *Params, blocks []Block) (*Explained, error) {
 // Check says what is wrong with sums that came from elsewhere.
 func (x *Explained) Check(l Layout) error {
 	if x.Views != l.Views() || x.Rank < 1 || x.Rank > l.Features() ||
-		len(x.Cells) != x.Views || len(x.Total) != x.Views || len(x.Residual) != x.Views*(x.Rank+1) {
-		return fmt.Errorf("explained variance: %d views and %d factors do not fit the layout", x.Views, x.Rank)
+		len(x.Cells) != x.Views || len(x.Total) != x.Views || len(x.Residual) != x.Views*(x.Rank+1) ||
+		len(x.FeatureTotal) != l.Features() || len(x.FeatureResidual) != l.Features() {
+		return fmt.Errorf("explained variance: %d views, %d factors and %d features do not fit the layout", x.Views, x.Rank, len(x.FeatureTotal))
 	}
-	for _, v := range [][]float64{x.Cells, x.Total, x.Residual} {
+	for _, v := range [][]float64{x.Cells, x.Total, x.Residual, x.FeatureTotal, x.FeatureResidual} {
 		if err := finite("explained variance", v); err != nil {
 			return err
 		}
@@ -104,10 +110,10 @@ func (x *Explained) Check(l Layout) error {
 
 // Add adds the sums of another site under the same model.
 func (x *Explained) Add(y *Explained) error {
-	if x.Views != y.Views || x.Rank != y.Rank || len(x.Total) != len(y.Total) || len(x.Residual) != len(y.Residual) {
+	if x.Views != y.Views || x.Rank != y.Rank || len(x.Total) != len(y.Total) || len(x.Residual) != len(y.Residual) || len(x.FeatureTotal) != len(y.FeatureTotal) {
 		return fmt.Errorf("explained variance of %d views and %d factors cannot be added to %d and %d", y.Views, y.Rank, x.Views, x.Rank)
 	}
-	for _, v := range [][2][]float64{{x.Cells, y.Cells}, {x.Total, y.Total}, {x.Residual, y.Residual}} {
+	for _, v := range [][2][]float64{{x.Cells, y.Cells}, {x.Total, y.Total}, {x.Residual, y.Residual}, {x.FeatureTotal, y.FeatureTotal}, {x.FeatureResidual, y.FeatureResidual}} {
 		for i := range v[0] {
 			v[0][i] += v[1][i]
 		}
@@ -125,4 +131,12 @@ func (x *Explained) R2(k, f int) float64 {
 		return math.NaN()
 	}
 	return 1 - x.Residual[k*(x.Rank+1)+f]/x.Total[k]
+}
+
+// FeatureR2 is R2 of a single feature, with all factors.
+func (x *Explained) FeatureR2(j int) float64 {
+	if !(x.FeatureTotal[j] > 0) {
+		return math.NaN()
+	}
+	return 1 - x.FeatureResidual[j]/x.FeatureTotal[j]
 }

@@ -137,6 +137,7 @@ func TestExplainedVarianceIsItsDefinition(t *testing.T) {
 		t.Fatal(err)
 	}
 	pred := must(NewPredictor(l, &tr.p))(t)
+	featureTotal, featureResidual := make([]float64, l.Features()), make([]float64, l.Features())
 	for k := range l.Views() {
 		lo, hi := l.View(k)
 		total, residual := 0.0, make([]float64, 3)
@@ -160,6 +161,8 @@ func TestExplainedVarianceIsItsDefinition(t *testing.T) {
 					}
 				}
 				total += aboutMean(left[0])
+				featureTotal[j] += aboutMean(left[0])
+				featureResidual[j] += aboutMean(left[3])
 				for i := range residual {
 					residual[i] += aboutMean(left[i+1])
 				}
@@ -169,6 +172,11 @@ func TestExplainedVarianceIsItsDefinition(t *testing.T) {
 			if want, got := 1-res/total, sums.R2(k, f); math.Abs(want-got) > 1e-11 {
 				t.Errorf("view %d, factors %d: %v, want %v", k, f, got, want)
 			}
+		}
+	}
+	for j := range featureTotal {
+		if want, got := 1-featureResidual[j]/featureTotal[j], sums.FeatureR2(j); math.Abs(want-got) > 1e-11 {
+			t.Errorf("feature %d: %v, want %v", j, got, want)
 		}
 	}
 }

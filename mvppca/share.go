@@ -49,7 +49,7 @@ func (c *coordinator) estimatesSpread() bool {
 // Share gives every site the whole model: it is the study's result.
 func (c *coordinator) Share(ms method.State, _ string) ([]byte, error) {
 	s := ms.(*state)
-	return wire.Marshal(assessTask{Scale: *s.Scale, Model: s.Model.Params})
+	return wire.Marshal(assessTask{Scale: *s.Scale, Model: *s.Model})
 }
 
 // Report projects the site's own subjects on the factors. It is made at the
@@ -59,10 +59,11 @@ func (h *site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 	if err := wire.Unmarshal(shared, &share); err != nil {
 		return nil, fmt.Errorf("decoding the shared model: %w", err)
 	}
-	model, err := share.Model.params(h.layout)
+	prior, err := share.Model.prior(h.layout)
 	if err != nil {
 		return nil, err
 	}
+	model := &prior.Params
 	scale, err := share.Scale.scale(h.layout)
 	if err != nil {
 		return nil, err

@@ -139,6 +139,8 @@ func (h *site) Request(t method.Task) (privacy.Request, error) {
 	case taskAssess:
 		say(2<<min(k, 16), "number of subjects and share of cells observed, per pattern of present views")
 		say(k*(q+4), "sums of squares and of absolute errors, total and unexplained, per view and factor")
+		say(2*d, "sums of squares, total and unexplained, per feature")
+		say(leftOutValues(k), "for each view, predicted from the subjects' other views: sums of squared errors, and histograms of values, of imputed values and of where values fall in their predictions")
 		say(q*(q+1), "mean and covariance of the factors")
 		say(1, "log-likelihood of the site's subjects")
 	}

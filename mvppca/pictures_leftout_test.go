@@ -1,0 +1,169 @@
+package mvppca
+
+import (
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+)
+
+// alike is a prior under which sites do not differ.
+func alike(t testing.TB, tr truth) *Prior {
+	t.Helper()
+	p := must(Weak(tr.l, &tr.p))(t)
+	clear(p.VarW)
+	clear(p.VarMu)
+	return p
+}
+
+func TestLeavingOutAViewIsConditioningOnTheOthers(t *testing.T) {
+	for _, noise := range []Noise{NoisePerView, NoisePerFeature} {
+		l := layout(t, noise, 4, 1, 3)
+		r := rand.New(rand.NewPCG(5, uint64(noise)))
+		tr := newTruth(r, l, 2, 0.4)
+		prior := alike(t, tr)
+		prior.VarW[2], prior.VarMu[2] = 0.01, 0.3
+		o := must(newLeaveOut(l, prior))(t)
+		p := must(NewPredictor(l, &tr.p))(t)
+		elsewhere := must(prior.NewSite(l))(t)
+		for _, row := range hole(r, tr.subjects(r, 20), 0.3) {
+			post, values, err := p.Subject(split(l, row), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			observed, values := post.Observed, slices.Clone(values)
+			if err := o.read(observed, values); err != nil {
+				t.Fatal(err)
+			}
+			for k := range l.Views() {
+				lo, hi := l.View(k)
+				var rest []int
+				var others []float64
+				for i, j := range observed {
+					if j < lo || j >= hi {
+						rest, others = append(rest, j), append(others, values[i])
+					}
+				}
+				ok := o.ok[k]
+				if want := len(rest) > 0 && len(rest) < len(observed); ok != want {
+					t.Fatalf("view %d of a subject with %v: %t", k, observed, ok)
+				}
+				if !ok {
+					continue
+				}
+				given := must(p.Given(rest))(t)
+				mean, variance := make([]float64, len(given.Missing)), make([]float64, len(given.Missing))
+				given.Impute(mean, others)
+				given.MissingVar(variance)
+				for i, j := range given.Missing {
+					if !slices.Contains(observed, j) {
+						continue
+					}
+					extra := elsewhere.Noise[l.GroupOf()[j]] - tr.p.Noise[l.GroupOf()[j]]
+					m, sd := o.predict(k, j)
+					if math.Abs(m-mean[i]) > 1e-10 || math.Abs(sd-math.Sqrt(variance[i]+extra)) > 1e-10 {
+						t.Fatalf("feature %d: %v ± %v, want %v ± %v", j, m, sd, mean[i], math.Sqrt(variance[i]+extra))
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestPredictionsOfTheTruthAreCalibrated(t *testing.T) {
+	l := layout(t, NoisePerView, 6, 5, 4)
+	r := rand.New(rand.NewPCG(9, 2))
+	tr := newTruth(r, l, 2, 0.5)
+	add := func(p *Prior, shift float64) *leftOutSums {
+		o, s := must(newLeaveOut(l, p))(t), newLeftOutSums(l.Views())
+		for _, row := range tr.subjects(r, 4000) {
+			for j := range row[:6] {
+				row[j] += shift
+			}
+			if err := o.add(s, l.AllFeatures(), row, r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.check(l.Views()); err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	s := add(alike(t, tr), 0)
+	for k := range l.Views() {
+		// Cells of one subject share its factors; 4000 subjects leave 0.005.
+		if c := s.coverage(k); math.Abs(c-0.9) > 0.02 {
+			t.Errorf("view %d: the interval of 90 %% holds %v", k, c)
+		}
+		for b, n := range s.Calibration.Data[k*calibrationBins:][:calibrationBins] {
+			if share := n / s.Cells[k]; math.Abs(share-1.0/calibrationBins) > 0.012 {
+				t.Errorf("view %d: bin %d holds %v", k, b, share)
+			}
+		}
+		for b, n := range s.Observed.Data[k*distributionBins:][:distributionBins] {
+			if d := (n - s.Imputed.Data[k*distributionBins+b]) / s.Cells[k]; math.Abs(d) > 0.02 {
+				t.Errorf("view %d: bin %d differs by %v between values and draws", k, b, d)
+			}
+		}
+		if g := s.gain(k); !(g > 0.3 && g < 1) {
+			t.Errorf("view %d: the other views take away %v of the squared error", k, g)
+		}
+	}
+	// A site whose first view lies elsewhere must show.
+	if c := add(alike(t, tr), 4).coverage(0); c > 0.7 {
+		t.Errorf("after a shift the interval still holds %v", c)
+	}
+}
+
+func TestHostileSumsOfViewsLeftOut(t *testing.T) {
+	l := layout(t, NoisePerView, 3, 2)
+	r := rand.New(rand.NewPCG(3, 3))
+	tr := newTruth(r, l, 1, 0.5)
+	o := must(newLeaveOut(l, alike(t, tr)))(t)
+	refused := 0
+	for range 300 {
+		s := newLeftOutSums(2)
+		for _, row := range tr.subjects(r, 5) {
+			if err := o.add(s, l.AllFeatures(), row, r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		mutate(r, reflect.ValueOf(s).Elem())
+		if s.check(2) != nil {
+			refused++
+			continue
+		}
+		for k := range 2 {
+			if c := s.coverage(k); c < 0 || c > 1 {
+				t.Fatalf("coverage %v", c)
+			}
+		}
+	}
+	if refused < 150 {
+		t.Errorf("only %d of 300 damaged sums were refused", refused)
+	}
+}
+
+func TestDistributionBinsHoldEverything(t *testing.T) {
+	for z, want := range map[float64]int{-1e9: 0, -3.5: 0, -0.25: 6, 0: 7, 0.49: 7, 0.5: 8, 3.49: 13, 3.5: 13, 1e300: 13} {
+		if got := distributionBin(z); got != want {
+			t.Errorf("%v is in bin %d, want %d", z, got, want)
+		}
+	}
+}
+
+// BenchmarkLeaveOut is what the pictures of imputation cost for one subject.
+func BenchmarkLeaveOut(b *testing.B) {
+	l := layout(b, NoisePerView, 7, 41, 41, 41)
+	r := rand.New(rand.NewPCG(1, 1))
+	tr := newTruth(r, l, 6, 0.5)
+	o, s, row := must(newLeaveOut(l, alike(b, tr)))(b), newLeftOutSums(4), tr.subject(r)
+	all := l.AllFeatures()
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := o.add(s, all, row, r); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
