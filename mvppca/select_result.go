@@ -1,0 +1,182 @@
+package mvppca
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"parley/figure"
+	"parley/method"
+	"parley/problem"
+)
+
+// result draws the selection.
+func (s *selector) result() *method.Result {
+	r := &method.Result{Metrics: map[string]float64{"recommended": float64(s.out.Recommended)}}
+	for _, c := range s.out.Candidates {
+		for name, x := range c.Scores {
+			r.Metrics[fmt.Sprintf("%s/%d", name, c.Value)] = x
+		}
+	}
+	for name, x := range s.out.Settings {
+		r.Metrics[name] = x
+	}
+	short := map[string]string{ruleBest: "held_out", ruleSE: "one_standard_error", ruleElbow: "elbow", ruleBIC: "bic", ruleARD: "ard", ruleWAIC: "waic"}
+	for _, c := range s.out.Choices {
+		r.Metrics["choice/"+short[c.Rule]] = float64(c.Value)
+	}
+	r.Headline = []figure.Fact{
+		{Name: "factors recommended", Value: strconv.Itoa(s.out.Recommended)},
+		{Name: "smallest within one standard error", Value: strconv.Itoa(s.choice(ruleSE))},
+		{Name: "at the elbow", Value: strconv.Itoa(s.choice(ruleElbow))},
+	}
+	r.Sections = []figure.Section{s.choiceSection(), s.heldOutSection()}
+	if sec := s.wholeSection(); len(sec.Items) > 0 {
+		r.Sections = append(r.Sections, sec)
+	}
+	r.Sections = append(r.Sections, s.scoreSection())
+	return r
+}
+
+func (s *selector) choice(rule string) int {
+	for _, c := range s.out.Choices {
+		if c.Rule == rule {
+			return c.Value
+		}
+	}
+	return 0
+}
+
+func (s *selector) choiceSection() figure.Section {
+	sec := figure.Section{ID: "choice", Title: "How many factors",
+		Lead: "Every rule below was worked out on the same rows. The recommendation follows the first: the model under which rows that were not fitted are the most likely."}
+	note := func(p problem.Problem, title string, warning bool) {
+		text := p.What + "."
+		if p.Hint != "" {
+			text += "\n\nWhat would be right: " + strings.ReplaceAll(p.Hint, "\n", "; ") + "."
+		}
+		sec.Items = append(sec.Items, figure.Item{Note: &figure.Note{Title: title, Text: text, Warning: warning}})
+	}
+	for _, p := range s.out.Warnings {
+		note(p, "Do not trust this choice yet: "+p.Where, true)
+	}
+	rule, value, why := figure.Column{Name: "rule"}, figure.Column{Name: "factors", Format: figure.Count}, figure.Column{Name: "meaning"}
+	for _, c := range s.out.Choices {
+		rule.Text, why.Text = append(rule.Text, c.Rule), append(why.Text, c.Why)
+		value.Numbers = append(value.Numbers, float64(c.Value))
+	}
+	sec.Items = append(sec.Items, figure.Item{Table: &figure.Table{ID: "choices", Title: "What each rule would take", Columns: []figure.Column{rule, value, why},
+		Caption: "Where the rules agree, the choice is safe. Where they do not, the smaller number is easier to interpret and the larger predicts better."}})
+	for _, p := range s.out.Notes {
+		note(p, "Note on "+p.Where, false)
+	}
+	return sec
+}
+
+func (s *selector) heldOutSection() figure.Section {
+	c := s.config
+	x, logLik := s.curve(scoreLogLik)
+	_, errors := s.curve(scoreError)
+	chart := figure.Lines{X: figure.Axis{Label: "number of factors", Count: true}, Y: figure.Axis{Label: "held-out log-likelihood per subject (nats)"},
+		Series: []figure.Line{{Name: "log-likelihood", X: x, Y: logLik}}}
+	// Marks that fall on one point share a name, so that none hides another.
+	type mark struct{ rule, name string }
+	named := map[int]string{}
+	for _, m := range []mark{{ruleBest, "recommended"}, {ruleSE, "one standard error"}, {ruleElbow, "elbow"}} {
+		v := s.choice(m.rule)
+		named[v] = strings.TrimPrefix(named[v]+", "+m.name, ", ")
+	}
+	for i, v := range c.Values {
+		if name, ok := named[v]; ok {
+			chart.Series = append(chart.Series, figure.Line{Name: fmt.Sprintf("%s: %d", name, v), X: figure.Numbers{x[i]}, Y: figure.Numbers{logLik[i]}})
+		}
+	}
+	return figure.Section{ID: "held-out", Title: "How well rows are predicted that were not fitted",
+		Lead: fmt.Sprintf("Each site split its own subjects into %d folds, %s. Without each fold in turn, all sites fitted one model in a single round; then each site scored its own held-out rows, and the scores of all sites were added. The scale of every fit comes from its fitted rows.",
+			c.Folds, timesOver(c.Repeats)),
+		Items: []figure.Item{
+			{Figure: &figure.Figure{ID: "held-out-log-likelihood", Title: "Held-out log-likelihood by number of factors", Chart: chart,
+				Caption: "Higher is better. The curve rises while factors describe what all subjects share, and falls once they describe the fitted rows only. Left of the elbow it is steep; right of it, it gains at most 2 % of its range.",
+				Alt:     fmt.Sprintf("Line of the held-out log-likelihood, highest at %d factors, with its elbow at %d.", s.out.Recommended, s.choice(ruleElbow))}},
+			{Figure: &figure.Figure{ID: "held-out-error", Title: "Held-out reconstruction error by number of factors", Chart: figure.Lines{
+				X: figure.Axis{Label: "number of factors", Count: true}, Y: figure.Axis{Label: "mean absolute error, in " + unitOf[s.opts.Scaling]},
+				Series: []figure.Line{{Name: "error", X: x, Y: errors}}},
+				Caption: "Lower is better, but each value takes part in its own reconstruction, so the error falls with every factor and has no best number: look for the bend.",
+				Alt:     "Line of the mean absolute error of held-out rows, which falls with the number of factors."}},
+		}}
+}
+
+func timesOver(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times over", n)
+}
+
+// wholeSection shows the criteria of fits to all rows.
+func (s *selector) wholeSection() figure.Section {
+	sec := figure.Section{ID: "other-criteria", Title: "What other criteria say",
+		Lead: "These are for comparison, and fitted to all rows. They weigh fit against size by argument where the picture above measures prediction."}
+	if s.wants(CriterionBIC) {
+		x, y := s.curve(scoreBIC)
+		sec.Items = append(sec.Items, figure.Item{Figure: &figure.Figure{ID: "bic", Title: "Bayesian information criterion by number of factors",
+			Chart:   figure.Lines{X: figure.Axis{Label: "number of factors", Count: true}, Y: figure.Axis{Label: "BIC"}, Series: []figure.Line{{Name: "BIC", X: x, Y: y}}},
+			Caption: "Lower is better: −2 log-likelihood + p ln n, with p = dq − q(q−1)/2 + d + the number of noise variances, for n subjects, d features and q factors.",
+			Alt:     "Line of the Bayesian information criterion."}})
+	}
+	if s.wants(CriterionWAIC) {
+		x, y := s.curve(scoreWAIC)
+		sec.Items = append(sec.Items, figure.Item{Figure: &figure.Figure{ID: "waic", Title: "Widely applicable information criterion by number of factors",
+			Chart: figure.Lines{X: figure.Axis{Label: "number of factors", Count: true}, Y: figure.Axis{Label: "WAIC"}, Series: []figure.Line{{Name: "WAIC", X: x, Y: y}}},
+			Caption: fmt.Sprintf("Lower is better. From %d draws of the posterior of loadings, means and noise under flat priors, given %d of %d subjects: Gibbs sampling from the fit, %d sweeps of burn-in, then one draw every %d sweeps. Not available where there are fewer subjects than features and factors together.",
+				gibbsDraws, s.drawn(), s.subjects, gibbsBurnIn, gibbsEvery),
+			Alt: "Line of the widely applicable information criterion."}})
+	}
+	if s.wants(CriterionARD) {
+		b := figure.Bars{X: figure.Axis{Label: "wᵀΨ⁻¹w"}}
+		for a, x := range s.strength {
+			b.Labels = append(b.Labels, fmt.Sprintf("factor %d", a+1))
+			b.Values = append(b.Values, x)
+		}
+		sec.Items = append(sec.Items, figure.Item{Figure: &figure.Figure{ID: "relevance", Title: "What automatic relevance determination keeps", Chart: b,
+			Caption: "How far each factor of the largest candidate stands out of the noise after those that the data do not need have shrunk. Those above 1 count.",
+			Alt:     "Bars of the strength of each factor."}})
+	}
+	return sec
+}
+
+func (s *selector) scoreSection() figure.Section {
+	t := figure.Table{ID: "candidates", Title: "All scores",
+		Caption: "Log-likelihoods and BIC are in scaled units. Behind: how much less likely a held-out subject is on average than with the best number of factors, with the standard error of that mean over subjects."}
+	x := figure.Column{Name: "factors", Format: figure.Count}
+	for _, q := range s.config.Values {
+		x.Numbers = append(x.Numbers, float64(q))
+	}
+	t.Columns = append(t.Columns, x)
+	for _, c := range []struct{ score, name, unit string }{
+		{scoreLogLik, "held-out log-likelihood per subject", "nats"}, {scoreBehind, "behind the best", "nats"}, {scoreBehindSE, "standard error", "nats"},
+		{scoreError, "held-out mean absolute error", ""}, {scoreBIC, "BIC", ""}, {scoreWAIC, "WAIC", ""}, {scoreWAICCount, "effective parameters", ""},
+	} {
+		_, y := s.curve(c.score)
+		for _, v := range y {
+			if !math.IsNaN(v) {
+				t.Columns = append(t.Columns, figure.Column{Name: c.name, Unit: c.unit, Numbers: y})
+				break
+			}
+		}
+	}
+	return figure.Section{ID: "scores", Title: "Numbers", Items: []figure.Item{{Table: &t}}}
+}
+
+// curve lists a score by candidate, NaN where there is none.
+func (s *selector) curve(score string) (x, y figure.Numbers) {
+	for _, c := range s.out.Candidates {
+		v, ok := c.Scores[score]
+		if !ok {
+			v = math.NaN()
+		}
+		x, y = append(x, float64(c.Value)), append(y, v)
+	}
+	return x, y
+}
