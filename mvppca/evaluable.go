@@ -37,14 +37,11 @@ func (Method) Evaluator(files []method.File, newSite bool) (evaluate.Model, erro
 	return newPredictive(l, m.params(), m.scale())
 }
 
-// widen makes the model one of a site that took no part; see [Prior.NewSite].
+// widen makes the model one of a site that took no part.
 func (m *Model) widen() {
 	for k := range m.Views {
 		v := &m.Views[k]
-		if v.LoadingSD == nil || v.MeanSD == nil {
-			continue // nothing was learned of how sites differ
-		}
-		add := *v.MeanSD**v.MeanSD + float64(len(m.Factors))**v.LoadingSD**v.LoadingSD
+		add := m.newSiteVariance(v)
 		for j := range v.Features {
 			if v.Features[j].Noise > 0 { // else no site had it
 				v.Features[j].Noise += add
