@@ -165,7 +165,9 @@ func (o *Options) Check(p *study.Plan, report func(key, what, hint string)) {
 		return
 	}
 	atLeast("rounds", o.Rounds, 0)
-	atLeast("local_rank", o.LocalRank, 1)
+	if o.Latent > 0 { // else its default is wrong too
+		atLeast("local_rank", o.LocalRank, 1)
+	}
 	if o.Published != nil {
 		report("published", "these options belong to the published variant", "variant: published, or leave them out")
 	}
