@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -64,8 +65,13 @@ func (b *Binding) look(ctx context.Context, p *study.Plan) error {
 	everywhere := map[string]span{}
 	constant := map[string][]string{} // sites where a feature does not vary
 	lacks := map[string][]string{}
+	var wrong problem.List
 	for _, site := range p.Sites {
 		s, err := dataset.Describe(ctx, b.Data[site])
+		if list := (problem.List)(nil); errors.As(err, &list) {
+			wrong = append(wrong, list...)
+			continue
+		}
 		if err != nil {
 			return fmt.Errorf("site %s: %w", site, err)
 		}
@@ -90,7 +96,9 @@ func (b *Binding) look(ctx context.Context, p *study.Plan) error {
 			}
 		}
 	}
-	var wrong problem.List
+	if err := wrong.Err(); err != nil {
+		return err
+	}
 	for _, v := range p.Views {
 		for _, f := range v.Features {
 			name := "view " + v.Name + ", feature " + f.Name
