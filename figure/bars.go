@@ -94,7 +94,8 @@ func (b Bars) draw(c *canvas) {
 	const step = 22.0
 	rows := b.order()
 	forest := len(b.Low)+len(b.High) > 0
-	e := extent{some: true} // zero is always on the axis
+	// Zero is on the axis unless estimates are compared with something else.
+	e := extent{some: !forest || len(b.Marks) == 0}
 	var names []string
 	for _, i := range rows {
 		names = append(names, text(b.Labels, i))
@@ -103,6 +104,8 @@ func (b Bars) draw(c *canvas) {
 		}
 	}
 	groups := distinct(b.Groups)
+	// With groups, a name that comes again right away is a block: named once.
+	blocks := len(groups) > 1 && slices.ContainsFunc(rows, func(i int) bool { return i > 0 && text(b.Labels, i) == text(b.Labels, i-1) }) && b.Top <= 0
 	nameRoom := widest(names, fontSize, 230)
 	groupRoom := widest(groups, smallSize, 90)
 	if groupRoom > 0 {
@@ -117,8 +120,8 @@ func (b Bars) draw(c *canvas) {
 		c.compare(area.left+6, 14)
 		c.text(area.left+16, 18, b.Mark, smallSize, area.right-area.left-16, "fill", muted)
 	}
-	if e.lo == e.hi {
-		e.hi = 1
+	if e.lo == e.hi && e.lo == 0 {
+		e = extent{0, 1, true}
 	}
 	x := newScale(e, false, true, 6)
 	x.a, x.b = area.left, area.right
@@ -131,7 +134,6 @@ func (b Bars) draw(c *canvas) {
 	if n := b.len(); len(rows) < n && b.Bottom <= 0 {
 		c.text(6, area.bottom+15, fmt.Sprintf("%d of %d", len(rows), n), smallSize, 0, "fill", muted)
 	}
-	zero := x.at(0)
 	for k, i := range rows {
 		y := area.top + step*(float64(k)+0.5)
 		if i < 0 {
@@ -139,16 +141,30 @@ func (b Bars) draw(c *canvas) {
 			c.line(area.left, y, area.right, y, rule, "stroke-dasharray", "2 4")
 			continue
 		}
-		c.text(6+nameRoom, y+4, names[k], fontSize, nameRoom, "text-anchor", "end")
+		switch again := k > 0 && names[k] == names[k-1]; {
+		case !again:
+			c.text(6+nameRoom, y+4, names[k], fontSize, nameRoom, "text-anchor", "end")
+			if blocks && k > 0 {
+				c.line(6, y-step/2, area.right, y-step/2, rule, "stroke-width", 0.7)
+			}
+		case !blocks:
+			c.text(6+nameRoom, y+4, names[k], fontSize, nameRoom, "text-anchor", "end")
+		}
 		group := text(b.Groups, i)
 		c.text(area.left-10, y+4, group, smallSize, 90, "text-anchor", "end", "fill", muted)
 		st := styleOf(max(0, slices.Index(groups, group)))
+		mark := b.Marks.at(i)
+		if forest && available(mark) {
+			c.compare(x.at(mark), y)
+		}
 		c.bar(b, i, st, x, y, forest)
-		if v := b.Marks.at(i); available(v) {
-			c.compare(x.at(v), y)
+		if !forest && available(mark) {
+			c.compare(x.at(mark), y)
 		}
 	}
-	c.line(zero, area.top, zero, area.bottom, muted)
+	if x.lo <= 0 && x.hi >= 0 {
+		c.line(x.at(0), area.top, x.at(0), area.bottom, muted)
+	}
 	if len(rows) == 0 {
 		c.nothing(c.w/2, area.top+step)
 	}

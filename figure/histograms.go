@@ -97,7 +97,7 @@ const (
 )
 
 func (h Histograms) draw(c *canvas) {
-	const high, head, space = 62.0, 20.0, 16.0
+	const high, head, space = 60.0, 27.0, 22.0
 	rows, columns := min(len(h.Rows), maxGridRows), min(len(h.Columns), maxGridColumns)
 	if rows == 0 || columns == 0 || h.bins() == 0 {
 		c.w, c.h = 360, 120
@@ -126,7 +126,7 @@ func (h Histograms) draw(c *canvas) {
 	e.add(h.Edges[0])
 	e.add(h.Edges[h.bins()])
 	for j := range columns {
-		x := newScale(e, false, false, max(int(wide/44), 1))
+		x := newScale(e, false, false, max(int(wide/36), 1))
 		x.a = left + float64(j)*(wide+space)
 		x.b = x.a + wide
 		c.text(x.a, top-8, h.Columns[j], fontSize, wide+space-4, "font-weight", "600")
@@ -168,7 +168,7 @@ func (c *canvas) histogramKey(h Histograms, x float64) {
 // histogram draws one cell on its base line y.
 func (c *canvas) histogram(h Histograms, cell Histogram, tip string, column int, x scale, y, high, peak float64) {
 	if cell.Note != "" {
-		c.text(x.a, y-high-3, cell.Note, smallSize, x.b-x.a, "fill", muted)
+		c.text(x.a, y-high-4, cell.Note, smallSize, x.b-x.a, "fill", muted)
 	}
 	filled, _ := h.density(cell.Filled)
 	outline, _ := h.density(cell.Outline)
