@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+
 	"parley/internal/wire"
 )
 
@@ -74,6 +76,14 @@ func (s *leftOutSums) check(views int) error {
 		}
 	}
 	return nil
+}
+
+// merge adds the sums of another site.
+func (s *leftOutSums) merge(o *leftOutSums) {
+	for _, x := range [][2][]float64{{s.Cells, o.Cells}, {s.Error, o.Error}, {s.Squares, o.Squares},
+		{s.Calibration.Data, o.Calibration.Data}, {s.Observed.Data, o.Observed.Data}, {s.Imputed.Data, o.Imputed.Data}} {
+		floats.Add(x[0], x[1])
+	}
 }
 
 // coverage is the share of view k's values in the central interval of 90 %.

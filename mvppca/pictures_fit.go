@@ -1,0 +1,123 @@
+package mvppca
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
+
+	"parley/figure"
+)
+
+// imputationSection shows how well each view is predicted from the others
+// where it is known. There is none where no subject has two views.
+func (c *coordinator) imputationSection(sites []namedReport) (figure.Section, bool) {
+	type row struct {
+		name string
+		sums *leftOutSums
+	}
+	var rows []row
+	all := newLeftOutSums(c.layout.Views())
+	for _, s := range sites {
+		rows = append(rows, row{s.name, s.LeftOut})
+		all.merge(s.LeftOut)
+	}
+	if len(rows) > 1 {
+		rows = append([]row{{"All sites", all}}, rows...)
+	}
+	if floats.Sum(all.Cells) == 0 {
+		return figure.Section{}, false
+	}
+	gain := figure.Heatmap{Legend: "share of the squared error taken away", Format: figure.Percent, Facets: []figure.Facet{{}}}
+	calibration := figure.Histograms{X: figure.Axis{Label: "probability that the prediction gave to a smaller value"},
+		Filled: "values", Outline: "if predictions are right"}
+	distribution := figure.Histograms{X: figure.Axis{Label: "standard deviations of the feature from its mean in the study"},
+		Filled: "observed", Outline: "imputed from the other views"}
+	for i := range calibrationBins + 1 {
+		calibration.Edges = append(calibration.Edges, float64(i)/calibrationBins)
+	}
+	for i := range distributionBins + 1 {
+		distribution.Edges = append(distribution.Edges, distributionEnd*(2*float64(i)/distributionBins-1))
+	}
+	for _, v := range c.plan.Views {
+		gain.Columns = append(gain.Columns, v.Name)
+	}
+	calibration.Columns, distribution.Columns = gain.Columns, gain.Columns
+	for _, r := range rows {
+		values := make(figure.Numbers, len(gain.Columns))
+		for k := range values {
+			values[k] = r.sums.gain(k)
+			var cell, both figure.Histogram
+			if n := r.sums.Cells[k]; n > 0 {
+				cell.Filled = figure.Numbers(r.sums.Calibration.Data[k*calibrationBins:][:calibrationBins])
+				cell.Outline = slices.Repeat(figure.Numbers{n / calibrationBins}, calibrationBins)
+				cell.Note = fmt.Sprintf("90 %% interval: %.0f %%", 100*r.sums.coverage(k))
+				both.Filled = figure.Numbers(r.sums.Observed.Data[k*distributionBins:][:distributionBins])
+				both.Outline = figure.Numbers(r.sums.Imputed.Data[k*distributionBins:][:distributionBins])
+			}
+			calibration.Cells, distribution.Cells = append(calibration.Cells, cell), append(distribution.Cells, both)
+		}
+		for _, rows := range []*[]string{&gain.Rows, &calibration.Rows, &distribution.Rows} {
+			*rows = append(*rows, r.name)
+		}
+		gain.Facets[0].Values = append(gain.Facets[0].Values, values)
+	}
+	return figure.Section{ID: "imputation", Title: "If a view were not measured",
+		Lead: "Where subjects have a view, the model was asked to predict it from their other views as if the site had never measured it. That shows what filling it in at a site that lacks it is worth. The same subjects took part in the fit, so a site that took no part should expect a little less.",
+		Items: []figure.Item{
+			{Figure: &figure.Figure{ID: "imputation-gain", Title: "How well each view is predicted from the others", Chart: gain,
+				Caption: "Of the squared error made by giving everybody the study's mean, the share that the prediction takes away: 100 % would be perfect, 0 % no better than the mean, below 0 worse. Hatched: nobody there has the view and another.",
+				Alt:     "Table of the share of squared error that predictions from the other views take away, by site and view."}},
+			{Figure: &figure.Figure{ID: "imputation-calibration", Title: "Do the intervals hold what they promise?", Chart: calibration,
+				Caption: "Every value has a place in its prediction: left if it is smaller than expected, right if larger. If predictions with their intervals are right, all places are equally frequent and the bars are level. Bars high at both ends mean intervals too narrow, high in the middle too wide, on one side a mean that is off. Yes-or-no measurements and codes cannot be level. The words above each say how many values the intervals of 90 % held.",
+				Alt:     "Histograms of where values fall in their predictions, by site and view."}},
+			{Figure: &figure.Figure{ID: "imputation-distribution", Title: "Imputed beside observed", Chart: distribution,
+				Caption: "Filled: the values that were measured. Line: one draw from the prediction of each, its uncertainty included, as imputation would give. The two should have one shape: a line shifted or too narrow would mislead whoever analyses imputed values. What lies beyond the ends counts in the outermost bars.",
+				Alt:     "Histograms of observed values with those of imputed values drawn over them, by site and view."}},
+		}}, true
+}
+
+func (c *coordinator) convergenceSection(s *state) figure.Section {
+	sec := figure.Section{ID: "convergence", Title: "How the fit settled"}
+	rounds := make(figure.Numbers, len(s.Trace))
+	logLik := figure.Line{Name: "all sites", X: rounds}
+	sd := figure.Lines{X: figure.Axis{Label: "round", Count: true}, Y: figure.Axis{Label: "standard deviation of the loadings between sites", Log: true}}
+	for k := range c.plan.Views {
+		sd.Series = append(sd.Series, figure.Line{Name: c.plan.Views[k].Name, X: rounds})
+	}
+	scored := 0
+	for i, p := range s.Trace {
+		rounds[i] = float64(p.Round)
+		score := math.NaN()
+		if p.Scored {
+			score, scored = p.LogLik, scored+1
+		}
+		logLik.Y = append(logLik.Y, score)
+		for k := range sd.Series {
+			x := math.NaN() // zero has no place on a logarithmic axis
+			if len(p.SDW) > 0 && p.SDW[k] > 0 {
+				x = p.SDW[k]
+			}
+			sd.Series[k].Y = append(sd.Series[k].Y, x)
+		}
+	}
+	if scored > 1 {
+		sec.Items = append(sec.Items, figure.Item{Figure: &figure.Figure{
+			ID: "log-likelihood", Title: "Log-likelihood by round",
+			Chart:   figure.Lines{X: figure.Axis{Label: "round", Count: true}, Y: figure.Axis{Label: "log-likelihood per subject (nats)"}, Series: []figure.Line{logLik}},
+			Caption: "How well the global model of each round describes the subjects of all sites. Round 0 is the one shot, which already is the maximum-likelihood fit; later rounds mainly learn what differs between sites.",
+			Alt:     "Line of the log-likelihood per subject over the rounds.",
+		}})
+	}
+	if slices.ContainsFunc(sd.Series, func(l figure.Line) bool {
+		return slices.ContainsFunc(l.Y, func(x float64) bool { return !math.IsNaN(x) })
+	}) {
+		sec.Items = append(sec.Items, figure.Item{Figure: &figure.Figure{
+			ID: "between-sites-by-round", Title: "Spread of the loadings between sites by round", Chart: sd,
+			Caption: "One line for each view, on a logarithmic axis; a spread of exactly zero is not drawn.",
+			Alt:     "Lines of the standard deviation of loadings between sites over the rounds, one for each view.",
+		}})
+	}
+	return sec
+}
