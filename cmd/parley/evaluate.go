@@ -1,0 +1,128 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
+
+	"parley/crossval"
+	"parley/evaluate"
+	"parley/study"
+)
+
+func evaluateCommand() *cobra.Command {
+	c := crossval.Config{Methods: methods}
+	var scenarios []string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "evaluate PLAN",
+		Short: "Judge a plan by cross-validation, beside what could be had without it",
+		Long: "Fits the study that a plan describes again and again, each time without some subjects, and asks\n" +
+			"the fit about those: how far off it is, how well it fills in views that are hidden from it,\n" +
+			"whether its intervals hold what they promise, and what its factors tell about a label. Beside it\n" +
+			"stand the mean, one site alone, principal components, and the same model fitted to all rows in\n" +
+			"one place. Then whole sites are left out.\n\n" +
+			"The data are those of the plan's local section: one data set, spread over simulated sites in the\n" +
+			"scenarios asked for, or each site's own folder. It may be stopped at any moment: the same command\n" +
+			"continues it, and more repeats may be asked for later.",
+		Args: args(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			for _, name := range scenarios {
+				sc, err := evaluate.ParseScenario(name)
+				if err != nil {
+					return &usageError{fmt.Errorf("--scenarios: %w", err)}
+				}
+				c.Scenarios = append(c.Scenarios, sc)
+			}
+			if cmd.Flags().Changed("sites") && c.Sites < 1 {
+				return &usageError{fmt.Errorf("--sites %d: there must be at least one", c.Sites)}
+			}
+			var err error
+			if c.Plan, err = study.Load(a[0], methods); err != nil {
+				return err
+			}
+			if c.Dir == "" {
+				digest, err := c.Plan.Digest()
+				if err != nil {
+					return err
+				}
+				c.Dir = filepath.Join("results", c.Plan.Name+"-"+digest.Short()+"-evaluation")
+			}
+			show := &evaluationProgress{progress: newProgress(cmd.ErrOrStderr())}
+			defer show.close()
+			c.Progress = show.experiments
+			result, err := crossval.Run(cmd.Context(), c)
+			if err != nil {
+				return err
+			}
+			show.close()
+			if asJSON {
+				return json.NewEncoder(cmd.OutOrStdout()).Encode(struct {
+					Results string               `json:"directory"`
+					Value   *crossval.Evaluation `json:"evaluation"`
+				}{c.Dir, result})
+			}
+			if err := result.Print(cmd.OutOrStdout()); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "\nOpen %s\n", filepath.Join(c.Dir, "report.html"))
+			return err
+		},
+	}
+	f := cmd.Flags()
+	f.IntVar(&c.Folds, "folds", 3, "parts that the subjects are divided into")
+	f.IntVar(&c.Repeats, "repeats", 10, "divisions into folds")
+	f.StringSliceVar(&scenarios, "scenarios", nil, "how subjects and views are spread over the sites: some of iid, g, k, gk,\nor column for the sites of local.split.by (default all that the data allow)")
+	f.IntVar(&c.Sites, "sites", 0, "number of simulated sites (default that of the plan)")
+	f.StringVar(&c.Label, "label", "", "subject column to tell apart in latent space\n(default that of local.split.by, or the plan's first)")
+	f.StringVar(&c.Dir, "out", "", "directory for what is computed (default results/NAME-DIGEST-evaluation)")
+	f.BoolVar(&asJSON, "json", false, "print where the results are, and all summaries, as JSON")
+	return cmd
+}
+
+// evaluationProgress tells how far an evaluation is: a bar on a terminal, a
+// line for every tenth elsewhere.
+type evaluationProgress struct {
+	*progress
+	began  time.Time
+	before int // experiments that were stored when this run began
+	tenth  int // last told
+}
+
+func (p *evaluationProgress) experiments(now crossval.Progress) {
+	if p.began.IsZero() {
+		p.began, p.before = time.Now(), now.Stored
+		if now.Stored > 0 {
+			p.line("%d of %d experiments are stored already", now.Stored, now.Of)
+		}
+	}
+	if p.bars != nil {
+		if p.bar == nil {
+			p.bar = p.bars.AddBar(int64(now.Of),
+				mpb.PrependDecorators(decor.Name("experiment "), decor.CountersNoUnit("%d of %d")),
+				mpb.AppendDecorators(decor.Any(func(s decor.Statistics) string { return p.remaining(int(s.Current), int(s.Total)) })))
+		}
+		p.bar.SetCurrent(int64(now.Done))
+		return
+	}
+	if tenth := 10 * now.Done / max(now.Of, 1); tenth > p.tenth && now.Done > p.before {
+		p.tenth = tenth
+		p.line("%d of %d experiments%s", now.Done, now.Of, p.remaining(now.Done, now.Of))
+	}
+}
+
+// remaining goes by the experiments of this run alone, which come in the same
+// mixture from beginning to end. Of the first few it says nothing.
+func (p *evaluationProgress) remaining(done, of int) string {
+	computed := done - p.before
+	if computed < min(8, of-p.before) || done == of {
+		return ""
+	}
+	left := time.Since(p.began) * time.Duration(of-done) / time.Duration(computed)
+	return ", about " + left.Round(time.Second).String() + " left"
+}
