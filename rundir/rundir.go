@@ -84,7 +84,7 @@ func Open(path string, plan *study.Plan, data string, now time.Time) (*Dir, erro
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
-	foreign := func(e os.DirEntry) bool { return !strings.HasPrefix(e.Name(), ".provenance.json-") } // which a crash may have left
+	foreign := func(e os.DirEntry) bool { return !atomicfile.Leftover(file, e.Name()) }
 	if slices.ContainsFunc(entries, foreign) {
 		return nil, problem.Problem{File: path, What: "this directory is not empty and holds no run", Hint: "choose another with --out"}
 	}

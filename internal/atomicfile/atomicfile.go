@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 )
 
 // Write makes data the content of the file at path; see [Stream].
@@ -21,7 +22,8 @@ func Write(path string, data []byte) error {
 
 // Stream makes what write writes the content of the file at path, and makes
 // the folders that lead there. After a crash or an error the file holds what it
-// held before; after success it holds the new content, durably.
+// held before; after success it holds the new content, durably, and what earlier
+// crashes left half written is gone. There must be no other writer of the path.
 func Stream(path string, write func(io.Writer) error) (err error) {
 	defer func() {
 		if err != nil {
@@ -32,7 +34,10 @@ func Stream(path string, write func(io.Writer) error) (err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+"-*")
+	if err := sweep(dir, path); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, prefix(path)+"*")
 	if err != nil {
 		return err
 	}
@@ -59,4 +64,28 @@ func Stream(path string, write func(io.Writer) error) (err error) {
 		return err
 	}
 	return errors.Join(d.Sync(), d.Close())
+}
+
+// Leftover says whether name, in the folder of the file at path, is a part of
+// that file which a crash left.
+func Leftover(path, name string) bool {
+	number, ok := strings.CutPrefix(name, prefix(path))
+	return ok && number != "" && strings.Trim(number, "0123456789") == ""
+}
+
+func prefix(path string) string { return "." + filepath.Base(path) + "-" }
+
+func sweep(dir, path string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if Leftover(path, e.Name()) {
+			if err := os.Remove(filepath.Join(dir, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

@@ -61,3 +61,21 @@ func TestFileInTheWayIsReported(t *testing.T) {
 		t.Fatal("no error for a file where a folder should be")
 	}
 }
+
+func TestWriteRemovesWhatCrashesLeft(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	for _, name := range []string{".file-123", ".file-9"} {
+		if err := os.WriteFile(filepath.Join(filepath.Dir(path), name), []byte("half"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := Write(path, nil); err != nil {
+		t.Fatal(err)
+	}
+	onlyFile(t, path)
+	for name, want := range map[string]bool{".file-1": true, ".file-": false, ".file-1a": false, ".file-two-1": false, "file-1": false, ".other-1": false} {
+		if Leftover(path, name) != want {
+			t.Errorf("%s: %v", name, !want)
+		}
+	}
+}
