@@ -112,34 +112,15 @@ func (c *coordinator) assess(s *state) ([]method.Task, method.Info, error) {
 	})
 }
 
-// canonical turns the model, and the sites' parameters with it, to the axes on
-// which fits of the same data agree.
+// canonical turns the model to the axes on which fits of the same data agree.
 func (c *coordinator) canonical(s *state, model *Prior) error {
-	turned, strengths, rotation, err := Canonical(c.layout, &model.Params)
+	turned, strengths, _, err := Canonical(c.layout, &model.Params)
 	if err != nil {
 		return err
 	}
 	model.Params = *turned
 	s.Model, s.Strengths = packPrior(c.layout, model), strengths
-	for name, r := range s.Sites {
-		own, err := r.Local.params(c.layout)
-		if err != nil {
-			return fmt.Errorf("site %s: %w", name, err)
-		}
-		if len(r.Nu) == 0 { // published: the sites have no factor laws of their own
-			if own, err = own.Rotate(rotation); err != nil {
-				return err
-			}
-		} else {
-			state, err := (&SiteState{Params: *own, Nu: r.Nu, Xi: r.Xi}).Rotate(rotation)
-			if err != nil {
-				return err
-			}
-			own, r.Nu, r.Xi = &state.Params, state.Nu, state.Xi
-		}
-		packed := packParams(c.layout, own)
-		r.Local = &packed
-	}
+	clear(s.Sites) // what they start a round from is on other axes, and there is no further round
 	return nil
 }
 
@@ -154,7 +135,8 @@ func (c *coordinator) assessed(s *state) ([]method.Task, method.Info, error) {
 	}
 	s.Phase = phaseDone
 	sum := together(all)
-	return nil, method.Info{"log-likelihood per subject": s.score(sum.LogLik / float64(sum.subjects()))}, nil
+	s.LogLik = sum.LogLik / float64(sum.subjects())
+	return nil, method.Info{"log-likelihood per subject": s.LogLik}, nil
 }
 
 // assess reads the rows once more: absolute errors are no function of the
@@ -226,12 +208,12 @@ func (h *site) assess(ctx context.Context, t *assessTask, sums *rowSums, data da
 	return a, nil
 }
 
-// Describe writes what the model expects of the observed features, without the
-// posterior mean's shrinkage where they determine the factors
-// ([Posterior.ReconstructGLS]), and with it elsewhere: the rule for every
-// reconstruction that is shown or scored.
+// Describe writes how the model describes the observed features: by its point
+// nearest to them where they determine the factors
+// ([Posterior.ReconstructNearest]), by the posterior mean elsewhere. It is the
+// rule for every reconstruction of observed values that is shown or scored.
 func (p *Posterior) Describe(dst, t []float64) {
-	if !p.ReconstructGLS(dst, t) {
+	if !p.ReconstructNearest(dst, t) {
 		p.Reconstruct(dst, t)
 	}
 }

@@ -32,23 +32,32 @@ type state struct {
 	Model *priorMessage          `cbor:"model"`
 	Sites map[string]*siteRecord `cbor:"sites"`
 	Trace []tracePoint           `cbor:"trace"`
+	// OneShot is what the one shot found; none in the published variant.
+	OneShot *oneShotRecord `cbor:"one_shot"`
+	LogLik  float64        `cbor:"log_lik"` // of the final model, mean per subject, in nats
 	// Strengths are the eigenvalues that order the factors, once they are final.
 	Strengths wire.Vector `cbor:"strengths"`
 }
 
 // siteRecord is what the coordinator knows of one site.
 type siteRecord struct {
-	Local  *paramsMessage `cbor:"local"` // the site's own parameters
+	Local  *paramsMessage `cbor:"local"` // its own parameters, where its next hierarchical round starts
 	Nu     wire.Vector    `cbor:"nu"`    // mean of its factors under them: q
 	Xi     wire.Vector    `cbor:"xi"`    // and their covariance: q × q by rows
 	Report *assessment    `cbor:"report"`
 }
 
+// oneShotRecord is the one shot's model, and how its fit went.
+type oneShotRecord struct {
+	Params    paramsMessage `cbor:"params"`
+	Trace     wire.Vector   `cbor:"trace"` // log-likelihood per subject of the pseudo-data, by iteration
+	Converged bool          `cbor:"converged"`
+}
+
 // tracePoint is how the fit stood after a round; round 0 is the one shot.
 type tracePoint struct {
 	Round  int         `cbor:"round"`
-	LogLik float64     `cbor:"log_lik"` // of the global model, mean per subject, in nats
-	Scored bool        `cbor:"scored"`  // whether LogLik is known
+	LogLik float64     `cbor:"log_lik"` // of the round's model, mean per subject; 0 until the next round tells
 	SDW    wire.Vector `cbor:"sd_w"`    // between sites, per view; none before the first round
 	SDMu   wire.Vector `cbor:"sd_mu"`
 }

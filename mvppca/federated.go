@@ -33,6 +33,7 @@ func (c *coordinator) oneShot(s *state) ([]method.Task, method.Info, error) {
 		return nil, nil, err
 	}
 	s.Model = packPrior(c.layout, model)
+	s.OneShot = &oneShotRecord{Params: s.Model.Params, Trace: fit.Trace, Converged: fit.Converged}
 	s.Trace = append(s.Trace, tracePoint{})
 	info := method.Info{"iterations": float64(fit.Iterations), "log-likelihood per subject of the pseudo-data": fit.LogLik / fit.Subjects}
 	if c.opts.Rounds == 0 {
@@ -234,8 +235,23 @@ func (c *coordinator) refine(s *state) ([]method.Task, method.Info, error) {
 		tasks, _, err := c.askRefine(s)
 		return tasks, info, err
 	}
+	// The rounds were for the spread between sites. The pooled population is
+	// described by the one shot, its maximum likelihood; W̃ and μ̃ of the rounds
+	// are those of a typical site, which on real data fit pooled rows less well.
+	if model.Params, err = c.oneShotParams(s); err != nil {
+		return nil, nil, err
+	}
+	s.Model = packPrior(c.layout, model)
 	tasks, _, err := c.assess(s)
 	return tasks, info, err
+}
+
+func (c *coordinator) oneShotParams(s *state) (Params, error) {
+	p, err := s.OneShot.Params.params(c.layout)
+	if err != nil {
+		return Params{}, fmt.Errorf("restoring the one shot: %w", err)
+	}
+	return *p, nil
 }
 
 // settled says whether the last round whose gain is known gained less than the

@@ -37,7 +37,7 @@ type Options struct {
 	Scaling    string `json:"scaling"`    // one of the Scale constants
 	Noise      string `json:"noise"`      // "view": one noise variance per view, or "feature": one each
 	Rounds     int    `json:"rounds"`     // hierarchical rounds (3; 0 stops after the one shot), or published rounds (100)
-	Iterations int    `json:"iterations"` // at each site in each round (5, or 15 as published)
+	Iterations int    `json:"iterations"` // at each site in each round (20, or 15 as published)
 
 	LocalRank int      `json:"local_rank,omitempty"` // federated: factors of each site's own fit (2q); capped by what its data carry
 	Tolerance *float64 `json:"tolerance,omitempty"`  // federated: rounds after the third stop when the log-likelihood per subject gains less (0.01)
@@ -83,7 +83,7 @@ func (o *Options) Fill(missing func(key string) bool) {
 	}
 	if o.Variant != PublishedVariant {
 		set("rounds", &o.Rounds, 3)
-		set("iterations", &o.Iterations, 5)
+		set("iterations", &o.Iterations, 20)
 		set("local_rank", &o.LocalRank, 2*o.Latent)
 		if missing("tolerance") {
 			gain := 0.01

@@ -80,20 +80,29 @@ func (c *coordinator) imputationSection(sites []namedReport) (figure.Section, bo
 
 func (c *coordinator) convergenceSection(s *state) figure.Section {
 	sec := figure.Section{ID: "convergence", Title: "How the fit settled"}
+	if s.OneShot != nil {
+		fit := figure.Line{Name: "all sites", Y: figure.Numbers(s.OneShot.Trace)}
+		for i := range fit.Y {
+			fit.X = append(fit.X, float64(i))
+		}
+		sec.Items = append(sec.Items, figure.Item{Figure: &figure.Figure{
+			ID: "log-likelihood", Title: "Log-likelihood by iteration",
+			Chart:   figure.Lines{X: figure.Axis{Label: "iteration at the coordinator", Count: true}, Y: figure.Axis{Label: "log-likelihood per subject (nats)"}, Series: []figure.Line{fit}},
+			Caption: "How well one model for all sites describes what they sent of themselves. It can only rise, and the fit ends when ten more iterations would gain next to nothing.",
+			Alt:     "Line of the log-likelihood per subject over the iterations of the fit.",
+		}})
+		if !s.OneShot.Converged {
+			sec.Items = append(sec.Items, figure.Item{Note: &figure.Note{Title: "The fit did not converge", Warning: true,
+				Text: "It was stopped at its largest number of iterations and would have gained more. Fewer factors, or features that are not copies of each other, usually help."}})
+		}
+	}
 	rounds := make(figure.Numbers, len(s.Trace))
-	logLik := figure.Line{Name: "all sites", X: rounds}
 	sd := figure.Lines{X: figure.Axis{Label: "round", Count: true}, Y: figure.Axis{Label: "standard deviation of the loadings between sites", Log: true}}
 	for k := range c.plan.Views {
 		sd.Series = append(sd.Series, figure.Line{Name: c.plan.Views[k].Name, X: rounds})
 	}
-	scored := 0
 	for i, p := range s.Trace {
 		rounds[i] = float64(p.Round)
-		score := math.NaN()
-		if p.Scored {
-			score, scored = p.LogLik, scored+1
-		}
-		logLik.Y = append(logLik.Y, score)
 		for k := range sd.Series {
 			x := math.NaN() // zero has no place on a logarithmic axis
 			if len(p.SDW) > 0 && p.SDW[k] > 0 {
@@ -101,14 +110,6 @@ func (c *coordinator) convergenceSection(s *state) figure.Section {
 			}
 			sd.Series[k].Y = append(sd.Series[k].Y, x)
 		}
-	}
-	if scored > 1 {
-		sec.Items = append(sec.Items, figure.Item{Figure: &figure.Figure{
-			ID: "log-likelihood", Title: "Log-likelihood by round",
-			Chart:   figure.Lines{X: figure.Axis{Label: "round", Count: true}, Y: figure.Axis{Label: "log-likelihood per subject (nats)"}, Series: []figure.Line{logLik}},
-			Caption: "How well the global model of each round describes the subjects of all sites. Round 0 is the one shot, which already is the maximum-likelihood fit; later rounds mainly learn what differs between sites.",
-			Alt:     "Line of the log-likelihood per subject over the rounds.",
-		}})
 	}
 	if slices.ContainsFunc(sd.Series, func(l figure.Line) bool {
 		return slices.ContainsFunc(l.Y, func(x float64) bool { return !math.IsNaN(x) })

@@ -98,7 +98,7 @@ type Posterior struct {
 
 	md       *model
 	gain     []float64 // p × ld: Ψ⁻¹W M; Latent is its transpose times t − μ
-	gls      []float64 // p × ld: Ψ⁻¹W (WᵀΨ⁻¹W)⁻¹; nil if that does not exist
+	nearest  []float64 // p × ld: W (WᵀW)⁻¹; nil if that does not exist
 	constant float64   // p ln 2π + ln |C|
 }
 
@@ -138,11 +138,14 @@ func newPosterior(md *model, features, all []int) (*Posterior, error) {
 	for i := range p {
 		cholSolve(prec, q, ld, post.gain[i*ld:])
 	}
+	clear(gram)
+	kernel.MulAdd(gram, w, 1, ld, w, q, p, q)
+	symmetrise(gram, q, ld)
 	if determined(gram, q, ld) {
-		post.gls = v
 		for i := range p {
-			cholSolve(gram, q, ld, v[i*ld:])
+			cholSolve(gram, q, ld, w[i*ld:])
 		}
+		post.nearest = w
 	}
 	return post, nil
 }
@@ -204,16 +207,17 @@ func (p *Posterior) Reconstruct(dst, t []float64) {
 	p.md.predict(dst, p.Observed, x)
 }
 
-// ReconstructGLS writes W x + μ for the observed features, x the generalised
-// least squares estimate (WᵀΨ⁻¹W)⁻¹WᵀΨ⁻¹(t − μ), which does not shrink: the
-// better description of values that were seen. It reports false, and writes
-// nothing, if the observed features do not determine the factors.
-func (p *Posterior) ReconstructGLS(dst, t []float64) bool {
-	if p.gls == nil {
+// ReconstructNearest writes the point W x + μ nearest to the observed values,
+// x = (WᵀW)⁻¹Wᵀ(t − μ): the description with the smallest squared error in
+// scaled units, where all features count alike, and what principal components
+// are scored by. It reports false, and writes nothing, if the observed features
+// do not determine the factors.
+func (p *Posterior) ReconstructNearest(dst, t []float64) bool {
+	if p.nearest == nil {
 		return false
 	}
 	x := make([]float64, p.md.q)
-	p.project(x, p.gls, t)
+	p.project(x, p.nearest, t)
 	p.md.predict(dst, p.Observed, x)
 	return true
 }

@@ -77,7 +77,7 @@ func TestReconstructionByLeastSquaresIsExactOnTheModel(t *testing.T) {
 		row[j] += 2*tr.p.W[j*2] - tr.p.W[j*2+1]
 	}
 	got := make([]float64, len(row))
-	if !post.ReconstructGLS(got, row) || worst(row, got) > 1e-13 {
+	if !post.ReconstructNearest(got, row) || worst(row, got) > 1e-13 {
 		t.Errorf("got %v, want %v", got, row)
 	}
 	post.Reconstruct(got, row)
@@ -85,7 +85,7 @@ func TestReconstructionByLeastSquaresIsExactOnTheModel(t *testing.T) {
 		t.Error("the posterior mean does not shrink")
 	}
 	one := must(must(NewPredictor(l, &tr.p))(t).Given([]int{3}))(t)
-	if one.ReconstructGLS(got, row[3:4]) {
+	if one.ReconstructNearest(got, row[3:4]) {
 		t.Error("one feature determines two factors")
 	}
 }

@@ -85,7 +85,7 @@ func (c *coordinator) iterate(s *state) ([]method.Task, method.Info, error) {
 // (18) and the maximum likelihood of the inverse-gamma prior.
 func (c *coordinator) published(s *state) ([]method.Task, method.Info, error) {
 	var params []Params
-	sites, _, err := answers(c, s, func(_ string, a *iterateAnswer) error {
+	_, _, err := answers(c, s, func(_ string, a *iterateAnswer) error {
 		p, err := a.Params.params(c.layout)
 		if err == nil && p.Rank != c.opts.Latent {
 			err = fmt.Errorf("%d factors, not %d", p.Rank, c.opts.Latent)
@@ -106,10 +106,6 @@ func (c *coordinator) published(s *state) ([]method.Task, method.Info, error) {
 		return nil, nil, err
 	}
 	s.Model = packPrior(c.layout, model)
-	for i, site := range sites {
-		local := packParams(c.layout, &params[i])
-		s.site(site).Local = &local
-	}
 	info := s.record(s.Round, model)
 	if s.Round < c.opts.Rounds {
 		tasks, _, err := c.iterate(s)
@@ -132,8 +128,7 @@ func (s *state) record(round int, model *Prior) method.Info {
 
 // score keeps the log-likelihood per subject of the last model in the trace.
 func (s *state) score(logLik float64) float64 {
-	last := &s.Trace[len(s.Trace)-1]
-	last.LogLik, last.Scored = logLik, true
+	s.Trace[len(s.Trace)-1].LogLik = logLik
 	return logLik
 }
 
