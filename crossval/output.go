@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -98,7 +99,6 @@ func (ev *Evaluation) Print(w io.Writer) error {
 		if i > 0 {
 			fmt.Fprintln(w)
 		}
-		t.ID = ""
 		if err := t.Text(w); err != nil {
 			return err
 		}
@@ -111,12 +111,12 @@ func (ev *Evaluation) Print(w io.Writer) error {
 	return err
 }
 
-// tables has one row for each fit.
+// tables has one row for each fit, for a terminal.
 func (ev *Evaluation) tables() []figure.Table {
 	var tables []figure.Table
 	for _, part := range []string{partFolds, partSites} {
 		for _, sc := range ev.scenarios(part) {
-			t := figure.Table{ID: "scores-" + part + "-" + sc, Title: "Scenario " + title(sc) + ": " + partTitle[part],
+			t := figure.Table{Title: "Scenario " + title(sc) + ": " + partTitle[part],
 				Columns: []figure.Column{{Name: "fit"}, {Name: "train error"}, {Name: "test error"}, {Name: "minus federated"},
 					{Name: "hidden views"}, {Name: "covered"}, {Name: "accuracy"}, {Name: "log-likelihood"}}}
 			for _, fit := range Fits {
@@ -124,7 +124,7 @@ func (ev *Evaluation) tables() []figure.Table {
 				difference := ""
 				if s := find(ErrorTest); s != nil && s.Difference != nil {
 					d := s.Difference
-					difference = fmt.Sprintf("%+.4f [%+.4f, %+.4f]", d.Mean, d.Interval[0], d.Interval[1])
+					difference = signed(d.Mean) + " [" + signed(d.Interval[0]) + ", " + signed(d.Interval[1]) + "]"
 				}
 				row := []string{fit, spread(find(ErrorTrain), 4), spread(find(ErrorTest), 4), difference,
 					spread(find(ErrorHidden), 4), percent(find(Coverage)), spread(find(Accuracy), 3), spread(find(LogLik), 2)}
@@ -143,7 +143,7 @@ func (ev *Evaluation) tables() []figure.Table {
 
 // siteTable has one row for each site that is held out.
 func (ev *Evaluation) siteTable(sc string) figure.Table {
-	t := figure.Table{ID: "scores-by-site-" + sc, Title: "Scenario " + title(sc) + ": test error at each site held out", Columns: []figure.Column{{Name: "site"}}}
+	t := figure.Table{Title: "Scenario " + title(sc) + ": test error at each site held out", Columns: []figure.Column{{Name: "site"}}}
 	for _, fit := range Fits {
 		t.Columns = append(t.Columns, figure.Column{Name: fit})
 	}
@@ -180,6 +180,14 @@ func spread(s *Summary, digits int) string {
 		return fmt.Sprintf("%.*f", digits, s.Mean)
 	}
 	return fmt.Sprintf("%.*f ± %.*f", digits, s.Mean, digits, *s.SD)
+}
+
+// signed has four decimals, and no sign before what rounds to zero.
+func signed(x float64) string {
+	if x = math.Round(1e4*x) / 1e4; x == 0 {
+		return "0.0000"
+	}
+	return fmt.Sprintf("%+.4f", x)
 }
 
 func percent(s *Summary) string {

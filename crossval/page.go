@@ -13,7 +13,7 @@ import (
 // page is the evaluation for people.
 func (ev *Evaluation) page() *report.Report {
 	page := &report.Report{
-		Title: "How well " + ev.Study + " predicts", Subtitle: ev.plan, Headline: ev.headline(),
+		Title: ev.Study + ": how well it predicts", Subtitle: ev.plan, Headline: ev.headline(),
 		Meta: []figure.Fact{{Name: "Plan", Value: ev.Plan[:12]}, {Name: "Data", Value: ev.Data[:12]}, {Name: "Made by", Value: ev.Program}},
 	}
 	page.Sections = append(page.Sections, figure.Section{ID: "protocol", Title: "What was done", Lead: ev.protocol()})
@@ -23,9 +23,11 @@ func (ev *Evaluation) page() *report.Report {
 		}
 	}
 	tables := figure.Section{ID: "tables", Title: "All scores as tables",
-		Lead: "Means ± standard deviations between experiments; brackets are intervals for the mean difference. evaluation.csv beside this page has every measure by view and site, folds.csv every single experiment."}
-	for _, t := range ev.tables() {
-		tables.Items = append(tables.Items, figure.Item{Table: &t})
+		Lead: "Means over the experiments. evaluation.csv beside this page has every measure with its standard deviation, its interval and its difference from the federated fit, by view and site; folds.csv has every single experiment."}
+	for _, part := range []string{partFolds, partSites} {
+		for _, sc := range ev.scenarios(part) {
+			tables.Items = append(tables.Items, figure.Item{Table: ev.scores(part, sc)})
+		}
 	}
 	for _, n := range ev.Notes {
 		tables.Items = append(tables.Items, figure.Item{Note: &figure.Note{Title: "Note", Text: n}})
@@ -42,26 +44,28 @@ func (ev *Evaluation) headline() []figure.Fact {
 	}
 	for _, f := range []struct {
 		name, measure string
-		text          func(float64) string
+		times         float64
+		digits        int
+		unit          string
 	}{
-		{"test error, in parts of a feature's range", ErrorTest, func(x float64) string { return fmt.Sprintf("%.3f", x) }},
-		{fmt.Sprintf("of hidden values inside their %.0f %% intervals", 100*Level), Coverage, func(x float64) string { return fmt.Sprintf("%.0f %%", 100*x) }},
-		{"of labels told apart in latent space", Accuracy, func(x float64) string { return fmt.Sprintf("%.0f %%", 100*x) }},
+		{"test error, in parts of a feature's range", ErrorTest, 1, 3, ""},
+		{fmt.Sprintf("of hidden values inside their %.0f %% intervals", 100*Level), Coverage, 100, 0, " %"},
+		{"of labels told apart in latent space", Accuracy, 100, 0, " %"},
 	} {
 		low, high := math.Inf(1), math.Inf(-1)
 		for _, sc := range parts {
 			if s := ev.Find(partFolds, sc, Federated, f.measure, ""); s != nil {
-				low, high = min(low, s.Mean), max(high, s.Mean)
+				low, high = min(low, f.times*s.Mean), max(high, f.times*s.Mean)
 			}
 		}
 		if low > high {
 			continue
 		}
-		value := f.text(low)
-		if value != f.text(high) {
-			value += " to " + f.text(high)
+		value := fmt.Sprintf("%.*f", f.digits, low)
+		if to := fmt.Sprintf("%.*f", f.digits, high); to != value {
+			value += " to " + to
 		}
-		facts = append(facts, figure.Fact{Name: f.name, Value: value})
+		facts = append(facts, figure.Fact{Name: f.name, Value: value + f.unit})
 	}
 	return facts
 }
@@ -91,6 +95,34 @@ func (ev *Evaluation) protocol() string {
 		"the error of a hidden view is that of predicting it from the subject's other views. " +
 		"Intervals allow for experiments that share subjects, by the correction of Nadeau and Bengio (2003).")
 	return b.String()
+}
+
+// scores is the scores of a scenario as numbers, a row for each fit.
+func (ev *Evaluation) scores(part, sc string) *figure.Table {
+	t := &figure.Table{ID: "scores-" + part + "-" + sc, Title: "Scenario " + title(sc) + ": " + partTitle[part], Columns: []figure.Column{{Name: "fit"}}}
+	for _, c := range []struct {
+		name, measure string
+		format        figure.Format
+	}{
+		{"train error", ErrorTrain, figure.General},
+		{"test error", ErrorTest, figure.General},
+		{"hidden views", ErrorHidden, figure.General},
+		{"covered", Coverage, figure.Percent},
+		{"accuracy", Accuracy, figure.Percent},
+		{"log-likelihood", LogLik, figure.General},
+	} {
+		column := figure.Column{Name: c.name, Format: c.format, Numbers: figure.Numbers{}}
+		for _, fit := range Fits {
+			x := math.NaN()
+			if s := ev.Find(part, sc, fit, c.measure, ""); s != nil {
+				x = s.Mean
+			}
+			column.Numbers = append(column.Numbers, x)
+		}
+		t.Columns = append(t.Columns, column)
+	}
+	t.Columns[0].Text = Fits
+	return t
 }
 
 // forest collects the bars of one measure: a row for each scenario and fit.
