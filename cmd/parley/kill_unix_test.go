@@ -20,7 +20,7 @@ sites: [north, centre, south]
 views:
   - {name: clinic, features: [weight, score]}
   - {name: genes, features: [g2]}
-method: {name: mvppca, variant: published, latent: 1, rounds: 200, iterations: 2}
+method: {name: mvppca, variant: published, latent: 1, rounds: 120, iterations: 2}
 privacy: {protection: none}
 local:
   data: small/data
@@ -118,7 +118,7 @@ func TestStoppedRunsContinueToTheSameBytes(t *testing.T) {
 	told := 0
 	stops := []syscall.Signal{syscall.SIGKILL, syscall.SIGINT, syscall.SIGKILL, syscall.SIGTERM, syscall.SIGKILL}
 	for i, sig := range stops {
-		n := 1 + rng.IntN(30)
+		n := 1 + rng.IntN(18)
 		state, said := p.run("stopped", 2, sig, n)
 		switch status := state.Sys().(syscall.WaitStatus); {
 		case sig == syscall.SIGKILL:
@@ -131,7 +131,7 @@ func TestStoppedRunsContinueToTheSameBytes(t *testing.T) {
 		told += n - 1 // the first may be the one that was told of last
 	}
 	said := p.finish("stopped", 2)
-	if !strings.Contains(said, "continuing from the last checkpoint\n") || strings.Count(said, "\nround ") > 202-told {
+	if !strings.Contains(said, "continuing from the last checkpoint\n") || strings.Count(said, "\nround ") > 122-told {
 		t.Errorf("after %d rounds and more, the last run began anew:\n%.400s", told, said)
 	}
 	p.same("whole", "stopped")
