@@ -119,6 +119,15 @@ func TestPackagesImportOnlyFromFloorsBelow(t *testing.T) {
 	}
 }
 
+// What runs methods knows none of them: only programs choose.
+func TestOnlyProgramsKnowMethods(t *testing.T) {
+	for _, f := range source(t) {
+		if !f.test && floorOf(f.pkg) > 0 && slices.Contains(f.imports, module+"/mvppca") {
+			t.Errorf("%s imports a method", f.path)
+		}
+	}
+}
+
 // Methods know nothing of networks, files and clocks, and take no randomness
 // but what they derive from the plan's seed.
 func TestMethodsArePure(t *testing.T) {
