@@ -158,9 +158,9 @@ func TestANewSiteIsLessCertain(t *testing.T) {
 	}
 	known, unknown := sd(false), sd(true)
 	for j := range known {
-		// (v_μ + q v_W)(1 + 1/C) = (0.09 + 0.04)(1 + 1/2) is added to the noise; the
-		// factor is less certain too, as the view that was seen is noisier.
-		if grown := unknown[j]*unknown[j] - known[j]*known[j]; grown < 0.195 || grown > 0.265 {
+		// (v_μ + q v_W)·2/C = (0.09 + 0.04)·2/2 is added to the noise; the factor is
+		// less certain too, as the view that was seen is noisier.
+		if grown := unknown[j]*unknown[j] - known[j]*known[j]; grown < 0.13 || grown > 0.2 {
 			t.Errorf("feature %d: variance grew by %v", j, grown)
 		}
 	}

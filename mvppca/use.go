@@ -151,17 +151,24 @@ func (m *Model) use(newSite bool) (*reader, method.Notes, error) {
 }
 
 // newSiteVariance is what the noise variance of a view's features grows by at a
-// site that took no part, (v_μ + q v_W)(1 + 1/C) with C sites that had the view:
-// the new site is one more draw around a mean that is itself known from C draws
-// only. Without 1/C, the 90 % intervals of a hidden view held 86.6 % at new
-// sites after a fit to three that differ by a fifth of the loadings' size, and
-// hold 90.3 % with it. It is 0 where nothing estimated how sites differ.
+// site that took no part, given what sites differ by, E = v_μ + q v_W, and the
+// number C of sites that had the view.
+//
+// A new site is one more draw around a mean that is itself known from C draws:
+// its rows are E (1 + 1/C) further from that mean than a site's from its own.
+// The noise of a fit to the pooled rows holds E (1 − 1/C) of that already, so
+// 2E/C is missing, nothing with many sites. The published variant describes a
+// typical site, so all of it is missing. It is 0 where nothing estimated E.
 func (m *Model) newSiteVariance(v *ModelView) float64 {
 	if v.LoadingSD == nil || v.MeanSD == nil {
 		return 0
 	}
-	sites := max(1, m.sitesWith(v.Name))
-	return (*v.MeanSD**v.MeanSD + float64(len(m.Factors))**v.LoadingSD**v.LoadingSD) * (1 + 1/float64(sites))
+	between := *v.MeanSD**v.MeanSD + float64(len(m.Factors))**v.LoadingSD**v.LoadingSD
+	sites := float64(max(1, m.sitesWith(v.Name)))
+	if m.Options != nil && m.Options.Variant == PublishedVariant {
+		return between * (1 + 1/sites)
+	}
+	return between * 2 / sites
 }
 
 // spreadNoise adds what sites differ by to the noise.

@@ -277,14 +277,14 @@ func place(t testing.TB, schema dataset.Schema, rows []dataset.Row, sc evaluate.
 // TestIntervalsHoldAtASiteNeverSeen draws sites whose loadings and means
 // differ by 5 and by 20 % of the loadings' size, fits three of them, and
 // imputes at six others: with what sites differ by, 90 % intervals hold 86 to
-// 93 %; without it, those of the larger spread fail, so that the test can.
+// 93 %; without it they hold fewer, so that the test can fail.
 //
-// With other seeds this fails in fewer than one of a thousand runs: the means
-// are .893 and .890 with standard errors of .0016 and .0045 (logged), six of them
-// from the bounds.
+// With other seeds this fails in fewer than one of a thousand runs: over twelve
+// seeds and two, three and six sites the means are .893 to .903, and here their
+// standard errors .002 and .005 (logged).
 func TestIntervalsHoldAtASiteNeverSeen(t *testing.T) {
 	const draws, fresh = 6, 6
-	for _, sd := range []float64{0.05, 0.2} {
+	for i, sd := range []float64{0.05, 0.2} {
 		t.Run(fmt.Sprint(sd), func(t *testing.T) {
 			t.Parallel()
 			plain, spread := make([]float64, draws), make([]float64, draws)
@@ -313,7 +313,7 @@ func TestIntervalsHoldAtASiteNeverSeen(t *testing.T) {
 			if with < 0.86 || with > 0.93 {
 				t.Errorf("90 %% intervals hold %.1f %%", 100*with)
 			}
-			if sd > 0.1 && without > 0.8 {
+			if without > with-[]float64{0.01, 0.05}[i] {
 				t.Errorf("without the spread 90 %% intervals hold %.1f %%: there is nothing to add", 100*without)
 			}
 		})

@@ -160,7 +160,7 @@ func TestUseEqualsTheClosedForm(t *testing.T) {
 		data := ownUnits(m, rows)
 		newSite, extra := rapid.Bool().Draw(rt, "new site"), 0.0
 		if newSite {
-			extra = (0.2*0.2 + 3*0.1*0.1) * 1.5
+			extra = 0.2*0.2 + 3*0.1*0.1 // times 2/C, and there are two sites
 		}
 		var scores, values bytes.Buffer
 		n, _, err := m.Transform(context.Background(), data, &scores, method.TransformOptions{NewSite: newSite, Covariance: true})
@@ -245,6 +245,26 @@ func TestANewSiteNeedsASpread(t *testing.T) {
 	}
 	if _, err := m.Sample(3, 1, nil); err == nil {
 		t.Error("subjects without units were drawn")
+	}
+}
+
+// TestNewSiteVariance: a pooled fit has part of what sites differ by in its
+// noise, and all of it with many sites; a typical site has none.
+func TestNewSiteVariance(t *testing.T) {
+	w, mu := 0.1, 0.2
+	v := ModelView{Name: "v", LoadingSD: &w, MeanSD: &mu}
+	for _, c := range []struct {
+		variant string
+		sites   int
+		want    float64
+	}{{Federated, 2, 0.07}, {Federated, 7, 0.02}, {PublishedVariant, 2, 0.105}, {PublishedVariant, 7, 0.08}} {
+		m := &Model{Options: &Options{Variant: c.variant}, Factors: make([]float64, 3), Sites: make([]ModelSite, c.sites)}
+		for i := range m.Sites {
+			m.Sites[i].Views = []string{"v"}
+		}
+		if got := m.newSiteVariance(&v); math.Abs(got-c.want) > 1e-15 {
+			t.Errorf("%s, %d sites: %v, want %v", c.variant, c.sites, got, c.want)
+		}
 	}
 }
 
