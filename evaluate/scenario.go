@@ -51,8 +51,7 @@ func ParseScenario(name string) (Scenario, error) {
 	return 0, fmt.Errorf("scenario %q: unknown; use one of %s", name, strings.Join(scenarioNames[:], ", "))
 }
 
-// hasGroups and lacksViews are the two ways in which sites differ.
-func (s Scenario) hasGroups() bool  { return s == G || s == GK }
+// lacksViews says whether the scenario takes views away from some sites.
 func (s Scenario) lacksViews() bool { return s == K || s == GK }
 
 // Subject is what decides where a subject goes.

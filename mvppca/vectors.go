@@ -72,7 +72,7 @@ type theta struct {
 // loadings returns W as d × q by rows, zero for views that are null.
 func loadings(l Layout, q int, w [][][]float64) ([]float64, error) {
 	if len(w) != l.Views() {
-		return nil, fmt.Errorf("W has %d views, the file %d", len(w), l.Views())
+		return nil, fmt.Errorf("loadings have %d views, the file %d", len(w), l.Views())
 	}
 	if q < 1 || q > l.Features() {
 		return nil, fmt.Errorf("%d factors for %d features", q, l.Features())
@@ -84,11 +84,11 @@ func loadings(l Layout, q int, w [][][]float64) ([]float64, error) {
 			continue
 		}
 		if len(view) != l.Dims[k] {
-			return nil, fmt.Errorf("W has %d rows in view %d, want %d", len(view), k, l.Dims[k])
+			return nil, fmt.Errorf("loadings have %d rows in view %d, want %d", len(view), k, l.Dims[k])
 		}
 		for _, row := range view {
 			if len(row) != q {
-				return nil, fmt.Errorf("W has a row of %d entries in view %d, want %d", len(row), k, q)
+				return nil, fmt.Errorf("loadings have a row of %d entries in view %d, want %d", len(row), k, q)
 			}
 			out = append(out, row...)
 		}

@@ -90,7 +90,7 @@ type caseJSON struct {
 // rows returns a centre's rows over its views, concatenated.
 func (c *centreJSON) rows(l Layout) (*siteRows, error) {
 	if len(c.T) != l.Views() {
-		return nil, fmt.Errorf("T has %d views, want %d", len(c.T), l.Views())
+		return nil, fmt.Errorf("rows have %d views, want %d", len(c.T), l.Views())
 	}
 	out := make([][]float64, c.N)
 	for k, view := range c.T {

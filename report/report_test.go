@@ -206,7 +206,8 @@ func TestLargeStudiesStaySmall(t *testing.T) {
 }
 
 func TestPageIsDeterministic(t *testing.T) {
-	if html(t, sample(5, 4, 3)) != html(t, sample(5, 4, 3)) {
+	first, second := html(t, sample(5, 4, 3)), html(t, sample(5, 4, 3))
+	if first != second {
 		t.Error("two pages of one report differ")
 	}
 }
