@@ -62,9 +62,12 @@ func (g *gallery) scoreSection() figure.Section {
 // drawScores draws the subjects in groups: two factors in a plane, then every
 // factor by itself.
 func (g *gallery) drawScores(sec *figure.Section, column string, number int, names []string, of []int) {
-	by := ""
+	by, suffix := "", ""
 	if column != "" {
 		by = ", by " + column
+	}
+	if number > 1 {
+		suffix = fmt.Sprintf("-%d", number)
 	}
 	q := g.scores.rank
 	if q > 1 {
@@ -77,7 +80,7 @@ func (g *gallery) drawScores(sec *figure.Section, column string, number int, nam
 			group.X, group.Y = append(group.X, s.z[0]), append(group.Y, s.z[1])
 		}
 		sec.Items = append(sec.Items, figure.Item{Figure: &figure.Figure{
-			ID: fmt.Sprintf("subjects-%d", number), Title: "Subjects on factors 1 and 2" + by, Chart: chart,
+			ID: "plane" + suffix, Title: "Subjects on factors 1 and 2" + by, Chart: chart,
 			Caption: "Subjects close to each other show these two factors alike.",
 			Alt:     "Scatter of this site's subjects on the first two factors" + by + ".",
 		}})
@@ -91,7 +94,7 @@ func (g *gallery) drawScores(sec *figure.Section, column string, number int, nam
 		strips.Panels = append(strips.Panels, panel)
 	}
 	sec.Items = append(sec.Items, figure.Item{Figure: &figure.Figure{
-		ID: fmt.Sprintf("strips-%d", number), Title: "Scores on each factor" + by, Chart: strips,
+		ID: "subjects" + suffix, Title: "Scores on each factor" + by, Chart: strips,
 		Caption: "One mark for each subject. The box spans the middle half of a group and the thick stroke is its median; groups whose boxes lie apart differ on the factor.",
 		Alt:     "Strips of the subjects' scores on each factor" + by + ".",
 	}})
@@ -117,6 +120,9 @@ func (g *gallery) associationSection() figure.Section {
 	adjust(list)
 	t := associationAccount(list, nil).Tables[0]
 	t.ID, t.Title = "associations", "Factors and subject columns"
+	t.Columns = slices.DeleteFunc(t.Columns, func(c figure.Column) bool { // a correlation where nothing is a number
+		return c.Numbers != nil && !slices.ContainsFunc(c.Numbers, func(x float64) bool { return !math.IsNaN(x) })
+	})
 	sec.Items = append([]figure.Item{{Table: &t}}, sec.Items...)
 	for _, n := range notes {
 		sec.Items = append(sec.Items, figure.Item{Note: &figure.Note{Text: sentence(n.Where + " " + n.What)}})
@@ -133,7 +139,7 @@ func sentence(s string) string {
 // viewSection shows what each view contributes to where subjects stand.
 func (g *gallery) viewSection() (figure.Section, bool) {
 	strips := figure.Strips{X: figure.Axis{Label: "distance that the scores move without the view, in standard deviations"}}
-	panel := figure.StripPanel{Name: "Without the view"}
+	panel := figure.StripPanel{Name: "Scores without the view"}
 	for k, v := range g.plan.Views {
 		var moved figure.Numbers
 		for _, s := range g.kept {
@@ -184,7 +190,7 @@ func (g *gallery) imputedSection(ctx context.Context) (figure.Section, error) {
 // imputedFigure shows the distribution over subjects of every feature of the
 // views that nobody here has.
 func (g *gallery) imputedFigure() (figure.Item, bool) {
-	b := figure.Bars{X: figure.Axis{Label: "imputed value, in standard deviations from the study's mean"}, Top: 15}
+	b := figure.Bars{X: figure.Axis{Label: "imputed value (standard deviations from the mean)"}, Top: 15}
 	for k, v := range g.plan.Views {
 		if !g.lacking(k) {
 			continue
@@ -232,12 +238,24 @@ func (g *gallery) examples() (ids []string, hidden bool) {
 	return ids, hidden
 }
 
+// largest is the view with the most values of the subject read last that the
+// other views predict.
+func (g *gallery) largest() (view int) {
+	most := 0
+	for k, ok := range g.others.ok {
+		if n := g.others.from[k+1] - g.others.from[k]; ok && n > most {
+			view, most = k, n
+		}
+	}
+	return view
+}
+
 // subjectFigure shows one subject's imputed values with their intervals.
 func (g *gallery) subjectFigure(id string, at int, post *Posterior, values []float64, hidden bool) (*figure.Figure, error) {
 	if err := g.others.read(post.Observed, values); err != nil {
 		return nil, err
 	}
-	b := figure.Bars{X: figure.Axis{Label: "expected value, in standard deviations from the study's mean"}, Top: 12, Subject: true}
+	b := figure.Bars{X: figure.Axis{Label: "expected value (standard deviations from the mean)"}, Top: 12, Subject: true}
 	view := g.layout.ViewOf()
 	add := func(j int, mean, sd float64) {
 		k, unit, mu := view[j], g.others.sd[j], g.others.md.mu[j]
@@ -247,7 +265,7 @@ func (g *gallery) subjectFigure(id string, at int, post *Posterior, values []flo
 	}
 	f := &figure.Figure{ID: fmt.Sprintf("imputed-subject-%d", at+1), Alt: "Forest plot of one subject's imputed values with intervals."}
 	if hidden {
-		k := slices.Index(g.others.ok, true)
+		k := g.largest()
 		for i := g.others.from[k]; i < g.others.from[k+1]; i++ {
 			j := post.Observed[i]
 			mean, sd := g.others.predict(k, j)
