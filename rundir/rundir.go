@@ -228,18 +228,22 @@ func protections(rounds []engine.Round) []string {
 	return names
 }
 
-// privacySection says in words what was protected.
+// privacySection says in words how what was released was protected: all of it,
+// where releases differ.
 func (d *Dir) privacySection(rounds []engine.Round) figure.Section {
-	note := figure.Note{Title: "Not protected by differential privacy", Warning: true,
+	unprotected := figure.Note{Title: "Not protected by differential privacy", Warning: true,
 		Text: "No subject's row left a site, and everything that left passed the site's release gate and is listed below. " +
 			"But what left is exact: no noise was added, so nobody can promise how little it tells about a single subject. " +
 			"Share these results only among those who may see such statistics."}
+	s := figure.Section{ID: "privacy", Title: "Privacy"}
 	for _, p := range protections(rounds) {
+		note := unprotected
 		if p != string(privacy.Unprotected) {
 			note = figure.Note{Title: "Protection: " + p}
 		}
+		s.Items = append(s.Items, figure.Item{Note: &note})
 	}
-	return figure.Section{ID: "privacy", Title: "Privacy", Items: []figure.Item{{Note: &note}}}
+	return s
 }
 
 // exchangeSection lists what passed between the coordinator and each site.
@@ -282,7 +286,14 @@ func describe(contents []privacy.Content) string {
 		if i > 0 {
 			s += "; "
 		}
-		s += fmt.Sprintf("%s (%d numbers)", c.What, c.Values)
+		s += fmt.Sprintf("%s (%s)", c.What, plural(c.Values))
 	}
 	return s
+}
+
+func plural(numbers int) string {
+	if numbers == 1 {
+		return "1 number"
+	}
+	return fmt.Sprintf("%d numbers", numbers)
 }
