@@ -13,7 +13,6 @@ import (
 // somebody else, by comparing new values with the population that the model
 // describes. It needs nothing from the sites but the model.
 type unitCheck struct {
-	model    *Model
 	features []*ModelFeature
 	view     []string
 	n        []float64
@@ -21,7 +20,7 @@ type unitCheck struct {
 }
 
 func newUnitCheck(m *Model) *unitCheck {
-	u := &unitCheck{model: m}
+	u := &unitCheck{}
 	for k := range m.Views {
 		v := &m.Views[k]
 		for i := range v.Features {
@@ -43,66 +42,65 @@ func (u *unitCheck) add(observed []int, values []float64) {
 	}
 }
 
-// Limits of what passes without a word: a site whose mean is more than five
-// of the population's standard deviations away, or whose own standard
-// deviation is ten times as large or as small, is hardly in the same units.
+// Limits of what passes without a word. A feature whose mean is more than five
+// of the population's standard deviations away, or whose own standard deviation
+// is ten times as large or as small, is hardly in the same unit. A view whose
+// features are typically two away, but within one if they are read as scaled
+// values, has been scaled already.
 const (
 	farMean      = 5.0
 	wideSpread   = 10.0
 	enoughValues = 10 // for a standard deviation
+	farView      = 2.0
+	nearScaled   = 1.0
 )
 
 // notes names the features that look wrong, view by view.
 func (u *unitCheck) notes() (notes method.Notes) {
-	type found struct{ far, all, scaled int }
-	byView := map[string]*found{}
-	var names []string
-	reasons := map[string][]string{}
-	for j, f := range u.features {
+	for lo := 0; lo < len(u.features); {
+		hi := lo
+		for hi < len(u.features) && u.view[hi] == u.view[lo] {
+			hi++
+		}
+		if p, wrong := u.look(lo, hi); wrong {
+			notes.Add(p)
+		}
+		lo = hi
+	}
+	return notes
+}
+
+// look compares the features of one view.
+func (u *unitCheck) look(lo, hi int) (p problem.Problem, wrong bool) {
+	var all, far []string
+	away, awayIfScaled := 0.0, 0.0
+	for j := lo; j < hi; j++ {
 		if u.n[j] == 0 {
 			continue
 		}
-		v := byView[u.view[j]]
-		if v == nil {
-			v = &found{}
-			byView[u.view[j]] = v
-			names = append(names, u.view[j])
-		}
-		v.all++
-		sd := f.total()
-		off := (u.mean[j] - f.Mean) / sd
-		ratio := math.Sqrt(u.ss[j]/max(1, u.n[j]-1)) / sd
-		wide := u.n[j] >= enoughValues && (ratio > wideSpread || ratio < 1/wideSpread)
-		if math.Abs(off) <= farMean && !wide {
-			continue
-		}
-		v.far++
+		f, sd := u.features[j], u.features[j].total()
 		here, there := u.mean[j]/f.Factor+f.Shift, f.Mean/f.Factor+f.Shift
-		// Read as scaled values, would they fit?
-		scaledSD := ratio * sd / f.Factor
-		if math.Abs(here-f.Mean) < 3*sd && (u.n[j] < enoughValues || scaledSD > sd/3 && scaledSD < 3*sd) {
-			v.scaled++
+		off, offIfScaled := (u.mean[j]-f.Mean)/sd, (here-f.Mean)/sd
+		away, awayIfScaled = away+off*off, awayIfScaled+offIfScaled*offIfScaled
+		text := fmt.Sprintf("%s (mean %.4g, in the fit %.4g ± %.3g%s)", f.Name, here, there, sd/f.Factor, power(here, there))
+		all = append(all, text)
+		ratio := math.Sqrt(u.ss[j]/max(1, u.n[j]-1)) / sd
+		if math.Abs(off) > farMean || u.n[j] >= enoughValues && (ratio > wideSpread || ratio < 1/wideSpread) {
+			far = append(far, text)
 		}
-		reasons[u.view[j]] = append(reasons[u.view[j]], fmt.Sprintf("%s (mean %.4g, in the fit %.4g ± %.3g%s)", f.Name, here, there, sd/f.Factor, power(here, there)))
 	}
-	for _, name := range names {
-		v := byView[name]
-		if v.far == 0 {
-			continue
-		}
-		const shown = 8
-		list := reasons[name]
-		text := strings.Join(list[:min(shown, len(list))], ", ")
-		if more := len(list) - shown; more > 0 {
-			text += fmt.Sprintf(" and %d more", more)
-		}
-		hint := "are they in the units of the fit? check units, codes for missing values and mixed-up columns"
-		if 2*v.scaled > v.far {
-			hint = "they look as if they had been scaled already: give every feature in its own unit, the model scales it"
-		}
-		notes.Add(problem.Problem{Where: "view " + name, What: fmt.Sprintf("%d of %d features are far from all subjects of the fit: %s", v.far, v.all, text), Hint: hint})
+	n := float64(len(all))
+	hint := "are they in the units of the fit? check units, codes for missing values and mixed-up columns"
+	if away > n*farView*farView && awayIfScaled < n*nearScaled*nearScaled {
+		far = all
+		hint = "they look as if they had been scaled already: give every feature in its own unit, the model scales it"
 	}
-	return notes
+	const shown = 8
+	text := strings.Join(far[:min(shown, len(far))], ", ")
+	if more := len(far) - shown; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return problem.Problem{Where: "view " + u.view[lo], What: fmt.Sprintf("%d of %d features are far from all subjects of the fit: %s", len(far), len(all), text), Hint: hint}, len(far) > 0
 }
 
 // power says so if one value is about a power of ten times the other, as with
