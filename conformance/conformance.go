@@ -99,8 +99,8 @@ func run(data []byte, schema string, methods method.Registry) (f File) {
 	return f
 }
 
-// Print writes a table of agreement: a line for each file, and below it every
-// entry that does not agree.
+// Print writes a table of agreement, a line for each file, and below it
+// everything that does not agree.
 func (r *Report) Print(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "file\tschema\tentries\tagree\t")
@@ -116,14 +116,25 @@ func (r *Report) Print(w io.Writer) error {
 			verdict = "DISAGREES"
 		}
 		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%s\n", f.Name, f.Schema, len(f.Checks), agree, verdict)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for _, f := range r.Files {
+		if f.OK {
+			continue
+		}
+		if _, err := fmt.Fprintf(w, "\n%s\n", f.Name); err != nil {
+			return err
+		}
 		if f.Error != "" {
-			fmt.Fprintf(t, "  %s\n", f.Error)
+			fmt.Fprintf(w, "  %s\n", f.Error)
 		}
 		for _, c := range f.Checks {
 			if !c.OK {
-				fmt.Fprintf(t, "  %s: want %s, got %s\n", c.Entry, c.Want, c.Got)
+				fmt.Fprintf(w, "  %s: want %s, got %s\n", c.Entry, c.Want, c.Got)
 			}
 		}
 	}
-	return t.Flush()
+	return nil
 }
