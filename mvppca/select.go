@@ -239,14 +239,15 @@ func (s *selector) fitWhole(ctx context.Context, i, q int) error {
 		return nil
 	}
 	features, rows := s.rowsToDraw()
-	g, err := newGibbs(s.layout, features, rows, model, draws(s.plan.Seed, "selection: gibbs", q))
-	if err != nil {
-		s.whole[i].lack = err
+	w, err := drawCriterion(ctx, s.layout, features, rows, model, draws(s.plan.Seed, "selection: gibbs", q))
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		// With hardly more subjects than features the posterior has no moments,
+		// or none exists. That says nothing against the candidate.
+		s.whole[i].lack = fmt.Errorf("%d factors: %w", q, err)
 		return nil
-	}
-	w, err := g.criterion(ctx)
-	if err != nil {
-		return fmt.Errorf("drawing from the posterior: %w", err)
 	}
 	s.whole[i].waic = &w
 	return nil

@@ -104,7 +104,7 @@ func (s *selector) chooseWhole(add func(rule string, value int, why string)) {
 				kept++
 			}
 		}
-		add(ruleARD, kept, fmt.Sprintf("of %d factors, those whose wᵀΨ⁻¹w stays above 1 when the data do without what they can", values[len(values)-1]))
+		add(ruleARD, kept, fmt.Sprintf("of %d factors, those whose wᵀΨ⁻¹w stays above 1 under priors that shrink what the data do not need", values[len(values)-1]))
 	}
 	if !s.wants(CriterionWAIC) {
 		return
@@ -118,7 +118,7 @@ func (s *selector) chooseWhole(add func(rule string, value int, why string)) {
 		}
 	}
 	if lack != nil {
-		s.out.Notes.Add(problem.Problem{Where: CriterionWAIC, What: "left out where it does not exist: " + lack.Error()})
+		s.out.Notes.Add(problem.Problem{Where: CriterionWAIC, What: "left out where the posterior under flat priors cannot be drawn; first: " + lack.Error()})
 	}
 	if value, ok := least(scoreWAIC); ok {
 		add(ruleWAIC, value, fmt.Sprintf("%d draws of the posterior under flat priors given %d subjects", gibbsDraws, s.drawn()))

@@ -384,8 +384,12 @@ const (
 	gibbsEvery  = 3 // sweeps for each draw that is kept
 )
 
-// criterion computes WAIC from draws of the posterior.
-func (g *gibbs) criterion(ctx context.Context) (Criterion, error) {
+// drawCriterion computes WAIC from draws of the posterior, begun at a fit.
+func drawCriterion(ctx context.Context, l Layout, features [][]int, rows [][]float64, start *Params, rng *rand.Rand) (Criterion, error) {
+	g, err := newGibbs(l, features, rows, start, rng)
+	if err != nil {
+		return Criterion{}, err
+	}
 	kept := make([][]float64, 0, gibbsDraws)
 	scratch := make([]float64, g.subjects)
 	for i := 0; len(kept) < gibbsDraws; i++ {

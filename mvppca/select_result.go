@@ -3,6 +3,7 @@ package mvppca
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -80,17 +81,18 @@ func (s *selector) heldOutSection() figure.Section {
 	_, errors := s.curve(scoreError)
 	chart := figure.Lines{X: figure.Axis{Label: "number of factors", Count: true}, Y: figure.Axis{Label: "held-out log-likelihood per subject (nats)"},
 		Series: []figure.Line{{Name: "log-likelihood", X: x, Y: logLik}}}
-	// Marks that fall on one point share a name, so that none hides another.
-	type mark struct{ rule, name string }
-	named := map[int]string{}
-	for _, m := range []mark{{ruleBest, "recommended"}, {ruleSE, "one standard error"}, {ruleElbow, "elbow"}} {
-		v := s.choice(m.rule)
-		named[v] = strings.TrimPrefix(named[v]+", "+m.name, ", ")
+	// Upright lines, one where both choices are the same.
+	marks := []struct {
+		name  string
+		value int
+	}{{"best", s.out.Recommended}, {"elbow", s.choice(ruleElbow)}}
+	if marks[0].value == marks[1].value {
+		marks[0].name, marks = "best, elbow", marks[:1]
 	}
-	for i, v := range c.Values {
-		if name, ok := named[v]; ok {
-			chart.Series = append(chart.Series, figure.Line{Name: fmt.Sprintf("%s: %d", name, v), X: figure.Numbers{x[i]}, Y: figure.Numbers{logLik[i]}})
-		}
+	for _, m := range marks {
+		at := float64(m.value)
+		chart.Series = append(chart.Series, figure.Line{Name: fmt.Sprintf("%s: %d", m.name, m.value),
+			X: figure.Numbers{at, at}, Y: figure.Numbers{slices.Min(logLik), slices.Max(logLik)}})
 	}
 	return figure.Section{ID: "held-out", Title: "How well rows are predicted that were not fitted",
 		Lead: fmt.Sprintf("Each site split its own subjects into %d folds, %s. Without each fold in turn, all sites fitted one model in a single round; then each site scored its own held-out rows, and the scores of all sites were added. The scale of every fit comes from its fitted rows.",
