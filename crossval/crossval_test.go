@@ -76,8 +76,13 @@ func draw(t *testing.T, dir string, seed uint64, n int, constant bool) {
 
 func plan(t *testing.T, local string) *study.Plan {
 	t.Helper()
+	return planOf(t, 60, local)
+}
+
+func planOf(t *testing.T, subjects int, local string) *study.Plan {
+	t.Helper()
 	dir := t.TempDir()
-	draw(t, filepath.Join(dir, "data"), 1, 60, false)
+	draw(t, filepath.Join(dir, "data"), 1, subjects, false)
 	return parse(t, dir, `{parley: 1, name: small, sites: [one, two, three], views: `+threeViews+`, subjects: [group],
 		method: {name: mvppca, latent: 2, rounds: 1}, privacy: {protection: none}, local: `+local+`}`)
 }
@@ -98,7 +103,8 @@ var outputs = []string{"evaluation.json", "evaluation.csv", "folds.csv", "report
 func TestOutcomeDoesNotDependOnWorkersOrInterruptions(t *testing.T) {
 	p := plan(t, simulated)
 	config := func(workers int) crossval.Config {
-		return crossval.Config{Plan: p, Methods: methods, Folds: 2, Repeats: 2, Dir: filepath.Join(t.TempDir(), "out"), Workers: workers}
+		return crossval.Config{Plan: p, Methods: methods, Folds: 2, Repeats: 2, Workers: workers,
+			Scenarios: []evaluate.Scenario{evaluate.G, evaluate.K}, Dir: filepath.Join(t.TempDir(), "out")}
 	}
 	one, many := config(1), config(4)
 	if _, err := crossval.Run(context.Background(), one); err != nil {
@@ -107,7 +113,7 @@ func TestOutcomeDoesNotDependOnWorkersOrInterruptions(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	many.Progress = func(s crossval.Progress) {
-		if s.Done == 7 {
+		if s.Done == 5 {
 			cancel()
 		}
 	}
@@ -123,8 +129,9 @@ func TestOutcomeDoesNotDependOnWorkersOrInterruptions(t *testing.T) {
 	if _, err := crossval.Run(context.Background(), many); err != nil {
 		t.Fatal(err)
 	}
-	// Four scenarios, two repeats, two folds and three sites.
-	if first.Of != 40 || first.Stored < 7 || first.Stored > 11 || first.Done != first.Stored {
+	// Two scenarios, two repeats, two folds and three sites; what was under way
+	// when it was interrupted may have been stored.
+	if first.Of != 20 || first.Stored < 5 || first.Stored > 9 || first.Done != first.Stored {
 		t.Errorf("it went on from %+v", first)
 	}
 	for _, name := range outputs {
@@ -175,11 +182,11 @@ func TestMoreRepeatsGoOnAndOtherSettingsAreRefused(t *testing.T) {
 }
 
 // Drawn subjects are described better by the factors than by the mean, and the
-// federated fit is close to the central. The intervals are too narrow for 40
-// training subjects, of whom some lack a view.
+// federated fit is close to the central. Intervals do not know how uncertain
+// the parameters are, so they may be a little narrow.
 func TestScoresTellWhatIsTrueOfDrawnData(t *testing.T) {
-	p := plan(t, simulated)
-	ev, err := crossval.Run(context.Background(), crossval.Config{Plan: p, Methods: methods, Folds: 3, Repeats: 2, Dir: t.TempDir()})
+	p := planOf(t, 300, simulated)
+	ev, err := crossval.Run(context.Background(), crossval.Config{Plan: p, Methods: methods, Folds: 3, Repeats: 1, Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +204,7 @@ func TestScoresTellWhatIsTrueOfDrawnData(t *testing.T) {
 			if federated > trivial/2 || math.Abs(federated/central-1) > 0.1 {
 				t.Errorf("%s, %s: error %.4f, central %.4f, of the mean %.4f", part, sc, federated, central, trivial)
 			}
-			if c := mean(part, sc, crossval.Federated, crossval.Coverage); c < 0.75 || c > 0.97 {
+			if c := mean(part, sc, crossval.Federated, crossval.Coverage); c < 0.85 || c > 0.95 {
 				t.Errorf("%s, %s: coverage %.3f", part, sc, c)
 			}
 			if h, m := mean(part, sc, crossval.Federated, crossval.ErrorHidden), mean(part, sc, crossval.Mean, crossval.ErrorHidden); h > 0.7*m {
@@ -217,7 +224,7 @@ func TestScoresTellWhatIsTrueOfDrawnData(t *testing.T) {
 		t.Error("densities of sites alone")
 	}
 	s := ev.Find("folds", "iid", crossval.PCA, crossval.ErrorTest, "v")
-	if s == nil || s.N != 6 || s.SD == nil || s.Difference == nil || s.Difference.Lower+s.Difference.Higher+s.Difference.Equal != 6 ||
+	if s == nil || s.N != 3 || s.SD == nil || s.Difference == nil || s.Difference.Lower+s.Difference.Higher+s.Difference.Equal != 3 ||
 		s.Interval[0] > s.Mean || s.Interval[1] < s.Mean {
 		t.Errorf("summary %+v", s)
 	}
