@@ -58,8 +58,10 @@ func (s Strips) Table() Table {
 	return Table{Columns: []Column{panel, group, value}}
 }
 
-// maxStrips bounds the height of the picture.
-const maxStrips = 120
+const (
+	maxStrips      = 120  // bounds the height of the picture
+	maxStripPoints = 3000 // bounds the size of the file, over all strips
+)
 
 func (s Strips) draw(c *canvas) {
 	const step, head = 30.0, 26.0
@@ -95,7 +97,7 @@ func (s Strips) draw(c *canvas) {
 		c.text(p, bottom+15, t.label, smallSize, 0, "text-anchor", "middle", "fill", muted)
 	}
 	c.text((x.a+x.b)/2, bottom+36, s.X.Label, fontSize, x.b-x.a, "text-anchor", "middle", "font-weight", "600")
-	every := max((points+maxPoints-1)/maxPoints, 1)
+	every := max((points+maxStripPoints-1)/maxStripPoints, 1)
 	y := 10.0
 	for _, p := range panels {
 		c.line(6, y+2, c.w-12, y+2, rule)

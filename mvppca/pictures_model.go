@@ -3,7 +3,9 @@ package mvppca
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
+	"strings"
 
 	"parley/figure"
 )
@@ -29,6 +31,7 @@ func (m *Model) loadingSection() figure.Section {
 	}
 	t := m.loadingTable(5)
 	t.ID, t.Title = "top-loadings", "The five features that show each factor most"
+	t.Columns = slices.DeleteFunc(t.Columns, func(c figure.Column) bool { return c.Name == "unit" && strings.Join(c.Text, "") == "" })
 	t.Caption = "Loadings for one standard deviation of the factor: standardised, in the scaled units of the model, and in the feature's own unit. model/loadings.csv has all."
 	sec.Items = append(sec.Items, figure.Item{Table: &t})
 	return sec

@@ -41,7 +41,7 @@ type imputedFeature struct {
 
 // maxPoints bounds the subjects that are drawn: of more, every second is kept,
 // or every fourth, and so on.
-const maxPoints = 6000
+const maxPoints = 3000
 
 // look reads the rows once.
 func (h *site) look(ctx context.Context, s *scores, prior *Prior) (*gallery, error) {
