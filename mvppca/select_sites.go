@@ -139,7 +139,7 @@ func (s *selector) train(ctx context.Context, p *part) error {
 	}
 	var err error
 	if p.scale, err = pooled.scale(s.plan, s.layout, s.opts.Scaling); err != nil && p.fold >= 0 {
-		err = fmt.Errorf("%v: among the rows that are fitted, a feature has no value or does not vary; fewer folds leave more rows\n%w", p, err)
+		err = fmt.Errorf("%v: among the rows that are fitted, a feature has no value or does not vary; with more folds more rows are fitted\n%w", p, err)
 	}
 	return err
 }

@@ -222,6 +222,27 @@ func TestSelectRefuses(t *testing.T) {
 	}
 }
 
+func TestSelectNamesWhatDoesNotVaryInAFold(t *testing.T) {
+	// v1 differs from 1 for one subject of all: without it, it has no scale.
+	p, data := choosing(t, "scaling: standard", 1, 20)
+	for site, src := range data {
+		var rows []dataset.Row
+		for i := range 20 {
+			row := src.(*dataset.Table).Row(i)
+			row.Views[0][0] = 1
+			if site == "c" && i == 3 {
+				row.Views[0][0] = 2
+			}
+			rows = append(rows, row)
+		}
+		data[site] = must(dataset.NewTable(p.Schema(), rows))(t)
+	}
+	_, err := Method{}.Select(t.Context(), p, data, upToFive)
+	if err == nil || !strings.Contains(err.Error(), "among the rows that are fitted, a feature has no value or does not vary") || !strings.Contains(err.Error(), "view v, feature v1: it is 1") {
+		t.Errorf("a feature that varies in one subject: %v", err)
+	}
+}
+
 func TestSelectIsCancelled(t *testing.T) {
 	p, data := choosing(t, "scaling: view", 1, 30)
 	ctx, cancel := context.WithCancel(t.Context())
