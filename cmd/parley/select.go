@@ -1,0 +1,295 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
+
+	"parley/engine/local"
+	"parley/figure"
+	"parley/internal/atomicfile"
+	"parley/internal/version"
+	"parley/method"
+	"parley/problem"
+	"parley/report"
+	"parley/study"
+)
+
+// selectFlags are the flags of parley select.
+type selectFlags struct {
+	values   string
+	folds    int
+	repeats  int
+	criteria []string
+	out      string
+	asJSON   bool
+}
+
+func selectCommand() *cobra.Command {
+	var f selectFlags
+	cmd := &cobra.Command{
+		Use:   "select PLAN --latent 1..8",
+		Short: "Choose the number of factors by cross-validation",
+		Long: "Fits the study of a plan with every number of factors given, and recommends the one under\n" +
+			"which subjects that were not fitted are the most likely. Each site splits its own subjects\n" +
+			"into folds, all sites fit one model in a single round without each fold in turn, and each\n" +
+			"site scores its own held-out subjects. The number under method.latent in the plan is not used.\n\n" +
+			"For comparison it also computes BIC, automatic relevance determination and WAIC, and shows\n" +
+			"where the curve has its elbow. It warns where the plan's scaling makes every criterion ask\n" +
+			"for too many factors.\n\n" +
+			"It runs in one process, on the data that the plan's local section names. On a network the\n" +
+			"choice is to be made from statistics that the sites have already released.",
+		Args: args(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, a []string) error { return f.run(cmd, a[0]) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.values, "latent", "", "numbers of factors to try, such as 1..8 or 2,4,6..10")
+	flags.IntVar(&f.folds, "folds", 3, "parts that each site splits its subjects into")
+	flags.IntVar(&f.repeats, "repeats", 1, "times to do so, each time differently")
+	flags.StringSliceVar(&f.criteria, "criteria", nil, "criteria to compute: held-out (always), bic, ard, waic (default all)")
+	flags.StringVar(&f.out, "out", "", "directory for the report (default results/NAME-select-DIGEST)")
+	flags.BoolVar(&f.asJSON, "json", false, "print the recommendation and all scores as JSON")
+	cmd.MarkFlagRequired("latent")
+	return cmd
+}
+
+func (f *selectFlags) run(cmd *cobra.Command, path string) error {
+	values, err := parseCounts(f.values)
+	if err != nil {
+		return &usageError{fmt.Errorf("--latent %s: %w", f.values, err)}
+	}
+	if f.folds < 2 {
+		return &usageError{fmt.Errorf("--folds %d: at least 2, so that some subjects are fitted and some held out", f.folds)}
+	}
+	if f.repeats < 1 {
+		return &usageError{fmt.Errorf("--repeats %d: at least 1", f.repeats)}
+	}
+	ctx := cmd.Context()
+	plan, err := study.Load(path, methods)
+	if err != nil {
+		return err
+	}
+	m, _ := methods.Lookup(plan.Method.Name)
+	selector, ok := m.(method.Selector)
+	if !ok {
+		return problem.Problem{File: path, Where: "method.name", What: plan.Method.Name + " has no number to choose"}
+	}
+	if f.criteria == nil {
+		f.criteria = selector.Criteria()
+	}
+	for _, c := range f.criteria {
+		if !slices.Contains(selector.Criteria(), c) {
+			valid := "one of " + strings.Join(selector.Criteria(), ", ")
+			return &usageError{fmt.Errorf("--criteria: %w", problem.Problem{What: fmt.Sprintf("%q is not a criterion", c), Hint: problem.DidYouMean(c, selector.Criteria(), valid)})}
+		}
+	}
+	show := newProgress(cmd.ErrOrStderr())
+	defer show.close()
+	binding, err := local.Bind(ctx, plan)
+	if err != nil {
+		return err
+	}
+	for _, note := range binding.Notes {
+		show.note(note)
+	}
+	digest, err := plan.Digest()
+	if err != nil {
+		return err
+	}
+	if f.out == "" {
+		f.out = filepath.Join("results", plan.Name+"-select-"+digest.Short())
+	}
+	record := selectionRecord{Program: "parley " + version.Number, Study: plan.Name, Plan: digest.String(), Seed: plan.Seed, Data: binding.Fingerprint}
+	if err := record.claim(f.out); err != nil {
+		return err
+	}
+	record.Selection, err = selector.Select(ctx, plan, binding.Data, method.SelectConfig{
+		Values: values, Folds: f.folds, Repeats: f.repeats, Criteria: f.criteria, Progress: show.share(time.Now),
+	})
+	if err != nil {
+		return err
+	}
+	record.Warnings, record.Notes = lines(record.Selection.Warnings), lines(record.Selection.Notes)
+	if err := record.write(f.out, plan); err != nil {
+		return err
+	}
+	show.close()
+	if f.asJSON {
+		return json.NewEncoder(cmd.OutOrStdout()).Encode(struct {
+			Results string `json:"results"`
+			*selectionRecord
+		}{f.out, &record})
+	}
+	return record.print(cmd, f.out)
+}
+
+// maxCount bounds a list of numbers that somebody types.
+const maxCount = 1000
+
+// parseCounts reads numbers from 1 and ranges of them, such as 1..8 or
+// 2,4,6..10, into an ascending list.
+func parseCounts(text string) ([]int, error) {
+	hint := "\n  hint: numbers and ranges such as 1..8 or 2,4,6..10"
+	number := func(s string) (int, error) {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < 1 || n > maxCount {
+			return 0, fmt.Errorf("%q is not a number from 1 to %d%s", s, maxCount, hint)
+		}
+		return n, nil
+	}
+	var list []int
+	for part := range strings.SplitSeq(text, ",") {
+		from, to, isRange := strings.Cut(strings.TrimSpace(part), "..")
+		low, err := number(from)
+		if err != nil {
+			return nil, err
+		}
+		high := low
+		if isRange {
+			if high, err = number(to); err != nil {
+				return nil, err
+			}
+		}
+		if high < low {
+			return nil, fmt.Errorf("%s ends before it begins%s", part, hint)
+		}
+		for n := low; n <= high; n++ {
+			list = append(list, n)
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list), nil
+}
+
+// share shows how much of some work is done: a bar on a terminal, a line for
+// every tenth elsewhere, each with the time that is left if the rest goes as
+// fast.
+func (p *progress) share(now func() time.Time) func(done, of float64) {
+	start, tenths := now(), 0
+	return func(done, of float64) {
+		if p.bars != nil {
+			if p.bar == nil {
+				p.bar = p.bars.AddBar(1000, mpb.PrependDecorators(decor.Name("fitting "), decor.Percentage()),
+					mpb.AppendDecorators(decor.AverageETA(decor.ET_STYLE_GO, decor.WC{W: 8}), decor.Name(" left")))
+			}
+			p.bar.SetCurrent(int64(1000 * done / of))
+			return
+		}
+		if n := int(10 * done / of); n > tenths {
+			tenths = n
+			spent := now().Sub(start)
+			left := time.Duration(float64(spent) * (of - done) / done)
+			p.line("%d %% fitted; about %s left", 10*n, left.Round(time.Second))
+		}
+	}
+}
+
+// selectionRecord is selection.json: what was chosen, from what, by what.
+type selectionRecord struct {
+	Program string `json:"program"`
+	Study   string `json:"study"`
+	Plan    string `json:"plan_sha256"`
+	Seed    uint64 `json:"seed"`
+	Data    string `json:"data_sha256"`
+	*method.Selection
+	Warnings []string `json:"warnings"`
+	Notes    []string `json:"notes"`
+}
+
+const selectionFile = "selection.json"
+
+// claim makes sure that nothing else is overwritten in dir: it must be new,
+// empty, or hold a selection of the same plan on the same data.
+func (r *selectionRecord) claim(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) || err == nil && len(entries) == 0 {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	const hint = "choose another with --out"
+	data, err := os.ReadFile(filepath.Join(dir, selectionFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return problem.Problem{File: dir, What: "this directory is not empty and holds no selection", Hint: hint}
+	}
+	if err != nil {
+		return err
+	}
+	var old selectionRecord
+	if err := json.Unmarshal(data, &old); err != nil {
+		return problem.Problem{File: filepath.Join(dir, selectionFile), What: "this is not a selection: " + err.Error(), Hint: hint}
+	}
+	if old.Plan != r.Plan || old.Data != r.Data {
+		return problem.Problem{File: dir, What: fmt.Sprintf("this directory holds a selection of another plan (%.12s) or other data", old.Plan), Hint: hint}
+	}
+	return nil
+}
+
+// write leaves, in a directory that was claimed, the report with its pictures and tables, metrics.json and
+// selection.json, which comes last.
+func (r *selectionRecord) write(dir string, plan *study.Plan) error {
+	page := &report.Report{
+		Title: plan.Name + ": how many factors", Subtitle: plan.Question, Headline: r.Result.Headline,
+		Meta: []figure.Fact{{Name: "Plan", Value: r.Plan[:12]}, {Name: "Method", Value: plan.Method.Name},
+			{Name: "Sites", Value: strings.Join(plan.Sites, ", ")}, {Name: "Made by", Value: r.Program}},
+		Sections: append(slices.Clone(r.Result.Sections), figure.Section{ID: "privacy", Title: "Privacy", Items: []figure.Item{{Note: &figure.Note{
+			Title: "Worked out in one process, without protection", Warning: true,
+			Text: "The sites were simulated: one process read the rows of all of them. The numbers on this page are sums over subjects, but exact, without the noise of differential privacy. Share them only among those who may see such statistics.",
+		}}}}),
+	}
+	// What an earlier selection with other criteria left would look like a part of this one.
+	for _, old := range []string{"figures", "tables"} {
+		if err := os.RemoveAll(filepath.Join(dir, old)); err != nil {
+			return err
+		}
+	}
+	if err := page.WriteFiles(dir); err != nil {
+		return err
+	}
+	if err := writeIndented(filepath.Join(dir, "metrics.json"), r.Result.Metrics); err != nil {
+		return err
+	}
+	return writeIndented(filepath.Join(dir, selectionFile), r)
+}
+
+func writeIndented(path string, v any) error {
+	data, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	return atomicfile.Write(path, append(data, '\n'))
+}
+
+// print tells people what was chosen.
+func (r *selectionRecord) print(cmd *cobra.Command, dir string) error {
+	out := cmd.OutOrStdout()
+	for _, w := range r.Warnings {
+		fmt.Fprintf(out, "warning: %s\n", w)
+	}
+	for _, n := range r.Notes {
+		fmt.Fprintf(out, "note: %s\n", n)
+	}
+	if len(r.Warnings)+len(r.Notes) > 0 {
+		fmt.Fprintln(out)
+	}
+	rule, value := figure.Column{Name: "rule"}, figure.Column{Name: "factors", Format: figure.Count}
+	for _, c := range r.Choices {
+		rule.Text, value.Numbers = append(rule.Text, c.Rule), append(value.Numbers, float64(c.Value))
+	}
+	if err := (figure.Table{Columns: []figure.Column{rule, value}}).Text(out); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(out, "\nrecommended: %s: %d\n\nOpen %s\n", r.Option, r.Recommended, filepath.Join(dir, "report.html"))
+	return err
+}
