@@ -15,8 +15,8 @@ import (
 
 // assessTask asks how well the finished model describes a site.
 type assessTask struct {
-	Scale scaleMessage `cbor:"scale"`
-	Model priorMessage `cbor:"model"`
+	Scale scaleMessage  `cbor:"scale"`
+	Model paramsMessage `cbor:"model"`
 }
 
 // assessment is what a site says of the finished model. All sums run over the
@@ -108,7 +108,7 @@ func (c *coordinator) assess(s *state) ([]method.Task, method.Info, error) {
 		return nil, nil, err
 	}
 	return c.ask(s, taskAssess, func(string) (any, error) {
-		return assessTask{Scale: *s.Scale, Model: *s.Model}, nil
+		return assessTask{Scale: *s.Scale, Model: s.Model.Params}, nil
 	})
 }
 
@@ -146,11 +146,10 @@ func (h *site) assess(ctx context.Context, t *assessTask, sums *rowSums, data da
 	if err != nil {
 		return nil, err
 	}
-	prior, err := t.Model.prior(h.layout)
+	model, err := t.Model.params(h.layout)
 	if err != nil {
 		return nil, err
 	}
-	model := &prior.Params
 	if err := h.checkRank(model.Rank); err != nil {
 		return nil, err
 	}
@@ -169,10 +168,7 @@ func (h *site) assess(ctx context.Context, t *assessTask, sums *rowSums, data da
 		AbsError: make(wire.Vector, x.Views), Mean: make(wire.Vector, q), Cov: make(wire.Vector, q*q),
 		FeatureTotal: x.FeatureTotal, FeatureResidual: x.FeatureResidual, LeftOut: newLeftOutSums(x.Views),
 	}
-	others, err := newLeaveOut(h.layout, prior)
-	if err != nil {
-		return nil, err
-	}
+	others := newLeaveOut(h.layout, model)
 	rng := draws(h.plan.Seed, h.name, 0)
 	predictor, err := NewPredictor(h.layout, model)
 	if err != nil {

@@ -103,7 +103,6 @@ func (s *leftOutSums) gain(k int) float64 { return 1 - s.Error[k]/s.Squares[k] }
 type leaveOut struct {
 	layout Layout
 	md     *model
-	noise  []float64 // per feature: variance of a value given the factors, and of that between sites
 	sd     []float64 // per feature, over the population
 	whole  []float64 // views × q × ld: Σ w wᵀ/ψ over all features of a view
 
@@ -119,22 +118,17 @@ type leaveOut struct {
 	rest []float64 // scratch: q
 }
 
-// newLeaveOut prepares for a model. Predictions are those for a site whose own
-// view nobody has seen: the spread between sites is added.
-func newLeaveOut(l Layout, p *Prior) (*leaveOut, error) {
-	elsewhere, err := p.NewSite(l)
-	if err != nil {
-		return nil, err
-	}
+// newLeaveOut prepares for a model of the pooled population. The sites that it
+// is shown took part in it, so its noise holds what they differ by already.
+func newLeaveOut(l Layout, p *Params) *leaveOut {
 	md := newModel(l, p.Rank)
-	md.load(&p.Params)
+	md.load(p)
 	n := l.Views() * md.q * md.ld
 	o := &leaveOut{
-		layout: l, md: md, noise: make([]float64, md.d), sd: make([]float64, md.d), whole: make([]float64, n),
+		layout: l, md: md, sd: make([]float64, md.d), whole: make([]float64, n),
 		from: make([]int, l.Views()+1), ok: make([]bool, l.Views()), cov: make([]float64, n), within: make([]float64, md.d),
 		gram: make([]float64, n), b: make([]float64, l.Views()*md.ld), x: make([]float64, l.Views()*md.ld), rest: make([]float64, md.q),
 	}
-	group := l.GroupOf()
 	for k := range l.Views() {
 		lo, hi := l.View(k)
 		var all []int
@@ -143,7 +137,6 @@ func newLeaveOut(l Layout, p *Prior) (*leaveOut, error) {
 				all = append(all, j)
 			}
 			w := md.w[j*md.ld:][:md.q]
-			o.noise[j] = elsewhere.Noise[group[j]]
 			o.sd[j] = md.psi[j]
 			for _, v := range w {
 				o.sd[j] += v * v
@@ -152,7 +145,7 @@ func newLeaveOut(l Layout, p *Prior) (*leaveOut, error) {
 		}
 		o.addGram(o.gramOf(o.whole, k), all)
 	}
-	return o, nil
+	return o
 }
 
 func (o *leaveOut) gramOf(all []float64, k int) []float64 {
@@ -214,7 +207,7 @@ func (o *leaveOut) prepare(observed []int) error {
 		cholInverse(cov, prec, q, ld)
 		for _, j := range observed[o.from[k]:o.from[k+1]] {
 			w := o.md.w[j*ld:][:q]
-			o.within[j] = math.Sqrt(o.noise[j] + quadratic(cov, ld, w, w))
+			o.within[j] = math.Sqrt(o.md.psi[j] + quadratic(cov, ld, w, w))
 		}
 	}
 	return nil

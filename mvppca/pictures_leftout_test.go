@@ -8,25 +8,13 @@ import (
 	"testing"
 )
 
-// alike is a prior under which sites do not differ.
-func alike(t testing.TB, tr truth) *Prior {
-	t.Helper()
-	p := must(Weak(tr.l, &tr.p))(t)
-	clear(p.VarW)
-	clear(p.VarMu)
-	return p
-}
-
 func TestLeavingOutAViewIsConditioningOnTheOthers(t *testing.T) {
 	for _, noise := range []Noise{NoisePerView, NoisePerFeature} {
 		l := layout(t, noise, 4, 1, 3)
 		r := rand.New(rand.NewPCG(5, uint64(noise)))
 		tr := newTruth(r, l, 2, 0.4)
-		prior := alike(t, tr)
-		prior.VarW[2], prior.VarMu[2] = 0.01, 0.3
-		o := must(newLeaveOut(l, prior))(t)
+		o := newLeaveOut(l, &tr.p)
 		p := must(NewPredictor(l, &tr.p))(t)
-		elsewhere := must(prior.NewSite(l))(t)
 		for _, row := range hole(r, tr.subjects(r, 20), 0.3) {
 			post, values, err := p.Subject(split(l, row), nil)
 			if err != nil {
@@ -60,10 +48,9 @@ func TestLeavingOutAViewIsConditioningOnTheOthers(t *testing.T) {
 					if !slices.Contains(observed, j) {
 						continue
 					}
-					extra := elsewhere.Noise[l.GroupOf()[j]] - tr.p.Noise[l.GroupOf()[j]]
 					m, sd := o.predict(k, j)
-					if math.Abs(m-mean[i]) > 1e-10 || math.Abs(sd-math.Sqrt(variance[i]+extra)) > 1e-10 {
-						t.Fatalf("feature %d: %v ± %v, want %v ± %v", j, m, sd, mean[i], math.Sqrt(variance[i]+extra))
+					if math.Abs(m-mean[i]) > 1e-10 || math.Abs(sd-math.Sqrt(variance[i])) > 1e-10 {
+						t.Fatalf("feature %d: %v ± %v, want %v ± %v", j, m, sd, mean[i], math.Sqrt(variance[i]))
 					}
 				}
 			}
@@ -75,8 +62,8 @@ func TestPredictionsOfTheTruthAreCalibrated(t *testing.T) {
 	l := layout(t, NoisePerView, 6, 5, 4)
 	r := rand.New(rand.NewPCG(9, 2))
 	tr := newTruth(r, l, 2, 0.5)
-	add := func(p *Prior, shift float64) *leftOutSums {
-		o, s := must(newLeaveOut(l, p))(t), newLeftOutSums(l.Views())
+	add := func(p *Params, shift float64) *leftOutSums {
+		o, s := newLeaveOut(l, p), newLeftOutSums(l.Views())
 		for _, row := range tr.subjects(r, 4000) {
 			for j := range row[:6] {
 				row[j] += shift
@@ -90,7 +77,7 @@ func TestPredictionsOfTheTruthAreCalibrated(t *testing.T) {
 		}
 		return s
 	}
-	s := add(alike(t, tr), 0)
+	s := add(&tr.p, 0)
 	for k := range l.Views() {
 		// Cells of one subject share its factors; 4000 subjects leave 0.005.
 		if c := s.coverage(k); math.Abs(c-0.9) > 0.02 {
@@ -111,7 +98,7 @@ func TestPredictionsOfTheTruthAreCalibrated(t *testing.T) {
 		}
 	}
 	// A site whose first view lies elsewhere must show.
-	if c := add(alike(t, tr), 4).coverage(0); c > 0.7 {
+	if c := add(&tr.p, 4).coverage(0); c > 0.7 {
 		t.Errorf("after a shift the interval still holds %v", c)
 	}
 }
@@ -120,7 +107,7 @@ func TestHostileSumsOfViewsLeftOut(t *testing.T) {
 	l := layout(t, NoisePerView, 3, 2)
 	r := rand.New(rand.NewPCG(3, 3))
 	tr := newTruth(r, l, 1, 0.5)
-	o := must(newLeaveOut(l, alike(t, tr)))(t)
+	o := newLeaveOut(l, &tr.p)
 	refused := 0
 	for range 300 {
 		s := newLeftOutSums(2)
@@ -158,7 +145,7 @@ func BenchmarkLeaveOut(b *testing.B) {
 	l := layout(b, NoisePerView, 7, 41, 41, 41)
 	r := rand.New(rand.NewPCG(1, 1))
 	tr := newTruth(r, l, 6, 0.5)
-	o, s, row := must(newLeaveOut(l, alike(b, tr)))(b), newLeftOutSums(4), tr.subject(r)
+	o, s, row := newLeaveOut(l, &tr.p), newLeftOutSums(4), tr.subject(r)
 	all := l.AllFeatures()
 	b.ReportAllocs()
 	for b.Loop() {

@@ -44,11 +44,8 @@ type imputedFeature struct {
 const maxPoints = 3000
 
 // look reads the rows once.
-func (h *site) look(ctx context.Context, s *scores, prior *Prior) (*gallery, error) {
-	others, err := newLeaveOut(h.layout, prior)
-	if err != nil {
-		return nil, err
-	}
+func (h *site) look(ctx context.Context, s *scores, model *Params) (*gallery, error) {
+	others := newLeaveOut(h.layout, model)
 	g := &gallery{site: h, scores: s, others: others, every: 1, imputed: make([]imputedFeature, h.layout.Features())}
 	for _, c := range s.data.Schema().Subject {
 		g.columns = append(g.columns, &covariate{name: c.Name, number: newMoments(s.rank), levels: map[string]*moments{}})
@@ -69,7 +66,7 @@ func (h *site) look(ctx context.Context, s *scores, prior *Prior) (*gallery, err
 			d := mean[i] - f.mean
 			f.mean += d / f.n
 			f.squares += d * (mean[i] - f.mean)
-			f.within += (variance[i] + others.noise[j] - others.md.psi[j] - f.within) / f.n
+			f.within += (variance[i] + others.md.psi[j] - others.md.psi[j] - f.within) / f.n
 		}
 		return g.keep(row, z, post.Observed, values)
 	})

@@ -281,7 +281,7 @@ func (g *gallery) subjectFigure(id string, at int, post *Posterior, values []flo
 		post.MissingVar(variance)
 		for i, j := range post.Missing {
 			if g.others.from[view[j]] == g.others.from[view[j]+1] { // single missing cells are another matter
-				add(j, mean[i], math.Sqrt(variance[i]+g.others.noise[j]-g.others.md.psi[j]))
+				add(j, mean[i], math.Sqrt(variance[i]+g.others.md.psi[j]-g.others.md.psi[j]))
 			}
 		}
 		f.Title = "Subject " + id + ": what was not measured"

@@ -334,24 +334,3 @@ func (p *Prior) Spread() (varW, varMu []float64) {
 	}
 	return varW, varMu
 }
-
-// NewSite returns the model for subjects of a site that took no part: the
-// noise variance of each feature grows by v_μ + q v_W of its view, with the
-// variances that [Prior.Spread] reports. Under noise per view it is one
-// variance per view still.
-func (p *Prior) NewSite(l Layout) (*Params, error) {
-	if err := p.Check(l); err != nil {
-		return nil, err
-	}
-	out := p.Params.Clone()
-	varW, varMu := p.Spread()
-	view, group := l.ViewOf(), l.GroupOf()
-	seen := make([]bool, l.Groups())
-	for _, j := range p.Features {
-		if g := group[j]; !seen[g] {
-			seen[g] = true
-			out.Noise[g] += varMu[view[j]] + float64(p.Rank)*varW[view[j]]
-		}
-	}
-	return &out, nil
-}

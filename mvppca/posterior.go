@@ -8,6 +8,10 @@ import (
 	"parley/internal/kernel"
 )
 
+// maxKnown bounds the posteriors that a predictor keeps, by their numbers:
+// single missing cells can give every subject a set of observed features of its own.
+const maxKnown = 1 << 24
+
 // Predictor answers questions about single subjects under one model, whatever
 // they lack. What depends only on which features are observed is worked out
 // once per set and kept. It is not safe for concurrent use.
@@ -54,6 +58,9 @@ func (p *Predictor) Given(features []int) (*Posterior, error) {
 	post, err := newPosterior(p.md, slices.Clone(features), p.features)
 	if err != nil {
 		return nil, err
+	}
+	if len(p.known) >= maxKnown/(p.md.d*p.md.ld) {
+		clear(p.known)
 	}
 	p.known[string(key)] = post
 	return post, nil

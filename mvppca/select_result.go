@@ -53,7 +53,7 @@ func (s *selector) choiceSection() figure.Section {
 	sec := figure.Section{ID: "choice", Title: "How many factors",
 		Lead: "Every rule below was worked out on the same rows. The recommendation follows the first: the model under which rows that were not fitted are the most likely."}
 	note := func(p problem.Problem, title string, warning bool) {
-		text := p.What + "."
+		text := strings.ToUpper(p.What[:1]) + p.What[1:] + "."
 		if p.Hint != "" {
 			text += "\n\nWhat would be right: " + strings.ReplaceAll(p.Hint, "\n", "; ") + "."
 		}
@@ -68,7 +68,7 @@ func (s *selector) choiceSection() figure.Section {
 		value.Numbers = append(value.Numbers, float64(c.Value))
 	}
 	sec.Items = append(sec.Items, figure.Item{Table: &figure.Table{ID: "choices", Title: "What each rule would take", Columns: []figure.Column{rule, value, why},
-		Caption: "Where the rules agree, the choice is safe. Where they do not, the smaller number is easier to interpret and the larger predicts better."}})
+		Caption: "Where the rules agree, and nothing is warned of, the choice is safe. Where they do not, the smaller number is easier to interpret and the larger predicts better."}})
 	for _, p := range s.out.Notes {
 		note(p, "Note on "+p.Where, false)
 	}

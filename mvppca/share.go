@@ -45,7 +45,7 @@ func (c *coordinator) estimatesSpread() bool {
 // Share gives every site the whole model: it is the study's result.
 func (c *coordinator) Share(ms method.State, _ string) ([]byte, error) {
 	s := ms.(*state)
-	return wire.Marshal(assessTask{Scale: *s.Scale, Model: *s.Model})
+	return wire.Marshal(assessTask{Scale: *s.Scale, Model: s.Model.Params})
 }
 
 // Report projects the site's own subjects on the factors. It is made at the
@@ -55,11 +55,10 @@ func (h *site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 	if err := wire.Unmarshal(shared, &share); err != nil {
 		return nil, fmt.Errorf("decoding the shared model: %w", err)
 	}
-	prior, err := share.Model.prior(h.layout)
+	model, err := share.Model.params(h.layout)
 	if err != nil {
 		return nil, err
 	}
-	model := &prior.Params
 	scale, err := share.Scale.scale(h.layout)
 	if err != nil {
 		return nil, err
@@ -76,7 +75,7 @@ func (h *site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 		return nil, err
 	}
 	scores := &scores{predictor: predictor, scale: scale, rank: model.Rank, data: data}
-	g, err := h.look(ctx, scores, prior)
+	g, err := h.look(ctx, scores, model)
 	if err != nil {
 		return nil, fmt.Errorf("scoring the site's subjects: %w", err)
 	}

@@ -208,24 +208,13 @@ func (m *Model) sitesWith(view string) (n int) {
 	return n
 }
 
-// maxKnown bounds the posteriors that are kept, by their numbers: single
-// missing cells can give every subject a set of observed features of its own.
-const maxKnown = 1 << 24
-
 // each reads the subjects one by one, in bounded memory, and counts them. The
 // values are those of the posterior's observed features, in scaled units.
 func (r *reader) each(ctx context.Context, data dataset.Source, do func(*dataset.Row, *Posterior, []float64) error) (subjects int, err error) {
-	kept := maxKnown / (r.predictor.md.d * r.predictor.md.ld)
 	err = eachSubject(ctx, r.predictor, r.scale, data, func(row *dataset.Row, post *Posterior, values []float64) error {
 		subjects++
 		r.units.add(post.Observed, values)
-		if err := do(row, post, values); err != nil {
-			return err
-		}
-		if len(r.predictor.known) > kept {
-			clear(r.predictor.known)
-		}
-		return nil
+		return do(row, post, values)
 	})
 	if err == nil && subjects == 0 {
 		err = problem.Problem{Where: "data", What: "there are no subjects in them", Hint: "subjects.csv needs a row for each subject"}
