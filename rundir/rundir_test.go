@@ -144,7 +144,7 @@ func TestLayout(t *testing.T) {
 	}
 	all := files(t, path)
 	want := []string{"figures/sites.csv", "figures/sites.svg", "metrics.json", "model/long.csv", "model/model.json", "plan.yaml", "provenance.json", "report.html",
-		"rounds.jsonl", "sites/north/figures/subjects.csv", "sites/north/figures/subjects.svg", "sites/north/report.html", "sites/north/scores.csv", "tables/exchange-table.csv"}
+		"rounds.jsonl", "sites/north/figures/subjects.csv", "sites/north/figures/subjects.svg", "sites/north/report.html", "sites/north/scores.csv", "tables/exchange-table.csv", "tables/tasks-table.csv"}
 	if got := names(all); !slices.Equal(got, want) {
 		t.Errorf("after the run: %v\nwant %v", got, want)
 	}
@@ -369,14 +369,18 @@ func TestExchangesAreSummedOverRounds(t *testing.T) {
 	if err := open(t, path).Write(outcome(), nil, ended); err != nil {
 		t.Fatal(err)
 	}
-	records, err := csv.NewReader(bytes.NewReader([]byte(files(t, path)["tables/exchange-table.csv"]))).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := [][]string{{"north", "sum", "2", "111", "20", "a sum (1 number)"}, {"south", "sum", "2", "90", "20", "a sum (1 number)"}}
-	for i, w := range want {
-		if !slices.Equal(records[i+1], w) {
-			t.Errorf("line %d: %v, want %v", i+1, records[i+1], w)
+	for name, want := range map[string][][]string{
+		"tables/exchange-table.csv": {{"north", "sum", "2", "111", "20"}, {"south", "sum", "2", "90", "20"}},
+		"tables/tasks-table.csv":    {{"sum", "a sum", "1"}},
+	} {
+		records, err := csv.NewReader(bytes.NewReader([]byte(files(t, path)[name]))).ReadAll()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, w := range want {
+			if !slices.Equal(records[i+1], w) {
+				t.Errorf("%s, line %d: %v, want %v", name, i+1, records[i+1], w)
+			}
 		}
 	}
 }
