@@ -45,7 +45,7 @@ func execute() int {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(runCommand(), modelCommand(), compareCommand(), planCommand(), dataCommand(), verifyCommand(), evaluateCommand())
+	root.AddCommand(planCommand(), dataCommand(), selectCommand(), runCommand(), modelCommand(), compareCommand(), evaluateCommand(), verifyCommand())
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return &usageError{fmt.Errorf("%w\n  hint: see '%s --help'", err, c.CommandPath())}
 	})
