@@ -30,7 +30,8 @@ func evaluateCommand() *cobra.Command {
 			"The data are those of the plan's local section: one data set, spread over simulated sites in the\n" +
 			"scenarios asked for, or each site's own folder. It may be stopped at any moment: the same command\n" +
 			"continues it, and more repeats may be asked for later.",
-		Args: args(cobra.ExactArgs(1)),
+		Annotations: map[string]string{resumes: "yes"},
+		Args:        args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			for _, name := range scenarios {
 				sc, err := evaluate.ParseScenario(name)

@@ -30,6 +30,9 @@ const (
 	exitInterrupted = 130 // stopped by a person; run the same command to continue
 )
 
+// resumes marks, in a command's annotations, that what was interrupted continues.
+const resumes = "resumes"
+
 func main() { os.Exit(execute()) }
 
 func execute() int {
@@ -51,12 +54,16 @@ func execute() int {
 	})
 	began := false
 	prepare(root, &began)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	switch {
 	case err == nil:
 		return exitOK
 	case ctx.Err() != nil && errors.Is(err, context.Canceled):
-		fmt.Fprintln(os.Stderr, "parley: interrupted; run the same command again to continue")
+		resume := ""
+		if cmd.Annotations[resumes] != "" {
+			resume = "; run the same command again to continue"
+		}
+		fmt.Fprintln(os.Stderr, "parley: interrupted"+resume)
 		return exitInterrupted
 	}
 	fmt.Fprintf(os.Stderr, "parley: error: %s\n", indent(err.Error()))

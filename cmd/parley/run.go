@@ -22,7 +22,8 @@ func runCommand() *cobra.Command {
 		Long: "Runs the study that a plan describes, with every site in this process, on the data that the plan's\n" +
 			"local section names. It may be stopped at any moment: the same command continues it to the same\n" +
 			"model. A run that has ended is not computed again; its results are written anew.",
-		Args: args(cobra.ExactArgs(1)),
+		Annotations: map[string]string{resumes: "yes"},
+		Args:        args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			ctx := cmd.Context()
 			plan, err := study.Load(a[0], methods)
