@@ -1,6 +1,7 @@
 package study
 
 import (
+	"encoding/json"
 	"fmt"
 	"iter"
 	"reflect"
@@ -22,6 +23,22 @@ func (p *Plan) YAML() ([]byte, error) {
 	fmt.Fprintf(&w, "# The effective plan; digest %s\n", digest)
 	w.block(reflect.ValueOf(shared), "")
 	return []byte(w.String()), nil
+}
+
+// MarshalJSON writes the method as it stands in a plan: its name among its options.
+func (m Method) MarshalJSON() ([]byte, error) {
+	options, err := json.Marshal(m.Options)
+	if err != nil {
+		return nil, err
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(options, &fields); err != nil {
+		return nil, fmt.Errorf("the options of method %s: %w", m.Name, err)
+	}
+	if fields["name"], err = json.Marshal(m.Name); err != nil {
+		return nil, err
+	}
+	return json.Marshal(fields)
 }
 
 // yamlWriter writes the few forms of YAML that plans need. The library's

@@ -77,6 +77,7 @@ func dataSplitCommand() *cobra.Command {
 	var scenario, by, out string
 	var sites int
 	var seed uint64
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "split DATA --scenario NAME --out DIR",
 		Short: "Split a data set into one folder for each site of a simulation",
@@ -120,7 +121,7 @@ func dataSplitCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return writeSites(cmd, dir, out, names, placed, lacking)
+			return writeSites(cmd, asJSON, dir, out, names, placed, lacking)
 		},
 	}
 	f := cmd.Flags()
@@ -129,13 +130,14 @@ func dataSplitCommand() *cobra.Command {
 	f.StringVar(&by, "by", "", "column of subjects.csv that holds the groups (g, gk) or the sites (column);\nfor iid and k its values are spread evenly")
 	f.Uint64Var(&seed, "seed", 1, "seed of the random assignment")
 	f.StringVar(&out, "out", "", "folder to write the sites' folders to")
+	f.BoolVar(&asJSON, "json", false, "print the folders with their subjects and the views they lack as JSON")
 	cmd.MarkFlagRequired("scenario")
 	cmd.MarkFlagRequired("out")
 	return cmd
 }
 
 // writeSites writes one folder for each site and says what is in them.
-func writeSites(cmd *cobra.Command, src dataset.Source, out string, names []string, placed []evaluate.Placement, lacking [][]int) error {
+func writeSites(cmd *cobra.Command, asJSON bool, src dataset.Source, out string, names []string, placed []evaluate.Placement, lacking [][]int) error {
 	dirs := make([]string, len(names))
 	for i, name := range names {
 		if name == "" || !filepath.IsLocal(name) || filepath.Base(name) != name {
@@ -153,12 +155,29 @@ func writeSites(cmd *cobra.Command, src dataset.Source, out string, names []stri
 	if err := dataset.Split(cmd.Context(), src, dirs, at, lacking); err != nil {
 		return err
 	}
+	made := make([]siteFolder, len(dirs))
 	for i, dir := range dirs {
-		fmt.Fprintf(cmd.OutOrStdout(), "%s: %d subjects", dir, count[i])
+		made[i] = siteFolder{Folder: dir, Subjects: count[i], Lacks: []string{}}
 		for _, k := range lacking[i] {
-			fmt.Fprintf(cmd.OutOrStdout(), ", without %s", src.Schema().Views[k].Name)
+			made[i].Lacks = append(made[i].Lacks, src.Schema().Views[k].Name)
+		}
+	}
+	if asJSON {
+		return json.NewEncoder(cmd.OutOrStdout()).Encode(made)
+	}
+	for _, m := range made {
+		fmt.Fprintf(cmd.OutOrStdout(), "%s: %d subjects", m.Folder, m.Subjects)
+		for _, view := range m.Lacks {
+			fmt.Fprintf(cmd.OutOrStdout(), ", without %s", view)
 		}
 		fmt.Fprintln(cmd.OutOrStdout())
 	}
 	return nil
+}
+
+// siteFolder is a site that was split off.
+type siteFolder struct {
+	Folder   string   `json:"folder"`
+	Subjects int      `json:"subjects"`
+	Lacks    []string `json:"lacks"` // views
 }

@@ -64,7 +64,8 @@ func planCheckCommand() *cobra.Command {
 }
 
 func planShowCommand() *cobra.Command {
-	return &cobra.Command{
+	var asJSON bool
+	cmd := &cobra.Command{
 		Use:   "show PLAN",
 		Short: "Print the effective plan: every default filled in, and the digest",
 		Args:  args(cobra.ExactArgs(1)),
@@ -72,6 +73,17 @@ func planShowCommand() *cobra.Command {
 			plan, err := study.Load(a[0], methods)
 			if err != nil {
 				return err
+			}
+			plan.Local = nil // no part of the plan's identity
+			digest, err := plan.Digest()
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return json.NewEncoder(cmd.OutOrStdout()).Encode(struct {
+					Digest string      `json:"digest"`
+					Plan   *study.Plan `json:"plan"`
+				}{digest.String(), plan})
 			}
 			text, err := plan.YAML()
 			if err != nil {
@@ -81,4 +93,6 @@ func planShowCommand() *cobra.Command {
 			return err
 		},
 	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the digest and the plan as JSON")
+	return cmd
 }
