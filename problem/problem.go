@@ -65,12 +65,15 @@ func (l List) Err() error {
 }
 
 // Error lists one problem after the other.
-func (l List) Error() string {
-	s := make([]string, len(l))
+func (l List) Error() string { return strings.Join(l.Lines(), "\n") }
+
+// Lines puts each problem in words; empty, not nil, for none.
+func (l List) Lines() []string {
+	lines := make([]string, len(l))
 	for i, p := range l {
-		s[i] = p.Error()
+		lines[i] = p.Error()
 	}
-	return strings.Join(s, "\n")
+	return lines
 }
 
 // Unwrap lets errors.As find the single problems.

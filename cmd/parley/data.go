@@ -11,7 +11,6 @@ import (
 
 	"parley/dataset"
 	"parley/evaluate"
-	"parley/problem"
 )
 
 func dataCommand() *cobra.Command {
@@ -45,12 +44,12 @@ func dataDescribeCommand() *cobra.Command {
 				return json.NewEncoder(out).Encode(struct {
 					*dataset.Summary
 					Warnings []string `json:"warnings"`
-				}{summary, lines(warnings)})
+				}{summary, warnings.Lines()})
 			}
 			if err := summary.Print(out, features); err != nil {
 				return err
 			}
-			for i, w := range lines(warnings) {
+			for i, w := range warnings.Lines() {
 				if i == 0 {
 					fmt.Fprintln(out)
 				}
@@ -63,14 +62,6 @@ func dataDescribeCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&features, "features", false, "list the features with their ranges")
 	cmd.MarkFlagsMutuallyExclusive("json", "features")
 	return cmd
-}
-
-func lines(list problem.List) []string {
-	text := []string{}
-	for _, p := range list {
-		text = append(text, p.Error())
-	}
-	return text
 }
 
 func dataSplitCommand() *cobra.Command {

@@ -291,9 +291,9 @@ func openUse[C any](ctx context.Context, a []string, doing string, columns ...st
 // printWritten says what was written where.
 func printWritten(cmd *cobra.Command, asJSON bool, out, what string, n int, notes method.Notes) error {
 	if asJSON {
-		return json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]any{"out": out, what: n, "warnings": lines(notes)})
+		return json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]any{"out": out, what: n, "warnings": notes.Lines()})
 	}
-	for _, text := range lines(notes) {
+	for _, text := range notes.Lines() {
 		fmt.Fprintln(cmd.ErrOrStderr(), "warning:", text)
 	}
 	if what == "drawn" {
@@ -306,7 +306,7 @@ func printWritten(cmd *cobra.Command, asJSON bool, out, what string, n int, note
 // printAccount writes an account for people or for programs.
 func printAccount(cmd *cobra.Command, a *method.Account, asJSON bool) error {
 	out := cmd.OutOrStdout()
-	for _, text := range lines(a.Notes) {
+	for _, text := range a.Notes.Lines() {
 		fmt.Fprintln(cmd.ErrOrStderr(), "warning:", text)
 	}
 	if asJSON {

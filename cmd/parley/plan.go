@@ -40,10 +40,7 @@ func planCheckCommand() *cobra.Command {
 				}
 				notes = binding.Notes
 			}
-			lines := []string{}
-			for _, n := range notes {
-				lines = append(lines, n.Error())
-			}
+			lines := notes.Lines()
 			if asJSON {
 				return json.NewEncoder(cmd.OutOrStdout()).Encode(struct {
 					Name   string   `json:"name"`

@@ -2,9 +2,7 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -16,12 +14,9 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 
 	"parley/engine/local"
-	"parley/figure"
-	"parley/internal/atomicfile"
-	"parley/internal/version"
 	"parley/method"
 	"parley/problem"
-	"parley/report"
+	"parley/selection"
 	"parley/study"
 )
 
@@ -109,28 +104,31 @@ func (f *selectFlags) run(cmd *cobra.Command, path string) error {
 	if f.out == "" {
 		f.out = filepath.Join("results", plan.Name+"-select-"+digest.Short())
 	}
-	record := selectionRecord{Program: "parley " + version.Number, Study: plan.Name, Plan: digest.String(), Seed: plan.Seed, Data: binding.Fingerprint}
-	if err := record.claim(f.out); err != nil {
+	record, err := selection.New(plan, binding.Fingerprint)
+	if err != nil {
 		return err
 	}
-	record.Selection, err = selector.Select(ctx, plan, binding.Data, method.SelectConfig{
+	if err := record.Claim(f.out); err != nil {
+		return err
+	}
+	chosen, err := selector.Select(ctx, plan, binding.Data, method.SelectConfig{
 		Values: values, Folds: f.folds, Repeats: f.repeats, Criteria: f.criteria, Progress: show.share(time.Now),
 	})
 	if err != nil {
 		return err
 	}
-	record.Warnings, record.Notes = lines(record.Selection.Warnings), lines(record.Selection.Notes)
-	if err := record.write(f.out, plan); err != nil {
+	record.Set(chosen)
+	if err := record.Write(f.out, plan); err != nil {
 		return err
 	}
 	show.close()
 	if f.asJSON {
 		return json.NewEncoder(cmd.OutOrStdout()).Encode(struct {
 			Results string `json:"results"`
-			*selectionRecord
-		}{f.out, &record})
+			*selection.Record
+		}{f.out, record})
 	}
-	return record.print(cmd, f.out)
+	return record.Print(cmd.OutOrStdout(), f.out)
 }
 
 // maxCount bounds a list of numbers that somebody types.
@@ -192,104 +190,4 @@ func (p *progress) share(now func() time.Time) func(done, of float64) {
 			p.line("%d %% fitted; about %s left", 10*n, left.Round(time.Second))
 		}
 	}
-}
-
-// selectionRecord is selection.json: what was chosen, from what, by what.
-type selectionRecord struct {
-	Program string `json:"program"`
-	Study   string `json:"study"`
-	Plan    string `json:"plan_sha256"`
-	Seed    uint64 `json:"seed"`
-	Data    string `json:"data_sha256"`
-	*method.Selection
-	Warnings []string `json:"warnings"`
-	Notes    []string `json:"notes"`
-}
-
-const selectionFile = "selection.json"
-
-// claim makes sure that nothing else is overwritten in dir: it must be new,
-// empty, or hold a selection of the same plan on the same data.
-func (r *selectionRecord) claim(dir string) error {
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, os.ErrNotExist) || err == nil && len(entries) == 0 {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	const hint = "choose another with --out"
-	data, err := os.ReadFile(filepath.Join(dir, selectionFile))
-	if errors.Is(err, os.ErrNotExist) {
-		return problem.Problem{File: dir, What: "this directory is not empty and holds no selection", Hint: hint}
-	}
-	if err != nil {
-		return err
-	}
-	var old selectionRecord
-	if err := json.Unmarshal(data, &old); err != nil {
-		return problem.Problem{File: filepath.Join(dir, selectionFile), What: "this is not a selection: " + err.Error(), Hint: hint}
-	}
-	if old.Plan != r.Plan || old.Data != r.Data {
-		return problem.Problem{File: dir, What: fmt.Sprintf("this directory holds a selection of another plan (%.12s) or other data", old.Plan), Hint: hint}
-	}
-	return nil
-}
-
-// write leaves, in a directory that was claimed, the report with its pictures and tables, metrics.json and
-// selection.json, which comes last.
-func (r *selectionRecord) write(dir string, plan *study.Plan) error {
-	page := &report.Report{
-		Title: plan.Name + ": how many factors", Subtitle: plan.Question, Headline: r.Result.Headline,
-		Meta: []figure.Fact{{Name: "Plan", Value: r.Plan[:12]}, {Name: "Method", Value: plan.Method.Name},
-			{Name: "Sites", Value: strings.Join(plan.Sites, ", ")}, {Name: "Made by", Value: r.Program}},
-		Sections: append(slices.Clone(r.Result.Sections), figure.Section{ID: "privacy", Title: "Privacy", Items: []figure.Item{{Note: &figure.Note{
-			Title: "Worked out in one process, without protection", Warning: true,
-			Text: "The sites were simulated: one process read the rows of all of them. The numbers on this page are sums over subjects, but exact, without the noise of differential privacy. Share them only among those who may see such statistics.",
-		}}}}),
-	}
-	// What an earlier selection with other criteria left would look like a part of this one.
-	for _, old := range []string{"figures", "tables"} {
-		if err := os.RemoveAll(filepath.Join(dir, old)); err != nil {
-			return err
-		}
-	}
-	if err := page.WriteFiles(dir); err != nil {
-		return err
-	}
-	if err := writeIndented(filepath.Join(dir, "metrics.json"), r.Result.Metrics); err != nil {
-		return err
-	}
-	return writeIndented(filepath.Join(dir, selectionFile), r)
-}
-
-func writeIndented(path string, v any) error {
-	data, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		return fmt.Errorf("writing %s: %w", path, err)
-	}
-	return atomicfile.Write(path, append(data, '\n'))
-}
-
-// print tells people what was chosen.
-func (r *selectionRecord) print(cmd *cobra.Command, dir string) error {
-	out := cmd.OutOrStdout()
-	for _, w := range r.Warnings {
-		fmt.Fprintf(out, "warning: %s\n", w)
-	}
-	for _, n := range r.Notes {
-		fmt.Fprintf(out, "note: %s\n", n)
-	}
-	if len(r.Warnings)+len(r.Notes) > 0 {
-		fmt.Fprintln(out)
-	}
-	rule, value := figure.Column{Name: "rule"}, figure.Column{Name: "factors", Format: figure.Count}
-	for _, c := range r.Choices {
-		rule.Text, value.Numbers = append(rule.Text, c.Rule), append(value.Numbers, float64(c.Value))
-	}
-	if err := (figure.Table{Columns: []figure.Column{rule, value}}).Text(out); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(out, "\nrecommended: %s: %d\n\nOpen %s\n", r.Option, r.Recommended, filepath.Join(dir, "report.html"))
-	return err
 }

@@ -2,8 +2,6 @@ package main
 
 import (
 	"bytes"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -57,37 +55,5 @@ func TestShareTellsWhatIsLeft(t *testing.T) {
 	got := strings.Split(strings.TrimSpace(out.String()), "\n")
 	if len(got) != 10 || got[0] != "10 % fitted; about 18s left" || got[4] != "50 % fitted; about 10s left" || got[9] != "100 % fitted; about 0s left" {
 		t.Errorf("%q", got)
-	}
-}
-
-func TestClaimOverwritesOnlyItsOwn(t *testing.T) {
-	r := &selectionRecord{Plan: "p", Data: "d"}
-	dir := t.TempDir()
-	if err := r.claim(filepath.Join(dir, "new")); err != nil {
-		t.Error(err)
-	}
-	if err := r.claim(dir); err != nil {
-		t.Errorf("an empty directory: %v", err)
-	}
-	put := func(name, text string) {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	put("thesis.txt", "")
-	for _, c := range []struct{ text, want string }{
-		{"", "holds no selection"}, // not written yet
-		{"not json", "this is not a selection"},
-		{`{"plan_sha256": "other", "data_sha256": "d"}`, "holds a selection of another plan (other) or other data"},
-		{`{"plan_sha256": "p", "data_sha256": "other"}`, "holds a selection of another plan (p) or other data"},
-		{`{"plan_sha256": "p", "data_sha256": "d"}`, ""},
-	} {
-		if c.text != "" {
-			put(selectionFile, c.text)
-		}
-		err := r.claim(dir)
-		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
-			t.Errorf("%q: %v, want %q", c.text, err, c.want)
-		}
 	}
 }

@@ -19,7 +19,7 @@ import (
 // only from floors below its own; "x/..." stands for everything below x.
 var floors = [][]string{
 	{"cmd/parley", "tools/..."},
-	{"conformance", "crossval", "rundir"},
+	{"conformance", "crossval", "rundir", "selection"},
 	{"engine/local"},
 	{"engine", "report"},
 	{"mvppca"},
