@@ -15,7 +15,7 @@ import (
 // be applied to all parameters that belong together: see [Params.Rotate].
 //
 // Columns are comparable between fits only where neighbouring eigenvalues
-// differ by a factor of about 1.8 or more; otherwise use [Align].
+// differ by a factor of about 1.8 or more; [Model.Compare] turns one fit to the other.
 func Canonical(l Layout, p *Params) (out *Params, eigenvalues, rotation []float64, err error) {
 	if err := p.Check(l); err != nil {
 		return nil, nil, nil, err
@@ -89,65 +89,9 @@ func (p *Params) Rotate(rotation []float64) (*Params, error) {
 	return &out, nil
 }
 
-// Rotate returns the site's state with W Q in place of W, and its factor law
-// turned with it: ν := Qᵀν, Ξ := QᵀΞQ.
-func (s *SiteState) Rotate(rotation []float64) (*SiteState, error) {
-	p, err := s.Params.Rotate(rotation)
-	if err != nil {
-		return nil, err
-	}
-	q := s.Rank
-	if err := checkFactors(q, s.Nu, s.Xi); err != nil {
-		return nil, err
-	}
-	var turn, cov, nu mat.Dense
-	rot := mat.NewDense(q, q, rotation)
-	turn.Mul(rot.T(), mat.NewDense(q, q, s.Xi))
-	cov.Mul(&turn, rot)
-	nu.Mul(rot.T(), mat.NewDense(q, 1, s.Nu))
-	out := &SiteState{Params: *p, Nu: nu.RawMatrix().Data, Xi: cov.RawMatrix().Data}
-	symmetrise(out.Xi, q, q)
-	return out, nil
-}
-
-// Align finds the rotation Q (q × q by rows) that brings W Q closest to the
-// loadings of a reference in the metric Ψ⁻¹ of the reference, by orthogonal
-// Procrustes, over the features that both describe.
-func Align(l Layout, p, reference *Params) (rotation []float64, err error) {
-	a, b, err := weightedPair(l, p, reference)
-	if err != nil {
-		return nil, err
-	}
-	var cross mat.Dense
-	cross.Mul(a.T(), b)
-	var svd mat.SVD
-	if !svd.Factorize(&cross, mat.SVDFull) {
-		return nil, fmt.Errorf("the singular values of the loadings did not converge")
-	}
-	var u, v, q mat.Dense
-	svd.UTo(&u)
-	svd.VTo(&v)
-	q.Mul(&u, v.T())
-	return q.RawMatrix().Data, nil
-}
-
-// PrincipalAngles returns the angles (radians, rising, between 0 and π/2)
-// between the spaces that the loadings of two models span, in the metric Ψ⁻¹ of
-// the reference, over the features that both describe. They do not depend on
-// rotation, order or sign of the factors.
-func PrincipalAngles(l Layout, p, reference *Params) ([]float64, error) {
-	a, b, err := weightedPair(l, p, reference)
-	if err != nil {
-		return nil, err
-	}
-	if r, q := a.Dims(); r < q {
-		return nil, fmt.Errorf("%d factors on %d common features span everything", q, r)
-	}
-	return principalAngles(a, b)
-}
-
-// principalAngles returns the angles between the spaces that the columns span,
-// b having no more of them than a (Björck and Golub 1973).
+// principalAngles returns the angles (radians, rising, between 0 and π/2)
+// between the spaces that the columns span, b having no more of them than a
+// (Björck and Golub 1973). They do not depend on rotation, order or sign.
 func principalAngles(a, b *mat.Dense) ([]float64, error) {
 	qa, qb := basis(a), basis(b)
 	var cross, rest mat.Dense
@@ -167,37 +111,6 @@ func principalAngles(a, b *mat.Dense) ([]float64, error) {
 		}
 	}
 	return angles, nil
-}
-
-// weightedPair returns Ψ^-½ W of both models with the reference's Ψ, over the
-// features that both describe.
-func weightedPair(l Layout, p, reference *Params) (a, b *mat.Dense, err error) {
-	for _, x := range []*Params{p, reference} {
-		if err := x.Check(l); err != nil {
-			return nil, nil, err
-		}
-	}
-	q := p.Rank
-	if reference.Rank != q {
-		return nil, nil, fmt.Errorf("%d factors against %d", q, reference.Rank)
-	}
-	group := l.GroupOf()
-	var x, y []float64
-	n := 0
-	for _, j := range p.Features {
-		if !contains(reference.Features, []int{j}) {
-			continue
-		}
-		n++
-		s := 1 / math.Sqrt(reference.Noise[group[j]])
-		for c := range q {
-			x, y = append(x, s*p.W[j*q+c]), append(y, s*reference.W[j*q+c])
-		}
-	}
-	if n == 0 {
-		return nil, nil, fmt.Errorf("the models have no feature in common")
-	}
-	return mat.NewDense(n, q, x), mat.NewDense(n, q, y), nil
 }
 
 // basis returns an orthonormal basis of the columns of a.

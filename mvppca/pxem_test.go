@@ -279,7 +279,7 @@ func TestOneShotEqualsTheCentralFit(t *testing.T) {
 		if gap := (a - b) / n; math.Abs(gap) > 0.02 {
 			t.Errorf("noise %d: held-out log-likelihood per subject differs by %v", noise, gap)
 		}
-		angles := must(PrincipalAngles(l, &one.Params, &central.Params))(t)
+		angles := must(principalAngles(weightedColumns(l, &one.Params), weightedColumns(l, &central.Params)))(t)
 		if slices.Max(angles) > 0.02 {
 			t.Errorf("noise %d: principal angles %v", noise, angles)
 		}
