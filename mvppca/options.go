@@ -75,7 +75,7 @@ func defaults() *Options {
 }
 
 // Fill puts in the defaults that depend on the variant.
-func (o *Options) Fill(missing func(key string) bool) {
+func (o *Options) Fill(_ *study.Plan, missing func(key string) bool) {
 	set := func(key string, field *int, value int) {
 		if missing(key) {
 			*field = value

@@ -221,18 +221,14 @@ func (c *checker) method() {
 	}
 }
 
-func (c *checker) privacy() {
-	const hint = "protection: none is all that this version knows: contributions are stored and marked unprotected, and whoever reads them may learn about single subjects"
-	if !c.required("privacy", "how releases are protected has no default\n"+hint) || !c.required("privacy.protection", hint) {
-		return
-	}
-	if p := c.p.Privacy.Protection; p != ProtectionNone {
-		c.report("privacy.protection", fmt.Sprintf("unknown protection %q", p), "differential privacy is not there yet\n"+hint)
-	}
-}
-
 func (c *checker) local() {
 	l := c.p.Local
+	if !c.missing("local.policy") && l.Policy == "" {
+		c.report("local.policy", "empty", "a site policy file, relative to the plan's file")
+	}
+	if !c.missing("local.stores") && l.Stores == "" {
+		c.report("local.stores", "empty", "a folder, relative to the plan's file")
+	}
 	data, split, sites := !c.missing("local.data"), !c.missing("local.split"), !c.missing("local.sites")
 	switch {
 	case !data && !split && !sites:

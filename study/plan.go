@@ -96,30 +96,23 @@ type Checker interface {
 	Check(p *Plan, report func(key, what, hint string))
 }
 
-// Filler is implemented by options with defaults that depend on other options.
-// Fill is called once for options that came from YAML, before any check;
-// missing says whether nothing was written for a key.
+// Filler is implemented by options with defaults that depend on other options,
+// or on the rest of the plan, such as its privacy. Fill is called once for
+// options that came from YAML, before any check, so everything in the plan may
+// still be wrong; missing says whether nothing was written for a key.
 type Filler interface {
-	Fill(missing func(key string) bool)
-}
-
-// ProtectionNone is the only protection that this version knows: contributions
-// pass the release gate and are stored, but carry no noise. Whoever reads them
-// may learn about single subjects, and results say so.
-const ProtectionNone = "none"
-
-// Privacy says how releases are protected. It has no default.
-type Privacy struct {
-	Protection string `json:"protection"`
+	Fill(p *Plan, missing func(key string) bool)
 }
 
 // Local says where one process finds the data of all sites: either Data, which
 // Split spreads over the sites, or a folder for each site. Paths are relative
 // to the plan's file until [Load] resolves them.
 type Local struct {
-	Data  string            `json:"data,omitempty"`
-	Split *Split            `json:"split,omitempty"`
-	Sites map[string]string `json:"sites,omitempty"`
+	Data   string            `json:"data,omitempty"`
+	Split  *Split            `json:"split,omitempty"`
+	Sites  map[string]string `json:"sites,omitempty"`
+	Policy string            `json:"policy,omitempty"` // file with the policy of every site; default: that of simulations
+	Stores string            `json:"stores,omitempty"` // folder of the site stores, which several studies may share; default: in the results
 }
 
 // Split says how one data set is spread over the sites of a simulation.
@@ -167,6 +160,11 @@ func (l *Local) resolve(dir string) {
 	if l.Data != "" {
 		l.Data = join(l.Data)
 	}
+	for _, path := range []*string{&l.Policy, &l.Stores} {
+		if *path != "" {
+			*path = join(*path)
+		}
+	}
 	for site, path := range l.Sites {
 		l.Sites[site] = join(path)
 	}
@@ -201,7 +199,7 @@ func (p *Plan) fill(missing func(path string) bool) {
 		}
 	}
 	if options, ok := p.Method.Options.(Filler); ok {
-		options.Fill(func(key string) bool { return missing("method." + key) })
+		options.Fill(p, func(key string) bool { return missing("method." + key) })
 	}
 	if p.Local != nil && p.Local.Split != nil && missing("local.split.seed") {
 		p.Local.Split.Seed = p.Seed

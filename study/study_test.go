@@ -244,8 +244,8 @@ var refusals = []struct{ old, new, want string }{
 	{"latent: 6", "layers:\n    - {name: a, width: 3}\n    - {name: b, width: 0}", "plan.yaml:16:24: method.layers.width: no width"},
 	// Privacy.
 	{"privacy:\n  protection: none\n", "", "plan.yaml:1:1: privacy: missing\n  hint: how releases are protected has no default"},
-	{"protection: none", "protection: dp", `plan.yaml:16:15: privacy.protection: unknown protection "dp"` + "\n  hint: differential privacy is not there yet\n  hint: protection: none is all"},
-	{"protection: none", "epsilon: 1", "plan.yaml:15:1: privacy.protection: missing\n  hint: protection: none is all"},
+	{"protection: none", "protection: dp", `plan.yaml:16:15: privacy.protection: unknown protection "dp"` + "\n  hint: did you mean differential?"},
+	{"protection: none", "epsilon: 1", "plan.yaml:15:1: privacy.protection: missing\n  hint: protection: differential, with unit"},
 	// Local.
 	{small, small + "local: {}\n", "plan.yaml:17:1: local: names no data\n  hint: data and split, or a folder for each site under sites"},
 	{small, small + "local: {data: d}\n", "plan.yaml:17:1: local.split: missing\n  hint: how the data are spread"},

@@ -1,0 +1,141 @@
+package study
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"parley/privacy/account"
+	"parley/problem"
+)
+
+// The protections that a plan may name.
+const (
+	// ProtectionNone lets contributions pass the release gate without noise.
+	// They are stored and marked, whoever reads them may learn about single
+	// subjects, and results say so.
+	ProtectionNone = "none"
+	// ProtectionDifferential lets nothing leave a site but noised sums, each
+	// charged to the site's ledger before its data are touched.
+	ProtectionDifferential = "differential"
+)
+
+// The units that a guarantee may speak of: what neighbouring data sets differ by.
+const (
+	UnitSubject = "subject" // one person's row
+	UnitSite    = "site"    // everything that one site holds
+)
+
+// Privacy says how releases are protected. Protection, and what a differential
+// guarantee consists of, has no default: nobody is to promise by omission.
+// Everything but Protection belongs to [ProtectionDifferential] alone.
+type Privacy struct {
+	Protection string `json:"protection"`
+
+	// Unit is whom the guarantee protects: UnitSubject or UnitSite.
+	Unit string `json:"unit,omitempty"`
+	// Adjacency says whether two neighbouring data sets differ by a unit more or
+	// by an exchanged one.
+	Adjacency account.Adjacency `json:"adjacency,omitempty"`
+	// Total bounds what everything that a site releases in the study reveals,
+	// together: a promise, which each site's gate keeps.
+	Total *account.Budget `json:"total,omitempty"`
+	// PerRelease is the published way: noise as if each noised sum were the only
+	// one. It promises nothing for the study, whose true total is computed and
+	// reported beside it. Exactly one of Total and PerRelease is there.
+	PerRelease *account.Budget `json:"per_release,omitempty"`
+	// Diagnostics is the share of Total, in [0, 1), that is spent on what only
+	// the report shows. 0, the default, leaves it out.
+	Diagnostics float64 `json:"diagnostics,omitempty"`
+}
+
+// Differential says whether releases are noised.
+func (p Privacy) Differential() bool { return p.Protection == ProtectionDifferential }
+
+const (
+	protectionHint = "protection: differential, with unit, adjacency and a total: nothing but noised sums leaves a site\n" +
+		"protection: none: contributions are stored and marked unprotected, and whoever reads them may learn about single subjects"
+	budgetHint = "such as {epsilon: 3, delta: 1e-5}"
+)
+
+func (c *checker) privacy() {
+	if !c.required("privacy", "how releases are protected has no default\n"+protectionHint) || !c.required("privacy.protection", protectionHint) {
+		return
+	}
+	switch p := c.p.Privacy; p.Protection {
+	case ProtectionNone:
+		c.unprotected(p)
+	case ProtectionDifferential:
+		c.differential(p)
+	default:
+		c.report("privacy.protection", fmt.Sprintf("unknown protection %q", p.Protection), protectionLike(p.Protection))
+	}
+}
+
+// protectionLike returns a hint at what was meant.
+func protectionLike(name string) string {
+	if lower := strings.ToLower(name); lower == "dp" || strings.HasPrefix(lower, ProtectionDifferential) {
+		return "did you mean differential?"
+	}
+	return problem.DidYouMean(name, []string{ProtectionNone, ProtectionDifferential}, protectionHint)
+}
+
+// unprotected demands that nothing looks like a promise where there is none.
+func (c *checker) unprotected(p Privacy) {
+	for _, f := range []struct {
+		key   string
+		there bool
+	}{
+		{"unit", p.Unit != ""}, {"adjacency", p.Adjacency != ""}, {"total", p.Total != nil},
+		{"per_release", p.PerRelease != nil}, {"diagnostics", p.Diagnostics != 0},
+	} {
+		if f.there {
+			c.report("privacy."+f.key, "means nothing with protection: none", "leave it out, or protection: differential")
+		}
+	}
+}
+
+func (c *checker) differential(p Privacy) {
+	const unitHint = "subject: one person's row; or site: everything that a site holds"
+	switch {
+	case p.Unit == "":
+		c.report("privacy.unit", "missing: a guarantee says whom it protects", unitHint)
+	case p.Unit != UnitSubject && p.Unit != UnitSite:
+		c.report("privacy.unit", fmt.Sprintf("unknown unit %q", p.Unit), problem.DidYouMean(p.Unit, []string{UnitSubject, UnitSite}, unitHint))
+	}
+	const adjacencyHint = "add-remove: neighbouring data have one more or one fewer; or replace-one: one is exchanged for another"
+	switch {
+	case p.Adjacency == "":
+		c.report("privacy.adjacency", "missing: a guarantee says which data it makes hard to tell apart", adjacencyHint)
+	case p.Adjacency != account.AddRemove && p.Adjacency != account.ReplaceOne:
+		c.report("privacy.adjacency", fmt.Sprintf("unknown adjacency %q", string(p.Adjacency)),
+			problem.DidYouMean(string(p.Adjacency), []string{string(account.AddRemove), string(account.ReplaceOne)}, adjacencyHint))
+	}
+	switch {
+	case p.Total == nil && p.PerRelease == nil:
+		c.report("privacy.total", "missing: what all releases of a site together may reveal",
+			budgetHint+"\nper_release instead, to repeat the published way, which promises nothing for the study")
+	case p.Total != nil && p.PerRelease != nil:
+		c.report("privacy.per_release", "stands beside total", "either a total, which is a promise, or per_release, which is none")
+	}
+	c.budget("privacy.total", p.Total)
+	c.budget("privacy.per_release", p.PerRelease)
+	switch d := p.Diagnostics; {
+	case !(d >= 0 && d < 1):
+		c.report("privacy.diagnostics", fmt.Sprintf("%v of the total cannot be spent on diagnostics", d), "from 0, which leaves them out, to below 1")
+	case d > 0 && p.Total == nil && p.PerRelease != nil:
+		c.report("privacy.diagnostics", "is a share of the total, and there is none", "leave it out, or a total instead of per_release")
+	}
+}
+
+func (c *checker) budget(path string, b *account.Budget) {
+	if b == nil {
+		return
+	}
+	if c.required(path+".epsilon", budgetHint) && !(b.Epsilon > 0 && !math.IsInf(b.Epsilon, 1)) {
+		c.report(path+".epsilon", fmt.Sprintf("%v is not positive", b.Epsilon), "0.1 protects strongly, 1 to 3 are usual, 10 promises little")
+	}
+	if c.required(path+".delta", budgetHint) && !(b.Delta > 0 && b.Delta < 1) {
+		c.report(path+".delta", fmt.Sprintf("%v is not between 0 and 1", b.Delta), "far below 1 divided by the number of subjects of a site, such as 1e-5")
+	}
+}
