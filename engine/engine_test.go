@@ -123,7 +123,7 @@ func (l link) Exchange(ctx context.Context, task []byte) ([]byte, error) {
 func (w *world) process(m toy, refuser string, quorum int, observe func(engine.Event)) *engine.Coordinator {
 	c := &engine.Coordinator{Study: toyStudy, Sites: m.sites, Quorum: quorum, Method: m, Links: map[string]engine.Link{}, Checkpoints: w, Observe: observe}
 	for i, name := range m.sites {
-		gate := privacy.NewGate(privacy.Policy{AllowUnprotected: true}, journal{w.stores[name], w}, rows(10+i))
+		gate := privacy.NewGate(privacy.Study{Digest: toyStudy, Site: name}, privacy.SimulationPolicy(), journal{w.stores[name], w}, rows(10+i))
 		site := &engine.Site{Name: name, Study: toyStudy, Half: toySite{refuses: name == refuser}, Gate: gate, Manifest: w.stores[name]}
 		c.Links[name] = link{site, w}
 	}

@@ -104,8 +104,12 @@ func (t toySite) Request(method.Task) (privacy.Request, error) {
 }
 
 func (t toySite) Run(ctx context.Context, task method.Task, s *privacy.Session) (privacy.Release, error) {
+	data, err := s.Data()
+	if err != nil {
+		return privacy.Release{}, err
+	}
 	n := 0
-	for _, err := range s.Data().Rows(ctx) {
+	for _, err := range data.Rows(ctx) {
 		if err != nil {
 			return privacy.Release{}, err
 		}

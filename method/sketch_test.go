@@ -106,7 +106,11 @@ func (f answer) Run(ctx context.Context, t method.Task, s *privacy.Session) (pri
 			return privacy.Release{}, err
 		}
 	}
-	body, next, err := f(ctx, task, state, s.Data())
+	data, err := s.Data()
+	if err != nil {
+		return privacy.Release{}, err
+	}
+	body, next, err := f(ctx, task, state, data)
 	if err != nil {
 		return privacy.Release{}, err
 	}
@@ -375,7 +379,7 @@ func drive(t *testing.T, c method.Coordinator, half method.Site, leaving map[str
 				continue
 			}
 			answered[task.Site]++
-			gate := privacy.NewGate(privacy.Policy{AllowUnprotected: true}, stores[task.Site], sketchData[task.Site])
+			gate := privacy.NewGate(privacy.Study{Digest: "sketch", Site: task.Site}, privacy.SimulationPolicy(), stores[task.Site], sketchData[task.Site])
 			request, err := half.Request(task)
 			ok(err)
 			session, err := gate.Admit(privacy.Ask{Study: "sketch", Site: task.Site, Round: round, Kind: task.Kind, Task: sha256.Sum256(task.Body)}, request)

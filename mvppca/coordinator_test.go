@@ -181,7 +181,7 @@ func (p *play) answer(task method.Task) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	gate := privacy.NewGate(privacy.Policy{AllowUnprotected: true}, sitestore.NewMemory(), p.data[task.Site])
+	gate := privacy.NewGate(privacy.Study{Digest: "small", Site: task.Site}, privacy.SimulationPolicy(), sitestore.NewMemory(), p.data[task.Site])
 	session, err := gate.Admit(privacy.Ask{Study: "small", Site: task.Site, Round: p.round, Kind: task.Kind, Task: sha256.Sum256(task.Body)}, request)
 	if err != nil {
 		return nil, err

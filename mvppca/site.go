@@ -149,7 +149,11 @@ func (h *site) Request(t method.Task) (privacy.Request, error) {
 
 // Run answers one task.
 func (h *site) Run(ctx context.Context, t method.Task, s *privacy.Session) (privacy.Release, error) {
-	sums, err := h.read(ctx, s.Data())
+	data, err := s.Data()
+	if err != nil {
+		return privacy.Release{}, err
+	}
+	sums, err := h.read(ctx, data)
 	if err != nil {
 		return privacy.Release{}, err
 	}
@@ -175,7 +179,7 @@ func (h *site) Run(ctx context.Context, t method.Task, s *privacy.Session) (priv
 			return h.iterateAt(task, blocks)
 		})
 	case taskAssess:
-		answer, err = run(t, func(task *assessTask) (any, error) { return h.assess(ctx, task, sums, s.Data()) })
+		answer, err = run(t, func(task *assessTask) (any, error) { return h.assess(ctx, task, sums, data) })
 	default:
 		err = fmt.Errorf("unknown task %q", t.Kind)
 	}

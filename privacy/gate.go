@@ -2,67 +2,40 @@
 //
 // A [Release] can only be made here, and the engine sends nothing else. Before
 // a row is read, the method declares a [Request]; [Gate.Admit] checks it
-// against the site's [Policy] and commits it to the ledger. Only then is there
-// a [Session], and only a session leads to the rows. [Session.Seal] commits
-// the finished bytes to the outbox before they are returned. So a crash
-// forfeits what was charged, and a retry sends the bytes that were stored:
-// one task is never answered twice in different words.
+// against the plan's [Guarantee] and the site's [Policy], with everything that
+// the ledger holds, and commits its charge to the ledger. Only then is there a
+// [Session]. One that was granted for a differential request gives no rows: it
+// takes each subject's vector, clips, quantises and sums, adds noise, and hands
+// the noised sums back. [Session.Seal] commits the finished bytes to the outbox
+// before they are returned. So a crash forfeits what was charged, and a retry
+// sends the bytes that were stored: one task is never answered twice in
+// different words.
 //
-// This version knows one protection, [Unprotected]: what leaves is exact. Such
-// releases pass the same gate and are marked as what they are.
+// Requests without protection pass the same gate, and their releases are marked
+// as what they are.
+//
+// What this package trusts is the method's code at the site: a function that is
+// handed a row could write it elsewhere. The types see to it that nobody does
+// so by mistake.
 package privacy
 
 import (
-	"crypto/sha256"
 	"errors"
 	"fmt"
+	"sync"
 
 	"parley/dataset"
-	"parley/internal/wire"
 	"parley/sitestore"
 )
 
 // Errors that a caller branches on.
 var (
-	// ErrRefused means that the site's policy does not allow the request.
+	// ErrRefused means that the plan's guarantee or the site's policy does not
+	// allow the request.
 	ErrRefused = errors.New("refused by the site's policy")
 	// ErrConflict means that a release was asked for again, but by another task.
 	ErrConflict = errors.New("another task has already been answered under this release's name")
 )
-
-// Protection says how a release is protected.
-type Protection string
-
-// Unprotected marks exact statistics: no differential privacy.
-const Unprotected Protection = "none"
-
-// Content describes one part of what a release would hold, for the person who
-// approves it.
-type Content struct {
-	What   string `cbor:"what" json:"what"`     // in plain words
-	Values int    `cbor:"values" json:"values"` // how many numbers
-}
-
-// Request is what a method declares before it sees a row.
-type Request struct {
-	Protection Protection `cbor:"protection" json:"protection"`
-	Contents   []Content  `cbor:"contents" json:"contents"`
-}
-
-// Policy is what a site allows. The zero Policy refuses every unprotected release.
-type Policy struct {
-	AllowUnprotected bool
-}
-
-func (p Policy) check(r Request) error {
-	switch {
-	case r.Protection != Unprotected:
-		return fmt.Errorf("%w: protection %q is not known here", ErrRefused, r.Protection)
-	case !p.AllowUnprotected:
-		return fmt.Errorf("%w: it demands differential privacy, and the plan has none", ErrRefused)
-	}
-	return nil
-}
 
 // Ask names the task that a release answers.
 type Ask struct {
@@ -75,6 +48,19 @@ type Ask struct {
 
 func (a Ask) release() string { return fmt.Sprintf("%s/%s/%d", a.Study, a.Site, a.Round) }
 
+// Study is what the gate must know of the study that it serves. It comes from
+// the plan that the site's people agreed to, never from a task.
+type Study struct {
+	Digest   string // hexadecimal, of the plan
+	Site     string // whose data the gate guards
+	Method   string // name of the method
+	Sites    int    // sites of the plan
+	Quorum   int    // contributions without which the study ends
+	Subjects int    // rows at this site, for the limits that depend on it; 0 if nobody has counted
+	// Guarantee is what the plan promises in total; nil if it promises nothing.
+	Guarantee *Guarantee
+}
+
 // Journal is the durable record that the gate writes: [sitestore.Store], or
 // [sitestore.Memory] where a simulation may forget.
 type Journal interface {
@@ -84,16 +70,26 @@ type Journal interface {
 	State(study string) ([]byte, error)
 }
 
-// Gate guards one site's data.
+// Gate guards one site's data in one study.
 type Gate struct {
+	study   Study
 	policy  Policy
 	journal Journal
 	data    dataset.Source
+
+	mu sync.Mutex
 }
 
-// NewGate returns the gate in front of data.
-func NewGate(policy Policy, journal Journal, data dataset.Source) *Gate {
-	return &Gate{policy: policy, journal: journal, data: data}
+// Option changes how a gate works; see package privacytest.
+type Option func(*Gate)
+
+// NewGate returns the gate in front of data, for one study.
+func NewGate(study Study, policy Policy, journal Journal, data dataset.Source, options ...Option) *Gate {
+	g := &Gate{study: study, policy: policy, journal: journal, data: data}
+	for _, o := range options {
+		o(g)
+	}
+	return g
 }
 
 // Stored returns the release that already answers a task, if there is one.
@@ -107,109 +103,4 @@ func (g *Gate) Stored(a Ask) (Release, bool, error) {
 		return Release{}, false, fmt.Errorf("round %d of study %.12s: %w", a.Round, a.Study, ErrConflict)
 	}
 	return Release{sealed: r.Sealed}, r.Sealed != nil, nil
-}
-
-// Admit checks a request against the policy and commits its charge to the
-// ledger; the charge is durable when Admit returns, and is never taken back.
-// ErrRefused is returned if the policy forbids it.
-func (g *Gate) Admit(a Ask, r Request) (*Session, error) {
-	if err := g.policy.check(r); err != nil {
-		return nil, err
-	}
-	request, err := wire.Marshal(r)
-	if err != nil {
-		return nil, fmt.Errorf("encoding the request: %w", err)
-	}
-	state, err := g.journal.State(a.Study)
-	if err != nil {
-		return nil, err
-	}
-	if err := g.journal.Reserve(sitestore.Reservation{Release: a.release(), Study: a.Study, Task: a.Task, Request: request}); err != nil {
-		return nil, err
-	}
-	return &Session{gate: g, ask: a, request: r, state: state}, nil
-}
-
-// Session is the right to answer one task, paid for in the ledger.
-type Session struct {
-	gate    *Gate
-	ask     Ask
-	request Request
-	state   []byte
-	sealed  bool
-}
-
-// Data is the site's own data.
-func (s *Session) Data() dataset.Source { return s.gate.data }
-
-// State is what the method sealed with its last release of this study; nil
-// before the first.
-func (s *Session) State() []byte { return s.state }
-
-// Seal makes body the one release of this session, and commits it together
-// with the state that the method wants back in its next session. A second
-// call is an error.
-func (s *Session) Seal(body, state []byte) (Release, error) {
-	if s.sealed {
-		return Release{}, errors.New("this session has already sealed its release")
-	}
-	sealed, err := wire.Marshal(envelope{
-		Version: envelopeVersion, Study: s.ask.Study, Site: s.ask.Site, Round: s.ask.Round, Kind: s.ask.Kind,
-		Task: s.ask.Task[:], Request: s.request, Body: body,
-	})
-	if err != nil {
-		return Release{}, fmt.Errorf("encoding the release: %w", err)
-	}
-	if err := s.gate.journal.Commit(s.ask.release(), sealed, state); err != nil {
-		return Release{}, err
-	}
-	s.sealed = true
-	return Release{sealed: sealed}, nil
-}
-
-// Release is a contribution that may leave the site. Only the gate makes one.
-type Release struct {
-	sealed []byte
-}
-
-// Bytes are what is sent; they must not be changed.
-func (r Release) Bytes() []byte { return r.sealed }
-
-// envelope is a release as it travels; its receiver reads it through [Open].
-type envelope struct {
-	Version int     `cbor:"version"`
-	Study   string  `cbor:"study"`
-	Site    string  `cbor:"site"`
-	Round   int     `cbor:"round"`
-	Kind    string  `cbor:"kind"`
-	Task    []byte  `cbor:"task"`
-	Request Request `cbor:"request"`
-	Body    []byte  `cbor:"body"`
-}
-
-const envelopeVersion = 1
-
-// Opened is a release as its receiver sees it.
-type Opened struct {
-	Ask
-	Request Request
-	Body    []byte // the method's own encoding
-}
-
-// Open decodes a release's bytes. They come from another organisation:
-// anything malformed is an error, and nothing in them is believed further.
-func Open(sealed []byte) (Opened, error) {
-	var e envelope
-	if err := wire.Unmarshal(sealed, &e); err != nil {
-		return Opened{}, fmt.Errorf("decoding a release: %w", err)
-	}
-	if e.Version != envelopeVersion {
-		return Opened{}, fmt.Errorf("decoding a release: its version is %d, this program knows %d", e.Version, envelopeVersion)
-	}
-	o := Opened{Ask: Ask{Study: e.Study, Site: e.Site, Round: e.Round, Kind: e.Kind}, Request: e.Request, Body: e.Body}
-	if len(e.Task) != sha256.Size {
-		return Opened{}, fmt.Errorf("decoding a release: its task digest has %d bytes, not %d", len(e.Task), sha256.Size)
-	}
-	copy(o.Task[:], e.Task)
-	return o, nil
 }

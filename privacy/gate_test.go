@@ -56,7 +56,8 @@ func (t *tape) Rows(context.Context) iter.Seq2[*dataset.Row, error] {
 var (
 	ask     = privacy.Ask{Study: "3fa9", Site: "north", Round: 2, Kind: "fit", Task: [32]byte{1}}
 	request = privacy.Request{Protection: privacy.Unprotected, Contents: []privacy.Content{{What: "means", Values: 3}}}
-	open    = privacy.Policy{AllowUnprotected: true}
+	open    = privacy.SimulationPolicy()
+	study   = privacy.Study{Digest: "3fa9", Site: "north", Method: "toy", Sites: 3, Quorum: 3}
 )
 
 // answer does what a site does with one task.
@@ -68,8 +69,12 @@ func answer(g *privacy.Gate, a privacy.Ask) (privacy.Release, error) {
 	if err != nil {
 		return privacy.Release{}, err
 	}
+	data, err := s.Data()
+	if err != nil {
+		return privacy.Release{}, err
+	}
 	n := 0
-	for range s.Data().Rows(context.Background()) {
+	for range data.Rows(context.Background()) {
 		n++
 	}
 	return s.Seal(fmt.Appendf(nil, "%d after %q", n, s.State()), []byte("state"))
@@ -77,7 +82,7 @@ func answer(g *privacy.Gate, a privacy.Ask) (privacy.Release, error) {
 
 func TestChargeComesBeforeDataAndBytesBeforeSending(t *testing.T) {
 	tape := &tape{Memory: sitestore.NewMemory()}
-	if _, err := answer(privacy.NewGate(open, tape, tape), ask); err != nil {
+	if _, err := answer(privacy.NewGate(study, open, tape, tape), ask); err != nil {
 		t.Fatal(err)
 	}
 	if got := fmt.Sprint(tape.events); got != "[reserve read commit]" {
@@ -87,23 +92,23 @@ func TestChargeComesBeforeDataAndBytesBeforeSending(t *testing.T) {
 
 func TestTaskAnsweredBeforeIsAnsweredWithTheSameBytes(t *testing.T) {
 	tape := &tape{Memory: sitestore.NewMemory()}
-	first, err := answer(privacy.NewGate(open, tape, tape), ask)
+	first, err := answer(privacy.NewGate(study, open, tape, tape), ask)
 	if err != nil {
 		t.Fatal(err)
 	}
 	tape.events = nil
-	again, err := answer(privacy.NewGate(open, tape, tape), ask)
+	again, err := answer(privacy.NewGate(study, open, tape, tape), ask)
 	if err != nil || !bytes.Equal(first.Bytes(), again.Bytes()) || tape.events != nil {
 		t.Fatalf("%q against %q, %v, %v", first.Bytes(), again.Bytes(), tape.events, err)
 	}
 	other := ask
 	other.Task = [32]byte{2}
-	if _, err := answer(privacy.NewGate(open, tape, tape), other); !errors.Is(err, privacy.ErrConflict) || tape.events != nil {
+	if _, err := answer(privacy.NewGate(study, open, tape, tape), other); !errors.Is(err, privacy.ErrConflict) || tape.events != nil {
 		t.Fatalf("another task under the same name: %v, %v", tape.events, err)
 	}
 	next := ask
 	next.Round = 3
-	r, err := answer(privacy.NewGate(open, tape, tape), next)
+	r, err := answer(privacy.NewGate(study, open, tape, tape), next)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,15 +120,15 @@ func TestTaskAnsweredBeforeIsAnsweredWithTheSameBytes(t *testing.T) {
 
 func TestFailureAtAStepKeepsTheChargeAndSendsNothing(t *testing.T) {
 	tape := &tape{Memory: sitestore.NewMemory(), broken: "reserve"}
-	if r, err := answer(privacy.NewGate(open, tape, tape), ask); !errors.Is(err, errBroken) || r.Bytes() != nil || tape.events != nil {
+	if r, err := answer(privacy.NewGate(study, open, tape, tape), ask); !errors.Is(err, errBroken) || r.Bytes() != nil || tape.events != nil {
 		t.Fatalf("charge failed: %q, %v, %v", r.Bytes(), tape.events, err)
 	}
 	tape.broken = "commit"
-	if r, err := answer(privacy.NewGate(open, tape, tape), ask); !errors.Is(err, errBroken) || r.Bytes() != nil {
+	if r, err := answer(privacy.NewGate(study, open, tape, tape), ask); !errors.Is(err, errBroken) || r.Bytes() != nil {
 		t.Fatalf("storing failed: %q, %v", r.Bytes(), err)
 	}
 	tape.broken, tape.events = "", nil
-	if _, err := answer(privacy.NewGate(open, tape, tape), ask); err != nil || fmt.Sprint(tape.events) != "[reserve read commit]" {
+	if _, err := answer(privacy.NewGate(study, open, tape, tape), ask); err != nil || fmt.Sprint(tape.events) != "[reserve read commit]" {
 		t.Fatalf("the retry did not take a charge of its own: %v, %v", tape.events, err)
 	}
 }
@@ -138,7 +143,7 @@ func TestPolicyRefusesBeforeAnythingHappens(t *testing.T) {
 		"no protection named":                      {open, privacy.Request{}},
 	} {
 		tape := &tape{Memory: sitestore.NewMemory()}
-		s, err := privacy.NewGate(c.policy, tape, tape).Admit(ask, c.request)
+		s, err := privacy.NewGate(study, c.policy, tape, tape).Admit(ask, c.request)
 		if !errors.Is(err, privacy.ErrRefused) || s != nil || tape.events != nil {
 			t.Errorf("%s: %v, %v", name, tape.events, err)
 		}
@@ -147,7 +152,7 @@ func TestPolicyRefusesBeforeAnythingHappens(t *testing.T) {
 
 func TestSessionSealsOnce(t *testing.T) {
 	tape := &tape{Memory: sitestore.NewMemory()}
-	s, err := privacy.NewGate(open, tape, tape).Admit(ask, request)
+	s, err := privacy.NewGate(study, open, tape, tape).Admit(ask, request)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +166,7 @@ func TestSessionSealsOnce(t *testing.T) {
 
 func FuzzOpen(f *testing.F) {
 	tape := &tape{Memory: sitestore.NewMemory()}
-	r, err := answer(privacy.NewGate(open, tape, tape), ask)
+	r, err := answer(privacy.NewGate(study, open, tape, tape), ask)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -176,7 +181,7 @@ func FuzzOpen(f *testing.F) {
 
 func ExampleGate() {
 	data := &tape{Memory: sitestore.NewMemory()}
-	gate := privacy.NewGate(privacy.Policy{AllowUnprotected: true}, data, data)
+	gate := privacy.NewGate(study, privacy.SimulationPolicy(), data, data)
 	session, err := gate.Admit(ask, request)
 	if err != nil {
 		panic(err)

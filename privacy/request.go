@@ -6,6 +6,37 @@ import (
 	"parley/privacy/account"
 )
 
+// Protection says how a release is protected.
+type Protection string
+
+const (
+	// Unprotected marks exact statistics: no differential privacy.
+	Unprotected Protection = "none"
+	// Differential marks releases of noised sums alone, and what follows from them.
+	Differential Protection = "differential"
+)
+
+// Content describes one part of what a release would hold, for the person who
+// approves it.
+type Content struct {
+	What   string `cbor:"what" json:"what"`     // in plain words
+	Values int    `cbor:"values" json:"values"` // how many numbers
+}
+
+// Request is what a method declares before it sees a row.
+type Request struct {
+	Protection Protection `cbor:"protection" json:"protection"`
+	Contents   []Content  `cbor:"contents" json:"contents"`
+	// Sums are what a Differential release is made from: one or more, with
+	// different names. Each is granted Mechanism.Count times. An Unprotected
+	// request has none.
+	Sums []Sum `cbor:"sums,omitempty" json:"sums,omitempty"`
+	// PatternMinimum is the least number of subjects of one pattern of present
+	// views for which the method gives numbers of their own; 0 if it keeps to
+	// no minimum.
+	PatternMinimum int `cbor:"pattern_minimum,omitempty" json:"pattern_minimum,omitempty"`
+}
+
 // Unit is what one record of a mechanism is: whom the noise protects.
 type Unit string
 
@@ -46,6 +77,15 @@ type Guarantee struct {
 	Unit      Unit              `cbor:"unit" json:"unit"`
 	Adjacency account.Adjacency `cbor:"adjacency" json:"adjacency"`
 	account.Budget
+}
+
+// entries returns the number of released entries of a block.
+func (s Sum) entries(block int) int {
+	n := s.Blocks[block]
+	if s.Form == Moments {
+		return n * (n + 1) / 2
+	}
+	return n
 }
 
 // against returns the mechanism as it protects single subjects, whatever one

@@ -73,7 +73,9 @@ func Run(ctx context.Context, c Config) (out *engine.Outcome, err error) {
 		defer func() { err = errors.Join(err, s.Close()) }()
 		run.Links[name] = link{&engine.Site{
 			Name: name, Study: digest.String(), Half: half, Manifest: s,
-			Gate: privacy.NewGate(privacy.Policy{AllowUnprotected: true}, s, data),
+			Gate: privacy.NewGate(privacy.Study{
+				Digest: digest.String(), Site: name, Method: c.Plan.Method.Name, Sites: len(c.Plan.Sites), Quorum: c.Plan.Quorum,
+			}, privacy.SimulationPolicy(), s, data),
 		}}
 	}
 	return run.Run(ctx)

@@ -25,11 +25,12 @@ var floors = [][]string{
 	{"mvppca"},
 	{"method"},
 	{"evaluate"},
+	{"privacy/privacytest"},
 	{"privacy"},
 	{"sitestore"},
 	{"study"},
-	{"dataset", "figure"},
-	{"problem", "internal/..."},
+	{"dataset", "figure", "privacy/account"},
+	{"problem", "internal/...", "privacy/internal/..."},
 }
 
 // floorOf returns the number of a package's floor, 0 being the top; −1 if it
