@@ -26,15 +26,24 @@ type Config struct {
 	Data    map[string]dataset.Source // of every site of the plan
 	// Dir keeps the sites' stores and the coordinator's checkpoint, so that the
 	// run can be continued. Without it everything is kept in memory and lost.
-	Dir     string
+	Dir string
+	// Stores, if set, keeps the sites' stores instead of Dir: with their ledgers,
+	// which add up over all studies that name the same folder.
+	Stores string
+	// Policy is that of every site; nil for [privacy.SimulationPolicy], which
+	// protects nobody.
+	Policy  *privacy.Policy
 	Observe func(engine.Event) // may be nil
 }
 
 // CheckpointName is the coordinator's file in Config.Dir.
 const CheckpointName = "checkpoint"
 
-// StorePath is the store of a site in Config.Dir.
-func StorePath(dir, site string) string { return filepath.Join(dir, "sites", site, "site.db") }
+// StoresIn is the folder of the sites' stores in Config.Dir.
+func StoresIn(dir string) string { return filepath.Join(dir, "sites") }
+
+// StorePath is the store of a site in a folder of stores.
+func StorePath(stores, site string) string { return filepath.Join(stores, site, "site.db") }
 
 // Run runs the study to its end, or until ctx ends.
 func Run(ctx context.Context, c Config) (out *engine.Outcome, err error) {
@@ -66,17 +75,16 @@ func Run(ctx context.Context, c Config) (out *engine.Outcome, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("site %s: %w", name, err)
 		}
-		s, err := openStore(c.Dir, name)
+		s, err := c.openStore(name)
 		if err != nil {
 			return nil, fmt.Errorf("site %s: %w", name, err)
 		}
 		defer func() { err = errors.Join(err, s.Close()) }()
-		run.Links[name] = link{&engine.Site{
-			Name: name, Study: digest.String(), Half: half, Manifest: s,
-			Gate: privacy.NewGate(privacy.Study{
-				Digest: digest.String(), Site: name, Method: c.Plan.Method.Name, Sites: len(c.Plan.Sites), Quorum: c.Plan.Quorum,
-			}, privacy.SimulationPolicy(), s, data),
-		}}
+		gate, err := c.gate(ctx, name, s, data)
+		if err != nil {
+			return nil, fmt.Errorf("site %s: %w", name, err)
+		}
+		run.Links[name] = link{&engine.Site{Name: name, Study: digest.String(), Half: half, Manifest: s, Gate: gate}}
 	}
 	return run.Run(ctx)
 }
@@ -88,11 +96,34 @@ type store interface {
 	io.Closer
 }
 
-func openStore(dir, site string) (store, error) {
-	if dir == "" {
+func (c *Config) openStore(site string) (store, error) {
+	stores := c.Stores
+	switch {
+	case stores == "" && c.Dir == "":
 		return sitestore.NewMemory(), nil
+	case stores == "":
+		stores = StoresIn(c.Dir)
 	}
-	return sitestore.Open(StorePath(dir, site))
+	return sitestore.Open(StorePath(stores, site))
+}
+
+// gate returns the gate of one site.
+func (c *Config) gate(ctx context.Context, site string, journal privacy.Journal, data dataset.Source) (*privacy.Gate, error) {
+	s, err := privacy.StudyOf(c.Plan, site)
+	if err != nil {
+		return nil, err
+	}
+	if c.Policy == nil {
+		return privacy.NewGate(s, privacy.SimulationPolicy(), journal, data), nil
+	}
+	// A real policy has limits that depend on how many subjects there are.
+	for _, err := range data.Rows(ctx) {
+		if err != nil {
+			return nil, fmt.Errorf("counting subjects: %w", err)
+		}
+		s.Subjects++
+	}
+	return privacy.NewGate(s, *c.Policy, journal, data), nil
 }
 
 // link calls a site in the same process.

@@ -1,0 +1,23 @@
+package privacy
+
+import "parley/study"
+
+// StudyOf returns what the gate of one site must know of a plan's study. The
+// caller adds Subjects, which only the site knows.
+func StudyOf(p *study.Plan, site string) (Study, error) {
+	digest, err := p.Digest()
+	if err != nil {
+		return Study{}, err
+	}
+	return Study{
+		Digest: digest.String(), Site: site, Method: p.Method.Name, Sites: len(p.Sites), Quorum: p.Quorum, Guarantee: guaranteeOf(p.Privacy),
+	}, nil
+}
+
+// guaranteeOf returns what a plan promises in total; nil if it promises nothing.
+func guaranteeOf(p study.Privacy) *Guarantee {
+	if !p.Differential() || p.Total == nil {
+		return nil
+	}
+	return &Guarantee{Unit: Unit(p.Unit), Adjacency: p.Adjacency, Budget: *p.Total}
+}
