@@ -77,7 +77,12 @@ type Exchange struct {
 	Down    int             `cbor:"down" json:"bytes_down"` // size of the task
 	Up      int             `cbor:"up" json:"bytes_up"`     // size of the release; 0 if the site left
 	Release string          `cbor:"release" json:"release_sha256,omitempty"`
-	Request privacy.Request `cbor:"request" json:"request"`
+	Request privacy.Request `cbor:"request" json:"request"` // what was granted and charged: of noised sums, mechanism, noise and count
+	Seeded  bool            `cbor:"seeded,omitempty" json:"seeded,omitempty"`
+	// Left says why the site answered no more; empty if it answered. It says no
+	// more than others may know: a failure that is not a refusal may have come
+	// from the site's data.
+	Left string `cbor:"left,omitempty" json:"left,omitempty"`
 }
 
 // Outcome is what a finished run leaves.
@@ -243,7 +248,7 @@ func (r *run) collect(ctx context.Context) error {
 			if err := r.leave(p, a.err, lost); err != nil {
 				return err
 			}
-			record.Sites = append(record.Sites, Exchange{Site: p.Site, Kind: p.Kind, Down: len(p.Message)})
+			record.Sites = append(record.Sites, Exchange{Site: p.Site, Kind: p.Kind, Down: len(p.Message), Left: publicReason(a.err)})
 			continue
 		}
 		x, err := r.fold(p, a.release)
@@ -272,7 +277,9 @@ func (r *run) fold(p *pending, sealed []byte) (Exchange, error) {
 		return Exchange{}, err
 	}
 	r.forget(p)
-	return Exchange{Site: p.Site, Kind: p.Kind, Down: len(p.Message), Up: len(sealed), Release: digestHex(sealed), Request: o.Request}, nil
+	return Exchange{
+		Site: p.Site, Kind: p.Kind, Down: len(p.Message), Up: len(sealed), Release: digestHex(sealed), Request: o.Request, Seeded: o.Seeded,
+	}, nil
 }
 
 // leave records that a site is gone, unless that leaves too few.
@@ -292,6 +299,14 @@ func (r *run) leave(p *pending, reason error, lost []error) error {
 	r.forget(p)
 	r.observe(Event{Left: &Left{Site: p.Site, Reason: reason}})
 	return nil
+}
+
+// publicReason is why a site left, as far as others may know it.
+func publicReason(err error) string {
+	if errors.Is(err, privacy.ErrRefused) {
+		return err.Error() // policies and ledgers speak of charges, never of data
+	}
+	return "it failed"
 }
 
 func (r *run) forget(p *pending) {

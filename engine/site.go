@@ -52,9 +52,18 @@ func (s *Site) Handle(ctx context.Context, encoded []byte) (privacy.Release, err
 	if err != nil {
 		return privacy.Release{}, fmt.Errorf("declaring %q: %w", t.Kind, err)
 	}
+	if err := context.Cause(ctx); err != nil { // nothing is charged for what is not going to be computed
+		return privacy.Release{}, err
+	}
 	session, err := s.Gate.Admit(ask, request)
 	if err != nil {
 		return privacy.Release{}, err
+	}
+	if request.Protection == privacy.Differential {
+		// From here on the charge is in the ledger for good, and only the stored
+		// release is worth it: an interrupt now would spend it on nothing. So what
+		// was begun is finished; a program that is killed still forfeits it.
+		ctx = context.WithoutCancel(ctx)
 	}
 	r, err := s.Half.Run(ctx, mt, session)
 	if err != nil {
