@@ -3,6 +3,7 @@ package sitestore
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"sync"
 )
 
@@ -10,6 +11,7 @@ import (
 // simulations that are thrown away when they end: cross-validation, benchmarks.
 type Memory struct {
 	mu       sync.Mutex
+	ledger   []Reservation
 	study    map[string]string // of each reserved release
 	releases map[string]Release
 	state    map[string][]byte
@@ -38,11 +40,24 @@ func (m *Memory) Release(id string) (Release, bool, error) {
 func (m *Memory) Reserve(r Reservation) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	next := len(m.ledger) + 1
+	if r.Seq != 0 && r.Seq != next {
+		return fmt.Errorf("reserving %s: %w", r.Release, ErrMoved)
+	}
 	if _, ok := m.releases[r.Release]; !ok {
 		m.releases[r.Release] = Release{Task: r.Task}
 	}
+	r.Seq, r.Request = next, bytes.Clone(r.Request)
+	m.ledger = append(m.ledger, r)
 	m.study[r.Release] = r.Study
 	return nil
+}
+
+// Reservations is like [Store.Reservations].
+func (m *Memory) Reservations(after int) ([]Reservation, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.ledger[min(max(after, 0), len(m.ledger)):]), nil
 }
 
 // Commit is like [Store.Commit].

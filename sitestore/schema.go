@@ -44,39 +44,40 @@ var migrations = []string{
 	CREATE TRIGGER outbox_is_kept    BEFORE DELETE ON outbox   BEGIN SELECT RAISE(ABORT, 'a release is never removed'); END;
 	CREATE TRIGGER manifest_is_final BEFORE UPDATE ON manifest BEGIN SELECT RAISE(ABORT, 'the manifest is never changed'); END;
 	CREATE TRIGGER manifest_is_kept  BEFORE DELETE ON manifest BEGIN SELECT RAISE(ABORT, 'the manifest is never shortened'); END;`,
+	`ALTER TABLE outbox ADD COLUMN digest BLOB CHECK (length(digest) = 32);`,
 }
 
-func (s *Store) migrate() error {
-	var id, version, tables int
-	for _, q := range []struct {
-		query string
-		into  *int
-	}{{`PRAGMA application_id`, &id}, {`PRAGMA user_version`, &version}, {`SELECT count(*) FROM sqlite_schema`, &tables}} {
-		if err := s.db.QueryRow(q.query).Scan(q.into); err != nil {
-			return err
-		}
-	}
-	if id != applicationID && (id != 0 || version != 0 || tables != 0) {
-		return errors.New("this is not a Parley site store")
-	}
-	if version < 0 {
-		return fmt.Errorf("the store is damaged: its schema version is %d", version)
-	}
-	if version > len(migrations) {
-		return fmt.Errorf("the store has schema version %d, this program knows versions up to %d: use a newer parley", version, len(migrations))
-	}
-	// Only now, because it writes to the file.
-	if _, err := s.db.Exec(`PRAGMA journal_mode = WAL`); err != nil {
+// recognise refuses files that are not site stores, or newer than this program.
+func (s *Store) recognise() error {
+	var id, version int
+	if err := errors.Join(s.db.QueryRow(`PRAGMA application_id`).Scan(&id), s.db.QueryRow(`PRAGMA user_version`).Scan(&version)); err != nil {
 		return err
 	}
+	switch {
+	case id != applicationID:
+		return errors.New("this is not a Parley site store")
+	case version < 1:
+		return fmt.Errorf("the store is damaged: its schema version is %d", version)
+	case version > len(migrations):
+		return fmt.Errorf("the store has schema version %d, this program knows versions up to %d: use a newer parley", version, len(migrations))
+	}
+	return nil
+}
+
+// migrate brings the store to a version of the schema.
+func (s *Store) migrate(to int) error {
 	return s.update("bringing the schema up to date", func(tx *sql.Tx) error {
-		for v := version; v < len(migrations); v++ {
+		var version int
+		if err := tx.QueryRow(`PRAGMA user_version`).Scan(&version); err != nil {
+			return err
+		}
+		for v := version; v < to; v++ {
 			if _, err := tx.Exec(migrations[v]); err != nil {
 				return err
 			}
 		}
 		// PRAGMA takes no parameters; both values are ours.
-		_, err := tx.Exec(fmt.Sprintf(`PRAGMA application_id = %d; PRAGMA user_version = %d`, applicationID, len(migrations)))
+		_, err := tx.Exec(fmt.Sprintf(`PRAGMA application_id = %d; PRAGMA user_version = %d`, applicationID, max(version, to)))
 		return err
 	})
 }

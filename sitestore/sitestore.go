@@ -8,18 +8,20 @@
 // finished bytes, and the state that goes with them, before they may be sent.
 // A crash between the two forfeits the charge; after the second, the same
 // bytes are sent again. Neither ledger nor outbox is ever changed or shortened:
-// triggers in the schema refuse it.
+// triggers in the schema refuse it. Every line of the ledger is chained to the
+// line before it, and [Open] walks the whole chain: a store that was damaged or
+// tampered with does not open, and never starts again from nothing. (Whoever
+// can write the file can also rebuild the chain, or bring back an old copy.)
 package sitestore
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"database/sql"
 	"errors"
 	"fmt"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
 
 	_ "modernc.org/sqlite" // the pure Go SQLite driver
@@ -33,12 +35,17 @@ var (
 	ErrNotReserved = errors.New("release has no reservation")
 	// ErrCommitted means that a release already has its bytes.
 	ErrCommitted = errors.New("release already has its bytes")
+	// ErrMoved means that the ledger has grown since its reader last looked.
+	ErrMoved = errors.New("the ledger has grown meanwhile")
 	// ErrForked means that a manifest does not continue the one kept here.
 	ErrForked = errors.New("the coordinator's manifest does not continue the one this site has kept")
 )
 
 // Reservation is one line of the ledger: a charge for one attempt at one release.
 type Reservation struct {
+	// Seq is the line's place in the ledger, from 1. Given to Reserve, it is
+	// the place that the line must get; 0 means the next one, whichever it is.
+	Seq     int
 	Release string   // identity of the release: the same for every attempt
 	Study   string   // hexadecimal digest of the plan
 	Task    [32]byte // SHA-256 of the task that asked for it
@@ -56,60 +63,99 @@ type Store struct {
 	db *sql.DB
 }
 
-// Open opens or creates the store at path, brings its schema up to date and
-// holds it against every other process until Close. It never replaces a file
-// that it cannot read: a damaged store is an error that a person must resolve.
+// Open opens or creates the store at path, brings its schema up to date,
+// verifies it, and holds it against every other process until Close. It never
+// replaces a file that it cannot read: a damaged store is an error that a
+// person must resolve.
 func Open(path string) (*Store, error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return nil, fmt.Errorf("creating the folder of the site store: %w", err)
-	}
-	// Exclusive locking keeps a second process out for as long as the file is
-	// open, and lets WAL mode do without shared memory.
-	dsn := "file:" + (&url.URL{Path: path}).EscapedPath() + "?_pragma=locking_mode(EXCLUSIVE)" +
-		"&_pragma=synchronous(FULL)&_pragma=trusted_schema(OFF)&_txlock=immediate"
-	db, err := sql.Open("sqlite", dsn)
+	s, err := acquire(path)
 	if err != nil {
 		return nil, fmt.Errorf("opening the site store %s: %w", path, err)
 	}
-	db.SetMaxOpenConns(1) // one writer, and an exclusive lock belongs to one connection
-	s := &Store{db: db}
-	if err := s.migrate(); err != nil {
-		db.Close()
+	return s, nil
+}
+
+func acquire(path string) (_ *Store, err error) {
+	if err := create(path); err != nil {
+		return nil, err
+	}
+	// Exclusive locking keeps a second process out for as long as the file is
+	// open, and lets WAL mode do without shared memory.
+	s, err := connect(path, "&_pragma=locking_mode(EXCLUSIVE)")
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err == nil {
+			return
+		}
+		s.Close()
 		if strings.Contains(err.Error(), "SQLITE_BUSY") || strings.Contains(err.Error(), "database is locked") {
 			err = ErrLocked
 		}
-		return nil, fmt.Errorf("opening the site store %s: %w", path, err)
+	}()
+	if err := s.recognise(); err != nil {
+		return nil, err
 	}
-	return s, nil
+	// Only now, because it writes to the file.
+	if _, err := s.db.Exec(`PRAGMA journal_mode = WAL`); err != nil {
+		return nil, err
+	}
+	if err := s.migrate(len(migrations)); err != nil {
+		return nil, err
+	}
+	if err := s.Verify(); err != nil {
+		return nil, err
+	}
+	return s, sweep(path)
+}
+
+func connect(path, pragmas string) (*Store, error) {
+	dsn := "file:" + (&url.URL{Path: path}).EscapedPath() + "?_pragma=synchronous(FULL)&_pragma=trusted_schema(OFF)&_txlock=immediate" + pragmas
+	db, err := sql.Open("sqlite", dsn)
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(1) // one writer, and an exclusive lock belongs to one connection
+	return &Store{db: db}, nil
 }
 
 // Close releases the store.
 func (s *Store) Close() error { return s.db.Close() }
 
 // Release returns what is stored under a release's identity; ok is false if
-// nothing was ever reserved under it.
+// nothing was ever reserved under it. Bytes that are no longer those that were
+// stored are an error.
 func (s *Store) Release(id string) (r Release, ok bool, err error) {
-	var task []byte
-	err = s.db.QueryRow(`SELECT l.task, o.sealed FROM ledger l LEFT JOIN outbox o ON o.release = l.release
-		WHERE l.release = ? ORDER BY l.seq LIMIT 1`, id).Scan(&task, &r.Sealed)
+	var task, digest []byte
+	err = s.db.QueryRow(`SELECT l.task, o.sealed, o.digest FROM ledger l LEFT JOIN outbox o ON o.release = l.release
+		WHERE l.release = ? ORDER BY l.seq LIMIT 1`, id).Scan(&task, &r.Sealed, &digest)
 	if errors.Is(err, sql.ErrNoRows) {
 		return r, false, nil
 	}
 	if err != nil {
 		return r, false, fmt.Errorf("reading release %s: %w", id, err)
 	}
+	if sum := sha256.Sum256(r.Sealed); digest != nil && !bytes.Equal(digest, sum[:]) { // schema 1 kept no digest
+		return Release{}, false, fmt.Errorf("reading release %s: its bytes are not those that were stored", id)
+	}
 	copy(r.Task[:], task)
 	return r, true, nil
 }
 
 // Reserve appends a charge to the ledger, chained to the line before it by
-// SHA-256. It is durable when Reserve returns.
+// SHA-256. It is durable when Reserve returns. ErrMoved is returned if the line
+// cannot get the place that r.Seq asks for.
 func (s *Store) Reserve(r Reservation) error {
 	return s.update("reserving "+r.Release, func(tx *sql.Tx) error {
+		var last int
 		var previous []byte
-		err := tx.QueryRow(`SELECT hash FROM ledger ORDER BY seq DESC LIMIT 1`).Scan(&previous)
+		err := tx.QueryRow(`SELECT seq, hash FROM ledger ORDER BY seq DESC LIMIT 1`).Scan(&last, &previous)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err
+		}
+		if r.Seq != 0 && r.Seq != last+1 {
+			return ErrMoved
 		}
 		_, err = tx.Exec(`INSERT INTO ledger (release, study, task, request, previous, hash) VALUES (?, ?, ?, ?, ?, ?)`,
 			r.Release, r.Study, r.Task[:], r.Request, previous, r.hash(previous))
@@ -126,6 +172,16 @@ func (r Reservation) hash(previous []byte) []byte {
 		h.Write(field)
 	}
 	return h.Sum(nil)
+}
+
+// Reservations returns the lines of the ledger after the first so many, in order.
+func (s *Store) Reservations(after int) ([]Reservation, error) {
+	var out []Reservation
+	err := s.lines(after, func(r Reservation, _, _ []byte) error {
+		out = append(out, r)
+		return nil
+	})
+	return out, err
 }
 
 // Commit stores a release's bytes and the state of the study that goes with
@@ -148,7 +204,8 @@ func (s *Store) Commit(release string, sealed, state []byte) error {
 		if n > 0 {
 			return ErrCommitted
 		}
-		if _, err := tx.Exec(`INSERT INTO outbox (release, study, sealed) VALUES (?, ?, ?)`, release, study, sealed); err != nil {
+		digest := sha256.Sum256(sealed)
+		if _, err := tx.Exec(`INSERT INTO outbox (release, study, sealed, digest) VALUES (?, ?, ?, ?)`, release, study, sealed, digest[:]); err != nil {
 			return err
 		}
 		_, err = tx.Exec(`INSERT INTO state (study, state) VALUES (?, ?)

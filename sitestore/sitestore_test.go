@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -62,7 +63,7 @@ func TestStoreAndMemoryAgree(t *testing.T) {
 		ids := rapid.SampledFrom([]string{"a", "b", "c"})
 		payload := rapid.SliceOfN(rapid.Byte(), 1, 8)
 		same := func(op string, a, b error) {
-			for _, target := range []error{ErrNotReserved, ErrCommitted, ErrForked} {
+			for _, target := range []error{ErrNotReserved, ErrCommitted, ErrForked, ErrMoved} {
 				if errors.Is(a, target) != errors.Is(b, target) {
 					rt.Fatalf("%s: %v against %v", op, a, b)
 				}
@@ -75,7 +76,9 @@ func TestStoreAndMemoryAgree(t *testing.T) {
 			id := ids.Draw(rt, "id")
 			switch rapid.IntRange(0, 3).Draw(rt, "op") {
 			case 0:
-				same("reserve", s.Reserve(reservation(id)), m.Reserve(reservation(id)))
+				r := reservation(id)
+				r.Seq = rapid.IntRange(0, 4).Draw(rt, "seq")
+				same("reserve", s.Reserve(r), m.Reserve(r))
 			case 1:
 				b, st := payload.Draw(rt, "bytes"), payload.Draw(rt, "state")
 				same("commit", s.Commit(id, b, st), m.Commit(id, b, st))
@@ -95,6 +98,13 @@ func TestStoreAndMemoryAgree(t *testing.T) {
 			sa, errA := s.State("study")
 			sb, errB := m.State("study")
 			same("state", errA, errB)
+			after := rapid.IntRange(0, 3).Draw(rt, "after")
+			la, errA := s.Reservations(after)
+			lb, errB := m.Reservations(after)
+			same("reservations", errA, errB)
+			if fmt.Sprint(la) != fmt.Sprint(lb) || len(la) > 0 && la[0].Seq != after+1 {
+				rt.Fatalf("ledger: %v against %v", la, lb)
+			}
 			for seq := range 12 {
 				ea, errA := s.Entry("study", seq)
 				eb, errB := m.Entry("study", seq)
@@ -143,16 +153,21 @@ func TestTamperingIsNoticed(t *testing.T) {
 	for _, change := range []string{
 		`UPDATE ledger SET request = x'00' WHERE seq = 2`,
 		`UPDATE ledger SET release = 'z' WHERE seq = 1`,
+		`UPDATE ledger SET task = zeroblob(32) WHERE seq = 1`,
 		`DELETE FROM ledger WHERE seq = 2`,
+		`DELETE FROM ledger WHERE seq = 1`,
 		`UPDATE ledger SET previous = x'00' WHERE seq = 3`,
+		`UPDATE ledger SET seq = 4 WHERE seq = 3`,
+		`DELETE FROM ledger WHERE seq = 3`, // its release is in the outbox
 	} {
-		s := open(t, filepath.Join(t.TempDir(), "site.db"))
+		path := filepath.Join(t.TempDir(), "site.db")
+		s := open(t, path)
 		for _, id := range []string{"a", "b", "c"} {
 			if err := s.Reserve(reservation(id)); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := s.Verify(); err != nil {
+		if err := errors.Join(s.Commit("c", []byte("x"), nil), s.Verify()); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := s.db.Exec(`DROP TRIGGER ledger_is_final; DROP TRIGGER ledger_is_kept; ` + change); err != nil {
@@ -161,6 +176,23 @@ func TestTamperingIsNoticed(t *testing.T) {
 		if err := s.Verify(); err == nil {
 			t.Errorf("not noticed: %s", change)
 		}
+		s.Close()
+		if _, err := Open(path); err == nil || !strings.Contains(err.Error(), "ledger") {
+			t.Errorf("opened after %s: %v", change, err)
+		}
+	}
+}
+
+func TestOtherBytesThanThoseStoredAreNotSent(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "site.db"))
+	if err := errors.Join(s.Reserve(reservation("r")), s.Commit("r", []byte("bytes"), nil)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.db.Exec(`DROP TRIGGER outbox_is_final; UPDATE outbox SET sealed = x'00'`); err != nil {
+		t.Fatal(err)
+	}
+	if r, _, err := s.Release("r"); err == nil || r.Sealed != nil {
+		t.Fatalf("got %q, %v", r.Sealed, err)
 	}
 }
 
@@ -207,7 +239,13 @@ func FuzzDamagedStore(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	if err := errors.Join(s.Reserve(reservation("r")), s.Commit("r", []byte("x"), nil), s.Close()); err != nil {
+	want := []string{"r", "s", "t"}
+	for _, id := range want {
+		if err := s.Reserve(reservation(id)); err != nil {
+			f.Fatal(err)
+		}
+	}
+	if err := errors.Join(s.Commit("r", []byte("x"), nil), s.Close()); err != nil {
 		f.Fatal(err)
 	}
 	good, err := os.ReadFile(path)
@@ -217,6 +255,10 @@ func FuzzDamagedStore(f *testing.F) {
 	f.Add(uint32(0), []byte("x"))
 	f.Add(uint32(60), []byte{0, 0, 0, 0})
 	f.Add(uint32(4096), bytes.Repeat([]byte{0xff}, 64))
+	for page := range len(good) / 4096 { // one cell fewer, or none
+		f.Add(uint32(4096*page+3), []byte{0, 2})
+		f.Add(uint32(4096*page+3), []byte{0, 0})
+	}
 	f.Fuzz(func(t *testing.T, at uint32, damage []byte) {
 		bad := bytes.Clone(good)
 		copy(bad[int(at)%len(bad):], damage)
@@ -229,11 +271,19 @@ func FuzzDamagedStore(f *testing.F) {
 			return
 		}
 		defer s.Close()
-		if s.Verify() != nil {
+		lines, err := s.Reservations(0)
+		if err != nil {
 			return
 		}
-		if _, ok, err := s.Release("r"); err == nil && !ok {
-			t.Fatalf("damage at %d made the store forget a charge without an error", int(at)%len(bad))
+		var got []string
+		for _, l := range lines {
+			got = append(got, l.Release)
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("damage at %d made of the charges %v, without an error", int(at)%len(bad), got)
+		}
+		if r, ok, err := s.Release("r"); err == nil && (!ok || r.Sealed != nil && string(r.Sealed) != "x") {
+			t.Fatalf("damage at %d: release %+v, %v", int(at)%len(bad), r, ok)
 		}
 	})
 }
