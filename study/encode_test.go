@@ -13,6 +13,7 @@ import (
 	"github.com/fxamacker/cbor/v2"
 	"pgregory.net/rapid"
 
+	"parley/privacy/account"
 	"parley/study"
 )
 
@@ -161,7 +162,7 @@ func drawPlan(t *rapid.T) *study.Plan {
 			{Name: "1e3", Features: []study.Feature{{Name: names[3], Kind: study.Number}}},
 		},
 		Subjects: names[4:],
-		Privacy:  study.Privacy{Protection: study.ProtectionNone},
+		Privacy:  drawPrivacy(t),
 	}
 	p.Method.Name = "mvppca"
 	p.Method.Options = &options{
@@ -169,6 +170,24 @@ func drawPlan(t *rapid.T) *study.Plan {
 		Step: rapid.Float64Range(-1e300, 1e300).Draw(t, "step"), Ridge: rapid.Bool().Draw(t, "ridge"),
 		Grid: rapid.SliceOf(rapid.Float64Range(-10, 10)).Draw(t, "grid"), Prior: &prior{0.1},
 		Layers: []layer{{word.Draw(t, "layer"), 2}},
+	}
+	return p
+}
+
+func drawPrivacy(t *rapid.T) study.Privacy {
+	if rapid.Bool().Draw(t, "none") {
+		return study.Privacy{Protection: study.ProtectionNone}
+	}
+	p := study.Privacy{
+		Protection: study.ProtectionDifferential,
+		Unit:       rapid.SampledFrom([]string{study.UnitSubject, study.UnitSite}).Draw(t, "unit"),
+		Adjacency:  rapid.SampledFrom([]account.Adjacency{account.AddRemove, account.ReplaceOne}).Draw(t, "adjacency"),
+	}
+	budget := &account.Budget{Epsilon: rapid.Float64Range(1e-300, 1e300).Draw(t, "epsilon"), Delta: rapid.Float64Range(1e-300, 0.999).Draw(t, "delta")}
+	if rapid.Bool().Draw(t, "published") {
+		p.PerRelease = budget
+	} else {
+		p.Total, p.Diagnostics = budget, rapid.Float64Range(0, 0.999).Draw(t, "diagnostics")
 	}
 	return p
 }
@@ -291,15 +310,17 @@ func TestDecodeRefusals(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	p, err := study.Parse("plan.yaml", []byte(small), methods{})
-	if err != nil {
-		f.Fatal(err)
+	for _, text := range []string{small, private} {
+		p, err := study.Parse("plan.yaml", []byte(text), methods{})
+		if err != nil {
+			f.Fatal(err)
+		}
+		b, err := p.Encode()
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
 	}
-	b, err := p.Encode()
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(b)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		p, err := study.Decode(b, methods{})
 		if err != nil {
@@ -320,6 +341,7 @@ func FuzzDecode(f *testing.F) {
 
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(small))
+	f.Add([]byte(private))
 	for _, r := range refusals {
 		if len(r.new) < 4096 {
 			f.Add([]byte(strings.Replace(small, r.old, r.new, 1)))

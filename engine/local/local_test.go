@@ -20,7 +20,9 @@ import (
 	"parley/engine/local"
 	"parley/method"
 	"parley/mvppca"
+	"parley/privacy"
 	"parley/problem"
+	"parley/sitestore"
 	"parley/study"
 )
 
@@ -343,5 +345,42 @@ func TestConstantsAndViewsThatNobodyShares(t *testing.T) {
 	b = bind(t, p)
 	if !strings.Contains(b.Notes.Error(), "view genes, feature g1: it does not vary at north, centre") {
 		t.Errorf("notes: %v", b.Notes)
+	}
+}
+
+func TestStudiesShareStoresAndPoliciesRefuse(t *testing.T) {
+	p, dir := folders(t)
+	c := config(t, p)
+	c.Dir, c.Stores = filepath.Join(dir, "one"), filepath.Join(dir, "stores")
+	if _, err := local.Run(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(local.StorePath(local.StoresIn(c.Dir), "north")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a store stands in the results too: %v", err)
+	}
+	change(t, dir, "plan.yaml", "name: small", "name: second")
+	second := config(t, load(t, dir))
+	second.Dir, second.Stores = filepath.Join(dir, "two"), c.Stores
+	if _, err := local.Run(t.Context(), second); err != nil {
+		t.Fatal(err)
+	}
+	store, err := sitestore.Open(local.StorePath(c.Stores, "north"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	for _, plan := range []*study.Plan{p, second.Plan} {
+		digest, err := plan.Digest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r, ok, err := store.Release(digest.String() + "/north/1"); err != nil || !ok || r.Sealed == nil {
+			t.Errorf("study %s is not in the shared store: %v, %v", plan.Name, ok, err)
+		}
+	}
+	strict := privacy.DefaultPolicy()
+	c.Dir, c.Stores, c.Policy = "", "", &strict
+	if _, err := local.Run(t.Context(), c); !errors.Is(err, privacy.ErrRefused) {
+		t.Errorf("a strict policy: %v", err)
 	}
 }
