@@ -3,6 +3,8 @@ package mvppca
 import (
 	"fmt"
 	"math"
+
+	"parley/privacy/account"
 )
 
 // ClippedDifference is what Algorithm 2 of the paper computes for one view
@@ -21,16 +23,9 @@ type ClippedDifference struct {
 
 // GaussianFactor is Theorem 5 of the paper: the standard deviation of Gaussian
 // noise, relative to the sensitivity, for (ε, δ)-differential privacy of one
-// release, (c + √(c² + ε)) / (ε√2) with c = √ln(2/(√(16δ+1) − 1)). It is valid
-// and larger than the least that would do.
+// release, and the c of its formula.
 func GaussianFactor(epsilon, delta float64) (factor, c float64, err error) {
-	if !(epsilon > 0) || math.IsInf(epsilon, 0) || !(delta > 0 && delta < 0.5) {
-		return 0, 0, fmt.Errorf("epsilon %v and delta %v: want a positive epsilon and delta between 0 and 0.5", epsilon, delta)
-	}
-	// √(16δ+1) − 1 without cancellation for small δ.
-	r := 16 * delta / (math.Sqrt(16*delta+1) + 1)
-	c = math.Sqrt(math.Log(2 / r))
-	return (c + math.Sqrt(c*c+epsilon)) / (epsilon * math.Sqrt2), c, nil
+	return account.ZhaoGaussian(epsilon, delta)
 }
 
 // ClipDifference clips the difference between a site's parameters and the
