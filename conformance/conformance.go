@@ -13,8 +13,13 @@ import (
 	"text/tabwriter"
 
 	"parley/internal/vectors"
-	"parley/method"
 )
+
+// Verifier runs the files of one family of test vectors.
+type Verifier struct {
+	Prefix string // how the "schema" of its files begins
+	Verify func(file []byte) ([]vectors.Check, error)
+}
 
 // Report is the agreement of every file of a folder.
 type Report struct {
@@ -43,7 +48,7 @@ type Check struct {
 // Other files are passed over. A file whose schema is not known, in its name
 // or in its version, does not agree, and neither does a .json file that is
 // damaged. An error is returned if nothing was recognised.
-func Run(dir fs.FS, methods method.Registry) (*Report, error) {
+func Run(dir fs.FS, verifiers []Verifier) (*Report, error) {
 	entries, err := fs.ReadDir(dir, ".")
 	if err != nil {
 		return nil, err
@@ -67,7 +72,7 @@ func Run(dir fs.FS, methods method.Registry) (*Report, error) {
 		case err != nil || head.Schema == "":
 			continue
 		default:
-			f = run(data, head.Schema, methods)
+			f = run(data, head.Schema, verifiers)
 		}
 		f.Name, f.Schema = e.Name(), head.Schema
 		r.Files = append(r.Files, f)
@@ -79,10 +84,9 @@ func Run(dir fs.FS, methods method.Registry) (*Report, error) {
 	return r, nil
 }
 
-func run(data []byte, schema string, methods method.Registry) (f File) {
-	for _, m := range methods {
-		v, ok := m.(method.Verifier)
-		if !ok || !strings.HasPrefix(schema, v.SchemaPrefix()) {
+func run(data []byte, schema string, verifiers []Verifier) (f File) {
+	for _, v := range verifiers {
+		if !strings.HasPrefix(schema, v.Prefix) {
 			continue
 		}
 		checks, err := v.Verify(data)
@@ -95,7 +99,7 @@ func run(data []byte, schema string, methods method.Registry) (f File) {
 		}
 		return f
 	}
-	f.Error = "no method of this program knows this schema"
+	f.Error = "nothing in this program knows this schema"
 	return f
 }
 

@@ -8,16 +8,13 @@ import (
 	"testing/fstest"
 
 	"parley/internal/vectors"
-	"parley/method"
 	"parley/mvppca"
 )
 
-// fake is a method whose vectors agree, disagree, fail or say nothing.
-type fake struct{ method.Method }
+// fake has vectors that agree, disagree, fail or say nothing.
+var fake = Verifier{"fake/", verifyFake}
 
-func (fake) SchemaPrefix() string { return "fake/" }
-
-func (fake) Verify(file []byte) ([]vectors.Check, error) {
+func verifyFake(file []byte) ([]vectors.Check, error) {
 	var list vectors.List
 	switch {
 	case strings.Contains(string(file), "nothing"):
@@ -50,7 +47,7 @@ func TestEveryKindOfFile(t *testing.T) {
 		"README.md":      file("text"),
 		"below/a.json":   file(`{"schema": "fake/1"}`),
 	}
-	r, err := Run(dir, method.Registry{fake{}})
+	r, err := Run(dir, []Verifier{fake})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +56,7 @@ func TestEveryKindOfFile(t *testing.T) {
 		got[f.Name] = f
 	}
 	for name, want := range map[string]string{
-		"agrees.json": "", "broken.json": "the file cannot be run", "damaged.json": "this is not JSON", "foreign.json": "no method of this program knows this schema",
+		"agrees.json": "", "broken.json": "the file cannot be run", "damaged.json": "this is not JSON", "foreign.json": "nothing in this program knows this schema",
 	} {
 		if f := got[name]; !strings.Contains(f.Error, want) || f.OK != (want == "") {
 			t.Errorf("%s: %+v", name, f)
@@ -87,17 +84,18 @@ func TestEveryKindOfFile(t *testing.T) {
 
 func TestNothingRecognisedIsAnError(t *testing.T) {
 	for name, dir := range map[string]fstest.MapFS{"empty": {}, "other files": {"a.txt": file("{}"), "b.json": file("{}")}} {
-		if _, err := Run(dir, method.Registry{fake{}}); err == nil || !strings.Contains(err.Error(), "no test vectors here") {
+		if _, err := Run(dir, []Verifier{fake}); err == nil || !strings.Contains(err.Error(), "no test vectors here") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := Run(os.DirFS("testdata/nowhere"), method.Registry{fake{}}); !errors.Is(err, os.ErrNotExist) {
+	if _, err := Run(os.DirFS("testdata/nowhere"), []Verifier{fake}); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a folder that does not exist: %v", err)
 	}
 }
 
 func TestPublishedVectorsAgree(t *testing.T) {
-	r, err := Run(os.DirFS("../mvppca/testdata/fedmvppca"), method.Registry{mvppca.Method{}})
+	m := mvppca.Method{}
+	r, err := Run(os.DirFS("../mvppca/testdata/fedmvppca"), []Verifier{fake, {m.SchemaPrefix(), m.Verify}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,20 @@ import (
 	"github.com/spf13/cobra"
 
 	"parley/conformance"
+	"parley/method"
 )
+
+// verifiers is every family of test vectors that this program knows: those of
+// the methods that have any.
+func verifiers() []conformance.Verifier {
+	var list []conformance.Verifier
+	for _, m := range methods {
+		if v, ok := m.(method.Verifier); ok {
+			list = append(list, conformance.Verifier{Prefix: v.SchemaPrefix(), Verify: v.Verify})
+		}
+	}
+	return list
+}
 
 func verifyCommand() *cobra.Command {
 	var asJSON bool
@@ -21,7 +34,7 @@ func verifyCommand() *cobra.Command {
 			"is not known, and when nothing was recognised.",
 		Args: args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			report, err := conformance.Run(os.DirFS(a[0]), methods)
+			report, err := conformance.Run(os.DirFS(a[0]), verifiers())
 			if err != nil {
 				return fmt.Errorf("verifying %s: %w", a[0], err)
 			}
