@@ -141,7 +141,7 @@ type logSum struct {
 
 func (l *logSum) add(x float64) {
 	switch {
-	case math.IsInf(x, -1):
+	case math.IsInf(x, -1) || math.IsInf(l.largest, 1): // nothing changes
 	case !l.any:
 		l.largest, l.sum, l.any = x, 1, true
 	case x <= l.largest:
