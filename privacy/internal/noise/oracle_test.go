@@ -1,0 +1,224 @@
+package noise
+
+import (
+	"fmt"
+	"math"
+	"math/big"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// oracle is the algorithms of Canonne, Kamath and Steinke as they are printed,
+// on rational numbers throughout. It takes the same bits in the same order, so
+// that the fast sampler must agree with it draw by draw.
+type oracle struct{ *stream }
+
+func newOracle(seed byte) oracle {
+	s := &stream{source: Seeded([32]byte{seed})}
+	s.next = len(s.block)
+	return oracle{s}
+}
+
+func (o oracle) bernoulli(p *big.Rat) bool {
+	lo, width := new(big.Rat), big.NewRat(1, 1)
+	for {
+		width.Quo(width, big.NewRat(1<<16, 1))
+		lo.Add(lo, new(big.Rat).Mul(width, big.NewRat(int64(o.chunk()), 1)))
+		if new(big.Rat).Add(lo, width).Cmp(p) <= 0 {
+			return true
+		}
+		if lo.Cmp(p) >= 0 {
+			return false
+		}
+	}
+}
+
+func (o oracle) expNeg(γ *big.Rat) bool {
+	one := big.NewRat(1, 1)
+	for ; γ.Cmp(one) >= 0; γ = new(big.Rat).Sub(γ, one) {
+		if !o.expNegOne() {
+			return false
+		}
+	}
+	k := int64(1)
+	for o.bernoulli(new(big.Rat).Quo(γ, big.NewRat(k, 1))) {
+		k++
+	}
+	return k%2 == 1
+}
+
+// expNegOne needs no bits for the first comparison, 1 with a number below 1.
+func (o oracle) expNegOne() bool {
+	k := int64(2)
+	for o.bernoulli(big.NewRat(1, k)) {
+		k++
+	}
+	return k%2 == 1
+}
+
+func (o oracle) laplace(t *big.Int) (x *big.Int, negative bool) {
+	width := new(big.Int).Sub(t, big.NewInt(1)).BitLen()
+	for {
+		r := o.bits(width + 1)
+		u := natural(r >> 1)
+		if u.Cmp(t) >= 0 || !o.expNeg(new(big.Rat).SetFrac(u, t)) {
+			continue
+		}
+		for o.expNegOne() {
+			u.Add(u, t)
+		}
+		return u, r%2 == 1
+	}
+}
+
+func (o oracle) gaussian(variance *big.Rat, t *big.Int) int64 {
+	for {
+		y, negative := o.laplace(t)
+		if negative && y.Sign() == 0 {
+			continue
+		}
+		d := new(big.Rat).SetInt(y)
+		d.Sub(d, new(big.Rat).Quo(variance, new(big.Rat).SetInt(t)))
+		d.Mul(d, d).Quo(d, variance).Quo(d, big.NewRat(2, 1))
+		if o.expNeg(d) {
+			if negative {
+				y.Neg(y)
+			}
+			return y.Int64()
+		}
+	}
+}
+
+func (o oracle) discreteLaplace(scale *big.Rat) int64 {
+	for {
+		x, negative := o.laplace(scale.Num())
+		y := x.Quo(x, scale.Denom()).Int64()
+		if negative && y == 0 {
+			continue
+		}
+		if negative {
+			y = -y
+		}
+		return y
+	}
+}
+
+func ratio(t testing.TB, s string) *big.Rat {
+	r, ok := new(big.Rat).SetString(s)
+	if !ok {
+		t.Fatalf("%s is no number", s)
+	}
+	return r
+}
+
+func TestEveryDrawIsTheOracles(t *testing.T) {
+	const n = 3000
+	got := make([]int64, n)
+	compare := func(t *testing.T, draw func() int64) {
+		for i, y := range got {
+			if want := draw(); y != want {
+				t.Fatalf("draw %d is %d, want %d", i, y, want)
+			}
+		}
+	}
+	for i, s := range []string{"1/1048576", "1/4", "1/2", "1", "2", "13.69", "4096", "1234567/89", "1048576", "1000000000000/7", "1208925819614629174706176", "79228162514264337593543950335", "79228162514264337593543950336"} {
+		t.Run("variance "+s, func(t *testing.T) {
+			variance := ratio(t, s)
+			g, err := NewGaussian(variance)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := g.Fill(got, Seeded([32]byte{byte(i)})); err != nil {
+				t.Fatal(err)
+			}
+			o := newOracle(byte(i))
+			compare(t, func() int64 { return o.gaussian(variance, new(big.Int).Lsh(big.NewInt(1), uint(g.width))) })
+		})
+	}
+	for i, s := range []string{"1/3", "1", "5/2", "1000/7", "1024", "1000003", "281474976710656", "281474976710655/4294967295"} {
+		t.Run("scale "+s, func(t *testing.T) {
+			scale := ratio(t, s)
+			l, err := NewLaplace(scale)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := l.Fill(got, Seeded([32]byte{byte(i)})); err != nil {
+				t.Fatal(err)
+			}
+			o := newOracle(byte(i))
+			compare(t, func() int64 { return o.discreteLaplace(scale) })
+		})
+	}
+}
+
+// However wide the enclosure of γ, the answer and the bits it takes are those
+// of its exact value.
+func TestEnclosuresDecideNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		den := rapid.Int64Range(1, 1<<40).Draw(t, "denominator")
+		γ := big.NewRat(rapid.Int64Range(0, 3*den).Draw(t, "numerator"), den)
+		if rapid.Bool().Draw(t, "whole") {
+			γ = big.NewRat(rapid.Int64Range(0, 3).Draw(t, "γ"), 1)
+		}
+		scaled := new(big.Rat).Mul(γ, big.NewRat(one, 1))
+		floor := new(big.Int).Quo(scaled.Num(), scaled.Denom()).Uint64()
+		slack := rapid.Uint64Range(1, 1<<33).Draw(t, "slack")
+		seed := rapid.Byte().Draw(t, "seed")
+		lo, hi := floor-min(slack, floor), floor+slack
+		if rapid.Bool().Draw(t, "nothing known") {
+			lo, hi = 0, math.MaxUint64
+		}
+		s, o := newOracle(seed).stream, newOracle(seed)
+		for range 20 {
+			got, want := s.expNeg(lo, hi, func() *big.Rat { return new(big.Rat).Set(γ) }), o.expNeg(γ)
+			if got != want || s.next != o.next {
+				t.Fatalf("exp(−%v) in [%d, %d]: %v after %d bytes, want %v after %d", γ, lo, hi, got, s.next, want, o.next)
+			}
+		}
+	})
+}
+
+// The enclosure of the acceptance exponent holds its exact value.
+func TestTheExponentIsEnclosed(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		log := rapid.IntRange(-20, 95).Draw(t, "log σ²")
+		variance := big.NewRat(rapid.Int64Range(1<<31, 1<<32).Draw(t, "mantissa"), 1<<31)
+		if log < 0 {
+			variance.Quo(variance, new(big.Rat).SetInt(new(big.Int).Lsh(big.NewInt(1), uint(-log))))
+		} else {
+			variance.Mul(variance, new(big.Rat).SetInt(new(big.Int).Lsh(big.NewInt(1), uint(log))))
+		}
+		g, err := NewGaussian(variance)
+		if err != nil {
+			t.Fatal(err)
+		}
+		u := rapid.Uint64Range(0, 1<<g.width-1).Draw(t, "u")
+		v := rapid.Uint64Range(0, 70).Draw(t, "v")
+		lo, hi := g.exponent(u, v)
+		exact := g.exact(u | v<<g.width)
+		exact.Mul(exact, big.NewRat(one, 1))
+		if exact.Cmp(new(big.Rat).SetInt(natural(lo))) < 0 || exact.Cmp(new(big.Rat).SetInt(natural(hi))) > 0 {
+			t.Fatalf("σ² = %v, u = %d, v = %d: %s is not in [%d, %d]", variance, u, v, exact.FloatString(3), lo, hi)
+		}
+		// Tight enough to decide nearly always: 10⁻⁶ of γ and 2⁻³⁰.
+		if γ, _ := exact.Float64(); v < 64 && log >= 0 && float64(hi-lo) > 4+1e-6*γ {
+			t.Fatalf("σ² = %v, u = %d, v = %d: [%d, %d] is too wide", variance, u, v, lo, hi)
+		}
+	})
+}
+
+func ExampleGaussian() {
+	g, err := NewGaussian(big.NewRat(1<<20, 1)) // σ = 1024 steps
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	noise := make([]int64, 3)
+	if err := g.Fill(noise, System()); err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(len(noise), "draws")
+	// Output: 3 draws
+}
