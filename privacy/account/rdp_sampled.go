@@ -127,7 +127,12 @@ func logPowerRest(u, logRatio, order float64) float64 {
 		}
 		return math.Log(sum)
 	}
-	if order*logRatio > 40+math.Log(order) {
+	if logRatio > 0.1 {
+		// With r = 1+u: ln r^α + ln(1 − (αr − (α−1))/r^α), which cannot overflow.
+		linear := math.Log1p(order-1) + logRatio + math.Log1p(-(order-1)/order*math.Exp(-logRatio))
+		return order*logRatio + math.Log(-math.Expm1(linear-order*logRatio))
+	}
+	if order*logRatio > 500 { // the linear part is not even a rounding error
 		return order * logRatio
 	}
 	return math.Log(math.Expm1(order*logRatio) - order*u)
