@@ -23,6 +23,7 @@ const maxDepth = 16
 // and it remembers where every value stood, for the checks that follow.
 type decoder struct {
 	file     string
+	document Document
 	methods  Methods
 	problems problem.List
 	at       map[string]position // by path, such as views[1].features[0].range
@@ -30,7 +31,7 @@ type decoder struct {
 }
 
 func newDecoder(file string, methods Methods) *decoder {
-	return &decoder{file: file, methods: methods, at: map[string]position{}, failed: map[string]bool{}}
+	return &decoder{file: file, document: plans, methods: methods, at: map[string]position{}, failed: map[string]bool{}}
 }
 
 type position struct{ line, column int }
@@ -93,7 +94,7 @@ func (d *decoder) parse(b []byte) ast.Node {
 	start := position{1, 1}
 	b = bytes.TrimPrefix(b, []byte("\xef\xbb\xbf"))
 	if len(b) > MaxBytes {
-		d.add(position{}, "", fmt.Sprintf("larger than %d bytes", MaxBytes), "a plan holds names and settings, never data")
+		d.add(position{}, "", fmt.Sprintf("larger than %d bytes", MaxBytes), "a "+d.document.Kind+" holds names and settings, never data")
 		return nil
 	}
 	for i, line := range bytes.Split(b, []byte("\n")) {
@@ -107,7 +108,7 @@ func (d *decoder) parse(b []byte) ast.Node {
 	for _, tk := range tokens {
 		switch tk.Type {
 		case token.AnchorType, token.AliasType, token.TagType, token.MergeKeyType, token.DirectiveType:
-			d.add(positionOf(tk), "", fmt.Sprintf("anchors, aliases, merge keys, tags and directives are not used in plans (%s)", tk.Value), "write the value out")
+			d.add(positionOf(tk), "", fmt.Sprintf("anchors, aliases, merge keys, tags and directives are not used in %s (%s)", d.document.Plural, tk.Value), "write the value out")
 			return nil
 		case token.SequenceStartType, token.MappingStartType:
 			depth++
@@ -130,7 +131,7 @@ func (d *decoder) parse(b []byte) ast.Node {
 		return nil
 	}
 	if len(f.Docs) == 0 || f.Docs[0].Body == nil {
-		d.add(start, "", "the plan is empty", "a plan begins with: parley: 1")
+		d.add(start, "", fmt.Sprintf("the %s is empty", d.document.Kind), fmt.Sprintf("a %s begins with: %s: 1", d.document.Kind, d.document.First))
 		return nil
 	}
 	if len(f.Docs) > 1 {
@@ -138,7 +139,7 @@ func (d *decoder) parse(b []byte) ast.Node {
 		if tk := f.Docs[1].Start; tk != nil {
 			at = positionOf(tk)
 		}
-		d.add(at, "", "a second document", "a file holds one plan")
+		d.add(at, "", "a second document", "a file holds one "+d.document.Kind)
 		return nil
 	}
 	return f.Docs[0].Body
