@@ -22,7 +22,7 @@ var floors = [][]string{
 	{"conformance", "crossval", "rundir", "selection"},
 	{"engine/local"},
 	{"engine", "report"},
-	{"mvppca"},
+	{"mvppca", "pvi"},
 	{"method"},
 	{"evaluate"},
 	{"privacy/privacytest"},

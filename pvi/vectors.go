@@ -1,0 +1,122 @@
+package pvi
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"parley/internal/vectors"
+)
+
+// Opener opens data that test vectors refer to, by the name of the file. It is
+// asked for adult.csv.gz: the Adult data of UCI, in one table with a header.
+type Opener func(name string) (io.ReadCloser, error)
+
+// VerifyVectors runs one file of published test vectors through this package
+// and compares every entry with the tolerance its description states. The
+// file's "schema" says which of the formats it is; an unknown one is an error,
+// and so is a file that cannot be run. Vectors that need data, adult-exact,
+// cannot be run if open is nil.
+func VerifyVectors(file []byte, open Opener) ([]vectors.Check, error) {
+	var head struct {
+		Schema string `json:"schema"`
+	}
+	if err := json.Unmarshal(file, &head); err != nil {
+		return nil, fmt.Errorf("test vectors: %w", err)
+	}
+	run, ok := map[string]func([]byte, *vectors.List) error{
+		"pvi/natural-parameters/1": verifyNatural,
+		"pvi/local-free-energy/1":  verifyFreeEnergy,
+		"pvi/predictive/1":         verifyPredictive,
+		"pvi/client-split/1":       verifySplit,
+		"pvi/clipping/1":           verifyClipping,
+		"pvi/accounting/1":         verifyAccounting,
+		"pvi/pvi-exact/1":          verifyRounds,
+		"pvi/adult-exact/1":        func(file []byte, list *vectors.List) error { return verifyAdult(file, list, open) },
+	}[head.Schema]
+	if !ok {
+		return nil, fmt.Errorf("test vectors of unknown schema %q", head.Schema)
+	}
+	var list vectors.List
+	if err := run(file, &list); err != nil {
+		return list, fmt.Errorf("test vectors (%s): %w", head.Schema, err)
+	}
+	return list, nil
+}
+
+// The descriptions' tolerances; the floors keep entries near zero from asking for
+// more digits than float64 has.
+var (
+	tolAlgebra    = vectors.Tolerance{Rel: 1e-12, Floor: 0.1}
+	tolRule       = vectors.Tolerance{Rel: 1e-9, Floor: 0.01}
+	tolQuadrature = vectors.Tolerance{Rel: 1e-9, Floor: 1}
+	tolOptimum    = vectors.Tolerance{Rel: 1e-6, Floor: 1}
+	tolFixedPoint = vectors.Tolerance{Rel: 1e-5, Floor: 1}
+	tolCharge     = vectors.Tolerance{Rel: 1e-6}
+	tolExact      = vectors.Tolerance{}
+)
+
+// decode reads a file whose keys must all be known.
+func decode(file []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(file))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return err
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return fmt.Errorf("something follows the end of the file")
+	}
+	return nil
+}
+
+// naturalJSON is a density or factor as the files write it: by natural
+// parameters, by moments, or by both.
+type naturalJSON struct {
+	Eta    []float64 `json:"eta"`
+	Lambda []float64 `json:"lam"`
+	Mean   []float64 `json:"mean"`
+	Var    []float64 `json:"var"`
+}
+
+func (n *naturalJSON) gaussian(d int) (Gaussian, error) {
+	g := Gaussian{n.Eta, n.Lambda}
+	return g, g.Check(d)
+}
+
+// density wants all four parts, where a file has both, and reads the moments.
+func (n *naturalJSON) density() (Gaussian, error) {
+	g, err := FromMoments(n.Mean, n.Var)
+	if err != nil {
+		return g, err
+	}
+	if len(g.Eta) == 0 {
+		return g, fmt.Errorf("a density over no weights")
+	}
+	return g, nil
+}
+
+func (n *naturalJSON) compare(list *vectors.List, entry string, got Gaussian, tol vectors.Tolerance) {
+	list.Floats(entry+".eta", n.Eta, got.Eta, tol)
+	list.Floats(entry+".lam", n.Lambda, got.Lambda, tol)
+}
+
+func (n *naturalJSON) compareMoments(list *vectors.List, entry string, got Gaussian, tol vectors.Tolerance) {
+	mean, variance := got.Moments()
+	list.Floats(entry+".mean", n.Mean, mean, tol)
+	list.Floats(entry+".var", n.Var, variance, tol)
+}
+
+// design makes a design matrix of rows with outcomes.
+func design(x [][]float64, y []float64) (*Design, error) {
+	if len(x) != len(y) || len(x) == 0 || len(x[0]) == 0 {
+		return nil, fmt.Errorf("%d rows and %d outcomes", len(x), len(y))
+	}
+	d := NewDesign(len(x[0]))
+	for i, row := range x {
+		if err := d.AppendDense(row, y[i]); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
