@@ -113,7 +113,7 @@ func ratio(t testing.TB, s string) *big.Rat {
 }
 
 func TestEveryDrawIsTheOracles(t *testing.T) {
-	const n = 3000
+	const n = 800
 	got := make([]int64, n)
 	compare := func(t *testing.T, draw func() int64) {
 		for i, y := range got {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	randv2 "math/rand/v2"
 )
 
 // Source is where random bits come from: [System], or [Seeded] in simulations.
@@ -32,20 +31,6 @@ func (system) fill(p []byte) error {
 		return fmt.Errorf("reading the operating system's random generator: %w", err)
 	}
 	return nil
-}
-
-// Seeded returns a source that repeats itself: the stream of ChaCha8 under the
-// key seed. It is for simulations and tests, whose outputs must say so. It must
-// not be used by two goroutines at once.
-func Seeded(seed [32]byte) Source { return &seeded{randv2.NewChaCha8(seed)} }
-
-type seeded struct{ stream *randv2.ChaCha8 }
-
-func (*seeded) Seeded() bool { return true }
-
-func (s *seeded) fill(p []byte) error {
-	_, err := s.stream.Read(p)
-	return err
 }
 
 // errRange means that a draw had 2¹⁴ times the scale of its proposal or more,
