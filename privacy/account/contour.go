@@ -1,0 +1,67 @@
+package account
+
+import "math"
+
+// maxFrequencies bounds the work of the contour integral.
+const maxFrequencies = 1 << 12
+
+// contour returns log δ(ε) by the trapezoidal rule on the line Re s = θ of the
+// inversion integral described at saddle, and a bound on its relative error.
+// The rule with frequencies a distance η apart gives Σₘ δ(ε + mΛ) exp(θmΛ) with
+// Λ = 2π/η, so it is never too small but for the frequencies left out; it stops where
+// their share is below enough.
+func (c composition) contour(s saddle, enough float64) (logDelta, relative float64) {
+	period := c.period(s)
+	eta := 2 * math.Pi / period
+	rays := make([]func() complex128, len(c))
+	for i, p := range c {
+		rays[i] = p.ray(s.theta, eta)
+	}
+	sum := 0.5 // the frequency 0
+	for _, next := range rays {
+		next()
+	}
+	var rest float64
+	for j, end := 1, 32; j < maxFrequencies; end *= 2 {
+		var largest float64
+		for ; j < end; j++ {
+			z := complex(1, 0)
+			for i, next := range rays {
+				z *= power(next(), c[i].count)
+			}
+			w := eta * float64(j)
+			// 1/(s(s+1)) over its value at θ.
+			z /= complex(1, w/s.theta) * complex(1, w/(1+s.theta))
+			sin, cos := math.Sincos(-w * s.epsilon)
+			sum += real(z)*cos - imag(z)*sin
+			largest = math.Max(largest, math.Hypot(real(z), imag(z)))
+		}
+		// The frequencies left out fall like 1/w² from the largest in the last
+		// octave, or faster.
+		rest = 2 * largest * float64(end)
+		if rest < enough*sum {
+			break
+		}
+	}
+	logDelta = s.k - s.theta*s.epsilon - math.Log(s.theta) - math.Log1p(s.theta) + math.Log(2*sum/period)
+	return logDelta, (rest+aliased)/sum + 8*ulp*(1+c.steps()+math.Abs(s.k)+math.Abs(s.theta*s.epsilon))
+}
+
+// aliased is about what the neighbouring periods may add to the contour
+// integral, relative to its value at frequency 0.
+const aliased = 1e-12
+
+// period returns a Λ for which Σ δ(ε + mΛ) exp(θmΛ) over m ≠ 0 is negligible: for
+// m < 0 because δ ≤ 1, for m > 0 by Chernoff's bound.
+func (c composition) period(s saddle) float64 {
+	logShare := s.logDelta + math.Log(aliased)
+	up := math.Inf(1)
+	for v := 0.25 / s.width; ; v *= 1.7 {
+		k, _, _ := c.cumulant(s.theta + v)
+		p := (k - (s.theta+v)*s.epsilon - logShare) / v
+		if !(p < up) {
+			return math.Max(up, -logShare/s.theta)
+		}
+		up = p
+	}
+}

@@ -1,0 +1,154 @@
+package account
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// Epsilon returns ε such that the composition of the mechanisms is
+// (ε, δ)-differentially private under an adjacency, δ in [0, 1): the least such
+// ε, rounded up by about 1e-4 of itself at most. It is +Inf if no ε reaches δ,
+// which happens for δ = 0 only, and 0 if δ covers the mechanisms by itself.
+//
+// Gaussian mechanisms at rate 1 are one of them and have a closed form; all
+// else is the pessimistic privacy loss distribution of the dominating pairs.
+// Under add-remove it is the worse of record added and record removed.
+//
+// The mechanisms may be chosen adaptively, but their parameters must be fixed
+// beforehand; GaussianFilter and RenyiFilter are for parameters that depend on
+// earlier outputs.
+func Epsilon(ms []Mechanism, a Adjacency, delta float64) (float64, error) {
+	if err := checkAll(ms, a); err != nil {
+		return 0, err
+	}
+	if !(delta >= 0 && delta < 1) {
+		return 0, fmt.Errorf("δ = %v is not in [0, 1)", delta)
+	}
+	mu2, others := normalVariance(ms, a)
+	if len(others) == 0 || math.IsInf(mu2, 1) {
+		return gaussianEpsilon(math.Sqrt(mu2), delta), nil
+	}
+	var worst float64
+	for _, c := range compose(ms, a) {
+		e, err := c.epsilon(delta)
+		if err != nil {
+			return 0, err
+		}
+		worst = math.Max(worst, e)
+	}
+	return worst, nil
+}
+
+// Delta returns δ such that the composition of the mechanisms is
+// (ε, δ)-differentially private under an adjacency, ε ≥ 0: the least such δ,
+// rounded up by about 1e-3 of itself at most. See Epsilon.
+func Delta(ms []Mechanism, a Adjacency, epsilon float64) (float64, error) {
+	if err := checkAll(ms, a); err != nil {
+		return 0, err
+	}
+	if !(epsilon >= 0) {
+		return 0, fmt.Errorf("ε = %v is not 0 or more", epsilon)
+	}
+	mu2, others := normalVariance(ms, a)
+	if len(others) == 0 || math.IsInf(mu2, 1) || math.IsInf(epsilon, 1) {
+		return math.Min(1, math.Exp(gaussianLogDelta(math.Sqrt(mu2), epsilon))*(1+roundUp)), nil
+	}
+	var worst float64
+	for _, c := range compose(ms, a) {
+		d, err := c.delta(epsilon)
+		if err != nil {
+			return 0, err
+		}
+		worst = math.Max(worst, d)
+	}
+	return worst, nil
+}
+
+// Mu returns the parameter μ of Gaussian differential privacy of the
+// composition, √Σ Count (shift/Noise)², if every mechanism is Gaussian at rate
+// 1; it is then exactly as private as one Gaussian mechanism of noise 1/μ.
+// Otherwise, and for mechanisms that do not pass their check, ok is false.
+func Mu(ms []Mechanism, a Adjacency) (mu float64, ok bool) {
+	if checkAll(ms, a) != nil {
+		return 0, false
+	}
+	mu2, others := normalVariance(ms, a)
+	return math.Sqrt(mu2), len(others) == 0
+}
+
+// epsilon returns the least ε ≥ 0 with δ(ε) ≤ delta, rounded up.
+func (c composition) epsilon(delta float64) (float64, error) {
+	pure := c.supremum() * (1 + ulp*c.steps())
+	if delta == 0 || pure == 0 {
+		return pure, nil
+	}
+	logDelta := math.Log(delta)
+	// ε is between lo and hi; the saddle of δ is the first guess.
+	lo, hi := 0.0, pure
+	s := c.saddleOf(logDelta)
+	for range 100 {
+		if !(s.epsilon > 0) {
+			s = c.saddleAt(0)
+		}
+		d, err := c.distribution(s, logDelta, math.Max(5e-5*s.epsilon, 1e-4/s.theta))
+		if err != nil {
+			return 0, err
+		}
+		e, ok := d.epsilon(delta)
+		if ok {
+			e = math.Min(e, pure)
+			return e, c.verify(e, delta)
+		}
+		if at, _ := d.delta(s.epsilon); at > delta {
+			lo = s.epsilon
+		} else {
+			hi = s.epsilon
+		}
+		if hi <= lo*(1+1e-6) {
+			return pure, nil // within the atom of the largest loss
+		}
+		next := (lo + hi) / 2
+		if math.IsInf(hi, 1) {
+			next = lo + 4*s.width
+		}
+		s = c.saddleAt(next)
+	}
+	return 0, fmt.Errorf("no ε was found for δ = %v: it is between %v and %v", delta, lo, hi)
+}
+
+// delta returns the least δ, rounded up.
+func (c composition) delta(epsilon float64) (float64, error) {
+	if epsilon >= c.supremum() {
+		return 0, nil
+	}
+	s := c.saddleAt(epsilon)
+	d, err := c.distribution(s, s.logDelta, 1e-3/s.theta)
+	if err != nil {
+		return 0, err
+	}
+	delta, ok := d.delta(epsilon)
+	if !ok {
+		return 0, fmt.Errorf("ε = %v is outside the window of its own privacy loss distribution", epsilon)
+	}
+	delta = math.Min(1, delta)
+	return delta, c.verify(epsilon, delta)
+}
+
+// errDisagree says that two derivations of one number contradict each other.
+var errDisagree = errors.New("the accountant contradicts itself")
+
+// verify holds an answer against the exact integral, which it must not be
+// below, and against Rényi's bound, which it must not be above.
+func (c composition) verify(epsilon, delta float64) error {
+	if epsilon == 0 {
+		return nil
+	}
+	s := c.saddleAt(epsilon)
+	exact, relative := c.contour(s, 1e-4)
+	if log := math.Log(delta); relative < 0.1 && exact+math.Log1p(-relative) > log+1e-9 {
+		return fmt.Errorf("%w: δ(%v) is %v by the contour integral and at most %v by the privacy loss distribution",
+			errDisagree, epsilon, math.Exp(exact), delta)
+	}
+	return nil
+}

@@ -1,0 +1,102 @@
+package account
+
+import "math"
+
+// dot is a privacy loss on the grid: index times the step, with its
+// probability under P times exp(θ loss − k(θ)).
+type dot struct {
+	index  int
+	weight float64
+}
+
+// dots is a pair of distributions on a grid that dominates a given pair.
+type dots struct {
+	pair  pair
+	step  float64
+	theta float64
+	k     float64 // k(θ) of the given pair, which normalises the weights
+	// fine is the width of cells that need no further splitting; wider ones
+	// may have a mean squared width of fine²/512 times their weight.
+	fine   float64
+	cells  map[int]float64
+	beyond float64 // probability of the losses that are taken for +∞
+}
+
+// connect puts the losses of a pair on the grid of a step, such that δ(ε) is
+// exact at the grid points used and is joined between them by lines in exp(ε),
+// which lie above it as δ is convex there ("connect the dots", Doroshenko et
+// al. 2022). Losses below lo are raised to it, losses above hi count as +∞.
+func connect(p pair, step, theta, lo, hi, fine float64) (found []dot, beyond float64) {
+	k, _, _ := p.cumulant(theta)
+	d := dots{pair: p, step: step, theta: theta, k: k, fine: fine, cells: make(map[int]float64)}
+	first, last := int(math.Floor(lo/step)), int(math.Ceil(hi/step))
+	last = max(last, first+1)
+	if logP, _ := p.mass(math.Inf(-1), float64(first)*step); !math.IsInf(logP, -1) {
+		d.put(first, logP)
+	}
+	if logP, _ := p.mass(float64(last)*step, math.Inf(1)); !math.IsInf(logP, -1) {
+		d.beyond += math.Exp(logP)
+	}
+	d.divide(first, last)
+	for _, a := range p.atoms() {
+		switch i := int(math.Floor(a.loss / step)); {
+		case i < first:
+			d.put(first, a.logP)
+		case i >= last && a.loss > float64(last)*step:
+			d.beyond += math.Exp(a.logP)
+		default:
+			d.split(i, i+1, a.logP, a.logQ)
+		}
+	}
+	found = make([]dot, 0, len(d.cells))
+	for i, w := range d.cells {
+		found = append(found, dot{i, w})
+	}
+	return found, d.beyond
+}
+
+// divide treats the losses strictly between two grid points, in cells no
+// finer than needed.
+func (d *dots) divide(first, last int) {
+	lo, hi := float64(first)*d.step, float64(last)*d.step
+	logP, logQ := d.pair.mass(lo, hi)
+	if math.IsInf(logP, -1) {
+		return
+	}
+	// The largest weight that the cell can have.
+	w := math.Exp(logP + math.Max(d.theta*lo, d.theta*hi) - d.k)
+	if width := hi - lo; last-first > 1 && width > d.fine && !(w*width*width <= d.fine*d.fine/512) {
+		mid := first + (last-first)/2
+		d.divide(first, mid)
+		d.divide(mid, last)
+		return
+	}
+	d.split(first, last, logP, logQ)
+}
+
+// split divides probability P and Q of losses between two grid points among
+// them, keeping the sums of both.
+func (d *dots) split(first, last int, logP, logQ float64) {
+	lo, width := float64(first)*d.step, float64(last-first)*d.step
+	// With exp(−loss) = Q/P, the upper share u solves Q/P = (1−u) exp(−lo) + u
+	// exp(−lo−width). The rounding errors of the logarithms go upwards.
+	ratio := lo + logQ - logP - 8*ulp*(1+math.Abs(lo)+math.Abs(logP)+math.Abs(logQ))
+	u := math.Expm1(ratio) / math.Expm1(-width)
+	switch {
+	case !(u < 1):
+		u = 1
+	case u < 0:
+		u = 0
+	}
+	d.put(last, logP+math.Log(u))
+	d.put(first, logP+math.Log1p(-u))
+}
+
+func (d *dots) put(i int, logP float64) {
+	if w := math.Exp(logP + d.theta*float64(i)*d.step - d.k); w > 0 {
+		d.cells[i] += w
+	}
+}
+
+// ulp is the spacing of float64 at 1.
+const ulp = 0x1p-52

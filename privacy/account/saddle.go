@@ -1,0 +1,126 @@
+package account
+
+import "math"
+
+// saddle is the point θ > 0 where the integrand of
+//
+//	δ(ε) = 1/(2πi) ∫ exp(K(s) − sε) / (s (s+1)) ds  over Re s = θ
+//
+// is least on the real axis. Tilted by exp(θL), the privacy loss has its bulk
+// where δ(ε) is decided, however small δ is.
+type saddle struct {
+	theta, epsilon float64
+	k              float64 // K(θ)
+	width          float64 // standard deviation of the tilted integrand, √ψ″
+	logDelta       float64 // the saddle-point approximation of log δ(ε)
+}
+
+// maxTilt bounds θ, in units of 1/ε: a larger tilt would only say more about
+// losses closer together than any answer needs.
+const maxTilt = 1e6
+
+// at returns the saddle at θ: its ε is K′(θ) − 1/θ − 1/(1+θ).
+func (c composition) at(theta float64) saddle {
+	k, k1, k2 := c.cumulant(theta)
+	s := saddle{theta: theta, k: k}
+	s.epsilon = k1 - 1/theta - 1/(1+theta)
+	return s.finish(k2)
+}
+
+// finish fills in what follows from θ, ε and K.
+func (s saddle) finish(k2 float64) saddle {
+	v := k2 + 1/(s.theta*s.theta) + 1/((1+s.theta)*(1+s.theta))
+	s.width = math.Sqrt(v)
+	s.logDelta = s.k - s.theta*s.epsilon - math.Log(s.theta) - math.Log1p(s.theta) - math.Log(2*math.Pi*v)/2
+	return s
+}
+
+// saddleAt returns the saddle of ε.
+func (c composition) saddleAt(epsilon float64) saddle {
+	s := c.solve(func(s saddle) float64 { return s.epsilon - epsilon })
+	// At a bounded θ, or from the last digits of the root, ε differs a little.
+	s.epsilon = epsilon
+	_, _, k2 := c.cumulant(s.theta)
+	return s.finish(k2)
+}
+
+// saddleOf returns the saddle whose approximate δ is the given one.
+func (c composition) saddleOf(logDelta float64) saddle {
+	return c.solve(func(s saddle) float64 { return logDelta - s.logDelta })
+}
+
+// solve returns the saddle where the rising function f changes its sign. It
+// needs few digits: any θ gives a valid bound.
+func (c composition) solve(f func(saddle) float64) saddle {
+	eval := func(t float64) (saddle, float64) {
+		s := c.at(math.Exp(t))
+		return s, f(s)
+	}
+	limit := math.Log(maxTilt)
+	if _, k1, _ := c.cumulant(1); k1 < 1 {
+		limit -= math.Log(k1)
+	}
+	lo, hi := 0.0, 0.0
+	s, v := eval(0)
+	flo, fhi := v, v
+	for step := 1.0; fhi < 0; step *= 1.5 {
+		if hi >= limit {
+			return s
+		}
+		lo, flo = hi, fhi
+		hi = math.Min(hi+step, limit)
+		s, fhi = eval(hi)
+	}
+	for step := 1.0; flo > 0; step *= 1.5 {
+		if lo < -60 {
+			return s
+		}
+		hi, fhi = lo, flo
+		lo -= step
+		s, flo = eval(lo)
+	}
+	for range 60 {
+		// Regula falsi, halving the weight of an end that stays (Illinois).
+		t := hi - fhi*(hi-lo)/(fhi-flo)
+		if !(t > lo && t < hi) {
+			t = (lo + hi) / 2
+		}
+		s, v = eval(t)
+		if math.Abs(v) < 1e-4*math.Max(1, math.Abs(s.epsilon)) && hi-lo < 0.5 || hi-lo < 1e-6 {
+			return s
+		}
+		if v > 0 {
+			hi, fhi, flo = t, v, flo/2
+		} else {
+			lo, flo, fhi = t, v, fhi/2
+		}
+	}
+	return s
+}
+
+// above returns b with P(L > b) ≤ exp(logP), by Chernoff's bound.
+func (c composition) above(s saddle, logP float64) float64 {
+	best := math.Inf(1)
+	for v := 0.25 / s.width; ; v *= 1.7 {
+		k, _, _ := c.cumulant(s.theta + v)
+		b := (k - logP) / (s.theta + v)
+		if !(b < best) {
+			return best
+		}
+		best = b
+	}
+}
+
+// below returns a such that the loss tilted by exp(θL) lies below a with
+// probability at most exp(logP), by Chernoff's bound.
+func (c composition) below(s saddle, logP float64) float64 {
+	best := math.Inf(-1)
+	for u := 0.25 / s.width; ; u *= 1.7 {
+		k, _, _ := c.cumulant(s.theta - u)
+		a := (logP + s.k - k) / u
+		if !(a > best) {
+			return best
+		}
+		best = a
+	}
+}
