@@ -195,7 +195,7 @@ func TestSmallGaussiansFitTheirMass(t *testing.T) {
 		if err := fits(draws, gaussianMass(v)); err != nil {
 			t.Errorf("variance %s: %v", variance, err)
 		}
-		for name, wrong := range map[string]mass{"σ/2": gaussianMass(v / 4), "2 % less noise": gaussianMass(v * 0.96)} {
+		for name, wrong := range map[string]mass{"σ/2": gaussianMass(v / 4), "4 % less noise": gaussianMass(v * 0.92)} {
 			if v >= 0.25 && fits(draws, wrong) == nil {
 				t.Errorf("variance %s: also fits the mass for %s", variance, name)
 			}
