@@ -1,0 +1,231 @@
+package fixed
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+
+	"parley/privacy/internal/noise"
+)
+
+// maxEntries bounds the numbers that one Sum may hold, maxLength a vector.
+const (
+	maxEntries = 1 << 26
+	maxLength  = 1 << 20
+)
+
+// Sum adds up records in integers and releases the sums with noise, once. It is
+// used by one goroutine.
+type Sum struct {
+	grid     Grid
+	lengths  []int
+	sums     [][]int64
+	left     int64 // records that may still come
+	v        []float64
+	q        []int64
+	released bool
+}
+
+// NewSum returns empty sums for blocks of the given lengths: a record is one
+// vector of the length of one of them. records bounds how many will be added
+// and must not depend on the data. It is an error if that many could leave the
+// range of the integers, so that no sum can overflow later.
+func NewSum(g Grid, blocks []int, records int64) (*Sum, error) {
+	power := uint(1)
+	if g.Form == Moments {
+		power = 2
+	}
+	if g.Limit < 1 || g.Noise == nil {
+		return nil, errors.New("a sum without a grid")
+	}
+	most := int64(1) << (sumLog - power*uint(bits.Len64(uint64(g.Limit))-1))
+	if records < 1 || records > most {
+		return nil, fmt.Errorf("sums of up to %d records: integers of 64 bits hold between 1 and %d on this grid", records, most)
+	}
+	s := &Sum{grid: g, lengths: append([]int(nil), blocks...), left: records}
+	if len(blocks) == 0 {
+		return nil, errors.New("a sum without blocks")
+	}
+	longest, room := 0, maxEntries
+	for i, n := range blocks {
+		if n < 1 || n > maxLength || g.entries(n) > room {
+			return nil, fmt.Errorf("block %d of length %d: want 1 to %d, and no more than %d numbers in all blocks", i, n, maxLength, maxEntries)
+		}
+		room -= g.entries(n)
+		longest = max(longest, n)
+	}
+	for _, n := range blocks {
+		s.sums = append(s.sums, make([]int64, g.entries(n)))
+	}
+	s.v, s.q = make([]float64, longest), make([]int64, longest)
+	return s, nil
+}
+
+// entries is how many numbers the sum over vectors of length n has.
+func (g Grid) entries(n int) int {
+	if g.Form == Moments {
+		return n * (n + 1) / 2
+	}
+	return n
+}
+
+// Add adds one record to a block. A record with NaN or infinite entries
+// contributes nothing; nobody is told, since that would be about data. v is not
+// changed. Errors are the caller's mistakes: a block or a length that was not
+// declared, more records than that, or sums that are released.
+func (s *Sum) Add(block int, v []float64) error {
+	switch {
+	case s.released:
+		return errors.New("a record is added to sums that are released")
+	case s.left == 0:
+		return errors.New("more records are added than the sum was made for")
+	case block < 0 || block >= len(s.sums):
+		return fmt.Errorf("a record for block %d: there are %d", block, len(s.sums))
+	case len(v) != s.lengths[block]:
+		return fmt.Errorf("a record of %d values for block %d: want %d", len(v), block, s.lengths[block])
+	}
+	s.left--
+	q := s.q[:len(v)]
+	w := s.v[:len(v)]
+	copy(w, v)
+	err := s.grid.quantise(q, w)
+	if errors.Is(err, ErrNotFinite) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	sum := s.sums[block]
+	if s.grid.Form == Moments {
+		addOuter(sum, q)
+		return nil
+	}
+	for i, x := range q {
+		sum[i] += x
+	}
+	return nil
+}
+
+// addOuter adds q qᵀ, on and above the diagonal.
+func addOuter(sum, q []int64) {
+	for len(q) > 0 {
+		x, row := q[0], sum[:len(q)]
+		for j, y := range q {
+			row[j] += x * y
+		}
+		sum, q = sum[len(q):], q[1:]
+	}
+}
+
+// quantise clips v, which it overwrites, and writes it to q in steps, with a
+// norm of at most Limit as exact integers.
+//
+// Entries are rounded to nearest, which has no bias to speak of (truncation
+// would take half a step from every entry of every record, more than the noise
+// once there are thousands). Only where the rounded vector is too long, which
+// happens to clipped records alone or nearly so, it is truncated instead. That
+// always fits: the clipped norm is at most Bound·(1 − 3u), the factor
+// Limit/Bound and the product add at most u each, so that in exact arithmetic
+// ‖v·Limit/Bound‖ ≤ Limit, and no entry grows when it is cut.
+func (g Grid) quantise(q []int64, v []float64) error {
+	if _, _, err := Clip(v, g.Bound, g.Norm); err != nil {
+		return err
+	}
+	limit := float64(g.Limit)
+	steps := float64(limit / g.Bound)
+	for i, x := range v {
+		x = float64(x * steps)
+		v[i], q[i] = x, int64(math.RoundToEven(x))
+	}
+	if !g.fits(q) {
+		for i, x := range v {
+			q[i] = int64(x)
+		}
+	}
+	return nil
+}
+
+// fits reports whether the norm of q is at most Limit, exactly. Entries are
+// below 2⁵³ and at most 2²⁰ in number: 128 bits hold all.
+func (g Grid) fits(q []int64) bool {
+	var high, low, carry uint64
+	for _, x := range q {
+		a := uint64(max(x, -x))
+		h, l := uint64(0), a
+		if g.Norm == L2 {
+			h, l = bits.Mul64(a, a)
+		}
+		low, carry = bits.Add64(low, l, 0)
+		high += h + carry
+	}
+	limit := uint64(g.Limit)
+	h, l := uint64(0), limit
+	if g.Norm == L2 {
+		h, l = bits.Mul64(limit, limit)
+	}
+	return high < h || high == h && low <= l
+}
+
+// Release adds noise to every entry and returns the sums, block by block, in
+// steps; Moments on and above the diagonal, by rows. All noise is drawn before
+// any is added. A second call is an error, since noise drawn again would be
+// another release; so is a failing source, after which the sums are wiped.
+func (s *Sum) Release(source noise.Source) ([][]int64, error) {
+	if s.released {
+		return nil, errors.New("sums are released twice")
+	}
+	s.released = true
+	defer func() {
+		clear(s.v)
+		clear(s.q)
+		s.sums = nil
+	}()
+	added, err := s.noise(source)
+	if err == nil {
+		for b, sum := range s.sums {
+			for i := range sum {
+				sum[i] += added[b][i]
+			}
+		}
+	}
+	for _, a := range added {
+		clear(a)
+	}
+	if err != nil {
+		for _, sum := range s.sums {
+			clear(sum)
+		}
+		return nil, fmt.Errorf("drawing the noise of a release: %w", err)
+	}
+	return s.sums, nil
+}
+
+// noise draws the noise for every entry of every block.
+func (s *Sum) noise(source noise.Source) (added [][]int64, err error) {
+	samplers, err := s.grid.samplers()
+	if err != nil {
+		return nil, err
+	}
+	for b, sum := range s.sums {
+		a := make([]int64, len(sum))
+		added = append(added, a)
+		if err := samplers[1].Fill(a, source); err != nil {
+			return added, err
+		}
+		if s.grid.Form != Moments {
+			continue
+		}
+		diagonal := make([]int64, s.lengths[b])
+		if err := samplers[0].Fill(diagonal, source); err != nil {
+			return added, err
+		}
+		at := 0
+		for i, x := range diagonal {
+			a[at] = x
+			at += len(diagonal) - i
+		}
+		clear(diagonal)
+	}
+	return added, nil
+}
