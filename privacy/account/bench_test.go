@@ -50,3 +50,25 @@ func BenchmarkEpsilon(b *testing.B) {
 		})
 	}
 }
+
+func BenchmarkScale(b *testing.B) {
+	for _, c := range benchmarks {
+		b.Run(c.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := Scale(c.ms, c.a, Budget{1.5, c.delta}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkMost(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := Most(gaussian(5, 0.02, 1), nil, AddRemove, Budget{1, 1e-4}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -2,16 +2,13 @@ package account
 
 import "math"
 
-// maxFrequencies bounds the work of the contour integral.
-const maxFrequencies = 1 << 12
-
 // contour returns log δ(ε) by the trapezoidal rule on the line Re s = θ of the
 // inversion integral described at saddle, and a bound on its relative error.
 // The rule with frequencies a distance η apart gives Σₘ δ(ε + mΛ) exp(θmΛ) with
 // Λ = 2π/η, so it is never too small but for the frequencies left out; it stops where
-// their share is below enough.
-func (c composition) contour(s saddle, enough float64) (logDelta, relative float64) {
-	period := c.period(s)
+// their share is below the given one, or at the most frequencies allowed.
+func (c composition) contour(s saddle, share float64, most int) (logDelta, relative float64) {
+	period := c.period(s, aliased)
 	eta := 2 * math.Pi / period
 	rays := make([]func() complex128, len(c))
 	for i, p := range c {
@@ -22,7 +19,7 @@ func (c composition) contour(s saddle, enough float64) (logDelta, relative float
 		next()
 	}
 	var rest float64
-	for j, end := 1, 32; j < maxFrequencies; end *= 2 {
+	for j, end := 1, 32; j < most; end *= 2 {
 		var largest float64
 		for ; j < end; j++ {
 			z := complex(1, 0)
@@ -39,7 +36,7 @@ func (c composition) contour(s saddle, enough float64) (logDelta, relative float
 		// The frequencies left out fall like 1/w² from the largest in the last
 		// octave, or faster.
 		rest = 2 * largest * float64(end)
-		if rest < enough*sum {
+		if rest < share*sum {
 			break
 		}
 	}
@@ -48,19 +45,19 @@ func (c composition) contour(s saddle, enough float64) (logDelta, relative float
 }
 
 // aliased is about what the neighbouring periods may add to the contour
-// integral, relative to its value at frequency 0.
+// integral, relative to δ.
 const aliased = 1e-12
 
-// period returns a Λ for which Σ δ(ε + mΛ) exp(θmΛ) over m ≠ 0 is negligible: for
-// m < 0 because δ ≤ 1, for m > 0 by Chernoff's bound.
-func (c composition) period(s saddle) float64 {
-	logShare := s.logDelta + math.Log(aliased)
+// period returns a Λ for which Σ δ(ε + mΛ) exp(θmΛ) over m ≠ 0 is at most about a
+// share of δ(ε): for m < 0 because δ ≤ 1, for m > 0 by Chernoff's bound.
+func (c composition) period(s saddle, share float64) float64 {
+	logShare := s.logDelta + math.Log(share)
 	up := math.Inf(1)
 	for v := 0.25 / s.width; ; v *= 1.7 {
 		k, _, _ := c.cumulant(s.theta + v)
 		p := (k - (s.theta+v)*s.epsilon - logShare) / v
-		if !(p < up) {
-			return math.Max(up, -logShare/s.theta)
+		if done := !(up-p > enough*p); done {
+			return math.Max(math.Min(up, p), -logShare/s.theta)
 		}
 		up = p
 	}

@@ -145,7 +145,7 @@ func (c composition) verify(epsilon, delta float64) error {
 		return nil
 	}
 	s := c.saddleAt(epsilon)
-	exact, relative := c.contour(s, 1e-4)
+	exact, relative := c.contour(s, 1e-4, 1<<10)
 	if log := math.Log(delta); relative < 0.1 && exact+math.Log1p(-relative) > log+1e-9 {
 		return fmt.Errorf("%w: δ(%v) is %v by the contour integral and at most %v by the privacy loss distribution",
 			errDisagree, epsilon, math.Exp(exact), delta)

@@ -62,7 +62,7 @@ func gaussianEpsilon(mu, delta float64) float64 {
 	}
 	// Chernoff's bound, with nothing gained from 1 − exp(ε − L).
 	hi := mu*mu/2 + mu*math.Sqrt(-2*target) + 1e-12
-	return root(excess, 0, hi) * (1 + roundUp)
+	return root(excess, 0, hi, 1e-15) * (1 + roundUp)
 }
 
 // gaussianMu returns the largest μ whose δ(ε) is at most delta, rounded down.
@@ -76,13 +76,13 @@ func gaussianMu(total Budget) float64 {
 	for excess(hi) <= 0 {
 		hi += 2
 	}
-	return math.Exp(root(excess, lo, hi)) * (1 - roundUp)
+	return math.Exp(root(excess, lo, hi, 1e-15)) * (1 - roundUp)
 }
 
-// root returns a zero of f between lo and hi, where f changes its sign, to the
-// last digits: inverse quadratic interpolation where that is safe, bisection
+// root returns a zero of f between lo and hi, where f changes its sign, to a
+// relative tolerance: inverse quadratic interpolation where that is safe, bisection
 // elsewhere (Chandrupatla 1997).
-func root(f func(float64) float64, lo, hi float64) float64 {
+func root(f func(float64) float64, lo, hi, tolerance float64) float64 {
 	a, b := hi, lo
 	fa, fb := f(a), f(b)
 	c, fc := a, fa
@@ -100,7 +100,7 @@ func root(f func(float64) float64, lo, hi float64) float64 {
 		if math.Abs(fb) < math.Abs(fa) {
 			best, fbest = b, fb
 		}
-		tol := 2e-16*math.Abs(best) + 1e-300
+		tol := tolerance/4*math.Abs(best) + 1e-300
 		width := math.Abs(b - c)
 		if bl := math.Abs(b - a); fbest == 0 || bl <= 2*tol {
 			return best

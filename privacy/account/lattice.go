@@ -65,7 +65,7 @@ func (d *dots) divide(first, last int) {
 	}
 	// The largest weight that the cell can have.
 	w := math.Exp(logP + math.Max(d.theta*lo, d.theta*hi) - d.k)
-	if width := hi - lo; last-first > 1 && width > d.fine && !(w*width*width <= d.fine*d.fine/512) {
+	if width := hi - lo; last-first > 1 && width > d.fine && !(w*width*width <= d.fine*d.fine/8192) {
 		mid := first + (last-first)/2
 		d.divide(first, mid)
 		d.divide(mid, last)

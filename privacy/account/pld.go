@@ -14,6 +14,8 @@ const (
 	maxGrid = 1 << 20
 	// negligible is the share of δ that each cut-off tail may cost.
 	negligible = 1e-7
+	// harmless is the share of δ that may be counted twice.
+	harmless = 1e-4
 )
 
 // lossDistribution is the privacy loss of a composition on a window of a grid,
@@ -39,6 +41,8 @@ func (c composition) distribution(s saddle, logDelta, precision float64) (*lossD
 	top := c.above(s, logTail)
 	// The saddle of a δ is approximate: leave room for a factor of e³.
 	bottom := math.Min(c.below(s, logShare+math.Log(negligible)), s.epsilon-3/s.theta)
+	// What lies a window's width above ε appears above ε, its tilt not undone.
+	top = math.Max(top, bottom+c.period(s, harmless))
 	if math.IsNaN(top-bottom) || math.IsInf(top-bottom, 0) {
 		return nil, fmt.Errorf("the privacy loss at ε = %v is out of the range of the accountant", s.epsilon)
 	}

@@ -98,6 +98,10 @@ func (c composition) solve(f func(saddle) float64) saddle {
 	return s
 }
 
+// enough ends the search for a better bound: where the next one brings it
+// closer to the saddle by less than this share.
+const enough = 0.02
+
 // above returns b with P(L > b) ≤ exp(logP), by Chernoff's bound.
 func (c composition) above(s saddle, logP float64) float64 {
 	best := math.Inf(1)
@@ -107,7 +111,11 @@ func (c composition) above(s saddle, logP float64) float64 {
 		if !(b < best) {
 			return best
 		}
+		done := best-b < enough*math.Abs(b-s.epsilon)
 		best = b
+		if done {
+			return best
+		}
 	}
 }
 
@@ -121,6 +129,10 @@ func (c composition) below(s saddle, logP float64) float64 {
 		if !(a > best) {
 			return best
 		}
+		done := a-best < enough*math.Abs(s.epsilon-a)
 		best = a
+		if done {
+			return best
+		}
 	}
 }
