@@ -1,0 +1,187 @@
+package account_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"parley/internal/vectors"
+	"parley/privacy/account"
+)
+
+func vectorFile(t testing.TB) []byte {
+	t.Helper()
+	file, err := os.ReadFile("testdata/dp/vectors.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func TestPublishedVectorsAgree(t *testing.T) {
+	checks, err := account.Verify(vectorFile(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range checks {
+		if !c.OK {
+			t.Errorf("%s: want %s, got %s (error %.1e, tolerance %.0e)", c.Entry, c.Want, c.Got, c.WorstError, c.Tolerance)
+		}
+	}
+	if len(checks) < 300 {
+		t.Errorf("only %d entries were compared", len(checks))
+	}
+}
+
+// unused are inputs on which nothing in the file depends: what surrounds the NaN
+// of a vector that is refused, the bound of a vector of zeros, and the ε of a δ
+// that is 1 on either side.
+var unused = regexp.MustCompile(`^clip-06\.(bound|input)|^clip-04\.bound|^eps-mixed-02\.expect\.delta_check\.epsilon`)
+
+// number is one number in a case.
+type number struct {
+	path string
+	set  func(json.Number)
+	old  json.Number
+}
+
+// numbers lists the numbers below a decoded value, in order of path.
+func numbers(path string, v any, set func(any)) (out []number) {
+	switch x := v.(type) {
+	case map[string]any:
+		for k, y := range x {
+			out = append(out, numbers(path+"."+k, y, func(z any) { x[k] = z })...)
+		}
+	case []any:
+		for i, y := range x {
+			out = append(out, numbers(fmt.Sprintf("%s[%d]", path, i), y, func(z any) { x[i] = z })...)
+		}
+	case json.Number:
+		out = append(out, number{path, func(n json.Number) { set(n) }, x})
+	}
+	slices.SortFunc(out, func(a, b number) int { return strings.Compare(a.path, b.path) })
+	return out
+}
+
+// TestChangedVectorsDisagree changes numbers of every case one by one, in a file
+// of that case alone: each must be noticed. Of costly kinds it takes two of a
+// case, of the others all.
+func TestChangedVectorsDisagree(t *testing.T) {
+	var file struct {
+		Schema string           `json:"schema"`
+		Orders []json.Number    `json:"rdp_orders"`
+		Cases  []map[string]any `json:"cases"`
+	}
+	d := json.NewDecoder(bytes.NewReader(vectorFile(t)))
+	d.UseNumber()
+	if err := d.Decode(&file); err != nil {
+		t.Fatal(err)
+	}
+	all := file.Cases
+	agree := func() bool {
+		data, err := json.Marshal(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checks, err := account.Verify(data)
+		return err == nil && vectors.List(checks).OK()
+	}
+	r := rand.New(rand.NewPCG(4, 2))
+	changed := 0
+	for _, c := range all {
+		id, kind := c["id"].(string), c["kind"].(string)
+		list := slices.DeleteFunc(numbers(id, c, nil), func(n number) bool { return unused.MatchString(n.path) })
+		if slices.Contains([]string{"epsilon", "calibrate_composition", "calibrate_rounds"}, kind) {
+			r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+			list = list[:2]
+		}
+		file.Cases = []map[string]any{c}
+		for _, n := range list {
+			old, err := n.old.Float64()
+			if err != nil {
+				t.Fatal(err)
+			}
+			value := json.Number(fmt.Sprint(old + 0.02*math.Abs(old) + 0.01))
+			if !strings.ContainsAny(string(n.old), ".e") {
+				value = json.Number(fmt.Sprint(int(old + 1 + math.Abs(old)/20)))
+			}
+			n.set(value)
+			if agree() {
+				t.Errorf("%s was changed from %s to %s and still agrees", n.path, n.old, value)
+			}
+			n.set(n.old)
+			changed++
+		}
+	}
+	if changed < 250 {
+		t.Errorf("only %d numbers were changed", changed)
+	}
+	// An order that no case finds best can be changed unseen; this one is found.
+	file.Cases = all[:1]
+	for i, o := range file.Orders {
+		if o == "5.4" {
+			file.Orders[i] = "5.41"
+		}
+	}
+	if agree() {
+		t.Error("an order was changed and the case that it is best for still agrees")
+	}
+}
+
+func TestUnknownVectorsAreRefused(t *testing.T) {
+	one := func(c string) string {
+		return `{"schema": "dp-vectors/1", "rdp_orders": [2], "cases": [` + c + `]}`
+	}
+	for file, want := range map[string]string{
+		`{"schema": "dp-vectors/2"}`:             "unknown schema",
+		`{}`:                                     "unknown schema",
+		`[]`:                                     "test vectors",
+		`{"schema": "dp-vectors/1"} {}`:          "test vectors",
+		`{"schema": "dp-vectors/1", "extra": 1}`: "unknown field",
+		one(`{"id": "a", "kind": "b"}`):          `a is of unknown kind "b"`,
+		one(`{"id": "a", "kind": "rdp", "q": 1}`):                              "unknown field",
+		one(`{"id": "a", "kind": "rdp", "adjacency": "both"}`):                 "unknown adjacency",
+		one(`{"id": "a", "kind": "rdp", "mechanisms": [{"type": "shuffle"}]}`): "unknown type",
+		one(`{"id": "a", "kind": "clip", "norm": "l3"}`):                       "is not known",
+		one(`{"id": "a", "kind": "sensitivity", "name": "c"}`):                 "unknown name",
+	} {
+		if _, err := account.Verify([]byte(file)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want one with %q", file, err, want)
+		}
+	}
+}
+
+// FuzzVerify: no file may make the verification panic.
+func FuzzVerify(f *testing.F) {
+	var file struct {
+		Cases []json.RawMessage `json:"cases"`
+	}
+	if err := json.Unmarshal(vectorFile(f), &file); err != nil {
+		f.Fatal(err)
+	}
+	for _, c := range file.Cases {
+		if !bytes.Contains(c, []byte(`"calibrate_rounds"`)) { // slow
+			f.Add([]byte(`{"schema": "dp-vectors/1", "rdp_orders": [1.5, 2, 8], "cases": [` + string(c) + `]}`))
+		}
+	}
+	f.Fuzz(func(t *testing.T, file []byte) {
+		if len(file) > 1<<14 {
+			return
+		}
+		checks, err := account.Verify(file)
+		if err == nil {
+			for _, c := range checks {
+				if c.Entry == "" {
+					t.Errorf("a check without a name: %+v", c)
+				}
+			}
+		}
+	})
+}
