@@ -15,6 +15,9 @@ type coordinator struct {
 	plan   *study.Plan
 	opts   *Options
 	layout Layout
+	// clippings is what each site releases in a private round; nil where no
+	// clipping mechanism is in use.
+	clippings map[string]*clipping
 }
 
 // phaseDone follows the last task; the other phases are named by the task
@@ -101,6 +104,9 @@ func (c *coordinator) Next(ms method.State) (method.Step, error) {
 
 // steps is how many times the sites are asked, at most.
 func (c *coordinator) steps() int {
+	if c.opts.clips() {
+		return c.opts.Rounds
+	}
 	n := c.opts.Rounds + 1 // and the assessment
 	if c.opts.pools() {
 		n++
@@ -135,6 +141,8 @@ func (c *coordinator) advance(s *state) ([]method.Task, method.Info, error) {
 		return c.refine(s)
 	case taskIterate:
 		return c.published(s)
+	case taskClip:
+		return c.clipped(s)
 	case taskAssess:
 		return c.assessed(s)
 	case phaseDone:

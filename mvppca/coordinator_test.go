@@ -2,6 +2,7 @@ package mvppca
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -37,6 +38,7 @@ type shape struct {
 	gaps    float64         // share of views that a subject lacks
 	lacks   map[[2]int]bool // site, view
 	options string          // lines below method, but for the name
+	privacy string          // the plan's privacy section; none if empty
 	seed    uint64
 }
 
@@ -45,7 +47,7 @@ func (s shape) study(t testing.TB) *small {
 	rng := rand.New(rand.NewPCG(s.seed, 7))
 	truth := newTruth(rng, layout(t, NoisePerView, s.dims...), 1, 0.4)
 	plan := &strings.Builder{}
-	fmt.Fprintf(plan, "parley: 1\nname: small\nseed: %d\nprivacy: {protection: none}\nviews:\n", s.seed)
+	fmt.Fprintf(plan, "parley: 1\nname: small\nseed: %d\nprivacy: %s\nviews:\n", s.seed, cmp.Or(s.privacy, "{protection: none}"))
 	var schema dataset.Schema
 	for k, d := range s.dims {
 		v := dataset.View{Name: fmt.Sprintf("v%d", k)}
@@ -274,7 +276,7 @@ func numbersIn(t testing.TB, body []byte) int {
 		switch v := v.(type) {
 		case map[any]any:
 			for key, x := range v {
-				if key != "runs" && key != "views" && key != "class" {
+				if key != "runs" && key != "views" && key != "class" && key != "step" && key != "sd" { // the last two follow from the request
 					n += count(x)
 				}
 			}

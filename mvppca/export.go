@@ -230,7 +230,11 @@ func (m *Model) viewTable() figure.Table {
 		{Name: "r2", Format: figure.Percent}, {Name: "loading_sd_between_sites"}, {Name: "mean_sd_between_sites"}}}
 	for _, v := range m.Views {
 		t.Columns[0].Text = append(t.Columns[0].Text, v.Name)
-		for j, x := range []float64{float64(len(v.Features)), v.Values, float64(m.sitesWith(v.Name)), value(v.R2), value(v.LoadingSD), value(v.MeanSD)} {
+		values, sites := v.Values, float64(m.sitesWith(v.Name))
+		if len(m.Sites) == 0 { // no site said
+			values, sites = math.NaN(), math.NaN()
+		}
+		for j, x := range []float64{float64(len(v.Features)), values, sites, value(v.R2), value(v.LoadingSD), value(v.MeanSD)} {
 			t.Columns[1+j].Numbers = append(t.Columns[1+j].Numbers, x)
 		}
 	}

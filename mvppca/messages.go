@@ -14,6 +14,9 @@ const (
 	taskRefine  = "refine"  // a hierarchical round
 	taskIterate = "iterate" // a published round
 	taskAssess  = "assess"  // how well the model describes the site
+	taskClip    = "clip"    // a round of a clipping mechanism
+
+	taskStatistics = "statistics" // noised statistics of the site's subjects, once
 )
 
 // scaleMessage is a Scale as it travels and is kept.

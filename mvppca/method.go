@@ -2,9 +2,11 @@ package mvppca
 
 import (
 	"fmt"
+	"slices"
 
 	"parley/internal/vectors"
 	"parley/method"
+	"parley/privacy"
 	"parley/study"
 )
 
@@ -23,7 +25,11 @@ func (Method) Coordinator(p *study.Plan) (method.Coordinator, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &coordinator{plan: p, opts: opts, layout: layout}, nil
+	c := &coordinator{plan: p, opts: opts, layout: layout}
+	if opts.clips() {
+		c.clippings, err = clippings(p, opts, layout)
+	}
+	return c, err
 }
 
 // Site implements [method.Method].
@@ -32,7 +38,28 @@ func (Method) Site(p *study.Plan, name string) (method.Site, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &site{plan: p, opts: opts, layout: layout, name: name}, nil
+	h := &site{plan: p, opts: opts, layout: layout, name: name}
+	if opts.clips() {
+		h.clipping, err = newClipping(p, opts, layout, name)
+	}
+	return h, err
+}
+
+// Charges implements [method.Charger].
+func (m Method) Charges(p *study.Plan, name string) ([]privacy.Request, error) {
+	half, err := m.Site(p, name)
+	if err != nil {
+		return nil, err
+	}
+	var all []privacy.Request
+	for kind, times := range p.Method.Options.(*Options).schedule() {
+		r, err := half.Request(method.Task{Site: name, Kind: kind})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, slices.Repeat([]privacy.Request{r}, times)...)
+	}
+	return all, nil
 }
 
 // SchemaPrefix implements [method.Verifier].

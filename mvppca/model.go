@@ -36,7 +36,10 @@ type Model struct {
 	// scaled units; null where a site did not say.
 	LogLik *float64    `json:"log_likelihood_per_subject"`
 	Views  []ModelView `json:"views"`
-	Sites  []ModelSite `json:"sites"`
+	// Sites is empty where no site said how the model describes it, which under
+	// differential privacy would be a further release. Then Values and R2 of the
+	// views are not known either.
+	Sites []ModelSite `json:"sites"`
 }
 
 // ModelView is a view of a model.
@@ -146,7 +149,7 @@ func (m *Model) scale() *Scale {
 func newModelFile(p *study.Plan, o *Options, digest string, scale *Scale, prior *Prior, strengths []float64) *Model {
 	m := &Model{
 		Format: ModelFormat, Program: "parley " + version.Number, Plan: digest, Study: p.Name, Seed: p.Seed,
-		Options: o, Scaling: o.Scaling, Factors: strengths,
+		Options: o, Scaling: o.Scaling, Factors: strengths, Sites: []ModelSite{},
 	}
 	q, j := prior.Rank, 0
 	l := Layout{Noise: o.noise()}

@@ -2,6 +2,7 @@ package mvppca
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -43,6 +44,11 @@ type Options struct {
 	Tolerance *float64 `json:"tolerance,omitempty"`  // federated: rounds after the third stop when the log-likelihood per subject gains less (0.01)
 
 	Published *PublishedOptions `json:"published,omitempty"`
+
+	// Mechanism is how releases are noised: one of the Mechanism constants where
+	// the plan's protection is differential, empty otherwise.
+	Mechanism string           `json:"mechanism,omitempty"`
+	Clipping  *ClippingOptions `json:"clipping,omitempty"` // of both clipping mechanisms
 }
 
 // PublishedOptions are the options that only the published variant has.
@@ -55,13 +61,15 @@ type PublishedOptions struct {
 }
 
 // InitialPrior is the prior of round 1, in scaled units. Its loadings have no
-// mean that anybody could know, so each is drawn from the plan's seed.
+// mean that anybody could know, so each is drawn from the plan's seed. The
+// defaults in brackets are the paper's code; the second are those of the private
+// mechanisms where values lie in [0, 1], which must learn little to be right.
 type InitialPrior struct {
-	LoadingSD  float64 `json:"loading_sd"`  // of the entries of W, around the drawn mean and between sites (1)
-	Mean       float64 `json:"mean"`        // of every feature (0)
-	MeanSD     float64 `json:"mean_sd"`     // between sites (1)
-	NoiseAlpha float64 `json:"noise_alpha"` // inverse-gamma prior of the noise variance (2.25)
-	NoiseBeta  float64 `json:"noise_beta"`  // (0.625)
+	LoadingSD  float64 `json:"loading_sd"`  // of the entries of W, around the drawn mean and between sites (1; 0.1)
+	Mean       float64 `json:"mean"`        // of every feature (0; 0.5)
+	MeanSD     float64 `json:"mean_sd"`     // between sites (1; 0.25)
+	NoiseAlpha float64 `json:"noise_alpha"` // inverse-gamma prior of the noise variance (2.25; 3)
+	NoiseBeta  float64 `json:"noise_beta"`  // (0.625; 0.08)
 }
 
 // SiteIterations gives one site its own number of iterations a round.
@@ -74,8 +82,14 @@ func defaults() *Options {
 	return &Options{Variant: Federated, Scaling: ScaleStandard, Noise: "view"}
 }
 
-// Fill puts in the defaults that depend on the variant.
-func (o *Options) Fill(_ *study.Plan, missing func(key string) bool) {
+// Fill puts in the defaults that depend on the variant, and on what the plan
+// says of privacy.
+func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
+	o.fillMechanism(p, missing)
+	o.fillVariant(p, missing)
+}
+
+func (o *Options) fillVariant(p *study.Plan, missing func(key string) bool) {
 	set := func(key string, field *int, value int) {
 		if missing(key) {
 			*field = value
@@ -84,40 +98,53 @@ func (o *Options) Fill(_ *study.Plan, missing func(key string) bool) {
 	if o.Variant != PublishedVariant {
 		set("rounds", &o.Rounds, 3)
 		set("iterations", &o.Iterations, 20)
-		set("local_rank", &o.LocalRank, 2*o.Latent)
+		if o.Mechanism == "" { // sites that release statistics fit nothing
+			set("local_rank", &o.LocalRank, 2*o.Latent)
+		}
 		if missing("tolerance") {
 			gain := 0.01
 			o.Tolerance = &gain
 		}
 		return
 	}
-	set("rounds", &o.Rounds, 100)
+	set("rounds", &o.Rounds, o.publishedRounds(p))
 	set("iterations", &o.Iterations, 15)
 	if o.Published == nil {
 		o.Published = &PublishedOptions{}
 	}
-	p := o.Published
-	set("published.first_iterations", &p.FirstIterations, 30)
+	q := o.Published
+	set("published.first_iterations", &q.FirstIterations, 30)
 	if missing("published.initial") {
-		p.Initial = "random"
+		q.Initial = "random"
+		if o.privateFromStart() {
+			q.Initial = "prior"
+		}
 	}
 	if missing("published.restart") {
-		p.Restart = "draw"
+		q.Restart = "draw"
+		if o.Mechanism == MechanismJoint { // what a draw adds by chance would take up the clip
+			q.Restart = "mean"
+		}
 	}
-	if p.Initial == "prior" && p.Prior == nil {
-		p.Prior = &InitialPrior{}
+	if q.Initial == "prior" && q.Prior == nil {
+		q.Prior = &InitialPrior{}
 	}
-	if p.Prior != nil {
-		for key, f := range map[string]struct {
-			field *float64
-			value float64
-		}{
-			"loading_sd": {&p.Prior.LoadingSD, 1}, "mean_sd": {&p.Prior.MeanSD, 1},
-			"noise_alpha": {&p.Prior.NoiseAlpha, 2.25}, "noise_beta": {&p.Prior.NoiseBeta, 0.625},
-		} {
-			if missing("published.prior." + key) {
-				*f.field = f.value
-			}
+	if q.Prior != nil {
+		q.Prior.fill(o.defaultPrior(), func(key string) bool { return missing("published.prior." + key) })
+	}
+}
+
+// fill takes over what was not written.
+func (p *InitialPrior) fill(from InitialPrior, missing func(key string) bool) {
+	for key, f := range map[string]struct {
+		field *float64
+		value float64
+	}{
+		"loading_sd": {&p.LoadingSD, from.LoadingSD}, "mean": {&p.Mean, from.Mean}, "mean_sd": {&p.MeanSD, from.MeanSD},
+		"noise_alpha": {&p.NoiseAlpha, from.NoiseAlpha}, "noise_beta": {&p.NoiseBeta, from.NoiseBeta},
+	} {
+		if missing(key) {
+			*f.field = f.value
 		}
 	}
 }
@@ -137,6 +164,7 @@ func (o *Options) Check(p *study.Plan, report func(key, what, hint string)) {
 	oneOf("variant", o.Variant, Federated, PublishedVariant)
 	oneOf("scaling", o.Scaling, scalings...)
 	oneOf("noise", o.Noise, "view", "feature")
+	o.checkMechanism(p, report)
 	features := 0
 	for _, v := range p.Views {
 		features += len(v.Features)
@@ -165,7 +193,10 @@ func (o *Options) Check(p *study.Plan, report func(key, what, hint string)) {
 		return
 	}
 	atLeast("rounds", o.Rounds, 0)
-	if o.Latent > 0 { // else its default is wrong too
+	switch {
+	case o.Mechanism != "" && o.LocalRank != 0:
+		report("local_rank", "is of the sites' own fits, and under differential privacy they make none", "leave it out")
+	case o.Mechanism == "" && o.Latent > 0: // else its default is wrong too
 		atLeast("local_rank", o.LocalRank, 1)
 	}
 	if o.Published != nil {
@@ -251,17 +282,42 @@ func (o *Options) pools() bool {
 	return slices.Contains([]string{ScaleStandard, ScaleView, ScaleMinMax}, o.Scaling)
 }
 
+// schedule yields the kinds of task of a study in order, and how often each
+// comes up at most.
+func (o *Options) schedule() iter.Seq2[string, int] {
+	return func(yield func(string, int) bool) {
+		for _, kind := range []string{taskScale, taskFit, taskRefine, taskIterate, taskClip, taskStatistics, taskAssess} {
+			times := 1
+			switch {
+			case !o.asks(kind):
+				continue
+			case kind == taskClip && o.firstInClear():
+				times = o.Rounds - 1
+			case kind == taskClip, kind == taskRefine, kind == taskIterate && !o.firstInClear():
+				times = o.Rounds
+			}
+			if !yield(kind, times) {
+				return
+			}
+		}
+	}
+}
+
 // asks says whether a task of this kind can come up in a study.
 func (o *Options) asks(kind string) bool {
 	switch kind {
 	case taskScale:
-		return o.pools()
+		return o.pools() && o.Mechanism == ""
 	case taskFit:
-		return o.Variant == Federated
+		return o.Variant == Federated && o.Mechanism == ""
 	case taskRefine:
-		return o.Variant == Federated && o.Rounds > 0
+		return o.Variant == Federated && o.Rounds > 0 && o.Mechanism == ""
 	case taskIterate:
-		return o.Variant == PublishedVariant
+		return o.Variant == PublishedVariant && (o.Mechanism == "" || o.firstInClear())
+	case taskClip:
+		return o.clips()
+	case taskStatistics:
+		return o.Mechanism == MechanismStatistics
 	}
-	return kind == taskAssess
+	return kind == taskAssess && o.Mechanism == ""
 }

@@ -78,6 +78,9 @@ func (c *coordinator) imputationSection(sites []namedReport) (figure.Section, bo
 		}}, true
 }
 
+// spreadFigure draws the spread between sites by round.
+const spreadFigure = "between-sites-by-round"
+
 func (c *coordinator) convergenceSection(s *state) figure.Section {
 	sec := figure.Section{ID: "convergence", Title: "How the fit settled"}
 	if s.OneShot != nil {
@@ -115,7 +118,7 @@ func (c *coordinator) convergenceSection(s *state) figure.Section {
 		return slices.ContainsFunc(l.Y, func(x float64) bool { return !math.IsNaN(x) })
 	}) {
 		sec.Items = append(sec.Items, figure.Item{Figure: &figure.Figure{
-			ID: "between-sites-by-round", Title: "Spread of the loadings between sites by round", Chart: sd,
+			ID: spreadFigure, Title: "Spread of the loadings between sites by round", Chart: sd,
 			Caption: "One line for each view, on a logarithmic axis; a spread of exactly zero is not drawn.",
 			Alt:     "Lines of the standard deviation of loadings between sites over the rounds, one for each view.",
 		}})

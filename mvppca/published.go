@@ -72,11 +72,18 @@ func dropLoadings(l Layout, p *Params, k int) {
 }
 
 func (c *coordinator) iterate(s *state) ([]method.Task, method.Info, error) {
+	kind := taskIterate
+	if c.opts.clips() && !(c.opts.firstInClear() && s.Phase != taskIterate && s.Phase != taskClip) {
+		kind = taskClip
+	}
+	if s.Phase == taskIterate {
+		s.Phase = kind // rounds are counted on after one in clear
+	}
 	round := s.Round + 1
-	if s.Phase != taskIterate {
+	if s.Phase != kind {
 		round = 1
 	}
-	return c.ask(s, taskIterate, func(string) (any, error) {
+	return c.ask(s, kind, func(string) (any, error) {
 		return iterateTask{Scale: *s.Scale, Round: round, Prior: s.Model}, nil
 	})
 }
@@ -107,12 +114,32 @@ func (c *coordinator) published(s *state) ([]method.Task, method.Info, error) {
 	}
 	s.Model = packPrior(c.layout, model)
 	info := s.record(s.Round, model)
+	tasks, err := c.nextRound(s)
+	return tasks, info, err
+}
+
+// nextRound asks for another round, or ends the rounds.
+func (c *coordinator) nextRound(s *state) ([]method.Task, error) {
 	if s.Round < c.opts.Rounds {
 		tasks, _, err := c.iterate(s)
-		return tasks, info, err
+		return tasks, err
 	}
-	tasks, _, err := c.assess(s)
-	return tasks, info, err
+	if c.opts.Mechanism == "" {
+		tasks, _, err := c.assess(s)
+		return tasks, err
+	}
+	return nil, c.finish(s)
+}
+
+// finish ends a private study. How well the model describes the sites would be
+// a further release, which nobody has paid for.
+func (c *coordinator) finish(s *state) error {
+	model, err := s.Model.prior(c.layout)
+	if err != nil {
+		return err
+	}
+	s.Phase = phaseDone
+	return c.canonical(s, model)
 }
 
 // record keeps how the sites spread after a round, and returns it as info.
@@ -143,7 +170,7 @@ func (s *state) site(name string) *siteRecord {
 }
 
 // iterateAt runs a published round on a site's blocks.
-func (h *site) iterateAt(t *iterateTask, blocks []Block) (*iterateAnswer, error) {
+func (h *site) iterateAt(t *iterateTask, blocks []Block) (*Params, error) {
 	q, d := h.opts.Latent, h.layout.Features()
 	rng := draws(h.plan.Seed, h.name, t.Round)
 	w, noise := make([]float64, d*q), make([]float64, h.layout.Views())
@@ -180,7 +207,7 @@ func (h *site) iterateAt(t *iterateTask, blocks []Block) (*iterateAnswer, error)
 		}
 	}
 	p := it.Params()
-	return &iterateAnswer{Params: packParams(h.layout, &p)}, nil
+	return &p, nil
 }
 
 // drawStart draws θ_c from P(θ_c | θ̃), equations (5) and (6); μ needs no start.

@@ -31,9 +31,13 @@ func (c *coordinator) Result(ms method.State) (*method.Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	files := []method.File{{Name: "model/model.json", Data: data}, {Name: "model/loadings.csv", Data: loadings}}
 	sites, pooled := c.reports(s)
+	if len(sites) == 0 {
+		return c.unassessed(s, m, files), nil
+	}
 	r := &method.Result{
-		Files:   []method.File{{Name: "model/model.json", Data: data}, {Name: "model/loadings.csv", Data: loadings}},
+		Files:   files,
 		Metrics: c.metrics(s, pooled),
 		Headline: []figure.Fact{
 			{Name: "subjects at " + plural(len(sites), "site"), Value: strconv.Itoa(pooled.subjects())},

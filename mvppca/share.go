@@ -29,17 +29,20 @@ func (c *coordinator) model(s *state) (*Model, error) {
 		return nil, err
 	}
 	m := newModelFile(c.plan, c.opts, digest.String(), scale, prior, s.Strengths)
-	m.LogLik = &s.LogLik
 	if c.estimatesSpread() {
 		m.spread(prior, c.layout)
 	}
-	m.assessed(c.reports(s))
+	if sites, pooled := c.reports(s); len(sites) > 0 {
+		m.LogLik = &s.LogLik
+		m.assessed(sites, pooled)
+	}
 	return m, nil
 }
 
-// estimatesSpread says whether anything was learned of how sites differ.
+// estimatesSpread says whether anything was learned of how sites differ. What
+// the clipping mechanisms have for it is the spread of their noise, or the plan's.
 func (c *coordinator) estimatesSpread() bool {
-	return c.opts.Variant == PublishedVariant || c.opts.Rounds > 0
+	return !c.opts.clips() && (c.opts.Variant == PublishedVariant || c.opts.Rounds > 0)
 }
 
 // Share gives every site the whole model: it is the study's result.

@@ -18,7 +18,10 @@ type site struct {
 	opts   *Options
 	layout Layout
 	name   string
-	seen   *rowSums
+	// clipping is what the site releases in a private round; nil where no
+	// clipping mechanism is in use.
+	clipping *clipping
+	seen     *rowSums
 }
 
 // rowSums is everything that fitting needs of a site's rows, from one
@@ -44,10 +47,11 @@ func (h *site) read(ctx context.Context, data dataset.Source) (*rowSums, error) 
 		if err != nil {
 			return nil, err
 		}
-		if err := acc.Add(row.Views); err != nil {
+		views := h.held(row.Views)
+		if err := acc.Add(views); err != nil {
 			return nil, fmt.Errorf("subject %q: %w", row.ID, err)
 		}
-		sums.extremes.addRow(row.Views, h.layout.Dims, true)
+		sums.extremes.addRow(views, h.layout.Dims, true)
 	}
 	sums.blocks = acc.Blocks()
 	if len(sums.blocks) == 0 {
@@ -112,6 +116,9 @@ type fitAnswer struct {
 // Request declares what a task would release. The counts of numbers are upper
 // bounds, for a site that has every view, whatever cells are missing.
 func (h *site) Request(t method.Task) (privacy.Request, error) {
+	if t.Kind == taskClip && h.clipping != nil {
+		return h.clipping.request(), nil
+	}
 	d, q, k, g := h.layout.Features(), h.opts.Latent, h.layout.Views(), h.layout.Groups()
 	r := privacy.Request{Protection: privacy.Unprotected}
 	say := func(values int, what string) {
@@ -149,15 +156,34 @@ func (h *site) Request(t method.Task) (privacy.Request, error) {
 
 // Run answers one task.
 func (h *site) Run(ctx context.Context, t method.Task, s *privacy.Session) (privacy.Release, error) {
-	data, err := s.Data()
+	var answer any
+	var err error
+	switch {
+	case t.Kind == taskClip && h.clipping != nil:
+		answer, err = h.clip(ctx, t, s)
+	default:
+		answer, err = h.exact(ctx, t, s)
+	}
 	if err != nil {
 		return privacy.Release{}, err
+	}
+	body, err := wire.Marshal(answer)
+	if err != nil {
+		return privacy.Release{}, fmt.Errorf("encoding the answer to %q: %w", t.Kind, err)
+	}
+	return s.Seal(body, nil)
+}
+
+// exact answers a task without protection.
+func (h *site) exact(ctx context.Context, t method.Task, s *privacy.Session) (answer any, err error) {
+	data, err := s.Data()
+	if err != nil {
+		return nil, err
 	}
 	sums, err := h.read(ctx, data)
 	if err != nil {
-		return privacy.Release{}, err
+		return nil, err
 	}
-	var answer any
 	switch t.Kind {
 	case taskScale:
 		answer, err = run(t, func(*scaleTask) (any, error) {
@@ -176,21 +202,18 @@ func (h *site) Run(ctx context.Context, t method.Task, s *privacy.Session) (priv
 			if err != nil {
 				return nil, err
 			}
-			return h.iterateAt(task, blocks)
+			own, err := h.iterateAt(task, blocks)
+			if err != nil {
+				return nil, err
+			}
+			return &iterateAnswer{Params: packParams(h.layout, own)}, nil
 		})
 	case taskAssess:
 		answer, err = run(t, func(task *assessTask) (any, error) { return h.assess(ctx, task, sums, data) })
 	default:
 		err = fmt.Errorf("unknown task %q", t.Kind)
 	}
-	if err != nil {
-		return privacy.Release{}, err
-	}
-	body, err := wire.Marshal(answer)
-	if err != nil {
-		return privacy.Release{}, fmt.Errorf("encoding the answer to %q: %w", t.Kind, err)
-	}
-	return s.Seal(body, nil)
+	return answer, err
 }
 
 // run decodes a task for what answers it.

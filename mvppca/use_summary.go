@@ -99,6 +99,10 @@ func (m *Model) Summary(top int) (*method.Account, error) {
 		variant = fmt.Sprintf("%s, %d rounds of %d iterations", m.Options.Variant, m.Options.Rounds, m.Options.Iterations)
 		noise = m.Options.Noise
 	}
+	subjects := "not known: the sites did not release it"
+	if len(m.Sites) > 0 {
+		subjects = fmt.Sprintf("%d at %s: %s", s.Subjects, plural(len(m.Sites), "site"), strings.Join(names, ", "))
+	}
 	return &method.Account{
 		Facts: []figure.Fact{
 			{Name: "study", Value: m.Study},
@@ -106,7 +110,7 @@ func (m *Model) Summary(top int) (*method.Account, error) {
 			{Name: "written by", Value: m.Program + ", format " + m.Format},
 			{Name: "plan", Value: fmt.Sprintf("%.12s", m.Plan)},
 			{Name: "seed", Value: strconv.FormatUint(m.Seed, 10)},
-			{Name: "subjects", Value: fmt.Sprintf("%d at %s: %s", s.Subjects, plural(len(m.Sites), "site"), strings.Join(names, ", "))},
+			{Name: "subjects", Value: subjects},
 			{Name: "features", Value: fmt.Sprintf("%d in %s", s.Features, plural(len(m.Views), "view"))},
 			{Name: "scaling", Value: m.Scaling + ", noise per " + noise},
 			{Name: "log-likelihood", Value: logLik + ", per subject"},
