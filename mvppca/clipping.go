@@ -72,8 +72,8 @@ func (pt piece) write(l Layout, p *Params, src []float64) {
 	}
 }
 
-// clipping is what one site releases in a round, by the plan alone.
-type clipping struct {
+// clipPlan is what one site releases in a round, by the plan alone.
+type clipPlan struct {
 	layout Layout
 	rank   int
 	opts   *Options
@@ -81,9 +81,9 @@ type clipping struct {
 	sums   []privacy.Sum // difference-clipping: one for each part; joint-clipping: one for all
 }
 
-// newClipping plans the releases of a site, and calibrates their noise.
-func newClipping(p *study.Plan, o *Options, l Layout, site string) (*clipping, error) {
-	c := &clipping{layout: l, rank: o.Latent, opts: o}
+// newClipPlan plans the releases of a site, and calibrates their noise.
+func newClipPlan(p *study.Plan, o *Options, l Layout, site string) (*clipPlan, error) {
+	c := &clipPlan{layout: l, rank: o.Latent, opts: o}
 	entries := 0
 	for _, k := range o.viewsAt(p, site) {
 		d := l.Dims[k]
@@ -146,7 +146,7 @@ func (o *Options) jointNoise(p *study.Plan) (account.Mechanism, error) {
 
 // calibrate multiplies the noise of all releases of all rounds by the least
 // common factor with which together they keep the plan's total.
-func (c *clipping) calibrate(p *study.Plan) error {
+func (c *clipPlan) calibrate(p *study.Plan) error {
 	if p.Privacy.Total == nil {
 		return nil
 	}
@@ -170,7 +170,7 @@ func (c *clipping) calibrate(p *study.Plan) error {
 }
 
 // request is what a site asks its gate for in a private round.
-func (c *clipping) request() privacy.Request {
+func (c *clipPlan) request() privacy.Request {
 	r := privacy.Request{Protection: privacy.Differential, Sums: c.sums}
 	for _, s := range c.sums {
 		r.Contents = append(r.Contents, privacy.Content{What: s.Name + ", clipped and noised", Values: s.Blocks[0]})
@@ -183,7 +183,7 @@ func (c *clipping) request() privacy.Request {
 // with α ≤ 2 has none; the prior's noise variance itself then stands for it.
 // Where a prior has no spread left the clip is 0: nothing of the site is then
 // released, and it says what the prior says.
-func (c *clipping) radius(prior *Prior, pt piece) float64 {
+func (c *clipPlan) radius(prior *Prior, pt piece) float64 {
 	d := c.opts.Clipping.Difference
 	switch pt.kind {
 	case ofMeans:
@@ -201,7 +201,7 @@ func (c *clipping) radius(prior *Prior, pt piece) float64 {
 // change writes what the session is to clip and noise for sum i: how far a
 // site's parameters are from the prior, in units of the clip. What a site does
 // not describe, because nobody there has it, has not moved.
-func (c *clipping) change(prior *Prior, own *Params, i int, dst []float64) {
+func (c *clipPlan) change(prior *Prior, own *Params, i int, dst []float64) {
 	if c.opts.Mechanism == MechanismDifference {
 		c.changeOf(prior, own, c.parts[i], dst)
 		return
@@ -212,7 +212,7 @@ func (c *clipping) change(prior *Prior, own *Params, i int, dst []float64) {
 	}
 }
 
-func (c *clipping) changeOf(prior *Prior, own *Params, pt piece, dst []float64) {
+func (c *clipPlan) changeOf(prior *Prior, own *Params, pt piece, dst []float64) {
 	unit := c.unit(prior, pt)
 	if own.Noise[pt.view] == 0 || unit == 0 {
 		clear(dst)
@@ -232,12 +232,12 @@ func (c *clipping) changeOf(prior *Prior, own *Params, pt piece, dst []float64) 
 
 // logs says whether a part moves by its logarithm, which noise cannot make
 // negative.
-func (c *clipping) logs(pt piece) bool {
+func (c *clipPlan) logs(pt piece) bool {
 	return c.opts.Mechanism == MechanismJoint && pt.kind == ofVariance
 }
 
 // unit is the length that the session sees as 1.
-func (c *clipping) unit(prior *Prior, pt piece) float64 {
+func (c *clipPlan) unit(prior *Prior, pt piece) float64 {
 	if c.opts.Mechanism == MechanismDifference {
 		return c.radius(prior, pt)
 	}
@@ -245,14 +245,14 @@ func (c *clipping) unit(prior *Prior, pt piece) float64 {
 	return j.Bound * [...]float64{ofMeans: j.Mean, ofLoadings: j.Loadings, ofVariance: j.Noise}[pt.kind]
 }
 
-// clippings plans the releases of every site. Sites that hold the same views
+// clipPlans plans the releases of every site. Sites that hold the same views
 // release the same.
-func clippings(p *study.Plan, o *Options, l Layout) (map[string]*clipping, error) {
-	all, same := map[string]*clipping{}, map[string]*clipping{}
+func clipPlans(p *study.Plan, o *Options, l Layout) (map[string]*clipPlan, error) {
+	all, same := map[string]*clipPlan{}, map[string]*clipPlan{}
 	for _, site := range p.Sites {
 		key := fmt.Sprint(o.viewsAt(p, site))
 		if same[key] == nil {
-			c, err := newClipping(p, o, l, site)
+			c, err := newClipPlan(p, o, l, site)
 			if err != nil {
 				return nil, err
 			}

@@ -15,7 +15,7 @@ func (c *coordinator) clipped(s *state) ([]method.Task, method.Info, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	sites, all, err := answers(c, s, func(site string, a *clipAnswer) error { return a.check(c.clippings[site]) })
+	sites, all, err := answers(c, s, func(site string, a *clipAnswer) error { return a.check(c.clips[site]) })
 	if err != nil {
 		return nil, nil, err
 	}
@@ -44,7 +44,7 @@ func (c *coordinator) clipped(s *state) ([]method.Task, method.Info, error) {
 func (c *coordinator) foldDifference(prior *Prior, sites []string, all []*clipAnswer) (*Prior, error) {
 	var params []Params
 	for i, site := range sites {
-		params = append(params, c.clippings[site].moved(prior, all[i]))
+		params = append(params, c.clips[site].moved(prior, all[i]))
 	}
 	model, counts, err := PublishedMaster(c.layout, params)
 	if err != nil {
@@ -68,7 +68,7 @@ func (c *coordinator) foldDifference(prior *Prior, sites []string, all []*clipAn
 }
 
 // moved is the parameters that a site's noised change stands for.
-func (c *clipping) moved(prior *Prior, a *clipAnswer) Params {
+func (c *clipPlan) moved(prior *Prior, a *clipAnswer) Params {
 	d := c.layout.Features()
 	out := Params{Rank: c.rank, W: make([]float64, d*c.rank), Mu: make([]float64, d), Noise: make([]float64, c.layout.Views())}
 	for i, pt := range c.parts {
@@ -105,14 +105,14 @@ func (p *Prior) keepView(l Layout, from *Prior, k int) {
 func (c *coordinator) foldJoint(prior *Prior, sites []string, all []*clipAnswer) (*Prior, method.Info) {
 	model := &Prior{Params: prior.Params.Clone(), VarW: prior.VarW, VarMu: prior.VarMu, Alpha: prior.Alpha, Beta: append([]float64(nil), prior.Beta...)}
 	type sum struct {
-		clipping *clipping
+		clipping *clipPlan
 		z        []float64
 		n        float64
 		noise    float64 // Σ of the sites' noise variances
 	}
 	sums := map[[2]int]*sum{}
 	for i, site := range sites {
-		clipping, x := c.clippings[site], all[i].Sums[0].Floats(0)
+		clipping, x := c.clips[site], all[i].Sums[0].Floats(0)
 		sd := clipping.sums[0].Mechanism.Noise
 		for _, pt := range clipping.parts {
 			key := [2]int{pt.view, int(pt.kind)}
@@ -161,7 +161,7 @@ func standsOut(squares float64, n int, noise float64) float64 {
 }
 
 // moveBy moves a part by a share of a change in units of the clip.
-func (c *coordinator) moveBy(model *Prior, clipping *clipping, pt piece, change []float64, keep float64) {
+func (c *coordinator) moveBy(model *Prior, clipping *clipPlan, pt piece, change []float64, keep float64) {
 	x, unit := make([]float64, pt.length), clipping.unit(model, pt)
 	pt.read(c.layout, &model.Params, x)
 	for i := range x {

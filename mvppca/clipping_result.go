@@ -105,7 +105,7 @@ func (c *coordinator) recursion() []rate {
 	rates := make([]rate, c.layout.Views())
 	d := c.opts.Clipping.Difference
 	for _, site := range c.plan.Sites {
-		clipping := c.clippings[site]
+		clipping := c.clips[site]
 		for i, pt := range clipping.parts {
 			noise := clipping.sums[i].Mechanism.Noise
 			switch r := &rates[pt.view]; pt.kind {

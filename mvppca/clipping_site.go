@@ -18,7 +18,7 @@ type clipAnswer struct {
 }
 
 // check holds an answer against what its site was asked for.
-func (a *clipAnswer) check(c *clipping) error {
+func (a *clipAnswer) check(c *clipPlan) error {
 	if len(a.Sums) != len(c.sums) {
 		return fmt.Errorf("%d noised sums where %d were declared", len(a.Sums), len(c.sums))
 	}

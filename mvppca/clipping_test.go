@@ -279,7 +279,7 @@ func TestChangeInUnitsOfTheClip(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := newClipping(plan, opts, l, "site-0")
+	c, err := newClipPlan(plan, opts, l, "site-0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -349,7 +349,7 @@ func TestClipWithoutAStandardDeviation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := must(newClipping(plan, opts, l, "site-0"))(t)
+	c := must(newClipPlan(plan, opts, l, "site-0"))(t)
 	prior := drawPrior(rand.New(rand.NewPCG(2, 2)), l)
 	prior.Alpha[0], prior.VarW[0] = 2, 0
 	own := drawPrior(rand.New(rand.NewPCG(3, 3)), l).Params

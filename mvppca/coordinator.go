@@ -15,9 +15,9 @@ type coordinator struct {
 	plan   *study.Plan
 	opts   *Options
 	layout Layout
-	// clippings is what each site releases in a private round; nil where no
+	// clips is what each site releases in a private round; nil where no
 	// clipping mechanism is in use.
-	clippings map[string]*clipping
+	clips map[string]*clipPlan
 }
 
 // phaseDone follows the last task; the other phases are named by the task

@@ -27,7 +27,7 @@ func (Method) Coordinator(p *study.Plan) (method.Coordinator, error) {
 	}
 	c := &coordinator{plan: p, opts: opts, layout: layout}
 	if opts.clips() {
-		c.clippings, err = clippings(p, opts, layout)
+		c.clips, err = clipPlans(p, opts, layout)
 	}
 	return c, err
 }
@@ -40,7 +40,7 @@ func (Method) Site(p *study.Plan, name string) (method.Site, error) {
 	}
 	h := &site{plan: p, opts: opts, layout: layout, name: name}
 	if opts.clips() {
-		h.clipping, err = newClipping(p, opts, layout, name)
+		h.clipping, err = newClipPlan(p, opts, layout, name)
 	}
 	return h, err
 }

@@ -20,7 +20,7 @@ type site struct {
 	name   string
 	// clipping is what the site releases in a private round; nil where no
 	// clipping mechanism is in use.
-	clipping *clipping
+	clipping *clipPlan
 	seen     *rowSums
 }
 
