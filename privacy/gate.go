@@ -23,8 +23,10 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"parley/dataset"
+	"parley/privacy/internal/noise"
 	"parley/sitestore"
 )
 
@@ -65,9 +67,12 @@ type Study struct {
 // [sitestore.Memory] where a simulation may forget.
 type Journal interface {
 	Release(id string) (r sitestore.Release, ok bool, err error)
+	// Reserve fails with sitestore.ErrMoved if the line cannot get its place.
 	Reserve(sitestore.Reservation) error
 	Commit(release string, sealed, state []byte) error
 	State(study string) ([]byte, error)
+	// Reservations returns the ledger after the first so many lines.
+	Reservations(after int) ([]sitestore.Reservation, error)
 }
 
 // Gate guards one site's data in one study.
@@ -77,15 +82,33 @@ type Gate struct {
 	journal Journal
 	data    dataset.Source
 
-	mu sync.Mutex
+	now   func() time.Time
+	noise func(session string) noise.Source
+
+	mu     sync.Mutex
+	book   *book
+	limits *limits // nil before the first request
 }
 
-// Option changes how a gate works; see package privacytest.
+// Option changes how a gate works.
 type Option func(*Gate)
+
+// Clock makes a gate take the time of the ledger's lines from now. Nothing but
+// that text depends on it.
+func Clock(now func() time.Time) Option { return func(g *Gate) { g.now = now } }
+
+// Noise makes a gate draw the noise of each session, which has a name of its
+// own, from another source than the operating system's generator. Only package
+// privacytest can make one, for simulations; releases are marked.
+func Noise(source func(session string) noise.Source) Option {
+	return func(g *Gate) { g.noise = source }
+}
+
+func systemNoise(string) noise.Source { return noise.System() }
 
 // NewGate returns the gate in front of data, for one study.
 func NewGate(study Study, policy Policy, journal Journal, data dataset.Source, options ...Option) *Gate {
-	g := &Gate{study: study, policy: policy, journal: journal, data: data}
+	g := &Gate{study: study, policy: policy, journal: journal, data: data, now: time.Now, noise: systemNoise, book: newBook(study.Digest)}
 	for _, o := range options {
 		o(g)
 	}

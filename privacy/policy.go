@@ -2,60 +2,71 @@ package privacy
 
 import (
 	"fmt"
+	"math"
+	"slices"
 
 	"parley/privacy/account"
+	"parley/problem"
 )
 
 // Demand says whether a site takes part in studies without privacy.
 type Demand string
 
 const (
-	Required Demand = "required" // differential privacy or nothing; so does the zero Demand
+	Required Demand = "required" // differential privacy or nothing; so does the empty Demand
 	Optional Demand = "optional"
 )
 
-// Filter names the rule by which charges that were not fixed beforehand add up
-// over a site's lifetime.
-type Filter string
+// FilterName names the rule by which charges that were not fixed beforehand
+// add up over a site's lifetime.
+type FilterName string
 
 const (
-	RenyiFilter    Filter = "renyi"    // any mechanisms; the order is fixed from the budget
-	GaussianFilter Filter = "gaussian" // Gaussian noise on all records only; exact
+	RenyiFilter    FilterName = "renyi"    // see [account.RenyiFilter]; so does the empty name
+	GaussianFilter FilterName = "gaussian" // see [account.GaussianFilter]
 )
 
 // Policy is what a site allows; it outranks every plan. The zero Policy demands
-// differential privacy and sets no further limit.
+// differential privacy, with the default limit on δ, and sets no further limit.
+// [LoadPolicy] reads one from YAML.
 type Policy struct {
-	Site       string            // of whom; empty: of anybody who uses it
-	Protection Demand            // "" is Required
-	Adjacency  account.Adjacency // that guarantees must be stated in; "" for either
-	Study      *account.Budget   // largest guarantee of one study; nil for any
-	Lifetime   *Lifetime         // of everything that the site ever releases; nil for any
-	MaxDelta   float64           // largest δ of a guarantee; 0 for min(10⁻⁵, 1/(100 n))
-	Minimum    Minimum
-	Methods    []string // allowed; empty for all
-	PerRelease bool     // differential requests under a plan without a guarantee are allowed
+	Version    int               `json:"policy"`              // of the format; PolicyVersion in a file
+	Site       string            `json:"site,omitempty"`      // whose policy it is; empty: of anybody who uses it
+	Protection Demand            `json:"protection"`          // default required
+	Adjacency  account.Adjacency `json:"adjacency,omitempty"` // that guarantees must be stated in; empty for either
+	Study      *account.Budget   `json:"study,omitempty"`     // largest guarantee, and loss of single subjects, in one study; nil for any
+	Lifetime   *Lifetime         `json:"lifetime,omitempty"`  // of all that the site releases with protection; nil for any
+	MaxDelta   float64           `json:"max_delta,omitempty"` // largest δ of a guarantee; 0 for min(10⁻⁵, 1/(100 n))
+	Minimum    Minimum           `json:"minimum,omitempty"`
+	Methods    []string          `json:"methods,omitempty"`     // allowed; empty for all
+	PerRelease bool              `json:"per_release,omitempty"` // noised sums may be released under plans that guarantee no total
 }
 
-// Lifetime limits the sum of all charges of a site, over every study.
+// Lifetime limits the sum of all charges of a site for its subjects, over every
+// study, however each was chosen after the answers before it. Under a policy
+// that names no adjacency it holds under both. Releases without protection
+// have no bound and are not in it.
 type Lifetime struct {
-	account.Budget
-	Filter Filter
+	Epsilon float64    `json:"epsilon"`
+	Delta   float64    `json:"delta"`
+	Filter  FilterName `json:"filter,omitempty"` // default renyi
 }
 
-// Minimum are numbers below which a site does not take part; 0 for any.
+// Minimum are numbers below which a site does not take part; 0 for any. That a
+// site stays away tells the coordinator so much, and nothing more.
 type Minimum struct {
-	Subjects        int // rows at the site
-	PatternSubjects int // subjects of a pattern that is released on its own
-	Sites           int // sites that must contribute
+	Subjects        int `json:"subjects,omitempty"`         // rows at the site
+	PatternSubjects int `json:"pattern_subjects,omitempty"` // subjects of a pattern of present views with numbers of its own
+	Sites           int `json:"sites,omitempty"`            // sites whose contributions a round needs: the plan's quorum
 }
 
-// DefaultPolicy is what a site gets that sets no policy of its own: strict.
+// DefaultPolicy is what a site has that sets no policy of its own: strict.
 func DefaultPolicy() Policy {
 	return Policy{
+		Version:    PolicyVersion,
 		Protection: Required,
 		Study:      &account.Budget{Epsilon: 3, Delta: 1e-5},
-		Lifetime:   &Lifetime{Budget: account.Budget{Epsilon: 10, Delta: 1e-5}, Filter: RenyiFilter},
+		Lifetime:   &Lifetime{Epsilon: 10, Delta: 1e-5, Filter: RenyiFilter},
 		Minimum:    Minimum{Subjects: 50, PatternSubjects: 10, Sites: 3},
 	}
 }
@@ -63,20 +74,112 @@ func DefaultPolicy() Policy {
 // SimulationPolicy allows everything that published papers did. It is for
 // simulated sites: it protects nobody.
 func SimulationPolicy() Policy {
-	return Policy{Protection: Optional, MaxDelta: 1, PerRelease: true}
+	return Policy{Version: PolicyVersion, Protection: Optional, MaxDelta: 1, PerRelease: true}
 }
 
-// Check reports everything in which the requests of a study exceed the policy,
-// as if nothing had been charged before. It wraps ErrRefused. The answer
-// follows from its arguments alone: no data are touched.
+// Check reports everything for which the requests of a whole study would be
+// refused, as a [*RefusalError], if nothing had been charged before; see
+// [Ledger.Check] for what is left after other studies. Its answer follows from
+// its arguments alone: no data are touched. An error that is not ErrRefused is
+// one of the policy, the study or a request that makes no sense.
 func (p Policy) Check(s Study, requests ...Request) error {
-	for _, r := range requests {
-		switch {
-		case r.Protection != Unprotected && r.Protection != Differential:
-			return fmt.Errorf("%w: protection %q is not known here", ErrRefused, r.Protection)
-		case r.Protection == Unprotected && p.Protection != Optional:
-			return fmt.Errorf("%w: it demands differential privacy, and the plan has none", ErrRefused)
+	l, err := p.limits(s)
+	if err != nil {
+		return err
+	}
+	return l.check(newBook(s.Digest), requests...)
+}
+
+// Validate reports what is wrong with a policy as such.
+func (p Policy) Validate() error {
+	var wrong problem.List
+	p.check(func(key, what, hint string) { wrong.Add(problem.Problem{Where: key, What: what, Hint: hint}) })
+	return wrong.Err()
+}
+
+const budgetHint = "such as {epsilon: 3, delta: 1e-5}"
+
+// check reports each wrong value under its key.
+func (p Policy) check(report func(key, what, hint string)) {
+	if p.Protection != "" && p.Protection != Required && p.Protection != Optional {
+		words := []string{string(Required), string(Optional)}
+		report("protection", fmt.Sprintf("unknown demand %q", string(p.Protection)), problem.DidYouMean(string(p.Protection), words, "required: differential privacy or nothing; or optional"))
+	}
+	if p.Adjacency != "" && p.Adjacency.Check() != nil {
+		words := []string{string(account.AddRemove), string(account.ReplaceOne)}
+		report("adjacency", fmt.Sprintf("unknown adjacency %q", string(p.Adjacency)), problem.DidYouMean(string(p.Adjacency), words, "add-remove or replace-one; leave it out to take either"))
+	}
+	if b := p.Study; b != nil {
+		checkBudget(report, "study", b.Epsilon, b.Delta)
+	}
+	if l := p.Lifetime; l != nil {
+		good := checkBudget(report, "lifetime", l.Epsilon, l.Delta)
+		if l.Filter != "" && l.Filter != RenyiFilter && l.Filter != GaussianFilter {
+			words := []string{string(RenyiFilter), string(GaussianFilter)}
+			report("lifetime.filter", fmt.Sprintf("unknown filter %q", string(l.Filter)), problem.DidYouMean(string(l.Filter), words, "renyi for any noise, or gaussian, which is exact where all noise is"))
+		} else if _, err := l.filterFor(account.AddRemove); good && err != nil {
+			report("lifetime", err.Error(), "a larger epsilon or delta, or filter: gaussian")
 		}
 	}
-	return nil
+	if !(p.MaxDelta >= 0 && p.MaxDelta <= 1) {
+		report("max_delta", fmt.Sprintf("%v is no probability", p.MaxDelta), "far below 1 divided by the number of subjects; leave it out for min(1e-5, 1/(100 n))")
+	}
+	for _, m := range []struct {
+		key   string
+		value int
+	}{{"subjects", p.Minimum.Subjects}, {"pattern_subjects", p.Minimum.PatternSubjects}, {"sites", p.Minimum.Sites}} {
+		if m.value < 0 {
+			report("minimum."+m.key, fmt.Sprintf("%d is no number to have at least", m.value), "0, or leave it out, for any")
+		}
+	}
+	for i, m := range p.Methods {
+		if m == "" || slices.Contains(p.Methods[:i], m) {
+			report(fmt.Sprintf("methods[%d]", i), fmt.Sprintf("%q is empty or stands twice", m), "name each method that is allowed once")
+		}
+	}
+}
+
+func checkBudget(report func(key, what, hint string), key string, epsilon, delta float64) (good bool) {
+	good = true
+	if !(epsilon > 0) || math.IsInf(epsilon, 1) {
+		good = false
+		report(key+".epsilon", fmt.Sprintf("%v is not positive", epsilon), budgetHint)
+	}
+	if !(delta > 0 && delta < 1) {
+		good = false
+		report(key+".delta", fmt.Sprintf("%v is not between 0 and 1", delta), budgetHint)
+	}
+	return good
+}
+
+// adjacencies are those under which the policy's own limits hold.
+func (p Policy) adjacencies() []account.Adjacency {
+	if p.Adjacency != "" {
+		return []account.Adjacency{p.Adjacency}
+	}
+	return []account.Adjacency{account.AddRemove, account.ReplaceOne}
+}
+
+func (p Policy) allows(method string) bool {
+	return len(p.Methods) == 0 || slices.Contains(p.Methods, method)
+}
+
+// maxDelta is the largest δ of a guarantee at a site with n subjects; 0 if it
+// depends on n, and nobody knows n.
+func (p Policy) maxDelta(n int) float64 {
+	switch {
+	case p.MaxDelta > 0:
+		return p.MaxDelta
+	case n == 0:
+		return 0
+	}
+	return min(1e-5, 1/(100*float64(n)))
+}
+
+func (l Lifetime) filterFor(a account.Adjacency) (account.Filter, error) {
+	b := account.Budget{Epsilon: l.Epsilon, Delta: l.Delta}
+	if l.Filter == GaussianFilter {
+		return account.NewGaussianFilter(b, a)
+	}
+	return account.NewRenyiFilter(b, a)
 }

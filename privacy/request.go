@@ -2,6 +2,7 @@ package privacy
 
 import (
 	"fmt"
+	"math"
 
 	"parley/privacy/account"
 )
@@ -79,6 +80,13 @@ type Guarantee struct {
 	account.Budget
 }
 
+// Limits on what may be declared; a request comes back from the ledger, too.
+const (
+	maxEntries = 1 << 26 // numbers of one sum
+	maxLength  = 1 << 20 // numbers of a record's vector
+	maxCount   = 1 << 30 // times that one mechanism is granted
+)
+
 // entries returns the number of released entries of a block.
 func (s Sum) entries(block int) int {
 	n := s.Blocks[block]
@@ -88,9 +96,101 @@ func (s Sum) entries(block int) int {
 	return n
 }
 
-// against returns the mechanism as it protects single subjects, whatever one
-// record is: a site's whole contribution may move by its diameter when one of
-// its subjects changes.
+// check reports what is wrong with a request, whatever the policy.
+func (r Request) check() error {
+	switch {
+	case r.Protection != Unprotected && r.Protection != Differential:
+		return fmt.Errorf("protection %q is not known here", string(r.Protection))
+	case r.Protection == Unprotected && len(r.Sums) > 0:
+		return fmt.Errorf("noised sums in a request with protection %q: they need protection %q", Unprotected, Differential)
+	case r.Protection == Differential && len(r.Sums) == 0:
+		return fmt.Errorf("a request with protection %q declares no sum", Differential)
+	}
+	names := map[string]bool{}
+	for _, s := range r.Sums {
+		if names[s.Name] {
+			return fmt.Errorf("two sums are called %q", s.Name)
+		}
+		names[s.Name] = true
+		if err := s.check(); err != nil {
+			return fmt.Errorf("sum %q: %w", s.Name, err)
+		}
+	}
+	return nil
+}
+
+// check holds the charge to what a session really does: it clips to a ball, so
+// that two vectors may be a diameter apart, and two outer products √2.
+func (s Sum) check() error {
+	m := s.Mechanism
+	if err := m.Check(); err != nil {
+		return err
+	}
+	diameter := 2.0
+	switch {
+	case s.Form == Moments && (s.Unit != Subject || m.Kind != account.Gaussian):
+		return fmt.Errorf("moments are of subjects, with Gaussian noise")
+	case s.Form == Moments:
+		diameter = math.Sqrt2
+	case s.Form != Vectors:
+		return fmt.Errorf("form %q is not known: want %q or %q", string(s.Form), Vectors, Moments)
+	}
+	entries := 0
+	for i, n := range s.Blocks {
+		if n < 1 || n > maxLength || s.entries(i) > maxEntries-entries {
+			return fmt.Errorf("blocks %v: each needs a length from 1 to %d, and all together have at most %d entries", s.Blocks, maxLength, maxEntries)
+		}
+		entries += s.entries(i)
+	}
+	switch {
+	case s.Name == "":
+		return fmt.Errorf("it has no name")
+	case len(s.Blocks) == 0:
+		return fmt.Errorf("it has no blocks")
+	case s.Unit != Subject && s.Unit != WholeSite:
+		return fmt.Errorf("unit %q is not known: want %q or %q", string(s.Unit), Subject, WholeSite)
+	case s.Unit == WholeSite && (len(s.Blocks) != 1 || m.Rate != 1):
+		return fmt.Errorf("a whole site gives one vector, and is not sampled")
+	case !(s.Bound > 0) || math.IsInf(s.Bound, 1):
+		return fmt.Errorf("bound %v is not positive and finite", s.Bound)
+	case m.Diameter < diameter:
+		return fmt.Errorf("diameter %v is below the %.4g that clipping leaves", m.Diameter, diameter)
+	case m.Count > maxCount:
+		return fmt.Errorf("a count of %d is above the limit of %d", m.Count, maxCount)
+	}
+	return nil
+}
+
+// mechanisms are the charge of a request, as it protects the unit. An error
+// means that there is no bound.
+func (r Request) mechanisms(unit Unit) ([]account.Mechanism, error) {
+	if r.Protection != Differential {
+		return nil, fmt.Errorf("a release without protection has no bound")
+	}
+	var ms []account.Mechanism
+	for _, s := range r.Sums {
+		m, err := s.against(unit)
+		if err != nil {
+			return nil, fmt.Errorf("sum %q: %w", s.Name, err)
+		}
+		ms = append(ms, m)
+	}
+	return ms, nil
+}
+
+// Check reports what is wrong with a guarantee.
+func (g Guarantee) Check() error {
+	switch {
+	case g.Unit != Subject && g.Unit != WholeSite:
+		return fmt.Errorf("unit %q of the guarantee is not known: want %q or %q", string(g.Unit), Subject, WholeSite)
+	case !(g.Epsilon > 0) || math.IsInf(g.Epsilon, 1) || !(g.Delta > 0 && g.Delta < 1):
+		return fmt.Errorf("epsilon %v and delta %v are no guarantee: want a positive epsilon, and delta between 0 and 1", g.Epsilon, g.Delta)
+	}
+	return g.Adjacency.Check()
+}
+
+// against returns the mechanism as it protects the unit: what a site adds as a
+// whole may move by its diameter when one of its subjects changes.
 func (s Sum) against(unit Unit) (account.Mechanism, error) {
 	m := s.Mechanism
 	switch {
@@ -98,7 +198,7 @@ func (s Sum) against(unit Unit) (account.Mechanism, error) {
 	case s.Unit == WholeSite:
 		m.Noise, m.Diameter = m.Noise/m.Diameter, 1
 	default:
-		return m, fmt.Errorf("noise on sums over subjects promises nothing for a site as a whole")
+		return m, fmt.Errorf("noise on a sum over subjects promises nothing for a site as a whole")
 	}
 	return m, nil
 }

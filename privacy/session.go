@@ -1,12 +1,12 @@
 package privacy
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
 	"parley/dataset"
 	"parley/internal/wire"
+	"parley/privacy/internal/noise"
 )
 
 // Session is the right to answer one task, paid for in the ledger. It is used
@@ -16,6 +16,8 @@ type Session struct {
 	ask     Ask
 	request Request
 	state   []byte
+	source  noise.Source
+	used    map[string]int // how often each sum was made
 	sealed  bool
 }
 
@@ -32,33 +34,6 @@ func (s *Session) Data() (dataset.Source, error) {
 // before the first.
 func (s *Session) State() []byte { return s.state }
 
-// Sum makes one noised sum over the site's subjects, as the request declared
-// it under name.
-//
-// The contribution of a row is what it writes to v, which is zero and as long
-// as the longest block, and the block that it returns; −1 contributes nothing.
-// A contribution with NaN or ±Inf in v, or with a block that there is not,
-// counts as nothing, and nobody is told. Of v only the block's length is used.
-// v is clipped to the declared bound, so a row weighs no more than it may. The
-// row and v must not be kept.
-//
-// Errors do not depend on what rows hold: the name was not declared, was used
-// as often as declared, the data could not be read, or ctx has ended.
-func (s *Session) Sum(ctx context.Context, name string, contribution func(row *dataset.Row, v []float64) (block int)) (*Noised, error) {
-	return nil, errors.New("noised sums are not there yet")
-}
-
-// Whole makes one noised vector of everything that the site holds, as the
-// request declared it under name, with unit [WholeSite] and one block.
-//
-// The function computes it into v, which is zero and as long as the block. If
-// it fails, or leaves NaN or ±Inf in v, then noise alone is released: that a
-// site's rows do not allow a computation is a fact about them. Errors are as
-// for [Session.Sum].
-func (s *Session) Whole(ctx context.Context, name string, compute func(data dataset.Source, v []float64) error) (*Noised, error) {
-	return nil, errors.New("noised sums are not there yet")
-}
-
 // Seal makes body the one release of this session, and commits it together
 // with the state that the method wants back in its next session. A second
 // call is an error.
@@ -68,7 +43,7 @@ func (s *Session) Seal(body, state []byte) (Release, error) {
 	}
 	sealed, err := wire.Marshal(envelope{
 		Version: envelopeVersion, Study: s.ask.Study, Site: s.ask.Site, Round: s.ask.Round, Kind: s.ask.Kind,
-		Task: s.ask.Task[:], Request: s.request, Body: body,
+		Task: s.ask.Task[:], Request: s.request, Seeded: s.request.Protection == Differential && s.source.Seeded(), Body: body,
 	})
 	if err != nil {
 		return Release{}, fmt.Errorf("encoding the release: %w", err)

@@ -30,7 +30,8 @@ var floors = [][]string{
 	{"sitestore"},
 	{"study"},
 	{"dataset", "figure", "privacy/account"},
-	{"problem", "internal/...", "privacy/internal/..."},
+	{"privacy/internal/fixed"},
+	{"problem", "internal/...", "privacy/internal/noise"},
 }
 
 // floorOf returns the number of a package's floor, 0 being the top; −1 if it
@@ -214,6 +215,33 @@ func TestOnlyTheGateMakesReleases(t *testing.T) {
 	slices.Sort(makers)
 	if want := []string{"Gate.Stored", "Session.Seal"}; !found || !slices.Equal(makers, want) {
 		t.Errorf("releases come from %v, want %v", makers, want)
+	}
+}
+
+// Noise from a seed protects nobody: no program for sites can draw it.
+func TestOnlyTestsAndToolsSeedPrivacyNoise(t *testing.T) {
+	seeded, seeds := false, false
+	for _, f := range source(t) {
+		uses := slices.Contains(f.imports, module+"/privacy/privacytest")
+		seeded = seeded || uses
+		if uses && !f.test && !strings.HasPrefix(f.pkg, "tools/") {
+			t.Errorf("%s imports privacy/privacytest, which only tests and tools may", f.path)
+		}
+		if f.test || !slices.Contains(f.imports, module+"/privacy/internal/noise") {
+			continue
+		}
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			if s, ok := n.(*ast.SelectorExpr); ok && s.Sel.Name == "Seeded" && named(s.X) == "noise" {
+				seeds = true
+				if f.pkg != "privacy/privacytest" {
+					t.Errorf("%s makes noise from a seed; only privacy/privacytest may", f.path)
+				}
+			}
+			return true
+		})
+	}
+	if !seeded || !seeds {
+		t.Error("nothing uses privacytest, or it makes no seeded source: this test looks for the wrong names")
 	}
 }
 

@@ -1,0 +1,54 @@
+package privacy
+
+// book is what a gate knows of the ledger. It reads every line once.
+type book struct {
+	study     string
+	lines     int
+	attempts  map[string]int // charges of each release of the study
+	ours      map[Unit]tally // charges of the study, for each unit
+	boundless map[Unit]bool  // the study has charged what has no bound for the unit
+	all       tally          // charges of all studies, for single subjects
+}
+
+func newBook(study string) *book {
+	return &book{study: study, attempts: map[string]int{}, ours: map[Unit]tally{}, boundless: map[Unit]bool{}}
+}
+
+// read takes in the lines that have been added.
+func (b *book) read(j Journal) error {
+	lines, err := j.Reservations(b.lines)
+	if err != nil {
+		return err
+	}
+	for _, line := range lines {
+		c, err := readCharge(line)
+		if err != nil {
+			return err
+		}
+		if line.Study == b.study {
+			b.attempts[line.Release]++
+		}
+		b.add(line.Study == b.study, c.Request)
+		b.lines = line.Seq
+	}
+	return nil
+}
+
+// add counts a request, ours or of another study.
+func (b *book) add(ours bool, r Request) {
+	for _, unit := range []Unit{Subject, WholeSite} {
+		ms, err := r.mechanisms(unit)
+		switch {
+		case err != nil && ours:
+			b.boundless[unit] = true
+		case err != nil: // what was released without a bound is not what a filter limits
+		default:
+			if ours {
+				b.ours[unit] = b.ours[unit].with(1, ms...)
+			}
+			if unit == Subject {
+				b.all = b.all.with(1, ms...)
+			}
+		}
+	}
+}
