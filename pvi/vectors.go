@@ -54,6 +54,7 @@ var (
 	tolOptimum    = vectors.Tolerance{Rel: 1e-6, Floor: 1}
 	tolFixedPoint = vectors.Tolerance{Rel: 1e-5, Floor: 1}
 	tolCharge     = vectors.Tolerance{Rel: 1e-6}
+	tolTight      = vectors.Tolerance{Rel: 0.012} // how far apart the files' bounds are
 	tolExact      = vectors.Tolerance{}
 )
 

@@ -240,5 +240,15 @@ func (c *chargeJSON) verify(list *vectors.List, at string, whole, dense []float6
 		list.Float(at+"eps_"+m.name, m.epsilon, epsilon, tolCharge)
 		list.Float(at+"order_"+m.name, m.order, order, tolExact)
 	}
+	if c.Lower == nil || c.Upper == nil {
+		return nil
+	}
+	epsilon, err := account.Epsilon(ms, account.AddRemove, c.Delta)
+	if err != nil {
+		return err
+	}
+	list.Equal(at+"eps_tight: between lower and upper", true, epsilon >= *c.Lower && epsilon <= *c.Upper)
+	list.Float(at+"eps_tight_lower", *c.Lower, epsilon, tolTight)
+	list.Float(at+"eps_tight_upper", *c.Upper, epsilon, tolTight)
 	return nil
 }
