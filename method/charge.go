@@ -1,7 +1,10 @@
 package method
 
 import (
+	"fmt"
+
 	"parley/privacy"
+	"parley/problem"
 	"parley/study"
 )
 
@@ -15,4 +18,18 @@ type Charger interface {
 	// whole study, in order, from the plan alone. It is an upper bound: a study
 	// may end earlier and ask for less, never for more or for something else.
 	Charges(p *study.Plan, site string) ([]privacy.Request, error)
+}
+
+// Cost returns what a checked plan promises and what it costs each site. A
+// plan that its method cannot keep is an error.
+func (r Registry) Cost(p *study.Plan) (*privacy.Cost, error) {
+	m, ok := r.Lookup(p.Method.Name)
+	if !ok {
+		return nil, fmt.Errorf("method %q is not known", p.Method.Name)
+	}
+	charger, ok := m.(Charger)
+	if !ok && p.Privacy.Differential() {
+		return nil, problem.Problem{Where: "privacy.protection", What: fmt.Sprintf("method %s has no differentially private form", m.Name()), Hint: "another method, or protection: none"}
+	}
+	return privacy.CostOf(p, func(site string) ([]privacy.Request, error) { return charger.Charges(p, site) })
 }

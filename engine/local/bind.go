@@ -10,6 +10,7 @@ import (
 
 	"parley/dataset"
 	"parley/evaluate"
+	"parley/privacy"
 	"parley/problem"
 	"parley/study"
 )
@@ -17,22 +18,30 @@ import (
 // Binding is a plan's sites with their data.
 type Binding struct {
 	Data        map[string]dataset.Source
-	Fingerprint string       // SHA-256 of all data; a run may not continue on other data
-	Notes       problem.List // what the sites' operators should know and nothing fails for
+	Fingerprint string          // SHA-256 of all data; a run may not continue on other data
+	Policy      *privacy.Policy // of every site; nil if the plan names none
+	Notes       problem.List    // what the sites' operators should know and nothing fails for
 }
 
-// Bind opens the data that the plan's local section names and lets every site
-// compare its columns with the plan. What is wrong at any site comes back as
+// Bind opens the data and the policy that the plan's local section names and
+// lets every site compare its columns with the plan. What is wrong at any site comes back as
 // one problem.List.
 func Bind(ctx context.Context, p *study.Plan) (*Binding, error) {
 	if p.Local == nil {
 		return nil, problem.List{{Where: "local", What: "the plan does not say where this process finds data",
 			Hint: "add a local section with data and split, or with a folder for each site"}}
 	}
-	if p.Local.Data != "" {
-		return bindSplit(ctx, p)
-	}
 	b := &Binding{Data: map[string]dataset.Source{}}
+	if p.Local.Policy != "" {
+		policy, err := privacy.LoadPolicy(p.Local.Policy)
+		if err != nil {
+			return nil, err
+		}
+		b.Policy = &policy
+	}
+	if p.Local.Data != "" {
+		return b, b.split(ctx, p)
+	}
 	hash := sha256.New()
 	var wrong problem.List
 	for _, site := range p.Sites {
@@ -134,35 +143,34 @@ func (b *Binding) open(ctx context.Context, p *study.Plan, site, path string, wr
 	return dir, nil
 }
 
-// bindSplit spreads one data set over the sites of a simulation.
-func bindSplit(ctx context.Context, p *study.Plan) (*Binding, error) {
-	b := &Binding{Data: map[string]dataset.Source{}}
+// split spreads one data set over the sites of a simulation.
+func (b *Binding) split(ctx context.Context, p *study.Plan) error {
 	var wrong problem.List
 	dir, err := b.open(ctx, p, "all", p.Local.Data, &wrong)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := wrong.Err(); err != nil {
-		return nil, err
+		return err
 	}
 	print, err := dir.Fingerprint(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	split := p.Local.Split
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %q %d", print, split.Scenario, split.By, split.Seed))
 	b.Fingerprint = hex.EncodeToString(sum[:])
 	table, err := dataset.Collect(ctx, dir)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	scenario, err := evaluate.ParseScenario(split.Scenario)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	ids, labels, err := dataset.Labels(ctx, table, split.By)
 	if err != nil {
-		return nil, fmt.Errorf("local.split.by: %w", err)
+		return fmt.Errorf("local.split.by: %w", err)
 	}
 	subjects := make([]evaluate.Subject, len(ids))
 	for i, id := range ids {
@@ -170,11 +178,11 @@ func bindSplit(ctx context.Context, p *study.Plan) (*Binding, error) {
 	}
 	placed, err := evaluate.Assign(subjects, p.Sites, scenario, split.Seed)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	lacking, err := evaluate.Lacking(scenario, len(p.Sites), len(p.Views))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	at := make(map[string]int, len(placed))
 	for _, x := range placed {
@@ -183,5 +191,5 @@ func bindSplit(ctx context.Context, p *study.Plan) (*Binding, error) {
 	for i, site := range p.Sites {
 		b.Data[site] = evaluate.Select(table, func(id string) ([]int, bool) { return lacking[i], at[id] == i })
 	}
-	return b, b.look(ctx, p)
+	return b.look(ctx, p)
 }
