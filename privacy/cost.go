@@ -115,7 +115,7 @@ func (c *Cost) Lines() []string {
 	case c.Total != nil:
 		return []string{fmt.Sprintf("%s in total, for one %s, %s; %s per site", pair(c.Total.Epsilon, c.Total.Delta), c.Unit, c.Adjacency, c.sums())}
 	}
-	lines := []string{fmt.Sprintf("nothing is promised in total: %s is what one noised sum alone would cost, for one %s, %s",
+	lines := []string{fmt.Sprintf("nothing is promised in total: %s is meant for each noised sum alone, for one %s, %s",
 		pair(c.PerRelease.Epsilon, c.PerRelease.Delta), c.Unit, c.Adjacency)}
 	epsilon := func(s SiteCost) float64 {
 		if e := s.loss(c.Adjacency).Epsilon; e != nil {

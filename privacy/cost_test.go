@@ -96,7 +96,7 @@ func TestPublishedClaimsAreHeldAgainstTheTotal(t *testing.T) {
 		t.Errorf("got ε %v, want %v", got, want)
 	}
 	lines := c.Lines()
-	if len(lines) != 2 || lines[0] != "nothing is promised in total: (ε 10, δ 0.01) is what one noised sum alone would cost, for one site, replace-one" ||
+	if len(lines) != 2 || lines[0] != "nothing is promised in total: (ε 10, δ 0.01) is meant for each noised sum alone, for one site, replace-one" ||
 		!strings.HasPrefix(lines[1], "losses add up: 900 noised sums per site together cost (ε ") {
 		t.Errorf("got %q", lines)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"parley/engine/local"
+	"parley/privacy"
 	"parley/problem"
 	"parley/study"
 )
@@ -21,7 +22,7 @@ func planCheckCommand() *cobra.Command {
 	var asJSON, withData bool
 	cmd := &cobra.Command{
 		Use:   "check PLAN",
-		Short: "Check a plan, and with --data the data that it is bound to",
+		Short: "Check a plan, say what it promises and costs, and with --data check the data that it is bound to",
 		Args:  args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			plan, err := study.Load(a[0], methods)
@@ -29,6 +30,10 @@ func planCheckCommand() *cobra.Command {
 				return err
 			}
 			digest, err := plan.Digest()
+			if err != nil {
+				return err
+			}
+			cost, err := methods.Cost(plan)
 			if err != nil {
 				return err
 			}
@@ -43,16 +48,20 @@ func planCheckCommand() *cobra.Command {
 			lines := notes.Lines()
 			if asJSON {
 				return json.NewEncoder(cmd.OutOrStdout()).Encode(struct {
-					Name   string   `json:"name"`
-					Digest string   `json:"digest"`
-					Notes  []string `json:"notes"`
-				}{plan.Name, digest.String(), lines})
+					Name    string        `json:"name"`
+					Digest  string        `json:"digest"`
+					Privacy *privacy.Cost `json:"privacy"`
+					Notes   []string      `json:"notes"`
+				}{plan.Name, digest.String(), cost, lines})
 			}
 			for _, l := range lines {
 				fmt.Fprintln(cmd.OutOrStdout(), "note:", l)
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "plan %s is in order; digest %s\n", plan.Name, digest)
-			return err
+			fmt.Fprintf(cmd.OutOrStdout(), "plan %s is in order; digest %s\n", plan.Name, digest)
+			for _, l := range cost.Lines() {
+				fmt.Fprintln(cmd.OutOrStdout(), "privacy:", l)
+			}
+			return nil
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the digest and the notes as JSON")
@@ -76,18 +85,26 @@ func planShowCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			cost, err := methods.Cost(plan)
+			if err != nil {
+				return err
+			}
 			if asJSON {
 				return json.NewEncoder(cmd.OutOrStdout()).Encode(struct {
-					Digest string      `json:"digest"`
-					Plan   *study.Plan `json:"plan"`
-				}{digest.String(), plan})
+					Digest  string        `json:"digest"`
+					Privacy *privacy.Cost `json:"privacy"`
+					Plan    *study.Plan   `json:"plan"`
+				}{digest.String(), cost, plan})
 			}
 			text, err := plan.YAML()
 			if err != nil {
 				return err
 			}
-			_, err = cmd.OutOrStdout().Write(text)
-			return err
+			cmd.OutOrStdout().Write(text)
+			for _, l := range cost.Lines() {
+				fmt.Fprintln(cmd.OutOrStdout(), "# privacy:", l)
+			}
+			return nil
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the digest and the plan as JSON")

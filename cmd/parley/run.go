@@ -30,8 +30,15 @@ func runCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			cost, err := methods.Cost(plan)
+			if err != nil {
+				return err
+			}
 			show := newProgress(cmd.ErrOrStderr())
 			defer show.close()
+			for _, l := range cost.Lines() {
+				show.line("privacy: %s", l)
+			}
 			binding, err := local.Bind(ctx, plan)
 			if err != nil {
 				return err
@@ -50,7 +57,7 @@ func runCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			config := local.Config{Plan: plan, Methods: methods, Data: binding.Data, Dir: out, Observe: show.event}
+			config := local.Config{Plan: plan, Methods: methods, Data: binding.Data, Dir: out, Policy: binding.Policy, Stores: plan.Local.Stores, Observe: show.event}
 			outcome, err := local.Run(ctx, config)
 			if err != nil {
 				return err
