@@ -104,6 +104,9 @@ func (m *meter) limit(no *RefusalError, what string, spent tally, proposed []acc
 // checkStudy compares what the plan says with what the policy wants.
 func (l *limits) checkStudy(no *RefusalError) {
 	p, s := l.policy, l.study
+	if p.Site != "" && p.Site != s.Site {
+		no.add("site", fmt.Sprintf("this is the policy of site %q, not of %q", p.Site, s.Site), "")
+	}
 	if !p.allows(s.Method) {
 		no.add("methods", fmt.Sprintf("method %q is not among those it allows", s.Method), fmt.Sprintf("it allows %v", p.Methods))
 	}

@@ -2,6 +2,8 @@ package privacy
 
 import (
 	"fmt"
+	"math"
+	"slices"
 
 	"parley/privacy/account"
 	"parley/privacy/internal/fixed"
@@ -48,6 +50,9 @@ func (n *Noised) Check(s Sum) error {
 	for i, b := range n.Blocks {
 		if want := s.entries(i); len(b) != want {
 			return fmt.Errorf("sum %q: block %d has %d entries, not %d", s.Name, i, len(b), want)
+		}
+		if j := slices.IndexFunc(b, func(x int64) bool { return x == math.MinInt64 }); j >= 0 { // no sum is, and it has no opposite
+			return fmt.Errorf("sum %q: entry %d of block %d is out of range", s.Name, j, i)
 		}
 	}
 	if n.Step != grid.Step || n.SD != grid.SD() {

@@ -31,10 +31,10 @@ const (
 // [LoadPolicy] reads one from YAML.
 type Policy struct {
 	Version    int               `json:"policy"`              // of the format; PolicyVersion in a file
-	Site       string            `json:"site,omitempty"`      // whose policy it is; empty: of anybody who uses it
+	Site       string            `json:"site,omitempty"`      // whose policy it is; empty: any site's
 	Protection Demand            `json:"protection"`          // default required
 	Adjacency  account.Adjacency `json:"adjacency,omitempty"` // that guarantees must be stated in; empty for either
-	Study      *account.Budget   `json:"study,omitempty"`     // largest guarantee, and loss of single subjects, in one study; nil for any
+	Study      *account.Budget   `json:"study,omitempty"`     // largest guarantee, and loss of single subjects by all protected releases, of one study; nil for any
 	Lifetime   *Lifetime         `json:"lifetime,omitempty"`  // of all that the site releases with protection; nil for any
 	MaxDelta   float64           `json:"max_delta,omitempty"` // largest δ of a guarantee; 0 for min(10⁻⁵, 1/(100 n))
 	Minimum    Minimum           `json:"minimum,omitempty"`

@@ -134,6 +134,7 @@ func TestPolicyRefusesForEveryReasonAtOnce(t *testing.T) {
 	}
 	whole := vectors(5, 3)
 	whole.Unit = privacy.WholeSite
+	elsewhere := privacy.Policy{Site: "south"}
 	adjacent, per := privacy.DefaultPolicy(), privacy.DefaultPolicy()
 	adjacent.Adjacency, adjacent.Methods = account.ReplaceOne, []string{"other"}
 	per.PerRelease = true
@@ -145,6 +146,7 @@ func TestPolicyRefusesForEveryReasonAtOnce(t *testing.T) {
 	}{
 		"granted":                    {privacy.DefaultPolicy(), good, ok, nil},
 		"no protection":              {privacy.DefaultPolicy(), study, request, []string{"it demands differential privacy, and the plan has none", "nobody has counted", "the method may give numbers of 0 subjects"}},
+		"another site's policy":      {elsewhere, good, ok, []string{`policy of site "south", not of "north"`}},
 		"the zero policy":            {privacy.Policy{}, study, request, []string{"it demands differential privacy"}},
 		"few subjects":               {privacy.DefaultPolicy(), change(func(s *privacy.Study) { s.Subjects = 49 }), ok, []string{"at least 50 subjects, and the site has fewer"}},
 		"few sites":                  {privacy.DefaultPolicy(), change(func(s *privacy.Study) { s.Quorum = 2 }), ok, []string{"quorum is 2"}},

@@ -49,6 +49,9 @@ func Open(sealed []byte) (Opened, error) {
 	if e.Version < 1 || e.Version > envelopeVersion {
 		return Opened{}, fmt.Errorf("decoding a release: its version is %d, this program knows versions up to %d", e.Version, envelopeVersion)
 	}
+	if err := e.Request.check(); err != nil {
+		return Opened{}, fmt.Errorf("decoding a release: its request: %w", err)
+	}
 	o := Opened{Ask: Ask{Study: e.Study, Site: e.Site, Round: e.Round, Kind: e.Kind}, Request: e.Request, Seeded: e.Seeded, Body: e.Body}
 	if len(e.Task) != sha256.Size {
 		return Opened{}, fmt.Errorf("decoding a release: its task digest has %d bytes, not %d", len(e.Task), sha256.Size)

@@ -1,0 +1,111 @@
+package privacy_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"parley/dataset"
+	"parley/internal/wire"
+	"parley/privacy"
+	"parley/privacy/privacytest"
+	"parley/sitestore"
+)
+
+func noisedSum(t testing.TB) *privacy.Noised {
+	t.Helper()
+	n, err := granted(t, subjects(3), vectors(1, 2, 3)).Sum(t.Context(), "v", func(*dataset.Row, []float64) int { return 1 })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestNoisedSumTravelsAsWholeNumbers(t *testing.T) {
+	n := noisedSum(t)
+	b, err := wire.Marshal(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back privacy.Noised
+	if err := wire.Unmarshal(b, &back); err != nil {
+		t.Fatal(err)
+	}
+	if err := back.Check(vectors(1, 2, 3)); err != nil || fmt.Sprint(back) != fmt.Sprint(*n) {
+		t.Fatalf("%v became %v, %v", *n, back, err)
+	}
+}
+
+func TestNoisedSumMustBeWhatWasDeclared(t *testing.T) {
+	s := vectors(1, 2, 3)
+	for want, change := range map[string]func(*privacy.Noised){
+		"1 blocks where 2":          func(n *privacy.Noised) { n.Blocks = n.Blocks[:1] },
+		"block 1 has 2 entries":     func(n *privacy.Noised) { n.Blocks[1] = n.Blocks[1][:2] },
+		"block 0 has 0 entries":     func(n *privacy.Noised) { n.Blocks[0] = nil },
+		"are not the declared":      func(n *privacy.Noised) { n.Step *= 2 },
+		"step NaN":                  func(n *privacy.Noised) { n.Step = math.NaN() },
+		"noise 0 are not":           func(n *privacy.Noised) { n.SD = 0 },
+		"entry 1 of block 0 is out": func(n *privacy.Noised) { n.Blocks[0][1] = math.MinInt64 },
+	} {
+		n := noisedSum(t)
+		change(n)
+		if err := n.Check(s); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+	bad := s
+	bad.Mechanism.Noise = -1
+	if err := noisedSum(t).Check(bad); err == nil {
+		t.Error("a declaration that makes no sense was taken")
+	}
+}
+
+// Whatever a site sends as its sum is an error, or finite numbers in the
+// declared shape.
+func FuzzNoised(f *testing.F) {
+	good, err := wire.Marshal(noisedSum(f))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(good)
+	f.Add([]byte{0xa0})
+	s := vectors(1, 2, 3)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var n privacy.Noised
+		if wire.Unmarshal(data, &n) != nil || n.Check(s) != nil {
+			return
+		}
+		for i, length := range s.Blocks {
+			v := n.Floats(i)
+			if len(v) != length {
+				t.Fatalf("block %d has %d entries", i, len(v))
+			}
+			for _, x := range v {
+				if math.IsNaN(x) || math.IsInf(x, 0) {
+					t.Fatalf("block %d: %v", i, v)
+				}
+			}
+		}
+	})
+}
+
+func ExampleSession_Sum() {
+	sum := vectors(2, 2) // two numbers of each subject, noise of twice the bound
+	gate := privacy.NewGate(study, privacy.SimulationPolicy(), sitestore.NewMemory(), subjects(400), privacytest.Seeded(1))
+	session, err := gate.Admit(ask, privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{sum}})
+	if err != nil {
+		panic(err)
+	}
+	noised, err := session.Sum(context.Background(), sum.Name, func(_ *dataset.Row, v []float64) int {
+		v[0], v[1] = 1, 0.5
+		return 0
+	})
+	if err != nil {
+		panic(err)
+	}
+	total := noised.Floats(0)
+	fmt.Printf("noise of %.1f around 400: %v, around 200: %v\n", noised.SD, math.Abs(total[0]-400) < 50, math.Abs(total[1]-200) < 50)
+	// Output: noise of 10.0 around 400: true, around 200: true
+}

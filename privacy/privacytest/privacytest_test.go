@@ -1,0 +1,41 @@
+package privacytest_test
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"parley/dataset"
+	"parley/privacy"
+	"parley/privacy/account"
+	"parley/privacy/privacytest"
+	"parley/sitestore"
+)
+
+type nobody struct{}
+
+func (nobody) Schema() dataset.Schema { return dataset.Schema{} }
+
+func (nobody) Rows(context.Context) iter.Seq2[*dataset.Row, error] {
+	return func(func(*dataset.Row, error) bool) {}
+}
+
+func ExampleSeeded() {
+	study := privacy.Study{Digest: "3fa9", Site: "north"}
+	sum := privacy.Sum{Name: "x", Unit: privacy.Subject, Form: privacy.Vectors, Blocks: []int{4}, Bound: 1,
+		Mechanism: account.Mechanism{Kind: account.Gaussian, Noise: 1, Rate: 1, Diameter: 2, Count: 1}}
+	draw := func(seed uint64) string {
+		gate := privacy.NewGate(study, privacy.SimulationPolicy(), sitestore.NewMemory(), nobody{}, privacytest.Seeded(seed))
+		s, err := gate.Admit(privacy.Ask{Study: "3fa9", Site: "north", Round: 1}, privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{sum}})
+		if err != nil {
+			panic(err)
+		}
+		n, err := s.Sum(context.Background(), "x", nil)
+		if err != nil {
+			panic(err)
+		}
+		return fmt.Sprint(n.Blocks)
+	}
+	fmt.Println(draw(1) == draw(1), draw(1) == draw(2))
+	// Output: true false
+}
