@@ -142,6 +142,11 @@ func readAdult(r io.Reader) (*adultTable, error) {
 		return nil, err
 	}
 	t := &adultTable{cells: map[string][]string{}}
+	for i, name := range header {
+		if slices.Contains(header[:i], name) {
+			return nil, fmt.Errorf("%s is there twice", name)
+		}
+	}
 	for _, name := range slices.Concat(adultNumbers, adultCategories, []string{"income", "split"}) {
 		if !slices.Contains(header, name) {
 			return nil, fmt.Errorf("there is no column %q", name)

@@ -1,0 +1,94 @@
+package pvi
+
+import (
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+// Probabilities drawn from the predictive distribution itself are calibrated: of
+// 20 000 rows the error is about 0.01, and above 0.02 with probability below 1e-6.
+func TestCalibrationOfTrueProbabilities(t *testing.T) {
+	r := rand.New(rand.NewPCG(4, 4))
+	d := NewDesign(1)
+	var p []float64
+	for range 20000 {
+		p = append(p, r.Float64())
+		y := -1.0
+		if r.Float64() < p[len(p)-1] {
+			y = 1
+		}
+		if err := d.AppendDense([]float64{1}, y); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := Calibrate(d, p)
+	if err != nil || c.Error() > 0.02 {
+		t.Errorf("error %v, %v", c.Error(), err)
+	}
+	for i := range p {
+		p[i] = math.Sqrt(p[i]) // too sure of +1: by 1/6 on average
+	}
+	if c, err = Calibrate(d, p); err != nil || math.Abs(c.Error()-1.0/6) > 0.02 {
+		t.Errorf("error %v of distorted probabilities, %v", c.Error(), err)
+	}
+}
+
+func TestCalibrationByHand(t *testing.T) {
+	d := NewDesign(1)
+	for _, y := range []float64{1, -1, 1, 1} {
+		if err := d.AppendDense([]float64{1}, y); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := Calibrate(d, []float64{0, 0.05, 1, 0.9})
+	if err != nil || c[0] != (Bin{2, 0.025, 0.5}) || c[9] != (Bin{2, 0.95, 1}) || c[5] != (Bin{}) {
+		t.Errorf("%+v, %v", c, err)
+	}
+	if want := (0.475 + 0.05) / 2; math.Abs(c.Error()-want) > 1e-15 {
+		t.Errorf("error %v, want %v", c.Error(), want)
+	}
+	for _, p := range [][]float64{{0, 0, 0}, {0, 0, 0, 1.1}, {0, 0, 0, math.NaN()}} {
+		if _, err := Calibrate(d, p); err == nil {
+			t.Errorf("%v passes", p)
+		}
+	}
+	if (&Calibration{}).Error() != 0 {
+		t.Error("an error of nothing")
+	}
+}
+
+func TestPredictionsThatCannotBeMade(t *testing.T) {
+	d := NewDesign(1)
+	q := Isotropic(1, 0, 1)
+	_, errEmpty := PredictBinary(d, q, false)
+	if err := d.AppendDense([]float64{1}, 3); err != nil {
+		t.Fatal(err)
+	}
+	_, errOutcome := PredictBinary(d, q, false)
+	_, errQ := PredictBinary(d, Flat(1), false)
+	for want, err := range map[string]error{"no rows": errEmpty, "row 0: outcome 3": errOutcome, "posterior: precision": errQ} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+// Rows that are predicted with certainty, and wrongly, have a finite likelihood.
+func TestCertainPredictionsHaveAFiniteLikelihood(t *testing.T) {
+	d := NewDesign(1)
+	if err := d.AppendDense([]float64{1}, -1); err != nil {
+		t.Fatal(err)
+	}
+	for _, exact := range []bool{true, false} {
+		q, err := FromMoments([]float64{2000}, []float64{0.01})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := PredictBinary(d, q, exact)
+		if err != nil || p.Correct != 0 || math.Abs(p.LogLik+2000) > 10 {
+			t.Errorf("exact %v: %+v, %v", exact, p, err)
+		}
+	}
+}

@@ -1,0 +1,259 @@
+package pvi
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"parley/internal/vectors"
+)
+
+func vectorFiles(t testing.TB) map[string][]byte {
+	t.Helper()
+	names, err := filepath.Glob("testdata/pvi/*.json")
+	if err != nil || len(names) != 8 {
+		t.Fatalf("want eight files of test vectors, got %v (%v)", names, err)
+	}
+	files := make(map[string][]byte)
+	for _, n := range names {
+		if files[filepath.Base(n)], err = os.ReadFile(n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return files
+}
+
+// adultFromExample undoes what the example changed: one table, with the source's
+// own split.
+var adultFromExample = sync.OnceValues(func() ([]byte, error) {
+	cells, err := incomeCells()
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	z, err := gzip.NewWriterLevel(&b, gzip.BestSpeed)
+	if err != nil {
+		return nil, err
+	}
+	names := slices.Concat(adultCategories, adultNumbers, []string{"income", "uci"})
+	fmt.Fprintln(z, strings.Replace(strings.Join(names, ","), "uci", "split", 1))
+	for i := range cells["age"] {
+		row := make([]string, len(names))
+		for j, n := range names {
+			row[j] = cells[n][i]
+		}
+		fmt.Fprintln(z, strings.Join(row, ","))
+	}
+	if err := z.Close(); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+})
+
+func openExample(name string) (io.ReadCloser, error) {
+	if name != adultFile {
+		return nil, fmt.Errorf("%s was asked for", name)
+	}
+	data, err := adultFromExample()
+	return io.NopCloser(bytes.NewReader(data)), err
+}
+
+func TestPublishedVectorsAgree(t *testing.T) {
+	for name, file := range vectorFiles(t) {
+		t.Run(name, func(t *testing.T) {
+			checks, err := VerifyVectors(file, openExample)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range checks {
+				if !c.OK {
+					t.Errorf("%s: want %s, got %s (error %.1e, tolerance %.0e)", c.Entry, c.Want, c.Got, c.WorstError, c.Tolerance)
+				}
+			}
+			if len(checks) < 12 {
+				t.Errorf("only %d entries were compared", len(checks))
+			}
+		})
+	}
+}
+
+// unused are numbers on which nothing else depends: orders at which no minimum is
+// attained, and one that has a tolerance of two rows.
+var unused = regexp.MustCompile(`^\.dense_orders|^\.test_correct`)
+
+// number is one number in a file.
+type number struct {
+	path string
+	set  func(json.Number)
+	old  json.Number
+}
+
+// numbers lists the numbers below a decoded value, in order of path.
+func numbers(path string, v any, set func(any)) (out []number) {
+	switch x := v.(type) {
+	case map[string]any:
+		for k, y := range x {
+			out = append(out, numbers(path+"."+k, y, func(z any) { x[k] = z })...)
+		}
+	case []any:
+		for i, y := range x {
+			out = append(out, numbers(fmt.Sprintf("%s[%d]", path, i), y, func(z any) { x[i] = z })...)
+		}
+	case json.Number:
+		out = append(out, number{path, func(n json.Number) { set(n) }, x})
+	}
+	slices.SortFunc(out, func(a, b number) int { return strings.Compare(a.path, b.path) })
+	return out
+}
+
+// TestChangedVectorsDisagree changes numbers in the files one by one: each must
+// be noticed.
+func TestChangedVectorsDisagree(t *testing.T) {
+	for name, file := range vectorFiles(t) {
+		t.Run(name, func(t *testing.T) {
+			var tree any
+			d := json.NewDecoder(bytes.NewReader(file))
+			d.UseNumber()
+			if err := d.Decode(&tree); err != nil {
+				t.Fatal(err)
+			}
+			all := slices.DeleteFunc(numbers("", tree, nil), func(n number) bool { return unused.MatchString(n.path) })
+			r := rand.New(rand.NewPCG(1, uint64(len(file))))
+			samples := 30
+			if name == "adult_exact.json" {
+				samples = 1 // a second each
+			}
+			for range samples {
+				n := all[r.IntN(len(all))]
+				old, err := n.old.Float64()
+				if err != nil {
+					t.Fatal(err)
+				}
+				changed := json.Number(fmt.Sprint(old*1.02 + 0.01))
+				if !strings.ContainsAny(string(n.old), ".e") {
+					changed = json.Number(fmt.Sprint(int(old) + 1))
+				}
+				n.set(changed)
+				file, err := json.Marshal(tree)
+				n.set(n.old)
+				if err != nil {
+					t.Fatal(err)
+				}
+				checks, err := VerifyVectors(file, openExample)
+				if err == nil && vectors.List(checks).OK() {
+					t.Errorf("%s was changed from %s to %s and still agrees", n.path, n.old, changed)
+				}
+			}
+		})
+	}
+}
+
+func TestVectorsThatCannotBeRun(t *testing.T) {
+	adult := vectorFiles(t)["adult_exact.json"]
+	table := func(text string) Opener {
+		var b bytes.Buffer
+		z := gzip.NewWriter(&b)
+		fmt.Fprint(z, text)
+		z.Close()
+		return func(string) (io.ReadCloser, error) { return io.NopCloser(&b), nil }
+	}
+	header := strings.Join(slices.Concat(adultNumbers, adultCategories, []string{"income", "split"}), ",") + "\n"
+	for _, c := range []struct {
+		want, file string
+		open       Opener
+	}{
+		{"unknown schema", `{"schema": "pvi/clipping/2"}`, nil},
+		{"unknown schema", `{}`, nil},
+		{"test vectors", `[]`, nil},
+		{"test vectors", `{"schema": "pvi/clipping/1"} {}`, nil},
+		{"unknown field", `{"schema": "pvi/clipping/1", "extra": 1}`, nil},
+		{"0 rows and 0 outcomes", `{"schema": "pvi/pvi-exact/1"}`, nil},
+		{"row 0 belongs to client -1", `{"schema": "pvi/pvi-exact/1", "X": [[1]], "t": [1], "owner": [-1], "prior": {"mean": [0], "var": [1]}}`, nil},
+		{"unknown schedule", `{"schema": "pvi/pvi-exact/1", "X": [[1]], "t": [1], "owner": [0], "prior": {"mean": [0], "var": [1]}, "runs": [{"schedule": "x"}]}`, nil},
+		{"want an even number", `{"schema": "pvi/client-split/1", "cases": [{"M": 3}]}`, nil},
+		{"gradients of 2 and 1", `{"schema": "pvi/clipping/1", "cases": [{"C": 1, "g": [[1, 2], [1]]}]}`, nil},
+		{"no weights", `{"schema": "pvi/natural-parameters/1", "cases": [{}]}`, nil},
+		{"prior variance 0", `{"schema": "pvi/adult-exact/1"}`, nil},
+		{"which were not given", string(adult), nil},
+		{"needs the data adult.csv.gz: lost", string(adult), func(string) (io.ReadCloser, error) { return nil, errors.New("lost") }},
+		{"unexpected EOF", string(adult), func(string) (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("age")), nil }},
+		{`no column "fnlwgt"`, string(adult), table("age,x\n1,2\n")},
+		{"age is there twice", string(adult), table("age," + header)},
+		{"wrong number of fields", string(adult), table(header + "1\n")},
+		{"row 1: age is not", string(adult), table(header + "x" + strings.Repeat(",1", 15) + "\n")},
+		{"scale NaN", string(adult), table(header)},
+		{`"1" is not one of`, string(adult), table(header + strings.Repeat("1,", 15) + "train\n" + strings.Repeat("2,", 15) + "train\n")},
+	} {
+		if _, err := VerifyVectors([]byte(c.file), c.open); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%.80s: %v, want %q", c.file, err, c.want)
+		}
+	}
+}
+
+// Whatever a file holds: an error or disagreement, never a panic.
+func FuzzVerifyVectors(f *testing.F) {
+	for name, file := range vectorFiles(f) {
+		if name != "adult_exact.json" {
+			f.Add(file)
+		}
+	}
+	f.Add([]byte(`{"schema": "pvi/pvi-exact/1", "X": [[1]], "t": [1], "owner": [0], "prior": {"mean": [0], "var": [1]}}`))
+	f.Fuzz(func(t *testing.T, file []byte) {
+		if len(file) > 30000 || bytes.Count(file, []byte("[")) > 300 {
+			return
+		}
+		VerifyVectors(file, nil)
+	})
+}
+
+// Whatever a table holds.
+func FuzzReadAdult(f *testing.F) {
+	header := strings.Join(slices.Concat(adultNumbers, adultCategories, []string{"income", "split"}), ",") + "\n"
+	f.Add(header + "1,2,3,4,5,6,a,b,c,d,e,f,g,h,>50K,train\n2,3,4,5,6,7,a,b,c,d,e,f,g,h,<=50K,test\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		var b bytes.Buffer
+		z := gzip.NewWriter(&b)
+		fmt.Fprint(z, text)
+		z.Close()
+		table, err := readAdult(&b)
+		if err != nil {
+			return
+		}
+		e, train, test, err := table.designs(func(row int) bool { return table.cells["split"][row] == "train" })
+		if err == nil && (train.Rows()+test.Rows() != table.rows || train.Columns() != e.Width()) {
+			t.Errorf("%d and %d rows of %d", train.Rows(), test.Rows(), table.rows)
+		}
+	})
+}
+
+// Whatever a site is sent as its factor or state: checks refuse it, or one more
+// refinement works.
+func FuzzNaturalParameters(f *testing.F) {
+	f.Add([]byte(`{"eta": [1, 2], "lambda": [1, 0.5]}`))
+	f.Add([]byte(`{"eta": [1e308], "lambda": [1e-308]}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var g Gaussian
+		if json.Unmarshal(data, &g) != nil || g.CheckProper(len(g.Eta)) != nil || len(g.Eta) == 0 {
+			return
+		}
+		prior := Isotropic(len(g.Eta), 0, 1)
+		factor, change, _ := Refine(g, prior, prior, 0.5)
+		if err := factor.Check(len(g.Eta)); err != nil {
+			t.Error(err)
+		}
+		if err := change.Check(len(g.Eta)); err != nil {
+			t.Error(err)
+		}
+	})
+}
