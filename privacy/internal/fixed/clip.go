@@ -19,7 +19,7 @@ var ErrNotFinite = errors.New("a value is NaN or infinite")
 
 // Clip replaces v by v/max(1, ‖v‖/bound), and returns the norm ‖v‖ as it was
 // (+Inf if that is above the range of float64) and whether v was changed. The
-// norm of what is then in v, evaluated exactly, is at most bound·(1 − 3u), u =
+// norm of what is then in v, evaluated exactly, is at most bound·(1 − 2.5u), u =
 // 2⁻⁵³, a little below the bound: entries of a clipped vector are up to 2·10⁻¹⁵
 // of themselves smaller than by the formula, and truncated where subnormal. A bound of 0 gives zeros. No norm
 // overflows or underflows on the way.
@@ -49,7 +49,7 @@ func Clip(v []float64, bound float64, norm Norm) (before float64, clipped bool, 
 	}
 	// Everything is divided by 2^e, exactly but for entries that do not count.
 	_, e := math.Frexp(largest)
-	e = min(max(e, -1000), 1000)
+	e = max(e, -1000)
 	var n float64
 	if norm == L2 {
 		n = l2(v, math.Ldexp(1, -e))
@@ -57,7 +57,7 @@ func Clip(v []float64, bound float64, norm Norm) (before float64, clipped bool, 
 		n = l1(v, math.Ldexp(1, -e))
 	}
 	before = math.Ldexp(n, e)
-	// n is within 1.5u of the norm: what passes is below bound·(1 − 5u).
+	// n is within 2.1u of the norm: what passes is below bound·(1 − 4u).
 	if float64(n*(1+8*u)) <= math.Ldexp(bound, -e) {
 		return before, false, nil
 	}
@@ -74,7 +74,7 @@ const u = 1.0 / (1 << 53)
 // of the result is below bound·(1 − 8u)·(1 + 4.6u) < bound·(1 − 3u). Subnormal entries
 // are moved towards zero by a step, more than they can have been rounded up.
 func shrink(v []float64, bound, n float64, e int) {
-	m, be := math.Frexp(bound) // the quotient of mantissas is in [2⁻⁴⁵, 2⁷⁵]
+	m, be := math.Frexp(bound) // the quotient of mantissas is in [2⁻²¹, 2⁷⁵]
 	f := float64(float64(m/n) * (1 - 8*u))
 	e = be - e
 	direct := math.Ldexp(f, e)
@@ -93,18 +93,17 @@ func shrink(v []float64, bound, n float64, e int) {
 	}
 }
 
-// l2 returns the Euclidean norm of s·v to within a factor 1 ± 1.5u·(1 + 2⁻²⁰):
-// squares and their sum are carried in two floats each (Ogita, Rump and Oishi,
-// 2005, Dot2; for n ≤ 2²⁰ its own error is below 2⁻⁶⁰), and rounded once, then
-// the root.
+// l2 returns the Euclidean norm of s·v to within a factor 1 ± 2.1u. Squares are
+// rounded once (u, half of it after the root), and summed in two floats, which
+// loses less than 2⁻⁶⁰ up to 2²⁰ entries (Ogita, Rump and Oishi, 2005, Sum2);
+// the sum is rounded (half u again), then the root.
 func l2(v []float64, s float64) float64 {
 	sum, rest := 0.0, 0.0
 	for _, x := range v {
+		var low float64
 		x = float64(x * s)
-		p := float64(x * x)
-		low := math.FMA(x, x, -p)
-		sum, p = twoSum(sum, p)
-		rest += float64(p + low)
+		sum, low = twoSum(sum, float64(x*x))
+		rest += low
 	}
 	return math.Sqrt(sum + rest)
 }

@@ -95,6 +95,24 @@ func TestClipNeverExceedsTheBound(t *testing.T) {
 	})
 }
 
+// Where entries become subnormal, rounding to nearest could double them.
+func TestClipToSubnormalBounds(t *testing.T) {
+	for _, norm := range []Norm{L1, L2} {
+		for k := range 200 {
+			for _, v := range [][]float64{{1, 1}, {3, 2, 2}, {1e300, -1e300, 1e299}, {0x1p-1060, 0x1p-1061, 0x1p-1062}} {
+				bound := float64(k) * math.SmallestNonzeroFloat64
+				got := slices.Clone(v)
+				if _, _, err := Clip(got, bound, norm); err != nil {
+					t.Fatal(err)
+				}
+				if exact(got, norm).Cmp(power(bound, norm)) > 0 {
+					t.Errorf("Clip(%v, %v, %s) = %v, longer than the bound", v, bound, norm, got)
+				}
+			}
+		}
+	}
+}
+
 // Long vectors must not lose the margin to the rounding of their sum.
 func TestClipOfLongVectors(t *testing.T) {
 	for _, norm := range []Norm{L1, L2} {

@@ -125,7 +125,7 @@ func addOuter(sum, q []int64) {
 // would take half a step from every entry of every record, more than the noise
 // once there are thousands). Only where the rounded vector is too long, which
 // happens to clipped records alone or nearly so, it is truncated instead. That
-// always fits: the clipped norm is at most Bound·(1 − 3u), the factor
+// always fits: the clipped norm is at most Bound·(1 − 2.5u), the factor
 // Limit/Bound and the product add at most u each, so that in exact arithmetic
 // ‖v·Limit/Bound‖ ≤ Limit, and no entry grows when it is cut.
 func (g Grid) quantise(q []int64, v []float64) error {

@@ -67,7 +67,7 @@ func (g *Gaussian) draw(s *stream) int64 {
 // exponent encloses γ = (x − ρ)²/(2ρ), x = |y|/t = v + u/t, ρ = σ²/t², in units
 // of 2⁻³². With x and ρ cut to 40 binary places, |x − ρ| is off by less than
 // 2⁻⁴⁰. Lengths stay below 2⁴⁶ and ρ above 2²⁰ (in units of 2⁻⁴⁰), so that the
-// quotients fit. Beyond x = 64 the exact value must do.
+// quotients fit. Beyond x = 64 nothing is said, and the exact value must do.
 func (g *Gaussian) exponent(u, v uint64) (lo, hi uint64) {
 	if v >= 64 {
 		return 0, math.MaxUint64

@@ -159,8 +159,8 @@ func (s *stream) laplace(t uint64) (u, v uint64, negative bool) {
 		if u = r >> 1; u >= t {
 			continue
 		}
-		lo, rest := bits.Div64(u>>32, u<<32, t)
-		if !s.expNeg(lo, lo+min(rest, 1), func() *big.Rat { return new(big.Rat).SetFrac(natural(u), natural(t)) }) {
+		lo, hi := quotient(u, t)
+		if !s.expNeg(lo, hi, func() *big.Rat { return new(big.Rat).SetFrac(natural(u), natural(t)) }) {
 			continue
 		}
 		for v = 0; s.expNegOne(); v++ {
@@ -170,6 +170,12 @@ func (s *stream) laplace(t uint64) (u, v uint64, negative bool) {
 		}
 		return u, v, r&1 == 1
 	}
+}
+
+// quotient encloses u/t, u < t, in units of 2⁻³².
+func quotient(u, t uint64) (lo, hi uint64) {
+	lo, rest := bits.Div64(u>>32, u<<32, t)
+	return lo, lo + min(rest, 1)
 }
 
 func natural(x uint64) *big.Int { return new(big.Int).SetUint64(x) }
