@@ -16,9 +16,6 @@ import (
 // A [*RefusalError], which is ErrRefused, is returned if it would exceed what is
 // allowed; ErrConflict if the release was charged for another task.
 func (g *Gate) Admit(a Ask, r Request) (*Session, error) {
-	if a.Study != g.study.Digest || a.Site != g.study.Site {
-		return nil, fmt.Errorf("a task for site %q in study %.12s reached the gate of site %q in study %.12s", a.Site, a.Study, g.study.Site, g.study.Digest)
-	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if _, answered, err := g.Stored(a); err != nil {
@@ -26,11 +23,11 @@ func (g *Gate) Admit(a Ask, r Request) (*Session, error) {
 	} else if answered {
 		return nil, fmt.Errorf("round %d of study %.12s has been answered: send what is stored", a.Round, a.Study)
 	}
-	if err := g.allow(a, r); err != nil {
-		return nil, err
-	}
 	state, err := g.journal.State(a.Study)
 	if err != nil {
+		return nil, err
+	}
+	if err := g.allow(a, r); err != nil {
 		return nil, err
 	}
 	attempt := g.book.attempts[a.release()] + 1 // as it was when this one was charged

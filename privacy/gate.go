@@ -109,6 +109,10 @@ func systemNoise(string) noise.Source { return noise.System() }
 // NewGate returns the gate in front of data, for one study.
 func NewGate(study Study, policy Policy, journal Journal, data dataset.Source, options ...Option) *Gate {
 	g := &Gate{study: study, policy: policy, journal: journal, data: data, now: time.Now, noise: systemNoise, book: newBook(study.Digest)}
+	if study.Guarantee != nil { // what was agreed to stays
+		promised := *study.Guarantee
+		g.study.Guarantee = &promised
+	}
 	for _, o := range options {
 		o(g)
 	}
@@ -118,6 +122,9 @@ func NewGate(study Study, policy Policy, journal Journal, data dataset.Source, o
 // Stored returns the release that already answers a task, if there is one.
 // ErrConflict is returned if the release answers another task.
 func (g *Gate) Stored(a Ask) (Release, bool, error) {
+	if a.Study != g.study.Digest || a.Site != g.study.Site {
+		return Release{}, false, fmt.Errorf("a task for site %q in study %.12s reached the gate of site %q in study %.12s", a.Site, a.Study, g.study.Site, g.study.Digest)
+	}
 	r, ok, err := g.journal.Release(a.release())
 	if err != nil || !ok {
 		return Release{}, false, err

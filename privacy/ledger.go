@@ -2,6 +2,7 @@ package privacy
 
 import (
 	"cmp"
+	"encoding/hex"
 	"fmt"
 	"math"
 	"slices"
@@ -23,6 +24,7 @@ type Entry struct {
 	Guarantee *Guarantee `json:"guarantee,omitempty"` // of the plan; absent if it promised nothing
 	Seeded    bool       `json:"seeded,omitempty"`    // the noise came from a seed, and protects nobody
 	Request   Request    `json:"request"`             // with the mechanisms that were charged
+	Hash      string     `json:"hash"`                // hexadecimal SHA-256 that chains the line to all before it
 }
 
 // LedgerReader is a store whose ledger can be read.
@@ -51,7 +53,7 @@ func ReadLedger(j LedgerReader) (*Ledger, error) {
 		attempts[line.Release]++
 		l.Entries = append(l.Entries, Entry{
 			Line: line.Seq, Study: line.Study, Release: line.Release, Attempt: attempts[line.Release],
-			At: c.At, Method: c.Method, Round: c.Round, Kind: c.Kind, Guarantee: c.Guarantee, Seeded: c.Seeded, Request: c.Request,
+			At: c.At, Method: c.Method, Round: c.Round, Kind: c.Kind, Guarantee: c.Guarantee, Seeded: c.Seeded, Request: c.Request, Hash: hex.EncodeToString(line.Hash[:]),
 		})
 	}
 	return l, nil
@@ -93,6 +95,7 @@ type StudyAccount struct {
 	Charges     int        `json:"charges"`     // lines of the ledger
 	Forfeited   int        `json:"forfeited"`   // of them, charges of attempts that were made again
 	Unprotected int        `json:"unprotected"` // of them, without protection: nothing bounds what they tell
+	Seeded      int        `json:"seeded"`      // of them, with noise from a seed, which protects nobody
 	Losses      []Loss     `json:"losses"`      // of the protected ones: subjects under both adjacencies, then sites where the guarantee is for sites
 }
 
@@ -126,6 +129,9 @@ func (l *Ledger) Account(delta float64) (*Account, error) {
 		s.Charges++
 		if e.Attempt > 1 {
 			s.Forfeited++
+		}
+		if e.Seeded {
+			s.Seeded++
 		}
 		if e.Request.Protection != Differential {
 			s.Unprotected++

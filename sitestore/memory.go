@@ -36,7 +36,7 @@ func (m *Memory) Release(id string) (Release, bool, error) {
 	return r, ok, nil
 }
 
-// Reserve is like [Store.Reserve], without the hash chain.
+// Reserve is like [Store.Reserve].
 func (m *Memory) Reserve(r Reservation) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -48,6 +48,11 @@ func (m *Memory) Reserve(r Reservation) error {
 		m.releases[r.Release] = Release{Task: r.Task}
 	}
 	r.Seq, r.Request = next, bytes.Clone(r.Request)
+	var previous []byte
+	if next > 1 {
+		previous = m.ledger[next-2].Hash[:]
+	}
+	copy(r.Hash[:], r.chain(previous))
 	m.ledger = append(m.ledger, r)
 	m.study[r.Release] = r.Study
 	return nil

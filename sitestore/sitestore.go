@@ -22,6 +22,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"strings"
 
 	_ "modernc.org/sqlite" // the pure Go SQLite driver
@@ -50,6 +51,7 @@ type Reservation struct {
 	Study   string   // hexadecimal digest of the plan
 	Task    [32]byte // SHA-256 of the task that asked for it
 	Request []byte   // what was declared, in deterministic CBOR; it holds the charge
+	Hash    [32]byte // SHA-256 of the line and of the hash before it; Reserve makes it
 }
 
 // Release is what the outbox holds for a release.
@@ -68,17 +70,33 @@ type Store struct {
 // replaces a file that it cannot read: a damaged store is an error that a
 // person must resolve.
 func Open(path string) (*Store, error) {
-	s, err := acquire(path)
+	err := create(path)
+	var s *Store
+	if err == nil {
+		s, err = acquire(path)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("opening the site store %s: %w", path, err)
 	}
 	return s, nil
 }
 
-func acquire(path string) (_ *Store, err error) {
-	if err := create(path); err != nil {
-		return nil, err
+// OpenExisting is [Open] for those who only want to look: a store that is not
+// there is an error that wraps [fs.ErrNotExist], and is not created.
+func OpenExisting(path string) (*Store, error) {
+	_, err := os.Stat(path)
+	var s *Store
+	if err == nil {
+		s, err = acquire(path)
 	}
+	if err != nil {
+		return nil, fmt.Errorf("opening the site store %s: %w", path, err)
+	}
+	return s, nil
+}
+
+// acquire takes hold of the store at path.
+func acquire(path string) (_ *Store, err error) {
 	// Exclusive locking keeps a second process out for as long as the file is
 	// open, and lets WAL mode do without shared memory.
 	s, err := connect(path, "&_pragma=locking_mode(EXCLUSIVE)")
@@ -158,14 +176,14 @@ func (s *Store) Reserve(r Reservation) error {
 			return ErrMoved
 		}
 		_, err = tx.Exec(`INSERT INTO ledger (release, study, task, request, previous, hash) VALUES (?, ?, ?, ?, ?, ?)`,
-			r.Release, r.Study, r.Task[:], r.Request, previous, r.hash(previous))
+			r.Release, r.Study, r.Task[:], r.Request, previous, r.chain(previous))
 		return err
 	})
 }
 
-// hash chains a ledger line to the hash before it. Every field is preceded by
+// chain hashes a ledger line together with the hash before it. Every field is preceded by
 // its length, so that no two lines hash the same bytes.
-func (r Reservation) hash(previous []byte) []byte {
+func (r Reservation) chain(previous []byte) []byte {
 	h := sha256.New()
 	for _, field := range [][]byte{previous, []byte(r.Release), []byte(r.Study), r.Task[:], r.Request} {
 		fmt.Fprintf(h, "%d:", len(field))

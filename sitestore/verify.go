@@ -17,7 +17,7 @@ func (s *Store) Verify() error {
 	want := 0
 	err := s.lines(0, func(r Reservation, previous, hash []byte) error {
 		want++
-		if r.Seq != want || !bytes.Equal(previous, last) || !bytes.Equal(hash, r.hash(previous)) {
+		if r.Seq != want || !bytes.Equal(previous, last) || !bytes.Equal(hash, r.chain(previous)) {
 			return fmt.Errorf("line %d does not follow from the line before it", want)
 		}
 		last = hash
@@ -68,6 +68,7 @@ func (s *Store) lines(after int, do func(r Reservation, previous, hash []byte) e
 			return err
 		}
 		copy(r.Task[:], task)
+		copy(r.Hash[:], hash)
 		if err := do(r, previous, hash); err != nil {
 			return err
 		}
