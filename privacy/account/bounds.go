@@ -47,7 +47,7 @@ func Bounds(ms []Mechanism, a Adjacency, delta float64) ([]Bound, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(half) == 1 {
+	if len(half) == 1 && half[0].Count <= MostOptimal {
 		epsilon, err := Optimal(half[0], delta)
 		if err != nil {
 			return nil, err

@@ -24,7 +24,8 @@ var defaultOrders = func() (orders []float64) {
 //
 // Gaussian: α·d²/2s², d being how far the mean moves. Laplace: Mironov 2017,
 // table II. Sampled Gaussian: Mironov, Talwar, Zhang 2019, exact at all orders
-// (error about 1e-12 relative; see sampledDivergence for noise below 0.05).
+// (error about 1e-12 relative), but for noise below 0.05 of the bound, where
+// fractional orders are answered with the larger value of the unsampled one.
 // A divergence too large for a float64 is +Inf.
 func RDP(ms []Mechanism, a Adjacency, orders []float64) ([]float64, error) {
 	if err := checkAll(ms, a); err != nil {

@@ -2,9 +2,11 @@ package account
 
 import "math"
 
-// leastSampledNoise is the noise below which orders that need quadrature are
-// answered with the divergence of the unsampled Gaussian.
-const leastSampledNoise = 0.05
+const (
+	leastSampledNoise = 0.05    // least noise for which divergences are integrated
+	mostSampledPoints = 1 << 22 // largest number of points of an integral
+	mostSampledTerms  = 1 << 20 // largest order whose binomial sum is taken
+)
 
 // sampledDivergence is the Rényi divergence of one Gaussian mechanism with
 // noise s (in units of the clip) on records that each enter with probability q.
@@ -22,15 +24,15 @@ const leastSampledNoise = 0.05
 // the trapezoidal rule on the whole line, whose error falls exponentially with
 // 1/step for an analytic integrand.
 //
-// Noise below 0.05, where that would need many points, is answered at these
-// orders with the divergence of the unsampled mechanism, which is larger
-// (divergences are quasi-convex).
+// Where that would need millions of points, at noise below 0.05 and enormous
+// orders, the answer is the divergence of the unsampled mechanism, which is
+// larger (divergences are quasi-convex).
 func sampledDivergence(s, q float64, a Adjacency, order float64) float64 {
 	var logExcess float64
 	switch {
-	case a == AddRemove && order == math.Trunc(order) && order < 1<<20:
+	case a == AddRemove && order == math.Trunc(order) && order < mostSampledTerms:
 		logExcess = sampledSum(s, q, int(order))
-	case s < leastSampledNoise:
+	case s < leastSampledNoise || 2*order > mostSampledPoints*sampledStep(s):
 		mu := Mechanism{Diameter: 2}.shift(a) / s
 		return order * mu * mu / 2
 	default:
@@ -71,13 +73,15 @@ func logExpm1(x float64) float64 {
 	return math.Log(math.Expm1(x))
 }
 
+// sampledStep is the step of the trapezoidal rule. The integrand is analytic but
+// for branch points where P or Q vanish, at a distance of πs² from the real
+// line. With steps of s/2 the Gaussian factor contributes an error of exp(−8π²),
+// with s²/2 the branch points exp(−4π²).
+func sampledStep(s float64) float64 { return min(s, s*s) / 2 }
+
 // sampledIntegral is the logarithm of E_Q[(1+u)^α − 1 − αu].
-//
-// The integrand is analytic but for branch points where P or Q vanish, at a
-// distance of πs² from the real line. With steps of s/2 the Gaussian factor
-// contributes an error of exp(−8π²), with s²/2 the branch points exp(−4π²).
 func sampledIntegral(s, q float64, a Adjacency, order float64) float64 {
-	step := min(s, s*s) / 2
+	step := sampledStep(s)
 	// Both peaks and nine standard deviations beside them: at 0, and where
 	// P^α Q^(1−α) has its own, which is at most α (add-remove) or 2α−1.
 	lo, hi := -1-10*s, order+10*s
@@ -100,7 +104,7 @@ func sampledIntegral(s, q float64, a Adjacency, order float64) float64 {
 			logRatio = logMix(q, logQ, logRest, up) - logWeight
 			u = 2 * math.Exp(logQ-0.5*w-logWeight) * math.Sinh(z*w)
 		}
-		sum.add(logPowerRest(u, logRatio, order) + logWeight - z*z*w/2)
+		sum.add(logPowerRest(u, logRatio, order) + logWeight - (z/s)*(z/s)/2)
 	}
 	return sum.log() + math.Log(step/s) - 0.5*math.Log(2*math.Pi)
 }

@@ -61,6 +61,9 @@ func Advanced(rs []Releases, slack float64) (Budget, error) {
 	return Budget{Epsilon: math.Sqrt(-2*math.Log(slack)*squares) + drift, Delta: total.Delta + slack}, nil
 }
 
+// MostOptimal is the largest number of releases that Optimal composes.
+const MostOptimal = 1_000_000
+
 // Optimal is the least ε that any k releases of the same (ε₀, δ₀) are sure to
 // have at δ, whatever they are (Kairouz, Oh, Viswanath 2015, Theorem 3.3, at any
 // δ between the corners printed there). It is +Inf where δ cannot be had:
@@ -75,6 +78,9 @@ func Optimal(each Releases, delta float64) (epsilon float64, err error) {
 	}
 	if err := checkDelta(delta); err != nil {
 		return 0, err
+	}
+	if each.Count > MostOptimal {
+		return 0, fmt.Errorf("optimal composition of %d releases: it is summed up to %d", each.Count, MostOptimal)
 	}
 	k, e0 := float64(each.Count), each.Each.Epsilon
 	// δ that is left for randomised response: 1 − (1−δ)/(1−δ₀)ᵏ.

@@ -102,6 +102,9 @@ func TestWhatTheoremsRefuse(t *testing.T) {
 	if _, err := Advanced([]Releases{good}, 0); err == nil {
 		t.Error("no slack is accepted")
 	}
+	if _, err := Optimal(Releases{Budget{1, 0}, MostOptimal + 1}, 0.1); err == nil {
+		t.Error("more is summed than could be waited for")
+	}
 	if _, err := Optimal(good, 1); err == nil {
 		t.Error("a delta of 1 is accepted")
 	}
