@@ -66,6 +66,7 @@ func Run(ctx context.Context, c Config) (out *engine.Outcome, err error) {
 	if c.Dir != "" {
 		run.Checkpoints = engine.FileCheckpoints(filepath.Join(c.Dir, CheckpointName))
 	}
+	var refusals []error
 	for _, name := range c.Plan.Sites {
 		data, ok := c.Data[name]
 		if !ok {
@@ -80,11 +81,24 @@ func Run(ctx context.Context, c Config) (out *engine.Outcome, err error) {
 			return nil, fmt.Errorf("site %s: %w", name, err)
 		}
 		defer func() { err = errors.Join(err, s.Close()) }()
-		gate, err := c.gate(ctx, name, s, data)
+		terms, policy, err := c.terms(ctx, name, data)
 		if err != nil {
 			return nil, fmt.Errorf("site %s: %w", name, err)
 		}
-		run.Links[name] = link{&engine.Site{Name: name, Study: digest.String(), Half: half, Manifest: s, Gate: gate}}
+		switch err := agree(m, c.Plan, terms, policy, s); {
+		case errors.Is(err, privacy.ErrRefused):
+			refusals = append(refusals, fmt.Errorf("site %s: %w", name, err))
+			run.Links[name] = refusing{err}
+		case err != nil:
+			return nil, fmt.Errorf("site %s: %w", name, err)
+		default:
+			gate := privacy.NewGate(terms, policy, s, data)
+			run.Links[name] = link{&engine.Site{Name: name, Study: digest.String(), Half: half, Manifest: s, Gate: gate}}
+		}
+	}
+	if stay := len(c.Plan.Sites) - len(refusals); stay < c.Plan.Quorum {
+		return nil, fmt.Errorf("before the first round: %d of %d sites would take part, and the plan's quorum is %d:\n%w",
+			stay, len(c.Plan.Sites), c.Plan.Quorum, errors.Join(refusals...))
 	}
 	return run.Run(ctx)
 }
@@ -105,25 +119,6 @@ func (c *Config) openStore(site string) (store, error) {
 		stores = StoresIn(c.Dir)
 	}
 	return sitestore.Open(StorePath(stores, site))
-}
-
-// gate returns the gate of one site.
-func (c *Config) gate(ctx context.Context, site string, journal privacy.Journal, data dataset.Source) (*privacy.Gate, error) {
-	s, err := privacy.StudyOf(c.Plan, site)
-	if err != nil {
-		return nil, err
-	}
-	if c.Policy == nil {
-		return privacy.NewGate(s, privacy.SimulationPolicy(), journal, data), nil
-	}
-	// A real policy has limits that depend on how many subjects there are.
-	for _, err := range data.Rows(ctx) {
-		if err != nil {
-			return nil, fmt.Errorf("counting subjects: %w", err)
-		}
-		s.Subjects++
-	}
-	return privacy.NewGate(s, *c.Policy, journal, data), nil
 }
 
 // link calls a site in the same process.
