@@ -49,7 +49,7 @@ func (c *coordinator) clippingSection(s *state) figure.Section {
 	}
 	if c.opts.Mechanism == MechanismJoint {
 		say(false, "Nothing is known of how sites differ",
-			"The spread between sites is the plan's, not an estimate: at this noise there is nothing to learn it from. Parameters that did not stand out of the noise were left where the plan's prior has them.")
+			"The spread between sites is the plan's, not an estimate: at this noise there is nothing to learn it from. Parameters that did not stand out of the noise were left where the plan's prior has them, which with few sites is all of them unless ε is in the hundreds. A model that has learned nothing predicts what the prior does.")
 		return sec
 	}
 	rates := c.recursion()

@@ -63,6 +63,9 @@ func everyKind(t testing.TB) (list []exchange) {
 	for _, options := range []string{federated, "  latent: 1\n  scaling: min-max\n  noise: feature\n  local_rank: 4\n", published} {
 		list = append(list, exchanges(t, threeSites(t, options))...)
 	}
+	for _, options := range []string{differenceOptions, jointOptions} {
+		list = append(list, exchanges(t, private(options, perReleaseBudget).study(t))...)
+	}
 	return list
 }
 
@@ -150,7 +153,7 @@ func notANumber(body []byte) []byte {
 // answerTo returns what the answers to a kind of task are decoded into.
 func answerTo(kind string) any {
 	return map[string]any{
-		taskScale: new(featureSums), taskFit: new(fitAnswer), taskRefine: new(refineAnswer), taskIterate: new(iterateAnswer), taskAssess: new(assessment),
+		taskScale: new(featureSums), taskFit: new(fitAnswer), taskRefine: new(refineAnswer), taskIterate: new(iterateAnswer), taskAssess: new(assessment), taskClip: new(clipAnswer),
 	}[kind]
 }
 
@@ -229,6 +232,12 @@ func TestLiesWithoutAnExcuse(t *testing.T) {
 		p := &a.(*iterateAnswer).Params
 		p.W = wire.Matrix{Rows: p.W.Rows, Cols: 1, Data: p.W.Data[:p.W.Rows]}
 	})
+	lie(taskClip, func(a any) { a.(*clipAnswer).Sums = nil })
+	lie(taskClip, func(a any) { s := a.(*clipAnswer); s.Sums = append(s.Sums, s.Sums[0]) })
+	lie(taskClip, func(a any) { s := &a.(*clipAnswer).Sums[0]; s.Blocks[0] = s.Blocks[0][1:] })
+	lie(taskClip, func(a any) { s := &a.(*clipAnswer).Sums[0]; s.Blocks = append(s.Blocks, []int64{1}) })
+	lie(taskClip, func(a any) { a.(*clipAnswer).Sums[0].Step = math.Inf(1) })
+	lie(taskClip, func(a any) { a.(*clipAnswer).Sums[0].SD = 1e-9 })
 	lie(taskAssess, func(a any) { a.(*assessment).LogLik = math.NaN() })
 	lie(taskAssess, func(a any) { a.(*assessment).AbsError[0] = -1 })
 	lie(taskAssess, func(a any) { clear(a.(*assessment).Cells) })

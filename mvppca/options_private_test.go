@@ -31,9 +31,9 @@ func TestPrivateDefaults(t *testing.T) {
 		underRelease("  latent: 2\n  variant: published\n  clipping: {difference: {first_round: clear, loadings: {epsilon: 2}}}\n"): "variant: published latent: 2 scaling: range noise: view rounds: 100 iterations: 15 " +
 			"published: {first_iterations: 30, initial: random, restart: draw} mechanism: difference-clipping " +
 			"clipping: {noise_floor: 0.0001, difference: {first_round: clear, mean: {constant: 1, epsilon: 10, delta: 0.01}, loadings: {constant: 1, epsilon: 2, delta: 0.01}, noise_variance: {constant: 1, epsilon: 10}}}",
-		underTotal("  latent: 2\n  variant: published\n  mechanism: joint-clipping\n  scaling: none\n"): "variant: published latent: 2 scaling: none noise: view rounds: 3 iterations: 15 " +
+		underTotal("  latent: 2\n  variant: published\n  mechanism: joint-clipping\n  scaling: none\n"): "variant: published latent: 2 scaling: none noise: view rounds: 2 iterations: 15 " +
 			"published: {first_iterations: 30, initial: prior, restart: mean, prior: {loading_sd: 1, mean: 0, mean_sd: 1, noise_alpha: 2.25, noise_beta: 0.625}} mechanism: joint-clipping " +
-			"clipping: {noise_floor: 0.0001, joint: {bound: 1, mean_scale: 1, loading_scale: 1, variance_scale: 4}}",
+			"clipping: {noise_floor: 0.0001, joint: {bound: 2, mean_scale: 1, loading_scale: 1, variance_scale: 4}}",
 	} {
 		p, err := parse(text)
 		if err != nil {

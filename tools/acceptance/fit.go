@@ -18,7 +18,8 @@ import (
 
 var methods = method.Registry{mvppca.Method{}}
 
-// options are what a plan says under method, beyond its name.
+// options are what a plan says under method, beyond its name; and under
+// "privacy", what it says there, if its releases are to be protected.
 type options map[string]any
 
 // asIs are the options of the default method on rows that are already scaled.
@@ -46,14 +47,18 @@ func plan(schema dataset.Schema, sites int, o options, seed uint64) (*study.Plan
 		}
 		views = append(views, w)
 	}
-	m := options{"name": mvppca.Method{}.Name()}
+	m, privacy := options{"name": mvppca.Method{}.Name()}, any(map[string]any{"protection": study.ProtectionNone})
 	for k, v := range o {
-		m[k] = v
+		if k == "privacy" {
+			privacy = v
+		} else {
+			m[k] = v
+		}
 	}
 	// JSON is YAML.
 	text, err := json.Marshal(map[string]any{
 		"parley": study.Version, "name": "acceptance", "seed": seed, "sites": evaluate.SiteNames(sites), "views": views,
-		"method": m, "privacy": map[string]any{"protection": study.ProtectionNone},
+		"method": m, "privacy": privacy,
 	})
 	if err != nil {
 		return nil, err

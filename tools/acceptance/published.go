@@ -51,7 +51,7 @@ func publishedTable(ctx context.Context, data string) ([]row, error) {
 				if c.sites == 1 {
 					s = alone(s)
 				}
-				a, b, err := publishedErrors(ctx, d.data, s, c.scenario, uint64(10*d.number+s.Index))
+				a, b, err := publishedErrors(ctx, d.data, s, c.scenario, asPublished(sdFactors), uint64(10*d.number+s.Index))
 				if err != nil {
 					return nil, fmt.Errorf("draw %d, %v, %d sites: %w", d.number, c.scenario, c.sites, err)
 				}
@@ -85,9 +85,9 @@ func alone(s evaluate.Split) evaluate.Split {
 // observed entries: the mean over the training sites, and over the test sites.
 // Test rows are one site, except that where sites lack views they lie at three
 // sites like the training rows.
-func publishedErrors(ctx context.Context, src dataset.Source, s evaluate.Split, sc evaluate.Scenario, seed uint64) (train, test float64, err error) {
+func publishedErrors(ctx context.Context, src dataset.Source, s evaluate.Split, sc evaluate.Scenario, o options, seed uint64) (train, test float64, err error) {
 	sites, _, held := s.Sources(src)
-	m, _, err := federate(ctx, sites, asPublished(sdFactors), seed)
+	m, _, err := federate(ctx, sites, o, seed)
 	if err != nil {
 		return 0, 0, err
 	}
