@@ -6,20 +6,24 @@ import "math"
 // inversion integral described at saddle, and a bound on its relative error.
 // The rule with frequencies a distance η apart gives Σₘ δ(ε + mΛ) exp(θmΛ) with
 // Λ = 2π/η, so it is never too small but for the frequencies left out; it stops where
-// their share is below the given one, or at the most frequencies allowed.
-func (c composition) contour(s saddle, share float64, most int) (logDelta, relative float64) {
+// their share is below the given one, or when the
+// work, in multiplications, is used up.
+func (c composition) contour(s saddle, share, work float64) (logDelta, relative float64) {
 	period := c.period(s, aliased)
 	eta := 2 * math.Pi / period
 	rays := make([]func() complex128, len(c))
 	for i, p := range c {
 		rays[i] = p.ray(s.theta, eta)
 	}
-	sum := 0.5 // the frequency 0
-	for _, next := range rays {
-		next()
-	}
-	var rest float64
-	for j, end := 1, 32; j < most; end *= 2 {
+	sum := -0.5 // the frequency 0 counts half
+	rest := 1.0
+	for j, end := 0, 32; ; end *= 2 {
+		for _, p := range c {
+			work -= p.cost(s.theta, eta*float64(end)) * float64(end-j)
+		}
+		if work < 0 {
+			break
+		}
 		var largest float64
 		for ; j < end; j++ {
 			z := complex(1, 0)
@@ -31,6 +35,9 @@ func (c composition) contour(s saddle, share float64, most int) (logDelta, relat
 			z /= complex(1, w/s.theta) * complex(1, w/(1+s.theta))
 			sin, cos := math.Sincos(-w * s.epsilon)
 			sum += real(z)*cos - imag(z)*sin
+			if j == 0 {
+				continue
+			}
 			largest = math.Max(largest, math.Hypot(real(z), imag(z)))
 		}
 		// The frequencies left out fall like 1/w² from the largest in the last
@@ -39,6 +46,9 @@ func (c composition) contour(s saddle, share float64, most int) (logDelta, relat
 		if rest < share*sum {
 			break
 		}
+	}
+	if sum <= 0 { // nothing was affordable
+		return s.logDelta, math.Inf(1)
 	}
 	logDelta = s.k - s.theta*s.epsilon - math.Log(s.theta) - math.Log1p(s.theta) + math.Log(2*sum/period)
 	return logDelta, (rest+aliased)/sum + 8*ulp*(1+c.steps()+math.Abs(s.k)+math.Abs(s.theta*s.epsilon))

@@ -11,6 +11,9 @@ type pair interface {
 	cumulant(s float64) (k, k1, k2 float64)
 	// ray returns an iterator over E_P exp((s + iωj)L) / E_P exp(sL), j = 0, 1, …
 	ray(s, omega float64) func() complex128
+	// cost is about the number of multiplications that the ray takes for each
+	// frequency up to omega.
+	cost(s, omega float64) float64
 	// mass returns log P(lo < L < hi) and log Q(lo < L < hi).
 	mass(lo, hi float64) (logP, logQ float64)
 	// atoms returns the losses that have a probability of their own.
@@ -41,6 +44,8 @@ func (g shifted) ray(s, omega float64) func() complex128 {
 		return complex(r*cos, r*sin)
 	}
 }
+
+func (g shifted) cost(s, omega float64) float64 { return 20 }
 
 func (g shifted) mass(lo, hi float64) (logP, logQ float64) {
 	a, b := lo/g.mu, hi/g.mu
@@ -109,6 +114,8 @@ func (l laplace) ray(s, omega float64) func() complex128 {
 		return ((z+1)*complex(cos, sin) + z*complex(d*cos, -d*sin)) / (2*z + 1) / norm
 	}
 }
+
+func (l laplace) cost(s, omega float64) float64 { return 20 }
 
 func (l laplace) mass(lo, hi float64) (logP, logQ float64) {
 	lo, hi = max(lo, -l.e0), min(hi, l.e0)

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-
-	"gonum.org/v1/gonum/dsp/fourier"
 )
 
 const (
@@ -28,6 +26,13 @@ type lossDistribution struct {
 	rest                          float64 // probability of the losses above the window
 }
 
+// factor is a pair on the grid.
+type factor struct {
+	found []dot // sorted by index; their weights sum to 1
+	count float64
+	k     float64 // log E exp(θL) on the grid
+}
+
 // distribution composes the pairs by the fast Fourier transform, in the
 // neighbourhood of the losses that decide δ at the saddle. What it leaves
 // above the window is in rest; what it leaves below appears inside (the
@@ -35,92 +40,96 @@ type lossDistribution struct {
 // transform are added to every weight. precision is the rise of ε that the
 // grid may cause, if the grid can be as fine as that.
 func (c composition) distribution(s saddle, logDelta, precision float64) (*lossDistribution, error) {
-	logTail := logDelta + math.Log(negligible)
-	// δ = exp(K − θε) times about this.
-	logShare := s.logDelta - s.k + s.theta*s.epsilon
-	top := c.above(s, logTail)
-	// The saddle of a δ is approximate: leave room for a factor of e³.
-	bottom := math.Min(c.below(s, logShare+math.Log(negligible)), s.epsilon-3/s.theta)
-	// What lies a window's width above ε appears above ε, its tilt not undone.
-	top = math.Max(top, bottom+c.period(s, harmless))
-	if math.IsNaN(top-bottom) || math.IsInf(top-bottom, 0) {
-		return nil, fmt.Errorf("the privacy loss at ε = %v is out of the range of the accountant", s.epsilon)
-	}
-
-	want, step, n := c.grid(top-bottom, precision, s.theta)
-	d := &lossDistribution{step: step, theta: s.theta, centre: s.epsilon, first: int(math.Floor(bottom / step))}
-
-	spectrum, err := newSpectrum(n)
+	bottom, top, err := c.window(s, logDelta)
 	if err != nil {
 		return nil, err
 	}
-	logScale := -s.theta * s.epsilon
+	want, step, n := c.grid(top-bottom, precision, s.theta)
+	d := &lossDistribution{step: step, theta: s.theta, centre: s.epsilon, first: int(math.Floor(bottom / step))}
 	steps := c.steps()
-	var beyond float64
-	tail := func(v float64) float64 { return 0 } // log E exp((θ+v)L) on the grid
-	type single struct {
-		found []dot
-		count float64
-		k     float64
+	logTail := logDelta + math.Log(negligible)
+	spectrum := newSpectrum(n)
+	factors := make([]factor, len(c))
+	var rounding, beyond float64
+	for i, p := range c {
+		f, lost, err := p.onGrid(s.theta, step, want, logTail-math.Log(steps), math.Log(1e-11)-math.Log(steps))
+		if err != nil {
+			return nil, err
+		}
+		factors[i] = f
+		beyond += f.count * lost
+		d.logScale += f.count * f.k
+		rounding += f.count * (8 + 4*math.Abs(f.k))
+		spectrum.multiply(f.found, p.count)
 	}
-	var singles []single
-	for _, p := range c {
-		count := float64(p.count)
-		one := composition{part{p.pair, 1}}
-		at := one.at(s.theta)
-		hi := one.above(at, logTail-math.Log(steps))
-		lo := one.below(at, math.Log(1e-11)-math.Log(steps))
-		if sup := p.supremum(); sup < hi {
-			hi = sup + step
-		}
-		found, lost := connect(p.pair, step, s.theta, lo, hi, want)
-		beyond += count * lost
-		var sum float64
-		for _, f := range found {
-			sum += f.weight
-		}
-		if !(sum > 0) || math.IsInf(sum, 1) {
-			return nil, fmt.Errorf("the privacy loss of %+v is out of the range of the accountant", p.pair)
-		}
-		k := at.k + math.Log(sum)
-		logScale += count * k
-		singles = append(singles, single{found, count, k})
-		for i := range found {
-			found[i].weight /= sum
-		}
-		slices.SortFunc(found, func(a, b dot) int { return cmp.Compare(a.index, b.index) })
-		spectrum.multiply(found, p.count)
-	}
+	d.logScale -= s.theta * s.epsilon
 	d.weight = spectrum.inverse(d.first)
+	d.rest = beyond + math.Exp(d.above(factors, s.width, logTail))
+	// Rounding of K and of the exponents, where every step adds its own.
+	d.logScale += ulp * (rounding + 8*math.Abs(s.theta*s.epsilon))
+	return d, nil
+}
 
-	// The tail above the window, by Chernoff's bound on the grid itself.
-	tail = func(v float64) float64 {
-		sum := logScale + s.theta*s.epsilon - (s.theta+v)*(float64(d.first+n))*step
-		for _, one := range singles {
-			last := one.found[len(one.found)-1].index
-			var m float64
-			for _, f := range one.found {
-				m += f.weight * math.Exp(v*float64(f.index-last)*step)
-			}
-			sum += one.count * (math.Log(m) + v*float64(last)*step)
-		}
-		return sum
+// window returns the losses between which δ at a saddle is decided.
+func (c composition) window(s saddle, logDelta float64) (bottom, top float64, err error) {
+	top = c.above(s, logDelta+math.Log(negligible))
+	// δ = exp(K − θε) times about this.
+	logShare := s.logDelta - s.k + s.theta*s.epsilon
+	// The saddle of a δ is approximate: leave room for a factor of e³.
+	bottom = math.Min(c.below(s, logShare+math.Log(negligible)), s.epsilon-3/s.theta)
+	// What lies a window's width above ε appears above ε, its tilt not undone.
+	top = math.Max(top, bottom+c.period(s, harmless))
+	if math.IsNaN(top-bottom) || math.IsInf(top-bottom, 0) {
+		return 0, 0, fmt.Errorf("the privacy loss at ε = %v is out of the range of the accountant", s.epsilon)
 	}
-	logRest := math.Inf(1)
-	for v := 0.25 / s.width; ; v *= 1.7 {
-		t := tail(v)
-		if !(t < logRest) {
+	return bottom, top, nil
+}
+
+// onGrid connects the dots of a part, tilted by θ. Losses above those of
+// probability exp(logAbove) count as +∞, with the probability lost; losses
+// below those of tilted probability exp(logBelow) are raised.
+func (p part) onGrid(theta, step, want, logAbove, logBelow float64) (f factor, lost float64, err error) {
+	one := composition{part{p.pair, 1}}
+	at := one.at(theta)
+	hi := math.Min(one.above(at, logAbove), p.supremum()+step)
+	lo := one.below(at, logBelow)
+	found, lost := connect(p.pair, step, theta, lo, hi, want)
+	var sum float64
+	for _, f := range found {
+		sum += f.weight
+	}
+	if !(sum > 0) || math.IsInf(sum, 1) {
+		return f, 0, fmt.Errorf("the privacy loss of %+v is out of the range of the accountant", p.pair)
+	}
+	for i := range found {
+		found[i].weight /= sum
+	}
+	slices.SortFunc(found, func(a, b dot) int { return cmp.Compare(a.index, b.index) })
+	return factor{found, float64(p.count), at.k + math.Log(sum)}, lost, nil
+}
+
+// above bounds the logarithm of the probability of the losses above the
+// window, by Chernoff's bound on the grid itself; below enough it looks for
+// no better bound.
+func (d *lossDistribution) above(factors []factor, width, enough float64) float64 {
+	end := float64(d.first+len(d.weight)) * d.step
+	best := math.Inf(1)
+	for v := 0.25 / width; best > enough; v *= 1.7 {
+		bound := d.logScale + d.theta*d.centre - (d.theta+v)*end
+		for _, f := range factors {
+			last := f.found[len(f.found)-1].index
+			var m float64
+			for _, x := range f.found {
+				m += x.weight * math.Exp(v*float64(x.index-last)*d.step)
+			}
+			bound += f.count * (math.Log(m) + v*float64(last)*d.step)
+		}
+		if !(bound < best) {
 			break
 		}
-		logRest = t
+		best = bound
 	}
-	d.rest = beyond + math.Exp(logRest)
-	// Rounding of K and of the exponents: every step adds its own.
-	d.logScale = logScale + 8*ulp*(1+math.Abs(s.theta*s.epsilon)+steps)
-	for _, one := range singles {
-		d.logScale += 4 * ulp * one.count * math.Abs(one.k)
-	}
-	return d, nil
+	return best
 }
 
 // grid returns a step for a window of a given width and the number n of grid
@@ -224,115 +233,4 @@ func (d *lossDistribution) epsilon(delta float64) (epsilon float64, ok bool) {
 		return true
 	})
 	return math.Max(0, epsilon), ok
-}
-
-// spectrum is the transform of a product of distributions on a cyclic grid.
-type spectrum struct {
-	n       int
-	fft     *fourier.FFT
-	product []complex128
-	one     []complex128
-	grid    []float64
-	rounds  float64 // Σ count, in which the relative errors grow
-	// alive are the frequencies that still matter, once they are few.
-	alive []int
-	few   bool
-}
-
-// gone is the modulus below which a frequency is left out for good: no
-// factor can raise it again.
-const gone = 1e-22
-
-func newSpectrum(n int) (*spectrum, error) {
-	s := &spectrum{n: n, fft: fourier.NewFFT(n), product: make([]complex128, n/2+1), grid: make([]float64, n)}
-	for i := range s.product {
-		s.product[i] = 1
-	}
-	return s, nil
-}
-
-// multiply convolves with a distribution of sum 1, count times.
-func (s *spectrum) multiply(found []dot, count int) {
-	s.rounds += float64(count)
-	at := func(i int) int { // the index on the cyclic grid
-		i %= s.n
-		if i < 0 {
-			i += s.n
-		}
-		return i
-	}
-	if s.few && len(found)*len(s.alive) < s.n*4 {
-		for _, f := range s.alive {
-			var re, im float64
-			for _, d := range found {
-				sin, cos := math.Sincos(-2 * math.Pi * float64(at(d.index)*f%s.n) / float64(s.n))
-				re += d.weight * cos
-				im += d.weight * sin
-			}
-			s.product[f] *= power(complex(re, im), count)
-		}
-	} else {
-		clear(s.grid)
-		for _, d := range found {
-			s.grid[at(d.index)] += d.weight
-		}
-		s.one = s.fft.Coefficients(s.one, s.grid)
-		for i, z := range s.one {
-			if s.product[i] != 0 {
-				s.product[i] *= power(z, count)
-			}
-		}
-	}
-	s.alive = s.alive[:0]
-	for i, z := range s.product {
-		switch a := math.Abs(real(z)) + math.Abs(imag(z)); {
-		case a > gone:
-			s.alive = append(s.alive, i)
-		case a > 0:
-			s.product[i] = 0
-		}
-	}
-	s.few = true
-}
-
-// inverse returns the weights from an index of the loss on, with a bound on
-// their rounding errors added.
-func (s *spectrum) inverse(first int) []float64 {
-	var modulus float64
-	for i, z := range s.product {
-		m := math.Hypot(real(z), imag(z))
-		if i > 0 && i < s.n/2 {
-			m *= 2
-		}
-		modulus += m
-	}
-	n := float64(s.n)
-	// A coefficient of a factor has an error of about ulp log₂ n, which the
-	// power multiplies by its count; then come the power itself and the inverse.
-	guard := modulus/n*ulp*(s.rounds*(8+math.Log2(n))+16) + gone
-	s.grid = s.fft.Sequence(s.grid, s.product)
-	out := make([]float64, s.n)
-	for i := range out {
-		j := (first + i) % s.n
-		if j < 0 {
-			j += s.n
-		}
-		out[i] = math.Max(0, s.grid[j]/n) + guard
-	}
-	return out
-}
-
-// power returns zⁿ for |z| ≤ 1.
-func power(z complex128, n int) complex128 {
-	if n == 1 {
-		return z
-	}
-	re, im := real(z), imag(z)
-	m := float64(n) * math.Log(re*re+im*im) / 2
-	if !(m > -60) {
-		return 0
-	}
-	sin, cos := math.Sincos(float64(n) * math.Atan2(im, re))
-	r := math.Exp(m)
-	return complex(r*cos, r*sin)
 }

@@ -101,12 +101,11 @@ func (m sampled) powers(s float64) (e1, e2 float64) {
 	return s + 1, -s
 }
 
-// quadrature returns the losses and the logarithms of the weights of the
-// trapezoidal rule for E_P exp((s + iw)L), |w| ≤ omega; the weights contain
-// exp(sL). The rule converges exponentially: its error is of the order of
-// exp(−2πa/Δ) max|f(x + ia)/f(x)| for any a below the distance πσ² to the
-// nearest zero of 1 − q + q exp(z).
-func (m sampled) quadrature(s, omega float64) (losses, weights []float64) {
+// rule returns the first node, the step and the number of nodes of the
+// trapezoidal rule for E_P exp((s + iw)L), |w| ≤ omega. It converges
+// exponentially: its error is of the order of exp(−2πa/Δ) max|f(x + ia)/f(x)|
+// for any a below the distance πσ² to the nearest zero of 1 − q + q exp(z).
+func (m sampled) rule(s, omega float64) (lo, step float64, n int) {
 	e1, e2 := m.powers(s)
 	left, right := m.push(-e1)+pull(e2), pull(e1)+m.push(-e2)
 	const far = 9.5 // standard deviations: exp(−45) of the largest value
@@ -120,8 +119,20 @@ func (m sampled) quadrature(s, omega float64) (losses, weights []float64) {
 	if m.dir == replace {
 		slope *= 2
 	}
-	step := 2 * math.Pi * a / (38 + a*a/2*curvature + slope*a) * m.sigma
-	n := int(math.Ceil((hi-lo)/step)) + 1
+	step = 2 * math.Pi * a / (38 + a*a/2*curvature + slope*a) * m.sigma
+	return lo, step, int(math.Ceil((hi-lo)/step)) + 1
+}
+
+func (m sampled) cost(s, omega float64) float64 {
+	_, _, n := m.rule(s, omega)
+	return float64(n)
+}
+
+// quadrature returns the losses at the nodes of the rule and the logarithms of
+// the weights, which contain exp(sL).
+func (m sampled) quadrature(s, omega float64) (losses, weights []float64) {
+	e1, e2 := m.powers(s)
+	lo, step, n := m.rule(s, omega)
 	losses, weights = make([]float64, n), make([]float64, n)
 	c := math.Log(step) - math.Log(2*math.Pi)/2 - math.Log(m.sigma)
 	for i := range n {

@@ -121,7 +121,7 @@ func estimate(ms []Mechanism, a Adjacency, epsilon float64, exact bool) float64 
 		s := c.saddleAt(epsilon)
 		l := s.logDelta
 		if exact {
-			if v, relative := c.contour(s, 1e-6, 1<<10); relative < 1e-2 {
+			if v, relative := c.contour(s, 1e-6, 1e6); relative < 1e-2 {
 				l = v
 			}
 		}
