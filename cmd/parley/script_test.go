@@ -24,7 +24,8 @@ func TestMain(m *testing.M) {
 // TestScripts runs the stories in testdata/script. Each starts beside a small
 // data set in three forms: small/data (wide files), small/folders (one for each
 // of two hospitals, the second without the view genes) and small/long.csv.
-// $EXAMPLE is the example study, $VECTORS the published test vectors.
+// $EXAMPLE is the example study, $VECTORS the published test vectors of the
+// method, $DPVECTORS those of differential privacy.
 func TestScripts(t *testing.T) {
 	abs := func(path string) string {
 		path, err := filepath.Abs(filepath.FromSlash(path))
@@ -38,6 +39,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("EXAMPLE", abs("../../examples/alzheimer"))
 			env.Setenv("VECTORS", abs("../../mvppca/testdata/fedmvppca"))
+			env.Setenv("DPVECTORS", abs("../../privacy/account/testdata/dp"))
 			return writeData(filepath.Join(env.WorkDir, "small"))
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

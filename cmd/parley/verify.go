@@ -10,12 +10,13 @@ import (
 
 	"parley/conformance"
 	"parley/method"
+	"parley/privacy/account"
 )
 
-// verifiers is every family of test vectors that this program knows: those of
-// the methods that have any.
+// verifiers is every family of test vectors that this program knows: the
+// accountant's, and those of the methods that have any.
 func verifiers() []conformance.Verifier {
-	var list []conformance.Verifier
+	list := []conformance.Verifier{{Prefix: account.VectorSchema, Verify: account.Verify}}
 	for _, m := range methods {
 		if v, ok := m.(method.Verifier); ok {
 			list = append(list, conformance.Verifier{Prefix: v.SchemaPrefix(), Verify: v.Verify})
