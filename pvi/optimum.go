@@ -9,7 +9,8 @@ import (
 // about nine digits of a standard deviation.
 type Solve struct {
 	// Tolerance is the largest Newton step, in posterior standard deviations of
-	// each weight, at which the optimum counts as found; 0 is 1e-9.
+	// each weight, after which the optimum counts as found; 0 is 1e-7. As steps
+	// shrink quadratically, what is left is far less.
 	Tolerance float64
 	// MaxSteps bounds the Newton steps; 0 is 100.
 	MaxSteps int
@@ -41,7 +42,7 @@ func (l *Local) Optimum(start Gaussian, s Solve) (Gaussian, Info, error) {
 		return Gaussian{}, Info{}, fmt.Errorf("start: %w", err)
 	}
 	if s.Tolerance == 0 {
-		s.Tolerance = 1e-9
+		s.Tolerance = 1e-7
 	}
 	if s.MaxSteps == 0 {
 		s.MaxSteps = 100
@@ -108,7 +109,7 @@ func (n *newton) direction() {
 	rz := n.precondition()
 	copy(n.dir, n.z)
 	// rz is about twice what is left to gain.
-	target := rz * min(0.01, math.Pow(rz/(1+math.Abs(n.Value)), 0.5))
+	target := rz * min(0.1, math.Pow(rz/(1+math.Abs(n.Value)), 0.75))
 	for range 4*n.p + 10 {
 		if !(rz > target) || rz < 1e-26 {
 			break

@@ -11,14 +11,6 @@ func Probit(a, c float64) float64 {
 	return 1 / (1 + math.Exp(-a/math.Sqrt(1+math.Pi*c/8)))
 }
 
-// logExpectSigmoid returns ln E σ(f), also where E σ(f) underflows: there σ(f) is eᶠ.
-func logExpectSigmoid(a, c float64) float64 {
-	if p := expectSigmoid(a, c); p > 0 {
-		return math.Log(p)
-	}
-	return a + c/2
-}
-
 // Predictive is how a binary model predicts rows whose outcomes are known.
 type Predictive struct {
 	Rows     int
