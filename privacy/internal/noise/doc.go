@@ -52,4 +52,9 @@
 // The grids that package fixed chooses are finer, and the difference far
 // smaller. A test sums the profile over the lattice: it finds 1/(24σ²), which
 // is the exact supremum in one dimension.
+//
+// The discrete Laplace distribution of scale b bounds the loss of a shift by s
+// steps by |s|₁/b exactly. Between 0 and that bound an entry's profile differs
+// from the continuous one by less than 1/(8b²): at ε = 0 it is 1 − e^(−s/2b)
+// for even s and 1 − e^(−s/2b)·sech(1/2b) for odd s.
 package noise

@@ -76,3 +76,26 @@ func TestTheLatticeCostsNextToNothing(t *testing.T) {
 		t.Errorf("the lattice shows in %d places and takes at most %.2f of the room: the sums see nothing", worse, worst)
 	}
 }
+
+// The same for an entry of the discrete Laplace: less than 1/(8b²) away from
+// the continuous profile 1 − e^((ε − s/b)/2), which it nearly reaches.
+func TestTheLatticeUnderLaplace(t *testing.T) {
+	for _, b := range []float64{4, 16, 64} {
+		p, worst := laplaceMass(b), 0.0
+		for _, s := range []int{1, 2, 3, 10, 31, 100, 500} {
+			for k := range 20 {
+				ε := float64(k) / 20 * float64(s) / b
+				total := 0.0
+				for x := -int(40 * b); x <= int(40*b); x++ {
+					if loss := (math.Abs(float64(x-s)) - math.Abs(float64(x))) / b; loss > ε {
+						total -= p(int64(x)) * math.Expm1(ε-loss)
+					}
+				}
+				worst = max(worst, math.Abs(total+math.Expm1((ε-float64(s)/b)/2))*8*b*b)
+			}
+		}
+		if worst >= 1 || worst < 0.8 {
+			t.Errorf("b = %v: off by %v/(8b²)", b, worst)
+		}
+	}
+}
