@@ -166,7 +166,7 @@ func (c *coordinator) moveBy(model *Prior, clipping *clipPlan, pt piece, change 
 	pt.read(c.layout, &model.Params, x)
 	for i := range x {
 		if clipping.logs(pt) {
-			x[i] = min(max(x[i]*math.Exp(keep*unit*change[i]), c.opts.Clipping.NoiseFloor), largest)
+			x[i] = min(max(x[i]*math.Exp(keep*unit*change[i]), c.opts.Clipping.NoiseFloor), largest/(model.Alpha[pt.view]+1))
 			model.Beta[pt.view] = x[i] * (model.Alpha[pt.view] + 1) // its mode
 		} else {
 			x[i] += keep * unit * change[i]

@@ -69,6 +69,13 @@ func TestKilledPrivateRunGoesOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	out, err := local.Run(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if reports, err := local.SiteReports(t.Context(), config, out.Shares); err != nil || len(reports) != len(plan.Sites) {
+		t.Errorf("the sites' own reports: %d, %v", len(reports), err)
+	}
 	// From the sites' stores alone the coordinator comes to the same model.
 	if err := os.Remove(filepath.Join(dir, local.CheckpointName)); err != nil {
 		t.Fatal(err)

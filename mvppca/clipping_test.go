@@ -456,6 +456,23 @@ func TestJointClippingLearnsWhenThereIsLittleNoise(t *testing.T) {
 	}
 }
 
+// A total split over many rounds makes noise that grows from round to round.
+func TestNoiseThatGrowsEndsTheStudyWithTheReason(t *testing.T) {
+	options := strings.Replace(differenceOptions, "rounds: 3", "rounds: 60", 1)
+	p := newPlay(t, private(options, strings.Replace(totalBudget, "epsilon: 3", "epsilon: 0.1", 1)).study(t))
+	if _, err := p.run(); err == nil || !strings.Contains(err.Error(), "grew without end") {
+		t.Fatalf("got %v", err)
+	}
+	p = newPlay(t, private(differenceOptions, totalBudget).study(t))
+	r, err := p.run()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if notes := notesOf(r); !strings.Contains(notes, "Here it grows") {
+		t.Errorf("the result does not say that the noise grows:\n%s", notes)
+	}
+}
+
 func TestStandsOut(t *testing.T) {
 	for _, c := range []struct {
 		squares, noise float64

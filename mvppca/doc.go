@@ -35,6 +35,11 @@
 // [ClipDifference] the deterministic part of its private variant. It is kept for
 // comparison: it shrinks its variances towards zero at every round.
 //
+// Under differential protection its rounds run as [MechanismDifference], which
+// is Algorithm 2, or [MechanismJoint], its repaired form. Both hide a site as a
+// whole in every message, at noise that buries what few sites have to say;
+// what the former reports of the differences between sites is that noise.
+//
 // # What comes out
 //
 // [Canonical] fixes the order and signs of factors, [Predictor] answers for

@@ -217,8 +217,8 @@ func (o *Options) checkMechanism(p *study.Plan, report func(key, what, hint stri
 	if p.Privacy.Diagnostics > 0 {
 		report("mechanism", fmt.Sprintf("%q has no diagnostics to spend a share of the total on", o.Mechanism), "leave privacy.diagnostics out")
 	}
-	if o.privateFromStart() && o.Published != nil && o.Published.Initial == "random" {
-		report("published.initial", "a private first round starts at a public prior, which sites that start by themselves do not have", "prior")
+	if o.privateFromStart() && o.Published != nil && (o.Published.Initial != "prior" || o.Published.Prior == nil) {
+		report("published.initial", "a private first round starts at a public prior", "prior, which published.prior describes")
 	}
 	if o.Clipping == nil {
 		report("clipping", "missing", "noise_floor, and the options of the mechanism")

@@ -75,7 +75,7 @@ func TestPrivateOptionsThatCannotBe(t *testing.T) {
 		underTotal(published + "  noise: feature\n"):                                                                  "one noise variance per view",
 		underTotal("  latent: 2\n  local_rank: 4\n"):                                                                  "method.local_rank: is of the sites' own fits",
 		underTotal("  latent: 2\n  clipping: {}\n"):                                                                   "belongs to mechanisms joint-clipping and difference-clipping",
-		underTotal(published + "  published: {initial: random}\n"):                                                    "method.published.initial: a private first round starts at a public prior",
+		underTotal(published + "  published: {initial: random}\n"):                                                    "method.published.initial: a private first round starts at a public prior\n  hint: prior, which",
 		underTotal(published + "  clipping: {difference: {first_round: clear}}\n"):                                    "method.clipping.difference.first_round: in clear breaks any total",
 		underTotal(published + "  clipping: {difference: {first_round: none}}\n"):                                     `first_round: "none" is not known`,
 		underTotal(published + "  clipping: {difference: {mean: {epsilon: 1}}}\n"):                                    "mean.epsilon: is the budget of single releases",
