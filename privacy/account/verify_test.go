@@ -71,8 +71,8 @@ func numbers(path string, v any, set func(any)) (out []number) {
 }
 
 // TestChangedVectorsDisagree changes numbers of every case one by one, in a file
-// of that case alone: each must be noticed. Of costly kinds it takes two of a
-// case, of the others all.
+// of that case alone: each must be noticed. Of costly kinds it takes one of a
+// case, at random, of the others all.
 func TestChangedVectorsDisagree(t *testing.T) {
 	var file struct {
 		Schema string           `json:"schema"`
@@ -100,7 +100,7 @@ func TestChangedVectorsDisagree(t *testing.T) {
 		list := slices.DeleteFunc(numbers(id, c, nil), func(n number) bool { return unused.MatchString(n.path) })
 		if slices.Contains([]string{"epsilon", "calibrate_composition", "calibrate_rounds"}, kind) {
 			r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
-			list = list[:2]
+			list = list[:1]
 		}
 		file.Cases = []map[string]any{c}
 		for _, n := range list {
@@ -120,7 +120,7 @@ func TestChangedVectorsDisagree(t *testing.T) {
 			changed++
 		}
 	}
-	if changed < 250 {
+	if changed < 200 {
 		t.Errorf("only %d numbers were changed", changed)
 	}
 	// An order that no case finds best can be changed unseen; this one is found.
@@ -167,7 +167,7 @@ func FuzzVerify(f *testing.F) {
 		f.Fatal(err)
 	}
 	for _, c := range file.Cases {
-		if !bytes.Contains(c, []byte(`"calibrate_rounds"`)) { // slow
+		if bytes.Contains(c, []byte(`-01"`)) && !bytes.Contains(c, []byte(`"calibrate_rounds"`)) { // one of each kind, but for the slow one
 			f.Add([]byte(`{"schema": "dp-vectors/1", "rdp_orders": [1.5, 2, 8], "cases": [` + string(c) + `]}`))
 		}
 	}
