@@ -31,6 +31,9 @@ type SiteCost struct {
 	Releases    int    `json:"releases"`
 	Unprotected int    `json:"unprotected"` // of them, without noise; if there is one, nothing bounds what all reveal
 	Sums        int    `json:"noised_sums"` // each counted as often as it is granted
+	// Mechanisms are the noised sums as they protect the plan's unit, equal ones
+	// counted together; nil if what one of them protects is no such unit.
+	Mechanisms []account.Mechanism `json:"mechanisms"`
 	// Losses are of all noised sums together, for the plan's unit, at the plan's
 	// δ, under both adjacencies.
 	Losses []Loss `json:"losses"`
@@ -74,16 +77,23 @@ func (c *Cost) claim() account.Budget {
 // add adds up the requests of one site, and holds them to the total.
 func (c *Cost) add(requests []Request) (s SiteCost, err error) {
 	s.Releases = len(requests)
+	all, bounded := tally(nil), true
 	for _, r := range requests {
 		if err := r.check(); err != nil {
 			return s, err
 		}
 		if r.Protection == Unprotected {
 			s.Unprotected++
+			continue
 		}
+		ms, err := r.mechanisms(c.Unit)
+		all, bounded = all.with(1, ms...), bounded && err == nil // Losses says what is wrong
 		for _, sum := range r.Sums {
 			s.Sums = add(s.Sums, sum.Mechanism.Count)
 		}
+	}
+	if bounded {
+		s.Mechanisms = all
 	}
 	if s.Losses, err = Losses(requests, c.claim().Delta, c.Unit); err != nil || c.Total == nil {
 		return s, err

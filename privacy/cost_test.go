@@ -74,7 +74,7 @@ func TestCostIsTheTightTotal(t *testing.T) {
 	c := cost(t, promising("subject", account.AddRemove, &b, nil), constant(noised(privacy.Subject, 10, 1), noised(privacy.Subject, 5, 4)))
 	want := gaussian(math.Sqrt(1.0/100+4.0/25), 1e-5)
 	for i, s := range c.Sites {
-		if s.Site != []string{"north", "centre", "south"}[i] || s.Releases != 2 || s.Sums != 5 || math.Abs(epsilon(t, s, account.AddRemove)/want-1) > 1e-6 {
+		if len(s.Mechanisms) != 2 || s.Mechanisms[1].Noise != 5 || s.Mechanisms[1].Count != 4 || s.Site != []string{"north", "centre", "south"}[i] || s.Releases != 2 || s.Sums != 5 || math.Abs(epsilon(t, s, account.AddRemove)/want-1) > 1e-6 {
 			t.Errorf("got %+v, want ε %v", s, want)
 		}
 	}

@@ -50,7 +50,6 @@ func (c *composition) flags(cmd *cobra.Command) {
 	cmd.MarkFlagsMutuallyExclusive("published", "gaussian")
 	cmd.MarkFlagsMutuallyExclusive("published", "laplace")
 	cmd.MarkFlagsMutuallyExclusive("published", "adjacency")
-	cmd.MarkFlagsOneRequired("published", "gaussian", "laplace")
 }
 
 // check refuses flags that do not go together, and a setting that is not known.

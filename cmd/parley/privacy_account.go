@@ -18,6 +18,7 @@ type costJSON struct {
 	Bounds     []boundJSON         `json:"bounds"`
 	Deltas     []account.Budget    `json:"deltas,omitempty"` // tight δ at each ε asked for
 	Published  *publishedJSON      `json:"published,omitempty"`
+	Plan       *planJSON           `json:"plan,omitempty"`
 }
 
 type boundJSON struct {
@@ -38,31 +39,43 @@ type publishedJSON struct {
 func accountCommand() *cobra.Command {
 	var c composition
 	var deltas, epsilons []float64
+	var site string
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "account",
+		Use:   "account [PLAN]",
 		Short: "Say what a composition of noised sums costs",
 		Long: "Counts the privacy loss of noised sums that are released one after the other, with noise fixed\n" +
 			"beforehand: the tight value, and beside it what weaker theorems say. Noise is the standard\n" +
 			"deviation (Gaussian) or the scale (Laplace) on a sum of records clipped to norm 1. With a rate,\n" +
 			"each record enters each sum with that probability, independently of all others; that does not\n" +
 			"describe batches of a fixed size. The diameter, 2 unless given, is how far apart two records may\n" +
-			"lie.",
+			"lie.\n\n" +
+			"With a plan, counts what it would ask of a site, for the unit and adjacency of its promise.",
 		Example: "  parley privacy account --adjacency add-remove --gaussian noise=1.2,count=100,rate=0.02\n" +
-			"  parley privacy account --published fed-mv-ppca --views 3 --rounds 100 --release-epsilon 10 --release-delta 0.01",
-		Args: args(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
+			"  parley privacy account --published fed-mv-ppca --views 3 --rounds 100 --release-epsilon 10 --release-delta 0.01\n" +
+			"  parley privacy account plan.yaml",
+		Args: args(cobra.MaximumNArgs(1)),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			if err := c.checkPlan(cmd, len(a) > 0); err != nil {
+				return err
+			}
 			if err := c.check(cmd); err != nil {
 				return err
 			}
 			var cost costJSON
 			var err error
-			if c.published != "" {
+			switch {
+			case len(a) > 0:
+				var at float64
+				if at, err = cost.ofPlan(a[0], site); err == nil && !cmd.Flags().Changed("delta") {
+					deltas = []float64{at}
+				}
+			case c.published != "":
 				if !cmd.Flags().Changed("delta") {
 					deltas = []float64{c.each.Delta, 1e-5}
 				}
 				err = cost.ofRounds(&c)
-			} else {
+			default:
 				cost.Mechanisms, cost.Adjacency, err = c.mechanisms(true)
 			}
 			if err == nil {
@@ -80,7 +93,8 @@ func accountCommand() *cobra.Command {
 	c.flags(cmd)
 	f := cmd.Flags()
 	f.Float64Var(&c.each.Epsilon, "release-epsilon", 10, "ε of each release, with --published")
-	f.Float64SliceVar(&deltas, "delta", []float64{1e-5}, "δ to count at; several with commas (with --published also --release-delta)")
+	f.Float64SliceVar(&deltas, "delta", []float64{1e-5}, "δ to count at; several with commas (with --published also --release-delta; with a plan its own)")
+	f.StringVar(&site, "site", "", "of a plan: the site to count for (default its first)")
 	f.Float64SliceVar(&epsilons, "epsilon", nil, "also say the tight δ at these ε")
 	f.BoolVar(&asJSON, "json", false, "print everything as one JSON object")
 	return cmd
@@ -132,6 +146,9 @@ func (cost *costJSON) count(deltas, epsilons []float64) error {
 func (cost *costJSON) print(w io.Writer) error {
 	if cost.Published != nil {
 		fmt.Fprintln(w, "Algorithm 2 of the Fed-mv-PPCA paper, as published; a record is a whole centre")
+	}
+	if cost.Plan != nil {
+		cost.Plan.print(w)
 	}
 	if err := printComposition(w, cost.Mechanisms, cost.Adjacency); err != nil {
 		return err

@@ -68,6 +68,7 @@ func calibrateCommand() *cobra.Command {
 		},
 	}
 	c.flags(cmd)
+	cmd.MarkFlagsOneRequired("published", "gaussian", "laplace")
 	f := cmd.Flags()
 	f.Float64Var(&out.Total.Epsilon, "epsilon", 0, "ε of the total")
 	f.Float64Var(&out.Total.Delta, "delta", 0, "δ of the total")
