@@ -245,7 +245,7 @@ func TestChargedIsAtLeastWhatIsSentInEveryHistory(t *testing.T) {
 // is killed while it writes is SQLite's promise; runs that are killed for good
 // are tested with the engine.)
 func TestHistoriesOnDisk(t *testing.T) {
-	for seed := range 12 {
+	for seed := range 6 {
 		if err := rapid.Custom(func(rt *rapid.T) error { return history(t, rt, onDisk(t), nothing) }).Example(seed); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}

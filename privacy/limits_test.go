@@ -146,6 +146,48 @@ func TestStudiesThatChargeAtOnceShareTheLifetime(t *testing.T) {
 	}
 }
 
+// intruded is a journal in which another study charges between a gate's check
+// and its own charge.
+type intruded struct {
+	*sitestore.Memory
+	other *sitestore.Reservation
+}
+
+func (i *intruded) Reserve(r sitestore.Reservation) error {
+	if other := i.other; other != nil {
+		i.other = nil
+		if err := i.Memory.Reserve(*other); err != nil {
+			return err
+		}
+	}
+	return i.Memory.Reserve(r)
+}
+
+func TestChargeBetweenCheckAndReservationIsSeen(t *testing.T) {
+	// μ = 0.5 each: ε 3 at 10⁻⁵ has room for two, and not for three.
+	policy := privacy.Policy{Lifetime: &privacy.Lifetime{Epsilon: 3, Delta: 1e-5, Filter: privacy.GaussianFilter}, Adjacency: account.AddRemove}
+	s := guaranteed(privacy.Subject, account.AddRemove, 3, 1e-5)
+	s.Digest = "other"
+	m := sitestore.NewMemory()
+	if err := releaseAt(t, privacy.NewGate(s, policy, m, subjects(3)), at("other", 1), vectors(2, 2)); err != nil {
+		t.Fatal(err)
+	}
+	lines, err := m.Reservations(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := lines[0]
+	other.Seq, other.Release = 0, "other/north/2"
+	s.Digest = "ours"
+	j := &intruded{m, &other}
+	if err := releaseAt(t, privacy.NewGate(s, policy, j, subjects(3)), at("ours", 1), vectors(2, 2)); !errors.Is(err, privacy.ErrRefused) {
+		t.Fatal(err)
+	}
+	if lines, err := m.Reservations(0); err != nil || len(lines) != 2 {
+		t.Fatalf("%d charges, %v", len(lines), err)
+	}
+}
+
 // What has no bound does not go together with a promise.
 func TestStudyThatReleasedInClearKeepsNoGuarantee(t *testing.T) {
 	m := sitestore.NewMemory()
