@@ -90,6 +90,9 @@ func (c composition) epsilon(delta float64) (float64, error) {
 		return pure, nil
 	}
 	logDelta := math.Log(delta)
+	if len(c) == 1 && c[0].count == 1 {
+		return c[0].epsilon(delta, pure), nil
+	}
 	// ε is between lo and hi; the saddle of δ is the first guess.
 	lo, hi := 0.0, pure
 	s := c.saddleOf(logDelta)
@@ -123,12 +126,56 @@ func (c composition) epsilon(delta float64) (float64, error) {
 	return 0, fmt.Errorf("no ε was found for δ = %v: it is between %v and %v", delta, lo, hi)
 }
 
+// epsilon returns the least ε ≥ 0 with δ(ε) ≤ delta of a single application
+// whose largest loss is pure, rounded up.
+func (p part) epsilon(delta, pure float64) float64 {
+	excess := func(e float64) float64 { return p.delta(e) - delta }
+	if excess(0) <= 0 {
+		return 0
+	}
+	hi := math.Min(1, pure)
+	for hi < pure && excess(hi) > 0 {
+		hi = math.Min(2*hi, pure)
+	}
+	if excess(hi) > 0 {
+		return pure
+	}
+	return math.Min(pure, root(excess, 0, hi, 1e-13)*(1+roundUp))
+}
+
+// delta returns δ(ε) = P(L > ε) − exp(ε) Q(L > ε) of a single application,
+// rounded up.
+func (p part) delta(epsilon float64) float64 {
+	logP, logQ := p.mass(epsilon, math.Inf(1))
+	for _, a := range p.atoms() {
+		if a.loss > epsilon {
+			logP, logQ = logAdd(logP, a.logP), logAdd(logQ, a.logQ)
+		}
+	}
+	if math.IsInf(logP, -1) {
+		return 0
+	}
+	// The difference loses what the logarithms have as rounding errors.
+	lost := 16 * ulp * (1 + epsilon + math.Abs(logP) + math.Abs(logQ))
+	return math.Exp(logP) * math.Min(1, math.Max(0, -math.Expm1(epsilon+logQ-logP))+lost)
+}
+
+// logTiny is where Rényi's bound on δ answers for δ itself, near the end of the
+// range of float64.
+const logTiny = -670
+
 // delta returns the least δ, rounded up.
 func (c composition) delta(epsilon float64) (float64, error) {
 	if epsilon >= c.supremum() {
 		return 0, nil
 	}
+	if len(c) == 1 && c[0].count == 1 {
+		return c[0].delta(epsilon), nil
+	}
 	s := c.saddleAt(epsilon)
+	if bound := s.renyi(); bound < logTiny {
+		return math.Max(math.Exp(bound), math.SmallestNonzeroFloat64), nil
+	}
 	d, err := c.distribution(s, s.logDelta, 1e-3/s.theta)
 	if err != nil {
 		return 0, err

@@ -16,7 +16,7 @@ type dots struct {
 	theta float64
 	k     float64 // k(θ) of the given pair, which normalises the weights
 	// fine is the width of cells that need no further splitting; wider ones
-	// may have a mean squared width of fine²/512 times their weight.
+	// may have a weighted squared width of wide fine².
 	fine   float64
 	cells  map[int]float64
 	beyond float64 // probability of the losses that are taken for +∞
@@ -65,7 +65,7 @@ func (d *dots) divide(first, last int) {
 	}
 	// The largest weight that the cell can have.
 	w := math.Exp(logP + math.Max(d.theta*lo, d.theta*hi) - d.k)
-	if width := hi - lo; last-first > 1 && width > d.fine && !(w*width*width <= d.fine*d.fine/8192) {
+	if width := hi - lo; last-first > 1 && width > d.fine && !(w*width*width <= d.fine*d.fine*wide) {
 		mid := first + (last-first)/2
 		d.divide(first, mid)
 		d.divide(mid, last)
@@ -97,6 +97,10 @@ func (d *dots) put(i int, logP float64) {
 		d.cells[i] += w
 	}
 }
+
+// wide is the share in the error budget of each cell wider than needed; there
+// are some hundreds at most.
+const wide = 1. / (1 << 15)
 
 // ulp is the spacing of float64 at 1.
 const ulp = 0x1p-52

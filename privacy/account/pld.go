@@ -87,12 +87,14 @@ func (c composition) window(s saddle, logDelta float64) (bottom, top float64, er
 
 // onGrid connects the dots of a part, tilted by θ. Losses above those of
 // probability exp(logAbove) count as +∞, with the probability lost; losses
-// below those of tilted probability exp(logBelow) are raised.
+// below those of tilted probability exp(logBelow) are raised, to where that is
+// still their tilted probability.
 func (p part) onGrid(theta, step, want, logAbove, logBelow float64) (f factor, lost float64, err error) {
 	one := composition{part{p.pair, 1}}
 	at := one.at(theta)
 	hi := math.Min(one.above(at, logAbove), p.supremum()+step)
-	lo := one.below(at, logBelow)
+	// Raised losses take up to all of P with them.
+	lo := math.Min(one.below(at, logBelow), (at.k+logBelow)/theta)
 	found, lost := connect(p.pair, step, theta, lo, hi, want)
 	var sum float64
 	for _, f := range found {
@@ -142,6 +144,8 @@ func (d *lossDistribution) above(factors []factor, width, enough float64) float6
 func (c composition) grid(width, precision, theta float64) (want, step float64, n int) {
 	steps := c.steps()
 	want = math.Sqrt(12 * precision / (steps * (1 + theta)))
+	// Few steps average little: δ has details of the size of one step's.
+	want /= math.Max(1, 16/math.Sqrt(steps))
 	var atom, most float64 // the atoms that matter most
 	kinds, smooth := 0, false
 	for _, p := range c {

@@ -60,6 +60,11 @@ func (c composition) solve(f func(saddle) float64) saddle {
 	if _, k1, _ := c.cumulant(1); k1 < 1 {
 		limit -= math.Log(k1)
 	}
+	for _, p := range c {
+		if m, ok := p.pair.(sampled); ok { // outputs as far out as 1e5 σ
+			limit = math.Min(limit, math.Log(1e5*m.sigma))
+		}
+	}
 	lo, hi := 0.0, 0.0
 	s, v := eval(0)
 	flo, fhi := v, v

@@ -1,0 +1,333 @@
+package account
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// exact returns log δ(ε) of the worse direction by the contour integral, with a
+// relative error below 1e-6. ok is false where it converges too slowly.
+func exact(ms []Mechanism, a Adjacency, epsilon float64) (logDelta float64, ok bool) {
+	logDelta = math.Inf(-1)
+	for _, c := range compose(ms, a) {
+		if epsilon >= c.supremum() {
+			continue
+		}
+		l, relative := c.contour(c.saddleAt(epsilon), 1e-7, 3e6)
+		if relative > 1e-6 {
+			return 0, false
+		}
+		logDelta = math.Max(logDelta, l)
+	}
+	return logDelta, true
+}
+
+// drawMechanism draws a mechanism from what plans may contain.
+func drawMechanism(t *rapid.T) Mechanism {
+	m := Mechanism{
+		Kind:     Gaussian,
+		Noise:    math.Exp(rapid.Float64Range(-0.7, 4).Draw(t, "log noise")),
+		Rate:     1,
+		Diameter: 2,
+		Count:    int(math.Exp(rapid.Float64Range(0, 7).Draw(t, "log count"))),
+	}
+	switch rapid.IntRange(0, 3).Draw(t, "kind") {
+	case 0:
+		m.Kind = Laplace
+	case 1:
+		m.Diameter = math.Sqrt2
+	default:
+		m.Rate = math.Exp(rapid.Float64Range(-7, -0.1).Draw(t, "log rate"))
+	}
+	return m
+}
+
+type query struct {
+	ms    []Mechanism
+	a     Adjacency
+	delta float64
+}
+
+func drawQuery(t *rapid.T) query {
+	q := query{
+		a:     rapid.SampledFrom([]Adjacency{AddRemove, ReplaceOne}).Draw(t, "adjacency"),
+		delta: math.Pow(10, rapid.Float64Range(-16, -1.5).Draw(t, "log10 delta")),
+	}
+	for range rapid.IntRange(1, 4).Draw(t, "mechanisms") {
+		q.ms = append(q.ms, drawMechanism(t))
+	}
+	return q
+}
+
+func (q query) epsilon(t *rapid.T) float64 {
+	t.Helper()
+	e, err := Epsilon(q.ms, q.a, q.delta)
+	if err != nil {
+		t.Fatalf("%+v: %v", q, err)
+	}
+	return e
+}
+
+// rise is what rounding up may add to ε.
+func rise(epsilon float64) float64 { return 5e-4*epsilon + 2e-7 }
+
+// TestEpsilonOfRandomPlans holds ε against the exact integral, against Rényi's
+// bound, and against itself on a plan that costs more or the same.
+func TestEpsilonOfRandomPlans(t *testing.T) {
+	compared := 0
+	rapid.Check(t, func(t *rapid.T) {
+		q := drawQuery(t)
+		e := q.epsilon(t)
+		target := math.Log(q.delta)
+		if l, ok := exact(q.ms, q.a, e); ok {
+			compared++
+			if l > target+1e-6 {
+				t.Errorf("%+v: ε %v is below the tight value: δ there is %v", q, e, math.Exp(l))
+			}
+		}
+		if lower := e - rise(e); lower > 0 {
+			if l, ok := exact(q.ms, q.a, lower); ok && l < target-1e-6 {
+				t.Errorf("%+v: ε %v is not tight: at %v δ is already %v", q, e, lower, math.Exp(l))
+			}
+		}
+		bound, _, err := EpsilonRDP(q.ms, q.a, q.delta)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e > bound+rise(bound) {
+			t.Errorf("%+v: ε %v is above Rényi's %v", q, e, bound)
+		}
+
+		m := &q.ms[0]
+		more := rapid.Float64Range(1.01, 2).Draw(t, "factor")
+		what := rapid.SampledFrom([]string{"count", "rate", "noise", "delta", "split"}).Draw(t, "change")
+		switch what {
+		case "count":
+			m.Count = int(math.Ceil(float64(m.Count) * more))
+		case "rate":
+			if m.Rate < 1 {
+				m.Rate = math.Min(0.999, m.Rate*more)
+			}
+		case "noise":
+			m.Noise /= more
+		case "delta":
+			q.delta /= more
+		case "split":
+			if m.Count > 1 {
+				rest := *m
+				rest.Count = rapid.IntRange(1, m.Count-1).Draw(t, "second part")
+				m.Count -= rest.Count
+				q.ms = append(q.ms, rest)
+			}
+			if got := q.epsilon(t); math.Abs(got-e) > 1e-9*e {
+				t.Errorf("%+v: ε %v in one entry, %v in two", q, e, got)
+			}
+		}
+		if worse := q.epsilon(t); worse < e-rise(e) {
+			t.Errorf("ε falls from %v to %v for %+v by a change of %s by %v", e, worse, q, what, more)
+		}
+	})
+	if compared == 0 {
+		t.Error("nothing was compared")
+	}
+}
+
+func TestDeltaOfRandomPlans(t *testing.T) {
+	compared := 0
+	rapid.Check(t, func(t *rapid.T) {
+		q := drawQuery(t)
+		e := math.Exp(rapid.Float64Range(-5, 3).Draw(t, "log epsilon"))
+		d, err := Delta(q.ms, q.a, e)
+		if err != nil {
+			t.Fatalf("%+v at ε %v: %v", q, e, err)
+		}
+		l, ok := exact(q.ms, q.a, e)
+		if !ok || l < logTiny {
+			return
+		}
+		compared++
+		want := math.Min(1, math.Exp(l))
+		if d < want*(1-1e-6) {
+			t.Errorf("%+v: δ(%v) %v is below the tight %v", q, e, d, want)
+		}
+		if d > want*1.005+1e-13 {
+			t.Errorf("%+v: δ(%v) %v is above the tight %v by %.1e", q, e, d, want, d/want-1)
+		}
+	})
+	if compared == 0 {
+		t.Error("nothing was compared")
+	}
+}
+
+// TestRateNearOne: a sampled Gaussian tends to the plain one. At 1 − 1e-7 the
+// two differ by about that much of ε.
+func TestRateNearOne(t *testing.T) {
+	for _, a := range []Adjacency{AddRemove, ReplaceOne} {
+		for _, count := range []int{1, 40, 1000} {
+			noise := 2 * math.Sqrt(float64(count))
+			plain, err := Epsilon([]Mechanism{gaussian(noise, 1, count)}, a, 1e-5)
+			if err != nil {
+				t.Fatal(err)
+			}
+			near, err := Epsilon([]Mechanism{gaussian(noise, 1-1e-7, count)}, a, 1e-5)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if near < plain*(1-1e-5) || near > plain*(1+1e-4) {
+				t.Errorf("%s, %d steps: ε %v at a rate of nearly 1, %v at 1", a, count, near, plain)
+			}
+		}
+	}
+}
+
+// TestSingleSteps compares one application with closed forms: δ of a sampled
+// Gaussian from normal tails, δ of Laplace noise 1 − exp((ε − 1/b)/2).
+func TestSingleSteps(t *testing.T) {
+	normal := func(x float64) float64 { return math.Erfc(-x/math.Sqrt2) / 2 }
+	for _, q := range []float64{0.01, 0.3, 0.9} {
+		for _, sigma := range []float64{0.4, 1.2, 5} {
+			m := sampled{q: q, sigma: sigma, dir: remove}
+			for _, e := range []float64{0.01, 0.1, 1, 3} {
+				x := m.outcome(e)
+				// P(X > x) − exp(ε) Q(X > x), the worse direction for ε ≥ 0.
+				want := q*normal((1-x)/sigma) - (math.Exp(e)-1+q)*normal(-x/sigma)
+				got, err := Delta([]Mechanism{gaussian(sigma, q, 1)}, AddRemove, e)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if want > 1e-12 && (got < want*(1-1e-9) || got > want*(1+1e-6)+1e-16) {
+					t.Errorf("rate %v, noise %v: δ(%v) = %v, want %v", q, sigma, e, got, want)
+				}
+			}
+		}
+	}
+	for _, b := range []float64{0.2, 1, 30} {
+		for _, share := range []float64{0, 0.3, 0.99, 0.999999, 1} {
+			e := share / b
+			want := -math.Expm1((e - 1/b) / 2)
+			got, err := Delta([]Mechanism{noised(Laplace, b, 1)}, AddRemove, e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got < want*(1-1e-12) || got > want*1.002+1e-13 {
+				t.Errorf("Laplace of scale %v: δ(%v) = %v, want %v", b, e, got, want)
+			}
+		}
+	}
+}
+
+// TestLatticeLosses compares many applications of Laplace noise on a scale
+// where the loss is practically ±ε₀, randomised response, with the binomial
+// sum.
+func TestLatticeLosses(t *testing.T) {
+	const e0, n = 60.0, 12
+	ms := []Mechanism{noised(Laplace, 1/e0, n)}
+	// The loss is e0 − 2 Exp(1) per step at most; δ(ε) for the Gamma sum of n
+	// exponentials G: E (1 − exp(ε − n e0 + 2 G))₊, with ε 1 below n e0. Each step
+	// has its atom with probability ½.
+	epsilon := n*e0 - 1
+	want := -math.Expm1(-1) * math.Pow(2, -n) // no exponential at all
+	for k := 1; k <= n; k++ {                 // k of them, of mean 1, below ½
+		choose := math.Gamma(n+1) / math.Gamma(float64(k)+1) / math.Gamma(float64(n-k)+1)
+		var integral float64
+		const steps = 20000
+		for i := range steps {
+			g := (float64(i) + 0.5) / steps / 2
+			density := math.Pow(g, float64(k-1)) * math.Exp(-g) / math.Gamma(float64(k))
+			integral += density * -math.Expm1(2*g-1) / steps / 2
+		}
+		want += choose * math.Pow(2, -n) * integral
+	}
+	got, err := Delta(ms, AddRemove, epsilon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got < want*(1-1e-7) || got > want*1.002 {
+		t.Errorf("δ(%v) = %v, want %v", epsilon, got, want)
+	}
+}
+
+func TestEpsilonAtTheEdges(t *testing.T) {
+	inf := math.Inf(1)
+	for _, c := range []struct {
+		name  string
+		ms    []Mechanism
+		delta float64
+		want  float64
+	}{
+		{"nothing", nil, 1e-5, 0},
+		{"covered by δ, sampled", []Mechanism{gaussian(50, 0.5, 1)}, 0.02, 0},
+		{"covered by δ, Laplace", []Mechanism{noised(Laplace, 1000, 1)}, 0.02, 0},
+		{"pure, Laplace", []Mechanism{noised(Laplace, 10, 20)}, 0, 2},
+		{"pure, Gaussian", []Mechanism{gaussian(1, 1, 1)}, 0, inf},
+		{"pure, sampled", []Mechanism{gaussian(1, 0.1, 1)}, 0, inf},
+		{"nearly pure, Laplace", []Mechanism{noised(Laplace, 10, 20)}, 1e-300, 2},
+	} {
+		got, err := Epsilon(c.ms, AddRemove, c.delta)
+		if err != nil || !(got >= c.want*(1-1e-12) && (got <= c.want*(1+1e-9) || got == c.want)) {
+			t.Errorf("%s: ε %v, error %v, want %v", c.name, got, err, c.want)
+		}
+	}
+	for _, delta := range []float64{-1, 1, 2, math.NaN()} {
+		if _, err := Epsilon([]Mechanism{gaussian(1, 1, 1)}, AddRemove, delta); err == nil {
+			t.Errorf("δ = %v passes", delta)
+		}
+	}
+	for _, e := range []float64{-1, math.NaN()} {
+		if _, err := Delta([]Mechanism{gaussian(1, 1, 1)}, AddRemove, e); err == nil {
+			t.Errorf("ε = %v passes", e)
+		}
+	}
+	if d, err := Delta([]Mechanism{gaussian(1, 0.1, 7)}, AddRemove, inf); d != 0 || err != nil {
+		t.Errorf("δ(∞) = %v, %v", d, err)
+	}
+}
+
+// TestExtremePlans asks for answers, without an error and between zero and
+// Rényi's, where ranges are extreme.
+func TestExtremePlans(t *testing.T) {
+	for _, c := range []query{
+		{[]Mechanism{gaussian(0.05, 0.5, 1)}, AddRemove, 1e-5},
+		{[]Mechanism{gaussian(0.05, 0.5, 300)}, ReplaceOne, 1e-5},
+		{[]Mechanism{gaussian(0.2, 1e-6, 1000000)}, AddRemove, 1e-6},
+		{[]Mechanism{gaussian(1, 1e-4, 1000000)}, ReplaceOne, 1e-9},
+		{[]Mechanism{gaussian(500, 0.5, 1000000)}, AddRemove, 1e-60},
+		{[]Mechanism{gaussian(2, 0.01, 100), noised(Laplace, 0.001, 3)}, AddRemove, 1e-5},
+		{[]Mechanism{noised(Laplace, 1e4, 1000000)}, ReplaceOne, 1e-8},
+		{[]Mechanism{noised(Laplace, 3, 7), noised(Laplace, 11, 40), noised(Laplace, 0.7, 1)}, AddRemove, 1e-7},
+	} {
+		bound, _, err := EpsilonRDP(c.ms, c.a, c.delta)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := Epsilon(c.ms, c.a, c.delta)
+		if err != nil || !(e > 0 && e <= bound*(1+1e-4)) {
+			t.Errorf("%+v: ε %v, error %v, Rényi %v", c, e, err, bound)
+		}
+	}
+}
+
+func TestMu(t *testing.T) {
+	mu, ok := Mu([]Mechanism{gaussian(2, 1, 4), {Kind: Gaussian, Noise: 4, Rate: 1, Diameter: math.Sqrt2, Count: 8}}, ReplaceOne)
+	if want := math.Sqrt(4 + 1); !ok || math.Abs(mu-want) > 1e-15*want {
+		t.Errorf("μ %v, %v, want %v", mu, ok, want)
+	}
+	if _, ok := Mu([]Mechanism{gaussian(2, 0.5, 4)}, AddRemove); ok {
+		t.Error("a sampled Gaussian has a μ")
+	}
+}
+
+func ExampleEpsilon() {
+	// 3 views, 100 rounds: two Gaussian and one Laplace mechanism each, of
+	// (10, 0.01) by Zhao et al. A theorem that looks at one round says (90, 0.06).
+	ms := []Mechanism{
+		{Kind: Gaussian, Noise: 0.38506173281723655, Rate: 1, Diameter: 2, Count: 600},
+		{Kind: Laplace, Noise: 0.1, Rate: 1, Diameter: 2, Count: 300},
+	}
+	epsilon, err := Epsilon(ms, AddRemove, 0.01)
+	fmt.Printf("%.0f %v\n", epsilon, err)
+	// Output: 4885 <nil>
+}
