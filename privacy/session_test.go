@@ -115,6 +115,50 @@ func TestMomentsHoldCountSumAndSquares(t *testing.T) {
 	}
 }
 
+// The noise is what was charged for: its standard deviation, from n draws, is
+// within 5 of the √(2n)⁻¹ that it varies by (at another seed a right one would
+// fail with probability 6·10⁻⁷), and half of it, or a missing factor, is not.
+func TestGaussianNoiseIsWhatWasCharged(t *testing.T) {
+	moments := privacy.Sum{Name: "v", Unit: privacy.Subject, Form: privacy.Moments, Blocks: []int{90, 90}, Bound: 3, Mechanism: mechanism(account.Gaussian, 2, math.Sqrt2)}
+	for _, c := range []struct {
+		sum  privacy.Sum
+		want float64
+	}{{vectors(2, 2000, 2000), 2 * 5}, {moments, 2 * 3 * 3}} {
+		n, err := granted(t, subjects(0), c.sum).Sum(t.Context(), "v", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var diagonal, beside []float64
+		for b, length := range c.sum.Blocks {
+			v := n.Floats(b)
+			if c.sum.Form == privacy.Vectors {
+				diagonal = append(diagonal, v...)
+				continue
+			}
+			for row := range length {
+				diagonal, beside = append(diagonal, v[0]), append(beside, v[1:length-row]...)
+				v = v[length-row:]
+			}
+		}
+		for what, noise := range map[string]struct {
+			drawn []float64
+			want  float64
+		}{"on the diagonal": {diagonal, c.want}, "beside it": {beside, c.want / math.Sqrt2}} {
+			sum := 0.0
+			for _, x := range noise.drawn {
+				sum += x * x
+			}
+			count := float64(len(noise.drawn))
+			if sd := math.Sqrt(sum / count); count > 0 && math.Abs(sd/noise.want-1) > 5/math.Sqrt(2*count) {
+				t.Errorf("%s %s: standard deviation %v of %v draws, want %v", c.sum.Form, what, sd, count, noise.want)
+			}
+		}
+		if n.SD < c.want || n.SD > c.want*(1+1e-5) {
+			t.Errorf("%s: it says %v, want %v", c.sum.Form, n.SD, c.want)
+		}
+	}
+}
+
 func TestLaplaceNoiseHasItsScale(t *testing.T) {
 	sum := privacy.Sum{Name: "l", Unit: privacy.Subject, Form: privacy.Vectors, Blocks: []int{2000}, Bound: 3, Mechanism: mechanism(account.Laplace, 2, 2)}
 	n, err := granted(t, subjects(0), sum).Sum(t.Context(), "l", nil)

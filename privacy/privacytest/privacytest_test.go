@@ -36,6 +36,7 @@ func ExampleSeeded() {
 		}
 		return fmt.Sprint(n.Blocks)
 	}
-	fmt.Println(draw(1) == draw(1), draw(1) == draw(2))
+	first := draw(1)
+	fmt.Println(first == draw(1), first == draw(2))
 	// Output: true false
 }
