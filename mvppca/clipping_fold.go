@@ -22,8 +22,10 @@ func (c *coordinator) clipped(s *state) ([]method.Task, method.Info, error) {
 	var info method.Info
 	var model *Prior
 	if c.opts.Mechanism == MechanismJoint {
-		model, info = c.foldJoint(prior, sites, all)
-		s.Trace = append(s.Trace, tracePoint{Round: s.Round})
+		var share float64
+		model, share = c.foldJoint(prior, sites, all)
+		s.Trace = append(s.Trace, tracePoint{Round: s.Round, StandsOut: share})
+		info = method.Info{"share of the released change that stands out of its noise": share}
 	} else {
 		if model, err = c.foldDifference(prior, sites, all); err != nil {
 			return nil, nil, fmt.Errorf("round %d: %w: the noise of the private rounds grew without end, as it does if the clipping constants are too large for the budget", s.Round, err)
@@ -101,9 +103,10 @@ func (p *Prior) keepView(l Layout, from *Prior, k int) {
 // foldJoint moves the prior by what the sites released. The noise of their mean
 // is known, so each part moves by the share of its change that [standsOut]; one
 // that is all noise does no harm. The spreads between sites stay the plan's:
-// nothing is learned of them.
-func (c *coordinator) foldJoint(prior *Prior, sites []string, all []*clipAnswer) (*Prior, method.Info) {
-	model := &Prior{Params: prior.Params.Clone(), VarW: prior.VarW, VarMu: prior.VarMu, Alpha: prior.Alpha, Beta: append([]float64(nil), prior.Beta...)}
+// nothing is learned of them. It returns what share of the whole released
+// change, in length, the model moved by.
+func (c *coordinator) foldJoint(prior *Prior, sites []string, all []*clipAnswer) (model *Prior, share float64) {
+	model = &Prior{Params: prior.Params.Clone(), VarW: prior.VarW, VarMu: prior.VarMu, Alpha: prior.Alpha, Beta: append([]float64(nil), prior.Beta...)}
 	type sum struct {
 		clipping *clipPlan
 		z        []float64
@@ -141,7 +144,7 @@ func (c *coordinator) foldJoint(prior *Prior, sites []string, all []*clipAnswer)
 			c.moveBy(model, at.clipping, pt, at.z, keep)
 		}
 	}
-	return model, method.Info{"share of the released change that stands out of its noise": math.Sqrt(kept / max(length, math.SmallestNonzeroFloat64))}
+	return model, math.Sqrt(kept / max(length, math.SmallestNonzeroFloat64))
 }
 
 // standsOut is the share of z, n entries of a signal and noise of variance s²,

@@ -2,6 +2,7 @@ package mvppca
 
 import (
 	"math"
+	"slices"
 	"strconv"
 
 	"parley/figure"
@@ -48,6 +49,10 @@ func (c *coordinator) clippingSection(s *state) figure.Section {
 			"Each site scaled its features by its own smallest and largest values, as the published experiment did. The ranges were not sent, so the noise covers them; but what the model says is in no common unit.")
 	}
 	if c.opts.Mechanism == MechanismJoint {
+		if !slices.ContainsFunc(s.Trace, func(p tracePoint) bool { return p.StandsOut > 0 }) {
+			say(true, "Nothing was learned",
+				"Nothing that the sites released stood out of its noise in any round. The model below is the plan's prior, with loadings drawn from the plan's seed, and says nothing about any subject.")
+		}
 		say(false, "Nothing is known of how sites differ",
 			"The spread between sites is the plan's, not an estimate: at this noise there is nothing to learn it from. Parameters that did not stand out of the noise were left where the plan's prior has them, which with few sites is all of them unless ε is in the hundreds. A model that has learned nothing predicts what the prior does.")
 		return sec

@@ -433,8 +433,12 @@ func TestJointClippingLearnsWhenThereIsLittleNoise(t *testing.T) {
 	s := shape{dims: []int{6, 4}, sites: 3, rows: 200, seed: 9, privacy: strings.Replace(totalBudget, "epsilon: 3", "epsilon: 20000", 1),
 		options: "  variant: published\n  mechanism: joint-clipping\n  latent: 2\n  rounds: 3\n"}.study(t)
 	p := newPlay(t, s)
-	if _, err := p.run(); err != nil {
+	r, err := p.run()
+	if err != nil {
 		t.Fatal(err)
+	}
+	if notes := notesOf(r); strings.Contains(notes, "Nothing was learned") {
+		t.Errorf("the result says:\n%s", notes)
 	}
 	model := must(p.state.(*state).Model.prior(p.coordinator.(*coordinator).layout))(t)
 	n, sum := 0.0, make([]float64, 10)
@@ -471,6 +475,22 @@ func TestNoiseThatGrowsEndsTheStudyWithTheReason(t *testing.T) {
 	if notes := notesOf(r); !strings.Contains(notes, "Here it grows") {
 		t.Errorf("the result does not say that the noise grows:\n%s", notes)
 	}
+}
+
+// With a small total nothing stands out: noise passes for a signal in a part
+// with a probability of at most 0.001, and there are 12 here over two rounds; so
+// four runs in a row that all show one come once in 10⁷.
+func TestJointClippingSaysWhenItHasLearnedNothing(t *testing.T) {
+	for range 4 {
+		r, err := newPlay(t, private(jointOptions, totalBudget).study(t)).run()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(notesOf(r), "Nothing was learned") {
+			return
+		}
+	}
+	t.Error("noise was taken for a signal four times in a row")
 }
 
 func TestStandsOut(t *testing.T) {

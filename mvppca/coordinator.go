@@ -63,6 +63,9 @@ type tracePoint struct {
 	LogLik float64     `cbor:"log_lik"` // of the round's model, mean per subject; 0 until the next round tells
 	SDW    wire.Vector `cbor:"sd_w"`    // between sites, per view; none before the first round
 	SDMu   wire.Vector `cbor:"sd_mu"`
+	// StandsOut is the share of what a round of joint-clipping released that
+	// stood out of its noise.
+	StandsOut float64 `cbor:"stands_out,omitempty"`
 }
 
 func (s *state) MarshalBinary() ([]byte, error) { return wire.Marshal(s) }
