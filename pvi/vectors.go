@@ -9,8 +9,9 @@ import (
 	"parley/internal/vectors"
 )
 
-// Opener opens data that test vectors refer to, by the name of the file. It is
-// asked for adult.csv.gz: the Adult data of UCI, in one table with a header.
+// Opener opens data that test vectors refer to, by the name of the file: adult.csv.gz,
+// the Adult data of UCI in one table with a header, or if there is no such file,
+// view_person.csv.gz and subjects.csv.gz, as in examples/income/data.
 type Opener func(name string) (io.ReadCloser, error)
 
 // VerifyVectors runs one file of published test vectors through this package

@@ -40,10 +40,7 @@ var (
 	adultCategories = []string{"workclass", "education", "marital-status", "occupation", "relationship", "race", "sex", "native-country"}
 )
 
-const (
-	adultFile = "adult.csv.gz"
-	maxAdult  = 32 << 20 // bytes, unpacked
-)
+const maxAdult = 32 << 20 // bytes of a table, unpacked
 
 // tolPrinted is for rows, which the file has to ten digits.
 var tolPrinted = vectors.Tolerance{Rel: 1e-9, Floor: 1}
@@ -53,17 +50,13 @@ func verifyAdult(file []byte, list *vectors.List, open Opener) error {
 	if err := decode(file, &f); err != nil {
 		return err
 	}
-	if open == nil {
-		return fmt.Errorf("this needs the data %s, which were not given", adultFile)
-	}
-	r, err := open(adultFile)
+	table, err := openAdult(open)
 	if err != nil {
-		return fmt.Errorf("this needs the data %s: %w", adultFile, err)
+		return err
 	}
-	defer r.Close()
-	fit, err := fitAdult(r, f.Prior.Mean, f.Prior.Var)
+	fit, err := fitAdult(table, f.Prior.Mean, f.Prior.Var)
 	if err != nil {
-		return fmt.Errorf("%s: %w", adultFile, err)
+		return fmt.Errorf("the Adult data: %w", err)
 	}
 	f.compare(list, fit)
 	return nil
@@ -78,18 +71,12 @@ type adultFit struct {
 	probit, exact *Predictive
 }
 
-func fitAdult(data io.Reader, priorMean, priorVar float64) (*adultFit, error) {
-	table, err := readAdult(data)
+func fitAdult(table *adultTable, priorMean, priorVar float64) (*adultFit, error) {
+	encoding, train, test, err := table.designs(func(row int) bool { return table.cells["split"][row] == "train" })
 	if err != nil {
 		return nil, err
 	}
-	f := &adultFit{}
-	var encoding *Encoding
-	encoding, f.train, f.test, err = table.designs(func(row int) bool { return table.cells["split"][row] == "train" })
-	if err != nil {
-		return nil, err
-	}
-	f.features = encoding.Features()
+	f := &adultFit{features: encoding.Features(), train: train, test: test}
 	if f.train.Rows() == 0 || f.test.Rows() == 0 {
 		return nil, fmt.Errorf("%d rows to train on and %d to test", f.train.Rows(), f.test.Rows())
 	}
@@ -146,41 +133,64 @@ type adultTable struct {
 	cells map[string][]string
 }
 
-// readAdult reads the gzipped table and checks that it has the columns.
-func readAdult(r io.Reader) (*adultTable, error) {
-	unpacked, err := gzip.NewReader(r)
-	if err != nil {
-		return nil, err
-	}
-	records := csv.NewReader(io.LimitReader(unpacked, maxAdult))
-	header, err := records.Read()
-	if err != nil {
-		return nil, err
+// openAdult finds the data in UCI's form, one table, or in that of the income
+// example, where the source's split is the column uci.
+func openAdult(open Opener) (*adultTable, error) {
+	const need = "this needs the Adult data, adult.csv.gz"
+	if open == nil {
+		return nil, fmt.Errorf("%s, which were not given", need)
 	}
 	t := &adultTable{cells: map[string][]string{}}
-	for i, name := range header {
-		if slices.Contains(header[:i], name) {
-			return nil, fmt.Errorf("%s is there twice", name)
+	const one = "adult.csv.gz"
+	first, errFirst := open(one)
+	if errFirst == nil {
+		defer first.Close()
+		if err := t.read(first); err != nil {
+			return nil, fmt.Errorf("%s: %w", one, err)
 		}
+	} else {
+		for _, name := range []string{"view_person.csv.gz", "subjects.csv.gz"} {
+			r, err := open(name)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", need, errFirst)
+			}
+			defer r.Close()
+			if err := t.read(r); err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+		}
+		t.cells["split"] = t.cells["uci"]
 	}
 	for _, name := range slices.Concat(adultNumbers, adultCategories, []string{"income", "split"}) {
-		if !slices.Contains(header, name) {
-			return nil, fmt.Errorf("there is no column %q", name)
+		if len(t.cells[name]) != t.rows {
+			return nil, fmt.Errorf("the Adult data have no column %q", name)
 		}
 	}
-	for {
-		record, err := records.Read()
-		if err == io.EOF {
-			return t, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		for i, name := range header {
-			t.cells[name] = append(t.cells[name], record[i])
-		}
-		t.rows++
+	return t, nil
+}
+
+// read reads a gzipped table with a header. What it shares with one before, it repeats.
+func (t *adultTable) read(r io.Reader) error {
+	unpacked, err := gzip.NewReader(r)
+	if err != nil {
+		return err
 	}
+	records, err := csv.NewReader(io.LimitReader(unpacked, maxAdult)).ReadAll()
+	if err != nil {
+		return err
+	}
+	if len(records) < 2 || t.rows > 0 && t.rows != len(records)-1 {
+		return fmt.Errorf("%d lines, and %d rows were read before", len(records), t.rows)
+	}
+	t.rows = len(records) - 1
+	for i, column := range records[0] {
+		cells := make([]string, t.rows)
+		for k, record := range records[1:] {
+			cells[k] = record[i]
+		}
+		t.cells[column] = cells
+	}
+	return nil
 }
 
 // designs standardises numbers by the training rows, or by all rows if train is

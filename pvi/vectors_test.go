@@ -34,53 +34,38 @@ func vectorFiles(t testing.TB) map[string][]byte {
 	return files
 }
 
-// adultFromExample undoes what the example changed: one table, with the source's
-// own split.
-var adultFromExample = sync.OnceValues(func() ([]byte, error) {
-	cells, err := incomeCells()
-	if err != nil {
-		return nil, err
-	}
-	var b bytes.Buffer
-	z, err := gzip.NewWriterLevel(&b, gzip.BestSpeed)
-	if err != nil {
-		return nil, err
-	}
-	names := slices.Concat(adultCategories, adultNumbers, []string{"income", "uci"})
-	fmt.Fprintln(z, strings.Replace(strings.Join(names, ","), "uci", "split", 1))
-	for i := range cells["age"] {
-		row := make([]string, len(names))
-		for j, n := range names {
-			row[j] = cells[n][i]
-		}
-		fmt.Fprintln(z, strings.Join(row, ","))
-	}
-	if err := z.Close(); err != nil {
-		return nil, err
-	}
-	return b.Bytes(), nil
-})
+// openExample opens the data of the example, in which the Adult data are.
+func openExample(name string) (io.ReadCloser, error) { return os.Open(filepath.Join(incomeData, name)) }
 
 var adultFitted = sync.OnceValues(func() (*adultFit, error) {
-	data, err := adultFromExample()
+	table, err := openAdult(openExample)
 	if err != nil {
 		return nil, err
 	}
-	return fitAdult(bytes.NewReader(data), 0, 1)
+	return fitAdult(table, 0, 1)
 })
 
-func openExample(name string) (io.ReadCloser, error) {
-	if name != adultFile {
-		return nil, fmt.Errorf("%s was asked for", name)
+// verifyOnce is VerifyVectors, but compares adult-exact with one fit, which takes a
+// second.
+func verifyOnce(name string, file []byte) ([]vectors.Check, error) {
+	if name != "adult_exact.json" {
+		return VerifyVectors(file, nil)
 	}
-	data, err := adultFromExample()
-	return io.NopCloser(bytes.NewReader(data)), err
+	fit, err := adultFitted()
+	if err != nil {
+		return nil, err
+	}
+	var f adultJSON
+	var list vectors.List
+	err = decode(file, &f)
+	f.compare(&list, fit)
+	return list, err
 }
 
 func TestPublishedVectorsAgree(t *testing.T) {
 	for name, file := range vectorFiles(t) {
 		t.Run(name, func(t *testing.T) {
-			checks, err := VerifyVectors(file, openExample)
+			checks, err := verifyOnce(name, file)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -139,23 +124,9 @@ func TestChangedVectorsDisagree(t *testing.T) {
 			}
 			all := slices.DeleteFunc(numbers("", tree, nil), func(n number) bool { return unused.MatchString(n.path) })
 			r := rand.New(rand.NewPCG(1, uint64(len(file))))
-			run := func(file []byte) ([]vectors.Check, error) { return VerifyVectors(file, nil) }
 			samples := 30
-			switch name {
-			case "adult_exact.json": // compared with one fit, which takes a second
-				fit, err := adultFitted()
-				if err != nil {
-					t.Fatal(err)
-				}
-				run = func(file []byte) ([]vectors.Check, error) {
-					var f adultJSON
-					var list vectors.List
-					err := decode(file, &f)
-					f.compare(&list, fit)
-					return list, err
-				}
-			case "accounting.json", "pvi_exact.json":
-				samples = 10
+			if name == "accounting.json" || name == "pvi_exact.json" {
+				samples = 10 // a tenth of a second each
 			}
 			for range samples {
 				n := all[r.IntN(len(all))]
@@ -173,7 +144,7 @@ func TestChangedVectorsDisagree(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				checks, err := run(file)
+				checks, err := verifyOnce(name, file)
 				if err == nil && vectors.List(checks).OK() {
 					t.Errorf("%s was changed from %s to %s and still agrees", n.path, n.old, changed)
 				}
@@ -182,16 +153,38 @@ func TestChangedVectorsDisagree(t *testing.T) {
 	}
 }
 
+var adultHeader = strings.Join(slices.Concat(adultNumbers, adultCategories, []string{"income", "split"}), ",") + "\n"
+
+// twoPeople train and one tests.
+const twoPeople = "1,2,3,4,5,6,a,b,c,d,e,f,g,h,>50K,train\n2,3,4,5,6,7,a,b,c,d,e,f,g,h,<=50K,train\n2,3,4,5,6,7,a,b,c,d,e,f,g,h,<=50K,test\n"
+
+func zipped(text string) []byte {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	fmt.Fprint(z, text)
+	z.Close()
+	return b.Bytes()
+}
+
+// Other data than the vectors' are read and found to be other data.
+func TestVectorsOfOtherDataDisagree(t *testing.T) {
+	checks, err := VerifyVectors(vectorFiles(t)["adult_exact.json"], func(name string) (io.ReadCloser, error) {
+		if name == "adult.csv.gz" {
+			return nil, errors.New("there is only the example")
+		}
+		text := adultHeader + twoPeople
+		return io.NopCloser(bytes.NewReader(zipped(strings.Replace(text, "split", "uci", 1)))), nil
+	})
+	if err != nil || len(checks) < 12 || vectors.List(checks).OK() {
+		t.Errorf("%d entries, %v", len(checks), err)
+	}
+}
+
 func TestVectorsThatCannotBeRun(t *testing.T) {
 	adult := vectorFiles(t)["adult_exact.json"]
 	table := func(text string) Opener {
-		var b bytes.Buffer
-		z := gzip.NewWriter(&b)
-		fmt.Fprint(z, text)
-		z.Close()
-		return func(string) (io.ReadCloser, error) { return io.NopCloser(&b), nil }
+		return func(string) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(zipped(text))), nil }
 	}
-	header := strings.Join(slices.Concat(adultNumbers, adultCategories, []string{"income", "split"}), ",") + "\n"
 	for _, c := range []struct {
 		want, file string
 		open       Opener
@@ -207,16 +200,16 @@ func TestVectorsThatCannotBeRun(t *testing.T) {
 		{"want an even number", `{"schema": "pvi/client-split/1", "cases": [{"M": 3}]}`, nil},
 		{"gradients of 2 and 1", `{"schema": "pvi/clipping/1", "cases": [{"C": 1, "g": [[1, 2], [1]]}]}`, nil},
 		{"no weights", `{"schema": "pvi/natural-parameters/1", "cases": [{}]}`, nil},
-		{"cavity: natural parameters", `{"schema": "pvi/adult-exact/1"}`, openExample},
+		{"cavity: natural parameters", `{"schema": "pvi/adult-exact/1"}`, table(adultHeader + twoPeople)},
 		{"which were not given", string(adult), nil},
-		{"needs the data adult.csv.gz: lost", string(adult), func(string) (io.ReadCloser, error) { return nil, errors.New("lost") }},
+		{"needs the Adult data, adult.csv.gz: lost", string(adult), func(string) (io.ReadCloser, error) { return nil, errors.New("lost") }},
 		{"unexpected EOF", string(adult), func(string) (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("age")), nil }},
 		{`no column "fnlwgt"`, string(adult), table("age,x\n1,2\n")},
-		{"age is there twice", string(adult), table("age," + header)},
-		{"wrong number of fields", string(adult), table(header + "1\n")},
-		{"row 1: age is not", string(adult), table(header + "x" + strings.Repeat(",1", 15) + "\n")},
-		{"scale NaN", string(adult), table(header)},
-		{`"1" is not one of`, string(adult), table(header + strings.Repeat("1,", 15) + "train\n" + strings.Repeat("2,", 15) + "train\n")},
+		{"wrong number of fields", string(adult), table(adultHeader + "1\n")},
+		{"row 1: age is not", string(adult), table(adultHeader + "x" + strings.Repeat(",1", 15) + "\n")},
+		{"1 lines, and 0 rows", string(adult), table(adultHeader)},
+		{"3 rows to train on and 0 to test", string(adult), table(adultHeader + strings.ReplaceAll(twoPeople, "test", "train"))},
+		{`"1" is not one of`, string(adult), table(adultHeader + strings.Repeat("1,", 15) + "train\n" + strings.Repeat("2,", 15) + "train\n")},
 	} {
 		if _, err := VerifyVectors([]byte(c.file), c.open); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%.80s: %v, want %q", c.file, err, c.want)
@@ -241,15 +234,11 @@ func FuzzVerifyVectors(f *testing.F) {
 }
 
 // Whatever a table holds.
-func FuzzReadAdult(f *testing.F) {
-	header := strings.Join(slices.Concat(adultNumbers, adultCategories, []string{"income", "split"}), ",") + "\n"
-	f.Add(header + "1,2,3,4,5,6,a,b,c,d,e,f,g,h,>50K,train\n2,3,4,5,6,7,a,b,c,d,e,f,g,h,<=50K,test\n")
+func FuzzOpenAdult(f *testing.F) {
+	f.Add(adultHeader + twoPeople)
 	f.Fuzz(func(t *testing.T, text string) {
-		var b bytes.Buffer
-		z := gzip.NewWriter(&b)
-		fmt.Fprint(z, text)
-		z.Close()
-		table, err := readAdult(&b)
+		data := zipped(text)
+		table, err := openAdult(func(string) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil })
 		if err != nil {
 			return
 		}
