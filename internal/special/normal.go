@@ -38,7 +38,7 @@ func millsTail(x float64) float64 {
 }
 
 // LogNormalCDF returns log Φ(x), accurate in both tails: relative error about
-// 1e-15 as long as x itself is exact.
+// 1e-15 for x ≤ 0, and for x > 0 up to x² times that.
 func LogNormalCDF(x float64) float64 {
 	switch {
 	case x > 0:

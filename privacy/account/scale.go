@@ -156,8 +156,8 @@ func Most(m Mechanism, before []Mechanism, a Adjacency, total Budget) (int, erro
 		return estimate(with(n), a, total.Epsilon, false) <= target
 	})
 	// Near the guess by the exact integral, then by the bound that counts.
-	near := func(n int) bool { return estimate(with(n), a, total.Epsilon, true) <= target }
-	guess = gallop(guess, max(1, guess/256), near)
+	likely := func(n int) bool { return estimate(with(n), a, total.Epsilon, true) <= target }
+	guess = gallop(guess, max(1, guess/256), likely)
 	var failed error
 	meets := func(n int) bool {
 		e, err := Epsilon(with(n), a, total.Delta)
