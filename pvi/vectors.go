@@ -14,6 +14,9 @@ import (
 // view_person.csv.gz and subjects.csv.gz, as in examples/income/data.
 type Opener func(name string) (io.ReadCloser, error)
 
+// VectorSchema is how the "schema" of this package's test vectors begins.
+const VectorSchema = "pvi/"
+
 // VerifyVectors runs one file of published test vectors through this package
 // and compares every entry with the tolerance its description states. The
 // file's "schema" says which of the formats it is; an unknown one is an error,

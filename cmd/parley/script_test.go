@@ -25,7 +25,8 @@ func TestMain(m *testing.M) {
 // data set in three forms: small/data (wide files), small/folders (one for each
 // of two hospitals, the second without the view genes) and small/long.csv.
 // $EXAMPLE is the example study, $VECTORS the published test vectors of the
-// method, $DPVECTORS those of differential privacy.
+// method, $DPVECTORS those of differential privacy, $PVIVECTORS those of
+// partitioned variational inference, and $INCOME the data of the income example.
 func TestScripts(t *testing.T) {
 	abs := func(path string) string {
 		path, err := filepath.Abs(filepath.FromSlash(path))
@@ -40,6 +41,8 @@ func TestScripts(t *testing.T) {
 			env.Setenv("EXAMPLE", abs("../../examples/alzheimer"))
 			env.Setenv("VECTORS", abs("../../mvppca/testdata/fedmvppca"))
 			env.Setenv("DPVECTORS", abs("../../privacy/account/testdata/dp"))
+			env.Setenv("PVIVECTORS", abs("../../pvi/testdata/pvi"))
+			env.Setenv("INCOME", abs("../../examples/income/data"))
 			return writeData(filepath.Join(env.WorkDir, "small"))
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

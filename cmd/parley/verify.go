@@ -4,19 +4,29 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"parley/conformance"
+	"parley/internal/vectors"
 	"parley/method"
 	"parley/privacy/account"
+	"parley/pvi"
 )
 
 // verifiers is every family of test vectors that this program knows: the
-// accountant's, and those of the methods that have any.
-func verifiers() []conformance.Verifier {
-	list := []conformance.Verifier{{Prefix: account.VectorSchema, Verify: account.Verify}}
+// accountant's, those of partitioned variational inference, and those of the
+// methods that have any. Data that vectors refer to are looked for in the folders.
+func verifiers(folders []string) []conformance.Verifier {
+	list := []conformance.Verifier{
+		{Prefix: account.VectorSchema, Verify: account.Verify},
+		{Prefix: pvi.VectorSchema, Verify: func(file []byte) ([]vectors.Check, error) {
+			return pvi.VerifyVectors(file, func(name string) (io.ReadCloser, error) { return openFirst(folders, name) })
+		}},
+	}
 	for _, m := range methods {
 		if v, ok := m.(method.Verifier); ok {
 			list = append(list, conformance.Verifier{Prefix: v.SchemaPrefix(), Verify: v.Verify})
@@ -25,8 +35,19 @@ func verifiers() []conformance.Verifier {
 	return list
 }
 
+// openFirst opens a file in the first of the folders that has it.
+func openFirst(folders []string, name string) (f io.ReadCloser, err error) {
+	for _, dir := range folders {
+		if f, err = os.Open(filepath.Join(dir, name)); err == nil {
+			return f, nil
+		}
+	}
+	return nil, err
+}
+
 func verifyCommand() *cobra.Command {
 	var asJSON bool
+	var data string
 	cmd := &cobra.Command{
 		Use:   "verify DIR",
 		Short: "Check this installation against published test vectors",
@@ -35,7 +56,11 @@ func verifyCommand() *cobra.Command {
 			"is not known, and when nothing was recognised.",
 		Args: args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			report, err := conformance.Run(os.DirFS(a[0]), verifiers())
+			folders := []string{filepath.Join(a[0], "..", "..", "data", "adult")}
+			if data != "" {
+				folders = []string{data}
+			}
+			report, err := conformance.Run(os.DirFS(a[0]), verifiers(folders))
 			if err != nil {
 				return fmt.Errorf("verifying %s: %w", a[0], err)
 			}
@@ -52,6 +77,7 @@ func verifyCommand() *cobra.Command {
 			return err
 		},
 	}
+	cmd.Flags().StringVar(&data, "data", "", "folder of the Adult data, which pvi/adult-exact needs (default DIR/../../data/adult)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the agreement of every entry as JSON")
 	return cmd
 }
