@@ -16,13 +16,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
-	"sync"
 
 	"parley/evaluate"
 	"parley/method"
 	"parley/problem"
 	"parley/study"
+	"parley/trials"
 )
 
 // Config says what to evaluate.
@@ -42,9 +41,8 @@ type Config struct {
 	Progress func(Progress) // may be nil; never called by two goroutines at a time
 }
 
-// Progress is how far an evaluation is. Done counts experiments, of which
-// Stored were computed by an earlier run.
-type Progress struct{ Done, Stored, Of int }
+// Progress is how far an evaluation is, in experiments.
+type Progress = trials.Progress
 
 // Level is that of predictive intervals and of the intervals of differences.
 const Level = 0.9
@@ -69,12 +67,12 @@ func Run(ctx context.Context, c Config) (*Evaluation, error) {
 	if err != nil {
 		return nil, err
 	}
-	kept, err := openStore(c.Dir, settings)
+	kept, err := trials.Open[record](c.Dir, "folds", "evaluation", settings)
 	if err != nil {
 		return nil, err
 	}
 	all := e.experiments()
-	if err := e.run(ctx, all, kept); err != nil {
+	if err := trials.Run(ctx, all, kept, c.Workers, e.conduct, c.Progress); err != nil {
 		return nil, err
 	}
 	out, err := e.summarise(all, kept)
@@ -99,9 +97,6 @@ func prepare(ctx context.Context, c Config) (*evaluation, error) {
 		return nil, err
 	}
 	e := &evaluation{Config: c, method: able, population: p}
-	if e.Workers == 0 {
-		e.Workers = runtime.GOMAXPROCS(0)
-	}
 	return e, e.checkScenarios()
 }
 
@@ -160,70 +155,6 @@ func (e *evaluation) tryScenario(sc evaluate.Scenario) error {
 		if _, err := e.split(experiment{part: partFolds, scenario: sc, index: i}); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// run works through the experiments that are not stored yet.
-func (e *evaluation) run(ctx context.Context, all []experiment, kept *store) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	state := Progress{Of: len(all)}
-	var todo []experiment
-	for _, x := range all {
-		ok, err := kept.has(x)
-		if err != nil {
-			return err
-		}
-		if ok {
-			state.Done, state.Stored = state.Done+1, state.Stored+1
-		} else {
-			todo = append(todo, x)
-		}
-	}
-	report := func() {
-		if e.Progress != nil {
-			e.Progress(state)
-		}
-	}
-	report()
-	var mu sync.Mutex
-	var workers sync.WaitGroup
-	next := 0
-	take := func() (experiment, bool) {
-		mu.Lock()
-		defer mu.Unlock()
-		if next == len(todo) || ctx.Err() != nil {
-			return experiment{}, false
-		}
-		next++
-		return todo[next-1], true
-	}
-	for range max(1, min(e.Workers, len(todo))) {
-		workers.Go(func() {
-			for {
-				x, ok := take()
-				if !ok {
-					return
-				}
-				r, err := e.conduct(ctx, x)
-				if err == nil {
-					err = kept.put(x, r)
-				}
-				if err != nil {
-					cancel(fmt.Errorf("%v: %w", x, err))
-					return
-				}
-				mu.Lock()
-				state.Done++
-				report()
-				mu.Unlock()
-			}
-		})
-	}
-	workers.Wait()
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
 	}
 	return nil
 }

@@ -29,8 +29,8 @@ func (x experiment) String() string {
 	return fmt.Sprintf("scenario %v, repeat %d, %s %d", x.scenario, x.repeat+1, what, x.index+1)
 }
 
-// key names the experiment for files.
-func (x experiment) key() string {
+// Key names the experiment for files.
+func (x experiment) Key() string {
 	return fmt.Sprintf("%s-%s-%03d-%03d", x.part, slug(x.scenario), x.repeat+1, x.index+1)
 }
 

@@ -14,11 +14,12 @@ import (
 	"parley/evaluate"
 	"parley/figure"
 	"parley/internal/atomicfile"
+	"parley/trials"
 )
 
 // write leaves evaluation.json, evaluation.csv, folds.csv and the report.
 func (ev *Evaluation) write(dir string, all []experiment, kept *store) error {
-	if err := writeJSON(filepath.Join(dir, "evaluation.json"), ev); err != nil {
+	if err := trials.WriteJSON(filepath.Join(dir, "evaluation.json"), ev); err != nil {
 		return err
 	}
 	if err := atomicfile.Stream(filepath.Join(dir, "evaluation.csv"), ev.csv); err != nil {
@@ -56,7 +57,7 @@ func foldsCSV(to io.Writer, all []experiment, kept *store) error {
 	w := csv.NewWriter(to)
 	w.Write([]string{"part", "scenario", "repeat", "index", "fit", "measure", "view", "value"})
 	for _, x := range all {
-		r, err := kept.get(x)
+		r, err := kept.Get(x.Key())
 		if err != nil {
 			return err
 		}

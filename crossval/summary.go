@@ -98,7 +98,7 @@ func (e *evaluation) summarise(all []experiment, kept *store) (*Evaluation, erro
 				if x.part != part || x.scenario != sc {
 					continue
 				}
-				r, err := kept.get(x)
+				r, err := kept.Get(x.Key())
 				if err != nil {
 					return nil, err
 				}

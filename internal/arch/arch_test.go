@@ -19,9 +19,9 @@ import (
 // only from floors below its own; "x/..." stands for everything below x.
 var floors = [][]string{
 	{"cmd/parley", "tools/..."},
-	{"conformance", "crossval", "rundir", "selection"},
+	{"conformance", "crossval", "rundir", "selection", "utility"},
 	{"engine/local"},
-	{"engine", "report"},
+	{"engine", "report", "trials"},
 	{"mvppca", "pvi"},
 	{"method"},
 	{"evaluate"},
