@@ -58,7 +58,7 @@ func TestScaleRefuses(t *testing.T) {
 // TestMostIsTheLastStep: the count meets the total, one more does not.
 func TestMostIsTheLastStep(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		if rapid.IntRange(0, 4).Draw(t, "few") > 0 { // each draw is several searches
+		if rapid.IntRange(0, 9).Draw(t, "tenth") > 0 { // each draw is several searches
 			return
 		}
 		m := gaussian(rapid.Float64Range(1, 6).Draw(t, "noise"), rapid.Float64Range(0.005, 0.5).Draw(t, "rate"), 1)
