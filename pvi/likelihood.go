@@ -23,11 +23,9 @@ type Likelihood interface {
 	Expect(y float64, a, c, first, second []float64) float64
 	// Slopes sets the first derivatives alone.
 	Slopes(y float64, a, c, first []float64)
-	// Predict sets what is expected of an outcome: Outcomes numbers.
+	// Predict sets K numbers, what is expected of an outcome: the probability of +1
+	// or of each class, or the mean.
 	Predict(a, c, dst []float64)
-	// Outcomes returns how many numbers a prediction has: a probability for each
-	// class, or one mean.
-	Outcomes() int
 }
 
 // Logistic is p(y | f) = σ(y f) for y of −1 or +1. Expectations are exact to
@@ -36,9 +34,6 @@ type Logistic struct{}
 
 // Activations returns 1.
 func (Logistic) Activations() int { return 1 }
-
-// Outcomes returns 1: the probability of +1.
-func (Logistic) Outcomes() int { return 1 }
 
 // Check wants −1 or +1.
 func (Logistic) Check(y float64) error {
@@ -70,22 +65,32 @@ func (Logistic) Predict(a, c, dst []float64) { dst[0] = expectSigmoid(a[0], c[0]
 // LogisticBy is the logistic likelihood with expectations by a fixed rule, and
 // with the derivatives of the rule itself: of Σ wₖ ln σ(y(a + √c zₖ)). With a
 // rule of [Sampled] nodes these are the reparametrised stochastic gradients that
-// DP-PVI was published with. It has no second derivatives.
+// DP-PVI was published with.
 type LogisticBy struct {
 	Logistic
 	Rule Rule
 }
 
-// Expect panics if second derivatives are asked for: there is no optimum of a
-// rule that is drawn anew.
+// Expect differentiates by c through the deviation √c; at c = 0 these derivatives
+// are set to 0.
 func (l LogisticBy) Expect(y float64, a, c, first, second []float64) float64 {
-	if second != nil {
-		panic("pvi: a fixed rule has no second derivatives")
-	}
 	l.Slopes(y, a, c, first)
 	s, v := math.Sqrt(c[0]), 0.0
+	var h [3]float64 // by a and a, a and s, s and s
 	for k, z := range l.Rule.Nodes {
-		v += l.Rule.Weights[k] * logSigma(y*(a[0]+s*z))
+		w, f := l.Rule.Weights[k], y*(a[0]+s*z)
+		v += w * logSigma(f)
+		g := -w / (2 + 2*math.Cosh(f))
+		h[0] += g
+		h[1] += g * z
+		h[2] += g * z * z
+	}
+	if second != nil {
+		second[0], second[1], second[2] = h[0], 0, 0
+		if s > 0 {
+			// first[1] is the derivative by s over 2s.
+			second[1], second[2] = h[1]/(2*s), (h[2]-2*first[1])/(4*c[0])
+		}
 	}
 	return v
 }
@@ -117,9 +122,6 @@ type Linear struct{ Variance float64 } // > 0
 
 // Activations returns 1.
 func (Linear) Activations() int { return 1 }
-
-// Outcomes returns 1: the mean.
-func (Linear) Outcomes() int { return 1 }
 
 // Check wants a finite number and a positive variance.
 func (l Linear) Check(y float64) error {

@@ -7,7 +7,7 @@ import (
 
 // Softmax is p(y | f) = exp(f_y) / Σ exp(f_k) for y of 0 … Classes−1, with
 // weights for every class. E ln Σ exp(f_k) has no closed form; in its place
-// stands the tilted upper bound of Knowles and Minka (NIPS 2011, equation 14),
+// stands the tilted upper bound of Knowles and Minka (Non-conjugate variational message passing, NIPS 2011),
 //
 //	½ Σ α_k² c_k + ln Σ exp(a_k + (1 − 2α_k) c_k/2),
 //
@@ -22,9 +22,6 @@ const maxClasses = 32
 
 // Activations returns the number of classes.
 func (l Softmax) Activations() int { return l.Classes }
-
-// Outcomes returns the number of classes.
-func (l Softmax) Outcomes() int { return l.Classes }
 
 // Check wants a whole number below Classes.
 func (l Softmax) Check(y float64) error {
