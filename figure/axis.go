@@ -73,7 +73,7 @@ func newScale(e extent, log, whole bool, want int) scale {
 		return scale{lo: 0, hi: 1}
 	}
 	if log {
-		return logScale(e, want)
+		return logScale(e, whole, want)
 	}
 	lo, hi := e.lo, e.hi
 	// Within this width numbers differ by little but rounding: one tick.
@@ -96,28 +96,56 @@ func newScale(e extent, log, whole bool, want int) scale {
 	return s
 }
 
-// logScale covers e in powers of ten; where those are few, also with ticks at
-// 2 and 5.
-func logScale(e extent, want int) scale {
-	s := scale{log: true, lo: math.Floor(math.Log10(e.lo)), hi: math.Ceil(math.Log10(e.hi))}
+// logScale covers e in powers of ten; where those are few, with ticks at 2 and
+// 5 too, and no further than whole asks for.
+func logScale(e extent, whole bool, want int) scale {
+	s := scale{log: true, lo: math.Log10(e.lo), hi: math.Log10(e.hi)}
+	if s.hi-s.lo <= 2 && s.hi-s.lo > 1e-6 {
+		if s.ticks = s.nearTicks(whole); len(s.ticks) < 2 {
+			s.ticks = s.nearTicks(true)
+		}
+		s.lo, s.hi = min(s.lo, s.ticks[0].value), max(s.hi, s.ticks[len(s.ticks)-1].value)
+		return s
+	}
+	s.lo, s.hi = math.Floor(s.lo), math.Ceil(s.hi)
 	if s.hi == s.lo {
 		s.hi++
 	}
 	every := math.Ceil((s.hi - s.lo) / float64(max(want, 1)))
 	for p := s.lo; p <= s.hi; p += every {
 		s.ticks = append(s.ticks, tick{p, power(int(p))})
-		if s.hi-s.lo > 2 || p == s.hi {
-			continue
-		}
-		for _, m := range []int{2, 5} {
-			label := strconv.Itoa(m) + "·" + power(int(p))
-			if p >= 0 && p <= 3 {
-				label = strconv.Itoa(m * int(math.Pow10(int(p))))
-			}
-			s.ticks = append(s.ticks, tick{p + math.Log10(float64(m)), label})
-		}
 	}
 	return s
+}
+
+// nearTicks returns the ticks at 1, 2 and 5 times powers of ten that lie on the
+// scale, and with around also the next on either side if none is at its ends.
+func (s scale) nearTicks(around bool) []tick {
+	const rounding = 1e-9
+	var ticks []tick
+	for p := int(math.Floor(s.lo)) - 1; p <= int(math.Ceil(s.hi)); p++ {
+		for _, m := range []int{1, 2, 5} {
+			t := tick{float64(p) + math.Log10(float64(m)), mantissa(m, p)}
+			switch n := len(ticks); {
+			case t.value <= s.lo+rounding && (around || t.value >= s.lo-rounding):
+				ticks = append(ticks[:0], t) // the last of these counts
+			case t.value > s.lo && (t.value <= s.hi+rounding || around && n > 0 && ticks[n-1].value < s.hi-rounding):
+				ticks = append(ticks, t)
+			}
+		}
+	}
+	return ticks
+}
+
+// mantissa writes m times ten to the p.
+func mantissa(m, p int) string {
+	switch {
+	case p >= -4 && p <= 3:
+		return strconv.FormatFloat(float64(m)*math.Pow(10, float64(p)), 'f', max(0, -p), 64)
+	case m == 1:
+		return power(p)
+	}
+	return strconv.Itoa(m) + "·" + power(p)
 }
 
 // niceStep returns the smallest of 1, 2 or 5 times a power of ten that is at

@@ -64,7 +64,8 @@ var charts = rapid.Custom(func(t *rapid.T) Chart {
 	case 3:
 		l := Lines{X: axes(t), Y: axes(t)}
 		for _, n := range names(30) {
-			l.Series = append(l.Series, Line{n, numbers(50).Draw(t, "x"), numbers(50).Draw(t, "y")})
+			l.Series = append(l.Series, Line{Name: n, X: numbers(50).Draw(t, "x"), Y: numbers(50).Draw(t, "y"),
+				Low: numbers(50).Draw(t, "low"), High: numbers(50).Draw(t, "high"), Reference: rapid.Bool().Draw(t, "reference")})
 		}
 		return l
 	case 4:

@@ -8,8 +8,11 @@ import (
 	"strings"
 )
 
-// markers is the number of marker shapes.
-const markers = 7
+// markers is the number of marker shapes, and noMarker stands for none.
+const (
+	markers  = 7
+	noMarker = -1
+)
 
 // marker appends the outline of shape k at (x, y) to a path.
 func marker(d *strings.Builder, k int, x, y, r float64) {
@@ -101,9 +104,11 @@ func (c *canvas) key(b box, entries []entry, lines bool) {
 		if lines {
 			c.line(x-5, y[i], x+15, y[i], e.style.colour, "stroke-width", 1.8, "stroke-dasharray", e.style.dash)
 		}
-		var d strings.Builder
-		marker(&d, e.style.marker, x+5, y[i], 4)
-		c.el("path", "", "d", d.String(), "fill", e.style.colour)
+		if e.style.marker != noMarker {
+			var d strings.Builder
+			marker(&d, e.style.marker, x+5, y[i], 4)
+			c.el("path", "", "d", d.String(), "fill", e.style.colour)
+		}
 		c.text(x+22, y[i]+4, e.name, fontSize, keyRoom)
 	}
 }

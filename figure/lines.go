@@ -2,6 +2,7 @@ package figure
 
 import (
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -19,6 +20,11 @@ type Line struct {
 	Name string  `json:"name"`
 	X    Numbers `json:"x"`
 	Y    Numbers `json:"y"`
+	Low  Numbers `json:"low,omitempty"` // ends of a band around Y, such as its spread
+	High Numbers `json:"high,omitempty"`
+	// Reference marks a series to compare the others with: thin, dashed and
+	// grey, without markers. It takes no colour from the others.
+	Reference bool `json:"reference,omitempty"`
 }
 
 func (l Line) len() int { return max(len(l.X), len(l.Y)) }
@@ -29,15 +35,25 @@ func (Lines) perSubject() bool { return false }
 // Table has one row for every value of every series.
 func (l Lines) Table() Table {
 	series, x, y := Column{Name: "series"}, Column{Name: label(l.X, "x"), Numbers: Numbers{}}, Column{Name: label(l.Y, "y"), Numbers: Numbers{}}
+	low, high := Column{Name: "low", Numbers: Numbers{}}, Column{Name: "high", Numbers: Numbers{}}
+	bands := false
 	for _, s := range l.Series {
+		bands = bands || s.banded()
 		for i := range s.len() {
 			series.Text = append(series.Text, s.Name)
 			x.Numbers = append(x.Numbers, s.X.at(i))
 			y.Numbers = append(y.Numbers, s.Y.at(i))
+			low.Numbers, high.Numbers = append(low.Numbers, s.Low.at(i)), append(high.Numbers, s.High.at(i))
 		}
 	}
-	return Table{Columns: []Column{series, x, y}}
+	t := Table{Columns: []Column{series, x, y}}
+	if bands {
+		t.Columns = append(t.Columns, low, high)
+	}
+	return t
 }
+
+func (l Line) banded() bool { return len(l.Low)+len(l.High) > 0 }
 
 // label returns the axis' label for the head of a column.
 func label(a Axis, otherwise string) string {
@@ -61,6 +77,8 @@ func (l Lines) draw(c *canvas) {
 			if available(x) && available(y) {
 				ex.add(x)
 				ey.add(y)
+				ey.add(l.Y.on(s.Low.at(j)))
+				ey.add(l.Y.on(s.High.at(j)))
 			}
 		}
 	}
@@ -72,12 +90,63 @@ func (l Lines) draw(c *canvas) {
 	if !ex.some {
 		c.nothing((b.left+b.right)/2, (b.top+b.bottom)/2)
 	}
+	styles := l.styles()
+	for i, s := range l.Series { // below all lines
+		c.band(s, styles[i], l.X, l.Y, x, y)
+	}
 	entries := make([]entry, len(l.Series))
 	for i, s := range l.Series {
-		entries[i] = entry{name: s.Name, style: styleOf(i)}
-		entries[i].from, entries[i].edge = c.series(s, styleOf(i), l.X, l.Y, x, y)
+		entries[i] = entry{name: s.Name, style: styles[i]}
+		entries[i].from, entries[i].edge = c.series(s, styles[i], l.X, l.Y, x, y)
 	}
 	c.key(b, entries, true)
+}
+
+// styles are those of the series: references differ by their dashes alone.
+func (l Lines) styles() []style {
+	dashes := []string{"7 4", "2 3", "9 3 2 3"}
+	styles := make([]style, len(l.Series))
+	own, references := 0, 0
+	for i, s := range l.Series {
+		if !s.Reference {
+			styles[i] = styleOf(own)
+			own++
+			continue
+		}
+		styles[i] = style{colour: muted, marker: noMarker, dash: dashes[references%len(dashes)]}
+		references++
+	}
+	return styles
+}
+
+// band draws what lies between the ends of a series' band, wherever two
+// neighbouring points have both.
+func (c *canvas) band(s Line, st style, xAxis, yAxis Axis, x, y scale) {
+	if !s.banded() {
+		return
+	}
+	var d strings.Builder
+	var upper, lower []string
+	flush := func() {
+		if len(upper) > 1 {
+			slices.Reverse(lower)
+			d.WriteString("M" + strings.Join(upper, "L") + "L" + strings.Join(lower, "L") + "z")
+		}
+		upper, lower = nil, nil
+	}
+	for i := range s.len() {
+		vx, low, high := xAxis.on(s.X.at(i)), yAxis.on(s.Low.at(i)), yAxis.on(s.High.at(i))
+		if !available(vx) || !available(yAxis.on(s.Y.at(i))) || !available(low) || !available(high) {
+			flush()
+			continue
+		}
+		px := num(x.at(vx)) + " "
+		upper, lower = append(upper, px+num(y.at(high))), append(lower, px+num(y.at(low)))
+	}
+	flush()
+	if d.Len() > 0 {
+		c.el("path", "", "d", d.String(), "fill", st.colour, "fill-opacity", 0.15)
+	}
 }
 
 // series draws one line and returns the height at which it ends, NaN if it
@@ -100,13 +169,17 @@ func (c *canvas) series(s Line, st style, xAxis, yAxis Axis, x, y scale) (end fl
 		d.WriteString(num(px) + " " + num(py))
 		// A point by itself has no line, so it needs its marker.
 		alone := !pen && !available(yAxis.on(s.Y.at(i+1)))
-		if s.len() <= markedPoints || alone {
-			marker(&marks, st.marker, px, py, 3.2)
+		if s.len() <= markedPoints && st.marker != noMarker || alone {
+			marker(&marks, max(st.marker, 0), px, py, 3.2)
 		}
 		end, edge, pen = py, px > x.b-1, true
 	}
 	if d.Len() > 0 {
-		c.el("path", s.Name, "d", d.String(), "fill", "none", "stroke", st.colour, "stroke-width", 1.8,
+		width := 1.8
+		if s.Reference {
+			width = 1.3
+		}
+		c.el("path", s.Name, "d", d.String(), "fill", "none", "stroke", st.colour, "stroke-width", width,
 			"stroke-linejoin", "round", "stroke-dasharray", st.dash)
 	}
 	if marks.Len() > 0 {

@@ -149,11 +149,30 @@ func TestNiceTicks(t *testing.T) {
 		want   string
 	}{
 		{0, 1, false, "0.0 0.2 0.4 0.6 0.8 1.0"}, {-3, 17, false, "−5 0 5 10 15 20"}, {0, 0, false, "0"}, {-40.25, -40.25, false, "−40.25"},
-		{1e6, 3e6, false, "1e6 1.5e6 2e6 2.5e6 3e6"}, {0.003, 40, true, "10⁻³ 10⁻² 10⁻¹ 1 10 100"}, {2, 30, true, "1 2 5 10 20 50 100"},
+		{1e6, 3e6, false, "1e6 1.5e6 2e6 2.5e6 3e6"}, {0.003, 40, true, "10⁻³ 10⁻² 10⁻¹ 1 10 100"}, {2, 30, true, "2 5 10 20 50"},
+		{0.009, 0.25, true, "0.005 0.01 0.02 0.05 0.1 0.2 0.5"}, {0.5, 10, true, "0.5 1 2 5 10"}, {3e5, 4e6, true, "2·10⁵ 5·10⁵ 10⁶ 2·10⁶ 5·10⁶"}, {7, 7, true, "1 10"},
 	} {
 		s := newScale(extent{c.lo, c.hi, true}, c.log, true, 6)
 		if got := strings.Join(s.labels(), " "); got != c.want {
 			t.Errorf("%v to %v: got %q, want %q", c.lo, c.hi, got, c.want)
+		}
+	}
+}
+
+// An axis that need not end at ticks ends where the values do, unless too few
+// ticks would be left.
+func TestLogTicksBetweenEnds(t *testing.T) {
+	for _, c := range []struct {
+		lo, hi   float64
+		from, to float64
+		want     string
+	}{
+		{0.3, 12, 0.3, 12, "0.5 1 2 5 10"}, {0.5, 10, 0.5, 10, "0.5 1 2 5 10"}, {2.2, 4.5, 2, 5, "2 5"}, {3, 8, 2, 10, "2 5 10"},
+	} {
+		s := newScale(extent{c.lo, c.hi, true}, true, false, 6)
+		got := strings.Join(s.labels(), " ")
+		if from, to := math.Pow(10, s.lo), math.Pow(10, s.hi); got != c.want || math.Abs(from-c.from) > 1e-9 || math.Abs(to-c.to) > 1e-9 {
+			t.Errorf("%v to %v: got %q from %v to %v", c.lo, c.hi, got, from, to)
 		}
 	}
 }
