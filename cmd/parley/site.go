@@ -1,0 +1,173 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"parley/privacy"
+	"parley/problem"
+	"parley/rundir"
+	"parley/sitestore"
+)
+
+func siteCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "site", Short: "Look after a site: its ledger and its policy"}
+	ledger := &cobra.Command{Use: "ledger", Short: "Look at what a site has ever been charged"}
+	ledger.AddCommand(ledgerShowCommand(), ledgerVerifyCommand(), ledgerExportCommand())
+	policy := &cobra.Command{Use: "policy", Short: "Write and check what a site allows"}
+	policy.AddCommand(policyCheckCommand(), policyInitCommand())
+	cmd.AddCommand(ledger, policy)
+	return cmd
+}
+
+const storeHelp = "STORE is a site's store (site.db), a folder of stores, or a run's results. It is only read: not changed,\n" +
+	"not created, and not waited for while another process has it open."
+
+// look hands over the store of a site, for reading.
+func look(path, site string, read func(file string, s *sitestore.Store) error) error {
+	file, err := rundir.FindStore(path, site)
+	if err != nil {
+		return err
+	}
+	return sitestore.Look(file, func(s *sitestore.Store) error { return read(file, s) })
+}
+
+func siteFlag(cmd *cobra.Command, site *string) {
+	cmd.Flags().StringVar(site, "site", "", "whose store, where there are several")
+}
+
+func deltaFlag(cmd *cobra.Command, delta *float64) {
+	cmd.Flags().Float64Var(delta, "delta", 1e-5, "δ to count at, where no guarantee names one")
+}
+
+func ledgerShowCommand() *cobra.Command {
+	var site, policyFile string
+	var delta float64
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "show STORE",
+		Short: "List every charge, and what they add up to",
+		Long: "Lists every charge of a site's ledger, then what each study and all of them together have cost under\n" +
+			"both adjacencies, and what is left of each study's promise and of a policy.\n\n" + storeHelp,
+		Example: "  parley site ledger show results/private --site north --policy policy.yaml",
+		Args:    args(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			var policy *privacy.Policy
+			if policyFile != "" {
+				p, err := privacy.LoadPolicy(policyFile)
+				if err != nil {
+					return err
+				}
+				policy = &p
+			}
+			return look(a[0], site, func(_ string, s *sitestore.Store) error {
+				ledger, err := privacy.ReadLedger(s)
+				if err != nil {
+					return err
+				}
+				view, err := ledger.Look(delta, policy)
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return printJSON(cmd.OutOrStdout(), view)
+				}
+				return view.Text(cmd.OutOrStdout())
+			})
+		},
+	}
+	siteFlag(cmd, &site)
+	deltaFlag(cmd, &delta)
+	cmd.Flags().StringVar(&policyFile, "policy", "", "the site's policy: also say what is left of its limits")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print everything as one JSON object")
+	return cmd
+}
+
+func ledgerVerifyCommand() *cobra.Command {
+	var site string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "verify STORE",
+		Short: "Check that ledger and outbox are whole and belong together",
+		Long: "Walks the chain of hashes through every line of the ledger, and holds each stored release against its\n" +
+			"charge. It shows accidents and clumsy changes; who owns the machine can make a consistent forgery,\n" +
+			"so keep the last hash elsewhere.\n\n" + storeHelp,
+		Args: args(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			return look(a[0], site, func(file string, s *sitestore.Store) error {
+				found, err := privacy.VerifyVault(s)
+				if err != nil {
+					return fmt.Errorf("%s does not hold: %w", file, err)
+				}
+				if asJSON {
+					return printJSON(cmd.OutOrStdout(), found)
+				}
+				fmt.Fprintf(cmd.OutOrStdout(), "%s is whole: %d charges for %d releases, of which %d are stored (%d bytes)\n",
+					file, found.Lines, found.Releases, found.Stored, found.Bytes)
+				if found.Head != "" {
+					fmt.Fprintf(cmd.OutOrStdout(), "last hash %s\n", found.Head)
+				}
+				return nil
+			})
+		},
+	}
+	siteFlag(cmd, &site)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print what was found as JSON")
+	return cmd
+}
+
+func ledgerExportCommand() *cobra.Command {
+	var site, format string
+	var delta float64
+	cmd := &cobra.Command{
+		Use:   "export STORE",
+		Short: "Write every charge for an auditor",
+		Long: "Writes every charge with its mechanisms and parameters, what it costs by itself, the size of what left,\n" +
+			"and all hashes. It has no word of what was in a release.\n\n" + storeHelp,
+		Example: "  parley site ledger export results/private --site north --format csv > north.csv",
+		Args:    args(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			if format != "csv" && format != "json" {
+				return &usageError{fmt.Errorf("--format %s is not known\n  hint: csv or json", format)}
+			}
+			return look(a[0], site, func(_ string, s *sitestore.Store) error {
+				records, err := privacy.Records(s, delta)
+				if err != nil {
+					return err
+				}
+				if format == "csv" {
+					return privacy.WriteRecords(cmd.OutOrStdout(), records)
+				}
+				return printJSON(cmd.OutOrStdout(), struct {
+					Format  string           `json:"format"`
+					Entries []privacy.Record `json:"entries"`
+				}{"parley/ledger/1", records})
+			})
+		},
+	}
+	siteFlag(cmd, &site)
+	deltaFlag(cmd, &delta)
+	cmd.Flags().StringVar(&format, "format", "csv", "csv (a row for every noised sum) or json")
+	return cmd
+}
+
+func policyInitCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "init",
+		Short: "Print the default policy, with comments, to begin with",
+		Args:  args(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := fmt.Fprint(cmd.OutOrStdout(), privacy.DefaultPolicyText)
+			return err
+		},
+	}
+}
+
+// refusals are the reasons of all sites.
+func refusals(list []*privacy.Admission, file string) (wrong problem.List) {
+	for _, a := range list {
+		wrong = append(wrong, a.Problems(file)...)
+	}
+	return wrong
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"parley/engine/local"
+	"parley/method"
+	"parley/privacy"
+	"parley/problem"
+	"parley/sitestore"
+	"parley/study"
+)
+
+// admission is what the flags of `site policy check` say of the sites.
+type admission struct {
+	site, store string
+	subjects    int
+}
+
+func policyCheckCommand() *cobra.Command {
+	var q admission
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "check POLICY [PLAN]",
+		Short: "Check a policy, and whether a site with it would take part in a study",
+		Long: "Checks the policy's file. With a plan, says of each of its sites whether it would take part under this\n" +
+			"policy, what the study would cost it, and what would be left; exit code 1 with every reason if one would\n" +
+			"not. Subjects are counted in the data of the plan's local section, or given with --subjects.",
+		Example: "  parley site policy check policy.yaml plan.yaml --site north --subjects 400 --store north/site.db",
+		Args:    args(cobra.RangeArgs(1, 2)),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			policy, err := privacy.LoadPolicy(a[0])
+			if err != nil {
+				return err
+			}
+			var sites []*privacy.Admission
+			if len(a) > 1 {
+				if sites, err = q.of(cmd.Context(), policy, a[1]); err != nil {
+					return err
+				}
+			} else if q != (admission{}) {
+				return &usageError{fmt.Errorf("--site, --subjects and --store belong to a plan")}
+			}
+			if asJSON {
+				err = printJSON(cmd.OutOrStdout(), struct {
+					Policy privacy.Policy       `json:"policy"`
+					Sites  []*privacy.Admission `json:"sites,omitempty"`
+				}{policy, sites})
+			} else {
+				fmt.Fprintf(cmd.OutOrStdout(), "policy %s is in order\n", a[0])
+				if len(sites) > 0 {
+					err = privacy.PrintAdmissions(cmd.OutOrStdout(), sites)
+				}
+			}
+			if err != nil {
+				return err
+			}
+			return refusals(sites, a[0]).Err()
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&q.site, "site", "", "the site that asks (default every site of the plan)")
+	f.IntVar(&q.subjects, "subjects", 0, "rows at the site, where the plan names no data")
+	f.StringVar(&q.store, "store", "", "the site's store, or a folder of stores: what has been charged before counts")
+	f.BoolVar(&asJSON, "json", false, "print the policy, and the sites, as one JSON object")
+	return cmd
+}
+
+// of asks for every site that the flags mean.
+func (q admission) of(ctx context.Context, policy privacy.Policy, path string) ([]*privacy.Admission, error) {
+	plan, err := study.Load(path, methods)
+	if err != nil {
+		return nil, err
+	}
+	cost, err := methods.Cost(plan)
+	if err != nil {
+		return nil, err
+	}
+	sites := plan.Sites
+	switch {
+	case q.site != "" && !slices.Contains(sites, q.site):
+		return nil, problem.Problem{File: path, Where: "sites", What: fmt.Sprintf("%q is not a site of the plan", q.site), Hint: problem.DidYouMean(q.site, sites, "one of "+strings.Join(sites, ", "))}
+	case q.site != "":
+		sites = []string{q.site}
+	case policy.Site != "" && slices.Contains(sites, policy.Site):
+		sites = []string{policy.Site}
+	}
+	count, err := q.counter(ctx, plan)
+	if err != nil {
+		return nil, err
+	}
+	var list []*privacy.Admission
+	for _, site := range sites {
+		s, err := privacy.StudyOf(plan, site)
+		if err != nil {
+			return nil, err
+		}
+		if s.Subjects, err = count(site); err != nil {
+			return nil, err
+		}
+		requests, err := charges(plan, site)
+		if err != nil {
+			return nil, err
+		}
+		ledger, err := q.ledger(site)
+		if err != nil {
+			return nil, err
+		}
+		a, err := ledger.Admits(policy, s, cost.Delta(), requests...)
+		if err != nil {
+			return nil, fmt.Errorf("site %s: %w", site, err)
+		}
+		list = append(list, a)
+	}
+	return list, nil
+}
+
+// counter returns what counts the rows of a site.
+func (q admission) counter(ctx context.Context, plan *study.Plan) (func(site string) (int, error), error) {
+	if q.subjects > 0 || plan.Local == nil {
+		return func(string) (int, error) { return q.subjects, nil }, nil
+	}
+	plan.Local.Policy = "" // the one in question stands in its place
+	binding, err := local.Bind(ctx, plan)
+	if err != nil {
+		return nil, err
+	}
+	return func(site string) (n int, err error) {
+		for _, err := range binding.Data[site].Rows(ctx) {
+			if err != nil {
+				return 0, fmt.Errorf("counting subjects of site %s: %w", site, err)
+			}
+			n++
+		}
+		return n, nil
+	}, nil
+}
+
+// charges are everything that a study would ask of a site. A method that does
+// not say so beforehand asks for exact numbers.
+func charges(plan *study.Plan, site string) ([]privacy.Request, error) {
+	m, _ := methods.Lookup(plan.Method.Name)
+	if charger, ok := m.(method.Charger); ok {
+		return charger.Charges(plan, site)
+	}
+	return []privacy.Request{{Protection: privacy.Unprotected}}, nil
+}
+
+// ledger reads what has been charged; nothing without a store.
+func (q admission) ledger(site string) (ledger *privacy.Ledger, err error) {
+	if q.store == "" {
+		return &privacy.Ledger{}, nil
+	}
+	err = look(q.store, site, func(_ string, s *sitestore.Store) error {
+		ledger, err = privacy.ReadLedger(s)
+		return err
+	})
+	return ledger, err
+}

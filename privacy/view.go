@@ -1,0 +1,229 @@
+package privacy
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+
+	"parley/figure"
+	"parley/privacy/account"
+)
+
+// View is a site's ledger as its people read it: every charge, what they add up
+// to, and what a policy leaves of it.
+type View struct {
+	Ledger
+	Account *Account     `json:"account"`
+	Studies []StudyLimit `json:"study_limits,omitempty"` // of a policy that has one
+	Limits  []Spending   `json:"lifetime,omitempty"`     // of a policy that has one
+}
+
+// StudyLimit is how much a study has used of what a policy allows each study,
+// for single subjects.
+type StudyLimit struct {
+	Study     string            `json:"study"`
+	Adjacency account.Adjacency `json:"adjacency"`
+	Limit     account.Budget    `json:"limit"`
+	Epsilon   *float64          `json:"epsilon,omitempty"` // spent at the limit's δ; absent where there is no bound
+	Left      float64           `json:"left"`              // of the limit's ε; 0 if nothing
+	// Unprotected releases are in no limit: nothing bounds what they tell.
+	Unprotected int `json:"unprotected"`
+}
+
+// Look adds up a ledger, at delta where no guarantee says at which δ. policy
+// may be nil.
+func (l *Ledger) Look(delta float64, policy *Policy) (*View, error) {
+	v := &View{Ledger: *l}
+	var err error
+	if v.Account, err = l.Account(delta); err != nil || policy == nil {
+		return v, err
+	}
+	if v.Limits, err = l.Against(*policy); err != nil || policy.Study == nil {
+		return v, err
+	}
+	for _, s := range v.Account.Studies {
+		var requests []Request
+		for _, e := range l.Entries {
+			if e.Study == s.Study {
+				requests = append(requests, e.Request)
+			}
+		}
+		losses, err := Losses(requests, policy.Study.Delta, Subject)
+		if err != nil {
+			return nil, err
+		}
+		for _, loss := range losses {
+			if policy.Adjacency != "" && loss.Adjacency != policy.Adjacency {
+				continue
+			}
+			limit := StudyLimit{Study: s.Study, Adjacency: loss.Adjacency, Limit: *policy.Study, Epsilon: loss.Epsilon, Unprotected: s.Unprotected}
+			if loss.Epsilon != nil {
+				limit.Left = max(0, policy.Study.Epsilon-*loss.Epsilon)
+			}
+			v.Studies = append(v.Studies, limit)
+		}
+	}
+	return v, nil
+}
+
+// Text writes the view for a terminal.
+func (v *View) Text(w io.Writer) error {
+	for i, t := range v.tables() {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		if err := t.Text(w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v *View) tables() []figure.Table {
+	tables := []figure.Table{v.entries(), v.studies()}
+	if len(v.Studies) > 0 {
+		tables = append(tables, v.studyLimits())
+	}
+	if len(v.Limits) > 0 {
+		tables = append(tables, lifetimeTable(v.Limits))
+	}
+	return tables
+}
+
+// rows collects the cells of a table of words.
+type rows struct{ columns []figure.Column }
+
+func (r *rows) add(cells ...string) {
+	for i, c := range cells {
+		r.columns[i].Text = append(r.columns[i].Text, c)
+	}
+}
+
+func newRows(names ...string) *rows {
+	r := &rows{}
+	for _, n := range names {
+		r.columns = append(r.columns, figure.Column{Name: n})
+	}
+	return r
+}
+
+func (v *View) entries() figure.Table {
+	r := newRows("line", "time", "study", "round", "task", "attempt", "noised sums")
+	for _, e := range v.Entries {
+		sums := []string{"none: without protection"}
+		if e.Request.Protection == Differential {
+			sums = nil
+		}
+		for _, s := range e.Request.Sums {
+			text := fmt.Sprintf("%d × %s: %s", s.Mechanism.Count, s.Name, s.Noise())
+			if e.Seeded {
+				text += ", FROM A SEED"
+			}
+			sums = append(sums, text)
+		}
+		r.add(fmt.Sprint(e.Line), e.At, short12(e.Study), fmt.Sprint(roundOf(e.Release)), e.Kind, fmt.Sprint(e.Attempt), sums[0])
+		for _, text := range sums[1:] {
+			r.add("", "", "", "", "", "", text)
+		}
+	}
+	return figure.Table{Title: "charges", Columns: r.columns}
+}
+
+func short12(digest string) string { return digest[:min(len(digest), 12)] }
+
+func (v *View) studies() figure.Table {
+	r := newRows("study", "method", "charges", "for one", "adjacency", "ε spent", "at δ", "ε promised", "left")
+	add := func(study, method, charges string, losses []Loss, g *Guarantee, unprotected, seeded int) {
+		for _, l := range losses {
+			promised, left := "–", "–"
+			if g != nil && g.Unit == l.Unit && g.Adjacency == l.Adjacency {
+				promised, left = short(g.Epsilon), Remaining(g.Epsilon, l.Epsilon)
+			}
+			r.add(study, method, charges, string(l.Unit), string(l.Adjacency), Spent(l.Epsilon), short(l.Delta), promised, left)
+			study, method, charges = "", "", ""
+		}
+		if unprotected > 0 {
+			r.add("", "", "", "", "", fmt.Sprintf("+ %d without protection: nothing bounds what they tell", unprotected))
+		}
+		if seeded > 0 {
+			r.add("", "", "", "", "", fmt.Sprintf("%d with noise from a seed: it protects nobody", seeded))
+		}
+	}
+	seeded := 0
+	for _, s := range v.Account.Studies {
+		charges := fmt.Sprint(s.Charges)
+		if s.Forfeited > 0 {
+			charges += fmt.Sprintf(" (%d made again)", s.Forfeited)
+		}
+		add(short12(s.Study), s.Method, charges, s.Losses, s.Guarantee, s.Unprotected, s.Seeded)
+		seeded += s.Seeded
+	}
+	add("all", "", fmt.Sprint(v.Account.Charges), v.Account.Lifetime, nil, v.Account.Unprotected, seeded)
+	return figure.Table{Title: "what the studies have cost", Columns: r.columns}
+}
+
+func (v *View) studyLimits() figure.Table {
+	r := newRows("study", "adjacency", "ε spent", "at δ", "ε allowed", "left")
+	for _, s := range v.Studies {
+		r.add(short12(s.Study), string(s.Adjacency), Spent(s.Epsilon), short(s.Limit.Delta), short(s.Limit.Epsilon), Remaining(s.Limit.Epsilon, s.Epsilon))
+	}
+	return figure.Table{Title: "against the policy's limit for one study", Columns: r.columns}
+}
+
+func lifetimeTable(limits []Spending) figure.Table {
+	r := newRows("adjacency", "ε allowed", "δ", "filter", "left")
+	for _, s := range limits {
+		r.add(string(s.Adjacency), short(s.Limit.Epsilon), short(s.Limit.Delta), string(s.Filter), s.left())
+	}
+	return figure.Table{Title: "against the policy's lifetime, over all studies", Columns: r.columns,
+		Caption: "Shares are of what the filter adds up, which is not ε."}
+}
+
+// left writes the share that is left, never above what it is.
+func (s Spending) left() string {
+	return strconv.FormatFloat(math.Floor(1000*s.Left)/10, 'f', 1, 64) + " %"
+}
+
+// Spent writes a loss for people, with four digits and never below what it is.
+func Spent(epsilon *float64) string {
+	if epsilon == nil {
+		return "no bound"
+	}
+	if *epsilon == 0 {
+		return "0"
+	}
+	return upward(*epsilon)
+}
+
+// Remaining writes what is left of a budget's ε for people, never above what
+// it is, and so that it adds up with [Spent].
+func Remaining(budget float64, spent *float64) string {
+	if spent == nil {
+		return "nothing"
+	}
+	shown, _ := strconv.ParseFloat(Spent(spent), 64)
+	left := budget - shown
+	if left < 1e-9*budget { // or only what subtraction leaves
+		return "0"
+	}
+	return strconv.FormatFloat(left, 'g', 4, 64)
+}
+
+// Noise says in words what noise a sum has each time, and how often it is made:
+// Gaussian noise by its standard deviation, Laplace noise by its scale.
+func (s Sum) Noise() string {
+	m := s.Mechanism
+	unit := "the bound"
+	if s.Form == Moments {
+		unit = "the squared bound"
+	}
+	text := fmt.Sprintf("Gaussian, sd %.4g × %s", m.Noise, unit)
+	if m.Kind == account.Laplace {
+		text = fmt.Sprintf("Laplace, scale %.4g × %s", m.Noise, unit)
+	}
+	if m.Rate < 1 {
+		text += fmt.Sprintf(", of a Poisson sample at rate %.4g", m.Rate)
+	}
+	return text
+}
