@@ -61,7 +61,7 @@ func TestMostIsTheLastStep(t *testing.T) {
 		if rapid.IntRange(0, 9).Draw(t, "tenth") > 0 { // each draw is several searches
 			return
 		}
-		m := gaussian(rapid.Float64Range(1, 6).Draw(t, "noise"), rapid.Float64Range(0.005, 0.5).Draw(t, "rate"), 1)
+		m := gaussian(rapid.Float64Range(1, 6).Draw(t, "noise"), rapid.Float64Range(0.05, 0.5).Draw(t, "rate"), 1)
 		total := Budget{rapid.Float64Range(0.2, 4).Draw(t, "epsilon"), 1e-5}
 		var before []Mechanism
 		if rapid.Bool().Draw(t, "before") {
