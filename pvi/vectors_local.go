@@ -55,10 +55,19 @@ func (c *naturalCaseJSON) verify(list *vectors.List, at string) error {
 	if err := target.CheckProper(len(q.Eta)); err != nil {
 		return fmt.Errorf("q_new: %w", err)
 	}
-	c.Old.compare(list, at+".q_old", q, tolAlgebra)
-	c.New.compare(list, at+".q_new", target, tolAlgebra)
-	c.Old.compareMoments(list, at+".q_old", Gaussian{c.Old.Eta, c.Old.Lambda}, tolAlgebra)
-	c.New.compareMoments(list, at+".q_new", Gaussian{c.New.Eta, c.New.Lambda}, tolAlgebra)
+	// Conversions go both ways.
+	for _, both := range []struct {
+		entry string
+		file  *naturalJSON
+		made  Gaussian
+	}{{"q_old", &c.Old, q}, {"q_new", &c.New, target}} {
+		both.file.compare(list, at+"."+both.entry, both.made, tolAlgebra)
+		natural, err := both.file.gaussian(len(q.Eta))
+		if err != nil {
+			return fmt.Errorf("%s: %w", both.entry, err)
+		}
+		both.file.compareMoments(list, at+"."+both.entry, natural, tolAlgebra)
+	}
 	c.Product.compare(list, at+".product_q_old_q_new", q.Times(target), tolAlgebra)
 	c.Quotient.compare(list, at+".quotient_q_new_q_old", target.Over(q), tolAlgebra)
 	damped := target.Over(q).Power(c.Damping)

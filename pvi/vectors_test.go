@@ -199,6 +199,7 @@ func TestVectorsThatCannotBeRun(t *testing.T) {
 		{"unknown schedule", `{"schema": "pvi/pvi-exact/1", "X": [[1]], "t": [1], "owner": [0], "prior": {"mean": [0], "var": [1]}, "runs": [{"schedule": "x"}]}`, nil},
 		{"want an even number", `{"schema": "pvi/client-split/1", "cases": [{"M": 3}]}`, nil},
 		{"gradients of 2 and 1", `{"schema": "pvi/clipping/1", "cases": [{"C": 1, "g": [[1, 2], [1]]}]}`, nil},
+		{"q_old: natural parameters of 1 and 2", `{"schema": "pvi/natural-parameters/1", "cases": [{"q_old": {"mean": [0], "var": [1], "eta": [0], "lam": [1, 1]}, "q_new": {"mean": [0], "var": [1]}, "t_old": {"eta": [0], "lam": [1]}}]}`, nil},
 		{"no weights", `{"schema": "pvi/natural-parameters/1", "cases": [{}]}`, nil},
 		{"cavity: natural parameters", `{"schema": "pvi/adult-exact/1"}`, table(adultHeader + twoPeople)},
 		{"which were not given", string(adult), nil},
