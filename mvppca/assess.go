@@ -17,6 +17,7 @@ import (
 type assessTask struct {
 	Scale scaleMessage  `cbor:"scale"`
 	Model paramsMessage `cbor:"model"`
+	Doubt wire.Vector   `cbor:"doubt,omitempty"` // of each feature's predictions, if privacy noise adds any
 }
 
 // assessment is what a site says of the finished model. All sums run over the
@@ -63,6 +64,12 @@ func (a *assessment) check(l Layout, q int) error {
 		return fmt.Errorf("subjects without a single value")
 	}
 	return checkFactors(q, a.Mean, a.Cov)
+}
+
+// pooledOf holds sums behind the variance explained, and nothing else.
+func pooledOf(x *Explained) *assessment {
+	return &assessment{Cells: x.Cells, Total: x.Total, Residual: wire.Matrix{Rows: x.Views, Cols: x.Rank + 1, Data: x.Residual},
+		FeatureTotal: x.FeatureTotal, FeatureResidual: x.FeatureResidual}
 }
 
 // explained returns the sums behind the variance explained, sharing memory.

@@ -18,6 +18,8 @@ type coordinator struct {
 	// clips is what each site releases in a private round; nil where no
 	// clipping mechanism is in use.
 	clips map[string]*clipPlan
+	// noised is what every site releases where the mechanism is statistics.
+	noised *statisticsPlan
 }
 
 // phaseDone follows the last task; the other phases are named by the task
@@ -40,6 +42,10 @@ type state struct {
 	LogLik  float64        `cbor:"log_lik"` // of the final model, mean per subject, in nats
 	// Strengths are the eigenvalues that order the factors, once they are final.
 	Strengths wire.Vector `cbor:"strengths"`
+	// Of mechanism statistics: what privacy noise adds to the variance of each
+	// feature's predictions, and the variance explained by the noised sums.
+	Doubt  wire.Vector `cbor:"doubt"`
+	Pooled *assessment `cbor:"pooled"`
 }
 
 // siteRecord is what the coordinator knows of one site.
@@ -48,6 +54,8 @@ type siteRecord struct {
 	Nu     wire.Vector    `cbor:"nu"`    // mean of its factors under them: q
 	Xi     wire.Vector    `cbor:"xi"`    // and their covariance: q × q by rows
 	Report *assessment    `cbor:"report"`
+	// Released is what it released under mechanism statistics.
+	Released *statisticsAnswer `cbor:"released"`
 }
 
 // oneShotRecord is the one shot's model, and how its fit went.
@@ -107,8 +115,11 @@ func (c *coordinator) Next(ms method.State) (method.Step, error) {
 
 // steps is how many times the sites are asked, at most.
 func (c *coordinator) steps() int {
-	if c.opts.clips() {
+	switch {
+	case c.opts.clips():
 		return c.opts.Rounds
+	case c.noised != nil:
+		return 1
 	}
 	n := c.opts.Rounds + 1 // and the assessment
 	if c.opts.pools() {
@@ -146,6 +157,8 @@ func (c *coordinator) advance(s *state) ([]method.Task, method.Info, error) {
 		return c.published(s)
 	case taskClip:
 		return c.clipped(s)
+	case taskStatistics:
+		return c.statistics(s)
 	case taskAssess:
 		return c.assessed(s)
 	case phaseDone:
@@ -157,6 +170,9 @@ func (c *coordinator) advance(s *state) ([]method.Task, method.Info, error) {
 func (c *coordinator) begin(s *state) ([]method.Task, method.Info, error) {
 	if c.opts.Variant == PublishedVariant {
 		return c.startPublished(s)
+	}
+	if c.noised != nil {
+		return c.ask(s, taskStatistics, func(string) (any, error) { return statisticsTask{}, nil })
 	}
 	return c.ask(s, taskFit, func(string) (any, error) { return fitTask{Scale: *s.Scale}, nil })
 }

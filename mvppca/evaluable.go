@@ -34,7 +34,11 @@ func (Method) Evaluator(files []method.File, newSite bool) (evaluate.Model, erro
 	if err != nil {
 		return nil, err
 	}
-	return newPredictive(l, m.params(), m.scale())
+	p, scale, err := m.Predictor()
+	if err != nil {
+		return nil, err
+	}
+	return newPredictive(l, p, scale), nil
 }
 
 // widen makes the model one of a site that took no part.
@@ -84,7 +88,11 @@ func (Method) Central(ctx context.Context, p *study.Plan, rows dataset.Source) (
 	if err != nil {
 		return nil, fmt.Errorf("fitting one model to all rows: %w", err)
 	}
-	return newPredictive(l, &fit.Params, scale)
+	predictor, err := NewPredictor(l, &fit.Params)
+	if err != nil {
+		return nil, err
+	}
+	return newPredictive(l, predictor, scale), nil
 }
 
 // predictive answers about rows in the units in which they were measured.
@@ -94,11 +102,7 @@ type predictive struct {
 	sd        []float64 // scratch
 }
 
-func newPredictive(l Layout, p *Params, scale *Scale) (*predictive, error) {
-	predictor, err := NewPredictor(l, p)
-	if err != nil {
-		return nil, err
-	}
+func newPredictive(l Layout, predictor *Predictor, scale *Scale) *predictive {
 	m := &predictive{
 		rowEvaluator: rowEvaluator{predictor: predictor, scale: scale, dims: l.Dims, view: l.ViewOf(), values: make([]float64, l.Features())},
 		sd:           make([]float64, l.Features()),
@@ -106,7 +110,7 @@ func newPredictive(l Layout, p *Params, scale *Scale) (*predictive, error) {
 	for _, f := range scale.Factor {
 		m.logFactor = append(m.logFactor, math.Log(f))
 	}
-	return m, nil
+	return m
 }
 
 // Infer implements [evaluate.Model].

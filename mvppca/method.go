@@ -26,8 +26,11 @@ func (Method) Coordinator(p *study.Plan) (method.Coordinator, error) {
 		return nil, err
 	}
 	c := &coordinator{plan: p, opts: opts, layout: layout}
-	if opts.clips() {
+	switch {
+	case opts.clips():
 		c.clips, err = clipPlans(p, opts, layout)
+	case opts.Mechanism == MechanismStatistics:
+		c.noised, err = newStatisticsPlan(p, opts, layout)
 	}
 	return c, err
 }
@@ -39,8 +42,11 @@ func (Method) Site(p *study.Plan, name string) (method.Site, error) {
 		return nil, err
 	}
 	h := &site{plan: p, opts: opts, layout: layout, name: name}
-	if opts.clips() {
+	switch {
+	case opts.clips():
 		h.clipping, err = newClipPlan(p, opts, layout, name)
+	case opts.Mechanism == MechanismStatistics:
+		h.noised, err = newStatisticsPlan(p, opts, layout)
 	}
 	return h, err
 }

@@ -69,7 +69,10 @@ type ModelFeature struct {
 	Noise  float64 `json:"noise_variance"` // 0: no site had the view, so the model does not describe it
 	// NoiseSD is the standard deviation between sites of the noise variance;
 	// null where nothing estimated it or its law has none (α ≤ 2).
-	NoiseSD  *float64  `json:"noise_variance_sd_between_sites"`
+	NoiseSD *float64 `json:"noise_variance_sd_between_sites"`
+	// Doubt is the variance that privacy noise in the model adds to predictions
+	// of the feature; left out where there is none.
+	Doubt    float64   `json:"privacy_noise_variance,omitempty"`
 	Loadings []float64 `json:"loadings"`
 }
 
@@ -189,19 +192,33 @@ func (m *Model) spread(prior *Prior, l Layout) {
 	}
 }
 
-// assessed puts in what the sites said of the finished model.
-func (m *Model) assessed(sites []namedReport, pooled *assessment) {
-	q, explained := len(m.Factors), pooled.explained()
+// explains puts in how much of each view the factors account for.
+func (m *Model) explains(x *Explained) {
 	for k := range m.Views {
 		v := &m.Views[k]
-		v.Values, v.R2Each = explained.Cells[k], make(figure.Numbers, q)
-		for f := range q {
-			v.R2Each[f] = explained.R2(k, f)
+		v.Values, v.R2Each = x.Cells[k], make(figure.Numbers, x.Rank)
+		for f := range x.Rank {
+			v.R2Each[f] = x.R2(k, f)
 		}
-		if r2 := explained.R2(k, q); !math.IsNaN(r2) {
+		if r2 := x.R2(k, x.Rank); !math.IsNaN(r2) {
 			v.R2 = &r2
 		}
 	}
+}
+
+// doubts puts in what privacy noise adds to predictions.
+func (m *Model) doubts(variance []float64) {
+	for _, v := range m.Views {
+		for j := range v.Features {
+			v.Features[j].Doubt, variance = variance[0], variance[1:]
+		}
+	}
+}
+
+// assessed puts in what the sites said of the finished model.
+func (m *Model) assessed(sites []namedReport, pooled *assessment) {
+	q := len(m.Factors)
+	m.explains(pooled.explained())
 	for _, site := range sites {
 		out := ModelSite{Name: site.name, Subjects: site.subjects(), LatentMean: site.Mean, Views: []string{}, Patterns: []ModelPattern{}}
 		for _, p := range site.Patterns {
@@ -226,12 +243,35 @@ func (m *Model) assessed(sites []namedReport, pooled *assessment) {
 // Predictor returns what answers questions about single subjects in scaled
 // units, and the scale that brings their values there.
 func (m *Model) Predictor() (*Predictor, *Scale, error) {
+	p, err := m.predictor(m.params())
+	return p, m.scale(), err
+}
+
+// predictor prepares a predictor under parameters of the model's layout.
+func (m *Model) predictor(params *Params) (*Predictor, error) {
 	l, err := m.layout()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	p, err := NewPredictor(l, m.params())
-	return p, m.scale(), err
+	p, err := NewPredictor(l, params)
+	if err != nil {
+		return nil, err
+	}
+	return p, p.Widen(m.doubt())
+}
+
+// doubt lists what privacy noise adds to predictions; nil for nothing.
+func (m *Model) doubt() (out []float64) {
+	any := false
+	for _, v := range m.Views {
+		for _, f := range v.Features {
+			out, any = append(out, f.Doubt), any || f.Doubt != 0
+		}
+	}
+	if !any {
+		return nil
+	}
+	return out
 }
 
 // Evaluator lets the model be scored on rows in the units that it was fitted

@@ -47,8 +47,9 @@ type Options struct {
 
 	// Mechanism is how releases are noised: one of the Mechanism constants where
 	// the plan's protection is differential, empty otherwise.
-	Mechanism string           `json:"mechanism,omitempty"`
-	Clipping  *ClippingOptions `json:"clipping,omitempty"` // of both clipping mechanisms
+	Mechanism  string             `json:"mechanism,omitempty"`
+	Clipping   *ClippingOptions   `json:"clipping,omitempty"` // of both clipping mechanisms
+	Statistics *StatisticsOptions `json:"statistics,omitempty"`
 }
 
 // PublishedOptions are the options that only the published variant has.
@@ -95,12 +96,13 @@ func (o *Options) fillVariant(p *study.Plan, missing func(key string) bool) {
 			*field = value
 		}
 	}
+	if o.Mechanism == MechanismStatistics { // one release, and nothing is iterated at the sites
+		return
+	}
 	if o.Variant != PublishedVariant {
 		set("rounds", &o.Rounds, 3)
 		set("iterations", &o.Iterations, 20)
-		if o.Mechanism == "" { // sites that release statistics fit nothing
-			set("local_rank", &o.LocalRank, 2*o.Latent)
-		}
+		set("local_rank", &o.LocalRank, 2*o.Latent)
 		if missing("tolerance") {
 			gain := 0.01
 			o.Tolerance = &gain
@@ -175,7 +177,9 @@ func (o *Options) Check(p *study.Plan, report func(key, what, hint string)) {
 	case features > 0 && o.Latent >= features:
 		report("latent", fmt.Sprintf("%d factors for %d features", o.Latent, features), "fewer factors than features")
 	}
-	atLeast("iterations", o.Iterations, 1)
+	if o.Mechanism != MechanismStatistics {
+		atLeast("iterations", o.Iterations, 1)
+	}
 	for k, v := range p.Views {
 		for j, f := range v.Features {
 			at := fmt.Sprintf("views[%d].features[%d]", k, j)
@@ -192,15 +196,16 @@ func (o *Options) Check(p *study.Plan, report func(key, what, hint string)) {
 		o.checkPublished(p, report, oneOf, atLeast)
 		return
 	}
-	atLeast("rounds", o.Rounds, 0)
-	switch {
-	case o.Mechanism != "" && o.LocalRank != 0:
-		report("local_rank", "is of the sites' own fits, and under differential privacy they make none", "leave it out")
-	case o.Mechanism == "" && o.Latent > 0: // else its default is wrong too
-		atLeast("local_rank", o.LocalRank, 1)
-	}
 	if o.Published != nil {
 		report("published", "these options belong to the published variant", "variant: published, or leave them out")
+	}
+	if o.Mechanism == MechanismStatistics {
+		o.checkStatistics(p, report, atLeast)
+		return
+	}
+	atLeast("rounds", o.Rounds, 0)
+	if o.Latent > 0 { // else its default is wrong too
+		atLeast("local_rank", o.LocalRank, 1)
 	}
 	if o.Scaling == ScaleSiteRange {
 		report("scaling", fmt.Sprintf("%q gives every site other units, which only the published variant puts up with", ScaleSiteRange), "one of "+strings.Join(scalings[:4], ", "))

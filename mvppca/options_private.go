@@ -117,6 +117,14 @@ func (o *Options) fillMechanism(p *study.Plan, missing func(key string) bool) {
 	if missing("scaling") {
 		o.Scaling = ScaleRange
 	}
+	if o.Mechanism == MechanismStatistics {
+		if o.Statistics == nil {
+			o.Statistics = &StatisticsOptions{}
+		}
+		if missing("statistics.minimum") {
+			o.Statistics.Minimum = 20
+		}
+	}
 	if !o.clips() {
 		return
 	}
@@ -186,8 +194,10 @@ func (o *Options) checkMechanism(p *study.Plan, report func(key, what, hint stri
 		if o.Mechanism != "" {
 			report("mechanism", "noises releases, and the plan has no differential protection", "privacy: {protection: differential, …}, or leave it out")
 		}
-		if o.Clipping != nil {
-			report("clipping", "belongs to the private mechanisms, and the plan has no differential protection", "privacy: {protection: differential, …}, or leave it out")
+		for key, given := range map[string]bool{"clipping": o.Clipping != nil, "statistics": o.Statistics != nil} {
+			if given {
+				report(key, "belongs to the private mechanisms, and the plan has no differential protection", "privacy: {protection: differential, …}, or leave it out")
+			}
 		}
 		return
 	}
@@ -202,6 +212,9 @@ func (o *Options) checkMechanism(p *study.Plan, report func(key, what, hint stri
 			hint = "variant: " + needs + ", or mechanism: " + MechanismDifference + " or " + MechanismJoint
 		}
 		report("mechanism", fmt.Sprintf("%q does not go with variant %q", o.Mechanism, o.Variant), hint)
+	}
+	if o.Statistics != nil && o.Mechanism != MechanismStatistics {
+		report("statistics", "belongs to mechanism "+MechanismStatistics, "leave it out")
 	}
 	if private := []string{ScaleRange, ScaleNone}; slices.Contains(scalings, o.Scaling) && !slices.Contains(private, o.Scaling) &&
 		!(o.Scaling == ScaleSiteRange && o.Mechanism == MechanismDifference) {
@@ -343,4 +356,30 @@ func (o *Options) viewsAt(p *study.Plan, site string) []int {
 		}
 	}
 	return views
+}
+
+// checkStatistics holds the options against one release and no rounds.
+func (o *Options) checkStatistics(p *study.Plan, report func(key, what, hint string), atLeast func(string, int, int)) {
+	for _, c := range []struct {
+		key   string
+		given bool
+	}{{"rounds", o.Rounds != 0}, {"iterations", o.Iterations != 0}, {"local_rank", o.LocalRank != 0}, {"tolerance", o.Tolerance != nil}} {
+		if c.given {
+			report(c.key, fmt.Sprintf("has no meaning for mechanism %q: sites release once, and all fitting is the coordinator's", MechanismStatistics), "leave it out")
+		}
+	}
+	if o.Scaling == ScaleNone {
+		report("scaling", fmt.Sprintf("mechanism %q clips values to their public ranges", MechanismStatistics), "range, with the range of every feature in the plan")
+	}
+	if p.Privacy.Total == nil && p.Privacy.PerRelease != nil {
+		report("mechanism", fmt.Sprintf("%q splits a total over what it releases", MechanismStatistics), "privacy.total instead of privacy.per_release")
+	}
+	if p.Privacy.Unit == study.UnitSite {
+		report("mechanism", fmt.Sprintf("%q protects single subjects, not a site as a whole", MechanismStatistics), "privacy.unit: subject, or mechanism: "+MechanismJoint+" with variant: "+PublishedVariant)
+	}
+	if o.Statistics == nil {
+		report("statistics", "missing", "minimum, the number of subjects that a pattern of views needs")
+		return
+	}
+	atLeast("statistics.minimum", o.Statistics.Minimum, 1)
 }

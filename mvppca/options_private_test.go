@@ -21,7 +21,7 @@ func privatePlan(privacy, options string) string {
 func TestPrivateDefaults(t *testing.T) {
 	const prior = "prior: {loading_sd: 0.1, mean: 0.5, mean_sd: 0.25, noise_alpha: 3, noise_beta: 0.08}"
 	for text, want := range map[string]string{
-		underTotal("  latent: 3\n"): "variant: federated latent: 3 scaling: range noise: view rounds: 3 iterations: 20 tolerance: 0.01 mechanism: statistics",
+		underTotal("  latent: 3\n"): "variant: federated latent: 3 scaling: range noise: view rounds: 0 iterations: 0 mechanism: statistics statistics: {minimum: 20}",
 		underTotal("  latent: 2\n  variant: published\n"): "variant: published latent: 2 scaling: range noise: view rounds: 2 iterations: 15 " +
 			"published: {first_iterations: 30, initial: prior, restart: draw, " + prior + "} mechanism: difference-clipping " +
 			"clipping: {noise_floor: 0.0001, difference: {first_round: prior, mean: {constant: 1}, loadings: {constant: 1}, noise_variance: {constant: 1}}}",
@@ -73,7 +73,14 @@ func TestPrivateOptionsThatCannotBe(t *testing.T) {
 		underTotal(joint + "  scaling: site-min-max\n"):                                                               "hint: range, with the range of every feature",
 		underTotal(published + "  scaling: min-max\n"):                                                                `"min-max" takes the scale`,
 		underTotal(published + "  noise: feature\n"):                                                                  "one noise variance per view",
-		underTotal("  latent: 2\n  local_rank: 4\n"):                                                                  "method.local_rank: is of the sites' own fits",
+		underTotal("  latent: 2\n  local_rank: 4\n"):                                                                  "method.local_rank: has no meaning for mechanism",
+		underTotal("  latent: 2\n  rounds: 3\n"):                                                                      "method.rounds: has no meaning for mechanism",
+		underTotal("  latent: 2\n  scaling: none\n"):                                                                  "clips values to their public ranges",
+		underTotal("  latent: 2\n  statistics: {minimum: 0}\n"):                                                       "method.statistics.minimum: 0 is too few",
+		underTotal(published + "  statistics: {minimum: 9}\n"):                                                        "method.statistics: belongs to mechanism statistics",
+		underRelease("  latent: 2\n"):                                                                                 "splits a total over what it releases",
+		planWith(twoViews, "  latent: 2\n  statistics: {minimum: 9}\n"):                                               "method.statistics: belongs to the private mechanisms",
+		strings.Replace(underTotal("  latent: 2\n"), "unit: subject", "unit: site", 1):                                "protects single subjects",
 		underTotal("  latent: 2\n  clipping: {}\n"):                                                                   "belongs to mechanisms joint-clipping and difference-clipping",
 		underTotal(published + "  published: {initial: random}\n"):                                                    "method.published.initial: a private first round starts at a public prior\n  hint: prior, which",
 		underTotal(published + "  clipping: {difference: {first_round: clear}}\n"):                                    "method.clipping.difference.first_round: in clear breaks any total",

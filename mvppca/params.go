@@ -114,6 +114,7 @@ type model struct {
 	group    []int // of each feature
 	w        []float64
 	mu, psi  []float64
+	doubt    []float64 // see [Predictor.Widen]; nil for none
 }
 
 func newModel(l Layout, rank int) *model {

@@ -37,6 +37,26 @@ func NewPredictor(l Layout, p *Params) (*Predictor, error) {
 	return &Predictor{layout: l, features: slices.Clone(p.Features), md: md, known: make(map[string]*Posterior)}, nil
 }
 
+// Widen adds to the variance of every prediction of a feature what is not known
+// of the model itself, such as what privacy noise did to it: one variance for
+// each feature of the layout, or no variances at all.
+func (p *Predictor) Widen(variance []float64) error {
+	if len(variance) == 0 {
+		p.md.doubt = nil
+		return nil
+	}
+	if len(variance) != p.layout.Features() {
+		return fmt.Errorf("%d variances for %d features", len(variance), p.layout.Features())
+	}
+	for j, v := range variance {
+		if !(v >= 0) || math.IsInf(v, 1) {
+			return fmt.Errorf("the variance of predictions of feature %d is %v", j, v)
+		}
+	}
+	p.md.doubt = variance
+	return nil
+}
+
 // Given returns what the model says once the given features are observed:
 // ascending, all described by the model, possibly none.
 func (p *Predictor) Given(features []int) (*Posterior, error) {
@@ -243,6 +263,9 @@ func (p *Posterior) MissingVar(dst []float64) {
 	for i, j := range p.Missing {
 		w := p.md.w[j*p.md.ld:][:q]
 		dst[i] = p.md.psi[j] + quadratic(p.Cov, q, w, w)
+		if p.md.doubt != nil {
+			dst[i] += p.md.doubt[j]
+		}
 	}
 }
 
@@ -256,6 +279,9 @@ func (p *Posterior) MissingCov() []float64 {
 			s := quadratic(p.Cov, q, p.md.w[ji*p.md.ld:][:q], p.md.w[jk*p.md.ld:][:q])
 			if i == k {
 				s += p.md.psi[ji]
+				if p.md.doubt != nil {
+					s += p.md.doubt[ji]
+				}
 			}
 			cov[i*m+k], cov[k*m+i] = s, s
 		}

@@ -33,7 +33,10 @@ func (c *coordinator) Result(ms method.State) (*method.Result, error) {
 	}
 	files := []method.File{{Name: "model/model.json", Data: data}, {Name: "model/loadings.csv", Data: loadings}}
 	sites, pooled := c.reports(s)
-	if len(sites) == 0 {
+	switch {
+	case c.noised != nil:
+		return c.fromStatistics(s, m, files)
+	case len(sites) == 0:
 		return c.unassessed(s, m, files), nil
 	}
 	r := &method.Result{

@@ -32,6 +32,10 @@ func (c *coordinator) model(s *state) (*Model, error) {
 	if c.estimatesSpread() {
 		m.spread(prior, c.layout)
 	}
+	if c.noised != nil {
+		m.explains(s.Pooled.explained())
+		m.doubts(s.Doubt)
+	}
 	if sites, pooled := c.reports(s); len(sites) > 0 {
 		m.LogLik = &s.LogLik
 		m.assessed(sites, pooled)
@@ -40,15 +44,16 @@ func (c *coordinator) model(s *state) (*Model, error) {
 }
 
 // estimatesSpread says whether anything was learned of how sites differ. What
-// the clipping mechanisms have for it is the spread of their noise, or the plan's.
+// the clipping mechanisms have for it is the spread of their noise, or the
+// plan's; and noised statistics differ between sites by their noise above all.
 func (c *coordinator) estimatesSpread() bool {
-	return !c.opts.clips() && (c.opts.Variant == PublishedVariant || c.opts.Rounds > 0)
+	return c.opts.Mechanism == "" && (c.opts.Variant == PublishedVariant || c.opts.Rounds > 0)
 }
 
 // Share gives every site the whole model: it is the study's result.
 func (c *coordinator) Share(ms method.State, _ string) ([]byte, error) {
 	s := ms.(*state)
-	return wire.Marshal(assessTask{Scale: *s.Scale, Model: s.Model.Params})
+	return wire.Marshal(assessTask{Scale: *s.Scale, Model: s.Model.Params, Doubt: s.Doubt})
 }
 
 // Report projects the site's own subjects on the factors. It is made at the
@@ -75,6 +80,9 @@ func (h *site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 	}
 	predictor, err := NewPredictor(h.layout, model)
 	if err != nil {
+		return nil, err
+	}
+	if err := predictor.Widen(share.Doubt); err != nil {
 		return nil, err
 	}
 	scores := &scores{predictor: predictor, scale: scale, rank: model.Rank, data: data}

@@ -21,6 +21,7 @@ type site struct {
 	// clipping is what the site releases in a private round; nil where no
 	// clipping mechanism is in use.
 	clipping *clipPlan
+	noised   *statisticsPlan // the same where the mechanism is statistics
 	seen     *rowSums
 }
 
@@ -116,8 +117,11 @@ type fitAnswer struct {
 // Request declares what a task would release. The counts of numbers are upper
 // bounds, for a site that has every view, whatever cells are missing.
 func (h *site) Request(t method.Task) (privacy.Request, error) {
-	if t.Kind == taskClip && h.clipping != nil {
+	switch {
+	case t.Kind == taskClip && h.clipping != nil:
 		return h.clipping.request(), nil
+	case t.Kind == taskStatistics && h.noised != nil:
+		return h.noised.request(), nil
 	}
 	d, q, k, g := h.layout.Features(), h.opts.Latent, h.layout.Views(), h.layout.Groups()
 	r := privacy.Request{Protection: privacy.Unprotected}
@@ -161,6 +165,8 @@ func (h *site) Run(ctx context.Context, t method.Task, s *privacy.Session) (priv
 	switch {
 	case t.Kind == taskClip && h.clipping != nil:
 		answer, err = h.clip(ctx, t, s)
+	case t.Kind == taskStatistics && h.noised != nil:
+		answer, err = run(t, func(*statisticsTask) (any, error) { return h.noised.release(ctx, s) })
 	default:
 		answer, err = h.exact(ctx, t, s)
 	}

@@ -143,7 +143,7 @@ func (m *Model) use(newSite bool) (*reader, method.Notes, error) {
 			return nil, nil, err
 		}
 	}
-	predictor, err := NewPredictor(l, p)
+	predictor, err := m.predictor(p)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -1,0 +1,246 @@
+package mvppca
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"parley/dataset"
+	"parley/internal/wire"
+	"parley/method"
+	"parley/privacy"
+	"parley/privacy/account"
+	"parley/study"
+)
+
+// StatisticsOptions are those of [MechanismStatistics].
+type StatisticsOptions struct {
+	// Minimum is how many subjects a pattern of present views needs at a site,
+	// by its noised count, for sums of its own (20). Subjects of a rarer one count
+	// under the largest released pattern whose views they have, or not at all.
+	Minimum int `json:"minimum"`
+}
+
+// statisticsPlan is what every site releases, by the plan alone.
+type statisticsPlan struct {
+	*Statistics
+	sums []privacy.Sum // overview, coarse and fine moments
+}
+
+// newStatisticsPlan plans the releases of a site, and calibrates their noise so
+// that together they keep the plan's total.
+func newStatisticsPlan(p *study.Plan, o *Options, l Layout) (*statisticsPlan, error) {
+	var ranges [][2]float64
+	for _, v := range p.Views {
+		for _, f := range v.Features {
+			if f.Range == nil {
+				return nil, fmt.Errorf("feature %s of view %s has no range, and mechanism %q needs one", f.Name, v.Name, MechanismStatistics)
+			}
+			ranges = append(ranges, *f.Range)
+		}
+	}
+	st, err := NewStatistics(l, ranges, o.Statistics.Minimum)
+	if err != nil {
+		return nil, err
+	}
+	out := &statisticsPlan{Statistics: st, sums: st.Sums()}
+	var all []account.Mechanism
+	for _, s := range out.sums {
+		all = append(all, s.Mechanism)
+	}
+	factor, err := account.Scale(all, p.Privacy.Adjacency, *p.Privacy.Total)
+	if err != nil {
+		return nil, fmt.Errorf("splitting the plan's total over the sums: %w", err)
+	}
+	for i := range out.sums {
+		out.sums[i].Mechanism.Noise = roundedUp(out.sums[i].Mechanism.Noise * factor)
+	}
+	return out, nil
+}
+
+// request is what a site asks its gate for.
+func (p *statisticsPlan) request() privacy.Request {
+	r := privacy.Request{Protection: privacy.Differential, Sums: p.sums, PatternMinimum: int(p.minimum)}
+	d := p.layout.Features() + 1
+	for i, what := range []string{
+		"noised number of subjects per pattern of present views, and how far each view spreads",
+		"noised count, sums and second moments of the features, per released pattern",
+		"the same about what the sum before told, strong directions squeezed",
+	} {
+		values := p.sums[i].Blocks[0]
+		if i > 0 {
+			values = p.slots * d * (d + 1) / 2
+		}
+		r.Contents = append(r.Contents, privacy.Content{What: what, Values: values})
+	}
+	return r
+}
+
+// statisticsTask asks for the release: the plan says all of it.
+type statisticsTask struct{}
+
+// statisticsAnswer is what a site releases. The lenses follow from the sums,
+// but are sent, so that processors that round otherwise see the same ones.
+type statisticsAnswer struct {
+	Overview privacy.Noised `cbor:"overview" json:"overview"`
+	Coarse   privacy.Noised `cbor:"coarse" json:"coarse"` // blocks of the released patterns alone, in the order of the lenses
+	Fine     privacy.Noised `cbor:"fine" json:"fine"`
+	Lenses   []lensMessage  `cbor:"lenses" json:"lenses"` // those of the coarse sum, then as many of the fine one
+}
+
+// lensMessage is a Lens as it travels and is kept.
+type lensMessage struct {
+	Views    []int       `cbor:"views" json:"views"`
+	Numbers  wire.Vector `cbor:"numbers" json:"numbers"` // count, its variance, bound, constant
+	Scale    wire.Vector `cbor:"scale" json:"scale"`
+	Centre   wire.Vector `cbor:"centre" json:"centre"`
+	Axes     wire.Vector `cbor:"axes" json:"axes"`
+	Squeeze  wire.Vector `cbor:"squeeze" json:"squeeze"`
+	Strength wire.Vector `cbor:"strength" json:"strength"`
+}
+
+func packLens(n *Lens) lensMessage {
+	return lensMessage{n.Views, wire.Vector{n.Count, n.CountVar, n.Bound, n.Constant}, n.Scale, n.Centre, n.Axes, n.Squeeze, n.Strength}
+}
+
+func (m *lensMessage) lens() (Lens, error) {
+	if len(m.Numbers) != 4 {
+		return Lens{}, fmt.Errorf("a lens has %d numbers of its own, not 4", len(m.Numbers))
+	}
+	return Lens{Views: m.Views, Count: m.Numbers[0], CountVar: m.Numbers[1], Bound: m.Numbers[2], Constant: m.Numbers[3],
+		Scale: m.Scale, Centre: m.Centre, Axes: m.Axes, Squeeze: m.Squeeze, Strength: m.Strength}, nil
+}
+
+// release makes the three sums, each guided by the noised ones before it.
+func (p *statisticsPlan) release(ctx context.Context, s *privacy.Session) (*statisticsAnswer, error) {
+	overview, err := s.Sum(ctx, sumOverview, func(row *dataset.Row, v []float64) int { return p.Overview(row.Views, v) })
+	if err != nil {
+		return nil, err
+	}
+	lenses, err := p.Lenses(overview.Floats(0), overview.SD)
+	if err != nil {
+		return nil, err
+	}
+	coarse, err := p.moments(ctx, s, sumCoarse, lenses)
+	if err != nil {
+		return nil, err
+	}
+	focused, err := p.Focus(lenses, floatBlocks(coarse), coarse.SD)
+	if err != nil {
+		return nil, err
+	}
+	fine, err := p.moments(ctx, s, sumFine, focused)
+	if err != nil {
+		return nil, err
+	}
+	a := &statisticsAnswer{Overview: *overview, Coarse: *coarse, Fine: *fine}
+	for _, list := range [][]Lens{lenses, focused} {
+		for i := range list {
+			a.Lenses = append(a.Lenses, packLens(&list[i]))
+		}
+	}
+	return a, nil
+}
+
+// moments makes a sum through lenses and keeps the blocks that have one: the
+// others are noise alone.
+func (p *statisticsPlan) moments(ctx context.Context, s *privacy.Session, name string, lenses []Lens) (*privacy.Noised, error) {
+	write := p.Contribution(lenses)
+	noised, err := s.Sum(ctx, name, func(row *dataset.Row, v []float64) int { return write(row.Views, v) })
+	if err != nil {
+		return nil, err
+	}
+	noised.Blocks = noised.Blocks[:len(lenses)]
+	return noised, nil
+}
+
+func floatBlocks(n *privacy.Noised) (out [][]float64) {
+	for i := range n.Blocks {
+		out = append(out, n.Floats(i))
+	}
+	return out
+}
+
+// released checks an answer against what was declared.
+func (p *statisticsPlan) released(a *statisticsAnswer) (*Released, error) {
+	n := len(a.Lenses) / 2
+	if n < 1 || n > p.slots || len(a.Lenses) != 2*n {
+		return nil, fmt.Errorf("%d lenses for two sums of at most %d patterns", len(a.Lenses), p.slots)
+	}
+	for i, sum := range []*privacy.Noised{&a.Overview, &a.Coarse, &a.Fine} {
+		declared := p.sums[i]
+		if i > 0 {
+			declared.Blocks = declared.Blocks[:n]
+		}
+		if err := sum.Check(declared); err != nil {
+			return nil, err
+		}
+	}
+	r := &Released{CoarseBlocks: floatBlocks(&a.Coarse), FineBlocks: floatBlocks(&a.Fine), CoarseSD: a.Coarse.SD, FineSD: a.Fine.SD}
+	for i := range a.Lenses {
+		lens, err := a.Lenses[i].lens()
+		if err != nil {
+			return nil, err
+		}
+		if i < n {
+			r.Coarse = append(r.Coarse, lens)
+		} else {
+			r.Fine = append(r.Fine, lens)
+		}
+	}
+	return r, r.Check(p.layout)
+}
+
+// statistics makes the model of what all sites released. Nothing after this
+// costs anything: the study is done.
+func (c *coordinator) statistics(s *state) ([]method.Task, method.Info, error) {
+	var releases []Released
+	sites, all, err := answers(c, s, func(_ string, a *statisticsAnswer) error {
+		r, err := c.noised.released(a)
+		if err == nil {
+			releases = append(releases, *r)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	repaired, err := Repair(c.layout, releases, c.plan.Seed)
+	if err != nil {
+		return nil, nil, fmt.Errorf("repairing the sums: %w", err)
+	}
+	fit, err := repaired.Fit(c.opts.Latent)
+	if err != nil {
+		return nil, nil, fmt.Errorf("fitting one model to all sites: %w", err)
+	}
+	if s.Doubt, err = repaired.Uncertainty(fit); err != nil {
+		return nil, nil, err
+	}
+	model, err := Weak(c.layout, &fit.Params)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := c.canonical(s, model); err != nil {
+		return nil, nil, err
+	}
+	explained, err := NewExplained(c.layout, &model.Params, repaired.Blocks())
+	if err != nil {
+		return nil, nil, err
+	}
+	s.Pooled = pooledOf(explained)
+	for i, name := range sites {
+		s.site(name).Released = all[i]
+	}
+	s.Phase = phaseDone
+	return nil, method.Info{"iterations": float64(fit.Iterations), "subjects, noised": math.Round(subjectsOf(releases))}, nil
+}
+
+// subjectsOf is the noised number of subjects behind some releases.
+func subjectsOf(releases []Released) (n float64) {
+	for i := range releases {
+		for _, lens := range releases[i].Fine {
+			n += lens.Count
+		}
+	}
+	return max(n, 0)
+}
