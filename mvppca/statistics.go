@@ -139,8 +139,7 @@ func (s *Statistics) Sums() []privacy.Sum {
 		}
 	}
 	return []privacy.Sum{
-		// Entries are not negative, so that two vectors of norm 1 are at most √2 apart.
-		sum(sumOverview, privacy.Vectors, []int{len(s.patterns) + s.layout.Views()}, shareOverview, math.Sqrt2),
+		sum(sumOverview, privacy.Vectors, []int{len(s.patterns) + s.layout.Views()}, shareOverview, 2),
 		sum(sumCoarse, privacy.Moments, blocks, shareCoarse, math.Sqrt2),
 		sum(sumFine, privacy.Moments, blocks, shareFine, math.Sqrt2),
 	}

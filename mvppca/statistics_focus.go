@@ -53,15 +53,12 @@ func storedLength(entries int) int {
 // Gavish and Donoho, "Optimal shrinkage of singular values", 2017.
 func spike(y, sd float64, p int) float64 {
 	edge := 2 * sd * math.Sqrt(float64(p))
-	if math.Abs(y) <= spikeMargin*edge {
+	// The largest noise eigenvalue exceeds this once in a hundred times.
+	if math.Abs(y) <= edge*(1+math.Pow(float64(p), -2.0/3)) {
 		return 0
 	}
 	return math.Copysign(math.Sqrt(y*y-edge*edge), y)
 }
-
-// spikeMargin over the edge of the noise: the largest noise eigenvalue
-// fluctuates by p^(−2/3) of it.
-const spikeMargin = 1.04
 
 // unshrunk returns λ itself, (y + √(y² − 4 p sd²))/2.
 func unshrunk(y, sd float64, p int) float64 {
@@ -120,12 +117,13 @@ func (n *Lens) refocus(m []float64, sd float64) (Lens, error) {
 		mean[j] = out.Centre[j] * n.Scale[j]
 	}
 	cov := make([]float64, p*p)
-	total := 0.0
+	// The mean square about the centre, which is off by what noise is left in it.
+	total := keep*noise*float64(p) - max(0, size-noise*float64(p))
 	for i := range p {
 		for j := range p {
 			cov[i*p+j] = m[i*(p+1)+j]*unit - mean[i]*mean[j]
 		}
-		total += cov[i*p+i]
+		total += m[i*(p+1)+i] * unit
 	}
 	off := sd / math.Sqrt2 * unit
 	total = max(min(total, float64(p)), off*math.Sqrt(2*float64(p)), 0.01*float64(p))

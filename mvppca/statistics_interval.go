@@ -47,8 +47,8 @@ func (o *Repaired) Uncertainty(fit *Fitted) ([]float64, error) {
 		if err != nil {
 			return nil, err
 		}
-		truth.errors(other, func(j int, squared, claimed float64) {
-			extra[j] += (squared - claimed) / float64(len(o.noise[0]))
+		truth.errors(other, func(j int, squared float64) {
+			extra[j] += squared / float64(len(o.noise[0]))
 		})
 	}
 	for j := range extra {
@@ -120,7 +120,7 @@ func newConditionals(l Layout, p *Params) (*conditionals, error) {
 
 // errors tells, of every feature, the mean squared error of another model's
 // predictions under this one, and the variance that the other claims.
-func (c *conditionals) errors(other *conditionals, tell func(j int, squared, claimed float64)) {
+func (c *conditionals) errors(other *conditionals, tell func(j int, squared float64)) {
 	d := c.l.Features()
 	for k := range c.l.Views() {
 		lo, hi := c.l.View(k)
@@ -142,7 +142,7 @@ func (c *conditionals) errors(other *conditionals, tell func(j int, squared, cla
 				}
 				turned[a] = s
 			}
-			tell(j, c.vars[k][i]+offset*offset+max(0, dot(diff, turned)), other.vars[k][i])
+			tell(j, offset*offset+max(0, dot(diff, turned)))
 		}
 	}
 }

@@ -98,6 +98,7 @@ func (q *pooled) repair(l Layout, t []float64, draws [][]float64) (*repaired, er
 		}
 	}
 	out := &repaired{n: max(1, t[d*d-1])}
+	r.count(out.n, t, draws)
 	r.centre(out, t, draws)
 	r.sizes()
 	if err := r.separate(q.gram(out.mean)); err != nil {
@@ -111,13 +112,22 @@ func (q *pooled) repair(l Layout, t []float64, draws [][]float64) (*repaired, er
 type repairing struct {
 	perFeature bool // whether features of a view may differ in what L leaves
 	p, views   int
-	group      []int // view of each feature, numbered within the pattern
+	doubt      float64 // relative standard deviation of the count
+	group      []int   // view of each feature, numbered within the pattern
 	cov        []float64
 	draws      [][]float64 // of the noise in cov
 	variance   []float64   // per view
-	varSD      []float64   // per view: of the noise in it
 	diagonal   []float64   // D
 	low        []float64   // L
+}
+
+// count finds the relative error of the count, which all else is divided by.
+func (r *repairing) count(n float64, t []float64, draws [][]float64) {
+	s := 0.0
+	for _, x := range draws {
+		s += x[len(t)-1] * x[len(t)-1] / float64(len(draws))
+	}
+	r.doubt = math.Sqrt(s) / n
 }
 
 // centre finds the mean, shrunk towards the middle of the ranges view by view,
@@ -125,6 +135,8 @@ type repairing struct {
 func (r *repairing) centre(out *repaired, t []float64, draws [][]float64) {
 	p, d := r.p, r.p+1
 	n := out.n
+	// Too large a count makes variances too small, which is false certainty.
+	up := 1 + 2*min(1, r.doubt*r.doubt)
 	mean := make([]float64, p)
 	for j := range mean {
 		mean[j] = max(-1, min(1, t[j*d+p]/n))
@@ -137,7 +149,7 @@ func (r *repairing) centre(out *repaired, t []float64, draws [][]float64) {
 			mi := (x[i*d+p] - mean[i]*x[d*d-1]) / n
 			noise[r.group[i]] += mi * mi / float64(len(draws))
 			for j := range p {
-				c[i*p+j] = (x[i*d+j]-mean[i]*x[p*d+j]-mean[j]*x[p*d+i])/n + mean[i]*mean[j]*x[d*d-1]/n
+				c[i*p+j] = up * (x[i*d+j] - mean[i]*x[p*d+j] - mean[j]*x[p*d+i] + mean[i]*mean[j]*x[d*d-1]) / n
 			}
 		}
 		r.draws = append(r.draws, c)
@@ -148,7 +160,7 @@ func (r *repairing) centre(out *repaired, t []float64, draws [][]float64) {
 	}
 	for i := range p {
 		for j := range p {
-			r.cov[i*p+j] = t[i*d+j]/n - mean[i]*mean[j]
+			r.cov[i*p+j] = up * (t[i*d+j]/n - mean[i]*mean[j])
 		}
 		g := r.group[i]
 		r.cov[i*p+i] += min(0.25, noise[g]/size[g]) // the noise in mean meanᵀ
@@ -172,6 +184,7 @@ const meanSpread = 0.25
 const (
 	unknownVariance = 1.0 / 12
 	unknownDoubt    = 0.04 // prior standard deviation
+	countDoubt      = 0.4  // relative error of the count from which nothing is known
 )
 
 // sizes finds the variance of each view, with a prior for where noise tells nothing.
@@ -195,12 +208,12 @@ func (r *repairing) sizes() {
 	}
 	const mean, doubt = unknownVariance, unknownDoubt
 	for k := range v {
-		w := doubt * doubt / (doubt*doubt + s[k])
-		s[k] = math.Sqrt(s[k])
-		v[k] = max(mean+w*(v[k]-mean), 0.5*min(s[k], mean), 1e-9)
+		s[k] += v[k] * v[k] * r.doubt * r.doubt
+		w := doubt * doubt / (doubt*doubt + s[k]) / (1 + math.Pow(r.doubt/countDoubt, 4))
+		v[k] = max(mean+w*(v[k]-mean), 0.5*min(math.Sqrt(s[k]), mean), 1e-9)
 		v[k] = min(v[k], 0.25)
 	}
-	r.variance, r.varSD = v, s
+	r.variance = v
 }
 
 const (
@@ -293,10 +306,13 @@ func (r *repairing) separate(gram []float64) error {
 // coordinates.
 func (r *repairing) offDiagonal(forth []float64) float64 {
 	p := r.p
-	if p < 2 {
-		return math.Abs(r.draws[0][0]) * forth[0] * forth[0]
-	}
 	s, n := 0.0, 0.0
+	if p == 1 { // the diagonal has √2 as much
+		for _, x := range r.draws {
+			s += x[0] * x[0] / 2 / float64(len(r.draws))
+		}
+		return math.Sqrt(s) * forth[0] * forth[0]
+	}
 	for _, x := range r.draws[:min(len(r.draws), sizeDraws)] {
 		y := congruent(forth, x, p)
 		for i := range p {
@@ -309,14 +325,17 @@ func (r *repairing) offDiagonal(forth []float64) float64 {
 	return math.Sqrt(s / n)
 }
 
-// limit keeps variances within what values inside their ranges can have.
+// limit keeps what L says of a view within the view's variance.
 func (r *repairing) limit() {
 	p := r.p
-	f := 1.0
+	sum, size := make([]float64, r.views), make([]float64, r.views)
 	for j := range p {
-		if x := r.low[j*p+j]; x > 0.25 {
-			f = min(f, 0.25/x)
-		}
+		sum[r.group[j]] += r.low[j*p+j]
+		size[r.group[j]]++
+	}
+	f := 1.0
+	for g, s := range sum {
+		f = min(f, r.variance[g]*size[g]/max(s, 1e-300))
 	}
 	for i := range r.low {
 		r.low[i] *= f
