@@ -1,6 +1,10 @@
 package account
 
-import "math"
+import (
+	"maps"
+	"math"
+	"slices"
+)
 
 // dot is a privacy loss on the grid: index times the step, with its
 // probability under P times exp(θ loss − k(θ)).
@@ -49,8 +53,8 @@ func connect(p pair, step, theta, lo, hi, fine float64) (found []dot, beyond flo
 		}
 	}
 	found = make([]dot, 0, len(d.cells))
-	for i, w := range d.cells {
-		found = append(found, dot{i, w})
+	for _, i := range slices.Sorted(maps.Keys(d.cells)) { // sums of these must not depend on chance
+		found = append(found, dot{i, d.cells[i]})
 	}
 	return found, d.beyond
 }
