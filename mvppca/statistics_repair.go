@@ -412,6 +412,12 @@ func (r *repairing) remainder(e *eigen, strong []int, forth, back []float64) {
 		noise[g] = math.Sqrt(each[g] / size[g])
 		w := unknownDoubt * unknownDoubt / (unknownDoubt*unknownDoubt + noise[g]*noise[g])
 		psi[g] = w*psi[g] + (1-w)*(r.variance[g]-before[g]/size[g])
+	}
+	r.together(psi, noise)
+	for g := range psi {
+		// Too small a rest is false certainty: what noise may hide counts too.
+		share := noise[g] / (noise[g] + max(psi[g], 1e-300))
+		psi[g] += 2 * share * share * share * noise[g]
 		psi[g] = max(psi[g], 0.1*min(noise[g], r.variance[g]), 1e-3*r.variance[g])
 	}
 	spread, off := make([]float64, v), make([]float64, p)
@@ -429,6 +435,30 @@ func (r *repairing) remainder(e *eigen, strong []int, forth, back []float64) {
 			keep := max(0, 1-each[g]/max(spread[g], 1e-300))
 			r.diagonal[j] = max(psi[g]+keep*off[j], 0.1*psi[g])
 		}
+	}
+}
+
+// together draws the shares that D has of the variances of the views to each
+// other, by as much as noise explains their differences: a view whose D came out
+// small by chance would weigh too much in the fit.
+func (r *repairing) together(psi, noise []float64) {
+	weight, mean := 0.0, 0.0
+	for g, v := range r.variance {
+		w := v * v / max(noise[g]*noise[g], 1e-300)
+		weight += w
+		mean += w * psi[g] / v
+	}
+	mean /= weight
+	between := 0.0 // variance of the shares
+	for g, v := range r.variance {
+		x, e := psi[g]/v-mean, noise[g]/v
+		between += (x*x - e*e) / float64(len(psi))
+	}
+	between = max(between, 0)
+	for g, v := range r.variance {
+		e := noise[g] / v
+		keep := between / max(between+e*e, 1e-300)
+		psi[g] = v * (mean + keep*(psi[g]/v-mean))
 	}
 }
 
