@@ -20,7 +20,7 @@ func privacyCommand() *cobra.Command {
 		Use:   "privacy",
 		Short: "Count what differential privacy costs, before anything is released",
 	}
-	cmd.AddCommand(accountCommand(), calibrateCommand())
+	cmd.AddCommand(accountCommand(), calibrateCommand(), curveCommand())
 	return cmd
 }
 

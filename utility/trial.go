@@ -1,0 +1,230 @@
+package utility
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"maps"
+	"math"
+	"slices"
+
+	"parley/dataset"
+	"parley/engine/local"
+	"parley/evaluate"
+	"parley/internal/version"
+	"parley/method"
+)
+
+// The fits that are compared.
+const (
+	Private = "private"         // the plan's study
+	Open    = "without privacy" // the same model fitted to all rows in one place
+	Mean    = "the mean"        // which learns nothing but where the middle is
+)
+
+// The measures. Errors are mean absolute errors, in parts of a feature's range
+// among those held out.
+const (
+	Error       = "error"          // of values held out, reconstructed from themselves
+	ErrorHidden = "error_hidden"   // of views held out and hidden, filled in from the other views
+	Coverage    = "coverage"       // share of hidden values inside their predictive intervals
+	LogLik      = "log_likelihood" // mean of a subject held out, in nats
+	// Gain is how much of what there is to learn the fit has learned: its error's
+	// way from that of the mean to that without privacy. 1 is as good as without
+	// privacy, 0 no better than the mean or worse.
+	Gain = "gain"
+)
+
+// trial is one study of one population; with ε 0, the references.
+type trial struct {
+	subjects, repeat int
+	epsilon          float64
+}
+
+// String names the trial for people.
+func (x trial) String() string {
+	what := "references"
+	if x.epsilon > 0 {
+		what = fmt.Sprintf("ε %g", x.epsilon)
+	}
+	return fmt.Sprintf("%d subjects at each site, population %d, %s", x.subjects, x.repeat+1, what)
+}
+
+// Key names the trial for files.
+func (x trial) Key() string {
+	return fmt.Sprintf("subjects-%d-epsilon-%g-%03d", x.subjects, x.epsilon, x.repeat+1)
+}
+
+// record is what came of one trial.
+type record struct {
+	Scores map[string]map[string]float64 `json:"scores"`           // by fit and measure
+	Failed string                        `json:"failed,omitempty"` // why the study found nothing
+}
+
+// trials lists everything to do, population by population, so that what is
+// left is like what was done.
+func (s *simulation) trials() []trial {
+	var all []trial
+	for r := range s.Repeats {
+		for _, n := range s.Subjects {
+			for _, e := range append([]float64{0}, s.Epsilons...) {
+				all = append(all, trial{n, r, e})
+			}
+		}
+	}
+	return all
+}
+
+// Settings are what a simulation's outcome depends on beside the noise. More
+// budgets, numbers of subjects and repeats may be asked for later.
+type Settings struct {
+	Program string  `json:"program"`
+	Study   string  `json:"study"`
+	Plan    string  `json:"plan_sha256"`
+	Noise   float64 `json:"noise_share"`
+	Held    int     `json:"held_out"`
+}
+
+func (s *simulation) settings() (*Settings, error) {
+	digest, err := s.Plan.Digest()
+	if err != nil {
+		return nil, err
+	}
+	return &Settings{"parley " + version.Number, s.Plan.Name, digest.String(), s.Noise, Held}, nil
+}
+
+// Differs implements [trials.Settings].
+func (s *Settings) Differs(old *Settings) string {
+	switch {
+	case old.Program != s.Program:
+		return fmt.Sprintf("program %s, not %s", old.Program, s.Program)
+	case old.Plan != s.Plan:
+		return fmt.Sprintf("plan %.12s, not %.12s", old.Plan, s.Plan)
+	case *old != *s:
+		return fmt.Sprintf("noise share %g, not %g", old.Noise, s.Noise)
+	}
+	return ""
+}
+
+// conduct draws a population and fits it. That noise leaves nothing to find is
+// an outcome and no error.
+func (s *simulation) conduct(ctx context.Context, x trial) (*record, error) {
+	drawn, err := s.able.Simulate(s.Plan, method.Simulation{
+		Subjects: x.subjects, Held: Held, Seed: s.Plan.Seed + uint64(x.repeat), Noise: s.Noise,
+	})
+	if err != nil {
+		return nil, err
+	}
+	unit, err := evaluate.FitMinMax(ctx, drawn.Held)
+	if err != nil {
+		return nil, err
+	}
+	r := &record{Scores: map[string]map[string]float64{}}
+	keep := func(fit string, m evaluate.Model) error {
+		r.Scores[fit], err = score(ctx, unit, m, drawn.Held)
+		return err
+	}
+	if x.epsilon == 0 {
+		return r, s.references(ctx, drawn, keep)
+	}
+	out, err := local.Run(ctx, local.Config{Plan: s.plan(x.epsilon), Methods: s.Methods, Data: drawn.Sites})
+	if err == nil {
+		var m evaluate.Model
+		if m, err = s.able.Evaluator(out.Result.Files, false); err == nil {
+			err = keep(Private, m)
+		}
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err != nil {
+		return &record{Failed: err.Error()}, nil
+	}
+	return r, nil
+}
+
+// references fits what private studies are compared with.
+func (s *simulation) references(ctx context.Context, drawn *method.Simulated, keep func(string, evaluate.Model) error) error {
+	all := pooled{drawn.Held.Schema(), nil}
+	for _, site := range s.Plan.Sites {
+		all.sites = append(all.sites, drawn.Sites[site])
+	}
+	mean, err := evaluate.FitMean(ctx, all.sites...)
+	if err != nil {
+		return err
+	}
+	if err := keep(Mean, mean); err != nil {
+		return err
+	}
+	c, ok := s.able.(method.Centraliser)
+	if !ok {
+		return nil
+	}
+	m, err := c.Central(ctx, s.Plan, all)
+	if err != nil {
+		return err
+	}
+	return keep(Open, m)
+}
+
+// pooled is the rows of all sites, which nobody but a simulation has.
+type pooled struct {
+	schema dataset.Schema
+	sites  []dataset.Source
+}
+
+func (p pooled) Schema() dataset.Schema { return p.schema }
+
+func (p pooled) Rows(ctx context.Context) iter.Seq2[*dataset.Row, error] {
+	return func(yield func(*dataset.Row, error) bool) {
+		for _, site := range p.sites {
+			for row, err := range site.Rows(ctx) {
+				if !yield(row, err) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// score asks a model about those held out. What it cannot say is absent.
+func score(ctx context.Context, unit *evaluate.Scaling, m evaluate.Model, held dataset.Source) (map[string]float64, error) {
+	own, err := evaluate.EvaluateIn(ctx, unit, m, held)
+	if err != nil {
+		return nil, err
+	}
+	hidden, err := evaluate.Impute(ctx, unit, m, held, Level)
+	if err != nil {
+		return nil, err
+	}
+	s := map[string]float64{Error: own.MAE, ErrorHidden: hidden.MAE, Coverage: hidden.Coverage, LogLik: own.LogLik}
+	maps.DeleteFunc(s, func(_ string, x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) })
+	return s, nil
+}
+
+// measures lists them in the order to show them in.
+var measures = []string{Error, Gain, ErrorHidden, Coverage, LogLik}
+
+// gains adds to the scores of a private fit what follows from the references
+// of the same subjects.
+func gains(private, references *record) {
+	own, ok := private.Scores[Private]
+	if !ok {
+		return
+	}
+	mean, open := references.Scores[Mean], references.Scores[Open]
+	if best, ok := open[Error]; ok && mean[Error] > best {
+		own[Gain] = max(0, (mean[Error]-own[Error])/(mean[Error]-best))
+	}
+}
+
+// values are those of one measure in some records, in order.
+func values(records []*record, fit, measure string) []float64 {
+	var x []float64
+	for _, r := range records {
+		if v, ok := r.Scores[fit][measure]; ok {
+			x = append(x, v)
+		}
+	}
+	return slices.Clip(x)
+}
