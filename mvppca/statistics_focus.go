@@ -156,23 +156,20 @@ func (n *Lens) refocus(m []float64, sd float64) (Lens, error) {
 		}
 	}
 	out.Bound = fineBound * math.Sqrt(size)
-	// The error of the mean falls with b and that of the moments rises; the sum
-	// of both over what k directions leave open is least about here.
-	q := float64(k + 3)
-	out.Constant = fineConstant(q)
+	// Directions not seen yet are sought too: five more are allowed for.
+	out.Constant = fineConstant(float64(k + 5))
 	return out, nil
 }
 
 // maxAxes bounds what a lens squeezes.
 const maxAxes = 30
 
-// fineConstant is b for k = q − 1 known directions of equal weight: with
-// β = b²/(1 − b²) it minimises (1 + β)² (1/β + 2q²), the squared error of the
-// mean and of the directions.
+// fineConstant is b for q directions of equal weight. The error of the mean falls
+// with b and that of the directions rises: with β = b²/(1 − b²) the sum of their
+// squares is proportional to (1 + β)² (1/β + 2q²), and least where
+// 4q²β² + β − 1 = 0.
 func fineConstant(q float64) float64 {
-	c := 2 * q * q
-	// derivative: 2 (1/β + c) = (1 + β)/β²  ⇔  2cβ² + β − 1 = 0
-	beta := (-1 + math.Sqrt(1+8*c)) / (4 * c)
+	beta := (-1 + math.Sqrt(1+16*q*q)) / (8 * q * q)
 	return math.Sqrt(beta / (1 + beta))
 }
 
