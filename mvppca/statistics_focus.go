@@ -22,8 +22,10 @@ func unpackMoments(block []float64, p int) ([]float64, error) {
 	if len(block) < n*(n+1)/2 {
 		return nil, fmt.Errorf("moments have %d entries, want at least %d for %d features", len(block), n*(n+1)/2, p)
 	}
-	if err := finite("moments", block); err != nil {
-		return nil, err
+	for i, x := range block {
+		if !(math.Abs(x) <= largestMoment) {
+			return nil, fmt.Errorf("moments: entry %d is %v, want at most %g in size", i, x, largestMoment)
+		}
 	}
 	out := make([]float64, n*n)
 	stored := storedLength(len(block))
@@ -34,6 +36,9 @@ func unpackMoments(block []float64, p int) ([]float64, error) {
 	}
 	return out, nil
 }
+
+// largestMoment bounds an entry of a sum of moments: each subject adds at most 1.
+const largestMoment = 1e15
 
 // storedLength returns n for n (n+1)/2 entries.
 func storedLength(entries int) int {
@@ -187,7 +192,7 @@ func (r *Released) Check(l Layout) error {
 	if n == 0 || len(r.Fine) != n || len(r.CoarseBlocks) < n || len(r.FineBlocks) < n {
 		return fmt.Errorf("release has %d and %d lenses, %d and %d blocks", n, len(r.Fine), len(r.CoarseBlocks), len(r.FineBlocks))
 	}
-	if !(r.CoarseSD > 0 && r.CoarseSD <= largest && r.FineSD > 0 && r.FineSD <= largest) {
+	if !(r.CoarseSD >= 1e-6 && r.CoarseSD <= largestMoment && r.FineSD >= 1e-6 && r.FineSD <= largestMoment) {
 		return fmt.Errorf("release has noise %v and %v", r.CoarseSD, r.FineSD)
 	}
 	for i := range n {

@@ -38,18 +38,23 @@ func (n *Lens) Check(l Layout) error {
 		return fmt.Errorf("lens: %d scales, %d centres, %d entries of axes, %d squeezes and %d strengths for %d features",
 			len(n.Scale), len(n.Centre), len(n.Axes), k, len(n.Strength), p)
 	}
-	for _, x := range [][]float64{n.Scale, n.Centre, n.Axes, n.Squeeze, n.Strength, {n.Count, n.CountVar, n.Bound, n.Constant}} {
-		if err := finite("lens", x); err != nil {
-			return err
+	// What sites make of noised sums is far within these bounds, and nothing
+	// within them overflows.
+	for _, c := range []struct {
+		what      string
+		x         []float64
+		low, high float64
+	}{
+		{"scale", n.Scale, 1e-3, 1e6}, {"centre", n.Centre, -0.5, 0.5}, {"axis", n.Axes, -1 - 1e-6, 1 + 1e-6},
+		{"squeeze", n.Squeeze, 1e-9, 1}, {"strength", n.Strength, 1e-9, 1e18}, {"bound", []float64{n.Bound}, 1e-9, 1e12},
+		{"constant", []float64{n.Constant}, 1e-3, 0.999}, {"count", []float64{n.Count}, -1e15, 1e15},
+		{"variance of the count", []float64{n.CountVar}, 1e-12, 1e30},
+	} {
+		for _, x := range c.x {
+			if !(x >= c.low && x <= c.high) {
+				return fmt.Errorf("lens: %s %v is not from %v to %v", c.what, x, c.low, c.high)
+			}
 		}
-	}
-	for _, x := range slices.Concat(n.Scale, n.Squeeze, []float64{n.Bound, n.Constant, n.CountVar}) {
-		if x < 1/largest {
-			return fmt.Errorf("lens: a scale, squeeze, bound, constant or variance of %v is not positive", x)
-		}
-	}
-	if n.Constant >= 1 {
-		return fmt.Errorf("lens: the constant is %v, want less than 1", n.Constant)
 	}
 	for i := range k {
 		for j := range i + 1 {

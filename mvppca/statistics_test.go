@@ -362,6 +362,8 @@ func TestReleasesFromElsewhereAreChecked(t *testing.T) {
 		"short block":  func(x *Released) { x.FineBlocks[0] = x.FineBlocks[0][:3] },
 		"not a number": func(x *Released) { x.CoarseBlocks[0][2] = math.NaN() },
 		"axes":         func(x *Released) { x.Fine[0].Axes[0] += 1 },
+		"huge":         func(x *Released) { x.FineBlocks[0][1] = 1e99 },
+		"tiny bound":   func(x *Released) { x.Fine[0].Bound = 1e-99 },
 		"scale":        func(x *Released) { x.Fine[0].Scale = []float64{1, 1, 1, 1, 0} },
 	} {
 		rel := testRelease(t, r, s, rows, 20)
