@@ -117,17 +117,22 @@ func (e event) counts(s scores) (likely, unlikely int) {
 	return count(s.d), count(s.without)
 }
 
-// epsilon is a lower bound on ε from the event: P(e) ≤ exp(ε) Q(e) + δ. For an
-// event that was chosen beforehand it is wrong with a probability of at most
-// auditLevel.
-func (e event) epsilon(s scores, delta float64) float64 {
+// bounds are a lower one on the probability of the event where it is likely,
+// and an upper one on that where it is not. For an event that was chosen
+// beforehand one of the two is wrong with a probability of at most auditLevel.
+func (e event) bounds(s scores) bounds {
 	likely, unlikely := e.counts(s)
-	p := atLeast(len(s.d), likely, auditLevel/2) - delta
-	q := atMost(len(s.without), unlikely, auditLevel/2)
-	if p <= q {
+	return bounds{atLeast(len(s.d), likely, auditLevel/2), atMost(len(s.without), unlikely, auditLevel/2)}
+}
+
+type bounds struct{ likely, unlikely float64 }
+
+// epsilon is a lower bound on ε, as P(e) ≤ exp(ε) Q(e) + δ.
+func (b bounds) epsilon(delta float64) float64 {
+	if b.likely-delta <= b.unlikely {
 		return 0
 	}
-	return math.Log(p / q)
+	return math.Log((b.likely - delta) / b.unlikely)
 }
 
 // epsilons are lower bounds on ε at each δ from releases about two neighbours.
@@ -142,16 +147,21 @@ func (s scores) epsilons(deltas ...float64) (found []float64) {
 	}
 	n := len(s.d) / 2
 	choice, rest := half(0, n), half(n, 2*n)
+	var events []event
+	var each []bounds
+	for rank := 1; rank <= n; rank = max(rank+1, rank*5/4) {
+		for _, e := range []event{{choice.d[n-rank], false}, {choice.without[rank-1], true}} {
+			events, each = append(events, e), append(each, e.bounds(choice))
+		}
+	}
 	for _, delta := range deltas {
-		best, most := event{}, math.Inf(-1)
-		for rank := 1; rank <= n; rank = max(rank+1, rank*5/4) {
-			for _, e := range []event{{choice.d[n-rank], false}, {choice.without[rank-1], true}} {
-				if epsilon := e.epsilon(choice, delta); epsilon > most {
-					best, most = e, epsilon
-				}
+		best := 0
+		for i, b := range each {
+			if b.epsilon(delta) > each[best].epsilon(delta) {
+				best = i
 			}
 		}
-		found = append(found, best.epsilon(rest, delta))
+		found = append(found, events[best].bounds(rest).epsilon(delta))
 	}
 	return found
 }
