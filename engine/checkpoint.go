@@ -29,14 +29,16 @@ type checkpoint struct {
 	Known       map[string]int `cbor:"known"` // manifest entries that each site has been sent
 	Left        []string       `cbor:"left"`
 	Rounds      []Round        `cbor:"rounds"`
+	Now         float64        `cbor:"now,omitempty"` // simulated time, in the method's unit
 }
 
 // outstanding is a task that has not been folded.
 type outstanding struct {
-	Site    string `cbor:"site"`
-	Kind    string `cbor:"kind"`
-	Round   int    `cbor:"round"`
-	Message []byte `cbor:"message"`
+	Site    string  `cbor:"site"`
+	Kind    string  `cbor:"kind"`
+	Round   int     `cbor:"round"`
+	Message []byte  `cbor:"message"`
+	Ends    float64 `cbor:"ends,omitempty"` // when, in simulated time
 }
 
 func (o outstanding) digest() [32]byte { return sha256.Sum256(o.Message) }

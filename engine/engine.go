@@ -4,17 +4,19 @@
 //
 // Tasks and releases pass as bytes over a [Link]. What the coordinator folds,
 // and in which order, is the manifest; folding follows the plan's order of
-// sites, never the order of arrival. The coordinator's state is therefore a
+// sites or the method's simulated time, never the order of arrival. The coordinator's state is therefore a
 // function of the plan and the releases: a run that was killed at any moment
 // continues from its last checkpoint to the same bits, because sites answer a
 // repeated task with the bytes they stored.
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"sync"
 
@@ -195,6 +197,8 @@ func (r *run) address(tasks []method.Task) ([]outstanding, error) {
 			return nil, fmt.Errorf("round %d: the method addressed %q, which is not a site of this study any more", r.cp.Round, t.Site)
 		case slices.ContainsFunc(r.cp.Outstanding, func(o outstanding) bool { return o.Site == t.Site }):
 			return nil, fmt.Errorf("round %d: the method gave site %q a second task before it answered the first", r.cp.Round, t.Site)
+		case !(t.Takes >= 0) || math.IsInf(t.Takes, 1):
+			return nil, fmt.Errorf("round %d: the method gave site %q a task that takes %v: want a finite time that is not negative", r.cp.Round, t.Site, t.Takes)
 		}
 		known := r.cp.Known[t.Site]
 		message, err := wire.Marshal(task{
@@ -205,7 +209,7 @@ func (r *run) address(tasks []method.Task) ([]outstanding, error) {
 			return nil, fmt.Errorf("encoding the task for site %q: %w", t.Site, err)
 		}
 		r.cp.Known[t.Site] = len(r.cp.Manifest)
-		fresh = append(fresh, outstanding{Site: t.Site, Kind: t.Kind, Round: r.cp.Round, Message: message})
+		fresh = append(fresh, outstanding{Site: t.Site, Kind: t.Kind, Round: r.cp.Round, Message: message, Ends: r.cp.Now + t.Takes})
 	}
 	return fresh, nil
 }
@@ -221,16 +225,22 @@ func (r *run) send(ctx context.Context, o outstanding) {
 }
 
 // collect folds what the step waits for: every outstanding answer in the
-// plan's order of sites, or only the one that was asked for first.
+// plan's order of sites, or only the one that ends first in simulated time.
 func (r *run) collect(ctx context.Context) error {
-	now := r.pending[:1]
+	now := r.pending
 	if r.cp.Wait == method.All {
-		now = slices.Clone(r.pending)
+		r.pending = nil
 		slices.SortStableFunc(now, func(a, b *pending) int {
 			return slices.Index(r.Sites, a.Site) - slices.Index(r.Sites, b.Site)
 		})
+	} else {
+		first := slices.MinFunc(now, func(a, b *pending) int { return cmp.Compare(a.Ends, b.Ends) })
+		r.pending = slices.DeleteFunc(slices.Clone(now), func(p *pending) bool { return p == first })
+		now = []*pending{first}
 	}
-	r.pending = r.pending[len(now):]
+	for _, p := range now {
+		r.cp.Now = max(r.cp.Now, p.Ends)
+	}
 	record := Round{Round: now[len(now)-1].Round}
 	var lost []error
 	for _, p := range now {

@@ -87,7 +87,8 @@ const (
 	// All waits until every outstanding task is folded, in the order of the
 	// plan's sites whatever the order of arrival (synchronous rounds).
 	All Wait = iota
-	// Any goes on after each folded contribution (asynchronous schedules).
+	// Any goes on after each folded contribution (asynchronous schedules): of
+	// the outstanding tasks, the one that ends first by its Takes.
 	Any
 )
 
@@ -108,6 +109,12 @@ type Task struct {
 	Site string // a site without an outstanding task
 	Kind string // what is asked, in a word or two: shown in progress and logs
 	Body []byte // the method's own encoding
+	// Takes is how long the answer takes where time is simulated, from the moment
+	// it is asked for, in a unit of the method's choice: not negative, and 0 for no
+	// preference. Under [Any] answers are then folded in the order in which they
+	// would arrive, those of one moment in the order of asking. Where sites are
+	// asked over a network, real time decides.
+	Takes float64
 }
 
 // Contribution is the answer to one task. Its Body was written by another
