@@ -280,6 +280,14 @@ func (c *checker) split(s *Split) {
 	if scenario == "G" || scenario == "G/K" || scenario == "column" {
 		c.required("local.split.by", "a column of the subjects table, which scenario "+scenario+" goes by")
 	}
+	if scenario != "column" && !c.missing("local.split.unused") {
+		c.report("local.split.unused", "means nothing here", "scenario: column, or leave it out")
+	}
+	for i, level := range s.Unused {
+		if slices.Contains(c.p.Sites, level) {
+			c.report(fmt.Sprintf("local.split.unused[%d]", i), fmt.Sprintf("%s is a site of the plan", level), "levels whose subjects no site is given")
+		}
+	}
 	if scenario == "column" && !c.missing("local.split.seed") {
 		c.report("local.split.seed", "has no effect", "scenario column leaves nothing to chance")
 	}

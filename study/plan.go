@@ -120,6 +120,9 @@ type Split struct {
 	Scenario string `json:"scenario"`     // one of Scenarios
 	By       string `json:"by,omitempty"` // column of the subjects table to stratify or divide by
 	Seed     uint64 `json:"seed"`         // default: the plan's
+	// Unused are levels of the column whose subjects no site is given, such as
+	// rows kept for testing. For scenario column only.
+	Unused []string `json:"unused,omitempty"`
 }
 
 // Scenarios are the names that a split may have, as evaluation knows them.

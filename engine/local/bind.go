@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"parley/dataset"
@@ -158,7 +159,11 @@ func (b *Binding) split(ctx context.Context, p *study.Plan) error {
 		return err
 	}
 	split := p.Local.Split
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %q %d", print, split.Scenario, split.By, split.Seed))
+	divided := fmt.Appendf(nil, "%s %s %q %d", print, split.Scenario, split.By, split.Seed)
+	if len(split.Unused) > 0 {
+		divided = fmt.Appendf(divided, " %q", split.Unused)
+	}
+	sum := sha256.Sum256(divided)
 	b.Fingerprint = hex.EncodeToString(sum[:])
 	table, err := dataset.Collect(ctx, dir)
 	if err != nil {
@@ -172,9 +177,11 @@ func (b *Binding) split(ctx context.Context, p *study.Plan) error {
 	if err != nil {
 		return fmt.Errorf("local.split.by: %w", err)
 	}
-	subjects := make([]evaluate.Subject, len(ids))
+	subjects := make([]evaluate.Subject, 0, len(ids))
 	for i, id := range ids {
-		subjects[i] = evaluate.Subject{ID: id, Group: labels[i]}
+		if !slices.Contains(split.Unused, labels[i]) {
+			subjects = append(subjects, evaluate.Subject{ID: id, Group: labels[i]})
+		}
 	}
 	placed, err := evaluate.Assign(subjects, p.Sites, scenario, split.Seed)
 	if err != nil {
@@ -189,7 +196,10 @@ func (b *Binding) split(ctx context.Context, p *study.Plan) error {
 		at[x.ID] = x.Site
 	}
 	for i, site := range p.Sites {
-		b.Data[site] = evaluate.Select(table, func(id string) ([]int, bool) { return lacking[i], at[id] == i })
+		b.Data[site] = evaluate.Select(table, func(id string) ([]int, bool) {
+			place, used := at[id]
+			return lacking[i], used && place == i
+		})
 	}
 	return b.look(ctx, p)
 }
