@@ -69,7 +69,7 @@ func (l *Ledger) Look(delta float64, policy *Policy) (*View, error) {
 
 // Text writes the view for a terminal.
 func (v *View) Text(w io.Writer) error {
-	for i, t := range v.tables() {
+	for i, t := range append([]figure.Table{v.entries()}, v.Summaries()...) {
 		if i > 0 {
 			fmt.Fprintln(w)
 		}
@@ -80,8 +80,9 @@ func (v *View) Text(w io.Writer) error {
 	return nil
 }
 
-func (v *View) tables() []figure.Table {
-	tables := []figure.Table{v.entries(), v.studies()}
+// Summaries are the view's tables, but for the single charges.
+func (v *View) Summaries() []figure.Table {
+	tables := []figure.Table{v.studies()}
 	if len(v.Studies) > 0 {
 		tables = append(tables, v.studyLimits())
 	}
@@ -127,48 +128,45 @@ func (v *View) entries() figure.Table {
 			r.add("", "", "", "", "", "", text)
 		}
 	}
-	return figure.Table{Title: "charges", Columns: r.columns}
+	return figure.Table{ID: "ledger-charges", Title: "Charges", Columns: r.columns}
 }
 
 func short12(digest string) string { return digest[:min(len(digest), 12)] }
 
 func (v *View) studies() figure.Table {
-	r := newRows("study", "method", "charges", "for one", "adjacency", "ε spent", "at δ", "ε promised", "left")
-	add := func(study, method, charges string, losses []Loss, g *Guarantee, unprotected, seeded int) {
+	r := newRows("study", "method", "charges", "unprotected", "for one", "adjacency", "ε spent", "at δ", "ε promised", "left")
+	add := func(study, method, charges string, losses []Loss, g *Guarantee, unprotected int) {
+		exact := fmt.Sprint(unprotected)
 		for _, l := range losses {
 			promised, left := "–", "–"
 			if g != nil && g.Unit == l.Unit && g.Adjacency == l.Adjacency {
 				promised, left = short(g.Epsilon), Remaining(g.Epsilon, l.Epsilon)
 			}
-			r.add(study, method, charges, string(l.Unit), string(l.Adjacency), Spent(l.Epsilon), short(l.Delta), promised, left)
-			study, method, charges = "", "", ""
-		}
-		if unprotected > 0 {
-			r.add("", "", "", "", "", fmt.Sprintf("+ %d without protection: nothing bounds what they tell", unprotected))
-		}
-		if seeded > 0 {
-			r.add("", "", "", "", "", fmt.Sprintf("%d with noise from a seed: it protects nobody", seeded))
+			r.add(study, method, charges, exact, string(l.Unit), string(l.Adjacency), Spent(l.Epsilon), short(l.Delta), promised, left)
+			study, method, charges, exact = "", "", "", ""
 		}
 	}
-	seeded := 0
 	for _, s := range v.Account.Studies {
 		charges := fmt.Sprint(s.Charges)
 		if s.Forfeited > 0 {
 			charges += fmt.Sprintf(" (%d made again)", s.Forfeited)
 		}
-		add(short12(s.Study), s.Method, charges, s.Losses, s.Guarantee, s.Unprotected, s.Seeded)
-		seeded += s.Seeded
+		if s.Seeded > 0 {
+			charges += fmt.Sprintf(" (%d FROM A SEED)", s.Seeded)
+		}
+		add(short12(s.Study), s.Method, charges, s.Losses, s.Guarantee, s.Unprotected)
 	}
-	add("all", "", fmt.Sprint(v.Account.Charges), v.Account.Lifetime, nil, v.Account.Unprotected, seeded)
-	return figure.Table{Title: "what the studies have cost", Columns: r.columns}
+	add("all", "", fmt.Sprint(v.Account.Charges), v.Account.Lifetime, nil, v.Account.Unprotected)
+	return figure.Table{ID: "ledger-studies", Title: "What the studies have cost", Columns: r.columns,
+		Caption: "Each ε is of the noised sums alone: nothing bounds what unprotected releases tell."}
 }
 
 func (v *View) studyLimits() figure.Table {
-	r := newRows("study", "adjacency", "ε spent", "at δ", "ε allowed", "left")
+	r := newRows("study", "unprotected", "adjacency", "ε spent", "at δ", "ε allowed", "left")
 	for _, s := range v.Studies {
-		r.add(short12(s.Study), string(s.Adjacency), Spent(s.Epsilon), short(s.Limit.Delta), short(s.Limit.Epsilon), Remaining(s.Limit.Epsilon, s.Epsilon))
+		r.add(short12(s.Study), fmt.Sprint(s.Unprotected), string(s.Adjacency), Spent(s.Epsilon), short(s.Limit.Delta), short(s.Limit.Epsilon), Remaining(s.Limit.Epsilon, s.Epsilon))
 	}
-	return figure.Table{Title: "against the policy's limit for one study", Columns: r.columns}
+	return figure.Table{ID: "ledger-study-limits", Title: "Against the policy's limit for one study", Columns: r.columns}
 }
 
 func lifetimeTable(limits []Spending) figure.Table {
@@ -176,7 +174,7 @@ func lifetimeTable(limits []Spending) figure.Table {
 	for _, s := range limits {
 		r.add(string(s.Adjacency), short(s.Limit.Epsilon), short(s.Limit.Delta), string(s.Filter), s.left())
 	}
-	return figure.Table{Title: "against the policy's lifetime, over all studies", Columns: r.columns,
+	return figure.Table{ID: "ledger-lifetime", Title: "Against the policy's lifetime, over all studies", Columns: r.columns,
 		Caption: "Shares are of what the filter adds up, which is not ε."}
 }
 
@@ -208,6 +206,15 @@ func Remaining(budget float64, spent *float64) string {
 		return "0"
 	}
 	return strconv.FormatFloat(left, 'g', 4, 64)
+}
+
+// Entries is how many numbers the sum releases each time.
+func (s Sum) Entries() int {
+	n := 0
+	for i := range s.Blocks {
+		n += s.entries(i)
+	}
+	return n
 }
 
 // Noise says in words what noise a sum has each time, and how often it is made:

@@ -116,11 +116,7 @@ func (r Record) row(s Sum) []string {
 		row = append(row, "", "", "", "")
 	}
 	if m := s.Mechanism; s.Name != "" {
-		entries := 0
-		for i := range s.Blocks {
-			entries += s.entries(i)
-		}
-		row = append(row, s.Name, string(s.Unit), string(s.Form), strconv.Itoa(entries), number(s.Bound),
+		row = append(row, s.Name, string(s.Unit), string(s.Form), strconv.Itoa(s.Entries()), number(s.Bound),
 			string(m.Kind), number(m.Noise), number(m.Rate), number(m.Diameter), strconv.Itoa(m.Count))
 	} else {
 		row = append(row, make([]string, 10)...)
