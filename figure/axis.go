@@ -107,12 +107,17 @@ func logScale(e extent, whole bool, want int) scale {
 		s.lo, s.hi = min(s.lo, s.ticks[0].value), max(s.hi, s.ticks[len(s.ticks)-1].value)
 		return s
 	}
-	s.lo, s.hi = math.Floor(s.lo), math.Ceil(s.hi)
-	if s.hi == s.lo {
-		s.hi++
+	first, last := math.Floor(s.lo), math.Ceil(s.hi)
+	if first == last {
+		last++
+	}
+	if whole || s.hi-s.lo <= 2 { // else one power of ten at least lies between
+		s.lo, s.hi = first, last
+	} else {
+		first, last = math.Ceil(s.lo), math.Floor(s.hi)
 	}
 	every := math.Ceil((s.hi - s.lo) / float64(max(want, 1)))
-	for p := s.lo; p <= s.hi; p += every {
+	for p := first; p <= last; p += every {
 		s.ticks = append(s.ticks, tick{p, power(int(p))})
 	}
 	return s

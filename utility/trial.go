@@ -31,7 +31,7 @@ const (
 	LogLik      = "log_likelihood" // mean of a subject held out, in nats
 	// Gain is how much of what there is to learn the fit has learned: its error's
 	// way from that of the mean to that without privacy. 1 is as good as without
-	// privacy, 0 no better than the mean or worse.
+	// privacy or better, which is luck; 0 no better than the mean or worse.
 	Gain = "gain"
 )
 
@@ -214,7 +214,7 @@ func gains(private, references *record) {
 	}
 	mean, open := references.Scores[Mean], references.Scores[Open]
 	if best, ok := open[Error]; ok && mean[Error] > best {
-		own[Gain] = max(0, (mean[Error]-own[Error])/(mean[Error]-best))
+		own[Gain] = min(max(0, (mean[Error]-own[Error])/(mean[Error]-best)), 1)
 	}
 }
 

@@ -1,0 +1,207 @@
+package utility_test
+
+import (
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"parley/method"
+	"parley/mvppca"
+	"parley/study"
+	"parley/trials"
+	"parley/utility"
+)
+
+var methods = method.Registry{mvppca.Method{}}
+
+const promise = "{protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 3, delta: 1e-5}}"
+
+func plan(t *testing.T, privacy string) *study.Plan {
+	t.Helper()
+	text := "parley: 1\nname: small\nsites: [north, centre, south]\nviews:\n"
+	for _, v := range []string{"a", "b"} {
+		text += "  - {name: " + v + ", features: ["
+		for _, f := range []string{"1", "2", "3", "4", "5"} {
+			text += "{name: " + v + f + ", range: [0, 9]}, "
+		}
+		text += "]}\n"
+	}
+	p, err := study.Parse("plan.yaml", []byte(text+"method: {name: mvppca, latent: 2}\nprivacy: "+privacy+"\n"), methods)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func config(t *testing.T) utility.Config {
+	return utility.Config{Plan: plan(t, promise), Methods: methods, Epsilons: []float64{0.01, 10}, Subjects: []int{20, 400}, Repeats: 2,
+		Noise: 0.2, Dir: filepath.Join(t.TempDir(), "out")}
+}
+
+// The noise is that of real studies and cannot be seeded. At ε 0.01 with 20
+// subjects at each site it is hundreds of times the signal, so that what is
+// learned is chance around nothing; at ε 10 with 400 it adds about 0.1 % to the
+// error, and the bar of 5 % is some fifty times as far: it fails falsely in less
+// than one of 10⁵ runs.
+func TestMoreBudgetAndMoreSubjectsTeachMore(t *testing.T) {
+	c := config(t)
+	curve, err := utility.Run(context.Background(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	find := func(fit string, n int, e float64, measure string) float64 {
+		t.Helper()
+		p := curve.Find(fit, n, e, measure)
+		if p == nil {
+			t.Fatalf("no %s of %s with %d subjects at ε %g", measure, fit, n, e)
+		}
+		if p.Low > p.Mean || p.Mean > p.High {
+			t.Errorf("%+v is out of order", *p)
+		}
+		return p.Mean
+	}
+	if few, many := find(utility.Private, 20, 0.01, utility.Gain), find(utility.Private, 400, 10, utility.Gain); few > 0.5 || many < 0.95 {
+		t.Errorf("learned %.3f and %.3f", few, many)
+	}
+	open, mean := find(utility.Open, 400, 0, utility.Error), find(utility.Mean, 400, 0, utility.Error)
+	if !(open < 0.7*mean) || find(utility.Private, 400, 10, utility.Error) > 1.05*open {
+		t.Errorf("errors: %.4f without privacy, %.4f of the mean", open, mean)
+	}
+	if cover := find(utility.Open, 400, 0, utility.Coverage); cover < 0.85 || cover > 0.95 {
+		t.Errorf("coverage %.3f without privacy", cover)
+	}
+	if len(curve.Epsilons) != 3 || curve.Epsilons[1] != 3 {
+		t.Errorf("the plan's own ε is not among %v", curve.Epsilons)
+	}
+
+	// All that the command promises lies in the directory.
+	for _, name := range []string{"report.html", "figures/error.svg", "figures/learned.svg", "figures/hidden.csv", "figures/coverage.svg", "tables/utility.csv"} {
+		if _, err := os.Stat(filepath.Join(c.Dir, name)); err != nil {
+			t.Error(err)
+		}
+	}
+	data, err := os.ReadFile(filepath.Join(c.Dir, "metrics.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stored utility.Curve
+	if err := json.Unmarshal(data, &stored); err != nil || len(stored.Points) != len(curve.Points) {
+		t.Errorf("%d points stored, %v", len(stored.Points), err)
+	}
+	f, err := os.Open(filepath.Join(c.Dir, "utility.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if lines, err := csv.NewReader(f).ReadAll(); err != nil || len(lines) != 1+len(curve.Points) {
+		t.Errorf("%d lines, %v", len(lines), err)
+	}
+
+	// The subjects are a function of the plan's seed, the noise is not.
+	again := c
+	again.Dir, again.Workers = filepath.Join(t.TempDir(), "again"), 1
+	second, err := utility.Run(context.Background(), again)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := second.Find(utility.Open, 20, 0, utility.LogLik); *p != *curve.Find(utility.Open, 20, 0, utility.LogLik) {
+		t.Error("the same plan gives other subjects")
+	}
+	if p := second.Find(utility.Private, 20, 3, utility.Error); *p == *curve.Find(utility.Private, 20, 3, utility.Error) {
+		t.Error("the noise is the same twice")
+	}
+}
+
+func TestSimulationGoesOnWhereItWas(t *testing.T) {
+	c := config(t)
+	c.Epsilons, c.Subjects = nil, []int{20}
+	ctx, cancel := context.WithCancel(context.Background())
+	c.Workers = 1
+	c.Progress = func(p trials.Progress) {
+		if p.Done == 3 {
+			cancel()
+		}
+	}
+	if _, err := utility.Run(ctx, c); !errors.Is(err, context.Canceled) {
+		t.Fatalf("got %v", err)
+	}
+	var first *trials.Progress
+	c.Progress = func(p trials.Progress) {
+		if first == nil {
+			first = &p
+		}
+	}
+	c.Subjects = []int{20, 30}
+	if _, err := utility.Run(context.Background(), c); err != nil || *first != (trials.Progress{Done: 3, Stored: 3, Of: 8}) {
+		t.Errorf("got %+v, %v", first, err)
+	}
+	c.Noise = 0.3
+	if _, err := utility.Run(context.Background(), c); err == nil || !strings.Contains(err.Error(), "holds another simulation: noise share 0.2, not 0.3") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// bare is a method that offers what the contract demands and no more.
+type bare struct {
+	method.Charger
+	method.Simulator
+	method.Evaluable
+}
+
+func (b bare) Name() string { return b.Charger.Name() }
+func (b bare) Options() any { return b.Charger.Options() }
+func (b bare) Coordinator(p *study.Plan) (method.Coordinator, error) {
+	return b.Charger.Coordinator(p)
+}
+func (b bare) Site(p *study.Plan, site string) (method.Site, error) { return b.Charger.Site(p, site) }
+
+func TestAnyMethodOfTheContract(t *testing.T) {
+	c := config(t)
+	c.Methods = method.Registry{bare{mvppca.Method{}, mvppca.Method{}, mvppca.Method{}}}
+	c.Epsilons, c.Subjects, c.Repeats = nil, []int{50}, 1
+	curve, err := utility.Run(context.Background(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if curve.Find(utility.Private, 50, 3, utility.Error) == nil || curve.Find(utility.Mean, 50, 0, utility.Error) == nil {
+		t.Error("no errors")
+	}
+	if curve.Find(utility.Open, 50, 0, utility.Error) != nil || curve.Find(utility.Private, 50, 3, utility.Gain) != nil {
+		t.Error("a reference that the method cannot make")
+	}
+	if _, err := os.Stat(filepath.Join(c.Dir, "figures/learned.svg")); err == nil {
+		t.Error("a picture of nothing")
+	}
+}
+
+// mute is a method that cannot imagine data.
+type mute struct{ method.Charger }
+
+func TestWhatCannotBeSimulatedIsRefusedAtOnce(t *testing.T) {
+	for _, c := range []struct {
+		want string
+		edit func(*utility.Config)
+	}{
+		{`method "mvppca" cannot imagine data`, func(c *utility.Config) { c.Methods = method.Registry{mute{mvppca.Method{}}} }},
+		{"privacy.total: the plan has no total budget that could be varied\n  hint: privacy: {protection: differential", func(c *utility.Config) { c.Plan = plan(t, "{protection: none}") }},
+		{"--epsilon: 0 is not positive", func(c *utility.Config) { c.Epsilons = []float64{0} }},
+		{"--subjects: 1 subjects at each site", func(c *utility.Config) { c.Subjects = []int{1} }},
+		{"--subjects: no number", func(c *utility.Config) { c.Subjects = nil }},
+		{"--repeats: 0 repeats", func(c *utility.Config) { c.Repeats = 0 }},
+		{"--noise-share: 1 of the variance", func(c *utility.Config) { c.Noise = 1 }},
+	} {
+		own := config(t)
+		c.edit(&own)
+		if _, err := utility.Run(context.Background(), own); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("got %v, want %q", err, c.want)
+		}
+		if _, err := os.Stat(own.Dir); err == nil {
+			t.Errorf("%s: a directory was made", c.want)
+		}
+	}
+}
