@@ -4,13 +4,14 @@
 //	plan.yaml        the effective plan, every default filled in
 //	provenance.json  which program, plan and data made the results, and when
 //	metrics.json     the method's numbers
+//	privacy.json     of a private study, what was promised and what it cost
 //	rounds.jsonl     one line for each round: what passed, and how the fit stood
 //	model/           the model, in the method's own open files
 //	report.html      one page to read, with figures/ beside it
 //	sites/NAME/      what that site alone may see, with its report
 //
-// In a directory of a run that was not finished only the first two, the
-// checkpoint and the sites' stores exist.
+// In a directory of a run that was not finished only the first two, the same
+// provenance of each site, the checkpoint and the sites' stores exist.
 package rundir
 
 import (
@@ -27,11 +28,11 @@ import (
 	"time"
 
 	"parley/engine"
+	"parley/engine/local"
 	"parley/figure"
 	"parley/internal/atomicfile"
 	"parley/internal/version"
 	"parley/method"
-	"parley/privacy"
 	"parley/problem"
 	"parley/report"
 	"parley/study"
@@ -45,7 +46,6 @@ type Provenance struct {
 	Study       string     `json:"study"`
 	Plan        string     `json:"plan_sha256"`
 	Seed        uint64     `json:"seed"`
-	Data        string     `json:"data_sha256"`
 	Simulated   bool       `json:"simulated"` // every site in one process
 	Started     time.Time  `json:"started"`
 	Finished    *time.Time `json:"finished,omitempty"`
@@ -53,10 +53,19 @@ type Provenance struct {
 	Protections []string   `json:"protections,omitempty"` // of everything that was released
 }
 
+// siteProvenance is what only a site may know of its data: a fingerprint
+// confirms the guess of whoever guesses the data.
+type siteProvenance struct {
+	Site string `json:"site"`
+	Plan string `json:"plan_sha256"`
+	Data string `json:"data_sha256"`
+}
+
 // Dir is the directory of one run.
 type Dir struct {
 	path       string
 	plan       *study.Plan
+	data       string // fingerprint
 	provenance Provenance
 }
 
@@ -68,9 +77,9 @@ func Open(path string, plan *study.Plan, data string, now time.Time) (*Dir, erro
 	if err != nil {
 		return nil, err
 	}
-	d := &Dir{path: path, plan: plan, provenance: Provenance{
+	d := &Dir{path: path, plan: plan, data: data, provenance: Provenance{
 		Program: "parley " + version.String(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
-		Study: plan.Name, Plan: digest.String(), Seed: plan.Seed, Data: data, Simulated: true, Started: now.UTC(),
+		Study: plan.Name, Plan: digest.String(), Seed: plan.Seed, Simulated: true, Started: now.UTC(),
 	}}
 	file := filepath.Join(path, "provenance.json")
 	old, err := os.ReadFile(file)
@@ -91,10 +100,18 @@ func Open(path string, plan *study.Plan, data string, now time.Time) (*Dir, erro
 	if err := d.writeJSON("provenance.json", d.provenance); err != nil {
 		return nil, err
 	}
-	return d, d.writePlan()
+	return d, d.begin()
 }
 
-func (d *Dir) writePlan() error {
+// begin stores what an unfinished run needs: it is the last thing that happens
+// before the run, so that a crash within it is followed by it again.
+func (d *Dir) begin() error {
+	for _, name := range d.plan.Sites {
+		p := siteProvenance{Site: name, Plan: d.provenance.Plan, Data: d.data}
+		if err := d.writeJSON(filepath.Join(siteFolder(name), "provenance.json"), p); err != nil {
+			return err
+		}
+	}
 	text, err := d.plan.YAML()
 	if err != nil {
 		return err
@@ -112,13 +129,33 @@ func (d *Dir) adopt(file string, data []byte) error {
 	case old.Plan != d.provenance.Plan:
 		return problem.Problem{File: d.path, What: fmt.Sprintf("this directory holds a run of another plan (%.12s)", old.Plan),
 			Hint: "choose another with --out"}
-	case old.Data != d.provenance.Data:
-		return problem.Problem{File: d.path, What: "the data have changed since this run began",
-			Hint: "put the data back to continue it, or choose another directory with --out for a new run"}
+	}
+	for _, name := range d.plan.Sites {
+		var site siteProvenance
+		data, err := os.ReadFile(filepath.Join(d.path, siteFolder(name), "provenance.json"))
+		if errors.Is(err, os.ErrNotExist) && !d.computed() {
+			continue
+		}
+		if err == nil {
+			err = json.Unmarshal(data, &site)
+		}
+		if err != nil {
+			return fmt.Errorf("site %s: which data this run began on is not known any more: %w", name, err)
+		}
+		if site.Data != d.data {
+			return problem.Problem{File: d.path, What: "the data have changed since this run began",
+				Hint: "put the data back to continue it, or choose another directory with --out for a new run"}
+		}
 	}
 	d.provenance.Started = old.Started
 	d.provenance.Finished = old.Finished
-	return d.writePlan() // a crash may have come before it
+	return d.begin() // a crash may have come before it
+}
+
+// computed says whether the run has gone beyond its beginning.
+func (d *Dir) computed() bool {
+	_, err := os.Stat(filepath.Join(d.path, local.CheckpointName))
+	return err == nil
 }
 
 // Path is where the directory is.
@@ -132,12 +169,21 @@ func (d *Dir) Write(out *engine.Outcome, sites map[string]*method.Result, now ti
 	}
 	d.provenance.SitesLeft = out.Left
 	d.provenance.Protections = protections(out.Rounds)
-	if err := d.writeResult(".", out.Result, d.sharedPage(out)); err != nil {
+	promise, err := privacyOf(d.plan, out.Rounds)
+	if err != nil {
 		return err
+	}
+	if err := d.writeResult(".", out.Result, d.sharedPage(out, promise)); err != nil {
+		return err
+	}
+	if promise != nil {
+		if err := d.writeJSON("privacy.json", promise); err != nil {
+			return err
+		}
 	}
 	for _, name := range d.plan.Sites {
 		if r := sites[name]; r != nil {
-			if err := d.writeResult(filepath.Join("sites", name), r, d.sitePage(name, r)); err != nil {
+			if err := d.writeSite(name, r); err != nil {
 				return fmt.Errorf("site %s: %w", name, err)
 			}
 		}
@@ -154,6 +200,25 @@ func (d *Dir) Write(out *engine.Outcome, sites map[string]*method.Result, now ti
 	}
 	return d.writeJSON("provenance.json", d.provenance)
 }
+
+// writeSite stores what one site may see: its page, and what its own ledger says.
+func (d *Dir) writeSite(name string, r *method.Result) error {
+	sub := siteFolder(name)
+	spent, err := d.siteLedger(name)
+	if err != nil {
+		return err
+	}
+	page := d.sitePage(name, r)
+	if spent != nil {
+		page.Sections = append(page.Sections, spent.section())
+		if err := d.writeJSON(filepath.Join(sub, "privacy.json"), spent); err != nil {
+			return err
+		}
+	}
+	return d.writeResult(sub, r, page)
+}
+
+func siteFolder(name string) string { return filepath.Join("sites", name) }
 
 // writeResult stores a result's files, numbers and page below sub.
 func (d *Dir) writeResult(sub string, r *method.Result, page *report.Report) error {
@@ -189,9 +254,9 @@ func (d *Dir) writeJSON(name string, v any) error {
 }
 
 // sharedPage is the report that everybody in the study may read.
-func (d *Dir) sharedPage(out *engine.Outcome) *report.Report {
+func (d *Dir) sharedPage(out *engine.Outcome, promise *Privacy) *report.Report {
 	page := &report.Report{Title: d.plan.Name, Subtitle: d.plan.Question, Headline: out.Result.Headline, Meta: d.meta()}
-	page.Sections = append(slices.Clone(out.Result.Sections), d.privacySection(out.Rounds), exchangeSection(d.plan.Sites, out.Rounds))
+	page.Sections = append(slices.Clone(out.Result.Sections), privacySection(promise, out.Rounds), exchangeSection(d.plan.Sites, out.Rounds))
 	return page
 }
 
@@ -226,75 +291,4 @@ func protections(rounds []engine.Round) []string {
 	}
 	slices.Sort(names)
 	return names
-}
-
-// privacySection says in words how what was released was protected: all of it,
-// where releases differ.
-func (d *Dir) privacySection(rounds []engine.Round) figure.Section {
-	unprotected := figure.Note{Title: "Not protected by differential privacy", Warning: true,
-		Text: "No subject's row left a site, and everything that left passed the site's release gate and is listed below. " +
-			"But what left is exact: no noise was added, so nobody can promise how little it tells about a single subject. " +
-			"Share these results only among those who may see such statistics."}
-	s := figure.Section{ID: "privacy", Title: "Privacy"}
-	for _, p := range protections(rounds) {
-		note := unprotected
-		if p != string(privacy.Unprotected) {
-			note = figure.Note{Title: "Protection: " + p}
-		}
-		s.Items = append(s.Items, figure.Item{Note: &note})
-	}
-	return s
-}
-
-// exchangeSection lists what passed between the coordinator and each site: what
-// each task asks for, then how much of it there was.
-func exchangeSection(sites []string, rounds []engine.Round) figure.Section {
-	type key struct{ site, kind string }
-	messages, bytes, declared := map[key]float64{}, map[key][2]float64{}, map[string][]privacy.Content{}
-	var kinds []string
-	for _, r := range rounds {
-		for _, x := range r.Sites {
-			if _, seen := declared[x.Kind]; !seen {
-				kinds = append(kinds, x.Kind)
-			}
-			if len(declared[x.Kind]) == 0 { // a site that left declared nothing
-				declared[x.Kind] = x.Request.Contents
-			}
-			k := key{x.Site, x.Kind}
-			messages[k]++
-			bytes[k] = [2]float64{bytes[k][0] + float64(x.Up), bytes[k][1] + float64(x.Down)}
-		}
-	}
-	contents := figure.Table{ID: "tasks-table", Title: "What each task makes leave a site",
-		Caption: "As declared before any row was read; the numbers are the most that a site with all views would send each time.",
-		Columns: []figure.Column{{Name: "task"}, {Name: "what leaves"}, {Name: "numbers, at most", Format: figure.Count, Numbers: figure.Numbers{}}}}
-	for _, kind := range kinds {
-		for i, c := range declared[kind] {
-			name := kind
-			if i > 0 {
-				name = ""
-			}
-			contents.Columns[0].Text, contents.Columns[1].Text = append(contents.Columns[0].Text, name), append(contents.Columns[1].Text, c.What)
-			contents.Columns[2].Numbers = append(contents.Columns[2].Numbers, float64(c.Values))
-		}
-	}
-	passed := figure.Table{ID: "exchange-table", Title: "Tasks and releases",
-		Caption: "Every message of the study, summed over rounds. Nothing else left a site; rounds.jsonl has each release with its SHA-256.",
-		Columns: []figure.Column{{Name: "site"}, {Name: "task"}, {Name: "times", Format: figure.Count, Numbers: figure.Numbers{}},
-			{Name: "sent", Unit: "bytes", Format: figure.Count, Numbers: figure.Numbers{}}, {Name: "received", Unit: "bytes", Format: figure.Count, Numbers: figure.Numbers{}}}}
-	for _, site := range sites {
-		for _, kind := range kinds {
-			k := key{site, kind}
-			if messages[k] == 0 {
-				continue
-			}
-			c := passed.Columns
-			c[0].Text, c[1].Text = append(c[0].Text, site), append(c[1].Text, kind)
-			for i, v := range []float64{messages[k], bytes[k][0], bytes[k][1]} {
-				c[i+2].Numbers = append(c[i+2].Numbers, v)
-			}
-		}
-	}
-	return figure.Section{ID: "exchange", Title: "What passed between the sites and the coordinator",
-		Items: []figure.Item{{Table: &contents}, {Table: &passed}}}
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"parley/engine"
+	"parley/engine/local"
 	"parley/figure"
 	"parley/method"
 	"parley/privacy"
@@ -39,7 +40,7 @@ func plan(t *testing.T, seed string) *study.Plan {
 	return p
 }
 
-const data = "d1"
+const data = "fingerprint-1"
 
 var (
 	began = time.Date(2026, 11, 21, 8, 0, 0, 0, time.FixedZone("", 3600))
@@ -136,7 +137,7 @@ func same(a, b map[string]string) bool {
 func TestLayout(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "new", "results")
 	d := open(t, path)
-	if got := names(files(t, path)); !slices.Equal(got, []string{"plan.yaml", "provenance.json"}) {
+	if got := names(files(t, path)); !slices.Equal(got, []string{"plan.yaml", "provenance.json", "sites/north/provenance.json", "sites/south/provenance.json"}) {
 		t.Errorf("before the run: %v", got)
 	}
 	if err := d.Write(outcome(), sites(), ended); err != nil {
@@ -144,7 +145,7 @@ func TestLayout(t *testing.T) {
 	}
 	all := files(t, path)
 	want := []string{"figures/sites.csv", "figures/sites.svg", "metrics.json", "model/long.csv", "model/model.json", "plan.yaml", "provenance.json", "report.html",
-		"rounds.jsonl", "sites/north/figures/subjects.csv", "sites/north/figures/subjects.svg", "sites/north/report.html", "sites/north/scores.csv", "tables/exchange-table.csv", "tables/tasks-table.csv"}
+		"rounds.jsonl", "sites/north/figures/subjects.csv", "sites/north/figures/subjects.svg", "sites/north/provenance.json", "sites/north/report.html", "sites/north/scores.csv", "sites/south/provenance.json", "tables/exchange-table.csv", "tables/tasks-table.csv"}
 	if got := names(all); !slices.Equal(got, want) {
 		t.Errorf("after the run: %v\nwant %v", got, want)
 	}
@@ -201,7 +202,7 @@ func TestProvenance(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := read()
-	if p.Finished != nil || p.Plan != digest.String() || p.Data != data || p.Seed != 1 || p.Study != "small" || !p.Simulated || !strings.HasPrefix(p.Program, "parley ") || p.Go == "" || p.Platform == "" {
+	if p.Finished != nil || p.Plan != digest.String() || p.Seed != 1 || p.Study != "small" || !p.Simulated || !strings.HasPrefix(p.Program, "parley ") || p.Go == "" || p.Platform == "" {
 		t.Errorf("when it begins: %+v", p)
 	}
 	if !p.Started.Equal(began) || p.Started.Location() != time.UTC {
@@ -209,6 +210,10 @@ func TestProvenance(t *testing.T) {
 	}
 	if err := d.Write(outcome(), nil, ended); err != nil {
 		t.Fatal(err)
+	}
+	shared := files(t, path)["provenance.json"]
+	if strings.Contains(shared, data) || !strings.Contains(files(t, path)["sites/south/provenance.json"], `"data_sha256": "`+data+`"`) {
+		t.Errorf("the fingerprint of the data is where it should not be: %s", shared)
 	}
 	p = read()
 	if p.Finished == nil || !p.Finished.Equal(ended) || !slices.Equal(p.SitesLeft, []string{"south"}) || !slices.Equal(p.Protections, []string{"none"}) {
@@ -275,6 +280,24 @@ func TestDirectoriesOfOthersAreRefusedAndLeftAlone(t *testing.T) {
 	}
 }
 
+// A site's fingerprint may be missing where nothing has been computed, as after
+// a crash, and nowhere else.
+func TestRunThatForgotItsDataIsNotContinued(t *testing.T) {
+	path := t.TempDir()
+	open(t, path)
+	lost := filepath.Join(path, "sites", "south", "provenance.json")
+	if err := os.Remove(lost); err != nil {
+		t.Fatal(err)
+	}
+	open(t, path)
+	if err := errors.Join(os.Remove(lost), os.WriteFile(filepath.Join(path, local.CheckpointName), nil, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(path, plan(t, "1"), data, began); err == nil || !strings.Contains(err.Error(), "site south: which data this run began on is not known any more") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // A crash between the first two files, or within the first, can be continued.
 func TestOpenContinuesWhereverItCrashed(t *testing.T) {
 	path := t.TempDir()
@@ -286,7 +309,7 @@ func TestOpenContinuesWhereverItCrashed(t *testing.T) {
 		t.Fatal(err)
 	}
 	open(t, path)
-	if got := names(files(t, path)); !slices.Equal(got, []string{"plan.yaml", "provenance.json"}) {
+	if got := names(files(t, path)); !slices.Equal(got, []string{"plan.yaml", "provenance.json", "sites/north/provenance.json", "sites/south/provenance.json"}) {
 		t.Errorf("got %v", got)
 	}
 }
@@ -382,18 +405,5 @@ func TestExchangesAreSummedOverRounds(t *testing.T) {
 				t.Errorf("%s, line %d: %v, want %v", name, i+1, records[i+1], w)
 			}
 		}
-	}
-}
-
-func TestPrivacyNoteNamesEveryProtection(t *testing.T) {
-	out := outcome()
-	out.Rounds[0].Sites[0].Request.Protection = "gaussian"
-	s := (&Dir{}).privacySection(out.Rounds)
-	text := ""
-	for _, item := range s.Items {
-		text += item.Note.Title + "\n"
-	}
-	if !strings.Contains(text, "gaussian") || !strings.Contains(text, "Not protected") {
-		t.Errorf("releases without protection and with one give the notes %q", text)
 	}
 }
