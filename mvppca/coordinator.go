@@ -54,8 +54,9 @@ type siteRecord struct {
 	Nu     wire.Vector    `cbor:"nu"`    // mean of its factors under them: q
 	Xi     wire.Vector    `cbor:"xi"`    // and their covariance: q × q by rows
 	Report *assessment    `cbor:"report"`
-	// Released is what it released under mechanism statistics.
+	// Of mechanism statistics: what it released.
 	Released *statisticsAnswer `cbor:"released"`
+	Checked  *checkAnswer      `cbor:"checked"` // its diagnostics of the model, if it gave any
 }
 
 // oneShotRecord is the one shot's model, and how its fit went.
@@ -118,6 +119,8 @@ func (c *coordinator) steps() int {
 	switch {
 	case c.opts.clips():
 		return c.opts.Rounds
+	case c.noised != nil && c.noised.check != nil:
+		return 2
 	case c.noised != nil:
 		return 1
 	}
@@ -159,6 +162,8 @@ func (c *coordinator) advance(s *state) ([]method.Task, method.Info, error) {
 		return c.clipped(s)
 	case taskStatistics:
 		return c.statistics(s)
+	case taskCheck:
+		return c.checked(s)
 	case taskAssess:
 		return c.assessed(s)
 	case phaseDone:
@@ -217,7 +222,7 @@ func (c *coordinator) Fold(ms method.State, a method.Contribution) (method.State
 func (c *coordinator) Leave(ms method.State, site string) (method.State, error) {
 	s := ms.(*state)
 	s.Left = append(s.Left, site)
-	if len(c.present(s)) == 0 {
+	if len(c.present(s)) == 0 && s.Phase != taskCheck { // the model stands without diagnostics
 		return nil, fmt.Errorf("no site is left")
 	}
 	return s, nil

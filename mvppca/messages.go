@@ -17,6 +17,7 @@ const (
 	taskClip    = "clip"    // a round of a clipping mechanism
 
 	taskStatistics = "statistics" // noised statistics of the site's subjects, once
+	taskCheck      = "check"      // noised diagnostics of the model, once
 )
 
 // scaleMessage is a Scale as it travels and is kept.

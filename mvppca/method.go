@@ -58,7 +58,7 @@ func (m Method) Charges(p *study.Plan, name string) ([]privacy.Request, error) {
 		return nil, err
 	}
 	var all []privacy.Request
-	for kind, times := range p.Method.Options.(*Options).schedule() {
+	for kind, times := range p.Method.Options.(*Options).schedule(p) {
 		r, err := half.Request(method.Task{Site: name, Kind: kind})
 		if err != nil {
 			return nil, err

@@ -289,12 +289,12 @@ func (o *Options) pools() bool {
 
 // schedule yields the kinds of task of a study in order, and how often each
 // comes up at most.
-func (o *Options) schedule() iter.Seq2[string, int] {
+func (o *Options) schedule(p *study.Plan) iter.Seq2[string, int] {
 	return func(yield func(string, int) bool) {
-		for _, kind := range []string{taskScale, taskFit, taskRefine, taskIterate, taskClip, taskStatistics, taskAssess} {
+		for _, kind := range []string{taskScale, taskFit, taskRefine, taskIterate, taskClip, taskStatistics, taskCheck, taskAssess} {
 			times := 1
 			switch {
-			case !o.asks(kind):
+			case !o.asks(p, kind):
 				continue
 			case kind == taskClip && o.firstInClear():
 				times = o.Rounds - 1
@@ -308,8 +308,8 @@ func (o *Options) schedule() iter.Seq2[string, int] {
 	}
 }
 
-// asks says whether a task of this kind can come up in a study.
-func (o *Options) asks(kind string) bool {
+// asks says whether a task of this kind can come up in the plan's study.
+func (o *Options) asks(p *study.Plan, kind string) bool {
 	switch kind {
 	case taskScale:
 		return o.pools() && o.Mechanism == ""
@@ -323,6 +323,8 @@ func (o *Options) asks(kind string) bool {
 		return o.clips()
 	case taskStatistics:
 		return o.Mechanism == MechanismStatistics
+	case taskCheck:
+		return o.Mechanism == MechanismStatistics && p.Privacy.Diagnostics > 0
 	}
 	return kind == taskAssess && o.Mechanism == ""
 }

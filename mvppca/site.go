@@ -122,13 +122,15 @@ func (h *site) Request(t method.Task) (privacy.Request, error) {
 		return h.clipping.request(), nil
 	case t.Kind == taskStatistics && h.noised != nil:
 		return h.noised.request(), nil
+	case t.Kind == taskCheck && h.noised != nil && h.noised.check != nil:
+		return h.noised.checkRequest(), nil
 	}
 	d, q, k, g := h.layout.Features(), h.opts.Latent, h.layout.Views(), h.layout.Groups()
 	r := privacy.Request{Protection: privacy.Unprotected}
 	say := func(values int, what string) {
 		r.Contents = append(r.Contents, privacy.Content{What: what, Values: values})
 	}
-	if !h.opts.asks(t.Kind) {
+	if !h.opts.asks(h.plan, t.Kind) {
 		return r, fmt.Errorf("the plan has no task %q", t.Kind)
 	}
 	switch t.Kind {
@@ -167,6 +169,8 @@ func (h *site) Run(ctx context.Context, t method.Task, s *privacy.Session) (priv
 		answer, err = h.clip(ctx, t, s)
 	case t.Kind == taskStatistics && h.noised != nil:
 		answer, err = run(t, func(*statisticsTask) (any, error) { return h.noised.release(ctx, s) })
+	case t.Kind == taskCheck && h.noised != nil:
+		answer, err = run(t, func(task *checkTask) (any, error) { return h.check(ctx, task, s) })
 	default:
 		answer, err = h.exact(ctx, t, s)
 	}

@@ -24,7 +24,8 @@ type StatisticsOptions struct {
 // statisticsPlan is what every site releases, by the plan alone.
 type statisticsPlan struct {
 	*Statistics
-	sums []privacy.Sum // overview, coarse and fine moments
+	sums  []privacy.Sum // overview, coarse and fine moments
+	check *privacy.Sum  // diagnostics of the model; nil where the plan spends nothing on them
 }
 
 // newStatisticsPlan plans the releases of a site, and calibrates their noise so
@@ -43,18 +44,26 @@ func newStatisticsPlan(p *study.Plan, o *Options, l Layout) (*statisticsPlan, er
 	if err != nil {
 		return nil, err
 	}
-	out := &statisticsPlan{Statistics: st, sums: st.Sums()}
-	var all []account.Mechanism
-	for _, s := range out.sums {
-		all = append(all, s.Mechanism)
+	out := &statisticsPlan{Statistics: st}
+	all := st.Sums()
+	if share := p.Privacy.Diagnostics; share > 0 {
+		check, err := besides(l, all, p.Privacy.Adjacency, share)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, check)
 	}
-	factor, err := account.Scale(all, p.Privacy.Adjacency, *p.Privacy.Total)
+	factor, err := account.Scale(mechanisms(all), p.Privacy.Adjacency, *p.Privacy.Total)
 	if err != nil {
 		return nil, fmt.Errorf("splitting the plan's total over the sums: %w", err)
 	}
-	for i := range out.sums {
-		out.sums[i].Mechanism.Noise = roundedUp(out.sums[i].Mechanism.Noise * factor)
+	for i := range all {
+		all[i].Mechanism.Noise = roundedUp(all[i].Mechanism.Noise * factor)
 	}
+	if p.Privacy.Diagnostics > 0 {
+		out.check, all = &all[len(all)-1], all[:len(all)-1]
+	}
+	out.sums = all
 	return out, nil
 }
 
@@ -192,7 +201,7 @@ func (p *statisticsPlan) released(a *statisticsAnswer) (*Released, error) {
 }
 
 // statistics makes the model of what all sites released. Nothing after this
-// costs anything: the study is done.
+// costs anything, but for the diagnostics if the plan spends a share on them.
 func (c *coordinator) statistics(s *state) ([]method.Task, method.Info, error) {
 	var releases []Released
 	sites, all, err := answers(c, s, func(_ string, a *statisticsAnswer) error {
@@ -231,8 +240,13 @@ func (c *coordinator) statistics(s *state) ([]method.Task, method.Info, error) {
 	for i, name := range sites {
 		s.site(name).Released = all[i]
 	}
+	info := method.Info{"iterations": float64(fit.Iterations), "subjects, noised": math.Round(subjectsOf(releases))}
+	if c.noised.check != nil {
+		tasks, err := c.askCheck(s)
+		return tasks, info, err
+	}
 	s.Phase = phaseDone
-	return nil, method.Info{"iterations": float64(fit.Iterations), "subjects, noised": math.Round(subjectsOf(releases))}, nil
+	return nil, info, nil
 }
 
 // subjectsOf is the noised number of subjects behind some releases.

@@ -28,6 +28,7 @@ type releasedFile struct {
 type releasedOfASite struct {
 	Site string `json:"site"`
 	*statisticsAnswer
+	Diagnostics *checkAnswer `json:"diagnostics,omitempty"`
 }
 
 // fromStatistics is the result where the sites released noised statistics.
@@ -44,7 +45,7 @@ func (c *coordinator) fromStatistics(s *state, m *Model, files []method.File) (*
 			return nil, fmt.Errorf("site %s: %w", name, err)
 		}
 		releases = append(releases, *r)
-		out.Sites = append(out.Sites, releasedOfASite{name, site.Released})
+		out.Sites = append(out.Sites, releasedOfASite{name, site.Released, site.Checked})
 	}
 	data, err := json.Marshal(out)
 	if err != nil {
@@ -68,6 +69,14 @@ func (c *coordinator) fromStatistics(s *state, m *Model, files []method.File) (*
 	variance := c.varianceSection(s.Pooled, nil)
 	variance.Lead += " Both sums are estimates from noised releases, repaired for the noise that is known to be in them."
 	r.Sections = []figure.Section{readingSection(), c.releasedSection(out.Sites, releases), variance, m.loadingSection(), c.doubtSection(s)}
+	if c.noised.check != nil {
+		checks, err := c.checks(s)
+		if err != nil {
+			return nil, err
+		}
+		c.checkMetrics(checks, r.Metrics)
+		r.Sections = append(r.Sections, c.checkSection(s, checks))
+	}
 	return r, nil
 }
 

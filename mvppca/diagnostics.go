@@ -1,0 +1,239 @@
+package mvppca
+
+import (
+	"fmt"
+	"math"
+
+	"parley/privacy"
+	"parley/privacy/account"
+)
+
+// The diagnostics of [MechanismStatistics]: how well the shared model predicts
+// each view of a subject from the subject's other views, as one noised sum per
+// site over what is bounded whatever a subject holds. Values are brought to
+// parts of their ranges and end at the ends.
+//
+// A subject that has view k, d values of it, and another view adds for view k
+//
+//	places   share of the d values in each of five places: in the central interval
+//	         of 50 %, else in that of 80, of 90, of 95 %, or beyond
+//	error    (1/d) Σ |value − prediction|, at most √L
+//	square   (1/d) Σ (value − prediction)², at most L
+//	spread   (1/d) Σ (value − mean)², at most L
+//
+// L being four times the variance that the model gives to a feature of the
+// view, which is public as the model is. The places lie in a simplex, whose
+// farthest points are one from the origin, and they add up to the subject: no
+// count is needed beside them. With the weights below the whole vector of a
+// subject has a norm of at most 1, which those reach who have all views, all
+// values in one place, and errors at their limits; so nothing is wasted on
+// vectors that cannot be.
+
+// nominal are the shares of values that the intervals should hold.
+var nominal = []float64{0.5, 0.8, 0.9, 0.95}
+
+// The entries of a view's part of the vector.
+const (
+	placeEntries = 5 // one more than there are intervals
+	errorEntry   = placeEntries + iota - 1
+	squareEntry
+	spreadEntry
+	checkEntries
+)
+
+// The squared norms of the parts, together 1.
+const (
+	normPlaces = 0.35
+	normError  = 0.15
+	normSquare = 0.30
+	normSpread = 0.20
+)
+
+// limitSquares is L over the variance of a feature. Of a view with one feature
+// and a model that knows nothing, 8 % of both sums of squares lie beyond it,
+// which leaves their ratio as it is; of any other less.
+const limitSquares = 4
+
+// checkWeight returns the factor of an entry.
+func (l Layout) checkWeight(entry int) float64 {
+	norm := normPlaces
+	switch entry {
+	case errorEntry:
+		norm = normError
+	case squareEntry:
+		norm = normSquare
+	case spreadEntry:
+		norm = normSpread
+	}
+	return math.Sqrt(norm / float64(l.Views()))
+}
+
+// sumDiagnostics is the name of the sum.
+const sumDiagnostics = "diagnostics"
+
+// checkSum declares the sum, with noise 1.
+func checkSum(l Layout) privacy.Sum {
+	return privacy.Sum{
+		Name: sumDiagnostics, Unit: privacy.Subject, Form: privacy.Vectors, Blocks: []int{checkEntries * l.Views()}, Bound: 1,
+		Mechanism: account.Mechanism{Kind: account.Gaussian, Noise: 1, Rate: 1, Diameter: 2, Count: 1},
+	}
+}
+
+// checker makes a subject's vector.
+type checker struct {
+	layout   Layout
+	scale    *Scale // to parts of the ranges
+	others   *leaveOut
+	doubt    []float64
+	limit    []float64 // L, per view
+	widths   []float64 // half widths of the nominal intervals, in standard deviations
+	observed []int     // of the subject
+	values   []float64
+}
+
+// newChecker prepares for a model of all features in parts of the ranges, and
+// what privacy noise adds to the variance of its predictions. Both may have come
+// from elsewhere.
+func newChecker(l Layout, scale *Scale, p *Params, doubt []float64) (*checker, error) {
+	if len(p.Features) != l.Features() {
+		return nil, fmt.Errorf("a model that describes %d of %d features", len(p.Features), l.Features())
+	}
+	predictor, err := NewPredictor(l, p)
+	if err != nil {
+		return nil, err
+	}
+	if err := predictor.Widen(doubt); err != nil {
+		return nil, err
+	}
+	c := &checker{layout: l, scale: scale, others: newLeaveOut(l, p), doubt: doubt}
+	if len(doubt) == 0 {
+		c.doubt = make([]float64, l.Features())
+	}
+	for k, d := range l.Dims {
+		lo, hi := l.View(k)
+		sum := 0.0
+		for j := lo; j < hi; j++ {
+			sum += c.others.sd[j]*c.others.sd[j] + c.doubt[j]
+		}
+		c.limit = append(c.limit, min(1, limitSquares*sum/float64(d))) // 1 is the square of the whole range
+	}
+	for _, share := range nominal {
+		c.widths = append(c.widths, math.Sqrt2*math.Erfinv(share))
+	}
+	return c, nil
+}
+
+// add writes what one subject adds, into v, which is zero, and returns its
+// block, or −1 if no view of the subject can be predicted from another.
+func (c *checker) add(row [][]float64, v []float64) int {
+	c.observed, c.values = c.observed[:0], c.values[:0]
+	for k := range c.layout.Dims {
+		lo, hi := c.layout.View(k)
+		if k >= len(row) || len(row[k]) != hi-lo {
+			continue
+		}
+		for i, x := range row[k] {
+			if !math.IsNaN(x) {
+				c.observed = append(c.observed, lo+i)
+				c.values = append(c.values, max(0, min(1, (x-c.scale.Shift[lo+i])*c.scale.Factor[lo+i])))
+			}
+		}
+	}
+	if c.others.read(c.observed, c.values) != nil {
+		return -1 // that a subject's values cannot be computed with is nobody's business
+	}
+	block := -1
+	for k := range c.layout.Views() {
+		if c.others.ok[k] {
+			c.addView(k, v[k*checkEntries:][:checkEntries])
+			block = 0
+		}
+	}
+	return block
+}
+
+func (c *checker) addView(k int, v []float64) {
+	from, to := c.others.from[k], c.others.from[k+1]
+	each := 1 / float64(to-from)
+	for i := from; i < to; i++ {
+		j := c.observed[i]
+		mean, sd := c.others.predict(k, j)
+		miss, dev := math.Abs(c.values[i]-mean), c.values[i]-c.others.md.mu[j]
+		z, place := miss/math.Sqrt(sd*sd+c.doubt[j]), 0
+		for place < len(c.widths) && !(z <= c.widths[place]) {
+			place++
+		}
+		v[place] += each
+		v[errorEntry] += each * miss
+		v[squareEntry] += each * miss * miss
+		v[spreadEntry] += each * dev * dev
+	}
+	v[errorEntry] = min(1, v[errorEntry]/math.Sqrt(c.limit[k]))
+	v[squareEntry] = min(1, v[squareEntry]/c.limit[k])
+	v[spreadEntry] = min(1, v[spreadEntry]/c.limit[k])
+	for entry := range v {
+		v[entry] *= c.layout.checkWeight(entry)
+	}
+}
+
+// viewCheck is what the sum of some sites says of one view. The SDs are those
+// of privacy noise alone; NaN stands for what it hides.
+type viewCheck struct {
+	Subjects, SubjectsSD float64 // that have the view and another
+	Error, ErrorSD       float64 // mean absolute, parts of the range
+	Gain, GainSD         float64 // 1 − Σ square/Σ spread: at most 1, below 0 if the mean predicts better
+	Coverage, CoverageSD []float64
+}
+
+// What noise hides: numbers of subjects below four standard deviations of
+// their noise, errors below two of theirs, and shares where one standard
+// deviation is more than these.
+const (
+	leastSubjects = 4
+	leastError    = 2
+	doubtCoverage = 0.10
+	doubtGain     = 0.15
+)
+
+// read takes view k out of the sum of some sites, whose entries have noise of
+// standard deviation sd.
+func (c *checker) read(k int, sum []float64, sd float64) viewCheck {
+	at := func(entry int) (x, noise float64) {
+		w := c.layout.checkWeight(entry)
+		return sum[k*checkEntries+entry] / w, sd / w
+	}
+	var n viewCheck
+	below := make([]float64, placeEntries)
+	noise := 0.0
+	for place := range below {
+		x, s := at(place)
+		n.Subjects += x
+		below[place], noise = n.Subjects, s
+	}
+	n.SubjectsSD = math.Sqrt(placeEntries) * noise
+	hidden := n.Subjects < leastSubjects*n.SubjectsSD
+	for i := range nominal {
+		share := max(0, min(1, below[i]/n.Subjects))
+		// Of Σ (inside or not − share) over the places.
+		s := noise * math.Sqrt(float64(i+1)*(1-share)*(1-share)+float64(placeEntries-i-1)*share*share) / n.Subjects
+		if hidden || s > doubtCoverage {
+			share, s = math.NaN(), math.NaN()
+		}
+		n.Coverage, n.CoverageSD = append(n.Coverage, share), append(n.CoverageSD, s)
+	}
+	miss, missNoise := at(errorEntry)
+	root := math.Sqrt(c.limit[k])
+	n.Error = root * miss / n.Subjects
+	n.ErrorSD = math.Hypot(root*missNoise, n.Error*n.SubjectsSD) / n.Subjects
+	if hidden || n.Error < leastError*n.ErrorSD {
+		n.Error, n.ErrorSD = math.NaN(), math.NaN()
+	}
+	square, squareNoise := at(squareEntry)
+	spread, spreadNoise := at(spreadEntry)
+	ratio := max(0, square/spread)
+	n.Gain, n.GainSD = 1-ratio, math.Hypot(squareNoise, ratio*spreadNoise)/spread
+	if hidden || spread < leastSubjects*spreadNoise || n.GainSD > doubtGain {
+		n.Gain, n.GainSD = math.NaN(), math.NaN()
+	}
+	return n
+}

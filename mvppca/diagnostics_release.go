@@ -1,0 +1,93 @@
+package mvppca
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"parley/dataset"
+	"parley/internal/wire"
+	"parley/method"
+	"parley/privacy"
+	"parley/privacy/account"
+)
+
+// checkTask asks how well the finished model predicts views at a site, by a
+// share of the total that the plan sets aside.
+type checkTask struct {
+	Model paramsMessage `cbor:"model"`
+	Doubt wire.Vector   `cbor:"doubt"` // privacy noise adds to the variance of each feature's predictions
+}
+
+// checkAnswer is the noised sum.
+type checkAnswer struct {
+	Sum privacy.Noised `cbor:"sum" json:"sum"`
+}
+
+// besides returns the diagnostics' sum with relative noise, such that it takes
+// its share of the squared Gaussian DP parameter of all sums together.
+func besides(l Layout, sums []privacy.Sum, adjacency account.Adjacency, share float64) (privacy.Sum, error) {
+	d := checkSum(l)
+	theirs, ok := account.Mu(mechanisms(sums), adjacency)
+	own, both := account.Mu(mechanisms([]privacy.Sum{d}), adjacency)
+	if !ok || !both {
+		return d, fmt.Errorf("the sums have no Gaussian DP parameter")
+	}
+	d.Mechanism.Noise = own / theirs * math.Sqrt((1-share)/share)
+	return d, nil
+}
+
+func mechanisms(sums []privacy.Sum) (ms []account.Mechanism) {
+	for _, s := range sums {
+		ms = append(ms, s.Mechanism)
+	}
+	return ms
+}
+
+// checkRequest is what a site asks its gate for.
+func (p *statisticsPlan) checkRequest() privacy.Request {
+	return privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{*p.check}, Contents: []privacy.Content{{
+		What:   "noised number of subjects, their errors, squared errors and squared deviations, and how many values lie within predictions, per view predicted from the others",
+		Values: p.check.Blocks[0],
+	}}}
+}
+
+// check answers the task.
+func (h *site) check(ctx context.Context, t *checkTask, s *privacy.Session) (*checkAnswer, error) {
+	model, err := t.Model.params(h.layout)
+	if err != nil {
+		return nil, err
+	}
+	if err := h.checkRank(model.Rank); err != nil {
+		return nil, err
+	}
+	c, err := newChecker(h.layout, rangeScale(h.plan), model, t.Doubt)
+	if err != nil {
+		return nil, err
+	}
+	sum, err := s.Sum(ctx, sumDiagnostics, func(row *dataset.Row, v []float64) int { return c.add(row.Views, v) })
+	if err != nil {
+		return nil, err
+	}
+	return &checkAnswer{Sum: *sum}, nil
+}
+
+// askCheck asks for the diagnostics of a model that is final.
+func (c *coordinator) askCheck(s *state) ([]method.Task, error) {
+	tasks, _, err := c.ask(s, taskCheck, func(string) (any, error) { return checkTask{Model: s.Model.Params, Doubt: s.Doubt}, nil })
+	return tasks, err
+}
+
+// checked keeps what the sites that are left said. The model stands without
+// them, too.
+func (c *coordinator) checked(s *state) ([]method.Task, method.Info, error) {
+	sites, all, err := answers(c, s, func(_ string, a *checkAnswer) error { return a.Sum.Check(*c.noised.check) })
+	if err != nil {
+		return nil, nil, err
+	}
+	for i, name := range sites {
+		s.site(name).Checked = all[i]
+	}
+	s.Phase = phaseDone
+	return nil, nil, nil
+}
