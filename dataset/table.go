@@ -123,12 +123,13 @@ func (t *Table) Row(i int) Row { return t.rows[i] }
 // Rows yields the subjects in ascending order of id.
 func (t *Table) Rows(ctx context.Context) iter.Seq2[*Row, error] {
 	return func(yield func(*Row, error) bool) {
+		var row Row // its own, so that a reader may change what it gets
 		for i := range t.rows {
 			if i%checkEvery == 0 && ctx.Err() != nil {
 				yield(nil, ctx.Err())
 				return
 			}
-			row := t.rows[i]
+			row = t.rows[i]
 			if !yield(&row, nil) {
 				return
 			}

@@ -26,8 +26,12 @@ func NewCoin(rate float64) (*Coin, error) {
 // does; dst is then zero and must not be used.
 func (c *Coin) Fill(dst []int64, source Source) error { return fill(dst, source, c.draw) }
 
+// draw compares 64 bits with the threshold, the highest 16 first: they decide
+// all but one draw in 65 536.
 func (c *Coin) draw(s *stream) int64 {
-	if s.bits(64) < c.threshold {
+	const rest = 48
+	high, limit := s.bits(16), c.threshold>>rest
+	if high < limit || high == limit && s.bits(rest) < c.threshold&(1<<rest-1) {
 		return 1
 	}
 	return 0
