@@ -19,6 +19,8 @@ func simulatedPlan(t *testing.T, text string) *study.Plan {
 	return p
 }
 
+var _ method.Simulator = Method{}
+
 // subjects are the rows of a source, in memory.
 func subjects(t *testing.T, src dataset.Source) (rows []dataset.Row) {
 	t.Helper()

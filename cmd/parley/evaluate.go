@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"path/filepath"
 	"time"
 
@@ -47,12 +48,8 @@ func evaluateCommand() *cobra.Command {
 			if c.Plan, err = study.Load(a[0], methods); err != nil {
 				return err
 			}
-			if c.Dir == "" {
-				digest, err := c.Plan.Digest()
-				if err != nil {
-					return err
-				}
-				c.Dir = filepath.Join("results", c.Plan.Name+"-"+digest.Short()+"-evaluation")
+			if c.Dir, err = directoryOf(c.Dir, c.Plan, "evaluation"); err != nil {
+				return err
 			}
 			show := &evaluationProgress{progress: newProgress(cmd.ErrOrStderr())}
 			defer show.close()
@@ -62,17 +59,7 @@ func evaluateCommand() *cobra.Command {
 				return err
 			}
 			show.close()
-			if asJSON {
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(struct {
-					Results string               `json:"directory"`
-					Value   *crossval.Evaluation `json:"evaluation"`
-				}{c.Dir, result})
-			}
-			if err := result.Print(cmd.OutOrStdout()); err != nil {
-				return err
-			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "\nOpen %s\n", filepath.Join(c.Dir, "report.html"))
-			return err
+			return present(cmd.OutOrStdout(), asJSON, c.Dir, "evaluation", result)
 		},
 	}
 	f := cmd.Flags()
@@ -84,6 +71,32 @@ func evaluateCommand() *cobra.Command {
 	f.StringVar(&c.Dir, "out", "", "directory for what is computed (default results/NAME-DIGEST-evaluation)")
 	f.BoolVar(&asJSON, "json", false, "print where the results are, and all summaries, as JSON")
 	return cmd
+}
+
+// directoryOf is where results go: dir if somebody said so, else a folder that
+// the plan and the kind of results name.
+func directoryOf(dir string, plan *study.Plan, kind string) (string, error) {
+	if dir != "" {
+		return dir, nil
+	}
+	digest, err := plan.Digest()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join("results", plan.Name+"-"+digest.Short()+"-"+kind), nil
+}
+
+// present tells what came of a command whose report lies in dir: in words, or
+// as one JSON object with the results under the name of their kind.
+func present(w io.Writer, asJSON bool, dir, kind string, results interface{ Print(io.Writer) error }) error {
+	if asJSON {
+		return json.NewEncoder(w).Encode(map[string]any{"directory": dir, kind: results})
+	}
+	if err := results.Print(w); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "\nOpen %s\n", filepath.Join(dir, "report.html"))
+	return err
 }
 
 // evaluationProgress tells how far an evaluation is: a bar on a terminal, a

@@ -1,10 +1,6 @@
 package main
 
 import (
-	"encoding/json"
-	"fmt"
-	"path/filepath"
-
 	"github.com/spf13/cobra"
 
 	"parley/study"
@@ -32,12 +28,8 @@ func curveCommand() *cobra.Command {
 			if c.Plan, err = study.Load(a[0], methods); err != nil {
 				return err
 			}
-			if c.Dir == "" {
-				digest, err := c.Plan.Digest()
-				if err != nil {
-					return err
-				}
-				c.Dir = filepath.Join("results", c.Plan.Name+"-"+digest.Short()+"-curve")
+			if c.Dir, err = directoryOf(c.Dir, c.Plan, "curve"); err != nil {
+				return err
 			}
 			show := &evaluationProgress{progress: newProgress(cmd.ErrOrStderr())}
 			defer show.close()
@@ -47,17 +39,7 @@ func curveCommand() *cobra.Command {
 				return err
 			}
 			show.close()
-			if asJSON {
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(struct {
-					Results string         `json:"directory"`
-					Curve   *utility.Curve `json:"curve"`
-				}{c.Dir, curve})
-			}
-			if err := curve.Print(cmd.OutOrStdout()); err != nil {
-				return err
-			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "\nOpen %s\n", filepath.Join(c.Dir, "report.html"))
-			return err
+			return present(cmd.OutOrStdout(), asJSON, c.Dir, "curve", curve)
 		},
 	}
 	f := cmd.Flags()
