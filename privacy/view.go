@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 
 	"parley/figure"
@@ -20,7 +21,7 @@ type View struct {
 }
 
 // StudyLimit is how much a study has used of what a policy allows each study,
-// for single subjects.
+// for single subjects, under an adjacency for which the policy's limit holds.
 type StudyLimit struct {
 	Study     string            `json:"study"`
 	Adjacency account.Adjacency `json:"adjacency"`
@@ -54,7 +55,9 @@ func (l *Ledger) Look(delta float64, policy *Policy) (*View, error) {
 			return nil, err
 		}
 		for _, loss := range losses {
-			if policy.Adjacency != "" && loss.Adjacency != policy.Adjacency {
+			// As the gate does: under the adjacency of the plan's guarantee, and
+			// without one under every adjacency that the policy takes.
+			if g := s.Guarantee; g != nil && loss.Adjacency != g.Adjacency || g == nil && !slices.Contains(policy.adjacencies(), loss.Adjacency) {
 				continue
 			}
 			limit := StudyLimit{Study: s.Study, Adjacency: loss.Adjacency, Limit: *policy.Study, Epsilon: loss.Epsilon, Unprotected: s.Unprotected}
@@ -134,15 +137,15 @@ func (v *View) entries() figure.Table {
 func short12(digest string) string { return digest[:min(len(digest), 12)] }
 
 func (v *View) studies() figure.Table {
-	r := newRows("study", "method", "charges", "unprotected", "for one", "adjacency", "ε spent", "at δ", "ε promised", "left")
+	r := newRows("study", "method", "charges", "exact", "for one", "adjacency", "ε spent", "at δ", "left of promise")
 	add := func(study, method, charges string, losses []Loss, g *Guarantee, unprotected int) {
 		exact := fmt.Sprint(unprotected)
 		for _, l := range losses {
-			promised, left := "–", "–"
+			left := "–"
 			if g != nil && g.Unit == l.Unit && g.Adjacency == l.Adjacency {
-				promised, left = short(g.Epsilon), Remaining(g.Epsilon, l.Epsilon)
+				left = Remaining(g.Epsilon, l.Epsilon) + " of " + short(g.Epsilon)
 			}
-			r.add(study, method, charges, exact, string(l.Unit), string(l.Adjacency), Spent(l.Epsilon), short(l.Delta), promised, left)
+			r.add(study, method, charges, exact, string(l.Unit), string(l.Adjacency), Spent(l.Epsilon), figure.General.Text(l.Delta), left)
 			study, method, charges, exact = "", "", "", ""
 		}
 	}
@@ -158,13 +161,13 @@ func (v *View) studies() figure.Table {
 	}
 	add("all", "", fmt.Sprint(v.Account.Charges), v.Account.Lifetime, nil, v.Account.Unprotected)
 	return figure.Table{ID: "ledger-studies", Title: "What the studies have cost", Columns: r.columns,
-		Caption: "Each ε is of the noised sums alone: nothing bounds what unprotected releases tell."}
+		Caption: "Each ε is of the noised sums alone: nothing bounds what exact releases tell."}
 }
 
 func (v *View) studyLimits() figure.Table {
-	r := newRows("study", "unprotected", "adjacency", "ε spent", "at δ", "ε allowed", "left")
+	r := newRows("study", "exact", "adjacency", "ε spent", "at δ", "ε allowed", "left")
 	for _, s := range v.Studies {
-		r.add(short12(s.Study), fmt.Sprint(s.Unprotected), string(s.Adjacency), Spent(s.Epsilon), short(s.Limit.Delta), short(s.Limit.Epsilon), Remaining(s.Limit.Epsilon, s.Epsilon))
+		r.add(short12(s.Study), fmt.Sprint(s.Unprotected), string(s.Adjacency), Spent(s.Epsilon), figure.General.Text(s.Limit.Delta), short(s.Limit.Epsilon), Remaining(s.Limit.Epsilon, s.Epsilon))
 	}
 	return figure.Table{ID: "ledger-study-limits", Title: "Against the policy's limit for one study", Columns: r.columns}
 }
@@ -172,7 +175,7 @@ func (v *View) studyLimits() figure.Table {
 func lifetimeTable(limits []Spending) figure.Table {
 	r := newRows("adjacency", "ε allowed", "δ", "filter", "left")
 	for _, s := range limits {
-		r.add(string(s.Adjacency), short(s.Limit.Epsilon), short(s.Limit.Delta), string(s.Filter), s.left())
+		r.add(string(s.Adjacency), short(s.Limit.Epsilon), figure.General.Text(s.Limit.Delta), string(s.Filter), s.left())
 	}
 	return figure.Table{ID: "ledger-lifetime", Title: "Against the policy's lifetime, over all studies", Columns: r.columns,
 		Caption: "Shares are of what the filter adds up, which is not ε."}

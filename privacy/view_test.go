@@ -35,7 +35,7 @@ func TestViewSaysWhatIsSpentAndLeft(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(v.Limits) != 1 || len(v.Studies) != 4 || v.Studies[0].Unprotected != 1 {
+	if len(v.Limits) != 1 || len(v.Studies) != 4 || v.Studies[2].Adjacency != account.ReplaceOne || v.Studies[0].Unprotected != 1 {
 		t.Fatalf("%+v", v)
 	}
 	one := v.Studies[1]
@@ -49,7 +49,7 @@ func TestViewSaysWhatIsSpentAndLeft(t *testing.T) {
 	}
 	for _, want := range []string{
 		"none: without protection", "1 × v: Gaussian, sd 10 × the bound", "of a Poisson sample at rate 0.02", "3 (1 made again)",
-		"\nold              1                 1            subject  add-remove   0 ", "\nall              6                 1 ", "Against the policy's lifetime, over all studies", " %\n",
+		"\nold              1                 1      subject  add-remove   0 ", "\nall              6                 1 ", "6.006 of 8", "Against the policy's lifetime, over all studies", " %\n",
 	} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("%q is not in\n%s", want, text.String())
