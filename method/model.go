@@ -81,6 +81,24 @@ type ImputeOptions struct {
 	Level   float64  // of the intervals, between 0 and 1
 }
 
+// Predictor predicts an outcome, a column that describes subjects, from their
+// features.
+type Predictor interface {
+	// Outcome names the column.
+	Outcome() string
+	// Predict writes one line of CSV for each subject, in the order of data and in
+	// bounded memory, and returns their number. With Score the schema of data has
+	// the outcome, and the account, which is nil otherwise, says how well it was
+	// predicted.
+	Predict(ctx context.Context, data dataset.Source, to io.Writer, opts PredictOptions) (int, *Account, error)
+}
+
+// PredictOptions say what Predict does.
+type PredictOptions struct {
+	Score bool    // the outcomes are known: compare
+	Level float64 // of the intervals of numbers, between 0 and 1
+}
+
 // Sampler draws new subjects.
 type Sampler interface {
 	// Sample returns a data set of n subjects that depends on the seed alone and

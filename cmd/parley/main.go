@@ -17,10 +17,11 @@ import (
 	"parley/internal/version"
 	"parley/method"
 	"parley/mvppca"
+	"parley/pvi"
 )
 
 // methods is every method this program knows: the one line to add to.
-var methods = method.Registry{mvppca.Method{}}
+var methods = method.Registry{mvppca.Method{}, pvi.Method{}}
 
 // Exit codes, documented in docs/reference/cli.md.
 const (

@@ -25,8 +25,8 @@ func modelCommand() *cobra.Command {
 			"model.json. DATA is a data set with the views and columns of the fit, in the same units;\n" +
 			"subjects may lack whole views and single values.",
 	}
-	cmd.AddCommand(modelSummaryCommand(), modelTransformCommand(), modelImputeCommand(),
-		modelSampleCommand(), modelExportCommand(), modelAssociateCommand())
+	cmd.AddCommand(modelSummaryCommand(), modelTransformCommand(), modelImputeCommand(), modelPredictCommand(),
+		modelSampleCommand(), modelExportCommand(), modelAssociateCommand(), modelRefitCommand())
 	return cmd
 }
 
@@ -129,6 +129,54 @@ func modelImputeCommand() *cobra.Command {
 	f.Float64Var(&opts.Level, "level", 0.9, "share of values that the intervals are to hold")
 	f.BoolVar(&opts.NewSite, "new-site", false, newSiteUse)
 	f.BoolVar(&asJSON, "json", false, "print what was written, and the warnings, as JSON")
+	cmd.MarkFlagRequired("out")
+	return cmd
+}
+
+func modelPredictCommand() *cobra.Command {
+	var opts method.PredictOptions
+	var out string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "predict MODEL DATA --out FILE.csv",
+		Short: "Predict the outcome of new subjects, with probabilities",
+		Long: "Predict writes a line for each subject: of an outcome with levels the most probable one and\n" +
+			"the probability of each, of a number its expectation with standard deviation and interval.\n" +
+			"With --score the data hold the outcomes too, and it says how well they were predicted.",
+		Args: args(cobra.ExactArgs(2)),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			m, err := openModel[method.Predictor](a[0], "used to predict")
+			if err != nil {
+				return err
+			}
+			var known []string
+			if opts.Score {
+				known = []string{m.Outcome()}
+			}
+			m, data, notes, err := openUse[method.Predictor](cmd.Context(), a, "used to predict", known...)
+			if err != nil {
+				return err
+			}
+			var subjects int
+			var scores *method.Account
+			if err := atomicfile.Stream(out, func(w io.Writer) (err error) {
+				subjects, scores, err = m.Predict(cmd.Context(), data, w, opts)
+				return err
+			}); err != nil {
+				return err
+			}
+			if scores == nil {
+				return printWritten(cmd, asJSON, out, "subjects", subjects, notes)
+			}
+			scores.Notes = append(notes, scores.Notes...)
+			return printAccount(cmd, scores, asJSON)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&out, "out", "", "CSV file to write")
+	f.BoolVar(&opts.Score, "score", false, "compare with the outcomes, a column of subjects.csv")
+	f.Float64Var(&opts.Level, "level", 0.9, "share of outcomes that the intervals of numbers are to hold")
+	f.BoolVar(&asJSON, "json", false, "print what was written or the scores, and the warnings, as JSON")
 	cmd.MarkFlagRequired("out")
 	return cmd
 }

@@ -1,0 +1,150 @@
+package pvi
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"parley/dataset"
+	"parley/internal/wire"
+)
+
+// assessment is how well the model predicts outcomes that are known, in sums over
+// rows, so that those of several sites add up.
+type assessment struct {
+	Rows    int     `cbor:"rows"`
+	Correct int     `cbor:"correct"` // the most probable class was the outcome
+	LogLik  float64 `cbor:"log_lik"` // of the outcomes, in nats
+	Squares float64 `cbor:"squares"` // linear: of the prediction's errors
+	// Of every tenth of [0, 1]: how many probabilities were in it, their sum, and
+	// how often what they were given to happened. Of two classes the second counts,
+	// of more all do.
+	Count    wire.Vector `cbor:"count"`
+	Expected wire.Vector `cbor:"expected"`
+	Observed wire.Vector `cbor:"observed"`
+}
+
+const bins = len(Calibration{})
+
+func newAssessment() *assessment {
+	return &assessment{Count: make(wire.Vector, bins), Expected: make(wire.Vector, bins), Observed: make(wire.Vector, bins)}
+}
+
+// check refuses what no rows can give.
+func (a *assessment) check() error {
+	if a.Rows < 1 || a.Correct < 0 || a.Correct > a.Rows || !finite(a.LogLik) || !(a.Squares >= 0) || !finite(a.Squares) {
+		return fmt.Errorf("an assessment of %d rows, %d of them correct, log-likelihood %v, squares %v", a.Rows, a.Correct, a.LogLik, a.Squares)
+	}
+	if len(a.Count) != bins || len(a.Expected) != bins || len(a.Observed) != bins {
+		return fmt.Errorf("a calibration of %d, %d and %d bins where there are %d", len(a.Count), len(a.Expected), len(a.Observed), bins)
+	}
+	for i, n := range a.Count {
+		if n < 0 || a.Observed[i] < 0 || a.Observed[i] > n || a.Expected[i] < 0 || a.Expected[i] > n*1.000001 {
+			return fmt.Errorf("calibration bin %d has %v probabilities, which add up to %v, and %v of what they were given to happened", i+1, n, a.Expected[i], a.Observed[i])
+		}
+	}
+	return nil
+}
+
+func (a *assessment) add(b *assessment) {
+	a.Rows, a.Correct, a.LogLik, a.Squares = a.Rows+b.Rows, a.Correct+b.Correct, a.LogLik+b.LogLik, a.Squares+b.Squares
+	for i := range bins {
+		a.Count[i] += b.Count[i]
+		a.Expected[i] += b.Expected[i]
+		a.Observed[i] += b.Observed[i]
+	}
+}
+
+// calibration turns sums into frequencies.
+func (a *assessment) calibration() (c Calibration) {
+	for i := range c {
+		if n := a.Count[i]; n > 0 {
+			c[i] = Bin{int(math.Round(n)), a.Expected[i] / n, a.Observed[i] / n}
+		}
+	}
+	return c
+}
+
+// bin counts a probability, and whether what it was given to happened.
+func (a *assessment) bin(p float64, happened bool) {
+	i := min(max(int(p*float64(bins)), 0), bins-1)
+	a.Count[i]++
+	a.Expected[i] += p
+	if happened {
+		a.Observed[i]++
+	}
+}
+
+// predictor predicts rows of a design matrix.
+type predictor struct {
+	likelihood     Likelihood
+	mean, variance []float64
+	columns        int
+	a, c, p        []float64 // of the last row: mean and variance of activations, and what Predict sets
+}
+
+func newPredictor(l Likelihood, q Gaussian, columns int) *predictor {
+	k := l.Activations()
+	m := &predictor{likelihood: l, columns: columns, a: make([]float64, k), c: make([]float64, k), p: make([]float64, k)}
+	m.mean, m.variance = q.Moments()
+	return m
+}
+
+// row sets a, c and p.
+func (m *predictor) row(r Row) {
+	for k := range m.a {
+		m.a[k], m.c[k] = r.Activation(m.mean[k*m.columns:], m.variance[k*m.columns:])
+	}
+	m.likelihood.Predict(m.a, m.c, m.p)
+}
+
+// score adds how well the last row's outcome was predicted.
+func (m *predictor) score(y float64, to *assessment) {
+	to.Rows++
+	correct := false
+	switch l := m.likelihood.(type) {
+	case Linear:
+		v, e := l.Variance+m.c[0], y-m.a[0]
+		to.LogLik -= (math.Log(2*math.Pi*v) + e*e/v) / 2
+		to.Squares += e * e
+	case Softmax:
+		best := 0
+		for k, p := range m.p {
+			if p > m.p[best] {
+				best = k
+			}
+			to.bin(p, k == int(y))
+		}
+		correct = best == int(y)
+		to.LogLik += math.Log(max(m.p[int(y)], math.SmallestNonzeroFloat64))
+	default:
+		correct = (m.p[0] > 0.5) == (y > 0)
+		to.LogLik += logExpectSigmoid(y*m.a[0], m.c[0])
+		to.bin(m.p[0], y > 0)
+	}
+	if correct {
+		to.Correct++
+	}
+}
+
+// assess predicts the site's own rows.
+func (h *site) assess(ctx context.Context, body []byte, data dataset.Source) (*assessment, error) {
+	task := new(assessTask)
+	if err := wire.Unmarshal(body, task); err != nil {
+		return nil, fmt.Errorf("decoding task %q: %w", taskAssess, err)
+	}
+	q, err := task.Q.density(h.weights())
+	if err != nil {
+		return nil, fmt.Errorf("q: %w", err)
+	}
+	d, err := h.read(ctx, task.Scale, data)
+	if err != nil {
+		return nil, err
+	}
+	m, a := newPredictor(h.likelihood, q, d.Columns()), newAssessment()
+	for i := range d.Rows() {
+		m.row(d.Row(i))
+		m.score(d.Outcome(i), a)
+	}
+	return a, nil
+}

@@ -1,0 +1,374 @@
+package pvi
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"parley/internal/wire"
+	"parley/method"
+)
+
+// coordinator is the coordinator's half: a common scale where the plan has none,
+// updates of the sites' factors in the order of a schedule, an assessment of the
+// model by every site.
+type coordinator struct{ *setup }
+
+// The phases beside those that are named by the task they wait for.
+const phaseDone = "done"
+
+// state is what the coordinator carries. The posterior is nowhere in it: it is the
+// prior times the factors, in the plan's order, so that no change can be in q and
+// not in a factor.
+type state struct {
+	Phase string                 `cbor:"phase"`
+	Turn  int                    `cbor:"turn"`  // sequential: place in the plan's sites of the next to be asked
+	Round int                    `cbor:"round"` // sequential, synchronous: complete rounds
+	Asked int                    `cbor:"asked"` // updates asked for, of all sites
+	Left  []string               `cbor:"left"`
+	Scale *scaleMessage          `cbor:"scale"`
+	Point wire.Vector            `cbor:"point"` // variant global: means, then logarithms of variances
+	Sites map[string]*siteRecord `cbor:"sites"`
+	Trace []tracePoint           `cbor:"trace"`
+}
+
+// siteRecord is what the coordinator knows of one site.
+type siteRecord struct {
+	Factor  gaussianMessage `cbor:"factor"`
+	Asked   int             `cbor:"asked"` // updates asked for
+	Folded  int             `cbor:"folded"`
+	Moved   float64         `cbor:"moved"` // by its last update, before damping: see moved
+	Moments *scaleAnswer    `cbor:"moments"`
+	Report  *assessment     `cbor:"report"`
+}
+
+// tracePoint is what one update did.
+type tracePoint struct {
+	Site      string  `cbor:"site"`
+	KL        float64 `cbor:"kl"`        // of the new q from the old, in nats
+	Moved     float64 `cbor:"moved"`     // before damping, in standard deviations: see moved
+	Projected int     `cbor:"projected"` // weights in which the factor was projected
+}
+
+// MarshalBinary implements [method.State].
+func (s *state) MarshalBinary() ([]byte, error) { return wire.Marshal(s) }
+
+// Init implements [method.Coordinator].
+func (c *coordinator) Init() (method.State, error) {
+	s := &state{Sites: map[string]*siteRecord{}}
+	for _, name := range c.plan.Sites {
+		s.Sites[name] = &siteRecord{Factor: packGaussian(Flat(c.weights()))}
+	}
+	if c.opts.Variant == VariantGlobal {
+		s.Point = Point(c.prior)
+	}
+	return s, nil
+}
+
+// Restore implements [method.Coordinator].
+func (c *coordinator) Restore(data []byte) (method.State, error) {
+	s := new(state)
+	if err := wire.Unmarshal(data, s); err != nil {
+		return nil, err
+	}
+	for _, name := range c.plan.Sites {
+		r := s.Sites[name]
+		if r == nil {
+			return nil, fmt.Errorf("the state has no site %s", name)
+		}
+		if _, err := r.Factor.factor(c.weights()); err != nil {
+			return nil, fmt.Errorf("the state's factor of site %s: %w", name, err)
+		}
+	}
+	return s, nil
+}
+
+// posterior returns q.
+func (c *coordinator) posterior(s *state) (Gaussian, error) {
+	if c.opts.Variant == VariantGlobal {
+		return FromPoint(s.Point)
+	}
+	q := c.prior
+	for _, name := range c.plan.Sites {
+		f := s.Sites[name].Factor
+		q = q.Times(Gaussian{f.Eta, f.Lambda})
+	}
+	return q, q.CheckProper(c.weights())
+}
+
+// staying lists the sites that have not left, in the plan's order.
+func (c *coordinator) staying(s *state) []string {
+	return slices.DeleteFunc(slices.Clone(c.plan.Sites), func(site string) bool { return slices.Contains(s.Left, site) })
+}
+
+// Next implements [method.Coordinator].
+func (c *coordinator) Next(ms method.State) (method.Step, error) {
+	s := ms.(*state)
+	step := method.Step{State: s}
+	var err error
+	switch s.Phase {
+	case "":
+		s.Phase = taskUpdate
+		if c.opts.Scaling == ScaleStandard {
+			s.Phase = taskScale
+			step.Tasks, err = c.ask(s, taskScale, c.staying(s), func(string) (any, error) { return scaleTask{}, nil })
+		}
+	case taskScale:
+		s.Phase = taskUpdate
+		s.Scale, err = c.pool(s)
+	case taskUpdate:
+		step, err = c.update(s)
+	case taskAssess:
+		s.Phase = phaseDone
+	}
+	if err != nil {
+		return method.Step{}, err
+	}
+	step.Done = s.Phase == phaseDone
+	step.Progress, step.Of = c.progress(s)
+	step.Info = c.info(s)
+	return step, nil
+}
+
+// ask makes a task for each of the sites.
+func (c *coordinator) ask(_ *state, kind string, sites []string, body func(site string) (any, error)) ([]method.Task, error) {
+	var tasks []method.Task
+	for _, site := range sites {
+		b, err := body(site)
+		if err != nil {
+			return nil, err
+		}
+		data, err := wire.Marshal(b)
+		if err != nil {
+			return nil, fmt.Errorf("encoding task %q: %w", kind, err)
+		}
+		tasks = append(tasks, method.Task{Site: site, Kind: kind, Body: data})
+	}
+	return tasks, nil
+}
+
+// update asks the sites whose turn it is, or goes on to the assessment.
+func (c *coordinator) update(s *state) (method.Step, error) {
+	step := method.Step{State: s}
+	sites := c.turn(s)
+	if c.opts.Schedule == ScheduleAsynchronous {
+		step.Wait = method.Any
+	}
+	if len(sites) == 0 {
+		if slices.ContainsFunc(c.staying(s), s.waits) {
+			return step, nil // for what is still on its way
+		}
+		return c.assess(s)
+	}
+	q, err := c.posterior(s)
+	if err != nil {
+		return step, err
+	}
+	step.Tasks, err = c.ask(s, taskUpdate, sites, func(site string) (any, error) {
+		r := s.Sites[site]
+		r.Asked++
+		s.Asked++
+		return updateTask{Scale: s.Scale, Q: packGaussian(q), Factor: r.Factor, Update: r.Asked}, nil
+	})
+	if c.opts.Schedule == ScheduleAsynchronous {
+		for i, site := range sites {
+			step.Tasks[i].Takes = c.takes(site, s.Sites[site].Asked)
+		}
+	}
+	return step, err
+}
+
+// assess asks every site how well the model predicts, where that costs nothing.
+func (c *coordinator) assess(s *state) (method.Step, error) {
+	s.Phase = taskAssess
+	q, err := c.posterior(s)
+	if err != nil {
+		return method.Step{}, err
+	}
+	tasks, err := c.ask(s, taskAssess, c.staying(s), func(string) (any, error) {
+		return assessTask{Scale: s.Scale, Q: packGaussian(q)}, nil
+	})
+	return method.Step{State: s, Tasks: tasks}, err
+}
+
+// Fold implements [method.Coordinator].
+func (c *coordinator) Fold(ms method.State, in method.Contribution) (method.State, error) {
+	s := ms.(*state)
+	r := s.Sites[in.Site]
+	if r == nil {
+		return nil, fmt.Errorf("%q is not a site of this study", in.Site)
+	}
+	if in.Kind != s.Phase {
+		return nil, fmt.Errorf("an answer to %q while the study waits for %q", in.Kind, s.Phase)
+	}
+	var err error
+	switch in.Kind {
+	case taskScale:
+		a := new(scaleAnswer)
+		if err = decodeAnswer(in, a); err == nil {
+			err = a.check(len(c.numbers()))
+		}
+		r.Moments = a
+	case taskUpdate:
+		if !s.waits(in.Site) {
+			return nil, fmt.Errorf("site %s was not asked for an update", in.Site)
+		}
+		if err = c.fold(s, in); err == nil {
+			r.Folded++
+		}
+	case taskAssess:
+		a := new(assessment)
+		if err = decodeAnswer(in, a); err == nil {
+			err = a.check()
+		}
+		r.Report = a
+	default:
+		err = fmt.Errorf("an answer to %q, which was not asked for", in.Kind)
+	}
+	return s, err
+}
+
+func decodeAnswer(in method.Contribution, a any) error {
+	if err := wire.Unmarshal(in.Body, a); err != nil {
+		return fmt.Errorf("decoding the answer to %q: %w", in.Kind, err)
+	}
+	return nil
+}
+
+// waits says whether an update of the site is on its way.
+func (s *state) waits(site string) bool { return s.Sites[site].Asked > s.Sites[site].Folded }
+
+// fold replaces the site's factor, which nobody else has touched since the site was
+// asked: the change belongs to it whatever q has become meanwhile.
+func (c *coordinator) fold(s *state, in method.Contribution) error {
+	before, err := c.posterior(s)
+	if err != nil {
+		return err
+	}
+	point := tracePoint{Site: in.Site}
+	if c.opts.Variant == VariantGlobal {
+		err = c.foldStep(s, in)
+	} else {
+		err = c.foldChange(s, in, before, &point)
+	}
+	if err != nil {
+		return err
+	}
+	after, err := c.posterior(s)
+	if err != nil {
+		return fmt.Errorf("after this answer: %w", err)
+	}
+	if point.KL, err = after.KL(before); err != nil || !finite(point.KL) {
+		return fmt.Errorf("after this answer q is beyond all measure (%v)", err)
+	}
+	s.Trace = append(s.Trace, point)
+	return nil
+}
+
+func (c *coordinator) foldChange(s *state, in method.Contribution, q Gaussian, point *tracePoint) error {
+	a := new(updateAnswer)
+	if err := decodeAnswer(in, a); err != nil {
+		return err
+	}
+	change, err := a.Change.factor(c.weights())
+	if err != nil {
+		return err
+	}
+	r := s.Sites[in.Site]
+	// Damping and projection need the quotient of the optimum and q alone.
+	factor, applied, projected := Refine(Gaussian{r.Factor.Eta, r.Factor.Lambda}, Flat(c.weights()), change, c.opts.Damping)
+	if err := factor.Check(c.weights()); err != nil {
+		return fmt.Errorf("the new factor: %w", err)
+	}
+	r.Factor = packGaussian(factor)
+	r.Moved = moved(q, applied) / c.opts.Damping
+	point.Moved, point.Projected = r.Moved, projected
+	return nil
+}
+
+// moved says how far a change leads from q: the largest shift of a mean, in
+// standard deviations, or of the logarithm of a precision.
+func moved(q, change Gaussian) float64 {
+	far := 0.0
+	for j, l := range q.Lambda {
+		next := l + change.Lambda[j]
+		shift := (q.Eta[j]+change.Eta[j])/next - q.Eta[j]/l
+		far = max(far, math.Abs(shift)*math.Sqrt(l), math.Abs(math.Log(next/l)))
+	}
+	if !finite(far) { // a change that belongs to another q may lead beyond this one
+		return math.MaxFloat64
+	}
+	return far
+}
+
+func (c *coordinator) foldStep(s *state, in method.Contribution) error {
+	a := new(stepAnswer)
+	if err := decodeAnswer(in, a); err != nil {
+		return err
+	}
+	if len(a.Step) != len(s.Point) {
+		return fmt.Errorf("a step of %d coordinates where there are %d", len(a.Step), len(s.Point))
+	}
+	for i, x := range a.Step {
+		s.Point[i] += x
+	}
+	return nil
+}
+
+// Leave implements [method.Coordinator]: the site's factor stays.
+func (c *coordinator) Leave(ms method.State, site string) (method.State, error) {
+	s := ms.(*state)
+	r := s.Sites[site]
+	if r == nil {
+		return nil, fmt.Errorf("%q is not a site of this study", site)
+	}
+	s.Left = append(s.Left, site)
+	r.Asked = r.Folded
+	return s, nil
+}
+
+// pool makes a common scale from the sites' moments.
+func (c *coordinator) pool(s *state) (*scaleMessage, error) {
+	m := &scaleMessage{}
+	for i, j := range c.numbers() {
+		var n, mean, squares float64
+		for _, site := range c.plan.Sites {
+			if a := s.Sites[site].Moments; a != nil && a.N[i] > 0 {
+				// Chan, Golub and LeVeque (1979): nothing cancels.
+				d, all := a.Mean[i]-mean, n+a.N[i]
+				squares += a.Squares[i] + d*d*n*a.N[i]/all
+				mean += d * a.N[i] / all
+				n = all
+			}
+		}
+		sd := math.Sqrt(squares / n)
+		if !(sd > 0) || !finite(sd) || !finite(mean) {
+			return nil, fmt.Errorf("feature %s: of %v values the mean is %v and the standard deviation %v, so it cannot be scaled; leave it out of the plan if it is constant", c.encoding.Columns[j].Name, n, mean, sd)
+		}
+		m.Centre, m.Scale = append(m.Centre, mean), append(m.Scale, sd)
+	}
+	for _, r := range s.Sites {
+		r.Moments = nil
+	}
+	return m, nil
+}
+
+// info is what may be looked at after a step.
+func (c *coordinator) info(s *state) method.Info {
+	info := method.Info{}
+	if n := len(s.Trace); n > 0 && s.Phase == taskUpdate {
+		info["KL to the q before"] = s.Trace[n-1].KL
+		info["projected weights"] = float64(s.Trace[n-1].Projected)
+	}
+	return info
+}
+
+// Share gives every site the model: it is the study's result.
+func (c *coordinator) Share(ms method.State, _ string) ([]byte, error) {
+	s := ms.(*state)
+	q, err := c.posterior(s)
+	if err != nil {
+		return nil, err
+	}
+	return wire.Marshal(assessTask{Scale: s.Scale, Q: packGaussian(q)})
+}

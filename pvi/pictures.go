@@ -1,0 +1,166 @@
+package pvi
+
+import (
+	"fmt"
+	"math"
+
+	"parley/figure"
+)
+
+// effectsSection shows the posterior in the features' own units.
+func (c *coordinator) effectsSection(m *Model) figure.Section {
+	forest := figure.Bars{X: figure.Axis{Label: c.effectLabel()}}
+	weights := figure.Bars{X: figure.Axis{Label: "change for one scaled unit of a number, or for a level"}, Top: 40}
+	mean, variance := m.Posterior.Moments()
+	group := m.groups()
+	for j, e := range m.Effects {
+		forest.Labels = append(forest.Labels, e.name())
+		forest.Values = append(forest.Values, e.Mean)
+		forest.Low, forest.High = append(forest.Low, e.Mean-z90*e.SD), append(forest.High, e.Mean+z90*e.SD)
+		forest.Groups = append(forest.Groups, group[j%len(group)])
+		sd := math.Sqrt(variance[j])
+		weights.Labels = append(weights.Labels, e.name())
+		weights.Values = append(weights.Values, mean[j])
+		weights.Low, weights.High = append(weights.Low, mean[j]-z90*sd), append(weights.High, mean[j]+z90*sd)
+	}
+	weights.Groups = forest.Groups
+	return figure.Section{ID: "effects", Title: "What goes with the outcome",
+		Lead: "Each feature with the posterior mean of its effect and the interval that holds it with a probability of 90 %, given the other features. An interval across zero leaves the direction open. Effects describe what goes together in these data; they do not say what causes what. The approximation takes weights as independent, so that intervals of features that go together are too narrow.",
+		Items: []figure.Item{
+			{Figure: &figure.Figure{ID: "weights", Title: "The strongest effects, on one scale", Chart: weights,
+				Caption: "Numbers are scaled, so that effects can be compared: the larger, the more the feature moves predictions. The forty largest are drawn; the table behind the picture has all.",
+				Alt:     "Forest plot of the largest weights with intervals of 90 %."}},
+			{Figure: &figure.Figure{ID: "effects", Title: "Every effect, in the features' own units", Chart: forest,
+				Caption: "For a number, the change for one unit more of it; for a category, what the level adds.",
+				Alt:     "Forest plot of all effects with intervals of 90 %."}},
+		}}
+}
+
+// effectLabel says what effects are measured in.
+func (c *coordinator) effectLabel() string {
+	switch c.opts.Likelihood {
+	case LikelihoodLinear:
+		return "change of the expected " + c.opts.Outcome.Column
+	case LikelihoodSoftmax:
+		return "change of a class's log-odds against the others"
+	}
+	return fmt.Sprintf("change of the log-odds of %s", c.opts.Outcome.Levels[1])
+}
+
+// groups names the feature of every column of the design matrix.
+func (m *Model) groups() (names []string) {
+	for i := range m.Encoding.Columns {
+		for range m.Encoding.Columns[i].width() {
+			names = append(names, m.Encoding.Columns[i].Name)
+		}
+	}
+	if m.Encoding.Intercept {
+		names = append(names, "intercept")
+	}
+	return names
+}
+
+// predictionSection shows how well outcomes are predicted.
+func (c *coordinator) predictionSection(sites []siteReport, pooled *assessment) figure.Section {
+	rows := append([]siteReport{{"All sites", pooled}}, sites...)
+	section := figure.Section{ID: "prediction", Title: "How well outcomes are predicted",
+		Lead:  "The sites predicted their own subjects, who took part in the fit: new subjects are predicted a little worse.",
+		Items: []figure.Item{{Table: c.scoreTable(rows)}}}
+	if c.opts.Likelihood != LikelihoodLinear {
+		cal := pooled.calibration()
+		section.Items = append(section.Items, figure.Item{Figure: cal.figure()})
+	}
+	return section
+}
+
+// scoreTable has a line for each site.
+func (c *coordinator) scoreTable(rows []siteReport) *figure.Table {
+	var names []string
+	var n, accuracy, logLik, rmse, off figure.Numbers
+	for _, r := range rows {
+		k := float64(r.Rows)
+		cal := r.calibration()
+		names, n = append(names, r.name), append(n, k)
+		accuracy, logLik = append(accuracy, float64(r.Correct)/k), append(logLik, r.LogLik/k)
+		rmse, off = append(rmse, math.Sqrt(r.Squares/k)), append(off, cal.Error())
+	}
+	t := &figure.Table{ID: "prediction-by-site", Title: "By site", Caption: "The log-likelihood is the mean logarithm of the probability that was given to what happened: 0 would be certainty.",
+		Columns: []figure.Column{{Name: "site", Text: names}, {Name: "subjects", Format: figure.Count, Numbers: n}, {Name: "log-likelihood per subject", Numbers: logLik}}}
+	if c.opts.Likelihood == LikelihoodLinear {
+		t.Columns = append(t.Columns, figure.Column{Name: "root mean squared error", Numbers: rmse})
+		return t
+	}
+	t.Columns = append(t.Columns, figure.Column{Name: "predicted correctly", Format: figure.Percent, Numbers: accuracy}, figure.Column{Name: "calibration error", Numbers: off})
+	return t
+}
+
+// figure draws expected against observed frequencies.
+func (c *Calibration) figure() *figure.Figure {
+	line := figure.Line{Name: "this model"}
+	for _, b := range c {
+		x, y := b.Expected, b.Observed
+		if b.Rows == 0 {
+			x, y = math.NaN(), math.NaN()
+		}
+		line.X, line.Y = append(line.X, x), append(line.Y, y)
+	}
+	perfect := figure.Line{Name: "perfect", X: figure.Numbers{0, 1}, Y: figure.Numbers{0, 1}, Reference: true}
+	return &figure.Figure{ID: "calibration", Title: "Do probabilities hold what they promise?",
+		Chart:   figure.Lines{X: figure.Axis{Label: "probability given"}, Y: figure.Axis{Label: "how often it happened"}, Series: []figure.Line{line, perfect}},
+		Caption: fmt.Sprintf("Predictions are sorted by their probability into ten bins. On the dashed line, what was given a probability of 30 %% happened in 30 %% of cases; below it, predictions are too sure of it, above it not sure enough. On average over predictions the distance is %.4f.", c.Error()),
+		Alt:     "Observed against expected frequency in ten bins of the predicted probability."}
+}
+
+// sitesSection shows what each site contributed.
+func (c *coordinator) sitesSection(m *Model) figure.Section {
+	bars := figure.Bars{X: figure.Axis{Label: "information of the factor, in units of the prior's"}}
+	var updates figure.Numbers
+	var left []string
+	for _, s := range m.Sites {
+		bars.Labels, bars.Values = append(bars.Labels, s.Name), append(bars.Values, s.Information)
+		updates = append(updates, float64(s.Updates))
+		stayed := "to the end"
+		if s.Left {
+			stayed = "left; its factor stays"
+		}
+		left = append(left, stayed)
+	}
+	return figure.Section{ID: "sites", Title: "What each site contributed",
+		Lead: "The posterior is the prior times one factor of each site. A factor's information is the precision that it adds, summed over weights: a site with more subjects, or with more telling ones, adds more.",
+		Items: []figure.Item{
+			{Figure: &figure.Figure{ID: "information", Title: "Information by site", Chart: bars, Caption: "How much of what is known of the weights came from each site.", Alt: "Bars of each factor's information."}},
+			{Table: &figure.Table{ID: "contributions", Title: "Updates by site", Columns: []figure.Column{{Name: "site", Text: bars.Labels},
+				{Name: "updates", Format: figure.Count, Numbers: updates}, {Name: "information", Numbers: bars.Values}, {Name: "took part", Text: left}}}},
+		}}
+}
+
+// progressSection shows how much was learned by communication.
+func (c *coordinator) progressSection(s *state) figure.Section {
+	kl := figure.Line{Name: "all sites"}
+	projected := 0
+	for i, t := range s.Trace {
+		kl.X, kl.Y = append(kl.X, float64(i+1)), append(kl.Y, max(t.KL, 1e-16))
+		projected += t.Projected
+	}
+	items := []figure.Item{{Figure: &figure.Figure{ID: "communication", Title: "What each communication changed", Chart: figure.Lines{
+		X: figure.Axis{Label: "updates sent by sites", Count: true}, Y: figure.Axis{Label: "divergence of q from the one before (nats)", Log: true}, Series: []figure.Line{kl}},
+		Caption: fmt.Sprintf("Each update sends %d numbers to a site and half as many back. The further the curve falls, the less another update would have changed.", 4*c.weights()),
+		Alt:     "Kullback-Leibler divergence of the posterior from the one before, by number of updates."}}}
+	if projected > 0 {
+		items = append(items, figure.Item{Note: &figure.Note{Title: "Precisions that would have become negative",
+			Text: fmt.Sprintf("%d times an update would have made a factor take precision away from a weight; there the factor was set to 1.", projected)}})
+	}
+	return figure.Section{ID: "progress", Title: "How the study went", Items: items}
+}
+
+// ownSection shows a site how its own subjects are predicted.
+func (h *site) ownSection(a *assessment) figure.Section {
+	c := &coordinator{h.setup}
+	section := figure.Section{ID: "own", Title: "Your subjects under the shared model", Lead: "Made at this site from its own rows; it does not leave.",
+		Items: []figure.Item{{Table: c.scoreTable([]siteReport{{h.name, a}})}}}
+	if h.opts.Likelihood != LikelihoodLinear {
+		cal := a.calibration()
+		section.Items = append(section.Items, figure.Item{Figure: cal.figure()})
+	}
+	return section
+}

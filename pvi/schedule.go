@@ -1,0 +1,105 @@
+package pvi
+
+// turn says which sites are asked next; none when the updates are done, or as long
+// as everybody who could be asked still has an answer to give.
+func (c *coordinator) turn(s *state) []string {
+	if c.settled(s) {
+		return nil
+	}
+	switch c.opts.Schedule {
+	case ScheduleSequential:
+		return c.inOrder(s)
+	case ScheduleSynchronous:
+		if s.Round == c.opts.Rounds {
+			return nil
+		}
+		s.Round++
+		return c.able(s)
+	case ScheduleRandom:
+		return c.drawn(s)
+	}
+	var free []string
+	for _, site := range c.able(s) {
+		if !s.waits(site) && s.Asked+len(free) < c.updates(s) {
+			free = append(free, site)
+		}
+	}
+	return free
+}
+
+// able lists the sites that may be asked for one more update.
+func (c *coordinator) able(s *state) []string { return c.staying(s) }
+
+// updates returns how many updates there are in all, where a schedule counts so.
+func (c *coordinator) updates(*state) int { return c.opts.Rounds * len(c.plan.Sites) }
+
+// inOrder returns the next site of the plan's order.
+func (c *coordinator) inOrder(s *state) []string {
+	able := map[string]bool{}
+	for _, site := range c.able(s) {
+		able[site] = true
+	}
+	for len(able) > 0 && s.Round < c.opts.Rounds {
+		site := c.plan.Sites[s.Turn]
+		if s.Turn++; s.Turn == len(c.plan.Sites) {
+			s.Turn, s.Round = 0, s.Round+1
+		}
+		if able[site] {
+			return []string{site}
+		}
+	}
+	return nil
+}
+
+// drawn returns one site, drawn with a probability in proportion to 1/rows.
+func (c *coordinator) drawn(s *state) []string {
+	able := c.able(s)
+	if s.Asked >= c.updates(s) || len(able) == 0 {
+		return nil
+	}
+	total := 0.0
+	for _, site := range able {
+		total += 1 / float64(c.opts.rowsOf(site))
+	}
+	u := total * draws(c.plan, "turn", "", s.Asked).Float64()
+	for _, site := range able {
+		if u -= 1 / float64(c.opts.rowsOf(site)); u < 0 {
+			return []string{site}
+		}
+	}
+	return able[len(able)-1:]
+}
+
+// takes draws how long a site works on its n-th update: exponential, with a mean
+// in proportion to its declared rows.
+func (c *coordinator) takes(site string, n int) float64 {
+	return float64(c.opts.rowsOf(site)) * draws(c.plan, "takes", site, n).ExpFloat64()
+}
+
+// settled says whether no site's last update moved q by more than the tolerance.
+func (c *coordinator) settled(s *state) bool {
+	if c.opts.Tolerance == nil {
+		return false
+	}
+	for _, site := range c.staying(s) {
+		if r := s.Sites[site]; r.Folded == 0 || r.Moved > *c.opts.Tolerance {
+			return false
+		}
+	}
+	return true
+}
+
+// progress counts the times that sites are asked, and an estimate of how many
+// there will be.
+func (c *coordinator) progress(s *state) (done, of int) {
+	of = c.opts.Rounds * len(c.plan.Sites)
+	done = s.Asked
+	if c.opts.Schedule == ScheduleSynchronous {
+		of, done = c.opts.Rounds, s.Round
+	}
+	of++ // the assessment
+	if s.Phase == taskAssess || s.Phase == phaseDone {
+		done = of
+	}
+	return min(done, of), of
+}

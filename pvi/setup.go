@@ -1,0 +1,104 @@
+package pvi
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"math/rand/v2"
+
+	"parley/dataset"
+	"parley/study"
+)
+
+// setup is what both halves know from the plan.
+type setup struct {
+	plan       *study.Plan
+	opts       *Options
+	likelihood Likelihood
+	encoding   Encoding // with constants still to come where scaling is standard
+	prior      Gaussian
+}
+
+func newSetup(p *study.Plan) (*setup, error) {
+	opts, ok := p.Method.Options.(*Options)
+	if !ok {
+		return nil, fmt.Errorf("the plan's options are of method %s, not of pvi", p.Method.Name)
+	}
+	s := &setup{plan: p, opts: opts, likelihood: opts.likelihood()}
+	s.encoding = opts.encoding(p)
+	if err := s.encoding.Check(); err != nil {
+		return nil, err
+	}
+	s.prior = Isotropic(s.weights(), 0, opts.PriorVariance)
+	return s, nil
+}
+
+// weights returns the number of weights, of all activations.
+func (s *setup) weights() int { return s.likelihood.Activations() * s.encoding.Width() }
+
+// encoding makes a column of every feature of the plan.
+func (o *Options) encoding(p *study.Plan) Encoding {
+	e := Encoding{Intercept: o.Intercept}
+	missing := Fallback{Rule: FallbackRule(o.Missing)}
+	for _, v := range p.Views {
+		for _, f := range v.Features {
+			c := Column{Name: f.Name, Centre: 0, Scale: 1}
+			switch {
+			case f.Kind == study.Category:
+				c = Column{Name: f.Name, Levels: f.Levels}
+			case o.Scaling == ScaleRange:
+				c = FromRange(f.Name, f.Range[0], f.Range[1])
+			case o.Scaling == ScaleConstants:
+				for _, k := range o.Constants {
+					if k.Feature == f.Name {
+						c.Centre, c.Scale = k.Centre, k.Scale
+					}
+				}
+			}
+			c.Missing = missing
+			e.Columns = append(e.Columns, c)
+		}
+	}
+	return e
+}
+
+// numbers lists the columns of the encoding that are numbers.
+func (s *setup) numbers() (columns []int) {
+	for i := range s.encoding.Columns {
+		if len(s.encoding.Columns[i].Levels) == 0 {
+			columns = append(columns, i)
+		}
+	}
+	return columns
+}
+
+// scaled returns the encoding with constants that the sites released together;
+// nil if the plan has them all.
+func (s *setup) scaled(m *scaleMessage) (*Encoding, error) {
+	numbers := s.numbers()
+	if s.opts.Scaling != ScaleStandard {
+		if m != nil {
+			return nil, fmt.Errorf("constants of a scale that the plan gives itself")
+		}
+		return &s.encoding, nil
+	}
+	if m == nil || len(m.Centre) != len(numbers) || len(m.Scale) != len(numbers) {
+		return nil, fmt.Errorf("a scale for %d numbers is missing, or is of others", len(numbers))
+	}
+	e := s.encoding
+	e.Columns = append([]Column(nil), e.Columns...)
+	for i, j := range numbers {
+		e.Columns[j].Centre, e.Columns[j].Scale = m.Centre[i], m.Scale[i]
+	}
+	return &e, e.Check()
+}
+
+// bind reads rows of the site's data by an encoding.
+func (s *setup) bind(e *Encoding, schema dataset.Schema) (*Binding, error) {
+	return e.Bind(schema, &s.opts.Outcome)
+}
+
+// draws returns the random numbers that the plan's seed has for a purpose at a
+// site: nothing else decides them.
+func draws(p *study.Plan, purpose, site string, n int) *rand.Rand {
+	return rand.New(rand.NewChaCha8(sha256.Sum256(fmt.Appendf(nil, "pvi %d %s %q %d", p.Seed, purpose, site, n))))
+}
