@@ -144,6 +144,8 @@ func TestRequestsAreTheChargesOfThePlan(t *testing.T) {
 	for name, s := range map[string]*small{
 		"difference":    private(differenceOptions, perReleaseBudget).study(t),
 		"joint":         private(jointOptions, totalBudget).study(t),
+		"statistics":    private(statisticsOptions, totalBudget).study(t),
+		"diagnostics":   private(statisticsOptions, checkedBudget).study(t),
 		"federated":     threeSites(t, federated),
 		"published":     threeSites(t, published),
 		"one shot only": threeSites(t, federated+"  rounds: 0\n"),

@@ -137,6 +137,7 @@ type play struct {
 	order  func([]method.Task)            // in which answers are folded; nil: as given
 	crash  bool                           // the state passes through its encoding after every step
 	absent func(round int, s string) bool // the site leaves instead of answering
+	gates  map[string]*gated              // the sites' own; nil: a new one for every answer, which refuses nothing
 }
 
 func newPlay(t testing.TB, s *small) *play {
@@ -183,8 +184,11 @@ func (p *play) answer(task method.Task) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	gate := privacy.NewGate(privacy.Study{Digest: "small", Site: task.Site}, privacy.SimulationPolicy(), sitestore.NewMemory(), p.data[task.Site])
-	session, err := gate.Admit(privacy.Ask{Study: "small", Site: task.Site, Round: p.round, Kind: task.Kind, Task: sha256.Sum256(task.Body)}, request)
+	gate, study := privacy.NewGate(privacy.Study{Digest: "small", Site: task.Site}, privacy.SimulationPolicy(), sitestore.NewMemory(), p.data[task.Site]), "small"
+	if own := p.gates[task.Site]; own != nil {
+		gate, study = own.Gate, own.study
+	}
+	session, err := gate.Admit(privacy.Ask{Study: study, Site: task.Site, Round: p.round, Kind: task.Kind, Task: sha256.Sum256(task.Body)}, request)
 	if err != nil {
 		return nil, err
 	}

@@ -17,12 +17,14 @@ import (
 //
 //	places   share of the d values in each of five places: in the central interval
 //	         of 50 %, else in that of 80, of 90, of 95 %, or beyond
-//	error    (1/d) Σ |value − prediction|, at most √L
-//	square   (1/d) Σ (value − prediction)², at most L
-//	spread   (1/d) Σ (value − mean)², at most L
+//	error    (1/d) Σ |value − prediction|, at most √E
+//	square   (1/d) Σ (value − prediction)², at most E
+//	spread   (1/d) Σ (value − mean)², at most V
 //
-// L being four times the variance that the model gives to a feature of the
-// view, which is public as the model is. The places lie in a simplex, whose
+// V being four times the variance that the model gives to the features of the
+// view, and E four times what it leaves of that given the other view that says
+// least, privacy noise included: public, as the model is. If errors come near E
+// then the model is wrong of itself, and the reader says so. The places lie in a simplex, whose
 // farthest points are one from the origin, and they add up to the subject: no
 // count is needed beside them. With the weights below the whole vector of a
 // subject has a norm of at most 1, which those reach who have all views, all
@@ -49,9 +51,9 @@ const (
 	normSpread = 0.20
 )
 
-// limitSquares is L over the variance of a feature. Of a view with one feature
-// and a model that knows nothing, 8 % of both sums of squares lie beyond it,
-// which leaves their ratio as it is; of any other less.
+// limitSquares is E and V over what the model expects. In a view with one
+// feature 8 % of both sums of squares lie beyond it, which leaves their ratio as
+// it is; in any other less.
 const limitSquares = 4
 
 // checkWeight returns the factor of an entry.
@@ -85,7 +87,8 @@ type checker struct {
 	scale    *Scale // to parts of the ranges
 	others   *leaveOut
 	doubt    []float64
-	limit    []float64 // L, per view
+	limit    []float64 // E, per view
+	spread   []float64 // V, per view
 	widths   []float64 // half widths of the nominal intervals, in standard deviations
 	observed []int     // of the subject
 	values   []float64
@@ -109,18 +112,37 @@ func newChecker(l Layout, scale *Scale, p *Params, doubt []float64) (*checker, e
 	if len(doubt) == 0 {
 		c.doubt = make([]float64, l.Features())
 	}
-	for k, d := range l.Dims {
-		lo, hi := l.View(k)
-		sum := 0.0
-		for j := lo; j < hi; j++ {
-			sum += c.others.sd[j]*c.others.sd[j] + c.doubt[j]
+	for k := range l.Dims {
+		spread, limit := c.expected(k, c.others.sd), 0.0
+		for other := range l.Dims {
+			if other == k {
+				continue
+			}
+			both, err := l.FeaturesOf([]int{min(k, other), max(k, other)})
+			if err != nil {
+				return nil, err
+			}
+			if err := c.others.prepare(both); err != nil {
+				return nil, err
+			}
+			limit = max(limit, c.expected(k, c.others.within))
 		}
-		c.limit = append(c.limit, min(1, limitSquares*sum/float64(d))) // 1 is the square of the whole range
+		c.limit, c.spread = append(c.limit, min(1, limitSquares*limit)), append(c.spread, min(1, limitSquares*spread)) // 1 is the square of a range
 	}
 	for _, share := range nominal {
 		c.widths = append(c.widths, math.Sqrt2*math.Erfinv(share))
 	}
 	return c, nil
+}
+
+// expected is the mean variance of view k's features, of these standard
+// deviations and what privacy noise adds.
+func (c *checker) expected(k int, sd []float64) (mean float64) {
+	lo, hi := c.layout.View(k)
+	for j := lo; j < hi; j++ {
+		mean += (sd[j]*sd[j] + c.doubt[j]) / float64(hi-lo)
+	}
+	return mean
 }
 
 // add writes what one subject adds, into v, which is zero, and returns its
@@ -170,7 +192,7 @@ func (c *checker) addView(k int, v []float64) {
 	}
 	v[errorEntry] = min(1, v[errorEntry]/math.Sqrt(c.limit[k]))
 	v[squareEntry] = min(1, v[squareEntry]/c.limit[k])
-	v[spreadEntry] = min(1, v[spreadEntry]/c.limit[k])
+	v[spreadEntry] = min(1, v[spreadEntry]/c.spread[k])
 	for entry := range v {
 		v[entry] *= c.layout.checkWeight(entry)
 	}
@@ -183,17 +205,21 @@ type viewCheck struct {
 	Error, ErrorSD       float64 // mean absolute, parts of the range
 	Gain, GainSD         float64 // 1 − Σ square/Σ spread: at most 1, below 0 if the mean predicts better
 	Coverage, CoverageSD []float64
+	Cut                  bool // errors come near their limit: they are larger than Error says, and Gain is less
 }
 
-// What noise hides: numbers of subjects below four standard deviations of
-// their noise, errors below two of theirs, and shares where one standard
+// What noise hides: all of a view if the number of its subjects is below four
+// standard deviations of the noise in it, and shares where one standard
 // deviation is more than these.
 const (
 	leastSubjects = 4
-	leastError    = 2
 	doubtCoverage = 0.10
 	doubtGain     = 0.15
 )
+
+// cutFrom is the mean of square/E from which errors count as cut off. It is 1/4
+// if the model is right, and at most that for subjects with more views.
+const cutFrom = 0.45
 
 // read takes view k out of the sum of some sites, whose entries have noise of
 // standard deviation sd.
@@ -223,17 +249,19 @@ func (c *checker) read(k int, sum []float64, sd float64) viewCheck {
 	}
 	miss, missNoise := at(errorEntry)
 	root := math.Sqrt(c.limit[k])
-	n.Error = root * miss / n.Subjects
+	n.Error = max(0, root*miss/n.Subjects)
 	n.ErrorSD = math.Hypot(root*missNoise, n.Error*n.SubjectsSD) / n.Subjects
-	if hidden || n.Error < leastError*n.ErrorSD {
-		n.Error, n.ErrorSD = math.NaN(), math.NaN()
-	}
 	square, squareNoise := at(squareEntry)
 	spread, spreadNoise := at(spreadEntry)
+	n.Cut = !hidden && square > cutFrom*n.Subjects
+	square, squareNoise, spread, spreadNoise = square*c.limit[k], squareNoise*c.limit[k], spread*c.spread[k], spreadNoise*c.spread[k]
 	ratio := max(0, square/spread)
 	n.Gain, n.GainSD = 1-ratio, math.Hypot(squareNoise, ratio*spreadNoise)/spread
 	if hidden || spread < leastSubjects*spreadNoise || n.GainSD > doubtGain {
 		n.Gain, n.GainSD = math.NaN(), math.NaN()
+	}
+	if hidden {
+		n.Error, n.ErrorSD = math.NaN(), math.NaN()
 	}
 	return n
 }

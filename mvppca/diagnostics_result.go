@@ -56,7 +56,7 @@ func (c *coordinator) checks(s *state) ([]checkOf, error) {
 	return out, nil
 }
 
-// checkMetrics are what noise does not hide: of view v under "…/v", of view v at
+// checkMetrics are what neither noise hides nor limits cut: of view v under "…/v", of view v at
 // site s under "…/v/s", and the standard deviation of the noise in each.
 func (c *coordinator) checkMetrics(checks []checkOf, metrics map[string]float64) {
 	for i, at := range checks {
@@ -71,8 +71,10 @@ func (c *coordinator) checkMetrics(checks []checkOf, metrics map[string]float64)
 					metrics["left_out_"+name+"_noise_sd"+where] = sd
 				}
 			}
-			put("mean_absolute_error", n.Error, n.ErrorSD)
-			put("r2", n.Gain, n.GainSD)
+			if !n.Cut {
+				put("mean_absolute_error", n.Error, n.ErrorSD)
+				put("r2", n.Gain, n.GainSD)
+			}
 			for q, share := range nominal {
 				put(fmt.Sprintf("coverage_%.0f", 100*share), n.Coverage[q], n.CoverageSD[q])
 			}
@@ -85,7 +87,7 @@ func (c *coordinator) checkSection(s *state, checks []checkOf) figure.Section {
 	sec := figure.Section{ID: "diagnostics", Title: "If a view were not measured",
 		Lead: "Where subjects have a view and another, each site let the shared model predict the view from the others, as if it had never been measured, and released one noised sum of how that went. It was paid for with " +
 			figure.Percent.Text(c.plan.Privacy.Diagnostics) + " of the plan's total. The same subjects took part in the fit, so a site that took no part should expect a little less.\n\n" +
-			"± is two standard deviations of the privacy noise, which is known exactly; how few or many subjects there are is not in it. What noise hides is not shown, and says so."}
+			"± is two standard deviations of the privacy noise, which is known exactly; how few or many subjects there are is not in it. What it hides is not shown."}
 	var silent []string
 	for _, name := range c.plan.Sites {
 		if site := s.Sites[name]; site == nil || site.Checked == nil {
@@ -143,32 +145,23 @@ func where(name string) string {
 	return "site " + name
 }
 
-// hiddenByNoise stands where nothing can be said.
-const hiddenByNoise = "hidden by noise"
-
 // checkTable is all of the diagnostics in numbers.
 func (c *coordinator) checkTable(checks []checkOf) *figure.Table {
 	t := &figure.Table{ID: "left-out", Title: "Views predicted from the others, in numbers",
-		Caption: "Subjects: those who have the view and another. Error: mean absolute, in parts of a feature's range. R²: of the squared error made by giving everybody the model's mean, the share that the prediction takes away; 0 is no better than the mean, below 0 worse. " +
-			"The rest are the values that lie in prediction intervals. A subject's squared errors count up to four times the variance of the view's features, and values up to the ends of their ranges.",
-		Columns: []figure.Column{{Name: "site"}, {Name: "view"}, {Name: "subjects"}, {Name: "error"}, {Name: "R²"}}}
+		Caption: "Subjects: those who have the view and another, at most so many where it says below. Error: mean absolute, in parts of a feature's range. R²: of the squared error made by giving everybody the model's mean, the share that the prediction takes away; 0 is no better than the mean, below 0 worse. " +
+			"The rest: of the view's values, those that lie in the central intervals of their predictions. \"noise\" stands for what privacy noise hides. Values count up to the ends of their ranges, and a subject's errors to twice what the model expects: where they are larger than that too often the model is wrong about itself, and the table says more or less than.",
+		Columns: []figure.Column{{Name: "site"}, {Name: "view"}, {Name: "subjects"}, {Name: "error"}, {Name: "R²", Unit: "%"}}}
 	for _, share := range nominal {
-		t.Columns = append(t.Columns, figure.Column{Name: fmt.Sprintf("in %.0f %%", 100*share)})
+		t.Columns = append(t.Columns, figure.Column{Name: fmt.Sprintf("held by %.0f %%", 100*share), Unit: "%"})
 	}
 	for _, at := range checks {
 		for k, n := range at.views {
-			cells := []string{at.name, c.plan.Views[k].Name, countText(n.Subjects, n.SubjectsSD), hiddenByNoise, hiddenByNoise}
-			if !math.IsNaN(n.Error) {
-				cells[3] = fmt.Sprintf("%.3f ± %.3f", n.Error, 2*n.ErrorSD)
-			}
-			if !math.IsNaN(n.Gain) {
-				cells[4] = percentText(n.Gain, n.GainSD)
+			cells := []string{at.name, c.plan.Views[k].Name, countText(n.Subjects, n.SubjectsSD), errorText(n), plusMinus("%.0f", 100, n.Gain, n.GainSD)}
+			if n.Cut && cells[4] != hiddenByNoise {
+				cells[4] = "less\u00a0than " + cells[4]
 			}
 			for q, share := range n.Coverage {
-				cells = append(cells, hiddenByNoise)
-				if !math.IsNaN(share) {
-					cells[5+q] = percentText(share, n.CoverageSD[q])
-				}
+				cells = append(cells, plusMinus("%.0f", 100, share, n.CoverageSD[q]))
 			}
 			for i, text := range cells {
 				t.Columns[i].Text = append(t.Columns[i].Text, text)
@@ -182,9 +175,28 @@ func (c *coordinator) checkTable(checks []checkOf) *figure.Table {
 // that is plausible.
 func countText(n, sd float64) string {
 	if n < leastSubjects*sd {
-		return fmt.Sprintf("below %.0f (noise)", math.Ceil(max(0, n)+2*sd))
+		return fmt.Sprintf("below\u00a0%.0f", math.Ceil(max(0, n)+2*sd))
 	}
-	return fmt.Sprintf("%.0f ± %.0f", n, 2*sd)
+	return plusMinus("%.0f", 1, n, sd)
 }
 
-func percentText(x, sd float64) string { return fmt.Sprintf("%.0f ± %.0f %%", 100*x, 200*sd) }
+func errorText(n viewCheck) string {
+	switch {
+	case n.Cut:
+		return "more\u00a0than " + plusMinus("%.3f", 1, n.Error, n.ErrorSD)
+	case n.Error < 2*n.ErrorSD:
+		return fmt.Sprintf("below\u00a0%.3f", n.Error+2*n.ErrorSD)
+	}
+	return plusMinus("%.3f", 1, n.Error, n.ErrorSD)
+}
+
+// hiddenByNoise stands where nothing can be said.
+const hiddenByNoise = "noise"
+
+// plusMinus writes a number with two standard deviations of the noise in it.
+func plusMinus(format string, unit, x, sd float64) string {
+	if math.IsNaN(x) {
+		return hiddenByNoise
+	}
+	return fmt.Sprintf(format+"\u00a0±\u00a0"+format, unit*x, 2*unit*sd)
+}

@@ -66,7 +66,7 @@ func everyKind(t testing.TB) (list []exchange) {
 	for _, options := range []string{differenceOptions, jointOptions} {
 		list = append(list, exchanges(t, private(options, perReleaseBudget).study(t))...)
 	}
-	return list
+	return append(list, exchanges(t, private(statisticsOptions, checkedBudget).study(t))...)
 }
 
 // last says one thing for the round's last site and lets the study go on: its
@@ -154,6 +154,7 @@ func notANumber(body []byte) []byte {
 func answerTo(kind string) any {
 	return map[string]any{
 		taskScale: new(featureSums), taskFit: new(fitAnswer), taskRefine: new(refineAnswer), taskIterate: new(iterateAnswer), taskAssess: new(assessment), taskClip: new(clipAnswer),
+		taskStatistics: new(statisticsAnswer), taskCheck: new(checkAnswer),
 	}[kind]
 }
 
@@ -238,6 +239,24 @@ func TestLiesWithoutAnExcuse(t *testing.T) {
 	lie(taskClip, func(a any) { s := &a.(*clipAnswer).Sums[0]; s.Blocks = append(s.Blocks, []int64{1}) })
 	lie(taskClip, func(a any) { a.(*clipAnswer).Sums[0].Step = math.Inf(1) })
 	lie(taskClip, func(a any) { a.(*clipAnswer).Sums[0].SD = 1e-9 })
+	lie(taskStatistics, func(a any) { a.(*statisticsAnswer).Lenses = nil })
+	lie(taskStatistics, func(a any) { s := a.(*statisticsAnswer); s.Lenses = slices.Repeat(s.Lenses, 40) })
+	lie(taskStatistics, func(a any) { s := a.(*statisticsAnswer); s.Lenses = s.Lenses[1:] })
+	lie(taskStatistics, func(a any) { a.(*statisticsAnswer).Lenses[0].Views = []int{5} })
+	lie(taskStatistics, func(a any) { a.(*statisticsAnswer).Lenses[0].Numbers = wire.Vector{1} })
+	lie(taskStatistics, func(a any) { a.(*statisticsAnswer).Lenses[0].Numbers[2] = -1 })
+	lie(taskStatistics, func(a any) { a.(*statisticsAnswer).Lenses[0].Scale[0] = -1 })
+	lie(taskStatistics, func(a any) { s := a.(*statisticsAnswer); s.Overview.Blocks[0] = s.Overview.Blocks[0][1:] })
+	lie(taskStatistics, func(a any) { a.(*statisticsAnswer).Overview.Step *= 2 })
+	lie(taskStatistics, func(a any) { a.(*statisticsAnswer).Coarse.SD = 1e-9 })
+	lie(taskStatistics, func(a any) { a.(*statisticsAnswer).Coarse.Blocks = nil })
+	lie(taskStatistics, func(a any) { s := &a.(*statisticsAnswer).Fine; s.Blocks = append(s.Blocks, s.Blocks[0]) })
+	lie(taskStatistics, func(a any) { a.(*statisticsAnswer).Fine.Blocks[0][0] = math.MinInt64 })
+	lie(taskCheck, func(a any) { a.(*checkAnswer).Sum.Blocks = nil })
+	lie(taskCheck, func(a any) { s := &a.(*checkAnswer).Sum; s.Blocks[0] = s.Blocks[0][1:] })
+	lie(taskCheck, func(a any) { a.(*checkAnswer).Sum.SD = math.NaN() })
+	lie(taskCheck, func(a any) { a.(*checkAnswer).Sum.Step = 0 })
+	lie(taskCheck, func(a any) { a.(*checkAnswer).Sum.Blocks[0][3] = math.MinInt64 })
 	lie(taskAssess, func(a any) { a.(*assessment).LogLik = math.NaN() })
 	lie(taskAssess, func(a any) { a.(*assessment).AbsError[0] = -1 })
 	lie(taskAssess, func(a any) { clear(a.(*assessment).Cells) })

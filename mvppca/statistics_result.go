@@ -27,7 +27,7 @@ type releasedFile struct {
 
 type releasedOfASite struct {
 	Site string `json:"site"`
-	*statisticsAnswer
+	statisticsAnswer
 	Diagnostics *checkAnswer `json:"diagnostics,omitempty"`
 }
 
@@ -45,7 +45,7 @@ func (c *coordinator) fromStatistics(s *state, m *Model, files []method.File) (*
 			return nil, fmt.Errorf("site %s: %w", name, err)
 		}
 		releases = append(releases, *r)
-		out.Sites = append(out.Sites, releasedOfASite{name, site.Released, site.Checked})
+		out.Sites = append(out.Sites, releasedOfASite{name, *site.Released, site.Checked})
 	}
 	data, err := json.Marshal(out)
 	if err != nil {
@@ -66,9 +66,11 @@ func (c *coordinator) fromStatistics(s *state, m *Model, files []method.File) (*
 			r.Metrics["r2/"+v.Name] = r2
 		}
 	}
-	variance := c.varianceSection(s.Pooled, nil)
-	variance.Lead += " Both sums are estimates from noised releases, repaired for the noise that is known to be in them."
-	r.Sections = []figure.Section{readingSection(), c.releasedSection(out.Sites, releases), variance, m.loadingSection(), c.doubtSection(s)}
+	doubt, err := c.doubtSection(s)
+	if err != nil {
+		return nil, err
+	}
+	r.Sections = []figure.Section{readingSection(), c.releasedSection(out.Sites, releases), c.noisedVarianceSection(s), m.loadingSection(), doubt}
 	if c.noised.check != nil {
 		checks, err := c.checks(s)
 		if err != nil {
@@ -83,9 +85,10 @@ func (c *coordinator) fromStatistics(s *state, m *Model, files []method.File) (*
 // releasedSection says what each site released, and how much of it is noise.
 func (c *coordinator) releasedSection(sites []releasedOfASite, releases []Released) figure.Section {
 	t := figure.Table{ID: "released", Title: "Patterns of views that the sites released sums for",
-		Caption: "Counts are noised: each is given with the standard deviation of its noise, and may be negative. Subjects with other views count under the largest of these patterns that theirs contain.",
+		Caption: "Counts are noised: each is given with the standard deviation of its noise, and may be negative. Subjects with other views count under the largest of these patterns that theirs contain, or not at all. " +
+			"Directions that stood out of the noise of the coarse sum, in which features move together, were squeezed in the fine one, so that they hide less of the rest.",
 		Columns: []figure.Column{{Name: "site"}, {Name: "views"}, {Name: "subjects, noised", Format: figure.Count, Numbers: figure.Numbers{}},
-			{Name: "noise, sd", Numbers: figure.Numbers{}}, {Name: "directions that stood out", Format: figure.Count, Numbers: figure.Numbers{}}}}
+			{Name: "noise", Unit: "sd", Numbers: figure.Numbers{}}, {Name: "directions that stood out", Format: figure.Count, Numbers: figure.Numbers{}}}}
 	for i, site := range sites {
 		for _, lens := range releases[i].Fine {
 			names := make([]string, len(lens.Views))
@@ -105,19 +108,51 @@ func (c *coordinator) releasedSection(sites []releasedOfASite, releases []Releas
 			Text: "What two sites released differs by the noise of each, and by how their subjects differ; this version does not tell these apart, and describes all sites together."}}}}
 }
 
+// noisedVarianceSection is the variance explained, of pooled and noised moments.
+func (c *coordinator) noisedVarianceSection(s *state) figure.Section {
+	sec := c.varianceSection(s.Pooled, nil)
+	sec.Lead = "R² is 1 − residual ÷ total sum of squares of a view's features, in parts of their ranges, about the mean of the subjects of all sites together: differences between sites count as differences between subjects. 100 % would be a perfect description. A factor by itself can be below 0 where the other factors have to correct it.\n\n" +
+		"Both sums of squares are estimates from the noised releases, repaired for the noise that is known to be in them. The model was made of the same releases and follows their noise a little, so what it explains of new subjects is less."
+	for i, caption := range []string{
+		"The darker a cell, the more of that view's variance the factor accounts for by itself. The last row is for all factors together: it is not the sum of the rows above, and rows are never added up across views.",
+		"R² of single features: 1 is a perfect description, and a feature near 0 goes its own way: imputing it is guessing its mean. Coloured by view.",
+	} {
+		sec.Items[i].Figure.Caption = caption
+	}
+	sec.Items[0].Figure.Alt = "Table of the share of variance explained by each factor in each view, for all sites together."
+	return sec
+}
+
 // doubtSection shows how much of the uncertainty of predictions is noise.
-func (c *coordinator) doubtSection(s *state) figure.Section {
-	b := figure.Bars{X: figure.Axis{Label: "standard deviation that privacy noise adds, parts of the feature's range"}, Top: 15, Bottom: 5}
+func (c *coordinator) doubtSection(s *state) (figure.Section, error) {
+	model, err := s.Model.Params.params(c.layout)
+	if err != nil {
+		return figure.Section{}, err
+	}
+	others := newLeaveOut(c.layout, model)
+	if err := others.prepare(c.layout.AllFeatures()); err != nil {
+		return figure.Section{}, err
+	}
+	b := figure.Bars{X: figure.Axis{Label: "standard deviation, parts of the feature's range"}, Top: 15, Bottom: 5}
+	from, lead := "from the other views", ""
+	if c.layout.Views() > 1 {
+		b.Mark, lead = "to compare with: what the model itself leaves open, if all other views were measured", " The strokes show the standard deviation that such a prediction has by the model alone: where the bar is short beside its stroke, privacy costs next to nothing."
+	} else {
+		from = "that is not measured"
+	}
 	j := 0
-	for _, v := range c.plan.Views {
+	for k, v := range c.plan.Views {
 		for _, f := range v.Features {
 			b.Labels, b.Groups, b.Values = append(b.Labels, f.Name), append(b.Groups, v.Name), append(b.Values, math.Sqrt(s.Doubt[j]))
+			if others.ok[k] {
+				b.Marks = append(b.Marks, others.within[j])
+			}
 			j++
 		}
 	}
 	return figure.Section{ID: "privacy-noise", Title: "What privacy noise adds to predictions",
-		Lead: "The noise in the releases is known, so its effect on the model is known too: the study was repeated with fresh noise on the repaired sums, and this is how far predictions of each feature from the other views then missed, beyond what the model says of itself. Intervals of imputed values include it.",
+		Lead: "The noise in the releases is known, so its effect on the model is known too: the study was repeated with fresh noise on the repaired sums, and this is how far predictions of each feature " + from + " then missed, beyond what the model says of itself. Intervals of imputed values include it." + lead,
 		Items: []figure.Item{{Figure: &figure.Figure{ID: "privacy-noise", Title: "Uncertainty of predictions that comes from privacy noise", Chart: b,
-			Caption: "Features with the most and the least of it, coloured by view.",
-			Alt:     "Bars of the standard deviation that privacy noise adds to predictions of each feature."}}}}
+			Caption: "The standard deviation that privacy noise adds, of the features with the most and the least of it, coloured by view.",
+			Alt:     "Bars of the standard deviation that privacy noise adds to predictions of each feature."}}}}, nil
 }
