@@ -278,7 +278,7 @@ func (r *repairing) separate(gram []float64) error {
 		}
 		for a := range p {
 			x := spike(e.val[a], sd, p)
-			if x != 0 {
+			if x != 0 && p-a <= p/2 { // of little noise even the rest stands out
 				strong = append(strong, a)
 			}
 			if x == 0 && last && e.val[a] > 0 && p-a <= p/2 {
