@@ -104,8 +104,8 @@ func (s *selector) wants(criterion string) bool { return slices.Contains(s.confi
 
 func (s *selector) check() error {
 	c := s.config
-	if len(c.Values) == 0 || c.Values[0] < 1 || !slices.IsSorted(c.Values) || len(slices.Compact(slices.Clone(c.Values))) != len(c.Values) {
-		return fmt.Errorf("the candidates %v are not ascending numbers from 1", c.Values)
+	if err := checkValues(c.Values); err != nil {
+		return err
 	}
 	if c.Folds < 2 || c.Repeats < 1 {
 		return fmt.Errorf("%d folds and %d repeats: at least 2 folds and 1 repeat", c.Folds, c.Repeats)
@@ -126,6 +126,13 @@ func (s *selector) check() error {
 			Hint: fmt.Sprintf("fewer factors than features: at most %d", d-1)})
 	}
 	return wrong.Err()
+}
+
+func checkValues(values []int) error {
+	if len(values) == 0 || values[0] < 1 || !slices.IsSorted(values) || len(slices.Compact(slices.Clone(values))) != len(values) {
+		return fmt.Errorf("the candidates %v are not ascending numbers from 1", values)
+	}
+	return nil
 }
 
 // job is a piece of work that depends on no other of its stage.

@@ -154,13 +154,17 @@ func (s *selector) warn() {
 	if why, mend := s.opts.defeatsSelection(); why != "" {
 		s.out.Warnings.Add(problem.Problem{Where: "method.scaling", What: why, Hint: mend})
 	}
-	values := s.config.Values
+	warnOfEnds(s.out, s.config.Values)
+}
+
+// warnOfEnds warns where the best candidate is the largest or the smallest.
+func warnOfEnds(out *method.Selection, values []int) {
 	switch last := values[len(values)-1]; {
-	case len(values) > 1 && s.out.Recommended == last:
-		s.out.Warnings.Add(problem.Problem{Where: "latent", What: fmt.Sprintf("the largest candidate, %d, is the best: the held-out log-likelihood has not turned", last),
+	case len(values) > 1 && out.Recommended == last:
+		out.Warnings.Add(problem.Problem{Where: "latent", What: fmt.Sprintf("the largest candidate, %d, is the best: the held-out log-likelihood has not turned", last),
 			Hint: "try more factors with --latent; where it never turns, take the elbow and look at what the factors are made of"})
-	case len(values) > 1 && s.out.Recommended == values[0] && values[0] > 1:
-		s.out.Warnings.Add(problem.Problem{Where: "latent", What: fmt.Sprintf("the smallest candidate, %d, is the best", values[0]), Hint: "try fewer factors with --latent"})
+	case len(values) > 1 && out.Recommended == values[0] && values[0] > 1:
+		out.Warnings.Add(problem.Problem{Where: "latent", What: fmt.Sprintf("the smallest candidate, %d, is the best", values[0]), Hint: "try fewer factors with --latent"})
 	}
 }
 

@@ -14,19 +14,7 @@ import (
 
 // result draws the selection.
 func (s *selector) result() *method.Result {
-	r := &method.Result{Metrics: map[string]float64{"recommended": float64(s.out.Recommended)}}
-	for _, c := range s.out.Candidates {
-		for name, x := range c.Scores {
-			r.Metrics[fmt.Sprintf("%s/%d", name, c.Value)] = x
-		}
-	}
-	for name, x := range s.out.Settings {
-		r.Metrics[name] = x
-	}
-	short := map[string]string{ruleBest: "held_out", ruleSE: "one_standard_error", ruleElbow: "elbow", ruleBIC: "bic", ruleARD: "ard", ruleWAIC: "waic"}
-	for _, c := range s.out.Choices {
-		r.Metrics["choice/"+short[c.Rule]] = float64(c.Value)
-	}
+	r := &method.Result{Metrics: selectionMetrics(s.out)}
 	r.Headline = []figure.Fact{
 		{Name: "factors recommended", Value: strconv.Itoa(s.out.Recommended)},
 		{Name: "smallest within one standard error", Value: strconv.Itoa(s.choice(ruleSE))},
@@ -40,8 +28,30 @@ func (s *selector) result() *method.Result {
 	return r
 }
 
-func (s *selector) choice(rule string) int {
-	for _, c := range s.out.Choices {
+// selectionMetrics lists scores, settings and choices under plain names.
+func selectionMetrics(out *method.Selection) map[string]float64 {
+	m := map[string]float64{"recommended": float64(out.Recommended)}
+	for _, c := range out.Candidates {
+		for name, x := range c.Scores {
+			m[fmt.Sprintf("%s/%d", name, c.Value)] = x
+		}
+	}
+	for name, x := range out.Settings {
+		m[name] = x
+	}
+	short := map[string]string{ruleBest: "held_out", ruleSE: "one_standard_error", ruleElbow: "elbow", ruleBIC: "bic", ruleARD: "ard", ruleWAIC: "waic",
+		ruleLeftOut: "left_out", ruleBICOfSplit: "bic"}
+	for _, c := range out.Choices {
+		m["choice/"+short[c.Rule]] = float64(c.Value)
+	}
+	return m
+}
+
+func (s *selector) choice(rule string) int { return choiceOf(s.out, rule) }
+
+// choiceOf returns what a rule would take, 0 if it was not computed.
+func choiceOf(out *method.Selection, rule string) int {
+	for _, c := range out.Choices {
 		if c.Rule == rule {
 			return c.Value
 		}
@@ -50,8 +60,12 @@ func (s *selector) choice(rule string) int {
 }
 
 func (s *selector) choiceSection() figure.Section {
-	sec := figure.Section{ID: "choice", Title: "How many factors",
-		Lead: "Every rule below was worked out on the same rows. The recommendation follows the first: the model under which rows that were not fitted are the most likely."}
+	return choiceSection(s.out, "Every rule below was worked out on the same rows. The recommendation follows the first: the model under which rows that were not fitted are the most likely.")
+}
+
+// choiceSection shows warnings, then what every rule would take.
+func choiceSection(out *method.Selection, lead string) figure.Section {
+	sec := figure.Section{ID: "choice", Title: "How many factors", Lead: lead}
 	note := func(p problem.Problem, title string, warning bool) {
 		text := strings.ToUpper(p.What[:1]) + p.What[1:] + "."
 		if p.Hint != "" {
@@ -59,17 +73,17 @@ func (s *selector) choiceSection() figure.Section {
 		}
 		sec.Items = append(sec.Items, figure.Item{Note: &figure.Note{Title: title, Text: text, Warning: warning}})
 	}
-	for _, p := range s.out.Warnings {
+	for _, p := range out.Warnings {
 		note(p, "Do not trust this choice yet: "+p.Where, true)
 	}
 	rule, value, why := figure.Column{Name: "rule"}, figure.Column{Name: "factors", Format: figure.Count}, figure.Column{Name: "meaning"}
-	for _, c := range s.out.Choices {
+	for _, c := range out.Choices {
 		rule.Text, why.Text = append(rule.Text, c.Rule), append(why.Text, c.Why)
 		value.Numbers = append(value.Numbers, float64(c.Value))
 	}
 	sec.Items = append(sec.Items, figure.Item{Table: &figure.Table{ID: "choices", Title: "What each rule would take", Columns: []figure.Column{rule, value, why},
 		Caption: "Where the rules agree, and nothing is warned of, the choice is safe. Where they do not, the smaller number is easier to interpret and the larger predicts better."}})
-	for _, p := range s.out.Notes {
+	for _, p := range out.Notes {
 		note(p, "Note on "+p.Where, false)
 	}
 	return sec
@@ -171,9 +185,11 @@ func (s *selector) scoreSection() figure.Section {
 	return figure.Section{ID: "scores", Title: "Numbers", Items: []figure.Item{{Table: &t}}}
 }
 
-// curve lists a score by candidate, NaN where there is none.
-func (s *selector) curve(score string) (x, y figure.Numbers) {
-	for _, c := range s.out.Candidates {
+func (s *selector) curve(score string) (x, y figure.Numbers) { return curveOf(s.out, score) }
+
+// curveOf lists a score by candidate, NaN where there is none.
+func curveOf(out *method.Selection, score string) (x, y figure.Numbers) {
+	for _, c := range out.Candidates {
 		v, ok := c.Scores[score]
 		if !ok {
 			v = math.NaN()

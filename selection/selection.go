@@ -1,6 +1,7 @@
 // Package selection keeps what came of choosing a number that a plan leaves
 // open, such as that of factors: a directory with selection.json, a report and
-// the numbers behind it.
+// the numbers behind it. Of a private study it makes the choice, and the model
+// chosen, from what the sites have released: see [OpenStudy].
 package selection
 
 import (
@@ -24,11 +25,12 @@ import (
 
 // Record is what was chosen, from what, by what.
 type Record struct {
-	Program string `json:"program"`
-	Study   string `json:"study"`
-	Plan    string `json:"plan_sha256"`
-	Seed    uint64 `json:"seed"`
-	Data    string `json:"data_sha256"`
+	Program string  `json:"program"`
+	Study   string  `json:"study"`
+	Plan    string  `json:"plan_sha256"`
+	Seed    uint64  `json:"seed"`
+	Data    string  `json:"data_sha256,omitempty"`        // of the rows that were read
+	Origin  *Origin `json:"post_processing_of,omitempty"` // instead of rows, the study whose releases were read
 	*method.Selection
 	Warnings []string `json:"warnings"`
 	Notes    []string `json:"notes"`
@@ -43,6 +45,11 @@ func New(plan *study.Plan, data string) (*Record, error) {
 	return &Record{Program: "parley " + version.String(), Study: plan.Name, Plan: digest.String(), Seed: plan.Seed, Data: data}, nil
 }
 
+// Record is that of a selection from the study's releases.
+func (s *Study) Record() *Record {
+	return &Record{Program: "parley " + version.String(), Study: s.Plan.Name, Plan: s.Origin.Plan, Seed: s.Plan.Seed, Origin: &s.Origin}
+}
+
 // Set takes in what was selected.
 func (r *Record) Set(s *method.Selection) {
 	r.Selection, r.Warnings, r.Notes = s, s.Warnings.Lines(), s.Notes.Lines()
@@ -52,7 +59,7 @@ func (r *Record) Set(s *method.Selection) {
 const FileName = "selection.json"
 
 // Claim makes sure that nothing else is overwritten in dir: it must be new,
-// empty, or hold a selection of the same plan on the same data.
+// empty, or hold a selection of the same plan on the same data or releases.
 func (r *Record) Claim(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) || err == nil && len(entries) == 0 {
@@ -73,10 +80,29 @@ func (r *Record) Claim(dir string) error {
 	if err := json.Unmarshal(data, &old); err != nil {
 		return problem.Problem{File: filepath.Join(dir, FileName), What: "this is not a selection: " + err.Error(), Hint: hint}
 	}
-	if old.Plan != r.Plan || old.Data != r.Data {
+	if old.Plan != r.Plan || old.Data != r.Data || old.released() != r.released() {
 		return problem.Problem{File: dir, What: fmt.Sprintf("this directory holds a selection of another plan (%.12s) or other data", old.Plan), Hint: hint}
 	}
 	return nil
+}
+
+// released is the digest of the releases that were read, "" if rows were.
+func (r *Record) released() string {
+	if r.Origin == nil {
+		return ""
+	}
+	return r.Origin.Released
+}
+
+// privacySection says what protects the numbers.
+func (r *Record) privacySection() figure.Section {
+	if r.Origin != nil {
+		return r.Origin.section()
+	}
+	return figure.Section{ID: "privacy", Title: "Privacy", Items: []figure.Item{{Note: &figure.Note{
+		Title: "Worked out in one process, without protection", Warning: true,
+		Text: "The sites were simulated: one process read the rows of all of them. The numbers on this page are sums over subjects, but exact, without the noise of differential privacy. Share them only among those who may see such statistics.",
+	}}}}
 }
 
 // Write leaves, in a directory that was claimed, the report with its pictures
@@ -86,10 +112,7 @@ func (r *Record) Write(dir string, plan *study.Plan) error {
 		Title: plan.Name + ": how many factors", Subtitle: plan.Question, Headline: r.Result.Headline,
 		Meta: []figure.Fact{{Name: "Plan", Value: r.Plan[:12]}, {Name: "Method", Value: plan.Method.Name},
 			{Name: "Sites", Value: strings.Join(plan.Sites, ", ")}, {Name: "Made by", Value: r.Program}},
-		Sections: append(slices.Clone(r.Result.Sections), figure.Section{ID: "privacy", Title: "Privacy", Items: []figure.Item{{Note: &figure.Note{
-			Title: "Worked out in one process, without protection", Warning: true,
-			Text: "The sites were simulated: one process read the rows of all of them. The numbers on this page are sums over subjects, but exact, without the noise of differential privacy. Share them only among those who may see such statistics.",
-		}}}}),
+		Sections: append(slices.Clone(r.Result.Sections), r.privacySection()),
 	}
 	// What an earlier selection with other criteria left would look like a part of this one.
 	for _, old := range []string{"figures", "tables"} {

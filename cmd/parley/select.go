@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -33,7 +34,7 @@ type selectFlags struct {
 func selectCommand() *cobra.Command {
 	var f selectFlags
 	cmd := &cobra.Command{
-		Use:   "select PLAN --latent 1..8",
+		Use:   "select PLAN|RESULTS --latent 1..8",
 		Short: "Choose the number of factors by cross-validation",
 		Long: "Fits the study of a plan with every number of factors given, and recommends the one under\n" +
 			"which subjects that were not fitted are the most likely. Each site splits its own subjects\n" +
@@ -42,10 +43,22 @@ func selectCommand() *cobra.Command {
 			"For comparison it also computes BIC, automatic relevance determination and WAIC, and shows\n" +
 			"where the curve has its elbow. It warns where the plan's scaling makes every criterion ask\n" +
 			"for too many factors.\n\n" +
-			"It runs in one process, on the data that the plan's local section names. On a network the\n" +
-			"choice is to be made from statistics that the sites have already released.",
+			"It runs in one process, on the data that the plan's local section names.\n\n" +
+			"RESULTS is the results directory of a private study: the number is then chosen from what the\n" +
+			"sites have released, without data and at no further cost of privacy. Each site in turn is left\n" +
+			"out, and scored by the models of the others. A private plan has to be run first: reading its\n" +
+			"rows would be outside of what it promises.",
 		Args: args(cobra.ExactArgs(1)),
-		RunE: func(cmd *cobra.Command, a []string) error { return f.run(cmd, a[0]) },
+		RunE: func(cmd *cobra.Command, a []string) error {
+			values, err := parseCounts(f.values)
+			if err != nil {
+				return &usageError{fmt.Errorf("--latent %s: %w", f.values, err)}
+			}
+			if info, err := os.Stat(a[0]); err == nil && info.IsDir() {
+				return f.fromResults(cmd, a[0], values)
+			}
+			return f.fromRows(cmd, a[0], values)
+		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.values, "latent", "", "numbers of factors to try, such as 1..8 or 2,4,6..10")
@@ -58,11 +71,59 @@ func selectCommand() *cobra.Command {
 	return cmd
 }
 
-func (f *selectFlags) run(cmd *cobra.Command, path string) error {
-	values, err := parseCounts(f.values)
-	if err != nil {
-		return &usageError{fmt.Errorf("--latent %s: %w", f.values, err)}
+// fromResults chooses from what the sites of a private study have released.
+func (f *selectFlags) fromResults(cmd *cobra.Command, path string, values []int) error {
+	for _, name := range []string{"folds", "repeats", "criteria"} {
+		if cmd.Flags().Changed(name) {
+			return &usageError{fmt.Errorf("--%s: belongs to rows, and results of a private study hold none\n  hint: leave it out", name)}
+		}
 	}
+	s, err := selection.OpenStudy(path, methods)
+	if err != nil {
+		return err
+	}
+	record := s.Record()
+	if err := f.claim(record); err != nil {
+		return err
+	}
+	show := newProgress(cmd.ErrOrStderr())
+	defer show.close()
+	for _, line := range s.Origin.Guarantee {
+		show.line("privacy: nothing is added to %s", line)
+	}
+	chosen, err := s.Method.SelectReleased(cmd.Context(), s.Plan, s.Released, method.SelectConfig{Values: values, Progress: show.share(time.Now)})
+	if err != nil {
+		return err
+	}
+	return f.finish(cmd, record, chosen, s.Plan, show)
+}
+
+// claim settles on a directory that nothing else is in.
+func (f *selectFlags) claim(r *selection.Record) error {
+	if f.out == "" {
+		f.out = filepath.Join("results", r.Study+"-select-"+r.Plan[:12])
+	}
+	return r.Claim(f.out)
+}
+
+// finish writes and prints what was chosen.
+func (f *selectFlags) finish(cmd *cobra.Command, record *selection.Record, chosen *method.Selection, plan *study.Plan, show *progress) error {
+	record.Set(chosen)
+	if err := record.Write(f.out, plan); err != nil {
+		return err
+	}
+	show.close()
+	if f.asJSON {
+		return json.NewEncoder(cmd.OutOrStdout()).Encode(struct {
+			Results string `json:"results"`
+			*selection.Record
+		}{f.out, record})
+	}
+	return record.Print(cmd.OutOrStdout(), f.out)
+}
+
+// fromRows chooses by cross-validation on the rows of simulated sites.
+func (f *selectFlags) fromRows(cmd *cobra.Command, path string, values []int) error {
 	if f.folds < 2 {
 		return &usageError{fmt.Errorf("--folds %d: at least 2, so that some subjects are fitted and some held out", f.folds)}
 	}
@@ -73,6 +134,10 @@ func (f *selectFlags) run(cmd *cobra.Command, path string) error {
 	plan, err := study.Load(path, methods)
 	if err != nil {
 		return err
+	}
+	if plan.Privacy.Differential() {
+		return problem.Problem{File: path, Where: "privacy.protection", What: "the plan is private, and choosing from its rows would read them without any protection",
+			Hint: "parley run " + path + " first, then parley select on its results, which costs nothing more"}
 	}
 	m, _ := methods.Lookup(plan.Method.Name)
 	selector, ok := m.(method.Selector)
@@ -97,18 +162,11 @@ func (f *selectFlags) run(cmd *cobra.Command, path string) error {
 	for _, note := range binding.Notes {
 		show.note(note)
 	}
-	digest, err := plan.Digest()
-	if err != nil {
-		return err
-	}
-	if f.out == "" {
-		f.out = filepath.Join("results", plan.Name+"-select-"+digest.Short())
-	}
 	record, err := selection.New(plan, binding.Fingerprint)
 	if err != nil {
 		return err
 	}
-	if err := record.Claim(f.out); err != nil {
+	if err := f.claim(record); err != nil {
 		return err
 	}
 	chosen, err := selector.Select(ctx, plan, binding.Data, method.SelectConfig{
@@ -117,18 +175,7 @@ func (f *selectFlags) run(cmd *cobra.Command, path string) error {
 	if err != nil {
 		return err
 	}
-	record.Set(chosen)
-	if err := record.Write(f.out, plan); err != nil {
-		return err
-	}
-	show.close()
-	if f.asJSON {
-		return json.NewEncoder(cmd.OutOrStdout()).Encode(struct {
-			Results string `json:"results"`
-			*selection.Record
-		}{f.out, record})
-	}
-	return record.Print(cmd.OutOrStdout(), f.out)
+	return f.finish(cmd, record, chosen, plan, show)
 }
 
 // maxCount bounds a list of numbers that somebody types.

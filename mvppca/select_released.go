@@ -1,0 +1,265 @@
+package mvppca
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sync"
+
+	"parley/method"
+	"parley/study"
+)
+
+// Names of a candidate's scores from releases, beside those of select.go.
+const (
+	scoreLeftOut    = "left_out_log_likelihood" // mean per subject, nats
+	scoreNoiseSE    = "behind_best_noise_standard_error"
+	scoreSamplingSE = "behind_best_sampling_standard_error"
+	scoreExplained  = "r2" // followed by a view
+)
+
+// noiseSplits is how often the noise of the releases is split in two for BIC;
+// each time each half is fitted once and scored once.
+const noiseSplits = 4
+
+// SelectReleased implements [method.Refitter], with two scores.
+//
+// BIC decides. On moments that were fitted, surplus factors describe the noise,
+// and BIC, which penalises for the number of subjects alone, asks for them. So
+// the noise is split: with W a fresh draw of its law, T + W and T − W have
+// independent noise of twice the variance (Leiner, Duan, Wasserman and Ramdas,
+// "Data fission", 2023). One is fitted, the other scored.
+//
+// Beside it, without each site in turn, a model with every candidate is fitted
+// to what the others released, and the site's moments score it. They are scored
+// as they are, with their noise: the log-likelihood is linear in them
+// ([density]), so the score has no bias from the noise, which the fit has not
+// seen, and how far noise moves it is known.
+//
+// Every fit has a noise variance for each feature, whatever the plan says: public
+// ranges scale each feature by itself, see [Options.defeatsSelection], and
+// another layout of the noise costs no privacy.
+func (Method) SelectReleased(ctx context.Context, p *study.Plan, released []byte, c method.SelectConfig) (*method.Selection, error) {
+	r, err := readReleased(p, released)
+	if err != nil {
+		return nil, err
+	}
+	return r.choose(ctx, c)
+}
+
+// choose makes a selection from the releases.
+func (r *releasedStudy) choose(ctx context.Context, c method.SelectConfig) (*method.Selection, error) {
+	if err := checkValues(c.Values); err != nil {
+		return nil, err
+	}
+	for _, q := range c.Values {
+		if err := r.checkLatent(q); err != nil {
+			return nil, err
+		}
+	}
+	r.layout.Noise = NoisePerFeature
+	s := &releasedSelector{releasedStudy: r, config: c, subjects: max(2, subjectsOf(r.releases)), out: &method.Selection{Option: "latent"}}
+	var err error
+	if s.whole, err = Repair(r.layout, r.releases, r.plan.Seed); err != nil {
+		return nil, fmt.Errorf("repairing the sums: %w", err)
+	}
+	if err := s.run(ctx); err != nil {
+		return nil, err
+	}
+	s.score()
+	s.warn()
+	s.out.Result = s.result()
+	return s.out, nil
+}
+
+// releasedSelector is one selection from releases under way.
+type releasedSelector struct {
+	*releasedStudy
+	config   method.SelectConfig
+	whole    *Repaired
+	subjects float64 // noised, of all sites
+	left     []leftOut
+	halves   [][]float64 // per half of the noise that was fitted, and candidate: log-likelihood of the other half
+	r2       [][]float64 // per candidate and view
+	out      *method.Selection
+}
+
+// leftOut is one site against the models of the others.
+type leftOut struct {
+	moments   []unrepaired
+	densities [][]functional // per candidate and pattern
+}
+
+// run makes all fits. Every job writes to places of its own.
+func (s *releasedSelector) run(ctx context.Context) error {
+	n := len(s.config.Values)
+	cost := 2.0 // of a repair, in factors
+	for _, q := range s.config.Values {
+		cost += shotCost(q)
+	}
+	s.r2 = make([][]float64, n)
+	jobs := []job{{cost, func() error { return s.explain() }}}
+	if len(s.releases) > 1 {
+		s.left = make([]leftOut, len(s.releases))
+		for i := range s.releases {
+			jobs = append(jobs, job{cost, func() error {
+				if err := s.leaveOut(i); err != nil {
+					return fmt.Errorf("without site %s: %w", s.sites[i], err)
+				}
+				return nil
+			}})
+		}
+	}
+	s.halves = make([][]float64, 2*noiseSplits)
+	for i := range noiseSplits {
+		jobs = append(jobs, job{2 * cost, func() error {
+			if err := s.split(i); err != nil {
+				return fmt.Errorf("split %d of the noise: %w", i+1, err)
+			}
+			return nil
+		}})
+	}
+	of, done := 0.0, 0.0
+	for _, j := range jobs {
+		of += j.cost
+	}
+	var mu sync.Mutex
+	return inParallel(ctx, jobs, func(cost float64) {
+		mu.Lock()
+		defer mu.Unlock()
+		done += cost
+		if s.config.Progress != nil {
+			s.config.Progress(done, of)
+		}
+	})
+}
+
+// explain fits all sites together with every candidate.
+func (s *releasedSelector) explain() error {
+	for i, q := range s.config.Values {
+		fit, err := s.whole.Fit(q)
+		if err != nil {
+			return fmt.Errorf("%d factors, all sites: %w", q, err)
+		}
+		x, err := NewExplained(s.layout, &fit.Params, s.whole.Blocks())
+		if err != nil {
+			return err
+		}
+		for k := range s.layout.Views() {
+			s.r2[i] = append(s.r2[i], x.R2(k, x.Rank))
+		}
+	}
+	return nil
+}
+
+// leaveOut fits all sites but one with every candidate.
+func (s *releasedSelector) leaveOut(site int) error {
+	others, err := Repair(s.layout, slices.Delete(slices.Clone(s.releases), site, site+1), s.plan.Seed)
+	if err != nil {
+		return err
+	}
+	to := &s.left[site]
+	if to.moments, err = s.whole.unrepairedOf(&s.releases[site], s.plan.Seed); err != nil {
+		return err
+	}
+	to.densities, err = s.densities(others, to.moments)
+	return err
+}
+
+// densities fits every candidate and returns what scores these moments.
+func (s *releasedSelector) densities(fitted *Repaired, held []unrepaired) ([][]functional, error) {
+	var out [][]functional
+	for _, q := range s.config.Values {
+		fit, err := fitted.Fit(q)
+		if err != nil {
+			return nil, fmt.Errorf("%d factors: %w", q, err)
+		}
+		var all []functional
+		for _, m := range held {
+			a, err := density(s.layout, &fit.Params, m.features)
+			if err != nil {
+				return nil, fmt.Errorf("%d factors: %w", q, err)
+			}
+			all = append(all, a)
+		}
+		out = append(out, all)
+	}
+	return out, nil
+}
+
+// split draws noise like that of the releases, fits either half, and scores the other.
+func (s *releasedSelector) split(at int) error {
+	r := draws(s.plan.Seed, "selection: noise", at)
+	var halves [2][]Released
+	for i := range s.releases {
+		a, b := s.releases[i].splitNoise(r)
+		halves[0], halves[1] = append(halves[0], a), append(halves[1], b)
+	}
+	for i, half := range halves {
+		fitted, err := Repair(s.layout, half, s.plan.Seed)
+		if err != nil {
+			return err
+		}
+		var held []unrepaired
+		for k := range halves[1-i] {
+			m, err := s.whole.unrepairedOf(&halves[1-i][k], s.plan.Seed)
+			if err != nil {
+				return err
+			}
+			held = append(held, m...)
+		}
+		densities, err := s.densities(fitted, held)
+		if err != nil {
+			return err
+		}
+		logLik := make([]float64, len(densities))
+		for c, all := range densities {
+			for k, a := range all {
+				logLik[c] += dot(a, held[k].total.t)
+			}
+		}
+		s.halves[2*at+i] = logLik
+	}
+	return nil
+}
+
+// splitNoise returns two releases of the same subjects through the same lenses,
+// with independent noise of twice the variance.
+func (r *Released) splitNoise(rng *rand.Rand) (a, b Released) {
+	a, b = *r, *r
+	blocks := func(all [][]float64, sd float64) (plus, minus [][]float64) {
+		for _, block := range all {
+			p, m := make([]float64, len(block)), make([]float64, len(block))
+			k := 0
+			for n := storedLength(len(block)); n > 0; n-- { // a row of the upper triangle
+				for i := range n {
+					w := sd * rng.NormFloat64()
+					if i > 0 {
+						w /= math.Sqrt2
+					}
+					p[k], m[k] = block[k]+w, block[k]-w
+					k++
+				}
+			}
+			plus, minus = append(plus, p), append(minus, m)
+		}
+		return plus, minus
+	}
+	a.CoarseBlocks, b.CoarseBlocks = blocks(r.CoarseBlocks, r.CoarseSD)
+	a.FineBlocks, b.FineBlocks = blocks(r.FineBlocks, r.FineSD)
+	for _, half := range []*Released{&a, &b} {
+		half.CoarseSD *= math.Sqrt2
+		half.FineSD *= math.Sqrt2
+		half.Coarse, half.Fine = slices.Clone(r.Coarse), slices.Clone(r.Fine)
+	}
+	for i := range r.Fine {
+		w := math.Sqrt(r.Fine[i].CountVar) * rng.NormFloat64()
+		a.Fine[i].Count += w
+		b.Fine[i].Count -= w
+		a.Fine[i].CountVar *= 2
+		b.Fine[i].CountVar *= 2
+	}
+	return a, b
+}
