@@ -32,12 +32,6 @@ type Link interface {
 	Exchange(ctx context.Context, task []byte) (release []byte, err error)
 }
 
-// Checkpoints stores the coordinator's one current checkpoint.
-type Checkpoints interface {
-	Load() ([]byte, error) // nil if there is none
-	Save([]byte) error     // durable, and all or nothing
-}
-
 // Coordinator is the loop on the coordinator's side.
 type Coordinator struct {
 	Study  string // hexadecimal digest of the plan
@@ -95,13 +89,17 @@ type Outcome struct {
 	Left   []string
 }
 
-// run is the coordinator's loop with everything that a checkpoint must hold.
+// run is the coordinator's loop with everything that a checkpoint and its log
+// must hold.
 type run struct {
 	*Coordinator
-	cp      checkpoint
-	state   method.State
-	pending []*pending // outstanding tasks, oldest first
-	wg      sync.WaitGroup
+	cp       checkpoint
+	rounds   []Round
+	manifest manifest
+	logged   struct{ rounds, entries int } // how many of them the log holds
+	state    method.State
+	pending  []*pending // outstanding tasks, oldest first
+	wg       sync.WaitGroup
 }
 
 // pending is a task on its way.
@@ -179,8 +177,8 @@ func (r *run) step(ctx context.Context) (done bool, err error) {
 // close ends the record of the round before a step.
 func (r *run) close(step method.Step) {
 	e := Event{Progress: step.Progress, Of: step.Of}
-	if n := len(r.cp.Rounds); n > 0 && r.cp.Rounds[n-1].Info == nil {
-		last := &r.cp.Rounds[n-1]
+	if n := len(r.rounds); n > 0 && r.rounds[n-1].Info == nil {
+		last := &r.rounds[n-1]
 		last.Info = method.Info{}
 		maps.Copy(last.Info, step.Info)
 		e.Round = last
@@ -203,12 +201,12 @@ func (r *run) address(tasks []method.Task) ([]outstanding, error) {
 		known := r.cp.Known[t.Site]
 		message, err := wire.Marshal(task{
 			Version: messageVersion, Study: r.Study, Site: t.Site, Round: r.cp.Round, Kind: t.Kind, Body: t.Body,
-			First: known, Manifest: r.cp.Manifest[known:],
+			First: known, Manifest: r.manifest[known:],
 		})
 		if err != nil {
 			return nil, fmt.Errorf("encoding the task for site %q: %w", t.Site, err)
 		}
-		r.cp.Known[t.Site] = len(r.cp.Manifest)
+		r.cp.Known[t.Site] = len(r.manifest)
 		fresh = append(fresh, outstanding{Site: t.Site, Kind: t.Kind, Round: r.cp.Round, Message: message, Ends: r.cp.Now + t.Takes})
 	}
 	return fresh, nil
@@ -267,7 +265,7 @@ func (r *run) collect(ctx context.Context) error {
 		}
 		record.Sites = append(record.Sites, x)
 	}
-	r.cp.Rounds = append(r.cp.Rounds, record)
+	r.rounds = append(r.rounds, record)
 	return nil
 }
 
@@ -283,7 +281,7 @@ func (r *run) fold(p *pending, sealed []byte) (Exchange, error) {
 	if r.state, err = r.Method.Fold(r.state, method.Contribution{Site: p.Site, Kind: p.Kind, Body: o.Body}); err != nil {
 		return Exchange{}, err
 	}
-	if err := r.cp.Manifest.append(p.Round, p.Site, sealed); err != nil {
+	if err := r.manifest.append(p.Round, p.Site, sealed); err != nil {
 		return Exchange{}, err
 	}
 	r.forget(p)
@@ -303,7 +301,7 @@ func (r *run) leave(p *pending, reason error, lost []error) error {
 		return fmt.Errorf("round %d, going on without site %s: %w (it left because: %w)", p.Round, p.Site, err, reason)
 	}
 	r.cp.Left = append(r.cp.Left, p.Site)
-	if err := r.cp.Manifest.append(p.Round, p.Site, nil); err != nil {
+	if err := r.manifest.append(p.Round, p.Site, nil); err != nil {
 		return err
 	}
 	r.forget(p)
@@ -334,7 +332,7 @@ func (r *run) outcome(err error) (*Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &Outcome{Rounds: r.cp.Rounds, Left: r.cp.Left, Shares: map[string][]byte{}}
+	o := &Outcome{Rounds: r.rounds, Left: r.cp.Left, Shares: map[string][]byte{}}
 	if o.Result, err = r.Method.Result(r.state); err != nil {
 		return nil, fmt.Errorf("forming the result: %w", err)
 	}

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -21,14 +21,16 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// world is what survives a crash: the sites' stores, the checkpoint, and a
-// record of every release that ever left a site.
+// world is what survives a crash: the sites' stores, the checkpoint with its
+// log, and a record of every release that ever left a site.
 type world struct {
-	stores map[string]*sitestore.Memory
-	saved  []byte
-	mu     sync.Mutex
-	sent   map[string][]byte // by site and round
-	faults int               // operations until the next crash; negative: none
+	stores   map[string]*sitestore.Memory
+	saved    []byte
+	log      []byte
+	appended int // bytes that were ever added to the log
+	mu       sync.Mutex
+	sent     map[string][]byte // by site and round
+	faults   int               // operations until the next crash; negative: none
 }
 
 var errCrash = errors.New("crash")
@@ -81,10 +83,31 @@ func (j journal) Commit(id string, sealed, state []byte) error {
 	return nil
 }
 
-// Load and Save make the world the checkpoint's place.
-func (w *world) Load() ([]byte, error) { return w.saved, nil }
+// Load, Append and Replace make the world the checkpoint's place.
+func (w *world) Load() (checkpoint, log []byte, err error) { return w.saved, w.log, nil }
 
-func (w *world) Save(b []byte) error {
+// Append crashes before it does anything, with a part of the data written, or
+// after it.
+func (w *world) Append(size int64, data []byte) error {
+	if w.fault() {
+		return errCrash
+	}
+	if int64(len(w.log)) < size {
+		return fmt.Errorf("append after %d bytes of a log that has %d", size, len(w.log))
+	}
+	w.log = append(slices.Clone(w.log[:size]), data[:len(data)/2]...)
+	if w.fault() {
+		return errCrash
+	}
+	w.log = append(w.log, data[len(data)/2:]...)
+	w.appended += len(data)
+	if w.fault() {
+		return errCrash
+	}
+	return nil
+}
+
+func (w *world) Replace(b []byte) error {
 	if w.fault() {
 		return errCrash
 	}
@@ -187,12 +210,20 @@ func TestRunContinuesAfterACrashAnywhere(t *testing.T) {
 				_, err = w.process(m, "", 3, nil).Run(t.Context())
 			}
 			w.faults = -1
+			saved, log := w.saved, w.log
 			final, err := w.process(m, "", 3, nil).Run(t.Context()) // a finished study answers again
 			if err != nil {
 				t.Fatal(err)
 			}
-			if want := replay(t, w, m); !bytes.Equal(final.Result.Files[0].Data, want) {
+			if !bytes.Equal(saved, w.saved) || !bytes.Equal(log, w.log) {
+				t.Fatalf("async %v, crash at %d: a finished study changed its checkpoint", async, crash)
+			}
+			again, whole := replay(t, w, m)
+			if !bytes.Equal(final.Result.Files[0].Data, whole.Result.Files[0].Data) || !reflect.DeepEqual(final.Rounds, whole.Rounds) {
 				t.Fatalf("async %v, crash at %d: the result is not the fold of the releases sent", async, crash)
+			}
+			if !bytes.Equal(saved, again.saved) || !bytes.Equal(log, again.log) {
+				t.Fatalf("async %v, crash at %d: the checkpoint is not that of a study that never crashed", async, crash)
 			}
 			if clean { // every operation has been the one that crashes
 				if crash < 40 {
@@ -209,14 +240,14 @@ func TestRunContinuesAfterACrashAnywhere(t *testing.T) {
 
 // replay runs the study again on the sites' stores alone, without the
 // checkpoint: the coordinator that lost everything but the plan.
-func replay(t *testing.T, w *world, m toy) []byte {
+func replay(t *testing.T, w *world, m toy) (*world, *engine.Outcome) {
 	t.Helper()
 	again := &world{stores: w.stores, sent: w.sent, faults: -1}
 	out, err := again.process(m, "", 3, nil).Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return out.Result.Files[0].Data
+	return again, out
 }
 
 func TestSiteThatRefusesLeavesOrEndsTheStudy(t *testing.T) {
@@ -297,33 +328,5 @@ func TestForkedManifestIsRefused(t *testing.T) {
 	}
 	if _, err := newWorld(sites).process(m, "", 3, nil).Run(t.Context()); err != nil {
 		t.Fatal(err)
-	}
-}
-
-func TestCheckpointOfAnotherStudyIsRefused(t *testing.T) {
-	w := newWorld(sites)
-	m := toy{sites: sites, rounds: 1}
-	if _, err := w.process(m, "", 3, nil).Run(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	c := w.process(m, "", 3, nil)
-	c.Study = strings.Repeat("0", 64)
-	if _, err := c.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "belongs to study") {
-		t.Fatalf("got %v", err)
-	}
-}
-
-func TestFileCheckpointsAreReplacedAsAWhole(t *testing.T) {
-	f := engine.FileCheckpoints(filepath.Join(t.TempDir(), "checkpoint"))
-	if data, err := f.Load(); data != nil || err != nil {
-		t.Fatalf("got %q, %v", data, err)
-	}
-	for _, want := range []string{"one", "two, longer", "3"} {
-		if err := f.Save([]byte(want)); err != nil {
-			t.Fatal(err)
-		}
-		if data, err := f.Load(); string(data) != want || err != nil {
-			t.Fatalf("got %q, %v", data, err)
-		}
 	}
 }
