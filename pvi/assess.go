@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"parley/dataset"
 	"parley/internal/wire"
@@ -18,7 +19,7 @@ type assessment struct {
 	Squares float64 `cbor:"squares"` // linear: of the prediction's errors
 	// Of every tenth of [0, 1]: how many probabilities were in it, their sum, and
 	// how often what they were given to happened. Of two classes the second counts,
-	// of more all do.
+	// of more the most probable one.
 	Count    wire.Vector `cbor:"count"`
 	Expected wire.Vector `cbor:"expected"`
 	Observed wire.Vector `cbor:"observed"`
@@ -67,13 +68,15 @@ func (a *assessment) calibration() (c Calibration) {
 
 // bin counts a probability, and whether what it was given to happened.
 func (a *assessment) bin(p float64, happened bool) {
-	i := min(max(int(p*float64(bins)), 0), bins-1)
+	i := binOf(p)
 	a.Count[i]++
 	a.Expected[i] += p
 	if happened {
 		a.Observed[i]++
 	}
 }
+
+func binOf(p float64) int { return min(max(int(p*float64(bins)), 0), bins-1) }
 
 // predictor predicts rows of a design matrix.
 type predictor struct {
@@ -98,30 +101,34 @@ func (m *predictor) row(r Row) {
 	m.likelihood.Predict(m.a, m.c, m.p)
 }
 
-// score adds how well the last row's outcome was predicted.
-func (m *predictor) score(y float64, to *assessment) {
-	to.Rows++
-	correct := false
+// judge says of the last row how its class was predicted: a probability p and
+// whether what it was given to happened, whether the most probable class was right,
+// and the log-likelihood. Of two classes p is that of the second, of more that of
+// the most probable one. Of numbers only the log-likelihood means something.
+func (m *predictor) judge(y float64) (p float64, happened, correct bool, logLik float64) {
 	switch l := m.likelihood.(type) {
 	case Linear:
 		v, e := l.Variance+m.c[0], y-m.a[0]
-		to.LogLik -= (math.Log(2*math.Pi*v) + e*e/v) / 2
-		to.Squares += e * e
+		return 0, false, false, -(math.Log(2*math.Pi*v) + e*e/v) / 2
 	case Softmax:
-		best := 0
-		for k, p := range m.p {
-			if p > m.p[best] {
-				best = k
-			}
-			to.bin(p, k == int(y))
-		}
-		correct = best == int(y)
-		to.LogLik += math.Log(max(m.p[int(y)], math.SmallestNonzeroFloat64))
-	default:
-		correct = (m.p[0] > 0.5) == (y > 0)
-		to.LogLik += logExpectSigmoid(y*m.a[0], m.c[0])
-		to.bin(m.p[0], y > 0)
+		best := slices.Index(m.p, slices.Max(m.p))
+		right := best == int(y)
+		return m.p[best], right, right, math.Log(max(m.p[int(y)], math.SmallestNonzeroFloat64))
 	}
+	p, happened = m.p[0], y > 0
+	return p, happened, (p > 0.5) == happened, logExpectSigmoid(y*m.a[0], m.c[0])
+}
+
+// score adds how well the last row's outcome was predicted.
+func (m *predictor) score(y float64, to *assessment) {
+	p, happened, correct, logLik := m.judge(y)
+	to.Rows++
+	to.LogLik += logLik
+	if _, linear := m.likelihood.(Linear); linear {
+		to.Squares += (y - m.a[0]) * (y - m.a[0])
+		return
+	}
+	to.bin(p, happened)
 	if correct {
 		to.Correct++
 	}

@@ -35,6 +35,7 @@ type state struct {
 // siteRecord is what the coordinator knows of one site.
 type siteRecord struct {
 	Factor  gaussianMessage `cbor:"factor"`
+	From    gaussianMessage `cbor:"from"`  // q as the site was sent it with the update that it works on
 	Asked   int             `cbor:"asked"` // updates asked for
 	Folded  int             `cbor:"folded"`
 	Moved   float64         `cbor:"moved"` // by its last update, before damping: see moved
@@ -79,6 +80,11 @@ func (c *coordinator) Restore(data []byte) (method.State, error) {
 		if _, err := r.Factor.factor(c.weights()); err != nil {
 			return nil, fmt.Errorf("the state's factor of site %s: %w", name, err)
 		}
+		if s.waits(name) {
+			if _, err := r.From.density(c.weights()); err != nil {
+				return nil, fmt.Errorf("the state's q for site %s: %w", name, err)
+			}
+		}
 	}
 	return s, nil
 }
@@ -88,10 +94,18 @@ func (c *coordinator) posterior(s *state) (Gaussian, error) {
 	if c.opts.Variant == VariantGlobal {
 		return FromPoint(s.Point)
 	}
-	q := c.prior
+	factors := make([]Gaussian, 0, len(c.plan.Sites))
 	for _, name := range c.plan.Sites {
 		f := s.Sites[name].Factor
-		q = q.Times(Gaussian{f.Eta, f.Lambda})
+		factors = append(factors, Gaussian{f.Eta, f.Lambda})
+	}
+	q := c.prior
+	if c.opts.private(c.plan) {
+		q = noiseAware(c.prior, factors, noiseVariance(*c.opts.Clip, c.noise(), c.opts.Rounds))
+	} else {
+		for _, f := range factors {
+			q = q.Times(f)
+		}
 	}
 	return q, q.CheckProper(c.weights())
 }
@@ -168,6 +182,7 @@ func (c *coordinator) update(s *state) (method.Step, error) {
 		r := s.Sites[site]
 		r.Asked++
 		s.Asked++
+		r.From = packGaussian(q)
 		return updateTask{Scale: s.Scale, Q: packGaussian(q), Factor: r.Factor, Update: r.Asked}, nil
 	})
 	if c.opts.Schedule == ScheduleAsynchronous {
@@ -180,6 +195,10 @@ func (c *coordinator) update(s *state) (method.Step, error) {
 
 // assess asks every site how well the model predicts, where that costs nothing.
 func (c *coordinator) assess(s *state) (method.Step, error) {
+	if p := c.protected[c.plan.Sites[0]]; p != nil && p.quality == nil {
+		s.Phase = phaseDone
+		return method.Step{State: s}, nil
+	}
 	s.Phase = taskAssess
 	q, err := c.posterior(s)
 	if err != nil {
@@ -215,17 +234,30 @@ func (c *coordinator) Fold(ms method.State, in method.Contribution) (method.Stat
 		}
 		if err = c.fold(s, in); err == nil {
 			r.Folded++
+			r.From = gaussianMessage{}
 		}
 	case taskAssess:
-		a := new(assessment)
-		if err = decodeAnswer(in, a); err == nil {
-			err = a.check()
-		}
-		r.Report = a
+		r.Report, err = c.quality(in)
 	default:
 		err = fmt.Errorf("an answer to %q, which was not asked for", in.Kind)
 	}
 	return s, err
+}
+
+// quality reads how well a site's outcomes are predicted.
+func (c *coordinator) quality(in method.Contribution) (*assessment, error) {
+	if p := c.protected[in.Site]; p != nil {
+		a := new(sumAnswer)
+		if err := decodeAnswer(in, a); err != nil {
+			return nil, err
+		}
+		return noisedQuality(a, *p.quality)
+	}
+	a := new(assessment)
+	if err := decodeAnswer(in, a); err != nil {
+		return nil, err
+	}
+	return a, a.check()
 }
 
 func decodeAnswer(in method.Contribution, a any) error {
@@ -246,9 +278,12 @@ func (c *coordinator) fold(s *state, in method.Contribution) error {
 		return err
 	}
 	point := tracePoint{Site: in.Site}
-	if c.opts.Variant == VariantGlobal {
+	switch {
+	case c.opts.Variant == VariantGlobal:
 		err = c.foldStep(s, in)
-	} else {
+	case c.opts.private(c.plan):
+		err = c.foldSum(s, in)
+	default:
 		err = c.foldChange(s, in, before, &point)
 	}
 	if err != nil {
@@ -301,6 +336,27 @@ func moved(q, change Gaussian) float64 {
 	return far
 }
 
+// foldSum moves the site's factor by a noised natural gradient at the q that it was
+// sent.
+func (c *coordinator) foldSum(s *state, in method.Contribution) error {
+	a := new(sumAnswer)
+	if err := decodeAnswer(in, a); err != nil {
+		return err
+	}
+	if err := a.Sum.Check(c.protected[in.Site].sum); err != nil {
+		return err
+	}
+	r := s.Sites[in.Site]
+	factor := Gaussian{r.Factor.Eta, r.Factor.Lambda}
+	change, err := c.natural().change(Gaussian{r.From.Eta, r.From.Lambda}, factor, c.opts.Damping, r.Folded, a.Sum.Floats(0))
+	if err != nil {
+		return err
+	}
+	factor = factor.Times(change)
+	r.Factor = packGaussian(factor)
+	return factor.Check(c.weights())
+}
+
 func (c *coordinator) foldStep(s *state, in method.Contribution) error {
 	a := new(stepAnswer)
 	if err := decodeAnswer(in, a); err != nil {
@@ -323,7 +379,7 @@ func (c *coordinator) Leave(ms method.State, site string) (method.State, error) 
 		return nil, fmt.Errorf("%q is not a site of this study", site)
 	}
 	s.Left = append(s.Left, site)
-	r.Asked = r.Folded
+	r.Asked, r.From = r.Folded, gaussianMessage{}
 	return s, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"parley/internal/wire"
+	"parley/privacy"
 )
 
 // The tasks, in the words that progress and logs show.
@@ -79,6 +80,11 @@ type updateAnswer struct {
 	Change gaussianMessage `cbor:"change"`
 }
 
+// sumAnswer is a noised sum of contributions, as the session made it: see [natural].
+type sumAnswer struct {
+	Sum privacy.Noised `cbor:"sum"`
+}
+
 // stepAnswer is a step of variant global: the change of means and of logarithms of
 // variances.
 type stepAnswer struct {
@@ -102,11 +108,18 @@ func (t *updateTask) open(s *setup) (e *Encoding, q, factor Gaussian, err error)
 	if factor, err = t.Factor.factor(s.weights()); err != nil {
 		return nil, q, factor, fmt.Errorf("factor: %w", err)
 	}
+	if s.opts.private(s.plan) { // which knows no cavity
+		return e, q, factor, t.check()
+	}
 	if err := q.Over(factor).CheckProper(s.weights()); err != nil {
 		return nil, q, factor, fmt.Errorf("cavity: %w", err)
 	}
+	return e, q, factor, t.check()
+}
+
+func (t *updateTask) check() error {
 	if t.Update < 1 {
-		return nil, q, factor, fmt.Errorf("update %d: the first is 1", t.Update)
+		return fmt.Errorf("update %d: the first is 1", t.Update)
 	}
-	return e, q, factor, nil
+	return nil
 }

@@ -2,6 +2,7 @@ package pvi
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -48,7 +49,7 @@ const (
 )
 
 var (
-	variants    = []string{VariantPartitioned, VariantGlobal}
+	variants    = []string{VariantPartitioned, VariantPublished, VariantGlobal}
 	schedules   = []string{ScheduleSequential, ScheduleSynchronous, ScheduleAsynchronous, ScheduleRandom}
 	likelihoods = []string{LikelihoodLogistic, LikelihoodSoftmax, LikelihoodLinear}
 	scalings    = []string{ScaleStandard, ScaleRange, ScaleConstants}
@@ -73,7 +74,13 @@ type Options struct {
 	Tolerance *float64   `json:"tolerance,omitempty"` // without privacy: the study ends when no site's update moves q by more, in standard deviations (0.001)
 	Rows      []SiteRows `json:"rows,omitempty"`      // public numbers of rows, where a schedule or variant goes by them
 
-	Global *GlobalOptions `json:"global,omitempty"`
+	// Clip bounds, under differential privacy, the norm of what one subject (or one
+	// site, where that is the unit) adds to a sum; longer contributions are
+	// shortened. It decides nothing about privacy, which the noise is scaled for.
+	// By default ½ √(features) for subjects, and 75 in variant published.
+	Clip      *float64          `json:"clip,omitempty"`
+	Published *PublishedOptions `json:"published,omitempty"`
+	Global    *GlobalOptions    `json:"global,omitempty"`
 }
 
 // Constant brings a number x to (x − Centre)/Scale. Under privacy it has to be
@@ -121,6 +128,10 @@ func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 			o.Scaling = ScaleConstants
 		}
 	}
+	if p.Privacy.Differential() && o.Variant != VariantGlobal {
+		o.fillPrivate(p, missing)
+		return
+	}
 	if missing("schedule") {
 		o.Schedule = ScheduleSequential
 		if o.Variant == VariantGlobal {
@@ -145,7 +156,7 @@ func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 			o.Damping = 2 / float64(1+max(1, len(p.Sites)))
 		}
 	}
-	if missing("tolerance") && !p.Privacy.Differential() {
+	if missing("tolerance") {
 		small := 1e-3
 		o.Tolerance = &small
 	}
@@ -214,9 +225,7 @@ func (o *Options) Check(p *study.Plan, report func(key, what, hint string)) {
 	}
 	c.rows()
 	c.variant()
-	if p.Privacy.Differential() {
-		report("", "pvi has no differentially private form yet", "privacy: {protection: none}")
-	}
+	c.privacy()
 }
 
 // optionCheck is a check of options on its way.
@@ -311,7 +320,7 @@ func (c *optionCheck) scaling() {
 			}
 		}
 	}
-	for name := range given {
+	for _, name := range slices.Sorted(maps.Keys(given)) {
 		c.report("constants", fmt.Sprintf("%q is not a feature of the plan", name), "the name of a number under views")
 	}
 }
@@ -342,6 +351,9 @@ func (c *optionCheck) rows() {
 func (c *optionCheck) variant() {
 	if c.Tolerance != nil && !(*c.Tolerance >= 0 && finite(*c.Tolerance)) {
 		c.report("tolerance", fmt.Sprintf("%v is negative or not finite", *c.Tolerance), "0 to make all rounds, or a change in standard deviations such as 0.001")
+	}
+	if c.Published != nil && c.Variant != VariantPublished {
+		c.report("published", "these options belong to variant: published", "leave them out")
 	}
 	if c.Variant != VariantGlobal {
 		if c.Global != nil {

@@ -1,5 +1,7 @@
 package pvi
 
+import "slices"
+
 // turn says which sites are asked next; none when the updates are done, or as long
 // as everybody who could be asked still has an answer to give.
 func (c *coordinator) turn(s *state) []string {
@@ -27,8 +29,14 @@ func (c *coordinator) turn(s *state) []string {
 	return free
 }
 
-// able lists the sites that may be asked for one more update.
-func (c *coordinator) able(s *state) []string { return c.staying(s) }
+// able lists the sites that may be asked for one more update: a private site makes
+// as many as its noise was chosen for.
+func (c *coordinator) able(s *state) []string {
+	return slices.DeleteFunc(c.staying(s), func(site string) bool {
+		p := c.protected[site]
+		return p != nil && s.Sites[site].Asked >= p.updates
+	})
+}
 
 // updates returns how many updates there are in all, where a schedule counts so.
 func (c *coordinator) updates(*state) int { return c.opts.Rounds * len(c.plan.Sites) }
@@ -96,6 +104,12 @@ func (c *coordinator) progress(s *state) (done, of int) {
 	done = s.Asked
 	if c.opts.Schedule == ScheduleSynchronous {
 		of, done = c.opts.Rounds, s.Round
+	}
+	if c.opts.Variant == VariantPublished {
+		of = 0
+		for _, p := range c.protected {
+			of += p.updates
+		}
 	}
 	of++ // the assessment
 	if s.Phase == taskAssess || s.Phase == phaseDone {

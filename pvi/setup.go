@@ -16,9 +16,12 @@ type setup struct {
 	likelihood Likelihood
 	encoding   Encoding // with constants still to come where scaling is standard
 	prior      Gaussian
+	// protected is what sites release under differential privacy; nil without it.
+	protected map[string]*protection
 }
 
-func newSetup(p *study.Plan) (*setup, error) {
+// newSetup works out what a plan says to the halves of the given sites.
+func newSetup(p *study.Plan, sites []string) (*setup, error) {
 	opts, ok := p.Method.Options.(*Options)
 	if !ok {
 		return nil, fmt.Errorf("the plan's options are of method %s, not of pvi", p.Method.Name)
@@ -29,7 +32,7 @@ func newSetup(p *study.Plan) (*setup, error) {
 		return nil, err
 	}
 	s.prior = Isotropic(s.weights(), 0, opts.PriorVariance)
-	return s, nil
+	return s, s.protect(sites)
 }
 
 // weights returns the number of weights, of all activations.

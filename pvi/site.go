@@ -27,14 +27,20 @@ func (h *site) Request(t method.Task) (privacy.Request, error) {
 	say := func(values int, what string) {
 		r.Contents = append(r.Contents, privacy.Content{What: what, Values: values})
 	}
-	p := h.weights()
-	switch {
+	weights := h.weights()
+	switch p := h.protected[h.name]; {
+	case p != nil && t.Kind == taskUpdate:
+		return p.request(p.sum), nil
+	case p != nil && t.Kind == taskAssess && p.quality != nil:
+		return p.request(*p.quality), nil
+	case p != nil:
+		return r, fmt.Errorf("the plan has no task %q", t.Kind)
 	case t.Kind == taskScale && h.opts.Scaling == ScaleStandard:
 		say(3*len(h.numbers()), "number of values, mean and sum of squared deviations of each number")
 	case t.Kind == taskUpdate && h.opts.Variant == VariantGlobal:
-		say(2*p, "a step along the gradient of a minibatch, for mean and variance of each weight")
+		say(2*weights, "a step along the gradient of a minibatch, for mean and variance of each weight")
 	case t.Kind == taskUpdate:
-		say(2*p, "change of the posterior's precision and precision × mean of each weight that the site's rows ask for")
+		say(2*weights, "change of the posterior's precision and precision × mean of each weight that the site's rows ask for")
 	case t.Kind == taskAssess:
 		say(4+3*len(Calibration{}), "number of rows, how many are predicted correctly, their log-likelihood, and expected against observed frequencies in ten bins")
 	default:
@@ -45,12 +51,31 @@ func (h *site) Request(t method.Task) (privacy.Request, error) {
 
 // Run implements [method.Site].
 func (h *site) Run(ctx context.Context, t method.Task, s *privacy.Session) (privacy.Release, error) {
-	data, err := s.Data()
+	var answer any
+	var state []byte
+	var err error
+	if h.protected[h.name] != nil {
+		answer, state, err = h.protectedRun(ctx, t, s)
+	} else {
+		answer, state, err = h.exactRun(ctx, t, s)
+	}
 	if err != nil {
 		return privacy.Release{}, err
 	}
-	var answer any
-	state := s.State()
+	body, err := wire.Marshal(answer)
+	if err != nil {
+		return privacy.Release{}, fmt.Errorf("encoding the answer to %q: %w", t.Kind, err)
+	}
+	return s.Seal(body, state)
+}
+
+// exactRun answers without protection. The state is what the site carries on.
+func (h *site) exactRun(ctx context.Context, t method.Task, s *privacy.Session) (answer any, state []byte, err error) {
+	data, err := s.Data()
+	if err != nil {
+		return nil, nil, err
+	}
+	state = s.State()
 	switch t.Kind {
 	case taskScale:
 		answer, err = h.moments(ctx, data)
@@ -61,14 +86,7 @@ func (h *site) Run(ctx context.Context, t method.Task, s *privacy.Session) (priv
 	default:
 		err = fmt.Errorf("the plan has no task %q", t.Kind)
 	}
-	if err != nil {
-		return privacy.Release{}, err
-	}
-	body, err := wire.Marshal(answer)
-	if err != nil {
-		return privacy.Release{}, fmt.Errorf("encoding the answer to %q: %w", t.Kind, err)
-	}
-	return s.Seal(body, state)
+	return answer, state, err
 }
 
 // read makes the site's design matrix, and keeps it.
