@@ -18,7 +18,15 @@ type progress struct {
 	w    io.Writer
 	bars *mpb.Progress // nil elsewhere
 	bar  *mpb.Bar
+	next int // of a long study, the progress at which the next line is due
 }
+
+// A study of up to manySteps steps has a line for each round, a longer one
+// about fewLines in all.
+const (
+	manySteps = 200
+	fewLines  = 100
+)
 
 func newProgress(w io.Writer) *progress {
 	p := &progress{w: w}
@@ -55,10 +63,31 @@ func (p *progress) event(e engine.Event) {
 		p.bar.SetTotal(int64(e.Of), false)
 		p.bar.SetCurrent(int64(e.Progress))
 	}
-	if e.Round != nil && p.bars == nil {
+	if e.Round != nil && p.bars == nil && p.due(e) {
 		p.line("%s", roundLine(e))
 	}
 }
+
+// due says whether a round gets a line: of a long study those do that bring it
+// on by another part in a hundred, and the first and the last.
+func (p *progress) due(e engine.Event) bool {
+	if e.Of <= manySteps {
+		return true
+	}
+	if p.next == 0 {
+		p.line("%d steps: a line for about %d of them; rounds.jsonl will have every round", e.Of, fewLines)
+	}
+	if e.Progress < p.next {
+		return false
+	}
+	p.next = e.Progress + stride(e.Of)
+	if e.Progress < e.Of {
+		p.next = min(p.next, e.Of)
+	}
+	return true
+}
+
+func stride(steps int) int { return (steps + fewLines - 1) / fewLines }
 
 // roundLine tells of one finished round.
 func roundLine(e engine.Event) string {
