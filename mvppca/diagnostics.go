@@ -208,11 +208,12 @@ type viewCheck struct {
 	Cut                  bool // errors come near their limit: they are larger than Error says, and Gain is less
 }
 
-// What noise hides: all of a view if the number of its subjects is below four
-// standard deviations of the noise in it, and shares where one standard
-// deviation is more than these.
+// What noise hides: all of a view if the number of its subjects is below so many
+// standard deviations of the noise in it, R² if its denominator is, and shares
+// where one standard deviation is more than these.
 const (
 	leastSubjects = 4
+	leastSpread   = 2.5
 	doubtCoverage = 0.10
 	doubtGain     = 0.15
 )
@@ -257,7 +258,7 @@ func (c *checker) read(k int, sum []float64, sd float64) viewCheck {
 	square, squareNoise, spread, spreadNoise = square*c.limit[k], squareNoise*c.limit[k], spread*c.spread[k], spreadNoise*c.spread[k]
 	ratio := max(0, square/spread)
 	n.Gain, n.GainSD = 1-ratio, math.Hypot(squareNoise, ratio*spreadNoise)/spread
-	if hidden || spread < leastSubjects*spreadNoise || n.GainSD > doubtGain {
+	if hidden || spread < leastSpread*spreadNoise || n.GainSD > doubtGain {
 		n.Gain, n.GainSD = math.NaN(), math.NaN()
 	}
 	if hidden {

@@ -149,14 +149,14 @@ func where(name string) string {
 func (c *coordinator) checkTable(checks []checkOf) *figure.Table {
 	t := &figure.Table{ID: "left-out", Title: "Views predicted from the others, in numbers",
 		Caption: "Subjects: those who have the view and another, at most so many where it says below. Error: mean absolute, in parts of a feature's range. R²: of the squared error made by giving everybody the model's mean, the share that the prediction takes away; 0 is no better than the mean, below 0 worse. " +
-			"The rest: of the view's values, those that lie in the central intervals of their predictions. \"noise\" stands for what privacy noise hides. Values count up to the ends of their ranges, and a subject's errors to twice what the model expects: where they are larger than that too often the model is wrong about itself, and the table says more or less than.",
-		Columns: []figure.Column{{Name: "site"}, {Name: "view"}, {Name: "subjects"}, {Name: "error"}, {Name: "R²", Unit: "%"}}}
+			"In 50 % and so on: of the view's values, those that lie in these central intervals of their predictions. R² and these are in %; a share that noise took beyond 0 or 100 stands there. \"noise\" stands for what privacy noise hides. Values count up to the ends of their ranges, and a subject's errors to twice what the model expects: where they are larger than that too often the model is wrong about itself, and the table says more or less than.",
+		Columns: []figure.Column{{Name: "site"}, {Name: "view"}, {Name: "subjects"}, {Name: "error"}, {Name: "R²"}}}
 	for _, share := range nominal {
-		t.Columns = append(t.Columns, figure.Column{Name: fmt.Sprintf("held by %.0f %%", 100*share), Unit: "%"})
+		t.Columns = append(t.Columns, figure.Column{Name: fmt.Sprintf("in\u00a0%.0f\u00a0%%", 100*share)})
 	}
 	for _, at := range checks {
 		for k, n := range at.views {
-			cells := []string{at.name, c.plan.Views[k].Name, countText(n.Subjects, n.SubjectsSD), errorText(n), plusMinus("%.0f", 100, n.Gain, n.GainSD)}
+			cells := []string{strings.ReplaceAll(at.name, " ", "\u00a0"), c.plan.Views[k].Name, countText(n.Subjects, n.SubjectsSD), errorText(n), plusMinus("%.0f", 100, n.Gain, n.GainSD)}
 			if n.Cut && cells[4] != hiddenByNoise {
 				cells[4] = "less\u00a0than " + cells[4]
 			}

@@ -249,7 +249,7 @@ func (c *coordinator) statistics(s *state) ([]method.Task, method.Info, error) {
 	return nil, info, nil
 }
 
-// subjectsOf is the noised number of subjects behind some releases.
+// subjectsOf is the noised number of subjects behind some releases, not below 0.
 func subjectsOf(releases []Released) (n float64) {
 	for i := range releases {
 		for _, lens := range releases[i].Fine {
@@ -257,4 +257,15 @@ func subjectsOf(releases []Released) (n float64) {
 		}
 	}
 	return max(n, 0)
+}
+
+// subjectsSD is the standard deviation of the noise in it.
+func subjectsSD(releases []Released) float64 {
+	variance := 0.0
+	for i := range releases {
+		for _, lens := range releases[i].Fine {
+			variance += lens.CountVar
+		}
+	}
+	return math.Sqrt(variance)
 }

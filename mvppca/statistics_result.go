@@ -52,11 +52,12 @@ func (c *coordinator) fromStatistics(s *state, m *Model, files []method.File) (*
 		return nil, fmt.Errorf("writing %s: %w", ReleasedName, err)
 	}
 	explained := s.Pooled.explained()
+	subjects, noise := subjectsOf(releases), subjectsSD(releases)
 	r := &method.Result{
 		Files:   append(files, method.File{Name: ReleasedName, Data: append(data, '\n')}),
-		Metrics: map[string]float64{"factors": float64(c.opts.Latent), "subjects_noised": math.Round(subjectsOf(releases))},
+		Metrics: map[string]float64{"factors": float64(c.opts.Latent), "subjects_noised": math.Round(subjects), "subjects_noised_sd": noise},
 		Headline: []figure.Fact{
-			{Name: "subjects at " + plural(len(releases), "site") + ", noised", Value: fmt.Sprintf("%.0f", subjectsOf(releases))},
+			{Name: "subjects at " + plural(len(releases), "site") + ", noised", Value: countText(subjects, noise)},
 			{Name: "factors", Value: fmt.Sprint(len(m.Factors))},
 			{Name: "of a view's variance explained", Value: spread(s.Pooled)},
 		},
@@ -120,8 +121,21 @@ func (c *coordinator) noisedVarianceSection(s *state) figure.Section {
 		sec.Items[i].Figure.Caption = caption
 	}
 	sec.Items[0].Figure.Alt = "Table of the share of variance explained by each factor in each view, for all sites together."
+	explained, most := s.Pooled.explained(), 0.0
+	for k := range explained.Views {
+		if r2 := explained.R2(k, explained.Rank); r2 > most {
+			most = r2
+		}
+	}
+	if most < littleLearned {
+		sec.Items = append([]figure.Item{{Note: &figure.Note{Title: "Next to nothing was learned", Warning: true,
+			Text: "The factors explain less than a tenth of what the noised releases show of any view. That does not mean that there is nothing to find: at this total, and from so few subjects, the noise hides it. The model predicts hardly better than the features' means do, and its loadings say nothing."}}}, sec.Items...)
+	}
 	return sec
 }
+
+// littleLearned is the R² of the best described view below which the report warns.
+const littleLearned = 0.1
 
 // doubtSection shows how much of the uncertainty of predictions is noise.
 func (c *coordinator) doubtSection(s *state) (figure.Section, error) {
@@ -136,7 +150,7 @@ func (c *coordinator) doubtSection(s *state) (figure.Section, error) {
 	b := figure.Bars{X: figure.Axis{Label: "standard deviation, parts of the feature's range"}, Top: 15, Bottom: 5}
 	from, lead := "from the other views", ""
 	if c.layout.Views() > 1 {
-		b.Mark, lead = "to compare with: what the model itself leaves open, if all other views were measured", " The strokes show the standard deviation that such a prediction has by the model alone: where the bar is short beside its stroke, privacy costs next to nothing."
+		b.Mark, lead = "to compare with: what the model itself leaves open, if all other views were measured", " The strokes show the standard deviation that such a prediction has by the model alone. What the noise kept the model from finding is in the strokes, not in the bars: a model that learned little has long strokes."
 	} else {
 		from = "that is not measured"
 	}
