@@ -129,7 +129,7 @@ func (c *coordinator) Next(ms method.State) (method.Step, error) {
 		}
 	case taskScale:
 		s.Phase = taskUpdate
-		s.Scale, err = c.pool(s)
+		s.Scale, err = c.poolMoments(s)
 	case taskUpdate:
 		step, err = c.update(s)
 	case taskAssess:
@@ -383,30 +383,16 @@ func (c *coordinator) Leave(ms method.State, site string) (method.State, error) 
 	return s, nil
 }
 
-// pool makes a common scale from the sites' moments.
-func (c *coordinator) pool(s *state) (*scaleMessage, error) {
-	m := &scaleMessage{}
-	for i, j := range c.numbers() {
-		var n, mean, squares float64
-		for _, site := range c.plan.Sites {
-			if a := s.Sites[site].Moments; a != nil && a.N[i] > 0 {
-				// Chan, Golub and LeVeque (1979): nothing cancels.
-				d, all := a.Mean[i]-mean, n+a.N[i]
-				squares += a.Squares[i] + d*d*n*a.N[i]/all
-				mean += d * a.N[i] / all
-				n = all
-			}
+// poolMoments makes a common scale from the sites' moments, which are then forgotten.
+func (c *coordinator) poolMoments(s *state) (*scaleMessage, error) {
+	var moments []*scaleAnswer
+	for _, site := range c.plan.Sites {
+		if r := s.Sites[site]; r.Moments != nil {
+			moments = append(moments, r.Moments)
+			r.Moments = nil
 		}
-		sd := math.Sqrt(squares / n)
-		if !(sd > 0) || !finite(sd) || !finite(mean) {
-			return nil, fmt.Errorf("feature %s: of %v values the mean is %v and the standard deviation %v, so it cannot be scaled; leave it out of the plan if it is constant", c.encoding.Columns[j].Name, n, mean, sd)
-		}
-		m.Centre, m.Scale = append(m.Centre, mean), append(m.Scale, sd)
 	}
-	for _, r := range s.Sites {
-		r.Moments = nil
-	}
-	return m, nil
+	return c.pool(moments)
 }
 
 // info is what may be looked at after a step.
@@ -414,7 +400,9 @@ func (c *coordinator) info(s *state) method.Info {
 	info := method.Info{}
 	if n := len(s.Trace); n > 0 && s.Phase == taskUpdate {
 		info["KL to the q before"] = s.Trace[n-1].KL
-		info["projected weights"] = float64(s.Trace[n-1].Projected)
+		if c.protected == nil {
+			info["projected weights"] = float64(s.Trace[n-1].Projected)
+		}
 	}
 	return info
 }

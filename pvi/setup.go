@@ -3,6 +3,7 @@ package pvi
 import (
 	"crypto/sha256"
 	"fmt"
+	"math"
 	"math/rand/v2"
 
 	"parley/dataset"
@@ -93,6 +94,30 @@ func (s *setup) scaled(m *scaleMessage) (*Encoding, error) {
 		e.Columns[j].Centre, e.Columns[j].Scale = m.Centre[i], m.Scale[i]
 	}
 	return &e, e.Check()
+}
+
+// pool makes one scale of the moments of several sites.
+func (s *setup) pool(moments []*scaleAnswer) (*scaleMessage, error) {
+	m := &scaleMessage{}
+	for i, j := range s.numbers() {
+		var n, mean, squares float64
+		for _, a := range moments {
+			if a.N[i] == 0 {
+				continue
+			}
+			// Chan, Golub and LeVeque (1979): nothing cancels.
+			d, all := a.Mean[i]-mean, n+a.N[i]
+			squares += a.Squares[i] + d*d*n*a.N[i]/all
+			mean += d * a.N[i] / all
+			n = all
+		}
+		sd := math.Sqrt(squares / n)
+		if !(sd > 0) || !finite(sd) || !finite(mean) {
+			return nil, fmt.Errorf("feature %s: of %v values the mean is %v and the standard deviation %v, so that it cannot be scaled; if it is constant, leave it out of the plan", s.encoding.Columns[j].Name, n, mean, sd)
+		}
+		m.Centre, m.Scale = append(m.Centre, mean), append(m.Scale, sd)
+	}
+	return m, nil
 }
 
 // bind reads rows of the site's data by an encoding.
