@@ -60,7 +60,13 @@ func (r *releasedStudy) choose(ctx context.Context, c method.SelectConfig) (*met
 		}
 	}
 	r.layout.Noise = NoisePerFeature
-	s := &releasedSelector{releasedStudy: r, config: c, subjects: max(2, subjectsOf(r.releases)), out: &method.Selection{Option: "latent"}}
+	s := &releasedSelector{releasedStudy: r, config: c, out: &method.Selection{Option: "latent"}}
+	for i := range r.releases {
+		for _, lens := range r.releases[i].Fine {
+			s.subjects += lens.Count
+		}
+	}
+	s.subjects = max(2, s.subjects) // noise can make it negative
 	var err error
 	if s.whole, err = Repair(r.layout, r.releases, r.plan.Seed); err != nil {
 		return nil, fmt.Errorf("repairing the sums: %w", err)
