@@ -8,6 +8,10 @@
 // does not depend on how many run at a time. Of an experiment only its scores
 // are kept.
 //
+// Of a private plan each experiment's study has the plan's whole budget, for its
+// own training rows, and noise that nobody can repeat. Its scores are exact all
+// the same: an evaluation is a simulation on rows, and no release.
+//
 // Methods are known by their contract only: [method.Evaluable] and, for the
 // central fit, [method.Centraliser].
 package crossval
@@ -54,6 +58,7 @@ type evaluation struct {
 	*population
 	scenarios []evaluate.Scenario
 	notes     problem.List
+	promise   string // of a private plan, in words
 }
 
 // Run evaluates. Everything that is wrong with the settings is found before the
@@ -97,7 +102,10 @@ func prepare(ctx context.Context, c Config) (*evaluation, error) {
 		return nil, err
 	}
 	e := &evaluation{Config: c, method: able, population: p}
-	return e, e.checkScenarios()
+	if err := e.checkScenarios(); err != nil {
+		return nil, err
+	}
+	return e, e.checkPrivacy()
 }
 
 // checkScenarios settles on the scenarios and tries how each would divide the

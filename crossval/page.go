@@ -29,6 +29,9 @@ func (ev *Evaluation) page() *report.Report {
 			tables.Items = append(tables.Items, figure.Item{Table: ev.scores(part, sc)})
 		}
 	}
+	if sec, private := ev.privacySection(); private {
+		page.Sections = append(page.Sections, sec)
+	}
 	for _, n := range ev.Notes {
 		tables.Items = append(tables.Items, figure.Item{Note: &figure.Note{Title: "Note", Text: n}})
 	}

@@ -20,8 +20,9 @@ type Evaluation struct {
 	Results  []Summary `json:"results"`
 	Notes    []string  `json:"notes"` // what was left out, and why
 
-	views []string
-	plan  string // question of the plan
+	views   []string
+	plan    string // question of the plan
+	promise string // of a private plan
 }
 
 // Summary is one measure of one fit over the experiments of a part.
@@ -82,7 +83,7 @@ type group struct {
 // summarise reads what is stored, in order. Of every experiment it holds only
 // the scores.
 func (e *evaluation) summarise(all []experiment, kept *store) (*Evaluation, error) {
-	out := &Evaluation{Subjects: e.rows.Len(), Repeats: e.Repeats, Level: Level, Results: []Summary{}, Notes: []string{}, plan: e.Plan.Question}
+	out := &Evaluation{Subjects: e.rows.Len(), Repeats: e.Repeats, Level: Level, Results: []Summary{}, Notes: []string{}, plan: e.Plan.Question, promise: e.promise}
 	for _, v := range e.Plan.Views {
 		out.views = append(out.views, v.Name)
 	}
