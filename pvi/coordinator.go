@@ -21,15 +21,21 @@ const phaseDone = "done"
 // prior times the factors, in the plan's order, so that no change can be in q and
 // not in a factor.
 type state struct {
-	Phase string                 `cbor:"phase"`
-	Turn  int                    `cbor:"turn"`  // sequential: place in the plan's sites of the next to be asked
-	Round int                    `cbor:"round"` // sequential, synchronous: complete rounds
-	Asked int                    `cbor:"asked"` // updates asked for, of all sites
-	Left  []string               `cbor:"left"`
-	Scale *scaleMessage          `cbor:"scale"`
-	Point wire.Vector            `cbor:"point"` // variant global: means, then logarithms of variances
-	Sites map[string]*siteRecord `cbor:"sites"`
-	Trace []tracePoint           `cbor:"trace"`
+	Phase string `cbor:"phase"`
+	Turn  int    `cbor:"turn"`  // sequential: place in the plan's sites of the next to be asked
+	Round int    `cbor:"round"` // sequential, synchronous: complete rounds
+	Asked int    `cbor:"asked"` // updates asked for, of all sites
+	// Of all sites: updates folded, the divergence that the last one made, and how
+	// many weights a factor was projected in, over all updates.
+	Folded    int                    `cbor:"folded"`
+	LastKL    float64                `cbor:"last_kl"`
+	Projected int                    `cbor:"projected"`
+	Left      []string               `cbor:"left"`
+	Scale     *scaleMessage          `cbor:"scale"`
+	Point     wire.Vector            `cbor:"point"` // variant global: means, then logarithms of variances
+	Sites     map[string]*siteRecord `cbor:"sites"`
+	Trace     []tracePoint           `cbor:"trace"`
+	Stride    int                    `cbor:"stride"` // of the trace; 0 is 1
 }
 
 // siteRecord is what the coordinator knows of one site.
@@ -45,10 +51,26 @@ type siteRecord struct {
 
 // tracePoint is what one update did.
 type tracePoint struct {
-	Site      string  `cbor:"site"`
-	KL        float64 `cbor:"kl"`        // of the new q from the old, in nats
-	Moved     float64 `cbor:"moved"`     // before damping, in standard deviations: see moved
-	Projected int     `cbor:"projected"` // weights in which the factor was projected
+	Update int     `cbor:"update"` // the study's count, from 1
+	KL     float64 `cbor:"kl"`     // of the new q from the old, in nats
+}
+
+// maxTrace bounds what a checkpoint holds of a long study.
+const maxTrace = 1000
+
+// follow keeps a point of the trace; of a long study only every second, fourth, …
+func (s *state) follow(kl float64) {
+	s.Folded++
+	s.LastKL = kl
+	stride := max(s.Stride, 1)
+	if s.Folded%stride != 0 {
+		return
+	}
+	s.Trace = append(s.Trace, tracePoint{s.Folded, kl})
+	if len(s.Trace) > maxTrace {
+		s.Stride = 2 * stride
+		s.Trace = slices.DeleteFunc(s.Trace, func(p tracePoint) bool { return p.Update%s.Stride != 0 })
+	}
 }
 
 // MarshalBinary implements [method.State].
@@ -277,14 +299,13 @@ func (c *coordinator) fold(s *state, in method.Contribution) error {
 	if err != nil {
 		return err
 	}
-	point := tracePoint{Site: in.Site}
 	switch {
 	case c.opts.Variant == VariantGlobal:
 		err = c.foldStep(s, in)
 	case c.opts.private(c.plan):
 		err = c.foldSum(s, in)
 	default:
-		err = c.foldChange(s, in, before, &point)
+		err = c.foldChange(s, in, before)
 	}
 	if err != nil {
 		return err
@@ -293,14 +314,15 @@ func (c *coordinator) fold(s *state, in method.Contribution) error {
 	if err != nil {
 		return fmt.Errorf("after this answer: %w", err)
 	}
-	if point.KL, err = after.KL(before); err != nil || !finite(point.KL) {
-		return fmt.Errorf("after this answer q is beyond all measure (%v)", err)
+	kl, err := after.KL(before)
+	if err != nil || !finite(kl) {
+		return fmt.Errorf("after this answer q is beyond all measure: %v nats from the one before (%v)", kl, err)
 	}
-	s.Trace = append(s.Trace, point)
+	s.follow(kl)
 	return nil
 }
 
-func (c *coordinator) foldChange(s *state, in method.Contribution, q Gaussian, point *tracePoint) error {
+func (c *coordinator) foldChange(s *state, in method.Contribution, q Gaussian) error {
 	a := new(updateAnswer)
 	if err := decodeAnswer(in, a); err != nil {
 		return err
@@ -317,7 +339,7 @@ func (c *coordinator) foldChange(s *state, in method.Contribution, q Gaussian, p
 	}
 	r.Factor = packGaussian(factor)
 	r.Moved = moved(q, applied) / c.opts.Damping
-	point.Moved, point.Projected = r.Moved, projected
+	s.Projected += projected
 	return nil
 }
 
@@ -398,11 +420,8 @@ func (c *coordinator) poolMoments(s *state) (*scaleMessage, error) {
 // info is what may be looked at after a step.
 func (c *coordinator) info(s *state) method.Info {
 	info := method.Info{}
-	if n := len(s.Trace); n > 0 && s.Phase == taskUpdate {
-		info["KL to the q before"] = s.Trace[n-1].KL
-		if c.protected == nil {
-			info["projected weights"] = float64(s.Trace[n-1].Projected)
-		}
+	if s.Folded > 0 && s.Phase == taskUpdate {
+		info["KL to the q before"] = s.LastKL
 	}
 	return info
 }

@@ -137,18 +137,16 @@ func (c *coordinator) sitesSection(m *Model) figure.Section {
 // progressSection shows how much was learned by communication.
 func (c *coordinator) progressSection(s *state) figure.Section {
 	kl := figure.Line{Name: "all sites"}
-	projected := 0
-	for i, t := range s.Trace {
-		kl.X, kl.Y = append(kl.X, float64(i+1)), append(kl.Y, max(t.KL, 1e-16))
-		projected += t.Projected
+	for _, t := range s.Trace {
+		kl.X, kl.Y = append(kl.X, float64(t.Update)), append(kl.Y, max(t.KL, 1e-16))
 	}
 	items := []figure.Item{{Figure: &figure.Figure{ID: "communication", Title: "What each communication changed", Chart: figure.Lines{
 		X: figure.Axis{Label: "updates sent by sites", Count: true}, Y: figure.Axis{Label: "divergence of q from the one before (nats)", Log: true}, Series: []figure.Line{kl}},
 		Caption: fmt.Sprintf("Each update sends %d numbers to a site and half as many back. The further the curve falls, the less another update would have changed.", 4*c.weights()),
 		Alt:     "Kullback-Leibler divergence of the posterior from the one before, by number of updates."}}}
-	if projected > 0 {
+	if s.Projected > 0 {
 		items = append(items, figure.Item{Note: &figure.Note{Title: "Precisions that would have become negative",
-			Text: fmt.Sprintf("%d times an update would have made a factor take precision away from a weight; there the factor was set to 1.", projected)}})
+			Text: fmt.Sprintf("%d times an update would have made a factor take precision away from a weight; there the factor was set to 1.", s.Projected)}})
 	}
 	return figure.Section{ID: "progress", Title: "How the study went", Items: items}
 }

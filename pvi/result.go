@@ -79,11 +79,8 @@ func (c *coordinator) reports(s *state) (sites []siteReport, pooled *assessment)
 	return sites, pooled
 }
 
-// updates counts what was folded.
-func (s *state) updates() int { return len(s.Trace) }
-
 func (c *coordinator) metrics(s *state, m *Model, pooled *assessment) map[string]float64 {
-	out := map[string]float64{"updates": float64(s.updates()), "weights": float64(len(m.Effects))}
+	out := map[string]float64{"updates": float64(s.Folded), "weights": float64(len(m.Effects))}
 	for _, site := range m.Sites {
 		out["information/"+site.Name] = site.Information
 	}
@@ -103,7 +100,7 @@ func (c *coordinator) metrics(s *state, m *Model, pooled *assessment) map[string
 
 func (c *coordinator) headline(s *state, pooled *assessment) []figure.Fact {
 	facts := []figure.Fact{{Name: "outcome", Value: c.opts.Outcome.Column}, {Name: "sites", Value: strconv.Itoa(len(c.plan.Sites))},
-		{Name: "updates of factors", Value: strconv.Itoa(s.updates())}}
+		{Name: "updates of factors", Value: strconv.Itoa(s.Folded)}}
 	if pooled == nil {
 		return facts
 	}
