@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"parley/engine"
+	"parley/internal/wire"
 	"parley/privacy"
 	"parley/sitestore"
 )
@@ -190,12 +191,42 @@ func TestSynchronousRoundsFoldInThePlansOrder(t *testing.T) {
 	}
 }
 
+// Answers of an asynchronous schedule are folded as they end in simulated time,
+// those of one moment as they were asked for, and otherwise as asked for.
+func TestAsynchronousAnswersFoldInSimulatedTime(t *testing.T) {
+	for _, c := range []struct {
+		takes []float64
+		want  string
+	}{
+		{nil, "0 1 2 3 4 5"},
+		{[]float64{2, 1.5, 1}, "1 0 2 3 4 5"}, // that ends at 1.5, 2, 2.5, 4, 4, 5
+	} {
+		_, out := finished(t, toy{sites: sites, rounds: 2, async: true, takes: c.takes})
+		var s toyState
+		if err := wire.Unmarshal(out.Result.Files[0].Data, &s); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, folded := range s.Trace {
+			_, body, _ := strings.Cut(folded, ":")
+			asked, _, _ := strings.Cut(body, "/")
+			got = append(got, asked)
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("takes %v: folded %v, want %s", c.takes, got, c.want)
+		}
+	}
+}
+
 // Whatever operation a run dies at, and however often, running it again ends
 // with the result that the stored releases determine; no release ever exists
 // in two versions (link checks that), and none without a charge (Memory does).
 func TestRunContinuesAfterACrashAnywhere(t *testing.T) {
-	for _, async := range []bool{false, true} {
-		m := toy{sites: sites, rounds: 3, async: async}
+	for name, m := range map[string]toy{
+		"synchronous":  {sites: sites, rounds: 3},
+		"asynchronous": {sites: sites, rounds: 3, async: true},
+		"timed":        {sites: sites, rounds: 3, async: true, takes: []float64{2, 1.5, 1}},
+	} {
 		for crash := range 200 {
 			w := newWorld(sites)
 			rng := rand.New(rand.NewPCG(uint64(crash), 1))
@@ -204,7 +235,7 @@ func TestRunContinuesAfterACrashAnywhere(t *testing.T) {
 			clean := err == nil
 			for tries := 0; err != nil; tries++ {
 				if !errors.Is(err, errCrash) || tries > 50 {
-					t.Fatalf("async %v, crash at %d: %v", async, crash, err)
+					t.Fatalf("%s, crash at %d: %v", name, crash, err)
 				}
 				w.faults = rng.IntN(60)
 				_, err = w.process(m, "", 3, nil).Run(t.Context())
@@ -216,18 +247,18 @@ func TestRunContinuesAfterACrashAnywhere(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !bytes.Equal(saved, w.saved) || !bytes.Equal(log, w.log) {
-				t.Fatalf("async %v, crash at %d: a finished study changed its checkpoint", async, crash)
+				t.Fatalf("%s, crash at %d: a finished study changed its checkpoint", name, crash)
 			}
 			again, whole := replay(t, w, m)
 			if !bytes.Equal(final.Result.Files[0].Data, whole.Result.Files[0].Data) || !reflect.DeepEqual(final.Rounds, whole.Rounds) {
-				t.Fatalf("async %v, crash at %d: the result is not the fold of the releases sent", async, crash)
+				t.Fatalf("%s, crash at %d: the result is not the fold of the releases sent", name, crash)
 			}
 			if !bytes.Equal(saved, again.saved) || !bytes.Equal(log, again.log) {
-				t.Fatalf("async %v, crash at %d: the checkpoint is not that of a study that never crashed", async, crash)
+				t.Fatalf("%s, crash at %d: the checkpoint is not that of a study that never crashed", name, crash)
 			}
 			if clean { // every operation has been the one that crashes
 				if crash < 40 {
-					t.Fatalf("async %v: a run of %d rounds at 3 sites has only %d operations", async, m.rounds, crash)
+					t.Fatalf("%s: a run of %d rounds at 3 sites has only %d operations", name, m.rounds, crash)
 				}
 				break
 			}

@@ -22,6 +22,7 @@ type toy struct {
 	sites  []string
 	rounds int
 	async  bool
+	takes  []float64 // of asynchronous tasks, in turn; none takes time if empty
 }
 
 type toyState struct {
@@ -56,7 +57,11 @@ func (m toy) Next(state method.State) (method.Step, error) {
 				s.Trace = append(s.Trace, "skipped "+site)
 				continue
 			}
-			step.Tasks = append(step.Tasks, method.Task{Site: site, Kind: "step", Body: []byte(fmt.Sprint(s.Asked))})
+			task := method.Task{Site: site, Kind: "step", Body: []byte(fmt.Sprint(s.Asked))}
+			if len(m.takes) > 0 {
+				task.Takes = m.takes[s.Asked%len(m.takes)]
+			}
+			step.Tasks = append(step.Tasks, task)
 		}
 		step.Done = s.Asked == m.rounds*len(m.sites) && len(s.Trace)+len(s.Left) >= s.Asked
 	case s.Round < m.rounds:
