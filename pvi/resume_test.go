@@ -204,7 +204,7 @@ func TestKilledPrivateRunsGoOn(t *testing.T) {
 	s := drawn(7, 60, 2, yesNo)
 	rows := "rows: [{site: a, rows: 30}, {site: b, rows: 15}, {site: c, rows: 15}]"
 	for name, options := range map[string]string{
-		"natural":              "rounds: 5",
+		"natural":              "rounds: 8",
 		"natural asynchronous": "rounds: 5\nschedule: asynchronous\n" + rows,
 		"published":            "variant: published\npublished: {noise: 30, steps: 3, draws: 5}\nrounds: 4\n" + rows,
 	} {
