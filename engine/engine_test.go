@@ -225,7 +225,7 @@ func TestRunContinuesAfterACrashAnywhere(t *testing.T) {
 	for name, m := range map[string]toy{
 		"synchronous":  {sites: sites, rounds: 3},
 		"asynchronous": {sites: sites, rounds: 3, async: true},
-		"timed":        {sites: sites, rounds: 3, async: true, takes: []float64{2, 1.5, 1}},
+		"timed":        {sites: sites, rounds: 2, async: true, takes: []float64{2, 1.5, 1}},
 	} {
 		for crash := range 200 {
 			w := newWorld(sites)
