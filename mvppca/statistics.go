@@ -18,7 +18,7 @@ import (
 //  1. overview (vectors): how many subjects have which views, and how far each
 //     view spreads over its ranges. It tells which patterns of views to release.
 //  2. coarse (moments): Σ t tᵀ per pattern, t = (x centred in its range and
-//     clipped, b). It tells the mean and the directions that stand out.
+//     clipped, b, size). It tells the mean and the directions that stand out.
 //  3. fine (moments): the same about that mean, the directions that stand out
 //     squeezed until together they weigh as much as all the rest. Norms, and
 //     with them the noise, are then as small as the rest: what few strong
@@ -130,7 +130,7 @@ func candidates(views int) [][]int {
 func (s *Statistics) Sums() []privacy.Sum {
 	blocks := make([]int, s.slots)
 	for i := range blocks {
-		blocks[i] = s.layout.Features() + 1
+		blocks[i] = s.layout.Features() + 2
 	}
 	sum := func(name string, form privacy.Form, blocks []int, share, diameter float64) privacy.Sum {
 		return privacy.Sum{

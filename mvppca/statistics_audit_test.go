@@ -46,7 +46,7 @@ func (p *play) loss(t *testing.T, a *statisticsAnswer, row [][]float64) (loss fl
 			}
 			return
 		}
-		d, k := 3, 0
+		d, k := storedLength(len(blocks[at])), 0
 		for i := range d {
 			for j := i; j < d; j++ {
 				x, variance := v[i]*v[j], sd*sd

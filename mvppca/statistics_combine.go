@@ -18,20 +18,23 @@ type total struct {
 	sd   []float64 // (p+1)²: of Y beside the diagonal; on it √2 as much
 	gain []float64 // (p+1)²: what one subject more in the count adds to T
 	more float64   // standard deviation of the count from the overview
+
+	sizes [2]sizes // of the coarse and the fine sum
 }
 
 // passed is how clipping acts on a sum of moments: along each axis of the fine
 // lens, and in all other directions, the square root of the share of the
-// variance that is left, and the share of the mean.
+// variance that is left, and the shares of the mean and of the sizes.
 type passed struct {
 	axes []float64
 	rest float64
 	mean float64
+	size float64
 }
 
 // clear says that nothing was clipped.
 func unclipped(k int) passed {
-	out := passed{axes: make([]float64, k), rest: 1, mean: 1}
+	out := passed{axes: make([]float64, k), rest: 1, mean: 1, size: 1}
 	for i := range out.axes {
 		out.axes[i] = 1
 	}
@@ -43,7 +46,7 @@ func unclipped(k int) passed {
 func (n *Lens) optics(axes []float64, squeeze []float64, pass passed, m []float64) []float64 {
 	p := len(n.Scale)
 	d := p + 1
-	size := math.Sqrt(1-n.Constant*n.Constant) / n.Bound
+	size := n.room() / n.Bound
 	a := make([]float64, d*d)
 	for j := range p {
 		a[j*d+j] = size * pass.rest * n.Scale[j]
@@ -141,6 +144,7 @@ func (r *Released) combine(i int, pass [2]passed) (*total, error) {
 			out.sd[x*d+k] = 1 / math.Sqrt(precision)
 		}
 	}
+	out.sizes = [2]sizes{coarse.sizes(r.CoarseBlocks[i], r.CoarseSD, pass[0]), fine.sizes(r.FineBlocks[i], r.FineSD, pass[1])}
 	out.t = congruent(out.z, y1, d)
 	// The overview counted too. Cov(Y, T_dd) = 2 sd² ∘ z zᵀ, z the last row of Z.
 	cov := make([]float64, d*d)

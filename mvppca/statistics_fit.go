@@ -60,7 +60,7 @@ func Repair(l Layout, sites []Released, seed uint64) (*Repaired, error) {
 			}
 			out.noise = append(out.noise, draws)
 			var err error
-			if fits[i], err = q.repair(l, q.t, draws); err != nil {
+			if fits[i], err = q.repair(l, q.t, draws, q.size(draws)); err != nil {
 				return nil, fmt.Errorf("pattern %v: %w", q.views, err)
 			}
 		}
@@ -109,7 +109,8 @@ func (o *Repaired) pool(sites []Released, pass [][][2]passed) error {
 				o.pooled = append(o.pooled, &pooled{views: n.Views, features: f})
 			}
 			count := max(1, t.t[len(t.t)-1])
-			unit := n.Bound * n.Bound / (1 - n.Constant*n.Constant)
+			// Over the mean square: how large a site took its subjects for is mostly noise.
+			unit := n.Bound * n.Bound / (n.room() * n.room()) * 4 * float64(t.p) / n.reach()
 			kappa := sites[i].FineSD * sites[i].FineSD / 2 * unit * unit
 			w := count / (count + kappa)
 			top = max(top, w)
@@ -196,7 +197,7 @@ func clipping(f *repaired, coarse, fine *Lens, seed uint64) ([2]passed, error) {
 				root[a] = max(leastPassed, math.Sqrt(e.left[a]/e.whole[a]))
 			}
 		}
-		out[i] = passed{axes: root[:c.k], rest: root[c.k], mean: max(leastPassed, e.mean)}
+		out[i] = passed{axes: root[:c.k], rest: root[c.k], mean: max(leastPassed, e.mean), size: max(leastPassed, e.told/max(e.size, 1e-300))}
 	}
 	return out, nil
 }
@@ -211,22 +212,25 @@ type clipper struct {
 
 // energy is the mean square of what comes to a lens and what is left of it when
 // it is clipped, along each axis and, last, in all other directions, after
-// squeezing; and the mean factor of clipping.
+// squeezing; the mean factor of clipping; and the size and how much of it is told.
 type energy struct {
 	whole, left []float64
 	mean        float64
+	size, told  float64
 }
 
 // through passes the draws through a lens.
 func (c *clipper) through(n *Lens) energy {
 	p := len(c.mean)
 	e := energy{whole: make([]float64, c.k+1), left: make([]float64, c.k+1)}
-	z, part := make([]float64, p), make([]float64, c.k+1)
+	z, part, reach := make([]float64, p), make([]float64, c.k+1), n.reach()
 	for u := range slices.Chunk(c.draws, p) {
 		for j := range z {
 			z[j] = n.Scale[j] * (c.mean[j] + u[j] - n.Centre[j])
 		}
 		rest, size := dot(z, z), 0.0
+		e.size += rest
+		e.told += min(rest, reach)
 		for a := range c.k {
 			y := dot(c.axes[a*p:][:p], z)
 			rest -= y * y

@@ -15,12 +15,12 @@ func triangle(i, j, n int) int {
 	return i*(2*n-i+1)/2 + j - i
 }
 
-// unpackMoments returns the (p+1) × (p+1) matrix of one block, which may have
-// been noised at a greater length: x first, the constant last.
+// unpackMoments returns the (p+1) × (p+1) matrix of one block without the size,
+// x first and the constant last. A block may have been noised at a greater length.
 func unpackMoments(block []float64, p int) ([]float64, error) {
 	n := p + 1
-	if len(block) < n*(n+1)/2 {
-		return nil, fmt.Errorf("moments have %d entries, want at least %d for %d features", len(block), n*(n+1)/2, p)
+	if least := (n + 1) * (n + 2) / 2; len(block) < least {
+		return nil, fmt.Errorf("moments have %d entries, want at least %d for %d features", len(block), least, p)
 	}
 	for i, x := range block {
 		if !(math.Abs(x) <= largestMoment) {
@@ -93,20 +93,20 @@ func (s *Statistics) Focus(coarse []Lens, blocks [][]float64, sd float64) ([]Len
 }
 
 // refocus is Focus for one pattern. The coarse lens has neither axes nor a
-// centre, so that t = √(1−b²) z / max(|z|, bound).
+// centre, so that y = z.
 func (n *Lens) refocus(m []float64, sd float64) (Lens, error) {
 	p := len(n.Scale)
 	b2 := n.Constant * n.Constant
 	countVar := sd * sd / (b2 * b2)
 	count := (n.Count/n.CountVar + m[(p+1)*(p+1)-1]/b2/countVar) / (1/n.CountVar + 1/countVar)
 	count = max(count, 1, 1/math.Sqrt(1/n.CountVar+1/countVar))
-	unit := n.Bound * n.Bound / (1 - b2) / count // of an entry of m, in z
+	unit := n.Bound * n.Bound / (n.room() * n.room()) / count // of an entry of m, in z
 	out := Lens{
 		Views: n.Views, Count: n.Count, CountVar: n.CountVar, Scale: n.Scale,
 		Centre: make([]float64, p),
 	}
 	// The mean, shrunk towards the middle of the ranges (James and Stein).
-	toMean := n.Bound / math.Sqrt(1-b2) / n.Constant / count
+	toMean := n.Bound / n.room() / n.Constant / count
 	size := 0.0
 	mean := make([]float64, p)
 	for j := range mean {
@@ -160,7 +160,7 @@ func (n *Lens) refocus(m []float64, sd float64) (Lens, error) {
 			out.Axes = append(out.Axes, e.vec[j*p+p-1-i])
 		}
 	}
-	out.Bound = fineBound * math.Sqrt(size)
+	out.Bound = clip(p) * math.Sqrt(size)
 	// Directions not seen yet are sought too: five more are allowed for.
 	out.Constant = fineConstant(float64(k + 5))
 	return out, nil

@@ -30,11 +30,17 @@ func (o *Repaired) Uncertainty(fit *Fitted) ([]float64, error) {
 	if err != nil {
 		return nil, err
 	}
+	noise := make([][][]float64, len(o.pooled))
+	for i, f := range o.fits {
+		for _, x := range o.noise[i] {
+			noise[i] = append(noise[i], f.sized(x))
+		}
+	}
 	for draw := range o.noise[0] {
 		again := make([]*repaired, len(o.pooled))
 		for i, q := range o.pooled {
-			t := o.fits[i].moments(o.noise[i][draw])
-			if again[i], err = q.repair(o.layout, t, o.noise[i]); err != nil {
+			t := o.fits[i].moments(noise[i][draw])
+			if again[i], err = q.repair(o.layout, t, noise[i], 1); err != nil {
 				return nil, fmt.Errorf("pattern %v: %w", q.views, err)
 			}
 		}

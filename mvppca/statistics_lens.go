@@ -11,7 +11,7 @@ import (
 // centre,
 //
 //	y = Σ squeezeᵢ aᵢ aᵢᵀ z + (z − Σ aᵢ aᵢᵀ z),   z = h ∘ (u − c),
-//	t = (√(1−b²) y / max(|y|, bound), b),         |t| ≤ 1.
+//	t = (√(1−b²−s²) y / max(|y|, bound), b, s min(1, |z|²/r²)),   |t| ≤ 1.
 //
 // It holds only what noised sums told, and so may be sent.
 type Lens struct {
@@ -47,7 +47,7 @@ func (n *Lens) Check(l Layout) error {
 	}{
 		{"scale", n.Scale, 1e-3, 1e6}, {"centre", n.Centre, -0.5, 0.5}, {"axis", n.Axes, -1 - 1e-6, 1 + 1e-6},
 		{"squeeze", n.Squeeze, 1e-9, 1}, {"strength", n.Strength, 1e-9, 1e18}, {"bound", []float64{n.Bound}, 1e-9, 1e12},
-		{"constant", []float64{n.Constant}, 1e-3, 0.999}, {"count", []float64{n.Count}, -1e15, 1e15},
+		{"constant", []float64{n.Constant}, 1e-3, 0.99}, {"count", []float64{n.Count}, -1e15, 1e15},
 		{"variance of the count", []float64{n.CountVar}, 1e-12, 1e30},
 	} {
 		for _, x := range c.x {
@@ -83,10 +83,13 @@ func dot(a, b []float64) float64 {
 
 // Tuning of the sums. Clipping near the root mean square norm loses little of
 // what a row says of directions, and noise goes with the square of the bound.
+// Of many features noise hides more, and a tighter bound is worth what it distorts.
 const (
-	coarseBound    = 1.0 // over the root mean square norm
-	fineBound      = 1.0
+	narrow         = 64   // features
+	narrowClip     = 0.95 // bound over the root mean square norm
+	wideClip       = 0.8
 	coarseConstant = 0.3
+	sizeWeight     = 0.14 // s
 	usualSpread    = 0.12 // prior mean of e_k: standard deviation .17 of the range
 	usualDoubt     = 0.06 // its prior standard deviation
 )
@@ -132,7 +135,7 @@ func (s *Statistics) Lenses(overview []float64, sd float64) ([]Lens, error) {
 			}
 		}
 		out[i].Centre = make([]float64, len(out[i].Scale))
-		out[i].Bound = coarseBound * math.Sqrt(float64(len(out[i].Scale)))
+		out[i].Bound = clip(len(out[i].Scale)) * math.Sqrt(float64(len(out[i].Scale)))
 	}
 	for i, present := range s.patterns {
 		if to := s.slot(out, present); to >= 0 {
@@ -223,8 +226,9 @@ func (s *Statistics) Contribution(lenses []Lens) func(row [][]float64, v []float
 		if slices.Contains(mask[:p], false) {
 			n.complete(y, mask[:p])
 		}
+		v[p+1] = sizeWeight * min(1, dot(y, y)/n.reach())
 		n.focus(y)
-		a := math.Sqrt(1-n.Constant*n.Constant) / max(n.Bound, math.Sqrt(dot(y, y)))
+		a := n.room() / max(n.Bound, math.Sqrt(dot(y, y)))
 		for j := range y {
 			y[j] *= a
 		}

@@ -77,16 +77,17 @@ type repaired struct {
 	mean    []float64
 	cov     []float64
 	meanVar []float64 // of the noise in the mean
+	size    float64   // factor on what the moments say of the covariance, see [pooled.size]
 }
 
 // repair makes a mean and a positive definite covariance of noised moments t,
-// of which draws of the noise are known.
+// of which draws of the noise are known. The covariance is to be multiplied by size.
 //
 // The covariance is D + L. L keeps the directions that stand out of the noise,
 // shrunk to their least squares size; D is diagonal and holds the rest of every
 // variance, with no bias from the noise. Directions are sought in coordinates
 // where the noise is isotropic.
-func (q *pooled) repair(l Layout, t []float64, draws [][]float64) (*repaired, error) {
+func (q *pooled) repair(l Layout, t []float64, draws [][]float64, size float64) (*repaired, error) {
 	d := int(math.Sqrt(float64(len(t))))
 	p := d - 1
 	r := &repairing{perFeature: l.Noise == NoisePerFeature, p: p, group: make([]int, p), views: len(q.views)}
@@ -97,7 +98,7 @@ func (q *pooled) repair(l Layout, t []float64, draws [][]float64) (*repaired, er
 			i++
 		}
 	}
-	out := &repaired{n: max(1, t[d*d-1])}
+	out := &repaired{n: max(1, t[d*d-1]), size: size}
 	r.count(out.n, t, draws)
 	r.centre(out, t, draws)
 	r.sizes()
@@ -136,7 +137,7 @@ func (r *repairing) centre(out *repaired, t []float64, draws [][]float64) {
 	p, d := r.p, r.p+1
 	n := out.n
 	// Too large a count makes variances too small, which is false certainty.
-	up := 1 + 2*min(1, r.doubt*r.doubt)
+	up := out.size * (1 + 2*min(1, r.doubt*r.doubt))
 	mean := make([]float64, p)
 	for j := range mean {
 		mean[j] = max(-1, min(1, t[j*d+p]/n))
