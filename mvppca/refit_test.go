@@ -172,14 +172,18 @@ func TestSelectionFromReleasesRepeats(t *testing.T) {
 
 // Whatever a file says, there is an error or a model that can be used.
 func FuzzReleased(f *testing.F) {
-	p, r := privateResult(f, statisticsOptions)
+	s := shape{dims: []int{2, 1}, sites: 1, rows: 60, options: "  latent: 1\n", privacy: checkedBudget, seed: 11}.study(f)
+	r, err := newPlay(f, s).behindGates(5).run()
+	if err != nil {
+		f.Fatal(err)
+	}
 	released := fileOf(f, r, ReleasedName)
 	f.Add(released)
 	for _, cut := range [][2]string{{`"count"`, `"Count"`}, {`[[`, `[[9223372036854775807,`}, {`"lenses":[{`, `"lenses":[{"views":[7],`}, {`"numbers":[`, `"numbers":[1e300,`}, {`"squeeze":[`, `"squeeze":[1e-300,`}} {
 		f.Add([]byte(strings.Replace(string(released), cut[0], cut[1], 1)))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		again, err := Method{}.Refit(p, data, 2)
+		again, err := Method{}.Refit(s.plan, data, 1)
 		if err != nil {
 			return
 		}

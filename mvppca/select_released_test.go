@@ -82,9 +82,9 @@ func showable(t *testing.T, r *method.Result) {
 
 // With 4 000 subjects at three sites the number of factors is found at the totals
 // ε = 3 and 10, δ = 10⁻⁵ (μ = 0.719 and 2.000, add-remove), from the releases
-// alone. Of twenty draws for each total and 3 to 6 factors together, BIC found all
-// 40 and one standard error 39; so with other seeds, one of the four below may fail by one
-// standard error in about one of ten runs, and by BIC hardly ever.
+// alone. Of 40 other draws with 3 to 6 factors BIC found all, one standard error
+// 36 (16 of 20 at ε = 3): with other seeds one of the four below fails by one standard
+// error in about every third run, and by BIC hardly ever.
 func TestFactorsAreFoundFromReleases(t *testing.T) {
 	for _, mu := range []float64{0.719, 2.000} {
 		for _, q := range []int{5, 3} {
