@@ -262,7 +262,7 @@ func (s *Store) Append(study string, first int, entries [][]byte) error {
 	}
 	return s.update("keeping the manifest", func(tx *sql.Tx) error {
 		var kept int
-		if err := tx.QueryRow(`SELECT count(*) FROM manifest WHERE study = ?`, study).Scan(&kept); err != nil {
+		if err := tx.QueryRow(`SELECT coalesce(max(seq), -1) + 1 FROM manifest WHERE study = ?`, study).Scan(&kept); err != nil {
 			return err
 		}
 		if first > kept {
