@@ -138,14 +138,23 @@ type walk struct {
 
 func newWalk(a, s float64) walk {
 	w := walk{
-		first: int(max(0, math.Ceil((a-farAway*s)/gridStep)+gridEnd)),
-		last:  int(min(2*gridEnd, math.Floor((a+farAway*s)/gridStep)+gridEnd)),
+		first: within(math.Ceil((a-farAway*s)/gridStep)+gridEnd, 0, 2*gridEnd+1),
+		last:  within(math.Floor((a+farAway*s)/gridStep)+gridEnd, -1, 2*gridEnd),
 	}
 	f := float64(w.first-gridEnd)*gridStep - a
 	w.p = gridStep / (s * math.Sqrt(2*math.Pi)) * math.Exp(-f*f/(2*s*s))
 	w.ratio = math.Exp(-gridStep * (2*f + gridStep) / (2 * s * s))
 	w.curve = math.Exp(-gridStep * gridStep / (s * s))
 	return w
+}
+
+// within converts a number to the nearest in [low, high], however large it is; NaN
+// to low.
+func within(x float64, low, high int) int {
+	if !(x > float64(low)) {
+		return low
+	}
+	return int(min(x, float64(high)))
 }
 
 func (w *walk) next() (p float64) {

@@ -23,7 +23,12 @@ var methods = method.Registry{pvi.Method{}}
 // planOf is a plan with numbers x0, x1, … that need no scaling, and outcome y.
 func planOf(t testing.TB, columns int, sites []string, options, privacy string) *study.Plan {
 	t.Helper()
-	p, err := study.Parse("plan.yaml", []byte(planText(columns, sites, options, privacy)), methods)
+	return parse(t, planText(columns, sites, options, privacy))
+}
+
+func parse(t testing.TB, text string) *study.Plan {
+	t.Helper()
+	p, err := study.Parse("plan.yaml", []byte(text), methods)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -267,10 +272,7 @@ func TestStandardScalingPoolsMoments(t *testing.T) {
 	s.x[5][1] = math.NaN()
 	text := planText(2, []string{"a", "b", "c"}, twoLevels+"rounds: 80\ntolerance: 0", unprotected)
 	text = strings.Replace(strings.Replace(text, "constants: ", "scaling: standard # ", 1), "intercept: false", "intercept: true", 1)
-	p, err := study.Parse("plan.yaml", []byte(text), methods)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := parse(t, text)
 	m, _ := run(t, s.config(t, p))
 	central, err := pvi.Central(t.Context(), p, s.table(t, p, nil))
 	if err != nil {
