@@ -141,8 +141,9 @@ func (c *coordinator) staying(s *state) []string {
 func (c *coordinator) Next(ms method.State) (method.Step, error) {
 	s := ms.(*state)
 	step := method.Step{State: s}
+	was := s.Phase
 	var err error
-	switch s.Phase {
+	switch was {
 	case "":
 		s.Phase = taskUpdate
 		if c.opts.Scaling == ScaleStandard {
@@ -162,7 +163,9 @@ func (c *coordinator) Next(ms method.State) (method.Step, error) {
 	}
 	step.Done = s.Phase == phaseDone
 	step.Progress, step.Of = c.progress(s)
-	step.Info = c.info(s)
+	if was == taskUpdate && s.Folded > 0 {
+		step.Info = method.Info{"KL to the q before": s.LastKL}
+	}
 	return step, nil
 }
 
@@ -415,15 +418,6 @@ func (c *coordinator) poolMoments(s *state) (*scaleMessage, error) {
 		}
 	}
 	return c.pool(moments)
-}
-
-// info is what may be looked at after a step.
-func (c *coordinator) info(s *state) method.Info {
-	info := method.Info{}
-	if s.Folded > 0 && s.Phase == taskUpdate {
-		info["KL to the q before"] = s.LastKL
-	}
-	return info
 }
 
 // Share gives every site the model: it is the study's result.
