@@ -85,8 +85,8 @@ func dot(a, b []float64) float64 {
 // what a row says of directions, and noise goes with the square of the bound.
 // Of many features noise hides more, and a tighter bound is worth what it distorts.
 const (
-	narrow         = 64   // features
-	narrowClip     = 0.95 // bound over the root mean square norm
+	narrow         = 64  // features
+	narrowClip     = 1.0 // bound over the root mean square norm
 	wideClip       = 0.8
 	coarseConstant = 0.3
 	sizeWeight     = 0.14 // s

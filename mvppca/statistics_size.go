@@ -46,9 +46,13 @@ func (n *Lens) sizes(block []float64, sd float64, pass passed) sizes {
 	return sizes{n, unit * block[triangle(p, p+1, storedLength(len(block)))], unit * unit * sd * sd / 2}
 }
 
-// sizeDoubt is the prior standard deviation of what clipping made of the scale,
-// beyond what is known of it.
-const sizeDoubt = 0.4
+// Prior standard deviations of what clipping made of the scale of the covariance
+// beyond what is known of it, and of what it made of it in some directions alone.
+const (
+	narrowDoubt = 0.13
+	wideDoubt   = 0.4
+	shapeDoubt  = 0.1
+)
 
 // size returns by how much the covariance in T is to be multiplied for subjects
 // to be as large as they say, drawn to 1 by as much as that is noise.
@@ -81,8 +85,12 @@ func (q *pooled) size(draws [][]float64) float64 {
 	for _, x := range noise {
 		own += x * x / float64(len(draws))
 	}
-	own = own/(expected*expected) + sizeDoubt*sizeDoubt
-	variance /= expected * expected
+	doubt := narrowDoubt
+	if p > narrow {
+		doubt = wideDoubt
+	}
+	own = own/(expected*expected) + doubt*doubt
+	variance = variance/(expected*expected) + shapeDoubt*shapeDoubt
 	f := 1 + own/(own+variance)*(told/expected-1)
 	// What is still open makes the subjects larger: too small is false certainty.
 	return max(0.3, min(3, f)) * (1 + min(1, own*variance/(own+variance)))
