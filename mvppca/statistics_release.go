@@ -70,7 +70,7 @@ func newStatisticsPlan(p *study.Plan, o *Options, l Layout) (*statisticsPlan, er
 // request is what a site asks its gate for.
 func (p *statisticsPlan) request() privacy.Request {
 	r := privacy.Request{Protection: privacy.Differential, Sums: p.sums, PatternMinimum: int(p.minimum)}
-	d := p.layout.Features() + 1
+	d := p.sums[1].Blocks[0]
 	for i, what := range []string{
 		"noised number of subjects per pattern of present views, and how far each view spreads",
 		"noised count, sums and second moments of the features, per released pattern",
