@@ -17,6 +17,7 @@ type assessment struct {
 	Correct int     `cbor:"correct"` // the most probable class was the outcome
 	LogLik  float64 `cbor:"log_lik"` // of the outcomes, in nats
 	Squares float64 `cbor:"squares"` // linear: of the prediction's errors
+	Noise   float64 `cbor:"noise"`   // standard deviation of privacy noise on every count; 0 without
 	// Of every tenth of [0, 1]: how many probabilities were in it, their sum, and
 	// how often what they were given to happened. Of two classes the second counts,
 	// of more the most probable one.
@@ -33,7 +34,7 @@ func newAssessment() *assessment {
 
 // check refuses what no rows can give.
 func (a *assessment) check() error {
-	if a.Rows < 1 || a.Correct < 0 || a.Correct > a.Rows || !finite(a.LogLik) || !(a.Squares >= 0) || !finite(a.Squares) {
+	if a.Rows < 1 || a.Correct < 0 || a.Correct > a.Rows || !finite(a.LogLik) || !(a.Squares >= 0) || !finite(a.Squares) || !(a.Noise >= 0) || !finite(a.Noise) {
 		return fmt.Errorf("an assessment of %d rows, %d of them correct, log-likelihood %v, squares %v", a.Rows, a.Correct, a.LogLik, a.Squares)
 	}
 	if len(a.Count) != bins || len(a.Expected) != bins || len(a.Observed) != bins {
@@ -49,6 +50,7 @@ func (a *assessment) check() error {
 
 func (a *assessment) add(b *assessment) {
 	a.Rows, a.Correct, a.LogLik, a.Squares = a.Rows+b.Rows, a.Correct+b.Correct, a.LogLik+b.LogLik, a.Squares+b.Squares
+	a.Noise = math.Hypot(a.Noise, b.Noise)
 	for i := range bins {
 		a.Count[i] += b.Count[i]
 		a.Expected[i] += b.Expected[i]

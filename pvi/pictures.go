@@ -63,8 +63,12 @@ func (m *Model) groups() (names []string) {
 // predictionSection shows how well outcomes are predicted.
 func (c *coordinator) predictionSection(sites []siteReport, pooled *assessment) figure.Section {
 	rows := append([]siteReport{{"All sites", pooled}}, sites...)
+	lead := "The sites predicted their own subjects, who took part in the fit: new subjects are predicted a little worse."
+	if pooled.Noise > 0 {
+		lead += fmt.Sprintf("\n\nThese numbers were released with noise of their own, paid for by the plan's share for diagnostics: on every count of a site with a standard deviation of %.0f subjects, and %.0f on those of all sites together. Where a site or a bin has few subjects they say little. A log-likelihood below −%v counts as that much.", sites[0].Noise, pooled.Noise, qualityWorst)
+	}
 	section := figure.Section{ID: "prediction", Title: "How well outcomes are predicted",
-		Lead:  "The sites predicted their own subjects, who took part in the fit: new subjects are predicted a little worse.",
+		Lead:  lead,
 		Items: []figure.Item{{Table: c.scoreTable(rows)}}}
 	if c.opts.Likelihood != LikelihoodLinear {
 		cal := pooled.calibration()

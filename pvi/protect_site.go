@@ -122,16 +122,18 @@ func (h *site) publishedUpdate(ctx context.Context, t *updateTask, q, factor Gau
 	return updateAnswer{Change: packGaussian(target.Over(q))}, carry, err
 }
 
-// How well one subject's outcome is predicted, as an entry of a sum: for each of ten
+// How well one subject's outcome is predicted, as a vector of a sum: for each of ten
 // bins that the subject is in it, its probability there and whether it came true,
-// then whether the prediction was right, and the log-likelihood from
-// −qualityWorst on as a share of it. No entry is above 1, and five are not zero.
+// then whether the prediction was right, whether it was wrong, and the
+// log-likelihood, no less than −qualityWorst, divided by −qualityUnit. The last is at most 2 and so has the
+// largest share of the bound; the four others that are not zero are at most 1.
 const (
-	qualityLength = 3*10 + 2
-	qualityWorst  = 5.0 // nats
+	qualityLength = 3*10 + 3
+	qualityWorst  = 3.0 // nats: a probability of a twentieth for what happened
+	qualityUnit   = qualityWorst / 2
 )
 
-var qualityBound = math.Sqrt(5)
+var qualityBound = math.Sqrt(4 + 4)
 
 // protectedQuality sums up, with noise, how well outcomes are predicted.
 func (h *site) protectedQuality(ctx context.Context, t method.Task, s *privacy.Session, b *Binding) (any, error) {
@@ -154,8 +156,10 @@ func (h *site) protectedQuality(ctx context.Context, t method.Task, s *privacy.S
 		}
 		if correct {
 			v[3*bins] = 1
+		} else {
+			v[3*bins+1] = 1
 		}
-		v[3*bins+1] = max(logLik, -qualityWorst) / qualityWorst
+		v[3*bins+2] = -max(logLik, -qualityWorst) / qualityUnit
 	}))
 	if err != nil {
 		return nil, err
@@ -172,14 +176,13 @@ func noisedQuality(answer *sumAnswer, declared privacy.Sum) (*assessment, error)
 	}
 	v := answer.Sum.Floats(0)
 	a := newAssessment()
-	rows := 0.0
 	for i := range bins {
-		rows += v[i]
 		n := max(v[i], 0)
 		a.Count[i], a.Expected[i], a.Observed[i] = n, min(max(v[bins+i], 0), n), min(max(v[2*bins+i], 0), n)
 	}
-	a.Rows = max(int(math.Round(rows)), 1)
-	a.Correct = min(max(int(math.Round(v[3*bins])), 0), a.Rows)
-	a.LogLik = min(v[3*bins+1]*qualityWorst, 0)
+	right, wrong := max(int(math.Round(v[3*bins])), 0), max(int(math.Round(v[3*bins+1])), 0)
+	a.Rows, a.Correct = max(right+wrong, 1), right
+	a.LogLik = min(-v[3*bins+2]*qualityUnit, 0)
+	a.Noise = answer.Sum.SD
 	return a, a.check()
 }

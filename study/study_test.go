@@ -256,6 +256,8 @@ var refusals = []struct{ old, new, want string }{
 	{small, small + "local: {data: d, split: {scenario: K}}\n", "plan.yaml:17:36: local.split.scenario: K takes the second and the third view away from some sites, but there are 2 views\n  hint: IID or G"},
 	{small, small + "local: {data: d, split: {scenario: G}}\n", "plan.yaml:17:18: local.split.by: missing\n  hint: a column of the subjects table, which scenario G goes by"},
 	{small, small + "local: {data: d, split: {scenario: column, by: group, seed: 1}}\n", "plan.yaml:17:61: local.split.seed: has no effect"},
+	{small, small + "local: {data: d, split: {scenario: G, by: group, unused: [test]}}\n", "plan.yaml:17:50: local.split.unused: means nothing here\n  hint: scenario: column"},
+	{small, small + "local: {data: d, split: {scenario: column, by: group, unused: [test, north]}}\n", "plan.yaml:17:70: local.split.unused: north is a site of the plan"},
 	{small, small + "local: {data: d, sites: {north: n, centre: c, south: s}}\n", "plan.yaml:17:18: local.sites: stands beside data or split\n  hint: either data and split, or sites"},
 	{small, small + "local: {sites: {north: n, centre: c}}\n", "plan.yaml:17:9: local.sites: no folder for site south"},
 	{small, small + "local:\n  sites: {north: n, centre: c, south: s, sout: t}\n", "plan.yaml:18:48: local.sites.sout: not a site of the plan\n  hint: did you mean south?"},

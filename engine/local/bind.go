@@ -195,11 +195,18 @@ func (b *Binding) split(ctx context.Context, p *study.Plan) error {
 	for _, x := range placed {
 		at[x.ID] = x.Site
 	}
+	rows := make([][]int, len(p.Sites))
+	for i, id := range ids {
+		if site, used := at[id]; used {
+			rows[site] = append(rows[site], i)
+		}
+	}
 	for i, site := range p.Sites {
-		b.Data[site] = evaluate.Select(table, func(id string) ([]int, bool) {
-			place, used := at[id]
-			return lacking[i], used && place == i
-		})
+		own := table.Select(rows[i]...)
+		if len(lacking[i]) > 0 {
+			own = own.Without(lacking[i]...)
+		}
+		b.Data[site] = own
 	}
 	return b.look(ctx, p)
 }
