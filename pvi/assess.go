@@ -58,15 +58,24 @@ func (a *assessment) add(b *assessment) {
 	}
 }
 
-// calibration turns sums into frequencies.
+// calibration turns sums into frequencies. Bins that noise could have filled, with
+// less than three standard deviations of it, are left empty, and frequencies are kept
+// within what their bin allows.
 func (a *assessment) calibration() (c Calibration) {
 	for i := range c {
-		if n := a.Count[i]; n > 0 {
-			c[i] = Bin{int(math.Round(n)), a.Expected[i] / n, a.Observed[i] / n}
+		n := a.Count[i]
+		if !(n > 3*a.Noise) {
+			continue
 		}
+		half := 0.5 / float64(bins)
+		expected := min(max(a.Expected[i]/n, middle(i)-half), middle(i)+half)
+		c[i] = Bin{int(math.Round(n)), expected, min(max(a.Observed[i]/n, 0), 1)}
 	}
 	return c
 }
+
+// middle is that of a bin.
+func middle(i int) float64 { return (float64(i) + 0.5) / float64(bins) }
 
 // bin counts a probability, and whether what it was given to happened.
 func (a *assessment) bin(p float64, happened bool) {

@@ -71,8 +71,7 @@ func (c *coordinator) predictionSection(sites []siteReport, pooled *assessment) 
 		Lead:  lead,
 		Items: []figure.Item{{Table: c.scoreTable(rows)}}}
 	if c.opts.Likelihood != LikelihoodLinear {
-		cal := pooled.calibration()
-		section.Items = append(section.Items, figure.Item{Figure: cal.figure()})
+		section.Items = append(section.Items, figure.Item{Figure: pooled.picture()})
 	}
 	return section
 }
@@ -98,8 +97,9 @@ func (c *coordinator) scoreTable(rows []siteReport) *figure.Table {
 	return t
 }
 
-// figure draws expected against observed frequencies.
-func (c *Calibration) figure() *figure.Figure {
+// picture draws expected against observed frequencies.
+func (a *assessment) picture() *figure.Figure {
+	c := a.calibration()
 	line := figure.Line{Name: "this model"}
 	for _, b := range c {
 		x, y := b.Expected, b.Observed
@@ -107,12 +107,19 @@ func (c *Calibration) figure() *figure.Figure {
 			x, y = math.NaN(), math.NaN()
 		}
 		line.X, line.Y = append(line.X, x), append(line.Y, y)
+		if a.Noise > 0 { // on both what happened and what was counted
+			half := z90 * a.Noise * math.Hypot(1, y) / float64(b.Rows)
+			line.Low, line.High = append(line.Low, max(y-half, 0)), append(line.High, min(y+half, 1))
+		}
 	}
 	perfect := figure.Line{Name: "perfect", X: figure.Numbers{0, 1}, Y: figure.Numbers{0, 1}, Reference: true}
-	return &figure.Figure{ID: "calibration", Title: "Do probabilities hold what they promise?",
-		Chart:   figure.Lines{X: figure.Axis{Label: "probability given"}, Y: figure.Axis{Label: "how often it happened"}, Series: []figure.Line{line, perfect}},
-		Caption: fmt.Sprintf("Predictions are sorted by their probability into ten bins. On the dashed line, what was given a probability of 30 %% happened in 30 %% of cases; below it, predictions are too sure of it, above it not sure enough. On average over predictions the distance is %.4f.", c.Error()),
-		Alt:     "Observed against expected frequency in ten bins of the predicted probability."}
+	caption := fmt.Sprintf("Predictions are sorted by their probability into ten bins. On the dashed line, what was given a probability of 30 %% happened in 30 %% of cases; below it, predictions are too sure of it, above it not sure enough. On average over predictions the distance is %.4f.", c.Error())
+	if a.Noise > 0 {
+		caption += " The band is where privacy noise alone leaves the true frequency with a probability of 90 %, and the distance holds that noise."
+	}
+	return &figure.Figure{ID: "calibration", Title: "Do probabilities hold what they promise?", Caption: caption,
+		Chart: figure.Lines{X: figure.Axis{Label: "probability given"}, Y: figure.Axis{Label: "how often it happened"}, Series: []figure.Line{line, perfect}},
+		Alt:   "Observed against expected frequency in ten bins of the predicted probability."}
 }
 
 // sitesSection shows what each site contributed.
@@ -161,8 +168,7 @@ func (h *site) ownSection(a *assessment) figure.Section {
 	section := figure.Section{ID: "own", Title: "Your subjects under the shared model", Lead: "Made at this site from its own rows; it does not leave.",
 		Items: []figure.Item{{Table: c.scoreTable([]siteReport{{h.name, a}})}}}
 	if h.opts.Likelihood != LikelihoodLinear {
-		cal := a.calibration()
-		section.Items = append(section.Items, figure.Item{Figure: cal.figure()})
+		section.Items = append(section.Items, figure.Item{Figure: a.picture()})
 	}
 	return section
 }

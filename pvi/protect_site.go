@@ -123,7 +123,8 @@ func (h *site) publishedUpdate(ctx context.Context, t *updateTask, q, factor Gau
 }
 
 // How well one subject's outcome is predicted, as a vector of a sum: for each of ten
-// bins that the subject is in it, its probability there and whether it came true,
+// bins that the subject is in it, the distance of its probability from the middle of
+// the bin in widths of a bin, between −½ and ½, and whether it came true,
 // then whether the prediction was right, whether it was wrong, and the
 // log-likelihood, no less than −qualityWorst, divided by −qualityUnit. The last is at most 2 and so has the
 // largest share of the bound; the four others that are not zero are at most 1.
@@ -133,7 +134,7 @@ const (
 	qualityUnit   = qualityWorst / 2
 )
 
-var qualityBound = math.Sqrt(4 + 4)
+var qualityBound = math.Sqrt(1 + 0.25 + 1 + 1 + 4)
 
 // protectedQuality sums up, with noise, how well outcomes are predicted.
 func (h *site) protectedQuality(ctx context.Context, t method.Task, s *privacy.Session, b *Binding) (any, error) {
@@ -150,7 +151,7 @@ func (h *site) protectedQuality(ctx context.Context, t method.Task, s *privacy.S
 		m.row(x)
 		p, happened, correct, logLik := m.judge(y)
 		i := binOf(p)
-		v[i], v[bins+i] = 1, p
+		v[i], v[bins+i] = 1, (p-middle(i))*float64(bins)
 		if happened {
 			v[2*bins+i] = 1
 		}
@@ -167,9 +168,9 @@ func (h *site) protectedQuality(ctx context.Context, t method.Task, s *privacy.S
 	return sumAnswer{Sum: *noised}, nil
 }
 
-// noisedQuality reads a noised sum of predictions. Noise can make of small numbers
-// what no rows can give: counts below zero are set to zero, and what happened to no
-// more than what was counted.
+// noisedQuality reads a noised sum of predictions. What noise has made of small
+// numbers stays in the bins as it is, so that those of several sites add up without
+// bias: see [assessment.calibration].
 func noisedQuality(answer *sumAnswer, declared privacy.Sum) (*assessment, error) {
 	if err := answer.Sum.Check(declared); err != nil {
 		return nil, err
@@ -177,12 +178,11 @@ func noisedQuality(answer *sumAnswer, declared privacy.Sum) (*assessment, error)
 	v := answer.Sum.Floats(0)
 	a := newAssessment()
 	for i := range bins {
-		n := max(v[i], 0)
-		a.Count[i], a.Expected[i], a.Observed[i] = n, min(max(v[bins+i], 0), n), min(max(v[2*bins+i], 0), n)
+		a.Count[i], a.Expected[i], a.Observed[i] = v[i], middle(i)*v[i]+v[bins+i]/float64(bins), v[2*bins+i]
 	}
 	right, wrong := max(int(math.Round(v[3*bins])), 0), max(int(math.Round(v[3*bins+1])), 0)
 	a.Rows, a.Correct = max(right+wrong, 1), right
 	a.LogLik = min(-v[3*bins+2]*qualityUnit, 0)
 	a.Noise = answer.Sum.SD
-	return a, a.check()
+	return a, nil
 }
