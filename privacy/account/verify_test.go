@@ -3,8 +3,6 @@ package account_test
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
-	"math"
 	"math/rand/v2"
 	"os"
 	"regexp"
@@ -13,6 +11,7 @@ import (
 	"testing"
 
 	"parley/internal/vectors"
+	"parley/internal/vectors/vectorstest"
 	"parley/privacy/account"
 )
 
@@ -30,45 +29,13 @@ func TestPublishedVectorsAgree(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range checks {
-		if !c.OK {
-			t.Errorf("%s: want %s, got %s (error %.1e, tolerance %.0e)", c.Entry, c.Want, c.Got, c.WorstError, c.Tolerance)
-		}
-	}
-	if len(checks) < 300 {
-		t.Errorf("only %d entries were compared", len(checks))
-	}
+	vectorstest.Agree(t, checks, 300)
 }
 
 // unused are inputs on which nothing in the file depends: what surrounds the NaN
 // of a vector that is refused, the bound of a vector of zeros, and the ε of a δ
 // that is 1 on either side.
 var unused = regexp.MustCompile(`^clip-06\.(bound|input)|^clip-04\.bound|^eps-mixed-02\.expect\.delta_check\.epsilon`)
-
-// number is one number in a case.
-type number struct {
-	path string
-	set  func(json.Number)
-	old  json.Number
-}
-
-// numbers lists the numbers below a decoded value, in order of path.
-func numbers(path string, v any, set func(any)) (out []number) {
-	switch x := v.(type) {
-	case map[string]any:
-		for k, y := range x {
-			out = append(out, numbers(path+"."+k, y, func(z any) { x[k] = z })...)
-		}
-	case []any:
-		for i, y := range x {
-			out = append(out, numbers(fmt.Sprintf("%s[%d]", path, i), y, func(z any) { x[i] = z })...)
-		}
-	case json.Number:
-		out = append(out, number{path, func(n json.Number) { set(n) }, x})
-	}
-	slices.SortFunc(out, func(a, b number) int { return strings.Compare(a.path, b.path) })
-	return out
-}
 
 // TestChangedVectorsDisagree changes numbers of every case one by one, in a file
 // of that case alone: each must be noticed. Of costly kinds it takes one of a
@@ -97,26 +64,18 @@ func TestChangedVectorsDisagree(t *testing.T) {
 	changed := 0
 	for _, c := range all {
 		id, kind := c["id"].(string), c["kind"].(string)
-		list := slices.DeleteFunc(numbers(id, c, nil), func(n number) bool { return unused.MatchString(n.path) })
+		list := slices.DeleteFunc(vectorstest.Numbers(id, c), func(n vectorstest.Number) bool { return unused.MatchString(n.Path) })
 		if slices.Contains([]string{"epsilon", "calibrate_composition", "calibrate_rounds"}, kind) {
 			r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 			list = list[:1]
 		}
 		file.Cases = []map[string]any{c}
 		for _, n := range list {
-			old, err := n.old.Float64()
-			if err != nil {
-				t.Fatal(err)
-			}
-			value := json.Number(fmt.Sprint(old + 0.02*math.Abs(old) + 0.01))
-			if !strings.ContainsAny(string(n.old), ".e") {
-				value = json.Number(fmt.Sprint(int(old + 1 + math.Abs(old)/20)))
-			}
-			n.set(value)
-			if agree() {
-				t.Errorf("%s was changed from %s to %s and still agrees", n.path, n.old, value)
-			}
-			n.set(n.old)
+			n.WhileChanged(t, func(to json.Number) {
+				if agree() {
+					t.Errorf("%s was changed from %s to %s and still agrees", n.Path, n.Old, to)
+				}
+			})
 			changed++
 		}
 	}
