@@ -88,29 +88,6 @@ func TestStoreThatLostItsContentIsNotANewOne(t *testing.T) {
 	}
 }
 
-func TestLookingCreatesNothing(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "north", "site.db")
-	if s, err := OpenExisting(path); !errors.Is(err, fs.ErrNotExist) || s != nil {
-		t.Fatalf("%v, %v", s, err)
-	}
-	if _, err := os.Stat(filepath.Dir(path)); !errors.Is(err, fs.ErrNotExist) {
-		t.Fatalf("a folder was made: %v", err)
-	}
-	s := open(t, path)
-	if err := s.Reserve(reservation("r")); err != nil {
-		t.Fatal(err)
-	}
-	s.Close()
-	s, err := OpenExisting(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	if lines, err := s.Reservations(0); err != nil || len(lines) != 1 || lines[0].Hash == [32]byte{} {
-		t.Fatalf("%+v, %v", lines, err)
-	}
-}
-
 func TestCrashWhileCreatingLeavesNothingInTheWay(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "north", "site.db")

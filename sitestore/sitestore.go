@@ -22,7 +22,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"os"
 	"strings"
 
 	_ "modernc.org/sqlite" // the pure Go SQLite driver
@@ -71,20 +70,6 @@ type Store struct {
 // person must resolve.
 func Open(path string) (*Store, error) {
 	err := create(path)
-	var s *Store
-	if err == nil {
-		s, err = acquire(path)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("opening the site store %s: %w", path, err)
-	}
-	return s, nil
-}
-
-// OpenExisting is [Open] for those who only want to look: a store that is not
-// there is an error that wraps [fs.ErrNotExist], and is not created.
-func OpenExisting(path string) (*Store, error) {
-	_, err := os.Stat(path)
 	var s *Store
 	if err == nil {
 		s, err = acquire(path)
