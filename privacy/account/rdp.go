@@ -34,7 +34,7 @@ func RDP(ms []Mechanism, a Adjacency, orders []float64) ([]float64, error) {
 	out := make([]float64, len(orders))
 	for i, order := range orders {
 		if !(order > 1) || math.IsInf(order, 1) {
-			return nil, fmt.Errorf("Rényi order %v is not above 1 and finite", order)
+			return nil, fmt.Errorf("order %v of a Rényi divergence is not above 1 and finite", order)
 		}
 		for _, m := range ms {
 			out[i] += float64(m.Count) * m.divergence(a, order)
