@@ -3,9 +3,7 @@ package sitestore
 import (
 	"bytes"
 	"database/sql"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
