@@ -49,6 +49,9 @@ func (s *Schema) check() error {
 			if c.Kind == Category && len(c.Levels) == 0 {
 				return fmt.Errorf("schema: view %s: category %s has no levels", v.Name, c.Name)
 			}
+			if c.Other != "" && !slices.Contains(c.Levels, c.Other) {
+				return fmt.Errorf("schema: view %s: %s takes other levels as %q, which is not one of its levels", v.Name, c.Name, c.Other)
+			}
 			if other, taken := owner[c.Name]; taken {
 				return fmt.Errorf("schema: %s is a column of the views %s and %s", c.Name, other, v.Name)
 			}

@@ -501,3 +501,33 @@ func BenchmarkRead(b *testing.B) {
 		})
 	}
 }
+
+// A level that is not listed counts as another where the schema says so; a missing
+// cell stays missing.
+func TestOtherLevels(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"subjects.csv": "id\n1\n2\n3\n", "view_v.csv": "id,c\n1,a\n2,new\n3,NA\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	schema := Schema{Views: []View{{Name: "v", Columns: []Column{{Name: "c", Kind: Category, Levels: []string{"a", "b"}, Other: "b"}}}}}
+	d, err := Open(t.Context(), dir, Options{Schema: &schema})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []float64
+	for row, err := range d.Rows(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, row.Views[0][0])
+	}
+	if len(got) != 3 || got[0] != 0 || got[1] != 1 || !math.IsNaN(got[2]) {
+		t.Errorf("got %v", got)
+	}
+	schema.Views[0].Columns[0].Other = "c"
+	if _, err := Open(t.Context(), dir, Options{Schema: &schema}); err == nil || !strings.Contains(err.Error(), `"c", which is not one of its levels`) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -22,6 +22,7 @@ type Column struct {
 	Name   string
 	Kind   Kind
 	Levels []string // of a Category, in the order of their codes 0, 1, …; nil otherwise
+	Other  string   // of a Category: the level that any level not listed counts as; "" if such a cell is refused
 }
 
 // View is a named block of features measured together.

@@ -47,6 +47,7 @@ type ModelColumn struct {
 	Name   string   `json:"name"`
 	Unit   string   `json:"unit,omitempty"`
 	Levels []string `json:"levels,omitempty"`
+	Other  string   `json:"other,omitempty"` // level that one not listed counts as
 }
 
 // ModelSite is what one site contributed.
@@ -96,7 +97,7 @@ func (s *setup) model(q Gaussian, e *Encoding) (*Model, error) {
 		for _, f := range v.Features {
 			c := ModelColumn{Name: f.Name, Unit: f.Unit}
 			if f.Kind == study.Category {
-				c.Levels = f.Levels
+				c.Levels, c.Other = f.Levels, f.Other
 			}
 			view.Columns = append(view.Columns, c)
 		}
@@ -195,7 +196,7 @@ func (m *Model) Schema() dataset.Schema {
 			if len(c.Levels) > 0 {
 				kind = dataset.Category
 			}
-			view.Columns = append(view.Columns, dataset.Column{Name: c.Name, Kind: kind, Levels: c.Levels})
+			view.Columns = append(view.Columns, dataset.Column{Name: c.Name, Kind: kind, Levels: c.Levels, Other: c.Other})
 		}
 		s.Views = append(s.Views, view)
 	}

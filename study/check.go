@@ -174,6 +174,9 @@ func (c *checker) feature(path string, f Feature) {
 		if len(f.Levels) > 0 {
 			c.report(path+".levels", "a number has no levels", "for one of a list of values: kind: category")
 		}
+		if f.Other != "" {
+			c.report(path+".other", "a number has no levels", "leave it out")
+		}
 		if r := f.Range; r != nil && !(r[0] < r[1] && !math.IsInf(r[0], 0) && !math.IsInf(r[1], 0)) {
 			c.report(path+".range", fmt.Sprintf("%v is not below %v", r[0], r[1]), "the lowest and the highest plausible value, such as [0, 120]")
 		}
@@ -194,6 +197,9 @@ func (c *checker) feature(path string, f Feature) {
 			if c.label(at, level) {
 				c.once(seen, at, level, "level "+level, fmt.Sprintf("level %d", i+1))
 			}
+		}
+		if f.Other != "" && !slices.Contains(f.Levels, f.Other) {
+			c.report(path+".other", fmt.Sprintf("%q is not one of the levels", f.Other), "the level that a level not listed counts as")
 		}
 	default:
 		c.report(path+".kind", fmt.Sprintf("unknown kind %q", f.Kind), "number or category")

@@ -63,6 +63,7 @@ type Feature struct {
 	Name   string      `json:"name"`
 	Kind   string      `json:"kind"`             // Number or Category
 	Levels []string    `json:"levels,omitempty"` // of a category, at least two, in the order of their codes
+	Other  string      `json:"other,omitempty"`  // of a category: the level that one not listed counts as; without it such a cell is refused
 	Range  *[2]float64 `json:"range,omitempty"`  // of a number: lowest and highest plausible value, known without looking at the data
 	Unit   string      `json:"unit,omitempty"`   // of a number, for people
 }
@@ -217,7 +218,7 @@ func (p *Plan) Schema() dataset.Schema {
 		for _, f := range v.Features {
 			c := dataset.Column{Name: f.Name, Kind: dataset.Number}
 			if f.Kind == Category {
-				c.Kind, c.Levels = dataset.Category, f.Levels
+				c.Kind, c.Levels, c.Other = dataset.Category, f.Levels, f.Other
 			}
 			view.Columns = append(view.Columns, c)
 		}

@@ -242,6 +242,8 @@ var refusals = []struct{ old, new, want string }{
 	{"mvppca", "bayes", `plan.yaml:13:9: method.name: unknown method "bayes"` + "\n  hint: valid here: mvppca, pvi"},
 	{"latent: 6", "latent: 0", "plan.yaml:14:11: method.latent: 0 dimensions\n  hint: at least 1"},
 	{"latent: 6", "layers:\n    - {name: a, width: 3}\n    - {name: b, width: 0}", "plan.yaml:16:24: method.layers.width: no width"},
+	{"    features: [age, male]\n", "    features: [{name: age, other: a}, male]\n", "plan.yaml:6:35: views.features.other: a number has no levels"},
+	{"    features: [age, male]\n", "    features: [{name: age, kind: category, levels: [a, b], other: c}, male]\n", "plan.yaml:6:67: views.features.other: \"c\" is not one of the levels"},
 	// Privacy.
 	{"privacy:\n  protection: none\n", "", "plan.yaml:1:1: privacy: missing\n  hint: how releases are protected has no default"},
 	{"protection: none", "protection: dp", `plan.yaml:16:15: privacy.protection: unknown protection "dp"` + "\n  hint: did you mean differential?"},
