@@ -506,12 +506,12 @@ func BenchmarkRead(b *testing.B) {
 // cell stays missing.
 func TestOtherLevels(t *testing.T) {
 	dir := t.TempDir()
-	for name, text := range map[string]string{"subjects.csv": "id\n1\n2\n3\n", "view_v.csv": "id,c\n1,a\n2,new\n3,NA\n"} {
+	for name, text := range map[string]string{"subjects.csv": "id\n1\n2\n3\n", "view_v.csv": "id,c,x\n1,a,1\n2,new,2\n3,NA,3\n"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	schema := Schema{Views: []View{{Name: "v", Columns: []Column{{Name: "c", Kind: Category, Levels: []string{"a", "b"}, Other: "b"}}}}}
+	schema := Schema{Views: []View{{Name: "v", Columns: []Column{{Name: "c", Kind: Category, Levels: []string{"a", "b"}, Other: "b"}, {Name: "x"}}}}}
 	d, err := Open(t.Context(), dir, Options{Schema: &schema})
 	if err != nil {
 		t.Fatal(err)
