@@ -506,7 +506,7 @@ func BenchmarkRead(b *testing.B) {
 // cell stays missing.
 func TestOtherLevels(t *testing.T) {
 	dir := t.TempDir()
-	for name, text := range map[string]string{"subjects.csv": "id\n1\n2\n3\n", "view_v.csv": "id,c,x\n1,a,1\n2,new,2\n3,NA,3\n"} {
+	for name, text := range map[string]string{"subjects.csv": "id\n1\n2\n3\n", "view_v.csv": "id,c,x\n1,a,5\n2,new,7\n3,NA,6\n"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
