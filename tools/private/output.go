@@ -87,5 +87,5 @@ func (m *measured) lines() []figure.Line {
 	if m.subjects == 400 { // the least; of more it is less
 		out = append(out, figure.Line{Name: "the mean", X: ends, Y: figure.Numbers{m.mean.error, m.mean.error}, Reference: true})
 	}
-	return append(out, figure.Line{Name: "without privacy, " + subjects, X: ends, Y: figure.Numbers{m.open.error, m.open.error}, Reference: true})
+	return append(out, figure.Line{Name: fmt.Sprintf("no privacy, %d", m.subjects), X: ends, Y: figure.Numbers{m.open.error, m.open.error}, Reference: true})
 }
