@@ -1,0 +1,151 @@
+package graffl
+
+import (
+	"fmt"
+	"math"
+)
+
+// Coordinates maps a parameter θ to a vector u without constraints:
+// ln(π_k/π_K) for k < K; μ_1 … μ_K; and for each component the lower Cholesky
+// factor of Σ_k by rows, its diagonal in logarithms.
+type Coordinates struct{ K, Dim int }
+
+// Len returns the length of u.
+func (c Coordinates) Len() int { return c.K - 1 + c.K*c.Dim + c.K*c.triangle() }
+
+func (c Coordinates) triangle() int { return c.Dim * (c.Dim + 1) / 2 }
+
+// Means returns the part of u that is the means.
+func (c Coordinates) Means(u []float64) []float64 { return u[c.K-1:][:c.K*c.Dim] }
+
+// To writes u of a mixture. An error means a covariance that is not positive
+// definite, or a weight of zero.
+func (c Coordinates) To(u []float64, m Mixture) error {
+	l, _, err := m.factors()
+	if err != nil {
+		return err
+	}
+	last := m.Weights[c.K-1]
+	for k, w := range m.Weights {
+		if !(w > 0) {
+			return fmt.Errorf("weight %v of component %d has no logarithm", w, k)
+		}
+		if k < c.K-1 {
+			u[k] = math.Log(w / last)
+		}
+	}
+	at := c.K - 1 + copy(u[c.K-1:], m.Means)
+	for k := range c.K {
+		lk := l[k*c.Dim*c.Dim:]
+		for i := range c.Dim {
+			at += copy(u[at:], lk[i*c.Dim:][:i])
+			u[at] = math.Log(lk[i*c.Dim+i])
+			at++
+		}
+	}
+	return nil
+}
+
+// From writes the mixture of u.
+func (c Coordinates) From(m Mixture, u []float64) {
+	c.weights(m.Weights, u)
+	copy(m.Means, c.Means(u))
+	at, d := c.K-1+c.K*c.Dim, c.Dim
+	for k := range c.K {
+		cov := m.Cov(k)
+		l := u[at:][:c.triangle()]
+		at += len(l)
+		for i := range d {
+			for j := range i + 1 {
+				s := 0.0
+				for q := range j + 1 {
+					s += entry(l, i, q) * entry(l, j, q)
+				}
+				cov[i*d+j], cov[j*d+i] = s, s
+			}
+		}
+	}
+}
+
+// entry returns L_ij, j ≤ i, of a packed factor with logarithms on its diagonal.
+func entry(l []float64, i, j int) float64 {
+	v := l[i*(i+1)/2+j]
+	if i == j {
+		return math.Exp(v)
+	}
+	return v
+}
+
+func (c Coordinates) weights(pi, u []float64) {
+	top := 0.0
+	for _, v := range u[:c.K-1] {
+		top = max(top, v)
+	}
+	pi[c.K-1] = math.Exp(-top)
+	sum := pi[c.K-1]
+	for k, v := range u[:c.K-1] {
+		pi[k] = math.Exp(v - top)
+		sum += pi[k]
+	}
+	for k := range pi {
+		pi[k] /= sum
+	}
+}
+
+// unconstrained evaluates a prior in coordinates. It is not safe for concurrent use.
+type unconstrained struct {
+	Coordinates
+	prior          Prior
+	psi            []float64
+	logPsi         float64
+	pi, l, e, room []float64
+}
+
+func newUnconstrained(p Prior) *unconstrained {
+	d := p.Dim()
+	c := &unconstrained{Coordinates: Coordinates{p.Components(), d}, prior: p, psi: append([]float64(nil), p.Psi...),
+		pi: make([]float64, len(p.Alpha)), l: make([]float64, d*d), e: make([]float64, d), room: make([]float64, d)}
+	c.logPsi, _ = cholesky(c.psi, d)
+	return c
+}
+
+// LogDensity returns ln p(u) = ln p(θ(u)) + ln |∂θ/∂u|, where the Jacobian is
+// Π_k π_k · Π_k 2ᵈ Π_i L_{k,ii}^{d−i+2}, i from 1.
+func (c *unconstrained) LogDensity(u []float64) float64 {
+	c.weights(c.pi, u)
+	s := DirichletLogDensity(c.prior.Alpha, c.pi)
+	for _, w := range c.pi {
+		s += math.Log(w)
+	}
+	d := c.Dim
+	at := c.K - 1 + c.K*d
+	for k := range c.K {
+		logDet := 0.0
+		for i := range d {
+			copy(c.l[i*d:], u[at:][:i])
+			v := u[at+i]
+			at += i + 1
+			c.l[i*d+i] = math.Exp(v)
+			logDet += 2 * v
+			s += float64(d-i+1) * v
+		}
+		s += float64(d) * math.Ln2
+		s += inverseWishart(c.prior.Nu, c.psi, c.logPsi, c.l, logDet, d, c.room)
+		mu := c.Means(u)[k*d:][:d]
+		for i := range c.e {
+			c.e[i] = mu[i] - c.prior.Mean[i]
+		}
+		forward(c.l, d, c.e)
+		s -= (float64(d)*(math.Log(2*math.Pi)-math.Log(c.prior.Kappa)) + logDet + c.prior.Kappa*squares(c.e)) / 2
+	}
+	if math.IsNaN(s) {
+		return math.Inf(-1)
+	}
+	return s
+}
+
+// LogDensity returns the log prior density of u: that of θ(u) and the logarithm
+// of the Jacobian. It is −Inf where u overflows.
+func (c Coordinates) LogDensity(p Prior, u []float64) float64 {
+	return newUnconstrained(p).LogDensity(u)
+}

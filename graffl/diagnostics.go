@@ -1,0 +1,37 @@
+package graffl
+
+import (
+	"cmp"
+	"slices"
+)
+
+// EffectiveSize returns (Σw)²/Σw².
+func EffectiveSize(weights []float64) float64 {
+	s, q := 0.0, 0.0
+	for _, w := range weights {
+		s += w
+		q += w * w
+	}
+	if q == 0 {
+		return 0
+	}
+	return s * s / q
+}
+
+// Quantile returns the smallest value at which a share q of the weight is reached.
+func Quantile(values, weights []float64, q float64) float64 {
+	order := make([]int, len(values))
+	total := 0.0
+	for i := range order {
+		order[i] = i
+		total += weights[i]
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(values[a], values[b]) })
+	s := 0.0
+	for _, i := range order {
+		if s += weights[i]; s >= q*total {
+			return values[i]
+		}
+	}
+	return values[order[len(order)-1]]
+}
