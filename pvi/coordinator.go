@@ -94,6 +94,9 @@ func (c *coordinator) Restore(data []byte) (method.State, error) {
 	if err := wire.Unmarshal(data, s); err != nil {
 		return nil, err
 	}
+	if c.opts.Variant == VariantGlobal && len(s.Point) != 2*c.weights() {
+		return nil, fmt.Errorf("the state's point has %d coordinates, and there are %d", len(s.Point), 2*c.weights())
+	}
 	for _, name := range c.plan.Sites {
 		r := s.Sites[name]
 		if r == nil {

@@ -15,7 +15,7 @@
 // few functions of the mean and variance of a row's activation.
 //
 // For private optimisers, [Gradient] is the gradient of a single row and [Adagrad]
-// the published step. This package draws nothing and protects nothing: sampling,
+// the published step. Their arithmetic draws nothing and protects nothing: sampling,
 // clipping that is relied on, and noise belong to a session of package privacy.
 //
 // # Rounds
@@ -24,6 +24,14 @@
 // one round of an [Updater]. [Refine] is the single step on which they rest: change,
 // damping, and the projection of negative precisions. [Global] is the paper's
 // baseline and [Scheme] its way to make sites unequal.
+//
+// # Method
+//
+// [Method] makes a method of it: a coordinator that asks sites in the order of a
+// schedule and keeps the factors, and sites that refine them. Without privacy an
+// update is the exact local optimum. With a total it is one noised sum over the
+// site's rows, or, as published, steps of DP-Adagrad; [Central] is what all of them
+// are measured against.
 //
 // # In and out
 //

@@ -240,6 +240,7 @@ func TestModelsThatDoNotFit(t *testing.T) {
 		`"x1"`:                     `"x0"`,
 		`"posterior": {`:           `"posterior": {"eta": [1], "lambda": [1]}, "other": {`,
 		`"effects": [`:             `"effects": [], "other": [`,
+		`"factor": {`:              `"factor": {"eta": [1], "lambda": [1]}, "other": {`,
 		`"options": {`:             `"options": null, "other": {`,
 	} {
 		if _, err := pvi.LoadModel([]byte(strings.ReplaceAll(data, from, to))); err == nil {

@@ -179,6 +179,11 @@ func (m *Model) check() error {
 	if len(m.Effects) != p {
 		return fmt.Errorf("%d effects of %d weights", len(m.Effects), p)
 	}
+	for _, s := range m.Sites {
+		if err := s.Factor.Check(p); err != nil {
+			return fmt.Errorf("site %s: %w", s.Name, err)
+		}
+	}
 	return nil
 }
 
