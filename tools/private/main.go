@@ -35,7 +35,7 @@ type experiment struct {
 	subjects int
 	draws    int // unless the flag says otherwise
 	epsilons []float64
-	asked    []float64 // errors at these ε that the mechanism must not exceed; 0 for none
+	plain    []float64 // errors of one plain release at these ε, from an independent study; 0 for none
 }
 
 var experiments = []experiment{

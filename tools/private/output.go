@@ -71,17 +71,17 @@ func write(dir string, all []*measured) error {
 // lines are the curve of an experiment and what to compare it with.
 func (m *measured) lines() []figure.Line {
 	subjects := fmt.Sprintf("%d subjects", m.subjects)
-	own, asked := figure.Line{Name: subjects}, figure.Line{Name: "asked of " + subjects, Reference: true}
+	own, plain := figure.Line{Name: subjects}, figure.Line{Name: "plain release, " + subjects, Reference: true}
 	for i, s := range m.private {
 		own.X, own.Y = append(own.X, m.epsilons[i]), append(own.Y, s.error)
 		own.Low, own.High = append(own.Low, s.error-s.errorSD), append(own.High, s.error+s.errorSD)
-		if m.asked != nil && m.asked[i] > 0 {
-			asked.X, asked.Y = append(asked.X, m.epsilons[i]), append(asked.Y, m.asked[i])
+		if m.plain != nil && m.plain[i] > 0 {
+			plain.X, plain.Y = append(plain.X, m.epsilons[i]), append(plain.Y, m.plain[i])
 		}
 	}
 	out := []figure.Line{own}
-	if len(asked.X) > 1 {
-		out = append(out, asked)
+	if len(plain.X) > 1 {
+		out = append(out, plain)
 	}
 	ends := figure.Numbers{m.epsilons[0], m.epsilons[len(m.epsilons)-1]}
 	if m.subjects == 400 { // the least; of more it is less
