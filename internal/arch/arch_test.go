@@ -22,7 +22,7 @@ var floors = [][]string{
 	{"conformance", "crossval", "rundir", "selection", "utility"},
 	{"engine/local"},
 	{"engine", "report", "trials"},
-	{"mvppca", "pvi"},
+	{"graffl", "mvppca", "pvi"},
 	{"method"},
 	{"evaluate"},
 	{"privacy/privacytest"},
