@@ -216,29 +216,32 @@ func naturalNoise(t testing.TB, releases int, total account.Budget) float64 {
 	return f
 }
 
-// The bar of ε = 0.5 on the most unequal distribution (published: 81.83 % and
-// −0.4218), with simulated noise: 84.9 ± 0.2 % and −0.325 ± 0.001 over seeds, so that
-// another seed would fail here with a probability below 1e-5.
+// On the most unequal distribution, where the published method fails (81.8 % and
+// −0.42 at ε = 0.5), with an eighth of the rows and simulated noise of ε = 4, which is
+// about as much for each row: 84.9 ± 0.15 % and −0.326 ± 0.003 over eight seeds. Another
+// seed would fail here with a probability below 1e-5.
 func TestNaturalOnUnequalSites(t *testing.T) {
 	parts := income(t, "C")
 	prior := Isotropic(108, 0, 1)
 	const entries = 14
+	noise := naturalNoise(t, naturalRounds, account.Budget{Epsilon: 4, Delta: 1e-4})
 	var sites []*Design
-	var noise []float64
+	var all []float64
 	for _, name := range []string{"c01", "c02", "c03", "c04", "c05", "c06", "c07", "c08", "c09", "c10"} {
-		d := parts[name]
-		if d == nil {
-			t.Fatalf("no site %s", name)
+		d := NewDesign(108)
+		for i := 0; i < parts[name].Rows(); i += 8 {
+			if err := d.Append(parts[name].Row(i), parts[name].Outcome(i)); err != nil {
+				t.Fatal(err)
+			}
 		}
-		sites = append(sites, d)
-		noise = append(noise, naturalNoise(t, naturalRounds, account.Budget{Epsilon: 0.5, Delta: PaperDelta(d.Rows())}))
+		sites, all = append(sites, d), append(all, noise)
 	}
-	q, _ := naturalRun(t, natural{Logistic{}, 108}, sites, prior, naturalRounds, naturalBound(entries), naturalDamping(entries), noise, rand.New(rand.NewPCG(6, 6)))
+	q, _ := naturalRun(t, natural{Logistic{}, 108}, sites, prior, naturalRounds, naturalBound(entries), naturalDamping(entries), all, rand.New(rand.NewPCG(6, 6)))
 	p, err := PredictBinary(income(t, "split")["test"], q, false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.Accuracy() < 0.84 || p.LogLik < -0.335 {
+	if p.Accuracy() < 0.84 || p.LogLik < -0.345 {
 		t.Errorf("accuracy %v, log-likelihood %v", p.Accuracy(), p.LogLik)
 	}
 }
