@@ -15,9 +15,10 @@ type SuffiAEOptions struct {
 	// Noise is α, the variance of the noise that is added to a code in training. It
 	// is no privacy mechanism.
 	Noise float64 `json:"noise"`
-	// Reconstruction is λ, the weight of the reconstruction term. With 1, as
-	// published, that term is a sum over D inputs and dwarfs the classifier's; 0
-	// stands for 1/D, the mean over inputs.
+	// Reconstruction is λ, the weight of the reconstruction term: 1 as published,
+	// where it is a sum over D inputs and dwarfs the classifier's; 1/D makes it
+	// their mean. It is what keeps the classifier from learning its rows by heart:
+	// see the measurements at [DefaultSuffiAE].
 	Reconstruction float64 `json:"reconstruction"`
 	Epochs         int     `json:"epochs"` // passes over the rows
 	Batch          int     `json:"batch"`  // rows in a step of Adam
@@ -27,7 +28,7 @@ type SuffiAEOptions struct {
 // DefaultSuffiAE returns the options that a plan need not give. The paper says
 // neither widths nor training; its experiment on ICU stays has d = 24.
 func DefaultSuffiAE() SuffiAEOptions {
-	return SuffiAEOptions{Dimension: 5, Hidden: []int{32}, Noise: 0.05, Epochs: 60, Batch: 64, Rate: 0.003}
+	return SuffiAEOptions{Dimension: 5, Hidden: []int{32}, Noise: 0.05, Reconstruction: 1, Epochs: 100, Batch: 64, Rate: 0.003}
 }
 
 // Limits of a network that this package trains or reads from elsewhere.
@@ -50,7 +51,7 @@ func (o *SuffiAEOptions) Check() error {
 	case !(o.Noise > 0 && o.Noise <= 1):
 		return bad("noise", o.Noise, "a variance in (0, 1]")
 	case !(o.Reconstruction >= 0 && o.Reconstruction <= 1e6):
-		return bad("reconstruction", o.Reconstruction, "a weight of 0 (for 1/D) to 1e6")
+		return bad("reconstruction", o.Reconstruction, "a weight of 0 to 1e6")
 	case o.Epochs < 1 || o.Epochs > 1e6:
 		return bad("epochs", o.Epochs, "1 to 1000000")
 	case o.Batch < 1 || o.Batch > 1<<16:

@@ -26,9 +26,6 @@ type autoencoder struct {
 // room for batches of up to m rows.
 func newAutoencoder(width int, o SuffiAEOptions, m int) *autoencoder {
 	a := &autoencoder{reconstruction: o.Reconstruction, alpha: o.Noise}
-	if a.reconstruction == 0 {
-		a.reconstruction = 1 / float64(width)
-	}
 	hidden := slices.Clone(o.Hidden)
 	at := 0
 	a.encoder, at = newStack(at, slices.Concat([]int{width}, hidden, []int{o.Dimension})...)
