@@ -35,7 +35,7 @@ const (
 	naturalMemory   = 0.1  // least weight of a new curvature against those before
 	naturalDoubt    = 3    // see tempering
 	naturalRounds   = 30   // updates of every site
-	naturalStrongly = 0.5  // largest damping
+	naturalLargest  = 0.5  // damping at most
 )
 
 // naturalBound returns the default clipping bound, for rows with the given number
@@ -47,8 +47,9 @@ func naturalBound(entries int) float64 { return math.Sqrt(float64(entries)) / 2 
 // naturalDamping returns the default share of the step that is taken at first. With
 // at most so many entries in a row, the Hessian scaled by its diagonal has no
 // eigenvalue above that number, by Cauchy's inequality, so that steps cannot grow
-// by going back and forth.
-func naturalDamping(entries int) float64 { return min(naturalStrongly, 2/float64(entries)) }
+// by going back and forth. Classes of a softmax likelihood weigh on each other, which
+// can double it: count every entry twice there.
+func naturalDamping(entries int) float64 { return min(naturalLargest, 2/float64(entries)) }
 
 // length returns the length 2P of a contribution.
 func (n natural) length() int { return 2 * n.likelihood.Activations() * n.columns }
