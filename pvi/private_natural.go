@@ -31,11 +31,11 @@ type natural struct {
 // change little within a factor of two. More rounds come nearer to the optimum and
 // bring more noise, so that from 25 to 40 the difference is not seen.
 const (
-	naturalDecay    = 0.05 // of the damping: ρ/(1 + 0.05 k) at the k-th update from 0 on
-	naturalMemory   = 0.1  // least weight of a new curvature against those before
-	naturalDoubt    = 3    // see tempering
-	naturalRounds   = 30   // updates of every site
-	naturalLargest  = 0.5  // damping at most
+	naturalDecay   = 0.05 // of the damping: ρ/(1 + 0.05 k) at the k-th update from 0 on
+	naturalMemory  = 0.1  // least weight of a new curvature against those before
+	naturalDoubt   = 3    // see tempering
+	naturalRounds  = 30   // updates of every site
+	naturalLargest = 0.5  // damping at most
 )
 
 // naturalBound returns the default clipping bound, for rows with the given number
