@@ -10,7 +10,7 @@ import (
 // effectsSection shows the posterior in the features' own units.
 func (c *coordinator) effectsSection(m *Model) figure.Section {
 	forest := figure.Bars{X: figure.Axis{Label: c.effectLabel()}}
-	weights := figure.Bars{X: figure.Axis{Label: "change for one scaled unit of a number, or for a level"}, Top: 40}
+	weights := figure.Bars{X: figure.Axis{Label: "change for one scaled unit, or for a level"}, Top: 40}
 	mean, variance := m.Posterior.Moments()
 	group := m.groups()
 	for j, e := range m.Effects {
