@@ -194,15 +194,17 @@ func TestVectorsThatCannotBeRunAreErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, change := range map[string]func(map[string]any){
-		"unknown key":        func(m map[string]any) { m["more"] = 1 },
-		"no rows":            func(m map[string]any) { m["x"] = []any{} },
-		"empty row":          func(m map[string]any) { m["x"].([]any)[0] = []any{} },
-		"fewer labels":       func(m map[string]any) { m["y"] = []any{0.0} },
-		"label of 0.5":       func(m map[string]any) { m["y"].([]any)[1] = 0.5 },
-		"short noise":        func(m map[string]any) { m["noise"].([]any)[3] = []any{1.0} },
-		"no decoder":         func(m map[string]any) { delete(m["weights"].(map[string]any), "dec0") },
-		"α of 0":             func(m map[string]any) { m["alpha"] = 0.0 },
-		"layer of one input": func(m map[string]any) { m["weights"].(map[string]any)["dec0"].(map[string]any)["W"] = []any{[]any{1.0}} },
+		"unknown key":  func(m map[string]any) { m["more"] = 1 },
+		"no rows":      func(m map[string]any) { m["x"] = []any{} },
+		"empty row":    func(m map[string]any) { m["x"].([]any)[0] = []any{} },
+		"fewer labels": func(m map[string]any) { m["y"] = []any{0.0} },
+		"label of 0.5": func(m map[string]any) { m["y"].([]any)[1] = 0.5 },
+		"short noise":  func(m map[string]any) { m["noise"].([]any)[3] = []any{1.0} },
+		"no decoder":   func(m map[string]any) { delete(m["weights"].(map[string]any), "dec0") },
+		"α of 0":       func(m map[string]any) { m["alpha"] = 0.0 },
+		"layer of one input": func(m map[string]any) {
+			m["weights"].(map[string]any)["dec0"].(map[string]any)["W"] = []any{[]any{1.0}}
+		},
 	} {
 		var m map[string]any
 		if err := json.Unmarshal(file, &m); err != nil {
