@@ -17,6 +17,7 @@ type calibrationJSON struct {
 	Adjacency  account.Adjacency   `json:"adjacency"`
 	Mechanisms []account.Mechanism `json:"mechanisms"` // with the noise that the total needs
 	Scale      float64             `json:"scale,omitempty"`
+	Most       *int                `json:"most,omitempty"` // how often the last sum fits
 	Single     *singleJSON         `json:"single,omitempty"`
 	Rounds     *roundsJSON         `json:"rounds,omitempty"`
 }
@@ -39,14 +40,16 @@ type roundsJSON struct {
 func calibrateCommand() *cobra.Command {
 	var c composition
 	var out calibrationJSON
-	var asJSON bool
+	var asJSON, most bool
 	cmd := &cobra.Command{
 		Use:   "calibrate",
 		Short: "Say what noise a total budget needs",
 		Long: "Finds the least noise with which all the sums together keep to a total ε at δ. Noise that is\n" +
-			"given sets the proportions between the sums; it is 1 where it is left out. All else is as in\n" +
+			"given sets the proportions between the sums; it is 1 where it is left out. With --most noise is\n" +
+			"as given, and the answer is how often the last sum fits after the others. All else is as in\n" +
 			"'parley privacy account'.",
 		Example: "  parley privacy calibrate --epsilon 1 --delta 1e-5 --adjacency add-remove --gaussian count=100,rate=0.02\n" +
+			"  parley privacy calibrate --epsilon 1 --delta 1e-5 --adjacency add-remove --gaussian noise=5,rate=0.02 --most\n" +
 			"  parley privacy calibrate --epsilon 3 --delta 1e-5 --published fed-mv-ppca --views 3 --rounds 5 --release-delta 1e-5",
 		Args: args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -55,6 +58,8 @@ func calibrateCommand() *cobra.Command {
 			case err != nil:
 			case c.published != "":
 				err = out.ofRounds(&c)
+			case most:
+				err = out.ofRepeats(&c)
 			default:
 				err = out.ofComposition(&c)
 			}
@@ -72,6 +77,8 @@ func calibrateCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.Float64Var(&out.Total.Epsilon, "epsilon", 0, "ε of the total")
 	f.Float64Var(&out.Total.Delta, "delta", 0, "δ of the total")
+	f.BoolVar(&most, "most", false, "say how often the last sum fits, with the noise that is given")
+	cmd.MarkFlagsMutuallyExclusive("most", "published")
 	f.BoolVar(&asJSON, "json", false, "print everything as one JSON object")
 	cmd.MarkFlagRequired("epsilon")
 	cmd.MarkFlagRequired("delta")
@@ -112,6 +119,22 @@ func (out *calibrationJSON) ofComposition(c *composition) (err error) {
 	return nil
 }
 
+func (out *calibrationJSON) ofRepeats(c *composition) error {
+	ms, a, err := c.mechanisms(true)
+	if err != nil {
+		return err
+	}
+	last := len(ms) - 1
+	n, err := account.Most(ms[last], ms[:last], a, out.Total)
+	out.Adjacency, out.Most = a, &n
+	ms[last].Count = n
+	out.Mechanisms = ms[:last]
+	if n > 0 {
+		out.Mechanisms = ms
+	}
+	return err
+}
+
 func (out *calibrationJSON) ofRounds(c *composition) (err error) {
 	r := &roundsJSON{Each: c.each}
 	if r.Each.Epsilon, err = account.ScaleRounds(c.views, c.rounds, c.each.Delta, out.Total); err != nil {
@@ -128,6 +151,9 @@ func (out *calibrationJSON) ofRounds(c *composition) (err error) {
 
 func (out *calibrationJSON) print(w io.Writer) error {
 	fmt.Fprintf(w, "for ε %g at δ %g in total\n", out.Total.Epsilon, out.Total.Delta)
+	if out.Most != nil {
+		fmt.Fprintf(w, "the last sum fits %d times\n", *out.Most)
+	}
 	if out.Rounds != nil {
 		fmt.Fprintln(w, "Algorithm 2 of the Fed-mv-PPCA paper; a record is a whole centre")
 	}
