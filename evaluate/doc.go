@@ -1,6 +1,6 @@
 // Package evaluate measures fitted models and prepares the conditions under
 // which they are compared: how subjects are spread over sites ([Assign],
-// [Lacking]), which are held out ([Folds]), how values are scaled
+// [Scheme], [Lacking]), which are held out ([Folds]), how values are scaled
 // ([FitMinMax]), what is scored ([Evaluate]) and how two methods compare
 // ([Paired]). It knows neither engine nor methods: it sees a [Model].
 //

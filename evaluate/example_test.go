@@ -3,6 +3,7 @@ package evaluate_test
 import (
 	"context"
 	"fmt"
+	"log"
 
 	"parley/evaluate"
 )
@@ -68,4 +69,19 @@ func ExampleCrossValidate() {
 	d, err := evaluate.Paired(scores[0], scores[1], 0.95, 0.5)
 	fmt.Printf("%.3f, %d of 3 folds better (%v)\n", d.Mean, d.Wins, err)
 	// Output: -0.004, 3 of 3 folds better (<nil>)
+}
+
+// The third scheme of the paper, on its ten sites with 39074 rows of Adult.
+func ExampleScheme_Shares() {
+	c, err := evaluate.ParseScheme("C")
+	if err != nil {
+		log.Fatal(err)
+	}
+	h, err := c.Shares(10, 39074, 29711)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("small sites: %d subjects, %.0f %% of the smaller class; large sites: %d, %.0f %%\n", h.Small, 100*h.MinoritySmall, h.Large, 100*h.MinorityLeft)
+	// Output:
+	// small sites: 1172 subjects, 96 % of the smaller class; large sites: 6642, 11 %
 }

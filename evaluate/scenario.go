@@ -8,7 +8,8 @@ import (
 )
 
 // Scenario says how the subjects and views of one data set are spread over
-// several sites: Table 1 of the Fed-mv-PPCA paper (MELBA 2022), or a column.
+// several sites: Table 1 of the Fed-mv-PPCA paper (MELBA 2022), a column, or
+// the distribution schemes of partitioned variational inference.
 //
 // For G and K the C sites fall into three consecutive blocks of C/3 sites.
 // Where C is not divisible by 3 the earlier blocks are the larger ones, and a
@@ -29,11 +30,14 @@ const (
 	GK
 	// Column puts each subject at the site that its group names.
 	Column
+	// Unequal makes half of the sites small and half large, with other shares
+	// of two groups; a [Scheme] says how far they differ.
+	Unequal
 )
 
-var scenarioNames = [...]string{"IID", "G", "K", "G/K", "column"}
+var scenarioNames = [...]string{"IID", "G", "K", "G/K", "column", "unequal"}
 
-// String returns the paper's name of the scenario.
+// String returns the scenario's name, that of the paper where it has one.
 func (s Scenario) String() string {
 	if int(s) < len(scenarioNames) {
 		return scenarioNames[s]
@@ -84,7 +88,8 @@ func SiteNames(n int) []string {
 //
 // It is an error if an id is repeated, if a site would get no subject, if G or
 // G/K finds a subject without a group or only one group, and if Column finds a
-// group that is not among the sites.
+// group that is not among the sites. Unequal sites are assigned by
+// [Scheme.Assign].
 func Assign(subjects []Subject, sites []string, sc Scenario, seed uint64) ([]Placement, error) {
 	if len(sites) == 0 {
 		return nil, fmt.Errorf("scenario %v: no sites", sc)
@@ -105,6 +110,8 @@ func Assign(subjects []Subject, sites []string, sc Scenario, seed uint64) ([]Pla
 		placed, err = assignGroups(byGroup, levels, len(sites))
 	case Column:
 		placed, err = assignColumn(byGroup, levels, sites)
+	case Unequal:
+		err = fmt.Errorf("does not say how far sites differ")
 	default:
 		err = fmt.Errorf("unknown")
 	}
@@ -118,8 +125,13 @@ func Assign(subjects []Subject, sites []string, sc Scenario, seed uint64) ([]Pla
 	if i := slices.Index(count, 0); i >= 0 {
 		return nil, fmt.Errorf("scenario %v: no subject for site %s (%d subjects, %d sites)", sc, sites[i], len(subjects), len(sites))
 	}
-	slices.SortFunc(placed, func(a, b Placement) int { return cmp.Compare(a.ID, b.ID) })
+	sortPlacements(placed)
 	return placed, nil
+}
+
+// sortPlacements puts them in ascending order of id.
+func sortPlacements(placed []Placement) {
+	slices.SortFunc(placed, func(a, b Placement) int { return cmp.Compare(a.ID, b.ID) })
 }
 
 // Lacking returns, for every site, the indices of the views that the scenario

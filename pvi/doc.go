@@ -23,7 +23,7 @@
 // [State] holds q and the factors; [State.Sequential] and [State.Synchronous] apply
 // one round of an [Updater]. [Refine] is the single step on which they rest: change,
 // damping, and the projection of negative precisions. [Global] is the paper's
-// baseline and [Scheme] its way to make sites unequal.
+// baseline. Its way to make sites unequal is [parley/evaluate.Scheme].
 //
 // # Method
 //

@@ -85,16 +85,6 @@ func ExampleEncoding() {
 	// by year of age 0.020 ± 0.004
 }
 
-func ExampleScheme_Shares() {
-	h, err := pvi.SchemeC.Shares(39074, 29711)
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Printf("small clients: %d rows, %.0f %% of the minority; large clients: %d rows, %.0f %%\n", h.Small, 100*h.MinoritySmall, h.Large, 100*h.MinorityLeft)
-	// Output:
-	// small clients: 1172 rows, 96 % of the minority; large clients: 6642 rows, 11 %
-}
-
 // One row's part of a private step: the caller sums clipped gradients over a
 // Poisson sample and adds noise, here left out.
 func ExampleGradient() {

@@ -3,6 +3,7 @@ package pvi
 import (
 	"fmt"
 
+	"parley/evaluate"
 	"parley/internal/vectors"
 	"parley/privacy/account"
 )
@@ -129,14 +130,17 @@ func verifySplit(file []byte, list *vectors.List) error {
 	if err := decode(file, &f); err != nil {
 		return err
 	}
-	named := map[string]Scheme{"A": SchemeA, "B": SchemeB, "C": SchemeC, "D": SchemeD}
 	for i, c := range f.Cases {
 		at := fmt.Sprintf("cases[%d].", i)
-		scheme := Scheme{c.M, c.Rho, c.Kappa}
-		if s, ok := named[c.Name]; ok {
-			list.Equal(at+"name: scheme", scheme, s)
+		scheme := evaluate.Scheme{Rho: c.Rho, Kappa: c.Kappa}
+		if c.Name != "" {
+			named, err := evaluate.ParseScheme(c.Name)
+			if err != nil {
+				return fmt.Errorf("%s %w", at, err)
+			}
+			list.Equal(at+"name: scheme", scheme, named)
 		}
-		h, err := scheme.Shares(c.N, c.Majority)
+		h, err := scheme.Shares(c.M, c.N, c.Majority)
 		if err != nil {
 			return fmt.Errorf("%s %w", at, err)
 		}

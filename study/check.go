@@ -283,11 +283,12 @@ func (c *checker) split(s *Split) {
 	if (scenario == "K" || scenario == "G/K") && len(c.p.Views) > 0 && len(c.p.Views) < 3 {
 		c.report("local.split.scenario", fmt.Sprintf("%s takes the second and the third view away from some sites, but there are %d views", scenario, len(c.p.Views)), "IID or G")
 	}
-	if scenario == "G" || scenario == "G/K" || scenario == "column" {
+	if scenario == "G" || scenario == "G/K" || scenario == "column" || scenario == "unequal" {
 		c.required("local.split.by", "a column of the subjects table, which scenario "+scenario+" goes by")
 	}
-	if scenario != "column" && !c.missing("local.split.unused") {
-		c.report("local.split.unused", "means nothing here", "scenario: column, or leave it out")
+	c.unequal(s)
+	if scenario != "column" && scenario != "unequal" && !c.missing("local.split.unused") {
+		c.report("local.split.unused", "means nothing here", "scenario: column or unequal, or leave it out")
 	}
 	for i, level := range s.Unused {
 		if slices.Contains(c.p.Sites, level) {
@@ -296,6 +297,36 @@ func (c *checker) split(s *Split) {
 	}
 	if scenario == "column" && !c.missing("local.split.seed") {
 		c.report("local.split.seed", "has no effect", "scenario column leaves nothing to chance")
+	}
+}
+
+// unequal checks what scenario unequal alone may have, and must.
+func (c *checker) unequal(s *Split) {
+	scheme, rho, kappa := !c.missing("local.split.scheme"), !c.missing("local.split.rho"), !c.missing("local.split.kappa")
+	if s.Scenario != "unequal" {
+		for _, key := range []string{"scheme", "rho", "kappa"} {
+			if path := "local.split." + key; !c.missing(path) {
+				c.report(path, "means nothing here", "scenario: unequal, or leave it out")
+			}
+		}
+		return
+	}
+	if n := len(c.p.Sites); n%2 != 0 {
+		c.report("local.split.scenario", fmt.Sprintf("unequal makes half of the sites small and half large, but there are %d", n), "an even number of sites")
+	}
+	switch {
+	case !scheme && !rho && !kappa:
+		c.report("local.split", "does not say how far sites differ", "rho and kappa, such as rho: 0.75, kappa: 0.95, or a scheme: "+strings.Join(Schemes, ", "))
+	case scheme && (rho || kappa):
+		c.report("local.split.scheme", "stands beside rho or kappa", "either a scheme, or rho and kappa")
+	case scheme && !slices.Contains(Schemes, s.Scheme):
+		c.report("local.split.scheme", fmt.Sprintf("unknown scheme %q", s.Scheme), "one of "+strings.Join(Schemes, ", "))
+	}
+	if !(s.Rho >= 0 && s.Rho < 1) {
+		c.report("local.split.rho", fmt.Sprintf("%v is out of range", s.Rho), "from 0 (sites of equal size) to below 1 (small sites would have nobody)")
+	}
+	if !(s.Kappa <= 1) || math.IsInf(s.Kappa, -1) {
+		c.report("local.split.kappa", fmt.Sprintf("%v is out of range", s.Kappa), "at most 1 (small sites have the larger class alone); 0 for classes as everywhere, below 0 for more of the smaller class")
 	}
 }
 

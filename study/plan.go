@@ -121,13 +121,22 @@ type Split struct {
 	Scenario string `json:"scenario"`     // one of Scenarios
 	By       string `json:"by,omitempty"` // column of the subjects table to stratify or divide by
 	Seed     uint64 `json:"seed"`         // default: the plan's
+	// Scheme, one of Schemes, or else Rho and Kappa say how far sites differ.
+	// For scenario unequal only.
+	Scheme string  `json:"scheme,omitempty"`
+	Rho    float64 `json:"rho,omitempty"`   // in sizes: from 0, below 1
+	Kappa  float64 `json:"kappa,omitempty"` // in classes: at most 1
 	// Unused are levels of the column whose subjects no site is given, such as
-	// rows kept for testing. For scenario column only.
+	// rows kept for testing. For scenarios column and unequal only.
 	Unused []string `json:"unused,omitempty"`
 }
 
-// Scenarios are the names that a split may have, as evaluation knows them.
-var Scenarios = []string{"IID", "G", "K", "G/K", "column"}
+// Scenarios and Schemes are the names that a split may have, as evaluation
+// knows them.
+var (
+	Scenarios = []string{"IID", "G", "K", "G/K", "column", "unequal"}
+	Schemes   = []string{"A", "B", "C", "D"}
+)
 
 // Load reads and checks the plan in a YAML file. What is wrong with it comes
 // back as one problem.List. Paths under local are resolved against the file.

@@ -114,6 +114,20 @@ func TestDefaultsAreFilledIn(t *testing.T) {
 	}
 }
 
+func TestUnequalSites(t *testing.T) {
+	for text, want := range map[string]study.Split{
+		"Unequal, by: group, rho: 0.75, kappa: -3": {Scenario: "unequal", By: "group", Seed: 1, Rho: 0.75, Kappa: -3},
+		"unequal, by: group, kappa: 1":             {Scenario: "unequal", By: "group", Seed: 1, Kappa: 1},
+		"unequal, by: group, scheme: C, seed: 2":   {Scenario: "unequal", By: "group", Seed: 2, Scheme: "C"},
+		"unequal, by: group, rho: 0, unused: [x]":  {Scenario: "unequal", By: "group", Seed: 1, Unused: []string{"x"}},
+	} {
+		p := parse(t, even+"local: {data: d, split: {scenario: "+text+"}}\n")
+		if !reflect.DeepEqual(*p.Local.Split, want) {
+			t.Errorf("%s: got %+v", text, p.Local.Split)
+		}
+	}
+}
+
 func TestNumbersMayBeWrittenInEveryUsualWay(t *testing.T) {
 	for text, want := range map[string]float64{"3": 3, "-0.5": -0.5, "1e-6": 1e-6, "1E+3": 1000, "+2.": 2, ".5": 0.5, "1_000": 1000} {
 		p := parse(t, strings.Replace(small, "latent: 6", "step: "+text, 1))
@@ -142,6 +156,8 @@ func TestLoadResolvesPathsAgainstTheFile(t *testing.T) {
 	for text, want := range map[string]*study.Local{
 		"local: {data: d, split: {scenario: G, by: group, seed: 7}}\n": {
 			Data: filepath.Join(dir, "d"), Split: &study.Split{Scenario: "G", By: "group", Seed: 7}},
+		"local: {data: /d, split: {scenario: column, by: group, unused: [test]}}\n": {
+			Data: "/d", Split: &study.Split{Scenario: "column", By: "group", Seed: 1, Unused: []string{"test"}}},
 		"local: {sites: {north: n, centre: /srv/c, south: ../s}}\n": {
 			Sites: map[string]string{"north": filepath.Join(dir, "n"), "centre": "/srv/c", "south": filepath.Join(filepath.Dir(dir), "s")}},
 	} {
@@ -160,6 +176,9 @@ func TestLoadResolvesPathsAgainstTheFile(t *testing.T) {
 		t.Error("a folder is read as a plan")
 	}
 }
+
+// even is the small plan with two sites.
+var even = strings.Replace(small, "north, centre, south", "north, south", 1)
 
 // refusals are edits of the small plan, and what the first problem must say.
 var refusals = []struct{ old, new, want string }{
@@ -260,6 +279,16 @@ var refusals = []struct{ old, new, want string }{
 	{small, small + "local: {data: d, split: {scenario: column, by: group, seed: 1}}\n", "plan.yaml:17:61: local.split.seed: has no effect"},
 	{small, small + "local: {data: d, split: {scenario: G, by: group, unused: [test]}}\n", "plan.yaml:17:50: local.split.unused: means nothing here\n  hint: scenario: column"},
 	{small, small + "local: {data: d, split: {scenario: column, by: group, unused: [test, north]}}\n", "plan.yaml:17:70: local.split.unused: north is a site of the plan"},
+	{small, small + "local: {data: d, split: {scenario: G, by: group, rho: 0.5}}\n", "plan.yaml:17:55: local.split.rho: means nothing here\n  hint: scenario: unequal"},
+	{small, small + "local: {data: d, split: {scenario: IID, scheme: A, kappa: 0}}\n", "plan.yaml:17:59: local.split.kappa: means nothing here"},
+	{small, small + "local: {data: d, split: {scenario: unequal, by: group, scheme: A}}\n", "plan.yaml:17:36: local.split.scenario: unequal makes half of the sites small and half large, but there are 3\n  hint: an even number"},
+	{small, even + "local: {data: d, split: {scenario: unequal, rho: 0.5}}\n", "plan.yaml:17:18: local.split.by: missing\n  hint: a column of the subjects table, which scenario unequal goes by"},
+	{small, even + "local: {data: d, split: {scenario: unequal, by: group}}\n", "plan.yaml:17:18: local.split: does not say how far sites differ\n  hint: rho and kappa"},
+	{small, even + "local: {data: d, split: {scenario: unequal, by: group, scheme: E}}\n", `plan.yaml:17:64: local.split.scheme: unknown scheme "E"` + "\n  hint: one of A, B, C, D"},
+	{small, even + "local: {data: d, split: {scenario: unequal, by: group, scheme: A, rho: 0}}\n", "plan.yaml:17:64: local.split.scheme: stands beside rho or kappa\n  hint: either"},
+	{small, even + "local: {data: d, split: {scenario: unequal, by: group, rho: 1}}\n", "plan.yaml:17:61: local.split.rho: 1 is out of range\n  hint: from 0"},
+	{small, even + "local: {data: d, split: {scenario: unequal, by: group, rho: -0.1}}\n", "plan.yaml:17:61: local.split.rho: -0.1 is out of range"},
+	{small, even + "local: {data: d, split: {scenario: unequal, by: group, rho: 0.5, kappa: 1.1}}\n", "plan.yaml:17:73: local.split.kappa: 1.1 is out of range\n  hint: at most 1"},
 	{small, small + "local: {data: d, sites: {north: n, centre: c, south: s}}\n", "plan.yaml:17:18: local.sites: stands beside data or split\n  hint: either data and split, or sites"},
 	{small, small + "local: {sites: {north: n, centre: c}}\n", "plan.yaml:17:9: local.sites: no folder for site south"},
 	{small, small + "local:\n  sites: {north: n, centre: c, south: s, sout: t}\n", "plan.yaml:18:48: local.sites.sout: not a site of the plan\n  hint: did you mean south?"},
