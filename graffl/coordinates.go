@@ -95,17 +95,20 @@ func (c Coordinates) weights(pi, u []float64) {
 // unconstrained evaluates a prior in coordinates. It is not safe for concurrent use.
 type unconstrained struct {
 	Coordinates
-	prior          Prior
-	psi            []float64
-	logPsi         float64
-	pi, l, e, room []float64
+	prior     Prior
+	constant  float64 // of the Dirichlet, the normal densities and 2ᵈ
+	spread    wishart
+	pi, e     []float64
+	logDet    []float64 // ln |Σ_k| of the last u
+	triangles []float64 // lower Cholesky factors of the last u
 }
 
 func newUnconstrained(p Prior) *unconstrained {
-	d := p.Dim()
-	c := &unconstrained{Coordinates: Coordinates{p.Components(), d}, prior: p, psi: append([]float64(nil), p.Psi...),
-		pi: make([]float64, len(p.Alpha)), l: make([]float64, d*d), e: make([]float64, d), room: make([]float64, d)}
-	c.logPsi, _ = cholesky(c.psi, d)
+	k, d := p.Components(), p.Dim()
+	c := &unconstrained{Coordinates: Coordinates{k, d}, prior: p, pi: make([]float64, k), e: make([]float64, d),
+		logDet: make([]float64, k), triangles: make([]float64, k*d*d)}
+	c.spread, _ = newWishart(p.Nu, p.Psi, d)
+	c.constant = dirichletConstant(p.Alpha) + float64(k*d)*(math.Ln2-(math.Log(2*math.Pi)-math.Log(p.Kappa))/2)
 	return c
 }
 
@@ -113,35 +116,38 @@ func newUnconstrained(p Prior) *unconstrained {
 // Π_k π_k · Π_k 2ᵈ Π_i L_{k,ii}^{d−i+2}, i from 1.
 func (c *unconstrained) LogDensity(u []float64) float64 {
 	c.weights(c.pi, u)
-	s := DirichletLogDensity(c.prior.Alpha, c.pi)
-	for _, w := range c.pi {
-		s += math.Log(w)
+	s := c.constant
+	for k, w := range c.pi {
+		s += c.prior.Alpha[k] * math.Log(w)
 	}
 	d := c.Dim
 	at := c.K - 1 + c.K*d
 	for k := range c.K {
-		logDet := 0.0
+		logDet, l := 0.0, c.triangles[k*d*d:]
 		for i := range d {
-			copy(c.l[i*d:], u[at:][:i])
+			copy(l[i*d:], u[at:][:i])
 			v := u[at+i]
 			at += i + 1
-			c.l[i*d+i] = math.Exp(v)
+			l[i*d+i] = math.Exp(v)
 			logDet += 2 * v
 			s += float64(d-i+1) * v
 		}
-		s += float64(d) * math.Ln2
-		s += inverseWishart(c.prior.Nu, c.psi, c.logPsi, c.l, logDet, d, c.room)
-		mu := c.Means(u)[k*d:][:d]
-		for i := range c.e {
-			c.e[i] = mu[i] - c.prior.Mean[i]
-		}
-		forward(c.l, d, c.e)
-		s -= (float64(d)*(math.Log(2*math.Pi)-math.Log(c.prior.Kappa)) + logDet + c.prior.Kappa*squares(c.e)) / 2
+		c.logDet[k] = logDet
+		s += c.spread.log(l, logDet) + c.around(k, c.Means(u)[k*d:][:d])
 	}
 	if math.IsNaN(s) {
 		return math.Inf(-1)
 	}
 	return s
+}
+
+// around is the part of ln N(μ | m, Σ_k/κ) that depends on θ, Σ_k from the last u.
+func (c *unconstrained) around(k int, mu []float64) float64 {
+	for i := range c.e {
+		c.e[i] = mu[i] - c.prior.Mean[i]
+	}
+	forward(c.triangles[k*c.Dim*c.Dim:], c.Dim, c.e)
+	return -(c.logDet[k] + c.prior.Kappa*squares(c.e)) / 2
 }
 
 // LogDensity returns the log prior density of u: that of θ(u) and the logarithm

@@ -20,7 +20,10 @@ type Landmarks struct {
 	Spacing   []float64 `json:"spacing,omitempty" cbor:"spacing,omitempty"` // of a grid, else nothing
 }
 
-const maxLandmarks = 1024
+const (
+	maxLandmarks = 1024
+	gridStep     = 1.5 // bandwidths: closer costs time and gains nothing; further costs accuracy
+)
 
 // Grid lays landmarks over a public box at distances of at most 1.5 bandwidths,
 // from end to end. With a bandwidth near the standard deviation of a component
@@ -36,7 +39,7 @@ func Grid(lo, hi, bandwidth []float64) (Landmarks, error) {
 		if !(hi[i] > lo[i]) || math.IsInf(hi[i]-lo[i], 0) || !(h > 0) || math.IsInf(h, 0) {
 			return l, fmt.Errorf("feature %d has the range [%v, %v] and bandwidth %v: want a finite range and a positive bandwidth", i, lo[i], hi[i], h)
 		}
-		steps := math.Ceil((hi[i] - lo[i]) / (1.5 * h))
+		steps := math.Ceil((hi[i] - lo[i]) / (gridStep * h))
 		if !(float64(total)*(steps+1) <= maxLandmarks) {
 			return l, fmt.Errorf("a grid over %d features with bandwidths %v needs more than %d landmarks: widen the bandwidths, or scatter them", d, bandwidth, maxLandmarks)
 		}
@@ -192,3 +195,9 @@ func (l Landmarks) isGrid() bool {
 	}
 	return true
 }
+
+// ReplaceOne returns how far, in the l2 norm, a site's sum of φ moves at most if one
+// record is exchanged for another, given a bound on |φ|: √2 times it, because
+// entries are not negative. It holds for φ itself, not for vectors that are merely
+// clipped to a ball.
+func ReplaceOne(bound float64) float64 { return math.Sqrt2 * bound }

@@ -55,18 +55,33 @@ func (e *moments) square(c, mu []float64) (s float64) {
 	return s
 }
 
-// mean writes E φ. It reports false where a covariance is useless.
+// component writes E φ under component k alone. It reports false where its
+// covariance is useless.
+func (e *moments) component(m Mixture, k int, dst []float64) bool {
+	logScale, ok := e.prepare(m.Cov(k), 1)
+	if !ok {
+		return false
+	}
+	mu := m.Mean(k)
+	for r := range dst {
+		dst[r] = 0
+		if q := e.square(e.Point(r), mu) - 2*logScale; q < negligible {
+			dst[r] = math.Exp(-q / 2)
+		}
+	}
+	return true
+}
+
+// mean writes E φ.
 func (e *moments) mean(m Mixture, dst []float64) bool {
 	clear(dst)
+	part := make([]float64, len(dst))
 	for k, w := range m.Weights {
-		logScale, ok := e.prepare(m.Cov(k), 1)
-		if !ok {
+		if !e.component(m, k, part) {
 			return false
 		}
-		mu := m.Mean(k)
-		scale := w * math.Exp(logScale)
-		for r := range dst {
-			dst[r] += scale * math.Exp(-e.square(e.Point(r), mu)/2)
+		for r, v := range part {
+			dst[r] += w * v
 		}
 	}
 	return true

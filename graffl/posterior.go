@@ -65,21 +65,18 @@ func (l Landmarks) Posterior(o Observation, p Prior, opt Sampling) (*Posterior, 
 	// Landmarks that hardly a row comes near have means that are anything but Gaussian:
 	// a row's worth of variance keeps them from deciding.
 	o.NoiseVar += 1 / (o.Rows * o.Rows)
-	s := newCloud(l, o, p, opt)
-	guess, err := s.whitening(l.guess(o))
-	if err != nil {
-		return nil, err
-	}
-	s.temper(nil, guess)
-	for range 2 {
-		exact, err := s.whitening(s.best())
+	near := l.guess(o)
+	s := newCloud(l, o, p, opt, near)
+	var last *whitened // the start's density
+	for m, stage := near, 0; stage < 3; m, stage = s.best(), stage+1 {
+		next, err := s.whitening(m)
 		if err != nil {
 			return nil, err
 		}
-		s.temper(guess, exact)
-		guess = exact
+		s.temper(last, next)
+		last = next
 	}
-	return s.finish(guess)
+	return s.finish(last)
 }
 
 // guess is a mixture near the observed density: a component at every landmark that
@@ -106,7 +103,7 @@ func (l Landmarks) guess(o Observation) Mixture {
 		sum += m.Weights[k]
 		copy(m.Mean(k), l.Point(r))
 		for i, h := range l.Bandwidth {
-			m.Cov(k)[i*l.Dim+i] = h * h / 4
+			m.Cov(k)[i*l.Dim+i] = h * h
 		}
 	}
 	for k := range m.Weights {
@@ -171,6 +168,8 @@ func (w *whitened) log(mean []float64) (s float64) {
 // covariance that is left and the one that is gone to.
 type particle struct {
 	u            []float64
+	parts        []float64 // E φ of each component
+	starts       []float64 // of each component: see start.over
 	prior        float64
 	before, then float64
 }
@@ -180,78 +179,117 @@ type cloud struct {
 	marks      Landmarks
 	observed   Observation
 	prior      Prior
+	near       Mixture // where the observed density is
 	opt        Sampling
 	coords     Coordinates
 	particles  []particle
-	blocks     [][]int // coordinates that move together
+	blocks     []block
 	stages     int
 	step       uint64 // counts sweeps, for their seeds
 	scale      []float64
 	acceptance float64
 }
 
-func newCloud(l Landmarks, o Observation, p Prior, opt Sampling) *cloud {
-	s := &cloud{marks: l, observed: o, prior: p, opt: opt, coords: Coordinates{p.Components(), p.Dim()}, particles: make([]particle, opt.Particles)}
+func newCloud(l Landmarks, o Observation, p Prior, opt Sampling, near Mixture) *cloud {
+	s := &cloud{marks: l, observed: o, prior: p, near: near, opt: opt, coords: Coordinates{p.Components(), p.Dim()}, particles: make([]particle, opt.Particles)}
 	s.blocks = s.coords.blocks()
 	s.scale = make([]float64, len(s.blocks))
 	for b := range s.scale {
 		s.scale[b] = 1
 	}
 	s.each(func(e *evaluator, i int, r *rand.Rand) {
-		m := NewMixture(s.coords.K, s.coords.Dim)
-		sampler := p.Sampler()
 		u := make([]float64, s.coords.Len())
 		for ok := false; !ok; { // weights may underflow for tiny α
-			sampler.Draw(r, m)
-			ok = s.coords.To(u, m) == nil
+			e.start.Draw(r, e.m)
+			ok = s.coords.To(u, e.m) == nil
 		}
-		s.particles[i] = particle{u: u, prior: e.prior.LogDensity(u)}
+		s.particles[i] = particle{u: u, parts: make([]float64, len(e.parts)), starts: make([]float64, len(e.starts)), prior: e.prior.LogDensity(u)}
 	})
 	return s
 }
 
-// blocks are the weights, each component, and everything.
-func (c Coordinates) blocks() (blocks [][]int) {
-	var all, weights []int
-	for i := range c.Len() {
-		all = append(all, i)
-	}
-	weights = all[:c.K-1]
-	if len(weights) > 0 {
-		blocks = append(blocks, weights)
+// block is coordinates that move together: the weights, one component, everything.
+type block struct {
+	coords []int
+	of     int // the component; all or none
+}
+
+func (c Coordinates) blocks() (blocks []block) {
+	index := make([]int, c.Len())
+	for i := range index {
+		index[i] = i
 	}
 	for k := range c.K {
-		own := slices.Clone(all[c.K-1+k*c.Dim:][:c.Dim])
-		blocks = append(blocks, append(own, all[c.K-1+c.K*c.Dim+k*c.triangle():][:c.triangle()]...))
+		own := slices.Clone(index[c.K-1+k*c.Dim:][:c.Dim])
+		blocks = append(blocks, block{append(own, index[c.K-1+c.K*c.Dim+k*c.triangle():][:c.triangle()]...), k})
 	}
 	if c.K > 1 {
-		blocks = append(blocks, all)
+		blocks = append(blocks, block{index[:c.K-1], none}, block{index, all})
 	}
 	return blocks
 }
 
 // evaluator is one goroutine's room.
 type evaluator struct {
-	prior *unconstrained
-	marks *moments
-	m     Mixture
-	mean  []float64
+	prior  *unconstrained
+	start  *start
+	marks  *moments
+	m      Mixture
+	parts  []float64 // E φ of each component, its weight left out
+	starts []float64
+	mean   []float64
 }
 
 func (s *cloud) evaluator() *evaluator {
-	return &evaluator{newUnconstrained(s.prior), newMoments(s.marks), NewMixture(s.coords.K, s.coords.Dim), make([]float64, s.marks.Len())}
+	n, k := s.marks.Len(), s.coords.K
+	prior := newUnconstrained(s.prior)
+	return &evaluator{prior, newStart(prior, s.near), newMoments(s.marks), NewMixture(k, s.coords.Dim), make([]float64, k*n), make([]float64, k), make([]float64, n)}
 }
 
-func (e *evaluator) logs(u []float64, before, then *whitened) (a, b float64) {
+// all is a block that touches every component, none one that touches no component.
+const (
+	all  = -1
+	none = -2
+)
+
+// evaluate writes the parts that a move of a block changes (those of one
+// component, all or none), and returns the logarithms that the path goes from and to:
+// both are relative to the prior density, which was evaluated at u just before.
+func (e *evaluator) evaluate(u []float64, block int, before, then *whitened) (a, b float64) {
 	e.prior.From(e.m, u)
-	if !e.marks.mean(e.m, e.mean) || notFinite(e.mean) >= 0 {
-		return math.Inf(-1), math.Inf(-1)
+	n := len(e.mean)
+	clear(e.mean)
+	for k, w := range e.m.Weights {
+		part := e.parts[k*n:][:n]
+		if block == all || block == k {
+			if !e.marks.component(e.m, k, part) {
+				return math.Inf(-1), math.Inf(-1)
+			}
+			if before == nil {
+				e.starts[k] = e.start.over(u, k)
+			}
+		}
+		for r, v := range part {
+			e.mean[r] += w * v
+		}
 	}
-	if before != nil {
+	if before == nil {
+		for _, v := range e.starts {
+			a += v
+		}
+	} else {
 		a = before.log(e.mean)
 	}
-	return a, then.log(e.mean)
+	b = then.log(e.mean)
+	if math.IsNaN(a) || math.IsNaN(b) {
+		return math.Inf(-1), math.Inf(-1)
+	}
+	return a, b
 }
+
+// take makes the parts those of a particle, give gives them to it.
+func (e *evaluator) take(p *particle) { copy(e.parts, p.parts); copy(e.starts, p.starts) }
+func (e *evaluator) give(p *particle) { copy(p.parts, e.parts); copy(p.starts, e.starts) }
 
 // each runs a function for every particle, each with random numbers of its own, so
 // that results do not depend on the number of goroutines.
@@ -278,7 +316,9 @@ func (s *cloud) each(f func(e *evaluator, i int, r *rand.Rand)) {
 func (s *cloud) temper(before, then *whitened) {
 	s.each(func(e *evaluator, i int, _ *rand.Rand) {
 		p := &s.particles[i]
-		p.before, p.then = e.logs(p.u, before, then)
+		p.prior = e.prior.LogDensity(p.u)
+		p.before, p.then = e.evaluate(p.u, all, before, then)
+		e.give(p)
 	})
 	logs := make([]float64, len(s.particles))
 	for beta := 0.0; beta < 1; s.stages++ {
@@ -347,7 +387,7 @@ func (s *cloud) resample(logs []float64) {
 			sum += weights[k]
 		}
 		p := s.particles[k]
-		p.u = slices.Clone(p.u)
+		p.u, p.parts, p.starts = slices.Clone(p.u), slices.Clone(p.parts), slices.Clone(p.starts)
 		chosen = append(chosen, p)
 		at += 1 / float64(n)
 	}
@@ -373,9 +413,16 @@ func (s *cloud) relabel(reference Mixture) {
 		return
 	}
 	s.each(func(e *evaluator, i int, _ *rand.Rand) {
-		u := s.particles[i].u
-		s.coords.From(e.m, u)
-		s.coords.reorder(u, Match(reference, e.m, s.marks.Bandwidth))
+		p := &s.particles[i]
+		s.coords.From(e.m, p.u)
+		order := Match(reference, e.m, s.marks.Bandwidth)
+		s.coords.reorder(p.u, order)
+		e.take(p)
+		n := len(e.mean)
+		for k, j := range order {
+			p.starts[k] = e.starts[j]
+			copy(p.parts[k*n:][:n], e.parts[j*n:])
+		}
 	})
 }
 
@@ -411,29 +458,32 @@ func (s *cloud) move(beta float64, before, then *whitened) {
 		s.each(func(e *evaluator, i int, r *rand.Rand) {
 			p := &s.particles[i]
 			trial := slices.Clone(p.u)
+			e.take(p)
 			for b, block := range s.blocks {
 				one, two := old[r.IntN(len(old))], old[r.IntN(len(old))]
-				g := s.scale[b] * 2.38 / math.Sqrt(2*float64(len(block)))
-				for _, c := range block {
+				g := s.scale[b] * 2.38 / math.Sqrt(2*float64(len(block.coords)))
+				for _, c := range block.coords {
 					trial[c] = p.u[c] + g*(one[c]-two[c]) + 1e-3*r.NormFloat64()*g
 				}
 				prior := e.prior.LogDensity(trial)
 				ratio := prior - p.prior
 				var left, right float64
 				if !math.IsInf(prior, -1) {
-					left, right = e.logs(trial, before, then)
+					left, right = e.evaluate(trial, block.of, before, then)
 					ratio += (1-beta)*(left-p.before) + beta*(right-p.then)
 				}
 				if math.Log(r.Float64()) < ratio {
 					p.prior, p.before, p.then = prior, left, right
-					for _, c := range block {
+					for _, c := range block.coords {
 						p.u[c] = trial[c]
 					}
+					e.give(p)
 					accepted[i*len(s.blocks)+b] = 1
 				} else {
-					for _, c := range block {
+					for _, c := range block.coords {
 						trial[c] = p.u[c]
 					}
+					e.take(p)
 				}
 			}
 		})

@@ -89,14 +89,22 @@ func (p Prior) symmetric() bool {
 
 // DirichletLogDensity returns ln Dir(π | α), with respect to the first K − 1 weights.
 func DirichletLogDensity(alpha, pi []float64) float64 {
-	sum, s := 0.0, 0.0
+	s := dirichletConstant(alpha)
 	for k, a := range alpha {
-		sum += a
-		g, _ := math.Lgamma(a)
-		s -= g
 		if a != 1 {
 			s += (a - 1) * math.Log(pi[k])
 		}
+	}
+	return s
+}
+
+// dirichletConstant returns ln Γ(Σα) − Σ ln Γ(α).
+func dirichletConstant(alpha []float64) (s float64) {
+	sum := 0.0
+	for _, a := range alpha {
+		sum += a
+		g, _ := math.Lgamma(a)
+		s -= g
 	}
 	g, _ := math.Lgamma(sum)
 	return s + g
@@ -106,34 +114,48 @@ func DirichletLogDensity(alpha, pi []float64) float64 {
 // the lower triangle: −½[(ν+d+1) ln|Σ| − ν ln|Ψ| + tr(ΨΣ⁻¹)] − ½νd ln 2 − ln Γ_d(ν/2).
 // It is −Inf where Σ is not positive definite.
 func InverseWishartLogDensity(nu float64, psi, sigma []float64, d int) float64 {
-	a, b := append([]float64(nil), psi...), append([]float64(nil), sigma...)
-	logPsi, ok1 := cholesky(a, d)
-	logSigma, ok2 := cholesky(b, d)
+	w, ok1 := newWishart(nu, psi, d)
+	l := append([]float64(nil), sigma...)
+	logDet, ok2 := cholesky(l, d)
 	if !ok1 || !ok2 {
 		return math.Inf(-1)
 	}
-	return inverseWishart(nu, a, logPsi, b, logSigma, d, make([]float64, d))
+	return w.log(l, logDet)
 }
 
-// inverseWishart is the log density given Cholesky factors; room has d numbers.
-func inverseWishart(nu float64, psi []float64, logPsi float64, sigma []float64, logSigma float64, d int, room []float64) float64 {
-	trace := 0.0 // |L_Σ⁻¹ L_Ψ|²
-	for j := range d {
-		for i := range d {
-			if room[i] = 0; i >= j {
-				room[i] = psi[i*d+j]
-			}
-		}
-		forward(sigma, d, room)
-		trace += squares(room)
-	}
+// wishart is an inverse Wishart density, prepared.
+type wishart struct {
+	nu       float64
+	psi      []float64 // lower Cholesky factor of Ψ
+	constant float64
+	room     []float64
+}
+
+func newWishart(nu float64, psi []float64, d int) (w wishart, ok bool) {
+	w = wishart{nu: nu, psi: append([]float64(nil), psi...), room: make([]float64, d)}
+	logPsi, ok := cholesky(w.psi, d)
 	f := float64(d)
-	s := -((nu+f+1)*logSigma-nu*logPsi+trace)/2 - nu*f/2*math.Ln2 - f*(f-1)/4*math.Log(math.Pi)
+	w.constant = nu*logPsi/2 - nu*f/2*math.Ln2 - f*(f-1)/4*math.Log(math.Pi)
 	for i := range d {
 		g, _ := math.Lgamma((nu - float64(i)) / 2)
-		s -= g
+		w.constant -= g
 	}
-	return s
+	return w, ok
+}
+
+// log is the density of Σ given its Cholesky factor and ln |Σ|.
+func (w *wishart) log(sigma []float64, logSigma float64) float64 {
+	d, trace := len(w.room), 0.0 // |L_Σ⁻¹ L_Ψ|²
+	for j := range d {
+		for i := range d {
+			if w.room[i] = 0; i >= j {
+				w.room[i] = w.psi[i*d+j]
+			}
+		}
+		forward(sigma, d, w.room)
+		trace += squares(w.room)
+	}
+	return w.constant - ((w.nu+float64(d)+1)*logSigma+trace)/2
 }
 
 // NormalLogDensity returns ln N(x | mean, Σ); −Inf where Σ is not positive definite.
@@ -293,4 +315,17 @@ func gamma(r *rand.Rand, a float64) float64 {
 			return d * v
 		}
 	}
+}
+
+// MeanCovariance returns E Σ = Ψ/(ν − d − 1) by rows; nil where there is none.
+func (p Prior) MeanCovariance() []float64 {
+	f := p.Nu - float64(p.Dim()) - 1
+	if !(f > 0) {
+		return nil
+	}
+	mean := append([]float64(nil), p.Psi...)
+	for i := range mean {
+		mean[i] /= f
+	}
+	return mean
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"parley/conformance"
+	"parley/graffl"
 	"parley/internal/vectors"
 	"parley/method"
 	"parley/privacy/account"
@@ -18,11 +19,13 @@ import (
 )
 
 // verifiers is every family of test vectors that this program knows: the
-// accountant's, those of partitioned variational inference, and those of the
-// methods that have any. Data that vectors refer to are looked for in the folders.
+// accountant's, those of learning without gradients and of partitioned variational
+// inference, and those of the other methods that have any. Data that vectors refer
+// to are looked for in the folders.
 func verifiers(folders []string) []conformance.Verifier {
 	list := []conformance.Verifier{
 		{Prefix: account.VectorSchema, Verify: account.Verify},
+		{Prefix: graffl.VectorSchema, Verify: graffl.VerifyVectors},
 		{Prefix: pvi.VectorSchema, Verify: func(file []byte) ([]vectors.Check, error) {
 			return pvi.VerifyVectors(file, func(name string) (io.ReadCloser, error) { return openFirst(folders, name) })
 		}},

@@ -1,0 +1,130 @@
+package graffl
+
+import (
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+)
+
+// Trilaterate recovers a row from its exact squared distances r_i to known points
+// g_i, at least dim + 1 of them: 2 (g_i − g_0)·x = r_0 − r_i + |g_i|² − |g_0|², by least
+// squares if there are more. It is what Algorithm 2's server can do with the answers
+// of dim + 1 honest rounds, because rows keep their index: every row of every site.
+// Points are by rows.
+//
+// An error means too few points, or points that lie in one hyperplane.
+func Trilaterate(points, squared []float64, dim int) ([]float64, error) {
+	n := len(squared)
+	if dim < 1 || len(points) != n*dim || n < dim+1 {
+		return nil, fmt.Errorf("%d squared distances to %d numbers of points in %d dimensions: want at least %d of each", n, len(points), dim, dim+1)
+	}
+	if notFinite(points) >= 0 || notFinite(squared) >= 0 {
+		return nil, fmt.Errorf("a point or a distance is not finite")
+	}
+	a, b := mat.NewDense(n-1, dim, nil), mat.NewVecDense(n-1, nil)
+	first := points[:dim]
+	for i := range n - 1 {
+		g, rhs := points[(i+1)*dim:][:dim], squared[0]-squared[i+1]
+		for c, v := range g {
+			a.Set(i, c, 2*(v-first[c]))
+			rhs += (v - first[c]) * (v + first[c])
+		}
+		b.SetVec(i, rhs)
+	}
+	var x mat.VecDense
+	if err := x.SolveVec(a, b); err != nil {
+		return nil, fmt.Errorf("the points do not determine a row: %w", err)
+	}
+	return x.RawVector().Data, nil
+}
+
+// Difference is what two answers to one question tell about the record by which two
+// sets differ: with sums (means times numbers of rows) of the larger and the smaller
+// set, its own contribution. Where answers are exact, so is it; where they carry
+// noise, it carries that of both.
+func Difference(larger, smaller []float64) ([]float64, error) {
+	if len(larger) != len(smaller) {
+		return nil, fmt.Errorf("sums of %d and of %d numbers", len(larger), len(smaller))
+	}
+	d := make([]float64, len(larger))
+	for i := range d {
+		d[i] = larger[i] - smaller[i]
+	}
+	return d, nil
+}
+
+// Locate finds the row whose features come closest to an observed contribution:
+// the attack on [Landmarks] by differencing. With noise of standard deviation sd on
+// each entry, it is the maximum-likelihood guess. It searches from every landmark by
+// Gauss and Newton's steps, halved until they help.
+func (l Landmarks) Locate(contribution []float64) ([]float64, error) {
+	if err := l.Check(); err != nil {
+		return nil, err
+	}
+	if len(contribution) != l.Len() || notFinite(contribution) >= 0 {
+		return nil, fmt.Errorf("a contribution of %d numbers that are finite is wanted, one for each landmark", l.Len())
+	}
+	best, row := math.Inf(1), []float64(nil)
+	f := make([]float64, l.Len())
+	loss := func(x []float64) float64 {
+		l.Features(f, x)
+		return squaredDistance(f, contribution)
+	}
+	d := l.Dim
+	gram, slope, to := make([]float64, d*d), make([]float64, d), make([]float64, d)
+	for r := range l.Len() {
+		x := append([]float64(nil), l.Point(r)...)
+		now := loss(x)
+		for range 20 {
+			loss(x)
+			clear(gram)
+			clear(slope)
+			for s, v := range f { // ∂φ/∂x_i = −φ (x_i − c_i)/h_i²
+				c := l.Point(s)
+				for i := range d {
+					to[i] = -v * (x[i] - c[i]) / (l.Bandwidth[i] * l.Bandwidth[i])
+					slope[i] += to[i] * (contribution[s] - v)
+					for j := range i + 1 {
+						gram[i*d+j] += to[i] * to[j]
+					}
+				}
+			}
+			for i := range d {
+				gram[i*d+i] += 1e-9
+			}
+			if _, ok := cholesky(gram, d); !ok {
+				break
+			}
+			forward(gram, d, slope)
+			backwardSolve(gram, d, slope)
+			step, better := 1.0, false
+			for range 8 {
+				for i := range to {
+					to[i] = x[i] + step*slope[i]
+				}
+				if v := loss(to); v < now {
+					now, better = v, true
+					copy(x, to)
+					break
+				}
+				step /= 2
+			}
+			if !better {
+				break
+			}
+		}
+		if now < best {
+			best, row = now, x
+		}
+	}
+	return row, nil
+}
+
+// MostAdvantage returns how often, at most, anybody is right who must tell from a
+// release under (ε, δ) which of two records it held, both equally likely
+// beforehand: (e^ε + δ)/(1 + e^ε) (Kairouz, Oh and Viswanath 2015).
+func MostAdvantage(epsilon, delta float64) float64 {
+	e := math.Exp(-epsilon)
+	return min(1, (1+delta*e)/(1+e))
+}
