@@ -22,8 +22,8 @@ type Simulation struct {
 	Subjects int    // at each site, at least 1
 	Held     int    // of the same population who have no part in the study, at least 1
 	Seed     uint64 // of the population and its subjects
-	// Noise is the share of every feature's variance that nothing explains,
-	// between 0 and 1.
+	// Noise is the share of variance that nothing explains, between 0 and 1: of
+	// every feature, or of the outcome where a method predicts one.
 	Noise float64
 }
 
@@ -32,4 +32,7 @@ type Simulation struct {
 type Simulated struct {
 	Sites map[string]dataset.Source // of every site of the plan
 	Held  dataset.Source
+	// Plan is the plan with as many subjects as were drawn, where the method's
+	// options declare how many there are; nil where the plan stays as it is.
+	Plan *study.Plan
 }

@@ -28,6 +28,7 @@ type Curve struct {
 	Notes     []string          `json:"notes"`
 
 	question, method string
+	scoring          *scoring
 }
 
 // Point is one measure of one fit over the populations.
@@ -58,7 +59,7 @@ func (s *simulation) summarise(settings *Settings, all []trial, kept *trials.Sto
 	p := s.Plan
 	c := &Curve{Settings: *settings, Sites: len(p.Sites), Unit: p.Privacy.Unit, Adjacency: p.Privacy.Adjacency, Total: *p.Privacy.Total,
 		Repeats: s.Repeats, Level: Level, Epsilons: s.Epsilons, Subjects: s.Subjects, Points: []Point{}, Notes: []string{},
-		question: p.Question, method: p.Method.Name}
+		question: p.Question, method: p.Method.Name, scoring: s.score.scoring(p)}
 	records := map[trial]*record{}
 	for _, x := range all {
 		r, err := kept.Get(x.Key())
@@ -74,7 +75,7 @@ func (s *simulation) summarise(settings *Settings, all []trial, kept *trials.Sto
 			lost := 0
 			for r := range s.Repeats {
 				own := records[trial{n, r, e}]
-				gains(own, records[trial{n, r, 0}])
+				c.scoring.gains(own, records[trial{n, r, 0}])
 				some = append(some, own)
 				if own.Failed != "" {
 					lost++
@@ -85,7 +86,7 @@ func (s *simulation) summarise(settings *Settings, all []trial, kept *trials.Sto
 				c.Notes = append(c.Notes, problem.Problem{Where: fmt.Sprintf("ε %g, %d subjects at each site", e, n),
 					What: fmt.Sprintf("%d of %d studies ended without a model: %s", lost, s.Repeats, reason)}.Error())
 			}
-			for _, fit := range []string{Private, Open, Mean} {
+			for _, fit := range []string{Private, Open, c.scoring.Baseline} {
 				c.add(some, fit, n, e)
 			}
 		}
@@ -97,12 +98,12 @@ func (s *simulation) summarise(settings *Settings, all []trial, kept *trials.Sto
 }
 
 func (c *Curve) add(records []*record, fit string, subjects int, epsilon float64) {
-	for _, m := range measures {
-		x := values(records, fit, m)
+	for _, m := range c.scoring.measures() {
+		x := values(records, fit, m.Name)
 		if len(x) == 0 {
 			continue
 		}
-		p := Point{Fit: fit, Subjects: subjects, Epsilon: epsilon, Measure: m, N: len(x), Mean: stat.Mean(x, nil), Low: slices.Min(x), High: slices.Max(x)}
+		p := Point{Fit: fit, Subjects: subjects, Epsilon: epsilon, Measure: m.Name, N: len(x), Mean: stat.Mean(x, nil), Low: slices.Min(x), High: slices.Max(x)}
 		if len(x) > 1 {
 			p.SD = math.Sqrt(stat.Variance(x, nil))
 		}

@@ -7,6 +7,7 @@ import (
 	"math"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"parley/figure"
 	"parley/internal/atomicfile"
@@ -45,9 +46,17 @@ func (c *Curve) Print(w io.Writer) error {
 	if err := c.table().Text(w); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "\nMeans of %d simulated studies each, scored on %d subjects who had no part in them. Errors are in\n"+
-		"parts of a feature's range. Learned is the error's way from that of the mean to that without\n"+
-		"privacy. No data were read. The noise is drawn anew for every simulation.\n", c.Repeats, c.Held)
+	first := c.scoring.Measures[0].Heading
+	var units []string
+	for _, m := range c.scoring.Measures {
+		if m.Unit != "" {
+			units = append(units, m.Heading+" in "+m.Unit)
+		}
+	}
+	_, err := fmt.Fprintf(w, "\nMeans of %d simulated studies each, scored on %d subjects who had no part in them.\n"+
+		"Units: "+strings.Join(units, ", ")+".\n"+
+		"Learned is the way of the %s from that of %s to that without privacy.\n"+
+		"No data were read. The noise is drawn anew for every simulation.\n", c.Repeats, c.Held, first, c.scoring.Baseline)
 	for _, n := range c.Notes {
 		fmt.Fprintln(w, "note:", n)
 	}
@@ -57,23 +66,23 @@ func (c *Curve) Print(w io.Writer) error {
 // table has a row for each budget and number of subjects, with the references.
 func (c *Curve) table() *figure.Table {
 	subjects, fit := figure.Column{Name: "subjects at each site", Format: figure.Count}, figure.Column{Name: "ε"}
+	measures := c.scoring.measures()
 	columns := make([]figure.Column, len(measures))
-	names := map[string]string{Error: "error", Gain: "learned", ErrorHidden: "hidden views", Coverage: "covered", LogLik: "log-likelihood"}
-	spread := figure.Column{Name: "± (error)", Numbers: figure.Numbers{}}
 	for i, m := range measures {
-		columns[i] = figure.Column{Name: names[m], Numbers: figure.Numbers{}}
-		if m == Gain || m == Coverage {
+		columns[i] = figure.Column{Name: m.Heading, Numbers: figure.Numbers{}}
+		if m.Percent {
 			columns[i].Format = figure.Percent
 		}
 	}
+	spread := figure.Column{Name: "± (" + measures[0].Heading + ")", Numbers: figure.Numbers{}}
 	row := func(n int, name, of string, epsilon float64) {
 		subjects.Numbers, fit.Text = append(subjects.Numbers, float64(n)), append(fit.Text, name)
 		sd := math.NaN()
 		for i, m := range measures {
 			x := math.NaN()
-			if p := c.Find(of, n, epsilon, m); p != nil {
+			if p := c.Find(of, n, epsilon, m.Name); p != nil {
 				x = p.Mean
-				if m == Error {
+				if i == 0 {
 					sd = p.SD
 				}
 			}
@@ -82,7 +91,7 @@ func (c *Curve) table() *figure.Table {
 		spread.Numbers = append(spread.Numbers, sd)
 	}
 	for _, n := range c.Subjects {
-		row(n, Mean, Mean, 0)
+		row(n, c.scoring.Baseline, c.scoring.Baseline, 0)
 		for _, e := range c.Epsilons {
 			row(n, strconv.FormatFloat(e, 'g', -1, 64), Private, e)
 		}

@@ -16,13 +16,13 @@ func (c *Curve) page() *report.Report {
 		Meta: []figure.Fact{{Name: "Plan", Value: c.Plan[:12]}, {Name: "Method", Value: c.method}, {Name: "Made by", Value: c.Program}},
 	}
 	page.Sections = append(page.Sections,
-		figure.Section{ID: "curve", Title: "Error against budget", Items: c.errors()},
+		figure.Section{ID: "curve", Title: c.scoring.Measures[0].Title + " against budget", Items: c.pictures(c.scoring.pictures)},
 		figure.Section{ID: "simulation", Title: "What was simulated", Lead: c.protocol(), Items: []figure.Item{{Note: &figure.Note{
 			Title: "A forecast and no promise", Warning: true,
 			Text: "Nobody's data were read, and no privacy was spent. The subjects were drawn from the method's own model, which real data never follow exactly: expect a real study to learn less. " +
 				"Compare budgets, numbers of subjects and plans by it, not the last digit.",
 		}}}})
-	rest := figure.Section{ID: "more", Title: "More to look at", Items: c.more()}
+	rest := figure.Section{ID: "more", Title: "More to look at", Items: c.pictures(c.scoring.further)}
 	rest.Items = append(rest.Items, figure.Item{Table: c.table()})
 	for _, n := range c.Notes {
 		rest.Items = append(rest.Items, figure.Item{Note: &figure.Note{Title: "Note", Text: n}})
@@ -44,12 +44,12 @@ func (c *Curve) headline() []figure.Fact {
 
 func (c *Curve) protocol() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s drew %d populations from the plan alone: its views, features, public ranges and %d sites, with %.0f %% of every feature's variance being noise that nothing explains. ",
-		c.method, c.Repeats, c.Sites, 100*c.Noise)
+	fmt.Fprintf(&b, "%s drew %d populations from the plan alone: its views, features, public ranges and %d sites, with %.0f %% of %s being noise that nothing explains. ",
+		c.method, c.Repeats, c.Sites, 100*c.Noise, c.scoring.Noise)
 	fmt.Fprintf(&b, "Of each population it drew the subjects of every site, and %d more who take part in no study.\n\n", c.Held)
 	fmt.Fprintf(&b, "Each point is a whole study of such subjects, with the plan's own rounds, gates and ledgers and a total of ε at δ = %g for one %s (%s), all else as the plan says. ", c.Total.Delta, c.Unit, c.Adjacency)
-	b.WriteString("The fit is then asked about those who took no part. “Without privacy” is the same model fitted to all subjects in one place without any noise; “the mean” predicts the mean.\n\n")
-	b.WriteString("Errors are mean absolute errors of describing those held out by the factors seen in them, in parts of a feature's range among them: 0.1 is a tenth of the range.\n\n")
+	b.WriteString("The fit is then asked about those who took no part. “Without privacy” is the same model fitted to all subjects in one place without any noise; “" + c.scoring.Baseline + "” predicts the same for everybody.\n\n")
+	b.WriteString(c.scoring.About + "\n\n")
 	b.WriteString("Populations and subjects follow from the plan's seed. The noise does not: it is that of a real study, from the operating system's secure source, and another simulation draws other noise.")
 	return b.String()
 }
@@ -88,49 +88,36 @@ func (c *Curve) level(l *figure.Lines, name string, y float64) {
 }
 
 // reference is a reference with the largest number of subjects.
-func (c *Curve) reference(l *figure.Lines, fit, measure string) {
-	if p := c.Find(fit, c.Subjects[len(c.Subjects)-1], 0, measure); p != nil {
-		c.level(l, fit, p.Mean)
+func (c *Curve) reference(l *figure.Lines, fit string, of picture) {
+	if p := c.Find(fit, c.Subjects[len(c.Subjects)-1], 0, of.measure); p != nil {
+		c.level(l, fit, of.times*(p.Mean-of.less))
 	}
 }
 
 const band = "Lines are means over the simulated populations, bands reach from the best to the worst of them. "
 
-func (c *Curve) errors() []figure.Item {
-	l := c.lines(Error, figure.Axis{Label: "mean absolute error (parts of a feature's range)", Log: true}, 1, 0)
-	c.reference(&l, Mean, Error)
-	c.reference(&l, Open, Error)
-	items := []figure.Item{{Figure: &figure.Figure{ID: "error", Title: "Error on subjects who took no part",
-		Caption: "Lower is better; both axes are logarithmic. A line for each number of subjects at a site. " + band +
-			"Dashed: predicting the mean, which needs no study; and the same model without privacy, with " + grouped(c.Subjects[len(c.Subjects)-1]) + " subjects at each site. Where a line nears the lower one, a larger budget buys nothing; where it is near or above the upper one, the study is not worth its budget.",
-		Alt: "Error of private studies against ε, one line for each number of subjects, between the error of the mean and that without privacy.", Chart: l}}}
-	if c.has(Gain) {
-		l := c.lines(Gain, figure.Axis{Label: "learned, of what there is to learn (%)"}, 100, 0)
-		c.level(&l, Mean, 0)
-		c.level(&l, Open, 100)
-		items = append(items, figure.Item{Figure: &figure.Figure{ID: "learned", Title: "How much of it is learned",
-			Caption: "The same as a share: 0 is no better than predicting the mean, 100 as good as without privacy with as many subjects. " + band,
-			Alt:     "Share of what can be learned that private studies learn, against ε, one line for each number of subjects.", Chart: l}})
-	}
-	return items
-}
-
-func (c *Curve) more() []figure.Item {
+// pictures draws what there are numbers for. The first of all explains itself.
+func (c *Curve) pictures(of []picture) []figure.Item {
 	var items []figure.Item
-	if c.has(ErrorHidden) {
-		l := c.lines(ErrorHidden, figure.Axis{Label: "mean absolute error (parts of a feature's range)", Log: true}, 1, 0)
-		c.reference(&l, Mean, ErrorHidden)
-		c.reference(&l, Open, ErrorHidden)
-		items = append(items, figure.Item{Figure: &figure.Figure{ID: "hidden", Title: "Filling in a view that was hidden",
-			Caption: "Each view was hidden in turn from those held out, and predicted from their other views. Lower is better. " + band,
-			Alt:     "Error of hidden views against ε, one line for each number of subjects.", Chart: l}})
-	}
-	if c.has(Coverage) {
-		l := c.lines(Coverage, figure.Axis{Label: fmt.Sprintf("coverage − %.0f %%, in percentage points", 100*Level)}, 100, Level)
-		c.level(&l, "as promised", 0)
-		items = append(items, figure.Item{Figure: &figure.Figure{ID: "coverage", Title: fmt.Sprintf("Do the %.0f %% intervals hold what they promise?", 100*Level),
-			Caption: fmt.Sprintf("Of all hidden values, %.0f in 100 should lie inside their predictive intervals. Below zero the intervals promise too much, above it they are too wide. ", 100*Level) + band,
-			Alt:     "Coverage of predictive intervals against ε as the difference from the level, one line for each number of subjects.", Chart: l}})
+	for i, p := range of {
+		if !c.has(p.measure) {
+			continue
+		}
+		l := c.lines(p.measure, p.axis, p.times, p.less)
+		for _, to := range p.levels {
+			c.level(&l, to.name, to.at)
+		}
+		if p.levels == nil {
+			c.reference(&l, c.scoring.Baseline, p)
+			c.reference(&l, Open, p)
+		}
+		caption := p.caption + band
+		if i == 0 && p.measure == c.scoring.Measures[0].Name {
+			caption = p.caption + "A line for each number of subjects at a site. " + band +
+				"Dashed: predicting " + c.scoring.Baseline + ", which needs no study; and the same model without privacy, with " + grouped(c.Subjects[len(c.Subjects)-1]) +
+				" subjects at each site. Where a line nears the latter, a larger budget buys nothing; where it is near the former, or beyond it, the study is not worth its budget."
+		}
+		items = append(items, figure.Item{Figure: &figure.Figure{ID: p.id, Title: p.title, Caption: caption, Alt: p.text, Chart: l}})
 	}
 	return items
 }

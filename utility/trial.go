@@ -4,34 +4,34 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"maps"
-	"math"
 	"slices"
 
 	"parley/dataset"
 	"parley/engine/local"
-	"parley/evaluate"
 	"parley/internal/version"
 	"parley/method"
 )
 
-// The fits that are compared.
+// The fits that are compared. What a [method.Scorer] is compared with has the name
+// that it gives its baseline.
 const (
 	Private = "private"         // the plan's study
 	Open    = "without privacy" // the same model fitted to all rows in one place
 	Mean    = "the mean"        // which learns nothing but where the middle is
 )
 
-// The measures. Errors are mean absolute errors, in parts of a feature's range
-// among those held out.
+// The measures of methods that reconstruct features, and Gain of every method.
+// Errors are mean absolute errors, in parts of a feature's range among those held
+// out. A [method.Scorer] has its own.
 const (
 	Error       = "error"          // of values held out, reconstructed from themselves
 	ErrorHidden = "error_hidden"   // of views held out and hidden, filled in from the other views
 	Coverage    = "coverage"       // share of hidden values inside their predictive intervals
 	LogLik      = "log_likelihood" // mean of a subject held out, in nats
-	// Gain is how much of what there is to learn the fit has learned: its error's
-	// way from that of the mean to that without privacy. 1 is as good as without
-	// privacy or better, which is luck; 0 no better than the mean or worse.
+	// Gain is how much of what there is to learn the fit has learned: the way of
+	// its first measure, the error, from that of the baseline to that without privacy. 1 is as
+	// good as without privacy or better, which is luck; 0 no better than the baseline
+	// or worse.
 	Gain = "gain"
 )
 
@@ -57,8 +57,8 @@ func (x trial) Key() string {
 
 // record is what came of one trial.
 type record struct {
-	Scores map[string]map[string]float64 `json:"scores"`           // by fit and measure
-	Failed string                        `json:"failed,omitempty"` // why the study found nothing
+	Scores map[string]method.Scores `json:"scores"`           // by fit
+	Failed string                   `json:"failed,omitempty"` // why the study found nothing
 }
 
 // trials lists everything to do, population by population, so that what is
@@ -115,24 +115,18 @@ func (s *simulation) conduct(ctx context.Context, x trial) (*record, error) {
 	if err != nil {
 		return nil, err
 	}
-	unit, err := evaluate.FitMinMax(ctx, drawn.Held)
-	if err != nil {
-		return nil, err
-	}
-	r := &record{Scores: map[string]map[string]float64{}}
-	keep := func(fit string, m evaluate.Model) error {
-		r.Scores[fit], err = score(ctx, unit, m, drawn.Held)
-		return err
+	drawnPlan := s.Plan
+	if drawn.Plan != nil {
+		drawnPlan = drawn.Plan
 	}
 	if x.epsilon == 0 {
-		return r, s.references(ctx, drawn, keep)
+		scores, err := s.score.references(ctx, drawnPlan, s.pool(drawn), drawn.Held)
+		return &record{Scores: scores}, err
 	}
-	out, err := local.Run(ctx, local.Config{Plan: s.plan(x.epsilon), Methods: s.Methods, Data: drawn.Sites})
+	var scores method.Scores
+	out, err := local.Run(ctx, local.Config{Plan: withTotal(drawnPlan, x.epsilon), Methods: s.Methods, Data: drawn.Sites})
 	if err == nil {
-		var m evaluate.Model
-		if m, err = s.able.Evaluator(out.Result.Files, false); err == nil {
-			err = keep(Private, m)
-		}
+		scores, err = s.score.private(ctx, out.Result.Files, drawn.Held)
 	}
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
@@ -140,31 +134,16 @@ func (s *simulation) conduct(ctx context.Context, x trial) (*record, error) {
 	if err != nil {
 		return &record{Failed: err.Error()}, nil
 	}
-	return r, nil
+	return &record{Scores: map[string]method.Scores{Private: scores}}, nil
 }
 
-// references fits what private studies are compared with.
-func (s *simulation) references(ctx context.Context, drawn *method.Simulated, keep func(string, evaluate.Model) error) error {
+// pool is the rows of all sites, in the plan's order.
+func (s *simulation) pool(drawn *method.Simulated) pooled {
 	all := pooled{drawn.Held.Schema(), nil}
 	for _, site := range s.Plan.Sites {
 		all.sites = append(all.sites, drawn.Sites[site])
 	}
-	mean, err := evaluate.FitMean(ctx, all.sites...)
-	if err != nil {
-		return err
-	}
-	if err := keep(Mean, mean); err != nil {
-		return err
-	}
-	c, ok := s.able.(method.Centraliser)
-	if !ok {
-		return nil
-	}
-	m, err := c.Central(ctx, s.Plan, all)
-	if err != nil {
-		return err
-	}
-	return keep(Open, m)
+	return all
 }
 
 // pooled is the rows of all sites, which nobody but a simulation has.
@@ -187,34 +166,22 @@ func (p pooled) Rows(ctx context.Context) iter.Seq2[*dataset.Row, error] {
 	}
 }
 
-// score asks a model about those held out. What it cannot say is absent.
-func score(ctx context.Context, unit *evaluate.Scaling, m evaluate.Model, held dataset.Source) (map[string]float64, error) {
-	own, err := evaluate.EvaluateIn(ctx, unit, m, held)
-	if err != nil {
-		return nil, err
-	}
-	hidden, err := evaluate.Impute(ctx, unit, m, held, Level)
-	if err != nil {
-		return nil, err
-	}
-	s := map[string]float64{Error: own.MAE, ErrorHidden: hidden.MAE, Coverage: hidden.Coverage, LogLik: own.LogLik}
-	maps.DeleteFunc(s, func(_ string, x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) })
-	return s, nil
-}
-
-// measures lists them in the order to show them in.
-var measures = []string{Error, Gain, ErrorHidden, Coverage, LogLik}
-
 // gains adds to the scores of a private fit what follows from the references
-// of the same subjects.
-func gains(private, references *record) {
+// of the same subjects: how far its first measure has come.
+func (s *scoring) gains(private, references *record) {
 	own, ok := private.Scores[Private]
 	if !ok {
 		return
 	}
-	mean, open := references.Scores[Mean], references.Scores[Open]
-	if best, ok := open[Error]; ok && mean[Error] > best {
-		own[Gain] = min(max(0, (mean[Error]-own[Error])/(mean[Error]-best)), 1)
+	first, baseline := s.Measures[0], references.Scores[s.Baseline]
+	way := func(to method.Scores) float64 { // from the baseline, in the direction that is better
+		if first.Higher {
+			return to[first.Name] - baseline[first.Name]
+		}
+		return baseline[first.Name] - to[first.Name]
+	}
+	if open, ok := references.Scores[Open]; ok && way(open) > 0 {
+		own[Gain] = min(max(0, way(own)/way(open)), 1)
 	}
 }
 

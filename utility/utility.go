@@ -2,11 +2,12 @@
 // budget, before anybody touches data. From the plan alone it imagines the
 // subjects of every site, runs the whole study on them through the engine with
 // the plan's own gates and noise, and asks the fit about subjects who had no
-// part in it: beside the same model without privacy, and beside the mean.
+// part in it: beside the same model without privacy, and beside what learns
+// nothing, such as the mean.
 //
-// Methods are known by their contract only: [method.Simulator] and
-// [method.Evaluable] and, for the reference without privacy,
-// [method.Centraliser].
+// Methods are known by their contract only: [method.Simulator] and either
+// [method.Scorer] or, of methods that reconstruct features, [method.Evaluable]
+// and, for the reference without privacy, [method.Centraliser].
 //
 // Populations and subjects are a function of the plan's seed. The noise is
 // that of a real study, from the operating system's secure source: it cannot be
@@ -34,8 +35,8 @@ type Config struct {
 	Epsilons []float64 // totals to try; that of the plan is always among them
 	Subjects []int     // numbers of subjects at each site to try
 	Repeats  int       // populations to draw for each
-	// Noise is the share of every feature's variance that nothing explains,
-	// between 0 and 1; see [method.Simulation].
+	// Noise is the share of variance that nothing explains, between 0 and 1; see
+	// [method.Simulation].
 	Noise float64
 
 	Dir      string                // keeps what was computed
@@ -52,10 +53,8 @@ const Level = 0.9
 // simulation is one curve in the making.
 type simulation struct {
 	Config
-	able interface {
-		method.Simulator
-		method.Evaluable
-	}
+	able  method.Simulator
+	score scorer
 }
 
 // Run simulates. Everything that is wrong with the plan and the settings is
@@ -87,14 +86,15 @@ func Run(ctx context.Context, c Config) (*Curve, error) {
 func prepare(c Config) (*simulation, error) {
 	s := &simulation{Config: c}
 	m, _ := c.Methods.Lookup(c.Plan.Method.Name)
-	able, ok := m.(interface {
-		method.Simulator
-		method.Evaluable
-	})
+	able, ok := m.(method.Simulator)
 	if !ok {
 		return nil, problem.Problem{Where: "method.name", What: fmt.Sprintf("method %q cannot imagine data", c.Plan.Method.Name)}
 	}
 	s.able = able
+	var err error
+	if s.score, err = scorerOf(m); err != nil {
+		return nil, err
+	}
 	if c.Plan.Privacy.Total == nil {
 		hint := "privacy: {protection: differential, unit: …, adjacency: …, total: {epsilon: 3, delta: 1e-5}}"
 		if c.Plan.Privacy.PerRelease != nil {
@@ -128,7 +128,7 @@ func prepare(c Config) (*simulation, error) {
 	s.Epsilons = sorted(append(slices.Clone(c.Epsilons), c.Plan.Privacy.Total.Epsilon))
 	s.Subjects = sorted(slices.Clone(c.Subjects))
 	for _, e := range s.Epsilons { // whether the method can keep it
-		if _, err := c.Methods.Cost(s.plan(e)); err != nil {
+		if _, err := c.Methods.Cost(withTotal(c.Plan, e)); err != nil {
 			return nil, fmt.Errorf("ε %g: %w", e, err)
 		}
 	}
@@ -144,10 +144,10 @@ func sorted[T int | float64](list []T) []T {
 	return slices.Compact(list)
 }
 
-// plan is the plan with another total. It keeps its δ and all else.
-func (s *simulation) plan(epsilon float64) *study.Plan {
-	own := *s.Plan
+// withTotal is a plan with another total. It keeps its δ and all else.
+func withTotal(p *study.Plan, epsilon float64) *study.Plan {
+	own := *p
 	own.Local = nil
-	own.Privacy.Total = &account.Budget{Epsilon: epsilon, Delta: s.Plan.Privacy.Total.Delta}
+	own.Privacy.Total = &account.Budget{Epsilon: epsilon, Delta: p.Privacy.Total.Delta}
 	return &own
 }
