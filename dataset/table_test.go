@@ -160,7 +160,12 @@ func TestWriteRefuses(t *testing.T) {
 func TestSplit(t *testing.T) {
 	table := small(t, 10)
 	base := t.TempDir()
-	at := func(r *Row) (int, error) { return int(r.ID[1]-'0') % 2, nil }
+	at := func(r *Row) (int, error) {
+		if r.ID == "s3" {
+			return -1, nil
+		}
+		return int(r.ID[1]-'0') % 2, nil
+	}
 	if err := Split(context.Background(), table, []string{base + "/even", base + "/odd"}, at, [][]int{{0}, nil}); err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +175,7 @@ func TestSplit(t *testing.T) {
 	if diff := sameRows(even, table.Select(0, 2, 4, 6, 8).Without(0)); diff != "" {
 		t.Error(diff)
 	}
-	if diff := sameRows(odd, table.Select(1, 3, 5, 7, 9)); diff != "" {
+	if diff := sameRows(odd, table.Select(1, 5, 7, 9)); diff != "" {
 		t.Error(diff)
 	}
 }

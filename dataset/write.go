@@ -26,8 +26,8 @@ func Write(ctx context.Context, dir string, src Source) error {
 }
 
 // Split writes each subject of src to one of several folders, as [Write] does,
-// in one reading: site says which, by index. Folder i gets no views with the
-// indices lacking[i]; lacking may be nil.
+// in one reading: site says which, by index, or −1 for none. Folder i gets no
+// views with the indices lacking[i]; lacking may be nil.
 func Split(ctx context.Context, src Source, dirs []string, site func(*Row) (int, error), lacking [][]int) (err error) {
 	var writers []*writer
 	defer func() {
@@ -58,6 +58,9 @@ func Split(ctx context.Context, src Source, dirs []string, site func(*Row) (int,
 		i, err := site(row)
 		if err != nil {
 			return err
+		}
+		if i < 0 {
+			continue
 		}
 		if err := writers[i].add(row); err != nil {
 			return err

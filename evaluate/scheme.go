@@ -41,6 +41,15 @@ func ParseScheme(name string) (Scheme, error) {
 	return Scheme{}, fmt.Errorf("scheme %q: unknown; use one of %s", name, strings.Join(names, ", "))
 }
 
+// SchemeOf returns the scheme of that name, or, where the name is "", that of
+// the parameters.
+func SchemeOf(name string, rho, kappa float64) (Scheme, error) {
+	if name == "" {
+		return Scheme{rho, kappa}, nil
+	}
+	return ParseScheme(name)
+}
+
 // String returns both parameters.
 func (s Scheme) String() string { return fmt.Sprintf("rho %v, kappa %v", s.Rho, s.Kappa) }
 

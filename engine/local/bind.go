@@ -6,11 +6,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"parley/dataset"
-	"parley/evaluate"
 	"parley/privacy"
 	"parley/problem"
 	"parley/study"
@@ -142,71 +140,4 @@ func (b *Binding) open(ctx context.Context, p *study.Plan, site, path string, wr
 	}
 	b.Notes = append(b.Notes, dir.Warnings()...)
 	return dir, nil
-}
-
-// split spreads one data set over the sites of a simulation.
-func (b *Binding) split(ctx context.Context, p *study.Plan) error {
-	var wrong problem.List
-	dir, err := b.open(ctx, p, "all", p.Local.Data, &wrong)
-	if err != nil {
-		return err
-	}
-	if err := wrong.Err(); err != nil {
-		return err
-	}
-	print, err := dir.Fingerprint(ctx)
-	if err != nil {
-		return err
-	}
-	split := p.Local.Split
-	divided := fmt.Appendf(nil, "%s %s %q %d", print, split.Scenario, split.By, split.Seed)
-	if len(split.Unused) > 0 {
-		divided = fmt.Appendf(divided, " %q", split.Unused)
-	}
-	sum := sha256.Sum256(divided)
-	b.Fingerprint = hex.EncodeToString(sum[:])
-	table, err := dataset.Collect(ctx, dir)
-	if err != nil {
-		return err
-	}
-	scenario, err := evaluate.ParseScenario(split.Scenario)
-	if err != nil {
-		return err
-	}
-	ids, labels, err := dataset.Labels(ctx, table, split.By)
-	if err != nil {
-		return fmt.Errorf("local.split.by: %w", err)
-	}
-	subjects := make([]evaluate.Subject, 0, len(ids))
-	for i, id := range ids {
-		if !slices.Contains(split.Unused, labels[i]) {
-			subjects = append(subjects, evaluate.Subject{ID: id, Group: labels[i]})
-		}
-	}
-	placed, err := evaluate.Assign(subjects, p.Sites, scenario, split.Seed)
-	if err != nil {
-		return err
-	}
-	lacking, err := evaluate.Lacking(scenario, len(p.Sites), len(p.Views))
-	if err != nil {
-		return err
-	}
-	at := make(map[string]int, len(placed))
-	for _, x := range placed {
-		at[x.ID] = x.Site
-	}
-	rows := make([][]int, len(p.Sites))
-	for i, id := range ids {
-		if site, used := at[id]; used {
-			rows[site] = append(rows[site], i)
-		}
-	}
-	for i, site := range p.Sites {
-		own := table.Select(rows[i]...)
-		if len(lacking[i]) > 0 {
-			own = own.Without(lacking[i]...)
-		}
-		b.Data[site] = own
-	}
-	return b.look(ctx, p)
 }
