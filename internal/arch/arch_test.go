@@ -121,11 +121,30 @@ func TestPackagesImportOnlyFromFloorsBelow(t *testing.T) {
 	}
 }
 
+// methods lists the packages that are methods.
+var methods = []string{"graffl", "mvppca", "pvi"}
+
+func TestMethodsShareAFloor(t *testing.T) {
+	for _, m := range methods {
+		if floorOf(m) != floorOf(methods[0]) {
+			t.Errorf("%s has another floor than %s", m, methods[0])
+		}
+	}
+	if floor := floors[floorOf(methods[0])]; len(floor) != len(methods) {
+		t.Errorf("the methods are %v, and their floor has %v", methods, floor)
+	}
+}
+
 // What runs methods knows none of them: only programs choose.
 func TestOnlyProgramsKnowMethods(t *testing.T) {
 	for _, f := range source(t) {
-		if !f.test && floorOf(f.pkg) > 0 && slices.Contains(f.imports, module+"/mvppca") {
-			t.Errorf("%s imports a method", f.path)
+		if f.test || floorOf(f.pkg) == 0 {
+			continue
+		}
+		for _, p := range f.imports {
+			if m, ours := strings.CutPrefix(p, module+"/"); ours && slices.Contains(methods, m) {
+				t.Errorf("%s imports method %s", f.path, m)
+			}
 		}
 	}
 }
@@ -135,7 +154,7 @@ func TestOnlyProgramsKnowMethods(t *testing.T) {
 func TestMethodsArePure(t *testing.T) {
 	forbidden := []string{"os", "io/fs", "net", "net/http", "time", "crypto/rand", "log", "log/slog"}
 	for _, f := range source(t) {
-		if f.pkg != "mvppca" || f.test {
+		if !slices.Contains(methods, f.pkg) || f.test {
 			continue
 		}
 		for _, p := range f.imports {
