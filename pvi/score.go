@@ -36,7 +36,7 @@ func (Method) Scoring(p *study.Plan) *method.Scoring {
 			{Name: scoreAccuracy, Heading: "accuracy", Title: "Accuracy of predictions", Percent: true, Higher: true},
 			{Name: scoreCalibration, Heading: "calibration error", Title: "Calibration error of probabilities"}},
 		Baseline: "the base rate", Noise: "the outcome's variance",
-		About: "The log-likelihood is the mean logarithm of the probability that the fit gave to the outcome. Accuracy is the share of outcomes that were thought the most probable. The calibration error is how far probabilities are from frequencies, in ten bins, and is never quite 0 with so few subjects.",
+		About: "The log-likelihood is the mean logarithm of the probability that the fit gave to the outcome. Accuracy is the share of outcomes that were thought the most probable. The calibration error is how far probabilities are from frequencies, in ten bins, and is never quite 0 with so few subjects; the base rate is well calibrated, and tells nobody apart.",
 	}
 }
 
