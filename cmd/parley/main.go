@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"parley/graffl"
 	"parley/internal/version"
 	"parley/method"
 	"parley/mvppca"
@@ -21,7 +22,7 @@ import (
 )
 
 // methods is every method this program knows: the one line to add to.
-var methods = method.Registry{mvppca.Method{}, pvi.Method{}}
+var methods = method.Registry{mvppca.Method{}, pvi.Method{}, graffl.Method{}}
 
 // Exit codes, documented in docs/reference/cli.md.
 const (

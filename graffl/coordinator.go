@@ -1,0 +1,217 @@
+package graffl
+
+import (
+	"fmt"
+	"slices"
+
+	"parley/internal/wire"
+	"parley/method"
+)
+
+// coordinator is the coordinator's half: in variant landmark one release of every
+// site, then a posterior that no site is asked anything for.
+type coordinator struct{ *setup }
+
+// phaseDone follows the phase that is named by the task that it waits for.
+const phaseDone = "done"
+
+// state is what the coordinator carries.
+type state struct {
+	Phase  string               `cbor:"phase"`
+	Left   []string             `cbor:"left"`
+	Sites  map[string]*siteSums `cbor:"sites"`  // of those that have answered
+	Sample *sample              `cbor:"sample"` // of the posterior, when done
+}
+
+// MarshalBinary implements [method.State].
+func (s *state) MarshalBinary() ([]byte, error) { return wire.Marshal(s) }
+
+// Init implements [method.Coordinator].
+func (c *coordinator) Init() (method.State, error) {
+	return &state{Sites: map[string]*siteSums{}}, nil
+}
+
+// Restore implements [method.Coordinator].
+func (c *coordinator) Restore(data []byte) (method.State, error) {
+	s := new(state)
+	if err := wire.Unmarshal(data, s); err != nil {
+		return nil, err
+	}
+	if s.Sites == nil {
+		s.Sites = map[string]*siteSums{}
+	}
+	for name, a := range s.Sites {
+		if !slices.Contains(c.plan.Sites, name) || a == nil {
+			return nil, fmt.Errorf("the state has sums of %q, which is no site of the plan", name)
+		}
+		if err := a.check(c.marks.Len()); err != nil {
+			return nil, fmt.Errorf("the state's sums of site %s: %w", name, err)
+		}
+	}
+	if s.Phase == phaseDone {
+		if _, err := c.sample(s); err != nil {
+			return nil, fmt.Errorf("the state: %w", err)
+		}
+	}
+	return s, nil
+}
+
+// sample returns the posterior of a study that is done.
+func (c *coordinator) sample(s *state) (*Posterior, error) {
+	if s.Phase != phaseDone || s.Sample == nil {
+		return nil, fmt.Errorf("the study is not done: it waits for %q", s.Phase)
+	}
+	return s.Sample.posterior(c.prior.Components(), c.prior.Dim())
+}
+
+// Next implements [method.Coordinator].
+func (c *coordinator) Next(ms method.State) (method.Step, error) {
+	s := ms.(*state)
+	step := method.Step{State: s, Of: 2}
+	switch s.Phase {
+	case "":
+		body, err := wire.Marshal(landmarkTask{})
+		if err != nil {
+			return step, err
+		}
+		for _, site := range c.plan.Sites {
+			if !slices.Contains(s.Left, site) {
+				step.Tasks = append(step.Tasks, method.Task{Site: site, Kind: taskLandmarks, Body: body})
+			}
+		}
+		s.Phase = taskLandmarks
+		return step, nil
+	case taskLandmarks:
+		o, err := c.observation(s)
+		if err != nil {
+			return step, err
+		}
+		p, err := c.marks.Posterior(o, c.prior, c.sampling())
+		if err != nil {
+			return step, fmt.Errorf("sampling the posterior: %w", err)
+		}
+		s.Sample, s.Phase = packSample(p), phaseDone
+		step.Info = method.Info{"effective sample size": p.Size, "temperatures": float64(p.Stages)}
+	}
+	step.Done, step.Progress = true, 2
+	return step, nil
+}
+
+// observation adds the sites up.
+func (c *coordinator) observation(s *state) (Observation, error) {
+	o := Observation{Mean: make([]float64, c.marks.Len())}
+	for _, name := range c.plan.Sites {
+		a := s.Sites[name]
+		if a == nil {
+			continue
+		}
+		for r, v := range a.Sums {
+			o.Mean[r] += v
+		}
+		o.Rows += a.Rows
+		o.NoiseVar += a.SD * a.SD
+		o.RowsVar += a.RowsSD * a.RowsSD
+	}
+	if c.sum == nil && o.Rows < 1 {
+		return o, fmt.Errorf("no site has a row with all features")
+	}
+	o.Rows = max(o.Rows, 1) // noise may leave less
+	for r := range o.Mean {
+		o.Mean[r] /= o.Rows
+	}
+	o.NoiseVar /= o.Rows * o.Rows
+	return o, o.Check(c.marks.Len())
+}
+
+// Fold implements [method.Coordinator].
+func (c *coordinator) Fold(ms method.State, in method.Contribution) (method.State, error) {
+	s := ms.(*state)
+	switch {
+	case !slices.Contains(c.plan.Sites, in.Site):
+		return nil, fmt.Errorf("%q is not a site of this study", in.Site)
+	case in.Kind != s.Phase || in.Kind != taskLandmarks:
+		return nil, fmt.Errorf("an answer to %q while the study waits for %q", in.Kind, s.Phase)
+	case s.Sites[in.Site] != nil:
+		return nil, fmt.Errorf("site %s has already answered", in.Site)
+	}
+	a, err := c.open(in)
+	if err != nil {
+		return nil, err
+	}
+	s.Sites[in.Site] = a
+	return s, nil
+}
+
+// open reads a release and brings it to units of φ.
+func (c *coordinator) open(in method.Contribution) (*siteSums, error) {
+	n := c.marks.Len()
+	if c.sum == nil {
+		a := new(landmarkAnswer)
+		if err := decodeAnswer(in, a); err != nil {
+			return nil, err
+		}
+		return &siteSums{Sums: a.Sums, Rows: float64(a.Rows)}, a.check(n)
+	}
+	a := new(noisedAnswer)
+	if err := decodeAnswer(in, a); err != nil {
+		return nil, err
+	}
+	if err := a.Sum.Check(*c.sum); err != nil {
+		return nil, err
+	}
+	v := a.Sum.Floats(0)
+	out := &siteSums{Sums: v[:n], Rows: v[n] / countEntry, SD: a.Sum.SD * c.scale, RowsSD: a.Sum.SD / countEntry}
+	// The session's integers have room for more than any site's rows make.
+	for r := range out.Sums {
+		out.Sums[r] *= c.scale
+		if !(max(out.Sums[r], -out.Sums[r]) <= maxRows) {
+			return nil, fmt.Errorf("a sum of %v at landmark %d is more than any site's rows make", out.Sums[r], r+1)
+		}
+	}
+	if !(max(out.Rows, -out.Rows) <= maxRows) {
+		return nil, fmt.Errorf("%v rows are more than any site has", out.Rows)
+	}
+	return out, nil
+}
+
+func decodeAnswer(in method.Contribution, a any) error {
+	if err := wire.Unmarshal(in.Body, a); err != nil {
+		return fmt.Errorf("decoding the answer to %q: %w", in.Kind, err)
+	}
+	return nil
+}
+
+// Leave implements [method.Coordinator]: what the site has released stays.
+func (c *coordinator) Leave(ms method.State, site string) (method.State, error) {
+	s := ms.(*state)
+	if !slices.Contains(c.plan.Sites, site) {
+		return nil, fmt.Errorf("%q is not a site of this study", site)
+	}
+	s.Left = append(s.Left, site)
+	return s, nil
+}
+
+// Share gives every site the posterior mean of the mixture.
+func (c *coordinator) Share(ms method.State, _ string) ([]byte, error) {
+	p, err := c.sample(ms.(*state))
+	if err != nil {
+		return nil, err
+	}
+	m := p.mean()
+	return wire.Marshal(sharedModel{m.Weights, m.Means, m.Covs})
+}
+
+// mean returns the mixture whose parameters are the posterior means of those of
+// the draws, whose components are matched.
+func (p *Posterior) mean() Mixture {
+	first := p.Draws[0]
+	m := NewMixture(first.Components(), first.Dim)
+	for i, d := range p.Draws {
+		for _, part := range [][2][]float64{{m.Weights, d.Weights}, {m.Means, d.Means}, {m.Covs, d.Covs}} {
+			for j, v := range part[1] {
+				part[0][j] += p.Weights[i] * v
+			}
+		}
+	}
+	return m
+}

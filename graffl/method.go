@@ -1,0 +1,128 @@
+package graffl
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+
+	"parley/method"
+	"parley/privacy"
+	"parley/privacy/account"
+	"parley/study"
+)
+
+// Method is learning without gradients for the registry.
+type Method struct{}
+
+// Name implements [method.Method].
+func (Method) Name() string { return "graffl" }
+
+// Options implements [method.Method]: a pointer to [Options].
+func (Method) Options() any { return defaults() }
+
+// Coordinator implements [method.Method].
+func (Method) Coordinator(p *study.Plan) (method.Coordinator, error) {
+	s, err := newSetup(p)
+	if err != nil {
+		return nil, err
+	}
+	return &coordinator{s}, nil
+}
+
+// Site implements [method.Method].
+func (Method) Site(p *study.Plan, name string) (method.Site, error) {
+	s, err := newSetup(p)
+	if err != nil {
+		return nil, err
+	}
+	return &site{s, name}, nil
+}
+
+// Charges implements [method.Charger]: one release, or one for every round of
+// variant published.
+func (Method) Charges(p *study.Plan, name string) ([]privacy.Request, error) {
+	s, err := newSetup(p)
+	if err != nil {
+		return nil, err
+	}
+	if s.opts.Variant == VariantPublished {
+		return slices.Repeat([]privacy.Request{s.request()}, s.opts.Published.Rounds), nil
+	}
+	return []privacy.Request{s.request()}, nil
+}
+
+// setup is what both halves know from the plan.
+type setup struct {
+	plan  *study.Plan
+	opts  *Options
+	names []string // of the features
+	prior Prior
+	marks Landmarks
+	scale float64      // B of [Landmarks.NormBound]
+	sum   *privacy.Sum // what a site releases under differential privacy; nil without it
+}
+
+func newSetup(p *study.Plan) (*setup, error) {
+	opts, ok := p.Method.Options.(*Options)
+	if !ok {
+		return nil, fmt.Errorf("the plan's options are of method %s, not of graffl", p.Method.Name)
+	}
+	s := &setup{plan: p, opts: opts}
+	s.names, _, _ = box(p)
+	var err error
+	if s.prior, err = opts.prior(p); err != nil {
+		return nil, err
+	}
+	if opts.Variant != VariantLandmark {
+		return s, nil
+	}
+	if s.marks, err = opts.landmarks(p); err != nil {
+		return nil, err
+	}
+	s.scale = s.marks.NormBound()
+	if p.Privacy.Differential() {
+		s.sum, err = s.protect()
+	}
+	return s, err
+}
+
+// A row contributes φ(x)/B and, so that the number of rows is known, this constant.
+// It costs noise √(1 + c²) times as large, 3 %, and leaves the count a standard
+// deviation of four times the noise.
+const countEntry = 0.25
+
+const sumLandmarks = "kernel values at the landmarks, and a count"
+
+// protect declares the one sum of a site, with the noise that spends the total.
+func (s *setup) protect() (*privacy.Sum, error) {
+	pr := s.plan.Privacy
+	// Clipping is to a ball, so that two rows may be a diameter apart.
+	m := account.Mechanism{Kind: account.Gaussian, Noise: 1, Rate: 1, Diameter: 2, Count: 1}
+	factor, err := account.Scale([]account.Mechanism{m}, pr.Adjacency, *pr.Total)
+	if err != nil {
+		return nil, err
+	}
+	m.Noise = factor
+	return &privacy.Sum{Name: sumLandmarks, Unit: privacy.Subject, Form: privacy.Vectors,
+		Blocks: []int{s.marks.Len() + 1}, Bound: math.Sqrt(1 + countEntry*countEntry), Mechanism: m}, nil
+}
+
+// request is what a site is asked to grant.
+func (s *setup) request() privacy.Request {
+	if s.sum != nil {
+		return privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{*s.sum}}
+	}
+	return privacy.Request{Protection: privacy.Unprotected, Contents: []privacy.Content{
+		{What: "sum over the rows of kernel values at each landmark", Values: s.marks.Len()},
+		{What: "number of rows that have all features", Values: 1}}}
+}
+
+// sampling says how the posterior is sampled: the plan's seed decides it.
+func (s *setup) sampling() Sampling {
+	sum := sha256.Sum256(fmt.Appendf(nil, "graffl %d posterior", s.plan.Seed))
+	o := DefaultSampling(binary.LittleEndian.Uint64(sum[:]))
+	o.Particles = s.opts.Draws
+	return o
+}

@@ -1,0 +1,282 @@
+package graffl
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"parley/study"
+)
+
+// The variants of the method.
+const (
+	// VariantLandmark is the default: every site releases its mean kernel values
+	// at public landmarks once.
+	VariantLandmark = "landmark"
+	// VariantPublished is Algorithm 2 of the paper, for comparison. It gives rows
+	// away and does not contract to the posterior.
+	VariantPublished = "published"
+)
+
+var variants = []string{VariantLandmark, VariantPublished}
+
+// Options are what a plan says under method.
+type Options struct {
+	Variant    string            `json:"variant"`             // one of the Variant constants
+	Components int               `json:"components"`          // K of the mixture, 1 to 64; no default
+	Prior      PriorOptions      `json:"prior"`               // public, in terms of the features' ranges
+	Landmarks  *LandmarkOptions  `json:"landmarks,omitempty"` // variant landmark
+	Draws      int               `json:"draws,omitempty"`     // variant landmark: parameters in the sample, 64 to 10000 (512)
+	Published  *PublishedOptions `json:"published,omitempty"` // variant published
+}
+
+// PriorOptions make the prior of the features' public ranges, of widths R: see
+// [BoxPrior], whose numbers are the defaults.
+type PriorOptions struct {
+	Concentration float64 `json:"concentration"` // α of the weights' Dirichlet distribution (1)
+	Kappa         float64 `json:"kappa"`         // rows that the middle of the box is worth as a component's mean (0.02)
+	Spread        float64 `json:"spread"`        // E Σ of a component is this share of diag(R²) (0.02)
+	Freedom       float64 `json:"freedom"`       // ν of the inverse Wishart distribution, more than features + 1 (features + 3)
+}
+
+// LandmarkOptions lay the landmarks over the box of the features' public ranges.
+type LandmarkOptions struct {
+	// Bandwidth is the kernel's, as a share of each feature's range. By default 1/16
+	// for one or two features, about the standard deviation of a component that is
+	// a quarter of the range wide; else half the distance of scattered landmarks.
+	Bandwidth float64 `json:"bandwidth"`
+	// Scattered is their number if they are scattered evenly; 0 lays them on a grid
+	// (the default for one or two features; else 128).
+	Scattered int `json:"scattered"`
+}
+
+// PublishedOptions are those of Algorithm 2.
+type PublishedOptions struct {
+	Rounds   int `json:"rounds"`   // in each of which every row is compared with one simulated row (100)
+	Accepted int `json:"accepted"` // L, proposals that are kept (1000)
+}
+
+const (
+	maxDraws    = 10_000
+	maxRounds   = 100_000
+	maxAccepted = 100_000
+	scattered   = 128 // landmarks for three features or more
+	gridShare   = 1. / 16
+)
+
+func defaults() *Options {
+	return &Options{Variant: VariantLandmark, Prior: PriorOptions{Concentration: 1, Kappa: 0.02, Spread: 0.02}}
+}
+
+// features counts the features of a plan.
+func features(p *study.Plan) (d int) {
+	for _, v := range p.Views {
+		d += len(v.Features)
+	}
+	return d
+}
+
+// Fill puts in the defaults that depend on the features and the variant.
+func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
+	d := features(p)
+	if missing("prior.freedom") {
+		o.Prior.Freedom = float64(d) + 3
+	}
+	switch o.Variant {
+	case VariantPublished:
+		if o.Published == nil {
+			o.Published = &PublishedOptions{}
+		}
+		if missing("published.rounds") {
+			o.Published.Rounds = 100
+		}
+		if missing("published.accepted") {
+			o.Published.Accepted = 1000
+		}
+	case VariantLandmark:
+		if missing("draws") {
+			o.Draws = DefaultSampling(0).Particles
+		}
+		if o.Landmarks == nil {
+			o.Landmarks = &LandmarkOptions{}
+		}
+		l := o.Landmarks
+		if missing("landmarks.scattered") && d > 2 {
+			l.Scattered = scattered
+		}
+		if missing("landmarks.bandwidth") {
+			l.Bandwidth = gridShare
+			if l.Scattered > 0 {
+				l.Bandwidth = scatteredShare(l.Scattered, d)
+			}
+		}
+	}
+}
+
+// scatteredShare is half of the distance that n landmarks have in a box of d
+// features, as a share of its width; at most the whole width.
+func scatteredShare(n, d int) float64 {
+	side := math.Pow(float64(n), 1/float64(max(d, 1))) - 1
+	return min(1, 1/max(2*side, 1e-9))
+}
+
+// Check holds the options against the plan.
+func (o *Options) Check(p *study.Plan, report func(key, what, hint string)) {
+	if !slices.Contains(variants, o.Variant) {
+		report("variant", fmt.Sprintf("%q is not known", o.Variant), "one of "+strings.Join(variants, ", "))
+		return
+	}
+	if o.Components < 1 || o.Components > maxComponents {
+		report("components", fmt.Sprintf("a mixture of %d components", o.Components), fmt.Sprintf("from 1 to %d", maxComponents))
+	}
+	ready := o.checkFeatures(p, report)
+	ready = o.checkPrior(p, report) && ready
+	switch o.Variant {
+	case VariantLandmark:
+		o.checkLandmark(p, ready, report)
+	case VariantPublished:
+		o.checkPublished(p, report)
+	}
+}
+
+// checkFeatures wants a public range of every number.
+func (o *Options) checkFeatures(p *study.Plan, report func(key, what, hint string)) bool {
+	ok := true
+	if d := features(p); d > maxDim {
+		report("", fmt.Sprintf("%d features are too many for a mixture with full covariances", d), fmt.Sprintf("at most %d; few are better", maxDim))
+		ok = false
+	}
+	for k, v := range p.Views {
+		for j, f := range v.Features {
+			at := fmt.Sprintf("views[%d].features[%d] (%s)", k, j, f.Name)
+			switch {
+			case f.Kind == study.Category:
+				report("", at+" is a category, and a Gaussian mixture is of numbers", "leave it out of the views")
+				ok = false
+			case f.Range == nil:
+				report("", at+" has no range, which the prior and the landmarks are made of",
+					fmt.Sprintf("{name: %s, range: [lowest, highest]} from what is publicly known", f.Name))
+				ok = false
+			}
+		}
+	}
+	return ok
+}
+
+func (o *Options) checkPrior(p *study.Plan, report func(key, what, hint string)) bool {
+	ok := true
+	for _, c := range []struct {
+		key string
+		x   float64
+	}{{"concentration", o.Prior.Concentration}, {"kappa", o.Prior.Kappa}, {"spread", o.Prior.Spread}} {
+		if !(c.x > 0) || math.IsInf(c.x, 1) {
+			report("prior."+c.key, fmt.Sprintf("%v is not positive and finite", c.x), "a positive number")
+			ok = false
+		}
+	}
+	if d := features(p); !(o.Prior.Freedom > float64(d+1)) || math.IsInf(o.Prior.Freedom, 1) {
+		report("prior.freedom", fmt.Sprintf("with %v degrees of freedom and %d features a component's covariance has no mean", o.Prior.Freedom, d), fmt.Sprintf("more than %d", d+1))
+		ok = false
+	}
+	return ok
+}
+
+func (o *Options) checkLandmark(p *study.Plan, ready bool, report func(key, what, hint string)) {
+	if o.Published != nil {
+		report("published", "these options belong to variant: published", "leave them out")
+	}
+	if o.Draws < 64 || o.Draws > maxDraws {
+		report("draws", fmt.Sprintf("a sample of %d parameters", o.Draws), fmt.Sprintf("from 64 to %d", maxDraws))
+	}
+	pr := p.Privacy
+	if pr.Differential() {
+		if pr.Total == nil && pr.PerRelease != nil {
+			report("", "graffl calibrates its noise to a total, and the plan has none", "privacy.total instead of per_release")
+		}
+		if pr.Unit == study.UnitSite {
+			report("", "landmarks protect subjects: hardly anything is left of a whole site under noise that hides it", "privacy.unit: subject")
+		}
+		if pr.Diagnostics > 0 {
+			report("", "graffl has nothing to release for its report alone", "leave privacy.diagnostics out")
+		}
+	}
+	l := o.Landmarks
+	switch {
+	case l == nil:
+		report("landmarks", "missing", "bandwidth and scattered")
+	case !(l.Bandwidth > 0 && l.Bandwidth <= 1):
+		report("landmarks.bandwidth", fmt.Sprintf("%v of a feature's range", l.Bandwidth), "above 0, to 1")
+	case l.Scattered < 0 || l.Scattered > maxLandmarks:
+		report("landmarks.scattered", fmt.Sprintf("%d landmarks", l.Scattered), fmt.Sprintf("from 1 to %d; 0 for a grid", maxLandmarks))
+	case ready:
+		if _, err := o.landmarks(p); err != nil {
+			report("landmarks", err.Error(), "a larger bandwidth, or scattered landmarks")
+		}
+	}
+}
+
+func (o *Options) checkPublished(p *study.Plan, report func(key, what, hint string)) {
+	if o.Landmarks != nil {
+		report("landmarks", "belong to variant: landmark", "leave them out")
+	}
+	if o.Draws != 0 {
+		report("draws", "belongs to variant: landmark", "published.accepted says how many proposals are kept")
+	}
+	if p.Privacy.Differential() {
+		report("variant", "the published algorithm releases exact distances, which give rows away", "variant: landmark, or protection: none among simulated sites")
+	}
+	q := o.Published
+	switch {
+	case q == nil:
+		report("published", "missing", "rounds and accepted")
+		return
+	case q.Rounds < 1 || q.Rounds > maxRounds:
+		report("published.rounds", fmt.Sprintf("%d rounds", q.Rounds), fmt.Sprintf("from 1 to %d", maxRounds))
+	}
+	if q.Accepted < 1 || q.Accepted > maxAccepted {
+		report("published.accepted", fmt.Sprintf("%d accepted proposals", q.Accepted), fmt.Sprintf("from 1 to %d", maxAccepted))
+	}
+}
+
+// box returns the public ranges of all features.
+func box(p *study.Plan) (names []string, lo, hi []float64) {
+	for _, v := range p.Views {
+		for _, f := range v.Features {
+			names, lo, hi = append(names, f.Name), append(lo, f.Range[0]), append(hi, f.Range[1])
+		}
+	}
+	return names, lo, hi
+}
+
+// prior makes the prior of the public box.
+func (o *Options) prior(p *study.Plan) (Prior, error) {
+	_, lo, hi := box(p)
+	q, err := BoxPrior(lo, hi, o.Components)
+	if err != nil {
+		return q, err
+	}
+	d := len(lo)
+	for k := range q.Alpha {
+		q.Alpha[k] = o.Prior.Concentration
+	}
+	q.Kappa, q.Nu = o.Prior.Kappa, o.Prior.Freedom
+	for i := range d {
+		r := hi[i] - lo[i]
+		q.Psi[i*d+i] = o.Prior.Spread * (q.Nu - float64(d+1)) * r * r
+	}
+	return q, q.Check()
+}
+
+// landmarks lays the landmarks.
+func (o *Options) landmarks(p *study.Plan) (Landmarks, error) {
+	_, lo, hi := box(p)
+	h := make([]float64, len(lo))
+	for i := range h {
+		h[i] = o.Landmarks.Bandwidth * (hi[i] - lo[i])
+	}
+	if n := o.Landmarks.Scattered; n > 0 {
+		return Scatter(lo, hi, h, n)
+	}
+	return Grid(lo, hi, h)
+}

@@ -1,0 +1,176 @@
+package graffl
+
+import (
+	"bytes"
+	"encoding/csv"
+	"fmt"
+	"math"
+	"strconv"
+
+	"parley/figure"
+	"parley/method"
+)
+
+// Result implements [method.Coordinator].
+func (c *coordinator) Result(ms method.State) (*method.Result, error) {
+	s := ms.(*state)
+	p, err := c.sample(s)
+	if err != nil {
+		return nil, err
+	}
+	o, err := c.observation(s)
+	if err != nil {
+		return nil, err
+	}
+	fit, err := c.fitted(o, p.mean())
+	if err != nil {
+		return nil, err
+	}
+	posterior, err := c.posteriorCSV(p)
+	if err != nil {
+		return nil, err
+	}
+	v := &view{coordinator: c, posterior: p, observed: o, fit: fit}
+	return &method.Result{
+		Files:    []method.File{{Name: "model/posterior.csv", Data: posterior}},
+		Metrics:  v.metrics(),
+		Headline: v.headline(),
+		Sections: []figure.Section{v.componentsSection(), v.fitSection(), v.samplingSection(s)},
+	}, nil
+}
+
+// view is a posterior on its way into a report.
+type view struct {
+	*coordinator
+	posterior *Posterior
+	observed  Observation
+	fit       *fitted
+}
+
+// fitted compares what was observed at the landmarks with what a mixture expects.
+type fitted struct {
+	mixture  Mixture
+	expected []float64
+	sd       []float64 // of the observed means around the expected ones, noise included
+	largest  float64   // distance, in sd
+}
+
+func (c *coordinator) fitted(o Observation, m Mixture) (*fitted, error) {
+	mean, cov, err := c.marks.Moments(m)
+	if err != nil {
+		return nil, err
+	}
+	// As in the posterior: landmarks that hardly a row comes near have means that
+	// are anything but Gaussian.
+	o.NoiseVar += 1 / (o.Rows * o.Rows)
+	spread(o, mean, cov)
+	f := &fitted{mixture: m, expected: mean, sd: make([]float64, len(mean))}
+	for r := range mean {
+		f.sd[r] = math.Sqrt(max(cov[r*len(mean)+r], 0))
+		if f.sd[r] > 0 {
+			f.largest = max(f.largest, math.Abs(o.Mean[r]-mean[r])/f.sd[r])
+		}
+	}
+	return f, nil
+}
+
+// interval is a posterior mean with the interval that holds 90 %.
+type interval struct{ mean, low, high float64 }
+
+func (p *Posterior) interval(value func(Mixture) float64) (v interval) {
+	values := make([]float64, len(p.Draws))
+	for i, m := range p.Draws {
+		values[i] = value(m)
+		v.mean += p.Weights[i] * values[i]
+	}
+	v.low, v.high = Quantile(values, p.Weights, 0.05), Quantile(values, p.Weights, 0.95)
+	return v
+}
+
+func (p *Posterior) weight(k int) interval {
+	return p.interval(func(m Mixture) float64 { return m.Weights[k] })
+}
+
+func (p *Posterior) location(k, i int) interval {
+	return p.interval(func(m Mixture) float64 { return m.Mean(k)[i] })
+}
+
+func (p *Posterior) deviation(k, i int) interval {
+	return p.interval(func(m Mixture) float64 { return math.Sqrt(m.Cov(k)[i*m.Dim+i]) })
+}
+
+func (v *view) metrics() map[string]float64 {
+	p := v.posterior
+	out := map[string]float64{"rows": v.observed.Rows, "landmarks": float64(v.marks.Len()), "draws": float64(len(p.Draws)), "effective_sample_size": p.Size,
+		"temperatures": float64(p.Stages), "acceptance": p.Acceptance, "largest_residual_sd": v.fit.largest,
+		"noise_sd_of_landmark_means": math.Sqrt(v.observed.NoiseVar)}
+	for k := range v.opts.Components {
+		out[fmt.Sprintf("weight/%d", k+1)] = p.weight(k).mean
+		for i, name := range v.names {
+			out[fmt.Sprintf("mean/%d/%s", k+1, name)] = p.location(k, i).mean
+		}
+	}
+	return out
+}
+
+func (v *view) headline() []figure.Fact {
+	rows := fmt.Sprintf("%.0f", v.observed.Rows)
+	if v.observed.RowsVar > 0 {
+		rows = fmt.Sprintf("%.0f ± %.0f, by a noised count", v.observed.Rows, math.Sqrt(v.observed.RowsVar))
+	}
+	facts := []figure.Fact{{Name: "components", Value: strconv.Itoa(v.opts.Components)}, {Name: "rows", Value: rows},
+		{Name: "landmarks", Value: strconv.Itoa(v.marks.Len())}}
+	for k := range v.opts.Components {
+		w := v.posterior.weight(k)
+		facts = append(facts, figure.Fact{Name: fmt.Sprintf("weight of component %d", k+1), Value: fmt.Sprintf("%.3f (90 %%: %.3f to %.3f)", w.mean, w.low, w.high)})
+	}
+	return append(facts, figure.Fact{Name: "effective sample size", Value: fmt.Sprintf("%.0f of %d draws", v.posterior.Size, len(v.posterior.Draws))})
+}
+
+// posteriorCSV writes a line for every draw: its weight, then π, μ and the lower
+// triangle of every Σ.
+func (c *coordinator) posteriorCSV(p *Posterior) ([]byte, error) {
+	var b bytes.Buffer
+	w := csv.NewWriter(&b)
+	head := []string{"draw", "sample_weight"}
+	for k := range c.opts.Components {
+		head = append(head, fmt.Sprintf("weight_%d", k+1))
+	}
+	for k := range c.opts.Components {
+		for _, name := range c.names {
+			head = append(head, fmt.Sprintf("mean_%d/%s", k+1, name))
+		}
+	}
+	for k := range c.opts.Components {
+		for i, a := range c.names {
+			for _, b := range c.names[:i+1] {
+				head = append(head, fmt.Sprintf("covariance_%d/%s/%s", k+1, a, b))
+			}
+		}
+	}
+	if err := w.Write(head); err != nil {
+		return nil, err
+	}
+	number := func(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
+	for i, m := range p.Draws {
+		line := []string{strconv.Itoa(i + 1), number(p.Weights[i])}
+		for _, x := range m.Weights {
+			line = append(line, number(x))
+		}
+		for _, x := range m.Means {
+			line = append(line, number(x))
+		}
+		for k := range m.Weights {
+			for i := range m.Dim {
+				for _, x := range m.Cov(k)[i*m.Dim:][:i+1] {
+					line = append(line, number(x))
+				}
+			}
+		}
+		if err := w.Write(line); err != nil {
+			return nil, err
+		}
+	}
+	w.Flush()
+	return b.Bytes(), w.Error()
+}
