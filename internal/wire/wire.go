@@ -35,6 +35,7 @@ var modes = sync.OnceValues(func() (cbor.EncMode, cbor.DecMode) {
 		BinaryUnmarshaler: cbor.BinaryUnmarshalerNone,
 		DupMapKey:         cbor.DupMapKeyEnforcedAPF,
 		ExtraReturnErrors: cbor.ExtraDecErrorUnknownField,
+		FieldNameMatching: cbor.FieldNameMatchingCaseSensitive,
 		IndefLength:       cbor.IndefLengthForbidden,
 		MaxArrayElements:  maxElements,
 		MaxMapPairs:       maxPairs,

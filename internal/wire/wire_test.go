@@ -72,6 +72,7 @@ func TestHostileBytesAreRefused(t *testing.T) {
 	}
 	for name, data := range map[string][]byte{
 		"unknown field":       {0xa1, 0x61, 'b', 0x01},
+		"another case":        {0xa1, 0x61, 'A', 0x01},
 		"duplicate field":     {0xa2, 0x61, 'a', 0x01, 0x61, 'a', 0x02},
 		"trailing bytes":      {0xa1, 0x61, 'a', 0x01, 0x00},
 		"indefinite map":      {0xbf, 0x61, 'a', 0x01, 0xff},
