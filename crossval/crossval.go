@@ -121,6 +121,9 @@ func (e *evaluation) checkScenarios() error {
 	}
 	if len(wanted) == 0 {
 		wanted = []evaluate.Scenario{evaluate.IID, evaluate.G, evaluate.K, evaluate.GK}
+		if e.scheme != nil {
+			wanted = append(wanted, evaluate.Unequal)
+		}
 	}
 	for _, sc := range wanted {
 		err := e.tryScenario(sc)
@@ -143,6 +146,9 @@ func (e *evaluation) scenarioHint() string {
 	if e.Plan.Local.Sites != nil {
 		return "leave out --scenarios: the plan gives each site a folder, and its subjects stay there"
 	}
+	if e.scheme != nil {
+		return "use some of iid, g, k, gk, unequal; G and G/K need two groups, K and G/K three views, unequal sites an even number"
+	}
 	if e.own == nil {
 		return "use some of iid, g, k, gk; G and G/K need local.split.by or a label with two levels, K and G/K three views"
 	}
@@ -155,6 +161,9 @@ func (e *evaluation) tryScenario(sc evaluate.Scenario) error {
 	}
 	if sc != evaluate.Column && e.Plan.Local.Sites != nil {
 		return fmt.Errorf("scenario %v: sites that have their own data are not simulated", sc)
+	}
+	if sc == evaluate.Unequal && e.scheme == nil {
+		return errors.New("scenario unequal: the plan does not say how far sites differ: local.split must have that scenario")
 	}
 	if (sc == evaluate.G || sc == evaluate.GK) && e.groupColumn == "" {
 		return fmt.Errorf("scenario %v: there is no column that says which groups to divide", sc)

@@ -36,7 +36,7 @@ func (x experiment) Key() string {
 
 // slug is a scenario's name as people type it.
 func slug(sc evaluate.Scenario) string {
-	return map[evaluate.Scenario]string{evaluate.IID: "iid", evaluate.G: "g", evaluate.K: "k", evaluate.GK: "gk", evaluate.Column: "column"}[sc]
+	return map[evaluate.Scenario]string{evaluate.IID: "iid", evaluate.G: "g", evaluate.K: "k", evaluate.GK: "gk", evaluate.Column: "column", evaluate.Unequal: "unequal"}[sc]
 }
 
 // experiments lists everything to do, repeat by repeat, so that what is left
@@ -101,7 +101,11 @@ func (e *evaluation) split(x experiment) (*division, error) {
 			return held
 		})
 	}
-	d.Train, err = evaluate.Assign(subjects, sites, x.scenario, e.Plan.Seed+uint64(x.repeat))
+	if seed := e.Plan.Seed + uint64(x.repeat); x.scenario == evaluate.Unequal {
+		d.Train, err = e.scheme.Assign(subjects, sites, seed)
+	} else {
+		d.Train, err = evaluate.Assign(subjects, sites, x.scenario, seed)
+	}
 	if err != nil || x.part == partFolds {
 		return d, err
 	}

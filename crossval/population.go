@@ -23,6 +23,7 @@ type population struct {
 	own         []string // the site where each subject really is; nil if nobody says
 	sites       []string // names of the simulated sites
 	groupColumn string
+	scheme      *evaluate.Scheme // of unequal sites; nil if the plan's are not
 }
 
 // load reads the data of the plan's local section and settles on the label.
@@ -48,6 +49,9 @@ func load(ctx context.Context, c *Config) (*population, error) {
 	var err error
 	if l.Data != "" {
 		err = p.loadOne(ctx, c.Plan)
+		if err == nil {
+			err = p.divide(ctx, l.Split)
+		}
 	} else {
 		err = p.loadSites(ctx, c.Plan)
 	}
@@ -102,6 +106,33 @@ func (p *population) loadOne(ctx context.Context, plan *study.Plan) error {
 	}
 	p.rows, err = dataset.Collect(ctx, dir)
 	return err
+}
+
+// divide takes in how the plan divides its data set: who is of no site, and how
+// far unequal sites differ.
+func (p *population) divide(ctx context.Context, split *study.Split) error {
+	if split.Scenario == evaluate.Unequal.String() {
+		scheme, err := evaluate.SchemeOf(split.Scheme, split.Rho, split.Kappa)
+		if err != nil {
+			return err
+		}
+		p.scheme = &scheme
+	}
+	if len(split.Unused) == 0 {
+		return nil
+	}
+	_, levels, err := dataset.Labels(ctx, p.rows, split.By)
+	if err != nil {
+		return err
+	}
+	var used []int
+	for i, level := range levels {
+		if !slices.Contains(split.Unused, level) {
+			used = append(used, i)
+		}
+	}
+	p.rows = p.rows.Select(used...)
+	return nil
 }
 
 // loadSites reads every site's data. Ids get the site's name in front, since

@@ -92,6 +92,8 @@ func TestWhatCannotBeEvaluatedIsSaid(t *testing.T) {
 		{"there are only 2 views", twoViews, func(c *crossval.Config) { c.Scenarios = []evaluate.Scenario{evaluate.K} }},
 		{"scenario G: there is no column that says which groups", twoViews, func(c *crossval.Config) { c.Scenarios = []evaluate.Scenario{evaluate.G} }},
 		{"sites that have their own data are not simulated\n  hint: leave out --scenarios", own, func(c *crossval.Config) { c.Scenarios = []evaluate.Scenario{evaluate.IID} }},
+		{"scenario unequal: the plan does not say how far sites differ", split, func(c *crossval.Config) { c.Scenarios = []evaluate.Scenario{evaluate.Unequal} }},
+		{"--scenarios: scenario unequal: 3 sites: want an even number", unequal(t, "rho: 0.5"), func(c *crossval.Config) { c.Sites, c.Scenarios = 3, []evaluate.Scenario{evaluate.Unequal} }},
 		{"the plan does not say at which site a subject is", split, func(c *crossval.Config) { c.Scenarios = []evaluate.Scenario{evaluate.Column} }},
 	} {
 		config := crossval.Config{Plan: c.plan, Methods: methods, Folds: 3, Repeats: 1, Dir: filepath.Join(t.TempDir(), "out")}
@@ -134,5 +136,52 @@ func TestSitesByColumn(t *testing.T) {
 	}
 	if fmt.Sprint(at) != "map[column f:true column m:true]" {
 		t.Errorf("sites left out: %v", at)
+	}
+}
+
+// unequal is a plan of two unequal sites, and a third group of ten subjects that
+// are at neither.
+func unequal(t *testing.T, how string) *study.Plan {
+	t.Helper()
+	dir := t.TempDir()
+	draw(t, filepath.Join(dir, "data"), 1, 70, false)
+	path := filepath.Join(dir, "data", "subjects.csv")
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(string(b), "\n")
+	for i := 1; i <= 10; i++ {
+		lines[i] = strings.TrimRight(lines[i], "fm") + "x"
+	}
+	if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return parse(t, dir, `{parley: 1, name: small, sites: [one, two], views: `+threeViews+`, subjects: [group],
+		method: {name: mvppca, latent: 2, rounds: 1}, privacy: {protection: none},
+		local: {data: data, split: {scenario: unequal, by: group, unused: [x], `+how+`}}}`)
+}
+
+func TestUnequalSites(t *testing.T) {
+	config := crossval.Config{Plan: unequal(t, "rho: 0.5, kappa: 0.5"), Methods: methods, Folds: 2, Repeats: 1, Dir: t.TempDir()}
+	ev, err := crossval.Run(context.Background(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ev.Subjects != 60 {
+		t.Errorf("%d subjects", ev.Subjects)
+	}
+	for _, sc := range []string{"iid", "unequal"} {
+		if s := ev.Find("folds", sc, crossval.Federated, crossval.ErrorTest, ""); s == nil || s.N != 2 {
+			t.Errorf("scenario %s: %+v", sc, s)
+		}
+	}
+	if s := ev.Find("sites", "unequal", crossval.Federated, crossval.ErrorTest, ""); s == nil || s.N != 2 {
+		t.Errorf("sites left out: %+v", s)
+	}
+	config.Plan.Local.Split.Kappa = 0.25
+	_, err = crossval.Run(context.Background(), config)
+	if want := "local.split of unequal sites rho 0.5, kappa 0.5, not rho 0.5, kappa 0.25"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }

@@ -19,9 +19,11 @@ type Settings struct {
 	Plan    string   `json:"plan_sha256"`
 	Data    string   `json:"data_sha256"`
 	Folds   int      `json:"folds"`
-	Sites   []string `json:"sites"`  // simulated, or real
-	Groups  string   `json:"groups"` // the column that G and G/K divide by
-	Label   string   `json:"label"`  // the column that is told apart in latent space
+	Sites   []string `json:"sites"`            // simulated, or real
+	Groups  string   `json:"groups"`           // the column that G and G/K divide by
+	Label   string   `json:"label"`            // the column that is told apart in latent space
+	Scheme  string   `json:"scheme,omitempty"` // how far unequal sites differ
+	Unused  []string `json:"unused,omitempty"` // values of the column of groups, of which nobody is at a site
 }
 
 func (e *evaluation) settings() (*Settings, error) {
@@ -29,10 +31,17 @@ func (e *evaluation) settings() (*Settings, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Settings{
+	s := &Settings{
 		Program: "parley " + version.Number, Study: e.Plan.Name, Plan: digest.String(), Data: e.fingerprint,
 		Folds: e.Folds, Sites: e.sites, Groups: e.groupColumn, Label: e.Label,
-	}, nil
+	}
+	if e.scheme != nil {
+		s.Scheme = e.scheme.String()
+	}
+	if split := e.Plan.Local.Split; split != nil {
+		s.Unused = split.Unused
+	}
+	return s, nil
 }
 
 // Differs names what another evaluation was made with, or returns "".
@@ -45,6 +54,8 @@ func (s *Settings) Differs(old *Settings) string {
 		{"sites", strings.Join(old.Sites, " "), strings.Join(s.Sites, " ")},
 		{"column of groups", old.Groups, s.Groups},
 		{"label", old.Label, s.Label},
+		{"local.split of unequal sites", old.Scheme, s.Scheme},
+		{"local.split.unused", strings.Join(old.Unused, " "), strings.Join(s.Unused, " ")},
 	} {
 		if c.was != c.is {
 			return fmt.Sprintf("%s %s, not %s", c.what, c.was, c.is)

@@ -65,7 +65,7 @@ func evaluateCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.IntVar(&c.Folds, "folds", 3, "parts that the subjects are divided into")
 	f.IntVar(&c.Repeats, "repeats", 10, "divisions into folds")
-	f.StringSliceVar(&scenarios, "scenarios", nil, "how subjects and views are spread over the sites: some of iid, g, k, gk,\nor column for the sites of local.split.by (default all that the data allow)")
+	f.StringSliceVar(&scenarios, "scenarios", nil, "how subjects and views are spread over the sites: some of iid, g, k, gk,\nunequal as local.split has it, or column for the sites of local.split.by\n(default all that the data allow)")
 	f.IntVar(&c.Sites, "sites", 0, "number of simulated sites (default that of the plan)")
 	f.StringVar(&c.Label, "label", "", "subject column to tell apart in latent space\n(default that of local.split.by, or the plan's first)")
 	f.StringVar(&c.Dir, "out", "", "directory for what is computed (default results/NAME-DIGEST-evaluation)")
