@@ -69,10 +69,10 @@ func (p Prior) Check() error {
 	case !(p.Nu > float64(d-1)) || math.IsInf(p.Nu, 1):
 		return fmt.Errorf("ν of the prior is %v: want more than %d, the dimension less 1", p.Nu, d-1)
 	case len(p.Psi) != d*d:
-		return fmt.Errorf("Ψ of the prior has %d numbers: want %d × %d", len(p.Psi), d, d)
+		return fmt.Errorf("prior: Ψ has %d numbers, want %d × %d", len(p.Psi), d, d)
 	}
 	if err := checkPositive(p.Psi, d); err != nil {
-		return fmt.Errorf("Ψ of the prior %w", err)
+		return fmt.Errorf("prior: Ψ %w", err)
 	}
 	return nil
 }
