@@ -1,12 +1,14 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"parley/dataset"
+	"parley/study"
 )
 
 func dataCommand() *cobra.Command {
@@ -16,6 +18,7 @@ func dataCommand() *cobra.Command {
 }
 
 func dataDescribeCommand() *cobra.Command {
+	var plan string
 	var asJSON, features bool
 	cmd := &cobra.Command{
 		Use:   "describe DATA",
@@ -26,7 +29,7 @@ func dataDescribeCommand() *cobra.Command {
 			"exact and are not for release.",
 		Args: args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			dir, err := dataset.Open(cmd.Context(), a[0], dataset.Options{})
+			dir, err := openData(cmd.Context(), a[0], plan)
 			if err != nil {
 				return err
 			}
@@ -54,8 +57,26 @@ func dataDescribeCommand() *cobra.Command {
 			return nil
 		},
 	}
+	cmd.Flags().StringVar(&plan, "plan", "", planUsage)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print everything as JSON")
 	cmd.Flags().BoolVar(&features, "features", false, "list the features with their ranges")
 	cmd.MarkFlagsMutuallyExclusive("json", "features")
 	return cmd
+}
+
+const planUsage = "plan with the views and columns to read; without one, all numbers that are there"
+
+// openData opens a data set as a plan describes it or, without one, by its own
+// headers, which say nothing of categories.
+func openData(ctx context.Context, path, plan string) (*dataset.Dir, error) {
+	var o dataset.Options
+	if plan != "" {
+		p, err := study.Load(plan, methods)
+		if err != nil {
+			return nil, err
+		}
+		schema := p.Schema()
+		o.Schema = &schema
+	}
+	return dataset.Open(ctx, path, o)
 }

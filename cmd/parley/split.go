@@ -30,7 +30,7 @@ type splitOptions struct {
 
 func dataSplitCommand() *cobra.Command {
 	var o splitOptions
-	var out string
+	var plan, out string
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "split DATA --scenario NAME --out DIR",
@@ -44,7 +44,7 @@ func dataSplitCommand() *cobra.Command {
 			if err := o.check(cmd.Flags().Changed); err != nil {
 				return &usageError{err}
 			}
-			dir, err := dataset.Open(cmd.Context(), a[0], dataset.Options{})
+			dir, err := openData(cmd.Context(), a[0], plan)
 			if err != nil {
 				return err
 			}
@@ -68,6 +68,7 @@ func dataSplitCommand() *cobra.Command {
 	f.Float64Var(&o.kappa, "kappa", 0, "how far classes differ: at 1 small sites have the larger class alone,\nbelow 0 more of the smaller one (unequal)")
 	f.StringSliceVar(&o.unused, "unused", nil, "values of --by whose subjects no site is given (column, unequal)")
 	f.Uint64Var(&o.seed, "seed", 1, "seed of the random assignment")
+	f.StringVar(&plan, "plan", "", planUsage)
 	f.StringVar(&out, "out", "", "folder to write the sites' folders to")
 	f.BoolVar(&asJSON, "json", false, "print the folders with their subjects and the views they lack as JSON")
 	cmd.MarkFlagRequired("scenario")
