@@ -91,6 +91,10 @@ func Run(ctx context.Context, c Config) (*Evaluation, error) {
 func prepare(ctx context.Context, c Config) (*evaluation, error) {
 	m, _ := c.Methods.Lookup(c.Plan.Method.Name)
 	able, ok := m.(method.Evaluable)
+	if _, scores := m.(method.Scorer); !ok && scores {
+		return nil, problem.Problem{Where: "method.name", What: fmt.Sprintf("method %q predicts an outcome, and an evaluation asks how features are reconstructed", c.Plan.Method.Name),
+			Hint: "keep rows out of the run and score it on them: parley model predict RESULTS DATA --score"}
+	}
 	if !ok {
 		return nil, problem.Problem{Where: "method.name", What: fmt.Sprintf("method %q has no models that could be scored", c.Plan.Method.Name)}
 	}
