@@ -28,6 +28,9 @@ func (Method) Coordinator(p *study.Plan) (method.Coordinator, error) {
 	if err != nil {
 		return nil, err
 	}
+	if s.opts.Variant == VariantPublished {
+		return &publishedCoordinator{s}, nil
+	}
 	return &coordinator{s}, nil
 }
 
@@ -37,7 +40,7 @@ func (Method) Site(p *study.Plan, name string) (method.Site, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &site{s, name}, nil
+	return &site{setup: s, name: name}, nil
 }
 
 // Charges implements [method.Charger]: one release, or one for every round of
@@ -109,20 +112,47 @@ func (s *setup) protect() (*privacy.Sum, error) {
 		Blocks: []int{s.marks.Len() + 1}, Bound: math.Sqrt(1 + countEntry*countEntry), Mechanism: m}, nil
 }
 
+// task is what sites are asked, in the words that progress and logs show.
+func (s *setup) task() string {
+	if s.opts.Variant == VariantPublished {
+		return taskDistances
+	}
+	return taskLandmarks
+}
+
 // request is what a site is asked to grant.
 func (s *setup) request() privacy.Request {
 	if s.sum != nil {
 		return privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{*s.sum}}
 	}
-	return privacy.Request{Protection: privacy.Unprotected, Contents: []privacy.Content{
-		{What: "sum over the rows of kernel values at each landmark", Values: s.marks.Len()},
-		{What: "number of rows that have all features", Values: 1}}}
+	r := privacy.Request{Protection: privacy.Unprotected}
+	say := func(values int, what string) {
+		r.Contents = append(r.Contents, privacy.Content{What: what, Values: values})
+	}
+	if s.opts.Variant == VariantPublished {
+		say(1, fmt.Sprintf("for every row, its exact squared distance to a known point: %d such answers are the row", len(s.names)+1))
+		return r
+	}
+	say(s.marks.Len(), "sum over the rows of kernel values at each landmark")
+	say(1, "number of rows that have all features")
+	return r
 }
 
-// sampling says how the posterior is sampled: the plan's seed decides it.
+// seed makes a seed for a purpose of the plan's: nothing else decides it.
+func (s *setup) seed(purpose string) uint64 {
+	sum := sha256.Sum256(fmt.Appendf(nil, "graffl %d %s", s.plan.Seed, purpose))
+	return binary.LittleEndian.Uint64(sum[:])
+}
+
+// proposer makes the proposals that a site of variant published compares its rows
+// with.
+func (s *setup) proposer(site string) *Proposer {
+	return NewProposer(s.prior, s.seed(fmt.Sprintf("proposals %q", site)))
+}
+
+// sampling says how the posterior is sampled.
 func (s *setup) sampling() Sampling {
-	sum := sha256.Sum256(fmt.Appendf(nil, "graffl %d posterior", s.plan.Seed))
-	o := DefaultSampling(binary.LittleEndian.Uint64(sum[:]))
+	o := DefaultSampling(s.seed("posterior"))
 	o.Particles = s.opts.Draws
 	return o
 }

@@ -68,7 +68,7 @@ func (v *view) weightsFigure() *figure.Figure {
 // its mean may be. Both are ellipses of normal distributions and show no row.
 func (v *view) pairFigure(i, j int) *figure.Figure {
 	s := figure.Scatter{X: figure.Axis{Label: v.names[i]}, Y: figure.Axis{Label: v.names[j]}}
-	m, d := v.fit.mixture, len(v.names)
+	m, d := v.mean, len(v.names)
 	for k := range v.opts.Components {
 		cov := m.Cov(k)
 		s.Groups = append(s.Groups, figure.Group{Name: fmt.Sprintf("rows of component %d", k+1), Mean: figure.Numbers{m.Mean(k)[i], m.Mean(k)[j]},
@@ -89,7 +89,7 @@ func (v *view) pairFigure(i, j int) *figure.Figure {
 }
 
 // fitSection compares what sites released with what the mixture expects.
-func (v *view) fitSection() figure.Section {
+func (v *landmarkView) fitSection() figure.Section {
 	lead := fmt.Sprintf("All that is known of the rows is the mean of a kernel at each of %d public landmarks. If the mixture describes the rows, observed means scatter around the expected ones as the bars say; the largest distance is %.1f of their standard deviations.", v.marks.Len(), v.fit.largest)
 	lead += " Of so many landmarks the largest should be below about " + fmt.Sprintf("%.1f", likelyLargest(v.marks.Len())) + "."
 	section := figure.Section{ID: "fit", Title: "Does the mixture fit?", Lead: lead, Items: []figure.Item{{Figure: v.fitFigure()}}}
@@ -107,7 +107,7 @@ func (v *view) fitSection() figure.Section {
 // with a probability of 1 % at most.
 func likelyLargest(n int) float64 { return math.Sqrt(2) * math.Erfcinv(0.01/float64(n)) }
 
-func (v *view) fitFigure() *figure.Figure {
+func (v *landmarkView) fitFigure() *figure.Figure {
 	order := make([]int, v.marks.Len())
 	for r := range order {
 		order[r] = r
@@ -131,7 +131,7 @@ func (v *view) fitFigure() *figure.Figure {
 }
 
 // fitMap draws the means over a grid of landmarks in two features; nil for others.
-func (v *view) fitMap() *figure.Figure {
+func (v *landmarkView) fitMap() *figure.Figure {
 	l := v.marks
 	if l.Dim != 2 || len(l.Spacing) == 0 {
 		return nil
@@ -168,7 +168,7 @@ func label(name string, x float64) string {
 }
 
 // samplingSection says how the posterior was made, and whether to believe it.
-func (v *view) samplingSection(s *state) figure.Section {
+func (v *landmarkView) samplingSection(s *state) figure.Section {
 	p := v.posterior
 	section := figure.Section{ID: "sampling", Title: "How the posterior was made",
 		Lead: fmt.Sprintf("Every site released one set of sums; then %d parameters were carried from the prior to the posterior over %d temperatures, with no further question to a site. In the last one %.0f %% of moves were accepted.", len(p.Draws), p.Stages, 100*p.Acceptance),

@@ -30,7 +30,7 @@ func (c *coordinator) Result(ms method.State) (*method.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &view{coordinator: c, posterior: p, observed: o, fit: fit}
+	v := &landmarkView{view{c.setup, p, fit.mixture}, o, fit}
 	return &method.Result{
 		Files:    []method.File{{Name: "model/posterior.csv", Data: posterior}},
 		Metrics:  v.metrics(),
@@ -41,10 +41,16 @@ func (c *coordinator) Result(ms method.State) (*method.Result, error) {
 
 // view is a posterior on its way into a report.
 type view struct {
-	*coordinator
+	*setup
 	posterior *Posterior
-	observed  Observation
-	fit       *fitted
+	mean      Mixture // of the posterior
+}
+
+// landmarkView is one that was made from landmarks.
+type landmarkView struct {
+	view
+	observed Observation
+	fit      *fitted
 }
 
 // fitted compares what was observed at the landmarks with what a mixture expects.
@@ -99,37 +105,48 @@ func (p *Posterior) deviation(k, i int) interval {
 	return p.interval(func(m Mixture) float64 { return math.Sqrt(m.Cov(k)[i*m.Dim+i]) })
 }
 
-func (v *view) metrics() map[string]float64 {
+// components adds the posterior means of weights and of component means.
+func (v *view) components(out map[string]float64) {
+	for k := range v.opts.Components {
+		out[fmt.Sprintf("weight/%d", k+1)] = v.mean.Weights[k]
+		for i, name := range v.names {
+			out[fmt.Sprintf("mean/%d/%s", k+1, name)] = v.mean.Mean(k)[i]
+		}
+	}
+}
+
+// weights says how large the components are.
+func (v *view) weights() (facts []figure.Fact) {
+	for k := range v.opts.Components {
+		w := v.posterior.weight(k)
+		facts = append(facts, figure.Fact{Name: fmt.Sprintf("weight of component %d", k+1), Value: fmt.Sprintf("%.3f (90 %%: %.3f to %.3f)", w.mean, w.low, w.high)})
+	}
+	return facts
+}
+
+func (v *landmarkView) metrics() map[string]float64 {
 	p := v.posterior
 	out := map[string]float64{"rows": v.observed.Rows, "landmarks": float64(v.marks.Len()), "draws": float64(len(p.Draws)), "effective_sample_size": p.Size,
 		"temperatures": float64(p.Stages), "acceptance": p.Acceptance, "largest_residual_sd": v.fit.largest,
 		"noise_sd_of_landmark_means": math.Sqrt(v.observed.NoiseVar)}
-	for k := range v.opts.Components {
-		out[fmt.Sprintf("weight/%d", k+1)] = p.weight(k).mean
-		for i, name := range v.names {
-			out[fmt.Sprintf("mean/%d/%s", k+1, name)] = p.location(k, i).mean
-		}
-	}
+	v.components(out)
 	return out
 }
 
-func (v *view) headline() []figure.Fact {
+func (v *landmarkView) headline() []figure.Fact {
 	rows := fmt.Sprintf("%.0f", v.observed.Rows)
 	if v.observed.RowsVar > 0 {
 		rows = fmt.Sprintf("%.0f ± %.0f, by a noised count", v.observed.Rows, math.Sqrt(v.observed.RowsVar))
 	}
 	facts := []figure.Fact{{Name: "components", Value: strconv.Itoa(v.opts.Components)}, {Name: "rows", Value: rows},
 		{Name: "landmarks", Value: strconv.Itoa(v.marks.Len())}}
-	for k := range v.opts.Components {
-		w := v.posterior.weight(k)
-		facts = append(facts, figure.Fact{Name: fmt.Sprintf("weight of component %d", k+1), Value: fmt.Sprintf("%.3f (90 %%: %.3f to %.3f)", w.mean, w.low, w.high)})
-	}
+	facts = append(facts, v.weights()...)
 	return append(facts, figure.Fact{Name: "effective sample size", Value: fmt.Sprintf("%.0f of %d draws", v.posterior.Size, len(v.posterior.Draws))})
 }
 
 // posteriorCSV writes a line for every draw: its weight, then π, μ and the lower
 // triangle of every Σ.
-func (c *coordinator) posteriorCSV(p *Posterior) ([]byte, error) {
+func (c *setup) posteriorCSV(p *Posterior) ([]byte, error) {
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
 	head := []string{"draw", "sample_weight"}

@@ -12,15 +12,17 @@ import (
 	"parley/privacy"
 )
 
-// site is the half at one site. It carries nothing between tasks.
+// site is the half at one site. Between tasks it remembers only what one more pass
+// over the same rows gives again.
 type site struct {
 	*setup
 	name string
+	rows []float64 // those with all features; variants that need them again and again
 }
 
 // Request implements [method.Site].
 func (h *site) Request(t method.Task) (privacy.Request, error) {
-	if t.Kind != taskLandmarks {
+	if t.Kind != h.task() {
 		return privacy.Request{}, fmt.Errorf("the plan has no task %q", t.Kind)
 	}
 	return h.request(), nil
@@ -28,18 +30,18 @@ func (h *site) Request(t method.Task) (privacy.Request, error) {
 
 // Run implements [method.Site].
 func (h *site) Run(ctx context.Context, t method.Task, s *privacy.Session) (privacy.Release, error) {
-	if t.Kind != taskLandmarks {
+	if t.Kind != h.task() {
 		return privacy.Release{}, fmt.Errorf("the plan has no task %q", t.Kind)
-	}
-	if err := wire.Unmarshal(t.Body, new(landmarkTask)); err != nil {
-		return privacy.Release{}, fmt.Errorf("decoding task %q: %w", t.Kind, err)
 	}
 	var answer any
 	var err error
-	if h.sum != nil {
-		answer, err = h.noised(ctx, s)
-	} else {
-		answer, err = h.exact(ctx, s)
+	switch {
+	case h.opts.Variant == VariantPublished:
+		answer, err = h.distances(ctx, t, s)
+	case h.sum != nil:
+		answer, err = h.noised(ctx, t, s)
+	default:
+		answer, err = h.exact(ctx, t, s)
 	}
 	if err != nil {
 		return privacy.Release{}, err
@@ -49,6 +51,13 @@ func (h *site) Run(ctx context.Context, t method.Task, s *privacy.Session) (priv
 		return privacy.Release{}, fmt.Errorf("encoding the answer to %q: %w", t.Kind, err)
 	}
 	return s.Seal(body, nil)
+}
+
+func decodeTask(t method.Task, task any) error {
+	if err := wire.Unmarshal(t.Body, task); err != nil {
+		return fmt.Errorf("decoding task %q: %w", t.Kind, err)
+	}
+	return nil
 }
 
 // read writes a row's features in the plan's order; false if one is missing or not
@@ -62,7 +71,10 @@ func read(row *dataset.Row, x []float64) bool {
 }
 
 // noised releases the one sum. Nothing that depends on a row but through it shows.
-func (h *site) noised(ctx context.Context, s *privacy.Session) (any, error) {
+func (h *site) noised(ctx context.Context, t method.Task, s *privacy.Session) (any, error) {
+	if err := decodeTask(t, new(landmarkTask)); err != nil {
+		return nil, err
+	}
 	x, n := make([]float64, len(h.names)), h.marks.Len()
 	sum, err := s.Sum(ctx, h.sum.Name, func(row *dataset.Row, v []float64) int {
 		if !read(row, x) {
@@ -81,8 +93,30 @@ func (h *site) noised(ctx context.Context, s *privacy.Session) (any, error) {
 	return noisedAnswer{*sum}, nil
 }
 
+// all reads the rows that have all features, and keeps them.
+func (h *site) all(ctx context.Context, s *privacy.Session) ([]float64, error) {
+	data, err := s.Data()
+	if err != nil || h.rows != nil {
+		return h.rows, err
+	}
+	rows, x := []float64{}, make([]float64, len(h.names))
+	for row, err := range data.Rows(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if read(row, x) {
+			rows = append(rows, x...)
+		}
+	}
+	h.rows = rows
+	return rows, ctx.Err()
+}
+
 // exact releases the sums without protection.
-func (h *site) exact(ctx context.Context, s *privacy.Session) (any, error) {
+func (h *site) exact(ctx context.Context, t method.Task, s *privacy.Session) (any, error) {
+	if err := decodeTask(t, new(landmarkTask)); err != nil {
+		return nil, err
+	}
 	data, err := s.Data()
 	if err != nil {
 		return nil, err
@@ -110,6 +144,9 @@ func (h *site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 	model := new(sharedModel)
 	if err := wire.Unmarshal(shared, model); err != nil {
 		return nil, fmt.Errorf("decoding the shared model: %w", err)
+	}
+	if h.opts.Variant == VariantPublished {
+		return h.publishedReport(ctx, data)
 	}
 	k := h.opts.Components
 	m, err := model.mixture(k, len(h.names))

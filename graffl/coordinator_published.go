@@ -1,0 +1,203 @@
+package graffl
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"parley/dataset"
+	"parley/figure"
+	"parley/internal/wire"
+	"parley/method"
+	"parley/privacy"
+)
+
+// taskDistances asks for one iteration of Algorithm 2: proposals are functions of
+// the plan's seed, so that the task is a number.
+const taskDistances = "distances"
+
+// distancesTask names an iteration, from 0.
+type distancesTask struct {
+	Iteration int `cbor:"iteration"`
+}
+
+// distancesAnswer holds the squared distance of each row to its simulated one.
+type distancesAnswer struct {
+	Distances wire.Vector `cbor:"distances"`
+}
+
+// distances answers one iteration.
+func (h *site) distances(ctx context.Context, t method.Task, s *privacy.Session) (any, error) {
+	task := new(distancesTask)
+	if err := decodeTask(t, task); err != nil {
+		return nil, err
+	}
+	if task.Iteration < 0 || task.Iteration >= h.opts.Published.Rounds {
+		return nil, fmt.Errorf("iteration %d of a plan with %d", task.Iteration, h.opts.Published.Rounds)
+	}
+	rows, err := h.all(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	d := len(h.names)
+	n := len(rows) / d
+	a := distancesAnswer{make(wire.Vector, n)}
+	p, x := h.proposer(h.name), make([]float64, d)
+	for k := range n {
+		p.Row(task.Iteration*n+k, x)
+		a.Distances[k] = squaredDistance(x, rows[k*d:][:d])
+	}
+	return a, nil
+}
+
+// publishedReport tells a site how many rows took part.
+func (h *site) publishedReport(ctx context.Context, data dataset.Source) (*method.Result, error) {
+	x := make([]float64, len(h.names))
+	rows, left := 0, 0
+	for row, err := range data.Rows(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if read(row, x) {
+			rows++
+		} else {
+			left++
+		}
+	}
+	return &method.Result{Metrics: map[string]float64{"subjects": float64(rows), "left_out": float64(left)},
+		Headline: []figure.Fact{{Name: "subjects here, whose rows this study gave away", Value: strconv.Itoa(rows)}}}, nil
+}
+
+// publishedCoordinator is Algorithm 2 as it was published.
+type publishedCoordinator struct{ *setup }
+
+// publishedState is what it carries: in memory that does not grow with proposals.
+type publishedState struct {
+	Iteration int            `cbor:"iteration"` // the one that answers are waited for; rounds, when done
+	Asked     bool           `cbor:"asked"`
+	Rows      map[string]int `cbor:"rows"` // of each site, from its first answer
+	Folded    map[string]int `cbor:"folded"`
+	Left      []string       `cbor:"left"`
+	Kept      Acceptance     `cbor:"kept"`
+}
+
+// MarshalBinary implements [method.State].
+func (s *publishedState) MarshalBinary() ([]byte, error) { return wire.Marshal(s) }
+
+// Init implements [method.Coordinator].
+func (c *publishedCoordinator) Init() (method.State, error) {
+	kept, err := NewAcceptance(c.opts.Published.Accepted)
+	if err != nil {
+		return nil, err
+	}
+	return &publishedState{Rows: map[string]int{}, Folded: map[string]int{}, Kept: *kept}, nil
+}
+
+// Restore implements [method.Coordinator].
+func (c *publishedCoordinator) Restore(data []byte) (method.State, error) {
+	s := new(publishedState)
+	if err := wire.Unmarshal(data, s); err != nil {
+		return nil, err
+	}
+	rounds := c.opts.Published.Rounds
+	if s.Iteration < 0 || s.Iteration > rounds || s.Kept.Limit != c.opts.Published.Accepted || len(s.Kept.Kept) > s.Kept.Limit || math.IsNaN(s.Kept.Rejected) {
+		return nil, fmt.Errorf("the state is of iteration %d with %d of %d proposals: it is not of this plan", s.Iteration, len(s.Kept.Kept), s.Kept.Limit)
+	}
+	for name, n := range s.Rows {
+		if !slices.Contains(c.plan.Sites, name) || n < 0 || n > maxRows {
+			return nil, fmt.Errorf("the state has %d rows of %q", n, name)
+		}
+	}
+	for i, a := range s.Kept.Kept {
+		if a.Site < 0 || a.Site >= len(c.plan.Sites) || a.Iteration < 0 || a.Iteration >= rounds || a.Row < 0 || a.Row >= s.Rows[c.plan.Sites[a.Site]] || !(a.Distance >= 0) ||
+			i > 0 && a.compare(s.Kept.Kept[(i-1)/2]) > 0 {
+			return nil, fmt.Errorf("the state's accepted proposal %d is none of this plan, or out of place", i+1)
+		}
+	}
+	if s.Rows == nil {
+		s.Rows = map[string]int{}
+	}
+	if s.Folded == nil {
+		s.Folded = map[string]int{}
+	}
+	return s, nil
+}
+
+// Next implements [method.Coordinator].
+func (c *publishedCoordinator) Next(ms method.State) (method.Step, error) {
+	s := ms.(*publishedState)
+	rounds := c.opts.Published.Rounds
+	if s.Asked {
+		s.Asked = false
+		s.Iteration++
+	}
+	step := method.Step{State: s, Progress: s.Iteration, Of: rounds}
+	if len(s.Kept.Kept) > 0 {
+		largest, _ := s.Kept.Thresholds()
+		step.Info = method.Info{"threshold": largest}
+	}
+	if s.Iteration >= rounds {
+		if len(s.Kept.Kept) == 0 {
+			return step, fmt.Errorf("no site has a row with all features")
+		}
+		step.Done = true
+		return step, nil
+	}
+	body, err := wire.Marshal(distancesTask{s.Iteration})
+	if err != nil {
+		return step, err
+	}
+	for _, site := range c.plan.Sites {
+		if !slices.Contains(s.Left, site) {
+			step.Tasks = append(step.Tasks, method.Task{Site: site, Kind: taskDistances, Body: body})
+		}
+	}
+	s.Asked = true
+	return step, nil
+}
+
+// Fold implements [method.Coordinator].
+func (c *publishedCoordinator) Fold(ms method.State, in method.Contribution) (method.State, error) {
+	s := ms.(*publishedState)
+	at := slices.Index(c.plan.Sites, in.Site)
+	switch {
+	case at < 0:
+		return nil, fmt.Errorf("%q is not a site of this study", in.Site)
+	case in.Kind != taskDistances || !s.Asked:
+		return nil, fmt.Errorf("an answer to %q, which was not asked for", in.Kind)
+	case s.Folded[in.Site] > s.Iteration:
+		return nil, fmt.Errorf("site %s has already answered", in.Site)
+	}
+	a := new(distancesAnswer)
+	if err := decodeAnswer(in, a); err != nil {
+		return nil, err
+	}
+	rows, known := s.Rows[in.Site]
+	if known && len(a.Distances) != rows {
+		return nil, fmt.Errorf("%d distances of a site that had %d rows before", len(a.Distances), rows)
+	}
+	for k, d := range a.Distances {
+		if err := s.Kept.Offer(Answer{s.Iteration, at, k, d}); err != nil {
+			return nil, err
+		}
+	}
+	s.Rows[in.Site], s.Folded[in.Site] = len(a.Distances), s.Iteration+1
+	return s, nil
+}
+
+// Leave implements [method.Coordinator]: what was accepted stays.
+func (c *publishedCoordinator) Leave(ms method.State, site string) (method.State, error) {
+	s := ms.(*publishedState)
+	if !slices.Contains(c.plan.Sites, site) {
+		return nil, fmt.Errorf("%q is not a site of this study", site)
+	}
+	s.Left = append(s.Left, site)
+	return s, nil
+}
+
+// Share gives nothing: the mean of a cloud that does not contract is no model.
+func (c *publishedCoordinator) Share(method.State, string) ([]byte, error) {
+	return wire.Marshal(sharedModel{})
+}

@@ -1,0 +1,108 @@
+package graffl
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+
+	"parley/figure"
+	"parley/method"
+)
+
+const publishedWarning = `This study ran Algorithm 2 as it was published, for comparison. Two things are known of it.
+
+It does not find the posterior. However many proposals are made, those that are accepted follow the prior times the mean of the rows' likelihoods, not their product: the posterior given one row picked at random. Intervals do not shrink with more rows, weights are close to what the prior says, and only the component that made an accepted row has learned anything. What is real is the place of the modes of that cloud.
+
+It gives the rows away. Each answer is an exact squared distance to a known point; as many answers as there are features, and one more, are the row. Whoever ran this study can compute every row of every site.`
+
+// Result implements [method.Coordinator].
+func (c *publishedCoordinator) Result(ms method.State) (*method.Result, error) {
+	s := ms.(*publishedState)
+	if s.Iteration < c.opts.Published.Rounds || len(s.Kept.Kept) == 0 {
+		return nil, fmt.Errorf("the study is not done: it waits for iteration %d", s.Iteration+1)
+	}
+	p, made := c.accepted(s)
+	posterior, err := c.posteriorCSV(p)
+	if err != nil {
+		return nil, err
+	}
+	v := &view{c.setup, p, p.mean()}
+	largest, next := s.Kept.Thresholds()
+	proposals := 0
+	for site, n := range s.Rows {
+		proposals += n * s.Folded[site]
+	}
+	metrics := map[string]float64{"proposals": float64(proposals), "accepted": float64(len(p.Draws)), "largest_accepted_distance": largest}
+	if !math.IsInf(next, 1) {
+		metrics["smallest_rejected_distance"] = next
+	}
+	v.components(metrics)
+	facts := []figure.Fact{{Name: "not a posterior: see the warning", Value: "published"}, {Name: "components", Value: strconv.Itoa(c.opts.Components)},
+		{Name: "proposals", Value: strconv.Itoa(proposals)}, {Name: "accepted", Value: strconv.Itoa(len(p.Draws))},
+		{Name: "largest accepted squared distance", Value: fmt.Sprintf("%.4g", largest)}}
+	warning := figure.Section{ID: "published", Title: "What this algorithm does, and what it gives away",
+		Items: []figure.Item{{Note: &figure.Note{Warning: true, Title: "Do not use this with data of persons", Text: publishedWarning}}}}
+	if f := c.cloudMap(made); f != nil {
+		warning.Items = append(warning.Items, figure.Item{Figure: f})
+	}
+	section := v.componentsSection()
+	section.Title = "The accepted parameters"
+	section.Lead = "Means over the accepted parameters and the intervals that hold 90 % of them, components matched to the parameter whose row came closest. This is not the posterior."
+	return &method.Result{Files: []method.File{{Name: "model/posterior.csv", Data: posterior}}, Metrics: metrics, Headline: facts,
+		Sections: []figure.Section{warning, section}}, nil
+}
+
+// accepted makes the accepted parameters again, in the order of their distance, and
+// says where the component lies that made the row of each.
+func (c *publishedCoordinator) accepted(s *publishedState) (p *Posterior, made [][]float64) {
+	kept := s.Kept.Sorted()
+	p = &Posterior{}
+	proposers := make([]*Proposer, len(c.plan.Sites))
+	for _, a := range kept {
+		site := c.plan.Sites[a.Site]
+		if proposers[a.Site] == nil {
+			proposers[a.Site] = c.proposer(site)
+		}
+		m := NewMixture(c.prior.Components(), c.prior.Dim())
+		k := proposers[a.Site].Parameter(a.Iteration*s.Rows[site]+a.Row, m)
+		made = append(made, m.Mean(k))
+		if len(p.Draws) > 0 {
+			m = m.Reorder(Match(p.Draws[0], m, nil))
+		}
+		p.Draws, p.Weights = append(p.Draws, m), append(p.Weights, 1/float64(len(kept)))
+	}
+	p.Size = EffectiveSize(p.Weights)
+	return p, made
+}
+
+// cloudMap counts where components lie that made accepted rows, in two features;
+// nil for others.
+func (c *publishedCoordinator) cloudMap(made [][]float64) *figure.Figure {
+	if len(c.names) != 2 {
+		return nil
+	}
+	const cells = 12
+	_, lo, hi := box(c.plan)
+	cell := func(x float64, i int) int { return int(math.Floor((x - lo[i]) / (hi[i] - lo[i]) * cells)) }
+	values := make([]figure.Numbers, cells)
+	h := figure.Heatmap{Legend: "accepted parameters", Format: figure.Count}
+	for j := range cells {
+		values[j] = make(figure.Numbers, cells)
+		at := (float64(j) + 0.5) / cells
+		h.Columns = append(h.Columns, label(c.names[0], lo[0]+at*(hi[0]-lo[0])))
+		h.Rows = append(h.Rows, label(c.names[1], hi[1]-at*(hi[1]-lo[1])))
+	}
+	outside := 0
+	for _, x := range made {
+		i, j := cell(x[0], 0), cell(x[1], 1)
+		if i < 0 || i >= cells || j < 0 || j >= cells {
+			outside++
+			continue
+		}
+		values[cells-1-j][i]++
+	}
+	h.Facets = []figure.Facet{{Title: "component that made the row", Values: values}}
+	return &figure.Figure{ID: "accepted-map", Title: "Where accepted components lie", Chart: h,
+		Caption: fmt.Sprintf("Of each accepted parameter, the mean of the one component that made the simulated row; %d lie beyond the public ranges. The peaks are near the modes of the rows: these are near-copies of rows, not draws of a posterior.", outside),
+		Alt:     "Map of the number of accepted parameters by the mean of the component that made the row."}
+}
