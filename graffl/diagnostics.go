@@ -2,10 +2,17 @@ package graffl
 
 import (
 	"cmp"
+	"fmt"
+	"math"
 	"slices"
+
+	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// EffectiveSize returns (Σw)²/Σw².
+// EffectiveSize returns Kish's (Σw)²/Σw²: how many independent draws estimate a mean as
+// well as this weighted sample does. It speaks of the weights alone: draws that are
+// copies of each other, or that all miss a mode, are not noticed; [Calibration] notices. As
+// a rule, below 100 do not report tails; below 20 report nothing.
 func EffectiveSize(weights []float64) float64 {
 	s, q := 0.0, 0.0
 	for _, w := range weights {
@@ -19,6 +26,7 @@ func EffectiveSize(weights []float64) float64 {
 }
 
 // Quantile returns the smallest value at which a share q of the weight is reached.
+// There must be values.
 func Quantile(values, weights []float64, q float64) float64 {
 	order := make([]int, len(values))
 	total := 0.0
@@ -34,4 +42,112 @@ func Quantile(values, weights []float64, q float64) float64 {
 		}
 	}
 	return values[order[len(order)-1]]
+}
+
+// Rank returns the share of a sample's weight below a value, ties counted as half:
+// uniform on [0, 1] over repetitions in which value and sample have one law.
+func Rank(values, weights []float64, value float64) float64 {
+	below, total := 0.0, 0.0
+	for i, v := range values {
+		total += weights[i]
+		switch {
+		case v < value:
+			below += weights[i]
+		case v == value:
+			below += weights[i] / 2
+		}
+	}
+	return below / total
+}
+
+// Coverage returns how often true values were inside the central intervals of a level,
+// given their ranks in the posteriors.
+func Coverage(ranks []float64, level float64) float64 {
+	in := 0
+	for _, r := range ranks {
+		if math.Abs(r-0.5) <= level/2 {
+			in++
+		}
+	}
+	return float64(in) / float64(max(len(ranks), 1))
+}
+
+// Calibrated is simulation-based calibration of one quantity (Talts et al. 2018):
+// parameters drawn from the prior, data from them, their ranks in the posteriors.
+type Calibrated struct {
+	Name   string  `json:"name" cbor:"name"`
+	Counts []int   `json:"counts" cbor:"counts"` // ranks by equal bins of [0, 1]
+	ChiSq  float64 `json:"chi_sq" cbor:"chi_sq"` // χ² of the counts against uniform
+	P      float64 `json:"p" cbor:"p"`           // probability of so much or more by chance
+	Within float64 `json:"within" cbor:"within"` // coverage of central 90 % intervals
+}
+
+// Calibration tests ranks of one quantity for uniformity, in bins of at least 5
+// expected ranks each, up to 20. Ranks outside [0, 1] and fewer than 20 ranks are
+// errors.
+func Calibration(name string, ranks []float64) (Calibrated, error) {
+	n := len(ranks)
+	if n < 20 {
+		return Calibrated{}, fmt.Errorf("%d ranks of %s: calibration takes at least 20", n, name)
+	}
+	c := Calibrated{Name: name, Counts: make([]int, min(n/5, 20)), Within: Coverage(ranks, 0.9)}
+	bins := float64(len(c.Counts))
+	for _, r := range ranks {
+		if !(r >= 0 && r <= 1) {
+			return c, fmt.Errorf("a rank of %v of %s: want a share", r, name)
+		}
+		c.Counts[min(int(r*bins), len(c.Counts)-1)]++
+	}
+	expected := float64(n) / bins
+	for _, k := range c.Counts {
+		e := float64(k) - expected
+		c.ChiSq += e * e / expected
+	}
+	c.P = distuv.ChiSquared{K: bins - 1}.Survival(c.ChiSq)
+	return c, nil
+}
+
+// Pass says whether several calibrations together pass at a level: the smallest P is
+// above level divided by their number (Bonferroni), so that a calibrated method fails
+// at most so often.
+func Pass(all []Calibrated, level float64) bool {
+	for _, c := range all {
+		if !(c.P >= level/float64(len(all))) {
+			return false
+		}
+	}
+	return len(all) > 0
+}
+
+// PredictiveTail returns the share of the posterior predictive discrepancies that are
+// at least as large as the observed one (Meng 1994): near 0 the model cannot have made
+// the data. The observed one may be known up to the constant that the others lack, too.
+func PredictiveTail(predicted, weights []float64, observed float64) float64 {
+	return 1 - Rank(predicted, weights, observed)
+}
+
+// Misfit returns how far the observed landmark means are from those of a parameter, in
+// standard deviations: (y − E φ)ᵀ C⁻¹ (y − E φ) with C the covariance of
+// [Landmarks.LogLikelihood]. Under the parameter it is χ² with as many degrees of
+// freedom as there are landmarks: the predictive check of what was released.
+func (l Landmarks) Misfit(o Observation, m Mixture) (chiSq, tail float64, err error) {
+	if err := o.Check(l.Len()); err != nil {
+		return 0, 0, err
+	}
+	o.NoiseVar += 1 / (o.Rows * o.Rows) // as in Posterior
+	mean, cov, err := l.Moments(m)
+	if err != nil {
+		return 0, 0, err
+	}
+	n := len(mean)
+	spread(o, mean, cov)
+	if _, ok := cholesky(cov, n); !ok {
+		return 0, 0, fmt.Errorf("the covariance of %d landmark means is singular", n)
+	}
+	for r := range mean {
+		mean[r] = o.Mean[r] - mean[r]
+	}
+	forward(cov, n, mean)
+	chiSq = squares(mean)
+	return chiSq, distuv.ChiSquared{K: float64(n)}.Survival(chiSq), nil
 }

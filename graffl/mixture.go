@@ -143,16 +143,52 @@ func (m Mixture) Simulate(r *rand.Rand, rows []float64) error {
 		for i := range z {
 			z[i] = r.NormFloat64()
 		}
-		x, mu, lk := rows[at:at+d], m.Mean(k), l[k*d*d:]
-		for i := range x {
-			s := mu[i]
-			for j, v := range z[:i+1] {
-				s += lk[i*d+j] * v
-			}
-			x[i] = s
-		}
+		m.place(rows[at:at+d], l, k, z)
 	}
 	return nil
+}
+
+// SimulateBalanced draws rows that stand for m with less chance than independent ones:
+// components in their shares (systematic sampling), and each row with its mirror
+// image at the component's mean, if it has one. Every row alone has density m.
+func (m Mixture) SimulateBalanced(r *rand.Rand, rows []float64) error {
+	l, _, err := m.factors()
+	if err != nil {
+		return err
+	}
+	d := m.Dim
+	n := len(rows) / d
+	z := make([]float64, d)
+	at, k, sum := r.Float64(), 0, m.Weights[0]
+	pairs := (n + 1) / 2
+	for i := range n {
+		if i%2 == 0 {
+			for share := (at + float64(i/2)) / float64(pairs); share > sum && k < len(m.Weights)-1; sum += m.Weights[k] {
+				k++
+			}
+			for c := range z {
+				z[c] = r.NormFloat64()
+			}
+		} else {
+			for c := range z {
+				z[c] = -z[c]
+			}
+		}
+		m.place(rows[i*d:][:d], l, k, z)
+	}
+	return nil
+}
+
+// place writes μ_k + L_k z.
+func (m Mixture) place(x, l []float64, k int, z []float64) {
+	d, mu := m.Dim, m.Mean(k)
+	for i := range x {
+		s := mu[i]
+		for j, v := range z[:i+1] {
+			s += l[k*d*d+i*d+j] * v
+		}
+		x[i] = s
+	}
 }
 
 // pick draws an index in proportion to weights that sum to 1.

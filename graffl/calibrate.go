@@ -1,0 +1,123 @@
+package graffl
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strconv"
+)
+
+// Replicate is one repetition of simulation-based calibration of [Landmarks.Posterior]:
+// θ from the prior, rows from θ, their noised landmark means, the posterior given
+// them, and the rank of θ in it. Noise is drawn here from the seed, for this test alone;
+// nothing of a site is touched.
+type Replicate struct {
+	Prior     Prior
+	Landmarks Landmarks
+	Rows      int     // n, all sites together
+	Noise     float64 // standard deviation on each entry of the sum of φ
+	Sampling  Sampling
+}
+
+// quantities are what is ranked: functions of a parameter that do not depend on the
+// order of its components.
+func quantities(l Landmarks, m Mixture, o Observation) []float64 {
+	d := m.Dim
+	q := make([]float64, 0, 3*d+3)
+	heaviest, top := 0, 0.0
+	for k, w := range m.Weights {
+		if w > top {
+			heaviest, top = k, w
+		}
+	}
+	for i := range d { // mean of the mixture
+		s := 0.0
+		for k, w := range m.Weights {
+			s += w * m.Mean(k)[i]
+		}
+		q = append(q, s)
+	}
+	q = append(q, m.Mean(heaviest)...)
+	for i := range d {
+		q = append(q, math.Log(m.Cov(heaviest)[i*d+i]))
+	}
+	q = append(q, top)
+	mean := make([]float64, l.Len())
+	newMoments(l).mean(m, mean)
+	return append(q, squaredDistance(mean, o.Mean))
+}
+
+func quantityNames(d int) (names []string) {
+	for _, what := range []string{"mean of all rows", "mean of the largest component", "log variance of the largest component"} {
+		for i := range d {
+			names = append(names, what+", feature "+strconv.Itoa(i+1))
+		}
+	}
+	return append(names, "largest weight", "distance of landmark means")
+}
+
+// Ranks runs replicate number i and returns the rank of each quantity.
+func (c Replicate) Ranks(i int) ([]float64, error) {
+	a := mix(c.Sampling.Seed + uint64(i)*0x9e3779b97f4a7c15)
+	r := rand.New(rand.NewPCG(a, mix(a)))
+	truth := NewMixture(c.Prior.Components(), c.Prior.Dim())
+	c.Prior.Sampler().Draw(r, truth)
+	rows := make([]float64, c.Rows*truth.Dim)
+	if err := truth.Simulate(r, rows); err != nil {
+		return nil, err
+	}
+	sum, phi := make([]float64, c.Landmarks.Len()), make([]float64, c.Landmarks.Len())
+	for k := range c.Rows {
+		c.Landmarks.Features(phi, rows[k*truth.Dim:])
+		for j, v := range phi {
+			sum[j] += v
+		}
+	}
+	for j := range sum {
+		sum[j] += c.Noise * r.NormFloat64()
+	}
+	o, err := Pool([][]float64{sum}, []int{c.Rows}, []float64{c.Noise})
+	if err != nil {
+		return nil, err
+	}
+	opt := c.Sampling
+	opt.Seed = mix(a + 1)
+	post, err := c.Landmarks.Posterior(o, c.Prior, opt)
+	if err != nil {
+		return nil, err
+	}
+	want := quantities(c.Landmarks, truth, o)
+	draws := make([][]float64, len(want))
+	for _, m := range post.Draws {
+		for j, v := range quantities(c.Landmarks, m, o) {
+			draws[j] = append(draws[j], v)
+		}
+	}
+	ranks := make([]float64, len(want))
+	for j := range ranks {
+		ranks[j] = Rank(draws[j], post.Weights, want[j])
+	}
+	return ranks, nil
+}
+
+// Calibrate tests the ranks of many replicates, as [Replicate.Ranks] gives them, quantity
+// by quantity.
+func (c Replicate) Calibrate(ranks [][]float64) ([]Calibrated, error) {
+	names := quantityNames(c.Prior.Dim())
+	var out []Calibrated
+	for j, name := range names {
+		var own []float64
+		for i, r := range ranks {
+			if len(r) != len(names) {
+				return nil, fmt.Errorf("replicate %d has %d ranks: want %d", i, len(r), len(names))
+			}
+			own = append(own, r[j])
+		}
+		one, err := Calibration(name, own)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, one)
+	}
+	return out, nil
+}
