@@ -291,7 +291,7 @@ func TestDecodeRefusals(t *testing.T) {
 		"unknown option":    {edit(func(m map[string]any) { opts(m)["latnet"] = 1 }), "decoding the options of method mvppca: cbor: found unknown field"},
 		"option left out":   {edit(func(m map[string]any) { delete(opts(m), "variant") }), "not in canonical encoding, or with options left out"},
 		"field left out":    {edit(func(m map[string]any) { delete(m, "quorum") }), "quorum: 0 contributions cannot come from 3 sites"},
-		"another case":      {edit(func(m map[string]any) { m["Name"] = m["name"]; delete(m, "name") }), "not in canonical encoding"},
+		"another case":      {edit(func(m map[string]any) { m["Name"] = m["name"]; delete(m, "name") }), "unknown field"},
 		"wrong type":        {edit(func(m map[string]any) { m["sites"] = "north" }), "decoding the plan: cbor: cannot unmarshal"},
 		"no options":        {edit(func(m map[string]any) { delete(m["method"].(map[string]any), "options") }), "decoding the options of method mvppca"},
 		"unknown method":    {edit(func(m map[string]any) { m["method"].(map[string]any)["name"] = "mvpca" }), `method.name: unknown method "mvpca"`},
