@@ -199,8 +199,10 @@ func (c *Column) fall(f Fallback, what, key string) (int, float64, error) {
 
 // Effect is what the posterior says of one feature, in the feature's own units.
 type Effect struct {
-	Feature  string  `json:"feature"`
-	Mean, SD float64 // of the change in activation per unit of a number, or by a level
+	Feature string `json:"feature"`
+	// Of the change in activation per unit of a number, or by a level.
+	Mean float64 `json:"mean"`
+	SD   float64 `json:"sd"`
 }
 
 // Effects takes the scaling of numbers out of weights with the given means and

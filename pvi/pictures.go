@@ -24,7 +24,7 @@ func (c *coordinator) effectsSection(m *Model) figure.Section {
 		weights.Low, weights.High = append(weights.Low, mean[j]-z90*sd), append(weights.High, mean[j]+z90*sd)
 	}
 	weights.Groups = forest.Groups
-	return figure.Section{ID: "effects", Title: "What goes with the outcome",
+	section := figure.Section{ID: "effects", Title: "What goes with the outcome",
 		Lead: "Each feature with the posterior mean of its effect and the interval that holds it with a probability of 90 %, given the other features. An interval across zero leaves the direction open. Effects describe what goes together in these data; they do not say what causes what. The approximation takes weights as independent, so that intervals of features that go together are too narrow.",
 		Items: []figure.Item{
 			{Figure: &figure.Figure{ID: "weights", Title: "The strongest effects, on one scale", Chart: weights,
@@ -34,6 +34,11 @@ func (c *coordinator) effectsSection(m *Model) figure.Section {
 				Caption: "For a number, the change for one unit more of it; for a category, what the level adds.",
 				Alt:     "Forest plot of all effects with intervals of 90 %."}},
 		}}
+	if c.plan.Privacy.Differential() {
+		section.Items = append([]figure.Item{{Note: &figure.Note{Title: "Trust the predictions, not single weights", Warning: true,
+			Text: "The updates that the budget pays for end before features that say nearly the same, such as being married and being a husband, have settled what each of them adds. Predictions barely depend on that; single weights do, and may be several of their standard deviations from where they would have ended, whatever the intervals say."}}}, section.Items...)
+	}
+	return section
 }
 
 // effectLabel says what effects are measured in.
