@@ -138,22 +138,23 @@ func latentVariance(t *testing.T, p *study.Plan, src dataset.Source) []float64 {
 
 // What the exact fit to many subjects finds is the signal that was asked for: a
 // share of noise of 0.4 leaves 1.5 times the noise's variance. With a fixed seed this
-// is what that seed gives; the standard error is about 3 %.
+// is what that seed gives; the standard error is about 5 %.
 func TestImaginedNoiseIsTheShareAskedFor(t *testing.T) {
-	c := method.Simulation{Subjects: 20_000, Held: 1, Seed: 1, Noise: 0.4}
+	c := method.Simulation{Subjects: 6_000, Held: 1, Seed: 1, Noise: 0.4}
 	for name, want := range map[string]float64{
 		relapse + ", prior_variance: 100":                                                 1.5 * math.Pi * math.Pi / 3,
 		"outcome: {column: y}, noise_variance: 9, prior_variance: 1000":                   1.5 * 9,
 		"outcome: {column: y}, noise_variance: 9, prior_variance: 1000, intercept: false": 1.5 * 9,
 	} {
 		p := wardPlan(t, name)
-		if got := latentVariance(t, p, simulate(t, p, c).Sites["north"])[0]; math.Abs(got/want-1) > 0.1 {
+		if got := latentVariance(t, p, simulate(t, p, c).Sites["north"])[0]; math.Abs(got/want-1) > 0.2 {
 			t.Errorf("%s: variance of activations %.3f, want %.3f", name, got, want)
 		}
 	}
 	// A difference of two classes has both their variances, up to the chance by which
 	// their weights go together.
 	p := wardPlan(t, "outcome: {column: y, levels: [a, b, c]}, prior_variance: 100")
+	c.Subjects = 2_000
 	got := latentVariance(t, p, simulate(t, p, c).Sites["north"])
 	if each := 1.5 * math.Pi * math.Pi / 6; got[1] < each/2 || got[1] > 4*each || got[2] < each/2 || got[2] > 4*each {
 		t.Errorf("differences of activations have variances %.3f, one class %.3f", got[1:], each)
