@@ -28,8 +28,11 @@ func (Method) Coordinator(p *study.Plan) (method.Coordinator, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.opts.Variant == VariantPublished {
+	switch s.opts.Variant {
+	case VariantPublished:
 		return &publishedCoordinator{s}, nil
+	case VariantSet:
+		return &setCoordinator{s}, nil
 	}
 	return &coordinator{s}, nil
 }
@@ -44,16 +47,20 @@ func (Method) Site(p *study.Plan, name string) (method.Site, error) {
 }
 
 // Charges implements [method.Charger]: one release, or one for every round of
-// variant published.
+// variants published and set.
 func (Method) Charges(p *study.Plan, name string) ([]privacy.Request, error) {
 	s, err := newSetup(p)
 	if err != nil {
 		return nil, err
 	}
-	if s.opts.Variant == VariantPublished {
-		return slices.Repeat([]privacy.Request{s.request()}, s.opts.Published.Rounds), nil
+	times := 1
+	switch s.opts.Variant {
+	case VariantPublished:
+		times = s.opts.Published.Rounds
+	case VariantSet:
+		times = s.opts.Set.Proposals // a batch has one at least
 	}
-	return []privacy.Request{s.request()}, nil
+	return slices.Repeat([]privacy.Request{s.request()}, times), nil
 }
 
 // setup is what both halves know from the plan.
@@ -114,8 +121,11 @@ func (s *setup) protect() (*privacy.Sum, error) {
 
 // task is what sites are asked, in the words that progress and logs show.
 func (s *setup) task() string {
-	if s.opts.Variant == VariantPublished {
+	switch s.opts.Variant {
+	case VariantPublished:
 		return taskDistances
+	case VariantSet:
+		return taskDiscrepancies
 	}
 	return taskLandmarks
 }
@@ -129,7 +139,12 @@ func (s *setup) request() privacy.Request {
 	say := func(values int, what string) {
 		r.Contents = append(r.Contents, privacy.Content{What: what, Values: values})
 	}
-	if s.opts.Variant == VariantPublished {
+	switch s.opts.Variant {
+	case VariantSet:
+		say(setBatch, "mean distance, or kernel value, between all rows and each of some simulated sets")
+		say(1, "number of rows that have all features")
+		return r
+	case VariantPublished:
 		say(1, fmt.Sprintf("for every row, its exact squared distance to a known point: %d such answers are the row", len(s.names)+1))
 		return r
 	}

@@ -17,9 +17,12 @@ const (
 	// VariantPublished is Algorithm 2 of the paper, for comparison. It gives rows
 	// away and does not contract to the posterior.
 	VariantPublished = "published"
+	// VariantSet compares one simulated set for each proposal with the rows of every
+	// site, by a discrepancy that adds up over them; without protection.
+	VariantSet = "set"
 )
 
-var variants = []string{VariantLandmark, VariantPublished}
+var variants = []string{VariantLandmark, VariantPublished, VariantSet}
 
 // Options are what a plan says under method.
 type Options struct {
@@ -29,6 +32,7 @@ type Options struct {
 	Landmarks  *LandmarkOptions  `json:"landmarks,omitempty"` // variant landmark
 	Draws      int               `json:"draws,omitempty"`     // variant landmark: parameters in the sample, 64 to 10000 (512)
 	Published  *PublishedOptions `json:"published,omitempty"` // variant published
+	Set        *SetOptions       `json:"set,omitempty"`       // variant set
 }
 
 // PriorOptions make the prior of the features' public ranges, of widths R: see
@@ -57,7 +61,19 @@ type PublishedOptions struct {
 	Accepted int `json:"accepted"` // L, proposals that are kept (1000)
 }
 
+// SetOptions are those of variant set: see [SetChoices] and [Discrepancy].
+type SetOptions struct {
+	Discrepancy     string  `json:"discrepancy"`         // energy (the default) or mmd
+	Bandwidth       float64 `json:"bandwidth,omitempty"` // mmd: h of its kernel, in features' units
+	Particles       int     `json:"particles"`           // parameters in the sample, 16 to 10000 (250)
+	Proposals       int     `json:"proposals"`           // most of them, over all generations (15000)
+	Rows            int     `json:"rows"`                // simulated from each proposal, 2 to 10000 (150)
+	Keep            float64 `json:"keep"`                // share of particles below the next threshold, in (0, 1) (0.5)
+	LeastAcceptance float64 `json:"least_acceptance"`    // the study ends when so small a share of moves is accepted, in [0, 1) (0.01)
+}
+
 const (
+	maxSetRows  = 10_000
 	maxDraws    = 10_000
 	maxRounds   = 100_000
 	maxAccepted = 100_000
@@ -94,6 +110,8 @@ func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 		if missing("published.accepted") {
 			o.Published.Accepted = 1000
 		}
+	case VariantSet:
+		o.fillSet(missing)
 	case VariantLandmark:
 		if missing("draws") {
 			o.Draws = DefaultSampling(0).Particles
@@ -111,6 +129,30 @@ func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 				l.Bandwidth = scatteredShare(l.Scattered, d)
 			}
 		}
+	}
+}
+
+func (o *Options) fillSet(missing func(key string) bool) {
+	if o.Set == nil {
+		o.Set = &SetOptions{}
+	}
+	q := o.Set
+	if missing("set.discrepancy") {
+		q.Discrepancy = string(Energy)
+	}
+	for key, x := range map[string]struct {
+		field *int
+		value int
+	}{"particles": {&q.Particles, 250}, "proposals": {&q.Proposals, 15_000}, "rows": {&q.Rows, 150}} {
+		if missing("set." + key) {
+			*x.field = x.value
+		}
+	}
+	if missing("set.keep") {
+		q.Keep = 0.5
+	}
+	if missing("set.least_acceptance") {
+		q.LeastAcceptance = 0.01
 	}
 }
 
@@ -132,11 +174,34 @@ func (o *Options) Check(p *study.Plan, report func(key, what, hint string)) {
 	}
 	ready := o.checkFeatures(p, report)
 	ready = o.checkPrior(p, report) && ready
+	o.checkOthers(p, report)
 	switch o.Variant {
 	case VariantLandmark:
 		o.checkLandmark(p, ready, report)
 	case VariantPublished:
-		o.checkPublished(p, report)
+		o.checkPublished(report)
+	case VariantSet:
+		o.checkSet(report)
+	}
+}
+
+// checkOthers refuses options of another variant, and privacy where there is none.
+func (o *Options) checkOthers(p *study.Plan, report func(key, what, hint string)) {
+	for _, x := range []struct {
+		key, variant string
+		there        bool
+	}{{"landmarks", VariantLandmark, o.Landmarks != nil}, {"draws", VariantLandmark, o.Draws != 0},
+		{"published", VariantPublished, o.Published != nil}, {"set", VariantSet, o.Set != nil}} {
+		if x.there && o.Variant != x.variant {
+			report(x.key, "belongs to variant: "+x.variant, "leave it out")
+		}
+	}
+	if o.Variant != VariantLandmark && p.Privacy.Differential() {
+		what := "the published algorithm releases exact distances, which give rows away"
+		if o.Variant == VariantSet {
+			what = "set discrepancies are released exactly, for as many simulated sets as there are proposals"
+		}
+		report("variant", what, "variant: landmark, or protection: none among simulated sites")
 	}
 }
 
@@ -183,9 +248,6 @@ func (o *Options) checkPrior(p *study.Plan, report func(key, what, hint string))
 }
 
 func (o *Options) checkLandmark(p *study.Plan, ready bool, report func(key, what, hint string)) {
-	if o.Published != nil {
-		report("published", "these options belong to variant: published", "leave them out")
-	}
 	if o.Draws < 64 || o.Draws > maxDraws {
 		report("draws", fmt.Sprintf("a sample of %d parameters", o.Draws), fmt.Sprintf("from 64 to %d", maxDraws))
 	}
@@ -216,16 +278,7 @@ func (o *Options) checkLandmark(p *study.Plan, ready bool, report func(key, what
 	}
 }
 
-func (o *Options) checkPublished(p *study.Plan, report func(key, what, hint string)) {
-	if o.Landmarks != nil {
-		report("landmarks", "belong to variant: landmark", "leave them out")
-	}
-	if o.Draws != 0 {
-		report("draws", "belongs to variant: landmark", "published.accepted says how many proposals are kept")
-	}
-	if p.Privacy.Differential() {
-		report("variant", "the published algorithm releases exact distances, which give rows away", "variant: landmark, or protection: none among simulated sites")
-	}
+func (o *Options) checkPublished(report func(key, what, hint string)) {
 	q := o.Published
 	switch {
 	case q == nil:
@@ -237,6 +290,35 @@ func (o *Options) checkPublished(p *study.Plan, report func(key, what, hint stri
 	if q.Accepted < 1 || q.Accepted > maxAccepted {
 		report("published.accepted", fmt.Sprintf("%d accepted proposals", q.Accepted), fmt.Sprintf("from 1 to %d", maxAccepted))
 	}
+}
+
+func (o *Options) checkSet(report func(key, what, hint string)) {
+	q := o.Set
+	if q == nil {
+		report("set", "missing", "discrepancy, particles, proposals, rows, keep and least_acceptance")
+		return
+	}
+	if err := o.discrepancy().Check(); err != nil {
+		report("set.discrepancy", err.Error(), "energy; or mmd, with a bandwidth about as large as a component")
+	}
+	if err := o.choices(0).Check(); err != nil {
+		report("set", err.Error(), "leave them out for the defaults")
+	}
+	if q.Particles > maxDraws {
+		report("set.particles", fmt.Sprintf("%d parameters in the sample", q.Particles), fmt.Sprintf("at most %d", maxDraws))
+	}
+	if q.Rows > maxSetRows {
+		report("set.rows", fmt.Sprintf("%d rows simulated from each proposal", q.Rows), fmt.Sprintf("at most %d", maxSetRows))
+	}
+}
+
+func (o *Options) discrepancy() Discrepancy {
+	return Discrepancy{Kind: Kind(o.Set.Discrepancy), Bandwidth: o.Set.Bandwidth}
+}
+
+func (o *Options) choices(seed uint64) SetChoices {
+	q := o.Set
+	return SetChoices{Particles: q.Particles, Proposals: q.Proposals, Rows: q.Rows, Keep: q.Keep, LeastAcceptance: q.LeastAcceptance, Seed: seed}
 }
 
 // box returns the public ranges of all features.

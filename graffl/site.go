@@ -38,6 +38,8 @@ func (h *site) Run(ctx context.Context, t method.Task, s *privacy.Session) (priv
 	switch {
 	case h.opts.Variant == VariantPublished:
 		answer, err = h.distances(ctx, t, s)
+	case h.opts.Variant == VariantSet:
+		answer, err = h.discrepancies(ctx, t, s)
 	case h.sum != nil:
 		answer, err = h.noised(ctx, t, s)
 	default:

@@ -1,0 +1,317 @@
+package graffl
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"parley/figure"
+	"parley/internal/wire"
+	"parley/method"
+	"parley/privacy"
+)
+
+// taskDiscrepancies asks how far some simulated sets lie from a site's rows.
+const taskDiscrepancies = "discrepancies"
+
+// setBatch is how many proposals go to the sites at a time.
+const setBatch = 100
+
+// discrepanciesTask holds proposals, of which the site simulates sets itself: their
+// random numbers are the plan's.
+type discrepanciesTask struct {
+	First     int         `cbor:"first"`     // number of the first proposal, from 0
+	Proposals wire.Vector `cbor:"proposals"` // in [Coordinates], one after the other
+}
+
+// discrepanciesAnswer holds the site's part: see [Discrepancy.Cross].
+type discrepanciesAnswer struct {
+	Across wire.Vector `cbor:"across"` // of each proposal
+	Rows   int         `cbor:"rows"`
+}
+
+// sets are what both halves simulate from proposals.
+type sets struct {
+	smc  *SMC // with the prior, the choices and the number of the first proposal
+	rows []float64
+}
+
+func (s *setup) sets(first int) *sets {
+	return &sets{&SMC{Prior: s.prior, Choices: s.opts.choices(s.seed("sets")), Used: first}, make([]float64, s.opts.Set.Rows*len(s.names))}
+}
+
+// each calls f with the set of each proposal; nil where a proposal cannot be
+// simulated, for which covariances may be too near to singular.
+func (s *sets) each(proposals [][]float64, f func(i int, set []float64)) {
+	for i, u := range proposals {
+		if err := s.smc.Set(u, i, s.rows); err != nil || notFinite(s.rows) >= 0 {
+			f(i, nil)
+			continue
+		}
+		f(i, s.rows)
+	}
+}
+
+// discrepancies answers a batch.
+func (h *site) discrepancies(ctx context.Context, t method.Task, s *privacy.Session) (any, error) {
+	task := new(discrepanciesTask)
+	if err := decodeTask(t, task); err != nil {
+		return nil, err
+	}
+	proposals, err := task.open(h.setup)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := h.all(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	d := len(h.names)
+	a := discrepanciesAnswer{Across: make(wire.Vector, len(proposals)), Rows: len(rows) / d}
+	if a.Rows == 0 {
+		return a, nil
+	}
+	h.sets(task.First).each(proposals, func(i int, set []float64) {
+		if set == nil {
+			return
+		}
+		// Beyond all measure is far enough: what travels is finite.
+		a.Across[i] = min(h.opts.discrepancy().Cross(set, rows, d), math.MaxFloat64)
+	})
+	return a, ctx.Err()
+}
+
+// open checks a task against the plan.
+func (t *discrepanciesTask) open(s *setup) (proposals [][]float64, err error) {
+	n := Coordinates{s.prior.Components(), s.prior.Dim()}.Len()
+	if len(t.Proposals) == 0 || len(t.Proposals)%n != 0 || len(t.Proposals) > n*setBatch {
+		return nil, fmt.Errorf("%d numbers as proposals: want %d for each of 1 to %d", len(t.Proposals), n, setBatch)
+	}
+	if t.First < 0 || t.First > s.opts.Set.Proposals-len(t.Proposals)/n {
+		return nil, fmt.Errorf("proposals from number %d of a plan with %d", t.First, s.opts.Set.Proposals)
+	}
+	return slices.Collect(slices.Chunk([]float64(t.Proposals), n)), nil
+}
+
+// setCoordinator is sequential Monte Carlo on set discrepancies.
+type setCoordinator struct{ *setup }
+
+// setState is what it carries: threshold and generation are the sampler's.
+type setState struct {
+	SMC     SMC                             `cbor:"smc"`
+	Answers map[string]*discrepanciesAnswer `cbor:"answers"` // to the batch that is out
+	Asked   bool                            `cbor:"asked"`
+	Trace   []setPoint                      `cbor:"trace"`
+}
+
+// setPoint is a generation that has ended.
+type setPoint struct {
+	Used      int     `cbor:"used"`
+	Threshold float64 `cbor:"threshold"` // of the next generation
+}
+
+// MarshalBinary implements [method.State].
+func (s *setState) MarshalBinary() ([]byte, error) { return wire.Marshal(s) }
+
+// Init implements [method.Coordinator].
+func (c *setCoordinator) Init() (method.State, error) {
+	smc, err := NewSMC(c.prior, c.opts.choices(c.seed("sets")))
+	if err != nil {
+		return nil, err
+	}
+	return &setState{SMC: *smc, Answers: map[string]*discrepanciesAnswer{}}, nil
+}
+
+// Restore implements [method.Coordinator].
+func (c *setCoordinator) Restore(data []byte) (method.State, error) {
+	s := new(setState)
+	if err := wire.Unmarshal(data, s); err != nil {
+		return nil, err
+	}
+	if s.SMC.Choices != c.opts.choices(c.seed("sets")) || s.SMC.Prior.Components() != c.prior.Components() || s.SMC.Prior.Dim() != c.prior.Dim() {
+		return nil, fmt.Errorf("the state is of another plan's sampler")
+	}
+	if err := s.SMC.Check(); err != nil {
+		return nil, fmt.Errorf("the state's sampler: %w", err)
+	}
+	proposals := len(s.SMC.Propose(setBatch))
+	for name, a := range s.Answers {
+		if !slices.Contains(c.plan.Sites, name) || a == nil {
+			return nil, fmt.Errorf("the state has an answer of %q, which is no site of the plan", name)
+		}
+		if err := a.check(proposals); err != nil {
+			return nil, fmt.Errorf("the state's answer of site %s: %w", name, err)
+		}
+	}
+	if s.Answers == nil {
+		s.Answers = map[string]*discrepanciesAnswer{}
+	}
+	return s, nil
+}
+
+// Next implements [method.Coordinator].
+func (c *setCoordinator) Next(ms method.State) (method.Step, error) {
+	s := ms.(*setState)
+	if s.Asked {
+		if err := c.fold(s); err != nil {
+			return method.Step{}, err
+		}
+		s.Asked = false
+		clear(s.Answers)
+	}
+	step := method.Step{State: s, Progress: s.SMC.Used, Of: c.opts.Set.Proposals}
+	if s.SMC.Generation > 0 {
+		step.Info = method.Info{"threshold": s.SMC.Threshold, "generation": float64(s.SMC.Generation)}
+	}
+	if s.SMC.Stopped != Running {
+		step.Done = true
+		return step, nil
+	}
+	task := discrepanciesTask{First: s.SMC.Used}
+	for _, u := range s.SMC.Propose(setBatch) {
+		task.Proposals = append(task.Proposals, u...)
+	}
+	body, err := wire.Marshal(task)
+	if err != nil {
+		return step, err
+	}
+	for _, site := range c.plan.Sites {
+		step.Tasks = append(step.Tasks, method.Task{Site: site, Kind: taskDiscrepancies, Body: body})
+	}
+	s.Asked = true
+	return step, nil
+}
+
+// fold gives the sampler what the sites have answered.
+func (c *setCoordinator) fold(s *setState) error {
+	var rows []int
+	total := 0
+	for _, site := range c.plan.Sites {
+		a := s.Answers[site]
+		if a == nil {
+			return fmt.Errorf("site %s has not answered", site)
+		}
+		rows = append(rows, a.Rows)
+		total += a.Rows
+	}
+	if total == 0 {
+		return fmt.Errorf("no site has a row with all features")
+	}
+	d := c.opts.discrepancy()
+	proposals := s.SMC.Propose(setBatch)
+	distances := make([]float64, len(proposals))
+	across := make([]float64, len(rows))
+	c.sets(s.SMC.Used).each(proposals, func(i int, set []float64) {
+		if set == nil {
+			distances[i] = math.Inf(1)
+			return
+		}
+		for j, site := range c.plan.Sites {
+			across[j] = s.Answers[site].Across[i]
+		}
+		distances[i] = d.Over(d.Cross(set, set, len(c.names)), across, rows)
+	})
+	generation := s.SMC.Generation
+	if err := s.SMC.Fold(distances); err != nil {
+		return err
+	}
+	if s.SMC.Generation > generation {
+		s.Trace = append(s.Trace, setPoint{s.SMC.Used, s.SMC.Threshold})
+	}
+	return nil
+}
+
+func (a *discrepanciesAnswer) check(proposals int) error {
+	if len(a.Across) != proposals {
+		return fmt.Errorf("discrepancies of %d proposals where %d were sent", len(a.Across), proposals)
+	}
+	if a.Rows < 0 || a.Rows > maxRows {
+		return fmt.Errorf("%d rows: want 0 to %d", a.Rows, maxRows)
+	}
+	for i, v := range a.Across {
+		if !(v >= 0) {
+			return fmt.Errorf("a mean of %v for proposal %d: distances and kernels are not negative", v, i+1)
+		}
+	}
+	return nil
+}
+
+// Fold implements [method.Coordinator].
+func (c *setCoordinator) Fold(ms method.State, in method.Contribution) (method.State, error) {
+	s := ms.(*setState)
+	switch {
+	case !slices.Contains(c.plan.Sites, in.Site):
+		return nil, fmt.Errorf("%q is not a site of this study", in.Site)
+	case in.Kind != taskDiscrepancies || !s.Asked:
+		return nil, fmt.Errorf("an answer to %q, which was not asked for", in.Kind)
+	case s.Answers[in.Site] != nil:
+		return nil, fmt.Errorf("site %s has already answered", in.Site)
+	}
+	a := new(discrepanciesAnswer)
+	if err := decodeAnswer(in, a); err != nil {
+		return nil, err
+	}
+	if err := a.check(len(s.SMC.Propose(setBatch))); err != nil {
+		return nil, err
+	}
+	s.Answers[in.Site] = a
+	return s, nil
+}
+
+// Leave implements [method.Coordinator]: distances from some sites' rows cannot be
+// held against a threshold of distances from all.
+func (c *setCoordinator) Leave(_ method.State, site string) (method.State, error) {
+	return nil, fmt.Errorf("site %q will not answer, and variant set needs every site to the end", site)
+}
+
+// Share gives every site the posterior mean of the mixture.
+func (c *setCoordinator) Share(ms method.State, _ string) ([]byte, error) {
+	s := ms.(*setState)
+	if s.SMC.Stopped == Running {
+		return nil, fmt.Errorf("the study is not done: it has used %d proposals", s.SMC.Used)
+	}
+	p := s.SMC.Sample()
+	m := p.mean()
+	return wire.Marshal(sharedModel{m.Weights, m.Means, m.Covs})
+}
+
+// Result implements [method.Coordinator].
+func (c *setCoordinator) Result(ms method.State) (*method.Result, error) {
+	s := ms.(*setState)
+	if s.SMC.Stopped == Running {
+		return nil, fmt.Errorf("the study is not done: it has used %d proposals", s.SMC.Used)
+	}
+	p := s.SMC.Sample()
+	posterior, err := c.posteriorCSV(&p)
+	if err != nil {
+		return nil, err
+	}
+	v := &view{c.setup, &p, p.mean()}
+	metrics := map[string]float64{"proposals": float64(s.SMC.Used), "generations": float64(s.SMC.Generation), "draws": float64(len(p.Draws))}
+	v.components(metrics)
+	facts := []figure.Fact{{Name: "components", Value: strconv.Itoa(c.opts.Components)}, {Name: "proposals", Value: strconv.Itoa(s.SMC.Used)}, {Name: "generations", Value: strconv.Itoa(s.SMC.Generation)}}
+	return &method.Result{Files: []method.File{{Name: "model/posterior.csv", Data: posterior}}, Metrics: metrics, Headline: append(facts, v.weights()...),
+		Sections: []figure.Section{v.componentsSection(), c.generationsSection(s)}}, nil
+}
+
+// generationsSection shows how close the sample came.
+func (c *setCoordinator) generationsSection(s *setState) figure.Section {
+	line := figure.Line{Name: "threshold"}
+	for _, p := range s.Trace {
+		line.X, line.Y = append(line.X, float64(p.Used)), append(line.Y, p.Threshold)
+	}
+	ended := fmt.Sprintf("It ended when all %d proposals were used", s.SMC.Used)
+	if s.SMC.Stopped == FewAccepted {
+		ended = fmt.Sprintf("It ended after %d proposals, when hardly one more was accepted", s.SMC.Used)
+	}
+	return figure.Section{ID: "generations", Title: "How close the sample came",
+		Lead: "Of each proposal a set of rows was simulated, and every site answered how far it lies from its own. Generation by generation the threshold on that distance was lowered. " + ended + ". The sample is the posterior only in the limit of a threshold that cannot be lowered: at this one, intervals are too wide.",
+		Items: []figure.Item{
+			{Figure: &figure.Figure{ID: "threshold", Title: "The threshold by proposals", Chart: figure.Lines{X: figure.Axis{Label: "proposals", Count: true}, Y: figure.Axis{Label: "discrepancy, less a constant"}, Series: []figure.Line{line}},
+				Caption: "Where the curve still falls, more proposals would narrow the intervals.", Alt: "The threshold against the number of proposals."}},
+			{Note: &figure.Note{Warning: true, Title: "Exact discrepancies leave the sites",
+				Text: "Each of them is an exact mean over a site's rows, for a set that is known: enough of them tell of single rows. Nothing here is private."}},
+		}}
+}

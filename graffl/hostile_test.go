@@ -1,0 +1,289 @@
+package graffl
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"parley/dataset"
+	"parley/internal/wire"
+	"parley/method"
+	"parley/privacy"
+	"parley/sitestore"
+	"parley/study"
+)
+
+const hostilePlan = `
+parley: 1
+name: hostile
+sites: [a, b]
+views:
+  - {name: v, features: [{name: x, range: [-8, 8]}]}
+method: {name: graffl, components: 2, %s}
+privacy: %s
+`
+
+var hostileOptions = map[string]string{
+	taskLandmarks:     "draws: 64",
+	taskDistances:     "variant: published, published: {rounds: 3, accepted: 5}",
+	taskDiscrepancies: "variant: set, set: {particles: 16, proposals: 40, rows: 4}",
+}
+
+const hostilePrivate = "{protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 5, delta: 1e-5}}"
+
+// hostileHalves are the halves of a plan, and a state that waits for answers.
+func hostileHalves(t testing.TB, options, privacy string) (c method.Coordinator, h *site, waiting func() method.State) {
+	t.Helper()
+	p, err := study.Parse("plan.yaml", fmt.Appendf(nil, hostilePlan, options, privacy), method.Registry{Method{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c, err = (Method{}).Coordinator(p); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Method{}.Site(p, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, s.(*site), func() method.State {
+		s, err := c.Init()
+		if err != nil {
+			t.Fatal(err)
+		}
+		step, err := c.Next(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return step.State
+	}
+}
+
+func pack(t testing.TB, v any) []byte {
+	t.Helper()
+	b, err := wire.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func constant(n int, x float64) wire.Vector { return slices.Repeat(wire.Vector{x}, n) }
+
+// Whatever another organisation sends is taken as what it is, or comes back as an
+// error that says what is wrong.
+func TestHostileAnswersAreRefused(t *testing.T) {
+	for name, x := range map[string]struct {
+		kind, privacy string
+		body          func(n int) any
+		problem       string // none: it is fine
+	}{
+		"sums":                 {taskLandmarks, "", func(n int) any { return landmarkAnswer{constant(n, 1), 4} }, ""},
+		"sums, short":          {taskLandmarks, "", func(n int) any { return landmarkAnswer{constant(n-1, 1), 4} }, "where the plan has"},
+		"sums, negative":       {taskLandmarks, "", func(n int) any { return landmarkAnswer{constant(n, -1), 4} }, "each row adds 0 to 1"},
+		"sums, too large":      {taskLandmarks, "", func(n int) any { return landmarkAnswer{constant(n, 5), 4} }, "each row adds 0 to 1"},
+		"sums, negative rows":  {taskLandmarks, "", func(n int) any { return landmarkAnswer{constant(n, 0), -4} }, "-4 rows"},
+		"sums, of nothing":     {taskLandmarks, "", func(int) any { return struct{}{} }, "where the plan has"},
+		"exact, where private": {taskLandmarks, hostilePrivate, func(n int) any { return landmarkAnswer{constant(n, 1), 4} }, "decoding"},
+		"less noise": {taskLandmarks, hostilePrivate, func(n int) any {
+			return noisedAnswer{privacy.Noised{Blocks: [][]int64{make([]int64, n+1)}, Step: 1, SD: 1}}
+		}, "are not the declared"},
+		"no sum":                {taskLandmarks, hostilePrivate, func(int) any { return noisedAnswer{} }, "0 blocks"},
+		"distances":             {taskDistances, "", func(int) any { return distancesAnswer{constant(4, 1)} }, ""},
+		"distances, negative":   {taskDistances, "", func(int) any { return distancesAnswer{constant(4, -1)} }, "no squared distance"},
+		"discrepancies":         {taskDiscrepancies, "", func(int) any { return discrepanciesAnswer{constant(16, 1), 3} }, ""},
+		"discrepancies, short":  {taskDiscrepancies, "", func(int) any { return discrepanciesAnswer{constant(15, 1), 3} }, "where 16 were sent"},
+		"discrepancies, signed": {taskDiscrepancies, "", func(int) any { return discrepanciesAnswer{constant(16, -1), 3} }, "not negative"},
+		"discrepancies, rows":   {taskDiscrepancies, "", func(int) any { return discrepanciesAnswer{constant(16, 1), -3} }, "-3 rows"},
+	} {
+		if x.privacy == "" {
+			x.privacy = "{protection: none}"
+		}
+		c, h, waiting := hostileHalves(t, hostileOptions[x.kind], x.privacy)
+		s := waiting()
+		in := method.Contribution{Site: "a", Kind: x.kind, Body: pack(t, x.body(h.marks.Len()))}
+		_, err := c.Fold(s, in)
+		if (x.problem == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), x.problem) {
+			t.Errorf("%s: got %v, want %q", name, err, x.problem)
+		}
+		if err != nil {
+			continue
+		}
+		if _, err := c.Fold(s, in); err == nil || !strings.Contains(err.Error(), "already answered") {
+			t.Errorf("%s: twice: %v", name, err)
+		}
+		for site, kind := range map[string]string{"z": x.kind, "b": "else"} {
+			if _, err := c.Fold(s, method.Contribution{Site: site, Kind: kind, Body: in.Body}); err == nil {
+				t.Errorf("%s: taken from site %s as %q", name, site, kind)
+			}
+		}
+	}
+}
+
+// A site trusts no task either.
+func TestHostileTasksAreRefused(t *testing.T) {
+	for kind, bodies := range map[string][]any{
+		taskLandmarks:     {1, map[string]int{"points": 3}},
+		taskDistances:     {distancesTask{-1}, distancesTask{3}, "text"},
+		taskDiscrepancies: {discrepanciesTask{}, discrepanciesTask{First: 40, Proposals: constant(5, 0)}, discrepanciesTask{Proposals: constant(4, 0)}, discrepanciesTask{First: -1, Proposals: constant(5, 0)}},
+	} {
+		_, h, _ := hostileHalves(t, hostileOptions[kind], "{protection: none}")
+		for _, body := range bodies {
+			if _, err := answer(t, h, kind, pack(t, body)); err == nil {
+				t.Errorf("%s: %+v was answered", kind, body)
+			}
+		}
+		if _, err := h.Request(method.Task{Kind: "else"}); err == nil {
+			t.Errorf("%s: a request for a task that the plan does not have", kind)
+		}
+	}
+}
+
+// answer calls what Run does, without a gate around it.
+func answer(t testing.TB, h *site, kind string, body []byte) (any, error) {
+	t.Helper()
+	task := method.Task{Site: "a", Kind: kind, Body: body}
+	s := openSession(t, h, task)
+	switch kind {
+	case taskDistances:
+		return h.distances(t.Context(), task, s)
+	case taskDiscrepancies:
+		return h.discrepancies(t.Context(), task, s)
+	}
+	return h.exact(t.Context(), task, s)
+}
+
+// openSession is what the gate grants for a task, over three rows.
+func openSession(t testing.TB, h *site, task method.Task) *privacy.Session {
+	t.Helper()
+	var rows []dataset.Row
+	for i, x := range []float64{1, -2, 3.5} {
+		rows = append(rows, dataset.Row{ID: fmt.Sprint(i), Views: [][]float64{{x}}})
+	}
+	data, err := dataset.NewTable(h.plan.Schema(), rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	terms, err := privacy.StudyOf(h.plan, h.name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gate := privacy.NewGate(terms, privacy.SimulationPolicy(), sitestore.NewMemory(), data)
+	session, err := gate.Admit(privacy.Ask{Study: terms.Digest, Site: h.name, Round: 1, Kind: task.Kind, Task: sha256.Sum256(task.Body)}, h.request())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return session
+}
+
+// States come back from checkpoints, which may be damaged.
+func TestDamagedStatesAreRefused(t *testing.T) {
+	nan := math.NaN()
+	for name, x := range map[string]struct {
+		kind  string
+		state method.State
+	}{
+		"another site":         {taskLandmarks, &state{Sites: map[string]*siteSums{"z": {}}}},
+		"few sums":             {taskLandmarks, &state{Sites: map[string]*siteSums{"a": {Sums: constant(1, 1), Rows: 3}}}},
+		"rows":                 {taskLandmarks, &state{Sites: map[string]*siteSums{"a": {Sums: constant(12, 1), Rows: nan}}}},
+		"no sample":            {taskLandmarks, &state{Phase: phaseDone}},
+		"a short sample":       {taskLandmarks, &state{Phase: phaseDone, Sample: &sample{Weights: constant(1, 1), Numbers: constant(5, 1)}}},
+		"weights of a sample":  {taskLandmarks, &state{Phase: phaseDone, Sample: &sample{Weights: constant(1, 2), Numbers: wire.Vector{.5, .5, 0, 0, 1, 1}}}},
+		"no covariance":        {taskLandmarks, &state{Phase: phaseDone, Sample: &sample{Weights: constant(1, 1), Numbers: wire.Vector{.5, .5, 0, 0, 1, -1}}}},
+		"iterations":           {taskDistances, &publishedState{Iteration: 4, Kept: Acceptance{Limit: 5}}},
+		"another limit":        {taskDistances, &publishedState{Kept: Acceptance{Limit: 6}}},
+		"accepted of no site":  {taskDistances, &publishedState{Kept: Acceptance{Limit: 5, Kept: []Answer{{Site: 2}}}}},
+		"accepted of no row":   {taskDistances, &publishedState{Kept: Acceptance{Limit: 5, Kept: []Answer{{Row: 2}}}, Rows: map[string]int{"a": 2}}},
+		"out of order":         {taskDistances, &publishedState{Kept: Acceptance{Limit: 5, Kept: []Answer{{Distance: 1}, {Distance: 2}}}, Rows: map[string]int{"a": 2}}},
+		"another plan's draws": {taskDiscrepancies, &setState{}},
+	} {
+		c, _, _ := hostileHalves(t, hostileOptions[x.kind], "{protection: none}")
+		data, err := x.state.MarshalBinary()
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if _, err := c.Restore(data); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+		if _, err := c.Restore([]byte{1, 2}); err == nil {
+			t.Errorf("%s: two bytes were a state", name)
+		}
+	}
+}
+
+// Coordinators take any bytes without a panic, and end.
+func FuzzAnswers(f *testing.F) {
+	f.Add(pack(f, landmarkAnswer{constant(12, 1), 4}))
+	f.Add(pack(f, distancesAnswer{constant(4, 1)}))
+	f.Add(pack(f, discrepanciesAnswer{constant(16, 1), 3}))
+	f.Add(pack(f, noisedAnswer{privacy.Noised{Blocks: [][]int64{make([]int64, 13)}, Step: 1, SD: 1}}))
+	f.Fuzz(func(t *testing.T, body []byte) {
+	kinds:
+		for kind, options := range hostileOptions {
+			c, _, waiting := hostileHalves(t, options, "{protection: none}")
+			s := waiting()
+			for _, site := range []string{"a", "b"} {
+				next, err := c.Fold(s, method.Contribution{Site: site, Kind: kind, Body: body})
+				if err != nil {
+					continue kinds
+				}
+				s = next
+			}
+			if _, err := c.Next(s); err != nil {
+				t.Logf("%s: %v", kind, err)
+			}
+		}
+	})
+}
+
+// Sites take any task, and any shared model, without a panic.
+func FuzzTasks(f *testing.F) {
+	f.Add(pack(f, landmarkTask{}))
+	f.Add(pack(f, distancesTask{1}))
+	f.Add(pack(f, discrepanciesTask{Proposals: constant(5, 0)}))
+	f.Add(pack(f, sharedModel{constant(2, .5), constant(2, 0), constant(2, 1)}))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		for kind, options := range hostileOptions {
+			_, h, _ := hostileHalves(t, options, "{protection: none}")
+			if a, err := answer(t, h, kind, body); err == nil {
+				pack(t, a) // what a site answers can travel
+			}
+			data, err := dataset.NewTable(h.plan.Schema(), []dataset.Row{{ID: "1", Views: [][]float64{{1}}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := h.Report(t.Context(), body, data); err != nil {
+				t.Logf("%s: %v", kind, err)
+			}
+		}
+	})
+}
+
+// A state that is taken back can be gone on from.
+func FuzzStates(f *testing.F) {
+	for _, options := range hostileOptions {
+		_, _, waiting := hostileHalves(f, options, "{protection: none}")
+		data, err := waiting().MarshalBinary()
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for kind, options := range hostileOptions {
+			c, _, _ := hostileHalves(t, options, "{protection: none}")
+			s, err := c.Restore(data)
+			if err != nil {
+				continue
+			}
+			if _, err := c.Result(s); err != nil {
+				t.Logf("%s: %v", kind, err)
+			}
+			if _, err := c.Next(s); err != nil {
+				t.Logf("%s: %v", kind, err)
+			}
+		}
+	})
+}
