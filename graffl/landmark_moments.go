@@ -16,7 +16,7 @@ func newMoments(l Landmarks) *moments {
 	return &moments{l, make([]float64, l.Dim*l.Dim), make([]float64, l.Dim)}
 }
 
-// kernelMean prepares E exp(−½ (x−c)ᵀ D⁻¹ (x−c)) under a component, where
+// prepare readies E exp(−½ (x−c)ᵀ D⁻¹ (x−c)) under a component, where
 // D = diag(h²)·shrink: it is |D|^½ |D+Σ|^−½ exp(−½ (c−μ)ᵀ (D+Σ)⁻¹ (c−μ)). It leaves the
 // factor of D + Σ in l, its diagonal inverted, and returns the logarithm of what
 // stands before the exponential.

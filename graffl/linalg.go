@@ -47,7 +47,7 @@ func forward(l []float64, n int, x []float64) {
 	}
 }
 
-// backward replaces x by L⁻ᵀx.
+// backwardSolve replaces x by L⁻ᵀx.
 func backwardSolve(l []float64, n int, x []float64) {
 	for i := n - 1; i >= 0; i-- {
 		s := x[i]

@@ -16,7 +16,7 @@ type Sampling struct {
 }
 
 // DefaultSampling takes about a second for three components and a hundred landmarks.
-func DefaultSampling(seed uint64) Sampling { return Sampling{512, 3, seed} }
+func DefaultSampling(seed uint64) Sampling { return Sampling{384, 2, seed} }
 
 // Check reports what is wrong with the choices.
 func (s Sampling) Check() error {
