@@ -1,10 +1,7 @@
 package mvppca
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
-	"io"
 
 	"parley/internal/vectors"
 )
@@ -14,27 +11,13 @@ import (
 // file's "schema" says which of the formats it is; an unknown one is an error,
 // and so is a file that cannot be run.
 func VerifyVectors(file []byte) ([]vectors.Check, error) {
-	var head struct {
-		Schema string `json:"schema"`
-	}
-	if err := json.Unmarshal(file, &head); err != nil {
-		return nil, fmt.Errorf("test vectors: %w", err)
-	}
-	run, ok := map[string]func([]byte, *vectors.List) error{
+	return vectors.Run(file, map[string]func([]byte, *vectors.List) error{
 		"fedmvppca/case/1":          verifyCase,
 		"fedmvppca/rounds/1":        verifyRounds,
 		"fedmvppca/inverse-gamma/1": verifyInverseGamma,
 		"fedmvppca/one-shot/1":      verifyOneShot,
 		"fedmvppca/hierarchical/1":  verifyHierarchical,
-	}[head.Schema]
-	if !ok {
-		return nil, fmt.Errorf("test vectors of unknown schema %q", head.Schema)
-	}
-	var list vectors.List
-	if err := run(file, &list); err != nil {
-		return list, fmt.Errorf("test vectors (%s): %w", head.Schema, err)
-	}
-	return list, nil
+	})
 }
 
 var (
@@ -47,19 +30,6 @@ var (
 	tolOptimum = vectors.Tolerance{Rel: 1e-5, Floor: 0.1}
 	tolLogLik  = vectors.Tolerance{Rel: 1e-8}
 )
-
-// decode reads a file whose keys must all be known.
-func decode(file []byte, into any) error {
-	d := json.NewDecoder(bytes.NewReader(file))
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
-		return err
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return fmt.Errorf("something follows the end of the file")
-	}
-	return nil
-}
 
 // theta is parameters as the files write them: one entry per view, null where
 // the centre lacks the view.

@@ -41,7 +41,7 @@ func (e *evaluationJSON) UnmarshalJSON(b []byte) error {
 	for key, value := range raw {
 		if view, ok := strings.CutPrefix(key, "imputed_view_"); ok {
 			var v imputedJSON
-			if err := decode(value, &v); err != nil {
+			if err := vectors.Decode(value, &v); err != nil {
 				return err
 			}
 			e.Imputed[view] = v
@@ -53,7 +53,7 @@ func (e *evaluationJSON) UnmarshalJSON(b []byte) error {
 		return err
 	}
 	type plain evaluationJSON
-	return decode(fixed, (*plain)(e))
+	return vectors.Decode(fixed, (*plain)(e))
 }
 
 func verifyEvaluation(list *vectors.List, want []evaluationJSON, l Layout, p *Params, sites []*siteRows) error {

@@ -51,7 +51,7 @@ type hierarchicalJSON struct {
 
 func verifyHierarchical(file []byte, list *vectors.List) error {
 	var f hierarchicalJSON
-	if err := decode(file, &f); err != nil {
+	if err := vectors.Decode(file, &f); err != nil {
 		return err
 	}
 	l, err := NewLayout(f.Dims, NoisePerView)

@@ -62,7 +62,7 @@ func (o *optimumJSON) compare(list *vectors.List, entry string, l Layout, got *F
 
 func verifyOneShot(file []byte, list *vectors.List) error {
 	var f oneShotJSON
-	if err := decode(file, &f); err != nil {
+	if err := vectors.Decode(file, &f); err != nil {
 		return err
 	}
 	l, err := NewLayout(f.Dims, NoisePerView)

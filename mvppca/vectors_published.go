@@ -115,7 +115,7 @@ func (c *centreJSON) rows(l Layout) (*siteRows, error) {
 
 func verifyCase(file []byte, list *vectors.List) error {
 	var f caseJSON
-	if err := decode(file, &f); err != nil {
+	if err := vectors.Decode(file, &f); err != nil {
 		return err
 	}
 	l, err := NewLayout(f.Dims, NoisePerView)
@@ -269,7 +269,7 @@ type roundsJSON struct {
 
 func verifyRounds(file []byte, list *vectors.List) error {
 	var f roundsJSON
-	if err := decode(file, &f); err != nil {
+	if err := vectors.Decode(file, &f); err != nil {
 		return err
 	}
 	l, err := NewLayout(f.Dims, NoisePerView)
@@ -347,7 +347,7 @@ type inverseGammaJSON struct {
 
 func verifyInverseGamma(file []byte, list *vectors.List) error {
 	var f inverseGammaJSON
-	if err := decode(file, &f); err != nil {
+	if err := vectors.Decode(file, &f); err != nil {
 		return err
 	}
 	for i, c := range f.Cases {

@@ -1,8 +1,6 @@
 package pvi
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 
@@ -23,13 +21,7 @@ const VectorSchema = "pvi/"
 // and so is a file that cannot be run. Vectors that need data, adult-exact,
 // cannot be run if open is nil.
 func VerifyVectors(file []byte, open Opener) ([]vectors.Check, error) {
-	var head struct {
-		Schema string `json:"schema"`
-	}
-	if err := json.Unmarshal(file, &head); err != nil {
-		return nil, fmt.Errorf("test vectors: %w", err)
-	}
-	run, ok := map[string]func([]byte, *vectors.List) error{
+	return vectors.Run(file, map[string]func([]byte, *vectors.List) error{
 		"pvi/natural-parameters/1": verifyNatural,
 		"pvi/local-free-energy/1":  verifyFreeEnergy,
 		"pvi/predictive/1":         verifyPredictive,
@@ -38,15 +30,7 @@ func VerifyVectors(file []byte, open Opener) ([]vectors.Check, error) {
 		"pvi/accounting/1":         verifyAccounting,
 		"pvi/pvi-exact/1":          verifyRounds,
 		"pvi/adult-exact/1":        func(file []byte, list *vectors.List) error { return verifyAdult(file, list, open) },
-	}[head.Schema]
-	if !ok {
-		return nil, fmt.Errorf("test vectors of unknown schema %q", head.Schema)
-	}
-	var list vectors.List
-	if err := run(file, &list); err != nil {
-		return list, fmt.Errorf("test vectors (%s): %w", head.Schema, err)
-	}
-	return list, nil
+	})
 }
 
 // The descriptions' tolerances; the floors keep entries near zero from asking for
@@ -61,19 +45,6 @@ var (
 	tolTight      = vectors.Tolerance{Rel: 0.012} // how far apart the files' bounds are
 	tolExact      = vectors.Tolerance{}
 )
-
-// decode reads a file whose keys must all be known.
-func decode(file []byte, into any) error {
-	d := json.NewDecoder(bytes.NewReader(file))
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
-		return err
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return fmt.Errorf("something follows the end of the file")
-	}
-	return nil
-}
 
 // naturalJSON is a density or factor as the files write it: by natural
 // parameters, by moments, or by both.

@@ -47,7 +47,7 @@ var tolPrinted = vectors.Tolerance{Rel: 1e-9, Floor: 1}
 
 func verifyAdult(file []byte, list *vectors.List, open Opener) error {
 	var f adultJSON
-	if err := decode(file, &f); err != nil {
+	if err := vectors.Decode(file, &f); err != nil {
 		return err
 	}
 	table, err := openAdult(open)

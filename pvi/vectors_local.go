@@ -28,7 +28,7 @@ func verifyNatural(file []byte, list *vectors.List) error {
 		Schema string            `json:"schema"`
 		Cases  []naturalCaseJSON `json:"cases"`
 	}
-	if err := decode(file, &f); err != nil {
+	if err := vectors.Decode(file, &f); err != nil {
 		return err
 	}
 	for i := range f.Cases {
@@ -126,7 +126,7 @@ func verifyFreeEnergy(file []byte, list *vectors.List) error {
 		Schema string           `json:"schema"`
 		Cases  []energyCaseJSON `json:"cases"`
 	}
-	if err := decode(file, &f); err != nil {
+	if err := vectors.Decode(file, &f); err != nil {
 		return err
 	}
 	for i := range f.Cases {

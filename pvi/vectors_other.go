@@ -24,7 +24,7 @@ func verifyPredictive(file []byte, list *vectors.List) error {
 			LogLik   float64     `json:"mean_log_lik"`
 		} `json:"cases"`
 	}
-	if err := decode(file, &f); err != nil {
+	if err := vectors.Decode(file, &f); err != nil {
 		return err
 	}
 	for i, c := range f.Cases {
@@ -71,7 +71,7 @@ func verifyClipping(file []byte, list *vectors.List) error {
 			Mean    []float64   `json:"clipped_mean"`
 		} `json:"cases"`
 	}
-	if err := decode(file, &f); err != nil {
+	if err := vectors.Decode(file, &f); err != nil {
 		return err
 	}
 	for i, c := range f.Cases {
@@ -127,7 +127,7 @@ func verifySplit(file []byte, list *vectors.List) error {
 			DeltaLarge    float64 `json:"delta_large"`
 		} `json:"cases"`
 	}
-	if err := decode(file, &f); err != nil {
+	if err := vectors.Decode(file, &f); err != nil {
 		return err
 	}
 	for i, c := range f.Cases {
@@ -191,7 +191,7 @@ func verifyAccounting(file []byte, list *vectors.List) error {
 		} `json:"rdp"`
 		Epsilon []chargeJSON `json:"epsilon"`
 	}
-	if err := decode(file, &f); err != nil {
+	if err := vectors.Decode(file, &f); err != nil {
 		return err
 	}
 	for i, r := range f.RDP {

@@ -35,7 +35,7 @@ const maxSites = 1000
 
 func verifyRounds(file []byte, list *vectors.List) error {
 	var f roundsJSON
-	if err := decode(file, &f); err != nil {
+	if err := vectors.Decode(file, &f); err != nil {
 		return err
 	}
 	all, err := design(f.X, f.T)

@@ -57,7 +57,7 @@ func verifyOnce(name string, file []byte) ([]vectors.Check, error) {
 	}
 	var f adultJSON
 	var list vectors.List
-	err = decode(file, &f)
+	err = vectors.Decode(file, &f)
 	f.compare(&list, fit)
 	return list, err
 }

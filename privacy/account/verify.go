@@ -1,10 +1,8 @@
 package account
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 
@@ -20,36 +18,31 @@ const VectorSchema = "dp-vectors/"
 // above the published value by a little, and never below. An unknown schema or
 // kind is an error, and so is a file that cannot be run.
 func Verify(file []byte) ([]vectors.Check, error) {
+	return vectors.Run(file, map[string]func([]byte, *vectors.List) error{VectorSchema + "1": verifyCases})
+}
+
+func verifyCases(file []byte, list *vectors.List) error {
 	var f struct {
 		Schema string            `json:"schema"`
 		Set    string            `json:"set"`
 		Orders []float64         `json:"rdp_orders"`
 		Cases  []json.RawMessage `json:"cases"`
 	}
-	var head struct {
-		Schema string `json:"schema"`
+	if err := vectors.Decode(file, &f); err != nil {
+		return err
 	}
-	if err := json.Unmarshal(file, &head); err != nil {
-		return nil, fmt.Errorf("test vectors: %w", err)
-	}
-	if head.Schema != VectorSchema+"1" {
-		return nil, fmt.Errorf("test vectors of unknown schema %q", head.Schema)
-	}
-	if err := decode(file, &f); err != nil {
-		return nil, fmt.Errorf("test vectors (%s): %w", head.Schema, err)
-	}
-	v := verification{orders: f.Orders}
+	v := verification{list: list, orders: f.Orders}
 	for i, c := range f.Cases {
 		if err := v.run(c); err != nil {
-			return v.list, fmt.Errorf("test vectors (%s), case %d: %w", head.Schema, i+1, err)
+			return fmt.Errorf("case %d: %w", i+1, err)
 		}
 	}
-	return v.list, nil
+	return nil
 }
 
 // verification collects the checks of one file.
 type verification struct {
-	list   vectors.List
+	list   *vectors.List
 	orders []float64 // Rényi orders of all "epsilon" cases
 }
 
@@ -85,25 +78,12 @@ type caseHead struct {
 	Tags []string `json:"tags"`
 }
 
-// decode reads JSON whose keys must all be known.
-func decode(file []byte, into any) error {
-	d := json.NewDecoder(bytes.NewReader(file))
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
-		return err
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return fmt.Errorf("something follows the end of the file")
-	}
-	return nil
-}
-
 // between demands least ≤ got ≤ most, want being somewhere in it.
 func (v *verification) between(entry string, want, got, least, most float64) {
 	c := vectors.Check{Entry: entry, Want: fmt.Sprintf("%v in [%v, %v]", want, least, most), Got: fmt.Sprint(got), OK: least <= got && got <= most}
 	c.WorstError = math.Abs(got-want) / math.Abs(want)
 	c.Tolerance = max(most-want, want-least) / math.Abs(want)
-	v.list = append(v.list, c)
+	*v.list = append(*v.list, c)
 }
 
 func (v *verification) close(entry string, want, got, tolerance float64) {
@@ -170,7 +150,7 @@ func (v *verification) epsilon(id string, file []byte) error {
 			} `json:"delta_check"`
 		} `json:"expect"`
 	}
-	if err := decode(file, &c); err != nil {
+	if err := vectors.Decode(file, &c); err != nil {
 		return err
 	}
 	ms, err := compositionOf(c.Mechanisms)
@@ -219,7 +199,7 @@ func (v *verification) rdp(id string, file []byte) error {
 			RDP    []float64 `json:"rdp"`
 		} `json:"expect"`
 	}
-	if err := decode(file, &c); err != nil {
+	if err := vectors.Decode(file, &c); err != nil {
 		return err
 	}
 	ms, err := compositionOf(c.Mechanisms)
@@ -246,7 +226,7 @@ func (v *verification) calibrateGaussian(id string, file []byte) error {
 			DeltaClassic float64 `json:"delta_actual_classic"`
 		} `json:"expect"`
 	}
-	if err := decode(file, &c); err != nil {
+	if err := vectors.Decode(file, &c); err != nil {
 		return err
 	}
 	analytic, err := AnalyticGaussian(c.Epsilon, c.Delta)
@@ -290,7 +270,7 @@ func (v *verification) calibrateComposition(id string, file []byte) error {
 			Noise float64 `json:"noise_multiplier"`
 		} `json:"expect"`
 	}
-	if err := decode(file, &c); err != nil {
+	if err := vectors.Decode(file, &c); err != nil {
 		return err
 	}
 	m := Mechanism{Kind: Gaussian, Noise: 1, Rate: c.Q, Diameter: 2, Count: c.Count}
@@ -314,7 +294,7 @@ func (v *verification) calibrateRounds(id string, file []byte) error {
 			Basic    float64 `json:"basic_composition_epsilon"`
 		} `json:"expect"`
 	}
-	if err := decode(file, &c); err != nil {
+	if err := vectors.Decode(file, &c); err != nil {
 		return err
 	}
 	want := c.Expect

@@ -24,7 +24,7 @@ func (v *verification) zcdp(id string, file []byte) error {
 			Gaussian float64 `json:"epsilon_if_gaussian"`
 		} `json:"expect"`
 	}
-	if err := decode(file, &c); err != nil {
+	if err := vectors.Decode(file, &c); err != nil {
 		return err
 	}
 	classic, err := EpsilonZCDPClassic(c.Rho, c.Delta)
@@ -64,7 +64,7 @@ func (v *verification) theorems(id string, file []byte) error {
 			Optimal         *float64 `json:"optimal_epsilon"` // null where δ cannot be had
 		} `json:"expect"`
 	}
-	if err := decode(file, &c); err != nil {
+	if err := vectors.Decode(file, &c); err != nil {
 		return err
 	}
 	each := Releases{Budget{c.Epsilon, c.Each}, c.Count}
@@ -104,7 +104,7 @@ func (v *verification) sensitivity(id string, file []byte) error {
 			Sensitivity float64 `json:"sensitivity"`
 		} `json:"expect"`
 	}
-	if err := decode(file, &c); err != nil {
+	if err := vectors.Decode(file, &c); err != nil {
 		return err
 	}
 	p, a := c.Params, Adjacency(c.Params.Adjacency)
@@ -159,7 +159,7 @@ func (v *verification) clip(id string, file []byte) error {
 			Output  []float64 `json:"output"`
 		} `json:"expect"`
 	}
-	if err := decode(file, &c); err != nil {
+	if err := vectors.Decode(file, &c); err != nil {
 		return err
 	}
 	got := make([]float64, len(c.Input))
