@@ -34,16 +34,21 @@ func (c Coordinates) To(u []float64, m Mixture) error {
 			u[k] = math.Log(w / last)
 		}
 	}
-	at := c.K - 1 + copy(u[c.K-1:], m.Means)
 	for k := range c.K {
-		lk := l[k*c.Dim*c.Dim:]
-		for i := range c.Dim {
-			at += copy(u[at:], lk[i*c.Dim:][:i])
-			u[at] = math.Log(lk[i*c.Dim+i])
-			at++
-		}
+		c.put(u, k, m.Mean(k), l[k*c.Dim*c.Dim:])
 	}
 	return nil
+}
+
+// put writes one component, given the Cholesky factor of its covariance.
+func (c Coordinates) put(u []float64, k int, mean, l []float64) {
+	copy(u[c.K-1+k*c.Dim:], mean)
+	at := c.K - 1 + c.K*c.Dim + k*c.triangle()
+	for i := range c.Dim {
+		at += copy(u[at:], l[i*c.Dim:][:i])
+		u[at] = math.Log(l[i*c.Dim+i])
+		at++
+	}
 }
 
 // From writes the mixture of u.

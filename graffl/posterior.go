@@ -486,6 +486,7 @@ func (s *cloud) move(beta float64, before, then *whitened) {
 					e.take(p)
 				}
 			}
+			s.renewComponent(e, p, trial, r, beta, before, then)
 		})
 		s.acceptance = 0
 		for b := range s.blocks {
@@ -496,6 +497,32 @@ func (s *cloud) move(beta float64, before, then *whitened) {
 			s.acceptance += rate / float64(len(s.blocks))
 			s.scale[b] = min(max(s.scale[b]*math.Exp(rate-0.25), 0.05), 2)
 		}
+	}
+}
+
+// renewComponent offers a particle a component drawn anew from the start's density, by
+// a Metropolis step whose prior densities cancel: it is how a particle that lacks a
+// mode, or has one twice, finds it.
+func (s *cloud) renewComponent(e *evaluator, p *particle, trial []float64, r *rand.Rand, beta float64, before, then *whitened) {
+	k := r.IntN(s.coords.K)
+	e.prior.LogDensity(p.u)
+	old := e.start.over(p.u, k)
+	mean, cov := e.m.Mean(k), e.m.Cov(k)
+	e.start.component(r, mean, cov)
+	if _, ok := cholesky(cov, s.coords.Dim); !ok {
+		return
+	}
+	s.coords.put(trial, k, mean, cov)
+	prior := e.prior.LogDensity(trial)
+	if math.IsInf(prior, -1) {
+		return
+	}
+	fresh := e.start.over(trial, k)
+	left, right := e.evaluate(trial, k, before, then)
+	if math.Log(r.Float64()) < (1-beta)*(left-p.before)+beta*(right-p.then)+old-fresh {
+		p.prior, p.before, p.then = prior, left, right
+		copy(p.u, trial)
+		e.give(p)
 	}
 }
 

@@ -23,6 +23,15 @@ var startShares = []float64{0.2, 0.4, 0.4}
 
 func newStart(p *unconstrained, near Mixture) *start {
 	d := p.Dim
+	near = near.Clone()
+	sum := 0.0
+	for j, w := range near.Weights { // small modes count for more than their share
+		near.Weights[j] = math.Sqrt(w)
+		sum += near.Weights[j]
+	}
+	for j := range near.Weights {
+		near.Weights[j] /= sum
+	}
 	narrow := Prior{p.prior.Alpha, p.prior.Mean, p.prior.Kappa, float64(d) + 3, make([]float64, d*d)}
 	s := &start{prior: p, near: near, inverse: make([]float64, d), logNear: -float64(d) / 2 * math.Log(2*math.Pi)}
 	for i := range d {
@@ -41,16 +50,20 @@ func newStart(p *unconstrained, near Mixture) *start {
 func (s *start) Draw(r *rand.Rand, m Mixture) {
 	s.samples[0].weights(r, m.Weights)
 	for k := range m.Weights {
-		which := pick(r, startShares)
-		from := s.samples[max(0, which-1)]
-		mu := m.Mean(k)
-		from.component(r, mu)
-		gram(m.Cov(k), from.rt, m.Dim)
-		if which > 0 {
-			c := s.near.Mean(pick(r, s.near.Weights))
-			for i := range mu {
-				mu[i] = c[i] + r.NormFloat64()/s.inverse[i]
-			}
+		s.component(r, m.Mean(k), m.Cov(k))
+	}
+}
+
+// component draws one component.
+func (s *start) component(r *rand.Rand, mu, cov []float64) {
+	which := pick(r, startShares)
+	from := s.samples[max(0, which-1)]
+	from.component(r, mu)
+	gram(cov, from.rt, len(mu))
+	if which > 0 {
+		c := s.near.Mean(pick(r, s.near.Weights))
+		for i := range mu {
+			mu[i] = c[i] + r.NormFloat64()/s.inverse[i]
 		}
 	}
 }
