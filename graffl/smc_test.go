@@ -10,8 +10,8 @@ import (
 	"github.com/fxamacker/cbor/v2"
 )
 
-// answer simulates the sets of proposals and asks the sites.
-func answer(t testing.TB, s *SMC, d Discrepancy, proposals [][]float64, sites [][]float64) []float64 {
+// distances simulates the sets of proposals and asks the sites.
+func distances(t testing.TB, s *SMC, d Discrepancy, proposals [][]float64, sites [][]float64) []float64 {
 	t.Helper()
 	dim := s.Prior.Dim()
 	out, set := make([]float64, len(proposals)), make([]float64, s.Choices.Rows*dim)
@@ -52,7 +52,7 @@ func TestSetsRecoverTheToy(t *testing.T) {
 		t.Fatal(err)
 	}
 	for s.Stopped == Running {
-		if err := s.Fold(answer(t, s, Discrepancy{Kind: Energy}, s.Propose(64), sites)); err != nil {
+		if err := s.Fold(distances(t, s, Discrepancy{Kind: Energy}, s.Propose(64), sites)); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.Check(); err != nil {
@@ -76,7 +76,7 @@ func TestSetsGoOnFromTheirState(t *testing.T) {
 			t.Fatal(err)
 		}
 		for s.Stopped == Running {
-			if err := s.Fold(answer(t, s, Discrepancy{MMD, 4}, s.Propose(20), sites)); err != nil {
+			if err := s.Fold(distances(t, s, Discrepancy{MMD, 4}, s.Propose(20), sites)); err != nil {
 				t.Fatal(err)
 			}
 			if !through {
@@ -230,6 +230,6 @@ func BenchmarkSet(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		answer(b, s, Discrepancy{Kind: Energy}, s.Propose(1), sites)
+		distances(b, s, Discrepancy{Kind: Energy}, s.Propose(1), sites)
 	}
 }
