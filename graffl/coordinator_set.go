@@ -284,15 +284,15 @@ func (c *setCoordinator) Result(ms method.State) (*method.Result, error) {
 		return nil, fmt.Errorf("the study is not done: it has used %d proposals", s.SMC.Used)
 	}
 	p := s.SMC.Sample()
-	posterior, err := c.posteriorCSV(&p)
+	v := &view{c.setup, &p, p.mean()}
+	files, err := v.files()
 	if err != nil {
 		return nil, err
 	}
-	v := &view{c.setup, &p, p.mean()}
 	metrics := map[string]float64{"proposals": float64(s.SMC.Used), "generations": float64(s.SMC.Generation), "draws": float64(len(p.Draws))}
 	v.components(metrics)
 	facts := []figure.Fact{{Name: "components", Value: strconv.Itoa(c.opts.Components)}, {Name: "proposals", Value: strconv.Itoa(s.SMC.Used)}, {Name: "generations", Value: strconv.Itoa(s.SMC.Generation)}}
-	return &method.Result{Files: []method.File{{Name: "model/posterior.csv", Data: posterior}}, Metrics: metrics, Headline: append(facts, v.weights()...),
+	return &method.Result{Files: files, Metrics: metrics, Headline: append(facts, v.weights()...),
 		Sections: []figure.Section{v.componentsSection(), c.generationsSection(s)}}, nil
 }
 

@@ -131,7 +131,7 @@ func TestHostileTasksAreRefused(t *testing.T) {
 	} {
 		_, h, _ := hostileHalves(t, hostileOptions[kind], "{protection: none}")
 		for _, body := range bodies {
-			if _, err := answer(t, h, kind, pack(t, body)); err == nil {
+			if _, err := answerOf(t, h, kind, pack(t, body)); err == nil {
 				t.Errorf("%s: %+v was answered", kind, body)
 			}
 		}
@@ -141,8 +141,8 @@ func TestHostileTasksAreRefused(t *testing.T) {
 	}
 }
 
-// answer calls what Run does, without a gate around it.
-func answer(t testing.TB, h *site, kind string, body []byte) (any, error) {
+// answerOf calls what Run does, without a gate around it.
+func answerOf(t testing.TB, h *site, kind string, body []byte) (any, error) {
 	t.Helper()
 	task := method.Task{Site: "a", Kind: kind, Body: body}
 	s := openSession(t, h, task)
@@ -247,7 +247,7 @@ func FuzzTasks(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for kind, options := range hostileOptions {
 			_, h, _ := hostileHalves(t, options, "{protection: none}")
-			if a, err := answer(t, h, kind, body); err == nil {
+			if a, err := answerOf(t, h, kind, body); err == nil {
 				pack(t, a) // what a site answers can travel
 			}
 			data, err := dataset.NewTable(h.plan.Schema(), []dataset.Row{{ID: "1", Views: [][]float64{{1}}}})
@@ -285,5 +285,39 @@ func FuzzStates(f *testing.F) {
 				t.Logf("%s: %v", kind, err)
 			}
 		}
+	})
+}
+
+// A model from elsewhere is read whole or refused.
+func FuzzModel(f *testing.F) {
+	c, h, waiting := hostileHalves(f, hostileOptions[taskLandmarks], "{protection: none}")
+	s := waiting()
+	for _, site := range []string{"a", "b"} {
+		body := pack(f, landmarkAnswer{constant(h.marks.Len(), 0.5), 4})
+		if _, err := c.Fold(s, method.Contribution{Site: site, Kind: taskLandmarks, Body: body}); err != nil {
+			f.Fatal(err)
+		}
+	}
+	step, err := c.Next(s)
+	if err != nil {
+		f.Fatal(err)
+	}
+	r, err := c.Result(step.State)
+	if err != nil || r.Files[0].Name != "model/model.json" {
+		f.Fatal(err)
+	}
+	if _, err := LoadModel(r.Files[0].Data); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(r.Files[0].Data)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		m, err := LoadModel(data)
+		if err != nil {
+			return
+		}
+		if _, err := m.Summary(3); err != nil {
+			t.Fatal(err)
+		}
+		m.Schema()
 	})
 }

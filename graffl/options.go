@@ -30,7 +30,7 @@ type Options struct {
 	Components int               `json:"components"`          // K of the mixture, 1 to 64; no default
 	Prior      PriorOptions      `json:"prior"`               // public, in terms of the features' ranges
 	Landmarks  *LandmarkOptions  `json:"landmarks,omitempty"` // variant landmark
-	Draws      int               `json:"draws,omitempty"`     // variant landmark: parameters in the sample, 64 to 10000 (512)
+	Draws      int               `json:"draws,omitempty"`     // variant landmark: parameters in the sample, 64 to 10000 (384)
 	Published  *PublishedOptions `json:"published,omitempty"` // variant published
 	Set        *SetOptions       `json:"set,omitempty"`       // variant set
 }

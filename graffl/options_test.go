@@ -60,7 +60,7 @@ func refused(t *testing.T, plan, want string) {
 func TestDefaultsAreWrittenIntoThePlan(t *testing.T) {
 	for options, check := range map[string]func(o *graffl.Options) bool{
 		"variant: landmark": func(o *graffl.Options) bool {
-			return o.Draws == 512 && o.Landmarks.Bandwidth == 1./16 && o.Prior.Freedom == 4
+			return o.Draws == 384 && o.Landmarks.Bandwidth == 1./16 && o.Prior.Freedom == 4
 		},
 		"variant: published": func(o *graffl.Options) bool { return o.Published.Rounds == 100 && o.Landmarks == nil },
 		"variant: set":       func(o *graffl.Options) bool { return o.Set.Proposals == 15000 && o.Set.Discrepancy == "energy" },

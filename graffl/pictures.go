@@ -15,7 +15,7 @@ func (v *view) componentsSection() figure.Section {
 	section := figure.Section{ID: "components", Title: "The mixture",
 		Lead: "Each component with the posterior means of its parameters and the intervals that hold them with a probability of 90 %. Components have no names of their own: they were matched over the sample, and their numbers mean nothing.",
 		Items: []figure.Item{
-			{Table: v.componentTable()},
+			{Table: parameterTable(v.parameters())},
 			{Figure: v.weightsFigure()},
 		}}
 	for i := range v.names {
@@ -33,26 +33,6 @@ func (v *view) componentsSection() figure.Section {
 
 // maxPairs is how many pairs of features are drawn.
 const maxPairs = 6
-
-func (v *view) componentTable() *figure.Table {
-	var component, parameter []string
-	var mean, low, high figure.Numbers
-	add := func(k int, name string, x interval) {
-		component, parameter = append(component, fmt.Sprint(k+1)), append(parameter, name)
-		mean, low, high = append(mean, x.mean), append(low, x.low), append(high, x.high)
-	}
-	for k := range v.opts.Components {
-		add(k, "weight", v.posterior.weight(k))
-		for i, name := range v.names {
-			add(k, "mean of "+name, v.posterior.location(k, i))
-		}
-		for i, name := range v.names {
-			add(k, "standard deviation of "+name, v.posterior.deviation(k, i))
-		}
-	}
-	return &figure.Table{ID: "components", Title: "Parameters", Caption: "Posterior mean, and the ends of the interval that holds 90 %.",
-		Columns: []figure.Column{{Name: "component", Text: component}, {Name: "parameter", Text: parameter}, {Name: "mean", Numbers: mean}, {Name: "5 %", Numbers: low}, {Name: "95 %", Numbers: high}}}
-}
 
 func (v *view) weightsFigure() *figure.Figure {
 	bars := figure.Bars{X: figure.Axis{Label: "share of the rows"}, Labels: componentNames(v.opts.Components)}

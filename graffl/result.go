@@ -26,13 +26,13 @@ func (c *coordinator) Result(ms method.State) (*method.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	posterior, err := c.posteriorCSV(p)
+	v := &landmarkView{view{c.setup, p, fit.mixture}, o, fit}
+	files, err := v.files()
 	if err != nil {
 		return nil, err
 	}
-	v := &landmarkView{view{c.setup, p, fit.mixture}, o, fit}
 	return &method.Result{
-		Files:    []method.File{{Name: "model/posterior.csv", Data: posterior}},
+		Files:    files,
 		Metrics:  v.metrics(),
 		Headline: v.headline(),
 		Sections: []figure.Section{v.componentsSection(), v.fitSection(), v.samplingSection(s)},

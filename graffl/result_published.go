@@ -22,11 +22,11 @@ func (c *publishedCoordinator) Result(ms method.State) (*method.Result, error) {
 		return nil, fmt.Errorf("the study is not done: it waits for iteration %d", s.Iteration+1)
 	}
 	p, made := c.accepted(s)
-	posterior, err := c.posteriorCSV(p)
+	v := &view{c.setup, p, p.mean()}
+	files, err := v.files()
 	if err != nil {
 		return nil, err
 	}
-	v := &view{c.setup, p, p.mean()}
 	largest, next := s.Kept.Thresholds()
 	proposals := 0
 	for site, n := range s.Rows {
@@ -48,7 +48,7 @@ func (c *publishedCoordinator) Result(ms method.State) (*method.Result, error) {
 	section := v.componentsSection()
 	section.Title = "The accepted parameters"
 	section.Lead = "Means over the accepted parameters and the intervals that hold 90 % of them, components matched to the parameter whose row came closest. This is not the posterior."
-	return &method.Result{Files: []method.File{{Name: "model/posterior.csv", Data: posterior}}, Metrics: metrics, Headline: facts,
+	return &method.Result{Files: files, Metrics: metrics, Headline: facts,
 		Sections: []figure.Section{warning, section}}, nil
 }
 
