@@ -145,7 +145,7 @@ func (s *setup) request() privacy.Request {
 		say(1, "number of rows that have all features")
 		return r
 	case VariantPublished:
-		say(1, fmt.Sprintf("for every row, its exact squared distance to a known point: %d such answers are the row", len(s.names)+1))
+		say(1, fmt.Sprintf("so many numbers for every row: its exact squared distance to a known point; %d such answers are the row", len(s.names)+1))
 		return r
 	}
 	say(s.marks.Len(), "sum over the rows of kernel values at each landmark")

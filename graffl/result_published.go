@@ -45,9 +45,9 @@ func (c *publishedCoordinator) Result(ms method.State) (*method.Result, error) {
 	if f := c.cloudMap(made); f != nil {
 		warning.Items = append(warning.Items, figure.Item{Figure: f})
 	}
-	section := v.componentsSection()
-	section.Title = "The accepted parameters"
-	section.Lead = "Means over the accepted parameters and the intervals that hold 90 % of them, components matched to the parameter whose row came closest. This is not the posterior."
+	section := figure.Section{ID: "components", Title: "The accepted parameters",
+		Lead:  "Means over the accepted parameters and the intervals that hold 90 % of them, components matched to the parameter whose row came closest. This is not the posterior.",
+		Items: []figure.Item{{Table: parameterTable(v.parameters())}}}
 	return &method.Result{Files: files, Metrics: metrics, Headline: facts,
 		Sections: []figure.Section{warning, section}}, nil
 }
