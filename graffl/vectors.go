@@ -1,10 +1,7 @@
 package graffl
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
-	"io"
 	"math"
 
 	"parley/internal/vectors"
@@ -19,28 +16,14 @@ const VectorSchema = "graffl/"
 // "schema" says which of the formats it is; an unknown one is an error, and so is a
 // file that cannot be run.
 func VerifyVectors(file []byte) ([]vectors.Check, error) {
-	var head struct {
-		Schema string `json:"schema"`
-	}
-	if err := json.Unmarshal(file, &head); err != nil {
-		return nil, fmt.Errorf("test vectors: %w", err)
-	}
-	run, ok := map[string]func([]byte, *vectors.List) error{
+	return vectors.Run(file, map[string]func([]byte, *vectors.List) error{
 		"graffl/discrepancy/1": verifyDiscrepancy,
 		"graffl/selection/1":   verifySelection,
 		"graffl/priors/1":      verifyPriors,
 		"graffl/setdistance/1": verifySetDistance,
 		"graffl/privacy/1":     verifyPrivacy,
 		"graffl/suffiae/1":     verifySuffiAE,
-	}[head.Schema]
-	if !ok {
-		return nil, fmt.Errorf("test vectors of unknown schema %q", head.Schema)
-	}
-	var list vectors.List
-	if err := run(file, &list); err != nil {
-		return list, fmt.Errorf("test vectors (%s): %w", head.Schema, err)
-	}
-	return list, nil
+	})
 }
 
 // The description's tolerances; the floors keep entries near zero from asking for
@@ -50,19 +33,6 @@ var (
 	tolMoments = vectors.Tolerance{Rel: 1e-8, Floor: 1e-3}
 	tolSolved  = vectors.Tolerance{Rel: 1e-9, Floor: 1}
 )
-
-// decodeVectors reads a file whose keys must all be known.
-func decodeVectors(file []byte, into any) error {
-	d := json.NewDecoder(bytes.NewReader(file))
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
-		return err
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return fmt.Errorf("something follows the end of the file")
-	}
-	return nil
-}
 
 // flat joins rows that must all have one length.
 func flat(what string, rows [][]float64, length int) ([]float64, error) {
@@ -95,7 +65,7 @@ func verifyDiscrepancy(file []byte, list *vectors.List) error {
 			Squared   []float64   `json:"squared_distance"`
 		} `json:"cases"`
 	}
-	if err := decodeVectors(file, &f); err != nil {
+	if err := vectors.Decode(file, &f); err != nil {
 		return err
 	}
 	for i, c := range f.Cases {
@@ -145,7 +115,7 @@ func verifySelection(file []byte, list *vectors.List) error {
 			Used  int   `json:"proposals_used_floor"`
 		} `json:"schedule"`
 	}
-	if err := decodeVectors(file, &f); err != nil {
+	if err := vectors.Decode(file, &f); err != nil {
 		return err
 	}
 	list.Equal("iterations", f.Iterations, len(f.Distances))
@@ -222,7 +192,7 @@ func verifyPrivacy(file []byte, list *vectors.List) error {
 			Note  string    `json:"note"`
 		} `json:"landmark_sensitivity"`
 	}
-	if err := decodeVectors(file, &f); err != nil {
+	if err := vectors.Decode(file, &f); err != nil {
 		return err
 	}
 	d := len(f.Trilateration.Row)

@@ -83,7 +83,7 @@ func verifyPriors(file []byte, list *vectors.List) error {
 			LogU     float64 `json:"log_prior_u"`
 		} `json:"unconstrained"`
 	}
-	if err := decodeVectors(file, &f); err != nil {
+	if err := vectors.Decode(file, &f); err != nil {
 		return err
 	}
 	for i, c := range f.Dirichlet {
@@ -203,7 +203,7 @@ func verifySetDistance(file []byte, list *vectors.List) error {
 			Log   float64     `json:"synthetic_log_likelihood"`
 		} `json:"mixture"`
 	}
-	if err := decodeVectors(file, &f); err != nil {
+	if err := vectors.Decode(file, &f); err != nil {
 		return err
 	}
 	d := width(f.Generated)

@@ -2,16 +2,12 @@ package graffl
 
 import (
 	"bytes"
-	"encoding/json"
-	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
-	"parley/internal/vectors"
+	"parley/internal/vectors/vectorstest"
 )
 
 func vectorFiles(t testing.TB) map[string][]byte {
@@ -36,77 +32,14 @@ func TestPublishedVectorsAgree(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, c := range checks {
-				if !c.OK {
-					t.Errorf("%s: want %s, got %s (error %.1e, tolerance %.0e)", c.Entry, c.Want, c.Got, c.WorstError, c.Tolerance)
-				}
-			}
-			if len(checks) < 3 {
-				t.Errorf("only %d entries were compared", len(checks))
-			}
+			vectorstest.Agree(t, checks, 3)
 		})
 	}
 }
 
-// number is one number in a file.
-type number struct {
-	path string
-	set  func(json.Number)
-	old  json.Number
-}
-
-// numbers lists the numbers below a decoded value, in order of path.
-func numbers(path string, v any, set func(any)) (out []number) {
-	switch x := v.(type) {
-	case map[string]any:
-		for k, y := range x {
-			out = append(out, numbers(path+"."+k, y, func(z any) { x[k] = z })...)
-		}
-	case []any:
-		for i, y := range x {
-			out = append(out, numbers(fmt.Sprintf("%s[%d]", path, i), y, func(z any) { x[i] = z })...)
-		}
-	case json.Number:
-		out = append(out, number{path, func(n json.Number) { set(n) }, x})
-	}
-	slices.SortFunc(out, func(a, b number) int { return strings.Compare(a.path, b.path) })
-	return out
-}
-
-// Numbers of the files, changed one by one, are noticed.
 func TestChangedVectorsDisagree(t *testing.T) {
 	for name, file := range vectorFiles(t) {
-		t.Run(name, func(t *testing.T) {
-			var tree any
-			d := json.NewDecoder(bytes.NewReader(file))
-			d.UseNumber()
-			if err := d.Decode(&tree); err != nil {
-				t.Fatal(err)
-			}
-			all := numbers("", tree, nil)
-			r := rand.New(rand.NewPCG(1, uint64(len(file))))
-			for _, at := range r.Perm(len(all))[:min(len(all), 60)] {
-				n := all[at]
-				old, err := n.old.Float64()
-				if err != nil {
-					t.Fatal(err)
-				}
-				changed := json.Number(fmt.Sprint(old*1.02 + 0.01))
-				if !strings.ContainsAny(string(n.old), ".e") {
-					changed = json.Number(fmt.Sprint(int(old) + 1))
-				}
-				n.set(changed)
-				file, err := json.Marshal(tree)
-				n.set(n.old)
-				if err != nil {
-					t.Fatal(err)
-				}
-				checks, err := VerifyVectors(file)
-				if err == nil && vectors.List(checks).OK() {
-					t.Errorf("%s was changed from %s to %s and still agrees", n.path, n.old, changed)
-				}
-			}
-		})
+		t.Run(name, func(t *testing.T) { vectorstest.Changed(t, file, nil, 60, VerifyVectors) })
 	}
 }
 
