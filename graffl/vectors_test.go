@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -37,9 +38,12 @@ func TestPublishedVectorsAgree(t *testing.T) {
 	}
 }
 
+// unused are numbers of proposals, of which only whole iterations count.
+var unused = regexp.MustCompile(`^\.schedule\[\d+\]\.N$`)
+
 func TestChangedVectorsDisagree(t *testing.T) {
 	for name, file := range vectorFiles(t) {
-		t.Run(name, func(t *testing.T) { vectorstest.Changed(t, file, nil, 60, VerifyVectors) })
+		t.Run(name, func(t *testing.T) { vectorstest.Changed(t, file, unused, 60, VerifyVectors) })
 	}
 }
 
