@@ -39,6 +39,9 @@ func hierarchical(t testing.TB, l Layout, sites [][]Block, q, rounds int) (*Prio
 // TestSpreadBetweenSitesIsRecovered draws a known spread: the estimate is
 // within a fifth of it, and near nothing where there is none. Seeds are fixed.
 func TestSpreadBetweenSitesIsRecovered(t *testing.T) {
+	if testing.Short() {
+		t.Skip("numbers that no concurrency changes")
+	}
 	for _, noise := range []Noise{NoisePerView, NoisePerFeature} {
 		l := layout(t, noise, 15, 8, 10)
 		for seed := range uint64(3) {
@@ -90,6 +93,9 @@ func TestShiftedPopulationsShareTheirLoadings(t *testing.T) {
 }
 
 func TestHierarchicalRoundsKeepTheFit(t *testing.T) {
+	if testing.Short() {
+		t.Skip("numbers that no concurrency changes")
+	}
 	for _, noise := range []Noise{NoisePerView, NoisePerFeature} {
 		l := layout(t, noise, 7, 5, 6)
 		r := rand.New(rand.NewPCG(62, 1))

@@ -49,6 +49,9 @@ func choosing(t testing.TB, options string, q, rows int) (*study.Plan, map[strin
 var upToFive = method.SelectConfig{Values: []int{1, 2, 3, 4, 5}, Folds: 3, Repeats: 1, Criteria: Method{}.Criteria()}
 
 func TestSelectFindsTheTruth(t *testing.T) {
+	if testing.Short() {
+		t.Skip("numbers that no concurrency changes")
+	}
 	for _, options := range []string{"scaling: view", "noise: feature", "scaling: none"} {
 		p, data := choosing(t, options, 2, 60)
 		out := must(Method{}.Select(t.Context(), p, data, upToFive))(t)

@@ -293,6 +293,9 @@ func TestStatisticsAreUsefulAtHonestTotals(t *testing.T) {
 
 // Whatever the noise, there is a model, it is finite, and the same again.
 func TestRepairNeverBreaks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("numbers that no concurrency changes")
+	}
 	for i, c := range []struct {
 		dims     []int
 		subjects int
