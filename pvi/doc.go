@@ -22,7 +22,7 @@
 //
 // [State] holds q and the factors; [State.Sequential] and [State.Synchronous] apply
 // one round of an [Updater]. [Refine] is the single step on which they rest: change,
-// damping, and the projection of negative precisions. [Global] is the paper's
+// damping, and the projection of negative precisions. globalStep is the paper's
 // baseline. Its way to make sites unequal is [parley/evaluate.Scheme].
 //
 // # Method

@@ -13,7 +13,7 @@ import (
 const (
 	// VariantPartitioned is partitioned variational inference: the default.
 	VariantPartitioned = "partitioned"
-	// VariantGlobal is the paper's baseline: see [Global]. Only to compare.
+	// VariantGlobal is the paper's baseline, one model for all by stochastic gradients. Only to compare.
 	VariantGlobal = "global"
 )
 

@@ -95,42 +95,17 @@ func (s *State) Synchronous(sites []int, update Updater) error {
 	return nil
 }
 
-// Global is the paper's baseline, global variational inference by stochastic
-// gradients: the site that communicates takes one step of its own Adagrad for the
-// evidence lower bound of all rows, estimated from its own rows alone. Where sites
-// differ and some come more often, it settles on the wrong posterior: its published
-// failure.
-type Global struct {
-	X         []float64 // means, then logarithms of variances
-	Optimiser []Adagrad // of each site
-	gradient  *Gradient
-	sum       []float64
-}
-
-// NewGlobal starts from the prior, for total rows at all sites together and
-// minibatches of the given size.
-func NewGlobal(l Likelihood, prior Gaussian, columns, sites, total, batch int, rate float64) (*Global, error) {
-	gradient, err := NewGradient(l, prior, columns, float64(total), float64(batch))
-	if err != nil {
-		return nil, err
-	}
-	g := &Global{X: Point(prior), gradient: gradient, sum: make([]float64, gradient.Len())}
-	for range sites {
-		g.Optimiser = append(g.Optimiser, Adagrad{rate, make([]float64, gradient.Len())})
-		if err := g.Optimiser[0].Check(gradient.Len()); err != nil {
-			return nil, err
-		}
-	}
-	return g, nil
-}
-
-// Step takes the step of site m with the given rows of its design as minibatch.
-func (g *Global) Step(m int, d *Design, minibatch []int) {
-	clear(g.sum)
-	g.gradient.At(g.X)
+// globalStep is the paper's baseline, global variational inference by stochastic
+// gradients: the site that communicates moves x, means and then logarithms of
+// variances, by one step of its own Adagrad for the evidence lower bound of all
+// rows, estimated from its own rows alone. Where sites differ and some come more
+// often, it settles on the wrong posterior: its published failure.
+func globalStep(x []float64, g *Gradient, own *Adagrad, d *Design, minibatch []int) {
+	sum := make([]float64, g.Len())
+	g.At(x)
 	for _, i := range minibatch {
-		g.gradient.AddClipped(d.Row(i), d.Outcome(i), math.Inf(1), g.sum)
+		g.AddClipped(d.Row(i), d.Outcome(i), math.Inf(1), sum)
 	}
-	g.gradient.AddShared(float64(len(minibatch)), g.sum)
-	g.Optimiser[m].Step(g.X, g.sum)
+	g.AddShared(float64(len(minibatch)), sum)
+	own.Step(x, sum)
 }

@@ -122,9 +122,13 @@ func TestOnDistributionCOnlyPartitionedInferenceWorks(t *testing.T) {
 		t.Errorf("partitioned: %.2f %%, %.4f", 100*p.Accuracy(), p.LogLik)
 	}
 
-	g, err := NewGlobal(Logistic{}, prior, 108, len(sites), total, 100, 0.05)
+	g, err := NewGradient(Logistic{}, prior, 108, float64(total), 100)
 	if err != nil {
 		t.Fatal(err)
+	}
+	x, own := Point(prior), make([]Adagrad, len(sites))
+	for m := range own {
+		own[m] = Adagrad{0.05, make([]float64, g.Len())}
 	}
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
@@ -137,9 +141,9 @@ func TestOnDistributionCOnlyPartitionedInferenceWorks(t *testing.T) {
 		for i := range minibatch {
 			minibatch[i] = r.IntN(sites[m].Rows())
 		}
-		g.Step(m, sites[m], minibatch)
+		globalStep(x, g, &own[m], sites[m], minibatch)
 	}
-	q, err := FromPoint(g.X)
+	q, err := FromPoint(x)
 	if err != nil {
 		t.Fatal(err)
 	}

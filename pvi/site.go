@@ -204,14 +204,8 @@ func (h *site) step(t *updateTask, q Gaussian, d *Design, carried []byte) (any, 
 	if err := optimiser.Check(g.Len()); err != nil {
 		return nil, nil, fmt.Errorf("the site's own state: %w", err)
 	}
-	from := Point(q)
-	g.At(from)
-	sum, to := make([]float64, g.Len()), append([]float64(nil), from...)
-	for _, i := range draws(h.plan, "batch", h.name, t.Update).Perm(d.Rows())[:batch] {
-		g.AddClipped(d.Row(i), d.Outcome(i), math.Inf(1), sum)
-	}
-	g.AddShared(float64(batch), sum)
-	optimiser.Step(to, sum)
+	from, to := Point(q), Point(q)
+	globalStep(to, g, &optimiser, d, draws(h.plan, "batch", h.name, t.Update).Perm(d.Rows())[:batch])
 	for i := range to {
 		to[i] -= from[i]
 	}
