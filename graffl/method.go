@@ -56,9 +56,9 @@ func (Method) Charges(p *study.Plan, name string) ([]privacy.Request, error) {
 	times := 1
 	switch s.opts.Variant {
 	case VariantPublished:
-		times = s.opts.Published.Rounds
+		times = s.publishedTasks()
 	case VariantSet:
-		times = s.opts.Set.Proposals // a batch has one at least
+		times = s.setTasks()
 	}
 	return slices.Repeat([]privacy.Request{s.request()}, times), nil
 }
@@ -135,34 +135,28 @@ func (s *setup) request() privacy.Request {
 	if s.sum != nil {
 		return privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{*s.sum}}
 	}
-	r := privacy.Request{Protection: privacy.Unprotected}
-	say := func(values int, what string) {
-		r.Contents = append(r.Contents, privacy.Content{What: what, Values: values})
-	}
 	switch s.opts.Variant {
-	case VariantSet:
-		say(setBatch, "mean distance, or kernel value, between all rows and each of some simulated sets")
-		say(1, "number of rows that have all features")
-		return r
 	case VariantPublished:
-		say(1, fmt.Sprintf("so many numbers for every row: its exact squared distance to a known point; %d such answers are the row", len(s.names)+1))
-		return r
+		return s.publishedRequest()
+	case VariantSet:
+		return s.setRequest()
 	}
-	say(s.marks.Len(), "sum over the rows of kernel values at each landmark")
-	say(1, "number of rows that have all features")
-	return r
+	return unprotected(
+		privacy.Content{What: "sum over the rows of kernel values at each landmark", Values: s.marks.Len()},
+		privacy.Content{What: rowsReleased, Values: 1})
+}
+
+const rowsReleased = "number of rows that have all features"
+
+// unprotected asks for the release of exact numbers.
+func unprotected(contents ...privacy.Content) privacy.Request {
+	return privacy.Request{Protection: privacy.Unprotected, Contents: contents}
 }
 
 // seed makes a seed for a purpose of the plan's: nothing else decides it.
 func (s *setup) seed(purpose string) uint64 {
 	sum := sha256.Sum256(fmt.Appendf(nil, "graffl %d %s", s.plan.Seed, purpose))
 	return binary.LittleEndian.Uint64(sum[:])
-}
-
-// proposer makes the proposals that a site of variant published compares its rows
-// with.
-func (s *setup) proposer(site string) *Proposer {
-	return NewProposer(s.prior, s.seed(fmt.Sprintf("proposals %q", site)))
 }
 
 // sampling says how the posterior is sampled.

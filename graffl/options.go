@@ -55,30 +55,10 @@ type LandmarkOptions struct {
 	Scattered int `json:"scattered"`
 }
 
-// PublishedOptions are those of Algorithm 2.
-type PublishedOptions struct {
-	Rounds   int `json:"rounds"`   // in each of which every row is compared with one simulated row (100)
-	Accepted int `json:"accepted"` // L, proposals that are kept (1000)
-}
-
-// SetOptions are those of variant set: see [SetChoices] and [Discrepancy].
-type SetOptions struct {
-	Discrepancy     string  `json:"discrepancy"`         // energy (the default) or mmd
-	Bandwidth       float64 `json:"bandwidth,omitempty"` // mmd: h of its kernel, in features' units
-	Particles       int     `json:"particles"`           // parameters in the sample, 16 to 10000 (250)
-	Proposals       int     `json:"proposals"`           // most of them, over all generations (15000)
-	Rows            int     `json:"rows"`                // simulated from each proposal, 2 to 10000 (150)
-	Keep            float64 `json:"keep"`                // share of particles below the next threshold, in (0, 1) (0.5)
-	LeastAcceptance float64 `json:"least_acceptance"`    // the study ends when so small a share of moves is accepted, in [0, 1) (0.01)
-}
-
 const (
-	maxSetRows  = 10_000
-	maxDraws    = 10_000
-	maxRounds   = 100_000
-	maxAccepted = 100_000
-	scattered   = 128 // landmarks for three features or more
-	gridShare   = 1. / 16
+	maxDraws  = 10_000
+	scattered = 128 // landmarks for three features or more
+	gridShare = 1. / 16
 )
 
 func defaults() *Options {
@@ -101,15 +81,7 @@ func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 	}
 	switch o.Variant {
 	case VariantPublished:
-		if o.Published == nil {
-			o.Published = &PublishedOptions{}
-		}
-		if missing("published.rounds") {
-			o.Published.Rounds = 100
-		}
-		if missing("published.accepted") {
-			o.Published.Accepted = 1000
-		}
+		o.fillPublished(missing)
 	case VariantSet:
 		o.fillSet(missing)
 	case VariantLandmark:
@@ -129,30 +101,6 @@ func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 				l.Bandwidth = scatteredShare(l.Scattered, d)
 			}
 		}
-	}
-}
-
-func (o *Options) fillSet(missing func(key string) bool) {
-	if o.Set == nil {
-		o.Set = &SetOptions{}
-	}
-	q := o.Set
-	if missing("set.discrepancy") {
-		q.Discrepancy = string(Energy)
-	}
-	for key, x := range map[string]struct {
-		field *int
-		value int
-	}{"particles": {&q.Particles, 250}, "proposals": {&q.Proposals, 15_000}, "rows": {&q.Rows, 150}} {
-		if missing("set." + key) {
-			*x.field = x.value
-		}
-	}
-	if missing("set.keep") {
-		q.Keep = 0.5
-	}
-	if missing("set.least_acceptance") {
-		q.LeastAcceptance = 0.01
 	}
 }
 
@@ -276,49 +224,6 @@ func (o *Options) checkLandmark(p *study.Plan, ready bool, report func(key, what
 			report("landmarks", err.Error(), "a larger bandwidth, or scattered landmarks")
 		}
 	}
-}
-
-func (o *Options) checkPublished(report func(key, what, hint string)) {
-	q := o.Published
-	switch {
-	case q == nil:
-		report("published", "missing", "rounds and accepted")
-		return
-	case q.Rounds < 1 || q.Rounds > maxRounds:
-		report("published.rounds", fmt.Sprintf("%d rounds", q.Rounds), fmt.Sprintf("from 1 to %d", maxRounds))
-	}
-	if q.Accepted < 1 || q.Accepted > maxAccepted {
-		report("published.accepted", fmt.Sprintf("%d accepted proposals", q.Accepted), fmt.Sprintf("from 1 to %d", maxAccepted))
-	}
-}
-
-func (o *Options) checkSet(report func(key, what, hint string)) {
-	q := o.Set
-	if q == nil {
-		report("set", "missing", "discrepancy, particles, proposals, rows, keep and least_acceptance")
-		return
-	}
-	if err := o.discrepancy().Check(); err != nil {
-		report("set.discrepancy", err.Error(), "energy; or mmd, with a bandwidth about as large as a component")
-	}
-	if err := o.choices(0).Check(); err != nil {
-		report("set", err.Error(), "leave them out for the defaults")
-	}
-	if q.Particles > maxDraws {
-		report("set.particles", fmt.Sprintf("%d parameters in the sample", q.Particles), fmt.Sprintf("at most %d", maxDraws))
-	}
-	if q.Rows > maxSetRows {
-		report("set.rows", fmt.Sprintf("%d rows simulated from each proposal", q.Rows), fmt.Sprintf("at most %d", maxSetRows))
-	}
-}
-
-func (o *Options) discrepancy() Discrepancy {
-	return Discrepancy{Kind: Kind(o.Set.Discrepancy), Bandwidth: o.Set.Bandwidth}
-}
-
-func (o *Options) choices(seed uint64) SetChoices {
-	q := o.Set
-	return SetChoices{Particles: q.Particles, Proposals: q.Proposals, Rows: q.Rows, Keep: q.Keep, LeastAcceptance: q.LeastAcceptance, Seed: seed}
 }
 
 // box returns the public ranges of all features.

@@ -1,0 +1,69 @@
+package graffl
+
+import "fmt"
+
+// SetOptions are those of variant set: see [SetChoices] and [Discrepancy].
+type SetOptions struct {
+	Discrepancy     string  `json:"discrepancy"`         // energy (the default) or mmd
+	Bandwidth       float64 `json:"bandwidth,omitempty"` // mmd: h of its kernel, in features' units
+	Particles       int     `json:"particles"`           // parameters in the sample, 16 to 10000 (250)
+	Proposals       int     `json:"proposals"`           // most of them, over all generations (15000)
+	Rows            int     `json:"rows"`                // simulated from each proposal, 2 to 10000 (150)
+	Keep            float64 `json:"keep"`                // share of particles below the next threshold, in (0, 1) (0.5)
+	LeastAcceptance float64 `json:"least_acceptance"`    // the study ends when so small a share of moves is accepted, in [0, 1) (0.01)
+}
+
+const maxSetRows = 10_000
+
+func (o *Options) fillSet(missing func(key string) bool) {
+	if o.Set == nil {
+		o.Set = &SetOptions{}
+	}
+	q := o.Set
+	if missing("set.discrepancy") {
+		q.Discrepancy = string(Energy)
+	}
+	for key, x := range map[string]struct {
+		field *int
+		value int
+	}{"particles": {&q.Particles, 250}, "proposals": {&q.Proposals, 15_000}, "rows": {&q.Rows, 150}} {
+		if missing("set." + key) {
+			*x.field = x.value
+		}
+	}
+	if missing("set.keep") {
+		q.Keep = 0.5
+	}
+	if missing("set.least_acceptance") {
+		q.LeastAcceptance = 0.01
+	}
+}
+
+func (o *Options) checkSet(report func(key, what, hint string)) {
+	q := o.Set
+	if q == nil {
+		report("set", "missing", "discrepancy, particles, proposals, rows, keep and least_acceptance")
+		return
+	}
+	if err := o.discrepancy().Check(); err != nil {
+		report("set.discrepancy", err.Error(), "energy; or mmd, with a bandwidth about as large as a component")
+	}
+	if err := o.choices(0).Check(); err != nil {
+		report("set", err.Error(), "leave them out for the defaults")
+	}
+	if q.Particles > maxDraws {
+		report("set.particles", fmt.Sprintf("%d parameters in the sample", q.Particles), fmt.Sprintf("at most %d", maxDraws))
+	}
+	if q.Rows > maxSetRows {
+		report("set.rows", fmt.Sprintf("%d rows simulated from each proposal", q.Rows), fmt.Sprintf("at most %d", maxSetRows))
+	}
+}
+
+func (o *Options) discrepancy() Discrepancy {
+	return Discrepancy{Kind: Kind(o.Set.Discrepancy), Bandwidth: o.Set.Bandwidth}
+}
+
+func (o *Options) choices(seed uint64) SetChoices {
+	q := o.Set
+	return SetChoices{Particles: q.Particles, Proposals: q.Proposals, Rows: q.Rows, Keep: q.Keep, LeastAcceptance: q.LeastAcceptance, Seed: seed}
+}
