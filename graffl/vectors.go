@@ -6,6 +6,7 @@ import (
 
 	"parley/internal/vectors"
 	"parley/privacy/account"
+	"parley/suffiae"
 )
 
 // VectorSchema is how the "schema" of this package's test vectors begins.
@@ -22,7 +23,7 @@ func VerifyVectors(file []byte) ([]vectors.Check, error) {
 		"graffl/priors/1":      verifyPriors,
 		"graffl/setdistance/1": verifySetDistance,
 		"graffl/privacy/1":     verifyPrivacy,
-		"graffl/suffiae/1":     verifySuffiAE,
+		"graffl/suffiae/1":     suffiae.Verify,
 	})
 }
 

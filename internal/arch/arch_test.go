@@ -29,7 +29,7 @@ var floors = [][]string{
 	{"privacy"},
 	{"sitestore"},
 	{"study"},
-	{"dataset", "figure", "privacy/account"},
+	{"augment", "dataset", "figure", "privacy/account", "suffiae"},
 	{"privacy/internal/fixed", "internal/vectors/vectorstest"},
 	{"problem", "internal/...", "privacy/internal/noise"},
 }

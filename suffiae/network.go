@@ -1,4 +1,4 @@
-package graffl
+package suffiae
 
 // A small dense network on internal/kernel. No well-kept Go library fits: of
 // those tried, gorgonia could not be had, spago is dormant, and gomlx brings a

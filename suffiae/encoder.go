@@ -1,4 +1,4 @@
-package graffl
+package suffiae
 
 import (
 	"errors"
@@ -115,7 +115,7 @@ func newLayer(in int, w, b []float64) Layer {
 	return Layer{Weights: wire.Matrix{Rows: len(b), Cols: in, Data: w}, Bias: b}
 }
 
-// Encoder is x ↦ q(x) of a [SuffiAE], without noise: layers with tanh after all
+// Encoder is x ↦ q(x) of a [Network], without noise: layers with tanh after all
 // but the last. It travels as plain matrices, in a message of its own
 // ([wire.Marshal], [DecodeEncoder]) or as part of another, whose reader calls Check.
 //

@@ -1,15 +1,28 @@
-package graffl
+// Package suffiae is SuffiAE, the autoencoder of Hahn and Lee (GRAFFL, 2020, section
+// 3.1): it brings rows of many features to codes of few numbers in which two
+// classes lie apart.
+//
+// [Train] fits one to rows and a binary label, [Encoder] is the part that travels
+// and encodes the rows of others, [NewProjection] an encoder that no row had a part
+// in. The claim of its authors that codes are sufficient, or anonymous, is not made
+// here: exact squared distances to d + 1 known points are a code, and a code with
+// its decoder is a row.
+//
+// Everything is a function of its arguments and seeds, to the last bit on one
+// architecture, on any number of cores.
+package suffiae
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
+
+	"parley/internal/special"
 )
 
-// SuffiAEOptions are the shape and the training of a [SuffiAE].
-type SuffiAEOptions struct {
+// Options are the shape and the training of a [Network].
+type Options struct {
 	Dimension int   `json:"dimension"` // d, numbers in a code
 	Hidden    []int `json:"hidden"`    // widths of the encoder's hidden layers, input side first; the decoder's are the same, reversed
 	// Noise is α, the variance of the noise that is added to a code in training. It
@@ -18,14 +31,14 @@ type SuffiAEOptions struct {
 	// Reconstruction is λ, the weight of the reconstruction term: 1 as published,
 	// where it is a sum over D inputs and dwarfs the classifier's; 1/D makes it
 	// their mean. It is what keeps the classifier from learning its rows by heart:
-	// see the measurements at [DefaultSuffiAE].
+	// see the measurements at [Defaults].
 	Reconstruction float64 `json:"reconstruction"`
 	Epochs         int     `json:"epochs"` // passes over the rows
 	Batch          int     `json:"batch"`  // rows in a step of Adam
 	Rate           float64 `json:"rate"`   // Adam's step size
 }
 
-// DefaultSuffiAE returns the options that a plan need not give. The paper says
+// Defaults returns the options that a plan need not give. The paper says
 // neither widths nor training; its experiment on ICU stays has d = 24.
 //
 // Measured, as AUC of logistic regression on the codes of rows that no training
@@ -35,8 +48,8 @@ type SuffiAEOptions struct {
 // hidden layer of 64, three sites of 930 rows, .80 before and .82 after, and
 // with λ = 0.3 instead of 1 .82 and .83. With λ = 1/D the classifier learns the ICU
 // rows by heart: .73 on others. One layer of 16 to 64 and two layers do alike.
-func DefaultSuffiAE() SuffiAEOptions {
-	return SuffiAEOptions{Dimension: 5, Hidden: []int{32}, Noise: 0.05, Reconstruction: 1, Epochs: 100, Batch: 64, Rate: 0.003}
+func Defaults() Options {
+	return Options{Dimension: 5, Hidden: []int{32}, Noise: 0.05, Reconstruction: 1, Epochs: 100, Batch: 64, Rate: 0.003}
 }
 
 // Limits of a network that this package trains or reads from elsewhere.
@@ -47,7 +60,7 @@ const (
 )
 
 // Check reports options that make no sense.
-func (o *SuffiAEOptions) Check() error {
+func (o *Options) Check() error {
 	bad := func(name string, v any, want string) error {
 		return fmt.Errorf("suffiae: %s is %v: want %s", name, v, want)
 	}
@@ -87,15 +100,17 @@ func (o Objective) Value(reconstruction float64) float64 {
 	return reconstruction*o.Reconstruction + o.Classification - o.KL
 }
 
-// SuffiAE is the trained network of section 3.1: an encoder x ↦ q(x) that
+// Network is the trained network of section 3.1: an encoder x ↦ q(x) that
 // leaves few numbers of a row, a decoder f that goes back to the row, and a
 // linear classifier g of a binary label.
 //
 // A trained network is a function of the rows it was trained on, without noise:
 // none of its parts is private. The encoder is what sites share when they
 // share one; the decoder turns codes into rows and must never leave its site.
-type SuffiAE struct {
+type Network struct {
 	Encoder *Encoder
+	// Classifier is g without its logistic function: one row of weights by code.
+	Classifier Layer
 	// History is the mean of a row's objective in each epoch, over batches as they
 	// came, so with the weights of that moment.
 	History []Objective
@@ -103,7 +118,7 @@ type SuffiAE struct {
 	net *autoencoder
 }
 
-// TrainSuffiAE maximises the objective of section 3.1 over the weights, by
+// Train maximises the objective of section 3.1 over the weights, by
 // Adam on shuffled batches, with fresh noise for every row and epoch. in brings
 // the rows to the units in which the network sees and reconstructs them; see
 // [FitInputs]. A label is true for y = 1.
@@ -112,7 +127,7 @@ type SuffiAE struct {
 // any number of cores: training runs on one goroutine. Rows of another length, no rows,
 // weights that grow beyond bounds (the rate is too high), and a cancelled
 // context are errors.
-func TrainSuffiAE(ctx context.Context, in *Inputs, rows [][]float64, labels []bool, o SuffiAEOptions, rng *rand.Rand) (*SuffiAE, error) {
+func Train(ctx context.Context, in *Inputs, rows [][]float64, labels []bool, o Options, rng *rand.Rand) (*Network, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
@@ -138,7 +153,7 @@ func TrainSuffiAE(ctx context.Context, in *Inputs, rows [][]float64, labels []bo
 	for i := range order {
 		order[i] = i
 	}
-	s := &SuffiAE{net: net}
+	s := &Network{net: net}
 	steps := newAdam(len(net.theta), o.Rate)
 	for range o.Epochs {
 		if err := ctx.Err(); err != nil {
@@ -159,6 +174,7 @@ func TrainSuffiAE(ctx context.Context, in *Inputs, rows [][]float64, labels []bo
 		s.History = append(s.History, Objective{sum.Reconstruction / n, sum.Classification / n, sum.KL / n})
 	}
 	s.Encoder = &Encoder{Inputs: *in, Layers: net.encoder.export(net.theta)}
+	s.Classifier = net.classifier.export(net.theta)[0]
 	if err := s.Encoder.Check(); err != nil {
 		return nil, fmt.Errorf("suffiae: training did not converge, try a smaller rate than %v: %w", o.Rate, err)
 	}
@@ -170,7 +186,7 @@ func (o Objective) plus(p Objective) Objective {
 }
 
 // Reconstruct returns f(z), in the units of rows.
-func (s *SuffiAE) Reconstruct(code []float64) ([]float64, error) {
+func (s *Network) Reconstruct(code []float64) ([]float64, error) {
 	out, err := s.net.run(s.net.decoder, code)
 	if err != nil {
 		return nil, err
@@ -183,12 +199,12 @@ func (s *SuffiAE) Reconstruct(code []float64) ([]float64, error) {
 }
 
 // Probability returns g(z), the classifier's probability of y = 1.
-func (s *SuffiAE) Probability(code []float64) (float64, error) {
+func (s *Network) Probability(code []float64) (float64, error) {
 	out, err := s.net.run(s.net.classifier, code)
 	if err != nil {
 		return 0, err
 	}
-	return sigmoid(out[0]), nil
+	return special.Logistic(out[0]), nil
 }
 
 var errCode = errors.New("suffiae: a code of another length")
@@ -201,13 +217,4 @@ func (a *autoencoder) run(s stack, code []float64) ([]float64, error) {
 	copy(t.acts[0], code)
 	s.forward(a.theta, t, 1)
 	return t.output()[:s.out()], nil
-}
-
-// sigmoid is 1/(1 + e⁻ˢ).
-func sigmoid(s float64) float64 {
-	if s < 0 {
-		e := math.Exp(s)
-		return e / (1 + e)
-	}
-	return 1 / (1 + math.Exp(-s))
 }

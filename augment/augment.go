@@ -1,4 +1,8 @@
-package graffl
+// Package augment is what a site can do about a class of which it has few rows:
+// oversampling, SMOTE, a classifier of another site, and rows that a model of all
+// sites generated. What others offer is of use to a site only if it beats what the
+// site can do alone.
+package augment
 
 import (
 	"cmp"
@@ -9,10 +13,9 @@ import (
 	"slices"
 
 	"gonum.org/v1/gonum/mat"
-)
 
-// Controls: what a site can do without others, or by the simplest exchange. A
-// generator that does not beat them is of no use to the site.
+	"parley/internal/special"
+)
 
 // Oversample returns extra rows that are drawn from rows with replacement:
 // random oversampling. They share memory with rows. No rows to draw from are an error.
@@ -128,7 +131,11 @@ type logisticFit struct {
 func (f *logisticFit) value(w []float64) float64 {
 	v := 0.0
 	for i, y := range f.labels {
-		v += logLikelihood(inner(f.x.RawRowView(i), w), y)
+		s := inner(f.x.RawRowView(i), w)
+		if !y {
+			s = -s
+		}
+		v += special.LogLogistic(s)
 	}
 	for _, c := range w[:len(w)-1] {
 		v -= f.penalty / 2 * c * c
@@ -147,7 +154,7 @@ func (f *logisticFit) maximise() ([]float64, error) {
 		gradient.Zero()
 		for i, y := range f.labels {
 			row, to := f.x.RawRowView(i), weighted.RawRowView(i)
-			s := sigmoid(inner(row, w))
+			s := special.Logistic(inner(row, w))
 			e, root := -s, math.Sqrt(s*(1-s))
 			if y {
 				e++
@@ -211,7 +218,7 @@ func (c *LinearClassifier) Probability(rows [][]float64) ([]float64, error) {
 		if len(row) != len(c.Weights) {
 			return nil, fmt.Errorf("classifying row %d: %d columns, want %d", i+1, len(row), len(c.Weights))
 		}
-		out[i] = sigmoid(c.Intercept + inner(row, c.Weights))
+		out[i] = special.Logistic(c.Intercept + inner(row, c.Weights))
 	}
 	return out, nil
 }

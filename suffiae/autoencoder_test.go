@@ -1,4 +1,4 @@
-package graffl
+package suffiae
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 )
 
 func TestDecoderMirrorsTheEncoder(t *testing.T) {
-	o := DefaultSuffiAE()
+	o := Defaults()
 	o.Dimension, o.Hidden = 3, []int{20, 9}
 	a := newAutoencoder(31, o, 1)
 	widths := func(s stack) (w []int) {
@@ -33,7 +33,7 @@ func TestDecoderMirrorsTheEncoder(t *testing.T) {
 
 func TestNoiseHasVarianceAlpha(t *testing.T) {
 	const m, d, alpha = 4000, 5, 0.09
-	o := DefaultSuffiAE()
+	o := Defaults()
 	o.Dimension, o.Noise = d, alpha
 	a := newAutoencoder(2, o, m)
 	a.drawNoise(m, rand.New(rand.NewPCG(1, 0)))
@@ -65,10 +65,10 @@ func TestTrainingDrawsWhatItSays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := DefaultSuffiAE()
+	o := Defaults()
 	o.Epochs, o.Batch = epochs, 8
 	used, same := rand.New(rand.NewPCG(9, 0)), rand.New(rand.NewPCG(9, 0))
-	if _, err := TrainSuffiAE(context.Background(), in, rows, labels, o, used); err != nil {
+	if _, err := Train(context.Background(), in, rows, labels, o, used); err != nil {
 		t.Fatal(err)
 	}
 	h, d := o.Hidden[0], o.Dimension

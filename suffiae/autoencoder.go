@@ -1,4 +1,4 @@
-package graffl
+package suffiae
 
 import (
 	"math"
@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"parley/internal/kernel"
+	"parley/internal/special"
 )
 
 // autoencoder is the three networks of SuffiAE and a batch that is passed
@@ -24,7 +25,7 @@ type autoencoder struct {
 
 // newAutoencoder makes the networks for rows of a width, all weights zero, and
 // room for batches of up to m rows.
-func newAutoencoder(width int, o SuffiAEOptions, m int) *autoencoder {
+func newAutoencoder(width int, o Options, m int) *autoencoder {
 	a := &autoencoder{reconstruction: o.Reconstruction, alpha: o.Noise}
 	hidden := slices.Clone(o.Hidden)
 	at := 0
@@ -82,10 +83,12 @@ func (a *autoencoder) ascent(m int) Objective {
 	s, h := a.aside.output(), a.aside.slope()
 	for r := range m {
 		at := r * kernel.Stride(1)
-		o.Classification += logLikelihood(s[at], a.label[r])
-		h[at] = -sigmoid(s[at])
+		h[at] = -special.Logistic(s[at])
 		if a.label[r] {
 			h[at]++
+			o.Classification += special.LogLogistic(s[at])
+		} else {
+			o.Classification += special.LogLogistic(-s[at])
 		}
 	}
 	a.classifier.backward(a.theta, a.grad, a.aside, m, true)
@@ -96,14 +99,6 @@ func (a *autoencoder) ascent(m int) Objective {
 	}
 	a.encoder.backward(a.theta, a.grad, a.up, m, false)
 	return o
-}
-
-// logLikelihood is ln σ(s) for y = 1 and ln σ(−s) for y = 0, without overflow.
-func logLikelihood(s float64, y bool) float64 {
-	if !y {
-		s = -s
-	}
-	return min(s, 0) - math.Log1p(math.Exp(-math.Abs(s)))
 }
 
 // export returns a stack's layers as plain matrices, as the encoder travels.

@@ -1,4 +1,4 @@
-package graffl
+package suffiae
 
 import (
 	"bytes"
@@ -7,12 +7,13 @@ import (
 	"math"
 
 	"parley/internal/kernel"
+	"parley/internal/special"
 	"parley/internal/vectors"
 )
 
-// suffiaeVector is a file of schema graffl/suffiae/1: a network of one hidden
+// vector is a file of schema graffl/suffiae/1: a network of one hidden
 // layer, rows, noise, and what follows.
-type suffiaeVector struct {
+type vector struct {
 	Schema         string                 `json:"schema"`
 	Architecture   string                 `json:"architecture"`
 	Alpha          float64                `json:"alpha"`
@@ -39,10 +40,10 @@ type vectorLayer struct {
 	B []float64   `json:"b"`
 }
 
-// verifySuffiAE compares the objective, its parts, everything on the way and its
+// Verify compares the objective, its parts, everything on the way and its
 // gradient with a file of test vectors.
-func verifySuffiAE(file []byte, list *vectors.List) error {
-	var v suffiaeVector
+func Verify(file []byte, list *vectors.List) error {
+	var v vector
 	d := json.NewDecoder(bytes.NewReader(file))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&v); err != nil {
@@ -63,7 +64,7 @@ func verifySuffiAE(file []byte, list *vectors.List) error {
 	compare("reconstruction", v.Reconstruction, a.back.output(), a.decoder.out())
 	p := unpad(a.aside.output(), m, 1)
 	for i := range p {
-		p[i] = sigmoid(p[i])
+		p[i] = special.Logistic(p[i])
 	}
 	list.Floats("probability", v.Probability, p, tol)
 	list.Float("objective", v.Objective, got.Value(1), tol)
@@ -83,14 +84,14 @@ func verifySuffiAE(file []byte, list *vectors.List) error {
 }
 
 // network builds the file's network with its rows and noise in place.
-func (v *suffiaeVector) network() (*autoencoder, error) {
+func (v *vector) network() (*autoencoder, error) {
 	if len(v.X) == 0 || len(v.X[0]) == 0 || len(v.Y) != len(v.X) || len(v.Noise) != len(v.X) {
 		return nil, fmt.Errorf("%d rows, %d labels and %d rows of noise: want as many, and rows that are not empty", len(v.X), len(v.Y), len(v.Noise))
 	}
 	if !(v.Alpha > 0) {
 		return nil, fmt.Errorf("alpha is %v: want a variance above 0", v.Alpha)
 	}
-	o := SuffiAEOptions{Dimension: len(v.Weights["enc1"].B), Hidden: []int{len(v.Weights["enc0"].B)}, Noise: v.Alpha, Reconstruction: 1}
+	o := Options{Dimension: len(v.Weights["enc1"].B), Hidden: []int{len(v.Weights["enc0"].B)}, Noise: v.Alpha, Reconstruction: 1}
 	if o.Dimension == 0 || o.Hidden[0] == 0 || o.Dimension > maxWidth || o.Hidden[0] > maxWidth {
 		return nil, fmt.Errorf("an encoder with layers of %d and %d biases", o.Hidden[0], o.Dimension)
 	}

@@ -1,4 +1,4 @@
-package graffl
+package suffiae
 
 import (
 	"context"
@@ -12,12 +12,15 @@ import (
 	"strings"
 	"testing"
 
+	"parley/augment"
 	"parley/internal/kernel"
 	"parley/internal/vectors"
 	"parley/internal/wire"
 
 	"pgregory.net/rapid"
 )
+
+const vectorFile = "../graffl/testdata/graffl/suffiae.json"
 
 // twoClouds draws n rows of a few columns, one in four of label true, whose
 // means differ.
@@ -35,13 +38,13 @@ func twoClouds(n, width int, rng *rand.Rand) (rows [][]float64, labels []bool) {
 	return rows, labels
 }
 
-func train(tb testing.TB, rows [][]float64, labels []bool, o SuffiAEOptions, seed uint64) *SuffiAE {
+func train(tb testing.TB, rows [][]float64, labels []bool, o Options, seed uint64) *Network {
 	tb.Helper()
 	in, err := FitInputs(rows, 4)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	s, err := TrainSuffiAE(context.Background(), in, rows, labels, o, rand.New(rand.NewPCG(seed, 0)))
+	s, err := Train(context.Background(), in, rows, labels, o, rand.New(rand.NewPCG(seed, 0)))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -98,7 +101,7 @@ func complexObjective(a *autoencoder, theta []complex128, m int) complex128 {
 func TestGradientIsThatOfTheObjective(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		width := rapid.IntRange(1, 11).Draw(t, "inputs")
-		o := DefaultSuffiAE()
+		o := Defaults()
 		o.Dimension = rapid.IntRange(1, 10).Draw(t, "d")
 		o.Hidden = rapid.SliceOfN(rapid.IntRange(1, 12), 0, 3).Draw(t, "hidden")
 		o.Noise = rapid.Float64Range(0.01, 1).Draw(t, "α")
@@ -157,12 +160,12 @@ func TestGradientIsThatOfTheObjective(t *testing.T) {
 }
 
 func TestPublishedVector(t *testing.T) {
-	file, err := os.ReadFile("testdata/graffl/suffiae.json")
+	file, err := os.ReadFile(vectorFile)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var list vectors.List
-	if err := verifySuffiAE(file, &list); err != nil {
+	if err := Verify(file, &list); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range list {
@@ -182,14 +185,14 @@ func TestPublishedVector(t *testing.T) {
 	} {
 		changed := strings.Replace(string(file), change[0], change[1], 1)
 		list = nil
-		if err := verifySuffiAE([]byte(changed), &list); err != nil || list.OK() {
+		if err := Verify([]byte(changed), &list); err != nil || list.OK() {
 			t.Errorf("%s for %s: agrees, or %v", change[1], change[0], err)
 		}
 	}
 }
 
 func TestVectorsThatCannotBeRunAreErrors(t *testing.T) {
-	file, err := os.ReadFile("testdata/graffl/suffiae.json")
+	file, err := os.ReadFile(vectorFile)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +219,7 @@ func TestVectorsThatCannotBeRunAreErrors(t *testing.T) {
 			t.Fatal(err)
 		}
 		var list vectors.List
-		if err := verifySuffiAE(changed, &list); err == nil {
+		if err := Verify(changed, &list); err == nil {
 			t.Errorf("%s: accepted", name)
 		}
 	}
@@ -224,7 +227,7 @@ func TestVectorsThatCannotBeRunAreErrors(t *testing.T) {
 
 func TestTrainingFollowsFromTheSeedOnAnyNumberOfCores(t *testing.T) {
 	rows, labels := twoClouds(150, 9, rand.New(rand.NewPCG(1, 0)))
-	o := DefaultSuffiAE()
+	o := Defaults()
 	o.Epochs, o.Hidden = 4, []int{12, 7}
 	encode := func(seed uint64, cores int) string {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(cores))
@@ -246,7 +249,7 @@ func TestTrainingFollowsFromTheSeedOnAnyNumberOfCores(t *testing.T) {
 func TestCodesKeepTheClassesAndTheRows(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 0))
 	rows, labels := twoClouds(400, 6, rng)
-	o := DefaultSuffiAE()
+	o := Defaults()
 	o.Epochs, o.Reconstruction = 40, 1
 	s := train(t, rows, labels, o, 3)
 	if first, last := s.History[0], s.History[len(s.History)-1]; len(s.History) != o.Epochs || last.Value(1) < first.Value(1)+1 {
@@ -277,7 +280,7 @@ func TestCodesKeepTheClassesAndTheRows(t *testing.T) {
 	}
 	// The best classifier of this data has an AUC of Φ(√3/√2) = 0.89; five numbers
 	// of six would keep five sixths of the spread.
-	if auc := AUC(probability, truth); auc < 0.85 {
+	if auc := augment.AUC(probability, truth); auc < 0.85 {
 		t.Errorf("AUC %v of fresh rows", auc)
 	}
 	if squares > 0.5*spread {
@@ -297,26 +300,26 @@ func TestTrainingRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	try := func(ctx context.Context, in *Inputs, rows [][]float64, labels []bool, change func(*SuffiAEOptions)) error {
-		o := DefaultSuffiAE()
+	try := func(ctx context.Context, in *Inputs, rows [][]float64, labels []bool, change func(*Options)) error {
+		o := Defaults()
 		change(&o)
-		_, err := TrainSuffiAE(ctx, in, rows, labels, o, rand.New(rand.NewPCG(1, 0)))
+		_, err := Train(ctx, in, rows, labels, o, rand.New(rand.NewPCG(1, 0)))
 		return err
 	}
-	plain := func(*SuffiAEOptions) {}
+	plain := func(*Options) {}
 	ctx := context.Background()
 	if err := try(ctx, in, rows, labels, plain); err != nil {
 		t.Fatal(err)
 	}
-	for want, change := range map[string]func(*SuffiAEOptions){
-		"dimension":      func(o *SuffiAEOptions) { o.Dimension = 0 },
-		"hidden layers":  func(o *SuffiAEOptions) { o.Hidden = make([]int, maxLayers) },
-		"hidden layer 2": func(o *SuffiAEOptions) { o.Hidden = []int{3, 0} },
-		"noise":          func(o *SuffiAEOptions) { o.Noise = math.NaN() },
-		"reconstruction": func(o *SuffiAEOptions) { o.Reconstruction = -1 },
-		"epochs":         func(o *SuffiAEOptions) { o.Epochs = 0 },
-		"batch":          func(o *SuffiAEOptions) { o.Batch = 0 },
-		"rate":           func(o *SuffiAEOptions) { o.Rate = math.Inf(1) },
+	for want, change := range map[string]func(*Options){
+		"dimension":      func(o *Options) { o.Dimension = 0 },
+		"hidden layers":  func(o *Options) { o.Hidden = make([]int, maxLayers) },
+		"hidden layer 2": func(o *Options) { o.Hidden = []int{3, 0} },
+		"noise":          func(o *Options) { o.Noise = math.NaN() },
+		"reconstruction": func(o *Options) { o.Reconstruction = -1 },
+		"epochs":         func(o *Options) { o.Epochs = 0 },
+		"batch":          func(o *Options) { o.Batch = 0 },
+		"rate":           func(o *Options) { o.Rate = math.Inf(1) },
 	} {
 		if err := try(ctx, in, rows, labels, change); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
@@ -338,9 +341,9 @@ func TestTrainingRefuses(t *testing.T) {
 	}
 }
 
-func BenchmarkTrainSuffiAE(b *testing.B) {
+func BenchmarkTrain(b *testing.B) {
 	rows, labels := twoClouds(4000, 190, rand.New(rand.NewPCG(1, 0)))
-	o := DefaultSuffiAE()
+	o := Defaults()
 	o.Dimension, o.Hidden = 24, []int{64}
 	b.ReportAllocs()
 	for b.Loop() {

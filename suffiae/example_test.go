@@ -1,16 +1,17 @@
-package graffl_test
+package suffiae_test
 
 import (
 	"context"
 	"fmt"
 	"math/rand/v2"
 
-	"parley/graffl"
+	"parley/augment"
 	"parley/internal/wire"
+	"parley/suffiae"
 )
 
 // One site trains an encoder; another reads it and encodes its own rows.
-func ExampleTrainSuffiAE() {
+func ExampleTrain() {
 	rng := rand.New(rand.NewPCG(1, 0))
 	draw := func(n int) (rows [][]float64, labels []bool) {
 		for i := range n {
@@ -27,14 +28,14 @@ func ExampleTrainSuffiAE() {
 	}
 
 	rows, labels := draw(300)
-	inputs, err := graffl.FitInputs(rows, 4)
+	inputs, err := suffiae.FitInputs(rows, 4)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	options := graffl.DefaultSuffiAE()
+	options := suffiae.Defaults()
 	options.Dimension = 2
-	network, err := graffl.TrainSuffiAE(context.Background(), inputs, rows, labels, options, rng)
+	network, err := suffiae.Train(context.Background(), inputs, rows, labels, options, rng)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -45,7 +46,7 @@ func ExampleTrainSuffiAE() {
 		return
 	}
 
-	encoder, err := graffl.DecodeEncoder(message)
+	encoder, err := suffiae.DecodeEncoder(message)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -56,7 +57,7 @@ func ExampleTrainSuffiAE() {
 		fmt.Println(err)
 		return
 	}
-	classifier, err := graffl.FitLinear(codes[:150], truth[:150], 1)
+	classifier, err := augment.FitLinear(codes[:150], truth[:150], 1)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -67,7 +68,7 @@ func ExampleTrainSuffiAE() {
 		return
 	}
 	fmt.Printf("%d numbers became %d\n", len(others[0]), encoder.Dimension())
-	fmt.Printf("AUC above 0.9: %t\n", graffl.AUC(probability, truth[150:]) > 0.9)
+	fmt.Printf("AUC above 0.9: %t\n", augment.AUC(probability, truth[150:]) > 0.9)
 	// Output:
 	// 8 numbers became 2
 	// AUC above 0.9: true
