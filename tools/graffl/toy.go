@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"parley/dataset"
+	"parley/engine/local"
+	"parley/graffl"
+	"parley/method"
+	"parley/privacy/account"
+	"parley/study"
+)
+
+// The toy of the paper's section 4.2: one mode at each of three sites, every
+// covariance the identity, in a public box.
+var (
+	toySites = []string{"west", "south", "east"}
+	toyTruth = graffl.Mixture{Dim: 2, Means: []float64{-9, 3, 0, -9, 8, 3}, Covs: []float64{1, 0, 0, 1, 1, 0, 0, 1, 1, 0, 0, 1}}
+	toyBox   = [2]float64{-12, 12}
+	toyNames = []string{"x", "y"}
+)
+
+const (
+	toyDelta   = 1e-5
+	level      = 0.9 // of the intervals
+	exactDraws = 1000
+)
+
+// toyRow is one line of the table.
+type toyRow struct {
+	rows    []int   // of each site
+	epsilon float64 // of the total; 0 for no privacy
+}
+
+func toy(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("toy", flag.ContinueOnError)
+	sets := flags.Int("sets", 50, "data sets of each row, from seeds 1, 2, …; at least 2")
+	draws := flags.Int("draws", graffl.DefaultSampling(0).Particles, "parameters in a study's sample")
+	large := flags.Int("large", 3000, "rows of each site in the larger toy; 0 leaves it out")
+	if err := parse(flags, args, func() error {
+		if *sets < 2 || *draws < 64 || *large < 0 {
+			return fmt.Errorf("want at least 2 sets, 64 draws, and no negative number of rows")
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	var rows []toyRow
+	sizes := [][]int{{300, 300, 300}, {630, 180, 90}}
+	if *large > 0 {
+		sizes = append(sizes, []int{*large, *large, *large})
+	}
+	for _, n := range sizes {
+		for _, epsilon := range []float64{0, 5, 1} {
+			rows = append(rows, toyRow{n, epsilon})
+		}
+	}
+	fmt.Printf("%d data sets a row, δ = %v. RMSE is that of the posterior mean over data sets and coordinates, coverage that of 90 %% intervals, width their mean width.\n\n", *sets, toyDelta)
+	fmt.Println("| rows | privacy | RMSE μ | exact | width μ | exact | coverage μ | exact | coverage π | largest error of π | RMSE Σ | exact | coverage Σ | effective size | CPU s |")
+	fmt.Println("|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
+	for _, r := range rows {
+		if err := r.measure(ctx, *sets, *draws); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// measure runs a row's studies and prints it.
+func (r toyRow) measure(ctx context.Context, sets, draws int) error {
+	truth := toyTruth.Clone()
+	total := r.rows[0] + r.rows[1] + r.rows[2]
+	for _, n := range r.rows {
+		truth.Weights = append(truth.Weights, float64(n)/float64(total))
+	}
+	prior, err := graffl.BoxPrior([]float64{toyBox[0], toyBox[0]}, []float64{toyBox[1], toyBox[1]}, len(toySites))
+	if err != nil {
+		return err
+	}
+	var own, exact scores
+	size, start := 0.0, processorTime()
+	for seed := range sets {
+		data := r.data(uint64(seed + 1))
+		post, err := r.study(ctx, uint64(seed+1), draws, data)
+		if err != nil {
+			return fmt.Errorf("%v rows, ε %v, data set %d: %w", r.rows, r.epsilon, seed+1, err)
+		}
+		own.add(post, truth)
+		size += post.Size / float64(sets)
+	}
+	used := (processorTime() - start).Seconds() / float64(sets)
+	for seed := range sets {
+		exact.add(conjugate(prior, r.data(uint64(seed+1)), exactDraws, rand.New(rand.NewPCG(uint64(seed+1), 3))), truth)
+	}
+	privacy := "none"
+	if r.epsilon > 0 {
+		privacy = fmt.Sprintf("ε %v", r.epsilon)
+	}
+	fmt.Printf("| %s | %s | %.4f | %.4f | %.3f | %.3f | %.3f | %.3f | %.3f | %.4f | %.3f | %.3f | %.3f | %.0f | %.2f |\n",
+		strings.Trim(strings.ReplaceAll(fmt.Sprint(r.rows), " ", " + "), "[]"), privacy,
+		own.means.rmse(), exact.means.rmse(), own.means.width(), exact.means.width(), own.means.coverage(), exact.means.coverage(),
+		own.weights.coverage(), own.weights.largest, own.covs.rmse(), exact.covs.rmse(), own.covs.coverage(), size, used)
+	return nil
+}
+
+// data draws the sites' rows.
+func (r toyRow) data(seed uint64) (sites [][]float64) {
+	g := rand.New(rand.NewPCG(seed, 1))
+	for j, n := range r.rows {
+		var s []float64
+		for range n {
+			for _, m := range toyTruth.Mean(j) {
+				s = append(s, m+g.NormFloat64())
+			}
+		}
+		sites = append(sites, s)
+	}
+	return sites
+}
+
+// study runs one study through the engine, in memory, and returns its sample.
+func (r toyRow) study(ctx context.Context, seed uint64, draws int, data [][]float64) (*graffl.Posterior, error) {
+	protection := map[string]any{"protection": study.ProtectionNone}
+	if r.epsilon > 0 {
+		protection = map[string]any{"protection": study.ProtectionDifferential, "unit": study.UnitSubject, "adjacency": account.AddRemove,
+			"total": account.Budget{Epsilon: r.epsilon, Delta: toyDelta}}
+	}
+	var features []map[string]any
+	for _, name := range toyNames {
+		features = append(features, map[string]any{"name": name, "range": toyBox})
+	}
+	// JSON is YAML.
+	text, err := json.Marshal(map[string]any{
+		"parley": study.Version, "name": "toy", "seed": seed, "sites": toySites,
+		"views":  []map[string]any{{"name": "point", "features": features}},
+		"method": map[string]any{"name": graffl.Method{}.Name(), "components": len(toySites), "draws": draws}, "privacy": protection,
+	})
+	if err != nil {
+		return nil, err
+	}
+	methods := method.Registry{graffl.Method{}}
+	p, err := study.Parse("plan", text, methods)
+	if err != nil {
+		return nil, err
+	}
+	config := local.Config{Plan: p, Methods: methods, Data: map[string]dataset.Source{}}
+	for j, name := range toySites {
+		var rows []dataset.Row
+		for i, x := range slices.Collect(slices.Chunk(data[j], len(toyNames))) {
+			rows = append(rows, dataset.Row{ID: fmt.Sprintf("%05d", i), Views: [][]float64{x}})
+		}
+		if config.Data[name], err = dataset.NewTable(p.Schema(), rows); err != nil {
+			return nil, err
+		}
+	}
+	out, err := local.Run(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	at := slices.IndexFunc(out.Result.Files, func(f method.File) bool { return f.Name == "model/posterior.csv" })
+	if at < 0 {
+		return nil, fmt.Errorf("the result has no sample")
+	}
+	return readPosterior(out.Result.Files[at].Data, len(toySites), len(toyNames))
+}
