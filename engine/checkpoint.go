@@ -54,6 +54,8 @@ type outstanding struct {
 	Round   int     `cbor:"round"`
 	Message []byte  `cbor:"message"`
 	Ends    float64 `cbor:"ends,omitempty"` // when, in simulated time
+
+	Optional bool `cbor:"optional,omitempty"`
 }
 
 func (o outstanding) digest() [32]byte { return sha256.Sum256(o.Message) }

@@ -207,7 +207,7 @@ func (r *run) address(tasks []method.Task) ([]outstanding, error) {
 			return nil, fmt.Errorf("encoding the task for site %q: %w", t.Site, err)
 		}
 		r.cp.Known[t.Site] = len(r.manifest)
-		fresh = append(fresh, outstanding{Site: t.Site, Kind: t.Kind, Round: r.cp.Round, Message: message, Ends: r.cp.Now + t.Takes})
+		fresh = append(fresh, outstanding{Site: t.Site, Kind: t.Kind, Round: r.cp.Round, Message: message, Ends: r.cp.Now + t.Takes, Optional: t.Optional})
 	}
 	return fresh, nil
 }
@@ -290,9 +290,10 @@ func (r *run) fold(p *pending, sealed []byte) (Exchange, error) {
 	}, nil
 }
 
-// leave records that a site is gone, unless that leaves too few.
+// leave records that a site is gone, unless that leaves too few for what is still to
+// be learned.
 func (r *run) leave(p *pending, reason error, lost []error) error {
-	if stay := len(r.Sites) - len(r.cp.Left) - 1; stay < r.Quorum {
+	if stay := len(r.Sites) - len(r.cp.Left) - 1; stay < r.Quorum && !p.Optional {
 		return fmt.Errorf("round %d: %d of %d sites would be left, and the plan's quorum is %d:\n%w",
 			p.Round, stay, len(r.Sites), r.Quorum, errors.Join(lost...))
 	}

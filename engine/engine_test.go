@@ -301,6 +301,27 @@ func TestSiteThatRefusesLeavesOrEndsTheStudy(t *testing.T) {
 	}
 }
 
+// A study that can do without an answer is not ended by the lack of it, whatever its
+// quorum, nor after a crash.
+func TestOptionalTaskDoesNotNeedAQuorum(t *testing.T) {
+	m := toy{sites: sites, rounds: 2, spares: true}
+	w := newWorld(sites)
+	w.faults = 12
+	for crashes := 0; ; crashes++ {
+		out, err := w.process(m, "centre", 3, nil).Run(t.Context())
+		if errors.Is(err, errCrash) && crashes == 0 {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(out.Left, []string{"centre"}) || out.Shares["centre"] != nil || crashes != 1 {
+			t.Fatalf("left %v after %d crashes", out.Left, crashes)
+		}
+		return
+	}
+}
+
 func TestCancelledRunLeavesNothingBehind(t *testing.T) {
 	w := newWorld(sites)
 	m := toy{sites: sites, rounds: 50}

@@ -23,6 +23,7 @@ type toy struct {
 	rounds int
 	async  bool
 	takes  []float64 // of asynchronous tasks, in turn; none takes time if empty
+	spares bool      // whether its synchronous tasks are optional
 }
 
 type toyState struct {
@@ -67,7 +68,7 @@ func (m toy) Next(state method.State) (method.Step, error) {
 	case s.Round < m.rounds:
 		for _, site := range m.sites {
 			if !slices.Contains(s.Left, site) {
-				step.Tasks = append(step.Tasks, method.Task{Site: site, Kind: "sum", Body: []byte(fmt.Sprint(s.Round))})
+				step.Tasks = append(step.Tasks, method.Task{Site: site, Kind: "sum", Body: []byte(fmt.Sprint(s.Round)), Optional: m.spares})
 			}
 		}
 		s.Round++

@@ -115,6 +115,9 @@ type Task struct {
 	// would arrive, those of one moment in the order of asking. Where sites are
 	// asked over a network, real time decides.
 	Takes float64
+	// Optional says that the study goes on without the answer: a site that fails or
+	// refuses leaves, as ever, but the plan's quorum does not count it as lost.
+	Optional bool
 }
 
 // Contribution is the answer to one task. Its Body was written by another

@@ -197,7 +197,7 @@ func (c *coordinator) ask(s *state, kind string, body func(site string) (any, er
 		if err != nil {
 			return nil, nil, fmt.Errorf("encoding task %q for site %s: %w", kind, site, err)
 		}
-		tasks = append(tasks, method.Task{Site: site, Kind: kind, Body: data})
+		tasks = append(tasks, method.Task{Site: site, Kind: kind, Body: data, Optional: kind == taskCheck || kind == taskAssess})
 	}
 	return tasks, nil, nil
 }

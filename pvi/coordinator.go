@@ -184,7 +184,7 @@ func (c *coordinator) ask(_ *state, kind string, sites []string, body func(site 
 		if err != nil {
 			return nil, fmt.Errorf("encoding task %q: %w", kind, err)
 		}
-		tasks = append(tasks, method.Task{Site: site, Kind: kind, Body: data})
+		tasks = append(tasks, method.Task{Site: site, Kind: kind, Body: data, Optional: kind == taskAssess})
 	}
 	return tasks, nil
 }

@@ -266,3 +266,26 @@ func TestLeavingSiteKeepsItsFactor(t *testing.T) {
 		close2(t, schedule, q.Lambda, m.Posterior.Lambda, 1e-12)
 	}
 }
+
+// A model that is finished does not need the assessment, whoever fails to give it.
+func TestModelStandsWithoutItsAssessment(t *testing.T) {
+	s := drawn(8, 60, 2, yesNo)
+	p := planOf(t, 2, []string{"a", "b", "c"}, twoLevels+"rounds: 4\ntolerance: 0\nschedule: synchronous", unprotected)
+	data := s.config(t, p).Data
+	quiet, err := newWorld(p, data).run(t.Context(), 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, refuses := range []map[string]int{{"c": 4}, {"a": 4, "b": 4, "c": 4}} {
+		w := newWorld(p, data)
+		w.refuses = refuses
+		out, err := w.run(t.Context(), 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(out.Left) != len(refuses) {
+			t.Fatalf("left: %v", out.Left)
+		}
+		close2(t, "Λμ", modelOf(t, out.Result).Posterior.Eta, modelOf(t, quiet.Result).Posterior.Eta, 0)
+	}
+}
