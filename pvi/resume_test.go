@@ -32,6 +32,7 @@ type world struct {
 
 	mu      sync.Mutex
 	faults  int               // operations until the next crash; negative: none
+	dead    bool              // from a crash to the next start
 	sent    map[string][]byte // every release that ever left a site
 	refuses map[string]int    // sites whose policy refuses after so many charges
 }
@@ -46,12 +47,14 @@ func newWorld(p *study.Plan, data map[string]dataset.Source) *world {
 	return w
 }
 
-// fault counts one operation and reports whether it is the one that crashes.
+// fault counts one operation and reports whether it fails: the one that crashes, and
+// those after it, as the whole process is gone.
 func (w *world) fault() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.faults--
-	return w.faults == -1
+	w.dead = w.dead || w.faults == -1
+	return w.dead
 }
 
 // The world is the checkpoint's place. Operations crash before and after, Append
@@ -137,6 +140,7 @@ func (l link) Exchange(ctx context.Context, task []byte) ([]byte, error) {
 
 // run starts the whole study anew on what the world has kept.
 func (w *world) run(ctx context.Context, quorum int) (*engine.Outcome, error) {
+	w.dead = false
 	coordinator, err := pvi.Method{}.Coordinator(w.plan)
 	if err != nil {
 		return nil, err
