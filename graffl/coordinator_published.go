@@ -14,10 +14,10 @@ type publishedCoordinator struct{ *setup }
 
 // publishedState is what it carries: in memory that does not grow with proposals.
 type publishedState struct {
-	Iteration int            `cbor:"iteration"` // the one that answers are waited for; rounds, when done
+	Iteration int            `cbor:"iteration"` // the first of those that answers are waited for; rounds, when done
 	Asked     bool           `cbor:"asked"`
-	Rows      map[string]int `cbor:"rows"` // of each site, from its first answer
-	Folded    map[string]int `cbor:"folded"`
+	Rows      map[string]int `cbor:"rows"`   // of each site, from its first answer
+	Folded    map[string]int `cbor:"folded"` // iterations that each site has answered
 	Left      []string       `cbor:"left"`
 	Kept      Acceptance     `cbor:"kept"`
 }
@@ -44,9 +44,17 @@ func (c *publishedCoordinator) Restore(data []byte) (method.State, error) {
 	if s.Iteration < 0 || s.Iteration > rounds || s.Kept.Limit != c.opts.Published.Accepted || len(s.Kept.Kept) > s.Kept.Limit || math.IsNaN(s.Kept.Rejected) {
 		return nil, fmt.Errorf("the state is of iteration %d with %d of %d proposals: it is not of this plan", s.Iteration, len(s.Kept.Kept), s.Kept.Limit)
 	}
+	if begins := s.Iteration%c.opts.Published.batch() == 0; s.Iteration == rounds && s.Asked || s.Iteration < rounds && !begins {
+		return nil, fmt.Errorf("the state waits for iteration %d, with which no task begins", s.Iteration)
+	}
 	for name, n := range s.Rows {
 		if !slices.Contains(c.plan.Sites, name) || n < 0 || n > maxRows {
 			return nil, fmt.Errorf("the state has %d rows of %q", n, name)
+		}
+	}
+	for name, n := range s.Folded {
+		if !slices.Contains(c.plan.Sites, name) || n < 0 || n > rounds {
+			return nil, fmt.Errorf("the state has %d of %d iterations answered by %q", n, rounds, name)
 		}
 	}
 	for i, a := range s.Kept.Kept {
@@ -70,7 +78,7 @@ func (c *publishedCoordinator) Next(ms method.State) (method.Step, error) {
 	rounds := c.opts.Published.Rounds
 	if s.Asked {
 		s.Asked = false
-		s.Iteration++
+		s.Iteration += c.opts.Published.together(s.Iteration)
 	}
 	step := method.Step{State: s, Progress: s.Iteration, Of: rounds}
 	if len(s.Kept.Kept) > 0 {
@@ -113,16 +121,22 @@ func (c *publishedCoordinator) Fold(ms method.State, in method.Contribution) (me
 	if err := decodeAnswer(in, a); err != nil {
 		return nil, err
 	}
-	rows, known := s.Rows[in.Site]
-	if known && len(a.Distances) != rows {
-		return nil, fmt.Errorf("%d distances of a site that had %d rows before", len(a.Distances), rows)
+	rounds := c.opts.Published.together(s.Iteration)
+	if len(a.Distances)%rounds != 0 {
+		return nil, fmt.Errorf("%d distances in %d iterations: want as many in each as the site has rows", len(a.Distances), rounds)
 	}
-	for k, d := range a.Distances {
-		if err := s.Kept.Offer(Answer{s.Iteration, at, k, d}); err != nil {
-			return nil, err
+	n := len(a.Distances) / rounds
+	if rows, known := s.Rows[in.Site]; known && n != rows {
+		return nil, fmt.Errorf("distances of %d rows from a site that had %d before", n, rows)
+	}
+	for t := range rounds {
+		for k, d := range a.Distances[t*n:][:n] {
+			if err := s.Kept.Offer(Answer{s.Iteration + t, at, k, d}); err != nil {
+				return nil, err
+			}
 		}
 	}
-	s.Rows[in.Site], s.Folded[in.Site] = len(a.Distances), s.Iteration+1
+	s.Rows[in.Site], s.Folded[in.Site] = n, s.Iteration+rounds
 	return s, nil
 }
 

@@ -91,8 +91,8 @@ func TestHostileAnswersAreRefused(t *testing.T) {
 			return noisedAnswer{privacy.Noised{Blocks: [][]int64{make([]int64, n+1)}, Step: 1, SD: 1}}
 		}, "are not the declared"},
 		"no sum":                {taskLandmarks, hostilePrivate, func(int) any { return noisedAnswer{} }, "0 blocks"},
-		"distances":             {taskDistances, "", func(int) any { return distancesAnswer{constant(4, 1)} }, ""},
-		"distances, negative":   {taskDistances, "", func(int) any { return distancesAnswer{constant(4, -1)} }, "no squared distance"},
+		"distances":             {taskDistances, "", func(int) any { return distancesAnswer{constant(12, 1)} }, ""},
+		"distances, negative":   {taskDistances, "", func(int) any { return distancesAnswer{constant(12, -1)} }, "no squared distance"},
 		"discrepancies":         {taskDiscrepancies, "", func(int) any { return discrepanciesAnswer{constant(16, 1), 3} }, ""},
 		"discrepancies, short":  {taskDiscrepancies, "", func(int) any { return discrepanciesAnswer{constant(15, 1), 3} }, "where 16 were sent"},
 		"discrepancies, signed": {taskDiscrepancies, "", func(int) any { return discrepanciesAnswer{constant(16, -1), 3} }, "not negative"},
@@ -216,7 +216,7 @@ func TestDamagedStatesAreRefused(t *testing.T) {
 // Coordinators take any bytes without a panic, and end.
 func FuzzAnswers(f *testing.F) {
 	f.Add(pack(f, landmarkAnswer{constant(12, 1), 4}))
-	f.Add(pack(f, distancesAnswer{constant(4, 1)}))
+	f.Add(pack(f, distancesAnswer{constant(12, 1)}))
 	f.Add(pack(f, discrepanciesAnswer{constant(16, 1), 3}))
 	f.Add(pack(f, noisedAnswer{privacy.Noised{Blocks: [][]int64{make([]int64, 13)}, Step: 1, SD: 1}}))
 	f.Fuzz(func(t *testing.T, body []byte) {

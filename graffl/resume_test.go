@@ -127,7 +127,7 @@ func (w *world) run(ctx context.Context) (*engine.Outcome, error) {
 
 var resumed = map[string]string{
 	"landmark":  "draws: 64",
-	"published": "variant: published\npublished: {rounds: 12, accepted: 20}",
+	"published": "variant: published\npublished: {rounds: 40, accepted: 20}",
 	"set":       "variant: set\nset: {particles: 16, proposals: 160, rows: 10}",
 }
 

@@ -12,27 +12,50 @@ import (
 	"parley/privacy"
 )
 
-// taskDistances asks for one iteration of Algorithm 2: proposals are functions of
-// the plan's seed, so that the task is a number.
+// taskDistances asks for some rounds of Algorithm 2: proposals are functions of the
+// plan's seed, so that the task is a number.
 const taskDistances = "distances"
 
-// distancesTask names an iteration, from 0.
+// distancesTask names the first of the rounds, from 0; how many there are follows
+// from the plan.
 type distancesTask struct {
 	Iteration int `cbor:"iteration"`
 }
 
-// distancesAnswer holds the squared distance of each row to its simulated one.
+// distancesAnswer holds the squared distance of each row to its simulated one: of
+// all rows in the first round, then in the next.
 type distancesAnswer struct {
 	Distances wire.Vector `cbor:"distances"`
 }
 
-// publishedTasks is how many tasks each site of variant published gets.
-func (s *setup) publishedTasks() int { return s.opts.Published.Rounds }
+// together is how many rounds, from round first on, one task asks for.
+func (o *PublishedOptions) together(first int) int {
+	return min(max(o.Rounds-first, 0), o.batch())
+}
+
+// batch is how many rounds a task has, but for the last. A task costs an entry of the
+// ledger and two of the disk's slowest operations, so that some go together; an answer
+// is as long as its rounds have rows, so that no more do than keep the tasks few.
+func (o *PublishedOptions) batch() int {
+	return max(leastBatch, (o.Rounds+mostTasks-1)/mostTasks)
+}
+
+const (
+	leastBatch = 16
+	mostTasks  = 256
+)
+
+// publishedTasks is how many tasks each site of variant published gets: at most
+// mostTasks, however many proposals there are.
+func (s *setup) publishedTasks() int {
+	o := s.opts.Published
+	return (o.Rounds + o.batch() - 1) / o.batch()
+}
 
 // publishedRequest is what each of them releases.
 func (s *setup) publishedRequest() privacy.Request {
-	return unprotected(privacy.Content{Values: 1,
-		What: fmt.Sprintf("so many numbers for every row: its exact squared distance to a known point; %d such answers are the row", len(s.names)+1)})
+	return unprotected(privacy.Content{Values: s.opts.Published.together(0),
+		What: fmt.Sprintf("so many numbers for every row: its exact squared distances to known points; %d such numbers are the row", len(s.names)+1)})
 }
 
 // proposer makes the proposals that a site of variant published compares its rows
@@ -41,29 +64,39 @@ func (s *setup) proposer(site string) *Proposer {
 	return NewProposer(s.prior, s.seed(fmt.Sprintf("proposals %q", site)))
 }
 
-// distances answers one iteration.
+// distances answers the rounds of one task.
 func (h *site) distances(ctx context.Context, t method.Task, s *privacy.Session) (any, error) {
 	task := new(distancesTask)
 	if err := decodeTask(t, task); err != nil {
 		return nil, err
 	}
-	if task.Iteration < 0 || task.Iteration >= h.opts.Published.Rounds {
-		return nil, fmt.Errorf("iteration %d of a plan with %d", task.Iteration, h.opts.Published.Rounds)
+	o := h.opts.Published
+	if task.Iteration < 0 || task.Iteration >= o.Rounds || task.Iteration%o.batch() != 0 {
+		return nil, fmt.Errorf("no task begins with iteration %d of a plan with %d, %d of them at a time", task.Iteration, o.Rounds, o.batch())
 	}
 	rows, err := h.all(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	d := len(h.names)
+	d, rounds := len(h.names), o.together(task.Iteration)
 	n := len(rows) / d
-	a := distancesAnswer{make(wire.Vector, n)}
-	p, x := h.proposer(h.name), make([]float64, d)
-	for k := range n {
-		p.Row(task.Iteration*n+k, x)
-		a.Distances[k] = squaredDistance(x, rows[k*d:][:d])
+	if n > maxAnswer/rounds {
+		return nil, fmt.Errorf("%d distances for each of %d rows are more than one answer holds: ask for fewer rounds than %d", rounds, n, o.Rounds)
 	}
-	return a, nil
+	a := distancesAnswer{make(wire.Vector, 0, rounds*n)}
+	p, x := h.proposer(h.name), make([]float64, d)
+	for t := task.Iteration; t < task.Iteration+rounds && ctx.Err() == nil; t++ {
+		for k := range n {
+			p.Row(t*n+k, x)
+			a.Distances = append(a.Distances, squaredDistance(x, rows[k*d:][:d]))
+		}
+	}
+	return a, ctx.Err()
 }
+
+// maxAnswer is how many distances go into a message, with room for what is around
+// them.
+const maxAnswer = (wire.MaxBytes - 1<<16) / 8
 
 // publishedReport tells a site how many rows took part.
 func (h *site) publishedReport(ctx context.Context, data dataset.Source) (*method.Result, error) {

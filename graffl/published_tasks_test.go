@@ -1,0 +1,163 @@
+package graffl
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"parley/internal/wire"
+	"parley/method"
+)
+
+// The tasks of a plan cover its rounds once, and stay few.
+func TestPublishedTasksCoverTheRounds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o := &PublishedOptions{Rounds: rapid.IntRange(1, maxRounds).Draw(t, "rounds")}
+		s := &setup{opts: &Options{Published: o}}
+		tasks, first := 0, 0
+		for first < o.Rounds {
+			if first%o.batch() != 0 {
+				t.Fatalf("a task begins with round %d, and batches have %d", first, o.batch())
+			}
+			first += o.together(first)
+			tasks++
+		}
+		if first != o.Rounds || tasks != s.publishedTasks() || tasks > mostTasks || o.together(first) != 0 {
+			t.Fatalf("%d tasks for %d rounds end at %d", tasks, o.Rounds, first)
+		}
+	})
+}
+
+// publishedHalves are a study of three tasks, the last of them shorter.
+func publishedHalves(t *testing.T) (*publishedCoordinator, *site) {
+	t.Helper()
+	c, h, _ := hostileHalves(t, fmt.Sprintf("variant: published, published: {rounds: %d, accepted: 17}", 2*leastBatch+3), "{protection: none}")
+	return c.(*publishedCoordinator), h
+}
+
+// What tasks of many rounds accept is what Algorithm 2 accepts one proposal at a
+// time.
+func TestPublishedTasksAreAlgorithm2(t *testing.T) {
+	c, h := publishedHalves(t)
+	rows := []float64{1, -2, 3.5} // of both sites: see openSession
+	want, err := NewAcceptance(17)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for j, name := range c.plan.Sites {
+		p, x := h.proposer(name), make([]float64, 1)
+		for round := range c.opts.Published.Rounds {
+			for k, row := range rows {
+				p.Row(round*len(rows)+k, x)
+				if err := want.Offer(Answer{round, j, k, (x[0] - row) * (x[0] - row)}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	s, err := c.Init()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tasks := 0
+	for {
+		step, err := c.Next(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s = step.State; step.Done {
+			break
+		}
+		for _, task := range step.Tasks {
+			h.name = task.Site
+			a, err := answerOf(t, h, task.Kind, task.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s, err = c.Fold(s, method.Contribution{Site: task.Site, Kind: task.Kind, Body: pack(t, a)}); err != nil {
+				t.Fatal(err)
+			}
+			tasks++
+		}
+	}
+	got := &s.(*publishedState).Kept
+	if tasks != 6 || !reflect.DeepEqual(got.Sorted(), want.Sorted()) || got.Rejected != want.Rejected {
+		t.Errorf("%d tasks accepted\n%v\nwant\n%v", tasks, got.Sorted(), want.Sorted())
+	}
+}
+
+// A site that answers another number of distances than it has rows and rounds, or
+// twice, is refused.
+func TestPublishedAnswersOfTheWrongLengthAreRefused(t *testing.T) {
+	c, _ := publishedHalves(t)
+	s, err := c.Init()
+	if err != nil {
+		t.Fatal(err)
+	}
+	fold := func(site string, distances wire.Vector) error {
+		_, err := c.Fold(s, method.Contribution{Site: site, Kind: taskDistances, Body: pack(t, distancesAnswer{distances})})
+		return err
+	}
+	refused := func(err error, want string) {
+		t.Helper()
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+	next := func() {
+		t.Helper()
+		if _, err := c.Next(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	next()
+	refused(fold("a", constant(4*leastBatch+1, 1)), "as many in each as the site has rows")
+	if err := fold("a", constant(4*leastBatch, 1)); err != nil {
+		t.Fatal(err)
+	}
+	refused(fold("a", constant(4*leastBatch, 1)), "already answered")
+	if err := fold("b", nil); err != nil { // a site may have no row with all features
+		t.Fatal(err)
+	}
+	next()
+	refused(fold("a", constant(5*leastBatch, 1)), "5 rows from a site that had 4")
+	refused(fold("a", nil), "0 rows from a site that had 4")
+	if err := fold("a", constant(4*leastBatch, 1)); err != nil {
+		t.Fatal(err)
+	}
+	next() // the last has three rounds
+	refused(fold("a", constant(4*leastBatch, 1)), "as many in each")
+	if err := fold("a", constant(4*3, 1)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A state between two tasks is of another plan, or damaged.
+func TestPublishedStatesBetweenTasksAreRefused(t *testing.T) {
+	c, _ := publishedHalves(t)
+	kept := Acceptance{Limit: 17}
+	for name, s := range map[string]*publishedState{
+		"inside a task":   {Iteration: 1, Kept: kept},
+		"asked when done": {Iteration: c.opts.Published.Rounds, Asked: true, Kept: kept},
+		"too many":        {Folded: map[string]int{"a": c.opts.Published.Rounds + 1}, Kept: kept},
+	} {
+		data, err := s.MarshalBinary()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Restore(data); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	whole := &publishedState{Iteration: leastBatch, Asked: true, Kept: kept}
+	data, err := whole.MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Restore(data); err != nil {
+		t.Error(err)
+	}
+}
