@@ -12,13 +12,14 @@ import (
 	"testing"
 
 	"parley/engine"
+	"parley/engine/enginetest"
 	"parley/internal/wire"
 )
 
-func finished(t *testing.T, m toy) (*world, *engine.Outcome) {
+func finished(t *testing.T, m toy) (*enginetest.World, *engine.Outcome) {
 	t.Helper()
-	w := newWorld(sites)
-	out, err := w.process(m, "", 3, nil).Run(t.Context())
+	w := enginetest.New(sites...)
+	out, err := process(w, m, "", 3, nil).Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,14 +27,14 @@ func finished(t *testing.T, m toy) (*world, *engine.Outcome) {
 }
 
 // refused runs the study again and wants an error that says what to do.
-func refused(t *testing.T, w *world, m toy, want string) {
+func refused(t *testing.T, w *enginetest.World, m toy, want string) {
 	t.Helper()
-	saved, log := w.saved, w.log
-	_, err := w.process(m, "", 3, nil).Run(t.Context())
+	saved, log := w.Checkpoint, w.Log
+	_, err := process(w, m, "", 3, nil).Run(t.Context())
 	if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "each site sends once more what it has stored") {
 		t.Fatalf("want %q, got %v", want, err)
 	}
-	if !bytes.Equal(saved, w.saved) || !bytes.Equal(log, w.log) {
+	if !bytes.Equal(saved, w.Checkpoint) || !bytes.Equal(log, w.Log) {
 		t.Fatal("what was refused has been changed")
 	}
 }
@@ -43,26 +44,26 @@ func refused(t *testing.T, w *world, m toy, want string) {
 func TestShortLogIsRefused(t *testing.T) {
 	m := toy{sites: sites, rounds: 2}
 	w, _ := finished(t, m)
-	whole := w.log
+	whole := w.Log
 	for n := 0; n < len(whole); n += 3 {
-		w.log = whole[:n]
+		w.Log = whole[:n]
 		refused(t, w, m, "the checkpoint's log is damaged: it has ")
 	}
-	w.log = nil
+	w.Log = nil
 	refused(t, w, m, "the checkpoint's log is damaged: it has 0 bytes, and the checkpoint refers to ")
 }
 
 func TestDamagedLogIsRefused(t *testing.T) {
 	m := toy{sites: sites, rounds: 2}
 	w, _ := finished(t, m)
-	whole := w.log
+	whole := w.Log
 	for i := 0; i < len(whole); i += 3 {
-		w.log = slices.Clone(whole)
-		w.log[i] ^= 1 << (i % 8)
+		w.Log = slices.Clone(whole)
+		w.Log[i] ^= 1 << (i % 8)
 		refused(t, w, m, "the checkpoint's log is damaged: record ")
 	}
 	other, _ := finished(t, m) // the same study once more: other releases
-	w.log = other.log
+	w.Log = other.Log
 	refused(t, w, m, "the checkpoint's log is damaged: ")
 }
 
@@ -71,14 +72,16 @@ func TestDamagedLogIsRefused(t *testing.T) {
 func TestTailOfTheLogIsCut(t *testing.T) {
 	m := toy{sites: sites, rounds: 3}
 	w, want := finished(t, m)
-	for _, tail := range []string{"\x00", "\xff\xff\xff\xff", "\x00\x00\x00\x05torn", string(w.log)} {
-		cut := &world{stores: w.stores, sent: w.sent, faults: 9} // stops between the second append and its checkpoint
-		if _, err := cut.process(m, "", 3, nil).Run(t.Context()); !errors.Is(err, errCrash) || len(cut.log) == 0 {
+	for _, tail := range []string{"\x00", "\xff\xff\xff\xff", "\x00\x00\x00\x05torn", string(w.Log)} {
+		cut := w.WithoutCheckpoint()
+		stopped := process(cut, m, "", 3, nil)
+		cut.Start(9) // operations: to between the second append and its checkpoint
+		if _, err := stopped.Run(t.Context()); !errors.Is(err, enginetest.ErrCrash) || len(cut.Log) == 0 {
 			t.Fatalf("not stopped: %v", err)
 		}
-		cut.log, cut.faults = append(cut.log, tail...), -1
-		out, err := cut.process(m, "", 3, nil).Run(t.Context())
-		if err != nil || !reflect.DeepEqual(out.Rounds, want.Rounds) || !bytes.Equal(cut.log, w.log) {
+		cut.Log = append(cut.Log, tail...)
+		out, err := process(cut, m, "", 3, nil).Run(t.Context())
+		if err != nil || !reflect.DeepEqual(out.Rounds, want.Rounds) || !bytes.Equal(cut.Log, w.Log) {
 			t.Fatalf("tail %q: %v", tail, err)
 		}
 	}
@@ -87,20 +90,20 @@ func TestTailOfTheLogIsCut(t *testing.T) {
 func TestUselessCheckpointsAreRefused(t *testing.T) {
 	m := toy{sites: sites, rounds: 1}
 	w, _ := finished(t, m)
-	whole := w.saved
+	whole := w.Checkpoint
 	before, err := wire.Marshal(map[string]any{"version": 1, "study": toyStudy, "rounds": []int{}, "manifest": []int{}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.saved = before
+	w.Checkpoint = before
 	refused(t, w, m, "the checkpoint has version 1, this program knows 2")
-	w.saved = whole[:len(whole)-1]
+	w.Checkpoint = whole[:len(whole)-1]
 	refused(t, w, m, "decoding the checkpoint")
-	w.saved = []byte{}
+	w.Checkpoint = []byte{}
 	refused(t, w, m, "decoding the checkpoint")
 
-	w.saved = whole
-	c := w.process(m, "", 3, nil)
+	w.Checkpoint = whole
+	c := process(w, m, "", 3, nil)
 	c.Study = strings.Repeat("0", 64)
 	if _, err := c.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "belongs to study") {
 		t.Fatalf("got %v", err)
@@ -113,9 +116,9 @@ func TestStepsWriteNoMoreAsTheyGoOn(t *testing.T) {
 	sizes := map[int]int{}
 	for _, rounds := range []int{10, 60} {
 		w, out := finished(t, toy{sites: sites, rounds: rounds, async: true})
-		sizes[rounds] = len(w.saved) - len(out.Result.Files[0].Data)
-		if w.appended != len(w.log) {
-			t.Errorf("%d rounds: a log of %d bytes took %d", rounds, len(w.log), w.appended)
+		sizes[rounds] = len(w.Checkpoint) - len(out.Result.Files[0].Data)
+		if w.Appended != len(w.Log) {
+			t.Errorf("%d rounds: a log of %d bytes took %d", rounds, len(w.Log), w.Appended)
 		}
 	}
 	if sizes[60] > sizes[10]+16 { // longer numbers

@@ -4,17 +4,16 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"go.uber.org/goleak"
 
 	"parley/engine"
+	"parley/engine/enginetest"
 	"parley/internal/wire"
 	"parley/privacy"
 	"parley/sitestore"
@@ -22,134 +21,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// world is what survives a crash: the sites' stores, the checkpoint with its
-// log, and a record of every release that ever left a site.
-type world struct {
-	stores   map[string]*sitestore.Memory
-	saved    []byte
-	log      []byte
-	appended int // bytes that were ever added to the log
-	mu       sync.Mutex
-	sent     map[string][]byte // by site and round
-	faults   int               // operations until the next crash; negative: none
-}
-
-var errCrash = errors.New("crash")
-
-func newWorld(sites []string) *world {
-	w := &world{stores: map[string]*sitestore.Memory{}, sent: map[string][]byte{}, faults: -1}
-	for _, s := range sites {
-		w.stores[s] = sitestore.NewMemory()
-	}
-	return w
-}
-
-// fault counts one operation and reports whether it is the one that crashes.
-func (w *world) fault() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.faults--
-	return w.faults == -1
-}
-
-// journal crashes before or after an operation of the store.
-type journal struct {
-	*sitestore.Memory
-	w *world
-}
-
-func (j journal) Reserve(r sitestore.Reservation) error {
-	if j.w.fault() {
-		return errCrash
-	}
-	if err := j.Memory.Reserve(r); err != nil {
-		return err
-	}
-	if j.w.fault() {
-		return errCrash
-	}
-	return nil
-}
-
-func (j journal) Commit(id string, sealed, state []byte) error {
-	if j.w.fault() {
-		return errCrash
-	}
-	if err := j.Memory.Commit(id, sealed, state); err != nil {
-		return err
-	}
-	if j.w.fault() {
-		return errCrash
-	}
-	return nil
-}
-
-// Load, Append and Replace make the world the checkpoint's place.
-func (w *world) Load() (checkpoint, log []byte, err error) { return w.saved, w.log, nil }
-
-// Append crashes before it does anything, with a part of the data written, or
-// after it.
-func (w *world) Append(size int64, data []byte) error {
-	if w.fault() {
-		return errCrash
-	}
-	if int64(len(w.log)) < size {
-		return fmt.Errorf("append after %d bytes of a log that has %d", size, len(w.log))
-	}
-	w.log = append(slices.Clone(w.log[:size]), data[:len(data)/2]...)
-	if w.fault() {
-		return errCrash
-	}
-	w.log = append(w.log, data[len(data)/2:]...)
-	w.appended += len(data)
-	if w.fault() {
-		return errCrash
-	}
-	return nil
-}
-
-func (w *world) Replace(b []byte) error {
-	if w.fault() {
-		return errCrash
-	}
-	w.saved = b
-	if w.fault() {
-		return errCrash
-	}
-	return nil
-}
-
-type link struct {
-	site *engine.Site
-	w    *world
-}
-
-func (l link) Exchange(ctx context.Context, task []byte) ([]byte, error) {
-	r, err := l.site.Handle(ctx, task)
-	if err != nil {
-		return nil, err
-	}
-	o, err := privacy.Open(r.Bytes())
-	if err != nil {
-		return nil, err
-	}
-	l.w.mu.Lock()
-	defer l.w.mu.Unlock()
-	key := fmt.Sprintf("%s/%d", o.Site, o.Round)
-	if old, ok := l.w.sent[key]; ok && !bytes.Equal(old, r.Bytes()) {
-		return nil, fmt.Errorf("release %s was sent in two versions", key)
-	}
-	l.w.sent[key] = r.Bytes()
-	return r.Bytes(), nil
-}
-
 // process starts the whole study anew on what the world has kept.
-func (w *world) process(m toy, refuser string, quorum int, observe func(engine.Event)) *engine.Coordinator {
+func process(w *enginetest.World, m toy, refuser string, quorum int, observe func(engine.Event)) *engine.Coordinator {
+	w.Start(-1)
 	c := &engine.Coordinator{Study: toyStudy, Sites: m.sites, Quorum: quorum, Method: m, Links: map[string]engine.Link{}, Checkpoints: w, Observe: observe}
 	for i, name := range m.sites {
-		gate := privacy.NewGate(privacy.Study{Digest: toyStudy, Site: name}, privacy.SimulationPolicy(), journal{w.stores[name], w}, rows(10+i))
-		site := &engine.Site{Name: name, Study: toyStudy, Half: toySite{refuses: name == refuser}, Gate: gate, Manifest: w.stores[name]}
-		c.Links[name] = link{site, w}
+		gate := privacy.NewGate(privacy.Study{Digest: toyStudy, Site: name}, privacy.SimulationPolicy(), w.Journal(name), rows(10+i))
+		c.Links[name] = w.Link(&engine.Site{Name: name, Study: toyStudy, Half: toySite{refuses: name == refuser}, Gate: gate, Manifest: w.Stores[name]})
 	}
 	return c
 }
@@ -157,8 +35,8 @@ func (w *world) process(m toy, refuser string, quorum int, observe func(engine.E
 var sites = []string{"north", "centre", "south"}
 
 func TestSynchronousRoundsFoldInThePlansOrder(t *testing.T) {
-	w := newWorld(sites)
-	out, err := w.process(toy{sites: sites, rounds: 4}, "", 3, nil).Run(t.Context())
+	w := enginetest.New(sites...)
+	out, err := process(w, toy{sites: sites, rounds: 4}, "", 3, nil).Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +59,7 @@ func TestSynchronousRoundsFoldInThePlansOrder(t *testing.T) {
 	for _, s := range sites {
 		kept := 0
 		for ; ; kept++ {
-			if e, err := w.stores[s].Entry(toyStudy, kept); err != nil || e == nil {
+			if e, err := w.Stores[s].Entry(toyStudy, kept); err != nil || e == nil {
 				break
 			}
 		}
@@ -228,32 +106,35 @@ func TestRunContinuesAfterACrashAnywhere(t *testing.T) {
 		"timed":        {sites: sites, rounds: 2, async: true, takes: []float64{2, 1.5, 1}},
 	} {
 		for crash := range 200 {
-			w := newWorld(sites)
+			w := enginetest.New(sites...)
 			rng := rand.New(rand.NewPCG(uint64(crash), 1))
-			w.faults = crash
-			_, err := w.process(m, "", 3, nil).Run(t.Context())
+			run := func(operations int) error {
+				c := process(w, m, "", 3, nil)
+				w.Start(operations)
+				_, err := c.Run(t.Context())
+				return err
+			}
+			err := run(crash)
 			clean := err == nil
 			for tries := 0; err != nil; tries++ {
-				if !errors.Is(err, errCrash) || tries > 50 {
+				if !errors.Is(err, enginetest.ErrCrash) || tries > 50 {
 					t.Fatalf("%s, crash at %d: %v", name, crash, err)
 				}
-				w.faults = rng.IntN(60)
-				_, err = w.process(m, "", 3, nil).Run(t.Context())
+				err = run(rng.IntN(60))
 			}
-			w.faults = -1
-			saved, log := w.saved, w.log
-			final, err := w.process(m, "", 3, nil).Run(t.Context()) // a finished study answers again
+			saved, log := w.Checkpoint, w.Log
+			final, err := process(w, m, "", 3, nil).Run(t.Context()) // a finished study answers again
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !bytes.Equal(saved, w.saved) || !bytes.Equal(log, w.log) {
+			if !bytes.Equal(saved, w.Checkpoint) || !bytes.Equal(log, w.Log) {
 				t.Fatalf("%s, crash at %d: a finished study changed its checkpoint", name, crash)
 			}
 			again, whole := replay(t, w, m)
 			if !bytes.Equal(final.Result.Files[0].Data, whole.Result.Files[0].Data) || !reflect.DeepEqual(final.Rounds, whole.Rounds) {
 				t.Fatalf("%s, crash at %d: the result is not the fold of the releases sent", name, crash)
 			}
-			if !bytes.Equal(saved, again.saved) || !bytes.Equal(log, again.log) {
+			if !bytes.Equal(saved, again.Checkpoint) || !bytes.Equal(log, again.Log) {
 				t.Fatalf("%s, crash at %d: the checkpoint is not that of a study that never crashed", name, crash)
 			}
 			if clean { // every operation has been the one that crashes
@@ -271,10 +152,10 @@ func TestRunContinuesAfterACrashAnywhere(t *testing.T) {
 
 // replay runs the study again on the sites' stores alone, without the
 // checkpoint: the coordinator that lost everything but the plan.
-func replay(t *testing.T, w *world, m toy) (*world, *engine.Outcome) {
+func replay(t *testing.T, w *enginetest.World, m toy) (*enginetest.World, *engine.Outcome) {
 	t.Helper()
-	again := &world{stores: w.stores, sent: w.sent, faults: -1}
-	out, err := again.process(m, "", 3, nil).Run(t.Context())
+	again := w.WithoutCheckpoint()
+	out, err := process(again, m, "", 3, nil).Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -283,12 +164,12 @@ func replay(t *testing.T, w *world, m toy) (*world, *engine.Outcome) {
 
 func TestSiteThatRefusesLeavesOrEndsTheStudy(t *testing.T) {
 	m := toy{sites: sites, rounds: 2}
-	_, err := newWorld(sites).process(m, "centre", 3, nil).Run(t.Context())
+	_, err := process(enginetest.New(sites...), m, "centre", 3, nil).Run(t.Context())
 	if err == nil || !errors.Is(err, privacy.ErrRefused) || !strings.Contains(err.Error(), "site centre") || !strings.Contains(err.Error(), "quorum is 3") {
 		t.Fatalf("got %v", err)
 	}
 	var left []string
-	out, err := newWorld(sites).process(m, "centre", 2, func(e engine.Event) {
+	out, err := process(enginetest.New(sites...), m, "centre", 2, func(e engine.Event) {
 		if e.Left != nil {
 			left = append(left, e.Left.Site)
 		}
@@ -305,28 +186,26 @@ func TestSiteThatRefusesLeavesOrEndsTheStudy(t *testing.T) {
 // quorum, nor after a crash.
 func TestOptionalTaskDoesNotNeedAQuorum(t *testing.T) {
 	m := toy{sites: sites, rounds: 2, spares: true}
-	w := newWorld(sites)
-	w.faults = 12
-	for crashes := 0; ; crashes++ {
-		out, err := w.process(m, "centre", 3, nil).Run(t.Context())
-		if errors.Is(err, errCrash) && crashes == 0 {
-			continue
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !slices.Equal(out.Left, []string{"centre"}) || out.Shares["centre"] != nil || crashes != 1 {
-			t.Fatalf("left %v after %d crashes", out.Left, crashes)
-		}
-		return
+	w := enginetest.New(sites...)
+	crashing := process(w, m, "centre", 3, nil)
+	w.Start(12)
+	if _, err := crashing.Run(t.Context()); !errors.Is(err, enginetest.ErrCrash) {
+		t.Fatalf("got %v", err)
+	}
+	out, err := process(w, m, "centre", 3, nil).Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(out.Left, []string{"centre"}) || out.Shares["centre"] != nil {
+		t.Fatalf("left %v", out.Left)
 	}
 }
 
 func TestCancelledRunLeavesNothingBehind(t *testing.T) {
-	w := newWorld(sites)
+	w := enginetest.New(sites...)
 	m := toy{sites: sites, rounds: 50}
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err := w.process(m, "", 3, func(e engine.Event) {
+	_, err := process(w, m, "", 3, func(e engine.Event) {
 		if e.Progress >= 30 {
 			cancel()
 		}
@@ -335,20 +214,20 @@ func TestCancelledRunLeavesNothingBehind(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	resumed := false
-	out, err := w.process(m, "", 3, func(e engine.Event) { resumed = resumed || e.Resumed }).Run(t.Context())
+	out, err := process(w, m, "", 3, func(e engine.Event) { resumed = resumed || e.Resumed }).Run(t.Context())
 	if err != nil || !resumed || len(out.Rounds) != 50 {
 		t.Fatalf("resumed %v, %v", resumed, err)
 	}
 }
 
 func TestForeignTasksAndReleasesAreRefused(t *testing.T) {
-	w := newWorld(sites)
-	c := w.process(toy{sites: sites, rounds: 1}, "", 3, nil)
+	w := enginetest.New(sites...)
+	c := process(w, toy{sites: sites, rounds: 1}, "", 3, nil)
 	c.Links["north"], c.Links["south"] = c.Links["south"], c.Links["north"]
 	if _, err := c.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "reached site") {
 		t.Fatalf("got %v", err)
 	}
-	other := newWorld(sites).process(toy{sites: sites, rounds: 1}, "", 3, nil)
+	other := process(enginetest.New(sites...), toy{sites: sites, rounds: 1}, "", 3, nil)
 	other.Links["north"] = echo{other.Links["centre"], other.Links["north"]}
 	if _, err := other.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "does not answer the task") {
 		t.Fatalf("got %v", err)
@@ -367,18 +246,18 @@ func (e echo) Exchange(ctx context.Context, task []byte) ([]byte, error) {
 // noticed by that site.
 func TestForkedManifestIsRefused(t *testing.T) {
 	m := toy{sites: sites, rounds: 3}
-	one, two := newWorld(sites), newWorld(sites)
-	for _, w := range []*world{one, two} {
-		if _, err := w.process(m, "", 3, nil).Run(t.Context()); err != nil {
+	one, two := enginetest.New(sites...), enginetest.New(sites...)
+	for _, w := range []*enginetest.World{one, two} {
+		if _, err := process(w, m, "", 3, nil).Run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	mixed := newWorld(sites)
-	mixed.stores = map[string]*sitestore.Memory{"north": one.stores["north"], "centre": two.stores["centre"], "south": two.stores["south"]}
-	if _, err := mixed.process(m, "", 3, nil).Run(t.Context()); !errors.Is(err, sitestore.ErrForked) {
+	mixed := enginetest.New(sites...)
+	mixed.Stores = map[string]*sitestore.Memory{"north": one.Stores["north"], "centre": two.Stores["centre"], "south": two.Stores["south"]}
+	if _, err := process(mixed, m, "", 3, nil).Run(t.Context()); !errors.Is(err, sitestore.ErrForked) {
 		t.Fatalf("got %v", err)
 	}
-	if _, err := newWorld(sites).process(m, "", 3, nil).Run(t.Context()); err != nil {
+	if _, err := process(enginetest.New(sites...), m, "", 3, nil).Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }

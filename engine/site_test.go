@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"parley/engine"
+	"parley/engine/enginetest"
 	"parley/method"
 	"parley/privacy"
 	"parley/privacy/account"
@@ -42,15 +43,15 @@ func TestInterruptDoesNotForfeitACharge(t *testing.T) {
 		request privacy.Request
 		stored  bool
 	}{"noised": {noisedSum, true}, "exact": {exact, false}} {
-		w := newWorld(sites[:1])
+		w := enginetest.New(sites[:1]...)
 		ctx, stop := context.WithCancel(t.Context())
-		run := w.process(toy{sites: sites[:1], rounds: 2}, "", 1, nil)
-		site := run.Links["north"].(link).site
+		run := process(w, toy{sites: sites[:1], rounds: 2}, "", 1, nil)
+		site := run.Links["north"].(enginetest.Link).Site
 		site.Half = interrupted{request: c.request, stop: stop}
 		if _, err := run.Run(ctx); !errors.Is(err, context.Canceled) {
 			t.Fatalf("%s: got %v", name, err)
 		}
-		r, _, err := w.stores["north"].Release(toyStudy + "/north/1")
+		r, _, err := w.Stores["north"].Release(toyStudy + "/north/1")
 		if err != nil || (r.Sealed != nil) != c.stored {
 			t.Errorf("%s: the stored release is %q, %v", name, r.Sealed, err)
 		}
@@ -58,10 +59,10 @@ func TestInterruptDoesNotForfeitACharge(t *testing.T) {
 }
 
 func TestNothingIsChargedOnceARunIsInterrupted(t *testing.T) {
-	w := newWorld(sites[:1])
+	w := enginetest.New(sites[:1]...)
 	ctx, stop := context.WithCancel(t.Context())
-	run := w.process(toy{sites: sites[:1], rounds: 2}, "", 1, nil)
-	site := run.Links["north"].(link).site
+	run := process(w, toy{sites: sites[:1], rounds: 2}, "", 1, nil)
+	site := run.Links["north"].(enginetest.Link).Site
 	site.Half = interrupted{request: noisedSum}
 	run.Links["north"] = linkFunc(func(_ context.Context, task []byte) ([]byte, error) {
 		stop()
@@ -71,7 +72,7 @@ func TestNothingIsChargedOnceARunIsInterrupted(t *testing.T) {
 	if _, err := run.Run(ctx); !errors.Is(err, context.Canceled) {
 		t.Fatalf("got %v", err)
 	}
-	if _, reserved, err := w.stores["north"].Release(toyStudy + "/north/1"); err != nil || reserved {
+	if _, reserved, err := w.Stores["north"].Release(toyStudy + "/north/1"); err != nil || reserved {
 		t.Errorf("reserved %v, %v", reserved, err)
 	}
 }
@@ -111,12 +112,12 @@ func TestSiteThatLeavesInALaterRoundSaysWhy(t *testing.T) {
 		want  string
 	}{{false, "refused by the site's policy"}, {true, "it failed"}} {
 		var heard error
-		run := newWorld(sites).process(toy{sites: sites, rounds: 4}, "", 2, func(e engine.Event) {
+		run := process(enginetest.New(sites...), toy{sites: sites, rounds: 4}, "", 2, func(e engine.Event) {
 			if e.Left != nil {
 				heard = e.Left.Reason
 			}
 		})
-		run.Links["centre"].(link).site.Half = spender{rounds: 2, fails: c.fails, asked: new(int)}
+		run.Links["centre"].(enginetest.Link).Site.Half = spender{rounds: 2, fails: c.fails, asked: new(int)}
 		out, err := run.Run(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -139,8 +140,8 @@ func TestSiteThatLeavesInALaterRoundSaysWhy(t *testing.T) {
 }
 
 func TestRoundsNameTheChargeOfEveryRelease(t *testing.T) {
-	run := newWorld(sites[:1]).process(toy{sites: sites[:1], rounds: 1}, "", 1, nil)
-	run.Links["north"].(link).site.Half = interrupted{request: noisedSum, stop: func() {}}
+	run := process(enginetest.New(sites[:1]...), toy{sites: sites[:1], rounds: 1}, "", 1, nil)
+	run.Links["north"].(enginetest.Link).Site.Half = interrupted{request: noisedSum, stop: func() {}}
 	out, err := run.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)

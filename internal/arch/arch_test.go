@@ -20,7 +20,7 @@ import (
 var floors = [][]string{
 	{"cmd/parley", "tools/..."},
 	{"conformance", "crossval", "rundir", "selection", "utility"},
-	{"engine/local"},
+	{"engine/enginetest", "engine/local"},
 	{"engine", "report", "trials"},
 	{"graffl", "mvppca", "pvi"},
 	{"method"},
