@@ -237,6 +237,14 @@ func TestOnlyTheGateMakesReleases(t *testing.T) {
 	}
 }
 
+func TestOnlyTestsImportEnginetest(t *testing.T) {
+	for _, f := range source(t) {
+		if !f.test && slices.Contains(f.imports, module+"/engine/enginetest") {
+			t.Errorf("%s imports engine/enginetest, which only tests may", f.path)
+		}
+	}
+}
+
 // Noise from a seed protects nobody: no program for sites can draw it.
 func TestOnlyTestsAndToolsSeedPrivacyNoise(t *testing.T) {
 	seeded, seeds := false, false
