@@ -65,13 +65,14 @@ func (Method) Charges(p *study.Plan, name string) ([]privacy.Request, error) {
 
 // setup is what both halves know from the plan.
 type setup struct {
-	plan  *study.Plan
-	opts  *Options
-	names []string // of the features
-	prior Prior
-	marks Landmarks
-	scale float64      // B of [Landmarks.NormBound]
-	sum   *privacy.Sum // what a site releases under differential privacy; nil without it
+	plan   *study.Plan
+	opts   *Options
+	names  []string  // of what the mixture is of: features, or codes
+	lo, hi []float64 // its public box
+	prior  Prior
+	marks  Landmarks
+	scale  float64      // B of [Landmarks.NormBound]
+	sum    *privacy.Sum // what a site releases under differential privacy; nil without it
 }
 
 func newSetup(p *study.Plan) (*setup, error) {
@@ -80,7 +81,7 @@ func newSetup(p *study.Plan) (*setup, error) {
 		return nil, fmt.Errorf("the plan's options are of method %s, not of graffl", p.Method.Name)
 	}
 	s := &setup{plan: p, opts: opts}
-	s.names, _, _ = box(p)
+	s.names, s.lo, s.hi = opts.box(p)
 	var err error
 	if s.prior, err = opts.prior(p); err != nil {
 		return nil, err

@@ -33,6 +33,12 @@ type Options struct {
 	Draws      int               `json:"draws,omitempty"`     // variant landmark: parameters in the sample, 64 to 10000 (384)
 	Published  *PublishedOptions `json:"published,omitempty"` // variant published
 	Set        *SetOptions       `json:"set,omitempty"`       // variant set
+	Encoder    *EncoderOptions   `json:"encoder,omitempty"`   // none: the mixture is of the features themselves
+	Scarce     *ScarceOptions    `json:"scarce,omitempty"`    // none: the mixture is of all rows, and classes do not matter
+	// Calibration is how many replicates of simulation-based calibration the coordinator
+	// runs on data that it draws as this plan and its sites' numbers of rows say (0). It
+	// asks nothing of sites, and costs no privacy.
+	Calibration int `json:"calibration,omitempty"`
 }
 
 // PriorOptions make the prior of the features' public ranges, of widths R: see
@@ -73,9 +79,10 @@ func features(p *study.Plan) (d int) {
 	return d
 }
 
-// Fill puts in the defaults that depend on the features and the variant.
+// Fill puts in the defaults that depend on the features or codes and the variant.
 func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
-	d := features(p)
+	o.fillCodes(p, missing)
+	d := o.dim(p)
 	if missing("prior.freedom") {
 		o.Prior.Freedom = float64(d) + 3
 	}
@@ -121,6 +128,13 @@ func (o *Options) Check(p *study.Plan, report func(key, what, hint string)) {
 		report("components", fmt.Sprintf("a mixture of %d components", o.Components), fmt.Sprintf("from 1 to %d", maxComponents))
 	}
 	ready := o.checkFeatures(p, report)
+	if o.Encoder != nil {
+		ready = o.checkEncoder(p, report) && ready
+	}
+	if o.Scarce != nil {
+		o.checkScarce(p, report)
+	}
+	o.checkCalibration(report)
 	ready = o.checkPrior(p, report) && ready
 	o.checkOthers(p, report)
 	switch o.Variant {
@@ -153,12 +167,20 @@ func (o *Options) checkOthers(p *study.Plan, report func(key, what, hint string)
 	}
 }
 
-// checkFeatures wants a public range of every number.
+// checkFeatures wants a public range of every number that a box is made of.
 func (o *Options) checkFeatures(p *study.Plan, report func(key, what, hint string)) bool {
 	ok := true
-	if d := features(p); d > maxDim {
-		report("", fmt.Sprintf("%d features are too many for a mixture with full covariances", d), fmt.Sprintf("at most %d; few are better", maxDim))
+	ranges, use := true, "which the prior and the landmarks are made of"
+	switch d := features(p); {
+	case o.Encoder == nil && d > maxDim:
+		report("", fmt.Sprintf("%d features are too many for a mixture with full covariances", d), fmt.Sprintf("at most %d, and few are better; or an encoder", maxDim))
 		ok = false
+	case o.Encoder != nil && d > maxFeatures:
+		report("encoder", fmt.Sprintf("%d features are more than it takes", d), fmt.Sprintf("at most %d", maxFeatures))
+		ok = false
+	}
+	if o.Encoder != nil {
+		ranges, use = o.Encoder.Kind == EncoderProjection, "which a projection brings to common units"
 	}
 	for k, v := range p.Views {
 		for j, f := range v.Features {
@@ -167,8 +189,8 @@ func (o *Options) checkFeatures(p *study.Plan, report func(key, what, hint strin
 			case f.Kind == study.Category:
 				report("", at+" is a category, and a Gaussian mixture is of numbers", "leave it out of the views")
 				ok = false
-			case f.Range == nil:
-				report("", at+" has no range, which the prior and the landmarks are made of",
+			case f.Range == nil && ranges:
+				report("", at+" has no range, "+use,
 					fmt.Sprintf("{name: %s, range: [lowest, highest]} from what is publicly known", f.Name))
 				ok = false
 			}
@@ -188,8 +210,8 @@ func (o *Options) checkPrior(p *study.Plan, report func(key, what, hint string))
 			ok = false
 		}
 	}
-	if d := features(p); !(o.Prior.Freedom > float64(d+1)) || math.IsInf(o.Prior.Freedom, 1) {
-		report("prior.freedom", fmt.Sprintf("with %v degrees of freedom and %d features a component's covariance has no mean", o.Prior.Freedom, d), fmt.Sprintf("more than %d", d+1))
+	if d := o.dim(p); !(o.Prior.Freedom > float64(d+1)) || math.IsInf(o.Prior.Freedom, 1) {
+		report("prior.freedom", fmt.Sprintf("with %v degrees of freedom in %d dimensions a component's covariance has no mean", o.Prior.Freedom, d), fmt.Sprintf("more than %d", d+1))
 		ok = false
 	}
 	return ok
@@ -238,7 +260,7 @@ func box(p *study.Plan) (names []string, lo, hi []float64) {
 
 // prior makes the prior of the public box.
 func (o *Options) prior(p *study.Plan) (Prior, error) {
-	_, lo, hi := box(p)
+	_, lo, hi := o.box(p)
 	q, err := BoxPrior(lo, hi, o.Components)
 	if err != nil {
 		return q, err
@@ -257,7 +279,7 @@ func (o *Options) prior(p *study.Plan) (Prior, error) {
 
 // landmarks lays the landmarks.
 func (o *Options) landmarks(p *study.Plan) (Landmarks, error) {
-	_, lo, hi := box(p)
+	_, lo, hi := o.box(p)
 	h := make([]float64, len(lo))
 	for i := range h {
 		h[i] = o.Landmarks.Bandwidth * (hi[i] - lo[i])

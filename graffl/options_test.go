@@ -1,6 +1,7 @@
 package graffl_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -49,6 +50,47 @@ func TestPrivacyThatIsNotKeptIsRefused(t *testing.T) {
 	refused(t, planText("draws: 64", strings.Replace(protected, "total", "diagnostics: 0.1, total", 1)), "leave privacy.diagnostics out")
 }
 
+// scarcePlan is a plan of three features and an outcome, at two sites.
+func scarcePlan(options, privacy string) string {
+	return fmt.Sprintf("parley: 1\nname: scarce\nsites: [a, b]\nviews:\n  - {name: v, features: [{name: x, range: [-8, 8]}, {name: y, range: [-8, 8]}, z]}\nsubjects: [sick]\nmethod:\n  name: graffl\n  components: 2\n  %s\nprivacy: %s\n",
+		strings.ReplaceAll(options, "\n", "\n  "), privacy)
+}
+
+const sick = "scarce: {outcome: {column: sick, levels: [no, yes]}}"
+
+// Encoders and classes that mean nothing are refused too.
+func TestCodesThatMeanNothingAreRefused(t *testing.T) {
+	for options, want := range map[string]string{
+		"encoder: {kind: other}\n" + sick:                                     `method.encoder.kind: "other" is not known`,
+		"encoder: {kind: suffiae}":                                            "method.scarce: missing",
+		"encoder: {site: c}\n" + sick:                                         `method.encoder.site: "c" is not a site of this plan`,
+		"encoder: {shared: false, site: a}\n" + sick:                          "every site trains its own encoder",
+		"encoder: {box: 0}\n" + sick:                                          "method.encoder.box: codes within ± 0",
+		"encoder: {dimension: 0}\n" + sick:                                    "method.encoder.dimension: codes of 0 numbers",
+		"encoder: {dimension: 300}\n" + sick:                                  "method.encoder.dimension: codes of 300 numbers",
+		"encoder: {noise: 2}\n" + sick:                                        "method.encoder: noise is 2",
+		"encoder: {hidden: [0]}\n" + sick:                                     "method.encoder: hidden layer 1 is 0",
+		"encoder: {kind: projection}":                                         "z) has no range, which a projection brings to common units",
+		"encoder: {kind: projection, shared: false}":                          "follows from the plan, and every site has the same",
+		"encoder: {kind: projection, epochs: 3}":                              "method.encoder.epochs: a projection is not trained",
+		sick:                                                                  "z) has no range, which the prior and the landmarks are made of",
+		"encoder: {}\nscarce: {held: 0.2}":                                    "method.scarce.outcome: missing",
+		"encoder: {}\nscarce: {outcome: {column: ill, levels: [no, yes]}}":    `method.scarce.outcome.column: "ill" is not among the plan's subject columns`,
+		"encoder: {}\nscarce: {outcome: {column: sick, levels: [yes]}}":       "method.scarce.outcome.levels: 1 levels",
+		"encoder: {}\nscarce: {outcome: {column: sick, levels: [yes, yes]}}":  "a level that is there twice",
+		"encoder: {}\nscarce: {outcome: {column: sick, levels: [yes, \"\"]}}": "an empty level",
+		"encoder: {}\n" + strings.Replace(sick, "}}", "}, class: maybe}", 1):  `method.scarce.class: "maybe" is not a level of sick`,
+		"encoder: {}\n" + strings.Replace(sick, "}}", "}, held: 0.9}", 1):     "method.scarce.held: a share of 0.9",
+		"encoder: {}\n" + strings.Replace(sick, "}}", "}, held: -1}", 1):      "method.scarce.held: a share of -1",
+		"encoder: {}\ncalibration: 5\n" + sick:                                "method.calibration: 5 replicates",
+		"encoder: {}\ncalibration: 50\nvariant: set\n" + sick:                 "method.calibration: only variant landmark",
+	} {
+		refused(t, scarcePlan(options, unprotected), want)
+	}
+	refused(t, scarcePlan("encoder: {kind: suffiae}\n"+sick, protected), "no noise hides that")
+	refused(t, scarcePlan(sick, strings.Replace(protected, "unit: subject", "unit: site", 1)), "privacy.unit: subject")
+}
+
 func refused(t *testing.T, plan, want string) {
 	t.Helper()
 	if _, err := study.Parse("plan.yaml", []byte(plan), methods); err == nil || !strings.Contains(err.Error(), want) {
@@ -59,13 +101,24 @@ func refused(t *testing.T, plan, want string) {
 // Defaults follow the features and survive the plan's encoding.
 func TestDefaultsAreWrittenIntoThePlan(t *testing.T) {
 	for options, check := range map[string]func(o *graffl.Options) bool{
+		"encoder: {}\n" + sick: func(o *graffl.Options) bool {
+			return o.Encoder.Kind == graffl.EncoderSuffiAE && o.Encoder.Shared && o.Encoder.Site == "a" && o.Encoder.Epochs > 0 && o.Scarce.Class == "yes" && o.Scarce.Held == 0.25 &&
+				o.Prior.Freedom == float64(o.Encoder.Dimension)+3 && o.Landmarks.Scattered > 0
+		},
+		"encoder: {hidden: [], reconstruction: 0}\n" + sick: func(o *graffl.Options) bool { return len(o.Encoder.Hidden) == 0 && o.Encoder.Reconstruction == 0 },
+		"encoder: {kind: projection, dimension: 2}": func(o *graffl.Options) bool {
+			return o.Encoder.Shared && o.Encoder.Epochs == 0 && o.Landmarks.Scattered == 0
+		},
 		"variant: landmark": func(o *graffl.Options) bool {
 			return o.Draws == 384 && o.Landmarks.Bandwidth == 1./16 && o.Prior.Freedom == 4
 		},
 		"variant: published": func(o *graffl.Options) bool { return o.Published.Rounds == 100 && o.Landmarks == nil },
 		"variant: set":       func(o *graffl.Options) bool { return o.Set.Proposals == 15000 && o.Set.Discrepancy == "energy" },
 	} {
-		p := parse(t, planText(options, unprotected))
+		p := parse(t, strings.Replace(scarcePlan(options, unprotected), " z]", " {name: z, range: [0, 1]}]", 1))
+		if !strings.Contains(options, "encoder") {
+			p = parse(t, planText(options, unprotected))
+		}
 		if o := p.Method.Options.(*graffl.Options); !check(o) {
 			t.Errorf("%s: %+v", options, o)
 		}

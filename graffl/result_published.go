@@ -82,7 +82,7 @@ func (c *publishedCoordinator) cloudMap(made [][]float64) *figure.Figure {
 		return nil
 	}
 	const cells = 12
-	_, lo, hi := box(c.plan)
+	lo, hi := c.lo, c.hi
 	cell := func(x float64, i int) int { return int(math.Floor((x - lo[i]) / (hi[i] - lo[i]) * cells)) }
 	values := make([]figure.Numbers, cells)
 	h := figure.Heatmap{Legend: "accepted parameters", Format: figure.Count}
