@@ -36,7 +36,7 @@ func axes(t *rapid.T) Axis {
 // charts draws any kind of chart of any shape, consistent or not.
 var charts = rapid.Custom(func(t *rapid.T) Chart {
 	names := func(n int) []string { return rapid.SliceOfN(labels, 0, n).Draw(t, "names") }
-	switch rapid.IntRange(0, 6).Draw(t, "kind") {
+	switch rapid.IntRange(0, 8).Draw(t, "kind") {
 	case 0:
 		o := Overview{}
 		for _, n := range names(12) {
@@ -65,11 +65,12 @@ var charts = rapid.Custom(func(t *rapid.T) Chart {
 		l := Lines{X: axes(t), Y: axes(t)}
 		for _, n := range names(30) {
 			l.Series = append(l.Series, Line{Name: n, X: numbers(50).Draw(t, "x"), Y: numbers(50).Draw(t, "y"),
-				Low: numbers(50).Draw(t, "low"), High: numbers(50).Draw(t, "high"), Reference: rapid.Bool().Draw(t, "reference")})
+				Low: numbers(50).Draw(t, "low"), High: numbers(50).Draw(t, "high"), Reference: rapid.Bool().Draw(t, "reference"),
+				Points: rapid.Bool().Draw(t, "points"), Steps: rapid.Bool().Draw(t, "steps")})
 		}
 		return l
 	case 4:
-		h := Histograms{X: axes(t), Rows: names(70), Columns: names(30), Filled: labels.Draw(t, "filled"), Outline: labels.Draw(t, "outline")}
+		h := Histograms{X: axes(t), Rows: names(70), Columns: names(30), Filled: labels.Draw(t, "filled"), Outline: labels.Draw(t, "outline"), Band: labels.Draw(t, "band")}
 		if rapid.Bool().Draw(t, "rising") {
 			for i := range rapid.IntRange(0, 20).Draw(t, "bins") {
 				h.Edges = append(h.Edges, float64(i))
@@ -78,7 +79,7 @@ var charts = rapid.Custom(func(t *rapid.T) Chart {
 			h.Edges = numbers(6).Draw(t, "edges")
 		}
 		h.Cells = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Histogram {
-			return Histogram{numbers(12).Draw(t, "filled"), numbers(12).Draw(t, "outline"), labels.Draw(t, "note")}
+			return Histogram{numbers(12).Draw(t, "filled"), numbers(12).Draw(t, "outline"), numbers(12).Draw(t, "low"), numbers(12).Draw(t, "high"), labels.Draw(t, "note")}
 		}), 0, 12).Draw(t, "cells")
 		return h
 	case 5:
@@ -87,6 +88,27 @@ var charts = rapid.Custom(func(t *rapid.T) Chart {
 			s.Panels = append(s.Panels, StripPanel{n, rapid.SliceOfN(numbers(12), 0, 30).Draw(t, "values")})
 		}
 		return s
+	case 6:
+		k := Corner{Weights: numbers(30).Draw(t, "weights")}
+		for _, n := range names(16) {
+			k.Parameters = append(k.Parameters, Parameter{n, rapid.SampledFrom([]string{"", "A", "B"}).Draw(t, "group"), numbers(30).Draw(t, "draws")})
+		}
+		return k
+	case 7:
+		k := Contours{X: axes(t), Y: axes(t), Dots: rapid.Bool().Draw(t, "dots"), Subject: rapid.Bool().Draw(t, "subject")}
+		if rapid.Bool().Draw(t, "rising") {
+			k.XAt, k.YAt = steps(-1, rapid.SampledFrom([]float64{1e-300, 1, 1e300}).Draw(t, "to"), rapid.IntRange(2, 9).Draw(t, "nx")), steps(0, 1, rapid.IntRange(2, 9).Draw(t, "ny"))
+		} else {
+			k.XAt, k.YAt = numbers(3).Draw(t, "x at"), numbers(3).Draw(t, "y at")
+		}
+		for _, n := range names(8) {
+			k.Panels = append(k.Panels, Panel{n, rapid.SampledFrom([]string{"", "density", strings.Repeat("W", 300)}).Draw(t, "legend"),
+				rapid.SliceOfN(numbers(9), 0, 9).Draw(t, "values"), rapid.Bool().Draw(t, "diverging")})
+		}
+		for _, n := range names(60) {
+			k.Groups = append(k.Groups, Group{Name: n, Mean: numbers(3).Draw(t, "mean"), Cov: numbers(4).Draw(t, "cov")})
+		}
+		return k
 	}
 	return Bars{X: axes(t), Labels: names(400), Values: numbers(400).Draw(t, "values"), Low: numbers(20).Draw(t, "low"),
 		High: numbers(20).Draw(t, "high"), Groups: names(20), Marks: numbers(20).Draw(t, "marks"), Mark: labels.Draw(t, "mark"),
@@ -313,6 +335,8 @@ func FuzzFigureJSON(f *testing.F) {
 		`{"id":"a","kind":"heatmap","chart":{"rows":["r"],"columns":["c"],"facets":[{"values":[[null]]}]}}`,
 		`{"id":"a","kind":"histograms","chart":{"edges":[0,1,2],"rows":["r"],"columns":["c"],"cells":[{"filled":[1,3],"outline":[2,2]}]}}`,
 		`{"id":"a","kind":"strips","chart":{"groups":["g"],"panels":[{"name":"p","values":[[1,2,2,3]]}]}}`,
+		`{"id":"a","kind":"corner","chart":{"parameters":[{"name":"p","values":[1,2,2,3]},{"name":"q","group":"g","values":[1,null,0,3]}],"weights":[1,2,0,1]}}`,
+		`{"id":"a","kind":"contours","chart":{"x_at":[0,1,2],"y_at":[0,1],"panels":[{"legend":"l","values":[[1,2,3],[0,null,1]],"diverging":true}],"groups":[{"mean":[0,0],"cov":[1,0,1]}]}}`,
 		`{"kind":"pie"}`,
 	} {
 		f.Add([]byte(seed))

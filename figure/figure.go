@@ -4,7 +4,8 @@
 // notes. Whoever receives them can draw a figure as SVG, write the numbers
 // behind it as CSV, print a table to a terminal or keep everything as JSON,
 // without knowing what was computed. The kinds of chart are [Overview],
-// [Heatmap], [Scatter], [Lines], [Bars], [Histograms] and [Strips].
+// [Heatmap], [Contours], [Scatter], [Corner], [Lines], [Bars], [Histograms] and
+// [Strips].
 //
 // Every chart draws whatever it is given: nothing, one point, dozens of sites.
 // A value that is NaN, infinite or beyond ±1e300 is "not available": it is
@@ -120,6 +121,10 @@ func decodeChart(kind string, b []byte) (Chart, error) {
 		return decode[Bars](b)
 	case Histograms{}.kind():
 		return decode[Histograms](b)
+	case Contours{}.kind():
+		return decode[Contours](b)
+	case Corner{}.kind():
+		return decode[Corner](b)
 	case Strips{}.kind():
 		return decode[Strips](b)
 	}

@@ -8,7 +8,8 @@ import (
 // Histograms is a grid of small histograms on one axis, such as one for every
 // site and view. Each holds up to two distributions of counts: one filled, one
 // drawn as an outline over it. Every distribution has the same area, so that
-// shapes compare whatever the counts.
+// shapes compare whatever the counts. The filled one may have a band to compare
+// it with.
 type Histograms struct {
 	X       Axis        `json:"x"`     // Log has no effect
 	Edges   Numbers     `json:"edges"` // rising, one more than there are bins
@@ -17,12 +18,15 @@ type Histograms struct {
 	Cells   []Histogram `json:"cells"`             // by row, then column
 	Filled  string      `json:"filled,omitempty"`  // what the filled ones are
 	Outline string      `json:"outline,omitempty"` // what the outlines are
+	Band    string      `json:"band,omitempty"`    // what the bands are
 }
 
 // Histogram is one cell; each part may be left out.
 type Histogram struct {
 	Filled  Numbers `json:"filled,omitempty"` // counts by bin, zero or more
 	Outline Numbers `json:"outline,omitempty"`
+	Low     Numbers `json:"low,omitempty"` // band to compare the filled counts with, by bin
+	High    Numbers `json:"high,omitempty"`
 	Note    string  `json:"note,omitempty"` // a few words above it
 }
 
@@ -52,20 +56,57 @@ func (h Histograms) Table() Table {
 	from, to := Column{Name: "from", Numbers: Numbers{}}, Column{Name: "to", Numbers: Numbers{}}
 	filled := Column{Name: label(Axis{Label: h.Filled}, "filled"), Format: Count, Numbers: Numbers{}}
 	outline := Column{Name: label(Axis{Label: h.Outline}, "outline"), Format: Count, Numbers: Numbers{}}
+	low, high := Column{Name: "low", Numbers: Numbers{}}, Column{Name: "high", Numbers: Numbers{}}
+	bands := false
 	for i := range h.Rows {
 		for j := range h.Columns {
 			c := h.cell(i, j)
 			if len(c.Filled)+len(c.Outline) == 0 {
 				continue
 			}
+			bands = bands || c.banded()
 			for b := range h.bins() {
 				row.Text, column.Text = append(row.Text, h.Rows[i]), append(column.Text, h.Columns[j])
 				from.Numbers, to.Numbers = append(from.Numbers, h.Edges[b]), append(to.Numbers, h.Edges[b+1])
 				filled.Numbers, outline.Numbers = append(filled.Numbers, c.Filled.at(b)), append(outline.Numbers, c.Outline.at(b))
+				low.Numbers, high.Numbers = append(low.Numbers, c.Low.at(b)), append(high.Numbers, c.High.at(b))
 			}
 		}
 	}
-	return Table{Columns: []Column{row, column, from, to, filled, outline}}
+	t := Table{Columns: []Column{row, column, from, to, filled, outline}}
+	if bands {
+		t.Columns = append(t.Columns, low, high)
+	}
+	return t
+}
+
+func (c Histogram) banded() bool { return len(c.Low)+len(c.High) > 0 }
+
+// band turns the ends of a cell's band into heights, as density does with its filled
+// counts. Nothing is returned if a bin lacks an end.
+func (h Histograms) band(c Histogram) (low, high Numbers, most float64) {
+	total := 0.0
+	for b := range h.bins() {
+		if v := c.Filled.at(b); v > 0 {
+			total += v / 1e6
+		}
+	}
+	if !(total > 0) {
+		return nil, nil, 0
+	}
+	whole := h.Edges[len(h.Edges)-1] - h.Edges[0]
+	height := func(v float64, b int) float64 {
+		return min(max(v, 0)/1e6/total*(whole/(h.Edges[b+1]-h.Edges[b])), 1e6)
+	}
+	for b := range h.bins() {
+		l, u := c.Low.at(b), c.High.at(b)
+		if !available(l) || !available(u) {
+			return nil, nil, 0
+		}
+		low, high = append(low, height(l, b)), append(high, height(u, b))
+		most = max(most, low[b], high[b])
+	}
+	return low, high, most
 }
 
 // density turns counts into heights, and returns the largest. Nothing is
@@ -104,11 +145,16 @@ func (h Histograms) draw(c *canvas) {
 		c.nothing(c.w/2, c.h/2)
 		return
 	}
-	left := 18 + widest(h.Rows[:rows], fontSize, 130)*1.08
-	wide := min(max((pageWidth-left)/float64(columns)-space, 62), 260)
+	// A single column leaves room for names.
+	nameRoom, widestCell := 130.0, 260.0
+	if columns == 1 {
+		nameRoom, widestCell = 300, 400
+	}
+	left := 18 + widest(h.Rows[:rows], fontSize, nameRoom)*1.08
+	wide := min(max((pageWidth-left)/float64(columns)-space, 62), widestCell)
 	c.w = left + float64(columns)*(wide+space)
 	top := 28.0
-	if h.Filled != "" || h.Outline != "" {
+	if h.Filled != "" || h.Outline != "" || h.Band != "" {
 		top += 24
 		c.histogramKey(h, left)
 	}
@@ -120,6 +166,8 @@ func (h Histograms) draw(c *canvas) {
 				_, most := h.density(counts)
 				peak = max(peak, most)
 			}
+			_, _, most := h.band(h.cell(i, j))
+			peak = max(peak, most)
 		}
 	}
 	var e extent
@@ -152,7 +200,14 @@ func (h Histograms) draw(c *canvas) {
 	}
 }
 
-// histogramKey says what is filled and what is drawn as an outline.
+// Bands of a histogram have a colour that no filled one has.
+const (
+	bandColour  = ink
+	bandOpacity = 0.16
+)
+
+// histogramKey says what is filled, what is drawn as an outline and what the bands
+// are.
 func (c *canvas) histogramKey(h Histograms, x float64) {
 	if h.Filled != "" {
 		c.el("rect", "", "x", x, "y", 8.0, "width", 16.0, "height", 11.0, "fill", muted, "fill-opacity", 0.5)
@@ -161,7 +216,12 @@ func (c *canvas) histogramKey(h Histograms, x float64) {
 	}
 	if h.Outline != "" {
 		c.line(x, 13, x+18, 13, ink, "stroke-width", 1.8)
-		c.text(x+24, 17, h.Outline, smallSize, c.w-x-26, "fill", muted)
+		c.text(x+24, 17, h.Outline, smallSize, min(max(c.w-x-26, 20), 290), "fill", muted)
+		x += 46 + min(textWidth(h.Outline, smallSize), 290)
+	}
+	if h.Band != "" && x < c.w-60 {
+		c.el("rect", "", "x", x, "y", 8.0, "width", 16.0, "height", 11.0, "fill", bandColour, "fill-opacity", bandOpacity)
+		c.text(x+22, 17, h.Band, smallSize, c.w-x-24, "fill", muted)
 	}
 }
 
@@ -188,6 +248,13 @@ func (c *canvas) histogram(h Histograms, cell Histogram, tip string, column int,
 	}
 	if filled != nil {
 		c.el("path", tip, "d", steps(filled)+"z", "fill", styleOf(column).colour, "fill-opacity", 0.5)
+	}
+	if low, high, _ := h.band(cell); low != nil {
+		var d strings.Builder
+		for b := range low {
+			fmt.Fprintf(&d, "M%s %sH%sV%sH%sz", num(x.at(h.Edges[b])), num(up(low[b])), num(x.at(h.Edges[b+1])), num(up(high[b])), num(x.at(h.Edges[b])))
+		}
+		c.el("path", tip, "d", d.String(), "fill", bandColour, "fill-opacity", bandOpacity)
 	}
 	if outline != nil {
 		c.el("path", tip, "d", steps(outline), "fill", "none", "stroke", ink, "stroke-width", 1.4)

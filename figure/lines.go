@@ -11,6 +11,8 @@ type Lines struct {
 	X      Axis   `json:"x"`
 	Y      Axis   `json:"y"`
 	Series []Line `json:"series"`
+	// Subject says that the values tell of single subjects: for their own site only.
+	Subject bool `json:"subject,omitempty"`
 }
 
 // Line is one series. A pair of values that is not available breaks the line.
@@ -25,12 +27,17 @@ type Line struct {
 	// Reference marks a series to compare the others with: thin, dashed and
 	// grey, without markers. It takes no colour from the others.
 	Reference bool `json:"reference,omitempty"`
+	// Points marks values that have nothing between them: markers without a line.
+	Points bool `json:"points,omitempty"`
+	// Steps marks a histogram: value i holds from x i to the next one, so that the
+	// last only ends it. It is filled above zero.
+	Steps bool `json:"steps,omitempty"`
 }
 
 func (l Line) len() int { return max(len(l.X), len(l.Y)) }
 
-func (Lines) kind() string     { return "lines" }
-func (Lines) perSubject() bool { return false }
+func (Lines) kind() string       { return "lines" }
+func (l Lines) perSubject() bool { return l.Subject }
 
 // Table has one row for every value of every series.
 func (l Lines) Table() Table {
@@ -72,6 +79,9 @@ func (l Lines) draw(c *canvas) {
 	names := make([]string, len(l.Series))
 	for i, s := range l.Series {
 		names[i] = s.Name
+		if s.Steps && s.len() > 0 {
+			ey.add(l.Y.on(0))
+		}
 		for j := range s.len() {
 			x, y := l.X.on(s.X.at(j)), l.Y.on(s.Y.at(j))
 			if available(x) && available(y) {
@@ -92,12 +102,22 @@ func (l Lines) draw(c *canvas) {
 	}
 	styles := l.styles()
 	for i, s := range l.Series { // below all lines
+		if s.Steps {
+			c.steps(s, styles[i], l.X, l.Y, x, y)
+		}
 		c.band(s, styles[i], l.X, l.Y, x, y)
 	}
 	entries := make([]entry, len(l.Series))
 	for i, s := range l.Series {
 		entries[i] = entry{name: s.Name, style: styles[i]}
+		if s.Steps {
+			entries[i].from = math.NaN()
+			continue // drawn below the lines
+		}
 		entries[i].from, entries[i].edge = c.series(s, styles[i], l.X, l.Y, x, y)
+		if s.Points {
+			entries[i].from, entries[i].edge = math.NaN(), false
+		}
 	}
 	c.key(b, entries, true)
 }
@@ -149,11 +169,33 @@ func (c *canvas) band(s Line, st style, xAxis, yAxis Axis, x, y scale) {
 	}
 }
 
+// steps draws a histogram as an area.
+func (c *canvas) steps(s Line, st style, xAxis, yAxis Axis, x, y scale) {
+	var d strings.Builder
+	zero := y.a // the foot, where the axis has no zero
+	if available(yAxis.on(0)) {
+		zero = y.at(0)
+	}
+	for i := range s.len() {
+		from, to, v := xAxis.on(s.X.at(i)), xAxis.on(s.X.at(i+1)), yAxis.on(s.Y.at(i))
+		if available(from) && available(to) && available(v) {
+			d.WriteString("M" + num(x.at(from)) + " " + num(zero) + "V" + num(y.at(v)) + "H" + num(x.at(to)) + "V" + num(zero) + "z")
+		}
+	}
+	if d.Len() > 0 {
+		c.el("path", s.Name, "d", d.String(), "fill", st.colour, "fill-opacity", 0.22)
+	}
+}
+
 // series draws one line and returns the height at which it ends, NaN if it
 // has no point, and whether that is at the end of the x axis.
 func (c *canvas) series(s Line, st style, xAxis, yAxis Axis, x, y scale) (end float64, edge bool) {
 	var d, marks strings.Builder
 	end, pen := math.NaN(), false
+	size := 3.2
+	if s.len() > markedPoints {
+		size = 2.4
+	}
 	for i := range s.len() {
 		vx, vy := xAxis.on(s.X.at(i)), yAxis.on(s.Y.at(i))
 		if !available(vx) || !available(vy) {
@@ -169,12 +211,12 @@ func (c *canvas) series(s Line, st style, xAxis, yAxis Axis, x, y scale) (end fl
 		d.WriteString(num(px) + " " + num(py))
 		// A point by itself has no line, so it needs its marker.
 		alone := !pen && !available(yAxis.on(s.Y.at(i+1)))
-		if s.len() <= markedPoints && st.marker != noMarker || alone {
-			marker(&marks, max(st.marker, 0), px, py, 3.2)
+		if s.len() <= markedPoints && st.marker != noMarker || alone || s.Points {
+			marker(&marks, max(st.marker, 0), px, py, size)
 		}
 		end, edge, pen = py, px > x.b-1, true
 	}
-	if d.Len() > 0 {
+	if d.Len() > 0 && !s.Points {
 		width := 1.8
 		if s.Reference {
 			width = 1.3

@@ -37,3 +37,20 @@ func TestBandsAndReferences(t *testing.T) {
 		t.Errorf("%v: a band across a gap", err)
 	}
 }
+
+func TestHistogramsAndPointsAmongLines(t *testing.T) {
+	l := Lines{Series: []Line{
+		{Name: "rows", X: Numbers{0, 1, 2}, Y: Numbers{4, 8, 0}, Steps: true},
+		{Name: "curve", X: Numbers{0, 1, 2}, Y: Numbers{5, 7, 6}},
+		{Name: "observed", X: Numbers{0, 1, 2}, Y: Numbers{5, 6, 7}, Points: true}}}
+	got := string(svg(t, Figure{ID: "l", Chart: l}))
+	if n := strings.Count(got, `fill-opacity="0.22"`); n != 1 {
+		t.Errorf("%d histograms, want 1", n)
+	}
+	if n := strings.Count(got, `stroke-linejoin="round"`); n != 1 {
+		t.Errorf("%d lines, want that of the curve alone", n)
+	}
+	if !strings.Contains(got, ">0<") {
+		t.Error("the axis of a histogram does not begin at zero")
+	}
+}

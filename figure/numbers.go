@@ -152,3 +152,29 @@ func minus(s string) string {
 	}
 	return strings.ReplaceAll(s, "-", "−")
 }
+
+// around writes a value with the ends of an interval around it, to the digits that
+// the interval leaves.
+func around(v, low, high float64) string {
+	value, ends := interval(General, v, low, high)
+	return value + " (" + ends + ")"
+}
+
+// interval formats a value and the ends of an interval around it, with two digits
+// of the interval's width.
+func interval(f Format, v, low, high float64) (value, ends string) {
+	width := high - low
+	if !available(v) || !available(low) || !available(high) || !(width > 0) {
+		return f.Text(v), f.Text(low) + " to " + f.Text(high)
+	}
+	unit := ""
+	if f == Percent && max(math.Abs(low), math.Abs(high)) < 1e4 {
+		v, low, high, width, unit = 100*v, 100*low, 100*high, 100*width, " %"
+	}
+	step := math.Pow(10, float64(exponent(width*(1+1e-9))-1)) // 0.3 − 0.2 is a little less than 0.1
+	if f == Count {
+		step = max(step, 1)
+	}
+	text := func(x float64) string { return tickLabel(x, step, max(math.Abs(v), math.Abs(low), math.Abs(high))) }
+	return text(v) + unit, text(low) + " to " + text(high)
+}

@@ -27,6 +27,11 @@ type Column struct {
 	Format  Format   `json:"format,omitempty"` // of Numbers
 	Text    []string `json:"text,omitempty"`
 	Numbers Numbers  `json:"numbers,omitempty"`
+	// Low and High are the ends of intervals around Numbers. People read them beside
+	// the number, to two digits of the interval's width; files have columns of their
+	// own for them.
+	Low  Numbers `json:"low,omitempty"`
+	High Numbers `json:"high,omitempty"`
 }
 
 // Len returns the number of rows.
@@ -45,6 +50,7 @@ func (t Table) Head(n int) Table {
 	for i, c := range t.Columns {
 		c.Text = c.Text[:min(n, len(c.Text))]
 		c.Numbers = c.Numbers[:min(n, len(c.Numbers))]
+		c.Low, c.High = c.Low[:min(n, len(c.Low))], c.High[:min(n, len(c.High))]
 		cut.Columns[i] = c
 	}
 	return cut
@@ -53,15 +59,20 @@ func (t Table) Head(n int) Table {
 // numeric reports whether the column holds numbers.
 func (c Column) numeric() bool { return c.Numbers != nil }
 
-// cell returns the value in row i as people read it.
-func (c Column) cell(i int) string {
+// intervals reports whether the column's numbers have intervals.
+func (c Column) intervals() bool { return len(c.Low)+len(c.High) > 0 }
+
+// cell returns the value in row i as people read it, and its interval, if it has one.
+func (c Column) cell(i int) (value, ends string) {
 	switch {
 	case i < len(c.Text):
-		return c.Text[i]
+		return c.Text[i], ""
+	case i < len(c.Numbers) && c.intervals():
+		return interval(c.Format, c.Numbers[i], c.Low.at(i), c.High.at(i))
 	case i < len(c.Numbers):
-		return c.Format.Text(c.Numbers[i])
+		return c.Format.Text(c.Numbers[i]), ""
 	}
-	return ""
+	return "", ""
 }
 
 // heading returns the name with its unit, if it has one.
@@ -77,6 +88,7 @@ func (c Column) heading(unit string) string {
 // Shares are written as fractions, and their heading says so.
 func (t Table) CSV(w io.Writer) error {
 	out := csv.NewWriter(w)
+	t = t.apart()
 	record := make([]string, len(t.Columns))
 	for j, c := range t.Columns {
 		unit := c.Unit
@@ -110,6 +122,23 @@ func (t Table) CSV(w io.Writer) error {
 	return nil
 }
 
+// apart returns the table with columns of their own for the ends of intervals.
+func (t Table) apart() Table {
+	all := t
+	all.Columns = nil
+	for _, c := range t.Columns {
+		low, high := c, c
+		c.Low, c.High = nil, nil
+		all.Columns = append(all.Columns, c)
+		if (Column{Low: low.Low, High: high.High}).intervals() {
+			low.Name, low.Numbers, low.Low, low.High = c.Name+" low", numeric(low.Low), nil, nil
+			high.Name, high.Numbers, high.Low, high.High = c.Name+" high", numeric(high.High), nil, nil
+			all.Columns = append(all.Columns, low, high)
+		}
+	}
+	return all
+}
+
 // Text writes the table for a terminal: title, aligned columns, caption.
 func (t Table) Text(w io.Writer) error {
 	out := bufio.NewWriter(w)
@@ -123,7 +152,10 @@ func (t Table) Text(w io.Writer) error {
 		for j, c := range t.Columns {
 			s := c.heading(c.Unit)
 			if i > 0 {
-				s = printable(c.cell(i - 1))
+				value, ends := c.cell(i - 1)
+				if s = printable(value); ends != "" {
+					s += " (" + ends + ")"
+				}
 			}
 			rows[i][j] = s
 			width[j] = max(width[j], utf8.RuneCountInString(s))
@@ -170,17 +202,18 @@ var tableHTML = template.Must(template.New("table").Parse(`<table>
 <thead><tr>{{range .Head}}<th scope="col"{{if .Numeric}} class="number"{{end}}>{{.Text}}</th>{{end}}</tr></thead>
 <tbody>
 {{- range .Rows}}
-<tr>{{range .}}<td{{if .Numeric}} class="number"{{end}}>{{.Text}}</td>{{end}}</tr>
+<tr>{{range .}}<td{{if .Numeric}} class="number"{{end}}>{{.Text}}{{with .Ends}} <span class="interval">({{.}})</span>{{end}}</td>{{end}}</tr>
 {{- end}}
 </tbody></table>
 `))
 
 // HTML writes the table as one table element; cells with numbers have the
-// class "number". The caption is left to the page.
+// class "number", the ends of intervals in them "interval". The caption is left to
+// the page.
 func (t Table) HTML(w io.Writer) error {
 	type cell struct {
-		Text    string
-		Numeric bool
+		Text, Ends string
+		Numeric    bool
 	}
 	data := struct {
 		Title string
@@ -188,9 +221,10 @@ func (t Table) HTML(w io.Writer) error {
 		Rows  [][]cell
 	}{Title: t.Title, Rows: make([][]cell, t.Len())}
 	for _, c := range t.Columns {
-		data.Head = append(data.Head, cell{c.heading(c.Unit), c.numeric()})
+		data.Head = append(data.Head, cell{Text: c.heading(c.Unit), Numeric: c.numeric()})
 		for i := range data.Rows {
-			data.Rows[i] = append(data.Rows[i], cell{c.cell(i), c.numeric()})
+			value, ends := c.cell(i)
+			data.Rows[i] = append(data.Rows[i], cell{value, ends, c.numeric()})
 		}
 	}
 	if err := tableHTML.Execute(w, data); err != nil {

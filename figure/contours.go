@@ -1,0 +1,378 @@
+package figure
+
+import (
+	"fmt"
+	"math"
+	"strings"
+)
+
+// Contours shows functions of the plane as filled contours, such as densities, each
+// in a panel of its own, with ellipses drawn over all of them. Between the places at
+// which values are known they are interpolated; the picture is smooth, and no more
+// exact than they are.
+type Contours struct {
+	X      Axis    `json:"x"` // Log has no effect
+	Y      Axis    `json:"y"`
+	XAt    Numbers `json:"x_at"` // where values are known, rising
+	YAt    Numbers `json:"y_at"`
+	Panels []Panel `json:"panels"`
+	Groups []Group `json:"groups,omitempty"` // drawn over every panel: means and covariances; points have no effect
+	Dots   bool    `json:"dots,omitempty"`   // mark where values are known
+	// Subject says that the values tell of single subjects: for their own site only.
+	Subject bool `json:"subject,omitempty"`
+}
+
+// Panel is one function. Panels with the same legend share its scale of colours.
+type Panel struct {
+	Title  string    `json:"title,omitempty"`
+	Legend string    `json:"legend"` // what the values are
+	Values []Numbers `json:"values"` // by YAt, then XAt
+	// Diverging colours values below and above zero differently, on a scale that
+	// reaches as far to both sides. Else colours begin at zero, and what lies below
+	// has none.
+	Diverging bool `json:"diverging,omitempty"`
+}
+
+func (p Panel) at(j, i int) float64 {
+	if j < len(p.Values) {
+		return p.Values[j].at(i)
+	}
+	return math.NaN()
+}
+
+func (Contours) kind() string       { return "contours" }
+func (k Contours) perSubject() bool { return k.Subject }
+
+// Table has one row for every group, with its mean and covariance, then one for
+// every value.
+func (k Contours) Table() Table {
+	mark, name := Column{Name: "mark"}, Column{Name: "panel or group"}
+	numbers := []Column{{Name: label(k.X, "x")}, {Name: label(k.Y, "y")}, {Name: "value"}, {Name: "var x"}, {Name: "cov xy"}, {Name: "var y"}}
+	for i := range numbers {
+		numbers[i].Numbers = Numbers{}
+	}
+	add := func(what, whose string, values ...float64) {
+		mark.Text, name.Text = append(mark.Text, what), append(name.Text, whose)
+		for i, v := range values {
+			numbers[i].Numbers = append(numbers[i].Numbers, v)
+		}
+	}
+	for _, g := range k.Groups {
+		add("mean", g.Name, g.Mean.at(0), g.Mean.at(1), math.NaN(), g.Cov.at(0), g.Cov.at(1), g.Cov.at(2))
+	}
+	for _, p := range k.Panels {
+		for j := range k.YAt {
+			for i := range k.XAt {
+				whose := p.Title
+				if whose == "" {
+					whose = p.Legend
+				}
+				add("value", whose, k.XAt.at(i), k.YAt.at(j), p.at(j, i))
+			}
+		}
+	}
+	if len(k.Groups) == 0 {
+		numbers = numbers[:3]
+	}
+	return Table{Columns: append([]Column{mark, name}, numbers...)}
+}
+
+const (
+	maxPanels    = 6
+	contourBands = 14
+	fineGrid     = 72 // crossings along an axis that make contours smooth
+)
+
+func (k Contours) draw(c *canvas) {
+	panels := k.Panels[:min(len(k.Panels), maxPanels)]
+	if len(panels) == 0 || len(k.XAt) < 2 || len(k.YAt) < 2 || !rises(k.XAt) || !rises(k.YAt) {
+		c.w, c.h = 360, 120
+		c.nothing(c.w/2, c.h/2)
+		return
+	}
+	var ex, ey extent
+	ex.add(k.XAt[0])
+	ex.add(k.XAt[len(k.XAt)-1])
+	ey.add(k.YAt[0])
+	ey.add(k.YAt[len(k.YAt)-1])
+	across := min(len(panels), 3)
+	x, y := newScale(ex, false, false, 9-2*across), newScale(ey, false, false, 6)
+	const space, legend = 16.0, 34.0
+	left := 14 + widest(y.labels(), smallSize, 110)
+	c.w = pageWidth
+	wide := (c.w-left-10)/float64(across) - space
+	high := min(wide, 430)
+	head := c.groupKey(k.Groups, left) + 30
+	title := 0.0
+	for _, p := range panels {
+		if p.Title != "" {
+			title = 20
+		}
+	}
+	deep := title + high + 44 + legend
+	down := (len(panels) + across - 1) / across
+	c.h = head + deep*float64(down) + 4
+	c.text(6, head-12, k.Y.Label, fontSize, c.w-12, "font-weight", "600")
+	for n, p := range panels {
+		b := box{left: left + float64(n%across)*(wide+space), top: head + deep*float64(n/across) + title}
+		b.right, b.bottom = b.left+wide, b.top+high
+		if p.Title != "" {
+			c.text(b.left, b.top-8, p.Title, fontSize, wide, "font-weight", "600", "fill", muted)
+		}
+		x.a, x.b, y.a, y.b = b.left, b.right, b.bottom, b.top
+		top := k.top(p)
+		k.panel(c, p, x, y, b, top)
+		c.panelAxes(k, x, y, b, n%across == 0)
+		first := true
+		for _, q := range panels[:n] {
+			first = first && (q.Legend != p.Legend || q.Diverging != p.Diverging)
+		}
+		if first {
+			c.bandLegend(p, top, b)
+		}
+	}
+}
+
+// top returns the largest value of the panels that share the scale of p.
+func (k Contours) top(p Panel) float64 {
+	var e extent
+	for _, q := range k.Panels[:min(len(k.Panels), maxPanels)] {
+		if q.Legend != p.Legend || q.Diverging != p.Diverging {
+			continue
+		}
+		for j := range k.YAt {
+			for i := range k.XAt {
+				e.add(q.at(j, i))
+			}
+		}
+	}
+	if p.Diverging {
+		return max(e.hi, -e.lo)
+	}
+	return max(e.hi, 0)
+}
+
+// panel fills the contours of one function, each band over those below it, and draws
+// the groups.
+func (k Contours) panel(c *canvas, p Panel, x, y scale, b box, top float64) {
+	l := lattice{x: k.XAt, y: k.YAt}
+	missing := false
+	for j := range k.YAt {
+		for i := range k.XAt {
+			v := p.at(j, i)
+			missing = missing || !available(v)
+			if top > 0 {
+				v = max(v/top, -2) // near 1, whatever the unit
+			}
+			l.values = append(l.values, v)
+		}
+	}
+	if missing {
+		c.gap(b.left, b.top, b.right-b.left, b.bottom-b.top, p.Title+": not available in part")
+	}
+	if n := max(len(l.x), len(l.y)); n < fineGrid {
+		l = l.finer((fineGrid + n - 1) / n)
+	}
+	fill := func(l lattice, level float64, colour string) {
+		if path := area(l.outlines(level), x, y); path != "" {
+			c.el("path", "", "d", path, "fill", colour, "fill-rule", "evenodd")
+		}
+	}
+	fill(l, math.Inf(-1), band(p, 0))
+	for n := 1; n < contourBands; n++ {
+		fill(l, float64(n)/contourBands, band(p, (float64(n)+0.5)/contourBands))
+	}
+	if p.Diverging {
+		for i := range l.values {
+			l.values[i] = -l.values[i]
+		}
+		for n := 1; n < contourBands; n++ {
+			fill(l, float64(n)/contourBands, band(p, -(float64(n)+0.5)/contourBands))
+		}
+	}
+	if k.Dots && len(k.XAt)*len(k.YAt) <= maxLandmarkDots {
+		var d strings.Builder
+		for _, v := range k.YAt {
+			for _, u := range k.XAt {
+				d.WriteString("M" + pixel(x.at(u)) + " " + pixel(y.at(v)) + "h0")
+			}
+		}
+		c.el("path", "", "d", d.String(), "stroke", ink, "stroke-opacity", 0.35, "stroke-width", 1.6, "stroke-linecap", "round")
+	}
+	for i, g := range k.Groups {
+		c.overlay(g, styleOf(i), x, y, b)
+	}
+	for i, g := range k.Groups {
+		if mx, my := g.Mean.at(0), g.Mean.at(1); mx >= x.lo && mx <= x.hi && my >= y.lo && my <= y.hi {
+			var d strings.Builder
+			marker(&d, styleOf(i).marker, x.at(mx), y.at(my), 5)
+			c.el("path", fmt.Sprintf("%s: mean %s, %s", g.Name, General.Text(mx), General.Text(my)),
+				"d", d.String(), "fill", styleOf(i).colour, "stroke", "#fff", "stroke-width", 1.4)
+		}
+	}
+	c.el("rect", "", "x", b.left, "y", b.top, "width", b.right-b.left, "height", b.bottom-b.top, "fill", "none", "stroke", muted, "stroke-width", 0.8)
+}
+
+// maxLandmarkDots is how many places may be marked before the marks hide the colours.
+const maxLandmarkDots = 400
+
+// band returns the colour of a value in −1..1 of the scale. It leaves the darkest
+// colours out, over which lines could not be seen.
+func band(p Panel, t float64) string {
+	const darkest = 0.8
+	colour, _ := ramp(t * darkest)
+	if p.Diverging {
+		colour, _ = diverge(t * darkest)
+	}
+	return colour
+}
+
+// overlay draws the ellipses of a group's normal distribution as lines with a white
+// edge, which read on any colour, as far as they lie in the box.
+func (c *canvas) overlay(g Group, st style, x, y scale, b box) {
+	if _, _, ok := g.reach(); !ok {
+		return
+	}
+	// A square root of the covariance, by rows: (r, 0), (s, t).
+	r := math.Sqrt(g.Cov[0])
+	s, t := 0.0, math.Sqrt(g.Cov[2])
+	if r > 0 {
+		s = g.Cov[1] / r
+		t = math.Sqrt(max(g.Cov[2]-s*s, 0))
+	}
+	for _, e := range []struct {
+		radius    float64
+		dash, tip string
+	}{{radius90, "6 3", "90 %"}, {radius50, "", "50 %"}} {
+		const parts = 120
+		line := make([]point, parts+1)
+		for i := range line {
+			sin, cos := math.Sincos(2 * math.Pi * float64(i) / parts)
+			line[i] = point{x.at(g.Mean[0] + e.radius*r*cos), y.at(g.Mean[1] + e.radius*(s*cos+t*sin))}
+		}
+		d := within(line, b)
+		if d == "" {
+			continue
+		}
+		c.el("path", "", "d", d, "fill", "none", "stroke", "#fff", "stroke-width", 3.6, "stroke-opacity", 0.85)
+		c.el("path", fmt.Sprintf("%s: holds %s of its subjects if they are normally distributed", g.Name, e.tip), "d", d,
+			"fill", "none", "stroke", st.colour, "stroke-width", 1.8, "stroke-dasharray", e.dash)
+	}
+}
+
+// within writes what lies in the box of a line through points (Liang and Barsky 1984).
+func within(line []point, b box) string {
+	var d strings.Builder
+	last := ""
+	for i := range line[1:] {
+		p, q := line[i], line[i+1]
+		from, to := 0.0, 1.0
+		for _, side := range [][2]float64{{p.x - q.x, p.x - b.left}, {q.x - p.x, b.right - p.x}, {p.y - q.y, p.y - b.top}, {q.y - p.y, b.bottom - p.y}} {
+			step, room := side[0], side[1]
+			switch {
+			case step == 0 && room < 0:
+				from = 2
+			case step < 0:
+				from = max(from, room/step)
+			case step > 0:
+				to = min(to, room/step)
+			}
+		}
+		if !(from < to) {
+			continue
+		}
+		start := pixel(p.x+from*(q.x-p.x)) + " " + pixel(p.y+from*(q.y-p.y))
+		end := pixel(p.x+to*(q.x-p.x)) + " " + pixel(p.y+to*(q.y-p.y))
+		if start != last {
+			d.WriteString("M" + start)
+		}
+		d.WriteString("L" + end)
+		last = end
+	}
+	return d.String()
+}
+
+// panelAxes draws the ticks of one panel, those of y at the first of a row only.
+func (c *canvas) panelAxes(k Contours, x, y scale, b box, first bool) {
+	from := b.left - 14
+	for _, t := range x.ticks {
+		p, room := x.position(t.value), textWidth(t.label, smallSize)/2
+		c.line(p, b.bottom, p, b.bottom+4, muted)
+		if p-room >= from && p+room <= min(b.right+14, c.w) {
+			c.text(p, b.bottom+16, t.label, smallSize, 0, "text-anchor", "middle", "fill", muted)
+			from = p + room + 4
+		}
+	}
+	for _, t := range y.ticks {
+		p := y.position(t.value)
+		c.line(b.left-4, p, b.left, p, muted)
+		if first {
+			c.text(b.left-8, p+4, t.label, smallSize, b.left-10, "text-anchor", "end", "fill", muted)
+		}
+	}
+	c.text((b.left+b.right)/2, b.bottom+35, k.X.Label, fontSize, b.right-b.left, "text-anchor", "middle", "font-weight", "600")
+}
+
+// bandLegend draws the scale of colours below a panel.
+func (c *canvas) bandLegend(p Panel, top float64, b box) {
+	low, bands := 0.0, contourBands
+	if p.Diverging {
+		low, bands = -top, 2*contourBands-1
+	}
+	ends := []string{General.cell(low), General.cell(top)}
+	y, x := b.bottom+48, b.left+4+textWidth(ends[0], smallSize)
+	wide := min((b.right-b.left)*0.4, 110.0)
+	c.text(x-4, y+10, ends[0], smallSize, 0, "text-anchor", "end", "fill", muted)
+	for n := range bands {
+		t := (float64(n) + 0.5) / contourBands
+		if p.Diverging {
+			t = 0
+			if k := n - contourBands + 1; k != 0 {
+				t = (math.Abs(float64(k)) + 0.5) / contourBands * float64(sign(k))
+			}
+		}
+		c.el("rect", "", "x", x+wide*float64(n)/float64(bands), "y", y, "width", wide/float64(bands), "height", 12.0, "fill", band(p, t), "shape-rendering", "crispEdges")
+	}
+	x += wide + 4
+	c.text(x, y+10, ends[1], smallSize, 0, "fill", muted)
+	x += textWidth(ends[1], smallSize) + 10
+	c.text(x, y+10, p.Legend, smallSize, max(b.right+10-x, 20))
+}
+
+func sign(k int) int {
+	if k < 0 {
+		return -1
+	}
+	return 1
+}
+
+// groupKey names the groups in lines from the top of the picture, and returns how far
+// down they reach.
+func (c *canvas) groupKey(groups []Group, left float64) float64 {
+	const most = 40
+	x, y := left, 14.0
+	if len(groups) == 0 {
+		return 0
+	}
+	for i, g := range groups {
+		name := g.Name
+		if i == most {
+			name = fmt.Sprintf("and %d more", len(groups)-most)
+		}
+		room := min(textWidth(name, fontSize), keyRoom) + 34
+		if x > left && x+room > c.w {
+			x, y = left, y+keyStep
+		}
+		if i < most {
+			var d strings.Builder
+			marker(&d, styleOf(i).marker, x+5, y-4, 4.5)
+			c.el("path", "", "d", d.String(), "fill", styleOf(i).colour)
+		}
+		c.text(x+15, y, name, fontSize, keyRoom)
+		x += room
+		if i == most {
+			break
+		}
+	}
+	return y
+}
