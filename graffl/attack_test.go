@@ -55,7 +55,7 @@ func TestDifferencingLandmarks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x, err := toyMarks.Locate(d)
+	x, err := toyMarks.Locate(d, 1)
 	if err != nil || math.Sqrt(squaredDistance(x, rows[:2])) > 1e-4 {
 		t.Errorf("row %v was located at %v (%v)", rows[:2], x, err)
 	}
@@ -94,7 +94,7 @@ func TestDifferencingLandmarks(t *testing.T) {
 		for i, v := range d {
 			noisy[i] = v + math.Sqrt2*sd*r.NormFloat64()
 		}
-		x, err := toyMarks.Locate(noisy)
+		x, err := toyMarks.Locate(noisy, 1)
 		if err != nil {
 			t.Fatal(err)
 		}

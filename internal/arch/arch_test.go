@@ -19,7 +19,7 @@ import (
 // only from floors below its own; "x/..." stands for everything below x.
 var floors = [][]string{
 	{"cmd/parley", "tools/..."},
-	{"conformance", "crossval", "rundir", "selection", "utility"},
+	{"attack", "conformance", "crossval", "rundir", "selection", "utility"},
 	{"engine/enginetest", "engine/local"},
 	{"engine", "report", "trials"},
 	{"graffl", "mvppca", "pvi"},

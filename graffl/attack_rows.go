@@ -1,0 +1,228 @@
+package graffl
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"parley/dataset"
+	"parley/method"
+	"parley/problem"
+	"parley/study"
+)
+
+// mostVictims rows of each site take part in the studies that are attacked: enough
+// to see what is found, few enough to be soon done.
+const mostVictims = 200
+
+// victims are the rows that attacks are scored against.
+type victims struct {
+	plan  *study.Plan // of the features themselves
+	given *Options    // of the plan that was asked for
+	dim   int
+	sites [][]float64 // rows of each site of the plan that have all features
+	scale []float64   // standard deviation of each feature within sites
+	seed  uint64
+}
+
+// newVictims checks that the features of a plan can be attacked. What the plan says of
+// codes, classes and variants does not matter: it is rows as they are that are looked for.
+func newVictims(p *study.Plan, seed uint64) (*victims, error) {
+	given, ok := p.Method.Options.(*Options)
+	if !ok {
+		return nil, fmt.Errorf("the plan's options are of method %s, not of graffl", p.Method.Name)
+	}
+	v := &victims{plan: p, given: given, dim: features(p), seed: seed}
+	var err error
+	v.plan, err = v.study(VariantLandmark, noProtection, func(*Options) {})
+	return v, err
+}
+
+// examplePlan is the toy of the paper's section 4.2: each site has one mode.
+const examplePlan = `{parley: 1, name: example, sites: [north, south, east],
+views: [{name: point, features: [{name: x, range: [-12, 12]}, {name: y, range: [-12, 12]}]}],
+method: {name: graffl, components: 3}, privacy: {protection: none}}`
+
+// example draws a hundred rows for each site of the toy.
+func example(seed uint64) (*victims, error) {
+	p, err := study.Parse("the example", []byte(examplePlan), method.Registry{Method{}})
+	if err != nil {
+		return nil, err
+	}
+	v, err := newVictims(p, seed)
+	if err != nil {
+		return nil, err
+	}
+	r := rand.New(rand.NewPCG(seed, 42))
+	for _, mode := range [][2]float64{{-9, 3}, {0, -9}, {8, 3}} {
+		var rows []float64
+		for range 100 {
+			rows = append(rows, mode[0]+r.NormFloat64(), mode[1]+r.NormFloat64())
+		}
+		v.sites = append(v.sites, rows)
+	}
+	return v, v.measure()
+}
+
+// readVictims takes the first rows of every site of a plan.
+func readVictims(ctx context.Context, t method.Target) (*victims, error) {
+	v, err := newVictims(t.Plan, t.Seed)
+	if err != nil {
+		return nil, err
+	}
+	x := make([]float64, v.dim)
+	for _, site := range t.Plan.Sites {
+		data := t.Data[site]
+		if data == nil {
+			return nil, fmt.Errorf("site %s has no data", site)
+		}
+		var rows []float64
+		for row, err := range data.Rows(ctx) {
+			if err != nil {
+				return nil, fmt.Errorf("site %s: %w", site, err)
+			}
+			if len(rows) >= mostVictims*v.dim {
+				break
+			}
+			if read(row, x) {
+				rows = append(rows, x...)
+			}
+		}
+		if len(rows) < 2*v.dim {
+			return nil, problem.Problem{Where: "site " + site, What: "fewer than two rows have all features: there is nothing to attack", Hint: "a plan whose views are complete at every site"}
+		}
+		v.sites = append(v.sites, rows)
+	}
+	return v, v.measure()
+}
+
+// measure finds out how far rows are apart within sites.
+func (v *victims) measure() error {
+	v.scale = make([]float64, v.dim)
+	_, lo, hi := box(v.plan)
+	total := 0
+	for _, rows := range v.sites {
+		n := len(rows) / v.dim
+		total += n
+		for i := range v.dim {
+			mean := 0.0
+			for k := range n {
+				mean += rows[k*v.dim+i] / float64(n)
+			}
+			for k := range n {
+				e := rows[k*v.dim+i] - mean
+				v.scale[i] += e * e
+			}
+		}
+	}
+	for i, s := range v.scale {
+		if v.scale[i] = math.Sqrt(s / float64(total)); !(v.scale[i] > 0) {
+			v.scale[i] = hi[i] - lo[i] // a feature that does not vary
+		}
+	}
+	return nil
+}
+
+// source makes rows a site's data.
+func (v *victims) source(rows []float64) (dataset.Source, error) {
+	var table []dataset.Row
+	for x := range slices.Chunk(rows, v.dim) {
+		row := dataset.Row{ID: fmt.Sprintf("%06d", len(table))}
+		for _, view := range v.plan.Views {
+			row.Views = append(row.Views, x[:len(view.Features):len(view.Features)])
+			x = x[len(view.Features):]
+		}
+		table = append(table, row)
+	}
+	return dataset.NewTable(v.plan.Schema(), table)
+}
+
+// data is that of every site.
+func (v *victims) data() (map[string]dataset.Source, error) {
+	out := map[string]dataset.Source{}
+	for j, rows := range v.sites {
+		s, err := v.source(rows)
+		if err != nil {
+			return nil, err
+		}
+		out[v.plan.Sites[j]] = s
+	}
+	return out, nil
+}
+
+// all returns the rows of all sites.
+func (v *victims) all() []float64 { return slices.Concat(v.sites...) }
+
+// apart is the root mean square, over features, of the differences of two rows in
+// standard deviations.
+func (v *victims) apart(x, y []float64) float64 {
+	s := 0.0
+	for i, sd := range v.scale {
+		e := (x[i] - y[i]) / sd
+		s += e * e
+	}
+	return math.Sqrt(s / float64(v.dim))
+}
+
+// score compares guesses with the rows of the same index.
+func (v *victims) score(rows, guesses []float64, within float64) *method.Recovered {
+	r := &method.Recovered{Rows: len(rows) / v.dim, Within: within, SD: math.Sqrt(squares(v.scale) / float64(v.dim))}
+	for k := 0; k < len(rows); k += v.dim {
+		e := v.apart(rows[k:k+v.dim], guesses[k:k+v.dim])
+		r.RMSE += e * e / float64(r.Rows)
+		if e <= within {
+			r.Found++
+		}
+	}
+	r.RMSE = math.Sqrt(r.RMSE)
+	return r
+}
+
+// closest compares each row with the guess that is closest to it: for attacks that
+// find rows in no order.
+func (v *victims) closest(rows, guesses []float64, within float64) *method.Recovered {
+	var nearest []float64
+	for row := range slices.Chunk(rows, v.dim) {
+		nearest = append(nearest, v.nearest(row, guesses)...)
+	}
+	return v.score(rows, nearest, within)
+}
+
+// nearest is the one of some guesses that is closest to a row.
+func (v *victims) nearest(row, guesses []float64) (best []float64) {
+	least := math.Inf(1)
+	for g := range slices.Chunk(guesses, v.dim) {
+		if e := v.apart(row, g); e < least {
+			best, least = g, e
+		}
+	}
+	return best
+}
+
+// study makes a plan of a variant for the victims. tailor changes its options.
+func (v *victims) study(variant string, privacy study.Privacy, tailor func(*Options)) (*study.Plan, error) {
+	p := *v.plan
+	p.Local, p.Privacy, p.Seed = nil, privacy, v.seed
+	o := defaults()
+	o.Variant, o.Components, o.Prior = variant, v.given.Components, v.given.Prior
+	if variant == VariantLandmark && v.given.Landmarks != nil {
+		l := *v.given.Landmarks
+		o.Landmarks = &l
+	}
+	o.Fill(&p, func(key string) bool {
+		return key != "prior.freedom" && (o.Landmarks == nil || !strings.HasPrefix(key, "landmarks."))
+	})
+	tailor(o)
+	p.Method = study.Method{Name: Method{}.Name(), Options: o}
+	var wrong problem.List
+	o.Check(&p, func(key, what, hint string) {
+		wrong = append(wrong, problem.Problem{Where: "the attacked study: method." + key, What: what, Hint: hint})
+	})
+	return &p, wrong.Err()
+}
+
+// noProtection lets everything through.
+var noProtection = study.Privacy{Protection: study.ProtectionNone}
