@@ -82,6 +82,7 @@ type SMC struct {
 	Used       int           `json:"used" cbor:"used"`             // proposals folded
 	Tried      int           `json:"tried" cbor:"tried"`           // of this generation
 	Accepted   int           `json:"accepted" cbor:"accepted"`     // of this generation
+	Moves      int           `json:"moves" cbor:"moves"`           // thought of, with those that the prior refused
 	Next       int           `json:"next" cbor:"next"`             // particle that moves next
 	Scale      float64       `json:"scale" cbor:"scale"`           // of its steps
 	Stopped    Stop          `json:"stopped" cbor:"stopped"`
@@ -113,7 +114,7 @@ func (s *SMC) Check() error {
 	switch {
 	case len(s.Particles) > full || s.Generation > 0 && len(s.Particles) != full || s.Generation < 0:
 		return fmt.Errorf("%d particles in generation %d of a run with %d", len(s.Particles), s.Generation, full)
-	case s.Next < 0 || s.Next >= full || s.Used < 0 || s.Used > s.Choices.Proposals || s.Tried < 0 || s.Accepted < 0 || s.Accepted > s.Tried:
+	case s.Next < 0 || s.Next >= full || s.Used < 0 || s.Used > s.Choices.Proposals || s.Moves < 0 || s.Tried < 0 || s.Accepted < 0 || s.Accepted > s.Tried:
 		return fmt.Errorf("counts of a run are out of range: next %d, used %d, tried %d, accepted %d", s.Next, s.Used, s.Tried, s.Accepted)
 	case math.IsNaN(s.Threshold) || !(s.Scale > 0) || math.IsInf(s.Scale, 1):
 		return fmt.Errorf("threshold %v and scale %v of a run", s.Threshold, s.Scale)
@@ -128,31 +129,69 @@ func (s *SMC) coordinates() Coordinates { return Coordinates{s.Prior.Components(
 // Propose returns up to n parameters, in coordinates, whose discrepancies [SMC.Fold]
 // wants next: none once the run has stopped. The same state proposes the same.
 func (s *SMC) Propose(n int) [][]float64 {
-	if s.Stopped != Running {
-		return nil
-	}
-	limit := s.Choices.Particles - len(s.Particles)
-	if s.Generation > 0 { // a sweep at most, so that a particle moves from where it is
-		limit = s.Choices.Particles
-	}
-	n = min(n, limit, s.Choices.Proposals-s.Used)
-	out := make([][]float64, 0, n)
-	c := s.coordinates()
-	m, sampler := NewMixture(c.K, c.Dim), s.Prior.Sampler()
-	for i := range n {
-		r := s.random(s.Used + i)
-		u := make([]float64, c.Len())
-		if s.Generation == 0 {
-			for ok := false; !ok; {
-				sampler.Draw(r, m)
-				ok = c.To(u, m) == nil
-			}
-		} else {
-			s.step(r, c, u, s.Particles[(s.Next+i)%len(s.Particles)].U)
-		}
-		out = append(out, u)
+	moves, _ := s.moves(n)
+	var out [][]float64
+	for _, m := range moves {
+		out = append(out, m.u)
 	}
 	return out
+}
+
+// move is a proposal: where a particle would go.
+type move struct {
+	particle int
+	u        []float64
+	prior    float64 // ln p(u)
+	refused  bool    // whatever its discrepancy
+}
+
+// moves are the next proposals, at most n, and how many moves were thought of for them.
+// A move that the ratio of prior densities refuses is none that a site is asked about:
+// both parts of the Metropolis rule must agree, in whichever order they are asked.
+func (s *SMC) moves(n int) (moves []move, tried int) {
+	if s.Stopped != Running {
+		return nil, 0
+	}
+	n = min(n, s.Choices.Proposals-s.Used)
+	density := newUnconstrained(s.Prior)
+	if s.Generation == 0 {
+		n = min(n, s.Choices.Particles-len(s.Particles))
+		for range n {
+			u := s.draw(s.random(s.Moves + tried))
+			moves = append(moves, move{len(s.Particles) + tried, u, density.LogDensity(u), false})
+			tried++
+		}
+		return moves, tried
+	}
+	// A sweep at most, so that a particle moves from where it is; more only while there
+	// is nothing to ask.
+	for all := len(s.Particles); len(moves) < n && (tried < all || len(moves) == 0); tried++ {
+		r := s.random(s.Moves + tried)
+		m := move{particle: (s.Next + tried) % all, u: make([]float64, s.coordinates().Len())}
+		old := s.Particles[m.particle]
+		s.step(r, m.u, old.U)
+		m.prior = density.LogDensity(m.u)
+		m.refused = !(math.Log(r.Float64()) < m.prior-old.Prior)
+		if !m.refused || tried >= mostSweeps*all {
+			moves = append(moves, m)
+		}
+	}
+	return moves, tried
+}
+
+// mostSweeps of moves that the prior refuses are followed by one that is asked about in
+// vain, so that the run ends.
+const mostSweeps = 16
+
+// draw returns a parameter from the prior.
+func (s *SMC) draw(r *rand.Rand) []float64 {
+	c, sampler := s.coordinates(), s.Prior.Sampler()
+	u, m := make([]float64, c.Len()), NewMixture(c.K, c.Dim)
+	for ok := false; !ok; { // weights may underflow for tiny α
+		sampler.Draw(r, m)
+		ok = c.To(u, m) == nil
+	}
+	return u
 }
 
 // Set simulates rows for proposal i of those proposed last, into Choices.Rows × Dim
@@ -172,46 +211,46 @@ func (s *SMC) random(number int) *rand.Rand {
 
 // step writes a proposal along the difference of two other particles, over one
 // component, the weights or everything, which of them by chance.
-func (s *SMC) step(r *rand.Rand, c Coordinates, u, from []float64) {
+func (s *SMC) step(r *rand.Rand, u, from []float64) {
 	copy(u, from)
-	blocks := c.blocks()
+	blocks := s.coordinates().blocks()
 	b := blocks[r.IntN(len(blocks))]
 	one, two := s.Particles[r.IntN(len(s.Particles))].U, s.Particles[r.IntN(len(s.Particles))].U
 	g := s.Scale * 2.38 / math.Sqrt(2*float64(len(b.coords)))
 	for _, i := range b.coords {
-		u[i] += g*(one[i]-two[i]) + 1e-3*r.NormFloat64()*g
+		// A little of its own for each coordinate, in the particles' own units, lets them
+		// leave the subspace that they span.
+		u[i] += g * (1 + 0.05*r.NormFloat64()) * (one[i] - two[i])
 	}
 }
 
 // Fold takes the discrepancies of what was proposed last, in order. A discrepancy
 // that is NaN counts as infinitely far. What it leaves is the next state.
 func (s *SMC) Fold(distances []float64) error {
-	proposals := s.Propose(len(distances))
-	if len(proposals) != len(distances) {
-		return fmt.Errorf("%d discrepancies: at most %d proposals wait for any", len(distances), len(proposals))
+	moves, tried := s.moves(len(distances))
+	if len(moves) != len(distances) {
+		return fmt.Errorf("%d discrepancies: at most %d proposals wait for any", len(distances), len(moves))
 	}
-	density := newUnconstrained(s.Prior)
-	first := s.Used
-	for i, u := range proposals {
+	for i, m := range moves {
 		d := distances[i]
 		if math.IsNaN(d) {
 			d = math.Inf(1)
 		}
-		p := SetParticle{u, density.LogDensity(u), d}
+		p := SetParticle{m.u, m.prior, d}
 		s.Used++
 		s.Tried++
-		if s.Generation == 0 {
-			s.Accepted++
+		switch {
+		case s.Generation == 0:
 			s.Particles = append(s.Particles, p)
-			continue
-		}
-		old := &s.Particles[s.Next]
-		r := rand.New(rand.NewPCG(mix(s.Choices.Seed+0x6d6f7665), uint64(first+i)))
-		if p.Distance <= s.Threshold && math.Log(r.Float64()) < p.Prior-old.Prior {
-			*old = p
+			s.Accepted++
+		case d <= s.Threshold && !m.refused:
+			s.Particles[m.particle] = p
 			s.Accepted++
 		}
-		s.Next = (s.Next + 1) % len(s.Particles)
+	}
+	s.Moves += tried
+	if s.Generation > 0 {
+		s.Next = (s.Next + tried) % len(s.Particles)
 	}
 	s.advance()
 	return nil
