@@ -3,7 +3,6 @@ package graffl
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 
 	"parley/internal/wire"
@@ -173,7 +172,7 @@ func (a *attacker) tellApart(ctx context.Context, s *setup) (*method.ToldApart, 
 	}
 	name := s.plan.Sites[0]
 	told := &method.ToldApart{Epsilon: s.plan.Privacy.Total.Epsilon, Delta: s.plan.Privacy.Total.Delta, Adjacency: a.target.Adjacency}
-	told.Allowed = MostAdvantage(told.Epsilon, told.Delta)
+	told.Allowed, told.Mechanism = MostAdvantage(told.Epsilon, told.Delta), best(s.visible())
 	for world, rowsOf := range sites {
 		data, err := a.source(rowsOf)
 		if err != nil {
@@ -189,16 +188,13 @@ func (a *attacker) tellApart(ctx context.Context, s *setup) (*method.ToldApart, 
 				return nil, err
 			}
 			// ln p(release | with) − ln p(release | without)
-			ratio, moved := 0.0, 0.0
+			ratio := 0.0
 			for i, v := range r.Sums {
 				shift := with[i] - without[i]
 				ratio += shift * (v - (with[i]+without[i])/2) / (r.SD * r.SD)
-				moved += shift * shift / (r.SD * r.SD)
 			}
 			shift := rows[0] - rows[1]
 			ratio += shift * (r.Rows - (rows[0]+rows[1])/2) / (r.RowsSD * r.RowsSD)
-			moved += shift * shift / (r.RowsSD * r.RowsSD)
-			told.Mechanism = math.Erfc(-math.Sqrt(moved/8)) / 2 // Φ(μ/2)
 			told.Trials++
 			if (ratio > 0) == (world == 0) {
 				told.Right++

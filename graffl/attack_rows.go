@@ -33,11 +33,14 @@ type victims struct {
 func newVictims(p *study.Plan, seed uint64) (*victims, error) {
 	given, ok := p.Method.Options.(*Options)
 	if !ok {
-		return nil, fmt.Errorf("the plan's options are of method %s, not of graffl", p.Method.Name)
+		return nil, fmt.Errorf("the options are of method %s, not of graffl", p.Method.Name)
 	}
 	v := &victims{plan: p, given: given, dim: features(p), seed: seed}
 	var err error
 	v.plan, err = v.study(VariantLandmark, noProtection, func(*Options) {})
+	if err != nil && given.Encoder != nil {
+		return nil, fmt.Errorf("it is features that are attacked, not the codes of this plan:\n%w", err)
+	}
 	return v, err
 }
 
@@ -219,7 +222,7 @@ func (v *victims) study(variant string, privacy study.Privacy, tailor func(*Opti
 	p.Method = study.Method{Name: Method{}.Name(), Options: o}
 	var wrong problem.List
 	o.Check(&p, func(key, what, hint string) {
-		wrong = append(wrong, problem.Problem{Where: "the attacked study: method." + key, What: what, Hint: hint})
+		wrong = append(wrong, problem.Problem{Where: strings.TrimSuffix("method."+key, "."), What: what, Hint: hint})
 	})
 	return &p, wrong.Err()
 }

@@ -107,6 +107,142 @@ func TestDifferencingLandmarks(t *testing.T) {
 	}
 }
 
+// All rows of a small site follow from its one exact release; where they are not
+// determined, none are given.
+func TestLocateSeveralRows(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		seed := rapid.Uint64().Draw(t, "seed")
+		n := rapid.IntRange(1, 3).Draw(t, "rows")
+		r := rand.New(rand.NewPCG(seed, 3))
+		var rows []float64
+		for k := range n { // a few bandwidths apart
+			rows = append(rows, float64(6*k)-6+r.Float64(), 4*r.NormFloat64())
+		}
+		got, err := toyMarks.Locate(sums(toyMarks, rows, 0, r), n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for k := 0; k < len(rows); k += 2 {
+			least := math.Inf(1)
+			for g := 0; g < len(got); g += 2 {
+				least = min(least, math.Sqrt(squaredDistance(rows[k:k+2], got[g:g+2])))
+			}
+			if least > 1e-5 {
+				t.Fatalf("rows %v were located at %v", rows, got)
+			}
+		}
+	})
+	for name, f := range map[string]func() ([]float64, error){
+		"too many rows": func() ([]float64, error) {
+			return toyMarks.Locate(make([]float64, toyMarks.Len()), toyMarks.Len()/2+1)
+		},
+		"no row":      func() ([]float64, error) { return toyMarks.Locate(make([]float64, toyMarks.Len()), 0) },
+		"other sums":  func() ([]float64, error) { return toyMarks.Locate([]float64{1}, 1) },
+		"no landmark": func() ([]float64, error) { return Landmarks{Dim: 1}.Locate(nil, 1) },
+	} {
+		if x, err := f(); err == nil {
+			t.Errorf("%s: %v", name, x)
+		}
+	}
+}
+
+// The minimum of Rosenbrock's function is 0 at (1, 1).
+func TestLeastSquaresFindsTheMinimum(t *testing.T) {
+	x := []float64{-1.2, 1}
+	loss := leastSquares(x, 2, func(r, jac, x []float64) {
+		r[0], r[1] = 10*(x[1]-x[0]*x[0]), 1-x[0]
+		if jac != nil {
+			copy(jac, []float64{-20 * x[0], 10, -1, 0})
+		}
+	})
+	if loss > 1e-20 || math.Abs(x[0]-1) > 1e-9 || math.Abs(x[1]-1) > 1e-9 {
+		t.Errorf("got %v with %v", x, loss)
+	}
+}
+
+// The derivatives of a mean discrepancy are those of differences.
+func TestSlopeOfADiscrepancy(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		set := rapid.SliceOfN(rapid.Float64Range(-5, 5), 12, 12).Draw(t, "set")
+		x := rapid.SliceOfN(rapid.Float64Range(6, 9), 3, 3).Draw(t, "x") // not on a row, where there is none
+		for _, d := range []Discrepancy{{Kind: Energy}, {Kind: MMD, Bandwidth: 4}} {
+			got := make([]float64, 3)
+			if v, want := d.slope(got, x, set), d.Cross(x, set, 3); math.Abs(v-want) > 1e-12*(1+want) {
+				t.Fatalf("%s: a mean of %v, want %v", d.Kind, v, want)
+			}
+			for i := range x {
+				up, down := append([]float64(nil), x...), append([]float64(nil), x...)
+				up[i] += 1e-5
+				down[i] -= 1e-5
+				if want := (d.Cross(up, set, 3) - d.Cross(down, set, 3)) / 2e-5; math.Abs(got[i]-want) > 1e-7 {
+					t.Fatalf("%s: derivative %d is %v, want %v", d.Kind, i, got[i], want)
+				}
+			}
+		}
+	})
+}
+
+func TestTwoDigits(t *testing.T) {
+	for x, want := range map[float64]float64{1234: 1200, 0.0678: 0.068, 99.6: 100, 5: 5, 0: 0} {
+		if got := twoDigits(x); math.Abs(got-want) > 1e-12 {
+			t.Errorf("%v is rounded to %v, want %v", x, got, want)
+		}
+	}
+}
+
+// Scores are in standard deviations within sites: guesses of a site's mean have an
+// error of 1, rows themselves none.
+func TestScoresAreInStandardDeviations(t *testing.T) {
+	v, err := example(3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var means []float64
+	for _, rows := range v.sites {
+		mean := make([]float64, 2)
+		n := float64(len(rows) / 2)
+		for i, x := range rows {
+			mean[i%2] += x / n
+		}
+		for range len(rows) / 2 {
+			means = append(means, mean...)
+		}
+	}
+	if r := v.score(v.all(), means, 0.1); math.Abs(r.RMSE-1) > 1e-12 || r.Rows != 300 || r.Found > 30 || math.Abs(r.SD-1) > 0.1 {
+		t.Errorf("guessing means: %+v", r)
+	}
+	if r := v.closest(v.all(), v.all(), 0.1); r.RMSE != 0 || r.Found != 300 {
+		t.Errorf("the rows themselves: %+v", r)
+	}
+}
+
+// A scan's set is a single point, whatever the plan's prior.
+func TestTightSetsAreOnePoint(t *testing.T) {
+	v, err := example(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := v.study(VariantSet, noProtection, func(o *Options) { o.Set.Rows = 5 })
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := newSetup(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []float64{3.25, -7.5}
+	s.sets(0).each([][]float64{s.point(want)}, func(_ int, set []float64) {
+		for k := 0; k < len(set); k += 2 {
+			if e := math.Sqrt(squaredDistance(set[k:k+2], want)); e > 1e-9 {
+				t.Errorf("row %d of the set is %v", k/2, set[k:k+2])
+			}
+		}
+		if len(set) != 10 {
+			t.Errorf("a set of %d numbers", len(set))
+		}
+	})
+}
+
 func TestMostAdvantage(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e := rapid.Float64Range(0, 50).Draw(t, "ε")
