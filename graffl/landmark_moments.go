@@ -1,6 +1,7 @@
 package graffl
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 )
@@ -9,11 +10,45 @@ import (
 // form. It is not safe for concurrent use.
 type moments struct {
 	Landmarks
-	l, e []float64
+	line       int // landmarks that follow each other at equal steps along the first feature; 0 if it varies
+	l, e, step []float64
 }
 
 func newMoments(l Landmarks) *moments {
-	return &moments{l, make([]float64, l.Dim*l.Dim), make([]float64, l.Dim)}
+	return &moments{l, l.lines(), make([]float64, l.Dim*l.Dim), make([]float64, l.Dim), make([]float64, l.Dim)}
+}
+
+// lines returns how long the rows of a grid are, if its points are in their order.
+func (l Landmarks) lines() int {
+	if !l.isGrid() {
+		return 0
+	}
+	n := l.Len()
+	follows := func(r int) bool {
+		for i, c := range l.Point(r) {
+			step := 0.0
+			if i == 0 {
+				step = l.Spacing[0]
+			}
+			if math.Abs(c-l.Point(r - 1)[i]-step) > 1e-9*l.Spacing[i] {
+				return false
+			}
+		}
+		return true
+	}
+	line := 1
+	for line < n && follows(line) {
+		line++
+	}
+	for r := range n {
+		if r > 0 && follows(r) != (r%line != 0) {
+			return 0
+		}
+	}
+	if n%line != 0 {
+		return 0
+	}
+	return line
 }
 
 // prepare readies E exp(−½ (x−c)ᵀ D⁻¹ (x−c)) under a component, where
@@ -44,15 +79,10 @@ func (e *moments) square(c, mu []float64) (s float64) {
 		return a*a + b*b
 	}
 	for i := range d {
-		t := c[i] - mu[i]
-		for j, v := range e.l[i*d:][:i] {
-			t -= v * e.e[j]
-		}
-		t *= e.l[i*d+i]
-		e.e[i] = t
-		s += t * t
+		e.e[i] = c[i] - mu[i]
 	}
-	return s
+	e.whiten(e.e)
+	return squares(e.e)
 }
 
 // component writes E φ under component k alone. It reports false where its
@@ -63,6 +93,10 @@ func (e *moments) component(m Mixture, k int, dst []float64) bool {
 		return false
 	}
 	mu := m.Mean(k)
+	if e.line > 2 {
+		e.along(mu, logScale, dst)
+		return true
+	}
 	for r := range dst {
 		dst[r] = 0
 		if q := e.square(e.Point(r), mu) - 2*logScale; q < negligible {
@@ -70,6 +104,69 @@ func (e *moments) component(m Mixture, k int, dst []float64) bool {
 		}
 	}
 	return true
+}
+
+// along writes E φ line by line of a grid: beside its peak on the line it falls by
+// ratios that themselves fall by a constant ratio, so that three exponentials are
+// enough for a line.
+func (e *moments) along(mu []float64, logScale float64, dst []float64) {
+	d := e.Dim
+	clear(e.step)
+	e.step[0] = e.Spacing[0]
+	e.whiten(e.step)
+	curvature := squares(e.step)
+	again := math.Exp(-curvature)
+	last := e.line - 1
+	for first := 0; first < len(dst); first += e.line {
+		row := dst[first:][:e.line]
+		clear(row)
+		for i, c := range e.Point(first) {
+			e.e[i] = c - mu[i]
+		}
+		e.whiten(e.e)
+		slope := 0.0
+		for i, v := range e.step {
+			slope += v * e.e[i]
+		}
+		peak := int(min(max(math.Round(-slope/curvature), 0), float64(last)))
+		q := -2 * logScale
+		for i := range d {
+			t := e.e[i] + float64(peak)*e.step[i]
+			q += t * t
+		}
+		if !(q < negligible) {
+			continue
+		}
+		top := math.Exp(-q / 2)
+		slope += float64(peak) * curvature
+		row[peak] = top
+		for v, ratio, t := top, math.Exp(-slope-curvature/2), peak+1; t <= last; t++ {
+			if v *= ratio; v < negligibleValue {
+				break
+			}
+			row[t] = v
+			ratio *= again
+		}
+		for v, ratio, t := top, math.Exp(slope-curvature/2), peak-1; t >= 0; t-- {
+			if v *= ratio; v < negligibleValue {
+				break
+			}
+			row[t] = v
+			ratio *= again
+		}
+	}
+}
+
+// whiten replaces x by the factor's inverse times x.
+func (e *moments) whiten(x []float64) {
+	d := e.Dim
+	for i := range x {
+		t := x[i]
+		for j, v := range e.l[i*d:][:i] {
+			t -= v * x[j]
+		}
+		x[i] = t * e.l[i*d+i]
+	}
 }
 
 // mean writes E φ.
@@ -87,48 +184,93 @@ func (e *moments) mean(m Mixture, dst []float64) bool {
 	return true
 }
 
-// covariance writes Cov φ, n × n with both triangles, given E φ. It rests on
-// φ_r φ_s = exp(−|c_r−c_s|²_h/4) exp(−|x−c̄_rs|²_h), c̄ their midpoint.
-func (e *moments) covariance(m Mixture, mean, dst []float64) bool {
+// covariance writes Cov φ, n × n with both triangles, given E φ and the landmarks'
+// pairs. It rests on φ_r φ_s = exp(−|c_r−c_s|²_h/4) exp(−|x−c̄_rs|²_h), c̄ their midpoint.
+func (e *moments) covariance(m Mixture, p *overlaps, mean, dst []float64) bool {
 	n, d := e.Len(), e.Dim
-	clear(dst)
-	middle := make([]float64, d)
+	middle, at := make([]float64, d), make([]float64, len(p.middles))
 	for k, w := range m.Weights {
 		logScale, ok := e.prepare(m.Cov(k), 0.5)
 		if !ok {
 			return false
 		}
 		mu := m.Mean(k)
-		for r := range n {
-			a := e.Point(r)
-			for s := range r + 1 {
-				b := e.Point(s)
-				q := -2 * logScale
-				for i, h := range e.Bandwidth {
-					middle[i] = (a[i] + b[i]) / 2
-					t := (a[i] - b[i]) / h
-					q += t * t / 2
-				}
-				if q > negligible {
-					continue
-				}
-				if q += e.square(middle, mu); q < negligible {
-					dst[r*n+s] += w * math.Exp(-q/2)
-				}
+		for j, rs := range p.middles {
+			a, b := e.Point(int(rs[0])), e.Point(int(rs[1]))
+			for i := range d {
+				middle[i] = (a[i] + b[i]) / 2
+			}
+			if q := e.square(middle, mu) - 2*logScale; q < negligible {
+				at[j] += w * math.Exp(-q/2)
 			}
 		}
 	}
 	for r := range n {
 		for s := range r + 1 {
-			v := dst[r*n+s] - mean[r]*mean[s]
-			dst[r*n+s], dst[s*n+r] = v, v
+			dst[r*n+s] = -mean[r] * mean[s]
+		}
+	}
+	for _, q := range p.near {
+		dst[int(q.r)*n+int(q.s)] += q.factor * at[q.middle]
+	}
+	for r := range n {
+		for s := range r {
+			dst[s*n+r] = dst[r*n+s]
 		}
 	}
 	return true
 }
 
-// negligible is where exp(−q/2) is below 1e-17.
-const negligible = 80
+// overlaps are the pairs of landmarks whose kernels overlap, s ≤ r, and their midpoints. On
+// a grid many pairs share one.
+type overlaps struct {
+	near    []overlap
+	middles [][2]int32 // two landmarks half way between which it lies
+}
+
+type overlap struct {
+	r, s, middle int32
+	factor       float64 // exp(−|c_r−c_s|²_h/4)
+}
+
+func newOverlaps(l Landmarks) *overlaps {
+	p := &overlaps{}
+	grid := l.isGrid()
+	seen := make(map[string]int32)
+	var key []byte
+	for r := range l.Len() {
+		for s := range r + 1 {
+			q := 0.0
+			key = key[:0]
+			for i, h := range l.Bandwidth {
+				a, b := l.Point(r)[i], l.Point(s)[i]
+				q += (a - b) / h * (a - b) / h / 2
+				if grid {
+					key = binary.AppendVarint(key, int64(math.Round((a+b-2*l.Points[i])/l.Spacing[i])))
+				}
+			}
+			if q > negligible {
+				continue
+			}
+			at, known := seen[string(key)]
+			if !grid || !known {
+				at = int32(len(p.middles))
+				p.middles = append(p.middles, [2]int32{int32(r), int32(s)})
+				if grid {
+					seen[string(key)] = at
+				}
+			}
+			p.near = append(p.near, overlap{int32(r), int32(s), at, math.Exp(-q / 2)})
+		}
+	}
+	return p
+}
+
+// negligible is where exp(−q/2) is below negligibleValue.
+const (
+	negligible      = 80
+	negligibleValue = 1e-17
+)
 
 // Moments returns the mean and the covariance (by rows) of φ(x) for x drawn from m.
 func (l Landmarks) Moments(m Mixture) (mean, cov []float64, err error) {
@@ -138,7 +280,7 @@ func (l Landmarks) Moments(m Mixture) (mean, cov []float64, err error) {
 	n := l.Len()
 	mean, cov = make([]float64, n), make([]float64, n*n)
 	e := newMoments(l)
-	if !e.mean(m, mean) || !e.covariance(m, mean, cov) {
+	if !e.mean(m, mean) || !e.covariance(m, newOverlaps(l), mean, cov) {
 		return nil, nil, fmt.Errorf("the mixture has a covariance that is not positive definite")
 	}
 	return mean, cov, nil
@@ -209,13 +351,13 @@ func (l Landmarks) LogLikelihood(o Observation, m Mixture) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
+	spread(o, mean, cov)
 	return gaussianLog(o, mean, cov)
 }
 
-// gaussianLog overwrites cov.
+// gaussianLog is ln N(y | mean, cov) of the observed means. It overwrites cov.
 func gaussianLog(o Observation, mean, cov []float64) (float64, error) {
 	n := len(mean)
-	spread(o, mean, cov)
 	logDet, ok := cholesky(cov, n)
 	if !ok {
 		return 0, fmt.Errorf("the covariance of %d landmark means is singular: without noise, landmarks must be further apart or fewer", n)

@@ -1,0 +1,314 @@
+package graffl
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sync"
+)
+
+// particle is a parameter, its log prior density, and its log likelihood by the form
+// that it is moved under.
+type particle struct {
+	u      []float64
+	parts  []float64 // E φ of each component
+	starts []float64 // of each component, while they matter: see start.over
+	prior  float64
+	log    float64
+}
+
+// cloud is the state of the sampler.
+type cloud struct {
+	marks      Landmarks
+	overlaps   *overlaps
+	observed   Observation
+	prior      Prior
+	near       Mixture // where the observed density is
+	opt        Sampling
+	coords     Coordinates
+	particles  []particle
+	spare      []particle // room for the next ones
+	old        []float64  // coordinates of all, before a sweep
+	workers    []*evaluator
+	blocks     []block
+	form       *form // what particles were last moved under
+	stages     int
+	step       uint64 // counts sweeps, for their seeds
+	scale      []float64
+	acceptance float64
+}
+
+// Particles are divided among so many goroutines, whatever the machine has.
+const workers = 4
+
+func newCloud(l Landmarks, o Observation, p Prior, opt Sampling, near Mixture) *cloud {
+	s := &cloud{marks: l, overlaps: newOverlaps(l), observed: o, prior: p, near: near, opt: opt, coords: Coordinates{p.Components(), p.Dim()}}
+	s.blocks = s.coords.blocks()
+	s.scale = make([]float64, len(s.blocks))
+	for b := range s.scale {
+		s.scale[b] = 1
+	}
+	for range workers {
+		s.workers = append(s.workers, s.evaluator())
+	}
+	size := s.coords.Len()
+	s.old = make([]float64, opt.Particles*size)
+	room := func() []particle {
+		all := make([]particle, opt.Particles)
+		for i := range all {
+			all[i].u, all[i].parts, all[i].starts = make([]float64, size), make([]float64, s.coords.K*l.Len()), make([]float64, s.coords.K)
+		}
+		return all
+	}
+	s.particles, s.spare = room(), room()
+	s.each(func(e *evaluator, lanes []lane, _ int) {
+		for i := range lanes {
+			l := &lanes[i]
+			for ok := false; !ok; { // weights may underflow for tiny α
+				e.start.Draw(l.random, e.m)
+				ok = s.coords.To(l.trial, e.m) == nil
+			}
+			e.propose(l, target{power: 1}, all, true)
+			l.particle.prior = l.prior
+			l.settle(true)
+		}
+	})
+	return s
+}
+
+// evaluator is one goroutine's room.
+type evaluator struct {
+	prior    *unconstrained
+	start    *start
+	marks    *moments
+	m        Mixture
+	mean     []float64
+	columns  []float64 // differences of observed and expected means, a column for each lane
+	products []float64
+	lanes    [abreast]lane
+	square   []float64 // a covariance; made when first used
+}
+
+func (s *cloud) evaluator() *evaluator {
+	n, k := s.marks.Len(), s.coords.K
+	prior := newUnconstrained(s.prior)
+	e := &evaluator{prior: prior, start: newStart(prior, s.near), marks: newMoments(s.marks), m: NewMixture(k, s.coords.Dim),
+		mean: make([]float64, n), columns: make([]float64, n*abreast), products: make([]float64, n*abreast)}
+	for i := range e.lanes {
+		source := rand.NewPCG(0, 0)
+		e.lanes[i] = lane{source: source, random: rand.New(source), trial: make([]float64, s.coords.Len()), parts: make([]float64, k*n), starts: make([]float64, k)}
+	}
+	return e
+}
+
+func (e *evaluator) cov() []float64 {
+	if e.square == nil {
+		e.square = make([]float64, len(e.mean)*len(e.mean))
+	}
+	return e.square
+}
+
+// add writes E φ, given the parts of components and, in e.m, their weights.
+func (e *evaluator) add(parts []float64) {
+	n := len(e.mean)
+	clear(e.mean)
+	for k, w := range e.m.Weights {
+		for r, v := range parts[k*n:][:n] {
+			e.mean[r] += w * v
+		}
+	}
+}
+
+// each runs a function for all particles, some at a time, each with random numbers of
+// its own, so that results do not depend on the number of goroutines.
+func (s *cloud) each(f func(e *evaluator, lanes []lane, first int)) {
+	s.step++
+	var wait sync.WaitGroup
+	for w, e := range s.workers {
+		wait.Go(func() {
+			for first := w * abreast; first < len(s.particles); first += workers * abreast {
+				some := e.lanes[:min(abreast, len(s.particles)-first)]
+				for i := range some {
+					a := mix(s.opt.Seed + s.step*0x9e3779b97f4a7c15)
+					some[i].source.Seed(a, mix(a+uint64(first+i)))
+					some[i].begin(&s.particles[first+i])
+				}
+				f(e, some, first)
+			}
+		})
+	}
+	wait.Wait()
+}
+
+// evaluate hands the logarithm of a form over for every particle.
+func (s *cloud) evaluate(f *form, take func(i int, log float64)) {
+	s.each(func(e *evaluator, lanes []lane, first int) {
+		for i, l := range lanes {
+			e.prior.weights(e.m.Weights, l.trial)
+			e.add(l.parts)
+			f.fill(e.columns, i, e.mean)
+		}
+		logs := f.logs(e.columns, e.products)
+		for i := range lanes {
+			take(first+i, logs[i])
+		}
+	})
+}
+
+// temper carries the particles from the likelihood before, nil being none, to then,
+// along before^(1−β) then^β.
+func (s *cloud) temper(before, then *precision) error {
+	to, err := between(nil, then, 1)
+	if err != nil {
+		return err
+	}
+	from := to
+	if before != nil {
+		if from, err = between(nil, before, 1); err != nil {
+			return err
+		}
+	}
+	logs := make([]float64, len(s.particles))
+	steps := make([]float64, len(s.particles)) // logarithms of what is gone to over what is gone from
+	for beta := 0.0; beta < 1; s.stages++ {
+		s.evaluate(to, func(i int, log float64) { steps[i] = log })
+		if before == nil {
+			for i, p := range s.particles {
+				for _, v := range p.starts {
+					steps[i] -= v
+				}
+			}
+		} else {
+			s.evaluate(from, func(i int, log float64) { steps[i] -= log })
+		}
+		next := next(beta, steps, logs)
+		for i, v := range steps {
+			logs[i] = (next - beta) * v
+		}
+		beta = next
+		s.resample(logs)
+		if s.form, err = between(before, then, beta); err != nil {
+			return err
+		}
+		t := target{form: s.form}
+		if before == nil {
+			t.power = 1 - beta
+		}
+		s.move(t, s.opt.Sweeps)
+	}
+	return nil
+}
+
+// next returns the largest temperature at which the weights leave half of the
+// particles.
+func next(beta float64, steps, logs []float64) float64 {
+	enough := func(to float64) bool {
+		for i, v := range steps {
+			logs[i] = (to - beta) * v
+		}
+		return EffectiveSize(normalise(logs)) >= float64(len(logs))/2
+	}
+	if enough(1) {
+		return 1
+	}
+	lo, hi := beta, 1.0
+	for range 50 {
+		if mid := (lo + hi) / 2; enough(mid) {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	return hi // above lo, so that there is an end
+}
+
+// normalise turns logarithms of weights into weights of sum 1, in place.
+func normalise(logs []float64) []float64 {
+	top := slices.Max(logs)
+	sum := 0.0
+	for i, v := range logs {
+		if math.IsInf(top, -1) || math.IsNaN(top) {
+			logs[i] = 1
+		} else {
+			logs[i] = math.Exp(v - top)
+		}
+		sum += logs[i]
+	}
+	for i := range logs {
+		logs[i] /= sum
+	}
+	return logs
+}
+
+// resample draws particles in proportion to weights, systematically.
+func (s *cloud) resample(logs []float64) {
+	weights := normalise(logs)
+	s.step++
+	r := rand.New(rand.NewPCG(s.opt.Seed, s.step))
+	n := len(weights)
+	at, sum := r.Float64()/float64(n), weights[0]
+	for i, k := 0, 0; i < n; i++ {
+		for sum < at && k < n-1 {
+			k++
+			sum += weights[k]
+		}
+		s.spare[i].set(&s.particles[k])
+		at += 1 / float64(n)
+	}
+	s.particles, s.spare = s.spare, s.particles
+}
+
+// set copies a particle.
+func (p *particle) set(q *particle) {
+	copy(p.u, q.u)
+	copy(p.parts, q.parts)
+	copy(p.starts, q.starts)
+	p.prior, p.log = q.prior, q.log
+}
+
+// relabel gives every particle the order of components closest to one of the particles,
+// that of highest density.
+func (s *cloud) relabel() {
+	if !s.prior.symmetric() || s.coords.K == 1 {
+		return
+	}
+	top := 0
+	for i, p := range s.particles {
+		if q := &s.particles[top]; p.log+p.prior > q.log+q.prior {
+			top = i
+		}
+	}
+	reference := NewMixture(s.coords.K, s.coords.Dim)
+	s.coords.From(reference, s.particles[top].u)
+	s.each(func(e *evaluator, lanes []lane, _ int) {
+		for _, l := range lanes {
+			p := l.particle
+			s.coords.From(e.m, p.u)
+			order := Match(reference, e.m, s.marks.Bandwidth)
+			s.coords.reorder(p.u, order)
+			n := len(e.mean)
+			for k, j := range order {
+				p.starts[k] = l.starts[j]
+				copy(p.parts[k*n:][:n], l.parts[j*n:])
+			}
+		}
+	})
+}
+
+func (c Coordinates) reorder(u []float64, order []int) {
+	old := slices.Clone(u)
+	logit := func(k int) float64 {
+		if k < c.K-1 {
+			return old[k]
+		}
+		return 0
+	}
+	covs := c.K - 1 + c.K*c.Dim
+	for k, j := range order {
+		if k < c.K-1 {
+			u[k] = logit(j) - logit(order[c.K-1])
+		}
+		copy(u[c.K-1+k*c.Dim:][:c.Dim], old[c.K-1+j*c.Dim:])
+		copy(u[covs+k*c.triangle():][:c.triangle()], old[covs+j*c.triangle():])
+	}
+}

@@ -1,0 +1,211 @@
+package graffl
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+)
+
+// block is coordinates that move together: the weights, one component, everything.
+type block struct {
+	coords []int
+	of     int // the component; all or none
+}
+
+// all is a block that touches every component, none one that touches no component.
+const (
+	all  = -1
+	none = -2
+)
+
+func (c Coordinates) blocks() (blocks []block) {
+	index := make([]int, c.Len())
+	for i := range index {
+		index[i] = i
+	}
+	for k := range c.K {
+		own := slices.Clone(index[c.K-1+k*c.Dim:][:c.Dim])
+		blocks = append(blocks, block{append(own, index[c.K-1+c.K*c.Dim+k*c.triangle():][:c.triangle()]...), k})
+	}
+	if c.K > 1 {
+		blocks = append(blocks, block{index[:c.K-1], none}, block{index, all})
+	}
+	return blocks
+}
+
+// target is what particles move under: prior · start^power · form.
+type target struct {
+	form  *form
+	power float64
+}
+
+// lane is one of the particles that a goroutine moves in step, so that the products
+// of all of them are one of matrices.
+type lane struct {
+	particle *particle
+	random   *rand.Rand
+	source   *rand.PCG
+	trial    []float64 // coordinates: the particle's, and what is proposed
+	parts    []float64 // of the trial
+	starts   []float64
+	touches  int     // the block of the proposal
+	fresh    bool    // its component was drawn from the start's density
+	prior    float64 // of the trial; −Inf where it is impossible
+}
+
+// begin makes a lane a particle's.
+func (l *lane) begin(p *particle) {
+	l.particle = p
+	copy(l.trial, p.u)
+	copy(l.parts, p.parts)
+	copy(l.starts, p.starts)
+}
+
+// settle makes the trial's numbers the particle's, or the other way round, as far as
+// they can differ.
+func (l *lane) settle(accept bool) {
+	p := l.particle
+	pair := func(trial, own []float64) {
+		if accept {
+			copy(own, trial)
+		} else {
+			copy(trial, own)
+		}
+	}
+	pair(l.trial, p.u)
+	pair(l.starts, p.starts)
+	n := len(l.parts) / len(l.starts)
+	switch {
+	case l.touches == all:
+		pair(l.parts, p.parts)
+	case l.touches != none:
+		pair(l.parts[l.touches*n:][:n], p.parts[l.touches*n:][:n])
+	}
+}
+
+// propose evaluates what a trial changes.
+func (e *evaluator) propose(l *lane, t target, touches int, fresh bool) {
+	l.touches, l.fresh = touches, fresh
+	l.prior = e.prior.LogDensity(l.trial)
+	if math.IsInf(l.prior, -1) {
+		return
+	}
+	e.prior.From(e.m, l.trial)
+	n := len(e.mean)
+	for k := range e.m.Weights {
+		if touches != all && touches != k {
+			continue
+		}
+		if !e.marks.component(e.m, k, l.parts[k*n:][:n]) {
+			l.prior = math.Inf(-1)
+			return
+		}
+		if fresh || t.power > 0 {
+			l.starts[k] = e.start.over(l.trial, k)
+		}
+	}
+	e.add(l.parts)
+}
+
+// decide takes the trials by Metropolis steps, and reports for each whether it was.
+func (e *evaluator) decide(lanes []lane, t target, accepted func(lane int)) {
+	for i := range lanes {
+		if l := &lanes[i]; !math.IsInf(l.prior, -1) {
+			e.prior.weights(e.m.Weights, l.trial)
+			e.add(l.parts)
+			t.form.fill(e.columns, i, e.mean)
+		}
+	}
+	logs := t.form.logs(e.columns, e.products)
+	for i := range lanes {
+		l := &lanes[i]
+		p := l.particle
+		ratio := 0.0
+		for k, v := range l.starts {
+			ratio += v - p.starts[k]
+		}
+		if l.fresh { // the start's density is prior · exp(start)
+			ratio *= t.power - 1
+		} else {
+			ratio = l.prior - p.prior + t.power*ratio
+		}
+		accept := !math.IsInf(l.prior, -1) && math.Log(l.random.Float64()) < ratio+logs[i]-p.log
+		l.settle(accept)
+		if accept {
+			p.prior, p.log = l.prior, logs[i]
+			accepted(i)
+		}
+	}
+}
+
+// move moves every particle by Metropolis steps, block by block, along the
+// difference of two others (ter Braak 2006), which knows the cloud's shape without
+// being told.
+func (s *cloud) move(t target, sweeps int) {
+	s.evaluate(t.form, func(i int, log float64) { s.particles[i].log = log })
+	s.relabel()
+	size := s.coords.Len()
+	accepted := make([]bool, len(s.particles)*len(s.blocks))
+	for range sweeps {
+		for i, p := range s.particles {
+			copy(s.old[i*size:], p.u)
+		}
+		clear(accepted)
+		s.each(func(e *evaluator, lanes []lane, first int) {
+			for b, block := range s.blocks {
+				for i := range lanes {
+					s.difference(&lanes[i], block, s.scale[b])
+					e.propose(&lanes[i], t, block.of, false)
+				}
+				e.decide(lanes, t, func(i int) { accepted[(first+i)*len(s.blocks)+b] = true })
+			}
+			for i := range lanes {
+				s.renew(e, &lanes[i], t)
+			}
+			e.decide(lanes, t, func(int) {})
+		})
+		s.acceptance = 0
+		for b := range s.blocks {
+			rate := 0.0
+			for i := range s.particles {
+				if accepted[i*len(s.blocks)+b] {
+					rate += 1 / float64(len(s.particles))
+				}
+			}
+			s.acceptance += rate / float64(len(s.blocks))
+			s.scale[b] = min(max(s.scale[b]*math.Exp(rate-0.25), 0.05), 2)
+		}
+	}
+}
+
+// difference moves a trial along the difference of two particles; now and then by all
+// of it, which leads from one mode to another.
+func (s *cloud) difference(l *lane, b block, scale float64) {
+	r, size := l.random, s.coords.Len()
+	one, two := s.old[r.IntN(len(s.particles))*size:][:size], s.old[r.IntN(len(s.particles))*size:][:size]
+	g := scale * 2.38 / math.Sqrt(2*float64(len(b.coords)))
+	if r.IntN(10) == 0 {
+		g = 1
+	}
+	for _, c := range b.coords {
+		l.trial[c] += g*(one[c]-two[c]) + 1e-3*r.NormFloat64()*g
+	}
+}
+
+// renew proposes a component drawn anew from the start's density: it is how a particle
+// that lacks a mode, or has one twice, finds it.
+func (s *cloud) renew(e *evaluator, l *lane, t target) {
+	k := l.random.IntN(s.coords.K)
+	if t.power == 0 { // nobody has kept it up to date
+		e.prior.LogDensity(l.trial)
+		l.particle.starts[k] = e.start.over(l.trial, k)
+		l.starts[k] = l.particle.starts[k]
+	}
+	mean, cov := e.m.Mean(k), e.m.Cov(k)
+	e.start.component(l.random, mean, cov)
+	l.touches, l.prior = none, math.Inf(-1)
+	if _, ok := cholesky(cov, s.coords.Dim); ok {
+		s.coords.put(l.trial, k, mean, cov)
+		e.propose(l, t, k, true)
+	}
+}
