@@ -1,0 +1,237 @@
+package augment
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"parley/internal/special"
+)
+
+// HeldScore is how well an arm foretells rows that nothing was learned from.
+type HeldScore struct {
+	// AUC does not depend on a cut-off, nor on the share of the class. Nil if the held
+	// rows have one class only.
+	AUC *float64 `json:"auc" cbor:"auc"`
+	// F1 at ½ of the classifier as it was fitted. It is mostly the cut-off: any arm that
+	// levels the classes raises it, whether or not it knows more.
+	F1 float64 `json:"f1" cbor:"f1"`
+	// LogScore is the mean of ln P(label), in nats a row, at most 0, after the
+	// intercept was fitted to the site's own rows. Nil if these have one class only.
+	LogScore *float64 `json:"log_score" cbor:"log_score"`
+}
+
+// Result is what became of one arm.
+type Result struct {
+	Arm   Arm `json:"arm" cbor:"arm"`
+	Added int `json:"added" cbor:"added"` // rows of the scarce class added to the site's own
+	// AUC by cross-validation on the site's own rows; nil if they could not be judged.
+	AUC *float64 `json:"cross_validated_auc" cbor:"cross_validated_auc"`
+	// Held is nil if there are no held rows, or the arm could not be fitted.
+	Held    *HeldScore `json:"held" cbor:"held"`
+	Problem string     `json:"problem,omitempty" cbor:"problem,omitempty"` // why the arm could not be fitted
+}
+
+// Verdict says whether synthetic rows are kept, and why not.
+type Verdict string
+
+const (
+	Kept      Verdict = "kept"             // they improve cross-validation on the site's own rows
+	NotBetter Verdict = "no improvement"   // they do not, by more than chance
+	TooFew    Verdict = "cannot be judged" // fewer than [MinJudged] own rows of a class
+	OneClass  Verdict = "one class only"   // nothing to validate with, and no classifier without them
+	NotScarce Verdict = "not scarce here"  // the class is at least as large as the other
+	NoRows    Verdict = "none"             // there were no synthetic rows
+)
+
+// MinJudged is the number of own rows of each class below which no verdict on
+// synthetic rows is given: they are not kept.
+const MinJudged = 5
+
+// gateLevel is the chance that a gain of nothing but chance passes the gate: the level of
+// a one-sided t test, with the degrees of freedom of the smaller class.
+const gateLevel = 0.1
+
+// Comparison is all arms at one site, and which the site should take.
+type Comparison struct {
+	Scarce  int      `json:"scarce" cbor:"scarce"` // own rows of label true
+	Other   int      `json:"other" cbor:"other"`   // own rows of label false
+	Results []Result `json:"results" cbor:"results"`
+	Verdict Verdict  `json:"verdict" cbor:"verdict"`
+	Reason  string   `json:"reason" cbor:"reason"` // the verdict in a sentence, with its numbers
+	// Gain is the cross-validated AUC with synthetic rows less that without, and
+	// GainError its standard error; both 0 if they could not be judged.
+	Gain      float64 `json:"gain" cbor:"gain"`
+	GainError float64 `json:"gain_error" cbor:"gain_error"`
+	// Classifier is the one to use here: with synthetic rows if they are kept, else
+	// that of the own rows alone. Its intercept is fitted to the own rows, so that
+	// probabilities are those at this site. Nil if the own rows have one class only.
+	Classifier *LinearClassifier `json:"-" cbor:"-"`
+	// Synthetic are the rows that were kept, of the scarce class; nil if they are not.
+	Synthetic [][]float64 `json:"-" cbor:"-"`
+}
+
+// Compare tries every arm on a site's own rows and scores it on held rows, which may
+// be none. generated are synthetic rows of the scarce class, borrowed is another
+// site's classifier; either may be nil, and its arm is then left out.
+//
+// Synthetic rows pass a gate: they are kept only if they raise the AUC of repeated
+// stratified cross-validation on the own rows beyond chance (a one-sided t test at
+// the level 10 %), to no less than oversampling and SMOTE reach. Held rows have no
+// part in it. The criterion is the AUC because adding rows moves the share of the
+// class, which the AUC does not see and every score of probabilities does. The
+// generator has seen the rows that it is judged on, as a few of all sites' rows; where
+// a site has most rows of the class, the gate is too kind.
+//
+// Measured in simulation (TestGateRejectsWhatIsOfNoUse and its neighbour): see the
+// tests for rates. With few rows the gate is cautious: it turns away more than half of
+// the generators that would have helped.
+//
+// The result follows from its arguments to the last bit. Errors are rows of several
+// widths, entries that are not finite, and labels that are not as many as rows.
+func Compare(own, held Labelled, generated [][]float64, borrowed *LinearClassifier, seed uint64) (*Comparison, error) {
+	if err := checkComparison(own, held, generated, borrowed); err != nil {
+		return nil, fmt.Errorf("comparing what helps a scarce class: %w", err)
+	}
+	c := new(Comparison)
+	if len(own.Rows) == 0 {
+		c.Verdict, c.Reason = TooFew, "cannot be judged: the site has no rows of its own"
+		return c, nil
+	}
+	c.Scarce, c.Other = own.Count()
+	arms := []Arm{Raw, Oversampled, SMOTEd}
+	if len(generated) > 0 {
+		arms = append(arms, Generated)
+	}
+	if borrowed != nil {
+		arms = append(arms, Borrowed)
+	}
+	var validated map[Arm]placements
+	if min(c.Scarce, c.Other) >= MinJudged {
+		var err error
+		if validated, err = crossValidate(arms, own, generated, borrowed, seed); err != nil {
+			return nil, err
+		}
+	}
+	c.judge(validated, own.Labels, len(generated))
+	for at, a := range arms {
+		r := Result{Arm: a}
+		if p := validated[a]; p != nil {
+			auc := p.auc(own.Labels)
+			r.AUC = &auc
+		}
+		fitted, extra, err := a.fit(own, generated, borrowed, rand.New(rand.NewPCG(seed, 1<<40|uint64(at))))
+		switch {
+		case errors.Is(err, errOneClass):
+			r.Problem = err.Error()
+		case err != nil:
+			return nil, err
+		default:
+			r.Added = len(extra)
+			if err := c.take(&r, fitted, extra, own, held); err != nil {
+				return nil, err
+			}
+		}
+		c.Results = append(c.Results, r)
+	}
+	return c, nil
+}
+
+func checkComparison(own, held Labelled, generated [][]float64, borrowed *LinearClassifier) error {
+	if err := own.Check(); err != nil {
+		return fmt.Errorf("own rows: %w", err)
+	}
+	if err := held.Check(); err != nil {
+		return fmt.Errorf("held rows: %w", err)
+	}
+	if len(own.Rows) == 0 {
+		return nil
+	}
+	width := own.width()
+	if len(held.Rows) > 0 && held.width() != width {
+		return fmt.Errorf("held rows have %d columns, own rows %d", held.width(), width)
+	}
+	if err := checkRows(generated, width); err != nil {
+		return fmt.Errorf("synthetic rows: %w", err)
+	}
+	if borrowed != nil && len(borrowed.Weights) != width {
+		return fmt.Errorf("another site's classifier has %d weights, own rows have %d columns", len(borrowed.Weights), width)
+	}
+	return nil
+}
+
+// judge decides on synthetic rows.
+func (c *Comparison) judge(validated map[Arm]placements, labels []bool, generated int) {
+	say := func(v Verdict, format string, a ...any) { c.Verdict, c.Reason = v, fmt.Sprintf(format, a...) }
+	switch {
+	case generated == 0:
+		say(NoRows, "there are no synthetic rows to judge")
+		return
+	case c.Scarce >= c.Other:
+		say(NotScarce, "the site has %d rows of the class and %d others: there is nothing to level", c.Scarce, c.Other)
+		return
+	case c.Scarce == 0:
+		say(OneClass, "the site has no row of the class: without synthetic rows there is no classifier, and with them nothing to validate it with; they are not kept")
+		return
+	case validated == nil:
+		say(TooFew, "cannot be judged with %d rows of the class and %d others: at least %d of each are needed; synthetic rows are not kept", c.Scarce, c.Other, MinJudged)
+		return
+	}
+	made := validated[Generated]
+	c.Gain, c.GainError = made.gain(validated[Raw], labels)
+	numbers := fmt.Sprintf("cross-validated AUC %.3f with synthetic rows, %.3f without: gain %+.3f, standard error %.3f", made.auc(labels), validated[Raw].auc(labels), c.Gain, c.GainError)
+	t := distuv.StudentsT{Sigma: 1, Nu: float64(min(c.Scarce, c.Other) - 1)}.Quantile(1 - gateLevel)
+	if !(c.Gain > t*c.GainError) {
+		say(NotBetter, "%s, of which %.2f are wanted; not kept", numbers, t)
+		return
+	}
+	for _, a := range []Arm{Oversampled, SMOTEd} {
+		if other := validated[a].auc(labels); other > made.auc(labels) {
+			say(NotBetter, "%s; %s of the site's own rows reaches %.3f, not kept", numbers, a, other)
+			return
+		}
+	}
+	say(Kept, "%s; kept", numbers)
+	if p := validated[Borrowed]; p != nil && p.auc(labels) >= made.auc(labels) {
+		c.Reason += fmt.Sprintf(", though another site's classifier does as well (%.3f)", p.auc(labels))
+	}
+}
+
+// take scores a fitted arm, and makes it the site's if the verdict says so.
+func (c *Comparison) take(r *Result, fitted *LinearClassifier, extra [][]float64, own, held Labelled) error {
+	calibrated := fitted.recalibrate(own)
+	if r.Arm == Raw && c.Verdict != Kept || r.Arm == Generated && c.Verdict == Kept {
+		c.Classifier, c.Synthetic = calibrated, extra
+	}
+	if len(held.Rows) == 0 {
+		return nil
+	}
+	p, err := fitted.Probability(held.Rows)
+	if err != nil {
+		return err
+	}
+	s, err := ScoreClassifier(p, held.Labels)
+	if err != nil {
+		return err
+	}
+	r.Held = &HeldScore{F1: s.F1}
+	if !math.IsNaN(s.AUC) {
+		r.Held.AUC = &s.AUC
+	}
+	if calibrated != nil {
+		sum := 0.0
+		for i, row := range held.Rows {
+			at := calibrated.Intercept + inner(row, calibrated.Weights)
+			if !held.Labels[i] {
+				at = -at
+			}
+			sum += special.LogLogistic(at)
+		}
+		sum /= float64(len(held.Rows))
+		r.Held.LogScore = &sum
+	}
+	return nil
+}
