@@ -42,19 +42,25 @@ func (c *publishedCoordinator) Result(ms method.State) (*method.Result, error) {
 		{Name: "largest accepted squared distance", Value: fmt.Sprintf("%.4g", largest)}}
 	warning := figure.Section{ID: "published", Title: "What this algorithm does, and what it gives away",
 		Items: []figure.Item{{Note: &figure.Note{Warning: true, Title: "Do not use this with data of persons", Text: publishedWarning}}}}
-	if f := c.cloudMap(made); f != nil {
-		warning.Items = append(warning.Items, figure.Item{Figure: f})
+	peaks, err := c.modes(p)
+	if err != nil {
+		return nil, err
+	}
+	for k, m := range peaks.modes {
+		for i, name := range c.names {
+			metrics[fmt.Sprintf("mode/%d/%s", k+1, name)] = m.At[i]
+		}
 	}
 	section := figure.Section{ID: "components", Title: "The accepted parameters",
 		Lead:  "Means over the accepted parameters and the intervals that hold 90 % of them, components matched to the parameter whose row came closest. This is not the posterior.",
 		Items: []figure.Item{{Table: parameterTable(v.parameters())}}}
 	return &method.Result{Files: files, Metrics: metrics, Headline: facts,
-		Sections: []figure.Section{warning, section}}, nil
+		Sections: []figure.Section{warning, c.modesSection(peaks, made), section}}, nil
 }
 
 // accepted makes the accepted parameters again, in the order of their distance, and
 // says where the component lies that made the row of each.
-func (c *publishedCoordinator) accepted(s *publishedState) (p *Posterior, made [][]float64) {
+func (c *publishedCoordinator) accepted(s *publishedState) (p *Posterior, made []float64) {
 	kept := s.Kept.Sorted()
 	p = &Posterior{}
 	proposers := make([]*Proposer, len(c.plan.Sites))
@@ -65,7 +71,7 @@ func (c *publishedCoordinator) accepted(s *publishedState) (p *Posterior, made [
 		}
 		m := NewMixture(c.prior.Components(), c.prior.Dim())
 		k := proposers[a.Site].Parameter(a.Iteration*s.Rows[site]+a.Row, m)
-		made = append(made, m.Mean(k))
+		made = append(made, m.Mean(k)...)
 		if len(p.Draws) > 0 {
 			m = m.Reorder(Match(p.Draws[0], m, nil))
 		}
@@ -73,36 +79,4 @@ func (c *publishedCoordinator) accepted(s *publishedState) (p *Posterior, made [
 	}
 	p.Size = EffectiveSize(p.Weights)
 	return p, made
-}
-
-// cloudMap counts where components lie that made accepted rows, in two features;
-// nil for others.
-func (c *publishedCoordinator) cloudMap(made [][]float64) *figure.Figure {
-	if len(c.names) != 2 {
-		return nil
-	}
-	const cells = 12
-	lo, hi := c.lo, c.hi
-	cell := func(x float64, i int) int { return int(math.Floor((x - lo[i]) / (hi[i] - lo[i]) * cells)) }
-	values := make([]figure.Numbers, cells)
-	h := figure.Heatmap{Legend: "accepted parameters", Format: figure.Count}
-	for j := range cells {
-		values[j] = make(figure.Numbers, cells)
-		at := (float64(j) + 0.5) / cells
-		h.Columns = append(h.Columns, label(c.names[0], lo[0]+at*(hi[0]-lo[0])))
-		h.Rows = append(h.Rows, label(c.names[1], hi[1]-at*(hi[1]-lo[1])))
-	}
-	outside := 0
-	for _, x := range made {
-		i, j := cell(x[0], 0), cell(x[1], 1)
-		if i < 0 || i >= cells || j < 0 || j >= cells {
-			outside++
-			continue
-		}
-		values[cells-1-j][i]++
-	}
-	h.Facets = []figure.Facet{{Title: "component that made the row", Values: values}}
-	return &figure.Figure{ID: "accepted-map", Title: "Where accepted components lie", Chart: h,
-		Caption: fmt.Sprintf("Of each accepted parameter, the mean of the one component that made the simulated row; %d lie beyond the public ranges. The peaks are near the modes of the rows: these are near-copies of rows, not draws of a posterior.", outside),
-		Alt:     "Map of the number of accepted parameters by the mean of the component that made the row."}
 }

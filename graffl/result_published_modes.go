@@ -1,0 +1,90 @@
+package graffl
+
+import (
+	"fmt"
+	"strings"
+
+	"parley/figure"
+)
+
+// peaks are the modes of all component means that were accepted.
+type peaks struct {
+	means     []float64 // of all components of all accepted parameters
+	bandwidth []float64
+	modes     []Mode
+}
+
+func (c *publishedCoordinator) modes(p *Posterior) (*peaks, error) {
+	h, err := ModeBandwidth(c.prior, len(p.Draws))
+	if err != nil {
+		return nil, err
+	}
+	out := &peaks{bandwidth: h}
+	for _, m := range p.Draws {
+		out.means = append(out.means, m.Means...)
+	}
+	out.modes = Modes(out.means, h, c.opts.Components)
+	return out, nil
+}
+
+// modesSection shows what is real of the cloud.
+func (c *publishedCoordinator) modesSection(p *peaks, made []float64) figure.Section {
+	var widths []string
+	for i, h := range p.bandwidth {
+		widths = append(widths, fmt.Sprintf("%.3g in %s", h, c.names[i]))
+	}
+	table := &figure.Table{ID: "modes", Title: "The highest modes",
+		Caption: "Modes of the kernel density of the means of all components of all accepted parameters, the highest first. The bandwidth, " + strings.Join(widths, ", ") + ", follows from the prior and the number of accepted parameters."}
+	number, height := figure.Column{Name: "mode"}, figure.Column{Name: "density, as a share of the highest"}
+	places := make([]figure.Column, len(c.names))
+	for i, name := range c.names {
+		places[i].Name = name
+	}
+	for k, m := range p.modes {
+		number.Text, height.Numbers = append(number.Text, fmt.Sprint(k+1)), append(height.Numbers, m.Density)
+		for i, x := range m.At {
+			places[i].Numbers = append(places[i].Numbers, x)
+		}
+	}
+	table.Columns = append(append([]figure.Column{number}, places...), height)
+	section := figure.Section{ID: "modes", Title: "The modes of the cloud",
+		Lead:  "This is what the published figures show, and it is real: where accepted component means lie densest, the rows do too. How surely a mode is known does not follow from it, and how high it is says little about how many rows it has.",
+		Items: []figure.Item{{Table: table}}}
+	if len(c.names) == 2 {
+		section.Items = append(section.Items, figure.Item{Figure: c.modesFigure(p, made)})
+	}
+	return section
+}
+
+// modesFigure draws the density of the cloud over two features, and that of the
+// components that made accepted rows.
+func (c *publishedCoordinator) modesFigure(p *peaks, made []float64) *figure.Figure {
+	const places = 49
+	f := figure.Contours{X: figure.Axis{Label: c.names[0]}, Y: figure.Axis{Label: c.names[1]}}
+	for i := range places {
+		at := float64(i) / (places - 1)
+		f.XAt, f.YAt = append(f.XAt, c.lo[0]+at*(c.hi[0]-c.lo[0])), append(f.YAt, c.lo[1]+at*(c.hi[1]-c.lo[1]))
+	}
+	for _, cloud := range []struct {
+		title  string
+		points []float64
+	}{{"all components", p.means}, {"components that made the accepted rows", made}} {
+		k := newKernels(cloud.points, p.bandwidth)
+		scale := 1 / float64(k.len())
+		panel := figure.Panel{Title: cloud.title, Legend: "density, per bandwidth²"}
+		for _, y := range f.YAt {
+			row := make(figure.Numbers, 0, places)
+			for _, x := range f.XAt {
+				row = append(row, scale*k.at([]float64{x / p.bandwidth[0], y / p.bandwidth[1]}, nil))
+			}
+			panel.Values = append(panel.Values, row)
+		}
+		f.Panels = append(f.Panels, panel)
+	}
+	for k, m := range p.modes {
+		f.Groups = append(f.Groups, figure.Group{Name: fmt.Sprintf("mode %d", k+1), Mean: m.At})
+	}
+	return &figure.Figure{ID: "modes-map", Title: "Where accepted component means lie", Chart: f,
+		Caption: "Components that made an accepted row lie near the rows, as near-copies of them; the others are still where the prior put them.",
+		Alt:     "Densities of accepted component means over the two features, with the modes marked."}
+}
