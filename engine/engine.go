@@ -157,6 +157,10 @@ func (r *run) step(ctx context.Context) (done bool, err error) {
 		return true, r.save()
 	}
 	if len(step.Tasks) == 0 {
+		// What the coordinator works out alone may take long: a crash must not lose it.
+		if len(r.pending) == 0 {
+			return false, r.save()
+		}
 		return false, nil
 	}
 	r.cp.Round++

@@ -11,6 +11,7 @@ import (
 	"parley/privacy"
 	"parley/privacy/account"
 	"parley/study"
+	"parley/suffiae"
 )
 
 // Method is learning without gradients for the registry.
@@ -28,13 +29,10 @@ func (Method) Coordinator(p *study.Plan) (method.Coordinator, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch s.opts.Variant {
-	case VariantPublished:
-		return &publishedCoordinator{s}, nil
-	case VariantSet:
-		return &setCoordinator{s}, nil
+	if s.plain() {
+		return s.variant(), nil
 	}
-	return &coordinator{s}, nil
+	return &staged{s, s.stages()}, nil
 }
 
 // Site implements [method.Method].
@@ -43,11 +41,21 @@ func (Method) Site(p *study.Plan, name string) (method.Site, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &site{setup: s, name: name}, nil
+	h := &site{setup: s, name: name}
+	if s.plain() {
+		return h, nil
+	}
+	return stagedSite{h}, nil
+}
+
+// plain says whether a plan has nothing beside its variant.
+func (s *setup) plain() bool {
+	return s.opts.Encoder == nil && s.opts.Scarce == nil && s.opts.Calibration == 0
 }
 
 // Charges implements [method.Charger]: one release, or one for every round of
-// variants published and set.
+// variants published and set; of unprotected plans with classes, an encoder, classifiers
+// and scores beside it.
 func (Method) Charges(p *study.Plan, name string) ([]privacy.Request, error) {
 	s, err := newSetup(p)
 	if err != nil {
@@ -60,7 +68,7 @@ func (Method) Charges(p *study.Plan, name string) ([]privacy.Request, error) {
 	case VariantSet:
 		times = s.setTasks()
 	}
-	return slices.Repeat([]privacy.Request{s.request()}, times), nil
+	return s.charges(name, slices.Repeat([]privacy.Request{s.request()}, times)), nil
 }
 
 // setup is what both halves know from the plan.
@@ -73,6 +81,10 @@ type setup struct {
 	marks  Landmarks
 	scale  float64      // B of [Landmarks.NormBound]
 	sum    *privacy.Sum // what a site releases under differential privacy; nil without it
+	// encoder is what makes codes of rows, once it is known: a projection from the
+	// start, one that is trained when it has been.
+	encoder *suffiae.Encoder
+	outcome int // of the classes, among subject columns
 }
 
 func newSetup(p *study.Plan) (*setup, error) {
@@ -85,6 +97,16 @@ func newSetup(p *study.Plan) (*setup, error) {
 	var err error
 	if s.prior, err = opts.prior(p); err != nil {
 		return nil, err
+	}
+	if opts.Scarce != nil {
+		if s.outcome = slices.Index(p.Subjects, opts.Scarce.Outcome.Column); s.outcome < 0 {
+			return nil, fmt.Errorf("the plan has no subject column %q", opts.Scarce.Outcome.Column)
+		}
+	}
+	if opts.Encoder != nil && opts.Encoder.Kind == EncoderProjection {
+		if s.encoder, err = s.projection(); err != nil {
+			return nil, err
+		}
 	}
 	if opts.Variant != VariantLandmark {
 		return s, nil

@@ -2,6 +2,7 @@ package graffl
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 	"parley/figure"
 	"parley/internal/version"
 	"parley/method"
+	"parley/suffiae"
 )
 
 // ModelFormat names the format of model.json.
@@ -28,6 +30,7 @@ type Model struct {
 	Views   []ModelView      `json:"views"`
 	Prior   Prior            `json:"prior"`
 	Marks   *Landmarks       `json:"landmarks,omitempty"` // variant landmark
+	Encoder *suffiae.Encoder `json:"encoder,omitempty"`   // that all sites share, where the mixture is of codes
 	Mean    Mixture          `json:"mean"`                // of the posterior, components matched; of what was accepted in variant published
 	Summed  []ModelParameter `json:"parameters"`
 }
@@ -78,16 +81,9 @@ func (v *view) files() ([]method.File, error) {
 		return nil, err
 	}
 	m := &Model{Format: ModelFormat, Program: "parley " + version.String(), Plan: digest.String(), Study: v.plan.Name, Seed: v.plan.Seed,
-		Private: v.plan.Privacy.Differential(), Options: v.opts, Prior: v.prior, Mean: v.mean, Summed: v.parameters()}
+		Private: v.plan.Privacy.Differential(), Options: v.opts, Views: v.views(), Prior: v.prior, Encoder: v.encoder, Mean: v.mean, Summed: v.parameters()}
 	if v.opts.Variant == VariantLandmark {
 		m.Marks = &v.marks
-	}
-	for _, x := range v.plan.Views {
-		view := ModelView{Name: x.Name}
-		for _, f := range x.Features {
-			view.Columns = append(view.Columns, ModelColumn{f.Name, f.Unit})
-		}
-		m.Views = append(m.Views, view)
 	}
 	data, err := json.MarshalIndent(m, "", " ")
 	if err != nil {
@@ -98,6 +94,18 @@ func (v *view) files() ([]method.File, error) {
 		return nil, err
 	}
 	return []method.File{{Name: "model/model.json", Data: append(data, '\n')}, {Name: "model/posterior.csv", Data: posterior}}, nil
+}
+
+// views lists the plan's features.
+func (s *setup) views() (all []ModelView) {
+	for _, x := range s.plan.Views {
+		view := ModelView{Name: x.Name}
+		for _, f := range x.Features {
+			view.Columns = append(view.Columns, ModelColumn{f.Name, f.Unit})
+		}
+		all = append(all, view)
+	}
+	return all
 }
 
 // LoadModel reads model.json. A model of another format or version is refused by
@@ -118,15 +126,28 @@ func LoadModel(data []byte) (*Model, error) {
 }
 
 func (m *Model) check() error {
-	d := 0
+	inputs := 0
 	for _, v := range m.Views {
-		d += len(v.Columns)
+		inputs += len(v.Columns)
+	}
+	if m.Options == nil {
+		return errors.New("it has no options")
+	}
+	d := inputs
+	if m.Options.Encoder != nil {
+		d = m.Options.Encoder.Dimension
+	}
+	if m.Encoder != nil {
+		if err := m.Encoder.Check(); err != nil {
+			return err
+		}
+		if n := len(m.Encoder.Inputs.Centre); n != inputs || m.Encoder.Dimension() != d {
+			return fmt.Errorf("an encoder from %d inputs to codes of %d numbers, for %d features and codes of %d", n, m.Encoder.Dimension(), inputs, d)
+		}
 	}
 	switch {
-	case m.Options == nil:
-		return fmt.Errorf("it has no options")
 	case m.Mean.Dim != d || m.Prior.Dim() != d || m.Mean.Components() != m.Prior.Components():
-		return fmt.Errorf("a mixture of %d components in %d dimensions, a prior of %d in %d, and %d features", m.Mean.Components(), m.Mean.Dim, m.Prior.Components(), m.Prior.Dim(), d)
+		return fmt.Errorf("a mixture of %d components in %d dimensions, a prior of %d in %d, of %d features or numbers of a code", m.Mean.Components(), m.Mean.Dim, m.Prior.Components(), m.Prior.Dim(), d)
 	}
 	if err := m.Mean.Check(); err != nil {
 		return err
@@ -151,8 +172,10 @@ func (m *Model) check() error {
 func (m *Model) Method() string { return Method{}.Name() }
 
 // Schema implements [method.Model].
-func (m *Model) Schema() (s dataset.Schema) {
-	for _, v := range m.Views {
+func (m *Model) Schema() dataset.Schema { return schema(m.Views) }
+
+func schema(views []ModelView) (s dataset.Schema) {
+	for _, v := range views {
 		view := dataset.View{Name: v.Name}
 		for _, c := range v.Columns {
 			view.Columns = append(view.Columns, dataset.Column{Name: c.Name, Kind: dataset.Number})
@@ -163,10 +186,15 @@ func (m *Model) Schema() (s dataset.Schema) {
 }
 
 // ModelFormats implements [method.ModelOpener].
-func (Method) ModelFormats() []string { return []string{ModelFormat} }
+func (Method) ModelFormats() []string { return []string{ModelFormat, ClassifierFormat} }
 
-// OpenModel implements [method.ModelOpener].
-func (Method) OpenModel(data []byte) (method.Model, error) { return LoadModel(data) }
+// OpenModel implements [method.ModelOpener]: of a study, or of a site's own report.
+func (Method) OpenModel(data []byte) (method.Model, error) {
+	if method.CheckFormat(data, ClassifierFormat) == nil {
+		return LoadClassifier(data)
+	}
+	return LoadModel(data)
+}
 
 // Summary implements [method.Summariser]. Of the parameters it gives the first.
 func (m *Model) Summary(top int) (*method.Account, error) {

@@ -76,12 +76,15 @@ func (o *Options) dim(p *study.Plan) int {
 func (o *Options) box(p *study.Plan) (names []string, lo, hi []float64) {
 	if e := o.Encoder; e != nil {
 		for i := range e.Dimension {
-			names, lo, hi = append(names, fmt.Sprintf("code %d", i+1)), append(lo, -e.Box), append(hi, e.Box)
+			names, lo, hi = append(names, codeName(i)), append(lo, -e.Box), append(hi, e.Box)
 		}
 		return names, lo, hi
 	}
 	return box(p)
 }
+
+// codeName names number i of a code, from 0.
+func codeName(i int) string { return fmt.Sprintf("code %d", i+1) }
 
 func (o *Options) fillCodes(p *study.Plan, missing func(key string) bool) {
 	if s := o.Scarce; s != nil {

@@ -15,7 +15,9 @@ import (
 type site struct {
 	*setup
 	name string
-	rows []float64 // those with all features; variants that need them again and again
+	rows []float64 // that the mixture is of; variants need them again and again
+	// keep is the state that a release leaves in the site's store: see [stagedSite].
+	keep []byte
 }
 
 // Request implements [method.Site].
@@ -50,7 +52,7 @@ func (h *site) Run(ctx context.Context, t method.Task, s *privacy.Session) (priv
 	if err != nil {
 		return privacy.Release{}, fmt.Errorf("encoding the answer to %q: %w", t.Kind, err)
 	}
-	return s.Seal(body, nil)
+	return s.Seal(body, h.keep)
 }
 
 func decodeTask(t method.Task, task any) error {
@@ -60,8 +62,8 @@ func decodeTask(t method.Task, task any) error {
 	return nil
 }
 
-// read writes a row's features in the plan's order; false if one is missing or not
-// finite. Such a row takes no part.
+// read writes a row's features in their order; false if one is missing or not finite.
+// Such a row takes no part.
 func read(row *dataset.Row, x []float64) bool {
 	n := 0
 	for _, view := range row.Views {
@@ -77,7 +79,7 @@ func (h *site) noised(ctx context.Context, t method.Task, s *privacy.Session) (a
 	}
 	x, n := make([]float64, len(h.names)), h.marks.Len()
 	sum, err := s.Sum(ctx, h.sum.Name, func(row *dataset.Row, v []float64) int {
-		if !read(row, x) {
+		if !h.read(row, x) {
 			return -1
 		}
 		h.marks.Features(v[:n], x)
@@ -93,14 +95,14 @@ func (h *site) noised(ctx context.Context, t method.Task, s *privacy.Session) (a
 	return noisedAnswer{*sum}, nil
 }
 
-// all reads the rows that have all features, and keeps them.
+// all reads the rows that the mixture is of, and keeps them.
 func (h *site) all(ctx context.Context, s *privacy.Session) ([]float64, error) {
 	data, err := s.Data()
 	if err != nil || h.rows != nil {
 		return h.rows, err
 	}
 	rows, x := []float64{}, make([]float64, len(h.names))
-	for row, err := range data.Rows(ctx) {
+	for row, err := range h.mixed(data).Rows(ctx) {
 		if err != nil {
 			return nil, err
 		}
@@ -123,7 +125,7 @@ func (h *site) exact(ctx context.Context, t method.Task, s *privacy.Session) (an
 	}
 	a := landmarkAnswer{Sums: make(wire.Vector, h.marks.Len())}
 	x, phi := make([]float64, len(h.names)), make([]float64, h.marks.Len())
-	for row, err := range data.Rows(ctx) {
+	for row, err := range h.mixed(data).Rows(ctx) {
 		if err != nil {
 			return nil, err
 		}

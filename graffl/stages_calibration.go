@@ -1,0 +1,71 @@
+package graffl
+
+import (
+	"fmt"
+	"math"
+
+	"parley/method"
+)
+
+// replicate is this study as it is repeated to calibrate its posterior: parameters from the
+// prior, as many rows as the sites have, their noise.
+func (c *staged) replicate(s *stagedState) (Replicate, error) {
+	landmarks, ok := c.variant().(*coordinator)
+	st, fits := s.inner.(*state)
+	if !ok || !fits {
+		return Replicate{}, fmt.Errorf("variant %s has nothing to calibrate", c.opts.Variant)
+	}
+	o, err := landmarks.observation(st)
+	if err != nil {
+		return Replicate{}, err
+	}
+	sampling := c.sampling()
+	sampling.Seed = c.seed("calibration")
+	return Replicate{Prior: c.prior, Landmarks: c.marks, Rows: max(1, int(math.Round(o.Rows))), Noise: math.Sqrt(o.NoiseVar) * o.Rows, Sampling: sampling}, nil
+}
+
+// calibrate runs one replicate.
+func (c *staged) calibrate(s *stagedState) (method.Step, error) {
+	n := len(quantityNames(c.prior.Dim()))
+	done := len(s.Ranks) / n
+	step := method.Step{Progress: done}
+	if done < c.opts.Calibration {
+		r, err := c.replicate(s)
+		if err != nil {
+			return step, err
+		}
+		ranks, err := r.Ranks(done)
+		if err != nil {
+			return step, fmt.Errorf("replicate %d of the calibration: %w", done+1, err)
+		}
+		s.Ranks = append(s.Ranks, ranks...)
+		step.Progress++
+	}
+	step.Done = step.Progress == c.opts.Calibration
+	return step, nil
+}
+
+// checkRanks checks those of a state.
+func (c *staged) checkRanks(s *stagedState, complete bool) error {
+	n := len(quantityNames(c.prior.Dim()))
+	have, want := len(s.Ranks)/n, c.opts.Calibration
+	if len(s.Ranks)%n != 0 || have > want || complete && want > 0 && have < want {
+		return fmt.Errorf("%d ranks of a calibration with %d quantities and %d replicates", len(s.Ranks), n, want)
+	}
+	for _, r := range s.Ranks {
+		if !(r >= 0 && r <= 1) {
+			return fmt.Errorf("a rank of %v: want a share", r)
+		}
+	}
+	return nil
+}
+
+// calibrated tests the ranks of all replicates.
+func (c *staged) calibrated(s *stagedState) ([]Calibrated, error) {
+	n := len(quantityNames(c.prior.Dim()))
+	var ranks [][]float64
+	for at := 0; at < len(s.Ranks); at += n {
+		ranks = append(ranks, s.Ranks[at:at+n])
+	}
+	return Replicate{Prior: c.prior}.Calibrate(ranks)
+}
