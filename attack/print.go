@@ -59,6 +59,9 @@ func (o *Outcome) found() string {
 	var b strings.Builder
 	if x := o.Recovered; x != nil {
 		fmt.Fprintf(&b, "%d of %d rows within %g sd, RMSE %.2g sd", x.Found, x.Rows, x.Within, x.RMSE)
+		if x.Blind >= 0.5 {
+			fmt.Fprintf(&b, "; guessing the site's mean finds %.0f", x.Blind)
+		}
 	}
 	if t := o.ToldApart; t != nil {
 		fmt.Fprintf(&b, "right in %s of %d trials (%s to %s); the noise allows %s, (ε %g, δ %g) %s",

@@ -34,7 +34,15 @@ func (s *setup) released(answer method.Contribution) ([]float64, error) {
 
 // byLandmarks locates persons by what two releases of their sites differ by.
 func (a *attacker) byLandmarks(ctx context.Context, s *setup, within float64) (*method.Recovered, error) {
-	return a.difference(ctx, s, within, s.released, func(own []float64) ([]float64, error) { return s.marks.Locate(own, 1) })
+	return a.difference(ctx, s, within, s.released, func(own []float64) ([]float64, error) {
+		x, err := s.marks.Locate(own, 1)
+		if s.sum != nil { // noise points anywhere, and rows are known to be in the box
+			for i := range x {
+				x[i] = min(max(x[i], s.lo[i]), s.hi[i])
+			}
+		}
+		return x, err
+	})
 }
 
 // exactLandmarks is differencing of two studies without noise.

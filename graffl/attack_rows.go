@@ -24,6 +24,7 @@ type victims struct {
 	given *Options    // of the plan that was asked for
 	dim   int
 	sites [][]float64 // rows of each site of the plan that have all features
+	means [][]float64 // of each site
 	scale []float64   // standard deviation of each feature within sites
 	seed  uint64
 }
@@ -67,7 +68,8 @@ func example(seed uint64) (*victims, error) {
 		}
 		v.sites = append(v.sites, rows)
 	}
-	return v, v.measure()
+	v.measure()
+	return v, nil
 }
 
 // readVictims takes the first rows of every site of a plan.
@@ -99,34 +101,47 @@ func readVictims(ctx context.Context, t method.Target) (*victims, error) {
 		}
 		v.sites = append(v.sites, rows)
 	}
-	return v, v.measure()
+	v.measure()
+	return v, nil
 }
 
-// measure finds out how far rows are apart within sites.
-func (v *victims) measure() error {
+// measure finds out where rows lie in their sites, and how far apart.
+func (v *victims) measure() {
 	v.scale = make([]float64, v.dim)
 	_, lo, hi := box(v.plan)
 	total := 0
 	for _, rows := range v.sites {
-		n := len(rows) / v.dim
-		total += n
-		for i := range v.dim {
-			mean := 0.0
-			for k := range n {
-				mean += rows[k*v.dim+i] / float64(n)
-			}
-			for k := range n {
-				e := rows[k*v.dim+i] - mean
-				v.scale[i] += e * e
-			}
+		mean, n := make([]float64, v.dim), len(rows)/v.dim
+		for i, x := range rows {
+			mean[i%v.dim] += x / float64(n)
 		}
+		for i, x := range rows {
+			e := x - mean[i%v.dim]
+			v.scale[i%v.dim] += e * e
+		}
+		v.means = append(v.means, mean)
+		total += n
 	}
 	for i, s := range v.scale {
 		if v.scale[i] = math.Sqrt(s / float64(total)); !(v.scale[i] > 0) {
 			v.scale[i] = hi[i] - lo[i] // a feature that does not vary
 		}
 	}
-	return nil
+}
+
+// blind is the share of rows that are within some standard deviations of their
+// site's mean.
+func (v *victims) blind(within float64) float64 {
+	found, total := 0, 0
+	for j, rows := range v.sites {
+		for x := range slices.Chunk(rows, v.dim) {
+			if v.apart(x, v.means[j]) <= within {
+				found++
+			}
+			total++
+		}
+	}
+	return float64(found) / float64(total)
 }
 
 // source makes rows a site's data.
@@ -181,6 +196,7 @@ func (v *victims) score(rows, guesses []float64, within float64) *method.Recover
 		}
 	}
 	r.RMSE = math.Sqrt(r.RMSE)
+	r.Blind = v.blind(within) * float64(r.Rows)
 	return r
 }
 

@@ -16,7 +16,7 @@ import (
 // the answers about one and the same simulated set differ by that person's part, so
 // that each says how far a known set lies from one row.
 func (a *attacker) set(ctx context.Context) error {
-	for _, d := range []Discrepancy{{Kind: Energy}, {Kind: MMD, Bandwidth: a.width() / 8}} {
+	for _, d := range []Discrepancy{{Kind: Energy}, {Kind: MMD, Bandwidth: a.width() / 12 * math.Sqrt(float64(a.dim))}} {
 		a.tell(fmt.Sprintf("set: differencing, %s", d.Kind))
 		p, err := a.study(VariantSet, noProtection, func(o *Options) {
 			o.Set.Discrepancy, o.Set.Bandwidth = string(d.Kind), d.Bandwidth

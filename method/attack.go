@@ -76,6 +76,9 @@ type Recovered struct {
 	Within float64 `json:"within"` // in standard deviations
 	RMSE   float64 `json:"rmse"`   // over all attacked rows, in standard deviations
 	SD     float64 `json:"sd"`     // of rows within sites, in the features' units: root mean square over features
+	// Blind is how many of as many rows would be found by guessing each to be the mean
+	// of its site.
+	Blind float64 `json:"blind"`
 	// Expected is how many of the rows should be found at least, by the method's
 	// documentation; 0 if it says nothing of data such as these.
 	Expected int `json:"expected"`
