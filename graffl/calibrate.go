@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"strconv"
+
+	"parley/study"
 )
 
 // Replicate is one repetition of simulation-based calibration of [Landmarks.Posterior]:
@@ -16,7 +18,26 @@ type Replicate struct {
 	Landmarks Landmarks
 	Rows      int     // n, all sites together
 	Noise     float64 // standard deviation on each entry of the sum of φ
+	RowsNoise float64 // standard deviation on n, where that is released with noise, too
 	Sampling  Sampling
+}
+
+// NewReplicate is what a plan of variant landmark repeats, if its sites have so many
+// rows together.
+func NewReplicate(p *study.Plan, rows int) (Replicate, error) {
+	s, err := newSetup(p)
+	if err != nil {
+		return Replicate{}, err
+	}
+	if s.opts.Variant != VariantLandmark || rows < 1 {
+		return Replicate{}, fmt.Errorf("calibration of variant %s with %d rows: want variant %s, and rows", s.opts.Variant, rows, VariantLandmark)
+	}
+	c := Replicate{Prior: s.prior, Landmarks: s.marks, Rows: rows, Sampling: s.sampling()}
+	if s.sum != nil {
+		sd := s.sum.Mechanism.Noise * s.sum.Bound * math.Sqrt(float64(len(p.Sites)))
+		c.Noise, c.RowsNoise = sd*s.scale, sd/countEntry
+	}
+	return c, nil
 }
 
 // quantities are what is ranked: functions of a parameter that do not depend on the
@@ -76,10 +97,11 @@ func (c Replicate) Ranks(i int) ([]float64, error) {
 	for j := range sum {
 		sum[j] += c.Noise * r.NormFloat64()
 	}
-	o, err := Pool([][]float64{sum}, []int{c.Rows}, []float64{c.Noise})
-	if err != nil {
-		return nil, err
+	o := Observation{Mean: sum, Rows: max(1, float64(c.Rows)+c.RowsNoise*r.NormFloat64()), RowsVar: c.RowsNoise * c.RowsNoise}
+	for j := range sum {
+		sum[j] /= o.Rows
 	}
+	o.NoiseVar = c.Noise * c.Noise / (o.Rows * o.Rows)
 	opt := c.Sampling
 	opt.Seed = mix(a + 1)
 	post, err := c.Landmarks.Posterior(o, c.Prior, opt)

@@ -80,6 +80,29 @@ type Calibrated struct {
 	ChiSq  float64 `json:"chi_sq" cbor:"chi_sq"` // χ² of the counts against uniform
 	P      float64 `json:"p" cbor:"p"`           // probability of so much or more by chance
 	Within float64 `json:"within" cbor:"within"` // coverage of central 90 % intervals
+	// Curve is the coverage of central intervals of [Levels].
+	Curve []float64 `json:"curve" cbor:"curve"`
+}
+
+// Levels returns the levels of intervals at which coverage is shown, from 10 to 95 %.
+func Levels() []float64 { return []float64{0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95} }
+
+// ChanceBand returns the shares between which that of n independent events of one probability lies
+// with a probability of at least level, as much being cut off below as above: what
+// coverage, or a bin of ranks, may show by chance.
+func ChanceBand(n int, probability, level float64) (low, high float64) {
+	if n < 1 {
+		return 0, 1
+	}
+	law := distuv.Binomial{N: float64(n), P: probability}
+	a, b := 0, n
+	for a < b && law.CDF(float64(a)) <= (1-level)/2 {
+		a++
+	}
+	for b > a && 1-law.CDF(float64(b-1)) <= (1-level)/2 {
+		b--
+	}
+	return float64(a) / float64(n), float64(b) / float64(n)
 }
 
 // Calibration tests ranks of one quantity for uniformity, in bins of at least 5
@@ -104,6 +127,9 @@ func Calibration(name string, ranks []float64) (Calibrated, error) {
 		c.ChiSq += e * e / expected
 	}
 	c.P = distuv.ChiSquared{K: bins - 1}.Survival(c.ChiSq)
+	for _, level := range Levels() {
+		c.Curve = append(c.Curve, Coverage(ranks, level))
+	}
 	return c, nil
 }
 

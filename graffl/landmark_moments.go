@@ -1,7 +1,6 @@
 package graffl
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math"
 )
@@ -235,35 +234,59 @@ type overlap struct {
 
 func newOverlaps(l Landmarks) *overlaps {
 	p := &overlaps{}
-	grid := l.isGrid()
-	seen := make(map[string]int32)
-	var key []byte
+	corners, size := l.corners()
+	known := make([]int32, size) // midpoints of a grid, from 1, by the sum of its corners
 	for r := range l.Len() {
 		for s := range r + 1 {
 			q := 0.0
-			key = key[:0]
 			for i, h := range l.Bandwidth {
-				a, b := l.Point(r)[i], l.Point(s)[i]
-				q += (a - b) / h * (a - b) / h / 2
-				if grid {
-					key = binary.AppendVarint(key, int64(math.Round((a+b-2*l.Points[i])/l.Spacing[i])))
-				}
+				t := (l.Point(r)[i] - l.Point(s)[i]) / h
+				q += t * t / 2
 			}
 			if q > negligible {
 				continue
 			}
-			at, known := seen[string(key)]
-			if !grid || !known {
-				at = int32(len(p.middles))
-				p.middles = append(p.middles, [2]int32{int32(r), int32(s)})
-				if grid {
-					seen[string(key)] = at
+			at := int32(len(p.middles))
+			if corners != nil {
+				place := &known[corners[r]+corners[s]]
+				if *place == 0 {
+					*place = at + 1
 				}
+				at = *place - 1
+			}
+			if int(at) == len(p.middles) {
+				p.middles = append(p.middles, [2]int32{int32(r), int32(s)})
 			}
 			p.near = append(p.near, overlap{int32(r), int32(s), at, math.Exp(-q / 2)})
 		}
 	}
 	return p
+}
+
+// maxCorners bounds the room for midpoints: a grid with so many has mostly gaps.
+const maxCorners = 1 << 20
+
+// corners numbers the points of a grid so that the sum of two numbers tells their
+// midpoint; it is below size. Landmarks that are no grid, or one with gaps, have none.
+func (l Landmarks) corners() (corners []int, size int) {
+	if !l.isGrid() {
+		return nil, 0
+	}
+	corners = make([]int, l.Len())
+	size = 1
+	for i, s := range l.Spacing {
+		lowest, highest := math.Inf(1), math.Inf(-1)
+		for r := range corners {
+			lowest, highest = min(lowest, l.Point(r)[i]), max(highest, l.Point(r)[i])
+		}
+		for r := range corners {
+			corners[r] += size * int(math.Round((l.Point(r)[i]-lowest)/s))
+		}
+		if size *= 2*int(math.Round((highest-lowest)/s)) + 1; size > maxCorners {
+			return nil, 0
+		}
+	}
+	return corners, size
 }
 
 // negligible is where exp(−q/2) is below negligibleValue.

@@ -4,49 +4,160 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"math"
+	"slices"
+	"strings"
 
+	"parley/figure"
 	"parley/graffl"
 )
 
+const (
+	verdictLevel = 0.01 // at which a calibrated method fails
+	bandLevel    = 0.98 // of what single bins and shares may show by chance
+	leastSets    = 20   // replicates that can be judged
+)
+
+// calibration repeats the toy's plan with parameters from its prior, and asks whether
+// these look like draws from the posteriors.
 func calibration(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("calibration", flag.ContinueOnError)
-	replicates := flags.Int("replicates", 200, "parameters drawn from the prior, at least 20")
-	rows := flags.Int("rows", 900, "rows of each replicate")
-	noise := flags.Float64("noise", 0, "standard deviation of the noise on sums")
-	particles := flags.Int("draws", graffl.DefaultSampling(0).Particles, "parameters in a sample")
-	sweeps := flags.Int("sweeps", graffl.DefaultSampling(0).Sweeps, "moves after each resampling")
-	if err := parse(flags, args, func() error { return nil }); err != nil {
-		return err
-	}
-	lo, hi := []float64{-12, -12}, []float64{12, 12}
-	prior, err := graffl.BoxPrior(lo, hi, 3)
-	if err != nil {
-		return err
-	}
-	marks, err := graffl.Grid(lo, hi, []float64{1.5, 1.5})
-	if err != nil {
-		return err
-	}
-	c := graffl.Replicate{Prior: prior, Landmarks: marks, Rows: *rows, Noise: *noise, Sampling: graffl.Sampling{Particles: *particles, Sweeps: *sweeps, Seed: 1}}
-	var ranks [][]float64
-	start := processorTime()
-	for i := range *replicates {
-		if err := ctx.Err(); err != nil {
+	replicates := flags.Int("replicates", 200, fmt.Sprintf("parameters drawn from the prior, at least %d", leastSets))
+	rows := flags.Int("rows", 900, "rows of each replicate, all sites together")
+	epsilons := flags.String("epsilon", "0,5", "totals ε to calibrate; 0 for no privacy")
+	draws := flags.Int("draws", graffl.DefaultSampling(0).Particles, "parameters in a sample")
+	sweeps := flags.Int("sweeps", graffl.DefaultSampling(0).Sweeps, "moves of every parameter after each resampling")
+	out := flags.String("out", "", "a folder for pictures; none without")
+	var totals []float64
+	if err := parse(flags, args, func() (err error) {
+		if totals, err = numbers(*epsilons); err != nil {
 			return err
 		}
-		r, err := c.Ranks(i)
+		if *replicates < leastSets || *rows < 1 || slices.Min(totals) < 0 {
+			return fmt.Errorf("want at least %d replicates, rows, and no negative ε", leastSets)
+		}
+		return graffl.Sampling{Particles: *draws, Sweeps: *sweeps}.Check()
+	}); err != nil {
+		return err
+	}
+	fmt.Printf("%d replicates of %d rows. Calibrated means p ≥ %v / 8 for each of 8 quantities: a calibrated method fails once in a hundred times.\n\n", *replicates, *rows, verdictLevel)
+	fmt.Println("| privacy | quantity | p | 50 % intervals hold | 90 % intervals hold | verdict | CPU s |")
+	fmt.Println("|---|---|---:|---:|---:|---|---:|")
+	var failed []string
+	for _, epsilon := range totals {
+		p, err := toyPlan(epsilon, 1, *draws)
 		if err != nil {
 			return err
 		}
+		c, err := graffl.NewReplicate(p, *rows)
+		if err != nil {
+			return err
+		}
+		c.Sampling.Sweeps = *sweeps
+		start := processorTime()
+		all, err := repeat(ctx, c, *replicates)
+		if err != nil {
+			return err
+		}
+		used := (processorTime() - start).Seconds() / float64(*replicates)
+		verdict := "calibrated"
+		if !graffl.Pass(all, verdictLevel) {
+			verdict = "NOT calibrated"
+			failed = append(failed, privacyName(epsilon))
+		}
+		for _, one := range all {
+			fmt.Printf("| %s | %s | %.4f | %.3f | %.3f | %s | %.2f |\n", privacyName(epsilon), one.Name, one.P, one.Curve[slices.Index(graffl.Levels(), 0.5)], one.Within, verdict, used)
+		}
+		if *out != "" {
+			if err := drawCalibration(*out, epsilon, *replicates, all); err != nil {
+				return err
+			}
+		}
+	}
+	if len(failed) > 0 {
+		return fmt.Errorf("not calibrated: %s", strings.Join(failed, ", "))
+	}
+	return nil
+}
+
+// repeat runs the replicates.
+func repeat(ctx context.Context, c graffl.Replicate, n int) ([]graffl.Calibrated, error) {
+	var ranks [][]float64
+	for i := range n {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		r, err := c.Ranks(i)
+		if err != nil {
+			return nil, fmt.Errorf("replicate %d: %w", i, err)
+		}
 		ranks = append(ranks, r)
 	}
-	all, err := c.Calibrate(ranks)
+	return c.Calibrate(ranks)
+}
+
+// drawCalibration draws the histograms of ranks, and what intervals hold.
+func drawCalibration(dir string, epsilon float64, replicates int, all []graffl.Calibrated) error {
+	bins := len(all[0].Counts)
+	low, high := graffl.ChanceBand(replicates, 1/float64(bins), bandLevel)
+	expected := figure.Line{Name: "chance", Reference: true}
+	for b := range bins {
+		expected.X = append(expected.X, (float64(b)+0.5)/float64(bins))
+		expected.Y = append(expected.Y, float64(replicates)/float64(bins))
+		expected.Low, expected.High = append(expected.Low, low*float64(replicates)), append(expected.High, high*float64(replicates))
+	}
+	ranks := []figure.Line{expected}
+	var curves []curve
+	for _, one := range all {
+		l := figure.Line{Name: one.Name, X: expected.X}
+		for _, n := range one.Counts {
+			l.Y = append(l.Y, float64(n))
+		}
+		ranks = append(ranks, l)
+		curves = append(curves, curve{one.Name, one.Curve})
+	}
+	what := "without privacy"
+	if epsilon > 0 {
+		what = fmt.Sprintf("with noise as at ε %v", epsilon)
+	}
+	name := "graffl-calibration-" + strings.ReplaceAll(privacyName(epsilon), "ε ", "epsilon-")
+	err := draw(dir, figure.Figure{ID: name + "-ranks", Title: "Ranks of the truth in the posteriors, " + what,
+		Chart: figure.Lines{X: figure.Axis{Label: "rank of the truth"}, Y: figure.Axis{Label: "replicates"}, Series: ranks},
+		Alt:   fmt.Sprintf("Numbers of replicates whose truth has a rank in each of %d bins, one line for each quantity, beside the number expected and the band that holds a bin with a probability of %v by chance.", bins, bandLevel)})
 	if err != nil {
 		return err
 	}
-	for _, one := range all {
-		fmt.Printf("%-45s p %.4f within %.3f %v\n", one.Name, one.P, one.Within, one.Counts)
+	return draw(dir, figure.Figure{ID: name + "-coverage", Title: "What intervals hold, " + what,
+		Chart: coverageLines(curves, replicates),
+		Alt:   "Share of the replicates whose truth is inside the central interval against its nominal level, one line for each quantity, beside the diagonal with the band of chance."})
+}
+
+// curve is the share of true values in the intervals of graffl.Levels.
+type curve struct {
+	name   string
+	shares []float64
+}
+
+// coverageLines draws curves beside what they should be, with the band of chance of
+// n independent intervals.
+func coverageLines(curves []curve, n int) figure.Lines {
+	l := figure.Lines{X: figure.Axis{Label: "nominal level"}, Y: figure.Axis{Label: "share that holds the truth"}}
+	ideal := figure.Line{Name: "nominal", Reference: true}
+	for _, level := range graffl.Levels() {
+		low, high := graffl.ChanceBand(n, level, bandLevel)
+		ideal.X, ideal.Y = append(ideal.X, level), append(ideal.Y, level)
+		ideal.Low, ideal.High = append(ideal.Low, low), append(ideal.High, high)
 	}
-	fmt.Println(graffl.Pass(all, 0.01), (processorTime()-start).Seconds()/float64(*replicates))
-	return nil
+	l.Series = append(l.Series, ideal)
+	for _, c := range curves {
+		l.Series = append(l.Series, figure.Line{Name: c.name, X: ideal.X, Y: c.shares})
+	}
+	return l
+}
+
+func privacyName(epsilon float64) string {
+	if epsilon == 0 {
+		return "none"
+	}
+	return fmt.Sprintf("ε %v", math.Round(epsilon*1e6)/1e6)
 }

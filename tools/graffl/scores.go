@@ -13,9 +13,11 @@ import (
 
 // tally compares posteriors of single numbers with the truth.
 type tally struct {
-	n, held      int
-	squares, sum float64 // of errors of posterior means; of widths of intervals
-	largest      float64 // error
+	n       int
+	ranks   []float64
+	squares float64 // of errors of posterior means
+	widths  float64 // sum, of 90 % intervals
+	largest float64 // error
 }
 
 // add takes one number's sample.
@@ -24,19 +26,19 @@ func (t *tally) add(values, weights []float64, truth float64) {
 	for i, v := range values {
 		mean += weights[i] * v
 	}
-	low, high := graffl.Quantile(values, weights, (1-level)/2), graffl.Quantile(values, weights, (1+level)/2)
 	t.n++
-	if low <= truth && truth <= high {
-		t.held++
-	}
+	t.ranks = append(t.ranks, graffl.Rank(values, weights, truth))
 	t.squares += (mean - truth) * (mean - truth)
-	t.sum += high - low
+	t.widths += graffl.Quantile(values, weights, (1+level)/2) - graffl.Quantile(values, weights, (1-level)/2)
 	t.largest = max(t.largest, math.Abs(mean-truth))
 }
 
-func (t *tally) rmse() float64     { return math.Sqrt(t.squares / float64(t.n)) }
-func (t *tally) width() float64    { return t.sum / float64(t.n) }
-func (t *tally) coverage() float64 { return float64(t.held) / float64(t.n) }
+func (t *tally) rmse() float64  { return math.Sqrt(t.squares / float64(t.n)) }
+func (t *tally) width() float64 { return t.widths / float64(t.n) }
+
+// covers is the share of true values in the central intervals of a level; coverage that of 90 %.
+func (t *tally) coverage() float64            { return t.covers(level) }
+func (t *tally) covers(level float64) float64 { return graffl.Coverage(t.ranks, level) }
 
 // scores are those of means, weights and covariances (lower triangles).
 type scores struct{ means, weights, covs tally }

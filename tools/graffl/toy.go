@@ -11,6 +11,7 @@ import (
 
 	"parley/dataset"
 	"parley/engine/local"
+	"parley/figure"
 	"parley/graffl"
 	"parley/method"
 	"parley/privacy/account"
@@ -42,6 +43,7 @@ func toy(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("toy", flag.ContinueOnError)
 	sets := flags.Int("sets", 50, "data sets of each row, from seeds 1, 2, …; at least 2")
 	draws := flags.Int("draws", graffl.DefaultSampling(0).Particles, "parameters in a study's sample")
+	out := flags.String("out", "", "a folder for the picture of coverage; none without")
 	large := flags.Int("large", 3000, "rows of each site in the larger toy; 0 leaves it out")
 	if err := parse(flags, args, func() error {
 		if *sets < 2 || *draws < 64 || *large < 0 {
@@ -64,16 +66,30 @@ func toy(ctx context.Context, args []string) error {
 	fmt.Printf("%d data sets a row, δ = %v. RMSE is that of the posterior mean over data sets and coordinates, coverage that of 90 %% intervals, width their mean width.\n\n", *sets, toyDelta)
 	fmt.Println("| rows | privacy | RMSE μ | exact | width μ | exact | coverage μ | exact | coverage π | largest error of π | RMSE Σ | exact | coverage Σ | effective size | CPU s |")
 	fmt.Println("|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
+	var curves []curve
 	for _, r := range rows {
-		if err := r.measure(ctx, *sets, *draws); err != nil {
+		own, err := r.measure(ctx, *sets, *draws)
+		if err != nil {
 			return err
 		}
+		if slices.Equal(r.rows, sizes[0]) {
+			c := curve{name: "privacy: " + privacyName(r.epsilon)}
+			for _, level := range graffl.Levels() {
+				c.shares = append(c.shares, own.means.covers(level))
+			}
+			curves = append(curves, c)
+		}
 	}
-	return nil
+	if *out == "" {
+		return nil
+	}
+	return draw(*out, figure.Figure{ID: "graffl-toy-coverage", Title: fmt.Sprintf("What intervals of component means hold: %d data sets of %s rows", *sets, rowsName(sizes[0])),
+		Chart: coverageLines(curves, *sets*len(toyTruth.Means)),
+		Alt:   "Share of the true component means inside the central interval against its nominal level, one line for each ε, beside the diagonal with the band of chance."})
 }
 
-// measure runs a row's studies and prints it.
-func (r toyRow) measure(ctx context.Context, sets, draws int) error {
+// measure runs a row's studies, prints it and returns how they did.
+func (r toyRow) measure(ctx context.Context, sets, draws int) (own scores, err error) {
 	truth := toyTruth.Clone()
 	total := r.rows[0] + r.rows[1] + r.rows[2]
 	for _, n := range r.rows {
@@ -81,15 +97,15 @@ func (r toyRow) measure(ctx context.Context, sets, draws int) error {
 	}
 	prior, err := graffl.BoxPrior([]float64{toyBox[0], toyBox[0]}, []float64{toyBox[1], toyBox[1]}, len(toySites))
 	if err != nil {
-		return err
+		return own, err
 	}
-	var own, exact scores
+	var exact scores
 	size, start := 0.0, processorTime()
 	for seed := range sets {
 		data := r.data(uint64(seed + 1))
 		post, err := r.study(ctx, uint64(seed+1), draws, data)
 		if err != nil {
-			return fmt.Errorf("%v rows, ε %v, data set %d: %w", r.rows, r.epsilon, seed+1, err)
+			return own, fmt.Errorf("%v rows, ε %v, data set %d: %w", r.rows, r.epsilon, seed+1, err)
 		}
 		own.add(post, truth)
 		size += post.Size / float64(sets)
@@ -98,15 +114,15 @@ func (r toyRow) measure(ctx context.Context, sets, draws int) error {
 	for seed := range sets {
 		exact.add(conjugate(prior, r.data(uint64(seed+1)), exactDraws, rand.New(rand.NewPCG(uint64(seed+1), 3))), truth)
 	}
-	privacy := "none"
-	if r.epsilon > 0 {
-		privacy = fmt.Sprintf("ε %v", r.epsilon)
-	}
 	fmt.Printf("| %s | %s | %.4f | %.4f | %.3f | %.3f | %.3f | %.3f | %.3f | %.4f | %.3f | %.3f | %.3f | %.0f | %.2f |\n",
-		strings.Trim(strings.ReplaceAll(fmt.Sprint(r.rows), " ", " + "), "[]"), privacy,
+		rowsName(r.rows), privacyName(r.epsilon),
 		own.means.rmse(), exact.means.rmse(), own.means.width(), exact.means.width(), own.means.coverage(), exact.means.coverage(),
 		own.weights.coverage(), own.weights.largest, own.covs.rmse(), exact.covs.rmse(), own.covs.coverage(), size, used)
-	return nil
+	return own, nil
+}
+
+func rowsName(rows []int) string {
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint(rows), " ", " + "), "[]")
 }
 
 // data draws the sites' rows.
@@ -124,12 +140,12 @@ func (r toyRow) data(seed uint64) (sites [][]float64) {
 	return sites
 }
 
-// study runs one study through the engine, in memory, and returns its sample.
-func (r toyRow) study(ctx context.Context, seed uint64, draws int, data [][]float64) (*graffl.Posterior, error) {
+// toyPlan is the plan of the toy at a total ε; 0 for no privacy.
+func toyPlan(epsilon float64, seed uint64, draws int) (*study.Plan, error) {
 	protection := map[string]any{"protection": study.ProtectionNone}
-	if r.epsilon > 0 {
+	if epsilon > 0 {
 		protection = map[string]any{"protection": study.ProtectionDifferential, "unit": study.UnitSubject, "adjacency": account.AddRemove,
-			"total": account.Budget{Epsilon: r.epsilon, Delta: toyDelta}}
+			"total": account.Budget{Epsilon: epsilon, Delta: toyDelta}}
 	}
 	var features []map[string]any
 	for _, name := range toyNames {
@@ -144,12 +160,16 @@ func (r toyRow) study(ctx context.Context, seed uint64, draws int, data [][]floa
 	if err != nil {
 		return nil, err
 	}
-	methods := method.Registry{graffl.Method{}}
-	p, err := study.Parse("plan", text, methods)
+	return study.Parse("plan", text, method.Registry{graffl.Method{}})
+}
+
+// study runs one study through the engine, in memory, and returns its sample.
+func (r toyRow) study(ctx context.Context, seed uint64, draws int, data [][]float64) (*graffl.Posterior, error) {
+	p, err := toyPlan(r.epsilon, seed, draws)
 	if err != nil {
 		return nil, err
 	}
-	config := local.Config{Plan: p, Methods: methods, Data: map[string]dataset.Source{}}
+	config := local.Config{Plan: p, Methods: method.Registry{graffl.Method{}}, Data: map[string]dataset.Source{}}
 	for j, name := range toySites {
 		var rows []dataset.Row
 		for i, x := range slices.Collect(slices.Chunk(data[j], len(toyNames))) {

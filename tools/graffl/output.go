@@ -1,0 +1,41 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"parley/figure"
+)
+
+// draw writes a figure as SVG and its numbers as CSV.
+func draw(dir string, f figure.Figure) error {
+	for _, kind := range []struct {
+		ending string
+		write  func(*bytes.Buffer) error
+	}{{".svg", func(b *bytes.Buffer) error { return f.SVG(b) }}, {".csv", func(b *bytes.Buffer) error { return f.CSV(b) }}} {
+		var b bytes.Buffer
+		if err := kind.write(&b); err != nil {
+			return fmt.Errorf("drawing %s: %w", f.ID, err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, f.ID+kind.ending), b.Bytes(), 0o666); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// numbers reads a list of numbers with commas between.
+func numbers(list string) (out []float64, err error) {
+	for s := range strings.SplitSeq(list, ",") {
+		x, err := strconv.ParseFloat(s, 64)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, x)
+	}
+	return out, nil
+}
