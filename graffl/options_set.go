@@ -6,14 +6,17 @@ import "fmt"
 type SetOptions struct {
 	Discrepancy     string  `json:"discrepancy"`         // energy (the default) or mmd
 	Bandwidth       float64 `json:"bandwidth,omitempty"` // mmd: h of its kernel, in features' units
-	Particles       int     `json:"particles"`           // parameters in the sample, 16 to 10000 (250)
-	Proposals       int     `json:"proposals"`           // most of them, over all generations (15000)
+	Particles       int     `json:"particles"`           // parameters in the sample, 16 to 10000 (128)
+	Proposals       int     `json:"proposals"`           // most of them, over all generations, to 100000 (15000)
 	Rows            int     `json:"rows"`                // simulated from each proposal, 2 to 10000 (150)
-	Keep            float64 `json:"keep"`                // share of particles below the next threshold, in (0, 1) (0.5)
+	Keep            float64 `json:"keep"`                // share of particles below the next threshold, in (0, 1) (0.7)
 	LeastAcceptance float64 `json:"least_acceptance"`    // the study ends when so small a share of moves is accepted, in [0, 1) (0.01)
 }
 
-const maxSetRows = 10_000
+const (
+	maxSetRows      = 10_000
+	maxSetProposals = 100_000
+)
 
 func (o *Options) fillSet(missing func(key string) bool) {
 	if o.Set == nil {
@@ -23,19 +26,20 @@ func (o *Options) fillSet(missing func(key string) bool) {
 	if missing("set.discrepancy") {
 		q.Discrepancy = string(Energy)
 	}
+	c := DefaultSetChoices(0)
 	for key, x := range map[string]struct {
 		field *int
 		value int
-	}{"particles": {&q.Particles, 250}, "proposals": {&q.Proposals, 15_000}, "rows": {&q.Rows, 150}} {
+	}{"particles": {&q.Particles, c.Particles}, "proposals": {&q.Proposals, c.Proposals}, "rows": {&q.Rows, c.Rows}} {
 		if missing("set." + key) {
 			*x.field = x.value
 		}
 	}
 	if missing("set.keep") {
-		q.Keep = 0.5
+		q.Keep = c.Keep
 	}
 	if missing("set.least_acceptance") {
-		q.LeastAcceptance = 0.01
+		q.LeastAcceptance = c.LeastAcceptance
 	}
 }
 
@@ -53,6 +57,9 @@ func (o *Options) checkSet(report func(key, what, hint string)) {
 	}
 	if q.Particles > maxDraws {
 		report("set.particles", fmt.Sprintf("%d parameters in the sample", q.Particles), fmt.Sprintf("at most %d", maxDraws))
+	}
+	if q.Proposals > maxSetProposals {
+		report("set.proposals", fmt.Sprintf("%d proposals", q.Proposals), fmt.Sprintf("at most %d; for closer answers, variant: landmark", maxSetProposals))
 	}
 	if q.Rows > maxSetRows {
 		report("set.rows", fmt.Sprintf("%d rows simulated from each proposal", q.Rows), fmt.Sprintf("at most %d", maxSetRows))

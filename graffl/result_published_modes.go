@@ -2,6 +2,7 @@ package graffl
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	"parley/figure"
@@ -70,8 +71,8 @@ func (c *publishedCoordinator) modesFigure(p *peaks, made []float64) *figure.Fig
 		points []float64
 	}{{"all components", p.means}, {"components that made the accepted rows", made}} {
 		k := newKernels(cloud.points, p.bandwidth)
-		scale := 1 / float64(k.len())
-		panel := figure.Panel{Title: cloud.title, Legend: "density, per bandwidth²"}
+		scale := 1 / (2 * math.Pi * p.bandwidth[0] * p.bandwidth[1] * float64(k.len()))
+		panel := figure.Panel{Title: cloud.title, Legend: "density"}
 		for _, y := range f.YAt {
 			row := make(figure.Numbers, 0, places)
 			for _, x := range f.XAt {
