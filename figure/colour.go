@@ -47,6 +47,13 @@ func ramp(t float64) (colour string, dark bool) {
 	return oklab(lightness, chroma*math.Cos(hue), chroma*math.Sin(hue)), lightness < 0.565
 }
 
+// wash returns the colour for t in 0..1 from almost white to a middle grey, in equal
+// steps of lightness: a ground on which the palette stands out.
+func wash(t float64) string {
+	t = min(max(t, 0), 1)
+	return oklab(0.985-0.345*t, -0.004-0.004*t, -0.006-0.014*t)
+}
+
 // diverge returns the colour for t in −1..1: almost white at zero, to brown
 // below and to blue above, in equal steps of lightness on both sides. The two
 // hues are told apart with every common kind of colour blindness; a print

@@ -31,6 +31,9 @@ type Panel struct {
 	// reaches as far to both sides. Else colours begin at zero, and what lies below
 	// has none.
 	Diverging bool `json:"diverging,omitempty"`
+	// Reach, a single number, is what the scale of colours reaches at least: smaller
+	// values stay pale.
+	Reach Numbers `json:"reach,omitempty"`
 }
 
 func (p Panel) at(j, i int) float64 {
@@ -97,7 +100,7 @@ func (k Contours) draw(c *canvas) {
 	ey.add(k.YAt[len(k.YAt)-1])
 	across := min(len(panels), 3)
 	x, y := newScale(ex, false, false, 9-2*across), newScale(ey, false, false, 6)
-	const space, legend = 16.0, 34.0
+	const space, legend = 16.0, 52.0
 	left := 14 + widest(y.labels(), smallSize, 110)
 	c.w = pageWidth
 	wide := (c.w-left-10)/float64(across) - space
@@ -128,7 +131,7 @@ func (k Contours) draw(c *canvas) {
 			first = first && (q.Legend != p.Legend || q.Diverging != p.Diverging)
 		}
 		if first {
-			c.bandLegend(p, top, b)
+			k.legend(c, p, top, b)
 		}
 	}
 }
@@ -146,7 +149,7 @@ func (k Contours) top(p Panel) float64 {
 			}
 		}
 	}
-	if p.Diverging {
+	if e.add(p.Reach.at(0)); p.Diverging {
 		return max(e.hi, -e.lo)
 	}
 	return max(e.hi, 0)
@@ -178,16 +181,17 @@ func (k Contours) panel(c *canvas, p Panel, x, y scale, b box, top float64) {
 			c.el("path", "", "d", path, "fill", colour, "fill-rule", "evenodd")
 		}
 	}
-	fill(l, math.Inf(-1), band(p, 0))
+	band := func(t float64) string { return k.band(p, t) }
+	fill(l, math.Inf(-1), band(0))
 	for n := 1; n < contourBands; n++ {
-		fill(l, float64(n)/contourBands, band(p, (float64(n)+0.5)/contourBands))
+		fill(l, float64(n)/contourBands, band((float64(n)+0.5)/contourBands))
 	}
 	if p.Diverging {
 		for i := range l.values {
 			l.values[i] = -l.values[i]
 		}
 		for n := 1; n < contourBands; n++ {
-			fill(l, float64(n)/contourBands, band(p, -(float64(n)+0.5)/contourBands))
+			fill(l, float64(n)/contourBands, band(-(float64(n)+0.5)/contourBands))
 		}
 	}
 	if k.Dots && len(k.XAt)*len(k.YAt) <= maxLandmarkDots {
@@ -216,14 +220,18 @@ func (k Contours) panel(c *canvas, p Panel, x, y scale, b box, top float64) {
 // maxLandmarkDots is how many places may be marked before the marks hide the colours.
 const maxLandmarkDots = 400
 
-// band returns the colour of a value in −1..1 of the scale. It leaves the darkest
-// colours out, over which lines could not be seen.
-func band(p Panel, t float64) string {
+// band returns the colour of a value in −1..1 of the scale: greys, where groups have
+// the colours. It leaves the darkest out, over which lines could not be seen.
+func (k Contours) band(p Panel, t float64) string {
 	const darkest = 0.8
-	colour, _ := ramp(t * darkest)
-	if p.Diverging {
-		colour, _ = diverge(t * darkest)
+	switch {
+	case p.Diverging:
+		colour, _ := diverge(t * darkest)
+		return colour
+	case len(k.Groups) > 0:
+		return wash(t)
 	}
+	colour, _ := ramp(t * darkest)
 	return colour
 }
 
@@ -313,8 +321,8 @@ func (c *canvas) panelAxes(k Contours, x, y scale, b box, first bool) {
 	c.text((b.left+b.right)/2, b.bottom+35, k.X.Label, fontSize, b.right-b.left, "text-anchor", "middle", "font-weight", "600")
 }
 
-// bandLegend draws the scale of colours below a panel.
-func (c *canvas) bandLegend(p Panel, top float64, b box) {
+// legend draws the scale of colours below a panel, and what the values are.
+func (k Contours) legend(c *canvas, p Panel, top float64, b box) {
 	low, bands := 0.0, contourBands
 	if p.Diverging {
 		low, bands = -top, 2*contourBands-1
@@ -327,16 +335,20 @@ func (c *canvas) bandLegend(p Panel, top float64, b box) {
 		t := (float64(n) + 0.5) / contourBands
 		if p.Diverging {
 			t = 0
-			if k := n - contourBands + 1; k != 0 {
-				t = (math.Abs(float64(k)) + 0.5) / contourBands * float64(sign(k))
+			if d := n - contourBands + 1; d != 0 {
+				t = (math.Abs(float64(d)) + 0.5) / contourBands * float64(sign(d))
 			}
 		}
-		c.el("rect", "", "x", x+wide*float64(n)/float64(bands), "y", y, "width", wide/float64(bands), "height", 12.0, "fill", band(p, t), "shape-rendering", "crispEdges")
+		c.el("rect", "", "x", x+wide*float64(n)/float64(bands), "y", y, "width", wide/float64(bands), "height", 12.0, "fill", k.band(p, t), "shape-rendering", "crispEdges")
 	}
 	x += wide + 4
 	c.text(x, y+10, ends[1], smallSize, 0, "fill", muted)
 	x += textWidth(ends[1], smallSize) + 10
-	c.text(x, y+10, p.Legend, smallSize, max(b.right+10-x, 20))
+	if room := b.right + 10 - x; textWidth(p.Legend, smallSize) <= room {
+		c.text(x, y+10, p.Legend, smallSize, 0)
+		return
+	}
+	c.text(b.left, y+27, p.Legend, smallSize, b.right-b.left+10)
 }
 
 func sign(k int) int {

@@ -3,6 +3,7 @@ package figure
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -16,6 +17,9 @@ import (
 type Corner struct {
 	Parameters []Parameter `json:"parameters"`
 	Weights    Numbers     `json:"weights,omitempty"` // of the draws; left out: all alike
+	// Groups is the order of the groups' colours, where they should be those of another
+	// picture; left out: as they come.
+	Groups []string `json:"groups,omitempty"`
 }
 
 // Parameter is one row and column of a corner plot.
@@ -46,11 +50,7 @@ func (k Corner) Table() Table {
 	}
 	t := Table{Columns: []Column{number, weight}}
 	for _, p := range k.Parameters {
-		name := p.Name
-		if p.Group != "" {
-			name = p.Group + ", " + p.Name
-		}
-		t.Columns = append(t.Columns, Column{Name: name, Numbers: numeric(p.Values)})
+		t.Columns = append(t.Columns, Column{Name: p.whole(), Numbers: numeric(p.Values)})
 	}
 	return t
 }
@@ -86,7 +86,8 @@ func (k Corner) draw(c *canvas) {
 	for _, p := range shown {
 		groups = append(groups, p.Group)
 	}
-	styles := distinct(groups)
+	groups = distinct(groups)
+	styles := distinct(slices.Concat(k.Groups, groups))
 	scales := make([]scale, n)
 	for i, p := range shown {
 		var e extent
@@ -95,7 +96,8 @@ func (k Corner) draw(c *canvas) {
 				e.add(p.Values.at(d))
 			}
 		}
-		scales[i] = newScale(e.padded(), false, false, max(int(side/52), 2))
+		pad := (e.hi - e.lo) / 10
+		scales[i] = newScale(extent{e.lo - pad, e.hi + pad, e.some}, false, false, max(int(side/40), 3))
 	}
 	pairs := max(n*(n-1)/2, 1)
 	points := k.thinned(weights, max(maxCornerPoints/pairs, 60))
@@ -104,6 +106,16 @@ func (k Corner) draw(c *canvas) {
 	}
 	for j := range n {
 		c.cornerAxis(shown[j], scales[j], left+step*float64(j), top+rise*float64(n)-cornerRise, side)
+	}
+	if len(groups) > 1 { // in the empty half
+		for g, name := range groups {
+			x, y := left+step*float64(n)/2+90, top+20+keyStep*float64(g)
+			if y > top+rise*float64(n)/2-20 {
+				break
+			}
+			c.el("rect", "", "x", x, "y", y-9, "width", 12.0, "height", 10.0, "fill", styleOf(slices.Index(styles, name)).colour, "fill-opacity", 0.5)
+			c.text(x+18, y, name, fontSize, c.w-x-24)
+		}
 	}
 	k.key(c, n, len(points))
 }
@@ -133,12 +145,7 @@ type cornerCells struct {
 
 // colour returns that of a parameter.
 func (k cornerCells) colour(i int) string {
-	for g, name := range k.groups {
-		if name == k.parameters[i].Group {
-			return styleOf(g).colour
-		}
-	}
-	return muted
+	return styleOf(max(slices.Index(k.groups, k.parameters[i].Group), 0)).colour
 }
 
 // cornerRow draws the cells of parameter i with those before it, and its own.
@@ -169,13 +176,13 @@ func (c *canvas) cornerRow(k cornerCells, i int, left, y, side float64) {
 			}
 		}
 		at := fmt.Sprintf("rotate(-90 %s %s)", num(14), num(y+side/2))
-		c.text(14, y+side/2, cornerName(p, side), smallSize, side+cornerSpace-4, "text-anchor", "middle", "font-weight", "600", "transform", at)
+		c.text(14, y+side/2, p.Name, smallSize, side+cornerSpace-4, "text-anchor", "middle", "font-weight", "600", "transform", at)
 	}
 }
 
-// cornerName is a parameter's name with its group, where both fit.
-func cornerName(p Parameter, room float64) string {
-	if p.Group == "" || textWidth(p.Group+", "+p.Name, smallSize) > room*0.9 {
+// whole is a parameter's name with its group.
+func (p Parameter) whole() string {
+	if p.Group == "" {
 		return p.Name
 	}
 	return p.Group + ", " + p.Name
@@ -184,7 +191,7 @@ func cornerName(p Parameter, room float64) string {
 // cornerPair draws parameters j along x and i along y.
 func (c *canvas) cornerPair(k cornerCells, j, i int, x, y scale, colour string) {
 	a, b := k.parameters[j], k.parameters[i]
-	tip := cornerName(a, math.Inf(1)) + " and " + cornerName(b, math.Inf(1))
+	tip := a.whole() + " and " + b.whole()
 	var d strings.Builder
 	for _, n := range k.points {
 		if u, v := a.Values.at(n), b.Values.at(n); available(u) && available(v) {
@@ -217,9 +224,8 @@ func (c *canvas) cornerOwn(k cornerCells, i int, x scale, y, side float64) {
 			total += w
 		}
 	}
-	name := cornerName(p, side)
 	if len(values) == 0 {
-		c.gap(x.a, y, side, side, name+": not available")
+		c.gap(x.a, y, side, side, p.whole()+": not available")
 		return
 	}
 	heights := make([]float64, cornerBins)
@@ -233,7 +239,7 @@ func (c *canvas) cornerOwn(k cornerCells, i int, x scale, y, side float64) {
 	}
 	low, high := weightedQuantile(values, weights, 0.05), weightedQuantile(values, weights, 0.95)
 	colour := k.colour(i)
-	tip := fmt.Sprintf("%s: mean %s, 90 %% from %s to %s", cornerName(p, math.Inf(1)), General.Text(mean), General.Text(low), General.Text(high))
+	tip := fmt.Sprintf("%s: mean %s, 90 %% from %s to %s", p.whole(), General.Text(mean), General.Text(low), General.Text(high))
 	c.el("rect", tip, "x", x.at(low), "y", y, "width", max(x.at(high)-x.at(low), 0.5), "height", side, "fill", colour, "fill-opacity", 0.1)
 	var d strings.Builder
 	fmt.Fprintf(&d, "M%s %s", num(x.a), num(y+side))
@@ -264,7 +270,7 @@ func (c *canvas) cornerAxis(p Parameter, x scale, left, y, side float64) {
 			from = at + room + 3
 		}
 	}
-	c.text(left+side/2, y+33, cornerName(p, side+cornerSpace), smallSize, side+cornerSpace-4, "text-anchor", "middle", "font-weight", "600")
+	c.text(left+side/2, y+33, p.Name, smallSize, side+cornerSpace-4, "text-anchor", "middle", "font-weight", "600")
 }
 
 // key says below the cells how to read them.

@@ -89,7 +89,7 @@ var charts = rapid.Custom(func(t *rapid.T) Chart {
 		}
 		return s
 	case 6:
-		k := Corner{Weights: numbers(30).Draw(t, "weights")}
+		k := Corner{Weights: numbers(30).Draw(t, "weights"), Groups: rapid.SliceOfN(rapid.SampledFrom([]string{"B", "A"}), 0, 2).Draw(t, "order")}
 		for _, n := range names(16) {
 			k.Parameters = append(k.Parameters, Parameter{n, rapid.SampledFrom([]string{"", "A", "B"}).Draw(t, "group"), numbers(30).Draw(t, "draws")})
 		}
@@ -103,7 +103,7 @@ var charts = rapid.Custom(func(t *rapid.T) Chart {
 		}
 		for _, n := range names(8) {
 			k.Panels = append(k.Panels, Panel{n, rapid.SampledFrom([]string{"", "density", strings.Repeat("W", 300)}).Draw(t, "legend"),
-				rapid.SliceOfN(numbers(9), 0, 9).Draw(t, "values"), rapid.Bool().Draw(t, "diverging")})
+				rapid.SliceOfN(numbers(9), 0, 9).Draw(t, "values"), rapid.Bool().Draw(t, "diverging"), numbers(1).Draw(t, "reach")})
 		}
 		for _, n := range names(60) {
 			k.Groups = append(k.Groups, Group{Name: n, Mean: numbers(3).Draw(t, "mean"), Cov: numbers(4).Draw(t, "cov")})

@@ -52,7 +52,17 @@ type entry struct {
 	style style
 	from  float64
 	edge  bool
+	look  look
 }
+
+// look is what a series looks like.
+type look int
+
+const (
+	lined  look = iota // a line; only a marker in keys without lines
+	dotted             // a marker
+	filled             // an area
+)
 
 const (
 	keyStep = 17.0 // between the lines of a key
@@ -101,10 +111,12 @@ func (c *canvas) key(b box, entries []entry, lines bool) {
 			c.el("path", "", "d", fmt.Sprintf("M%s %sL%s %sL%s %s", num(b.right+2), num(e.from), num(b.right+6), num(e.from), num(x-6), num(y[i])),
 				"stroke", e.style.colour, "stroke-width", 0.7, "fill", "none")
 		}
-		if lines {
+		if e.look == filled {
+			c.el("rect", "", "x", x-5, "y", y[i]-5, "width", 20.0, "height", 10.0, "fill", e.style.colour, "fill-opacity", areaOpacity)
+		} else if lines && e.look == lined {
 			c.line(x-5, y[i], x+15, y[i], e.style.colour, "stroke-width", 1.8, "stroke-dasharray", e.style.dash)
 		}
-		if e.style.marker != noMarker {
+		if e.style.marker != noMarker && e.look != filled {
 			var d strings.Builder
 			marker(&d, e.style.marker, x+5, y[i], 4)
 			c.el("path", "", "d", d.String(), "fill", e.style.colour)

@@ -30,7 +30,8 @@ type Line struct {
 	// Points marks values that have nothing between them: markers without a line.
 	Points bool `json:"points,omitempty"`
 	// Steps marks a histogram: value i holds from x i to the next one, so that the
-	// last only ends it. It is filled above zero.
+	// last only ends it. It is filled above zero, in grey: it takes no colour from
+	// the others.
 	Steps bool `json:"steps,omitempty"`
 }
 
@@ -111,23 +112,28 @@ func (l Lines) draw(c *canvas) {
 	for i, s := range l.Series {
 		entries[i] = entry{name: s.Name, style: styles[i]}
 		if s.Steps {
-			entries[i].from = math.NaN()
+			entries[i].from, entries[i].look = math.NaN(), filled
 			continue // drawn below the lines
 		}
 		entries[i].from, entries[i].edge = c.series(s, styles[i], l.X, l.Y, x, y)
 		if s.Points {
-			entries[i].from, entries[i].edge = math.NaN(), false
+			entries[i].from, entries[i].edge, entries[i].look = math.NaN(), false, dotted
 		}
 	}
 	c.key(b, entries, true)
 }
 
-// styles are those of the series: references differ by their dashes alone.
+// styles are those of the series: references differ by their dashes alone, and
+// histograms are grey.
 func (l Lines) styles() []style {
 	dashes := []string{"7 4", "2 3", "9 3 2 3"}
 	styles := make([]style, len(l.Series))
 	own, references := 0, 0
 	for i, s := range l.Series {
+		if s.Steps {
+			styles[i] = style{colour: muted, marker: noMarker}
+			continue
+		}
 		if !s.Reference {
 			styles[i] = styleOf(own)
 			own++
@@ -169,6 +175,9 @@ func (c *canvas) band(s Line, st style, xAxis, yAxis Axis, x, y scale) {
 	}
 }
 
+// areaOpacity lets lines be seen on a filled area.
+const areaOpacity = 0.22
+
 // steps draws a histogram as an area.
 func (c *canvas) steps(s Line, st style, xAxis, yAxis Axis, x, y scale) {
 	var d strings.Builder
@@ -183,7 +192,7 @@ func (c *canvas) steps(s Line, st style, xAxis, yAxis Axis, x, y scale) {
 		}
 	}
 	if d.Len() > 0 {
-		c.el("path", s.Name, "d", d.String(), "fill", st.colour, "fill-opacity", 0.22)
+		c.el("path", s.Name, "d", d.String(), "fill", st.colour, "fill-opacity", areaOpacity)
 	}
 }
 

@@ -44,8 +44,8 @@ func TestHistogramsAndPointsAmongLines(t *testing.T) {
 		{Name: "curve", X: Numbers{0, 1, 2}, Y: Numbers{5, 7, 6}},
 		{Name: "observed", X: Numbers{0, 1, 2}, Y: Numbers{5, 6, 7}, Points: true}}}
 	got := string(svg(t, Figure{ID: "l", Chart: l}))
-	if n := strings.Count(got, `fill-opacity="0.22"`); n != 1 {
-		t.Errorf("%d histograms, want 1", n)
+	if n := strings.Count(got, `fill-opacity="0.22"`); n != 2 {
+		t.Errorf("%d grey areas, want the histogram's and its key's", n)
 	}
 	if n := strings.Count(got, `stroke-linejoin="round"`); n != 1 {
 		t.Errorf("%d lines, want that of the curve alone", n)

@@ -1,10 +1,9 @@
 package graffl
 
 import (
-	"cmp"
 	"fmt"
 	"math"
-	"slices"
+	"strconv"
 	"strings"
 
 	"parley/figure"
@@ -12,27 +11,73 @@ import (
 
 // componentsSection shows the mixture that was found, and how surely.
 func (v *view) componentsSection() figure.Section {
+	if len(v.names) == 1 {
+		return v.componentsUnder(v.curvesFigure())
+	}
+	return v.componentsUnder(v.pairFigures()...)
+}
+
+// componentsUnder puts pictures of where the components are first.
+func (v *view) componentsUnder(pictures ...*figure.Figure) figure.Section {
 	section := figure.Section{ID: "components", Title: "The mixture",
-		Lead: "Each component with the posterior means of its parameters and the intervals that hold them with a probability of 90 %. Components have no names of their own: they were matched over the sample, and their numbers mean nothing.",
-		Items: []figure.Item{
-			{Table: parameterTable(v.parameters())},
-			{Figure: v.weightsFigure()},
-		}}
-	for i := range v.names {
-		for j := range i {
-			if len(section.Items) >= 2+maxPairs {
-				section.Items = append(section.Items, figure.Item{Note: &figure.Note{Title: "Not all pairs are drawn",
-					Text: fmt.Sprintf("Of %d pairs of features the first %d are drawn; model/posterior.csv has everything.", len(v.names)*(len(v.names)-1)/2, maxPairs)}})
-				return section
-			}
-			section.Items = append(section.Items, figure.Item{Figure: v.pairFigure(j, i)})
-		}
+		Lead: "Each component with the posterior means of its parameters and the intervals that hold them with a probability of 90 %. Components have no names of their own: they were matched over the sample, and their numbers mean nothing."}
+	for _, f := range pictures {
+		section.Items = append(section.Items, figure.Item{Figure: f})
+	}
+	if d := len(v.names); d*(d-1)/2 > maxPairs {
+		section.Items = append(section.Items, figure.Item{Note: &figure.Note{Title: "Not all pairs are drawn",
+			Text: fmt.Sprintf("Of %d pairs of features the first %d are drawn; model/posterior.csv has everything.", d*(d-1)/2, maxPairs)}})
+	}
+	section.Items = append(section.Items, figure.Item{Table: v.componentTable()})
+	if v.opts.Components > 1 {
+		section.Items = append(section.Items, figure.Item{Figure: v.weightsFigure()})
 	}
 	return section
 }
 
-// maxPairs is how many pairs of features are drawn.
-const maxPairs = 6
+// componentTable has a row for each component, with its means and standard deviations
+// beside each other; of more than two features, a row for each component and feature.
+func (v *view) componentTable() *figure.Table {
+	t := &figure.Table{ID: "components", Title: "Components", Caption: "Posterior means, and the intervals that hold nine tenths of the posterior. model/posterior.csv has every draw, model/model.json every covariance."}
+	p := v.posterior
+	column := func(name string) *figure.Column { return &figure.Column{Name: name} }
+	put := func(c *figure.Column, x interval) {
+		c.Numbers, c.Low, c.High = append(c.Numbers, x.mean), append(c.Low, x.low), append(c.High, x.high)
+	}
+	component, weight := column("component"), column("weight")
+	weight.Format = figure.Percent
+	if len(v.names) > 2 {
+		feature, mean, sd := column("feature"), column("mean"), column("standard deviation")
+		for k := range v.opts.Components {
+			for i, name := range v.names {
+				component.Text, feature.Text = append(component.Text, strconv.Itoa(k+1)), append(feature.Text, name)
+				put(weight, p.weight(k))
+				put(mean, p.location(k, i))
+				put(sd, p.deviation(k, i))
+			}
+		}
+		t.Columns = []figure.Column{*component, *weight, *feature, *mean, *sd}
+		return t
+	}
+	for k := range v.opts.Components {
+		component.Text = append(component.Text, strconv.Itoa(k+1))
+		put(weight, p.weight(k))
+	}
+	t.Columns = []figure.Column{*component, *weight}
+	for _, what := range []struct {
+		name string
+		of   func(k, i int) interval
+	}{{"mean ", p.location}, {"sd ", p.deviation}} {
+		for i, name := range v.names {
+			c := column(what.name + name)
+			for k := range v.opts.Components {
+				put(c, what.of(k, i))
+			}
+			t.Columns = append(t.Columns, *c)
+		}
+	}
+	return t
+}
 
 func (v *view) weightsFigure() *figure.Figure {
 	bars := figure.Bars{X: figure.Axis{Label: "share of the rows"}, Labels: componentNames(v.opts.Components)}
@@ -44,135 +89,162 @@ func (v *view) weightsFigure() *figure.Figure {
 		Caption: "Posterior mean of each weight, with the interval that holds it with a probability of 90 %.", Alt: "Forest plot of the components' weights."}
 }
 
-// pairFigure draws two features: where the rows of each component are, and where
-// its mean may be. Both are ellipses of normal distributions and show no row.
-func (v *view) pairFigure(i, j int) *figure.Figure {
-	s := figure.Scatter{X: figure.Axis{Label: v.names[i]}, Y: figure.Axis{Label: v.names[j]}}
-	m, d := v.mean, len(v.names)
-	for k := range v.opts.Components {
-		cov := m.Cov(k)
-		s.Groups = append(s.Groups, figure.Group{Name: fmt.Sprintf("rows of component %d", k+1), Mean: figure.Numbers{m.Mean(k)[i], m.Mean(k)[j]},
+// maxPairs is how many pairs of features are drawn.
+const maxPairs = 6
+
+// pairs lists the pairs of features that are drawn.
+func pairs(d int) (all [][2]int) {
+	for i := range d {
+		for j := range i {
+			if len(all) < maxPairs {
+				all = append(all, [2]int{j, i})
+			}
+		}
+	}
+	return all
+}
+
+// groups are the components in two features, as ellipses of normal distributions:
+// they show no row.
+func (m Mixture) groups(i, j int) (all []figure.Group) {
+	for k := range m.Weights {
+		cov, d := m.Cov(k), m.Dim
+		all = append(all, figure.Group{Name: fmt.Sprintf("component %d", k+1), Mean: figure.Numbers{m.Mean(k)[i], m.Mean(k)[j]},
 			Cov: figure.Numbers{cov[i*d+i], cov[i*d+j], cov[j*d+j]}})
 	}
-	for k := range v.opts.Components {
-		var xx, xy, yy float64
-		for n, draw := range v.posterior.Draws {
-			x, y := draw.Mean(k)[i]-m.Mean(k)[i], draw.Mean(k)[j]-m.Mean(k)[j]
-			w := v.posterior.Weights[n]
-			xx, xy, yy = xx+w*x*x, xy+w*x*y, yy+w*y*y
-		}
-		s.Groups = append(s.Groups, figure.Group{Name: fmt.Sprintf("mean of component %d", k+1), Mean: figure.Numbers{m.Mean(k)[i], m.Mean(k)[j]}, Cov: figure.Numbers{xx, xy, yy}})
-	}
-	return &figure.Figure{ID: fmt.Sprintf("pair-%d-%d", i+1, j+1), Title: fmt.Sprintf("Components in %s and %s", v.names[i], v.names[j]), Chart: s,
-		Caption: "Ellipses hold half and nine tenths: the wide ones of a component's rows, the small ones of the posterior of its mean.",
-		Alt:     fmt.Sprintf("Ellipses of each component's rows and of its mean, in %s and %s.", v.names[i], v.names[j])}
+	return all
 }
 
-// fitSection compares what sites released with what the mixture expects.
-func (v *landmarkView) fitSection() figure.Section {
-	lead := fmt.Sprintf("All that is known of the rows is the mean of a kernel at each of %d public landmarks. If the mixture describes the rows, observed means scatter around the expected ones as the bars say; the largest distance is %.1f of their standard deviations.", v.marks.Len(), v.fit.largest)
-	lead += " Of so many landmarks the largest should be below about " + fmt.Sprintf("%.1f", likelyLargest(v.marks.Len())) + "."
-	section := figure.Section{ID: "fit", Title: "Does the mixture fit?", Lead: lead, Items: []figure.Item{{Figure: v.fitFigure()}}}
-	if h := v.fitMap(); h != nil {
-		section.Items = append(section.Items, figure.Item{Figure: h})
+// pairFigures draw the components in pairs of features.
+func (v *view) pairFigures() (all []*figure.Figure) {
+	for _, p := range pairs(len(v.names)) {
+		i, j := p[0], p[1]
+		all = append(all, &figure.Figure{ID: fmt.Sprintf("pair-%d-%d", i+1, j+1), Title: fmt.Sprintf("Components in %s and %s", v.names[i], v.names[j]),
+			Chart:   figure.Scatter{X: figure.Axis{Label: v.names[i]}, Y: figure.Axis{Label: v.names[j]}, Groups: v.mean.groups(i, j)},
+			Caption: "The mark is a component's mean; the ellipses hold half and nine tenths of its rows.",
+			Alt:     fmt.Sprintf("Ellipses of each component's rows, in %s and %s.", v.names[i], v.names[j])})
 	}
-	if v.fit.largest > likelyLargest(v.marks.Len()) {
-		section.Items = append(section.Items, figure.Item{Note: &figure.Note{Warning: true, Title: "The mixture does not fit everywhere",
-			Text: "At some landmark far more, or far fewer, rows were seen than the mixture expects. Rows may not be Gaussian within components, or there may be more components than the plan says: intervals are then too narrow."}})
+	return all
+}
+
+// curvePoints is how many places a density is drawn at.
+const curvePoints = 241
+
+// curves are the densities of the components of a mixture of one feature, each as
+// large as its share, and their sum.
+func (m Mixture) curves(lo, hi float64, shares []float64) (lines []figure.Line) {
+	sum := figure.Line{Name: "together", X: make(figure.Numbers, curvePoints), Y: make(figure.Numbers, curvePoints), Reference: true}
+	for k, share := range shares {
+		line := figure.Line{Name: fmt.Sprintf("component %d", k+1)}
+		variance := m.Cov(k)[0]
+		for n := range curvePoints {
+			x := lo + (hi-lo)*float64(n)/(curvePoints-1)
+			t := x - m.Mean(k)[0]
+			y := share * math.Exp(-t*t/(2*variance)) / math.Sqrt(2*math.Pi*variance)
+			line.X, line.Y = append(line.X, x), append(line.Y, y)
+			sum.X[n] = x
+			sum.Y[n] += y
+		}
+		lines = append(lines, line)
 	}
+	if len(shares) > 1 {
+		lines = append(lines, sum)
+	}
+	return lines
+}
+
+// curvesFigure draws the mixture of one feature, with the posterior of its density.
+func (v *view) curvesFigure() *figure.Figure {
+	lo, hi := v.lo[0], v.hi[0]
+	lines := v.mean.curves(lo, hi, v.mean.Weights)
+	density := figure.Line{Name: "mixture, with 90 %", X: lines[0].X, Reference: true}
+	values := make([]float64, len(v.posterior.Draws))
+	for _, x := range density.X {
+		mean := 0.0
+		for n, m := range v.posterior.Draws {
+			values[n] = 0
+			for k, w := range m.Weights {
+				t := x - m.Mean(k)[0]
+				values[n] += w * math.Exp(-t*t/(2*m.Cov(k)[0])) / math.Sqrt(2*math.Pi*m.Cov(k)[0])
+			}
+			mean += v.posterior.Weights[n] * values[n]
+		}
+		density.Y = append(density.Y, mean)
+		density.Low = append(density.Low, Quantile(values, v.posterior.Weights, 0.05))
+		density.High = append(density.High, Quantile(values, v.posterior.Weights, 0.95))
+	}
+	lines = append([]figure.Line{density}, lines[:v.opts.Components]...)
+	return &figure.Figure{ID: "density", Title: "Components in " + v.names[0],
+		Chart:   figure.Lines{X: figure.Axis{Label: v.names[0]}, Y: figure.Axis{Label: "density of the rows"}, Series: lines},
+		Caption: "Each component is as large as its share of the rows. The band holds the density of the whole mixture with a probability of 90 % at each place.",
+		Alt:     "Density of each component and of the mixture, with the band of its posterior, over " + v.names[0] + "."}
+}
+
+const (
+	maxCornerSize    = 9 // parameters in one picture of all their pairs
+	maxCornerFigures = 4
+)
+
+// posteriorSection shows the posterior of weights and means in all pairs: together
+// where that can be read, else component by component.
+func (v *view) posteriorSection() figure.Section {
+	section := figure.Section{ID: "posterior", Title: "The posterior in pairs",
+		Lead: "What is known of the weights and means, and what is only known of them together: a narrow slanted region says that if one is larger, the other is too, or must be smaller. Every dot is a parameter that the data allow; no dot is a person."}
+	all := make([][]figure.Parameter, v.opts.Components)
+	left := 0
+	for k := range all {
+		all[k] = v.drawn(k)
+		left += max(len(all[k])-maxCornerSize, 0)
+		all[k] = all[k][:min(len(all[k]), maxCornerSize)]
+	}
+	if len(all)*len(all[0]) <= maxCornerSize {
+		var together []figure.Parameter
+		for _, p := range all {
+			together = append(together, p...)
+		}
+		section.Items = append(section.Items, figure.Item{Figure: v.cornerFigure("posterior-pairs", "Weights and means", together)})
+		return section
+	}
+	order := v.bySize()
+	for _, k := range order[:min(len(order), maxCornerFigures)] {
+		section.Items = append(section.Items, figure.Item{Figure: v.cornerFigure(fmt.Sprintf("posterior-pairs-%d", k+1), fmt.Sprintf("Component %d", k+1), all[k])})
+	}
+	var missing []string
+	if n := len(order) - maxCornerFigures; n > 0 {
+		missing = append(missing, fmt.Sprintf("of %d components the %d largest are drawn", len(order), maxCornerFigures))
+	}
+	if left > 0 {
+		missing = append(missing, fmt.Sprintf("of each the first %d parameters", maxCornerSize))
+	}
+	missing = append(missing, "pairs across components are not drawn")
+	section.Items = append(section.Items, figure.Item{Note: &figure.Note{Title: "Not all pairs are here",
+		Text: strings.ToUpper(missing[0][:1]) + strings.Join(missing, "; ")[1:] + ". model/posterior.csv has every draw."}})
 	return section
 }
 
-// likelyLargest is what the largest of n independent normal deviations exceeds
-// with a probability of 1 % at most.
-func likelyLargest(n int) float64 { return math.Sqrt(2) * math.Erfcinv(0.01/float64(n)) }
-
-func (v *landmarkView) fitFigure() *figure.Figure {
-	order := make([]int, v.marks.Len())
-	for r := range order {
-		order[r] = r
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(v.fit.expected[a], v.fit.expected[b]) })
-	observed, expected := figure.Line{Name: "observed"}, figure.Line{Name: "expected, with 90 %"}
-	const z90 = 1.6448536269514722
-	for i, r := range order {
-		at, e := float64(i+1), v.fit.expected[r]
-		observed.X, observed.Y = append(observed.X, at), append(observed.Y, v.observed.Mean[r])
-		expected.X, expected.Y = append(expected.X, at), append(expected.Y, e)
-		expected.Low, expected.High = append(expected.Low, e-z90*v.fit.sd[r]), append(expected.High, e+z90*v.fit.sd[r])
-	}
-	caption := "Landmarks in the order of what the mixture expects there. The band holds nine of ten observed means if the mixture is right."
-	if v.observed.NoiseVar > 0 {
-		caption += fmt.Sprintf(" Privacy noise is part of it: a standard deviation of %.2g on every mean.", math.Sqrt(v.observed.NoiseVar))
-	}
-	return &figure.Figure{ID: "landmark-means", Title: "Observed and expected kernel means", Caption: caption,
-		Chart: figure.Lines{X: figure.Axis{Label: "landmark", Count: true}, Y: figure.Axis{Label: "mean kernel value"}, Series: []figure.Line{expected, observed}},
-		Alt:   "Observed kernel means over landmarks, against the expected ones with their band."}
-}
-
-// fitMap draws the means over a grid of landmarks in two features; nil for others.
-func (v *landmarkView) fitMap() *figure.Figure {
-	l := v.marks
-	if l.Dim != 2 || len(l.Spacing) == 0 {
-		return nil
-	}
-	nx := 1
-	for nx < l.Len() && l.Point(nx)[1] == l.Point(0)[1] {
-		nx++
-	}
-	ny := l.Len() / nx
-	if nx > maxCells || ny > maxCells {
-		return nil
-	}
-	h := figure.Heatmap{Legend: "mean kernel value"}
-	for i := range nx {
-		h.Columns = append(h.Columns, label(v.names[0], l.Point(i)[0]))
-	}
-	facets := []figure.Facet{{Title: "observed"}, {Title: "expected"}}
-	for j := ny - 1; j >= 0; j-- { // upwards
-		h.Rows = append(h.Rows, label(v.names[1], l.Point(j * nx)[1]))
-		facets[0].Values = append(facets[0].Values, v.observed.Mean[j*nx:][:nx])
-		facets[1].Values = append(facets[1].Values, v.fit.expected[j*nx:][:nx])
-	}
-	h.Facets = facets
-	return &figure.Figure{ID: "landmark-map", Title: "Kernel means over the landmarks", Chart: h,
-		Caption: "Where rows are, as far as anybody outside a site can see; noise makes some observed means negative.",
-		Alt:     "Two maps of mean kernel values over the grid of landmarks: observed, and expected by the mixture."}
-}
-
-// maxCells is the largest side of a map whose cells can be read.
-const maxCells = 16
-
-func label(name string, x float64) string {
-	return strings.TrimSpace(fmt.Sprintf("%s %.3g", name, x))
-}
-
-// samplingSection says how the posterior was made, and whether to believe it.
-func (v *landmarkView) samplingSection(s *state) figure.Section {
-	p := v.posterior
-	section := figure.Section{ID: "sampling", Title: "How the posterior was made",
-		Lead: fmt.Sprintf("Every site released one set of sums; then %d parameters were carried from the prior to the posterior over %d temperatures, with no further question to a site. In the last one %.0f %% of moves were accepted.", len(p.Draws), p.Stages, 100*p.Acceptance),
-		Items: []figure.Item{{Note: &figure.Note{Title: fmt.Sprintf("The sample is worth %.0f independent draws", p.Size),
-			Text: "That is the effective sample size of its weights, (Σw)²/Σw². The mean of a parameter is off by about its posterior standard deviation divided by the root of that number; the ends of intervals are rougher. It says how precisely this posterior was computed, nothing about whether the model is right, and it cannot see a mode that no draw found.", Warning: p.Size < 100}}}}
-	var names, answered []string
-	var rows figure.Numbers
-	for _, name := range v.plan.Sites {
-		names = append(names, name)
-		if a := s.Sites[name]; a != nil {
-			rows, answered = append(rows, a.Rows), append(answered, "yes")
-		} else {
-			rows, answered = append(rows, math.NaN()), append(answered, "left before its release")
+// drawn returns the draws of what component k is drawn by: its weight, if there are
+// others, and its mean.
+func (v *view) drawn(k int) []figure.Parameter {
+	group := fmt.Sprintf("component %d", k+1)
+	var all []figure.Parameter
+	add := func(name string, value func(Mixture) float64) {
+		p := figure.Parameter{Name: name, Group: group}
+		for _, m := range v.posterior.Draws {
+			p.Values = append(p.Values, value(m))
 		}
+		all = append(all, p)
 	}
-	caption := "Rows that have all features; others take no part."
-	if v.observed.RowsVar > 0 {
-		caption += " Counts are noised."
+	if v.opts.Components > 1 {
+		add("weight", func(m Mixture) float64 { return m.Weights[k] })
 	}
-	section.Items = append(section.Items, figure.Item{Table: &figure.Table{ID: "site-rows", Title: "Sites", Caption: caption,
-		Columns: []figure.Column{{Name: "site", Text: names}, {Name: "rows", Format: figure.Count, Numbers: rows}, {Name: "released", Text: answered}}}})
-	if sd := math.Sqrt(v.observed.RowsVar); sd > 0 && v.observed.Rows < 5*sd {
-		section.Items = append(section.Items, figure.Item{Note: &figure.Note{Warning: true, Title: "Noise is as large as the data",
-			Text: fmt.Sprintf("The sites have about %.0f rows together, by a count whose noise has a standard deviation of %.0f. Nothing here should be believed: it takes a larger ε, or more rows.", v.observed.Rows, sd)}})
+	for i, name := range v.names {
+		add("mean "+name, func(m Mixture) float64 { return m.Mean(k)[i] })
 	}
-	return section
+	return all
+}
+
+func (v *view) cornerFigure(id, title string, parameters []figure.Parameter) *figure.Figure {
+	return &figure.Figure{ID: id, Title: title, Chart: figure.Corner{Parameters: parameters, Weights: v.posterior.Weights, Groups: componentNames(v.opts.Components)},
+		Caption: "Below the diagonal every pair of parameters, with the regions that hold half and nine tenths of the posterior; on it each by itself, with its mean and the interval that holds 90 %. Pairs of different components are grey.",
+		Alt:     "Corner plot of the posterior: densities of all parameters and of all their pairs."}
 }

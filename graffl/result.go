@@ -2,10 +2,13 @@ package graffl
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/csv"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
+	"strings"
 
 	"parley/figure"
 	"parley/method"
@@ -35,7 +38,7 @@ func (c *coordinator) Result(ms method.State) (*method.Result, error) {
 		Files:    files,
 		Metrics:  v.metrics(),
 		Headline: v.headline(),
-		Sections: []figure.Section{v.componentsSection(), v.fitSection(), v.samplingSection(s)},
+		Sections: []figure.Section{v.componentsSection(), v.posteriorSection(), v.fitSection(), v.samplingSection(s)},
 	}, nil
 }
 
@@ -115,13 +118,30 @@ func (v *view) components(out map[string]float64) {
 	}
 }
 
-// weights says how large the components are.
-func (v *view) weights() (facts []figure.Fact) {
-	for k := range v.opts.Components {
-		w := v.posterior.weight(k)
-		facts = append(facts, figure.Fact{Name: fmt.Sprintf("weight of component %d", k+1), Value: fmt.Sprintf("%.3f (90 %%: %.3f to %.3f)", w.mean, w.low, w.high)})
+// weights says in a few words how large the components are: nothing of a single one.
+func (v *view) weights() []figure.Fact {
+	shares := make([]string, v.opts.Components)
+	for i, k := range v.bySize() {
+		shares[i] = fmt.Sprintf("%.0f", 100*v.posterior.weight(k).mean)
 	}
-	return facts
+	switch n := len(shares); {
+	case n == 1:
+		return nil
+	case n <= 4:
+		return []figure.Fact{{Name: "weights", Value: strings.Join(shares, " % · ") + " %"}}
+	default:
+		return []figure.Fact{{Name: "weights, largest to smallest", Value: shares[0] + " % to " + shares[n-1] + " %"}}
+	}
+}
+
+// bySize lists the components, largest weight first.
+func (v *view) bySize() []int {
+	order := make([]int, v.opts.Components)
+	for k := range order {
+		order[k] = k
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(v.mean.Weights[b], v.mean.Weights[a]) })
+	return order
 }
 
 func (v *landmarkView) metrics() map[string]float64 {
@@ -134,14 +154,15 @@ func (v *landmarkView) metrics() map[string]float64 {
 }
 
 func (v *landmarkView) headline() []figure.Fact {
-	rows := fmt.Sprintf("%.0f", v.observed.Rows)
+	rows := figure.Fact{Name: "rows", Value: figure.Count.Text(v.observed.Rows)}
 	if v.observed.RowsVar > 0 {
-		rows = fmt.Sprintf("%.0f ± %.0f, by a noised count", v.observed.Rows, math.Sqrt(v.observed.RowsVar))
+		rows.Name = fmt.Sprintf("rows, by a noised count (± %.0f)", math.Sqrt(v.observed.RowsVar))
 	}
-	facts := []figure.Fact{{Name: "components", Value: strconv.Itoa(v.opts.Components)}, {Name: "rows", Value: rows},
-		{Name: "landmarks", Value: strconv.Itoa(v.marks.Len())}}
+	facts := []figure.Fact{{Name: "components", Value: strconv.Itoa(v.opts.Components)}}
 	facts = append(facts, v.weights()...)
-	return append(facts, figure.Fact{Name: "effective sample size", Value: fmt.Sprintf("%.0f of %d draws", v.posterior.Size, len(v.posterior.Draws))})
+	return append(facts, rows,
+		figure.Fact{Name: fmt.Sprintf("effective sample size, of %d draws", len(v.posterior.Draws)), Value: fmt.Sprintf("%.0f", v.posterior.Size)},
+		figure.Fact{Name: fmt.Sprintf("largest residual, sd (below %.1f if it fits)", likelyLargest(v.marks.Len())), Value: fmt.Sprintf("%.1f", v.fit.largest)})
 }
 
 // posteriorCSV writes a line for every draw: its weight, then π, μ and the lower

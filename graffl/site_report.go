@@ -1,9 +1,11 @@
 package graffl
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"parley/dataset"
 	"parley/figure"
@@ -20,24 +22,17 @@ func (h *site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 	if h.opts.Variant == VariantPublished {
 		return h.publishedReport(ctx, data)
 	}
-	k := h.opts.Components
-	m, err := model.mixture(k, len(h.names))
+	m, err := model.mixture(h.opts.Components, len(h.names))
 	if err != nil {
 		return nil, fmt.Errorf("the shared model: %w", err)
 	}
-	all, err := m.Density()
+	own, err := newMembership(m)
 	if err != nil {
 		return nil, fmt.Errorf("the shared model: %w", err)
 	}
-	parts := make([]*Density, k)
-	for c := range parts {
-		if parts[c], err = m.only(c).Density(); err != nil {
-			return nil, fmt.Errorf("the shared model: %w", err)
-		}
-	}
-	expected := make(figure.Numbers, k)
+	columns := make([]figure.Numbers, len(h.names))
 	x := make([]float64, len(h.names))
-	rows, left, logLik := 0, 0, 0.0
+	rows, left := 0, 0
 	for row, err := range data.Rows(ctx) {
 		if err != nil {
 			return nil, err
@@ -47,28 +42,153 @@ func (h *site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 			continue
 		}
 		rows++
-		own := all.Log(x)
-		logLik += own
-		for c, p := range parts {
-			if m.Weights[c] > 0 && !math.IsInf(own, -1) {
-				expected[c] += math.Exp(math.Log(m.Weights[c]) + p.Log(x) - own)
-			}
+		own.add(x)
+		for i, v := range x {
+			columns[i] = append(columns[i], v)
 		}
 	}
 	r := &method.Result{Metrics: map[string]float64{"subjects": float64(rows), "left_out": float64(left)},
-		Headline: []figure.Fact{{Name: "subjects here", Value: fmt.Sprint(rows)}}}
+		Headline: []figure.Fact{{Name: "subjects here", Value: figure.Count.Text(float64(rows))}}}
 	if left > 0 {
-		r.Headline = append(r.Headline, figure.Fact{Name: "left out: a feature is missing", Value: fmt.Sprint(left)})
+		r.Headline = append(r.Headline, figure.Fact{Name: "left out: a feature is missing", Value: figure.Count.Text(float64(left))})
 	}
-	if rows > 0 && !math.IsInf(logLik, 0) {
-		r.Metrics["log_density_per_subject"] = logLik / float64(rows)
-		r.Sections = []figure.Section{{ID: "own", Title: "Your subjects in the shared mixture", Lead: "Made at this site from its own rows; it does not leave.",
-			Items: []figure.Item{{Figure: &figure.Figure{ID: "own-components", Title: "How many of your subjects belong to each component",
-				Caption: "Each subject counts in parts, by the probability that each component made it.",
-				Alt:     "Bars of the expected number of this site's subjects in each component.",
-				Chart:   figure.Bars{X: figure.Axis{Label: "expected number of subjects"}, Labels: componentNames(k), Values: expected}}}}}}
+	if rows == 0 {
+		return r, nil
 	}
+	if !math.IsInf(own.logLik, 0) {
+		r.Metrics["log_density_per_subject"] = own.logLik / float64(rows)
+	}
+	section := figure.Section{ID: "own", Title: "Your subjects in the shared mixture", Lead: "Made at this site from its own rows; it does not leave. The mixture is of all sites together: a component that no row here belongs to is one that other sites know of."}
+	for _, f := range h.ownFigures(m, columns, own.expected) {
+		section.Items = append(section.Items, figure.Item{Figure: f})
+	}
+	if n := len(h.names); n*(n-1)/2 > maxPairs {
+		section.Items = append(section.Items, figure.Item{Note: &figure.Note{Title: "Not all pairs are drawn", Text: fmt.Sprintf("Of %d pairs of features the first %d are drawn.", n*(n-1)/2, maxPairs)}})
+	}
+	section.Items = append(section.Items, figure.Item{Figure: &figure.Figure{ID: "own-components", Title: "How many of your subjects belong to each component",
+		Caption: "Each subject counts in parts, by the probability that each component made it.",
+		Alt:     "Bars of the expected number of this site's subjects in each component.",
+		Chart:   figure.Bars{X: figure.Axis{Label: "expected number of subjects"}, Labels: componentNames(m.Components()), Values: own.expected}}})
+	r.Sections = []figure.Section{section}
 	return r, nil
+}
+
+// membership adds up how rows belong to the components of a mixture.
+type membership struct {
+	m        Mixture
+	all      *Density
+	parts    []*Density
+	expected figure.Numbers // of each component, the sum of the rows' probabilities
+	logLik   float64
+}
+
+func newMembership(m Mixture) (*membership, error) {
+	b := &membership{m: m, expected: make(figure.Numbers, m.Components())}
+	var err error
+	if b.all, err = m.Density(); err != nil {
+		return nil, err
+	}
+	for c := range b.expected {
+		part, err := m.only(c).Density()
+		if err != nil {
+			return nil, err
+		}
+		b.parts = append(b.parts, part)
+	}
+	return b, nil
+}
+
+func (b *membership) add(x []float64) {
+	own := b.all.Log(x)
+	b.logLik += own
+	for c, p := range b.parts {
+		if w := b.m.Weights[c]; w > 0 && !math.IsInf(own, -1) {
+			b.expected[c] += math.Exp(math.Log(w) + p.Log(x) - own)
+		}
+	}
+}
+
+// ownFigures draw the density of the site's rows, given by column, with the shared
+// components over it.
+func (h *site) ownFigures(m Mixture, columns []figure.Numbers, expected figure.Numbers) (all []*figure.Figure) {
+	if len(columns) == 1 {
+		return []*figure.Figure{h.ownHistogram(m, columns[0], expected)}
+	}
+	for _, p := range pairs(len(columns)) {
+		i, j := p[0], p[1]
+		c := figure.Contours{X: figure.Axis{Label: h.names[i]}, Y: figure.Axis{Label: h.names[j]}, Groups: m.groups(i, j), Subject: true,
+			XAt: h.over(m, i, columns[i]), YAt: h.over(m, j, columns[j])}
+		c.Panels = []figure.Panel{{Legend: "density of your rows", Values: figure.KernelDensity(columns[i], columns[j], nil, c.XAt, c.YAt)}}
+		all = append(all, &figure.Figure{ID: fmt.Sprintf("own-pair-%d-%d", i+1, j+1), Title: fmt.Sprintf("Your rows in %s and %s, and the shared components", h.names[i], h.names[j]), Chart: c,
+			Caption: "Greys are the density of this site's rows, smoothed; marks and ellipses the components of all sites' mixture, with half and nine tenths of their rows.",
+			Alt:     fmt.Sprintf("Density of this site's rows over %s and %s, with an ellipse and a mark for each shared component.", h.names[i], h.names[j])})
+	}
+	return all
+}
+
+// densityGrid is how many places along an axis a density of rows is computed at.
+const densityGrid = 64
+
+// over lays places over a feature's rows and over the components' middle 95 %.
+func (h *site) over(m Mixture, i int, column figure.Numbers) figure.Numbers {
+	lo, hi := slices.Min(column), slices.Max(column)
+	for k := range m.Weights {
+		reach := 2 * math.Sqrt(m.Cov(k)[i*m.Dim+i])
+		lo, hi = min(lo, m.Mean(k)[i]-reach), max(hi, m.Mean(k)[i]+reach)
+	}
+	margin := (hi - lo) / 20
+	lo, hi = lo-margin, hi+margin
+	at := make(figure.Numbers, densityGrid)
+	for n := range at {
+		at[n] = lo + (hi-lo)*float64(n)/(densityGrid-1)
+	}
+	return at
+}
+
+// ownHistogram draws one feature's rows, with the shared components in the shares that
+// they have here.
+func (h *site) ownHistogram(m Mixture, column, expected figure.Numbers) *figure.Figure {
+	at := h.over(m, 0, column)
+	shares := make([]float64, len(expected))
+	total := 0.0
+	for _, e := range expected {
+		total += e
+	}
+	for k, e := range expected {
+		if total > 0 {
+			shares[k] = e / total
+		}
+	}
+	lines := append([]figure.Line{histogram("your rows", column)}, m.curves(at[0], at[len(at)-1], shares)...)
+	return &figure.Figure{ID: "own-density", Title: fmt.Sprintf("Your rows in %s, and the shared components", h.names[0]),
+		Chart:   figure.Lines{X: figure.Axis{Label: h.names[0]}, Y: figure.Axis{Label: "density"}, Series: lines, Subject: true},
+		Caption: "The area is a histogram of this site's rows. Each curve is a component of all sites' mixture, as large as its share of the rows here.",
+		Alt:     "Histogram of this site's rows with the densities of the shared components over it."}
+}
+
+// histogram counts rows in bins that are twice the interquartile range wide, over the
+// cube root of their number (Freedman and Diaconis 1981), 8 to 60 of them.
+func histogram(name string, column figure.Numbers) figure.Line {
+	sorted := slices.Clone(column)
+	slices.SortFunc(sorted, cmp.Compare)
+	n := len(sorted)
+	lo, hi := sorted[0], sorted[n-1]
+	if !(hi > lo) {
+		lo, hi = lo-0.5, hi+0.5
+	}
+	bins := 8
+	if width := 2 * (sorted[3*n/4] - sorted[n/4]) / math.Cbrt(float64(n)); width > 0 {
+		bins = int(min(max(math.Ceil((hi-lo)/width), 8), 60))
+	}
+	line := figure.Line{Name: name, Steps: true, X: make(figure.Numbers, bins+1), Y: make(figure.Numbers, bins+1)}
+	for b := range line.X {
+		line.X[b] = lo + (hi-lo)*float64(b)/float64(bins)
+	}
+	for _, v := range sorted {
+		b := min(max(int((v-lo)/(hi-lo)*float64(bins)), 0), bins-1)
+		line.Y[b] += float64(bins) / (hi - lo) / float64(n)
+	}
+	return line
 }
 
 // only returns component c alone.
