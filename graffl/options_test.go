@@ -67,12 +67,15 @@ func TestCodesThatMeanNothingAreRefused(t *testing.T) {
 		"encoder: {shared: false, site: a}\n" + sick:                          "every site trains its own encoder",
 		"encoder: {box: 0}\n" + sick:                                          "method.encoder.box: codes within ± 0",
 		"encoder: {dimension: 0}\n" + sick:                                    "method.encoder.dimension: codes of 0 numbers",
-		"encoder: {dimension: 300}\n" + sick:                                  "method.encoder.dimension: codes of 300 numbers",
+		"encoder: {dimension: 11}\n" + sick:                                   "method.encoder.dimension: codes of 11 numbers",
 		"encoder: {noise: 2}\n" + sick:                                        "method.encoder: noise is 2",
 		"encoder: {hidden: [0]}\n" + sick:                                     "method.encoder: hidden layer 1 is 0",
 		"encoder: {kind: projection}":                                         "z) has no range, which a projection brings to common units",
 		"encoder: {kind: projection, shared: false}":                          "follows from the plan, and every site has the same",
 		"encoder: {kind: projection, epochs: 3}":                              "method.encoder.epochs: a projection is not trained",
+		"encoder: {}\nlandmarks: {law: other}\n" + sick:                       `method.landmarks.law: "other" is not known`,
+		"encoder: {}\nlandmarks: {law: normal, scattered: 0}\n" + sick:        "landmarks on a grid follow none",
+		"landmarks: {law: normal}\n" + sick:                                   "a normal law around 0 is for codes",
 		sick:                                                                  "z) has no range, which the prior and the landmarks are made of",
 		"encoder: {}\nscarce: {held: 0.2}":                                    "method.scarce.outcome: missing",
 		"encoder: {}\nscarce: {outcome: {column: ill, levels: [no, yes]}}":    `method.scarce.outcome.column: "ill" is not among the plan's subject columns`,
@@ -103,11 +106,11 @@ func TestDefaultsAreWrittenIntoThePlan(t *testing.T) {
 	for options, check := range map[string]func(o *graffl.Options) bool{
 		"encoder: {}\n" + sick: func(o *graffl.Options) bool {
 			return o.Encoder.Kind == graffl.EncoderSuffiAE && o.Encoder.Shared && o.Encoder.Site == "a" && o.Encoder.Epochs > 0 && o.Scarce.Class == "yes" && o.Scarce.Held == 0.25 &&
-				o.Prior.Freedom == float64(o.Encoder.Dimension)+3 && o.Landmarks.Scattered > 0
+				o.Prior.Freedom == float64(o.Encoder.Dimension)+3 && *o.Landmarks == graffl.LandmarkOptions{Bandwidth: 0.125, Scattered: 64, Law: graffl.LawNormal} && o.Prior.Spread == 0.005
 		},
 		"encoder: {hidden: [], reconstruction: 0}\n" + sick: func(o *graffl.Options) bool { return len(o.Encoder.Hidden) == 0 && o.Encoder.Reconstruction == 0 },
 		"encoder: {kind: projection, dimension: 2}": func(o *graffl.Options) bool {
-			return o.Encoder.Shared && o.Encoder.Epochs == 0 && o.Landmarks.Scattered == 0
+			return o.Encoder.Shared && o.Encoder.Epochs == 0 && o.Landmarks.Scattered == 64
 		},
 		"variant: landmark": func(o *graffl.Options) bool {
 			return o.Draws == 384 && o.Landmarks.Bandwidth == 1./16 && o.Prior.Freedom == 4

@@ -19,9 +19,13 @@ func (c *staged) replicate(s *stagedState) (Replicate, error) {
 	if err != nil {
 		return Replicate{}, err
 	}
-	sampling := c.sampling()
-	sampling.Seed = c.seed("calibration")
-	return Replicate{Prior: c.prior, Landmarks: c.marks, Rows: max(1, int(math.Round(o.Rows))), Noise: math.Sqrt(o.NoiseVar) * o.Rows, Sampling: sampling}, nil
+	r, err := NewReplicate(c.plan, max(1, int(math.Round(o.Rows))))
+	if err != nil {
+		return r, err
+	}
+	r.Sampling.Seed = c.seed("calibration")
+	r.Noise, r.RowsNoise = math.Sqrt(o.NoiseVar)*o.Rows, math.Sqrt(o.RowsVar) // of the sites that answered
+	return r, nil
 }
 
 // calibrate runs one replicate.
