@@ -153,6 +153,32 @@ func TestMovesKeepThePrior(t *testing.T) {
 	}
 }
 
+// What is carried does not grow with proposals.
+func TestSetStateIsFlat(t *testing.T) {
+	sites := toySites(1, []int{5, 5, 5})
+	s, err := NewSMC(toyPrior, SetChoices{32, 4000, 10, 0.5, 0, 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sizes []int
+	for s.Stopped == Running {
+		if err := s.Fold(distances(t, s, Discrepancy{Kind: Energy}, s.Propose(20), sites)); err != nil {
+			t.Fatal(err)
+		}
+		data, err := cbor.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Generation > 0 {
+			sizes = append(sizes, len(data))
+		}
+	}
+	// Counters may take some bytes more.
+	if least, most := slices.Min(sizes), slices.Max(sizes); s.Used != 4000 || most > least+16 {
+		t.Errorf("a state has %d to %d bytes over %d proposals", least, most, s.Used)
+	}
+}
+
 // A run stops inside a generation when hardly a proposal is accepted.
 func TestSetsStopInsideAGeneration(t *testing.T) {
 	s, err := NewSMC(toyPrior, SetChoices{16, 100000, 10, 0.5, 0.2, 3})
