@@ -86,9 +86,11 @@ type Comparison struct {
 // generator has seen the rows that it is judged on, as a few of all sites' rows; where
 // a site has most rows of the class, the gate is too kind.
 //
-// Measured in simulation (TestGateRejectsWhatIsOfNoUse and its neighbour): see the
-// tests for rates. With few rows the gate is cautious: it turns away more than half of
-// the generators that would have helped.
+// Over 100 simulated sites each, with 5, 8 and 20 rows of the class and 80 or 150
+// others, in 5 and 24 dimensions: a cloud at a random place was kept by 1 to 6 %, the
+// other class's law by 0 to 7 %. The class's own law, which raised the AUC by .02 to
+// .12, was kept by 25 to 36 %, and by 55 % with 20 rows in 24 dimensions: so few rows
+// cannot tell, and the gate errs towards leaving a site as it was.
 //
 // The result follows from its arguments to the last bit. Errors are rows of several
 // widths, entries that are not finite, and labels that are not as many as rows.
@@ -185,7 +187,7 @@ func (c *Comparison) judge(validated map[Arm]placements, labels []bool, generate
 	numbers := fmt.Sprintf("cross-validated AUC %.3f with synthetic rows, %.3f without: gain %+.3f, standard error %.3f", made.auc(labels), validated[Raw].auc(labels), c.Gain, c.GainError)
 	t := distuv.StudentsT{Sigma: 1, Nu: float64(min(c.Scarce, c.Other) - 1)}.Quantile(1 - gateLevel)
 	if !(c.Gain > t*c.GainError) {
-		say(NotBetter, "%s, of which %.2f are wanted; not kept", numbers, t)
+		say(NotBetter, "%s, %.2f times which is wanted; not kept", numbers, t)
 		return
 	}
 	for _, a := range []Arm{Oversampled, SMOTEd} {
