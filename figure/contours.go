@@ -100,16 +100,19 @@ func (k Contours) draw(c *canvas) {
 	ey.add(k.YAt[len(k.YAt)-1])
 	across := min(len(panels), 3)
 	x, y := newScale(ex, false, false, 9-2*across), newScale(ey, false, false, 6)
-	const space, legend = 16.0, 52.0
+	const space = 16.0
 	left := 14 + widest(y.labels(), smallSize, 110)
 	c.w = pageWidth
 	wide := (c.w-left-10)/float64(across) - space
 	high := min(wide, 430)
 	head := c.groupKey(k.Groups, left) + 30
-	title := 0.0
+	title, legend := 0.0, 30.0
 	for _, p := range panels {
 		if p.Title != "" {
 			title = 20
+		}
+		if !legendFits(p.Legend, wide) {
+			legend = 48
 		}
 	}
 	deep := title + high + 44 + legend
@@ -201,7 +204,7 @@ func (k Contours) panel(c *canvas, p Panel, x, y scale, b box, top float64) {
 				d.WriteString("M" + pixel(x.at(u)) + " " + pixel(y.at(v)) + "h0")
 			}
 		}
-		c.el("path", "", "d", d.String(), "stroke", ink, "stroke-opacity", 0.35, "stroke-width", 1.6, "stroke-linecap", "round")
+		c.el("path", "", "d", d.String(), "stroke", ink, "stroke-opacity", 0.45, "stroke-width", 1.8, "stroke-linecap", "round")
 	}
 	for i, g := range k.Groups {
 		c.overlay(g, styleOf(i), x, y, b)
@@ -344,11 +347,17 @@ func (k Contours) legend(c *canvas, p Panel, top float64, b box) {
 	x += wide + 4
 	c.text(x, y+10, ends[1], smallSize, 0, "fill", muted)
 	x += textWidth(ends[1], smallSize) + 10
-	if room := b.right + 10 - x; textWidth(p.Legend, smallSize) <= room {
-		c.text(x, y+10, p.Legend, smallSize, 0)
+	if legendFits(p.Legend, b.right-b.left) {
+		c.text(x, y+10, p.Legend, smallSize, b.right+10-x)
 		return
 	}
 	c.text(b.left, y+27, p.Legend, smallSize, b.right-b.left+10)
+}
+
+// legendFits reports whether the words fit beside the scale of colours of a panel; else
+// they stand below it.
+func legendFits(words string, wide float64) bool {
+	return textWidth(words, smallSize) <= wide-min(wide*0.4, 110)-120
 }
 
 func sign(k int) int {

@@ -74,7 +74,7 @@ func TestIntervalsAreGivenToTwoDigits(t *testing.T) {
 		{General, 1234.5, 1100, 1399, "1234 (1100 to 1399)"}, {Percent, 0.33412, 0.31, 0.35777, "33.4 % (31.0 to 35.8)"},
 		{Count, 3.2, 3, 4, "3 (3 to 4)"}, {General, 2, 2, 2, "2 (2 to 2)"}, {General, 2, math.NaN(), 3, "2 (n/a to 3)"},
 	} {
-		value, ends := interval(c.format, c.v, c.low, c.high)
+		value, ends := interval(c.format, c.v, c.low, c.high, c.high-c.low)
 		if got := value + " (" + ends + ")"; got != c.want {
 			t.Errorf("%v in %v to %v: %q, want %q", c.v, c.low, c.high, got, c.want)
 		}

@@ -156,14 +156,13 @@ func minus(s string) string {
 // around writes a value with the ends of an interval around it, to the digits that
 // the interval leaves.
 func around(v, low, high float64) string {
-	value, ends := interval(General, v, low, high)
+	value, ends := interval(General, v, low, high, high-low)
 	return value + " (" + ends + ")"
 }
 
 // interval formats a value and the ends of an interval around it, with two digits
-// of the interval's width.
-func interval(f Format, v, low, high float64) (value, ends string) {
-	width := high - low
+// of a width: the interval's, or that of others beside it.
+func interval(f Format, v, low, high, width float64) (value, ends string) {
 	if !available(v) || !available(low) || !available(high) || !(width > 0) {
 		return f.Text(v), f.Text(low) + " to " + f.Text(high)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -28,7 +29,7 @@ type Column struct {
 	Text    []string `json:"text,omitempty"`
 	Numbers Numbers  `json:"numbers,omitempty"`
 	// Low and High are the ends of intervals around Numbers. People read them beside
-	// the number, to two digits of the interval's width; files have columns of their
+	// the number, to two digits of the intervals' middle width; files have columns of their
 	// own for them.
 	Low  Numbers `json:"low,omitempty"`
 	High Numbers `json:"high,omitempty"`
@@ -62,17 +63,37 @@ func (c Column) numeric() bool { return c.Numbers != nil }
 // intervals reports whether the column's numbers have intervals.
 func (c Column) intervals() bool { return len(c.Low)+len(c.High) > 0 }
 
-// cell returns the value in row i as people read it, and its interval, if it has one.
-func (c Column) cell(i int) (value, ends string) {
-	switch {
-	case i < len(c.Text):
-		return c.Text[i], ""
-	case i < len(c.Numbers) && c.intervals():
-		return interval(c.Format, c.Numbers[i], c.Low.at(i), c.High.at(i))
-	case i < len(c.Numbers):
-		return c.Format.Text(c.Numbers[i]), ""
+// width returns the middle width of the column's intervals, 0 if none has any: numbers
+// below each other have the same digits.
+func (c Column) width() float64 {
+	var all []float64
+	for i := range min(len(c.Low), len(c.High)) {
+		if w := c.High.at(i) - c.Low.at(i); w > 0 {
+			all = append(all, w)
+		}
 	}
-	return "", ""
+	if len(all) == 0 {
+		return 0
+	}
+	slices.Sort(all)
+	return all[len(all)/2]
+}
+
+// cells returns a function for the value in row i as people read it, and for its
+// interval, if it has one.
+func (c Column) cells() func(i int) (value, ends string) {
+	width := c.width()
+	return func(i int) (value, ends string) {
+		switch {
+		case i < len(c.Text):
+			return c.Text[i], ""
+		case i < len(c.Numbers) && c.intervals():
+			return interval(c.Format, c.Numbers[i], c.Low.at(i), c.High.at(i), width)
+		case i < len(c.Numbers):
+			return c.Format.Text(c.Numbers[i]), ""
+		}
+		return "", ""
+	}
 }
 
 // heading returns the name with its unit, if it has one.
@@ -149,10 +170,13 @@ func (t Table) Text(w io.Writer) error {
 	width := make([]int, len(t.Columns))
 	for i := range rows {
 		rows[i] = make([]string, len(t.Columns))
-		for j, c := range t.Columns {
+	}
+	for j, c := range t.Columns {
+		cell := c.cells()
+		for i := range rows {
 			s := c.heading(c.Unit)
 			if i > 0 {
-				value, ends := c.cell(i - 1)
+				value, ends := cell(i - 1)
 				if s = printable(value); ends != "" {
 					s += " (" + ends + ")"
 				}
@@ -222,8 +246,9 @@ func (t Table) HTML(w io.Writer) error {
 	}{Title: t.Title, Rows: make([][]cell, t.Len())}
 	for _, c := range t.Columns {
 		data.Head = append(data.Head, cell{Text: c.heading(c.Unit), Numeric: c.numeric()})
+		read := c.cells()
 		for i := range data.Rows {
-			value, ends := c.cell(i)
+			value, ends := read(i)
 			data.Rows[i] = append(data.Rows[i], cell{value, ends, c.numeric()})
 		}
 	}

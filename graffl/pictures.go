@@ -28,7 +28,7 @@ func (v *view) componentsUnder(pictures ...*figure.Figure) figure.Section {
 		section.Items = append(section.Items, figure.Item{Note: &figure.Note{Title: "Not all pairs are drawn",
 			Text: fmt.Sprintf("Of %d pairs of features the first %d are drawn; model/posterior.csv has everything.", d*(d-1)/2, maxPairs)}})
 	}
-	section.Items = append(section.Items, figure.Item{Table: v.componentTable()})
+	section.Items = append(section.Items, figure.Item{Table: v.componentTable("Posterior means, and the intervals that hold nine tenths of the posterior.")})
 	if v.opts.Components > 1 {
 		section.Items = append(section.Items, figure.Item{Figure: v.weightsFigure()})
 	}
@@ -37,8 +37,8 @@ func (v *view) componentsUnder(pictures ...*figure.Figure) figure.Section {
 
 // componentTable has a row for each component, with its means and standard deviations
 // beside each other; of more than two features, a row for each component and feature.
-func (v *view) componentTable() *figure.Table {
-	t := &figure.Table{ID: "components", Title: "Components", Caption: "Posterior means, and the intervals that hold nine tenths of the posterior. model/posterior.csv has every draw, model/model.json every covariance."}
+func (v *view) componentTable(caption string) *figure.Table {
+	t := &figure.Table{ID: "components", Title: "Components", Caption: caption + " model/posterior.csv has every draw, model/model.json every covariance."}
 	p := v.posterior
 	column := func(name string) *figure.Column { return &figure.Column{Name: name} }
 	put := func(c *figure.Column, x interval) {

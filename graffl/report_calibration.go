@@ -5,8 +5,6 @@ import (
 	"math"
 	"strings"
 
-	"gonum.org/v1/gonum/stat/distuv"
-
 	"parley/figure"
 )
 
@@ -58,7 +56,8 @@ func rankFigure(all []Calibrated, replicates int) *figure.Figure {
 	for b := range bins + 1 {
 		h.Edges = append(h.Edges, float64(b)/float64(max(bins, 1)))
 	}
-	low, high := chance(replicates, bins)
+	low, high := ChanceBand(replicates, 1/float64(max(bins, 1)), 0.99)
+	low, high = low*float64(replicates), high*float64(replicates)
 	for _, c := range all {
 		cell := figure.Histogram{Note: fmt.Sprintf("p = %s", figure.General.Text(c.P))}
 		for _, n := range c.Counts {
@@ -69,22 +68,6 @@ func rankFigure(all []Calibrated, replicates int) *figure.Figure {
 	return &figure.Figure{ID: "calibration-ranks", Title: "Where true values lie among the draws", Chart: h,
 		Caption: "Level within the band: calibrated. A valley says that intervals are too narrow, a hill that they are too wide, a slope that values are off to one side.",
 		Alt:     "Histograms of the ranks of true values for every quantity, with the band that chance explains."}
-}
-
-// chance returns the counts between which each of some equal bins of n uniform ranks
-// lies with a probability of 99 % at least: the quantiles of a binomial distribution.
-func chance(n, bins int) (low, high float64) {
-	if n < 1 || bins < 1 {
-		return 0, 0
-	}
-	b := distuv.Binomial{N: float64(n), P: 1 / float64(bins)}
-	for low < b.N && b.CDF(low) < 0.005 {
-		low++
-	}
-	for high = low; high < b.N && b.CDF(high) < 0.995; {
-		high++
-	}
-	return low, high
 }
 
 // coverageFigure draws how often intervals held the true value.

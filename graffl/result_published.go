@@ -53,7 +53,7 @@ func (c *publishedCoordinator) Result(ms method.State) (*method.Result, error) {
 	}
 	section := figure.Section{ID: "components", Title: "The accepted parameters",
 		Lead:  "Means over the accepted parameters and the intervals that hold 90 % of them, components matched to the parameter whose row came closest. This is not the posterior.",
-		Items: []figure.Item{{Table: parameterTable(v.parameters())}}}
+		Items: []figure.Item{{Table: v.componentTable("Means over what was accepted, and the intervals that hold nine tenths of it.")}}}
 	return &method.Result{Files: files, Metrics: metrics, Headline: facts,
 		Sections: []figure.Section{warning, c.modesSection(peaks, made), section}}, nil
 }
