@@ -213,5 +213,8 @@ func (p *Posterior) mean() Mixture {
 			}
 		}
 	}
+	for k, w := range m.Weights { // a sum of weights may be 1 and a rounding
+		m.Weights[k] = min(w, 1)
+	}
 	return m
 }

@@ -38,6 +38,7 @@ func (c *staged) Result(ms method.State) (*method.Result, error) {
 			least = min(least, q.P)
 		}
 		r.Metrics["calibration_replicates"], r.Metrics["calibration_smallest_p"] = float64(c.opts.Calibration), least
+		r.Sections = append(r.Sections, calibrationSection(all, c.opts.Calibration))
 	}
 	if c.tested() {
 		r.Sections = append(r.Sections, c.worthSection(s))
