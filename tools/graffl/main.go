@@ -30,6 +30,7 @@ var commands = []command{
 	{"calibration", "simulation-based calibration of variant landmark, with a verdict", calibration},
 	{"published", "what variant published finds of the toy, and what it does not", published},
 	{"set", "error and cost of variant set on the toy", set},
+	{"applied", "what synthetic rows of a scarce class are worth, beside the controls", applied},
 }
 
 func main() {
