@@ -81,7 +81,11 @@ func (a *attacker) smallSites(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			answers, err := a.lab.Ask(ctx, s.plan, s.plan.Sites[j], data, landmarksOf(s.plan.Sites[j]))
+			task, err := landmarksOf(s.plan.Sites[j])
+			if err != nil {
+				return err
+			}
+			answers, err := a.lab.Ask(ctx, s.plan, task.Site, data, task)
 			if err != nil {
 				return err
 			}
@@ -110,12 +114,9 @@ func (a *attacker) smallSites(ctx context.Context) error {
 }
 
 // landmarksOf is the one task of a site.
-func landmarksOf(site string) method.Task {
+func landmarksOf(site string) (method.Task, error) {
 	body, err := wire.Marshal(landmarkTask{})
-	if err != nil {
-		panic(err) // a struct without fields
-	}
-	return method.Task{Site: site, Kind: taskLandmarks, Body: body}
+	return method.Task{Site: site, Kind: taskLandmarks, Body: body}, err
 }
 
 // privateLandmarks is differencing, and telling neighbours apart, with noise.
@@ -178,7 +179,10 @@ func (a *attacker) tellApart(ctx context.Context, s *setup) (*method.ToldApart, 
 		rows[1] = rows[0]
 		sites[1] = slices.Concat(common, two)
 	}
-	name := s.plan.Sites[0]
+	task, err := landmarksOf(s.plan.Sites[0])
+	if err != nil {
+		return nil, err
+	}
 	told := &method.ToldApart{Epsilon: s.plan.Privacy.Total.Epsilon, Delta: s.plan.Privacy.Total.Delta, Adjacency: a.target.Adjacency}
 	told.Allowed, told.Mechanism = MostAdvantage(told.Epsilon, told.Delta), best(s.visible())
 	for world, rowsOf := range sites {
@@ -187,7 +191,7 @@ func (a *attacker) tellApart(ctx context.Context, s *setup) (*method.ToldApart, 
 			return nil, err
 		}
 		n := 0
-		for c, err := range a.lab.Again(ctx, s.plan, name, data, landmarksOf(name)) {
+		for c, err := range a.lab.Again(ctx, s.plan, task.Site, data, task) {
 			if err != nil {
 				return nil, err
 			}

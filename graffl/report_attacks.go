@@ -3,6 +3,7 @@ package graffl
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"parley/figure"
 	"parley/privacy/account"
@@ -19,10 +20,10 @@ func (t *attackTable) add(attack, needs, takes, given, finds string) {
 }
 
 // attackSection says what can be found out from what left the sites in this study.
-// numbers is how many a site has released about its rows, of each row in variant
-// published; smallest is the number of rows of the smallest site, noised or not, and 0
-// if nobody knows.
-func (s *setup) attackSection(numbers int, smallest float64) figure.Section {
+// numbers is how many a site has released: about each row in variant published, about
+// all of them in the others. rows are the numbers of rows of the sites, as far as they
+// are known; what is said of variant landmark without noise depends on the fewest.
+func (s *setup) attackSection(numbers int, rows ...float64) figure.Section {
 	var t attackTable
 	switch {
 	case s.opts.Variant == VariantPublished:
@@ -30,15 +31,19 @@ func (s *setup) attackSection(numbers int, smallest float64) figure.Section {
 	case s.opts.Variant == VariantSet:
 		s.setAttacks(&t, numbers)
 	case s.sum == nil:
-		s.exactAttacks(&t, numbers, smallest)
+		s.exactAttacks(&t, numbers, rows)
 	default:
 		s.privateAttacks(&t)
 	}
 	lead := "Whoever ran this study, and whoever has its file, can try this with what the sites sent."
-	if s.opts.Encoder != nil {
-		lead += " What is found are codes of rows. A code tells of its row as much as the encoder leaves in it, which is meant to be a lot; all sites have the encoder."
-		if s.opts.Encoder.Kind == EncoderSuffiAE {
-			t.add("reading the encoder", "the encoder, or the classifier on its codes, that a site trained", "1 release", "1 release", "not bounded: weights that were trained on rows without noise may give some of them away")
+	if e := s.opts.Encoder; e != nil {
+		lead += " What is found are codes of rows. A code tells of its row as much as the encoder leaves in it, which is meant to be a lot."
+		if e.Kind == EncoderSuffiAE {
+			what := "the classifiers on their codes that sites trained"
+			if e.Shared {
+				what = "the encoder that one site trained, which all have, and the classifier on its codes"
+			}
+			t.add("reading what was trained", what, "1 release", "1 release", "not bounded: weights that were trained on rows without noise may give some of them away")
 		}
 	}
 	if s.opts.Scarce != nil && s.sum == nil {
@@ -57,6 +62,14 @@ func found(given, takes int, what, otherwise string) string {
 		return what
 	}
 	return otherwise
+}
+
+// rows are the numbers of rows of the sites that have answered, in no order.
+func (s *state) rows() (rows []float64) {
+	for _, a := range s.Sites {
+		rows = append(rows, a.Rows)
+	}
+	return rows
 }
 
 func (s *setup) publishedAttacks(t *attackTable, rounds int) {
@@ -88,12 +101,13 @@ func plural(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-func (s *setup) exactAttacks(t *attackTable, landmarks int, smallest float64) {
+func (s *setup) exactAttacks(t *attackTable, landmarks int, rows []float64) {
 	d := len(s.names)
 	given := fmt.Sprintf("%d sums of each site", landmarks)
 	t.add("differencing two studies", "a study of the same plan, before or after one person joins or leaves", "1 release of each study", "1 release", "that person's row, exactly, if the other study is ever run")
 	finds := "at a site with so few rows all of them; with some ten times more, nothing of single rows is known to be found"
-	if smallest > 0 {
+	if len(rows) > 0 {
+		smallest := slices.Min(rows)
 		switch small := smallest * float64(d); {
 		case small <= float64(landmarks):
 			finds = fmt.Sprintf("all rows of the smallest site, which has %.0f: exactly if they are few or far apart, else roughly", smallest)

@@ -12,7 +12,7 @@ import (
 )
 
 // attacksOf prints the table of a study of the example.
-func attacksOf(t *testing.T, variant string, privacy study.Privacy, numbers int, smallest float64, tailor func(*Options)) string {
+func attacksOf(t *testing.T, variant string, privacy study.Privacy, numbers int, tailor func(*Options), rows ...int) string {
 	t.Helper()
 	v, err := example(1)
 	if err != nil {
@@ -26,7 +26,11 @@ func attacksOf(t *testing.T, variant string, privacy study.Privacy, numbers int,
 	if err != nil {
 		t.Fatal(err)
 	}
-	section := s.attackSection(numbers, smallest)
+	answered := &state{Sites: map[string]*siteSums{}}
+	for j, n := range rows {
+		answered.Sites[p.Sites[j]] = &siteSums{Rows: float64(n)}
+	}
+	section := s.attackSection(numbers, answered.rows()...)
 	if !strings.Contains(section.Lead, "parley attack graffl") || len(section.Items) != 1 {
 		t.Fatalf("%+v", section)
 	}
@@ -47,22 +51,47 @@ func TestReportsSayWhatAnAttackerFinds(t *testing.T) {
 		got  string
 		want []string
 	}{
-		"published":       {attacksOf(t, VariantPublished, noProtection, 100, 300, same), []string{"3 distances of each row", "100 distances of each row", "every row of every site, exactly"}},
-		"published, two":  {attacksOf(t, VariantPublished, noProtection, 2, 300, same), []string{"a sphere that it lies on"}},
-		"set":             {attacksOf(t, VariantSet, noProtection, 15000, 0, same), []string{"that person's row, exactly", "up to 7500 rows", "no width to choose"}},
-		"set, mmd":        {attacksOf(t, VariantSet, noProtection, 2, 0, func(o *Options) { o.Set.Discrepancy, o.Set.Bandwidth = "mmd", 1 }), []string{"a surface", "a few bandwidths"}},
-		"landmark":        {attacksOf(t, VariantLandmark, noProtection, 144, 5000, same), []string{"up to 72 rows are determined", "nothing that is known"}},
-		"landmark, few":   {attacksOf(t, VariantLandmark, noProtection, 144, 5, same), []string{"all rows of the smallest site, which has 5"}},
-		"landmark, some":  {attacksOf(t, VariantLandmark, noProtection, 144, 300, same), []string{"perhaps some rows"}},
-		"landmark, empty": {attacksOf(t, VariantLandmark, noProtection, 144, 0, same), []string{"ten times more"}},
+		"published":       {attacksOf(t, VariantPublished, noProtection, 100, same), []string{"3 distances of each row", "100 distances of each row", "every row of every site, exactly"}},
+		"published, two":  {attacksOf(t, VariantPublished, noProtection, 2, same), []string{"a sphere that it lies on"}},
+		"set":             {attacksOf(t, VariantSet, noProtection, 15000, same), []string{"that person's row, exactly", "up to 7500 rows", "no width to choose"}},
+		"set, mmd":        {attacksOf(t, VariantSet, noProtection, 2, func(o *Options) { o.Set.Discrepancy, o.Set.Bandwidth = "mmd", 1 }), []string{"a surface", "a few bandwidths"}},
+		"landmark":        {attacksOf(t, VariantLandmark, noProtection, 144, same, 5000, 8000), []string{"up to 72 rows are determined", "nothing that is known"}},
+		"landmark, few":   {attacksOf(t, VariantLandmark, noProtection, 144, same, 500, 5), []string{"all rows of the smallest site, which has 5"}},
+		"landmark, some":  {attacksOf(t, VariantLandmark, noProtection, 144, same, 300), []string{"perhaps some rows"}},
+		"landmark, empty": {attacksOf(t, VariantLandmark, noProtection, 144, same), []string{"ten times more"}},
 		// (e + 1e-5)/(1 + e) is 73.1 %; σ of ε 1 at δ 1e-5 for a diameter of 1 is 3.73, and Φ(1/(2·3.73)) is 55.3 %.
-		"private":  {attacksOf(t, VariantLandmark, private(account.AddRemove, 1), 145, 300, same), []string{"whether one person took part", "73.1", "55.3", "charged again"}},
-		"exchange": {attacksOf(t, VariantLandmark, private(account.ReplaceOne, 1), 145, 300, same), []string{"which of two rows", "73.1"}},
+		"private":  {attacksOf(t, VariantLandmark, private(account.AddRemove, 1), 145, same, 300), []string{"whether one person took part", "73.1", "55.3", "charged again"}},
+		"exchange": {attacksOf(t, VariantLandmark, private(account.ReplaceOne, 1), 145, same, 300), []string{"which of two rows", "73.1"}},
 	} {
 		for _, want := range c.want {
 			if !strings.Contains(c.got, want) {
 				t.Errorf("%s: no %q in\n%s", name, want, c.got)
 			}
+		}
+	}
+}
+
+// What is released beside the mixture is named: it was not attacked.
+func TestReportsNameWhatElseWasReleased(t *testing.T) {
+	for _, shared := range []bool{true, false} {
+		got := attacksOf(t, VariantLandmark, noProtection, 100, func(*Options) {}, 10)
+		if strings.Contains(got, "not bounded") {
+			t.Errorf("nothing else was released:\n%s", got)
+		}
+		v, err := example(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := v.landmarks(noProtection)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.opts.Encoder, s.opts.Scarce = &EncoderOptions{Kind: EncoderSuffiAE, Shared: shared}, &ScarceOptions{}
+		section := s.attackSection(100)
+		attacks := section.Items[0].Table.Columns
+		if !strings.Contains(section.Lead, "codes of rows") || !slices.Contains(attacks[0].Text, "reading what was trained") || !slices.Contains(attacks[0].Text, "reading the scores") ||
+			shared != strings.Contains(strings.Join(attacks[1].Text, " "), "the encoder that one site trained") {
+			t.Errorf("shared %v: %+v", shared, section)
 		}
 	}
 }
