@@ -3,16 +3,20 @@ package graffl_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
+	"strings"
 	"testing"
 
 	"parley/dataset"
 	"parley/engine"
+	"parley/engine/enginetest"
 	"parley/engine/local"
 	"parley/graffl"
 	"parley/privacy"
@@ -20,115 +24,75 @@ import (
 	"parley/study"
 )
 
-var errCrash = errors.New("crash")
-
-// world is what survives a crash: the sites' stores and the checkpoint with its log.
-type world struct {
-	plan   *study.Plan
-	data   map[string]dataset.Source
-	stores map[string]*sitestore.Memory
-	saved  []byte
-	log    []byte
-
-	mu     sync.Mutex
-	faults int // operations until the next crash; negative: none
-}
-
-func newWorld(p *study.Plan, data map[string]dataset.Source) *world {
-	w := &world{plan: p, data: data, stores: map[string]*sitestore.Memory{}, faults: -1}
-	for _, s := range p.Sites {
-		w.stores[s] = sitestore.NewMemory()
-	}
-	return w
-}
-
-// fault counts one operation and reports whether it is the one that crashes.
-func (w *world) fault() error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.faults--; w.faults == -1 {
-		return errCrash
-	}
-	return nil
-}
-
-// Load implements the checkpoint's place, as Append and Replace do, which crash
-// before and after; Append also with a part of the data written.
-func (w *world) Load() (checkpoint, log []byte, err error) { return w.saved, w.log, nil }
-
-func (w *world) Append(size int64, data []byte) error {
-	if err := w.fault(); err != nil {
-		return err
-	}
-	w.log = append(slices.Clone(w.log[:size]), data[:len(data)/2]...)
-	if err := w.fault(); err != nil {
-		return err
-	}
-	w.log = append(w.log, data[len(data)/2:]...)
-	return nil
-}
-
-func (w *world) Replace(b []byte) error {
-	if err := w.fault(); err != nil {
-		return err
-	}
-	w.saved = b
-	return w.fault()
-}
-
-// journal crashes before or after a release is stored.
-type journal struct {
-	*sitestore.Memory
-	w *world
-}
-
-func (j journal) Commit(id string, sealed, state []byte) error {
-	if err := j.w.fault(); err != nil {
-		return err
-	}
-	if err := j.Memory.Commit(id, sealed, state); err != nil {
-		return err
-	}
-	return j.w.fault()
-}
-
-type link struct{ site *engine.Site }
-
-func (l link) Exchange(ctx context.Context, task []byte) ([]byte, error) {
-	r, err := l.site.Handle(ctx, task)
-	return r.Bytes(), err
-}
-
-// run starts the whole study anew on what the world has kept.
-func (w *world) run(ctx context.Context) (*engine.Outcome, error) {
-	coordinator, err := graffl.Method{}.Coordinator(w.plan)
-	if err != nil {
-		return nil, err
-	}
-	digest, err := w.plan.Digest()
-	if err != nil {
-		return nil, err
-	}
-	c := &engine.Coordinator{Study: digest.String(), Sites: w.plan.Sites, Quorum: len(w.plan.Sites), Method: coordinator, Links: map[string]engine.Link{}, Checkpoints: w}
-	for _, name := range w.plan.Sites {
-		half, err := graffl.Method{}.Site(w.plan, name)
-		if err != nil {
-			return nil, err
-		}
-		terms, err := privacy.StudyOf(w.plan, name)
-		if err != nil {
-			return nil, err
-		}
-		gate := privacy.NewGate(terms, privacy.SimulationPolicy(), journal{w.stores[name], w}, w.data[name])
-		c.Links[name] = link{&engine.Site{Name: name, Study: digest.String(), Half: half, Gate: gate, Manifest: w.stores[name]}}
-	}
-	return c.Run(ctx)
-}
-
 var resumed = map[string]string{
 	"landmark":  "draws: 64",
 	"published": "variant: published\npublished: {rounds: 40, accepted: 20}",
 	"set":       "variant: set\nset: {particles: 16, proposals: 160, rows: 10}",
+}
+
+// start puts the whole study together on what the world has kept.
+func start(t *testing.T, w *enginetest.World, p *study.Plan, data map[string]dataset.Source) *engine.Coordinator {
+	t.Helper()
+	c, err := w.Coordinator(graffl.Method{}, p, data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// everything is all that a study leaves, as bytes.
+func everything(t *testing.T, out *engine.Outcome) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	for _, f := range out.Result.Files {
+		fmt.Fprintf(&b, "%s\n%s\n", f.Name, f.Data)
+	}
+	for _, site := range slices.Sorted(maps.Keys(out.Shares)) {
+		fmt.Fprintf(&b, "%s %x\n", site, out.Shares[site])
+	}
+	fmt.Fprintln(&b, out.Left)
+	for _, x := range []any{out.Result.Metrics, out.Result.Headline, out.Result.Sections} {
+		data, err := json.Marshal(x)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Write(data)
+	}
+	return b.Bytes()
+}
+
+// survives crashes a study again and again, and demands that it ends with the bits of a run
+// that nothing happened to.
+func survives(t *testing.T, p *study.Plan, data map[string]dataset.Source, seeds, operations int) {
+	t.Helper()
+	quiet, err := start(t, enginetest.New(p.Sites...), p, data).Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := everything(t, quiet)
+	crashes := 0
+	for seed := range seeds {
+		w := enginetest.New(p.Sites...)
+		r := rand.New(rand.NewPCG(uint64(seed), 9))
+		for {
+			c := start(t, w, p, data)
+			w.Start(r.IntN(operations))
+			out, err := c.Run(t.Context())
+			if err == nil {
+				if !bytes.Equal(everything(t, out), want) {
+					t.Fatalf("seed %d: after %d crashes it left something else", seed, crashes)
+				}
+				break
+			}
+			if !errors.Is(err, enginetest.ErrCrash) || crashes > 6000 {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+			crashes++
+		}
+	}
+	if crashes < seeds/2 {
+		t.Errorf("%d crashes in %d runs are hardly a test", crashes, seeds)
+	}
 }
 
 // Whatever a run dies at, and however often, it ends with the bits of a run that
@@ -137,34 +101,24 @@ func TestRunsSurviveCrashes(t *testing.T) {
 	for name, options := range resumed {
 		t.Run(name, func(t *testing.T) {
 			p := parse(t, planText(options, unprotected))
-			data := twoModes(t, p, 25)
-			quiet, err := newWorld(p, data).run(t.Context())
-			if err != nil {
-				t.Fatal(err)
+			survives(t, p, twoModes(t, p, 25), 20, 7)
+		})
+	}
+}
+
+// So do the phases around a variant: encoder, classifiers, scores, and the calibration
+// that the coordinator runs alone.
+func TestPhasesSurviveCrashes(t *testing.T) {
+	plans := maps.Clone(staged)
+	plans["landmark, calibrated"] = "encoder: {kind: projection, dimension: 1}\ndraws: 64\ncalibration: 20"
+	for name, options := range plans {
+		t.Run(name, func(t *testing.T) {
+			p := parse(t, wardsPlan(fmt.Sprintf(scarceSick, 0.3)+"\n"+options, unprotected))
+			data := map[string]dataset.Source{}
+			for i, site := range p.Sites {
+				data[site] = ward(t, p, 40, 15, 1, uint64(i))
 			}
-			want := posterior(t, quiet.Result)
-			crashes := 0
-			for seed := range 20 {
-				w := newWorld(p, data)
-				r := rand.New(rand.NewPCG(uint64(seed), 9))
-				for {
-					w.faults = r.IntN(7)
-					out, err := w.run(t.Context())
-					if err == nil {
-						if !bytes.Equal(posterior(t, out.Result), want) {
-							t.Fatalf("seed %d: after %d crashes the posterior is another", seed, crashes)
-						}
-						break
-					}
-					if !errors.Is(err, errCrash) || crashes > 6000 {
-						t.Fatalf("seed %d: %v", seed, err)
-					}
-					crashes++
-				}
-			}
-			if crashes < 10 {
-				t.Errorf("%d crashes in 20 runs are hardly a test", crashes)
-			}
+			survives(t, p, data, 3, 16)
 		})
 	}
 }
@@ -223,6 +177,62 @@ func TestSitesThatLeaveAreNamed(t *testing.T) {
 		}
 		if _, err := c.Leave(step.State, "z"); err == nil {
 			t.Errorf("%s: a site that the plan does not have left", name)
+		}
+	}
+}
+
+// refusing is a site whose policy refuses after so many charges.
+type refusing struct {
+	engine.Link
+	store   *sitestore.Memory
+	charges int
+}
+
+func (l refusing) Exchange(ctx context.Context, task []byte) ([]byte, error) {
+	if charges, err := l.store.Reservations(0); err == nil && len(charges) >= l.charges {
+		return nil, fmt.Errorf("no more: %w", privacy.ErrRefused)
+	}
+	return l.Link.Exchange(ctx, task)
+}
+
+// A site may leave in any phase. Only the one that trains the encoder cannot be done
+// without, until it has.
+func TestPhasesGoOnWithoutASite(t *testing.T) {
+	p := parse(t, wardsPlan(fmt.Sprintf(scarceSick, 0.3)+"\n"+staged["landmark, codes"], unprotected))
+	data := map[string]dataset.Source{}
+	for i, site := range p.Sites {
+		data[site] = ward(t, p, 40, 15, 1, uint64(i))
+	}
+	without := func(site string, charges int) (*engine.Outcome, error) {
+		w := enginetest.New(p.Sites...)
+		c := start(t, w, p, data)
+		c.Links[site] = refusing{c.Links[site], w.Stores[site], charges}
+		return c.Run(t.Context())
+	}
+	quiet, err := start(t, enginetest.New(p.Sites...), p, data).Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := without("a", 0); err == nil || !strings.Contains(err.Error(), "site a was to train the encoder") {
+		t.Errorf("without an encoder: %v", err)
+	}
+	// Site a answers with encoder, classifier, landmarks and scores; the others with the last three.
+	for site, most := range map[string]int{"a": 4, "b": 3} {
+		for charges := range most {
+			if site == "a" && charges == 0 {
+				continue
+			}
+			out, err := without(site, charges)
+			if err != nil {
+				t.Fatalf("site %s after %d: %v", site, charges, err)
+			}
+			same := bytes.Equal(posterior(t, out.Result), posterior(t, quiet.Result))
+			if released := charges == most-1; same != released || !slices.Equal(out.Left, []string{site}) {
+				t.Errorf("site %s after %d releases: the same posterior %v; left %v", site, charges, same, out.Left)
+			}
+			if _, ok := out.Result.Metrics[site+"/kept"]; ok {
+				t.Errorf("site %s after %d releases: scores of a site that left", site, charges)
+			}
 		}
 	}
 }
