@@ -150,7 +150,7 @@ func (h Histograms) draw(c *canvas) {
 	if columns == 1 {
 		nameRoom, widestCell = 300, 400
 	}
-	left := 18 + widest(h.Rows[:rows], fontSize, nameRoom)*1.08
+	left := 18 + widest(h.Rows[:rows], fontSize, nameRoom)*1.12 // bold
 	wide := min(max((pageWidth-left)/float64(columns)-space, 62), widestCell)
 	c.w = left + float64(columns)*(wide+space)
 	top := 28.0
@@ -203,7 +203,7 @@ func (h Histograms) draw(c *canvas) {
 // Bands of a histogram have a colour that no filled one has.
 const (
 	bandColour  = ink
-	bandOpacity = 0.16
+	bandOpacity = 0.1
 )
 
 // histogramKey says what is filled, what is drawn as an outline and what the bands
@@ -246,15 +246,18 @@ func (c *canvas) histogram(h Histograms, cell Histogram, tip string, column int,
 		fmt.Fprintf(&d, "V%s", num(y))
 		return d.String()
 	}
-	if filled != nil {
-		c.el("path", tip, "d", steps(filled)+"z", "fill", styleOf(column).colour, "fill-opacity", 0.5)
-	}
-	if low, high, _ := h.band(cell); low != nil {
-		var d strings.Builder
+	if low, high, _ := h.band(cell); low != nil { // below the bars, its ends above
+		var d, ends strings.Builder
 		for b := range low {
-			fmt.Fprintf(&d, "M%s %sH%sV%sH%sz", num(x.at(h.Edges[b])), num(up(low[b])), num(x.at(h.Edges[b+1])), num(up(high[b])), num(x.at(h.Edges[b])))
+			from, to := num(x.at(h.Edges[b])), num(x.at(h.Edges[b+1]))
+			fmt.Fprintf(&d, "M%s %sH%sV%sH%sz", from, num(up(low[b])), to, num(up(high[b])), from)
+			fmt.Fprintf(&ends, "M%s %sH%sM%s %sH%s", from, num(up(low[b])), to, from, num(up(high[b])), to)
 		}
 		c.el("path", tip, "d", d.String(), "fill", bandColour, "fill-opacity", bandOpacity)
+		defer c.el("path", "", "d", ends.String(), "fill", "none", "stroke", bandColour, "stroke-opacity", 0.6, "stroke-width", 0.8)
+	}
+	if filled != nil {
+		c.el("path", tip, "d", steps(filled)+"z", "fill", styleOf(column).colour, "fill-opacity", 0.5)
 	}
 	if outline != nil {
 		c.el("path", tip, "d", steps(outline), "fill", "none", "stroke", ink, "stroke-width", 1.4)

@@ -17,23 +17,34 @@ func (v *view) componentsSection() figure.Section {
 	return v.componentsUnder(v.pairFigures()...)
 }
 
-// componentsUnder puts pictures of where the components are first.
+// componentsUnder puts the first of the pictures of where the components are above
+// everything, and others below it.
 func (v *view) componentsUnder(pictures ...*figure.Figure) figure.Section {
 	section := figure.Section{ID: "components", Title: "The mixture",
 		Lead: "Each component with the posterior means of its parameters and the intervals that hold them with a probability of 90 %. Components have no names of their own: they were matched over the sample, and their numbers mean nothing."}
-	for _, f := range pictures {
-		section.Items = append(section.Items, figure.Item{Figure: f})
+	add := func(item figure.Item) { section.Items = append(section.Items, item) }
+	if n := v.posterior.Size; n > 0 && n < leastSize {
+		add(figure.Item{Note: &figure.Note{Warning: true, Title: fmt.Sprintf("This sample is worth %.0f draws: do not rely on it", n),
+			Text: "Too few of the parameters that were drawn carry the weight. Means are rough, and intervals are too narrow. Try fewer components or features, or more draws (method.draws)."}})
+	}
+	add(figure.Item{Figure: pictures[0]})
+	add(figure.Item{Table: v.componentTable("Posterior means, and the intervals that hold nine tenths of the posterior.")})
+	if v.opts.Components > 1 {
+		add(figure.Item{Figure: v.weightsFigure()})
+	}
+	for _, f := range pictures[1:] {
+		add(figure.Item{Figure: f})
 	}
 	if d := len(v.names); d*(d-1)/2 > maxPairs {
-		section.Items = append(section.Items, figure.Item{Note: &figure.Note{Title: "Not all pairs are drawn",
-			Text: fmt.Sprintf("Of %d pairs of features the first %d are drawn; model/posterior.csv has everything.", d*(d-1)/2, maxPairs)}})
-	}
-	section.Items = append(section.Items, figure.Item{Table: v.componentTable("Posterior means, and the intervals that hold nine tenths of the posterior.")})
-	if v.opts.Components > 1 {
-		section.Items = append(section.Items, figure.Item{Figure: v.weightsFigure()})
+		add(figure.Item{Note: &figure.Note{Title: "Not all pairs are drawn",
+			Text: fmt.Sprintf("Of %d pairs of features %d are drawn; model/posterior.csv has everything.", d*(d-1)/2, maxPairs)}})
 	}
 	return section
 }
+
+// leastSize is an effective sample size below which nothing should be reported: see
+// [EffectiveSize].
+const leastSize = 20
 
 // componentTable has a row for each component, with its means and standard deviations
 // beside each other; of more than two features, a row for each component and feature.
@@ -51,7 +62,7 @@ func (v *view) componentTable(caption string) *figure.Table {
 		for k := range v.opts.Components {
 			for i, name := range v.names {
 				component.Text, feature.Text = append(component.Text, strconv.Itoa(k+1)), append(feature.Text, name)
-				put(weight, p.weight(k))
+				weight.Numbers = append(weight.Numbers, p.weight(k).mean)
 				put(mean, p.location(k, i))
 				put(sd, p.deviation(k, i))
 			}

@@ -33,16 +33,24 @@ func calibrationVerdict(all []Calibrated) *figure.Note {
 			least = c
 		}
 		if !(c.P >= calibrationLevel/float64(len(all))) {
-			failed = append(failed, fmt.Sprintf("%s (p = %s)", c.Name, figure.General.Text(c.P)))
+			failed = append(failed, fmt.Sprintf("%s (p %s)", c.Name, chanceText(c.P)))
 		}
 	}
 	if Pass(all, calibrationLevel) {
 		return &figure.Note{Title: "Calibrated, as far as can be told",
-			Text: fmt.Sprintf("Of %d quantities none departs from what chance makes: the smallest p is %s, of the %s, where %s would be too small. A posterior that is right fails this test once in a hundred times. It was tested for mixtures from the prior: rows that no such mixture makes are another matter.",
-				len(all), figure.General.Text(least.P), least.Name, figure.General.Text(calibrationLevel/float64(len(all))))}
+			Text: fmt.Sprintf("Of %d quantities none departs from what chance makes: the smallest p %s, of the %s, where %s would be too small. A posterior that is right fails this test once in a hundred times. It was tested for mixtures from the prior: rows that no such mixture makes are another matter.",
+				len(all), chanceText(least.P), least.Name, figure.General.Text(calibrationLevel/float64(len(all))))}
 	}
 	return &figure.Note{Warning: true, Title: "Not calibrated",
 		Text: fmt.Sprintf("True values are not where the posterior says: %s. Chance alone does this less than once in a hundred times. Ranks that crowd at both ends mean intervals that are too narrow, ranks that crowd in the middle intervals that are too wide, ranks at one end values that are too small or too large. Do not rely on intervals of these quantities.", strings.Join(failed, "; "))}
+}
+
+// chanceText writes a probability behind its name.
+func chanceText(p float64) string {
+	if p < 0.0001 {
+		return "< 0.0001"
+	}
+	return fmt.Sprintf("= %.2g", p)
 }
 
 // rankFigure draws the ranks of every quantity, with what chance makes of them.
@@ -51,15 +59,15 @@ func rankFigure(all []Calibrated, replicates int) *figure.Figure {
 	for _, c := range all {
 		bins = max(bins, len(c.Counts))
 	}
-	h := figure.Histograms{X: figure.Axis{Label: "rank of the true value among the draws, as a share"}, Columns: []string{""},
-		Filled: "replicates", Band: "where 99 of 100 bars lie by chance"}
+	h := figure.Histograms{X: figure.Axis{Label: "rank of the true value among the draws, as a share"}, Columns: []string{fmt.Sprintf("%d replicates", replicates)},
+		Band: "where 99 of 100 bars lie by chance"}
 	for b := range bins + 1 {
 		h.Edges = append(h.Edges, float64(b)/float64(max(bins, 1)))
 	}
 	low, high := ChanceBand(replicates, 1/float64(max(bins, 1)), 0.99)
 	low, high = low*float64(replicates), high*float64(replicates)
 	for _, c := range all {
-		cell := figure.Histogram{Note: fmt.Sprintf("p = %s", figure.General.Text(c.P))}
+		cell := figure.Histogram{Note: "p " + chanceText(c.P)}
 		for _, n := range c.Counts {
 			cell.Filled, cell.Low, cell.High = append(cell.Filled, float64(n)), append(cell.Low, low), append(cell.High, high)
 		}
