@@ -45,7 +45,7 @@ type setting struct {
 
 var appliedSets = []appliedSet{
 	{name: "heart", file: "heart-sites/heart_sites.csv.gz", label: "disease", drop: []string{"site", "num"}, zeros: []string{"chol"}, hidden: []int{32}, splits: 10,
-		settings: []setting{{"1 %", 5, 4, 0, 0.3, 0.01}, {"5 %", 5, 4, 0, 0.3, 0.05}, {"10 %", 5, 4, 0, 0.3, 0.10}}},
+		settings: []setting{{"1 %", 5, 4, 0, 0.3, 0.01}, {"5 %", 5, 4, 0, 0.3, 0.05}, {"10 %", 5, 4, 0, 0.3, 0.10}, {"5 %", 3, 4, 0, 0.3, 0.05}}},
 	{name: "physionet", file: "physionet2012/set_a_features.csv.gz", label: "In_hospital_death",
 		drop: []string{"RecordID", "SAPS_I", "SOFA", "Length_of_stay", "Survival"}, hidden: []int{64}, splits: 3,
 		settings: []setting{{"3 × 1333", 24, 3, 1000, 0.25, 0}, {"3 × 200", 24, 3, 200, 0.25, 0}, {"3 × 1333", 8, 3, 1000, 0.25, 0}, {"3 × 200", 8, 3, 200, 0.25, 0}}},

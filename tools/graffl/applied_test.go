@@ -121,7 +121,7 @@ func TestRowsAreDealt(t *testing.T) {
 // without noise find what the pooled codes would, and that is better than the few
 // rows of a site. AUC of 600 held rows has a standard error of 0.015; the seeds are fixed.
 func TestAppliedTableOnSimulatedRows(t *testing.T) {
-	s := appliedSet{name: "simulated", hidden: []int{8}, splits: 2, settings: []setting{{"5 %", 5, 3, 0, 0.5, 0.05}}}
+	s := appliedSet{name: "simulated", hidden: []int{8}, splits: 2, settings: []setting{{"5 %", 3, 3, 0, 0.5, 0.05}}}
 	got, err := s.measure(context.Background(), simulated(1200, rand.New(rand.NewPCG(1, 0))), 20_000)
 	if err != nil {
 		t.Fatal(err)
