@@ -230,7 +230,10 @@ func (c *staged) Fold(ms method.State, in method.Contribution) (method.State, er
 	var err error
 	switch {
 	case s.Phase == phaseMixture:
-		s.inner, err = c.variant().Fold(s.inner, in)
+		var inner method.State
+		if inner, err = c.variant().Fold(s.inner, in); err == nil {
+			s.inner = inner
+		}
 	case in.Kind != s.Phase || !s.Asked:
 		err = fmt.Errorf("an answer to %q in phase %q of the study", in.Kind, s.Phase)
 	case s.Phase == taskEncoder:
@@ -291,10 +294,11 @@ func (c *staged) Leave(ms method.State, site string) (method.State, error) {
 		return nil, fmt.Errorf("site %s was to train the encoder, and the plan names no other: another plan may, under encoder.site", site)
 	}
 	if slices.Index(c.phases, s.Phase) <= slices.Index(c.phases, phaseMixture) {
-		var err error
-		if s.inner, err = c.variant().Leave(s.inner, site); err != nil {
+		inner, err := c.variant().Leave(s.inner, site)
+		if err != nil {
 			return nil, err
 		}
+		s.inner = inner
 	}
 	s.Left = append(s.Left, site)
 	return s, nil
