@@ -101,3 +101,43 @@ func ExampleTable_Text() {
 	// Aachen       350  41.2 %
 	// Bilbao     1 204  39.7 %
 }
+
+func ExampleCorner() {
+	k := figure.Corner{Weights: figure.Numbers{1, 3}, Parameters: []figure.Parameter{
+		{Name: "weight", Group: "component 1", Values: figure.Numbers{0.3, 0.4}}, {Name: "mean", Group: "component 1", Values: figure.Numbers{-1, -1.5}}}}
+	if err := k.Table().Text(os.Stdout); err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// draw  weight  component 1, weight  component 1, mean
+	//    1    0.25                  0.3                 −1
+	//    2    0.75                  0.4               −1.5
+}
+
+// A density of points, as contours with a group drawn over it.
+func ExampleKernelDensity() {
+	x, y := figure.Numbers{-1, 0, 1}, figure.Numbers{-1, 0, 1}
+	rows := figure.KernelDensity(figure.Numbers{0, 0, 0.5}, figure.Numbers{0, 0, -0.5}, nil, x, y)
+	k := figure.Contours{XAt: x, YAt: y, Panels: []figure.Panel{{Legend: "density", Values: rows}},
+		Groups: []figure.Group{{Name: "all", Mean: figure.Numbers{0, 0}, Cov: figure.Numbers{1, 0, 1}}}}
+	var svg strings.Builder
+	if err := (figure.Figure{ID: "density", Title: "Where points are", Chart: k}).SVG(&svg); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(rows[1][1] > rows[0][0], strings.HasPrefix(svg.String(), "<svg "))
+	// Output:
+	// true true
+}
+
+// People read an interval beside its number, programs in columns of their own.
+func ExampleColumn() {
+	t := figure.Table{Columns: []figure.Column{{Name: "component", Text: []string{"1", "2"}},
+		{Name: "mean", Numbers: figure.Numbers{-4.03, 2.2}, Low: figure.Numbers{-4.21, 2.03}, High: figure.Numbers{-3.85, 2.36}}}}
+	if err := t.Text(os.Stdout); err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// component                    mean
+	// 1          −4.03 (−4.21 to −3.85)
+	// 2             2.20 (2.03 to 2.36)
+}
