@@ -13,8 +13,9 @@ type Sampling struct {
 	Seed      uint64 `json:"seed" cbor:"seed"`
 }
 
-// DefaultSampling takes about a second for three components and a hundred landmarks.
-func DefaultSampling(seed uint64) Sampling { return Sampling{384, 2, seed} }
+// DefaultSampling takes about half a second of one processor for three components and a
+// hundred landmarks.
+func DefaultSampling(seed uint64) Sampling { return Sampling{384, 4, seed} }
 
 // Check reports what is wrong with the choices.
 func (s Sampling) Check() error {
@@ -39,7 +40,8 @@ type Posterior struct {
 // [Landmarks.LogLikelihood]. Temperatures adapt so that half of the particles'
 // weight survives each step. As the covariance of the means hardly changes where
 // the posterior is, the way down holds it fixed, at first at a guess from the observed
-// means, then at the best particle; the last weights put in its true value.
+// means, then at its average over particles, until that moves no more. Its true value is
+// put in at the end, by weights, or step by step if these would leave less than half.
 //
 // Components are matched to the best particle if the prior does not tell them
 // apart. No site is asked anything, and no privacy is spent: all this is
@@ -66,14 +68,13 @@ func (l Landmarks) Posterior(o Observation, p Prior, opt Sampling) (*Posterior, 
 	near := l.guess(o)
 	s := newCloud(l, o, p, opt, near)
 	cov := make([]float64, l.Len()*l.Len())
-	if !s.spread(near, s.evaluator(), cov) {
+	guess := s.evaluator()
+	guess.m = near
+	if !guess.spread(cov) {
 		return nil, fmt.Errorf("the covariance of a first guess is not positive definite")
 	}
 	var last *precision // the start's density
-	for stage := range 3 {
-		if stage > 0 {
-			s.typical(cov)
-		}
+	for stage := 0; ; stage++ {
 		next, err := newPrecision(o.Mean, cov)
 		if err != nil {
 			return nil, err
@@ -82,9 +83,20 @@ func (l Landmarks) Posterior(o Observation, p Prior, opt Sampling) (*Posterior, 
 			return nil, err
 		}
 		last = next
+		if near := s.typical(cov); near && stage > 0 || stage == maxRefits {
+			break
+		}
 	}
-	return s.finish()
+	s.move(target{form: s.form}, lastSweeps*opt.Sweeps)
+	return s.finish(), nil
 }
+
+// maxRefits bounds how often the covariance is put where the particles are.
+const maxRefits = 3
+
+// lastSweeps is how many times more moves there are where nothing is resampled after
+// them, so that few draws are copies of each other.
+const lastSweeps = 4
 
 // guess is a mixture near the observed density: a component at every landmark that
 // stands out of the noise.
@@ -119,57 +131,73 @@ func (l Landmarks) guess(o Observation) Mixture {
 	return m
 }
 
-// spread writes the covariance of the observed means under a mixture, and leaves
-// their expectation in e.mean.
-func (s *cloud) spread(m Mixture, e *evaluator, cov []float64) bool {
-	if !e.marks.mean(m, e.mean) || !e.marks.covariance(m, s.overlaps, e.mean, cov) {
-		return false
-	}
-	spread(s.observed, e.mean, cov)
-	return true
-}
-
-// typical writes the mean covariance of the observed means over some particles.
-func (s *cloud) typical(cov []float64) {
+// typical writes the mean covariance of the observed means over some particles, those
+// counting more that the likelihood with its own covariance prefers to the form. It
+// reports whether these preferences leave the particles' better half.
+func (s *cloud) typical(cov []float64) (near bool) {
 	const some = 64
+	e := s.workers[0]
+	stride := max(1, len(s.particles)/some)
+	own, gains := make([][]float64, 0, some), make([]float64, 0, some)
+	for i := 0; i < len(s.particles); i += stride {
+		p := s.particles[i]
+		gains = append(gains, e.gain(p.u, p.log))
+		c := make([]float64, len(cov)) // the gain has overwritten its own
+		e.spread(c)
+		own = append(own, c)
+	}
+	weights := make([]float64, len(gains))
+	share := next(0, gains, weights)
+	for i, v := range gains {
+		weights[i] = share * v
+	}
+	normalise(weights)
 	clear(cov)
-	e, one, n := s.evaluator(), make([]float64, len(cov)), 0
-	for i := 0; i < len(s.particles); i += max(1, len(s.particles)/some) {
-		s.coords.From(e.m, s.particles[i].u)
-		if s.spread(e.m, e, one) {
-			n++
-			for j, v := range one {
-				cov[j] += v
-			}
+	for i, c := range own {
+		for j, v := range c {
+			cov[j] += weights[i] * v
 		}
 	}
-	for j := range cov {
-		cov[j] /= float64(max(n, 1))
-	}
+	return share == 1
 }
 
-// finish weights the particles by the likelihood with its own covariance.
-
-func (s *cloud) finish() (*Posterior, error) {
-	s.relabel()
-	post := &Posterior{Draws: make([]Mixture, len(s.particles)), Stages: s.stages, Acceptance: s.acceptance}
-	logs := make([]float64, len(s.particles))
-	s.evaluate(s.form, func(i int, log float64) { logs[i] = -log })
-	s.each(func(e *evaluator, lanes []lane, first int) {
-		for i, l := range lanes {
-			m := NewMixture(s.coords.K, s.coords.Dim)
-			s.coords.From(m, l.trial)
-			post.Draws[first+i] = m
-			v, err := math.Inf(-1), error(nil)
-			if s.spread(m, e, e.cov()) {
-				if v, err = gaussianLog(s.observed, e.mean, e.cov()); err != nil {
-					v = math.Inf(-1)
-				}
-			}
-			logs[first+i] += v
+// finish goes from the form to the likelihood with its own covariance: by weights alone
+// if these leave half of the particles, otherwise step by step.
+func (s *cloud) finish() *Posterior {
+	gains, logs := make([]float64, len(s.particles)), make([]float64, len(s.particles))
+	s.each(func(e *evaluator, lanes []lane, _ int) {
+		for _, l := range lanes {
+			l.particle.gain = e.gain(l.trial, l.particle.log)
 		}
 	})
-	post.Weights = normalise(logs)
+	for share, step := 0.0, 0; share < 1; step++ {
+		for i, p := range s.particles {
+			gains[i] = p.gain
+		}
+		to := next(share, gains, logs)
+		if step == maxSteps {
+			to = 1
+		}
+		for i, v := range gains {
+			logs[i] = (to - share) * v
+		}
+		if share = to; share < 1 {
+			s.resample(logs)
+			s.move(target{form: s.form, share: share}, 2)
+			s.stages++
+		}
+	}
+	s.relabel()
+	post := &Posterior{Weights: normalise(logs), Stages: s.stages, Acceptance: s.acceptance}
+	for _, p := range s.particles {
+		m := NewMixture(s.coords.K, s.coords.Dim)
+		s.coords.From(m, p.u)
+		post.Draws = append(post.Draws, m)
+	}
 	post.Size = EffectiveSize(post.Weights)
-	return post, nil
+	return post
 }
+
+// maxSteps bounds the time that finish takes: then weights do the rest, and the effective
+// size says so.
+const maxSteps = 12

@@ -15,6 +15,7 @@ type particle struct {
 	starts []float64 // of each component, while they matter: see start.over
 	prior  float64
 	log    float64
+	gain   float64 // of the likelihood with its own covariance over that; see target
 }
 
 // cloud is the state of the sampler.
@@ -81,6 +82,8 @@ type evaluator struct {
 	prior    *unconstrained
 	start    *start
 	marks    *moments
+	overlaps *overlaps
+	observed Observation
 	m        Mixture
 	mean     []float64
 	columns  []float64 // differences of observed and expected means, a column for each lane
@@ -92,7 +95,7 @@ type evaluator struct {
 func (s *cloud) evaluator() *evaluator {
 	n, k := s.marks.Len(), s.coords.K
 	prior := newUnconstrained(s.prior)
-	e := &evaluator{prior: prior, start: newStart(prior, s.near), marks: newMoments(s.marks), m: NewMixture(k, s.coords.Dim),
+	e := &evaluator{prior: prior, start: newStart(prior, s.near), marks: newMoments(s.marks), overlaps: s.overlaps, observed: s.observed, m: NewMixture(k, s.coords.Dim),
 		mean: make([]float64, n), columns: make([]float64, n*abreast), products: make([]float64, n*abreast)}
 	for i := range e.lanes {
 		source := rand.NewPCG(0, 0)
@@ -106,6 +109,30 @@ func (e *evaluator) cov() []float64 {
 		e.square = make([]float64, len(e.mean)*len(e.mean))
 	}
 	return e.square
+}
+
+// spread writes the covariance of the observed means under e.m, and leaves their
+// expectation in e.mean.
+func (e *evaluator) spread(cov []float64) bool {
+	if !e.marks.mean(e.m, e.mean) || !e.marks.covariance(e.m, e.overlaps, e.mean, cov) {
+		return false
+	}
+	spread(e.observed, e.mean, cov)
+	return true
+}
+
+// gain returns how much larger the log likelihood of u is, its covariance being its own,
+// than by a form.
+func (e *evaluator) gain(u []float64, form float64) float64 {
+	e.prior.From(e.m, u)
+	if !e.spread(e.cov()) {
+		return math.Inf(-1)
+	}
+	v, err := gaussianLog(e.observed, e.mean, e.cov())
+	if err != nil {
+		return math.Inf(-1)
+	}
+	return v - form
 }
 
 // add writes E φ, given the parts of components and, in e.m, their weights.
@@ -263,7 +290,7 @@ func (p *particle) set(q *particle) {
 	copy(p.u, q.u)
 	copy(p.parts, q.parts)
 	copy(p.starts, q.starts)
-	p.prior, p.log = q.prior, q.log
+	p.prior, p.log, p.gain = q.prior, q.log, q.gain
 }
 
 // relabel gives every particle the order of components closest to one of the particles,

@@ -33,10 +33,14 @@ func (c Coordinates) blocks() (blocks []block) {
 	return blocks
 }
 
-// target is what particles move under: prior · start^power · form.
+// target is what particles move under: prior · start^power · form · gain^share, the gain
+// being that of the likelihood with its own covariance over the form. It is dear, so
+// that only moves that the rest accepts are asked for theirs (Christen and Fox 2005);
+// without a share, none.
 type target struct {
 	form  *form
 	power float64
+	share float64
 }
 
 // lane is one of the particles that a goroutine moves in step, so that the products
@@ -50,6 +54,7 @@ type lane struct {
 	starts   []float64
 	touches  int     // the block of the proposal
 	fresh    bool    // its component was drawn from the start's density
+	weights  float64 // and ln of what its weights are worth: prior over proposal, against the particle's
 	prior    float64 // of the trial; −Inf where it is impossible
 }
 
@@ -125,14 +130,19 @@ func (e *evaluator) decide(lanes []lane, t target, accepted func(lane int)) {
 			ratio += v - p.starts[k]
 		}
 		if l.fresh { // the start's density is prior · exp(start)
-			ratio *= t.power - 1
+			ratio = (t.power-1)*ratio + l.weights
 		} else {
 			ratio = l.prior - p.prior + t.power*ratio
 		}
 		accept := !math.IsInf(l.prior, -1) && math.Log(l.random.Float64()) < ratio+logs[i]-p.log
+		gain := p.gain
+		if accept && t.share > 0 {
+			gain = e.gain(l.trial, logs[i])
+			accept = math.Log(l.random.Float64()) < t.share*(gain-p.gain)
+		}
 		l.settle(accept)
 		if accept {
-			p.prior, p.log = l.prior, logs[i]
+			p.prior, p.log, p.gain = l.prior, logs[i], gain
 			accepted(i)
 		}
 	}
@@ -159,10 +169,12 @@ func (s *cloud) move(t target, sweeps int) {
 				}
 				e.decide(lanes, t, func(i int) { accepted[(first+i)*len(s.blocks)+b] = true })
 			}
-			for i := range lanes {
-				s.renew(e, &lanes[i], t)
+			for _, trade := range []bool{false, true} {
+				for i := range lanes {
+					s.renew(e, &lanes[i], t, trade)
+				}
+				e.decide(lanes, t, func(int) {})
 			}
-			e.decide(lanes, t, func(int) {})
 		})
 		s.acceptance = 0
 		for b := range s.blocks {
@@ -193,19 +205,49 @@ func (s *cloud) difference(l *lane, b block, scale float64) {
 }
 
 // renew proposes a component drawn anew from the start's density: it is how a particle
-// that lacks a mode, or has one twice, finds it.
-func (s *cloud) renew(e *evaluator, l *lane, t target) {
+// that lacks a mode, or has one twice, finds it. As modes differ in size, the
+// component may trade weight with another one.
+func (s *cloud) renew(e *evaluator, l *lane, t target, trade bool) {
 	k := l.random.IntN(s.coords.K)
+	e.prior.LogDensity(l.trial)
 	if t.power == 0 { // nobody has kept it up to date
-		e.prior.LogDensity(l.trial)
 		l.particle.starts[k] = e.start.over(l.trial, k)
 		l.starts[k] = l.particle.starts[k]
 	}
+	l.touches, l.prior, l.weights = none, math.Inf(-1), 0
+	if trade && (s.coords.K == 1 || !s.trade(e.prior.pi, l, k)) {
+		return
+	}
 	mean, cov := e.m.Mean(k), e.m.Cov(k)
 	e.start.component(l.random, mean, cov)
-	l.touches, l.prior = none, math.Inf(-1)
 	if _, ok := cholesky(cov, s.coords.Dim); ok {
 		s.coords.put(l.trial, k, mean, cov)
 		e.propose(l, t, k, true)
 	}
+}
+
+// smallShares is the exponent of the shares that are proposed: vᵃ⁻¹ prefers small ones.
+const smallShares = 0.25
+
+// trade divides the weight of component k and of another one anew, given all weights,
+// which it overwrites: k gets a share v of density a vᵃ⁻¹. It reports false where
+// nothing would be left.
+func (s *cloud) trade(weights []float64, l *lane, k int) bool {
+	j := l.random.IntN(s.coords.K - 1)
+	if j >= k {
+		j++
+	}
+	both := weights[k] + weights[j]
+	old, v := weights[k]/both, math.Pow(l.random.Float64(), 1/smallShares)
+	weights[k], weights[j] = both*v, both*(1-v)
+	if !(weights[k] > 0 && weights[j] > 0 && old > 0 && old < 1) {
+		return false
+	}
+	alpha := s.prior.Alpha
+	l.weights = (alpha[k]-smallShares)*math.Log(v/old) + (alpha[j]-1)*math.Log((1-v)/(1-old))
+	last := weights[s.coords.K-1]
+	for i := range s.coords.K - 1 {
+		l.trial[i] = math.Log(weights[i] / last)
+	}
+	return true
 }
