@@ -1,81 +1,71 @@
 package graffl
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 )
 
-// Adjust moves accepted parameters to where they would have been accepted had their
-// statistics been the observed ones, by weighted linear regression (Beaumont, Zhang and
-// Balding 2002): u* = u + B (s_obs − s). Parameters and statistics are by draw;
-// parameters in [Coordinates]. Weights are those of importance, prior over
-// proposal; the regression multiplies them by Epanechnikov's kernel of the distance of
-// standardised statistics, whose width is the largest distance, and returns the
-// product, of sum 1.
+// Adjust moves parameters, each with statistics of a set simulated from it, to where
+// they would have been had their statistics been the observed ones, by weighted linear
+// regression (Beaumont, Zhang and Balding 2002): u* = u + B (s_obs − s). Parameters and
+// statistics are by draw; parameters in [Coordinates]. The nearest share of the draws,
+// by Mahalanobis distance of the statistics, takes part, with Epanechnikov's kernel
+// of that distance as weight; the others have the weight 0. Kernel weights sum to 1.
 //
-// A shift is cut at two standard deviations of its coordinate: from a cloud that is
-// still wide, a straight line points anywhere. Where the cut bites, sample again nearer by,
-// then adjust again; never report from a first, wide cloud.
+// Whatever density q the parameters came from, adjusted draws stand for q(u | s_obs) ∝
+// q(u) p(s_obs | u). To put a prior in q's place, multiply the kernel weight by
+// p(u*)/q(u*), of the adjusted parameter. Beaumont et al. 2009 weight before
+// adjustment; the limit is the same, but 1/q there varies with all the spread that
+// adjustment takes away: in 17 coordinates, a thousand draws were worth ten.
 //
-// An error means too few draws of positive weight: at least twice as many as there are
-// statistics, and 10.
-func Adjust(parameters, statistics [][]float64, weights, observed []float64) (adjusted [][]float64, kernel []float64, err error) {
+// A shift is cut at two standard deviations of its coordinate: far away, a straight
+// line points anywhere. The result is as good as the regression is straight over the
+// draws that take part.
+//
+// It is a building block; no variant's posterior is made with it. Tried on landmark
+// means, from proposals as good as the likelihood's posterior of 0.4 of the rows, it was
+// no more accurate than [Landmarks.Posterior] where modes are apart, in twice the time; with
+// noise its intervals were up to a third too wide; and where components overlap, are
+// empty or lie outside the landmarks, single draws took all the weight.
+//
+// An error means a share outside (0, 1], or too few draws: at least twice as many as
+// statistics, and 10, take part.
+func Adjust(parameters, statistics [][]float64, observed []float64, share float64) (adjusted [][]float64, kernel []float64, err error) {
 	n, p := len(parameters), len(observed)
-	if len(statistics) != n || len(weights) != n || n < 10 || n < 2*p || p < 1 {
-		return nil, nil, fmt.Errorf("%d parameters, statistics of %d and %d weights, and %d observed statistics: want as many of each, at least 10 and twice the statistics", n, len(statistics), len(weights), p)
+	near := int(share * float64(n))
+	if !(share > 0 && share <= 1) || len(statistics) != n || p < 1 || near < 10 || near < 2*p {
+		return nil, nil, fmt.Errorf("a share of %v of %d parameters with statistics of %d, and %d observed statistics: want as many statistics as parameters, and a share of at least 10 and of twice the observed ones", share, n, len(statistics), p)
 	}
 	d := len(parameters[0])
 	for i := range n {
-		if len(parameters[i]) != d || len(statistics[i]) != p || notFinite(parameters[i]) >= 0 || notFinite(statistics[i]) >= 0 || !(weights[i] >= 0) || math.IsInf(weights[i], 1) {
-			return nil, nil, fmt.Errorf("draw %d has %d parameters, %d statistics and the weight %v: want %d, %d, all finite, and a weight that is not negative", i, len(parameters[i]), len(statistics[i]), weights[i], d, p)
+		if len(parameters[i]) != d || len(statistics[i]) != p || notFinite(parameters[i]) >= 0 || notFinite(statistics[i]) >= 0 {
+			return nil, nil, fmt.Errorf("draw %d has %d parameters and %d statistics: want %d and %d, all finite", i, len(parameters[i]), len(statistics[i]), d, p)
 		}
 	}
-	if notFinite(observed) >= 0 {
-		return nil, nil, fmt.Errorf("observed statistic %d is not finite", notFinite(observed))
+	if i := notFinite(observed); i >= 0 {
+		return nil, nil, fmt.Errorf("observed statistic %d is not finite", i)
 	}
-	_, scale := spreadOf(statistics, weights)
-	centred := make([][]float64, n) // s − s_obs in standard deviations
-	distance, far := make([]float64, n), 0.0
-	for i, s := range statistics {
-		centred[i] = make([]float64, p)
-		for j := range s {
-			if scale[j] > 0 {
-				centred[i][j] = (s[j] - observed[j]) / scale[j]
-			}
-		}
-		distance[i] = squares(centred[i])
-		if weights[i] > 0 {
-			far = max(far, distance[i])
-		}
+	white, err := whitenedFrom(statistics, observed)
+	if err != nil {
+		return nil, nil, err
 	}
-	kernel = make([]float64, n)
-	total, used := 0.0, 0
-	for i, w := range weights {
-		if far == 0 {
-			kernel[i] = w
-		} else {
-			kernel[i] = w * max(0, 1-distance[i]/far)
-		}
-		total += kernel[i]
-		if kernel[i] > 0 {
-			used++
-		}
-	}
-	if used < 2*p || used < 5 {
-		return nil, nil, fmt.Errorf("%d draws have weight: too few to regress on %d statistics", used, p)
-	}
+	kernel = epanechnikov(white, near)
 	gram, right := mat.NewSymDense(p+1, nil), mat.NewDense(p+1, d, nil)
 	x := make([]float64, p+1)
 	x[0] = 1
-	for i := range n {
-		kernel[i] /= total
-		copy(x[1:], centred[i])
-		gram.SymRankOne(gram, kernel[i], mat.NewVecDense(p+1, x))
+	for i, k := range kernel {
+		if k == 0 {
+			continue
+		}
+		copy(x[1:], white[i])
+		gram.SymRankOne(gram, k, mat.NewVecDense(p+1, x))
 		for a, v := range x {
 			for c, u := range parameters[i] {
-				right.Set(a, c, right.At(a, c)+kernel[i]*v*u)
+				right.Set(a, c, right.At(a, c)+k*v*u)
 			}
 		}
 	}
@@ -85,17 +75,17 @@ func Adjust(parameters, statistics [][]float64, weights, observed []float64) (ad
 	var factor mat.Cholesky
 	var slope mat.Dense
 	if !factor.Factorize(gram) {
-		return nil, nil, fmt.Errorf("the statistics of %d draws do not allow a regression", used)
+		return nil, nil, fmt.Errorf("the statistics of %d draws do not allow a regression", near)
 	}
 	if err := factor.SolveTo(&slope, right); err != nil {
 		return nil, nil, fmt.Errorf("regressing on %d statistics: %w", p, err)
 	}
-	_, sd := spreadOf(parameters, weights)
+	_, sd := spreadOf(parameters, kernel)
 	for i, u := range parameters {
 		moved := make([]float64, d)
 		for c, v := range u {
 			shift := 0.0
-			for j, s := range centred[i] {
+			for j, s := range white[i] {
 				shift -= slope.At(j+1, c) * s
 			}
 			moved[c] = v + min(max(shift, -2*sd[c]), 2*sd[c])
@@ -103,6 +93,64 @@ func Adjust(parameters, statistics [][]float64, weights, observed []float64) (ad
 		adjusted = append(adjusted, moved)
 	}
 	return adjusted, kernel, nil
+}
+
+// whitenedFrom returns L⁻¹(s − s_obs) for every draw, LLᵀ the covariance of the
+// statistics; one that does not vary is 0.
+func whitenedFrom(statistics [][]float64, observed []float64) ([][]float64, error) {
+	n, p := len(statistics), len(observed)
+	equal := make([]float64, n)
+	for i := range equal {
+		equal[i] = 1
+	}
+	mean, sd := spreadOf(statistics, equal)
+	white, l, z := make([][]float64, n), make([]float64, p*p), make([]float64, p)
+	for i, s := range statistics {
+		white[i] = make([]float64, p)
+		for j, v := range s {
+			if z[j] = 0; sd[j] > 0 {
+				z[j] = (v - mean[j]) / sd[j]
+				white[i][j] = (v - observed[j]) / sd[j]
+			}
+			for k := range j + 1 {
+				l[j*p+k] += z[j] * z[k] / float64(n)
+			}
+		}
+	}
+	for j := range p {
+		l[j*p+j] += 1e-6
+	}
+	if _, ok := cholesky(l, p); !ok {
+		return nil, fmt.Errorf("the covariance of %d statistics is singular", p)
+	}
+	for _, w := range white {
+		forward(l, p, w)
+	}
+	return white, nil
+}
+
+// epanechnikov returns weights 1 − |z|²/h² of sum 1 on the near nearest draws, h the
+// distance of the last of them; equal ones where h is 0.
+func epanechnikov(white [][]float64, near int) []float64 {
+	order := make([]int, len(white))
+	distance := make([]float64, len(white))
+	for i, z := range white {
+		order[i], distance[i] = i, squares(z)
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(distance[a], distance[b]) })
+	far := distance[order[near-1]] * (1 + 1e-9)
+	kernel, total := make([]float64, len(white)), 0.0
+	for _, i := range order[:near] {
+		kernel[i] = 1
+		if far > 0 {
+			kernel[i] = 1 - distance[i]/far
+		}
+		total += kernel[i]
+	}
+	for i := range kernel {
+		kernel[i] /= total
+	}
+	return kernel
 }
 
 // spreadOf returns weighted means and standard deviations by column.
