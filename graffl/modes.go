@@ -17,7 +17,8 @@ const (
 	modePoints = 4096 // of a cloud, thinned evenly, that its density is estimated from
 	modeStarts = 8    // ascents for each mode that is wanted, at most
 	modeReach  = 5    // bandwidths beyond which a kernel counts for nothing: exp(−12.5)
-	modeSteps  = 500  // of one ascent, at most
+	modeSteps  = 1000 // of one ascent, at most
+	modeGap    = 1e-7 // bandwidths that mean shift still goes from a peak
 )
 
 // ModeBandwidth returns the bandwidth for the modes of the component means of
@@ -139,18 +140,31 @@ func (k *kernels) at(x, mean []float64) (sum float64) {
 }
 
 // climb goes from a point, which has points of the cloud near it, to the peak above. It
-// finds none that is half a bandwidth from one that is known.
+// finds none that is half a bandwidth from one that is known. Mean shift always goes up,
+// but crawls over a shoulder: there its steps are lengthened, to half a bandwidth at
+// most, as long as that goes up.
 func (k *kernels) climb(from []float64, known []Mode) (at []float64, density float64, found bool) {
-	at, next := slices.Clone(from), make([]float64, k.dim)
+	at, mean := slices.Clone(from), make([]float64, k.dim)
+	next, ahead := make([]float64, k.dim), make([]float64, k.dim)
+	density = k.at(at, mean)
+	stride := 1.0
 	for range modeSteps {
-		density = k.at(at, next)
-		moved := squaredDistance(at, next)
-		at, next = next, at
+		moved := math.Sqrt(squaredDistance(at, mean))
+		if moved < modeGap {
+			break
+		}
+		stride = min(stride, max(0.5/moved, 1))
+		for c := range next {
+			next[c] = at[c] + stride*(mean[c]-at[c])
+		}
+		d := k.at(next, ahead)
+		if stride > 1 && !(d > density) {
+			stride = 1
+			continue
+		}
+		at, next, mean, ahead, density, stride = next, at, ahead, mean, d, 2*stride
 		if slices.ContainsFunc(known, func(m Mode) bool { return squaredDistance(m.At, at) < 0.25 }) {
 			return nil, 0, false
-		}
-		if moved < 1e-10 {
-			break
 		}
 	}
 	return at, density, true
