@@ -8,8 +8,8 @@ import (
 	"parley/graffl"
 )
 
-// A mean μ with the prior N(0, 1), and the mean of 4 rows of variance 1, observed at 0.8:
-// the posterior is N(0.64, 0.2). Proposals are wider than the prior.
+// A mean μ with the prior N(0, 1), and the mean of 4 rows of variance 1, observed at 1:
+// the posterior is N(0.8, 0.2). Proposals are wider than the prior.
 func ExampleAdjust() {
 	r := rand.New(rand.NewPCG(1, 1))
 	var mu, means [][]float64
@@ -17,7 +17,7 @@ func ExampleAdjust() {
 		m := 2 * r.NormFloat64()
 		mu, means = append(mu, []float64{m}), append(means, []float64{m + r.NormFloat64()/2})
 	}
-	adjusted, weights, err := graffl.Adjust(mu, means, []float64{0.8}, 0.5)
+	adjusted, weights, err := graffl.Adjust(mu, means, []float64{1}, 0.5)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -29,5 +29,5 @@ func ExampleAdjust() {
 	}
 	mean /= total
 	fmt.Printf("mean %.1f, variance %.1f\n", mean, square/total-mean*mean)
-	// Output: mean 0.6, variance 0.2
+	// Output: mean 0.8, variance 0.2
 }
