@@ -344,8 +344,11 @@ func TestThinnedSamplesKeepTheirWeights(t *testing.T) {
 
 // Coordinators and sites take any bytes in any phase without a panic.
 func FuzzPhases(f *testing.F) {
+	var coordinators []*staged
+	var sites []stagedSite
 	for i, options := range stagedOptions {
 		c, h := stagedHalves(f, options)
+		coordinators, sites = append(coordinators, c), append(sites, h)
 		waiting, honest, done := phases(f, c, h)
 		for _, data := range waiting {
 			f.Add(uint8(i), data)
@@ -365,7 +368,7 @@ func FuzzPhases(f *testing.F) {
 		f.Add(uint8(i), share)
 	}
 	f.Fuzz(func(t *testing.T, which uint8, data []byte) {
-		c, h := stagedHalves(t, stagedOptions[int(which)%len(stagedOptions)])
+		c, h := coordinators[int(which)%len(sites)], sites[int(which)%len(sites)]
 		if s, err := c.Restore(data); err == nil {
 			for _, site := range []string{"a", "b"} {
 				if _, err := c.Share(s, site); err != nil {
@@ -375,8 +378,11 @@ func FuzzPhases(f *testing.F) {
 			if _, err := c.Result(s); err != nil {
 				t.Logf("result: %v", err)
 			}
-			if _, err := c.Next(s); err != nil {
-				t.Logf("next: %v", err)
+			// FuzzStates goes on from the variants' own.
+			if s.(*stagedState).Phase != phaseMixture {
+				if _, err := c.Next(s); err != nil {
+					t.Logf("next: %v", err)
+				}
 			}
 		}
 		for _, phase := range []string{taskEncoder, taskClassifier, taskWorth} {
