@@ -38,6 +38,9 @@ func distances(t testing.TB, s *SMC, d Discrepancy, proposals [][]float64, sites
 // The sites' rows are a tenth of the toy's, in time; the bound is that of 300 rows
 // each.
 func TestSetsRecoverTheToy(t *testing.T) {
+	if testing.Short() {
+		t.Skip("15 000 proposals")
+	}
 	sites := toySites(1, []int{30, 30, 30})
 	centre := toyTruth.Clone() // of the rows that there are
 	for j, rows := range sites {
