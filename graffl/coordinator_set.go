@@ -223,7 +223,7 @@ func (c *setCoordinator) generationsSection(s *setState) figure.Section {
 		ended = fmt.Sprintf("It ended after %d proposals, when hardly one more was accepted", s.SMC.Used)
 	}
 	return figure.Section{ID: "generations", Title: "How close the sample came",
-		Lead: "Of each proposal a set of rows was simulated, and every site answered how far it lies from its own. Generation by generation the threshold on that distance was lowered. " + ended + ". The sample is the posterior only in the limit of a threshold that cannot be lowered. At this one intervals of means and weights are too wide; covariances still lean towards the prior, mostly too large, and their intervals often miss the truth.",
+		Lead: "Of each proposal a set of rows was simulated, and every site answered how far it lies from its own. Generation by generation the threshold on that distance was lowered. " + ended + ". The sample is the posterior only in the limit of a threshold that cannot be lowered. At this one nothing is calibrated: intervals of means and weights are mostly too wide, and after very many proposals too narrow, as simulated sets have less chance in them than rows do; covariances still lean towards the prior, mostly too large, and their intervals often miss the truth.",
 		Items: []figure.Item{
 			{Figure: &figure.Figure{ID: "threshold", Title: "The threshold by proposals", Chart: figure.Lines{X: figure.Axis{Label: "proposals", Count: true}, Y: figure.Axis{Label: "discrepancy, less a constant"}, Series: []figure.Line{line}},
 				Caption: "Where the curve still falls, more proposals would bring the sample nearer.", Alt: "The threshold against the number of proposals."}},
