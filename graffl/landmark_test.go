@@ -1,6 +1,7 @@
 package graffl
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"reflect"
@@ -181,12 +182,32 @@ func TestHostileObservations(t *testing.T) {
 	}
 }
 
+// Time goes with draws; with landmarks, like their square, and their cube at the end.
 func BenchmarkPosterior(b *testing.B) {
-	o := toyObserved(b, 1, toyThirds, 1)
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := toyMarks.Posterior(o, toyPrior, DefaultSampling(1)); err != nil {
-			b.Fatal(err)
-		}
+	for _, c := range []struct{ landmarks, draws int }{{49, 384}, {144, 96}, {144, 384}, {144, 1536}, {576, 96}} {
+		b.Run(fmt.Sprintf("landmarks=%d/draws=%d", c.landmarks, c.draws), func(b *testing.B) {
+			side := math.Sqrt(float64(c.landmarks)) - 1
+			h := (toyHi[0] - toyLo[0]) / side / gridStep * (1 + 1e-9)
+			marks, err := Grid(toyLo, toyHi, []float64{h, h})
+			if err != nil || marks.Len() != c.landmarks {
+				b.Fatalf("%d landmarks (%v)", marks.Len(), err)
+			}
+			sum := make([]float64, marks.Len())
+			for _, rows := range toySites(1, toyThirds) {
+				for i, v := range sums(marks, rows, 0, nil) {
+					sum[i] += v
+				}
+			}
+			o, err := Pool([][]float64{sum}, []int{900}, []float64{5})
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := marks.Posterior(o, toyPrior, Sampling{c.draws, 4, 1}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

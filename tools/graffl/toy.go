@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 
 	"parley/dataset"
@@ -44,22 +45,27 @@ func toy(ctx context.Context, args []string) error {
 	sets := flags.Int("sets", 50, "data sets of each row, from seeds 1, 2, …; at least 2")
 	draws := flags.Int("draws", graffl.DefaultSampling(0).Particles, "parameters in a study's sample")
 	out := flags.String("out", "", "a folder for the picture of coverage; none without")
-	large := flags.Int("large", 3000, "rows of each site in the larger toy; 0 leaves it out")
-	if err := parse(flags, args, func() error {
-		if *sets < 2 || *draws < 64 || *large < 0 {
-			return fmt.Errorf("want at least 2 sets, 64 draws, and no negative number of rows")
+	places := flags.String("rows", "300+300+300,630+180+90,3000+3000+3000", "rows of the three sites, for each part of the table")
+	epsilons := flags.String("epsilon", "0,5,1", "totals ε; 0 for no privacy")
+	var sizes [][]int
+	var totals []float64
+	if err := parse(flags, args, func() (err error) {
+		if sizes, err = rowsOf(*places); err != nil {
+			return err
 		}
-		return nil
+		if totals, err = numbers(*epsilons); err != nil {
+			return err
+		}
+		if *sets < 2 || slices.Min(totals) < 0 {
+			return fmt.Errorf("want at least 2 sets, and no negative ε")
+		}
+		return graffl.Sampling{Particles: *draws, Sweeps: 1}.Check()
 	}); err != nil {
 		return err
 	}
 	var rows []toyRow
-	sizes := [][]int{{300, 300, 300}, {630, 180, 90}}
-	if *large > 0 {
-		sizes = append(sizes, []int{*large, *large, *large})
-	}
 	for _, n := range sizes {
-		for _, epsilon := range []float64{0, 5, 1} {
+		for _, epsilon := range totals {
 			rows = append(rows, toyRow{n, epsilon})
 		}
 	}
@@ -123,6 +129,25 @@ func (r toyRow) measure(ctx context.Context, sets, draws int) (own scores, err e
 
 func rowsName(rows []int) string {
 	return strings.Trim(strings.ReplaceAll(fmt.Sprint(rows), " ", " + "), "[]")
+}
+
+// rowsOf reads numbers of rows, those of sites with + between.
+func rowsOf(list string) (sizes [][]int, err error) {
+	for part := range strings.SplitSeq(list, ",") {
+		var rows []int
+		for s := range strings.SplitSeq(part, "+") {
+			n, err := strconv.Atoi(s)
+			if err != nil || n < 1 {
+				return nil, fmt.Errorf("%q is no number of rows", s)
+			}
+			rows = append(rows, n)
+		}
+		if len(rows) != len(toySites) {
+			return nil, fmt.Errorf("%q has rows of %d sites, want %d", part, len(rows), len(toySites))
+		}
+		sizes = append(sizes, rows)
+	}
+	return sizes, nil
 }
 
 // data draws the sites' rows.
