@@ -218,6 +218,9 @@ func kept(t *testing.T, sites, d int, shift float64, scarce int, generate func(r
 // with 8 rows of the class one kept it, of 100 with 5 rows in 24 dimensions four. That
 // more than 4 of 40 do has a chance of 2e-3 at 2 %. The seeds are fixed.
 func TestGateTurnsNoiseAway(t *testing.T) {
+	if testing.Short() {
+		t.Skip("two seconds of cross-validation")
+	}
 	const sites = 40
 	n, _ := kept(t, sites, 5, 0.8, 8, func(rng *rand.Rand) [][]float64 {
 		centre, out := ward(0, 1, 5, 0, rng).Rows[0], ward(0, 200, 5, 0, rng).Rows
