@@ -8,7 +8,6 @@ import (
 
 	"parley/engine/local"
 	"parley/privacy"
-	"parley/problem"
 	"parley/study"
 )
 
@@ -37,13 +36,16 @@ func planCheckCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			var notes problem.List
+			notes, err := methods.Notes(plan)
+			if err != nil {
+				return err
+			}
 			if withData {
 				binding, err := local.Bind(cmd.Context(), plan)
 				if err != nil {
 					return err
 				}
-				notes = binding.Notes
+				notes = append(notes, binding.Notes...)
 			}
 			lines := notes.Lines()
 			if asJSON {

@@ -43,7 +43,11 @@ func runCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			for _, note := range binding.Notes {
+			notes, err := methods.Notes(plan)
+			if err != nil {
+				return err
+			}
+			for _, note := range append(notes, binding.Notes...) {
 				show.note(note)
 			}
 			if out == "" {
