@@ -209,7 +209,7 @@ func (c *setCoordinator) Result(ms method.State) (*method.Result, error) {
 	v.components(metrics)
 	facts := []figure.Fact{{Name: "components", Value: strconv.Itoa(c.opts.Components)}, {Name: "proposals", Value: strconv.Itoa(s.SMC.Used)}, {Name: "generations", Value: strconv.Itoa(s.SMC.Generation)}}
 	return &method.Result{Files: files, Metrics: metrics, Headline: append(facts, v.weights()...),
-		Sections: []figure.Section{v.componentsSection(), v.posteriorSection(), c.generationsSection(s)}}, nil
+		Sections: []figure.Section{v.componentsSection(), v.posteriorSection(), c.generationsSection(s), c.attackSection(s.SMC.Used)}}, nil
 }
 
 // generationsSection shows how close the sample came.

@@ -38,7 +38,7 @@ func (c *coordinator) Result(ms method.State) (*method.Result, error) {
 		Files:    files,
 		Metrics:  v.metrics(),
 		Headline: v.headline(),
-		Sections: []figure.Section{v.componentsSection(), v.posteriorSection(), v.fitSection(), v.samplingSection(s)},
+		Sections: []figure.Section{v.componentsSection(), v.posteriorSection(), v.fitSection(), v.samplingSection(s), c.attackSection(c.marks.Len(), s.rows()...)},
 	}, nil
 }
 

@@ -55,7 +55,7 @@ func (c *publishedCoordinator) Result(ms method.State) (*method.Result, error) {
 		Lead:  "Means over the accepted parameters and the intervals that hold 90 % of them, components matched to the parameter whose row came closest. This is not the posterior.",
 		Items: []figure.Item{{Table: v.componentTable("Means over what was accepted, and the intervals that hold nine tenths of it.")}}}
 	return &method.Result{Files: files, Metrics: metrics, Headline: facts,
-		Sections: []figure.Section{warning, c.modesSection(peaks, made), section}}, nil
+		Sections: []figure.Section{warning, c.modesSection(peaks, made), section, c.attackSection(s.Iteration)}}, nil
 }
 
 // accepted makes the accepted parameters again, in the order of their distance, and
