@@ -138,24 +138,23 @@ func (s *cloud) typical(cov []float64) (near bool) {
 	const some = 64
 	e := s.workers[0]
 	stride := max(1, len(s.particles)/some)
-	own, gains := make([][]float64, 0, some), make([]float64, 0, some)
+	var gains []float64
 	for i := 0; i < len(s.particles); i += stride {
-		p := s.particles[i]
-		gains = append(gains, e.gain(p.u, p.log))
-		c := make([]float64, len(cov)) // the gain has overwritten its own
-		e.spread(c)
-		own = append(own, c)
+		gains = append(gains, e.gain(s.particles[i].u, s.particles[i].log))
 	}
 	weights := make([]float64, len(gains))
-	share := next(0, gains, weights)
+	share := further(0, gains, weights)
 	for i, v := range gains {
 		weights[i] = share * v
 	}
 	normalise(weights)
 	clear(cov)
-	for i, c := range own {
-		for j, v := range c {
-			cov[j] += weights[i] * v
+	for i, w := range weights {
+		e.prior.From(e.m, s.particles[i*stride].u)
+		if e.spread(e.cov()) {
+			for j, v := range e.cov() {
+				cov[j] += w * v
+			}
 		}
 	}
 	return share == 1
@@ -174,7 +173,7 @@ func (s *cloud) finish() *Posterior {
 		for i, p := range s.particles {
 			gains[i] = p.gain
 		}
-		to := next(share, gains, logs)
+		to := further(share, gains, logs)
 		if step == maxSteps {
 			to = 1
 		}
@@ -183,7 +182,7 @@ func (s *cloud) finish() *Posterior {
 		}
 		if share = to; share < 1 {
 			s.resample(logs)
-			s.move(target{form: s.form, share: share}, 2)
+			s.move(target{form: s.form, share: share}, dearSweeps)
 			s.stages++
 		}
 	}
@@ -197,6 +196,10 @@ func (s *cloud) finish() *Posterior {
 	post.Size = EffectiveSize(post.Weights)
 	return post
 }
+
+// dearSweeps is how many moves follow each of finish's steps, where a move that is taken
+// costs a covariance.
+const dearSweeps = 2
 
 // maxSteps bounds the time that finish takes: then weights do the rest, and the effective
 // size says so.

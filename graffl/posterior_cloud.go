@@ -185,11 +185,11 @@ func (s *cloud) evaluate(f *form, take func(i int, log float64)) {
 // temper carries the particles from the likelihood before, nil being none, to then,
 // along before^(1−β) then^β.
 func (s *cloud) temper(before, then *precision) error {
-	to, err := between(nil, then, 1)
+	goal, err := between(nil, then, 1)
 	if err != nil {
 		return err
 	}
-	from := to
+	from := goal
 	if before != nil {
 		if from, err = between(nil, before, 1); err != nil {
 			return err
@@ -198,7 +198,7 @@ func (s *cloud) temper(before, then *precision) error {
 	logs := make([]float64, len(s.particles))
 	steps := make([]float64, len(s.particles)) // logarithms of what is gone to over what is gone from
 	for beta := 0.0; beta < 1; s.stages++ {
-		s.evaluate(to, func(i int, log float64) { steps[i] = log })
+		s.evaluate(goal, func(i int, log float64) { steps[i] = log })
 		if before == nil {
 			for i, p := range s.particles {
 				for _, v := range p.starts {
@@ -208,11 +208,11 @@ func (s *cloud) temper(before, then *precision) error {
 		} else {
 			s.evaluate(from, func(i int, log float64) { steps[i] -= log })
 		}
-		next := next(beta, steps, logs)
+		to := further(beta, steps, logs)
 		for i, v := range steps {
-			logs[i] = (next - beta) * v
+			logs[i] = (to - beta) * v
 		}
-		beta = next
+		beta = to
 		s.resample(logs)
 		if s.form, err = between(before, then, beta); err != nil {
 			return err
@@ -226,9 +226,9 @@ func (s *cloud) temper(before, then *precision) error {
 	return nil
 }
 
-// next returns the largest temperature at which the weights leave half of the
-// particles.
-func next(beta float64, steps, logs []float64) float64 {
+// further returns the largest temperature above β, up to 1, at which weights with the
+// logarithms of steps leave half of the particles. It overwrites logs.
+func further(beta float64, steps, logs []float64) float64 {
 	enough := func(to float64) bool {
 		for i, v := range steps {
 			logs[i] = (to - beta) * v
