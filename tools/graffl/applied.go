@@ -115,7 +115,7 @@ func (t *appliedTable) add(arm string, setting, split int, auc, f1 float64) {
 // String returns the table as Markdown.
 func (t *appliedTable) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: AUC ± its standard deviation over splits / F1 at ½, means over target sites and %d splits. %.0f CPU s.\n\n", t.name, t.splits, t.seconds)
+	fmt.Fprintf(&b, "%s: AUC ± its standard deviation over splits / F1 at ½, means over target sites and %d splits; d numbers in a code, landmarks up to %d. %.0f CPU s.\n\n", t.name, t.splits, maxLandmarkCodes, t.seconds)
 	fmt.Fprintf(&b, "| | %s |\n|---%s|\n", strings.Join(t.settings, " | "), strings.Repeat("|---:", len(t.settings)))
 	for _, arm := range t.arms {
 		fmt.Fprintf(&b, "| %s |", arm)
