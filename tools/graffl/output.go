@@ -11,8 +11,11 @@ import (
 	"parley/figure"
 )
 
-// draw writes a figure as SVG and its numbers as CSV.
+// draw writes a figure as SVG and its numbers as CSV, into a folder that it makes.
 func draw(dir string, f figure.Figure) error {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
 	for _, kind := range []struct {
 		ending string
 		write  func(*bytes.Buffer) error
