@@ -206,6 +206,12 @@ func (m *Model) Summary(top int) (*method.Account, error) {
 	table := parameterTable(shown)
 	facts := []figure.Fact{{Name: "study", Value: m.Study}, {Name: "method", Value: m.Method() + ", " + m.Options.Variant},
 		{Name: "components", Value: strconv.Itoa(m.Mean.Components())}, {Name: "privacy", Value: protection}, {Name: "plan", Value: m.Plan}}
+	if e := m.Options.Encoder; e != nil {
+		facts = append(facts, figure.Fact{Name: "mixture of", Value: fmt.Sprintf("codes of %d numbers, by %s", e.Dimension, e.Kind)})
+	}
+	if y := m.Options.Scarce; y != nil {
+		facts = append(facts, figure.Fact{Name: "rows are of", Value: y.Outcome.Column + " " + y.Class})
+	}
 	if m.Options.Variant == VariantPublished {
 		facts = append(facts, figure.Fact{Name: "not a posterior", Value: "what the published algorithm accepts does not contract to it"})
 	}

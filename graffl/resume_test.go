@@ -70,6 +70,9 @@ func survives(t *testing.T, p *study.Plan, data map[string]dataset.Source, seeds
 		t.Fatal(err)
 	}
 	want := everything(t, quiet)
+	if testing.Short() {
+		seeds = (seeds + 3) / 4
+	}
 	crashes := 0
 	for seed := range seeds {
 		w := enginetest.New(p.Sites...)
@@ -106,20 +109,48 @@ func TestRunsSurviveCrashes(t *testing.T) {
 	}
 }
 
-// So do the phases around a variant: encoder, classifiers, scores, and the calibration
-// that the coordinator runs alone.
+// So do the phases around a variant: encoder, classifiers and scores.
 func TestPhasesSurviveCrashes(t *testing.T) {
-	plans := maps.Clone(staged)
-	plans["landmark, calibrated"] = "encoder: {kind: projection, dimension: 1}\ndraws: 64\ncalibration: 20"
-	for name, options := range plans {
+	for name, options := range staged {
 		t.Run(name, func(t *testing.T) {
 			p := parse(t, wardsPlan(fmt.Sprintf(scarceSick, 0.3)+"\n"+options, unprotected))
 			data := map[string]dataset.Source{}
 			for i, site := range p.Sites {
 				data[site] = ward(t, p, 40, 15, 1, uint64(i))
 			}
-			survives(t, p, data, 3, 16)
+			survives(t, p, data, 4, 20)
 		})
+	}
+}
+
+// saved counts checkpoints.
+type saved struct {
+	*enginetest.World
+	times int
+}
+
+func (s *saved) Replace(b []byte) error {
+	s.times++
+	return s.World.Replace(b)
+}
+
+// A crash in the middle of a calibration loses one replicate, not all of them.
+func TestCalibrationGoesOnWhereItStopped(t *testing.T) {
+	p := parse(t, planText("draws: 64\ncalibration: 20", unprotected))
+	data := twoModes(t, p, 10)
+	w := &saved{World: enginetest.New(p.Sites...)}
+	for _, operations := range []int{40, -1} {
+		c := start(t, w.World, p, data)
+		c.Checkpoints = w
+		w.Start(operations)
+		before := w.times
+		_, err := c.Run(t.Context())
+		switch again := w.times - before; {
+		case operations > 0 && (!errors.Is(err, enginetest.ErrCrash) || again < 10):
+			t.Fatalf("%v after %d checkpoints: the crash is not where it should be", err, again)
+		case operations < 0 && (err != nil || again > 12 || again < 2):
+			t.Errorf("%v; %d more checkpoints, where a few replicates were left", err, again)
+		}
 	}
 }
 

@@ -328,7 +328,9 @@ func (c *staged) worthShare(s *stagedState, site string) (*worthShare, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &worthShare{Sample: packSample(p.thin(maxShared))}
+	d := len(c.names)
+	each := c.opts.Components * (1 + d + d*d)
+	w := &worthShare{Sample: packSample(p.thin(min(maxShared, max(1, maxSharedNumbers/each))))}
 	for _, other := range c.plan.Sites {
 		a := s.Linear[other]
 		if other == site || a.classifier() == nil {

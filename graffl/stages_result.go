@@ -72,7 +72,21 @@ func (c *staged) encoderSection() figure.Section {
 		lead += "Every site trained its own, SuffiAE, as published."
 		note = figure.Note{Warning: true, Title: "The sites' codes are not comparable", Text: "Encoders that are trained apart have axes that have nothing to do with one another's: code 1 of one site is not code 1 of the next. A mixture of all of them describes nobody's, and rows made of it usually harm. It is there to compare with; encoder.shared: true is what helps."}
 	}
-	return figure.Section{ID: "encoder", Title: "What the codes are", Lead: lead, Items: []figure.Item{{Note: &note}}}
+	section := figure.Section{ID: "encoder", Title: "What the codes are", Lead: lead, Items: []figure.Item{{Note: &note}}}
+	if most := longest(c.plan.Privacy.Differential()); c.opts.Variant == VariantLandmark && e.Dimension > most {
+		section.Items = append(section.Items, figure.Item{Note: &figure.Note{Warning: true, Title: "Long codes",
+			Text: fmt.Sprintf("A component has %d numbers beside its weight. From some hundred rows, landmarks can tell those of codes of up to %d numbers here; of longer ones the mixture is mostly the prior.", e.Dimension*(e.Dimension+3)/2, most)}})
+	}
+	return section
+}
+
+// longest is the length of codes above which landmarks were found to be of little use: measured
+// on codes of heart patients and ICU stays, about a hundred to four hundred rows.
+func longest(private bool) int {
+	if private {
+		return 5
+	}
+	return 8
 }
 
 // worthSection compares the sites' scores.
@@ -93,7 +107,16 @@ func (c *staged) worthSection(s *stagedState) figure.Section {
 			}
 		}
 		verdict = append(verdict, string(a.Verdict))
-		scarce, other, held = append(scarce, float64(a.Scarce)), append(other, float64(a.Other)), append(held, float64(a.HeldScarce))
+		for _, x := range []struct {
+			column *figure.Numbers
+			rows   int
+		}{{&scarce, a.Scarce}, {&other, a.Other}, {&held, a.HeldScarce}} {
+			n := math.NaN()
+			if len(a.Arms) > 0 {
+				n = float64(x.rows)
+			}
+			*x.column = append(*x.column, n)
+		}
 		for i, arm := range arms {
 			x, f := math.NaN(), math.NaN()
 			if at := slices.IndexFunc(a.Arms, func(r augment.Result) bool { return r.Arm == arm }); at >= 0 && a.Arms[at].Held != nil {

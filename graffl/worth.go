@@ -15,8 +15,12 @@ import (
 // What rows of the scarce class, drawn from the mixture, are worth to a site: every
 // arm of [augment.Compare], judged on rows that nothing was learned from.
 
-// maxShared is how many draws of the posterior sites get to make rows of.
-const maxShared = 256
+// maxShared is how many draws of the posterior sites get to make rows of; fewer where
+// they are more than so many numbers.
+const (
+	maxShared        = 256
+	maxSharedNumbers = 1 << 21
+)
 
 // worthShare is what a site needs for it.
 type worthShare struct {

@@ -95,8 +95,11 @@ func (h *site) armsTable(w *worth) *figure.Table {
 		}
 		auc, f1, score = append(auc, number(held.AUC)), append(f1, f), append(score, number(held.LogScore))
 	}
-	return &figure.Table{ID: "arms", Title: "What a site may do about a scarce class",
-		Caption: fmt.Sprintf("Cross-validated on the %d subjects that could be learned from: what decides about synthetic rows. The rest on %d held subjects, %d of them of the class, that no site learned anything from: the honest test. The AUC does not depend on a cut-off; F1 at ½ is mostly the cut-off, so that anything that levels the classes raises it. The log score is the mean of ln P in nats, at most 0.", w.Scarce+w.Other, w.held, w.heldScarce),
+	caption := fmt.Sprintf("Cross-validated on the %d subjects that could be learned from: what decides about synthetic rows. The rest on %d held subjects, %d of them of the class, that no site learned anything from: the honest test. The AUC does not depend on a cut-off; F1 at ½ is mostly the cut-off, so that anything that levels the classes raises it. The log score is the mean of ln P in nats, at most 0.", w.Scarce+w.Other, w.held, w.heldScarce)
+	if h.trains() && (!h.opts.Encoder.Shared || h.opts.Encoder.Site == h.name) {
+		caption += " The encoder was trained on the subjects that could be learned from, so that what is cross-validated is too high here, for all alike."
+	}
+	return &figure.Table{ID: "arms", Title: "What a site may do about a scarce class", Caption: caption,
 		Columns: []figure.Column{{Name: "what is done", Text: names}, {Name: "rows added", Format: figure.Count, Numbers: added}, {Name: "AUC, cross-validated", Numbers: validated},
 			{Name: "AUC, held", Numbers: auc}, {Name: "F1, held", Numbers: f1}, {Name: "log score, held", Numbers: score}}}
 }
