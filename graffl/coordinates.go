@@ -54,20 +54,23 @@ func (c Coordinates) put(u []float64, k int, mean, l []float64) {
 // From writes the mixture of u.
 func (c Coordinates) From(m Mixture, u []float64) {
 	c.weights(m.Weights, u)
-	copy(m.Means, c.Means(u))
-	at, d := c.K-1+c.K*c.Dim, c.Dim
 	for k := range c.K {
-		cov := m.Cov(k)
-		l := u[at:][:c.triangle()]
-		at += len(l)
-		for i := range d {
-			for j := range i + 1 {
-				s := 0.0
-				for q := range j + 1 {
-					s += entry(l, i, q) * entry(l, j, q)
-				}
-				cov[i*d+j], cov[j*d+i] = s, s
+		c.component(m, u, k)
+	}
+}
+
+// component writes the mean and the covariance of component k.
+func (c Coordinates) component(m Mixture, u []float64, k int) {
+	d := c.Dim
+	copy(m.Mean(k), c.Means(u)[k*d:])
+	cov, l := m.Cov(k), u[c.K-1+c.K*d+k*c.triangle():][:c.triangle()]
+	for i := range d {
+		for j := range i + 1 {
+			s := 0.0
+			for q := range j + 1 {
+				s += entry(l, i, q) * entry(l, j, q)
 			}
+			cov[i*d+j], cov[j*d+i] = s, s
 		}
 	}
 }

@@ -11,10 +11,11 @@ type moments struct {
 	Landmarks
 	line       int // landmarks that follow each other at equal steps along the first feature; 0 if it varies
 	l, e, step []float64
+	part       []float64 // E φ under one component
 }
 
 func newMoments(l Landmarks) *moments {
-	return &moments{l, l.lines(), make([]float64, l.Dim*l.Dim), make([]float64, l.Dim), make([]float64, l.Dim)}
+	return &moments{l, l.lines(), make([]float64, l.Dim*l.Dim), make([]float64, l.Dim), make([]float64, l.Dim), make([]float64, l.Len())}
 }
 
 // lines returns how long the rows of a grid are, if its points are in their order.
@@ -171,12 +172,11 @@ func (e *moments) whiten(x []float64) {
 // mean writes E φ.
 func (e *moments) mean(m Mixture, dst []float64) bool {
 	clear(dst)
-	part := make([]float64, len(dst))
 	for k, w := range m.Weights {
-		if !e.component(m, k, part) {
+		if !e.component(m, k, e.part) {
 			return false
 		}
-		for r, v := range part {
+		for r, v := range e.part {
 			dst[r] += w * v
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 )
 
 // Sampling says how a posterior is sampled.
@@ -136,12 +137,19 @@ func (l Landmarks) guess(o Observation) Mixture {
 // reports whether these preferences leave the particles' better half.
 func (s *cloud) typical(cov []float64) (near bool) {
 	const some = 64
-	e := s.workers[0]
 	stride := max(1, len(s.particles)/some)
-	var gains []float64
-	for i := 0; i < len(s.particles); i += stride {
-		gains = append(gains, e.gain(s.particles[i].u, s.particles[i].log))
+	gains := make([]float64, (len(s.particles)+stride-1)/stride)
+	var wait sync.WaitGroup
+	for w, e := range s.workers {
+		wait.Go(func() {
+			for i := w; i < len(gains); i += workers {
+				p := &s.particles[i*stride]
+				gains[i] = e.gain(p.u, p.log)
+			}
+		})
 	}
+	wait.Wait()
+	e := s.workers[0]
 	weights := make([]float64, len(gains))
 	share := further(0, gains, weights)
 	for i, v := range gains {

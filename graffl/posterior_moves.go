@@ -95,12 +95,12 @@ func (e *evaluator) propose(l *lane, t target, touches int, fresh bool) {
 	if math.IsInf(l.prior, -1) {
 		return
 	}
-	e.prior.From(e.m, l.trial)
 	n := len(e.mean)
 	for k := range e.m.Weights {
 		if touches != all && touches != k {
 			continue
 		}
+		e.prior.component(e.m, l.trial, k)
 		if !e.marks.component(e.m, k, l.parts[k*n:][:n]) {
 			l.prior = math.Inf(-1)
 			return
@@ -109,7 +109,6 @@ func (e *evaluator) propose(l *lane, t target, touches int, fresh bool) {
 			l.starts[k] = e.start.over(l.trial, k)
 		}
 	}
-	e.add(l.parts)
 }
 
 // decide takes the trials by Metropolis steps, and reports for each whether it was.
