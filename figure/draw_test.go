@@ -49,7 +49,7 @@ var charts = rapid.Custom(func(t *rapid.T) Chart {
 		}
 		return o
 	case 1:
-		h := Heatmap{Legend: labels.Draw(t, "legend"), Diverging: rapid.Bool().Draw(t, "diverging"), Format: rapid.SampledFrom([]Format{General, Count, Percent}).Draw(t, "format"),
+		h := Heatmap{Legend: labels.Draw(t, "legend"), Diverging: rapid.Bool().Draw(t, "diverging"), Format: rapid.SampledFrom([]Format{General, Count, Percent, Score}).Draw(t, "format"),
 			Rows: names(20), Columns: names(12), TotalLabel: labels.Draw(t, "total")}
 		for _, n := range names(5) {
 			h.Facets = append(h.Facets, Facet{n, rapid.SliceOfN(numbers(13), 0, 21).Draw(t, "values"), numbers(13).Draw(t, "totals")})

@@ -64,6 +64,7 @@ const (
 	General Format = ""        // four significant digits
 	Count   Format = "count"   // a whole number, its digits in groups of three
 	Percent Format = "percent" // a fraction, shown multiplied by 100 with one decimal
+	Score   Format = "score"   // three decimals, for what is about 1 at most
 )
 
 // Text formats v for people: "n/a" if it is not available.
@@ -75,6 +76,8 @@ func (f Format) Text(v float64) string {
 	switch {
 	case f == Count && math.Abs(v) < 1e15:
 		s = groupDigits(strconv.FormatFloat(v, 'f', 0, 64))
+	case f == Score && math.Abs(v) < 1e4:
+		s = strconv.FormatFloat(v, 'f', 3, 64)
 	case f == Percent && math.Abs(v) < 1e4:
 		s = strconv.FormatFloat(100*v, 'f', 1, 64) + " %"
 	case f == Percent:

@@ -21,7 +21,7 @@ func TestFormats(t *testing.T) {
 		{General, 0, "0"}, {General, 1234.5678, "1235"}, {General, 0.12345, "0.1235"}, {General, -2, "−2"},
 		{General, 1.5e6, "1.5e6"}, {General, -1.5e-7, "−1.5e−7"}, {General, 999999.9, "1000000"}, {General, 1e300, "1e300"}, {Count, 1e300, "1e300"}, {Percent, 1e20, "1e22 %"}, {General, 1000, "1000"},
 		{Count, 999, "999"}, {Count, 1234567, "1\u202f234\u202f567"}, {Count, -1234, "−1\u202f234"},
-		{Percent, 0.1234, "12.3 %"}, {Percent, -0.0001, "0.0 %"}, {Percent, -0.02, "−2.0 %"},
+		{Score, 0.85, "0.850"}, {Score, -0.00536, "−0.005"}, {Score, 1e5, "100000"}, {Percent, 0.1234, "12.3 %"}, {Percent, -0.0001, "0.0 %"}, {Percent, -0.02, "−2.0 %"},
 		{General, math.NaN(), "n/a"}, {Count, math.Inf(1), "n/a"}, {Percent, 1e301, "n/a"},
 	} {
 		if got := c.format.Text(c.value); got != c.want {
