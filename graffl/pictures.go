@@ -35,9 +35,8 @@ func (v *view) componentsUnder(pictures ...*figure.Figure) figure.Section {
 	for _, f := range pictures[1:] {
 		add(figure.Item{Figure: f})
 	}
-	if d := len(v.names); d*(d-1)/2 > maxPairs {
-		add(figure.Item{Note: &figure.Note{Title: "Not all pairs are drawn",
-			Text: fmt.Sprintf("Of %d pairs of features %d are drawn; model/posterior.csv has everything.", d*(d-1)/2, maxPairs)}})
+	if note := v.notDrawn(" model/posterior.csv has everything."); note != nil {
+		add(figure.Item{Note: note})
 	}
 	return section
 }
@@ -100,19 +99,35 @@ func (v *view) weightsFigure() *figure.Figure {
 		Caption: "Posterior mean of each weight, with the interval that holds it with a probability of 90 %.", Alt: "Forest plot of the components' weights."}
 }
 
-// maxPairs is how many pairs of features are drawn.
-const maxPairs = 6
+// mostPairs is how many pairs of features are drawn. What an axis of codes is, nobody
+// knows: fewer show as much.
+func (s *setup) mostPairs() int {
+	if s.opts.Encoder != nil {
+		return 3
+	}
+	return 6
+}
 
 // pairs lists the pairs of features that are drawn.
-func pairs(d int) (all [][2]int) {
-	for i := range d {
+func (s *setup) pairs() (all [][2]int) {
+	for i := range s.names {
 		for j := range i {
-			if len(all) < maxPairs {
+			if len(all) < s.mostPairs() {
 				all = append(all, [2]int{j, i})
 			}
 		}
 	}
 	return all
+}
+
+// notDrawn says that there are more pairs; nil if there are none.
+func (s *setup) notDrawn(more string) *figure.Note {
+	d := len(s.names)
+	n, drawn := d*(d-1)/2, len(s.pairs())
+	if n == drawn {
+		return nil
+	}
+	return &figure.Note{Title: "Not all pairs are drawn", Text: fmt.Sprintf("Of %d pairs %d are drawn.%s", n, drawn, more)}
 }
 
 // groups are the components in two features, as ellipses of normal distributions:
@@ -128,7 +143,7 @@ func (m Mixture) groups(i, j int) (all []figure.Group) {
 
 // pairFigures draw the components in pairs of features.
 func (v *view) pairFigures() (all []*figure.Figure) {
-	for _, p := range pairs(len(v.names)) {
+	for _, p := range v.pairs() {
 		i, j := p[0], p[1]
 		all = append(all, &figure.Figure{ID: fmt.Sprintf("pair-%d-%d", i+1, j+1), Title: fmt.Sprintf("Components in %s and %s", v.names[i], v.names[j]),
 			Chart:   figure.Scatter{X: figure.Axis{Label: v.names[i]}, Y: figure.Axis{Label: v.names[j]}, Groups: v.mean.groups(i, j)},

@@ -62,8 +62,8 @@ func (h *site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 	for _, f := range h.ownFigures(m, columns, own.expected) {
 		section.Items = append(section.Items, figure.Item{Figure: f})
 	}
-	if n := len(h.names); n*(n-1)/2 > maxPairs {
-		section.Items = append(section.Items, figure.Item{Note: &figure.Note{Title: "Not all pairs are drawn", Text: fmt.Sprintf("Of %d pairs of features the first %d are drawn.", n*(n-1)/2, maxPairs)}})
+	if note := h.notDrawn(""); note != nil {
+		section.Items = append(section.Items, figure.Item{Note: note})
 	}
 	section.Items = append(section.Items, figure.Item{Figure: &figure.Figure{ID: "own-components", Title: "How many of your subjects belong to each component",
 		Caption: "Each subject counts in parts, by the probability that each component made it.",
@@ -114,7 +114,7 @@ func (h *site) ownFigures(m Mixture, columns []figure.Numbers, expected figure.N
 	if len(columns) == 1 {
 		return []*figure.Figure{h.ownHistogram(m, columns[0], expected)}
 	}
-	for _, p := range pairs(len(columns)) {
+	for _, p := range h.pairs() {
 		i, j := p[0], p[1]
 		c := figure.Contours{X: figure.Axis{Label: h.names[i]}, Y: figure.Axis{Label: h.names[j]}, Groups: m.groups(i, j), Subject: true,
 			XAt: h.over(m, i, columns[i]), YAt: h.over(m, j, columns[j])}

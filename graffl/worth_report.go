@@ -6,6 +6,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 
 	"parley/augment"
@@ -26,17 +27,21 @@ func (h *site) reportWorth(ctx context.Context, r *method.Result, share *worthSh
 		r.Headline = append(r.Headline, figure.Fact{Name: "synthetic rows", Value: "not tried: no subject here is known not to be " + class})
 		return nil
 	}
-	r.Headline = append(r.Headline, figure.Fact{Name: "subjects of " + class, Value: fmt.Sprintf("%d, and %d others, to learn from", w.Scarce, w.Other)},
+	r.Headline = append(r.Headline, figure.Fact{Name: "to learn from, of " + class, Value: fmt.Sprintf("%d of %d", w.Scarce, w.Scarce+w.Other)},
 		figure.Fact{Name: "synthetic rows", Value: string(w.Verdict)})
 	w.answer().metrics("", r.Metrics)
 	section := figure.Section{ID: "worth", Title: "What synthetic rows are worth here",
 		Lead:  fmt.Sprintf("The mixture of all sites' subjects of %s can make rows of that class. Whether they help a classifier at this site was tried next to what the site can do without them. All of this was made at this site; it does not leave.", class),
-		Items: []figure.Item{{Note: &figure.Note{Title: verdictTitle(w.Verdict), Text: capital(w.Reason) + "."}}, {Table: h.armsTable(w)}}}
+		Items: []figure.Item{{Note: &figure.Note{Title: verdictTitle(w.Verdict), Text: capital(w.Reason) + "."}}}}
+	if f := aucFigure([]string{h.name}, []*worthAnswer{w.answer()}); f != nil {
+		section.Items = append(section.Items, figure.Item{Figure: f})
+	}
+	section.Items = append(section.Items, figure.Item{Table: h.armsTable(w)})
 	if w.held > 0 && w.heldScarce < fewHeld {
 		section.Items = append(section.Items, figure.Item{Note: &figure.Note{Warning: true, Title: "Few held subjects of the class",
-			Text: fmt.Sprintf("Scores on held rows rest on %d subjects of %s: by chance alone an AUC may be off by %.2f.", w.heldScarce, class, aucError(w.heldScarce, w.held-w.heldScarce))}})
+			Text: fmt.Sprintf("Scores on held rows rest on %d subjects of %s: by chance alone an AUC near 0.8 may be off by %.2f.", w.heldScarce, class, aucError(0.8, w.heldScarce, w.held-w.heldScarce))}})
 	}
-	r.Sections = append(r.Sections, section)
+	r.Sections = slices.Insert(r.Sections, 0, section)
 	if len(w.Synthetic) > 0 {
 		file, err := h.syntheticCSV(w)
 		if err != nil {
@@ -61,14 +66,47 @@ func (s *setup) class() string { return s.opts.Scarce.Outcome.Column + " " + s.o
 // fewHeld is a number of held subjects of the class below which scores on them are rough.
 const fewHeld = 30
 
-// aucError is the standard error of an AUC of ½, the largest that one of m and n rows can
-// have by much: √((m + n + 1)/(12 m n)) (Mann and Whitney 1947).
-func aucError(m, n int) float64 {
+// aucError is the standard error of an AUC that m rows of the class and n others gave
+// (Hanley and McNeil 1982).
+func aucError(auc float64, m, n int) float64 {
 	if m == 0 || n == 0 {
 		return 0.5
 	}
-	return min(0.5, math.Sqrt(float64(m+n+1)/float64(12*m*n)))
+	one, two, square := auc/(2-auc), 2*auc*auc/(1+auc), auc*auc
+	v := auc*(1-auc) + float64(m-1)*(one-square) + float64(n-1)*(two-square)
+	return math.Sqrt(max(0, v) / (float64(m) * float64(n)))
 }
+
+// aucFigure compares the AUC of every arm on held rows, site by site.
+func aucFigure(sites []string, answers []*worthAnswer) *figure.Figure {
+	const z90 = 1.6448536269514722
+	bars := figure.Bars{X: figure.Axis{Label: "AUC on held rows"}, Mark: "the site's own rows alone"}
+	for k, a := range answers {
+		alone := math.NaN()
+		for _, r := range a.Arms {
+			if r.Held == nil || r.Held.AUC == nil {
+				continue
+			}
+			auc := *r.Held.AUC
+			if r.Arm == augment.Raw {
+				alone = auc
+			}
+			wide := z90 * aucError(auc, a.HeldScarce, a.Held-a.HeldScarce)
+			bars.Labels, bars.Groups = append(bars.Labels, sites[k]), append(bars.Groups, armNames[r.Arm])
+			bars.Values, bars.Marks = append(bars.Values, auc), append(bars.Marks, alone)
+			bars.Low, bars.High = append(bars.Low, max(0, auc-wide)), append(bars.High, min(1, auc+wide))
+		}
+	}
+	if len(bars.Values) == 0 {
+		return nil
+	}
+	return &figure.Figure{ID: "remedies", Title: "How well each remedy tells the class apart", Chart: bars,
+		Caption: "Whiskers hold 90 %, each for itself. All remedies at a site are judged on the same rows, so that differences between them are surer than the whiskers say; the stroke is the site's own rows with nothing done.",
+		Alt:     "For each site the area under the curve of every remedy on held rows, with its interval and that of the site's own rows alone."}
+}
+
+// armNames are short ones, for pictures.
+var armNames = map[augment.Arm]string{augment.Raw: "alone", augment.Oversampled: "oversampling", augment.SMOTEd: "SMOTE", augment.Generated: "synthetic", augment.Borrowed: "borrowed"}
 
 func verdictTitle(v augment.Verdict) string {
 	if v == augment.Kept {
@@ -100,8 +138,8 @@ func (h *site) armsTable(w *worth) *figure.Table {
 		caption += " The encoder was trained on the subjects that could be learned from, so that what is cross-validated is too high here, for all alike."
 	}
 	return &figure.Table{ID: "arms", Title: "What a site may do about a scarce class", Caption: caption,
-		Columns: []figure.Column{{Name: "what is done", Text: names}, {Name: "rows added", Format: figure.Count, Numbers: added}, {Name: "AUC, cross-validated", Numbers: validated},
-			{Name: "AUC, held", Numbers: auc}, {Name: "F1, held", Numbers: f1}, {Name: "log score, held", Numbers: score}}}
+		Columns: []figure.Column{{Name: "what is done", Text: names}, {Name: "rows added", Format: figure.Count, Numbers: added}, {Name: "AUC, cross-validated", Format: figure.Score, Numbers: validated},
+			{Name: "AUC, held", Format: figure.Score, Numbers: auc}, {Name: "F1, held", Format: figure.Score, Numbers: f1}, {Name: "log score, held", Format: figure.Score, Numbers: score}}}
 }
 
 // number is a value, or NaN for none, which reports leave empty.
