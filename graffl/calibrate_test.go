@@ -16,6 +16,9 @@ import (
 // chance allows. Honest intervals fail for one seed in five hundred, intervals two
 // thirds as wide in most.
 func TestIntervalsOfTheToyHoldTheTruth(t *testing.T) {
+	if testing.Short() {
+		t.Skip("sixteen posteriors, and nothing that the others do not race")
+	}
 	held, of := 0, 0
 	for seed := range uint64(16) {
 		o := toyObserved(t, 100+seed, toyThirds, 5)

@@ -1,9 +1,10 @@
 package graffl_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/csv"
 	"fmt"
-	"os"
 
 	"parley/dataset"
 	"parley/graffl"
@@ -29,11 +30,22 @@ func ExampleLoadClassifier() {
 		fmt.Println(err)
 		return
 	}
-	if _, _, err := c.Predict(context.Background(), patients, os.Stdout, method.PredictOptions{}); err != nil {
+	var predicted bytes.Buffer
+	if _, _, err := c.Predict(context.Background(), patients, &predicted, method.PredictOptions{}); err != nil {
 		fmt.Println(err)
+		return
+	}
+	lines, err := csv.NewReader(&predicted).ReadAll()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(lines[0])
+	for _, line := range lines[1:] {
+		fmt.Printf("%s %s %.6s\n", line[0], line[1], line[2])
 	}
 	// Output:
-	// id,predicted,p=yes
-	// p1,no,0.02931223075135632
-	// p2,yes,0.9525741268224334
+	// [id predicted p=yes]
+	// p1 no 0.0293
+	// p2 yes 0.9525
 }
