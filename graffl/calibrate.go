@@ -69,12 +69,12 @@ func quantities(l Landmarks, m Mixture, o Observation) []float64 {
 }
 
 func quantityNames(d int) (names []string) {
-	for _, what := range []string{"mean of all rows", "mean of the largest component", "log variance of the largest component"} {
+	for _, what := range []string{"all rows: mean ", "largest component: mean ", "largest component: ln variance "} {
 		for i := range d {
-			names = append(names, what+", feature "+strconv.Itoa(i+1))
+			names = append(names, what+strconv.Itoa(i+1))
 		}
 	}
-	return append(names, "largest weight", "distance of landmark means")
+	return append(names, "largest component: weight", "landmark means: distance")
 }
 
 // Ranks runs replicate number i and returns the rank of each quantity.

@@ -95,7 +95,7 @@ func TestReplicatesAreCalibrated(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, one := range all {
-		if one.Name == "largest weight" { // one component weighs 1: all ties
+		if one.Name == "largest component: weight" { // one component weighs 1: all ties
 			continue
 		}
 		if one.P < 0.001/float64(len(all)) || one.Within < 0.7 {

@@ -14,7 +14,7 @@ import (
 func calibratedAs(t *testing.T, bend func(float64) float64) (all []Calibrated) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(3, 4))
-	for i, name := range []string{"largest weight", "mean of all rows, feature 1", "distance of landmark means"} {
+	for i, name := range []string{"largest component: weight", "all rows: mean 1", "landmark means: distance"} {
 		var ranks []float64
 		for range 200 {
 			u := rng.Float64()
@@ -40,14 +40,14 @@ func TestCalibrationSection(t *testing.T) {
 		bend    func(float64) float64
 		warning bool
 		word    string
-	}{{straight, false, "none departs"}, {narrow, true, "largest weight"}} {
+	}{{straight, false, "none departs"}, {narrow, true, "largest component: weight"}} {
 		all := calibratedAs(t, c.bend)
 		s := calibrationSection(all, 200)
 		note := s.Items[0].Note
 		if note.Warning != c.warning || !strings.Contains(note.Text, c.word) || note.Warning == Pass(all, calibrationLevel) {
 			t.Errorf("the verdict is %q: %s", note.Title, note.Text)
 		}
-		if strings.Contains(note.Text, "mean of all rows") && c.warning {
+		if strings.Contains(note.Text, "all rows") && c.warning {
 			t.Errorf("a quantity that is calibrated is accused: %s", note.Text)
 		}
 		draws(t, s)

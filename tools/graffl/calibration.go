@@ -98,22 +98,8 @@ func repeat(ctx context.Context, c graffl.Replicate, n int) ([]graffl.Calibrated
 
 // drawCalibration draws the histograms of ranks, and what intervals hold.
 func drawCalibration(dir string, epsilon float64, replicates int, all []graffl.Calibrated) error {
-	bins := len(all[0].Counts)
-	low, high := graffl.ChanceBand(replicates, 1/float64(bins), bandLevel)
-	expected := figure.Line{Name: "chance", Reference: true}
-	for b := range bins {
-		expected.X = append(expected.X, (float64(b)+0.5)/float64(bins))
-		expected.Y = append(expected.Y, float64(replicates)/float64(bins))
-		expected.Low, expected.High = append(expected.Low, low*float64(replicates)), append(expected.High, high*float64(replicates))
-	}
-	ranks := []figure.Line{expected}
 	var curves []curve
 	for _, one := range all {
-		l := figure.Line{Name: one.Name, X: expected.X}
-		for _, n := range one.Counts {
-			l.Y = append(l.Y, float64(n))
-		}
-		ranks = append(ranks, l)
 		curves = append(curves, curve{one.Name, one.Curve})
 	}
 	what := "without privacy"
@@ -121,10 +107,9 @@ func drawCalibration(dir string, epsilon float64, replicates int, all []graffl.C
 		what = fmt.Sprintf("with noise as at ε %v", epsilon)
 	}
 	name := "graffl-calibration-" + strings.ReplaceAll(privacyName(epsilon), "ε ", "epsilon-")
-	err := draw(dir, figure.Figure{ID: name + "-ranks", Title: "Ranks of the truth in the posteriors, " + what,
-		Chart: figure.Lines{X: figure.Axis{Label: "rank of the truth"}, Y: figure.Axis{Label: "replicates"}, Series: ranks},
-		Alt:   fmt.Sprintf("Numbers of replicates whose truth has a rank in each of %d bins, one line for each quantity, beside the number expected and the band that holds a bin with a probability of %v by chance.", bins, bandLevel)})
-	if err != nil {
+	ranks := graffl.CalibrationRanks(all, replicates)
+	ranks.ID = name + "-ranks"
+	if err := draw(dir, *ranks); err != nil {
 		return err
 	}
 	return draw(dir, figure.Figure{ID: name + "-coverage", Title: "What intervals hold, " + what,
