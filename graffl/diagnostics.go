@@ -145,13 +145,6 @@ func Pass(all []Calibrated, level float64) bool {
 	return len(all) > 0
 }
 
-// PredictiveTail returns the share of the posterior predictive discrepancies that are
-// at least as large as the observed one (Meng 1994): near 0 the model cannot have made
-// the data. The observed one may be known up to the constant that the others lack, too.
-func PredictiveTail(predicted, weights []float64, observed float64) float64 {
-	return 1 - Rank(predicted, weights, observed)
-}
-
 // Misfit returns how far the observed landmark means are from those of a parameter, in
 // standard deviations: (y − E φ)ᵀ C⁻¹ (y − E φ) with C the covariance of
 // [Landmarks.LogLikelihood]. Under the parameter it is χ² with as many degrees of

@@ -25,7 +25,7 @@
 //
 // [Adjust] moves accepted parameters by regression; no posterior here is made with it,
 // and its comment says why. [EffectiveSize], [Calibration],
-// [Coverage] and [PredictiveTail] tell whether a sample may be believed.
+// [Coverage] and [Landmarks.Misfit] tell whether a sample may be believed.
 //
 // # What it does not do
 //

@@ -71,13 +71,13 @@ func (v *landmarkView) onGrid(values []float64) (rows []figure.Numbers) {
 // fitSection compares what sites released with what the mixture expects.
 func (v *landmarkView) fitSection() figure.Section {
 	lead := fmt.Sprintf("All that is known of the rows is the mean of a kernel at each of %d public landmarks. If the mixture describes the rows, observed means scatter around the expected ones as the bars say; the largest distance is %.1f of their standard deviations.", v.marks.Len(), v.fit.largest)
-	lead += " Of so many landmarks the largest should be below about " + fmt.Sprintf("%.1f", likelyLargest(v.marks.Len())) + "."
+	lead += fmt.Sprintf(" Of so many landmarks the largest should be below about %.1f. All together, by χ² = %.0f with %d degrees of freedom, a mixture that is right is off by as much or more in %.2g %% of studies.", likelyLargest(v.marks.Len()), v.fit.chiSq, v.marks.Len(), 100*v.fit.tail)
 	section := figure.Section{ID: "fit", Title: "Does the mixture fit?", Lead: lead}
 	if h := v.fitMap(); h != nil {
 		section.Items = append(section.Items, figure.Item{Figure: h})
 	}
 	section.Items = append(section.Items, figure.Item{Figure: v.fitFigure()})
-	if v.fit.largest > likelyLargest(v.marks.Len()) {
+	if v.fit.largest > likelyLargest(v.marks.Len()) || v.fit.tail < 0.01 {
 		section.Items = append(section.Items, figure.Item{Note: &figure.Note{Warning: true, Title: "The mixture does not fit everywhere",
 			Text: "At some landmark far more, or far fewer, rows were seen than the mixture expects. Rows may not be Gaussian within components, or there may be more components than the plan says: intervals are then too narrow."}})
 	}

@@ -62,6 +62,8 @@ type fitted struct {
 	expected []float64
 	sd       []float64 // of the observed means around the expected ones, noise included
 	largest  float64   // distance, in sd
+	chiSq    float64   // of all distances together, and the probability of as much or
+	tail     float64   // more if the mixture is right: see Landmarks.Misfit
 }
 
 func (c *coordinator) fitted(o Observation, m Mixture) (*fitted, error) {
@@ -69,11 +71,14 @@ func (c *coordinator) fitted(o Observation, m Mixture) (*fitted, error) {
 	if err != nil {
 		return nil, err
 	}
+	f := &fitted{mixture: m, expected: mean, sd: make([]float64, len(mean))}
+	if f.chiSq, f.tail, err = c.marks.Misfit(o, m); err != nil {
+		return nil, err
+	}
 	// As in the posterior: landmarks that hardly a row comes near have means that
 	// are anything but Gaussian.
 	o.NoiseVar += 1 / (o.Rows * o.Rows)
 	spread(o, mean, cov)
-	f := &fitted{mixture: m, expected: mean, sd: make([]float64, len(mean))}
 	for r := range mean {
 		f.sd[r] = math.Sqrt(max(cov[r*len(mean)+r], 0))
 		if f.sd[r] > 0 {
@@ -147,7 +152,7 @@ func (v *view) bySize() []int {
 func (v *landmarkView) metrics() map[string]float64 {
 	p := v.posterior
 	out := map[string]float64{"rows": v.observed.Rows, "landmarks": float64(v.marks.Len()), "draws": float64(len(p.Draws)), "effective_sample_size": p.Size,
-		"temperatures": float64(p.Stages), "acceptance": p.Acceptance, "largest_residual_sd": v.fit.largest,
+		"temperatures": float64(p.Stages), "acceptance": p.Acceptance, "largest_residual_sd": v.fit.largest, "misfit_chi_square": v.fit.chiSq, "misfit_p": v.fit.tail,
 		"noise_sd_of_landmark_means": math.Sqrt(v.observed.NoiseVar)}
 	v.components(out)
 	return out
