@@ -92,7 +92,7 @@ func longest(private bool) int {
 // worthSection compares the sites' scores.
 func (c *staged) worthSection(s *stagedState) figure.Section {
 	section := figure.Section{ID: "worth", Title: "What synthetic rows are worth, by site",
-		Lead: fmt.Sprintf("Every site drew rows of %s from the mixture, to bring the class level with the others, and tried a classifier with them next to what it can do without: nothing, drawing its own rows again, SMOTE, and the classifier of another site as it is. It keeps synthetic rows only if cross-validation on its own rows improves by more than its standard error, and neither of the two simple remedies does better.", c.class())}
+		Lead: fmt.Sprintf("Every site drew rows of %s from the mixture, to bring the class level with the others, and tried a classifier with them next to what it can do without: nothing, drawing its own rows again, SMOTE, and the classifier of another site as it is. It keeps synthetic rows only if cross-validation on its own rows improves beyond chance (a one-sided test at 10 %%), and neither of the two simple remedies does better.", c.class())}
 	var names, verdict []string
 	var all []*worthAnswer
 	var scarce, other, held, gain, gainError figure.Numbers
