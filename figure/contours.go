@@ -3,6 +3,7 @@ package figure
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 )
 
@@ -266,6 +267,9 @@ func (k Contours) legend(c *canvas, p Panel, top float64, b box) {
 		low, bands = -top, 2*contourBands-1
 	}
 	ends := []string{General.cell(low), General.cell(top)}
+	if math.Abs(top) < 0.095 { // two decimals would leave nothing
+		ends = []string{General.Text(low), minus(strconv.FormatFloat(top, 'g', 2, 64))}
+	}
 	y, x := b.bottom+48, b.left+4+textWidth(ends[0], smallSize)
 	wide := min((b.right-b.left)*0.4, 110.0)
 	c.text(x-4, y+10, ends[0], smallSize, 0, "text-anchor", "end", "fill", muted)
