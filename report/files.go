@@ -15,13 +15,16 @@ func (r *Report) WriteFiles(dir string) error {
 	if err := r.check(); err != nil {
 		return err
 	}
-	for _, s := range r.Sections {
-		for _, item := range s.Items {
-			var err error
+	p, err := r.page()
+	if err != nil {
+		return err
+	}
+	for i, s := range r.Sections {
+		for j, item := range s.Items {
 			switch {
 			case item.Figure != nil:
 				base := filepath.Join(dir, "figures", item.Figure.ID)
-				if err = atomicfile.Stream(base+".svg", item.Figure.SVG); err == nil {
+				if err = atomicfile.Write(base+".svg", []byte(p.Sections[i].Items[j].SVG)); err == nil { // drawn once
 					err = atomicfile.Stream(base+".csv", item.Figure.CSV)
 				}
 			case item.Table != nil:
@@ -32,5 +35,5 @@ func (r *Report) WriteFiles(dir string) error {
 			}
 		}
 	}
-	return atomicfile.Stream(filepath.Join(dir, "report.html"), r.HTML)
+	return atomicfile.Stream(filepath.Join(dir, "report.html"), p.write)
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"html/template"
+	"io"
 	"strings"
 
 	"parley/figure"
@@ -74,6 +75,13 @@ func (r *Report) page() (page, error) {
 		p.Sections = append(p.Sections, v)
 	}
 	return p, nil
+}
+
+func (p page) write(w io.Writer) error {
+	if err := pageTemplate.Execute(w, p); err != nil {
+		return fmt.Errorf("writing report: %w", err)
+	}
+	return nil
 }
 
 // viewItem draws an item. budget is what is left for downloads.

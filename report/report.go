@@ -98,8 +98,5 @@ func (r *Report) HTML(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := pageTemplate.Execute(w, p); err != nil {
-		return fmt.Errorf("writing report: %w", err)
-	}
-	return nil
+	return p.write(w)
 }
