@@ -2,7 +2,6 @@ package graffl_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,7 +18,6 @@ import (
 	"parley/engine/enginetest"
 	"parley/engine/local"
 	"parley/graffl"
-	"parley/privacy"
 	"parley/sitestore"
 	"parley/study"
 )
@@ -212,20 +210,6 @@ func TestSitesThatLeaveAreNamed(t *testing.T) {
 	}
 }
 
-// refusing is a site whose policy refuses after so many charges.
-type refusing struct {
-	engine.Link
-	store   *sitestore.Memory
-	charges int
-}
-
-func (l refusing) Exchange(ctx context.Context, task []byte) ([]byte, error) {
-	if charges, err := l.store.Reservations(0); err == nil && len(charges) >= l.charges {
-		return nil, fmt.Errorf("no more: %w", privacy.ErrRefused)
-	}
-	return l.Link.Exchange(ctx, task)
-}
-
 // A site may leave in any phase. Only the one that trains the encoder cannot be done
 // without, until it has.
 func TestPhasesGoOnWithoutASite(t *testing.T) {
@@ -236,9 +220,8 @@ func TestPhasesGoOnWithoutASite(t *testing.T) {
 	}
 	without := func(site string, charges int) (*engine.Outcome, error) {
 		w := enginetest.New(p.Sites...)
-		c := start(t, w, p, data)
-		c.Links[site] = refusing{c.Links[site], w.Stores[site], charges}
-		return c.Run(t.Context())
+		w.Refuses = map[string]int{site: charges}
+		return start(t, w, p, data).Run(t.Context())
 	}
 	quiet, err := start(t, enginetest.New(p.Sites...), p, data).Run(t.Context())
 	if err != nil {

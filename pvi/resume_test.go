@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -15,39 +14,19 @@ import (
 	"parley/engine"
 	"parley/engine/enginetest"
 	"parley/engine/local"
-	"parley/privacy"
 	"parley/pvi"
-	"parley/sitestore"
 	"parley/study"
 )
 
-// start puts the whole study together on what the world has kept; sites refuse after
-// so many charges.
-func start(t *testing.T, w *enginetest.World, p *study.Plan, data map[string]dataset.Source, refuses map[string]int) *engine.Coordinator {
+// start puts the whole study together on what the world has kept.
+func start(t *testing.T, w *enginetest.World, p *study.Plan, data map[string]dataset.Source) *engine.Coordinator {
 	t.Helper()
 	c, err := w.Coordinator(pvi.Method{}, p, data)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for site, charges := range refuses {
-		c.Links[site] = refusing{c.Links[site], w.Stores[site], charges}
-	}
 	w.Start(-1)
 	return c
-}
-
-// refusing is a site whose policy refuses after so many charges.
-type refusing struct {
-	engine.Link
-	store   *sitestore.Memory
-	charges int
-}
-
-func (l refusing) Exchange(ctx context.Context, task []byte) ([]byte, error) {
-	if charges, err := l.store.Reservations(0); err == nil && len(charges) >= l.charges {
-		return nil, fmt.Errorf("no more: %w", privacy.ErrRefused)
-	}
-	return l.Link.Exchange(ctx, task)
 }
 
 // Whatever an asynchronous run dies at, and however often, it ends with the bits of
@@ -57,7 +36,7 @@ func TestAsynchronousRunsSurviveCrashes(t *testing.T) {
 	s := drawn(6, 60, 2, yesNo)
 	p := planOf(t, 2, []string{"a", "b", "c"}, twoLevels+"schedule: asynchronous\nrounds: 4\ntolerance: 0\nrows: [{site: a, rows: 10}, {site: b, rows: 20}, {site: c, rows: 60}]", unprotected)
 	data := s.config(t, p).Data
-	quiet, err := start(t, enginetest.New(p.Sites...), p, data, nil).Run(t.Context())
+	quiet, err := start(t, enginetest.New(p.Sites...), p, data).Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +46,7 @@ func TestAsynchronousRunsSurviveCrashes(t *testing.T) {
 		r := rand.New(rand.NewPCG(uint64(seed), 9))
 		crashes := 0
 		for {
-			c := start(t, w, p, data, nil)
+			c := start(t, w, p, data)
 			w.Start(r.IntN(25))
 			out, err := c.Run(t.Context())
 			if err == nil {
@@ -139,7 +118,9 @@ func TestLeavingSiteKeepsItsFactor(t *testing.T) {
 	for _, schedule := range []string{"sequential", "synchronous", "asynchronous", "random"} {
 		p := planOf(t, 2, []string{"a", "b", "c"}, twoLevels+"rounds: 40\ntolerance: 0\ndamping: 0.4\nschedule: "+schedule, unprotected)
 		p.Quorum = 2
-		out, err := start(t, enginetest.New(p.Sites...), p, s.config(t, p).Data, map[string]int{"b": 3}).Run(t.Context())
+		w := enginetest.New(p.Sites...)
+		w.Refuses = map[string]int{"b": 3}
+		out, err := start(t, w, p, s.config(t, p).Data).Run(t.Context())
 		if err != nil {
 			t.Fatalf("%s: %v", schedule, err)
 		}
@@ -161,12 +142,14 @@ func TestModelStandsWithoutItsAssessment(t *testing.T) {
 	s := drawn(8, 60, 2, yesNo)
 	p := planOf(t, 2, []string{"a", "b", "c"}, twoLevels+"rounds: 4\ntolerance: 0\nschedule: synchronous", unprotected)
 	data := s.config(t, p).Data
-	quiet, err := start(t, enginetest.New(p.Sites...), p, data, nil).Run(t.Context())
+	quiet, err := start(t, enginetest.New(p.Sites...), p, data).Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, refuses := range []map[string]int{{"c": 4}, {"a": 4, "b": 4, "c": 4}} {
-		out, err := start(t, enginetest.New(p.Sites...), p, data, refuses).Run(t.Context())
+		w := enginetest.New(p.Sites...)
+		w.Refuses = refuses
+		out, err := start(t, w, p, data).Run(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -30,6 +30,8 @@ type World struct {
 	Checkpoint []byte
 	Log        []byte
 	Appended   int // bytes that were ever added to the log
+	// Refuses names sites whose policy refuses after so many charges.
+	Refuses map[string]int
 
 	mu   sync.Mutex
 	sent map[string][]byte // by site and round
@@ -144,6 +146,11 @@ func (w *World) Link(s *engine.Site) Link { return Link{s, w} }
 
 // Exchange implements [engine.Link].
 func (l Link) Exchange(ctx context.Context, task []byte) ([]byte, error) {
+	if most, ok := l.w.Refuses[l.Site.Name]; ok {
+		if charges, err := l.w.Stores[l.Site.Name].Reservations(0); err != nil || len(charges) >= most {
+			return nil, fmt.Errorf("no more: %w", errors.Join(privacy.ErrRefused, err))
+		}
+	}
 	r, err := l.Site.Handle(ctx, task)
 	if err != nil {
 		return nil, err
