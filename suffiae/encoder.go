@@ -116,8 +116,8 @@ func newLayer(in int, w, b []float64) Layer {
 }
 
 // Encoder is x ↦ q(x) of a [Network], without noise: layers with tanh after all
-// but the last. It travels as plain matrices, in a message of its own
-// ([wire.Marshal], [DecodeEncoder]) or as part of another, whose reader calls Check.
+// but the last. It travels as plain matrices, as part of a message,
+// whose reader calls Check.
 //
 // An encoder from another organisation is arbitrary: it may blow up what one
 // subject has and hide the rest. What protects codes is the bound and the noise of
@@ -125,18 +125,6 @@ func newLayer(in int, w, b []float64) Layer {
 type Encoder struct {
 	Inputs Inputs  `cbor:"inputs" json:"inputs"`
 	Layers []Layer `cbor:"layers" json:"layers"`
-}
-
-// DecodeEncoder reads an encoder that was written by [wire.Marshal].
-func DecodeEncoder(data []byte) (*Encoder, error) {
-	var e Encoder
-	if err := wire.Unmarshal(data, &e); err != nil {
-		return nil, fmt.Errorf("reading an encoder: %w", err)
-	}
-	if err := e.Check(); err != nil {
-		return nil, fmt.Errorf("reading an encoder: %w", err)
-	}
-	return &e, nil
 }
 
 // NewProjection returns an encoder that no row had a part in: d random

@@ -46,8 +46,12 @@ func ExampleTrain() {
 		return
 	}
 
-	encoder, err := suffiae.DecodeEncoder(message)
-	if err != nil {
+	encoder := new(suffiae.Encoder)
+	if err := wire.Unmarshal(message, encoder); err != nil {
+		fmt.Println(err)
+		return
+	}
+	if err := encoder.Check(); err != nil {
 		fmt.Println(err)
 		return
 	}
