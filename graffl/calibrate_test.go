@@ -126,13 +126,8 @@ func TestChanceBand(t *testing.T) {
 // midpoints.
 func TestMomentsOnAGridAreThoseOfItsPoints(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		d := rapid.IntRange(1, 3).Draw(t, "d")
-		lo, hi, h := make([]float64, d), make([]float64, d), make([]float64, d)
-		for i := range d {
-			lo[i] = rapid.Float64Range(-10, 10).Draw(t, "lo")
-			hi[i] = lo[i] + rapid.Float64Range(0.5, 10).Draw(t, "width")
-			h[i] = (hi[i] - lo[i]) * rapid.Float64Range(0.15, 1).Draw(t, "h")
-		}
+		lo, hi, h := drawnBox(t, 1)
+		d := len(lo)
 		grid, err := Grid(lo, hi, h)
 		if err != nil {
 			t.Fatal(err)

@@ -70,16 +70,24 @@ func TestPosteriorIsTheSameOnAnyNumberOfCores(t *testing.T) {
 	}
 }
 
+// drawnBox draws a box of one to three features, and bandwidths up to a multiple of its
+// widths.
+func drawnBox(t *rapid.T, widest float64) (lo, hi, h []float64) {
+	d := rapid.IntRange(1, 3).Draw(t, "d")
+	lo, hi, h = make([]float64, d), make([]float64, d), make([]float64, d)
+	for i := range d {
+		lo[i] = rapid.Float64Range(-10, 10).Draw(t, "lo")
+		hi[i] = lo[i] + rapid.Float64Range(0.5, 10).Draw(t, "width")
+		h[i] = (hi[i] - lo[i]) * rapid.Float64Range(0.15, widest).Draw(t, "h")
+	}
+	return lo, hi, h
+}
+
 // No row contributes more than the bound, and rows at landmarks come close to it.
 func TestNormBoundHolds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		d := rapid.IntRange(1, 3).Draw(t, "d")
-		lo, hi, h := make([]float64, d), make([]float64, d), make([]float64, d)
-		for i := range d {
-			lo[i] = rapid.Float64Range(-10, 10).Draw(t, "lo")
-			hi[i] = lo[i] + rapid.Float64Range(0.5, 10).Draw(t, "width")
-			h[i] = (hi[i] - lo[i]) * rapid.Float64Range(0.15, 2).Draw(t, "h")
-		}
+		lo, hi, h := drawnBox(t, 2)
+		d := len(lo)
 		l, err := Grid(lo, hi, h)
 		if err != nil {
 			t.Fatal(err)
