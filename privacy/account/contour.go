@@ -1,6 +1,9 @@
 package account
 
-import "math"
+import (
+	"math"
+	"math/cmplx"
+)
 
 // contour returns log δ(ε) by the trapezoidal rule on the line Re s = θ of the
 // inversion integral described at saddle, and a bound on its relative error.
@@ -26,22 +29,30 @@ func (c composition) contour(s saddle, share, work float64) (logDelta, relative 
 		}
 		var largest float64
 		for ; j < end; j++ {
-			z := complex(1, 0)
-			for i, next := range rays {
-				z *= power(next(), c[i].count)
-			}
 			w := eta * float64(j)
+			z, size := complex(1, 0), 1.0
+			for i, next := range rays {
+				f := power(next(), c[i].count)
+				z *= f
+				if l, ok := c[i].pair.(laplace); ok {
+					size *= math.Pow(l.envelope(s.theta, w), float64(c[i].count))
+				} else {
+					size *= cmplx.Abs(f)
+				}
+			}
 			// 1/(s(s+1)) over its value at θ.
-			z /= complex(1, w/s.theta) * complex(1, w/(1+s.theta))
+			decay := complex(1, w/s.theta) * complex(1, w/(1+s.theta))
+			z /= decay
 			sin, cos := math.Sincos(-w * s.epsilon)
 			sum += real(z)*cos - imag(z)*sin
 			if j == 0 {
 				continue
 			}
-			largest = math.Max(largest, math.Hypot(real(z), imag(z)))
+			largest = math.Max(largest, size/cmplx.Abs(decay))
 		}
 		// The frequencies left out fall like 1/w² from the largest in the last
-		// octave, or faster.
+		// octave, or faster. Not so the terms of atoms, which come back after any
+		// number of octaves: of those only the envelope falls.
 		rest = 2 * largest * float64(end)
 		if rest < share*sum {
 			break

@@ -168,6 +168,26 @@ func TestDeltaOfRandomPlans(t *testing.T) {
 	}
 }
 
+// TestContourOfAtoms: a sum of twenty coins has a spectrum of narrow peaks with
+// octaves of next to nothing between them, where the integral must not end.
+func TestContourOfAtoms(t *testing.T) {
+	ms := []Mechanism{noised(Laplace, 1.0019550335910028, 3), noised(Laplace, 54.598150033144236, 20)}
+	const epsilon, want = 0.8824969025845955, 0.344681011 // on a grid of step 9.8e-6
+	c := compose(ms, AddRemove)[0]
+	for _, share := range []float64{1e-2, 1e-3, 1e-4} {
+		logDelta, relative := c.contour(c.saddleAt(epsilon), share, 3e7)
+		if relative > share*1.01 {
+			t.Errorf("share %v: only %v was reached", share, relative)
+		}
+		if got := math.Exp(logDelta); math.Abs(got-want) > relative*want {
+			t.Errorf("share %v: δ %v, want %v within %v of it", share, got, want, relative)
+		}
+	}
+	if _, err := Delta(ms, AddRemove, epsilon); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestRateNearOne: a sampled Gaussian tends to the plain one. At 1 − 1e-7 the
 // two differ by about that much of ε.
 func TestRateNearOne(t *testing.T) {

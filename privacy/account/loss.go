@@ -115,6 +115,14 @@ func (l laplace) ray(s, omega float64) func() complex128 {
 	}
 }
 
+// envelope bounds what the ray at s > 0 has from a frequency on, by the triangle
+// inequality: |s+1+iω|/|2s+1+2iω| falls with ω, |s+iω|/|2s+1+2iω| rises to ½.
+func (l laplace) envelope(s, omega float64) float64 {
+	d := math.Exp(-(2*s + 1) * l.e0)
+	falling := math.Hypot(s+1, omega) / math.Hypot(2*s+1, 2*omega)
+	return math.Min(1, (falling+d/2)*(2*s+1)/((s+1)+s*d))
+}
+
 func (l laplace) cost(s, omega float64) float64 { return 20 }
 
 func (l laplace) mass(lo, hi float64) (logP, logQ float64) {
