@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"parley/augment"
+	"parley/internal/cputime"
 )
 
 // applied measures what synthetic rows of a scarce class are worth, on two public data sets,
@@ -75,7 +76,7 @@ func (m appliedMean) mean() float64 { return m.sum / m.n }
 // measure measures all arms of all settings.
 func (s appliedSet) measure(ctx context.Context, t table, proposals int) (*appliedTable, error) {
 	out := &appliedTable{name: s.name, splits: s.splits, cells: map[string][]appliedCell{}}
-	start := processorTime()
+	start := cputime.Used()
 	for at, setting := range s.settings {
 		out.settings = append(out.settings, fmt.Sprintf("%s, d = %d", setting.name, setting.codes))
 		out.verdicts = append(out.verdicts, map[augment.Verdict]int{})
@@ -93,7 +94,7 @@ func (s appliedSet) measure(ctx context.Context, t table, proposals int) (*appli
 			}
 		}
 	}
-	out.seconds = (processorTime() - start).Seconds()
+	out.seconds = (cputime.Used() - start).Seconds()
 	return out, nil
 }
 

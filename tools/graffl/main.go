@@ -31,6 +31,7 @@ var commands = []command{
 	{"published", "what variant published finds of the toy, and what it does not", published},
 	{"set", "error and cost of variant set on the toy", set},
 	{"applied", "what synthetic rows of a scarce class are worth, beside the controls", applied},
+	{"scarce", "the example of deaths in intensive care over seeds, with and without privacy", scarce},
 }
 
 func main() {

@@ -7,8 +7,10 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"parley/figure"
+	"parley/internal/cputime"
 )
 
 // draw writes a figure as SVG and its numbers as CSV, into a folder that it makes.
@@ -42,3 +44,6 @@ func numbers(list string) (out []float64, err error) {
 	}
 	return out, nil
 }
+
+// processorTime is the time that processors have worked for this process.
+func processorTime() time.Duration { return cputime.Used() }

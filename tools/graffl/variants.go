@@ -14,6 +14,7 @@ import (
 	"parley/engine"
 	"parley/engine/local"
 	"parley/graffl"
+	"parley/internal/cputime"
 	"parley/method"
 	"parley/study"
 )
@@ -52,12 +53,12 @@ func (s variantStudy) run(ctx context.Context) (*variantRun, error) {
 		r.heap = max(r.heap, m.HeapInuse)
 	}
 	runtime.GC() // what earlier studies left is not this one's
-	start := processorTime()
+	start := cputime.Used()
 	out, err := local.Run(ctx, *config)
 	if err != nil {
 		return nil, err
 	}
-	r.used = processorTime() - start
+	r.used = cputime.Used() - start
 	for _, round := range out.Rounds {
 		for _, x := range round.Sites {
 			r.up, r.down = r.up+x.Up, r.down+x.Down

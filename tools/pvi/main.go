@@ -23,6 +23,7 @@ import (
 	"strconv"
 	"strings"
 
+	"parley/internal/cputime"
 	"parley/privacy/account"
 )
 
@@ -152,7 +153,7 @@ func (c *config) row(ctx context.Context, census *census, s spec, total *account
 	}
 	var cells []string
 	var spent []float64
-	start, runs := processorTime(), 0
+	start, runs := cputime.Used(), 0
 	for _, scheme := range c.schemes {
 		var all scores
 		for seed := range seeds {
@@ -170,6 +171,6 @@ func (c *config) row(ctx context.Context, census *census, s spec, total *account
 	if total != nil {
 		cost = fmt.Sprintf("%.3f", slices.Max(spent))
 	}
-	fmt.Printf("| %s | %s | %s | %.1f |\n", s.name, cost, strings.Join(cells, " | "), (processorTime()-start).Seconds()/float64(runs))
+	fmt.Printf("| %s | %s | %s | %.1f |\n", s.name, cost, strings.Join(cells, " | "), (cputime.Used()-start).Seconds()/float64(runs))
 	return nil
 }

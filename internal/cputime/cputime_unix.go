@@ -1,14 +1,15 @@
 //go:build unix
 
-package main
+package cputime
 
 import (
 	"syscall"
 	"time"
 )
 
-// processorTime is the time that processors have worked for this process.
-func processorTime() time.Duration {
+// Used is the time that processors have worked for this process; 0 if the system
+// does not tell.
+func Used() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		return 0
