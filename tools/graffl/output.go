@@ -47,3 +47,19 @@ func numbers(list string) (out []float64, err error) {
 
 // processorTime is the time that processors have worked for this process.
 func processorTime() time.Duration { return cputime.Used() }
+
+// sums reads lists of positive numbers with + between, which have commas between them.
+func sums(list string) (out [][]int, err error) {
+	for part := range strings.SplitSeq(list, ",") {
+		var one []int
+		for s := range strings.SplitSeq(part, "+") {
+			n, err := strconv.Atoi(s)
+			if err != nil || n < 1 {
+				return nil, fmt.Errorf("%q is no positive number", s)
+			}
+			one = append(one, n)
+		}
+		out = append(out, one)
+	}
+	return out, nil
+}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -28,11 +29,18 @@ func scarce(ctx context.Context, args []string) error {
 	seeds := flags.Int("seeds", 10, "seeds of each plan: 1, 2, …; at least 2")
 	plans := flags.String("plans", "examples/icu/plan.yaml,examples/icu/private.yaml", "plans, with commas between")
 	open := flags.Bool("open", false, "without privacy, whatever the plans say")
-	weights := flags.String("reconstruction", "", "also with these weights of the encoder's reconstruction term in place of the plan's, with commas between")
+	weights := flags.String("reconstruction", "", "also with these weights of the encoder's reconstruction term, with commas between")
+	layers := flags.String("hidden", "", "also with these widths of the encoder's hidden layers, with commas between and + between layers, such as 16,64+32")
 	var lambdas []float64
+	var widths [][]int
 	if err := parse(flags, args, func() (err error) {
 		if *weights != "" {
 			if lambdas, err = numbers(*weights); err != nil {
+				return err
+			}
+		}
+		if *layers != "" {
+			if widths, err = sums(*layers); err != nil {
 				return err
 			}
 		}
@@ -46,7 +54,10 @@ func scarce(ctx context.Context, args []string) error {
 	for path := range strings.SplitSeq(*plans, ",") {
 		variants := []scarcePlan{{path: path, open: *open}}
 		for _, lambda := range lambdas {
-			variants = append(variants, scarcePlan{path, *open, lambda})
+			variants = append(variants, scarcePlan{path: path, open: *open, reconstruction: lambda})
+		}
+		for _, hidden := range widths {
+			variants = append(variants, scarcePlan{path: path, open: *open, hidden: hidden})
 		}
 		for _, v := range variants {
 			start := cputime.Used()
@@ -66,6 +77,7 @@ type scarcePlan struct {
 	path           string
 	open           bool    // without privacy
 	reconstruction float64 // weight in the encoder's training; 0 for the plan's
+	hidden         []int   // widths of the encoder's hidden layers; nil for the plan's
 }
 
 func (p scarcePlan) String() string {
@@ -74,7 +86,10 @@ func (p scarcePlan) String() string {
 		s += ", without privacy"
 	}
 	if p.reconstruction > 0 {
-		s += fmt.Sprintf(", λ = %.4g", p.reconstruction)
+		s += fmt.Sprintf(", λ = %v", p.reconstruction)
+	}
+	if p.hidden != nil {
+		s += fmt.Sprintf(", hidden layers of %v", p.hidden)
 	}
 	return s
 }
@@ -93,11 +108,15 @@ func (p scarcePlan) load(seed uint64) (*study.Plan, error) {
 	if p.open {
 		plan.Privacy = study.Privacy{Protection: study.ProtectionNone}
 	}
-	if p.reconstruction > 0 {
-		if o.Encoder == nil || o.Encoder.Kind != graffl.EncoderSuffiAE {
-			return nil, fmt.Errorf("it trains no encoder")
-		}
-		o.Encoder.Reconstruction = p.reconstruction
+	if p.reconstruction == 0 && p.hidden == nil {
+		return plan, nil
+	}
+	if o.Encoder == nil || o.Encoder.Kind != graffl.EncoderSuffiAE {
+		return nil, fmt.Errorf("it trains no encoder")
+	}
+	o.Encoder.Reconstruction = cmp.Or(p.reconstruction, o.Encoder.Reconstruction)
+	if p.hidden != nil {
+		o.Encoder.Hidden = p.hidden
 	}
 	return plan, nil
 }

@@ -23,7 +23,6 @@ var (
 
 const (
 	subjects = 400
-	moved    = 250 // subjects shifted in latent space by one vector, uniform on ±10
 	sites    = 3
 )
 
@@ -40,9 +39,10 @@ func schema() dataset.Schema {
 	return s
 }
 
-// generate draws one data set with q factors. The noise variances are those of
-// the paper times a factor.
-func generate(seed uint64, q int, noise float64) (*dataset.Table, error) {
+// generate draws one data set of n subjects with q factors. The noise variances are
+// those of the paper times a factor. Five eighths of the subjects are shifted in latent
+// space by one vector, uniform on ±10.
+func generate(seed uint64, q, n int, noise float64) (*dataset.Table, error) {
 	rng := rand.New(rand.NewPCG(seed, uint64(q)))
 	uniform := func(a float64) float64 { return a * (2*rng.Float64() - 1) }
 	var w [][][]float64
@@ -61,16 +61,16 @@ func generate(seed uint64, q int, noise float64) (*dataset.Table, error) {
 	for a := range shift {
 		shift[a] = uniform(10)
 	}
-	rows := make([]dataset.Row, subjects)
+	rows := make([]dataset.Row, n)
 	x := make([]float64, q)
-	for n := range rows {
+	for i := range rows {
 		for a := range x {
 			x[a] = rng.NormFloat64()
-			if n < moved {
+			if 8*i < 5*n {
 				x[a] += shift[a]
 			}
 		}
-		rows[n].ID = fmt.Sprintf("s%03d", n)
+		rows[i].ID = fmt.Sprintf("s%04d", i)
 		for k, d := range dims {
 			t := make([]float64, d)
 			for j := range t {
@@ -79,14 +79,14 @@ func generate(seed uint64, q int, noise float64) (*dataset.Table, error) {
 					t[j] += w[k][j][a] * y
 				}
 			}
-			rows[n].Views = append(rows[n].Views, t)
+			rows[i].Views = append(rows[i].Views, t)
 		}
 	}
 	return dataset.NewTable(schema(), rows)
 }
 
 // spread gives the subjects to the sites as scenario IID does.
-func spread(all *dataset.Table, seed uint64) (map[string]dataset.Source, error) {
+func spread(all *dataset.Table, sites int, seed uint64) (map[string]dataset.Source, error) {
 	ids, _, err := dataset.Labels(context.Background(), all, "")
 	if err != nil {
 		return nil, err
@@ -120,9 +120,9 @@ type setting struct {
 
 var settings = []setting{
 	{"one scale per view", mvppca.ScaleView, "view", 1, true},
+	{"one scale per view, noise × 10", mvppca.ScaleView, "view", 10, true},
 	{"noise per feature", mvppca.ScaleStandard, "feature", 1, true},
 	{"noise per feature, min-max", mvppca.ScaleMinMax, "feature", 1, true},
-	{"one scale per view, noise × 10", mvppca.ScaleView, "view", 10, true},
 	{"each feature scaled, noise per view", mvppca.ScaleStandard, "view", 1, false},
 	{"min-max, noise per view", mvppca.ScaleMinMax, "view", 1, false},
 }
@@ -147,11 +147,11 @@ func plan(s setting, seed uint64) (*study.Plan, error) {
 
 // choose runs one selection.
 func choose(ctx context.Context, s setting, seed uint64, q int, c method.SelectConfig) (*method.Selection, error) {
-	all, err := generate(seed, q, s.variance)
+	all, err := generate(seed, q, subjects, s.variance)
 	if err != nil {
 		return nil, err
 	}
-	data, err := spread(all, seed)
+	data, err := spread(all, sites, seed)
 	if err != nil {
 		return nil, err
 	}

@@ -1,13 +1,17 @@
 // Command selection measures how often each rule of `parley select` finds the
 // true number of factors, on data from the published synthetic generator. It
-// prints a table of counts and exits with status 1 when the recommendation
-// misses on more than one seed of ten where it is promised to hold.
+// prints tables of counts and exits with status 1 when the recommendation
+// misses on more than one seed of ten where it is promised to hold. With -released
+// it chooses from what private studies on such data have released, through real
+// gates and noise, which no seed repeats.
 //
-//	go run ./tools/selection [-seeds 10] [-from 3] [-to 6] [-most 8] [-settings N]
+//	go run ./tools/selection [-released] [-seeds N] [-from 3] [-to 6] [-most 8] [-settings N]
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"log"
@@ -16,47 +20,103 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
-	"time"
 
+	"parley/internal/cputime"
 	"parley/method"
 	"parley/mvppca"
 )
 
+// config is what the flags say.
+type config struct {
+	seeds, from, to int
+	selection       method.SelectConfig
+}
+
 func main() {
 	log.SetFlags(0)
 	log.SetPrefix("selection: ")
-	seeds := flag.Int("seeds", 10, "data sets for each true number of factors")
-	from := flag.Int("from", 3, "smallest true number of factors")
-	to := flag.Int("to", 6, "largest true number of factors")
+	c := config{selection: method.SelectConfig{Folds: 3, Repeats: 1, Criteria: mvppca.Method{}.Criteria()}}
+	flag.IntVar(&c.seeds, "seeds", 0, "data sets for each true number of factors; 0 for 10, and 5 with -released")
+	flag.IntVar(&c.from, "from", 3, "smallest true number of factors")
+	flag.IntVar(&c.to, "to", 6, "largest true number of factors")
 	most := flag.Int("most", 8, "largest candidate; the smallest is 1")
-	some := flag.Int("settings", len(settings), "how many of the settings to measure, in their order")
+	some := flag.Int("settings", 0, "how many of the settings to measure, in their order; 0 for all")
+	released := flag.Bool("released", false, "choose from what private studies have released, in place of rows")
 	flag.Parse()
-	if flag.NArg() > 0 || *seeds < 1 || *from < 1 || *to < *from || *most < *to || *some < 1 || *some > len(settings) {
+	last := len(settings)
+	if *released {
+		last = len(releases)
+	}
+	if flag.NArg() > 0 || c.seeds < 0 || c.from < 1 || c.to < c.from || *most < c.to || *some < 0 || *some > last {
 		flag.Usage()
 		os.Exit(2)
 	}
+	if *some == 0 {
+		*some = last
+	}
+	for q := range *most {
+		c.selection.Values = append(c.selection.Values, q+1)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	c := method.SelectConfig{Folds: 3, Repeats: 1, Criteria: mvppca.Method{}.Criteria()}
-	for q := range *most {
-		c.Values = append(c.Values, q+1)
+	run := c.rows
+	if *released {
+		run = c.released
 	}
+	if err := run(ctx, *some); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// rows chooses from rows, by every rule and in the first settings.
+func (c config) rows(ctx context.Context, some int) error {
+	c.seeds = cmp.Or(c.seeds, 10)
+	var all []*tally
 	missed := false
-	for _, s := range settings[:*some] {
-		start := time.Now()
-		counts, err := measure(ctx, s, *seeds, *from, *to, c)
+	for _, s := range settings[:some] {
+		start := cputime.Used()
+		counts, err := c.measure(ctx, s)
 		if err != nil {
-			log.Fatal(err)
+			return err
 		}
-		fmt.Printf("%s (%s, noise per %s): seeds of %d on which each rule gives the true number, %.0f s\n\n", s.name, s.scaling, s.noise, *seeds, time.Since(start).Seconds())
-		counts.print(*from, *to)
+		fmt.Printf("%s (%s, noise per %s): seeds of %d on which each rule gives the true number, %.0f CPU s\n\n", s.name, s.scaling, s.noise, c.seeds, (cputime.Used() - start).Seconds())
+		counts.print(c.from, c.to)
 		for _, n := range counts.right[0] {
-			missed = missed || s.kept && n*10 < 9**seeds
+			missed = missed || s.kept && n*10 < 9*c.seeds
 		}
+		all = append(all, counts)
 	}
+	fmt.Printf("Of %d data sets:\n\n%s", c.seeds*(c.to-c.from+1), summary(settings[:some], all))
 	if missed {
-		log.Fatal("the recommendation misses the truth too often")
+		return errors.New("the recommendation misses the truth too often")
 	}
+	return nil
+}
+
+// summary is a table of how often each rule found the true number, in Markdown.
+func summary(settings []setting, all []*tally) string {
+	var b strings.Builder
+	b.WriteString("| |")
+	for _, s := range settings {
+		fmt.Fprintf(&b, " %s, noise: %s", s.scaling, s.noise)
+		if s.variance != 1 {
+			fmt.Fprintf(&b, ", noise × %v", s.variance)
+		}
+		b.WriteString(" |")
+	}
+	b.WriteString("\n|---|" + strings.Repeat("---:|", len(settings)) + "\n")
+	for i, rule := range all[0].rules {
+		fmt.Fprintf(&b, "| %s |", rule)
+		for _, t := range all {
+			n := 0
+			for _, right := range t.right[i] {
+				n += right
+			}
+			fmt.Fprintf(&b, " %d |", n)
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
 }
 
 // tally counts, for every rule and true number of factors, the seeds on which
@@ -67,11 +127,11 @@ type tally struct {
 	wrong [][]int
 }
 
-func measure(ctx context.Context, s setting, seeds, from, to int, c method.SelectConfig) (*tally, error) {
+func (c config) measure(ctx context.Context, s setting) (*tally, error) {
 	t := &tally{}
-	for q := from; q <= to; q++ {
-		for seed := range seeds {
-			out, err := choose(ctx, s, uint64(seed+1), q, c)
+	for q := c.from; q <= c.to; q++ {
+		for seed := range c.seeds {
+			out, err := choose(ctx, s, uint64(seed+1), q, c.selection)
 			if err != nil {
 				return nil, fmt.Errorf("%s, %d factors, seed %d: %w", s.name, q, seed+1, err)
 			}
@@ -80,10 +140,10 @@ func measure(ctx context.Context, s setting, seeds, from, to int, c method.Selec
 				if at < 0 {
 					at = len(t.rules)
 					t.rules = append(t.rules, choice.Rule)
-					t.right, t.wrong = append(t.right, make([]int, to-from+1)), append(t.wrong, nil)
+					t.right, t.wrong = append(t.right, make([]int, c.to-c.from+1)), append(t.wrong, nil)
 				}
 				if choice.Value == q {
-					t.right[at][q-from]++
+					t.right[at][q-c.from]++
 				} else {
 					t.wrong[at] = append(t.wrong[at], choice.Value-q)
 				}
