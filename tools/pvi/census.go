@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"gonum.org/v1/gonum/stat"
+
 	"parley/dataset"
 	"parley/method"
 	"parley/pvi"
@@ -173,19 +175,19 @@ type scores []score
 
 // String gives mean ± standard deviation of accuracy and log-likelihood.
 func (all scores) String() string {
-	of := func(value func(score) float64, format string) string {
-		mean, square, n := 0.0, 0.0, float64(len(all))
-		for _, s := range all {
-			mean += value(s) / n
-		}
-		for _, s := range all {
-			square += (value(s) - mean) * (value(s) - mean)
-		}
-		text := fmt.Sprintf(format, mean)
-		if len(all) > 1 {
-			text += " ± " + fmt.Sprintf(format, math.Sqrt(square/(n-1)))
-		}
-		return strings.ReplaceAll(text, "-", "−")
+	var accuracy, logLik []float64
+	for _, s := range all {
+		accuracy, logLik = append(accuracy, s.accuracy), append(logLik, s.logLik)
 	}
-	return of(func(s score) float64 { return s.accuracy }, "%.2f") + " %, " + of(func(s score) float64 { return s.logLik }, "%.4f")
+	return plusMinus(accuracy, "%.2f") + " %, " + plusMinus(logLik, "%.4f")
+}
+
+// plusMinus gives mean ± standard deviation; of a single number the number.
+func plusMinus(x []float64, format string) string {
+	mean, sd := stat.MeanStdDev(x, nil)
+	text := fmt.Sprintf(format, mean)
+	if len(x) > 1 {
+		text += " ± " + fmt.Sprintf(format, sd)
+	}
+	return strings.ReplaceAll(text, "-", "−")
 }

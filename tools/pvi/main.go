@@ -5,8 +5,12 @@
 // Markdown tables.
 //
 //	go run ./tools/pvi [-data DIR] [-schemes ABCD] [-seeds 5] [-epsilon 0.5,1] [-delta 1e-4,1e-5] [-methods …]
+//	go run ./tools/pvi -example [-seeds 5]
 //
-// Numbers are standardised over all rows, test rows included, as the published
+// The second form runs the example's own plan, with its privacy, without it and at other
+// totals: how well it predicts, and what the intervals of its weights hold.
+//
+// In the first, numbers are standardised over all rows, test rows included, as the published
 // experiments do: a plan for real data takes publicly known constants. Noise comes
 // from the operating system, so that private rows repeat within their deviation
 // only.
@@ -35,6 +39,7 @@ type config struct {
 	seeds   int
 	totals  []account.Budget
 	methods []string
+	alone   bool // the example itself, in place of the tables
 }
 
 func main() {
@@ -62,6 +67,7 @@ func parse() (*config, error) {
 	epsilons := flag.String("epsilon", "0.5,1", "totals ε of every site")
 	deltas := flag.String("delta", "1e-4,1e-5", "δ of these totals")
 	names := flag.String("methods", strings.Join(methodNames(), ","), "which methods to measure")
+	flag.BoolVar(&c.alone, "example", false, "run the example itself, and tell what its predictions and its intervals are worth")
 	flag.Parse()
 	es, err1 := numbers(*epsilons)
 	ds, err2 := numbers(*deltas)
@@ -104,6 +110,9 @@ func numbers(list string) (out []float64, err error) {
 }
 
 func run(ctx context.Context, c *config) error {
+	if c.alone {
+		return c.example(ctx)
+	}
 	census, err := open(ctx, c)
 	if err != nil {
 		return err

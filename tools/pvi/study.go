@@ -84,11 +84,7 @@ func (c *census) study(ctx context.Context, s spec, scheme string, total *accoun
 	if err != nil {
 		return nil, err
 	}
-	at := slices.IndexFunc(out.Result.Files, func(f method.File) bool { return f.Name == "model/model.json" })
-	if at < 0 {
-		return nil, fmt.Errorf("the result has no model")
-	}
-	m, err := pvi.LoadModel(out.Result.Files[at].Data)
+	m, err := modelOf(out.Result)
 	if err != nil {
 		return nil, err
 	}
@@ -98,6 +94,15 @@ func (c *census) study(ctx context.Context, s spec, scheme string, total *accoun
 	}
 	o.epsilon, err = trueEpsilon(p, total.Delta)
 	return o, err
+}
+
+// modelOf reads the model of a study.
+func modelOf(r *method.Result) (*pvi.Model, error) {
+	at := slices.IndexFunc(r.Files, func(f method.File) bool { return f.Name == "model/model.json" })
+	if at < 0 {
+		return nil, fmt.Errorf("the result has no model")
+	}
+	return pvi.LoadModel(r.Files[at].Data)
 }
 
 // trueEpsilon is what the dearest site releases over the whole plan.
