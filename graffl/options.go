@@ -44,10 +44,10 @@ type Options struct {
 // PriorOptions make the prior of the features' public ranges, of widths R: see
 // [BoxPrior], whose numbers are the defaults.
 type PriorOptions struct {
-	Concentration float64 `json:"concentration"` // α of the weights' Dirichlet distribution (1)
-	Kappa         float64 `json:"kappa"`         // rows that the middle of the box is worth as a component's mean (0.02)
-	Spread        float64 `json:"spread"`        // E Σ of a component is this share of diag(R²) (0.02; of codes 0.005)
-	Freedom       float64 `json:"freedom"`       // ν of the inverse Wishart distribution, more than features + 1 (features + 3)
+	Concentration float64 `json:"concentration"` // α of the weights' Dirichlet distribution, 0.01 to 1e6 (1)
+	Kappa         float64 `json:"kappa"`         // rows that the middle of the box is worth as a component's mean, 1e-6 to 1e6 (0.02)
+	Spread        float64 `json:"spread"`        // E Σ of a component is this share of diag(R²), 1e-6 to 1e3 (0.02; of codes 0.005)
+	Freedom       float64 `json:"freedom"`       // ν of the inverse Wishart distribution, at least features + 1.1, to 1e6 (features + 3)
 }
 
 // LandmarkOptions lay the landmarks over the box of the features' public ranges.
@@ -162,6 +162,12 @@ func (o *Options) Check(p *study.Plan, report func(key, what, hint string)) {
 	}
 	o.checkCalibration(report)
 	ready = o.checkPrior(p, report) && ready
+	if ready && o.Components >= 1 && o.Components <= maxComponents {
+		o.checkSize(p, report)
+		if _, err := o.prior(p); err != nil {
+			report("prior", err.Error(), "ranges of features that are neither as wide nor as narrow")
+		}
+	}
 	o.checkOthers(p, report)
 	switch o.Variant {
 	case VariantLandmark:
@@ -227,20 +233,39 @@ func (o *Options) checkFeatures(p *study.Plan, report func(key, what, hint strin
 
 func (o *Options) checkPrior(p *study.Plan, report func(key, what, hint string)) bool {
 	ok := true
+	// Beyond these, weights or covariances drawn from the prior are not numbers any more
+	// that a sampler can go on from.
+	least := float64(o.dim(p)) + 1.1 // from + 1 down there is no mean
 	for _, c := range []struct {
-		key string
-		x   float64
-	}{{"concentration", o.Prior.Concentration}, {"kappa", o.Prior.Kappa}, {"spread", o.Prior.Spread}} {
-		if !(c.x > 0) || math.IsInf(c.x, 1) {
-			report("prior."+c.key, fmt.Sprintf("%v is not positive and finite", c.x), "a positive number")
+		key       string
+		x, lo, hi float64
+	}{{"concentration", o.Prior.Concentration, 0.01, 1e6}, {"kappa", o.Prior.Kappa, 1e-6, 1e6}, {"spread", o.Prior.Spread, 1e-6, 1e3}, {"freedom", o.Prior.Freedom, least, 1e6}} {
+		if !(c.x >= c.lo && c.x <= c.hi) {
+			report("prior."+c.key, fmt.Sprintf("%v is out of range", c.x), fmt.Sprintf("from %v to %v", c.lo, c.hi))
 			ok = false
 		}
 	}
-	if d := o.dim(p); !(o.Prior.Freedom > float64(d+1)) || math.IsInf(o.Prior.Freedom, 1) {
-		report("prior.freedom", fmt.Sprintf("with %v degrees of freedom in %d dimensions a component's covariance has no mean", o.Prior.Freedom, d), fmt.Sprintf("more than %d", d+1))
-		ok = false
-	}
 	return ok
+}
+
+// maxNumbers is how many numbers a sample may have, so that it fits into a state, and a
+// batch of proposals into a message.
+const maxNumbers = 1 << 23
+
+// checkSize refuses samples that nobody has room for.
+func (o *Options) checkSize(p *study.Plan, report func(key, what, hint string)) {
+	parameters, key := o.Draws, "draws"
+	switch {
+	case o.Variant == VariantPublished && o.Published != nil:
+		parameters, key = o.Published.Accepted, "published.accepted"
+	case o.Variant == VariantSet && o.Set != nil:
+		parameters, key = max(o.Set.Particles, setBatch), "set.particles"
+	}
+	d := o.dim(p)
+	if each := o.Components * (1 + d + d*d); parameters > maxNumbers/each {
+		report(key, fmt.Sprintf("%d mixtures of %d components in %d dimensions are %d numbers each, more than %d together", parameters, o.Components, d, each, maxNumbers),
+			"fewer of them, fewer components, or fewer features")
+	}
 }
 
 func (o *Options) checkLandmark(p *study.Plan, ready bool, report func(key, what, hint string)) {

@@ -15,8 +15,12 @@ func TestOptionsThatMeanNothingAreRefused(t *testing.T) {
 		"components: 0":                                         "method.components: a mixture of 0 components",
 		"variant: other":                                        `method.variant: "other" is not known`,
 		"draws: 10":                                             "method.draws: a sample of 10 parameters",
-		"prior: {kappa: 0}":                                     "method.prior.kappa: 0 is not positive",
-		"prior: {freedom: 2}":                                   "method.prior.freedom: with 2 degrees of freedom",
+		"prior: {kappa: 0}":                                     "method.prior.kappa: 0 is out of range",
+		"prior: {kappa: 1e-300}":                                "method.prior.kappa: 1e-300 is out of range",
+		"prior: {concentration: 1e-5}":                          "method.prior.concentration: 1e-05 is out of range",
+		"prior: {spread: 1e-300}":                               "method.prior.spread: 1e-300 is out of range",
+		"prior: {freedom: 2}":                                   "method.prior.freedom: 2 is out of range",
+		"prior: {freedom: 1e300}":                               "from 2.1 to 1e+06",
 		"landmarks: {bandwidth: 0}":                             "method.landmarks.bandwidth: 0 of a feature's range",
 		"landmarks: {bandwidth: 1e-4}":                          "needs more than 1024 landmarks",
 		"landmarks: {scattered: 2000}":                          "method.landmarks.scattered: 2000 landmarks",
@@ -33,10 +37,29 @@ func TestOptionsThatMeanNothingAreRefused(t *testing.T) {
 		refused(t, strings.Replace(planText(options, unprotected), "components: 2\n  components", "components", 1), want)
 	}
 	for change, want := range map[string]string{
-		"{name: x}": "has no range, which the prior and the landmarks are made of",
+		"{name: x, range: [-1e200, 1e200]}":         "method.prior: prior: Ψ has an entry that is not finite",
+		"{name: x, range: [0, 1e-170]}":             "method.prior: prior: Ψ is not positive definite",
+		"{name: x}":                                 "has no range, which the prior and the landmarks are made of",
 		"{name: x, kind: category, levels: [a, b]}": "is a category, and a Gaussian mixture is of numbers",
 	} {
 		refused(t, strings.Replace(planText("draws: 64", unprotected), "{name: x, range: [-8, 8]}", change, 1), want)
+	}
+}
+
+// Samples that fit into no state are refused before anybody computes one.
+func TestSamplesWithoutRoomAreRefused(t *testing.T) {
+	var features []string
+	for i := range 64 {
+		features = append(features, fmt.Sprintf("{name: f%d, range: [0, 1]}", i))
+	}
+	for options, want := range map[string]string{
+		"landmarks: {scattered: 100}":               "method.draws: 384 mixtures of 64 components in 64 dimensions",
+		"variant: published":                        "method.published.accepted: 1000 mixtures",
+		"variant: set\nset: {particles: 16}":        "method.set.particles: 100 mixtures",
+		"encoder: {kind: projection}\ndraws: 10000": "method.draws: 10000 mixtures of 64 components in 5 dimensions",
+	} {
+		text := strings.Replace(planText(options, unprotected), "components: 2", "components: 64", 1)
+		refused(t, strings.Replace(text, "{name: x, range: [-8, 8]}", strings.Join(features, ", "), 1), want)
 	}
 }
 
