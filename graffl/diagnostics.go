@@ -153,20 +153,34 @@ func (l Landmarks) Misfit(o Observation, m Mixture) (chiSq, tail float64, err er
 	if err := o.Check(l.Len()); err != nil {
 		return 0, 0, err
 	}
-	o.NoiseVar += 1 / (o.Rows * o.Rows) // as in Posterior
 	mean, cov, err := l.Moments(m)
 	if err != nil {
 		return 0, 0, err
 	}
+	spread(rough(o), mean, cov)
+	return misfit(o, mean, cov)
+}
+
+// rough is an observation with a variance of 1/n² more on every mean, as in the
+// posterior: landmarks that hardly a row comes near have means that are anything but
+// Gaussian.
+func rough(o Observation) Observation {
+	o.NoiseVar += 1 / (o.Rows * o.Rows)
+	return o
+}
+
+// misfit is [Landmarks.Misfit] given the law of the observed means: their expectation
+// and their covariance, noise included, which it overwrites.
+func misfit(o Observation, mean, cov []float64) (chiSq, tail float64, err error) {
 	n := len(mean)
-	spread(o, mean, cov)
 	if _, ok := cholesky(cov, n); !ok {
 		return 0, 0, fmt.Errorf("the covariance of %d landmark means is singular", n)
 	}
-	for r := range mean {
-		mean[r] = o.Mean[r] - mean[r]
+	off := make([]float64, n)
+	for r := range off {
+		off[r] = o.Mean[r] - mean[r]
 	}
-	forward(cov, n, mean)
-	chiSq = squares(mean)
+	forward(cov, n, off)
+	chiSq = squares(off)
 	return chiSq, distuv.ChiSquared{K: float64(n)}.Survival(chiSq), nil
 }

@@ -4,9 +4,11 @@ import "math"
 
 // Match returns the order of m's components that lies closest to a reference:
 // component order[k] of m belongs to component k of the reference, so that the sum of
-// squared distances between means, each feature divided by its scale, is smallest
-// (Kuhn and Munkres). Components of a mixture have no names: without matching, means
-// over a posterior are all the same. A nil scale is all ones.
+// squared distances between means, each feature divided by its scale and each pair
+// counted by the sum of its two weights, is smallest (Kuhn and Munkres). Components of a
+// mixture have no names: without matching, means over a posterior are all the same.
+// Weights count because a component that hardly a row belongs to may lie anywhere: it
+// must not decide where those with rows belong. A nil scale is all ones.
 func Match(reference, m Mixture, scale []float64) []int {
 	k, d := m.Components(), m.Dim
 	cost := make([]float64, k*k)
@@ -20,6 +22,7 @@ func Match(reference, m Mixture, scale []float64) []int {
 				}
 				cost[i*k+j] += t * t
 			}
+			cost[i*k+j] *= reference.Weights[i] + m.Weights[j]
 		}
 	}
 	return assign(cost, k)

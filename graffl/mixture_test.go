@@ -187,3 +187,19 @@ func TestMixturesAndPriorsThatAreNone(t *testing.T) {
 		t.Error("an empty box was taken")
 	}
 }
+
+// A component without rows may lie anywhere, and does not decide where those with rows
+// belong: here it comes nearest to where the other one was.
+func TestMatchGoesByWeight(t *testing.T) {
+	reference := Mixture{Dim: 1, Weights: []float64{0.98, 0.02}, Means: []float64{0, 50}, Covs: []float64{1, 1}}
+	m := Mixture{Dim: 1, Weights: []float64{0.97, 0.03}, Means: []float64{0.1, -50}, Covs: []float64{1, 1}}
+	if got := Match(reference, m, nil); !slices.Equal(got, []int{0, 1}) {
+		t.Errorf("order %v, want 0 and 1: the large component is where it was", got)
+	}
+	// In units of its own, the second feature tells components apart.
+	reference = Mixture{Dim: 2, Weights: []float64{0.5, 0.5}, Means: []float64{0, 0, 30, 1}, Covs: []float64{1, 0, 0, 1, 1, 0, 0, 1}}
+	m = Mixture{Dim: 2, Weights: []float64{0.5, 0.5}, Means: []float64{10, 1, 20, 0}, Covs: reference.Covs}
+	if got := Match(reference, m, []float64{100, 0.1}); !slices.Equal(got, []int{1, 0}) {
+		t.Errorf("order %v, want 1 and 0", got)
+	}
+}

@@ -56,11 +56,11 @@ func pictured(t *testing.T, k, d int) *landmarkView {
 	}
 	o := Observation{Mean: mean, Rows: 500}
 	c := &coordinator{s}
-	fit, err := c.fitted(o, post.mean())
+	fit, err := c.fitted(o, post)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &landmarkView{view{s, post, fit.mixture}, o, fit}
+	return &landmarkView{view{s, post, post.mean()}, o, fit}
 }
 
 // draws checks that everything in a section can be shown, and shows no row.

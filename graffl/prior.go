@@ -329,3 +329,14 @@ func (p Prior) MeanCovariance() []float64 {
 	}
 	return mean
 }
+
+// scale is what distances in each feature are measured by: the square root of Ψ's
+// diagonal, in the feature's unit.
+func (p Prior) scale() []float64 {
+	d := p.Dim()
+	out := make([]float64, d)
+	for i := range out {
+		out[i] = math.Sqrt(p.Psi[i*d+i])
+	}
+	return out
+}

@@ -25,11 +25,11 @@ func (c *coordinator) Result(ms method.State) (*method.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	fit, err := c.fitted(o, p.mean())
+	fit, err := c.fitted(o, p)
 	if err != nil {
 		return nil, err
 	}
-	v := &landmarkView{view{c.setup, p, fit.mixture}, o, fit}
+	v := &landmarkView{view{c.setup, p, p.mean()}, o, fit}
 	files, err := v.files()
 	if err != nil {
 		return nil, err
@@ -56,36 +56,62 @@ type landmarkView struct {
 	fit      *fitted
 }
 
-// fitted compares what was observed at the landmarks with what a mixture expects.
+// fitted compares what was observed at the landmarks with what the posterior expects.
 type fitted struct {
-	mixture  Mixture
 	expected []float64
 	sd       []float64 // of the observed means around the expected ones, noise included
 	largest  float64   // distance, in sd
 	chiSq    float64   // of all distances together, and the probability of as much or
-	tail     float64   // more if the mixture is right: see Landmarks.Misfit
+	tail     float64   // more if the model is right: see Landmarks.Misfit
 }
 
-func (c *coordinator) fitted(o Observation, m Mixture) (*fitted, error) {
-	mean, cov, err := c.marks.Moments(m)
-	if err != nil {
+// fitDraws is how many draws the covariance of observed means is averaged over: it
+// hardly changes where the posterior is.
+const fitDraws = 16
+
+// fitted takes expectations over draws, and not at the posterior means of parameters: a
+// component that hardly a row belongs to may be anywhere, and its mean is nowhere.
+func (c *coordinator) fitted(o Observation, p *Posterior) (*fitted, error) {
+	if err := o.Check(c.marks.Len()); err != nil {
 		return nil, err
 	}
-	f := &fitted{mixture: m, expected: mean, sd: make([]float64, len(mean))}
-	if f.chiSq, f.tail, err = c.marks.Misfit(o, m); err != nil {
-		return nil, err
-	}
-	// As in the posterior: landmarks that hardly a row comes near have means that
-	// are anything but Gaussian.
-	o.NoiseVar += 1 / (o.Rows * o.Rows)
-	spread(o, mean, cov)
-	for r := range mean {
-		f.sd[r] = math.Sqrt(max(cov[r*len(mean)+r], 0))
-		if f.sd[r] > 0 {
-			f.largest = max(f.largest, math.Abs(o.Mean[r]-mean[r])/f.sd[r])
+	n := c.marks.Len()
+	f := &fitted{expected: make([]float64, n), sd: make([]float64, n)}
+	e, pairs := newMoments(c.marks), newOverlaps(c.marks)
+	mean, one, cov := make([]float64, n), make([]float64, n*n), make([]float64, n*n)
+	sum, next := 0.0, 0.5
+	for i, m := range p.Draws {
+		if !e.mean(m, mean) {
+			return nil, fmt.Errorf("draw %d has a covariance that is not positive definite", i+1)
+		}
+		for r, v := range mean {
+			f.expected[r] += p.Weights[i] * v
+		}
+		// At equal steps of the summed weight; a draw that several fall on counts as often.
+		times := 0.0
+		for sum += p.Weights[i]; sum*fitDraws > next; next++ {
+			times++
+		}
+		if times == 0 {
+			continue
+		}
+		if !e.covariance(m, pairs, mean, one) {
+			return nil, fmt.Errorf("draw %d has a covariance that is not positive definite", i+1)
+		}
+		spread(rough(o), mean, one)
+		for r, v := range one {
+			cov[r] += times / fitDraws * v
 		}
 	}
-	return f, nil
+	for r, v := range f.expected {
+		f.sd[r] = math.Sqrt(max(cov[r*n+r], 0))
+		if f.sd[r] > 0 {
+			f.largest = max(f.largest, math.Abs(o.Mean[r]-v)/f.sd[r])
+		}
+	}
+	var err error
+	f.chiSq, f.tail, err = misfit(o, f.expected, cov)
+	return f, err
 }
 
 // interval is a posterior mean with the interval that holds 90 %.

@@ -73,7 +73,7 @@ func (c *publishedCoordinator) accepted(s *publishedState) (p *Posterior, made [
 		k := proposers[a.Site].Parameter(a.Iteration*s.Rows[site]+a.Row, m)
 		made = append(made, m.Mean(k)...)
 		if len(p.Draws) > 0 {
-			m = m.Reorder(Match(p.Draws[0], m, nil))
+			m = m.Reorder(Match(p.Draws[0], m, c.prior.scale()))
 		}
 		p.Draws, p.Weights = append(p.Draws, m), append(p.Weights, 1/float64(len(kept)))
 	}

@@ -302,11 +302,11 @@ func (s *SMC) relabel() {
 	if !s.Prior.symmetric() || c.K == 1 {
 		return
 	}
-	best, m := NewMixture(c.K, c.Dim), NewMixture(c.K, c.Dim)
+	best, m, scale := NewMixture(c.K, c.Dim), NewMixture(c.K, c.Dim), s.Prior.scale()
 	c.From(best, s.Particles[0].U)
 	for _, p := range s.Particles[1:] {
 		c.From(m, p.U)
-		c.reorder(p.U, Match(best, m, nil))
+		c.reorder(p.U, Match(best, m, scale))
 	}
 }
 
