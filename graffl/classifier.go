@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/csv"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -105,9 +104,12 @@ func (c *Classifier) check() error {
 		if !(s > 0) {
 			return fmt.Errorf("a scale of %v: want positive ones", s)
 		}
-		if !(math.Abs(c.Weights[i]) <= math.MaxFloat64 && math.Abs(c.Units.Centre[i]) <= math.MaxFloat64) {
-			return errors.New("weights or centres that are not finite")
+		if !(math.Abs(c.Weights[i]) <= maxLinear && math.Abs(c.Units.Centre[i]) <= math.MaxFloat64) {
+			return fmt.Errorf("a weight of %v and a centre of %v: want at most ±%v, and a finite number", c.Weights[i], c.Units.Centre[i], float64(maxLinear))
 		}
+	}
+	if !(math.Abs(c.Intercept) <= maxLinear) {
+		return fmt.Errorf("an intercept of %v: want at most ±%v", c.Intercept, float64(maxLinear))
 	}
 	if len(c.Target.Levels) < 2 || !slices.Contains(c.Target.Levels, c.Class) {
 		return fmt.Errorf("class %q is not among the levels %q", c.Class, c.Target.Levels)
@@ -201,8 +203,8 @@ func (c *Classifier) Predict(ctx context.Context, data dataset.Source, to io.Wri
 // probability of the class, for a row of features or a code.
 func (c *Classifier) probability(x []float64) float64 {
 	s := c.Intercept
-	for i, v := range x {
-		s += c.Weights[i] * (v - c.Units.Centre[i]) / c.Units.Scale[i]
+	for i, u := range toUnits(&suffiae.Inputs{Centre: c.Units.Centre, Scale: c.Units.Scale}, x) {
+		s += c.Weights[i] * u
 	}
 	return special.Logistic(s)
 }

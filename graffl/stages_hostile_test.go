@@ -181,6 +181,8 @@ func TestHostileAnswersOfPhasesAreRefused(t *testing.T) {
 		"a long classifier":     {taskClassifier, "a", linearAnswer{Weights: constant(2, 1), Scarce: 1, Other: 1}, "with 2 weights"},
 		"of one class":          {taskClassifier, "a", linearAnswer{Weights: constant(1, 1), Scarce: 0, Other: 1}, "it takes both"},
 		"of negative rows":      {taskClassifier, "a", linearAnswer{Scarce: -1}, "-1 rows"},
+		"no intercept":          {taskClassifier, "a", linearAnswer{Weights: constant(1, 1), Intercept: math.NaN(), Scarce: 1, Other: 1}, "the number NaN"},
+		"a huge weight":         {taskClassifier, "a", linearAnswer{Weights: constant(1, 1e300), Scarce: 1, Other: 1}, "the number 1e+300"},
 		"another task's answer": {taskClassifier, "a", worthAnswer{}, "decoding"},
 		"too many held":         {taskWorth, "a", worthAnswer{Held: 1, HeldScarce: 2}, "among 1"},
 		"another verdict":       {taskWorth, "a", worthAnswer{Verdict: "<b>kept</b>"}, "which is none"},

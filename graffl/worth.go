@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"slices"
 
 	"parley/augment"
 	"parley/dataset"
@@ -48,8 +50,19 @@ func (a *linearAnswer) check(d int) error {
 	if len(a.Weights) > 0 && (a.Scarce == 0 || a.Other == 0) {
 		return fmt.Errorf("a classifier of %d rows of the class and %d others: it takes both", a.Scarce, a.Other)
 	}
+	// Another site may borrow it, whose scores would else be no numbers.
+	for _, v := range append(slices.Clone(a.Weights), a.Intercept) {
+		if !(math.Abs(v) <= maxLinear) {
+			return fmt.Errorf("a classifier with the number %v: want at most ±%v", v, float64(maxLinear))
+		}
+	}
 	return nil
 }
+
+const (
+	maxLinear = 1e9 // of a classifier's weights and intercept
+	maxUnits  = 1e9 // of a row: gross errors are moved there, so that sums of squares are finite
+)
 
 // classifier returns it in augment's terms; nil if there is none.
 func (a *linearAnswer) classifier() *augment.LinearClassifier {
@@ -77,7 +90,7 @@ func (s *setup) units() *suffiae.Inputs {
 func toUnits(in *suffiae.Inputs, x []float64) []float64 {
 	u := make([]float64, len(x))
 	for i, v := range x {
-		u[i] = (v - in.Centre[i]) / in.Scale[i]
+		u[i] = min(max((v-in.Centre[i])/in.Scale[i], -maxUnits), maxUnits)
 	}
 	return u
 }
