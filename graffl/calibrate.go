@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 
 	"parley/study"
@@ -83,16 +84,9 @@ func (c Replicate) Ranks(i int) ([]float64, error) {
 	r := rand.New(rand.NewPCG(a, mix(a)))
 	truth := NewMixture(c.Prior.Components(), c.Prior.Dim())
 	c.Prior.Sampler().Draw(r, truth)
-	rows := make([]float64, c.Rows*truth.Dim)
-	if err := truth.Simulate(r, rows); err != nil {
+	sum, err := c.Landmarks.simulated(r, truth, c.Rows)
+	if err != nil {
 		return nil, err
-	}
-	sum, phi := make([]float64, c.Landmarks.Len()), make([]float64, c.Landmarks.Len())
-	for k := range c.Rows {
-		c.Landmarks.Features(phi, rows[k*truth.Dim:])
-		for j, v := range phi {
-			sum[j] += v
-		}
 	}
 	for j := range sum {
 		sum[j] += c.Noise * r.NormFloat64()
@@ -120,6 +114,27 @@ func (c Replicate) Ranks(i int) ([]float64, error) {
 		ranks[j] = Rank(draws[j], post.Weights, want[j])
 	}
 	return ranks, nil
+}
+
+// simulated returns the sum of φ over rows from m. They are drawn a few at a time: there
+// may be as many as all sites of a study have.
+func (l Landmarks) simulated(r *rand.Rand, m Mixture, n int) (sum []float64, err error) {
+	const some = 256
+	rows := make([]float64, min(n, some)*m.Dim)
+	sum, phi := make([]float64, l.Len()), make([]float64, l.Len())
+	for ; n > 0; n -= some {
+		part := rows[:min(n, some)*m.Dim]
+		if err := m.Simulate(r, part); err != nil {
+			return nil, err
+		}
+		for x := range slices.Chunk(part, m.Dim) {
+			l.Features(phi, x)
+			for j, v := range phi {
+				sum[j] += v
+			}
+		}
+	}
+	return sum, nil
 }
 
 // Calibrate tests the ranks of many replicates, as [Replicate.Ranks] gives them, quantity

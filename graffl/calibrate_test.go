@@ -3,6 +3,7 @@ package graffl
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -102,6 +103,48 @@ func TestAReplicateHasThePlansNoise(t *testing.T) {
 	}
 	if _, err := NewReplicate(p, 0); err == nil || !strings.Contains(err.Error(), "0 rows") {
 		t.Errorf("no rows: %v", err)
+	}
+}
+
+// The replicate of a study does not grow with what sites claim: its noise shrinks with
+// its rows, so that their means are as noisy as the study's.
+func TestAReplicateIsBounded(t *testing.T) {
+	p := smallPlan(t, "{protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 5, delta: 1e-5}}")
+	s, err := newSetup(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &staged{setup: s}
+	for _, rows := range []float64{300, 8 * maxReplicateRows} {
+		st := &state{Phase: taskLandmarks, Sites: map[string]*siteSums{"a": {Sums: make([]float64, s.marks.Len()), Rows: rows, SD: 3, RowsSD: 16}}}
+		r, err := c.replicate(&stagedState{inner: st})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := min(rows, maxReplicateRows)
+		if float64(r.Rows) != want || math.Abs(r.Noise/want-3/rows) > 1e-12 || math.Abs(r.RowsNoise/want-16/rows) > 1e-12 {
+			t.Errorf("of %v rows: %d with noise %v and %v", rows, r.Rows, r.Noise, r.RowsNoise)
+		}
+	}
+}
+
+// Rows that are drawn a few at a time are those that are drawn at once.
+func TestSimulatedSumsAreThoseOfAllRows(t *testing.T) {
+	m, n := toyTruth, 600
+	rows := make([]float64, n*m.Dim)
+	if err := m.Simulate(rand.New(rand.NewPCG(1, 2)), rows); err != nil {
+		t.Fatal(err)
+	}
+	want, phi := make([]float64, toyMarks.Len()), make([]float64, toyMarks.Len())
+	for at := 0; at < len(rows); at += m.Dim {
+		toyMarks.Features(phi, rows[at:])
+		for j, v := range phi {
+			want[j] += v
+		}
+	}
+	got, err := toyMarks.simulated(rand.New(rand.NewPCG(1, 2)), m, n)
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("other sums: %v", err)
 	}
 }
 

@@ -17,7 +17,7 @@ const calibrationLevel = 0.01
 // It rests on simulated rows alone and says nothing about any person.
 func calibrationSection(all []Calibrated, replicates int) figure.Section {
 	return figure.Section{ID: "calibration", Title: "Are the intervals honest?",
-		Lead:  fmt.Sprintf("This very study was repeated %d times with made-up rows: a mixture was drawn from the prior, as many rows as here from it, noised sums from them, and a posterior from those. The mixture that was drawn is known, and its place among the posterior's draws should be anywhere with the same probability.", replicates),
+		Lead:  fmt.Sprintf("This very study was repeated %d times with made-up rows: a mixture was drawn from the prior, as many rows as here from it (at most %d), noised sums from them, and a posterior from those. The mixture that was drawn is known, and its place among the posterior's draws should be anywhere with the same probability.", replicates, maxReplicateRows),
 		Items: []figure.Item{{Note: calibrationVerdict(all)}, {Figure: CalibrationRanks(all, replicates)}, {Figure: coverageFigure(all, replicates)}, {Table: calibrationTable(all)}}}
 }
 

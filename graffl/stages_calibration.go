@@ -7,8 +7,13 @@ import (
 	"parley/method"
 )
 
+// maxReplicateRows bounds the time of a replicate, whatever numbers of rows sites claim.
+// Of so many rows chance leaves next to nothing, and calibration tells no more of more.
+const maxReplicateRows = 1 << 20
+
 // replicate is this study as it is repeated to calibrate its posterior: parameters from the
-// prior, as many rows as the sites have, their noise.
+// prior, as many rows as the sites have, up to [maxReplicateRows], and as much noise in
+// their means and, as a share, in their number.
 func (c *staged) replicate(s *stagedState) (Replicate, error) {
 	landmarks, ok := c.variant().(*coordinator)
 	st, fits := s.inner.(*state)
@@ -19,12 +24,17 @@ func (c *staged) replicate(s *stagedState) (Replicate, error) {
 	if err != nil {
 		return Replicate{}, err
 	}
-	r, err := NewReplicate(c.plan, max(1, int(math.Round(o.Rows))))
+	rows := min(max(1, math.Round(o.Rows)), maxReplicateRows)
+	r, err := NewReplicate(c.plan, int(rows))
 	if err != nil {
 		return r, err
 	}
 	r.Sampling.Seed = c.seed("calibration")
-	r.Noise, r.RowsNoise = math.Sqrt(o.NoiseVar)*o.Rows, math.Sqrt(o.RowsVar) // of the sites that answered
+	fewer := 1.
+	if o.Rows > maxReplicateRows {
+		fewer = rows / o.Rows
+	}
+	r.Noise, r.RowsNoise = fewer*math.Sqrt(o.NoiseVar)*o.Rows, fewer*math.Sqrt(o.RowsVar) // of the sites that answered
 	return r, nil
 }
 
