@@ -105,7 +105,7 @@ func (k Corner) draw(c *canvas) {
 		c.cornerRow(cornerCells{shown, scales, weights, points, styles}, i, left, top+rise*float64(i), side)
 	}
 	for j := range n {
-		c.cornerAxis(shown[j], scales[j], left+step*float64(j), top+rise*float64(n)-cornerRise, side)
+		c.footAxis(shown[j].Name, scales[j], left+step*float64(j), top+rise*float64(n)-cornerRise, side)
 	}
 	if len(groups) > 1 { // in the empty half
 		for g, name := range groups {
@@ -169,15 +169,20 @@ func (c *canvas) cornerRow(k cornerCells, i int, left, y, side float64) {
 	over.a, over.b = left+step*float64(i), left+step*float64(i)+side
 	c.cornerOwn(k, i, over, y, side)
 	if i > 0 {
-		for _, t := range up.ticks {
-			if at := up.position(t.value); at >= y+5 && at <= y+side-3 {
-				c.line(left-4, at, left, at, muted)
-				c.text(left-7, at+4, t.label, smallSize, left-26, "text-anchor", "end", "fill", muted)
-			}
-		}
-		at := fmt.Sprintf("rotate(-90 %s %s)", num(14), num(y+side/2))
-		c.text(14, y+side/2, p.Name, smallSize, side+cornerSpace-4, "text-anchor", "middle", "font-weight", "600", "transform", at)
+		c.upTicks(p.Name, up, left, y, side)
 	}
+}
+
+// upTicks names what runs up the left of a row of cells.
+func (c *canvas) upTicks(name string, up scale, left, y, side float64) {
+	for _, t := range up.ticks {
+		if at := up.position(t.value); at >= y+5 && at <= y+side-3 {
+			c.line(left-4, at, left, at, muted)
+			c.text(left-7, at+4, t.label, smallSize, left-26, "text-anchor", "end", "fill", muted)
+		}
+	}
+	at := fmt.Sprintf("rotate(-90 %s %s)", num(14), num(y+side/2))
+	c.text(14, y+side/2, name, smallSize, side+cornerSpace-4, "text-anchor", "middle", "font-weight", "600", "transform", at)
 }
 
 // whole is a parameter's name with its group.
@@ -258,8 +263,8 @@ func (c *canvas) cornerOwn(k cornerCells, i int, x scale, y, side float64) {
 	c.text(max(min((x.a+x.b)/2, c.w-half-4), 4), y-5, spread, smallSize, 0, "text-anchor", "middle", "fill", ink)
 }
 
-// cornerAxis names what runs along the foot of a column.
-func (c *canvas) cornerAxis(p Parameter, x scale, left, y, side float64) {
+// footAxis names what runs along the foot of a column of cells.
+func (c *canvas) footAxis(name string, x scale, left, y, side float64) {
 	x.a, x.b = left, left+side
 	from := left - cornerSpace/2
 	for _, t := range x.ticks {
@@ -270,7 +275,7 @@ func (c *canvas) cornerAxis(p Parameter, x scale, left, y, side float64) {
 			from = at + room + 3
 		}
 	}
-	c.text(left+side/2, y+33, p.Name, smallSize, side+cornerSpace-4, "text-anchor", "middle", "font-weight", "600")
+	c.text(left+side/2, y+33, name, smallSize, side+cornerSpace-4, "text-anchor", "middle", "font-weight", "600")
 }
 
 // key says below the cells how to read them.

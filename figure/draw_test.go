@@ -36,7 +36,7 @@ func axes(t *rapid.T) Axis {
 // charts draws any kind of chart of any shape, consistent or not.
 var charts = rapid.Custom(func(t *rapid.T) Chart {
 	names := func(n int) []string { return rapid.SliceOfN(labels, 0, n).Draw(t, "names") }
-	switch rapid.IntRange(0, 8).Draw(t, "kind") {
+	switch rapid.IntRange(0, 9).Draw(t, "kind") {
 	case 0:
 		o := Overview{}
 		for _, n := range names(12) {
@@ -107,6 +107,12 @@ var charts = rapid.Custom(func(t *rapid.T) Chart {
 		}
 		for _, n := range names(60) {
 			k.Groups = append(k.Groups, Group{Name: n, Mean: numbers(3).Draw(t, "mean"), Cov: numbers(4).Draw(t, "cov")})
+		}
+		return k
+	case 8:
+		k := Pairs{Features: names(12), Values: rapid.SliceOfN(numbers(20), 0, 12).Draw(t, "values")}
+		for _, n := range names(30) {
+			k.Groups = append(k.Groups, Cloud{n, rapid.SampledFrom([]float64{0, 1e-300, 0.2, 1, 1e300}).Draw(t, "share"), numbers(12).Draw(t, "mean"), numbers(40).Draw(t, "cov")})
 		}
 		return k
 	}

@@ -4,8 +4,8 @@
 // notes. Whoever receives them can draw a figure as SVG, write the numbers
 // behind it as CSV, print a table to a terminal or keep everything as JSON,
 // without knowing what was computed. The kinds of chart are [Overview],
-// [Heatmap], [Contours], [Scatter], [Corner], [Lines], [Bars], [Histograms] and
-// [Strips].
+// [Heatmap], [Contours], [Scatter], [Pairs], [Corner], [Lines], [Bars],
+// [Histograms] and [Strips].
 //
 // Every chart draws whatever it is given: nothing, one point, dozens of sites.
 // A value that is NaN, infinite or beyond ±1e300 is "not available": it is
@@ -125,6 +125,8 @@ func decodeChart(kind string, b []byte) (Chart, error) {
 		return decode[Contours](b)
 	case Corner{}.kind():
 		return decode[Corner](b)
+	case Pairs{}.kind():
+		return decode[Pairs](b)
 	case Strips{}.kind():
 		return decode[Strips](b)
 	}
