@@ -48,10 +48,14 @@ func (c *coordinator) Restore(data []byte) (method.State, error) {
 			return nil, fmt.Errorf("the state's sums of site %s: %w", name, err)
 		}
 	}
-	if s.Phase == phaseDone {
+	switch s.Phase {
+	case "", taskLandmarks:
+	case phaseDone:
 		if _, err := c.sample(s); err != nil {
 			return nil, fmt.Errorf("the state: %w", err)
 		}
+	default:
+		return nil, fmt.Errorf("the state is in phase %q, which is none of this method", s.Phase)
 	}
 	return s, nil
 }

@@ -46,7 +46,7 @@ func (c *setCoordinator) Restore(data []byte) (method.State, error) {
 	if err := wire.Unmarshal(data, s); err != nil {
 		return nil, err
 	}
-	if s.SMC.Choices != c.opts.choices(c.seed("sets")) || s.SMC.Prior.Components() != c.prior.Components() || s.SMC.Prior.Dim() != c.prior.Dim() {
+	if s.SMC.Choices != c.opts.choices(c.seed("sets")) || !s.SMC.Prior.equal(c.prior) {
 		return nil, fmt.Errorf("the state is of another plan's sampler")
 	}
 	if err := s.SMC.Check(); err != nil {
@@ -79,7 +79,10 @@ func (c *setCoordinator) Next(ms method.State) (method.Step, error) {
 	}
 	step := method.Step{State: s, Progress: s.SMC.Used, Of: c.opts.Set.Proposals}
 	if s.SMC.Generation > 0 {
-		step.Info = method.Info{"threshold": s.SMC.Threshold, "generation": float64(s.SMC.Generation)}
+		step.Info = method.Info{"generation": float64(s.SMC.Generation)}
+		if !math.IsInf(s.SMC.Threshold, 0) { // as where no set is any distance from the rows
+			step.Info["threshold"] = s.SMC.Threshold
+		}
 	}
 	if s.SMC.Stopped != Running {
 		step.Done = true
@@ -207,9 +210,16 @@ func (c *setCoordinator) Result(ms method.State) (*method.Result, error) {
 	}
 	metrics := map[string]float64{"proposals": float64(s.SMC.Used), "generations": float64(s.SMC.Generation), "draws": float64(len(p.Draws))}
 	v.components(metrics)
-	facts := []figure.Fact{{Name: "components", Value: strconv.Itoa(c.opts.Components)}, {Name: "proposals", Value: strconv.Itoa(s.SMC.Used)}, {Name: "generations", Value: strconv.Itoa(s.SMC.Generation)}}
+	facts := []figure.Fact{{Name: "components", Value: strconv.Itoa(c.opts.Components)}, {Name: "proposals", Value: figure.Count.Text(float64(s.SMC.Used))}, {Name: "generations", Value: strconv.Itoa(s.SMC.Generation)}}
 	return &method.Result{Files: files, Metrics: metrics, Headline: append(facts, v.weights()...),
-		Sections: []figure.Section{v.componentsSection(), v.posteriorSection(), c.generationsSection(s), c.attackSection(s.SMC.Used)}}, nil
+		Sections: []figure.Section{setWarning(), v.componentsSection(), v.posteriorSection(), c.generationsSection(s), c.attackSection(s.SMC.Used)}}, nil
+}
+
+// setWarning says first what a reader of all that follows has to know.
+func setWarning() figure.Section {
+	return figure.Section{ID: "set", Title: "What this sample is, and what it gives away",
+		Items: []figure.Item{{Note: &figure.Note{Warning: true, Title: "Intervals are not calibrated, and nothing is private",
+			Text: "This study compared simulated sets with all rows, to be compared with other ways. The sample is the posterior only in the limit of a threshold that cannot be lowered. At this one nothing is calibrated: intervals of means and weights are mostly too wide, and after very many proposals too narrow, as simulated sets have less chance in them than rows do; covariances still lean towards the prior, mostly too large, and their intervals often miss the truth.\n\nEach answer of a site is an exact mean over its rows, for a set that is known: enough of them tell of single rows."}}}}
 }
 
 // generationsSection shows how close the sample came.
@@ -218,16 +228,14 @@ func (c *setCoordinator) generationsSection(s *setState) figure.Section {
 	for _, p := range s.Trace {
 		line.X, line.Y = append(line.X, float64(p.Used)), append(line.Y, p.Threshold)
 	}
-	ended := fmt.Sprintf("It ended when all %d proposals were used", s.SMC.Used)
+	ended := fmt.Sprintf("It ended when all %s proposals were used", figure.Count.Text(float64(s.SMC.Used)))
 	if s.SMC.Stopped == FewAccepted {
-		ended = fmt.Sprintf("It ended after %d proposals, when hardly one more was accepted", s.SMC.Used)
+		ended = fmt.Sprintf("It ended after %s proposals, when hardly one more was accepted", figure.Count.Text(float64(s.SMC.Used)))
 	}
 	return figure.Section{ID: "generations", Title: "How close the sample came",
-		Lead: "Of each proposal a set of rows was simulated, and every site answered how far it lies from its own. Generation by generation the threshold on that distance was lowered. " + ended + ". The sample is the posterior only in the limit of a threshold that cannot be lowered. At this one nothing is calibrated: intervals of means and weights are mostly too wide, and after very many proposals too narrow, as simulated sets have less chance in them than rows do; covariances still lean towards the prior, mostly too large, and their intervals often miss the truth.",
+		Lead: "Of each proposal a set of rows was simulated, and every site answered how far it lies from its own. Generation by generation the threshold on that distance was lowered. " + ended + ".",
 		Items: []figure.Item{
-			{Figure: &figure.Figure{ID: "threshold", Title: "The threshold by proposals", Chart: figure.Lines{X: figure.Axis{Label: "proposals", Count: true}, Y: figure.Axis{Label: "discrepancy, less a constant"}, Series: []figure.Line{line}},
-				Caption: "Where the curve still falls, more proposals would bring the sample nearer.", Alt: "The threshold against the number of proposals."}},
-			{Note: &figure.Note{Warning: true, Title: "Exact discrepancies leave the sites",
-				Text: "Each of them is an exact mean over a site's rows, for a set that is known: enough of them tell of single rows. Nothing here is private."}},
+			{Figure: &figure.Figure{ID: "threshold", Title: "The threshold by proposals", Chart: figure.Lines{X: figure.Axis{Label: "proposals", Log: true}, Y: figure.Axis{Label: "discrepancy, less a constant"}, Series: []figure.Line{line}},
+				Caption: "Each step to the right on this axis is so many times more proposals. Where the curve still falls, more of them would bring the sample nearer.", Alt: "The threshold against the number of proposals."}},
 		}}
 }

@@ -144,8 +144,21 @@ func TestHostileTasksAreRefused(t *testing.T) {
 // answerOf calls what Run does, without a gate around it.
 func answerOf(t testing.TB, h *site, kind string, body []byte) (any, error) {
 	t.Helper()
+	var rows []dataset.Row
+	for i, x := range []float64{1, -2, 3.5} {
+		rows = append(rows, dataset.Row{ID: fmt.Sprint(i), Views: [][]float64{{x}}})
+	}
+	data, err := dataset.NewTable(h.plan.Schema(), rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answerOver(t, h, kind, body, data)
+}
+
+func answerOver(t testing.TB, h *site, kind string, body []byte, data dataset.Source) (any, error) {
+	t.Helper()
 	task := method.Task{Site: "a", Kind: kind, Body: body}
-	s := openSession(t, h, task)
+	s := openSession(t, h, task, data)
 	switch kind {
 	case taskDistances:
 		return h.distances(t.Context(), task, s)
@@ -155,17 +168,9 @@ func answerOf(t testing.TB, h *site, kind string, body []byte) (any, error) {
 	return h.exact(t.Context(), task, s)
 }
 
-// openSession is what the gate grants for a task, over three rows.
-func openSession(t testing.TB, h *site, task method.Task) *privacy.Session {
+// openSession is what the gate grants for a task.
+func openSession(t testing.TB, h *site, task method.Task, data dataset.Source) *privacy.Session {
 	t.Helper()
-	var rows []dataset.Row
-	for i, x := range []float64{1, -2, 3.5} {
-		rows = append(rows, dataset.Row{ID: fmt.Sprint(i), Views: [][]float64{{x}}})
-	}
-	data, err := dataset.NewTable(h.plan.Schema(), rows)
-	if err != nil {
-		t.Fatal(err)
-	}
 	terms, err := privacy.StudyOf(h.plan, h.name)
 	if err != nil {
 		t.Fatal(err)
@@ -197,7 +202,11 @@ func TestDamagedStatesAreRefused(t *testing.T) {
 		"accepted of no site":  {taskDistances, &publishedState{Kept: Acceptance{Limit: 5, Kept: []Answer{{Site: 2}}}}},
 		"accepted of no row":   {taskDistances, &publishedState{Kept: Acceptance{Limit: 5, Kept: []Answer{{Row: 2}}}, Rows: map[string]int{"a": 2}}},
 		"out of order":         {taskDistances, &publishedState{Kept: Acceptance{Limit: 5, Kept: []Answer{{Distance: 1}, {Distance: 2}}}, Rows: map[string]int{"a": 2}}},
+		"another phase":        {taskLandmarks, &state{Phase: "else"}},
 		"another plan's draws": {taskDiscrepancies, &setState{}},
+		"another prior":        {taskDiscrepancies, sampler(t, func(s *SMC) { s.Prior.Kappa = 1 })},
+		"nothing to propose":   {taskDiscrepancies, sampler(t, func(s *SMC) { s.Used = s.Choices.Proposals })},
+		"stopped at once":      {taskDiscrepancies, sampler(t, func(s *SMC) { s.Stopped = FewAccepted })},
 	} {
 		c, _, _ := hostileHalves(t, hostileOptions[x.kind], "{protection: none}")
 		data, err := x.state.MarshalBinary()
@@ -211,6 +220,15 @@ func TestDamagedStatesAreRefused(t *testing.T) {
 			t.Errorf("%s: two bytes were a state", name)
 		}
 	}
+}
+
+// sampler is the state of variant set as it begins, damaged.
+func sampler(t *testing.T, damage func(*SMC)) *setState {
+	t.Helper()
+	_, _, waiting := hostileHalves(t, hostileOptions[taskDiscrepancies], "{protection: none}")
+	s := waiting().(*setState)
+	damage(&s.SMC)
+	return s
 }
 
 // Coordinators take any bytes without a panic, and end.

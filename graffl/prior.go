@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 )
 
 // Prior is the published prior of a mixture (section 2.2): π ~ Dir(α), and for
@@ -75,6 +76,11 @@ func (p Prior) Check() error {
 		return fmt.Errorf("prior: Ψ %w", err)
 	}
 	return nil
+}
+
+// equal says whether two priors are one.
+func (p Prior) equal(q Prior) bool {
+	return slices.Equal(p.Alpha, q.Alpha) && slices.Equal(p.Mean, q.Mean) && p.Kappa == q.Kappa && p.Nu == q.Nu && slices.Equal(p.Psi, q.Psi)
 }
 
 // symmetric says whether the prior is the same for every order of components.

@@ -3,6 +3,7 @@ package graffl
 import (
 	"context"
 	"fmt"
+	"math"
 	"strconv"
 
 	"parley/dataset"
@@ -88,7 +89,8 @@ func (h *site) distances(ctx context.Context, t method.Task, s *privacy.Session)
 	for t := task.Iteration; t < task.Iteration+rounds && ctx.Err() == nil; t++ {
 		for k := range n {
 			p.Row(t*n+k, x)
-			a.Distances = append(a.Distances, squaredDistance(x, rows[k*d:][:d]))
+			// Beyond all measure is far enough: what travels is finite.
+			a.Distances = append(a.Distances, min(squaredDistance(x, rows[k*d:][:d]), math.MaxFloat64))
 		}
 	}
 	return a, ctx.Err()

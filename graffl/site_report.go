@@ -48,22 +48,19 @@ func (h *site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 		}
 	}
 	r := &method.Result{Metrics: map[string]float64{"subjects": float64(rows), "left_out": float64(left)},
-		Headline: []figure.Fact{{Name: "subjects here", Value: figure.Count.Text(float64(rows))}}}
+		Headline: []figure.Fact{{Name: h.subjects() + " here", Value: figure.Count.Text(float64(rows))}}}
 	if left > 0 {
 		r.Headline = append(r.Headline, figure.Fact{Name: "left out: a feature is missing", Value: figure.Count.Text(float64(left))})
 	}
 	if rows == 0 {
 		return r, nil
 	}
-	if !math.IsInf(own.logLik, 0) {
+	if !math.IsInf(own.logLik, 0) && !math.IsNaN(own.logLik) { // as it is of gross errors
 		r.Metrics["log_density_per_subject"] = own.logLik / float64(rows)
 	}
-	section := figure.Section{ID: "own", Title: "Your subjects in the shared mixture", Lead: "Made at this site from its own rows; it does not leave. The mixture is of all sites together: a component that no row here belongs to is one that other sites know of."}
+	section := figure.Section{ID: "own", Title: "Your " + h.subjects() + " in the shared mixture", Lead: "Made at this site from its own rows; it does not leave. The mixture is of all sites together: a component that no row here belongs to is one that other sites know of."}
 	for _, f := range h.ownFigures(m, columns, own.expected) {
 		section.Items = append(section.Items, figure.Item{Figure: f})
-	}
-	if note := h.notDrawn(""); note != nil {
-		section.Items = append(section.Items, figure.Item{Note: note})
 	}
 	section.Items = append(section.Items, figure.Item{Figure: &figure.Figure{ID: "own-components", Title: "How many of your subjects belong to each component",
 		Caption: "Each subject counts in parts, by the probability that each component made it.",
@@ -71,6 +68,14 @@ func (h *site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 		Chart:   figure.Bars{X: figure.Axis{Label: "expected number of subjects"}, Labels: componentNames(m.Components()), Values: own.expected}}})
 	r.Sections = []figure.Section{section}
 	return r, nil
+}
+
+// subjects is whose rows the mixture is of.
+func (s *setup) subjects() string {
+	if s.opts.Scarce != nil {
+		return "subjects of " + s.class()
+	}
+	return "subjects"
 }
 
 // membership adds up how rows belong to the components of a mixture.
@@ -102,7 +107,7 @@ func (b *membership) add(x []float64) {
 	own := b.all.Log(x)
 	b.logLik += own
 	for c, p := range b.parts {
-		if w := b.m.Weights[c]; w > 0 && !math.IsInf(own, -1) {
+		if w := b.m.Weights[c]; w > 0 && own > math.Inf(-1) { // not of gross errors, for which it may be NaN
 			b.expected[c] += math.Exp(math.Log(w) + p.Log(x) - own)
 		}
 	}
@@ -110,29 +115,34 @@ func (b *membership) add(x []float64) {
 
 // ownFigures draw the density of the site's rows, given by column, with the shared
 // components over it.
-func (h *site) ownFigures(m Mixture, columns []figure.Numbers, expected figure.Numbers) (all []*figure.Figure) {
+func (h *site) ownFigures(m Mixture, columns []figure.Numbers, expected figure.Numbers) []*figure.Figure {
 	if len(columns) == 1 {
 		return []*figure.Figure{h.ownHistogram(m, columns[0], expected)}
 	}
-	for _, p := range h.pairs() {
-		i, j := p[0], p[1]
-		c := figure.Contours{X: figure.Axis{Label: h.names[i]}, Y: figure.Axis{Label: h.names[j]}, Groups: m.groups(i, j), Subject: true,
-			XAt: h.over(m, i, columns[i]), YAt: h.over(m, j, columns[j])}
-		c.Panels = []figure.Panel{{Legend: "density of your rows", Values: figure.KernelDensity(columns[i], columns[j], nil, c.XAt, c.YAt)}}
-		all = append(all, &figure.Figure{ID: fmt.Sprintf("own-pair-%d-%d", i+1, j+1), Title: fmt.Sprintf("Your rows in %s and %s, and the shared components", h.names[i], h.names[j]), Chart: c,
-			Caption: "Greys are the density of this site's rows, smoothed; marks and ellipses the components of all sites' mixture, with half and nine tenths of their rows.",
-			Alt:     fmt.Sprintf("Density of this site's rows over %s and %s, with an ellipse and a mark for each shared component.", h.names[i], h.names[j])})
+	labels := h.labels()
+	if len(columns) > 2 {
+		return []*figure.Figure{{ID: "own-pairs", Title: "Your rows, and the shared components", Chart: figure.Pairs{Features: labels, Groups: m.clouds(), Values: columns},
+			Caption: "Grey is the density of this site's rows, smoothed, and on the diagonal how many there are; marks, ellipses and curves are the components of all sites' mixture, which hold half and nine tenths of their rows. Where the grey is elsewhere, your subjects are not those of the others.",
+			Alt:     "Density of this site's rows in all pairs, with an ellipse and a mark for each shared component."}}
 	}
-	return all
+	c := figure.Contours{X: figure.Axis{Label: labels[0]}, Y: figure.Axis{Label: labels[1]}, Groups: m.groups(0, 1), Subject: true,
+		XAt: h.over(m, 0, columns[0]), YAt: h.over(m, 1, columns[1])}
+	c.Panels = []figure.Panel{{Legend: "density of your rows", Values: figure.KernelDensity(columns[0], columns[1], nil, c.XAt, c.YAt)}}
+	return []*figure.Figure{{ID: "own-pair-1-2", Title: fmt.Sprintf("Your rows in %s and %s, and the shared components", h.names[0], h.names[1]), Chart: c,
+		Caption: "Grey is the density of this site's rows, smoothed; marks and ellipses are the components of all sites' mixture, with half (solid) and nine tenths (dashed) of their rows.",
+		Alt:     fmt.Sprintf("Density of this site's rows over %s and %s, with an ellipse and a mark for each shared component.", h.names[0], h.names[1])}}
 }
 
 // densityGrid is how many places along an axis a density of rows is computed at.
 const densityGrid = 64
 
-// over lays places over a feature's rows and over the components' middle 95 %.
+// over lays places over a feature's rows and over the middle 95 % of components with rows.
 func (h *site) over(m Mixture, i int, column figure.Numbers) figure.Numbers {
 	lo, hi := slices.Min(column), slices.Max(column)
-	for k := range m.Weights {
+	for k, w := range m.Weights {
+		if w < hardlyAny {
+			continue
+		}
 		reach := 2 * math.Sqrt(m.Cov(k)[i*m.Dim+i])
 		lo, hi = min(lo, m.Mean(k)[i]-reach), max(hi, m.Mean(k)[i]+reach)
 	}
@@ -161,7 +171,7 @@ func (h *site) ownHistogram(m Mixture, column, expected figure.Numbers) *figure.
 	}
 	lines := append([]figure.Line{histogram("your rows", column)}, m.curves(at[0], at[len(at)-1], shares)...)
 	return &figure.Figure{ID: "own-density", Title: fmt.Sprintf("Your rows in %s, and the shared components", h.names[0]),
-		Chart:   figure.Lines{X: figure.Axis{Label: h.names[0]}, Y: figure.Axis{Label: "density"}, Series: lines, Subject: true},
+		Chart:   figure.Lines{X: figure.Axis{Label: h.labels()[0]}, Y: figure.Axis{Label: "density"}, Series: lines, Subject: true},
 		Caption: "The area is a histogram of this site's rows. Each curve is a component of all sites' mixture, as large as its share of the rows here.",
 		Alt:     "Histogram of this site's rows with the densities of the shared components over it."}
 }

@@ -120,6 +120,10 @@ func (s *SMC) Check() error {
 		return fmt.Errorf("threshold %v and scale %v of a run", s.Threshold, s.Scale)
 	case s.Stopped != Running && s.Stopped != AllProposed && s.Stopped != FewAccepted:
 		return fmt.Errorf("a run that stopped for %q", string(s.Stopped))
+	case s.Stopped == Running && (s.Used == s.Choices.Proposals || s.Generation == 0 && len(s.Particles) == full):
+		return fmt.Errorf("a run that goes on with nothing to propose: %d of %d proposals used, %d particles in generation %d", s.Used, s.Choices.Proposals, len(s.Particles), s.Generation)
+	case s.Stopped != Running && len(s.Particles) == 0:
+		return fmt.Errorf("a run that stopped without a particle")
 	}
 	return nil
 }

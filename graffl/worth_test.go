@@ -1,11 +1,14 @@
 package graffl
 
 import (
+	"encoding/json"
 	"fmt"
+	"io"
 	"math"
 	"testing"
 
 	"parley/dataset"
+	"parley/method"
 	"parley/suffiae"
 )
 
@@ -40,5 +43,77 @@ func TestGrossErrorsLeaveAClassifier(t *testing.T) {
 	}
 	if u := toUnits(&suffiae.Inputs{Centre: []float64{1}, Scale: []float64{2}}, []float64{4}); u[0] != 1.5 {
 		t.Errorf("4 is %v units of 2 from 1", u[0])
+	}
+}
+
+// Gross errors travel as numbers, and a site's own report is drawn over them.
+func TestGrossErrorsTravel(t *testing.T) {
+	for kind, options := range hostileOptions {
+		c, h, _ := hostileHalves(t, options, "{protection: none}")
+		var rows []dataset.Row
+		for i, x := range []float64{1, -2, 1e300, math.MaxFloat64, -math.MaxFloat64} {
+			rows = append(rows, dataset.Row{ID: fmt.Sprint(i), Views: [][]float64{{x}}})
+		}
+		data, err := dataset.NewTable(h.plan.Schema(), rows)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := c.Init()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for done := false; !done; {
+			step, err := c.Next(s)
+			if err != nil {
+				t.Fatalf("%s: %v", kind, err)
+			}
+			s, done = step.State, step.Done
+			if _, err := json.Marshal(step.Info); err != nil {
+				t.Errorf("%s: %v", kind, err)
+			}
+			for _, task := range step.Tasks {
+				a, err := answerOver(t, h, kind, task.Body, data)
+				if err != nil {
+					t.Fatalf("%s: %v", kind, err)
+				}
+				if s, err = c.Fold(s, method.Contribution{Site: task.Site, Kind: kind, Body: pack(t, a)}); err != nil {
+					t.Fatalf("%s: %v", kind, err)
+				}
+			}
+			state, err := s.MarshalBinary()
+			if err != nil {
+				t.Fatalf("%s: %v", kind, err)
+			}
+			if s, err = c.Restore(state); err != nil {
+				t.Fatalf("%s: %v", kind, err)
+			}
+		}
+		share, err := c.Share(s, "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		own, err := h.Report(t.Context(), share, data)
+		if err != nil {
+			t.Fatalf("%s: %v", kind, err)
+		}
+		all, err := c.Result(s)
+		if err != nil {
+			t.Fatalf("%s: %v", kind, err)
+		}
+		for _, r := range []*method.Result{own, all} {
+			if _, err := json.Marshal(r.Metrics); err != nil {
+				t.Errorf("%s: %v", kind, err)
+			}
+			for _, section := range r.Sections {
+				for _, item := range section.Items {
+					if item.Figure == nil {
+						continue
+					}
+					if err := item.Figure.SVG(io.Discard); err != nil {
+						t.Errorf("%s: figure %s: %v", kind, item.Figure.ID, err)
+					}
+				}
+			}
+		}
 	}
 }
