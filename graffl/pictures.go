@@ -14,31 +14,53 @@ func (v *view) componentsSection() figure.Section {
 	if len(v.names) == 1 {
 		return v.componentsUnder(v.curvesFigure())
 	}
-	return v.componentsUnder(v.pairFigures()...)
+	return v.componentsUnder(v.pairsFigure())
 }
 
-// componentsUnder puts the first of the pictures of where the components are above
-// everything, and others below it.
-func (v *view) componentsUnder(pictures ...*figure.Figure) figure.Section {
+// componentsUnder puts a picture of where the components are above everything.
+func (v *view) componentsUnder(picture *figure.Figure) figure.Section {
 	section := figure.Section{ID: "components", Title: "The mixture",
-		Lead: "Each component with the posterior means of its parameters and the intervals that hold them with a probability of 90 %. Components have no names of their own: they were matched over the sample, and their numbers mean nothing."}
+		Lead: fmt.Sprintf("Each component with the means of its parameters over the %s, and the intervals that hold 90 %% of it. Components have no names of their own: they were matched over the sample, and their numbers mean nothing.", v.called())}
 	add := func(item figure.Item) { section.Items = append(section.Items, item) }
 	if n := v.posterior.Size; n > 0 && n < leastSize {
 		add(figure.Item{Note: &figure.Note{Warning: true, Title: fmt.Sprintf("This sample is worth %.0f draws: do not rely on it", n),
 			Text: "Too few of the parameters that were drawn carry the weight. Means are rough, and intervals are too narrow. Try fewer components or features, or more draws (method.draws)."}})
 	}
-	add(figure.Item{Figure: pictures[0]})
-	add(figure.Item{Table: v.componentTable("Posterior means, and the intervals that hold nine tenths of the posterior.")})
+	add(figure.Item{Figure: picture})
+	add(figure.Item{Table: v.componentTable(fmt.Sprintf("Means over the %s, and the intervals that hold nine tenths of it.", v.called()))})
 	if v.opts.Components > 1 {
 		add(figure.Item{Figure: v.weightsFigure()})
 	}
-	for _, f := range pictures[1:] {
-		add(figure.Item{Figure: f})
-	}
-	if note := v.notDrawn(" model/posterior.csv has everything."); note != nil {
+	if note := v.emptyNote(); note != nil {
 		add(figure.Item{Note: note})
 	}
 	return section
+}
+
+// called is what the draws are called: the posterior, or a sample that is none.
+func (v *view) called() string {
+	if v.opts.Variant == VariantLandmark {
+		return "posterior"
+	}
+	return "sample"
+}
+
+// hardlyAny is a share of the rows below which a component may as well be empty.
+const hardlyAny = 0.01
+
+// emptyNote names components that may have no rows; nil if there are none.
+func (v *view) emptyNote() *figure.Note {
+	var empty []string
+	for k := range v.opts.Components {
+		if v.posterior.weight(k).low < hardlyAny {
+			empty = append(empty, strconv.Itoa(k+1))
+		}
+	}
+	if len(empty) == 0 || v.opts.Components == 1 {
+		return nil
+	}
+	return &figure.Note{Title: "Components that may be empty",
+		Text: fmt.Sprintf("The intervals of these weights reach below 1 %%: %s. Where no rows are, means and standard deviations are what the prior says, and may lie outside the ranges. Fewer components would do as well.", strings.Join(empty, ", "))}
 }
 
 // leastSize is an effective sample size below which nothing should be reported: see
@@ -96,61 +118,71 @@ func (v *view) weightsFigure() *figure.Figure {
 		bars.Values, bars.Low, bars.High = append(bars.Values, w.mean), append(bars.Low, w.low), append(bars.High, w.high)
 	}
 	return &figure.Figure{ID: "weights", Title: "How large each component is", Chart: bars,
-		Caption: "Posterior mean of each weight, with the interval that holds it with a probability of 90 %.", Alt: "Forest plot of the components' weights."}
-}
-
-// mostPairs is how many pairs of features are drawn. What an axis of codes is, nobody
-// knows: fewer show as much.
-func (s *setup) mostPairs() int {
-	if s.opts.Encoder != nil {
-		return 3
-	}
-	return 6
-}
-
-// pairs lists the pairs of features that are drawn.
-func (s *setup) pairs() (all [][2]int) {
-	for i := range s.names {
-		for j := range i {
-			if len(all) < s.mostPairs() {
-				all = append(all, [2]int{j, i})
-			}
-		}
-	}
-	return all
-}
-
-// notDrawn says that there are more pairs; nil if there are none.
-func (s *setup) notDrawn(more string) *figure.Note {
-	d := len(s.names)
-	n, drawn := d*(d-1)/2, len(s.pairs())
-	if n == drawn {
-		return nil
-	}
-	return &figure.Note{Title: "Not all pairs are drawn", Text: fmt.Sprintf("Of %d pairs %d are drawn.%s", n, drawn, more)}
+		Caption: fmt.Sprintf("Mean of each weight over the %s, with the interval that holds 90 %% of it.", v.called()), Alt: "Forest plot of the components' weights."}
 }
 
 // groups are the components in two features, as ellipses of normal distributions:
-// they show no row.
+// they show no row. One without rows has no ellipse.
 func (m Mixture) groups(i, j int) (all []figure.Group) {
-	for k := range m.Weights {
+	for k, w := range m.Weights {
+		name := fmt.Sprintf("component %d", k+1)
+		if w < hardlyAny { // anywhere, and as wide as the prior
+			all = append(all, figure.Group{Name: name + ", empty"})
+			continue
+		}
 		cov, d := m.Cov(k), m.Dim
-		all = append(all, figure.Group{Name: fmt.Sprintf("component %d", k+1), Mean: figure.Numbers{m.Mean(k)[i], m.Mean(k)[j]},
+		all = append(all, figure.Group{Name: name, Mean: figure.Numbers{m.Mean(k)[i], m.Mean(k)[j]},
 			Cov: figure.Numbers{cov[i*d+i], cov[i*d+j], cov[j*d+j]}})
 	}
 	return all
 }
 
-// pairFigures draw the components in pairs of features.
-func (v *view) pairFigures() (all []*figure.Figure) {
-	for _, p := range v.pairs() {
-		i, j := p[0], p[1]
-		all = append(all, &figure.Figure{ID: fmt.Sprintf("pair-%d-%d", i+1, j+1), Title: fmt.Sprintf("Components in %s and %s", v.names[i], v.names[j]),
-			Chart:   figure.Scatter{X: figure.Axis{Label: v.names[i]}, Y: figure.Axis{Label: v.names[j]}, Groups: v.mean.groups(i, j)},
-			Caption: "The mark is a component's mean; the ellipses hold half and nine tenths of its rows.",
-			Alt:     fmt.Sprintf("Ellipses of each component's rows, in %s and %s.", v.names[i], v.names[j])})
+// clouds are the components in all features.
+func (m Mixture) clouds() (all []figure.Cloud) {
+	for k, w := range m.Weights {
+		all = append(all, figure.Cloud{Name: fmt.Sprintf("component %d", k+1), Share: w, Mean: m.Mean(k), Cov: m.Cov(k)})
 	}
 	return all
+}
+
+// labels are the names of the features with their units, for axes.
+func (s *setup) labels() []string {
+	if s.opts.Encoder != nil {
+		return s.names
+	}
+	var all []string
+	for _, v := range s.plan.Views {
+		for _, f := range v.Features {
+			name := f.Name
+			if f.Unit != "" {
+				name += " (" + f.Unit + ")"
+			}
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+// pairsFigure draws the components in all pairs of features.
+func (v *view) pairsFigure() *figure.Figure {
+	const caption = "The mark is a component's mean; the ellipses hold half and nine tenths of its rows, if they are as normal as the mixture takes them to be."
+	labels := v.labels()
+	if len(labels) == 2 {
+		return &figure.Figure{ID: "pair-1-2", Title: fmt.Sprintf("Components in %s and %s", v.names[0], v.names[1]),
+			Chart:   figure.Scatter{X: figure.Axis{Label: labels[0]}, Y: figure.Axis{Label: labels[1]}, Groups: v.mean.groups(0, 1)},
+			Caption: caption, Alt: fmt.Sprintf("Ellipses of each component's rows, in %s and %s.", v.names[0], v.names[1])}
+	}
+	return &figure.Figure{ID: "pairs", Title: "Components in all pairs of " + v.things(), Chart: figure.Pairs{Features: labels, Groups: v.mean.clouds()},
+		Caption: caption + " On the diagonal each component's density, as large as its share of the rows.",
+		Alt:     "Ellipses of each component's rows in all pairs, and each component's density in every one."}
+}
+
+// things is what the mixture is of, in the plural.
+func (s *setup) things() string {
+	if s.opts.Encoder != nil {
+		return "codes"
+	}
+	return "features"
 }
 
 // curvePoints is how many places a density is drawn at.
@@ -201,7 +233,7 @@ func (v *view) curvesFigure() *figure.Figure {
 	}
 	lines = append([]figure.Line{density}, lines[:v.opts.Components]...)
 	return &figure.Figure{ID: "density", Title: "Components in " + v.names[0],
-		Chart:   figure.Lines{X: figure.Axis{Label: v.names[0]}, Y: figure.Axis{Label: "density of the rows"}, Series: lines},
+		Chart:   figure.Lines{X: figure.Axis{Label: v.labels()[0]}, Y: figure.Axis{Label: "density of the rows"}, Series: lines},
 		Caption: "Each component is as large as its share of the rows. The band holds the density of the whole mixture with a probability of 90 % at each place.",
 		Alt:     "Density of each component and of the mixture, with the band of its posterior, over " + v.names[0] + "."}
 }
@@ -214,7 +246,7 @@ const (
 // posteriorSection shows the posterior of weights and means in all pairs: together
 // where that can be read, else component by component.
 func (v *view) posteriorSection() figure.Section {
-	section := figure.Section{ID: "posterior", Title: "The posterior in pairs",
+	section := figure.Section{ID: "posterior", Title: "The " + v.called() + " in pairs",
 		Lead: "What is known of the weights and means, and what is only known of them together: a narrow slanted region says that if one is larger, the other is too, or must be smaller. Every dot is a parameter that the data allow; no dot is a person."}
 	all := make([][]figure.Parameter, v.opts.Components)
 	left := 0
@@ -271,6 +303,6 @@ func (v *view) drawn(k int) []figure.Parameter {
 
 func (v *view) cornerFigure(id, title string, parameters []figure.Parameter) *figure.Figure {
 	return &figure.Figure{ID: id, Title: title, Chart: figure.Corner{Parameters: parameters, Weights: v.posterior.Weights, Groups: componentNames(v.opts.Components)},
-		Caption: "Below the diagonal every pair of parameters, with the regions that hold half and nine tenths of the posterior; on it each by itself, with its mean and the interval that holds 90 %. Pairs of different components are grey.",
+		Caption: "Below the diagonal every pair of parameters, with the regions that hold half and nine tenths of the draws; on it each by itself, with its mean and the interval that holds 90 %. Pairs of different components are grey.",
 		Alt:     "Corner plot of the posterior: densities of all parameters and of all their pairs."}
 }

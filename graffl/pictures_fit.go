@@ -27,9 +27,9 @@ func (v *landmarkView) modesFigure() *figure.Figure {
 	}
 	c.Dots = true
 	c.Panels = []figure.Panel{{Legend: "mean kernel value, as released", Values: v.onGrid(v.observed.Mean)}}
-	caption := fmt.Sprintf("Colours are all that is known of the rows outside their sites: the mean of a kernel around each public landmark, which blurs the rows by %.3g in %s and %.3g in %s. Marks and ellipses are the components, which are sharper: ellipses hold half and nine tenths of a component's rows.", v.marks.Bandwidth[0], v.names[0], v.marks.Bandwidth[1], v.names[1])
+	caption := fmt.Sprintf("Grey is all that is known of the rows outside their sites: the mean of a kernel around each public landmark (the dots), which blurs the rows by %.3g in %s and %.3g in %s. Marks and ellipses are the components, which are sharper: ellipses hold half (solid) and nine tenths (dashed) of a component's rows.", v.marks.Bandwidth[0], v.names[0], v.marks.Bandwidth[1], v.names[1])
 	if v.observed.NoiseVar > 0 {
-		caption += " Privacy noise is part of the colours."
+		caption += " Privacy noise is part of the grey."
 	}
 	return &figure.Figure{ID: "pair-1-2", Title: "The components, over what the sites released", Chart: c, Caption: caption,
 		Alt: fmt.Sprintf("Map of the mean kernel values over %s and %s, with an ellipse and a mark for each component.", v.names[0], v.names[1])}
@@ -46,7 +46,8 @@ func (v *landmarkView) grid() (c figure.Contours, ok bool) {
 	for nx < l.Len() && l.Point(nx)[1] == l.Point(0)[1] {
 		nx++
 	}
-	c = figure.Contours{X: figure.Axis{Label: v.names[0]}, Y: figure.Axis{Label: v.names[1]}, Groups: v.mean.groups(0, 1)}
+	labels := v.labels()
+	c = figure.Contours{X: figure.Axis{Label: labels[0]}, Y: figure.Axis{Label: labels[1]}, Groups: v.mean.groups(0, 1)}
 	for i := range nx {
 		c.XAt = append(c.XAt, l.Point(i)[0])
 	}
@@ -70,8 +71,8 @@ func (v *landmarkView) onGrid(values []float64) (rows []figure.Numbers) {
 
 // fitSection compares what sites released with what the mixture expects.
 func (v *landmarkView) fitSection() figure.Section {
-	lead := fmt.Sprintf("All that is known of the rows is the mean of a kernel at each of %d public landmarks. If the mixture describes the rows, observed means scatter around the expected ones as the bars say; the largest distance is %.1f of their standard deviations.", v.marks.Len(), v.fit.largest)
-	lead += fmt.Sprintf(" Of so many landmarks the largest should be below about %.1f. All together, by χ² = %.0f with %d degrees of freedom, a mixture that is right is off by as much or more in %.2g %% of studies.", likelyLargest(v.marks.Len()), v.fit.chiSq, v.marks.Len(), 100*v.fit.tail)
+	lead := fmt.Sprintf("All that is known of the rows is the mean of a kernel at each of %d public landmarks. If the mixture describes the rows, observed means scatter around those that the posterior expects as chance and noise make them; the largest distance is %.1f of their standard deviations.", v.marks.Len(), v.fit.largest)
+	lead += fmt.Sprintf(" Of so many landmarks the largest should be below about %.1f. All together, by χ² = %.0f with %d degrees of freedom, a mixture that is right is off by as much or more in %.2g %% of studies (a little fewer, since it was fitted to them).", likelyLargest(v.marks.Len()), v.fit.chiSq, v.marks.Len(), 100*v.fit.tail)
 	section := figure.Section{ID: "fit", Title: "Does the mixture fit?", Lead: lead}
 	if h := v.fitMap(); h != nil {
 		section.Items = append(section.Items, figure.Item{Figure: h})
@@ -79,7 +80,7 @@ func (v *landmarkView) fitSection() figure.Section {
 	section.Items = append(section.Items, figure.Item{Figure: v.fitFigure()})
 	if v.fit.largest > likelyLargest(v.marks.Len()) || v.fit.tail < 0.01 {
 		section.Items = append(section.Items, figure.Item{Note: &figure.Note{Warning: true, Title: "The mixture does not fit everywhere",
-			Text: "At some landmark far more, or far fewer, rows were seen than the mixture expects. Rows may not be Gaussian within components, or there may be more components than the plan says: intervals are then too narrow."}})
+			Text: "At some landmark far more, or far fewer, rows were seen than the mixture expects. Rows may not be normally distributed within components, or there may be more components than the plan says, or ranges may cut off tails: intervals are then too narrow. More components (method.components) are worth a try."}})
 	}
 	return section
 }
@@ -109,7 +110,7 @@ func (v *landmarkView) fitFigure() *figure.Figure {
 	key := func(r int) float64 { return v.fit.expected[r] }
 	caption := "Landmarks in the order of what the mixture expects there. The band holds nine of ten observed means if the mixture is right."
 	if v.marks.Dim == 1 {
-		x = figure.Axis{Label: v.names[0]}
+		x = figure.Axis{Label: v.labels()[0]}
 		key = func(r int) float64 { return v.marks.Point(r)[0] }
 		at = func(r, _ int) float64 { return key(r) }
 		caption = "Each mark is a landmark. The band holds nine of ten observed means if the mixture is right."
@@ -143,6 +144,6 @@ func (v *landmarkView) fitMap() *figure.Figure {
 	c.Panels = []figure.Panel{{Title: "observed", Legend: legend, Values: v.onGrid(v.observed.Mean)}, {Title: "expected", Legend: legend, Values: v.onGrid(v.fit.expected)},
 		{Title: "difference", Legend: "standard deviations", Values: v.onGrid(v.residuals()), Diverging: true, Reach: figure.Numbers{likelyLargest(v.marks.Len())}}}
 	return &figure.Figure{ID: "landmark-map", Title: "Kernel means over the landmarks", Chart: c,
-		Caption: "Left, where rows are, as far as anybody outside a site can see; in the middle, where the mixture expects them; right, what is left over, in standard deviations of what chance and noise make of it, on a scale to the largest that is likely. The right one should look like pale noise: a hill or a hollow where a component lies says that its rows are not as Gaussian as the mixture takes them to be.",
+		Caption: "Left, where rows are, as far as anybody outside a site can see; in the middle, where the mixture expects them; right, what is left over, in standard deviations of what chance and noise make of it, on a scale to the largest that is likely. The right one should look like pale noise: a hill or a hollow where a component lies says that its rows are not as normally distributed as the mixture takes them to be.",
 		Alt:     "Three maps over the grid of landmarks: observed kernel means, those expected by the mixture, and their difference in standard deviations."}
 }

@@ -7,16 +7,18 @@ import (
 	"parley/figure"
 )
 
+const samplingID = "sampling"
+
 // samplingSection says how the posterior was made, and whether to believe it.
 func (v *landmarkView) samplingSection(s *state) figure.Section {
 	p := v.posterior
-	section := figure.Section{ID: "sampling", Title: "How the posterior was made",
+	section := figure.Section{ID: samplingID, Title: "How the posterior was made",
 		Lead: fmt.Sprintf("Every site released one set of sums; then %d parameters were carried from the prior to the posterior over %d temperatures, with no further question to a site. In the last one %.0f %% of moves were accepted.", len(p.Draws), p.Stages, 100*p.Acceptance),
 		Items: []figure.Item{{Note: &figure.Note{Title: fmt.Sprintf("The sample is worth %.0f independent draws", p.Size),
 			Text: "That is the effective sample size of its weights, (Σw)²/Σw². The mean of a parameter is off by about its posterior standard deviation divided by the root of that number; the ends of intervals are rougher. It says how precisely this posterior was computed, nothing about whether the model is right, and it cannot see a mode that no draw found.", Warning: p.Size < 100}}}}
 	if v.opts.Calibration == 0 {
 		section.Items = append(section.Items, figure.Item{Note: &figure.Note{Title: "Whether intervals hold what they say was not tested for this plan",
-			Text: "With calibration: 200 under method the coordinator repeats this very study that often with made-up rows, which costs time and no privacy, and reports how often intervals of 90 % held the truth."}})
+			Text: "With “calibration: 200” under “method” in the plan, the coordinator repeats this very study that often with made-up rows, which costs time and no privacy, and reports how often intervals of 90 % held the truth."}})
 	}
 	var names, answered []string
 	var rows figure.Numbers
@@ -29,6 +31,12 @@ func (v *landmarkView) samplingSection(s *state) figure.Section {
 		}
 	}
 	caption := "Rows that have all features; others take no part."
+	if v.opts.Encoder != nil {
+		caption = "A missing feature counts as its centre, so that every row has a code."
+	}
+	if v.opts.Scarce != nil {
+		caption = fmt.Sprintf("Rows of %s that may be learned from. ", v.class()) + caption
+	}
 	if v.observed.RowsVar > 0 {
 		caption += " Counts are noised."
 	}

@@ -97,7 +97,7 @@ func TestSectionsOfAnyMixture(t *testing.T) {
 		first   string // picture of the components
 		corners int
 		rows    int // of the table
-	}{{1, 1, "density", 1, 1}, {3, 1, "density", 1, 3}, {1, 2, "pair-1-2", 1, 1}, {3, 2, "pair-1-2", 1, 3}, {8, 2, "pair-1-2", 4, 8}, {3, 5, "pair-1-2", 3, 15}, {2, 12, "pair-1-2", 2, 24}} {
+	}{{1, 1, "density", 1, 1}, {3, 1, "density", 1, 3}, {1, 2, "pair-1-2", 1, 1}, {3, 2, "pair-1-2", 1, 3}, {8, 2, "pair-1-2", 4, 8}, {3, 5, "pairs", 3, 15}, {2, 12, "pairs", 2, 24}} {
 		t.Run(fmt.Sprintf("%d components of %d features", c.k, c.d), func(t *testing.T) {
 			v := pictured(t, c.k, c.d)
 			ids := map[string]bool{}
@@ -182,7 +182,7 @@ func TestOwnPictures(t *testing.T) {
 		}
 		return s
 	}
-	for d, want := range map[int]int{1: 1, 2: 1, 3: 3, 5: 6} {
+	for _, d := range []int{1, 2, 3, 5} {
 		v := pictured(t, 2, d)
 		rows := make([]float64, 300*d)
 		if err := v.mean.Simulate(rand.New(rand.NewPCG(1, 1)), rows); err != nil {
@@ -194,8 +194,8 @@ func TestOwnPictures(t *testing.T) {
 		}
 		h := &site{setup: v.setup}
 		all := h.ownFigures(v.mean, columns, figure.Numbers{75, 225})
-		if len(all) != want {
-			t.Errorf("%d features: %d pictures, want %d", d, len(all), want)
+		if len(all) != 1 {
+			t.Errorf("%d features: %d pictures, want one of all", d, len(all))
 		}
 		for _, f := range all {
 			if !f.PerSubject() {

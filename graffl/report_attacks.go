@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"parley/figure"
 	"parley/privacy/account"
@@ -35,7 +36,7 @@ func (s *setup) attackSection(numbers int, rows ...float64) figure.Section {
 	default:
 		s.privateAttacks(&t)
 	}
-	lead := "Whoever ran this study, and whoever has its file, can try this with what the sites sent."
+	lead := "Whoever ran this study, and whoever gets hold of what the sites sent, can try this."
 	if e := s.opts.Encoder; e != nil {
 		lead += " What is found are codes of rows. A code tells of its row as much as the encoder leaves in it, which is meant to be a lot."
 		if e.Kind == EncoderSuffiAE {
@@ -50,7 +51,7 @@ func (s *setup) attackSection(numbers int, rows ...float64) figure.Section {
 		t.add("reading the scores", "the scores of rows that sites held out", "1 release", "1 release", "not bounded: two studies that differ by one of these persons differ in these scores")
 	}
 	return figure.Section{ID: "attacks", Title: "What an attacker can do with it",
-		Lead: lead + "\n\nparley attack graffl mounts these attacks on simulated studies, and prints what was recovered. An attack that is not listed may find more where there is no noise; a bound on a private release holds against all.",
+		Lead: lead + "\n\nThe command “parley attack graffl” mounts these attacks on simulated studies, and prints what was recovered. An attack that is not listed may find more where there is no noise; a bound on a private release holds against all.",
 		Items: []figure.Item{{Table: &figure.Table{ID: "attacks", Title: "Attacks", Columns: []figure.Column{
 			{Name: "attack", Text: t.attack}, {Name: "the attacker needs", Text: t.needs}, {Name: "it takes", Text: t.takes},
 			{Name: "given in this study", Text: t.given}, {Name: "it finds here", Text: t.finds}}}}}}
@@ -82,11 +83,11 @@ func (s *setup) publishedAttacks(t *attackTable, rounds int) {
 
 func (s *setup) setAttacks(t *attackTable, proposals int) {
 	d := len(s.names)
-	given := fmt.Sprintf("%d means of each site", proposals)
+	given := figure.Count.Text(float64(proposals)) + " means of each site"
 	t.add("differencing two studies", "a study of the same plan, before or after one person joins or leaves", fmt.Sprintf("%d means of each study", d+1), given,
 		found(proposals, d+1, "that person's row, exactly, if the other study is ever run", "a surface that the person's row lies on, if the other study is ever run"))
 	t.add("solving for all rows", "nothing but to read the answers: the sets follow from the plan's seed", fmt.Sprintf("%s for each row", plural(d, "mean")), given,
-		fmt.Sprintf("there are as many equations as unknown numbers for a site of up to %d rows; the fewer it has, the easier they are solved", proposals/d))
+		fmt.Sprintf("there are as many equations as unknown numbers for a site of up to %s rows; the fewer it has, the easier they are solved", figure.Count.Text(float64(proposals/d))))
 	finds := "nothing more: the energy distance has no width to choose"
 	if s.opts.Set.Discrepancy == string(MMD) {
 		finds = "single rows, if they lie further apart than a few bandwidths"
@@ -122,14 +123,14 @@ func (s *setup) exactAttacks(t *attackTable, landmarks int, rows []float64) {
 
 func (s *setup) privateAttacks(t *attackTable) {
 	pr := s.plan.Privacy
-	percent := func(x float64) string { return figure.Percent.Text(x) }
-	who := "everything but whether one person took part"
+	percent := func(x float64) string { return strings.ReplaceAll(figure.Percent.Text(x), " ", "\u00a0") }
+	who, what := "everything but whether one person took part", "whether that person took part"
 	if pr.Adjacency == account.ReplaceOne {
-		who = "everything but which of two rows is one person's"
+		who, what = "everything but which of two rows is one person's", "which row is that person's"
 	}
 	t.add("telling two neighbouring data sets apart", who, "1 release", "1 release",
-		fmt.Sprintf("right in at most %s by (ε %g, δ %g), and %s of all cases by the noise that was drawn, even for the worst row; a coin is right in %s",
-			percent(MostAdvantage(pr.Total.Epsilon, pr.Total.Delta)), pr.Total.Epsilon, pr.Total.Delta, percent(best(s.visible())), percent(0.5)))
+		fmt.Sprintf("%s, rightly in %s of cases, where a coin is right in 50 %%: so much the noise lets the best attacker have of the worst row; (ε %s, δ %s) promises at most %s",
+			what, percent(best(s.visible())), figure.General.Text(pr.Total.Epsilon), figure.General.Text(pr.Total.Delta), percent(MostAdvantage(pr.Total.Epsilon, pr.Total.Delta))))
 	t.add("differencing two studies", "a study of the same plan, before or after one person joins or leaves, for which every site is charged again", "1 release of each study", "1 release",
 		"no row: of both releases together no more than their two charges allow")
 	t.add("solving for all rows of a site", "nothing but to read the one release", "sums without noise", "none", "no row, however few a site has: no more than the first line")

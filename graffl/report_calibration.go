@@ -88,7 +88,7 @@ func coverageFigure(all []Calibrated, replicates int) *figure.Figure {
 		bars.Low, bars.High, bars.Marks = append(bars.Low, low), append(bars.High, high), append(bars.Marks, 0.9)
 	}
 	return &figure.Figure{ID: "calibration-coverage", Title: "How often intervals hold the true value", Chart: bars,
-		Caption: fmt.Sprintf("Marks are shares of %d replicates, whiskers what so few leave open (95 %%, Wilson's interval); the stroke is at the 90 %% that intervals promise.", replicates),
+		Caption: fmt.Sprintf("Marks are shares of %d replicates, whiskers what so few leave open (95 %%, Wilson's interval, each for itself: of %d one may miss by chance); the stroke is at the 90 %% that intervals promise.", replicates, len(all)),
 		Alt:     "Forest plot of the coverage of 90 % intervals for every quantity."}
 }
 
@@ -102,11 +102,24 @@ func wilson(share float64, n int) (low, high float64) {
 }
 
 func calibrationTable(all []Calibrated) *figure.Table {
-	name, chi, p, within := figure.Column{Name: "quantity"}, figure.Column{Name: "χ²", Numbers: figure.Numbers{}}, figure.Column{Name: "p", Numbers: figure.Numbers{}}, figure.Column{Name: "held by 90 % intervals", Format: figure.Percent, Numbers: figure.Numbers{}}
+	name, chi, p, within := figure.Column{Name: "quantity"}, figure.Column{Name: "χ²", Numbers: figure.Numbers{}}, figure.Column{Name: "p", Format: figure.Score, Numbers: figure.Numbers{}}, figure.Column{Name: "held by 90 % intervals", Format: figure.Percent, Numbers: figure.Numbers{}}
 	for _, c := range all {
 		name.Text = append(name.Text, c.Name)
 		chi.Numbers, p.Numbers, within.Numbers = append(chi.Numbers, c.ChiSq), append(p.Numbers, c.P), append(within.Numbers, c.Within)
 	}
 	return &figure.Table{ID: "calibration", Title: "Tests", Caption: fmt.Sprintf("p is the probability of ranks at least as uneven as these (χ²) if the posterior is right. With %d quantities, one below %s is too small.", len(all), figure.General.Text(calibrationLevel/float64(max(len(all), 1)))),
 		Columns: []figure.Column{name, chi, p, within}}
+}
+
+// named is the name of a quantity that was ranked, with the feature's instead of its
+// number.
+func (s *setup) named(quantity string) string {
+	for i, name := range s.names {
+		for _, of := range []string{"mean", "ln variance"} {
+			if head, ok := strings.CutSuffix(quantity, fmt.Sprintf(": %s %d", of, i+1)); ok {
+				return fmt.Sprintf("%s: %s of %s", head, of, name)
+			}
+		}
+	}
+	return quantity
 }

@@ -38,8 +38,8 @@ func (c *publishedCoordinator) Result(ms method.State) (*method.Result, error) {
 	}
 	v.components(metrics)
 	facts := []figure.Fact{{Name: "not a posterior: see the warning", Value: "published"}, {Name: "components", Value: strconv.Itoa(c.opts.Components)},
-		{Name: "proposals", Value: strconv.Itoa(proposals)}, {Name: "accepted", Value: strconv.Itoa(len(p.Draws))},
-		{Name: "largest accepted squared distance", Value: fmt.Sprintf("%.4g", largest)}}
+		{Name: "proposals", Value: figure.Count.Text(float64(proposals))}, {Name: "accepted", Value: figure.Count.Text(float64(len(p.Draws)))},
+		{Name: "largest accepted squared distance", Value: fmt.Sprintf("%.3g", largest)}}
 	warning := figure.Section{ID: "published", Title: "What this algorithm does, and what it gives away",
 		Items: []figure.Item{{Note: &figure.Note{Warning: true, Title: "Do not use this with data of persons", Text: publishedWarning}}}}
 	peaks, err := c.modes(p)

@@ -36,7 +36,7 @@ func (c *publishedCoordinator) modesSection(p *peaks, made []float64) figure.Sec
 	}
 	table := &figure.Table{ID: "modes", Title: "The highest modes",
 		Caption: "Modes of the kernel density of the means of all components of all accepted parameters, the highest first. The bandwidth, " + strings.Join(widths, ", ") + ", follows from the prior and the number of accepted parameters."}
-	number, height := figure.Column{Name: "mode"}, figure.Column{Name: "density, as a share of the highest"}
+	number, height := figure.Column{Name: "mode"}, figure.Column{Name: "density, as a share of the highest", Format: figure.Percent}
 	places := make([]figure.Column, len(c.names))
 	for i, name := range c.names {
 		places[i].Name = name
@@ -61,7 +61,8 @@ func (c *publishedCoordinator) modesSection(p *peaks, made []float64) figure.Sec
 // components that made accepted rows.
 func (c *publishedCoordinator) modesFigure(p *peaks, made []float64) *figure.Figure {
 	const places = 49
-	f := figure.Contours{X: figure.Axis{Label: c.names[0]}, Y: figure.Axis{Label: c.names[1]}}
+	labels := c.labels()
+	f := figure.Contours{X: figure.Axis{Label: labels[0]}, Y: figure.Axis{Label: labels[1]}}
 	for i := range places {
 		at := float64(i) / (places - 1)
 		f.XAt, f.YAt = append(f.XAt, c.lo[0]+at*(c.hi[0]-c.lo[0])), append(f.YAt, c.lo[1]+at*(c.hi[1]-c.lo[1]))

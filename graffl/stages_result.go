@@ -24,6 +24,9 @@ func (c *staged) Result(ms method.State) (*method.Result, error) {
 	r.Metrics = maps.Clone(r.Metrics)
 	if c.opts.Scarce != nil {
 		r.Headline = append(r.Headline, figure.Fact{Name: "rows are of", Value: c.class()})
+		if c.plan.Privacy.Differential() {
+			r.Sections = slices.Insert(r.Sections, 0, c.untestedSection())
+		}
 	}
 	if c.opts.Encoder != nil {
 		r.Sections = append(r.Sections, c.encoderSection())
@@ -38,7 +41,11 @@ func (c *staged) Result(ms method.State) (*method.Result, error) {
 			least = min(least, q.P)
 		}
 		r.Metrics["calibration_replicates"], r.Metrics["calibration_smallest_p"] = float64(c.opts.Calibration), least
-		r.Sections = append(r.Sections, calibrationSection(all, c.opts.Calibration))
+		for i := range all {
+			all[i].Name = c.named(all[i].Name)
+		}
+		after := 1 + slices.IndexFunc(r.Sections, func(s figure.Section) bool { return s.ID == samplingID })
+		r.Sections = slices.Insert(r.Sections, after, calibrationSection(all, c.opts.Calibration))
 	}
 	if c.tested() {
 		r.Sections = slices.Insert(r.Sections, 0, c.worthSection(s)) // it is what the study is for
@@ -51,9 +58,16 @@ func (c *staged) Result(ms method.State) (*method.Result, error) {
 				}
 			}
 		}
-		r.Headline = append(r.Headline, figure.Fact{Name: "sites that keep synthetic rows", Value: fmt.Sprintf("%d of %d", kept, len(c.plan.Sites))})
+		r.Headline = slices.Insert(r.Headline, 0, figure.Fact{Name: "sites that keep synthetic rows", Value: fmt.Sprintf("%d of %d", kept, len(c.plan.Sites))})
 	}
 	return r, nil
+}
+
+// untestedSection says where to look for what synthetic rows are worth, if sites do not
+// tell.
+func (c *staged) untestedSection() figure.Section {
+	return figure.Section{ID: "worth", Title: "What synthetic rows are worth",
+		Lead: fmt.Sprintf("Below is what subjects of %s are like, over all sites. Whether rows drawn from that help a site is on the site's own page, with what it can do alone beside: sites do not release such scores, for which nobody has paid.", c.class())}
 }
 
 // encoderSection says what codes are.
@@ -92,7 +106,7 @@ func longest(private bool) int {
 // worthSection compares the sites' scores.
 func (c *staged) worthSection(s *stagedState) figure.Section {
 	section := figure.Section{ID: "worth", Title: "What synthetic rows are worth, by site",
-		Lead: fmt.Sprintf("Every site drew rows of %s from the mixture, to bring the class level with the others, and tried a classifier with them next to what it can do without: nothing, drawing its own rows again, SMOTE, and the classifier of another site as it is. It keeps synthetic rows only if cross-validation on its own rows improves beyond chance (a one-sided test at 10 %%), and neither of the two simple remedies does better.", c.class())}
+		Lead: fmt.Sprintf("Every site drew rows of %s from the mixture, to bring the class level with the others, and tried a classifier with them next to what it can do without: nothing, drawing its own rows again, SMOTE, and the classifier of another site as it is. It keeps synthetic rows only if cross-validation on its own rows is better beyond chance (a one-sided test at 10 %%), and neither of the two simple remedies does better.", c.class())}
 	var names, verdict []string
 	var all []*worthAnswer
 	var scarce, other, held, gain, gainError figure.Numbers
@@ -136,9 +150,9 @@ func (c *staged) worthSection(s *stagedState) figure.Section {
 		section.Items = append(section.Items, figure.Item{Figure: f})
 	}
 	section.Items = append(section.Items, figure.Item{Table: &figure.Table{ID: "worth-verdicts", Title: "What each site decided",
-		Caption: "The gain is that of the AUC in cross-validation on the site's own rows, by which it decides.",
+		Caption: "The gain in AUC is that of cross-validation on the site's own rows, by which it decides: not of the held rows, which are the test.",
 		Columns: []figure.Column{{Name: "site", Text: names}, {Name: "rows of the class", Format: figure.Count, Numbers: scarce}, {Name: "others", Format: figure.Count, Numbers: other},
-			{Name: "held, of the class", Format: figure.Count, Numbers: held}, {Name: "gain", Format: figure.Score, Numbers: gain}, {Name: "its error", Format: figure.Score, Numbers: gainError}, {Name: "synthetic rows", Text: verdict}}}})
+			{Name: "held of the class", Format: figure.Count, Numbers: held}, {Name: "gain in AUC", Format: figure.Score, Numbers: gain}, {Name: "standard error", Format: figure.Score, Numbers: gainError}, {Name: "synthetic rows", Text: verdict}}}})
 	table := func(id, title, caption string, values []figure.Numbers) {
 		columns := []figure.Column{{Name: "site", Text: names}}
 		for i, arm := range arms {

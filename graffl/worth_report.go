@@ -80,7 +80,7 @@ func aucError(auc float64, m, n int) float64 {
 // aucFigure compares the AUC of every arm on held rows, site by site.
 func aucFigure(sites []string, answers []*worthAnswer) *figure.Figure {
 	const z90 = 1.6448536269514722
-	bars := figure.Bars{X: figure.Axis{Label: "AUC on held rows"}, Mark: "the site's own rows alone"}
+	bars := figure.Bars{X: figure.Axis{Label: "AUC on held rows"}, Mark: "raw: the site's own rows, with nothing done"}
 	for k, a := range answers {
 		alone := math.NaN()
 		for _, r := range a.Arms {
@@ -101,12 +101,12 @@ func aucFigure(sites []string, answers []*worthAnswer) *figure.Figure {
 		return nil
 	}
 	return &figure.Figure{ID: "remedies", Title: "How well each remedy tells the class apart", Chart: bars,
-		Caption: "Whiskers hold 90 %, each for itself. All remedies at a site are judged on the same rows, so that differences between them are surer than the whiskers say; the stroke is the site's own rows with nothing done.",
+		Caption: "Further to the right is better; 0.5 is a coin. Whiskers hold 90 %, each for itself. All remedies at a site are judged on the same rows, so that differences between them are surer than the whiskers say. “Another site's” is the classifier of the other site with most rows of the class, as it is.",
 		Alt:     "For each site the area under the curve of every remedy on held rows, with its interval and that of the site's own rows alone."}
 }
 
 // armNames are short ones, for pictures.
-var armNames = map[augment.Arm]string{augment.Raw: "alone", augment.Oversampled: "oversampling", augment.SMOTEd: "SMOTE", augment.Generated: "synthetic", augment.Borrowed: "borrowed"}
+var armNames = map[augment.Arm]string{augment.Raw: "raw", augment.Oversampled: "oversampling", augment.SMOTEd: "SMOTE", augment.Generated: "synthetic rows", augment.Borrowed: "another site's"}
 
 func verdictTitle(v augment.Verdict) string {
 	if v == augment.Kept {
