@@ -12,7 +12,8 @@
 // own training rows, and noise that nobody can repeat. Its scores are exact all
 // the same: an evaluation is a simulation on rows, and no release.
 //
-// Methods are known by their contract only: [method.Evaluable] and, for the
+// Methods are known by their contract only: [method.Evaluable], which either
+// describes features or, as a [method.Supervised], predicts an outcome; and, for the
 // central fit, [method.Centraliser].
 package crossval
 
@@ -37,8 +38,10 @@ type Config struct {
 	// Scenarios are those to simulate; none for all that the plan and its data
 	// allow. [evaluate.Column] stands for the sites where subjects really are.
 	Scenarios []evaluate.Scenario
-	Sites     int    // of the simulated scenarios; 0 for as many as the plan has
-	Label     string // subject column to tell apart in latent space; "" for the plan's own
+	Sites     int // of the simulated scenarios; 0 for as many as the plan has
+	// Label is the subject column to tell apart in latent space; "" for the plan's own.
+	// What predicts an outcome is judged by that alone.
+	Label string
 
 	Dir      string         // keeps what was computed
 	Workers  int            // experiments at a time; 0 for as many as there are processors
@@ -55,6 +58,7 @@ const Level = 0.9
 type evaluation struct {
 	Config
 	method method.Evaluable
+	judge  judge
 	*population
 	scenarios []evaluate.Scenario
 	notes     problem.List
@@ -91,21 +95,22 @@ func Run(ctx context.Context, c Config) (*Evaluation, error) {
 func prepare(ctx context.Context, c Config) (*evaluation, error) {
 	m, _ := c.Methods.Lookup(c.Plan.Method.Name)
 	able, ok := m.(method.Evaluable)
-	if _, scores := m.(method.Scorer); !ok && scores {
-		return nil, problem.Problem{Where: "method.name", What: fmt.Sprintf("method %q predicts an outcome, and an evaluation asks how features are reconstructed", c.Plan.Method.Name),
-			Hint: "keep rows out of the run and score it on them: parley model predict RESULTS DATA --score"}
-	}
 	if !ok {
 		return nil, problem.Problem{Where: "method.name", What: fmt.Sprintf("method %q has no models that could be scored", c.Plan.Method.Name)}
 	}
 	if c.Repeats < 1 {
 		return nil, problem.Problem{Where: "--repeats", What: fmt.Sprintf("%d repeats", c.Repeats), Hint: "at least 1"}
 	}
-	p, err := load(ctx, &c)
+	j, err := judgeOf(able, c.Plan)
 	if err != nil {
 		return nil, err
 	}
-	e := &evaluation{Config: c, method: able, population: p}
+	p, err := load(ctx, &c, j)
+	if err != nil {
+		return nil, err
+	}
+	e := &evaluation{Config: c, method: able, judge: j, population: p}
+	e.notes = append(e.notes, p.notes...)
 	if err := e.checkScenarios(); err != nil {
 		return nil, err
 	}

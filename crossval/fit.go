@@ -11,17 +11,13 @@ import (
 	"parley/method"
 )
 
-// The fits that are compared. All but Federated are references.
+// The fits that are compared. All but Federated are references; those that are no
+// model of the method's are named by what judges it.
 const (
 	Federated = "federated" // the plan's method over the sites, through the engine
 	Central   = "central"   // the same model fitted to all rows in one place
 	Alone     = "one site alone"
-	PCA       = "mean-imputation PCA"
-	Mean      = "the mean"
 )
-
-// Fits lists them in the order to show them in.
-var Fits = []string{Federated, Central, Alone, PCA, Mean}
 
 // trial is one experiment at work.
 type trial struct {
@@ -29,122 +25,112 @@ type trial struct {
 	*division
 	sites       []dataset.Source
 	train, test dataset.Source
-	unit        *evaluate.Scaling
-	newSite     bool // those held out are of a site that took no part
+	complete    dataset.Source // train before the scenario removed views
+	subjects    map[string]int // at each site
+	newSite     bool           // those held out are of a site that took no part
+}
+
+func (e *evaluation) trial(x experiment) (*trial, error) {
+	d, err := e.split(x)
+	if err != nil {
+		return nil, err
+	}
+	t := &trial{evaluation: e, division: d, newSite: x.part == partSites, subjects: map[string]int{}}
+	t.sites, t.train, t.test = d.Sources(e.rows)
+	if len(d.hidden) > 0 {
+		t.test = evaluate.Select(t.test, func(string) ([]int, bool) { return d.hidden, true })
+	}
+	whole := d.Split
+	whole.Lacking = nil
+	_, t.complete, _ = whole.Sources(e.rows)
+	for _, p := range d.Train {
+		t.subjects[d.names[p.Site]]++
+	}
+	return t, nil
 }
 
 // conduct makes and scores the fits of one experiment. A reference that cannot
 // be fitted is missing from the record; that the method itself cannot be
 // fitted is an error, unless a whole site is held out.
 func (e *evaluation) conduct(ctx context.Context, x experiment) (*record, error) {
-	d, err := e.split(x)
+	t, err := e.trial(x)
 	if err != nil {
 		return nil, err
 	}
-	t := &trial{evaluation: e, division: d, newSite: x.part == partSites}
-	t.sites, t.train, t.test = d.Sources(e.rows)
-	if len(d.hidden) > 0 {
-		t.test = evaluate.Select(t.test, func(string) ([]int, bool) { return d.hidden, true })
-	}
-	// Errors of all scenarios are in one unit: ranges before views are removed.
-	whole := d.Split
-	whole.Lacking = nil
-	_, complete, _ := whole.Sources(e.rows)
-	if t.unit, err = evaluate.FitMinMax(ctx, complete); err != nil {
-		return nil, err
-	}
-	r := &record{Scores: map[string]Scores{}, Failed: map[string]string{}}
-	note := func(fit string, s Scores, err error) error {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if err != nil {
-			r.Failed[fit] = err.Error()
+	r := &record{Scores: map[string]evaluate.Marks{}, Failed: map[string]string{}}
+	for _, f := range e.judge.fits(t) {
+		s, err := f.make(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case err != nil && f.name == Federated && !t.newSite:
+			return nil, err
+		case err != nil:
+			r.Failed[f.name] = err.Error()
 		}
 		if s != nil {
-			r.Scores[fit] = s
-		}
-		return nil
-	}
-	factors, s, err := t.federated(ctx, t.sites, t.names, t.train)
-	if err != nil && !t.newSite {
-		return nil, err
-	}
-	if err := note(Federated, s, err); err != nil {
-		return nil, err
-	}
-	for _, ref := range []struct {
-		name string
-		fit  func(context.Context) (Scores, error)
-	}{
-		{Central, t.central},
-		{Alone, t.alone},
-		{PCA, func(ctx context.Context) (Scores, error) { return t.pca(ctx, factors) }},
-		{Mean, func(ctx context.Context) (Scores, error) { return t.pca(ctx, 0) }},
-	} {
-		s, err := ref.fit(ctx)
-		if err := note(ref.name, s, err); err != nil {
-			return nil, err
+			r.add(f.name, s)
 		}
 	}
 	return r, nil
 }
 
-// federated fits the plan's method over some sites and scores it; factors is
-// the number of its latent variables.
-func (t *trial) federated(ctx context.Context, sites []dataset.Source, names []string, train dataset.Source) (factors int, _ Scores, _ error) {
-	of, err := narrow(ctx, train)
+// study fits the plan's method over some sites, whose rows are train. What the model
+// says is of the plan's whole views, as far as the narrowing knows them.
+func (t *trial) study(ctx context.Context, sites []dataset.Source, names []string, train dataset.Source) (evaluate.Model, *narrowing, error) {
+	of, err := t.judge.narrow(ctx, train)
 	if err != nil {
-		return 0, nil, err
+		return nil, nil, err
 	}
 	plan := of.plan(t.Plan, names)
+	if m, ok := t.method.(method.Sizer); ok {
+		plan = m.Sized(plan, t.subjects)
+	}
 	data := map[string]dataset.Source{}
 	for i, name := range names {
 		data[name] = of.source(sites[i])
 	}
 	out, err := local.Run(ctx, local.Config{Plan: plan, Methods: t.Methods, Data: data})
 	if err != nil {
-		return 0, nil, err
+		return nil, nil, err
 	}
 	m, err := t.method.Evaluator(out.Result.Files, t.newSite)
 	if err != nil {
-		return 0, nil, err
+		return nil, nil, err
 	}
-	m = of.model(m)
-	var post evaluate.Posterior
-	if err := m.Infer(of.nobody(), &post); err != nil {
-		return 0, nil, err
-	}
-	s, err := t.score(ctx, m, rows{of.known(train), of.known(t.test), t.unit})
-	return len(post.Latent), s, err
+	return of.model(m), of, nil
 }
 
-func (t *trial) central(ctx context.Context) (Scores, error) {
+// central fits the plan's model to all rows in one place.
+func (t *trial) central(ctx context.Context) (evaluate.Model, *narrowing, error) {
 	c, ok := t.method.(method.Centraliser)
 	if !ok {
-		return nil, fmt.Errorf("method %s has no central fit", t.method.Name())
+		return nil, nil, fmt.Errorf("method %s has no central fit", t.method.Name())
 	}
-	of, err := narrow(ctx, t.train)
+	of, err := t.judge.narrow(ctx, t.train)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	m, err := c.Central(ctx, of.plan(t.Plan, t.names), of.source(t.train))
+	plan := of.plan(t.Plan, t.names)
+	if s, ok := t.method.(method.Sizer); ok {
+		plan = s.Sized(plan, t.subjects)
+	}
+	m, err := c.Central(ctx, plan, of.source(t.train))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return t.score(ctx, of.model(m), rows{of.known(t.train), of.known(t.test), t.unit})
+	return of.model(m), of, nil
 }
 
-// alone fits the plan's method at each site by itself.
-func (t *trial) alone(ctx context.Context) (Scores, error) {
-	values, err := count(ctx, t.test)
-	if err != nil {
-		return nil, err
-	}
-	var all []Scores
-	var failed error
+// alone fits the plan's method at each site by itself. The error says at which sites
+// that could not be done.
+func (t *trial) alone(ctx context.Context, score func(m evaluate.Model, of *narrowing, train dataset.Source) (*scored, error)) (all []*scored, failed error) {
 	for i, name := range t.names {
-		_, s, err := t.federated(ctx, t.sites[i:i+1], t.names[i:i+1], t.sites[i])
+		m, of, err := t.study(ctx, t.sites[i:i+1], t.names[i:i+1], t.sites[i])
+		var s *scored
+		if err == nil {
+			s, err = score(m, of, t.sites[i])
+		}
 		switch {
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
@@ -154,22 +140,5 @@ func (t *trial) alone(ctx context.Context) (Scores, error) {
 			all = append(all, s)
 		}
 	}
-	if len(all) == 0 {
-		return nil, failed
-	}
-	return t.average(all, values), failed
-}
-
-// pca fits principal components to the scaled rows, with the mean in the gaps.
-func (t *trial) pca(ctx context.Context, factors int) (Scores, error) {
-	train := t.unit.Apply(t.train)
-	of, err := narrow(ctx, train)
-	if err != nil {
-		return nil, err
-	}
-	m, err := evaluate.FitPCA(ctx, factors, of.source(train))
-	if err != nil {
-		return nil, err
-	}
-	return t.score(ctx, of.model(m), rows{of.known(train), of.known(t.unit.Apply(t.test)), nil})
+	return all, failed
 }

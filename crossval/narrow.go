@@ -22,12 +22,19 @@ type narrowing struct {
 	constant [][]float64 // of every view in full; NaN where a feature is kept or unknown
 	lacking  []int       // views of full of which nothing is known
 	whole    bool        // nothing is left out
+	outcome  bool        // the fit predicts an outcome, and nothing of features
+}
+
+// everything is kept.
+func everything(src dataset.Source) *narrowing {
+	return &narrowing{full: src.Schema(), schema: src.Schema(), whole: true, outcome: true}
 }
 
 // narrow reads the rows once. It is an error if they have a view, but of one of
-// its features not a single value.
-func narrow(ctx context.Context, src dataset.Source) (*narrowing, error) {
-	n := &narrowing{full: src.Schema(), whole: true}
+// its features not a single value. What takes features as given, to predict an
+// outcome, can do without that feature, and knows what categories there are.
+func narrow(ctx context.Context, src dataset.Source, outcome bool) (*narrowing, error) {
+	n := &narrowing{full: src.Schema(), whole: true, outcome: outcome}
 	low, varies := make([][]float64, len(n.full.Views)), make([][]bool, len(n.full.Views))
 	has := make([]bool, len(n.full.Views))
 	for k, v := range n.full.Views {
@@ -62,12 +69,12 @@ func narrow(ctx context.Context, src dataset.Source) (*narrowing, error) {
 		kept := dataset.View{Name: v.Name}
 		for j, c := range v.Columns {
 			switch {
-			case math.IsNaN(low[k][j]):
-				return nil, fmt.Errorf("view %s, feature %s: no training subject has a single value of it", v.Name, c.Name)
-			case varies[k][j]:
+			case outcome && c.Kind == dataset.Category, varies[k][j]:
 				low[k][j] = math.NaN()
 				n.features[k] = append(n.features[k], j)
 				kept.Columns = append(kept.Columns, c)
+			case math.IsNaN(low[k][j]) && !outcome:
+				return nil, fmt.Errorf("view %s, feature %s: no training subject has a single value of it", v.Name, c.Name)
 			default:
 				n.whole = false
 			}
@@ -85,7 +92,11 @@ func narrow(ctx context.Context, src dataset.Source) (*narrowing, error) {
 // plan is the plan of a study of these sites, without what is left out.
 func (n *narrowing) plan(p *study.Plan, sites []string) *study.Plan {
 	own := *p
-	own.Sites, own.Quorum, own.Local, own.Views = sites, len(sites), nil, nil
+	own.Sites, own.Quorum, own.Local = sites, len(sites), nil
+	if n.whole {
+		return &own
+	}
+	own.Views = nil
 	for _, k := range n.views {
 		v := study.View{Name: p.Views[k].Name}
 		for _, j := range n.features[k] {
@@ -164,8 +175,11 @@ func (n *narrowing) row(row *dataset.Row, room [][]float64) *dataset.Row {
 
 // model makes a model of what was kept one of everything.
 func (n *narrowing) model(m evaluate.Model) evaluate.Model {
-	if n.whole {
+	switch {
+	case n.whole:
 		return m
+	case n.outcome:
+		return &foretelling{n, m, n.room()}
 	}
 	w := &widened{of: n, inner: m, room: n.room(), sd: n.room()}
 	for _, v := range n.full.Views {
@@ -232,5 +246,21 @@ func (w *widenedPredictive) Predict(row *dataset.Row, dst *evaluate.Posterior, s
 			}
 		}
 	}
+	return nil
+}
+
+// foretelling predicts outcomes from what was kept.
+type foretelling struct {
+	of    *narrowing
+	inner evaluate.Model
+	room  [][]float64
+}
+
+// Infer implements [evaluate.Model].
+func (f *foretelling) Infer(row *dataset.Row, dst *evaluate.Posterior) error {
+	if err := f.inner.Infer(f.of.row(row, f.room), dst); err != nil {
+		return err
+	}
+	dst.Unknown(len(dst.Latent), row)
 	return nil
 }

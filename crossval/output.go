@@ -25,7 +25,7 @@ func (ev *Evaluation) write(dir string, all []experiment, kept *store) error {
 	if err := atomicfile.Stream(filepath.Join(dir, "evaluation.csv"), ev.csv); err != nil {
 		return err
 	}
-	if err := atomicfile.Stream(filepath.Join(dir, "folds.csv"), func(w io.Writer) error { return foldsCSV(w, all, kept) }); err != nil {
+	if err := atomicfile.Stream(filepath.Join(dir, "folds.csv"), func(w io.Writer) error { return ev.foldsCSV(w, all, kept) }); err != nil {
 		return err
 	}
 	return ev.page().WriteFiles(dir)
@@ -53,7 +53,7 @@ func (ev *Evaluation) csv(to io.Writer) error {
 }
 
 // foldsCSV writes a line for each score of each experiment, as they are read.
-func foldsCSV(to io.Writer, all []experiment, kept *store) error {
+func (ev *Evaluation) foldsCSV(to io.Writer, all []experiment, kept *store) error {
 	w := csv.NewWriter(to)
 	w.Write([]string{"part", "scenario", "repeat", "index", "fit", "measure", "view", "value"})
 	for _, x := range all {
@@ -61,7 +61,7 @@ func foldsCSV(to io.Writer, all []experiment, kept *store) error {
 		if err != nil {
 			return err
 		}
-		for _, fit := range Fits {
+		for _, fit := range ev.judge.names() {
 			for _, name := range slices.Sorted(maps.Keys(r.Scores[fit])) {
 				measure, view, _ := strings.Cut(name, "/")
 				w.Write([]string{x.part, slug(x.scenario), strconv.Itoa(x.repeat + 1), strconv.Itoa(x.index + 1), fit, measure, view, number(r.Scores[fit][name])})
@@ -104,8 +104,7 @@ func (ev *Evaluation) Print(w io.Writer) error {
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(w, "\nErrors are mean absolute errors in parts of a feature's range in the training rows, ± the\n"+
-		"standard deviation between experiments; brackets are %.0f %% intervals.\n", 100*Level)
+	_, err := fmt.Fprintf(w, "\n%s, ± the\nstandard deviation between experiments; brackets are %.0f %% intervals.\n", ev.judge.units(), 100*Level)
 	for _, n := range ev.Notes {
 		fmt.Fprintln(w, "note:", n)
 	}
@@ -117,20 +116,18 @@ func (ev *Evaluation) tables() []figure.Table {
 	var tables []figure.Table
 	for _, part := range []string{partFolds, partSites} {
 		for _, sc := range ev.scenarios(part) {
-			t := figure.Table{Title: "Scenario " + title(sc) + ": " + partTitle[part],
-				Columns: []figure.Column{{Name: "fit"}, {Name: "train error"}, {Name: "test error"}, {Name: "minus federated"},
-					{Name: "hidden views"}, {Name: "covered"}, {Name: "accuracy"}, {Name: "log-likelihood"}}}
-			for _, fit := range Fits {
-				find := func(measure string) *Summary { return ev.Find(part, sc, fit, measure, "") }
-				difference := ""
-				if s := find(ErrorTest); s != nil && s.Difference != nil {
-					d := s.Difference
-					difference = signed(d.Mean) + " [" + signed(d.Interval[0]) + ", " + signed(d.Interval[1]) + "]"
+			t := figure.Table{Title: "Scenario " + title(sc) + ": " + partTitle[part], Columns: []figure.Column{{Name: "fit"}}}
+			for _, fit := range ev.judge.names() {
+				t.Columns[0].Text = append(t.Columns[0].Text, fit)
+			}
+			for _, c := range ev.judge.columns() {
+				own, difference := figure.Column{Name: c.name}, figure.Column{Name: "minus federated"}
+				for _, fit := range ev.judge.names() {
+					s := ev.Find(part, sc, fit, c.measure, "")
+					own.Text, difference.Text = append(own.Text, c.text(s)), append(difference.Text, minus(s))
 				}
-				row := []string{fit, spread(find(ErrorTrain), 4), spread(find(ErrorTest), 4), difference,
-					spread(find(ErrorHidden), 4), percent(find(Coverage)), spread(find(Accuracy), 3), spread(find(LogLik), 2)}
-				for j, cell := range row {
-					t.Columns[j].Text = append(t.Columns[j].Text, cell)
+				if t.Columns = append(t.Columns, own); c.main {
+					t.Columns = append(t.Columns, difference)
 				}
 			}
 			tables = append(tables, t)
@@ -144,23 +141,48 @@ func (ev *Evaluation) tables() []figure.Table {
 
 // siteTable has one row for each site that is held out.
 func (ev *Evaluation) siteTable(sc string) figure.Table {
-	t := figure.Table{Title: "Scenario " + title(sc) + ": test error at each site held out", Columns: []figure.Column{{Name: "site"}}}
-	for _, fit := range Fits {
-		t.Columns = append(t.Columns, figure.Column{Name: fit})
+	first := mainColumn(ev.judge)
+	t := figure.Table{Title: "Scenario " + title(sc) + ": " + first.name + " at each site held out", Columns: []figure.Column{{Name: "site"}}}
+	add := func(name, fit string, c column) {
+		own := figure.Column{Name: name}
+		for _, site := range ev.siteNames(sc) {
+			own.Text = append(own.Text, c.text(ev.find(partSites, sc, site, fit, c.measure, "")))
+		}
+		t.Columns = append(t.Columns, own)
 	}
-	t.Columns = append(t.Columns, figure.Column{Name: "hidden views"}, figure.Column{Name: "covered"})
-	for _, site := range ev.siteNames(sc) {
-		find := func(fit, measure string) *Summary { return ev.find(partSites, sc, site, fit, measure, "") }
-		row := []string{site}
-		for _, fit := range Fits {
-			row = append(row, spread(find(fit, ErrorTest), 4))
-		}
-		row = append(row, spread(find(Federated, ErrorHidden), 4), percent(find(Federated, Coverage)))
-		for j, cell := range row {
-			t.Columns[j].Text = append(t.Columns[j].Text, cell)
-		}
+	t.Columns[0].Text = ev.siteNames(sc)
+	for _, fit := range ev.judge.names() {
+		add(fit, fit, first)
+	}
+	for _, c := range ev.judge.siteColumns() {
+		add(c.name, Federated, c)
 	}
 	return t
+}
+
+// text is a cell.
+func (c *column) text(s *Summary) string {
+	if s == nil {
+		return "n/a"
+	}
+	times, digits, unit := 1.0, c.digits, ""
+	if c.percent {
+		times, digits, unit = 100, 1, " %"
+	}
+	text := fmt.Sprintf("%.*f", digits, times*s.Mean)
+	if s.SD != nil && c.spread {
+		text += fmt.Sprintf(" ± %.*f", digits, times**s.SD)
+	}
+	return text + unit
+}
+
+// minus is the difference from the federated fit.
+func minus(s *Summary) string {
+	if s == nil || s.Difference == nil {
+		return ""
+	}
+	d := s.Difference
+	return signed(d.Mean) + " [" + signed(d.Interval[0]) + ", " + signed(d.Interval[1]) + "]"
 }
 
 func (ev *Evaluation) siteNames(sc string) []string {
@@ -173,29 +195,12 @@ func (ev *Evaluation) siteNames(sc string) []string {
 	return list
 }
 
-func spread(s *Summary, digits int) string {
-	switch {
-	case s == nil:
-		return "n/a"
-	case s.SD == nil:
-		return fmt.Sprintf("%.*f", digits, s.Mean)
-	}
-	return fmt.Sprintf("%.*f ± %.*f", digits, s.Mean, digits, *s.SD)
-}
-
 // signed has four decimals, and no sign before what rounds to zero.
 func signed(x float64) string {
 	if x = math.Round(1e4*x) / 1e4; x == 0 {
 		return "0.0000"
 	}
 	return fmt.Sprintf("%+.4f", x)
-}
-
-func percent(s *Summary) string {
-	if s == nil {
-		return "n/a"
-	}
-	return fmt.Sprintf("%.1f %%", 100*s.Mean)
 }
 
 func plural(n int, what string) string {

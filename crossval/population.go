@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"parley/dataset"
 	"parley/engine/local"
@@ -24,10 +23,11 @@ type population struct {
 	sites       []string // names of the simulated sites
 	groupColumn string
 	scheme      *evaluate.Scheme // of unequal sites; nil if the plan's are not
+	notes       problem.List     // who was left out
 }
 
 // load reads the data of the plan's local section and settles on the label.
-func load(ctx context.Context, c *Config) (*population, error) {
+func load(ctx context.Context, c *Config, j judge) (*population, error) {
 	l := c.Plan.Local
 	if l == nil {
 		return nil, problem.Problem{Where: "local", What: "the plan does not say where this process finds data",
@@ -37,7 +37,7 @@ func load(ctx context.Context, c *Config) (*population, error) {
 	if l.Split != nil {
 		p.groupColumn = l.Split.By
 	}
-	if err := c.chooseLabel(p.groupColumn); err != nil {
+	if err := j.chooseLabel(c, p.groupColumn); err != nil {
 		return nil, err
 	}
 	if c.Sites < 0 {
@@ -72,26 +72,7 @@ func load(ctx context.Context, c *Config) (*population, error) {
 	if p.own == nil && l.Split.Scenario == evaluate.Column.String() {
 		p.own = p.groups
 	}
-	return p, nil
-}
-
-// chooseLabel demands a column of the plan, or takes one: that which the
-// simulation splits by, or else the first.
-func (c *Config) chooseLabel(by string) error {
-	columns := c.Plan.Subjects
-	switch {
-	case c.Label == "" && c.Plan.Local.Split != nil && c.Plan.Local.Split.Scenario != evaluate.Column.String() && by != "":
-		c.Label = by
-	case c.Label == "" && len(columns) > 0:
-		c.Label = columns[0]
-	case c.Label != "" && !slices.Contains(columns, c.Label):
-		hint := "the plan names: " + strings.Join(columns, ", ")
-		if len(columns) == 0 {
-			hint = "the plan names none: list the column under subjects"
-		}
-		return problem.Problem{Where: "--label", What: fmt.Sprintf("%q is not a subject column of the plan", c.Label), Hint: hint}
-	}
-	return nil
+	return p, j.admit(p)
 }
 
 // loadOne reads the one data set of a simulation, whole.
@@ -176,4 +157,19 @@ func (p *population) subjects(groups []string) []evaluate.Subject {
 		all[i] = evaluate.Subject{ID: p.rows.Row(i).ID, Group: groups[i]}
 	}
 	return all
+}
+
+// keep leaves everybody out but those at these places.
+func (p *population) keep(places []int) {
+	of := func(all []string) []string {
+		if all == nil {
+			return nil
+		}
+		some := make([]string, len(places))
+		for i, at := range places {
+			some[i] = all[at]
+		}
+		return some
+	}
+	p.rows, p.groups, p.labels, p.own = p.rows.Select(places...), of(p.groups), of(p.labels), of(p.own)
 }

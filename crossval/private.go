@@ -31,7 +31,7 @@ func (ev *Evaluation) privacySection() (figure.Section, bool) {
 		Title: "Simulated on rows: nothing on this page is protected", Warning: true,
 		Text: fmt.Sprintf("The plan is private: %s. Each fit of the plan's method here, over all sites or at one alone, was a study of its own in one process, with that whole budget for its own training subjects, "+
 			"and with noise drawn afresh. So the page tells what a study under this plan may be expected to reach; the same evaluation made anew gives other numbers.\n\n"+
-			"But one process read the rows of all sites, the scores are exact sums over subjects held out, and the central fit, the principal components and the mean have no noise at all. "+
+			"But one process read the rows of all sites, the scores are exact sums over subjects held out, and no reference but single sites has any noise. "+
 			"No ledger was charged, and no site's policy was asked. Show the numbers only to those who may see the rows, or evaluate on data that are nobody's.", ev.promise),
 	}}}}, ev.promise != ""
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"parley/evaluate"
 	"parley/internal/version"
 	"parley/trials"
 )
@@ -21,7 +22,7 @@ type Settings struct {
 	Folds   int      `json:"folds"`
 	Sites   []string `json:"sites"`            // simulated, or real
 	Groups  string   `json:"groups"`           // the column that G and G/K divide by
-	Label   string   `json:"label"`            // the column that is told apart in latent space
+	Label   string   `json:"label"`            // the column that folds are stratified by: what is told apart in latent space, or predicted
 	Scheme  string   `json:"scheme,omitempty"` // how far unequal sites differ
 	Unused  []string `json:"unused,omitempty"` // values of the column of groups, of which nobody is at a site
 }
@@ -66,6 +67,18 @@ func (s *Settings) Differs(old *Settings) string {
 
 // record is what came of one experiment.
 type record struct {
-	Scores map[string]Scores `json:"scores"`           // by fit
-	Failed map[string]string `json:"failed,omitempty"` // why a fit could not be made, or not at every site
+	Scores      map[string]evaluate.Marks        `json:"scores"`                // by fit
+	Calibration map[string]*evaluate.Calibration `json:"calibration,omitempty"` // by fit, of classes
+	Failed      map[string]string                `json:"failed,omitempty"`      // why a fit could not be made, or not at every site
+}
+
+func (r *record) add(fit string, s *scored) {
+	r.Scores[fit] = s.marks
+	if s.calibration == nil {
+		return
+	}
+	if r.Calibration == nil {
+		r.Calibration = map[string]*evaluate.Calibration{}
+	}
+	r.Calibration[fit] = s.calibration
 }

@@ -18,8 +18,11 @@ type Evaluation struct {
 	Repeats  int       `json:"repeats"`
 	Level    float64   `json:"level"` // of predictive intervals, and of those of means and differences
 	Results  []Summary `json:"results"`
-	Notes    []string  `json:"notes"` // what was left out, and why
+	// Calibrations are of all experiments of a part together; of classes only.
+	Calibrations []Calibrated `json:"calibration,omitempty"`
+	Notes        []string     `json:"notes"` // what was left out, and why
 
+	judge   judge
 	views   []string
 	plan    string // question of the plan
 	promise string // of a private plan
@@ -41,6 +44,15 @@ type Summary struct {
 	Interval *[2]float64 `json:"interval"`
 	// Difference is the fit minus the federated fit in the same experiments.
 	Difference *Difference `json:"minus_federated,omitempty"`
+}
+
+// Calibrated is expected against observed frequency of a fit's predictions for all who
+// were held out, each as often as they were.
+type Calibrated struct {
+	Part     string               `json:"part"`
+	Scenario string               `json:"scenario"`
+	Fit      string               `json:"fit"`
+	Bins     evaluate.Calibration `json:"bins"`
 }
 
 // Difference compares two fits.
@@ -67,12 +79,6 @@ func (ev *Evaluation) find(part, scenario, site, fit, measure, view string) *Sum
 	return &ev.Results[i]
 }
 
-// measures lists the measures, those that also exist for single views first.
-var (
-	viewMeasures = []string{ErrorTest, ErrorTrain, ErrorHidden, Coverage}
-	measures     = append(slices.Clone(viewMeasures), ErrorViews, Accuracy, LogLik)
-)
-
 // group is the experiments that are summarised together.
 type group struct {
 	part     string
@@ -83,7 +89,7 @@ type group struct {
 // summarise reads what is stored, in order. Of every experiment it holds only
 // the scores.
 func (e *evaluation) summarise(all []experiment, kept *store) (*Evaluation, error) {
-	out := &Evaluation{Subjects: e.rows.Len(), Repeats: e.Repeats, Level: Level, Results: []Summary{}, Notes: []string{}, plan: e.Plan.Question, promise: e.promise}
+	out := &Evaluation{Subjects: e.rows.Len(), Repeats: e.Repeats, Level: Level, Results: []Summary{}, Notes: []string{}, judge: e.judge, plan: e.Plan.Question, promise: e.promise}
 	for _, v := range e.Plan.Views {
 		out.views = append(out.views, v.Name)
 	}
@@ -109,6 +115,7 @@ func (e *evaluation) summarise(all []experiment, kept *store) (*Evaluation, erro
 				continue
 			}
 			out.failures(part, sc, records)
+			out.calibrate(part, sc, records)
 			out.group(group{part, sc, -1}, "", records, len(sites), e.Folds)
 			for i := 0; part == partSites && i < len(sites); i++ {
 				var at []*record
@@ -124,9 +131,25 @@ func (e *evaluation) summarise(all []experiment, kept *store) (*Evaluation, erro
 	return out, nil
 }
 
+// calibrate pools what predictions came to.
+func (ev *Evaluation) calibrate(part string, sc evaluate.Scenario, records []*record) {
+	for _, fit := range ev.judge.names() {
+		c, some := Calibrated{Part: part, Scenario: slug(sc), Fit: fit}, false
+		for _, r := range records {
+			if own := r.Calibration[fit]; own != nil {
+				c.Bins.Merge(own)
+				some = true
+			}
+		}
+		if some {
+			ev.Calibrations = append(ev.Calibrations, c)
+		}
+	}
+}
+
 // failures notes which fits are missing.
 func (ev *Evaluation) failures(part string, sc evaluate.Scenario, records []*record) {
-	for _, fit := range Fits {
+	for _, fit := range ev.judge.names() {
 		n, why := 0, ""
 		for _, r := range records {
 			if text, ok := r.Failed[fit]; ok {
@@ -150,7 +173,7 @@ func (ev *Evaluation) group(g group, site string, records []*record, sites, fold
 	if g.part == partSites {
 		overlap = 1 / float64(sites-1)
 	}
-	for _, fit := range Fits {
+	for _, fit := range ev.judge.names() {
 		add := func(measure, view string) {
 			name := measure
 			if view != "" {
@@ -180,10 +203,10 @@ func (ev *Evaluation) group(g group, site string, records []*record, sites, fold
 			}
 			ev.Results = append(ev.Results, s)
 		}
-		for _, m := range measures {
-			add(m, "")
-			for i := 0; slices.Contains(viewMeasures, m) && i < len(ev.views); i++ {
-				add(m, ev.views[i])
+		for _, m := range ev.judge.measures() {
+			add(m.name, "")
+			for i := 0; m.views && i < len(ev.views); i++ {
+				add(m.name, ev.views[i])
 			}
 		}
 	}

@@ -29,6 +29,26 @@ type Imputation struct {
 	ViewCoverage []float64
 }
 
+// Description is how well a model describes rows, and fills in what was hidden.
+type Description struct {
+	Score
+	Hidden Imputation
+}
+
+// Describe is [EvaluateIn] and [Impute] of the same rows, which had no part in the
+// model.
+func Describe(ctx context.Context, unit *Scaling, m Model, src dataset.Source, level float64) (*Description, error) {
+	own, err := EvaluateIn(ctx, unit, m, src)
+	if err != nil {
+		return nil, err
+	}
+	hidden, err := Impute(ctx, unit, m, src, level)
+	if err != nil {
+		return nil, err
+	}
+	return &Description{own, hidden}, nil
+}
+
 // Impute hides each view in turn from the rows that have it and at least one
 // other, and compares what the model expects with what was hidden. Intervals
 // are normal and of the given level, 0 < level < 1. Errors are in the rows'

@@ -13,11 +13,15 @@ type Posterior struct {
 	// Latent is the mean of the latent variables given the row's observed entries.
 	Latent []float64
 	// Mean holds the expected value of every feature of every view, also of
-	// those not observed, shaped as the row's schema.
+	// those not observed, shaped as the row's schema. Of a model that takes features
+	// as given it is NaN where something was observed.
 	Mean [][]float64
 	// LogLik is the natural logarithm of the density of the row's observed
 	// entries, in nats; NaN if the model has no density.
 	LogLik float64
+	// Outcome is what a model that predicts an outcome expects of it. Other models
+	// leave it alone.
+	Outcome Prediction
 }
 
 // Resize gives the posterior room for a number of latent variables and for
@@ -33,6 +37,19 @@ func (p *Posterior) Resize(latent int, features []int) {
 	}
 }
 
+// Unknown makes room for a number of latent variables, and expects nothing of the
+// row's features: what a model does that takes them as given.
+func (p *Posterior) Unknown(latent int, row *dataset.Row) {
+	p.Resize(latent, make([]int, len(row.Views)))
+	for k, x := range row.Views {
+		p.Mean[k] = resize(p.Mean[k], len(x))
+		for j := range p.Mean[k] {
+			p.Mean[k][j] = math.NaN()
+		}
+	}
+	p.LogLik = math.NaN()
+}
+
 func resize(s []float64, n int) []float64 {
 	if cap(s) < n {
 		return make([]float64, n)
@@ -40,8 +57,9 @@ func resize(s []float64, n int) []float64 {
 	return s[:n]
 }
 
-// Model is a fitted model as evaluation sees it. Infer must not keep the row,
-// and sets every field of dst; see [Posterior.Resize].
+// Model is a fitted model as evaluation sees it: one that describes features, or one
+// that predicts an [Outcome] from them, and must not look at the row's own. Infer must
+// not keep the row, and sets every field of dst; see [Posterior.Resize].
 type Model interface {
 	Infer(row *dataset.Row, dst *Posterior) error
 }

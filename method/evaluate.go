@@ -9,16 +9,26 @@ import (
 )
 
 // Evaluable is a method whose results can be scored on rows that had no part in
-// making them.
+// making them: by how they describe features, or, of a [Supervised] method, by how
+// they predict an outcome.
 type Evaluable interface {
 	Method
 	// Evaluator opens the files of a result, as a model of rows in the plan's views
 	// and in the units in which they were measured; the density is of the values
-	// in these units. A model that knows its uncertainty is an
+	// in these units. A model that knows its uncertainty about features is an
 	// [evaluate.Predictive]. With newSite the rows will be of a site that took no
 	// part, so what differs between sites adds to the uncertainty. The model
 	// need not be safe for concurrent use.
 	Evaluator(files []File, newSite bool) (evaluate.Model, error)
+}
+
+// Supervised is a method that learns from an outcome to predict it: its models, and
+// those of [Centraliser], set [evaluate.Posterior.Outcome], without looking at the
+// row's own.
+type Supervised interface {
+	Evaluable
+	// Outcome says what models of the plan predict.
+	Outcome(p *study.Plan) (evaluate.Outcome, error)
 }
 
 // Centraliser is a method that can also fit its model to all rows in one place:
@@ -27,4 +37,13 @@ type Evaluable interface {
 type Centraliser interface {
 	Method
 	Central(ctx context.Context, p *study.Plan, rows dataset.Source) (evaluate.Model, error)
+}
+
+// Sizer is a method whose options may declare how many subjects each site has.
+type Sizer interface {
+	Method
+	// Sized returns the plan of a study of the same sites with these numbers of
+	// subjects, at least 1, in place of those that its options declare; p itself if
+	// they declare none.
+	Sized(p *study.Plan, subjects map[string]int) *study.Plan
 }

@@ -32,7 +32,4 @@ type Simulation struct {
 type Simulated struct {
 	Sites map[string]dataset.Source // of every site of the plan
 	Held  dataset.Source
-	// Plan is the plan with as many subjects as were drawn, where the method's
-	// options declare how many there are; nil where the plan stays as it is.
-	Plan *study.Plan
 }

@@ -69,7 +69,7 @@ func (a *assessment) calibration() (c Calibration) {
 		}
 		half := 0.5 / float64(bins)
 		expected := min(max(a.Expected[i]/n, middle(i)-half), middle(i)+half)
-		c[i] = Bin{int(math.Round(n)), expected, min(max(a.Observed[i]/n, 0), 1)}
+		c[i] = Bin{Rows: int(math.Round(n)), Expected: expected, Observed: min(max(a.Observed[i]/n, 0), 1)}
 	}
 	return c
 }

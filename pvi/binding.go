@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 
 	"parley/dataset"
+	"parley/evaluate"
 )
 
 // Outcome declares what is to be predicted: a column that describes subjects.
@@ -20,24 +20,14 @@ type Outcome struct {
 // Value returns an outcome as likelihoods with the given number of activations
 // take it. An error quotes the cell: it is for the people of the site.
 func (o *Outcome) Value(activations int, text string) (float64, error) {
-	if len(o.Levels) == 0 {
-		v, err := strconv.ParseFloat(text, 64)
-		if err != nil || !finite(v) {
-			return 0, fmt.Errorf("outcome %s: %q is not a finite number", o.Column, text)
-		}
-		return v, nil
+	y, err := evaluate.Outcome(*o).Value(text)
+	if err != nil || activations > 1 || len(o.Levels) == 0 {
+		return y, err
 	}
-	i := slices.Index(o.Levels, text)
-	if i < 0 {
-		return 0, fmt.Errorf("outcome %s: %q is not one of %q", o.Column, text, o.Levels)
+	if len(o.Levels) != 2 {
+		return 0, fmt.Errorf("outcome %s has %d levels, and a binary model two", o.Column, len(o.Levels))
 	}
-	if activations == 1 {
-		if len(o.Levels) != 2 {
-			return 0, fmt.Errorf("outcome %s has %d levels, and a binary model two", o.Column, len(o.Levels))
-		}
-		return float64(2*i - 1), nil
-	}
-	return float64(i), nil
+	return 2*y - 1, nil
 }
 
 // Binding reads rows of one schema by an encoding.

@@ -3,7 +3,6 @@ package pvi
 import (
 	"context"
 	"fmt"
-	"math"
 
 	"parley/dataset"
 	"parley/evaluate"
@@ -23,9 +22,7 @@ type CentralFit struct {
 	Model *Model
 	Info  Info // with the evidence lower bound as Value
 
-	binding *Binding
-	predict *predictor
-	row     Row
+	*forecaster
 }
 
 // Central is [Method.Central] with more to look at.
@@ -60,38 +57,11 @@ func Central(ctx context.Context, p *study.Plan, rows dataset.Source) (*CentralF
 	if err != nil {
 		return nil, err
 	}
-	fit := &CentralFit{Info: info, predict: newPredictor(s.likelihood, q, e.Width())}
+	fit := &CentralFit{Info: info}
 	if fit.Model, err = s.model(q, e); err != nil {
 		return nil, err
 	}
 	fit.Model.Private = false
-	fit.binding, err = s.bind(e, rows.Schema())
+	fit.forecaster, err = fit.Model.forecaster()
 	return fit, err
-}
-
-// Infer implements [evaluate.Model] of the outcome: Latent holds the expected
-// activations, LogLik is that of the row's outcome given its features, and Mean is
-// NaN, since the model takes features as given and predicts none.
-func (f *CentralFit) Infer(row *dataset.Row, dst *evaluate.Posterior) error {
-	y, err := f.binding.Outcome(f.predict.likelihood, row)
-	if err == nil {
-		err = f.binding.Row(row, &f.row)
-	}
-	if err != nil {
-		return err
-	}
-	f.predict.row(f.row)
-	var features []int
-	for _, v := range f.Model.Views {
-		features = append(features, len(v.Columns))
-	}
-	dst.Resize(len(f.predict.a), features)
-	copy(dst.Latent, f.predict.a)
-	for _, v := range dst.Mean {
-		for j := range v {
-			v[j] = math.NaN()
-		}
-	}
-	_, _, _, dst.LogLik = f.predict.judge(y)
-	return nil
 }

@@ -3,6 +3,8 @@ package pvi
 import (
 	"fmt"
 	"math"
+
+	"parley/evaluate"
 )
 
 // Probit is the published approximation of the predictive probability of +1
@@ -56,15 +58,11 @@ func PredictBinary(d *Design, q Gaussian, exact bool) (*Predictive, error) {
 	return p, nil
 }
 
-// Bin compares probabilities within one tenth of [0, 1] with what happened.
-type Bin struct {
-	Rows     int     `json:"rows"`
-	Expected float64 `json:"expected"` // mean probability; 0 without rows
-	Observed float64 `json:"observed"` // share of +1; 0 without rows
-}
-
-// Calibration is expected against observed frequency, in ten bins of equal width.
-type Calibration [10]Bin
+// Calibration is expected against observed frequency, and Bin a tenth of it.
+type (
+	Calibration = evaluate.Calibration
+	Bin         = evaluate.Bin
+)
 
 // Calibrate sorts predictions into bins. Outcomes are −1 or +1.
 func Calibrate(d *Design, probability []float64) (Calibration, error) {
@@ -76,32 +74,7 @@ func Calibrate(d *Design, probability []float64) (Calibration, error) {
 		if !(p >= 0 && p <= 1) {
 			return c, fmt.Errorf("row %d: %v is no probability", i, p)
 		}
-		b := &c[min(int(p*10), 9)]
-		b.Rows++
-		b.Expected += p
-		if d.Outcome(i) > 0 {
-			b.Observed++
-		}
-	}
-	for i := range c {
-		if n := float64(c[i].Rows); n > 0 {
-			c[i].Expected /= n
-			c[i].Observed /= n
-		}
+		c.Add(p, d.Outcome(i) > 0)
 	}
 	return c, nil
-}
-
-// Error returns the expected calibration error: the mean over rows of
-// |expected − observed| of their bins, between 0 and 1.
-func (c *Calibration) Error() float64 {
-	sum, rows := 0.0, 0
-	for _, b := range c {
-		sum += float64(b.Rows) * math.Abs(b.Expected-b.Observed)
-		rows += b.Rows
-	}
-	if rows == 0 {
-		return 0
-	}
-	return sum / float64(rows)
 }

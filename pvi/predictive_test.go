@@ -43,7 +43,7 @@ func TestCalibrationByHand(t *testing.T) {
 		}
 	}
 	c, err := Calibrate(d, []float64{0, 0.05, 1, 0.9})
-	if err != nil || c[0] != (Bin{2, 0.025, 0.5}) || c[9] != (Bin{2, 0.95, 1}) || c[5] != (Bin{}) {
+	if err != nil || c[0] != (Bin{Rows: 2, Expected: 0.025, Observed: 0.5}) || c[9] != (Bin{Rows: 2, Expected: 0.95, Observed: 1}) || c[5] != (Bin{}) {
 		t.Errorf("%+v, %v", c, err)
 	}
 	if want := (0.475 + 0.05) / 2; math.Abs(c.Error()-want) > 1e-15 {

@@ -29,7 +29,7 @@ import (
 // column that can carry it, activations have a mean within one standard deviation
 // of that noise from 0, so that classes differ in frequency.
 //
-// All sites draw from one population. Declared rows become c.Subjects.
+// All sites draw from one population.
 func (Method) Simulate(p *study.Plan, c method.Simulation) (*method.Simulated, error) {
 	s, err := newSetup(p, nil)
 	if err != nil {
@@ -47,21 +47,7 @@ func (Method) Simulate(p *study.Plan, c method.Simulation) (*method.Simulated, e
 	for _, site := range p.Sites {
 		out.Sites[site] = of("site "+site, c.Subjects)
 	}
-	if len(s.opts.Rows) > 0 {
-		out.Plan = s.resized(c.Subjects)
-	}
 	return out, nil
-}
-
-// resized is the plan with other declared rows.
-func (s *setup) resized(rows int) *study.Plan {
-	p, o := *s.plan, *s.opts
-	o.Rows = slices.Clone(o.Rows)
-	for i := range o.Rows {
-		o.Rows[i].Rows = rows
-	}
-	p.Method.Options = &o
-	return &p
 }
 
 // imagination returns the random numbers of imagined subjects.

@@ -1,7 +1,9 @@
 package pvi_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/csv"
 	"math"
 	"reflect"
 	"slices"
@@ -17,8 +19,10 @@ import (
 )
 
 var (
-	_ method.Simulator = pvi.Method{}
-	_ method.Scorer    = pvi.Method{}
+	_ method.Simulator   = pvi.Method{}
+	_ method.Supervised  = pvi.Method{}
+	_ method.Centraliser = pvi.Method{}
+	_ method.Sizer       = pvi.Method{}
 )
 
 // wardPlan has numbers with ranges, categories, and two subject columns.
@@ -68,8 +72,8 @@ func subjects(t *testing.T, src dataset.Source) (rows []dataset.Row) {
 func TestImaginedSubjectsFitThePlan(t *testing.T) {
 	p := wardPlan(t, relapse)
 	drawn := simulate(t, p, method.Simulation{Subjects: 20_000, Held: 5, Seed: 3, Noise: 0.3})
-	if len(drawn.Sites) != 2 || drawn.Plan != nil {
-		t.Fatalf("%d sites, plan %v", len(drawn.Sites), drawn.Plan)
+	if len(drawn.Sites) != 2 {
+		t.Fatalf("%d sites", len(drawn.Sites))
 	}
 	rows := subjects(t, drawn.Sites["north"])
 	if len(rows) != 20_000 {
@@ -206,18 +210,22 @@ func TestImaginedPopulationsAreOne(t *testing.T) {
 	}
 }
 
-// Where the plan declares numbers of rows, it is simulated with those drawn.
-func TestImaginedRowsAreDeclared(t *testing.T) {
+// Where the plan declares numbers of rows, another size of its study has others; else
+// it stays as it is.
+func TestDeclaredRowsAreThoseOfTheStudy(t *testing.T) {
 	p := planOf(t, 2, []string{"a", "b"}, twoLevels+"variant: published\n"+publishedRows, protected)
 	before := slices.Clone(p.Method.Options.(*pvi.Options).Rows)
-	drawn := simulate(t, p, method.Simulation{Subjects: 77, Held: 1, Seed: 1, Noise: 0.3})
-	for _, r := range drawn.Plan.Method.Options.(*pvi.Options).Rows {
-		if r.Rows != 77 {
-			t.Errorf("%+v", r)
-		}
+	own := *p
+	own.Sites = []string{"b", "c"}
+	sized := pvi.Method{}.Sized(&own, map[string]int{"b": 77, "c": 0})
+	if rows := sized.Method.Options.(*pvi.Options).Rows; !slices.Equal(rows, []pvi.SiteRows{{Site: "b", Rows: 77}, {Site: "c", Rows: 1}}) {
+		t.Errorf("%+v", rows)
 	}
 	if !reflect.DeepEqual(p.Method.Options.(*pvi.Options).Rows, before) {
 		t.Error("the plan itself was changed")
+	}
+	if p := wardPlan(t, relapse); pvi.Method.Sized(pvi.Method{}, p, map[string]int{"north": 3}) != p {
+		t.Error("a plan that declares no rows was changed")
 	}
 }
 
@@ -230,6 +238,24 @@ func TestImpossibleSimulationsAreRefused(t *testing.T) {
 	}
 }
 
+func outcomeOf(t *testing.T, p *study.Plan) evaluate.Outcome {
+	t.Helper()
+	o, err := pvi.Method{}.Outcome(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func marks(t *testing.T, o evaluate.Outcome, m evaluate.Model, held dataset.Source) evaluate.Marks {
+	t.Helper()
+	j, err := o.Judge(t.Context(), m, held, 0.9)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j.Marks
+}
+
 // What a fit is compared with is what formulas give.
 func TestReferences(t *testing.T) {
 	normal := func(y, mean, variance float64) float64 {
@@ -237,15 +263,15 @@ func TestReferences(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		options string
-		want    func(known, asked []string) method.Scores
+		want    func(known, asked []string) evaluate.Marks
 	}{
-		"two classes": {relapse, func(known, asked []string) method.Scores {
+		"two classes": {relapse, func(known, asked []string) evaluate.Marks {
 			return frequencies([]string{"no", "yes"}, known, asked)
 		}},
-		"three classes": {"outcome: {column: y, levels: [a, b, c]}", func(known, asked []string) method.Scores {
+		"three classes": {"outcome: {column: y, levels: [a, b, c]}", func(known, asked []string) evaluate.Marks {
 			return frequencies([]string{"a", "b", "c"}, known, asked)
 		}},
-		"a number": {"outcome: {column: y}, noise_variance: 2", func(known, asked []string) method.Scores {
+		"a number": {"outcome: {column: y}, noise_variance: 2", func(known, asked []string) evaluate.Marks {
 			n, mean, variance := float64(len(known)), 0.0, 0.0
 			for _, y := range known {
 				mean += float(t, y) / n
@@ -258,23 +284,29 @@ func TestReferences(t *testing.T) {
 				logLik += normal(float(t, y), mean, variance) / float64(len(asked))
 				squares += (float(t, y) - mean) * (float(t, y) - mean) / float64(len(asked))
 			}
-			return method.Scores{"log_likelihood": logLik, "root_mean_squared_error": math.Sqrt(squares)}
+			return evaluate.Marks{"log_likelihood": logLik, "root_mean_squared_error": math.Sqrt(squares)}
 		}},
 	} {
 		p := wardPlan(t, c.options)
 		drawn := simulate(t, p, method.Simulation{Subjects: 500, Held: 100, Seed: 2, Noise: 0.2})
 		rows, held := drawn.Sites["south"], drawn.Held
-		open, baseline, err := pvi.Method{}.References(t.Context(), p, rows, held)
+		outcome := outcomeOf(t, p)
+		fit, err := outcome.FitBaseRate(t.Context(), rows)
 		if err != nil {
 			t.Fatal(name, err)
 		}
+		central, err := pvi.Method{}.Central(t.Context(), p, rows)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		open, baseline := marks(t, outcome, central, held), marks(t, outcome, fit, held)
 		want := c.want(outcomes(t, rows), outcomes(t, held))
 		for measure, x := range want {
 			if got, ok := baseline[measure]; !ok || math.Abs(got-x) > 1e-9 {
 				t.Errorf("%s: %s of the baseline is %v, want %v", name, measure, got, x)
 			}
 		}
-		scoring := pvi.Method{}.Scoring(p)
+		scoring := outcome.Scoring(0.9)
 		if len(scoring.Measures) != len(open) || len(open) != len(baseline) {
 			t.Errorf("%s: measures %+v of %v and %v", name, scoring.Measures, open, baseline)
 		}
@@ -302,7 +334,7 @@ func outcomes(t *testing.T, src dataset.Source) (all []string) {
 
 // frequencies are the scores of predicting the frequencies of known outcomes, with
 // one more of each.
-func frequencies(levels, known, asked []string) method.Scores {
+func frequencies(levels, known, asked []string) evaluate.Marks {
 	share, best := map[string]float64{}, levels[0]
 	for _, l := range levels {
 		count := 1
@@ -329,7 +361,7 @@ func frequencies(levels, known, asked []string) method.Scores {
 			event += 1 / float64(len(asked))
 		}
 	}
-	return method.Scores{"log_likelihood": logLik, "accuracy": correct, "calibration_error": math.Abs(event - share[of])}
+	return evaluate.Marks{"log_likelihood": logLik, "accuracy": correct, "calibration_error": math.Abs(event - share[of])}
 }
 
 // A result is scored as its model predicts.
@@ -344,19 +376,56 @@ func TestScoresOfAResult(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	scores, err := pvi.Method{}.Score(t.Context(), []method.File{{Name: "model/model.json", Data: data}}, drawn.Held)
+	opened, err := pvi.Method{}.Evaluator([]method.File{{Name: "model/model.json", Data: data}}, true)
 	if err != nil {
 		t.Fatal(err)
 	}
-	open, _, err := pvi.Method{}.References(t.Context(), p, drawn.Sites["north"], drawn.Held)
-	if err != nil || !reflect.DeepEqual(scores, open) {
-		t.Errorf("%v from a file, %v, %v", scores, open, err)
+	outcome := outcomeOf(t, p)
+	if got, want := marks(t, outcome, opened, drawn.Held), marks(t, outcome, fit, drawn.Held); len(want) < 5 || !reflect.DeepEqual(got, want) {
+		t.Errorf("%v from a file, %v", got, want)
 	}
-	if _, err := (pvi.Method{}).Score(t.Context(), nil, drawn.Held); err == nil || !strings.Contains(err.Error(), "no model/model.json") {
+	if _, err := (pvi.Method{}).Evaluator(nil, false); err == nil || !strings.Contains(err.Error(), "no model/model.json") {
 		t.Errorf("without a model: %v", err)
 	}
-	other := parse(t, strings.ReplaceAll(planText(1, []string{"a", "b"}, twoLevels, protected), "subjects: [y]", "subjects: [y, group]"))
-	if _, err := (pvi.Method{}).Score(t.Context(), []method.File{{Name: "model/model.json", Data: data}}, simulate(t, other, method.Simulation{Subjects: 1, Held: 1, Noise: 0.3}).Held); err == nil || !strings.Contains(err.Error(), `no column "age"`) {
-		t.Errorf("other data: %v", err)
+}
+
+// What is said of a row's outcome are the probabilities that predictions write, and
+// does not look at the outcome.
+func TestForecastsAreThePredictions(t *testing.T) {
+	for name, options := range map[string]string{"two classes": relapse, "three classes": "outcome: {column: y, levels: [a, b, c]}", "a number": "outcome: {column: y}, noise_variance: 2"} {
+		p := wardPlan(t, options)
+		drawn := simulate(t, p, method.Simulation{Subjects: 100, Held: 20, Seed: 4, Noise: 0.2})
+		fit, err := pvi.Central(t.Context(), p, drawn.Sites["north"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		var text bytes.Buffer
+		if _, _, err := fit.Model.Predict(t.Context(), drawn.Held, &text, method.PredictOptions{Level: 0.9}); err != nil {
+			t.Fatal(err)
+		}
+		lines, err := csv.NewReader(&text).ReadAll()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var post evaluate.Posterior
+		for i, row := range subjects(t, drawn.Held) {
+			row.Subject = nil
+			if err := fit.Infer(&row, &post); err != nil {
+				t.Fatal(err)
+			}
+			got := []float64{post.Outcome.Mean, post.Outcome.SD}
+			want := lines[i+1][1:3]
+			if len(post.Outcome.LogP) > 0 {
+				got, want = nil, lines[i+1][2:]
+				for _, l := range post.Outcome.LogP {
+					got = append(got, math.Exp(l))
+				}
+			}
+			for k, x := range got {
+				if math.Abs(x-float(t, want[k])) > 1e-9 {
+					t.Errorf("%s, row %d: expected %v, written %v", name, i, got, want)
+				}
+			}
+		}
 	}
 }

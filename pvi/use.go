@@ -141,25 +141,21 @@ func (m *Model) scored(a *assessment) *method.Account {
 		v.Accuracy, v.Calibration, v.CalibrationError = &share, &c, &off
 		say("accuracy (%)", "%.2f", 100*share)
 		say("calibration error", "%.4f", off)
-		out.Tables = append(out.Tables, c.table())
+		out.Tables = append(out.Tables, calibrationTable(&c))
 	}
 	say("log-likelihood per subject", "%.5f", v.LogLik)
 	out.Value = v
 	return out
 }
 
-// table shows expected against observed frequencies.
-func (c *Calibration) table() figure.Table {
+// calibrationTable shows expected against observed frequencies.
+func calibrationTable(c *Calibration) figure.Table {
 	var from []string
-	var rows, expected, observed figure.Numbers
+	var rows figure.Numbers
 	for i, b := range c {
-		from = append(from, fmt.Sprintf("%d to %d %%", 10*i, 10*(i+1)))
-		e, o := b.Expected, b.Observed
-		if b.Rows == 0 {
-			e, o = math.NaN(), math.NaN()
-		}
-		rows, expected, observed = append(rows, float64(b.Rows)), append(expected, e), append(observed, o)
+		from, rows = append(from, fmt.Sprintf("%d to %d %%", 10*i, 10*(i+1))), append(rows, float64(b.Rows))
 	}
+	expected, observed := c.Points()
 	return figure.Table{ID: "calibration-table", Title: "Expected against observed frequency",
 		Columns: []figure.Column{{Name: "probability", Text: from}, {Name: "predictions", Format: figure.Count, Numbers: rows},
 			{Name: "expected", Format: figure.Percent, Numbers: expected}, {Name: "observed", Format: figure.Percent, Numbers: observed}}}

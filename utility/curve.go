@@ -59,7 +59,7 @@ func (s *simulation) summarise(settings *Settings, all []trial, kept *trials.Sto
 	p := s.Plan
 	c := &Curve{Settings: *settings, Sites: len(p.Sites), Unit: p.Privacy.Unit, Adjacency: p.Privacy.Adjacency, Total: *p.Privacy.Total,
 		Repeats: s.Repeats, Level: Level, Epsilons: s.Epsilons, Subjects: s.Subjects, Points: []Point{}, Notes: []string{},
-		question: p.Question, method: p.Method.Name, scoring: s.score.scoring(p)}
+		question: p.Question, method: p.Method.Name, scoring: s.score.scoring()}
 	records := map[trial]*record{}
 	for _, x := range all {
 		r, err := kept.Get(x.Key())

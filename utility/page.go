@@ -45,7 +45,7 @@ func (c *Curve) headline() []figure.Fact {
 func (c *Curve) protocol() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s drew %d populations from the plan alone: its views, features, public ranges and %d sites, with %.0f %% of %s being noise that nothing explains. ",
-		c.method, c.Repeats, c.Sites, 100*c.Noise, c.scoring.Noise)
+		c.method, c.Repeats, c.Sites, 100*c.Noise, c.scoring.noise)
 	fmt.Fprintf(&b, "Of each population it drew the subjects of every site, and %d more who take part in no study.\n\n", c.Held)
 	fmt.Fprintf(&b, "Each point is a whole study of such subjects, with the plan's own rounds, gates and ledgers and a total of ε at δ = %g for one %s (%s), all else as the plan says. ", c.Total.Delta, c.Unit, c.Adjacency)
 	b.WriteString("The fit is then asked about those who took no part. “Without privacy” is the same model fitted to all subjects in one place without any noise; “" + c.scoring.Baseline + "” predicts the same for everybody.\n\n")

@@ -3,50 +3,45 @@ package utility
 import (
 	"context"
 	"fmt"
-	"maps"
-	"math"
 	"strings"
 
 	"parley/dataset"
 	"parley/evaluate"
 	"parley/figure"
 	"parley/method"
-	"parley/problem"
 	"parley/study"
 )
 
-// scorer asks fits about subjects who took no part.
+// scorer asks fits about subjects who took no part, and knows what learns nothing
+// from features.
 type scorer interface {
-	scoring(p *study.Plan) *scoring
-	// private scores a study's result.
-	private(ctx context.Context, files []method.File, held dataset.Source) (method.Scores, error)
-	// references scores what it is compared with, fitted to the rows of all sites:
-	// the baseline and, unless the method cannot make it, [Open].
-	references(ctx context.Context, p *study.Plan, rows, held dataset.Source) (map[string]method.Scores, error)
+	scoring() *scoring
+	score(ctx context.Context, m evaluate.Model, held dataset.Source) (evaluate.Marks, error)
+	baseline(ctx context.Context, rows dataset.Source) (evaluate.Model, error)
 }
 
-// scorerOf finds out how results of a method are scored.
-func scorerOf(m method.Method) (scorer, error) {
-	switch m := m.(type) {
-	case method.Scorer:
-		return predicted{m}, nil
-	case method.Evaluable:
-		return reconstructed{m}, nil
+// scorerOf finds out how results of a plan are scored.
+func scorerOf(m method.Evaluable, p *study.Plan) (scorer, error) {
+	s, ok := m.(method.Supervised)
+	if !ok {
+		return reconstructed{}, nil
 	}
-	return nil, problem.Problem{Where: "method.name", What: fmt.Sprintf("results of method %q cannot be scored on subjects who took no part", m.Name())}
+	o, err := s.Outcome(p)
+	return predicted{o}, err
 }
 
 // scoring is how results are scored and drawn.
 type scoring struct {
-	method.Scoring
+	evaluate.Scoring
+	noise    string // what [method.Simulation.Noise] is a share of
 	pictures []picture
 	further  []picture // of less weight
 }
 
 // measures lists them in the order to show them in.
-func (s *scoring) measures() []method.Measure {
-	gain := method.Measure{Name: Gain, Heading: "learned", Percent: true, Higher: true}
-	return append([]method.Measure{s.Measures[0], gain}, s.Measures[1:]...)
+func (s *scoring) measures() []evaluate.Measure {
+	gain := evaluate.Measure{Name: Gain, Heading: "learned", Percent: true, Higher: true}
+	return append([]evaluate.Measure{s.Measures[0], gain}, s.Measures[1:]...)
 }
 
 // picture draws times × (x − less) of a measure, against levels that are known
@@ -72,20 +67,25 @@ func (s *scoring) learned() picture {
 		axis:    figure.Axis{Label: "learned, of what there is to learn (%)"}, times: 100, levels: []level{{s.Baseline, 0}, {Open, 100}}}
 }
 
-// predicted scores a method by itself.
-type predicted struct{ method.Scorer }
+// predicted scores fits by how well they predict an outcome.
+type predicted struct{ outcome evaluate.Outcome }
 
-func (p predicted) scoring(plan *study.Plan) *scoring {
-	s := &scoring{Scoring: *p.Scoring(plan)}
+func (p predicted) scoring() *scoring {
+	s := &scoring{Scoring: p.outcome.Scoring(Level), noise: "the outcome's variance"}
 	for i, m := range s.Measures {
-		better := "Lower"
-		if m.Higher {
-			better = "Higher"
-		}
+		d := picture{measure: m.Name, id: strings.ReplaceAll(m.Name, "_", "-"), title: m.Title, times: 1}
 		unit := m.Unit
-		d := picture{measure: m.Name, id: strings.ReplaceAll(m.Name, "_", "-"), title: m.Title, times: 1, caption: better + " is better. "}
 		if m.Percent {
 			d.times, unit = 100, "%"
+		}
+		switch {
+		case m.Right > 0:
+			d.levels = []level{{"as promised", d.times * m.Right}}
+			d.caption = "Below the dashed line intervals promise too much, above it they are too wide. "
+		case m.Higher:
+			d.caption = "Higher is better. "
+		default:
+			d.caption = "Lower is better. "
 		}
 		d.axis.Label = m.Heading
 		if unit != "" {
@@ -100,32 +100,32 @@ func (p predicted) scoring(plan *study.Plan) *scoring {
 	return s
 }
 
-func (p predicted) private(ctx context.Context, files []method.File, held dataset.Source) (method.Scores, error) {
-	return p.Score(ctx, files, held)
-}
-
-func (p predicted) references(ctx context.Context, plan *study.Plan, rows, held dataset.Source) (map[string]method.Scores, error) {
-	open, baseline, err := p.References(ctx, plan, rows, held)
+func (p predicted) score(ctx context.Context, m evaluate.Model, held dataset.Source) (evaluate.Marks, error) {
+	j, err := p.outcome.Judge(ctx, m, held, Level)
 	if err != nil {
 		return nil, err
 	}
-	return map[string]method.Scores{Open: open, p.Scoring(plan).Baseline: baseline}, nil
+	return j.Marks, nil
 }
 
-// reconstructed scores a method by how well it describes features.
-type reconstructed struct{ method.Evaluable }
+func (p predicted) baseline(ctx context.Context, rows dataset.Source) (evaluate.Model, error) {
+	return p.outcome.FitBaseRate(ctx, rows)
+}
 
-func (reconstructed) scoring(*study.Plan) *scoring {
+// reconstructed scores fits by how well they describe features.
+type reconstructed struct{}
+
+func (reconstructed) scoring() *scoring {
 	const parts = "parts of a feature's range"
-	s := &scoring{Scoring: method.Scoring{
-		Measures: []method.Measure{
+	s := &scoring{noise: "every feature's variance", Scoring: evaluate.Scoring{
+		Measures: []evaluate.Measure{
 			{Name: Error, Heading: "error", Title: "Error", Unit: parts},
 			{Name: ErrorHidden, Heading: "hidden views", Unit: parts},
-			{Name: Coverage, Heading: "covered", Percent: true, Higher: true},
+			{Name: Coverage, Heading: "covered", Percent: true, Right: Level},
 			{Name: LogLik, Heading: "log-likelihood", Unit: "nats per subject", Higher: true},
 		},
-		Baseline: Mean, Noise: "every feature's variance",
-		About: "Errors are mean absolute errors of describing those held out by the factors seen in them, in parts of a feature's range among them: 0.1 is a tenth of the range.",
+		Baseline: Mean,
+		About:    "Errors are mean absolute errors of describing those held out by the factors seen in them, in parts of a feature's range among them: 0.1 is a tenth of the range.",
 	}}
 	errors := figure.Axis{Label: "mean absolute error (" + parts + ")", Log: true}
 	s.pictures = []picture{{measure: Error, id: "error", title: "Error on subjects who took no part", caption: "Lower is better; both axes are logarithmic. ",
@@ -143,51 +143,23 @@ func (reconstructed) scoring(*study.Plan) *scoring {
 	return s
 }
 
-func (r reconstructed) private(ctx context.Context, files []method.File, held dataset.Source) (method.Scores, error) {
-	m, err := r.Evaluator(files, false)
-	if err != nil {
-		return nil, err
-	}
-	return describe(ctx, m, held)
-}
-
-func (r reconstructed) references(ctx context.Context, p *study.Plan, rows, held dataset.Source) (map[string]method.Scores, error) {
-	mean, err := evaluate.FitMean(ctx, rows)
-	if err != nil {
-		return nil, err
-	}
-	all := map[string]method.Scores{}
-	if all[Mean], err = describe(ctx, mean, held); err != nil {
-		return nil, err
-	}
-	c, ok := r.Evaluable.(method.Centraliser)
-	if !ok {
-		return all, nil
-	}
-	m, err := c.Central(ctx, p, rows)
-	if err != nil {
-		return nil, err
-	}
-	all[Open], err = describe(ctx, m, held)
-	return all, err
-}
-
-// describe asks a model of features about those held out. What it cannot say is
-// absent.
-func describe(ctx context.Context, m evaluate.Model, held dataset.Source) (method.Scores, error) {
+func (reconstructed) score(ctx context.Context, m evaluate.Model, held dataset.Source) (evaluate.Marks, error) {
 	unit, err := evaluate.FitMinMax(ctx, held)
 	if err != nil {
 		return nil, err
 	}
-	own, err := evaluate.EvaluateIn(ctx, unit, m, held)
+	d, err := evaluate.Describe(ctx, unit, m, held, Level)
 	if err != nil {
 		return nil, err
 	}
-	hidden, err := evaluate.Impute(ctx, unit, m, held, Level)
-	if err != nil {
-		return nil, err
-	}
-	s := method.Scores{Error: own.MAE, ErrorHidden: hidden.MAE, Coverage: hidden.Coverage, LogLik: own.LogLik}
-	maps.DeleteFunc(s, func(_ string, x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) })
+	s := evaluate.Marks{}
+	s.Set(Error, d.MAE)
+	s.Set(ErrorHidden, d.Hidden.MAE)
+	s.Set(Coverage, d.Hidden.Coverage)
+	s.Set(LogLik, d.LogLik)
 	return s, nil
+}
+
+func (reconstructed) baseline(ctx context.Context, rows dataset.Source) (evaluate.Model, error) {
+	return evaluate.FitMean(ctx, rows)
 }

@@ -8,12 +8,14 @@ import (
 
 	"parley/dataset"
 	"parley/engine/local"
+	"parley/evaluate"
 	"parley/internal/version"
 	"parley/method"
+	"parley/study"
 )
 
-// The fits that are compared. What a [method.Scorer] is compared with has the name
-// that it gives its baseline.
+// The fits that are compared. What predicts an outcome is compared with the baseline
+// of [evaluate.Outcome.Scoring].
 const (
 	Private = "private"         // the plan's study
 	Open    = "without privacy" // the same model fitted to all rows in one place
@@ -22,7 +24,7 @@ const (
 
 // The measures of methods that reconstruct features, and Gain of every method.
 // Errors are mean absolute errors, in parts of a feature's range among those held
-// out. A [method.Scorer] has its own.
+// out. What predicts an outcome has those of [evaluate.Outcome.Scoring].
 const (
 	Error       = "error"          // of values held out, reconstructed from themselves
 	ErrorHidden = "error_hidden"   // of views held out and hidden, filled in from the other views
@@ -57,8 +59,8 @@ func (x trial) Key() string {
 
 // record is what came of one trial.
 type record struct {
-	Scores map[string]method.Scores `json:"scores"`           // by fit
-	Failed string                   `json:"failed,omitempty"` // why the study found nothing
+	Scores map[string]evaluate.Marks `json:"scores"`           // by fit
+	Failed string                    `json:"failed,omitempty"` // why the study found nothing
 }
 
 // trials lists everything to do, population by population, so that what is
@@ -115,18 +117,17 @@ func (s *simulation) conduct(ctx context.Context, x trial) (*record, error) {
 	if err != nil {
 		return nil, err
 	}
-	drawnPlan := s.Plan
-	if drawn.Plan != nil {
-		drawnPlan = drawn.Plan
-	}
+	plan := s.sized(x.subjects)
 	if x.epsilon == 0 {
-		scores, err := s.score.references(ctx, drawnPlan, s.pool(drawn), drawn.Held)
-		return &record{Scores: scores}, err
+		return s.references(ctx, plan, s.pool(drawn), drawn.Held)
 	}
-	var scores method.Scores
-	out, err := local.Run(ctx, local.Config{Plan: withTotal(drawnPlan, x.epsilon), Methods: s.Methods, Data: drawn.Sites})
+	var scores evaluate.Marks
+	out, err := local.Run(ctx, local.Config{Plan: withTotal(plan, x.epsilon), Methods: s.Methods, Data: drawn.Sites})
 	if err == nil {
-		scores, err = s.score.private(ctx, out.Result.Files, drawn.Held)
+		var m evaluate.Model
+		if m, err = s.fits.Evaluator(out.Result.Files, false); err == nil {
+			scores, err = s.score.score(ctx, m, drawn.Held)
+		}
 	}
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
@@ -134,7 +135,44 @@ func (s *simulation) conduct(ctx context.Context, x trial) (*record, error) {
 	if err != nil {
 		return &record{Failed: err.Error()}, nil
 	}
-	return &record{Scores: map[string]method.Scores{Private: scores}}, nil
+	return &record{Scores: map[string]evaluate.Marks{Private: scores}}, nil
+}
+
+// references scores what the studies are compared with, fitted to the rows of all
+// sites: the baseline and, unless the method cannot make it, [Open].
+func (s *simulation) references(ctx context.Context, p *study.Plan, rows, held dataset.Source) (*record, error) {
+	r := &record{Scores: map[string]evaluate.Marks{}}
+	baseline, err := s.score.baseline(ctx, rows)
+	if err != nil {
+		return nil, err
+	}
+	name := s.score.scoring().Baseline
+	if r.Scores[name], err = s.score.score(ctx, baseline, held); err != nil {
+		return nil, err
+	}
+	c, ok := s.fits.(method.Centraliser)
+	if !ok {
+		return r, nil
+	}
+	open, err := c.Central(ctx, p, rows)
+	if err != nil {
+		return nil, err
+	}
+	r.Scores[Open], err = s.score.score(ctx, open, held)
+	return r, err
+}
+
+// sized is the plan of sites with so many subjects each.
+func (s *simulation) sized(subjects int) *study.Plan {
+	m, ok := s.fits.(method.Sizer)
+	if !ok {
+		return s.Plan
+	}
+	at := map[string]int{}
+	for _, site := range s.Plan.Sites {
+		at[site] = subjects
+	}
+	return m.Sized(s.Plan, at)
 }
 
 // pool is the rows of all sites, in the plan's order.
@@ -174,7 +212,7 @@ func (s *scoring) gains(private, references *record) {
 		return
 	}
 	first, baseline := s.Measures[0], references.Scores[s.Baseline]
-	way := func(to method.Scores) float64 { // from the baseline, in the direction that is better
+	way := func(to evaluate.Marks) float64 { // from the baseline, in the direction that is better
 		if first.Higher {
 			return to[first.Name] - baseline[first.Name]
 		}

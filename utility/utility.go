@@ -5,9 +5,9 @@
 // part in it: beside the same model without privacy, and beside what learns
 // nothing, such as the mean.
 //
-// Methods are known by their contract only: [method.Simulator] and either
-// [method.Scorer] or, of methods that reconstruct features, [method.Evaluable]
-// and, for the reference without privacy, [method.Centraliser].
+// Methods are known by their contract only: [method.Simulator] and
+// [method.Evaluable], [method.Supervised] if they predict an outcome, and, for the
+// reference without privacy, [method.Centraliser].
 //
 // Populations and subjects are a function of the plan's seed. The noise is
 // that of a real study, from the operating system's secure source: it cannot be
@@ -54,6 +54,7 @@ const Level = 0.9
 type simulation struct {
 	Config
 	able  method.Simulator
+	fits  method.Evaluable
 	score scorer
 }
 
@@ -91,8 +92,11 @@ func prepare(c Config) (*simulation, error) {
 		return nil, problem.Problem{Where: "method.name", What: fmt.Sprintf("method %q cannot imagine data", c.Plan.Method.Name)}
 	}
 	s.able = able
+	if s.fits, ok = m.(method.Evaluable); !ok {
+		return nil, problem.Problem{Where: "method.name", What: fmt.Sprintf("results of method %q cannot be scored on subjects who took no part", m.Name())}
+	}
 	var err error
-	if s.score, err = scorerOf(m); err != nil {
+	if s.score, err = scorerOf(s.fits, c.Plan); err != nil {
 		return nil, err
 	}
 	if c.Plan.Privacy.Total == nil {

@@ -1,0 +1,102 @@
+package evaluate
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+)
+
+// Outcome is a column that describes subjects, and that a model predicts from their
+// features.
+type Outcome struct {
+	Column string
+	Levels []string // the classes; a number has none
+}
+
+// Prediction is what a model expects of a row's outcome, given the row's features.
+type Prediction struct {
+	// LogP holds the natural logarithm of every level's probability; of a number it is
+	// empty.
+	LogP []float64
+	// Mean and SD are those of the normal distribution of a number.
+	Mean, SD float64
+}
+
+// Value reads an outcome: the place of its level, or a number. An error quotes the
+// cell: it is for the people of the site.
+func (o Outcome) Value(text string) (float64, error) {
+	if len(o.Levels) == 0 {
+		v, err := strconv.ParseFloat(text, 64)
+		if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+			return 0, fmt.Errorf("outcome %s: %q is not a finite number", o.Column, text)
+		}
+		return v, nil
+	}
+	i := slices.Index(o.Levels, text)
+	if i < 0 {
+		return 0, fmt.Errorf("outcome %s: %q is not one of %q", o.Column, text, o.Levels)
+	}
+	return float64(i), nil
+}
+
+// The measures of [Outcome.Scoring].
+const (
+	MeasureLogLik      = "log_likelihood"          // mean of an outcome held out, in nats
+	MeasureAccuracy    = "accuracy"                // share of outcomes that were thought the most probable
+	MeasureAUC         = "auc"                     // of two classes
+	MeasureBrier       = "brier_score"             // see [Judgement]
+	MeasureCalibration = "calibration_error"       // see [Calibration.Error]
+	MeasureError       = "root_mean_squared_error" // of a number, in its unit
+	MeasureCoverage    = "coverage"                // share of numbers inside their predictive intervals
+)
+
+// Measure is one number that fits are scored by.
+type Measure struct {
+	Name    string  // for programs: log_likelihood
+	Heading string  // of a column, in a word or two
+	Title   string  // of a picture
+	Unit    string  // of a picture's axis, "" if there is none
+	Percent bool    // a share, shown in percent
+	Higher  bool    // higher is better, not lower
+	Right   float64 // what is right, where neither is better: the level of intervals; else 0
+}
+
+// Scoring says how fits are scored, for people too.
+type Scoring struct {
+	Measures []Measure // at least one; the first decides how much was learned
+	Baseline string    // names what learns nothing from features: see [FitBaseRate]
+	About    string    // what the measures mean, in a few sentences
+}
+
+// Scoring says by which numbers predictions of the outcome are scored, with intervals
+// of the given level: first by their mean logarithmic density, which is greatest where
+// probabilities are right.
+func (o Outcome) Scoring(level float64) Scoring {
+	logLik := Measure{Name: MeasureLogLik, Heading: "log-likelihood", Title: "Log-likelihood of outcomes", Unit: "nats per subject", Higher: true}
+	if len(o.Levels) == 0 {
+		return Scoring{
+			Measures: []Measure{logLik,
+				{Name: MeasureError, Heading: "error", Title: "Error of predicted outcomes", Unit: "root mean squared error, in the outcome's unit"},
+				{Name: MeasureCoverage, Heading: "covered", Title: fmt.Sprintf("Do the %.0f %% intervals hold what they promise?", 100*level), Percent: true, Right: level}},
+			Baseline: "the mean",
+			About: "The log-likelihood is the mean logarithm of the density that the fit gave to the outcome; errors are in the outcome's unit. " +
+				fmt.Sprintf("Of all outcomes, %.0f %% should lie inside their predictive intervals of that level: less means that intervals promise too much.", 100*level),
+		}
+	}
+	s := Scoring{
+		Measures: []Measure{logLik, {Name: MeasureAccuracy, Heading: "accuracy", Title: "Accuracy of predictions", Percent: true, Higher: true}},
+		Baseline: "the base rate",
+		About:    "The log-likelihood is the mean logarithm of the probability that the fit gave to the outcome. Accuracy is the share of outcomes that were thought the most probable. ",
+	}
+	if len(o.Levels) == 2 {
+		s.Measures = append(s.Measures, Measure{Name: MeasureAUC, Heading: "AUC", Title: "Area under the receiver operating characteristic", Higher: true})
+		s.About += fmt.Sprintf("The AUC is how often, of one subject of each class, the one who is “%s” was given the higher probability of it: ½ is a coin's. ", o.Levels[1])
+	}
+	s.Measures = append(s.Measures,
+		Measure{Name: MeasureBrier, Heading: "Brier score", Title: "Brier score of probabilities"},
+		Measure{Name: MeasureCalibration, Heading: "calibration error", Title: "Calibration error of probabilities"})
+	s.About += "The Brier score is the mean squared distance of probabilities from what happened. " +
+		"The calibration error is how far probabilities are from frequencies, in ten bins, and is never quite 0 with so few subjects; the base rate is well calibrated, and tells nobody apart."
+	return s
+}
