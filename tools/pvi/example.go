@@ -13,6 +13,7 @@ import (
 
 	"parley/dataset"
 	"parley/engine/local"
+	"parley/evaluate"
 	"parley/internal/cputime"
 	"parley/method"
 	"parley/pvi"
@@ -58,8 +59,8 @@ func with(plan string, lines []string) (string, error) {
 
 // fit is what one run of the example found.
 type fit struct {
-	scores   method.Scores // on the rows kept for testing
-	mean, sd []float64     // of every weight
+	marks    evaluate.Marks // on the rows kept for testing
+	mean, sd []float64      // of every weight
 }
 
 // example runs the example as it is, without its privacy, and at other totals, and prints
@@ -95,11 +96,11 @@ func (c *config) example(ctx context.Context) error {
 		of := func(name string, scale float64, format string) string {
 			var x []float64
 			for _, f := range all {
-				x = append(x, scale*f.scores[name])
+				x = append(x, scale*f.marks.Get(name))
 			}
 			return plusMinus(x, format)
 		}
-		fmt.Printf("| %s | %s %% | %s | %s | %.1f |\n", s.name, of("accuracy", 100, "%.2f"), of("log_likelihood", 1, "%.4f"), of("calibration_error", 1, "%.4f"),
+		fmt.Printf("| %s | %s %% | %s | %s | %.1f |\n", s.name, of(evaluate.MeasureAccuracy, 100, "%.2f"), of(evaluate.MeasureLogLik, 1, "%.4f"), of(evaluate.MeasureCalibration, 1, "%.4f"),
 			(cputime.Used()-start).Seconds()/float64(runs))
 	}
 	return c.intervals(names, fits)
@@ -129,10 +130,19 @@ func (c *config) fit(ctx context.Context, text string, lines []string) (*fit, []
 	if err != nil {
 		return nil, nil, 0, err
 	}
-	f := new(fit)
-	if f.scores, err = (pvi.Method{}).Score(ctx, out.Result.Files, held); err != nil {
+	outcome, err := pvi.Method{}.Outcome(p)
+	if err != nil {
 		return nil, nil, 0, err
 	}
+	predictor, err := pvi.Method{}.Evaluator(out.Result.Files, false)
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	j, err := outcome.Judge(ctx, predictor, held, 0.9)
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	f := &fit{marks: j.Marks}
 	m, err := modelOf(out.Result)
 	if err != nil {
 		return nil, nil, 0, err

@@ -66,7 +66,7 @@ func parse() (*config, error) {
 	schemes := flag.String("schemes", "ABCD", "distributions over sites")
 	epsilons := flag.String("epsilon", "0.5,1", "totals ε of every site")
 	deltas := flag.String("delta", "1e-4,1e-5", "δ of these totals")
-	names := flag.String("methods", strings.Join(methodNames(), ","), "which methods to measure")
+	names := flag.String("methods", strings.Join(methodNames(false), ","), "which methods to measure, of "+strings.Join(methodNames(true), ","))
 	flag.BoolVar(&c.alone, "example", false, "run the example itself, and tell what its predictions and its intervals are worth")
 	flag.Parse()
 	es, err1 := numbers(*epsilons)
@@ -90,7 +90,7 @@ func parse() (*config, error) {
 		c.schemes = append(c.schemes, string(s))
 	}
 	for name := range strings.SplitSeq(*names, ",") {
-		if !slices.Contains(methodNames(), name) {
+		if !slices.Contains(methodNames(true), name) {
 			return nil, fmt.Errorf("no method %q", name)
 		}
 		c.methods = append(c.methods, name)

@@ -5,11 +5,10 @@
 // it chooses from what private studies on such data have released, through real
 // gates and noise, which no seed repeats.
 //
-//	go run ./tools/selection [-released] [-seeds N] [-from 3] [-to 6] [-most 8] [-settings N]
+//	go run ./tools/selection [-released] [-seeds 10] [-from 3] [-to 6] [-most 8] [-settings N]
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -36,7 +35,7 @@ func main() {
 	log.SetFlags(0)
 	log.SetPrefix("selection: ")
 	c := config{selection: method.SelectConfig{Folds: 3, Repeats: 1, Criteria: mvppca.Method{}.Criteria()}}
-	flag.IntVar(&c.seeds, "seeds", 0, "data sets for each true number of factors; 0 for 10, and 5 with -released")
+	flag.IntVar(&c.seeds, "seeds", 10, "data sets for each true number of factors")
 	flag.IntVar(&c.from, "from", 3, "smallest true number of factors")
 	flag.IntVar(&c.to, "to", 6, "largest true number of factors")
 	most := flag.Int("most", 8, "largest candidate; the smallest is 1")
@@ -47,7 +46,7 @@ func main() {
 	if *released {
 		last = len(releases)
 	}
-	if flag.NArg() > 0 || c.seeds < 0 || c.from < 1 || c.to < c.from || *most < c.to || *some < 0 || *some > last {
+	if flag.NArg() > 0 || c.seeds < 1 || c.from < 1 || c.to < c.from || *most < c.to || *some < 0 || *some > last {
 		flag.Usage()
 		os.Exit(2)
 	}
@@ -70,7 +69,6 @@ func main() {
 
 // rows chooses from rows, by every rule and in the first settings.
 func (c config) rows(ctx context.Context, some int) error {
-	c.seeds = cmp.Or(c.seeds, 10)
 	var all []*tally
 	missed := false
 	for _, s := range settings[:some] {

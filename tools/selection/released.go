@@ -30,9 +30,6 @@ const delta = 1e-5
 
 // released chooses from what private studies have released, of the first kinds.
 func (c config) released(ctx context.Context, some int) error {
-	if c.seeds == 0 {
-		c.seeds = 5
-	}
 	fmt.Printf("%d data sets a row, δ = %v, add-remove: how often each rule gives the true number, how often there was a warning, and how often the recommendation was wrong without one.\n\n",
 		c.seeds*(c.to-c.from+1), delta)
 	fmt.Println("| subjects in all | ε | sites | BIC, noise split | one standard error | largest of sites left out | warned | wrong without a warning | CPU s |\n|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
