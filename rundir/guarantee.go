@@ -19,8 +19,8 @@ func privacySection(p *Privacy, rounds []engine.Round) figure.Section {
 	note := func(n figure.Note) { s.Items = append(s.Items, figure.Item{Note: &n}) }
 	if p == nil {
 		note(figure.Note{Title: "Not protected by differential privacy", Warning: true,
-			Text: "No subject's row left a site, and everything that left passed the site's release gate and is listed below. " +
-				"But what left is exact: no noise was added, so nobody can promise how little it tells about a single subject. " +
+			Text: "Everything that left a site passed its release gate and is listed below. But what left is exact: no noise was added, so nobody can " +
+				"promise how little it tells about a single subject, and enough exact numbers can give rows away. " +
 				"Share these results only among those who may see such statistics."})
 		return s
 	}
