@@ -104,8 +104,8 @@ func (k Contours) draw(c *canvas) {
 	const space = 16.0
 	left := 14 + widest(y.labels(), smallSize, 110)
 	c.w = pageWidth
-	wide := (c.w-left-10)/float64(across) - space
-	high := min(wide, 430)
+	// Square: features that are alike, such as two codes, are as wide as high.
+	wide := min((c.w-left-10)/float64(across)-space, 470)
 	head := c.groupKey(k.Groups, left) + 30
 	title, legend := 0.0, 30.0
 	for _, p := range panels {
@@ -116,13 +116,13 @@ func (k Contours) draw(c *canvas) {
 			legend = 48
 		}
 	}
-	deep := title + high + 44 + legend
+	deep := title + wide + 44 + legend
 	down := (len(panels) + across - 1) / across
 	c.h = head + deep*float64(down) + 4
 	c.text(6, head-12, k.Y.Label, fontSize, c.w-12, "font-weight", "600")
 	for n, p := range panels {
 		b := box{left: left + float64(n%across)*(wide+space), top: head + deep*float64(n/across) + title}
-		b.right, b.bottom = b.left+wide, b.top+high
+		b.right, b.bottom = b.left+wide, b.top+wide
 		if p.Title != "" {
 			c.text(b.left, b.top-8, p.Title, fontSize, wide, "font-weight", "600", "fill", muted)
 		}
