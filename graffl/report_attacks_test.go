@@ -53,7 +53,7 @@ func TestReportsSayWhatAnAttackerFinds(t *testing.T) {
 	}{
 		"published":       {attacksOf(t, VariantPublished, noProtection, 100, same), []string{"3 distances of each row", "100 distances of each row", "every row of every site, exactly"}},
 		"published, two":  {attacksOf(t, VariantPublished, noProtection, 2, same), []string{"a sphere that it lies on"}},
-		"set":             {attacksOf(t, VariantSet, noProtection, 15000, same), []string{"that person's row, exactly", "up to 7500 rows", "no width to choose"}},
+		"set":             {attacksOf(t, VariantSet, noProtection, 15000, same), []string{"that person's row, exactly", "up to 7\u202f500 rows", "no width to choose"}},
 		"set, mmd":        {attacksOf(t, VariantSet, noProtection, 2, func(o *Options) { o.Set.Discrepancy, o.Set.Bandwidth = "mmd", 1 }), []string{"a surface", "a few bandwidths"}},
 		"landmark":        {attacksOf(t, VariantLandmark, noProtection, 144, same, 5000, 8000), []string{"up to 72 rows are determined", "nothing that is known"}},
 		"landmark, few":   {attacksOf(t, VariantLandmark, noProtection, 144, same, 500, 5), []string{"all rows of the smallest site, which has 5"}},
