@@ -1,6 +1,7 @@
 package graffl
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -117,7 +118,7 @@ func (c *coordinator) observation(s *state) (Observation, error) {
 		o.RowsVar += a.RowsSD * a.RowsSD
 	}
 	if c.sum == nil && o.Rows < 1 {
-		return o, fmt.Errorf("no site has a row with all features")
+		return o, c.noRows()
 	}
 	o.Rows = max(o.Rows, 1) // noise may leave less
 	for r := range o.Mean {
@@ -125,6 +126,14 @@ func (c *coordinator) observation(s *state) (Observation, error) {
 	}
 	o.NoiseVar /= o.Rows * o.Rows
 	return o, o.Check(c.marks.Len())
+}
+
+// noRows is the error of a study whose sites have nothing that the mixture is of.
+func (s *setup) noRows() error {
+	if s.opts.Scarce != nil {
+		return fmt.Errorf("no site has a row of %s that may be learned from", s.class())
+	}
+	return errors.New("no site has a row with all features")
 }
 
 // Fold implements [method.Coordinator].

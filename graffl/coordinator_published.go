@@ -87,7 +87,7 @@ func (c *publishedCoordinator) Next(ms method.State) (method.Step, error) {
 	}
 	if s.Iteration >= rounds {
 		if len(s.Kept.Kept) == 0 {
-			return step, fmt.Errorf("no site has a row with all features")
+			return step, c.noRows()
 		}
 		step.Done = true
 		return step, nil

@@ -116,7 +116,7 @@ func (c *setCoordinator) fold(s *setState) error {
 		total += a.Rows
 	}
 	if total == 0 {
-		return fmt.Errorf("no site has a row with all features")
+		return c.noRows()
 	}
 	d := c.opts.discrepancy()
 	proposals := s.SMC.Propose(setBatch)

@@ -368,3 +368,18 @@ func TestSitesAreAskedForWhatWasSaid(t *testing.T) {
 		}
 	}
 }
+
+// A class that no site has is named, whatever the variant.
+func TestAClassThatNobodyHasIsNamed(t *testing.T) {
+	for _, options := range []string{"draws: 64", "variant: published\npublished: {rounds: 1, accepted: 5}", "variant: set\nset: {particles: 16, proposals: 20, rows: 4}"} {
+		p := parse(t, wardsPlan(fmt.Sprintf(scarceSick, 0.2)+"\n"+options, unprotected))
+		data := map[string]dataset.Source{}
+		for i, site := range p.Sites {
+			data[site] = ward(t, p, 20, 0, 0, uint64(i))
+		}
+		_, err := local.Run(t.Context(), local.Config{Plan: p, Methods: methods, Data: data})
+		if err == nil || !strings.Contains(err.Error(), "no site has a row of sick yes that may be learned from") {
+			t.Errorf("%s: %v", options, err)
+		}
+	}
+}
