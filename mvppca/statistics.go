@@ -48,7 +48,7 @@ const (
 )
 
 // The shares of the budget μ² of the three sums, together 1. The overview needs
-// little; on synthetic data 15 to 25 % for the coarse sum did about as well.
+// little; the coarse sum may have somewhat more or less of the rest.
 const (
 	shareOverview = 0.04
 	shareCoarse   = 0.22
