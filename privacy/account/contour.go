@@ -12,7 +12,7 @@ import (
 // their share is below the given one, or when the
 // work, in multiplications, is used up.
 func (c composition) contour(s saddle, share, work float64) (logDelta, relative float64) {
-	period := c.period(s, aliased)
+	period := c.period(s, s.logDelta+math.Log(aliased))
 	eta := 2 * math.Pi / period
 	rays := make([]func() complex128, len(c))
 	for i, p := range c {
@@ -69,16 +69,15 @@ func (c composition) contour(s saddle, share, work float64) (logDelta, relative 
 // integral, relative to δ.
 const aliased = 1e-12
 
-// period returns a Λ for which Σ δ(ε + mΛ) exp(θmΛ) over m ≠ 0 is at most about a
-// share of δ(ε): for m < 0 because δ ≤ 1, for m > 0 by Chernoff's bound.
-func (c composition) period(s saddle, share float64) float64 {
-	logShare := s.logDelta + math.Log(share)
-	up := math.Inf(1)
+// period returns a Λ for which Σ δ(ε + mΛ) exp(θmΛ) over m ≠ 0 is at most about
+// exp(logShare): for m < 0 because δ ≤ 1, for m > 0 by Chernoff's bound.
+func (c composition) period(s saddle, logShare float64) float64 {
+	up, low := math.Inf(1), -logShare/s.theta
 	for v := 0.25 / s.width; ; v *= 1.7 {
 		k, _, _ := c.cumulant(s.theta + v)
 		p := (k - (s.theta+v)*s.epsilon - logShare) / v
-		if done := !(up-p > enough*p); done {
-			return math.Max(math.Min(up, p), -logShare/s.theta)
+		if !(up-p > enough*p) || p < low {
+			return math.Max(math.Min(up, p), low)
 		}
 		up = p
 	}

@@ -96,20 +96,28 @@ func (c composition) epsilon(delta float64) (float64, error) {
 	// ε is between lo and hi; the saddle of δ is the first guess.
 	lo, hi := 0.0, pure
 	s := c.saddleOf(logDelta)
+	slope := s.theta
+	again := 3
 	for range 100 {
 		if !(s.epsilon > 0) {
 			s = c.saddleAt(0)
 		}
-		d, err := c.distribution(s, logDelta, math.Max(5e-5*s.epsilon, 1e-4/s.theta))
+		d, err := c.distribution(s, logDelta, math.Max(5e-5*s.epsilon, 1e-4/slope), slope)
 		if err != nil {
 			return 0, err
 		}
-		e, ok := d.epsilon(delta)
+		e, found, ok := d.epsilon(delta)
+		if ok && again > 0 && (math.Abs(e-s.epsilon)*slope > far || found > steep*slope) {
+			again--
+			s = c.saddleAt(e)
+			slope = math.Max(found, s.theta)
+			continue
+		}
 		if ok {
 			e = math.Min(e, pure)
-			return e, c.verify(e, delta)
+			return e, c.verify(e, delta, d.theta)
 		}
-		if at, _ := d.delta(s.epsilon); at > delta {
+		if at, _, _ := d.delta(s.epsilon); at > delta {
 			lo = s.epsilon
 		} else {
 			hi = s.epsilon
@@ -122,9 +130,18 @@ func (c composition) epsilon(delta float64) (float64, error) {
 			next = lo + 4*s.width
 		}
 		s = c.saddleAt(next)
+		slope = s.theta
 	}
 	return 0, fmt.Errorf("no ε was found for δ = %v: it is between %v and %v", delta, lo, hi)
 }
+
+// Cells of the grid and cut-off tails are small by a guess of log δ and of
+// −δ′/δ, the saddle's. An answer counts if δ is less by no more than far in its
+// logarithm, and falls no more than steep times as fast.
+const (
+	far   = 2
+	steep = 1.5
+)
 
 // epsilon returns the least ε ≥ 0 with δ(ε) ≤ delta of a single application
 // whose largest loss is pure, rounded up.
@@ -176,16 +193,23 @@ func (c composition) delta(epsilon float64) (float64, error) {
 	if bound := s.renyi(); bound < logTiny {
 		return math.Max(math.Exp(bound), math.SmallestNonzeroFloat64), nil
 	}
-	d, err := c.distribution(s, s.logDelta, 1e-3/s.theta)
-	if err != nil {
-		return 0, err
+	guess, slope := s.logDelta, s.theta
+	for again := 3; ; again-- {
+		d, err := c.distribution(s, guess, 1e-3/slope, slope)
+		if err != nil {
+			return 0, err
+		}
+		delta, found, ok := d.delta(epsilon)
+		if !ok {
+			return 0, fmt.Errorf("ε = %v is outside the window of its own privacy loss distribution", epsilon)
+		}
+		if l := math.Log(delta); again > 0 && (l < guess-far || found > steep*slope) {
+			guess, slope = math.Min(guess, l), math.Max(slope, found)
+			continue
+		}
+		delta = math.Min(1, delta)
+		return delta, c.verify(epsilon, delta, d.theta)
 	}
-	delta, ok := d.delta(epsilon)
-	if !ok {
-		return 0, fmt.Errorf("ε = %v is outside the window of its own privacy loss distribution", epsilon)
-	}
-	delta = math.Min(1, delta)
-	return delta, c.verify(epsilon, delta)
 }
 
 // errDisagree says that two derivations of one number contradict each other.
@@ -211,13 +235,13 @@ func (s saddle) renyi() float64 {
 // verify holds an answer against the exact integral, which it must not be
 // below, as far as that is cheap, and against Rényi's bound, which it must not
 // be above by more than rounding up explains.
-func (c composition) verify(epsilon, delta float64) error {
+func (c composition) verify(epsilon, delta, theta float64) error {
 	if epsilon == 0 {
 		return nil
 	}
 	logDelta := math.Log(delta)
 	s := c.saddleAt(epsilon)
-	if exact, relative := c.contour(s, 1e-4, 1e6); relative < 0.1 && exact+math.Log1p(-relative) > logDelta+1e-9 {
+	if exact, relative := c.contour(c.through(math.Min(theta, s.theta), epsilon), 1e-4, 1e6); relative < 0.1 && exact+math.Log1p(-relative) > logDelta+1e-9 {
 		return fmt.Errorf("%w: δ(%v) is %v by the contour integral and at most %v by the privacy loss distribution",
 			errDisagree, epsilon, math.Exp(exact), delta)
 	}

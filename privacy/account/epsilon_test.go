@@ -13,10 +13,15 @@ import (
 func exact(ms []Mechanism, a Adjacency, epsilon float64) (logDelta float64, ok bool) {
 	logDelta = math.Inf(-1)
 	for _, c := range compose(ms, a) {
-		if epsilon >= c.supremum() {
+		if c.renyi(epsilon) < logDelta {
 			continue
 		}
-		l, relative := c.contour(c.saddleAt(epsilon), 1e-7, 3e6)
+		theta, l, relative := c.saddleAt(epsilon).theta, 0.0, math.Inf(1)
+		for _, share := range []float64{1, 0.8, 0.6} { // beyond some θ a rare loss takes over
+			if relative > 1e-6 {
+				l, relative = c.contour(c.through(share*theta, epsilon), 1e-7, 1e7)
+			}
+		}
 		if relative > 1e-6 {
 			return 0, false
 		}
@@ -74,6 +79,45 @@ func (q query) epsilon(t *rapid.T) float64 {
 // rise is what rounding up may add to ε.
 func rise(epsilon float64) float64 { return 5e-4*epsilon + 2e-7 }
 
+type reporter interface {
+	Helper()
+	Errorf(format string, args ...any)
+}
+
+// compareEpsilon holds the ε of a plan against the exact integral, as far as that
+// converges.
+func compareEpsilon(t reporter, q query, e float64) (compared bool) {
+	t.Helper()
+	target := math.Log(q.delta)
+	l, compared := exact(q.ms, q.a, e)
+	if compared && l > target+1e-6 {
+		t.Errorf("%+v: ε %v is below the tight value: δ there is %v", q, e, math.Exp(l))
+	}
+	if lower := e - rise(e); lower > 0 {
+		if l, ok := exact(q.ms, q.a, lower); ok && l < target-1e-6 {
+			t.Errorf("%+v: ε %v is not tight: at %v δ is already %v", q, e, lower, math.Exp(l))
+		}
+	}
+	return compared
+}
+
+// compareDelta holds the δ of a plan at ε against the exact integral.
+func compareDelta(t reporter, q query, e, d float64) (compared bool) {
+	t.Helper()
+	l, ok := exact(q.ms, q.a, e)
+	if !ok || l < logTiny {
+		return false
+	}
+	want := math.Min(1, math.Exp(l))
+	if d < want*(1-1e-6) {
+		t.Errorf("%+v: δ(%v) %v is below the tight %v", q, e, d, want)
+	}
+	if d > want*1.005+1e-13 {
+		t.Errorf("%+v: δ(%v) %v is above the tight %v by %.1e", q, e, d, want, d/want-1)
+	}
+	return true
+}
+
 // TestEpsilonOfRandomPlans holds ε against the exact integral, against Rényi's
 // bound, and against itself on a plan that costs more or the same.
 func TestEpsilonOfRandomPlans(t *testing.T) {
@@ -84,17 +128,8 @@ func TestEpsilonOfRandomPlans(t *testing.T) {
 		}
 		q := drawQuery(t)
 		e := q.epsilon(t)
-		target := math.Log(q.delta)
-		if l, ok := exact(q.ms, q.a, e); ok {
+		if compareEpsilon(t, q, e) {
 			compared++
-			if l > target+1e-6 {
-				t.Errorf("%+v: ε %v is below the tight value: δ there is %v", q, e, math.Exp(l))
-			}
-		}
-		if lower := e - rise(e); lower > 0 {
-			if l, ok := exact(q.ms, q.a, lower); ok && l < target-1e-6 {
-				t.Errorf("%+v: ε %v is not tight: at %v δ is already %v", q, e, lower, math.Exp(l))
-			}
 		}
 		bound, _, err := EpsilonRDP(q.ms, q.a, q.delta)
 		if err != nil {
@@ -150,21 +185,75 @@ func TestDeltaOfRandomPlans(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%+v at ε %v: %v", q, e, err)
 		}
-		l, ok := exact(q.ms, q.a, e)
-		if !ok || l < logTiny {
-			return
-		}
-		compared++
-		want := math.Min(1, math.Exp(l))
-		if d < want*(1-1e-6) {
-			t.Errorf("%+v: δ(%v) %v is below the tight %v", q, e, d, want)
-		}
-		if d > want*1.005+1e-13 {
-			t.Errorf("%+v: δ(%v) %v is above the tight %v by %.1e", q, e, d, want, d/want-1)
+		if compareDelta(t, q, e, d) {
+			compared++
 		}
 	})
 	if compared == 0 {
 		t.Error("nothing was compared")
+	}
+}
+
+// TestPlansOfTwoModes: where sampling is rare, the loss that decides δ has two
+// modes, the usual losses of all steps and a large one of one step, or many steps
+// with few atoms between them.
+func TestPlansOfTwoModes(t *testing.T) {
+	for _, q := range []query{
+		{[]Mechanism{gaussian(6.752352392698907, 0.0009840306270468594, 677)}, AddRemove, 1.7402026426693787e-05},
+		{[]Mechanism{gaussian(17.738793541952475, 0.0010587452404687118, 82)}, AddRemove, 2.742688666364176e-12},
+		{[]Mechanism{gaussian(1.2297492117416275, 0.0029234458674775436, 431)}, ReplaceOne, 3.4670736685733206e-14},
+		{[]Mechanism{gaussian(2.4273091975019465, 0.003887791391452349, 375), noised(Laplace, 0.6045317170025282, 4)}, ReplaceOne, 2.6837060916110513e-11},
+	} {
+		e, err := Epsilon(q.ms, q.a, q.delta)
+		if err != nil || !compareEpsilon(t, q, e) {
+			t.Errorf("%+v: ε %v, error %v: not compared", q, e, err)
+		}
+		bound, _, err := EpsilonRDP(q.ms, q.a, q.delta)
+		if err != nil || e > bound {
+			t.Errorf("%+v: ε %v is above Rényi's %v, error %v", q, e, bound, err)
+		}
+	}
+	rare := gaussian(0.2971691336565141, 1.8048039060482517e-06, 1)
+	for _, c := range []struct {
+		ms []Mechanism
+		a  Adjacency
+		e  float64
+	}{
+		{[]Mechanism{gaussian(7.382184419830215, 0.0025061363128327573, 778)}, ReplaceOne, 0.27145446014611346},
+		{[]Mechanism{gaussian(17.501064130979692, 0.4818166136160109, 30), rare, noised(Laplace, 1.004, 5), noised(Laplace, 5132, 7862)}, AddRemove, 4.21742884916011},
+	} {
+		d, err := Delta(c.ms, c.a, c.e)
+		if err != nil || !compareDelta(t, query{ms: c.ms, a: c.a}, c.e, d) {
+			t.Errorf("%+v: δ %v, error %v: not compared", c, d, err)
+		}
+	}
+}
+
+// TestLargeLosses: where ε is in the thousands, e^ε is out of range over a small
+// part of the window, and δ must not be.
+func TestLargeLosses(t *testing.T) {
+	for _, q := range []query{
+		{[]Mechanism{{Gaussian, 0.08112488475267604, 1, 1.625351382768426, 14633}, {Laplace, 4.9762670973096865, 1, 0.5192390610367765, 23711}}, ReplaceOne, 5.210381585040608e-07},
+		{[]Mechanism{gaussian(0.06648696381293882, 0.43791131519691734, 927), gaussian(249, 0.9999998, 32546)}, AddRemove, 1.1975198992322515e-08},
+		{[]Mechanism{gaussian(0.09775241069918235, 0.18968652034216585, 6756)}, ReplaceOne, 7.46226854989417e-13},
+	} {
+		if e, err := Epsilon(q.ms, q.a, q.delta); err != nil || !compareEpsilon(t, q, e) {
+			t.Errorf("%+v: ε %v, error %v: not compared", q, e, err)
+		}
+	}
+}
+
+// TestNearlyPure: with all noise Laplace's, the largest loss has a probability of
+// its own, and any smaller δ has its ε.
+func TestNearlyPure(t *testing.T) {
+	ms := []Mechanism{noised(Laplace, 4.939196082942897, 3), noised(Laplace, 1.6201678328313016, 2)}
+	pure := 3/ms[0].Noise + 2/ms[1].Noise
+	for _, delta := range []float64{1e-9, 8.751829473293041e-12, 1e-15} {
+		e, err := Epsilon(ms, AddRemove, delta)
+		// The atom at pure has probability 2⁻⁵, so ε is within 32 δ of it.
+		if err != nil || e > pure*(1+1e-12) || e < pure*(1-1e-12)-33*delta {
+			t.Errorf("δ %v: ε %v, error %v, want %v", delta, e, err, pure)
+		}
 	}
 }
 

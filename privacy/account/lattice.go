@@ -21,18 +21,34 @@ type dots struct {
 	k     float64 // k(θ) of the given pair, which normalises the weights
 	// fine is the width of cells that need no further splitting; wider ones
 	// may have a weighted squared width of wide fine².
-	fine   float64
+	fine float64
+	relevance
 	cells  map[int]float64
 	beyond float64 // probability of the losses that are taken for +∞
+}
+
+// relevance is what makes a cell of losses of one step matter.
+type relevance struct {
+	logDelta float64
+	rare     float64 // log of δ over what the tilted losses near ε are wont to make it
+}
+
+// of returns the logarithm of the weight, per probability, of losses that are
+// tilted by a factor of exp(logTilt): what they have of the tilted losses or, if
+// that is more, the largest part that they can have in δ. That is what they have of
+// the tilted losses where those are rare, and no more than what they make of δ
+// by themselves, as the other steps' part is at most 1.
+func (r relevance) of(logTilt float64) float64 {
+	return math.Max(logTilt, math.Min(logTilt-r.rare, -r.logDelta))
 }
 
 // connect puts the losses of a pair on the grid of a step, such that δ(ε) is
 // exact at the grid points used and is joined between them by lines in exp(ε),
 // which lie above it as δ is convex there ("connect the dots", Doroshenko et
 // al. 2022). Losses below lo are raised to it, losses above hi count as +∞.
-func connect(p pair, step, theta, lo, hi, fine float64) (found []dot, beyond float64) {
+func connect(p pair, step, theta, lo, hi, fine float64, r relevance) (found []dot, beyond float64) {
 	k, _, _ := p.cumulant(theta)
-	d := dots{pair: p, step: step, theta: theta, k: k, fine: fine, cells: make(map[int]float64)}
+	d := dots{pair: p, step: step, theta: theta, k: k, fine: fine, relevance: r, cells: make(map[int]float64)}
 	first, last := int(math.Floor(lo/step)), int(math.Ceil(hi/step))
 	last = max(last, first+1)
 	if logP, _ := p.mass(math.Inf(-1), float64(first)*step); !math.IsInf(logP, -1) {
@@ -67,8 +83,7 @@ func (d *dots) divide(first, last int) {
 	if math.IsInf(logP, -1) {
 		return
 	}
-	// The largest weight that the cell can have.
-	w := math.Exp(logP + math.Max(d.theta*lo, d.theta*hi) - d.k)
+	w := math.Exp(logP + d.of(math.Max(d.theta*lo, d.theta*hi)-d.k))
 	if width := hi - lo; last-first > 1 && width > d.fine && !(w*width*width <= d.fine*d.fine*wide) {
 		mid := first + (last-first)/2
 		d.divide(first, mid)

@@ -38,21 +38,25 @@ type factor struct {
 // above the window is in rest; what it leaves below appears inside (the
 // transform is cyclic), which only raises δ. The rounding errors of the
 // transform are added to every weight. precision is the rise of ε that the
-// grid may cause, if the grid can be as fine as that.
-func (c composition) distribution(s saddle, logDelta, precision float64) (*lossDistribution, error) {
+// grid may cause where −δ′/δ is the slope, if the grid can be as fine as that.
+func (c composition) distribution(s saddle, logDelta, precision, slope float64) (*lossDistribution, error) {
+	s = c.retreat(s, logDelta, precision, slope)
 	bottom, top, err := c.window(s, logDelta)
 	if err != nil {
 		return nil, err
 	}
-	want, step, n := c.grid(top-bottom, precision, s.theta)
+	want, step, n := c.grid(top-bottom, precision, slope)
 	d := &lossDistribution{step: step, theta: s.theta, centre: s.epsilon, first: int(math.Floor(bottom / step))}
 	steps := c.steps()
 	logTail := logDelta + math.Log(negligible)
+	// By how much δ is less than the tilted losses near ε are wont to make it:
+	// between two modes they are rare.
+	rare := math.Min(0, logDelta-s.logDelta)
 	spectrum := newSpectrum(n)
 	factors := make([]factor, len(c))
 	var rounding, beyond float64
 	for i, p := range c {
-		f, lost, err := p.onGrid(s.theta, step, want, logTail-math.Log(steps), math.Log(1e-11)-math.Log(steps))
+		f, lost, err := p.onGrid(s.theta, step, want, logTail-math.Log(steps), math.Log(1e-11)-math.Log(steps)+rare, relevance{logDelta, rare})
 		if err != nil {
 			return nil, err
 		}
@@ -74,11 +78,11 @@ func (c composition) distribution(s saddle, logDelta, precision float64) (*lossD
 func (c composition) window(s saddle, logDelta float64) (bottom, top float64, err error) {
 	top = c.above(s, logDelta+math.Log(negligible))
 	// δ = exp(K − θε) times about this.
-	logShare := s.logDelta - s.k + s.theta*s.epsilon
+	logShare := logDelta - s.k + s.theta*s.epsilon
 	// The saddle of a δ is approximate: leave room for a factor of e³.
 	bottom = math.Min(c.below(s, logShare+math.Log(negligible)), s.epsilon-3/s.theta)
 	// What lies a window's width above ε appears above ε, its tilt not undone.
-	top = math.Max(top, bottom+c.period(s, harmless))
+	top = math.Max(top, bottom+c.period(s, logDelta+math.Log(harmless)))
 	if math.IsNaN(top-bottom) || math.IsInf(top-bottom, 0) {
 		return 0, 0, fmt.Errorf("the privacy loss at ε = %v is out of the range of the accountant", s.epsilon)
 	}
@@ -89,13 +93,13 @@ func (c composition) window(s saddle, logDelta float64) (bottom, top float64, er
 // probability exp(logAbove) count as +∞, with the probability lost; losses
 // below those of tilted probability exp(logBelow) are raised, to where that is
 // still their tilted probability.
-func (p part) onGrid(theta, step, want, logAbove, logBelow float64) (f factor, lost float64, err error) {
+func (p part) onGrid(theta, step, want, logAbove, logBelow float64, r relevance) (f factor, lost float64, err error) {
 	one := composition{part{p.pair, 1}}
 	at := one.at(theta)
 	hi := math.Min(one.above(at, logAbove), p.supremum()+step)
 	// Raised losses take up to all of P with them.
 	lo := math.Min(one.below(at, logBelow), (at.k+logBelow)/theta)
-	found, lost := connect(p.pair, step, theta, lo, hi, want)
+	found, lost := connect(p.pair, step, theta, lo, hi, want, r)
 	var sum float64
 	for _, f := range found {
 		sum += f.weight
@@ -141,9 +145,9 @@ func (d *lossDistribution) above(factors []factor, width, enough float64) float6
 // A cell of width h adds to k(θ) about θ(θ+1)/2 times the mean squared spread of
 // the losses in it, h²/6, and so to ε that sum over θ. Where all losses are
 // atoms, or nearly, kinks of δ(ε) are rounded off as well, over √steps h/2.
-func (c composition) grid(width, precision, theta float64) (want, step float64, n int) {
+func (c composition) grid(width, precision, slope float64) (want, step float64, n int) {
 	steps := c.steps()
-	want = math.Sqrt(12 * precision / (steps * (1 + theta)))
+	want = math.Sqrt(12 * precision / (steps * (1 + slope)))
 	// Few steps average little: δ has details of the size of one step's.
 	want /= math.Max(1, 16/math.Sqrt(steps))
 	var atom, most float64 // the atoms that matter most
@@ -182,59 +186,69 @@ func (c composition) grid(width, precision, theta float64) (want, step float64, 
 	return want, step, n
 }
 
-// sums walks down the grid: it calls visit with each loss x and the sums that
-// give δ(ε) = A − exp(ε − centre) B + rest for the ε between x and the next
-// loss above, until visit returns false.
-func (d *lossDistribution) sums(visit func(x, a, b float64) bool) {
-	var a, b float64
+// sums walks down the grid: it calls visit with each loss x, δ(x) without the
+// rest, and the probability of the losses above x, until visit returns false. For
+// the ε between x and the next loss below,
+//
+//	δ(ε) = above − exp(ε − x) (above − δ(x)) + rest
+//
+// Nothing is subtracted: δ(x − h) = exp(−h) δ(x) + (1 − exp(−h)) P(L > x − h).
+func (d *lossDistribution) sums(visit func(x, delta, above float64) bool) {
+	var delta, above float64
+	keep, gain := math.Exp(-d.step), -math.Expm1(-d.step)
 	for i := len(d.weight) - 1; i >= 0; i-- {
 		x := float64(d.first+i) * d.step
-		if !visit(x, a, b) {
+		if !visit(x, delta, above) {
 			return
 		}
-		w := d.weight[i] * math.Exp(d.logScale-d.theta*(x-d.centre))
-		a += w
-		b += w * math.Exp(-(x - d.centre))
+		above += d.weight[i] * math.Exp(d.logScale-d.theta*(x-d.centre))
+		delta = keep*delta + gain*above
 	}
 }
 
-// delta returns δ(ε), and false if ε is outside the window.
-func (d *lossDistribution) delta(epsilon float64) (delta float64, ok bool) {
-	d.sums(func(x, a, b float64) bool {
+// delta returns δ(ε) with −δ′(ε)/δ(ε), and false if ε is outside the window.
+func (d *lossDistribution) delta(epsilon float64) (delta, slope float64, ok bool) {
+	var next float64 // δ at the loss above
+	d.sums(func(x, at, above float64) bool {
 		if x > epsilon {
+			next = at
 			return true
 		}
-		delta, ok = math.Max(0, a-math.Exp(epsilon-d.centre)*b)*(1+8*ulp)+d.rest, true
+		r := math.Exp(epsilon - x - d.step)
+		delta, ok = (r*next+(1-r)*above)*(1+d.rounding())+d.rest, true
+		slope = r * (above - next) / delta
 		return false
 	})
-	return delta, ok
+	return delta, slope, ok
 }
 
-// epsilon returns the least ε ≥ 0 with δ(ε) ≤ delta, and false if it is not in
-// the window.
-func (d *lossDistribution) epsilon(delta float64) (epsilon float64, ok bool) {
-	target := delta - d.rest
+// epsilon returns the least ε ≥ 0 with δ(ε) ≤ delta and −δ′(ε)/δ(ε), and false
+// if it is not in the window.
+func (d *lossDistribution) epsilon(delta float64) (epsilon, slope float64, ok bool) {
+	target := (delta - d.rest) * (1 - d.rounding())
 	if target <= 0 {
-		return 0, false
+		return 0, 0, false
 	}
-	above := math.Inf(1)
-	d.sums(func(x, a, b float64) bool {
+	var next float64
+	d.sums(func(x, at, above float64) bool {
 		switch {
-		case a-math.Exp(x-d.centre)*b > target:
-			if math.IsInf(above, 1) {
-				return false // at the very top: the window is too low
-			}
-			epsilon, ok = math.Min(above, d.centre+math.Log((a-target)/b)), true
+		case at > target:
+			end, b := x+d.step, above-next
+			epsilon, ok = math.Min(end, end+math.Log((above-target)/b)+8*ulp*above/b), true
 			if !(epsilon > x) {
-				epsilon = above
+				epsilon = end
 			}
+			slope = (above - target) / delta
 			return false
 		case x < 0:
-			epsilon, ok = 0, true
+			epsilon, slope, ok = 0, (above-at)/delta, true
 			return false
 		}
-		above = x
+		next = at
 		return true
 	})
-	return math.Max(0, epsilon), ok
+	return math.Max(0, epsilon), slope, ok
 }
+
+// rounding bounds the relative rounding errors of sums.
+func (d *lossDistribution) rounding() float64 { return 4 * ulp * float64(len(d.weight)) }

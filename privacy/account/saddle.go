@@ -15,6 +15,40 @@ type saddle struct {
 	logDelta       float64 // the saddle-point approximation of log δ(ε)
 }
 
+// retreat returns s, or one with the same ε and a smaller θ if that takes a much
+// smaller window. Where records are sampled at a low rate, the tilted loss of one
+// step has two modes, its usual values and a rare large one, and as θ grows the
+// rare one takes over at once. δ is often decided by the usual ones there. A
+// smaller θ sees only them; nothing is lost but digits, to which exp(K(θ) − θε)
+// is the measure.
+func (c composition) retreat(s saddle, logDelta, precision, slope float64) saddle {
+	points := func(t saddle) float64 {
+		bottom, top, err := c.window(t, logDelta)
+		if err != nil {
+			return math.Inf(1)
+		}
+		want, _, _ := c.grid(top-bottom, precision, slope)
+		return (top - bottom) / want
+	}
+	best, fewest := s, points(s)
+	if fewest < manyPoints {
+		return s
+	}
+	for _, f := range [...]float64{0.97, 0.9, 0.8, 0.7, 0.6, 0.5} {
+		t := c.through(f*s.theta, s.epsilon)
+		if t.k-t.theta*t.epsilon > s.k-s.theta*s.epsilon+4 {
+			break
+		}
+		if n := points(t); n < 0.8*fewest {
+			best, fewest = t, n
+		}
+	}
+	return best
+}
+
+// manyPoints is a number of grid points that is worth a search for fewer.
+const manyPoints = 1 << 16
+
 // maxTilt bounds θ, in units of 1/ε: a larger tilt would only say more about
 // losses closer together than any answer needs.
 const maxTilt = 1e6
@@ -37,11 +71,15 @@ func (s saddle) finish(k2 float64) saddle {
 
 // saddleAt returns the saddle of ε.
 func (c composition) saddleAt(epsilon float64) saddle {
-	s := c.solve(func(s saddle) float64 { return s.epsilon - epsilon })
+	s := c.solve(func(s saddle) float64 { return (s.epsilon - epsilon) / s.width })
 	// At a bounded θ, or from the last digits of the root, ε differs a little.
-	s.epsilon = epsilon
-	_, _, k2 := c.cumulant(s.theta)
-	return s.finish(k2)
+	return c.through(s.theta, epsilon)
+}
+
+// through returns what a saddle holds for any θ > 0 and any ε.
+func (c composition) through(theta, epsilon float64) saddle {
+	k, _, k2 := c.cumulant(theta)
+	return saddle{theta: theta, epsilon: epsilon, k: k}.finish(k2)
 }
 
 // saddleOf returns the saddle whose approximate δ is the given one.
@@ -49,8 +87,9 @@ func (c composition) saddleOf(logDelta float64) saddle {
 	return c.solve(func(s saddle) float64 { return logDelta - s.logDelta })
 }
 
-// solve returns the saddle where the rising function f changes its sign. It
-// needs few digits: any θ gives a valid bound.
+// solve returns the saddle where the rising function f, which is of the order of
+// 1 where δ is off by a factor of e, changes its sign. It needs few digits: any
+// θ gives a valid bound.
 func (c composition) solve(f func(saddle) float64) saddle {
 	eval := func(t float64) (saddle, float64) {
 		s := c.at(math.Exp(t))
@@ -84,14 +123,15 @@ func (c composition) solve(f func(saddle) float64) saddle {
 		lo -= step
 		s, flo = eval(lo)
 	}
-	for range 60 {
-		// Regula falsi, halving the weight of an end that stays (Illinois).
+	for i := range 100 {
+		// Regula falsi, halving the weight of an end that stays (Illinois), and
+		// now and then in the middle: K′ may all but jump.
 		t := hi - fhi*(hi-lo)/(fhi-flo)
-		if !(t > lo && t < hi) {
+		if !(t > lo && t < hi) || i%4 == 3 {
 			t = (lo + hi) / 2
 		}
 		s, v = eval(t)
-		if math.Abs(v) < 1e-4*math.Max(1, math.Abs(s.epsilon)) && hi-lo < 0.5 || hi-lo < 1e-6 {
+		if math.Abs(v) < 1e-3 && hi-lo < 0.5 || hi-lo < 1e-9 {
 			return s
 		}
 		if v > 0 {
