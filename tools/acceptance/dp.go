@@ -81,7 +81,7 @@ func privateRounds(ctx context.Context, data string) ([]row, error) {
 // views and 100 rounds, every release at (10, 0.01). The bars are 0.1 % around
 // the tight values of an exact accountant (the vectors, dp); Theorem 8 says 90.
 func (t *table) cost(schema dataset.Schema) error {
-	p, err := plan(schema, 3, options{"variant": mvppca.PublishedVariant, "latent": sdFactors, "scaling": mvppca.ScaleNone, "privacy": perRelease}, 1)
+	p, err := plan(schema, evaluate.SiteNames(3), options{"variant": mvppca.PublishedVariant, "latent": sdFactors, "scaling": mvppca.ScaleNone, "privacy": perRelease}, 1)
 	if err != nil {
 		return err
 	}

@@ -34,7 +34,7 @@ func asPublished(q int) options {
 }
 
 // plan describes a study of the views that the sites share.
-func plan(schema dataset.Schema, sites int, o options, seed uint64) (*study.Plan, error) {
+func plan(schema dataset.Schema, sites []string, o options, seed uint64) (*study.Plan, error) {
 	type view struct {
 		Name     string   `json:"name"`
 		Features []string `json:"features"`
@@ -57,7 +57,7 @@ func plan(schema dataset.Schema, sites int, o options, seed uint64) (*study.Plan
 	}
 	// JSON is YAML.
 	text, err := json.Marshal(map[string]any{
-		"parley": study.Version, "name": "acceptance", "seed": seed, "sites": evaluate.SiteNames(sites), "views": views,
+		"parley": study.Version, "name": "acceptance", "seed": seed, "sites": sites, "views": views,
 		"method": m, "privacy": privacy,
 	})
 	if err != nil {
@@ -68,7 +68,12 @@ func plan(schema dataset.Schema, sites int, o options, seed uint64) (*study.Plan
 
 // federate runs a whole study over the sites through the engine, in memory.
 func federate(ctx context.Context, sites []dataset.Source, o options, seed uint64) (*mvppca.Model, *engine.Outcome, error) {
-	p, err := plan(sites[0].Schema(), len(sites), o, seed)
+	return federateNamed(ctx, evaluate.SiteNames(len(sites)), sites, o, seed)
+}
+
+// federateNamed is federate over sites of these names, from which random starts follow.
+func federateNamed(ctx context.Context, names []string, sites []dataset.Source, o options, seed uint64) (*mvppca.Model, *engine.Outcome, error) {
+	p, err := plan(sites[0].Schema(), names, o, seed)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -103,7 +108,7 @@ func federated(o options, seed uint64) evaluate.Fit {
 // sites in one place, with the same views missing.
 func central(q int) evaluate.Fit {
 	return func(ctx context.Context, sites []dataset.Source) (evaluate.Model, error) {
-		p, err := plan(sites[0].Schema(), len(sites), asIs(q, 0), 1)
+		p, err := plan(sites[0].Schema(), evaluate.SiteNames(len(sites)), asIs(q, 0), 1)
 		if err != nil {
 			return nil, err
 		}

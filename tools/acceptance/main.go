@@ -2,9 +2,10 @@
 // data sets that the promises name, through the real engine. It prints one
 // table and exits with status 1 when a promise is broken.
 //
-//	go run ./tools/acceptance [-data DIR] sd|adcsf|mfeat|spread|published|dp|bytes|all
+//	go run ./tools/acceptance [-data DIR] sd|adcsf|mfeat|spread|published|dp|example|bytes|all
 //
-// DIR holds the folders adcsf, mfeat, sd and splits.
+// DIR holds the folders adcsf, mfeat, sd and splits. Neither spread nor example
+// needs it.
 package main
 
 import (
@@ -44,6 +45,7 @@ var promises = []promise{
 	{"spread", func(ctx context.Context, c config) ([]row, error) { return spread(ctx, c.seeds, []int{3, 6}) }},
 	{"published", func(ctx context.Context, c config) ([]row, error) { return publishedTable(ctx, c.data) }},
 	{"dp", func(ctx context.Context, c config) ([]row, error) { return privateRounds(ctx, c.data) }},
+	{"example", func(ctx context.Context, _ config) ([]row, error) { return example(ctx) }},
 	{"bytes", func(ctx context.Context, c config) ([]row, error) { return bytesSent(ctx, c.data) }},
 }
 

@@ -26,7 +26,7 @@ var scarceArms = []augment.Arm{augment.Raw, augment.Oversampled, augment.SMOTEd,
 // other encoders trained, other noise drawn.
 func scarce(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("scarce", flag.ContinueOnError)
-	seeds := flags.Int("seeds", 10, "seeds of each plan: 1, 2, …; at least 2")
+	seeds := flags.Int("seeds", 30, "seeds of each plan: 1, 2, …; at least 2")
 	plans := flags.String("plans", "examples/icu/plan.yaml,examples/icu/private.yaml", "plans, with commas between")
 	open := flags.Bool("open", false, "without privacy, whatever the plans say")
 	weights := flags.String("reconstruction", "", "also with these weights of the encoder's reconstruction term, with commas between")
