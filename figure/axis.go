@@ -217,7 +217,7 @@ func (s scale) text(v float64) string {
 	if !available(v) {
 		return "n/a"
 	}
-	return tickLabel(v, s.step/10, max(math.Abs(s.lo), math.Abs(s.hi)))
+	return tickLabel(v, math.Pow10(exponent(s.step/10)), max(math.Abs(s.lo), math.Abs(s.hi)))
 }
 
 func (s scale) labels() []string {

@@ -373,3 +373,18 @@ func TestBandsLieOnTheScaleOfTheirHistogram(t *testing.T) {
 		t.Error("a band without ends is drawn")
 	}
 }
+
+// Beside the wide intervals of others a narrow one keeps its digits, and a number beside
+// a bar is not taken for zero because ticks are far apart.
+func TestDigitsOfWhatIsNarrow(t *testing.T) {
+	c := Column{Numbers: Numbers{-8, 8, -9.04}, Low: Numbers{-37, -24, -9.13}, High: Numbers{25, 45, -8.93}}
+	if value, ends := c.cells()(2); value != "−9.04" || ends != "−9.13 to −8.93" {
+		t.Errorf("%s (%s)", value, ends)
+	}
+	if value, ends := c.cells()(0); value != "−8" || ends != "−37 to 25" {
+		t.Errorf("%s (%s)", value, ends)
+	}
+	if got := newScale(extent{0, 1, true}, false, true, 6).text(0.0092); got != "0.01" {
+		t.Errorf("0.0092 beside ticks of 0.2 is %s", got)
+	}
+}
