@@ -159,7 +159,7 @@ func TestMapKeepsLandmarksInTheirPlaces(t *testing.T) {
 }
 
 func TestWeightsInAFewWords(t *testing.T) {
-	for k, want := range map[int]string{1: "", 3: "50 % · 33 % · 17 %", 8: "22 % to 3 %"} {
+	for k, want := range map[int]string{1: "", 3: "50 · 33 · 17\u00a0%", 8: "22 % to 3 %"} {
 		got := ""
 		for _, f := range pictured(t, k, 1).weights() {
 			got += f.Value

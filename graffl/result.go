@@ -159,7 +159,7 @@ func (v *view) weights() []figure.Fact {
 	case n == 1:
 		return nil
 	case n <= 4:
-		return []figure.Fact{{Name: "weights", Value: strings.Join(shares, " % · ") + " %"}}
+		return []figure.Fact{{Name: "weights", Value: strings.Join(shares, " · ") + "\u00a0%"}}
 	default:
 		return []figure.Fact{{Name: "weights, largest to smallest", Value: shares[0] + " % to " + shares[n-1] + " %"}}
 	}
@@ -186,8 +186,11 @@ func (v *landmarkView) metrics() map[string]float64 {
 
 func (v *landmarkView) headline() []figure.Fact {
 	rows := figure.Fact{Name: "rows", Value: figure.Count.Text(v.observed.Rows)}
+	if v.opts.Scarce != nil {
+		rows.Name += " of " + v.class()
+	}
 	if v.observed.RowsVar > 0 {
-		rows.Name = fmt.Sprintf("rows, by a noised count (± %.0f)", math.Sqrt(v.observed.RowsVar))
+		rows.Name += fmt.Sprintf(", by a noised count (± %.0f)", math.Sqrt(v.observed.RowsVar))
 	}
 	facts := []figure.Fact{{Name: "components", Value: strconv.Itoa(v.opts.Components)}}
 	facts = append(facts, v.weights()...)

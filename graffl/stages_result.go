@@ -23,7 +23,9 @@ func (c *staged) Result(ms method.State) (*method.Result, error) {
 	}
 	r.Metrics = maps.Clone(r.Metrics)
 	if c.opts.Scarce != nil {
-		r.Headline = append(r.Headline, figure.Fact{Name: "rows are of", Value: c.class()})
+		if c.opts.Variant != VariantLandmark { // which has a number of rows to say it of
+			r.Headline = append(r.Headline, figure.Fact{Name: "rows are of", Value: c.class()})
+		}
 		if c.plan.Privacy.Differential() {
 			r.Sections = slices.Insert(r.Sections, 0, c.untestedSection())
 		}
