@@ -7,19 +7,27 @@ import (
 	"parley/study"
 )
 
-// Notes implements [method.Noter]: what variants that are there to compare with do,
-// and what they give away.
+// Notes implements [method.Noter]: what plans give away that are not private, and what
+// variants that are there to compare with do.
 func (Method) Notes(p *study.Plan) (notes problem.List) {
 	o, ok := p.Method.Options.(*Options)
 	if !ok {
 		return nil
 	}
+	row := "row"
+	if o.Encoder != nil {
+		row = "row's code"
+	}
 	switch o.Variant {
-	case VariantPublished:
-		row := "row"
-		if o.Encoder != nil {
-			row = "row's code"
+	case VariantLandmark:
+		if p.Privacy.Differential() {
+			break
 		}
+		if l, err := o.landmarks(p); err == nil {
+			notes.Add(problem.Problem{Where: "privacy", What: fmt.Sprintf("without noise, landmarks give away every %s of a site with up to %d of them, and whoever joins or leaves between two studies", row, l.Len()/l.Dim),
+				Hint: "protection: differential for data of persons; else sites with ten times as many rows, or more"})
+		}
+	case VariantPublished:
 		notes.Add(problem.Problem{Where: "method.variant", What: fmt.Sprintf("published gives every %s away, by %d exact distances to known points, and what it accepts does not become the posterior", row, o.dim(p)+1),
 			Hint: "it is there to compare with; variant: landmark for data of persons"})
 	case VariantSet:
