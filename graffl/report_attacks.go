@@ -129,7 +129,7 @@ func (s *setup) privateAttacks(t *attackTable) {
 		who, what = "everything but which of two rows is one person's", "which row is that person's"
 	}
 	t.add("telling two neighbouring data sets apart", who, "1 release", "1 release",
-		fmt.Sprintf("%s, rightly in %s of cases, where a coin is right in 50 %%: so much the noise lets the best attacker have of the worst row; (ε %s, δ %s) promises at most %s",
+		fmt.Sprintf("%s, rightly in %s of cases at most, even for the worst row (a coin: 50\u00a0%%); (ε\u00a0%s, δ\u00a0%s) alone would allow %s",
 			what, percent(best(s.visible())), figure.General.Text(pr.Total.Epsilon), figure.General.Text(pr.Total.Delta), percent(MostAdvantage(pr.Total.Epsilon, pr.Total.Delta))))
 	t.add("differencing two studies", "a study of the same plan, before or after one person joins or leaves, for which every site is charged again", "1 release of each study", "1 release",
 		"no row: of both releases together no more than their two charges allow")
