@@ -4,6 +4,10 @@
 // is hidden, at δ = 10⁻⁵ under add-remove, with three sites.
 //
 //	go run ./tools/private [-only TEXT] [-draws N] [-out DIR]
+//	go run ./tools/private -plan 8,8,6 -latent 3
+//
+// The second form writes a plan for parley privacy curve, with views of so many
+// features. The first measures.
 //
 // Errors are in parts of the range of the training rows, which stands in for the
 // public one. Of paper's subjects two thirds are trained with; wide's number is
@@ -55,10 +59,20 @@ func main() {
 	only := flag.String("only", "", "measure only what has this in its name, such as \"paper, 400\"")
 	draws := flag.Int("draws", 0, "data sets to draw, at least 2; by default 10, and 5 of wide")
 	out := flag.String("out", "", "folder for private-statistics.csv and its figures")
+	sizes := flag.String("plan", "", "write a plan with views of so many features, with commas between, and measure nothing")
+	latent := flag.Int("latent", 3, "factors of that plan")
 	flag.Parse()
-	if flag.NArg() > 0 || *draws < 0 || *draws == 1 {
+	if flag.NArg() > 0 || *draws < 0 || *draws == 1 || *latent < 1 {
 		flag.Usage()
 		os.Exit(2)
+	}
+	if *sizes != "" {
+		text, err := curvePlan(*sizes, *latent)
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Print(text)
+		return
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
