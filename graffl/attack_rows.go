@@ -224,15 +224,21 @@ func (v *victims) nearest(row, guesses []float64) (best []float64) {
 // study makes a plan of a variant for the victims. tailor changes its options.
 func (v *victims) study(variant string, privacy study.Privacy, tailor func(*Options)) (*study.Plan, error) {
 	p := *v.plan
-	p.Local, p.Privacy, p.Seed = nil, privacy, v.seed
+	p.Local, p.Subjects, p.Privacy, p.Seed = nil, nil, privacy, v.seed
 	o := defaults()
-	o.Variant, o.Components, o.Prior = variant, v.given.Components, v.given.Prior
-	if variant == VariantLandmark && v.given.Landmarks != nil {
+	o.Variant, o.Components = variant, v.given.Components
+	// Of codes, prior and landmarks are of no use to features.
+	given := v.given.Encoder == nil
+	if given {
+		o.Prior = v.given.Prior
+	}
+	marked := given && variant == VariantLandmark && v.given.Landmarks != nil
+	if marked {
 		l := *v.given.Landmarks
 		o.Landmarks = &l
 	}
 	o.Fill(&p, func(key string) bool {
-		return key != "prior.freedom" && (o.Landmarks == nil || !strings.HasPrefix(key, "landmarks."))
+		return !(given && key == "prior.freedom") && !(marked && strings.HasPrefix(key, "landmarks."))
 	})
 	tailor(o)
 	p.Method = study.Method{Name: Method{}.Name(), Options: o}

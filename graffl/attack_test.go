@@ -4,11 +4,15 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
 
+	"parley/dataset"
+	"parley/method"
 	"parley/privacy/account"
+	"parley/study"
 )
 
 // d + 1 honest rounds of Algorithm 2 give every row of every site.
@@ -260,4 +264,58 @@ func TestMostAdvantage(t *testing.T) {
 func ExampleMostAdvantage() {
 	fmt.Printf("%.3f %.3f %.3f\n", MostAdvantage(0, 0), MostAdvantage(1, 1e-5), MostAdvantage(5, 1e-5))
 	// Output: 0.500 0.731 0.993
+}
+
+// Whatever a plan says of variants, classes and codes, it is its features that are
+// attacked, in studies that can be run.
+func TestVictimsOfAnyPlan(t *testing.T) {
+	const sick = ", scarce: {outcome: {column: sick, levels: [no, yes]}}"
+	for options, privacy := range map[string]string{
+		"components: 2, landmarks: {scattered: 7, bandwidth: 0.2}":               "{protection: none}",
+		"components: 2, variant: set":                                            "{protection: none}",
+		"components: 2, variant: published, prior: {freedom: 9}":                 "{protection: none}",
+		"components: 2" + sick:                                                   "{protection: none}",
+		"encoder: {dimension: 1}" + sick:                                         "{protection: none}",
+		"encoder: {kind: projection, dimension: 1, box: 2}, prior: {freedom: 3}": hostilePrivate,
+	} {
+		text := fmt.Sprintf("parley: 1\nname: any\nsites: [a]\nviews: [{name: v, features: [{name: x, range: [-8, 8]}, {name: y, range: [0, 1]}, {name: z, range: [0, 1]}]}]\nsubjects: [sick]\nmethod: {name: graffl, %s}\nprivacy: %s\n", options, privacy)
+		p, err := study.Parse("plan.yaml", []byte(text), method.Registry{Method{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows := []dataset.Row{{ID: "1", Views: [][]float64{{1, 0, 1}}, Subject: []string{"no"}}, {ID: "2", Views: [][]float64{{3, 1, 0}}, Subject: []string{"yes"}}}
+		data, err := dataset.NewTable(p.Schema(), rows)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := readVictims(t.Context(), method.Target{Plan: p, Data: map[string]dataset.Source{"a": data}})
+		if err != nil {
+			t.Errorf("%s: %v", options, err)
+			continue
+		}
+		if _, err := v.data(); err != nil || !slices.Equal(v.all(), []float64{1, 0, 1, 3, 1, 0}) {
+			t.Errorf("%s: rows %v, %v", options, v.all(), err)
+		}
+		for _, variant := range variants {
+			q, err := v.study(variant, noProtection, func(*Options) {})
+			if err != nil {
+				t.Errorf("%s: %v", options, err)
+				continue
+			}
+			s, err := newSetup(q)
+			if err != nil || s.prior.Dim() != 3 {
+				t.Errorf("%s: %v", options, err)
+			}
+			given := p.Method.Options.(*Options)
+			if given.Encoder != nil {
+				continue
+			}
+			if s.prior.Nu != given.Prior.Freedom {
+				t.Errorf("%s: ν is %v, want %v", options, s.prior.Nu, given.Prior.Freedom)
+			}
+			if l := given.Landmarks; variant == VariantLandmark && l != nil && s.marks.Len() != l.Scattered {
+				t.Errorf("%s: %d landmarks, want %d", options, s.marks.Len(), l.Scattered)
+			}
+		}
+	}
 }
