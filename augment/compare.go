@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"gonum.org/v1/gonum/stat/distuv"
 
@@ -159,8 +160,16 @@ func checkComparison(own, held Labelled, generated [][]float64, borrowed *Linear
 	if err := checkRows(generated, width); err != nil {
 		return fmt.Errorf("synthetic rows: %w", err)
 	}
-	if borrowed != nil && len(borrowed.Weights) != width {
+	if borrowed == nil {
+		return nil
+	}
+	if len(borrowed.Weights) != width {
 		return fmt.Errorf("another site's classifier has %d weights, own rows have %d columns", len(borrowed.Weights), width)
+	}
+	for _, v := range append(slices.Clone(borrowed.Weights), borrowed.Intercept) {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return fmt.Errorf("another site's classifier has the number %v", v)
+		}
 	}
 	return nil
 }

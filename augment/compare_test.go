@@ -265,6 +265,8 @@ func TestComparisonRefuses(t *testing.T) {
 		"held rows: row 1, column 1 is +Inf":              {own: own, held: Labelled{[][]float64{{math.Inf(1), 0}}, []bool{true}}},
 		"synthetic rows: row 1 has 3 columns":             {own: own, held: held, generated: [][]float64{{1, 2, 3}}},
 		"another site's classifier has 1 weights, own ro": {own: own, held: held, borrowed: &LinearClassifier{Weights: []float64{1}}},
+		"another site's classifier has the number NaN":    {own: own, held: held, borrowed: &LinearClassifier{Weights: []float64{1, math.NaN()}}},
+		"another site's classifier has the number +Inf":   {own: own, held: held, borrowed: &LinearClassifier{Weights: []float64{1, 2}, Intercept: math.Inf(1)}},
 	} {
 		if _, err := Compare(c.own, c.held, c.generated, c.borrowed, 1); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q, got %v", want, err)

@@ -30,8 +30,9 @@ const largest = 1e6
 // FitInputs standardises each column by its observed values: to mean 0 and
 // standard deviation 1. A column without spread, or never observed, gets scale
 // 1. Both are taken a second time over values moved to within limit standard
-// deviations, so that single gross errors do not stretch the scale. It is an
-// error if there are no rows, or rows of several lengths.
+// deviations: of n rows, one gross error then stretches the scale by a factor of some
+// limit/√n less. It is an error if there are no rows, or rows of several lengths, or
+// values whose squares overflow.
 func FitInputs(rows [][]float64, limit float64) (*Inputs, error) {
 	if len(rows) == 0 || len(rows[0]) == 0 {
 		return nil, errors.New("suffiae: scaling of inputs: no rows, or rows of no columns")
