@@ -25,19 +25,27 @@ func (c Coordinates) To(u []float64, m Mixture) error {
 	if err != nil {
 		return err
 	}
-	last := m.Weights[c.K-1]
-	for k, w := range m.Weights {
-		if !(w > 0) {
-			return fmt.Errorf("weight %v of component %d has no logarithm", w, k)
-		}
-		if k < c.K-1 {
-			u[k] = math.Log(w / last)
-		}
+	if !c.logits(u, m.Weights) {
+		return fmt.Errorf("a weight of %v is zero and has no logarithm", m.Weights)
 	}
 	for k := range c.K {
 		c.put(u, k, m.Mean(k), l[k*c.Dim*c.Dim:])
 	}
 	return nil
+}
+
+// logits writes the part of u that is the weights, and reports whether all are positive.
+func (c Coordinates) logits(u, weights []float64) bool {
+	last := weights[c.K-1]
+	for k, w := range weights {
+		if !(w > 0) {
+			return false
+		}
+		if k < c.K-1 {
+			u[k] = math.Log(w / last)
+		}
+	}
+	return true
 }
 
 // put writes one component, given the Cholesky factor of its covariance.
@@ -104,11 +112,12 @@ func (c Coordinates) weights(pi, u []float64) {
 type unconstrained struct {
 	Coordinates
 	prior     Prior
-	constant  float64 // of the Dirichlet, the normal densities and 2ᵈ
+	dirichlet float64 // its constant
+	normal    float64 // that of one component's normal density and 2ᵈ
 	spread    wishart
 	pi, e     []float64
-	logDet    []float64 // ln |Σ_k| of the last u
-	triangles []float64 // lower Cholesky factors of the last u
+	logDet    []float64 // ln |Σ_k| of each component that was last evaluated
+	triangles []float64 // and lower Cholesky factors
 }
 
 func newUnconstrained(p Prior) *unconstrained {
@@ -116,7 +125,8 @@ func newUnconstrained(p Prior) *unconstrained {
 	c := &unconstrained{Coordinates: Coordinates{k, d}, prior: p, pi: make([]float64, k), e: make([]float64, d),
 		logDet: make([]float64, k), triangles: make([]float64, k*d*d)}
 	c.spread, _ = newWishart(p.Nu, p.Psi, d)
-	c.constant = dirichletConstant(p.Alpha) + float64(k*d)*(math.Ln2-(math.Log(2*math.Pi)-math.Log(p.Kappa))/2)
+	c.dirichlet = dirichletConstant(p.Alpha)
+	c.normal = float64(d) * (math.Ln2 - (math.Log(2*math.Pi)-math.Log(p.Kappa))/2)
 	return c
 }
 
@@ -124,24 +134,9 @@ func newUnconstrained(p Prior) *unconstrained {
 // Π_k π_k · Π_k 2ᵈ Π_i L_{k,ii}^{d−i+2}, i from 1.
 func (c *unconstrained) LogDensity(u []float64) float64 {
 	c.weights(c.pi, u)
-	s := c.constant
-	for k, w := range c.pi {
-		s += c.prior.Alpha[k] * math.Log(w)
-	}
-	d := c.Dim
-	at := c.K - 1 + c.K*d
+	s := c.logWeights(c.pi)
 	for k := range c.K {
-		logDet, l := 0.0, c.triangles[k*d*d:]
-		for i := range d {
-			copy(l[i*d:], u[at:][:i])
-			v := u[at+i]
-			at += i + 1
-			l[i*d+i] = math.Exp(v)
-			logDet += 2 * v
-			s += float64(d-i+1) * v
-		}
-		c.logDet[k] = logDet
-		s += c.spread.log(l, logDet) + c.around(k, c.Means(u)[k*d:][:d])
+		s += c.logComponent(u, k)
 	}
 	if math.IsNaN(s) {
 		return math.Inf(-1)
@@ -149,7 +144,33 @@ func (c *unconstrained) LogDensity(u []float64) float64 {
 	return s
 }
 
-// around is the part of ln N(μ | m, Σ_k/κ) that depends on θ, Σ_k from the last u.
+// logWeights is the factor of the weights π.
+func (c *unconstrained) logWeights(pi []float64) float64 {
+	s := c.dirichlet
+	for k, w := range pi {
+		s += c.prior.Alpha[k] * math.Log(w)
+	}
+	return s
+}
+
+// logComponent is the factor of component k, whose Cholesky factor it leaves in triangles.
+func (c *unconstrained) logComponent(u []float64, k int) float64 {
+	d, s := c.Dim, c.normal
+	at := c.K - 1 + c.K*d + k*c.triangle()
+	logDet, l := 0.0, c.triangles[k*d*d:]
+	for i := range d {
+		copy(l[i*d:], u[at:][:i])
+		v := u[at+i]
+		at += i + 1
+		l[i*d+i] = math.Exp(v)
+		logDet += 2 * v
+		s += float64(d-i+1) * v
+	}
+	c.logDet[k] = logDet
+	return s + c.spread.log(l, logDet) + c.around(k, c.Means(u)[k*d:][:d])
+}
+
+// around is the part of ln N(μ | m, Σ_k/κ) that depends on θ, Σ_k that last evaluated.
 func (c *unconstrained) around(k int, mu []float64) float64 {
 	for i := range c.e {
 		c.e[i] = mu[i] - c.prior.Mean[i]

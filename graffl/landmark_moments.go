@@ -12,10 +12,11 @@ type moments struct {
 	line       int // landmarks that follow each other at equal steps along the first feature; 0 if it varies
 	l, e, step []float64
 	part       []float64 // E φ under one component
+	middles    []float64 // E at midpoints; made when first used
 }
 
 func newMoments(l Landmarks) *moments {
-	return &moments{l, l.lines(), make([]float64, l.Dim*l.Dim), make([]float64, l.Dim), make([]float64, l.Dim), make([]float64, l.Len())}
+	return &moments{Landmarks: l, line: l.lines(), l: make([]float64, l.Dim*l.Dim), e: make([]float64, l.Dim), step: make([]float64, l.Dim), part: make([]float64, l.Len())}
 }
 
 // lines returns how long the rows of a grid are, if its points are in their order.
@@ -71,14 +72,8 @@ func (e *moments) prepare(cov []float64, shrink float64) (logScale float64, ok b
 }
 
 // square returns (c−μ)ᵀ (D+Σ)⁻¹ (c−μ).
-func (e *moments) square(c, mu []float64) (s float64) {
-	d := e.Dim
-	if d == 2 { // the case of pictures, and of the inner loops' time
-		a := (c[0] - mu[0]) * e.l[0]
-		b := (c[1] - mu[1] - e.l[2]*a) * e.l[3]
-		return a*a + b*b
-	}
-	for i := range d {
+func (e *moments) square(c, mu []float64) float64 {
+	for i := range e.e {
 		e.e[i] = c[i] - mu[i]
 	}
 	e.whiten(e.e)
@@ -107,15 +102,14 @@ func (e *moments) component(m Mixture, k int, dst []float64) bool {
 }
 
 // along writes E φ line by line of a grid: beside its peak on the line it falls by
-// ratios that themselves fall by a constant ratio, so that three exponentials are
-// enough for a line.
+// ratios that themselves fall by a constant ratio, so that two exponentials are enough
+// for a line.
 func (e *moments) along(mu []float64, logScale float64, dst []float64) {
-	d := e.Dim
 	clear(e.step)
 	e.step[0] = e.Spacing[0]
 	e.whiten(e.step)
 	curvature := squares(e.step)
-	again := math.Exp(-curvature)
+	again, flat := math.Exp(-curvature), 1/curvature
 	last := e.line - 1
 	for first := 0; first < len(dst); first += e.line {
 		row := dst[first:][:e.line]
@@ -124,35 +118,39 @@ func (e *moments) along(mu []float64, logScale float64, dst []float64) {
 			e.e[i] = c - mu[i]
 		}
 		e.whiten(e.e)
-		slope := 0.0
-		for i, v := range e.step {
-			slope += v * e.e[i]
+		slope, q := 0.0, -2*logScale
+		for i, v := range e.e {
+			slope += v * e.step[i]
+			q += v * v
 		}
-		peak := int(min(max(math.Round(-slope/curvature), 0), float64(last)))
-		q := -2 * logScale
-		for i := range d {
-			t := e.e[i] + float64(peak)*e.step[i]
-			q += t * t
-		}
-		if !(q < negligible) {
+		at := min(max(math.Round(-slope*flat), 0), float64(last))
+		if q += at * (2*slope + at*curvature); !(q < negligible) {
 			continue
 		}
-		top := math.Exp(-q / 2)
-		slope += float64(peak) * curvature
+		top, peak := math.Exp(-q/2), int(at)
+		slope += at * curvature
 		row[peak] = top
-		for v, ratio, t := top, math.Exp(-slope-curvature/2), peak+1; t <= last; t++ {
-			if v *= ratio; v < negligibleValue {
-				break
-			}
-			row[t] = v
-			ratio *= again
+		// Of two ratios whose product is again, the one that is not larger than 1.
+		small := math.Exp(-math.Abs(slope) - curvature/2)
+		up, down := small, again/small
+		if slope < 0 {
+			up, down = down, up
 		}
-		for v, ratio, t := top, math.Exp(slope-curvature/2), peak-1; t >= 0; t-- {
-			if v *= ratio; v < negligibleValue {
+		v := top
+		for t := peak + 1; t <= last; t++ {
+			if v *= up; !(v >= negligibleValue) {
 				break
 			}
 			row[t] = v
-			ratio *= again
+			up *= again
+		}
+		v = top
+		for t := peak - 1; t >= 0; t-- {
+			if v *= down; !(v >= negligibleValue) {
+				break
+			}
+			row[t] = v
+			down *= again
 		}
 	}
 }
@@ -160,6 +158,11 @@ func (e *moments) along(mu []float64, logScale float64, dst []float64) {
 // whiten replaces x by the factor's inverse times x.
 func (e *moments) whiten(x []float64) {
 	d := e.Dim
+	if d == 2 { // the case of pictures, and of the inner loops' time
+		x[0] *= e.l[0]
+		x[1] = (x[1] - e.l[2]*x[0]) * e.l[3]
+		return
+	}
 	for i := range x {
 		t := x[i]
 		for j, v := range e.l[i*d:][:i] {
@@ -183,11 +186,15 @@ func (e *moments) mean(m Mixture, dst []float64) bool {
 	return true
 }
 
-// covariance writes Cov φ, n × n with both triangles, given E φ and the landmarks'
+// covariance writes the lower triangle of Cov φ, n × n, given E φ and the landmarks'
 // pairs. It rests on φ_r φ_s = exp(−|c_r−c_s|²_h/4) exp(−|x−c̄_rs|²_h), c̄ their midpoint.
 func (e *moments) covariance(m Mixture, p *overlaps, mean, dst []float64) bool {
 	n, d := e.Len(), e.Dim
-	middle, at := make([]float64, d), make([]float64, len(p.middles))
+	if e.middles == nil {
+		e.middles = make([]float64, len(p.middles))
+	}
+	middle, at := e.step, e.middles
+	clear(at)
 	for k, w := range m.Weights {
 		logScale, ok := e.prepare(m.Cov(k), 0.5)
 		if !ok {
@@ -204,18 +211,14 @@ func (e *moments) covariance(m Mixture, p *overlaps, mean, dst []float64) bool {
 			}
 		}
 	}
-	for r := range n {
-		for s := range r + 1 {
-			dst[r*n+s] = -mean[r] * mean[s]
+	for r, v := range mean {
+		row := dst[r*n:][:r+1]
+		for s := range row {
+			row[s] = -v * mean[s]
 		}
 	}
 	for _, q := range p.near {
 		dst[int(q.r)*n+int(q.s)] += q.factor * at[q.middle]
-	}
-	for r := range n {
-		for s := range r {
-			dst[s*n+r] = dst[r*n+s]
-		}
 	}
 	return true
 }
@@ -291,8 +294,8 @@ func (l Landmarks) corners() (corners []int, size int) {
 
 // negligible is where exp(−q/2) is below negligibleValue.
 const (
-	negligible      = 80
-	negligibleValue = 1e-17
+	negligible      = 60
+	negligibleValue = 1e-13
 )
 
 // Moments returns the mean and the covariance (by rows) of φ(x) for x drawn from m.
@@ -305,6 +308,11 @@ func (l Landmarks) Moments(m Mixture) (mean, cov []float64, err error) {
 	e := newMoments(l)
 	if !e.mean(m, mean) || !e.covariance(m, newOverlaps(l), mean, cov) {
 		return nil, nil, fmt.Errorf("the mixture has a covariance that is not positive definite")
+	}
+	for r := range n {
+		for s := range r {
+			cov[s*n+r] = cov[r*n+s]
+		}
 	}
 	return mean, cov, nil
 }
@@ -375,31 +383,37 @@ func (l Landmarks) LogLikelihood(o Observation, m Mixture) (float64, error) {
 		return 0, err
 	}
 	spread(o, mean, cov)
-	return gaussianLog(o, mean, cov)
-}
-
-// gaussianLog is ln N(y | mean, cov) of the observed means. It overwrites cov.
-func gaussianLog(o Observation, mean, cov []float64) (float64, error) {
-	n := len(mean)
-	logDet, ok := cholesky(cov, n)
+	v, ok := gaussianLog(o, mean, cov, newWide(len(mean)))
 	if !ok {
-		return 0, fmt.Errorf("the covariance of %d landmark means is singular: without noise, landmarks must be further apart or fewer", n)
+		return 0, fmt.Errorf("the covariance of %d landmark means is singular: without noise, landmarks must be further apart or fewer", len(mean))
 	}
-	e := make([]float64, n)
-	for r := range e {
-		e[r] = o.Mean[r] - mean[r]
-	}
-	forward(cov, n, e)
-	return -(float64(n)*math.Log(2*math.Pi) + logDet + squares(e)) / 2, nil
+	return v, nil
 }
 
-// spread turns the covariance of φ into that of the observed mean.
-func spread(o Observation, mean, cov []float64) {
+// gaussianLog is ln N(y | mean, cov) of the observed means, given the lower triangle of
+// cov. It overwrites both, and reports false where cov is singular.
+func gaussianLog(o Observation, mean, cov []float64, w *wide) (log float64, ok bool) {
 	n := len(mean)
-	for r := range n {
-		for s := range n {
-			cov[r*n+s] = (cov[r*n+s] + o.RowsVar/o.Rows*mean[r]*mean[s]) / o.Rows
+	logDet, ok := w.cholesky(cov)
+	if !ok {
+		return 0, false
+	}
+	for r, v := range mean {
+		mean[r] = o.Mean[r] - v
+	}
+	forward(cov, n, mean)
+	return -(float64(n)*math.Log(2*math.Pi) + logDet + squares(mean)) / 2, true
+}
+
+// spread turns the lower triangle of the covariance of φ into that of the observed mean.
+func spread(o Observation, mean, cov []float64) {
+	n, share := len(mean), 1/o.Rows
+	for r, v := range mean {
+		row := cov[r*n:][:r+1]
+		v *= o.RowsVar * share
+		for s, c := range row {
+			row[s] = (c + v*mean[s]) * share
 		}
-		cov[r*n+r] += o.NoiseVar
+		row[r] += o.NoiseVar
 	}
 }

@@ -16,7 +16,7 @@ type Sampling struct {
 
 // DefaultSampling takes about half a second of one processor for three components and a
 // hundred landmarks.
-func DefaultSampling(seed uint64) Sampling { return Sampling{384, 4, seed} }
+func DefaultSampling(seed uint64) Sampling { return Sampling{384, 3, seed} }
 
 // Check reports what is wrong with the choices.
 func (s Sampling) Check() error {
@@ -174,7 +174,7 @@ func (s *cloud) finish() *Posterior {
 	gains, logs := make([]float64, len(s.particles)), make([]float64, len(s.particles))
 	s.each(func(e *evaluator, lanes []lane, _ int) {
 		for _, l := range lanes {
-			l.particle.gain = e.gain(l.trial, l.particle.log)
+			l.particle.gain = e.gain(l.trial.u, l.particle.log)
 		}
 	})
 	for share, step := 0.0, 0; share < 1; step++ {

@@ -7,15 +7,51 @@ import (
 	"sync"
 )
 
-// particle is a parameter, its log prior density, and its log likelihood by the form
-// that it is moved under.
+// particle is a parameter, its log likelihood by the form that it is moved under, and
+// how much larger that with its own covariance is: see target.
 type particle struct {
-	u      []float64
-	parts  []float64 // E φ of each component
-	starts []float64 // of each component, while they matter: see start.over
-	prior  float64
-	log    float64
-	gain   float64 // of the likelihood with its own covariance over that; see target
+	parameter
+	log  float64
+	gain float64
+}
+
+// parameter is coordinates, and what follows from them component by component, so that a
+// move works out anew what it changes alone.
+type parameter struct {
+	u         []float64
+	weights   []float64
+	densities []float64 // ln prior density of each component, and of the weights
+	parts     []float64 // E φ of each component
+	seen      []float64 // and its sum
+	starts    []float64 // of each component, while they matter: see start.over
+}
+
+func newParameter(c Coordinates, landmarks int) parameter {
+	return parameter{make([]float64, c.Len()), make([]float64, c.K), make([]float64, c.K+1), make([]float64, c.K*landmarks), make([]float64, c.K), make([]float64, c.K)}
+}
+
+// set copies what can differ if a component was touched, or all or none.
+func (p *parameter) set(q *parameter, touched int) {
+	copy(p.u, q.u)
+	copy(p.weights, q.weights)
+	copy(p.densities, q.densities)
+	copy(p.seen, q.seen)
+	copy(p.starts, q.starts)
+	n := len(p.parts) / len(p.starts)
+	switch {
+	case touched == all:
+		copy(p.parts, q.parts)
+	case touched != none:
+		copy(p.parts[touched*n:][:n], q.parts[touched*n:][:n])
+	}
+}
+
+// prior is the log prior density.
+func (p *parameter) prior() (s float64) {
+	for _, v := range p.densities {
+		s += v
+	}
+	return s
 }
 
 // cloud is the state of the sampler.
@@ -57,7 +93,7 @@ func newCloud(l Landmarks, o Observation, p Prior, opt Sampling, near Mixture) *
 	room := func() []particle {
 		all := make([]particle, opt.Particles)
 		for i := range all {
-			all[i].u, all[i].parts, all[i].starts = make([]float64, size), make([]float64, s.coords.K*l.Len()), make([]float64, s.coords.K)
+			all[i].parameter = newParameter(s.coords, l.Len())
 		}
 		return all
 	}
@@ -67,11 +103,10 @@ func newCloud(l Landmarks, o Observation, p Prior, opt Sampling, near Mixture) *
 			l := &lanes[i]
 			for ok := false; !ok; { // weights may underflow for tiny α
 				e.start.Draw(l.random, e.m)
-				ok = s.coords.To(l.trial, e.m) == nil
+				ok = s.coords.To(l.trial.u, e.m) == nil
 			}
-			e.propose(l, target{power: 1}, all, true)
-			l.particle.prior = l.prior
-			l.settle(true)
+			e.propose(l, target{power: 1}, all, true, none)
+			l.particle.set(&l.trial, all)
 		}
 	})
 	return s
@@ -89,7 +124,8 @@ type evaluator struct {
 	columns  []float64 // differences of observed and expected means, a column for each lane
 	products []float64
 	lanes    [abreast]lane
-	square   []float64 // a covariance; made when first used
+	square   []float64 // a covariance, and room for its factor; made when first used
+	wide     *wide
 }
 
 func (s *cloud) evaluator() *evaluator {
@@ -99,20 +135,20 @@ func (s *cloud) evaluator() *evaluator {
 		mean: make([]float64, n), columns: make([]float64, n*abreast), products: make([]float64, n*abreast)}
 	for i := range e.lanes {
 		source := rand.NewPCG(0, 0)
-		e.lanes[i] = lane{source: source, random: rand.New(source), trial: make([]float64, s.coords.Len()), parts: make([]float64, k*n), starts: make([]float64, k)}
+		e.lanes[i] = lane{source: source, random: rand.New(source), trial: newParameter(s.coords, n)}
 	}
 	return e
 }
 
 func (e *evaluator) cov() []float64 {
 	if e.square == nil {
-		e.square = make([]float64, len(e.mean)*len(e.mean))
+		e.square, e.wide = make([]float64, len(e.mean)*len(e.mean)), newWide(len(e.mean))
 	}
 	return e.square
 }
 
-// spread writes the covariance of the observed means under e.m, and leaves their
-// expectation in e.mean.
+// spread writes the lower triangle of the covariance of the observed means under e.m, and
+// leaves their expectation in e.mean.
 func (e *evaluator) spread(cov []float64) bool {
 	if !e.marks.mean(e.m, e.mean) || !e.marks.covariance(e.m, e.overlaps, e.mean, cov) {
 		return false
@@ -128,19 +164,19 @@ func (e *evaluator) gain(u []float64, form float64) float64 {
 	if !e.spread(e.cov()) {
 		return math.Inf(-1)
 	}
-	v, err := gaussianLog(e.observed, e.mean, e.cov())
-	if err != nil {
+	v, ok := gaussianLog(e.observed, e.mean, e.cov(), e.wide)
+	if !ok {
 		return math.Inf(-1)
 	}
 	return v - form
 }
 
-// add writes E φ, given the parts of components and, in e.m, their weights.
-func (e *evaluator) add(parts []float64) {
+// add writes E φ, given those of components.
+func (e *evaluator) add(p *parameter) {
 	n := len(e.mean)
 	clear(e.mean)
-	for k, w := range e.m.Weights {
-		for r, v := range parts[k*n:][:n] {
+	for k, w := range p.weights {
+		for r, v := range p.parts[k*n:][:n] {
 			e.mean[r] += w * v
 		}
 	}
@@ -158,7 +194,8 @@ func (s *cloud) each(f func(e *evaluator, lanes []lane, first int)) {
 				for i := range some {
 					a := mix(s.opt.Seed + s.step*0x9e3779b97f4a7c15)
 					some[i].source.Seed(a, mix(a+uint64(first+i)))
-					some[i].begin(&s.particles[first+i])
+					some[i].particle = &s.particles[first+i]
+					some[i].trial.set(&some[i].particle.parameter, all)
 				}
 				f(e, some, first)
 			}
@@ -170,9 +207,8 @@ func (s *cloud) each(f func(e *evaluator, lanes []lane, first int)) {
 // evaluate hands the logarithm of a form over for every particle.
 func (s *cloud) evaluate(f *form, take func(i int, log float64)) {
 	s.each(func(e *evaluator, lanes []lane, first int) {
-		for i, l := range lanes {
-			e.prior.weights(e.m.Weights, l.trial)
-			e.add(l.parts)
+		for i := range lanes {
+			e.add(&lanes[i].trial)
 			f.fill(e.columns, i, e.mean)
 		}
 		logs := f.logs(e.columns, e.products)
@@ -279,34 +315,28 @@ func (s *cloud) resample(logs []float64) {
 			k++
 			sum += weights[k]
 		}
-		s.spare[i].set(&s.particles[k])
+		s.spare[i].set(&s.particles[k].parameter, all)
+		s.spare[i].log, s.spare[i].gain = s.particles[k].log, s.particles[k].gain
 		at += 1 / float64(n)
 	}
 	s.particles, s.spare = s.spare, s.particles
 }
 
-// set copies a particle.
-func (p *particle) set(q *particle) {
-	copy(p.u, q.u)
-	copy(p.parts, q.parts)
-	copy(p.starts, q.starts)
-	p.prior, p.log, p.gain = q.prior, q.log, q.gain
-}
-
 // relabel gives every particle the order of components closest to one of the particles,
-// that of highest density.
+// that of highest density, by size.
 func (s *cloud) relabel() {
 	if !s.prior.symmetric() || s.coords.K == 1 {
 		return
 	}
 	top := 0
 	for i, p := range s.particles {
-		if q := &s.particles[top]; p.log+p.prior > q.log+q.prior {
+		if q := &s.particles[top]; p.log+p.prior() > q.log+q.prior() {
 			top = i
 		}
 	}
 	reference := NewMixture(s.coords.K, s.coords.Dim)
 	s.coords.From(reference, s.particles[top].u)
+	reference = reference.Reorder(bySize(reference.Weights)) // for those who read: the largest first
 	s.each(func(e *evaluator, lanes []lane, _ int) {
 		for _, l := range lanes {
 			p := l.particle
@@ -315,8 +345,9 @@ func (s *cloud) relabel() {
 			s.coords.reorder(p.u, order)
 			n := len(e.mean)
 			for k, j := range order {
-				p.starts[k] = l.starts[j]
-				copy(p.parts[k*n:][:n], l.parts[j*n:])
+				q := &l.trial
+				p.weights[k], p.densities[k], p.seen[k], p.starts[k] = q.weights[j], q.densities[j], q.seen[j], q.starts[j]
+				copy(p.parts[k*n:][:n], l.trial.parts[j*n:])
 			}
 		}
 	})

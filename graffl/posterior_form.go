@@ -20,18 +20,26 @@ type precision struct {
 // newPrecision inverts a covariance, which it overwrites.
 func newPrecision(observed, cov []float64) (*precision, error) {
 	n := len(observed)
-	if _, ok := cholesky(cov, n); !ok {
+	if _, ok := newWide(n).cholesky(cov); !ok {
 		return nil, fmt.Errorf("the covariance of %d landmark means is singular", n)
 	}
 	p := &precision{n, observed, make([]float64, n*n)}
-	column := make([]float64, n)
-	for j := range n {
-		clear(column)
-		column[j] = 1
-		forward(cov, n, column)
-		backwardSolve(cov, n, column)
-		for i := j; i < n; i++ {
-			p.matrix[i*n+j] = column[i]
+	inverse := make([]float64, n*n) // of the factor, whose rows follow from those before
+	for i := range n {
+		row := inverse[i*n:][:i+1]
+		row[i] = 1
+		for j, l := range cov[i*n:][:i] {
+			for c, v := range inverse[j*n:][:j+1] {
+				row[c] -= l * v
+			}
+		}
+		for c := range row {
+			row[c] /= cov[i*n+i]
+		}
+		for r, a := range row { // a row's part in the product with its transpose
+			for c, b := range row[:r+1] {
+				p.matrix[r*n+c] += a * b
+			}
 		}
 	}
 	return p, nil
@@ -59,7 +67,7 @@ func between(p, q *precision, beta float64) (*form, error) {
 			l[i*n+j] = at(r, s)
 		}
 	}
-	if _, ok := cholesky(l, n); !ok {
+	if _, ok := newWide(n).cholesky(l); !ok {
 		return nil, fmt.Errorf("the precision of %d landmark means is singular", n)
 	}
 	// R's transpose, with an end for every band of rows.

@@ -49,74 +49,70 @@ type lane struct {
 	particle *particle
 	random   *rand.Rand
 	source   *rand.PCG
-	trial    []float64 // coordinates: the particle's, and what is proposed
-	parts    []float64 // of the trial
-	starts   []float64
-	touches  int     // the block of the proposal
-	fresh    bool    // its component was drawn from the start's density
-	weights  float64 // and ln of what its weights are worth: prior over proposal, against the particle's
-	prior    float64 // of the trial; −Inf where it is impossible
+	trial    parameter // the particle's, and what is proposed
+	touches  int       // the block of the proposal
+	fresh    bool      // its component was drawn from the start's density
+	worth    float64   // ln of what else its acceptance is multiplied by
+	prior    float64   // of the trial; −Inf where it is impossible
 }
 
-// begin makes a lane a particle's.
-func (l *lane) begin(p *particle) {
-	l.particle = p
-	copy(l.trial, p.u)
-	copy(l.parts, p.parts)
-	copy(l.starts, p.starts)
-}
-
-// settle makes the trial's numbers the particle's, or the other way round, as far as
-// they can differ.
-func (l *lane) settle(accept bool) {
-	p := l.particle
-	pair := func(trial, own []float64) {
-		if accept {
-			copy(own, trial)
-		} else {
-			copy(trial, own)
-		}
-	}
-	pair(l.trial, p.u)
-	pair(l.starts, p.starts)
-	n := len(l.parts) / len(l.starts)
-	switch {
-	case l.touches == all:
-		pair(l.parts, p.parts)
-	case l.touches != none:
-		pair(l.parts[l.touches*n:][:n], p.parts[l.touches*n:][:n])
-	}
-}
-
-// propose evaluates what a trial changes.
-func (e *evaluator) propose(l *lane, t target, touches int, fresh bool) {
-	l.touches, l.fresh = touches, fresh
-	l.prior = e.prior.LogDensity(l.trial)
-	if math.IsInf(l.prior, -1) {
-		return
-	}
-	n := len(e.mean)
-	for k := range e.m.Weights {
+// propose evaluates what a trial changes. With a partner the touched component's weight
+// follows what is seen of it.
+func (e *evaluator) propose(l *lane, t target, touches int, fresh bool, partner int) {
+	l.touches, l.fresh, l.prior = touches, fresh, math.Inf(-1)
+	p, n := &l.trial, len(e.mean)
+	for k := range p.weights {
 		if touches != all && touches != k {
 			continue
 		}
-		e.prior.component(e.m, l.trial, k)
-		if !e.marks.component(e.m, k, l.parts[k*n:][:n]) {
-			l.prior = math.Inf(-1)
+		p.densities[k] = e.prior.logComponent(p.u, k)
+		if math.IsNaN(p.densities[k]) || math.IsInf(p.densities[k], -1) {
 			return
 		}
+		e.prior.component(e.m, p.u, k)
+		part := p.parts[k*n:][:n]
+		if !e.marks.component(e.m, k, part) {
+			return
+		}
+		p.seen[k] = total(part)
 		if fresh || t.power > 0 {
-			l.starts[k] = e.start.over(l.trial, k)
+			p.starts[k] = e.start.over(p.u, k)
 		}
 	}
+	if partner != none && !e.follow(l, touches, partner) {
+		return
+	}
+	e.prior.weights(p.weights, p.u)
+	p.densities[len(p.weights)] = e.prior.logWeights(p.weights)
+	if prior := p.prior(); !math.IsNaN(prior) {
+		l.prior = prior
+	}
+}
+
+// follow keeps what is seen of component k, its weight times the sum of its E φ, by weight
+// that it takes from component j or gives to it. Where a component is mostly beyond the
+// landmarks, its distance and its weight are known together only: without this, a
+// particle hardly moves along. With v the share of k in the weight of both, and
+// v′ = ρv, its logit's derivative is (1 − v)/(1 − v′). It reports false where j has not enough.
+func (e *evaluator) follow(l *lane, k, j int) bool {
+	weights := l.trial.weights // still those of the particle
+	least := 1 / e.observed.Rows
+	both := weights[k] + weights[j]
+	v := weights[k] / both
+	to := v * (least + l.particle.seen[k]) / (least + l.trial.seen[k])
+	if !(to > 0 && to < 1 && v < 1) {
+		return false
+	}
+	l.worth = math.Log((1 - v) / (1 - to))
+	weights[k], weights[j] = both*to, both*(1-to)
+	return e.prior.logits(l.trial.u, weights)
 }
 
 // decide takes the trials by Metropolis steps, and reports for each whether it was.
 func (e *evaluator) decide(lanes []lane, t target, accepted func(lane int)) {
 	for i := range lanes {
 		if l := &lanes[i]; !math.IsInf(l.prior, -1) {
-			e.prior.weights(e.m.Weights, l.trial)
-			e.add(l.parts)
+			e.add(&l.trial)
 			t.form.fill(e.columns, i, e.mean)
 		}
 	}
@@ -125,25 +121,27 @@ func (e *evaluator) decide(lanes []lane, t target, accepted func(lane int)) {
 		l := &lanes[i]
 		p := l.particle
 		ratio := 0.0
-		for k, v := range l.starts {
+		for k, v := range l.trial.starts {
 			ratio += v - p.starts[k]
 		}
 		if l.fresh { // the start's density is prior · exp(start)
-			ratio = (t.power-1)*ratio + l.weights
+			ratio = (t.power-1)*ratio + l.worth
 		} else {
-			ratio = l.prior - p.prior + t.power*ratio
+			ratio = l.prior - p.prior() + t.power*ratio + l.worth
 		}
 		accept := !math.IsInf(l.prior, -1) && math.Log(l.random.Float64()) < ratio+logs[i]-p.log
 		gain := p.gain
 		if accept && t.share > 0 {
-			gain = e.gain(l.trial, logs[i])
+			gain = e.gain(l.trial.u, logs[i])
 			accept = math.Log(l.random.Float64()) < t.share*(gain-p.gain)
 		}
-		l.settle(accept)
-		if accept {
-			p.prior, p.log, p.gain = l.prior, logs[i], gain
-			accepted(i)
+		if !accept {
+			l.trial.set(&p.parameter, l.touches)
+			continue
 		}
+		p.set(&l.trial, l.touches)
+		p.log, p.gain = logs[i], gain
+		accepted(i)
 	}
 }
 
@@ -155,16 +153,25 @@ func (s *cloud) move(t target, sweeps int) {
 	s.relabel()
 	size := s.coords.Len()
 	accepted := make([]bool, len(s.particles)*len(s.blocks))
-	for range sweeps {
+	for sweep := range sweeps {
 		for i, p := range s.particles {
 			copy(s.old[i*size:], p.u)
 		}
 		clear(accepted)
+		blocks := s.blocks
+		if n := len(blocks); blocks[n-1].of == all && sweep%2 == 1 {
+			blocks = blocks[:n-1] // it costs as much as the others together
+		}
 		s.each(func(e *evaluator, lanes []lane, first int) {
-			for b, block := range s.blocks {
+			for b, block := range blocks {
 				for i := range lanes {
-					s.difference(&lanes[i], block, s.scale[b])
-					e.propose(&lanes[i], t, block.of, false)
+					l := &lanes[i]
+					s.difference(l, block, s.scale[b])
+					partner := none
+					if block.of >= 0 && s.coords.K > 1 {
+						partner = l.another(block.of, s.coords.K)
+					}
+					e.propose(l, t, block.of, false, partner)
 				}
 				e.decide(lanes, t, func(i int) { accepted[(first+i)*len(s.blocks)+b] = true })
 			}
@@ -176,14 +183,14 @@ func (s *cloud) move(t target, sweeps int) {
 			}
 		})
 		s.acceptance = 0
-		for b := range s.blocks {
+		for b := range blocks {
 			rate := 0.0
 			for i := range s.particles {
 				if accepted[i*len(s.blocks)+b] {
 					rate += 1 / float64(len(s.particles))
 				}
 			}
-			s.acceptance += rate / float64(len(s.blocks))
+			s.acceptance += rate / float64(len(blocks))
 			s.scale[b] = min(max(s.scale[b]*math.Exp(rate-0.25), 0.05), 2)
 		}
 	}
@@ -192,6 +199,7 @@ func (s *cloud) move(t target, sweeps int) {
 // difference moves a trial along the difference of two particles; now and then by all
 // of it, which leads from one mode to another.
 func (s *cloud) difference(l *lane, b block, scale float64) {
+	l.worth = 0
 	r, size := l.random, s.coords.Len()
 	one, two := s.old[r.IntN(len(s.particles))*size:][:size], s.old[r.IntN(len(s.particles))*size:][:size]
 	g := scale * 2.38 / math.Sqrt(2*float64(len(b.coords)))
@@ -199,7 +207,7 @@ func (s *cloud) difference(l *lane, b block, scale float64) {
 		g = 1
 	}
 	for _, c := range b.coords {
-		l.trial[c] += g*(one[c]-two[c]) + 1e-3*r.NormFloat64()*g
+		l.trial.u[c] += g*(one[c]-two[c]) + 1e-3*r.NormFloat64()*g
 	}
 }
 
@@ -207,35 +215,32 @@ func (s *cloud) difference(l *lane, b block, scale float64) {
 // that lacks a mode, or has one twice, finds it. As modes differ in size, the
 // component may trade weight with another one.
 func (s *cloud) renew(e *evaluator, l *lane, t target, trade bool) {
-	k := l.random.IntN(s.coords.K)
-	e.prior.LogDensity(l.trial)
+	k, p := l.random.IntN(s.coords.K), &l.trial
 	if t.power == 0 { // nobody has kept it up to date
-		l.particle.starts[k] = e.start.over(l.trial, k)
-		l.starts[k] = l.particle.starts[k]
+		e.prior.logComponent(p.u, k)
+		p.starts[k] = e.start.over(p.u, k)
+		l.particle.starts[k] = p.starts[k]
 	}
-	l.touches, l.prior, l.weights = none, math.Inf(-1), 0
-	if trade && (s.coords.K == 1 || !s.trade(e.prior.pi, l, k)) {
+	l.touches, l.prior, l.worth = none, math.Inf(-1), 0
+	if trade && (s.coords.K == 1 || !s.trade(l, k)) {
 		return
 	}
 	mean, cov := e.m.Mean(k), e.m.Cov(k)
 	e.start.component(l.random, mean, cov)
 	if _, ok := cholesky(cov, s.coords.Dim); ok {
-		s.coords.put(l.trial, k, mean, cov)
-		e.propose(l, t, k, true)
+		s.coords.put(p.u, k, mean, cov)
+		e.propose(l, t, k, true, none)
 	}
 }
 
 // smallShares is the exponent of the shares that are proposed: vᵃ⁻¹ prefers small ones.
 const smallShares = 0.25
 
-// trade divides the weight of component k and of another one anew, given all weights,
-// which it overwrites: k gets a share v of density a vᵃ⁻¹. It reports false where
-// nothing would be left.
-func (s *cloud) trade(weights []float64, l *lane, k int) bool {
-	j := l.random.IntN(s.coords.K - 1)
-	if j >= k {
-		j++
-	}
+// trade divides the weight of component k and of another one anew: k gets a share v of
+// density a vᵃ⁻¹. It reports false where nothing would be left.
+func (s *cloud) trade(l *lane, k int) bool {
+	weights := l.trial.weights
+	j := l.another(k, s.coords.K)
 	both := weights[k] + weights[j]
 	old, v := weights[k]/both, math.Pow(l.random.Float64(), 1/smallShares)
 	weights[k], weights[j] = both*v, both*(1-v)
@@ -243,10 +248,15 @@ func (s *cloud) trade(weights []float64, l *lane, k int) bool {
 		return false
 	}
 	alpha := s.prior.Alpha
-	l.weights = (alpha[k]-smallShares)*math.Log(v/old) + (alpha[j]-1)*math.Log((1-v)/(1-old))
-	last := weights[s.coords.K-1]
-	for i := range s.coords.K - 1 {
-		l.trial[i] = math.Log(weights[i] / last)
+	l.worth = (alpha[k]-smallShares)*math.Log(v/old) + (alpha[j]-1)*math.Log((1-v)/(1-old))
+	return s.coords.logits(l.trial.u, weights)
+}
+
+// another draws one of K components beside k.
+func (l *lane) another(k, of int) int {
+	j := l.random.IntN(of - 1)
+	if j >= k {
+		j++
 	}
-	return true
+	return j
 }

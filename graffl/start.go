@@ -21,6 +21,9 @@ type start struct {
 
 var startShares = []float64{0.2, 0.4, 0.4}
 
+// elsewhere is where a component of near, exp(−q/2), no longer counts beside the prior.
+const elsewhere = 40
+
 func newStart(p *unconstrained, near Mixture) *start {
 	d := p.Dim
 	near = near.Clone()
@@ -68,8 +71,8 @@ func (s *start) component(r *rand.Rand, mu, cov []float64) {
 	}
 }
 
-// over returns ln of the start's density over the prior's, of the components of
-// the parameter whose prior density was last evaluated, in coordinates u.
+// over returns ln of the start's density over the prior's, of component k of u, whose
+// prior density was evaluated last.
 func (s *start) over(u []float64, k int) float64 {
 	p, d := s.prior, s.prior.Dim
 	l, logDet := p.triangles[k*d*d:], p.logDet[k]
@@ -83,7 +86,7 @@ func (s *start) over(u []float64, k int) float64 {
 			t := (mu[i] - c) * s.inverse[i]
 			q += t * t
 		}
-		if q < negligible {
+		if q < elsewhere {
 			there += w * math.Exp(-q/2)
 		}
 	}
