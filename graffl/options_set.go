@@ -2,7 +2,8 @@ package graffl
 
 import "fmt"
 
-// SetOptions are those of variant set: see [SetChoices] and [Discrepancy].
+// SetOptions are those of variant set: see [SetChoices] and [Discrepancy]. Distances are
+// in the features' own units: one in large numbers drowns the others.
 type SetOptions struct {
 	Discrepancy     string  `json:"discrepancy"`         // energy (the default) or mmd
 	Bandwidth       float64 `json:"bandwidth,omitempty"` // mmd: h of its kernel, in features' units
