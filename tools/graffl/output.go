@@ -48,8 +48,8 @@ func numbers(list string) (out []float64, err error) {
 // processorTime is the time that processors have worked for this process.
 func processorTime() time.Duration { return cputime.Used() }
 
-// sums reads lists of positive numbers with + between, which have commas between them.
-func sums(list string) (out [][]int, err error) {
+// plusLists reads lists of positive numbers with + between, which have commas between them.
+func plusLists(list string) (out [][]int, err error) {
 	for part := range strings.SplitSeq(list, ",") {
 		var one []int
 		for s := range strings.SplitSeq(part, "+") {

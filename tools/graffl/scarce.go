@@ -40,7 +40,7 @@ func scarce(ctx context.Context, args []string) error {
 			}
 		}
 		if *layers != "" {
-			if widths, err = sums(*layers); err != nil {
+			if widths, err = plusLists(*layers); err != nil {
 				return err
 			}
 		}

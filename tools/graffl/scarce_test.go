@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -51,13 +52,13 @@ func TestScarcePlans(t *testing.T) {
 	}
 }
 
-func TestListsOfSums(t *testing.T) {
-	got, err := sums("16,64+32")
+func TestListsWithPlus(t *testing.T) {
+	got, err := plusLists("16,64+32")
 	if err != nil || !slices.EqualFunc(got, [][]int{{16}, {64, 32}}, slices.Equal) {
 		t.Errorf("%v, %v", got, err)
 	}
 	for _, list := range []string{"", "16,", "0", "a+1"} {
-		if _, err := sums(list); err == nil {
+		if _, err := plusLists(list); err == nil {
 			t.Errorf("%q was read", list)
 		}
 	}
@@ -92,5 +93,18 @@ func TestWardsHaveTheirLaw(t *testing.T) {
 				t.Errorf("class %d, column %d: variance %v, want %v", class, j, variance, wantVariance)
 			}
 		}
+	}
+}
+
+// Moving rows by v moves every projection by its part along v: the mean over directions of
+// |cos| is 2/π.
+func TestSlicedWassersteinOfMovedRows(t *testing.T) {
+	a := []float64{0, 0, 3, 1, -2, 5}
+	b := []float64{1.5, 2, 4.5, 3, -0.5, 7}
+	if got, want := slicedWasserstein(a, b), 2.5*2/math.Pi; math.Abs(got-want) > 2.5e-3 {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if got := slicedWasserstein(a, []float64{3, 1, 0, 0, -2, 5}); got != 0 {
+		t.Errorf("the same rows in another order are %v apart", got)
 	}
 }

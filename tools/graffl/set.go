@@ -20,6 +20,7 @@ func set(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("set", flag.ContinueOnError)
 	sets := flags.Int("sets", 12, "data sets of each row, from seeds 1, 2, …")
 	rows := flags.Int("rows", 300, "rows of each site")
+	add := flags.Bool("sums", false, "only show that energy distances to sites add up and Wasserstein distances do not")
 	scaling := flags.Bool("scaling", false, "also with other numbers of proposals, and by MMD")
 	if err := parse(flags, args, func() error {
 		if *sets < 1 || *rows < 2 {
@@ -28,6 +29,9 @@ func set(ctx context.Context, args []string) error {
 		return nil
 	}); err != nil {
 		return err
+	}
+	if *add {
+		return sums(1)
 	}
 	table := []setRow{{"energy", map[string]any{}}}
 	if *scaling {
