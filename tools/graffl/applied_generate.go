@@ -105,8 +105,7 @@ func fromLandmarks(sites [][]float64, d int, epsilon float64, seed uint64) (*gra
 	}
 	o.NoiseVar /= o.Rows * o.Rows
 	sampling := graffl.DefaultSampling(seed)
-	// With the default of two sweeps a sample in eight dimensions has not arrived: AUC .797
-	// where six reach the ceiling's .804 (PhysioNet, 3 × 1333).
+	// With few sweeps a sample in eight dimensions has not arrived.
 	sampling.Sweeps = max(sampling.Sweeps, d-1)
 	return marks.Posterior(o, prior, sampling)
 }
