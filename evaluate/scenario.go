@@ -142,7 +142,11 @@ func Lacking(sc Scenario, sites, views int) ([][]int, error) {
 		return lacking, nil
 	}
 	if views < 3 {
-		return nil, fmt.Errorf("scenario %v takes the second and the third view away from some sites, but there are only %d views: use IID or G", sc, views)
+		there := fmt.Sprintf("there are only %d views", views)
+		if views == 1 {
+			there = "there is only one"
+		}
+		return nil, fmt.Errorf("scenario %v takes the second and the third view away from some sites, but %s: use IID or G", sc, there)
 	}
 	for view, b := range blocks(sites) {
 		for site := b.from; view > 0 && site < b.to; site++ {

@@ -1,37 +1,63 @@
 package main
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 
 	"parley/method"
 )
 
 func compareCommand() *cobra.Command {
+	var on string
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "compare MODEL MODEL",
-		Short: "Compare two fits, with their factors matched",
-		Long: "Compare says how alike two fits are on the features that both have: factors matched one to\n" +
-			"one, the angles between the spaces that they span, and each view by itself; and which\n" +
-			"factors may be compared one by one at all. Each MODEL is a run's results directory, its\n" +
-			"model folder, or its model.json.",
+		Short: "Compare two fits: factors matched, or effects side by side",
+		Long: "Compare says how alike two fits of one method are on what both have. Of factor models: factors\n" +
+			"matched one to one, the angles between the spaces that they span, and each view by itself; and\n" +
+			"which factors may be compared one by one at all. Of models that predict an outcome: effects side\n" +
+			"by side with their intervals and, with --data, how far apart the predictions are. Each MODEL is\n" +
+			"a run's results directory, its model folder, or its model.json.",
 		Args: args(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			first, err := openModel[method.Comparer](a[0], "compared")
-			if err != nil {
-				return err
-			}
-			second, err := methods.ReadModel(a[1])
-			if err != nil {
-				return err
-			}
-			account, err := first.Compare(second)
+			account, err := compare(cmd.Context(), a[0], a[1], on)
 			if err != nil {
 				return err
 			}
 			return printAccount(cmd, account, asJSON)
 		},
 	}
+	cmd.Flags().StringVar(&on, "data", "", "also compare what both predict for the subjects of this data set")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print everything as JSON")
 	return cmd
+}
+
+// compare holds two models against each other, on data unless there are none.
+func compare(ctx context.Context, a, b, on string) (*method.Account, error) {
+	if on == "" {
+		first, err := openModel[method.Comparer](a, "compared")
+		if err != nil {
+			return nil, err
+		}
+		second, err := methods.ReadModel(b)
+		if err != nil {
+			return nil, err
+		}
+		return first.Compare(second)
+	}
+	first, data, notes, err := openUse[method.DataComparer](ctx, []string{a, on}, "compared on data")
+	if err != nil {
+		return nil, err
+	}
+	second, err := methods.ReadModel(b)
+	if err != nil {
+		return nil, err
+	}
+	account, err := first.CompareOn(ctx, second, data)
+	if err != nil {
+		return nil, err
+	}
+	account.Notes = append(notes, account.Notes...)
+	return account, nil
 }

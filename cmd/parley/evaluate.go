@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -13,6 +14,8 @@ import (
 
 	"parley/crossval"
 	"parley/evaluate"
+	"parley/graffl"
+	"parley/problem"
 	"parley/study"
 )
 
@@ -24,10 +27,12 @@ func evaluateCommand() *cobra.Command {
 		Use:   "evaluate PLAN",
 		Short: "Judge a plan by cross-validation, beside what could be had without it",
 		Long: "Fits the study that a plan describes again and again, each time without some subjects, and asks\n" +
-			"the fit about those: how far off it is, how well it fills in views that are hidden from it,\n" +
-			"whether its intervals hold what they promise, and what its factors tell about a label. Beside it\n" +
-			"stand the mean, one site alone, principal components, and the same model fitted to all rows in\n" +
-			"one place. Then whole sites are left out.\n\n" +
+			"the fit about those. Factor models: how far off they are, how well they fill in views that are\n" +
+			"hidden from them, whether their intervals hold what they promise, and what their factors tell\n" +
+			"about a label. Models that predict an outcome: how probable they held what happened, how often\n" +
+			"they were right, and whether their probabilities hold. Beside it stand the mean or the base\n" +
+			"rate, one site alone, principal components, and the same model fitted to all rows in one place.\n" +
+			"Then whole sites are left out.\n\n" +
 			"The data are those of the plan's local section: one data set, spread over simulated sites in the\n" +
 			"scenarios asked for, or each site's own folder. It may be stopped at any moment: the same command\n" +
 			"continues it, and more repeats may be asked for later.",
@@ -56,7 +61,7 @@ func evaluateCommand() *cobra.Command {
 			c.Progress = show.experiments
 			result, err := crossval.Run(cmd.Context(), c)
 			if err != nil {
-				return err
+				return instead(c.Plan, err)
 			}
 			show.close()
 			return present(cmd.OutOrStdout(), asJSON, c.Dir, "evaluation", result)
@@ -67,10 +72,26 @@ func evaluateCommand() *cobra.Command {
 	f.IntVar(&c.Repeats, "repeats", 10, "divisions into folds")
 	f.StringSliceVar(&scenarios, "scenarios", nil, "how subjects and views are spread over the sites: some of iid, g, k, gk,\nunequal as local.split has it, or column for the sites of local.split.by\n(default all that the data allow)")
 	f.IntVar(&c.Sites, "sites", 0, "number of simulated sites (default that of the plan)")
-	f.StringVar(&c.Label, "label", "", "subject column to tell apart in latent space\n(default that of local.split.by, or the plan's first)")
+	f.StringVar(&c.Label, "label", "", "of factor models: subject column to tell apart in latent space\n(default that of local.split.by, or the plan's first)")
 	f.StringVar(&c.Dir, "out", "", "directory for what is computed (default results/NAME-DIGEST-evaluation)")
 	f.BoolVar(&asJSON, "json", false, "print where the results are, and all summaries, as JSON")
 	return cmd
+}
+
+// otherwise says how methods are judged whose models cannot be asked about subjects
+// held out.
+var otherwise = map[string]string{
+	graffl.Method{}.Name(): "method.calibration fits data drawn from the plan's own prior and says whether intervals hold; method.scarce says what synthetic rows are worth at every site, on rows that it held out",
+}
+
+// instead adds to a refusal of a plan's method what to do about it.
+func instead(p *study.Plan, err error) error {
+	refusal := problem.Problem{}
+	if hint := otherwise[p.Method.Name]; hint != "" && errors.As(err, &refusal) && refusal.Where == "method.name" {
+		refusal.Hint = hint
+		return refusal
+	}
+	return err
 }
 
 // directoryOf is where results go: dir if somebody said so, else a folder that
