@@ -151,7 +151,7 @@ func (o *Options) Check(p *study.Plan, report func(key, what, hint string)) {
 		return
 	}
 	if o.Components < 1 || o.Components > maxComponents {
-		report("components", fmt.Sprintf("a mixture of %d components", o.Components), fmt.Sprintf("from 1 to %d", maxComponents))
+		report("components", fmt.Sprintf("a mixture of %d components", o.Components), fmt.Sprintf("from 1 to %d; it has no default", maxComponents))
 	}
 	ready := o.checkFeatures(p, report)
 	if o.Encoder != nil {
@@ -214,6 +214,8 @@ func (o *Options) checkFeatures(p *study.Plan, report func(key, what, hint strin
 	if o.Encoder != nil {
 		ranges, use = o.Encoder.Kind == EncoderProjection, "which a projection brings to common units"
 	}
+	const listed = 3 // one by one
+	without := 0
 	for k, v := range p.Views {
 		for j, f := range v.Features {
 			at := fmt.Sprintf("views[%d].features[%d] (%s)", k, j, f.Name)
@@ -222,11 +224,18 @@ func (o *Options) checkFeatures(p *study.Plan, report func(key, what, hint strin
 				report("", at+" is a category, and a Gaussian mixture is of numbers", "leave it out of the views")
 				ok = false
 			case f.Range == nil && ranges:
-				report("", at+" has no range, "+use,
-					fmt.Sprintf("{name: %s, range: [lowest, highest]} from what is publicly known", f.Name))
+				if without++; without <= listed {
+					report("", at+" has no range, "+use,
+						fmt.Sprintf("{name: %s, range: [lowest, highest]} from what is publicly known", f.Name))
+				}
 				ok = false
+			case f.Range != nil && !(f.Range[0] < f.Range[1]):
+				ok = false // which the plan says already: nothing follows from such a range
 			}
 		}
+	}
+	if more := without - listed; more > 0 {
+		report("", fmt.Sprintf("%s without a range", plural(more, "more feature")), "the same; or fewer features")
 	}
 	return ok
 }

@@ -96,6 +96,28 @@ func scarcePlan(options, privacy string) string {
 
 const sick = "scarce: {outcome: {column: sick, levels: [no, yes]}}"
 
+// Of dozens of features without a range some are named, and the rest counted; of a range
+// that is upside down nothing is said that follows from it.
+func TestRangesAreAskedForOnce(t *testing.T) {
+	var features []string
+	for i := range 7 {
+		features = append(features, fmt.Sprintf("f%d", i+1))
+	}
+	check := func(with string) string {
+		_, err := study.Parse("plan.yaml", []byte(strings.Replace(planText("draws: 64", unprotected), "{name: x, range: [-8, 8]}", with, 1)), methods)
+		if err == nil {
+			t.Fatalf("%s was accepted", with)
+		}
+		return err.Error()
+	}
+	if got := check(strings.Join(features, ", ")); strings.Count(got, "has no range") != 3 || !strings.Contains(got, "4 more features without a range") {
+		t.Error(got)
+	}
+	if got := check("{name: x, range: [8, -8]}"); strings.Contains(got, "method.prior") || strings.Contains(got, "method.landmarks") {
+		t.Error(got)
+	}
+}
+
 // Encoders and classes that mean nothing are refused too.
 func TestCodesThatMeanNothingAreRefused(t *testing.T) {
 	for options, want := range map[string]string{

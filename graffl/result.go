@@ -166,12 +166,14 @@ func (v *view) weights() []figure.Fact {
 }
 
 // bySize lists the components, largest weight first.
-func (v *view) bySize() []int {
-	order := make([]int, v.opts.Components)
+func (v *view) bySize() []int { return bySize(v.mean.Weights) }
+
+func bySize(weights []float64) []int {
+	order := make([]int, len(weights))
 	for k := range order {
 		order[k] = k
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(v.mean.Weights[b], v.mean.Weights[a]) })
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(weights[b], weights[a]) })
 	return order
 }
 
