@@ -66,7 +66,7 @@ const (
 
 const (
 	keyStep = 17.0 // between the lines of a key
-	keyRoom = 170.0
+	keyRoom = 205.0
 
 	maxLeaders = 12 // more thin lines than these would tangle
 )
