@@ -18,51 +18,67 @@ func (c composition) contour(s saddle, share, work float64) (logDelta, relative 
 	for i, p := range c {
 		rays[i] = p.ray(s.theta, eta)
 	}
-	sum := -0.5 // the frequency 0 counts half
-	rest := 1.0
-	for j, end := 0, 32; ; end *= 2 {
+	sum, size := -0.5, 0.5 // the frequency 0 counts half
+	rest := math.Inf(1)
+	end := 0
+	for j, next := 0, 32; ; next *= 2 {
 		for _, p := range c {
-			work -= p.cost(s.theta, eta*float64(end)) * float64(end-j)
+			work -= p.cost(s.theta, eta*float64(next)) * float64(next-j)
 		}
 		if work < 0 {
 			break
 		}
 		var largest float64
-		for ; j < end; j++ {
+		for ; j < next; j++ {
 			w := eta * float64(j)
-			z, size := complex(1, 0), 1.0
-			for i, next := range rays {
-				f := power(next(), c[i].count)
-				z *= f
-				if l, ok := c[i].pair.(laplace); ok {
-					size *= math.Pow(l.envelope(s.theta, w), float64(c[i].count))
-				} else {
-					size *= cmplx.Abs(f)
-				}
+			z := complex(1, 0)
+			for i, ray := range rays {
+				z *= power(ray(), c[i].count)
 			}
 			// 1/(s(s+1)) over its value at θ.
-			decay := complex(1, w/s.theta) * complex(1, w/(1+s.theta))
-			z /= decay
+			z /= complex(1, w/s.theta) * complex(1, w/(1+s.theta))
 			sin, cos := math.Sincos(-w * s.epsilon)
 			sum += real(z)*cos - imag(z)*sin
-			if j == 0 {
-				continue
+			size += cmplx.Abs(z)
+			if j > 0 {
+				largest = math.Max(largest, cmplx.Abs(z))
 			}
-			largest = math.Max(largest, size/cmplx.Abs(decay))
 		}
-		// The frequencies left out fall like 1/w² from the largest in the last
-		// octave, or faster. Not so the terms of atoms, which come back after any
-		// number of octaves: of those only the envelope falls.
-		rest = 2 * largest * float64(end)
-		if rest < share*sum {
-			break
+		end = next
+		// Only where the last octave is small may all that is left out be small.
+		if 2*largest*float64(end) < share*sum {
+			if rest = c.leftOut(s.theta, eta, end, share*sum); rest < share*sum {
+				break
+			}
 		}
 	}
 	if sum <= 0 { // nothing was affordable
 		return s.logDelta, math.Inf(1)
 	}
+	if math.IsInf(rest, 1) {
+		rest = c.leftOut(s.theta, eta, end, 0)
+	}
 	logDelta = s.k - s.theta*s.epsilon - math.Log(s.theta) - math.Log1p(s.theta) + math.Log(2*sum/period)
-	return logDelta, (rest+aliased)/sum + 8*ulp*(1+c.steps()+math.Abs(s.k)+math.Abs(s.theta*s.epsilon))
+	// δ may be less than the s.logDelta that the period was made for.
+	overlap := aliased * math.Exp(math.Max(0, s.logDelta-logDelta))
+	return logDelta, rest/sum + overlap + 8*ulp*(1+c.steps()+math.Abs(s.k)+math.Abs(s.theta*s.epsilon))*size/sum
+}
+
+// leftOut bounds the sum of the moduli of the frequencies ηj, j ≥ end > 0,
+// relative to that of the frequency 0; below enough it looks for no better bound.
+// By the integral over j and Schwarz's inequality,
+//
+//	Σ θ(1+θ)/|s(1+s)| ≤ √(θ(1+θ) atan(θ/w) atan((1+θ)/w))/η, w = η(end − 1)
+func (c composition) leftOut(theta, eta float64, end int, enough float64) float64 {
+	w := eta * float64(end-1)
+	rest := math.Sqrt(theta*(1+theta)*math.Atan(theta/w)*math.Atan((1+theta)/w)) / eta
+	for _, p := range c {
+		if rest < enough {
+			break
+		}
+		rest *= math.Pow(p.envelope(theta, w), float64(p.count))
+	}
+	return rest
 }
 
 // aliased is about what the neighbouring periods may add to the contour

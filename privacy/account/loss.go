@@ -11,6 +11,9 @@ type pair interface {
 	cumulant(s float64) (k, k1, k2 float64)
 	// ray returns an iterator over E_P exp((s + iωj)L) / E_P exp(sL), j = 0, 1, …
 	ray(s, omega float64) func() complex128
+	// envelope bounds the modulus of the ray at ω and at all larger frequencies,
+	// for s > 0.
+	envelope(s, omega float64) float64
 	// cost is about the number of multiplications that the ray takes for each
 	// frequency up to omega.
 	cost(s, omega float64) float64
@@ -113,14 +116,6 @@ func (l laplace) ray(s, omega float64) func() complex128 {
 		sin, cos := math.Sincos(w * l.e0)
 		return ((z+1)*complex(cos, sin) + z*complex(d*cos, -d*sin)) / (2*z + 1) / norm
 	}
-}
-
-// envelope bounds what the ray at s > 0 has from a frequency on, by the triangle
-// inequality: |s+1+iω|/|2s+1+2iω| falls with ω, |s+iω|/|2s+1+2iω| rises to ½.
-func (l laplace) envelope(s, omega float64) float64 {
-	d := math.Exp(-(2*s + 1) * l.e0)
-	falling := math.Hypot(s+1, omega) / math.Hypot(2*s+1, 2*omega)
-	return math.Min(1, (falling+d/2)*(2*s+1)/((s+1)+s*d))
 }
 
 func (l laplace) cost(s, omega float64) float64 { return 20 }

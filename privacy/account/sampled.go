@@ -213,10 +213,16 @@ func (m sampled) ray(s, omega float64) func() complex128 {
 		if j >= limit { // finer nodes for the next frequencies, and exact angles
 			limit = max(block, 2*j)
 			losses, weights = m.quadrature(s, omega*float64(limit))
-			norm, _, _ = m.cumulant(s)
+			if j == 0 {
+				norm, _, _ = m.cumulant(s)
+			}
+			for i, w := range weights {
+				weights[i] = math.Exp(w - norm)
+			}
+			losses, weights, _ = dropLight(losses, weights)
 			at, turn = make([]complex128, len(losses)), make([]complex128, len(losses))
 			for i, l := range losses {
-				r := math.Exp(weights[i] - norm)
+				r := weights[i]
 				sin, cos := math.Sincos(omega * float64(j) * l)
 				at[i] = complex(r*cos, r*sin)
 				sin, cos = math.Sincos(omega * l)
