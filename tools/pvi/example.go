@@ -59,8 +59,10 @@ func with(plan string, lines []string) (string, error) {
 
 // fit is what one run of the example found.
 type fit struct {
-	marks    evaluate.Marks // on the rows kept for testing
-	mean, sd []float64      // of every weight
+	marks     evaluate.Marks // on the rows kept for testing
+	commonest float64        // share of the commonest outcome there
+	names     []string       // of the weights
+	mean, sd  []float64      // of every weight
 }
 
 // example runs the example as it is, without its privacy, and at other totals, and prints
@@ -70,7 +72,6 @@ func (c *config) example(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var names []string
 	fits := map[string][]fit{}
 	fmt.Printf("Rows kept for testing, mean ± standard deviation of %d runs with different noise.\n\n| study | correct | log-likelihood | calibration error | CPU s |\n|---|---:|---:|---:|---:|\n", c.seeds)
 	for i, s := range exampleStudies {
@@ -80,15 +81,12 @@ func (c *config) example(ctx context.Context) error {
 		}
 		start := cputime.Used()
 		for range runs {
-			f, features, base, err := c.fit(ctx, string(text), s.lines)
+			f, err := c.fit(ctx, string(text), s.lines)
 			if err != nil {
 				return fmt.Errorf("%s: %w", s.name, err)
 			}
-			if names == nil {
-				names = features
-			}
 			if i == 0 {
-				fmt.Printf("| the same answer for everybody | %.2f %% | | | |\n", 100*base)
+				fmt.Printf("| the same answer for everybody | %.2f %% | | | |\n", 100*f.commonest)
 			}
 			fits[s.name] = append(fits[s.name], *f)
 		}
@@ -103,56 +101,56 @@ func (c *config) example(ctx context.Context) error {
 		fmt.Printf("| %s | %s %% | %s | %s | %.1f |\n", s.name, of(evaluate.MeasureAccuracy, 100, "%.2f"), of(evaluate.MeasureLogLik, 1, "%.4f"), of(evaluate.MeasureCalibration, 1, "%.4f"),
 			(cputime.Used()-start).Seconds()/float64(runs))
 	}
-	return c.intervals(names, fits)
+	return intervals(fits)
 }
 
 // fit runs the example's plan with other lines.
-func (c *config) fit(ctx context.Context, text string, lines []string) (*fit, []string, float64, error) {
+func (c *config) fit(ctx context.Context, text string, lines []string) (*fit, error) {
 	text, err := with(text, lines)
 	if err != nil {
-		return nil, nil, 0, err
+		return nil, err
 	}
 	methods := method.Registry{pvi.Method{}}
 	p, err := study.Parse(c.plan, []byte(text), methods)
 	if err != nil {
-		return nil, nil, 0, err
+		return nil, err
 	}
 	p.Local.Data = filepath.Join(filepath.Dir(c.plan), p.Local.Data)
 	b, err := local.Bind(ctx, p)
 	if err != nil {
-		return nil, nil, 0, err
+		return nil, err
 	}
 	out, err := local.Run(ctx, local.Config{Plan: p, Methods: methods, Data: b.Data, Policy: b.Policy})
 	if err != nil {
-		return nil, nil, 0, err
+		return nil, err
 	}
 	held, err := keptForTesting(ctx, p)
 	if err != nil {
-		return nil, nil, 0, err
+		return nil, err
 	}
 	outcome, err := pvi.Method{}.Outcome(p)
 	if err != nil {
-		return nil, nil, 0, err
+		return nil, err
 	}
 	predictor, err := pvi.Method{}.Evaluator(out.Result.Files, false)
 	if err != nil {
-		return nil, nil, 0, err
+		return nil, err
 	}
 	j, err := outcome.Judge(ctx, predictor, held, 0.9)
 	if err != nil {
-		return nil, nil, 0, err
+		return nil, err
 	}
-	f := &fit{marks: j.Marks}
 	m, err := modelOf(out.Result)
 	if err != nil {
-		return nil, nil, 0, err
+		return nil, err
 	}
+	f := &fit{marks: j.Marks, names: m.Encoding.Features()}
 	f.mean, f.sd = m.Posterior.Moments()
 	for j, v := range f.sd {
 		f.sd[j] = math.Sqrt(v)
 	}
-	base, err := commonest(ctx, held)
-	return f, m.Encoding.Features(), base, err
+	f.commonest, err = commonest(ctx, held)
+	return f, err
 }
 
 // keptForTesting are the rows that no site has.
@@ -197,7 +195,7 @@ var watched = [][]string{
 }
 
 // intervals prints how far private weights are from those where nothing moves any more.
-func (c *config) intervals(names []string, fits map[string][]fit) error {
+func intervals(fits map[string][]fit) error {
 	truth := fits[exampleStudies[1].name][0]
 	fmt.Printf("\nWeights, beside those without privacy after %d rounds. Spread: standard deviation between runs, in stated ones.\n\n"+
 		"| study | 90 %% intervals that hold | spread: root mean square | median | largest |\n|---|---:|---:|---:|---:|\n", settled)
@@ -212,7 +210,7 @@ func (c *config) intervals(names []string, fits map[string][]fit) error {
 		}
 		spread := between(all)
 		most := slices.Index(spread, slices.Max(spread))
-		fmt.Printf("| %s | %.0f to %.0f %% | %.2f | %.2f | %.2f (%s) |\n", s.name, slices.Min(held), slices.Max(held), rootMeanSquare(spread), median(spread), spread[most], names[most])
+		fmt.Printf("| %s | %.0f to %.0f %% | %.2f | %.2f | %.2f (%s) |\n", s.name, slices.Min(held), slices.Max(held), rootMeanSquare(spread), median(spread), spread[most], truth.names[most])
 	}
 	fmt.Print("\n| weight |")
 	for _, s := range exampleStudies {
@@ -222,7 +220,7 @@ func (c *config) intervals(names []string, fits map[string][]fit) error {
 	for _, w := range watched {
 		fmt.Printf("| %s |", strings.Join(w, " − "))
 		for _, s := range exampleStudies {
-			text, err := weight(fits[s.name], names, w)
+			text, err := weight(fits[s.name], w)
 			if err != nil {
 				return err
 			}
@@ -273,12 +271,12 @@ func median(x []float64) float64 {
 
 // weight tells a weight, or the difference of two, over runs: the mean of a single weight
 // with its stated standard deviation, of several runs the range.
-func weight(all []fit, names, which []string) (string, error) {
+func weight(all []fit, which []string) (string, error) {
 	var values, stated []float64
 	for _, f := range all {
 		v, sign := 0.0, 1.0
 		for _, name := range which {
-			j := slices.Index(names, name)
+			j := slices.Index(f.names, name)
 			if j < 0 {
 				return "", fmt.Errorf("no weight is called %s", name)
 			}

@@ -49,11 +49,12 @@ func TestWhatIntervalsHold(t *testing.T) {
 	if got := median([]float64{4, 1, 2, 9}); got != 3 {
 		t.Errorf("median %v, want 3", got)
 	}
-	text, err := weight([]fit{{mean: []float64{1, 3}, sd: []float64{1, 1}}, {mean: []float64{2, 3}, sd: []float64{1, 1}}}, []string{"a", "b"}, []string{"a", "b"})
+	names := []string{"a", "b"}
+	text, err := weight([]fit{{names: names, mean: []float64{1, 3}, sd: []float64{1, 1}}, {names: names, mean: []float64{2, 3}, sd: []float64{1, 1}}}, names)
 	if err != nil || text != "−2.00 to −1.00" {
 		t.Errorf("%q, %v", text, err)
 	}
-	if _, err := weight([]fit{truth}, []string{"a"}, []string{"c"}); err == nil {
+	if _, err := weight([]fit{truth}, []string{"c"}); err == nil {
 		t.Error("a weight that is not there was found")
 	}
 }
