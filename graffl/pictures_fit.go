@@ -11,10 +11,20 @@ import (
 
 // componentsSection draws the components over what is known of the rows.
 func (v *landmarkView) componentsSection() figure.Section {
+	section := v.view.componentsSection()
 	if f := v.modesFigure(); f != nil {
-		return v.componentsUnder(f)
+		section = v.componentsUnder(f)
 	}
-	return v.view.componentsSection()
+	if v.misfits() {
+		section.Items = slices.Insert(section.Items, 0, figure.Item{Note: &figure.Note{Warning: true, Title: "The mixture does not fit everywhere",
+			Text: "What the sites released is further from what the mixture expects than chance and noise explain. Do not rely on intervals; “Does the mixture fit?” below shows where."}})
+	}
+	return section
+}
+
+// misfits reports whether what was released speaks against the mixture.
+func (v *landmarkView) misfits() bool {
+	return v.fit.largest > likelyLargest(v.marks.Len()) || v.fit.tail < 0.01
 }
 
 // modesFigure draws the components over the kernel means at a grid of landmarks in
@@ -78,8 +88,8 @@ func (v *landmarkView) fitSection() figure.Section {
 		section.Items = append(section.Items, figure.Item{Figure: h})
 	}
 	section.Items = append(section.Items, figure.Item{Figure: v.fitFigure()})
-	if v.fit.largest > likelyLargest(v.marks.Len()) || v.fit.tail < 0.01 {
-		section.Items = append(section.Items, figure.Item{Note: &figure.Note{Warning: true, Title: "The mixture does not fit everywhere",
+	if v.misfits() {
+		section.Items = append(section.Items, figure.Item{Note: &figure.Note{Warning: true, Title: "What may be wrong with it",
 			Text: "At some landmark far more, or far fewer, rows were seen than the mixture expects. Rows may not be normally distributed within components, or there may be more components than the plan says, or ranges may cut off tails: intervals are then too narrow. More components (method.components) are worth a try."}})
 	}
 	return section

@@ -224,3 +224,21 @@ func TestHistogramOfEqualRows(t *testing.T) {
 		t.Errorf("bins at %v", l.X)
 	}
 }
+
+// A mixture that does not fit is said not to before anything is read off it.
+func TestMisfitIsSaidFirst(t *testing.T) {
+	v := pictured(t, 2, 2)
+	first := func() string {
+		if n := v.componentsSection().Items[0].Note; n != nil {
+			return n.Title
+		}
+		return ""
+	}
+	if got := first(); got != "" {
+		t.Errorf("a mixture that fits begins with %q", got)
+	}
+	v.fit.largest = 20
+	if got := first(); got != "The mixture does not fit everywhere" {
+		t.Errorf("a mixture that does not fit begins with %q", got)
+	}
+}
