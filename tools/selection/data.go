@@ -70,7 +70,7 @@ func generate(seed uint64, q, n int, noise float64) (*dataset.Table, error) {
 				x[a] += shift[a]
 			}
 		}
-		rows[i].ID = fmt.Sprintf("s%04d", i)
+		rows[i].ID = fmt.Sprintf("s%0*d", len(fmt.Sprint(n-1)), i)
 		for k, d := range dims {
 			t := make([]float64, d)
 			for j := range t {
