@@ -120,8 +120,8 @@ func (f *features) fits(t *trial) []fit {
 			if err != nil {
 				return nil, err
 			}
-			all, failed := t.alone(ctx, func(m evaluate.Model, of *narrowing, train dataset.Source) (*scored, error) {
-				return score(ctx, m, of, train)
+			all, failed := t.alone(ctx, func(site int, m evaluate.Model, of *narrowing) (*scored, error) {
+				return score(ctx, m, of, t.sites[site])
 			})
 			if len(all) == 0 {
 				return nil, failed

@@ -25,9 +25,10 @@ type trial struct {
 	*division
 	sites       []dataset.Source
 	train, test dataset.Source
-	complete    dataset.Source // train before the scenario removed views
-	subjects    map[string]int // at each site
-	newSite     bool           // those held out are of a site that took no part
+	complete    dataset.Source   // train before the scenario removed views
+	subjects    map[string]int   // at each site
+	homes       []*dataset.Table // of those held out, by the site where they really are; nil if nobody says
+	newSite     bool             // those held out are of a site that took no part
 }
 
 func (e *evaluation) trial(x experiment) (*trial, error) {
@@ -43,6 +44,9 @@ func (e *evaluation) trial(x experiment) (*trial, error) {
 	whole := d.Split
 	whole.Lacking = nil
 	_, t.complete, _ = whole.Sources(e.rows)
+	if x.part == partFolds && x.scenario == evaluate.Column {
+		t.homes = e.bySite(d.Test)
+	}
 	for _, p := range d.Train {
 		t.subjects[d.names[p.Site]]++
 	}
@@ -124,12 +128,12 @@ func (t *trial) central(ctx context.Context) (evaluate.Model, *narrowing, error)
 
 // alone fits the plan's method at each site by itself. The error says at which sites
 // that could not be done.
-func (t *trial) alone(ctx context.Context, score func(m evaluate.Model, of *narrowing, train dataset.Source) (*scored, error)) (all []*scored, failed error) {
+func (t *trial) alone(ctx context.Context, score func(site int, m evaluate.Model, of *narrowing) (*scored, error)) (all []*scored, failed error) {
 	for i, name := range t.names {
 		m, of, err := t.study(ctx, t.sites[i:i+1], t.names[i:i+1], t.sites[i])
 		var s *scored
 		if err == nil {
-			s, err = score(m, of, t.sites[i])
+			s, err = score(i, m, of)
 		}
 		switch {
 		case ctx.Err() != nil:

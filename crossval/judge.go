@@ -59,7 +59,8 @@ type fit struct {
 // name of a measure that is about one view.
 type scored struct {
 	marks       evaluate.Marks
-	calibration *evaluate.Calibration // of classes
+	calibration *evaluate.Calibration     // of classes
+	home        map[string]evaluate.Marks // by site, of those held out of it
 }
 
 // measure is one number that fits are scored by.

@@ -2,6 +2,7 @@ package crossval
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -75,46 +76,96 @@ func (o *outcomes) admit(p *population) error {
 	return nil
 }
 
+// fits asks every fit about all who are held out and, where sites are as they are, about
+// those of each site. There one site alone is that site, and its base rate its own.
 func (o *outcomes) fits(t *trial) []fit {
-	score := func(ctx context.Context, m evaluate.Model, test dataset.Source) (*scored, error) {
-		j, err := o.outcome.Judge(ctx, m, test, Level)
+	known := func(of *narrowing, m evaluate.Model) func(int) (evaluate.Model, *narrowing) {
+		return func(int) (evaluate.Model, *narrowing) { return m, of }
+	}
+	whole := func(ctx context.Context, make func(context.Context) (evaluate.Model, *narrowing, error)) (*scored, error) {
+		m, of, err := make(ctx)
 		if err != nil {
 			return nil, err
 		}
-		return &scored{j.Marks, j.Calibration}, nil
+		s, err := o.score(ctx, m, of.known(t.test))
+		if err != nil {
+			return nil, err
+		}
+		s.home, err = o.home(ctx, t, known(of, m))
+		return s, err
 	}
 	return []fit{
 		{Federated, func(ctx context.Context) (*scored, error) {
-			m, of, err := t.study(ctx, t.sites, t.names, t.train)
-			if err != nil {
-				return nil, err
-			}
-			return score(ctx, m, of.known(t.test))
+			return whole(ctx, func(ctx context.Context) (evaluate.Model, *narrowing, error) {
+				return t.study(ctx, t.sites, t.names, t.train)
+			})
 		}},
-		{Central, func(ctx context.Context) (*scored, error) {
-			m, of, err := t.central(ctx)
-			if err != nil {
-				return nil, err
-			}
-			return score(ctx, m, of.known(t.test))
-		}},
+		{Central, func(ctx context.Context) (*scored, error) { return whole(ctx, t.central) }},
 		{Alone, func(ctx context.Context) (*scored, error) {
-			all, failed := t.alone(ctx, func(m evaluate.Model, of *narrowing, _ dataset.Source) (*scored, error) {
-				return score(ctx, m, of.known(t.test))
+			own, by := make([]evaluate.Model, len(t.sites)), make([]*narrowing, len(t.sites))
+			all, failed := t.alone(ctx, func(site int, m evaluate.Model, of *narrowing) (*scored, error) {
+				own[site], by[site] = m, of
+				return o.score(ctx, m, of.known(t.test))
 			})
 			if len(all) == 0 {
 				return nil, failed
 			}
-			return o.average(all), failed
+			s := o.average(all)
+			var err error
+			s.home, err = o.home(ctx, t, func(site int) (evaluate.Model, *narrowing) { return own[site], by[site] })
+			return s, errors.Join(failed, err)
 		}},
 		{o.scoring.Baseline, func(ctx context.Context) (*scored, error) {
 			m, err := o.outcome.FitBaseRate(ctx, t.train)
 			if err != nil {
 				return nil, err
 			}
-			return score(ctx, m, t.test)
+			s, err := o.score(ctx, m, t.test)
+			if err != nil {
+				return nil, err
+			}
+			s.home, err = o.home(ctx, t, func(site int) (evaluate.Model, *narrowing) {
+				own, err := o.outcome.FitBaseRate(ctx, t.sites[site])
+				if err != nil { // its numbers do not vary: then it says nothing
+					return nil, nil
+				}
+				return own, everything(t.train)
+			})
+			return s, err
 		}},
 	}
+}
+
+func (o *outcomes) score(ctx context.Context, m evaluate.Model, test dataset.Source) (*scored, error) {
+	j, err := o.outcome.Judge(ctx, m, test, Level)
+	if err != nil {
+		return nil, err
+	}
+	return &scored{marks: j.Marks, calibration: j.Calibration}, nil
+}
+
+// home asks about those held out of each site; a site of which there is no fit, or
+// nobody, is absent. Nil where nobody is of any site.
+func (o *outcomes) home(ctx context.Context, t *trial, fit func(site int) (evaluate.Model, *narrowing)) (map[string]evaluate.Marks, error) {
+	if t.homes == nil {
+		return nil, nil
+	}
+	all := map[string]evaluate.Marks{}
+	for i, here := range t.homes {
+		if here.Len() == 0 {
+			continue
+		}
+		m, of := fit(i)
+		if m == nil {
+			continue
+		}
+		s, err := o.score(ctx, m, of.known(here))
+		if err != nil {
+			return nil, fmt.Errorf("site %s: %w", t.names[i], err)
+		}
+		all[t.names[i]] = s.marks
+	}
+	return all, nil
 }
 
 // average is the mean over sites of how well each by itself predicts.

@@ -45,7 +45,7 @@ func (o *outcomes) references() string {
 	if len(o.outcome.Levels) == 0 {
 		own = "“The mean” predicts the training subjects' mean for everybody, with their variance."
 	}
-	return "“One site alone” is the method at each site by itself, asked about those held out of all sites, and averaged over sites: what a site would have to offer without the others. " + own
+	return "“One site alone” is the method at each site by itself, asked about those held out of all sites, and averaged over sites: what a site would have to offer without the others. Where sites are as they are, each is also asked about its own subjects alone, with " + o.scoring.Baseline + " of its own. " + own
 }
 
 func (o *outcomes) scores() string { return o.scoring.About }
@@ -55,7 +55,7 @@ func (o *outcomes) sections(ev *Evaluation) []figure.Section {
 }
 
 // minusFederated is the axis of differences.
-const minusFederated = "log-likelihood of the reference − that of the federated fit (nats per subject)"
+const minusFederated = "log-likelihood − that of the federated fit (nats)"
 
 func (o *outcomes) predictionSection(ev *Evaluation) figure.Section {
 	sec := figure.Section{ID: "prediction", Title: "How well outcomes of subjects held out are predicted",
@@ -63,6 +63,10 @@ func (o *outcomes) predictionSection(ev *Evaluation) figure.Section {
 	sec.Items = append(sec.Items, ev.differences(partFolds, evaluate.MeasureLogLik, minusFederated).item("log-likelihood-differences", "References against the federated fit",
 		"The line at zero is the federated fit. A mark at the left of it is a reference that gave less probability to what happened, one at the right more; where the whiskers (90 % intervals) cross the line, the experiments do not tell the two apart.",
 		"Differences in held-out log-likelihood between each reference and the federated fit, with intervals, for every scenario.")...)
+	sec.Items = append(sec.Items, ev.joining(evaluate.MeasureLogLik, minusFederated).item("joining", "What each site's own fit says of its own subjects",
+		"Here every site's own fit is asked about those held out of that site alone, beside the federated fit about the same subjects. Left of zero the site gains by the study, for its own subjects. Right of zero its own fit is better: then the site is another kind of place than the others, in a way that the features do not tell. "+whiskers,
+		"Differences in log-likelihood between each site's own fit and the federated fit, for subjects held out of that site.")...)
+	shared := " All fits of a scenario share their folds, so differences are known better than the numbers themselves."
 	for _, m := range o.scoring.Measures {
 		if m.Name == evaluate.MeasureCalibration || m.Name == evaluate.MeasureCoverage {
 			continue // pictures of their own
@@ -77,9 +81,9 @@ func (o *outcomes) predictionSection(ev *Evaluation) figure.Section {
 		if m.Higher {
 			better = "Higher is better. "
 		}
-		sec.Items = append(sec.Items, ev.fits(partFolds, m.Name, axis).item(strings.ReplaceAll(m.Name, "_", "-"), m.Title, better+whiskers+
-			" All fits of a scenario share their folds, so differences are known better than the numbers themselves.",
+		sec.Items = append(sec.Items, ev.fits(partFolds, m.Name, axis).item(strings.ReplaceAll(m.Name, "_", "-"), m.Title, better+whiskers+shared,
 			m.Title+" for every fit and scenario, with intervals.")...)
+		shared = ""
 	}
 	return sec
 }
@@ -121,8 +125,12 @@ func (o *outcomes) curve(ev *Evaluation, part, sc string) *figure.Figure {
 	if len(o.outcome.Levels) > 2 {
 		what = "the probability of the most probable class"
 	}
+	caption := "Those held out in all experiments, sorted by " + what + " into ten bins; a mark is a bin's mean probability, and how often it happened. Marks on the dashed line are right. Below it predictions are too sure, above it not sure enough. Bins of few subjects are off by chance."
+	if part == partSites {
+		caption += " All sites left out are drawn together: single ones may be off in either direction, as the calibration errors below tell."
+	}
 	return &figure.Figure{ID: "calibration-" + part + "-" + sc, Title: "Scenario " + title(sc) + ": " + partTitle[part], Chart: l,
-		Caption: "Those held out in all experiments, sorted by " + what + " into ten bins; a mark is a bin's mean probability, and how often it happened. Marks on the dashed line are right. Below it predictions are too sure, above it not sure enough. Bins of few subjects are off by chance.",
+		Caption: caption,
 		Alt:     "Observed against expected frequency in ten bins, for the federated fit, the central fit and single sites."}
 }
 
@@ -132,6 +140,11 @@ func (o *outcomes) siteSection(ev *Evaluation) figure.Section {
 	sec.Items = append(sec.Items, ev.bySite(evaluate.MeasureLogLik, "log-likelihood (nats per subject)").item("site-log-likelihood", "Log-likelihood at each site left out",
 		"A site far to the left of the others has subjects whom the others' fit predicts less well: because their outcomes are harder to tell, or because the site is another kind of place. "+whiskers+" Simulated sites are drawn anew in every repeat; real sites are left out once and have no interval.",
 		"Log-likelihood of the federated fit at each site left out, by scenario.")...)
+	if len(o.outcome.Levels) > 0 {
+		sec.Items = append(sec.Items, ev.bySite(evaluate.MeasureCalibration, "calibration error").item("site-calibration-error", "Calibration error at each site left out",
+			"How far probabilities are from frequencies among the site's subjects, on average: at 0.2, what was given 30 % happened in 10 or 50 % of cases. "+whiskers,
+			"Calibration error of the federated fit at each site left out, by scenario.")...)
+	}
 	sec.Items = append(sec.Items, ev.differences(partSites, evaluate.MeasureLogLik, minusFederated).item("site-log-likelihood-differences", "References at the site left out",
 		"The line at zero is the federated fit of the other sites. “One site alone” is here the fit of each other site by itself. Left of the line the reference is worse.",
 		"Differences in log-likelihood at the sites left out between references and the federated fit.")...)

@@ -234,6 +234,56 @@ func TestAnExperimentIsTheStudyOfTheOthers(t *testing.T) {
 	}
 }
 
+// A hospital where everything is the other way round is much better off by itself.
+func TestSitesAreAskedAboutTheirOwnSubjects(t *testing.T) {
+	p := wardPlan(t, 300, relapses, open, asTheyAre)
+	path := filepath.Join(p.Local.Data, "subjects.csv")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	turned := strings.NewReplacer("east,no,", "east,yes,", "east,yes,", "east,no,").Replace(string(text))
+	if err := os.WriteFile(path, []byte(turned), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "out")
+	ev := evaluation(t, crossval.Config{Plan: p, Dir: dir})
+	own := func(site, fit, measure string) *crossval.Summary {
+		t.Helper()
+		for _, s := range ev.Results {
+			if s.Part == "folds" && s.Site == site && s.Fit == fit && s.Measure == measure {
+				return &s
+			}
+		}
+		t.Fatalf("nothing of %s at %s", fit, site)
+		return nil
+	}
+	mean := 0.0
+	for _, site := range p.Sites {
+		mean += own(site, crossval.Federated, "accuracy").Mean / 3
+		d := own(site, crossval.Alone, "log_likelihood").Difference
+		if d == nil || (site == "east") != (d.Mean > 0.3) {
+			t.Errorf("%s: %+v", site, d)
+		}
+		if base := own(site, "the base rate", "auc"); base.Mean != 0.5 || base.N != 2 {
+			t.Errorf("%s: base rate %+v", site, base)
+		}
+	}
+	// A hundred subjects of each, halved with every level in proportion.
+	if all := found(t, ev, "folds", "column", crossval.Federated, "accuracy"); math.Abs(all-mean) > 0.01 {
+		t.Errorf("accuracy %.4f, and %.4f on average over sites", all, mean)
+	}
+	if page := string(read(t, dir, "report.html")); !strings.Contains(page, `id="figure-joining"`) {
+		t.Error("the report does not show it")
+	}
+	simulated := evaluation(t, crossval.Config{Plan: p, Scenarios: []evaluate.Scenario{evaluate.IID}})
+	for _, s := range simulated.Results {
+		if s.Part == "folds" && s.Site != "" {
+			t.Fatalf("simulated sites have nobody who is really there: %+v", s)
+		}
+	}
+}
+
 func TestPredictionsGoOnAfterInterruptions(t *testing.T) {
 	p := wardPlan(t, 90, relapses, open, asTheyAre)
 	config := func(workers int) crossval.Config {

@@ -92,6 +92,8 @@ func title(scenario string) string {
 	return sc.String()
 }
 
+var siteTitle = map[string]string{partFolds: "of those held out, by their site", partSites: "at each site held out"}
+
 var partTitle = map[string]string{partFolds: "some subjects of every site held out", partSites: "one site held out"}
 
 // Print writes a table for each scenario and part.
@@ -116,10 +118,7 @@ func (ev *Evaluation) tables() []figure.Table {
 	var tables []figure.Table
 	for _, part := range []string{partFolds, partSites} {
 		for _, sc := range ev.scenarios(part) {
-			t := figure.Table{Title: "Scenario " + title(sc) + ": " + partTitle[part], Columns: []figure.Column{{Name: "fit"}}}
-			for _, fit := range ev.judge.names() {
-				t.Columns[0].Text = append(t.Columns[0].Text, fit)
-			}
+			t := figure.Table{Title: "Scenario " + title(sc) + ": " + partTitle[part], Columns: []figure.Column{{Name: "fit", Text: ev.judge.names()}}}
 			for _, c := range ev.judge.columns() {
 				own, difference := figure.Column{Name: c.name}, figure.Column{Name: "minus federated"}
 				for _, fit := range ev.judge.names() {
@@ -131,26 +130,26 @@ func (ev *Evaluation) tables() []figure.Table {
 				}
 			}
 			tables = append(tables, t)
-			if part == partSites {
-				tables = append(tables, ev.siteTable(sc))
+			if len(ev.siteNames(part, sc)) > 0 {
+				tables = append(tables, ev.siteTable(part, sc))
 			}
 		}
 	}
 	return tables
 }
 
-// siteTable has one row for each site that is held out.
-func (ev *Evaluation) siteTable(sc string) figure.Table {
+// siteTable has one row for each site that is held out, or whose subjects are.
+func (ev *Evaluation) siteTable(part, sc string) figure.Table {
 	first := mainColumn(ev.judge)
-	t := figure.Table{Title: "Scenario " + title(sc) + ": " + first.name + " at each site held out", Columns: []figure.Column{{Name: "site"}}}
+	t := figure.Table{Title: "Scenario " + title(sc) + ": " + first.name + " " + siteTitle[part], Columns: []figure.Column{{Name: "site"}}}
 	add := func(name, fit string, c column) {
 		own := figure.Column{Name: name}
-		for _, site := range ev.siteNames(sc) {
-			own.Text = append(own.Text, c.text(ev.find(partSites, sc, site, fit, c.measure, "")))
+		for _, site := range ev.siteNames(part, sc) {
+			own.Text = append(own.Text, c.text(ev.find(part, sc, site, fit, c.measure, "")))
 		}
 		t.Columns = append(t.Columns, own)
 	}
-	t.Columns[0].Text = ev.siteNames(sc)
+	t.Columns[0].Text = ev.siteNames(part, sc)
 	for _, fit := range ev.judge.names() {
 		add(fit, fit, first)
 	}
@@ -185,10 +184,10 @@ func minus(s *Summary) string {
 	return signed(d.Mean) + " [" + signed(d.Interval[0]) + ", " + signed(d.Interval[1]) + "]"
 }
 
-func (ev *Evaluation) siteNames(sc string) []string {
+func (ev *Evaluation) siteNames(part, sc string) []string {
 	var list []string
 	for _, s := range ev.Results {
-		if s.Part == partSites && s.Scenario == sc && s.Site != "" && !slices.Contains(list, s.Site) {
+		if s.Part == part && s.Scenario == sc && s.Site != "" && !slices.Contains(list, s.Site) {
 			list = append(list, s.Site)
 		}
 	}

@@ -69,7 +69,7 @@ func (ev *Evaluation) headline() []figure.Fact {
 
 func (ev *Evaluation) protocol() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d-fold cross-validation, repeated %d times: the subjects are divided into %d parts", ev.Folds, ev.Repeats, ev.Folds)
+	fmt.Fprintf(&b, "%d-fold cross-validation, %s: the subjects are divided into %d parts", ev.Folds, times(ev.Repeats), ev.Folds)
 	if ev.Label != "" {
 		fmt.Fprintf(&b, " with every level of %s in the same proportion", ev.Label)
 	}
@@ -93,6 +93,13 @@ func (ev *Evaluation) protocol() string {
 	return b.String()
 }
 
+func times(n int) string {
+	if n == 1 {
+		return "made once"
+	}
+	return fmt.Sprintf("repeated %d times", n)
+}
+
 // scores is the scores of a scenario as numbers, a row for each fit.
 func (ev *Evaluation) scores(part, sc string) *figure.Table {
 	t := &figure.Table{ID: "scores-" + part + "-" + sc, Title: "Scenario " + title(sc) + ": " + partTitle[part], Columns: []figure.Column{{Name: "fit"}}}
@@ -114,7 +121,8 @@ func (ev *Evaluation) scores(part, sc string) *figure.Table {
 	return t
 }
 
-// forest collects the bars of one measure: a row for each scenario and fit.
+// forest collects the bars of one measure: a row for each scenario and fit. Scenarios
+// are named where there are several.
 type forest struct {
 	figure.Bars
 }
@@ -131,6 +139,9 @@ func (f *forest) add(group, label string, mean float64, interval *[2]float64) {
 func (f *forest) item(id, title, caption, alt string) []figure.Item {
 	if len(f.Values) == 0 {
 		return nil
+	}
+	if slices.Max(f.Groups) == slices.Min(f.Groups) {
+		f.Groups = nil
 	}
 	return []figure.Item{{Figure: &figure.Figure{ID: id, Title: title, Caption: caption, Alt: alt, Chart: f.Bars}}}
 }
@@ -183,7 +194,7 @@ func (ev *Evaluation) byView(part, measure, axis string, less, times float64) *f
 func (ev *Evaluation) bySite(measure, axis string) *forest {
 	f := &forest{figure.Bars{X: figure.Axis{Label: axis}}}
 	for _, sc := range ev.scenarios(partSites) {
-		for _, site := range ev.siteNames(sc) {
+		for _, site := range ev.siteNames(partSites, sc) {
 			if s := ev.find(partSites, sc, site, Federated, measure, ""); s != nil {
 				f.add(title(sc), site, s.Mean, s.Interval)
 			}
@@ -193,3 +204,16 @@ func (ev *Evaluation) bySite(measure, axis string) *forest {
 }
 
 const whiskers = "Marks are means over the experiments, whiskers 90 % intervals for them."
+
+// joining draws every site alone against the federated fit, for its own subjects.
+func (ev *Evaluation) joining(measure, axis string) *forest {
+	f := &forest{figure.Bars{X: figure.Axis{Label: axis}}}
+	for _, sc := range ev.scenarios(partFolds) {
+		for _, site := range ev.siteNames(partFolds, sc) {
+			if s := ev.find(partFolds, sc, site, Alone, measure, ""); s != nil && s.Difference != nil {
+				f.add(title(sc), site, s.Difference.Mean, &s.Difference.Interval)
+			}
+		}
+	}
+	return f
+}

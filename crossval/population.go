@@ -173,3 +173,20 @@ func (p *population) keep(places []int) {
 	}
 	p.rows, p.groups, p.labels, p.own = p.rows.Select(places...), of(p.groups), of(p.labels), of(p.own)
 }
+
+// bySite divides some subjects by the site where they really are.
+func (e *evaluation) bySite(ids []string) []*dataset.Table {
+	at := make([][]int, len(e.Plan.Sites))
+	for i := range e.rows.Len() {
+		if _, held := slices.BinarySearch(ids, e.rows.Row(i).ID); held {
+			if site := slices.Index(e.Plan.Sites, e.own[i]); site >= 0 {
+				at[site] = append(at[site], i)
+			}
+		}
+	}
+	homes := make([]*dataset.Table, len(at))
+	for site, rows := range at {
+		homes[site] = e.rows.Select(rows...)
+	}
+	return homes
+}

@@ -69,11 +69,20 @@ func (s *Settings) Differs(old *Settings) string {
 type record struct {
 	Scores      map[string]evaluate.Marks        `json:"scores"`                // by fit
 	Calibration map[string]*evaluate.Calibration `json:"calibration,omitempty"` // by fit, of classes
-	Failed      map[string]string                `json:"failed,omitempty"`      // why a fit could not be made, or not at every site
+	// Home is by fit and site, where sites are as they are: of those held out of the
+	// site alone. One site alone is there that site.
+	Home   map[string]map[string]evaluate.Marks `json:"home,omitempty"`
+	Failed map[string]string                    `json:"failed,omitempty"` // why a fit could not be made, or not at every site
 }
 
 func (r *record) add(fit string, s *scored) {
 	r.Scores[fit] = s.marks
+	if s.home != nil {
+		if r.Home == nil {
+			r.Home = map[string]map[string]evaluate.Marks{}
+		}
+		r.Home[fit] = s.home
+	}
 	if s.calibration == nil {
 		return
 	}
@@ -81,4 +90,15 @@ func (r *record) add(fit string, s *scored) {
 		r.Calibration = map[string]*evaluate.Calibration{}
 	}
 	r.Calibration[fit] = s.calibration
+}
+
+// at is what is known of those held out of one site.
+func (r *record) at(site string) *record {
+	own := &record{Scores: map[string]evaluate.Marks{}}
+	for fit, sites := range r.Home {
+		if marks, ok := sites[site]; ok {
+			own.Scores[fit] = marks
+		}
+	}
+	return own
 }

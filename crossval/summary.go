@@ -32,7 +32,7 @@ type Evaluation struct {
 type Summary struct {
 	Part     string   `json:"part"`           // folds: some subjects of every site are held out; sites: one site is
 	Scenario string   `json:"scenario"`       // as it is typed
-	Site     string   `json:"site,omitempty"` // that is held out; of all if empty
+	Site     string   `json:"site,omitempty"` // that is held out, or whose subjects are; of all if empty
 	Fit      string   `json:"fit"`
 	Measure  string   `json:"measure"`
 	View     string   `json:"view,omitempty"` // all if empty
@@ -123,6 +123,13 @@ func (e *evaluation) summarise(all []experiment, kept *store) (*Evaluation, erro
 					if x.index == i {
 						at = append(at, records[n])
 					}
+				}
+				out.group(group{part, sc, i}, sites[i], at, len(sites), e.Folds)
+			}
+			for i := 0; part == partFolds && i < len(sites); i++ {
+				var at []*record
+				for _, r := range records {
+					at = append(at, r.at(sites[i]))
 				}
 				out.group(group{part, sc, i}, sites[i], at, len(sites), e.Folds)
 			}

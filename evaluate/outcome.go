@@ -91,12 +91,12 @@ func (o Outcome) Scoring(level float64) Scoring {
 	}
 	if len(o.Levels) == 2 {
 		s.Measures = append(s.Measures, Measure{Name: MeasureAUC, Heading: "AUC", Title: "Area under the receiver operating characteristic", Higher: true})
-		s.About += fmt.Sprintf("The AUC is how often, of one subject of each class, the one who is “%s” was given the higher probability of it: ½ is a coin's. ", o.Levels[1])
+		s.About += fmt.Sprintf("The AUC is how often, of one subject of each class, the one who is “%s” was given the higher probability of it: ½ is chance, 1 perfect. ", o.Levels[1])
 	}
 	s.Measures = append(s.Measures,
 		Measure{Name: MeasureBrier, Heading: "Brier score", Title: "Brier score of probabilities"},
 		Measure{Name: MeasureCalibration, Heading: "calibration error", Title: "Calibration error of probabilities"})
 	s.About += "The Brier score is the mean squared distance of probabilities from what happened. " +
-		"The calibration error is how far probabilities are from frequencies, in ten bins, and is never quite 0 with so few subjects; the base rate is well calibrated, and tells nobody apart."
+		"The calibration error is how far probabilities are from frequencies, in ten bins, and is never quite 0 with few subjects; the base rate is well calibrated, and tells nobody apart."
 	return s
 }
