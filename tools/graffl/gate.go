@@ -60,7 +60,7 @@ func ward(scarce, other, dim int, r *rand.Rand) (l augment.Labelled) {
 // gate measures how often sites keep rows that help, and rows that do not.
 func gate(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("gate", flag.ContinueOnError)
-	sites := flags.Int("sites", 100, "simulated sites of each kind, from seeds 1, 2, …")
+	sites := flags.Int("sites", 200, "simulated sites of each kind, from seeds 1, 2, …")
 	if err := parse(flags, args, func() error {
 		if *sites < 1 {
 			return fmt.Errorf("want at least 1 site")
