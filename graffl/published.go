@@ -20,11 +20,14 @@ func SquaredDistances(dst, rows, generated []float64, dim int) {
 
 // Rounds returns how many rounds N proposals take if each round uses one proposal
 // for each row of any site, by the two readings of the bracket in Algorithm 2. With
-// floor, at most N proposals are used.
+// floor, at most N proposals are used. Sites without rows take none.
 func Rounds(n int, rows []int) (floor, ceil int) {
 	total := 0
 	for _, r := range rows {
 		total += r
+	}
+	if total < 1 {
+		return 0, 0
 	}
 	return n / total, (n + total - 1) / total
 }
