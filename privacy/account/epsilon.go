@@ -31,7 +31,7 @@ func Epsilon(ms []Mechanism, a Adjacency, delta float64) (float64, error) {
 	}
 	var worst float64
 	for i, c := range compose(ms, a) {
-		if i > 0 && c.renyi(worst) <= math.Log(delta) {
+		if i > 0 && c.within(worst, math.Log(delta)) {
 			continue
 		}
 		e, err := c.epsilon(delta)
@@ -59,7 +59,7 @@ func Delta(ms []Mechanism, a Adjacency, epsilon float64) (float64, error) {
 	}
 	var worst float64
 	for i, c := range compose(ms, a) {
-		if i > 0 && c.renyi(epsilon) <= math.Log(worst) {
+		if i > 0 && c.within(epsilon, math.Log(worst)) {
 			continue
 		}
 		d, err := c.delta(epsilon)
@@ -163,7 +163,7 @@ func (p part) epsilon(delta, pure float64) float64 {
 // delta returns δ(ε) = P(L > ε) − exp(ε) Q(L > ε) of a single application,
 // rounded up.
 func (p part) delta(epsilon float64) float64 {
-	logP, logQ := p.mass(epsilon, math.Inf(1))
+	logP, logQ := p.mass(p.edge(epsilon), p.edge(math.Inf(1)))
 	for _, a := range p.atoms() {
 		if a.loss > epsilon {
 			logP, logQ = logAdd(logP, a.logP), logAdd(logQ, a.logQ)
@@ -216,20 +216,28 @@ func (c composition) delta(epsilon float64) (float64, error) {
 var errDisagree = errors.New("the accountant contradicts itself")
 
 // renyi returns the bound of Rényi differential privacy on log δ(ε), at the
-// order 1 + θ of the saddle of ε:
+// order 1 + θ:
 //
 //	δ(ε) ≤ exp(K(θ) − θε) θ^θ/(1+θ)^(1+θ)
 //
 // (Canonne, Kamath and Steinke 2020, proposition 12).
-func (c composition) renyi(epsilon float64) float64 {
-	if epsilon >= c.supremum() {
-		return math.Inf(-1)
-	}
-	return c.saddleAt(epsilon).renyi()
-}
-
 func (s saddle) renyi() float64 {
 	return s.k - s.theta*s.epsilon - s.theta*math.Log1p(1/s.theta) - math.Log1p(s.theta)
+}
+
+// within says whether δ(ε) is at most exp(logDelta), if that is cheap to tell: by
+// Rényi's bound, or where the exact integral is well below.
+func (c composition) within(epsilon, logDelta float64) bool {
+	if epsilon >= c.supremum() {
+		return true
+	}
+	s := c.saddleAt(epsilon)
+	if s.renyi() <= logDelta {
+		return true
+	}
+	const margin = 0.05
+	exact, relative := c.contour(s, 1e-4, 1e6)
+	return relative < margin/10 && exact+margin <= logDelta
 }
 
 // verify holds an answer against the exact integral, which it must not be

@@ -13,10 +13,11 @@ import (
 func exact(ms []Mechanism, a Adjacency, epsilon float64) (logDelta float64, ok bool) {
 	logDelta = math.Inf(-1)
 	for _, c := range compose(ms, a) {
-		if c.renyi(epsilon) < logDelta {
+		s := c.saddleAt(epsilon)
+		if epsilon >= c.supremum() || s.renyi() < logDelta {
 			continue
 		}
-		theta, l, relative := c.saddleAt(epsilon).theta, 0.0, math.Inf(1)
+		theta, l, relative := s.theta, 0.0, math.Inf(1)
 		for _, share := range []float64{1, 0.8, 0.6} { // beyond some θ a rare loss takes over
 			if relative > 1e-6 {
 				l, relative = c.contour(c.through(share*theta, epsilon), 1e-7, 1e7)

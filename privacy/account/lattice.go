@@ -1,7 +1,7 @@
 package account
 
 import (
-	"maps"
+	"cmp"
 	"math"
 	"slices"
 )
@@ -23,7 +23,7 @@ type dots struct {
 	// may have a weighted squared width of wide fine².
 	fine float64
 	relevance
-	cells  map[int]float64
+	found  []dot
 	beyond float64 // probability of the losses that are taken for +∞
 }
 
@@ -46,18 +46,20 @@ func (r relevance) of(logTilt float64) float64 {
 // exact at the grid points used and is joined between them by lines in exp(ε),
 // which lie above it as δ is convex there ("connect the dots", Doroshenko et
 // al. 2022). Losses below lo are raised to it, losses above hi count as +∞.
-func connect(p pair, step, theta, lo, hi, fine float64, r relevance) (found []dot, beyond float64) {
-	k, _, _ := p.cumulant(theta)
-	d := dots{pair: p, step: step, theta: theta, k: k, fine: fine, relevance: r, cells: make(map[int]float64)}
+//
+// k is k(θ) of the pair. The dots are in order.
+func connect(p pair, step, theta, k, lo, hi, fine float64, r relevance) (found []dot, beyond float64) {
+	d := dots{pair: p, step: step, theta: theta, k: k, fine: fine, relevance: r}
 	first, last := int(math.Floor(lo/step)), int(math.Ceil(hi/step))
 	last = max(last, first+1)
-	if logP, _ := p.mass(math.Inf(-1), float64(first)*step); !math.IsInf(logP, -1) {
+	least, greatest := p.edge(float64(first)*step), p.edge(float64(last)*step)
+	if logP, _ := p.mass(p.edge(math.Inf(-1)), least); !math.IsInf(logP, -1) {
 		d.put(first, logP)
 	}
-	if logP, _ := p.mass(float64(last)*step, math.Inf(1)); !math.IsInf(logP, -1) {
+	if logP, _ := p.mass(greatest, p.edge(math.Inf(1))); !math.IsInf(logP, -1) {
 		d.beyond += math.Exp(logP)
 	}
-	d.divide(first, last)
+	d.divide(first, last, least, greatest)
 	for _, a := range p.atoms() {
 		switch i := int(math.Floor(a.loss / step)); {
 		case i < first:
@@ -68,26 +70,32 @@ func connect(p pair, step, theta, lo, hi, fine float64, r relevance) (found []do
 			d.split(i, i+1, a.logP, a.logQ)
 		}
 	}
-	found = make([]dot, 0, len(d.cells))
-	for _, i := range slices.Sorted(maps.Keys(d.cells)) { // sums of these must not depend on chance
-		found = append(found, dot{i, d.cells[i]})
+	slices.SortStableFunc(d.found, func(a, b dot) int { return cmp.Compare(a.index, b.index) })
+	merged := d.found[:0]
+	for _, f := range d.found {
+		if last := len(merged) - 1; last >= 0 && merged[last].index == f.index {
+			merged[last].weight += f.weight
+		} else {
+			merged = append(merged, f)
+		}
 	}
-	return found, d.beyond
+	return merged, d.beyond
 }
 
 // divide treats the losses strictly between two grid points, in cells no
 // finer than needed.
-func (d *dots) divide(first, last int) {
-	lo, hi := float64(first)*d.step, float64(last)*d.step
-	logP, logQ := d.pair.mass(lo, hi)
+func (d *dots) divide(first, last int, least, greatest edge) {
+	lo, hi := least.loss, greatest.loss
+	logP, logQ := d.pair.mass(least, greatest)
 	if math.IsInf(logP, -1) {
 		return
 	}
 	w := math.Exp(logP + d.of(math.Max(d.theta*lo, d.theta*hi)-d.k))
 	if width := hi - lo; last-first > 1 && width > d.fine && !(w*width*width <= d.fine*d.fine*wide) {
 		mid := first + (last-first)/2
-		d.divide(first, mid)
-		d.divide(mid, last)
+		middle := d.pair.edge(float64(mid) * d.step)
+		d.divide(first, mid, least, middle)
+		d.divide(mid, last, middle, greatest)
 		return
 	}
 	d.split(first, last, logP, logQ)
@@ -113,7 +121,7 @@ func (d *dots) split(first, last int, logP, logQ float64) {
 
 func (d *dots) put(i int, logP float64) {
 	if w := math.Exp(logP + d.theta*float64(i)*d.step - d.k); w > 0 {
-		d.cells[i] += w
+		d.found = append(d.found, dot{i, w})
 	}
 }
 

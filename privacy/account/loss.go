@@ -1,6 +1,10 @@
 package account
 
-import "math"
+import (
+	"math"
+
+	"parley/internal/special"
+)
 
 // A pair of distributions P and Q dominates a mechanism if no two neighbouring
 // data sets are told apart better than P and Q. All that matters of it is the
@@ -17,12 +21,48 @@ type pair interface {
 	// cost is about the number of multiplications that the ray takes for each
 	// frequency up to omega.
 	cost(s, omega float64) float64
+	// edge prepares a loss to be the end of intervals.
+	edge(loss float64) edge
 	// mass returns log P(lo < L < hi) and log Q(lo < L < hi).
-	mass(lo, hi float64) (logP, logQ float64)
+	mass(lo, hi edge) (logP, logQ float64)
 	// atoms returns the losses that have a probability of their own.
 	atoms() []atom
 	// supremum returns the largest loss, +Inf if there is none.
 	supremum() float64
+}
+
+// edge is a privacy loss with the normal variables that belong to it, and the
+// logarithms of their smaller tails, which are the costly part of a mass.
+type edge struct {
+	loss float64
+	z    [3]float64
+	tail [3]float64
+}
+
+// newEdge returns the edge of a loss and its first normal variables.
+func newEdge(loss float64, z ...float64) edge {
+	e := edge{loss: loss}
+	for i, v := range z {
+		e.z[i], e.tail[i] = v, special.LogNormalCDF(-math.Abs(v))
+	}
+	return e
+}
+
+// between returns log(Φ(b) − Φ(a)) of the i-th variables of two edges, −Inf for a ≥ b.
+func between(a, b *edge, i int) float64 {
+	near, far := b.tail[i], a.tail[i] // to the mean
+	switch {
+	case !(a.z[i] < b.z[i]):
+		return math.Inf(-1)
+	case a.z[i] < 0 && b.z[i] > 0:
+		return math.Log1p(-(math.Exp(near) + math.Exp(far)))
+	case b.z[i] > 0:
+		near, far = far, near
+	}
+	if math.IsInf(near, -1) {
+		return near
+	}
+	return near + math.Log(-math.Expm1(far-near))
 }
 
 // atom is a privacy loss of positive probability.
@@ -50,9 +90,12 @@ func (g shifted) ray(s, omega float64) func() complex128 {
 
 func (g shifted) cost(s, omega float64) float64 { return 20 }
 
-func (g shifted) mass(lo, hi float64) (logP, logQ float64) {
-	a, b := lo/g.mu, hi/g.mu
-	return logInterval(a-g.mu/2, b-g.mu/2), logInterval(a+g.mu/2, b+g.mu/2)
+func (g shifted) edge(loss float64) edge {
+	return newEdge(loss, loss/g.mu-g.mu/2, loss/g.mu+g.mu/2)
+}
+
+func (g shifted) mass(lo, hi edge) (logP, logQ float64) {
+	return between(&lo, &hi, 0), between(&lo, &hi, 1)
 }
 
 func (g shifted) atoms() []atom     { return nil }
@@ -120,8 +163,10 @@ func (l laplace) ray(s, omega float64) func() complex128 {
 
 func (l laplace) cost(s, omega float64) float64 { return 20 }
 
-func (l laplace) mass(lo, hi float64) (logP, logQ float64) {
-	lo, hi = max(lo, -l.e0), min(hi, l.e0)
+func (l laplace) edge(loss float64) edge { return edge{loss: loss} }
+
+func (l laplace) mass(from, to edge) (logP, logQ float64) {
+	lo, hi := max(from.loss, -l.e0), min(to.loss, l.e0)
 	if !(lo < hi) {
 		return math.Inf(-1), math.Inf(-1)
 	}

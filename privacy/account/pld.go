@@ -1,10 +1,8 @@
 package account
 
 import (
-	"cmp"
 	"fmt"
 	"math"
-	"slices"
 )
 
 const (
@@ -40,8 +38,7 @@ type factor struct {
 // transform are added to every weight. precision is the rise of ε that the
 // grid may cause where −δ′/δ is the slope, if the grid can be as fine as that.
 func (c composition) distribution(s saddle, logDelta, precision, slope float64) (*lossDistribution, error) {
-	s = c.retreat(s, logDelta, precision, slope)
-	bottom, top, err := c.window(s, logDelta)
+	s, bottom, top, err := c.retreat(s, logDelta, precision, slope)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +96,7 @@ func (p part) onGrid(theta, step, want, logAbove, logBelow float64, r relevance)
 	hi := math.Min(one.above(at, logAbove), p.supremum()+step)
 	// Raised losses take up to all of P with them.
 	lo := math.Min(one.below(at, logBelow), (at.k+logBelow)/theta)
-	found, lost := connect(p.pair, step, theta, lo, hi, want, r)
+	found, lost := connect(p.pair, step, theta, at.k, lo, hi, want, r)
 	var sum float64
 	for _, f := range found {
 		sum += f.weight
@@ -110,7 +107,6 @@ func (p part) onGrid(theta, step, want, logAbove, logBelow float64, r relevance)
 	for i := range found {
 		found[i].weight /= sum
 	}
-	slices.SortFunc(found, func(a, b dot) int { return cmp.Compare(a.index, b.index) })
 	return factor{found, float64(p.count), at.k + math.Log(sum)}, lost, nil
 }
 

@@ -21,29 +21,29 @@ type saddle struct {
 // rare one takes over at once. δ is often decided by the usual ones there. A
 // smaller θ sees only them; nothing is lost but digits, to which exp(K(θ) − θε)
 // is the measure.
-func (c composition) retreat(s saddle, logDelta, precision, slope float64) saddle {
-	points := func(t saddle) float64 {
-		bottom, top, err := c.window(t, logDelta)
-		if err != nil {
-			return math.Inf(1)
-		}
+//
+// It returns the window, too.
+func (c composition) retreat(s saddle, logDelta, precision, slope float64) (best saddle, bottom, top float64, err error) {
+	points := func(bottom, top float64) float64 {
 		want, _, _ := c.grid(top-bottom, precision, slope)
 		return (top - bottom) / want
 	}
-	best, fewest := s, points(s)
-	if fewest < manyPoints {
-		return s
+	best = s
+	bottom, top, err = c.window(s, logDelta)
+	if err == nil && points(bottom, top) < manyPoints {
+		return best, bottom, top, nil
 	}
 	for _, f := range [...]float64{0.97, 0.9, 0.8, 0.7, 0.6, 0.5} {
 		t := c.through(f*s.theta, s.epsilon)
 		if t.k-t.theta*t.epsilon > s.k-s.theta*s.epsilon+4 {
 			break
 		}
-		if n := points(t); n < 0.8*fewest {
-			best, fewest = t, n
+		b, a, bad := c.window(t, logDelta)
+		if bad == nil && (err != nil || points(b, a) < 0.8*points(bottom, top)) {
+			best, bottom, top, err = t, b, a, nil
 		}
 	}
-	return best
+	return best, bottom, top, err
 }
 
 // manyPoints is a number of grid points that is worth a search for fewer.
@@ -131,7 +131,7 @@ func (c composition) solve(f func(saddle) float64) saddle {
 			t = (lo + hi) / 2
 		}
 		s, v = eval(t)
-		if math.Abs(v) < 1e-3 && hi-lo < 0.5 || hi-lo < 1e-9 {
+		if math.Abs(v) < 0.01 && hi-lo < 0.5 || hi-lo < 1e-9 {
 			return s
 		}
 		if v > 0 {

@@ -1,10 +1,6 @@
 package account
 
-import (
-	"math"
-
-	"parley/internal/special"
-)
+import "math"
 
 // direction says which of two neighbouring data sets is P.
 type direction int
@@ -36,7 +32,7 @@ func (m sampled) lift(x float64) float64 {
 	return math.Log1p(m.q * math.Expm1(z))
 }
 
-// outcome returns the output whose loss ℓ(x), or ℓ(x) − ℓ(−x) for replace, is l.
+// outcome returns the output x with ℓ(x), or ℓ(x) − ℓ(−x) for replace, equal to l.
 func (m sampled) outcome(l float64) float64 {
 	s2 := m.sigma * m.sigma
 	if m.dir == replace {
@@ -66,19 +62,31 @@ func (m sampled) outcome(l float64) float64 {
 	}
 }
 
-func (m sampled) mass(lo, hi float64) (logP, logQ float64) {
+func (m sampled) edge(loss float64) edge {
+	at := loss
+	if m.dir == add { // the mirror image of remove
+		at = -loss
+	}
+	x, one := m.outcome(at)/m.sigma, 1/m.sigma
+	if m.dir == replace {
+		return newEdge(loss, x, x-one, x+one)
+	}
+	return newEdge(loss, x, x-one)
+}
+
+func (m sampled) mass(lo, hi edge) (logP, logQ float64) {
 	if m.dir == add {
-		p, q := sampled{q: m.q, sigma: m.sigma}.mass(-hi, -lo)
-		return q, p
+		lo, hi = hi, lo
 	}
-	a, b := m.outcome(lo)/m.sigma, m.outcome(hi)/m.sigma
-	one := 1 / m.sigma
-	none := logInterval(a, b)
-	with := logAdd(math.Log1p(-m.q)+none, math.Log(m.q)+logInterval(a-one, b-one))
-	if m.dir == remove {
-		return with, none
+	none := between(&lo, &hi, 0)
+	with := logAdd(math.Log1p(-m.q)+none, math.Log(m.q)+between(&lo, &hi, 1))
+	switch m.dir {
+	case add:
+		return none, with
+	case replace:
+		return with, logAdd(math.Log1p(-m.q)+none, math.Log(m.q)+between(&lo, &hi, 2))
 	}
-	return with, logAdd(math.Log1p(-m.q)+none, math.Log(m.q)+logInterval(a+one, b+one))
+	return with, none
 }
 
 func (m sampled) atoms() []atom { return nil }
@@ -237,8 +245,6 @@ func (m sampled) ray(s, omega float64) func() complex128 {
 		return sum
 	}
 }
-
-func logInterval(a, b float64) float64 { return special.LogNormalInterval(a, b) }
 
 // logAdd returns log(exp(a) + exp(b)).
 func logAdd(a, b float64) float64 {

@@ -2,6 +2,7 @@ package account
 
 import (
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/dsp/fourier"
 )
@@ -42,21 +43,31 @@ func (s *spectrum) multiply(found []dot, count int) {
 		return i
 	}
 	if s.few && len(found)*len(s.alive) < s.n*4 {
-		for _, f := range s.alive {
-			var re, im float64
-			for _, d := range found {
-				sin, cos := math.Sincos(-2 * math.Pi * float64(at(d.index)*f%s.n) / float64(s.n))
-				re += d.weight * cos
-				im += d.weight * sin
+		s.one = slices.Grow(s.one[:0], len(s.alive))[:len(s.alive)]
+		clear(s.one)
+		for _, d := range found {
+			i := at(d.index)
+			turn := s.root(i)
+			var z complex128
+			for j, f := range s.alive {
+				// Turning on from the last frequency, for a few: errors add up.
+				if j%turns == 0 || f != s.alive[j-1]+1 {
+					z = s.root(i*f%s.n) * complex(d.weight, 0)
+				} else {
+					z *= turn
+				}
+				s.one[j] += z
 			}
-			s.product[f] *= power(complex(re, im), count)
+		}
+		for j, f := range s.alive {
+			s.product[f] *= power(s.one[j], count)
 		}
 	} else {
 		clear(s.grid)
 		for _, d := range found {
 			s.grid[at(d.index)] += d.weight
 		}
-		s.one = s.fft.Coefficients(s.one, s.grid)
+		s.one = s.fft.Coefficients(slices.Grow(s.one[:0], s.n/2+1)[:s.n/2+1], s.grid)
 		for i, z := range s.one {
 			if s.product[i] != 0 {
 				s.product[i] *= power(z, count)
@@ -75,6 +86,16 @@ func (s *spectrum) multiply(found []dot, count int) {
 	s.few = true
 }
 
+// turns is how many frequencies in a row are had from one evaluation of sine
+// and cosine.
+const turns = 16
+
+// root returns exp(−2πi k/n).
+func (s *spectrum) root(k int) complex128 {
+	sin, cos := math.Sincos(-2 * math.Pi * float64(k) / float64(s.n))
+	return complex(cos, sin)
+}
+
 // inverse returns the weights from an index of the loss on, with a bound on
 // their rounding errors added.
 func (s *spectrum) inverse(first int) []float64 {
@@ -87,9 +108,9 @@ func (s *spectrum) inverse(first int) []float64 {
 		modulus += m
 	}
 	n := float64(s.n)
-	// A coefficient of a factor has an error of about ulp log₂ n, which the
+	// A coefficient of a factor has an error of about ulp (turns + log₂ n), which the
 	// power multiplies by its count; then come the power itself and the inverse.
-	guard := modulus/n*ulp*(s.rounds*(8+math.Log2(n))+16) + gone
+	guard := modulus/n*ulp*(s.rounds*(8+turns+math.Log2(n))+16) + gone
 	s.grid = s.fft.Sequence(s.grid, s.product)
 	out := make([]float64, s.n)
 	for i := range out {
