@@ -3,6 +3,7 @@ package graffl
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -89,13 +90,19 @@ func (v *view) componentTable(caption string) *figure.Table {
 			}
 		}
 		t.Columns = []figure.Column{*component, *weight, *feature, *mean, *sd}
+		if v.opts.Components == 1 { // the only one has all the weight
+			t.Columns = slices.Delete(t.Columns, 1, 2)
+		}
 		return t
 	}
 	for k := range v.opts.Components {
 		component.Text = append(component.Text, strconv.Itoa(k+1))
 		put(weight, p.weight(k))
 	}
-	t.Columns = []figure.Column{*component, *weight}
+	t.Columns = []figure.Column{*component}
+	if v.opts.Components > 1 {
+		t.Columns = append(t.Columns, *weight)
+	}
 	for _, what := range []struct {
 		name string
 		of   func(k, i int) interval

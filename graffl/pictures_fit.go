@@ -82,7 +82,7 @@ func (v *landmarkView) onGrid(values []float64) (rows []figure.Numbers) {
 // fitSection compares what sites released with what the mixture expects.
 func (v *landmarkView) fitSection() figure.Section {
 	lead := fmt.Sprintf("All that is known of the rows is the mean of a kernel at each of %d public landmarks. If the mixture describes the rows, observed means scatter around those that the posterior expects as chance and noise make them; the largest distance is %.1f of their standard deviations.", v.marks.Len(), v.fit.largest)
-	lead += fmt.Sprintf(" Of so many landmarks the largest should be below about %.1f. All together, by χ² = %.0f with %d degrees of freedom, a mixture that is right is off by as much or more in %.2g %% of studies (a little fewer, since it was fitted to them).", likelyLargest(v.marks.Len()), v.fit.chiSq, v.marks.Len(), 100*v.fit.tail)
+	lead += fmt.Sprintf(" Of so many landmarks the largest should be below about %.1f. All together, by χ² = %.0f with %d degrees of freedom, a mixture that is right is off by as much or more in %s of studies (a little fewer, since it was fitted to them).", likelyLargest(v.marks.Len()), v.fit.chiSq, v.marks.Len(), rarity(v.fit.tail))
 	section := figure.Section{ID: "fit", Title: "Does the mixture fit?", Lead: lead}
 	if h := v.fitMap(); h != nil {
 		section.Items = append(section.Items, figure.Item{Figure: h})
@@ -93,6 +93,14 @@ func (v *landmarkView) fitSection() figure.Section {
 			Text: "At some landmark far more, or far fewer, rows were seen than the mixture expects. Rows may not be normally distributed within components, or there may be more components than the plan says, or ranges may cut off tails: intervals are then too narrow. More components (method.components) are worth a try."}})
 	}
 	return section
+}
+
+// rarity writes a share of studies.
+func rarity(p float64) string {
+	if p < 0.001 {
+		return "fewer than 0.1 %"
+	}
+	return fmt.Sprintf("%.2g %%", 100*p)
 }
 
 // likelyLargest is what the largest of n independent normal deviations exceeds
