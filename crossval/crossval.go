@@ -76,12 +76,9 @@ func Run(ctx context.Context, c Config) (*Evaluation, error) {
 	if err != nil {
 		return nil, err
 	}
-	kept, err := trials.Open[record](c.Dir, "folds", "evaluation", settings)
-	if err != nil {
-		return nil, err
-	}
 	all := e.experiments()
-	if err := trials.Run(ctx, all, kept, c.Workers, e.conduct, c.Progress); err != nil {
+	kept, err := trials.Complete(ctx, trials.Work{Dir: c.Dir, Folder: "folds", Kind: "evaluation", Workers: c.Workers, Progress: c.Progress}, settings, all, e.conduct)
+	if err != nil {
 		return nil, err
 	}
 	out, err := e.summarise(all, kept)

@@ -106,39 +106,46 @@ func TestOutcomeDoesNotDependOnWorkersOrInterruptions(t *testing.T) {
 		return crossval.Config{Plan: p, Methods: methods, Folds: 2, Repeats: 2, Workers: workers,
 			Scenarios: []evaluate.Scenario{evaluate.G, evaluate.K}, Dir: filepath.Join(t.TempDir(), "out")}
 	}
-	one, many := config(1), config(4)
-	if _, err := crossval.Run(context.Background(), one); err != nil {
+	// Two scenarios, two repeats, two folds and three sites; what was under way
+	// when it was interrupted may have been stored.
+	first := goesOn(t, config(1), config(4), 5)
+	if first.Of != 20 || first.Stored < 5 || first.Stored > 9 || first.Done != first.Stored {
+		t.Errorf("it went on from %+v", first)
+	}
+}
+
+// goesOn runs one configuration to its end, and the other until so many experiments are
+// done and then to its end: both have to come to the same. It returns where the latter
+// went on from.
+func goesOn(t *testing.T, one, many crossval.Config, after int) (first crossval.Progress) {
+	t.Helper()
+	if _, err := crossval.Run(t.Context(), one); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	many.Progress = func(s crossval.Progress) {
-		if s.Done == 5 {
+		if s.Done == after {
 			cancel()
 		}
 	}
 	if _, err := crossval.Run(ctx, many); !errors.Is(err, context.Canceled) {
 		t.Fatalf("interrupted: %v", err)
 	}
-	first := crossval.Progress{}
 	many.Progress = func(s crossval.Progress) {
 		if first.Of == 0 {
 			first = s
 		}
 	}
-	if _, err := crossval.Run(context.Background(), many); err != nil {
+	if _, err := crossval.Run(t.Context(), many); err != nil {
 		t.Fatal(err)
-	}
-	// Two scenarios, two repeats, two folds and three sites; what was under way
-	// when it was interrupted may have been stored.
-	if first.Of != 20 || first.Stored < 5 || first.Stored > 9 || first.Done != first.Stored {
-		t.Errorf("it went on from %+v", first)
 	}
 	for _, name := range outputs {
 		if !bytes.Equal(read(t, one.Dir, name), read(t, many.Dir, name)) {
 			t.Errorf("%s depends on the workers or on the interruption", name)
 		}
 	}
+	return first
 }
 
 func TestMoreRepeatsGoOnAndOtherSettingsAreRefused(t *testing.T) {

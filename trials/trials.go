@@ -94,3 +94,20 @@ func Run[T Trial, R any](ctx context.Context, all []T, kept *Store[R], workers i
 	}
 	return nil
 }
+
+// Work says where outcomes are kept and how they are computed.
+type Work struct {
+	Dir, Folder, Kind string         // see [Open]
+	Workers           int            // see [Run]
+	Progress          func(Progress) // see [Run]
+}
+
+// Complete opens the place of a piece of work, computes what is missing there, and
+// returns what came of all trials: [Open] and [Run].
+func Complete[T Trial, R, S any, P Settings[S]](ctx context.Context, w Work, settings P, all []T, conduct func(context.Context, T) (*R, error)) (*Store[R], error) {
+	kept, err := Open[R](w.Dir, w.Folder, w.Kind, settings)
+	if err != nil {
+		return nil, err
+	}
+	return kept, Run(ctx, all, kept, w.Workers, conduct, w.Progress)
+}

@@ -69,12 +69,9 @@ func Run(ctx context.Context, c Config) (*Curve, error) {
 	if err != nil {
 		return nil, err
 	}
-	kept, err := trials.Open[record](c.Dir, "simulations", "simulation", settings)
-	if err != nil {
-		return nil, err
-	}
 	all := s.trials()
-	if err := trials.Run(ctx, all, kept, c.Workers, s.conduct, c.Progress); err != nil {
+	kept, err := trials.Complete(ctx, trials.Work{Dir: c.Dir, Folder: "simulations", Kind: "simulation", Workers: c.Workers, Progress: c.Progress}, settings, all, s.conduct)
+	if err != nil {
 		return nil, err
 	}
 	curve, err := s.summarise(settings, all, kept)
