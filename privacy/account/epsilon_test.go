@@ -278,6 +278,29 @@ func TestContourOfAtoms(t *testing.T) {
 	}
 }
 
+// TestContourOfNearAtoms: with little noise, sampled records have nearly three
+// losses, and the integral must not end between the peaks of their spectrum. It
+// once ended 2e-8 off, which refused a sound answer so near to 1.
+func TestContourOfNearAtoms(t *testing.T) {
+	ms := []Mechanism{
+		{Gaussian, 3.2282092287470614, 1, 1.588872456962965, 5},
+		gaussian(0.05695985647172325, 0.039373596728327076, 411),
+		gaussian(0.23749919587200882, 0.012510684766181838, 1),
+	}
+	const epsilon, want = 0.0332, 3.96e-8 // 1 − δ, by the contour at a budget of 1e8
+	d, err := Delta(ms, ReplaceOne, epsilon)
+	if err != nil || math.Abs(1-d-want) > 0.05*want {
+		t.Errorf("δ is 1 − %v, error %v, want 1 − %v", 1-d, err, want)
+	}
+	c := compose(ms, ReplaceOne)[0]
+	for _, work := range []float64{1e5, 1e6, 3e6} {
+		l, relative := c.contour(c.saddleAt(epsilon), 1e-4, work)
+		if got := -math.Expm1(l); math.Abs(got-want) > relative+0.01*want {
+			t.Errorf("work %v: δ is 1 − %v within %v, want 1 − %v", work, got, relative, want)
+		}
+	}
+}
+
 // TestRateNearOne: a sampled Gaussian tends to the plain one. At 1 − 1e-7 the
 // two differ by about that much of ε.
 func TestRateNearOne(t *testing.T) {
