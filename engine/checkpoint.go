@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -27,8 +28,9 @@ type Checkpoints interface {
 	Replace(checkpoint []byte) error
 }
 
-// checkpointVersion was 1 when the checkpoint held what is in the log now.
-const checkpointVersion = 2
+// checkpointVersion was 1 when the checkpoint held what is in the log now, and 2
+// before it ended with its own SHA-256.
+const checkpointVersion = 3
 
 // checkpoint is everything that the coordinator needs to go on, with the log
 // up to its Log. It is taken after every step, before its tasks are sent;
@@ -86,7 +88,8 @@ func (r *run) save() error {
 	if err != nil {
 		return fmt.Errorf("encoding the checkpoint: %w", err)
 	}
-	if err := r.Checkpoints.Replace(data); err != nil {
+	sum := sha256.Sum256(data)
+	if err := r.Checkpoints.Replace(append(data, sum[:]...)); err != nil {
 		return fmt.Errorf("saving the checkpoint: %w", err)
 	}
 	r.logged.rounds, r.logged.entries = len(r.rounds), len(r.manifest)
@@ -132,11 +135,15 @@ const startAnew = "put both back as they were; or remove both: the run then begi
 
 // load decodes a checkpoint and what it refers to of its log.
 func (r *run) load(data, log []byte) error {
-	if version, ok := versionOf(data); ok && version != checkpointVersion {
+	body, whole := checked(data)
+	if version, ok := versionOf(body); ok && version != checkpointVersion {
 		return fmt.Errorf("the checkpoint has version %d, this program knows %d: go on with the parley that wrote it; or remove the checkpoint: "+
 			"the run then begins again, and each site sends once more what it has stored, without a new charge", version, checkpointVersion)
 	}
-	if err := wire.Unmarshal(data, &r.cp); err != nil {
+	if !whole {
+		return fmt.Errorf("the checkpoint is damaged: its bytes are not those that were written; %s", startAnew)
+	}
+	if err := wire.Unmarshal(body, &r.cp); err != nil {
 		return fmt.Errorf("decoding the checkpoint: %w; %s", err, startAnew)
 	}
 	if r.cp.Study != r.Study {
@@ -165,6 +172,19 @@ func (r *run) load(data, log []byte) error {
 	r.rounds, r.manifest = h.Rounds, h.Manifest
 	r.logged.rounds, r.logged.entries = len(r.rounds), len(r.manifest)
 	return nil
+}
+
+// checked is a checkpoint without the SHA-256 at its end, which it had from version 3
+// on, or all of it where that is not the one of the rest.
+func checked(data []byte) (body []byte, whole bool) {
+	end := len(data) - sha256.Size
+	if end < 0 {
+		return data, false
+	}
+	if sum := sha256.Sum256(data[:end]); !bytes.Equal(sum[:], data[end:]) {
+		return data, false
+	}
+	return data[:end], true
 }
 
 // versionOf is the version of a checkpoint of any format.

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"errors"
 	"io/fs"
 	"os"
@@ -96,10 +97,19 @@ func TestUselessCheckpointsAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.Checkpoint = before
-	refused(t, w, m, "the checkpoint has version 1, this program knows 2")
-	w.Checkpoint = whole[:len(whole)-1]
-	refused(t, w, m, "decoding the checkpoint")
-	w.Checkpoint = []byte{}
+	refused(t, w, m, "the checkpoint has version 1, this program knows 3")
+	for _, bytes := range [][]byte{whole[:len(whole)-1], {}, append(slices.Clone(whole), 0)} {
+		w.Checkpoint = bytes
+		refused(t, w, m, "the checkpoint is damaged")
+	}
+	for i := 0; i < len(whole); i += 3 {
+		w.Checkpoint = slices.Clone(whole)
+		w.Checkpoint[i] ^= 1 << (i % 8)
+		refused(t, w, m, "the checkpoint is damaged")
+	}
+	other := []byte("not a checkpoint, but whole")
+	sum := sha256.Sum256(other)
+	w.Checkpoint = append(other, sum[:]...)
 	refused(t, w, m, "decoding the checkpoint")
 
 	w.Checkpoint = whole
