@@ -6,10 +6,11 @@
 // state: Next moves it on and says what each site is to do, Fold takes in one
 // contribution. The [Site] answers one task at a time from the site's own
 // rows, through a [privacy.Session], and what it returns may leave because the
-// gate made it. Neither half may start goroutines, read clocks, do I/O or use
-// randomness that is not derived from the plan's seed, the site's name and the
-// round: then checkpoints, replay and bit-identical results on any number of
-// cores follow.
+// gate made it. Neither half may read clocks, do I/O or use randomness that is not
+// derived from the plan's seed, the site's name and the round, nor start
+// goroutines, but to share out arithmetic within one call whose result does not
+// depend on them: then checkpoints, replay and bit-identical results on any
+// number of cores follow.
 //
 // State is what must be carried from one step to the next; [Info] is what may
 // be looked at.
