@@ -2,6 +2,7 @@ package crossval
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"parley/evaluate"
@@ -110,7 +111,7 @@ func (o *outcomes) calibrationSection(ev *Evaluation) figure.Section {
 // curve draws expected against observed frequencies of a scenario.
 func (o *outcomes) curve(ev *Evaluation, part, sc string) *figure.Figure {
 	l := figure.Lines{X: figure.Axis{Label: "probability given"}, Y: figure.Axis{Label: "how often it happened"}}
-	for _, c := range ev.Calibrations {
+	for _, c := range slices.Backward(ev.Calibrations) { // the federated fit on top
 		if c.Part != part || c.Scenario != sc || c.Fit != Federated && c.Fit != Central && c.Fit != Alone {
 			continue
 		}
@@ -126,8 +127,8 @@ func (o *outcomes) curve(ev *Evaluation, part, sc string) *figure.Figure {
 		what = "the probability of the most probable class"
 	}
 	caption := "Those held out in all experiments, sorted by " + what + " into ten bins; a mark is a bin's mean probability, and how often it happened. Marks on the dashed line are right. Below it predictions are too sure, above it not sure enough. Bins of few subjects are off by chance."
-	if part == partSites {
-		caption += " All sites left out are drawn together: single ones may be off in either direction, as the calibration errors below tell."
+	if part == partSites || sc == slug(evaluate.Column) {
+		caption += " All sites are drawn together: single ones may be off in either direction, as their calibration errors tell."
 	}
 	return &figure.Figure{ID: "calibration-" + part + "-" + sc, Title: "Scenario " + title(sc) + ": " + partTitle[part], Chart: l,
 		Caption: caption,
