@@ -159,7 +159,9 @@ func (a *adjusted) regress(c graffl.Replicate, observed graffl.Observation, r *r
 		return nil, err
 	}
 	// Proposals have the density p(u) L(u), L the likelihood of the part of the rows: the
-	// weight p/q of an adjusted parameter is 1/L.
+	// weight p/q of an adjusted parameter is 1/L. As in the posterior, a variance of 1/n² keeps
+	// landmarks that hardly a row comes near from deciding.
+	wide.NoiseVar += 1 / (wide.Rows * wide.Rows)
 	p, most := &graffl.Posterior{}, math.Inf(-1)
 	var logs []float64
 	for i, u := range moved {
