@@ -282,6 +282,44 @@ func TestSitesAreAskedAboutTheirOwnSubjects(t *testing.T) {
 	}
 }
 
+// Hospitals with a folder each, whose ids are the same, one of which lacks a view.
+func TestPredictionsFromFolders(t *testing.T) {
+	where := "{sites: {east: east, north: north, south: south}}"
+	p := wardPlan(t, 6, relapses, open, asTheyAre)
+	root := filepath.Dir(p.Local.Data)
+	for _, site := range p.Sites {
+		ward(t, filepath.Join(root, site), 300)
+	}
+	if err := os.Remove(filepath.Join(root, "south", "view_v.csv")); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(root, "plan.yaml")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, bytes.Replace(text, []byte(asTheyAre), []byte(where), 1), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if p, err = study.Load(path, predictors); err != nil {
+		t.Fatal(err)
+	}
+	ev := evaluation(t, crossval.Config{Plan: p})
+	if ev.Subjects != 900 || len(ev.Notes) > 0 {
+		t.Errorf("%d subjects, notes %q", ev.Subjects, ev.Notes)
+	}
+	// Of the same people less is told where a view is missing.
+	at := map[string]float64{}
+	for _, s := range ev.Results {
+		if s.Part == "folds" && s.Fit == crossval.Federated && s.Measure == "log_likelihood" {
+			at[s.Site] = s.Mean
+		}
+	}
+	if len(at) != 4 || !(at["south"] < at["east"]-0.1) {
+		t.Errorf("log-likelihoods %v", at)
+	}
+}
+
 func TestPredictionsGoOnAfterInterruptions(t *testing.T) {
 	p := wardPlan(t, 90, relapses, open, asTheyAre)
 	config := func(workers int) crossval.Config {
