@@ -196,7 +196,7 @@ func (c *Comparison) judge(validated map[Arm]placements, labels []bool, generate
 	numbers := fmt.Sprintf("cross-validated AUC %.3f with synthetic rows, %.3f without: gain %+.3f, standard error %.3f", made.auc(labels), validated[Raw].auc(labels), c.Gain, c.GainError)
 	t := distuv.StudentsT{Sigma: 1, Nu: float64(min(c.Scarce, c.Other) - 1)}.Quantile(1 - gateLevel)
 	if !(c.Gain > t*c.GainError) {
-		say(NotBetter, "%s, %.2f times which is wanted; not kept", numbers, t)
+		say(NotBetter, "%s, and a gain of %.2f standard errors is wanted; not kept", numbers, t)
 		return
 	}
 	for _, a := range []Arm{Oversampled, SMOTEd} {
