@@ -28,10 +28,10 @@ import (
 //
 // It is a building block; no variant's posterior is made with it. On the landmark means
 // of three components (tools/graffl adjust measures it), from proposals as good as the
-// likelihood's posterior of 0.4 of the rows, errors were half as large again as those of
-// [Landmarks.Posterior] where modes are apart and there is noise, intervals as wide or an
-// eighth wider, in twice the time; without noise, or where components overlap, single draws
-// took all the weight.
+// likelihood's posterior of 0.4 of the rows, errors were a fifth to two fifths larger than
+// those of [Landmarks.Posterior] where modes are apart and there is noise, intervals as wide
+// or a sixth wider, in more than twice the time; without noise, or where components overlap,
+// single draws took all the weight.
 //
 // An error means a share outside (0, 1], or too few draws: at least twice as many as
 // statistics, and 10, take part.
