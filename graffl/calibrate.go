@@ -21,6 +21,9 @@ type Replicate struct {
 	Noise     float64 // standard deviation on each entry of the sum of φ
 	RowsNoise float64 // standard deviation on n, where that is released with noise, too
 	Sampling  Sampling
+	// Assumed draws landmark means from the normal law that the posterior takes them to
+	// have, in place of rows: what is amiss then is the sampler's fault alone.
+	Assumed bool
 }
 
 // NewReplicate is what a plan of variant landmark repeats, if its sites have so many
@@ -84,18 +87,14 @@ func (c Replicate) Ranks(i int) ([]float64, error) {
 	r := rand.New(rand.NewPCG(a, mix(a)))
 	truth := NewMixture(c.Prior.Components(), c.Prior.Dim())
 	c.Prior.Sampler().Draw(r, truth)
-	sum, err := c.Landmarks.simulated(r, truth, c.Rows)
+	observe := c.released
+	if c.Assumed {
+		observe = c.assumed
+	}
+	o, err := observe(r, truth)
 	if err != nil {
 		return nil, err
 	}
-	for j := range sum {
-		sum[j] += c.Noise * r.NormFloat64()
-	}
-	o := Observation{Mean: sum, Rows: max(1, float64(c.Rows)+c.RowsNoise*r.NormFloat64()), RowsVar: c.RowsNoise * c.RowsNoise}
-	for j := range sum {
-		sum[j] /= o.Rows
-	}
-	o.NoiseVar = c.Noise * c.Noise / (o.Rows * o.Rows)
 	opt := c.Sampling
 	opt.Seed = mix(a + 1)
 	post, err := c.Landmarks.Posterior(o, c.Prior, opt)
@@ -114,6 +113,52 @@ func (c Replicate) Ranks(i int) ([]float64, error) {
 		ranks[j] = Rank(draws[j], post.Weights, want[j])
 	}
 	return ranks, nil
+}
+
+// released draws rows, and what their sites release.
+func (c Replicate) released(r *rand.Rand, truth Mixture) (Observation, error) {
+	sum, err := c.Landmarks.simulated(r, truth, c.Rows)
+	if err != nil {
+		return Observation{}, err
+	}
+	for j := range sum {
+		sum[j] += c.Noise * r.NormFloat64()
+	}
+	o := c.noised(r)
+	for j := range sum {
+		sum[j] /= o.Rows
+	}
+	o.Mean = sum
+	return o, nil
+}
+
+// assumed draws from the law that [Landmarks.Posterior] takes as likelihood.
+func (c Replicate) assumed(r *rand.Rand, truth Mixture) (Observation, error) {
+	o := c.noised(r)
+	mean, cov, err := c.Landmarks.Moments(truth)
+	if err != nil {
+		return o, err
+	}
+	spread(rough(o), mean, cov)
+	n := len(mean)
+	if _, ok := newWide(n).cholesky(cov); !ok {
+		return o, fmt.Errorf("the covariance of %d landmark means is singular", n)
+	}
+	z := make([]float64, n)
+	for i := range z {
+		z[i] = r.NormFloat64()
+		for j, v := range z[:i+1] {
+			mean[i] += cov[i*n+j] * v
+		}
+	}
+	o.Mean = mean
+	return o, nil
+}
+
+// noised is an observation that lacks its means.
+func (c Replicate) noised(r *rand.Rand) Observation {
+	rows := max(1, float64(c.Rows)+c.RowsNoise*r.NormFloat64())
+	return Observation{Rows: rows, RowsVar: c.RowsNoise * c.RowsNoise, NoiseVar: c.Noise * c.Noise / (rows * rows)}
 }
 
 // simulated returns the sum of φ over rows from m. They are drawn a few at a time: there

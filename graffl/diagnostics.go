@@ -161,11 +161,11 @@ func (l Landmarks) Misfit(o Observation, m Mixture) (chiSq, tail float64, err er
 	return misfit(o, mean, cov)
 }
 
-// rough is an observation with a variance of 1/n² more on every mean, as in the
+// rough is an observation with a variance of ¼/n² more on every mean, as in the
 // posterior: landmarks that hardly a row comes near have means that are anything but
 // Gaussian.
 func rough(o Observation) Observation {
-	o.NoiseVar += 1 / (o.Rows * o.Rows)
+	o.NoiseVar += 1 / (4 * o.Rows * o.Rows)
 	return o
 }
 

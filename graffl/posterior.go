@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"sync"
+
+	"gonum.org/v1/gonum/stat"
 )
 
 // Sampling says how a posterior is sampled.
@@ -16,7 +18,7 @@ type Sampling struct {
 
 // DefaultSampling takes about half a second of one processor for three components and a
 // hundred landmarks.
-func DefaultSampling(seed uint64) Sampling { return Sampling{384, 3, seed} }
+func DefaultSampling(seed uint64) Sampling { return Sampling{384, 2, seed} }
 
 // Check reports what is wrong with the choices.
 func (s Sampling) Check() error {
@@ -63,9 +65,7 @@ func (l Landmarks) Posterior(o Observation, p Prior, opt Sampling) (*Posterior, 
 	if l.Dim != p.Dim() {
 		return nil, fmt.Errorf("landmarks in %d dimensions and a prior in %d", l.Dim, p.Dim())
 	}
-	// Landmarks that hardly a row comes near have means that are anything but Gaussian:
-	// a row's worth of variance keeps them from deciding.
-	o.NoiseVar += 1 / (o.Rows * o.Rows)
+	o = rough(o)
 	near := l.guess(o)
 	s := newCloud(l, o, p, opt, near)
 	cov := make([]float64, l.Len()*l.Len())
@@ -88,16 +88,47 @@ func (l Landmarks) Posterior(o Observation, p Prior, opt Sampling) (*Posterior, 
 			break
 		}
 	}
-	s.move(target{form: s.form}, lastSweeps*opt.Sweeps)
+	s.spreadOut(lastSweeps * opt.Sweeps)
 	return s.finish(), nil
 }
 
 // maxRefits bounds how often the covariance is put where the particles are.
 const maxRefits = 3
 
-// lastSweeps is how many times more moves there are where nothing is resampled after
-// them, so that few draws are copies of each other.
-const lastSweeps = 4
+// spreadOut moves particles until what they were tells nothing of what they are: resampling
+// has left few ancestors, which show for as long as moves are slow. Where components
+// are apart two or three rounds are enough; where they overlap, or are out of sight, many are
+// needed.
+func (s *cloud) spreadOut(sweeps int) {
+	first := s.traits()
+	for range lastRounds {
+		s.move(target{form: s.form}, sweeps)
+		now, forgotten := s.traits(), true
+		for i := range first {
+			// A trait that all have in common, as the weight of one component, has none.
+			forgotten = forgotten && !(math.Abs(stat.Correlation(first[i], now[i], nil)) >= remembered)
+		}
+		if forgotten {
+			return
+		}
+	}
+}
+
+// traits of every particle: its largest weight, its densities.
+func (s *cloud) traits() (t [3][]float64) {
+	for _, p := range s.particles {
+		t[0] = append(t[0], slices.Max(p.weights))
+		t[1] = append(t[1], p.prior())
+		t[2] = append(t[2], p.log)
+	}
+	return t
+}
+
+const (
+	lastSweeps = 4    // times as many sweeps make a round as follow a resampling
+	lastRounds = 24   // at most
+	remembered = 0.15 // is a correlation, of which chance makes 0.05 for 384 particles
+)
 
 // guess is a mixture near the observed density: a component at every landmark that
 // stands out of the noise.

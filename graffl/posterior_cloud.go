@@ -116,6 +116,7 @@ func newCloud(l Landmarks, o Observation, p Prior, opt Sampling, near Mixture) *
 type evaluator struct {
 	prior    *unconstrained
 	start    *start
+	division *division
 	marks    *moments
 	overlaps *overlaps
 	observed Observation
@@ -131,7 +132,7 @@ type evaluator struct {
 func (s *cloud) evaluator() *evaluator {
 	n, k := s.marks.Len(), s.coords.K
 	prior := newUnconstrained(s.prior)
-	e := &evaluator{prior: prior, start: newStart(prior, s.near), marks: newMoments(s.marks), overlaps: s.overlaps, observed: s.observed, m: NewMixture(k, s.coords.Dim),
+	e := &evaluator{prior: prior, start: newStart(prior, s.near), division: newDivision(s.coords.Dim), marks: newMoments(s.marks), overlaps: s.overlaps, observed: s.observed, m: NewMixture(k, s.coords.Dim),
 		mean: make([]float64, n), columns: make([]float64, n*abreast), products: make([]float64, n*abreast)}
 	for i := range e.lanes {
 		source := rand.NewPCG(0, 0)
@@ -323,7 +324,7 @@ func (s *cloud) resample(logs []float64) {
 }
 
 // relabel gives every particle the order of components closest to one of the particles,
-// that of highest density, by size.
+// that of highest density.
 func (s *cloud) relabel() {
 	if !s.prior.symmetric() || s.coords.K == 1 {
 		return
@@ -336,7 +337,6 @@ func (s *cloud) relabel() {
 	}
 	reference := NewMixture(s.coords.K, s.coords.Dim)
 	s.coords.From(reference, s.particles[top].u)
-	reference = reference.Reorder(bySize(reference.Weights)) // for those who read: the largest first
 	s.each(func(e *evaluator, lanes []lane, _ int) {
 		for _, l := range lanes {
 			p := l.particle

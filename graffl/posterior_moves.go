@@ -60,33 +60,46 @@ type lane struct {
 // follows what is seen of it.
 func (e *evaluator) propose(l *lane, t target, touches int, fresh bool, partner int) {
 	l.touches, l.fresh, l.prior = touches, fresh, math.Inf(-1)
+	for k := range l.trial.weights {
+		if (touches == all || touches == k) && !e.changed(l, t, k, fresh) {
+			return
+		}
+	}
+	if partner == none || e.follow(l, touches, partner) {
+		e.weigh(l)
+	}
+}
+
+// changed evaluates component k of a trial. It reports false where that is impossible.
+func (e *evaluator) changed(l *lane, t target, k int, fresh bool) bool {
 	p, n := &l.trial, len(e.mean)
-	for k := range p.weights {
-		if touches != all && touches != k {
-			continue
-		}
-		p.densities[k] = e.prior.logComponent(p.u, k)
-		if math.IsNaN(p.densities[k]) || math.IsInf(p.densities[k], -1) {
-			return
-		}
-		e.prior.component(e.m, p.u, k)
-		part := p.parts[k*n:][:n]
-		if !e.marks.component(e.m, k, part) {
-			return
-		}
-		p.seen[k] = total(part)
-		if fresh || t.power > 0 {
-			p.starts[k] = e.start.over(p.u, k)
-		}
+	p.densities[k] = e.prior.logComponent(p.u, k)
+	if math.IsNaN(p.densities[k]) || math.IsInf(p.densities[k], -1) {
+		return false
 	}
-	if partner != none && !e.follow(l, touches, partner) {
-		return
+	e.prior.component(e.m, p.u, k)
+	part := p.parts[k*n:][:n]
+	if !e.marks.component(e.m, k, part) {
+		return false
 	}
+	p.seen[k] = total(part)
+	if fresh || t.power > 0 {
+		p.starts[k] = e.start.over(p.u, k)
+	}
+	return true
+}
+
+// weigh evaluates the weights of a trial, whose components are, and so its prior.
+func (e *evaluator) weigh(l *lane) bool {
+	p := &l.trial
 	e.prior.weights(p.weights, p.u)
 	p.densities[len(p.weights)] = e.prior.logWeights(p.weights)
-	if prior := p.prior(); !math.IsNaN(prior) {
-		l.prior = prior
+	prior := p.prior()
+	if math.IsNaN(prior) {
+		return false
 	}
+	l.prior = prior
+	return true
 }
 
 // follow keeps what is seen of component k, its weight times the sum of its E φ, by weight
@@ -178,6 +191,12 @@ func (s *cloud) move(t target, sweeps int) {
 			for _, trade := range []bool{false, true} {
 				for i := range lanes {
 					s.renew(e, &lanes[i], t, trade)
+				}
+				e.decide(lanes, t, func(int) {})
+			}
+			if s.coords.K > 1 {
+				for i := range lanes {
+					s.divide(e, &lanes[i], t)
 				}
 				e.decide(lanes, t, func(int) {})
 			}

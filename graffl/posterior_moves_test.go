@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// follow moves every component, its weight following, once, and nothing else: new draws of components would hide
-// what is wrong with that.
-func follow(s *cloud, t target) {
+// following moves every component, its weight following, and nothing else: new draws of
+// components would hide what is wrong with that.
+func following(s *cloud, t target) {
 	size := s.coords.Len()
 	for i, p := range s.particles {
 		copy(s.old[i*size:], p.u)
@@ -23,12 +23,21 @@ func follow(s *cloud, t target) {
 	})
 }
 
+// dividing splits and merges, and nothing else.
+func dividing(s *cloud, t target) {
+	s.each(func(e *evaluator, lanes []lane, _ int) {
+		for i := range lanes {
+			s.divide(e, &lanes[i], t)
+		}
+		e.decide(lanes, t, func(int) {})
+	})
+}
+
 // Where hardly anything was observed particles are at rest from the beginning: moves,
-// whatever they propose, must leave the law that they were drawn from. Means and mean
-// squares of what moves change are compared with those of other draws; each of 24
-// comparisons fails by chance with a probability below 1e-5 (five standard errors, the
-// particles' dependence allowed for by 1.5).
-func TestFollowingKeepsTheLaw(t *testing.T) {
+// whatever they propose, must leave the law that they were drawn from. What one move
+// changes is zero on average; each of 72 averages is beyond five standard errors by
+// chance with a probability below 1e-6.
+func TestMovesKeepTheLawTheyStartFrom(t *testing.T) {
 	marks, err := Grid([]float64{-3, -3}, []float64{3, 3}, []float64{1.5, 1.5})
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +46,7 @@ func TestFollowingKeepsTheLaw(t *testing.T) {
 	o := Observation{Mean: make([]float64, n), Rows: 50}
 	o.Mean[n/2] = 0.1
 	// Components of which much is beyond the landmarks, whose weights are not alike.
-	prior := Prior{[]float64{1, 2, 1.5}, []float64{1, 0}, 0.3, 6, []float64{2, .3, .3, 3}}
+	prior := Prior{[]float64{1, 2, 1.5}, []float64{1, 0}, 0.3, 4, []float64{2, .3, .3, 3}}
 	cov := make([]float64, n*n)
 	for i := range n {
 		cov[i*n+i] = 1e12
@@ -50,47 +59,54 @@ func TestFollowingKeepsTheLaw(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, power := range []float64{1, 0} { // the start's law, and the prior
-		summary := func(seed uint64, sweeps int) (mean, variance []float64) {
-			s := newCloud(marks, o, prior, Sampling{4096, 1, seed}, marks.guess(o))
-			if power == 0 {
-				s.each(func(e *evaluator, lanes []lane, _ int) {
-					sampler := prior.Sampler()
-					for i := range lanes {
-						l := &lanes[i]
-						sampler.Draw(l.random, e.m)
-						if err := s.coords.To(l.trial.u, e.m); err != nil {
-							t.Error(err)
-						}
-						e.propose(l, target{}, all, false, none)
-						l.particle.set(&l.trial, all)
+	for _, c := range []struct {
+		name  string
+		move  func(*cloud, target)
+		power float64 // 1 for the start's law, 0 for the prior
+	}{{"following", following, 1}, {"following", following, 0}, {"dividing", dividing, 1}, {"dividing", dividing, 0}} {
+		s := newCloud(marks, o, prior, Sampling{1 << 14, 1, 1}, marks.guess(o))
+		if c.power == 0 {
+			s.each(func(e *evaluator, lanes []lane, _ int) {
+				sampler := prior.Sampler()
+				for i := range lanes {
+					l := &lanes[i]
+					sampler.Draw(l.random, e.m)
+					if err := s.coords.To(l.trial.u, e.m); err != nil {
+						t.Error(err)
 					}
-				})
-			}
-			s.evaluate(f, func(i int, log float64) { s.particles[i].log = log })
-			for range sweeps {
-				follow(s, target{form: f, power: power})
-			}
-			mean, variance = make([]float64, 12), make([]float64, 12)
-			for _, q := range s.particles {
-				for k, w := range q.weights {
-					for i, v := range []float64{w, w * w, math.Log(0.02 + q.seen[k]), w * q.seen[k]} {
-						mean[4*k+i] += v / float64(len(s.particles))
-						variance[4*k+i] += v * v / float64(len(s.particles))
-					}
+					e.propose(l, target{}, all, false, none)
+					l.particle.set(&l.trial, all)
 				}
-			}
-			for i, m := range mean {
-				variance[i] = (variance[i] - m*m) / float64(len(s.particles))
-			}
-			return mean, variance
+			})
 		}
-		want, v1 := summary(1, 0)
-		got, v2 := summary(2, 40)
-		for i := range want {
-			if math.Abs(got[i]-want[i]) > 5*1.5*math.Sqrt(v1[i]+v2[i]) {
-				t.Errorf("power %v: moment %d is %.4f after moves, %.4f before (standard error %.4f)", power, i, got[i], want[i], math.Sqrt(v1[i]+v2[i]))
+		s.evaluate(f, func(i int, log float64) { s.particles[i].log = log })
+		before := traits(s)
+		c.move(s, target{form: f, power: c.power})
+		after := traits(s)
+		for i, was := range before {
+			mean, square := 0.0, 0.0
+			for j, v := range was {
+				x := (after[i][j] - v) / float64(len(was))
+				mean += x
+				square += x * x
+			}
+			if math.Abs(mean) > 5*math.Sqrt(square) || square == 0 {
+				t.Errorf("%s, power %v: trait %d changes by %.5f, standard error %.5f", c.name, c.power, i, mean, math.Sqrt(square))
 			}
 		}
 	}
+}
+
+// traits are what moves may get wrong, for all particles.
+func traits(s *cloud) [18][]float64 {
+	var out [18][]float64
+	for _, q := range s.particles {
+		for k, w := range q.weights {
+			size := s.coords.jacobian(q.u, k)
+			for i, v := range []float64{w, w * w, math.Log(0.02 + q.seen[k]), w * q.seen[k], size, squares(s.coords.Means(q.u)[2*k:][:2])} {
+				out[6*k+i] = append(out[6*k+i], v)
+			}
+		}
+	}
+	return out
 }

@@ -19,7 +19,10 @@ type start struct {
 	normal  float64     // constant of the prior's normal density
 }
 
-var startShares = []float64{0.2, 0.4, 0.4}
+var (
+	startShares = []float64{0.2, 0.4, 0.4}
+	startLogs   = [3]float64{math.Log(startShares[0]), math.Log(startShares[1]), math.Log(startShares[2])}
+)
 
 // elsewhere is where a component of near, exp(−q/2), no longer counts beside the prior.
 const elsewhere = 40
@@ -90,6 +93,9 @@ func (s *start) over(u []float64, k int) float64 {
 			there += w * math.Exp(-q/2)
 		}
 	}
+	if there == 0 {
+		return startLogs[0]
+	}
 	relative := math.Log(there) + s.logNear - own
-	return logAdd(math.Log(startShares[0]), relative+logAdd(math.Log(startShares[1]), math.Log(startShares[2])+narrow-wide))
+	return logAdd(startLogs[0], relative+logAdd(startLogs[1], startLogs[2]+narrow-wide))
 }

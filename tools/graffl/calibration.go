@@ -27,6 +27,7 @@ func calibration(ctx context.Context, args []string) error {
 	epsilons := flags.String("epsilon", "0,5", "totals ε to calibrate; 0 for no privacy")
 	draws := flags.Int("draws", graffl.DefaultSampling(0).Particles, "parameters in a sample")
 	sweeps := flags.Int("sweeps", graffl.DefaultSampling(0).Sweeps, "moves of every parameter after each resampling")
+	assumed := flags.Bool("assumed", false, "draw landmark means from the likelihood's own normal law instead of rows: then only the sampler can fail")
 	out := flags.String("out", "", "a folder for pictures; none without")
 	var totals []float64
 	if err := parse(flags, args, func() (err error) {
@@ -53,7 +54,7 @@ func calibration(ctx context.Context, args []string) error {
 		if err != nil {
 			return err
 		}
-		c.Sampling.Sweeps = *sweeps
+		c.Sampling.Sweeps, c.Assumed = *sweeps, *assumed
 		start := processorTime()
 		all, err := repeat(ctx, c, *replicates)
 		if err != nil {
