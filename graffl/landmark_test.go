@@ -210,9 +210,11 @@ func BenchmarkPosterior(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
+			opt := DefaultSampling(1)
+			opt.Particles = c.draws
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := marks.Posterior(o, toyPrior, Sampling{c.draws, 4, 1}); err != nil {
+				if _, err := marks.Posterior(o, toyPrior, opt); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -1,6 +1,7 @@
 package graffl
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -47,8 +48,8 @@ type Posterior struct {
 // put in at the end, by weights, or step by step if these would leave less than half.
 //
 // Components are matched to the best particle if the prior does not tell them
-// apart. No site is asked anything, and no privacy is spent: all this is
-// post-processing of what was released.
+// apart, and then numbered by their mean weight, the largest first. No site is asked
+// anything, and no privacy is spent: all this is post-processing of what was released.
 func (l Landmarks) Posterior(o Observation, p Prior, opt Sampling) (*Posterior, error) {
 	if err := l.Check(); err != nil {
 		return nil, err
@@ -137,12 +138,7 @@ func (l Landmarks) guess(o Observation) Mixture {
 	for r := range order {
 		order[r] = r
 	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		if o.Mean[a] > o.Mean[b] {
-			return -1
-		}
-		return 1
-	})
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(o.Mean[b], o.Mean[a]) })
 	n := min(len(order), 48)
 	floor := max(2*math.Sqrt(o.NoiseVar), o.Mean[order[0]]/100)
 	for n > 1 && o.Mean[order[n-1]] < floor {
@@ -233,7 +229,18 @@ func (s *cloud) finish() *Posterior {
 		post.Draws = append(post.Draws, m)
 	}
 	post.Size = EffectiveSize(post.Weights)
+	if s.prior.symmetric() {
+		post.largestFirst()
+	}
 	return post
+}
+
+// largestFirst numbers components by their mean weight, for those who read.
+func (p *Posterior) largestFirst() {
+	order := bySize(p.mean().Weights)
+	for i, m := range p.Draws {
+		p.Draws[i] = m.Reorder(order)
+	}
 }
 
 // dearSweeps is how many moves follow each of finish's steps, where a move that is taken

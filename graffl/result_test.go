@@ -1,6 +1,10 @@
 package graffl
 
-import "testing"
+import (
+	"cmp"
+	"slices"
+	"testing"
+)
 
 // A plan with more components than there are is common, and its posterior empties the
 // spare ones: what is reported is the mode, with all the weight, and that it fits.
@@ -11,7 +15,10 @@ func TestSpareComponents(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := post.mean()
-	k := 0 // the largest comes first
+	if !slices.IsSortedFunc(m.Weights, func(a, b float64) int { return cmp.Compare(b, a) }) {
+		t.Errorf("weights %v: want the largest first", m.Weights)
+	}
+	k := 0
 	if x, y := m.Mean(k)[0], m.Mean(k)[1]; m.Weights[k] < 0.9 || x < -9.5 || x > -8.5 || y < 2.5 || y > 3.5 {
 		t.Errorf("the largest component has weight %v and lies at %v, %v; want nearly all rows, and −9, 3", m.Weights[k], x, y)
 	}

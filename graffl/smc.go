@@ -314,7 +314,8 @@ func (s *SMC) relabel() {
 	}
 }
 
-// Sample returns the particles as an equally weighted sample.
+// Sample returns the particles as an equally weighted sample, the component of the
+// largest mean weight first if the prior does not tell them apart.
 func (s *SMC) Sample() Posterior {
 	c := s.coordinates()
 	var post Posterior
@@ -327,5 +328,8 @@ func (s *SMC) Sample() Posterior {
 	post.Size = float64(len(s.Particles))
 	post.Stages = s.Generation
 	post.Acceptance = float64(s.Accepted) / float64(max(s.Tried, 1))
+	if s.Prior.symmetric() {
+		post.largestFirst()
+	}
 	return post
 }
