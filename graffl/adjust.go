@@ -30,7 +30,7 @@ import (
 // of three components (tools/graffl adjust measures it), from proposals as good as the
 // likelihood's posterior of 0.4 of the rows, errors were a fifth to two fifths larger than
 // those of [Landmarks.Posterior] where modes are apart and there is noise, intervals as wide
-// or a sixth wider, in more than twice the time; without noise, or where components overlap,
+// or a fifth wider, in more than twice the time; without noise, or where components overlap,
 // single draws took all the weight.
 //
 // An error means a share outside (0, 1], or too few draws: at least twice as many as
