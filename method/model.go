@@ -230,6 +230,15 @@ func (r Registry) ReadModel(path string) (Model, error) {
 	return nil, fmt.Errorf("%s: %w", file, err)
 }
 
+// ModelJSON is the model among the files of a result. It is an error if there is none.
+func ModelJSON(files []File) ([]byte, error) {
+	i := slices.IndexFunc(files, func(f File) bool { return f.Name == "model/model.json" })
+	if i < 0 {
+		return nil, errors.New("the result has no model/model.json")
+	}
+	return files[i].Data, nil
+}
+
 func modelFile(path string) (string, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 
 	"parley/dataset"
 	"parley/evaluate"
@@ -15,11 +14,11 @@ import (
 
 // Evaluator implements [method.Evaluable].
 func (Method) Evaluator(files []method.File, newSite bool) (evaluate.Model, error) {
-	at := slices.IndexFunc(files, func(f method.File) bool { return f.Name == "model/model.json" })
-	if at < 0 {
-		return nil, fmt.Errorf("the result has no model/model.json")
+	data, err := method.ModelJSON(files)
+	if err != nil {
+		return nil, err
 	}
-	m, err := LoadModel(files[at].Data)
+	m, err := LoadModel(data)
 	if err != nil {
 		return nil, err
 	}

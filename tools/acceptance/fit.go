@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"iter"
-	"slices"
 
 	"parley/dataset"
 	"parley/engine"
@@ -85,11 +83,11 @@ func federateNamed(ctx context.Context, names []string, sites []dataset.Source, 
 	if err != nil {
 		return nil, nil, err
 	}
-	at := slices.IndexFunc(out.Result.Files, func(f method.File) bool { return f.Name == "model/model.json" })
-	if at < 0 {
-		return nil, nil, fmt.Errorf("the result has no model/model.json")
+	file, err := method.ModelJSON(out.Result.Files)
+	if err != nil {
+		return nil, nil, err
 	}
-	m, err := mvppca.LoadModel(out.Result.Files[at].Data)
+	m, err := mvppca.LoadModel(file)
 	return m, out, err
 }
 

@@ -109,11 +109,11 @@ func (c *census) study(ctx context.Context, s spec, scheme string, total *accoun
 
 // modelOf reads the model of a study.
 func modelOf(r *method.Result) (*pvi.Model, error) {
-	at := slices.IndexFunc(r.Files, func(f method.File) bool { return f.Name == "model/model.json" })
-	if at < 0 {
-		return nil, fmt.Errorf("the result has no model")
+	data, err := method.ModelJSON(r.Files)
+	if err != nil {
+		return nil, err
 	}
-	return pvi.LoadModel(r.Files[at].Data)
+	return pvi.LoadModel(data)
 }
 
 // trueEpsilon is what the dearest site releases over the whole plan.
