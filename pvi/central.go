@@ -62,6 +62,6 @@ func Central(ctx context.Context, p *study.Plan, rows dataset.Source) (*CentralF
 		return nil, err
 	}
 	fit.Model.Private = false
-	fit.forecaster, err = fit.Model.forecaster()
+	fit.forecaster, err = fit.Model.forecaster(fit.Model.Schema())
 	return fit, err
 }

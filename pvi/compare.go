@@ -171,11 +171,10 @@ type predictionContrast struct {
 func (m *Model) predictions(ctx context.Context, o *Model, data dataset.Source) (*predictionContrast, error) {
 	var ask [2]*forecaster
 	for i, model := range []*Model{m, o} {
-		b, err := model.Encoding.Bind(data.Schema(), nil)
-		if err != nil {
+		var err error
+		if ask[i], err = model.forecaster(data.Schema()); err != nil {
 			return nil, problem.Problem{Where: "model " + string("AB"[i]), What: err.Error(), Hint: "data are read as the first model knows them: name the one first that has all features"}
 		}
-		ask[i] = &forecaster{binding: b, predict: newPredictor(model.Options.likelihood(), model.Posterior, model.Encoding.Width())}
 	}
 	c := &predictionContrast{}
 	var post [2]evaluate.Posterior

@@ -3,7 +3,6 @@ package pvi
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"parley/dataset"
 	"parley/evaluate"
@@ -23,15 +22,15 @@ func (Method) Outcome(p *study.Plan) (evaluate.Outcome, error) {
 // Evaluator implements [method.Evaluable]. The model knows nothing of how sites
 // differ, so that a new site is to it as any other.
 func (Method) Evaluator(files []method.File, newSite bool) (evaluate.Model, error) {
-	i := slices.IndexFunc(files, func(f method.File) bool { return f.Name == "model/model.json" })
-	if i < 0 {
-		return nil, fmt.Errorf("the result has no model/model.json")
-	}
-	m, err := LoadModel(files[i].Data)
+	data, err := method.ModelJSON(files)
 	if err != nil {
 		return nil, err
 	}
-	return m.forecaster()
+	m, err := LoadModel(data)
+	if err != nil {
+		return nil, err
+	}
+	return m.forecaster(m.Schema())
 }
 
 // Sized implements [method.Sizer].
@@ -49,15 +48,16 @@ func (Method) Sized(p *study.Plan, subjects map[string]int) *study.Plan {
 	return &sized
 }
 
-// forecaster predicts rows in a model's views.
+// forecaster is a model that rows are handed to.
 type forecaster struct {
 	binding *Binding
 	predict *predictor
 	row     Row
 }
 
-func (m *Model) forecaster() (*forecaster, error) {
-	b, err := m.Encoding.Bind(m.Schema(), nil)
+// forecaster predicts rows of a schema that has the model's features.
+func (m *Model) forecaster(s dataset.Schema) (*forecaster, error) {
+	b, err := m.Encoding.Bind(s, nil)
 	if err != nil {
 		return nil, err
 	}
