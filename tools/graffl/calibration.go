@@ -10,6 +10,7 @@ import (
 
 	"parley/figure"
 	"parley/graffl"
+	"parley/internal/cputime"
 )
 
 const (
@@ -55,12 +56,12 @@ func calibration(ctx context.Context, args []string) error {
 			return err
 		}
 		c.Sampling.Sweeps, c.Assumed = *sweeps, *assumed
-		start := processorTime()
+		start := cputime.Used()
 		all, err := repeat(ctx, c, *replicates)
 		if err != nil {
 			return err
 		}
-		used := (processorTime() - start).Seconds() / float64(*replicates)
+		used := (cputime.Used() - start).Seconds() / float64(*replicates)
 		verdict := "calibrated"
 		if !graffl.Pass(all, verdictLevel) {
 			verdict = "NOT calibrated"

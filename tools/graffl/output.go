@@ -7,10 +7,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 
 	"parley/figure"
-	"parley/internal/cputime"
 )
 
 // draw writes a figure as SVG and its numbers as CSV, into a folder that it makes.
@@ -44,9 +42,6 @@ func numbers(list string) (out []float64, err error) {
 	}
 	return out, nil
 }
-
-// processorTime is the time that processors have worked for this process.
-func processorTime() time.Duration { return cputime.Used() }
 
 // plusLists reads lists of positive numbers with + between, which have commas between them.
 func plusLists(list string) (out [][]int, err error) {

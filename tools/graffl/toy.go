@@ -14,6 +14,7 @@ import (
 	"parley/engine/local"
 	"parley/figure"
 	"parley/graffl"
+	"parley/internal/cputime"
 	"parley/method"
 	"parley/privacy/account"
 	"parley/study"
@@ -106,7 +107,7 @@ func (r toyRow) measure(ctx context.Context, sets, draws int) (own scores, err e
 		return own, err
 	}
 	var exact scores
-	size, start := 0.0, processorTime()
+	size, start := 0.0, cputime.Used()
 	for seed := range sets {
 		data := r.data(uint64(seed + 1))
 		post, err := r.study(ctx, uint64(seed+1), draws, data)
@@ -116,7 +117,7 @@ func (r toyRow) measure(ctx context.Context, sets, draws int) (own scores, err e
 		own.add(post, truth)
 		size += post.Size / float64(sets)
 	}
-	used := (processorTime() - start).Seconds() / float64(sets)
+	used := (cputime.Used() - start).Seconds() / float64(sets)
 	for seed := range sets {
 		exact.add(conjugate(prior, r.data(uint64(seed+1)), exactDraws, rand.New(rand.NewPCG(uint64(seed+1), 3))), truth)
 	}
