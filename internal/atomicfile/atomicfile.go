@@ -1,4 +1,4 @@
-// Package atomicfile replaces files as a whole.
+// Package atomicfile writes files as a whole.
 package atomicfile
 
 import (
@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -24,7 +25,30 @@ func Write(path string, data []byte) error {
 // the folders that lead there. After a crash or an error the file holds what it
 // held before; after success it holds the new content, durably, and what earlier
 // crashes left half written is gone. There must be no other writer of the path.
-func Stream(path string, write func(io.Writer) error) (err error) {
+func Stream(path string, write func(io.Writer) error) error {
+	if err := sweep(path); err != nil {
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	return put(path, write, os.Rename)
+}
+
+// Create is Stream for a file that must be new: it is an [fs.ErrExist] if
+// anything has the name by the time the content is complete, be it a file, a
+// folder, or a symbolic link wherever it leads. Of several writers of the path
+// one succeeds, and the others replace nothing.
+func Create(path string, write func(io.Writer) error) error {
+	err := put(path, write, publish)
+	if err == nil {
+		// Not before: what looks like a leftover may be the part of somebody who
+		// creates the same file, who has lost only now. One that cannot be removed
+		// does not make this file any less complete.
+		sweep(path)
+	}
+	return err
+}
+
+// put writes a part beside the file and lets place give it the file's name.
+func put(path string, write func(io.Writer) error, place func(part, path string) error) (err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("writing %s: %w", path, err)
@@ -34,14 +58,11 @@ func Stream(path string, write func(io.Writer) error) (err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	if err := sweep(dir, path); err != nil {
-		return err
-	}
 	f, err := os.CreateTemp(dir, prefix(path)+"*")
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name()) // fails once the file has its name, as it should
+	defer os.Remove(f.Name()) // fails once the part is the file, as it should
 	buffered := bufio.NewWriterSize(f, 1<<16)
 	err = write(buffered)
 	if err == nil {
@@ -53,7 +74,7 @@ func Stream(path string, write func(io.Writer) error) (err error) {
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	if err := os.Rename(f.Name(), path); err != nil {
+	if err := place(f.Name(), path); err != nil {
 		return err
 	}
 	if runtime.GOOS == "windows" {
@@ -66,6 +87,29 @@ func Stream(path string, write func(io.Writer) error) (err error) {
 	return errors.Join(d.Sync(), d.Close())
 }
 
+var link = os.Link // tests have file systems without
+
+// publish gives a part its name unless something has it. Unlike a renaming, a
+// link replaces nothing. Where there are no links, an empty file is created to
+// reserve the name, which fails if anything has it, and the part replaces that.
+func publish(part, path string) error {
+	if link(part, path) == nil {
+		return nil
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	err = f.Close()
+	if err == nil {
+		err = os.Rename(part, path)
+	}
+	if err != nil {
+		os.Remove(path)
+	}
+	return err
+}
+
 // Leftover says whether name, in the folder of the file at path, is a part of
 // that file which a crash left.
 func Leftover(path, name string) bool {
@@ -75,8 +119,13 @@ func Leftover(path, name string) bool {
 
 func prefix(path string) string { return "." + filepath.Base(path) + "-" }
 
-func sweep(dir, path string) error {
+// sweep removes what crashes left of the file at path.
+func sweep(path string) error {
+	dir := filepath.Dir(path)
 	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}

@@ -2,9 +2,14 @@ package atomicfile
 
 import (
 	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
+	"sync"
 	"testing"
 )
 
@@ -78,4 +83,106 @@ func TestWriteRemovesWhatCrashesLeft(t *testing.T) {
 			t.Errorf("%s: %v", name, !want)
 		}
 	}
+}
+
+func TestCreateReplacesNothing(t *testing.T) {
+	dir := t.TempDir()
+	file, folder, link, dangling := filepath.Join(dir, "file"), filepath.Join(dir, "folder"), filepath.Join(dir, "link"), filepath.Join(dir, "dangling")
+	if err := errors.Join(os.WriteFile(file, []byte("old"), 0o600), os.Mkdir(folder, 0o700), os.Symlink(file, link), os.Symlink(filepath.Join(dir, "nowhere"), dangling)); err != nil {
+		t.Fatal(err)
+	}
+	for _, linkable := range []bool{true, false} {
+		withoutLinks(t, !linkable)
+		for _, path := range []string{file, folder, link, dangling} {
+			if err := Create(path, text("new")); !errors.Is(err, fs.ErrExist) {
+				t.Errorf("%s (links: %v): got %v", path, linkable, err)
+			}
+		}
+		if got, err := os.ReadFile(file); err != nil || string(got) != "old" {
+			t.Fatalf("the file holds %q, %v", got, err)
+		}
+		if entries, err := os.ReadDir(dir); err != nil || len(entries) != 4 {
+			t.Fatalf("left behind: %v, %v", entries, err)
+		}
+	}
+}
+
+func TestCreateWritesTheWholeFile(t *testing.T) {
+	for _, linkable := range []bool{true, false} {
+		withoutLinks(t, !linkable)
+		path := filepath.Join(t.TempDir(), "new", "folders", "file")
+		if err := Create(path, text("whole")); err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(path)
+		if err != nil || info.Size() != 5 {
+			t.Fatalf("got %v, %v", info, err)
+		}
+		if runtime.GOOS != "windows" && info.Mode().Perm() != 0o644 {
+			t.Errorf("got mode %v", info.Mode())
+		}
+		onlyFile(t, path)
+	}
+}
+
+func TestFailedCreateLeavesNothing(t *testing.T) {
+	dir := t.TempDir()
+	broken := errors.New("broken")
+	if err := Create(filepath.Join(dir, "file"), func(io.Writer) error { return broken }); !errors.Is(err, broken) {
+		t.Fatalf("got %v", err)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 0 {
+		t.Fatalf("left behind: %v, %v", entries, err)
+	}
+}
+
+// Of many who create a file at once one succeeds, and its content stays.
+func TestOneOfManyCreates(t *testing.T) {
+	for _, linkable := range []bool{true, false} {
+		withoutLinks(t, !linkable)
+		path := filepath.Join(t.TempDir(), "file")
+		var ready, done sync.WaitGroup
+		errs := make([]error, 8)
+		ready.Add(len(errs))
+		for i := range errs {
+			done.Go(func() {
+				errs[i] = Create(path, func(w io.Writer) error {
+					ready.Done()
+					ready.Wait() // all have looked before anybody publishes
+					_, err := fmt.Fprint(w, i)
+					return err
+				})
+			})
+		}
+		done.Wait()
+		winner := slices.Index(errs, nil)
+		if got, err := os.ReadFile(path); err != nil || string(got) != fmt.Sprint(winner) {
+			t.Fatalf("got %q, %v; the winner is %d", got, err, winner)
+		}
+		for i, err := range errs {
+			if i != winner && !errors.Is(err, fs.ErrExist) {
+				t.Errorf("%d: got %v", i, err)
+			}
+		}
+		onlyFile(t, path)
+	}
+}
+
+func text(s string) func(io.Writer) error {
+	return func(w io.Writer) error {
+		_, err := io.WriteString(w, s)
+		return err
+	}
+}
+
+// withoutLinks makes the file system one that has no hard links, or undoes it.
+func withoutLinks(t *testing.T, without bool) {
+	t.Helper()
+	link = os.Link
+	if without {
+		link = func(old, new string) error {
+			return &os.LinkError{Op: "link", Old: old, New: new, Err: errors.ErrUnsupported}
+		}
+	}
+	t.Cleanup(func() { link = os.Link })
 }
