@@ -205,6 +205,24 @@ type files struct {
 
 type viewFile struct{ name, path string }
 
+// Files returns the paths of the files that a data set at path consists of, in
+// either form and whatever a plan names of them; none if there is no data set.
+func Files(path string) (paths []string) {
+	found, _ := findFiles(path) // what is wrong with it is for Open to say
+	if found == nil {
+		return nil
+	}
+	for _, file := range []string{found.subjects, found.long} {
+		if file != "" {
+			paths = append(paths, file)
+		}
+	}
+	for _, v := range found.views {
+		paths = append(paths, v.path)
+	}
+	return paths
+}
+
 // findFiles finds out which form a data set has.
 func findFiles(path string) (*files, error) {
 	info, err := os.Stat(path)

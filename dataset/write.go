@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -19,7 +20,8 @@ import (
 // Write writes src as a folder of subjects.csv.gz and one view_NAME.csv.gz for
 // each view that some subject has. Reading it with src's schema gives the same
 // rows, bit for bit, but that a view without any value is written as absent.
-// The folder is made if need be; it is an error if it already holds CSV files.
+// The folder is made if need be; it is an error if it is not [Vacant], and no
+// file is ever replaced.
 // After an error nothing is left of what was written.
 func Write(ctx context.Context, dir string, src Source) error {
 	return Split(ctx, src, []string{dir}, func(*Row) (int, error) { return 0, nil }, nil)
@@ -84,24 +86,41 @@ func newWriter(dir string, schema Schema, lacking []int) (*writer, error) {
 	if err := checkNames(schema); err != nil {
 		return nil, err
 	}
+	if err := Vacant(dir); err != nil {
+		return nil, err
+	}
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, err
 	}
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, err
-	}
-	for _, e := range entries {
-		if strings.HasSuffix(strings.TrimSuffix(e.Name(), ".gz"), ".csv") {
-			return nil, problem.Problem{File: filepath.Join(dir, e.Name()), What: "is there already", Hint: "write to an empty folder"}
-		}
-	}
+	var err error
 	w := &writer{dir: dir, schema: schema, views: make([]*csvFile, len(schema.Views)), lacking: map[int]bool{}}
 	for _, k := range lacking {
 		w.lacking[k] = true
 	}
 	w.subjects, err = newCSVFile(filepath.Join(dir, "subjects.csv.gz"), schema.Subject)
 	return w, err
+}
+
+// Vacant refuses a folder that holds CSV files, which another data set would
+// mix with; one that does not exist is vacant.
+func Vacant(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if strings.HasSuffix(strings.TrimSuffix(e.Name(), ".gz"), ".csv") {
+			return taken(filepath.Join(dir, e.Name()))
+		}
+	}
+	return nil
+}
+
+func taken(path string) problem.Problem {
+	return problem.Problem{File: path, What: "is there already", Hint: "write to an empty folder"}
 }
 
 func (w *writer) add(row *Row) error {
@@ -198,7 +217,10 @@ func newCSVFile(path string, columns []Column) (*csvFile, error) {
 			return nil, err
 		}
 	}
-	file, err := os.Create(path)
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if errors.Is(err, fs.ErrExist) { // since the folder was found vacant
+		return nil, taken(path)
+	}
 	if err != nil {
 		return nil, err
 	}
