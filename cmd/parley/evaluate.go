@@ -98,7 +98,7 @@ func instead(p *study.Plan, err error) error {
 // the plan and the kind of results name.
 func directoryOf(dir string, plan *study.Plan, kind string) (string, error) {
 	if dir != "" {
-		return dir, nil
+		return dir, checkFolder(dir)
 	}
 	digest, err := plan.Digest()
 	if err != nil {

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"parley/dataset"
-	"parley/internal/atomicfile"
 	"parley/method"
 	"parley/problem"
 )
@@ -63,7 +62,7 @@ const newSiteUse = "the subjects are of a site that took no part in the fit: wha
 
 func modelTransformCommand() *cobra.Command {
 	var opts method.TransformOptions
-	var out string
+	var out output
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "transform MODEL DATA --out FILE.csv",
@@ -73,33 +72,35 @@ func modelTransformCommand() *cobra.Command {
 			"prior: means 0, standard deviations 1.",
 		Args: args(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, a []string) error {
+			if err := out.check(inputsOf(a)...); err != nil {
+				return err
+			}
 			m, data, notes, err := openUse[method.Transformer](cmd.Context(), a, "used to score subjects")
 			if err != nil {
 				return err
 			}
 			var subjects int
-			if err := atomicfile.Stream(out, func(w io.Writer) error {
+			if err := out.write(func(w io.Writer) error {
 				n, more, err := m.Transform(cmd.Context(), data, w, opts)
 				subjects, notes = n, append(notes, more...)
 				return err
 			}); err != nil {
 				return err
 			}
-			return printWritten(cmd, asJSON, out, "subjects", subjects, notes)
+			return printWritten(cmd, asJSON, out.path, "subjects", subjects, notes)
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&out, "out", "", "CSV file to write")
+	out.flags(cmd)
 	f.BoolVar(&opts.NewSite, "new-site", false, newSiteUse)
 	f.BoolVar(&opts.Covariance, "covariance", false, "write the covariances of the factors too")
 	f.BoolVar(&asJSON, "json", false, "print what was written, and the warnings, as JSON")
-	cmd.MarkFlagRequired("out")
 	return cmd
 }
 
 func modelImputeCommand() *cobra.Command {
 	var opts method.ImputeOptions
-	var out string
+	var out output
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "impute MODEL DATA --out FILE.csv",
@@ -108,34 +109,36 @@ func modelImputeCommand() *cobra.Command {
 			"cells: mean, standard deviation and interval, in the feature's own unit.",
 		Args: args(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, a []string) error {
+			if err := out.check(inputsOf(a)...); err != nil {
+				return err
+			}
 			m, data, notes, err := openUse[method.Imputer](cmd.Context(), a, "used to impute")
 			if err != nil {
 				return err
 			}
 			var values int
-			if err := atomicfile.Stream(out, func(w io.Writer) error {
+			if err := out.write(func(w io.Writer) error {
 				n, more, err := m.Impute(cmd.Context(), data, w, opts)
 				values, notes = n, append(notes, more...)
 				return err
 			}); err != nil {
 				return err
 			}
-			return printWritten(cmd, asJSON, out, "values", values, notes)
+			return printWritten(cmd, asJSON, out.path, "values", values, notes)
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&out, "out", "", "CSV file to write")
+	out.flags(cmd)
 	f.StringSliceVar(&opts.Views, "view", nil, "only these views (default all)")
 	f.Float64Var(&opts.Level, "level", 0.9, "share of values that the intervals are to hold")
 	f.BoolVar(&opts.NewSite, "new-site", false, newSiteUse)
 	f.BoolVar(&asJSON, "json", false, "print what was written, and the warnings, as JSON")
-	cmd.MarkFlagRequired("out")
 	return cmd
 }
 
 func modelPredictCommand() *cobra.Command {
 	var opts method.PredictOptions
-	var out string
+	var out output
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "predict MODEL DATA --out FILE.csv",
@@ -145,6 +148,9 @@ func modelPredictCommand() *cobra.Command {
 			"With --score the data hold the outcomes too, and it says how well they were predicted.",
 		Args: args(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, a []string) error {
+			if err := out.check(inputsOf(a)...); err != nil {
+				return err
+			}
 			m, err := openModel[method.Predictor](a[0], "used to predict")
 			if err != nil {
 				return err
@@ -159,25 +165,24 @@ func modelPredictCommand() *cobra.Command {
 			}
 			var subjects int
 			var scores *method.Account
-			if err := atomicfile.Stream(out, func(w io.Writer) (err error) {
+			if err := out.write(func(w io.Writer) (err error) {
 				subjects, scores, err = m.Predict(cmd.Context(), data, w, opts)
 				return err
 			}); err != nil {
 				return err
 			}
 			if scores == nil {
-				return printWritten(cmd, asJSON, out, "subjects", subjects, notes)
+				return printWritten(cmd, asJSON, out.path, "subjects", subjects, notes)
 			}
 			scores.Notes = append(notes, scores.Notes...)
 			return printAccount(cmd, scores, asJSON)
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&out, "out", "", "CSV file to write")
+	out.flags(cmd)
 	f.BoolVar(&opts.Score, "score", false, "compare with the outcomes, a column of subjects.csv")
 	f.Float64Var(&opts.Level, "level", 0.9, "share of outcomes that the intervals of numbers are to hold")
 	f.BoolVar(&asJSON, "json", false, "print what was written or the scores, and the warnings, as JSON")
-	cmd.MarkFlagRequired("out")
 	return cmd
 }
 
@@ -194,6 +199,9 @@ func modelSampleCommand() *cobra.Command {
 			"The column drawn_from of subjects.csv says so.",
 		Args: args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
+			if err := checkFolder(out); err != nil {
+				return err
+			}
 			m, err := openModel[method.Sampler](a[0], "sampled from")
 			if err != nil {
 				return err
@@ -221,7 +229,7 @@ func modelSampleCommand() *cobra.Command {
 
 func modelExportCommand() *cobra.Command {
 	var format, out string
-	var asJSON bool
+	var force, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "export MODEL --format csv|npy|safetensors --out DIR",
 		Short: "Write loadings and all other parameters for other programs",
@@ -230,6 +238,9 @@ func modelExportCommand() *cobra.Command {
 			"the law of the factors at each site.",
 		Args: args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
+			if err := checkFolder(out); err != nil {
+				return err
+			}
 			m, err := openModel[method.Exporter](a[0], "exported")
 			if err != nil {
 				return err
@@ -238,8 +249,18 @@ func modelExportCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			for _, f := range files {
-				if err := atomicfile.Write(filepath.Join(out, filepath.FromSlash(f.Name)), f.Data); err != nil {
+			outputs := make([]output, len(files))
+			for i, f := range files { // nothing is written if one of them is in the way
+				outputs[i] = output{path: filepath.Join(out, filepath.FromSlash(f.Name)), force: force}
+				if err := outputs[i].check(inputsOf(a)...); err != nil {
+					return err
+				}
+			}
+			for i, f := range files {
+				if err := outputs[i].write(func(w io.Writer) error {
+					_, err := w.Write(f.Data)
+					return err
+				}); err != nil {
 					return err
 				}
 			}
@@ -249,6 +270,7 @@ func modelExportCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&format, "format", "csv", "csv, npy or safetensors")
 	f.StringVar(&out, "out", "", "folder to write to")
+	f.BoolVar(&force, "force", false, forceUsage)
 	f.BoolVar(&asJSON, "json", false, "print what was written as JSON")
 	cmd.MarkFlagRequired("out")
 	return cmd

@@ -27,6 +27,9 @@ func modelRefitCommand() *cobra.Command {
 			if latent < 1 || latent > maxCount {
 				return &usageError{fmt.Errorf("--latent %d: from 1 to %d", latent, maxCount)}
 			}
+			if err := checkFolder(out); err != nil {
+				return err
+			}
 			s, err := selection.OpenStudy(a[0], methods)
 			if err != nil {
 				return err

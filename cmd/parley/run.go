@@ -25,6 +25,9 @@ func runCommand() *cobra.Command {
 		Annotations: map[string]string{resumes: "yes"},
 		Args:        args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
+			if err := checkFolder(out); err != nil {
+				return err
+			}
 			ctx := cmd.Context()
 			plan, err := study.Load(a[0], methods)
 			if err != nil {

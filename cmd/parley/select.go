@@ -54,6 +54,9 @@ func selectCommand() *cobra.Command {
 			if err != nil {
 				return &usageError{fmt.Errorf("--latent %s: %w", f.values, err)}
 			}
+			if err := checkFolder(f.out); err != nil {
+				return err
+			}
 			if info, err := os.Stat(a[0]); err == nil && info.IsDir() {
 				return f.fromResults(cmd, a[0], values)
 			}

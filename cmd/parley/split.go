@@ -44,6 +44,9 @@ func dataSplitCommand() *cobra.Command {
 			if err := o.check(cmd.Flags().Changed); err != nil {
 				return &usageError{err}
 			}
+			if err := o.vacant(out); err != nil {
+				return err
+			}
 			dir, err := openData(cmd.Context(), a[0], plan)
 			if err != nil {
 				return err
@@ -103,6 +106,20 @@ func (o *splitOptions) check(given func(flag string) bool) (err error) {
 	}
 	o.shape, err = evaluate.SchemeOf(o.scheme, o.rho, o.kappa)
 	return err
+}
+
+// vacant refuses folders that writing would refuse, as far as their names are
+// known before anything is read.
+func (o *splitOptions) vacant(out string) error {
+	if err := checkFolder(out); err != nil || o.kind == evaluate.Column {
+		return err
+	}
+	for _, name := range evaluate.SiteNames(o.sites) {
+		if err := dataset.Vacant(filepath.Join(out, name)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // assign names the sites and says who is at which.

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"parley/dataset"
+	"parley/internal/atomicfile"
+	"parley/problem"
+)
+
+// output is a file that a command writes for somebody. It replaces nothing
+// unless that is asked for, and never what the command itself reads.
+type output struct {
+	path   string
+	force  bool
+	inputs []string
+}
+
+const forceUsage = "replace what is there; a folder, or a file that the command reads, is never replaced"
+
+// flags adds --out and --force.
+func (o *output) flags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&o.path, "out", "", "CSV file to write; it must not exist yet")
+	cmd.Flags().BoolVar(&o.force, "force", false, forceUsage)
+	cmd.MarkFlagRequired("out")
+}
+
+// check refuses what write would refuse, before there is work to be lost. The
+// inputs are files that the command reads, and may not exist.
+func (o *output) check(inputs ...string) error {
+	o.inputs = inputs
+	if o.path == "" || os.IsPathSeparator(o.path[len(o.path)-1]) {
+		return &usageError{fmt.Errorf("--out %q is not the name of a file", o.path)}
+	}
+	if _, err := os.Lstat(o.path); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	refused := problem.Problem{File: o.path, Hint: "choose another with --out"}
+	target, err := os.Stat(o.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // a link to nothing, which is a file to be kept as any other
+	case err != nil:
+		return err
+	case slices.ContainsFunc(inputs, func(input string) bool {
+		info, err := os.Stat(input)
+		return err == nil && os.SameFile(info, target)
+	}):
+		refused.What = "this command reads this file, and does not replace it, with --force or without"
+		return refused
+	case target.IsDir():
+		refused.What = "this is a folder, and is not replaced by a file"
+		return refused
+	case !target.Mode().IsRegular():
+		refused.What = "this is not a regular file, and is not replaced"
+		return refused
+	}
+	if o.force {
+		return nil
+	}
+	refused.What = "this file exists already, and was left as it is"
+	refused.Hint += ", or replace this one with --force"
+	return refused
+}
+
+// write writes the file. Whatever has taken its name since check stays, unless
+// it may be replaced.
+func (o *output) write(write func(io.Writer) error) error {
+	if o.force {
+		return atomicfile.Stream(o.path, write) // in place of a link, not of what it leads to
+	}
+	err := atomicfile.Create(o.path, write)
+	if errors.Is(err, fs.ErrExist) {
+		if refused := o.check(o.inputs...); refused != nil {
+			return refused
+		}
+	}
+	return err
+}
+
+// inputsOf are the files that a command with the arguments MODEL and DATA may read.
+func inputsOf(a []string) []string {
+	files := []string{a[0], filepath.Join(a[0], "model.json"), filepath.Join(a[0], "model", "model.json")}
+	for _, data := range a[1:] {
+		files = append(files, dataset.Files(data)...)
+	}
+	return files
+}
+
+// checkFolder refuses a folder for results whose name a file has. Whether what
+// is in the folder may be added to is for whoever writes there to say.
+func checkFolder(path string) error {
+	if info, err := os.Stat(path); err != nil || info.IsDir() {
+		return nil
+	}
+	return problem.Problem{File: path, What: "this is a file, and what is written is a folder", Hint: "choose another with --out"}
+}
