@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -154,6 +156,32 @@ func TestWriteRefuses(t *testing.T) {
 		if err := Write(ctx, t.TempDir(), table); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("got %v, want %s", err, name)
 		}
+	}
+}
+
+// What somebody puts into the folder in the meantime stays, and what was written
+// before goes.
+func TestWriteReplacesNoFileThatAppears(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "new")
+	if err := Vacant(dir); err != nil {
+		t.Fatalf("a folder that does not exist: %v", err)
+	}
+	table := small(t, 3)
+	path := filepath.Join(dir, "view_"+table.Schema().Views[0].Name+".csv.gz")
+	err := Split(context.Background(), table, []string{dir}, func(r *Row) (int, error) {
+		if r.ID == "s0" {
+			return 0, os.WriteFile(path, []byte("theirs"), 0o600)
+		}
+		return 0, nil
+	}, nil)
+	if err == nil || !strings.Contains(err.Error(), path+": is there already\n  hint: write to an empty folder") {
+		t.Errorf("got %v", err)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+		t.Errorf("the folder holds %v, %v", entries, err)
+	}
+	if got, err := os.ReadFile(path); err != nil || string(got) != "theirs" {
+		t.Errorf("got %q, %v", got, err)
 	}
 }
 
