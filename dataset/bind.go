@@ -110,15 +110,23 @@ func (b *binder) expectViews(found []*foundView) {
 		b.warnIgnored(v.table.in.path, "view "+v.name, ignored)
 	}
 	b.warnIgnored(b.dir, "views", unexpected)
+	var all []wanted
 	for _, v := range b.schema.Views {
-		if slices.ContainsFunc(found, func(f *foundView) bool { return f.name == v.Name }) {
+		here := slices.ContainsFunc(found, func(f *foundView) bool { return f.name == v.Name })
+		if all = append(all, wantView(v.Name).found(here)); here {
 			continue
 		}
 		if near := problem.Nearest(v.Name, unexpected); near != "" {
 			b.warnings.Add(problem.Problem{File: b.dir, Where: "view " + v.Name, What: "is in the plan but not here", Hint: fmt.Sprintf("is it the view %s?", near)})
 		}
 	}
-	if present == 0 {
+	for _, name := range unexpected { // of a long table, for files were looked at before
+		if w := meant(name, all); w != nil && !w.here {
+			b.faults.add(problem.Problem{Where: w.where, What: fmt.Sprintf("is not here, and the view %s looks as if it were meant to be it", name),
+				Hint: "call it what the plan calls it; if it is something else, leave its rows out"})
+		}
+	}
+	if present == 0 && b.faults.total == 0 {
 		var names []string
 		for _, v := range b.schema.Views {
 			names = append(names, v.Name)

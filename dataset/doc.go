@@ -21,6 +21,12 @@
 // their size. Files in another order are sorted on the fly, with temporary
 // files where they are large, up to [MaxUnsorted] bytes.
 //
+// # Names
+//
+// Files are found by their exact names. If one is missing and another has a name
+// much like it (view_Clinic.csv, clinic.xlsx, view_clinc.tsv), [Open] refuses the
+// data set: nobody loses a view because of how its file is named.
+//
 // # Errors
 //
 // Everything wrong with the files is reported together, as a problem.List with

@@ -3,7 +3,6 @@ package dataset
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,7 +15,8 @@ type Options struct {
 	// Schema is what the plan expects. Views and their columns are matched by
 	// name and put in its order; those that it does not name are ignored with
 	// a warning, a missing column is an error, and a view that is missing
-	// altogether is one that no subject here has. If it is nil, views come in
+	// altogether is one that no subject here has, unless something is named
+	// much like it, which is an error. If it is nil, views come in
 	// ascending order of name, their columns are Numbers in the order of the
 	// file, and all subject columns are Labels.
 	Schema *Schema
@@ -50,7 +50,7 @@ func Open(ctx context.Context, path string, opts Options) (*Dir, error) {
 			return nil, err
 		}
 	}
-	files, err := findFiles(path)
+	files, err := findFiles(path, opts.Schema)
 	if err != nil {
 		return nil, err
 	}
@@ -194,93 +194,3 @@ func (d *Dir) Schema() Schema { return d.schema }
 // Warnings returns what was noticed when the data set was opened and does not
 // prevent reading it. [Summary.Warnings] returns what only the values show.
 func (d *Dir) Warnings() problem.List { return d.warnings }
-
-// files are the names of a data set's files, and what was found beside them.
-type files struct {
-	subjects string
-	long     string
-	views    []viewFile // in ascending order of name
-	warnings problem.List
-}
-
-type viewFile struct{ name, path string }
-
-// Files returns the paths of the files that a data set at path consists of, in
-// either form and whatever a plan names of them; none if there is no data set.
-func Files(path string) (paths []string) {
-	found, _ := findFiles(path) // what is wrong with it is for Open to say
-	if found == nil {
-		return nil
-	}
-	for _, file := range []string{found.subjects, found.long} {
-		if file != "" {
-			paths = append(paths, file)
-		}
-	}
-	for _, v := range found.views {
-		paths = append(paths, v.path)
-	}
-	return paths
-}
-
-// findFiles finds out which form a data set has.
-func findFiles(path string) (*files, error) {
-	info, err := os.Stat(path)
-	if os.IsNotExist(err) {
-		return nil, problem.List{{File: path, What: "does not exist", Hint: "give a folder with subjects.csv and view_NAME.csv files, or a long table"}}
-	} else if err != nil {
-		return nil, err
-	}
-	folder := path
-	if !info.IsDir() {
-		folder = filepath.Dir(path)
-	}
-	entries, err := os.ReadDir(folder)
-	if err != nil {
-		return nil, err
-	}
-	var found files
-	var list problem.List
-	paths := map[string]string{} // by name without .gz
-	for _, e := range entries {
-		base, isCSV := strings.CutSuffix(strings.TrimSuffix(e.Name(), ".gz"), ".csv")
-		if !isCSV {
-			continue
-		}
-		full := filepath.Join(folder, e.Name())
-		if !info.IsDir() && base != "subjects" {
-			continue
-		}
-		if other, taken := paths[base]; taken {
-			list.Add(problem.Problem{File: full, What: "is there twice, also as " + filepath.Base(other), Hint: "keep one of them"})
-			continue
-		}
-		paths[base] = full
-		switch name, isView := strings.CutPrefix(base, "view_"); {
-		case base == "subjects":
-			found.subjects = full
-		case base == "long":
-			found.long = full
-		case isView && name != "":
-			found.views = append(found.views, viewFile{name, full})
-		default:
-			p := problem.Problem{File: full, What: "is no part of the data set and ignored", Hint: "views are named view_NAME.csv"}
-			found.warnings.Add(p)
-		}
-	}
-	if !info.IsDir() {
-		found.long = path
-		return &found, list.Err()
-	}
-	slices.SortFunc(found.views, func(a, b viewFile) int { return strings.Compare(a.name, b.name) })
-	const layout = "a data set is subjects.csv and one view_NAME.csv for each view, or long.csv; each may end in .gz"
-	switch {
-	case found.long != "" && len(found.views) > 0:
-		list.Add(problem.Problem{File: found.long, What: "is a long table beside files of views", Hint: "keep one form: " + layout})
-	case found.long == "" && len(found.views) == 0:
-		list.Add(problem.Problem{File: path, What: "holds no views", Hint: layout})
-	case found.long == "" && found.subjects == "":
-		list.Add(problem.Problem{File: path, What: "has no subjects.csv", Hint: "list the ids of all subjects in a column id, with columns such as group or sex if there are any"})
-	}
-	return &found, list.Err()
-}

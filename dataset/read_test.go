@@ -252,7 +252,7 @@ func TestSchemaOrdersColumns(t *testing.T) {
 		Views: []View{
 			{Name: "lacking", Columns: []Column{{Name: "q"}}},
 			{Name: "v", Columns: []Column{{Name: "y"}, {Name: "stage", Kind: Category, Levels: []string{"I", "II", "NA"}}}},
-			{Name: "W", Columns: []Column{{Name: "zz"}}},
+			{Name: "u", Columns: []Column{{Name: "zz"}}},
 		},
 		Subject: []Column{{Name: "sex", Kind: Label}},
 	}
@@ -281,7 +281,7 @@ func TestSchemaOrdersColumns(t *testing.T) {
 		"other.csv: is no part of the data set and ignored",
 		"view_v.csv: view v: not in the plan and ignored: x",
 		"DIR: views: not in the plan and ignored: w",
-		"DIR: view W: is in the plan but not here\n  hint: is it the view w?",
+		"DIR: view u: is in the plan but not here\n  hint: is it the view w?",
 		"subjects.csv: subjects: not in the plan and ignored: site",
 	} {
 		if !strings.Contains(got, want) {

@@ -1,0 +1,195 @@
+package dataset
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// planned has the views clinic, genes, visit1, visit2 and mri; every feature is
+// named after its view.
+var planned = func() *Schema {
+	s := new(Schema)
+	for _, name := range []string{"clinic", "genes", "visit1", "visit2", "mri"} {
+		s.Views = append(s.Views, View{Name: name, Columns: []Column{{Name: name + "_x"}}})
+	}
+	return s
+}()
+
+// A site that has genes and lacks clinic is asked about whatever may be clinic.
+func TestFileThatResemblesAPlannedViewIsRefused(t *testing.T) {
+	for _, name := range []string{
+		"view_Clinic.csv", "VIEW_CLINIC.CSV", "View_clinic.csv", "view_clinic.CSV", "view_clinic.Csv.gz", "view_CLINIC.csv.gz",
+		"view_clinic.tsv", "view_clinic.txt", "view_clinic.xlsx", "view_clinic.xls", "view_clinic.ods", "view_clinic.parquet", "view_clinic.gz", "view_clinic", "view_clinic.csv.zip",
+		"clinic.csv", "clinic.xlsx", "Clinic.csv.gz", "viewclinic.csv", "viewClinic.csv", "view-clinic.csv", "view clinic.csv", "view.clinic.csv", "views_clinic.csv", "clinic_view.csv", "data_clinic.csv", "south-clinic.tsv",
+		"view_clinic (1).csv", "Copy of view_clinic.csv", "view_clinic_final.csv", "view_clinic.csv.bak", "view_clinic.csv~", "view_clinic.csv.csv", "view_clinic.2024.csv",
+		"view_clinc.csv", "view_cilnic.csv", "view_clinics.csv", "clinc.csv", "viewclinc.tsv",
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := folder(t, map[string]string{"subjects.csv": subjects("a"), "view_genes.csv": "id,genes_x\na,1\n", name: "id,clinic_x\na,1\n"})
+			_, err := Open(context.Background(), dir, Options{Schema: planned})
+			want := filepath.Join(dir, name) + ": view clinic: there is no view_clinic.csv, and this file looks as if it were meant to be it\n  hint: "
+			if err == nil || !strings.HasPrefix(err.Error(), want) || strings.Count(err.Error(), "view clinic:") != 1 {
+				t.Errorf("got %v", err)
+			}
+			// Where the view is as well, that is a note at most.
+			write(t, dir, "view_clinic.csv", "id,clinic_x\na,1\n")
+			if d, err := Open(context.Background(), dir, Options{Schema: planned}); err != nil {
+				t.Errorf("with view_clinic.csv: %v", err)
+			} else if !strings.Contains(d.Warnings().Error(), "ignored") {
+				t.Errorf("with view_clinic.csv: not mentioned: %v", d.Warnings())
+			}
+		})
+	}
+}
+
+// A site may lack a view, and have what is no view.
+func TestFileThatResemblesNoPlannedViewIsNotRefused(t *testing.T) {
+	for name, mentioned := range map[string]bool{
+		"README.txt": false, "plan.yaml": false, "clinic.md": false, "clinic.pdf": false, ".view_clinic.csv.swp": false, "~$view_clinic.xlsx": false, ".~lock.view_clinic.csv#": false,
+		"view_clinic.pdf": true, "view_sleep.csv": true, "view_sleep.xlsx": true, "sleep.tsv": true, "scores.csv": true, "visits.csv": true,
+		"view_visit3.csv": true, "view_mra.csv": true, "view_mr.csv": true, // no slips of the pen
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := folder(t, map[string]string{"subjects.csv": subjects("a"), "view_genes.csv": "id,genes_x\na,1\n", name: "id,x\na,1\n"})
+			d, err := Open(context.Background(), dir, Options{Schema: planned})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := len(d.Warnings()) > 0; got != mentioned {
+				t.Errorf("got the warnings %v", d.Warnings())
+			}
+		})
+	}
+	dir := folder(t, map[string]string{"subjects.csv": subjects("a"), "view_genes.csv": "id,genes_x\na,1\n"})
+	if err := os.Mkdir(filepath.Join(dir, "clinic"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if d, err := Open(context.Background(), dir, Options{Schema: planned}); err != nil || len(d.Warnings()) > 0 {
+		t.Errorf("a folder named like a view: %v, %v", err, d.Warnings())
+	}
+}
+
+// A planned view is never taken for another, however alike the two are.
+func TestPlannedViewIsNoSlipForAnother(t *testing.T) {
+	schema := &Schema{}
+	for _, name := range []string{"labs", "labs_blood", "lab", "protein", "proteins"} {
+		schema.Views = append(schema.Views, View{Name: name, Columns: []Column{{Name: name + "_x"}}})
+	}
+	for _, v := range schema.Views {
+		dir := folder(t, map[string]string{"subjects.csv": subjects("a"), "view_" + v.Name + ".csv": "id," + v.Name + "_x\na,1\n"})
+		if _, err := Open(context.Background(), dir, Options{Schema: schema}); err != nil {
+			t.Errorf("only %s: %v", v.Name, err)
+		}
+	}
+	// A misspelling is that of the nearest, even if one that is here comes first.
+	for name, want := range map[string]string{"view_protiens.csv": "view proteins: there is no", "view_protien.csv": ""} {
+		dir := folder(t, map[string]string{"subjects.csv": subjects("a"), "view_protein.csv": "id,protein_x\na,1\n", name: "id,x\na,1\n"})
+		if _, err := Open(context.Background(), dir, Options{Schema: schema}); (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	// A copy of one that is here is not mistaken for one that is not.
+	dir := folder(t, map[string]string{"subjects.csv": subjects("a"), "view_labs_blood.csv": "id,labs_blood_x\na,1\n", "labs-blood.xlsx": ""})
+	if _, err := Open(context.Background(), dir, Options{Schema: schema}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestHintsOfMisnamedFiles(t *testing.T) {
+	for name, want := range map[string]string{
+		"view_Clinic.csv":    "rename it to view_clinic.csv",
+		"view_clinic.CSV.gz": "rename it to view_clinic.csv.gz",
+		"view_clinic.xlsx":   "save it as CSV in UTF-8, with commas and decimal points, and name that view_clinic.csv",
+	} {
+		dir := folder(t, map[string]string{"subjects.csv": subjects("a"), name: "id,clinic_x\na,1\n"})
+		_, err := Open(context.Background(), dir, Options{Schema: planned})
+		want = fmt.Sprintf("%s: view clinic: there is no view_clinic.csv, and this file looks as if it were meant to be it\n  hint: %s\n  hint: if it is something else, keep it in another folder", filepath.Join(dir, name), want)
+		if err == nil || err.Error() != want { // and not that the folder holds no views
+			t.Errorf("got  %v\nwant %s", err, want)
+		}
+	}
+}
+
+func TestFileThatResemblesSubjects(t *testing.T) {
+	for _, name := range []string{"Subjects.csv", "subjects.CSV", "subjects.tsv", "subjects.xlsx", "subject.csv", "subjcets.csv", "my subjects.csv", "SUBJECTS.csv.gz"} {
+		for form, files := range map[string]map[string]string{
+			"wide": {"view_genes.csv": "id,genes_x\na,1\n"}, "long": {"long.csv": longHeader + "\na,genes,genes_x,1\n"},
+		} {
+			for _, schema := range []*Schema{planned, nil} {
+				dir := folder(t, files)
+				write(t, dir, name, subjects("a"))
+				_, err := Open(context.Background(), dir, Options{Schema: schema})
+				want := filepath.Join(dir, name) + ": subjects: there is no subjects.csv, and this file looks as if it were meant to be it\n  hint: "
+				if err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "has no subjects.csv") {
+					t.Errorf("%s, %s: got %v", name, form, err)
+				}
+				write(t, dir, "subjects.csv", subjects("a"))
+				if d, err := Open(context.Background(), dir, Options{Schema: schema}); err != nil || !strings.Contains(d.Warnings().Error(), name+": is no part of the data set and ignored") {
+					t.Errorf("%s, %s, with subjects.csv: %v, %v", name, form, err, d)
+				}
+			}
+		}
+	}
+	// A long table by itself may lie in a folder of all sorts.
+	dir := folder(t, map[string]string{"all subjects.csv": longHeader + "\na,genes,genes_x,1\n", "Subjects.csv": subjects("a")})
+	d, err := Open(context.Background(), filepath.Join(dir, "all subjects.csv"), Options{})
+	if err != nil || len(d.Warnings()) != 1 || !strings.Contains(d.Warnings().Error(), "Subjects.csv: subjects: there is no subjects.csv") {
+		t.Errorf("got %v, %v", err, d)
+	}
+}
+
+func TestLookAlikesWithoutAPlan(t *testing.T) {
+	dir := folder(t, map[string]string{"subjects.csv": subjects("a"), "view_genes.csv": "id,x\na,1\n", "view_clinic.tsv": "", "view_genes.xlsx": "", "genes.txt": "", "mri.parquet": "", "notes.txt": ""})
+	d, err := Open(context.Background(), dir, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := d.Warnings().Error()
+	for _, name := range []string{"view_clinic.tsv", "view_genes.xlsx", "genes.txt", "mri.parquet"} {
+		if !strings.Contains(got, name+": is no part of the data set and ignored\n  hint: views are CSV files named view_NAME.csv") {
+			t.Errorf("%s is not mentioned:\n%s", name, got)
+		}
+	}
+	if strings.Contains(got, "notes.txt") {
+		t.Errorf("notes are mentioned:\n%s", got)
+	}
+	dir = folder(t, map[string]string{"subjects.csv": subjects("a"), "view_clinic.tsv": "", "mri.ods": "", "README.md": ""})
+	if _, err := Open(context.Background(), dir, Options{}); err == nil || !strings.Contains(err.Error(), "holds no views\n") || !strings.HasSuffix(err.Error(), "\n  hint: found mri.ods, view_clinic.tsv") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestViewsOfLongTablesThatResemblePlannedOnes(t *testing.T) {
+	for name, refused := range map[string]bool{"Clinic": true, "clinc": true, "view_clinic": true, "sleep": false, "visit3": false} {
+		dir := folder(t, map[string]string{"long.csv": longHeader + "\na,genes,genes_x,1\na," + name + ",clinic_x,1\n"})
+		_, err := Open(context.Background(), dir, Options{Schema: planned})
+		if got := err != nil && strings.Contains(err.Error(), ": view clinic: is not here, and the view "+name+" looks as if it were meant to be it\n  hint: "); got != refused || !refused && err != nil {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
+func TestFiles(t *testing.T) {
+	dir := folder(t, map[string]string{"subjects.csv": "", "view_b.csv.gz": "", "view_a.csv": "", "view_c.xlsx": "", "scores.csv": ""})
+	if got, want := fmt.Sprint(Files(dir)), fmt.Sprint([]string{filepath.Join(dir, "subjects.csv"), filepath.Join(dir, "view_a.csv"), filepath.Join(dir, "view_b.csv.gz")}); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	long := filepath.Join(dir, "scores.csv")
+	if got, want := fmt.Sprint(Files(long)), fmt.Sprint([]string{filepath.Join(dir, "subjects.csv"), long}); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if got := Files(filepath.Join(dir, "nowhere")); got != nil {
+		t.Errorf("got %v", got)
+	}
+}
+
+func write(t *testing.T, dir, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+}
