@@ -67,6 +67,35 @@ func compose(ms []Mechanism, a Adjacency) []composition {
 	return all
 }
 
+// cutOff leaves outputs out of sampled pairs that have, in all steps together, no
+// more than a negligible share of δ. They count as +∞ in the end: δ is between
+// that of the rest and the sum of both.
+func (c composition) cutOff(logDelta float64) composition {
+	share := unseen
+	if logDelta > -math.Ln2 {
+		share = 1e-12 // what counts is 1 − δ
+	}
+	logTail := logDelta + math.Log(share) - math.Log(c.steps())
+	out := slices.Clone(c)
+	for i, p := range c {
+		if m, ok := p.pair.(sampled); ok {
+			out[i].pair = m.cutOff(logTail)
+		}
+	}
+	return out
+}
+
+// leftOut returns the logarithm of the probability that any step has an output
+// that is cut off, or a little more.
+func (c composition) leftOut() float64 {
+	sum := math.Inf(-1)
+	for _, p := range c {
+		_, logP := p.cut()
+		sum = logAdd(sum, math.Log(float64(p.count))+logP)
+	}
+	return sum
+}
+
 // cumulant returns K(s) = log E exp(sL) of the composition and its first two
 // derivatives.
 func (c composition) cumulant(s float64) (k, k1, k2 float64) {

@@ -47,7 +47,7 @@ func (c composition) contour(s saddle, share, work float64) (logDelta, relative 
 		end = next
 		// Only where the last octave is small may all that is left out be small.
 		if 2*largest*float64(end) < share*sum {
-			if rest = c.leftOut(s.theta, eta, end, share*sum); rest < share*sum {
+			if rest = c.missing(s.theta, eta, end, share*sum); rest < share*sum {
 				break
 			}
 		}
@@ -56,7 +56,7 @@ func (c composition) contour(s saddle, share, work float64) (logDelta, relative 
 		return s.logDelta, math.Inf(1)
 	}
 	if math.IsInf(rest, 1) {
-		rest = c.leftOut(s.theta, eta, end, 0)
+		rest = c.missing(s.theta, eta, end, 0)
 	}
 	logDelta = s.k - s.theta*s.epsilon - math.Log(s.theta) - math.Log1p(s.theta) + math.Log(2*sum/period)
 	// δ may be less than the s.logDelta that the period was made for.
@@ -64,12 +64,12 @@ func (c composition) contour(s saddle, share, work float64) (logDelta, relative 
 	return logDelta, rest/sum + overlap + 8*ulp*(1+c.steps()+math.Abs(s.k)+math.Abs(s.theta*s.epsilon))*size/sum
 }
 
-// leftOut bounds the sum of the moduli of the frequencies ηj, j ≥ end > 0,
+// missing bounds the sum of the moduli of the frequencies ηj, j ≥ end > 0,
 // relative to that of the frequency 0; below enough it looks for no better bound.
 // By the integral over j and Schwarz's inequality,
 //
 //	Σ θ(1+θ)/|s(1+s)| ≤ √(θ(1+θ) atan(θ/w) atan((1+θ)/w))/η, w = η(end − 1)
-func (c composition) leftOut(theta, eta float64, end int, enough float64) float64 {
+func (c composition) missing(theta, eta float64, end int, enough float64) float64 {
 	w := eta * float64(end-1)
 	rest := math.Sqrt(theta*(1+theta)*math.Atan(theta/w)*math.Atan((1+theta)/w)) / eta
 	for _, p := range c {

@@ -67,7 +67,7 @@ func connect(p pair, step, theta, k, lo, hi, fine float64, r relevance) (found [
 		case i >= last && a.loss > float64(last)*step:
 			d.beyond += math.Exp(a.logP)
 		default:
-			d.split(i, i+1, a.logP, a.logQ)
+			d.split(i, i+1, a.logP, a.loss)
 		}
 	}
 	slices.SortStableFunc(d.found, func(a, b dot) int { return cmp.Compare(a.index, b.index) })
@@ -86,7 +86,7 @@ func connect(p pair, step, theta, k, lo, hi, fine float64, r relevance) (found [
 // finer than needed.
 func (d *dots) divide(first, last int, least, greatest edge) {
 	lo, hi := least.loss, greatest.loss
-	logP, logQ := d.pair.mass(least, greatest)
+	logP, loss := d.pair.mass(least, greatest)
 	if math.IsInf(logP, -1) {
 		return
 	}
@@ -98,17 +98,16 @@ func (d *dots) divide(first, last int, least, greatest edge) {
 		d.divide(mid, last, middle, greatest)
 		return
 	}
-	d.split(first, last, logP, logQ)
+	d.split(first, last, logP, loss)
 }
 
-// split divides probability P and Q of losses between two grid points among
-// them, keeping the sums of both.
-func (d *dots) split(first, last int, logP, logQ float64) {
+// split divides probability P and Q = P exp(−loss) of losses between two grid
+// points among them, keeping the sums of both.
+func (d *dots) split(first, last int, logP, loss float64) {
 	lo, width := float64(first)*d.step, float64(last-first)*d.step
-	// With exp(−loss) = Q/P, the upper share u solves Q/P = (1−u) exp(−lo) + u
-	// exp(−lo−width). The rounding errors of the logarithms go upwards.
-	ratio := lo + logQ - logP - 8*ulp*(1+math.Abs(lo)+math.Abs(logP)+math.Abs(logQ))
-	u := math.Expm1(ratio) / math.Expm1(-width)
+	// The upper share u solves Q/P = (1−u) exp(−lo) + u exp(−lo−width). Rounding
+	// errors go upwards.
+	u := math.Expm1(lo-loss-2*ulp*math.Abs(lo)) / math.Expm1(-width)
 	switch {
 	case !(u < 1):
 		u = 1

@@ -23,12 +23,17 @@ type pair interface {
 	cost(s, omega float64) float64
 	// edge prepares a loss to be the end of intervals.
 	edge(loss float64) edge
-	// mass returns log P(lo < L < hi) and log Q(lo < L < hi).
-	mass(lo, hi edge) (logP, logQ float64)
+	// mass returns log p for p = P(lo < L < hi) and log p/q for q = Q(lo < L < hi),
+	// rounded up. As a mean of losses, which may be far smaller than their
+	// probabilities are unlikely, it is no difference of logarithms.
+	mass(lo, hi edge) (logP, loss float64)
 	// atoms returns the losses that have a probability of their own.
 	atoms() []atom
 	// supremum returns the largest loss, +Inf if there is none.
 	supremum() float64
+	// cut returns the loss above which losses are left out of all of the above but
+	// the supremum, and the logarithm of their probability.
+	cut() (loss, logP float64)
 }
 
 // edge is a privacy loss with the normal variables that belong to it, and the
@@ -66,7 +71,7 @@ func between(a, b *edge, i int) float64 {
 }
 
 // atom is a privacy loss of positive probability.
-type atom struct{ loss, logP, logQ float64 }
+type atom struct{ loss, logP float64 }
 
 // shifted is the pair N(μ, 1) against N(0, 1). The loss is N(μ²/2, μ²).
 type shifted struct{ mu float64 }
@@ -94,12 +99,15 @@ func (g shifted) edge(loss float64) edge {
 	return newEdge(loss, loss/g.mu-g.mu/2, loss/g.mu+g.mu/2)
 }
 
-func (g shifted) mass(lo, hi edge) (logP, logQ float64) {
-	return between(&lo, &hi, 0), between(&lo, &hi, 1)
+func (g shifted) mass(lo, hi edge) (logP, loss float64) {
+	logP, logQ := between(&lo, &hi, 0), between(&lo, &hi, 1)
+	return logP, logP - logQ + 8*ulp*(1+math.Abs(logP)+math.Abs(logQ))
 }
 
 func (g shifted) atoms() []atom     { return nil }
 func (g shifted) supremum() float64 { return math.Inf(1) }
+
+func (g shifted) cut() (loss, logP float64) { return math.Inf(1), math.Inf(-1) }
 
 // laplace is the pair Lap(0, b) against Lap(Δ, b), with e0 = Δ/b. The loss is
 // ±e0 with a probability of its own, and continuous between.
@@ -165,21 +173,23 @@ func (l laplace) cost(s, omega float64) float64 { return 20 }
 
 func (l laplace) edge(loss float64) edge { return edge{loss: loss} }
 
-func (l laplace) mass(from, to edge) (logP, logQ float64) {
+func (l laplace) mass(from, to edge) (logP, loss float64) {
 	lo, hi := max(from.loss, -l.e0), min(to.loss, l.e0)
 	if !(lo < hi) {
-		return math.Inf(-1), math.Inf(-1)
+		return math.Inf(-1), 0
 	}
 	// L = e0 − 2x for a noise of x scales, 0 < x < e0.
 	c := math.Log(-math.Expm1((lo-hi)/2)) - math.Ln2
-	return c - (l.e0-hi)/2, c - (l.e0+lo)/2
+	return c - (l.e0-hi)/2, (lo+hi)/2 + 4*ulp*math.Max(-lo, hi)
 }
 
 func (l laplace) atoms() []atom {
 	return []atom{
-		{loss: -l.e0, logP: -l.e0 - math.Ln2, logQ: -math.Ln2},
-		{loss: l.e0, logP: -math.Ln2, logQ: -l.e0 - math.Ln2},
+		{loss: -l.e0, logP: -l.e0 - math.Ln2},
+		{loss: l.e0, logP: -math.Ln2},
 	}
 }
 
 func (l laplace) supremum() float64 { return l.e0 }
+
+func (l laplace) cut() (loss, logP float64) { return l.e0, math.Inf(-1) }

@@ -10,6 +10,8 @@ const (
 	maxGrid = 1 << 20
 	// negligible is the share of δ that each cut-off tail may cost.
 	negligible = 1e-7
+	// unseen is the share of δ that the outputs cut off at the start may cost.
+	unseen = 1e-5
 	// harmless is the share of δ that may be counted twice.
 	harmless = 1e-4
 )
@@ -93,10 +95,12 @@ func (c composition) window(s saddle, logDelta float64) (bottom, top float64, er
 func (p part) onGrid(theta, step, want, logAbove, logBelow float64, r relevance) (f factor, lost float64, err error) {
 	one := composition{part{p.pair, 1}}
 	at := one.at(theta)
-	hi := math.Min(one.above(at, logAbove), p.supremum()+step)
+	end, logCut := p.cut()
+	hi := math.Min(one.above(at, logAbove), end+step)
 	// Raised losses take up to all of P with them.
 	lo := math.Min(one.below(at, logBelow), (at.k+logBelow)/theta)
 	found, lost := connect(p.pair, step, theta, at.k, lo, hi, want, r)
+	lost += math.Exp(logCut)
 	var sum float64
 	for _, f := range found {
 		sum += f.weight

@@ -97,11 +97,14 @@ func (c composition) solve(f func(saddle) float64) saddle {
 	}
 	limit := math.Log(maxTilt)
 	if _, k1, _ := c.cumulant(1); k1 < 1 {
-		limit -= math.Log(k1)
+		limit -= math.Log(math.Max(k1, 1e-30)) // tiny rates round it below 0
 	}
 	for _, p := range c {
-		if m, ok := p.pair.(sampled); ok { // outputs as far out as 1e5 σ
+		switch m, ok := p.pair.(sampled); {
+		case ok && m.most == 0: // outputs as far out as 1e5 σ
 			limit = math.Min(limit, math.Log(1e5*m.sigma))
+		case ok: // losses of one step as close together as 1e-4 of the usual
+			limit = math.Min(limit, math.Log(1e4*m.sigma/m.q))
 		}
 	}
 	lo, hi := 0.0, 0.0

@@ -21,11 +21,16 @@ const (
 type sampled struct {
 	q, sigma float64
 	dir      direction
+	most     float64 // outputs beyond ±most are left out, 0 for none
 }
 
 // lift returns ℓ(x).
 func (m sampled) lift(x float64) float64 {
-	z := (2*x - 1) / (2 * m.sigma * m.sigma)
+	return m.mix((2*x - 1) / (2 * m.sigma * m.sigma))
+}
+
+// mix returns log(1 − q + q exp(z)).
+func (m sampled) mix(z float64) float64 {
 	if z > 30 {
 		return z + math.Log(m.q+(1-m.q)*math.Exp(-z))
 	}
@@ -67,26 +72,56 @@ func (m sampled) edge(loss float64) edge {
 	if m.dir == add { // the mirror image of remove
 		at = -loss
 	}
-	x, one := m.outcome(at)/m.sigma, 1/m.sigma
+	return m.ends(loss, m.outcome(at))
+}
+
+// ends returns the edge of a loss at an output.
+func (m sampled) ends(loss, x float64) edge {
+	x, one := x/m.sigma, 1/m.sigma
 	if m.dir == replace {
 		return newEdge(loss, x, x-one, x+one)
 	}
 	return newEdge(loss, x, x-one)
 }
 
-func (m sampled) mass(lo, hi edge) (logP, logQ float64) {
+// mass takes both loss and probability from the ratio of the shifted to the
+// central normal probability: where q is tiny the loss is, too.
+func (m sampled) mass(lo, hi edge) (logP, loss float64) {
 	if m.dir == add {
 		lo, hi = hi, lo
 	}
-	none := between(&lo, &hi, 0)
-	with := logAdd(math.Log1p(-m.q)+none, math.Log(m.q)+between(&lo, &hi, 1))
+	if end := m.most / m.sigma; end > 0 {
+		if lo.z[0] < -end {
+			lo = m.ends(lo.loss, -m.most)
+		}
+		if hi.z[0] > end {
+			hi = m.ends(hi.loss, m.most)
+		}
+	}
+	logP = between(&lo, &hi, 0)
+	if math.IsInf(logP, -1) {
+		return logP, 0
+	}
+	with, up := m.mixed(logP, between(&lo, &hi, 1))
 	switch m.dir {
 	case add:
-		return none, with
+		return logP, -with + up
 	case replace:
-		return with, logAdd(math.Log1p(-m.q)+none, math.Log(m.q)+between(&lo, &hi, 2))
+		without, down := m.mixed(logP, between(&lo, &hi, 2))
+		return logP + with, with - without + up + down
 	}
-	return with, none
+	return logP + with, with + up
+}
+
+// mixed returns log(1 − q + q exp(one − none)) and a bound on its rounding errors.
+func (m sampled) mixed(none, one float64) (log, rounding float64) {
+	log = m.mix(one - none)
+	rounding = math.Abs(log)
+	if !math.IsInf(one, -1) {
+		derivative := math.Exp(math.Min(0, math.Log(m.q)+one-none-log))
+		rounding += derivative * (1 + math.Abs(none) + math.Abs(one))
+	}
+	return log, 8 * ulp * rounding
 }
 
 func (m sampled) atoms() []atom { return nil }
@@ -107,86 +142,6 @@ func (m sampled) powers(s float64) (e1, e2 float64) {
 		return -s, 0
 	}
 	return s + 1, -s
-}
-
-// rule returns the first node, the step and the number of nodes of the
-// trapezoidal rule for E_P exp((s + iw)L), |w| ≤ omega. It converges
-// exponentially: its error is of the order of exp(−2πa/Δ) max|f(x + ia)/f(x)|
-// for any a below the distance πσ² to the nearest zero of 1 − q + q exp(z).
-func (m sampled) rule(s, omega float64) (lo, step float64, n int) {
-	e1, e2 := m.powers(s)
-	left, right := m.push(-e1)+pull(e2), pull(e1)+m.push(-e2)
-	const far = 9.5 // standard deviations: exp(−45) of the largest value
-	lo, hi := -left-far*m.sigma, right+far*m.sigma
-
-	// All in units of σ. A negative power e of 1−q+q exp(z) grows by at most
-	// exp(|e| a²/8σ²) at height a.
-	curvature := 1 - (math.Min(e1, 0)+math.Min(e2, 0))/(4*m.sigma*m.sigma)
-	a := math.Min(math.Pi/2*m.sigma, 6/math.Sqrt(curvature))
-	slope := omega / m.sigma
-	if m.dir == replace {
-		slope *= 2
-	}
-	step = 2 * math.Pi * a / (38 + a*a/2*curvature + slope*a) * m.sigma
-	return lo, step, int(math.Ceil((hi-lo)/step)) + 1
-}
-
-func (m sampled) cost(s, omega float64) float64 {
-	_, _, n := m.rule(s, omega)
-	return float64(n)
-}
-
-// quadrature returns the losses at the nodes of the rule and the logarithms of
-// the weights, which contain exp(sL).
-func (m sampled) quadrature(s, omega float64) (losses, weights []float64) {
-	e1, e2 := m.powers(s)
-	lo, step, n := m.rule(s, omega)
-	losses, weights = make([]float64, n), make([]float64, n)
-	c := math.Log(step) - math.Log(2*math.Pi)/2 - math.Log(m.sigma)
-	for i := range n {
-		x := lo + float64(i)*step
-		t := x / m.sigma
-		up := m.lift(x)
-		switch m.dir {
-		case remove:
-			losses[i] = up
-		case add:
-			losses[i] = -up
-		case replace:
-			down := m.lift(-x)
-			losses[i] = up - down
-			up = e1*up + e2*down
-			weights[i] = c - t*t/2 + up
-			continue
-		}
-		weights[i] = c - t*t/2 + e1*up
-	}
-	return losses, weights
-}
-
-// pull bounds how far to the right of 0 a factor exp(e ℓ(x)), e > 0, moves the
-// modes of a normal density; the slope of ℓ is r(x)/σ² with
-// r = q exp(z)/(1 − q + q exp(z)) < 1.
-func pull(e float64) float64 { return math.Max(e, 0) }
-
-// push bounds how far to the left of 0 a factor exp(−e ℓ(x)), e > 0, moves
-// them: the solution of y = e r(−y).
-func (m sampled) push(e float64) float64 {
-	if e <= 0 {
-		return 0
-	}
-	lo, hi := 0.0, e
-	for range 30 {
-		y := (lo + hi) / 2
-		l := m.lift(-y)
-		r := 1 - (1-m.q)*math.Exp(-l)
-		if e*r > y {
-			lo = y
-		} else {
-			hi = y
-		}
-	}
-	return hi
 }
 
 func (m sampled) cumulant(s float64) (k, k1, k2 float64) {
