@@ -297,20 +297,29 @@ func TestChoosingRules(t *testing.T) {
 }
 
 func TestSelectLeavesOutWhatDoesNotExist(t *testing.T) {
-	// 12 subjects for 11 features: under flat priors hardly a posterior.
-	p, data := choosing(t, "scaling: view", 1, 4)
-	c := upToFive
-	c.Values, c.Folds = []int{1, 2}, 4
-	out := must(Method{}.Select(t.Context(), p, data, c))(t)
-	_, one := out.Candidates[0].Scores[scoreWAIC]
-	_, two := out.Candidates[1].Scores[scoreWAIC]
-	if one || two || len(out.Notes) == 0 || !strings.Contains(out.Notes[len(out.Notes)-1].What, "the posterior under flat priors cannot be drawn; first: 1 factors: ") {
-		t.Errorf("WAIC of one factor: %t, of two: %t; notes %v", one, two, out.Notes)
-	}
-	for _, choice := range out.Choices {
-		if choice.Rule == ruleWAIC {
-			t.Error("a rule chose without scores")
+	// Under flat priors 9 subjects have no posterior for 11 features. 12 hardly have
+	// one, of one factor alone: whether the chain can be drawn to its end is a matter
+	// of last bits, which processors that fuse multiply-adds have otherwise, so that
+	// both are right as long as nothing is chosen without a score.
+	for _, rows := range []int{3, 4} {
+		p, data := choosing(t, "scaling: view", 1, rows)
+		c := upToFive
+		c.Values, c.Folds = []int{1, 2}, rows
+		out := must(Method{}.Select(t.Context(), p, data, c))(t)
+		_, one := out.Candidates[0].Scores[scoreWAIC]
+		_, two := out.Candidates[1].Scores[scoreWAIC]
+		first := 1
+		if one {
+			first = 2
 		}
+		if one && rows == 3 || two || len(out.Notes) == 0 || !strings.Contains(out.Notes[len(out.Notes)-1].What, fmt.Sprintf("the posterior under flat priors cannot be drawn; first: %d factors: ", first)) {
+			t.Errorf("%d subjects a site: WAIC of one factor: %t, of two: %t; notes %v", rows, one, two, out.Notes)
+		}
+		for _, choice := range out.Choices {
+			if choice.Rule == ruleWAIC && !(one && choice.Value == 1) {
+				t.Errorf("%d subjects a site: a rule chose without scores", rows)
+			}
+		}
+		checkDrawn(t, out.Result)
 	}
-	checkDrawn(t, out.Result)
 }

@@ -244,10 +244,11 @@ func TestSiteMayLeaveNoisedStatistics(t *testing.T) {
 	}
 }
 
-// wide is a study of n subjects like those of the paper, at two sites.
-func wide(t testing.TB, n int, privacy string) *small {
+// wide is a study of n subjects like those of the paper, at two sites; another
+// seed draws other subjects of another population.
+func wide(t testing.TB, seed uint64, n int, privacy string) *small {
 	t.Helper()
-	r := rand.New(rand.NewPCG(21, 22))
+	r := rand.New(rand.NewPCG(seed, 22))
 	l, rows := paperLike(r, n)
 	views := &strings.Builder{}
 	ranges := rangesOf(rows)
@@ -276,37 +277,50 @@ func wide(t testing.TB, n int, privacy string) *small {
 	return out
 }
 
-// The intervals of a model of 4000 subjects at ε = 3 hold what they promise, by
-// counting without noise, and the diagnostics say so within theirs. Over 40 other
-// seeds of the noise coverage was from 0.875 to 0.941, with a standard deviation
-// of about 0.013, so that it leaves 0.85 to 0.95 at fewer than one seed of a
-// hundred; and 21 numbers beyond 4.5 standard deviations of a Gaussian come once
-// in 7000.
+// The intervals of models of 4000 subjects at ε = 3 hold about what they promise, by
+// counting without noise, and the diagnostics say so within theirs. Over 150 other
+// populations the coverage of intervals of 90 % was 0.886 on average, from 0.826 to
+// 0.954, with a standard deviation of 0.018 to 0.020 by view: that is 0.007 for the
+// mean of eight, which so keeps five of them from its limits. The noise depends on the last bits of the ranges, which differ
+// between architectures, and so the test is of a mean and not of one draw. 168
+// numbers beyond 4.5 standard deviations of a Gaussian come once in 900.
 func TestIntervalsHoldWhatTheyPromise(t *testing.T) {
-	s := wide(t, 4000, strings.Replace(checkedBudget, "0.1}", "0.05}", 1))
-	p := newPlay(t, s).behindGates(5)
-	r, err := p.run()
-	if err != nil {
-		t.Fatal(err)
-	}
-	checks, err := p.coordinator.(*coordinator).checks(p.state.(*state))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for k, want := range p.counted(t) {
-		got := checks[0].views[k]
-		t.Logf("view %d: %.3v; noised: %.3v", k, want, got)
-		if want.Coverage[2] < 0.85 || want.Coverage[2] > 0.95 {
-			t.Errorf("view %d: intervals of 90 %% hold %.1f %%", k, 100*want.Coverage[2])
+	const draws = 8
+	var r *method.Result
+	var mean [3]float64
+	for seed := range uint64(draws) {
+		s := wide(t, 21+seed, 4000, strings.Replace(checkedBudget, "0.1}", "0.05}", 1))
+		p := newPlay(t, s).behindGates(5)
+		var err error
+		if r, err = p.run(); err != nil {
+			t.Fatal(err)
 		}
-		for _, x := range append([][3]float64{{got.Subjects, want.Subjects, got.SubjectsSD}, {got.Error, want.Error, got.ErrorSD}, {got.Gain, want.Gain, got.GainSD}},
-			[3]float64{got.Coverage[0], want.Coverage[0], got.CoverageSD[0]}, [3]float64{got.Coverage[1], want.Coverage[1], got.CoverageSD[1]},
-			[3]float64{got.Coverage[2], want.Coverage[2], got.CoverageSD[2]}, [3]float64{got.Coverage[3], want.Coverage[3], got.CoverageSD[3]}) {
-			if !(math.Abs(x[0]-x[1]) <= 4.5*x[2]) {
-				t.Errorf("view %d: diagnostics say %v ± %v of %v", k, x[0], x[2], x[1])
+		checks, err := p.coordinator.(*coordinator).checks(p.state.(*state))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for k, want := range p.counted(t) {
+			got := checks[0].views[k]
+			t.Logf("view %d: %.3v; noised: %.3v", k, want, got)
+			mean[k] += want.Coverage[2] / draws
+			if want.Coverage[2] < 0.8 || want.Coverage[2] > 0.97 {
+				t.Errorf("view %d: intervals of 90 %% hold %.1f %%", k, 100*want.Coverage[2])
+			}
+			for _, x := range append([][3]float64{{got.Subjects, want.Subjects, got.SubjectsSD}, {got.Error, want.Error, got.ErrorSD}, {got.Gain, want.Gain, got.GainSD}},
+				[3]float64{got.Coverage[0], want.Coverage[0], got.CoverageSD[0]}, [3]float64{got.Coverage[1], want.Coverage[1], got.CoverageSD[1]},
+				[3]float64{got.Coverage[2], want.Coverage[2], got.CoverageSD[2]}, [3]float64{got.Coverage[3], want.Coverage[3], got.CoverageSD[3]}) {
+				if !(math.Abs(x[0]-x[1]) <= 4.5*x[2]) {
+					t.Errorf("view %d: diagnostics say %v ± %v of %v", k, x[0], x[2], x[1])
+				}
 			}
 		}
 	}
+	for k, c := range mean {
+		if c < 0.85 || c > 0.92 {
+			t.Errorf("view %d: intervals of 90 %% hold %.1f %% on average", k, 100*c)
+		}
+	}
+	t.Logf("on average intervals of 90 %% hold %.3f", mean)
 	if len(sectionOf(t, r, "diagnostics").Items) != 2 {
 		t.Error("the diagnostics are not a figure and a table")
 	}
