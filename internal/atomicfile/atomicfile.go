@@ -1,4 +1,5 @@
-// Package atomicfile writes files as a whole.
+// Package atomicfile writes files as a whole. A file is as private as the folder
+// that it comes into: where others may not look, it is its owner's alone.
 package atomicfile
 
 import (
@@ -21,6 +22,17 @@ func Write(path string, data []byte) error {
 	})
 }
 
+// WriteOwn is Write of a file that its owner alone may read, wherever it is.
+func WriteOwn(path string, data []byte) error {
+	if err := sweep(path); err != nil {
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	return put(path, 0o600, func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	}, os.Rename)
+}
+
 // Stream makes what write writes the content of the file at path, and makes
 // the folders that lead there. After a crash or an error the file holds what it
 // held before; after success it holds the new content, durably, and what earlier
@@ -29,7 +41,7 @@ func Stream(path string, write func(io.Writer) error) error {
 	if err := sweep(path); err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
-	return put(path, write, os.Rename)
+	return put(path, 0o644, write, os.Rename)
 }
 
 // Create is Stream for a file that must be new: it is an [fs.ErrExist] if
@@ -37,7 +49,7 @@ func Stream(path string, write func(io.Writer) error) error {
 // folder, or a symbolic link wherever it leads. Of several writers of the path
 // one succeeds, and the others replace nothing.
 func Create(path string, write func(io.Writer) error) error {
-	err := put(path, write, publish)
+	err := put(path, 0o644, write, publish)
 	if err == nil {
 		// Not before: what looks like a leftover may be the part of somebody who
 		// creates the same file, who has lost only now. One that cannot be removed
@@ -48,14 +60,15 @@ func Create(path string, write func(io.Writer) error) error {
 }
 
 // put writes a part beside the file and lets place give it the file's name.
-func put(path string, write func(io.Writer) error, place func(part, path string) error) (err error) {
+func put(path string, mode fs.FileMode, write func(io.Writer) error, place func(part, path string) error) (err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("writing %s: %w", path, err)
 		}
 	}()
 	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	allowed, err := folder(dir)
+	if err != nil {
 		return err
 	}
 	f, err := os.CreateTemp(dir, prefix(path)+"*")
@@ -69,7 +82,7 @@ func put(path string, write func(io.Writer) error, place func(part, path string)
 		err = buffered.Flush()
 	}
 	if err == nil {
-		err = errors.Join(f.Chmod(0o644), f.Sync())
+		err = errors.Join(f.Chmod(mode&(allowed|0o600)), f.Sync())
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
@@ -85,6 +98,28 @@ func put(path string, write func(io.Writer) error, place func(part, path string)
 		return err
 	}
 	return errors.Join(d.Sync(), d.Close())
+}
+
+// folder makes dir, and what leads there, as private as the last folder that was
+// there before, and returns what others may do in it.
+func folder(dir string) (fs.FileMode, error) {
+	info, err := os.Stat(dir)
+	if err == nil {
+		return info.Mode().Perm(), nil
+	}
+	above := filepath.Dir(dir)
+	if !errors.Is(err, fs.ErrNotExist) || above == dir {
+		return 0, err
+	}
+	mode, err := folder(above)
+	if err != nil {
+		return 0, err
+	}
+	mode = 0o755 & (mode | 0o700)
+	if err := os.Mkdir(dir, mode); err != nil && !errors.Is(err, fs.ErrExist) {
+		return 0, err
+	}
+	return mode, nil
 }
 
 var link = os.Link // tests have file systems without

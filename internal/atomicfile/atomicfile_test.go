@@ -186,3 +186,31 @@ func withoutLinks(t *testing.T, without bool) {
 	}
 	t.Cleanup(func() { link = os.Link })
 }
+
+func TestFilesAreAsPrivateAsTheirFolder(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		return // which has other rights
+	}
+	open, closed := t.TempDir(), t.TempDir()
+	if err := errors.Join(os.Chmod(open, 0o755), os.Chmod(closed, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	own := filepath.Join(open, "own")
+	if err := WriteOwn(own, []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]os.FileMode{filepath.Join(open, "a", "b"): 0o644, filepath.Join(closed, "a", "b"): 0o600, own: 0o600} {
+		if path != own {
+			if err := Write(path, []byte("x")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		info, err := os.Stat(path)
+		if err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s has mode %v, want %v (%v)", path, info.Mode().Perm(), want, err)
+		}
+	}
+	if info, err := os.Stat(filepath.Join(closed, "a")); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("a folder within a private one: %v, %v", info.Mode(), err)
+	}
+}

@@ -48,10 +48,18 @@ var modes = sync.OnceValues(func() (cbor.EncMode, cbor.DecMode) {
 })
 
 // Marshal encodes v deterministically. Maps are sorted by encoded key; a
-// [Vector] or [Matrix] that holds NaN or ±Inf is an error.
+// [Vector] or [Matrix] that holds NaN or ±Inf is an error, and so is whatever is
+// above the limits of Unmarshal: nothing is written that could not be read.
 func Marshal(v any) ([]byte, error) {
-	enc, _ := modes()
-	return enc.Marshal(v)
+	enc, dec := modes()
+	data, err := enc.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > MaxBytes {
+		return nil, fmt.Errorf("message of %d bytes is above the limit of %d", len(data), MaxBytes)
+	}
+	return data, dec.Wellformed(data)
 }
 
 // Unmarshal decodes data into v and refuses whatever Marshal would not have

@@ -1,0 +1,18 @@
+package diskspace_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"parley/internal/diskspace"
+)
+
+func TestFree(t *testing.T) {
+	free, err := diskspace.Free(t.TempDir())
+	if err != nil || free == 0 {
+		t.Fatalf("%d bytes, %v", free, err)
+	}
+	if _, err := diskspace.Free(filepath.Join(t.TempDir(), "missing")); err == nil {
+		t.Fatal("a folder that is not there has room")
+	}
+}
