@@ -102,6 +102,9 @@ func (w *walker) fault(p problem.Problem) { w.faults.add(p) }
 
 // cellProblem is a fault in one cell of the current row.
 func (w *walker) cellProblem(f field, column, what, hint string) {
+	if w.faults.tolerant {
+		return
+	}
 	w.fault(problem.Problem{Line: f.line, Column: f.column(), Where: fmt.Sprintf("subject %s, %s", w.id, column), What: what, Hint: hint})
 }
 

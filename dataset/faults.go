@@ -14,6 +14,9 @@ type faults struct {
 	path  string
 	list  problem.List
 	total int
+	// tolerant leaves out what single cells hold: a record with a bad cell is
+	// passed over, and those beside it are as they would be without it.
+	tolerant bool
 }
 
 func (f *faults) add(p problem.Problem) {

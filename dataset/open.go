@@ -38,6 +38,16 @@ type Dir struct {
 	places   map[string]map[string]place
 	warnings problem.List
 	memory   int // for sorting, for each file
+	tolerant bool
+}
+
+// Tolerant returns the same data set with rows in which bad cells are no error: a
+// record of a file that holds one is as if it were not there. Whether a bad cell
+// exists then shows in nothing but that record.
+func (d *Dir) Tolerant() Source {
+	t := *d
+	t.tolerant = true
+	return &t
 }
 
 // Open opens the data set at path, a folder or a long table, and checks its

@@ -56,7 +56,7 @@ func (d *Dir) join(ctx context.Context) (*join, error) {
 	j := &join{row: Row{Views: make([][]float64, len(d.schema.Views)), Subject: make([]string, len(d.schema.Subject))}}
 	var views []cursor
 	start := func(t *table) (walker, error) {
-		f := &faults{path: t.in.path}
+		f := &faults{path: t.in.path, tolerant: d.tolerant}
 		j.all = append(j.all, f)
 		return t.walk(ctx, f, d.memory)
 	}

@@ -36,7 +36,10 @@ type Plan struct {
 	Question string   `json:"question,omitempty"` // for people
 	Seed     uint64   `json:"seed"`               // everything random but privacy noise is a function of it; default 1
 	Sites    []string `json:"sites"`              // unique, of the form of Name
-	Quorum   int      `json:"quorum"`             // contributions that a round needs, 1 to all sites (the default)
+	Quorum   int      `json:"quorum"`             // sites that must stay in the study, 1 to all (the default)
+	// Deadline is how long a site may take to answer a task, by the coordinator's
+	// clock, before it leaves the study; empty for ever.
+	Deadline Duration `json:"deadline,omitempty"`
 	Views    []View   `json:"views"`              // their order is that of every model's parameters
 	Subjects []string `json:"subjects,omitempty"` // label columns of the subjects table, which describe results
 	Method   Method   `json:"method"`

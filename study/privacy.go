@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"time"
 
 	"parley/privacy/account"
 	"parley/problem"
@@ -47,6 +48,10 @@ type Privacy struct {
 	// Diagnostics is the share of Total, in [0, 1), that is spent on what only
 	// the report shows. 0, the default, leaves it out.
 	Diagnostics float64 `json:"diagnostics,omitempty"`
+	// AnswerAfter is the least time between a task and its noised answer, so that
+	// how long computing took does not show; empty for none. In a simulation
+	// nobody waits.
+	AnswerAfter Duration `json:"answer_after,omitempty"`
 }
 
 // Differential says whether releases are noised.
@@ -87,7 +92,7 @@ func (c *checker) unprotected(p Privacy) {
 		there bool
 	}{
 		{"unit", p.Unit != ""}, {"adjacency", p.Adjacency != ""}, {"total", p.Total != nil},
-		{"per_release", p.PerRelease != nil}, {"diagnostics", p.Diagnostics != 0},
+		{"per_release", p.PerRelease != nil}, {"diagnostics", p.Diagnostics != 0}, {"answer_after", p.AnswerAfter != ""},
 	} {
 		if f.there {
 			c.report("privacy."+f.key, "means nothing with protection: none", "leave it out, or protection: differential")
@@ -118,6 +123,7 @@ func (c *checker) differential(p Privacy) {
 	case p.Total != nil && p.PerRelease != nil:
 		c.report("privacy.per_release", "stands beside total", "either a total, which is a promise, or per_release, which is none")
 	}
+	c.duration("privacy.answer_after", p.AnswerAfter, time.Hour)
 	c.budget("privacy.total", p.Total)
 	c.budget("privacy.per_release", p.PerRelease)
 	switch d := p.Diagnostics; {

@@ -211,6 +211,11 @@ func (g Grid) fits(q []int64) bool {
 	return high < h || high == h && low <= l
 }
 
+// Exact hands the exact sums over, block by block, as long as they have not been
+// released. They are not for release: the noise of a sum is tied to them, so that
+// other data never meet the same noise.
+func (s *Sum) Exact() [][]int64 { return s.sums }
+
 // Release adds noise to every entry and returns the sums, block by block, in
 // steps; Moments on and above the diagonal, by rows. All noise is drawn before
 // any is added. A second call is an error, since noise drawn again would be

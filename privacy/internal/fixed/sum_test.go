@@ -1,8 +1,6 @@
 package fixed
 
 import (
-	"crypto/rand"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -40,7 +38,7 @@ func add(t testing.TB, s *Sum, block int, v ...float64) {
 
 func release(t testing.TB, s *Sum) [][]int64 {
 	t.Helper()
-	blocks, err := s.Release(noise.Seeded([32]byte{5}))
+	blocks, err := s.Release(noise.Keyed([32]byte{5}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +172,7 @@ func TestSumsAreReleasedOnce(t *testing.T) {
 	s := sum(t, grid(t, Moments, L2, 1, 1), []int{2}, 2)
 	add(t, s, 0, 1, 0)
 	release(t, s)
-	if blocks, err := s.Release(noise.Seeded([32]byte{5})); err == nil || blocks != nil {
+	if blocks, err := s.Release(noise.Keyed([32]byte{5})); err == nil || blocks != nil {
 		t.Errorf("released again: %v", blocks)
 	}
 	if err := s.Add(0, []float64{1, 0}); err == nil {
@@ -182,28 +180,19 @@ func TestSumsAreReleasedOnce(t *testing.T) {
 	}
 }
 
-type failing struct{}
-
-func (failing) Read([]byte) (int, error) { return 0, errors.New("no entropy") }
-
 func TestAReleaseWithoutNoiseIsNone(t *testing.T) {
-	reader := rand.Reader
-	defer func() { rand.Reader = reader }()
-	rand.Reader = failing{}
 	for _, kind := range kinds {
-		for _, source := range []noise.Source{nil, noise.System()} {
-			s := sum(t, grid(t, kind.form, kind.norm, 1, 1), []int{2, 1}, 2)
-			add(t, s, 0, 0.5, 0)
-			held := s.sums
-			if blocks, err := s.Release(source); err == nil || blocks != nil {
-				t.Errorf("%s %s: released %v", kind.form, kind.norm, blocks)
-			}
-			if held[0][0] != 0 {
-				t.Errorf("%s %s: the exact sum is still there", kind.form, kind.norm)
-			}
-			if _, err := s.Release(noise.Seeded([32]byte{})); err == nil {
-				t.Errorf("%s %s: a second attempt is allowed", kind.form, kind.norm)
-			}
+		s := sum(t, grid(t, kind.form, kind.norm, 1, 1), []int{2, 1}, 2)
+		add(t, s, 0, 0.5, 0)
+		held := s.sums
+		if blocks, err := s.Release(nil); err == nil || blocks != nil {
+			t.Errorf("%s %s: released %v", kind.form, kind.norm, blocks)
+		}
+		if held[0][0] != 0 {
+			t.Errorf("%s %s: the exact sum is still there", kind.form, kind.norm)
+		}
+		if _, err := s.Release(noise.Keyed([32]byte{})); err == nil {
+			t.Errorf("%s %s: a second attempt is allowed", kind.form, kind.norm)
 		}
 	}
 }
@@ -288,7 +277,7 @@ func ExampleSum() {
 			return
 		}
 	}
-	blocks, err := s.Release(noise.System())
+	blocks, err := s.Release(noise.Keyed([32]byte{7}))
 	if err != nil {
 		fmt.Println(err)
 		return

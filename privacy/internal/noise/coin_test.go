@@ -38,7 +38,7 @@ func TestCoinShowsItsRate(t *testing.T) {
 			t.Fatal(err)
 		}
 		dst := make([]int64, 100_000)
-		if err := c.Fill(dst, Seeded([32]byte{byte(i)})); err != nil {
+		if err := c.Fill(dst, Keyed([32]byte{byte(i)})); err != nil {
 			t.Fatal(err)
 		}
 		sum := 0.0

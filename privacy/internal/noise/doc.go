@@ -10,13 +10,14 @@
 //
 // # Randomness
 //
-// [System] reads the operating system's generator through crypto/rand, in
-// blocks that belong to one call of Fill and are wiped before it returns. No
-// generator of our own stands between: one keyed for each release would save a
-// fifth of the time, at the price of a key that can leak or be copied with a
-// process or a virtual machine, which the system's generator looks after. A failing source ends in an
-// error and a zeroed vector, never in weaker noise. [Seeded] is for
-// simulations: whoever knows the seed can take the noise away.
+// [Keyed] is AES-256 in counter mode under a key of 256 bits; [NewKey] draws one
+// from the operating system. A key serves one vector, so no two vectors share
+// noise, and a computation that is repeated after a crash repeats its noise
+// instead of drawing other noise for the same charge. The price is a key that has
+// to be kept, from the charge until the release is stored, where whoever reads it
+// takes the noise away: packages privacy and sitestore say how it is kept and
+// wiped. Random bits are wiped before Fill returns. A failing source ends in an
+// error and a zeroed vector, never in weaker noise.
 //
 // # Timing
 //

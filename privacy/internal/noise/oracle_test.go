@@ -16,7 +16,7 @@ import (
 type oracle struct{ *stream }
 
 func newOracle(seed byte) oracle {
-	s := &stream{source: Seeded([32]byte{seed})}
+	s := &stream{source: Keyed([32]byte{seed})}
 	s.next = len(s.block)
 	return oracle{s}
 }
@@ -130,7 +130,7 @@ func TestEveryDrawIsTheOracles(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := g.Fill(got, Seeded([32]byte{byte(i)})); err != nil {
+			if err := g.Fill(got, Keyed([32]byte{byte(i)})); err != nil {
 				t.Fatal(err)
 			}
 			o := newOracle(byte(i))
@@ -144,7 +144,7 @@ func TestEveryDrawIsTheOracles(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := l.Fill(got, Seeded([32]byte{byte(i)})); err != nil {
+			if err := l.Fill(got, Keyed([32]byte{byte(i)})); err != nil {
 				t.Fatal(err)
 			}
 			o := newOracle(byte(i))
@@ -237,7 +237,7 @@ func ExampleGaussian() {
 		return
 	}
 	noise := make([]int64, 3)
-	if err := g.Fill(noise, System()); err != nil {
+	if err := g.Fill(noise, Keyed([32]byte{7})); err != nil {
 		fmt.Println(err)
 		return
 	}

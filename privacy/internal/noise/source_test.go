@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"crypto/rand"
 	"errors"
-	"io"
+	"fmt"
 	"math/big"
 	"slices"
 	"testing"
@@ -18,14 +18,12 @@ type broken struct {
 
 var errBroken = errors.New("no entropy")
 
-func (*broken) Seeded() bool { return true }
-
 func (b *broken) fill(p []byte) error {
 	if b.blocks--; b.blocks < 0 {
 		return errBroken
 	}
 	b.seen = p
-	return Seeded([32]byte{byte(b.blocks)}).fill(p)
+	return Keyed([32]byte{byte(b.blocks)}).fill(p)
 }
 
 func TestAFailingSourceGivesNoNoise(t *testing.T) {
@@ -61,21 +59,32 @@ func TestRandomBitsAreWiped(t *testing.T) {
 	}
 }
 
-func TestTheSystemsSourceReportsFailure(t *testing.T) {
+// Whoever replaces the generator of crypto/rand does not choose keys.
+func TestKeysComeFromTheOperatingSystem(t *testing.T) {
 	reader := rand.Reader
 	defer func() { rand.Reader = reader }()
-	for _, r := range []io.Reader{bytes.NewReader(make([]byte, 100)), halfway{}} {
-		rand.Reader = r
-		v := []int64{42}
-		if err := gaussian(t, "1").Fill(v, System()); err == nil || v[0] != 0 {
-			t.Errorf("error %v, draw %d", err, v[0])
+	rand.Reader = bytes.NewReader(make([]byte, 1000))
+	seen := map[[KeySize]byte]bool{{}: true}
+	for range 100 {
+		k, err := NewKey()
+		if err != nil || seen[k] {
+			t.Fatalf("key %x, %v", k, err)
 		}
+		seen[k] = true
 	}
 }
 
-type halfway struct{}
-
-func (halfway) Read(p []byte) (int, error) { return len(p) / 2, errBroken }
+// The stream of AES-256 in counter mode is one that others make, too: from the
+// all-zero key, NIST's known answer for the all-zero block.
+func TestStreamIsAES256InCounterMode(t *testing.T) {
+	p := make([]byte, 16)
+	if err := Keyed([KeySize]byte{}).fill(p); err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprintf("%x", p); got != "dc95c078a2408989ad48a21492842087" {
+		t.Errorf("the first block is %s", got)
+	}
+}
 
 func TestSources(t *testing.T) {
 	g := gaussian(t, "1099511627776")
@@ -86,18 +95,12 @@ func TestSources(t *testing.T) {
 		}
 		return v
 	}
-	if System().Seeded() || !Seeded([32]byte{}).Seeded() {
-		t.Error("sources do not say which they are")
-	}
-	if slices.Equal(fill(System()), fill(System())) {
-		t.Error("the system's source repeats itself")
-	}
-	one := Seeded([32]byte{1})
+	one := Keyed([32]byte{1})
 	first := fill(one)
-	if !slices.Equal(first, fill(Seeded([32]byte{1}))) {
-		t.Error("one seed gives two streams")
+	if !slices.Equal(first, fill(Keyed([32]byte{1}))) {
+		t.Error("one key gives two streams")
 	}
-	if slices.Equal(first, fill(one)) || slices.Equal(first, fill(Seeded([32]byte{2}))) {
+	if slices.Equal(first, fill(one)) || slices.Equal(first, fill(Keyed([32]byte{2}))) {
 		t.Error("noise was drawn twice")
 	}
 }
