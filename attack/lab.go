@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"iter"
+	"slices"
 
 	"parley/dataset"
 	"parley/engine/local"
@@ -36,14 +37,6 @@ func (l laboratory) Study(ctx context.Context, p *study.Plan, data map[string]da
 type tapped struct {
 	method.Method
 	seen []method.Exchange
-}
-
-// Charges implements [method.Charger], so that sites agree as they would.
-func (t *tapped) Charges(p *study.Plan, site string) ([]privacy.Request, error) {
-	if c, ok := t.Method.(method.Charger); ok {
-		return c.Charges(p, site)
-	}
-	return nil, nil
 }
 
 // Coordinator implements [method.Method].
@@ -118,7 +111,11 @@ type member struct {
 }
 
 func (l laboratory) join(p *study.Plan, site string, data dataset.Source) (*member, error) {
-	s, err := privacy.StudyOf(p, site)
+	list, err := l.method.Requests(p, site)
+	if err != nil {
+		return nil, fmt.Errorf("site %s: %w", site, err)
+	}
+	s, err := privacy.StudyOf(p, site, list)
 	if err != nil {
 		return nil, err
 	}
@@ -141,21 +138,19 @@ func (m *member) answer(ctx context.Context, round int, t method.Task) (c method
 	if err := context.Cause(ctx); err != nil {
 		return c, err
 	}
-	request, err := m.half.Request(t)
-	if err != nil {
-		return c, fmt.Errorf("declaring %q: %w", t.Kind, err)
-	}
-	session, err := m.gate.Admit(privacy.Ask{Study: m.study.Digest, Site: m.study.Site, Round: round, Kind: t.Kind, Task: sha256.Sum256(t.Body)}, request)
+	session, err := m.gate.Admit(privacy.Ask{Study: m.study.Digest, Site: m.study.Site, Round: round, Kind: t.Kind, Task: sha256.Sum256(t.Body)})
 	if err != nil {
 		return c, err
 	}
-	release, err := m.half.Run(ctx, t, session)
+	a, err := m.half.Run(ctx, t, session)
 	if err != nil {
 		return c, fmt.Errorf("computing %q: %w", t.Kind, err)
 	}
-	opened, err := privacy.Open(release.Bytes())
+	release, err := session.Seal(a.Body, a.State)
 	if err != nil {
 		return c, err
 	}
-	return method.Contribution{Site: m.study.Site, Kind: t.Kind, Body: opened.Body}, nil
+	i := slices.IndexFunc(m.study.Requests, func(l privacy.Listed) bool { return l.Kind == t.Kind })
+	opened, err := privacy.Open(release.Bytes(), m.study.Requests[i].Request)
+	return method.Contribution{Site: m.study.Site, Kind: t.Kind, Body: opened.Body, Sums: opened.Sums}, err
 }

@@ -71,6 +71,22 @@ func TestLaboratoryShowsWhatPasses(t *testing.T) {
 	}
 }
 
+// noised is the one noised sum of an answer, which is all that it holds.
+func noised(t *testing.T, c method.Contribution) string {
+	t.Helper()
+	if len(c.Sums) != 1 || len(c.Body) > 0 {
+		t.Fatalf("%d sums and %d bytes beside them", len(c.Sums), len(c.Body))
+	}
+	for name := range c.Sums {
+		n, err := c.Sum(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprint(n.Floats(0))
+	}
+	return ""
+}
+
 // Every release has noise of its own, although one site would make no second one
 // within its total.
 func TestLaboratoryReleasesAgain(t *testing.T) {
@@ -90,7 +106,7 @@ func TestLaboratoryReleasesAgain(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			different[string(c.Body)] = true
+			different[noised(t, c)] = true
 			if n++; n == 20 {
 				break
 			}

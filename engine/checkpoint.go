@@ -28,25 +28,26 @@ type Checkpoints interface {
 	Replace(checkpoint []byte) error
 }
 
-// checkpointVersion was 1 when the checkpoint held what is in the log now, and 2
-// before it ended with its own SHA-256.
-const checkpointVersion = 3
+// checkpointVersion was 1 when the checkpoint held what is in the log now, 2
+// before it ended with its own SHA-256, and 3 when tasks held the history.
+const checkpointVersion = 4
 
 // checkpoint is everything that the coordinator needs to go on, with the log
 // up to its Log. It is taken after every step, before its tasks are sent;
 // answers that were folded since are asked for again, and the sites send the
 // same bytes.
 type checkpoint struct {
-	Version     int            `cbor:"version"`
-	Study       string         `cbor:"study"`
-	Round       int            `cbor:"round"`
-	State       []byte         `cbor:"state"`
-	Wait        method.Wait    `cbor:"wait"`
-	Outstanding []outstanding  `cbor:"outstanding"`
-	Known       map[string]int `cbor:"known"` // manifest entries that each site has been sent
-	Left        []string       `cbor:"left"`
-	Log         logEnd         `cbor:"log"`
-	Now         float64        `cbor:"now,omitempty"` // simulated time, in the method's unit
+	Version     int           `cbor:"version"`
+	Study       string        `cbor:"study"`
+	Revision    int           `cbor:"revision"`
+	Round       int           `cbor:"round"`
+	State       []byte        `cbor:"state"`
+	Wait        method.Wait   `cbor:"wait"`
+	Outstanding []outstanding `cbor:"outstanding"`
+	Bodies      [][]byte      `cbor:"bodies"` // of the outstanding tasks: one that is broadcast stands once
+	Marks       []Mark        `cbor:"marks"`  // of the sites' ledgers, in the plan's order
+	Log         logEnd        `cbor:"log"`
+	Now         float64       `cbor:"now,omitempty"` // simulated time, in the method's unit
 }
 
 // outstanding is a task that has not been folded.
@@ -54,13 +55,14 @@ type outstanding struct {
 	Site    string  `cbor:"site"`
 	Kind    string  `cbor:"kind"`
 	Round   int     `cbor:"round"`
-	Message []byte  `cbor:"message"`
+	Body    int     `cbor:"body"`           // place among the bodies
+	Records int     `cbor:"records"`        // of the history, when it was given out
 	Ends    float64 `cbor:"ends,omitempty"` // when, in simulated time
 
 	Optional bool `cbor:"optional,omitempty"`
-}
 
-func (o outstanding) digest() [32]byte { return sha256.Sum256(o.Message) }
+	body []byte
+}
 
 // save makes the log hold what has happened since the last checkpoint, and then
 // replaces that. After a crash between the two the log has more than the
@@ -69,12 +71,24 @@ func (r *run) save() error {
 	if r.Checkpoints == nil {
 		return nil
 	}
-	var err error
-	if r.cp.State, err = r.state.MarshalBinary(); err != nil {
-		return fmt.Errorf("encoding the coordinator's state: %w", err)
+	// What could not be loaded again is not saved.
+	if err := guarded(func() error { _, err := r.Method.Restore(r.before); return err }); err != nil {
+		return fmt.Errorf("the coordinator's state could not be restored from what would be saved: %w", err)
 	}
-	fresh := logRecord{Rounds: r.rounds[r.logged.rounds:], Manifest: r.manifest[r.logged.entries:]}
-	if len(fresh.Rounds)+len(fresh.Manifest) > 0 {
+	r.cp.State = r.before
+	r.cp.Bodies = nil
+	for i := range r.cp.Outstanding {
+		o := &r.cp.Outstanding[i]
+		o.Body = slices.IndexFunc(r.cp.Bodies, func(b []byte) bool { return bytes.Equal(b, o.body) })
+		if o.Body < 0 {
+			o.Body, r.cp.Bodies = len(r.cp.Bodies), append(r.cp.Bodies, o.body)
+		}
+	}
+	fresh := logRecord{Rounds: r.rounds[r.logged.rounds:], History: r.history.records[r.logged.records:]}
+	for i := range fresh.History {
+		fresh.Releases = append(fresh.Releases, r.history.released(r.logged.records+i))
+	}
+	if len(fresh.Rounds)+len(fresh.History) > 0 {
 		frame, end, err := fresh.frame(r.cp.Log)
 		if err != nil {
 			return err
@@ -88,11 +102,14 @@ func (r *run) save() error {
 	if err != nil {
 		return fmt.Errorf("encoding the checkpoint: %w", err)
 	}
+	if err := wire.Unmarshal(data, new(checkpoint)); err != nil {
+		return fmt.Errorf("the checkpoint could not be read again: %w", err)
+	}
 	sum := sha256.Sum256(data)
 	if err := r.Checkpoints.Replace(append(data, sum[:]...)); err != nil {
 		return fmt.Errorf("saving the checkpoint: %w", err)
 	}
-	r.logged.rounds, r.logged.entries = len(r.rounds), len(r.manifest)
+	r.logged.rounds, r.logged.records = len(r.rounds), len(r.history.records)
 	return nil
 }
 
@@ -107,7 +124,7 @@ func (r *run) resume(ctx context.Context) error {
 	}
 	if data == nil {
 		var err error
-		r.cp = checkpoint{Version: checkpointVersion, Study: r.Study, Known: map[string]int{}, Log: logStart(r.Study)}
+		r.cp = checkpoint{Version: checkpointVersion, Study: r.Study, Revision: r.Revision, Marks: make([]Mark, len(r.Sites)), Log: logStart(r.Study)}
 		r.state, err = r.Method.Init()
 		return err
 	}
@@ -119,13 +136,15 @@ func (r *run) resume(ctx context.Context) error {
 			return fmt.Errorf("the checkpoint waits for site %q, which cannot be reached", o.Site)
 		}
 	}
-	var err error
-	if r.state, err = r.Method.Restore(r.cp.State); err != nil {
+	if err := guarded(func() (err error) { r.state, err = r.Method.Restore(r.cp.State); return err }); err != nil {
 		return fmt.Errorf("restoring the coordinator's state: %w", err)
 	}
+	r.before = r.cp.State
 	r.observe(Event{Resumed: true})
 	for _, o := range slices.Clone(r.cp.Outstanding) {
-		r.send(ctx, o)
+		if err := r.send(ctx, o); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -137,8 +156,7 @@ const startAnew = "put both back as they were; or remove both: the run then begi
 func (r *run) load(data, log []byte) error {
 	body, whole := checked(data)
 	if version, ok := versionOf(body); ok && version != checkpointVersion {
-		return fmt.Errorf("the checkpoint has version %d, this program knows %d: go on with the parley that wrote it; or remove the checkpoint: "+
-			"the run then begins again, and each site sends once more what it has stored, without a new charge", version, checkpointVersion)
+		return fmt.Errorf("the checkpoint has version %d, this program knows %d: go on with the parley that wrote it; or begin the study anew elsewhere", version, checkpointVersion)
 	}
 	if !whole {
 		return fmt.Errorf("the checkpoint is damaged: its bytes are not those that were written; %s", startAnew)
@@ -149,28 +167,30 @@ func (r *run) load(data, log []byte) error {
 	if r.cp.Study != r.Study {
 		return fmt.Errorf("the checkpoint belongs to study %.12s, not to %.12s", r.cp.Study, r.Study)
 	}
-	if r.cp.Known == nil {
-		r.cp.Known = map[string]int{}
+	if r.cp.Revision != r.Revision {
+		return fmt.Errorf("the checkpoint was made with revision %d of the method, and this program has %d: go on with the parley that wrote it; or begin the study anew elsewhere", r.cp.Revision, r.Revision)
 	}
-	for _, site := range r.Sites {
-		if n := r.cp.Known[site]; n < 0 {
-			return fmt.Errorf("the checkpoint is damaged: site %s knows %d entries of the manifest; %s", site, n, startAnew)
-		}
+	if len(r.cp.Marks) != len(r.Sites) {
+		return fmt.Errorf("the checkpoint is damaged: it has %d marks for %d sites; %s", len(r.cp.Marks), len(r.Sites), startAnew)
 	}
 	h, err := readLog(log, r.Study, r.cp.Log)
-	if err == nil {
-		err = h.Manifest.verify(true)
-	}
-	for _, site := range r.Sites {
-		if n := r.cp.Known[site]; err == nil && n > len(h.Manifest) {
-			err = fmt.Errorf("site %s knows %d entries of the manifest, and the log has %d", site, n, len(h.Manifest))
+	for i := range h.History {
+		if err == nil {
+			err = r.history.append(h.History[i], foldedOf(h.Releases[i]))
 		}
 	}
 	if err != nil {
 		return fmt.Errorf("the checkpoint's log is damaged: %w; %s", err, startAnew)
 	}
-	r.rounds, r.manifest = h.Rounds, h.Manifest
-	r.logged.rounds, r.logged.entries = len(r.rounds), len(r.manifest)
+	for i := range r.cp.Outstanding {
+		o := &r.cp.Outstanding[i]
+		if o.Body < 0 || o.Body >= len(r.cp.Bodies) || o.Records < 0 || o.Records > len(r.history.records) {
+			return fmt.Errorf("the checkpoint is damaged: the task of site %s has no body, or no place in the history; %s", o.Site, startAnew)
+		}
+		o.body = r.cp.Bodies[o.Body]
+	}
+	r.rounds = h.Rounds
+	r.logged.rounds, r.logged.records = len(r.rounds), len(r.history.records)
 	return nil
 }
 
@@ -224,7 +244,7 @@ func (f FileCheckpoints) Load() (checkpoint, log []byte, err error) {
 func (f FileCheckpoints) Append(size int64, data []byte) (err error) {
 	path := string(f) + LogSuffix
 	if size == 0 {
-		return atomicfile.Write(path, data) // makes its name durable too
+		return atomicfile.WriteOwn(path, data) // makes its name durable too
 	}
 	log, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
@@ -251,5 +271,5 @@ func (f FileCheckpoints) Append(size int64, data []byte) (err error) {
 
 // Replace implements [Checkpoints].
 func (f FileCheckpoints) Replace(checkpoint []byte) error {
-	return atomicfile.Write(string(f), checkpoint)
+	return atomicfile.WriteOwn(string(f), checkpoint)
 }

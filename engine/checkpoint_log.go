@@ -48,18 +48,36 @@ func chainLog(before, payload []byte) []byte {
 
 // logRecord is what has happened between two checkpoints.
 type logRecord struct {
-	Rounds   []Round  `cbor:"rounds"`
-	Manifest manifest `cbor:"manifest"`
+	Rounds   []Round         `cbor:"rounds"`
+	History  [][]byte        `cbor:"history"`
+	Releases [][]loggedClaim `cbor:"releases"` // that each record of the history counts
+}
+
+// loggedClaim is a folded release as the log keeps it.
+type loggedClaim struct {
+	_      struct{} `cbor:",toarray"`
+	Site   int
+	Round  int
+	Digest []byte
+}
+
+func foldedOf(list []loggedClaim) (all []folded) {
+	for _, c := range list {
+		f := folded{site: c.Site, round: c.Round}
+		copy(f.digest[:], c.Digest)
+		all = append(all, f)
+	}
+	return all
 }
 
 // frame encodes the record for its place in the log.
 func (r logRecord) frame(after logEnd) (frame []byte, end logEnd, err error) {
 	payload, err := wire.Marshal(r)
-	if err == nil && len(payload) > wire.MaxBytes {
-		err = fmt.Errorf("it has %d bytes, above the limit of %d", len(payload), wire.MaxBytes)
-	}
 	if err != nil {
 		return nil, logEnd{}, fmt.Errorf("encoding a record of the checkpoint's log: %w", err)
+	}
+	if err := wire.Unmarshal(payload, new(logRecord)); err != nil {
+		return nil, logEnd{}, fmt.Errorf("a record of the checkpoint's log could not be read again: %w", err)
 	}
 	frame, end = sealFrame(payload, after)
 	return frame, end, nil
@@ -88,7 +106,7 @@ func readLog(log []byte, study string, end logEnd) (all logRecord, err error) {
 		if err != nil {
 			return all, fmt.Errorf("record %d, from byte %d: %w", n, at.Size, err)
 		}
-		all.Rounds, all.Manifest = append(all.Rounds, r.Rounds...), append(all.Manifest, r.Manifest...)
+		all.Rounds, all.History, all.Releases = append(all.Rounds, r.Rounds...), append(all.History, r.History...), append(all.Releases, r.Releases...)
 		at = next
 	}
 	if !bytes.Equal(at.Chain, end.Chain) {
@@ -113,6 +131,9 @@ func readFrame(rest []byte, at logEnd) (r logRecord, next logEnd, err error) {
 	}
 	if err := wire.Unmarshal(payload, &r); err != nil {
 		return r, next, fmt.Errorf("decoding it: %w", err)
+	}
+	if len(r.History) != len(r.Releases) {
+		return r, next, errors.New("it has releases of other records than it holds")
 	}
 	return r, logEnd{at.Size + logLength + length + logChain, chain}, nil
 }

@@ -24,7 +24,7 @@ func logOf(t interface{ Fatal(...any) }, study string, records []logRecord) (log
 
 func drawRecords(t *rapid.T) (records []logRecord) {
 	for range rapid.IntRange(1, 6).Draw(t, "records") {
-		r := logRecord{Rounds: []Round{}, Manifest: manifest{}}
+		r := logRecord{Rounds: []Round{}, History: [][]byte{}, Releases: [][]loggedClaim{}}
 		for range rapid.IntRange(0, 3).Draw(t, "rounds") {
 			r.Rounds = append(r.Rounds, Round{
 				Round: rapid.IntRange(1, 10_000).Draw(t, "round"), Info: map[string]float64{"x": rapid.Float64Range(-1, 1).Draw(t, "x")},
@@ -32,7 +32,8 @@ func drawRecords(t *rapid.T) (records []logRecord) {
 			})
 		}
 		for range rapid.IntRange(0, 3).Draw(t, "entries") {
-			r.Manifest = append(r.Manifest, rapid.SliceOfN(rapid.Byte(), 1, 9).Draw(t, "entry"))
+			r.History = append(r.History, rapid.SliceOfN(rapid.Byte(), 1, 9).Draw(t, "record"))
+			r.Releases = append(r.Releases, []loggedClaim{})
 		}
 		records = append(records, r)
 	}
@@ -46,21 +47,21 @@ func TestLogIsReadUpToEveryCheckpoint(t *testing.T) {
 		log, ends := logOf(t, "study", records)
 		var want logRecord
 		for i, end := range ends {
-			want.Rounds, want.Manifest = append(want.Rounds, records[i].Rounds...), append(want.Manifest, records[i].Manifest...)
+			want.Rounds, want.History = append(want.Rounds, records[i].Rounds...), append(want.History, records[i].History...)
 			got, err := readLog(log, "study", end)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(got.Rounds) != len(want.Rounds) || len(got.Manifest) != len(want.Manifest) {
-				t.Fatalf("checkpoint %d: %d rounds and %d entries, want %d and %d", i, len(got.Rounds), len(got.Manifest), len(want.Rounds), len(want.Manifest))
+			if len(got.Rounds) != len(want.Rounds) || len(got.History) != len(want.History) {
+				t.Fatalf("checkpoint %d: %d rounds and %d entries, want %d and %d", i, len(got.Rounds), len(got.History), len(want.Rounds), len(want.History))
 			}
 			for j, r := range got.Rounds {
 				if w := want.Rounds[j]; r.Round != w.Round || r.Sites[0].Site != w.Sites[0].Site || r.Sites[0].Up != w.Sites[0].Up || !reflect.DeepEqual(r.Info, w.Info) {
 					t.Fatalf("checkpoint %d, round %d: %+v, want %+v", i, j, r, w)
 				}
 			}
-			for j, e := range got.Manifest {
-				if !bytes.Equal(e, want.Manifest[j]) {
+			for j, e := range got.History {
+				if !bytes.Equal(e, want.History[j]) {
 					t.Fatalf("checkpoint %d, entry %d differs", i, j)
 				}
 			}
@@ -72,7 +73,7 @@ func TestLogIsReadUpToEveryCheckpoint(t *testing.T) {
 }
 
 func TestLogEndsThatFitNothing(t *testing.T) {
-	log, ends := logOf(t, "study", []logRecord{{Manifest: manifest{{1}}}, {Manifest: manifest{{2}}}})
+	log, ends := logOf(t, "study", []logRecord{{History: [][]byte{{1}}, Releases: [][]loggedClaim{{}}}, {History: [][]byte{{2}}, Releases: [][]loggedClaim{{}}}})
 	for name, end := range map[string]logEnd{
 		"negative":                 {Size: -1, Chain: ends[0].Chain},
 		"beyond the log":           {Size: int64(len(log)) + 1, Chain: ends[1].Chain},
@@ -92,8 +93,8 @@ func TestLogEndsThatFitNothing(t *testing.T) {
 // write again; it never panics and allocates nothing on the word of a length.
 func FuzzReadLog(f *testing.F) {
 	log, ends := logOf(f, "study", []logRecord{
-		{Rounds: []Round{{Round: 1, Info: map[string]float64{"x": 1}, Sites: []Exchange{{Site: "north", Up: 3}}}}, Manifest: manifest{{1}}},
-		{Manifest: manifest{{2}}},
+		{Rounds: []Round{{Round: 1, Info: map[string]float64{"x": 1}, Sites: []Exchange{{Site: "north", Up: 3}}}}, History: [][]byte{{1}}, Releases: [][]loggedClaim{{}}},
+		{History: [][]byte{{2}}, Releases: [][]loggedClaim{{}}},
 	})
 	f.Add(log, ends[1].Size, ends[1].Chain)
 	f.Add(log, ends[0].Size, ends[0].Chain)

@@ -2,16 +2,20 @@
 // written once for every method and every way of reaching a site, and knows
 // neither.
 //
-// Tasks and releases pass as bytes over a [Link]. What the coordinator folds,
-// and in which order, is the manifest; folding follows the plan's order of
-// sites or the method's simulated time, never the order of arrival. The coordinator's state is therefore a
-// function of the plan and the releases: a run that was killed at any moment
-// continues from its last checkpoint to the same bits, because sites answer a
-// repeated task with the bytes they stored.
+// The [Coordinator] gives tasks to sites and folds what they release; a [Site]
+// answers each task once. Both pass bytes over a [Link]. What the coordinator
+// folds, in which order, and who leaves, is its history ([Record]). The state is
+// a function of the plan and of the releases that the history counts: a run that
+// was killed at any moment continues from its last checkpoint to the same bits,
+// because sites answer a repeated task with the bytes that they stored; and a
+// coordinator that has lost everything rebuilds the same state from the history
+// that a site has kept, and the sites' outboxes.
+//
+// A site leaves a study by its own refusal, by a release that is not valid, by
+// the plan's deadline, or by a person's word; never by a broken connection.
 package engine
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,30 +23,84 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"time"
 
 	"parley/internal/wire"
 	"parley/method"
 	"parley/privacy"
 )
 
+// Reply is what comes back over a link.
+type Reply struct {
+	Release []byte // sealed
+	Ledger  Mark   // of the site, after it
+}
+
 // Link reaches one site. Exchange may be called again with a task that was
 // sent before, in this process or an earlier one, and then returns the same
-// bytes. An error means that the site will not answer, unless ctx ended.
+// release. It tries until there is an answer or ctx ends. A [*Refusal] means
+// that the site will not answer; any other error ends the run, which can be
+// continued.
 type Link interface {
-	Exchange(ctx context.Context, task []byte) (release []byte, err error)
+	Exchange(ctx context.Context, task []byte, past History) (Reply, error)
 }
 
 // Coordinator is the loop on the coordinator's side.
 type Coordinator struct {
-	Study  string // hexadecimal digest of the plan
-	Sites  []string
-	Quorum int // sites that must stay, 1 ≤ Quorum ≤ len(Sites)
-	Method method.Coordinator
-	Links  map[string]Link
+	Study    string // hexadecimal digest of the plan
+	Revision int    // of the method
+	Sites    []string
+	Quorum   int // sites that must stay, 1 ≤ Quorum ≤ len(Sites)
+	Method   method.Coordinator
+	// Requests is what the plan lists for each site: nothing else is taken.
+	Requests map[string][]privacy.Listed
+	Links    map[string]Link
 	// Checkpoints may be nil: then the run cannot be resumed.
 	Checkpoints Checkpoints
 	// Observe, if not nil, is called from Run's goroutine.
 	Observe func(Event)
+	// Simulation takes releases whose noise came from a seed, and folds the
+	// answers of asynchronous schedules in simulated time; otherwise they are
+	// folded as they arrive.
+	Simulation bool
+	// Deadline is how long a site may take to answer, by this machine's clock,
+	// before it leaves; 0 for ever.
+	Deadline time.Duration
+	// Follow is a history that the run is to repeat before it goes on: the
+	// longest that a site has kept. Without a checkpoint, the coordinator that has
+	// lost everything rebuilds its state so.
+	Follow [][]byte
+
+	mu      sync.Mutex
+	dropped map[string]bool
+	cancel  map[string]context.CancelCauseFunc // of the outstanding task
+}
+
+// Errors for which sites leave, beside refusals.
+var (
+	errDeadline = errors.New("it did not answer within the plan's deadline")
+	errDropped  = errors.New("it was dropped by a person")
+)
+
+// invalidError is what is wrong with a release.
+type invalidError struct{ err error }
+
+func (e *invalidError) Error() string { return "its release is not valid: " + e.err.Error() }
+func (e *invalidError) Unwrap() error { return e.err }
+
+// Drop makes a site leave: at once if it has a task to answer, and otherwise
+// when it would get the next one. It is a person's word, and may be called while
+// the study runs.
+func (c *Coordinator) Drop(site string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.dropped == nil {
+		c.dropped = map[string]bool{}
+	}
+	c.dropped[site] = true
+	if cancel := c.cancel[site]; cancel != nil {
+		cancel(errDropped)
+	}
 }
 
 // Event is what an onlooker may see while a study runs.
@@ -76,48 +134,55 @@ type Exchange struct {
 	Request privacy.Request `cbor:"request" json:"request"` // what was granted and charged: of noised sums, mechanism, noise and count
 	Seeded  bool            `cbor:"seeded,omitempty" json:"seeded,omitempty"`
 	// Left says why the site answered no more; empty if it answered. It says no
-	// more than others may know: a failure that is not a refusal may have come
-	// from the site's data.
+	// more than others may know.
 	Left string `cbor:"left,omitempty" json:"left,omitempty"`
 }
 
 // Outcome is what a finished run leaves.
 type Outcome struct {
-	Result *method.Result
-	Rounds []Round
-	Shares map[string][]byte // what each site may have back
-	Left   []string
+	Result  *method.Result
+	Rounds  []Round
+	Shares  map[string][]byte // what each site may have back
+	Left    []string
+	History [][]byte // encoded Records
 }
 
 // run is the coordinator's loop with everything that a checkpoint and its log
 // must hold.
 type run struct {
 	*Coordinator
-	cp       checkpoint
-	rounds   []Round
-	manifest manifest
-	logged   struct{ rounds, entries int } // how many of them the log holds
-	state    method.State
-	pending  []*pending // outstanding tasks, oldest first
-	wg       sync.WaitGroup
+	cp      checkpoint
+	rounds  []Round
+	history *manifest
+	logged  struct{ rounds, records int } // how many of them the log holds
+	state   method.State
+	before  []byte     // state, encoded, as it was when answers were last waited for
+	pending []*pending // outstanding tasks, oldest first
+	wg      sync.WaitGroup
 }
 
 // pending is a task on its way.
 type pending struct {
 	outstanding
+	ctx    context.Context
+	task   []byte
 	answer chan answer // buffered: nobody is left behind when the run ends early
+	left   bool        // by the history that is followed
 }
 
 type answer struct {
-	release []byte
-	err     error
+	reply Reply
+	err   error
 }
 
 // Run runs the study to its end, or until ctx ends; then it may be called
 // again, in another process too, and continues from the last checkpoint.
 func (c *Coordinator) Run(ctx context.Context) (*Outcome, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	r := &run{Coordinator: c}
+	r := &run{Coordinator: c, history: newManifest(len(c.Sites))}
+	c.mu.Lock()
+	c.cancel = map[string]context.CancelCauseFunc{}
+	c.mu.Unlock()
 	defer func() {
 		cancel()
 		r.wg.Wait()
@@ -146,11 +211,14 @@ func (r *run) step(ctx context.Context) (done bool, err error) {
 	if err := context.Cause(ctx); err != nil {
 		return false, err
 	}
-	step, err := r.Method.Next(r.state)
-	if err != nil {
+	var step method.Step
+	if err := guarded(func() (err error) { step, err = r.Method.Next(r.state); return err }); err != nil {
 		return false, fmt.Errorf("after round %d: %w", r.cp.Round, err)
 	}
 	r.state = step.State
+	if r.before, err = r.state.MarshalBinary(); err != nil {
+		return false, fmt.Errorf("encoding the coordinator's state: %w", err)
+	}
 	r.cp.Wait = step.Wait
 	r.close(step)
 	if step.Done {
@@ -173,9 +241,21 @@ func (r *run) step(ctx context.Context) (done bool, err error) {
 		return false, err
 	}
 	for _, o := range fresh {
-		r.send(ctx, o)
+		if err := r.send(ctx, o); err != nil {
+			return false, err
+		}
 	}
 	return false, nil
+}
+
+// guarded calls a method's half. A panic there ends the call, not the program.
+func guarded(call func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the method panicked: %v", p)
+		}
+	}()
+	return call()
 }
 
 // close ends the record of the round before a step.
@@ -194,136 +274,82 @@ func (r *run) close(step method.Step) {
 func (r *run) address(tasks []method.Task) ([]outstanding, error) {
 	fresh := make([]outstanding, 0, len(tasks))
 	for _, t := range tasks {
+		at := slices.Index(r.Sites, t.Site)
 		switch {
-		case !slices.Contains(r.Sites, t.Site) || slices.Contains(r.cp.Left, t.Site):
+		case at < 0 || !slices.Contains(r.history.census.staying, at):
 			return nil, fmt.Errorf("round %d: the method addressed %q, which is not a site of this study any more", r.cp.Round, t.Site)
 		case slices.ContainsFunc(r.cp.Outstanding, func(o outstanding) bool { return o.Site == t.Site }):
 			return nil, fmt.Errorf("round %d: the method gave site %q a second task before it answered the first", r.cp.Round, t.Site)
 		case !(t.Takes >= 0) || math.IsInf(t.Takes, 1):
 			return nil, fmt.Errorf("round %d: the method gave site %q a task that takes %v: want a finite time that is not negative", r.cp.Round, t.Site, t.Takes)
 		}
-		known := r.cp.Known[t.Site]
-		message, err := wire.Marshal(task{
-			Version: messageVersion, Study: r.Study, Site: t.Site, Round: r.cp.Round, Kind: t.Kind, Body: t.Body,
-			First: known, Manifest: r.manifest[known:],
-		})
-		if err != nil {
-			return nil, fmt.Errorf("encoding the task for site %q: %w", t.Site, err)
+		if _, ok := r.listed(t.Site, t.Kind); !ok {
+			return nil, fmt.Errorf("round %d: the method gave site %q a task %q, which the plan does not list", r.cp.Round, t.Site, t.Kind)
 		}
-		r.cp.Known[t.Site] = len(r.manifest)
-		fresh = append(fresh, outstanding{Site: t.Site, Kind: t.Kind, Round: r.cp.Round, Message: message, Ends: r.cp.Now + t.Takes, Optional: t.Optional})
+		fresh = append(fresh, outstanding{
+			Site: t.Site, Kind: t.Kind, Round: r.cp.Round, Records: len(r.history.records), Ends: r.cp.Now + t.Takes, Optional: t.Optional, body: t.Body,
+		})
 	}
 	return fresh, nil
 }
 
-func (r *run) send(ctx context.Context, o outstanding) {
-	p := &pending{outstanding: o, answer: make(chan answer, 1)}
-	r.pending = append(r.pending, p)
-	link := r.Links[o.Site]
-	r.wg.Go(func() {
-		release, err := link.Exchange(ctx, o.Message)
-		p.answer <- answer{release, err}
+func (r *run) listed(site, kind string) (privacy.Request, bool) {
+	for _, l := range r.Requests[site] {
+		if l.Kind == kind {
+			return l.Request, true
+		}
+	}
+	return privacy.Request{}, false
+}
+
+// send gives a task to its site.
+func (r *run) send(ctx context.Context, o outstanding) error {
+	message, err := wire.Marshal(task{
+		Version: taskVersion, Study: r.Study, Revision: r.Revision, Site: o.Site, Round: o.Round, Kind: o.Kind, Body: o.body, Head: r.history.head(o.Records),
 	})
-}
-
-// collect folds what the step waits for: every outstanding answer in the
-// plan's order of sites, or only the one that ends first in simulated time.
-func (r *run) collect(ctx context.Context) error {
-	now := r.pending
-	if r.cp.Wait == method.All {
-		r.pending = nil
-		slices.SortStableFunc(now, func(a, b *pending) int {
-			return slices.Index(r.Sites, a.Site) - slices.Index(r.Sites, b.Site)
-		})
-	} else {
-		first := slices.MinFunc(now, func(a, b *pending) int { return cmp.Compare(a.Ends, b.Ends) })
-		r.pending = slices.DeleteFunc(slices.Clone(now), func(p *pending) bool { return p == first })
-		now = []*pending{first}
-	}
-	for _, p := range now {
-		r.cp.Now = max(r.cp.Now, p.Ends)
-	}
-	record := Round{Round: now[len(now)-1].Round}
-	var lost []error
-	for _, p := range now {
-		var a answer
-		select {
-		case a = <-p.answer:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-		if err := context.Cause(ctx); err != nil {
-			return err
-		}
-		if a.err != nil {
-			lost = append(lost, fmt.Errorf("site %s: %w", p.Site, a.err))
-			if err := r.leave(p, a.err, lost); err != nil {
-				return err
-			}
-			record.Sites = append(record.Sites, Exchange{Site: p.Site, Kind: p.Kind, Down: len(p.Message), Left: publicReason(a.err)})
-			continue
-		}
-		x, err := r.fold(p, a.release)
-		if err != nil {
-			return fmt.Errorf("site %s, round %d: %w", p.Site, p.Round, err)
-		}
-		record.Sites = append(record.Sites, x)
-	}
-	r.rounds = append(r.rounds, record)
-	return nil
-}
-
-// fold checks that a release answers its task and hands it to the method.
-func (r *run) fold(p *pending, sealed []byte) (Exchange, error) {
-	o, err := privacy.Open(sealed)
 	if err != nil {
-		return Exchange{}, err
+		return fmt.Errorf("encoding the task for site %q: %w", o.Site, err)
 	}
-	if o.Study != r.Study || o.Site != p.Site || o.Round != p.Round || o.Kind != p.Kind || o.Task != p.digest() {
-		return Exchange{}, errors.New("the release does not answer the task that was sent")
+	ctx, cancel := context.WithCancelCause(ctx)
+	p := &pending{outstanding: o, ctx: ctx, task: message, answer: make(chan answer, 1)}
+	r.pending = append(r.pending, p)
+	at := slices.Index(r.Sites, o.Site)
+	past := r.history.until(at, o.Records, r.cp.Marks[at])
+	link := r.Links[o.Site]
+	r.mu.Lock()
+	r.Coordinator.cancel[o.Site] = cancel
+	if r.dropped[o.Site] {
+		cancel(errDropped)
 	}
-	if r.state, err = r.Method.Fold(r.state, method.Contribution{Site: p.Site, Kind: p.Kind, Body: o.Body}); err != nil {
-		return Exchange{}, err
+	r.mu.Unlock()
+	if r.Deadline > 0 {
+		timer := time.AfterFunc(r.Deadline, func() { cancel(errDeadline) })
+		context.AfterFunc(ctx, func() { timer.Stop() })
 	}
-	if err := r.manifest.append(p.Round, p.Site, sealed); err != nil {
-		return Exchange{}, err
-	}
-	r.forget(p)
-	return Exchange{
-		Site: p.Site, Kind: p.Kind, Down: len(p.Message), Up: len(sealed), Release: digestHex(sealed), Request: o.Request, Seeded: o.Seeded,
-	}, nil
-}
-
-// leave records that a site is gone, unless that leaves too few for what is still to
-// be learned.
-func (r *run) leave(p *pending, reason error, lost []error) error {
-	if stay := len(r.Sites) - len(r.cp.Left) - 1; stay < r.Quorum && !p.Optional {
-		return fmt.Errorf("round %d: %d of %d sites would be left, and the plan's quorum is %d:\n%w",
-			p.Round, stay, len(r.Sites), r.Quorum, errors.Join(lost...))
-	}
-	var err error
-	if r.state, err = r.Method.Leave(r.state, p.Site); err != nil {
-		return fmt.Errorf("round %d, going on without site %s: %w (it left because: %w)", p.Round, p.Site, err, reason)
-	}
-	r.cp.Left = append(r.cp.Left, p.Site)
-	if err := r.manifest.append(p.Round, p.Site, nil); err != nil {
-		return err
-	}
-	r.forget(p)
-	r.observe(Event{Left: &Left{Site: p.Site, Reason: reason}})
+	r.wg.Go(func() {
+		defer cancel(nil)
+		reply, err := link.Exchange(ctx, message, past)
+		if cause := context.Cause(ctx); err != nil && cause != nil {
+			err = cause
+		}
+		p.answer <- answer{reply, err}
+	})
 	return nil
 }
 
 // publicReason is why a site left, as far as others may know it.
 func publicReason(err error) string {
-	if errors.Is(err, privacy.ErrRefused) {
-		return err.Error() // policies and ledgers speak of charges, never of data
+	var refusal *Refusal
+	var invalid *invalidError
+	switch {
+	case errors.As(err, &refusal):
+		return refusal.Public
+	case errors.As(err, &invalid):
+		return "its release was not valid"
+	case errors.Is(err, errDeadline):
+		return errDeadline.Error()
 	}
-	return "it failed"
-}
-
-func (r *run) forget(p *pending) {
-	r.cp.Outstanding = slices.DeleteFunc(r.cp.Outstanding, func(o outstanding) bool { return o.Site == p.Site })
+	return errDropped.Error()
 }
 
 func (r *run) observe(e Event) {
@@ -337,15 +363,19 @@ func (r *run) outcome(err error) (*Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &Outcome{Rounds: r.rounds, Left: r.cp.Left, Shares: map[string][]byte{}}
-	if o.Result, err = r.Method.Result(r.state); err != nil {
+	if n := len(r.history.records); n < len(r.Follow) {
+		return nil, fmt.Errorf("the study is done after %d of the %d records of the history that is followed: it is not the history of this study", n, len(r.Follow))
+	}
+	o := &Outcome{Rounds: r.rounds, Shares: map[string][]byte{}, History: r.history.records}
+	if err := guarded(func() (err error) { o.Result, err = r.Method.Result(r.state); return err }); err != nil {
 		return nil, fmt.Errorf("forming the result: %w", err)
 	}
-	for _, site := range r.Sites {
-		if slices.Contains(r.cp.Left, site) {
+	for i, site := range r.Sites {
+		if !slices.Contains(r.history.census.staying, i) {
+			o.Left = append(o.Left, site)
 			continue
 		}
-		if o.Shares[site], err = r.Method.Share(r.state, site); err != nil {
+		if err := guarded(func() (err error) { o.Shares[site], err = r.Method.Share(r.state, site); return err }); err != nil {
 			return nil, fmt.Errorf("forming what site %s gets back: %w", site, err)
 		}
 	}

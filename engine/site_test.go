@@ -21,33 +21,27 @@ var noisedSum = privacy.Request{Protection: privacy.Differential, Sums: []privac
 // interrupted is a site whose people stop the program while it computes.
 type interrupted struct {
 	toySite
-	request privacy.Request
-	stop    func()
+	stop func()
 }
 
-func (h interrupted) Request(method.Task) (privacy.Request, error) { return h.request, nil }
-
-func (h interrupted) Run(ctx context.Context, _ method.Task, s *privacy.Session) (privacy.Release, error) {
+func (h interrupted) Run(ctx context.Context, _ method.Task, s *privacy.Session) (method.Answer, error) {
 	h.stop()
-	if err := ctx.Err(); err != nil {
-		return privacy.Release{}, err
-	}
-	return s.Seal([]byte("done"), nil)
+	return method.Answer{Body: []byte("done")}, ctx.Err()
 }
 
-// What was paid for is computed and stored although the run is interrupted, so
-// that the charge is not lost; an exact answer costs nothing and is cut short.
-func TestInterruptDoesNotForfeitACharge(t *testing.T) {
-	exact := privacy.Request{Protection: privacy.Unprotected, Contents: []privacy.Content{{What: "a count", Values: 1}}}
+// What was paid for is computed and stored although the run is interrupted; an
+// exact answer is cut short.
+func TestInterruptedComputationOfWhatWasChargedIsFinished(t *testing.T) {
 	for name, c := range map[string]struct {
 		request privacy.Request
 		stored  bool
-	}{"noised": {noisedSum, true}, "exact": {exact, false}} {
+	}{"noised": {noisedSum, true}, "exact": {counted, false}} {
 		w := enginetest.New(sites[:1]...)
 		ctx, stop := context.WithCancel(t.Context())
-		run := process(w, toy{sites: sites[:1], rounds: 2}, "", 1, nil)
-		site := run.Links["north"].(enginetest.Link).Site
-		site.Half = interrupted{request: c.request, stop: stop}
+		m := toy{sites: sites[:1], rounds: 2}
+		run := process(w, m, "", 1, nil)
+		run.Requests["north"] = listing(2, c.request)
+		replaced(w, run, m, "north", run.Requests["north"], interrupted{stop: stop})
 		if _, err := run.Run(ctx); !errors.Is(err, context.Canceled) {
 			t.Fatalf("%s: got %v", name, err)
 		}
@@ -61,13 +55,14 @@ func TestInterruptDoesNotForfeitACharge(t *testing.T) {
 func TestNothingIsChargedOnceARunIsInterrupted(t *testing.T) {
 	w := enginetest.New(sites[:1]...)
 	ctx, stop := context.WithCancel(t.Context())
-	run := process(w, toy{sites: sites[:1], rounds: 2}, "", 1, nil)
-	site := run.Links["north"].(enginetest.Link).Site
-	site.Half = interrupted{request: noisedSum}
-	run.Links["north"] = linkFunc(func(_ context.Context, task []byte) ([]byte, error) {
+	m := toy{sites: sites[:1], rounds: 2}
+	run := process(w, m, "", 1, nil)
+	run.Requests["north"] = listing(2, noisedSum)
+	site := replaced(w, run, m, "north", run.Requests["north"], interrupted{})
+	run.Links["north"] = linkFunc(func(_ context.Context, task []byte, past engine.History) (engine.Reply, error) {
 		stop()
-		_, err := site.Handle(ctx, task)
-		return nil, err
+		_, err := site.Handle(ctx, task, past.Since(0))
+		return engine.Reply{}, err
 	})
 	if _, err := run.Run(ctx); !errors.Is(err, context.Canceled) {
 		t.Fatalf("got %v", err)
@@ -77,29 +72,22 @@ func TestNothingIsChargedOnceARunIsInterrupted(t *testing.T) {
 	}
 }
 
-type linkFunc func(ctx context.Context, task []byte) ([]byte, error)
+type linkFunc func(ctx context.Context, task []byte, past engine.History) (engine.Reply, error)
 
-func (f linkFunc) Exchange(ctx context.Context, task []byte) ([]byte, error) { return f(ctx, task) }
+func (f linkFunc) Exchange(ctx context.Context, task []byte, past engine.History) (engine.Reply, error) {
+	return f(ctx, task, past)
+}
 
-// spender is a site that asks for more than it may, or fails, from some round on.
-type spender struct {
+// failing is a site whose method fails from some task on.
+type failing struct {
 	toySite
 	rounds int
-	fails  bool
 	asked  *int
 }
 
-func (h spender) Request(t method.Task) (privacy.Request, error) {
-	*h.asked++
-	if *h.asked > h.rounds && !h.fails {
-		return privacy.Request{Protection: "imaginary"}, nil
-	}
-	return h.toySite.Request(t)
-}
-
-func (h spender) Run(ctx context.Context, t method.Task, s *privacy.Session) (privacy.Release, error) {
-	if *h.asked > h.rounds {
-		return privacy.Release{}, errors.New("row 7 is called Smith")
+func (h failing) Run(ctx context.Context, t method.Task, s *privacy.Session) (method.Answer, error) {
+	if *h.asked++; *h.asked > h.rounds {
+		return method.Answer{}, errors.New("row 7 is called Smith")
 	}
 	return h.toySite.Run(ctx, t, s)
 }
@@ -112,12 +100,17 @@ func TestSiteThatLeavesInALaterRoundSaysWhy(t *testing.T) {
 		want  string
 	}{{false, "refused by the site's policy"}, {true, "it failed"}} {
 		var heard error
-		run := process(enginetest.New(sites...), toy{sites: sites, rounds: 4}, "", 2, func(e engine.Event) {
+		m, w := toy{sites: sites, rounds: 4}, enginetest.New(sites...)
+		run := process(w, m, "", 2, func(e engine.Event) {
 			if e.Left != nil {
 				heard = e.Left.Reason
 			}
 		})
-		run.Links["centre"].(enginetest.Link).Site.Half = spender{rounds: 2, fails: c.fails, asked: new(int)}
+		if c.fails {
+			replaced(w, run, m, "centre", run.Requests["centre"], failing{rounds: 2, asked: new(int)})
+		} else {
+			replaced(w, run, m, "centre", listing(2, counted), toySite{})
+		}
 		out, err := run.Run(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -140,8 +133,10 @@ func TestSiteThatLeavesInALaterRoundSaysWhy(t *testing.T) {
 }
 
 func TestRoundsNameTheChargeOfEveryRelease(t *testing.T) {
-	run := process(enginetest.New(sites[:1]...), toy{sites: sites[:1], rounds: 1}, "", 1, nil)
-	run.Links["north"].(enginetest.Link).Site.Half = interrupted{request: noisedSum, stop: func() {}}
+	m, w := toy{sites: sites[:1], rounds: 1}, enginetest.New(sites[:1]...)
+	run := process(w, m, "", 1, nil)
+	run.Requests["north"] = listing(1, noisedSum)
+	replaced(w, run, m, "north", run.Requests["north"], interrupted{stop: func() {}})
 	out, err := run.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -97,33 +97,37 @@ func (m toy) Result(state method.State) (*method.Result, error) {
 
 func (m toy) Share(_ method.State, site string) ([]byte, error) { return []byte("for " + site), nil }
 
+// counted is what the toy's tasks release.
+var counted = privacy.Request{Protection: privacy.Unprotected, Contents: []privacy.Content{{What: "a count", Values: 1}}}
+
+// listing is the toy's list, by which a site answers so many tasks of each kind.
+func listing(times int, r privacy.Request) []privacy.Listed {
+	return []privacy.Listed{{Kind: "sum", Times: times, Request: r}, {Kind: "step", Times: times, Request: r}}
+}
+
 // toySite answers with the task, the number of its rows, how often it has
 // answered (its carried state), and noise that differs at every computation:
 // so a release computed twice would show.
-type toySite struct{ refuses bool }
+type toySite struct{ steady bool }
 
-func (t toySite) Request(method.Task) (privacy.Request, error) {
-	if t.refuses {
-		return privacy.Request{Protection: "imaginary"}, nil
-	}
-	return privacy.Request{Protection: privacy.Unprotected, Contents: []privacy.Content{{What: "a count", Values: 1}}}, nil
-}
-
-func (t toySite) Run(ctx context.Context, task method.Task, s *privacy.Session) (privacy.Release, error) {
+func (t toySite) Run(ctx context.Context, task method.Task, s *privacy.Session) (method.Answer, error) {
 	data, err := s.Data()
 	if err != nil {
-		return privacy.Release{}, err
+		return method.Answer{}, err
 	}
 	n := 0
 	for _, err := range data.Rows(ctx) {
 		if err != nil {
-			return privacy.Release{}, err
+			return method.Answer{}, err
 		}
 		n++
 	}
 	times := len(s.State()) + 1
-	body := fmt.Sprintf("%s/%d/%d/%x", task.Body, n, times, rand.Uint64())
-	return s.Seal([]byte(body), make([]byte, times))
+	body := fmt.Sprintf("%s/%d/%d", task.Body, n, times)
+	if !t.steady {
+		body += fmt.Sprintf("/%x", rand.Uint64())
+	}
+	return method.Answer{Body: []byte(body), State: make([]byte, times)}, nil
 }
 
 func (t toySite) Report(context.Context, []byte, dataset.Source) (*method.Result, error) {

@@ -171,7 +171,7 @@ func (a *attacker) scanned(ctx context.Context) error {
 	}
 	r := a.closest(rows, s.peaks(), 0.05)
 	a.found(method.Attack{Variant: VariantSet, Name: "D: narrow kernels, scanned", Answers: asked, Of: "means of the site", Active: true,
-		Needs: fmt.Sprintf("to choose each kernel's width, a study for each of %d, and sets of a single point", scanLevels)}, r, 0.9, false)
+		Needs: fmt.Sprintf("to choose each kernel's width, a study for each of %d, and sets of a single point; a site answers no more of a study's tasks than its plan lists, here %d", scanLevels, s.granted)}, r, 0.9, false)
 	return nil
 }
 
@@ -182,6 +182,8 @@ type scan struct {
 	cells  [][]float64 // middles of cubes
 	values []float64   // kernel sums there
 	side   float64
+
+	granted int // tasks that the plan of the last level lists
 }
 
 // halves cuts every cell in two along each axis.
@@ -212,6 +214,7 @@ func (s *scan) level(ctx context.Context, rows int) error {
 	if err != nil {
 		return err
 	}
+	s.granted = half.setTasks()
 	var tasks []method.Task
 	for batch := range slices.Chunk(s.cells, setBatch) {
 		t := discrepanciesTask{}

@@ -3,6 +3,7 @@ package graffl
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"parley/internal/wire"
@@ -125,6 +126,13 @@ func (c *coordinator) observation(s *state) (Observation, error) {
 		o.Mean[r] /= o.Rows
 	}
 	o.NoiseVar /= o.Rows * o.Rows
+	if c.sum != nil {
+		// A mean of φ is from 0 to 1, and noise is not as far off as what else may be sent.
+		off := farOff * (math.Sqrt(o.NoiseVar) + math.Sqrt(o.RowsVar)/o.Rows)
+		for r, x := range o.Mean {
+			o.Mean[r] = min(max(x, -off), 1+off)
+		}
+	}
 	return o, o.Check(c.marks.Len())
 }
 
@@ -165,27 +173,28 @@ func (c *coordinator) open(in method.Contribution) (*siteSums, error) {
 		}
 		return &siteSums{Sums: a.Sums, Rows: float64(a.Rows)}, a.check(n)
 	}
-	a := new(noisedAnswer)
-	if err := decodeAnswer(in, a); err != nil {
+	sum, err := in.Sum(c.sum.Name)
+	if err != nil {
 		return nil, err
 	}
-	if err := a.Sum.Check(*c.sum); err != nil {
-		return nil, err
+	if len(in.Body) > 0 { // it would be exact, or nothing
+		return nil, fmt.Errorf("%d bytes beside its noised sum: it answers with that alone", len(in.Body))
 	}
-	v := a.Sum.Floats(0)
-	out := &siteSums{Sums: v[:n], Rows: v[n] / countEntry, SD: a.Sum.SD * c.scale, RowsSD: a.Sum.SD / countEntry}
-	// The session's integers have room for more than any site's rows make.
-	for r := range out.Sums {
-		out.Sums[r] *= c.scale
-		if !(max(out.Sums[r], -out.Sums[r]) <= maxRows) {
-			return nil, fmt.Errorf("a sum of %v at landmark %d is more than any site's rows make", out.Sums[r], r+1)
-		}
+	v := sum.Floats(0)
+	out := &siteSums{Sums: v[:n], Rows: v[n] / countEntry, SD: sum.SD() * c.scale, RowsSD: sum.SD() / countEntry}
+	// Noise has no end, and what another program puts in its place may be any integer.
+	for r, x := range out.Sums {
+		out.Sums[r] = moved(x*c.scale, maxRows+farOff*out.SD)
 	}
-	if !(max(out.Rows, -out.Rows) <= maxRows) {
-		return nil, fmt.Errorf("%v rows are more than any site has", out.Rows)
-	}
+	out.Rows = moved(out.Rows, maxRows+farOff*out.RowsSD)
 	return out, nil
 }
+
+// farOff is so many standard deviations that no noise is as far off.
+const farOff = 12
+
+// moved returns a number, or the nearer end of ±most if it is beyond.
+func moved(x, most float64) float64 { return min(max(x, -most), most) }
 
 func decodeAnswer(in method.Contribution, a any) error {
 	if err := wire.Unmarshal(in.Body, a); err != nil {

@@ -18,6 +18,7 @@ type setCoordinator struct{ *setup }
 type setState struct {
 	SMC     SMC                             `cbor:"smc"`
 	Answers map[string]*discrepanciesAnswer `cbor:"answers"` // to the batch that is out
+	Rows    map[string]int                  `cbor:"rows"`    // of each site, from its first answer
 	Asked   bool                            `cbor:"asked"`
 	Trace   []setPoint                      `cbor:"trace"`
 }
@@ -37,7 +38,7 @@ func (c *setCoordinator) Init() (method.State, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &setState{SMC: *smc, Answers: map[string]*discrepanciesAnswer{}}, nil
+	return &setState{SMC: *smc, Answers: map[string]*discrepanciesAnswer{}, Rows: map[string]int{}}, nil
 }
 
 // Restore implements [method.Coordinator].
@@ -61,8 +62,16 @@ func (c *setCoordinator) Restore(data []byte) (method.State, error) {
 			return nil, fmt.Errorf("the state's answer of site %s: %w", name, err)
 		}
 	}
+	for name, n := range s.Rows {
+		if !slices.Contains(c.plan.Sites, name) || n < 0 || n > maxRows {
+			return nil, fmt.Errorf("the state has %d rows of %q", n, name)
+		}
+	}
 	if s.Answers == nil {
 		s.Answers = map[string]*discrepanciesAnswer{}
+	}
+	if s.Rows == nil {
+		s.Rows = map[string]int{}
 	}
 	return s, nil
 }
@@ -175,7 +184,11 @@ func (c *setCoordinator) Fold(ms method.State, in method.Contribution) (method.S
 	if err := a.check(len(s.SMC.Propose(setBatch))); err != nil {
 		return nil, err
 	}
-	s.Answers[in.Site] = a
+	// Sites that had rows at first would else leave none to go on with.
+	if rows, known := s.Rows[in.Site]; known && a.Rows != rows {
+		return nil, fmt.Errorf("means over %d rows from a site that had %d before", a.Rows, rows)
+	}
+	s.Answers[in.Site], s.Rows[in.Site] = a, a.Rows
 	return s, nil
 }
 

@@ -46,7 +46,7 @@ func (s *setup) checkEncoder(e *suffiae.Encoder) error {
 	if d, codes := features(s.plan), s.opts.Encoder.Dimension; len(e.Inputs.Centre) != d || e.Dimension() != codes {
 		return fmt.Errorf("an encoder from %d inputs to codes of %d numbers, where the plan has %d features and codes of %d", len(e.Inputs.Centre), e.Dimension(), d, codes)
 	}
-	return nil
+	return s.checkWidths(e)
 }
 
 // train trains an encoder on the site's subjects that are not held and whose outcome is

@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"parley/internal/wire"
-	"parley/privacy"
 )
 
 // taskLandmarks asks for the sums at the landmarks: where they are, the plan says.
@@ -40,11 +39,6 @@ func (a *landmarkAnswer) check(landmarks int) error {
 
 // maxRows is a number of rows that no site has.
 const maxRows = 1 << 31
-
-// noisedAnswer is a noised sum as the session made it.
-type noisedAnswer struct {
-	Sum privacy.Noised `cbor:"sum"`
-}
 
 // siteSums is what the coordinator keeps of a site's release, in units of φ.
 type siteSums struct {

@@ -53,10 +53,13 @@ func (s *setup) plain() bool {
 	return s.opts.Encoder == nil && s.opts.Scarce == nil && s.opts.Calibration == 0
 }
 
-// Charges implements [method.Charger]: one release, or one for every round of
+// Revision implements [method.Method].
+func (Method) Revision() int { return 2 }
+
+// Requests implements [method.Method]: one release, or one for every round of
 // variants published and set; of unprotected plans with classes, an encoder, classifiers
 // and scores beside it.
-func (Method) Charges(p *study.Plan, name string) ([]privacy.Request, error) {
+func (Method) Requests(p *study.Plan, name string) ([]privacy.Listed, error) {
 	s, err := newSetup(p)
 	if err != nil {
 		return nil, err
@@ -68,7 +71,7 @@ func (Method) Charges(p *study.Plan, name string) ([]privacy.Request, error) {
 	case VariantSet:
 		times = s.setTasks()
 	}
-	return s.charges(name, slices.Repeat([]privacy.Request{s.request()}, times)), nil
+	return s.around(name, privacy.Listed{Kind: s.task(), Times: times, Request: s.request()}), nil
 }
 
 // setup is what both halves know from the plan.
@@ -137,7 +140,7 @@ func (s *setup) protect() (*privacy.Sum, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.Noise = factor
+	m.Noise = account.RoundUp(factor)
 	return &privacy.Sum{Name: sumLandmarks, Unit: privacy.Subject, Form: privacy.Vectors,
 		Blocks: []int{s.marks.Len() + 1}, Bound: math.Sqrt(1 + countEntry*countEntry), Mechanism: m}, nil
 }

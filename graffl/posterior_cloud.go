@@ -219,6 +219,11 @@ func (s *cloud) evaluate(f *form, take func(i int, log float64)) {
 	})
 }
 
+// maxTemperatures bounds the time that a likelihood takes which no parameter comes near, as
+// what a hostile site may send: the last step is then as large as it must be. Honest sums
+// over 10⁹ rows take 78 in all.
+const maxTemperatures = 128
+
 // temper carries the particles from the likelihood before, nil being none, to then,
 // along before^(1−β) then^β.
 func (s *cloud) temper(before, then *precision) error {
@@ -234,7 +239,7 @@ func (s *cloud) temper(before, then *precision) error {
 	}
 	logs := make([]float64, len(s.particles))
 	steps := make([]float64, len(s.particles)) // logarithms of what is gone to over what is gone from
-	for beta := 0.0; beta < 1; s.stages++ {
+	for beta, step := 0.0, 0; beta < 1; s.stages++ {
 		s.evaluate(goal, func(i int, log float64) { steps[i] = log })
 		if before == nil {
 			for i, p := range s.particles {
@@ -246,6 +251,9 @@ func (s *cloud) temper(before, then *precision) error {
 			s.evaluate(from, func(i int, log float64) { steps[i] -= log })
 		}
 		to := further(beta, steps, logs)
+		if step++; step == maxTemperatures {
+			to = 1
+		}
 		for i, v := range steps {
 			logs[i] = (to - beta) * v
 		}

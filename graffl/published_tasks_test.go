@@ -42,7 +42,7 @@ func publishedHalves(t *testing.T) (*publishedCoordinator, *site) {
 // time.
 func TestPublishedTasksAreAlgorithm2(t *testing.T) {
 	c, h := publishedHalves(t)
-	rows := []float64{1, -2, 3.5} // of both sites: see openSession
+	rows := []float64{1, -2, 3.5} // of both sites: see threeRows
 	want, err := NewAcceptance(17)
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +62,7 @@ func TestPublishedTasksAreAlgorithm2(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tasks := 0
+	tasks, sites := 0, everySite(t, h.plan, threeRows(t, h.plan))
 	for {
 		step, err := c.Next(s)
 		if err != nil {
@@ -72,12 +72,11 @@ func TestPublishedTasksAreAlgorithm2(t *testing.T) {
 			break
 		}
 		for _, task := range step.Tasks {
-			h.name = task.Site
-			a, err := answerOf(t, h, task.Kind, task.Body)
+			in, err := sites[task.Site].answer(t, task)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if s, err = c.Fold(s, method.Contribution{Site: task.Site, Kind: task.Kind, Body: pack(t, a)}); err != nil {
+			if s, err = c.Fold(s, in); err != nil {
 				t.Fatal(err)
 			}
 			tasks++

@@ -20,39 +20,34 @@ type site struct {
 	keep []byte
 }
 
-// Request implements [method.Site].
-func (h *site) Request(t method.Task) (privacy.Request, error) {
-	if t.Kind != h.task() {
-		return privacy.Request{}, fmt.Errorf("the plan has no task %q", t.Kind)
-	}
-	return h.request(), nil
-}
-
 // Run implements [method.Site].
-func (h *site) Run(ctx context.Context, t method.Task, s *privacy.Session) (privacy.Release, error) {
-	if t.Kind != h.task() {
-		return privacy.Release{}, fmt.Errorf("the plan has no task %q", t.Kind)
-	}
+func (h *site) Run(ctx context.Context, t method.Task, s *privacy.Session) (method.Answer, error) {
 	var answer any
 	var err error
 	switch {
+	case t.Kind != h.task():
+		err = fmt.Errorf("the plan has no task %q", t.Kind)
 	case h.opts.Variant == VariantPublished:
 		answer, err = h.distances(ctx, t, s)
 	case h.opts.Variant == VariantSet:
 		answer, err = h.discrepancies(ctx, t, s)
 	case h.sum != nil:
-		answer, err = h.noised(ctx, t, s)
+		return method.Answer{State: h.keep}, h.noised(ctx, t, s)
 	default:
 		answer, err = h.exact(ctx, t, s)
 	}
 	if err != nil {
-		return privacy.Release{}, err
+		return method.Answer{}, err
 	}
+	return h.answer(t, answer)
+}
+
+func (h *site) answer(t method.Task, answer any) (method.Answer, error) {
 	body, err := wire.Marshal(answer)
 	if err != nil {
-		return privacy.Release{}, fmt.Errorf("encoding the answer to %q: %w", t.Kind, err)
+		return method.Answer{}, fmt.Errorf("encoding the answer to %q: %w", t.Kind, err)
 	}
-	return s.Seal(body, h.keep)
+	return method.Answer{Body: body, State: h.keep}, nil
 }
 
 func decodeTask(t method.Task, task any) error {
@@ -73,12 +68,12 @@ func read(row *dataset.Row, x []float64) bool {
 }
 
 // noised releases the one sum. Nothing that depends on a row but through it shows.
-func (h *site) noised(ctx context.Context, t method.Task, s *privacy.Session) (any, error) {
+func (h *site) noised(ctx context.Context, t method.Task, s *privacy.Session) error {
 	if err := decodeTask(t, new(landmarkTask)); err != nil {
-		return nil, err
+		return err
 	}
 	x, n := make([]float64, len(h.names)), h.marks.Len()
-	sum, err := s.Sum(ctx, h.sum.Name, func(row *dataset.Row, v []float64) int {
+	_, err := s.Sum(ctx, h.sum.Name, func(row *dataset.Row, v []float64) int {
 		if !h.read(row, x) {
 			return -1
 		}
@@ -89,10 +84,7 @@ func (h *site) noised(ctx context.Context, t method.Task, s *privacy.Session) (a
 		v[n] = countEntry
 		return 0
 	})
-	if err != nil {
-		return nil, err
-	}
-	return noisedAnswer{*sum}, nil
+	return err
 }
 
 // all reads the rows that the mixture is of, and keeps them.

@@ -53,10 +53,11 @@ func (s *setup) publishedTasks() int {
 	return (o.Rounds + o.batch() - 1) / o.batch()
 }
 
-// publishedRequest is what each of them releases.
+// publishedRequest is what each of them releases. How many rows a site has is not in the
+// plan, so that there is no bound but that of a message.
 func (s *setup) publishedRequest() privacy.Request {
-	return unprotected(privacy.Content{Values: s.opts.Published.together(0),
-		What: fmt.Sprintf("so many numbers for every row: its exact squared distances to known points; %d such numbers are the row", len(s.names)+1)})
+	return unprotected(privacy.Content{Values: maxAnswer,
+		What: fmt.Sprintf("%d numbers for every row, whatever rows there are: its exact squared distances to known points; %d such numbers are the row", s.opts.Published.together(0), len(s.names)+1)})
 }
 
 // proposer makes the proposals that a site of variant published compares its rows

@@ -101,5 +101,11 @@ func (t *discrepanciesTask) open(s *setup) (proposals [][]float64, err error) {
 	if t.First < 0 || t.First > s.opts.Set.Proposals-len(t.Proposals)/n {
 		return nil, fmt.Errorf("proposals from number %d of a plan with %d", t.First, s.opts.Set.Proposals)
 	}
-	return slices.Collect(slices.Chunk([]float64(t.Proposals), n)), nil
+	proposals = slices.Collect(slices.Chunk([]float64(t.Proposals), n))
+	for i, u := range proposals {
+		if err := s.checkProposal(u); err != nil {
+			return nil, fmt.Errorf("proposal %d: %w", t.First+i+1, err)
+		}
+	}
+	return proposals, nil
 }

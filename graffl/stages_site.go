@@ -19,32 +19,20 @@ import (
 // the variant's, and lets the variant's see codes.
 type stagedSite struct{ *site }
 
-// Request implements [method.Site].
-func (h stagedSite) Request(t method.Task) (privacy.Request, error) {
-	switch {
-	case t.Kind == taskEncoder && h.receives() && h.name == h.opts.Encoder.Site:
-		return h.encoderRequest(), nil
-	case t.Kind == taskClassifier && h.judged():
-		return h.linearRequest(), nil
-	case t.Kind == taskWorth && h.tested():
-		return h.worthRequest(), nil
-	}
-	return h.site.Request(t)
-}
-
-// charges lists what a site is asked for over a whole study.
-func (s *setup) charges(site string, variant []privacy.Request) (all []privacy.Request) {
+// around lists what a site is asked for over a whole study, by the variant and
+// around it.
+func (s *setup) around(site string, variant privacy.Listed) (list []privacy.Listed) {
 	if s.receives() && site == s.opts.Encoder.Site {
-		all = append(all, s.encoderRequest())
+		list = append(list, privacy.Listed{Kind: taskEncoder, Times: 1, Request: s.encoderRequest()})
 	}
 	if s.judged() {
-		all = append(all, s.linearRequest())
+		list = append(list, privacy.Listed{Kind: taskClassifier, Times: 1, Request: s.linearRequest()})
 	}
-	all = append(all, variant...)
+	list = append(list, variant)
 	if s.tested() {
-		all = append(all, s.worthRequest())
+		list = append(list, privacy.Listed{Kind: taskWorth, Times: 1, Request: s.worthRequest()})
 	}
-	return all
+	return list
 }
 
 func (s *setup) encoderRequest() privacy.Request {
@@ -57,7 +45,7 @@ func (s *setup) encoderRequest() privacy.Request {
 	}
 	return unprotected(
 		privacy.Content{What: "weights of an encoder, trained on rows and outcomes without noise: they tell of single rows", Values: values},
-		privacy.Content{What: "mean and standard deviation of every feature", Values: 2 * inputs})
+		privacy.Content{What: "mean and standard deviation of every feature, and how many of these gross errors are moved to", Values: 2*inputs + 1})
 }
 
 func (s *setup) linearRequest() privacy.Request {
@@ -74,14 +62,14 @@ func (s *setup) worthRequest() privacy.Request {
 }
 
 // Run implements [method.Site].
-func (h stagedSite) Run(ctx context.Context, t method.Task, s *privacy.Session) (privacy.Release, error) {
+func (h stagedSite) Run(ctx context.Context, t method.Task, s *privacy.Session) (method.Answer, error) {
 	if h.trains() {
 		data, err := s.Data()
 		if err != nil {
-			return privacy.Release{}, err
+			return method.Answer{}, err
 		}
 		if t.Body, err = h.prepare(ctx, t, s.State(), data); err != nil {
-			return privacy.Release{}, err
+			return method.Answer{}, err
 		}
 	}
 	var answer any
@@ -97,13 +85,9 @@ func (h stagedSite) Run(ctx context.Context, t method.Task, s *privacy.Session) 
 		return h.site.Run(ctx, t, s)
 	}
 	if err != nil {
-		return privacy.Release{}, err
+		return method.Answer{}, err
 	}
-	body, err := wire.Marshal(answer)
-	if err != nil {
-		return privacy.Release{}, fmt.Errorf("encoding the answer to %q: %w", t.Kind, err)
-	}
-	return s.Seal(body, h.keep)
+	return h.answer(t, answer)
 }
 
 // prepare makes the encoder ready that a task is about, and returns the task without it. A

@@ -346,10 +346,11 @@ func TestSitesAreAskedForWhatWasSaid(t *testing.T) {
 		}
 		out := run(t, local.Config{Plan: p, Methods: methods, Data: data})
 		for _, site := range p.Sites {
-			said, err := graffl.Method{}.Charges(p, site)
+			list, err := graffl.Method{}.Requests(p, site)
 			if err != nil {
 				t.Fatal(err)
 			}
+			said := privacy.Requests(list)
 			for _, round := range out.Rounds {
 				for _, x := range round.Sites {
 					if x.Site != site {

@@ -149,9 +149,9 @@ func TestLandmarksFindTheModesOfTheSites(t *testing.T) {
 func TestChargesMeetTheTotal(t *testing.T) {
 	for _, adjacency := range []string{"add-remove", "replace-one"} {
 		p := parse(t, planText("draws: 64", strings.Replace(protected, "add-remove", adjacency, 1)))
-		requests, err := graffl.Method{}.Charges(p, "a")
-		if err != nil || len(requests) != 1 || len(requests[0].Sums) != 1 {
-			t.Fatalf("%+v, %v", requests, err)
+		list, err := graffl.Method{}.Requests(p, "a")
+		if err != nil || len(list) != 1 || list[0].Times != 1 || len(list[0].Request.Sums) != 1 {
+			t.Fatalf("%+v, %v", list, err)
 		}
 		if _, err := methods.Cost(p); err != nil {
 			t.Errorf("%s: %v", adjacency, err)

@@ -173,18 +173,18 @@ func (h *site) compare(ctx context.Context, share *worthShare, data dataset.Sour
 	if err != nil {
 		return nil, fmt.Errorf("the shared sample: %w", err)
 	}
-	borrowed := share.Classifier
-	if borrowed != nil {
-		if err := borrowed.check(len(h.names)); err != nil {
-			return nil, fmt.Errorf("from site %q: %w", share.From, err)
-		}
+	if err := h.checkDraws(p); err != nil {
+		return nil, fmt.Errorf("the shared sample: %w", err)
+	}
+	if err := h.checkShare(share); err != nil {
+		return nil, err
 	}
 	// One at least, so that a site whose class is not scarce is told so.
 	generated, err := h.generate(p, max(other-scarce, 1))
 	if err != nil {
 		return nil, err
 	}
-	c, err := augment.Compare(own, held, generated, borrowed.classifier(), h.seed(fmt.Sprintf("arms %q", h.name)))
+	c, err := augment.Compare(own, held, generated, share.Classifier.classifier(), h.seed(fmt.Sprintf("arms %q", h.name)))
 	if err != nil {
 		return nil, err
 	}

@@ -62,6 +62,7 @@ func TestGrossErrorsTravel(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		sites := everySite(t, h.plan, data)
 		for done := false; !done; {
 			step, err := c.Next(s)
 			if err != nil {
@@ -72,11 +73,11 @@ func TestGrossErrorsTravel(t *testing.T) {
 				t.Errorf("%s: %v", kind, err)
 			}
 			for _, task := range step.Tasks {
-				a, err := answerOver(t, h, kind, task.Body, data)
+				in, err := sites[task.Site].answer(t, task)
 				if err != nil {
 					t.Fatalf("%s: %v", kind, err)
 				}
-				if s, err = c.Fold(s, method.Contribution{Site: task.Site, Kind: kind, Body: pack(t, a)}); err != nil {
+				if s, err = c.Fold(s, in); err != nil {
 					t.Fatalf("%s: %v", kind, err)
 				}
 			}

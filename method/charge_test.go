@@ -3,7 +3,6 @@ package method_test
 import (
 	"context"
 	"errors"
-	"reflect"
 	"strings"
 	"testing"
 
@@ -27,22 +26,23 @@ func (private) Coordinator(p *study.Plan) (method.Coordinator, error) {
 	return privateOneShot{base{p.Sites}}, nil
 }
 
-func (m private) Site(p *study.Plan, site string) (method.Site, error) {
-	requests, err := m.Charges(p, site)
-	if err != nil {
-		return nil, err
-	}
-	return privateSite{requests[0]}, nil
-}
+func (private) Revision() int { return 1 }
 
-func (private) Charges(p *study.Plan, _ string) ([]privacy.Request, error) {
+func (private) Site(*study.Plan, string) (method.Site, error) { return privateSite{}, nil }
+
+func (private) Requests(p *study.Plan, _ string) ([]privacy.Listed, error) {
+	if !p.Privacy.Differential() {
+		return nil, errors.New("it has no other form")
+	}
 	m := account.Mechanism{Kind: account.Gaussian, Noise: 1, Rate: 1, Diameter: 2, Count: 1}
 	factor, err := account.Scale([]account.Mechanism{m}, p.Privacy.Adjacency, *p.Privacy.Total)
 	m.Noise *= factor
-	return []privacy.Request{{Protection: privacy.Differential, Sums: []privacy.Sum{{
-		Name: "count and sum", Unit: privacy.Subject, Form: privacy.Vectors, Blocks: []int{2}, Bound: 10, Mechanism: m,
-	}}}}, err
+	return []privacy.Listed{{Kind: "statistics", Times: 1, Request: privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{{
+		Name: countAndSum, Unit: privacy.Subject, Form: privacy.Vectors, Blocks: []int{2}, Bound: 10, Mechanism: m,
+	}}}}}, err
 }
+
+const countAndSum = "count and sum"
 
 type privateOneShot struct{ base }
 
@@ -60,26 +60,24 @@ func (m privateOneShot) Next(state method.State) (method.Step, error) {
 }
 
 func (m privateOneShot) Fold(s method.State, c method.Contribution) (method.State, error) {
-	return keep(s, c)
+	noised, err := c.Sum(countAndSum)
+	if err != nil {
+		return nil, err
+	}
+	s.(*vector).Parts[c.Site] = noised.Floats(0)
+	return s, nil
 }
 
-type privateSite struct{ request privacy.Request }
+type privateSite struct{}
 
-func (h privateSite) Request(method.Task) (privacy.Request, error) { return h.request, nil }
-
-func (h privateSite) Run(ctx context.Context, _ method.Task, s *privacy.Session) (privacy.Release, error) {
-	noised, err := s.Sum(ctx, "count and sum", func(row *dataset.Row, v []float64) int {
+// Run makes the sum. The session writes it into the release, so that there is
+// nothing to add.
+func (privateSite) Run(ctx context.Context, _ method.Task, s *privacy.Session) (method.Answer, error) {
+	_, err := s.Sum(ctx, countAndSum, func(row *dataset.Row, v []float64) int {
 		v[0], v[1] = 1, row.Views[0][0]
 		return 0
 	})
-	if err != nil {
-		return privacy.Release{}, err
-	}
-	body, err := wire.Marshal(wire.Vector(noised.Floats(0)))
-	if err != nil {
-		return privacy.Release{}, err
-	}
-	return s.Seal(body, nil)
+	return method.Answer{}, err
 }
 
 func (privateSite) Report(context.Context, []byte, dataset.Source) (*method.Result, error) {
@@ -90,6 +88,10 @@ func (privateSite) Report(context.Context, []byte, dataset.Source) (*method.Resu
 type exact struct{ method.Method }
 
 func (exact) Name() string { return "exact" }
+
+func (exact) Requests(*study.Plan, string) ([]privacy.Listed, error) {
+	return []privacy.Listed{{Kind: "mean", Times: 2, Request: privacy.Request{Protection: privacy.Unprotected}}}, nil
+}
 
 func sketchPlan(name string, p study.Privacy) *study.Plan {
 	return &study.Plan{Name: "sketch", Sites: []string{"a", "b", "c"}, Quorum: 3, Method: study.Method{Name: name, Options: &struct{}{}}, Privacy: p}
@@ -110,36 +112,40 @@ func TestContractCarriesAPrivateMethod(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := drive(t, coordinator, site, nil).Metrics["estimate"]
+	list, err := m.Requests(p, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := drive(t, coordinator, site, list[0], nil).Metrics["estimate"]
 	if got < 29.0/9-0.25 || got > 29.0/9+0.25 || got == 29.0/9 {
 		t.Errorf("got %v, want about %v", got, 29.0/9)
 	}
 }
 
-// What a site is asked to grant is what was said beforehand, and keeps the total.
-func TestChargesAreKnownBeforehand(t *testing.T) {
+// What a study costs is what its method lists, as often as it is listed.
+func TestCostsAreKnownBeforehand(t *testing.T) {
 	p := sketchPlan("private", study.Privacy{Protection: study.ProtectionDifferential, Unit: study.UnitSubject,
 		Adjacency: account.AddRemove, Total: &account.Budget{Epsilon: 1, Delta: 1e-5}})
-	methods := method.Registry{private{}, exact{}}
-	cost, err := methods.Cost(p)
+	cost, err := method.Registry{private{}, exact{}}.Cost(p)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := cost.Sites[2]; s.Site != "c" || s.Sums != 1 || s.Losses[0].Adjacency != account.AddRemove || *s.Losses[0].Epsilon > 1 || *s.Losses[0].Epsilon < 0.999 {
+	if s := cost.Sites[2]; s.Site != "c" || s.Sums != 1 || s.Releases != 1 || s.Losses[0].Adjacency != account.AddRemove || *s.Losses[0].Epsilon > 1 || *s.Losses[0].Epsilon < 0.999 {
 		t.Errorf("got %+v", s)
 	}
-	var m method.Charger = private{}
-	charges, err := m.Charges(p, "c")
-	if err != nil {
-		t.Fatal(err)
+	_, err = method.Registry{twice{}}.Cost(p)
+	if wrong := (problem.Problem{}); !errors.As(err, &wrong) || wrong.Where != "privacy.total" || !strings.Contains(wrong.What, "the plan promises 1") {
+		t.Errorf("twice what the total allows: got %v", err)
 	}
-	site, err := m.Site(p, "c")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r, err := site.Request(method.Task{Site: "c", Kind: "statistics"}); err != nil || !reflect.DeepEqual(r, charges[0]) {
-		t.Errorf("asked for %+v, %v", r, err)
-	}
+}
+
+// twice asks for more than the total allows.
+type twice struct{ private }
+
+func (t twice) Requests(p *study.Plan, site string) ([]privacy.Listed, error) {
+	list, err := t.private.Requests(p, site)
+	list[0].Times = 2
+	return list, err
 }
 
 func TestMethodsWithoutAPrivateFormRefuseThePlan(t *testing.T) {
@@ -147,7 +153,7 @@ func TestMethodsWithoutAPrivateFormRefuseThePlan(t *testing.T) {
 	p := sketchPlan("exact", study.Privacy{Protection: study.ProtectionDifferential, Unit: study.UnitSubject,
 		Adjacency: account.AddRemove, Total: &account.Budget{Epsilon: 1, Delta: 1e-5}})
 	_, err := methods.Cost(p)
-	if wrong := (problem.Problem{}); !errors.As(err, &wrong) || wrong.Where != "privacy.protection" || !strings.Contains(wrong.What, "method exact") {
+	if wrong := (problem.Problem{}); !errors.As(err, &wrong) || wrong.Where != "privacy.protection" || !strings.Contains(wrong.What, "no differentially private form") {
 		t.Errorf("got %v", err)
 	}
 	if _, err := methods.Cost(sketchPlan("exact", study.Privacy{Protection: study.ProtectionNone})); err != nil {

@@ -5,8 +5,8 @@
 // A method is two pure state machines. The [Coordinator] holds the global
 // state: Next moves it on and says what each site is to do, Fold takes in one
 // contribution. The [Site] answers one task at a time from the site's own
-// rows, through a [privacy.Session], and what it returns may leave because the
-// gate made it. Neither half may read clocks, do I/O or use randomness that is not
+// rows, through a [privacy.Session], and what it answers leaves through the
+// gate. Neither half may read clocks, do I/O or use randomness that is not
 // derived from the plan's seed, the site's name and the round, nor start
 // goroutines, but to share out arithmetic within one call whose result does not
 // depend on them: then checkpoints, replay and bit-identical results on any
@@ -19,6 +19,7 @@ package method
 import (
 	"context"
 	"encoding"
+	"fmt"
 	"io"
 	"iter"
 	"maps"
@@ -38,6 +39,15 @@ type Method interface {
 	// Options returns a pointer to the method's options with every default
 	// filled in, for the plan's decoder.
 	Options() any
+	// Revision is raised whenever the same plan and data would give other numbers
+	// than before, or messages of another form. Both ends of a study must have the
+	// same one.
+	Revision() int
+	// Requests lists everything that a site may be asked for over the whole study,
+	// from the plan alone, and how often: the site's gate grants nothing else, and
+	// the coordinator takes nothing else. A study may end earlier and ask for
+	// less. The counts of numbers are upper bounds. An error is one of the plan.
+	Requests(p *study.Plan, site string) ([]privacy.Listed, error)
 	// Coordinator returns the coordinator's half for a checked plan.
 	Coordinator(*study.Plan) (Coordinator, error)
 	// Site returns one site's half for a checked plan. A half always sees the
@@ -69,7 +79,10 @@ type Coordinator interface {
 	// Next moves the state on. It is called at the start, and again as soon as
 	// the last Step's Wait is met. After a Step that was Done it is Done again.
 	Next(State) (Step, error)
-	// Fold takes in the answer to one task.
+	// Fold takes in the answer to one task. It checks the answer whole: what it takes
+	// in never makes a later Next fail. An error means that the site leaves; the
+	// engine then goes on from the state as it was encoded before, so that Fold may
+	// have changed the one passed in.
 	Fold(State, Contribution) (State, error)
 	// Leave records that a site will not answer its task, nor any later one:
 	// its budget is spent, its policy refuses, or it failed for good. An error
@@ -88,8 +101,9 @@ const (
 	// All waits until every outstanding task is folded, in the order of the
 	// plan's sites whatever the order of arrival (synchronous rounds).
 	All Wait = iota
-	// Any goes on after each folded contribution (asynchronous schedules): of
-	// the outstanding tasks, the one that ends first by its Takes.
+	// Any goes on after each folded contribution (asynchronous schedules): of the
+	// outstanding tasks the one that is answered first, in simulations the one that
+	// ends first by its Takes.
 	Any
 )
 
@@ -127,6 +141,19 @@ type Contribution struct {
 	Site string
 	Kind string
 	Body []byte
+	// Sums are the noised sums that the site's session made, by name, each as
+	// often as it was made, in that order. They have been held against what the
+	// plan lists: number and lengths of blocks, step and noise. (Of the blocks that
+	// were declared there may be only the first.)
+	Sums map[string][]*privacy.Noised
+}
+
+// Sum returns a noised sum that the site was to make once.
+func (c Contribution) Sum(name string) (*privacy.Noised, error) {
+	if n := len(c.Sums[name]); n != 1 {
+		return nil, fmt.Errorf("%d sums %q, where one was asked for", n, name)
+	}
+	return c.Sums[name][0], nil
 }
 
 // Info is what may be looked at after a step: named numbers for logs, curves
@@ -146,15 +173,19 @@ func (i Info) All() iter.Seq2[string, float64] {
 
 // Site is the half at one site.
 type Site interface {
-	// Request declares, before any row is read, what answering the task would
-	// release. It depends on the task and the plan alone.
-	Request(Task) (privacy.Request, error)
-	// Run answers the task and seals the answer. It is called only after the
-	// request was admitted.
-	Run(context.Context, Task, *privacy.Session) (privacy.Release, error)
+	// Run answers the task, which the plan lists for the site and which has been
+	// paid for. Under differential protection the answer follows from the task and
+	// the noised sums alone; the session itself puts those into the release.
+	Run(context.Context, Task, *privacy.Session) (Answer, error)
 	// Report is what the site's own people may see at the end: it may show
 	// single subjects, and never leaves. shared is what [Coordinator.Share] gave.
 	Report(ctx context.Context, shared []byte, data dataset.Source) (*Result, error)
+}
+
+// Answer is what a site's half says to a task.
+type Answer struct {
+	Body  []byte // what leaves beside the session's noised sums, in the method's own encoding
+	State []byte // what the half wants back in the next session of the study; it stays at the site
 }
 
 // Result is what a study found, as data: files in open formats, numbers,

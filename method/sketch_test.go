@@ -92,37 +92,30 @@ func (b base) ask(kind string, values ...float64) (tasks []method.Task) {
 // carried state and the rows.
 type answer func(ctx context.Context, task, state []float64, data dataset.Source) (body, next []float64, err error)
 
-func (answer) Request(method.Task) (privacy.Request, error) {
-	return privacy.Request{Protection: privacy.Unprotected, Contents: []privacy.Content{{What: "a few numbers", Values: 3}}}, nil
-}
-
-func (f answer) Run(ctx context.Context, t method.Task, s *privacy.Session) (privacy.Release, error) {
+func (f answer) Run(ctx context.Context, t method.Task, s *privacy.Session) (method.Answer, error) {
 	var task, state wire.Vector
 	if err := wire.Unmarshal(t.Body, &task); err != nil {
-		return privacy.Release{}, err
+		return method.Answer{}, err
 	}
 	if s.State() != nil {
 		if err := wire.Unmarshal(s.State(), &state); err != nil {
-			return privacy.Release{}, err
+			return method.Answer{}, err
 		}
 	}
 	data, err := s.Data()
 	if err != nil {
-		return privacy.Release{}, err
+		return method.Answer{}, err
 	}
 	body, next, err := f(ctx, task, state, data)
 	if err != nil {
-		return privacy.Release{}, err
+		return method.Answer{}, err
 	}
 	encodedBody, err := wire.Marshal(wire.Vector(body))
 	if err != nil {
-		return privacy.Release{}, err
+		return method.Answer{}, err
 	}
 	encodedNext, err := wire.Marshal(wire.Vector(next))
-	if err != nil {
-		return privacy.Release{}, err
-	}
-	return s.Seal(encodedBody, encodedNext)
+	return method.Answer{Body: encodedBody, State: encodedNext}, err
 }
 
 func (answer) Report(context.Context, []byte, dataset.Source) (*method.Result, error) {
@@ -344,9 +337,9 @@ func fedAvgSite(ctx context.Context, task, _ []float64, data dataset.Source) ([]
 	return []float64{n, w}, nil, err
 }
 
-// drive runs a method as the engine does, encoding its state at every step.
-// Sites in leaving stop answering after that many tasks.
-func drive(t *testing.T, c method.Coordinator, half method.Site, leaving map[string]int) *method.Result {
+// drive runs a method as the engine does, encoding its state at every step. The
+// gates grant what is listed. Sites in leaving stop answering after that many tasks.
+func drive(t *testing.T, c method.Coordinator, half method.Site, listed privacy.Listed, leaving map[string]int) *method.Result {
 	t.Helper()
 	ok := func(err error) {
 		t.Helper()
@@ -379,16 +372,16 @@ func drive(t *testing.T, c method.Coordinator, half method.Site, leaving map[str
 				continue
 			}
 			answered[task.Site]++
-			gate := privacy.NewGate(privacy.Study{Digest: "sketch", Site: task.Site}, privacy.SimulationPolicy(), stores[task.Site], sketchData[task.Site])
-			request, err := half.Request(task)
+			gate := privacy.NewGate(privacy.Study{Digest: "sketch", Site: task.Site, Requests: []privacy.Listed{listed}}, privacy.SimulationPolicy(), stores[task.Site], sketchData[task.Site])
+			session, err := gate.Admit(privacy.Ask{Study: "sketch", Site: task.Site, Round: round, Kind: task.Kind, Task: sha256.Sum256(task.Body)})
 			ok(err)
-			session, err := gate.Admit(privacy.Ask{Study: "sketch", Site: task.Site, Round: round, Kind: task.Kind, Task: sha256.Sum256(task.Body)}, request)
+			a, err := half.Run(t.Context(), task, session)
 			ok(err)
-			release, err := half.Run(t.Context(), task, session)
+			release, err := session.Seal(a.Body, a.State)
 			ok(err)
-			opened, err := privacy.Open(release.Bytes())
+			opened, err := privacy.Open(release.Bytes(), listed.Request)
 			ok(err)
-			state, err = c.Fold(state, method.Contribution{Site: task.Site, Kind: task.Kind, Body: opened.Body})
+			state, err = c.Fold(state, method.Contribution{Site: task.Site, Kind: task.Kind, Body: opened.Body, Sums: opened.Sums})
 			ok(err)
 		}
 	}
@@ -402,18 +395,21 @@ func TestContractCarriesMethodsOfEveryShape(t *testing.T) {
 	for name, c := range map[string]struct {
 		coordinator method.Coordinator
 		site        answer
+		kind        string
+		times       int // that the kind is listed
 		leaving     map[string]int
 		want, tol   float64
 	}{
-		"synchronous EM":                  {em{b}, emSite, nil, fixed, 1e-6},
-		"one-shot statistics":             {oneShot{b}, oneShotSite, nil, fixed, 1e-9},
-		"asynchronous PVI":                {pvi{b}, pviSite, nil, 29.0 / 10, 1e-4},
-		"asynchronous PVI, a site leaves": {pvi{b}, pviSite, map[string]int{"b": 1}, (8 + 7.5 + 6) / (1 + 4 + 1.5 + 2), 1e-4},
-		"ABC proposals":                   {abc{b}, abcSite, nil, pooled, 0.02},
-		"FedAvg":                          {fedAvg{b}, fedAvgSite, nil, pooled, 1e-6},
+		"synchronous EM":                  {em{b}, emSite, "E step", 40, nil, fixed, 1e-6},
+		"one-shot statistics":             {oneShot{b}, oneShotSite, "statistics", 1, nil, fixed, 1e-9},
+		"asynchronous PVI":                {pvi{b}, pviSite, "refine", pviUpdates, nil, 29.0 / 10, 1e-4},
+		"asynchronous PVI, a site leaves": {pvi{b}, pviSite, "refine", pviUpdates, map[string]int{"b": 1}, (8 + 7.5 + 6) / (1 + 4 + 1.5 + 2), 1e-4},
+		"ABC proposals":                   {abc{b}, abcSite, "discrepancies", 8, nil, pooled, 0.02},
+		"FedAvg":                          {fedAvg{b}, fedAvgSite, "train", 60, nil, pooled, 1e-6},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := drive(t, c.coordinator, c.site, c.leaving).Metrics["estimate"]
+			few := privacy.Request{Protection: privacy.Unprotected, Contents: []privacy.Content{{What: "a few numbers", Values: 64}}}
+			got := drive(t, c.coordinator, c.site, privacy.Listed{Kind: c.kind, Times: c.times, Request: few}, c.leaving).Metrics["estimate"]
 			if math.Abs(got-c.want) > c.tol {
 				t.Fatalf("got %v, want %v", got, c.want)
 			}

@@ -20,8 +20,8 @@ func (s *Scale) Check(l Layout) error {
 		return fmt.Errorf("scale: %d shifts and %d factors for %d features", len(s.Shift), len(s.Factor), d)
 	}
 	for j, f := range s.Factor {
-		if !(f > 0) || math.IsInf(f, 0) {
-			return fmt.Errorf("scale: factor %v of feature %d is not positive and finite", f, j)
+		if !(f >= 1/largest && f <= largest) {
+			return fmt.Errorf("scale: factor %v of feature %d is not positive and finite, from %g to %g", f, j, 1/largest, largest)
 		}
 	}
 	return finite("scale", s.Shift)

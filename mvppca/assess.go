@@ -60,6 +60,14 @@ func (a *assessment) check(l Layout, q int) error {
 	if err := a.LeftOut.check(l.Views()); err != nil {
 		return err
 	}
+	if err := counts("values", a.Cells, maxFeatures*largestCount); err != nil {
+		return err
+	}
+	for k, n := range a.Cells {
+		if n == 0 && (a.Total[k] != 0 || a.AbsError[k] != 0) {
+			return fmt.Errorf("sums of squares and errors of view %d, of which there are no values", k)
+		}
+	}
 	if floats.Sum(a.Cells) < 1 {
 		return fmt.Errorf("subjects without a single value")
 	}
@@ -141,6 +149,9 @@ func (c *coordinator) assessed(s *state) ([]method.Task, method.Info, error) {
 		s.site(site).Report = all[i]
 	}
 	s.Phase = phaseDone
+	if len(all) == 0 {
+		return nil, nil, nil
+	}
 	sum := together(all)
 	s.LogLik = sum.LogLik / float64(sum.subjects())
 	return nil, method.Info{"log-likelihood per subject": s.LogLik}, nil

@@ -2,7 +2,6 @@ package mvppca
 
 import (
 	"fmt"
-	"math"
 	"slices"
 )
 
@@ -34,7 +33,7 @@ func (b *Block) Check(l Layout) error {
 		return fmt.Errorf("block: %w", err)
 	}
 	p := len(b.Features)
-	if !(b.N >= 1/largest && b.N <= largest) {
+	if !(b.N >= least && b.N <= largest) {
 		return fmt.Errorf("block: count %v is not positive and finite", b.N)
 	}
 	if len(b.Mean) != p {
@@ -146,18 +145,4 @@ func merge(a, b *Block) Block {
 		}
 	}
 	return out
-}
-
-// largest bounds every number that is taken in, so that no sum of products
-// overflows. Nothing that anybody measured comes near it.
-const largest = 1e100
-
-// finite says which entry is not a number of sensible size.
-func finite(what string, x []float64) error {
-	for i, v := range x {
-		if !(math.Abs(v) <= largest) {
-			return fmt.Errorf("%s: entry %d is %v, want a finite number of at most %g in size", what, i, v, largest)
-		}
-	}
-	return nil
 }

@@ -164,17 +164,9 @@ func (c *clipPlan) calibrate(p *study.Plan) error {
 		return fmt.Errorf("splitting the plan's total over %s: %w", plural(c.opts.Rounds, "round"), err)
 	}
 	for i := range c.sums {
-		c.sums[i].Mechanism.Noise *= roundedUp(factor)
+		c.sums[i].Mechanism.Noise = account.RoundUp(c.sums[i].Mechanism.Noise * factor)
 	}
 	return nil
-}
-
-// roundedUp is x > 0 to 16 binary digits, rounded up. Coordinator and sites each
-// calibrate by themselves and must agree to the last bit, on processors whose
-// rounding differs too.
-func roundedUp(x float64) float64 {
-	fraction, exponent := math.Frexp(x)
-	return math.Ldexp(math.Ceil(fraction*(1<<16)), exponent-16)
 }
 
 // request is what a site asks its gate for in a private round.

@@ -10,7 +10,8 @@ import (
 )
 
 // unassessed is the result of a study in which no site said how well the model
-// describes it: under differential privacy that would be a further release.
+// describes it: under differential privacy that would be a further release, and
+// without it all sites may have left before they did.
 // What rests on such answers (subjects, variance explained, errors) is left out.
 func (c *coordinator) unassessed(s *state, m *Model, files []method.File) *method.Result {
 	r := &method.Result{
@@ -19,9 +20,11 @@ func (c *coordinator) unassessed(s *state, m *Model, files []method.File) *metho
 		Headline: []figure.Fact{
 			{Name: "sites", Value: strconv.Itoa(len(c.present(s)))},
 			{Name: "factors", Value: strconv.Itoa(len(m.Factors))},
-			{Name: "private mechanism", Value: c.opts.Mechanism},
 		},
 		Sections: []figure.Section{readingSection()},
+	}
+	if c.opts.Mechanism != "" {
+		r.Headline = append(r.Headline, figure.Fact{Name: "private mechanism", Value: c.opts.Mechanism})
 	}
 	if c.opts.clips() {
 		r.Metrics["rounds"] = float64(s.Round)

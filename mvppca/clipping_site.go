@@ -12,7 +12,7 @@ import (
 	"parley/privacy"
 )
 
-// clipAnswer is a site's noised change in one round.
+// clipAnswer is a site's noised change in one round, as the coordinator keeps it.
 type clipAnswer struct {
 	Sums []privacy.Noised `cbor:"sums"` // in the order in which they were declared
 }
@@ -36,32 +36,34 @@ func (a *clipAnswer) check(c *clipPlan) error {
 // clip answers a private round. The site's fit is made once, for the first sum
 // that needs it. Whether it succeeds depends on the rows, so failure must not
 // show: the session then releases noise alone.
-func (h *site) clip(ctx context.Context, t method.Task, s *privacy.Session) (*clipAnswer, error) {
+func (h *site) clip(ctx context.Context, t method.Task, s *privacy.Session) error {
 	task := new(iterateTask)
 	if err := wire.Unmarshal(t.Body, task); err != nil {
-		return nil, fmt.Errorf("decoding task %q: %w", t.Kind, err)
+		return fmt.Errorf("decoding task %q: %w", t.Kind, err)
 	}
 	if task.Prior == nil {
-		return nil, fmt.Errorf("task %q has no prior to clip around", t.Kind)
+		return fmt.Errorf("task %q has no prior to clip around", t.Kind)
 	}
 	prior, err := task.Prior.prior(h.layout)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := h.checkRank(prior.Rank); err != nil {
-		return nil, err
+		return err
 	}
 	if len(prior.Features) != h.layout.Features() {
-		return nil, fmt.Errorf("task %q has a prior of %d features, and the plan has %d", t.Kind, len(prior.Features), h.layout.Features())
+		return fmt.Errorf("task %q has a prior of %d features, and the plan has %d", t.Kind, len(prior.Features), h.layout.Features())
 	}
 	if _, err := task.Scale.scale(h.layout); err != nil {
-		return nil, err
+		return err
+	}
+	if err := h.checkRound(task); err != nil {
+		return err
 	}
 	var own *Params
 	var failed error
-	answer := &clipAnswer{}
 	for i, sum := range h.clipping.sums {
-		noised, err := s.Whole(ctx, sum.Name, func(data dataset.Source, v []float64) error {
+		_, err := s.Whole(ctx, sum.Name, func(data dataset.Source, v []float64) error {
 			if own == nil && failed == nil {
 				own, failed = h.ownParams(ctx, task, data)
 			}
@@ -71,11 +73,10 @@ func (h *site) clip(ctx context.Context, t method.Task, s *privacy.Session) (*cl
 			return failed
 		})
 		if err != nil {
-			return nil, err
+			return err
 		}
-		answer.Sums = append(answer.Sums, *noised)
 	}
-	return answer, nil
+	return nil
 }
 
 // ownParams fits the site's own parameters under the task's prior.

@@ -6,6 +6,7 @@ import (
 
 	"parley/internal/wire"
 	"parley/method"
+	"parley/privacy"
 	"parley/study"
 )
 
@@ -55,7 +56,7 @@ type siteRecord struct {
 	Xi     wire.Vector    `cbor:"xi"`    // and their covariance: q × q by rows
 	Report *assessment    `cbor:"report"`
 	// Of mechanism statistics: what it released.
-	Released *statisticsAnswer `cbor:"released"`
+	Released *statisticsRecord `cbor:"released"`
 	Checked  *checkAnswer      `cbor:"checked"` // its diagnostics of the model, if it gave any
 }
 
@@ -208,21 +209,112 @@ func (c *coordinator) present(s *state) []string {
 }
 
 // Fold keeps an answer until the round is complete, so that it is worked
-// through in the plan's order of sites.
+// through in the plan's order of sites. What is wrong with it shows now.
 func (c *coordinator) Fold(ms method.State, a method.Contribution) (method.State, error) {
 	s := ms.(*state)
-	if a.Kind != s.Phase {
+	switch {
+	case !slices.Contains(c.present(s), a.Site):
+		return nil, fmt.Errorf("%q is not a site of this study, or has left it", a.Site)
+	case a.Kind != s.Phase:
 		return nil, fmt.Errorf("an answer to %q while waiting for %q", a.Kind, s.Phase)
+	case s.Inbox[a.Site] != nil:
+		return nil, fmt.Errorf("site %s has already answered", a.Site)
 	}
-	s.Inbox[a.Site] = a.Body
+	kept, err := c.receive(a)
+	if err != nil {
+		return nil, fmt.Errorf("site %s: its answer to %q: %w", a.Site, a.Kind, err)
+	}
+	s.Inbox[a.Site] = kept
 	return s, nil
+}
+
+// receive checks an answer, and returns what is kept of it.
+func (c *coordinator) receive(a method.Contribution) ([]byte, error) {
+	switch a.Kind {
+	case taskScale:
+		return received(a, func(x *featureSums) error { return x.check(c.layout.Features(), c.opts.Scaling == ScaleMinMax) })
+	case taskFit:
+		return received(a, func(x *fitAnswer) error { return x.check(c.layout) })
+	case taskRefine:
+		return received(a, func(x *refineAnswer) error { return x.check(c) })
+	case taskIterate:
+		return received(a, func(x *iterateAnswer) error { return x.check(c) })
+	case taskAssess:
+		return received(a, func(x *assessment) error { return x.check(c.layout, c.opts.Latent) })
+	case taskClip:
+		if err := bodiless(a); err != nil {
+			return nil, err
+		}
+		x := new(clipAnswer)
+		for _, declared := range c.clips[a.Site].sums {
+			sum, err := a.Sum(declared.Name)
+			if err != nil {
+				return nil, err
+			}
+			x.Sums = append(x.Sums, *sum)
+		}
+		return keep(x, x.check(c.clips[a.Site]))
+	case taskStatistics:
+		sent := new(statisticsAnswer)
+		if err := wire.Unmarshal(a.Body, sent); err != nil {
+			return nil, err
+		}
+		x := &statisticsRecord{Lenses: sent.Lenses}
+		for i, to := range []*privacy.Noised{&x.Overview, &x.Coarse, &x.Fine} {
+			sum, err := a.Sum(c.noised.sums[i].Name)
+			if err != nil {
+				return nil, err
+			}
+			*to = *sum
+		}
+		r, err := c.noised.released(x)
+		if err == nil {
+			err = c.noised.follows(r, x.Overview.Floats(0), x.Overview.SD())
+		}
+		return keep(x, err)
+	case taskCheck:
+		if err := bodiless(a); err != nil {
+			return nil, err
+		}
+		sum, err := a.Sum(sumDiagnostics)
+		if err != nil {
+			return nil, err
+		}
+		x := &checkAnswer{Sum: *sum}
+		return keep(x, x.check(c.noised))
+	}
+	return nil, fmt.Errorf("no such task")
+}
+
+// received checks an answer that is kept as it came.
+func received[A any](a method.Contribution, check func(*A) error) ([]byte, error) {
+	x := new(A)
+	if err := wire.Unmarshal(a.Body, x); err != nil {
+		return nil, err
+	}
+	return a.Body, check(x)
+}
+
+// bodiless demands that noised sums are all of an answer.
+func bodiless(a method.Contribution) error {
+	if len(a.Body) > 0 {
+		return fmt.Errorf("%d bytes beside the noised sums, which are all that was asked for", len(a.Body))
+	}
+	return nil
+}
+
+func keep(x any, err error) ([]byte, error) {
+	if err != nil {
+		return nil, err
+	}
+	return wire.Marshal(x)
 }
 
 // Leave goes on without a site. What it said before stays in the model.
 func (c *coordinator) Leave(ms method.State, site string) (method.State, error) {
 	s := ms.(*state)
 	s.Left = append(s.Left, site)
-	if len(c.present(s)) == 0 && s.Phase != taskCheck { // the model stands without diagnostics
+	if len(c.present(s)) == 0 && s.Phase != taskCheck && s.Phase != taskAssess { // the model stands without being assessed
 		return nil, fmt.Errorf("no site is left")
 	}
 	return s, nil

@@ -130,13 +130,16 @@ type play struct {
 	t           testing.TB
 	coordinator method.Coordinator
 	halves      map[string]method.Site
+	lists       map[string][]privacy.Listed // what each site may be asked for
 	round       int
 	kinds       []string
 
 	state  method.State
 	order  func([]method.Task)            // in which answers are folded; nil: as given
+	said   func(method.Contribution)      // sees every answer; may be nil
 	crash  bool                           // the state passes through its encoding after every step
 	absent func(round int, s string) bool // the site leaves instead of answering
+	left   map[string]error               // sites that had to leave; nil if none may
 	gates  map[string]*gated              // the sites' own; nil: a new one for every answer, which refuses nothing
 }
 
@@ -146,9 +149,12 @@ func newPlay(t testing.TB, s *small) *play {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &play{small: s, t: t, coordinator: c, halves: map[string]method.Site{}}
+	p := &play{small: s, t: t, coordinator: c, halves: map[string]method.Site{}, lists: map[string][]privacy.Listed{}}
 	for _, name := range s.plan.Sites {
 		if p.halves[name], err = (Method{}).Site(s.plan, name); err != nil {
+			t.Fatal(err)
+		}
+		if p.lists[name], err = (Method{}).Requests(s.plan, name); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -176,38 +182,52 @@ func (p *play) reload() {
 	}
 }
 
-// answer lets a site answer a task through a gate of its own, and holds what
+// release lets a site answer a task through a gate of its own, and holds what
 // leaves against what was declared.
-func (p *play) answer(task method.Task) ([]byte, error) {
-	half := p.halves[task.Site]
-	request, err := half.Request(task)
-	if err != nil {
-		return nil, err
-	}
-	gate, study := privacy.NewGate(privacy.Study{Digest: "small", Site: task.Site}, privacy.SimulationPolicy(), sitestore.NewMemory(), p.data[task.Site]), "small"
+func (p *play) release(task method.Task) (o privacy.Opened, err error) {
+	list := p.lists[task.Site]
+	gate, study := privacy.NewGate(privacy.Study{Digest: "small", Site: task.Site, Requests: list}, privacy.SimulationPolicy(), sitestore.NewMemory(), p.data[task.Site]), "small"
 	if own := p.gates[task.Site]; own != nil {
 		gate, study = own.Gate, own.study
 	}
-	session, err := gate.Admit(privacy.Ask{Study: study, Site: task.Site, Round: p.round, Kind: task.Kind, Task: sha256.Sum256(task.Body)}, request)
+	session, err := gate.Admit(privacy.Ask{Study: study, Site: task.Site, Round: max(p.round, 1), Kind: task.Kind, Task: sha256.Sum256(task.Body)})
 	if err != nil {
-		return nil, err
+		return o, err
 	}
-	release, err := half.Run(context.Background(), task, session)
+	a, err := p.halves[task.Site].Run(context.Background(), task, session)
 	if err != nil {
-		return nil, err
+		return o, err
 	}
-	o, err := privacy.Open(release.Bytes())
+	release, err := session.Seal(a.Body, a.State)
 	if err != nil {
-		return nil, err
+		return o, err
+	}
+	request := list[slices.IndexFunc(list, func(l privacy.Listed) bool { return l.Kind == task.Kind })].Request
+	if o, err = privacy.Open(release.Bytes(), request); err != nil {
+		return o, err
 	}
 	declared := 0
 	for _, c := range request.Contents {
 		declared += c.Values
 	}
-	if sent := numbersIn(p.t, o.Body); sent > declared {
+	sent := numbersIn(p.t, o.Body)
+	for _, sums := range o.Sums {
+		for _, sum := range sums {
+			for i := range sum.Blocks() {
+				sent += len(sum.Floats(i))
+			}
+		}
+	}
+	if sent > declared {
 		p.t.Fatalf("site %s declared %d numbers for %q and sent %d", task.Site, declared, task.Kind, sent)
 	}
-	return o.Body, nil
+	return o, nil
+}
+
+// answer is a site's release as the engine hands it to the coordinator.
+func (p *play) answer(task method.Task) (method.Contribution, error) {
+	o, err := p.release(task)
+	return method.Contribution{Site: task.Site, Kind: task.Kind, Body: o.Body, Sums: o.Sums}, err
 }
 
 // step takes the study to its next tasks, or to its end.
@@ -251,11 +271,7 @@ func (p *play) run() (*method.Result, error) {
 				}
 				continue
 			}
-			body, err := p.answer(task)
-			if err != nil {
-				return nil, fmt.Errorf("site %s: %w", task.Site, err)
-			}
-			if p.state, err = p.coordinator.Fold(p.state, method.Contribution{Site: task.Site, Kind: task.Kind, Body: body}); err != nil {
+			if err := p.exchange(task); err != nil {
 				return nil, err
 			}
 			p.reload()
@@ -271,6 +287,9 @@ func (p *play) run() (*method.Result, error) {
 // leaves out how arrays are laid out, and which features and views they are of.
 func numbersIn(t testing.TB, body []byte) int {
 	t.Helper()
+	if len(body) == 0 { // the noised sums are all of it
+		return 0
+	}
 	var v any
 	if err := cbor.Unmarshal(body, &v); err != nil {
 		t.Fatal(err)
@@ -280,7 +299,7 @@ func numbersIn(t testing.TB, body []byte) int {
 		switch v := v.(type) {
 		case map[any]any:
 			for key, x := range v {
-				if key != "runs" && key != "views" && key != "class" && key != "step" && key != "sd" { // the last two follow from the request
+				if key != "runs" && key != "views" && key != "class" {
 					n += count(x)
 				}
 			}
@@ -302,6 +321,35 @@ func numbersIn(t testing.TB, body []byte) int {
 		return n
 	}
 	return count(v)
+}
+
+// exchange lets a site answer a task and folds the answer. Where sites may
+// leave, it does with them what an engine does.
+func (p *play) exchange(task method.Task) error {
+	before, err := p.state.MarshalBinary()
+	if err != nil {
+		return err
+	}
+	said, err := p.answer(task)
+	if err != nil {
+		err = fmt.Errorf("site %s: %w", task.Site, err)
+	} else {
+		if p.said != nil {
+			p.said(said)
+		}
+		if p.state, err = p.coordinator.Fold(p.state, said); err == nil {
+			return nil
+		}
+	}
+	if p.left == nil {
+		return err
+	}
+	p.left[task.Site] = err
+	if p.state, err = p.coordinator.Restore(before); err != nil {
+		return err
+	}
+	p.state, err = p.coordinator.Leave(p.state, task.Site)
+	return err
 }
 
 func sameResult(t testing.TB, what string, a, b *method.Result) {

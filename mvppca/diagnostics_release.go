@@ -19,10 +19,12 @@ type checkTask struct {
 	Doubt wire.Vector   `cbor:"doubt"` // privacy noise adds to the variance of each feature's predictions
 }
 
-// checkAnswer is the noised sum.
+// checkAnswer is the noised sum as the coordinator keeps it.
 type checkAnswer struct {
 	Sum privacy.Noised `cbor:"sum" json:"sum"`
 }
+
+func (a *checkAnswer) check(p *statisticsPlan) error { return a.Sum.Check(*p.check) }
 
 // besides returns the diagnostics' sum with relative noise, such that it takes
 // its share of the squared Gaussian DP parameter of all sums together.
@@ -53,23 +55,24 @@ func (p *statisticsPlan) checkRequest() privacy.Request {
 }
 
 // check answers the task.
-func (h *site) check(ctx context.Context, t *checkTask, s *privacy.Session) (*checkAnswer, error) {
+func (h *site) check(ctx context.Context, t *checkTask, s *privacy.Session) error {
 	model, err := t.Model.params(h.layout)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := h.checkRank(model.Rank); err != nil {
-		return nil, err
+		return err
+	}
+	// In parts of the ranges, whose squares are 1.
+	if err := within("privacy noise in predictions", t.Doubt, 1); err != nil {
+		return err
 	}
 	c, err := newChecker(h.layout, rangeScale(h.plan), model, t.Doubt)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	sum, err := s.Sum(ctx, sumDiagnostics, func(row *dataset.Row, v []float64) int { return c.add(row.Views, v) })
-	if err != nil {
-		return nil, err
-	}
-	return &checkAnswer{Sum: *sum}, nil
+	_, err = s.Sum(ctx, sumDiagnostics, func(row *dataset.Row, v []float64) int { return c.add(row.Views, v) })
+	return err
 }
 
 // askCheck asks for the diagnostics of a model that is final.
@@ -81,7 +84,7 @@ func (c *coordinator) askCheck(s *state) ([]method.Task, error) {
 // checked keeps what the sites that are left said. The model stands without
 // them, too.
 func (c *coordinator) checked(s *state) ([]method.Task, method.Info, error) {
-	sites, all, err := answers(c, s, func(_ string, a *checkAnswer) error { return a.Sum.Check(*c.noised.check) })
+	sites, all, err := answers(c, s, func(_ string, a *checkAnswer) error { return a.check(c.noised) })
 	if err != nil {
 		return nil, nil, err
 	}

@@ -46,9 +46,9 @@ func (c *coordinator) checks(s *state) ([]checkOf, error) {
 		if err := n.Check(*c.noised.check); err != nil {
 			return nil, fmt.Errorf("site %s: %w", name, err)
 		}
-		out = append(out, read(name, n.Floats(0), n.SD))
+		out = append(out, read(name, n.Floats(0), n.SD()))
 		floats.Add(pooled, n.Floats(0))
-		variance += n.SD * n.SD
+		variance += n.SD() * n.SD()
 	}
 	if len(out) > 1 {
 		out = append([]checkOf{read("All sites", pooled, math.Sqrt(variance))}, out...)

@@ -130,7 +130,16 @@ func (x *Explained) R2(k, f int) float64 {
 	if !(x.Total[k] > 0) {
 		return math.NaN()
 	}
-	return 1 - x.Residual[k*(x.Rank+1)+f]/x.Total[k]
+	return share(x.Residual[k*(x.Rank+1)+f], x.Total[k])
+}
+
+// share is 1 − residual/total, NaN where the total is so small that this is no
+// number.
+func share(residual, total float64) float64 {
+	if r := 1 - residual/total; !math.IsInf(r, 0) {
+		return r
+	}
+	return math.NaN()
 }
 
 // FeatureR2 is R2 of a single feature, with all factors.
@@ -138,5 +147,5 @@ func (x *Explained) FeatureR2(j int) float64 {
 	if !(x.FeatureTotal[j] > 0) {
 		return math.NaN()
 	}
-	return 1 - x.FeatureResidual[j]/x.FeatureTotal[j]
+	return share(x.FeatureResidual[j], x.FeatureTotal[j])
 }

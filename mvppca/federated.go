@@ -2,6 +2,7 @@ package mvppca
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 
@@ -44,6 +45,11 @@ func (c *coordinator) oneShot(s *state) ([]method.Task, method.Info, error) {
 	return tasks, info, err
 }
 
+func (a *fitAnswer) check(l Layout) error {
+	_, err := a.blocks(l)
+	return err
+}
+
 // complete demands that the sites together have every feature of the plan.
 func (c *coordinator) complete(p *Params) error {
 	if len(p.Features) == c.layout.Features() {
@@ -69,12 +75,18 @@ func (a *fitAnswer) blocks(l Layout) ([]Block, error) {
 	if err != nil {
 		return nil, err
 	}
-	if (a.Params == nil) == (len(a.Moments) == 0) {
-		return nil, fmt.Errorf("it must hold either parameters or moments")
+	if a.Params == nil && len(a.Moments) == 0 {
+		return nil, fmt.Errorf("it holds neither parameters nor moments")
 	}
 	if a.Params != nil {
+		if len(a.Moments) > 0 {
+			return nil, fmt.Errorf("it holds both parameters and moments")
+		}
 		p, err := a.Params.params(l)
 		if err != nil {
+			return nil, err
+		}
+		if err := p.measured(l); err != nil {
 			return nil, err
 		}
 		return PseudoBlocks(l, p, patterns)
@@ -83,6 +95,9 @@ func (a *fitAnswer) blocks(l Layout) ([]Block, error) {
 	for i := range a.Moments {
 		b, err := a.Moments[i].block(l)
 		if err != nil {
+			return nil, err
+		}
+		if err := errors.Join(b.measured(), b.possible()); err != nil {
 			return nil, err
 		}
 		blocks = append(blocks, *b)
@@ -193,6 +208,17 @@ func (c *coordinator) askRefine(s *state) ([]method.Task, method.Info, error) {
 	})
 }
 
+func (a *refineAnswer) check(c *coordinator) error {
+	m, err := a.message(c.layout)
+	if err != nil {
+		return err
+	}
+	if m.Rank != c.opts.Latent {
+		return fmt.Errorf("%d factors, not %d", m.Rank, c.opts.Latent)
+	}
+	return m.measured()
+}
+
 // settledAfter is how many rounds the variances between sites need at least.
 const settledAfter = 3
 
@@ -204,9 +230,6 @@ func (c *coordinator) refine(s *state) ([]method.Task, method.Info, error) {
 		m, err := a.message(c.layout)
 		if err != nil {
 			return err
-		}
-		if m.Rank != c.opts.Latent {
-			return fmt.Errorf("%d factors, not %d", m.Rank, c.opts.Latent)
 		}
 		messages = append(messages, *m)
 		logLik, subjects = logLik+a.LogLik, subjects+a.Subjects
@@ -222,11 +245,24 @@ func (c *coordinator) refine(s *state) ([]method.Task, method.Info, error) {
 	if err := c.complete(&model.Params); err != nil {
 		return nil, nil, err
 	}
+	found, err := c.oneShotParams(s)
+	if err != nil {
+		return nil, nil, err
+	}
+	sound := c.sound(&model.Params, &found)
+	if !sound {
+		if model, err = Weak(c.layout, &found); err != nil {
+			return nil, nil, err
+		}
+	}
 	s.Model = packPrior(c.layout, model)
 	for i, name := range sites {
 		local := packParams(c.layout, &states[i].Params)
 		r := s.site(name)
 		r.Local, r.Nu, r.Xi = &local, states[i].Nu, states[i].Xi
+		if !sound {
+			r.Local, r.Nu, r.Xi = nil, nil, nil
+		}
 	}
 	scored := s.score(logLik / subjects) // the model that the round began with
 	info := s.record(s.Round, model)
@@ -238,12 +274,36 @@ func (c *coordinator) refine(s *state) ([]method.Task, method.Info, error) {
 	// The rounds were for the spread between sites. The pooled population is
 	// described by the one shot, its maximum likelihood; W̃ and μ̃ of the rounds
 	// are those of a typical site, which on real data fit pooled rows less well.
-	if model.Params, err = c.oneShotParams(s); err != nil {
-		return nil, nil, err
-	}
+	model.Params = found
 	s.Model = packPrior(c.layout, model)
 	tasks, _, err := c.assess(s)
 	return tasks, info, err
+}
+
+// mostApart is by how many standard deviations of the whole population a typical
+// site may differ from it: what differs by more is no estimate, and sites could
+// not compute with it. Sites that are all honest are part of the population, and
+// so is what they differ by.
+const mostApart = 1e6
+
+// sound holds the model of a typical site against that of the population.
+func (c *coordinator) sound(p, population *Params) bool {
+	group, q := c.layout.GroupOf(), population.Rank
+	strength := 0.0
+	for _, j := range population.Features {
+		variance := population.Noise[group[j]]
+		for _, w := range population.W[j*q:][:q] {
+			variance += w * w
+		}
+		limit := mostApart * math.Sqrt(variance)
+		if within("loadings", p.W[j*q:][:q], limit) != nil || !(math.Abs(p.Mu[j]-population.Mu[j]) <= limit) {
+			return false
+		}
+		for _, w := range p.W[j*q:][:q] {
+			strength += w * w / p.Noise[group[j]]
+		}
+	}
+	return strength <= clearest
 }
 
 func (c *coordinator) oneShotParams(s *state) (Params, error) {

@@ -2,7 +2,7 @@ package mvppca
 
 import (
 	"fmt"
-	"math"
+	"slices"
 
 	"parley/internal/wire"
 )
@@ -122,11 +122,18 @@ func packPatterns(patterns []Pattern) (m []patternCount) {
 }
 
 func unpackPatterns(m []patternCount, l Layout) (patterns []Pattern, err error) {
+	if len(m) > largestPatterns {
+		return nil, fmt.Errorf("%d patterns of present views, want at most %d", len(m), largestPatterns)
+	}
 	for i, p := range m {
+		if i > 0 && slices.Compare(m[i-1].Views, p.Views) >= 0 {
+			return nil, fmt.Errorf("pattern %d: its views %v do not follow %v", i, p.Views, m[i-1].Views)
+		}
 		if _, err := l.FeaturesOf(p.Views); err != nil || len(p.Views) == 0 {
 			return nil, fmt.Errorf("pattern %d: its views are %v of %d", i, p.Views, l.Views())
 		}
-		if p.Subjects < 1 || p.Subjects > math.MaxInt32 || !(p.Share > 0 && p.Share <= 1) {
+		// Who has a view has a value of it.
+		if p.Subjects < 1 || p.Subjects > largestCount || !(p.Share*float64(width(l, p.Views)) >= 0.999*float64(len(p.Views)) && p.Share <= 1) {
 			return nil, fmt.Errorf("pattern %d: %d subjects, %v of their cells observed", i, p.Subjects, p.Share)
 		}
 		patterns = append(patterns, Pattern{p.Views, float64(p.Subjects), p.Share})

@@ -1,10 +1,12 @@
 package mvppca
 
 import (
+	"bytes"
+	"encoding/binary"
 	"encoding/json"
+	"fmt"
+	"maps"
 	"math"
-	"math/rand/v2"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -13,20 +15,22 @@ import (
 
 	"parley/internal/wire"
 	"parley/method"
+	"parley/privacy"
 )
 
 // exchange is a study at the moment when one answer is missing.
 type exchange struct {
-	study  *small
-	state  []byte // the coordinator's, before any answer of the round
-	tasks  []method.Task
-	bodies [][]byte // answers to the tasks
+	study *small
+	round int
+	state []byte // the coordinator's, before any answer of the round
+	tasks []method.Task
+	said  []method.Contribution // answers to the tasks
 }
 
-// exchanges plays a study and keeps one exchange of each kind, the last.
+// exchanges plays a study and keeps the first exchange of each kind and the last.
 func exchanges(t testing.TB, s *small) (list []exchange) {
 	t.Helper()
-	p := newPlay(t, s)
+	p := newPlay(t, s).seeded()
 	for {
 		step, err := p.step()
 		if err != nil {
@@ -35,21 +39,28 @@ func exchanges(t testing.TB, s *small) (list []exchange) {
 		if step.Done {
 			return list
 		}
-		x := exchange{study: s, tasks: step.Tasks}
+		p.round++
+		x := exchange{study: s, round: p.round, tasks: step.Tasks}
 		if x.state, err = p.state.MarshalBinary(); err != nil {
 			t.Fatal(err)
 		}
 		for _, task := range step.Tasks {
-			body, err := p.answer(task)
+			said, err := p.answer(task)
 			if err != nil {
 				t.Fatal(err)
 			}
-			x.bodies = append(x.bodies, body)
-			if p.state, err = p.coordinator.Fold(p.state, method.Contribution{Site: task.Site, Kind: task.Kind, Body: body}); err != nil {
+			x.said = append(x.said, said)
+			if p.state, err = p.coordinator.Fold(p.state, said); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if n := len(list); n > 0 && list[n-1].tasks[0].Kind == step.Tasks[0].Kind {
+		kind := func(back int) string {
+			if back > len(list) {
+				return ""
+			}
+			return list[len(list)-back].tasks[0].Kind
+		}
+		if n := len(list); kind(1) == step.Tasks[0].Kind && kind(2) == kind(1) {
 			list[n-1] = x
 		} else {
 			list = append(list, x)
@@ -69,56 +80,75 @@ func everyKind(t testing.TB) (list []exchange) {
 	return append(list, exchanges(t, private(statisticsOptions, checkedBudget).study(t))...)
 }
 
-// last says one thing for the round's last site and lets the study go on: its
-// error, or the state after it. Panics are what its callers look for.
-func (x exchange) last(t testing.TB, body []byte) error {
-	p := newPlay(t, x.study)
+// last says one thing for the round's last site and lets the study go on to its
+// end: refused if the coordinator does not take it, and whatever goes wrong
+// after it was taken. Panics are what its callers look for.
+func (x exchange) last(t testing.TB, said method.Contribution) (refused, after error) {
+	t.Helper()
+	p := newPlay(t, x.study).seeded()
+	p.round, p.crash, p.left = x.round, true, map[string]error{}
 	var err error
 	if p.state, err = p.coordinator.Restore(x.state); err != nil {
 		t.Fatal(err)
 	}
-	for i, task := range x.tasks {
-		said := x.bodies[i]
+	for i := range x.tasks {
 		if i == len(x.tasks)-1 {
-			said = body
+			p.state, refused = p.coordinator.Fold(p.state, said)
+			if refused != nil {
+				return refused, nil
+			}
+			break
 		}
-		if p.state, err = p.coordinator.Fold(p.state, method.Contribution{Site: task.Site, Kind: task.Kind, Body: said}); err != nil {
-			return err
+		if p.state, err = p.coordinator.Fold(p.state, x.said[i]); err != nil {
+			t.Fatal(err)
 		}
 	}
-	step, err := p.step() // which demands that what may be looked at is finite
+	p.reload()
+	r, err := p.run() // which demands that what may be looked at is finite
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("%w; sites that left: %v", err, p.left)
 	}
-	if step.Done {
-		r, err := p.coordinator.Result(p.state)
-		if err != nil {
-			return err
-		}
-		if _, err := json.Marshal(r.Metrics); err != nil {
-			t.Fatalf("an answer that was accepted gives metrics that cannot be written: %v", err)
-		}
-		return nil
+	if _, err := json.Marshal(r.Metrics); err != nil {
+		return nil, fmt.Errorf("metrics that cannot be written: %w", err)
 	}
-	_, err = p.answer(step.Tasks[0]) // what the coordinator made of it may be refused by a site, no more
-	return err
+	for _, s := range r.Sections {
+		if _, err := json.Marshal(s); err != nil {
+			return nil, fmt.Errorf("section %s cannot be written: %w", s.ID, err)
+		}
+	}
+	if _, err := LoadModel(r.Files[0].Data); err != nil {
+		return nil, err
+	}
+	for _, site := range x.study.plan.Sites {
+		if _, err := p.coordinator.Share(p.state, site); err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
 }
 
 func TestBrokenContributionsAreErrors(t *testing.T) {
 	for _, x := range everyKind(t) {
-		task, body := x.tasks[len(x.tasks)-1], x.bodies[len(x.bodies)-1]
-		if err := x.last(t, body); err != nil {
-			t.Fatalf("%s: an honest answer: %v", task.Kind, err)
+		task, said := x.tasks[len(x.tasks)-1], x.said[len(x.said)-1]
+		if refused, after := x.last(t, said); refused != nil || after != nil {
+			t.Fatalf("%s: an honest answer: %v, %v", task.Kind, refused, after)
 		}
+		body := said.Body
 		broken := map[string][]byte{
 			"nothing": nil, "null": {0xf6}, "an empty map": {0xa0}, "a byte too many": append(slices.Clone(body), 0),
-			"not a number": notANumber(body), "another site's task": task.Body, "text": []byte("no"),
+			"another site's task": task.Body, "text": []byte("no"),
+		}
+		if x.typed() {
+			broken["not a number"] = notANumber(body)
 		}
 		for n := 1; n < len(body); n += 1 + len(body)/40 {
 			broken["truncated at "+string(rune('0'+n%10))] = body[:n]
 		}
 		for name, body := range broken {
-			err := x.last(t, body)
+			if bytes.Equal(body, said.Body) { // there is no body but the sums
+				continue
+			}
+			err, _ := x.last(t, method.Contribution{Site: said.Site, Kind: said.Kind, Body: body, Sums: said.Sums})
 			if err == nil || !strings.Contains(err.Error(), task.Site) {
 				t.Errorf("%s, %s: the error does not name %s: %v", task.Kind, name, task.Site, err)
 			}
@@ -150,65 +180,53 @@ func notANumber(body []byte) []byte {
 	return nil
 }
 
-// answerTo returns what the answers to a kind of task are decoded into.
+// answerTo returns what the bodies of answers to a kind of task are decoded
+// into; nil where the noised sums are all of an answer.
 func answerTo(kind string) any {
 	return map[string]any{
-		taskScale: new(featureSums), taskFit: new(fitAnswer), taskRefine: new(refineAnswer), taskIterate: new(iterateAnswer), taskAssess: new(assessment), taskClip: new(clipAnswer),
-		taskStatistics: new(statisticsAnswer), taskCheck: new(checkAnswer),
+		taskScale: new(featureSums), taskFit: new(fitAnswer), taskRefine: new(refineAnswer), taskIterate: new(iterateAnswer), taskAssess: new(assessment),
+		taskStatistics: new(statisticsAnswer),
 	}[kind]
 }
 
-// Answers that are well formed and lie are refused, or lead to a study that
-// can go on; nothing of them ever panics.
-func TestContributionsThatLie(t *testing.T) {
-	r := rand.New(rand.NewPCG(17, 4))
-	for _, x := range everyKind(t) {
-		kind := x.tasks[0].Kind
-		refused, tried := 0, 0
-		for range 120 {
-			answer := answerTo(kind)
-			if err := wire.Unmarshal(x.bodies[len(x.bodies)-1], answer); err != nil {
-				t.Fatal(err)
-			}
-			target := reflect.ValueOf(answer).Elem()
-			if fit, ok := answer.(*fitAnswer); ok && fit.Params != nil && r.IntN(3) > 0 {
-				target = reflect.ValueOf(fit.Params).Elem()
-			}
-			mutate(r, target)
-			body, err := wire.Marshal(answer)
-			if err != nil {
-				continue // what cannot be sent
-			}
-			tried++
-			if x.last(t, body) != nil {
-				refused++
-			}
-		}
-		if refused < tried/5 {
-			t.Errorf("%s: only %d of %d lies were refused", kind, refused, tried)
-		}
-	}
-}
+// typed says whether the answers have bodies, with numbers in them.
+func (x exchange) typed() bool { return answerTo(x.tasks[0].Kind) != nil }
 
 func TestLiesWithoutAnExcuse(t *testing.T) {
 	list := everyKind(t)
+	refuses := func(x exchange, said method.Contribution) {
+		t.Helper()
+		if err, _ := x.last(t, said); err == nil || !strings.Contains(err.Error(), "site-2") {
+			t.Errorf("%s: %v", said.Kind, err)
+		}
+	}
 	lie := func(kind string, change func(answer any)) {
 		t.Helper()
 		for _, x := range list {
 			if x.tasks[0].Kind != kind {
 				continue
 			}
+			said := x.said[len(x.said)-1]
 			answer := answerTo(kind)
-			if err := wire.Unmarshal(x.bodies[len(x.bodies)-1], answer); err != nil {
+			if err := wire.Unmarshal(said.Body, answer); err != nil {
 				t.Fatal(err)
 			}
 			change(answer)
-			body, err := wire.Marshal(answer)
-			if err != nil {
+			var err error
+			if said.Body, err = wire.Marshal(answer); err != nil {
 				t.Fatal(err)
 			}
-			if err := x.last(t, body); err == nil || !strings.Contains(err.Error(), "site-2") {
-				t.Errorf("%s: %v", kind, err)
+			refuses(x, said)
+		}
+	}
+	// forge changes a noised sum, by its place in order of name.
+	forge := func(kind string, sum int, change func(*forged)) {
+		t.Helper()
+		for _, x := range list {
+			if x.tasks[0].Kind == kind {
+				said := x.said[len(x.said)-1]
+				name := slices.Sorted(maps.Keys(said.Sums))[sum]
+				refuses(x, withSum(t, said, name, change))
 			}
 		}
 	}
@@ -216,7 +234,42 @@ func TestLiesWithoutAnExcuse(t *testing.T) {
 	lie(taskScale, func(a any) { a.(*featureSums).N[0] = 1.5 })
 	lie(taskScale, func(a any) { a.(*featureSums).A = a.(*featureSums).A[:2] })
 	lie(taskScale, func(a any) { a.(*featureSums).A[1], a.(*featureSums).B[1] = 3, -2 })
+	lie(taskScale, func(a any) { a.(*featureSums).N[0] = 1 << 40 })
+	lie(taskScale, func(a any) { a.(*featureSums).A[0] = -1e40 })
+	lie(taskScale, func(a any) { a.(*featureSums).B[0] = 1e100 })
+	lie(taskScale, func(a any) { a.(*featureSums).N[0] = 0 })
 	lie(taskFit, func(a any) { a.(*fitAnswer).Patterns = nil })
+	lie(taskFit, func(a any) { s := a.(*fitAnswer); s.Patterns = append(s.Patterns, s.Patterns[0]) })
+	lie(taskFit, func(a any) { a.(*fitAnswer).Patterns[0].Share = 1e-9 })
+	lie(taskFit, func(a any) { a.(*fitAnswer).Patterns[0].Subjects = 1 << 40 })
+	lie(taskFit, func(a any) {
+		if s := a.(*fitAnswer); s.Params != nil {
+			s.Params.Mu[0] = 1e40
+		} else {
+			s.Moments[0].Mean[0] = 1e40
+		}
+	})
+	lie(taskFit, func(a any) {
+		if s := a.(*fitAnswer); s.Params != nil {
+			s.Params.Noise[0] = 1e-95
+		} else {
+			s.Moments[0].Scatter[0] = -1
+		}
+	})
+	lie(taskFit, func(a any) {
+		if s := a.(*fitAnswer); s.Params != nil {
+			s.Params.W.Data[0] = 1e40
+		} else {
+			s.Moments[0].N = 1.5
+		}
+	})
+	lie(taskRefine, func(a any) { a.(*refineAnswer).Y.Data[0] = -1e40 })
+	lie(taskRefine, func(a any) { a.(*refineAnswer).Nu[0] = 1e40 })
+	lie(taskRefine, func(a any) { a.(*refineAnswer).Noise[0] = 1e-95 })
+	lie(taskRefine, func(a any) { a.(*refineAnswer).SS[0] = 1e-95 })
+	lie(taskRefine, func(a any) { a.(*refineAnswer).Subjects = 20.5 })
+	lie(taskRefine, func(a any) { a.(*refineAnswer).Cells[0] += 0.5 })
+	lie(taskRefine, func(a any) { a.(*refineAnswer).R[0] = 1e90 })
 	lie(taskFit, func(a any) { a.(*fitAnswer).Patterns[0].Subjects = -20 })
 	lie(taskFit, func(a any) { a.(*fitAnswer).Patterns[0].Views = []int{1, 0} })
 	lie(taskFit, func(a any) { a.(*fitAnswer).Patterns[0].Views = []int{7} })
@@ -229,16 +282,44 @@ func TestLiesWithoutAnExcuse(t *testing.T) {
 	lie(taskRefine, func(a any) { a.(*refineAnswer).Xi[0] = -1 })
 	lie(taskIterate, func(a any) { a.(*iterateAnswer).Params.Noise[0] = -1 })
 	lie(taskIterate, func(a any) { a.(*iterateAnswer).Params.Runs = nil })
+	lie(taskIterate, func(a any) { a.(*iterateAnswer).Params.W.Data[0] = 1e40 })
+	lie(taskIterate, func(a any) { a.(*iterateAnswer).Params.Noise[0] = 1e80 })
+	lie(taskIterate, func(a any) { // a part of a view
+		p := &a.(*iterateAnswer).Params
+		p.Runs[0][0]++
+		p.W = wire.Matrix{Rows: p.W.Rows - 1, Cols: p.W.Cols, Data: p.W.Data[p.W.Cols:]}
+		p.Mu = p.Mu[1:]
+	})
 	lie(taskIterate, func(a any) {
 		p := &a.(*iterateAnswer).Params
 		p.W = wire.Matrix{Rows: p.W.Rows, Cols: 1, Data: p.W.Data[:p.W.Rows]}
 	})
-	lie(taskClip, func(a any) { a.(*clipAnswer).Sums = nil })
-	lie(taskClip, func(a any) { s := a.(*clipAnswer); s.Sums = append(s.Sums, s.Sums[0]) })
-	lie(taskClip, func(a any) { s := &a.(*clipAnswer).Sums[0]; s.Blocks[0] = s.Blocks[0][1:] })
-	lie(taskClip, func(a any) { s := &a.(*clipAnswer).Sums[0]; s.Blocks = append(s.Blocks, []int64{1}) })
-	lie(taskClip, func(a any) { a.(*clipAnswer).Sums[0].Step = math.Inf(1) })
-	lie(taskClip, func(a any) { a.(*clipAnswer).Sums[0].SD = 1e-9 })
+	const coarse, diagnostics, fine, overview = 0, 0, 1, 2
+	for kind, sum := range map[string]int{taskClip: 0, taskStatistics: coarse, taskCheck: diagnostics} {
+		for _, x := range list {
+			if x.tasks[0].Kind == kind {
+				said := x.said[len(x.said)-1]
+				name := slices.Sorted(maps.Keys(said.Sums))[sum]
+				for _, sums := range [][]*privacy.Noised{nil, slices.Repeat(said.Sums[name], 2)} {
+					other := said
+					other.Sums = maps.Clone(said.Sums)
+					other.Sums[name] = sums
+					refuses(x, other)
+				}
+			}
+		}
+		forge(kind, sum, func(f *forged) { f.Blocks[0] = f.Blocks[0][1:] })
+		forge(kind, sum, func(f *forged) { f.Blocks = slices.Repeat(f.Blocks[:1], 9) })
+		forge(kind, sum, func(f *forged) { f.Blocks = nil })
+		forge(kind, sum, func(f *forged) { f.Blocks[0][0] = math.MinInt64 })
+		forge(kind, sum, func(f *forged) { f.Step = 0 })
+		forge(kind, sum, func(f *forged) { f.Step *= 2 })
+		forge(kind, sum, func(f *forged) { f.SD = 1e-9 })
+	}
+	forge(taskStatistics, overview, func(f *forged) { f.Blocks[0] = f.Blocks[0][1:] })
+	forge(taskStatistics, overview, func(f *forged) { f.Step *= 2 })
+	forge(taskStatistics, fine, func(f *forged) { f.Blocks = append(f.Blocks, f.Blocks[0]) })
+	forge(taskStatistics, fine, func(f *forged) { f.Blocks[0][0] = math.MinInt64 })
 	lie(taskStatistics, func(a any) { a.(*statisticsAnswer).Lenses = nil })
 	lie(taskStatistics, func(a any) { s := a.(*statisticsAnswer); s.Lenses = slices.Repeat(s.Lenses, 40) })
 	lie(taskStatistics, func(a any) { s := a.(*statisticsAnswer); s.Lenses = s.Lenses[1:] })
@@ -246,23 +327,56 @@ func TestLiesWithoutAnExcuse(t *testing.T) {
 	lie(taskStatistics, func(a any) { a.(*statisticsAnswer).Lenses[0].Numbers = wire.Vector{1} })
 	lie(taskStatistics, func(a any) { a.(*statisticsAnswer).Lenses[0].Numbers[2] = -1 })
 	lie(taskStatistics, func(a any) { a.(*statisticsAnswer).Lenses[0].Scale[0] = -1 })
-	lie(taskStatistics, func(a any) { s := a.(*statisticsAnswer); s.Overview.Blocks[0] = s.Overview.Blocks[0][1:] })
-	lie(taskStatistics, func(a any) { a.(*statisticsAnswer).Overview.Step *= 2 })
-	lie(taskStatistics, func(a any) { a.(*statisticsAnswer).Coarse.SD = 1e-9 })
-	lie(taskStatistics, func(a any) { a.(*statisticsAnswer).Coarse.Blocks = nil })
-	lie(taskStatistics, func(a any) { s := &a.(*statisticsAnswer).Fine; s.Blocks = append(s.Blocks, s.Blocks[0]) })
-	lie(taskStatistics, func(a any) { a.(*statisticsAnswer).Fine.Blocks[0][0] = math.MinInt64 })
-	lie(taskCheck, func(a any) { a.(*checkAnswer).Sum.Blocks = nil })
-	lie(taskCheck, func(a any) { s := &a.(*checkAnswer).Sum; s.Blocks[0] = s.Blocks[0][1:] })
-	lie(taskCheck, func(a any) { a.(*checkAnswer).Sum.SD = math.NaN() })
-	lie(taskCheck, func(a any) { a.(*checkAnswer).Sum.Step = 0 })
-	lie(taskCheck, func(a any) { a.(*checkAnswer).Sum.Blocks[0][3] = math.MinInt64 })
+	for _, x := range list {
+		if !x.typed() {
+			said := x.said[len(x.said)-1]
+			said.Body = []byte{0xa0}
+			refuses(x, said)
+		}
+	}
+	lie(taskStatistics, func(a any) { a.(*statisticsAnswer).Lenses[0].Numbers[0] *= 1.001 })
+	lie(taskStatistics, func(a any) { a.(*statisticsAnswer).Lenses[0].Numbers[2] *= 1.001 })
+	lie(taskStatistics, func(a any) { s := a.(*statisticsAnswer).Lenses; s[len(s)-1].Numbers[3] *= 1.001 })
+	lie(taskStatistics, func(a any) { s := a.(*statisticsAnswer).Lenses; s[len(s)-1].Centre[0] += 0.001 })
+	lie(taskAssess, func(a any) { a.(*assessment).Cells[0] += 0.5 })
 	lie(taskAssess, func(a any) { a.(*assessment).LogLik = math.NaN() })
 	lie(taskAssess, func(a any) { a.(*assessment).AbsError[0] = -1 })
 	lie(taskAssess, func(a any) { clear(a.(*assessment).Cells) })
 	lie(taskAssess, func(a any) { a.(*assessment).Cov[0] = -1 })
 	lie(taskAssess, func(a any) { a.(*assessment).Mean = nil })
 	lie(taskAssess, func(a any) { a.(*assessment).Total[0] = 1e200 })
+}
+
+// forged is what a noised sum is encoded as.
+type forged struct {
+	Blocks [][]int64 `json:"blocks"`
+	Step   float64   `json:"step"`
+	SD     float64   `json:"sd"`
+}
+
+// withSum returns a contribution with another noised sum, which may be none that
+// a session makes.
+func withSum(t testing.TB, said method.Contribution, name string, change func(*forged)) method.Contribution {
+	t.Helper()
+	data, err := json.Marshal(said.Sums[name][0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var f forged
+	if err := json.Unmarshal(data, &f); err != nil {
+		t.Fatal(err)
+	}
+	change(&f)
+	if data, err = json.Marshal(f); err != nil {
+		t.Fatal(err)
+	}
+	n := new(privacy.Noised)
+	if err := json.Unmarshal(data, n); err != nil {
+		t.Fatal(err)
+	}
+	said.Sums = maps.Clone(said.Sums)
+	said.Sums[name] = []*privacy.Noised{n}
+	return said
 }
 
 func TestAnswersOutOfTurnAreErrors(t *testing.T) {
@@ -272,7 +386,7 @@ func TestAnswersOutOfTurnAreErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.coordinator.Fold(state, method.Contribution{Site: "site-0", Kind: taskAssess, Body: x.bodies[0]}); err == nil {
+	if _, err := p.coordinator.Fold(state, method.Contribution{Site: "site-0", Kind: taskAssess, Body: x.said[0].Body}); err == nil {
 		t.Error("an answer to another task was folded")
 	}
 	if _, err := p.coordinator.Next(state); err == nil || !strings.Contains(err.Error(), "site site-0 has not answered") {
@@ -280,15 +394,39 @@ func TestAnswersOutOfTurnAreErrors(t *testing.T) {
 	}
 }
 
-// FuzzContribution lets one site say anything, at every stage of both variants.
+// FuzzContribution lets one site say anything, at every stage of every variant,
+// beside noised sums that may be anything: what is taken harms nothing that follows.
 func FuzzContribution(f *testing.F) {
 	list := everyKind(f)
 	for i, x := range list {
-		f.Add(uint8(i), x.bodies[len(x.bodies)-1])
-		f.Add(uint8(i), x.bodies[0])
+		f.Add(uint8(i), x.said[len(x.said)-1].Body, []byte{})
+		f.Add(uint8(i), x.said[0].Body, []byte{})
+		if len(x.said[0].Sums) > 0 {
+			f.Add(uint8(i), x.said[0].Body, binary.LittleEndian.AppendUint64(nil, 1<<62))
+			f.Add(uint8(i), x.said[0].Body, binary.LittleEndian.AppendUint64([]byte{0, 0, 0, 1, 0, 0, 0, 0}, 1<<63+1))
+		}
 	}
-	f.Fuzz(func(t *testing.T, which uint8, body []byte) {
-		list[int(which)%len(list)].last(t, body)
+	f.Fuzz(func(t *testing.T, which uint8, body, sums []byte) {
+		x := list[int(which)%len(list)]
+		said := x.said[len(x.said)-1]
+		said.Body = body
+		at := 0 // sums is the integers, over and over
+		for _, name := range slices.Sorted(maps.Keys(said.Sums)) {
+			if len(sums) < 8 {
+				break
+			}
+			said = withSum(t, said, name, func(f *forged) {
+				for _, block := range f.Blocks {
+					for i := range block {
+						block[i] = int64(binary.LittleEndian.Uint64(sums[8*(at%(len(sums)/8)):]))
+						at++
+					}
+				}
+			})
+		}
+		if _, err := x.last(t, said); err != nil && !excused(err) {
+			t.Fatalf("%s: an answer was taken, and then: %v", said.Kind, err)
+		}
 	})
 }
 

@@ -2,7 +2,6 @@ package mvppca
 
 import (
 	"fmt"
-	"slices"
 
 	"parley/internal/vectors"
 	"parley/method"
@@ -51,21 +50,24 @@ func (Method) Site(p *study.Plan, name string) (method.Site, error) {
 	return h, err
 }
 
-// Charges implements [method.Charger].
-func (m Method) Charges(p *study.Plan, name string) ([]privacy.Request, error) {
+// Revision implements [method.Method].
+func (Method) Revision() int { return 2 }
+
+// Requests implements [method.Method].
+func (m Method) Requests(p *study.Plan, name string) ([]privacy.Listed, error) {
 	half, err := m.Site(p, name)
 	if err != nil {
 		return nil, err
 	}
-	var all []privacy.Request
+	var list []privacy.Listed
 	for kind, times := range p.Method.Options.(*Options).schedule(p) {
-		r, err := half.Request(method.Task{Site: name, Kind: kind})
+		r, err := half.(*site).request(kind)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, slices.Repeat([]privacy.Request{r}, times)...)
+		list = append(list, privacy.Listed{Kind: kind, Times: times, Request: r})
 	}
-	return all, nil
+	return list, nil
 }
 
 // SchemaPrefix implements [method.Verifier].

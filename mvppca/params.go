@@ -39,7 +39,7 @@ func (p *Params) Check(l Layout) error {
 	}
 	used := p.groups(l)
 	for g, v := range p.Noise {
-		if used[g] && v < 1/largest || !used[g] && v != 0 {
+		if used[g] && v < least || !used[g] && v != 0 {
 			return fmt.Errorf("parameters: noise variance %v of group %d, which is described: %t", v, g, used[g])
 		}
 	}
@@ -101,7 +101,7 @@ func (p *Prior) Check(l Layout) error {
 		}
 	}
 	for g, used := range p.groups(l) {
-		if used && (p.Alpha[g] < 1/largest || p.Beta[g] < 1/largest) {
+		if used && (p.Alpha[g] < least || p.Beta[g] < least) {
 			return fmt.Errorf("prior: inverse-gamma parameters %v and %v of noise group %d are not positive", p.Alpha[g], p.Beta[g], g)
 		}
 	}

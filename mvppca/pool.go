@@ -71,13 +71,20 @@ func Pool(l Layout, sites []SiteMessage) (*Prior, []SiteState, error) {
 			continue
 		}
 		prior.VarW[k], prior.VarMu[k] = r.minimise()
-		err := r.estimate(prior.VarW[k], prior.VarMu[k], func(j int, row []float64) {
-			prior.Features = append(prior.Features, j)
+		ok := true
+		take := func(j int, row []float64) {
+			ok = ok && within("estimate", row, 10*largestValue) == nil
 			copy(prior.W[j*q:][:q], row)
 			prior.Mu[j] = row[q]
-		})
-		if err != nil {
-			return nil, nil, fmt.Errorf("view %d: %w", k, err)
+		}
+		if r.estimate(prior.VarW[k], prior.VarMu[k], take) != nil || !ok {
+			// Sites are so unlike in how sure they are that rounding decides.
+			r.plain(take)
+		}
+		for _, c := range r.classes {
+			for _, f := range c.features {
+				prior.Features = append(prior.Features, f.j)
+			}
 		}
 	}
 	slices.Sort(prior.Features)
@@ -93,10 +100,7 @@ func Pool(l Layout, sites []SiteMessage) (*Prior, []SiteState, error) {
 			prior.Noise[g] = prior.Beta[g] / prior.Alpha[g]
 		}
 	}
-	states, err := p.states(prior)
-	if err != nil {
-		return nil, nil, err
-	}
+	states := p.states(prior)
 	if err := p.gauge(prior, states); err != nil {
 		return nil, nil, err
 	}
@@ -104,11 +108,31 @@ func Pool(l Layout, sites []SiteMessage) (*Prior, []SiteState, error) {
 		return nil, nil, fmt.Errorf("pooled prior: %w", err)
 	}
 	for i := range states {
-		if err := states[i].Check(l); err != nil {
-			return nil, nil, fmt.Errorf("pooled state of site %d: %w", i, err)
+		if states[i].Check(l) != nil {
+			states[i] = p.fresh(prior, i)
 		}
 	}
 	return prior, states, nil
+}
+
+// fresh is where a site starts that nothing is known of but the prior: it stands
+// in for a state that rounding has taken the meaning from, as it does where sites
+// are further apart than numbers are fine.
+func (p *pool) fresh(prior *Prior, i int) SiteState {
+	m, q := &p.sites[i], p.q
+	d, group := p.layout.Features(), p.layout.GroupOf()
+	s := SiteState{
+		Params: Params{Features: slices.Clone(m.Features), Rank: q, W: make([]float64, d*q), Mu: make([]float64, d), Noise: make([]float64, p.layout.Groups())},
+		Nu:     make([]float64, q), Xi: make([]float64, q*q),
+	}
+	for _, j := range m.Features {
+		copy(s.W[j*q:][:q], prior.W[j*q:])
+		s.Mu[j], s.Noise[group[j]] = prior.Mu[j], prior.Noise[group[j]]
+	}
+	for a := range q {
+		s.Xi[a*q+a] = 1
+	}
+	return s
 }
 
 // pool is the workspace of one call.
@@ -198,7 +222,7 @@ func (p *pool) view(k int) *reml {
 
 // states combines every site's estimate with the prior: the posterior mean
 // w + D A⁻¹(y − w) of each row of [W μ].
-func (p *pool) states(prior *Prior) ([]SiteState, error) {
+func (p *pool) states(prior *Prior) []SiteState {
 	q, q1 := p.q, p.q+1
 	d, view, group := p.layout.Features(), p.layout.ViewOf(), p.layout.GroupOf()
 	chol := make([]float64, q1*q1)
@@ -213,7 +237,7 @@ func (p *pool) states(prior *Prior) ([]SiteState, error) {
 			},
 			Nu: slices.Clone(m.Nu), Xi: slices.Clone(m.Xi),
 		}
-		last := [3]int{-1, -1, -1}
+		last, ok := [3]int{-1, -1, -1}, true
 		for k, j := range m.Features {
 			varW, varMu := prior.VarW[view[j]], prior.VarMu[view[j]]
 			if key := [3]int{m.Class[k], group[j], view[j]}; key != last {
@@ -225,8 +249,8 @@ func (p *pool) states(prior *Prior) ([]SiteState, error) {
 					chol[a*q1+a] += varW
 				}
 				chol[q*q1+q] += varMu
-				if _, ok := cholesky(chol, q1, q1); !ok {
-					return nil, fmt.Errorf("site %d: the precision of its estimate is not positive definite", i)
+				if _, ok = cholesky(chol, q1, q1); !ok {
+					break
 				}
 			}
 			for a, y := range m.Y[k*q1:][:q1] {
@@ -242,9 +266,12 @@ func (p *pool) states(prior *Prior) ([]SiteState, error) {
 			}
 			s.Mu[j] = prior.Mu[j] + varMu*row[q]
 		}
+		if !ok { // its precision is not positive definite, to working precision
+			s = p.fresh(prior, i)
+		}
 		out = append(out, s)
 	}
-	return out, nil
+	return out
 }
 
 // gauge gives the pooled factors mean 0 and covariance I, the differences
@@ -273,7 +300,15 @@ func (p *pool) gauge(prior *Prior, states []SiteState) error {
 	}
 	e, ld := newEigen(q), kernel.Stride(q)
 	root, inverse := make([]float64, q*ld), make([]float64, q*q)
-	if !e.factorise(xi, q) || !e.power(root, ld, 0.5) || !e.power(inverse, q, -0.5) {
+	if !e.factorise(xi, q) || !(e.val[q-1] > 0) {
+		return errCollapsed
+	}
+	// Where the factors of sites are far apart, rounding hides how they spread
+	// within each.
+	for a := range e.val {
+		e.val[a] = max(e.val[a], roundedAway*e.val[q-1])
+	}
+	if !e.power(root, ld, 0.5) || !e.power(inverse, q, -0.5) {
 		return errCollapsed
 	}
 	md := newModel(p.layout, q)
@@ -296,6 +331,10 @@ func (p *pool) gauge(prior *Prior, states []SiteState) error {
 	}
 	return nil
 }
+
+// roundedAway is the share of the largest eigenvalue below which rounding
+// decides of an eigenvalue.
+const roundedAway = 1e-14
 
 // sandwich returns a x a for symmetric n × n matrices.
 func sandwich(a, x []float64, n int) []float64 {

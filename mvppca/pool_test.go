@@ -1,6 +1,7 @@
 package mvppca
 
 import (
+	"errors"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -173,6 +174,56 @@ func TestWithoutSpreadTheEstimateIsThePooledStep(t *testing.T) {
 	}
 }
 
+// Whatever is within the limits is pooled: where sites are further apart than
+// numbers are fine, each starts the next round afresh.
+func TestSitesFarApartArePooled(t *testing.T) {
+	l := layout(t, NoisePerView, 5, 4)
+	r := rand.New(rand.NewPCG(64, 1))
+	tr := newTruth(r, l, 2, 0.1)
+	message := func() SiteMessage {
+		h := must(NewHierarchical(l, blocksOf(t, l, tr.subjects(r, 60)), must(Weak(l, &tr.p))(t), nil))(t)
+		if err := h.Step(); err != nil {
+			t.Fatal(err)
+		}
+		return *must(h.Message())(t)
+	}
+	scale := func(x []float64, f float64) {
+		for i := range x {
+			x[i] *= f
+		}
+	}
+	for name, lie := range map[string]func(*SiteMessage){
+		"factors far off":    func(m *SiteMessage) { scale(m.Nu, 1e30) },
+		"factors wide":       func(m *SiteMessage) { scale(m.Xi, 1e60) },
+		"factors narrow":     func(m *SiteMessage) { scale(m.Xi, 1e-60) },
+		"loadings far off":   func(m *SiteMessage) { scale(m.Y, 1e30) },
+		"precise":            func(m *SiteMessage) { scale(m.R, 1e60) },
+		"imprecise":          func(m *SiteMessage) { scale(m.R, 1e-60) },
+		"noiseless":          func(m *SiteMessage) { scale(m.Noise, 1e-60) },
+		"noisy":              func(m *SiteMessage) { scale(m.Noise, 1e60) },
+		"far off, and noisy": func(m *SiteMessage) { scale(m.Nu, -1e20); scale(m.Y, 1e20); scale(m.Noise, 1e40) },
+	} {
+		m := message()
+		lie(&m)
+		if err := errors.Join(m.Check(l), m.measured()); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		prior, states, err := Pool(l, []SiteMessage{message(), m, message()})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if err := prior.Check(l); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		for i := range states {
+			if err := states[i].Check(l); err != nil {
+				t.Errorf("%s, site %d: %v", name, i, err)
+			}
+		}
+	}
+}
+
 func TestGaugeLeavesEverySiteAsItWas(t *testing.T) {
 	l := layout(t, NoisePerView, 5, 4)
 	r := rand.New(rand.NewPCG(63, 1))
@@ -191,8 +242,8 @@ func TestGaugeLeavesEverySiteAsItWas(t *testing.T) {
 	p := &pool{layout: l, q: 2, sites: messages}
 	p.index()
 	prior := must(Weak(l, &tr.p))(t)
-	before := must(p.states(prior))(t)
-	after := must(p.states(prior))(t)
+	before := p.states(prior)
+	after := p.states(prior)
 	moved := must(Weak(l, &tr.p))(t)
 	if err := p.gauge(moved, after); err != nil {
 		t.Fatal(err)
@@ -293,7 +344,7 @@ func TestCoordinatorKnowsTheSitesPosterior(t *testing.T) {
 		}
 		p := &pool{layout: l, q: 2, sites: []SiteMessage{*must(h.Message())(t)}}
 		p.index()
-		states := must(p.states(prior))(t)
+		states := p.states(prior)
 		own := h.State()
 		if e := worstParams(&own.Params, &states[0].Params); e > 1e-7 {
 			t.Errorf("noise %d: the coordinator's view of the site differs by %.1e", noise, e)

@@ -53,7 +53,7 @@ func PseudoBlocks(l Layout, site *Params, patterns []Pattern) ([]Block, error) {
 	out := make([]Block, 0, len(patterns))
 	for i, pt := range patterns {
 		n := pt.Subjects * pt.Share
-		if !(n >= 1/largest && n <= largest && pt.Share > 0 && pt.Share <= 1) {
+		if !(n >= least && n <= largest && pt.Share > 0 && pt.Share <= 1) {
 			return nil, fmt.Errorf("pattern %d has %v subjects and a share of %v", i, pt.Subjects, pt.Share)
 		}
 		features, err := l.FeaturesOf(pt.Views)

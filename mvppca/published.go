@@ -88,15 +88,28 @@ func (c *coordinator) iterate(s *state) ([]method.Task, method.Info, error) {
 	})
 }
 
+func (a *iterateAnswer) check(c *coordinator) error {
+	p, err := a.Params.params(c.layout)
+	if err != nil {
+		return err
+	}
+	if p.Rank != c.opts.Latent {
+		return fmt.Errorf("%d factors, not %d", p.Rank, c.opts.Latent)
+	}
+	for k := range c.layout.Views() {
+		if view, err := c.layout.FeaturesOf([]int{k}); err != nil || p.Noise[k] != 0 && !contains(p.Features, view) {
+			return fmt.Errorf("a part of view %s, where the published method knows whole views", c.plan.Views[k].Name)
+		}
+	}
+	return p.measured(c.layout)
+}
+
 // published folds a round of the paper's iteration: equations (13), (14), (17),
 // (18) and the maximum likelihood of the inverse-gamma prior.
 func (c *coordinator) published(s *state) ([]method.Task, method.Info, error) {
 	var params []Params
 	_, _, err := answers(c, s, func(_ string, a *iterateAnswer) error {
 		p, err := a.Params.params(c.layout)
-		if err == nil && p.Rank != c.opts.Latent {
-			err = fmt.Errorf("%d factors, not %d", p.Rank, c.opts.Latent)
-		}
 		if err == nil {
 			params = append(params, *p)
 		}
@@ -112,10 +125,26 @@ func (c *coordinator) published(s *state) ([]method.Task, method.Info, error) {
 	if err := c.complete(&model.Params); err != nil {
 		return nil, nil, err
 	}
+	c.blur(model)
 	s.Model = packPrior(c.layout, model)
 	info := s.record(s.Round, model)
 	tasks, err := c.nextRound(s)
 	return tasks, info, err
+}
+
+// blur raises noise variances that are next to nothing beside the loadings: sites
+// could not compute with them. Where sites are honest they are not.
+func (c *coordinator) blur(model *Prior) {
+	for k := range c.layout.Views() {
+		lo, hi := c.layout.View(k)
+		squares := 0.0
+		for _, w := range model.W[lo*model.Rank : hi*model.Rank] {
+			squares += w * w
+		}
+		if least := squares * float64(c.layout.Views()) / clearest; model.Noise[k] < least {
+			model.Noise[k] = least
+		}
+	}
 }
 
 // nextRound asks for another round, or ends the rounds.
@@ -171,6 +200,9 @@ func (s *state) site(name string) *siteRecord {
 
 // iterateAt runs a published round on a site's blocks.
 func (h *site) iterateAt(t *iterateTask, blocks []Block) (*Params, error) {
+	if err := h.checkRound(t); err != nil {
+		return nil, err
+	}
 	q, d := h.opts.Latent, h.layout.Features()
 	rng := draws(h.plan.Seed, h.name, t.Round)
 	w, noise := make([]float64, d*q), make([]float64, h.layout.Views())
@@ -208,6 +240,15 @@ func (h *site) iterateAt(t *iterateTask, blocks []Block) (*Params, error) {
 	}
 	p := it.Params()
 	return &p, nil
+}
+
+// checkRound refuses rounds that the plan does not have: what is drawn in one
+// follows from its number.
+func (h *site) checkRound(t *iterateTask) error {
+	if t.Round < 1 || t.Round > h.opts.Rounds {
+		return fmt.Errorf("round %d, and the plan has %d", t.Round, h.opts.Rounds)
+	}
+	return nil
 }
 
 // drawStart draws θ_c from P(θ_c | θ̃), equations (5) and (6); μ needs no start.

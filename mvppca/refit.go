@@ -65,7 +65,7 @@ func (m Method) Refit(p *study.Plan, released []byte, latent int) (*method.Resul
 type releasedStudy struct {
 	*coordinator
 	sites    []string // that released something, in the plan's order
-	answers  []*statisticsAnswer
+	answers  []*statisticsRecord
 	releases []Released
 }
 
@@ -73,7 +73,7 @@ type releasedStudy struct {
 // own model, and have no use here.
 type answeredSite struct {
 	Site string `json:"site"`
-	statisticsAnswer
+	statisticsRecord
 	Diagnostics json.RawMessage `json:"diagnostics"`
 }
 
@@ -124,12 +124,12 @@ func readReleased(p *study.Plan, data []byte) (*releasedStudy, error) {
 			return nil, problem.Problem{What: fmt.Sprintf("site %q is not of the plan, or not in its order, or there twice", site.Site)}
 		}
 		last = at
-		answer, err := noised.released(&site.statisticsAnswer)
+		answer, err := noised.released(&site.statisticsRecord)
 		if err != nil {
 			return nil, fmt.Errorf("site %s: %w", site.Site, err)
 		}
 		r.sites = append(r.sites, site.Site)
-		r.answers, r.releases = append(r.answers, &site.statisticsAnswer), append(r.releases, *answer)
+		r.answers, r.releases = append(r.answers, &site.statisticsRecord), append(r.releases, *answer)
 	}
 	return r, nil
 }

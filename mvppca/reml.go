@@ -134,6 +134,15 @@ func (r *reml) estimate(varW, varMu float64, use func(j int, row []float64)) err
 	return nil
 }
 
+// plain calls use for every feature with the plain mean over the sites.
+func (r *reml) plain(use func(j int, row []float64)) {
+	for _, c := range r.classes {
+		for _, f := range c.features {
+			use(f.j, f.center)
+		}
+	}
+}
+
 // alone says whether no feature has two sites, so that nothing can be learnt
 // about differences between sites.
 func (r *reml) alone() bool {

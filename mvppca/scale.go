@@ -73,8 +73,17 @@ func (s *featureSums) check(d int, extremes bool) error {
 	if len(s.N) != d || len(s.A) != d || len(s.B) != d {
 		return fmt.Errorf("feature sums: %d, %d and %d entries for %d features", len(s.N), len(s.A), len(s.B), d)
 	}
+	if err := counts("feature sums: counts", s.N, largestCount); err != nil {
+		return err
+	}
 	for j, n := range s.N {
-		if n < 0 || n != math.Trunc(n) || !extremes && s.B[j] < 0 || extremes && s.A[j] > s.B[j] {
+		ok := math.Abs(s.A[j]) <= largestValue && (n > 0 || s.A[j] == 0 && s.B[j] == 0)
+		if extremes {
+			ok = ok && s.A[j] <= s.B[j] && s.B[j] <= largestValue && (n != 1 || s.A[j] == s.B[j])
+		} else {
+			ok = ok && s.B[j] >= 0 && s.B[j] <= n*largestValue*largestValue
+		}
+		if !ok {
 			return fmt.Errorf("feature sums: feature %d has the impossible entries %v, %v, %v", j, n, s.A[j], s.B[j])
 		}
 	}
@@ -92,9 +101,10 @@ func (s *featureSums) scale(p *study.Plan, l Layout, kind string) (*Scale, error
 		squares, count := 0.0, 0.0
 		for j := lo; j < hi; j++ {
 			name := fmt.Sprintf("view %s, feature %s", v.Name, v.Features[j-lo].Name)
-			constant := s.B[j] == 0
+			// What varies by less than any measured thing would have no scale.
+			constant := s.B[j] < s.N[j]/(largestValue*largestValue)
 			if kind == ScaleMinMax {
-				constant = s.A[j] == s.B[j]
+				constant = s.B[j]-s.A[j] < 1/largestValue
 			}
 			if s.N[j] == 0 {
 				wrong.Add(problem.Problem{Where: name, What: "no site has a single value of it", Hint: "leave it out of the plan"})

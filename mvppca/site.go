@@ -3,6 +3,8 @@ package mvppca
 import (
 	"context"
 	"fmt"
+	"math"
+	"slices"
 
 	"parley/dataset"
 	"parley/internal/wire"
@@ -49,6 +51,11 @@ func (h *site) read(ctx context.Context, data dataset.Source) (*rowSums, error) 
 			return nil, err
 		}
 		views := h.held(row.Views)
+		for k, v := range views {
+			if j := slices.IndexFunc(v, func(x float64) bool { return math.Abs(x) > largestValue }); j >= 0 {
+				return nil, fmt.Errorf("subject %q: value %d of view %d is beyond %g, which nothing is", row.ID, j+1, k+1, largestValue)
+			}
+		}
 		if err := acc.Add(views); err != nil {
 			return nil, fmt.Errorf("subject %q: %w", row.ID, err)
 		}
@@ -59,6 +66,9 @@ func (h *site) read(ctx context.Context, data dataset.Source) (*rowSums, error) 
 		return nil, fmt.Errorf("no subject has any value of the plan's views")
 	}
 	sums.patterns = Patterns(h.layout, sums.blocks)
+	if n := len(sums.patterns); n > largestPatterns {
+		return nil, fmt.Errorf("the subjects have %d different sets of views, and a study can tell %d apart", n, largestPatterns)
+	}
 	h.seen = sums
 	return sums, nil
 }
@@ -114,15 +124,15 @@ type fitAnswer struct {
 	Moments  []momentsMessage `cbor:"moments"`
 }
 
-// Request declares what a task would release. The counts of numbers are upper
+// request is what a task of a kind releases. The counts of numbers are upper
 // bounds, for a site that has every view, whatever cells are missing.
-func (h *site) Request(t method.Task) (privacy.Request, error) {
+func (h *site) request(kind string) (privacy.Request, error) {
 	switch {
-	case t.Kind == taskClip && h.clipping != nil:
+	case kind == taskClip && h.clipping != nil:
 		return h.clipping.request(), nil
-	case t.Kind == taskStatistics && h.noised != nil:
+	case kind == taskStatistics && h.noised != nil:
 		return h.noised.request(), nil
-	case t.Kind == taskCheck && h.noised != nil && h.noised.check != nil:
+	case kind == taskCheck && h.noised != nil && h.noised.check != nil:
 		return h.noised.checkRequest(), nil
 	}
 	d, q, k, g := h.layout.Features(), h.opts.Latent, h.layout.Views(), h.layout.Groups()
@@ -130,10 +140,10 @@ func (h *site) Request(t method.Task) (privacy.Request, error) {
 	say := func(values int, what string) {
 		r.Contents = append(r.Contents, privacy.Content{What: what, Values: values})
 	}
-	if !h.opts.asks(h.plan, t.Kind) {
-		return r, fmt.Errorf("the plan has no task %q", t.Kind)
+	if !h.opts.asks(h.plan, kind) {
+		return r, fmt.Errorf("the plan has no task %q", kind)
 	}
-	switch t.Kind {
+	switch kind {
 	case taskScale:
 		what := "number of values, mean and sum of squared deviations of each feature"
 		if h.opts.Scaling == ScaleMinMax {
@@ -141,7 +151,8 @@ func (h *site) Request(t method.Task) (privacy.Request, error) {
 		}
 		say(3*d, what)
 	case taskFit:
-		say(2<<min(k, 16), "number of subjects and share of cells observed, per pattern of present views")
+		say((2+k)<<min(k, 16), "number of subjects and share of cells observed, per pattern of present views")
+		say(d+2, "which features these are of")
 		say(d*(h.opts.LocalRank+1)+g, "loadings, means and noise variances of the site's own model, or mean and scatter matrix where these are fewer numbers")
 	case taskRefine:
 		say(d*(q+1)+q*(q+1)+4*g, "regression of the features on the factors; mean and covariance of the factors; noise variances, residual sums of squares, counts of values and degrees of freedom")
@@ -150,7 +161,7 @@ func (h *site) Request(t method.Task) (privacy.Request, error) {
 	case taskIterate:
 		say(d*(q+1)+k, "loadings, means and noise variances of the site")
 	case taskAssess:
-		say(2<<min(k, 16), "number of subjects and share of cells observed, per pattern of present views")
+		say((2+k)<<min(k, 16), "number of subjects and share of cells observed, per pattern of present views")
 		say(k*(q+4), "sums of squares and of absolute errors, total and unexplained, per view and factor")
 		say(2*d, "sums of squares, total and unexplained, per feature")
 		say(leftOutValues(k), "for each view, predicted from the subjects' other views: sums of squared errors, and histograms of values, of imputed values and of where values fall in their predictions")
@@ -161,27 +172,27 @@ func (h *site) Request(t method.Task) (privacy.Request, error) {
 }
 
 // Run answers one task.
-func (h *site) Run(ctx context.Context, t method.Task, s *privacy.Session) (privacy.Release, error) {
-	var answer any
+func (h *site) Run(ctx context.Context, t method.Task, s *privacy.Session) (method.Answer, error) {
+	var answer any // nil where the noised sums are all of it
 	var err error
 	switch {
 	case t.Kind == taskClip && h.clipping != nil:
-		answer, err = h.clip(ctx, t, s)
+		err = h.clip(ctx, t, s)
 	case t.Kind == taskStatistics && h.noised != nil:
 		answer, err = run(t, func(*statisticsTask) (any, error) { return h.noised.release(ctx, s) })
 	case t.Kind == taskCheck && h.noised != nil:
-		answer, err = run(t, func(task *checkTask) (any, error) { return h.check(ctx, task, s) })
+		_, err = run(t, func(task *checkTask) (any, error) { return nil, h.check(ctx, task, s) })
 	default:
 		answer, err = h.exact(ctx, t, s)
 	}
-	if err != nil {
-		return privacy.Release{}, err
+	if err != nil || answer == nil {
+		return method.Answer{}, err
 	}
 	body, err := wire.Marshal(answer)
 	if err != nil {
-		return privacy.Release{}, fmt.Errorf("encoding the answer to %q: %w", t.Kind, err)
+		return method.Answer{}, fmt.Errorf("encoding the answer to %q: %w", t.Kind, err)
 	}
-	return s.Seal(body, nil)
+	return method.Answer{Body: body}, nil
 }
 
 // exact answers a task without protection.

@@ -99,7 +99,7 @@ func (m *SiteMessage) Check(l Layout) error {
 	if err := checkFactors(m.Rank, m.Nu, m.Xi); err != nil {
 		return fmt.Errorf("site message: %w", err)
 	}
-	if !(m.Subjects >= 1/largest && m.Subjects <= largest) {
+	if !(m.Subjects >= least && m.Subjects <= largest) {
 		return fmt.Errorf("site message: %v subjects", m.Subjects)
 	}
 	for _, x := range [][]float64{m.Noise, m.SS, m.Cells, m.Spent} {
@@ -112,7 +112,7 @@ func (m *SiteMessage) Check(l Layout) error {
 	}
 	used := (&Params{Features: m.Features}).groups(l)
 	for g := range used {
-		ok := m.Noise[g] >= 1/largest && m.SS[g] >= 1/largest && m.Spent[g] >= 0 && m.Cells[g] > m.Spent[g]
+		ok := m.Noise[g] >= least && m.SS[g] >= least && m.Spent[g] >= 0 && m.Cells[g] > m.Spent[g]
 		if !used[g] {
 			ok = m.Noise[g] == 0 && m.SS[g] == 0 && m.Spent[g] == 0 && m.Cells[g] == 0
 		}

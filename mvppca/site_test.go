@@ -18,7 +18,7 @@ func TestSiteRefusesTasksThatItsPlanDoesNotHave(t *testing.T) {
 	} {
 		half := newPlay(t, threeSites(t, options)).halves["site-0"]
 		for _, kind := range kinds {
-			if _, err := half.Request(method.Task{Site: "site-0", Kind: kind}); err == nil || !strings.Contains(err.Error(), "no task") {
+			if _, err := half.(*site).request(kind); err == nil || !strings.Contains(err.Error(), "no task") {
 				t.Errorf("task %q under %q: %v", kind, options, err)
 			}
 		}

@@ -29,7 +29,7 @@ func audited(t *testing.T, budget string) *play {
 // loss is ln p(release | with the subject)/p(release | nobody) of the whole
 // adaptive release of one site: each sum's noise is Gaussian about what the
 // subject adds through the lenses that the sums before it led to.
-func (p *play) loss(t *testing.T, a *statisticsAnswer, row [][]float64) (loss float64) {
+func (p *play) loss(t *testing.T, a *statisticsRecord, row [][]float64) (loss float64) {
 	t.Helper()
 	plan := p.halves["north"].(*site).noised
 	r := must(plan.released(a))(t)
@@ -58,7 +58,7 @@ func (p *play) loss(t *testing.T, a *statisticsAnswer, row [][]float64) (loss fl
 			}
 		}
 	}
-	one([][]float64{a.Overview.Floats(0)}, a.Overview.SD, plan.Overview, false)
+	one([][]float64{a.Overview.Floats(0)}, a.Overview.SD(), plan.Overview, false)
 	one(r.CoarseBlocks, r.CoarseSD, plan.Contribution(r.Coarse), true)
 	one(r.FineBlocks, r.FineSD, plan.Contribution(r.Fine), true)
 	return loss
@@ -84,12 +84,13 @@ func TestAuditOfTheWholeRelease(t *testing.T) {
 		p.data["north"] = table
 		p.behindGates(seed)
 		p.round = 1
-		body, err := p.answer(method.Task{Site: "north", Kind: taskStatistics, Body: must(wire.Marshal(statisticsTask{}))(t)})
+		said, err := p.answer(method.Task{Site: "north", Kind: taskStatistics, Body: must(wire.Marshal(statisticsTask{}))(t)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		var a statisticsAnswer
-		if err := wire.Unmarshal(body, &a); err != nil {
+		var a statisticsRecord
+		kept := must(p.coordinator.(*coordinator).receive(said))(t)
+		if err := wire.Unmarshal(kept, &a); err != nil {
 			t.Fatal(err)
 		}
 		return p.loss(t, &a, row)
@@ -154,7 +155,10 @@ func TestDiagnosticsOfAHostileModel(t *testing.T) {
 	s := private(statisticsOptions, checkedBudget).study(t)
 	p := newPlay(t, s)
 	l := p.coordinator.(*coordinator).layout
-	honest := must(p.halves["site-0"].Request(method.Task{Kind: taskCheck}))(t)
+	honest := must(p.halves["site-0"].(*site).request(taskCheck))(t)
+	if honest.Protection != privacy.Differential {
+		t.Errorf("protection %q", honest.Protection)
+	}
 	params := func(change func(*Params)) paramsMessage {
 		m := Params{Features: l.AllFeatures(), Rank: 2, W: make([]float64, 10), Mu: make([]float64, 5), Noise: []float64{1, 1}}
 		change(&m)
@@ -165,7 +169,8 @@ func TestDiagnosticsOfAHostileModel(t *testing.T) {
 		refused bool
 	}{
 		"plain":        {checkTask{Model: params(func(*Params) {})}, false},
-		"enormous":     {checkTask{Model: params(func(m *Params) { m.W[0], m.W[3], m.Mu[1] = 1e90, -1e90, 1e90 })}, false},
+		"large":        {checkTask{Model: params(func(m *Params) { m.W[0], m.W[3], m.Mu[1] = 1e70, -1e70, 1e70 })}, false},
+		"enormous":     {checkTask{Model: params(func(m *Params) { m.W[0], m.W[3], m.Mu[1] = 1e90, -1e90, 1e90 })}, true},
 		"sharp":        {checkTask{Model: params(func(m *Params) { m.Noise[0], m.Noise[1] = 1e-90, 1e-90 })}, false},
 		"another rank": {checkTask{Model: params(func(m *Params) { m.Rank, m.W = 1, m.W[:5] })}, true},
 		"no features":  {checkTask{}, true},
@@ -177,15 +182,12 @@ func TestDiagnosticsOfAHostileModel(t *testing.T) {
 			continue
 		}
 		task := method.Task{Site: "site-0", Kind: taskCheck, Body: body}
-		request, err := p.halves["site-0"].Request(task)
-		if err != nil || fmt.Sprint(request) != fmt.Sprint(honest) {
-			t.Errorf("%s: the site would ask for %+v (%v)", name, request, err)
-		}
-		if request.Protection != privacy.Differential {
-			t.Errorf("%s: protection %q", name, request.Protection)
-		}
-		if _, err = p.answer(task); (err != nil) != c.refused {
+		o, err := p.release(task)
+		if (err != nil) != c.refused {
 			t.Errorf("%s: %v", name, err)
+		}
+		if err == nil && fmt.Sprint(o.Request) != fmt.Sprint(honest) {
+			t.Errorf("%s: the site asked for %+v", name, o.Request)
 		}
 	}
 }

@@ -140,7 +140,7 @@ func (n *Lens) refocus(m []float64, sd float64) (Lens, error) {
 	var strength []float64
 	for i := range min(p/2, maxAxes) {
 		x := unshrunk(e.val[p-1-i], off, p)
-		if x == 0 {
+		if !(x > 0) { // noise far out can make all of them negative
 			break
 		}
 		strength = append(strength, x)

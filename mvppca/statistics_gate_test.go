@@ -38,7 +38,7 @@ func (p *play) behindGates(seed uint64) *play {
 	p.t.Helper()
 	p.gates = map[string]*gated{}
 	for _, site := range p.plan.Sites {
-		study, err := privacy.StudyOf(p.plan, site)
+		study, err := privacy.StudyOf(p.plan, site, p.lists[site])
 		if err != nil {
 			p.t.Fatal(err)
 		}
@@ -46,6 +46,14 @@ func (p *play) behindGates(seed uint64) *play {
 		p.gates[site] = &gated{privacy.NewGate(study, privacy.SimulationPolicy(), journal, p.data[site], privacytest.Seeded(seed)), study.Digest, journal}
 	}
 	return p
+}
+
+// seeded makes the noise of a private study repeat, if it has any.
+func (p *play) seeded() *play {
+	if !p.plan.Privacy.Differential() {
+		return p
+	}
+	return p.behindGates(1)
 }
 
 // ledger returns what a site was charged.

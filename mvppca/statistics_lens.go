@@ -48,7 +48,7 @@ func (n *Lens) Check(l Layout) error {
 		{"scale", n.Scale, 1e-3, 1e6}, {"centre", n.Centre, -0.5, 0.5}, {"axis", n.Axes, -1 - 1e-6, 1 + 1e-6},
 		{"squeeze", n.Squeeze, 1e-9, 1}, {"strength", n.Strength, 1e-9, 1e18}, {"bound", []float64{n.Bound}, 1e-9, 1e12},
 		{"constant", []float64{n.Constant}, 1e-3, 0.99}, {"count", []float64{n.Count}, -1e15, 1e15},
-		{"variance of the count", []float64{n.CountVar}, 1e-12, 1e30},
+		{"variance of the count", []float64{n.CountVar}, 1e-30, 1e30},
 	} {
 		for _, x := range c.x {
 			if !(x >= c.low && x <= c.high) {

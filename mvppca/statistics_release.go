@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"parley/dataset"
 	"parley/internal/wire"
@@ -58,7 +59,7 @@ func newStatisticsPlan(p *study.Plan, o *Options, l Layout) (*statisticsPlan, er
 		return nil, fmt.Errorf("splitting the plan's total over the sums: %w", err)
 	}
 	for i := range all {
-		all[i].Mechanism.Noise = roundedUp(all[i].Mechanism.Noise * factor)
+		all[i].Mechanism.Noise = account.RoundUp(all[i].Mechanism.Noise * factor)
 	}
 	if p.Privacy.Diagnostics > 0 {
 		out.check, all = &all[len(all)-1], all[:len(all)-1]
@@ -82,19 +83,30 @@ func (p *statisticsPlan) request() privacy.Request {
 		}
 		r.Contents = append(r.Contents, privacy.Content{What: what, Values: values})
 	}
+	features := d - 2
+	r.Contents = append(r.Contents, privacy.Content{
+		What:   "what follows from the noised sums: which patterns were released, and where the next sum looked",
+		Values: p.slots * (p.layout.Views()*2 + 8 + 4*features + min(features/2, maxAxes)*(features+2)),
+	})
 	return r
 }
 
 // statisticsTask asks for the release: the plan says all of it.
 type statisticsTask struct{}
 
-// statisticsAnswer is what a site releases. The lenses follow from the sums,
-// but are sent, so that processors that round otherwise see the same ones.
+// statisticsAnswer is what a site sends beside its sums. The lenses follow from
+// the sums, but are sent, so that processors that round otherwise see the same
+// ones.
 type statisticsAnswer struct {
+	Lenses []lensMessage `cbor:"lenses"` // those of the coarse sum, then as many of the fine one
+}
+
+// statisticsRecord is what the coordinator keeps of a site's release.
+type statisticsRecord struct {
 	Overview privacy.Noised `cbor:"overview" json:"overview"`
 	Coarse   privacy.Noised `cbor:"coarse" json:"coarse"` // blocks of the released patterns alone, in the order of the lenses
 	Fine     privacy.Noised `cbor:"fine" json:"fine"`
-	Lenses   []lensMessage  `cbor:"lenses" json:"lenses"` // those of the coarse sum, then as many of the fine one
+	Lenses   []lensMessage  `cbor:"lenses" json:"lenses"`
 }
 
 // lensMessage is a Lens as it travels and is kept.
@@ -126,7 +138,7 @@ func (p *statisticsPlan) release(ctx context.Context, s *privacy.Session) (*stat
 	if err != nil {
 		return nil, err
 	}
-	lenses, err := p.Lenses(overview.Floats(0), overview.SD)
+	lenses, err := p.Lenses(overview.Floats(0), overview.SD())
 	if err != nil {
 		return nil, err
 	}
@@ -134,15 +146,14 @@ func (p *statisticsPlan) release(ctx context.Context, s *privacy.Session) (*stat
 	if err != nil {
 		return nil, err
 	}
-	focused, err := p.Focus(lenses, floatBlocks(coarse), coarse.SD)
+	focused, err := p.Focus(lenses, floatBlocks(coarse), coarse.SD())
 	if err != nil {
 		return nil, err
 	}
-	fine, err := p.moments(ctx, s, sumFine, focused)
-	if err != nil {
+	if _, err := p.moments(ctx, s, sumFine, focused); err != nil {
 		return nil, err
 	}
-	a := &statisticsAnswer{Overview: *overview, Coarse: *coarse, Fine: *fine}
+	a := new(statisticsAnswer)
 	for _, list := range [][]Lens{lenses, focused} {
 		for i := range list {
 			a.Lenses = append(a.Lenses, packLens(&list[i]))
@@ -151,41 +162,35 @@ func (p *statisticsPlan) release(ctx context.Context, s *privacy.Session) (*stat
 	return a, nil
 }
 
-// moments makes a sum through lenses and keeps the blocks that have one: the
-// others are noise alone.
+// moments makes the blocks of a sum that have a lens: the others would be noise
+// alone.
 func (p *statisticsPlan) moments(ctx context.Context, s *privacy.Session, name string, lenses []Lens) (*privacy.Noised, error) {
 	write := p.Contribution(lenses)
-	noised, err := s.Sum(ctx, name, func(row *dataset.Row, v []float64) int { return write(row.Views, v) })
-	if err != nil {
-		return nil, err
-	}
-	noised.Blocks = noised.Blocks[:len(lenses)]
-	return noised, nil
+	return s.First(ctx, name, len(lenses), func(row *dataset.Row, v []float64) int { return write(row.Views, v) })
 }
 
 func floatBlocks(n *privacy.Noised) (out [][]float64) {
-	for i := range n.Blocks {
+	for i := range n.Blocks() {
 		out = append(out, n.Floats(i))
 	}
 	return out
 }
 
-// released checks an answer against what was declared.
-func (p *statisticsPlan) released(a *statisticsAnswer) (*Released, error) {
+// released checks a release against what was declared.
+func (p *statisticsPlan) released(a *statisticsRecord) (*Released, error) {
 	n := len(a.Lenses) / 2
 	if n < 1 || n > p.slots || len(a.Lenses) != 2*n {
 		return nil, fmt.Errorf("%d lenses for two sums of at most %d patterns", len(a.Lenses), p.slots)
 	}
 	for i, sum := range []*privacy.Noised{&a.Overview, &a.Coarse, &a.Fine} {
-		declared := p.sums[i]
-		if i > 0 {
-			declared.Blocks = declared.Blocks[:n]
-		}
-		if err := sum.Check(declared); err != nil {
+		if err := sum.Check(p.sums[i]); err != nil {
 			return nil, err
 		}
+		if i > 0 && sum.Blocks() != n {
+			return nil, fmt.Errorf("sum %q has %d blocks for %d lenses", p.sums[i].Name, sum.Blocks(), n)
+		}
 	}
-	r := &Released{CoarseBlocks: floatBlocks(&a.Coarse), FineBlocks: floatBlocks(&a.Fine), CoarseSD: a.Coarse.SD, FineSD: a.Fine.SD}
+	r := &Released{CoarseBlocks: floatBlocks(&a.Coarse), FineBlocks: floatBlocks(&a.Fine), CoarseSD: a.Coarse.SD(), FineSD: a.Fine.SD()}
 	for i := range a.Lenses {
 		lens, err := a.Lenses[i].lens()
 		if err != nil {
@@ -200,11 +205,63 @@ func (p *statisticsPlan) released(a *statisticsAnswer) (*Released, error) {
 	return r, r.Check(p.layout)
 }
 
+// follows demands that the lenses of a release are what its sums lead to, but
+// for what other processors round: then the moments are what the sums are, and
+// not whatever a lens could make of them. Directions are free, for those of equal
+// strength are: how strong they are is not.
+func (p *statisticsPlan) follows(r *Released, overview []float64, sd float64) error {
+	coarse, err := p.Lenses(overview, sd)
+	if err != nil {
+		return err
+	}
+	if len(coarse) != len(r.Coarse) {
+		return fmt.Errorf("%d patterns, and the overview leads to %d", len(r.Coarse), len(coarse))
+	}
+	fine, err := p.Focus(coarse, r.CoarseBlocks, r.CoarseSD)
+	if err != nil {
+		return err
+	}
+	for i := range coarse {
+		if err := r.Coarse[i].like(&coarse[i]); err != nil {
+			return fmt.Errorf("coarse lens %d: %w", i, err)
+		}
+		if err := r.Fine[i].like(&fine[i]); err != nil {
+			return fmt.Errorf("fine lens %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// like demands the numbers of another lens, but for rounding and the directions.
+func (n *Lens) like(want *Lens) error {
+	const rounding = 1e-6
+	if !slices.Equal(n.Views, want.Views) {
+		return fmt.Errorf("views %v, and the sums lead to %v", n.Views, want.Views)
+	}
+	for _, c := range []struct {
+		what    string
+		x, want []float64
+	}{
+		{"scale", n.Scale, want.Scale}, {"centre", n.Centre, want.Centre}, {"squeeze", n.Squeeze, want.Squeeze}, {"strength", n.Strength, want.Strength},
+		{"own numbers", []float64{n.Count, n.CountVar, n.Bound, n.Constant}, []float64{want.Count, want.CountVar, want.Bound, want.Constant}},
+	} {
+		if len(c.x) != len(c.want) {
+			return fmt.Errorf("%s: %d numbers, and the sums lead to %d", c.what, len(c.x), len(c.want))
+		}
+		for i, x := range c.x {
+			if !(math.Abs(x-c.want[i]) <= rounding*(1e-3+math.Abs(c.want[i]))) {
+				return fmt.Errorf("%s: %v, and the sums lead to %v", c.what, x, c.want[i])
+			}
+		}
+	}
+	return nil
+}
+
 // statistics makes the model of what all sites released. Nothing after this
 // costs anything, but for the diagnostics if the plan spends a share on them.
 func (c *coordinator) statistics(s *state) ([]method.Task, method.Info, error) {
 	var releases []Released
-	sites, all, err := answers(c, s, func(_ string, a *statisticsAnswer) error {
+	sites, all, err := answers(c, s, func(_ string, a *statisticsRecord) error {
 		r, err := c.noised.released(a)
 		if err == nil {
 			releases = append(releases, *r)

@@ -27,7 +27,7 @@ type releasedFile struct {
 
 type releasedOfASite struct {
 	Site string `json:"site"`
-	statisticsAnswer
+	statisticsRecord
 	Diagnostics *checkAnswer `json:"diagnostics,omitempty"`
 }
 

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 
 	"parley/dataset"
@@ -183,30 +184,40 @@ func (b broken) Rows(ctx context.Context) iter.Seq2[*dataset.Row, error] {
 	return b.Source.Rows(ctx)
 }
 
-// A site whose diagnostics fail has spent its budget, and leaves; the model,
-// which it took part in, stands.
-func TestModelStandsWithoutTheDiagnosticsOfASite(t *testing.T) {
+// A site whose disk fails when it is asked for the diagnostics says nothing about
+// its rows by that: nothing is charged again, and the run goes on where it was
+// once the disk is back. The model, which the site took part in, is the same.
+func TestDiagnosticsWaitForADiskThatFails(t *testing.T) {
 	c := noised(t, 0.2)
-	reads := 0
-	c.Data["centre"] = broken{c.Data["centre"], func() bool { reads++; return reads > 3 }} // three sums, then the diagnostics
+	gone := false
+	c.Data["centre"] = broken{c.Data["centre"], func() bool { return gone }}
+	c.Observe = func(e engine.Event) { gone = gone || e.Round != nil && e.Round.Round == 1 }
+	if _, err := local.Run(t.Context(), c); err == nil || !strings.Contains(err.Error(), "the disk is gone") {
+		t.Fatalf("a run without a disk: %v", err)
+	}
+	gone, c.Observe = false, nil
 	out, err := local.Run(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(out.Left, []string{"centre"}) {
-		t.Errorf("%v left, want centre", out.Left)
+	if len(out.Left) != 0 {
+		t.Errorf("%v left", out.Left)
 	}
 	if out.Result.Metrics["subjects_noised"] < 100 { // of 180, noise sd about 14
 		t.Errorf("the model rests on %v subjects", out.Result.Metrics["subjects_noised"])
 	}
-	for key := range out.Result.Metrics {
-		if filepath.Base(key) == "centre" {
-			t.Errorf("metric %s is of a site that said nothing", key)
-		}
+	i := slices.IndexFunc(out.Result.Files, func(f method.File) bool { return f.Name == mvppca.ReleasedName })
+	if n := bytes.Count(out.Result.Files[i].Data, []byte(`"diagnostics":`)); n != 3 {
+		t.Errorf("diagnostics of %d sites", n)
 	}
 	for site, entries := range charges(t, c) {
 		if len(entries) != 2 {
 			t.Errorf("%s was charged %d times, want 2", site, len(entries))
+		}
+		for _, e := range entries {
+			if e.Attempt != 1 {
+				t.Errorf("%s: attempt %d of round %d", site, e.Attempt, e.Round)
+			}
 		}
 	}
 }

@@ -55,6 +55,26 @@ func difference(s site) release {
 	}
 }
 
+// blind is noise of the right size that is drawn whatever is summed, and for
+// whichever task: the same for every gate that has the seed.
+func blind(seed uint64, sum privacy.Sum) noise.Simulation {
+	r := rand.New(rand.NewPCG(seed, 7))
+	sd := sum.Mechanism.Noise * sum.Bound / sum.Step() // in steps
+	return noise.Simulation{
+		Key: func(string) [noise.KeySize]byte { return [noise.KeySize]byte{} },
+		Release: func(_ string, exact [][]int64) (noised [][]int64) {
+			for _, block := range exact {
+				out := make([]int64, len(block))
+				for i, x := range block {
+					out[i] = x + int64(math.Round(sd*r.NormFloat64()))
+				}
+				noised = append(noised, out)
+			}
+			return noised
+		},
+	}
+}
+
 // unclippedUnlessLonger clips like code that asks "is the norm above 1?": that
 // of (10⁹, NaN) is not. NaN then becomes 0, as it does where floats are
 // converted to integers on some processors.
@@ -124,9 +144,7 @@ func faults() []fault {
 	twice := sum
 	twice.Mechanism.Count = 2
 	reused := plain
-	reused.noise = func(seed uint64) privacy.Option {
-		return privacy.Noise(func(string) noise.Source { return noise.Seeded([32]byte{byte(seed)}) })
-	}
+	reused.noise = func(seed uint64) privacy.Option { return privacy.Simulate(blind(seed, sum)) }
 	// In units of a bound of 2²⁰ the same noise is tiny, and nothing is clipped.
 	unbounded := func(s *site) {
 		s.sum.Bound, s.sum.Mechanism.Noise = 1<<20, s.sum.Mechanism.Noise/(1<<20)
@@ -145,9 +163,9 @@ func faults() []fault {
 		// Replacing a record moves the sum by 2, which only twice the noise would
 		// hide as well as the charge says.
 		{"missing factor 2", neighbours{far, [][]float64{{-1e9, 0}}}, noisy(2), plain.release, sum, auditRuns / 4},
-		// An answer was lost, and the retry draws noise anew: two releases went out.
-		{"re-noised retry, charged once", neighbours{far, nil}, plain.release, both(plain.release, plain.release), sum, auditRuns / 2},
-		{"reused noise", neighbours{far, nil}, difference(plain), difference(reused), twice, auditRuns / 4},
+		// An answer was lost, and the retry has a key of its own: two releases went out.
+		{"key drawn anew at a retry, charged once", neighbours{far, nil}, plain.release, both(plain.release, plain.release), sum, auditRuns / 2},
+		{"noise that ignores the data, twice", neighbours{far, nil}, difference(plain), difference(reused), twice, auditRuns / 4},
 		// The target among three at the other end of the ball. With a batch of one
 		// record, another takes its place.
 		{"fixed-size batch charged as Poisson, one step", neighbours{[][]float64{{1, 0}, {-1, 0}, {-1, 0}, {-1, 0}}, [][]float64{{-1, 0}, {-1, 0}, {-1, 0}}},

@@ -2,7 +2,6 @@ package privacy_test
 
 import (
 	"cmp"
-	"encoding/json"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -120,14 +119,13 @@ func (c canaries) observe(t testing.TB, g *privacy.Gate, requests []privacy.Requ
 	for i, r := range requests {
 		a := ask
 		a.Round = i + 1
-		session, err := g.Admit(a, r)
+		session, err := g.AdmitAny(a, r)
 		if err != nil {
 			t.Fatal(err)
 		}
 		sum := r.Sums[0]
-		var noised []*privacy.Noised
 		for range sum.Mechanism.Count {
-			n, err := session.Sum(t.Context(), sum.Name, func(row *dataset.Row, v []float64) int {
+			if _, err := session.Sum(t.Context(), sum.Name, func(row *dataset.Row, v []float64) int {
 				who := int(row.Views[1][0])
 				if len(sum.Blocks) > 1 {
 					v[0] = 1e9
@@ -135,39 +133,35 @@ func (c canaries) observe(t testing.TB, g *privacy.Gate, requests []privacy.Requ
 				}
 				v[who] = 1e9
 				return 0
-			})
-			if err != nil {
+			}); err != nil {
 				t.Fatal(err)
 			}
-			noised = append(noised, n)
 		}
-		body, err := json.Marshal(noised)
+		sealed, err := session.Seal(nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		sealed, err := session.Seal(body, nil)
+		opened, err := privacy.Open(sealed.Bytes(), r)
 		if err != nil {
 			t.Fatal(err)
 		}
-		opened, err := privacy.Open(sealed.Bytes())
-		if err != nil {
-			t.Fatal(err)
+		if len(opened.Sums[sum.Name]) != sum.Mechanism.Count {
+			t.Fatalf("%d sums were sent, %d were made", len(opened.Sums[sum.Name]), sum.Mechanism.Count)
 		}
-		var seen []privacy.Noised
-		if err := json.Unmarshal(opened.Body, &seen); err != nil {
-			t.Fatal(err)
-		}
-		for _, n := range seen {
+		for _, n := range opened.Sums[sum.Name] {
 			// The likelihood ratio, to first order: how far a canary moves its
 			// entry, over the variance of the noise.
-			entries := slices.Concat(n.Blocks...)
+			var entries []float64
+			for b := range n.Blocks() {
+				entries = append(entries, n.Floats(b)...)
+			}
 			moves := sum.Bound
 			if sum.Form == privacy.Moments {
 				moves *= sum.Bound
 			}
-			weight := sum.Mechanism.Rate * moves / (n.SD * n.SD)
+			weight := sum.Mechanism.Rate * moves / (n.SD() * n.SD())
 			for j, x := range entries {
-				scores[j] += weight * (float64(x)*n.Step - sum.Mechanism.Rate*moves/2)
+				scores[j] += weight * (x - sum.Mechanism.Rate*moves/2)
 			}
 		}
 	}

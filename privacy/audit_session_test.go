@@ -87,7 +87,7 @@ func (s site) release(t testing.TB, seed uint64, data [][]float64, n int) []floa
 	gate := privacy.NewGate(study, open, sitestore.NewMemory(), people, noise(seed))
 	a := ask
 	a.Round += s.round
-	session, err := gate.Admit(a, privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{s.sum}})
+	session, err := gate.AdmitAny(a, privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{s.sum}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func (s site) release(t testing.TB, seed uint64, data [][]float64, n int) []floa
 		if err != nil {
 			t.Fatal(err)
 		}
-		for b := range noised.Blocks {
+		for b := range noised.Blocks() {
 			entries := noised.Floats(b)
 			for range room {
 				mine := entries[:len(entries)/room]

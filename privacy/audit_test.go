@@ -33,8 +33,8 @@ package privacy_test
 //
 //	σ/2                          here; noise.TestFaultySamplersAreCaught for a wrong shape
 //	missing factor 2             fixed.TestSmallerClaimsAreCaught (exact sensitivity); here
-//	re-noised retry, one charge  TestHistoriesCatchPlantedFaults (ledger and crashes); here what it reveals
-//	reused noise                 TestHistoriesCatchPlantedFaults (equal draws); here what it reveals
+//	key drawn anew at a retry    TestHistoriesCatchPlantedFaults (crashes); here what it reveals
+//	noise that ignores the data  TestHistoriesCatchPlantedFaults (equal draws); here what it reveals
 //	fixed-size batch as Poisson  here: one step by the gate, 3025 steps in one dimension
 //	unclipped NaN record         fixed.TestFaultySumsAreCaught (exact sensitivity); here
 //	clip after summing           fixed.TestFaultySumsAreCaught (exact sensitivity); here

@@ -4,14 +4,17 @@ package privacy
 type book struct {
 	study     string
 	lines     int
-	attempts  map[string]int // charges of each release of the study
-	ours      map[Unit]tally // charges of the study, for each unit
-	boundless map[Unit]bool  // the study has charged what has no bound for the unit
-	all       tally          // charges of all studies, for single subjects
+	attempts  map[string]int    // charges of each release of the study
+	kinds     map[string]int    // releases of the study that were charged, by the kind of their task
+	round     int               // the last one that was charged for the study
+	charged   map[string]charge // of each release of the study, the last one
+	ours      map[Unit]tally    // charges of the study, for each unit
+	boundless map[Unit]bool     // the study has charged what has no bound for the unit
+	all       tally             // charges of all studies, for single subjects
 }
 
 func newBook(study string) *book {
-	return &book{study: study, attempts: map[string]int{}, ours: map[Unit]tally{}, boundless: map[Unit]bool{}}
+	return &book{study: study, attempts: map[string]int{}, kinds: map[string]int{}, charged: map[string]charge{}, ours: map[Unit]tally{}, boundless: map[Unit]bool{}}
 }
 
 // read takes in the lines that have been added.
@@ -26,7 +29,11 @@ func (b *book) read(j Journal) error {
 			return err
 		}
 		if line.Study == b.study {
-			b.attempts[line.Release]++
+			if b.attempts[line.Release]++; b.attempts[line.Release] == 1 {
+				b.kinds[c.Kind]++
+			}
+			b.round = max(b.round, c.Round)
+			b.charged[line.Release] = c
 		}
 		b.add(line.Study == b.study, c.Request)
 		b.lines = line.Seq

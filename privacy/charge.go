@@ -26,7 +26,7 @@ const chargeVersion = 2
 func (g *Gate) charge(a Ask, r Request) ([]byte, error) {
 	b, err := wire.Marshal(charge{
 		Version: chargeVersion, At: g.now().UTC().Format(time.RFC3339), Method: g.study.Method, Round: a.Round, Kind: a.Kind,
-		Guarantee: g.study.Guarantee, Seeded: r.Protection == Differential && g.noise("").Seeded(), Request: r,
+		Guarantee: g.study.Guarantee, Seeded: g.seeds(r), Request: r,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("encoding the charge: %w", err)

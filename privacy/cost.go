@@ -92,6 +92,9 @@ func (c *Cost) add(requests []Request) (s SiteCost, err error) {
 			s.Sums = add(s.Sums, sum.Mechanism.Count)
 		}
 	}
+	if s.Sums == 0 && s.Unprotected > 0 {
+		return s, problem.Problem{Where: "privacy.protection", What: "the method has no differentially private form: it releases nothing but exact numbers", Hint: "another method, or protection: none"}
+	}
 	if bounded {
 		s.Mechanisms = all
 	}

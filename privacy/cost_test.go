@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -171,17 +172,18 @@ func TestGatesLearnWhatThePlanPromises(t *testing.T) {
 	b := account.Budget{Epsilon: 3, Delta: 1e-5}
 	p := promising("subject", account.ReplaceOne, &b, nil)
 	p.Quorum, p.Method = 2, plans.Method{Name: "toy", Options: &struct{}{}}
-	s, err := privacy.StudyOf(p, "south")
+	list := []privacy.Listed{{Kind: "fit", Times: 3, Request: request}, {Kind: "look", Times: 1, Request: request}}
+	s, err := privacy.StudyOf(p, "south", list)
 	if err != nil {
 		t.Fatal(err)
 	}
 	digest, err := p.Digest()
-	if err != nil || s.Digest != digest.String() || s.Site != "south" || s.Method != "toy" || s.Sites != 3 || s.Quorum != 2 ||
+	if err != nil || s.Digest != digest.String() || s.Site != "south" || s.Method != "toy" || s.Sites != 3 || s.Quorum != 2 || !reflect.DeepEqual(s.Requests, list) || len(privacy.Requests(list)) != 4 ||
 		s.Guarantee == nil || *s.Guarantee != (privacy.Guarantee{Unit: privacy.Subject, Adjacency: account.ReplaceOne, Budget: b}) {
 		t.Errorf("got %+v, %v", s, err)
 	}
 	p.Privacy.Total, p.Privacy.PerRelease = nil, &b
-	if s, err = privacy.StudyOf(p, "south"); err != nil || s.Guarantee != nil {
+	if s, err = privacy.StudyOf(p, "south", list); err != nil || s.Guarantee != nil {
 		t.Errorf("a published plan promises %+v, %v", s.Guarantee, err)
 	}
 }

@@ -1,14 +1,17 @@
 // Package privacy is the one gate through which anything may leave a site.
 //
-// A [Release] can only be made here, and the engine sends nothing else. Before
-// a row is read, the method declares a [Request]; [Gate.Admit] checks it
-// against the plan's [Guarantee] and the site's [Policy], with everything that
-// the ledger holds, and commits its charge to the ledger. Only then is there a
-// [Session]. One that was granted for a differential request gives no rows: it
-// takes each subject's vector, clips, quantises and sums, adds noise, and hands
-// the noised sums back. [Session.Seal] commits the finished bytes to the outbox
-// before they are returned. So a crash forfeits what was charged, and a retry
-// sends the bytes that were stored: one task is never answered twice in
+// A [Release] can only be made here, and the engine sends nothing else. What a
+// study may ask a site for is listed from its plan ([Listed]); the gate grants
+// what is listed, as often as it is listed, in rounds that rise.
+// [Gate.Admit] checks a request against the plan's [Guarantee] and the site's
+// [Policy], with everything that the ledger holds, and commits its charge to
+// the ledger together with a key for its noise. Only then is there a [Session].
+// One for a differential request takes each subject's vector, clips, quantises
+// and sums, adds noise, and hands the noised sums back, which nobody can
+// change. [Session.Seal] writes them into the release and commits the finished
+// bytes to the outbox, which wipes the key. So a task that is computed again
+// after a crash finds its charge and its key and gives the same bytes: nothing
+// is charged twice, nothing is forfeited, and one task is never answered in
 // different words.
 //
 // Requests without protection pass the same gate, and their releases are marked
@@ -20,6 +23,7 @@
 package privacy
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"sync"
@@ -32,8 +36,8 @@ import (
 
 // Errors that a caller branches on.
 var (
-	// ErrRefused means that the plan's guarantee or the site's policy does not
-	// allow the request.
+	// ErrRefused means that the plan's list, its guarantee or the site's policy
+	// does not allow the request.
 	ErrRefused = errors.New("refused by the site's policy")
 	// ErrConflict means that a release was asked for again, but by another task.
 	ErrConflict = errors.New("another task has already been answered under this release's name")
@@ -45,20 +49,40 @@ type Ask struct {
 	Site  string   // who is asked
 	Round int      // the coordinator's count, from 1
 	Kind  string   // what is asked, in the method's words
-	Task  [32]byte // SHA-256 of the task's bytes
+	Task  [32]byte // identity of the task
 }
 
 func (a Ask) release() string { return fmt.Sprintf("%s/%s/%d", a.Study, a.Site, a.Round) }
 
+// Listed is something that a study may ask a site for, and how often.
+type Listed struct {
+	Kind    string // of the task; one of a kind in a list
+	Times   int    // at most, over the whole study
+	Request Request
+}
+
+// Requests returns every request of a list as often as it is listed.
+func Requests(list []Listed) []Request {
+	var all []Request
+	for _, l := range list {
+		for range l.Times {
+			all = append(all, l.Request)
+		}
+	}
+	return all
+}
+
 // Study is what the gate must know of the study that it serves. It comes from
 // the plan that the site's people agreed to, never from a task.
 type Study struct {
-	Digest   string // hexadecimal, of the plan
-	Site     string // whose data the gate guards
-	Method   string // name of the method
-	Sites    int    // sites of the plan
-	Quorum   int    // contributions without which the study ends
-	Subjects int    // rows at this site, for the limits that depend on it; 0 if nobody has counted
+	Digest   string   // hexadecimal, of the plan
+	Site     string   // whose data the gate guards
+	Method   string   // name of the method
+	Sites    int      // sites of the plan
+	Quorum   int      // contributions without which the study ends
+	Subjects int      // rows at this site, for the limits that depend on it; 0 if nobody has counted
+	Data     [32]byte // fingerprint of the data: other data never meet the same noise
+	Requests []Listed // all that the gate grants
 	// Guarantee is what the plan promises in total; nil if it promises nothing.
 	Guarantee *Guarantee
 }
@@ -67,8 +91,11 @@ type Study struct {
 // [sitestore.Memory] where a simulation may forget.
 type Journal interface {
 	Release(id string) (r sitestore.Release, ok bool, err error)
-	// Reserve fails with sitestore.ErrMoved if the line cannot get its place.
-	Reserve(sitestore.Reservation) error
+	// Room fails if there is no room for so many bytes.
+	Room(bytes int64) error
+	// Reserve fails with sitestore.ErrMoved if the line cannot get its place, and
+	// with sitestore.ErrReserved if the release has been charged.
+	Reserve(r sitestore.Reservation, key [32]byte) error
 	Commit(release string, sealed, state []byte) error
 	State(study string) ([]byte, error)
 	// Reservations returns the ledger after the first so many lines.
@@ -82,12 +109,13 @@ type Gate struct {
 	journal Journal
 	data    dataset.Source
 
-	now   func() time.Time
-	noise func(session string) noise.Source
+	now       func() time.Time
+	simulated *noise.Simulation // nil where noise protects people
 
 	mu     sync.Mutex
 	book   *book
-	limits *limits // nil before the first request
+	limits *limits  // nil before the first request
+	live   *Session // the last one that was granted
 }
 
 // Option changes how a gate works.
@@ -97,18 +125,14 @@ type Option func(*Gate)
 // that text depends on it.
 func Clock(now func() time.Time) Option { return func(g *Gate) { g.now = now } }
 
-// Noise makes a gate draw the noise of each session, which has a name of its
-// own, from another source than the operating system's generator. Only package
-// privacytest can make one, for simulations; releases are marked.
-func Noise(source func(session string) noise.Source) Option {
-	return func(g *Gate) { g.noise = source }
-}
-
-func systemNoise(string) noise.Source { return noise.System() }
+// Simulate makes a gate take its noise from elsewhere than the operating
+// system's generator. Only package privacytest can make a simulation; releases
+// and charges are marked.
+func Simulate(s noise.Simulation) Option { return func(g *Gate) { g.simulated = &s } }
 
 // NewGate returns the gate in front of data, for one study.
 func NewGate(study Study, policy Policy, journal Journal, data dataset.Source, options ...Option) *Gate {
-	g := &Gate{study: study, policy: policy, journal: journal, data: data, now: time.Now, noise: systemNoise, book: newBook(study.Digest)}
+	g := &Gate{study: study, policy: policy, journal: journal, data: data, now: time.Now, book: newBook(study.Digest)}
 	if study.Guarantee != nil { // what was agreed to stays
 		promised := *study.Guarantee
 		g.study.Guarantee = &promised
@@ -122,15 +146,39 @@ func NewGate(study Study, policy Policy, journal Journal, data dataset.Source, o
 // Stored returns the release that already answers a task, if there is one.
 // ErrConflict is returned if the release answers another task.
 func (g *Gate) Stored(a Ask) (Release, bool, error) {
-	if a.Study != g.study.Digest || a.Site != g.study.Site {
-		return Release{}, false, fmt.Errorf("a task for site %q in study %.12s reached the gate of site %q in study %.12s", a.Site, a.Study, g.study.Site, g.study.Digest)
+	r, _, err := g.find(a)
+	return Release{sealed: r.Sealed}, r.Sealed != nil, err
+}
+
+// Digest returns SHA-256 of the release that is stored for a round; ok is false
+// if there is none.
+func (g *Gate) Digest(round int) (digest [32]byte, ok bool, err error) {
+	a := Ask{Study: g.study.Digest, Site: g.study.Site, Round: round}
+	r, _, err := g.journal.Release(a.release())
+	return sha256.Sum256(r.Sealed), r.Sealed != nil, err
+}
+
+// Protection is that of a kind of task; empty if the plan lists none of the kind.
+func (g *Gate) Protection(kind string) Protection {
+	for _, l := range g.study.Requests {
+		if l.Kind == kind {
+			return l.Request.Protection
+		}
 	}
-	r, ok, err := g.journal.Release(a.release())
-	if err != nil || !ok {
-		return Release{}, false, err
+	return ""
+}
+
+// find returns what is kept for a task.
+func (g *Gate) find(a Ask) (r sitestore.Release, charged bool, err error) {
+	if a.Study != g.study.Digest || a.Site != g.study.Site {
+		return r, false, fmt.Errorf("a task for site %q in study %.12s reached the gate of site %q in study %.12s", a.Site, a.Study, g.study.Site, g.study.Digest)
+	}
+	r, charged, err = g.journal.Release(a.release())
+	if err != nil || !charged {
+		return sitestore.Release{}, false, err
 	}
 	if r.Task != a.Task {
-		return Release{}, false, fmt.Errorf("round %d of study %.12s: %w", a.Round, a.Study, ErrConflict)
+		return sitestore.Release{}, false, fmt.Errorf("round %d of study %.12s: %w", a.Round, a.Study, ErrConflict)
 	}
-	return Release{sealed: r.Sealed}, r.Sealed != nil, nil
+	return r, true, nil
 }

@@ -30,11 +30,18 @@ func (t *tape) note(event string) error {
 	return nil
 }
 
-func (t *tape) Reserve(r sitestore.Reservation) error {
+func (t *tape) Room(bytes int64) error {
+	if err := t.note("room"); err != nil {
+		return err
+	}
+	return t.Memory.Room(bytes)
+}
+
+func (t *tape) Reserve(r sitestore.Reservation, key [32]byte) error {
 	if err := t.note("reserve"); err != nil {
 		return err
 	}
-	return t.Memory.Reserve(r)
+	return t.Memory.Reserve(r, key)
 }
 
 func (t *tape) Commit(id string, sealed, state []byte) error {
@@ -65,7 +72,7 @@ func answer(g *privacy.Gate, a privacy.Ask) (privacy.Release, error) {
 	if r, ok, err := g.Stored(a); err != nil || ok {
 		return r, err
 	}
-	s, err := g.Admit(a, request)
+	s, err := g.AdmitAny(a, request)
 	if err != nil {
 		return privacy.Release{}, err
 	}
@@ -85,7 +92,7 @@ func TestChargeComesBeforeDataAndBytesBeforeSending(t *testing.T) {
 	if _, err := answer(privacy.NewGate(study, open, tape, tape), ask); err != nil {
 		t.Fatal(err)
 	}
-	if got := fmt.Sprint(tape.events); got != "[reserve read commit]" {
+	if got := fmt.Sprint(tape.events); got != "[room reserve read commit]" {
 		t.Fatalf("got %s", got)
 	}
 }
@@ -112,24 +119,33 @@ func TestTaskAnsweredBeforeIsAnsweredWithTheSameBytes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o, err := privacy.Open(r.Bytes())
+	o, err := privacy.Open(r.Bytes(), request)
 	if err != nil || string(o.Body) != `1 after "state"` {
 		t.Fatalf("the state was not carried: %q, %v", o.Body, err)
 	}
 }
 
-func TestFailureAtAStepKeepsTheChargeAndSendsNothing(t *testing.T) {
-	tape := &tape{Memory: sitestore.NewMemory(), broken: "reserve"}
-	if r, err := answer(privacy.NewGate(study, open, tape, tape), ask); !errors.Is(err, errBroken) || r.Bytes() != nil || tape.events != nil {
-		t.Fatalf("charge failed: %q, %v, %v", r.Bytes(), tape.events, err)
+func TestFailureAtAStepSendsNothingAndIsNotChargedAgain(t *testing.T) {
+	tape := &tape{Memory: sitestore.NewMemory()}
+	for broken, want := range map[string]string{"room": "[]", "reserve": "[room]"} {
+		tape.broken, tape.events = broken, nil
+		if r, err := answer(privacy.NewGate(study, open, tape, tape), ask); !errors.Is(err, errBroken) || r.Bytes() != nil || fmt.Sprint(tape.events) != want {
+			t.Fatalf("%s failed: %q, %v, %v", broken, r.Bytes(), tape.events, err)
+		}
+		if lines, err := tape.Reservations(0); err != nil || len(lines) > 0 {
+			t.Fatalf("%s failed, and %d lines were charged, %v", broken, len(lines), err)
+		}
 	}
 	tape.broken = "commit"
 	if r, err := answer(privacy.NewGate(study, open, tape, tape), ask); !errors.Is(err, errBroken) || r.Bytes() != nil {
 		t.Fatalf("storing failed: %q, %v", r.Bytes(), err)
 	}
 	tape.broken, tape.events = "", nil
-	if _, err := answer(privacy.NewGate(study, open, tape, tape), ask); err != nil || fmt.Sprint(tape.events) != "[reserve read commit]" {
-		t.Fatalf("the retry did not take a charge of its own: %v, %v", tape.events, err)
+	if _, err := answer(privacy.NewGate(study, open, tape, tape), ask); err != nil || fmt.Sprint(tape.events) != "[read commit]" {
+		t.Fatalf("the task was not answered by the charge that it has: %v, %v", tape.events, err)
+	}
+	if lines, err := tape.Reservations(0); err != nil || len(lines) != 1 {
+		t.Fatalf("%d charges, %v", len(lines), err)
 	}
 }
 
@@ -143,8 +159,8 @@ func TestPolicyRefusesBeforeAnythingHappens(t *testing.T) {
 		"no protection named":                      {open, privacy.Request{}},
 	} {
 		tape := &tape{Memory: sitestore.NewMemory()}
-		s, err := privacy.NewGate(study, c.policy, tape, tape).Admit(ask, c.request)
-		if !errors.Is(err, privacy.ErrRefused) || s != nil || tape.events != nil {
+		s, err := privacy.NewGate(study, c.policy, tape, tape).AdmitAny(ask, c.request)
+		if !errors.Is(err, privacy.ErrRefused) || s != nil || fmt.Sprint(tape.events) != "[room]" {
 			t.Errorf("%s: %v, %v", name, tape.events, err)
 		}
 	}
@@ -152,7 +168,7 @@ func TestPolicyRefusesBeforeAnythingHappens(t *testing.T) {
 
 func TestSessionSealsOnce(t *testing.T) {
 	tape := &tape{Memory: sitestore.NewMemory()}
-	s, err := privacy.NewGate(study, open, tape, tape).Admit(ask, request)
+	s, err := privacy.NewGate(study, open, tape, tape).AdmitAny(ask, request)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,25 +180,12 @@ func TestSessionSealsOnce(t *testing.T) {
 	}
 }
 
-func FuzzOpen(f *testing.F) {
-	tape := &tape{Memory: sitestore.NewMemory()}
-	r, err := answer(privacy.NewGate(study, open, tape, tape), ask)
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(r.Bytes())
-	f.Fuzz(func(t *testing.T, data []byte) {
-		o, err := privacy.Open(data)
-		if err == nil && o.Task == [32]byte{} && len(data) < 32 {
-			t.Fatalf("%+v from %d bytes", o, len(data))
-		}
-	})
-}
-
 func ExampleGate() {
 	data := &tape{Memory: sitestore.NewMemory()}
-	gate := privacy.NewGate(study, privacy.SimulationPolicy(), data, data)
-	session, err := gate.Admit(ask, request)
+	planned := study
+	planned.Requests = []privacy.Listed{{Kind: "fit", Times: 5, Request: request}}
+	gate := privacy.NewGate(planned, privacy.SimulationPolicy(), data, data)
+	session, err := gate.Admit(ask)
 	if err != nil {
 		panic(err)
 	}
@@ -190,7 +193,7 @@ func ExampleGate() {
 	if err != nil {
 		panic(err)
 	}
-	opened, err := privacy.Open(release.Bytes())
+	opened, err := privacy.Open(release.Bytes(), request)
 	fmt.Printf("%s, round %d, protection %q: %s %v\n", opened.Site, opened.Round, opened.Request.Protection, opened.Body, err)
 	// Output: north, round 2, protection "none": the method's numbers <nil>
 }

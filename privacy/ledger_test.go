@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,34 +16,74 @@ import (
 	"parley/sitestore"
 )
 
+// aged is a journal whose first lines earlier programs have written, which kept
+// no keys.
+type aged struct {
+	*sitestore.Memory
+	old []sitestore.Reservation
+}
+
+func (a *aged) Reservations(after int) ([]sitestore.Reservation, error) {
+	lines, err := a.Memory.Reservations(0)
+	all := append(slices.Clone(a.old), lines...)
+	for i := range all {
+		all[i].Seq = i + 1
+	}
+	return all[min(after, len(all)):], err
+}
+
+func (a *aged) Reserve(r sitestore.Reservation, key [32]byte) error {
+	if r.Seq != 0 {
+		r.Seq -= len(a.old)
+	}
+	return a.Memory.Reserve(r, key)
+}
+
+func (a *aged) Release(id string) (sitestore.Release, bool, error) {
+	r, ok, err := a.Memory.Release(id)
+	if i := slices.IndexFunc(a.old, func(line sitestore.Reservation) bool { return line.Release == id }); !ok && i >= 0 {
+		return sitestore.Release{Task: a.old[i].Task}, true, err
+	}
+	return r, ok, err
+}
+
 // lived is the ledger of a site with a long life: a line of the first version,
-// a study with a retry, one that protects sites, one that samples.
-func lived(t testing.TB) *sitestore.Memory {
+// a study with a charge that an earlier program forfeited and this one made
+// again, one that protects sites, one that samples.
+func lived(t testing.TB) *aged {
 	t.Helper()
-	m := sitestore.NewMemory()
+	before := sitestore.NewMemory()
 	old, err := wire.Marshal(map[string]any{"protection": "none", "contents": []map[string]any{{"what": "means", "values": 3}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Reserve(sitestore.Reservation{Release: "old/north/1", Study: "old", Request: old}); err != nil {
+	if err := before.Reserve(sitestore.Reservation{Release: "old/north/1", Study: "old", Request: old}, [32]byte{1}); err != nil {
 		t.Fatal(err)
 	}
 	clock := privacy.Clock(func() time.Time { return time.Date(2026, 2, 3, 4, 5, 6, 0, time.FixedZone("", 3600)) })
-	gate := func(s privacy.Study, digest string) *privacy.Gate {
+	gate := func(s privacy.Study, j privacy.Journal, digest string) *privacy.Gate {
 		s.Digest = digest
-		return privacy.NewGate(s, open, m, subjects(3), clock)
+		return privacy.NewGate(s, open, j, subjects(3), clock)
 	}
-	one := gate(guaranteed(privacy.Subject, account.AddRemove, 3, 1e-6), "one")
+	promised := guaranteed(privacy.Subject, account.AddRemove, 3, 1e-6)
+	if _, err := gate(promised, before, "one").AdmitAny(at("one", 1), differential(vectors(10, 2))); err != nil {
+		t.Fatal(err)
+	}
+	lines, err := before.Reservations(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &aged{sitestore.NewMemory(), lines}
+	one := gate(promised, m, "one")
 	whole := vectors(4, 2)
 	whole.Unit, whole.Name = privacy.WholeSite, "w"
 	sampled := vectors(5, 2)
 	sampled.Mechanism.Rate, sampled.Mechanism.Count = 0.02, 25
-	_, first := one.Admit(at("one", 1), differential(vectors(10, 2)))
 	second := releaseAt(t, one, at("one", 1), vectors(10, 2))
 	third := releaseAt(t, one, at("one", 2), vectors(20, 2))
-	_, sites := gate(guaranteed(privacy.WholeSite, account.ReplaceOne, 8, 1e-5), "sites").Admit(at("sites", 1), differential(whole))
-	_, per := gate(study, "sampled").Admit(at("sampled", 1), differential(sampled))
-	if err := errors.Join(first, second, third, sites, per); err != nil {
+	_, sites := gate(guaranteed(privacy.WholeSite, account.ReplaceOne, 8, 1e-5), m, "sites").AdmitAny(at("sites", 1), differential(whole))
+	_, per := gate(study, m, "sampled").AdmitAny(at("sampled", 1), differential(sampled))
+	if err := errors.Join(second, third, sites, per); err != nil {
 		t.Fatal(err)
 	}
 	return m
@@ -161,12 +202,12 @@ func FuzzLedgerLine(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, line []byte) {
 		m := sitestore.NewMemory()
-		if err := m.Reserve(sitestore.Reservation{Release: "x/north/1", Study: "x", Request: line}); err != nil {
+		if err := m.Reserve(sitestore.Reservation{Release: "x/north/1", Study: "x", Request: line}, [32]byte{1}); err != nil {
 			t.Fatal(err)
 		}
 		l, err := privacy.ReadLedger(m)
 		policy := privacy.Policy{Lifetime: &privacy.Lifetime{Epsilon: 1e9, Delta: 1e-5}, PerRelease: true}
-		_, admission := privacy.NewGate(study, policy, m, subjects(1)).Admit(ask, differential(vectors(100, 1)))
+		_, admission := privacy.NewGate(study, policy, m, subjects(1)).AdmitAny(ask, differential(vectors(100, 1)))
 		if err != nil {
 			if !strings.Contains(err.Error(), "line 1 of the ledger") || admission == nil {
 				t.Fatalf("%v; then %v", err, admission)
@@ -189,7 +230,7 @@ func ExampleLedger_Account() {
 	s := privacy.Study{Digest: "3fa9", Site: "north", Method: "mvppca"}
 	s.Guarantee = &privacy.Guarantee{Unit: privacy.Subject, Adjacency: account.AddRemove, Budget: account.Budget{Epsilon: 3, Delta: 1e-5}}
 	gate := privacy.NewGate(s, privacy.SimulationPolicy(), m, subjects(400))
-	if _, err := gate.Admit(privacy.Ask{Study: "3fa9", Site: "north", Round: 1}, differential(vectors(2, 3))); err != nil {
+	if _, err := gate.AdmitAny(privacy.Ask{Study: "3fa9", Site: "north", Round: 1}, differential(vectors(2, 3))); err != nil {
 		panic(err)
 	}
 	ledger, err := privacy.ReadLedger(m)

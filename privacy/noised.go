@@ -1,41 +1,86 @@
 package privacy
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
 
+	"parley/internal/wire"
 	"parley/privacy/account"
 	"parley/privacy/internal/fixed"
 )
 
-// Noised is a sum with discrete noise, as it travels: whole numbers of steps.
-// It may be shown to anybody: whatever is computed from it is post-processing.
+// Noised is a sum with discrete noise: whole numbers of steps. It may be shown to
+// anybody: whatever is computed from it is post-processing. Only a session makes
+// one, and nobody changes it; what a release holds of it, the session writes.
 type Noised struct {
-	Blocks [][]int64 `cbor:"blocks" json:"blocks"` // entries in units of Step; for Moments the upper triangle by rows
-	Step   float64   `cbor:"step" json:"step"`     // > 0
-	// SD is the standard deviation of the noise on every entry, in the units of
-	// the data; for Moments, of the entries on the diagonal, those beside it
-	// having SD/√2.
-	SD float64 `cbor:"sd" json:"sd"`
+	blocks [][]int64 // entries in units of step; for Moments the upper triangle by rows
+	step   float64   // > 0
+	sd     float64
 }
+
+// Blocks returns how many blocks the sum has.
+func (n *Noised) Blocks() int { return len(n.blocks) }
 
 // Floats returns the entries of a block in the units of the data; nil if there
 // is no such block. For Moments they are the upper triangle by rows.
 func (n *Noised) Floats(block int) []float64 {
-	if block < 0 || block >= len(n.Blocks) {
+	if block < 0 || block >= len(n.blocks) {
 		return nil
 	}
-	out := make([]float64, len(n.Blocks[block]))
-	for i, x := range n.Blocks[block] {
-		out[i] = float64(x) * n.Step
+	out := make([]float64, len(n.blocks[block]))
+	for i, x := range n.blocks[block] {
+		out[i] = float64(x) * n.step
 	}
 	return out
 }
 
-// Check reports whether a sum that another organisation sent is one that s
-// declares: its blocks and their lengths, and the step and noise that follow
-// from s.
+// SD is the standard deviation of the noise on every entry, in the units of
+// the data; for Moments, of the entries on the diagonal, those beside it
+// having SD/√2.
+func (n *Noised) SD() float64 { return n.sd }
+
+// noisedFile is a noised sum as it is kept.
+type noisedFile struct {
+	Blocks [][]int64 `cbor:"blocks" json:"blocks"`
+	Step   float64   `cbor:"step" json:"step"`
+	SD     float64   `cbor:"sd" json:"sd"`
+}
+
+// MarshalCBOR encodes the sum for whoever keeps it.
+func (n *Noised) MarshalCBOR() ([]byte, error) {
+	return wire.Marshal(noisedFile{n.blocks, n.step, n.sd})
+}
+
+// UnmarshalCBOR decodes what MarshalCBOR wrote; [Noised.Check] says whether it
+// makes sense.
+func (n *Noised) UnmarshalCBOR(data []byte) error {
+	var f noisedFile
+	err := wire.Unmarshal(data, &f)
+	*n = Noised{f.Blocks, f.Step, f.SD}
+	return err
+}
+
+// MarshalJSON encodes the sum for whoever keeps it.
+func (n *Noised) MarshalJSON() ([]byte, error) {
+	return json.Marshal(noisedFile{n.blocks, n.step, n.sd})
+}
+
+// UnmarshalJSON decodes what MarshalJSON wrote.
+func (n *Noised) UnmarshalJSON(data []byte) error {
+	var f noisedFile
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	err := d.Decode(&f)
+	*n = Noised{f.Blocks, f.Step, f.SD}
+	return err
+}
+
+// Check reports whether a sum that was kept is one that s declares: its first
+// blocks and their lengths, and the step and noise that follow from s, to a
+// thousandth.
 func (n *Noised) Check(s Sum) error {
 	if err := s.check(); err != nil {
 		return fmt.Errorf("sum %q: %w", s.Name, err)
@@ -44,19 +89,25 @@ func (n *Noised) Check(s Sum) error {
 	if err != nil {
 		return err
 	}
-	if len(n.Blocks) != len(s.Blocks) {
-		return fmt.Errorf("sum %q: %d blocks where %d were declared", s.Name, len(n.Blocks), len(s.Blocks))
+	near := func(a, b float64) bool { return math.Abs(a-b) <= b/1000 }
+	if !near(n.step, grid.Step) || !near(n.sd, grid.SD()) {
+		return fmt.Errorf("sum %q: step %v and noise %v are not the declared %v and %v", s.Name, n.step, n.sd, grid.Step, grid.SD())
 	}
-	for i, b := range n.Blocks {
+	return n.check(s)
+}
+
+// check holds the integers against the declared blocks.
+func (n *Noised) check(s Sum) error {
+	if len(n.blocks) == 0 || len(n.blocks) > len(s.Blocks) {
+		return fmt.Errorf("sum %q: %d blocks where %d were declared", s.Name, len(n.blocks), len(s.Blocks))
+	}
+	for i, b := range n.blocks {
 		if want := s.entries(i); len(b) != want {
 			return fmt.Errorf("sum %q: block %d has %d entries, not %d", s.Name, i, len(b), want)
 		}
 		if j := slices.IndexFunc(b, func(x int64) bool { return x == math.MinInt64 }); j >= 0 { // no sum is, and it has no opposite
 			return fmt.Errorf("sum %q: entry %d of block %d is out of range", s.Name, j, i)
 		}
-	}
-	if n.Step != grid.Step || n.SD != grid.SD() {
-		return fmt.Errorf("sum %q: step %v and noise %v are not the declared %v and %v", s.Name, n.Step, n.SD, grid.Step, grid.SD())
 	}
 	return nil
 }

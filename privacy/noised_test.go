@@ -2,6 +2,7 @@ package privacy_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math"
 	"strings"
@@ -38,22 +39,53 @@ func TestNoisedSumTravelsAsWholeNumbers(t *testing.T) {
 	}
 }
 
+// kept is a noised sum as a file holds it.
+type kept struct {
+	Blocks [][]int64 `json:"blocks"`
+	Step   float64   `json:"step"`
+	SD     float64   `json:"sd"`
+}
+
 func TestNoisedSumMustBeWhatWasDeclared(t *testing.T) {
 	s := vectors(1, 2, 3)
-	for want, change := range map[string]func(*privacy.Noised){
-		"1 blocks where 2":          func(n *privacy.Noised) { n.Blocks = n.Blocks[:1] },
-		"block 1 has 2 entries":     func(n *privacy.Noised) { n.Blocks[1] = n.Blocks[1][:2] },
-		"block 0 has 0 entries":     func(n *privacy.Noised) { n.Blocks[0] = nil },
-		"are not the declared":      func(n *privacy.Noised) { n.Step *= 2 },
-		"step NaN":                  func(n *privacy.Noised) { n.Step = math.NaN() },
-		"noise 0 are not":           func(n *privacy.Noised) { n.SD = 0 },
-		"entry 1 of block 0 is out": func(n *privacy.Noised) { n.Blocks[0][1] = math.MinInt64 },
+	for want, change := range map[string]func(f *kept){
+		"0 blocks where 2":          func(f *kept) { f.Blocks = nil },
+		"3 blocks where 2":          func(f *kept) { f.Blocks = append(f.Blocks, []int64{1}) },
+		"block 1 has 2 entries":     func(f *kept) { f.Blocks[1] = f.Blocks[1][:2] },
+		"block 0 has 0 entries":     func(f *kept) { f.Blocks[0] = nil },
+		"are not the declared":      func(f *kept) { f.Step *= 2 },
+		"noise 0 are not":           func(f *kept) { f.SD = 0 },
+		"entry 1 of block 0 is out": func(f *kept) { f.Blocks[0][1] = math.MinInt64 },
 	} {
-		n := noisedSum(t)
-		change(n)
+		written, err := json.Marshal(noisedSum(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var f kept
+		if err := json.Unmarshal(written, &f); err != nil || f.Step == 0 || f.SD == 0 || len(f.Blocks) != 2 {
+			t.Fatalf("%s, %v", written, err)
+		}
+		change(&f)
+		if written, err = json.Marshal(f); err != nil {
+			t.Fatal(err)
+		}
+		n := &privacy.Noised{}
+		if err := json.Unmarshal(written, n); err != nil {
+			t.Fatal(err)
+		}
 		if err := n.Check(s); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}
+	}
+	if err := privacy.NoisedOf([][]int64{{1, 2}, {3, 4, 5}}, math.NaN(), 1).Check(s); err == nil || !strings.Contains(err.Error(), "step NaN") {
+		t.Errorf("a step that is no number: %v", err)
+	}
+	first, err := granted(t, subjects(3), vectors(1, 2, 3)).First(t.Context(), "v", 1, func(*dataset.Row, []float64) int { return 1 })
+	if err != nil || first.Blocks() != 1 {
+		t.Fatalf("%v, %v", first, err)
+	}
+	if err := first.Check(s); err != nil {
+		t.Errorf("the first of two blocks: %v", err)
 	}
 	bad := s
 	bad.Mechanism.Noise = -1
@@ -79,6 +111,9 @@ func FuzzNoised(f *testing.F) {
 		}
 		for i, length := range s.Blocks {
 			v := n.Floats(i)
+			if i >= n.Blocks() && v == nil {
+				continue
+			}
 			if len(v) != length {
 				t.Fatalf("block %d has %d entries", i, len(v))
 			}
@@ -94,7 +129,7 @@ func FuzzNoised(f *testing.F) {
 func ExampleSession_Sum() {
 	sum := vectors(2, 2) // two numbers of each subject, noise of twice the bound
 	gate := privacy.NewGate(study, privacy.SimulationPolicy(), sitestore.NewMemory(), subjects(400), privacytest.Seeded(1))
-	session, err := gate.Admit(ask, privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{sum}})
+	session, err := gate.AdmitAny(ask, privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{sum}})
 	if err != nil {
 		panic(err)
 	}
@@ -106,6 +141,6 @@ func ExampleSession_Sum() {
 		panic(err)
 	}
 	total := noised.Floats(0)
-	fmt.Printf("noise of %.1f around 400: %v, around 200: %v\n", noised.SD, math.Abs(total[0]-400) < 50, math.Abs(total[1]-200) < 50)
+	fmt.Printf("noise of %.1f around 400: %v, around 200: %v\n", noised.SD(), math.Abs(total[0]-400) < 50, math.Abs(total[1]-200) < 50)
 	// Output: noise of 10.0 around 400: true, around 200: true
 }

@@ -2,15 +2,16 @@ package privacy
 
 import "parley/study"
 
-// StudyOf returns what the gate of one site must know of a plan's study. The
-// caller adds Subjects, which only the site knows.
-func StudyOf(p *study.Plan, site string) (Study, error) {
+// StudyOf returns what the gate of one site must know of a plan's study, which
+// lists these requests. The caller adds Subjects and Data, which only the site
+// knows.
+func StudyOf(p *study.Plan, site string, list []Listed) (Study, error) {
 	digest, err := p.Digest()
 	if err != nil {
 		return Study{}, err
 	}
 	return Study{
-		Digest: digest.String(), Site: site, Method: p.Method.Name, Sites: len(p.Sites), Quorum: p.Quorum, Guarantee: guaranteeOf(p.Privacy),
+		Digest: digest.String(), Site: site, Method: p.Method.Name, Sites: len(p.Sites), Quorum: p.Quorum, Guarantee: guaranteeOf(p.Privacy), Requests: list,
 	}, nil
 }
 

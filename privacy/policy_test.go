@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -223,7 +224,8 @@ func TestRequestsThatMakeNoSenseAreErrors(t *testing.T) {
 		"is not sampled":      change(func(s *privacy.Sum) { s.Unit, s.Mechanism.Rate = privacy.WholeSite, 0.5 }),
 		"it has no blocks":    change(func(s *privacy.Sum) { s.Blocks = nil }),
 		"needs a length":      change(func(s *privacy.Sum) { s.Blocks = []int{3, 0} }),
-		"at most 67108864":    change(func(s *privacy.Sum) { s.Form, s.Mechanism.Diameter, s.Blocks = privacy.Moments, 2, []int{1 << 20} }),
+		"at most 1048576":     change(func(s *privacy.Sum) { s.Form, s.Mechanism.Diameter, s.Blocks = privacy.Moments, 2, []int{1 << 20} }),
+		"at most 25165824":    change(func(s *privacy.Sum) { s.Blocks = slices.Repeat([]int{1 << 20}, 25) }),
 		"bound -1":            change(func(s *privacy.Sum) { s.Bound = -1 }),
 		"unit \"person\"":     change(func(s *privacy.Sum) { s.Unit = "person" }),
 		"form \"mean\"":       change(func(s *privacy.Sum) { s.Form = "mean" }),

@@ -32,12 +32,6 @@ func (e *RefusalError) add(where, what, hint string) {
 	e.Reasons.Add(problem.Problem{Where: where, What: what, Hint: hint})
 }
 
-// again tells of a task whose first charge was forfeited.
-func (e *RefusalError) again() {
-	e.add("", "this task was charged before, and its computation did not finish: that charge is forfeited, and a second one is too much",
-		"the study can go on without this site, if its quorum allows")
-}
-
 // err returns the refusal, or nil if there is no reason for it.
 func (e *RefusalError) err() error {
 	if len(e.Reasons) == 0 {

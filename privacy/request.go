@@ -24,7 +24,7 @@ type Content struct {
 	Values int    `cbor:"values" json:"values"` // how many numbers
 }
 
-// Request is what a method declares before it sees a row.
+// Request is what a method declares that a task releases, from the plan alone.
 type Request struct {
 	Protection Protection `cbor:"protection" json:"protection"`
 	Contents   []Content  `cbor:"contents" json:"contents"`
@@ -69,6 +69,9 @@ type Sum struct {
 	Form   Form    `cbor:"form" json:"form"`     // Moments of Subject only, with Gaussian noise
 	Blocks []int   `cbor:"blocks" json:"blocks"` // length of a record's vector in each block
 	Bound  float64 `cbor:"bound" json:"bound"`   // largest norm of a record's vector: l2, or l1 for Laplace noise
+	// Kept says that the noised sums stay at the site, where what is released is
+	// computed from them; otherwise the release holds them.
+	Kept bool `cbor:"kept,omitempty" json:"kept,omitempty"`
 	// Mechanism is the charge, in units of Bound (Vectors) or Bound² (Moments).
 	Mechanism account.Mechanism `cbor:"mechanism" json:"mechanism"`
 }
@@ -82,9 +85,10 @@ type Guarantee struct {
 
 // Limits on what may be declared; a request comes back from the ledger, too.
 const (
-	maxEntries = 1 << 26 // numbers of one sum
-	maxLength  = 1 << 20 // numbers of a record's vector
-	maxCount   = 1 << 30 // times that one mechanism is granted
+	maxEntries = 24 << 20 // numbers of one sum: what a release has room for
+	maxBlock   = 1 << 20  // numbers of one block: what a decoder takes
+	maxLength  = 1 << 20  // numbers of a record's vector
+	maxCount   = 1 << 30  // times that one mechanism is granted
 )
 
 // entries returns the number of released entries of a block.
@@ -137,8 +141,8 @@ func (s Sum) check() error {
 	}
 	entries := 0
 	for i, n := range s.Blocks {
-		if n < 1 || n > maxLength || s.entries(i) > maxEntries-entries {
-			return fmt.Errorf("blocks %v: each needs a length from 1 to %d, and all together have at most %d entries", s.Blocks, maxLength, maxEntries)
+		if n < 1 || n > maxLength || s.entries(i) > maxBlock || s.entries(i) > maxEntries-entries {
+			return fmt.Errorf("blocks %v: each needs a length from 1 to %d and at most %d entries, and all together have at most %d", s.Blocks, maxLength, maxBlock, maxEntries)
 		}
 		entries += s.entries(i)
 	}

@@ -17,38 +17,50 @@ import (
 //
 // The contribution of a row is what it writes to v, which is zero and as long
 // as the longest block, and the block that it returns; −1 contributes nothing.
-// A contribution with NaN or ±Inf, or to a block that there is not, counts as
-// nothing, and nobody is told. Of v only the block's length is used. It is
-// clipped to the declared bound, so a row weighs no more than it may. The row
-// and v must not be kept.
+// A contribution that panics, that has NaN or ±Inf, or that is to a block that
+// there is not, counts as nothing, and nobody is told. Of v only the block's
+// length is used. It is clipped to the declared bound, so a row weighs no more
+// than it may. It must be a function of this row, the plan, the task and sums
+// noised before: nothing may be carried from one row to the next. The row and v
+// must not be kept.
 //
 // Below a rate of 1 each row takes part with that probability, in every sum
 // anew, and the contribution of the others is not asked for.
 //
-// Errors do not depend on what rows hold: the name was not declared, was used
+// Errors do not depend on what cells hold: the name was not declared, was used
 // as often as declared, the data could not be read, or ctx has ended. A sum
 // that failed has been used.
 func (s *Session) Sum(ctx context.Context, name string, contribution func(row *dataset.Row, v []float64) (block int)) (*Noised, error) {
-	sum, err := s.use(name, Subject)
+	return s.First(ctx, name, -1, contribution)
+}
+
+// First is [Session.Sum] of the first so many of the declared blocks, at least
+// one, and of all if blocks is negative; contributions to others count as
+// nothing. How many there are must follow from the plan, the task and sums
+// noised before.
+func (s *Session) First(ctx context.Context, name string, blocks int, contribution func(row *dataset.Row, v []float64) (block int)) (*Noised, error) {
+	sum, use, err := s.use(name, Subject)
 	if err != nil {
 		return nil, err
 	}
-	grid, err := sum.grid()
+	if blocks == 0 || blocks > len(sum.Blocks) {
+		return nil, fmt.Errorf("sum %q: %d of %d blocks", name, blocks, len(sum.Blocks))
+	}
+	if blocks > 0 {
+		sum.Blocks = sum.Blocks[:blocks]
+	}
+	total, err := s.total(sum)
 	if err != nil {
 		return nil, err
 	}
-	total, err := fixed.NewSum(grid, sum.Blocks, sum.records())
-	if err != nil {
-		return nil, err
-	}
-	chosen, err := s.sample(sum.Mechanism.Rate)
+	chosen, err := s.sample(sum, use)
 	if err != nil {
 		return nil, err
 	}
 	v := make([]float64, slices.Max(sum.Blocks))
-	for row, err := range s.gate.data.Rows(ctx) {
+	for row, err := range s.tolerant().Rows(ctx) {
 		if err != nil {
-			return nil, fmt.Errorf("reading for %q: %w", name, err)
+			return nil, readError(name, err)
 		}
 		in, err := chosen()
 		if err != nil {
@@ -58,8 +70,8 @@ func (s *Session) Sum(ctx context.Context, name string, contribution func(row *d
 			continue
 		}
 		clear(v)
-		if block := contribution(row, v); block >= 0 && block < len(sum.Blocks) {
-			if err := total.Add(block, v[:sum.Blocks[block]]); err != nil {
+		if block := contained(row, v, contribution); block >= 0 && block < len(sum.Blocks) {
+			if err := total.sum.Add(block, v[:sum.Blocks[block]]); err != nil {
 				return nil, err
 			}
 		}
@@ -67,75 +79,135 @@ func (s *Session) Sum(ctx context.Context, name string, contribution func(row *d
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	return s.noised(total, grid)
+	return s.release(total, use)
+}
+
+// contained is a row's contribution; none if it panics: whether that happens is
+// a fact about the row.
+func contained(row *dataset.Row, v []float64, contribution func(*dataset.Row, []float64) int) (block int) {
+	defer func() {
+		if recover() != nil {
+			block = -1
+		}
+	}()
+	return contribution(row, v)
 }
 
 // Whole makes one noised vector of everything that the site holds, as the
 // request declared it under name, with unit [WholeSite] and one block.
 //
-// The function computes it into v, which is zero and as long as the block. If
-// it fails, or leaves NaN or ±Inf in v, then noise alone is released: that a
-// site's rows do not allow a computation is a fact about them. Errors are as
-// for [Session.Sum].
+// The function computes it into v, which is zero and as long as the block, from
+// data that can be read until the function returns. If it fails or panics, or
+// leaves NaN or ±Inf in v, then noise alone is released: that a site's rows do
+// not allow a computation is a fact about them. Errors are as for
+// [Session.Sum].
 func (s *Session) Whole(ctx context.Context, name string, compute func(data dataset.Source, v []float64) error) (*Noised, error) {
-	sum, err := s.use(name, WholeSite)
+	sum, use, err := s.use(name, WholeSite)
 	if err != nil {
 		return nil, err
 	}
-	grid, err := sum.grid()
-	if err != nil {
-		return nil, err
-	}
-	total, err := fixed.NewSum(grid, sum.Blocks, sum.records())
+	total, err := s.total(sum)
 	if err != nil {
 		return nil, err
 	}
 	v := make([]float64, sum.Blocks[0])
-	data := &watched{Source: s.gate.data}
-	failed := compute(data, v) != nil
-	if err := errors.Join(data.err, ctx.Err()); err != nil {
-		return nil, fmt.Errorf("reading for %q: %w", name, err)
+	data := &watched{Source: s.tolerant()}
+	failed := whole(data, v, compute) != nil
+	data.over = true
+	if data.err != nil {
+		return nil, readError(name, data.err)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
 	}
 	if !failed {
-		if err := total.Add(0, v); err != nil {
+		if err := total.sum.Add(0, v); err != nil {
 			return nil, err
 		}
 	}
-	return s.noised(total, grid)
+	return s.release(total, use)
 }
 
-func (s *Session) noised(total *fixed.Sum, grid fixed.Grid) (*Noised, error) {
-	blocks, err := total.Release(s.source)
-	if err != nil {
-		return nil, err
-	}
-	return &Noised{Blocks: blocks, Step: grid.Step, SD: grid.SD()}, nil
+func whole(data dataset.Source, v []float64, compute func(dataset.Source, []float64) error) (err error) {
+	defer func() {
+		if recover() != nil {
+			err = errors.New("the computation panicked")
+		}
+	}()
+	return compute(data, v)
 }
 
-// use takes one of the uses of a sum that were paid for.
-func (s *Session) use(name string, unit Unit) (Sum, error) {
-	i := slices.IndexFunc(s.request.Sums, func(x Sum) bool { return x.Name == name })
-	switch {
-	case i < 0:
-		return Sum{}, fmt.Errorf("the request declared no sum %q", name)
-	case s.request.Sums[i].Unit != unit:
-		return Sum{}, fmt.Errorf("sum %q was declared for unit %q, not %q", name, s.request.Sums[i].Unit, unit)
-	case s.sealed:
-		return Sum{}, fmt.Errorf("sum %q was asked for after the release was sealed", name)
-	case s.used[name] >= s.request.Sums[i].Mechanism.Count:
-		return Sum{}, fmt.Errorf("sum %q was declared %d times, and has been made as often", name, s.used[name])
+// ReadError means that the site's data could not be read. What it says may
+// quote them: it stays at the site.
+type ReadError struct{ err error }
+
+func (e *ReadError) Error() string { return e.err.Error() }
+
+// Unwrap returns the cause.
+func (e *ReadError) Unwrap() error { return e.err }
+
+func readError(sum string, err error) error {
+	return &ReadError{fmt.Errorf("reading for %q: %w", sum, err)}
+}
+
+// total is the exact sum that is being made.
+type total struct {
+	declared Sum
+	grid     fixed.Grid
+	sum      *fixed.Sum
+}
+
+func (s *Session) total(declared Sum) (t total, err error) {
+	t.declared = declared
+	if t.grid, err = declared.grid(); err != nil {
+		return t, err
 	}
-	s.used[name]++
-	return s.request.Sums[i], nil
+	t.sum, err = fixed.NewSum(t.grid, declared.Blocks, declared.records())
+	return t, err
+}
+
+// release noises a sum, and keeps it for the session's release.
+func (s *Session) release(t total, use int) (n *Noised, err error) {
+	n = &Noised{step: t.grid.Step, sd: t.grid.SD()}
+	if sim := s.gate.simulated; sim != nil && sim.Release != nil {
+		n.blocks = sim.Release(t.declared.Name, t.sum.Exact())
+	} else {
+		source, err := s.stream("noise", t.declared.Name, use, t.sum.Exact())
+		if err != nil {
+			return nil, err
+		}
+		if n.blocks, err = t.sum.Release(source); err != nil {
+			return nil, err
+		}
+	}
+	if !t.declared.Kept {
+		i := slices.IndexFunc(s.request.Sums, func(x Sum) bool { return x.Name == t.declared.Name })
+		s.made = append(s.made, sentSum{Sum: i, Blocks: n.blocks})
+	}
+	return n, nil
+}
+
+// tolerant is the site's data without the cells that cannot be read. They were
+// all checked before the first charge; that one has changed since is a fact
+// about its row, and so the row counts as nothing.
+func (s *Session) tolerant() dataset.Source {
+	if t, ok := s.gate.data.(interface{ Tolerant() dataset.Source }); ok {
+		return t.Tolerant()
+	}
+	return s.gate.data
 }
 
 // sample returns a function that says of one row after the other whether it is
 // in a Poisson sample.
-func (s *Session) sample(rate float64) (func() (bool, error), error) {
-	if rate == 1 {
+func (s *Session) sample(sum Sum, use int) (func() (bool, error), error) {
+	if sim := s.gate.simulated; sum.Mechanism.Rate == 1 || sim != nil && sim.Release != nil {
 		return func() (bool, error) { return true, nil }, nil
 	}
-	coin, err := noise.NewCoin(rate)
+	coin, err := noise.NewCoin(sum.Mechanism.Rate)
+	if err != nil {
+		return nil, err
+	}
+	source, err := s.stream("sample", sum.Name, use, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +215,7 @@ func (s *Session) sample(rate float64) (func() (bool, error), error) {
 	next := len(drawn)
 	return func() (bool, error) {
 		if next == len(drawn) {
-			if err := coin.Fill(drawn, s.source); err != nil {
+			if err := coin.Fill(drawn, source); err != nil {
 				return false, err
 			}
 			next = 0
@@ -153,15 +225,24 @@ func (s *Session) sample(rate float64) (func() (bool, error), error) {
 	}, nil
 }
 
-// watched notices whether rows could be read.
+// watched notices whether rows could be read, and yields none when it is over.
 type watched struct {
 	dataset.Source
-	err error
+	err  error
+	over bool
 }
 
 func (w *watched) Rows(ctx context.Context) iter.Seq2[*dataset.Row, error] {
 	return func(yield func(*dataset.Row, error) bool) {
+		if w.over {
+			yield(nil, errEnded)
+			return
+		}
 		for row, err := range w.Source.Rows(ctx) {
+			if w.over { // somebody has stopped in the middle, and goes on later
+				yield(nil, errEnded)
+				return
+			}
 			if err != nil && w.err == nil {
 				w.err = err
 			}

@@ -25,7 +25,7 @@ func BenchmarkSampledSum(b *testing.B) {
 	}
 	study := privacy.Study{Digest: "3fa9", Site: "north", Method: "pvi", Sites: 1, Quorum: 1, Subjects: subjects}
 	gate := privacy.NewGate(study, privacy.SimulationPolicy(), sitestore.NewMemory(), data)
-	session, err := gate.Admit(privacy.Ask{Study: "3fa9", Site: "north", Round: 1, Kind: "update"}, privacy.Request{
+	session, err := gate.AdmitAny(privacy.Ask{Study: "3fa9", Site: "north", Round: 1, Kind: "update"}, privacy.Request{
 		Protection: privacy.Differential,
 		Sums: []privacy.Sum{{Name: "gradients", Unit: privacy.Subject, Form: privacy.Vectors, Blocks: []int{length}, Bound: 1,
 			Mechanism: account.Mechanism{Kind: account.Gaussian, Noise: 5, Rate: 0.02, Diameter: 2, Count: 1 << 30}}},

@@ -17,7 +17,7 @@ import (
 	"parley/sitestore"
 )
 
-func readLived(t *testing.T) (*privacy.Ledger, *sitestore.Memory) {
+func readLived(t *testing.T) (*privacy.Ledger, *aged) {
 	t.Helper()
 	m := lived(t)
 	l, err := privacy.ReadLedger(m)
@@ -127,13 +127,13 @@ func TestAuditorsGetEveryCharge(t *testing.T) {
 
 // forger is a store whose outbox does not hold what its ledger says.
 type forger struct {
-	*sitestore.Memory
+	*aged
 	change func(id string, r *sitestore.Release)
 	lines  func([]sitestore.Reservation)
 }
 
 func (f forger) Release(id string) (sitestore.Release, bool, error) {
-	r, ok, err := f.Memory.Release(id)
+	r, ok, err := f.aged.Release(id)
 	if ok && f.change != nil {
 		f.change(id, &r)
 	}
@@ -141,7 +141,7 @@ func (f forger) Release(id string) (sitestore.Release, bool, error) {
 }
 
 func (f forger) Reservations(after int) ([]sitestore.Reservation, error) {
-	list, err := f.Memory.Reservations(after)
+	list, err := f.aged.Reservations(after)
 	if f.lines != nil {
 		f.lines(list)
 	}
@@ -268,7 +268,7 @@ func ExampleRecords() {
 	m := sitestore.NewMemory()
 	s := privacy.Study{Digest: "3fa9", Site: "north", Method: "mvppca"}
 	gate := privacy.NewGate(s, privacy.SimulationPolicy(), m, subjects(400))
-	if _, err := gate.Admit(privacy.Ask{Study: "3fa9", Site: "north", Round: 1}, differential(vectors(2, 3))); err != nil {
+	if _, err := gate.AdmitAny(privacy.Ask{Study: "3fa9", Site: "north", Round: 1}, differential(vectors(2, 3))); err != nil {
 		panic(err)
 	}
 	records, err := privacy.Records(m, 1e-5)

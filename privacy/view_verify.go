@@ -86,7 +86,7 @@ func roundOf(release string) int {
 
 // matches holds the bytes of a release against its charge.
 func matches(sealed []byte, e Entry, line sitestore.Reservation) error {
-	o, err := Open(sealed)
+	o, _, err := open(sealed, nil)
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 
 	"parley/dataset"
 	"parley/internal/wire"
@@ -14,10 +13,10 @@ import (
 // rows, so that those of several sites add up.
 type assessment struct {
 	Rows    int     `cbor:"rows"`
-	Correct int     `cbor:"correct"` // the most probable class was the outcome
-	LogLik  float64 `cbor:"log_lik"` // of the outcomes, in nats
-	Squares float64 `cbor:"squares"` // linear: of the prediction's errors
-	Noise   float64 `cbor:"noise"`   // standard deviation of privacy noise on every count; 0 without
+	Correct int     `cbor:"correct"`         // the most probable class was the outcome
+	LogLik  float64 `cbor:"log_lik"`         // of the outcomes, in nats
+	Squares float64 `cbor:"squares"`         // linear: of the prediction's errors
+	Noise   float64 `cbor:"noise,omitempty"` // standard deviation of privacy noise on every count; 0 without, and never sent
 	// Of every tenth of [0, 1]: how many probabilities were in it, their sum, and
 	// how often what they were given to happened. Of two classes the second counts,
 	// of more the most probable one.
@@ -32,16 +31,17 @@ func newAssessment() *assessment {
 	return &assessment{Count: make(wire.Vector, bins), Expected: make(wire.Vector, bins), Observed: make(wire.Vector, bins)}
 }
 
-// check refuses what no rows can give.
+// check refuses what no rows can give, where they were counted without noise.
 func (a *assessment) check() error {
-	if a.Rows < 1 || a.Correct < 0 || a.Correct > a.Rows || !finite(a.LogLik) || !(a.Squares >= 0) || !finite(a.Squares) || !(a.Noise >= 0) || !finite(a.Noise) {
+	const most = mostRows * rowLargest
+	if a.Rows < 1 || a.Rows > mostRows || a.Correct < 0 || a.Correct > a.Rows || !inside(a.LogLik, -most, most) || !inside(a.Squares, 0, most) || a.Noise != 0 {
 		return fmt.Errorf("an assessment of %d rows, %d of them correct, log-likelihood %v, squares %v", a.Rows, a.Correct, a.LogLik, a.Squares)
 	}
 	if len(a.Count) != bins || len(a.Expected) != bins || len(a.Observed) != bins {
 		return fmt.Errorf("a calibration of %d, %d and %d bins where there are %d", len(a.Count), len(a.Expected), len(a.Observed), bins)
 	}
 	for i, n := range a.Count {
-		if n < 0 || a.Observed[i] < 0 || a.Observed[i] > n || a.Expected[i] < 0 || a.Expected[i] > n*1.000001 {
+		if !inside(n, 0, float64(a.Rows)) || !inside(a.Observed[i], 0, n) || !inside(a.Expected[i], 0, n*1.000001) {
 			return fmt.Errorf("calibration bin %d has %v probabilities, which add up to %v, and %v of what they were given to happened", i+1, n, a.Expected[i], a.Observed[i])
 		}
 	}
@@ -87,7 +87,16 @@ func (a *assessment) bin(p float64, happened bool) {
 	}
 }
 
-func binOf(p float64) int { return min(max(int(p*float64(bins)), 0), bins-1) }
+func binOf(p float64) int {
+	if !(p > 0) { // NaN too, which is no whole number
+		return 0
+	}
+	return min(int(min(p, 1)*float64(bins)), bins-1)
+}
+
+// rowLargest bounds what a row adds to the sums of an assessment, so that they stay
+// finite however wrong a model is.
+const rowLargest = 1e200
 
 // predictor predicts rows of a design matrix.
 type predictor struct {
@@ -116,18 +125,38 @@ func (m *predictor) row(r Row) {
 // whether what it was given to happened, whether the most probable class was right,
 // and the log-likelihood. Of two classes p is that of the second, of more that of
 // the most probable one. Of numbers only the log-likelihood means something.
+// Whatever the row and the model, the log-likelihood is within ±rowLargest.
 func (m *predictor) judge(y float64) (p float64, happened, correct bool, logLik float64) {
 	switch l := m.likelihood.(type) {
 	case Linear:
 		v, e := l.Variance+m.c[0], y-m.a[0]
-		return 0, false, false, -(math.Log(2*math.Pi*v) + e*e/v) / 2
+		return 0, false, false, measured(-(math.Log(2*math.Pi*v) + e*e/v) / 2)
 	case Softmax:
-		best := slices.Index(m.p, slices.Max(m.p))
+		best := surest(m.p)
 		right := best == int(y)
 		return m.p[best], right, right, math.Log(max(m.p[int(y)], math.SmallestNonzeroFloat64))
 	}
 	p, happened = m.p[0], y > 0
-	return p, happened, (p > 0.5) == happened, logExpectSigmoid(y*m.a[0], m.c[0])
+	return p, happened, (p > 0.5) == happened, measured(logExpectSigmoid(y*m.a[0], m.c[0]))
+}
+
+// measured keeps a log-likelihood within bounds; what cannot be calculated is as bad
+// as can be.
+func measured(logLik float64) float64 {
+	if math.IsNaN(logLik) {
+		return -rowLargest
+	}
+	return clamp(logLik, rowLargest)
+}
+
+// surest returns the first place of the largest probability.
+func surest(p []float64) (best int) {
+	for k, x := range p {
+		if x > p[best] {
+			best = k
+		}
+	}
+	return best
 }
 
 // score adds how well the last row's outcome was predicted.
@@ -136,7 +165,11 @@ func (m *predictor) score(y float64, to *assessment) {
 	to.Rows++
 	to.LogLik += logLik
 	if _, linear := m.likelihood.(Linear); linear {
-		to.Squares += (y - m.a[0]) * (y - m.a[0])
+		if e := (y - m.a[0]) * (y - m.a[0]); e <= rowLargest {
+			to.Squares += e
+		} else { // NaN too
+			to.Squares += rowLargest
+		}
 		return
 	}
 	to.bin(p, happened)
@@ -151,9 +184,9 @@ func (h *site) assess(ctx context.Context, body []byte, data dataset.Source) (*a
 	if err := wire.Unmarshal(body, task); err != nil {
 		return nil, fmt.Errorf("decoding task %q: %w", taskAssess, err)
 	}
-	q, err := task.Q.density(h.weights())
+	_, q, err := task.open(h.setup)
 	if err != nil {
-		return nil, fmt.Errorf("q: %w", err)
+		return nil, err
 	}
 	d, err := h.read(ctx, task.Scale, data)
 	if err != nil {

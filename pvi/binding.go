@@ -94,7 +94,11 @@ func (b *Binding) Row(r *dataset.Row, dst *Row) error {
 			x = view[p.column]
 		}
 		if p.code != nil && !math.IsNaN(x) {
-			x = p.code[int(x)]
+			if !(x >= 0 && x < float64(len(p.code))) { // no level of the schema
+				x = -1
+			} else {
+				x = p.code[int(x)]
+			}
 		}
 		b.cells[i] = x
 	}

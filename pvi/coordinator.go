@@ -7,6 +7,7 @@ import (
 
 	"parley/internal/wire"
 	"parley/method"
+	"parley/privacy"
 )
 
 // coordinator is the coordinator's half: a common scale where the plan has none,
@@ -274,18 +275,26 @@ func (c *coordinator) Fold(ms method.State, in method.Contribution) (method.Stat
 
 // quality reads how well a site's outcomes are predicted.
 func (c *coordinator) quality(in method.Contribution) (*assessment, error) {
-	if p := c.protected[in.Site]; p != nil {
-		a := new(sumAnswer)
-		if err := decodeAnswer(in, a); err != nil {
+	if c.protected[in.Site] != nil {
+		sum, err := sumOf(in, sumQuality)
+		if err != nil {
 			return nil, err
 		}
-		return noisedQuality(a, *p.quality)
+		return noisedQuality(sum)
 	}
 	a := new(assessment)
 	if err := decodeAnswer(in, a); err != nil {
 		return nil, err
 	}
 	return a, a.check()
+}
+
+// sumOf returns the noised sum that an answer consists of.
+func sumOf(in method.Contribution, name string) (*privacy.Noised, error) {
+	if len(in.Body) > 0 {
+		return nil, fmt.Errorf("the answer to %q has a body beside its noised sum", in.Kind)
+	}
+	return in.Sum(name)
 }
 
 func decodeAnswer(in method.Contribution, a any) error {
@@ -321,8 +330,11 @@ func (c *coordinator) fold(s *state, in method.Contribution) error {
 		return fmt.Errorf("after this answer: %w", err)
 	}
 	kl, err := after.KL(before)
-	if err != nil || !finite(kl) {
-		return fmt.Errorf("after this answer q is beyond all measure: %v nats from the one before (%v)", kl, err)
+	if err != nil {
+		return fmt.Errorf("after this answer: %w", err)
+	}
+	if !finite(kl) { // precisions so far apart that their quotient has no digits
+		kl = math.MaxFloat64
 	}
 	s.follow(kl)
 	return nil
@@ -340,8 +352,8 @@ func (c *coordinator) foldChange(s *state, in method.Contribution, q Gaussian) e
 	r := s.Sites[in.Site]
 	// Damping and projection need the quotient of the optimum and q alone.
 	factor, applied, projected := Refine(Gaussian{r.Factor.Eta, r.Factor.Lambda}, Flat(c.weights()), change, c.opts.Damping)
-	if err := factor.Check(c.weights()); err != nil {
-		return fmt.Errorf("the new factor: %w", err)
+	if err := c.workable(factor); err != nil {
+		return fmt.Errorf("after this answer: %w", err)
 	}
 	r.Factor = packGaussian(factor)
 	r.Moved = moved(q, applied) / c.opts.Damping
@@ -365,24 +377,29 @@ func moved(q, change Gaussian) float64 {
 }
 
 // foldSum moves the site's factor by a noised natural gradient at the q that it was
-// sent.
+// sent. The noise of an honest site may be anything: no integers are refused, and
+// what they lead to is cut where nobody could go on from it.
 func (c *coordinator) foldSum(s *state, in method.Contribution) error {
-	a := new(sumAnswer)
-	if err := decodeAnswer(in, a); err != nil {
+	noised, err := sumOf(in, sumNatural)
+	if err != nil {
 		return err
 	}
-	if err := a.Sum.Check(c.protected[in.Site].sum); err != nil {
-		return err
+	sum := noised.Floats(0)
+	for i := range sum {
+		sum[i] = clamp(sum[i], factorLargest)
 	}
 	r := s.Sites[in.Site]
 	factor := Gaussian{r.Factor.Eta, r.Factor.Lambda}
-	change, err := c.natural().change(Gaussian{r.From.Eta, r.From.Lambda}, factor, c.opts.Damping, r.Folded, a.Sum.Floats(0))
+	change, err := c.natural().change(Gaussian{r.From.Eta, r.From.Lambda}, factor, c.opts.Damping, r.Folded, sum)
 	if err != nil {
 		return err
 	}
 	factor = factor.Times(change)
+	for j := range factor.Eta {
+		factor.Eta[j], factor.Lambda[j] = clamp(factor.Eta[j], factorLargest), clamp(factor.Lambda[j], factorLargest)
+	}
 	r.Factor = packGaussian(factor)
-	return factor.Check(c.weights())
+	return nil
 }
 
 func (c *coordinator) foldStep(s *state, in method.Contribution) error {
@@ -393,8 +410,18 @@ func (c *coordinator) foldStep(s *state, in method.Contribution) error {
 	if len(a.Step) != len(s.Point) {
 		return fmt.Errorf("a step of %d coordinates where there are %d", len(a.Step), len(s.Point))
 	}
+	// Adagrad moves no coordinate by more than its rate, but for the rounding of a
+	// difference.
+	rate := c.opts.Global.LearningRate * 1.001
 	for i, x := range a.Step {
-		s.Point[i] += x
+		if far := rate + 1e-9*math.Abs(s.Point[i]); !inside(x, -far, far) {
+			return fmt.Errorf("a step of %v in coordinate %d, where the rate allows ±%v", x, i+1, rate)
+		}
+		most := pointLargest
+		if i >= c.weights() {
+			most = pointWidest
+		}
+		s.Point[i] = clamp(s.Point[i]+x, most)
 	}
 	return nil
 }

@@ -88,6 +88,6 @@ func (m *predictor) forecast(dst *evaluate.Prediction) {
 			dst.LogP = append(dst.LogP, math.Log(max(p, math.SmallestNonzeroFloat64)))
 		}
 	default:
-		dst.LogP = append(dst.LogP, logExpectSigmoid(-m.a[0], m.c[0]), logExpectSigmoid(m.a[0], m.c[0]))
+		dst.LogP = append(dst.LogP, measured(logExpectSigmoid(-m.a[0], m.c[0])), measured(logExpectSigmoid(m.a[0], m.c[0])))
 	}
 }

@@ -1,6 +1,8 @@
 package pvi
 
 import (
+	"encoding/json"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -67,6 +69,28 @@ func pack(t testing.TB, v any) []byte {
 	return b
 }
 
+// sums are noised sums of a contribution.
+type sums map[string][]*privacy.Noised
+
+// noised is a noised sum with chosen integers, as it comes out of a release.
+func noised(t testing.TB, s privacy.Sum, block []int64) *privacy.Noised {
+	t.Helper()
+	return noisedBy(t, s, block, 0.25)
+}
+
+func noisedBy(t testing.TB, s privacy.Sum, block []int64, step float64) *privacy.Noised {
+	t.Helper()
+	data, err := json.Marshal(map[string]any{"blocks": [][]int64{block}, "step": step, "sd": s.Bound * s.Mechanism.Noise})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := new(privacy.Noised)
+	if err := json.Unmarshal(data, n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
 func constant(n int, x float64) wire.Vector { return slices.Repeat(wire.Vector{x}, n) }
 
 // Whatever another organisation sends comes back as an error that says what is
@@ -81,6 +105,7 @@ func TestHostileAnswersAreRefused(t *testing.T) {
 		change(a)
 		return a
 	}
+	global, _ := hostileSetup(t, "rounds: 3}", "rounds: 3, variant: global, rows: [{site: a, rows: 5}, {site: b, rows: 5}]}")
 	private, _ := hostileSetup(t, hostilePrivate...)
 	declared := private.protected["a"]
 	for name, x := range map[string]struct {
@@ -95,6 +120,11 @@ func TestHostileAnswersAreRefused(t *testing.T) {
 		"change, enormous":     {c, taskUpdate, updateAnswer{gaussianMessage{constant(3, 1e308), constant(3, 1e308)}}, false, "beyond all measure"},
 		"change, negative":     {c, taskUpdate, updateAnswer{gaussianMessage{constant(3, 9), constant(3, -9)}}, true, ""}, // projected
 		"change, of nothing":   {c, taskUpdate, struct{}{}, false, "want 3"},
+		"step":                 {global, taskUpdate, stepAnswer{constant(6, 0.5)}, true, ""},
+		"step, too far":        {global, taskUpdate, stepAnswer{constant(6, 0.6)}, false, "the rate allows"},
+		"step, short":          {global, taskUpdate, stepAnswer{constant(5, 0.5)}, false, "5 coordinates"},
+		"moments, enormous":    {c, taskScale, scaleAnswer{constant(2, 4), constant(2, 1e60), constant(2, 1)}, false, "a mean of 1e+60"},
+		"moments, of too many": {c, taskScale, scaleAnswer{constant(2, 1e15), constant(2, 1), constant(2, 1)}, false, "count of 1e+15"},
 		"moments":              {c, taskScale, scaleAnswer{constant(2, 4), constant(2, 1), constant(2, 1)}, true, ""},
 		"moments, others":      {c, taskScale, scaleAnswer{constant(1, 4), constant(1, 1), constant(1, 1)}, false, "the plan has 2"},
 		"moments, of parts":    {c, taskScale, scaleAnswer{constant(2, 4.5), constant(2, 1), constant(2, 1)}, false, "count of 4.5"},
@@ -105,14 +135,25 @@ func TestHostileAnswersAreRefused(t *testing.T) {
 		"quality, few bins":    {c, taskAssess, wrong(func(a *assessment) { a.Count = nil }), false, "0, 10 and 10 bins"},
 		"quality, too much":    {c, taskAssess, wrong(func(a *assessment) { a.Observed[3] = 1 }), false, "bin 4"},
 		"another kind":         {c, "else", struct{}{}, false, "not asked for"},
-		"no sum":               {private, taskUpdate, sumAnswer{}, false, "0 blocks"},
-		"another sum":          {private, taskUpdate, sumAnswer{privacy.Noised{Blocks: [][]int64{{1}}, Step: 1, SD: 1}}, false, "1 entries, not 6"},
-		"less noise":           {private, taskUpdate, sumAnswer{privacy.Noised{Blocks: [][]int64{make([]int64, 6)}, Step: 1, SD: 1}}, false, "are not the declared"},
-		"exact, where private": {private, taskUpdate, updateAnswer{gaussianMessage{constant(3, 1), constant(3, 1)}}, false, "decoding"},
-		"exact quality":        {private, taskAssess, quality, false, "decoding"},
+		"noised sum":           {private, taskUpdate, sums{sumNatural: {noised(t, declared.sum, make([]int64, 6))}}, true, ""},
+		"noised quality":       {private, taskAssess, sums{sumQuality: {noised(t, *declared.quality, make([]int64, qualityLength))}}, true, ""},
+		"noised sum, infinite": {private, taskUpdate, sums{sumNatural: {noisedBy(t, declared.sum, slices.Repeat([]int64{math.MaxInt64}, 6), 1e300)}}, true, ""},
+		"quality, infinite":    {private, taskAssess, sums{sumQuality: {noisedBy(t, *declared.quality, slices.Repeat([]int64{math.MaxInt64}, qualityLength), 1e300)}}, true, ""},
+		"no sum":               {private, taskUpdate, sums{}, false, "0 sums"},
+		"two sums":             {private, taskUpdate, sums{sumNatural: {noised(t, declared.sum, make([]int64, 6)), noised(t, declared.sum, make([]int64, 6))}}, false, "2 sums"},
+		"another sum":          {private, taskUpdate, sums{sumNatural: {noised(t, declared.sum, []int64{1})}}, false, "1 numbers"},
+		"another quality":      {private, taskAssess, sums{sumQuality: {noised(t, *declared.quality, []int64{1})}}, false, "1 numbers"},
+		"exact, where private": {private, taskUpdate, updateAnswer{gaussianMessage{constant(3, 1), constant(3, 1)}}, false, "beside its noised sum"},
+		"exact quality":        {private, taskAssess, quality, false, "beside its noised sum"},
 	} {
 		s := waiting(t, x.c, x.kind)
-		_, err := x.c.Fold(s, method.Contribution{Site: "a", Kind: x.kind, Body: pack(t, x.body)})
+		in := method.Contribution{Site: "a", Kind: x.kind}
+		if noised, ok := x.body.(sums); ok {
+			in.Sums = noised
+		} else {
+			in.Body = pack(t, x.body)
+		}
+		_, err := x.c.Fold(s, in)
 		if x.fine != (err == nil) || err != nil && !strings.Contains(err.Error(), x.problem) {
 			t.Errorf("%s: got %v, want %q", name, err, x.problem)
 		}
@@ -133,15 +174,49 @@ func TestHostileAnswersAreRefused(t *testing.T) {
 	}
 }
 
+// Steps that all lead one way, each as long as may be, end where sites can still
+// work.
+func TestStepsEndWhereSitesCanWork(t *testing.T) {
+	rows := "rounds: 3, variant: global, rows: [{site: a, rows: 5}, {site: b, rows: 5}], global: {learning_rate: "
+	for rate, signs := range map[float64][]float64{40: {1, 1}, 50: {1, -1}, 1e20: {-1, 1}, 1e40: {-1, -1}} {
+		c, h := hostileSetup(t, "rounds: 3}", rows+fmt.Sprint(rate)+"}}")
+		ms, err := c.Init()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := ms.(*state)
+		s.Phase = taskUpdate
+		for range 30 {
+			s.Sites["a"].Asked++
+			step := append(constant(3, signs[0]*rate), constant(3, signs[1]*rate)...)
+			if _, err := c.Fold(s, method.Contribution{Site: "a", Kind: taskUpdate, Body: pack(t, stepAnswer{step})}); err != nil {
+				t.Fatalf("rate %v: %v", rate, err)
+			}
+			q, err := c.posterior(s)
+			if err != nil {
+				t.Fatalf("rate %v: %v", rate, err)
+			}
+			task := updateTask{Q: packGaussian(q), Factor: packGaussian(Flat(3)), Update: 1, Scale: &scaleMessage{constant(2, 0), constant(2, 1)}}
+			if _, _, _, err := task.open(h.setup, "a"); err != nil {
+				t.Fatalf("rate %v: %v", rate, err)
+			}
+		}
+	}
+}
+
 // A site trusts no task either.
 func TestHostileTasksAreRefused(t *testing.T) {
 	_, h := hostileSetup(t, "rounds: 3}", "rounds: 3, scaling: range}")
 	good := updateTask{Q: packGaussian(h.prior), Factor: packGaussian(Flat(3)), Update: 1}
-	if _, _, _, err := good.open(h.setup); err != nil {
+	if _, _, _, err := good.open(h.setup, "a"); err != nil {
 		t.Fatal(err)
 	}
 	for name, change := range map[string]func(*updateTask){
 		"a scale":         func(u *updateTask) { u.Scale = &scaleMessage{constant(2, 0), constant(2, 1)} },
+		"late update":     func(u *updateTask) { u.Update = 4 },
+		"vast q":          func(u *updateTask) { u.Q.Eta = constant(3, 1e80) },
+		"flat q":          func(u *updateTask) { u.Q.Lambda = constant(3, 1e-80) },
+		"vast factor":     func(u *updateTask) { u.Factor.Eta = constant(3, -1e80) },
 		"short q":         func(u *updateTask) { u.Q.Eta = constant(2, 0) },
 		"improper q":      func(u *updateTask) { u.Q.Lambda = constant(3, -1) },
 		"short factor":    func(u *updateTask) { u.Factor = gaussianMessage{} },
@@ -151,16 +226,24 @@ func TestHostileTasksAreRefused(t *testing.T) {
 	} {
 		task := good
 		change(&task)
-		if _, _, _, err := task.open(h.setup); err == nil {
+		if _, _, _, err := task.open(h.setup, "a"); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
-	if _, err := h.Request(method.Task{Kind: "else"}); err == nil {
-		t.Error("a request for a task that the plan does not have")
-	}
-	_, private := hostileSetup(t, hostilePrivate...)
-	if _, err := private.Request(method.Task{Kind: taskScale}); err == nil {
-		t.Error("exact moments of a private study")
+	for name, change := range map[string][]string{"exact": nil, "private": hostilePrivate} {
+		c, _ := hostileSetup(t, change...)
+		list, err := Method{}.Requests(c.plan, "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range list {
+			if known := l.Kind == taskUpdate || l.Kind == taskAssess || name == "exact" && l.Kind == taskScale; !known {
+				t.Errorf("%s: the plan lists a task %q", name, l.Kind)
+			}
+			if protected := l.Request.Protection == privacy.Differential; protected != (name == "private") {
+				t.Errorf("%s: task %q has protection %q", name, l.Kind, l.Request.Protection)
+			}
+		}
 	}
 }
 
@@ -195,7 +278,6 @@ func FuzzAnswers(f *testing.F) {
 	f.Add(pack(f, updateAnswer{gaussianMessage{constant(3, 1), constant(3, 1)}}))
 	f.Add(pack(f, scaleAnswer{constant(2, 4), constant(2, 1), constant(2, 1)}))
 	f.Add(pack(f, newAssessment()))
-	f.Add(pack(f, sumAnswer{privacy.Noised{Blocks: [][]int64{make([]int64, 6)}, Step: 1, SD: 1}}))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for _, x := range []*coordinator{c, private} {
 			for _, kind := range []string{taskScale, taskUpdate, taskAssess} {

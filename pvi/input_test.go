@@ -120,7 +120,7 @@ func TestPrivateStudiesDoNotTellOfBadRows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n := reports["a"].Metrics["left_out"]; n != 3 {
+		if n := reports["a"].Result.Metrics["left_out"]; n != 3 {
 			t.Errorf("the site's own report leaves out %v rows", n)
 		}
 	}

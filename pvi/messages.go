@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"parley/internal/wire"
-	"parley/privacy"
 )
 
 // The tasks, in the words that progress and logs show.
@@ -58,8 +57,8 @@ func (a *scaleAnswer) check(numbers int) error {
 		return fmt.Errorf("sums of %d, %d and %d numbers where the plan has %d", len(a.N), len(a.Mean), len(a.Squares), numbers)
 	}
 	for i, n := range a.N {
-		if n != math.Trunc(n) || n < 0 || a.Squares[i] < 0 {
-			return fmt.Errorf("number %d: a count of %v and squares of %v", i+1, n, a.Squares[i])
+		if n != math.Trunc(n) || !inside(n, 0, mostRows) || !inside(a.Squares[i], 0, n*planLargest*planLargest) || !inside(a.Mean[i], -planLargest, planLargest) {
+			return fmt.Errorf("number %d: a count of %v, a mean of %v and squares of %v", i+1, n, a.Mean[i], a.Squares[i])
 		}
 	}
 	return nil
@@ -80,11 +79,6 @@ type updateAnswer struct {
 	Change gaussianMessage `cbor:"change"`
 }
 
-// sumAnswer is a noised sum of contributions, as the session made it: see [natural].
-type sumAnswer struct {
-	Sum privacy.Noised `cbor:"sum"`
-}
-
 // stepAnswer is a step of variant global: the change of means and of logarithms of
 // variances.
 type stepAnswer struct {
@@ -97,29 +91,50 @@ type assessTask struct {
 	Q     gaussianMessage `cbor:"q"`
 }
 
-// open checks a task against the plan.
-func (t *updateTask) open(s *setup) (e *Encoding, q, factor Gaussian, err error) {
-	if e, err = s.scaled(t.Scale); err != nil {
+// open checks a task against the plan. Every number has a bound, so that none can
+// lead a computation out of what it was made for; that a task is refused does not
+// depend on the site's rows.
+func (t *updateTask) open(s *setup, site string) (e *Encoding, q, factor Gaussian, err error) {
+	if most := s.times(taskUpdate, site); t.Update < 1 || t.Update > most {
+		return nil, q, factor, fmt.Errorf("update %d: the plan has 1 to %d", t.Update, most)
+	}
+	if e, q, err = openModel(s, t.Scale, t.Q); err != nil {
 		return nil, q, factor, err
 	}
-	if q, err = t.Q.density(s.weights()); err != nil {
-		return nil, q, factor, fmt.Errorf("q: %w", err)
+	if factor, err = t.Factor.factor(s.weights()); err == nil {
+		err = factor.bounded()
 	}
-	if factor, err = t.Factor.factor(s.weights()); err != nil {
+	if err != nil {
 		return nil, q, factor, fmt.Errorf("factor: %w", err)
 	}
 	if s.opts.private(s.plan) { // which knows no cavity
-		return e, q, factor, t.check()
+		return e, q, factor, nil
 	}
-	if err := q.Over(factor).CheckProper(s.weights()); err != nil {
+	cavity := q.Over(factor)
+	if err = cavity.CheckProper(s.weights()); err == nil {
+		err = cavity.boundedDensity()
+	}
+	if err != nil {
 		return nil, q, factor, fmt.Errorf("cavity: %w", err)
 	}
-	return e, q, factor, t.check()
+	return e, q, factor, nil
 }
 
-func (t *updateTask) check() error {
-	if t.Update < 1 {
-		return fmt.Errorf("update %d: the first is 1", t.Update)
+// open checks a task against the plan.
+func (t *assessTask) open(s *setup) (e *Encoding, q Gaussian, err error) {
+	return openModel(s, t.Scale, t.Q)
+}
+
+// openModel checks what makes predictions.
+func openModel(s *setup, scale *scaleMessage, m gaussianMessage) (e *Encoding, q Gaussian, err error) {
+	if e, err = s.scaled(scale); err != nil {
+		return nil, q, err
 	}
-	return nil
+	if q, err = m.density(s.weights()); err == nil {
+		err = q.boundedDensity()
+	}
+	if err != nil {
+		return nil, q, fmt.Errorf("q: %w", err)
+	}
+	return e, q, nil
 }

@@ -1,8 +1,6 @@
 package pvi
 
 import (
-	"slices"
-
 	"parley/method"
 	"parley/privacy"
 	"parley/study"
@@ -35,26 +33,23 @@ func (Method) Site(p *study.Plan, name string) (method.Site, error) {
 	return &site{setup: s, name: name}, nil
 }
 
-// Charges implements [method.Charger].
-func (m Method) Charges(p *study.Plan, name string) ([]privacy.Request, error) {
+// Revision implements [method.Method].
+func (Method) Revision() int { return 2 }
+
+// Requests implements [method.Method].
+func (m Method) Requests(p *study.Plan, name string) ([]privacy.Listed, error) {
 	s, err := newSetup(p, []string{name})
 	if err != nil {
 		return nil, err
 	}
 	h := &site{setup: s, name: name}
-	var all []privacy.Request
+	var list []privacy.Listed
 	for _, kind := range []string{taskScale, taskUpdate, taskAssess} {
-		times := s.times(kind, name)
-		if times == 0 {
-			continue
+		if times := s.times(kind, name); times > 0 {
+			list = append(list, privacy.Listed{Kind: kind, Times: times, Request: h.request(kind)})
 		}
-		r, err := h.Request(method.Task{Site: name, Kind: kind})
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, slices.Repeat([]privacy.Request{r}, times)...)
 	}
-	return all, nil
+	return list, nil
 }
 
 // times says how often a site is asked for something, at most.

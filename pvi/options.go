@@ -242,8 +242,11 @@ func (c *optionCheck) oneOf(key, value string, allowed []string) {
 }
 
 func (c *optionCheck) positive(key string, x float64) {
-	if !(x > 0) || !finite(x) {
+	switch {
+	case !(x > 0) || !finite(x):
 		c.report(key, fmt.Sprintf("%v is not positive and finite", x), "a positive number")
+	case !inside(x, 1/planLargest, planLargest):
+		c.report(key, fmt.Sprintf("%v cannot be calculated with", x), fmt.Sprintf("a number from %v to %v", 1/planLargest, planLargest))
 	}
 }
 
@@ -299,8 +302,8 @@ func (c *optionCheck) scaling() {
 		}
 		given[k.Feature] = true
 		c.positive(at+".scale", k.Scale)
-		if !finite(k.Centre) {
-			c.report(at+".centre", fmt.Sprintf("%v is not finite", k.Centre), "a number")
+		if !inside(k.Centre, -planLargest, planLargest) {
+			c.report(at+".centre", fmt.Sprintf("%v is not finite, or cannot be calculated with", k.Centre), fmt.Sprintf("a number within ±%v", planLargest))
 		}
 	}
 	for k, v := range c.p.Views {
@@ -315,6 +318,8 @@ func (c *optionCheck) scaling() {
 			case c.Scaling == ScaleRange && f.Range == nil:
 				c.report("scaling", fmt.Sprintf("%q needs the range of every number, and %s (%s) has none", ScaleRange, at, f.Name),
 					fmt.Sprintf("{name: %s, range: [lowest, highest]} from what is publicly known, or another scaling", f.Name))
+			case c.Scaling == ScaleRange && !(inside((f.Range[1]-f.Range[0])/2, 1/planLargest, planLargest) && inside(f.Range[0], -planLargest, planLargest)):
+				c.report("scaling", fmt.Sprintf("the range of %s (%s) cannot be calculated with", at, f.Name), fmt.Sprintf("a range that is from %v to %v wide", 1/planLargest, planLargest))
 			case c.Scaling == ScaleConstants && !known:
 				c.report("constants", fmt.Sprintf("%s (%s) has none", at, f.Name), fmt.Sprintf("{feature: %s, centre: …, scale: …}", f.Name))
 			}

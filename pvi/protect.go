@@ -56,11 +56,11 @@ func (s *setup) protection(site string) (*protection, error) {
 	if err != nil {
 		return nil, err
 	}
-	update.Noise, update.Count = factor, 1
+	update.Noise, update.Count = account.RoundUp(factor), 1
 	p.sum = privacy.Sum{Name: sumNatural, Unit: privacy.Unit(pr.Unit), Form: privacy.Vectors, Blocks: []int{s.natural().length()}, Bound: *s.opts.Clip, Mechanism: update}
 	if len(all) > 1 {
 		noise := all[1]
-		noise.Noise *= factor
+		noise.Noise = account.RoundUp(noise.Noise * factor)
 		p.quality = qualitySum(noise)
 	}
 	return p, nil
@@ -79,7 +79,7 @@ func (s *setup) publishedProtection(site string) (*protection, error) {
 		if err != nil {
 			return nil, err
 		}
-		m.Noise = factor
+		m.Noise = account.RoundUp(factor)
 		p.quality = qualitySum(m)
 		total = account.Budget{Epsilon: (1 - d) * total.Epsilon, Delta: (1 - d) * total.Delta}
 	}
@@ -93,7 +93,7 @@ func (s *setup) publishedProtection(site string) (*protection, error) {
 			Hint: "a larger total, more published.noise, or variant: partitioned"}
 	}
 	p.updates = min(n, s.opts.Rounds*len(s.plan.Sites))
-	p.sum = privacy.Sum{Name: sumPublished, Unit: privacy.Subject, Form: privacy.Vectors, Blocks: []int{2 * s.weights()}, Bound: *s.opts.Clip, Mechanism: m}
+	p.sum = privacy.Sum{Name: sumPublished, Unit: privacy.Subject, Form: privacy.Vectors, Blocks: []int{2 * s.weights()}, Bound: *s.opts.Clip, Kept: true, Mechanism: m}
 	return p, nil
 }
 

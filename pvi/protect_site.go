@@ -13,7 +13,11 @@ import (
 
 // request declares one use of a protected site's sum.
 func (*protection) request(sum privacy.Sum) privacy.Request {
-	return privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{sum}}
+	r := privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{sum}}
+	if sum.Kept {
+		r.Contents = []privacy.Content{{What: "change of the posterior that the noised gradients lead to", Values: sum.Blocks[0]}}
+	}
+	return r
 }
 
 // protectedRun answers from noised sums alone. Nothing that depends on a row but
@@ -27,8 +31,7 @@ func (h *site) protectedRun(ctx context.Context, t method.Task, s *privacy.Sessi
 	p := h.protected[h.name]
 	switch {
 	case t.Kind == taskAssess && p.quality != nil:
-		answer, err = h.protectedQuality(ctx, t, s, b)
-		return answer, s.State(), err
+		return nil, s.State(), h.protectedQuality(ctx, t, s, b)
 	case t.Kind != taskUpdate:
 		return nil, nil, fmt.Errorf("the plan has no task %q", t.Kind)
 	}
@@ -36,7 +39,7 @@ func (h *site) protectedRun(ctx context.Context, t method.Task, s *privacy.Sessi
 	if err := wire.Unmarshal(t.Body, task); err != nil {
 		return nil, nil, fmt.Errorf("decoding task %q: %w", t.Kind, err)
 	}
-	_, q, factor, err := task.open(h.setup)
+	_, q, factor, err := task.open(h.setup, h.name)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -44,9 +47,8 @@ func (h *site) protectedRun(ctx context.Context, t method.Task, s *privacy.Sessi
 		return h.publishedUpdate(ctx, task, q, factor, s, b)
 	}
 	contribution := h.natural().contribution(q)
-	var noised *privacy.Noised
 	if p.sum.Unit == privacy.WholeSite {
-		noised, err = s.Whole(ctx, p.sum.Name, func(data dataset.Source, v []float64) error {
+		_, err = s.Whole(ctx, p.sum.Name, func(data dataset.Source, v []float64) error {
 			read := h.reader(b)
 			for row, err := range data.Rows(ctx) {
 				if err != nil {
@@ -59,12 +61,9 @@ func (h *site) protectedRun(ctx context.Context, t method.Task, s *privacy.Sessi
 			return nil
 		})
 	} else {
-		noised, err = s.Sum(ctx, p.sum.Name, h.overRows(b, contribution))
+		_, err = s.Sum(ctx, p.sum.Name, h.overRows(b, contribution))
 	}
-	if err != nil {
-		return nil, nil, err
-	}
-	return sumAnswer{Sum: *noised}, nil, nil
+	return nil, nil, err
 }
 
 // reader returns a function that reads rows as the plan says; not ok is a row that
@@ -118,8 +117,12 @@ func (h *site) publishedUpdate(ctx context.Context, t *updateTask, q, factor Gau
 	case err != nil: // noise has led out of all bounds: stay where we are
 		target = q
 	}
+	change := target.Over(q)
+	if refined, _, _ := Refine(factor, Flat(h.weights()), change, h.opts.Damping); h.workable(refined) != nil {
+		change = Flat(h.weights()) // nobody could go on from there, and the coordinator would refuse it
+	}
 	carry, err := wire.Marshal(carried)
-	return updateAnswer{Change: packGaussian(target.Over(q))}, carry, err
+	return updateAnswer{Change: packGaussian(change)}, carry, err
 }
 
 // How well one subject's outcome is predicted, as a vector of a sum: for each of ten
@@ -137,17 +140,24 @@ const (
 var qualityBound = math.Sqrt(1 + 0.25 + 1 + 1 + 4)
 
 // protectedQuality sums up, with noise, how well outcomes are predicted.
-func (h *site) protectedQuality(ctx context.Context, t method.Task, s *privacy.Session, b *Binding) (any, error) {
+func (h *site) protectedQuality(ctx context.Context, t method.Task, s *privacy.Session, b *Binding) error {
 	task := new(assessTask)
 	if err := wire.Unmarshal(t.Body, task); err != nil {
-		return nil, fmt.Errorf("decoding task %q: %w", t.Kind, err)
+		return fmt.Errorf("decoding task %q: %w", t.Kind, err)
 	}
-	q, err := task.Q.density(h.weights())
+	_, q, err := task.open(h.setup)
 	if err != nil {
-		return nil, fmt.Errorf("q: %w", err)
+		return err
 	}
+	_, err = s.Sum(ctx, sumQuality, h.overRows(b, h.qualityContribution(q)))
+	return err
+}
+
+// qualityContribution returns what a row contributes to the sum of the quality of q.
+// It is for one goroutine.
+func (h *site) qualityContribution(q Gaussian) func(x Row, y float64, v []float64) {
 	m := newPredictor(h.likelihood, q, h.encoding.Width())
-	noised, err := s.Sum(ctx, sumQuality, h.overRows(b, func(x Row, y float64, v []float64) {
+	return func(x Row, y float64, v []float64) {
 		m.row(x)
 		p, happened, correct, logLik := m.judge(y)
 		i := binOf(p)
@@ -161,21 +171,21 @@ func (h *site) protectedQuality(ctx context.Context, t method.Task, s *privacy.S
 			v[3*bins+1] = 1
 		}
 		v[3*bins+2] = -max(logLik, -qualityWorst) / qualityUnit
-	}))
-	if err != nil {
-		return nil, err
 	}
-	return sumAnswer{Sum: *noised}, nil
 }
 
 // noisedQuality reads a noised sum of predictions. What noise has made of small
 // numbers stays in the bins as it is, so that those of several sites add up without
-// bias: see [assessment.calibration].
-func noisedQuality(answer *sumAnswer, declared privacy.Sum) (*assessment, error) {
-	if err := answer.Sum.Check(declared); err != nil {
-		return nil, err
+// bias: see [assessment.calibration]. Numbers beyond what any site has rows for are
+// noise alone, or worse, and are cut there.
+func noisedQuality(sum *privacy.Noised) (*assessment, error) {
+	v := sum.Floats(0)
+	if len(v) != qualityLength {
+		return nil, fmt.Errorf("a sum of %d numbers, want %d", len(v), qualityLength)
 	}
-	v := answer.Sum.Floats(0)
+	for i := range v {
+		v[i] = clamp(v[i], mostRows)
+	}
 	a := newAssessment()
 	for i := range bins {
 		a.Count[i], a.Expected[i], a.Observed[i] = v[i], middle(i)*v[i]+v[bins+i]/float64(bins), v[2*bins+i]
@@ -183,6 +193,6 @@ func noisedQuality(answer *sumAnswer, declared privacy.Sum) (*assessment, error)
 	right, wrong := max(int(math.Round(v[3*bins])), 0), max(int(math.Round(v[3*bins+1])), 0)
 	a.Rows, a.Correct = max(right+wrong, 1), right
 	a.LogLik = min(-v[3*bins+2]*qualityUnit, 0)
-	a.Noise = answer.Sum.SD
+	a.Noise = sum.SD()
 	return a, nil
 }

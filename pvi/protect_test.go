@@ -3,11 +3,11 @@ package pvi_test
 import (
 	"errors"
 	"math"
-	"reflect"
 	"strings"
 	"testing"
 
-	"parley/method"
+	"parley/method/methodtest"
+	"parley/privacy"
 	"parley/problem"
 	"parley/pvi"
 )
@@ -48,16 +48,22 @@ func TestChargesKeepTheTotal(t *testing.T) {
 		if site.Unprotected > 0 || c.sums > 0 && site.Sums != c.sums {
 			t.Errorf("%s: %d sums, %d releases without noise", name, site.Sums, site.Unprotected)
 		}
-		charges, err := pvi.Method{}.Charges(p, "a")
+		list, err := pvi.Method{}.Requests(p, "a")
 		if err != nil {
 			t.Fatal(err)
 		}
-		half, err := pvi.Method{}.Site(p, "a")
-		if err != nil {
-			t.Fatal(err)
+		asked := map[string]int{}
+		for _, task := range methodtest.Tasks(t, pvi.Method{}, p, drawn(13, 60, 2, yesNo).config(t, p).Data)["a"] {
+			asked[task.Kind]++
 		}
-		if r, err := half.Request(method.Task{Site: "a", Kind: "update"}); err != nil || !reflect.DeepEqual(r, charges[0]) {
-			t.Errorf("%s: asked for %+v, %v", name, r, err)
+		for _, l := range list {
+			if asked[l.Kind] != l.Times || l.Request.Protection != privacy.Differential {
+				t.Errorf("%s: task %q is listed %d times with protection %q, and was given %d times", name, l.Kind, l.Times, l.Request.Protection, asked[l.Kind])
+			}
+			delete(asked, l.Kind)
+		}
+		if len(asked) > 0 {
+			t.Errorf("%s: given and not listed: %v", name, asked)
 		}
 	}
 }
@@ -114,11 +120,11 @@ func TestPublishedSitesRunToTheirOwnLimits(t *testing.T) {
 	p := planOf(t, 2, []string{"a", "b"}, twoLevels+"variant: published\nrows: [{site: a, rows: 4000}, {site: b, rows: 400}]\npublished: {noise: 8, steps: 5, draws: 4}", strings.Replace(protected, "epsilon: 2", "epsilon: 1", 1))
 	charges := map[string]int{}
 	for _, site := range p.Sites {
-		all, err := pvi.Method{}.Charges(p, site)
+		list, err := pvi.Method{}.Requests(p, site)
 		if err != nil {
 			t.Fatal(err)
 		}
-		charges[site] = len(all)
+		charges[site] = list[0].Times
 	}
 	m, _ := run(t, s.config(t, p))
 	for _, site := range m.Sites {

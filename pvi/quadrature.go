@@ -187,9 +187,19 @@ func slopesLogSigmoid(a, c float64) (d1, d2 float64) {
 	return d1, d2
 }
 
-// expectSigmoid returns E σ(f), to about 1e-15 absolutely.
+// expectSigmoid returns E σ(f), to about 1e-15 absolutely; a number from 0 to 1 for
+// every a and c.
 func expectSigmoid(a, c float64) float64 {
 	d1, _ := slopesLogSigmoid(-a, c) // σ(f) = σ(−(−f))
+	if math.IsNaN(d1) {              // a or c is not finite
+		switch {
+		case !finite(c) || math.IsNaN(a):
+			return 0.5
+		case a > 0:
+			return 1
+		}
+		return 0
+	}
 	return min(max(d1, 0), 1)
 }
 

@@ -120,13 +120,9 @@ func (h *site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 	if err := wire.Unmarshal(shared, task); err != nil {
 		return nil, fmt.Errorf("decoding the shared model: %w", err)
 	}
-	q, err := task.Q.density(h.weights())
+	e, q, err := task.open(h.setup)
 	if err != nil {
 		return nil, fmt.Errorf("the shared model: %w", err)
-	}
-	e, err := h.scaled(task.Scale)
-	if err != nil {
-		return nil, err
 	}
 	b, err := h.bind(e, data.Schema())
 	if err != nil {

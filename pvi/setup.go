@@ -88,6 +88,9 @@ func (s *setup) scaled(m *scaleMessage) (*Encoding, error) {
 	if m == nil || len(m.Centre) != len(numbers) || len(m.Scale) != len(numbers) {
 		return nil, fmt.Errorf("a scale for %d numbers is missing, or is of others", len(numbers))
 	}
+	if err := m.check(); err != nil {
+		return nil, err
+	}
 	e := s.encoding
 	e.Columns = append([]Column(nil), e.Columns...)
 	for i, j := range numbers {
@@ -96,7 +99,8 @@ func (s *setup) scaled(m *scaleMessage) (*Encoding, error) {
 	return &e, e.Check()
 }
 
-// pool makes one scale of the moments of several sites.
+// pool makes one scale of the moments of several sites, which were checked. It
+// fails only where all sites together have nothing to scale a number by.
 func (s *setup) pool(moments []*scaleAnswer) (*scaleMessage, error) {
 	m := &scaleMessage{}
 	for i, j := range s.numbers() {
@@ -112,7 +116,7 @@ func (s *setup) pool(moments []*scaleAnswer) (*scaleMessage, error) {
 			n = all
 		}
 		sd := math.Sqrt(squares / n)
-		if !(sd > 0) || !finite(sd) || !finite(mean) {
+		if !(sd >= 1/factorLargest) || !finite(sd) || !finite(mean) {
 			return nil, fmt.Errorf("feature %s: of %v values the mean is %v and the standard deviation %v, so that it cannot be scaled; if it is constant, leave it out of the plan", s.encoding.Columns[j].Name, n, mean, sd)
 		}
 		m.Centre, m.Scale = append(m.Centre, mean), append(m.Scale, sd)

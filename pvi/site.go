@@ -21,52 +21,45 @@ type site struct {
 	scale  *scaleMessage // of design
 }
 
-// Request implements [method.Site].
-func (h *site) Request(t method.Task) (privacy.Request, error) {
+// request is what a task of a kind releases.
+func (h *site) request(kind string) privacy.Request {
 	r := privacy.Request{Protection: privacy.Unprotected}
 	say := func(values int, what string) {
 		r.Contents = append(r.Contents, privacy.Content{What: what, Values: values})
 	}
 	weights := h.weights()
 	switch p := h.protected[h.name]; {
-	case p != nil && t.Kind == taskUpdate:
-		return p.request(p.sum), nil
-	case p != nil && t.Kind == taskAssess && p.quality != nil:
-		return p.request(*p.quality), nil
+	case p != nil && kind == taskUpdate:
+		return p.request(p.sum)
 	case p != nil:
-		return r, fmt.Errorf("the plan has no task %q", t.Kind)
-	case t.Kind == taskScale && h.opts.Scaling == ScaleStandard:
+		return p.request(*p.quality)
+	case kind == taskScale:
 		say(3*len(h.numbers()), "number of values, mean and sum of squared deviations of each number")
-	case t.Kind == taskUpdate && h.opts.Variant == VariantGlobal:
+	case kind == taskUpdate && h.opts.Variant == VariantGlobal:
 		say(2*weights, "a step along the gradient of a minibatch, for mean and variance of each weight")
-	case t.Kind == taskUpdate:
+	case kind == taskUpdate:
 		say(2*weights, "change of the posterior's precision and precision × mean of each weight that the site's rows ask for")
-	case t.Kind == taskAssess:
-		say(4+3*len(Calibration{}), "number of rows, how many are predicted correctly, their log-likelihood, and expected against observed frequencies in ten bins")
-	default:
-		return r, fmt.Errorf("the plan has no task %q", t.Kind)
+	case kind == taskAssess:
+		say(4+3*bins, "number of rows, how many are predicted correctly, their log-likelihood, the squared errors of numbers, and expected against observed frequencies in ten bins")
 	}
-	return r, nil
+	return r
 }
 
 // Run implements [method.Site].
-func (h *site) Run(ctx context.Context, t method.Task, s *privacy.Session) (privacy.Release, error) {
-	var answer any
-	var state []byte
-	var err error
+func (h *site) Run(ctx context.Context, t method.Task, s *privacy.Session) (a method.Answer, err error) {
+	var answer any // nil where the noised sum is all of it
 	if h.protected[h.name] != nil {
-		answer, state, err = h.protectedRun(ctx, t, s)
+		answer, a.State, err = h.protectedRun(ctx, t, s)
 	} else {
-		answer, state, err = h.exactRun(ctx, t, s)
+		answer, a.State, err = h.exactRun(ctx, t, s)
 	}
-	if err != nil {
-		return privacy.Release{}, err
+	if err != nil || answer == nil {
+		return a, err
 	}
-	body, err := wire.Marshal(answer)
-	if err != nil {
-		return privacy.Release{}, fmt.Errorf("encoding the answer to %q: %w", t.Kind, err)
+	if a.Body, err = wire.Marshal(answer); err != nil {
+		err = fmt.Errorf("encoding the answer to %q: %w", t.Kind, err)
 	}
-	return s.Seal(body, state)
+	return a, err
 }
 
 // exactRun answers without protection. The state is what the site carries on.
@@ -164,7 +157,7 @@ func (h *site) update(ctx context.Context, t method.Task, data dataset.Source, c
 	if err := wire.Unmarshal(t.Body, task); err != nil {
 		return nil, nil, fmt.Errorf("decoding task %q: %w", t.Kind, err)
 	}
-	_, q, factor, err := task.open(h.setup)
+	_, q, factor, err := task.open(h.setup, h.name)
 	if err != nil {
 		return nil, nil, err
 	}

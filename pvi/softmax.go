@@ -38,7 +38,7 @@ func (l Softmax) Check(y float64) error {
 // those at fixed α.
 func (l Softmax) Expect(y float64, a, c, first, second []float64) float64 {
 	var alpha [maxClasses]float64
-	bound := tilt(a, c, alpha[:l.Classes])
+	bound, _ := tilt(a, c, alpha[:l.Classes])
 	l.slopes(y, alpha[:l.Classes], first)
 	if second != nil {
 		curveSoftmax(c, alpha[:l.Classes], second)
@@ -69,15 +69,25 @@ func (l Softmax) Predict(a, c, dst []float64) {
 	softmax(dst)
 }
 
-// softmax replaces exponents by probabilities and returns ln Σ exp.
+// softmax replaces exponents by probabilities and returns ln Σ exp. What no exponent
+// should be gives probabilities too: NaN has none, and infinities share all alike.
 func softmax(x []float64) (lse float64) {
 	top := math.Inf(-1)
 	for _, v := range x {
-		top = max(top, v)
+		if v > top {
+			top = v
+		}
+	}
+	if math.IsInf(top, 0) {
+		alike(x, top)
+		return top
 	}
 	sum := 0.0
 	for k, v := range x {
 		x[k] = math.Exp(v - top)
+		if math.IsNaN(v) {
+			x[k] = 0
+		}
 		sum += x[k]
 	}
 	for k := range x {
@@ -86,16 +96,61 @@ func softmax(x []float64) (lse float64) {
 	return top + math.Log(sum)
 }
 
+// alike gives every place of the infinite top the same probability; all places if
+// there is none.
+func alike(x []float64, top float64) {
+	n := 0
+	for _, v := range x {
+		if v == top {
+			n++
+		}
+	}
+	for k, v := range x {
+		switch {
+		case n == 0:
+			x[k] = 1 / float64(len(x))
+		case v == top:
+			x[k] = 1 / float64(n)
+		default:
+			x[k] = 0
+		}
+	}
+}
+
+// The work of [tilt] on a row is bounded, whoever chooses its means and variances:
+// tiltPasses evaluations of the bound by Newton's method, each an exponential for
+// every class, and where these do not reach the minimum rootPasses of [tiltByRoot],
+// each about as much as four: at most tiltMost in all, some twenty times as much as
+// an average row. Measured on whole studies with 3 to 100 numbers and 3 to 32
+// classes: with a prior variance of 1 rows need 3 to 6 evaluations on average and
+// 12 at most, but for one in six with 100 numbers and 32 classes; with prior
+// variances of 10 and 100 the second search serves most rows in the end, and needs
+// at most 10 passes. It is at the minimum to rounding for variances of activations up to
+// 1e4, and near it up to 1e6; beyond, what comes out is still a bound.
+const (
+	tiltPasses = 12
+	rootPasses = 16
+	tiltMost   = tiltPasses + 4*rootPasses
+)
+
 // tilt sets α to the minimum of the bound, which is convex in it, by Newton's
-// method with step halving, and returns the bound.
-func tilt(a, c, alpha []float64) float64 {
+// method with step halving, and returns the bound, and how many passes over the
+// classes that took. Means and variances that are not finite have no bound: then all
+// is NaN.
+func tilt(a, c, alpha []float64) (bound float64, passes int) {
+	if !calculable(a, c) {
+		for k := range alpha {
+			alpha[k] = math.NaN()
+		}
+		return math.NaN(), 0
+	}
 	var prob, trial, step [maxClasses]float64
 	k := len(alpha)
 	p, t, d := prob[:k], trial[:k], step[:k]
 	copy(alpha, a)
 	softmax(alpha) // exact for c = 0
 	value := tiltedBound(a, c, alpha, p)
-	for range 100 {
+	for passes = 1; passes < tiltPasses; {
 		// The gradient is C(α − p), the Hessian C + C(diag p − ppᵀ)C, so that the
 		// step d solves d + (diag p − ppᵀ) C d = p − α: Sherman and Morrison.
 		var num, rest float64
@@ -110,23 +165,109 @@ func tilt(a, c, alpha []float64) float64 {
 			slope += c[i] * (p[i] - alpha[i]) * d[i]
 		}
 		last := slope <= 1e-12 // the next error is about the square of this one
-		for f := 1.0; ; f /= 2 {
+		for f := 1.0; passes < tiltPasses; f /= 2 {
 			for i := range t {
 				t[i] = alpha[i] + f*d[i]
 			}
 			v := tiltedBound(a, c, t, p)
-			if last || f < 1e-6 || v <= value-1e-4*f*slope {
+			passes++
+			if last || v <= value-1e-4*f*slope {
 				value = v
 				break
 			}
 		}
 		copy(alpha, t)
 		if last {
-			break
+			copy(alpha, p) // the same at the minimum, and probabilities to the last bit
+			return value, passes
 		}
 	}
-	copy(alpha, p) // the same at the minimum, and probabilities to the last bit
-	return value
+	more := tiltByRoot(a, c, alpha)
+	return tiltedBound(a, c, alpha, p), passes + 4*more
+}
+
+// calculable says whether means and variances are finite, and small enough that the
+// bound is. The variances are not negative.
+func calculable(a, c []float64) bool {
+	size := 0.0
+	for k, v := range c {
+		size += math.Abs(a[k]) + v
+	}
+	return size < math.MaxFloat64/4
+}
+
+// tiltByRoot sets α to the minimum of the bound whatever the variances, where
+// Newton's method on α would take small steps only, and returns the number of passes
+// over the classes. At the minimum α is the softmax of its exponents, so that with
+// b = a + c/2 and the logarithm L of their sum
+//
+//	α_k c_k + ln(α_k c_k) = ln c_k + b_k − L ,  Σ α_k = 1.
+//
+// Each α_k falls with L by α_k/(1 + α_k c_k), convexly, so that Newton's method for
+// the sum comes from below L without a step too far. No α_k is above 1, so that L is
+// nowhere below b_k − c_k: there it begins.
+func tiltByRoot(a, c, alpha []float64) (passes int) {
+	l := math.Inf(-1)
+	for k, v := range c {
+		l = max(l, a[k]-v/2)
+	}
+	for passes < rootPasses {
+		passes++
+		sum, slope := 0.0, 0.0
+		for k, v := range c {
+			x := wright(math.Log(v) + a[k] + v/2 - l)
+			if x > 1e-30 {
+				alpha[k] = x / v
+			} else {
+				alpha[k] = math.Exp(a[k] + v/2 - l)
+			}
+			sum += alpha[k]
+			slope += alpha[k] / (1 + alpha[k]*v)
+		}
+		next := l + (sum-1)/slope
+		if !(sum > 1+1e-15) || next == l {
+			break
+		}
+		l = next
+	}
+	sum := 0.0
+	for _, x := range alpha {
+		sum += x
+	}
+	for k := range alpha {
+		alpha[k] /= sum
+	}
+	return passes
+}
+
+// wright returns the solution y ≥ 0 of y + ln y = x, Wright's ω function: two steps
+// of Fritsch, Shafer and Crowley from the approximations of Lawrence, Corless and
+// Jeffrey (Algorithm 917, 2012), which leave rounding alone.
+func wright(x float64) float64 {
+	var y float64
+	switch {
+	case x < -2:
+		y = math.Exp(x)
+		if y *= 1 - y*(1-1.5*y); y < 1e-20 {
+			return y
+		}
+	case x < 1:
+		y = math.Exp(2 * (x - 1) / 3)
+	default:
+		y = x - math.Log(x)
+		if x > 1e17 {
+			return y
+		}
+		if y < 1 {
+			y = 1
+		}
+	}
+	for range 2 {
+		r := x - y - math.Log(y)
+		q := (1 + y) * (1 + y + 2*r/3)
+		y *= 1 + r/(1+y)*(q-r/2)/(q-r)
+	}
+	return y
 }
 
 // tiltedBound returns the bound at α and sets p to the softmax of its exponents.

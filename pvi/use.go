@@ -99,8 +99,7 @@ func (m *Model) record(record []string, p *predictor, z float64) []string {
 		sd := math.Sqrt(l.Variance + p.c[0])
 		return append(record, decimal(p.a[0]), decimal(sd), decimal(p.a[0]-z*sd), decimal(p.a[0]+z*sd))
 	case Softmax:
-		best := slices.Index(p.p, slices.Max(p.p))
-		record = append(record, levels[best])
+		record = append(record, levels[surest(p.p)])
 		for _, x := range p.p {
 			record = append(record, decimal(x))
 		}

@@ -26,7 +26,7 @@ func exchangeSection(sites []string, rounds []engine.Round) figure.Section {
 		}
 	}
 	contents := figure.Table{ID: "tasks-table", Title: "What each task makes leave a site",
-		Caption: "As declared before any row was read; the numbers are the most that a site with all views would send each time.",
+		Caption: "As declared from the plan alone; the numbers are the most that a site with all views would send each time.",
 		Columns: []figure.Column{{Name: "task"}, {Name: "what leaves"}, {Name: "numbers, at most", Format: figure.Count, Numbers: figure.Numbers{}}}}
 	for _, kind := range kinds {
 		for i, c := range declared[kind] {

@@ -122,8 +122,8 @@ func (p *Privacy) counted() string {
 			}
 		}
 	}
-	text := fmt.Sprintf("How it was counted: all that a site gave, %s in %s, counts together, whoever sees it. The noise is exact discrete noise from the operating system's "+
-		"secure generator, and its amount was fixed before the first round.", plural(sums, "noised sum"), plural(p.Rounds, "round"))
+	text := fmt.Sprintf("How it was counted: all that a site gave, %s in %s, counts together, whoever sees it. The noise is exact discrete noise under keys from the operating "+
+		"system's secure generator, and its amount was fixed before the first round.", plural(sums, "noised sum"), plural(p.Rounds, "round"))
 	if len(sampled) == 0 {
 		text += " No sampling of subjects is assumed."
 	} else {

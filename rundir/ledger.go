@@ -1,15 +1,12 @@
 package rundir
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 
-	"parley/engine/local"
 	"parley/figure"
 	"parley/privacy"
-	"parley/sitestore"
+	"parley/study"
 )
 
 // siteSpending is what a site's own ledger says after a private study:
@@ -22,51 +19,25 @@ type siteSpending struct {
 	tables  []figure.Table
 }
 
-// siteLedger reads a site's ledger; nil if the study is not private, or its
-// stores were not kept.
-func (d *Dir) siteLedger(name string) (*siteSpending, error) {
-	if !d.plan.Privacy.Differential() {
+// spending says what a study has used of what is allowed, by a site's ledger; nil
+// if the study is not private, or the ledger has nothing of it.
+func spending(p *study.Plan, digest string, ledger *privacy.Ledger, policy *privacy.Policy) (*siteSpending, error) {
+	if !p.Privacy.Differential() || ledger == nil {
 		return nil, nil
 	}
-	stores := local.StoresIn(d.path)
-	var policy *privacy.Policy
-	if l := d.plan.Local; l != nil {
-		if l.Stores != "" {
-			stores = l.Stores
-		}
-		if l.Policy != "" {
-			p, err := privacy.LoadPolicy(l.Policy)
-			if err != nil {
-				return nil, err
-			}
-			policy = &p
-		}
+	delta := 1e-5
+	if t := p.Privacy.Total; t != nil {
+		delta = t.Delta
 	}
-	var s *siteSpending
-	err := sitestore.Look(local.StorePath(stores, name), func(store *sitestore.Store) error {
-		ledger, err := privacy.ReadLedger(store)
-		if err != nil {
-			return err
-		}
-		delta := 1e-5
-		if t := d.plan.Privacy.Total; t != nil {
-			delta = t.Delta
-		}
-		view, err := ledger.Look(delta, policy)
-		if err != nil {
-			return err
-		}
-		i := slices.IndexFunc(view.Account.Studies, func(a privacy.StudyAccount) bool { return a.Study == d.provenance.Plan })
-		if i < 0 {
-			return nil
-		}
-		s = &siteSpending{Study: view.Account.Studies[i], Account: view.Account, Studies: view.Studies, Limits: view.Limits, tables: view.Summaries()}
-		return nil
-	})
-	if errors.Is(err, fs.ErrNotExist) {
+	view, err := ledger.Look(delta, policy)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(view.Account.Studies, func(a privacy.StudyAccount) bool { return a.Study == digest })
+	if i < 0 {
 		return nil, nil
 	}
-	return s, err
+	return &siteSpending{Study: view.Account.Studies[i], Account: view.Account, Studies: view.Studies, Limits: view.Limits, tables: view.Summaries()}, nil
 }
 
 // section is for the site's own people: what this study, and all studies of
@@ -91,8 +62,7 @@ func (s *siteSpending) section() figure.Section {
 	for _, l := range s.Limits {
 		add(fmt.Sprintf("all time, ε %s, %s", number(l.Limit.Epsilon), l.Adjacency), 1-l.Left)
 	}
-	section := figure.Section{ID: "ledger", Title: "What this site's ledger says", Lead: fmt.Sprintf("Everything that this site was ever charged stands in its own ledger: %s in %s. "+
-		"A computation that did not finish was charged and gave nothing; made again, it was charged again.",
+	section := figure.Section{ID: "ledger", Title: "What this site's ledger says", Lead: fmt.Sprintf("Everything that this site was ever charged stands in its own ledger: %s in %s.",
 		plural(s.Account.Charges, "charge"), studies(len(s.Account.Studies)))}
 	if len(bars.Labels) > 0 {
 		section.Items = append(section.Items, figure.Item{Figure: &figure.Figure{ID: "ledger-budget", Title: "Privacy budget used and left",

@@ -1,5 +1,7 @@
-// Package rundir writes what a run leaves: a directory of open files that
-// people and programs can read without Parley.
+// Package rundir writes what a run leaves: directories of open files that people
+// and programs can read without Parley. Each end of a study writes its own: the
+// coordinator what everybody in the study may read ([Dir]), a site what it alone
+// may see ([Site]). A simulation has all of them in one:
 //
 //	plan.yaml        the effective plan, every default filled in
 //	provenance.json  which program, plan and data made the results, and when
@@ -10,7 +12,7 @@
 //	report.html      one page to read, with figures/ beside it
 //	sites/NAME/      what that site alone may see, with its report
 //
-// In a directory of a run that was not finished only the first two, the same
+// In a directory of a run that was not finished only the first two, the
 // provenance of each site, the checkpoint and the sites' stores exist.
 package rundir
 
@@ -28,7 +30,6 @@ import (
 	"time"
 
 	"parley/engine"
-	"parley/engine/local"
 	"parley/figure"
 	"parley/internal/atomicfile"
 	"parley/internal/version"
@@ -53,33 +54,27 @@ type Provenance struct {
 	Protections []string   `json:"protections,omitempty"` // of everything that was released
 }
 
-// siteProvenance is what only a site may know of its data: a fingerprint
-// confirms the guess of whoever guesses the data.
-type siteProvenance struct {
-	Site string `json:"site"`
-	Plan string `json:"plan_sha256"`
-	Data string `json:"data_sha256"`
-}
-
-// Dir is the directory of one run.
+// Dir is what the coordinator of a run leaves.
 type Dir struct {
-	path       string
+	folder
 	plan       *study.Plan
-	data       string // fingerprint
 	provenance Provenance
 }
 
-// Open makes path the directory of a run of the plan on data with this
-// fingerprint. A directory that belongs to another plan, or whose run began on
-// other data, is refused and left as it is.
-func Open(path string, plan *study.Plan, data string, now time.Time) (*Dir, error) {
+// folder is where one end writes.
+type folder struct{ path string }
+
+// Open makes path the directory of a run of the plan; simulated says that every
+// site is in this process. A directory that belongs to another plan is refused and
+// left as it is.
+func Open(path string, plan *study.Plan, simulated bool, now time.Time) (*Dir, error) {
 	digest, err := plan.Digest()
 	if err != nil {
 		return nil, err
 	}
-	d := &Dir{path: path, plan: plan, data: data, provenance: Provenance{
-		Program: "parley " + version.String(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
-		Study: plan.Name, Plan: digest.String(), Seed: plan.Seed, Simulated: true, Started: now.UTC(),
+	d := &Dir{folder: folder{path}, plan: plan, provenance: Provenance{
+		Program: program(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+		Study: plan.Name, Plan: digest.String(), Seed: plan.Seed, Simulated: simulated, Started: seconds(now),
 	}}
 	file := filepath.Join(path, "provenance.json")
 	old, err := os.ReadFile(file)
@@ -103,15 +98,13 @@ func Open(path string, plan *study.Plan, data string, now time.Time) (*Dir, erro
 	return d, d.begin()
 }
 
+// seconds is a time as results tell it: to the second, in UTC. What is finer tells
+// how long single computations took.
+func seconds(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
+
 // begin stores what an unfinished run needs: it is the last thing that happens
 // before the run, so that a crash within it is followed by it again.
 func (d *Dir) begin() error {
-	for _, name := range d.plan.Sites {
-		p := siteProvenance{Site: name, Plan: d.provenance.Plan, Data: d.data}
-		if err := d.writeJSON(filepath.Join(siteFolder(name), "provenance.json"), p); err != nil {
-			return err
-		}
-	}
 	text, err := d.plan.YAML()
 	if err != nil {
 		return err
@@ -125,46 +118,22 @@ func (d *Dir) adopt(file string, data []byte) error {
 	if err := json.Unmarshal(data, &old); err != nil {
 		return problem.Problem{File: file, What: "this is not a run's provenance: " + err.Error(), Hint: "choose another directory with --out"}
 	}
-	switch {
-	case old.Plan != d.provenance.Plan:
+	if old.Plan != d.provenance.Plan {
 		return problem.Problem{File: d.path, What: fmt.Sprintf("this directory holds a run of another plan (%.12s)", old.Plan),
 			Hint: "choose another with --out"}
-	}
-	for _, name := range d.plan.Sites {
-		var site siteProvenance
-		data, err := os.ReadFile(filepath.Join(d.path, siteFolder(name), "provenance.json"))
-		if errors.Is(err, os.ErrNotExist) && !d.computed() {
-			continue
-		}
-		if err == nil {
-			err = json.Unmarshal(data, &site)
-		}
-		if err != nil {
-			return fmt.Errorf("site %s: which data this run began on is not known any more: %w", name, err)
-		}
-		if site.Data != d.data {
-			return problem.Problem{File: d.path, What: "the data have changed since this run began",
-				Hint: "put the data back to continue it, or choose another directory with --out for a new run"}
-		}
 	}
 	d.provenance.Started = old.Started
 	d.provenance.Finished = old.Finished
 	return d.begin() // a crash may have come before it
 }
 
-// computed says whether the run has gone beyond its beginning.
-func (d *Dir) computed() bool {
-	_, err := os.Stat(filepath.Join(d.path, local.CheckpointName))
-	return err == nil
-}
-
 // Path is where the directory is.
 func (d *Dir) Path() string { return d.path }
 
 // Write stores a finished run. Running it again replaces the files by the same.
-func (d *Dir) Write(out *engine.Outcome, sites map[string]*method.Result, now time.Time) error {
+func (d *Dir) Write(out *engine.Outcome, now time.Time) error {
 	if d.provenance.Finished == nil {
-		now = now.UTC()
+		now = seconds(now)
 		d.provenance.Finished = &now
 	}
 	d.provenance.SitesLeft = out.Left
@@ -173,19 +142,12 @@ func (d *Dir) Write(out *engine.Outcome, sites map[string]*method.Result, now ti
 	if err != nil {
 		return err
 	}
-	if err := d.writeResult(".", out.Result, d.sharedPage(out, promise)); err != nil {
+	if err := d.writeResult(out.Result, d.sharedPage(out, promise)); err != nil {
 		return err
 	}
 	if promise != nil {
 		if err := d.writeJSON("privacy.json", promise); err != nil {
 			return err
-		}
-	}
-	for _, name := range d.plan.Sites {
-		if r := sites[name]; r != nil {
-			if err := d.writeSite(name, r); err != nil {
-				return fmt.Errorf("site %s: %w", name, err)
-			}
 		}
 	}
 	var rounds bytes.Buffer
@@ -201,32 +163,13 @@ func (d *Dir) Write(out *engine.Outcome, sites map[string]*method.Result, now ti
 	return d.writeJSON("provenance.json", d.provenance)
 }
 
-// writeSite stores what one site may see: its page, and what its own ledger says.
-func (d *Dir) writeSite(name string, r *method.Result) error {
-	sub := siteFolder(name)
-	spent, err := d.siteLedger(name)
-	if err != nil {
-		return err
-	}
-	page := d.sitePage(name, r)
-	if spent != nil {
-		page.Sections = append(page.Sections, spent.section())
-		if err := d.writeJSON(filepath.Join(sub, "privacy.json"), spent); err != nil {
-			return err
-		}
-	}
-	return d.writeResult(sub, r, page)
-}
-
-func siteFolder(name string) string { return filepath.Join("sites", name) }
-
-// writeResult stores a result's files, numbers and page below sub.
-func (d *Dir) writeResult(sub string, r *method.Result, page *report.Report) error {
+// writeResult stores a result's files, numbers and page.
+func (d folder) writeResult(r *method.Result, page *report.Report) error {
 	for _, f := range r.Files {
 		if !filepath.IsLocal(f.Name) {
 			return fmt.Errorf("the method named a file %q, which is not inside the results", f.Name)
 		}
-		path, write := filepath.Join(d.path, sub, filepath.FromSlash(f.Name)), f.Write
+		path, write := filepath.Join(d.path, filepath.FromSlash(f.Name)), f.Write
 		if write == nil {
 			write = func(w io.Writer) error {
 				_, err := w.Write(f.Data)
@@ -238,14 +181,14 @@ func (d *Dir) writeResult(sub string, r *method.Result, page *report.Report) err
 		}
 	}
 	if r.Metrics != nil {
-		if err := d.writeJSON(filepath.Join(sub, "metrics.json"), r.Metrics); err != nil {
+		if err := d.writeJSON("metrics.json", r.Metrics); err != nil {
 			return err
 		}
 	}
-	return page.WriteFiles(filepath.Join(d.path, sub))
+	return page.WriteFiles(d.path)
 }
 
-func (d *Dir) writeJSON(name string, v any) error {
+func (d folder) writeJSON(name string, v any) error {
 	data, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", name, err)
@@ -260,25 +203,18 @@ func (d *Dir) sharedPage(out *engine.Outcome, promise *Privacy) *report.Report {
 	return page
 }
 
-func (d *Dir) sitePage(site string, r *method.Result) *report.Report {
-	note := figure.Section{ID: "for-this-site", Title: "For this site only", Items: []figure.Item{{Note: &figure.Note{
-		Title: "This page shows single subjects", Warning: true,
-		Text: "It was made at " + site + " from the site's own rows and the shared model. It must not leave the site.",
-	}}}}
-	return &report.Report{
-		Title: d.plan.Name + ", " + site, Subtitle: d.plan.Question, Headline: r.Headline, Meta: d.meta(), Local: true,
-		Sections: append([]figure.Section{note}, r.Sections...),
+func (d *Dir) meta() []figure.Fact { return meta(d.plan, d.provenance.Plan) }
+
+func meta(p *study.Plan, digest string) []figure.Fact {
+	return []figure.Fact{
+		{Name: "Plan", Value: digest[:12]},
+		{Name: "Method", Value: p.Method.Name},
+		{Name: "Sites", Value: strings.Join(p.Sites, ", ")},
+		{Name: "Made by", Value: program()},
 	}
 }
 
-func (d *Dir) meta() []figure.Fact {
-	return []figure.Fact{
-		{Name: "Plan", Value: d.provenance.Plan[:12]},
-		{Name: "Method", Value: d.plan.Method.Name},
-		{Name: "Sites", Value: strings.Join(d.plan.Sites, ", ")},
-		{Name: "Made by", Value: d.provenance.Program},
-	}
-}
+func program() string { return "parley " + version.String() }
 
 func protections(rounds []engine.Round) []string {
 	var names []string

@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"math"
@@ -16,7 +17,6 @@ import (
 	"time"
 
 	"parley/engine"
-	"parley/engine/local"
 	"parley/figure"
 	"parley/method"
 	"parley/privacy"
@@ -47,16 +47,47 @@ var (
 	ended = began.Add(time.Hour)
 )
 
-func open(t *testing.T, path string) *Dir {
+// both are the directories of both ends of a simulation.
+type both struct {
+	*Dir
+	sites  map[string]*Site
+	ledger *privacy.Ledger
+	policy *privacy.Policy
+}
+
+// begin makes them.
+func begin(path string, p *study.Plan, data string, now time.Time) (both, error) {
+	b := both{sites: map[string]*Site{}}
+	var err error
+	if b.Dir, err = Open(path, p, true, now); err != nil {
+		return b, err
+	}
+	for _, site := range p.Sites {
+		if b.sites[site], err = OpenSite(SiteIn(path, site), p, site, data); err != nil {
+			return b, err
+		}
+	}
+	return b, nil
+}
+
+func (b both) Write(out *engine.Outcome, results map[string]*method.Result, now time.Time) error {
+	for site, r := range results {
+		if err := b.sites[site].Write(r, b.ledger, b.policy); err != nil {
+			return fmt.Errorf("site %s: %w", site, err)
+		}
+	}
+	return b.Dir.Write(out, now)
+}
+
+func open(t *testing.T, path string) both {
 	t.Helper()
-	d, err := Open(path, plan(t, "1"), data, began)
+	d, err := begin(path, plan(t, "1"), data, began)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return d
 }
 
-// outcome is what a run of the toy leaves.
 func outcome() *engine.Outcome {
 	exchange := func(site string, up int) engine.Exchange {
 		return engine.Exchange{Site: site, Kind: "sum", Down: 10, Up: up, Release: strings.Repeat("a", 64),
@@ -227,7 +258,7 @@ func TestFinishedRunIsWrittenAgainToTheSameBytes(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := files(t, path)
-	again, err := Open(path, plan(t, "1"), data, began.Add(24*time.Hour))
+	again, err := begin(path, plan(t, "1"), data, began.Add(24*time.Hour))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,7 +294,7 @@ func TestDirectoriesOfOthersAreRefusedAndLeftAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := files(t, path)
-		_, err := Open(path, plan(t, c.plan), c.data, ended)
+		_, err := begin(path, plan(t, c.plan), c.data, ended)
 		if p := (problem.Problem{}); !errors.As(err, &p) || !strings.Contains(p.What, c.want) || !strings.Contains(p.Hint, "--out") || !strings.HasPrefix(p.File, path) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -275,7 +306,7 @@ func TestDirectoriesOfOthersAreRefusedAndLeftAlone(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(file, plan(t, "1"), data, began); err == nil {
+	if _, err := begin(file, plan(t, "1"), data, began); err == nil {
 		t.Error("a file was taken for a directory")
 	}
 }
@@ -290,10 +321,10 @@ func TestRunThatForgotItsDataIsNotContinued(t *testing.T) {
 		t.Fatal(err)
 	}
 	open(t, path)
-	if err := errors.Join(os.Remove(lost), os.WriteFile(filepath.Join(path, local.CheckpointName), nil, 0o644)); err != nil {
+	if err := errors.Join(os.Remove(lost), os.WriteFile(filepath.Join(path, "sites", "south", "site.db"), nil, 0o644)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(path, plan(t, "1"), data, began); err == nil || !strings.Contains(err.Error(), "site south: which data this run began on is not known any more") {
+	if _, err := begin(path, plan(t, "1"), data, began); err == nil || !strings.Contains(err.Error(), "site south: which data this run began on is not known any more") {
 		t.Errorf("got %v", err)
 	}
 }

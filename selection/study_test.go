@@ -22,7 +22,7 @@ type toy struct{ method.Method }
 func (toy) Name() string                                           { return "toy" }
 func (toy) Options() any                                           { return &struct{}{} }
 func (toy) ReleasedFile(*study.Plan) (string, error)               { return "model/word.txt", nil }
-func (toy) Charges(*study.Plan, string) ([]privacy.Request, error) { return nil, nil }
+func (toy) Requests(*study.Plan, string) ([]privacy.Listed, error) { return nil, nil }
 func (toy) Refit(*study.Plan, []byte, int) (*method.Result, error) { return nil, nil }
 func (toy) SelectReleased(context.Context, *study.Plan, []byte, method.SelectConfig) (*method.Selection, error) {
 	return nil, nil

@@ -3,6 +3,7 @@ package sitestore
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -57,42 +58,210 @@ func looked(t *testing.T, path string) (releases []string) {
 }
 
 func TestLookingChangesNothing(t *testing.T) {
-	t.Setenv("TMPDIR", t.TempDir()) // where copies are made, and must not stay
 	dir := t.TempDir()
 	path := filepath.Join(dir, "site.db")
-	s, err := Open(path)
-	if err != nil {
+	s := durable(t, path)
+	if err := errors.Join(s.Reserve(reservation("one"), key(1)), s.Commit("one", []byte("bytes"), nil)); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(s.Reserve(Reservation{Release: "one", Study: "s", Request: []byte("r")}), s.Commit("one", []byte("bytes"), nil)); err != nil {
-		t.Fatal(err)
+	before := folder(t, dir)
+	if got := looked(t, path); !slices.Equal(got, []string{"one"}) {
+		t.Errorf("beside its writer: %v", got)
 	}
-	if err := Look(path, func(*Store) error { return nil }); !errors.Is(err, ErrLocked) {
-		t.Errorf("an open store: %v", err)
-	}
-
-	// What a killed process leaves: the last lines are in the write-ahead log.
-	crashed := t.TempDir()
-	for name, content := range folder(t, dir) {
-		if err := os.WriteFile(filepath.Join(crashed, name), content, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	unchanged(t, dir, before)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for _, d := range []string{dir, crashed} {
-		before := folder(t, d)
-		if got := looked(t, filepath.Join(d, "site.db")); !slices.Equal(got, []string{"one"}) {
-			t.Errorf("got %v", got)
+	before = folder(t, dir)
+	if got := looked(t, path); !slices.Equal(got, []string{"one"}) {
+		t.Errorf("got %v", got)
+	}
+	if err := Look(path, func(s *Store) error { return s.Reserve(reservation("two"), key(2)) }); err == nil {
+		t.Error("a store that is only read was written to")
+	}
+	unchanged(t, dir, before)
+}
+
+// Somebody looks while a study runs: what is seen is the store after one of the
+// commits, whole, and nothing of it changes while it is being looked at. The
+// writer goes on as soon as the reader is done.
+func TestLookingBesideTheWriter(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "site.db")
+	s := durable(t, path)
+	const releases = 40
+	written := make(chan error, 1)
+	go func() {
+		for i := range releases {
+			id := fmt.Sprint(i)
+			if err := errors.Join(s.Reserve(reservation(id), key(byte(i))), s.Commit(id, []byte(id), []byte(id))); err != nil {
+				written <- err
+				return
+			}
 		}
-		unchanged(t, d, before)
+		written <- nil
+	}()
+	last := 0
+	for done := false; !done || last < releases; {
+		if _, err := Open(path); !errors.Is(err, ErrLocked) {
+			t.Fatalf("a second writer: %v", err)
+		}
+		err := Look(path, func(s *Store) error {
+			first, err := s.Reservations(0)
+			if err != nil {
+				return err
+			}
+			again, err := s.Reservations(0)
+			if err != nil || len(first) != len(again) || len(first) < last {
+				return fmt.Errorf("%d lines, then %d, and %d before; %w", len(first), len(again), last, err)
+			}
+			last = len(first)
+			return s.Verify()
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case err := <-written:
+			if done = true; err != nil {
+				t.Fatal(err)
+			}
+		default:
+		}
 	}
-	if _, ok := folder(t, crashed)["site.db-wal"]; !ok {
-		t.Error("the crash left no write-ahead log, so it has not been tested")
+}
+
+// A commit waits until nobody looks any more: all that a reader sees is of one
+// moment. (A writer that does not wait, as here, fails, and loses nothing.)
+func TestCommitWaitsForReaders(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "site.db")
+	s := open(t, path)
+	if _, err := s.db.Exec(`PRAGMA busy_timeout = 0`); err != nil {
+		t.Fatal(err)
 	}
-	if left := folder(t, os.Getenv("TMPDIR")); len(left) > 0 && os.TempDir() == os.Getenv("TMPDIR") {
-		t.Errorf("copies have stayed: %d", len(left))
+	if err := Look(path, func(*Store) error {
+		if err := s.Reserve(reservation("one"), key(1)); err == nil || !strings.Contains(err.Error(), "locked") {
+			t.Errorf("a charge was written while somebody was looking: %v", err)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Reserve(reservation("one"), key(1)); err != nil {
+		t.Fatal(err)
+	}
+	if got := looked(t, path); !slices.Equal(got, []string{"one"}) {
+		t.Errorf("got %v", got)
+	}
+}
+
+// spilled makes a store whose writer is in the middle of a commit: part of it
+// is in the file already, and how to undo it is in the journal beside. It
+// returns where a copy of both is, as they would be after the writer was killed.
+func spilled(t *testing.T) (killed string) {
+	path := filepath.Join(t.TempDir(), "site.db")
+	s := open(t, path)
+	if err := errors.Join(s.Reserve(reservation("one"), key(1)), s.Commit("one", []byte("bytes"), nil)); err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.db.Exec(`PRAGMA cache_size = 1; PRAGMA cache_spill = 1`); err != nil {
+		t.Fatal(err)
+	}
+	tx, err := s.db.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	for i := range 200 {
+		if _, err := tx.Exec(`INSERT INTO ledger (release, study, task, request, hash) VALUES (?, 'study', zeroblob(32), zeroblob(900), zeroblob(32))`, fmt.Sprint("half ", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	killed = filepath.Join(t.TempDir(), "site.db")
+	for _, suffix := range []string{"", "-journal"} {
+		content, err := os.ReadFile(path + suffix)
+		if err != nil || len(content) == 0 {
+			t.Fatalf("%q: %v", suffix, err)
+		}
+		if suffix == "" && (bytes.Equal(content, before) || !bytes.Contains(content, []byte("half "))) {
+			t.Fatal("nothing of the commit is in the file, so nothing would be tested")
+		}
+		if err := os.WriteFile(killed+suffix, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return killed
+}
+
+// A store whose writer was killed in the middle of a commit is not read as if
+// nothing had happened, and the next writer brings it to the commit before.
+func TestLookingAfterTheWriterWasKilled(t *testing.T) {
+	killed := spilled(t)
+	before := folder(t, filepath.Dir(killed))
+	err := Look(killed, func(s *Store) error {
+		t.Error("there was something to read")
+		return nil
+	})
+	if err == nil || !strings.Contains(err.Error(), "was stopped in the middle: start it again") {
+		t.Errorf("got %v", err)
+	}
+	unchanged(t, filepath.Dir(killed), before)
+	open(t, killed).Close()
+	if got := looked(t, killed); !slices.Equal(got, []string{"one"}) {
+		t.Errorf("after its program was started again: %v", got)
+	}
+}
+
+// After each commit the file alone holds everything: a copy of it, made while
+// the store is open, is a store with every charge.
+func TestCopyOfTheFileAloneIsComplete(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "site.db")
+	s := durable(t, path)
+	copies := t.TempDir()
+	n := 0
+	check := func(what string, err error, lines, records int, state string) {
+		t.Helper()
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n++
+		other := filepath.Join(copies, fmt.Sprint(n), "site.db")
+		if err := errors.Join(os.Mkdir(filepath.Dir(other), 0o700), os.WriteFile(other, content, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		c := open(t, other)
+		defer c.Close()
+		got, err := c.Reservations(0)
+		if err != nil || len(got) != lines {
+			t.Errorf("%s: the copy has %d charges of %d, %v", what, len(got), lines, err)
+		}
+		if got, _, err := c.Head("study"); err != nil || got != records {
+			t.Errorf("%s: the copy has %d records of %d, %v", what, got, records, err)
+		}
+		if got, err := c.State("study"); err != nil || string(got) != state {
+			t.Errorf("%s: the copy has state %q, %v", what, got, err)
+		}
+		if err := c.Bind("south"); (n > 1) != errors.Is(err, ErrOtherSite) {
+			t.Errorf("%s: bound to another site: %v", what, err)
+		}
+	}
+	check("nothing", nil, 0, 0, "")
+	check("bound", s.Bind("north"), 0, 0, "")
+	for i := 1; i <= 12; i++ {
+		id, state, before := fmt.Sprint(i), fmt.Sprint("state ", i), fmt.Sprint("state ", i-1)
+		if i == 1 {
+			before = ""
+		}
+		check("history", s.Append("study", i-1, [][]byte{[]byte(id)}), i-1, i, before)
+		check("charged", s.Reserve(reservation(id), key(byte(i))), i, i, before)
+		check("stored", s.Commit(id, bytes.Repeat([]byte(id), 2000), []byte(state)), i, i, state)
 	}
 }
 
@@ -122,7 +291,7 @@ func TestLookingNoticesDamage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(s.Reserve(Reservation{Release: "one", Study: "s", Request: []byte("recognisable")}), s.Close()); err != nil {
+	if err := errors.Join(s.Reserve(Reservation{Release: "one", Study: "s", Request: []byte("recognisable")}, key(1)), s.Close()); err != nil {
 		t.Fatal(err)
 	}
 	content, err := os.ReadFile(path)

@@ -4,6 +4,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 )
 
 // applicationID marks the file as a Parley site store ("Prly"), so that some
@@ -44,24 +46,68 @@ var migrations = []string{
 	CREATE TRIGGER outbox_is_kept    BEFORE DELETE ON outbox   BEGIN SELECT RAISE(ABORT, 'a release is never removed'); END;
 	CREATE TRIGGER manifest_is_final BEFORE UPDATE ON manifest BEGIN SELECT RAISE(ABORT, 'the manifest is never changed'); END;
 	CREATE TRIGGER manifest_is_kept  BEFORE DELETE ON manifest BEGIN SELECT RAISE(ABORT, 'the manifest is never shortened'); END;`,
+
 	`ALTER TABLE outbox ADD COLUMN digest BLOB CHECK (length(digest) = 32);`,
+
+	// A charge has a key until its release is stored. Charges of before have none:
+	// binding.old says how many. What coordinators sent as manifests before, one
+	// entry for each site and round, no task refers to any more.
+	`CREATE TABLE keys (
+		release TEXT PRIMARY KEY,
+		key     BLOB NOT NULL CHECK (length(key) = 32)
+	) STRICT;
+	ALTER TABLE outbox ADD COLUMN state BLOB CHECK (length(state) = 32);
+	CREATE TABLE history (
+		study  TEXT NOT NULL,
+		seq    INTEGER NOT NULL,
+		record BLOB NOT NULL,
+		head   BLOB NOT NULL CHECK (length(head) = 32),
+		PRIMARY KEY (study, seq)
+	) STRICT, WITHOUT ROWID;
+	CREATE TABLE terms (
+		study TEXT PRIMARY KEY,
+		terms BLOB NOT NULL
+	) STRICT;
+	CREATE TABLE binding (
+		id   INTEGER PRIMARY KEY CHECK (id = 1),
+		old  INTEGER NOT NULL,
+		site TEXT
+	) STRICT;
+	CREATE TABLE decisions (
+		seq      INTEGER PRIMARY KEY,
+		at       TEXT NOT NULL,
+		study    TEXT NOT NULL,
+		decision TEXT NOT NULL
+	) STRICT;
+	INSERT INTO binding (id, old) SELECT 1, count(*) FROM ledger;
+	DROP TABLE manifest;
+	CREATE TRIGGER history_is_final   BEFORE UPDATE ON history   BEGIN SELECT RAISE(ABORT, 'the history is never changed'); END;
+	CREATE TRIGGER history_is_kept    BEFORE DELETE ON history   BEGIN SELECT RAISE(ABORT, 'the history is never shortened'); END;
+	CREATE TRIGGER terms_are_final    BEFORE UPDATE ON terms     BEGIN SELECT RAISE(ABORT, 'what was agreed to is never changed'); END;
+	CREATE TRIGGER terms_are_kept     BEFORE DELETE ON terms     BEGIN SELECT RAISE(ABORT, 'what was agreed to is never removed'); END;
+	CREATE TRIGGER decision_is_final  BEFORE UPDATE ON decisions BEGIN SELECT RAISE(ABORT, 'a decision is never changed'); END;
+	CREATE TRIGGER decision_is_kept   BEFORE DELETE ON decisions BEGIN SELECT RAISE(ABORT, 'a decision is never removed'); END;
+	CREATE TRIGGER key_is_final       BEFORE UPDATE ON keys      BEGIN SELECT RAISE(ABORT, 'a key is never changed'); END;
+	CREATE TRIGGER key_goes_with_release BEFORE DELETE ON keys WHEN NOT EXISTS (SELECT 1 FROM outbox WHERE release = OLD.release)
+		BEGIN SELECT RAISE(ABORT, 'a key is kept until its release is stored'); END;`,
 }
 
-// recognise refuses files that are not site stores, or newer than this program.
-func (s *Store) recognise() error {
+// version returns the version of the store's schema; files that are not site
+// stores, and those newer than this program, are errors.
+func (s *Store) version() (int, error) {
 	var id, version int
 	if err := errors.Join(s.db.QueryRow(`PRAGMA application_id`).Scan(&id), s.db.QueryRow(`PRAGMA user_version`).Scan(&version)); err != nil {
-		return err
+		return 0, err
 	}
 	switch {
 	case id != applicationID:
-		return errors.New("this is not a Parley site store")
+		return 0, errors.New("this is not a Parley site store")
 	case version < 1:
-		return fmt.Errorf("the store is damaged: its schema version is %d", version)
+		return 0, fmt.Errorf("the store is damaged: its schema version is %d", version)
 	case version > len(migrations):
-		return fmt.Errorf("the store has schema version %d, this program knows versions up to %d: use a newer parley", version, len(migrations))
+		return 0, fmt.Errorf("the store has schema version %d, this program knows versions up to %d: use a newer parley", version, len(migrations))
 	}
-	return nil
+	return version, nil
 }
 
 // migrate brings the store to a version of the schema.
@@ -71,13 +117,71 @@ func (s *Store) migrate(to int) error {
 		if err := tx.QueryRow(`PRAGMA user_version`).Scan(&version); err != nil {
 			return err
 		}
+		if version >= to { // opening writes nothing, so that a full disk does not stop it
+			return nil
+		}
 		for v := version; v < to; v++ {
 			if _, err := tx.Exec(migrations[v]); err != nil {
 				return err
 			}
 		}
 		// PRAGMA takes no parameters; both values are ours.
-		_, err := tx.Exec(fmt.Sprintf(`PRAGMA application_id = %d; PRAGMA user_version = %d`, applicationID, max(version, to)))
+		_, err := tx.Exec(fmt.Sprintf(`PRAGMA application_id = %d; PRAGMA user_version = %d`, applicationID, to))
 		return err
 	})
+}
+
+// checkSchema notices what is not as the migrations made it: a trigger that
+// was dropped, say, so that lines can be changed.
+func (s *Store) checkSchema() error {
+	got, err := s.schema()
+	if err != nil {
+		return err
+	}
+	want, err := freshSchema()
+	if err != nil {
+		return err
+	}
+	for _, w := range want {
+		if !slices.Contains(got, w) {
+			return fmt.Errorf("the store has been changed by something else: its %s %s is missing, or is not as it was made", w.kind, w.name)
+		}
+	}
+	for _, g := range got {
+		if !slices.Contains(want, g) {
+			return fmt.Errorf("the store has been changed by something else: it has a %s %s", g.kind, g.name)
+		}
+	}
+	return nil
+}
+
+// freshSchema is that of a store to which nothing has happened.
+var freshSchema = sync.OnceValues(func() ([]schemaPart, error) {
+	fresh, err := connect(":memory:", "")
+	if err != nil {
+		return nil, err
+	}
+	defer fresh.Close()
+	if err := fresh.migrate(len(migrations)); err != nil {
+		return nil, err
+	}
+	return fresh.schema()
+})
+
+type schemaPart struct{ kind, name, text string }
+
+func (s *Store) schema() (parts []schemaPart, err error) {
+	rows, err := s.db.Query(`SELECT type, name, coalesce(sql, '') FROM sqlite_schema`)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		var p schemaPart
+		if err := rows.Scan(&p.kind, &p.name, &p.text); err != nil {
+			return nil, err
+		}
+		parts = append(parts, p)
+	}
+	return parts, rows.Err()
 }

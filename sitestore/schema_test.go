@@ -3,9 +3,12 @@ package sitestore
 import (
 	"bytes"
 	"database/sql"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -49,17 +52,87 @@ func TestStoresOfEarlierVersionsOpenWithEverythingTheyHeld(t *testing.T) {
 			if state, err := s.State("3fa9"); string(state) != "state" || err != nil {
 				t.Fatalf("schema %d: state %q, %v", version, state, err)
 			}
-			if e, err := s.Entry("3fa9", 1); !bytes.Equal(e, []byte{2}) || err != nil {
-				t.Fatalf("schema %d: entry %x, %v", version, e, err)
+			if n, _, err := s.Head("3fa9"); n != 0 || err != nil {
+				t.Fatalf("schema %d: a history of %d records, %v", version, n, err)
+			}
+			if err := s.Bind("north"); err != nil {
+				t.Fatalf("schema %d: %v", version, err)
 			}
 			s.Close()
 		}
+
+		// A charge without a key was forfeited. Its task may be charged again, and no
+		// bytes are taken for it before; a charge that has its bytes stays alone.
 		s := open(t, path)
-		if err := s.Commit("3fa9/north/2", []byte("late"), nil); err != nil {
+		again := reservation("3fa9/north/2")
+		again.Study, again.Task = "3fa9", [32]byte{2}
+		if r, ok, err := s.Release(again.Release); err != nil || !ok || r.Key != nil || r.Sealed != nil || r.Task != again.Task {
+			t.Fatalf("schema %d: %+v, %v, %v", version, r, ok, err)
+		}
+		if err := s.Commit(again.Release, []byte("late"), nil); !errors.Is(err, ErrNotReserved) {
+			t.Fatalf("schema %d: bytes without a key were stored: %v", version, err)
+		}
+		if err := s.Reserve(reservation("3fa9/north/1"), key(9)); !errors.Is(err, ErrReserved) {
+			t.Fatalf("schema %d: a release that has its bytes was charged again: %v", version, err)
+		}
+		if err := s.Reserve(again, key(3)); err != nil {
+			t.Fatalf("schema %d: %v", version, err)
+		}
+		if err := s.Reserve(again, key(4)); !errors.Is(err, ErrReserved) {
+			t.Fatalf("schema %d: charged a third time: %v", version, err)
+		}
+		if err := s.Commit(again.Release, []byte("late"), []byte("later state")); err != nil {
 			t.Fatal(err)
 		}
-		if r, ok, err := s.Release("3fa9/north/2"); err != nil || !ok || string(r.Sealed) != "late" {
+		s.Close()
+		s = open(t, path)
+		if r, ok, err := s.Release(again.Release); err != nil || !ok || string(r.Sealed) != "late" || r.Key != nil {
 			t.Fatalf("schema %d: %+v, %v, %v", version, r, ok, err)
+		}
+		if lines, err := s.Reservations(0); err != nil || len(lines) != 3 || lines[2].Release != again.Release {
+			t.Fatalf("schema %d: %+v, %v", version, lines, err)
+		}
+	}
+}
+
+// A store whose program was killed before there was a third version of the
+// schema has its last lines in a write-ahead log beside it.
+func TestStoreOfAKilledEarlierProgramOpensWithItsLog(t *testing.T) {
+	for version := 1; version < 3; version++ {
+		path := written(t, version)
+		db, err := sql.Open("sqlite", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		db.SetMaxOpenConns(1)
+		if _, err := db.Exec(`PRAGMA journal_mode = WAL; INSERT INTO manifest VALUES ('3fa9', 2, x'03');
+			UPDATE state SET state = x'6c61746572'`); err != nil {
+			t.Fatal(err)
+		}
+		killed := filepath.Join(t.TempDir(), "site.db")
+		for _, suffix := range []string{"", "-wal"} {
+			content, err := os.ReadFile(path + suffix)
+			if err != nil || len(content) == 0 {
+				t.Fatalf("%s: %v", suffix, err)
+			}
+			if err := os.WriteFile(killed+suffix, content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		s := open(t, killed)
+		if state, err := s.State("3fa9"); err != nil || string(state) != "later" {
+			t.Errorf("schema %d: state %q, %v", version, state, err)
+		}
+		if lines, err := s.Reservations(0); err != nil || len(lines) != 2 {
+			t.Errorf("schema %d: %d lines, %v", version, len(lines), err)
+		}
+		for _, suffix := range []string{"-wal", "-shm"} {
+			if _, err := os.Stat(killed + suffix); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("schema %d: the file alone does not hold everything: there is a %s, %v", version, suffix, err)
+			}
 		}
 	}
 }
@@ -99,9 +172,20 @@ func TestCrashWhileCreatingLeavesNothingInTheWay(t *testing.T) {
 	}
 	open(t, path).Close()
 	entries, err := os.ReadDir(filepath.Dir(path))
+	entries = slices.DeleteFunc(entries, func(e os.DirEntry) bool { return e.Name() == "site.db.lock" }) // which may stay
 	if err != nil || len(entries) != 1 || entries[0].Name() != "site.db" {
 		t.Fatalf("%v, %v", entries, err)
 	}
+}
+
+// Opening a store that is as it should be writes nothing: what is stored can be
+// sent from a full disk.
+func TestOpeningWritesNothing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "site.db")
+	furnished(t, path).Close()
+	before := folder(t, filepath.Dir(path))
+	durable(t, path).Close()
+	unchanged(t, filepath.Dir(path), before)
 }
 
 // Of processes that create the same store at once, one gets it; nobody's
@@ -114,7 +198,7 @@ func TestStoreIsCreatedOnce(t *testing.T) {
 		group.Go(func() {
 			if s, err := Open(path); err == nil {
 				stores[i] = s
-				if err := s.Reserve(reservation("r")); err != nil {
+				if err := s.Reserve(reservation(fmt.Sprint(i)), key(byte(i))); err != nil {
 					t.Error(err)
 				}
 			}

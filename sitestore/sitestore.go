@@ -1,17 +1,25 @@
 // Package sitestore is a site's one durable file: an SQLite database that
-// holds the ledger, the outbox, the methods' state and the manifest of what
-// coordinators say they have folded. An auditor can open it with ordinary
-// tools while no Parley process has it open.
+// holds the ledger, the outbox, the methods' state, the history that
+// coordinators have shown, and what was agreed to. An auditor can read it with
+// ordinary tools while a Parley process is writing to it.
 //
 // A release passes through here in two commits. [Store.Reserve] appends the
-// charge to the ledger before any row is read; [Store.Commit] stores the
-// finished bytes, and the state that goes with them, before they may be sent.
-// A crash between the two forfeits the charge; after the second, the same
-// bytes are sent again. Neither ledger nor outbox is ever changed or shortened:
-// triggers in the schema refuse it. Every line of the ledger is chained to the
-// line before it, and [Open] walks the whole chain: a store that was damaged or
-// tampered with does not open, and never starts again from nothing. (Whoever
-// can write the file can also rebuild the chain, or bring back an old copy.)
+// charge to the ledger, together with the key of the release's noise, before
+// anything is computed from rows; [Store.Commit] stores the finished bytes, and the state that
+// goes with them, before they may be sent, and wipes the key. After a crash
+// between the two the same task finds its charge and its key, and is computed
+// again to the same bytes: nothing is charged twice, and nothing is forfeited.
+// After the second commit the stored bytes are sent again, and the file has no key
+// that anybody could steal. (The journal of that commit is removed, and not
+// overwritten: on what a disk keeps of removed files, see docs/privacy.md.)
+//
+// After each commit the file alone holds everything, so that a copy of it is
+// complete. Neither ledger nor outbox nor history is ever changed or shortened:
+// triggers in the schema refuse it. Every line of the ledger and every record
+// of the history is chained to the one before it, and [Open] verifies all of
+// it: a store that was damaged or tampered with does not open, and never starts
+// again from nothing. (Whoever can write the file can also rebuild the chains,
+// or bring back an old copy: see Receipts in package host for how that is noticed.)
 package sitestore
 
 import (
@@ -21,10 +29,16 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math"
 	"net/url"
+	"path/filepath"
 	"strings"
+	"time"
 
 	_ "modernc.org/sqlite" // the pure Go SQLite driver
+
+	"parley/internal/diskspace"
+	"parley/internal/filelock"
 )
 
 // Errors that a caller branches on.
@@ -33,46 +47,68 @@ var (
 	ErrLocked = errors.New("another process has this site's store open")
 	// ErrNotReserved means that bytes were to be stored without a charge.
 	ErrNotReserved = errors.New("release has no reservation")
-	// ErrCommitted means that a release already has its bytes.
+	// ErrReserved means that a release has its charge already.
+	ErrReserved = errors.New("release has been charged")
+	// ErrCommitted means that a release already has other bytes.
 	ErrCommitted = errors.New("release already has its bytes")
 	// ErrMoved means that the ledger has grown since its reader last looked.
 	ErrMoved = errors.New("the ledger has grown meanwhile")
-	// ErrForked means that a manifest does not continue the one kept here.
-	ErrForked = errors.New("the coordinator's manifest does not continue the one this site has kept")
+	// ErrForked means that a history does not continue the one kept here.
+	ErrForked = errors.New("the coordinator's history does not continue the one that this site has kept")
+	// ErrFull means that the disk has no room for what is about to be stored.
+	ErrFull = errors.New("the disk is full")
+	// ErrOtherSite means that the store belongs to another site.
+	ErrOtherSite = errors.New("the store belongs to another site")
 )
 
-// Reservation is one line of the ledger: a charge for one attempt at one release.
+// Reservation is one line of the ledger: a charge for a release.
 type Reservation struct {
 	// Seq is the line's place in the ledger, from 1. Given to Reserve, it is
 	// the place that the line must get; 0 means the next one, whichever it is.
 	Seq     int
-	Release string   // identity of the release: the same for every attempt
+	Release string   // identity of the release
 	Study   string   // hexadecimal digest of the plan
-	Task    [32]byte // SHA-256 of the task that asked for it
+	Task    [32]byte // identity of the task that asked for it
 	Request []byte   // what was declared, in deterministic CBOR; it holds the charge
 	Hash    [32]byte // SHA-256 of the line and of the hash before it; Reserve makes it
 }
 
-// Release is what the outbox holds for a release.
+// Release is what is kept of a release.
 type Release struct {
-	Task   [32]byte // SHA-256 of the task it answers
-	Sealed []byte   // the bytes that leave; nil if only a charge exists
+	Task   [32]byte // identity of the task that it answers
+	Sealed []byte   // the bytes that leave; nil until they are stored
+	// Key is the secret of the release's noise, 32 bytes, from its charge until
+	// its bytes are stored; nil before and after. A release with neither bytes
+	// nor key was charged by a program that kept no keys: that charge is
+	// forfeited.
+	Key []byte
 }
 
 // Store is an open site store. Its methods may be called concurrently.
 type Store struct {
-	db *sql.DB
+	path string
+	db   *sql.DB
+	lock *filelock.Lock // nil if it is only read
 }
 
+// Option changes how a store is kept.
+type Option func(*options)
+
+type options struct{ synchronous string }
+
+// Quick makes commits survive the end of the process, but not of the machine:
+// for simulations, which can be run again.
+func Quick() Option { return func(o *options) { o.synchronous = "OFF" } }
+
 // Open opens or creates the store at path, brings its schema up to date,
-// verifies it, and holds it against every other process until Close. It never
+// verifies it, and holds it against every other writer until Close. It never
 // replaces a file that it cannot read: a damaged store is an error that a
 // person must resolve.
-func Open(path string) (*Store, error) {
+func Open(path string, o ...Option) (*Store, error) {
 	err := create(path)
 	var s *Store
 	if err == nil {
-		s, err = acquire(path)
+		s, err = acquire(path, o...)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("opening the site store %s: %w", path, err)
@@ -81,27 +117,40 @@ func Open(path string) (*Store, error) {
 }
 
 // acquire takes hold of the store at path.
-func acquire(path string) (_ *Store, err error) {
-	// Exclusive locking keeps a second process out for as long as the file is
-	// open, and lets WAL mode do without shared memory.
-	s, err := connect(path, "&_pragma=locking_mode(EXCLUSIVE)")
+func acquire(path string, o ...Option) (_ *Store, err error) {
+	// EXTRA makes the end of a commit, which is the removal of the journal, as
+	// durable as the rest.
+	opt := options{synchronous: "EXTRA"}
+	for _, set := range o {
+		set(&opt)
+	}
+	if path, err = filepath.EvalSymlinks(path); err != nil { // one store has one lock
+		return nil, err
+	}
+	// SQLite's own locks let readers in between two commits, and other writers, too.
+	lock, err := filelock.Acquire(path + lockSuffix)
+	if errors.Is(err, filelock.ErrHeld) {
+		return nil, ErrLocked
+	}
 	if err != nil {
 		return nil, err
 	}
+	s, err := connect(path, "&_pragma=synchronous("+opt.synchronous+")&_pragma=secure_delete(ON)&_pragma=busy_timeout(60000)")
+	if err != nil {
+		return nil, errors.Join(err, lock.Release())
+	}
+	s.lock = lock
 	defer func() {
-		if err == nil {
-			return
-		}
-		s.Close()
-		if strings.Contains(err.Error(), "SQLITE_BUSY") || strings.Contains(err.Error(), "database is locked") {
-			err = ErrLocked
+		if err != nil {
+			s.Close()
 		}
 	}()
-	if err := s.recognise(); err != nil {
+	if _, err := s.version(); err != nil {
 		return nil, err
 	}
+	// A rollback journal leaves the whole store in one file after each commit.
 	// Only now, because it writes to the file.
-	if _, err := s.db.Exec(`PRAGMA journal_mode = WAL`); err != nil {
+	if _, err := s.db.Exec(`PRAGMA journal_mode = DELETE`); err != nil {
 		return nil, err
 	}
 	if err := s.migrate(len(migrations)); err != nil {
@@ -113,26 +162,76 @@ func acquire(path string) (_ *Store, err error) {
 	return s, sweep(path)
 }
 
+// lockSuffix is what the name of the lock's file has beyond the store's.
+const lockSuffix = ".lock"
+
 func connect(path, pragmas string) (*Store, error) {
-	dsn := "file:" + (&url.URL{Path: path}).EscapedPath() + "?_pragma=synchronous(FULL)&_pragma=trusted_schema(OFF)&_txlock=immediate" + pragmas
+	dsn := ":memory:"
+	if path != dsn {
+		dsn = "file:" + (&url.URL{Path: path}).EscapedPath() + "?_pragma=trusted_schema(OFF)&_txlock=immediate" + pragmas
+	}
 	db, err := sql.Open("sqlite", dsn)
 	if err != nil {
 		return nil, err
 	}
-	db.SetMaxOpenConns(1) // one writer, and an exclusive lock belongs to one connection
-	return &Store{db: db}, nil
+	db.SetMaxOpenConns(1) // one writer
+	return &Store{path: path, db: db}, nil
 }
 
 // Close releases the store.
-func (s *Store) Close() error { return s.db.Close() }
+func (s *Store) Close() error {
+	err := s.db.Close()
+	if s.lock != nil {
+		err = errors.Join(err, s.lock.Release())
+	}
+	return err
+}
 
-// Release returns what is stored under a release's identity; ok is false if
+// Bind makes the store that of a site, or checks that it is: ErrOtherSite if it
+// belongs to another one.
+func (s *Store) Bind(site string) error {
+	return s.update("binding the store to its site", func(tx *sql.Tx) error {
+		var bound sql.NullString
+		if err := tx.QueryRow(`SELECT site FROM binding`).Scan(&bound); err != nil {
+			return err
+		}
+		if !bound.Valid {
+			_, err := tx.Exec(`UPDATE binding SET site = ?`, site)
+			return err
+		}
+		if bound.String != site {
+			return fmt.Errorf("%w: it is that of %q, not of %q", ErrOtherSite, bound.String, site)
+		}
+		return nil
+	})
+}
+
+// reserve is what a disk must have free beside what is about to be stored:
+// room for the pages that a commit changes, and for the journal that keeps
+// them as they were.
+const reserve = 4 << 20
+
+// Room returns ErrFull if the disk has no room for so many bytes. It is asked
+// before a charge, so that what is charged can be stored.
+func (s *Store) Room(bytes int64) error {
+	free, err := diskspace.Free(filepath.Dir(s.path))
+	if err != nil {
+		return fmt.Errorf("asking how much room the disk has: %w", err)
+	}
+	if need := 2*uint64(min(max(bytes, 0), math.MaxInt64-reserve)) + reserve; free < need {
+		return fmt.Errorf("%w: it has %d MB free, and %d are needed\n  hint: make room; nothing has been charged", ErrFull, free>>20, 1+need>>20)
+	}
+	return nil
+}
+
+// Release returns what is kept under a release's identity; ok is false if
 // nothing was ever reserved under it. Bytes that are no longer those that were
 // stored are an error.
 func (s *Store) Release(id string) (r Release, ok bool, err error) {
 	var task, digest []byte
-	err = s.db.QueryRow(`SELECT l.task, o.sealed, o.digest FROM ledger l LEFT JOIN outbox o ON o.release = l.release
-		WHERE l.release = ? ORDER BY l.seq LIMIT 1`, id).Scan(&task, &r.Sealed, &digest)
+	err = s.db.QueryRow(`SELECT l.task, o.sealed, o.digest, k.key FROM ledger l
+		LEFT JOIN outbox o ON o.release = l.release LEFT JOIN keys k ON k.release = l.release
+		WHERE l.release = ? ORDER BY l.seq LIMIT 1`, id).Scan(&task, &r.Sealed, &digest, &r.Key)
 	if errors.Is(err, sql.ErrNoRows) {
 		return r, false, nil
 	}
@@ -147,11 +246,12 @@ func (s *Store) Release(id string) (r Release, ok bool, err error) {
 }
 
 // Reserve appends a charge to the ledger, chained to the line before it by
-// SHA-256. It is durable when Reserve returns. ErrMoved is returned if the line
-// cannot get the place that r.Seq asks for.
-func (s *Store) Reserve(r Reservation) error {
+// SHA-256, and keeps the key of its noise. Both are durable when Reserve
+// returns. ErrReserved is returned if the release has a charge and a key, or
+// its bytes; ErrMoved if the line cannot get the place that r.Seq asks for.
+func (s *Store) Reserve(r Reservation, key [32]byte) error {
 	return s.update("reserving "+r.Release, func(tx *sql.Tx) error {
-		var last int
+		var last, n int
 		var previous []byte
 		err := tx.QueryRow(`SELECT seq, hash FROM ledger ORDER BY seq DESC LIMIT 1`).Scan(&last, &previous)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
@@ -160,8 +260,17 @@ func (s *Store) Reserve(r Reservation) error {
 		if r.Seq != 0 && r.Seq != last+1 {
 			return ErrMoved
 		}
-		_, err = tx.Exec(`INSERT INTO ledger (release, study, task, request, previous, hash) VALUES (?, ?, ?, ?, ?, ?)`,
-			r.Release, r.Study, r.Task[:], r.Request, previous, r.chain(previous))
+		if err := tx.QueryRow(`SELECT (SELECT count(*) FROM outbox WHERE release = ?1) + (SELECT count(*) FROM keys WHERE release = ?1)`, r.Release).Scan(&n); err != nil {
+			return err
+		}
+		if n > 0 {
+			return ErrReserved
+		}
+		if _, err := tx.Exec(`INSERT INTO ledger (release, study, task, request, previous, hash) VALUES (?, ?, ?, ?, ?, ?)`,
+			r.Release, r.Study, r.Task[:], r.Request, previous, r.chain(previous)); err != nil {
+			return err
+		}
+		_, err = tx.Exec(`INSERT INTO keys (release, key) VALUES (?, ?)`, r.Release, key[:])
 		return err
 	})
 }
@@ -187,32 +296,51 @@ func (s *Store) Reservations(after int) ([]Reservation, error) {
 	return out, err
 }
 
+// Last returns the number of the ledger's last line, 0 if it is empty, and its
+// hash, which tells of every line.
+func (s *Store) Last() (lines int, hash [32]byte, err error) {
+	var h []byte
+	err = s.db.QueryRow(`SELECT seq, hash FROM ledger ORDER BY seq DESC LIMIT 1`).Scan(&lines, &h)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return 0, hash, fmt.Errorf("reading the ledger: %w", err)
+	}
+	copy(hash[:], h)
+	return lines, hash, nil
+}
+
 // Commit stores a release's bytes and the state of the study that goes with
-// them, in one commit. ErrNotReserved is returned if nothing was charged for
-// it, ErrCommitted if it has bytes already.
+// them, and wipes the key of its noise, in one commit. ErrNotReserved is
+// returned if nothing was charged for it, ErrCommitted if it has other bytes
+// already; the same bytes again change nothing.
 func (s *Store) Commit(release string, sealed, state []byte) error {
 	return s.update("storing "+release, func(tx *sql.Tx) error {
+		var stored []byte
+		err := tx.QueryRow(`SELECT sealed FROM outbox WHERE release = ?`, release).Scan(&stored)
+		switch {
+		case err == nil && bytes.Equal(stored, sealed):
+			return nil
+		case err == nil:
+			return ErrCommitted
+		case !errors.Is(err, sql.ErrNoRows):
+			return err
+		}
 		var study string
-		err := tx.QueryRow(`SELECT study FROM ledger WHERE release = ? LIMIT 1`, release).Scan(&study)
+		err = tx.QueryRow(`SELECT l.study FROM ledger l JOIN keys k ON k.release = l.release WHERE l.release = ? LIMIT 1`, release).Scan(&study)
 		if errors.Is(err, sql.ErrNoRows) {
 			return ErrNotReserved
 		}
 		if err != nil {
 			return err
 		}
-		var n int
-		if err := tx.QueryRow(`SELECT count(*) FROM outbox WHERE release = ?`, release).Scan(&n); err != nil {
+		bytesDigest, stateDigest := sha256.Sum256(sealed), sha256.Sum256(state)
+		if _, err := tx.Exec(`INSERT INTO outbox (release, study, sealed, digest, state) VALUES (?, ?, ?, ?, ?)`, release, study, sealed, bytesDigest[:], stateDigest[:]); err != nil {
 			return err
 		}
-		if n > 0 {
-			return ErrCommitted
-		}
-		digest := sha256.Sum256(sealed)
-		if _, err := tx.Exec(`INSERT INTO outbox (release, study, sealed, digest) VALUES (?, ?, ?, ?)`, release, study, sealed, digest[:]); err != nil {
+		if _, err := tx.Exec(`INSERT INTO state (study, state) VALUES (?, ?)
+			ON CONFLICT (study) DO UPDATE SET state = excluded.state`, study, state); err != nil {
 			return err
 		}
-		_, err = tx.Exec(`INSERT INTO state (study, state) VALUES (?, ?)
-			ON CONFLICT (study) DO UPDATE SET state = excluded.state`, study, state)
+		_, err = tx.Exec(`DELETE FROM keys WHERE release = ?`, release)
 		return err
 	})
 }
@@ -228,61 +356,65 @@ func (s *Store) State(study string) ([]byte, error) {
 	return state, nil
 }
 
-// Entry returns the entry at seq (from 0) of a study's manifest; nil if it is
-// not kept.
-func (s *Store) Entry(study string, seq int) (entry []byte, err error) {
-	err = s.db.QueryRow(`SELECT entry FROM manifest WHERE study = ? AND seq = ?`, study, seq).Scan(&entry)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return nil, fmt.Errorf("reading the manifest of study %s: %w", study, err)
-	}
-	return entry, nil
+// Agree keeps what was agreed to for a study, or returns what is kept: the
+// first terms stay.
+func (s *Store) Agree(study string, terms []byte) (kept []byte, err error) {
+	err = s.update("keeping the terms of study "+study, func(tx *sql.Tx) error {
+		err := tx.QueryRow(`SELECT terms FROM terms WHERE study = ?`, study).Scan(&kept)
+		if errors.Is(err, sql.ErrNoRows) {
+			kept = terms
+			_, err = tx.Exec(`INSERT INTO terms (study, terms) VALUES (?, ?)`, study, terms)
+		}
+		return err
+	})
+	return kept, err
 }
 
-// Append keeps manifest entries from position first (0 for the first of the
-// study) on. Entries that are kept already must be the same bytes, and none
-// may be skipped; otherwise ErrForked is returned and nothing is kept.
-func (s *Store) Append(study string, first int, entries [][]byte) error {
-	if len(entries) == 0 {
-		return nil
-	}
-	return s.update("keeping the manifest", func(tx *sql.Tx) error {
-		var kept int
-		if err := tx.QueryRow(`SELECT coalesce(max(seq), -1) + 1 FROM manifest WHERE study = ?`, study).Scan(&kept); err != nil {
-			return err
-		}
-		if first > kept {
-			return fmt.Errorf("%w: entries %d to %d are missing", ErrForked, kept, first-1)
-		}
-		for i, e := range entries {
-			if seq := first + i; seq >= kept {
-				if _, err := tx.Exec(`INSERT INTO manifest (study, seq, entry) VALUES (?, ?, ?)`, study, seq, e); err != nil {
-					return err
-				}
-				continue
-			}
-			var old []byte
-			if err := tx.QueryRow(`SELECT entry FROM manifest WHERE study = ? AND seq = ?`, study, first+i).Scan(&old); err != nil {
-				return err
-			}
-			if string(old) != string(e) {
-				return fmt.Errorf("%w: entry %d differs", ErrForked, first+i)
-			}
-		}
-		return nil
+// Decide keeps what a person has decided about a study at a time of the site's
+// clock.
+func (s *Store) Decide(at time.Time, study, decision string) error {
+	return s.update("keeping a decision", func(tx *sql.Tx) error {
+		_, err := tx.Exec(`INSERT INTO decisions (at, study, decision) VALUES (?, ?, ?)`, at.UTC().Format(time.RFC3339), study, decision)
+		return err
 	})
+}
+
+// Decisions returns what was decided about a study, in order.
+func (s *Store) Decisions(study string) (list []string, err error) {
+	rows, err := s.db.Query(`SELECT decision FROM decisions WHERE study = ? ORDER BY seq`, study)
+	if err != nil {
+		return nil, fmt.Errorf("reading decisions: %w", err)
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		var d string
+		if err := rows.Scan(&d); err != nil {
+			return nil, fmt.Errorf("reading decisions: %w", err)
+		}
+		list = append(list, d)
+	}
+	return list, rows.Err()
 }
 
 func (s *Store) update(doing string, change func(*sql.Tx) error) error {
 	tx, err := s.db.BeginTx(context.Background(), nil)
 	if err != nil {
-		return fmt.Errorf("%s: %w", doing, err)
+		return fmt.Errorf("%s: %w", doing, full(err))
 	}
 	defer tx.Rollback()
 	if err := change(tx); err != nil {
-		return fmt.Errorf("%s: %w", doing, err)
+		return fmt.Errorf("%s: %w", doing, full(err))
 	}
 	if err := tx.Commit(); err != nil {
-		return fmt.Errorf("%s: %w", doing, err)
+		return fmt.Errorf("%s: %w", doing, full(err))
 	}
 	return nil
+}
+
+// full makes what SQLite says of a full disk ErrFull.
+func full(err error) error {
+	if strings.Contains(err.Error(), "SQLITE_FULL") || strings.Contains(err.Error(), "database or disk is full") {
+		return fmt.Errorf("%w: %w", ErrFull, err)
+	}
+	return err
 }

@@ -2,15 +2,22 @@ package sitestore
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"database/sql"
 	"errors"
 	"fmt"
 )
 
-// Verify walks the whole ledger and reports the first line whose hash does not
-// follow from its content and the line before it; damage of its pages and
-// index; and releases in the outbox without a charge. [Open] does the same.
+// Verify walks the whole ledger and every history, and reports the first line
+// or record whose hash does not follow from its content and what is before it;
+// damage of pages and indices; what is not as the schema made it; releases
+// without a charge, charges without release or key, keys of releases that are
+// stored, stored bytes and states that are not those that were stored. [Open] does the same.
 func (s *Store) Verify() error {
 	if err := s.checkPages(); err != nil {
+		return err
+	}
+	if err := s.checkSchema(); err != nil {
 		return err
 	}
 	var last []byte
@@ -26,12 +33,10 @@ func (s *Store) Verify() error {
 	if err != nil {
 		return err
 	}
-	var uncharged int
-	if err := s.db.QueryRow(`SELECT count(*) FROM outbox WHERE release NOT IN (SELECT release FROM ledger)`).Scan(&uncharged); err != nil {
-		return fmt.Errorf("reading the outbox: %w", err)
-	}
-	if uncharged > 0 {
-		return fmt.Errorf("the ledger has lost lines: %d stored releases have no charge", uncharged)
+	for _, check := range []func() error{s.verifyReleases, s.verifyStates, s.verifyHistory} {
+		if err := check(); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -39,13 +44,94 @@ func (s *Store) Verify() error {
 // checkPages looks for lines that damaged pages would hide.
 func (s *Store) checkPages() error {
 	var report string
-	if err := s.db.QueryRow(`PRAGMA integrity_check(ledger)`).Scan(&report); err != nil {
+	if err := s.db.QueryRow(`PRAGMA integrity_check`).Scan(&report); err != nil {
 		return fmt.Errorf("checking the ledger: %w", err)
 	}
 	if report != "ok" {
-		return fmt.Errorf("the ledger is damaged: %s", report)
+		return fmt.Errorf("the ledger or what belongs to it is damaged: %s", report)
 	}
 	return nil
+}
+
+// verifyReleases holds outbox and keys against the ledger, and the stored
+// bytes against their digests.
+func (s *Store) verifyReleases() error {
+	var uncharged, lost int
+	if err := s.db.QueryRow(`SELECT count(*) FROM (SELECT release FROM outbox UNION ALL SELECT release FROM keys)
+		WHERE release NOT IN (SELECT release FROM ledger)`).Scan(&uncharged); err != nil {
+		return fmt.Errorf("reading the outbox: %w", err)
+	}
+	if uncharged > 0 {
+		return fmt.Errorf("the ledger has lost lines: %d releases have no charge", uncharged)
+	}
+	if err := s.db.QueryRow(`SELECT count(*) FROM ledger WHERE seq > (SELECT old FROM binding)
+		AND release NOT IN (SELECT release FROM outbox UNION ALL SELECT release FROM keys)`).Scan(&lost); err != nil {
+		return fmt.Errorf("reading the outbox: %w", err)
+	}
+	if lost > 0 {
+		return fmt.Errorf("the outbox has lost releases: %d charges of the ledger have neither bytes nor a key", lost)
+	}
+	if err := s.none(`SELECT release FROM outbox WHERE (digest IS NULL OR state IS NULL)
+		AND release IN (SELECT release FROM ledger WHERE seq > (SELECT old FROM binding))`, "release %s has no digest, so that nobody can tell whether its bytes and the state are those that were stored"); err != nil {
+		return err
+	}
+	if err := s.none(`SELECT k.release FROM keys k JOIN outbox o ON o.release = k.release`, "release %s is stored, and its key is kept"); err != nil {
+		return err
+	}
+	return s.each(`SELECT release, sealed, digest FROM outbox WHERE digest IS NOT NULL`, func(release string, sealed, digest []byte) error {
+		if sum := sha256.Sum256(sealed); !bytes.Equal(sum[:], digest) {
+			return fmt.Errorf("release %s: its bytes are not those that were stored", release)
+		}
+		return nil
+	})
+}
+
+// none complains about the first name that a query finds.
+func (s *Store) none(query, complaint string) error {
+	var name string
+	err := s.db.QueryRow(query + ` LIMIT 1`).Scan(&name)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading the outbox: %w", err)
+	}
+	return fmt.Errorf(complaint, name)
+}
+
+// verifyStates holds each study's state against the last release that it was
+// stored with.
+func (s *Store) verifyStates() error {
+	if err := s.none(`SELECT study FROM state WHERE study NOT IN (SELECT study FROM outbox)`, "study %.12s has a state, and no release that it was stored with"); err != nil {
+		return err
+	}
+	return s.each(`SELECT study, coalesce((SELECT state FROM state s WHERE s.study = o.study), x''), state FROM outbox o
+		WHERE rowid = (SELECT max(rowid) FROM outbox WHERE study = o.study) AND state IS NOT NULL`, func(study string, state, digest []byte) error {
+		if sum := sha256.Sum256(state); !bytes.Equal(sum[:], digest) {
+			return fmt.Errorf("the state of study %.12s is not the one that was stored with its last release", study)
+		}
+		return nil
+	})
+}
+
+// each hands over rows of a name and two values.
+func (s *Store) each(query string, do func(name string, a, b []byte) error) (err error) {
+	rows, err := s.db.Query(query)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		var name string
+		var a, b []byte
+		if err := rows.Scan(&name, &a, &b); err != nil {
+			return err
+		}
+		if err := do(name, a, b); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
 }
 
 // lines hands over the lines of the ledger after the first so many, with the

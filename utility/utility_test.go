@@ -214,23 +214,23 @@ func TestSimulationGoesOnWhereItWas(t *testing.T) {
 	}
 }
 
-// bare is a method that offers what the contract demands and no more.
+// bare is a method that offers what the contract demands, imagines data and can be
+// scored, and no more. What all interfaces have comes from the first: it is the
+// shallowest.
 type bare struct {
-	method.Charger
-	method.Simulator
-	method.Evaluable
+	method.Method
+	imagining
+	scored
 }
 
-func (b bare) Name() string { return b.Charger.Name() }
-func (b bare) Options() any { return b.Charger.Options() }
-func (b bare) Coordinator(p *study.Plan) (method.Coordinator, error) {
-	return b.Charger.Coordinator(p)
-}
-func (b bare) Site(p *study.Plan, site string) (method.Site, error) { return b.Charger.Site(p, site) }
+type (
+	imagining struct{ method.Simulator }
+	scored    struct{ method.Evaluable }
+)
 
 func TestAnyMethodOfTheContract(t *testing.T) {
 	c := config(t)
-	c.Methods = method.Registry{bare{mvppca.Method{}, mvppca.Method{}, mvppca.Method{}}}
+	c.Methods = method.Registry{bare{mvppca.Method{}, imagining{mvppca.Method{}}, scored{mvppca.Method{}}}}
 	c.Epsilons, c.Subjects, c.Repeats = nil, []int{50}, 1
 	curve, err := utility.Run(context.Background(), c)
 	if err != nil {
@@ -248,20 +248,13 @@ func TestAnyMethodOfTheContract(t *testing.T) {
 }
 
 // mute is a method that cannot imagine data.
-type mute struct{ method.Charger }
+type mute struct{ method.Method }
 
 // shy imagines data and cannot be scored.
 type shy struct {
-	method.Charger
-	method.Simulator
+	method.Method
+	imagining
 }
-
-func (s shy) Name() string { return s.Charger.Name() }
-func (s shy) Options() any { return s.Charger.Options() }
-func (s shy) Coordinator(p *study.Plan) (method.Coordinator, error) {
-	return s.Charger.Coordinator(p)
-}
-func (s shy) Site(p *study.Plan, site string) (method.Site, error) { return s.Charger.Site(p, site) }
 
 func TestWhatCannotBeSimulatedIsRefusedAtOnce(t *testing.T) {
 	for _, c := range []struct {
@@ -269,7 +262,7 @@ func TestWhatCannotBeSimulatedIsRefusedAtOnce(t *testing.T) {
 		edit func(*utility.Config)
 	}{
 		{`method "mvppca" cannot imagine data`, func(c *utility.Config) { c.Methods = method.Registry{mute{mvppca.Method{}}} }},
-		{`results of method "mvppca" cannot be scored`, func(c *utility.Config) { c.Methods = method.Registry{shy{mvppca.Method{}, mvppca.Method{}}} }},
+		{`results of method "mvppca" cannot be scored`, func(c *utility.Config) { c.Methods = method.Registry{shy{mvppca.Method{}, imagining{mvppca.Method{}}}} }},
 		{"privacy.total: the plan has no total budget that could be varied\n  hint: privacy: {protection: differential", func(c *utility.Config) { c.Plan = plan(t, "{protection: none}") }},
 		{"--epsilon: 0 is not positive", func(c *utility.Config) { c.Epsilons = []float64{0} }},
 		{"--subjects: 1 subjects at each site", func(c *utility.Config) { c.Subjects = []int{1} }},

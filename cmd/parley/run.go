@@ -60,9 +60,15 @@ func runCommand() *cobra.Command {
 				}
 				out = filepath.Join("results", plan.Name+"-"+digest.Short())
 			}
-			dir, err := rundir.Open(out, plan, binding.Fingerprint, time.Now())
+			dir, err := rundir.Open(out, plan, true, time.Now())
 			if err != nil {
 				return err
+			}
+			folders := map[string]*rundir.Site{}
+			for _, site := range plan.Sites {
+				if folders[site], err = rundir.OpenSite(rundir.SiteIn(out, site), plan, site, binding.Fingerprint); err != nil {
+					return err
+				}
 			}
 			config := local.Config{Plan: plan, Methods: methods, Data: binding.Data, Dir: out, Policy: binding.Policy, Stores: plan.Local.Stores, Observe: show.event}
 			outcome, err := local.Run(ctx, config)
@@ -73,7 +79,12 @@ func runCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := dir.Write(outcome, sites, time.Now()); err != nil {
+			for site, r := range sites {
+				if err := folders[site].Write(r.Result, r.Ledger, binding.Policy); err != nil {
+					return fmt.Errorf("site %s: %w", site, err)
+				}
+			}
+			if err := dir.Write(outcome, time.Now()); err != nil {
 				return err
 			}
 			show.close()

@@ -21,8 +21,8 @@ func siteCommand() *cobra.Command {
 	return cmd
 }
 
-const storeHelp = "STORE is a site's store (site.db), a folder of stores, or a run's results. It is only read: not changed,\n" +
-	"not created, and not waited for while another process has it open."
+const storeHelp = "STORE is a site's store (site.db), a folder of stores, or a run's results. It is only read, and neither\n" +
+	"changed nor created; another process may be writing to it meanwhile."
 
 // look hands over the store of a site, for reading.
 func look(path, site string, read func(file string, s *sitestore.Store) error) error {

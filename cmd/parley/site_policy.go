@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"parley/engine/local"
-	"parley/method"
 	"parley/privacy"
 	"parley/problem"
 	"parley/sitestore"
@@ -96,22 +95,23 @@ func (q admission) of(ctx context.Context, policy privacy.Policy, path string) (
 	}
 	var list []*privacy.Admission
 	for _, site := range sites {
-		s, err := privacy.StudyOf(plan, site)
+		m, _ := methods.Lookup(plan.Method.Name) // the plan was checked
+		requests, err := m.Requests(plan, site)
+		if err != nil {
+			return nil, fmt.Errorf("site %s: %w", site, err)
+		}
+		s, err := privacy.StudyOf(plan, site, requests)
 		if err != nil {
 			return nil, err
 		}
 		if s.Subjects, err = count(site); err != nil {
 			return nil, err
 		}
-		requests, err := charges(plan, site)
-		if err != nil {
-			return nil, err
-		}
 		ledger, err := q.ledger(site)
 		if err != nil {
 			return nil, err
 		}
-		a, err := ledger.Admits(policy, s, cost.Delta(), requests...)
+		a, err := ledger.Admits(policy, s, cost.Delta(), privacy.Requests(requests)...)
 		if err != nil {
 			return nil, fmt.Errorf("site %s: %w", site, err)
 		}
@@ -139,16 +139,6 @@ func (q admission) counter(ctx context.Context, plan *study.Plan) (func(site str
 		}
 		return n, nil
 	}, nil
-}
-
-// charges are everything that a study would ask of a site. A method that does
-// not say so beforehand asks for exact numbers.
-func charges(plan *study.Plan, site string) ([]privacy.Request, error) {
-	m, _ := methods.Lookup(plan.Method.Name)
-	if charger, ok := m.(method.Charger); ok {
-		return charger.Charges(plan, site)
-	}
-	return []privacy.Request{{Protection: privacy.Unprotected}}, nil
 }
 
 // ledger reads what has been charged; nothing without a store.

@@ -13,6 +13,9 @@ import (
 
 	"parley/dataset"
 	"parley/engine"
+	"parley/engine/host"
+	"parley/engine/local"
+	"parley/internal/wire"
 	"parley/method"
 	"parley/privacy"
 	"parley/sitestore"
@@ -34,7 +37,7 @@ type World struct {
 	Refuses map[string]int
 
 	mu   sync.Mutex
-	sent map[string][]byte // by site and round
+	sent map[string][]byte // by site and task
 	left int               // operations until the crash; negative: none
 	dead bool
 }
@@ -105,26 +108,26 @@ func (w *World) Replace(b []byte) error {
 	return w.fault()
 }
 
-// journal crashes before or after an operation of a site's store.
-type journal struct {
+// store crashes before or after an operation of a site's store.
+type store struct {
 	*sitestore.Memory
 	w *World
 }
 
-// Journal returns a site's store, whose operations crash.
-func (w *World) Journal(site string) privacy.Journal { return journal{w.Stores[site], w} }
+// Store returns a site's store, whose operations crash.
+func (w *World) Store(site string) host.Store { return store{w.Stores[site], w} }
 
-func (j journal) Reserve(r sitestore.Reservation) error {
+func (j store) Reserve(r sitestore.Reservation, key [32]byte) error {
 	if err := j.w.fault(); err != nil {
 		return err
 	}
-	if err := j.Memory.Reserve(r); err != nil {
+	if err := j.Memory.Reserve(r, key); err != nil {
 		return err
 	}
 	return j.w.fault()
 }
 
-func (j journal) Commit(id string, sealed, state []byte) error {
+func (j store) Commit(id string, sealed, state []byte) error {
 	if err := j.w.fault(); err != nil {
 		return err
 	}
@@ -134,39 +137,45 @@ func (j journal) Commit(id string, sealed, state []byte) error {
 	return j.w.fault()
 }
 
+func (j store) Append(study string, first int, records [][]byte) error {
+	if err := j.w.fault(); err != nil {
+		return err
+	}
+	if err := j.Memory.Append(study, first, records); err != nil {
+		return err
+	}
+	return j.w.fault()
+}
+
 // Link carries tasks to a site in the same process, and refuses that a release is ever
 // sent in two versions.
 type Link struct {
-	Site *engine.Site
-	w    *World
+	*local.Link
+	w *World
 }
 
 // Link returns the way to a site.
-func (w *World) Link(s *engine.Site) Link { return Link{s, w} }
+func (w *World) Link(s *engine.Site) Link { return Link{&local.Link{Site: s}, w} }
 
 // Exchange implements [engine.Link].
-func (l Link) Exchange(ctx context.Context, task []byte) ([]byte, error) {
+func (l Link) Exchange(ctx context.Context, task []byte, past engine.History) (engine.Reply, error) {
 	if most, ok := l.w.Refuses[l.Site.Name]; ok {
 		if charges, err := l.w.Stores[l.Site.Name].Reservations(0); err != nil || len(charges) >= most {
-			return nil, fmt.Errorf("no more: %w", errors.Join(privacy.ErrRefused, err))
+			return engine.Reply{}, &engine.Refusal{Public: "no more", Err: fmt.Errorf("no more: %w", errors.Join(privacy.ErrRefused, err))}
 		}
 	}
-	r, err := l.Site.Handle(ctx, task)
+	r, err := l.Link.Exchange(ctx, task, past)
 	if err != nil {
-		return nil, err
-	}
-	o, err := privacy.Open(r.Bytes())
-	if err != nil {
-		return nil, err
+		return r, err
 	}
 	l.w.mu.Lock()
 	defer l.w.mu.Unlock()
-	key := fmt.Sprintf("%s/%d", o.Site, o.Round)
-	if old, ok := l.w.sent[key]; ok && !bytes.Equal(old, r.Bytes()) {
-		return nil, fmt.Errorf("release %s was sent in two versions", key)
+	key := fmt.Sprintf("%s/%x", l.Site.Name, engine.TaskID(task))
+	if old, ok := l.w.sent[key]; ok && !bytes.Equal(old, r.Release) {
+		return engine.Reply{}, fmt.Errorf("the release to task %s was sent in two versions", key)
 	}
-	l.w.sent[key] = r.Bytes()
-	return r.Bytes(), nil
+	l.w.sent[key] = r.Release
+	return r, nil
 }
 
 // Coordinator puts a whole study of simulated sites together on what the world has
@@ -180,18 +189,34 @@ func (w *World) Coordinator(m method.Method, p *study.Plan, data map[string]data
 	if err != nil {
 		return nil, err
 	}
-	c := &engine.Coordinator{Study: digest.String(), Sites: p.Sites, Quorum: p.Quorum, Method: half, Links: map[string]engine.Link{}, Checkpoints: w}
+	c := &engine.Coordinator{
+		Study: digest.String(), Revision: m.Revision(), Sites: p.Sites, Quorum: p.Quorum, Method: half, Simulation: true,
+		Requests: map[string][]privacy.Listed{}, Links: map[string]engine.Link{}, Checkpoints: w,
+	}
 	for _, name := range p.Sites {
-		half, err := m.Site(p, name)
+		if c.Requests[name], err = m.Requests(p, name); err != nil {
+			return nil, err
+		}
+		h := host.Host{Site: name, Methods: method.Registry{m}, Data: data[name], Store: w.Store(name), Policy: privacy.SimulationPolicy()}
+		site, err := h.Open(context.Background(), p)
 		if err != nil {
 			return nil, err
 		}
-		terms, err := privacy.StudyOf(p, name)
-		if err != nil {
-			return nil, err
-		}
-		gate := privacy.NewGate(terms, privacy.SimulationPolicy(), w.Journal(name), data[name])
-		c.Links[name] = w.Link(&engine.Site{Name: name, Study: digest.String(), Half: half, Gate: gate, Manifest: w.Stores[name]})
+		c.Links[name] = w.Link(site)
 	}
 	return c, nil
+}
+
+// Task makes a task as a coordinator would that has no history yet.
+func Task(study, site string, revision, round int, kind string, body []byte) ([]byte, error) {
+	return wire.Marshal(struct {
+		Version  int    `cbor:"version"`
+		Study    string `cbor:"study"`
+		Revision int    `cbor:"revision"`
+		Site     string `cbor:"site"`
+		Round    int    `cbor:"round"`
+		Kind     string `cbor:"kind"`
+		Body     []byte `cbor:"body"`
+		Head     []byte `cbor:"head"`
+	}{2, study, revision, site, round, kind, body, make([]byte, 32)})
 }

@@ -1,6 +1,6 @@
 // Package local runs a whole study in one process: the coordinator and every
 // site, joined by function calls. Everything else is as it is over a network:
-// tasks, releases and the manifest pass as their encoded bytes, each site has
+// tasks, releases and the history pass as their encoded bytes, each site has
 // a store and a gate of its own, and a run that was killed continues.
 package local
 
@@ -9,12 +9,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 
 	"parley/dataset"
 	"parley/engine"
+	"parley/engine/host"
+	"parley/internal/filelock"
 	"parley/method"
 	"parley/privacy"
+	"parley/problem"
 	"parley/sitestore"
 	"parley/study"
 )
@@ -45,6 +49,9 @@ func StoresIn(dir string) string { return filepath.Join(dir, "sites") }
 // StorePath is the store of a site in a folder of stores.
 func StorePath(stores, site string) string { return filepath.Join(stores, site, "site.db") }
 
+// LockName is the file that keeps a second run out of Config.Dir.
+const LockName = "run.lock"
+
 // Run runs the study to its end, or until ctx ends.
 func Run(ctx context.Context, c Config) (out *engine.Outcome, err error) {
 	m, ok := c.Methods.Lookup(c.Plan.Method.Name)
@@ -60,40 +67,41 @@ func Run(ctx context.Context, c Config) (out *engine.Outcome, err error) {
 		return nil, err
 	}
 	run := &engine.Coordinator{
-		Study: digest.String(), Sites: c.Plan.Sites, Quorum: c.Plan.Quorum, Method: coordinator,
-		Links: map[string]engine.Link{}, Observe: c.Observe,
+		Study: digest.String(), Revision: m.Revision(), Sites: c.Plan.Sites, Quorum: c.Plan.Quorum, Method: coordinator,
+		Requests: map[string][]privacy.Listed{}, Links: map[string]engine.Link{}, Observe: c.Observe, Simulation: true, Deadline: c.Plan.Deadline.Duration(),
 	}
 	if c.Dir != "" {
+		lock, err := hold(c.Dir)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, lock.Release()) }()
 		run.Checkpoints = engine.FileCheckpoints(filepath.Join(c.Dir, CheckpointName))
 	}
 	var refusals []error
 	for _, name := range c.Plan.Sites {
-		data, ok := c.Data[name]
-		if !ok {
-			return nil, fmt.Errorf("site %s has no data", name)
-		}
-		half, err := m.Site(c.Plan, name)
-		if err != nil {
+		if run.Requests[name], err = m.Requests(c.Plan, name); err != nil {
 			return nil, fmt.Errorf("site %s: %w", name, err)
 		}
-		s, err := c.openStore(name)
+		s, err := c.store(name)
 		if err != nil {
 			return nil, fmt.Errorf("site %s: %w", name, err)
 		}
 		defer func() { err = errors.Join(err, s.Close()) }()
-		terms, policy, err := c.terms(ctx, name, data)
+		h, err := c.host(name, s)
 		if err != nil {
-			return nil, fmt.Errorf("site %s: %w", name, err)
+			return nil, err
 		}
-		switch err := agree(m, c.Plan, terms, policy, s); {
+		site, err := h.Open(ctx, c.Plan)
+		switch {
 		case errors.Is(err, privacy.ErrRefused):
 			refusals = append(refusals, fmt.Errorf("site %s: %w", name, err))
-			run.Links[name] = refusing{err}
+			run.Links[name] = refusing{&engine.Refusal{Public: err.Error(), Err: err}}
 		case err != nil:
 			return nil, fmt.Errorf("site %s: %w", name, err)
 		default:
-			gate := privacy.NewGate(terms, policy, s, data)
-			run.Links[name] = link{&engine.Site{Name: name, Study: digest.String(), Half: half, Manifest: s, Gate: gate}}
+			site.AnswerAfter = 0 // nobody times a simulation
+			run.Links[name] = &Link{Site: site}
 		}
 	}
 	if stay := len(c.Plan.Sites) - len(refusals); stay < c.Plan.Quorum {
@@ -103,55 +111,122 @@ func Run(ctx context.Context, c Config) (out *engine.Outcome, err error) {
 	return run.Run(ctx)
 }
 
-// store is what a site keeps, durable or not.
-type store interface {
-	privacy.Journal
-	engine.ManifestKeeper
+// host is a site's side of the run.
+func (c *Config) host(site string, s host.Store) (*host.Host, error) {
+	data, ok := c.Data[site]
+	if !ok {
+		return nil, fmt.Errorf("site %s has no data", site)
+	}
+	policy := privacy.SimulationPolicy()
+	if c.Policy != nil {
+		policy = *c.Policy
+	}
+	return &host.Host{Site: site, Methods: c.Methods, Data: data, Store: s, Policy: policy}, nil
+}
+
+// hold keeps other processes out of a run's folder.
+func hold(dir string) (*filelock.Lock, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	lock, err := filelock.Acquire(filepath.Join(dir, LockName))
+	if errors.Is(err, filelock.ErrHeld) {
+		return nil, problem.Problem{File: dir, What: "another process runs this study here", Hint: "wait for it; or choose another directory with --out"}
+	}
+	return lock, err
+}
+
+// siteStore is what a site keeps, durable or not.
+type siteStore interface {
+	host.Store
 	io.Closer
 }
 
-func (c *Config) openStore(site string) (store, error) {
-	stores := c.Stores
-	switch {
-	case stores == "" && c.Dir == "":
-		return sitestore.NewMemory(), nil
-	case stores == "":
-		stores = StoresIn(c.Dir)
+// stores is the folder of the sites' stores; empty if they are kept in memory.
+func (c *Config) stores() string {
+	if c.Stores == "" && c.Dir != "" {
+		return StoresIn(c.Dir)
 	}
-	return sitestore.Open(StorePath(stores, site))
+	return c.Stores
 }
 
-// link calls a site in the same process.
-type link struct{ site *engine.Site }
-
-func (l link) Exchange(ctx context.Context, task []byte) ([]byte, error) {
-	r, err := l.site.Handle(ctx, task)
-	if err != nil {
-		return nil, err
+// store opens what a site keeps.
+func (c *Config) store(site string) (siteStore, error) {
+	switch {
+	case c.Stores != "": // ledgers that add up over studies outlive the machine's power
+		return sitestore.Open(StorePath(c.Stores, site))
+	case c.Dir != "":
+		return sitestore.Open(StorePath(StoresIn(c.Dir), site), sitestore.Quick())
 	}
-	return r.Bytes(), nil
+	return sitestore.NewMemory(), nil
+}
+
+// Link calls a site in the same process.
+type Link struct {
+	Site *engine.Site
+	have int // records of the history that the site has kept, as far as is known
+}
+
+// Exchange implements [engine.Link].
+func (l *Link) Exchange(ctx context.Context, task []byte, past engine.History) (engine.Reply, error) {
+	for {
+		a, err := l.Site.Handle(ctx, task, past.Since(l.have))
+		var behind *engine.BehindError
+		if errors.As(err, &behind) && behind.Have < l.have {
+			l.have = behind.Have
+			continue
+		}
+		if err != nil {
+			return engine.Reply{}, err
+		}
+		l.have = a.Records
+		return engine.Reply{Release: a.Release.Bytes(), Ledger: a.Ledger}, nil
+	}
+}
+
+// refusing is a site that does not take part.
+type refusing struct{ reason *engine.Refusal }
+
+func (r refusing) Exchange(context.Context, []byte, engine.History) (engine.Reply, error) {
+	return engine.Reply{}, r.reason
+}
+
+// SiteReport is what a site's own people may see at the end.
+type SiteReport struct {
+	Result *method.Result
+	Ledger *privacy.Ledger // nil if the site's store was not kept
 }
 
 // SiteReports makes what each site's own people may see, from what the
-// coordinator shared with it and the site's own rows.
-func SiteReports(ctx context.Context, c Config, shares map[string][]byte) (map[string]*method.Result, error) {
-	m, ok := c.Methods.Lookup(c.Plan.Method.Name)
-	if !ok {
+// coordinator shared with it, and the site's own rows and ledger.
+func SiteReports(ctx context.Context, c Config, shares map[string][]byte) (map[string]*SiteReport, error) {
+	if _, ok := c.Methods.Lookup(c.Plan.Method.Name); !ok {
 		return nil, fmt.Errorf("method %q is not known", c.Plan.Method.Name)
 	}
-	reports := map[string]*method.Result{}
+	reports := map[string]*SiteReport{}
 	for _, name := range c.Plan.Sites {
 		share, ok := shares[name]
 		if !ok {
 			continue // it left the study
 		}
-		half, err := m.Site(c.Plan, name)
+		h, err := c.host(name, nil)
 		if err != nil {
-			return nil, fmt.Errorf("site %s: %w", name, err)
+			return nil, err
 		}
-		if reports[name], err = half.Report(ctx, share, c.Data[name]); err != nil {
+		r := &SiteReport{}
+		if r.Result, err = h.Report(ctx, c.Plan, share); err != nil {
 			return nil, fmt.Errorf("reporting to site %s: %w", name, err)
 		}
+		if stores := c.stores(); stores != "" {
+			err := sitestore.Look(StorePath(stores, name), func(s *sitestore.Store) error {
+				r.Ledger, err = privacy.ReadLedger(s)
+				return err
+			})
+			if err != nil {
+				return nil, fmt.Errorf("site %s: %w", name, err)
+			}
+		}
+		reports[name] = r
 	}
 	return reports, nil
 }

@@ -139,7 +139,7 @@ func TestMemoryAndDiskGiveTheSameStudy(t *testing.T) {
 		t.Fatalf("%d reports, %v", len(reports), err)
 	}
 	var scores bytes.Buffer
-	if err := reports["centre"].Files[0].Write(&scores); err != nil || strings.Count(scores.String(), "\ncentre-") != 20 {
+	if err := reports["centre"].Result.Files[0].Write(&scores); err != nil || strings.Count(scores.String(), "\ncentre-") != 20 {
 		t.Errorf("the scores of centre are not those of its subjects: %v", err)
 	}
 }
@@ -159,33 +159,58 @@ func (f *failing) Rows(ctx context.Context) iter.Seq2[*dataset.Row, error] {
 	return func(yield func(*dataset.Row, error) bool) { yield(nil, errDisk) }
 }
 
+// Data that cannot be read are trouble of their site, and no departure: the run
+// stops, says where, and goes on with every site when they can be read again.
+func TestDataThatCannotBeReadStopTheRun(t *testing.T) {
+	p, _ := folders(t)
+	for readings := range 3 { // before the first task; at it; at the assessment, which reads again
+		c := config(t, p)
+		c.Dir = t.TempDir()
+		sound := c.Data["centre"]
+		c.Data["centre"] = &failing{sound, readings}
+		if _, err := local.Run(t.Context(), c); !errors.Is(err, errDisk) || !strings.Contains(err.Error(), "site centre") {
+			t.Fatalf("%d readings: %v", readings, err)
+		}
+		c.Data["centre"] = sound
+		out, err := local.Run(t.Context(), c)
+		if err != nil || len(out.Left) != 0 {
+			t.Errorf("%d readings: going on: %v", readings, err)
+		}
+	}
+}
+
+// A site whose rows the method can make nothing of leaves, while there is a quorum.
 func TestSiteThatFailsLeavesWhileThereIsAQuorum(t *testing.T) {
 	p, _ := folders(t)
-	for readings := range 2 { // at the first task; at the assessment, which reads again
-		c := config(t, p)
-		c.Data["centre"] = &failing{c.Data["centre"], readings}
-		var left []string
-		c.Observe = func(e engine.Event) {
-			if e.Left != nil && errors.Is(e.Left.Reason, errDisk) {
-				left = append(left, e.Left.Site)
-			}
+	c := config(t, p)
+	nobody, err := dataset.NewTable(p.Schema(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Data["centre"] = nobody
+	var left []string
+	c.Observe = func(e engine.Event) {
+		if e.Left != nil && strings.Contains(e.Left.Reason.Error(), "no subject has any value") {
+			left = append(left, e.Left.Site)
 		}
-		out, err := local.Run(t.Context(), c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if want := []string{"centre"}; !slices.Equal(left, want) || !slices.Equal(out.Left, want) || out.Shares["centre"] != nil || len(out.Shares) != 2 {
-			t.Errorf("left: %v and %v; %d shares", left, out.Left, len(out.Shares))
-		}
-		reports, err := local.SiteReports(t.Context(), c, out.Shares)
-		if err != nil || len(reports) != 2 || reports["centre"] != nil {
-			t.Errorf("%d reports, %v", len(reports), err)
-		}
-		c.Data["south"] = &failing{c.Data["south"], 0}
-		c.Data["centre"] = &failing{c.Data["centre"], 0}
-		if _, err := local.Run(t.Context(), c); err == nil || !errors.Is(err, errDisk) || !strings.Contains(err.Error(), "quorum is 2") {
-			t.Errorf("two sites fail: %v", err)
-		}
+	}
+	out, err := local.Run(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"centre"}; !slices.Equal(left, want) || !slices.Equal(out.Left, want) || out.Shares["centre"] != nil || len(out.Shares) != 2 {
+		t.Errorf("left: %v and %v; %d shares", left, out.Left, len(out.Shares))
+	}
+	if x := out.Rounds[0].Sites[1]; x.Left != "it failed" {
+		t.Errorf("others read that %q", x.Left)
+	}
+	reports, err := local.SiteReports(t.Context(), c, out.Shares)
+	if err != nil || len(reports) != 2 || reports["centre"] != nil {
+		t.Errorf("%d reports, %v", len(reports), err)
+	}
+	c.Data["south"] = nobody
+	if _, err := local.Run(t.Context(), c); err == nil || !strings.Contains(err.Error(), "no subject has any value") || !strings.Contains(err.Error(), "quorum is 2") {
+		t.Errorf("two sites fail: %v", err)
 	}
 }
 

@@ -72,6 +72,13 @@ type tickOptions struct {
 func (ticks) Name() string { return "ticks" }
 func (ticks) Options() any { return &tickOptions{} }
 
+func (ticks) Revision() int { return 1 }
+
+func (ticks) Requests(p *study.Plan, _ string) ([]privacy.Listed, error) {
+	r := privacy.Request{Protection: privacy.Unprotected, Contents: []privacy.Content{{What: "numbers", Values: tickWeights}}}
+	return []privacy.Listed{{Kind: "tick", Times: p.Method.Options.(*tickOptions).Steps, Request: r}}, nil
+}
+
 func (ticks) Coordinator(p *study.Plan) (method.Coordinator, error) {
 	return tickCoordinator{p.Sites, p.Method.Options.(*tickOptions).Steps}, nil
 }
@@ -134,12 +141,8 @@ func (c tickCoordinator) Share(method.State, string) ([]byte, error) { return ni
 
 type tickSite struct{}
 
-func (tickSite) Request(method.Task) (privacy.Request, error) {
-	return privacy.Request{Protection: privacy.Unprotected, Contents: []privacy.Content{{What: "numbers", Values: tickWeights}}}, nil
-}
-
-func (tickSite) Run(_ context.Context, t method.Task, s *privacy.Session) (privacy.Release, error) {
-	return s.Seal(t.Body, t.Body)
+func (tickSite) Run(_ context.Context, t method.Task, _ *privacy.Session) (method.Answer, error) {
+	return method.Answer{Body: t.Body, State: t.Body}, nil
 }
 
 func (tickSite) Report(context.Context, []byte, dataset.Source) (*method.Result, error) {

@@ -20,7 +20,10 @@ import (
 var floors = [][]string{
 	{"cmd/parley", "tools/..."},
 	{"attack", "conformance", "crossval", "rundir", "selection", "utility"},
-	{"engine/enginetest", "engine/local"},
+	{"method/methodtest"},
+	{"engine/enginetest"},
+	{"engine/local", "engine/wire"},
+	{"engine/host"},
 	{"engine", "report", "trials"},
 	{"graffl", "mvppca", "pvi"},
 	{"method"},
@@ -149,19 +152,106 @@ func TestOnlyProgramsKnowMethods(t *testing.T) {
 	}
 }
 
-// Methods know nothing of networks, files and clocks, and take no randomness
-// but what they derive from the plan's seed.
+// pure lists what methods, and what they call, may import beside packages of this
+// module: nothing that reaches files, processes, networks, clocks or randomness.
+// A name stands for the packages below it, too, if it ends with a slash.
+var pure = []string{
+	"bufio", "bytes", "cmp", "compress/gzip", "container/", "context", "crypto/sha256", "embed", "encoding", "encoding/", "errors", "fmt", "hash/", "io", "iter", "maps", "math", "math/",
+	"reflect", "runtime", "slices", "sort", "strconv", "strings", "sync", "sync/atomic", "unicode", "unicode/utf8",
+	"gonum.org/v1/gonum/", "github.com/fxamacker/cbor/v2",
+}
+
+// ours lists the packages of this module that methods may import: what is below
+// them, without what keeps, sends or reads anything.
+var ours = []string{
+	"augment", "dataset", "evaluate", "figure", "method", "privacy", "privacy/account", "problem", "study", "suffiae",
+	"internal/kernel", "internal/special", "internal/tensor", "internal/vectors", "internal/version", "internal/wire",
+}
+
+// printing are the functions of allowed packages that write to what a program has
+// open, and runtime's that do more than ask.
+var printing = map[string][]string{
+	"fmt":     {"Print", "Printf", "Println", "Scan", "Scanf", "Scanln"},
+	"runtime": {"GC", "Goexit", "SetFinalizer", "Breakpoint", "LockOSThread", "ReadMemStats", "Stack", "Caller", "Callers"},
+}
+
+func allowed(list []string, pkg string) bool {
+	return slices.ContainsFunc(list, func(a string) bool {
+		return a == pkg || strings.HasSuffix(a, "/") && strings.HasPrefix(pkg, a)
+	})
+}
+
+// isMethod says whether a package is a method's: its root, or below it.
+func isMethod(pkg string) bool {
+	return slices.ContainsFunc(methods, func(m string) bool { return pkg == m || strings.HasPrefix(pkg, m+"/") })
+}
+
+// Methods, and the packages that only they call, know nothing of networks, files and
+// clocks, and take no randomness but what they derive from the plan's seed. What they
+// may import is listed; anything else needs a reason.
 func TestMethodsArePure(t *testing.T) {
-	forbidden := []string{"os", "io/fs", "net", "net/http", "time", "crypto/rand", "log", "log/slog"}
+	held := map[string]bool{}
 	for _, f := range source(t) {
-		if !slices.Contains(methods, f.pkg) || f.test {
+		if f.test || !isMethod(f.pkg) && f.pkg != "augment" && f.pkg != "suffiae" {
 			continue
 		}
+		held[f.pkg] = true
 		for _, p := range f.imports {
-			if slices.Contains(forbidden, p) {
-				t.Errorf("%s imports %s", f.path, p)
+			below, own := strings.CutPrefix(p, module+"/")
+			if own && !allowed(ours, below) && !isMethod(below) || !own && !allowed(pure, p) {
+				t.Errorf("%s imports %s, which is not on the list of what methods may", f.path, p)
+			}
+			for _, name := range printing[p] {
+				if calls(f, p, name) {
+					t.Errorf("%s uses %s.%s", f.path, p, name)
+				}
 			}
 		}
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			if c, ok := n.(*ast.CallExpr); ok {
+				if name := named(c.Fun); name == "print" || name == "println" {
+					t.Errorf("%s uses the builtin %s", f.path, name)
+				}
+			}
+			return true
+		})
+	}
+	for _, m := range methods {
+		if !held[m] {
+			t.Errorf("method %s was not looked at", m)
+		}
+	}
+}
+
+// calls says whether a file names something of a package.
+func calls(f file, pkg, name string) (found bool) {
+	ast.Inspect(f.ast, func(n ast.Node) bool {
+		if s, ok := n.(*ast.SelectorExpr); ok && named(s.X) == path.Base(pkg) && s.Sel.Name == name {
+			found = true
+		}
+		return !found
+	})
+	return found
+}
+
+// Gates stand in front of a site's data, and its host alone puts them there.
+func TestOnlyTheHostMakesGates(t *testing.T) {
+	makes := false
+	for _, f := range source(t) {
+		if f.test || !calls(f, "parley/privacy", "NewGate") {
+			continue
+		}
+		// The laboratory attacks sites of its own making; methodtest is for tests.
+		switch f.pkg {
+		case "engine/host":
+			makes = true
+		case "attack", "method/methodtest":
+		default:
+			t.Errorf("%s makes a gate; only engine/host may", f.path)
+		}
+	}
+	if !makes {
+		t.Error("engine/host makes no gate: this test looks for the wrong name")
 	}
 }
 
@@ -237,38 +327,37 @@ func TestOnlyTheGateMakesReleases(t *testing.T) {
 	}
 }
 
-func TestOnlyTestsImportEnginetest(t *testing.T) {
+func TestOnlyTestsImportWhatIsForTests(t *testing.T) {
 	for _, f := range source(t) {
-		if !f.test && slices.Contains(f.imports, module+"/engine/enginetest") {
-			t.Errorf("%s imports engine/enginetest, which only tests may", f.path)
+		for _, p := range []string{"engine/enginetest", "method/methodtest"} {
+			if !f.test && slices.Contains(f.imports, module+"/"+p) {
+				t.Errorf("%s imports %s, which only tests may", f.path, p)
+			}
 		}
 	}
 }
 
 // Noise from a seed protects nobody: no program for sites can draw it.
 func TestOnlyTestsAndToolsSeedPrivacyNoise(t *testing.T) {
-	seeded, seeds := false, false
+	uses, makes := false, false
 	for _, f := range source(t) {
-		uses := slices.Contains(f.imports, module+"/privacy/privacytest")
-		seeded = seeded || uses
-		if uses && !f.test && !strings.HasPrefix(f.pkg, "tools/") {
+		imports := slices.Contains(f.imports, module+"/privacy/privacytest")
+		uses = uses || imports
+		if imports && !f.test && !strings.HasPrefix(f.pkg, "tools/") && f.pkg != "method/methodtest" {
 			t.Errorf("%s imports privacy/privacytest, which only tests and tools may", f.path)
 		}
-		if f.test || !slices.Contains(f.imports, module+"/privacy/internal/noise") {
+		if f.test || f.pkg == "privacy/internal/noise" {
 			continue
 		}
-		ast.Inspect(f.ast, func(n ast.Node) bool {
-			if s, ok := n.(*ast.SelectorExpr); ok && s.Sel.Name == "Seeded" && named(s.X) == "noise" {
-				seeds = true
-				if f.pkg != "privacy/privacytest" {
-					t.Errorf("%s makes noise from a seed; only privacy/privacytest may", f.path)
-				}
+		if calls(f, "parley/privacy/internal/noise", "Simulation") && f.pkg != "privacy" {
+			makes = true
+			if f.pkg != "privacy/privacytest" {
+				t.Errorf("%s makes simulated noise; only privacy/privacytest may", f.path)
 			}
-			return true
-		})
+		}
 	}
-	if !seeded || !seeds {
-		t.Error("nothing uses privacytest, or it makes no seeded source: this test looks for the wrong names")
+	if !uses || !makes {
+		t.Error("nothing uses privacytest, or it simulates nothing: this test looks for the wrong names")
 	}
 }
 

@@ -85,10 +85,11 @@ func (t *table) cost(schema dataset.Schema) error {
 	if err != nil {
 		return err
 	}
-	requests, err := mvppca.Method{}.Charges(p, p.Sites[0])
+	list, err := mvppca.Method{}.Requests(p, p.Sites[0])
 	if err != nil {
 		return err
 	}
+	requests := privacy.Requests(list)
 	for _, c := range []struct{ delta, epsilon float64 }{{0.01, 4885}, {1e-5, 5020}} {
 		losses, err := privacy.Losses(requests, c.delta, privacy.Subject)
 		if err != nil {

@@ -161,7 +161,7 @@ func (t *scarceTable) study(ctx context.Context, p *study.Plan) error {
 	}
 	t.sites = p.Sites
 	for site, r := range reports {
-		t.metrics[site] = append(t.metrics[site], r.Metrics)
+		t.metrics[site] = append(t.metrics[site], r.Result.Metrics)
 	}
 	return nil
 }

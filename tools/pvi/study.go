@@ -119,11 +119,11 @@ func modelOf(r *method.Result) (*pvi.Model, error) {
 // trueEpsilon is what the dearest site releases over the whole plan.
 func trueEpsilon(p *study.Plan, delta float64) (worst float64, err error) {
 	for _, site := range p.Sites {
-		requests, err := pvi.Method{}.Charges(p, site)
+		list, err := pvi.Method{}.Requests(p, site)
 		if err != nil {
 			return 0, err
 		}
-		losses, err := privacy.Losses(requests, delta, privacy.Subject)
+		losses, err := privacy.Losses(privacy.Requests(list), delta, privacy.Subject)
 		if err != nil {
 			return 0, err
 		}

@@ -1,0 +1,272 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"parley/method"
+	"parley/privacy"
+)
+
+// collect waits for the answers that the step waits for, and folds them: of
+// every outstanding task in the plan's order of sites, or of the one that ends
+// first.
+func (r *run) collect(ctx context.Context) error {
+	now, err := r.due(ctx)
+	if err != nil {
+		return err
+	}
+	round := Round{Round: now[len(now)-1].Round}
+	var contributions []*contribution
+	lost := map[*pending]error{}
+	for _, p := range now {
+		r.cp.Now = max(r.cp.Now, p.Ends)
+		if p.left {
+			lost[p] = fmt.Errorf("site %s: %w", p.Site, errDropped)
+			continue
+		}
+		c, err := r.await(ctx, p)
+		switch {
+		case err == nil:
+			contributions = append(contributions, c)
+		case leaves(err):
+			lost[p] = err
+		default:
+			return err
+		}
+	}
+	if contributions, err = r.fold(contributions, lost); err != nil {
+		return err
+	}
+	if err := r.leave(now, lost); err != nil {
+		return err
+	}
+	var releases []folded
+	var left []int
+	for _, c := range contributions {
+		releases = append(releases, folded{slices.Index(r.Sites, c.p.Site), c.p.Round, digest(c.reply.Release)})
+	}
+	for _, p := range now {
+		at := slices.Index(r.Sites, p.Site)
+		if err := lost[p]; err != nil {
+			left = append(left, at)
+			round.Sites = append(round.Sites, Exchange{Site: p.Site, Kind: p.Kind, Down: len(p.task), Left: publicReason(err)})
+			continue
+		}
+		c := contributions[slices.IndexFunc(contributions, func(c *contribution) bool { return c.p == p })]
+		if !r.Simulation { // whose ledgers have no other eyes, and whose files are to be the same each time
+			r.cp.Marks[at] = c.reply.Ledger
+		}
+		round.Sites = append(round.Sites, c.exchange())
+	}
+	if err := r.record(round.Round, releases, left); err != nil {
+		return err
+	}
+	r.rounds = append(r.rounds, round)
+	return nil
+}
+
+// due takes the tasks whose answers are folded next from those that are pending.
+func (r *run) due(ctx context.Context) ([]*pending, error) {
+	now := r.pending
+	if n := len(r.history.records); n < len(r.Follow) {
+		return r.repeat(r.Follow[n])
+	}
+	if r.cp.Wait == method.All {
+		r.pending = nil
+		slices.SortStableFunc(now, func(a, b *pending) int {
+			return cmp.Compare(slices.Index(r.Sites, a.Site), slices.Index(r.Sites, b.Site))
+		})
+		return now, nil
+	}
+	first := slices.MinFunc(now, func(a, b *pending) int { return cmp.Compare(a.Ends, b.Ends) })
+	if !r.Simulation {
+		// The first that arrives; of several that have, the oldest.
+		cases := []reflect.SelectCase{{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(ctx.Done())}}
+		arrived := slices.IndexFunc(now, func(p *pending) bool { return len(p.answer) > 0 })
+		if arrived < 0 {
+			for _, p := range now {
+				cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(p.answer)})
+			}
+			i, value, _ := reflect.Select(cases)
+			if i == 0 {
+				return nil, context.Cause(ctx)
+			}
+			arrived = i - 1
+			now[arrived].answer <- value.Interface().(answer)
+		}
+		first = now[arrived]
+	}
+	r.pending = slices.DeleteFunc(slices.Clone(now), func(p *pending) bool { return p == first })
+	return []*pending{first}, nil
+}
+
+// repeat takes those that a record names, in its order: those that contributed,
+// then those that left.
+func (r *run) repeat(data []byte) (now []*pending, err error) {
+	rec, err := decodeRecord(data)
+	if err != nil {
+		return nil, err
+	}
+	take := func(at int) error {
+		i := slices.IndexFunc(r.pending, func(p *pending) bool { return at >= 0 && at < len(r.Sites) && p.Site == r.Sites[at] })
+		if i < 0 {
+			return fmt.Errorf("record %d of the history that is followed names site %d of the plan, which has no task to answer: it is not the history of this study", len(r.history.records), at+1)
+		}
+		now = append(now, r.pending[i])
+		r.pending = slices.Delete(slices.Clone(r.pending), i, i+1)
+		return nil
+	}
+	for _, at := range r.history.census.contributors(&rec) {
+		if err := take(at); err != nil {
+			return nil, err
+		}
+	}
+	for _, at := range rec.Left {
+		if err := take(at); err != nil {
+			return nil, err
+		}
+		now[len(now)-1].left = true
+		r.Drop(r.Sites[at])
+	}
+	if r.cp.Wait == method.All && len(r.pending) > 0 {
+		return nil, fmt.Errorf("record %d of the history that is followed leaves out sites that had a task to answer: it is not the history of this study", len(r.history.records))
+	}
+	return now, nil
+}
+
+// contribution is a release that answers its task.
+type contribution struct {
+	p      *pending
+	reply  Reply
+	opened privacy.Opened
+}
+
+func (c *contribution) exchange() Exchange {
+	return Exchange{
+		Site: c.p.Site, Kind: c.p.Kind, Down: len(c.p.task), Up: len(c.reply.Release), Release: digestHex(c.reply.Release),
+		Request: c.opened.Request, Seeded: c.opened.Seeded,
+	}
+}
+
+// await waits for the answer to a task, and holds it to the task and the plan's list.
+func (r *run) await(ctx context.Context, p *pending) (*contribution, error) {
+	var a answer
+	select {
+	case a = <-p.answer:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
+	if a.err != nil {
+		return nil, fmt.Errorf("site %s: %w", p.Site, a.err)
+	}
+	declared, _ := r.listed(p.Site, p.Kind)
+	o, err := privacy.Open(a.reply.Release, declared)
+	switch {
+	case err != nil:
+	case o.Study != r.Study || o.Site != p.Site || o.Round != p.Round || o.Kind != p.Kind || o.Task != TaskID(p.task):
+		err = errors.New("the release does not answer the task that was sent")
+	case o.Seeded && !r.Simulation:
+		err = errors.New("its noise came from a seed, which protects nobody")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("site %s, round %d: %w", p.Site, p.Round, &invalidError{err})
+	}
+	return &contribution{p, a.reply, o}, nil
+}
+
+// leaves says whether an error is one for which its site leaves.
+func leaves(err error) bool {
+	var refusal *Refusal
+	var invalid *invalidError
+	return errors.As(err, &refusal) || errors.As(err, &invalid) || errors.Is(err, errDeadline) || errors.Is(err, errDropped)
+}
+
+// fold hands contributions to the method, and returns those that it took. One
+// that it does not take leaves no trace: the state is made again without it.
+func (r *run) fold(all []*contribution, lost map[*pending]error) (taken []*contribution, err error) {
+	for _, c := range all {
+		bad := r.take(c)
+		if bad == nil {
+			taken = append(taken, c)
+			continue
+		}
+		lost[c.p] = fmt.Errorf("site %s, round %d: %w", c.p.Site, c.p.Round, &invalidError{bad})
+		if r.state, err = r.Method.Restore(r.before); err != nil {
+			return nil, fmt.Errorf("restoring the coordinator's state: %w", err)
+		}
+		for _, c := range taken {
+			if err := r.take(c); err != nil {
+				return nil, fmt.Errorf("folding the answer of site %s again: %w", c.p.Site, err)
+			}
+		}
+	}
+	return taken, nil
+}
+
+func (r *run) take(c *contribution) error {
+	return guarded(func() error {
+		s, err := r.Method.Fold(r.state, method.Contribution{Site: c.p.Site, Kind: c.p.Kind, Body: c.opened.Body, Sums: c.opened.Sums})
+		if err == nil {
+			r.state = s
+		}
+		return err
+	})
+}
+
+// leave lets sites go, unless that leaves too few for what is still to be
+// learned.
+func (r *run) leave(now []*pending, lost map[*pending]error) error {
+	if len(lost) == 0 {
+		return nil
+	}
+	var reasons []error
+	needed := false
+	for _, p := range now {
+		if err := lost[p]; err != nil {
+			reasons = append(reasons, err)
+			needed = needed || !p.Optional
+		}
+	}
+	staying := len(r.history.census.staying) - len(lost)
+	if round := now[len(now)-1].Round; needed && staying < r.Quorum {
+		return fmt.Errorf("round %d: %d of %d sites would be left, and the plan's quorum is %d:\n%w", round, staying, len(r.Sites), r.Quorum, errors.Join(reasons...))
+	}
+	for _, p := range now {
+		reason := lost[p]
+		if reason == nil {
+			continue
+		}
+		if err := guarded(func() (err error) { r.state, err = r.Method.Leave(r.state, p.Site); return err }); err != nil {
+			return fmt.Errorf("round %d, going on without site %s: %w (it left because: %w)", p.Round, p.Site, err, reason)
+		}
+		r.observe(Event{Left: &Left{Site: p.Site, Reason: reason}})
+	}
+	return nil
+}
+
+// record takes what was done into the history.
+func (r *run) record(round int, releases []folded, left []int) error {
+	data, err := r.history.describe(round, releases, left)
+	if err != nil {
+		return err
+	}
+	if n := len(r.history.records); n < len(r.Follow) && string(r.Follow[n]) != string(data) {
+		return fmt.Errorf("record %d of the history that is followed counts other releases than the sites have sent now: it is not the history of this study, or a site has lost its store", n)
+	}
+	if err := r.history.append(data, releases); err != nil {
+		return err
+	}
+	r.cp.Outstanding = slices.DeleteFunc(r.cp.Outstanding, func(o outstanding) bool {
+		at := slices.Index(r.Sites, o.Site)
+		return slices.Contains(left, at) || slices.ContainsFunc(releases, func(f folded) bool { return f.site == at })
+	})
+	return nil
+}

@@ -1,0 +1,240 @@
+// Package host puts together one site's side of any study: plan, data, policy
+// and store become a preview for people, a gate, and the loop that answers. A
+// simulation has a host for every site; a site's own program has one.
+package host
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"parley/dataset"
+	"parley/engine"
+	"parley/internal/wire"
+	"parley/method"
+	"parley/privacy"
+	"parley/study"
+)
+
+// Store is what a site keeps: [sitestore.Store], or [sitestore.Memory] where a
+// simulation may forget.
+type Store interface {
+	engine.Store
+	// Bind fails if the store belongs to another site.
+	Bind(site string) error
+	// Agree keeps the terms of a study, or returns those that are kept.
+	Agree(study string, terms []byte) (kept []byte, err error)
+	Decide(at time.Time, study, decision string) error
+}
+
+// Host is one site's side of studies.
+type Host struct {
+	Site    string
+	Methods method.Registry
+	Data    dataset.Source
+	Store   Store
+	Policy  privacy.Policy
+	Marks   engine.Marks     // nil if nobody keeps them
+	Options []privacy.Option // of the gate; none but in tests and measuring tools
+
+	mu       sync.Mutex
+	surveyed *survey
+}
+
+// Preview is what a study would mean for a site, before anything is agreed to.
+type Preview struct {
+	Study     string             `json:"study"` // hexadecimal digest of the plan
+	Site      string             `json:"site"`
+	Method    string             `json:"method"`
+	Revision  int                `json:"revision"`
+	Subjects  int                `json:"subjects"`
+	Requests  []privacy.Listed   `json:"requests"`  // everything that the gate would grant
+	Admission *privacy.Admission `json:"admission"` // whether policy and ledger let it take part, and what that costs
+}
+
+// ErrChanged means that a study goes on under other terms than those that were
+// agreed to.
+var ErrChanged = errors.New("something has changed since this study was agreed to here")
+
+// survey is what one reading of all rows tells.
+type survey struct {
+	subjects int
+	data     [32]byte
+}
+
+// survey reads every row once, which checks every cell: so what is wrong with the
+// data shows before anything is charged. An error is one of the data, and stays here.
+func (h *Host) survey(ctx context.Context) (*survey, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.surveyed != nil {
+		return h.surveyed, nil
+	}
+	s := &survey{}
+	sum := sha256.New()
+	for row, err := range h.Data.Rows(ctx) {
+		if err != nil {
+			return nil, fmt.Errorf("reading the data: %w", err)
+		}
+		s.subjects++
+		hashRow(sum, row)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	s.data = [32]byte(sum.Sum(nil))
+	h.surveyed = s
+	return s, nil
+}
+
+func hashRow(h hash.Hash, row *dataset.Row) {
+	var b []byte
+	text := func(s string) {
+		b = binary.AppendUvarint(b, uint64(len(s)))
+		b = append(b, s...)
+	}
+	text(row.ID)
+	for _, v := range row.Views {
+		b = binary.AppendUvarint(b, uint64(len(v)))
+		for _, x := range v {
+			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(x))
+		}
+	}
+	for _, s := range row.Subject {
+		text(s)
+	}
+	h.Write(b)
+}
+
+// studyOf returns the method, and what the gate must know.
+func (h *Host) studyOf(ctx context.Context, p *study.Plan) (method.Method, privacy.Study, error) {
+	m, ok := h.Methods.Lookup(p.Method.Name)
+	if !ok {
+		return nil, privacy.Study{}, fmt.Errorf("method %q is not known", p.Method.Name)
+	}
+	list, err := m.Requests(p, h.Site)
+	if err != nil {
+		return nil, privacy.Study{}, err
+	}
+	s, err := privacy.StudyOf(p, h.Site, list)
+	if err != nil {
+		return nil, s, err
+	}
+	sv, err := h.survey(ctx)
+	if err != nil {
+		return nil, s, err
+	}
+	s.Subjects, s.Data = sv.subjects, sv.data
+	return m, s, nil
+}
+
+// Preview says what a study would mean here. It keeps and charges nothing.
+func (h *Host) Preview(ctx context.Context, p *study.Plan) (*Preview, error) {
+	m, s, err := h.studyOf(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	ledger, err := privacy.ReadLedger(h.Store)
+	if err != nil {
+		return nil, err
+	}
+	cost, err := h.Methods.Cost(p)
+	if err != nil {
+		return nil, err
+	}
+	a, err := ledger.Admits(h.Policy, s, cost.Delta(), privacy.Requests(s.Requests)...)
+	if err != nil {
+		return nil, err
+	}
+	return &Preview{Study: s.Digest, Site: h.Site, Method: m.Name(), Revision: m.Revision(), Subjects: s.Subjects, Requests: s.Requests, Admission: a}, nil
+}
+
+// terms are what a site agrees to, beside the plan itself, which names the study.
+type terms struct {
+	Version  int    `cbor:"version"`
+	Method   string `cbor:"method"`
+	Revision int    `cbor:"revision"`
+	Data     []byte `cbor:"data"` // fingerprint
+}
+
+// Open takes part in a study: it returns the loop that answers its tasks. What
+// policy and ledger would refuse in the end is refused now, before the first
+// charge, by an error that wraps [privacy.ErrRefused]; ErrChanged is returned if
+// the study was begun with other data, or another revision of the method.
+func (h *Host) Open(ctx context.Context, p *study.Plan) (*engine.Site, error) {
+	m, s, err := h.studyOf(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	if err := h.Store.Bind(h.Site); err != nil {
+		return nil, err
+	}
+	if err := h.agree(m, s); err != nil {
+		return nil, err
+	}
+	half, err := m.Site(p, h.Site)
+	if err != nil {
+		return nil, err
+	}
+	return engine.NewSite(engine.Site{
+		Name: h.Site, Study: s.Digest, Revision: m.Revision(), Sites: p.Sites, Minimum: h.Policy.Minimum.Sites, AnswerAfter: p.Privacy.AnswerAfter.Duration(),
+		Half: half, Gate: privacy.NewGate(s, h.Policy, h.Store, h.Data, h.Options...), Store: h.Store, Marks: h.Marks,
+	}), nil
+}
+
+// agree holds everything that the study will ask for against policy and ledger,
+// unless it has begun, and keeps its terms.
+func (h *Host) agree(m method.Method, s privacy.Study) error {
+	ledger, err := privacy.ReadLedger(h.Store)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(ledger.Entries, func(e privacy.Entry) bool { return e.Study == s.Digest }) {
+		if err := ledger.Check(h.Policy, s, privacy.Requests(s.Requests)...); err != nil {
+			return err
+		}
+	}
+	now := terms{Version: 1, Method: m.Name(), Revision: m.Revision(), Data: s.Data[:]}
+	data, err := wire.Marshal(now)
+	if err != nil {
+		return err
+	}
+	kept, err := h.Store.Agree(s.Digest, data)
+	if err != nil || string(kept) == string(data) {
+		return err
+	}
+	var old terms
+	if err := wire.Unmarshal(kept, &old); err != nil {
+		return fmt.Errorf("the terms of study %.12s in the store: %w", s.Digest, err)
+	}
+	if old.Revision != now.Revision {
+		return fmt.Errorf("%w: method %s had revision %d, and this program has %d\n  hint: go on with the parley that began the study", ErrChanged, now.Method, old.Revision, now.Revision)
+	}
+	return fmt.Errorf("%w: its data are others\n  hint: put the data back as they were; new data are for a new study", ErrChanged)
+}
+
+// GoOn is a person's decision to go on after a loss that stopped the site.
+func (h *Host) GoOn(studyDigest string, after *engine.RolledBackError) error {
+	return h.Store.Decide(time.Now(), studyDigest, after.Decision())
+}
+
+// Report makes what the site's own people may see, from what the coordinator
+// shared and the site's own rows.
+func (h *Host) Report(ctx context.Context, p *study.Plan, shared []byte) (*method.Result, error) {
+	m, ok := h.Methods.Lookup(p.Method.Name)
+	if !ok {
+		return nil, fmt.Errorf("method %q is not known", p.Method.Name)
+	}
+	half, err := m.Site(p, h.Site)
+	if err != nil {
+		return nil, err
+	}
+	return half.Report(ctx, shared, h.Data)
+}

@@ -1,0 +1,224 @@
+package host_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"parley/dataset"
+	"parley/engine"
+	"parley/engine/enginetest"
+	"parley/engine/host"
+	"parley/engine/wire"
+	"parley/method"
+	"parley/privacy"
+	"parley/sitestore"
+)
+
+func hostOf(store host.Store, data dataset.Source) *host.Host {
+	return &host.Host{Site: "north", Methods: method.Registry{enginetest.Toy{}}, Data: data, Store: store, Policy: privacy.SimulationPolicy()}
+}
+
+var plan = enginetest.ToyPlan(enginetest.ToyOptions{Rounds: 3, Private: true}, 2, "north", "centre", "south")
+
+// A preview says what a study may ask for and cost, and leaves no trace.
+func TestPreviewChangesNothing(t *testing.T) {
+	store := sitestore.NewMemory()
+	p, err := hostOf(store, enginetest.ToyRows(7)).Preview(t.Context(), plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Subjects != 7 || len(p.Requests) != 1 || p.Requests[0].Times != 3 || !p.Admission.Admitted || p.Method != "toy" || p.Revision != 1 {
+		t.Errorf("got %+v", p)
+	}
+	if lines, _ := store.Reservations(0); len(lines) != 0 {
+		t.Errorf("%d charges", len(lines))
+	}
+	strict := hostOf(store, enginetest.ToyRows(7))
+	strict.Policy = privacy.DefaultPolicy()
+	if p, err := strict.Preview(t.Context(), plan); err != nil || p.Admission.Admitted || len(p.Admission.Reasons) == 0 {
+		t.Errorf("under a strict policy: %+v, %v", p.Admission, err)
+	}
+	if _, err := strict.Open(t.Context(), plan); !errors.Is(err, privacy.ErrRefused) {
+		t.Errorf("opened under a strict policy: %v", err)
+	}
+}
+
+// broken has a cell that cannot be read.
+type broken struct{ enginetest.ToyRows }
+
+func (b broken) Rows(ctx context.Context) iter.Seq2[*dataset.Row, error] {
+	return func(yield func(*dataset.Row, error) bool) {
+		for row := range b.ToyRows.Rows(ctx) {
+			if !yield(row, nil) {
+				return
+			}
+		}
+		yield(nil, errors.New("line 9: about five is not a number"))
+	}
+}
+
+// Every cell is checked before anything is charged or agreed to.
+func TestBadCellsAreFoundBeforeAnything(t *testing.T) {
+	store := sitestore.NewMemory()
+	if _, err := hostOf(store, broken{3}).Open(t.Context(), plan); err == nil || !strings.Contains(err.Error(), "about five") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := hostOf(store, enginetest.ToyRows(3)).Open(t.Context(), plan); err != nil {
+		t.Errorf("after the cell was mended: %v", err)
+	}
+}
+
+// revised is the toy with other numbers.
+type revised struct{ enginetest.Toy }
+
+func (revised) Revision() int { return 2 }
+
+// A study goes on with the data and the revision of the method that it began with.
+func TestStudyKeepsItsTerms(t *testing.T) {
+	store := sitestore.NewMemory()
+	if _, err := hostOf(store, enginetest.ToyRows(7)).Open(t.Context(), plan); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := hostOf(store, enginetest.ToyRows(8)).Open(t.Context(), plan); !errors.Is(err, host.ErrChanged) || !strings.Contains(err.Error(), "put the data back") {
+		t.Errorf("other data: %v", err)
+	}
+	h := hostOf(store, enginetest.ToyRows(7))
+	h.Methods = method.Registry{revised{}}
+	if _, err := h.Open(t.Context(), plan); !errors.Is(err, host.ErrChanged) || !strings.Contains(err.Error(), "had revision 1, and this program has 2") {
+		t.Errorf("another revision: %v", err)
+	}
+	other := hostOf(store, enginetest.ToyRows(7))
+	other.Site = "south"
+	if _, err := other.Open(t.Context(), plan); !errors.Is(err, sitestore.ErrOtherSite) {
+		t.Errorf("another site's store: %v", err)
+	}
+	if _, err := hostOf(store, enginetest.ToyRows(7)).Open(t.Context(), plan); err != nil {
+		t.Errorf("the same again: %v", err)
+	}
+}
+
+// Receipts notice a store that was put back, until a person has decided; and keep
+// what a coordinator has countersigned, which anybody can verify.
+func TestReceiptsNoticeAnOldStore(t *testing.T) {
+	dir := t.TempDir()
+	receipts := host.Receipts(filepath.Join(dir, "receipts.json"))
+	path := filepath.Join(dir, "site.db")
+	answer := func(round int) error {
+		store, err := sitestore.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer store.Close()
+		h := hostOf(store, enginetest.ToyRows(7))
+		h.Marks = receipts
+		site, err := h.Open(t.Context(), plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		task, err := taskOf(site.Study, round)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = site.Handle(t.Context(), task, engine.Past{})
+		if e := (*engine.RolledBackError)(nil); round < 0 && errors.As(err, &e) {
+			return h.GoOn(site.Study, e)
+		}
+		return err
+	}
+	if err := answer(1); err != nil {
+		t.Fatal(err)
+	}
+	old, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := answer(2); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, old, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var e *engine.RolledBackError
+	if err := answer(2); !errors.As(err, &e) || e.Shown.Lines != 2 {
+		t.Fatalf("an old store answered: %v", err)
+	}
+	if err := answer(-1); err != nil { // a person decides
+		t.Fatal(err)
+	}
+	if err := answer(2); err != nil {
+		t.Errorf("after the decision: %v", err)
+	}
+	if mark, err := receipts.Load(); err != nil || mark.Lines != 2 {
+		t.Errorf("the mark is %+v, %v", mark, err)
+	}
+	if err := receipts.Confirm("s", wire.Receipt{Study: "s", Site: "north", Mark: engine.Mark{Lines: 2}, Records: 4}); err != nil {
+		t.Fatal(err)
+	}
+	var back wire.Receipt
+	if err := receipts.Confirmed("s", &back); err != nil || back.Records != 4 || back.Mark.Lines != 2 {
+		t.Errorf("read back: %+v, %v", back, err)
+	}
+	data, err := os.ReadFile(string(receipts))
+	if err != nil || !strings.Contains(string(data), `"confirmed"`) || !strings.Contains(string(data), `"ledger_lines": 2`) {
+		t.Errorf("the file says %s, %v", data, err)
+	}
+	if err := os.WriteFile(string(receipts), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := answer(3); err == nil || !strings.Contains(err.Error(), "receipts") {
+		t.Errorf("damaged receipts: %v", err)
+	}
+}
+
+func taskOf(study string, round int) ([]byte, error) {
+	return enginetest.Task(study, "north", 1, max(round, 1), "ask", fmt.Append(nil, round))
+}
+
+func Example() {
+	plan := enginetest.ToyPlan(enginetest.ToyOptions{Rounds: 2}, 1, "north")
+	h := &host.Host{
+		Site: "north", Methods: method.Registry{enginetest.Toy{}}, Data: enginetest.ToyRows(100), Store: sitestore.NewMemory(), Policy: privacy.SimulationPolicy(),
+	}
+	p, err := h.Preview(context.Background(), plan)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(p.Subjects, "subjects;", p.Requests[0].Kind, "at most", p.Requests[0].Times, "times; takes part:", p.Admission.Admitted)
+	site, err := h.Open(context.Background(), plan)
+	fmt.Println(site.Name, err)
+	// Output:
+	// 100 subjects; ask at most 2 times; takes part: true
+	// north <nil>
+}
+
+// shifted has other values in the same rows.
+type shifted struct{ enginetest.ToyRows }
+
+func (s shifted) Rows(ctx context.Context) iter.Seq2[*dataset.Row, error] {
+	return func(yield func(*dataset.Row, error) bool) {
+		for row, err := range s.ToyRows.Rows(ctx) {
+			row.Views[0][0]++
+			if !yield(row, err) {
+				return
+			}
+		}
+	}
+}
+
+// One other value is other data.
+func TestEveryCellIsInTheFingerprint(t *testing.T) {
+	store := sitestore.NewMemory()
+	if _, err := hostOf(store, enginetest.ToyRows(7)).Open(t.Context(), plan); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := hostOf(store, shifted{7}).Open(t.Context(), plan); !errors.Is(err, host.ErrChanged) {
+		t.Errorf("other values: %v", err)
+	}
+}

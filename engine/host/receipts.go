@@ -1,0 +1,102 @@
+package host
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"sync"
+
+	"parley/engine"
+	"parley/internal/atomicfile"
+)
+
+// Receipts keeps, in the file of this path, how far a site's ledger has come:
+// the site's own mark, noted before an answer is told to anybody, and the last
+// one that a coordinator has countersigned. The file should lie on another disk
+// than the store, or at least in no backup of it: what is brought back together
+// with the store notices nothing.
+type Receipts string
+
+type receiptFile struct {
+	Lines int    `json:"ledger_lines"`
+	Hash  string `json:"ledger_hash"`
+	// Confirmed is the last receipt of each study's coordinator.
+	Confirmed map[string]json.RawMessage `json:"confirmed,omitempty"`
+}
+
+// Load implements [engine.Marks].
+func (r Receipts) Load() (engine.Mark, error) {
+	f, err := r.read()
+	if err != nil {
+		return engine.Mark{}, err
+	}
+	hash, err := hex.DecodeString(f.Hash)
+	if err != nil {
+		return engine.Mark{}, fmt.Errorf("%s is damaged: %w", string(r), err)
+	}
+	return engine.Mark{Lines: f.Lines, Hash: hash}, nil
+}
+
+// Keep implements [engine.Marks].
+func (r Receipts) Keep(m engine.Mark) error {
+	return r.change(func(f *receiptFile) { f.Lines, f.Hash = m.Lines, hex.EncodeToString(m.Hash) })
+}
+
+// Confirm keeps the last receipt of a study's coordinator, as JSON.
+func (r Receipts) Confirm(study string, receipt any) error {
+	data, err := json.Marshal(receipt)
+	if err != nil {
+		return err
+	}
+	return r.change(func(f *receiptFile) {
+		if f.Confirmed == nil {
+			f.Confirmed = map[string]json.RawMessage{}
+		}
+		f.Confirmed[study] = data
+	})
+}
+
+// Confirmed reads into receipt what [Receipts.Confirm] kept of a study; it stays
+// as it is if nothing was.
+func (r Receipts) Confirmed(study string, receipt any) error {
+	f, err := r.read()
+	if err != nil || f.Confirmed[study] == nil {
+		return err
+	}
+	return json.Unmarshal(f.Confirmed[study], receipt)
+}
+
+func (r Receipts) read() (f receiptFile, err error) {
+	data, err := os.ReadFile(string(r))
+	if errors.Is(err, fs.ErrNotExist) {
+		return f, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &f)
+	}
+	if err != nil {
+		err = fmt.Errorf("reading the receipts in %s: %w", string(r), err)
+	}
+	return f, err
+}
+
+// changing is held while one of the files is changed: studies of one site share it.
+var changing sync.Mutex
+
+func (r Receipts) change(do func(*receiptFile)) error {
+	changing.Lock()
+	defer changing.Unlock()
+	f, err := r.read()
+	if err != nil {
+		return err
+	}
+	do(&f)
+	data, err := json.MarshalIndent(f, "", "  ")
+	if err != nil {
+		return err
+	}
+	return atomicfile.WriteOwn(string(r), append(data, '\n'))
+}

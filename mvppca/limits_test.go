@@ -1,0 +1,83 @@
+package mvppca
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// Moments that no data have are made into such that a fit can use; those of data,
+// whatever they are, stay as they are to the last bit.
+func TestMomentsThatCannotBeAreMended(t *testing.T) {
+	l := layout(t, NoisePerFeature, 3, 2)
+	r := rand.New(rand.NewPCG(81, 1))
+	tr := newTruth(r, l, 1, 0.3)
+	rows := tr.subjects(r, 40)
+	for i := range rows {
+		rows[i][0], rows[i][4] = 1e6+rows[i][0], 7
+		rows[i][2] *= 1e-9
+	}
+	honest := Moments(blocksOf(t, l, rows)...)[0]
+	same := honest
+	same.Scatter = slices.Clone(honest.Scatter)
+	if err := same.possible(); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(same.Scatter, honest.Scatter) {
+		t.Errorf("the moments of data were changed:\n%v\n%v", honest.Scatter, same.Scatter)
+	}
+	for name, lie := range map[string]func(s []float64){
+		"together more than each": func(s []float64) { s[1], s[5] = 1e9, 1e9 },
+		"nothing goes with much":  func(s []float64) { s[0] = 0 },
+		"all against all": func(s []float64) {
+			for i := range s {
+				if i%6 != 0 {
+					s[i] = -1e6
+				}
+			}
+		},
+	} {
+		b := honest
+		b.Scatter = slices.Clone(honest.Scatter)
+		lie(b.Scatter)
+		if err := b.possible(); err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if _, err := Fit(l, []Block{b, honest}, 2, nil, FitOptions{MaxIter: 200}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Sites can compute with whatever the published update makes of what they say,
+// even where noise variances are next to nothing beside the loadings.
+func TestSitesCanComputeWithAnyPublishedModel(t *testing.T) {
+	s := threeSites(t, published)
+	c := newPlay(t, s).coordinator.(*coordinator)
+	r := rand.New(rand.NewPCG(82, 1))
+	tr := newTruth(r, c.layout, 2, 0.3)
+	blocks := blocksOf(t, c.layout, tr.subjects(r, 20))
+	for _, factor := range []float64{1, 1e6, 1e12, 1e30} {
+		prior := must(Weak(c.layout, &tr.p))(t)
+		for i := range prior.W {
+			prior.W[i] *= factor
+			if i%2 == 1 && factor > 1 { // two factors alike: only noise tells them apart
+				prior.W[i] = prior.W[i-1]
+			}
+		}
+		if before := slices.Clone(prior.Noise); factor == 1 {
+			if c.blur(prior); !slices.Equal(before, prior.Noise) {
+				t.Errorf("an honest model was blurred: %v became %v", before, prior.Noise)
+			}
+		}
+		c.blur(prior)
+		it := must(NewPublished(c.layout, blocks, 2, prior.W, prior.Noise))(t)
+		for range 3 {
+			if err := it.Step(prior); err != nil {
+				t.Errorf("loadings times %g: %v", factor, err)
+				break
+			}
+		}
+	}
+}

@@ -1,0 +1,264 @@
+package mvppca
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+
+	"parley/dataset"
+	"parley/internal/wire"
+	"parley/method"
+	"parley/method/methodtest"
+	"parley/privacy"
+)
+
+// privateVariants are studies of every private mechanism. Subjects lack views and
+// single values where the mechanism puts up with that.
+func privateVariants(t testing.TB) map[string]*small {
+	t.Helper()
+	unit := func(u, budget string) string { return strings.Replace(budget, "unit: subject", "unit: "+u, 1) }
+	out := map[string]*small{}
+	for name, s := range map[string]shape{
+		"statistics":                    private(statisticsOptions, totalBudget),
+		"statistics and diagnostics":    private(statisticsOptions, checkedBudget),
+		"statistics, replace one":       private(statisticsOptions, strings.Replace(checkedBudget, "add-remove", "replace-one", 1)),
+		"statistics, a variance each":   private(statisticsOptions+"  noise: feature\n", checkedBudget),
+		"joint, subjects":               private(jointOptions, totalBudget),
+		"joint, sites":                  private(jointOptions, unit("site", totalBudget)),
+		"joint, per release":            private(jointOptions, perReleaseBudget),
+		"difference, subjects":          private(differenceOptions, totalBudget),
+		"difference, sites":             private(differenceOptions, unit("site", totalBudget)),
+		"difference, per release":       private(differenceOptions, perReleaseBudget),
+		"difference, sites per release": private(differenceOptions, unit("site", perReleaseBudget)),
+		"difference, own scale":         private(differenceOptions+"  scaling: site-min-max\n", perReleaseBudget),
+	} {
+		if strings.HasPrefix(name, "statistics") {
+			s.missing = 0.15
+		}
+		out[name] = s.study(t)
+	}
+	// Of one view there is one pattern, so that noised sums far out show directions
+	// by which missing values are predicted.
+	out["statistics, one view"] = shape{dims: []int{8}, sites: 2, rows: 25, missing: 0.2, options: statisticsOptions, privacy: totalBudget, seed: 6}.study(t)
+	out["statistics, three views"] = shape{dims: []int{5, 4, 6}, sites: 2, rows: 30, missing: 0.1, gaps: 0.2, options: statisticsOptions, privacy: checkedBudget, seed: 7}.study(t)
+	return out
+}
+
+func sources(s *small) map[string]dataset.Source {
+	out := map[string]dataset.Source{}
+	for name, table := range s.data {
+		out[name] = table
+	}
+	return out
+}
+
+// neighbours are the rows of a site and others that are near them, and rows that
+// have nothing to do with them.
+func neighbours(rows methodtest.Rows) map[string]dataset.Source {
+	out := methodtest.Neighbours(rows)
+	r := rand.New(rand.NewPCG(9, 9))
+	other := methodtest.Rows{Of: rows.Of}
+	for i := range 3 * len(rows.List) {
+		row := dataset.Row{ID: fmt.Sprintf("other-%d", i)}
+		for _, v := range rows.Of.Views {
+			var x []float64
+			for range v.Columns {
+				x = append(x, 5*r.NormFloat64()-8)
+			}
+			row.Views = append(row.Views, x)
+		}
+		other.List = append(other.List, row)
+	}
+	out["other rows"] = other
+	return out
+}
+
+// forcedScales are those of noised sums in steps: nothing, about that of a little
+// noise (2¹⁰ at least), 30 standard deviations of it and of much, and what no
+// noise could be.
+var forcedScales = []float64{0, 1 << 10, 30 << 10, 30 << 20, 1 << 33, 1 << 40, 1 << 60}
+
+// Nothing of a site's rows is in what it says but what the noised sums tell: the
+// same sums give the same bytes, whatever the rows are, and even if no noise
+// could have brought the sums about. What site-1 lacks makes no difference.
+func TestAnswersFollowFromNoisedSumsAlone(t *testing.T) {
+	for name, s := range privateVariants(t) {
+		tasks := methodtest.Tasks(t, Method{}, s.plan, sources(s))
+		for _, site := range []string{"site-0", "site-1"} {
+			data := neighbours(methodtest.Collect(t, s.data[site]))
+			for i, scale := range forcedScales {
+				if (testing.Short() || site == "site-1") && i%3 != 2 {
+					continue
+				}
+				t.Run(fmt.Sprintf("%s/%s/%g", name, site, scale), func(t *testing.T) {
+					methodtest.Transcript(t, Method{}, s.plan, site, tasks[site], scale, data)
+				})
+			}
+		}
+	}
+}
+
+// A sum over subjects is made of what each of them gives alone: nothing is
+// carried from one row to the next.
+func TestSumsAreAddedUpOfRows(t *testing.T) {
+	for name, s := range privateVariants(t) {
+		if !strings.HasPrefix(name, "statistics") {
+			continue
+		}
+		tasks := methodtest.Tasks(t, Method{}, s.plan, sources(s))
+		rows := methodtest.Collect(t, s.data["site-0"])
+		for _, scale := range forcedScales {
+			t.Run(fmt.Sprintf("%s/%g", name, scale), func(t *testing.T) {
+				methodtest.Additive(t, Method{}, s.plan, "site-0", tasks["site-0"], scale, rows)
+			})
+		}
+	}
+}
+
+// taskOf returns what the bodies of tasks of a kind are decoded into.
+func taskOf(kind string) any {
+	return map[string]any{
+		taskScale: new(scaleTask), taskFit: new(fitTask), taskRefine: new(refineTask), taskIterate: new(iterateTask), taskAssess: new(assessTask),
+		taskClip: new(iterateTask), taskStatistics: new(statisticsTask), taskCheck: new(checkTask),
+	}[kind]
+}
+
+// hostileTask changes an honest task in some places.
+func hostileTask(t testing.TB, r *rand.Rand, task method.Task) (method.Task, bool) {
+	t.Helper()
+	body := taskOf(task.Kind)
+	if err := wire.Unmarshal(task.Body, body); err != nil {
+		t.Fatal(err)
+	}
+	v := reflect.ValueOf(body).Elem()
+	if v.NumField() == 0 { // it says nothing
+		return task, false
+	}
+	for range []int{1, 1, 1, 2, 4}[r.IntN(5)] {
+		hostile(r, v)
+	}
+	var err error
+	task.Body, err = wire.Marshal(body)
+	return task, err == nil
+}
+
+// A hostile coordinator learns nothing by numbers that no honest one sends:
+// whatever stands in a task, a site's answer, or that it gives none, follows from
+// the task and the noised sums.
+func TestHostileTasksTellNothingOfTheRows(t *testing.T) {
+	tries := 8
+	if testing.Short() {
+		tries = 3
+	}
+	r := rand.New(rand.NewPCG(23, 1))
+	for _, s := range privateVariants(t) {
+		tasks := methodtest.Tasks(t, Method{}, s.plan, sources(s))["site-0"]
+		all := neighbours(methodtest.Collect(t, s.data["site-0"]))
+		data := map[string]dataset.Source{}
+		for _, name := range []string{"all rows", "no rows", "a huge row", "other rows"} {
+			data[name] = all[name]
+		}
+		for range tries {
+			task, ok := hostileTask(t, r, tasks[len(tasks)-1])
+			if !ok {
+				continue
+			}
+			methodtest.Transcript(t, Method{}, s.plan, "site-0", []method.Task{task}, 1<<20, data)
+		}
+	}
+}
+
+// Every number of every task may be anything: a site answers, or refuses with an
+// error. (Work without end would run into the time that the tests have.)
+func TestHostileTasksAreAnsweredOrRefused(t *testing.T) {
+	tries := 30
+	if testing.Short() {
+		tries = 10
+	}
+	r := rand.New(rand.NewPCG(29, 1))
+	refused, all := 0, 0
+	for _, x := range everyVariant(t) {
+		p := newPlay(t, x.study)
+		p.round = x.round
+		for range tries {
+			task, ok := hostileTask(t, r, x.tasks[0])
+			if !ok {
+				continue
+			}
+			all++
+			if _, err := p.answer(task); err != nil {
+				refused++
+			}
+		}
+	}
+	t.Logf("%d of %d tasks were refused", refused, all)
+	if refused < all/4 {
+		t.Errorf("only %d of %d tasks were refused", refused, all)
+	}
+}
+
+// What no honest coordinator sends is refused before a row is read.
+func TestTasksWithoutAnExcuse(t *testing.T) {
+	list := everyKind(t)
+	lie := func(kind string, change func(task any)) {
+		t.Helper()
+		for _, x := range list {
+			if x.tasks[0].Kind != kind {
+				continue
+			}
+			task := x.tasks[0]
+			body := taskOf(kind)
+			if err := wire.Unmarshal(task.Body, body); err != nil {
+				t.Fatal(err)
+			}
+			if it, ok := body.(*iterateTask); ok && it.Prior == nil {
+				continue
+			}
+			change(body)
+			var err error
+			if task.Body, err = wire.Marshal(body); err != nil {
+				t.Fatal(err)
+			}
+			half := must(Method{}.Site(x.study.plan, task.Site))(t)
+			empty := methodtest.Rows{Of: x.study.data[task.Site].Schema()}
+			list := must(Method{}.Requests(x.study.plan, task.Site))(t)
+			if list[0].Request.Protection == privacy.Unprotected {
+				empty = methodtest.Collect(t, x.study.data[task.Site])
+			}
+			s := &small{plan: x.study.plan, data: map[string]*dataset.Table{task.Site: must(dataset.NewTable(empty.Of, empty.List))(t)}}
+			p := newPlay(t, s)
+			p.halves[task.Site] = half
+			if _, err := p.answer(task); err == nil {
+				t.Errorf("%s: a task that no coordinator sends was answered: %+v", kind, body)
+			}
+		}
+	}
+	for _, kind := range []string{taskIterate, taskClip} {
+		lie(kind, func(a any) { a.(*iterateTask).Round = 0 })
+		lie(kind, func(a any) { a.(*iterateTask).Round = math.MaxInt })
+		lie(kind, func(a any) { a.(*iterateTask).Prior.VarW[0] = -1 })
+		lie(kind, func(a any) { a.(*iterateTask).Prior.VarMu[0] = 1e90 })
+		lie(kind, func(a any) { a.(*iterateTask).Prior.Params.Noise[0] = 0 })
+		lie(kind, func(a any) { a.(*iterateTask).Prior.Params.W.Data[0] = 1e90 })
+		lie(kind, func(a any) { a.(*iterateTask).Prior.Params.Mu[0] = -1e90 })
+		lie(kind, func(a any) { a.(*iterateTask).Prior.Alpha[0] = 0 })
+		lie(kind, func(a any) { a.(*iterateTask).Prior.Beta = a.(*iterateTask).Prior.Beta[1:] })
+		lie(kind, func(a any) { a.(*iterateTask).Scale.Factor[0] = 0 })
+		lie(kind, func(a any) { a.(*iterateTask).Scale.Factor[0] = 1e90 })
+		lie(kind, func(a any) { a.(*iterateTask).Scale.Shift[0] = 1e90 })
+	}
+	lie(taskFit, func(a any) { a.(*fitTask).Scale.Factor[0] = -1 })
+	lie(taskFit, func(a any) { a.(*fitTask).Scale.Shift = nil })
+	lie(taskRefine, func(a any) { a.(*refineTask).Prior.Params.W.Data[0] = 1e90 })
+	lie(taskRefine, func(a any) { a.(*refineTask).Prior.VarW[0] = -1 })
+	lie(taskAssess, func(a any) { a.(*assessTask).Model.Noise[0] = -1 })
+	lie(taskAssess, func(a any) { a.(*assessTask).Model.Mu[0] = 1e90 })
+	lie(taskCheck, func(a any) { a.(*checkTask).Model.Noise[0] = 0 })
+	lie(taskCheck, func(a any) { a.(*checkTask).Model.Mu[0] = 1e90 })
+	lie(taskCheck, func(a any) { a.(*checkTask).Doubt[0] = -1 })
+	lie(taskCheck, func(a any) { a.(*checkTask).Doubt[0] = 2 })
+	lie(taskCheck, func(a any) { a.(*checkTask).Doubt = a.(*checkTask).Doubt[1:] })
+}

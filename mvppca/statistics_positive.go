@@ -1,0 +1,44 @@
+package mvppca
+
+import "math"
+
+// positive returns D + L, its eigenvalues raised where they are not positive.
+func (r *repairing) positive() ([]float64, error) {
+	p := r.p
+	y := make([]float64, p*p)
+	for i := range p {
+		for j := range p {
+			y[i*p+j] = r.low[i*p+j]
+			if i == j {
+				y[i*p+j] += r.diagonal[i]
+			}
+			y[i*p+j] /= math.Sqrt(r.diagonal[i] * r.diagonal[j])
+		}
+	}
+	symmetrise(y, p, p)
+	e := newEigen(p)
+	if !e.factorise(y, p) {
+		return nil, errCollapsed
+	}
+	if e.val[0] < leastShare {
+		clear(y)
+		for a, x := range e.val {
+			x = max(x, leastShare)
+			for i := range p {
+				for j := range p {
+					y[i*p+j] += x * e.vec[i*p+a] * e.vec[j*p+a]
+				}
+			}
+		}
+	}
+	for i := range p {
+		for j := range p {
+			y[i*p+j] *= math.Sqrt(r.diagonal[i] * r.diagonal[j])
+		}
+	}
+	symmetrise(y, p, p)
+	return y, nil
+}
+
+// leastShare of the diagonal rest is the least variance of any direction.
+const leastShare = 0.02

@@ -1,0 +1,229 @@
+package pvi
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"parley/dataset"
+	"parley/internal/wire"
+	"parley/method"
+	"parley/privacy"
+	"parley/privacy/privacytest"
+	"parley/study"
+)
+
+// hostileNumbers are what a hostile site may write.
+var hostileNumbers = []float64{0, 1, -1, 1e-300, 5e-324, 1e-60, 1e3, -1e3, 1e6, 1e9, -1e15, 1e30, -1e45, 1e59, 1e61, 1e75, -1e75, 1e150, 1e308, -1e308, math.MaxFloat64}
+
+// spoil changes an exact answer: some of its numbers, or their number.
+func spoil(t testing.TB, r *rand.Rand, in *method.Contribution) {
+	t.Helper()
+	var vectors []*wire.Vector
+	var answer any
+	decode := func(a any) {
+		answer = a
+		if err := wire.Unmarshal(in.Body, a); err != nil {
+			t.Fatal(err)
+		}
+	}
+	switch in.Kind {
+	case taskScale:
+		a := new(scaleAnswer)
+		decode(a)
+		vectors = []*wire.Vector{&a.N, &a.Mean, &a.Squares}
+	case taskAssess:
+		a := new(assessment)
+		decode(a)
+		vectors = []*wire.Vector{&a.Count, &a.Expected, &a.Observed}
+		scalar := r.IntN(12)
+		if scalar < 6 {
+			vectors = nil
+		}
+		switch scalar {
+		case 0:
+			a.Rows, a.Correct = math.MaxInt, math.MaxInt
+		case 1:
+			a.LogLik = hostileNumbers[r.IntN(len(hostileNumbers))]
+		case 2:
+			a.Squares = hostileNumbers[r.IntN(len(hostileNumbers))]
+		case 3:
+			a.Noise = hostileNumbers[r.IntN(len(hostileNumbers))]
+		case 4:
+			a.Correct = -a.Correct
+		case 5:
+			a.LogLik = math.NaN()
+		}
+	case taskUpdate:
+		if a := new(stepAnswer); wire.Unmarshal(in.Body, a) == nil && len(a.Step) > 0 {
+			answer, vectors = a, []*wire.Vector{&a.Step}
+			break
+		}
+		a := new(updateAnswer)
+		decode(a)
+		vectors = []*wire.Vector{&a.Change.Eta, &a.Change.Lambda}
+	}
+	x := hostileNumbers[r.IntN(len(hostileNumbers))]
+	if len(vectors) > 0 && r.IntN(3) > 0 { // one of them alone
+		i := r.IntN(len(vectors))
+		vectors = vectors[i : i+1]
+	}
+	for _, v := range vectors {
+		switch r.IntN(12) {
+		case 0:
+			*v = (*v)[:len(*v)/2]
+		case 1:
+			*v = append(*v, 1)
+		case 2, 3:
+			for i := range *v {
+				(*v)[i] = x
+			}
+		case 4:
+			for i := range *v {
+				(*v)[i] *= 1e6
+			}
+		case 5:
+			for i := range *v {
+				(*v)[i] = -(*v)[i]
+			}
+		default:
+			(*v)[r.IntN(len(*v))] = hostileNumbers[r.IntN(len(hostileNumbers))]
+		}
+	}
+	if body, err := wire.Marshal(answer); err == nil {
+		in.Body = body
+	} else {
+		in.Body = nil
+	}
+}
+
+// hostileSums are integers of noised sums at the ends of what there is.
+func hostileSums(r *rand.Rand) privacy.Option {
+	return privacytest.Replaced(func(_ string, exact [][]int64) [][]int64 {
+		ends := []int64{0, 1, -1, 1 << 62, -(1 << 62), math.MaxInt64, -math.MaxInt64, 1 << 40, -(1 << 50)}
+		all := ends[r.IntN(len(ends))]
+		mixed := r.IntN(2) == 0
+		out := make([][]int64, len(exact))
+		for i := range exact {
+			out[i] = slices.Clone(exact[i])
+			for j := range out[i] {
+				switch {
+				case !mixed:
+					out[i][j] = all
+				case r.IntN(2) == 0:
+					out[i][j] = ends[r.IntN(len(ends))]
+				}
+			}
+		}
+		return out
+	})
+}
+
+// A hostile site can spoil a study's result, and no more: an answer is refused when it is
+// folded, or the study goes on with the other sites to its end.
+func TestHostileSitesEndNoStudy(t *testing.T) {
+	for _, plans := range []map[string]driven{exactPlans, privatePlans} {
+		for name, x := range plans {
+			t.Run(name, func(t *testing.T) {
+				p := x.plan(t)
+				data := dataFor(t, p)
+				exact := !p.Privacy.Differential()
+				refused, taken, seeds := 0, 0, 5
+				if exact {
+					seeds = 60
+				}
+				for seed := range seeds {
+					r := rand.New(rand.NewPCG(uint64(seed), uint64(10*len(name))+uint64(name[len(name)-1])))
+					d := drive{plan: p, data: data, noise: map[string]privacy.Option{"b": hostileSums(r)}}
+					d.tamper = func(site string, in *method.Contribution) {
+						only := []string{"", taskScale, taskUpdate, taskAssess}[seed%4]
+						if site == "b" && len(in.Body) > 0 && r.IntN(3) > 0 && (only == "" || in.Kind == only) {
+							spoil(t, r, in)
+						}
+					}
+					if _, err := d.run(t); err != nil {
+						t.Fatalf("seed %d: %v", seed, err)
+					}
+					if slices.ContainsFunc(d.left, func(site string) bool { return site != "b" }) {
+						t.Fatalf("seed %d: left %v", seed, d.left)
+					}
+					if refused += len(d.left); len(d.left) == 0 {
+						taken++
+					}
+				}
+				if exact && refused == 0 {
+					t.Errorf("no answer was refused, %d studies went on", taken)
+				}
+				// Sums that are noise alone are an honest site's, as far as anybody can tell.
+				if !exact && p.Method.Options.(*Options).Variant == VariantPartitioned && refused > 0 {
+					t.Errorf("noised sums were refused %d times", refused)
+				}
+			})
+		}
+	}
+}
+
+// Noise of any size is repaired at both ends: nobody leaves for it.
+func TestNoiseOfAnySizeIsRepaired(t *testing.T) {
+	for name, x := range privatePlans {
+		p := x.plan(t)
+		for seed := range uint64(4) {
+			d := drive{plan: p, data: dataFor(t, p), noise: map[string]privacy.Option{}}
+			for i, site := range p.Sites {
+				d.noise[site] = hostileSums(rand.New(rand.NewPCG(seed, uint64(i))))
+			}
+			if _, err := d.run(t); err != nil || len(d.left) > 0 {
+				t.Errorf("%s, seed %d: %v, left %v", name, seed, err, d.left)
+			}
+		}
+	}
+}
+
+// From the bytes of a release on: whatever is in them, it is refused, or the study
+// goes on to its end.
+func FuzzReleases(f *testing.F) {
+	type fuzzed struct {
+		plan *study.Plan
+		data map[string]dataset.Source
+		list []privacy.Listed
+	}
+	var all []fuzzed
+	for i, name := range []string{"exact, logistic", "exact, softmax", "exact, linear", "global", "softmax, diagnostics", "published, logistic, diagnostics"} {
+		x, ok := exactPlans[name]
+		if !ok {
+			x = privatePlans[name]
+		}
+		p := x.plan(f)
+		list, err := Method{}.Requests(p, "b")
+		if err != nil {
+			f.Fatal(err)
+		}
+		all = append(all, fuzzed{p, dataFor(f, p), list})
+		d := drive{plan: p, data: all[i].data}
+		if _, err := d.run(f); err != nil {
+			f.Fatal(err)
+		}
+		for _, sealed := range d.releases["b"] {
+			f.Add(uint8(i), sealed)
+		}
+	}
+	f.Fuzz(func(t *testing.T, which uint8, sealed []byte) {
+		x := all[int(which)%len(all)]
+		for _, l := range x.list {
+			o, err := privacy.Open(sealed, l.Request)
+			if err != nil {
+				continue
+			}
+			d := drive{plan: x.plan, data: x.data}
+			d.tamper = func(site string, in *method.Contribution) {
+				if site == "b" && in.Kind == l.Kind {
+					in.Body, in.Sums = o.Body, o.Sums
+				}
+			}
+			if _, err := d.run(t); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}

@@ -1,0 +1,91 @@
+package pvi
+
+import (
+	"fmt"
+	"math"
+)
+
+// Bounds on every number that passes between the halves. They lie far outside of
+// what honest studies need, and so that whatever keeps them can be calculated
+// with: no product of a few of them overflows.
+//
+// A plan's own numbers are within 1/planLargest … planLargest. A site's factor
+// is bounded by itself, so that posteriors, which hold one factor of each
+// site, stay within taskLargest, which sites demand of tasks: a factor that the
+// coordinator takes never makes another site refuse, nor another site's answer
+// fail.
+const (
+	planLargest   = 1e50
+	factorLargest = 1e60 // where updates are noised natural gradients
+	taskLargest   = 1e75
+	// factorSure is how many times as sure as the prior another factor may be: beyond
+	// about 1e16, the prior is below the rounding of the posterior, and nothing is left
+	// of it when the factor is taken out again.
+	factorSure = 1e14
+	// factorFar is how far from 0 a factor may draw a weight, in standard deviations
+	// of the prior times the factor: beyond about 1e9, steps of an optimum to 1e-7
+	// standard deviations are below the rounding of its mean.
+	factorFar = 1e8
+	// mostRows is a number of subjects that no site has.
+	mostRows = 1 << 31
+	// pointLargest bounds the means of variant global, and pointWidest the
+	// logarithms of its variances.
+	pointLargest, pointWidest = 1e15, 100
+)
+
+// inside says whether a number is in low … high; NaN is not.
+func inside(x, low, high float64) bool { return x >= low && x <= high }
+
+// clamp moves a number into ±largest, and NaN to 0.
+func clamp(x, largest float64) float64 {
+	if math.IsNaN(x) {
+		return 0
+	}
+	return min(max(x, -largest), largest)
+}
+
+// bounded reports entries of a Gaussian that no honest coordinator sends.
+func (g Gaussian) bounded() error {
+	for j, l := range g.Lambda {
+		if !inside(g.Eta[j], -taskLargest, taskLargest) || !inside(l, -taskLargest, taskLargest) {
+			return fmt.Errorf("natural parameters %v and %v of weight %d are beyond ±%v", g.Eta[j], l, j, taskLargest)
+		}
+	}
+	return nil
+}
+
+// boundedDensity reports in addition precisions that no honest coordinator sends.
+func (g Gaussian) boundedDensity() error {
+	for j, l := range g.Lambda {
+		if !(l >= 1/taskLargest) {
+			return fmt.Errorf("precision %v of weight %d is below %v", l, j, 1/taskLargest)
+		}
+	}
+	return g.bounded()
+}
+
+// workable reports a factor of an exact or published update that leads where no
+// site could work. It depends on this factor alone, so that no site answers for
+// what another one has sent.
+func (s *setup) workable(factor Gaussian) error {
+	if err := factor.Check(s.weights()); err != nil {
+		return err
+	}
+	for j, l := range factor.Lambda {
+		prior := s.prior.Lambda[j]
+		if far := factorFar * math.Sqrt(prior+l); !inside(l, 0, factorSure*prior) || !inside(factor.Eta[j], -far, far) {
+			return fmt.Errorf("with precision %v and precision × mean %v of weight %d the factor is beyond all measure", l, factor.Eta[j], j)
+		}
+	}
+	return nil
+}
+
+// check reports a scale that no honest coordinator sends.
+func (m *scaleMessage) check() error {
+	for i, x := range m.Scale {
+		if !inside(x, 1/taskLargest, taskLargest) || !inside(m.Centre[i], -taskLargest, taskLargest) {
+			return fmt.Errorf("number %d: centre %v and scale %v are beyond all measure", i+1, m.Centre[i], x)
+		}
+	}
+	return nil
+}

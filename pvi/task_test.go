@@ -1,0 +1,293 @@
+package pvi
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"parley/dataset"
+	"parley/internal/wire"
+	"parley/method"
+	"parley/method/methodtest"
+	"parley/study"
+)
+
+// wildNumbers are what no honest coordinator sends, and what one might.
+var wildNumbers = []float64{0, 1, -1, 1e-3, -40, 1e3, 1e8, -1e12, 1e30, -1e30, 1e60, 7e74, -7e74, 1e76, 1.2e308, -1.2e308, 5e-75, 1e-76, 5e-324}
+
+// crafted is a task with something changed.
+type crafted struct {
+	what string
+	task method.Task
+}
+
+// craft changes every number of a task, one at a time and each vector as a whole,
+// and its shapes.
+func craft(t testing.TB, task method.Task, r *rand.Rand) (all []crafted) {
+	t.Helper()
+	switch task.Kind {
+	case taskUpdate:
+		var honest updateTask
+		if err := wire.Unmarshal(task.Body, &honest); err != nil {
+			t.Fatal(err)
+		}
+		add := func(what string, change func(*updateTask)) {
+			var u updateTask
+			if err := wire.Unmarshal(task.Body, &u); err != nil {
+				t.Fatal(err)
+			}
+			change(&u)
+			all = append(all, crafted{what, method.Task{Site: task.Site, Kind: task.Kind, Body: pack(t, u)}})
+		}
+		for _, n := range []int{0, -1, honest.Update + 1, math.MaxInt64, math.MinInt64} {
+			add(fmt.Sprint("update ", n), func(u *updateTask) { u.Update = n })
+		}
+		craftVectors(r, []string{"q.eta", "q.lambda", "factor.eta", "factor.lambda", "centre", "scale"}, func(u *updateTask) []*wire.Vector {
+			v := []*wire.Vector{&u.Q.Eta, &u.Q.Lambda, &u.Factor.Eta, &u.Factor.Lambda}
+			if u.Scale != nil {
+				v = append(v, &u.Scale.Centre, &u.Scale.Scale)
+			}
+			return v
+		}, honest, add)
+		add("a scale or none", func(u *updateTask) { u.Scale = other(u.Scale) })
+	case taskAssess:
+		var honest assessTask
+		if err := wire.Unmarshal(task.Body, &honest); err != nil {
+			t.Fatal(err)
+		}
+		add := func(what string, change func(*assessTask)) {
+			var u assessTask
+			if err := wire.Unmarshal(task.Body, &u); err != nil {
+				t.Fatal(err)
+			}
+			change(&u)
+			all = append(all, crafted{what, method.Task{Site: task.Site, Kind: task.Kind, Body: pack(t, u)}})
+		}
+		craftVectors(r, []string{"q.eta", "q.lambda", "centre", "scale"}, func(u *assessTask) []*wire.Vector {
+			v := []*wire.Vector{&u.Q.Eta, &u.Q.Lambda}
+			if u.Scale != nil {
+				v = append(v, &u.Scale.Centre, &u.Scale.Scale)
+			}
+			return v
+		}, honest, add)
+		add("a scale or none", func(u *assessTask) { u.Scale = other(u.Scale) })
+	}
+	for _, body := range [][]byte{nil, {0xa0}, {0xf6}, task.Body[:len(task.Body)/2]} {
+		all = append(all, crafted{fmt.Sprintf("a body of %d bytes", len(body)), method.Task{Site: task.Site, Kind: task.Kind, Body: body}})
+	}
+	return all
+}
+
+func other(s *scaleMessage) *scaleMessage {
+	if s != nil {
+		return nil
+	}
+	return &scaleMessage{Centre: constant(2, 0), Scale: constant(2, 1)}
+}
+
+func craftVectors[T any](r *rand.Rand, names []string, vectors func(*T) []*wire.Vector, honest T, add func(string, func(*T))) {
+	wild := func() float64 { return wildNumbers[r.IntN(len(wildNumbers))] }
+	for i, v := range vectors(&honest) {
+		for j, old := range *v {
+			x := wild()
+			add(fmt.Sprintf("%s[%d] = %v", names[i], j, x), func(u *T) { (*vectors(u)[i])[j] = x })
+			add(fmt.Sprintf("%s[%d] = %v", names[i], j, -old), func(u *T) { (*vectors(u)[i])[j] = -old })
+		}
+		for range 6 {
+			x, y := wild(), wild()
+			add(fmt.Sprintf("%s of %v and %v", names[i], x, y), func(u *T) {
+				for j := range *vectors(u)[i] {
+					(*vectors(u)[i])[j] = x
+					if r.IntN(3) == 0 {
+						(*vectors(u)[i])[j] = y
+					}
+				}
+			})
+		}
+		add(names[i]+", shorter", func(u *T) { *vectors(u)[i] = (*vectors(u)[i])[1:] })
+		add(names[i]+", longer", func(u *T) { *vectors(u)[i] = append(*vectors(u)[i], 1) })
+		add(names[i]+", none", func(u *T) { *vectors(u)[i] = nil })
+	}
+	// All numbers at once, within bounds or nearly.
+	for k := range 12 {
+		add(fmt.Sprint("everything, ", k), func(u *T) {
+			for i, v := range vectors(u) {
+				for j := range *v {
+					x := math.Pow(10, 150*r.Float64()-75)
+					if i%2 == 0 && r.IntN(2) == 0 {
+						x = -x
+					}
+					(*v)[j] = x
+				}
+			}
+		})
+	}
+}
+
+// tasksOfDriven are the tasks of site a, one of each kind, from the middle of the
+// study on.
+func tasksOfDriven(t testing.TB, p *study.Plan) []method.Task {
+	t.Helper()
+	last := map[string]method.Task{}
+	for _, task := range tasksOf(t, p) {
+		last[task.Kind] = task
+	}
+	var tasks []method.Task
+	for _, kind := range []string{taskScale, taskUpdate, taskAssess} {
+		if task, ok := last[kind]; ok {
+			tasks = append(tasks, task)
+		}
+	}
+	return tasks
+}
+
+// Whatever a coordinator writes into a task, a private site answers or refuses
+// alike whoever its rows are.
+func TestCraftedTasksTellNothing(t *testing.T) {
+	for name, x := range privatePlans {
+		t.Run(name, func(t *testing.T) {
+			p := x.plan(t)
+			r := rand.New(rand.NewPCG(8, uint64(len(name))))
+			all := neighbours(t, p)
+			data := map[string]dataset.Source{}
+			for _, who := range []string{"all rows", "no rows", "a huge row", "other people", "unknown outcomes"} {
+				data[who] = all[who]
+			}
+			for _, honest := range tasksOfDriven(t, p) {
+				for _, c := range craft(t, honest, r) {
+					methodtest.Transcript(t, Method{}, p, "a", []method.Task{c.task}, 1e5, data)
+					if t.Failed() {
+						t.Fatalf("task %q with %s", honest.Kind, c.what)
+					}
+				}
+			}
+		})
+	}
+}
+
+// Whatever a coordinator writes into a task, no row makes a contribution panic: that
+// a session would count it as nothing is not relied on. And none costs more than its
+// likelihood's bound.
+func TestCraftedTasksPanicOnNoRow(t *testing.T) {
+	for name, x := range privatePlans {
+		t.Run(name, func(t *testing.T) {
+			p := x.plan(t)
+			r := rand.New(rand.NewPCG(9, uint64(len(name))))
+			half, err := Method{}.Site(p, "a")
+			if err != nil {
+				t.Fatal(err)
+			}
+			h := half.(*site)
+			b, err := h.bind(&h.encoding, p.Schema())
+			if err != nil {
+				t.Fatal(err)
+			}
+			var rows []dataset.Row
+			for _, source := range neighbours(t, p) {
+				if list := methodtest.Collect(t, source).List; len(list) > 0 {
+					rows = append(rows, list[0], list[len(list)-1])
+				}
+			}
+			accepted := 0
+			for _, honest := range tasksOfDriven(t, p) {
+				for _, c := range append(craft(t, honest, r), crafted{"nothing changed", honest}) {
+					contribute := func(contribution func(Row, float64, []float64), length int) {
+						each := h.overRows(b, contribution)
+						for i := range rows {
+							each(&rows[i], make([]float64, length))
+						}
+					}
+					var q Gaussian
+					var err error
+					if honest.Kind == taskAssess {
+						var task assessTask
+						if wire.Unmarshal(c.task.Body, &task) != nil {
+							continue
+						}
+						if _, q, err = task.open(h.setup); err == nil {
+							contribute(h.qualityContribution(q), qualityLength)
+						}
+					} else {
+						var task updateTask
+						if wire.Unmarshal(c.task.Body, &task) != nil {
+							continue
+						}
+						var factor Gaussian
+						if _, q, factor, err = task.open(h.setup, "a"); err == nil {
+							length := h.protected["a"].sum.Blocks[0]
+							if u := h.protected["a"].published; u != nil {
+								u.run(q, factor, make([]float64, length), r, func(contribution func(Row, float64, []float64)) ([]float64, error) {
+									contribute(contribution, length)
+									return constant(length, 1e3*r.NormFloat64()), nil
+								})
+							} else {
+								contribute(h.natural().contribution(q), length)
+							}
+						}
+					}
+					if err != nil {
+						continue
+					}
+					accepted++
+					h.demandBoundedCost(t, b, q, rows)
+				}
+			}
+			if accepted < 20 {
+				t.Errorf("only %d tasks were taken", accepted)
+			}
+		})
+	}
+}
+
+// demandBoundedCost counts what rows cost beside their entries.
+func (h *site) demandBoundedCost(t testing.TB, b *Binding, q Gaussian, rows []dataset.Row) {
+	t.Helper()
+	m := newPredictor(h.likelihood, q, h.encoding.Width())
+	for i := range rows {
+		h.overRows(b, func(x Row, y float64, _ []float64) {
+			m.row(x)
+			switch h.likelihood.(type) {
+			case Softmax:
+				if _, passes := tilt(m.a, m.c, make([]float64, len(m.a))); passes > tiltMost {
+					t.Errorf("a row at %v, %v costs %d passes", m.a, m.c, passes)
+				}
+			case Logistic:
+				if w := newWalk(m.a[0], math.Sqrt(m.c[0])); w.first < 0 || w.last-w.first > 2*gridEnd {
+					t.Errorf("a row at %v, %v costs %d nodes", m.a, m.c, w.last-w.first)
+				}
+			}
+		})(&rows[i], nil)
+	}
+}
+
+// Sites without privacy take any task without a panic, too.
+func TestCraftedTasksOfExactStudies(t *testing.T) {
+	for name, x := range exactPlans {
+		t.Run(name, func(t *testing.T) {
+			p := x.plan(t)
+			r := rand.New(rand.NewPCG(10, uint64(len(name))))
+			data := rowsFor(t, p, "a", 12)
+			half, err := Method{}.Site(p, "a")
+			if err != nil {
+				t.Fatal(err)
+			}
+			h := half.(*site)
+			for _, honest := range tasksOfDriven(t, p) {
+				for _, c := range craft(t, honest, r) {
+					switch honest.Kind {
+					case taskUpdate:
+						h.update(t.Context(), c.task, data, nil)
+					case taskAssess:
+						if a, err := h.assess(t.Context(), c.task.Body, data); err == nil {
+							if err := a.check(); err != nil {
+								t.Errorf("%s: the answer would be refused: %v", c.what, err)
+							}
+						}
+						h.Report(t.Context(), c.task.Body, data)
+					}
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,191 @@
+package sitestore
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// furnished is a store with something of everything: three releases of two studies,
+// of which one has no bytes yet, and two histories.
+func furnished(t *testing.T, path string) *Store {
+	t.Helper()
+	s := open(t, path)
+	two := reservation("b")
+	two.Study = "other"
+	if err := errors.Join(s.Bind("north"),
+		s.Reserve(reservation("a"), key(1)), s.Commit("a", []byte("bytes of a"), []byte("state a")),
+		s.Reserve(two, key(2)), s.Commit("b", []byte("bytes of b"), []byte("state b")),
+		s.Reserve(reservation("c"), key(3)), s.Commit("c", []byte("bytes of c"), []byte("state c")),
+		s.Reserve(reservation("d"), key(4)),
+		s.Append("study", 0, [][]byte{{1}, {2}, {3}}), s.Append("other", 0, [][]byte{{1}, {2}}),
+		s.Verify()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Agree("study", []byte("terms")); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestNothingIsChangedOrRemoved(t *testing.T) {
+	s := furnished(t, filepath.Join(t.TempDir(), "site.db"))
+	for _, change := range []string{
+		`DELETE FROM ledger`, `UPDATE ledger SET request = x'00'`, `DELETE FROM outbox`, `UPDATE outbox SET sealed = x'00'`,
+		`DELETE FROM history`, `UPDATE history SET record = x'00'`, `DELETE FROM terms`, `UPDATE terms SET terms = x'00'`,
+		`UPDATE keys SET key = zeroblob(32)`, `DELETE FROM keys`, // that of a release without bytes
+	} {
+		if _, err := s.db.Exec(change); err == nil {
+			t.Errorf("%s succeeded", change)
+		}
+	}
+}
+
+// behindTheTriggers drops all triggers, does something, and makes them again, so that
+// nothing but what was done can be noticed.
+func (s *Store) behindTheTriggers(t *testing.T, change string) {
+	t.Helper()
+	parts, err := s.schema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := `BEGIN; `
+	for _, p := range parts {
+		if p.kind == "trigger" {
+			all += `DROP TRIGGER ` + p.name + `; `
+		}
+	}
+	all += change + `; `
+	for _, p := range parts {
+		if p.kind == "trigger" {
+			all += p.text + `; `
+		}
+	}
+	if _, err := s.db.Exec(all + `COMMIT`); err != nil {
+		t.Fatalf("%s: %v", change, err)
+	}
+}
+
+// What somebody changes with other tools, who does not rebuild the chains, is
+// noticed when the store is opened. Ends of the ledger that are cut off together
+// with their releases are not: the coordinator's record and the marks of package
+// host tell of those.
+func TestTamperingIsNoticed(t *testing.T) {
+	for _, c := range []struct{ change, want string }{
+		{`UPDATE ledger SET request = x'00' WHERE seq = 2`, "line 2 does not follow"},
+		{`UPDATE ledger SET release = 'z' WHERE seq = 1`, "line 1 does not follow"},
+		{`UPDATE ledger SET task = zeroblob(32) WHERE seq = 1`, "line 1 does not follow"},
+		{`DELETE FROM ledger WHERE seq = 2`, "line 2 does not follow"},
+		{`DELETE FROM ledger WHERE seq = 1`, "line 1 does not follow"},
+		{`UPDATE ledger SET previous = x'00' WHERE seq = 3`, "line 3 does not follow"},
+		{`UPDATE ledger SET seq = 9 WHERE seq = 4`, "line 4 does not follow"},
+		{`DELETE FROM ledger WHERE seq = 4`, "the ledger has lost lines: 1 releases have no charge"}, // it has a key
+		{`DELETE FROM ledger WHERE seq >= 3; DELETE FROM keys`, "the ledger has lost lines: 1 releases have no charge"},
+		{`DELETE FROM outbox WHERE release = 'a'`, "the outbox has lost releases: 1 charges"},
+		{`DELETE FROM outbox WHERE release = 'c'`, "the outbox has lost releases: 1 charges"},
+		{`DELETE FROM keys WHERE release = 'd'`, "the outbox has lost releases: 1 charges"},
+		{`UPDATE outbox SET sealed = x'00' WHERE release = 'a'`, "release a: its bytes are not those that were stored"},
+		{`UPDATE outbox SET release = 'z' WHERE release = 'a'`, "1 releases have no charge"},
+		{`INSERT INTO outbox (release, study, sealed) VALUES ('z', 'study', x'00')`, "1 releases have no charge"},
+		{`UPDATE outbox SET digest = NULL, sealed = x'00' WHERE release = 'a'`, "release a has no digest"},
+		{`UPDATE outbox SET state = NULL WHERE release = 'c'; UPDATE state SET state = x'00' WHERE study = 'study'`, "has no digest"},
+		{`INSERT INTO keys VALUES ('a', zeroblob(32))`, "release a is stored, and its key is kept"},
+		{`UPDATE state SET state = x'00' WHERE study = 'study'`, "the state of study study is not the one"},
+		{`UPDATE state SET state = NULL WHERE study = 'other'`, "the state of study other is not the one"},
+		{`DELETE FROM state WHERE study = 'other'`, "the state of study other is not the one"},
+		{`INSERT INTO state VALUES ('third', x'00')`, "study third has a state, and no release"},
+		{`UPDATE history SET record = x'09' WHERE study = 'study' AND seq = 0`, "record 0 of the history of study study"},
+		{`UPDATE history SET record = x'09' WHERE study = 'study' AND seq = 2`, "record 2 of the history of study study"},
+		{`UPDATE history SET record = x'09' WHERE study = 'other' AND seq = 1`, "record 1 of the history of study other"},
+		{`UPDATE history SET head = zeroblob(32) WHERE study = 'study' AND seq = 2`, "record 2 of the history of study study"},
+		{`DELETE FROM history WHERE study = 'study' AND seq = 0`, "record 1 of the history of study study"},
+		{`DELETE FROM history WHERE study = 'study' AND seq = 1`, "record 2 of the history of study study"},
+		{`UPDATE history SET study = 'third' WHERE study = 'other' AND seq = 1`, "record 1 of the history of study third"},
+	} {
+		path := filepath.Join(t.TempDir(), "site.db")
+		s := furnished(t, path)
+		s.behindTheTriggers(t, c.change)
+		if err := s.Verify(); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", c.change, err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(path); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("opened after %s: %v", c.change, err)
+		}
+		if err := Look(path, func(*Store) error { return nil }); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("looked at after %s: %v", c.change, err)
+		}
+	}
+}
+
+// Whatever is missing of the schema, or is there beside it, is noticed.
+func TestAnotherSchemaIsNoticed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "site.db")
+	s := open(t, path)
+	parts, err := s.schema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	changes := map[string]string{
+		`CREATE TRIGGER quiet BEFORE INSERT ON ledger BEGIN SELECT 1; END`: "it has a trigger quiet",
+		`CREATE TABLE notes (text TEXT)`:                                   "it has a table notes",
+		`CREATE VIEW v AS SELECT 1`:                                        "it has a view v",
+		`ALTER TABLE state ADD COLUMN more TEXT`:                           "table state is missing, or is not as it was made",
+		`DROP TRIGGER key_is_final; CREATE TRIGGER key_is_final BEFORE UPDATE ON keys BEGIN SELECT 1; END`: "trigger key_is_final is missing, or is not as it was made",
+		`DROP INDEX ledger_release; CREATE INDEX ledger_release ON ledger (study)`:                         "index ledger_release is missing, or is not as it was made",
+	}
+	triggers := 0
+	for _, p := range parts {
+		if p.kind == "trigger" {
+			triggers++
+			changes[`DROP TRIGGER `+p.name] = fmt.Sprintf("trigger %s is missing", p.name)
+		}
+	}
+	if triggers < 12 {
+		t.Errorf("only %d triggers: %v", triggers, parts)
+	}
+	for change, want := range changes {
+		path := filepath.Join(t.TempDir(), "site.db")
+		s := furnished(t, path)
+		if _, err := s.db.Exec(change); err != nil {
+			t.Fatalf("%s: %v", change, err)
+		}
+		s.Close()
+		if _, err := Open(path); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", change, err)
+		}
+	}
+}
+
+// A store belongs to one site for ever.
+func TestStoreOfAnotherSiteIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "site.db")
+	s := open(t, path)
+	if err := errors.Join(s.Bind("north"), s.Bind("north")); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	s = open(t, path)
+	if err := s.Bind("south"); !errors.Is(err, ErrOtherSite) || !strings.Contains(err.Error(), `"north", not of "south"`) {
+		t.Errorf("got %v", err)
+	}
+	if err := s.Bind("north"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestOtherBytesThanThoseStoredAreNotSent(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "site.db"))
+	if err := errors.Join(s.Reserve(reservation("r"), key(1)), s.Commit("r", []byte("bytes"), nil)); err != nil {
+		t.Fatal(err)
+	}
+	s.behindTheTriggers(t, `UPDATE outbox SET sealed = x'00'`)
+	if r, _, err := s.Release("r"); err == nil || r.Sealed != nil {
+		t.Fatalf("got %q, %v", r.Sealed, err)
+	}
+}
