@@ -1,0 +1,157 @@
+package wire
+
+import (
+	"crypto/ecdh"
+	"crypto/ed25519"
+	"crypto/hpke"
+	"crypto/rand"
+	"errors"
+	"fmt"
+
+	encoding "parley/internal/wire"
+)
+
+// Key is what one end of a study signs and opens messages with. It never
+// connects to anything: a broker that asked for a signature of its own choosing
+// would get none from it.
+type Key struct {
+	sign ed25519.PrivateKey
+	open hpke.PrivateKey
+}
+
+// Peer is the public half of a [Key].
+type Peer struct {
+	verify ed25519.PublicKey
+	seal   hpke.PublicKey
+}
+
+// keyBytes is a key or a peer as it is kept.
+type keyBytes struct {
+	_    struct{} `cbor:",toarray"`
+	Sign []byte   // seed, or public key: 32 bytes
+	Open []byte   // of X25519: 32 bytes
+}
+
+func kem() hpke.KEM { return hpke.DHKEM(ecdh.X25519()) }
+
+// NewKey makes a key.
+func NewKey() (*Key, error) {
+	_, sign, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	open, err := kem().GenerateKey()
+	if err != nil {
+		return nil, err
+	}
+	return &Key{sign, open}, nil
+}
+
+// MarshalBinary encodes the secret.
+func (k *Key) MarshalBinary() ([]byte, error) {
+	open, err := k.open.Bytes()
+	if err != nil {
+		return nil, err
+	}
+	return encoding.Marshal(keyBytes{Sign: k.sign.Seed(), Open: open})
+}
+
+// ParseKey decodes what [Key.MarshalBinary] wrote.
+func ParseKey(data []byte) (*Key, error) {
+	b, err := parseKeyBytes(data)
+	if err != nil {
+		return nil, fmt.Errorf("reading a key: %w", err)
+	}
+	open, err := kem().NewPrivateKey(b.Open)
+	if err != nil {
+		return nil, fmt.Errorf("reading a key: %w", err)
+	}
+	return &Key{ed25519.NewKeyFromSeed(b.Sign), open}, nil
+}
+
+func parseKeyBytes(data []byte) (b keyBytes, err error) {
+	if err := encoding.Unmarshal(data, &b); err != nil {
+		return b, err
+	}
+	if len(b.Sign) != ed25519.SeedSize {
+		return b, errors.New("it is too short or too long")
+	}
+	return b, nil
+}
+
+// Peer returns what others may know of the key.
+func (k *Key) Peer() Peer {
+	return Peer{k.sign.Public().(ed25519.PublicKey), k.open.PublicKey()}
+}
+
+// MarshalBinary encodes the peer, for those who are to know it.
+func (p Peer) MarshalBinary() ([]byte, error) {
+	return encoding.Marshal(keyBytes{Sign: p.verify, Open: p.seal.Bytes()})
+}
+
+// ParsePeer decodes what [Peer.MarshalBinary] wrote.
+func ParsePeer(data []byte) (Peer, error) {
+	b, err := parseKeyBytes(data)
+	if err != nil {
+		return Peer{}, fmt.Errorf("reading a public key: %w", err)
+	}
+	seal, err := kem().NewPublicKey(b.Open)
+	if err != nil {
+		return Peer{}, fmt.Errorf("reading a public key: %w", err)
+	}
+	return Peer{b.Sign, seal}, nil
+}
+
+// statement is what a signature is over: the words say what for, so that one
+// made for one purpose serves no other.
+func statement(purpose string, data []byte) []byte {
+	return append([]byte("parley "+purpose+"\x00"), data...)
+}
+
+// signed is a message within its seal.
+type signed struct {
+	_         struct{} `cbor:",toarray"`
+	Signature []byte
+	Payload   []byte
+}
+
+// seal signs a payload and seals it to a peer. where is the key of the value
+// that it is put in: moved to another one it is worth nothing.
+func (k *Key) seal(to Peer, where string, payload []byte) ([]byte, error) {
+	receiver, err := to.MarshalBinary()
+	if err != nil {
+		return nil, err
+	}
+	data, err := encoding.Marshal(signed{
+		Signature: ed25519.Sign(k.sign, statement("message 1 "+where+" "+string(receiver), payload)), Payload: payload,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return hpke.Seal(to.seal, hpke.HKDFSHA256(), hpke.AES256GCM(), statement("seal 1", []byte(where)), data)
+}
+
+var errForged = errors.New("it was not signed by the other end of the study")
+
+// unseal opens a message and verifies who signed it.
+func (k *Key) unseal(from Peer, where string, message []byte) ([]byte, error) {
+	if len(message) > encoding.MaxBytes {
+		return nil, fmt.Errorf("it has %d bytes, above the limit of %d", len(message), encoding.MaxBytes)
+	}
+	data, err := hpke.Open(k.open, hpke.HKDFSHA256(), hpke.AES256GCM(), statement("seal 1", []byte(where)), message)
+	if err != nil {
+		return nil, fmt.Errorf("it cannot be opened: %w", err)
+	}
+	var s signed
+	if err := encoding.Unmarshal(data, &s); err != nil {
+		return nil, err
+	}
+	own, err := k.Peer().MarshalBinary()
+	if err != nil {
+		return nil, err
+	}
+	if !ed25519.Verify(from.verify, statement("message 1 "+where+" "+string(own), s.Payload), s.Signature) {
+		return nil, errForged
+	}
+	return s.Payload, nil
+}

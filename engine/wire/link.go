@@ -1,0 +1,284 @@
+package wire
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+
+	"parley/engine"
+	encoding "parley/internal/wire"
+	"parley/sitestore"
+)
+
+// Link is the coordinator's way to one site over a [Wire]. It implements
+// [engine.Link]. Its methods are called one at a time.
+type Link struct {
+	Wire  Wire
+	Key   *Key // the coordinator's
+	Peer  Peer // the site's
+	Study string
+	Site  string
+	Term  uint64 // of this coordinator: see [Claim]
+	// Again is after how long a message is put again that has no answer, and how
+	// long an error of the wire is waited out.
+	Again time.Duration
+	// Audit, if not nil, is told of what had no effect, and why: one line each.
+	Audit func(line string)
+	// Waiting, if not nil, is told what a person at the site must do.
+	Waiting func(what string)
+
+	put  uint64 // revision of the value that this link has put; 0 before
+	seen uint64 // revision of the last answer that was looked at
+	have int    // records of the history that the site has kept, as far as is known
+}
+
+// ErrFenced means that another coordinator has taken over.
+var ErrFenced = errors.New("another coordinator has written to this study's sites since: this one stops")
+
+// Exchange implements [engine.Link].
+func (l *Link) Exchange(ctx context.Context, task []byte, past engine.History) (engine.Reply, error) {
+	for {
+		p := past.Since(l.have)
+		head := past.Head()
+		answer, err := l.ask(ctx, down{Say: sayTask, Body: task, Past: p, Head: head[:]})
+		if err != nil {
+			return engine.Reply{}, err
+		}
+		switch answer.Say {
+		case sayRelease:
+			l.have = min(max(answer.Records, 0), past.Len())
+			return engine.Reply{Release: answer.Body, Ledger: answer.Ledger}, nil
+		case sayRefuse:
+			return engine.Reply{}, &engine.Refusal{Public: words(answer.Body)}
+		case sayBehind:
+			if answer.Records >= 0 && answer.Records < p.First {
+				l.have = answer.Records
+				continue
+			}
+			// It was sent that: the answer is an old one, delivered again.
+			if err := pause(ctx, l.Again); err != nil {
+				return engine.Reply{}, err
+			}
+		case sayForked:
+			return engine.Reply{}, &engine.ForkedError{Err: fmt.Errorf("site %s: %s", l.Site, words(answer.Body))}
+		}
+	}
+}
+
+// End tells the site that the study has ended and hands over what it may have;
+// nothing, if it has left. It returns when the site has it.
+func (l *Link) End(ctx context.Context, share []byte, left bool) error {
+	say := sayEnd
+	if left {
+		say = sayDropped
+	}
+	_, err := l.ask(ctx, down{Say: say, Body: share})
+	return err
+}
+
+// History asks the site for the history that it has kept of the study, as far as
+// this coordinator has signed it.
+func (l *Link) History(ctx context.Context) ([][]byte, error) {
+	nonce := make([]byte, 16)
+	rand.Read(nonce)
+	a, err := l.ask(ctx, down{Say: sayHistory, Body: nonce})
+	if err != nil || len(a.History) == 0 {
+		return nil, err
+	}
+	var r Receipt
+	if err := encoding.Unmarshal(a.Body, &r); err != nil {
+		return nil, fmt.Errorf("site %s: the receipt of its history: %w", l.Site, err)
+	}
+	var head [32]byte
+	for _, record := range a.History {
+		head = sitestore.Next(head, record)
+	}
+	if r.Study != l.Study || r.Site != l.Site || r.Records != len(a.History) || !bytes.Equal(r.Head, head[:]) {
+		return nil, fmt.Errorf("site %s: its receipt is for another history than the one that it sent", l.Site)
+	}
+	if err := r.Verify(l.Key.Peer()); err != nil {
+		return nil, fmt.Errorf("site %s: the receipt of its history: %w", l.Site, err)
+	}
+	return a.History, nil
+}
+
+// Longest returns the longest of the histories that sites have kept. One that
+// does not begin as the others do is an error: a site was told another past.
+func Longest(histories ...[][]byte) (longest [][]byte, err error) {
+	for _, h := range histories {
+		if len(h) > len(longest) {
+			longest = h
+		}
+	}
+	for _, h := range histories {
+		for i, r := range h {
+			if !bytes.Equal(r, longest[i]) {
+				return nil, fmt.Errorf("two sites have kept different histories of the study, from record %d on", i)
+			}
+		}
+	}
+	return longest, nil
+}
+
+// final says which answers end the asking.
+func final(question, answer int) bool {
+	switch question {
+	case sayTask:
+		return answer == sayRelease || answer == sayRefuse || answer == sayBehind || answer == sayForked
+	case sayHistory:
+		return answer == sayKept
+	}
+	return answer == sayDone
+}
+
+// ask puts a message, again and again, until the site has answered it.
+func (l *Link) ask(ctx context.Context, m down) (up, error) {
+	m.Version, m.Term = messageVersion, l.Term
+	r := Receipt{Study: l.Study, Site: l.Site, Mark: m.Past.Ledger, Records: m.Past.First + len(m.Past.Records), Head: m.Head}
+	if err := l.Key.confirm(&r); err != nil {
+		return up{}, err
+	}
+	m.Receipt = r.Signature
+	payload, err := encoding.Marshal(m)
+	if err != nil {
+		return up{}, fmt.Errorf("encoding a message for site %s: %w", l.Site, err)
+	}
+	message, err := l.Key.seal(l.Peer, TaskKey(l.Study, l.Site), payload)
+	if err != nil {
+		return up{}, fmt.Errorf("sealing a message for site %s: %w", l.Site, err)
+	}
+	name := sha256.Sum256(m.Body)
+	for {
+		a, ok, err := l.answered(ctx, m.Say, name[:], message)
+		if ok || errors.Is(err, ErrFenced) {
+			return a, err
+		}
+		if err := context.Cause(ctx); err != nil {
+			return up{}, err
+		}
+		if err != nil && !errors.Is(err, errNoAnswer) { // the wire's error: it will come back
+			if err := pause(ctx, l.Again); err != nil {
+				return up{}, err
+			}
+		}
+	}
+}
+
+var errNoAnswer = errors.New("no answer yet")
+
+// answered puts the message once and waits for the answer for a while.
+func (l *Link) answered(ctx context.Context, say int, name, message []byte) (up, bool, error) {
+	if err := l.send(ctx, message); err != nil {
+		return up{}, false, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, l.Again, errNoAnswer)
+	defer cancel()
+	for {
+		value, revision, err := l.Wire.Wait(ctx, AnswerKey(l.Study, l.Site), l.seen)
+		if err != nil {
+			return up{}, false, err
+		}
+		if err := context.Cause(ctx); err != nil {
+			return up{}, false, err
+		}
+		l.seen = revision
+		payload, err := l.Key.unseal(l.Peer, AnswerKey(l.Study, l.Site), value)
+		var a up
+		if err == nil {
+			a, err = decodeUp(payload)
+		}
+		switch {
+		case err != nil:
+			l.audit("what stood for an answer of site %s was passed over: %v", l.Site, err)
+		case !bytes.Equal(a.To, name):
+			// of an earlier task, or put again
+		case a.Say == sayWaiting:
+			if l.Waiting != nil {
+				l.Waiting(words(a.Body))
+			}
+		case final(say, a.Say):
+			return a, true, nil
+		default:
+			l.audit("an answer of site %s was passed over: it does not say what was asked", l.Site)
+		}
+	}
+}
+
+// send puts the message, unless another coordinator has put something since.
+func (l *Link) send(ctx context.Context, message []byte) error {
+	key := TaskKey(l.Study, l.Site)
+	after := l.put
+	if after == 0 { // what stands there is of an earlier process
+		if err := l.current(ctx); err != nil {
+			return err
+		}
+		_, now, err := l.Wire.Get(ctx, key)
+		if err != nil {
+			return err
+		}
+		after = now
+	}
+	revision, err := l.Wire.Put(ctx, key, message, after)
+	if errors.Is(err, ErrMoved) {
+		// Another coordinator has written, or the wire has lost its values, or has
+		// brought back an old one: look again.
+		l.put = 0
+		return errNoAnswer
+	}
+	if err != nil {
+		// It may have been put, by this link: look again before the next try.
+		l.put = 0
+		return err
+	}
+	l.put = revision
+	return nil
+}
+
+// current fails if a later coordinator has claimed the study, as far as the wire
+// tells; a claim that the wire has lost is made again.
+func (l *Link) current(ctx context.Context) error {
+	value, _, err := l.Wire.Get(ctx, claimKey(l.Study))
+	switch {
+	case err != nil:
+		return err
+	case l.Key.Peer().claimed(l.Study, value) > l.Term:
+		return ErrFenced
+	}
+	return l.Key.claim(ctx, l.Wire, l.Study, l.Term)
+}
+
+func (l *Link) audit(format string, a ...any) {
+	if l.Audit != nil {
+		l.Audit(fmt.Sprintf(format, a...))
+	}
+}
+
+// words are what another organisation says, for logs and reports: one line, and
+// not a long one.
+func words(text []byte) string {
+	line := strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return ' '
+	}, string(text[:min(len(text), 1000)]))
+	return strings.TrimSpace(line)
+}
+
+// pause waits, unless ctx ends.
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

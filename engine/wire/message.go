@@ -1,0 +1,106 @@
+package wire
+
+import (
+	"crypto/ed25519"
+	"fmt"
+
+	"parley/engine"
+	encoding "parley/internal/wire"
+)
+
+const messageVersion = 1
+
+// The kinds of what the coordinator says.
+const (
+	sayTask    = 1 // answer it
+	sayEnd     = 2 // the study has ended, and this is what the site may have
+	sayDropped = 3 // the site has left the study
+	sayHistory = 4 // what history has the site kept?
+)
+
+// down is what the coordinator puts for a site.
+type down struct {
+	_       struct{} `cbor:",toarray"`
+	Version int
+	Say     int
+	Body    []byte // the task, what the site may have, or a number used once
+	Past    engine.Past
+	Term    uint64 // of the coordinator: a lower one than before is of an earlier coordinator
+	Head    []byte // of the history that Past ends with
+	// Receipt is the coordinator's signature of Head and of the ledger's mark in Past.
+	Receipt []byte
+}
+
+// The kinds of what a site says.
+const (
+	sayRelease = 1 // the stored release that answers the task
+	sayRefuse  = 2 // why the site will never answer
+	sayBehind  = 3 // the task is wanted again, with an earlier past
+	sayWaiting = 4 // what a person at the site must do before it answers
+	sayForked  = 7 // the site has seen another history
+	sayKept    = 5 // the history that it has kept
+	sayDone    = 6 // it has what it may have
+)
+
+// up is what a site puts for the coordinator.
+type up struct {
+	_       struct{} `cbor:",toarray"`
+	Version int
+	Say     int
+	To      []byte // SHA-256 of the Body that this answers
+	Body    []byte // the release, or words
+	Records int    // of the history that the site has kept
+	Ledger  engine.Mark
+	History [][]byte
+}
+
+func decodeDown(data []byte) (m down, err error) {
+	if err = encoding.Unmarshal(data, &m); err == nil && m.Version != messageVersion {
+		err = fmt.Errorf("its version is %d, this program knows %d", m.Version, messageVersion)
+	}
+	return m, err
+}
+
+func decodeUp(data []byte) (m up, err error) {
+	if err = encoding.Unmarshal(data, &m); err == nil && m.Version != messageVersion {
+		err = fmt.Errorf("its version is %d, this program knows %d", m.Version, messageVersion)
+	}
+	return m, err
+}
+
+// Receipt is a coordinator's word for how far it has come with a site: how far the
+// site's ledger had come, and the history that was shown to it. The site keeps the
+// last one outside of its store. With it a coordinator that has lost everything
+// knows a history for its own; without one, a site could make it up.
+type Receipt struct {
+	Study     string      `json:"study" cbor:"study"`
+	Site      string      `json:"site" cbor:"site"`
+	Mark      engine.Mark `json:"ledger" cbor:"ledger"`
+	Records   int         `json:"history_records" cbor:"records"`
+	Head      []byte      `json:"history_head" cbor:"head"`
+	Signature []byte      `json:"signature" cbor:"signature"`
+}
+
+func (r Receipt) statement() ([]byte, error) {
+	r.Signature = nil
+	data, err := encoding.Marshal(r)
+	return statement("receipt 1", data), err
+}
+
+// sign makes a receipt the coordinator's.
+func (k *Key) confirm(r *Receipt) error {
+	s, err := r.statement()
+	if err == nil {
+		r.Signature = ed25519.Sign(k.sign, s)
+	}
+	return err
+}
+
+// Verify says whether the coordinator signed the receipt.
+func (r Receipt) Verify(coordinator Peer) error {
+	s, err := r.statement()
+	if err == nil && !ed25519.Verify(coordinator.verify, s, r.Signature) {
+		err = errForged
+	}
+	return err
+}

@@ -1,0 +1,219 @@
+package wire
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"time"
+
+	"parley/engine"
+	encoding "parley/internal/wire"
+)
+
+// Server answers a coordinator's messages at one site of one study.
+type Server struct {
+	Wire  Wire
+	Key   *Key // the site's
+	Peer  Peer // the coordinator's
+	Site  *engine.Site
+	Again time.Duration // after which trouble of the wire, or of this machine, is tried again
+	// Audit, if not nil, is told of what had no effect, and why, and of trouble that
+	// is tried again: one line each. It stays at the site.
+	Audit func(line string)
+	// Keep, if not nil, keeps the last receipt outside of the site's store, and Kept
+	// returns it; the zero Receipt before the first.
+	Keep func(Receipt) error
+	Kept func() (Receipt, error)
+	// End is handed what the site may have when the study has ended, perhaps more
+	// than once; left says that the site has left it.
+	End func(ctx context.Context, share []byte, left bool) error
+
+	put  uint64 // revision of the last answer
+	last []byte // the message that it answers, and
+	said []byte // the answer, sealed
+	term uint64 // the highest that was seen
+
+	receipt Receipt // the last
+}
+
+// Serve answers until ctx ends, also when the study has ended, since the answer to
+// that may be lost; or until a person must decide: then the error is an
+// [*engine.RolledBackError].
+func (s *Server) Serve(ctx context.Context) error {
+	key := TaskKey(s.Site.Study, s.Site.Name)
+	var seen uint64
+	for {
+		message, revision, err := s.Wire.Wait(ctx, key, seen)
+		if err == nil {
+			seen = revision
+			err = s.handle(ctx, message)
+		}
+		if rolledBack := (*engine.RolledBackError)(nil); errors.As(err, &rolledBack) {
+			return err
+		}
+		if cause := context.Cause(ctx); cause != nil {
+			return cause
+		}
+		if err != nil {
+			s.audit("tried again: %v", err)
+			seen = 0 // the same message is looked at again
+			if err := pause(ctx, s.Again); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// handle does what a message says. An error is trouble that may pass, but for one
+// that wants a person.
+func (s *Server) handle(ctx context.Context, message []byte) error {
+	if s.last != nil && string(message) == string(s.last) { // put again: the answer may have been lost
+		return s.answer(ctx, message, nil)
+	}
+	payload, err := s.Key.unseal(s.Peer, TaskKey(s.Site.Study, s.Site.Name), message)
+	var m down
+	if err == nil {
+		m, err = decodeDown(payload)
+	}
+	if err != nil {
+		s.audit("what stood for a message of the coordinator was passed over: %v", err)
+		return nil
+	}
+	if m.Term < s.term {
+		s.audit("a message of an earlier coordinator was passed over")
+		return nil
+	}
+	s.term = m.Term
+	a := up{Version: messageVersion}
+	name := sha256.Sum256(m.Body)
+	a.To = name[:]
+	switch m.Say {
+	case sayTask:
+		err = s.task(ctx, m, &a)
+	case sayHistory:
+		a.Say = sayKept
+		err = s.history(&a)
+	case sayEnd, sayDropped:
+		a.Say = sayDone
+		if s.End != nil {
+			err = s.End(ctx, m.Body, m.Say == sayDropped)
+		}
+	default:
+		s.audit("a message of the coordinator was passed over: it says %d, which this program does not know", m.Say)
+		return nil
+	}
+	var rolledBack *engine.RolledBackError
+	if errors.As(err, &rolledBack) {
+		a.Say, a.Body = sayWaiting, []byte("a person at the site must decide: its store is older than what others have seen of it")
+		return errors.Join(err, s.answer(ctx, message, &a))
+	}
+	if err != nil {
+		return err
+	}
+	return s.answer(ctx, message, &a)
+}
+
+// task answers a task.
+func (s *Server) task(ctx context.Context, m down, to *up) error {
+	a, err := s.Site.Handle(ctx, m.Body, m.Past)
+	var refusal *engine.Refusal
+	var behind *engine.BehindError
+	var forked *engine.ForkedError
+	switch {
+	case errors.As(err, &forked):
+		s.audit("another history: %v", forked.Err)
+		to.Say, to.Body = sayForked, []byte(forked.Err.Error())
+	case errors.As(err, &refusal):
+		s.audit("refused: %v", err)
+		to.Say, to.Body = sayRefuse, []byte(refusal.Public)
+	case errors.As(err, &behind):
+		to.Say, to.Records = sayBehind, behind.Have
+	case err != nil:
+		return err
+	default:
+		if err := s.confirmed(m); err != nil {
+			return err
+		}
+		to.Say, to.Body, to.Records, to.Ledger = sayRelease, a.Release.Bytes(), a.Records, a.Ledger
+	}
+	return nil
+}
+
+// confirmed keeps the receipt that came with a task whose past was found true.
+func (s *Server) confirmed(m down) error {
+	r := Receipt{Study: s.Site.Study, Site: s.Site.Name, Mark: m.Past.Ledger, Records: m.Past.First + len(m.Past.Records), Head: m.Head, Signature: m.Receipt}
+	if err := r.Verify(s.Peer); err != nil {
+		s.audit("a receipt was passed over: %v", err)
+		return nil
+	}
+	s.receipt = r
+	if s.Keep == nil {
+		return nil
+	}
+	return s.Keep(r)
+}
+
+// history says what the site has kept, as far as it has a receipt for it.
+func (s *Server) history(a *up) (err error) {
+	if s.receipt.Signature == nil && s.Kept != nil {
+		if s.receipt, err = s.Kept(); err != nil {
+			return err
+		}
+	}
+	if a.History, err = s.Site.History(); err != nil {
+		return err
+	}
+	if s.receipt.Study != s.Site.Study || s.receipt.Records > len(a.History) {
+		a.History = nil
+		return nil
+	}
+	a.History = a.History[:s.receipt.Records]
+	a.Body, err = encoding.Marshal(s.receipt)
+	return err
+}
+
+// answer puts an answer; the last one again if a is nil.
+func (s *Server) answer(ctx context.Context, message []byte, a *up) error {
+	key := AnswerKey(s.Site.Study, s.Site.Name)
+	if a != nil {
+		payload, err := encoding.Marshal(a)
+		if err != nil {
+			return err
+		}
+		sealed, err := s.Key.seal(s.Peer, key, payload)
+		if err != nil {
+			return err
+		}
+		s.last, s.said = message, sealed
+		if a.Say == sayWaiting { // until a person has decided, who may do so at any time
+			s.last = nil
+		}
+	}
+	for tries := 0; ; tries++ {
+		if tries > 0 {
+			if err := pause(ctx, s.Again/100); err != nil {
+				return err
+			}
+		}
+		revision, err := s.Wire.Put(ctx, key, s.said, s.put)
+		if err == nil {
+			s.put = revision
+			return nil
+		}
+		if !errors.Is(err, ErrMoved) {
+			return err
+		}
+		// An earlier process of this site has put something, or the wire has lost
+		// its values: nobody else may write here.
+		if _, s.put, err = s.Wire.Get(ctx, key); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *Server) audit(format string, a ...any) {
+	if s.Audit != nil {
+		s.Audit(fmt.Sprintf(format, a...))
+	}
+}

@@ -1,0 +1,127 @@
+// Package wire carries a study between machines that cannot call each other, over
+// named values that somebody else keeps: a [Wire]. Whoever keeps them is not
+// trusted with anything but being there now and then.
+//
+// There is one value for each site and direction. The coordinator puts a task in
+// one, again and again until the other holds the answer to it; the site reads
+// the first and puts its answer in the second. What is lost is put again; what
+// comes twice, late, or in another order is recognised by the task's name, and
+// answered with the stored bytes.
+//
+// Every message is signed by the end that it comes from, with a key that is used
+// for nothing else, and sealed to the one that it goes to, when it is sent. What
+// cannot be opened, or was not signed by the other end for this study, this site
+// and this direction, has no effect but a line of audit.
+package wire
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"sync"
+)
+
+// ErrMoved means that a value has changed since its writer last saw it.
+var ErrMoved = errors.New("the value has changed meanwhile")
+
+// Wire keeps named values. Whatever keeps them may lose them all; then their
+// revisions begin again.
+type Wire interface {
+	// Put makes value that of key, if the revision is still after (0: there is
+	// none), and returns the new revision, which is higher; otherwise ErrMoved.
+	// When another error is returned, the value may have been put or not.
+	Put(ctx context.Context, key string, value []byte, after uint64) (revision uint64, err error)
+	// Get returns the value of key, with revision 0 if there is none.
+	Get(ctx context.Context, key string) (value []byte, revision uint64, err error)
+	// Wait returns the value as soon as its revision is not the one seen, or
+	// fails when ctx ends.
+	Wait(ctx context.Context, key string, seen uint64) (value []byte, revision uint64, err error)
+}
+
+// TaskKey and AnswerKey name the values of a site in a study.
+func TaskKey(study, site string) string   { return study + ".task." + site }
+func AnswerKey(study, site string) string { return study + ".answer." + site }
+
+// Memory is a wire within one process.
+type Memory struct {
+	mu      sync.Mutex
+	values  map[string]entry
+	changed map[string]chan struct{} // closed when the value changes
+}
+
+type entry struct {
+	value    []byte
+	revision uint64
+}
+
+// NewMemory returns a wire without values.
+func NewMemory() *Memory {
+	return &Memory{values: map[string]entry{}, changed: map[string]chan struct{}{}}
+}
+
+// Put implements [Wire].
+func (m *Memory) Put(ctx context.Context, key string, value []byte, after uint64) (uint64, error) {
+	if err := context.Cause(ctx); err != nil {
+		return 0, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e := m.values[key]
+	if e.revision != after {
+		return 0, ErrMoved
+	}
+	m.set(key, entry{bytes.Clone(value), after + 1})
+	return after + 1, nil
+}
+
+func (m *Memory) set(key string, e entry) {
+	m.values[key] = e
+	if c := m.changed[key]; c != nil {
+		close(c)
+		delete(m.changed, key)
+	}
+}
+
+// Get implements [Wire].
+func (m *Memory) Get(ctx context.Context, key string) ([]byte, uint64, error) {
+	if err := context.Cause(ctx); err != nil {
+		return nil, 0, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e := m.values[key]
+	return e.value, e.revision, nil
+}
+
+// Wait implements [Wire].
+func (m *Memory) Wait(ctx context.Context, key string, seen uint64) ([]byte, uint64, error) {
+	for {
+		m.mu.Lock()
+		e := m.values[key]
+		if e.revision != seen && e.revision != 0 {
+			m.mu.Unlock()
+			return e.value, e.revision, nil
+		}
+		c := m.changed[key]
+		if c == nil {
+			c = make(chan struct{})
+			m.changed[key] = c
+		}
+		m.mu.Unlock()
+		select {
+		case <-c:
+		case <-ctx.Done():
+			return nil, 0, context.Cause(ctx)
+		}
+	}
+}
+
+// Lose forgets every value, as a broker does that has lost its disk.
+func (m *Memory) Lose() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for key := range m.values {
+		m.set(key, entry{})
+		delete(m.values, key)
+	}
+}
