@@ -292,6 +292,16 @@ func TestForgedHistoriesHaveNoEffect(t *testing.T) {
 
 // A site's policy counts whom the history shows to be left.
 func TestMinimumOfSitesCountsTheHistory(t *testing.T) {
+	alone := []engine.Record{}
+	for round := range 2 {
+		alone = append(alone, engine.Record{Round: round + 1, Sites: []int{0}, Releases: make([]byte, 32)})
+	}
+	lonely := engine.NewSite(engine.Site{Name: "north", Study: toyStudy, Sites: sites, Minimum: 3, Half: toySite{}, Store: sitestore.NewMemory(),
+		Gate: privacy.NewGate(privacy.Study{Digest: toyStudy, Site: "north", Requests: listing(9, counted)}, privacy.SimulationPolicy(), sitestore.NewMemory(), rows(3))})
+	third, past := forge(t, 3, "sum", "2", alone...)
+	if _, err := lonely.Handle(t.Context(), third, past); err == nil || !strings.Contains(err.Error(), "only 1 sites have contributed") {
+		t.Errorf("nobody else contributes: %v", err)
+	}
 	store := sitestore.NewMemory()
 	gate := privacy.NewGate(privacy.Study{Digest: toyStudy, Site: "north", Requests: listing(9, counted)}, privacy.SimulationPolicy(), store, rows(3))
 	site := engine.NewSite(engine.Site{Name: "north", Study: toyStudy, Sites: sites, Minimum: 3, Half: toySite{}, Gate: gate, Store: store})

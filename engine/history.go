@@ -48,15 +48,26 @@ func digestOf(releases []folded) []byte {
 	return h.Sum(nil)
 }
 
-// census is who has not left after the records so far.
-type census struct{ staying []int }
+// census is who has not left after the records so far, and how often each site has
+// contributed.
+type census struct{ staying, times []int }
 
 func newCensus(sites int) *census {
-	c := &census{}
+	c := &census{times: make([]int, sites)}
 	for i := range sites {
 		c.staying = append(c.staying, i)
 	}
 	return c
+}
+
+func (c *census) clone() *census { return &census{c.staying, slices.Clone(c.times)} }
+
+// contributing is how many sites have contributed.
+func (c *census) contributing() (n int) {
+	for _, t := range c.times {
+		n += min(t, 1)
+	}
+	return n
 }
 
 // contributors lists who contributed to a record that comes next.
@@ -94,6 +105,9 @@ func (c *census) follow(r *Record) error {
 	}
 	if r.All && len(r.Left) > 0 {
 		return fmt.Errorf("all sites contributed, and %d left", len(r.Left))
+	}
+	for _, i := range contributed {
+		c.times[i]++
 	}
 	c.staying = slices.DeleteFunc(slices.Clone(c.staying), func(i int) bool { return slices.Contains(r.Left, i) })
 	return nil

@@ -38,8 +38,9 @@ type Site struct {
 	Study    string   // hexadecimal digest of the plan that the site agreed to
 	Revision int      // of the method at this site
 	Sites    []string // of the plan
-	// Minimum is how many sites must be left in the study, by the history that
-	// the coordinator shows; 0 for any.
+	// Minimum is how many sites must be left in the study, and must have contributed
+	// when this one has done so twice, by the history that the coordinator shows; 0 for
+	// any. A coordinator that invents sites defeats it.
 	Minimum int
 	// AnswerAfter is the least time between a task with differential protection
 	// and its answer, so that computing does not show in it.
@@ -363,7 +364,7 @@ func (s *Site) verify(t task, past Past) (v verified, err error) {
 	if err := s.catchUp(kept); err != nil {
 		return v, err
 	}
-	v = verified{first: kept, records: past.Records[len(overlap):], census: &census{s.census.staying}}
+	v = verified{first: kept, records: past.Records[len(overlap):], census: s.census.clone()}
 	for i, data := range v.records {
 		head = sitestore.Next(head, data)
 		r, err := decodeRecord(data)
@@ -379,6 +380,11 @@ func (s *Site) verify(t task, past Past) (v verified, err error) {
 	}
 	if n := len(v.census.staying); n < s.Minimum {
 		return v, refuse("only %d sites are left in the study, and this site's policy wants at least %d", n, s.Minimum)
+	}
+	// By its third contribution a site wants to see that others have contributed,
+	// too; earlier, those who are slower may not have come to it.
+	if n := v.census.contributing(); n < s.Minimum && v.census.times[slices.Index(s.Sites, s.Name)] >= 2 {
+		return v, refuse("only %d sites have contributed to the study, and this site's policy wants at least %d", n, s.Minimum)
 	}
 	return v, s.own(past)
 }
