@@ -190,7 +190,12 @@ func FuzzOpen(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var o privacy.Opened
 		var err error
-		if n := allocated(func() { o, err = privacy.Open(data, declared) }); n > 1<<19 {
+		open := func() { o, err = privacy.Open(data, declared) }
+		n := allocated(open)
+		for tries := 0; n > 1<<19 && tries < 3; tries++ { // what the fuzzer itself allocates is counted, too
+			n = min(n, allocated(open))
+		}
+		if n > 1<<19 {
 			t.Fatalf("%d bytes were made %d", len(data), n)
 		}
 		if err != nil {
