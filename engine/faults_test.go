@@ -22,18 +22,6 @@ import (
 	"parley/sitestore"
 )
 
-// wireTask is what a task looks like: anybody can write one.
-type wireTask struct {
-	Version  int    `cbor:"version"`
-	Study    string `cbor:"study"`
-	Revision int    `cbor:"revision"`
-	Site     string `cbor:"site"`
-	Round    int    `cbor:"round"`
-	Kind     string `cbor:"kind"`
-	Body     []byte `cbor:"body"`
-	Head     []byte `cbor:"head"`
-}
-
 func enc(t testing.TB, v any) []byte {
 	t.Helper()
 	b, err := wire.Marshal(v)
@@ -53,7 +41,11 @@ func forge(t testing.TB, round int, kind, body string, records ...engine.Record)
 		head = sitestore.Next(head, data)
 		past.Records = append(past.Records, data)
 	}
-	return enc(t, wireTask{2, toyStudy, 0, "north", round, kind, []byte(body), head[:]}), past
+	task, err := enginetest.Task(toyStudy, "north", 0, round, kind, []byte(body), head)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return task, past
 }
 
 // slow is a site that counts and waits to be let go.

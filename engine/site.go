@@ -3,12 +3,8 @@ package engine
 import (
 	"bytes"
 	"context"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"parley/method"
@@ -111,48 +107,6 @@ func (e *ForkedError) Error() string {
 // Unwrap returns the cause.
 func (e *ForkedError) Unwrap() error { return e.Err }
 
-// RolledBackError says that a site's store is not the one that it was: others
-// have seen more of it. A person must decide whether the site may go on with
-// what there is; until then it answers nothing. See [Decision].
-type RolledBackError struct {
-	Shown Mark // of the ledger, as others have seen it; zero if it agrees
-	Round int  // up to which releases are missing; 0 if none is
-}
-
-func (e *RolledBackError) Error() string {
-	what := "an older or other copy of this site's store is in its place"
-	if e.Shown.Lines > 0 {
-		what += fmt.Sprintf(": its ledger has had %d lines, and does not have these", e.Shown.Lines)
-	}
-	if e.Round > 0 {
-		what += fmt.Sprintf("; releases up to round %d are missing", e.Round)
-	}
-	return what + "\n  hint: bring the right store back; or, if it is lost, a person must decide to go on without it"
-}
-
-// Decision is what a person decides who lets a site go on after a loss. It goes
-// into the site's store.
-func (e *RolledBackError) Decision() string {
-	data, err := json.Marshal(loss{e.Shown.Lines, hex.EncodeToString(e.Shown.Hash), e.Round})
-	if err != nil {
-		panic(err) // numbers and a string
-	}
-	return lossDecision + string(data)
-}
-
-const lossDecision = "go on after a loss: "
-
-type loss struct {
-	Lines int    `json:"ledger_lines"`
-	Hash  string `json:"ledger_hash"`
-	Round int    `json:"releases_to_round"`
-}
-
-// covers says whether a decision lets a loss pass, in part or whole.
-func (l loss) covers(e *RolledBackError) (ledger, releases bool) {
-	return l.Lines == e.Shown.Lines && l.Hash == hex.EncodeToString(e.Shown.Hash), l.Round >= e.Round
-}
-
 // Answer is what a site says to a task.
 type Answer struct {
 	Release privacy.Release
@@ -193,14 +147,14 @@ func (s *Site) Handle(ctx context.Context, encoded []byte, past Past) (Answer, e
 	}
 	ask := privacy.Ask{Study: t.Study, Site: t.Site, Round: t.Round, Kind: t.Kind, Task: TaskID(encoded)}
 	if r, ok, err := s.Gate.Stored(ask); err != nil || ok {
-		return s.answer(r, refusalOf(err))
+		return s.answer(r, toldOf(err))
 	}
 	records, err := s.verify(t, past)
 	if err != nil {
 		return Answer{}, err
 	}
 	if err := s.Gate.Check(ask); err != nil {
-		return Answer{}, refusalOf(err)
+		return Answer{}, toldOf(err)
 	}
 	if err := context.Cause(ctx); err != nil { // nothing is charged for what is not going to be computed
 		return Answer{}, err
@@ -222,7 +176,7 @@ func (s *Site) Handle(ctx context.Context, encoded []byte, past Past) (Answer, e
 func (s *Site) compute(ctx context.Context, t task, ask privacy.Ask) (r privacy.Release, err error) {
 	session, err := s.Gate.Admit(ask)
 	if err != nil {
-		return r, refusalOf(err)
+		return r, toldOf(err)
 	}
 	defer session.Close()
 	if s.differential(t.Kind) {
@@ -317,8 +271,9 @@ func (s *Site) mark() (m Mark, err error) {
 	return m, err
 }
 
-// refusalOf makes a refusal of what the gate will never grant.
-func refusalOf(err error) error {
+// toldOf makes what the gate will never grant a refusal, and a task that contradicts
+// an answered one another history.
+func toldOf(err error) error {
 	switch {
 	case errors.Is(err, privacy.ErrRefused):
 		return &Refusal{Public: err.Error(), Err: err} // policies and ledgers speak of charges, never of data
@@ -326,179 +281,4 @@ func refusalOf(err error) error {
 		return &ForkedError{err}
 	}
 	return err
-}
-
-// verified is the part of a history that is new, and is to be kept.
-type verified struct {
-	first   int
-	records [][]byte
-	census  *census
-}
-
-// verify holds the past that came with a task against the task, the history
-// that was kept, the plan's sites, and this site's own outbox and ledger. It
-// changes nothing.
-func (s *Site) verify(t task, past Past) (v verified, err error) {
-	kept, head, err := s.Store.Head(s.Study)
-	if err != nil {
-		return v, err
-	}
-	if past.First < 0 || len(past.Own) > len(past.Records)+len(s.Sites) {
-		return v, refuse("the task's past makes no sense")
-	}
-	if past.First > kept {
-		return v, &BehindError{kept}
-	}
-	if past.First+len(past.Records) < kept {
-		return v, &ForkedError{fmt.Errorf("%w: the task was given out before the last one that this site has seen", sitestore.ErrForked)}
-	}
-	overlap, err := s.Store.Records(s.Study, past.First)
-	if err != nil {
-		return v, err
-	}
-	for i, r := range overlap {
-		if !bytes.Equal(past.Records[i], r) {
-			return v, &ForkedError{fmt.Errorf("%w: record %d differs", sitestore.ErrForked, past.First+i)}
-		}
-	}
-	if err := s.catchUp(kept); err != nil {
-		return v, err
-	}
-	v = verified{first: kept, records: past.Records[len(overlap):], census: s.census.clone()}
-	for i, data := range v.records {
-		head = sitestore.Next(head, data)
-		r, err := decodeRecord(data)
-		if err == nil {
-			err = v.census.follow(&r)
-		}
-		if err != nil {
-			return v, &Refusal{Public: "the task's past makes no sense", Err: fmt.Errorf("record %d: %w", kept+i, err)}
-		}
-	}
-	if !bytes.Equal(t.Head, head[:]) {
-		return v, &ForkedError{fmt.Errorf("%w: the task's past does not lead to where the task says that it does", sitestore.ErrForked)}
-	}
-	if n := len(v.census.staying); n < s.Minimum {
-		return v, refuse("only %d sites are left in the study, and this site's policy wants at least %d", n, s.Minimum)
-	}
-	// By its third contribution a site wants to see that others have contributed,
-	// too; earlier, those who are slower may not have come to it.
-	if n := v.census.contributing(); n < s.Minimum && v.census.times[slices.Index(s.Sites, s.Name)] >= 2 {
-		return v, refuse("only %d sites have contributed to the study, and this site's policy wants at least %d", n, s.Minimum)
-	}
-	return v, s.own(past)
-}
-
-// own holds what the past says of this site's releases and ledger against them.
-func (s *Site) own(past Past) error {
-	at := slices.Index(s.Sites, s.Name)
-	counted := 0
-	for _, data := range past.Records {
-		r, err := decodeRecord(data)
-		if err != nil {
-			return err
-		}
-		if r.All || slices.Contains(r.Sites, at) {
-			counted++
-		}
-		if slices.Contains(r.Left, at) {
-			return refuse("by the coordinator's history this site has left the study")
-		}
-	}
-	if counted != len(past.Own) {
-		return refuse("the coordinator's history counts %d releases of this site, and names %d", counted, len(past.Own))
-	}
-	missing, before := 0, 0
-	for _, c := range past.Own {
-		if c.Round <= before { // the rounds of a site's tasks rise
-			return refuse("the coordinator's history counts a release of this site for round %d after one for round %d", c.Round, before)
-		}
-		before = c.Round
-		digest, ok, err := s.Gate.Digest(c.Round)
-		switch {
-		case err != nil:
-			return err
-		case !ok:
-			missing = max(missing, c.Round)
-		case !bytes.Equal(c.Digest, digest[:]):
-			return refuse("the coordinator's history counts another release of this site for round %d than it has sent", c.Round)
-		}
-	}
-	return s.rolledBack(past.Ledger, missing)
-}
-
-// rolledBack returns a [*RolledBackError] if the ledger is not the one that was
-// shown, or releases up to a round are missing, and nobody has decided to go on.
-func (s *Site) rolledBack(shown Mark, missing int) error {
-	e := &RolledBackError{Round: missing}
-	if shown.Lines > 0 {
-		lines, err := s.Store.Reservations(shown.Lines - 1)
-		if err != nil {
-			return err
-		}
-		if len(lines) == 0 || !bytes.Equal(lines[0].Hash[:], shown.Hash) {
-			e.Shown = shown
-		}
-	}
-	if e.Shown.Lines == 0 && e.Round == 0 {
-		return nil
-	}
-	decisions, err := s.Store.Decisions(s.Study)
-	if err != nil {
-		return err
-	}
-	for _, d := range decisions {
-		text, ok := strings.CutPrefix(d, lossDecision)
-		var l loss
-		if !ok || json.Unmarshal([]byte(text), &l) != nil {
-			continue
-		}
-		ledger, releases := l.covers(e)
-		if ledger {
-			e.Shown = Mark{}
-		}
-		if releases {
-			e.Round = 0
-		}
-	}
-	if e.Shown.Lines == 0 && e.Round == 0 {
-		return nil
-	}
-	return e
-}
-
-// catchUp makes the census that of the kept history.
-func (s *Site) catchUp(kept int) error {
-	if s.kept == kept {
-		return nil
-	}
-	records, err := s.Store.Records(s.Study, 0)
-	if err != nil {
-		return err
-	}
-	c := newCensus(len(s.Sites))
-	for _, data := range records {
-		r, err := decodeRecord(data)
-		if err == nil {
-			err = c.follow(&r)
-		}
-		if err != nil {
-			return fmt.Errorf("the history that this site has kept: %w", err)
-		}
-	}
-	s.census, s.kept = c, len(records)
-	return nil
-}
-
-// History returns the records of the study that this site has kept, for a
-// coordinator that has lost its own.
-func (s *Site) History() ([][]byte, error) { return s.Store.Records(s.Study, 0) }
-
-// keep makes what was verified part of the kept history.
-func (s *Site) keep(v verified) error {
-	if err := s.Store.Append(s.Study, v.first, v.records); err != nil {
-		return err
-	}
-	s.census, s.kept = v.census, v.first+len(v.records)
-	return nil
 }

@@ -5,11 +5,11 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"iter"
 	"math/rand/v2"
 	"slices"
 
 	"parley/dataset"
+	"parley/engine/enginetest"
 	"parley/internal/wire"
 	"parley/method"
 	"parley/privacy"
@@ -134,19 +134,7 @@ func (t toySite) Report(context.Context, []byte, dataset.Source) (*method.Result
 	return nil, errors.New("the toy has no report")
 }
 
-// rows is a data set without columns.
-type rows int
-
-func (r rows) Schema() dataset.Schema { return dataset.Schema{} }
-
-func (r rows) Rows(context.Context) iter.Seq2[*dataset.Row, error] {
-	return func(yield func(*dataset.Row, error) bool) {
-		for i := range int(r) {
-			if !yield(&dataset.Row{ID: fmt.Sprint(i)}, nil) {
-				return
-			}
-		}
-	}
-}
+// rows is a data set of so many subjects.
+type rows = enginetest.ToyRows
 
 var toyStudy = fmt.Sprintf("%x", sha256.Sum256([]byte("toy")))

@@ -207,8 +207,8 @@ func (w *World) Coordinator(m method.Method, p *study.Plan, data map[string]data
 	return c, nil
 }
 
-// Task makes a task as a coordinator would that has no history yet.
-func Task(study, site string, revision, round int, kind string, body []byte) ([]byte, error) {
+// Task makes a task as a coordinator would whose history has this head.
+func Task(study, site string, revision, round int, kind string, body []byte, head [32]byte) ([]byte, error) {
 	return wire.Marshal(struct {
 		Version  int    `cbor:"version"`
 		Study    string `cbor:"study"`
@@ -218,5 +218,5 @@ func Task(study, site string, revision, round int, kind string, body []byte) ([]
 		Kind     string `cbor:"kind"`
 		Body     []byte `cbor:"body"`
 		Head     []byte `cbor:"head"`
-	}{2, study, revision, site, round, kind, body, make([]byte, 32)})
+	}{2, study, revision, site, round, kind, body, head[:]})
 }

@@ -177,7 +177,7 @@ func TestReceiptsNoticeAnOldStore(t *testing.T) {
 }
 
 func taskOf(study string, round int) ([]byte, error) {
-	return enginetest.Task(study, "north", 1, max(round, 1), "ask", fmt.Append(nil, round))
+	return enginetest.Task(study, "north", 1, max(round, 1), "ask", fmt.Append(nil, round), [32]byte{})
 }
 
 func Example() {
