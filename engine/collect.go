@@ -26,7 +26,7 @@ func (r *run) collect(ctx context.Context) error {
 	for _, p := range now {
 		r.cp.Now = max(r.cp.Now, p.Ends)
 		if p.left {
-			lost[p] = fmt.Errorf("site %s: %w", p.Site, errDropped)
+			lost[p] = errDropped
 			continue
 		}
 		c, err := r.await(ctx, p)
@@ -35,8 +35,10 @@ func (r *run) collect(ctx context.Context) error {
 			contributions = append(contributions, c)
 		case leaves(err):
 			lost[p] = err
-		default:
+		case context.Cause(ctx) != nil:
 			return err
+		default:
+			return fmt.Errorf("site %s: %w", p.Site, err)
 		}
 	}
 	if contributions, err = r.fold(contributions, lost); err != nil {
@@ -165,7 +167,7 @@ func (r *run) await(ctx context.Context, p *pending) (*contribution, error) {
 		return nil, err
 	}
 	if a.err != nil {
-		return nil, fmt.Errorf("site %s: %w", p.Site, a.err)
+		return nil, a.err
 	}
 	declared, _ := r.listed(p.Site, p.Kind)
 	o, err := privacy.Open(a.reply.Release, declared)
@@ -177,7 +179,7 @@ func (r *run) await(ctx context.Context, p *pending) (*contribution, error) {
 		err = errors.New("its noise came from a seed, which protects nobody")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("site %s, round %d: %w", p.Site, p.Round, &invalidError{err})
+		return nil, &invalidError{err}
 	}
 	return &contribution{p, a.reply, o}, nil
 }
@@ -198,7 +200,7 @@ func (r *run) fold(all []*contribution, lost map[*pending]error) (taken []*contr
 			taken = append(taken, c)
 			continue
 		}
-		lost[c.p] = fmt.Errorf("site %s, round %d: %w", c.p.Site, c.p.Round, &invalidError{bad})
+		lost[c.p] = &invalidError{bad}
 		if r.state, err = r.Method.Restore(r.before); err != nil {
 			return nil, fmt.Errorf("restoring the coordinator's state: %w", err)
 		}
@@ -231,7 +233,7 @@ func (r *run) leave(now []*pending, lost map[*pending]error) error {
 	needed := false
 	for _, p := range now {
 		if err := lost[p]; err != nil {
-			reasons = append(reasons, err)
+			reasons = append(reasons, fmt.Errorf("site %s: %w", p.Site, err))
 			needed = needed || !p.Optional
 		}
 	}
