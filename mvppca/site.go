@@ -53,7 +53,7 @@ func (h *site) read(ctx context.Context, data dataset.Source) (*rowSums, error) 
 		views := h.held(row.Views)
 		for k, v := range views {
 			if j := slices.IndexFunc(v, func(x float64) bool { return math.Abs(x) > largestValue }); j >= 0 {
-				return nil, fmt.Errorf("subject %q: value %d of view %d is beyond %g, which nothing is", row.ID, j+1, k+1, largestValue)
+				return nil, fmt.Errorf("subject %q: value %d of view %d is beyond %g: no measurement is as large", row.ID, j+1, k+1, largestValue)
 			}
 		}
 		if err := acc.Add(views); err != nil {
