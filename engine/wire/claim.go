@@ -2,7 +2,6 @@ package wire
 
 import (
 	"context"
-	"crypto/ed25519"
 	"encoding/binary"
 	"errors"
 )
@@ -42,12 +41,12 @@ func (k *Key) claim(ctx context.Context, w Wire, study string, term uint64) erro
 
 func (k *Key) claiming(study string, term uint64) []byte {
 	value := binary.BigEndian.AppendUint64(nil, term)
-	return append(value, ed25519.Sign(k.sign, statement("term 1 "+study, value))...)
+	return append(value, k.Sign("term 1 "+study, value)...)
 }
 
 // claimed reads a claim; 0 if it is not one that the coordinator has signed.
 func (p Peer) claimed(study string, value []byte) uint64 {
-	if len(value) != 8+ed25519.SignatureSize || !ed25519.Verify(p.verify, statement("term 1 "+study, value[:8]), value[8:]) {
+	if len(value) < 8 || p.Verify("term 1 "+study, value[:8], value[8:]) != nil {
 		return 0
 	}
 	return binary.BigEndian.Uint64(value)

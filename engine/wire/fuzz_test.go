@@ -47,14 +47,14 @@ func FuzzSealed(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	good, err := other.seal(own.Peer(), "here", []byte("payload"))
+	good, err := other.Seal(own.Peer(), "here", []byte("payload"))
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Add(good)
 	f.Add(good[:40])
 	f.Fuzz(func(t *testing.T, message []byte) {
-		payload, err := own.unseal(other.Peer(), "here", message)
+		payload, err := own.Open(other.Peer(), "here", message)
 		if err == nil && string(payload) != "payload" {
 			t.Errorf("%q was opened", payload)
 		}
@@ -101,7 +101,7 @@ func own(p Peer) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return k.seal(p, "here", nil)
+	return k.Seal(p, "here", nil)
 }
 
 // A site cannot make up a history for a coordinator that has lost its own.
@@ -139,7 +139,7 @@ func TestMadeUpHistoryIsNotBelieved(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				payload, err := site.unseal(coordinator.Peer(), TaskKey("study", "north"), value)
+				payload, err := site.Open(coordinator.Peer(), TaskKey("study", "north"), value)
 				if err != nil {
 					t.Error(err)
 					return
@@ -163,7 +163,7 @@ func TestMadeUpHistoryIsNotBelieved(t *testing.T) {
 				if err != nil {
 					t.Error(err)
 				}
-				sealed, err := site.seal(coordinator.Peer(), AnswerKey("study", "north"), answer)
+				sealed, err := site.Seal(coordinator.Peer(), AnswerKey("study", "north"), answer)
 				if err != nil {
 					t.Error(err)
 				}
@@ -189,7 +189,7 @@ func scripted(t *testing.T, net *Memory, site *Key, coordinator Peer, answers ..
 				return
 			}
 			seen = revision
-			payload, err := site.unseal(coordinator, TaskKey("study", "north"), value)
+			payload, err := site.Open(coordinator, TaskKey("study", "north"), value)
 			if err != nil {
 				t.Error(err)
 				return
@@ -206,7 +206,7 @@ func scripted(t *testing.T, net *Memory, site *Key, coordinator Peer, answers ..
 			if err != nil {
 				t.Error(err)
 			}
-			sealed, err := site.seal(coordinator, AnswerKey("study", "north"), data)
+			sealed, err := site.Seal(coordinator, AnswerKey("study", "north"), data)
 			if err != nil {
 				t.Error(err)
 			}

@@ -108,6 +108,19 @@ func statement(purpose string, data []byte) []byte {
 	return append([]byte("parley "+purpose+"\x00"), data...)
 }
 
+// Sign signs data for a purpose, which is to be a word of its own.
+func (k *Key) Sign(purpose string, data []byte) []byte {
+	return ed25519.Sign(k.sign, statement(purpose, data))
+}
+
+// Verify says whether the peer has signed data for a purpose.
+func (p Peer) Verify(purpose string, data, signature []byte) error {
+	if p.verify == nil || !ed25519.Verify(p.verify, statement(purpose, data), signature) {
+		return errForged
+	}
+	return nil
+}
+
 // signed is a message within its seal.
 type signed struct {
 	_         struct{} `cbor:",toarray"`
@@ -115,9 +128,9 @@ type signed struct {
 	Payload   []byte
 }
 
-// seal signs a payload and seals it to a peer. where is the key of the value
+// Seal signs a payload and seals it to a peer. where is the key of the value
 // that it is put in: moved to another one it is worth nothing.
-func (k *Key) seal(to Peer, where string, payload []byte) ([]byte, error) {
+func (k *Key) Seal(to Peer, where string, payload []byte) ([]byte, error) {
 	receiver, err := to.MarshalBinary()
 	if err != nil {
 		return nil, err
@@ -133,8 +146,8 @@ func (k *Key) seal(to Peer, where string, payload []byte) ([]byte, error) {
 
 var errForged = errors.New("it was not signed by the other end of the study")
 
-// unseal opens a message and verifies who signed it.
-func (k *Key) unseal(from Peer, where string, message []byte) ([]byte, error) {
+// Open opens a message that [Key.Seal] made, and verifies who signed it.
+func (k *Key) Open(from Peer, where string, message []byte) ([]byte, error) {
 	if len(message) > encoding.MaxBytes {
 		return nil, fmt.Errorf("it has %d bytes, above the limit of %d", len(message), encoding.MaxBytes)
 	}

@@ -149,7 +149,7 @@ func (l *Link) ask(ctx context.Context, m down) (up, error) {
 	if err != nil {
 		return up{}, fmt.Errorf("encoding a message for site %s: %w", l.Site, err)
 	}
-	message, err := l.Key.seal(l.Peer, TaskKey(l.Study, l.Site), payload)
+	message, err := l.Key.Seal(l.Peer, TaskKey(l.Study, l.Site), payload)
 	if err != nil {
 		return up{}, fmt.Errorf("sealing a message for site %s: %w", l.Site, err)
 	}
@@ -188,7 +188,7 @@ func (l *Link) answered(ctx context.Context, say int, name, message []byte) (up,
 			return up{}, false, err
 		}
 		l.seen = revision
-		payload, err := l.Key.unseal(l.Peer, AnswerKey(l.Study, l.Site), value)
+		payload, err := l.Key.Open(l.Peer, AnswerKey(l.Study, l.Site), value)
 		var a up
 		if err == nil {
 			a, err = decodeUp(payload)

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"crypto/ed25519"
 	"fmt"
 
 	"parley/engine"
@@ -81,26 +80,27 @@ type Receipt struct {
 	Signature []byte      `json:"signature" cbor:"signature"`
 }
 
-func (r Receipt) statement() ([]byte, error) {
+func (r Receipt) unsigned() ([]byte, error) {
 	r.Signature = nil
-	data, err := encoding.Marshal(r)
-	return statement("receipt 1", data), err
+	return encoding.Marshal(r)
 }
 
-// sign makes a receipt the coordinator's.
+const receiptPurpose = "receipt 1"
+
+// confirm makes a receipt the coordinator's.
 func (k *Key) confirm(r *Receipt) error {
-	s, err := r.statement()
+	data, err := r.unsigned()
 	if err == nil {
-		r.Signature = ed25519.Sign(k.sign, s)
+		r.Signature = k.Sign(receiptPurpose, data)
 	}
 	return err
 }
 
 // Verify says whether the coordinator signed the receipt.
 func (r Receipt) Verify(coordinator Peer) error {
-	s, err := r.statement()
-	if err == nil && !ed25519.Verify(coordinator.verify, s, r.Signature) {
-		err = errForged
+	data, err := r.unsigned()
+	if err != nil {
+		return err
 	}
-	return err
+	return coordinator.Verify(receiptPurpose, data, r.Signature)
 }

@@ -71,7 +71,7 @@ func (s *Server) handle(ctx context.Context, message []byte) error {
 	if s.last != nil && string(message) == string(s.last) { // put again: the answer may have been lost
 		return s.answer(ctx, message, nil)
 	}
-	payload, err := s.Key.unseal(s.Peer, TaskKey(s.Site.Study, s.Site.Name), message)
+	payload, err := s.Key.Open(s.Peer, TaskKey(s.Site.Study, s.Site.Name), message)
 	var m down
 	if err == nil {
 		m, err = decodeDown(payload)
@@ -181,7 +181,7 @@ func (s *Server) answer(ctx context.Context, message []byte, a *up) error {
 		if err != nil {
 			return err
 		}
-		sealed, err := s.Key.seal(s.Peer, key, payload)
+		sealed, err := s.Key.Seal(s.Peer, key, payload)
 		if err != nil {
 			return err
 		}
