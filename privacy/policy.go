@@ -40,6 +40,9 @@ type Policy struct {
 	Minimum    Minimum           `json:"minimum,omitempty"`
 	Methods    []string          `json:"methods,omitempty"`     // allowed; empty for all
 	PerRelease bool              `json:"per_release,omitempty"` // noised sums may be released under plans that guarantee no total
+	// PreApproval approves some studies without a person; nil if a person is asked
+	// about each.
+	PreApproval *PreApproval `json:"pre_approval,omitempty"`
 }
 
 // Lifetime limits the sum of all charges of a site for its subjects, over every
@@ -132,9 +135,14 @@ func (p Policy) check(report func(key, what, hint string)) {
 			report("minimum."+m.key, fmt.Sprintf("%d is no number to have at least", m.value), "0, or leave it out, for any")
 		}
 	}
-	for i, m := range p.Methods {
-		if m == "" || slices.Contains(p.Methods[:i], m) {
-			report(fmt.Sprintf("methods[%d]", i), fmt.Sprintf("%q is empty or stands twice", m), "name each method that is allowed once")
+	checkNames(report, "methods", "name each method that is allowed once", p.Methods)
+	p.checkPreApproval(report)
+}
+
+func checkNames(report func(key, what, hint string), key, hint string, names []string) {
+	for i, n := range names {
+		if n == "" || slices.Contains(names[:i], n) {
+			report(fmt.Sprintf("%s[%d]", key, i), fmt.Sprintf("%q is empty or stands twice", n), hint)
 		}
 	}
 }

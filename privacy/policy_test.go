@@ -28,6 +28,9 @@ max_delta: 1e-6
 minimum: {subjects: 50, pattern_subjects: 10, sites: 3}
 methods: [mvppca, pvi]
 per_release: true
+pre_approval:
+  methods: [mvppca]
+  study: {epsilon: 1, delta: 1e-5}
 `
 
 func TestPolicyIsReadAsWritten(t *testing.T) {
@@ -40,6 +43,7 @@ func TestPolicyIsReadAsWritten(t *testing.T) {
 		Version: 1, Site: "north", Protection: privacy.Required, Adjacency: account.AddRemove,
 		Study: &account.Budget{Epsilon: 3, Delta: 1e-5}, Lifetime: &privacy.Lifetime{Epsilon: 10, Delta: 1e-5, Filter: privacy.GaussianFilter},
 		MaxDelta: 1e-6, Minimum: privacy.Minimum{Subjects: 50, PatternSubjects: 10, Sites: 3}, Methods: []string{"mvppca", "pvi"}, PerRelease: true,
+		PreApproval: &privacy.PreApproval{Methods: []string{"mvppca"}, Study: account.Budget{Epsilon: 1, Delta: 1e-5}},
 	}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Fatalf("got %+v, %v", got, err)
@@ -66,9 +70,14 @@ func TestPolicyProblemsSayWhereAndWhatWouldBeRight(t *testing.T) {
 		{"max_delta: 1e-6", "max_delta: 2", "policy.yaml:10:12: max_delta: 2 is no probability\n  hint: far below 1 divided by the number of subjects; leave it out for min(1e-5, 1/(100 n))"},
 		{"max_delta: 1e-6", "max_delta: 0", "policy.yaml:10:12: max_delta: 0 allows no guarantee at all\n  hint: leave it out for min(1e-5, 1/(100 n))"},
 		{"sites: 3", "sites: -3", "policy.yaml:11:54: minimum.sites: -3 is no number to have at least\n  hint: 0, or leave it out, for any"},
-		{"[mvppca, pvi]", "[pvi, pvi]", "policy.yaml:12:16: methods: \"pvi\" is empty or stands twice\n  hint: name each method that is allowed once"},
+		{"[mvppca, pvi]", "[mvppca, mvppca]", "policy.yaml:12:19: methods: \"mvppca\" is empty or stands twice\n  hint: name each method that is allowed once"},
 		{"per_release: true", "per_release: yes please", "policy.yaml:13:14: per_release: \"yes please\" where true or false is expected"},
 		{"per_release", "per_realese", "policy.yaml:13:1: per_realese: unknown key\n  hint: did you mean per_release?"},
+		{"  methods: [mvppca]\n", "", "policy.yaml:14:1: pre_approval.methods: missing\n  hint: the methods whose studies need no person, such as [mvppca]"},
+		{"[mvppca]", "[pvi, pvi]", "policy.yaml:15:18: pre_approval.methods: \"pvi\" is empty or stands twice\n  hint: name each method once"},
+		{"[mvppca]", "[graffl]", "policy.yaml:15:13: pre_approval.methods: \"graffl\" is not among the methods that the policy allows\n  hint: it allows [mvppca pvi]"},
+		{"  study: {epsilon: 1, delta: 1e-5}\n", "", "policy.yaml:14:1: pre_approval.study: missing\n  hint: such as {epsilon: 3, delta: 1e-5}"},
+		{"{epsilon: 1, delta", "{epsilon: 0, delta", "policy.yaml:16:20: pre_approval.study.epsilon: 0 is not positive\n  hint: such as {epsilon: 3, delta: 1e-5}"},
 		{"site: north", "site: &n north", "policy.yaml:2:7: anchors, aliases, merge keys, tags and directives are not used in policies (&)\n  hint: write the value out"},
 	} {
 		text := strings.Replace(strict, c[0], c[1], 1)
@@ -92,6 +101,7 @@ func TestPolicyProblemsSayWhereAndWhatWouldBeRight(t *testing.T) {
 func FuzzParsePolicy(f *testing.F) {
 	f.Add([]byte(strict))
 	f.Add([]byte("policy: 1\nprotection: optional\n"))
+	f.Add([]byte("policy: 1\npre_approval: {methods: [toy], study: {epsilon: 1, delta: 1e-5}}\n"))
 	f.Add([]byte("policy: 1\nlifetime: {epsilon: 1e308, delta: 5e-324}\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		p, err := privacy.ParsePolicy("policy.yaml", b)
@@ -111,6 +121,11 @@ func FuzzParsePolicy(f *testing.F) {
 		if p.Protection != privacy.Optional && p.Check(study, request) == nil {
 			t.Fatal("it demands protection, and allows a release without")
 		}
+		s := guaranteed(privacy.Subject, account.AddRemove, 1, 1e-5)
+		if ok, why := p.PreApproves(s); ok && (p.PreApproval == nil || p.PreApproval.Study.Epsilon < 1) || why == "" {
+			t.Fatal(ok, why)
+		}
+		p.Digest()
 	})
 }
 

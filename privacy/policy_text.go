@@ -31,4 +31,8 @@ minimum:                 # below which this site stays away
 # methods: [mvppca]      # allowed; all if left out
 
 # per_release: true      # also join studies that promise nothing in total
+
+# Studies that are approved without asking a person: by these methods, with
+# differential privacy, and a total for one subject within this budget.
+# pre_approval: {methods: [mvppca], study: {epsilon: 1, delta: 1e-5}}
 `

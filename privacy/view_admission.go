@@ -73,6 +73,39 @@ func (l *Ledger) Admits(p Policy, s Study, delta float64, requests ...Request) (
 	return a, err
 }
 
+// Refusal is the reasons as a [*RefusalError], or nil if the site would take part.
+func (a *Admission) Refusal() error {
+	no := &RefusalError{}
+	for _, r := range a.Reasons {
+		no.add(r.Where, r.What, r.Hint)
+	}
+	return no.err()
+}
+
+// Lines says to people what the study would cost one subject of the site, and
+// what it leaves of the policy's lifetime.
+func (a *Admission) Lines() (lines []string) {
+	for _, l := range a.Charge {
+		if a.Exact == 0 || l.Epsilon == nil || *l.Epsilon > 0 {
+			lines = append(lines, fmt.Sprintf("all noised sums of the study together cost one subject ε %s at δ %s (%s)", Spent(l.Epsilon), short(l.Delta), l.Adjacency))
+		}
+	}
+	if a.Exact > 0 {
+		lines = append(lines, fmt.Sprintf("releases without noise: at most %d, and nothing bounds what they tell", a.Exact))
+	}
+	for i, b := range a.Before {
+		text := fmt.Sprintf("of the policy's lifetime of %s (%s), %s is left", pair(b.Limit.Epsilon, b.Limit.Delta), b.Adjacency, b.left())
+		if a.Admitted && !a.Begun && i < len(a.After) {
+			text += ", and after this study " + a.After[i].left()
+		}
+		lines = append(lines, text)
+	}
+	if len(a.Before) == 0 {
+		lines = append(lines, "the policy sets no limit for the site's lifetime")
+	}
+	return lines
+}
+
 // Problems are the reasons as a list of problems of a policy in file.
 func (a *Admission) Problems(file string) problem.List {
 	var list problem.List

@@ -223,6 +223,13 @@ func TestAdmissionGivesEveryReason(t *testing.T) {
 		t.Errorf("a reason stands twice:\n%s", text)
 	}
 
+	if no := a.Refusal(); !errors.Is(no, privacy.ErrRefused) || !strings.Contains(no.Error(), "it demands differential privacy") {
+		t.Errorf("as a refusal: %v", no)
+	}
+	if lines := strings.Join(a.Lines(), "\n"); !strings.Contains(lines, "releases without noise: at most 2") || !strings.Contains(lines, "lifetime") || strings.Contains(lines, "after this study") {
+		t.Errorf("in words:\n%s", lines)
+	}
+
 	// What was begun was agreed to, and is not counted a second time.
 	s = guaranteed(privacy.Subject, account.AddRemove, 3, 1e-5)
 	s.Digest, s.Subjects = "new", 400
@@ -257,9 +264,10 @@ func TestDefaultPolicyAsText(t *testing.T) {
 		t.Errorf("%+v, %v", p, err)
 	}
 	// What stands in comments is right, too.
-	text := strings.NewReplacer("# site:", "site:", "# adjacency:", "adjacency:", "# max_delta:", "max_delta:", "# methods:", "methods:", "# per_release:", "per_release:").Replace(privacy.DefaultPolicyText)
+	text := strings.NewReplacer("# site:", "site:", "# adjacency:", "adjacency:", "# max_delta:", "max_delta:", "# methods:", "methods:", "# per_release:", "per_release:",
+		"# pre_approval:", "pre_approval:").Replace(privacy.DefaultPolicyText)
 	p, err = privacy.ParsePolicy("policy.yaml", []byte(text))
-	if err != nil || p.Site != "north" || p.Adjacency != account.AddRemove || p.MaxDelta != 1e-5 || !p.PerRelease || len(p.Methods) != 1 {
+	if err != nil || p.Site != "north" || p.Adjacency != account.AddRemove || p.MaxDelta != 1e-5 || !p.PerRelease || len(p.Methods) != 1 || p.PreApproval.Study.Epsilon != 1 {
 		t.Errorf("%+v, %v", p, err)
 	}
 }

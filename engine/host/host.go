@@ -1,6 +1,6 @@
 // Package host puts together one site's side of any study: plan, data, policy
-// and store become a preview for people, a gate, and the loop that answers. A
-// simulation has a host for every site; a site's own program has one.
+// and store become a preview for people, an approval, a gate, and the loop that
+// answers. A simulation has a host for every site; a site's own program has one.
 package host
 
 import (
@@ -20,6 +20,7 @@ import (
 	"parley/internal/wire"
 	"parley/method"
 	"parley/privacy"
+	"parley/problem"
 	"parley/study"
 )
 
@@ -34,11 +35,13 @@ type Store interface {
 	Decide(at time.Time, study, decision string) error
 }
 
-// Host is one site's side of studies.
+// Host is one site's side of studies. It reads all rows once, to check and count
+// them: whoever wants to know whether the data are as they were asks a new Host.
 type Host struct {
 	Site    string
 	Methods method.Registry
-	Data    dataset.Source
+	Data    dataset.Source // nil if there are none, or none that can be read
+	Faults  problem.List   // why data could not be opened, of the people who look at a preview
 	Store   Store
 	Policy  privacy.Policy
 	Marks   engine.Marks     // nil if nobody keeps them
@@ -48,24 +51,16 @@ type Host struct {
 	surveyed *survey
 }
 
-// Preview is what a study would mean for a site, before anything is agreed to.
-type Preview struct {
-	Study     string             `json:"study"` // hexadecimal digest of the plan
-	Site      string             `json:"site"`
-	Method    string             `json:"method"`
-	Revision  int                `json:"revision"`
-	Subjects  int                `json:"subjects"`
-	Requests  []privacy.Listed   `json:"requests"`  // everything that the gate would grant
-	Admission *privacy.Admission `json:"admission"` // whether policy and ledger let it take part, and what that costs
-}
-
 // ErrChanged means that a study goes on under other terms than those that were
 // agreed to.
 var ErrChanged = errors.New("something has changed since this study was agreed to here")
 
+var errNoData = errors.New("the site has no data yet")
+
 // survey is what one reading of all rows tells.
 type survey struct {
 	subjects int
+	having   []int // subjects who have each view
 	data     [32]byte
 }
 
@@ -77,13 +72,24 @@ func (h *Host) survey(ctx context.Context) (*survey, error) {
 	if h.surveyed != nil {
 		return h.surveyed, nil
 	}
-	s := &survey{}
+	if h.Data == nil {
+		if err := h.Faults.Err(); err != nil {
+			return nil, err
+		}
+		return nil, errNoData
+	}
+	s := &survey{having: make([]int, len(h.Data.Schema().Views))}
 	sum := sha256.New()
 	for row, err := range h.Data.Rows(ctx) {
 		if err != nil {
 			return nil, fmt.Errorf("reading the data: %w", err)
 		}
 		s.subjects++
+		for k, v := range row.Views {
+			if v != nil {
+				s.having[k]++
+			}
+		}
 		hashRow(sum, row)
 	}
 	if err := ctx.Err(); err != nil {
@@ -115,15 +121,7 @@ func hashRow(h hash.Hash, row *dataset.Row) {
 
 // studyOf returns the method, and what the gate must know.
 func (h *Host) studyOf(ctx context.Context, p *study.Plan) (method.Method, privacy.Study, error) {
-	m, ok := h.Methods.Lookup(p.Method.Name)
-	if !ok {
-		return nil, privacy.Study{}, fmt.Errorf("method %q is not known", p.Method.Name)
-	}
-	list, err := m.Requests(p, h.Site)
-	if err != nil {
-		return nil, privacy.Study{}, err
-	}
-	s, err := privacy.StudyOf(p, h.Site, list)
+	m, s, err := h.planned(p)
 	if err != nil {
 		return nil, s, err
 	}
@@ -135,25 +133,27 @@ func (h *Host) studyOf(ctx context.Context, p *study.Plan) (method.Method, priva
 	return m, s, nil
 }
 
-// Preview says what a study would mean here. It keeps and charges nothing.
-func (h *Host) Preview(ctx context.Context, p *study.Plan) (*Preview, error) {
-	m, s, err := h.studyOf(ctx, p)
-	if err != nil {
-		return nil, err
+// planned is studyOf without what only the data tell.
+func (h *Host) planned(p *study.Plan) (method.Method, privacy.Study, error) {
+	m, ok := h.Methods.Lookup(p.Method.Name)
+	if !ok {
+		return nil, privacy.Study{}, fmt.Errorf("method %q is not known", p.Method.Name)
 	}
-	ledger, err := privacy.ReadLedger(h.Store)
+	list, err := m.Requests(p, h.Site)
 	if err != nil {
-		return nil, err
+		return nil, privacy.Study{}, err
 	}
+	s, err := privacy.StudyOf(p, h.Site, list)
+	return m, s, err
+}
+
+// admission says what policy and ledger make of the study.
+func (h *Host) admission(ledger *privacy.Ledger, p *study.Plan, s privacy.Study) (*privacy.Admission, error) {
 	cost, err := h.Methods.Cost(p)
 	if err != nil {
 		return nil, err
 	}
-	a, err := ledger.Admits(h.Policy, s, cost.Delta(), privacy.Requests(s.Requests)...)
-	if err != nil {
-		return nil, err
-	}
-	return &Preview{Study: s.Digest, Site: h.Site, Method: m.Name(), Revision: m.Revision(), Subjects: s.Subjects, Requests: s.Requests, Admission: a}, nil
+	return ledger.Admits(h.Policy, s, cost.Delta(), privacy.Requests(s.Requests)...)
 }
 
 // terms are what a site agrees to, beside the plan itself, which names the study.
@@ -201,6 +201,11 @@ func (h *Host) agree(m method.Method, s privacy.Study) error {
 			return err
 		}
 	}
+	return h.keep(m, s)
+}
+
+// keep keeps the terms of a study, or compares them with those that are kept.
+func (h *Host) keep(m method.Method, s privacy.Study) error {
 	now := terms{Version: 1, Method: m.Name(), Revision: m.Revision(), Data: s.Data[:]}
 	data, err := wire.Marshal(now)
 	if err != nil {

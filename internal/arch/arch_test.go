@@ -33,7 +33,7 @@ var floors = [][]string{
 	{"sitestore"},
 	{"study"},
 	{"augment", "dataset", "figure", "privacy/account", "suffiae"},
-	{"privacy/internal/fixed", "internal/vectors/vectorstest"},
+	{"internal/auditlog", "internal/vectors/vectorstest", "privacy/internal/fixed"},
 	{"problem", "internal/...", "privacy/internal/noise"},
 }
 

@@ -1,0 +1,129 @@
+package host
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"time"
+
+	"parley/method"
+	"parley/privacy"
+	"parley/study"
+)
+
+// Who approves a study; see [Approval]. Only ByRule means something to
+// [Host.Approve].
+const (
+	ByPerson = "a person"
+	ByRule   = "the policy's rule" // see [privacy.PreApproval]
+)
+
+// Approval says that a site's people, or a rule of theirs, allow a study, and
+// what they looked at. It is good as long as all of that stands: see
+// [Host.Approved]. Digests are hexadecimal SHA-256.
+type Approval struct {
+	Plan        string    `json:"plan"`        // its digest
+	Coordinator string    `json:"coordinator"` // digest of the public key
+	Policy      string    `json:"policy"`      // see [privacy.Policy.Digest]
+	Data        string    `json:"data"`        // fingerprint of every row
+	Method      string    `json:"method"`
+	Revision    int       `json:"revision"` // of the method in this program
+	At          time.Time `json:"at"`       // UTC, whole seconds
+	By          string    `json:"by"`       // such as ByPerson or ByRule
+}
+
+// Approve approves a study as everything stands now, for the coordinator with
+// that public key. It keeps and charges nothing: the caller keeps the approval.
+//
+// It is refused, by an error that wraps [privacy.ErrRefused], if policy or ledger
+// would not let the site take part, or if the policy's rule is to approve what it
+// does not cover; what is wrong with the data is another error. A study that has
+// been charged here before is not refused for what it has cost, but by ErrChanged
+// if its data or the revision of its method are others.
+func (h *Host) Approve(ctx context.Context, p *study.Plan, coordinator []byte, by string) (*Approval, error) {
+	m, s, err := h.studyOf(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	if by == ByRule {
+		if ok, why := h.Policy.PreApproves(s); !ok {
+			return nil, fmt.Errorf("%w: pre_approval: %s", privacy.ErrRefused, why)
+		}
+	}
+	ledger, err := privacy.ReadLedger(h.Store)
+	if err != nil {
+		return nil, err
+	}
+	a, err := h.admission(ledger, p, s)
+	if err != nil {
+		return nil, err
+	}
+	if !a.Admitted {
+		return nil, a.Refusal()
+	}
+	if a.Begun {
+		if err := h.keep(m, s); err != nil { // its terms are kept: this compares
+			return nil, err
+		}
+	}
+	now := h.approval(m, s, coordinator)
+	now.At, now.By = time.Now().UTC().Truncate(time.Second), by
+	return now, nil
+}
+
+// Approved says whether an approval is good for a study as everything stands now:
+// plan, coordinator's key, policy, data, and method with its revision. An error
+// that wraps ErrChanged names all that have changed.
+func (h *Host) Approved(ctx context.Context, p *study.Plan, coordinator []byte, a *Approval) error {
+	m, s, err := h.studyOf(ctx, p)
+	if err != nil {
+		return err
+	}
+	now, e := h.approval(m, s, coordinator), &changedError{}
+	if a.Plan != now.Plan {
+		e.add("the approval is of another plan", "approve this plan if it is wanted, too")
+	}
+	if a.Coordinator != now.Coordinator {
+		e.add("the coordinator's key has changed since this study was approved", "ask the coordinator's people why, by another way than this program; approve it again if all is well")
+	}
+	if a.Policy != now.Policy {
+		e.add("the policy has changed since this study was approved", "approve it again under the new one")
+	}
+	if a.Data != now.Data {
+		e.add("the data have changed since this study was approved", "approve it again; if it has begun, put the data back as they were: new data are for a new study")
+	}
+	if a.Method != now.Method || a.Revision != now.Revision {
+		e.add(fmt.Sprintf("the program's revision of method %s has changed since this study was approved: it was %d, and is %d", now.Method, a.Revision, now.Revision),
+			"approve it again; if it has begun, go on with the parley that began it")
+	}
+	if len(e.what) == 0 {
+		return nil
+	}
+	return e
+}
+
+// approval is what an approval would be bound to now.
+func (h *Host) approval(m method.Method, s privacy.Study, coordinator []byte) *Approval {
+	key, policy := sha256.Sum256(coordinator), h.Policy.Digest()
+	return &Approval{
+		Plan: s.Digest, Coordinator: hex.EncodeToString(key[:]), Policy: hex.EncodeToString(policy[:]), Data: hex.EncodeToString(s.Data[:]),
+		Method: m.Name(), Revision: m.Revision(),
+	}
+}
+
+// changedError is ErrChanged, and says what.
+type changedError struct{ what, hints []string }
+
+func (e *changedError) add(what, hint string) {
+	e.what, e.hints = append(e.what, what), append(e.hints, hint)
+}
+
+// Error gives all that have changed one line, and each a hint.
+func (e *changedError) Error() string {
+	return strings.Join(e.what, "; ") + "\n  hint: " + strings.Join(e.hints, "\n  hint: ")
+}
+
+// Unwrap makes the error ErrChanged.
+func (e *changedError) Unwrap() error { return ErrChanged }

@@ -1,0 +1,111 @@
+package host
+
+import (
+	"context"
+	"errors"
+
+	"parley/method"
+	"parley/privacy"
+	"parley/problem"
+	"parley/study"
+)
+
+// Preview is what a study would mean for a site, before anything is agreed to.
+// It is for the site's own people: it tells of their data.
+type Preview struct {
+	Study       string             `json:"study"` // hexadecimal digest of the plan
+	Name        string             `json:"name"`
+	Question    string             `json:"question,omitempty"`
+	Coordinator string             `json:"coordinator,omitempty"` // who asks; the caller fills it in
+	Sites       []string           `json:"sites"`
+	Quorum      int                `json:"quorum"`
+	Site        string             `json:"site"`
+	Method      string             `json:"method"`
+	Revision    int                `json:"revision"`
+	Describes   string             `json:"describes,omitempty"` // what the method computes; empty if it does not say
+	Views       []PreviewView      `json:"views"`               // of the plan
+	Columns     []string           `json:"columns,omitempty"`   // of the subjects table, that the plan names
+	Subjects    int                `json:"subjects"`            // 0 if there are problems
+	Requests    []privacy.Listed   `json:"requests"`            // everything that the gate would grant
+	Numbers     int                `json:"numbers"`             // that leave at most, in all releases together
+	Promise     []string           `json:"promise"`             // of the plan, in words
+	Charges     int                `json:"charges"`             // in the ledger so far, of all studies
+	Spent       []privacy.Loss     `json:"spent"`               // by their noised sums, for one subject
+	Admission   *privacy.Admission `json:"admission"`           // whether policy and ledger let it take part, and what that costs
+	Problems    []string           `json:"problems,omitempty"`  // for which the data cannot be used
+	Notes       []string           `json:"notes,omitempty"`     // on plan and data, that prevent nothing
+	TakesPart   bool               `json:"takes_part"`          // policy, ledger and data allow it
+}
+
+// PreviewView is a view of the plan at the site.
+type PreviewView struct {
+	study.View
+	Subjects int `json:"subjects"` // who have it here
+}
+
+// Preview says what a study would mean here. It keeps and charges nothing. What
+// is wrong with the data is part of it, and no error.
+func (h *Host) Preview(ctx context.Context, p *study.Plan) (*Preview, error) {
+	m, s, err := h.planned(p)
+	if err != nil {
+		return nil, err
+	}
+	out := &Preview{
+		Study: s.Digest, Name: p.Name, Question: p.Question, Sites: p.Sites, Quorum: p.Quorum, Site: h.Site, Method: m.Name(), Revision: m.Revision(),
+		Columns: p.Subjects, Requests: s.Requests, Numbers: privacy.Numbers(s.Requests),
+	}
+	if d, ok := m.(method.Describer); ok {
+		out.Describes = d.Describe(p)
+	}
+	for _, v := range p.Views {
+		out.Views = append(out.Views, PreviewView{View: v})
+	}
+	if s.Subjects, err = h.look(ctx, out); err != nil {
+		return nil, err
+	}
+	out.Subjects = s.Subjects
+	cost, err := h.Methods.Cost(p)
+	if err != nil {
+		return nil, err
+	}
+	out.Promise = cost.Lines()
+	ledger, err := privacy.ReadLedger(h.Store)
+	if err != nil {
+		return nil, err
+	}
+	past, err := ledger.Account(cost.Delta())
+	if err != nil {
+		return nil, err
+	}
+	out.Charges, out.Spent = past.Charges, past.Lifetime
+	if out.Admission, err = ledger.Admits(h.Policy, s, cost.Delta(), privacy.Requests(s.Requests)...); err != nil {
+		return nil, err
+	}
+	notes, err := h.Methods.Notes(p)
+	out.Notes = append(out.Notes, notes.Lines()...)
+	out.TakesPart = out.Admission.Admitted && len(out.Problems) == 0
+	return out, err
+}
+
+// look puts into a preview what the data tell, or what is wrong with them.
+func (h *Host) look(ctx context.Context, out *Preview) (subjects int, err error) {
+	if d, ok := h.Data.(interface{ Warnings() problem.List }); ok {
+		out.Notes = d.Warnings().Lines()
+	}
+	sv, err := h.survey(ctx)
+	list := problem.List(nil)
+	switch {
+	case errors.As(err, &list):
+		out.Problems = list.Lines()
+	case errors.Is(err, errNoData):
+		out.Problems = []string{err.Error()}
+	case err != nil:
+		return 0, err
+	default:
+		for k := range out.Views[:min(len(out.Views), len(sv.having))] {
+			out.Views[k].Subjects = sv.having[k]
+		}
+		return sv.subjects, nil
+	}
+	return 0, nil
+}

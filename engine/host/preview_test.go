@@ -1,0 +1,146 @@
+package host_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"parley/dataset"
+	"parley/engine/host"
+	"parley/engine/local"
+	"parley/graffl"
+	"parley/method"
+	"parley/mvppca"
+	"parley/privacy"
+	"parley/problem"
+	"parley/pvi"
+	"parley/sitestore"
+	"parley/study"
+)
+
+var update = flag.Bool("update", false, "write the golden texts anew")
+
+var all = method.Registry{mvppca.Method{}, pvi.Method{}, graffl.Method{}}
+
+func text(t *testing.T, p *host.Preview) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := p.Text(&b); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := json.Marshal(p); err != nil || !json.Valid(data) {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// golden compares a text with the file of that name.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name+".txt")
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := strings.ReplaceAll(string(want), "\r\n", "\n"); got != want {
+		t.Errorf("%s: the text is\n%s\nand not\n%s\n(go test ./engine/host -update writes it anew)", name, got, want)
+	}
+}
+
+// bound is a host of a site of an example, with the data that its local section names.
+func bound(t *testing.T, path, site string) (*host.Host, *study.Plan) {
+	t.Helper()
+	p, err := study.Load(filepath.Join("..", "..", "examples", filepath.FromSlash(path)), all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := local.Bind(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &host.Host{Site: site, Methods: all, Data: b.Data[site], Store: sitestore.NewMemory(), Policy: privacy.SimulationPolicy()}, p
+}
+
+// What a data manager is shown of the examples.
+func TestPreviewInWords(t *testing.T) {
+	for _, c := range []struct {
+		name, path, site string
+		policy           privacy.Policy
+		takesPart        bool
+	}{
+		{"alzheimer", "alzheimer/plan.yaml", "centre", privacy.SimulationPolicy(), true},
+		{"alzheimer-refused", "alzheimer/plan.yaml", "centre", privacy.DefaultPolicy(), false},
+		{"alzheimer-private", "alzheimer/private.yaml", "north", privacy.DefaultPolicy(), true},
+		{"income", "income/plan.yaml", "c01", privacy.SimulationPolicy(), true},
+		{"mixture", "mixture/plan.yaml", "south", privacy.SimulationPolicy(), true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h, plan := bound(t, c.path, c.site)
+			h.Policy = c.policy
+			p, err := h.Preview(t.Context(), plan)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.Coordinator = "the University of\x1b[31m Somewhere"
+			if p.TakesPart != c.takesPart {
+				t.Errorf("takes part: %v", p.TakesPart)
+			}
+			golden(t, c.name, text(t, p))
+		})
+	}
+}
+
+// What is wrong with the data is shown, with all that can be said without them.
+func TestPreviewOfBadData(t *testing.T) {
+	h, plan := bound(t, "mixture/plan.yaml", "south")
+	schema := plan.Schema()
+	dir := t.TempDir()
+	write := func(view string) {
+		for name, data := range map[string]string{"subjects.csv": "id\na\nb\n", "view_point.csv": view} {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(data), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	write("id,x,why\na,1,2\n")
+	_, err := dataset.Open(t.Context(), dir, dataset.Options{Schema: &schema})
+	list, ok := err.(problem.List)
+	if !ok {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		faults problem.List
+		want   string
+	}{"opened": {list, "column y of the plan is missing"}, "none": {nil, "the site has no data yet"}} {
+		h.Data, h.Faults = nil, c.faults
+		p, err := h.Preview(t.Context(), plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(strings.Fields(text(t, p)), " "); p.TakesPart || !strings.Contains(got, c.want) || !strings.Contains(got, "would not take part") || !strings.Contains(got, "at most once") {
+			t.Errorf("%s:\n%s", name, got)
+		}
+		if _, err := h.Approve(t.Context(), plan, nil, host.ByPerson); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: approved: %v", name, err)
+		}
+	}
+	write("id,x,y\na,1,about five\nb,1,2\n")
+	bad, err := dataset.Open(t.Context(), dir, dataset.Options{Schema: &schema})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h = &host.Host{Site: "south", Methods: all, Data: bad, Store: sitestore.NewMemory(), Policy: privacy.SimulationPolicy()}
+	p, err := h.Preview(t.Context(), plan)
+	if err != nil || p.TakesPart || len(p.Problems) != 1 || !strings.Contains(text(t, p), "about five") {
+		t.Errorf("a bad cell: %+v, %v", p, err)
+	}
+}

@@ -1,0 +1,36 @@
+package mvppca
+
+import (
+	"fmt"
+
+	"parley/study"
+)
+
+// Describe implements [method.Describer].
+func (Method) Describe(p *study.Plan) string {
+	o, l, err := setUp(p)
+	if err != nil {
+		return ""
+	}
+	factors := "1 factor"
+	if o.Latent != 1 {
+		factors = fmt.Sprintf("%d factors", o.Latent)
+	}
+	text := fmt.Sprintf("It looks for %s, patterns that run through the %d features of all %d views together, and how strongly each feature belongs to each.", factors, l.Features(), l.Views())
+	switch {
+	case o.Mechanism == MechanismStatistics:
+		return text + " Each site releases noised counts, sums and products of its subjects' values once, and everything is computed from these."
+	case o.Variant == PublishedVariant:
+		text += fmt.Sprintf(" In each of %d rounds every site fits the model to its own subjects, and sends the model's numbers back", o.Rounds)
+		switch {
+		case o.firstInClear():
+			return text + ", the first time as they are and then noised."
+		case o.clips():
+			return text + ", noised."
+		}
+		return text + "."
+	case o.Rounds == 0:
+		return text + " Each site fits the model to its own subjects once and sends the model's numbers, which the coordinator joins."
+	}
+	return text + fmt.Sprintf(" Each site fits the model to its own subjects once and sends the model's numbers, which the coordinator joins; at most %d more rounds find how sites differ.", o.Rounds)
+}
