@@ -69,6 +69,9 @@ func (c *checker) required(path, hint string) bool {
 	return true
 }
 
+// IsName says whether a text can be the name of a plan or of a site.
+func IsName(s string) bool { return namePattern.MatchString(s) }
+
 func (c *checker) pattern(path, s string, pattern *regexp.Regexp, hint string) {
 	if !pattern.MatchString(s) {
 		c.report(path, fmt.Sprintf("%q cannot be a name", s), hint)

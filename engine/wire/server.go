@@ -25,6 +25,8 @@ type Server struct {
 	// returns it; the zero Receipt before the first.
 	Keep func(Receipt) error
 	Kept func() (Receipt, error)
+	// Working, if not nil, is called before a task is handled and after.
+	Working func(begins bool)
 	// End is handed what the site may have when the study has ended, perhaps more
 	// than once; left says that the site has left it.
 	End func(ctx context.Context, share []byte, left bool) error
@@ -116,6 +118,10 @@ func (s *Server) handle(ctx context.Context, message []byte) error {
 
 // task answers a task.
 func (s *Server) task(ctx context.Context, m down, to *up) error {
+	if s.Working != nil {
+		s.Working(true)
+		defer s.Working(false)
+	}
 	a, err := s.Site.Handle(ctx, m.Body, m.Past)
 	var refusal *engine.Refusal
 	var behind *engine.BehindError

@@ -1,0 +1,360 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"parley/federation/coordinator"
+	"parley/internal/atomicfile"
+	"parley/internal/auditlog"
+	"parley/study"
+)
+
+func coordinatorCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "coordinator", Short: "Coordinate studies over a network: invite sites, submit plans, serve"}
+	cmd.AddCommand(coordinatorInitCommand(), coordinatorServeCommand(), coordinatorInviteCommand(), coordinatorSitesCommand(), coordinatorRevokeCommand(),
+		coordinatorSubmitCommand(), coordinatorStatusCommand(), coordinatorWatchCommand(), coordinatorDropCommand(), coordinatorAbortCommand(),
+		coordinatorResultsCommand(), coordinatorRebuildCommand(), coordinatorDoctorCommand(), logCommand("the coordinator"))
+	return cmd
+}
+
+// placeFlags say where a coordinator is reached.
+type placeFlags struct {
+	config  coordinator.Config
+	account string
+	roots   string
+}
+
+func (p *placeFlags) add(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&p.config.Listen, "listen", ":4222", "where the broker listens for sites, with TLS; empty for nowhere")
+	f.StringVar(&p.config.WebSocket, "websocket", ":8443", "where it listens for sites behind a proxy, by WebSocket with TLS (443 is what proxies let through);\nempty for nowhere")
+	f.StringSliceVar(&p.config.Hosts, "host", nil, "names and addresses under which sites reach this machine (default its host name)")
+	f.StringSliceVar(&p.config.NATS, "nats", nil, "servers of a NATS cluster that somebody else runs, instead of the broker in this program")
+	f.StringVar(&p.account, "account", "", "with --nats: file with the seed of the account that parley is to use there")
+	f.StringVar(&p.roots, "ca", "", "with --nats: PEM file that the cluster's certificates are held against (default the system's)")
+	f.IntVar(&p.config.Replicas, "replicas", 3, "with --nats: on how many servers each value is kept")
+}
+
+// complete reads the files that the flags name.
+func (p *placeFlags) complete() (account []byte, err error) {
+	c := &p.config
+	if len(c.NATS) == 0 {
+		c.Replicas = 0
+		if p.account != "" || p.roots != "" {
+			return nil, &usageError{fmt.Errorf("--account and --ca belong to --nats")}
+		}
+		if len(c.Hosts) == 0 {
+			c.Hosts, err = defaultHosts(c.Listen, c.WebSocket)
+		}
+		return nil, err
+	}
+	c.Listen, c.WebSocket, c.Hosts = "", "", nil
+	if p.account == "" {
+		return nil, &usageError{fmt.Errorf("--nats needs --account\n  hint: the people who run the cluster make an account with JetStream for parley, and its seed")}
+	}
+	if p.roots != "" {
+		data, err := os.ReadFile(p.roots)
+		if err != nil {
+			return nil, err
+		}
+		c.Roots = string(data)
+	}
+	data, err := os.ReadFile(p.account)
+	return []byte(strings.TrimSpace(string(data))), err
+}
+
+// defaultHosts is where a machine is reached that was not told: at the addresses
+// that it listens at, or by its name.
+func defaultHosts(addresses ...string) ([]string, error) {
+	for _, a := range addresses {
+		if host, _, err := net.SplitHostPort(a); err == nil && host != "" && host != "0.0.0.0" && host != "::" {
+			return []string{host}, nil
+		}
+	}
+	name, err := os.Hostname()
+	return []string{name}, err
+}
+
+func coordinatorInitCommand() *cobra.Command {
+	var p placeFlags
+	cmd := &cobra.Command{
+		Use:   "init DIR",
+		Short: "Make a coordinator's folder, with its keys",
+		Long: "Makes the folder of a coordinator. Its file coordinator.key is all that is needed, beside the plans and\n" +
+			"the sites, to make everything else again: keep a copy where nobody else can read it.",
+		Example: "  parley coordinator init study-centre --host parley.example.org --websocket :443",
+		Args:    args(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			account, err := p.complete()
+			if err != nil {
+				return err
+			}
+			f, err := coordinator.Init(a[0], p.config, account)
+			if err != nil {
+				return err
+			}
+			out := cmd.OutOrStdout()
+			fmt.Fprintf(out, "%s is a coordinator's folder now; sites will connect to %s\n", f.Path, strings.Join(f.Config.URLs(), " or "))
+			fmt.Fprintf(out, "Keep a copy of %s where nobody else can read it.\n\n", filepath.Join(f.Path, "coordinator.key"))
+			fmt.Fprintf(out, "Next:\n  parley coordinator invite %s SITE        (for each site)\n  parley coordinator submit %s PLAN\n  parley coordinator serve %s\n", f.Path, f.Path, f.Path)
+			return nil
+		},
+	}
+	p.add(cmd)
+	return cmd
+}
+
+func coordinatorServeCommand() *cobra.Command {
+	var flags daemonFlags
+	cmd := &cobra.Command{
+		Use:   "serve DIR",
+		Short: "Serve the coordinator's studies until told to stop",
+		Long: "Serves every study of the folder: waits for sites to join and to approve, runs rounds, hands out results.\n" +
+			"Stop it with Ctrl-C or SIGTERM at any moment; what is under way goes on when it is started again.",
+		Args: args(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			f, err := coordinator.Open(a[0])
+			if err != nil {
+				return err
+			}
+			return serveCoordinator(cmd, f, flags)
+		},
+	}
+	flags.add(cmd)
+	return cmd
+}
+
+func serveCoordinator(cmd *cobra.Command, f *coordinator.Folder, flags daemonFlags) error {
+	log, err := flags.logger(cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	watch, err := flags.monitor(cmd.Context())
+	if err != nil {
+		return err
+	}
+	d := &coordinator.Daemon{Folder: f, Methods: methods, Again: flags.again, Log: log, Watch: watch}
+	return serve(cmd.Context(), d.Serve)
+}
+
+func coordinatorInviteCommand() *cobra.Command {
+	var out string
+	var expires time.Duration
+	var replace bool
+	cmd := &cobra.Command{
+		Use:   "invite DIR SITE",
+		Short: "Write an invitation, with which a site joins once",
+		Long: "Writes an invitation for a site, which works once, until it expires. Send it to the site's people as you\n" +
+			"would send a password.",
+		Args: args(cobra.ExactArgs(2)),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			f, err := coordinator.Open(a[0])
+			if err != nil {
+				return err
+			}
+			if out == "" {
+				out = a[1] + ".invitation"
+			}
+			if err := writeInvitation(f, a[1], out, expires, replace); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "Send %s to the people of site %s; it works once, within %s. They use it with:\n  parley site join %s\n", out, a[1], expires, filepath.Base(out))
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&out, "out", "", "file to write; it must not exist yet (default SITE.invitation)")
+	cmd.Flags().DurationVar(&expires, "expires", 7*24*time.Hour, "how long it is good")
+	cmd.Flags().BoolVar(&replace, "replace", false, "for a site that has joined: its old keys are revoked when the invitation is used;\nits ledger and studies go on")
+	return cmd
+}
+
+func writeInvitation(f *coordinator.Folder, site, out string, expires time.Duration, replace bool) error {
+	if expires <= 0 {
+		return &usageError{fmt.Errorf("--expires %s has passed already", expires)}
+	}
+	if err := (&output{path: out}).check(); err != nil {
+		return err
+	}
+	i, err := f.Invite(site, time.Now().Add(expires), replace)
+	if err != nil {
+		return err
+	}
+	text, err := i.Encode()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(out), 0o700); err != nil {
+		return err
+	}
+	return atomicfile.WriteOwn(out, text)
+}
+
+func coordinatorSitesCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "sites DIR",
+		Short: "List who has been invited, and who has joined",
+		Args:  args(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			f, err := coordinator.Open(a[0])
+			if err != nil {
+				return err
+			}
+			s, err := f.ReadStatus()
+			if err != nil {
+				return err
+			}
+			r, err := f.Registry()
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printJSON(cmd.OutOrStdout(), struct {
+					Invitations []coordinator.Invited    `json:"invitations"`
+					Members     []coordinator.Member     `json:"members"`
+					Seen        []coordinator.SiteStatus `json:"seen"`
+				}{r.Invitations, r.Members, s.Sites})
+			}
+			for _, i := range r.Invitations {
+				if i.UsedBy == "" {
+					fmt.Fprintf(cmd.OutOrStdout(), "%-20s invited, until %s\n", i.Site, i.Expires.Local().Format(time.DateTime))
+				}
+			}
+			for _, m := range r.Members {
+				line := "joined " + m.Joined.Local().Format(time.DateTime)
+				if m.Revoked {
+					line = "revoked"
+				}
+				for _, seen := range s.Sites {
+					if seen.Site == m.Site && seen.Program != nil {
+						line += fmt.Sprintf("; parley %s on %s, last heard of %s", seen.Program.Version, seen.Program.Platform, seen.LastSeen.Local().Format(time.DateTime))
+					}
+				}
+				fmt.Fprintf(cmd.OutOrStdout(), "%-20s %s\n", m.Site, line)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print it as one JSON object")
+	return cmd
+}
+
+func coordinatorRevokeCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "revoke DIR SITE",
+		Short: "Let a site's keys connect no more, and withdraw its invitations",
+		Args:  args(cobra.ExactArgs(2)),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			f, err := coordinator.Open(a[0])
+			if err != nil {
+				return err
+			}
+			if err := f.Revoke(a[1]); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "site %s is disconnected and refused from now on\n", a[1])
+			fmt.Fprintf(cmd.OutOrStdout(), "Copy %s to where you keep it again: it holds the revocation.\n", filepath.Join(f.Path, "coordinator.key"))
+			return nil
+		},
+	}
+}
+
+func coordinatorSubmitCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "submit DIR PLAN",
+		Short: "Submit a study; the same plan twice is one study",
+		Args:  args(cobra.ExactArgs(2)),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			f, err := coordinator.Open(a[0])
+			if err != nil {
+				return err
+			}
+			plan, err := study.Load(a[1], methods)
+			if err != nil {
+				return err
+			}
+			cost, err := methods.Cost(plan)
+			if err != nil {
+				return err
+			}
+			digest, fresh, err := f.Submit(plan)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return json.NewEncoder(cmd.OutOrStdout()).Encode(struct {
+					Study string `json:"study"`
+					Fresh bool   `json:"fresh"`
+				}{digest, fresh})
+			}
+			was := "was submitted"
+			if !fresh {
+				was = "had been submitted already"
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "study %s %s; digest %s\n", plan.Name, was, digest)
+			for _, l := range cost.Lines() {
+				fmt.Fprintln(cmd.OutOrStdout(), "privacy:", l)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the digest as JSON")
+	return cmd
+}
+
+// logCommand looks at the audit log of either end, in the folder of which.
+func logCommand(whose string) *cobra.Command {
+	cmd := &cobra.Command{Use: "log", Short: "Show and verify the audit log"}
+	file := func(dir string) string { return filepath.Join(dir, "audit.jsonl") }
+	var asJSON bool
+	show := &cobra.Command{
+		Use: "show DIR", Short: "Print what " + whose + " has noted, oldest first", Args: args(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			return auditlog.Read(file(a[0]), func(e auditlog.Entry) error {
+				if asJSON {
+					return json.NewEncoder(cmd.OutOrStdout()).Encode(e)
+				}
+				return printEntry(cmd.OutOrStdout(), e)
+			})
+		},
+	}
+	show.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a line")
+	verify := &cobra.Command{
+		Use: "verify DIR", Short: "Check that no line was changed, taken out or put in between",
+		Long: "Walks the chain of hashes through the log. It shows accidents and clumsy changes, but not that lines are\n" +
+			"missing at the end: keep the last hash elsewhere.",
+		Args: args(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			n, head, err := auditlog.Verify(file(a[0]))
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%s is whole: %d lines\nlast hash %s\n", file(a[0]), n, head)
+			return nil
+		},
+	}
+	cmd.AddCommand(show, verify)
+	return cmd
+}
+
+func printEntry(w io.Writer, e auditlog.Entry) error {
+	line := e.At.Local().Format(time.DateTime) + " " + e.What
+	if e.Site != "" {
+		line += ", site " + e.Site
+	}
+	if e.Study != "" {
+		line += fmt.Sprintf(", study %.12s", e.Study)
+	}
+	_, err := fmt.Fprintln(w, line+": "+e.Text)
+	return err
+}

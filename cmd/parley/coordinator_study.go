@@ -1,0 +1,304 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"parley/federation/coordinator"
+	"parley/study"
+)
+
+func coordinatorStatusCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "status DIR",
+		Short: "Say where studies and sites stand",
+		Args:  args(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			f, err := coordinator.Open(a[0])
+			if err != nil {
+				return err
+			}
+			s, err := f.ReadStatus()
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printJSON(cmd.OutOrStdout(), s)
+			}
+			return printCoordinator(cmd.OutOrStdout(), a[0], s)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print it as one JSON object")
+	return cmd
+}
+
+func printCoordinator(w io.Writer, dir string, s coordinator.Status) error {
+	if s.Serving {
+		fmt.Fprintf(w, "serving; broker: %s\n", s.Broker)
+	} else {
+		fmt.Fprintf(w, "not serving; what follows is how it was left. Start it with: parley coordinator serve %s\n", dir)
+	}
+	for _, site := range s.Sites {
+		line := site.State
+		if site.LastSeen != nil {
+			line += fmt.Sprintf("; parley %s on %s, last heard of %s ago", site.Program.Version, site.Program.Platform, time.Since(*site.LastSeen).Round(time.Second))
+		}
+		fmt.Fprintf(w, "site %-20s %s\n", site.Site, line)
+	}
+	for _, st := range s.Studies {
+		fmt.Fprintf(w, "\nstudy %s (%.12s), method %s: %s\n", st.Name, st.Study, st.Method, studyLine(st))
+		for _, x := range st.Sites {
+			fmt.Fprintf(w, "  %-20s %s\n", x.Site, standingLine(x))
+		}
+	}
+	return nil
+}
+
+func studyLine(st coordinator.StudyStatus) string {
+	line := st.State
+	if st.State == coordinator.Running && st.Of > 0 {
+		line += fmt.Sprintf(", round %d, step %d of %d", st.Round, st.Progress, st.Of)
+	}
+	if st.Text != "" {
+		line += ": " + st.Text
+	}
+	return line
+}
+
+func standingLine(x coordinator.StandingState) string {
+	line := x.State
+	if x.Since != nil {
+		line += " " + ago(*x.Since)
+	}
+	if x.Text != "" {
+		line += ": " + x.Text
+	}
+	return line
+}
+
+func coordinatorWatchCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "watch DIR [STUDY]",
+		Short: "Print what changes in a study, until it ends",
+		Long: "Prints a line for each change, until the study ends, or every study without STUDY. Exit code 1 if one has\n" +
+			"stopped without a result.",
+		Args: args(cobra.RangeArgs(1, 2)),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			f, err := coordinator.Open(a[0])
+			if err != nil {
+				return err
+			}
+			only := ""
+			if len(a) > 1 {
+				if only, err = f.Find(a[1], methods); err != nil {
+					return err
+				}
+			}
+			return watch(cmd.Context(), cmd.OutOrStdout(), f, only, asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object for each change of a study")
+	return cmd
+}
+
+// watch prints changes until the studies have ended.
+func watch(ctx context.Context, w io.Writer, f *coordinator.Folder, only string, asJSON bool) error {
+	said := map[string]string{}
+	serving := true
+	say := func(key, line string) {
+		if said[key] != line {
+			said[key] = line
+			fmt.Fprintln(w, line)
+		}
+	}
+	for {
+		s, err := f.ReadStatus()
+		if err != nil {
+			return err
+		}
+		if !s.Serving && serving && !asJSON {
+			fmt.Fprintf(w, "nobody serves %s; waiting for: parley coordinator serve %s\n", f.Path, f.Path)
+		}
+		serving = s.Serving
+		open, stopped := 0, []string{}
+		digests, err := f.Studies()
+		if err != nil {
+			return err
+		}
+		for _, digest := range digests {
+			i := slices.IndexFunc(s.Studies, func(st coordinator.StudyStatus) bool { return st.Study == digest })
+			if only != "" && digest != only {
+				continue
+			}
+			if i < 0 {
+				open++
+				continue
+			}
+			st := s.Studies[i]
+			switch st.State {
+			case coordinator.Ended:
+			case coordinator.Stopped:
+				stopped = append(stopped, fmt.Sprintf("study %s has stopped: %s", st.Name, st.Text))
+			default:
+				open++
+			}
+			if asJSON {
+				var b strings.Builder
+				if err := printJSONLine(&b, st); err != nil {
+					return err
+				}
+				say(digest, strings.TrimSpace(b.String()))
+				continue
+			}
+			for _, x := range st.Sites {
+				line := x.State
+				if x.Text != "" {
+					line += ": " + x.Text
+				}
+				say(digest+x.Site, fmt.Sprintf("%s: site %s %s", st.Name, x.Site, line))
+			}
+			say(digest, st.Name+": "+studyLine(st))
+		}
+		if open == 0 && len(digests) > 0 {
+			if len(stopped) > 0 {
+				return fmt.Errorf("%s", strings.Join(stopped, "\n"))
+			}
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(300 * time.Millisecond):
+		}
+	}
+}
+
+// order gives the daemon a person's word about a study.
+func order(use, short, long string, most int, make func(a []string) coordinator.Order, done string) *cobra.Command {
+	return &cobra.Command{
+		Use: use, Short: short, Long: long, Args: args(cobra.ExactArgs(most)),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			f, err := coordinator.Open(a[0])
+			if err != nil {
+				return err
+			}
+			digest, err := f.Find(a[1], methods)
+			if err != nil {
+				return err
+			}
+			plan, err := f.Plan(digest, methods)
+			if err != nil {
+				return err
+			}
+			o := make(a)
+			if o.Drop != "" && !slices.Contains(plan.Sites, o.Drop) {
+				return fmt.Errorf("%s is not a site of study %s\n  hint: one of %s", o.Drop, plan.Name, strings.Join(plan.Sites, ", "))
+			}
+			if err := f.Give(digest, o); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), done+"\n", plan.Name)
+			if !f.Served() {
+				fmt.Fprintln(cmd.OutOrStdout(), "Nobody serves the folder: it is done as soon as somebody does.")
+			}
+			return nil
+		},
+	}
+}
+
+func coordinatorDropCommand() *cobra.Command {
+	return order("drop DIR STUDY SITE", "Let a study go on without a site",
+		"Makes a site leave a study. What it has contributed stays; it is asked for nothing more. The study ends if\nfewer sites than the plan's quorum would be left.", 3,
+		func(a []string) coordinator.Order { return coordinator.Order{Drop: a[2]} }, "the site leaves study %s")
+}
+
+func coordinatorAbortCommand() *cobra.Command {
+	return order("abort DIR STUDY", "End a study without a result", "Ends a study for good. What sites have released stays released, and charged.", 2,
+		func([]string) coordinator.Order { return coordinator.Order{Abort: true} }, "study %s is aborted")
+}
+
+func coordinatorResultsCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "results DIR STUDY",
+		Short: "Say where the results of a study are",
+		Args:  args(cobra.ExactArgs(2)),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			f, err := coordinator.Open(a[0])
+			if err != nil {
+				return err
+			}
+			digest, err := f.Find(a[1], methods)
+			if err != nil {
+				return err
+			}
+			return printResults(cmd.OutOrStdout(), digest, f.ResultsPath(digest), asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print it as JSON")
+	return cmd
+}
+
+// printResults says where results are, or that there are none yet.
+func printResults(w io.Writer, digest, path string, asJSON bool) error {
+	page := filepath.Join(path, "report.html")
+	if !exists(page) {
+		return fmt.Errorf("study %.12s has no results yet", digest)
+	}
+	if asJSON {
+		return printJSON(w, struct {
+			Study   string `json:"study"`
+			Results string `json:"results"`
+			Report  string `json:"report"`
+		}{digest, path, page})
+	}
+	_, err := fmt.Fprintln(w, "Open", page)
+	return err
+}
+
+func coordinatorRebuildCommand() *cobra.Command {
+	var p placeFlags
+	var key string
+	cmd := &cobra.Command{
+		Use:   "rebuild DIR --key coordinator.key PLAN...",
+		Short: "Make a lost coordinator's folder again, from its key and the plans",
+		Long: "Makes the folder of a coordinator again that was lost, from the copy of its coordinator.key and the plans\n" +
+			"that it had. When it serves, sites reconnect without joining again, each study's history is asked of them,\n" +
+			"and the studies go on to the same models: sites send what they have stored, and nothing is charged again.\n" +
+			"Give the addresses as they were.",
+		Example: "  parley coordinator rebuild study-centre --key backup/coordinator.key --host parley.example.org plan.yaml",
+		Args:    args(cobra.MinimumNArgs(2)),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			if _, err := p.complete(); err != nil && p.account != "" {
+				return err
+			}
+			var plans []*study.Plan
+			for _, file := range a[1:] {
+				plan, err := study.Load(file, methods)
+				if err != nil {
+					return err
+				}
+				plans = append(plans, plan)
+			}
+			f, err := coordinator.Rebuild(a[0], key, p.config, plans)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%s is there again. Every site of a plan is asked for the plan's history: let the study go on without one that\ncannot answer with: parley coordinator drop %s STUDY SITE\n\nNext:\n  parley coordinator serve %s\n", f.Path, f.Path, f.Path)
+			return nil
+		},
+	}
+	p.add(cmd)
+	cmd.Flags().StringVar(&key, "key", "", "the copy of coordinator.key")
+	cmd.MarkFlagRequired("key")
+	return cmd
+}

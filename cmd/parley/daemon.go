@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/spf13/cobra"
+)
+
+// daemonFlags are those of everything that serves.
+type daemonFlags struct {
+	log, metrics string
+	again        time.Duration
+}
+
+func (f *daemonFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.log, "log", "text", "text: plain lines; json: one object a line, for programs")
+	cmd.Flags().StringVar(&f.metrics, "metrics", "", "serve Prometheus metrics and /healthz at this address of this machine, such as 127.0.0.1:9090")
+	cmd.Flags().DurationVar(&f.again, "again", 30*time.Second, "after how long something is put again that has no answer")
+}
+
+// logger returns what writes a daemon's log. It never holds a subject's data.
+func (f *daemonFlags) logger(w io.Writer) (*slog.Logger, error) {
+	switch f.log {
+	case "json":
+		return slog.New(slog.NewJSONHandler(w, nil)), nil
+	case "text":
+		return slog.New(&plainHandler{w: w, mu: new(sync.Mutex)}), nil
+	}
+	return nil, &usageError{fmt.Errorf("--log %s is not known\n  hint: text or json", f.log)}
+}
+
+// plainHandler writes sentences: what a message says is complete without its
+// attributes, which are for programs.
+type plainHandler struct {
+	w  io.Writer
+	mu *sync.Mutex
+}
+
+func (h *plainHandler) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelInfo }
+func (h *plainHandler) WithAttrs([]slog.Attr) slog.Handler           { return h }
+func (h *plainHandler) WithGroup(string) slog.Handler                { return h }
+func (h *plainHandler) Handle(_ context.Context, r slog.Record) error {
+	level := ""
+	if r.Level >= slog.LevelWarn {
+		level = strings.ToLower(r.Level.String()) + ": "
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_, err := fmt.Fprintf(h.w, "%s %s%s\n", r.Time.Format(time.TimeOnly), level, r.Message)
+	return err
+}
+
+// monitor counts what a daemon does, for Prometheus and for a health check. It
+// tells of no study by name, and of no subject.
+type monitor struct {
+	registry *prometheus.Registry
+	rounds   prometheus.Counter
+	answers  prometheus.Counter
+	ready    prometheus.Gauge
+
+	mu sync.Mutex
+	ok bool
+}
+
+func newMonitor() *monitor {
+	m := &monitor{
+		registry: prometheus.NewRegistry(),
+		rounds:   prometheus.NewCounter(prometheus.CounterOpts{Name: "parley_rounds_total", Help: "Rounds that have ended."}),
+		answers:  prometheus.NewCounter(prometheus.CounterOpts{Name: "parley_tasks_total", Help: "Tasks that were handled."}),
+		ready:    prometheus.NewGauge(prometheus.GaugeOpts{Name: "parley_ready", Help: "1 if the broker takes writes (coordinator), or is connected (site)."}),
+	}
+	m.registry.MustRegister(m.rounds, m.answers, m.ready)
+	return m
+}
+
+// Round, Health, Answered and Connected implement the watchers of both daemons.
+func (m *monitor) Round(string)      { m.rounds.Inc() }
+func (m *monitor) Answered(string)   { m.answers.Inc() }
+func (m *monitor) Connected(ok bool) { m.Health(ok) }
+func (m *monitor) Health(ok bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.ok = ok
+	if ok {
+		m.ready.Set(1)
+	} else {
+		m.ready.Set(0)
+	}
+}
+
+func (m *monitor) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	m.mu.Lock()
+	ok := m.ok
+	m.mu.Unlock()
+	if !ok {
+		http.Error(w, "not ready", http.StatusServiceUnavailable)
+		return
+	}
+	fmt.Fprintln(w, "ready")
+}
+
+// monitor serves metrics if the flags ask for them, until ctx ends.
+func (f *daemonFlags) monitor(ctx context.Context) (*monitor, error) {
+	m := newMonitor()
+	if f.metrics == "" {
+		return m, nil
+	}
+	host, _, err := net.SplitHostPort(f.metrics)
+	if ip := net.ParseIP(host); err != nil || host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return nil, &usageError{fmt.Errorf("--metrics %s is not an address of this machine alone\n  hint: such as 127.0.0.1:9090; a proxy with a password may stand before it", f.metrics)}
+	}
+	listener, err := net.Listen("tcp", f.metrics)
+	if err != nil {
+		return nil, err
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}))
+	mux.Handle("/healthz", m)
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	go server.Serve(listener)
+	context.AfterFunc(ctx, func() { server.Close() })
+	return m, nil
+}
+
+// serve runs a daemon. That it was told to stop is how it should end.
+func serve(ctx context.Context, run func(context.Context) error) error {
+	err := run(ctx)
+	if ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled)) {
+		return nil
+	}
+	return err
+}
+
+// ago says how long ago something was, by this machine's clock.
+func ago(t time.Time) string {
+	d := time.Since(t).Round(time.Second)
+	if d < time.Second {
+		return "just now"
+	}
+	return "for " + d.String()
+}

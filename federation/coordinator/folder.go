@@ -1,0 +1,514 @@
+// Package coordinator is a coordinator's folder, and the daemon that serves the
+// studies in it.
+//
+// The folder is the whole interface between the two: commands change its files,
+// whether the daemon runs or not, and the daemon looks at them. What a command
+// asked for is durable when it returns.
+package coordinator
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"parley/engine/nats"
+	"parley/engine/wire"
+	"parley/federation"
+	"parley/internal/atomicfile"
+	"parley/internal/auditlog"
+	"parley/internal/filelock"
+	"parley/method"
+	"parley/problem"
+	"parley/study"
+)
+
+// Config is where a coordinator is reached. It is coordinator.json.
+type Config struct {
+	Version int `json:"version"`
+	// Listen and WebSocket are host:port of the embedded broker, for NATS and for
+	// WebSocket, both with TLS; empty: not offered.
+	Listen    string `json:"listen,omitempty"`
+	WebSocket string `json:"websocket,omitempty"`
+	// Hosts are the names and addresses under which sites reach this machine.
+	Hosts []string `json:"hosts,omitempty"`
+	// NATS are the servers of a cluster that somebody else runs, instead of the
+	// embedded broker, which keeps each value Replicas times; Roots, as PEM, is what
+	// their certificates are held against, empty for the system's.
+	NATS     []string `json:"nats,omitempty"`
+	Replicas int      `json:"replicas,omitempty"`
+	Roots    string   `json:"roots,omitempty"`
+}
+
+const configVersion = 1
+
+// URLs are where sites connect to.
+func (c Config) URLs() (urls []string) {
+	if len(c.NATS) > 0 {
+		return c.NATS
+	}
+	for _, way := range []struct{ scheme, address string }{{"tls", c.Listen}, {"wss", c.WebSocket}} {
+		if _, port, err := net.SplitHostPort(way.address); err == nil {
+			for _, h := range c.Hosts {
+				urls = append(urls, way.scheme+"://"+net.JoinHostPort(h, port))
+			}
+		}
+	}
+	return urls
+}
+
+func (c Config) check() error {
+	if c.Version != configVersion {
+		return fmt.Errorf("version %d of coordinator.json is not known\n  hint: this program reads version %d", c.Version, configVersion)
+	}
+	if len(c.NATS) > 0 {
+		return nil
+	}
+	if len(c.Hosts) == 0 || c.Listen == "" && c.WebSocket == "" {
+		return errors.New("a coordinator needs a name or address under which sites reach it, and a port\n  hint: such as --host coordinator.example.org --listen :4222 --websocket :443")
+	}
+	for _, a := range []string{c.Listen, c.WebSocket} {
+		if _, port, err := net.SplitHostPort(a); a != "" && (err != nil || port == "" || port == "0") {
+			return fmt.Errorf("%q is not an address to listen at\n  hint: such as :4222 or 10.0.0.5:4222; sites must know the port beforehand", a)
+		}
+	}
+	return nil
+}
+
+// Folder is a coordinator's folder.
+type Folder struct {
+	Path    string
+	Config  Config
+	Secrets *Secrets
+	Audit   *auditlog.Log
+}
+
+func (f *Folder) file(name ...string) string {
+	return filepath.Join(append([]string{f.Path}, name...)...)
+}
+
+const (
+	keyFile      = "coordinator.key"
+	configFile   = "coordinator.json"
+	registryFile = "sites.json"
+)
+
+// Init makes a new folder. account is the seed of an account in somebody else's
+// cluster, nil for the embedded broker.
+func Init(path string, c Config, account []byte) (*Folder, error) {
+	secrets, err := newSecrets(account)
+	if err != nil {
+		return nil, err
+	}
+	return create(path, c, secrets)
+}
+
+// create makes the folder of secrets.
+func create(path string, c Config, s *Secrets) (*Folder, error) {
+	c.Version = configVersion
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(filepath.Join(path, keyFile)); err == nil {
+		return nil, problem.Problem{File: path, What: "a coordinator's folder is here already", Hint: "serve it with: parley coordinator serve " + path}
+	}
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return nil, err
+	}
+	f := &Folder{Path: path, Config: c, Secrets: s}
+	if err := f.writeJSON(configFile, c); err != nil {
+		return nil, err
+	}
+	if err := f.writeJSON(registryFile, Registry{}); err != nil {
+		return nil, err
+	}
+	if err := s.save(f.file(keyFile)); err != nil { // last: with it the folder is one
+		return nil, err
+	}
+	return Open(path)
+}
+
+// Open opens a folder.
+func Open(path string) (f *Folder, err error) {
+	f = &Folder{Path: path}
+	if f.Secrets, err = loadSecrets(f.file(keyFile)); err != nil {
+		return nil, err
+	}
+	if err := f.readJSON(configFile, &f.Config); err != nil {
+		return nil, err
+	}
+	if err := f.Config.check(); err != nil {
+		return nil, fmt.Errorf("%s: %w", f.file(configFile), err)
+	}
+	f.Audit, err = auditlog.Open(f.file("audit.jsonl"))
+	return f, err
+}
+
+func (f *Folder) writeJSON(name string, v any) error {
+	data, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	return atomicfile.WriteOwn(f.file(name), append(data, '\n'))
+}
+
+func (f *Folder) readJSON(name string, v any) error {
+	data, err := os.ReadFile(f.file(name))
+	if err == nil {
+		err = json.Unmarshal(data, v)
+	}
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", f.file(name), err)
+	}
+	return nil
+}
+
+// alone runs do while no other process changes the folder.
+func (f *Folder) alone(do func() error) (err error) {
+	for tries := 0; ; tries++ {
+		lock, err := filelock.Acquire(f.file("lock"))
+		if err == nil {
+			defer func() { lock.Release() }()
+			return do()
+		}
+		if !errors.Is(err, filelock.ErrHeld) || tries > 500 {
+			return err
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// Registry is who has been invited, and who has joined. It is sites.json.
+type Registry struct {
+	Invitations []Invited `json:"invitations"`
+	Members     []Member  `json:"members"` // of a site that was replaced, the last
+}
+
+// Invited is what is kept of an invitation.
+type Invited struct {
+	ID       string    `json:"id"`
+	Site     string    `json:"site"`
+	User     string    `json:"user"` // public key of the guest
+	Peer     []byte    `json:"peer"` // public half of what signs the request
+	Expires  time.Time `json:"expires"`
+	UsedBy   string    `json:"used_by,omitempty"` // user key of whoever joined with it
+	Settled  bool      `json:"settled,omitempty"` // the site has connected with its own key since
+	Replaces bool      `json:"replaces,omitempty"`
+}
+
+// Member is a site that has joined.
+type Member struct {
+	Site        string    `json:"site"`
+	Serial      uint64    `json:"serial"`
+	User        string    `json:"user"`
+	Peer        []byte    `json:"peer"`
+	Certificate []byte    `json:"certificate"`
+	Joined      time.Time `json:"joined"`
+	Revoked     bool      `json:"revoked,omitempty"`
+}
+
+func (r *Registry) member(site string) *Member {
+	if i := slices.IndexFunc(r.Members, func(m Member) bool { return m.Site == site }); i >= 0 {
+		return &r.Members[i]
+	}
+	return nil
+}
+
+// Registry reads it.
+func (f *Folder) Registry() (r Registry, err error) {
+	return r, f.readJSON(registryFile, &r)
+}
+
+// change changes the registry, and the secrets if a key is revoked. Both are read
+// anew, since other processes change them too.
+func (f *Folder) change(do func(*Registry, *Secrets) error) error {
+	return f.alone(func() error {
+		r, err := f.Registry()
+		if err != nil {
+			return err
+		}
+		s, err := loadSecrets(f.file(keyFile))
+		if err != nil {
+			return err
+		}
+		before := len(s.Revoked)
+		if err := do(&r, s); err != nil {
+			return err
+		}
+		if len(s.Revoked) > before { // first: a crash between the two must not leave a revoked key good
+			if err := s.save(f.file(keyFile)); err != nil {
+				return err
+			}
+		}
+		return f.writeJSON(registryFile, r)
+	})
+}
+
+// refused are the keys that may not connect: those that were revoked, and those of
+// guests whose invitations have been used.
+func (f *Folder) refused() ([]string, error) {
+	s, err := loadSecrets(f.file(keyFile))
+	if err != nil {
+		return nil, err
+	}
+	r, err := f.Registry()
+	if err != nil {
+		return nil, err
+	}
+	list := s.users()
+	for _, i := range r.Invitations {
+		if i.Settled {
+			list = append(list, i.User)
+		}
+	}
+	return list, nil
+}
+
+// Invite makes an invitation for a site. One that has joined is invited again
+// only to be replaced: its old keys are revoked when the invitation is used.
+func (f *Folder) Invite(site string, expires time.Time, replace bool) (*federation.Invitation, error) {
+	if !study.IsName(site) {
+		return nil, fmt.Errorf("%q cannot be the name of a site\n  hint: small letters, digits and -, at most 40, as in a plan", site)
+	}
+	secret, err := wire.NewKey()
+	if err != nil {
+		return nil, err
+	}
+	i := &federation.Invitation{ID: federation.NewID(), Site: site, URLs: f.Config.URLs(), Roots: f.roots(), Expires: expires.Unix()}
+	var user string
+	if i.Seed, user, err = nats.NewUser(); err != nil {
+		return nil, err
+	}
+	if i.JWT, err = f.Secrets.Authority.Guest(i.ID, user, expires); err != nil {
+		return nil, err
+	}
+	if i.Secret, err = secret.MarshalBinary(); err != nil {
+		return nil, err
+	}
+	if i.Coordinator, err = f.Secrets.Key.Peer().MarshalBinary(); err != nil {
+		return nil, err
+	}
+	peer, err := secret.Peer().MarshalBinary()
+	if err != nil {
+		return nil, err
+	}
+	err = f.change(func(r *Registry, _ *Secrets) error {
+		if m := r.member(site); m != nil && !m.Revoked && !replace {
+			return fmt.Errorf("site %s has joined already\n  hint: to let it join again with new keys, and revoke its old ones: --replace", site)
+		}
+		r.Invitations = append(r.Invitations, Invited{ID: i.ID, Site: site, User: user, Peer: peer, Expires: expires.UTC(), Replaces: replace})
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return i, f.Audit.Add("invited", "", site, "invitation "+i.ID+" until "+expires.UTC().Format(time.RFC3339))
+}
+
+func (f *Folder) roots() []byte {
+	if f.Config.Roots != "" {
+		return []byte(f.Config.Roots)
+	}
+	return f.Secrets.roots()
+}
+
+// Revoke lets a site's keys connect no more, and withdraws its invitations.
+func (f *Folder) Revoke(site string) error {
+	err := f.change(func(r *Registry, s *Secrets) error {
+		m := r.member(site)
+		open := slices.ContainsFunc(r.Invitations, func(i Invited) bool { return i.Site == site && i.UsedBy == "" })
+		if m == nil && !open {
+			return fmt.Errorf("site %s has neither joined nor been invited", site)
+		}
+		for _, i := range r.Invitations {
+			if i.Site == site {
+				s.Revoked = append(s.Revoked, Revoked{Site: site, User: i.User})
+			}
+		}
+		r.Invitations = slices.DeleteFunc(r.Invitations, func(i Invited) bool { return i.Site == site })
+		if m != nil && !m.Revoked {
+			s.revoke(m)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return f.Audit.Add("revoked", "", site, "its keys connect no more")
+}
+
+// revoke notes that a site's keys are good no more.
+func (s *Secrets) revoke(m *Member) {
+	m.Revoked = true
+	s.Revoked = append(s.Revoked, Revoked{Site: m.Site, Serial: m.Serial, User: m.User})
+}
+
+// StudyPath is the folder of a study.
+func (f *Folder) StudyPath(digest string) string { return f.file("studies", digest) }
+
+// ResultsPath is where the results of a study are.
+func (f *Folder) ResultsPath(digest string) string { return f.file("studies", digest, "results") }
+
+const planFile = "plan.cbor"
+
+// Submit gives the coordinator a study to run. A plan that it has already changes nothing.
+func (f *Folder) Submit(p *study.Plan) (digest string, fresh bool, err error) {
+	d, err := p.Digest()
+	if err != nil {
+		return "", false, err
+	}
+	digest = d.String()
+	data, err := p.Encode()
+	if err != nil {
+		return "", false, err
+	}
+	err = f.alone(func() error {
+		path := filepath.Join(f.StudyPath(digest), planFile)
+		if _, err := os.Stat(path); err == nil {
+			return nil
+		}
+		fresh = true
+		return atomicfile.Write(path, data)
+	})
+	if err == nil && fresh {
+		err = f.Audit.Add("submitted", digest, "", "plan "+p.Name)
+	}
+	return digest, fresh, err
+}
+
+// Studies lists the digests of the studies, in their order.
+func (f *Folder) Studies() (list []string, err error) {
+	entries, err := os.ReadDir(f.file("studies"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	for _, e := range entries {
+		if _, err := os.Stat(f.file("studies", e.Name(), planFile)); err == nil {
+			list = append(list, e.Name())
+		}
+	}
+	return list, err
+}
+
+// Plan reads the plan of a study.
+func (f *Folder) Plan(digest string, methods method.Registry) (*study.Plan, error) {
+	data, err := os.ReadFile(filepath.Join(f.StudyPath(digest), planFile))
+	if err != nil {
+		return nil, err
+	}
+	p, err := study.Decode(data, methods)
+	if err != nil {
+		return nil, fmt.Errorf("the plan of study %.12s: %w", digest, err)
+	}
+	return p, nil
+}
+
+// Find returns the study that a person means by a name, or by the first digits of
+// its digest.
+func (f *Folder) Find(name string, methods method.Registry) (string, error) {
+	list, err := f.Studies()
+	if err != nil {
+		return "", err
+	}
+	return federation.FindStudy(name, list, func(digest string) (*study.Plan, error) { return f.Plan(digest, methods) })
+}
+
+// Order is a person's word about a study.
+type Order struct {
+	At    time.Time `json:"at"`
+	Drop  string    `json:"drop,omitempty"` // a site
+	Abort bool      `json:"abort,omitempty"`
+}
+
+// Give adds an order, which the daemon follows as soon as it sees it.
+func (f *Folder) Give(digest string, o Order) error {
+	o.At = time.Now().UTC().Truncate(time.Second)
+	err := f.alone(func() error {
+		orders, err := f.Orders(digest)
+		if err != nil {
+			return err
+		}
+		return f.writeJSON(filepath.Join("studies", digest, "orders.json"), append(orders, o))
+	})
+	if err != nil {
+		return err
+	}
+	if o.Abort {
+		return f.Audit.Add("aborted", digest, "", "by a person")
+	}
+	return f.Audit.Add("dropped", digest, o.Drop, "by a person")
+}
+
+// Orders reads what persons have said about a study.
+func (f *Folder) Orders(digest string) (orders []Order, err error) {
+	err = f.readJSON(filepath.Join("studies", digest, "orders.json"), &orders)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return orders, err
+}
+
+// Rebuild makes a folder again from the coordinator's key, kept elsewhere, and the
+// plans. The daemon then asks the sites for the history of each study, and goes on
+// where they are, at no new charge.
+func Rebuild(path, key string, c Config, plans []*study.Plan) (*Folder, error) {
+	s, err := loadSecrets(key)
+	if err != nil {
+		return nil, err
+	}
+	f, err := create(path, c, s)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range plans {
+		digest, _, err := f.Submit(p)
+		if err != nil {
+			return nil, err
+		}
+		if err := f.saveState(digest, studyState{State: Waiting, Rebuild: true}); err != nil {
+			return nil, err
+		}
+	}
+	return f, f.Audit.Add("rebuilt", "", "", fmt.Sprintf("from the key and %d plans", len(plans)))
+}
+
+// The states of a study.
+const (
+	Waiting = "waiting" // for its first round
+	Running = "running"
+	Ended   = "done"
+	Stopped = "stopped" // it failed, or was aborted: Text says why
+)
+
+// studyState is what the daemon keeps of a study beside its checkpoint.
+type studyState struct {
+	State string `json:"state"`
+	Text  string `json:"text,omitempty"`
+	// Rebuild says that the history is to be asked of the sites before the first
+	// round; Revision is that of the method with which the study began.
+	Rebuild  bool `json:"rebuild,omitempty"`
+	Revision int  `json:"revision,omitempty"`
+	// Delivered are the sites that have what they may have.
+	Delivered []string `json:"delivered,omitempty"`
+}
+
+func (f *Folder) saveState(digest string, s studyState) error {
+	return f.writeJSON(filepath.Join("studies", digest, "state.json"), s)
+}
+
+func (f *Folder) loadState(digest string) (s studyState, err error) {
+	s.State = Waiting
+	err = f.readJSON(filepath.Join("studies", digest, "state.json"), &s)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return s, err
+}
+
+// brokerPath is the folder of the embedded broker.
+func (f *Folder) brokerPath() string { return f.file("broker") }

@@ -1,0 +1,161 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"parley/engine"
+	"parley/engine/wire"
+	"parley/federation"
+)
+
+// siteLink is the way to a site in one study. It waits until a person there has
+// approved the study, and follows the site when its keys are replaced.
+type siteLink struct {
+	study  *running
+	member *member
+	term   uint64
+
+	link   *wire.Link
+	serial uint64
+	// For the status, under study.mu:
+	asked    time.Time // when the outstanding task was first put; zero without one
+	answered time.Time
+	waiting  string // what a person at the site must do
+}
+
+var errReplaced = errors.New("the site's keys have been replaced, or it has changed its mind")
+
+// Exchange implements [engine.Link].
+func (l *siteLink) Exchange(ctx context.Context, task []byte, past engine.History) (engine.Reply, error) {
+	l.note(func() { l.asked, l.waiting = time.Now(), "" })
+	var reply engine.Reply
+	err := l.with(ctx, func(ctx context.Context, link *wire.Link) (err error) {
+		reply, err = link.Exchange(ctx, task, past)
+		return err
+	})
+	l.note(func() {
+		l.asked, l.waiting = time.Time{}, ""
+		if err == nil {
+			l.answered = time.Now()
+		}
+	})
+	return reply, err
+}
+
+// history asks for the history that the site has kept.
+func (l *siteLink) history(ctx context.Context) (h [][]byte, err error) {
+	err = l.with(ctx, func(ctx context.Context, link *wire.Link) (err error) {
+		h, err = link.History(ctx)
+		return err
+	})
+	if refusal := (*engine.Refusal)(nil); errors.As(err, &refusal) {
+		return nil, nil // it takes no part, and has kept nothing
+	}
+	return h, err
+}
+
+// end hands the site what it may have. A site that takes no part wants nothing.
+func (l *siteLink) end(ctx context.Context, data []byte, left bool) error {
+	err := l.with(ctx, func(ctx context.Context, link *wire.Link) error { return link.End(ctx, data, left) })
+	if refusal := (*engine.Refusal)(nil); errors.As(err, &refusal) {
+		return nil
+	}
+	return err
+}
+
+func (l *siteLink) note(change func()) {
+	l.study.mu.Lock()
+	defer l.study.mu.Unlock()
+	change()
+}
+
+// with calls do with a link to the site as it is now, again after a change. An
+// [*engine.Refusal] means that the site takes no part.
+func (l *siteLink) with(ctx context.Context, do func(context.Context, *wire.Link) error) error {
+	for {
+		joined, peer, err := l.ready(ctx)
+		if err != nil {
+			return err
+		}
+		if l.link == nil || l.serial != joined.Serial {
+			d := l.study.daemon
+			l.serial = joined.Serial
+			l.link = &wire.Link{
+				Wire: d.conn, Key: d.Folder.Secrets.Key, Peer: peer, Study: l.study.digest, Site: l.member.site, Term: l.term, Again: d.Again,
+				Audit:   func(line string) { l.member.passedOver(l.study.digest, line) },
+				Waiting: func(what string) { l.note(func() { l.waiting = what }) },
+			}
+		}
+		inner, cancel := context.WithCancelCause(ctx)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			l.watch(inner, joined.Serial, cancel)
+		}()
+		err = do(inner, l.link)
+		changed := errors.Is(context.Cause(inner), errReplaced)
+		cancel(nil)
+		<-done
+		if err == nil || ctx.Err() != nil || !changed {
+			return err
+		}
+	}
+}
+
+// ready waits until the site takes part: it has joined, fits, and a person there
+// has approved the study.
+func (l *siteLink) ready(ctx context.Context) (Member, wire.Peer, error) {
+	for {
+		changed := l.member.news.changed()
+		if joined, peer, ok := l.member.state(); ok {
+			switch s, known := l.word(); {
+			case !known:
+			case s.Word == federation.Refused:
+				return Member{}, wire.Peer{}, &engine.Refusal{Public: publicRefusal(s.Text)}
+			case s.Word == federation.Approved || s.Word == federation.Computing || s.Word == federation.Done:
+				return joined, peer, nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return Member{}, wire.Peer{}, context.Cause(ctx)
+		case <-changed:
+		}
+	}
+}
+
+func publicRefusal(text string) string {
+	if text == "" {
+		return "the site has refused to take part"
+	}
+	return "the site has refused to take part: " + text
+}
+
+// word is where the site stands with the study, as it has said to this life of the
+// coordinator.
+func (l *siteLink) word() (standing, bool) {
+	l.member.mu.Lock()
+	defer l.member.mu.Unlock()
+	s, ok := l.member.words[l.study.digest]
+	return s, ok && l.member.current
+}
+
+// watch cancels when the link is no longer good.
+func (l *siteLink) watch(ctx context.Context, serial uint64, cancel context.CancelCauseFunc) {
+	for {
+		changed := l.member.news.changed()
+		joined, _, ok := l.member.state()
+		s, known := l.word()
+		if !ok || joined.Serial != serial || known && s.Word == federation.Refused {
+			cancel(errReplaced)
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		}
+	}
+}

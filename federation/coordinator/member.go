@@ -1,0 +1,441 @@
+package coordinator
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"parley/engine/wire"
+	"parley/federation"
+	encoding "parley/internal/wire"
+)
+
+// member is a site as the daemon sees it.
+type member struct {
+	daemon *Daemon
+	site   string
+
+	mu      sync.Mutex
+	joined  *Member // nil if it has not
+	peer    wire.Peer
+	hello   federation.Hello
+	current bool // the hello is of this life of the coordinator
+	count   uint64
+	seen    time.Time // of the last hello, by this machine's clock
+	words   map[string]standing
+	news    notice
+
+	credentials string // for a broker that is somebody else's
+	renewed     time.Time
+	told        map[string]time.Time // when a line was last written to the audit log
+}
+
+// standing is where the site stands with a study, and since when it has been seen to.
+type standing struct {
+	federation.Standing
+	since time.Time
+}
+
+// member returns that of a site, whom it begins to listen to.
+func (d *Daemon) member(ctx context.Context, site string) *member {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	m := d.members[site]
+	if m == nil {
+		m = &member{daemon: d, site: site, words: map[string]standing{}}
+		d.members[site] = m
+		d.goOn(ctx, m.listen)
+		d.goOn(ctx, m.post)
+	}
+	return m
+}
+
+// update takes in what the registry says of the site.
+func (m *member) update(j Member) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.joined != nil && m.joined.Serial == j.Serial && m.joined.Revoked == j.Revoked {
+		return
+	}
+	peer, err := wire.ParsePeer(j.Peer)
+	if err != nil {
+		m.daemon.Log.Error(fmt.Sprintf("the key of site %s in %s: %v", m.site, registryFile, err))
+		return
+	}
+	if m.joined == nil || m.joined.Serial != j.Serial {
+		m.count, m.current, m.hello = 0, false, federation.Hello{}
+		m.words = map[string]standing{}
+	}
+	m.joined, m.peer = &j, peer
+	m.news.give()
+}
+
+// state is what is known of the site.
+func (m *member) state() (joined Member, peer wire.Peer, ok bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.joined == nil || m.joined.Revoked {
+		return Member{}, wire.Peer{}, false
+	}
+	return *m.joined, m.peer, true
+}
+
+// listen takes in what the site says.
+func (m *member) listen(ctx context.Context) {
+	var seen uint64
+	for ctx.Err() == nil {
+		value, revision, err := m.daemon.conn.Wait(ctx, federation.HelloKey(m.site), seen)
+		if err != nil {
+			pause(ctx, time.Second)
+			continue
+		}
+		seen = revision
+		if err := m.take(value); err != nil {
+			m.passedOver("", "what stood for a hello: "+err.Error())
+		}
+	}
+}
+
+// take takes in a hello.
+func (m *member) take(value []byte) error {
+	d := m.daemon
+	h, c, err := federation.OpenHello(d.Folder.Secrets.Key, m.site, value)
+	if err != nil {
+		return err
+	}
+	joined, err := d.introduce(c)
+	if err != nil {
+		return err
+	}
+	m.update(joined)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	fresh := bytes.Equal(h.Nonce, d.nonce)
+	if fresh && h.Count <= m.count {
+		return nil // delivered again
+	}
+	now := time.Now()
+	if fresh {
+		m.count = h.Count
+	}
+	m.seen = now
+	first := m.hello.Program.Version == ""
+	m.hello, m.current = h, fresh
+	if first {
+		d.Log.Info(fmt.Sprintf("site %s is here (parley %s, %s)", m.site, h.Program.Version, h.Program.Platform), "site", m.site)
+	}
+	if fresh {
+		words := map[string]standing{}
+		for _, s := range h.Studies {
+			old, ok := m.words[s.Study]
+			if !ok || old.Word != s.Word || old.Text != s.Text {
+				old = standing{s, now}
+				d.Log.Info(fmt.Sprintf("site %s, study %.12s: %s", m.site, s.Study, sentence(s)), "site", m.site, "study", s.Study, "word", s.Word)
+			}
+			words[s.Study] = old
+		}
+		m.words = words
+	}
+	m.news.give()
+	d.news.give()
+	return nil
+}
+
+func sentence(s federation.Standing) string {
+	if s.Text != "" {
+		return s.Word + ": " + s.Text
+	}
+	return s.Word
+}
+
+// introduce returns what is kept of the site that a certificate names, or keeps it:
+// a coordinator that has lost its folder knows its sites again by their certificates.
+func (d *Daemon) introduce(c federation.Certificate) (joined Member, err error) {
+	r, err := d.Folder.Registry()
+	if err != nil {
+		return joined, err
+	}
+	if m := r.member(c.Site); m != nil && m.Serial == c.Serial {
+		if m.Revoked {
+			return joined, fmt.Errorf("its keys have been revoked")
+		}
+		return *m, d.settle(c.User, r)
+	}
+	err = d.Folder.change(func(r *Registry, s *Secrets) error {
+		m := r.member(c.Site)
+		switch {
+		case s.revoked(c.Site, c.Serial) || m != nil && m.Serial > c.Serial:
+			return fmt.Errorf("its keys have been revoked, or replaced")
+		case m == nil:
+			r.Members = append(r.Members, Member{})
+			m = &r.Members[len(r.Members)-1]
+		}
+		data, err := c.Encode()
+		if err != nil {
+			return err
+		}
+		*m = Member{Site: c.Site, Serial: c.Serial, User: c.User, Peer: c.Peer, Certificate: data, Joined: time.Now().UTC().Truncate(time.Second)}
+		joined = *m
+		return nil
+	})
+	if err == nil {
+		err = d.Folder.Audit.Add("known again", "", c.Site, "by the certificate that this coordinator has given it")
+	}
+	return joined, err
+}
+
+// settle withdraws the key of the invitation by which a site has joined, now that
+// it connects with its own.
+func (d *Daemon) settle(user string, r Registry) error {
+	open := func(i Invited) bool { return i.UsedBy == user && !i.Settled }
+	if !slices.ContainsFunc(r.Invitations, open) {
+		return nil
+	}
+	return d.Folder.change(func(r *Registry, _ *Secrets) error {
+		for i := range r.Invitations {
+			if open(r.Invitations[i]) {
+				r.Invitations[i].Settled = true
+			}
+		}
+		return nil
+	})
+}
+
+// post keeps the site's board as it should be.
+func (m *member) post(ctx context.Context) {
+	d := m.daemon
+	var posted []byte // what the board says, as far as the broker has not lost it
+	for ctx.Err() == nil {
+		changed, news := m.news.changed(), d.news.changed()
+		err := m.putBoard(ctx, &posted)
+		wait := d.Again
+		if err != nil {
+			posted, wait = nil, time.Second
+		}
+		select {
+		case <-ctx.Done():
+		case <-changed:
+		case <-news:
+		case <-time.After(wait):
+		}
+	}
+}
+
+// putBoard puts the board if it has changed, or if the broker has lost it.
+func (m *member) putBoard(ctx context.Context, posted *[]byte) error {
+	d := m.daemon
+	joined, peer, ok := m.state()
+	if !ok {
+		return nil
+	}
+	board, err := m.board(joined)
+	if err != nil {
+		return err
+	}
+	data, err := encoding.Marshal(board)
+	if err != nil {
+		return err
+	}
+	key := federation.BoardKey(m.site)
+	if data = append(data, joined.User...); bytes.Equal(data, *posted) {
+		if _, revision, err := d.conn.Get(ctx, key); err != nil || revision > 0 {
+			return err
+		}
+	}
+	value, err := federation.Post(d.Folder.Secrets.Key, peer, m.site, board)
+	if err == nil {
+		err = d.put(ctx, key, value)
+	}
+	if err == nil {
+		*posted = data
+	}
+	return err
+}
+
+// board is what the site is to see.
+func (m *member) board(joined Member) (b federation.Board, err error) {
+	d := m.daemon
+	b = federation.Board{Program: federation.This(d.Methods), Nonce: d.nonce}
+	m.mu.Lock()
+	hello, words := m.hello, maps.Clone(m.words)
+	if d.server == nil && time.Since(m.renewed) > foreignCredentials/4 {
+		if m.credentials, err = d.credentials(m.site, joined.User); err == nil {
+			m.renewed = time.Now()
+		}
+	}
+	b.JWT = m.credentials
+	m.mu.Unlock()
+	if err != nil {
+		return b, err
+	}
+	for _, s := range d.running() {
+		plan, ok := s.posted(m.site)
+		if !ok {
+			continue
+		}
+		p := federation.Posted{Study: s.digest}
+		if _, has := words[s.digest]; !has {
+			if p.Plan, err = plan.Encode(); err != nil {
+				return b, err
+			}
+		}
+		if hello.Program.Version != "" {
+			p.Needs = federation.Misfit(b.Program, hello.Program, plan.Method.Name)
+		}
+		b.Studies = append(b.Studies, p)
+	}
+	return b, nil
+}
+
+// guest waits for somebody to use an invitation.
+func (d *Daemon) guest(ctx context.Context, i Invited) {
+	peer, err := wire.ParsePeer(i.Peer)
+	if err != nil {
+		d.Log.Error(fmt.Sprintf("invitation %s in %s: %v", i.ID, registryFile, err))
+		return
+	}
+	ctx, cancel := context.WithDeadline(ctx, i.Expires)
+	defer cancel()
+	var seen uint64
+	for ctx.Err() == nil {
+		value, revision, err := d.conn.Wait(ctx, federation.RequestKey(i.ID), seen)
+		if err != nil {
+			pause(ctx, time.Second)
+			continue
+		}
+		seen = revision
+		r, err := federation.OpenRequest(d.Folder.Secrets.Key, peer, i.ID, value)
+		if err != nil {
+			d.audit("passed over", "", i.Site, "what stood for a request to join: "+err.Error())
+			continue
+		}
+		if err := d.grant(ctx, i, r); err != nil && ctx.Err() == nil {
+			d.Log.Warn(fmt.Sprintf("answering the request of site %s to join: %v", i.Site, err))
+			seen = 0
+			pause(ctx, time.Second)
+		}
+	}
+}
+
+// grant answers a request to join.
+func (d *Daemon) grant(ctx context.Context, i Invited, r federation.Request) error {
+	g, err := d.join(i, r)
+	if err != nil {
+		return err
+	}
+	to, err := wire.ParsePeer(r.Peer)
+	if err != nil {
+		return err
+	}
+	value, err := federation.SealGrant(d.Folder.Secrets.Key, to, i.ID, g)
+	if err != nil {
+		return err
+	}
+	return d.put(ctx, federation.GrantKey(i.ID), value)
+}
+
+// join makes somebody with an invitation the site. The same request has the same
+// answer, since the first may have been lost.
+func (d *Daemon) join(i Invited, r federation.Request) (g federation.Grant, err error) {
+	if own := federation.This(d.Methods); own.Protocol != r.Program.Protocol {
+		g.Refused = fmt.Sprintf("install parley %s: this coordinator speaks version %d of the protocol, and parley %s speaks version %d", own.Version, own.Protocol, r.Program.Version, r.Program.Protocol)
+		return g, nil
+	}
+	fresh := false
+	err = d.Folder.change(func(reg *Registry, s *Secrets) error {
+		at := slices.IndexFunc(reg.Invitations, func(x Invited) bool { return x.ID == i.ID })
+		m := reg.member(i.Site)
+		switch {
+		case at < 0:
+			g.Refused = "the invitation has been withdrawn"
+			return nil
+		case reg.Invitations[at].UsedBy == r.User && m != nil && m.User == r.User && bytes.Equal(m.Peer, r.Peer):
+			g.Certificate = m.Certificate
+			return nil
+		case reg.Invitations[at].UsedBy != "":
+			g.Refused = "the invitation has been used: it works once. If it was not you, tell the coordinator's people at once"
+			return nil
+		case time.Now().After(i.Expires):
+			g.Refused = "the invitation has expired"
+			return nil
+		case m != nil && !m.Revoked && !i.Replaces:
+			g.Refused = "another invitation for site " + i.Site + " has been used since"
+			return nil
+		}
+		c := federation.Certificate{Site: i.Site, Serial: uint64(time.Now().UnixNano()), Peer: r.Peer, User: r.User}
+		if m == nil {
+			reg.Members = append(reg.Members, Member{})
+			m = &reg.Members[len(reg.Members)-1]
+		} else {
+			c.Serial = max(c.Serial, m.Serial+1)
+			if !m.Revoked {
+				s.revoke(m)
+			}
+		}
+		if err := c.Issue(s.Key); err != nil {
+			return err
+		}
+		var err error
+		if g.Certificate, err = c.Encode(); err != nil {
+			return err
+		}
+		*m = Member{Site: c.Site, Serial: c.Serial, User: c.User, Peer: c.Peer, Certificate: g.Certificate, Joined: time.Now().UTC().Truncate(time.Second)}
+		reg.Invitations[at].UsedBy = r.User
+		fresh = true
+		return nil
+	})
+	if err != nil || g.Refused != "" {
+		if g.Refused != "" {
+			d.audit("refused", "", i.Site, "a request to join: "+g.Refused)
+		}
+		return g, err
+	}
+	if g.JWT, err = d.credentials(i.Site, r.User); err != nil {
+		return g, err
+	}
+	if fresh {
+		d.Log.Info("site "+i.Site+" has joined", "site", i.Site)
+		err = d.Folder.Audit.Add("joined", "", i.Site, "with invitation "+i.ID)
+	}
+	return g, err
+}
+
+// foreignCredentials is how long a site's credentials last at a broker that cannot
+// be told of revocations. They are renewed on its board.
+const foreignCredentials = 14 * 24 * time.Hour
+
+// credentials are what a site connects with.
+func (d *Daemon) credentials(site, user string) (string, error) {
+	var expires time.Time
+	if d.server == nil {
+		expires = time.Now().Add(foreignCredentials)
+	}
+	return d.Folder.Secrets.Authority.Site(site, user, expires)
+}
+
+// passedOver notes what has no effect, and does so no more often than the site's
+// malice should cost disk.
+func (m *member) passedOver(study, text string) {
+	m.mu.Lock()
+	if m.told == nil || len(m.told) > 100 {
+		m.told = map[string]time.Time{}
+	}
+	again := time.Since(m.told[text]) < time.Minute
+	m.told[text] = time.Now()
+	m.mu.Unlock()
+	if !again {
+		m.daemon.audit("passed over", study, m.site, text)
+	}
+}
+
+// audit notes what has no effect, but should be known.
+func (d *Daemon) audit(what, study, site, text string) {
+	d.Log.Warn(fmt.Sprintf("site %s: %s: %s", site, what, text), "site", site, "study", study)
+	if err := d.Folder.Audit.Add(what, study, site, text); err != nil {
+		d.Log.Error("the audit log could not be written: " + err.Error())
+	}
+}

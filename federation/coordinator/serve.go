@@ -1,0 +1,321 @@
+package coordinator
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"parley/engine/nats"
+	"parley/engine/wire"
+	"parley/federation"
+	"parley/internal/filelock"
+	"parley/method"
+	"parley/problem"
+)
+
+// Daemon serves the studies of a folder until it is told to stop.
+type Daemon struct {
+	Folder  *Folder
+	Methods method.Registry
+	// Again is after how long something is put again that has no answer.
+	Again time.Duration
+	Log   *slog.Logger
+	Watch Watcher // may be nil
+
+	server *nats.Server
+	conn   *nats.Conn
+	nonce  []byte
+
+	mu      sync.Mutex
+	members map[string]*member // by site: every one that has joined, or that a plan names
+	studies map[string]*running
+	guests  map[string]bool // invitations that are listened for
+	refused []string        // keys, as the broker knows them
+	health  string          // what is wrong with the broker; empty if nothing is
+	news    notice
+	wg      sync.WaitGroup
+}
+
+// Watcher is told what may be counted.
+type Watcher interface {
+	Round(study string)
+	Health(ok bool)
+}
+
+// look is how often the folder is looked at for what commands have changed.
+const look = 300 * time.Millisecond
+
+// ErrServed means that another process serves the folder.
+var ErrServed = errors.New("another process serves this folder")
+
+// Serve serves until ctx ends. What is under way then goes on when it is called
+// again.
+func (d *Daemon) Serve(ctx context.Context) (err error) {
+	lock, err := filelock.Acquire(d.Folder.file("serve.lock"))
+	if errors.Is(err, filelock.ErrHeld) {
+		return problem.Problem{File: d.Folder.Path, What: ErrServed.Error(), Hint: "see what it does with: parley coordinator status " + d.Folder.Path}
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lock.Release()) }()
+	d.nonce = make([]byte, 16)
+	rand.Read(d.nonce)
+	d.members, d.studies, d.guests = map[string]*member{}, map[string]*running{}, map[string]bool{}
+	if err := d.connect(); err != nil {
+		return err
+	}
+	defer d.disconnect()
+	if err := d.Folder.Audit.Add("serving", "", "", "the coordinator has started: parley "+federation.This(d.Methods).Version); err != nil {
+		return err
+	}
+	inner, cancel := context.WithCancel(ctx)
+	defer func() {
+		cancel()
+		d.wg.Wait()
+		err = errors.Join(err, d.writeStatus(false))
+	}()
+	d.goOn(inner, d.watchHealth)
+	if len(d.Folder.Config.NATS) > 0 {
+		d.Log.Info("serving, through the broker at "+d.Folder.Config.NATS[0], "urls", d.Folder.Config.NATS)
+	} else {
+		d.Log.Info("serving at "+d.Folder.Config.URLs()[0], "urls", d.Folder.Config.URLs())
+	}
+	for {
+		if err := d.lookAround(inner); err != nil {
+			return err
+		}
+		if err := d.writeStatus(true); err != nil {
+			d.Log.Warn("the status could not be written: " + err.Error())
+		}
+		select {
+		case <-ctx.Done():
+			d.Log.Info("stopping")
+			return nil
+		case <-time.After(look):
+		}
+	}
+}
+
+// goOn runs do in the background; Serve waits for it.
+func (d *Daemon) goOn(ctx context.Context, do func(context.Context)) {
+	d.wg.Go(func() { do(ctx) })
+}
+
+// connect starts the broker, if it is embedded, and connects to it.
+func (d *Daemon) connect() (err error) {
+	f := d.Folder
+	user, err := nats.PublicOf(f.Secrets.User)
+	if err != nil {
+		return err
+	}
+	jwt, err := f.Secrets.Authority.Coordinator(user)
+	if err != nil {
+		return err
+	}
+	o := nats.Options{JWT: jwt, Seed: f.Secrets.User, Name: "coordinator", Replicas: 1, Log: func(line string) { d.Log.Info(line) }}
+	if len(f.Config.NATS) > 0 {
+		o.URLs, o.Replicas = f.Config.NATS, max(f.Config.Replicas, 1)
+		if roots := f.roots(); len(roots) > 0 {
+			o.Roots = x509.NewCertPool()
+			o.Roots.AppendCertsFromPEM(roots)
+		}
+	} else {
+		certificate, err := f.Secrets.certificate(f.Config.Hosts)
+		if err != nil {
+			return err
+		}
+		if d.refused, err = f.refused(); err != nil {
+			return err
+		}
+		if err := os.MkdirAll(f.brokerPath(), 0o700); err != nil {
+			return err
+		}
+		d.server, err = nats.StartServer(nats.ServerOptions{Dir: f.brokerPath(), Listen: f.Config.Listen, WebSocket: f.Config.WebSocket,
+			Certificate: certificate, Authority: f.Secrets.Authority, Revoked: d.refused})
+		if err != nil {
+			return fmt.Errorf("starting the broker: %w\n  hint: parley coordinator doctor %s says what is in its way", err, f.Path)
+		}
+		o.Server = d.server
+	}
+	if d.conn, err = nats.Connect(o); err != nil && d.server != nil {
+		d.server.Stop()
+	}
+	return err
+}
+
+func (d *Daemon) disconnect() {
+	d.conn.Close()
+	if d.server != nil {
+		d.server.Stop()
+	}
+}
+
+// lookAround takes up what commands have changed in the folder.
+func (d *Daemon) lookAround(ctx context.Context) error {
+	r, err := d.Folder.Registry()
+	if err != nil {
+		return err
+	}
+	if err := d.revoke(); err != nil {
+		return err
+	}
+	for _, m := range r.Members {
+		d.member(ctx, m.Site).update(m)
+	}
+	d.mu.Lock()
+	for _, i := range r.Invitations {
+		if !i.Settled && !d.guests[i.ID] {
+			d.guests[i.ID] = true
+			d.goOn(ctx, func(ctx context.Context) { d.guest(ctx, i) })
+		}
+	}
+	d.mu.Unlock()
+	studies, err := d.Folder.Studies()
+	if err != nil {
+		return err
+	}
+	for _, digest := range studies {
+		d.mu.Lock()
+		s := d.studies[digest]
+		if s == nil {
+			s = &running{daemon: d, digest: digest}
+			d.studies[digest] = s
+			d.goOn(ctx, s.serve)
+		}
+		d.mu.Unlock()
+		orders, err := d.Folder.Orders(digest)
+		if err != nil {
+			return err
+		}
+		s.follow(orders)
+	}
+	return nil
+}
+
+// revoke tells the broker of keys that were revoked since.
+func (d *Daemon) revoke() error {
+	if d.server == nil {
+		return nil // a foreign broker knows no revocation: credentials expire, and what they sign is passed over
+	}
+	refused, err := d.Folder.refused()
+	if err != nil || len(refused) == len(d.refused) {
+		return err
+	}
+	fresh := slices.DeleteFunc(slices.Clone(refused), func(u string) bool { return slices.Contains(d.refused, u) })
+	if err := d.server.Revoke(fresh...); err != nil {
+		return fmt.Errorf("revoking keys: %w", err)
+	}
+	d.refused = refused
+	return nil
+}
+
+// watchHealth writes to the broker now and then: nothing else tells whether it
+// can. An embedded one that cannot is started anew, which helps after a full disk.
+func (d *Daemon) watchHealth(ctx context.Context) {
+	const pause, patience = 10 * time.Second, 3
+	failed := 0
+	for {
+		err := d.put(ctx, federation.Control+".health", []byte(time.Now().UTC().Format(time.RFC3339)))
+		if ctx.Err() != nil {
+			return
+		}
+		wait := pause
+		if err == nil {
+			failed = 0
+			d.setHealth("")
+		} else {
+			failed++
+			wait = time.Second
+			if failed >= patience {
+				d.setHealth("the broker takes no writes: " + err.Error())
+			}
+		}
+		if failed >= patience && d.server != nil {
+			if err := d.server.Restart(); err != nil {
+				d.setHealth("the broker could not be started anew: " + err.Error())
+			}
+			failed, wait = 0, pause
+		}
+		if d.Watch != nil {
+			d.Watch.Health(err == nil)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+	}
+}
+
+func (d *Daemon) setHealth(text string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if text != d.health && text != "" {
+		d.Log.Warn(text)
+	} else if text != d.health {
+		d.Log.Info("the broker takes writes again")
+	}
+	d.health = text
+}
+
+// put makes a value that of a key, whatever stands there.
+func (d *Daemon) put(ctx context.Context, key string, value []byte) error {
+	return put(ctx, d.conn, key, value)
+}
+
+func put(ctx context.Context, w wire.Wire, key string, value []byte) error {
+	for {
+		_, revision, err := w.Get(ctx, key)
+		if err != nil {
+			return err
+		}
+		if _, err = w.Put(ctx, key, value, revision); !errors.Is(err, wire.ErrMoved) {
+			return err
+		}
+	}
+}
+
+// notice wakes everybody who waits for a change.
+type notice struct {
+	mu sync.Mutex
+	c  chan struct{}
+}
+
+// changed is closed at the next change.
+func (n *notice) changed() <-chan struct{} {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.c == nil {
+		n.c = make(chan struct{})
+	}
+	return n.c
+}
+
+func (n *notice) give() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.c != nil {
+		close(n.c)
+		n.c = nil
+	}
+}
+
+// pause waits, unless ctx ends.
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,209 @@
+package coordinator
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"parley/federation"
+	"parley/internal/atomicfile"
+	"parley/internal/filelock"
+)
+
+// Status is what a coordinator and its studies are doing. It is status.json, which
+// the daemon writes. Its times are of this machine's clock.
+type Status struct {
+	Serving bool          `json:"serving"`
+	Broker  string        `json:"broker"` // ok, or what is wrong with it
+	Sites   []SiteStatus  `json:"sites"`
+	Studies []StudyStatus `json:"studies"`
+}
+
+// SiteStatus is what is known of a site.
+type SiteStatus struct {
+	Site     string              `json:"site"`
+	State    string              `json:"state"` // invited, joined, revoked
+	Program  *federation.Program `json:"program,omitempty"`
+	LastSeen *time.Time          `json:"last_seen,omitempty"`
+}
+
+// StudyStatus is where a study stands.
+type StudyStatus struct {
+	Study    string          `json:"study"`
+	Name     string          `json:"name"`
+	Method   string          `json:"method"`
+	State    string          `json:"state"`
+	Text     string          `json:"text,omitempty"`
+	Since    time.Time       `json:"since"`
+	Round    int             `json:"round"`
+	Progress int             `json:"progress"`
+	Of       int             `json:"of"`
+	Sites    []StandingState `json:"sites"`
+}
+
+// StandingState is where a site stands with a study, as the coordinator sees it.
+type StandingState struct {
+	Site  string `json:"site"`
+	State string `json:"state"`
+	Text  string `json:"text,omitempty"`
+	// Since is when it came to that; nil if that is not known.
+	Since *time.Time `json:"since,omitempty"`
+}
+
+// The states of a site in a study, beside the words of package federation.
+const (
+	NotJoined = "not joined"
+	Unheard   = "not heard of"
+	Asked     = "asked"    // a task has been put for it
+	Answered  = "answered" // and waits for the others
+	Left      = "left"
+	HasAll    = "has the results"
+	Misfit    = "must install"
+)
+
+// ReadStatus reads status.json; Serving says whether a daemon is alive.
+func (f *Folder) ReadStatus() (s Status, err error) {
+	err = f.readJSON("status.json", &s)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	s.Serving = f.Served()
+	return s, err
+}
+
+// Served says whether a daemon serves the folder.
+func (f *Folder) Served() bool {
+	lock, err := filelock.Acquire(f.file("serve.lock"))
+	if err != nil {
+		return errors.Is(err, filelock.ErrHeld)
+	}
+	lock.Release()
+	return false
+}
+
+// writeStatus writes status.json if it has changed.
+func (d *Daemon) writeStatus(serving bool) error {
+	s := d.status()
+	s.Serving = serving
+	data, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return err
+	}
+	path := d.Folder.file("status.json")
+	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, append(data, '\n')) {
+		return nil
+	}
+	return atomicfile.WriteOwn(path, append(data, '\n'))
+}
+
+func (d *Daemon) status() (s Status) {
+	d.mu.Lock()
+	s.Broker = "ok"
+	if d.health != "" {
+		s.Broker = d.health
+	}
+	members := make([]*member, 0, len(d.members))
+	for _, m := range d.members {
+		members = append(members, m)
+	}
+	d.mu.Unlock()
+	if r, err := d.Folder.Registry(); err == nil {
+		for _, i := range r.Invitations {
+			if i.UsedBy == "" && r.member(i.Site) == nil {
+				s.Sites = append(s.Sites, SiteStatus{Site: i.Site, State: "invited"})
+			}
+		}
+	}
+	for _, m := range members {
+		m.mu.Lock()
+		if m.joined != nil {
+			st := SiteStatus{Site: m.site, State: "joined"}
+			if m.joined.Revoked {
+				st.State = "revoked"
+			}
+			if !m.seen.IsZero() {
+				program, seen := m.hello.Program, m.seen.UTC().Truncate(time.Second)
+				st.Program, st.LastSeen = &program, &seen
+			}
+			s.Sites = append(s.Sites, st)
+		}
+		m.mu.Unlock()
+	}
+	slices.SortFunc(s.Sites, func(a, b SiteStatus) int { return strings.Compare(a.Site, b.Site) })
+	for _, st := range d.running() {
+		s.Studies = append(s.Studies, st.status())
+	}
+	return s
+}
+
+// status is where the study stands.
+func (s *running) status() StudyStatus {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := StudyStatus{Study: s.digest, State: s.state.State, Text: s.state.Text, Since: s.since.UTC().Truncate(time.Second), Round: s.round, Progress: s.progress[0], Of: s.progress[1]}
+	if s.plan == nil {
+		return out
+	}
+	out.Name, out.Method = s.plan.Name, s.plan.Method.Name
+	own := federation.This(s.daemon.Methods)
+	for _, site := range s.plan.Sites {
+		out.Sites = append(out.Sites, s.standing(site, own))
+	}
+	return out
+}
+
+// standing is where a site stands; the caller holds s.mu.
+func (s *running) standing(site string, own federation.Program) StandingState {
+	out := StandingState{Site: site}
+	at := func(state, text string, since time.Time) StandingState {
+		out.State, out.Text = state, text
+		if !since.IsZero() {
+			t := since.UTC().Truncate(time.Second)
+			out.Since = &t
+		}
+		return out
+	}
+	if slices.Contains(s.state.Delivered, site) {
+		return at(HasAll, "", time.Time{})
+	}
+	s.daemon.mu.Lock()
+	m := s.daemon.members[site]
+	s.daemon.mu.Unlock()
+	if m == nil {
+		return at(NotJoined, "", time.Time{})
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	l := s.links[site]
+	word, known := m.words[s.digest]
+	needs := ""
+	if m.hello.Program.Version != "" {
+		needs = federation.Misfit(own, m.hello.Program, s.plan.Method.Name)
+	}
+	switch {
+	case m.joined == nil:
+		return at(NotJoined, "", time.Time{})
+	case m.joined.Revoked:
+		return at("revoked", "", time.Time{})
+	case needs != "":
+		return at(Misfit, needs, m.seen)
+	case !known:
+		return at(Unheard, "it has not said where it stands since this coordinator started", time.Time{})
+	case l != nil && l.waiting != "":
+		return at(federation.Unable, l.waiting, l.asked)
+	case word.Word != federation.Approved && word.Word != federation.Computing:
+		return at(word.Word, word.Text, word.since)
+	case l != nil && !l.asked.IsZero() && word.Word == federation.Computing:
+		return at(federation.Computing, "", word.since)
+	case l != nil && !l.asked.IsZero():
+		return at(Asked, "", l.asked)
+	case l != nil && !l.answered.IsZero():
+		return at(Answered, "", l.answered)
+	}
+	return at(word.Word, word.Text, word.since)
+}

@@ -1,0 +1,384 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"parley/engine"
+	"parley/engine/wire"
+	"parley/federation"
+	"parley/privacy"
+	"parley/rundir"
+	"parley/study"
+)
+
+// running is a study that the daemon serves.
+type running struct {
+	daemon *Daemon
+	digest string
+
+	mu       sync.Mutex
+	plan     *study.Plan // nil before it has been read
+	state    studyState
+	engine   *engine.Coordinator // nil while it is not running
+	cancel   context.CancelCauseFunc
+	orders   int // that have been followed
+	dropped  map[string]bool
+	aborted  bool
+	round    int
+	progress [2]int // steps done, and in all
+	links    map[string]*siteLink
+	since    time.Time // of the state
+}
+
+var errAborted = errors.New("it was aborted by a person")
+
+// running lists the studies.
+func (d *Daemon) running() (list []*running) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, s := range d.studies {
+		list = append(list, s)
+	}
+	slices.SortFunc(list, func(a, b *running) int { return compare(a.digest, b.digest) })
+	return list
+}
+
+func compare(a, b string) int {
+	if a < b {
+		return -1
+	}
+	return 1
+}
+
+// posted returns the plan if the study has something for the site.
+func (s *running) posted(site string) (*study.Plan, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.plan == nil || !slices.Contains(s.plan.Sites, site) || slices.Contains(s.state.Delivered, site) {
+		return nil, false
+	}
+	return s.plan, true
+}
+
+// follow does what persons have ordered since.
+func (s *running) follow(orders []Order) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, o := range orders[min(s.orders, len(orders)):] {
+		s.orders++
+		if o.Abort {
+			s.aborted = true
+			if s.cancel != nil {
+				s.cancel(errAborted)
+			}
+			continue
+		}
+		if s.dropped == nil {
+			s.dropped = map[string]bool{}
+		}
+		s.dropped[o.Drop] = true
+		if s.engine != nil {
+			s.engine.Drop(o.Drop)
+		}
+	}
+	s.daemon.news.give()
+}
+
+func (s *running) setState(change func(*studyState)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := s.state.State
+	change(&s.state)
+	if s.state.State != before {
+		s.since = time.Now()
+	}
+	if err := s.daemon.Folder.saveState(s.digest, s.state); err != nil {
+		s.daemon.Log.Error(fmt.Sprintf("study %.12s: its state could not be written: %v", s.digest, err))
+	}
+	s.daemon.news.give()
+}
+
+// stop ends the study for now: it failed, or was aborted.
+func (s *running) stop(err error) {
+	s.setState(func(st *studyState) { st.State, st.Text = Stopped, err.Error() })
+	s.daemon.Log.Error(fmt.Sprintf("study %.12s has stopped: %v", s.digest, err), "study", s.digest)
+	if err := s.daemon.Folder.Audit.Add("stopped", s.digest, "", err.Error()); err != nil {
+		s.daemon.Log.Error(err.Error())
+	}
+}
+
+// serve runs the study to its end, and hands its results to the sites.
+func (s *running) serve(ctx context.Context) {
+	d := s.daemon
+	plan, err := d.Folder.Plan(s.digest, d.Methods)
+	if err != nil {
+		s.stop(err)
+		return
+	}
+	state, err := d.Folder.loadState(s.digest)
+	if err != nil {
+		s.stop(err)
+		return
+	}
+	s.mu.Lock()
+	s.plan, s.state, s.since = plan, state, time.Now()
+	s.mu.Unlock()
+	for _, site := range plan.Sites {
+		d.member(ctx, site)
+	}
+	d.news.give()
+	for ctx.Err() == nil {
+		if s.finished() {
+			return
+		}
+		inner, cancel := context.WithCancelCause(ctx)
+		s.mu.Lock()
+		s.cancel = cancel
+		if s.aborted {
+			cancel(errAborted)
+		}
+		s.mu.Unlock()
+		err := s.run(inner)
+		aborted := errors.Is(context.Cause(inner), errAborted)
+		cancel(nil)
+		var forked *engine.ForkedError
+		switch {
+		case ctx.Err() != nil:
+			return
+		case aborted:
+			s.stop(errAborted)
+			s.tell(ctx, nil, errAborted.Error())
+			return
+		case errors.As(err, &forked) && !s.state.Rebuild:
+			// Sites have seen more than this coordinator remembers.
+			d.Log.Warn(fmt.Sprintf("study %.12s: %v; the sites are asked for its history", s.digest, forked.Err), "study", s.digest)
+			s.setState(func(st *studyState) { st.Rebuild = true })
+		case err != nil:
+			s.stop(err)
+			return
+		}
+	}
+}
+
+// finished says whether nobody waits for anything any more.
+func (s *running) finished() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.state.State == Ended && len(s.state.Delivered) == len(s.plan.Sites)
+}
+
+// run is the study from where it stands to its end.
+func (s *running) run(ctx context.Context) error {
+	d := s.daemon
+	m, ok := d.Methods.Lookup(s.plan.Method.Name)
+	if !ok {
+		return fmt.Errorf("method %q is not known", s.plan.Method.Name)
+	}
+	if r := s.state.Revision; r != 0 && r != m.Revision() {
+		return fmt.Errorf("it began with revision %d of method %s, and this program has %d\n  hint: go on with the parley that began the study", r, m.Name(), m.Revision())
+	}
+	half, err := m.Coordinator(s.plan)
+	if err != nil {
+		return err
+	}
+	dir, err := rundir.Open(d.Folder.ResultsPath(s.digest), s.plan, false, time.Now())
+	if err != nil {
+		return err
+	}
+	term, err := s.claim(ctx)
+	if err != nil {
+		return err
+	}
+	c := &engine.Coordinator{
+		Study: s.digest, Revision: m.Revision(), Sites: s.plan.Sites, Quorum: s.plan.Quorum, Method: half, Deadline: s.plan.Deadline.Duration(),
+		Requests: map[string][]privacy.Listed{}, Links: map[string]engine.Link{}, Observe: s.observe,
+		Checkpoints: engine.FileCheckpoints(filepath.Join(dir.Path(), "checkpoint")),
+	}
+	links := map[string]*siteLink{}
+	for _, site := range s.plan.Sites {
+		if c.Requests[site], err = m.Requests(s.plan, site); err != nil {
+			return fmt.Errorf("site %s: %w", site, err)
+		}
+		links[site] = &siteLink{study: s, member: d.member(ctx, site), term: term}
+		c.Links[site] = links[site]
+	}
+	s.mu.Lock()
+	s.links = links
+	s.mu.Unlock()
+	if s.state.Rebuild {
+		if c.Follow, err = s.histories(ctx); err != nil {
+			return err
+		}
+	}
+	s.mu.Lock()
+	s.engine = c
+	for site := range s.dropped {
+		c.Drop(site)
+	}
+	s.mu.Unlock()
+	if s.state.State != Ended {
+		s.setState(func(st *studyState) { st.State, st.Text, st.Revision = Running, "", m.Revision() })
+	}
+	out, err := c.Run(ctx)
+	s.mu.Lock()
+	s.engine = nil
+	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	if err := dir.Write(out, time.Now()); err != nil {
+		return err
+	}
+	if s.state.State != Ended {
+		s.setState(func(st *studyState) { st.State, st.Rebuild = Ended, false })
+		d.Log.Info(fmt.Sprintf("study %s is done: %s", s.plan.Name, filepath.Join(dir.Path(), "report.html")), "study", s.digest)
+		if err := d.Folder.Audit.Add("done", s.digest, "", fmt.Sprintf("%d of %d sites to the end", len(s.plan.Sites)-len(out.Left), len(s.plan.Sites))); err != nil {
+			return err
+		}
+	}
+	s.tell(ctx, out, "")
+	if s.finished() {
+		if err := d.conn.Remove(ctx, s.digest); err != nil && ctx.Err() == nil {
+			d.Log.Warn(fmt.Sprintf("study %.12s: its values at the broker could not be removed: %v", s.digest, err))
+		}
+	}
+	return context.Cause(ctx)
+}
+
+// claim makes this process the study's coordinator, as soon as the broker lets it.
+func (s *running) claim(ctx context.Context) (term uint64, err error) {
+	for {
+		if term, err = wire.Claim(ctx, s.daemon.conn, s.daemon.Folder.Secrets.Key, s.digest); err == nil {
+			return term, nil
+		}
+		if !pause(ctx, time.Second) {
+			return 0, context.Cause(ctx)
+		}
+	}
+}
+
+// histories asks every site for the history that it has kept, and returns the
+// longest. A site that is not to be waited for is dropped, by a person.
+func (s *running) histories(ctx context.Context) ([][]byte, error) {
+	type answer struct {
+		history [][]byte
+		err     error
+	}
+	answers := make(chan answer)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for _, l := range s.links {
+		go func() {
+			h, err := l.history(ctx)
+			select {
+			case answers <- answer{h, err}:
+			case <-ctx.Done():
+			}
+		}()
+	}
+	var all [][][]byte
+	for range s.links {
+		select {
+		case a := <-answers:
+			if a.err != nil {
+				return nil, a.err
+			}
+			all = append(all, a.history)
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	return wire.Longest(all...)
+}
+
+func (s *running) observe(e engine.Event) {
+	d := s.daemon
+	s.mu.Lock()
+	s.progress = [2]int{e.Progress, e.Of}
+	name := s.plan.Name
+	if e.Round != nil {
+		s.round = e.Round.Round
+	}
+	s.mu.Unlock()
+	switch {
+	case e.Resumed:
+		d.Log.Info("study "+name+": continuing from the last checkpoint", "study", s.digest)
+	case e.Left != nil:
+		d.Log.Warn(fmt.Sprintf("study %s: site %s has left: %v", name, e.Left.Site, e.Left.Reason), "study", s.digest, "site", e.Left.Site)
+		if err := d.Folder.Audit.Add("left", s.digest, e.Left.Site, e.Left.Reason.Error()); err != nil {
+			d.Log.Error(err.Error())
+		}
+	case e.Round != nil:
+		d.Log.Info(fmt.Sprintf("study %s: round %d is done (%d of %d)", name, e.Round.Round, e.Progress, e.Of), "study", s.digest, "round", e.Round.Round)
+		if d.Watch != nil {
+			d.Watch.Round(s.digest)
+		}
+	}
+}
+
+// tell hands each site what it may have at the end, and returns when all have it.
+func (s *running) tell(ctx context.Context, out *engine.Outcome, words string) {
+	d := s.daemon
+	var files []federation.File
+	if out != nil {
+		var err error
+		if files, err = sharedFiles(d.Folder.ResultsPath(s.digest)); err != nil {
+			d.Log.Error(fmt.Sprintf("study %.12s: %v", s.digest, err))
+			return
+		}
+	}
+	var wg sync.WaitGroup
+	for _, site := range s.plan.Sites {
+		s.mu.Lock()
+		done := slices.Contains(s.state.Delivered, site)
+		l := s.links[site]
+		s.mu.Unlock()
+		if done || l == nil {
+			continue
+		}
+		e := federation.Ending{Words: words}
+		left := out == nil || slices.Contains(out.Left, site)
+		if !left {
+			e.Share, e.Files = out.Shares[site], files
+		} else if words == "" {
+			e.Words = "this site has left the study"
+		}
+		wg.Go(func() {
+			data, err := e.Encode()
+			if err == nil {
+				err = l.end(ctx, data, left)
+			}
+			if err != nil {
+				if ctx.Err() == nil {
+					d.Log.Error(fmt.Sprintf("study %.12s, handing site %s its results: %v", s.digest, site, err))
+				}
+				return
+			}
+			s.setState(func(st *studyState) { st.Delivered = append(st.Delivered, site) })
+			d.Log.Info(fmt.Sprintf("study %s: site %s has its results", s.plan.Name, site), "study", s.digest, "site", site)
+		})
+	}
+	wg.Wait()
+}
+
+// sharedFiles are those of the results that sites may have.
+func sharedFiles(dir string) (files []federation.File, err error) {
+	root := os.DirFS(dir)
+	err = fs.WalkDir(root, ".", func(name string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() || !federation.Shared(name) {
+			return err
+		}
+		data, err := fs.ReadFile(root, name)
+		files = append(files, federation.File{Name: name, Data: data})
+		return err
+	})
+	return files, err
+}

@@ -1,0 +1,144 @@
+package federation
+
+import (
+	"errors"
+	"fmt"
+
+	"parley/engine/wire"
+	encoding "parley/internal/wire"
+)
+
+// The words in which a site says where it stands with a study.
+const (
+	Pending   = "pending"   // a person at the site has not decided
+	Approved  = "approved"  // it answers
+	Computing = "computing" // it is at work on a task
+	Refused   = "refused"   // it will not take part
+	Unable    = "unable"    // something has to be mended there first: its program, its data, its store
+	Done      = "done"      // it has what it may have
+)
+
+// Standing is where a site stands with one study.
+type Standing struct {
+	_     struct{} `cbor:",toarray"`
+	Study string   // hexadecimal digest of the plan
+	Word  string   // one of the words above
+	Text  string   // why, as far as the coordinator may know it
+}
+
+// Hello is what a site says of itself, again whenever something changes.
+type Hello struct {
+	Program Program `cbor:"program"`
+	// Nonce is that of the last board that the site has seen, and Count rises with
+	// each hello: so an old one that is delivered again says nothing.
+	Nonce   []byte     `cbor:"nonce"`
+	Count   uint64     `cbor:"count"`
+	Studies []Standing `cbor:"studies"`
+}
+
+// greeting is a hello as it is put: whoever opens it learns from the certificate
+// who should have signed it.
+type greeting struct {
+	_           struct{} `cbor:",toarray"`
+	Certificate []byte
+	Sealed      []byte
+}
+
+// Greet seals a hello to the coordinator.
+func Greet(k *wire.Key, coordinator wire.Peer, certificate []byte, site string, h Hello) ([]byte, error) {
+	data, err := encoding.Marshal(h)
+	if err != nil {
+		return nil, err
+	}
+	sealed, err := k.Seal(coordinator, HelloKey(site), data)
+	if err != nil {
+		return nil, err
+	}
+	return encoding.Marshal(greeting{Certificate: certificate, Sealed: sealed})
+}
+
+// OpenHello opens a hello of a site, and returns the certificate by which it is
+// known, which the coordinator itself has issued.
+func OpenHello(k *wire.Key, site string, message []byte) (h Hello, c Certificate, err error) {
+	var g greeting
+	if err := encoding.Unmarshal(message, &g); err != nil {
+		return h, c, err
+	}
+	if c, err = ParseCertificate(g.Certificate); err != nil {
+		return h, c, err
+	}
+	if c.Site != site {
+		return h, c, fmt.Errorf("it carries the certificate of site %q", c.Site)
+	}
+	peer, err := c.Verify(k.Peer())
+	if err != nil {
+		return h, c, err
+	}
+	data, err := k.Open(peer, HelloKey(site), g.Sealed)
+	if err == nil {
+		err = encoding.Unmarshal(data, &h)
+	}
+	if err == nil && len(h.Studies) > maxPosted {
+		err = fmt.Errorf("it speaks of %d studies", len(h.Studies))
+	}
+	return h, c, err
+}
+
+// Posted is a study that waits for a site's decision or its answers.
+type Posted struct {
+	_     struct{} `cbor:",toarray"`
+	Study string
+	Plan  []byte // encoded; empty once the site has it
+	// Needs says what the site must install to take part; empty if its program fits.
+	Needs string
+}
+
+// maxPosted limits the studies of a coordinator that run at once.
+const maxPosted = 1000
+
+// Board is what the coordinator posts for one site.
+type Board struct {
+	Program Program  `cbor:"program"`
+	Nonce   []byte   `cbor:"nonce"`         // of this life of the coordinator
+	JWT     string   `cbor:"jwt,omitempty"` // renewed credentials
+	Studies []Posted `cbor:"studies"`
+}
+
+// Post seals a board to a site.
+func Post(k *wire.Key, to wire.Peer, site string, b Board) ([]byte, error) {
+	if len(b.Studies) > maxPosted {
+		return nil, fmt.Errorf("%d studies at once: at most %d", len(b.Studies), maxPosted)
+	}
+	data, err := encoding.Marshal(b)
+	if err != nil {
+		return nil, err
+	}
+	return k.Seal(to, BoardKey(site), data)
+}
+
+// OpenBoard opens a board at the site.
+func OpenBoard(k *wire.Key, coordinator wire.Peer, site string, message []byte) (b Board, err error) {
+	data, err := k.Open(coordinator, BoardKey(site), message)
+	if err == nil {
+		err = encoding.Unmarshal(data, &b)
+	}
+	if err == nil && len(b.Studies) > maxPosted {
+		err = errors.New("it posts too many studies")
+	}
+	return b, err
+}
+
+// Misfit says what a site must install to take part in a study whose method the
+// coordinator has at a revision; empty if it fits.
+func Misfit(coordinator, site Program, method string) string {
+	want, got := coordinator.Methods[method], site.Methods[method]
+	switch {
+	case coordinator.Protocol != site.Protocol:
+		return fmt.Sprintf("install parley %s: the coordinator speaks version %d of the protocol, and parley %s speaks version %d", coordinator.Version, coordinator.Protocol, site.Version, site.Protocol)
+	case got == 0:
+		return fmt.Sprintf("install parley %s: parley %s has no method %s", coordinator.Version, site.Version, method)
+	case want != got:
+		return fmt.Sprintf("install parley %s: this study is computed with revision %d of method %s, and parley %s has revision %d", coordinator.Version, want, method, site.Version, got)
+	}
+	return ""
+}

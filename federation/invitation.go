@@ -1,0 +1,222 @@
+package federation
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"parley/engine/wire"
+	encoding "parley/internal/wire"
+)
+
+// Invitation lets somebody join as a site. It works once, until it expires.
+// Whoever holds it may join in the site's place, so it travels as a password
+// does.
+type Invitation struct {
+	Version     int      `cbor:"version"`
+	ID          string   `cbor:"id"`
+	Site        string   `cbor:"site"`
+	URLs        []string `cbor:"urls"`
+	Roots       []byte   `cbor:"roots"`       // the certificates that the broker's is held against, as PEM; empty: the system's
+	Coordinator []byte   `cbor:"coordinator"` // its public key, a wire.Peer
+	JWT         string   `cbor:"jwt"`         // of a guest, and
+	Seed        []byte   `cbor:"seed"`        // what it connects with
+	Secret      []byte   `cbor:"secret"`      // a wire.Key, which signs the request to join
+	Expires     int64    `cbor:"expires"`     // seconds since 1970, by the coordinator's clock
+}
+
+const invitationVersion = 1
+
+// invitationMark begins the line before an invitation's bytes.
+const invitationMark = "parley-invitation-1"
+
+// NewID returns a random name for an invitation.
+func NewID() string {
+	b := make([]byte, 8)
+	rand.Read(b)
+	return hex.EncodeToString(b)
+}
+
+// Encode writes the invitation as a text that survives an e-mail.
+func (i *Invitation) Encode() ([]byte, error) {
+	i.Version = invitationVersion
+	data, err := encoding.Marshal(i)
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "# An invitation for site %s to join a coordinator of Parley. It works once, until %s.\n", i.Site, time.Unix(i.Expires, 0).UTC().Format("2 January 2006 15:04 UTC"))
+	fmt.Fprintln(&b, "# Whoever has it can join in the site's place: send it as you would send a password.")
+	fmt.Fprintln(&b, "# To use it: parley site join FILE")
+	fmt.Fprintln(&b, invitationMark)
+	text := base64.StdEncoding.EncodeToString(data)
+	for len(text) > 0 {
+		n := min(len(text), 76)
+		fmt.Fprintln(&b, text[:n])
+		text = text[n:]
+	}
+	return b.Bytes(), nil
+}
+
+// maxInvitation limits the text of an invitation.
+const maxInvitation = 64 << 10
+
+// ParseInvitation reads what [Invitation.Encode] wrote.
+func ParseInvitation(text []byte) (*Invitation, error) {
+	if len(text) > maxInvitation {
+		return nil, fmt.Errorf("it has %d bytes, and an invitation has at most %d", len(text), maxInvitation)
+	}
+	_, body, ok := strings.Cut(string(text), invitationMark)
+	if !ok {
+		return nil, errors.New("this is not an invitation\n  hint: an invitation has a line " + invitationMark)
+	}
+	data, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(body), ""))
+	if err != nil {
+		return nil, errors.New("the invitation is not whole\n  hint: ask for it again, or copy all of its lines")
+	}
+	var i Invitation
+	if err := encoding.Unmarshal(data, &i); err != nil {
+		return nil, fmt.Errorf("the invitation is not whole: %w", err)
+	}
+	if i.Version != invitationVersion {
+		return nil, fmt.Errorf("the invitation has version %d, and this program knows %d", i.Version, invitationVersion)
+	}
+	if _, err := hex.DecodeString(i.ID); err != nil || i.ID == "" || i.Site == "" || len(i.URLs) == 0 {
+		return nil, errors.New("the invitation lacks its name, its site, or an address")
+	}
+	for _, parse := range []func() error{
+		func() error { _, err := wire.ParsePeer(i.Coordinator); return err },
+		func() error { _, err := wire.ParseKey(i.Secret); return err },
+	} {
+		if err := parse(); err != nil {
+			return nil, fmt.Errorf("the invitation: %w", err)
+		}
+	}
+	return &i, nil
+}
+
+// Request is what somebody with an invitation asks for: to be known by these
+// keys, whose secrets stay where they were made.
+type Request struct {
+	_       struct{} `cbor:",toarray"`
+	Peer    []byte   // signs and opens: a wire.Peer
+	User    string   // connects
+	Program Program
+}
+
+// Grant is the coordinator's answer.
+type Grant struct {
+	_           struct{} `cbor:",toarray"`
+	Refused     string   // why not; the rest is then empty
+	Certificate []byte   // encoded
+	JWT         string   // for the user
+}
+
+func requestPlace(id string) string { return "join " + id }
+func grantPlace(id string) string   { return "joined " + id }
+
+// Ask seals a request to the coordinator.
+func (i *Invitation) Ask(r Request) ([]byte, error) {
+	secret, err := wire.ParseKey(i.Secret)
+	if err != nil {
+		return nil, err
+	}
+	coordinator, err := wire.ParsePeer(i.Coordinator)
+	if err != nil {
+		return nil, err
+	}
+	data, err := encoding.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	return secret.Seal(coordinator, requestPlace(i.ID), data)
+}
+
+// OpenRequest opens a request to join at the coordinator; guest is the public
+// half of the invitation's secret.
+func OpenRequest(k *wire.Key, guest wire.Peer, id string, message []byte) (r Request, err error) {
+	data, err := k.Open(guest, requestPlace(id), message)
+	if err == nil {
+		err = encoding.Unmarshal(data, &r)
+	}
+	if err == nil {
+		_, err = wire.ParsePeer(r.Peer)
+	}
+	return r, err
+}
+
+// SealGrant seals the answer to a request to whoever made it.
+func SealGrant(k *wire.Key, to wire.Peer, id string, g Grant) ([]byte, error) {
+	data, err := encoding.Marshal(g)
+	if err != nil {
+		return nil, err
+	}
+	return k.Seal(to, grantPlace(id), data)
+}
+
+// OpenGrant opens the answer with the key that the request named.
+func (i *Invitation) OpenGrant(k *wire.Key, message []byte) (g Grant, err error) {
+	coordinator, err := wire.ParsePeer(i.Coordinator)
+	if err != nil {
+		return g, err
+	}
+	data, err := k.Open(coordinator, grantPlace(i.ID), message)
+	if err == nil {
+		err = encoding.Unmarshal(data, &g)
+	}
+	return g, err
+}
+
+// Certificate is the coordinator's word for who a site is. The site shows it with
+// each [Hello], so that a coordinator that has lost everything but its key knows
+// the site again.
+type Certificate struct {
+	Site      string `cbor:"site" json:"site"`
+	Serial    uint64 `cbor:"serial" json:"serial"` // a later one takes the place of an earlier
+	Peer      []byte `cbor:"peer" json:"peer"`     // a wire.Peer
+	User      string `cbor:"user" json:"user"`     // what it connects with
+	Signature []byte `cbor:"signature" json:"signature"`
+}
+
+const certificatePurpose = "certificate 1"
+
+func (c Certificate) unsigned() ([]byte, error) {
+	c.Signature = nil
+	return encoding.Marshal(c)
+}
+
+// Issue signs a certificate.
+func (c *Certificate) Issue(k *wire.Key) error {
+	data, err := c.unsigned()
+	if err == nil {
+		c.Signature = k.Sign(certificatePurpose, data)
+	}
+	return err
+}
+
+// Verify checks that the coordinator has issued the certificate, and returns the
+// site's key.
+func (c Certificate) Verify(coordinator wire.Peer) (wire.Peer, error) {
+	data, err := c.unsigned()
+	if err != nil {
+		return wire.Peer{}, err
+	}
+	if err := coordinator.Verify(certificatePurpose, data, c.Signature); err != nil {
+		return wire.Peer{}, fmt.Errorf("the certificate: %w", err)
+	}
+	return wire.ParsePeer(c.Peer)
+}
+
+// Encode and ParseCertificate are for keeping and sending.
+func (c Certificate) Encode() ([]byte, error) { return encoding.Marshal(c) }
+
+// ParseCertificate decodes a certificate; it does not verify it.
+func ParseCertificate(data []byte) (c Certificate, err error) {
+	err = encoding.Unmarshal(data, &c)
+	return c, err
+}

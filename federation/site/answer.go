@@ -1,0 +1,361 @@
+package site
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"parley/dataset"
+	"parley/engine"
+	"parley/engine/host"
+	"parley/engine/wire"
+	"parley/federation"
+	"parley/internal/atomicfile"
+	"parley/privacy"
+	"parley/rundir"
+	"parley/study"
+)
+
+// answering is a study as the daemon sees it.
+type answering struct {
+	daemon *Daemon
+	digest string
+	plan   *study.Plan // nil if this program cannot read it
+
+	mu      sync.Mutex
+	needs   string
+	word    string // see package federation
+	text    string // why, for the coordinator
+	local   string // more of it, for the site's own people
+	since   time.Time
+	working time.Time // since when a task is computed; zero if none is
+	checked string    // what the decision was last checked against
+	retry   time.Time // when trouble is tried again; zero for never
+	cancel  context.CancelFunc
+	done    chan struct{} // closed when the answering has stopped
+}
+
+// longWork is from when on the coordinator hears that a task is computed: a hello
+// for each short one would be more than all the rest.
+const longWork = 2 * time.Second
+
+// standing is what the coordinator is told.
+func (a *answering) standing() federation.Standing {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s := federation.Standing{Study: a.digest, Word: a.word, Text: a.text}
+	switch {
+	case a.needs != "":
+		s.Word, s.Text = federation.Unable, a.needs
+	case s.Word == "":
+		s.Word = federation.Pending
+	case s.Word == federation.Approved && !a.working.IsZero() && time.Since(a.working) > longWork:
+		s.Word = federation.Computing
+	}
+	return s
+}
+
+func (a *answering) setNeeds(needs string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if needs != a.needs && needs != "" {
+		a.daemon.Log.Warn(fmt.Sprintf("study %.12s: %s", a.digest, needs), "study", a.digest)
+	}
+	a.needs = needs
+}
+
+// set says where the site stands. text is for others, local for its own people.
+func (a *answering) set(word, text, local string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.word == word && a.text == text && a.local == local {
+		return
+	}
+	a.word, a.text, a.local, a.since = word, text, local, time.Now()
+	a.daemon.tell()
+	if local == "" {
+		local = text
+	}
+	if local != "" {
+		local = ": " + local
+	}
+	a.daemon.Log.Info(fmt.Sprintf("study %s: %s%s", a.name(), word, local), "study", a.digest, "word", word)
+}
+
+func (a *answering) name() string {
+	if a.plan == nil {
+		return a.digest[:12]
+	}
+	return a.plan.Name
+}
+
+// look takes up what was decided about the study, and checks whether it still
+// holds.
+func (a *answering) look(ctx context.Context) error {
+	f := a.daemon.Folder
+	if a.plan == nil || a.needs != "" {
+		a.stop()
+		return nil
+	}
+	a.tellOfLongWork()
+	now := f.circumstances(a.digest)
+	a.mu.Lock()
+	same := now == a.checked && (a.retry.IsZero() || time.Now().Before(a.retry))
+	a.mu.Unlock()
+	if same {
+		return nil
+	}
+	a.stop()
+	decision, err := f.Decision(a.digest)
+	if err != nil {
+		return err
+	}
+	if decision == nil {
+		if decision, err = a.byRule(ctx); err != nil {
+			return err
+		}
+		now = f.circumstances(a.digest)
+	}
+	a.mu.Lock()
+	a.checked, a.retry = now, time.Time{}
+	a.mu.Unlock()
+	switch {
+	case decision == nil:
+		a.set(federation.Pending, "", fmt.Sprintf("a person must decide: parley site show %s %s, then approve or refuse", f.Path, a.name()))
+	case decision.Approval == nil:
+		a.set(federation.Refused, decision.Refused, "")
+	default:
+		a.start(ctx, decision.Approval)
+	}
+	return nil
+}
+
+// tellOfLongWork makes the coordinator hear of a task that takes long.
+func (a *answering) tellOfLongWork() {
+	a.mu.Lock()
+	long := !a.working.IsZero() && time.Since(a.working) > longWork && time.Since(a.working) < longWork+time.Second
+	a.mu.Unlock()
+	if long {
+		a.daemon.tell()
+	}
+}
+
+// byRule approves the study if the site's policy has a rule for it.
+func (a *answering) byRule(ctx context.Context) (*Decision, error) {
+	f := a.daemon.Folder
+	policy, err := f.Policy()
+	if err != nil || policy.PreApproval == nil {
+		return nil, nil // an error of the policy is told when a person looks
+	}
+	if err := f.Approve(ctx, a.digest, host.ByRule); err != nil {
+		a.daemon.Log.Info(fmt.Sprintf("study %s is not approved by the policy's rule: %v", a.name(), err), "study", a.digest)
+		return nil, nil
+	}
+	return f.Decision(a.digest)
+}
+
+// circumstances is what a decision was made in: when any of it changes, it is
+// checked again.
+func (f *Folder) circumstances(digest string) string {
+	files := append([]string{f.file("studies", digest, "decision.json"), f.file("studies", digest, "go-on.json"), f.PolicyPath(), f.DataPath()}, dataset.Files(f.DataPath())...)
+	var text []byte
+	for _, path := range files {
+		info, err := os.Stat(path)
+		if err != nil {
+			text = fmt.Appendf(text, "%s -\n", path)
+			continue
+		}
+		text = fmt.Appendf(text, "%s %d %d\n", path, info.Size(), info.ModTime().UnixNano())
+	}
+	return string(text)
+}
+
+// stop ends the answering, and waits for it. What was charged is finished.
+func (a *answering) stop() {
+	a.mu.Lock()
+	cancel, done := a.cancel, a.done
+	a.cancel, a.done = nil, nil
+	a.checked = ""
+	a.mu.Unlock()
+	if cancel != nil {
+		cancel()
+		<-done
+	}
+}
+
+// start answers the study's tasks in the background.
+func (a *answering) start(ctx context.Context, approval *host.Approval) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	a.mu.Lock()
+	a.cancel, a.done = cancel, done
+	a.mu.Unlock()
+	a.daemon.wg.Go(func() {
+		defer close(done)
+		defer cancel()
+		a.serve(ctx, approval)
+	})
+}
+
+// serve answers, and says why it does not.
+func (a *answering) serve(ctx context.Context, approval *host.Approval) {
+	f := a.daemon.Folder
+	err := a.answer(ctx, approval)
+	var rolledBack *engine.RolledBackError
+	switch {
+	case ctx.Err() != nil:
+	case errors.As(err, &rolledBack):
+		if err := f.writeJSON(f.rollback(a.digest), rolledBack); err != nil {
+			a.daemon.Log.Error(err.Error())
+		}
+		a.set(federation.Unable, "a person at the site must decide: its store is older than what others have seen of it",
+			fmt.Sprintf("%v\n  to go on: parley site go-on %s %s", rolledBack, f.Path, a.name()))
+	case errors.Is(err, host.ErrChanged):
+		a.set(federation.Pending, "something has changed since it was approved there", err.Error())
+	case errors.Is(err, privacy.ErrRefused):
+		a.set(federation.Refused, "the site's policy or ledger does not allow it", err.Error())
+	case err != nil:
+		a.set(federation.Unable, "something has to be mended there", err.Error())
+		a.mu.Lock()
+		a.retry = time.Now().Add(a.daemon.Again)
+		a.mu.Unlock()
+	}
+}
+
+func (a *answering) answer(ctx context.Context, approval *host.Approval) error {
+	d, f := a.daemon, a.daemon.Folder
+	h, err := f.host(ctx, a.plan)
+	if err != nil {
+		return err
+	}
+	h.Store = d.store
+	if err := h.Approved(ctx, a.plan, f.Config.Coordinator, approval); err != nil {
+		return err
+	}
+	loop, err := h.Open(ctx, a.plan)
+	if err != nil {
+		return err
+	}
+	if err := a.decided(h); err != nil {
+		return err
+	}
+	if ended, err := f.Ended(a.digest); err != nil {
+		return err
+	} else if ended != nil {
+		a.set(federation.Done, "", "")
+	} else {
+		a.set(federation.Approved, "", "")
+	}
+	receipts := f.receipts()
+	server := &wire.Server{
+		Wire: d.conn, Key: f.Secrets.Key, Peer: f.Coordinator, Site: loop, Again: d.Again,
+		Audit: func(line string) { d.audit("passed over", a.digest, line) },
+		Keep:  func(r wire.Receipt) error { return receipts.Confirm(r.Study, r) },
+		Kept: func() (r wire.Receipt, err error) {
+			return r, receipts.Confirmed(a.digest, &r)
+		},
+		Working: a.work,
+		End: func(ctx context.Context, body []byte, left bool) error {
+			return a.end(ctx, h, body, left)
+		},
+	}
+	return server.Serve(ctx)
+}
+
+// work notes that a task is computed, or that it has been.
+func (a *answering) work(begins bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if begins {
+		a.working = time.Now()
+		return
+	}
+	if time.Since(a.working) > longWork {
+		a.daemon.tell()
+	}
+	a.working = time.Time{}
+	if a.daemon.Watch != nil {
+		a.daemon.Watch.Answered(a.digest)
+	}
+}
+
+// decided takes up that a person lets the site go on after a loss.
+func (a *answering) decided(h *host.Host) error {
+	f := a.daemon.Folder
+	name := filepath.Join("studies", a.digest, "go-on.json")
+	var e engine.RolledBackError
+	err := f.readJSON(name, &e)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = h.GoOn(a.digest, &e)
+	}
+	if err != nil {
+		return err
+	}
+	os.Remove(f.file(f.rollback(a.digest)))
+	return os.Remove(f.file(name))
+}
+
+// end takes in what the site may have: the model, and what else everybody may read,
+// beside its own report.
+func (a *answering) end(ctx context.Context, h *host.Host, body []byte, left bool) error {
+	f := a.daemon.Folder
+	if ended, err := f.Ended(a.digest); err != nil || ended != nil {
+		return err
+	}
+	e, err := federation.ParseEnding(body)
+	if err != nil {
+		return err
+	}
+	record := Ended{Left: left, Words: e.Words, At: time.Now().UTC().Truncate(time.Second)}
+	if !left {
+		if err := a.write(ctx, h, e); err != nil {
+			return err
+		}
+	}
+	if err := f.writeJSON(filepath.Join("studies", a.digest, "ended.json"), record); err != nil {
+		return err
+	}
+	what := "its results are in " + f.ResultsPath(a.digest)
+	if left {
+		what = e.Words
+	}
+	a.set(federation.Done, "", what)
+	return f.Audit.Add("ended", a.digest, f.Config.Site, what)
+}
+
+// write writes the results.
+func (a *answering) write(ctx context.Context, h *host.Host, e federation.Ending) error {
+	f := a.daemon.Folder
+	path := f.ResultsPath(a.digest)
+	result, err := h.Report(ctx, a.plan, e.Share)
+	if err != nil {
+		return err
+	}
+	decision, err := f.Decision(a.digest)
+	if err != nil || decision == nil || decision.Approval == nil {
+		return errors.Join(err, errors.New("the study's approval is gone"))
+	}
+	dir, err := rundir.OpenSite(path, a.plan, f.Config.Site, decision.Approval.Data)
+	if err != nil {
+		return err
+	}
+	ledger, err := privacy.ReadLedger(a.daemon.store)
+	if err != nil {
+		return err
+	}
+	for _, file := range e.Files {
+		name := filepath.Join(path, "shared", filepath.FromSlash(file.Name))
+		if err := atomicfile.Write(name, file.Data); err != nil {
+			return err
+		}
+	}
+	return dir.Write(result, ledger, &h.Policy)
+}

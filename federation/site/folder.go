@@ -1,0 +1,423 @@
+// Package site is a site's folder, and the daemon that answers the studies in it.
+//
+// The folder is the whole interface between the two: commands change its files,
+// whether the daemon runs or not, and the daemon looks at them. Nothing in it
+// leaves the site but through the gate.
+package site
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"parley/dataset"
+	"parley/engine"
+	"parley/engine/host"
+	"parley/engine/nats"
+	"parley/engine/wire"
+	"parley/federation"
+	"parley/internal/atomicfile"
+	"parley/internal/auditlog"
+	"parley/internal/filelock"
+	encoding "parley/internal/wire"
+	"parley/method"
+	"parley/privacy"
+	"parley/problem"
+	"parley/sitestore"
+	"parley/study"
+)
+
+// Config is who the site is, and where its coordinator is. It is site.json.
+type Config struct {
+	Version     int      `json:"version"`
+	Site        string   `json:"site"`
+	Coordinator []byte   `json:"coordinator"` // its public key
+	URLs        []string `json:"urls"`
+	Roots       string   `json:"roots,omitempty"` // PEM, pinned; empty: the system's
+	Certificate []byte   `json:"certificate"`     // by which the coordinator knows the site
+	JWT         string   `json:"jwt"`             // with which it connects
+	// Data is where the site's rows are; empty: data in the folder.
+	Data string `json:"data,omitempty"`
+	// Receipts is where it is noted how far the ledger has come, better on another disk
+	// than the folder; empty: receipts.json in the folder.
+	Receipts string `json:"receipts,omitempty"`
+}
+
+const configVersion = 1
+
+// Secrets are made at the site and never leave it.
+type Secrets struct {
+	Key  *wire.Key // signs and opens
+	User []byte    // seed of what connects
+}
+
+// Folder is a site's folder.
+type Folder struct {
+	Path        string
+	Config      Config
+	Secrets     Secrets
+	Coordinator wire.Peer
+	Methods     method.Registry
+	Audit       *auditlog.Log
+}
+
+func (f *Folder) file(name ...string) string {
+	return filepath.Join(append([]string{f.Path}, name...)...)
+}
+
+const (
+	keyFile    = "site.key"
+	configFile = "site.json"
+	keyMark    = "parley-site-key-1"
+)
+
+type secretBytes struct {
+	_    struct{} `cbor:",toarray"`
+	Key  []byte
+	User []byte
+}
+
+func (s Secrets) save(path string) error {
+	key, err := s.Key.MarshalBinary()
+	if err != nil {
+		return err
+	}
+	data, err := encoding.Marshal(secretBytes{Key: key, User: s.User})
+	if err != nil {
+		return err
+	}
+	return atomicfile.WriteOwn(path, fmt.Appendf(nil, "# The secrets of a site of Parley. They never leave it.\n%s\n%s\n", keyMark, base64.StdEncoding.EncodeToString(data)))
+}
+
+func loadSecrets(path string) (s Secrets, err error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return s, err
+	}
+	_, body, ok := strings.Cut(string(text), keyMark)
+	data, err := base64.StdEncoding.DecodeString(strings.TrimSpace(body))
+	var b secretBytes
+	if ok && err == nil {
+		err = encoding.Unmarshal(data, &b)
+	}
+	if err == nil {
+		s.Key, err = wire.ParseKey(b.Key)
+	}
+	if !ok || err != nil {
+		return s, problem.Problem{File: path, What: "the key is damaged", Hint: "bring it back from a backup; or ask for an invitation that replaces this site's keys"}
+	}
+	s.User = b.User
+	return s, nil
+}
+
+// Open opens the folder of a site that has joined.
+func Open(path string, methods method.Registry) (f *Folder, err error) {
+	f = &Folder{Path: path, Methods: methods}
+	if f.Secrets, err = loadSecrets(f.file(keyFile)); errors.Is(err, fs.ErrNotExist) {
+		return nil, problem.Problem{File: path, What: "this is not the folder of a site that has joined", Hint: "a site joins with: parley site join INVITATION"}
+	}
+	if err == nil {
+		err = f.readJSON(configFile, &f.Config)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if f.Config.Version != configVersion {
+		return nil, fmt.Errorf("%s has version %d\n  hint: this program reads version %d", f.file(configFile), f.Config.Version, configVersion)
+	}
+	if f.Coordinator, err = wire.ParsePeer(f.Config.Coordinator); err != nil {
+		return nil, fmt.Errorf("%s: %w", f.file(configFile), err)
+	}
+	f.Audit, err = auditlog.Open(f.file("audit.jsonl"))
+	return f, err
+}
+
+func (f *Folder) writeJSON(name string, v any) error {
+	data, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	return atomicfile.WriteOwn(f.file(name), append(data, '\n'))
+}
+
+func (f *Folder) readJSON(name string, v any) error {
+	data, err := os.ReadFile(f.file(name))
+	if err == nil {
+		err = json.Unmarshal(data, v)
+	}
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", f.file(name), err)
+	}
+	return nil
+}
+
+// SetData says where the site's rows are.
+func (f *Folder) SetData(path string) error {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
+	if _, err := dataset.Open(context.Background(), path, dataset.Options{}); err != nil {
+		return err
+	}
+	f.Config.Data = path
+	if err := f.writeJSON(configFile, f.Config); err != nil {
+		return err
+	}
+	return f.Audit.Add("data", "", f.Config.Site, "the data are those in "+path)
+}
+
+// DataPath is where the site's rows are.
+func (f *Folder) DataPath() string {
+	if f.Config.Data == "" {
+		return f.file("data")
+	}
+	return f.Config.Data
+}
+
+// PolicyPath is the file of the site's policy, which may not exist.
+func (f *Folder) PolicyPath() string { return f.file("policy.yaml") }
+
+// Policy is what the site allows: the strict default without a file of its own.
+func (f *Folder) Policy() (privacy.Policy, error) {
+	if _, err := os.Stat(f.PolicyPath()); errors.Is(err, fs.ErrNotExist) {
+		return privacy.DefaultPolicy(), nil
+	}
+	return privacy.LoadPolicy(f.PolicyPath())
+}
+
+// StorePath is the site's store.
+func (f *Folder) StorePath() string { return f.file("site.db") }
+
+// receipts are kept beside the store, or on another disk.
+func (f *Folder) receipts() host.Receipts {
+	if f.Config.Receipts != "" {
+		return host.Receipts(f.Config.Receipts)
+	}
+	return host.Receipts(f.file("receipts.json"))
+}
+
+const planFile = "plan.cbor"
+
+// StudyPath is the folder of a study; ResultsPath is where its results are at the end.
+func (f *Folder) StudyPath(digest string) string   { return f.file("studies", digest) }
+func (f *Folder) ResultsPath(digest string) string { return f.file("studies", digest, "results") }
+
+// keepPlan keeps the plan of a study that the coordinator has posted, after
+// holding it against its name.
+func (f *Folder) keepPlan(digest string, data []byte) error {
+	p, err := study.Decode(data, f.Methods)
+	if err != nil {
+		return fmt.Errorf("the plan of study %.12s: %w", digest, err)
+	}
+	own, err := p.Digest()
+	if err != nil {
+		return err
+	}
+	if own.String() != digest {
+		return fmt.Errorf("the plan that was posted as study %.12s is another one", digest)
+	}
+	text, err := p.YAML()
+	if err != nil {
+		return err
+	}
+	if err := atomicfile.Write(f.file("studies", digest, "plan.yaml"), text); err != nil {
+		return err
+	}
+	return atomicfile.Write(f.file("studies", digest, planFile), data)
+}
+
+// Plan reads the plan of a study.
+func (f *Folder) Plan(digest string) (*study.Plan, error) {
+	data, err := os.ReadFile(f.file("studies", digest, planFile))
+	if err != nil {
+		return nil, err
+	}
+	p, err := study.Decode(data, f.Methods)
+	if err != nil {
+		return nil, fmt.Errorf("the plan of study %.12s: %w", digest, err)
+	}
+	return p, nil
+}
+
+// Studies lists the digests of the studies that were ever posted here.
+func (f *Folder) Studies() (list []string, err error) {
+	entries, err := os.ReadDir(f.file("studies"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	for _, e := range entries {
+		if _, err := os.Stat(f.file("studies", e.Name(), planFile)); err == nil {
+			list = append(list, e.Name())
+		}
+	}
+	return list, err
+}
+
+// Find returns the study that a person means by a name, or by the first digits of
+// its digest.
+func (f *Folder) Find(name string) (string, error) {
+	list, err := f.Studies()
+	if err != nil {
+		return "", err
+	}
+	return federation.FindStudy(name, list, f.Plan)
+}
+
+// Decision is what a person, or the policy's rule, has decided about a study.
+type Decision struct {
+	Approval *host.Approval `json:"approval,omitempty"` // nil if it was refused
+	Refused  string         `json:"refused,omitempty"`  // why, for others to read
+	At       time.Time      `json:"at"`
+}
+
+// Decision reads it; nil if nobody has decided.
+func (f *Folder) Decision(digest string) (*Decision, error) {
+	var d Decision
+	err := f.readJSON(filepath.Join("studies", digest, "decision.json"), &d)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return &d, err
+}
+
+func (f *Folder) decide(digest string, d Decision) error {
+	d.At = time.Now().UTC().Truncate(time.Second)
+	return f.writeJSON(filepath.Join("studies", digest, "decision.json"), d)
+}
+
+// Approve records that the site takes part in a study, as everything stands now.
+// By says who has decided. What policy, ledger or data do not allow is refused.
+func (f *Folder) Approve(ctx context.Context, digest, by string) error {
+	p, err := f.Plan(digest)
+	if err != nil {
+		return err
+	}
+	return f.withHost(ctx, p, func(h *host.Host) error {
+		a, err := h.Approve(ctx, p, f.Config.Coordinator, by)
+		if err != nil {
+			return err
+		}
+		if err := f.decide(digest, Decision{Approval: a}); err != nil {
+			return err
+		}
+		return f.Audit.Add("approved", digest, f.Config.Site, fmt.Sprintf("plan %s, by %s; policy %.12s, data %.12s, method %s revision %d", p.Name, a.By, a.Policy, a.Data, a.Method, a.Revision))
+	})
+}
+
+// Refuse records that the site does not take part. The reason is for others to read.
+func (f *Folder) Refuse(digest, reason string) error {
+	if reason == "" {
+		reason = "no reason was given"
+	}
+	if err := f.decide(digest, Decision{Refused: reason}); err != nil {
+		return err
+	}
+	return f.Audit.Add("refused", digest, f.Config.Site, reason)
+}
+
+// Preview says what a study would mean for this site.
+func (f *Folder) Preview(ctx context.Context, digest string) (v *host.Preview, err error) {
+	p, err := f.Plan(digest)
+	if err != nil {
+		return nil, err
+	}
+	err = f.withHost(ctx, p, func(h *host.Host) error {
+		v, err = h.Preview(ctx, p)
+		return err
+	})
+	return v, err
+}
+
+// withHost hands over the site's side of a study for looking, beside a daemon that
+// may have the store open.
+func (f *Folder) withHost(ctx context.Context, p *study.Plan, do func(*host.Host) error) error {
+	h, err := f.host(ctx, p)
+	if err != nil {
+		return err
+	}
+	err = sitestore.Look(f.StorePath(), func(s *sitestore.Store) error {
+		h.Store = s
+		return do(h)
+	})
+	if errors.Is(err, fs.ErrNotExist) && h.Store == nil { // nothing has ever been charged
+		h.Store = sitestore.NewMemory()
+		return do(h)
+	}
+	return err
+}
+
+// host is the site's side of a study, without its store.
+func (f *Folder) host(ctx context.Context, p *study.Plan) (*host.Host, error) {
+	policy, err := f.Policy()
+	if err != nil {
+		return nil, err
+	}
+	schema := p.Schema()
+	data, err := dataset.Open(ctx, f.DataPath(), dataset.Options{Schema: &schema})
+	if err != nil {
+		return nil, err
+	}
+	return &host.Host{Site: f.Config.Site, Methods: f.Methods, Data: data, Policy: policy, Marks: f.receipts()}, nil
+}
+
+// rollback is a loss that a person must decide about, as the daemon met it.
+func (f *Folder) rollback(digest string) string {
+	return filepath.Join("studies", digest, "rollback.json")
+}
+
+// GoOn records that a person lets the site go on after the loss that stopped it.
+// The daemon takes it up.
+func (f *Folder) GoOn(digest string) error {
+	var e engine.RolledBackError
+	err := f.readJSON(f.rollback(digest), &e)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("nothing of study %.12s waits for such a decision", digest)
+	}
+	if err != nil {
+		return err
+	}
+	if err := f.writeJSON(filepath.Join("studies", digest, "go-on.json"), e); err != nil {
+		return err
+	}
+	return f.Audit.Add("went on", digest, f.Config.Site, e.Decision())
+}
+
+// Ended is how a study ended for this site.
+type Ended struct {
+	Left  bool      `json:"left,omitempty"` // the site was not in it at the end
+	Words string    `json:"words,omitempty"`
+	At    time.Time `json:"at"`
+}
+
+// Ended reads it; nil while the study goes on.
+func (f *Folder) Ended(digest string) (*Ended, error) {
+	var e Ended
+	err := f.readJSON(filepath.Join("studies", digest, "ended.json"), &e)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return &e, err
+}
+
+// Served says whether a daemon serves the folder.
+func (f *Folder) Served() bool {
+	lock, err := filelock.Acquire(f.file("serve.lock"))
+	if err != nil {
+		return errors.Is(err, filelock.ErrHeld)
+	}
+	lock.Release()
+	return false
+}
+
+// options are those with which the site connects.
+func (f *Folder) options(log func(string)) (nats.Options, error) {
+	return connection(f.Config.URLs, f.Config.Roots, f.Config.JWT, f.Secrets.User, f.Config.Site, log)
+}

@@ -1,0 +1,250 @@
+package site
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"parley/engine/nats"
+	"parley/engine/wire"
+	"parley/federation"
+	"parley/internal/atomicfile"
+	"parley/method"
+	"parley/problem"
+	"parley/sitestore"
+)
+
+// connection makes the options of one.
+func connection(urls []string, roots, jwt string, seed []byte, name string, log func(string)) (o nats.Options, err error) {
+	o = nats.Options{URLs: urls, JWT: jwt, Seed: seed, Name: name, Log: log}
+	if roots != "" {
+		o.Roots = x509.NewCertPool()
+		if !o.Roots.AppendCertsFromPEM([]byte(roots)) {
+			return o, errors.New("the pinned certificate cannot be read")
+		}
+	}
+	return o, nil
+}
+
+// Join makes path the folder of the site that an invitation is for. Keys are made
+// here; only their public halves are sent. A folder whose site joins again, with an
+// invitation that replaces its keys, keeps its store and its studies.
+func Join(ctx context.Context, path string, i *federation.Invitation, methods method.Registry, log func(string)) (*Folder, error) {
+	if old, err := Open(path, methods); err == nil {
+		if old.Config.Site != i.Site {
+			return nil, problem.Problem{File: path, What: "this is the folder of site " + old.Config.Site + ", and the invitation is for " + i.Site, Hint: "choose another with --dir"}
+		}
+		if old.Served() {
+			return nil, problem.Problem{File: path, What: "a process serves this site", Hint: "stop it first"}
+		}
+	}
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return nil, err
+	}
+	// A request that was made before, and whose answer was lost, is made again.
+	asking := filepath.Join(path, "joining-"+i.ID+".key")
+	secrets, err := loadSecrets(asking)
+	if errors.Is(err, os.ErrNotExist) {
+		if secrets.Key, err = wire.NewKey(); err != nil {
+			return nil, err
+		}
+		if secrets.User, _, err = nats.NewUser(); err != nil {
+			return nil, err
+		}
+		err = secrets.save(asking)
+	}
+	if err != nil {
+		return nil, err
+	}
+	g, err := request(ctx, i, secrets, methods, log)
+	if err != nil {
+		return nil, err
+	}
+	coordinator, err := wire.ParsePeer(i.Coordinator)
+	if err != nil {
+		return nil, err
+	}
+	c, err := federation.ParseCertificate(g.Certificate)
+	if err == nil {
+		_, err = c.Verify(coordinator)
+	}
+	if err != nil {
+		return nil, err
+	}
+	config := Config{Version: configVersion, Site: i.Site, Coordinator: i.Coordinator, URLs: i.URLs, Roots: string(i.Roots), Certificate: g.Certificate, JWT: g.JWT}
+	f := &Folder{Path: path}
+	var old Config
+	if f.readJSON(configFile, &old) == nil {
+		config.Data, config.Receipts = old.Data, old.Receipts
+	}
+	if err := f.writeJSON(configFile, config); err != nil {
+		return nil, err
+	}
+	if err := secrets.save(f.file(keyFile)); err != nil {
+		return nil, err
+	}
+	if err := os.Remove(asking); err != nil {
+		return nil, err
+	}
+	if f, err = Open(path, methods); err != nil {
+		return nil, err
+	}
+	return f, f.Audit.Add("joined", "", i.Site, "with invitation "+i.ID)
+}
+
+// request asks the coordinator to be the site, and waits for its answer.
+func request(ctx context.Context, i *federation.Invitation, s Secrets, methods method.Registry, log func(string)) (g federation.Grant, err error) {
+	user, err := nats.PublicOf(s.User)
+	if err != nil {
+		return g, err
+	}
+	r := federation.Request{User: user, Program: federation.This(methods)}
+	if r.Peer, err = s.Key.Peer().MarshalBinary(); err != nil {
+		return g, err
+	}
+	o, err := connection(i.URLs, string(i.Roots), i.JWT, i.Seed, "guest_"+i.ID, log)
+	if err != nil {
+		return g, err
+	}
+	conn, err := nats.Connect(o)
+	if err != nil {
+		return g, err
+	}
+	defer conn.Close()
+	message, err := i.Ask(r)
+	if err != nil {
+		return g, err
+	}
+	put := false
+	var seen uint64
+	for {
+		if cause := context.Cause(ctx); cause != nil {
+			if trouble := conn.Trouble(); trouble != "" {
+				return g, fmt.Errorf("the coordinator's broker could not be reached: %s\n  hint: is the coordinator serving, and does a proxy stand between? The invitation is still good", trouble)
+			}
+			return g, fmt.Errorf("the coordinator has not answered\n  hint: it has to serve meanwhile; the invitation is still good")
+		}
+		if !put {
+			if err := putValue(ctx, conn, federation.RequestKey(i.ID), message); err != nil {
+				pause(ctx, 200*time.Millisecond)
+				continue
+			}
+			put = true
+		}
+		value, revision, err := conn.Wait(ctx, federation.GrantKey(i.ID), seen)
+		if err != nil {
+			put = false
+			pause(ctx, 200*time.Millisecond)
+			continue
+		}
+		seen = revision
+		g, err = i.OpenGrant(s.Key, value)
+		switch {
+		case err != nil: // for somebody else who has tried the invitation
+		case g.Refused != "":
+			return g, fmt.Errorf("the coordinator refuses: %s\n  hint: ask its people for another invitation", g.Refused)
+		default:
+			return g, nil
+		}
+	}
+}
+
+// putValue makes a value that of a key, whatever stands there.
+func putValue(ctx context.Context, w wire.Wire, key string, value []byte) error {
+	for {
+		_, revision, err := w.Get(ctx, key)
+		if err != nil {
+			return err
+		}
+		if _, err = w.Put(ctx, key, value, revision); !errors.Is(err, wire.ErrMoved) {
+			return err
+		}
+	}
+}
+
+// WaitForStudies waits until the coordinator has posted a study, and keeps what it
+// has posted; or until ctx ends, without an error.
+func (f *Folder) WaitForStudies(ctx context.Context, log func(string)) error {
+	o, err := f.options(log)
+	if err != nil {
+		return err
+	}
+	conn, err := nats.Connect(o)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	var seen uint64
+	for ctx.Err() == nil {
+		value, revision, err := conn.Wait(ctx, federation.BoardKey(f.Config.Site), seen)
+		if err != nil {
+			pause(ctx, 200*time.Millisecond)
+			continue
+		}
+		seen = revision
+		b, err := federation.OpenBoard(f.Secrets.Key, f.Coordinator, f.Config.Site, value)
+		if err != nil {
+			continue
+		}
+		for _, p := range b.Studies {
+			if len(p.Plan) > 0 && p.Needs == "" {
+				if err := f.keepPlan(p.Study, p.Plan); err != nil {
+					return err
+				}
+			}
+		}
+		if len(b.Studies) > 0 {
+			return nil
+		}
+	}
+	return nil
+}
+
+// Backup copies what the site must not lose to a folder that does not exist yet:
+// keys, policy, store, studies and audit log. The receipts are left out: they are
+// what tells that a store is older than what others have seen of it.
+func (f *Folder) Backup(to string) error {
+	if _, err := os.Lstat(to); err == nil {
+		return problem.Problem{File: to, What: "is there already", Hint: "choose another with --out"}
+	}
+	if err := os.MkdirAll(to, 0o700); err != nil {
+		return err
+	}
+	for _, name := range []string{keyFile, configFile, "policy.yaml", "audit.jsonl"} {
+		data, err := os.ReadFile(f.file(name))
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			err = atomicfile.WriteOwn(filepath.Join(to, name), data)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := os.CopyFS(filepath.Join(to, "studies"), os.DirFS(f.file("studies"))); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if _, err := os.Stat(f.StorePath()); err == nil {
+		if err := sitestore.Copy(f.StorePath(), filepath.Join(to, "site.db")); err != nil {
+			return err
+		}
+	}
+	return f.Audit.Add("backup", "", f.Config.Site, "to "+to)
+}
+
+// pause waits, unless ctx ends.
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

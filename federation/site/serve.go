@@ -1,0 +1,285 @@
+package site
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"parley/engine/nats"
+	"parley/federation"
+	"parley/internal/filelock"
+	"parley/problem"
+	"parley/sitestore"
+)
+
+// Daemon answers the studies of a folder until it is told to stop.
+type Daemon struct {
+	Folder *Folder
+	// Again is after how long something is put again that has no answer.
+	Again time.Duration
+	Log   *slog.Logger
+	Watch Watcher // may be nil
+	// UntilDone makes it end when every study that was posted has ended.
+	UntilDone bool
+
+	conn  *nats.Conn
+	store *sitestore.Store
+
+	mu      sync.Mutex
+	program federation.Program // the coordinator's
+	nonce   []byte             // of its last board
+	posted  map[string]bool
+	heard   bool // a board has been read
+	studies map[string]*answering
+	count   uint64
+	news    chan struct{} // holds a token when something is to be told
+	wg      sync.WaitGroup
+}
+
+// Watcher is told what may be counted.
+type Watcher interface {
+	Answered(study string)
+	Connected(ok bool)
+}
+
+// look is how often the folder is looked at for what commands have changed.
+const look = 300 * time.Millisecond
+
+// Serve serves until ctx ends. A task with differential protection that has been
+// charged is finished first. What is under way goes on when it is called again.
+func (d *Daemon) Serve(ctx context.Context) (err error) {
+	f := d.Folder
+	lock, err := filelock.Acquire(f.file("serve.lock"))
+	if errors.Is(err, filelock.ErrHeld) {
+		return problem.Problem{File: f.Path, What: "another process serves this folder", Hint: "see what it does with: parley site status " + f.Path}
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lock.Release()) }()
+	if d.store, err = sitestore.Open(f.StorePath()); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.store.Close()) }()
+	if err := d.store.Bind(f.Config.Site); err != nil {
+		return err
+	}
+	o, err := f.options(func(line string) { d.Log.Info(line) })
+	if err != nil {
+		return err
+	}
+	if d.conn, err = nats.Connect(o); err != nil {
+		return err
+	}
+	defer d.conn.Close()
+	d.posted, d.studies, d.news = map[string]bool{}, map[string]*answering{}, make(chan struct{}, 1)
+	d.count = uint64(time.Now().UnixNano()) // above what an earlier life has said to the same coordinator
+	if err := f.Audit.Add("serving", "", f.Config.Site, "the site has started: parley "+federation.This(f.Methods).Version); err != nil {
+		return err
+	}
+	inner, cancel := context.WithCancel(ctx)
+	defer func() {
+		cancel()
+		d.wg.Wait()
+		err = errors.Join(err, d.writeStatus(false))
+	}()
+	d.wg.Go(func() { d.readBoards(inner) })
+	d.wg.Go(func() { d.greet(inner) })
+	d.Log.Info("serving site "+f.Config.Site+", coordinator at "+f.Config.URLs[0], "site", f.Config.Site)
+	said := ""
+	for {
+		if err := d.lookAround(inner); err != nil {
+			return err
+		}
+		if err := d.writeStatus(true); err != nil {
+			d.Log.Warn("the status could not be written: " + err.Error())
+		}
+		if now := d.waitsFor(); now != said {
+			said = now
+			d.Log.Info(now)
+		}
+		if d.Watch != nil {
+			d.Watch.Connected(d.conn.Connected())
+		}
+		if d.UntilDone && d.allDone() {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			d.Log.Info("stopping; what has been charged is finished first")
+			return nil
+		case <-time.After(look):
+		}
+	}
+}
+
+// tell makes the coordinator hear of a change.
+func (d *Daemon) tell() {
+	select {
+	case d.news <- struct{}{}:
+	default:
+	}
+}
+
+// readBoards takes in what the coordinator posts.
+func (d *Daemon) readBoards(ctx context.Context) {
+	f := d.Folder
+	var seen uint64
+	for ctx.Err() == nil {
+		value, revision, err := d.conn.Wait(ctx, federation.BoardKey(f.Config.Site), seen)
+		if err != nil {
+			pause(ctx, time.Second)
+			continue
+		}
+		seen = revision
+		b, err := federation.OpenBoard(f.Secrets.Key, f.Coordinator, f.Config.Site, value)
+		if err == nil {
+			err = d.take(b)
+		}
+		if err != nil {
+			d.audit("passed over", "", "what stood for the coordinator's board: "+err.Error())
+		}
+	}
+}
+
+// take takes in a board.
+func (d *Daemon) take(b federation.Board) error {
+	f := d.Folder
+	for _, p := range b.Studies {
+		if len(p.Plan) == 0 || p.Needs != "" {
+			continue
+		}
+		if err := f.keepPlan(p.Study, p.Plan); err != nil {
+			return err
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if b.JWT != "" && b.JWT != f.Config.JWT {
+		f.Config.JWT = b.JWT
+		if err := f.writeJSON(configFile, f.Config); err != nil {
+			return err
+		}
+		d.conn.SetCredentials(b.JWT)
+	}
+	if !bytes.Equal(d.nonce, b.Nonce) {
+		d.nonce = b.Nonce
+		d.tell()
+	}
+	d.program, d.heard = b.Program, true
+	d.posted = map[string]bool{}
+	for _, p := range b.Studies {
+		d.posted[p.Study] = true
+		a := d.studies[p.Study]
+		if a == nil {
+			plan, err := f.Plan(p.Study)
+			if err != nil && p.Needs == "" {
+				return err
+			}
+			a = &answering{daemon: d, digest: p.Study, plan: plan}
+			d.studies[p.Study] = a
+			if plan != nil {
+				d.Log.Info(fmt.Sprintf("the coordinator posts study %s (%.12s)", plan.Name, p.Study), "study", p.Study)
+				if err := f.Audit.Add("posted", p.Study, f.Config.Site, "plan "+plan.Name); err != nil {
+					return err
+				}
+			}
+			d.tell()
+		}
+		if a.plan == nil && p.Needs == "" {
+			a.plan, _ = f.Plan(p.Study)
+		}
+		a.setNeeds(p.Needs)
+	}
+	return nil
+}
+
+// greet tells the coordinator where the site stands: at every change, and now and
+// then.
+func (d *Daemon) greet(ctx context.Context) {
+	f := d.Folder
+	for ctx.Err() == nil {
+		d.count++
+		nonce, standings := d.stands()
+		h := federation.Hello{Program: federation.This(f.Methods), Nonce: nonce, Count: d.count, Studies: standings}
+		message, err := federation.Greet(f.Secrets.Key, f.Coordinator, f.Config.Certificate, f.Config.Site, h)
+		if err == nil {
+			err = putValue(ctx, d.conn, federation.HelloKey(f.Config.Site), message)
+		}
+		wait := d.Again
+		if err != nil {
+			wait = time.Second
+		}
+		for waiting := true; waiting; {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(wait):
+				waiting = false
+			case <-d.news:
+				n, now := d.stands()
+				waiting = err == nil && bytes.Equal(n, nonce) && slices.Equal(now, standings)
+			}
+		}
+	}
+}
+
+// stands is what a hello would say now: the nonce of the last board, and where the
+// site stands with each study on it.
+func (d *Daemon) stands() (nonce []byte, list []federation.Standing) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, digest := range slices.Sorted(maps.Keys(d.posted)) {
+		list = append(list, d.studies[digest].standing())
+	}
+	return d.nonce, list
+}
+
+// lookAround takes up what persons have decided, and what has changed beneath it.
+func (d *Daemon) lookAround(ctx context.Context) error {
+	d.mu.Lock()
+	var list []*answering
+	for digest, a := range d.studies {
+		if d.posted[digest] {
+			list = append(list, a)
+		} else {
+			a.stop()
+		}
+	}
+	d.mu.Unlock()
+	for _, a := range list {
+		if err := a.look(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// allDone says whether every study that was posted has ended here.
+func (d *Daemon) allDone() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.heard || len(d.studies) == 0 {
+		return false
+	}
+	for digest := range d.studies {
+		if d.posted[digest] { // until the coordinator knows that the site has what it may have
+			return false
+		}
+	}
+	return true
+}
+
+// audit notes what has no effect, but should be known.
+func (d *Daemon) audit(what, study, text string) {
+	d.Log.Warn(what+": "+text, "study", study)
+	if err := d.Folder.Audit.Add(what, study, d.Folder.Config.Site, text); err != nil {
+		d.Log.Error("the audit log could not be written: " + err.Error())
+	}
+}
