@@ -41,7 +41,7 @@ type Host struct {
 	Site    string
 	Methods method.Registry
 	Data    dataset.Source // nil if there are none, or none that can be read
-	Faults  problem.List   // why data could not be opened, of the people who look at a preview
+	Faults  problem.List   // what is wrong with data that could not be opened, for a preview to show
 	Store   Store
 	Policy  privacy.Policy
 	Marks   engine.Marks     // nil if nobody keeps them
@@ -73,10 +73,7 @@ func (h *Host) survey(ctx context.Context) (*survey, error) {
 		return h.surveyed, nil
 	}
 	if h.Data == nil {
-		if err := h.Faults.Err(); err != nil {
-			return nil, err
-		}
-		return nil, errNoData
+		return nil, h.noData()
 	}
 	s := &survey{having: make([]int, len(h.Data.Schema().Views))}
 	sum := sha256.New()
@@ -98,6 +95,14 @@ func (h *Host) survey(ctx context.Context) (*survey, error) {
 	s.data = [32]byte(sum.Sum(nil))
 	h.surveyed = s
 	return s, nil
+}
+
+// noData says why there are no data.
+func (h *Host) noData() error {
+	if err := h.Faults.Err(); err != nil {
+		return err
+	}
+	return errNoData
 }
 
 func hashRow(h hash.Hash, row *dataset.Row) {
@@ -236,6 +241,9 @@ func (h *Host) Report(ctx context.Context, p *study.Plan, shared []byte) (*metho
 	m, ok := h.Methods.Lookup(p.Method.Name)
 	if !ok {
 		return nil, fmt.Errorf("method %q is not known", p.Method.Name)
+	}
+	if h.Data == nil {
+		return nil, h.noData()
 	}
 	half, err := m.Site(p, h.Site)
 	if err != nil {

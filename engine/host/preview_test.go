@@ -132,6 +132,9 @@ func TestPreviewOfBadData(t *testing.T) {
 		if _, err := h.Approve(t.Context(), plan, nil, host.ByPerson); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: approved: %v", name, err)
 		}
+		if _, err := h.Report(t.Context(), plan, nil); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: reported: %v", name, err)
+		}
 	}
 	write("id,x,y\na,1,about five\nb,1,2\n")
 	bad, err := dataset.Open(t.Context(), dir, dataset.Options{Schema: &schema})

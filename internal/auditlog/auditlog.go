@@ -159,10 +159,18 @@ func (l *Log) mend(f *os.File, torn []byte) error {
 		l.end = after
 		return nil
 	}
+	// The entry takes the place of what is cut, so that no crash in between hides it.
+	size := l.end.size + int64(len(torn))
+	if err := l.append(f, Entry{What: "repaired", Text: fmt.Sprintf("A last line of %d bytes, which a crash had left unfinished, was cut.", len(torn))}); err != nil {
+		return err
+	}
+	if l.end.size >= size {
+		return nil
+	}
 	if err := f.Truncate(l.end.size); err != nil {
 		return err
 	}
-	return l.append(f, Entry{What: "repaired", Text: fmt.Sprintf("A last line of %d bytes, which a crash had left unfinished, was cut.", len(torn))})
+	return f.Sync()
 }
 
 // append writes an entry as the next line.

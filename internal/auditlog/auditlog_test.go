@@ -199,14 +199,20 @@ func TestAnothersCrashIsMended(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	data := written(t, path, 1)
 	l := open(t, path)
-	if err := os.WriteFile(path, append(data, []byte(`{"seq":2,`)...), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Add("did", "", "", "more"); err != nil {
-		t.Fatal(err)
-	}
-	if list := entries(t, path); len(list) != 3 || list[1].What != "repaired" {
-		t.Errorf("got %+v", list)
+	for i, torn := range []string{`{"seq":2,`, strings.Repeat("\x00", 20<<10)} { // shorter than what is said of it, and longer
+		if err := os.WriteFile(path, append(data, torn...), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Add("did", "", "", "more"); err != nil {
+			t.Fatal(err)
+		}
+		if list := entries(t, path); len(list) != 3+2*i || list[1+2*i].What != "repaired" {
+			t.Errorf("got %+v", list)
+		}
+		var err error
+		if data, err = os.ReadFile(path); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
