@@ -22,6 +22,7 @@ var floors = [][]string{
 	{"attack", "conformance", "crossval", "rundir", "selection", "utility"},
 	{"method/methodtest"},
 	{"engine/enginetest"},
+	{"engine/nats"},
 	{"engine/local", "engine/wire"},
 	{"engine/host"},
 	{"engine", "report", "trials"},
