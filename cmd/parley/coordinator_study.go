@@ -103,15 +103,15 @@ func coordinatorWatchCommand() *cobra.Command {
 					return err
 				}
 			}
-			return watch(cmd.Context(), cmd.OutOrStdout(), f, only, asJSON)
+			return watchStudies(cmd.Context(), cmd.OutOrStdout(), f, only, asJSON)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object for each change of a study")
 	return cmd
 }
 
-// watch prints changes until the studies have ended.
-func watch(ctx context.Context, w io.Writer, f *coordinator.Folder, only string, asJSON bool) error {
+// watchStudies prints changes until the studies have ended.
+func watchStudies(ctx context.Context, w io.Writer, f *coordinator.Folder, only string, asJSON bool) error {
 	said := map[string]string{}
 	serving := true
 	say := func(key, line string) {

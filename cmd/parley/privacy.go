@@ -173,6 +173,8 @@ func shortFloat(x float64) string {
 	}
 }
 
+func printJSONLine(w io.Writer, v any) error { return json.NewEncoder(w).Encode(v) }
+
 func printJSON(w io.Writer, v any) error {
 	out := json.NewEncoder(w)
 	out.SetIndent("", "  ")

@@ -12,12 +12,13 @@ import (
 )
 
 func siteCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "site", Short: "Look after a site: its ledger and its policy"}
+	cmd := &cobra.Command{Use: "site", Short: "Take part in studies as a site: join, approve, serve; ledger and policy"}
 	ledger := &cobra.Command{Use: "ledger", Short: "Look at what a site has ever been charged"}
 	ledger.AddCommand(ledgerShowCommand(), ledgerVerifyCommand(), ledgerExportCommand())
 	policy := &cobra.Command{Use: "policy", Short: "Write and check what a site allows"}
 	policy.AddCommand(policyCheckCommand(), policyInitCommand())
-	cmd.AddCommand(ledger, policy)
+	cmd.AddCommand(siteJoinCommand(), siteDataCommand(), sitePendingCommand(), siteShowCommand(), siteApproveCommand(), siteRefuseCommand(), siteServeCommand(),
+		siteStatusCommand(), siteResultsCommand(), siteGoOnCommand(), siteBackupCommand(), siteDoctorCommand(), logCommand("the site"), ledger, policy)
 	return cmd
 }
 

@@ -7,7 +7,9 @@ package site
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -156,6 +158,12 @@ func (f *Folder) readJSON(name string, v any) error {
 		return fmt.Errorf("reading %s: %w", f.file(name), err)
 	}
 	return nil
+}
+
+// CoordinatorName is a short name of the coordinator's key, for comparing by telephone.
+func (f *Folder) CoordinatorName() string {
+	sum := sha256.Sum256(f.Config.Coordinator)
+	return hex.EncodeToString(sum[:6])
 }
 
 // SetData says where the site's rows are.
@@ -361,11 +369,16 @@ func (f *Folder) host(ctx context.Context, p *study.Plan) (*host.Host, error) {
 		return nil, err
 	}
 	schema := p.Schema()
+	h := &host.Host{Site: f.Config.Site, Methods: f.Methods, Policy: policy, Marks: f.receipts()}
 	data, err := dataset.Open(ctx, f.DataPath(), dataset.Options{Schema: &schema})
+	if errors.As(err, &h.Faults) { // to be told where it is looked for
+		return h, nil
+	}
 	if err != nil {
 		return nil, err
 	}
-	return &host.Host{Site: f.Config.Site, Methods: f.Methods, Data: data, Policy: policy, Marks: f.receipts()}, nil
+	h.Data = data
+	return h, nil
 }
 
 // rollback is a loss that a person must decide about, as the daemon met it.

@@ -1,0 +1,312 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"parley/engine/host"
+	"parley/federation"
+	"parley/federation/site"
+	"parley/internal/atomicfile"
+	"parley/privacy"
+)
+
+func siteJoinCommand() *cobra.Command {
+	var dir, data, policy string
+	var yes bool
+	var wait time.Duration
+	cmd := &cobra.Command{
+		Use:   "join INVITATION",
+		Short: "Join a coordinator by an invitation, and look at the studies that wait",
+		Long: "Makes the site's folder, with keys that never leave it, and joins the coordinator who wrote the invitation.\n" +
+			"Then it shows each study that the coordinator has posted, and asks whether the site takes part.",
+		Example: "  parley site join north.invitation --data /srv/registry --policy policy.yaml",
+		Args:    args(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			text, err := readLimited(a[0])
+			if err != nil {
+				return err
+			}
+			i, err := federation.ParseInvitation(text)
+			if err != nil {
+				return fmt.Errorf("%s: %w", a[0], err)
+			}
+			if dir == "" {
+				dir = filepath.Join(filepath.Dir(a[0]), i.Site)
+			}
+			var policyText []byte
+			if policy != "" { // before anything is sent
+				if _, err := privacy.LoadPolicy(policy); err != nil {
+					return err
+				}
+				if policyText, err = os.ReadFile(policy); err != nil {
+					return err
+				}
+			}
+			out := cmd.OutOrStdout()
+			say := func(line string) { fmt.Fprintln(cmd.ErrOrStderr(), line) }
+			ctx, cancel := context.WithTimeout(cmd.Context(), wait)
+			f, err := site.Join(ctx, dir, i, methods, say)
+			cancel()
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(out, "Site %s has joined; its folder is %s\n", f.Config.Site, f.Path)
+			if policyText != nil {
+				if err := atomicfile.WriteOwn(f.PolicyPath(), policyText); err != nil {
+					return err
+				}
+			}
+			if data != "" {
+				if err := f.SetData(data); err != nil {
+					return err
+				}
+			}
+			return firstStudies(cmd, f, wait, yes)
+		},
+	}
+	cmd.Flags().StringVar(&dir, "dir", "", "the site's folder (default one with the site's name, beside the invitation)")
+	cmd.Flags().StringVar(&data, "data", "", "where the site's rows are (default data in the folder)")
+	cmd.Flags().StringVar(&policy, "policy", "", "file with the site's policy, which is copied to the folder (default policy.yaml there, or\nthe strict one that 'parley site policy init' prints)")
+	cmd.Flags().BoolVar(&yes, "yes", false, "approve what policy, ledger and data allow, without asking")
+	cmd.Flags().DurationVar(&wait, "wait", time.Minute, "how long to wait for the coordinator")
+	return cmd
+}
+
+// readLimited reads an invitation, which is small.
+func readLimited(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, 1<<20))
+}
+
+// firstStudies shows what is posted when a site has joined, and asks.
+func firstStudies(cmd *cobra.Command, f *site.Folder, wait time.Duration, yes bool) error {
+	out := cmd.OutOrStdout()
+	ctx, cancel := context.WithTimeout(cmd.Context(), wait)
+	err := f.WaitForStudies(ctx, func(line string) { fmt.Fprintln(cmd.ErrOrStderr(), line) })
+	cancel()
+	if err != nil {
+		return err
+	}
+	list, err := f.Studies()
+	if err != nil {
+		return err
+	}
+	undecided := false
+	for _, digest := range list {
+		d, err := f.Decision(digest)
+		if err != nil {
+			return err
+		}
+		if d != nil {
+			continue
+		}
+		v, err := preview(cmd.Context(), f, digest)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(out)
+		if err := v.Text(out); err != nil {
+			return err
+		}
+		fmt.Fprintln(out)
+		switch {
+		case !v.TakesPart:
+			undecided = true
+			fmt.Fprintf(out, "It cannot be approved as things stand. To look again: parley site show %s %s\n", f.Path, v.Name)
+		case yes || terminal(cmd.InOrStdin()) && ask(cmd, "Take part in study "+v.Name+"?"):
+			if err := f.Approve(cmd.Context(), digest, host.ByPerson); err != nil {
+				return err
+			}
+			fmt.Fprintf(out, "Study %s is approved.\n", v.Name)
+		default:
+			undecided = true
+			fmt.Fprintf(out, "To approve it: parley site approve %s %s\nTo refuse it:  parley site refuse %s %s\n", f.Path, v.Name, f.Path, v.Name)
+		}
+	}
+	if len(list) == 0 {
+		fmt.Fprintln(out, "The coordinator has posted no study yet.")
+	}
+	if undecided {
+		fmt.Fprintln(out)
+	}
+	fmt.Fprintf(out, "\nNext:\n  parley site serve %s\n", f.Path)
+	return nil
+}
+
+// terminal says whether somebody can be asked.
+func terminal(in io.Reader) bool {
+	f, ok := in.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0 && info.Name() != "null"
+}
+
+func ask(cmd *cobra.Command, question string) bool {
+	fmt.Fprint(cmd.OutOrStdout(), question+" [y/N] ")
+	line, _ := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
+	answer := strings.ToLower(strings.TrimSpace(line))
+	return answer == "y" || answer == "yes"
+}
+
+// preview is what a study would mean for a site.
+func preview(ctx context.Context, f *site.Folder, digest string) (*host.Preview, error) {
+	v, err := f.Preview(ctx, digest)
+	if err == nil {
+		v.Coordinator = "the coordinator with key " + f.CoordinatorName()
+	}
+	return v, err
+}
+
+// siteStudyCommand is a command about a study in a site's folder.
+func siteStudyCommand(use, short, long string, run func(cmd *cobra.Command, f *site.Folder, digest string) error) *cobra.Command {
+	return &cobra.Command{
+		Use: use, Short: short, Long: long, Args: args(cobra.ExactArgs(2)),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			f, err := site.Open(a[0], methods)
+			if err != nil {
+				return err
+			}
+			digest, err := f.Find(a[1])
+			if err != nil {
+				return err
+			}
+			return run(cmd, f, digest)
+		},
+	}
+}
+
+func siteShowCommand() *cobra.Command {
+	var asJSON bool
+	cmd := siteStudyCommand("show DIR STUDY", "Say in words what a study computes, reads, sends and costs",
+		"Says for a data manager what a study computes, which of the site's columns it reads, what would leave the\nsite, what it costs, and whether policy, ledger and data allow it.",
+		func(cmd *cobra.Command, f *site.Folder, digest string) error {
+			v, err := preview(cmd.Context(), f, digest)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printJSON(cmd.OutOrStdout(), v)
+			}
+			if err := v.Text(cmd.OutOrStdout()); err != nil {
+				return err
+			}
+			d, err := f.Decision(digest)
+			switch {
+			case err != nil:
+				return err
+			case d == nil:
+				fmt.Fprintf(cmd.OutOrStdout(), "\nNobody has decided yet. To approve it: parley site approve %s %s\n", f.Path, v.Name)
+			case d.Approval != nil:
+				fmt.Fprintf(cmd.OutOrStdout(), "\nIt was approved by %s, %s.\n", d.Approval.By, d.At.Local().Format(time.DateTime))
+			default:
+				fmt.Fprintf(cmd.OutOrStdout(), "\nIt was refused, %s: %s\n", d.At.Local().Format(time.DateTime), d.Refused)
+			}
+			return nil
+		})
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print it as one JSON object")
+	return cmd
+}
+
+func siteApproveCommand() *cobra.Command {
+	return siteStudyCommand("approve DIR STUDY", "Let the site take part in a study",
+		"Records that the site takes part in a study, as everything stands now: the plan, the coordinator's key, the\nsite's policy, its data, and the revision of the method. If one of them changes, it is asked for again.\nWhat policy, ledger or data do not allow cannot be approved.",
+		func(cmd *cobra.Command, f *site.Folder, digest string) error {
+			if err := f.Approve(cmd.Context(), digest, host.ByPerson); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "study %.12s is approved\n", digest)
+			if !f.Served() {
+				fmt.Fprintf(cmd.OutOrStdout(), "\nNext:\n  parley site serve %s\n", f.Path)
+			}
+			return nil
+		})
+}
+
+func siteRefuseCommand() *cobra.Command {
+	var reason string
+	cmd := siteStudyCommand("refuse DIR STUDY", "Keep the site out of a study", "", func(cmd *cobra.Command, f *site.Folder, digest string) error {
+		if err := f.Refuse(digest, reason); err != nil {
+			return err
+		}
+		fmt.Fprintf(cmd.OutOrStdout(), "study %.12s is refused\n", digest)
+		return nil
+	})
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for the coordinator to read")
+	return cmd
+}
+
+func siteGoOnCommand() *cobra.Command {
+	return siteStudyCommand("go-on DIR STUDY", "Let a study go on after the site's store has lost what others have seen",
+		"Records a person's decision that the site goes on although an older or other store is in the place of its\nown. What it was charged in the lost part is not counted any more: take that into account yourself. If the\nright store can be brought back, do that instead.",
+		func(cmd *cobra.Command, f *site.Folder, digest string) error {
+			if err := f.GoOn(digest); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "study %.12s goes on without what is lost\n", digest)
+			return nil
+		})
+}
+
+func siteDataCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "data DIR PATH", Short: "Say where the site's rows are", Args: args(cobra.ExactArgs(2)),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			f, err := site.Open(a[0], methods)
+			if err != nil {
+				return err
+			}
+			if err := f.SetData(a[1]); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "the data of site %s are those in %s\n", f.Config.Site, f.DataPath())
+			return nil
+		},
+	}
+}
+
+func siteBackupCommand() *cobra.Command {
+	var out string
+	cmd := &cobra.Command{
+		Use:   "backup DIR --out FOLDER",
+		Short: "Copy what the site must not lose, while it serves or not",
+		Long: "Copies keys, policy, store, studies and audit log, as they are at one moment. To restore, put the copy in the\n" +
+			"folder's place and leave receipts.json as it is there: a store that is older than what others have seen of it\n" +
+			"is then noticed, and a person decides.",
+		Args: args(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			f, err := site.Open(a[0], methods)
+			if err != nil {
+				return err
+			}
+			if err := f.Backup(out); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%s was copied to %s; keep it where only the site's people can read it\n", f.Path, out)
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&out, "out", "", "folder to write, which must not exist yet")
+	cmd.MarkFlagRequired("out")
+	return cmd
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return !errors.Is(err, os.ErrNotExist)
+}

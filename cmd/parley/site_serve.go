@@ -1,0 +1,164 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"parley/federation"
+	"parley/federation/site"
+)
+
+func siteServeCommand() *cobra.Command {
+	var flags daemonFlags
+	var untilDone bool
+	cmd := &cobra.Command{
+		Use:   "serve DIR",
+		Short: "Answer the studies that the site has approved, until told to stop",
+		Long: "Connects to the coordinator, through a proxy if HTTPS_PROXY names one, and reconnects for ever. It answers\n" +
+			"the tasks of studies that were approved, and says in plain lines what it waits for. Stop it with Ctrl-C or\n" +
+			"SIGTERM: what has been charged is finished first, and everything goes on when it is started again.",
+		Args: args(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			f, err := site.Open(a[0], methods)
+			if err != nil {
+				return err
+			}
+			log, err := flags.logger(cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			watch, err := flags.monitor(cmd.Context())
+			if err != nil {
+				return err
+			}
+			d := &site.Daemon{Folder: f, Again: flags.again, Log: log, Watch: watch, UntilDone: untilDone}
+			return serve(cmd.Context(), d.Serve)
+		},
+	}
+	flags.add(cmd)
+	cmd.Flags().BoolVar(&untilDone, "until-done", false, "end when every study that was posted has ended here")
+	return cmd
+}
+
+func siteStatusCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "status DIR", Short: "Say where the site stands with each study", Args: args(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			s, err := siteStatus(a[0])
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printJSON(cmd.OutOrStdout(), s)
+			}
+			printSite(cmd.OutOrStdout(), a[0], s)
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print it as one JSON object")
+	return cmd
+}
+
+func siteStatus(dir string) (s site.Status, err error) {
+	f, err := site.Open(dir, methods)
+	if err != nil {
+		return s, err
+	}
+	return f.ReadStatus()
+}
+
+func printSite(w io.Writer, dir string, s site.Status) {
+	switch {
+	case !s.Serving:
+		fmt.Fprintf(w, "site %s: not serving. Start it with: parley site serve %s\n", s.Site, dir)
+	case s.Connected:
+		fmt.Fprintf(w, "site %s: serving, and connected\n", s.Site)
+	default:
+		fmt.Fprintf(w, "site %s: serving, and not connected: %s\n", s.Site, s.Trouble)
+	}
+	for _, st := range s.Studies {
+		line := st.State
+		if !st.Since.IsZero() {
+			line += " " + ago(st.Since)
+		}
+		if st.Text != "" {
+			line += ": " + st.Text
+		}
+		fmt.Fprintf(w, "study %s (%.12s): %s\n", st.Name, st.Study, line)
+	}
+}
+
+func sitePendingCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "pending DIR", Short: "List the studies that wait for a person's decision", Args: args(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			s, err := siteStatus(a[0])
+			if err != nil {
+				return err
+			}
+			waiting := []site.StudyStatus{}
+			for _, st := range s.Studies {
+				if st.State == federation.Pending {
+					waiting = append(waiting, st)
+				}
+			}
+			if asJSON {
+				return json.NewEncoder(cmd.OutOrStdout()).Encode(waiting)
+			}
+			for _, st := range waiting {
+				fmt.Fprintf(cmd.OutOrStdout(), "study %s (%.12s): parley site show %s %s\n", st.Name, st.Study, a[0], st.Name)
+			}
+			if len(waiting) == 0 {
+				fmt.Fprintln(cmd.OutOrStdout(), "no study waits for a decision")
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print them as JSON")
+	return cmd
+}
+
+func siteResultsCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "results DIR [STUDY]", Short: "Say where the site's results of a study are", Args: args(cobra.RangeArgs(1, 2)),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			f, err := site.Open(a[0], methods)
+			if err != nil {
+				return err
+			}
+			if len(a) > 1 {
+				digest, err := f.Find(a[1])
+				if err != nil {
+					return err
+				}
+				return printResults(cmd.OutOrStdout(), digest, f.ResultsPath(digest), asJSON)
+			}
+			list, err := f.Studies()
+			if err != nil {
+				return err
+			}
+			found := 0
+			for _, digest := range list {
+				if exists(f.ResultsPath(digest)) {
+					found++
+					if err := printResults(cmd.OutOrStdout(), digest, f.ResultsPath(digest), asJSON); err != nil {
+						return err
+					}
+				}
+			}
+			if found == 0 {
+				return fmt.Errorf("no study has results here yet\n  hint: parley site status %s says where each stands", a[0])
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print it as JSON")
+	return cmd
+}
+
