@@ -31,3 +31,9 @@ func FindStudy(name string, digests []string, plan func(digest string) (*study.P
 	}
 	return "", fmt.Errorf("there is no study %s\n  hint: there is %s", name, strings.Join(names, ", "))
 }
+
+// ResultsName names the folder of a study's results, as parley run does.
+func ResultsName(p *study.Plan) (string, error) {
+	d, err := p.Digest()
+	return p.Name + "-" + d.Short(), err
+}

@@ -58,15 +58,15 @@ func (p *placeFlags) complete() (account []byte, err error) {
 		return nil, err
 	}
 	c.Listen, c.WebSocket, c.Hosts = "", "", nil
-	if p.account == "" {
-		return nil, &usageError{fmt.Errorf("--nats needs --account\n  hint: the people who run the cluster make an account with JetStream for parley, and its seed")}
-	}
 	if p.roots != "" {
 		data, err := os.ReadFile(p.roots)
 		if err != nil {
 			return nil, err
 		}
 		c.Roots = string(data)
+	}
+	if p.account == "" {
+		return nil, nil
 	}
 	data, err := os.ReadFile(p.account)
 	return []byte(strings.TrimSpace(string(data))), err
@@ -98,7 +98,10 @@ func coordinatorInitCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			f, err := coordinator.Init(a[0], p.config, account)
+			if len(p.config.NATS) > 0 && account == nil {
+				return &usageError{fmt.Errorf("--nats needs --account\n  hint: the people who run the cluster make an account with JetStream for parley, and its seed")}
+			}
+			f, err := coordinator.Init(a[0], methods, p.config, account)
 			if err != nil {
 				return err
 			}
@@ -122,7 +125,7 @@ func coordinatorServeCommand() *cobra.Command {
 			"Stop it with Ctrl-C or SIGTERM at any moment; what is under way goes on when it is started again.",
 		Args: args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			f, err := coordinator.Open(a[0])
+			f, err := coordinator.Open(a[0], methods)
 			if err != nil {
 				return err
 			}
@@ -142,7 +145,7 @@ func serveCoordinator(cmd *cobra.Command, f *coordinator.Folder, flags daemonFla
 	if err != nil {
 		return err
 	}
-	d := &coordinator.Daemon{Folder: f, Methods: methods, Again: flags.again, Log: log, Watch: watch}
+	d := &coordinator.Daemon{Folder: f, Again: flags.again, Log: log, Watch: watch}
 	return serve(cmd.Context(), d.Serve)
 }
 
@@ -157,7 +160,7 @@ func coordinatorInviteCommand() *cobra.Command {
 			"would send a password.",
 		Args: args(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			f, err := coordinator.Open(a[0])
+			f, err := coordinator.Open(a[0], methods)
 			if err != nil {
 				return err
 			}
@@ -205,7 +208,7 @@ func coordinatorSitesCommand() *cobra.Command {
 		Short: "List who has been invited, and who has joined",
 		Args:  args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			f, err := coordinator.Open(a[0])
+			f, err := coordinator.Open(a[0], methods)
 			if err != nil {
 				return err
 			}
@@ -254,7 +257,7 @@ func coordinatorRevokeCommand() *cobra.Command {
 		Short: "Let a site's keys connect no more, and withdraw its invitations",
 		Args:  args(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			f, err := coordinator.Open(a[0])
+			f, err := coordinator.Open(a[0], methods)
 			if err != nil {
 				return err
 			}
@@ -275,7 +278,7 @@ func coordinatorSubmitCommand() *cobra.Command {
 		Short: "Submit a study; the same plan twice is one study",
 		Args:  args(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			f, err := coordinator.Open(a[0])
+			f, err := coordinator.Open(a[0], methods)
 			if err != nil {
 				return err
 			}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -22,7 +23,7 @@ func coordinatorStatusCommand() *cobra.Command {
 		Short: "Say where studies and sites stand",
 		Args:  args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			f, err := coordinator.Open(a[0])
+			f, err := coordinator.Open(a[0], methods)
 			if err != nil {
 				return err
 			}
@@ -93,13 +94,13 @@ func coordinatorWatchCommand() *cobra.Command {
 			"stopped without a result.",
 		Args: args(cobra.RangeArgs(1, 2)),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			f, err := coordinator.Open(a[0])
+			f, err := coordinator.Open(a[0], methods)
 			if err != nil {
 				return err
 			}
 			only := ""
 			if len(a) > 1 {
-				if only, err = f.Find(a[1], methods); err != nil {
+				if only, err = f.Find(a[1]); err != nil {
 					return err
 				}
 			}
@@ -187,15 +188,15 @@ func order(use, short, long string, most int, make func(a []string) coordinator.
 	return &cobra.Command{
 		Use: use, Short: short, Long: long, Args: args(cobra.ExactArgs(most)),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			f, err := coordinator.Open(a[0])
+			f, err := coordinator.Open(a[0], methods)
 			if err != nil {
 				return err
 			}
-			digest, err := f.Find(a[1], methods)
+			digest, err := f.Find(a[1])
 			if err != nil {
 				return err
 			}
-			plan, err := f.Plan(digest, methods)
+			plan, err := f.Plan(digest)
 			if err != nil {
 				return err
 			}
@@ -233,26 +234,40 @@ func coordinatorResultsCommand() *cobra.Command {
 		Short: "Say where the results of a study are",
 		Args:  args(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			f, err := coordinator.Open(a[0])
+			f, err := coordinator.Open(a[0], methods)
 			if err != nil {
 				return err
 			}
-			digest, err := f.Find(a[1], methods)
+			digest, err := f.Find(a[1])
 			if err != nil {
 				return err
 			}
-			return printResults(cmd.OutOrStdout(), digest, f.ResultsPath(digest), asJSON)
+			return printResults(cmd.OutOrStdout(), f, digest, asJSON)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print it as JSON")
 	return cmd
 }
 
-// printResults says where results are, or that there are none yet.
-func printResults(w io.Writer, digest, path string, asJSON bool) error {
+// errNoResults means that a study has not come to its end.
+var errNoResults = errors.New("it has no results yet")
+
+// printResults says where the results of a study are, in the folder of either end.
+func printResults(w io.Writer, f interface {
+	ResultsPath(*study.Plan) (string, error)
+	Plan(digest string) (*study.Plan, error)
+}, digest string, asJSON bool) error {
+	plan, err := f.Plan(digest)
+	if err != nil {
+		return err
+	}
+	path, err := f.ResultsPath(plan)
+	if err != nil {
+		return err
+	}
 	page := filepath.Join(path, "report.html")
 	if !exists(page) {
-		return fmt.Errorf("study %.12s has no results yet", digest)
+		return fmt.Errorf("study %s: %w", plan.Name, errNoResults)
 	}
 	if asJSON {
 		return printJSON(w, struct {
@@ -261,7 +276,7 @@ func printResults(w io.Writer, digest, path string, asJSON bool) error {
 			Report  string `json:"report"`
 		}{digest, path, page})
 	}
-	_, err := fmt.Fprintln(w, "Open", page)
+	_, err = fmt.Fprintln(w, "Open", page)
 	return err
 }
 
@@ -278,7 +293,7 @@ func coordinatorRebuildCommand() *cobra.Command {
 		Example: "  parley coordinator rebuild study-centre --key backup/coordinator.key --host parley.example.org plan.yaml",
 		Args:    args(cobra.MinimumNArgs(2)),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			if _, err := p.complete(); err != nil && p.account != "" {
+			if _, err := p.complete(); err != nil {
 				return err
 			}
 			var plans []*study.Plan
@@ -289,7 +304,7 @@ func coordinatorRebuildCommand() *cobra.Command {
 				}
 				plans = append(plans, plan)
 			}
-			f, err := coordinator.Rebuild(a[0], key, p.config, plans)
+			f, err := coordinator.Rebuild(a[0], key, methods, p.config, plans)
 			if err != nil {
 				return err
 			}

@@ -63,7 +63,7 @@ func demoCommand() *cobra.Command {
 // demo makes the folders, or opens those that an earlier call has made.
 func demo(cmd *cobra.Command, dir string, plan *study.Plan, listen, websocket string) (*coordinator.Folder, error) {
 	path := filepath.Join(dir, "coordinator")
-	f, err := coordinator.Open(path)
+	f, err := coordinator.Open(path, methods)
 	if err == nil {
 		if _, fresh, err := f.Submit(plan); err != nil || !fresh {
 			return f, err
@@ -106,7 +106,7 @@ func demo(cmd *cobra.Command, dir string, plan *study.Plan, listen, websocket st
 	if c.Hosts, err = defaultHosts(c.Listen, c.WebSocket); err != nil {
 		return nil, err
 	}
-	if f, err = coordinator.Init(path, c, nil); err != nil {
+	if f, err = coordinator.Init(path, methods, c, nil); err != nil {
 		return nil, err
 	}
 	if _, _, err := f.Submit(plan); err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 
@@ -137,7 +138,7 @@ func siteResultsCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return printResults(cmd.OutOrStdout(), digest, f.ResultsPath(digest), asJSON)
+				return printResults(cmd.OutOrStdout(), f, digest, asJSON)
 			}
 			list, err := f.Studies()
 			if err != nil {
@@ -145,11 +146,11 @@ func siteResultsCommand() *cobra.Command {
 			}
 			found := 0
 			for _, digest := range list {
-				if exists(f.ResultsPath(digest)) {
+				switch err := printResults(cmd.OutOrStdout(), f, digest, asJSON); {
+				case err == nil:
 					found++
-					if err := printResults(cmd.OutOrStdout(), digest, f.ResultsPath(digest), asJSON); err != nil {
-						return err
-					}
+				case !errors.Is(err, errNoResults):
+					return err
 				}
 			}
 			if found == 0 {
@@ -161,4 +162,3 @@ func siteResultsCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print it as JSON")
 	return cmd
 }
-

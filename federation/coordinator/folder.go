@@ -85,6 +85,7 @@ type Folder struct {
 	Path    string
 	Config  Config
 	Secrets *Secrets
+	Methods method.Registry
 	Audit   *auditlog.Log
 }
 
@@ -100,16 +101,16 @@ const (
 
 // Init makes a new folder. account is the seed of an account in somebody else's
 // cluster, nil for the embedded broker.
-func Init(path string, c Config, account []byte) (*Folder, error) {
+func Init(path string, methods method.Registry, c Config, account []byte) (*Folder, error) {
 	secrets, err := newSecrets(account)
 	if err != nil {
 		return nil, err
 	}
-	return create(path, c, secrets)
+	return create(path, methods, c, secrets)
 }
 
 // create makes the folder of secrets.
-func create(path string, c Config, s *Secrets) (*Folder, error) {
+func create(path string, methods method.Registry, c Config, s *Secrets) (*Folder, error) {
 	c.Version = configVersion
 	if err := c.check(); err != nil {
 		return nil, err
@@ -130,12 +131,12 @@ func create(path string, c Config, s *Secrets) (*Folder, error) {
 	if err := s.save(f.file(keyFile)); err != nil { // last: with it the folder is one
 		return nil, err
 	}
-	return Open(path)
+	return Open(path, methods)
 }
 
 // Open opens a folder.
-func Open(path string) (f *Folder, err error) {
-	f = &Folder{Path: path}
+func Open(path string, methods method.Registry) (f *Folder, err error) {
+	f = &Folder{Path: path, Methods: methods}
 	if f.Secrets, err = loadSecrets(f.file(keyFile)); err != nil {
 		return nil, err
 	}
@@ -352,7 +353,10 @@ func (s *Secrets) revoke(m *Member) {
 func (f *Folder) StudyPath(digest string) string { return f.file("studies", digest) }
 
 // ResultsPath is where the results of a study are.
-func (f *Folder) ResultsPath(digest string) string { return f.file("studies", digest, "results") }
+func (f *Folder) ResultsPath(p *study.Plan) (string, error) {
+	name, err := federation.ResultsName(p)
+	return f.file("results", name), err
+}
 
 const planFile = "plan.cbor"
 
@@ -396,12 +400,12 @@ func (f *Folder) Studies() (list []string, err error) {
 }
 
 // Plan reads the plan of a study.
-func (f *Folder) Plan(digest string, methods method.Registry) (*study.Plan, error) {
+func (f *Folder) Plan(digest string) (*study.Plan, error) {
 	data, err := os.ReadFile(filepath.Join(f.StudyPath(digest), planFile))
 	if err != nil {
 		return nil, err
 	}
-	p, err := study.Decode(data, methods)
+	p, err := study.Decode(data, f.Methods)
 	if err != nil {
 		return nil, fmt.Errorf("the plan of study %.12s: %w", digest, err)
 	}
@@ -410,12 +414,12 @@ func (f *Folder) Plan(digest string, methods method.Registry) (*study.Plan, erro
 
 // Find returns the study that a person means by a name, or by the first digits of
 // its digest.
-func (f *Folder) Find(name string, methods method.Registry) (string, error) {
+func (f *Folder) Find(name string) (string, error) {
 	list, err := f.Studies()
 	if err != nil {
 		return "", err
 	}
-	return federation.FindStudy(name, list, func(digest string) (*study.Plan, error) { return f.Plan(digest, methods) })
+	return federation.FindStudy(name, list, f.Plan)
 }
 
 // Order is a person's word about a study.
@@ -456,12 +460,12 @@ func (f *Folder) Orders(digest string) (orders []Order, err error) {
 // Rebuild makes a folder again from the coordinator's key, kept elsewhere, and the
 // plans. The daemon then asks the sites for the history of each study, and goes on
 // where they are, at no new charge.
-func Rebuild(path, key string, c Config, plans []*study.Plan) (*Folder, error) {
+func Rebuild(path, key string, methods method.Registry, c Config, plans []*study.Plan) (*Folder, error) {
 	s, err := loadSecrets(key)
 	if err != nil {
 		return nil, err
 	}
-	f, err := create(path, c, s)
+	f, err := create(path, methods, c, s)
 	if err != nil {
 		return nil, err
 	}

@@ -259,7 +259,7 @@ func (m *member) putBoard(ctx context.Context, posted *[]byte) error {
 // board is what the site is to see.
 func (m *member) board(joined Member) (b federation.Board, err error) {
 	d := m.daemon
-	b = federation.Board{Program: federation.This(d.Methods), Nonce: d.nonce}
+	b = federation.Board{Program: federation.This(d.Folder.Methods), Nonce: d.nonce}
 	m.mu.Lock()
 	hello, words := m.hello, maps.Clone(m.words)
 	if d.server == nil && time.Since(m.renewed) > foreignCredentials/4 {
@@ -341,7 +341,7 @@ func (d *Daemon) grant(ctx context.Context, i Invited, r federation.Request) err
 // join makes somebody with an invitation the site. The same request has the same
 // answer, since the first may have been lost.
 func (d *Daemon) join(i Invited, r federation.Request) (g federation.Grant, err error) {
-	if own := federation.This(d.Methods); own.Protocol != r.Program.Protocol {
+	if own := federation.This(d.Folder.Methods); own.Protocol != r.Program.Protocol {
 		g.Refused = fmt.Sprintf("install parley %s: this coordinator speaks version %d of the protocol, and parley %s speaks version %d", own.Version, own.Protocol, r.Program.Version, r.Program.Protocol)
 		return g, nil
 	}

@@ -16,14 +16,12 @@ import (
 	"parley/engine/wire"
 	"parley/federation"
 	"parley/internal/filelock"
-	"parley/method"
 	"parley/problem"
 )
 
 // Daemon serves the studies of a folder until it is told to stop.
 type Daemon struct {
-	Folder  *Folder
-	Methods method.Registry
+	Folder *Folder
 	// Again is after how long something is put again that has no answer.
 	Again time.Duration
 	Log   *slog.Logger
@@ -73,7 +71,7 @@ func (d *Daemon) Serve(ctx context.Context) (err error) {
 		return err
 	}
 	defer d.disconnect()
-	if err := d.Folder.Audit.Add("serving", "", "", "the coordinator has started: parley "+federation.This(d.Methods).Version); err != nil {
+	if err := d.Folder.Audit.Add("serving", "", "", "the coordinator has started: parley "+federation.This(d.Folder.Methods).Version); err != nil {
 		return err
 	}
 	inner, cancel := context.WithCancel(ctx)

@@ -150,7 +150,7 @@ func (s *running) status() StudyStatus {
 		return out
 	}
 	out.Name, out.Method = s.plan.Name, s.plan.Method.Name
-	own := federation.This(s.daemon.Methods)
+	own := federation.This(s.daemon.Folder.Methods)
 	for _, site := range s.plan.Sites {
 		out.Sites = append(out.Sites, s.standing(site, own))
 	}

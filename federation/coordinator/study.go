@@ -118,7 +118,7 @@ func (s *running) stop(err error) {
 // serve runs the study to its end, and hands its results to the sites.
 func (s *running) serve(ctx context.Context) {
 	d := s.daemon
-	plan, err := d.Folder.Plan(s.digest, d.Methods)
+	plan, err := d.Folder.Plan(s.digest)
 	if err != nil {
 		s.stop(err)
 		return
@@ -155,7 +155,7 @@ func (s *running) serve(ctx context.Context) {
 			return
 		case aborted:
 			s.stop(errAborted)
-			s.tell(ctx, nil, errAborted.Error())
+			s.tell(ctx, nil, nil, errAborted.Error())
 			return
 		case errors.As(err, &forked) && !s.state.Rebuild:
 			// Sites have seen more than this coordinator remembers.
@@ -178,7 +178,7 @@ func (s *running) finished() bool {
 // run is the study from where it stands to its end.
 func (s *running) run(ctx context.Context) error {
 	d := s.daemon
-	m, ok := d.Methods.Lookup(s.plan.Method.Name)
+	m, ok := d.Folder.Methods.Lookup(s.plan.Method.Name)
 	if !ok {
 		return fmt.Errorf("method %q is not known", s.plan.Method.Name)
 	}
@@ -189,7 +189,11 @@ func (s *running) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	dir, err := rundir.Open(d.Folder.ResultsPath(s.digest), s.plan, false, time.Now())
+	path, err := d.Folder.ResultsPath(s.plan)
+	if err != nil {
+		return err
+	}
+	dir, err := rundir.Open(path, s.plan, false, time.Now())
 	if err != nil {
 		return err
 	}
@@ -244,7 +248,11 @@ func (s *running) run(ctx context.Context) error {
 			return err
 		}
 	}
-	s.tell(ctx, out, "")
+	files, err := sharedFiles(path)
+	if err != nil {
+		return err
+	}
+	s.tell(ctx, out, files, "")
 	if s.finished() {
 		if err := d.conn.Remove(ctx, s.digest); err != nil && ctx.Err() == nil {
 			d.Log.Warn(fmt.Sprintf("study %.12s: its values at the broker could not be removed: %v", s.digest, err))
@@ -325,16 +333,8 @@ func (s *running) observe(e engine.Event) {
 }
 
 // tell hands each site what it may have at the end, and returns when all have it.
-func (s *running) tell(ctx context.Context, out *engine.Outcome, words string) {
+func (s *running) tell(ctx context.Context, out *engine.Outcome, files []federation.File, words string) {
 	d := s.daemon
-	var files []federation.File
-	if out != nil {
-		var err error
-		if files, err = sharedFiles(d.Folder.ResultsPath(s.digest)); err != nil {
-			d.Log.Error(fmt.Sprintf("study %.12s: %v", s.digest, err))
-			return
-		}
-	}
 	var wg sync.WaitGroup
 	for _, site := range s.plan.Sites {
 		s.mu.Lock()

@@ -323,7 +323,11 @@ func (a *answering) end(ctx context.Context, h *host.Host, body []byte, left boo
 	if err := f.writeJSON(filepath.Join("studies", a.digest, "ended.json"), record); err != nil {
 		return err
 	}
-	what := "its results are in " + f.ResultsPath(a.digest)
+	path, err := f.ResultsPath(a.plan)
+	if err != nil {
+		return err
+	}
+	what := "its results are in " + path
 	if left {
 		what = e.Words
 	}
@@ -334,7 +338,10 @@ func (a *answering) end(ctx context.Context, h *host.Host, body []byte, left boo
 // write writes the results.
 func (a *answering) write(ctx context.Context, h *host.Host, e federation.Ending) error {
 	f := a.daemon.Folder
-	path := f.ResultsPath(a.digest)
+	path, err := f.ResultsPath(a.plan)
+	if err != nil {
+		return err
+	}
 	result, err := h.Report(ctx, a.plan, e.Share)
 	if err != nil {
 		return err

@@ -214,9 +214,11 @@ func (f *Folder) receipts() host.Receipts {
 
 const planFile = "plan.cbor"
 
-// StudyPath is the folder of a study; ResultsPath is where its results are at the end.
-func (f *Folder) StudyPath(digest string) string   { return f.file("studies", digest) }
-func (f *Folder) ResultsPath(digest string) string { return f.file("studies", digest, "results") }
+// ResultsPath is where the results of a study are at the end.
+func (f *Folder) ResultsPath(p *study.Plan) (string, error) {
+	name, err := federation.ResultsName(p)
+	return f.file("results", name), err
+}
 
 // keepPlan keeps the plan of a study that the coordinator has posted, after
 // holding it against its name.

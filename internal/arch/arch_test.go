@@ -19,7 +19,8 @@ import (
 // only from floors below its own; "x/..." stands for everything below x.
 var floors = [][]string{
 	{"cmd/parley", "tools/..."},
-	{"attack", "conformance", "crossval", "rundir", "selection", "utility"},
+	{"federation/coordinator", "federation/site"},
+	{"attack", "conformance", "crossval", "federation", "rundir", "selection", "utility"},
 	{"method/methodtest"},
 	{"engine/enginetest"},
 	{"engine/nats"},
