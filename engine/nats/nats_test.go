@@ -312,7 +312,10 @@ func TestWaitOutlastsARestart(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	put(t, c, key, "two", r)
+	eventually(t, "the put is taken", func() bool { // as links do: again and again
+		_, err := c.Put(within(t), key, []byte("two"), r)
+		return err == nil
+	})
 	if got := <-came; got.err != nil || got.value != "two" {
 		t.Fatalf("%+v", got)
 	}
