@@ -270,7 +270,9 @@ func TestWhoIsNotConnectedIsToldWhy(t *testing.T) {
 		t.Fatal(err)
 	}
 	dead.Close()
-	expired := w.options("north", func(public string) (string, error) { return w.authority.Site("north", public, time.Now().Add(-time.Minute)) })
+	expired := w.options("north", func(public string) (string, error) {
+		return w.authority.Site("north", public, time.Now().Add(-time.Minute))
+	})
 	for _, c := range []struct {
 		name   string
 		change func(o *Options)
