@@ -25,6 +25,10 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if file := os.Getenv(memberOf); file != "" {
+		serveMember(file)
+		return
+	}
 	goleak.VerifyTestMain(m)
 }
 
