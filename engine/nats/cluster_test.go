@@ -106,6 +106,7 @@ func freeAddress(t *testing.T) string {
 // In a cluster whose leader is killed again and again, nothing that was
 // acknowledged is lost, and no reader sees a value go back.
 func TestKilledLeaders(t *testing.T) {
+	t.Parallel()
 	authority, err := NewAuthority()
 	if err != nil {
 		t.Fatal(err)
@@ -122,17 +123,17 @@ func TestKilledLeaders(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := &cluster{t, map[string]member{}, map[string]*exec.Cmd{}}
-	t.Cleanup(func() {
-		for name := range c.running {
-			c.kill(name)
-		}
-	})
 	var urls, routes []string
 	for i := range 3 {
 		m := member{Dir: t.TempDir(), Name: fmt.Sprint("m", i), Listen: freeAddress(t), Cluster: freeAddress(t), Authority: secret, Cert: w.cert.Certificate[0], Key: key}
 		urls, routes = append(urls, "tls://"+m.Listen), append(routes, "tls://"+m.Cluster)
 		c.members[m.Name] = m
 	}
+	t.Cleanup(func() {
+		for name := range c.running {
+			c.kill(name)
+		}
+	})
 	for name, m := range c.members {
 		m.Routes = routes
 		c.members[name] = m

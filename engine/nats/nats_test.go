@@ -170,6 +170,7 @@ func holds(t testing.TB, w wire.Wire, key, value string) uint64 {
 }
 
 func TestTasksGoDownAndAnswersUp(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	co := w.coordinatorOptions()
 	co.URLs, co.Server = nil, w.server
@@ -200,6 +201,7 @@ func TestTasksGoDownAndAnswersUp(t *testing.T) {
 }
 
 func TestOfTwoWritersOneIsTooLate(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a, b := w.connect(w.coordinatorOptions()), w.connect(w.coordinatorOptions())
 	key := study + ".coordinator"
@@ -229,6 +231,7 @@ func TestOfTwoWritersOneIsTooLate(t *testing.T) {
 }
 
 func TestLongValuesGoInParts(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c, s := w.connect(w.coordinatorOptions()), w.connect(w.siteOptions("north"))
 	key := wire.AnswerKey(study, "north")
@@ -263,6 +266,7 @@ func must(value []byte, _ uint64, err error) []byte {
 }
 
 func TestBrokerThatLosesItsFolder(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c, s := w.connect(w.coordinatorOptions()), w.connect(w.siteOptions("north"))
 	key := wire.TaskKey(study, "north")
@@ -295,6 +299,7 @@ func TestBrokerThatLosesItsFolder(t *testing.T) {
 }
 
 func TestWaitOutlastsARestart(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	o := w.coordinatorOptions()
 	o.URLs, o.Server = nil, w.server

@@ -57,6 +57,7 @@ func (r raw) refuses(t *testing.T, what string) {
 }
 
 func TestASiteMayReadItsTasksAndWriteItsAnswersOnly(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c, s := w.connect(w.coordinatorOptions()), w.connect(w.siteOptions("north"))
 	put(t, c, wire.TaskKey(study, "north"), "task", 0)
@@ -90,6 +91,7 @@ func TestASiteMayReadItsTasksAndWriteItsAnswersOnly(t *testing.T) {
 }
 
 func TestASiteMayNothingElse(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c := w.connect(w.coordinatorOptions())
 	put(t, c, wire.TaskKey(study, "north"), "task", 0)
@@ -117,6 +119,7 @@ func TestASiteMayNothingElse(t *testing.T) {
 
 // A client chooses where replies go: what comes of it is noise to others.
 func TestRepliesToAnothersKeyAreNoise(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c, s := w.connect(w.coordinatorOptions()), w.connect(w.siteOptions("south"))
 	key := wire.TaskKey(study, "south")
@@ -155,6 +158,7 @@ func TestRepliesToAnothersKeyAreNoise(t *testing.T) {
 }
 
 func TestAGuestMayUseControlOnly(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c := w.connect(w.coordinatorOptions())
 	g := w.connect(w.options("guest_7f", func(public string) (string, error) { return w.authority.Guest("7f", public, time.Now().Add(time.Hour)) }))
@@ -194,6 +198,7 @@ func (g greedyServer) InProcessConn() (net.Conn, error) {
 }
 
 func TestAMessageThatIsTooLongEndsTheConnection(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c := w.connect(w.coordinatorOptions())
 	put(t, c, wire.TaskKey(study, "north"), "task", 0)
@@ -214,6 +219,7 @@ func TestAMessageThatIsTooLongEndsTheConnection(t *testing.T) {
 }
 
 func TestRevokedKeysAreDisconnectedAndRefused(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c := w.connect(w.coordinatorOptions())
 	put(t, c, wire.TaskKey(study, "north"), "task", 0)
@@ -259,6 +265,7 @@ func TestRevokedKeysAreDisconnectedAndRefused(t *testing.T) {
 }
 
 func TestWhoIsNotConnectedIsToldWhy(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	_, others := certificate(t)
 	stranger, err := NewAuthority()
@@ -307,6 +314,7 @@ func TestWhoIsNotConnectedIsToldWhy(t *testing.T) {
 }
 
 func TestOneAddressOfSeveralIsEnough(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	put(t, w.connect(w.coordinatorOptions()), wire.TaskKey(study, "north"), "task", 0)
 	o := w.siteOptions("north")
@@ -315,6 +323,7 @@ func TestOneAddressOfSeveralIsEnough(t *testing.T) {
 }
 
 func TestPlainTextIsRefused(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	o := w.siteOptions("north")
 	key, err := nkeys.FromSeed(o.Seed)
@@ -348,6 +357,7 @@ func TestPlainTextIsRefused(t *testing.T) {
 }
 
 func TestOptionsAreChecked(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	for name, change := range map[string]func(o *Options){
 		"no address":     func(o *Options) { o.URLs = nil },
@@ -375,6 +385,7 @@ func TestOptionsAreChecked(t *testing.T) {
 // A token must fit into the first line that a client sends, of which a server of
 // somebody else's takes 4096 bytes.
 func TestTokensAreShort(t *testing.T) {
+	t.Parallel()
 	a, err := NewAuthority()
 	if err != nil {
 		t.Fatal(err)
@@ -406,6 +417,7 @@ func TestTokensAreShort(t *testing.T) {
 }
 
 func TestAuthorityIsKept(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	data, err := w.authority.MarshalBinary()
 	if err != nil {
