@@ -166,7 +166,7 @@ func TestKilledLeaders(t *testing.T) {
 	for i := range puts {
 		value := fmt.Sprint(i)
 		killed := ""
-		if i == 8 || i == 16 || i == 24 {
+		if i == 10 || i == 20 {
 			if killed = c.leader(coord); killed != "" {
 				c.kill(killed)
 			} else {

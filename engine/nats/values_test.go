@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -178,6 +179,36 @@ func TestWhatIsNoValueCanBeReplaced(t *testing.T) {
 		t.Error(err)
 	}
 	holds(t, c, key, string(long))
+}
+
+// A site cannot ask which buckets there are; it tells one that is missing from a
+// broker that keeps nothing.
+func TestASiteSeesThatABucketIsMissing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c, s := w.connect(w.coordinatorOptions()), w.connect(w.siteOptions("north"))
+	key := wire.TaskKey(study, "north")
+	if _, _, err := s.Get(within(t), key); err == nil || !strings.Contains(err.Error(), "keeps nothing") {
+		t.Errorf("a broker that keeps nothing: %v", err)
+	}
+	if _, err := s.Put(within(t), wire.AnswerKey(study, "north"), nil, 0); err == nil || errors.Is(err, wire.ErrMoved) {
+		t.Errorf("a site has made a bucket: %v", err)
+	}
+	put(t, c, wire.TaskKey("control", "south"), "x", 0)
+	if value, revision, err := s.Get(within(t), key); value != nil || revision != 0 || err != nil {
+		t.Errorf("a bucket that is missing: %q %d %v", value, revision, err)
+	}
+	put(t, c, key, "task", 0)
+	holds(t, s, key, "task")
+	if err := c.Remove(within(t), study); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Remove(within(t), study); err != nil {
+		t.Error(err)
+	}
+	if _, revision, err := s.Get(within(t), key); revision != 0 || err != nil {
+		t.Errorf("a bucket that was removed: %d %v", revision, err)
+	}
 }
 
 // Without wakes readers look by themselves.
