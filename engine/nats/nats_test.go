@@ -329,3 +329,37 @@ func TestWaitOutlastsARestart(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 }
+
+// Wakes are missed while there is no connection.
+func TestAfterAReconnectReadersLook(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	o := w.coordinatorOptions()
+	o.URLs, o.Server = nil, w.server
+	c, s := w.connect(o), w.connect(w.siteOptions("north"))
+	key, p := wire.TaskKey(study, "north"), place{bucketOf(study), "task.north"}
+	after := put(t, c, key, "one", 0)
+	holds(t, s, key, "one")
+	ctx, stop := context.WithTimeout(t.Context(), lookAgain-5*time.Second) // before it looks by itself
+	defer stop()
+	came := make(chan error, 1)
+	go func() {
+		_, _, err := s.Wait(ctx, key, after)
+		came <- err
+	}()
+	eventually(t, "it has looked, and waits", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		known := s.watched[p.wake()]
+		return known != nil && known.seen == after
+	})
+	if _, err := c.publish(within(t), p, p, encodeShort([]byte("two")), after); err != nil { // no wake
+		t.Fatal(err)
+	}
+	if err := w.server.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-came; err != nil {
+		t.Error(err)
+	}
+}
