@@ -23,6 +23,7 @@ var floors = [][]string{
 	{"attack", "conformance", "crossval", "federation", "rundir", "selection", "utility"},
 	{"method/methodtest"},
 	{"engine/enginetest"},
+	{"engine/nats/natstest"},
 	{"engine/nats"},
 	{"engine/local", "engine/wire"},
 	{"engine/host"},
