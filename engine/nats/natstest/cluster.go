@@ -26,6 +26,7 @@ import (
 	client "github.com/nats-io/nats.go"
 
 	"parley/engine/nats"
+	"parley/internal/wire"
 )
 
 // memberOf names a file that says which server of a cluster this process is: tests
@@ -175,6 +176,24 @@ func (c *Cluster) connect() {
 	if err != nil {
 		c.t.Fatal(err)
 	}
+}
+
+// AccountSeed is what the people who run a cluster hand to a coordinator.
+func (c *Cluster) AccountSeed() []byte {
+	c.t.Helper()
+	var seeds struct {
+		_                         struct{} `cbor:",toarray"`
+		Operator, System, Account []byte
+		Issuer                    string
+	}
+	data, err := c.Authority.MarshalBinary()
+	if err == nil {
+		err = wire.Unmarshal(data, &seeds)
+	}
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return seeds.Account
 }
 
 // Start starts a server that is not running.
