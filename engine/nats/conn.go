@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/url"
 	"regexp"
@@ -156,7 +157,7 @@ func (c *Conn) session(address string) (connected bool) {
 	defer cancel()
 	d := &dialer{ctx: ctx, server: c.o.Server, proxy: c.o.Proxy, t: &c.t}
 	closed := make(chan struct{})
-	nc, err := nats.Connect(natsScheme(address), c.clientOptions(address, d, closed)...)
+	nc, err := nats.Connect(address, c.clientOptions(address, d, closed)...)
 	if d.err != nil {
 		err = d.err
 	}
@@ -181,12 +182,12 @@ func (c *Conn) session(address string) (connected bool) {
 	if err == nil || errors.Is(err, nats.ErrPermissionViolation) {
 		err = errors.New("the connection broke")
 	}
+	if errors.Is(err, io.EOF) {
+		err = errors.New("the other end closed it")
+	}
 	c.fail(c.explain(address, err))
 	return true
 }
-
-// natsScheme is the address as NATS's client knows it.
-func natsScheme(address string) string { return strings.TrimSuffix(address, "/") }
 
 func (c *Conn) clientOptions(address string, d *dialer, closed chan struct{}) []nats.Option {
 	o := []nats.Option{

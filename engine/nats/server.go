@@ -160,6 +160,12 @@ func (s *Server) start() error {
 	}
 	log := &serverLog{say: s.options.Log}
 	ns.SetLoggerV2(log, false, false, false)
+	// The account must be known before anybody connects: NATS tries out its folder
+	// when it first hears of it, by removing it, and meanwhile others make streams.
+	if _, err := ns.LookupAccount(s.options.Authority.issuer); err != nil {
+		ns.Shutdown()
+		return fmt.Errorf("starting the broker: %w", err)
+	}
 	ns.Start()
 	ready := ns.ReadyForConnections(readyWithin)
 	if fatal := log.failed(); fatal != "" || !ready || !ns.JetStreamEnabled() {
@@ -292,7 +298,7 @@ func (l *serverLog) failed() string {
 func (l *serverLog) Noticef(string, ...any)         {}
 func (l *serverLog) Debugf(string, ...any)          {}
 func (l *serverLog) Tracef(string, ...any)          {}
-func (l *serverLog) Warnf(format string, v ...any)  { l.line(format, v) }
+func (l *serverLog) Warnf(string, ...any)           {}
 func (l *serverLog) Errorf(format string, v ...any) { l.line(format, v) }
 
 // Fatalf does not end the process, as NATS expects: it is part of another program.

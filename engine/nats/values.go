@@ -103,17 +103,25 @@ func (c *Conn) look(ctx context.Context, p place) ([]byte, uint64, error) {
 	if err != nil {
 		return nil, 0, fmt.Errorf("reading %s: %w", p.subject(), err)
 	}
+	// The headers of who put the message come first, and may hold anything; those of
+	// the server stand behind them.
+	revision, bad := strconv.ParseUint(last(msg.Header, "Nats-Sequence"), 10, 64)
 	switch status := msg.Header.Get("Status"); {
+	case bad == nil && revision > 0 && last(msg.Header, "Nats-Subject") == p.subject():
+		return msg.Data, revision, nil
 	case status == "404":
 		return nil, 0, nil
-	case status != "":
-		return nil, 0, fmt.Errorf("reading %s: the broker says %s %s", p.subject(), status, msg.Header.Get("Description"))
+	default:
+		return nil, 0, fmt.Errorf("reading %s: the broker answers with something else: %s %s", p.subject(), status, msg.Header.Get("Description"))
 	}
-	revision, err := strconv.ParseUint(msg.Header.Get("Nats-Sequence"), 10, 64)
-	if err != nil || revision == 0 || msg.Header.Get("Nats-Subject") != p.subject() {
-		return nil, 0, fmt.Errorf("reading %s: the broker answers with something else", p.subject())
+}
+
+func last(h nats.Header, name string) string {
+	values := h.Values(name)
+	if len(values) == 0 {
+		return ""
 	}
-	return msg.Data, revision, nil
+	return values[len(values)-1]
 }
 
 // missing says whether a bucket is not there, which is no error, or the broker has
