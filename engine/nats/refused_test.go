@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
 
@@ -117,44 +118,65 @@ func TestASiteMayNothingElse(t *testing.T) {
 	holds(t, c, wire.TaskKey(study, "north"), "task")
 }
 
-// A client chooses where replies go: what comes of it is noise to others.
-func TestRepliesToAnothersKeyAreNoise(t *testing.T) {
+// A client chooses where replies go, and the server sends them there with rights of
+// its own: to keys, and to orders to JetStream.
+func TestRepliesReachNothingOfOthers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	c, s := w.connect(w.coordinatorOptions()), w.connect(w.siteOptions("south"))
-	key := wire.TaskKey(study, "south")
-	other, answer := place{bucketOf(study), "task.south"}, place{bucketOf(study), "answer.north"}
-	after := put(t, c, key, "task", 0)
-	r := w.raw(w.siteOptions("north"))
-	for name, redirect := range map[string]func(){
-		"an acknowledgement": func() { r.PublishRequest(answer.subject(), other.subject(), []byte{formShort, 'x'}) },
-		"a value": func() {
-			r.PublishMsg(&nats.Msg{Subject: answer.subject(), Data: []byte{formShort, 'x'}, Header: nats.Header{
-				"Status": {"404"}, "Nats-Sequence": {"0"}, "Nats-Subject": {"x"}}})
-			r.PublishRequest(answer.get(), other.subject(), nil)
-		},
+	c := w.connect(w.coordinatorOptions())
+	stream, answer := "KV_"+bucketOf(study), place{bucketOf(study), "answer.north"}
+	task, claim, south := wire.TaskKey(study, "south"), study+".coordinator", wire.AnswerKey(study, "south")
+	after := map[string]uint64{}
+	for _, key := range []string{task, claim, south} {
+		after[key] = put(t, c, key, "true", 0)
+	}
+	attacker := w.siteOptions("north")
+	r, s := w.raw(attacker), w.connect(attacker)
+	var mine uint64
+	for _, x := range []struct{ to, value string }{
+		{place{bucketOf(study), "task.south"}.subject(), "noise"}, {place{bucketOf(study), "coordinator"}.subject(), "noise"}, {place{bucketOf(study), "answer.south"}.subject(), "noise"},
+		{"$JS.API.STREAM.CREATE.EVIL", `{"name":"EVIL","subjects":["evil.>"],"storage":"file","retention":"limits","max_consumers":-1,"max_msgs":-1,"max_bytes":-1}`},
+		{"$JS.API.CONSUMER.CREATE." + stream, `{"stream_name":"` + stream + `","config":{"deliver_subject":"w.control.task.north","ack_policy":"none","deliver_policy":"all","replay_policy":"instant"}}`},
+		{"$JS.API.STREAM.PURGE." + stream, ""}, {"$JS.API.STREAM.DELETE." + stream, ""}, {"$SYS.REQ.SERVER.PING", ""},
 	} {
-		redirect()
-		if err := r.FlushTimeout(10 * time.Second); err != nil {
+		m := &nats.Msg{Subject: answer.subject(), Data: []byte(x.value), Header: nats.Header{"Nats-Expected-Last-Subject-Sequence": {fmt.Sprint(mine)}}}
+		reply, err := r.RequestMsg(m, 10*time.Second)
+		if err != nil {
 			t.Fatal(err)
 		}
-		var now uint64
-		eventually(t, name+" is seen as a value that has moved, and the true one put again", func() bool {
-			_, revision, err := c.Get(within(t), key)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if revision == after {
-				return false
-			}
-			now, err = c.Put(within(t), key, []byte("task"), revision)
-			return err == nil
-		})
-		if holds(t, s, key, "task") != now {
-			t.Error("another revision")
+		if mine, err = s.answer(reply); err != nil {
+			t.Fatal(err)
 		}
-		after = now
+		if err := r.PublishRequest(answer.get(), x.to, nil); err != nil { // the value, without a head: an order as it is
+			t.Fatal(err)
+		}
+		if err := r.PublishMsg(&nats.Msg{Subject: answer.subject(), Reply: x.to, Header: nats.Header{"Nats-Expected-Last-Subject-Sequence": {"1"}}}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Request(answer.get(), nil, 10*time.Second); err != nil { // after which both are through
+			t.Fatal(err)
+		}
 	}
+	for _, key := range []string{task, claim} {
+		if holds(t, c, key, "true") != after[key] {
+			t.Errorf("%s was put again", key)
+		}
+	}
+	state, err := w.server.running.Jsz(&server.JSzOptions{Accounts: true, Streams: true, Consumer: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if state.Streams != 1 || state.Consumers != 0 {
+		t.Errorf("there are %d streams and %d consumers", state.Streams, state.Consumers)
+	}
+	// Other ends' answers it can replace by noise, which they put again.
+	_, now, err := c.Get(within(t), south)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, w.connect(w.siteOptions("south")), south, "true", now)
+	holds(t, c, south, "true")
+	t.Logf("noise in another's answer: %v", now != after[south])
 }
 
 func TestAGuestMayUseControlOnly(t *testing.T) {

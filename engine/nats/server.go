@@ -215,7 +215,7 @@ func (s *Server) Revoke(public ...string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	revoked := slices.Concat(s.options.Revoked, public)
-	claims, err := s.options.Authority.accountClaims(revoked)
+	claims, err := s.options.Authority.endsClaims(revoked)
 	if err != nil {
 		return err
 	}

@@ -219,6 +219,12 @@ func (r *Registry) member(site string) *Member {
 	return nil
 }
 
+// other says whether a key is that with which another site or a guest connects.
+func (r *Registry) other(site, user string) bool {
+	return slices.ContainsFunc(r.Members, func(m Member) bool { return m.Site != site && m.User == user }) ||
+		slices.ContainsFunc(r.Invitations, func(i Invited) bool { return i.User == user })
+}
+
 // Registry reads it.
 func (f *Folder) Registry() (r Registry, err error) {
 	return r, f.readJSON(registryFile, &r)
