@@ -1,3 +1,5 @@
+//go:build unix
+
 package acceptance
 
 import (
@@ -29,11 +31,12 @@ const again = "200ms"
 
 // world is a coordinator and its sites, each a process and a folder.
 type world struct {
-	t      *testing.T
-	dir    string
-	plan   string
-	sites  []string
-	binary string // which the next life of a process runs
+	t        *testing.T
+	dir      string
+	plan     string
+	sites    []string
+	binary   string // which commands run, and processes that are not in
+	programs map[string]string
 
 	mu    sync.Mutex
 	alive map[string]*process // by site; "" is the coordinator's
@@ -71,7 +74,7 @@ type process struct {
 // newWorld makes the folders of a demonstration of a plan. Nothing runs yet.
 func newWorld(t *testing.T, plan string, sites ...string) *world {
 	t.Helper()
-	w := &world{t: t, dir: filepath.Join(t.TempDir(), "demo"), plan: plan, sites: sites, binary: binary, alive: map[string]*process{}, said: map[string]*record{}}
+	w := &world{t: t, dir: filepath.Join(t.TempDir(), "demo"), plan: plan, sites: sites, binary: binary, programs: map[string]string{}, alive: map[string]*process{}, said: map[string]*record{}}
 	t.Cleanup(w.end)
 	w.do("demo", plan, "--dir", w.dir, "--no-serve", "--listen", freeAddress(t), "--websocket", freeAddress(t))
 	return w
@@ -185,7 +188,11 @@ func (w *world) start(name string, args ...string) *process {
 	if w.said[name] == nil {
 		w.said[name] = &record{}
 	}
-	p := &process{name: name, cmd: exec.Command(w.binary, args...), said: w.said[name], done: make(chan struct{})}
+	program := w.binary
+	if other := w.programs[name]; other != "" {
+		program = other
+	}
+	p := &process{name: name, cmd: exec.Command(program, args...), said: w.said[name], done: make(chan struct{})}
 	p.from = len(p.said.since(0))
 	p.cmd.Stdout, p.cmd.Stderr = p.said, p.said
 	if err := p.cmd.Start(); err != nil {
