@@ -19,7 +19,6 @@ import (
 	"testing"
 	"time"
 
-	"parley/federation/coordinator"
 	"parley/internal/auditlog"
 	"parley/sitestore"
 )
@@ -335,7 +334,6 @@ func (x *trouble) verify() {
 	if p := x.life(""); p.ended() {
 		t.Errorf("the coordinator has ended: %v", p.err)
 	}
-	_ = coordinator.Ended
 }
 
 // onceOnly demands that what the coordinator has folded of a site is what the site

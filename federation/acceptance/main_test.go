@@ -7,9 +7,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
+
+	"parley/internal/version"
 )
 
 // Built by TestMain: the program, and a folder for what tests share.
@@ -89,9 +92,12 @@ func changed(t *testing.T, name string, c change) string {
 	return path
 }
 
+// newer is the version of a program that was upgraded.
+const newer = "0.1.1-test"
+
 // upgraded is the program with another version and the same methods.
 func upgraded(t *testing.T) string {
-	return changed(t, "upgraded", change{"internal/version/version.go", `Number = "0.1.0-dev"`, `Number = "0.1.1-test"`})
+	return changed(t, "upgraded", change{"internal/version/version.go", "Number = " + strconv.Quote(version.Number), "Number = " + strconv.Quote(newer)})
 }
 
 // references keeps what parley run makes of a plan.

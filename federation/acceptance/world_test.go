@@ -304,6 +304,12 @@ func (w *world) stop(name string) {
 	if p == nil {
 		return
 	}
+	w.until(called(name)+" serves", func() error { // before, a signal would just kill it
+		if !p.ended() && !strings.Contains(p.said.since(p.from), "serving ") {
+			return errors.New("it does not yet")
+		}
+		return nil
+	})
 	p.cmd.Process.Signal(syscall.SIGTERM)
 	w.until(called(name)+" stops", func() error {
 		if !p.ended() {
