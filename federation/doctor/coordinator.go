@@ -25,7 +25,7 @@ func Coordinator(ctx context.Context, path string, methods method.Registry, o Op
 	r := keys(path, filepath.Join(path, "coordinator.key"))
 	f, err := coordinator.Open(path, methods)
 	if err != nil {
-		return append(r, fail("folder", "", err))
+		return append(r, fail("folder", hinted(err, "bring the file back from a backup"), err))
 	}
 	r = append(r, disk(path)...)
 	served := f.Served()

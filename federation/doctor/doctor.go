@@ -91,5 +91,13 @@ func fail(check, fix string, err error) Finding {
 	return Finding{Check: check, Result: Fail, Found: oneLine(found), Fix: oneLine(fix)}
 }
 
+// hinted is what to do about an error that does not say so itself.
+func hinted(err error, otherwise string) string {
+	if strings.Contains(err.Error(), "\n  hint: ") {
+		return ""
+	}
+	return otherwise
+}
+
 // oneLine keeps a finding on its line.
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -24,7 +24,7 @@ func Site(ctx context.Context, path string, methods method.Registry, o Options) 
 	r := keys(path, filepath.Join(path, "site.key"))
 	f, err := site.Open(path, methods)
 	if err != nil {
-		return append(r, fail("folder", "", err))
+		return append(r, fail("folder", hinted(err, "bring the file back from a backup"), err))
 	}
 	r = append(r, disk(path)...)
 	r = append(r, ok("folder", "site %s, coordinator with key %s", f.Config.Site, f.CoordinatorName()), log(filepath.Join(path, "audit.jsonl")))
@@ -108,7 +108,7 @@ func store(f *site.Folder) (r Report) {
 func policy(f *site.Folder) Finding {
 	p, err := f.Policy()
 	if err != nil {
-		return fail("policy", "", err)
+		return fail("policy", hinted(err, "see what is wrong with: parley site policy check "+f.PolicyPath()), err)
 	}
 	if p.Site != "" && p.Site != f.Config.Site {
 		return fail("policy", "name this site in it, or none", fmt.Errorf("%s is the policy of site %s, and refuses everything here", f.PolicyPath(), p.Site))
