@@ -34,8 +34,28 @@ func Shared(name string) bool {
 	return slices.Contains(sharedFiles, name) || strings.HasPrefix(name, "model/")
 }
 
-// Encode compresses an ending.
-func (e Ending) Encode() ([]byte, error) {
+// Encode compresses an ending to at most so many bytes. If need be it leaves files
+// out, the model last, and says so.
+func (e Ending) Encode(most int) ([]byte, error) {
+	for _, keep := range []func(name string) bool{
+		func(string) bool { return true },
+		func(name string) bool { return strings.HasPrefix(name, "model/") },
+		func(string) bool { return false },
+	} {
+		short := e
+		short.Files = slices.DeleteFunc(slices.Clone(e.Files), func(f File) bool { return !keep(f.Name) })
+		if len(short.Files) < len(e.Files) {
+			short.Words = "some of the results are too large to be sent: ask the coordinator's people for them"
+		}
+		data, err := short.compress()
+		if err != nil || len(data) <= most {
+			return data, err
+		}
+	}
+	return nil, fmt.Errorf("what the site may have is larger than %d bytes", most)
+}
+
+func (e Ending) compress() ([]byte, error) {
 	data, err := encoding.Marshal(e)
 	if err != nil {
 		return nil, err

@@ -1,8 +1,11 @@
 package federation
 
 import (
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"strings"
+	"unicode"
 
 	"parley/engine/wire"
 	encoding "parley/internal/wire"
@@ -29,9 +32,11 @@ type Standing struct {
 // Hello is what a site says of itself, again whenever something changes.
 type Hello struct {
 	Program Program `cbor:"program"`
-	// Nonce is that of the last board that the site has seen, and Count rises with
-	// each hello: so an old one that is delivered again says nothing.
+	// Nonce is that of the last board that the site has seen, Life that of the site's
+	// process, and Count rises with each of its hellos: so an old one that is delivered
+	// again says nothing.
 	Nonce   []byte     `cbor:"nonce"`
+	Life    []byte     `cbor:"life"`
 	Count   uint64     `cbor:"count"`
 	Studies []Standing `cbor:"studies"`
 }
@@ -78,10 +83,44 @@ func OpenHello(k *wire.Key, site string, message []byte) (h Hello, c Certificate
 	if err == nil {
 		err = encoding.Unmarshal(data, &h)
 	}
-	if err == nil && len(h.Studies) > maxPosted {
-		err = fmt.Errorf("it speaks of %d studies", len(h.Studies))
+	if err != nil {
+		return h, c, err
 	}
-	return h, c, err
+	return h, c, h.check()
+}
+
+// check limits what a site may say.
+func (h *Hello) check() error {
+	if len(h.Studies) > maxPosted || len(h.Program.Methods) > maxPosted || len(h.Nonce) > maxNonce || len(h.Life) > maxNonce {
+		return errors.New("it is too long")
+	}
+	if len(h.Program.Version)+len(h.Program.Platform) > maxText {
+		return errors.New("it says too much of its program")
+	}
+	for i := range h.Studies {
+		s := &h.Studies[i]
+		if len(s.Study) != studyDigits || len(s.Word) > maxNonce {
+			return errors.New("it speaks of a study that cannot be one")
+		}
+		s.Text = Printable(s.Text)
+	}
+	h.Program.Version, h.Program.Platform = Printable(h.Program.Version), Printable(h.Program.Platform)
+	return nil
+}
+
+// studyDigits is the length of a study's digest in hexadecimal.
+const studyDigits = 64
+
+// Printable is what another organisation says, for logs and pages: one line, and
+// not a long one.
+func Printable(text string) string {
+	line := strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return ' '
+	}, text[:min(len(text), maxText)])
+	return strings.TrimSpace(line)
 }
 
 // Posted is a study that waits for a site's decision or its answers.
@@ -91,10 +130,17 @@ type Posted struct {
 	Plan  []byte // encoded; empty once the site has it
 	// Needs says what the site must install to take part; empty if its program fits.
 	Needs string
+	// Stopped says why the study does not go on; empty while it does.
+	Stopped string
 }
 
-// maxPosted limits the studies of a coordinator that run at once.
-const maxPosted = 1000
+// maxPosted limits the studies of a coordinator that run at once, maxText what is
+// said of each, and maxNonce what is drawn at random.
+const (
+	maxPosted = 1000
+	maxText   = 2000
+	maxNonce  = 64
+)
 
 // Board is what the coordinator posts for one site.
 type Board struct {
@@ -122,10 +168,21 @@ func OpenBoard(k *wire.Key, coordinator wire.Peer, site string, message []byte) 
 	if err == nil {
 		err = encoding.Unmarshal(data, &b)
 	}
-	if err == nil && len(b.Studies) > maxPosted {
-		err = errors.New("it posts too many studies")
+	if err != nil {
+		return b, err
 	}
-	return b, err
+	if len(b.Studies) > maxPosted || len(b.Nonce) > maxNonce {
+		return b, errors.New("it is too long")
+	}
+	for i := range b.Studies {
+		p := &b.Studies[i]
+		if digits, err := hex.DecodeString(p.Study); err != nil || len(digits) != studyDigits/2 || p.Study != strings.ToLower(p.Study) {
+			return b, errors.New("it posts a study that cannot be one") // its digest names a folder
+		}
+		p.Needs, p.Stopped = Printable(p.Needs), Printable(p.Stopped)
+	}
+	b.Program.Version, b.Program.Platform = Printable(b.Program.Version), Printable(b.Program.Platform)
+	return b, nil
 }
 
 // Misfit says what a site must install to take part in a study whose method the

@@ -265,7 +265,7 @@ func (c *Conn) put(ctx context.Context, p place, value []byte, after uint64) (ui
 	most := min(int(nc.MaxPayload())-room, maxMessage)
 	switch {
 	case len(value) > MaxValue || most <= 0 || len(value) > maxParts*most:
-		return 0, fmt.Errorf("it has %d bytes, above the limit of %d of this broker", len(value), max(0, min(MaxValue, maxParts*most)))
+		return 0, fmt.Errorf("%w: it has %d bytes, above the limit of %d of this broker", wire.ErrTooLarge, len(value), max(0, min(MaxValue, maxParts*most)))
 	case 1+len(value) <= most:
 		return c.store(ctx, p, p, encodeShort(value), after)
 	}

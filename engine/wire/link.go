@@ -156,13 +156,14 @@ func (l *Link) ask(ctx context.Context, m down) (up, error) {
 	name := sha256.Sum256(m.Body)
 	for {
 		a, ok, err := l.answered(ctx, m.Say, name[:], message)
-		if ok || errors.Is(err, ErrFenced) {
+		if ok || errors.Is(err, ErrFenced) || errors.Is(err, ErrTooLarge) {
 			return a, err
 		}
 		if err := context.Cause(ctx); err != nil {
 			return up{}, err
 		}
 		if err != nil && !errors.Is(err, errNoAnswer) { // the wire's error: it will come back
+			l.audit("tried again: %v", err)
 			if err := pause(ctx, l.Again); err != nil {
 				return up{}, err
 			}

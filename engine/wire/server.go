@@ -113,7 +113,12 @@ func (s *Server) handle(ctx context.Context, message []byte) error {
 	if err != nil {
 		return err
 	}
-	return s.answer(ctx, message, &a)
+	err = s.answer(ctx, message, &a)
+	if errors.Is(err, ErrTooLarge) {
+		refusal := up{Version: messageVersion, Say: sayRefuse, To: name[:], Body: []byte("its answer: " + ErrTooLarge.Error())}
+		err = s.answer(ctx, message, &refusal)
+	}
+	return err
 }
 
 // task answers a task.

@@ -24,11 +24,15 @@ import (
 // ErrMoved means that a value has changed since its writer last saw it.
 var ErrMoved = errors.New("the value has changed meanwhile")
 
+// ErrTooLarge means that a value is larger than the wire carries.
+var ErrTooLarge = errors.New("the value is larger than the wire carries")
+
 // Wire keeps named values. Whatever keeps them may lose them all; then their
 // revisions begin again.
 type Wire interface {
 	// Put makes value that of key, if the revision is still after (0: there is
-	// none), and returns the new revision, which is higher; otherwise ErrMoved.
+	// none), and returns the new revision, which is higher; otherwise ErrMoved, or
+	// ErrTooLarge, which no later try changes.
 	// When another error is returned, the value may have been put or not.
 	Put(ctx context.Context, key string, value []byte, after uint64) (revision uint64, err error)
 	// Get returns the value of key, with revision 0 if there is none.

@@ -56,8 +56,14 @@ func (l *siteLink) history(ctx context.Context) (h [][]byte, err error) {
 	return h, err
 }
 
-// end hands the site what it may have. A site that takes no part wants nothing.
+// end hands the site what it may have. A site that takes no part wants nothing; nor
+// does one that has not decided, if there is nothing to be had.
 func (l *siteLink) end(ctx context.Context, data []byte, left bool) error {
+	if left {
+		if s, known := l.heard(ctx); known && (s.Word == federation.Pending || s.Word == federation.Unable) {
+			return nil
+		}
+	}
 	err := l.with(ctx, func(ctx context.Context, link *wire.Link) error { return link.End(ctx, data, left) })
 	if refusal := (*engine.Refusal)(nil); errors.As(err, &refusal) {
 		return nil
@@ -121,6 +127,21 @@ func (l *siteLink) ready(ctx context.Context) (Member, wire.Peer, error) {
 		select {
 		case <-ctx.Done():
 			return Member{}, wire.Peer{}, context.Cause(ctx)
+		case <-changed:
+		}
+	}
+}
+
+// heard waits until the site has said where it stands.
+func (l *siteLink) heard(ctx context.Context) (standing, bool) {
+	for {
+		changed := l.member.news.changed()
+		if s, known := l.word(); known {
+			return s, true
+		}
+		select {
+		case <-ctx.Done():
+			return standing{}, false
 		case <-changed:
 		}
 	}

@@ -23,9 +23,11 @@ type member struct {
 	joined  *Member // nil if it has not
 	peer    wire.Peer
 	hello   federation.Hello
-	current bool // the hello is of this life of the coordinator
-	count   uint64
-	seen    time.Time // of the last hello, by this machine's clock
+	current bool            // the hello is of this life of the coordinator
+	life    string          // of the site's process
+	lives   map[string]bool // it, and the earlier ones
+	count   uint64          // of its last hello
+	seen    time.Time       // of the last hello, by this machine's clock
 	words   map[string]standing
 	news    notice
 
@@ -67,7 +69,7 @@ func (m *member) update(j Member) {
 		return
 	}
 	if m.joined == nil || m.joined.Serial != j.Serial {
-		m.count, m.current, m.hello = 0, false, federation.Hello{}
+		m.life, m.count, m.current, m.hello = "", 0, false, federation.Hello{}
 		m.words = map[string]standing{}
 	}
 	m.joined, m.peer = &j, peer
@@ -115,13 +117,10 @@ func (m *member) take(value []byte) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	fresh := bytes.Equal(h.Nonce, d.nonce)
-	if fresh && h.Count <= m.count {
+	if fresh && !m.advances(string(h.Life), h.Count) {
 		return nil // delivered again
 	}
 	now := time.Now()
-	if fresh {
-		m.count = h.Count
-	}
 	m.seen = now
 	first := m.hello.Program.Version == ""
 	m.hello, m.current = h, fresh
@@ -141,8 +140,32 @@ func (m *member) take(value []byte) error {
 		m.words = words
 	}
 	m.news.give()
-	d.news.give()
 	return nil
+}
+
+// maxLives is how many processes of a site are told apart in one life of the
+// coordinator.
+const maxLives = 10000
+
+// advances says whether a hello is later than every one before it; the caller holds
+// m.mu.
+func (m *member) advances(life string, count uint64) bool {
+	switch {
+	case life == m.life:
+		if count <= m.count {
+			return false
+		}
+	case m.lives[life]:
+		return false
+	default:
+		if m.lives == nil || len(m.lives) >= maxLives {
+			m.lives = map[string]bool{}
+		}
+		m.lives[life] = true
+		m.life = life
+	}
+	m.count = count
+	return true
 }
 
 func sentence(s federation.Standing) string {
@@ -221,11 +244,14 @@ func (m *member) post(ctx context.Context) {
 		case <-changed:
 		case <-news:
 		case <-time.After(wait):
+			if _, revision, err := d.conn.Get(ctx, federation.BoardKey(m.site)); err == nil && revision == 0 {
+				posted = nil // the broker has lost it
+			}
 		}
 	}
 }
 
-// putBoard puts the board if it has changed, or if the broker has lost it.
+// putBoard puts the board if it is not what was posted.
 func (m *member) putBoard(ctx context.Context, posted *[]byte) error {
 	d := m.daemon
 	joined, peer, ok := m.state()
@@ -242,9 +268,7 @@ func (m *member) putBoard(ctx context.Context, posted *[]byte) error {
 	}
 	key := federation.BoardKey(m.site)
 	if data = append(data, joined.User...); bytes.Equal(data, *posted) {
-		if _, revision, err := d.conn.Get(ctx, key); err != nil || revision > 0 {
-			return err
-		}
+		return nil
 	}
 	value, err := federation.Post(d.Folder.Secrets.Key, peer, m.site, board)
 	if err == nil {
@@ -273,11 +297,11 @@ func (m *member) board(joined Member) (b federation.Board, err error) {
 		return b, err
 	}
 	for _, s := range d.running() {
-		plan, ok := s.posted(m.site)
+		plan, stopped, ok := s.posted(m.site)
 		if !ok {
 			continue
 		}
-		p := federation.Posted{Study: s.digest}
+		p := federation.Posted{Study: s.digest, Stopped: stopped}
 		if _, has := words[s.digest]; !has {
 			if p.Plan, err = plan.Encode(); err != nil {
 				return b, err

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"parley/engine"
+	"parley/engine/nats"
 	"parley/engine/wire"
 	"parley/federation"
 	"parley/privacy"
@@ -58,14 +59,21 @@ func compare(a, b string) int {
 	return 1
 }
 
-// posted returns the plan if the study has something for the site.
-func (s *running) posted(site string) (*study.Plan, bool) {
+// posted returns the plan if the study has something for the site, and why it has
+// stopped, if it has.
+func (s *running) posted(site string) (p *study.Plan, stopped string, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.plan == nil || !slices.Contains(s.plan.Sites, site) || slices.Contains(s.state.Delivered, site) {
-		return nil, false
+		return nil, "", false
 	}
-	return s.plan, true
+	if s.state.State == Stopped {
+		stopped = "the study has stopped"
+		if s.aborted {
+			stopped = errAborted.Error()
+		}
+	}
+	return s.plan, stopped, true
 }
 
 // follow does what persons have ordered since.
@@ -128,13 +136,21 @@ func (s *running) serve(ctx context.Context) {
 		s.stop(err)
 		return
 	}
+	orders, err := d.Folder.Orders(s.digest)
+	if err != nil {
+		s.stop(err)
+		return
+	}
 	s.mu.Lock()
 	s.plan, s.state, s.since = plan, state, time.Now()
 	s.mu.Unlock()
-	for _, site := range plan.Sites {
-		d.member(ctx, site)
+	s.follow(orders)
+	if s.finished() {
+		return
 	}
-	d.news.give()
+	if err := s.reach(ctx); err != nil {
+		return // ctx has ended
+	}
 	for ctx.Err() == nil {
 		if s.finished() {
 			return
@@ -153,7 +169,7 @@ func (s *running) serve(ctx context.Context) {
 		switch {
 		case ctx.Err() != nil:
 			return
-		case aborted:
+		case aborted && s.state.State != Ended:
 			s.stop(errAborted)
 			s.tell(ctx, nil, nil, errAborted.Error())
 			return
@@ -197,26 +213,17 @@ func (s *running) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	term, err := s.claim(ctx)
-	if err != nil {
-		return err
-	}
 	c := &engine.Coordinator{
 		Study: s.digest, Revision: m.Revision(), Sites: s.plan.Sites, Quorum: s.plan.Quorum, Method: half, Deadline: s.plan.Deadline.Duration(),
 		Requests: map[string][]privacy.Listed{}, Links: map[string]engine.Link{}, Observe: s.observe,
 		Checkpoints: engine.FileCheckpoints(filepath.Join(dir.Path(), "checkpoint")),
 	}
-	links := map[string]*siteLink{}
 	for _, site := range s.plan.Sites {
 		if c.Requests[site], err = m.Requests(s.plan, site); err != nil {
 			return fmt.Errorf("site %s: %w", site, err)
 		}
-		links[site] = &siteLink{study: s, member: d.member(ctx, site), term: term}
-		c.Links[site] = links[site]
+		c.Links[site] = s.links[site]
 	}
-	s.mu.Lock()
-	s.links = links
-	s.mu.Unlock()
 	if s.state.Rebuild {
 		if c.Follow, err = s.histories(ctx); err != nil {
 			return err
@@ -261,14 +268,25 @@ func (s *running) run(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// claim makes this process the study's coordinator, as soon as the broker lets it.
-func (s *running) claim(ctx context.Context) (term uint64, err error) {
+// reach makes this process the study's coordinator, as soon as the broker lets it,
+// and a link to each of its sites.
+func (s *running) reach(ctx context.Context) error {
+	d := s.daemon
 	for {
-		if term, err = wire.Claim(ctx, s.daemon.conn, s.daemon.Folder.Secrets.Key, s.digest); err == nil {
-			return term, nil
+		term, err := wire.Claim(ctx, d.conn, d.Folder.Secrets.Key, s.digest)
+		if err == nil {
+			links := map[string]*siteLink{}
+			for _, site := range s.plan.Sites {
+				links[site] = &siteLink{study: s, member: d.member(ctx, site), term: term}
+			}
+			s.mu.Lock()
+			s.links = links
+			s.mu.Unlock()
+			d.news.give()
+			return nil
 		}
 		if !pause(ctx, time.Second) {
-			return 0, context.Cause(ctx)
+			return context.Cause(ctx)
 		}
 	}
 }
@@ -352,7 +370,7 @@ func (s *running) tell(ctx context.Context, out *engine.Outcome, files []federat
 			e.Words = "this site has left the study"
 		}
 		wg.Go(func() {
-			data, err := e.Encode()
+			data, err := e.Encode(nats.MaxValue / 2)
 			if err == nil {
 				err = l.end(ctx, data, left)
 			}

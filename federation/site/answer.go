@@ -28,7 +28,8 @@ type answering struct {
 	plan   *study.Plan // nil if this program cannot read it
 
 	mu      sync.Mutex
-	needs   string
+	needs   string // what must be installed here
+	stopped string // why the coordinator does not go on
 	word    string // see package federation
 	text    string // why, for the coordinator
 	local   string // more of it, for the site's own people
@@ -52,21 +53,22 @@ func (a *answering) standing() federation.Standing {
 	switch {
 	case a.needs != "":
 		s.Word, s.Text = federation.Unable, a.needs
-	case s.Word == "":
-		s.Word = federation.Pending
 	case s.Word == federation.Approved && !a.working.IsZero() && time.Since(a.working) > longWork:
 		s.Word = federation.Computing
 	}
 	return s
 }
 
-func (a *answering) setNeeds(needs string) {
+// setNeeds takes in what the coordinator says of the study.
+func (a *answering) setNeeds(needs, stopped string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if needs != a.needs && needs != "" {
-		a.daemon.Log.Warn(fmt.Sprintf("study %.12s: %s", a.digest, needs), "study", a.digest)
+	for _, x := range []struct{ old, now string }{{a.needs, needs}, {a.stopped, stopped}} {
+		if x.now != x.old && x.now != "" {
+			a.daemon.Log.Warn(fmt.Sprintf("study %s: %s", a.name(), x.now), "study", a.digest)
+		}
 	}
-	a.needs = needs
+	a.needs, a.stopped = needs, stopped
 }
 
 // set says where the site stands. text is for others, local for its own people.
@@ -116,7 +118,7 @@ func (a *answering) look(ctx context.Context) error {
 		return err
 	}
 	if decision == nil {
-		if decision, err = a.byRule(ctx); err != nil {
+		if decision, err = a.unasked(ctx); err != nil {
 			return err
 		}
 		now = f.circumstances(a.digest)
@@ -145,15 +147,30 @@ func (a *answering) tellOfLongWork() {
 	}
 }
 
-// byRule approves the study if the site's policy has a rule for it.
-func (a *answering) byRule(ctx context.Context) (*Decision, error) {
+// unasked approves the study without asking a person, if the site's policy has a
+// rule for it, or if a file of the site's names it.
+func (a *answering) unasked(ctx context.Context) (*Decision, error) {
 	f := a.daemon.Folder
 	policy, err := f.Policy()
-	if err != nil || policy.PreApproval == nil {
-		return nil, nil // an error of the policy is told when a person looks
+	if err != nil {
+		return nil, nil // it is told when a person looks
 	}
-	if err := f.Approve(ctx, a.digest, host.ByRule); err != nil {
-		a.daemon.Log.Info(fmt.Sprintf("study %s is not approved by the policy's rule: %v", a.name(), err), "study", a.digest)
+	by := ""
+	if policy.PreApproval != nil {
+		by = host.ByRule
+	}
+	named, err := f.namedApproved(a.digest)
+	if err != nil {
+		return nil, err
+	}
+	if named {
+		by = "the file " + approvedFile
+	}
+	if by == "" {
+		return nil, nil
+	}
+	if err := f.Approve(ctx, a.digest, by); err != nil {
+		a.daemon.Log.Info(fmt.Sprintf("study %s is not approved by %s: %v", a.name(), by, err), "study", a.digest)
 		return nil, nil
 	}
 	return f.Decision(a.digest)
@@ -162,7 +179,7 @@ func (a *answering) byRule(ctx context.Context) (*Decision, error) {
 // circumstances is what a decision was made in: when any of it changes, it is
 // checked again.
 func (f *Folder) circumstances(digest string) string {
-	files := append([]string{f.file("studies", digest, "decision.json"), f.file("studies", digest, "go-on.json"), f.PolicyPath(), f.DataPath()}, dataset.Files(f.DataPath())...)
+	files := append([]string{f.file(approvedFile), f.file("studies", digest, "decision.json"), f.file("studies", digest, "go-on.json"), f.PolicyPath(), f.DataPath()}, dataset.Files(f.DataPath())...)
 	var text []byte
 	for _, path := range files {
 		info, err := os.Stat(path)

@@ -3,6 +3,7 @@ package site
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -37,6 +38,7 @@ type Daemon struct {
 	posted  map[string]bool
 	heard   bool // a board has been read
 	studies map[string]*answering
+	life    []byte // of this process
 	count   uint64
 	news    chan struct{} // holds a token when something is to be told
 	wg      sync.WaitGroup
@@ -79,7 +81,8 @@ func (d *Daemon) Serve(ctx context.Context) (err error) {
 	}
 	defer d.conn.Close()
 	d.posted, d.studies, d.news = map[string]bool{}, map[string]*answering{}, make(chan struct{}, 1)
-	d.count = uint64(time.Now().UnixNano()) // above what an earlier life has said to the same coordinator
+	d.life = make([]byte, 16)
+	rand.Read(d.life)
 	if err := f.Audit.Add("serving", "", f.Config.Site, "the site has started: parley "+federation.This(f.Methods).Version); err != nil {
 		return err
 	}
@@ -195,7 +198,7 @@ func (d *Daemon) take(b federation.Board) error {
 		if a.plan == nil && p.Needs == "" {
 			a.plan, _ = f.Plan(p.Study)
 		}
-		a.setNeeds(p.Needs)
+		a.setNeeds(p.Needs, p.Stopped)
 	}
 	return nil
 }
@@ -207,7 +210,7 @@ func (d *Daemon) greet(ctx context.Context) {
 	for ctx.Err() == nil {
 		d.count++
 		nonce, standings := d.stands()
-		h := federation.Hello{Program: federation.This(f.Methods), Nonce: nonce, Count: d.count, Studies: standings}
+		h := federation.Hello{Program: federation.This(f.Methods), Nonce: nonce, Life: d.life, Count: d.count, Studies: standings}
 		message, err := federation.Greet(f.Secrets.Key, f.Coordinator, f.Config.Certificate, f.Config.Site, h)
 		if err == nil {
 			err = putValue(ctx, d.conn, federation.HelloKey(f.Config.Site), message)
@@ -236,7 +239,9 @@ func (d *Daemon) stands() (nonce []byte, list []federation.Standing) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, digest := range slices.Sorted(maps.Keys(d.posted)) {
-		list = append(list, d.studies[digest].standing())
+		if s := d.studies[digest].standing(); s.Word != "" { // it has not been looked at yet
+			list = append(list, s)
+		}
 	}
 	return d.nonce, list
 }

@@ -105,6 +105,9 @@ func (d *Daemon) writeStatus(serving bool) error {
 		if st.Text == "" {
 			st.Text = word.Text
 		}
+		if a.stopped != "" {
+			st.Text = a.stopped
+		}
 		if a.plan != nil {
 			st.Name = a.plan.Name
 		}
@@ -159,7 +162,7 @@ func (d *Daemon) waitsFor() string {
 		}
 	}
 	if len(parts) == 0 {
-		return "connected; nothing to wait for"
+		return "connected"
 	}
 	return "waiting " + strings.Join(parts, ", and ")
 }
