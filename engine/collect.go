@@ -150,7 +150,7 @@ type contribution struct {
 
 func (c *contribution) exchange() Exchange {
 	return Exchange{
-		Site: c.p.Site, Kind: c.p.Kind, Down: len(c.p.task), Up: len(c.reply.Release), Release: digestHex(c.reply.Release),
+		Site: c.p.Site, Kind: c.p.Kind, Down: len(c.p.task), Up: len(c.reply.Release), Release: digestHex(c.reply.Release), Key: c.reply.Key,
 		Request: c.opened.Request, Seeded: c.opened.Seeded,
 	}
 }

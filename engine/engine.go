@@ -34,6 +34,7 @@ import (
 type Reply struct {
 	Release []byte // sealed
 	Ledger  Mark   // of the site, after it
+	Key     string // name of the public key that the site has signed with; empty where nothing is signed
 }
 
 // Link reaches one site. Exchange may be called again with a task that was
@@ -131,7 +132,8 @@ type Exchange struct {
 	Down    int             `cbor:"down" json:"bytes_down"` // size of the task
 	Up      int             `cbor:"up" json:"bytes_up"`     // size of the release; 0 if the site left
 	Release string          `cbor:"release" json:"release_sha256,omitempty"`
-	Request privacy.Request `cbor:"request" json:"request"` // what was granted and charged: of noised sums, mechanism, noise and count
+	Key     string          `cbor:"key,omitempty" json:"key,omitempty"` // name of the site's public key
+	Request privacy.Request `cbor:"request" json:"request"`             // what was granted and charged: of noised sums, mechanism, noise and count
 	Seeded  bool            `cbor:"seeded,omitempty" json:"seeded,omitempty"`
 	// Left says why the site answered no more; empty if it answered. It says no
 	// more than others may know.

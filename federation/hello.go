@@ -130,6 +130,9 @@ type Posted struct {
 	Plan  []byte // encoded; empty once the site has it
 	// Needs says what the site must install to take part; empty if its program fits.
 	Needs string
+	// Keys are the names of the public keys of the plan's sites, in its order; empty for
+	// one that has not joined.
+	Keys []string
 	// Stopped says why the study does not go on; empty while it does.
 	Stopped string
 }
@@ -178,6 +181,12 @@ func OpenBoard(k *wire.Key, coordinator wire.Peer, site string, message []byte) 
 		p := &b.Studies[i]
 		if digits, err := hex.DecodeString(p.Study); err != nil || len(digits) != studyDigits/2 || p.Study != strings.ToLower(p.Study) {
 			return b, errors.New("it posts a study that cannot be one") // its digest names a folder
+		}
+		if len(p.Keys) > maxPosted {
+			return b, errors.New("it names too many keys")
+		}
+		for k := range p.Keys {
+			p.Keys[k] = Printable(p.Keys[k])
 		}
 		p.Needs, p.Stopped = Printable(p.Needs), Printable(p.Stopped)
 	}

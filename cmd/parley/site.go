@@ -18,7 +18,7 @@ func siteCommand() *cobra.Command {
 	policy := &cobra.Command{Use: "policy", Short: "Write and check what a site allows"}
 	policy.AddCommand(policyCheckCommand(), policyInitCommand())
 	cmd.AddCommand(siteJoinCommand(), siteDataCommand(), sitePendingCommand(), siteShowCommand(), siteApproveCommand(), siteRefuseCommand(), siteServeCommand(),
-		siteStatusCommand(), siteResultsCommand(), siteGoOnCommand(), siteBackupCommand(), siteDoctorCommand(), logCommand("the site"), ledger, policy)
+		siteStatusCommand(), siteWatchCommand(), siteResultsCommand(), siteGoOnCommand(), siteBackupCommand(), siteDoctorCommand(), logCommand("the site"), ledger, policy)
 	return cmd
 }
 

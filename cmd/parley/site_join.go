@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -172,7 +174,7 @@ func ask(cmd *cobra.Command, question string) bool {
 func preview(ctx context.Context, f *site.Folder, digest string) (*host.Preview, error) {
 	v, err := f.Preview(ctx, digest)
 	if err == nil {
-		v.Coordinator = "the coordinator with key " + f.CoordinatorName()
+		v.Coordinator = "the coordinator with key " + f.Coordinator.Name()
 	}
 	return v, err
 }
@@ -210,6 +212,9 @@ func siteShowCommand() *cobra.Command {
 			if err := v.Text(cmd.OutOrStdout()); err != nil {
 				return err
 			}
+			if err := printKeys(cmd.OutOrStdout(), f, digest); err != nil {
+				return err
+			}
 			d, err := f.Decision(digest)
 			switch {
 			case err != nil:
@@ -225,6 +230,19 @@ func siteShowCommand() *cobra.Command {
 		})
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print it as one JSON object")
 	return cmd
+}
+
+// printKeys lists the sites' public keys by name, for comparing by telephone.
+func printKeys(w io.Writer, f *site.Folder, digest string) error {
+	keys, err := f.Keys(digest)
+	if err != nil || len(keys) == 0 {
+		return err
+	}
+	fmt.Fprintln(w, "\nThe sites' public keys")
+	for _, name := range slices.Sorted(maps.Keys(keys)) {
+		fmt.Fprintf(w, "  %-20s %s\n", name, keys[name])
+	}
+	return nil
 }
 
 func siteApproveCommand() *cobra.Command {

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -73,14 +75,7 @@ func siteStatus(dir string) (s site.Status, err error) {
 }
 
 func printSite(w io.Writer, dir string, s site.Status) {
-	switch {
-	case !s.Serving:
-		fmt.Fprintf(w, "site %s: not serving. Start it with: parley site serve %s\n", s.Site, dir)
-	case s.Connected:
-		fmt.Fprintf(w, "site %s: serving, and connected\n", s.Site)
-	default:
-		fmt.Fprintf(w, "site %s: serving, and not connected: %s\n", s.Site, s.Trouble)
-	}
+	fmt.Fprintln(w, siteLine(dir, s))
 	for _, st := range s.Studies {
 		line := st.State
 		if !st.Since.IsZero() {
@@ -91,6 +86,80 @@ func printSite(w io.Writer, dir string, s site.Status) {
 		}
 		fmt.Fprintf(w, "study %s (%.12s): %s\n", st.Name, st.Study, line)
 	}
+}
+
+func siteWatchCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "watch DIR",
+		Short: "Print what changes at the site, until every study has ended here",
+		Args:  args(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			f, err := site.Open(a[0], methods)
+			if err != nil {
+				return err
+			}
+			return watchSite(cmd.Context(), cmd.OutOrStdout(), f, asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object for each change of a study")
+	return cmd
+}
+
+func watchSite(ctx context.Context, w io.Writer, f *site.Folder, asJSON bool) error {
+	said := map[string]string{}
+	say := func(key, line string) {
+		if line != "" && said[key] != line {
+			said[key] = line
+			fmt.Fprintln(w, line)
+		}
+	}
+	for {
+		s, err := f.ReadStatus()
+		if err != nil {
+			return err
+		}
+		if !asJSON {
+			say("", siteLine(f.Path, s))
+		}
+		open := 0
+		for _, st := range s.Studies {
+			if st.State != federation.Done && st.State != federation.Refused {
+				open++
+			}
+			line := fmt.Sprintf("study %s: %s", st.Name, st.State)
+			if st.Text != "" {
+				line += ": " + st.Text
+			}
+			if asJSON {
+				data, err := json.Marshal(st)
+				if err != nil {
+					return err
+				}
+				line = string(data)
+			}
+			say(st.Study, line)
+		}
+		if open == 0 && len(s.Studies) > 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(300 * time.Millisecond):
+		}
+	}
+}
+
+// siteLine says whether the site is served.
+func siteLine(dir string, s site.Status) string {
+	switch {
+	case !s.Serving:
+		return fmt.Sprintf("site %s: not serving. Start it with: parley site serve %s", s.Site, dir)
+	case s.Connected:
+		return fmt.Sprintf("site %s: serving, and connected", s.Site)
+	}
+	return fmt.Sprintf("site %s: serving, and not connected: %s", s.Site, s.Trouble)
 }
 
 func sitePendingCommand() *cobra.Command {

@@ -156,7 +156,7 @@ func (a *Authority) Site(name, public string, expires time.Time) (string, error)
 // Guest lets a key do the same in the bucket control only, as guest_ID.
 func (a *Authority) Guest(id, public string, expires time.Time) (string, error) {
 	if !guestID.MatchString(id) {
-		return "", fmt.Errorf("an invitation cannot have the name %.80q\n  hint: up to 64 letters, digits, - and _", id)
+		return "", fmt.Errorf("an invitation cannot have the name %.80q\n  hint: up to 40 letters, digits, - and _", id)
 	}
 	return a.user(guest+id, control, public, expires)
 }

@@ -5,6 +5,8 @@ import (
 	"crypto/ed25519"
 	"crypto/hpke"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 
@@ -87,6 +89,17 @@ func (k *Key) Peer() Peer {
 // MarshalBinary encodes the peer, for those who are to know it.
 func (p Peer) MarshalBinary() ([]byte, error) {
 	return encoding.Marshal(keyBytes{Sign: p.verify, Open: p.seal.Bytes()})
+}
+
+// Name is a short name of the key, for records and for comparing by telephone: the
+// first 16 bytes of the SHA-256 of its encoding, in hexadecimal.
+func (p Peer) Name() string {
+	data, err := p.MarshalBinary()
+	if err != nil {
+		panic(err) // two byte strings
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:16])
 }
 
 // ParsePeer decodes what [Peer.MarshalBinary] wrote.

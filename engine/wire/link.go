@@ -32,6 +32,8 @@ type Link struct {
 	Audit func(line string)
 	// Waiting, if not nil, is told what a person at the site must do.
 	Waiting func(what string)
+	// Stored, if not nil, is called when the wire has stored a message.
+	Stored func()
 
 	put  uint64 // revision of the value that this link has put; 0 before
 	seen uint64 // revision of the last answer that was looked at
@@ -53,7 +55,7 @@ func (l *Link) Exchange(ctx context.Context, task []byte, past engine.History) (
 		switch answer.Say {
 		case sayRelease:
 			l.have = min(max(answer.Records, 0), past.Len())
-			return engine.Reply{Release: answer.Body, Ledger: answer.Ledger}, nil
+			return engine.Reply{Release: answer.Body, Ledger: answer.Ledger, Key: l.Peer.Name()}, nil
 		case sayRefuse:
 			return engine.Reply{}, &engine.Refusal{Public: words(answer.Body)}
 		case sayBehind:
@@ -238,6 +240,9 @@ func (l *Link) send(ctx context.Context, message []byte) error {
 		return err
 	}
 	l.put = revision
+	if l.Stored != nil {
+		l.Stored()
+	}
 	return nil
 }
 

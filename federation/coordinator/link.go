@@ -21,6 +21,7 @@ type siteLink struct {
 	serial uint64
 	// For the status, under study.mu:
 	asked    time.Time // when the outstanding task was first put; zero without one
+	stored   bool      // the broker has it
 	answered time.Time
 	waiting  string // what a person at the site must do
 }
@@ -29,7 +30,7 @@ var errReplaced = errors.New("the site's keys have been replaced, or it has chan
 
 // Exchange implements [engine.Link].
 func (l *siteLink) Exchange(ctx context.Context, task []byte, past engine.History) (engine.Reply, error) {
-	l.note(func() { l.asked, l.waiting = time.Now(), "" })
+	l.note(func() { l.asked, l.stored, l.waiting = time.Now(), false, "" })
 	var reply engine.Reply
 	err := l.with(ctx, func(ctx context.Context, link *wire.Link) (err error) {
 		reply, err = link.Exchange(ctx, task, past)
@@ -91,6 +92,7 @@ func (l *siteLink) with(ctx context.Context, do func(context.Context, *wire.Link
 			l.link = &wire.Link{
 				Wire: d.conn, Key: d.Folder.Secrets.Key, Peer: peer, Study: l.study.digest, Site: l.member.site, Term: l.term, Again: d.Again,
 				Audit:   func(line string) { l.member.passedOver(l.study.digest, line) },
+				Stored:  func() { l.note(func() { l.stored = true }) },
 				Waiting: func(what string) { l.note(func() { l.waiting = what }) },
 			}
 		}

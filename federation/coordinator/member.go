@@ -12,6 +12,7 @@ import (
 	"parley/engine/wire"
 	"parley/federation"
 	encoding "parley/internal/wire"
+	"parley/study"
 )
 
 // member is a site as the daemon sees it.
@@ -302,10 +303,14 @@ func (m *member) board(joined Member) (b federation.Board, err error) {
 			continue
 		}
 		p := federation.Posted{Study: s.digest, Stopped: stopped}
-		if _, has := words[s.digest]; !has {
+		word, has := words[s.digest]
+		if !has {
 			if p.Plan, err = plan.Encode(); err != nil {
 				return b, err
 			}
+		}
+		if !has || word.Word == federation.Pending { // whoever decides is to see them
+			p.Keys = d.keys(plan)
 		}
 		if hello.Program.Version != "" {
 			p.Needs = federation.Misfit(b.Program, hello.Program, plan.Method.Name)
@@ -313,6 +318,23 @@ func (m *member) board(joined Member) (b federation.Board, err error) {
 		b.Studies = append(b.Studies, p)
 	}
 	return b, nil
+}
+
+// keys names the public keys of a plan's sites.
+func (d *Daemon) keys(p *study.Plan) (names []string) {
+	for _, site := range p.Sites {
+		d.mu.Lock()
+		m := d.members[site]
+		d.mu.Unlock()
+		name := ""
+		if m != nil {
+			if _, peer, ok := m.state(); ok {
+				name = peer.Name()
+			}
+		}
+		names = append(names, name)
+	}
+	return names
 }
 
 // guest waits for somebody to use an invitation.

@@ -59,8 +59,9 @@ type StandingState struct {
 const (
 	NotJoined = "not joined"
 	Unheard   = "not heard of"
-	Asked     = "asked"    // a task has been put for it
-	Answered  = "answered" // and waits for the others
+	Asked     = "asked"     // a task is to be put for it
+	Delivered = "delivered" // the broker keeps the task until the site fetches it
+	Answered  = "answered"  // and waits for the others
 	Left      = "left"
 	HasAll    = "has the results"
 	Misfit    = "must install"
@@ -200,6 +201,8 @@ func (s *running) standing(site string, own federation.Program) StandingState {
 		return at(word.Word, word.Text, word.since)
 	case l != nil && !l.asked.IsZero() && word.Word == federation.Computing:
 		return at(federation.Computing, "", word.since)
+	case l != nil && !l.asked.IsZero() && l.stored:
+		return at(Delivered, "", l.asked)
 	case l != nil && !l.asked.IsZero():
 		return at(Asked, "", l.asked)
 	case l != nil && !l.answered.IsZero():

@@ -7,13 +7,12 @@ package site
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -160,12 +159,6 @@ func (f *Folder) readJSON(name string, v any) error {
 	return nil
 }
 
-// CoordinatorName is a short name of the coordinator's key, for comparing by telephone.
-func (f *Folder) CoordinatorName() string {
-	sum := sha256.Sum256(f.Config.Coordinator)
-	return hex.EncodeToString(sum[:6])
-}
-
 // SetData says where the site's rows are.
 func (f *Folder) SetData(path string) error {
 	path, err := filepath.Abs(path)
@@ -244,6 +237,31 @@ func (f *Folder) keepPlan(digest string, data []byte) error {
 	return atomicfile.Write(f.file("studies", digest, planFile), data)
 }
 
+// keepKeys keeps the names of the sites' public keys, which stand in the plan's order.
+func (f *Folder) keepKeys(p *study.Plan, digest string, names []string) error {
+	keys := map[string]string{}
+	for i, name := range names[:min(len(names), len(p.Sites))] {
+		if name != "" {
+			keys[p.Sites[i]] = name
+		}
+	}
+	old, err := f.Keys(digest)
+	if err != nil || maps.Equal(old, keys) {
+		return err
+	}
+	return f.writeJSON(filepath.Join("studies", digest, "keys.json"), keys)
+}
+
+// Keys are the names of the public keys of a plan's sites, as the coordinator has
+// last shown them.
+func (f *Folder) Keys(digest string) (keys map[string]string, err error) {
+	err = f.readJSON(filepath.Join("studies", digest, "keys.json"), &keys)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return keys, err
+}
+
 // Plan reads the plan of a study.
 func (f *Folder) Plan(digest string) (*study.Plan, error) {
 	data, err := os.ReadFile(f.file("studies", digest, planFile))
@@ -285,7 +303,10 @@ func (f *Folder) Find(name string) (string, error) {
 type Decision struct {
 	Approval *host.Approval `json:"approval,omitempty"` // nil if it was refused
 	Refused  string         `json:"refused,omitempty"`  // why, for others to read
-	At       time.Time      `json:"at"`
+	// Keys are the names of the public keys of the plan's sites that had joined, as the
+	// coordinator showed them when it was decided.
+	Keys map[string]string `json:"site_keys,omitempty"`
+	At   time.Time         `json:"at"`
 }
 
 // Decision reads it; nil if nobody has decided.
@@ -334,7 +355,11 @@ func (f *Folder) Approve(ctx context.Context, digest, by string) error {
 		if err != nil {
 			return err
 		}
-		if err := f.decide(digest, Decision{Approval: a}); err != nil {
+		keys, err := f.Keys(digest)
+		if err != nil {
+			return err
+		}
+		if err := f.decide(digest, Decision{Approval: a, Keys: keys}); err != nil {
 			return err
 		}
 		return f.Audit.Add("approved", digest, f.Config.Site, fmt.Sprintf("plan %s, by %s; policy %.12s, data %.12s, method %s revision %d", p.Name, a.By, a.Policy, a.Data, a.Method, a.Revision))

@@ -195,6 +195,13 @@ func (f *Folder) WaitForStudies(ctx context.Context, log func(string)) error {
 				if err := f.keepPlan(p.Study, p.Plan); err != nil {
 					return err
 				}
+				plan, err := f.Plan(p.Study)
+				if err == nil {
+					err = f.keepKeys(plan, p.Study, p.Keys)
+				}
+				if err != nil {
+					return err
+				}
 			}
 		}
 		if len(b.Studies) > 0 {

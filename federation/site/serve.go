@@ -198,6 +198,11 @@ func (d *Daemon) take(b federation.Board) error {
 		if a.plan == nil && p.Needs == "" {
 			a.plan, _ = f.Plan(p.Study)
 		}
+		if a.plan != nil && len(p.Keys) > 0 {
+			if err := f.keepKeys(a.plan, p.Study, p.Keys); err != nil {
+				return err
+			}
+		}
 		a.setNeeds(p.Needs, p.Stopped)
 	}
 	return nil
