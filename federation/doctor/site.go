@@ -27,7 +27,7 @@ func Site(ctx context.Context, path string, methods method.Registry, o Options) 
 		return append(r, fail("folder", hinted(err, "bring the file back from a backup"), err))
 	}
 	r = append(r, disk(path)...)
-	r = append(r, ok("folder", "site %s, coordinator with key %s", f.Config.Site, f.CoordinatorName()), log(filepath.Join(path, "audit.jsonl")))
+	r = append(r, ok("folder", "site %s, coordinator with key %s", f.Config.Site, f.Coordinator.Name()), log(filepath.Join(path, "audit.jsonl")))
 	r = append(r, store(f)...)
 	r = append(r, policy(f), data(ctx, f), token(f.Config.JWT, time.Now()))
 	roots, err := pool([]byte(f.Config.Roots))
