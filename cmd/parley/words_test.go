@@ -78,6 +78,7 @@ func TestUnitsStartCommandsThatExist(t *testing.T) {
 
 var (
 	called = regexp.MustCompile(`^\$ (?:sudo -u parley )?(?:go run \./cmd/parley|bin/parley|parley) (.*)$`)
+	word   = regexp.MustCompile(`"[^"]*"|\S+`)
 	beyond = regexp.MustCompile(`\s+(?:[|>&<#]|\d?>|\|\|).*$`)
 )
 
@@ -103,7 +104,7 @@ func TestDocumentsNameCommandsThatExist(t *testing.T) {
 				continue
 			}
 			found++
-			if err := understood(strings.Fields(beyond.ReplaceAllString(m[1], ""))); err != nil {
+			if err := understood(word.FindAllString(beyond.ReplaceAllString(m[1], ""), -1)); err != nil {
 				t.Errorf("%s: %s: %v", file, lines.Text(), err)
 			}
 		}
