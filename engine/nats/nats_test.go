@@ -19,18 +19,8 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"parley/engine/wire"
 )
-
-func TestMain(m *testing.M) {
-	if file := os.Getenv(memberOf); file != "" {
-		serveMember(file)
-		return
-	}
-	goleak.VerifyTestMain(m)
-}
 
 // world is a broker of its own, with certificate, authority and ends.
 type world struct {

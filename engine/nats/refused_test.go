@@ -190,12 +190,14 @@ func (g greedy) Read(p []byte) (int, error) {
 	return n, err
 }
 
-type greedyServer struct{ *Server }
+type greedyDialer struct{ w *world }
 
-func (g greedyServer) InProcessConn() (net.Conn, error) {
-	c, err := g.connect()
+func (g greedyDialer) Dial(_, address string) (net.Conn, error) {
+	c, err := tls.Dial("tcp", address, &tls.Config{RootCAs: g.w.roots})
 	return greedy{c}, err
 }
+
+func (g greedyDialer) SkipTLSHandshake() bool { return true }
 
 func TestAMessageThatIsTooLongEndsTheConnection(t *testing.T) {
 	t.Parallel()
@@ -203,14 +205,13 @@ func TestAMessageThatIsTooLongEndsTheConnection(t *testing.T) {
 	c := w.connect(w.coordinatorOptions())
 	put(t, c, wire.TaskKey(study, "north"), "task", 0)
 	closed := make(chan error, 1)
-	r := w.raw(w.siteOptions("north"), nats.InProcessServer(greedyServer{w.server}), nats.ClosedHandler(func(nc *nats.Conn) { closed <- nc.LastError() }), func(o *nats.Options) error {
-		o.TLSConfig, o.Secure, o.TLSHandshakeFirst = nil, false, false
-		return nil
-	})
+	r := w.raw(w.siteOptions("north"), nats.SetCustomDialer(greedyDialer{w}), nats.ClosedHandler(func(nc *nats.Conn) { closed <- nc.LastError() }))
 	r.Publish(place{bucketOf(study), "answer.north"}.subject(), make([]byte, 9<<20))
 	select {
 	case err := <-closed:
-		t.Log(err)
+		if err == nil {
+			t.Error("nothing was said")
+		}
 	case <-time.After(10 * time.Second):
 		t.Fatal("the connection goes on")
 	}

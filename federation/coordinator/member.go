@@ -98,7 +98,7 @@ func (m *member) listen(ctx context.Context) {
 		}
 		seen = revision
 		if err := m.take(value); err != nil {
-			m.passedOver("", "what stood for a hello: "+err.Error())
+			m.passedOver("", "what stood for a hello was passed over: "+err.Error())
 		}
 	}
 }
@@ -474,7 +474,7 @@ func (m *member) passedOver(study, text string) {
 	m.told[text] = time.Now()
 	m.mu.Unlock()
 	if !again {
-		m.daemon.audit("passed over", study, m.site, text)
+		m.daemon.audit("noted", study, m.site, text)
 	}
 }
 
