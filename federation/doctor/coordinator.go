@@ -62,7 +62,7 @@ func Coordinator(ctx context.Context, path string, methods method.Registry, o Op
 	s, err := f.ReadStatus()
 	switch {
 	case err != nil:
-		r = append(r, fail("broker", "", err))
+		r = append(r, fail("broker", "remove status.json: the daemon writes it anew", err))
 	case s.Broker == "ok":
 		r = append(r, ok("broker", "it takes writes"))
 	default:
@@ -128,7 +128,7 @@ func inUse(err error) bool {
 func studies(f *coordinator.Folder) (r Report) {
 	list, err := f.Studies()
 	if err != nil {
-		return Report{fail("studies", "", err)}
+		return Report{fail("studies", "let the user that runs parley read it", err)}
 	}
 	for _, digest := range list {
 		if _, err := f.Plan(digest); err != nil {

@@ -338,6 +338,8 @@ func TestProxy(t *testing.T) {
 	failing(t, w.look(), "proxy", "it refuses to connect")
 	w.o.Proxy = refusing(t, http.StatusProxyAuthRequired)
 	failing(t, w.look(), "proxy", "it wants a name and password")
+	w.o.Proxy = through(free(t))
+	failing(t, w.look(), "proxy", "through the proxy")
 	w.o.Proxy = through(listen(t, func(c net.Conn) {
 		request, err := http.ReadRequest(bufio.NewReader(c))
 		if err != nil {

@@ -24,7 +24,7 @@ func keys(dir, file string) (r Report) {
 		switch {
 		case errors.Is(err, fs.ErrNotExist): // opening the folder says so
 		case err != nil:
-			r = append(r, fail("permissions", "", err))
+			r = append(r, fail("permissions", "let the user that runs parley read it", err))
 		case info.Mode().Perm()&p.bad != 0:
 			r = append(r, fail("permissions", fmt.Sprintf("chmod %s %s", p.mode, p.path), fmt.Errorf("others can open %s (mode %04o)", p.path, info.Mode().Perm())))
 		case info.Mode().Perm()&0o077 != 0:
@@ -48,7 +48,7 @@ func disk(dir string) (r Report) {
 	}
 	free, err := diskspace.Free(dir)
 	if err != nil {
-		return Report{fail("disk", "", err)}
+		return Report{fail("disk", "look at the disk", err)}
 	}
 	return Report{room(dir, free)}
 }

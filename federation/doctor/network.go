@@ -109,7 +109,7 @@ func name(ctx context.Context, host string, proxied bool, o Options) Finding {
 // unreachable says why there is no socket.
 func unreachable(a address, err error) Finding {
 	if a.via != nil {
-		return fail("proxy", "", fmt.Errorf("%s: %w", a.host, err))
+		return fail("proxy", hinted(err, "compare HTTPS_PROXY with what who runs the network says; NO_PROXY names what is reached directly"), fmt.Errorf("%s: %w", a.host, err))
 	}
 	fix := "is the coordinator serving? Ask who runs the network to let this machine connect to " + a.host + "; or set HTTPS_PROXY"
 	if timeout := net.Error(nil); errors.As(err, &timeout) && timeout.Timeout() {
@@ -284,7 +284,7 @@ func knock(ctx context.Context, n nats.Options, o Options, use func(context.Cont
 	}
 	c, err := nats.Connect(n)
 	if err != nil {
-		return Report{fail("broker", "", err)}, false
+		return Report{fail("broker", hinted(err, "bring the folder's files back from a backup"), err)}, false
 	}
 	defer c.Close()
 	select {
@@ -292,7 +292,8 @@ func knock(ctx context.Context, n nats.Options, o Options, use func(context.Cont
 	case <-ctx.Done():
 	}
 	if !c.Connected() {
-		return Report{fail("broker", "", errors.New(c.Trouble()))}, false
+		trouble := errors.New(c.Trouble())
+		return Report{fail("broker", hinted(trouble, "ask the coordinator's people what the broker's log says"), trouble)}, false
 	}
 	r := use(ctx, c)
 	return r, r.OK()
