@@ -19,6 +19,7 @@ import (
 // only from floors below its own; "x/..." stands for everything below x.
 var floors = [][]string{
 	{"cmd/parley", "federation/acceptance", "tools/..."},
+	{"federation/doctor"},
 	{"federation/coordinator", "federation/site"},
 	{"attack", "conformance", "crossval", "federation", "rundir", "selection", "utility"},
 	{"method/methodtest"},
