@@ -524,9 +524,11 @@ type studyState struct {
 	State string `json:"state"`
 	Text  string `json:"text,omitempty"`
 	// Rebuild says that the history is to be asked of the sites before the first
-	// round; Revision is that of the method with which the study began.
-	Rebuild  bool `json:"rebuild,omitempty"`
-	Revision int  `json:"revision,omitempty"`
+	// round; Revision and Version are those of the method and of the program with
+	// which the study began.
+	Rebuild  bool   `json:"rebuild,omitempty"`
+	Revision int    `json:"revision,omitempty"`
+	Version  string `json:"version,omitempty"`
 	// Delivered are the sites that have what they may have.
 	Delivered []string `json:"delivered,omitempty"`
 }

@@ -315,7 +315,7 @@ func (m *member) board(joined Member) (b federation.Board, err error) {
 			p.Keys = d.keys(plan)
 		}
 		if hello.Program.Version != "" {
-			p.Needs = federation.Misfit(b.Program, hello.Program, plan.Method.Name)
+			p.Needs = s.needs(hello.Program)
 		}
 		b.Studies = append(b.Studies, p)
 	}
