@@ -54,7 +54,7 @@ func newWorld(t testing.TB) *world {
 	t.Helper()
 	w := &world{t: t, dir: t.TempDir(), log: &logged{}, logs: map[string]*logged{}, ends: map[string]func(){}}
 	var err error
-	w.co, err = coordinator.Init(filepath.Join(w.dir, "coordinator"), methods, coordinator.Config{Listen: freeAddress(t), Hosts: []string{"127.0.0.1"}}, nil)
+	w.co, err = coordinator.Init(filepath.Join(w.dir, "coordinator"), methods, coordinator.Config{Listen: freeAddress(t), Hosts: []string{"127.0.0.1"}}, coordinator.Account{})
 	check(t, err)
 	t.Cleanup(func() {
 		for site := range w.ends {

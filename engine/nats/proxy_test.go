@@ -61,6 +61,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func TestThroughAProxy(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	put(t, w.connect(w.coordinatorOptions()), wire.TaskKey(study, "north"), "task", 0)
 	for _, c := range []struct {

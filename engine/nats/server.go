@@ -59,7 +59,10 @@ func StartServer(o ServerOptions) (*Server, error) {
 	s := &Server{options: o, addr: o.Listen, ws: o.WebSocket}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s, s.start()
+	if err := s.start(); err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // serverOptions makes what NATS wants to know. Every start needs its own, since

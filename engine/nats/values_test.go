@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 // The same operations have the same results here as in memory, but for the numbers
 // of revisions.
 func TestAsInMemory(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c, other := w.connect(w.coordinatorOptions()), w.connect(w.coordinatorOptions())
 	round := 0
@@ -32,7 +34,7 @@ func TestAsInMemory(t *testing.T) {
 			if revisions[key] == nil {
 				revisions[key] = map[uint64]uint64{0: 0}
 			}
-			by := rapid.SampledFrom([]*Conn{c, other}).Draw(t, "by")
+			by := []*Conn{c, other}[rapid.IntRange(0, 1).Draw(t, "by")]
 			after := rapid.Uint64Range(0, latest[key]).Draw(t, "after")
 			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 			switch rapid.SampledFrom([]string{"put", "put on top", "get", "wait"}).Draw(t, "operation") {
@@ -82,6 +84,7 @@ func TestAsInMemory(t *testing.T) {
 
 // Whoever reads while long values are put reads one of them, or none.
 func TestPartsOfTwoValuesAreNeverMixed(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c, s := w.connect(w.coordinatorOptions()), w.connect(w.siteOptions("north"))
 	key := wire.TaskKey(study, "north")
@@ -119,6 +122,7 @@ func TestPartsOfTwoValuesAreNeverMixed(t *testing.T) {
 }
 
 func TestWhatIsNoValueCanBeReplaced(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c, s := w.connect(w.coordinatorOptions()), w.connect(w.siteOptions("north"))
 	key := wire.AnswerKey(study, "north")
@@ -177,8 +181,39 @@ func TestWhatIsNoValueCanBeReplaced(t *testing.T) {
 	holds(t, c, key, string(long))
 }
 
+// A site cannot ask which buckets there are; it tells one that is missing from a
+// broker that keeps nothing.
+func TestASiteSeesThatABucketIsMissing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c, s := w.connect(w.coordinatorOptions()), w.connect(w.siteOptions("north"))
+	key := wire.TaskKey(study, "north")
+	if _, _, err := s.Get(within(t), key); err == nil || !strings.Contains(err.Error(), "keeps nothing") {
+		t.Errorf("a broker that keeps nothing: %v", err)
+	}
+	if _, err := s.Put(within(t), wire.AnswerKey(study, "north"), nil, 0); err == nil || errors.Is(err, wire.ErrMoved) {
+		t.Errorf("a site has made a bucket: %v", err)
+	}
+	put(t, c, wire.TaskKey("control", "south"), "x", 0)
+	if value, revision, err := s.Get(within(t), key); value != nil || revision != 0 || err != nil {
+		t.Errorf("a bucket that is missing: %q %d %v", value, revision, err)
+	}
+	put(t, c, key, "task", 0)
+	holds(t, s, key, "task")
+	if err := c.Remove(within(t), study); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Remove(within(t), study); err != nil {
+		t.Error(err)
+	}
+	if _, revision, err := s.Get(within(t), key); revision != 0 || err != nil {
+		t.Errorf("a bucket that was removed: %d %v", revision, err)
+	}
+}
+
 // Without wakes readers look by themselves.
 func TestWakesAreHintsOnly(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c := w.connect(w.coordinatorOptions())
 	s, err := connect(w.siteOptions("north"), 50*time.Millisecond)
@@ -220,6 +255,7 @@ func TestWakesAreHintsOnly(t *testing.T) {
 
 // Many wait at once, each for its own, over one subscription.
 func TestManySites(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	o := w.coordinatorOptions()
 	o.URLs, o.Server = nil, w.server

@@ -99,9 +99,8 @@ const (
 	registryFile = "sites.json"
 )
 
-// Init makes a new folder. account is the seed of an account in somebody else's
-// cluster, nil for the embedded broker.
-func Init(path string, methods method.Registry, c Config, account []byte) (*Folder, error) {
+// Init makes a new folder. The account is empty for the embedded broker.
+func Init(path string, methods method.Registry, c Config, account Account) (*Folder, error) {
 	secrets, err := newSecrets(account)
 	if err != nil {
 		return nil, err
@@ -279,8 +278,8 @@ func (f *Folder) refused() ([]string, error) {
 // Invite makes an invitation for a site. One that has joined is invited again
 // only to be replaced: its old keys are revoked when the invitation is used.
 func (f *Folder) Invite(site string, expires time.Time, replace bool) (*federation.Invitation, error) {
-	if !study.IsName(site) {
-		return nil, fmt.Errorf("%q cannot be the name of a site\n  hint: small letters, digits and -, at most 40, as in a plan", site)
+	if !study.IsName(site) || site == brokerName {
+		return nil, fmt.Errorf("%q cannot be the name of a site\n  hint: small letters, digits and -, at most 40, as in a plan; and not "+brokerName, site)
 	}
 	secret, err := wire.NewKey()
 	if err != nil {
@@ -364,10 +363,16 @@ func (f *Folder) ResultsPath(p *study.Plan) (string, error) {
 	return f.file("results", name), err
 }
 
+// brokerName is the name by which the broker knows the coordinator.
+const brokerName = "coordinator"
+
 const planFile = "plan.cbor"
 
 // Submit gives the coordinator a study to run. A plan that it has already changes nothing.
 func (f *Folder) Submit(p *study.Plan) (digest string, fresh bool, err error) {
+	if slices.Contains(p.Sites, brokerName) {
+		return "", false, fmt.Errorf("a site of the plan is called %s, as the other end is\n  hint: give the site another name", brokerName)
+	}
 	d, err := p.Digest()
 	if err != nil {
 		return "", false, err

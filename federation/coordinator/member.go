@@ -98,7 +98,7 @@ func (m *member) listen(ctx context.Context) {
 		}
 		seen = revision
 		if err := m.take(value); err != nil {
-			m.passedOver("", "what stood for a hello: "+err.Error())
+			m.passedOver("", "what stood for a hello was passed over: "+err.Error())
 		}
 	}
 }
@@ -481,7 +481,7 @@ func (d *Daemon) credentials(site, user string) (string, error) {
 // malice should cost disk.
 func (m *member) passedOver(study, text string) {
 	if line, ok := m.quiet.Line(text, time.Now()); ok {
-		m.daemon.audit("passed over", study, m.site, line)
+		m.daemon.audit("noted", study, m.site, line)
 	}
 }
 

@@ -118,7 +118,7 @@ func (d *Daemon) connect() (err error) {
 	if err != nil {
 		return err
 	}
-	o := nats.Options{JWT: jwt, Seed: f.Secrets.User, Name: "coordinator", Replicas: 1, Log: func(line string) { d.Log.Info(line) }}
+	o := nats.Options{JWT: jwt, Seed: f.Secrets.User, Name: brokerName, Replicas: 1, Log: func(line string) { d.Log.Info(line) }}
 	if len(f.Config.NATS) > 0 {
 		o.URLs, o.Replicas = f.Config.NATS, max(f.Config.Replicas, 1)
 		if roots := f.roots(); len(roots) > 0 {
@@ -218,10 +218,13 @@ func (d *Daemon) revoke() error {
 // watchHealth writes to the broker now and then: nothing else tells whether it
 // can. An embedded one that cannot is started anew, which helps after a full disk.
 func (d *Daemon) watchHealth(ctx context.Context) {
-	const pause, patience = 10 * time.Second, 3
+	const patience = 3
+	pause := min(10*time.Second, 5*d.Again)
 	failed := 0
 	for {
-		err := d.put(ctx, federation.Control+".health", []byte(time.Now().UTC().Format(time.RFC3339)))
+		inner, cancel := context.WithTimeout(ctx, pause)
+		err := d.put(inner, federation.Control+".health", []byte(time.Now().UTC().Format(time.RFC3339)))
+		cancel()
 		if ctx.Err() != nil {
 			return
 		}
@@ -231,7 +234,7 @@ func (d *Daemon) watchHealth(ctx context.Context) {
 			d.setHealth("")
 		} else {
 			failed++
-			wait = time.Second
+			wait = min(time.Second, pause)
 			if failed >= patience {
 				d.setHealth("the broker takes no writes: " + err.Error())
 			}

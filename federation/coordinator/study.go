@@ -15,6 +15,7 @@ import (
 	"parley/engine/nats"
 	"parley/engine/wire"
 	"parley/federation"
+	"parley/internal/diskspace"
 	"parley/privacy"
 	"parley/rundir"
 	"parley/study"
@@ -177,6 +178,10 @@ func (s *running) serve(ctx context.Context) {
 			// Sites have seen more than this coordinator remembers.
 			d.Log.Warn(fmt.Sprintf("study %.12s: %v; the sites are asked for its history", s.digest, forked.Err), "study", s.digest)
 			s.setState(func(st *studyState) { st.Rebuild = true })
+		case diskspace.Failed(err): // it may be full, which passes
+			d.Log.Error(fmt.Sprintf("study %.12s: %v; it is tried again", s.digest, err), "study", s.digest)
+			s.setState(func(st *studyState) { st.Text = err.Error() + "; it is tried again" })
+			pause(ctx, d.Again)
 		case err != nil:
 			s.stop(err)
 			return

@@ -14,6 +14,7 @@ import (
 
 	"parley/engine/nats"
 	"parley/federation"
+	"parley/internal/diskspace"
 	"parley/internal/filelock"
 	"parley/problem"
 	"parley/sitestore"
@@ -141,11 +142,16 @@ func (d *Daemon) readBoards(ctx context.Context) {
 			pause(ctx, time.Second)
 			continue
 		}
-		seen = revision
 		b, err := federation.OpenBoard(f.Secrets.Key, f.Coordinator, f.Config.Site, value)
 		if err == nil {
 			err = d.take(b)
 		}
+		if diskspace.Failed(err) { // no other board may come: it is read again
+			d.Log.Error("what the coordinator has posted could not be kept, and is tried again: " + err.Error())
+			pause(ctx, d.Again)
+			continue
+		}
+		seen = revision
 		if err != nil {
 			d.audit("passed over", "", "what stood for the coordinator's board: "+err.Error())
 		}

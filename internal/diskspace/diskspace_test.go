@@ -1,6 +1,9 @@
 package diskspace_test
 
 import (
+	"errors"
+	"fmt"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -14,5 +17,12 @@ func TestFree(t *testing.T) {
 	}
 	if _, err := diskspace.Free(filepath.Join(t.TempDir(), "missing")); err == nil {
 		t.Fatal("a folder that is not there has room")
+	}
+}
+
+func TestFailed(t *testing.T) {
+	_, err := os.ReadFile(filepath.Join(t.TempDir(), "missing"))
+	if !diskspace.Failed(fmt.Errorf("reading: %w", err)) || diskspace.Failed(errors.New("no")) || diskspace.Failed(nil) {
+		t.Fatal(err)
 	}
 }

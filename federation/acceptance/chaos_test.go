@@ -1,0 +1,365 @@
+//go:build unix
+
+package acceptance
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"parley/internal/auditlog"
+	"parley/sitestore"
+)
+
+// histories is how many seeded histories the chaos test runs:
+//
+//	go test ./federation/acceptance -run Chaos -histories 200 -timeout 2h
+//	go test ./federation/acceptance -run Chaos -history 17
+var (
+	histories = flag.Int("histories", 20, "seeded histories of the chaos test")
+	history   = flag.Int("history", -1, "the one history of the chaos test to run, by its seed")
+)
+
+// chaosPlans are short studies of every kind.
+var chaosPlans = []struct {
+	name, plan string
+	same       bool
+}{
+	{"factors", factors("factors", "", exact), true},
+	{"factors-rounds", factors("factors-rounds", ", variant: published, rounds: 25, iterations: 2", exact), true},
+	{"factors-private", factors("factors-private", "", private), false},
+	{"pvi-synchronous", regression("pvi-synchronous", "schedule: synchronous, rounds: 20, tolerance: 0", exact), true},
+	{"pvi-sequential", regression("pvi-sequential", "schedule: sequential, rounds: 8, tolerance: 0", exact), true},
+	{"pvi-asynchronous", regression("pvi-asynchronous", "schedule: asynchronous, rounds: 15, tolerance: 0", exact), false},
+	{"pvi-private", regression("pvi-private", "rounds: 20", private), false},
+	{"pvi-private-asynchronous", regression("pvi-private-asynchronous", "schedule: asynchronous, rounds: 15", private), false},
+}
+
+// Real processes are killed, frozen and upgraded, lines cut and slowed, disks
+// filled, and the broker's data deleted, at moments that a seed chooses. Every study
+// ends with the model that an undisturbed one has; nothing is charged twice, no
+// release has a second version, every log is whole, and no site has left.
+func TestChaos(t *testing.T) {
+	first, last := 0, *histories
+	if *history >= 0 {
+		first, last = *history, *history+1
+	}
+	for seed := first; seed < last; seed++ {
+		t.Run(strconv.Itoa(seed), func(t *testing.T) {
+			t.Parallel()
+			newTrouble(t, seed).run()
+		})
+	}
+}
+
+// trouble is one history.
+type trouble struct {
+	*world
+	rng   *rand.Rand
+	study string
+	same_ bool
+	lines map[string]*line
+	told  []string        // what has happened
+	full  map[string]bool // whose disk was: it may have ended by itself
+	begun time.Time
+}
+
+func newTrouble(t *testing.T, seed int) *trouble {
+	c := chaosPlans[seed%len(chaosPlans)]
+	x := &trouble{world: newWorld(t, written(t, c.plan), three...), rng: rand.New(rand.NewPCG(uint64(seed), 12)), study: c.name, same_: c.same, full: map[string]bool{}, begun: time.Now()}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("history %d, plan %s:\n%s\nto run it alone: go test ./federation/acceptance -run Chaos -history %d", seed, c.name, strings.Join(x.told, "\n"), seed)
+		}
+	})
+	return x
+}
+
+func (x *trouble) tell(format string, a ...any) {
+	x.told = append(x.told, fmt.Sprintf("%6.2fs ", time.Since(x.begun).Seconds())+fmt.Sprintf(format, a...))
+}
+
+func (x *trouble) run() {
+	x.coordinate()
+	x.joinSomehow()
+	// Slow enough for something to happen in between.
+	delay := time.Duration(x.rng.IntN(3)) * 8 * time.Millisecond
+	web := x.rng.IntN(8)
+	x.lines = x.world.lines(func(s string) bool { return web>>slices.Index(x.sites, s)&1 == 1 })
+	for _, l := range x.lines {
+		l.set(func() { l.delay = delay })
+	}
+	for _, s := range x.sites {
+		x.serve(s)
+	}
+	x.tell("all serve; each piece takes %s", delay)
+	moments := make([]float64, 3+x.rng.IntN(4))
+	for i := range moments {
+		moments[i] = x.rng.Float64()
+	}
+	slices.Sort(moments)
+	for _, m := range moments {
+		x.comesTo(m)
+		x.event()
+	}
+	x.heal()
+	x.delivered(x.study)
+	x.tell("everything is delivered")
+	x.verify()
+}
+
+// joinSomehow lets the sites join, of which some meet a coordinator that has died.
+// Their invitations stay good.
+func (x *trouble) joinSomehow() {
+	if x.rng.IntN(4) > 0 {
+		x.join("--yes")
+		return
+	}
+	x.tell("the coordinator dies while sites join")
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		x.join("--yes")
+	}()
+	pause(x.upTo(400 * time.Millisecond))
+	x.kill("")
+	x.coordinate()
+	<-done
+	if x.t.Failed() {
+		x.t.FailNow()
+	}
+}
+
+func (x *trouble) upTo(d time.Duration) time.Duration {
+	return time.Duration(x.rng.Int64N(int64(d)))
+}
+
+// pause is how long a disturbance lasts. (Nothing is waited for so.)
+func pause(d time.Duration) { <-time.After(d) }
+
+var progress = regexp.MustCompile(`round \d+ is done \((\d+) of (\d+)\)`)
+
+// comesTo waits until this share of the study is done.
+func (x *trouble) comesTo(share float64) {
+	x.until(fmt.Sprintf("%.0f %% are done", 100*share), func() error {
+		x.mu.Lock()
+		said := x.said[""].since(0)
+		x.mu.Unlock()
+		done, of := 0, 1
+		for _, m := range progress.FindAllStringSubmatch(said, -1) {
+			n, _ := strconv.Atoi(m[1])
+			done = max(done, n)
+			of, _ = strconv.Atoi(m[2])
+		}
+		if float64(done) < share*float64(of)-1 && !strings.Contains(said, " is done: ") {
+			x.revive()
+			return fmt.Errorf("%d of %d", done, of)
+		}
+		return nil
+	})
+}
+
+// who chooses a process.
+func (x *trouble) who() string {
+	return append(slices.Clone(x.sites), "")[x.rng.IntN(4)]
+}
+
+func (x *trouble) begin(name string) {
+	if name == "" {
+		x.coordinate()
+	} else {
+		x.serve(name)
+	}
+}
+
+// event is something that happens.
+func (x *trouble) event() {
+	site := x.sites[x.rng.IntN(3)]
+	who := x.who()
+	long := x.upTo(900 * time.Millisecond)
+	switch x.rng.IntN(11) {
+	case 0:
+		x.tell("%s is killed", called(who))
+		x.kill(who)
+		x.begin(who)
+	case 1:
+		x.tell("the coordinator is killed, for %s", long)
+		x.kill("")
+		pause(long)
+		x.coordinate()
+	case 2:
+		x.tell("all are killed at once")
+		for _, p := range append(slices.Clone(x.sites), "") {
+			if life := x.life(p); life != nil {
+				life.cmd.Process.Kill()
+			}
+		}
+		all := append(slices.Clone(x.sites), "")
+		x.rng.Shuffle(4, func(i, j int) { all[i], all[j] = all[j], all[i] })
+		for _, p := range all {
+			x.kill(p)
+		}
+		for _, p := range all {
+			x.begin(p)
+		}
+	case 3:
+		x.tell("the line of site %s is cut, for %s", site, long)
+		x.lines[site].set(func() { x.lines[site].cut = true })
+		pause(long)
+		x.lines[site].heal()
+	case 4:
+		x.tell("the line of site %s is dead, for %s", site, long)
+		x.lines[site].set(func() { x.lines[site].dead = true })
+		pause(long)
+		if x.rng.IntN(2) == 0 {
+			x.lines[site].set(func() { x.lines[site].cut = true })
+		}
+		x.lines[site].heal()
+	case 5:
+		rate := 20_000 + x.rng.IntN(200_000)
+		x.tell("the line of site %s passes %d bytes a second from now on", site, rate)
+		x.lines[site].set(func() { x.lines[site].rate = rate })
+	case 6:
+		x.tell("the broker's data are deleted")
+		x.kill("")
+		if err := os.RemoveAll(filepath.Join(x.home(), "broker")); err != nil {
+			x.t.Fatal(err)
+		}
+		x.coordinate()
+	case 7, 8:
+		room := uint64(x.rng.IntN(2)) * uint64(x.rng.IntN(60_000))
+		x.tell("the disk of %s takes no file longer than %d bytes, for %s", called(who), room, long)
+		x.full[who] = true
+		p := x.life(who)
+		x.check(limit(p.cmd.Process.Pid, room))
+		pause(long)
+		x.check(unlimit(p.cmd.Process.Pid))
+		if x.rng.IntN(3) == 0 {
+			x.tell("and then it is killed")
+			x.kill(who)
+		}
+		x.revive()
+	case 9:
+		x.tell("%s is upgraded", called(who))
+		if x.rng.IntN(2) == 0 {
+			x.kill(who)
+		} else {
+			x.stop(who)
+		}
+		x.programs[who] = upgraded(x.t)
+		x.begin(who)
+	case 10:
+		x.tell("%s is frozen, for %s", called(who), long)
+		p := x.life(who)
+		p.cmd.Process.Signal(syscall.SIGSTOP)
+		pause(long)
+		p.cmd.Process.Signal(syscall.SIGCONT)
+	}
+}
+
+// check takes errors of a process that has just ended.
+func (x *trouble) check(err error) {
+	x.t.Helper()
+	if err != nil && !errors.Is(err, syscall.ESRCH) {
+		x.t.Fatal(err)
+	}
+}
+
+// revive starts again what has ended by itself, as a service manager does. Only a
+// full disk may do that.
+func (x *trouble) revive() {
+	x.t.Helper()
+	for _, name := range append(slices.Clone(x.sites), "") {
+		p := x.life(name)
+		if p != nil && !p.ended() {
+			continue
+		}
+		if p != nil && !x.full[name] {
+			x.t.Fatalf("%s has ended by itself: %v", called(name), p.err)
+		}
+		x.tell("%s is started again", called(name))
+		if p != nil {
+			x.forget(p)
+		}
+		x.begin(name)
+	}
+}
+
+// heal makes everything good.
+func (x *trouble) heal() {
+	for _, l := range x.lines {
+		l.heal()
+	}
+	x.revive()
+}
+
+// verify demands what must hold at the end of every history.
+func (x *trouble) verify() {
+	t := x.t
+	if x.same_ {
+		x.same(x.study)
+	}
+	x.clean(x.study)
+	st, err := x.world.study(x.study)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = auditlog.Read(filepath.Join(x.home(), "audit.jsonl"), func(e auditlog.Entry) error {
+		if e.What == "left" {
+			t.Errorf("site %s has left: %s", e.Site, e.Text)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	for _, s := range x.sites {
+		x.onceOnly(st.Study, s)
+	}
+	if !x.same_ {
+		x.replay(x.study)
+	}
+	if p := x.life(""); p.ended() {
+		t.Errorf("the coordinator has ended: %v", p.err)
+	}
+}
+
+// onceOnly demands that what the coordinator has folded of a site is what the site
+// keeps: a release has one version.
+func (x *trouble) onceOnly(study, site string) {
+	kept := map[string]bool{}
+	charges, _ := x.ledger(site)
+	err := sitestore.Look(filepath.Join(x.folder(site), "site.db"), func(s *sitestore.Store) error {
+		for _, c := range charges {
+			if r, ok, err := s.Release(c.Release); err != nil || !ok {
+				return errors.Join(err, fmt.Errorf("release %s is not stored", c.Release))
+			} else {
+				sum := sha256.Sum256(r.Sealed)
+				kept[hex.EncodeToString(sum[:])] = true
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		x.t.Error(err)
+	}
+	for _, r := range x.rounds(x.study) {
+		for _, s := range r.Sites {
+			if s.Site == site && !kept[s.Release] {
+				x.t.Errorf("round %d was folded with a release of site %s that the site does not keep", r.Round, site)
+			}
+		}
+	}
+}
