@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"parley/dataset"
-	"parley/evaluate"
+	"parley/judge/evaluate"
 	"parley/study"
 )
 

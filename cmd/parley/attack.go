@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"parley/attack"
 	"parley/engine/local"
+	"parley/judge/attack"
 	"parley/study"
 )
 

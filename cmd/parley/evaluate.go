@@ -12,9 +12,9 @@ import (
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
 
-	"parley/crossval"
-	"parley/evaluate"
-	"parley/graffl"
+	"parley/judge/crossval"
+	"parley/judge/evaluate"
+	"parley/methods/graffl"
 	"parley/problem"
 	"parley/study"
 )

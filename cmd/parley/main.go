@@ -14,11 +14,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"parley/graffl"
 	"parley/internal/version"
 	"parley/method"
-	"parley/mvppca"
-	"parley/pvi"
+	"parley/methods/graffl"
+	"parley/methods/mvppca"
+	"parley/methods/pvi"
 )
 
 // methods is every method this program knows: the one line to add to.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"parley/selection"
+	"parley/judge/choose"
 )
 
 func modelRefitCommand() *cobra.Command {
@@ -30,7 +30,7 @@ func modelRefitCommand() *cobra.Command {
 			if err := checkFolder(out); err != nil {
 				return err
 			}
-			s, err := selection.OpenStudy(a[0], methods)
+			s, err := choose.OpenStudy(a[0], methods)
 			if err != nil {
 				return err
 			}

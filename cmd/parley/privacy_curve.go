@@ -3,12 +3,12 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"parley/judge/curve"
 	"parley/study"
-	"parley/utility"
 )
 
 func curveCommand() *cobra.Command {
-	c := utility.Config{Methods: methods}
+	c := curve.Config{Methods: methods}
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "curve PLAN",
@@ -35,7 +35,7 @@ func curveCommand() *cobra.Command {
 			show := &evaluationProgress{progress: newProgress(cmd.ErrOrStderr())}
 			defer show.close()
 			c.Progress = show.experiments
-			curve, err := utility.Run(cmd.Context(), c)
+			curve, err := curve.Run(cmd.Context(), c)
 			if err != nil {
 				return err
 			}

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"parley/engine/local"
-	"parley/rundir"
+	"parley/report/results"
 	"parley/study"
 )
 
@@ -60,13 +60,13 @@ func runCommand() *cobra.Command {
 				}
 				out = filepath.Join("results", plan.Name+"-"+digest.Short())
 			}
-			dir, err := rundir.Open(out, plan, true, time.Now())
+			dir, err := results.Open(out, plan, true, time.Now())
 			if err != nil {
 				return err
 			}
-			folders := map[string]*rundir.Site{}
+			folders := map[string]*results.Site{}
 			for _, site := range plan.Sites {
-				if folders[site], err = rundir.OpenSite(rundir.SiteIn(out, site), plan, site, binding.Fingerprint); err != nil {
+				if folders[site], err = results.OpenSite(results.SiteIn(out, site), plan, site, binding.Fingerprint); err != nil {
 					return err
 				}
 			}

@@ -15,9 +15,9 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 
 	"parley/engine/local"
+	"parley/judge/choose"
 	"parley/method"
 	"parley/problem"
-	"parley/selection"
 	"parley/study"
 )
 
@@ -81,7 +81,7 @@ func (f *selectFlags) fromResults(cmd *cobra.Command, path string, values []int)
 			return &usageError{fmt.Errorf("--%s: belongs to rows, and results of a private study hold none\n  hint: leave it out", name)}
 		}
 	}
-	s, err := selection.OpenStudy(path, methods)
+	s, err := choose.OpenStudy(path, methods)
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (f *selectFlags) fromResults(cmd *cobra.Command, path string, values []int)
 }
 
 // claim settles on a directory that nothing else is in.
-func (f *selectFlags) claim(r *selection.Record) error {
+func (f *selectFlags) claim(r *choose.Record) error {
 	if f.out == "" {
 		f.out = filepath.Join("results", r.Study+"-select-"+r.Plan[:12])
 	}
@@ -110,7 +110,7 @@ func (f *selectFlags) claim(r *selection.Record) error {
 }
 
 // finish writes and prints what was chosen.
-func (f *selectFlags) finish(cmd *cobra.Command, record *selection.Record, chosen *method.Selection, plan *study.Plan, show *progress) error {
+func (f *selectFlags) finish(cmd *cobra.Command, record *choose.Record, chosen *method.Selection, plan *study.Plan, show *progress) error {
 	record.Set(chosen)
 	if err := record.Write(f.out, plan); err != nil {
 		return err
@@ -119,7 +119,7 @@ func (f *selectFlags) finish(cmd *cobra.Command, record *selection.Record, chose
 	if f.asJSON {
 		return json.NewEncoder(cmd.OutOrStdout()).Encode(struct {
 			Results string `json:"results"`
-			*selection.Record
+			*choose.Record
 		}{f.out, record})
 	}
 	return record.Print(cmd.OutOrStdout(), f.out)
@@ -165,7 +165,7 @@ func (f *selectFlags) fromRows(cmd *cobra.Command, path string, values []int) er
 	for _, note := range binding.Notes {
 		show.note(note)
 	}
-	record, err := selection.New(plan, binding.Fingerprint)
+	record, err := choose.New(plan, binding.Fingerprint)
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,7 @@ import (
 
 	"parley/privacy"
 	"parley/problem"
-	"parley/rundir"
+	"parley/report/results"
 	"parley/sitestore"
 )
 
@@ -27,7 +27,7 @@ const storeHelp = "STORE is a site's store (site.db), a folder of stores, or a r
 
 // look hands over the store of a site, for reading.
 func look(path, site string, read func(file string, s *sitestore.Store) error) error {
-	file, err := rundir.FindStore(path, site)
+	file, err := results.FindStore(path, site)
 	if err != nil {
 		return err
 	}

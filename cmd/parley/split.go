@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"parley/dataset"
-	"parley/evaluate"
+	"parley/judge/evaluate"
 	"parley/problem"
 )
 

@@ -10,12 +10,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"parley/conformance"
-	"parley/graffl"
 	"parley/internal/vectors"
+	"parley/judge/conformance"
 	"parley/method"
+	"parley/methods/graffl"
+	"parley/methods/pvi"
 	"parley/privacy/account"
-	"parley/pvi"
 )
 
 // verifiers is every family of test vectors that this program knows: the

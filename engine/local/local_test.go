@@ -19,7 +19,7 @@ import (
 	"parley/engine"
 	"parley/engine/local"
 	"parley/method"
-	"parley/mvppca"
+	"parley/methods/mvppca"
 	"parley/privacy"
 	"parley/problem"
 	"parley/sitestore"

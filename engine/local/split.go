@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"parley/dataset"
-	"parley/evaluate"
+	"parley/judge/evaluate"
 	"parley/problem"
 	"parley/study"
 )

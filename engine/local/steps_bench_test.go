@@ -9,8 +9,8 @@ import (
 
 	"parley/dataset"
 	"parley/engine/local"
-	"parley/evaluate"
 	"parley/internal/wire"
+	"parley/judge/evaluate"
 	"parley/method"
 	"parley/privacy"
 	"parley/study"

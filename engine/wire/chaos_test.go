@@ -23,9 +23,9 @@ import (
 	"parley/engine/local"
 	"parley/engine/wire"
 	"parley/method"
-	"parley/mvppca"
+	"parley/methods/mvppca"
+	"parley/methods/pvi"
 	"parley/privacy"
-	"parley/pvi"
 	"parley/sitestore"
 	"parley/study"
 )

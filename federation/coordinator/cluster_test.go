@@ -21,8 +21,8 @@ import (
 	"parley/federation/coordinator"
 	"parley/federation/site"
 	"parley/method"
-	"parley/mvppca"
-	"parley/rundir"
+	"parley/methods/mvppca"
+	"parley/report/results"
 	"parley/study"
 )
 
@@ -79,7 +79,7 @@ func TestClusterWhoseLeadersAreKilled(t *testing.T) {
 	binding, err := local.Bind(t.Context(), plan)
 	must(t, err)
 	alone := filepath.Join(t.TempDir(), "alone")
-	simulated, err := rundir.Open(alone, plan, true, time.Now())
+	simulated, err := results.Open(alone, plan, true, time.Now())
 	must(t, err)
 	out, err := local.Run(t.Context(), local.Config{Plan: plan, Methods: methods, Data: binding.Data})
 	must(t, err)

@@ -18,7 +18,7 @@ import (
 	"parley/internal/diskspace"
 	"parley/internal/version"
 	"parley/privacy"
-	"parley/rundir"
+	"parley/report/results"
 	"parley/study"
 )
 
@@ -274,7 +274,7 @@ func (s *running) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	dir, err := rundir.Open(path, s.plan, false, time.Now())
+	dir, err := results.Open(path, s.plan, false, time.Now())
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ import (
 	"parley/federation"
 	"parley/internal/atomicfile"
 	"parley/privacy"
-	"parley/rundir"
+	"parley/report/results"
 	"parley/study"
 )
 
@@ -367,7 +367,7 @@ func (a *answering) write(ctx context.Context, h *host.Host, e federation.Ending
 	if err != nil || decision == nil || decision.Approval == nil {
 		return errors.Join(err, errors.New("the study's approval is gone"))
 	}
-	dir, err := rundir.OpenSite(path, a.plan, f.Config.Site, decision.Approval.Data)
+	dir, err := results.OpenSite(path, a.plan, f.Config.Site, decision.Approval.Data)
 	if err != nil {
 		return err
 	}

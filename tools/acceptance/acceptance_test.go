@@ -36,7 +36,7 @@ func TestSyntheticData(t *testing.T) {
 }
 
 func TestClinicalData(t *testing.T) {
-	rows, err := adcsf(t.Context(), "../../evaluate/testdata/adcsf", "../../evaluate/testdata/adcsf-splits.csv.gz", 1)
+	rows, err := adcsf(t.Context(), "../../judge/evaluate/testdata/adcsf", "../../judge/evaluate/testdata/adcsf-splits.csv.gz", 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 
 	"parley/dataset"
 	"parley/engine"
-	"parley/evaluate"
+	"parley/judge/evaluate"
 )
 
 // bytesSent compares what sites send for the whole fit: the default as a plan

@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"parley/dataset"
-	"parley/evaluate"
+	"parley/judge/evaluate"
 )
 
 var scenarios = []evaluate.Scenario{evaluate.IID, evaluate.G, evaluate.K, evaluate.GK}

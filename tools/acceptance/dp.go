@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 
 	"parley/dataset"
-	"parley/evaluate"
-	"parley/mvppca"
+	"parley/judge/evaluate"
+	"parley/methods/mvppca"
 	"parley/privacy"
 	"parley/study"
 )

@@ -7,7 +7,7 @@ import (
 
 	"parley/dataset"
 	"parley/engine/local"
-	"parley/mvppca"
+	"parley/methods/mvppca"
 	"parley/study"
 )
 

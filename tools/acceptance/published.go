@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 
 	"parley/dataset"
-	"parley/evaluate"
+	"parley/judge/evaluate"
 )
 
 // table6 is the paper's Table 6 (MELBA 2022:012), the rows of Fed-mv-PPCA

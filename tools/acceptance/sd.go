@@ -6,7 +6,7 @@ import (
 	"math"
 	"path/filepath"
 
-	"parley/evaluate"
+	"parley/judge/evaluate"
 )
 
 // sdFactors is the true number of factors of the synthetic data.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"parley/evaluate"
+	"parley/judge/evaluate"
 )
 
 const (

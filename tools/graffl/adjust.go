@@ -8,8 +8,8 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"parley/graffl"
 	"parley/internal/cputime"
+	"parley/methods/graffl"
 )
 
 const adjustRows = 900 // of a data set

@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strings"
 
-	"parley/augment"
 	"parley/internal/cputime"
+	"parley/methods/graffl/augment"
 )
 
 // applied measures what synthetic rows of a scarce class are worth, on two public data sets,

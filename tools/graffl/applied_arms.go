@@ -6,9 +6,9 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"parley/augment"
-	"parley/graffl"
-	"parley/suffiae"
+	"parley/methods/graffl"
+	"parley/methods/graffl/augment"
+	"parley/methods/graffl/suffiae"
 )
 
 // inputLimit is where standardised features end.

@@ -13,7 +13,7 @@ import (
 	"slices"
 	"strconv"
 
-	"parley/augment"
+	"parley/methods/graffl/augment"
 )
 
 // table is rows of features with a binary label. What is missing is NaN.

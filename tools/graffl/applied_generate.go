@@ -4,7 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"parley/graffl"
+	"parley/methods/graffl"
 	"parley/privacy/account"
 )
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley/augment"
+	"parley/methods/graffl/augment"
 )
 
 func TestAppliedSetIsRead(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"parley/figure"
-	"parley/graffl"
 	"parley/internal/cputime"
+	"parley/methods/graffl"
 )
 
 const (

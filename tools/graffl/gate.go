@@ -8,8 +8,8 @@ import (
 	"math/rand/v2"
 	"strings"
 
-	"parley/augment"
 	"parley/internal/cputime"
+	"parley/methods/graffl/augment"
 )
 
 // gateSite is how many rows simulated sites have, and of how many columns.

@@ -7,7 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"parley/graffl"
+	"parley/methods/graffl"
 )
 
 // publishedRow is one line of the table.

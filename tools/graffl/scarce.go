@@ -11,11 +11,11 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
-	"parley/augment"
 	"parley/engine/local"
-	"parley/graffl"
 	"parley/internal/cputime"
 	"parley/method"
+	"parley/methods/graffl"
+	"parley/methods/graffl/augment"
 	"parley/study"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley/graffl"
+	"parley/methods/graffl"
 	"parley/study"
 )
 

@@ -8,7 +8,7 @@ import (
 	"math/rand/v2"
 	"strconv"
 
-	"parley/graffl"
+	"parley/methods/graffl"
 )
 
 // tally compares posteriors of single numbers with the truth.

@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"parley/graffl"
+	"parley/methods/graffl"
 )
 
 const (

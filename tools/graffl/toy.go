@@ -13,9 +13,9 @@ import (
 	"parley/dataset"
 	"parley/engine/local"
 	"parley/figure"
-	"parley/graffl"
 	"parley/internal/cputime"
 	"parley/method"
+	"parley/methods/graffl"
 	"parley/privacy/account"
 	"parley/study"
 )

@@ -13,9 +13,9 @@ import (
 	"parley/dataset"
 	"parley/engine"
 	"parley/engine/local"
-	"parley/graffl"
 	"parley/internal/cputime"
 	"parley/method"
+	"parley/methods/graffl"
 	"parley/study"
 )
 

@@ -28,7 +28,7 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
-	"parley/evaluate"
+	"parley/judge/evaluate"
 )
 
 // experiment is one line of a figure.

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"parley/evaluate"
+	"parley/judge/evaluate"
 	"parley/privacy/account"
 	"parley/study"
 )

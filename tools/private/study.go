@@ -8,9 +8,9 @@ import (
 
 	"parley/dataset"
 	"parley/engine/local"
-	"parley/evaluate"
+	"parley/judge/evaluate"
 	"parley/method"
-	"parley/mvppca"
+	"parley/methods/mvppca"
 	"parley/study"
 )
 

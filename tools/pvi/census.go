@@ -12,7 +12,7 @@ import (
 
 	"parley/dataset"
 	"parley/method"
-	"parley/pvi"
+	"parley/methods/pvi"
 	"parley/study"
 )
 

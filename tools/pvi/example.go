@@ -13,10 +13,10 @@ import (
 
 	"parley/dataset"
 	"parley/engine/local"
-	"parley/evaluate"
 	"parley/internal/cputime"
+	"parley/judge/evaluate"
 	"parley/method"
-	"parley/pvi"
+	"parley/methods/pvi"
 	"parley/study"
 )
 

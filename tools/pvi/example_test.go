@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"parley/method"
-	"parley/pvi"
+	"parley/methods/pvi"
 	"parley/study"
 )
 

@@ -11,9 +11,9 @@ import (
 	"parley/dataset"
 	"parley/engine/local"
 	"parley/method"
+	"parley/methods/pvi"
 	"parley/privacy"
 	"parley/privacy/account"
-	"parley/pvi"
 	"parley/study"
 )
 

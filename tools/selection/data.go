@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"parley/dataset"
-	"parley/evaluate"
+	"parley/judge/evaluate"
 	"parley/method"
-	"parley/mvppca"
+	"parley/methods/mvppca"
 	"parley/study"
 )
 

@@ -22,7 +22,7 @@ import (
 
 	"parley/internal/cputime"
 	"parley/method"
-	"parley/mvppca"
+	"parley/methods/mvppca"
 )
 
 // config is what the flags say.

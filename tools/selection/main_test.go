@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"parley/method"
-	"parley/mvppca"
+	"parley/methods/mvppca"
 )
 
 // The recommendation finds the true number of factors where the scaling lets

@@ -9,10 +9,10 @@ import (
 
 	"parley/dataset"
 	"parley/engine/local"
-	"parley/evaluate"
 	"parley/internal/cputime"
+	"parley/judge/evaluate"
 	"parley/method"
-	"parley/mvppca"
+	"parley/methods/mvppca"
 	"parley/privacy/account"
 	"parley/study"
 )

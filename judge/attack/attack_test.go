@@ -1,0 +1,163 @@
+package attack
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"strings"
+	"testing"
+
+	"parley/method"
+	"parley/methods/graffl"
+	"parley/methods/mvppca"
+	"parley/privacy"
+	"parley/privacy/account"
+	"parley/privacy/privacytest"
+	"parley/study"
+)
+
+// example attacks the method's example. The noise of what is asked of single sites
+// comes from a seed, so that the test always has the same outcome. At another seed it
+// would fail falsely with a probability of 2e-6, for which [falseFailure] is added up
+// over two budgets.
+func example(t *testing.T, releases int) *Report {
+	t.Helper()
+	r, err := Run(t.Context(), Config{Method: graffl.Method{}, Seed: 2, Epsilons: []float64{5, 1}, Releases: releases,
+		options: []privacy.Option{privacytest.Seeded(11)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// What the documentation claims, in simulation: rows follow from everything that is
+// exact, and nothing better than ε allows from what is private.
+func TestAttacksOnGraffl(t *testing.T) {
+	if testing.Short() {
+		t.Skip("numbers, which the race detector has nothing to look for in; what runs at the same time has tests of its own")
+	}
+	r := example(t, 1000)
+	if !r.OK {
+		t.Errorf("not as documented: %+v", r.Attacks)
+	}
+	seen := map[string]Outcome{}
+	for _, o := range r.Attacks {
+		seen[o.Variant+" "+o.Name[:1]] = o
+		if o.Needs == "" || o.Of == "" || o.Answers < 1 {
+			t.Errorf("%s does not say what it takes: %+v", o.Name, o)
+		}
+		exact := !strings.Contains(o.Variant, "ε")
+		if x := o.Recovered; x != nil {
+			if exact && (x.Expected < x.Rows/2 || x.Found < x.Expected) {
+				t.Errorf("%s, %s: %d of %d rows, %d expected", o.Variant, o.Name, x.Found, x.Rows, x.Expected)
+			}
+			// Of 20, 1.2 are within a quarter of a standard deviation of their site's mean,
+			// and a guess anywhere in the box is in one of a thousand cases.
+			if !exact && (x.Found > 6 || x.RMSE < 1 || x.Blind < 0.4 || x.Blind > 3) {
+				t.Errorf("%s, %s: %d of %d rows, RMSE %v", o.Variant, o.Name, x.Found, x.Rows, x.RMSE)
+			}
+		}
+		if told := o.ToldApart; (told != nil) != (!exact && o.Recovered == nil) {
+			t.Errorf("%s, %s: %+v", o.Variant, o.Name, o)
+		} else if told != nil {
+			// The attacker is as good as one can be, so that a release with too little
+			// noise would be found out: five standard errors of a share.
+			if told.Trials != 2000 || math.Abs(o.Accuracy-told.Mechanism) > 5*0.5/math.Sqrt(2000) || o.High > told.Allowed || told.Mechanism >= told.Allowed {
+				t.Errorf("%s: %+v", o.Variant, o)
+			}
+		}
+	}
+	for _, want := range []string{"published A", "published B", "set C", "set D", "landmark without noise E", "landmark, ε 1 E", "landmark, ε 1 t", "landmark, ε 5 t"} {
+		if _, ok := seen[want]; !ok {
+			t.Errorf("no attack %q", want)
+		}
+	}
+
+	var text, data bytes.Buffer
+	if err := r.Print(&text); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.NewEncoder(&data).Encode(r); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(text.String(), "300 of 300 rows within 0.001 sd") || strings.Contains(text.String(), "NOT AS DOCUMENTED") {
+		t.Errorf("the table:\n%s", text.String())
+	}
+	for _, key := range []string{`"ok":true`, `"attack":"A: trilateration"`, `"told_apart":{"epsilon":1,`} {
+		if !strings.Contains(data.String(), key) {
+			t.Errorf("no %s in %s", key, data.String())
+		}
+	}
+}
+
+// An attack that does worse than its demonstration, or better than its bound, is
+// found out, and said.
+func TestJudge(t *testing.T) {
+	told := func(right int) method.Attack {
+		return method.Attack{ToldApart: &method.ToldApart{Epsilon: 1, Delta: 1e-5, Adjacency: account.AddRemove, Trials: 8000, Right: right, Allowed: 0.731, Mechanism: 0.553}}
+	}
+	for name, c := range map[string]struct {
+		attack method.Attack
+		failed string
+	}{
+		"all rows":     {method.Attack{Recovered: &method.Recovered{Rows: 9, Found: 9, Expected: 9}}, ""},
+		"too few rows": {method.Attack{Recovered: &method.Recovered{Rows: 9, Found: 8, Expected: 9}}, "8 of 9 rows were found"},
+		"no claim":     {method.Attack{Recovered: &method.Recovered{Rows: 9}}, ""},
+		"as allowed":   {told(4424), ""},
+		// With half the noise Φ(0.268) = 60.6 % would be right.
+		"half the noise": {told(4848), "the noise allows 0.5530"},
+		"no noise":       {told(8000), "(ε, δ) allows 0.7310"},
+	} {
+		o := judge(c.attack)
+		if o.OK != (c.failed == "") || !strings.Contains(o.Failed, c.failed) {
+			t.Errorf("%s: %+v", name, o)
+		}
+		if !o.OK && !strings.Contains(o.found(), "NOT AS DOCUMENTED") {
+			t.Errorf("%s is not said: %s", name, o.found())
+		}
+	}
+}
+
+// By the definition: at the limit, so many or more (fewer) come with a probability of
+// exactly the level. At the ends it has a closed form.
+func TestClopperPearson(t *testing.T) {
+	// 7 of 20 at 95 % in all: Clopper and Pearson's tables have .154 and .592.
+	if low, high := clopperPearson(7, 20, 0.025); math.Abs(low-0.1539) > 1e-4 || math.Abs(high-0.5922) > 1e-4 {
+		t.Errorf("7 of 20: %v to %v", low, high)
+	}
+	if low, high := clopperPearson(0, 50, 0.01); low != 0 || math.Abs(high-(1-math.Pow(0.01, 1./50))) > 1e-12 {
+		t.Errorf("0 of 50: %v to %v", low, high)
+	}
+	if low, high := clopperPearson(50, 50, 0.01); high != 1 || math.Abs(low-math.Pow(0.01, 1./50)) > 1e-12 {
+		t.Errorf("50 of 50: %v to %v", low, high)
+	}
+}
+
+func plan(t *testing.T, text string) *study.Plan {
+	t.Helper()
+	p, err := study.Parse("plan.yaml", []byte(text), method.Registry{graffl.Method{}, mvppca.Method{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestRunRefuses(t *testing.T) {
+	other := plan(t, "{parley: 1, name: a, sites: [x, y], views: [{name: v, features: [p, q]}], method: {name: mvppca, latent: 1}, privacy: {protection: none}}")
+	for name, c := range map[string]struct {
+		config Config
+		want   string
+	}{
+		"a method without attacks": {Config{Method: mvppca.Method{}, Releases: MinReleases}, "knows no attacks"},
+		"another method's plan":    {Config{Method: graffl.Method{}, Plan: other, Releases: MinReleases}, "the plan is of method mvppca, and graffl is to be attacked"},
+		"few releases":             {Config{Method: graffl.Method{}, Releases: 3}, "3 releases"},
+		"no ε":                     {Config{Method: graffl.Method{}, Releases: MinReleases, Epsilons: []float64{-1}}, "-1 is not positive"},
+	} {
+		if _, err := Run(t.Context(), c.config); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if got := Targets(method.Registry{mvppca.Method{}, graffl.Method{}}); len(got) != 1 || got[0] != "graffl" {
+		t.Errorf("targets %v", got)
+	}
+}

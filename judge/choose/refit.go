@@ -1,0 +1,109 @@
+package choose
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"parley/figure"
+	"parley/internal/atomicfile"
+	"parley/internal/version"
+	"parley/method"
+	"parley/problem"
+	"parley/report"
+)
+
+// Provenance says of a model that was made of another study's releases what
+// made it. It is no run's provenance, so that no run continues in its directory.
+type Provenance struct {
+	Program  string    `json:"program"`
+	Go       string    `json:"go"`
+	Platform string    `json:"platform"`
+	Option   string    `json:"option"` // of the plan: what differs from the study's own model
+	Value    int       `json:"value"`
+	Made     time.Time `json:"made"`
+	Origin   Origin    `json:"post_processing_of"`
+}
+
+// ClaimRefit makes sure that nothing else is overwritten in dir: it must be new,
+// empty, or hold a refit of the same releases.
+func (s *Study) ClaimRefit(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	const hint = "choose another with --out"
+	data, err := os.ReadFile(filepath.Join(dir, "provenance.json"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	var old struct {
+		Origin *Origin `json:"post_processing_of"`
+	}
+	if err != nil || json.Unmarshal(data, &old) != nil || old.Origin == nil {
+		return problem.Problem{File: dir, What: "this directory is not empty and holds no refit", Hint: hint}
+	}
+	if old.Origin.Released != s.Origin.Released {
+		return problem.Problem{File: dir, What: fmt.Sprintf("this directory holds a refit of other releases (of study %s)", old.Origin.Study), Hint: hint}
+	}
+	return nil
+}
+
+// WriteRefit leaves in a claimed directory what a run leaves, as far as it makes
+// sense: plan.yaml (the study's), the result's files, metrics.json, report.html
+// with its pictures and tables, and last provenance.json.
+func (s *Study) WriteRefit(dir, option string, value int, r *method.Result, now time.Time) error {
+	p := Provenance{Program: "parley " + version.String(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+		Option: option, Value: value, Made: now.UTC(), Origin: s.Origin}
+	for _, old := range []string{"figures", "tables"} { // another value may have had other pictures
+		if err := os.RemoveAll(filepath.Join(dir, old)); err != nil {
+			return err
+		}
+	}
+	plan, err := s.Plan.YAML()
+	if err != nil {
+		return err
+	}
+	if err := atomicfile.Write(filepath.Join(dir, "plan.yaml"), plan); err != nil {
+		return err
+	}
+	for _, f := range r.Files {
+		if !filepath.IsLocal(f.Name) {
+			return fmt.Errorf("the method named a file %q, which is not inside the results", f.Name)
+		}
+		write := f.Write
+		if write == nil {
+			write = func(w io.Writer) error {
+				_, err := w.Write(f.Data)
+				return err
+			}
+		}
+		if err := atomicfile.Stream(filepath.Join(dir, filepath.FromSlash(f.Name)), write); err != nil {
+			return err
+		}
+	}
+	page := &report.Report{
+		Title: fmt.Sprintf("%s, made again with %s: %d", s.Plan.Name, option, value), Subtitle: s.Plan.Question, Headline: r.Headline,
+		Meta: []figure.Fact{{Name: "Post-processing of plan", Value: s.Origin.Plan[:12]}, {Name: "Method", Value: s.Plan.Method.Name},
+			{Name: "Sites", Value: strings.Join(s.Plan.Sites, ", ")}, {Name: "Made by", Value: p.Program}},
+		Sections: append(slices.Clone(r.Sections), s.Origin.section()),
+	}
+	if err := page.WriteFiles(dir); err != nil {
+		return err
+	}
+	if err := writeIndented(filepath.Join(dir, "metrics.json"), r.Metrics); err != nil {
+		return err
+	}
+	return writeIndented(filepath.Join(dir, "provenance.json"), p)
+}

@@ -1,0 +1,148 @@
+package crossval
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"parley/dataset"
+	"parley/engine/local"
+	"parley/judge/evaluate"
+	"parley/method"
+)
+
+// The fits that are compared. All but Federated are references; those that are no
+// model of the method's are named by what judges it.
+const (
+	Federated = "federated" // the plan's method over the sites, through the engine
+	Central   = "central"   // the same model fitted to all rows in one place
+	Alone     = "one site alone"
+)
+
+// trial is one experiment at work.
+type trial struct {
+	*evaluation
+	*division
+	sites       []dataset.Source
+	train, test dataset.Source
+	complete    dataset.Source   // train before the scenario removed views
+	subjects    map[string]int   // at each site
+	homes       []*dataset.Table // of those held out, by the site where they really are; nil if nobody says
+	newSite     bool             // those held out are of a site that took no part
+}
+
+func (e *evaluation) trial(x experiment) (*trial, error) {
+	d, err := e.split(x)
+	if err != nil {
+		return nil, err
+	}
+	t := &trial{evaluation: e, division: d, newSite: x.part == partSites, subjects: map[string]int{}}
+	t.sites, t.train, t.test = d.Sources(e.rows)
+	if len(d.hidden) > 0 {
+		t.test = evaluate.Select(t.test, func(string) ([]int, bool) { return d.hidden, true })
+	}
+	whole := d.Split
+	whole.Lacking = nil
+	_, t.complete, _ = whole.Sources(e.rows)
+	if x.part == partFolds && x.scenario == evaluate.Column {
+		t.homes = e.bySite(d.Test)
+	}
+	for _, p := range d.Train {
+		t.subjects[d.names[p.Site]]++
+	}
+	return t, nil
+}
+
+// conduct makes and scores the fits of one experiment. A reference that cannot
+// be fitted is missing from the record; that the method itself cannot be
+// fitted is an error, unless a whole site is held out.
+func (e *evaluation) conduct(ctx context.Context, x experiment) (*record, error) {
+	t, err := e.trial(x)
+	if err != nil {
+		return nil, err
+	}
+	r := &record{Scores: map[string]evaluate.Marks{}, Failed: map[string]string{}}
+	for _, f := range e.judge.fits(t) {
+		s, err := f.make(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case err != nil && f.name == Federated && !t.newSite:
+			return nil, err
+		case err != nil:
+			r.Failed[f.name] = err.Error()
+		}
+		if s != nil {
+			r.add(f.name, s)
+		}
+	}
+	return r, nil
+}
+
+// study fits the plan's method over some sites, whose rows are train. What the model
+// says is of the plan's whole views, as far as the narrowing knows them.
+func (t *trial) study(ctx context.Context, sites []dataset.Source, names []string, train dataset.Source) (evaluate.Model, *narrowing, error) {
+	of, err := t.judge.narrow(ctx, train)
+	if err != nil {
+		return nil, nil, err
+	}
+	plan := of.plan(t.Plan, names)
+	if m, ok := t.method.(method.Sizer); ok {
+		plan = m.Sized(plan, t.subjects)
+	}
+	data := map[string]dataset.Source{}
+	for i, name := range names {
+		data[name] = of.source(sites[i])
+	}
+	out, err := local.Run(ctx, local.Config{Plan: plan, Methods: t.Methods, Data: data})
+	if err != nil {
+		return nil, nil, err
+	}
+	m, err := t.method.Evaluator(out.Result.Files, t.newSite)
+	if err != nil {
+		return nil, nil, err
+	}
+	return of.model(m), of, nil
+}
+
+// central fits the plan's model to all rows in one place.
+func (t *trial) central(ctx context.Context) (evaluate.Model, *narrowing, error) {
+	c, ok := t.method.(method.Centraliser)
+	if !ok {
+		return nil, nil, fmt.Errorf("method %s has no central fit", t.method.Name())
+	}
+	of, err := t.judge.narrow(ctx, t.train)
+	if err != nil {
+		return nil, nil, err
+	}
+	plan := of.plan(t.Plan, t.names)
+	if s, ok := t.method.(method.Sizer); ok {
+		plan = s.Sized(plan, t.subjects)
+	}
+	m, err := c.Central(ctx, plan, of.source(t.train))
+	if err != nil {
+		return nil, nil, err
+	}
+	return of.model(m), of, nil
+}
+
+// alone fits the plan's method at each site by itself. The error says at which sites
+// that could not be done.
+func (t *trial) alone(ctx context.Context, score func(site int, m evaluate.Model, of *narrowing) (*scored, error)) (all []*scored, failed error) {
+	for i, name := range t.names {
+		m, of, err := t.study(ctx, t.sites[i:i+1], t.names[i:i+1], t.sites[i])
+		var s *scored
+		if err == nil {
+			s, err = score(i, m, of)
+		}
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case err != nil:
+			failed = errors.Join(failed, fmt.Errorf("site %s: %w", name, err))
+		default:
+			all = append(all, s)
+		}
+	}
+	return all, failed
+}

@@ -1,0 +1,187 @@
+package crossval_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"parley/judge/crossval"
+	"parley/judge/evaluate"
+	"parley/study"
+)
+
+// ownData is a plan of three sites with a folder each. All use the same ids;
+// the second lacks a view, and at the third a feature does not vary.
+func ownData(t *testing.T) *study.Plan {
+	t.Helper()
+	dir := t.TempDir()
+	for i := range 3 {
+		draw(t, filepath.Join(dir, fmt.Sprint("data", i)), uint64(i+1), 30, i == 2)
+	}
+	if err := os.Remove(filepath.Join(dir, "data1", "view_v.csv")); err != nil {
+		t.Fatal(err)
+	}
+	return parse(t, dir, `{parley: 1, name: own, sites: [one, two, three], views: `+threeViews+`, subjects: [group],
+		method: {name: mvppca, latent: 2, rounds: 1}, privacy: {protection: none}, local: {sites: {one: data0, two: data1, three: data2}}}`)
+}
+
+func TestSitesWithTheirOwnData(t *testing.T) {
+	ev, err := crossval.Run(context.Background(), crossval.Config{Plan: ownData(t), Methods: methods, Folds: 3, Repeats: 2, Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(ev.Notes) > 0 {
+		t.Errorf("notes: %v", ev.Notes)
+	}
+	if ev.Subjects != 90 || ev.Label != "group" {
+		t.Errorf("%d subjects, label %q", ev.Subjects, ev.Label)
+	}
+	if s := ev.Find("folds", "column", crossval.Federated, crossval.ErrorTest, ""); s == nil || s.N != 6 {
+		t.Errorf("folds within sites: %+v", s)
+	}
+	// Real sites are left out once, however many repeats.
+	s := ev.Find("sites", "column", crossval.Federated, crossval.ErrorTest, "")
+	if s == nil || s.N != 3 {
+		t.Errorf("sites left out: %+v", s)
+	}
+	// Nobody at the second site can be asked about the view that it lacks.
+	views := map[string]int{}
+	for _, s := range ev.Results {
+		if s.Part == "sites" && s.Site == "two" && s.Fit == crossval.Federated && s.Measure == crossval.ErrorHidden {
+			views[s.View]++
+			if s.SD != nil {
+				t.Errorf("one experiment has a standard deviation: %+v", s)
+			}
+		}
+	}
+	if fmt.Sprint(views) != "map[:1 u:1 w:1]" {
+		t.Errorf("hidden views at the second site: %v", views)
+	}
+	// A site alone predicts what does not vary there as it is.
+	if s := ev.Find("folds", "column", crossval.Alone, crossval.ErrorTest, "w"); s == nil || s.N != 6 {
+		t.Errorf("one site alone: %+v", s)
+	}
+}
+
+func TestWhatCannotBeEvaluatedIsSaid(t *testing.T) {
+	own, split, none := ownData(t), plan(t, simulated), plan(t, simulated)
+	none.Local = nil
+	twoViews := plan(t, simulated)
+	pair := filepath.Dir(twoViews.Local.Data)
+	twoViews = parse(t, pair, `{parley: 1, name: pair, sites: [one, two], views: [{name: u, features: [a, b, c]}, {name: v, features: [d, e, f]}],
+		method: {name: mvppca, latent: 1}, privacy: {protection: none}, local: {data: data, split: {scenario: IID}}}`)
+	if err := os.Remove(filepath.Join(pair, "data", "view_w.csv")); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		want string
+		plan *study.Plan
+		edit func(*crossval.Config)
+	}{
+		{"local: the plan does not say where this process finds data\n  hint: add a local section", none, nil},
+		{"--label: \"sex\" is not a subject column of the plan\n  hint: the plan names: group", split, func(c *crossval.Config) { c.Label = "sex" }},
+		{"--label: \"group\" is not a subject column of the plan\n  hint: the plan names none", twoViews, func(c *crossval.Config) { c.Label = "group" }},
+		{"--folds: 61 folds of 60 subjects\n  hint: from 2 to 60", split, func(c *crossval.Config) { c.Folds = 61 }},
+		{"--folds: 1 folds of 60", split, func(c *crossval.Config) { c.Folds = 1 }},
+		{"--repeats: 0 repeats", split, func(c *crossval.Config) { c.Repeats = 0 }},
+		{"--sites: -1 sites", split, func(c *crossval.Config) { c.Sites = -1 }},
+		{"--scenarios: scenario K: no subject for site site41", split, func(c *crossval.Config) { c.Sites, c.Scenarios = 100, []evaluate.Scenario{evaluate.K} }},
+		{"there are only 2 views", twoViews, func(c *crossval.Config) { c.Scenarios = []evaluate.Scenario{evaluate.K} }},
+		{"scenario G: there is no column that says which groups", twoViews, func(c *crossval.Config) { c.Scenarios = []evaluate.Scenario{evaluate.G} }},
+		{"sites that have their own data are not simulated\n  hint: leave out --scenarios", own, func(c *crossval.Config) { c.Scenarios = []evaluate.Scenario{evaluate.IID} }},
+		{"scenario unequal: the plan does not say how far sites differ", split, func(c *crossval.Config) { c.Scenarios = []evaluate.Scenario{evaluate.Unequal} }},
+		{"--scenarios: scenario unequal: 3 sites: want an even number", unequal(t, "rho: 0.5"), func(c *crossval.Config) { c.Sites, c.Scenarios = 3, []evaluate.Scenario{evaluate.Unequal} }},
+		{"the plan does not say at which site a subject is", split, func(c *crossval.Config) { c.Scenarios = []evaluate.Scenario{evaluate.Column} }},
+	} {
+		config := crossval.Config{Plan: c.plan, Methods: methods, Folds: 3, Repeats: 1, Dir: filepath.Join(t.TempDir(), "out")}
+		if c.edit != nil {
+			c.edit(&config)
+		}
+		_, err := crossval.Run(context.Background(), config)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("got %v, want %s", err, c.want)
+		}
+		if _, err := os.Stat(config.Dir); err == nil {
+			t.Errorf("%s: a directory was made all the same", c.want)
+		}
+	}
+	// By default what the data do not allow is left out, and said.
+	ev, err := crossval.Run(context.Background(), crossval.Config{Plan: twoViews, Methods: methods, Folds: 3, Repeats: 1, Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(ev.Notes) != 3 || ev.Find("folds", "iid", crossval.Federated, crossval.ErrorTest, "") == nil || ev.Label != "" {
+		t.Errorf("label %q, notes %q", ev.Label, ev.Notes)
+	}
+}
+
+// A data set with a column of sites is one whose sites are known.
+func TestSitesByColumn(t *testing.T) {
+	dir := t.TempDir()
+	draw(t, filepath.Join(dir, "data"), 1, 60, false)
+	p := parse(t, dir, `{parley: 1, name: columns, sites: [f, m], views: `+threeViews+`, subjects: [group],
+		method: {name: mvppca, latent: 2, rounds: 1}, privacy: {protection: none}, local: {data: data, split: {scenario: column, by: group}}}`)
+	ev, err := crossval.Run(context.Background(), crossval.Config{Plan: p, Methods: methods, Folds: 2, Repeats: 1, Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := map[string]bool{}
+	for _, s := range ev.Results {
+		if s.Site != "" {
+			at[s.Scenario+" "+s.Site] = true
+		}
+	}
+	if fmt.Sprint(at) != "map[column f:true column m:true]" {
+		t.Errorf("sites left out: %v", at)
+	}
+}
+
+// unequal is a plan of two unequal sites, and a third group of ten subjects that
+// are at neither.
+func unequal(t *testing.T, how string) *study.Plan {
+	t.Helper()
+	dir := t.TempDir()
+	draw(t, filepath.Join(dir, "data"), 1, 70, false)
+	path := filepath.Join(dir, "data", "subjects.csv")
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(string(b), "\n")
+	for i := 1; i <= 10; i++ {
+		lines[i] = strings.TrimRight(lines[i], "fm") + "x"
+	}
+	if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return parse(t, dir, `{parley: 1, name: small, sites: [one, two], views: `+threeViews+`, subjects: [group],
+		method: {name: mvppca, latent: 2, rounds: 1}, privacy: {protection: none},
+		local: {data: data, split: {scenario: unequal, by: group, unused: [x], `+how+`}}}`)
+}
+
+func TestUnequalSites(t *testing.T) {
+	config := crossval.Config{Plan: unequal(t, "rho: 0.5, kappa: 0.5"), Methods: methods, Folds: 2, Repeats: 1, Dir: t.TempDir()}
+	ev, err := crossval.Run(context.Background(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ev.Subjects != 60 {
+		t.Errorf("%d subjects", ev.Subjects)
+	}
+	for _, sc := range []string{"iid", "unequal"} {
+		if s := ev.Find("folds", sc, crossval.Federated, crossval.ErrorTest, ""); s == nil || s.N != 2 {
+			t.Errorf("scenario %s: %+v", sc, s)
+		}
+	}
+	if s := ev.Find("sites", "unequal", crossval.Federated, crossval.ErrorTest, ""); s == nil || s.N != 2 {
+		t.Errorf("sites left out: %+v", s)
+	}
+	config.Plan.Local.Split.Kappa = 0.25
+	_, err = crossval.Run(context.Background(), config)
+	if want := "local.split of unequal sites rho 0.5, kappa 0.5, not rho 0.5, kappa 0.25"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}

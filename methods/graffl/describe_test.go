@@ -1,0 +1,45 @@
+package graffl_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"parley/method"
+	"parley/methods/graffl"
+	"parley/study"
+)
+
+// What people are told follows the options.
+func TestDescribeFollowsTheOptions(t *testing.T) {
+	const private, exact = "privacy:\n  protection: differential\n  unit: subject\n  adjacency: add-remove\n  total: {epsilon: 5, delta: 1e-5}\n", "privacy: {protection: none}\n"
+	for _, c := range []struct {
+		path, options, privacy string
+		want                   []string
+	}{
+		{"mixture/plan.yaml", "", private, []string{"the rows as a mixture of 3 groups (normal components) in 2 features", "144 public points, with noise."}},
+		{"mixture/plan.yaml", "", exact, []string{"144 public points."}},
+		{"mixture/plan.yaml", "  variant: set\n", exact, []string{"how far their rows as a whole are"}},
+		{"mixture/plan.yaml", "  variant: published\n", exact, []string{"from which the rows can be found"}},
+		{"icu/plan.yaml", "", "", []string{"the rows of class", "5 numbers that an encoder, trained on rows without noise, makes of each row", "worth to a classifier of its own"}},
+	} {
+		data, err := os.ReadFile("../../examples/" + c.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := strings.Replace(string(data), "  components: 3\n", "  components: 3\n"+c.options, 1)
+		if c.privacy != "" {
+			text = strings.Replace(text, private, c.privacy, 1)
+		}
+		p, err := study.Parse("plan.yaml", []byte(text), method.Registry{graffl.Method{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := graffl.Method{}.Describe(p)
+		for _, want := range c.want {
+			if !strings.Contains(got, want) || strings.Count(got, ". ") != 1 {
+				t.Errorf("%s: %s", c.options, got)
+			}
+		}
+	}
+}

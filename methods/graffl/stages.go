@@ -1,0 +1,344 @@
+package graffl
+
+import (
+	"fmt"
+	"slices"
+
+	"parley/internal/wire"
+	"parley/method"
+	"parley/methods/graffl/suffiae"
+)
+
+// The phases of a study beside the variant's own. The first, second and last are named
+// by the task that sites are given.
+const (
+	phaseMixture     = "mixture" // the variant's own tasks
+	phaseCalibration = "calibration"
+)
+
+// staged is the coordinator of a plan with codes, classes or calibration. It carries a variant, which
+// knows nothing of them, from one phase to the next:
+//
+//	encoder      the encoder that all sites share, if one of them trains it
+//	classifier   every site's own classifier, a control; not under privacy
+//	mixture      the variant
+//	calibration  of the posterior, at the coordinator alone
+//	worth        what every site made of it on held rows; not under privacy
+type staged struct {
+	*setup
+	phases []string
+}
+
+// sampled is a variant's coordinator that can give its sample, once it is done.
+type sampled interface {
+	method.Coordinator
+	draws(method.State) (*Posterior, error)
+}
+
+// stages lists the phases of a plan, and phaseDone.
+func (s *setup) stages() (phases []string) {
+	if s.receives() {
+		phases = append(phases, taskEncoder)
+	}
+	if s.judged() {
+		phases = append(phases, taskClassifier)
+	}
+	phases = append(phases, phaseMixture)
+	if s.opts.Calibration > 0 {
+		phases = append(phases, phaseCalibration)
+	}
+	if s.tested() {
+		phases = append(phases, taskWorth)
+	}
+	return append(phases, phaseDone)
+}
+
+// judged says whether sites release classifiers; tested, whether scores on held rows.
+// Nobody has paid for either under privacy.
+func (s *setup) judged() bool { return s.opts.Scarce != nil && !s.plan.Privacy.Differential() }
+func (s *setup) tested() bool { return s.judged() && s.opts.Scarce.Held > 0 }
+
+// variant is the coordinator of the plan's variant.
+func (s *setup) variant() sampled {
+	switch s.opts.Variant {
+	case VariantPublished:
+		return &publishedCoordinator{s}
+	case VariantSet:
+		return &setCoordinator{s}
+	}
+	return &coordinator{s}
+}
+
+// with is the setup once the encoder is known that the sites share.
+func (s *setup) with(e *suffiae.Encoder) *setup {
+	if e == nil {
+		return s
+	}
+	t := *s
+	t.encoder = e
+	return &t
+}
+
+// Init implements [method.Coordinator].
+func (c *staged) Init() (method.State, error) {
+	inner, err := c.variant().Init()
+	if err != nil {
+		return nil, err
+	}
+	return &stagedState{Phase: c.phases[0], inner: inner, Linear: map[string]*linearAnswer{}, Worth: map[string]*worthAnswer{}}, nil
+}
+
+// Next implements [method.Coordinator].
+func (c *staged) Next(ms method.State) (method.Step, error) {
+	s := ms.(*stagedState)
+	var info method.Info
+	for {
+		step, err := c.within(s)
+		if err != nil {
+			return step, err
+		}
+		if info == nil {
+			info = step.Info
+		}
+		c.count(s, &step)
+		step.State, step.Info = s, info
+		if s.Phase == phaseDone {
+			step.Done = true
+			return step, nil
+		}
+		if !step.Done {
+			return step, nil
+		}
+		s.Phase, s.Asked = c.phases[slices.Index(c.phases, s.Phase)+1], false
+	}
+}
+
+// within moves the phase on; Done means that it has ended.
+func (c *staged) within(s *stagedState) (method.Step, error) {
+	switch s.Phase {
+	case phaseMixture:
+		return c.mix(s)
+	case phaseCalibration:
+		return c.calibrate(s)
+	case phaseDone:
+		return method.Step{}, nil
+	}
+	if s.Asked {
+		if s.Phase == taskEncoder && s.Encoder == nil {
+			return method.Step{}, fmt.Errorf("site %s has not answered with an encoder", c.opts.Encoder.Site)
+		}
+		return method.Step{Done: true, Progress: 1}, nil
+	}
+	s.Asked = true
+	step := method.Step{}
+	for _, site := range c.plan.Sites {
+		if slices.Contains(s.Left, site) || s.Phase == taskEncoder && site != c.opts.Encoder.Site {
+			continue
+		}
+		body, err := c.body(s, site)
+		if err != nil {
+			return step, err
+		}
+		// The mixture stands without the sites' classifiers and scores.
+		step.Tasks = append(step.Tasks, method.Task{Site: site, Kind: s.Phase, Body: body, Optional: s.Phase == taskWorth})
+	}
+	return step, nil
+}
+
+// body makes the task of a phase of its own.
+func (c *staged) body(s *stagedState, site string) ([]byte, error) {
+	if s.Phase == taskEncoder {
+		return wire.Marshal(encoderTask{})
+	}
+	var task any = linearTask{}
+	if s.Phase == taskWorth {
+		share, err := c.worthShare(s, site)
+		if err != nil {
+			return nil, err
+		}
+		task = share
+	}
+	body, err := wire.Marshal(task)
+	if err != nil {
+		return nil, err
+	}
+	return c.address(s, body)
+}
+
+// address puts the shared encoder around a task, if there is one: sites keep nothing
+// between tasks.
+func (c *staged) address(s *stagedState, body []byte) ([]byte, error) {
+	if !c.receives() {
+		return body, nil
+	}
+	return wire.Marshal(encodedTask{s.Encoder, body})
+}
+
+// mix moves the variant on.
+func (c *staged) mix(s *stagedState) (method.Step, error) {
+	step, err := c.variant().Next(s.inner)
+	if err != nil {
+		return step, err
+	}
+	s.inner = step.State
+	for i := range step.Tasks {
+		if step.Tasks[i].Body, err = c.address(s, step.Tasks[i].Body); err != nil {
+			return step, err
+		}
+	}
+	return step, nil
+}
+
+// length is how many steps a phase has.
+func (c *staged) length(phase string) int {
+	switch phase {
+	case phaseMixture:
+		switch c.opts.Variant {
+		case VariantPublished:
+			return c.opts.Published.Rounds
+		case VariantSet:
+			return c.opts.Set.Proposals
+		}
+		return 2
+	case phaseCalibration:
+		return c.opts.Calibration
+	case phaseDone:
+		return 0
+	}
+	return 1
+}
+
+// count turns a step's progress within its phase into that of the study.
+func (c *staged) count(s *stagedState, step *method.Step) {
+	step.Of = 0
+	at := slices.Index(c.phases, s.Phase)
+	for i, phase := range c.phases {
+		n := c.length(phase)
+		step.Of += n
+		if i < at {
+			step.Progress += n
+		}
+	}
+}
+
+// Fold implements [method.Coordinator].
+func (c *staged) Fold(ms method.State, in method.Contribution) (method.State, error) {
+	s := ms.(*stagedState)
+	if !slices.Contains(c.plan.Sites, in.Site) {
+		return nil, fmt.Errorf("%q is not a site of this study", in.Site)
+	}
+	var err error
+	switch {
+	case s.Phase == phaseMixture:
+		var inner method.State
+		if inner, err = c.variant().Fold(s.inner, in); err == nil {
+			s.inner = inner
+		}
+	case in.Kind != s.Phase || !s.Asked:
+		err = fmt.Errorf("an answer to %q in phase %q of the study", in.Kind, s.Phase)
+	case s.Phase == taskEncoder:
+		err = c.foldEncoder(s, in)
+	case s.Phase == taskClassifier:
+		err = foldOnce(s.Linear, in, func(a *linearAnswer) error { return a.check(len(c.names)) })
+	case s.Phase == taskWorth:
+		err = foldOnce(s.Worth, in, func(a *worthAnswer) error { return a.check() })
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func (c *staged) foldEncoder(s *stagedState, in method.Contribution) error {
+	if in.Site != c.opts.Encoder.Site {
+		return fmt.Errorf("site %s was not asked for an encoder", in.Site)
+	}
+	if s.Encoder != nil {
+		return fmt.Errorf("site %s has already answered", in.Site)
+	}
+	a := new(encoderAnswer)
+	if err := decodeAnswer(in, a); err != nil {
+		return err
+	}
+	if err := c.checkEncoder(a.Encoder); err != nil {
+		return err
+	}
+	s.Encoder = a.Encoder
+	return nil
+}
+
+// foldOnce keeps a site's only answer to a task.
+func foldOnce[A any](all map[string]*A, in method.Contribution, check func(*A) error) error {
+	if all[in.Site] != nil {
+		return fmt.Errorf("site %s has already answered", in.Site)
+	}
+	a := new(A)
+	if err := decodeAnswer(in, a); err != nil {
+		return err
+	}
+	if err := check(a); err != nil {
+		return err
+	}
+	all[in.Site] = a
+	return nil
+}
+
+// Leave implements [method.Coordinator]. A study whose encoder will not be trained ends: no
+// other site has agreed to release one.
+func (c *staged) Leave(ms method.State, site string) (method.State, error) {
+	s := ms.(*stagedState)
+	if !slices.Contains(c.plan.Sites, site) {
+		return nil, fmt.Errorf("%q is not a site of this study", site)
+	}
+	if s.Phase == taskEncoder && site == c.opts.Encoder.Site && s.Encoder == nil {
+		return nil, fmt.Errorf("site %s was to train the encoder, and the plan names no other: another plan may, under encoder.site", site)
+	}
+	if slices.Index(c.phases, s.Phase) <= slices.Index(c.phases, phaseMixture) {
+		inner, err := c.variant().Leave(s.inner, site)
+		if err != nil {
+			return nil, err
+		}
+		s.inner = inner
+	}
+	s.Left = append(s.Left, site)
+	return s, nil
+}
+
+// Share gives a site what the variant shares, the encoder, and what it needs to see what
+// synthetic rows are worth to it.
+func (c *staged) Share(ms method.State, site string) ([]byte, error) {
+	s := ms.(*stagedState)
+	inner, err := c.variant().Share(s.inner, site)
+	if err != nil {
+		return nil, err
+	}
+	out := stagedShare{Variant: inner, Encoder: s.Encoder}
+	if c.opts.Scarce != nil {
+		if out.Worth, err = c.worthShare(s, site); err != nil {
+			return nil, err
+		}
+	}
+	return wire.Marshal(out)
+}
+
+// worthShare is what a site needs for [site.compare]. The borrowed classifier is the
+// one that was fitted to most rows of the class: nothing weaker is a control.
+func (c *staged) worthShare(s *stagedState, site string) (*worthShare, error) {
+	p, err := c.variant().draws(s.inner)
+	if err != nil {
+		return nil, err
+	}
+	d := len(c.names)
+	each := c.opts.Components * (1 + d + d*d)
+	w := &worthShare{Sample: packSample(p.thin(min(maxShared, max(1, maxSharedNumbers/each))))}
+	for _, other := range c.plan.Sites {
+		a := s.Linear[other]
+		if other == site || a.classifier() == nil {
+			continue
+		}
+		if w.Classifier == nil || a.Scarce > w.Classifier.Scarce {
+			w.Classifier, w.From = a, other
+		}
+	}
+	return w, nil
+}

@@ -1,0 +1,208 @@
+package graffl
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+
+	"parley/dataset"
+	"parley/internal/wire"
+	"parley/method"
+	"parley/methods/graffl/augment"
+	"parley/methods/graffl/suffiae"
+	"parley/privacy"
+)
+
+// stagedSite is a site's half of a plan with codes or classes: it answers the tasks around
+// the variant's, and lets the variant's see codes.
+type stagedSite struct{ *site }
+
+// around lists what a site is asked for over a whole study, by the variant and
+// around it.
+func (s *setup) around(site string, variant privacy.Listed) (list []privacy.Listed) {
+	if s.receives() && site == s.opts.Encoder.Site {
+		list = append(list, privacy.Listed{Kind: taskEncoder, Times: 1, Request: s.encoderRequest()})
+	}
+	if s.judged() {
+		list = append(list, privacy.Listed{Kind: taskClassifier, Times: 1, Request: s.linearRequest()})
+	}
+	list = append(list, variant)
+	if s.tested() {
+		list = append(list, privacy.Listed{Kind: taskWorth, Times: 1, Request: s.worthRequest()})
+	}
+	return list
+}
+
+func (s *setup) encoderRequest() privacy.Request {
+	e := s.opts.Encoder
+	inputs := features(s.plan)
+	values, width := 0, inputs
+	for _, next := range append(append([]int{}, e.Hidden...), e.Dimension) {
+		values += (width + 1) * next
+		width = next
+	}
+	return unprotected(
+		privacy.Content{What: "weights of an encoder, trained on rows and outcomes without noise: they tell of single rows", Values: values},
+		privacy.Content{What: "mean and standard deviation of every feature, and how many of these gross errors are moved to", Values: 2*inputs + 1})
+}
+
+func (s *setup) linearRequest() privacy.Request {
+	return unprotected(
+		privacy.Content{What: fmt.Sprintf("weights of a classifier of %s, fitted to rows without noise", s.opts.Scarce.Outcome.Column), Values: len(s.names) + 1},
+		privacy.Content{What: "numbers of rows that are of the class, and that are not", Values: 2})
+}
+
+func (s *setup) worthRequest() privacy.Request {
+	return unprotected(
+		privacy.Content{What: "scores of classifiers on rows here, by what was done about the scarce class, and how many rows were added", Values: 5 * len(arms)},
+		privacy.Content{What: "numbers of rows, and of the class, held and not", Values: 4},
+		privacy.Content{What: "whether synthetic rows are kept, by which gain and its standard error", Values: 3})
+}
+
+// Run implements [method.Site].
+func (h stagedSite) Run(ctx context.Context, t method.Task, s *privacy.Session) (method.Answer, error) {
+	if h.trains() {
+		data, err := s.Data()
+		if err != nil {
+			return method.Answer{}, err
+		}
+		if t.Body, err = h.prepare(ctx, t, s.State(), data); err != nil {
+			return method.Answer{}, err
+		}
+	}
+	var answer any
+	var err error
+	switch t.Kind {
+	case taskEncoder:
+		answer, err = encoderAnswer{h.encoder}, decodeTask(t, new(encoderTask))
+	case taskClassifier:
+		answer, err = h.answerLinear(ctx, t, s)
+	case taskWorth:
+		answer, err = h.answerWorth(ctx, t, s)
+	default:
+		return h.site.Run(ctx, t, s)
+	}
+	if err != nil {
+		return method.Answer{}, err
+	}
+	return h.answer(t, answer)
+}
+
+// prepare makes the encoder ready that a task is about, and returns the task without it. A
+// site takes one encoder in a study: with another for every task, whoever asks could
+// scan rows out.
+func (h stagedSite) prepare(ctx context.Context, t method.Task, kept []byte, data dataset.Source) ([]byte, error) {
+	if !h.receives() || t.Kind == taskEncoder {
+		if h.receives() && h.name != h.opts.Encoder.Site {
+			return nil, fmt.Errorf("the plan has site %s train the encoder", h.opts.Encoder.Site)
+		}
+		return t.Body, h.own(ctx, data)
+	}
+	task := new(encodedTask)
+	if err := decodeTask(t, task); err != nil {
+		return nil, err
+	}
+	return task.Body, h.accept(task.Encoder, kept)
+}
+
+// own trains the site's encoder, once.
+func (h stagedSite) own(ctx context.Context, data dataset.Source) error {
+	if h.encoder != nil {
+		return nil
+	}
+	e, err := h.train(ctx, data)
+	if err != nil {
+		return err
+	}
+	return h.accept(e, nil)
+}
+
+// accept takes an encoder, if it fits the plan and is the one whose digest was kept.
+func (h stagedSite) accept(e *suffiae.Encoder, kept []byte) error {
+	if err := h.checkEncoder(e); err != nil {
+		return fmt.Errorf("the shared encoder: %w", err)
+	}
+	data, err := wire.Marshal(e)
+	if err != nil {
+		return err
+	}
+	digest := sha256.Sum256(data)
+	if len(kept) > 0 && !bytes.Equal(kept, digest[:]) {
+		return errors.New("the encoder is not the one that this study began with here")
+	}
+	if !bytes.Equal(h.keep, digest[:]) {
+		h.encoder, h.rows, h.keep = e, nil, digest[:]
+	}
+	return nil
+}
+
+// answerLinear answers with the site's own classifier.
+func (h stagedSite) answerLinear(ctx context.Context, t method.Task, s *privacy.Session) (any, error) {
+	if err := decodeTask(t, new(linearTask)); err != nil {
+		return nil, err
+	}
+	data, err := s.Data()
+	if err != nil {
+		return nil, err
+	}
+	return h.linear(ctx, data)
+}
+
+// answerWorth answers with the scores of all arms.
+func (h stagedSite) answerWorth(ctx context.Context, t method.Task, s *privacy.Session) (any, error) {
+	share := new(worthShare)
+	if err := decodeTask(t, share); err != nil {
+		return nil, err
+	}
+	data, err := s.Data()
+	if err != nil {
+		return nil, err
+	}
+	w, err := h.compare(ctx, share, data)
+	if err != nil {
+		return nil, err
+	}
+	return w.answer(), nil
+}
+
+// answer is what leaves the site of a comparison.
+func (w *worth) answer() *worthAnswer {
+	if w == nil {
+		return new(worthAnswer)
+	}
+	a := &worthAnswer{Scarce: w.Scarce, Other: w.Other, Held: w.held, HeldScarce: w.heldScarce, Arms: append([]augment.Result{}, w.Results...),
+		Verdict: w.Verdict, Gain: w.Gain, GainError: w.GainError}
+	for i := range a.Arms {
+		a.Arms[i].Problem = ""
+	}
+	return a
+}
+
+// Report implements [method.Site]: what the variant reports, and what the generated rows are
+// worth here.
+func (h stagedSite) Report(ctx context.Context, shared []byte, data dataset.Source) (*method.Result, error) {
+	share := new(stagedShare)
+	if err := wire.Unmarshal(shared, share); err != nil {
+		return nil, fmt.Errorf("decoding what the study shares: %w", err)
+	}
+	var err error
+	switch {
+	case h.receives():
+		err = h.accept(share.Encoder, nil)
+	case h.trains():
+		err = h.own(ctx, data)
+	}
+	if err != nil {
+		return nil, err
+	}
+	r, err := h.site.Report(ctx, share.Variant, h.mixed(data))
+	if err != nil || h.opts.Scarce == nil {
+		return r, err
+	}
+	if share.Worth == nil {
+		return nil, errors.New("the study does not share what synthetic rows are drawn from")
+	}
+	return r, h.reportWorth(ctx, r, share.Worth, data)
+}

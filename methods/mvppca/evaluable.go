@@ -1,0 +1,153 @@
+package mvppca
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"parley/dataset"
+	"parley/judge/evaluate"
+	"parley/method"
+	"parley/problem"
+	"parley/study"
+)
+
+// Evaluator implements [method.Evaluable].
+func (Method) Evaluator(files []method.File, newSite bool) (evaluate.Model, error) {
+	data, err := method.ModelJSON(files)
+	if err != nil {
+		return nil, err
+	}
+	m, err := LoadModel(data)
+	if err != nil {
+		return nil, err
+	}
+	if m.Scaling == ScaleSiteRange {
+		return nil, problem.Problem{Where: "method.scaling", What: fmt.Sprintf("with %q every site has other units, and a subject without a site has none", ScaleSiteRange),
+			Hint: fmt.Sprintf("%s, which uses one minimum and maximum for all", ScaleMinMax)}
+	}
+	if newSite {
+		m.widen()
+	}
+	l, err := m.layout()
+	if err != nil {
+		return nil, err
+	}
+	p, scale, err := m.Predictor()
+	if err != nil {
+		return nil, err
+	}
+	return newPredictive(l, p, scale), nil
+}
+
+// widen makes the model one of a site that took no part.
+func (m *Model) widen() {
+	for k := range m.Views {
+		v := &m.Views[k]
+		add := m.newSiteVariance(v)
+		for j := range v.Features {
+			if v.Features[j].Noise > 0 { // else no site had it
+				v.Features[j].Noise += add
+			}
+		}
+	}
+}
+
+// Central implements [method.Centraliser]: the maximum-likelihood fit to all
+// rows, each with what it has. The scale is the plan's; where that would give
+// every site its own range, it is the range of all rows.
+func (Method) Central(ctx context.Context, p *study.Plan, rows dataset.Source) (evaluate.Model, error) {
+	opts, l, err := setUp(p)
+	if err != nil {
+		return nil, err
+	}
+	sums, err := (&site{plan: p, opts: opts, layout: l}).read(ctx, rows)
+	if err != nil {
+		return nil, err
+	}
+	var scale *Scale
+	switch opts.Scaling {
+	case ScaleRange:
+		scale = rangeScale(p)
+	case ScaleNone:
+		scale = unitScale(l.Features())
+	case ScaleMinMax, ScaleSiteRange:
+		scale, err = sums.extremes.scale(p, l, ScaleMinMax)
+	default:
+		scale, err = sums.moments(l.Features()).scale(p, l, opts.Scaling)
+	}
+	if err != nil {
+		return nil, err
+	}
+	blocks := make([]Block, len(sums.blocks))
+	for i := range blocks {
+		blocks[i] = sums.blocks[i].Scaled(scale)
+	}
+	fit, err := Fit(l, blocks, opts.Latent, nil, FitOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("fitting one model to all rows: %w", err)
+	}
+	predictor, err := NewPredictor(l, &fit.Params)
+	if err != nil {
+		return nil, err
+	}
+	return newPredictive(l, predictor, scale), nil
+}
+
+// predictive answers about rows in the units in which they were measured.
+type predictive struct {
+	rowEvaluator
+	logFactor []float64 // by feature: a density of t is that of the scaled value times its factor
+	sd        []float64 // scratch
+}
+
+func newPredictive(l Layout, predictor *Predictor, scale *Scale) *predictive {
+	m := &predictive{
+		rowEvaluator: rowEvaluator{predictor: predictor, scale: scale, dims: l.Dims, view: l.ViewOf(), values: make([]float64, l.Features())},
+		sd:           make([]float64, l.Features()),
+	}
+	for _, f := range scale.Factor {
+		m.logFactor = append(m.logFactor, math.Log(f))
+	}
+	return m
+}
+
+// Infer implements [evaluate.Model].
+func (m *predictive) Infer(row *dataset.Row, dst *evaluate.Posterior) error {
+	_, err := m.infer(row, dst)
+	return err
+}
+
+func (m *predictive) infer(row *dataset.Row, dst *evaluate.Posterior) (*Posterior, error) {
+	if len(m.predictor.known)*m.predictor.md.d*m.predictor.md.ld > maxKnown {
+		clear(m.predictor.known)
+	}
+	if err := m.rowEvaluator.Infer(row, dst); err != nil {
+		return nil, err
+	}
+	post, _, err := m.predictor.Subject(row.Views, m.scale)
+	if err != nil {
+		return nil, err
+	}
+	for _, j := range post.Observed {
+		dst.LogLik += m.logFactor[j]
+	}
+	return post, nil
+}
+
+// Predict implements [evaluate.Predictive].
+func (m *predictive) Predict(row *dataset.Row, dst *evaluate.Posterior, sd [][]float64) error {
+	post, err := m.infer(row, dst)
+	if err != nil {
+		return err
+	}
+	post.MissingVar(m.sd)
+	lo, k := 0, 0
+	for i, j := range post.Missing {
+		for ; k < m.view[j]; k++ {
+			lo += m.dims[k]
+		}
+		sd[k][j-lo] = math.Sqrt(m.sd[i]) / m.scale.Factor[j]
+	}
+	return nil
+}

@@ -1,0 +1,93 @@
+package pvi
+
+import (
+	"fmt"
+	"math"
+
+	"parley/dataset"
+	"parley/judge/evaluate"
+	"parley/method"
+	"parley/study"
+)
+
+// Outcome implements [method.Supervised].
+func (Method) Outcome(p *study.Plan) (evaluate.Outcome, error) {
+	o, ok := p.Method.Options.(*Options)
+	if !ok {
+		return evaluate.Outcome{}, fmt.Errorf("the plan's options are of method %s, not of pvi", p.Method.Name)
+	}
+	return evaluate.Outcome(o.Outcome), nil
+}
+
+// Evaluator implements [method.Evaluable]. The model knows nothing of how sites
+// differ, so that a new site is to it as any other.
+func (Method) Evaluator(files []method.File, newSite bool) (evaluate.Model, error) {
+	data, err := method.ModelJSON(files)
+	if err != nil {
+		return nil, err
+	}
+	m, err := LoadModel(data)
+	if err != nil {
+		return nil, err
+	}
+	return m.forecaster(m.Schema())
+}
+
+// Sized implements [method.Sizer].
+func (Method) Sized(p *study.Plan, subjects map[string]int) *study.Plan {
+	o, ok := p.Method.Options.(*Options)
+	if !ok || len(o.Rows) == 0 {
+		return p
+	}
+	sized, options := *p, *o
+	options.Rows = nil
+	for _, site := range p.Sites {
+		options.Rows = append(options.Rows, SiteRows{site, max(subjects[site], 1)})
+	}
+	sized.Method.Options = &options
+	return &sized
+}
+
+// forecaster is a model that rows are handed to.
+type forecaster struct {
+	binding *Binding
+	predict *predictor
+	row     Row
+}
+
+// forecaster predicts rows of a schema that has the model's features.
+func (m *Model) forecaster(s dataset.Schema) (*forecaster, error) {
+	b, err := m.Encoding.Bind(s, nil)
+	if err != nil {
+		return nil, err
+	}
+	return &forecaster{binding: b, predict: newPredictor(m.Options.likelihood(), m.Posterior, m.Encoding.Width())}, nil
+}
+
+// Infer implements [evaluate.Model] of the outcome: Latent holds the expected
+// activations, and nothing is expected of features, which the model takes as given.
+func (f *forecaster) Infer(row *dataset.Row, dst *evaluate.Posterior) error {
+	if err := f.binding.Row(row, &f.row); err != nil {
+		return err
+	}
+	f.predict.row(f.row)
+	dst.Unknown(len(f.predict.a), row)
+	copy(dst.Latent, f.predict.a)
+	f.predict.forecast(&dst.Outcome)
+	return nil
+}
+
+// forecast says what is expected of the last row's outcome.
+func (m *predictor) forecast(dst *evaluate.Prediction) {
+	dst.LogP = dst.LogP[:0]
+	switch l := m.likelihood.(type) {
+	case Linear:
+		dst.Mean, dst.SD = m.a[0], math.Sqrt(l.Variance+m.c[0])
+	case Softmax:
+		for _, p := range m.p {
+			dst.LogP = append(dst.LogP, math.Log(max(p, math.SmallestNonzeroFloat64)))
+		}
+	default:
+		dst.LogP = append(dst.LogP, measured(logExpectSigmoid(-m.a[0], m.c[0])), measured(logExpectSigmoid(m.a[0], m.c[0])))
+	}
+}

@@ -1,0 +1,230 @@
+// Package results writes what a run leaves: directories of open files that people
+// and programs can read without Parley. Each end of a study writes its own: the
+// coordinator what everybody in the study may read ([Dir]), a site what it alone
+// may see ([Site]). A simulation has all of them in one:
+//
+//	plan.yaml        the effective plan, every default filled in
+//	provenance.json  which program, plan and data made the results, and when
+//	metrics.json     the method's numbers
+//	privacy.json     of a private study, what was promised and what it cost
+//	rounds.jsonl     one line for each round: what passed, and how the fit stood
+//	model/           the model, in the method's own open files
+//	report.html      one page to read, with figures/ beside it
+//	sites/NAME/      what that site alone may see, with its report
+//
+// In a directory of a run that was not finished only the first two, the
+// provenance of each site, the checkpoint and the sites' stores exist.
+package results
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"parley/engine"
+	"parley/figure"
+	"parley/internal/atomicfile"
+	"parley/internal/version"
+	"parley/method"
+	"parley/problem"
+	"parley/report"
+	"parley/study"
+)
+
+// Provenance says what made the results.
+type Provenance struct {
+	Program     string     `json:"program"`
+	Go          string     `json:"go"`
+	Platform    string     `json:"platform"`
+	Study       string     `json:"study"`
+	Plan        string     `json:"plan_sha256"`
+	Seed        uint64     `json:"seed"`
+	Simulated   bool       `json:"simulated"` // every site in one process
+	Started     time.Time  `json:"started"`
+	Finished    *time.Time `json:"finished,omitempty"`
+	SitesLeft   []string   `json:"sites_left,omitempty"`
+	Protections []string   `json:"protections,omitempty"` // of everything that was released
+}
+
+// Dir is what the coordinator of a run leaves.
+type Dir struct {
+	folder
+	plan       *study.Plan
+	provenance Provenance
+}
+
+// folder is where one end writes.
+type folder struct{ path string }
+
+// Open makes path the directory of a run of the plan; simulated says that every
+// site is in this process. A directory that belongs to another plan is refused and
+// left as it is.
+func Open(path string, plan *study.Plan, simulated bool, now time.Time) (*Dir, error) {
+	digest, err := plan.Digest()
+	if err != nil {
+		return nil, err
+	}
+	d := &Dir{folder: folder{path}, plan: plan, provenance: Provenance{
+		Program: program(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+		Study: plan.Name, Plan: digest.String(), Seed: plan.Seed, Simulated: simulated, Started: seconds(now),
+	}}
+	file := filepath.Join(path, "provenance.json")
+	old, err := os.ReadFile(file)
+	if err == nil {
+		return d, d.adopt(file, old)
+	}
+	if !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	foreign := func(e os.DirEntry) bool { return !atomicfile.Leftover(file, e.Name()) }
+	if slices.ContainsFunc(entries, foreign) {
+		return nil, problem.Problem{File: path, What: "this directory is not empty and holds no run", Hint: "choose another with --out"}
+	}
+	if err := d.writeJSON("provenance.json", d.provenance); err != nil {
+		return nil, err
+	}
+	return d, d.begin()
+}
+
+// seconds is a time as results tell it: to the second, in UTC. What is finer tells
+// how long single computations took.
+func seconds(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
+
+// begin stores what an unfinished run needs: it is the last thing that happens
+// before the run, so that a crash within it is followed by it again.
+func (d *Dir) begin() error {
+	text, err := d.plan.YAML()
+	if err != nil {
+		return err
+	}
+	return atomicfile.Write(filepath.Join(d.path, "plan.yaml"), text)
+}
+
+// adopt continues a run that began earlier.
+func (d *Dir) adopt(file string, data []byte) error {
+	var old Provenance
+	if err := json.Unmarshal(data, &old); err != nil {
+		return problem.Problem{File: file, What: "this is not a run's provenance: " + err.Error(), Hint: "choose another directory with --out"}
+	}
+	if old.Plan != d.provenance.Plan {
+		return problem.Problem{File: d.path, What: fmt.Sprintf("this directory holds a run of another plan (%.12s)", old.Plan),
+			Hint: "choose another with --out"}
+	}
+	d.provenance.Started = old.Started
+	d.provenance.Finished = old.Finished
+	return d.begin() // a crash may have come before it
+}
+
+// Path is where the directory is.
+func (d *Dir) Path() string { return d.path }
+
+// Write stores a finished run. Running it again replaces the files by the same.
+func (d *Dir) Write(out *engine.Outcome, now time.Time) error {
+	if d.provenance.Finished == nil {
+		now = seconds(now)
+		d.provenance.Finished = &now
+	}
+	d.provenance.SitesLeft = out.Left
+	d.provenance.Protections = protections(out.Rounds)
+	promise, err := privacyOf(d.plan, out.Rounds)
+	if err != nil {
+		return err
+	}
+	if err := d.writeResult(out.Result, d.sharedPage(out, promise)); err != nil {
+		return err
+	}
+	if promise != nil {
+		if err := d.writeJSON("privacy.json", promise); err != nil {
+			return err
+		}
+	}
+	var rounds bytes.Buffer
+	lines := json.NewEncoder(&rounds)
+	for _, r := range out.Rounds {
+		if err := lines.Encode(r); err != nil {
+			return fmt.Errorf("writing rounds.jsonl: %w", err)
+		}
+	}
+	if err := atomicfile.Write(filepath.Join(d.path, "rounds.jsonl"), rounds.Bytes()); err != nil {
+		return err
+	}
+	return d.writeJSON("provenance.json", d.provenance)
+}
+
+// writeResult stores a result's files, numbers and page.
+func (d folder) writeResult(r *method.Result, page *report.Report) error {
+	for _, f := range r.Files {
+		if !filepath.IsLocal(f.Name) {
+			return fmt.Errorf("the method named a file %q, which is not inside the results", f.Name)
+		}
+		path, write := filepath.Join(d.path, filepath.FromSlash(f.Name)), f.Write
+		if write == nil {
+			write = func(w io.Writer) error {
+				_, err := w.Write(f.Data)
+				return err
+			}
+		}
+		if err := atomicfile.Stream(path, write); err != nil {
+			return err
+		}
+	}
+	if r.Metrics != nil {
+		if err := d.writeJSON("metrics.json", r.Metrics); err != nil {
+			return err
+		}
+	}
+	return page.WriteFiles(d.path)
+}
+
+func (d folder) writeJSON(name string, v any) error {
+	data, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", name, err)
+	}
+	return atomicfile.Write(filepath.Join(d.path, name), append(data, '\n'))
+}
+
+// sharedPage is the report that everybody in the study may read.
+func (d *Dir) sharedPage(out *engine.Outcome, promise *Privacy) *report.Report {
+	page := &report.Report{Title: d.plan.Name, Subtitle: d.plan.Question, Headline: out.Result.Headline, Meta: d.meta()}
+	page.Sections = append(slices.Clone(out.Result.Sections), privacySection(promise, out.Rounds), exchangeSection(d.plan.Sites, out.Rounds))
+	return page
+}
+
+func (d *Dir) meta() []figure.Fact { return meta(d.plan, d.provenance.Plan) }
+
+func meta(p *study.Plan, digest string) []figure.Fact {
+	return []figure.Fact{
+		{Name: "Plan", Value: digest[:12]},
+		{Name: "Method", Value: p.Method.Name},
+		{Name: "Sites", Value: strings.Join(p.Sites, ", ")},
+		{Name: "Made by", Value: program()},
+	}
+}
+
+func program() string { return "parley " + version.String() }
+
+func protections(rounds []engine.Round) []string {
+	var names []string
+	for _, r := range rounds {
+		for _, x := range r.Sites {
+			if p := string(x.Request.Protection); p != "" && !slices.Contains(names, p) {
+				names = append(names, p)
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,99 @@
+package results
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"parley/figure"
+	"parley/method"
+	"parley/privacy"
+	"parley/problem"
+	"parley/report"
+	"parley/study"
+)
+
+// Site is what one site of a run leaves, for its own people. Nobody but its owner
+// can read it.
+type Site struct {
+	folder
+	name   string
+	plan   *study.Plan
+	digest string
+}
+
+// siteProvenance is what only a site may know of its data: a fingerprint
+// confirms the guess of whoever guesses the data.
+type siteProvenance struct {
+	Site string `json:"site"`
+	Plan string `json:"plan_sha256"`
+	Data string `json:"data_sha256"`
+}
+
+// storeName is the site's store, if the run keeps it here: where there is one,
+// something may have been computed.
+const storeName = "site.db"
+
+// SiteIn is the folder of a site in the directory of a simulation.
+func SiteIn(path, site string) string { return filepath.Join(path, "sites", site) }
+
+// OpenSite makes path the directory of a site's part in a run, on data with this
+// fingerprint. One whose run began on other data is refused and left as it is.
+func OpenSite(path string, plan *study.Plan, site, data string) (*Site, error) {
+	digest, err := plan.Digest()
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return nil, err
+	}
+	d := &Site{folder: folder{path}, name: site, plan: plan, digest: digest.String()}
+	var old siteProvenance
+	file := filepath.Join(path, "provenance.json")
+	text, err := os.ReadFile(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && !isFile(filepath.Join(path, storeName)):
+		return d, d.writeJSON("provenance.json", siteProvenance{Site: site, Plan: d.digest, Data: data})
+	case err == nil:
+		err = json.Unmarshal(text, &old)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("site %s: which data this run began on is not known any more: %w", site, err)
+	}
+	if old.Data != data {
+		return nil, problem.Problem{File: path, What: "the data have changed since this run began",
+			Hint: "put the data back to continue it, or choose another directory with --out for a new run"}
+	}
+	return d, nil
+}
+
+// Write stores what the site's people may see: the method's result, and what the
+// site's own ledger says, against its policy if it has one. ledger may be nil.
+func (d *Site) Write(r *method.Result, ledger *privacy.Ledger, policy *privacy.Policy) error {
+	page := d.page(r)
+	spent, err := spending(d.plan, d.digest, ledger, policy)
+	if err != nil {
+		return err
+	}
+	if spent != nil {
+		page.Sections = append(page.Sections, spent.section())
+		if err := d.writeJSON("privacy.json", spent); err != nil {
+			return err
+		}
+	}
+	return d.writeResult(r, page)
+}
+
+func (d *Site) page(r *method.Result) *report.Report {
+	note := figure.Section{ID: "for-this-site", Title: "For this site only", Items: []figure.Item{{Note: &figure.Note{
+		Title: "This page shows single subjects", Warning: true,
+		Text: "It was made at " + d.name + " from the site's own rows and the shared model. It must not leave the site.",
+	}}}}
+	return &report.Report{
+		Title: d.plan.Name + ", " + d.name, Subtitle: d.plan.Question, Headline: r.Headline, Meta: meta(d.plan, d.digest), Local: true,
+		Sections: append([]figure.Section{note}, r.Sections...),
+	}
+}
