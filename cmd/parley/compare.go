@@ -5,7 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"parley/method"
+	"parley/method/fitted"
+	"parley/report/results"
 )
 
 func compareCommand() *cobra.Command {
@@ -34,23 +35,23 @@ func compareCommand() *cobra.Command {
 }
 
 // compare holds two models against each other, on data unless there are none.
-func compare(ctx context.Context, a, b, on string) (*method.Account, error) {
+func compare(ctx context.Context, a, b, on string) (*fitted.Account, error) {
 	if on == "" {
-		first, err := openModel[method.Comparer](a, "compared")
+		first, err := openModel[fitted.Comparer](a, "compared")
 		if err != nil {
 			return nil, err
 		}
-		second, err := methods.ReadModel(b)
+		second, err := results.ReadModel(methods, b)
 		if err != nil {
 			return nil, err
 		}
 		return first.Compare(second)
 	}
-	first, data, notes, err := openUse[method.DataComparer](ctx, []string{a, on}, "compared on data")
+	first, data, notes, err := openUse[fitted.DataComparer](ctx, []string{a, on}, "compared on data")
 	if err != nil {
 		return nil, err
 	}
-	second, err := methods.ReadModel(b)
+	second, err := results.ReadModel(methods, b)
 	if err != nil {
 		return nil, err
 	}

@@ -12,8 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"parley/dataset"
-	"parley/method"
+	"parley/method/fitted"
 	"parley/problem"
+	"parley/report/results"
 )
 
 func modelCommand() *cobra.Command {
@@ -40,7 +41,7 @@ func modelSummaryCommand() *cobra.Command {
 			if top < 1 {
 				return &usageError{fmt.Errorf("--top %d: at least 1", top)}
 			}
-			m, err := openModel[method.Summariser](a[0], "summarised")
+			m, err := openModel[fitted.Summariser](a[0], "summarised")
 			if err != nil {
 				return err
 			}
@@ -61,7 +62,7 @@ const newSiteUse = "the subjects are of a site that took no part in the fit: wha
 	"subjects of the fit's own sites"
 
 func modelTransformCommand() *cobra.Command {
-	var opts method.TransformOptions
+	var opts fitted.TransformOptions
 	var out output
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -75,7 +76,7 @@ func modelTransformCommand() *cobra.Command {
 			if err := out.check(inputsOf(a)...); err != nil {
 				return err
 			}
-			m, data, notes, err := openUse[method.Transformer](cmd.Context(), a, "used to score subjects")
+			m, data, notes, err := openUse[fitted.Transformer](cmd.Context(), a, "used to score subjects")
 			if err != nil {
 				return err
 			}
@@ -99,7 +100,7 @@ func modelTransformCommand() *cobra.Command {
 }
 
 func modelImputeCommand() *cobra.Command {
-	var opts method.ImputeOptions
+	var opts fitted.ImputeOptions
 	var out output
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -112,7 +113,7 @@ func modelImputeCommand() *cobra.Command {
 			if err := out.check(inputsOf(a)...); err != nil {
 				return err
 			}
-			m, data, notes, err := openUse[method.Imputer](cmd.Context(), a, "used to impute")
+			m, data, notes, err := openUse[fitted.Imputer](cmd.Context(), a, "used to impute")
 			if err != nil {
 				return err
 			}
@@ -137,7 +138,7 @@ func modelImputeCommand() *cobra.Command {
 }
 
 func modelPredictCommand() *cobra.Command {
-	var opts method.PredictOptions
+	var opts fitted.PredictOptions
 	var out output
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -151,7 +152,7 @@ func modelPredictCommand() *cobra.Command {
 			if err := out.check(inputsOf(a)...); err != nil {
 				return err
 			}
-			m, err := openModel[method.Predictor](a[0], "used to predict")
+			m, err := openModel[fitted.Predictor](a[0], "used to predict")
 			if err != nil {
 				return err
 			}
@@ -159,12 +160,12 @@ func modelPredictCommand() *cobra.Command {
 			if opts.Score {
 				known = []string{m.Outcome()}
 			}
-			m, data, notes, err := openUse[method.Predictor](cmd.Context(), a, "used to predict", known...)
+			m, data, notes, err := openUse[fitted.Predictor](cmd.Context(), a, "used to predict", known...)
 			if err != nil {
 				return err
 			}
 			var subjects int
-			var scores *method.Account
+			var scores *fitted.Account
 			if err := out.write(func(w io.Writer) (err error) {
 				subjects, scores, err = m.Predict(cmd.Context(), data, w, opts)
 				return err
@@ -202,7 +203,7 @@ func modelSampleCommand() *cobra.Command {
 			if err := checkFolder(out); err != nil {
 				return err
 			}
-			m, err := openModel[method.Sampler](a[0], "sampled from")
+			m, err := openModel[fitted.Sampler](a[0], "sampled from")
 			if err != nil {
 				return err
 			}
@@ -241,7 +242,7 @@ func modelExportCommand() *cobra.Command {
 			if err := checkFolder(out); err != nil {
 				return err
 			}
-			m, err := openModel[method.Exporter](a[0], "exported")
+			m, err := openModel[fitted.Exporter](a[0], "exported")
 			if err != nil {
 				return err
 			}
@@ -296,7 +297,7 @@ func modelAssociateCommand() *cobra.Command {
 			if len(columns) == 0 {
 				return &usageError{fmt.Errorf("name a column of subjects.csv\n  hint: --with age, or --category group")}
 			}
-			m, data, notes, err := openUse[method.Associater](cmd.Context(), a, "associated with columns", columns...)
+			m, data, notes, err := openUse[fitted.Associater](cmd.Context(), a, "associated with columns", columns...)
 			if err != nil {
 				return err
 			}
@@ -318,7 +319,7 @@ func modelAssociateCommand() *cobra.Command {
 // openModel opens a model and refuses it by its method's name if the method
 // cannot do what is wanted.
 func openModel[C any](path, doing string) (C, error) {
-	m, err := methods.ReadModel(path)
+	m, err := results.ReadModel(methods, path)
 	if err != nil {
 		var none C
 		return none, err
@@ -326,7 +327,7 @@ func openModel[C any](path, doing string) (C, error) {
 	return capable[C](m, path, doing)
 }
 
-func capable[C any](m method.Model, path, doing string) (C, error) {
+func capable[C any](m fitted.Model, path, doing string) (C, error) {
 	can, ok := m.(C)
 	if !ok {
 		return can, problem.Problem{File: path, What: fmt.Sprintf("a model of %s cannot be %s", m.Method(), doing)}
@@ -336,8 +337,8 @@ func capable[C any](m method.Model, path, doing string) (C, error) {
 
 // openUse opens a model, and data as the model's fit had them, with some
 // subject columns; it returns what to know of the data too.
-func openUse[C any](ctx context.Context, a []string, doing string, columns ...string) (can C, data dataset.Source, notes method.Notes, err error) {
-	m, err := methods.ReadModel(a[0])
+func openUse[C any](ctx context.Context, a []string, doing string, columns ...string) (can C, data dataset.Source, notes fitted.Notes, err error) {
+	m, err := results.ReadModel(methods, a[0])
 	if err != nil {
 		return can, nil, nil, err
 	}
@@ -359,7 +360,7 @@ func openUse[C any](ctx context.Context, a []string, doing string, columns ...st
 }
 
 // printWritten says what was written where.
-func printWritten(cmd *cobra.Command, asJSON bool, out, what string, n int, notes method.Notes) error {
+func printWritten(cmd *cobra.Command, asJSON bool, out, what string, n int, notes fitted.Notes) error {
 	if asJSON {
 		return json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]any{"out": out, what: n, "warnings": notes.Lines()})
 	}
@@ -374,7 +375,7 @@ func printWritten(cmd *cobra.Command, asJSON bool, out, what string, n int, note
 }
 
 // printAccount writes an account for people or for programs.
-func printAccount(cmd *cobra.Command, a *method.Account, asJSON bool) error {
+func printAccount(cmd *cobra.Command, a *fitted.Account, asJSON bool) error {
 	out := cmd.OutOrStdout()
 	for _, text := range a.Notes.Lines() {
 		fmt.Fprintln(cmd.ErrOrStderr(), "warning:", text)

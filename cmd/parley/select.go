@@ -16,7 +16,7 @@ import (
 
 	"parley/engine/local"
 	"parley/judge/choose"
-	"parley/method"
+	"parley/method/judged"
 	"parley/problem"
 	"parley/study"
 )
@@ -94,7 +94,7 @@ func (f *selectFlags) fromResults(cmd *cobra.Command, path string, values []int)
 	for _, line := range s.Origin.Guarantee {
 		show.line("privacy: nothing is added to %s", line)
 	}
-	chosen, err := s.Method.SelectReleased(cmd.Context(), s.Plan, s.Released, method.SelectConfig{Values: values, Progress: show.share(time.Now)})
+	chosen, err := s.Method.SelectReleased(cmd.Context(), s.Plan, s.Released, judged.SelectConfig{Values: values, Progress: show.share(time.Now)})
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (f *selectFlags) claim(r *choose.Record) error {
 }
 
 // finish writes and prints what was chosen.
-func (f *selectFlags) finish(cmd *cobra.Command, record *choose.Record, chosen *method.Selection, plan *study.Plan, show *progress) error {
+func (f *selectFlags) finish(cmd *cobra.Command, record *choose.Record, chosen *judged.Selection, plan *study.Plan, show *progress) error {
 	record.Set(chosen)
 	if err := record.Write(f.out, plan); err != nil {
 		return err
@@ -143,7 +143,7 @@ func (f *selectFlags) fromRows(cmd *cobra.Command, path string, values []int) er
 			Hint: "parley run " + path + " first, then parley select on its results, which costs nothing more"}
 	}
 	m, _ := methods.Lookup(plan.Method.Name)
-	selector, ok := m.(method.Selector)
+	selector, ok := m.(judged.Selector)
 	if !ok {
 		return problem.Problem{File: path, Where: "method.name", What: plan.Method.Name + " has no number to choose"}
 	}
@@ -172,7 +172,7 @@ func (f *selectFlags) fromRows(cmd *cobra.Command, path string, values []int) er
 	if err := f.claim(record); err != nil {
 		return err
 	}
-	chosen, err := selector.Select(ctx, plan, binding.Data, method.SelectConfig{
+	chosen, err := selector.Select(ctx, plan, binding.Data, judged.SelectConfig{
 		Values: values, Folds: f.folds, Repeats: f.repeats, Criteria: f.criteria, Progress: show.share(time.Now),
 	})
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"parley/figure"
 	"parley/internal/atomicfile"
 	"parley/internal/version"
-	"parley/method"
+	"parley/method/judged"
 	"parley/problem"
 	"parley/report"
 	"parley/study"
@@ -31,7 +31,7 @@ type Record struct {
 	Seed    uint64  `json:"seed"`
 	Data    string  `json:"data_sha256,omitempty"`        // of the rows that were read
 	Origin  *Origin `json:"post_processing_of,omitempty"` // instead of rows, the study whose releases were read
-	*method.Selection
+	*judged.Selection
 	Warnings []string `json:"warnings"`
 	Notes    []string `json:"notes"`
 }
@@ -51,7 +51,7 @@ func (s *Study) Record() *Record {
 }
 
 // Set takes in what was selected.
-func (r *Record) Set(s *method.Selection) {
+func (r *Record) Set(s *judged.Selection) {
 	r.Selection, r.Warnings, r.Notes = s, s.Warnings.Lines(), s.Notes.Lines()
 }
 

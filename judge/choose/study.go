@@ -15,6 +15,7 @@ import (
 
 	"parley/figure"
 	"parley/method"
+	"parley/method/judged"
 	"parley/problem"
 	"parley/study"
 )
@@ -23,7 +24,7 @@ import (
 // its sites released.
 type Study struct {
 	Plan     *study.Plan
-	Method   method.Refitter
+	Method   judged.Refitter
 	Released []byte // content of the file that keeps the releases
 	Origin   Origin
 }
@@ -95,7 +96,7 @@ func OpenStudy(dir string, methods method.Registry) (*Study, error) {
 // releases reads what the sites released.
 func (s *Study) releases(dir string, methods method.Registry) error {
 	m, _ := methods.Lookup(s.Plan.Method.Name)
-	able, ok := m.(method.Refitter)
+	able, ok := m.(judged.Refitter)
 	if !ok {
 		return problem.Problem{File: dir, What: fmt.Sprintf("nothing else can be made of what sites release to method %s", s.Plan.Method.Name)}
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"parley/method"
+	"parley/method/judged"
 	"parley/privacy"
 	"parley/problem"
 	"parley/study"
@@ -24,7 +25,7 @@ func (toy) Options() any                                           { return &str
 func (toy) ReleasedFile(*study.Plan) (string, error)               { return "model/word.txt", nil }
 func (toy) Requests(*study.Plan, string) ([]privacy.Listed, error) { return nil, nil }
 func (toy) Refit(*study.Plan, []byte, int) (*method.Result, error) { return nil, nil }
-func (toy) SelectReleased(context.Context, *study.Plan, []byte, method.SelectConfig) (*method.Selection, error) {
+func (toy) SelectReleased(context.Context, *study.Plan, []byte, judged.SelectConfig) (*judged.Selection, error) {
 	return nil, nil
 }
 

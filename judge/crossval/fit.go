@@ -8,7 +8,7 @@ import (
 	"parley/dataset"
 	"parley/engine/local"
 	"parley/judge/evaluate"
-	"parley/method"
+	"parley/method/judged"
 )
 
 // The fits that are compared. All but Federated are references; those that are no
@@ -87,7 +87,7 @@ func (t *trial) study(ctx context.Context, sites []dataset.Source, names []strin
 		return nil, nil, err
 	}
 	plan := of.plan(t.Plan, names)
-	if m, ok := t.method.(method.Sizer); ok {
+	if m, ok := t.method.(judged.Sizer); ok {
 		plan = m.Sized(plan, t.subjects)
 	}
 	data := map[string]dataset.Source{}
@@ -107,7 +107,7 @@ func (t *trial) study(ctx context.Context, sites []dataset.Source, names []strin
 
 // central fits the plan's model to all rows in one place.
 func (t *trial) central(ctx context.Context) (evaluate.Model, *narrowing, error) {
-	c, ok := t.method.(method.Centraliser)
+	c, ok := t.method.(judged.Centraliser)
 	if !ok {
 		return nil, nil, fmt.Errorf("method %s has no central fit", t.method.Name())
 	}
@@ -116,7 +116,7 @@ func (t *trial) central(ctx context.Context) (evaluate.Model, *narrowing, error)
 		return nil, nil, err
 	}
 	plan := of.plan(t.Plan, t.names)
-	if s, ok := t.method.(method.Sizer); ok {
+	if s, ok := t.method.(judged.Sizer); ok {
 		plan = s.Sized(plan, t.subjects)
 	}
 	m, err := c.Central(ctx, plan, of.source(t.train))

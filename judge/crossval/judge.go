@@ -6,7 +6,7 @@ import (
 	"parley/dataset"
 	"parley/figure"
 	"parley/judge/evaluate"
-	"parley/method"
+	"parley/method/judged"
 	"parley/study"
 )
 
@@ -37,8 +37,8 @@ type judge interface {
 }
 
 // judgeOf finds out how fits of a plan are judged.
-func judgeOf(m method.Evaluable, p *study.Plan) (judge, error) {
-	s, ok := m.(method.Supervised)
+func judgeOf(m judged.Evaluable, p *study.Plan) (judge, error) {
+	s, ok := m.(judged.Supervised)
 	if !ok {
 		return &features{plan: p}, nil
 	}

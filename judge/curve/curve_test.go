@@ -13,6 +13,7 @@ import (
 	"parley/judge/curve"
 	"parley/judge/trials"
 	"parley/method"
+	"parley/method/judged"
 	"parley/methods/mvppca"
 	"parley/methods/pvi"
 	"parley/study"
@@ -224,8 +225,8 @@ type bare struct {
 }
 
 type (
-	imagining struct{ method.Simulator }
-	scored    struct{ method.Evaluable }
+	imagining struct{ judged.Simulator }
+	scored    struct{ judged.Evaluable }
 )
 
 func TestAnyMethodOfTheContract(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"parley/engine/local"
 	"parley/internal/version"
 	"parley/judge/evaluate"
-	"parley/method"
+	"parley/method/judged"
 	"parley/study"
 )
 
@@ -111,7 +111,7 @@ func (s *Settings) Differs(old *Settings) string {
 // conduct draws a population and fits it. That noise leaves nothing to find is
 // an outcome and no error.
 func (s *simulation) conduct(ctx context.Context, x trial) (*record, error) {
-	drawn, err := s.able.Simulate(s.Plan, method.Simulation{
+	drawn, err := s.able.Simulate(s.Plan, judged.Simulation{
 		Subjects: x.subjects, Held: Held, Seed: s.Plan.Seed + uint64(x.repeat), Noise: s.Noise,
 	})
 	if err != nil {
@@ -150,7 +150,7 @@ func (s *simulation) references(ctx context.Context, p *study.Plan, rows, held d
 	if r.Scores[name], err = s.score.score(ctx, baseline, held); err != nil {
 		return nil, err
 	}
-	c, ok := s.fits.(method.Centraliser)
+	c, ok := s.fits.(judged.Centraliser)
 	if !ok {
 		return r, nil
 	}
@@ -164,7 +164,7 @@ func (s *simulation) references(ctx context.Context, p *study.Plan, rows, held d
 
 // sized is the plan of sites with so many subjects each.
 func (s *simulation) sized(subjects int) *study.Plan {
-	m, ok := s.fits.(method.Sizer)
+	m, ok := s.fits.(judged.Sizer)
 	if !ok {
 		return s.Plan
 	}
@@ -176,7 +176,7 @@ func (s *simulation) sized(subjects int) *study.Plan {
 }
 
 // pool is the rows of all sites, in the plan's order.
-func (s *simulation) pool(drawn *method.Simulated) pooled {
+func (s *simulation) pool(drawn *judged.Simulated) pooled {
 	all := pooled{drawn.Held.Schema(), nil}
 	for _, site := range s.Plan.Sites {
 		all.sites = append(all.sites, drawn.Sites[site])

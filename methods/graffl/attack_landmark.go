@@ -7,6 +7,7 @@ import (
 
 	"parley/internal/wire"
 	"parley/method"
+	"parley/method/adversary"
 	"parley/privacy/account"
 	"parley/study"
 )
@@ -33,7 +34,7 @@ func (s *setup) released(answer method.Contribution) ([]float64, error) {
 }
 
 // byLandmarks locates persons by what two releases of their sites differ by.
-func (a *attacker) byLandmarks(ctx context.Context, s *setup, within float64) (*method.Recovered, error) {
+func (a *attacker) byLandmarks(ctx context.Context, s *setup, within float64) (*adversary.Recovered, error) {
 	return a.difference(ctx, s, within, s.released, func(own []float64) ([]float64, error) {
 		x, err := s.marks.Locate(own, 1)
 		if s.sum != nil { // noise points anywhere, and rows are known to be in the box
@@ -56,7 +57,7 @@ func (a *attacker) exactLandmarks(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.found(method.Attack{Variant: withoutNoise, Name: "E: differencing two studies", Answers: 2, Of: "releases", Active: true,
+	a.found(adversary.Attack{Variant: withoutNoise, Name: "E: differencing two studies", Answers: 2, Of: "releases", Active: true,
 		Needs: "two studies of one plan, between which one person has left or joined"}, r, 1, false)
 	return nil
 }
@@ -107,7 +108,7 @@ func (a *attacker) smallSites(ctx context.Context) error {
 		if n > 5 {
 			expected = 0.5
 		}
-		a.found(method.Attack{Variant: withoutNoise, Name: fmt.Sprintf("E: all rows of a site with %d", n), Answers: 1, Of: "release",
+		a.found(adversary.Attack{Variant: withoutNoise, Name: fmt.Sprintf("E: all rows of a site with %d", n), Answers: 1, Of: "release",
 			Needs: "nothing but to read the one release of an honest study"}, a.score(truth, guesses, 0.01), expected, false)
 	}
 	return nil
@@ -134,7 +135,7 @@ func (a *attacker) privateLandmarks(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		a.found(method.Attack{Variant: variant, Name: "E: differencing two studies", Answers: 2, Of: "releases", Active: true,
+		a.found(adversary.Attack{Variant: variant, Name: "E: differencing two studies", Answers: 2, Of: "releases", Active: true,
 			Needs: "two private studies, charged twice, between which one person has left or joined"}, r, 0, false)
 		a.tell(variant + ": telling neighbours apart")
 		told, err := a.tellApart(ctx, s)
@@ -145,7 +146,7 @@ func (a *attacker) privateLandmarks(ctx context.Context) error {
 		if a.target.Adjacency == account.ReplaceOne {
 			needs = "every row of the site but one, and that this one is at one landmark or at another far away"
 		}
-		a.came = append(a.came, method.Attack{Variant: variant, Name: "telling neighbours apart", Answers: 1, Of: "release", Active: true, Needs: needs, ToldApart: told})
+		a.came = append(a.came, adversary.Attack{Variant: variant, Name: "telling neighbours apart", Answers: 1, Of: "release", Active: true, Needs: needs, ToldApart: told})
 	}
 	return nil
 }
@@ -156,7 +157,7 @@ const others = 10
 
 // tellApart releases two neighbouring data sets, which are as unlike as may be, again
 // and again, and decides for each release by the likelihood ratio which it was of.
-func (a *attacker) tellApart(ctx context.Context, s *setup) (*method.ToldApart, error) {
+func (a *attacker) tellApart(ctx context.Context, s *setup) (*adversary.ToldApart, error) {
 	one, two := s.worst(a.target.Adjacency)
 	common := a.sites[0][:min(len(a.sites[0]), others*a.dim)]
 	base := make([]float64, s.marks.Len())
@@ -183,7 +184,7 @@ func (a *attacker) tellApart(ctx context.Context, s *setup) (*method.ToldApart, 
 	if err != nil {
 		return nil, err
 	}
-	told := &method.ToldApart{Epsilon: s.plan.Privacy.Total.Epsilon, Delta: s.plan.Privacy.Total.Delta, Adjacency: a.target.Adjacency}
+	told := &adversary.ToldApart{Epsilon: s.plan.Privacy.Total.Epsilon, Delta: s.plan.Privacy.Total.Delta, Adjacency: a.target.Adjacency}
 	told.Allowed, told.Mechanism = MostAdvantage(told.Epsilon, told.Delta), best(s.visible())
 	for world, rowsOf := range sites {
 		data, err := a.source(rowsOf)

@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"parley/internal/wire"
-	"parley/method"
+	"parley/method/adversary"
 )
 
 // published is trilateration, passive: the coordinator of an honest study reads the
@@ -59,15 +59,15 @@ func (a *attacker) published(ctx context.Context) error {
 			coarse = append(coarse, x...)
 		}
 	}
-	a.found(method.Attack{Variant: VariantPublished, Name: "A: trilateration", Answers: d + 1, Of: "distances of each row",
+	a.found(adversary.Attack{Variant: VariantPublished, Name: "A: trilateration", Answers: d + 1, Of: "distances of each row",
 		Needs: "nothing but to read the answers of an honest study, whose simulated rows follow from the plan's seed"}, a.score(a.all(), exact, 0.001), 1, true)
-	a.found(method.Attack{Variant: VariantPublished, Name: "A: trilateration of rounded answers", Answers: rounds, Of: "distances of each row",
+	a.found(adversary.Attack{Variant: VariantPublished, Name: "A: trilateration of rounded answers", Answers: rounds, Of: "distances of each row",
 		Needs: "the same, where sites round their answers to two digits, as they do not"}, a.score(a.all(), coarse, 0.25), 0.9, false)
 	return nil
 }
 
 // distancesSeen sorts what passed by site and round.
-func (s *setup) distancesSeen(seen []method.Exchange) (map[string][]wire.Vector, error) {
+func (s *setup) distancesSeen(seen []adversary.Exchange) (map[string][]wire.Vector, error) {
 	out := map[string][]wire.Vector{}
 	for _, e := range seen {
 		task, answer := new(distancesTask), new(distancesAnswer)
@@ -162,7 +162,7 @@ func (a *attacker) permuted(context.Context) error {
 		}
 		guesses = append(guesses, found...)
 	}
-	a.found(method.Attack{Variant: VariantPublished, Name: "B: one point for all rows, moved a little", Answers: d + 1, Of: "distances of each row", Active: true,
+	a.found(adversary.Attack{Variant: VariantPublished, Name: "B: one point for all rows, moved a little", Answers: d + 1, Of: "distances of each row", Active: true,
 		Needs: "to choose the points, where sites permute their answers each round; mounted on the distances themselves: a task of this program cannot name points"},
 		a.score(truth, guesses, 0.05), 0.95, false)
 	return nil

@@ -10,6 +10,7 @@ import (
 
 	"parley/dataset"
 	"parley/method"
+	"parley/method/adversary"
 	"parley/problem"
 	"parley/study"
 )
@@ -73,7 +74,7 @@ func example(seed uint64) (*victims, error) {
 }
 
 // readVictims takes the first rows of every site of a plan.
-func readVictims(ctx context.Context, t method.Target) (*victims, error) {
+func readVictims(ctx context.Context, t adversary.Target) (*victims, error) {
 	v, err := newVictims(t.Plan, t.Seed)
 	if err != nil {
 		return nil, err
@@ -186,8 +187,8 @@ func (v *victims) apart(x, y []float64) float64 {
 }
 
 // score compares guesses with the rows of the same index.
-func (v *victims) score(rows, guesses []float64, within float64) *method.Recovered {
-	r := &method.Recovered{Rows: len(rows) / v.dim, Within: within, SD: math.Sqrt(squares(v.scale) / float64(v.dim))}
+func (v *victims) score(rows, guesses []float64, within float64) *adversary.Recovered {
+	r := &adversary.Recovered{Rows: len(rows) / v.dim, Within: within, SD: math.Sqrt(squares(v.scale) / float64(v.dim))}
 	for k := 0; k < len(rows); k += v.dim {
 		e := v.apart(rows[k:k+v.dim], guesses[k:k+v.dim])
 		r.RMSE += e * e / float64(r.Rows)
@@ -202,7 +203,7 @@ func (v *victims) score(rows, guesses []float64, within float64) *method.Recover
 
 // closest compares each row with the guess that is closest to it: for attacks that
 // find rows in no order.
-func (v *victims) closest(rows, guesses []float64, within float64) *method.Recovered {
+func (v *victims) closest(rows, guesses []float64, within float64) *adversary.Recovered {
 	var nearest []float64
 	for row := range slices.Chunk(rows, v.dim) {
 		nearest = append(nearest, v.nearest(row, guesses)...)

@@ -5,10 +5,11 @@ import (
 	"slices"
 
 	"parley/method"
+	"parley/method/adversary"
 )
 
-// Attack implements [method.Attackable].
-func (Method) Attack(ctx context.Context, lab method.Laboratory, t method.Target) ([]method.Attack, error) {
+// Attack implements [adversary.Attackable].
+func (Method) Attack(ctx context.Context, lab adversary.Laboratory, t adversary.Target) ([]adversary.Attack, error) {
 	v, err := example(t.Seed)
 	if t.Plan != nil {
 		v, err = readVictims(ctx, t)
@@ -28,9 +29,9 @@ func (Method) Attack(ctx context.Context, lab method.Laboratory, t method.Target
 // attacker mounts the attacks one after the other.
 type attacker struct {
 	*victims
-	lab    method.Laboratory
-	target method.Target
-	came   []method.Attack
+	lab    adversary.Laboratory
+	target adversary.Target
+	came   []adversary.Attack
 }
 
 func (a *attacker) tell(what string) {
@@ -41,7 +42,7 @@ func (a *attacker) tell(what string) {
 
 // found adds what an attack has recovered. expected is the share that the
 // documentation says is found; of anybody's data if always, else of the example.
-func (a *attacker) found(attack method.Attack, r *method.Recovered, expected float64, always bool) {
+func (a *attacker) found(attack adversary.Attack, r *adversary.Recovered, expected float64, always bool) {
 	if always || a.target.Plan == nil {
 		r.Expected = int(expected * float64(r.Rows))
 	}
@@ -55,7 +56,7 @@ const persons = 20
 // difference runs a study, then asks for the same again at the site of one who has
 // left, for some persons. own reads sums over a site's rows from an answer, and
 // locate finds the row whose part of them the two answers differ by.
-func (a *attacker) difference(ctx context.Context, s *setup, within float64, own func(method.Contribution) ([]float64, error), locate func([]float64) ([]float64, error)) (*method.Recovered, error) {
+func (a *attacker) difference(ctx context.Context, s *setup, within float64, own func(method.Contribution) ([]float64, error), locate func([]float64) ([]float64, error)) (*adversary.Recovered, error) {
 	data, err := a.data()
 	if err != nil {
 		return nil, err

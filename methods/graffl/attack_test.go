@@ -11,6 +11,7 @@ import (
 
 	"parley/dataset"
 	"parley/method"
+	"parley/method/adversary"
 	"parley/privacy/account"
 	"parley/study"
 )
@@ -288,7 +289,7 @@ func TestVictimsOfAnyPlan(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		v, err := readVictims(t.Context(), method.Target{Plan: p, Data: map[string]dataset.Source{"a": data}})
+		v, err := readVictims(t.Context(), adversary.Target{Plan: p, Data: map[string]dataset.Source{"a": data}})
 		if err != nil {
 			t.Errorf("%s: %v", options, err)
 			continue

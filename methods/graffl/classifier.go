@@ -15,6 +15,7 @@ import (
 	"parley/internal/special"
 	"parley/internal/version"
 	"parley/method"
+	"parley/method/fitted"
 	"parley/methods/graffl/augment"
 	"parley/methods/graffl/suffiae"
 	"parley/problem"
@@ -68,7 +69,7 @@ func (h *site) classifierFile(w *worth) (method.File, error) {
 // LoadClassifier reads the model.json of a site's own report. One of another format or version is
 // refused by name, and whatever else is wrong with it is an error.
 func LoadClassifier(data []byte) (*Classifier, error) {
-	if err := method.CheckFormat(data, ClassifierFormat); err != nil {
+	if err := fitted.CheckFormat(data, ClassifierFormat); err != nil {
 		return nil, err
 	}
 	c := new(Classifier)
@@ -124,13 +125,13 @@ func (c *Classifier) widths() (widths []int) {
 	return widths
 }
 
-// Method implements [method.Model].
+// Method implements [fitted.Model].
 func (c *Classifier) Method() string { return Method{}.Name() }
 
-// Schema implements [method.Model].
+// Schema implements [fitted.Model].
 func (c *Classifier) Schema() dataset.Schema { return schema(c.Views) }
 
-// Outcome implements [method.Predictor].
+// Outcome implements [fitted.Predictor].
 func (c *Classifier) Outcome() string { return c.Target.Column }
 
 // other is what a subject is that is not of the class.
@@ -141,10 +142,10 @@ func (c *Classifier) other() string {
 	return "not " + c.Class
 }
 
-// Predict implements [method.Predictor]: of each subject, which class is more probable and the
+// Predict implements [fitted.Predictor]: of each subject, which class is more probable and the
 // probability of the scarce one; both are empty where a feature is missing and there is no encoder. It has no
 // intervals: the level in opts has no effect.
-func (c *Classifier) Predict(ctx context.Context, data dataset.Source, to io.Writer, opts method.PredictOptions) (int, *method.Account, error) {
+func (c *Classifier) Predict(ctx context.Context, data dataset.Source, to io.Writer, opts fitted.PredictOptions) (int, *fitted.Account, error) {
 	w := csv.NewWriter(to)
 	if err := w.Write([]string{"id", "predicted", "p=" + c.Class}); err != nil {
 		return 0, nil, err
@@ -210,7 +211,7 @@ func (c *Classifier) probability(x []float64) float64 {
 }
 
 // scored says how well outcomes were predicted.
-func scored(p []float64, labels []bool, skipped int) (*method.Account, error) {
+func scored(p []float64, labels []bool, skipped int) (*fitted.Account, error) {
 	if len(p) == 0 {
 		return nil, problem.Problem{Where: "data", What: "no subject has all features, so that there is nothing to score"}
 	}
@@ -225,7 +226,7 @@ func scored(p []float64, labels []bool, skipped int) (*method.Account, error) {
 		Accuracy float64  `json:"accuracy"`
 		F1       float64  `json:"f1"`
 	}{Subjects: len(p), Skipped: skipped, Accuracy: s.Accuracy, F1: s.F1}
-	out := &method.Account{Facts: []figure.Fact{{Name: "subjects", Value: strconv.Itoa(len(p))}}}
+	out := &fitted.Account{Facts: []figure.Fact{{Name: "subjects", Value: strconv.Itoa(len(p))}}}
 	if skipped > 0 {
 		out.Facts = append(out.Facts, figure.Fact{Name: "without prediction: a feature is missing", Value: strconv.Itoa(skipped)})
 	}
@@ -238,13 +239,13 @@ func scored(p []float64, labels []bool, skipped int) (*method.Account, error) {
 	return out, nil
 }
 
-// Summary implements [method.Summariser].
-func (c *Classifier) Summary(int) (*method.Account, error) {
+// Summary implements [fitted.Summariser].
+func (c *Classifier) Summary(int) (*fitted.Account, error) {
 	of := "features"
 	if c.Encoder != nil {
 		of = "codes"
 	}
-	return &method.Account{
+	return &fitted.Account{
 		Facts: []figure.Fact{{Name: "study", Value: c.Study}, {Name: "method", Value: c.Method() + ", a site's own classifier"}, {Name: "site", Value: c.Site},
 			{Name: "outcome", Value: c.Target.Column + " " + c.Class}, {Name: "fitted to", Value: fmt.Sprintf("%s of the site's own rows and %d synthetic ones", of, c.Synthetic)},
 			{Name: "privacy", Value: "none: it is for the site's own people"}, {Name: "plan", Value: c.Plan}},

@@ -11,6 +11,7 @@ import (
 	"parley/figure"
 	"parley/internal/version"
 	"parley/method"
+	"parley/method/fitted"
 	"parley/methods/graffl/suffiae"
 )
 
@@ -111,7 +112,7 @@ func (s *setup) views() (all []ModelView) {
 // LoadModel reads model.json. A model of another format or version is refused by
 // name, and whatever else is wrong with it is an error.
 func LoadModel(data []byte) (*Model, error) {
-	if err := method.CheckFormat(data, ModelFormat); err != nil {
+	if err := fitted.CheckFormat(data, ModelFormat); err != nil {
 		return nil, err
 	}
 	m := new(Model)
@@ -168,10 +169,10 @@ func (m *Model) check() error {
 	return nil
 }
 
-// Method implements [method.Model].
+// Method implements [fitted.Model].
 func (m *Model) Method() string { return Method{}.Name() }
 
-// Schema implements [method.Model].
+// Schema implements [fitted.Model].
 func (m *Model) Schema() dataset.Schema { return schema(m.Views) }
 
 func schema(views []ModelView) (s dataset.Schema) {
@@ -185,19 +186,19 @@ func schema(views []ModelView) (s dataset.Schema) {
 	return s
 }
 
-// ModelFormats implements [method.ModelOpener].
+// ModelFormats implements [fitted.Opener].
 func (Method) ModelFormats() []string { return []string{ModelFormat, ClassifierFormat} }
 
-// OpenModel implements [method.ModelOpener]: of a study, or of a site's own report.
-func (Method) OpenModel(data []byte) (method.Model, error) {
-	if method.CheckFormat(data, ClassifierFormat) == nil {
+// OpenModel implements [fitted.Opener]: of a study, or of a site's own report.
+func (Method) OpenModel(data []byte) (fitted.Model, error) {
+	if fitted.CheckFormat(data, ClassifierFormat) == nil {
 		return LoadClassifier(data)
 	}
 	return LoadModel(data)
 }
 
-// Summary implements [method.Summariser]. Of the parameters it gives the first.
-func (m *Model) Summary(top int) (*method.Account, error) {
+// Summary implements [fitted.Summariser]. Of the parameters it gives the first.
+func (m *Model) Summary(top int) (*fitted.Account, error) {
 	shown := m.Summed[:min(max(top, 0), len(m.Summed))]
 	protection := "none: fitted from exact releases"
 	if m.Private {
@@ -215,7 +216,7 @@ func (m *Model) Summary(top int) (*method.Account, error) {
 	if m.Options.Variant == VariantPublished {
 		facts = append(facts, figure.Fact{Name: "not a posterior", Value: "what the published algorithm accepts does not contract to it"})
 	}
-	return &method.Account{
+	return &fitted.Account{
 		Facts:  facts,
 		Tables: []figure.Table{*table},
 		Value: struct {

@@ -56,7 +56,7 @@ func pictured(t *testing.T, k, d int) *landmarkView {
 	}
 	o := Observation{Mean: mean, Rows: 500}
 	c := &coordinator{s}
-	fit, err := c.fitted(o, post)
+	fit, err := c.checkFit(o, post)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ func (c *coordinator) Result(ms method.State) (*method.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	fit, err := c.fitted(o, p)
+	fit, err := c.checkFit(o, p)
 	if err != nil {
 		return nil, err
 	}
@@ -53,11 +53,11 @@ type view struct {
 type landmarkView struct {
 	view
 	observed Observation
-	fit      *fitted
+	fit      *fitCheck
 }
 
-// fitted compares what was observed at the landmarks with what the posterior expects.
-type fitted struct {
+// fitCheck compares what was observed at the landmarks with what the posterior expects.
+type fitCheck struct {
 	expected []float64
 	sd       []float64 // of the observed means around the expected ones, noise included
 	largest  float64   // distance, in sd
@@ -69,14 +69,14 @@ type fitted struct {
 // hardly changes where the posterior is.
 const fitDraws = 16
 
-// fitted takes expectations over draws, and not at the posterior means of parameters: a
+// checkFit takes expectations over draws, and not at the posterior means of parameters: a
 // component that hardly a row belongs to may be anywhere, and its mean is nowhere.
-func (c *coordinator) fitted(o Observation, p *Posterior) (*fitted, error) {
+func (c *coordinator) checkFit(o Observation, p *Posterior) (*fitCheck, error) {
 	if err := o.Check(c.marks.Len()); err != nil {
 		return nil, err
 	}
 	n := c.marks.Len()
-	f := &fitted{expected: make([]float64, n), sd: make([]float64, n)}
+	f := &fitCheck{expected: make([]float64, n), sd: make([]float64, n)}
 	e, pairs := newMoments(c.marks), newOverlaps(c.marks)
 	mean, one, cov := make([]float64, n), make([]float64, n*n), make([]float64, n*n)
 	sum, next := 0.0, 0.5

@@ -22,7 +22,7 @@ func TestSpareComponents(t *testing.T) {
 	if x, y := m.Mean(k)[0], m.Mean(k)[1]; m.Weights[k] < 0.9 || x < -9.5 || x > -8.5 || y < 2.5 || y > 3.5 {
 		t.Errorf("the largest component has weight %v and lies at %v, %v; want nearly all rows, and −9, 3", m.Weights[k], x, y)
 	}
-	fit, err := (&coordinator{&setup{marks: toyMarks, prior: toyPrior}}).fitted(o, post)
+	fit, err := (&coordinator{&setup{marks: toyMarks, prior: toyPrior}}).checkFit(o, post)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"parley/engine/local"
 	"parley/figure"
 	"parley/method"
+	"parley/method/fitted"
 	"parley/methods/graffl"
 	"parley/privacy"
 	"parley/study"
@@ -155,15 +156,15 @@ func TestASitesClassifierForetellsItsSubjects(t *testing.T) {
 			p := parse(t, wardsPlan(fmt.Sprintf(scarceSick, 0.25)+"\ndraws: 64\n"+options, unprotected))
 			data := map[string]dataset.Source{"a": ward(t, p, 200, 100, 2, 1), "b": ward(t, p, 100, 30, 2, 2), "c": ward(t, p, 100, 30, 2, 3)}
 			out := run(t, local.Config{Plan: p, Methods: methods, Data: data})
-			opened, err := methods.OpenModel(file(t, report(t, p, "a", out, data), "model/model.json"))
+			opened, err := fitted.Open(methods, file(t, report(t, p, "a", out, data), "model/model.json"))
 			if err != nil {
 				t.Fatal(err)
 			}
-			m, ok := opened.(method.Predictor)
+			m, ok := opened.(fitted.Predictor)
 			if !ok || m.Outcome() != "sick" || !reflect.DeepEqual(opened.Schema().Views, p.Schema().Views) {
 				t.Fatalf("%T of %+v", opened, opened.Schema())
 			}
-			if _, err := opened.(method.Summariser).Summary(1); err != nil {
+			if _, err := opened.(fitted.Summariser).Summary(1); err != nil {
 				t.Error(err)
 			}
 			schema := opened.Schema()
@@ -181,7 +182,7 @@ func TestASitesClassifierForetellsItsSubjects(t *testing.T) {
 				t.Fatal(err)
 			}
 			var to bytes.Buffer
-			n, account, err := m.Predict(t.Context(), others, &to, method.PredictOptions{Score: true, Level: 0.9})
+			n, account, err := m.Predict(t.Context(), others, &to, fitted.PredictOptions{Score: true, Level: 0.9})
 			if err != nil || n != 400 {
 				t.Fatalf("%d subjects, %v", n, err)
 			}

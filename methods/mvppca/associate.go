@@ -13,7 +13,7 @@ import (
 
 	"parley/dataset"
 	"parley/figure"
-	"parley/method"
+	"parley/method/fitted"
 	"parley/problem"
 )
 
@@ -32,7 +32,7 @@ type association struct {
 	Adjusted float64  `json:"p_adjusted"`
 }
 
-// Associate implements [method.Associater]: each factor's posterior mean against
+// Associate implements [fitted.Associater]: each factor's posterior mean against
 // each subject column. A column whose cells are all numbers is correlated with
 // it (Pearson); any other is a category, whose levels' means are compared by
 // analysis of variance. The p values are those of the F test, and adjusted over
@@ -42,7 +42,7 @@ type association struct {
 // Subjects without the column or without any value are left out. A posterior
 // mean is drawn towards 0 the more, the less was observed of the subject, so
 // associations are weakened where views are missing.
-func (m *Model) Associate(ctx context.Context, data dataset.Source, categories []string) (*method.Account, error) {
+func (m *Model) Associate(ctx context.Context, data dataset.Source, categories []string) (*fitted.Account, error) {
 	r, notes, err := m.use(false)
 	if err != nil {
 		return nil, err
@@ -142,7 +142,7 @@ func (c *covariate) add(cell string, z []float64) {
 // fewCodes is how many different whole numbers look like the codes of a category.
 const fewCodes = 8
 
-func (c *covariate) associations(q int, notes *method.Notes) (list []association, err error) {
+func (c *covariate) associations(q int, notes *fitted.Notes) (list []association, err error) {
 	where := "column " + c.name
 	total, n := c.number, int(c.number.n)
 	levels := len(c.levels)
@@ -225,7 +225,7 @@ func adjust(list []association) {
 	}
 }
 
-func associationAccount(list []association, notes method.Notes) *method.Account {
+func associationAccount(list []association, notes fitted.Notes) *fitted.Account {
 	t := figure.Table{Title: "Factors and subject columns, for this site only",
 		Caption: "Explained is r² for numbers and η² for categories: the share of the factor's variance among these subjects. p is of the F test, and adjusted by Benjamini and Hochberg over all rows. These are exact numbers about this site's subjects: they are not protected and not for release.",
 		Columns: []figure.Column{{Name: "column"}, {Name: "kind"}, {Name: "factor", Format: figure.Count}, {Name: "subjects", Format: figure.Count}, {Name: "correlation"},
@@ -246,5 +246,5 @@ func associationAccount(list []association, notes method.Notes) *method.Account 
 		For          string        `json:"for"`
 		Associations []association `json:"associations"`
 	}{"this site only: exact, not for release", list}
-	return &method.Account{Tables: []figure.Table{t}, Notes: notes, Value: value}
+	return &fitted.Account{Tables: []figure.Table{t}, Notes: notes, Value: value}
 }

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"parley/dataset"
-	"parley/method"
+	"parley/method/fitted"
 )
 
 // TestAssignFindsTheBestPairing compares with all permutations.
@@ -178,4 +178,4 @@ type otherModel struct{}
 func (otherModel) Method() string         { return "other" }
 func (otherModel) Schema() dataset.Schema { return dataset.Schema{} }
 
-var _ method.Model = otherModel{}
+var _ fitted.Model = otherModel{}

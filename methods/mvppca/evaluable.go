@@ -8,13 +8,14 @@ import (
 	"parley/dataset"
 	"parley/judge/evaluate"
 	"parley/method"
+	"parley/method/fitted"
 	"parley/problem"
 	"parley/study"
 )
 
-// Evaluator implements [method.Evaluable].
+// Evaluator implements [judged.Evaluable].
 func (Method) Evaluator(files []method.File, newSite bool) (evaluate.Model, error) {
-	data, err := method.ModelJSON(files)
+	data, err := fitted.JSON(files)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +54,7 @@ func (m *Model) widen() {
 	}
 }
 
-// Central implements [method.Centraliser]: the maximum-likelihood fit to all
+// Central implements [judged.Centraliser]: the maximum-likelihood fit to all
 // rows, each with what it has. The scale is the plan's; where that would give
 // every site its own range, it is the range of all rows.
 func (Method) Central(ctx context.Context, p *study.Plan, rows dataset.Source) (evaluate.Model, error) {

@@ -22,10 +22,10 @@ const (
 	exportSafetensors = "safetensors"
 )
 
-// ExportFormats implements [method.Exporter].
+// ExportFormats implements [fitted.Exporter].
 func (m *Model) ExportFormats() []string { return []string{exportCSV, exportNPY, exportSafetensors} }
 
-// Export implements [method.Exporter]. Loadings come in three units: scaled, as
+// Export implements [fitted.Exporter]. Loadings come in three units: scaled, as
 // fitted; own, the feature's unit for one standard deviation of the factor; and
 // standardised, w/√(Σ w² + ψ), the correlation of feature and factor in the
 // population of the model, which has no unit and is between −1 and 1. What a

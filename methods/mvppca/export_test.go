@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley/method"
+	"parley/method/fitted"
 )
 
 // exported returns the files of an export by name.
@@ -161,12 +161,12 @@ func TestTheSummaryHoldsWhatAReaderAsksFor(t *testing.T) {
 }
 
 var (
-	_ method.ModelOpener = Method{}
-	_ method.Summariser  = (*Model)(nil)
-	_ method.Transformer = (*Model)(nil)
-	_ method.Imputer     = (*Model)(nil)
-	_ method.Sampler     = (*Model)(nil)
-	_ method.Exporter    = (*Model)(nil)
-	_ method.Comparer    = (*Model)(nil)
-	_ method.Associater  = (*Model)(nil)
+	_ fitted.Opener      = Method{}
+	_ fitted.Summariser  = (*Model)(nil)
+	_ fitted.Transformer = (*Model)(nil)
+	_ fitted.Imputer     = (*Model)(nil)
+	_ fitted.Sampler     = (*Model)(nil)
+	_ fitted.Exporter    = (*Model)(nil)
+	_ fitted.Comparer    = (*Model)(nil)
+	_ fitted.Associater  = (*Model)(nil)
 )

@@ -11,7 +11,7 @@ import (
 )
 
 // fitted is the model file of a small study.
-func fitted(t testing.TB, options string) []byte {
+func fitOf(t testing.TB, options string) []byte {
 	t.Helper()
 	r, err := newPlay(t, threeSites(t, options)).run()
 	if err != nil {
@@ -22,7 +22,7 @@ func fitted(t testing.TB, options string) []byte {
 
 func TestModelReadsBackToItsBytes(t *testing.T) {
 	for _, options := range []string{federated, published, "  latent: 2\n  noise: feature\n  rounds: 0\n"} {
-		data := fitted(t, options)
+		data := fitOf(t, options)
 		m := must(LoadModel(data))(t)
 		if again := must(m.Encode())(t); !bytes.Equal(again, data) {
 			t.Errorf("%s: the model is written differently once it was read", options)
@@ -31,7 +31,7 @@ func TestModelReadsBackToItsBytes(t *testing.T) {
 }
 
 func TestModelsThatCannotBeAreRefused(t *testing.T) {
-	data := string(fitted(t, federated))
+	data := string(fitOf(t, federated))
 	for name, change := range map[string]func(string) string{
 		"nothing":             func(string) string { return "" },
 		"another format":      func(s string) string { return strings.Replace(s, ModelFormat, "other/model/1", 1) },
@@ -100,7 +100,7 @@ func TestEvaluatorAnswersInTheUnitsOfTheData(t *testing.T) {
 
 func FuzzLoadModel(f *testing.F) {
 	for _, options := range []string{federated, published} {
-		f.Add(fitted(f, options))
+		f.Add(fitOf(f, options))
 	}
 	f.Add([]byte(`{"format":"` + ModelFormat + `","views":[{"name":"v","features":[{"name":"a"}]}],"factor_strengths":[1]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -11,7 +11,7 @@ import (
 
 	"parley/dataset"
 	"parley/figure"
-	"parley/method"
+	"parley/method/fitted"
 )
 
 func parseNumber(s string) (float64, bool) {
@@ -104,7 +104,7 @@ func (g *gallery) drawScores(sec *figure.Section, column string, number int, nam
 func (g *gallery) associationSection() figure.Section {
 	sec := figure.Section{ID: "associations", Title: "Do the factors go with what is known of the subjects?",
 		Lead: "Each factor against each column of the subjects table, among this site's subjects. A small adjusted p says that so clear a connection would rarely arise by chance; the share explained says how strong it is. Neither says what causes what."}
-	var notes method.Notes
+	var notes fitted.Notes
 	var list []association
 	for _, c := range g.columns {
 		found, err := c.associations(g.scores.rank, &notes)

@@ -10,13 +10,14 @@ import (
 
 	"parley/internal/wire"
 	"parley/method"
+	"parley/method/judged"
 	"parley/problem"
 	"parley/study"
 )
 
-var _ method.Refitter = Method{}
+var _ judged.Refitter = Method{}
 
-// ReleasedFile implements [method.Refitter]. Only [MechanismStatistics] releases
+// ReleasedFile implements [judged.Refitter]. Only [MechanismStatistics] releases
 // what is enough for another model.
 func (Method) ReleasedFile(p *study.Plan) (string, error) {
 	opts, _, err := setUp(p)
@@ -34,7 +35,7 @@ func (Method) ReleasedFile(p *study.Plan) (string, error) {
 	return ReleasedName, nil
 }
 
-// Refit implements [method.Refitter].
+// Refit implements [judged.Refitter].
 func (m Method) Refit(p *study.Plan, released []byte, latent int) (*method.Result, error) {
 	r, err := readReleased(p, released)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"parley/method"
+	"parley/method/judged"
 	"parley/problem"
 	"parley/study"
 )
@@ -109,7 +110,7 @@ func TestReleasesFromElsewhereAreRefusedWithTheReason(t *testing.T) {
 		for _, f := range []func() error{
 			func() error { _, err := Method{}.Refit(p, []byte(c.text), 2); return err },
 			func() error {
-				_, err := Method{}.SelectReleased(t.Context(), p, []byte(c.text), method.SelectConfig{Values: []int{1, 2}})
+				_, err := Method{}.SelectReleased(t.Context(), p, []byte(c.text), judged.SelectConfig{Values: []int{1, 2}})
 				return err
 			},
 		} {
@@ -123,7 +124,7 @@ func TestReleasesFromElsewhereAreRefusedWithTheReason(t *testing.T) {
 			t.Errorf("%d factors: %v", q, err)
 		}
 	}
-	if _, err := (Method{}).SelectReleased(t.Context(), p, []byte(released), method.SelectConfig{Values: []int{3, 2}}); err == nil {
+	if _, err := (Method{}).SelectReleased(t.Context(), p, []byte(released), judged.SelectConfig{Values: []int{3, 2}}); err == nil {
 		t.Error("candidates out of order are taken")
 	}
 }
@@ -152,7 +153,7 @@ func TestSelectionFromReleasesRepeats(t *testing.T) {
 	for _, procs := range []int{1, 4} {
 		old := runtime.GOMAXPROCS(procs)
 		done := 0.0
-		out, err := Method{}.SelectReleased(t.Context(), p, fileOf(t, r, ReleasedName), method.SelectConfig{Values: []int{1, 2, 3}, Progress: func(d, of float64) {
+		out, err := Method{}.SelectReleased(t.Context(), p, fileOf(t, r, ReleasedName), judged.SelectConfig{Values: []int{1, 2, 3}, Progress: func(d, of float64) {
 			if d <= done || d > of {
 				t.Errorf("progress from %v to %v of %v", done, d, of)
 			}

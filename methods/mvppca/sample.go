@@ -15,7 +15,7 @@ import (
 // wherever their data go.
 const drawnBy = "drawn_from"
 
-// Sample implements [method.Sampler]: subjects drawn from N(μ, W Wᵀ + Ψ), in
+// Sample implements [fitted.Sampler]: subjects drawn from N(μ, W Wᵀ + Ψ), in
 // the features' own units. Which views are asked for does not change what is
 // drawn of the others. The subject column drawn_from names the model.
 func (m *Model) Sample(n int, seed uint64, views []string) (dataset.Source, error) {

@@ -9,12 +9,12 @@ import (
 	"sync"
 
 	"parley/dataset"
-	"parley/method"
+	"parley/method/judged"
 	"parley/problem"
 	"parley/study"
 )
 
-// The criteria for the number of factors, as [method.Selector] names them.
+// The criteria for the number of factors, as [judged.Selector] names them.
 const (
 	CriterionHeldOut = "held-out" // log-likelihood of rows that were not fitted
 	CriterionBIC     = "bic"
@@ -36,9 +36,9 @@ const (
 // waicRows bounds the subjects whose posterior is drawn, and so the time.
 const waicRows = 2000
 
-var _ method.Selector = Method{}
+var _ judged.Selector = Method{}
 
-// Criteria implements [method.Selector].
+// Criteria implements [judged.Selector].
 func (Method) Criteria() []string {
 	return []string{CriterionHeldOut, CriterionBIC, CriterionARD, CriterionWAIC}
 }
@@ -53,12 +53,12 @@ func (Method) Criteria() []string {
 // parameters, [Relevance] begun at the largest candidate, and the widely
 // applicable information criterion from draws of the posterior under flat
 // priors, which is left out where that posterior does not exist.
-func (Method) Select(ctx context.Context, p *study.Plan, data map[string]dataset.Source, c method.SelectConfig) (*method.Selection, error) {
+func (Method) Select(ctx context.Context, p *study.Plan, data map[string]dataset.Source, c judged.SelectConfig) (*judged.Selection, error) {
 	opts, layout, err := setUp(p)
 	if err != nil {
 		return nil, err
 	}
-	s := &selector{plan: p, opts: opts, layout: layout, config: c, out: &method.Selection{Option: "latent"}}
+	s := &selector{plan: p, opts: opts, layout: layout, config: c, out: &judged.Selection{Option: "latent"}}
 	if err := s.check(); err != nil {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ type selector struct {
 	plan   *study.Plan
 	opts   *Options
 	layout Layout
-	config method.SelectConfig
+	config judged.SelectConfig
 
 	sites    []selectSite
 	subjects int
@@ -90,7 +90,7 @@ type selector struct {
 	held     [][]heldOut // per candidate and part, that of all rows empty
 	whole    []whole     // per candidate
 	strength []float64   // of the factors by relevance, falling
-	out      *method.Selection
+	out      *judged.Selection
 }
 
 // whole is what the one shot to all rows says of a candidate.

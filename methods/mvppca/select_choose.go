@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"parley/method"
+	"parley/method/judged"
 	"parley/problem"
 )
 
@@ -43,7 +43,7 @@ func (s *selector) choose() {
 		for _, l := range rows[i] {
 			mean[i] += l / float64(s.subjects)
 		}
-		out.Candidates = append(out.Candidates, method.Candidate{Value: q, Scores: map[string]float64{
+		out.Candidates = append(out.Candidates, judged.Candidate{Value: q, Scores: map[string]float64{
 			scoreLogLik: mean[i], scoreError: absError / float64(cells),
 		}})
 	}
@@ -64,7 +64,7 @@ func (s *selector) choose() {
 	})
 	out.Recommended = values[best]
 	add := func(rule string, value int, why string) {
-		out.Choices = append(out.Choices, method.Choice{Rule: rule, Value: value, Why: why})
+		out.Choices = append(out.Choices, judged.Choice{Rule: rule, Value: value, Why: why})
 	}
 	add(ruleBest, values[best], "rows that the fit has not seen are the most likely")
 	add(ruleSE, values[within], "the mean difference to the best is no larger than its standard error over subjects, paired")
@@ -158,7 +158,7 @@ func (s *selector) warn() {
 }
 
 // warnOfEnds warns where the best candidate is the largest or the smallest.
-func warnOfEnds(out *method.Selection, values []int) {
+func warnOfEnds(out *judged.Selection, values []int) {
 	switch last := values[len(values)-1]; {
 	case len(values) > 1 && out.Recommended == last:
 		out.Warnings.Add(problem.Problem{Where: "latent", What: fmt.Sprintf("the largest candidate, %d, is the best: the held-out log-likelihood has not turned", last),

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"sync"
 
-	"parley/method"
+	"parley/method/judged"
 	"parley/study"
 )
 
@@ -24,7 +24,7 @@ const (
 // each time each half is fitted once and scored once.
 const noiseSplits = 4
 
-// SelectReleased implements [method.Refitter], with two scores.
+// SelectReleased implements [judged.Refitter], with two scores.
 //
 // BIC decides. On moments that were fitted, surplus factors describe the noise,
 // and BIC, which penalises for the number of subjects alone, asks for them. So
@@ -41,7 +41,7 @@ const noiseSplits = 4
 // Every fit has a noise variance for each feature, whatever the plan says: public
 // ranges scale each feature by itself, see [Options.defeatsSelection], and
 // another layout of the noise costs no privacy.
-func (Method) SelectReleased(ctx context.Context, p *study.Plan, released []byte, c method.SelectConfig) (*method.Selection, error) {
+func (Method) SelectReleased(ctx context.Context, p *study.Plan, released []byte, c judged.SelectConfig) (*judged.Selection, error) {
 	r, err := readReleased(p, released)
 	if err != nil {
 		return nil, err
@@ -50,7 +50,7 @@ func (Method) SelectReleased(ctx context.Context, p *study.Plan, released []byte
 }
 
 // choose makes a selection from the releases.
-func (r *releasedStudy) choose(ctx context.Context, c method.SelectConfig) (*method.Selection, error) {
+func (r *releasedStudy) choose(ctx context.Context, c judged.SelectConfig) (*judged.Selection, error) {
 	if err := checkValues(c.Values); err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func (r *releasedStudy) choose(ctx context.Context, c method.SelectConfig) (*met
 		}
 	}
 	r.layout.Noise = NoisePerFeature
-	s := &releasedSelector{releasedStudy: r, config: c, out: &method.Selection{Option: "latent"}}
+	s := &releasedSelector{releasedStudy: r, config: c, out: &judged.Selection{Option: "latent"}}
 	for i := range r.releases {
 		for _, lens := range r.releases[i].Fine {
 			s.subjects += lens.Count
@@ -83,13 +83,13 @@ func (r *releasedStudy) choose(ctx context.Context, c method.SelectConfig) (*met
 // releasedSelector is one selection from releases under way.
 type releasedSelector struct {
 	*releasedStudy
-	config   method.SelectConfig
+	config   judged.SelectConfig
 	whole    *Repaired
 	subjects float64 // noised, of all sites
 	left     []leftOut
 	halves   [][]float64 // per half of the noise that was fitted, and candidate: log-likelihood of the other half
 	r2       [][]float64 // per candidate and view
-	out      *method.Selection
+	out      *judged.Selection
 }
 
 // leftOut is one site against the models of the others.

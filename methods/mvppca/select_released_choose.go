@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"parley/method"
+	"parley/method/judged"
 	"parley/problem"
 )
 
@@ -25,7 +25,7 @@ func (s *releasedSelector) score() {
 	values := s.config.Values
 	least := 0
 	for i, q := range values {
-		c := method.Candidate{Value: q, Scores: map[string]float64{}}
+		c := judged.Candidate{Value: q, Scores: map[string]float64{}}
 		for k, v := range s.plan.Views {
 			if r2 := s.r2[i][k]; !math.IsNaN(r2) {
 				c.Scores[scoreExplained+"/"+v.Name] = r2
@@ -42,7 +42,7 @@ func (s *releasedSelector) score() {
 		}
 	}
 	add := func(rule string, value int, why string) {
-		s.out.Choices = append(s.out.Choices, method.Choice{Rule: rule, Value: value, Why: why})
+		s.out.Choices = append(s.out.Choices, judged.Choice{Rule: rule, Value: value, Why: why})
 	}
 	add(ruleBICOfSplit, values[least], "−2 log-likelihood + parameters × ln subjects, fitted and scored with independent halves of the noise")
 	s.out.Recommended = values[least]

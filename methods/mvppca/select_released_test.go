@@ -13,6 +13,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"parley/method"
+	"parley/method/judged"
 	"parley/report"
 	"parley/study"
 )
@@ -93,7 +94,7 @@ func TestFactorsAreFoundFromReleases(t *testing.T) {
 		for _, q := range []int{5, 3} {
 			r := rand.New(rand.NewPCG(uint64(q), 17))
 			l, rows := paperDraw(r, 4000, q)
-			out := must(releasedOf(t, r, l, rows, 3, mu).choose(t.Context(), method.SelectConfig{Values: []int{q - 2, q - 1, q, q + 1, q + 2}}))(t)
+			out := must(releasedOf(t, r, l, rows, 3, mu).choose(t.Context(), judged.SelectConfig{Values: []int{q - 2, q - 1, q, q + 1, q + 2}}))(t)
 			if bic, se := choiceOf(out, ruleBICOfSplit), choiceOf(out, ruleLeftOutSE); out.Recommended != q || bic != q || se != q {
 				t.Errorf("μ = %v: recommended %d, BIC %d, within one standard error %d; the truth is %d", mu, out.Recommended, bic, se, q)
 			}
@@ -107,7 +108,7 @@ func TestFactorsAreFoundFromReleases(t *testing.T) {
 
 // One site and two say what they can, and noise that hides everything is named.
 func TestSelectionFromFewReleasesSaysWhatItCannot(t *testing.T) {
-	c := method.SelectConfig{Values: []int{1, 3, 5}}
+	c := judged.SelectConfig{Values: []int{1, 3, 5}}
 	for _, x := range []struct {
 		sites, subjects int
 		mu              float64

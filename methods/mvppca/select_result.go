@@ -9,6 +9,7 @@ import (
 
 	"parley/figure"
 	"parley/method"
+	"parley/method/judged"
 	"parley/problem"
 )
 
@@ -29,7 +30,7 @@ func (s *selector) result() *method.Result {
 }
 
 // selectionMetrics lists scores, settings and choices under plain names.
-func selectionMetrics(out *method.Selection) map[string]float64 {
+func selectionMetrics(out *judged.Selection) map[string]float64 {
 	m := map[string]float64{"recommended": float64(out.Recommended)}
 	for _, c := range out.Candidates {
 		for name, x := range c.Scores {
@@ -50,7 +51,7 @@ func selectionMetrics(out *method.Selection) map[string]float64 {
 func (s *selector) choice(rule string) int { return choiceOf(s.out, rule) }
 
 // choiceOf returns what a rule would take, 0 if it was not computed.
-func choiceOf(out *method.Selection, rule string) int {
+func choiceOf(out *judged.Selection, rule string) int {
 	for _, c := range out.Choices {
 		if c.Rule == rule {
 			return c.Value
@@ -64,7 +65,7 @@ func (s *selector) choiceSection() figure.Section {
 }
 
 // choiceSection shows warnings, then what every rule would take.
-func choiceSection(out *method.Selection, lead string) figure.Section {
+func choiceSection(out *judged.Selection, lead string) figure.Section {
 	sec := figure.Section{ID: "choice", Title: "How many factors", Lead: lead}
 	note := func(p problem.Problem, title string, warning bool) {
 		text := strings.ToUpper(p.What[:1]) + p.What[1:] + "."
@@ -188,7 +189,7 @@ func (s *selector) scoreSection() figure.Section {
 func (s *selector) curve(score string) (x, y figure.Numbers) { return curveOf(s.out, score) }
 
 // curveOf lists a score by candidate, NaN where there is none.
-func curveOf(out *method.Selection, score string) (x, y figure.Numbers) {
+func curveOf(out *judged.Selection, score string) (x, y figure.Numbers) {
 	for _, c := range out.Candidates {
 		v, ok := c.Scores[score]
 		if !ok {

@@ -16,6 +16,7 @@ import (
 
 	"parley/dataset"
 	"parley/method"
+	"parley/method/judged"
 	"parley/study"
 )
 
@@ -46,7 +47,7 @@ func choosing(t testing.TB, options string, q, rows int) (*study.Plan, map[strin
 	return p, data
 }
 
-var upToFive = method.SelectConfig{Values: []int{1, 2, 3, 4, 5}, Folds: 3, Repeats: 1, Criteria: Method{}.Criteria()}
+var upToFive = judged.SelectConfig{Values: []int{1, 2, 3, 4, 5}, Folds: 3, Repeats: 1, Criteria: Method{}.Criteria()}
 
 func TestSelectFindsTheTruth(t *testing.T) {
 	if testing.Short() {
@@ -94,7 +95,7 @@ func TestSelectDoesNotDependOnProcessors(t *testing.T) {
 // all rows, and the scale of a fold comes from its fitted rows alone.
 func TestHeldOutScores(t *testing.T) {
 	p, data := choosing(t, "scaling: standard", 2, 30)
-	s := &selector{plan: p, opts: p.Method.Options.(*Options), layout: layout(t, NoisePerView, 6, 5), config: upToFive, out: &method.Selection{}}
+	s := &selector{plan: p, opts: p.Method.Options.(*Options), layout: layout(t, NoisePerView, 6, 5), config: upToFive, out: &judged.Selection{}}
 	if err := errors.Join(s.collect(t.Context(), data), s.divide(t.Context())); err != nil {
 		t.Fatal(err)
 	}
@@ -199,16 +200,16 @@ func TestSelectRefuses(t *testing.T) {
 	for _, c := range []struct {
 		name, options string
 		rows          int
-		change        func(*method.SelectConfig)
+		change        func(*judged.SelectConfig)
 		want          string
 	}{
-		{"features", "scaling: view", 20, func(c *method.SelectConfig) { c.Values = []int{3, 11} }, "latent: 11 factors for 11 features\n  hint: fewer factors than features: at most 10"},
-		{"few subjects", "scaling: view", 2, func(*method.SelectConfig) {}, "site a: 2 subjects with any value cannot be split into 3 folds\n  hint: fewer --folds"},
-		{"carry", "scaling: view", 4, func(c *method.SelectConfig) { c.Folds, c.Values = 2, []int{1, 6} }, "latent: 6 factors are more than the sites can carry: 3, each"},
-		{"published", "variant: published", 20, func(*method.SelectConfig) {}, "method.variant: the number of factors is chosen by the one shot"},
-		{"criterion", "scaling: view", 20, func(c *method.SelectConfig) { c.Criteria = []string{"aic"} }, `criterion "aic" is not known`},
-		{"order", "scaling: view", 20, func(c *method.SelectConfig) { c.Values = []int{2, 1} }, "not ascending"},
-		{"folds", "scaling: view", 20, func(c *method.SelectConfig) { c.Folds = 1 }, "at least 2 folds"},
+		{"features", "scaling: view", 20, func(c *judged.SelectConfig) { c.Values = []int{3, 11} }, "latent: 11 factors for 11 features\n  hint: fewer factors than features: at most 10"},
+		{"few subjects", "scaling: view", 2, func(*judged.SelectConfig) {}, "site a: 2 subjects with any value cannot be split into 3 folds\n  hint: fewer --folds"},
+		{"carry", "scaling: view", 4, func(c *judged.SelectConfig) { c.Folds, c.Values = 2, []int{1, 6} }, "latent: 6 factors are more than the sites can carry: 3, each"},
+		{"published", "variant: published", 20, func(*judged.SelectConfig) {}, "method.variant: the number of factors is chosen by the one shot"},
+		{"criterion", "scaling: view", 20, func(c *judged.SelectConfig) { c.Criteria = []string{"aic"} }, `criterion "aic" is not known`},
+		{"order", "scaling: view", 20, func(c *judged.SelectConfig) { c.Values = []int{2, 1} }, "not ascending"},
+		{"folds", "scaling: view", 20, func(c *judged.SelectConfig) { c.Folds = 1 }, "at least 2 folds"},
 	} {
 		p, data := choosing(t, c.options, 1, c.rows)
 		config := upToFive

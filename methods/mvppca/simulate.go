@@ -5,12 +5,12 @@ import (
 	"math"
 
 	"parley/dataset"
-	"parley/method"
+	"parley/method/judged"
 	"parley/problem"
 	"parley/study"
 )
 
-// Simulate implements [method.Simulator]. The population is one of the plan's
+// Simulate implements [judged.Simulator]. The population is one of the plan's
 // model, N(μ, W Wᵀ + Ψ), with as many factors. Every feature has a standard
 // deviation of an eighth of its public range and a mean within a tenth of the
 // range from its middle, so that hardly any value lies outside; without a range
@@ -18,7 +18,7 @@ import (
 // in proportion to 1/a, as factors of real data differ in strength. All sites
 // draw from one population and have every value of every view, but for views
 // that the plan says a site lacks.
-func (Method) Simulate(p *study.Plan, c method.Simulation) (*method.Simulated, error) {
+func (Method) Simulate(p *study.Plan, c judged.Simulation) (*judged.Simulated, error) {
 	opts, _, err := setUp(p)
 	if err != nil {
 		return nil, err
@@ -33,7 +33,7 @@ func (Method) Simulate(p *study.Plan, c method.Simulation) (*method.Simulated, e
 	}
 	// No site has such a name, so these streams are nobody's otherwise.
 	seed := func(site string) uint64 { return draws(c.Seed, "simulated "+site, 0).Uint64() }
-	s := &method.Simulated{Sites: map[string]dataset.Source{}}
+	s := &judged.Simulated{Sites: map[string]dataset.Source{}}
 	for _, site := range p.Sites {
 		var views []string // all, if none is named
 		if opts.Clipping != nil {
@@ -50,7 +50,7 @@ func (Method) Simulate(p *study.Plan, c method.Simulation) (*method.Simulated, e
 }
 
 // imagine draws a population.
-func imagine(p *study.Plan, latent int, c method.Simulation) (*Model, error) {
+func imagine(p *study.Plan, latent int, c judged.Simulation) (*Model, error) {
 	digest, err := p.Digest()
 	if err != nil {
 		return nil, err

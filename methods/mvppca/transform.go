@@ -11,16 +11,16 @@ import (
 	"strconv"
 
 	"parley/dataset"
-	"parley/method"
+	"parley/method/fitted"
 )
 
-// Transform implements [method.Transformer]: the posterior of each subject's
+// Transform implements [fitted.Transformer]: the posterior of each subject's
 // factors given what was observed of the subject, N(M WᵀΨ⁻¹(t − μ), M) with
 // M = (I + WᵀΨ⁻¹W)⁻¹ over the observed features. A subject without any value
 // has the prior, N(0, I). The columns are id, values (how many were observed),
 // factor_1 to factor_q, their standard deviations sd_1 to sd_q, and with
 // Covariance cov_1_2, cov_1_3 to cov_(q−1)_q.
-func (m *Model) Transform(ctx context.Context, data dataset.Source, to io.Writer, opts method.TransformOptions) (int, method.Notes, error) {
+func (m *Model) Transform(ctx context.Context, data dataset.Source, to io.Writer, opts fitted.TransformOptions) (int, fitted.Notes, error) {
 	r, notes, err := m.use(opts.NewSite)
 	if err != nil {
 		return 0, nil, err

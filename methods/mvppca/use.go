@@ -9,20 +9,20 @@ import (
 	"strings"
 
 	"parley/dataset"
-	"parley/method"
+	"parley/method/fitted"
 	"parley/problem"
 )
 
-// ModelFormats implements [method.ModelOpener].
+// ModelFormats implements [fitted.Opener].
 func (Method) ModelFormats() []string { return []string{ModelFormat} }
 
-// OpenModel implements [method.ModelOpener].
-func (Method) OpenModel(data []byte) (method.Model, error) { return LoadModel(data) }
+// OpenModel implements [fitted.Opener].
+func (Method) OpenModel(data []byte) (fitted.Model, error) { return LoadModel(data) }
 
 // LoadModel reads model.json. A model of another format or version is refused
 // by name; so is one whose numbers do not fit together.
 func LoadModel(data []byte) (*Model, error) {
-	if err := method.CheckFormat(data, ModelFormat); err != nil {
+	if err := fitted.CheckFormat(data, ModelFormat); err != nil {
 		return nil, err
 	}
 	m := new(Model)
@@ -90,10 +90,10 @@ func (m *Model) check() error {
 	return nil
 }
 
-// Method implements [method.Model].
+// Method implements [fitted.Model].
 func (m *Model) Method() string { return Method{}.Name() }
 
-// Schema implements [method.Model]: the views and features in the model's
+// Schema implements [fitted.Model]: the views and features in the model's
 // order, and no subject columns.
 func (m *Model) Schema() dataset.Schema {
 	var s dataset.Schema
@@ -127,7 +127,7 @@ type reader struct {
 // use prepares the model for new subjects: of the sites that it was fitted at
 // (or of others just like them), or of a site never seen, whose features have
 // more noise variance by newSiteVariance.
-func (m *Model) use(newSite bool) (*reader, method.Notes, error) {
+func (m *Model) use(newSite bool) (*reader, fitted.Notes, error) {
 	if m.Scaling == ScaleSiteRange {
 		return nil, nil, problem.Problem{Where: "model " + m.Study, What: fmt.Sprintf("was fitted with scaling %q: every site had units of its own, and new subjects have none", m.Scaling),
 			Hint: "fit it with another scaling; each site's scores are in its own report"}
@@ -137,7 +137,7 @@ func (m *Model) use(newSite bool) (*reader, method.Notes, error) {
 		return nil, nil, err
 	}
 	p := m.params()
-	var notes method.Notes
+	var notes fitted.Notes
 	if newSite {
 		if notes, err = m.spreadNoise(p, l); err != nil {
 			return nil, nil, err
@@ -172,7 +172,7 @@ func (m *Model) newSiteVariance(v *ModelView) float64 {
 }
 
 // spreadNoise adds what sites differ by to the noise.
-func (m *Model) spreadNoise(p *Params, l Layout) (notes method.Notes, err error) {
+func (m *Model) spreadNoise(p *Params, l Layout) (notes fitted.Notes, err error) {
 	group, j := l.GroupOf(), 0
 	var alone []string
 	for _, v := range m.Views {

@@ -16,6 +16,7 @@ import (
 	"parley/engine/local"
 	"parley/judge/evaluate"
 	"parley/method"
+	"parley/method/fitted"
 	"parley/methods/mvppca"
 	"parley/study"
 )
@@ -136,7 +137,7 @@ func fit(t testing.TB, schema dataset.Schema, sites []dataset.Source, q int, opt
 		t.Fatal(err)
 	}
 	at := slices.IndexFunc(out.Result.Files, func(f method.File) bool { return f.Name == "model/model.json" })
-	m, err := methods.OpenModel(out.Result.Files[at].Data)
+	m, err := fitted.Open(methods, out.Result.Files[at].Data)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +163,7 @@ func coverage(t testing.TB, m *mvppca.Model, schema dataset.Schema, rows []datas
 	share := 0.0
 	for k := range schema.Views {
 		var b bytes.Buffer
-		n, notes, err := m.Impute(context.Background(), full.Without(k), &b, method.ImputeOptions{Level: 0.9, NewSite: newSite})
+		n, notes, err := m.Impute(context.Background(), full.Without(k), &b, fitted.ImputeOptions{Level: 0.9, NewSite: newSite})
 		if err != nil || len(notes) > 0 {
 			t.Fatal(err, notes)
 		}

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"parley/figure"
-	"parley/method"
+	"parley/method/fitted"
 )
 
 // modelSummary is the summary as JSON.
@@ -61,8 +61,8 @@ type rankedLoading struct {
 	Own          *float64 `json:"own"`
 }
 
-// Summary implements [method.Summariser].
-func (m *Model) Summary(top int) (*method.Account, error) {
+// Summary implements [fitted.Summariser].
+func (m *Model) Summary(top int) (*fitted.Account, error) {
 	s := modelSummary{
 		Format: m.Format, Program: m.Program, Method: m.Method(), Study: m.Study, Plan: m.Plan, Seed: m.Seed,
 		Options: m.Options, Scaling: m.Scaling, LogLik: m.LogLik, Sites: []siteJSON{},
@@ -103,7 +103,7 @@ func (m *Model) Summary(top int) (*method.Account, error) {
 	if len(m.Sites) > 0 {
 		subjects = fmt.Sprintf("%d at %s: %s", s.Subjects, plural(len(m.Sites), "site"), strings.Join(names, ", "))
 	}
-	return &method.Account{
+	return &fitted.Account{
 		Facts: []figure.Fact{
 			{Name: "study", Value: m.Study},
 			{Name: "method", Value: m.Method() + ", " + variant},

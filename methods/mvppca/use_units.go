@@ -5,7 +5,7 @@ import (
 	"math"
 	"strings"
 
-	"parley/method"
+	"parley/method/fitted"
 	"parley/problem"
 )
 
@@ -56,7 +56,7 @@ const (
 )
 
 // notes names the features that look wrong, view by view.
-func (u *unitCheck) notes() (notes method.Notes) {
+func (u *unitCheck) notes() (notes fitted.Notes) {
 	for lo := 0; lo < len(u.features); {
 		hi := lo
 		for hi < len(u.features) && u.view[hi] == u.view[lo] {

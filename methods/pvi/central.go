@@ -9,7 +9,7 @@ import (
 	"parley/study"
 )
 
-// Central implements [method.Centraliser]: exact mean-field inference on all rows,
+// Central implements [judged.Centraliser]: exact mean-field inference on all rows,
 // which is what partitioned inference converges to and the ceiling of everything
 // private. Numbers are scaled as the plan says, by moments of all rows if it says
 // standard.

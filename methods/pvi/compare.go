@@ -12,7 +12,7 @@ import (
 	"parley/dataset"
 	"parley/figure"
 	"parley/judge/evaluate"
-	"parley/method"
+	"parley/method/fitted"
 	"parley/problem"
 )
 
@@ -45,9 +45,9 @@ type effectContrast struct {
 // different subjects of one population.
 const farApart = 2
 
-// Compare implements [method.Comparer]: effects side by side, in the features' own
+// Compare implements [fitted.Comparer]: effects side by side, in the features' own
 // units, so that two fits with different scalings are comparable.
-func (m *Model) Compare(with method.Model) (*method.Account, error) {
+func (m *Model) Compare(with fitted.Model) (*fitted.Account, error) {
 	c, notes, _, err := m.compare(with)
 	if err != nil {
 		return nil, err
@@ -55,8 +55,8 @@ func (m *Model) Compare(with method.Model) (*method.Account, error) {
 	return c.account(notes), nil
 }
 
-// CompareOn implements [method.DataComparer].
-func (m *Model) CompareOn(ctx context.Context, with method.Model, data dataset.Source) (*method.Account, error) {
+// CompareOn implements [fitted.DataComparer].
+func (m *Model) CompareOn(ctx context.Context, with fitted.Model, data dataset.Source) (*fitted.Account, error) {
 	c, notes, o, err := m.compare(with)
 	if err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func (m *Model) CompareOn(ctx context.Context, with method.Model, data dataset.S
 	return c.account(notes), nil
 }
 
-func (m *Model) compare(with method.Model) (*comparison, method.Notes, *Model, error) {
+func (m *Model) compare(with fitted.Model) (*comparison, fitted.Notes, *Model, error) {
 	o, ok := with.(*Model)
 	if !ok {
 		return nil, nil, nil, problem.Problem{What: fmt.Sprintf("a model of %s cannot be compared with one of %s", m.Method(), with.Method())}
@@ -132,7 +132,7 @@ func (o *Options) predicted() string {
 }
 
 // otherUnits finds numbers whose unit is not the same in both models.
-func (m *Model) otherUnits(o *Model) (map[string]bool, method.Notes) {
+func (m *Model) otherUnits(o *Model) (map[string]bool, fitted.Notes) {
 	units := map[string]string{}
 	for _, v := range m.Views {
 		for _, c := range v.Columns {
@@ -140,7 +140,7 @@ func (m *Model) otherUnits(o *Model) (map[string]bool, method.Notes) {
 		}
 	}
 	other := map[string]bool{}
-	var notes method.Notes
+	var notes fitted.Notes
 	for _, v := range o.Views {
 		for _, c := range v.Columns {
 			if unit, ok := units[c.Name]; ok && unit != c.Unit && len(c.Levels) == 0 {
@@ -223,8 +223,8 @@ func mostProbable(p *evaluate.Prediction) int { return slices.Index(p.LogP, slic
 // shown is how many effects people see; programs get all.
 const shown = 20
 
-func (c *comparison) account(notes method.Notes) *method.Account {
-	a := &method.Account{Value: c, Notes: notes}
+func (c *comparison) account(notes fitted.Notes) *fitted.Account {
+	a := &fitted.Account{Value: c, Notes: notes}
 	say := func(name, value string) { a.Facts = append(a.Facts, figure.Fact{Name: name, Value: value}) }
 	say("A", c.Studies[0])
 	say("B", c.Studies[1])

@@ -9,11 +9,11 @@ import (
 	"testing"
 
 	"parley/dataset"
-	"parley/method"
+	"parley/method/fitted"
 	"parley/methods/pvi"
 )
 
-var _ method.DataComparer = (*pvi.Model)(nil)
+var _ fitted.DataComparer = (*pvi.Model)(nil)
 
 // compared is what a comparison says to programs.
 type compared struct {
@@ -39,7 +39,7 @@ type compared struct {
 	} `json:"predictions"`
 }
 
-func valueOf(t *testing.T, a *method.Account, err error) (c compared) {
+func valueOf(t *testing.T, a *fitted.Account, err error) (c compared) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

@@ -7,10 +7,11 @@ import (
 	"parley/dataset"
 	"parley/judge/evaluate"
 	"parley/method"
+	"parley/method/fitted"
 	"parley/study"
 )
 
-// Outcome implements [method.Supervised].
+// Outcome implements [judged.Supervised].
 func (Method) Outcome(p *study.Plan) (evaluate.Outcome, error) {
 	o, ok := p.Method.Options.(*Options)
 	if !ok {
@@ -19,10 +20,10 @@ func (Method) Outcome(p *study.Plan) (evaluate.Outcome, error) {
 	return evaluate.Outcome(o.Outcome), nil
 }
 
-// Evaluator implements [method.Evaluable]. The model knows nothing of how sites
+// Evaluator implements [judged.Evaluable]. The model knows nothing of how sites
 // differ, so that a new site is to it as any other.
 func (Method) Evaluator(files []method.File, newSite bool) (evaluate.Model, error) {
-	data, err := method.ModelJSON(files)
+	data, err := fitted.JSON(files)
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +34,7 @@ func (Method) Evaluator(files []method.File, newSite bool) (evaluate.Model, erro
 	return m.forecaster(m.Schema())
 }
 
-// Sized implements [method.Sizer].
+// Sized implements [judged.Sizer].
 func (Method) Sized(p *study.Plan, subjects map[string]int) *study.Plan {
 	o, ok := p.Method.Options.(*Options)
 	if !ok || len(o.Rows) == 0 {

@@ -10,7 +10,7 @@ import (
 
 	"parley/dataset"
 	"parley/internal/version"
-	"parley/method"
+	"parley/method/fitted"
 	"parley/study"
 )
 
@@ -135,7 +135,7 @@ func (m *Model) Encode() ([]byte, error) {
 // LoadModel reads model.json. A model of another format or version is refused by
 // name; so is one whose numbers do not fit together.
 func LoadModel(data []byte) (*Model, error) {
-	if err := method.CheckFormat(data, ModelFormat); err != nil {
+	if err := fitted.CheckFormat(data, ModelFormat); err != nil {
 		return nil, err
 	}
 	m := new(Model)
@@ -187,10 +187,10 @@ func (m *Model) check() error {
 	return nil
 }
 
-// Method implements [method.Model].
+// Method implements [fitted.Model].
 func (m *Model) Method() string { return Method{}.Name() }
 
-// Schema implements [method.Model]: the views and features in the model's order,
+// Schema implements [fitted.Model]: the views and features in the model's order,
 // and no subject columns.
 func (m *Model) Schema() dataset.Schema {
 	var s dataset.Schema
@@ -208,11 +208,11 @@ func (m *Model) Schema() dataset.Schema {
 	return s
 }
 
-// ModelFormats implements [method.ModelOpener].
+// ModelFormats implements [fitted.Opener].
 func (Method) ModelFormats() []string { return []string{ModelFormat} }
 
-// OpenModel implements [method.ModelOpener].
-func (Method) OpenModel(data []byte) (method.Model, error) { return LoadModel(data) }
+// OpenModel implements [fitted.Opener].
+func (Method) OpenModel(data []byte) (fitted.Model, error) { return LoadModel(data) }
 
 // posteriorCSV is the posterior as a table for other programs: effects in the
 // features' own units with an interval of 90 %, and the weights of scaled columns.

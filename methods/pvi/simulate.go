@@ -10,12 +10,12 @@ import (
 	"slices"
 
 	"parley/dataset"
-	"parley/method"
+	"parley/method/judged"
 	"parley/problem"
 	"parley/study"
 )
 
-// Simulate implements [method.Simulator]. The population is one of the plan's
+// Simulate implements [judged.Simulator]. The population is one of the plan's
 // model: outcomes follow from a weighted sum of features and from nothing else.
 //
 // A number is normal. With a public range its standard deviation is an eighth of
@@ -30,7 +30,7 @@ import (
 // of that noise from 0, so that classes differ in frequency.
 //
 // All sites draw from one population.
-func (Method) Simulate(p *study.Plan, c method.Simulation) (*method.Simulated, error) {
+func (Method) Simulate(p *study.Plan, c judged.Simulation) (*judged.Simulated, error) {
 	s, err := newSetup(p, nil)
 	if err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func (Method) Simulate(p *study.Plan, c method.Simulation) (*method.Simulated, e
 	of := func(who string, n int) dataset.Source {
 		return imagined{population, n, func() *rand.Rand { return imagination(c.Seed, who) }}
 	}
-	out := &method.Simulated{Sites: map[string]dataset.Source{}, Held: of("held out", c.Held)}
+	out := &judged.Simulated{Sites: map[string]dataset.Source{}, Held: of("held out", c.Held)}
 	for _, site := range p.Sites {
 		out.Sites[site] = of("site "+site, c.Subjects)
 	}
@@ -71,7 +71,7 @@ type imaginedFeature struct {
 	weights             [][]float64 // of each activation: one for the standardised number, or one for each level
 }
 
-func (s *setup) imagine(c method.Simulation) *population {
+func (s *setup) imagine(c judged.Simulation) *population {
 	r := imagination(c.Seed, "population")
 	k := s.likelihood.Activations()
 	m := &population{schema: s.plan.Schema(), bias: make([]float64, k), opts: s.opts, outcome: slices.Index(s.plan.Subjects, s.opts.Outcome.Column)}

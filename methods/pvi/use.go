@@ -14,17 +14,18 @@ import (
 	"parley/dataset"
 	"parley/figure"
 	"parley/method"
+	"parley/method/fitted"
 	"parley/problem"
 )
 
-// Outcome implements [method.Predictor].
+// Outcome implements [fitted.Predictor].
 func (m *Model) Outcome() string { return m.Options.Outcome.Column }
 
-// Predict implements [method.Predictor]. Of classes it writes the probability of
+// Predict implements [fitted.Predictor]. Of classes it writes the probability of
 // each, of numbers the expectation with the standard deviation and the interval of
 // a new observation. Probabilities are averaged over the posterior, so that what is
 // not known of the weights makes them less sure.
-func (m *Model) Predict(ctx context.Context, data dataset.Source, to io.Writer, opts method.PredictOptions) (int, *method.Account, error) {
+func (m *Model) Predict(ctx context.Context, data dataset.Source, to io.Writer, opts fitted.PredictOptions) (int, *fitted.Account, error) {
 	if !(opts.Level > 0 && opts.Level < 1) {
 		return 0, nil, problem.Problem{Where: "level", What: fmt.Sprintf("an interval of %v", opts.Level), Hint: "a share between 0 and 1, such as 0.9"}
 	}
@@ -123,10 +124,10 @@ type predictionScores struct {
 }
 
 // scored says how well outcomes were predicted.
-func (m *Model) scored(a *assessment) *method.Account {
+func (m *Model) scored(a *assessment) *fitted.Account {
 	n := float64(a.Rows)
 	v := predictionScores{Subjects: a.Rows, LogLik: a.LogLik / n}
-	out := &method.Account{Facts: []figure.Fact{{Name: "subjects", Value: strconv.Itoa(a.Rows)}}}
+	out := &fitted.Account{Facts: []figure.Fact{{Name: "subjects", Value: strconv.Itoa(a.Rows)}}}
 	say := func(name, format string, x float64) {
 		out.Facts = append(out.Facts, figure.Fact{Name: name, Value: fmt.Sprintf(format, x)})
 	}
@@ -160,10 +161,10 @@ func calibrationTable(c *Calibration) figure.Table {
 			{Name: "expected", Format: figure.Percent, Numbers: expected}, {Name: "observed", Format: figure.Percent, Numbers: observed}}}
 }
 
-// ExportFormats implements [method.Exporter].
+// ExportFormats implements [fitted.Exporter].
 func (m *Model) ExportFormats() []string { return []string{"csv"} }
 
-// Export implements [method.Exporter].
+// Export implements [fitted.Exporter].
 func (m *Model) Export(format string) ([]method.File, error) {
 	if format != "csv" {
 		return nil, problem.Problem{Where: "format", What: fmt.Sprintf("a model of pvi is not written as %q", format), Hint: "csv"}
@@ -173,8 +174,8 @@ func (m *Model) Export(format string) ([]method.File, error) {
 	return []method.File{{Name: "posterior.csv", Data: posterior}, {Name: "factors.csv", Data: factors}}, errors.Join(err, err2)
 }
 
-// Summary implements [method.Summariser]: the effects that are surest to be there.
-func (m *Model) Summary(top int) (*method.Account, error) {
+// Summary implements [fitted.Summariser]: the effects that are surest to be there.
+func (m *Model) Summary(top int) (*fitted.Account, error) {
 	ranked := slices.Clone(m.Effects)
 	slices.SortStableFunc(ranked, func(a, b OutcomeEffect) int {
 		return cmp.Compare(math.Abs(b.Mean)/b.SD, math.Abs(a.Mean)/a.SD)
@@ -194,7 +195,7 @@ func (m *Model) Summary(top int) (*method.Account, error) {
 	if m.Private {
 		protection = "differential: fitted from noised releases"
 	}
-	return &method.Account{
+	return &fitted.Account{
 		Facts: []figure.Fact{{Name: "study", Value: m.Study}, {Name: "method", Value: m.Method() + ", " + m.Options.Variant}, {Name: "outcome", Value: m.Outcome()},
 			{Name: "likelihood", Value: m.Options.Likelihood}, {Name: "weights", Value: strconv.Itoa(len(m.Effects))}, {Name: "privacy", Value: protection}, {Name: "plan", Value: m.Plan}},
 		Tables: []figure.Table{

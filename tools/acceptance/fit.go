@@ -10,6 +10,7 @@ import (
 	"parley/engine/local"
 	"parley/judge/evaluate"
 	"parley/method"
+	"parley/method/fitted"
 	"parley/methods/mvppca"
 	"parley/study"
 )
@@ -83,7 +84,7 @@ func federateNamed(ctx context.Context, names []string, sites []dataset.Source, 
 	if err != nil {
 		return nil, nil, err
 	}
-	file, err := method.ModelJSON(out.Result.Files)
+	file, err := fitted.JSON(out.Result.Files)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"parley/dataset"
 	"parley/engine/local"
 	"parley/method"
+	"parley/method/fitted"
 	"parley/methods/pvi"
 	"parley/privacy"
 	"parley/privacy/account"
@@ -109,7 +110,7 @@ func (c *census) study(ctx context.Context, s spec, scheme string, total *accoun
 
 // modelOf reads the model of a study.
 func modelOf(r *method.Result) (*pvi.Model, error) {
-	data, err := method.ModelJSON(r.Files)
+	data, err := fitted.JSON(r.Files)
 	if err != nil {
 		return nil, err
 	}

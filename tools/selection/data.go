@@ -10,6 +10,7 @@ import (
 	"parley/dataset"
 	"parley/judge/evaluate"
 	"parley/method"
+	"parley/method/judged"
 	"parley/methods/mvppca"
 	"parley/study"
 )
@@ -146,7 +147,7 @@ func plan(s setting, seed uint64) (*study.Plan, error) {
 }
 
 // choose runs one selection.
-func choose(ctx context.Context, s setting, seed uint64, q int, c method.SelectConfig) (*method.Selection, error) {
+func choose(ctx context.Context, s setting, seed uint64, q int, c judged.SelectConfig) (*judged.Selection, error) {
 	all, err := generate(seed, q, subjects, s.variance)
 	if err != nil {
 		return nil, err

@@ -21,20 +21,20 @@ import (
 	"text/tabwriter"
 
 	"parley/internal/cputime"
-	"parley/method"
+	"parley/method/judged"
 	"parley/methods/mvppca"
 )
 
 // config is what the flags say.
 type config struct {
 	seeds, from, to int
-	selection       method.SelectConfig
+	selection       judged.SelectConfig
 }
 
 func main() {
 	log.SetFlags(0)
 	log.SetPrefix("selection: ")
-	c := config{selection: method.SelectConfig{Folds: 3, Repeats: 1, Criteria: mvppca.Method{}.Criteria()}}
+	c := config{selection: judged.SelectConfig{Folds: 3, Repeats: 1, Criteria: mvppca.Method{}.Criteria()}}
 	flag.IntVar(&c.seeds, "seeds", 10, "data sets for each true number of factors")
 	flag.IntVar(&c.from, "from", 3, "smallest true number of factors")
 	flag.IntVar(&c.to, "to", 6, "largest true number of factors")

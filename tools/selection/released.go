@@ -12,6 +12,7 @@ import (
 	"parley/internal/cputime"
 	"parley/judge/evaluate"
 	"parley/method"
+	"parley/method/judged"
 	"parley/methods/mvppca"
 	"parley/privacy/account"
 	"parley/study"
@@ -52,7 +53,7 @@ type found struct {
 }
 
 // add takes one selection.
-func (f *found) add(s *method.Selection, truth int) {
+func (f *found) add(s *judged.Selection, truth int) {
 	for _, choice := range s.Choices {
 		n := f.right[choice.Rule]
 		if choice.Value == truth {
@@ -92,7 +93,7 @@ func (c config) count(ctx context.Context, r release) (*found, error) {
 }
 
 // choose runs a private study and chooses from its releases.
-func (r release) choose(ctx context.Context, seed uint64, q int, c method.SelectConfig) (*method.Selection, error) {
+func (r release) choose(ctx context.Context, seed uint64, q int, c judged.SelectConfig) (*judged.Selection, error) {
 	all, err := generate(seed, q, r.subjects, 1)
 	if err != nil {
 		return nil, err
@@ -113,7 +114,7 @@ func (r release) choose(ctx context.Context, seed uint64, q int, c method.Select
 	if at < 0 {
 		return nil, fmt.Errorf("the result has no %s", mvppca.ReleasedName)
 	}
-	return mvppca.Method{}.SelectReleased(ctx, config.Plan, out.Result.Files[at].Data, method.SelectConfig{Values: c.Values})
+	return mvppca.Method{}.SelectReleased(ctx, config.Plan, out.Result.Files[at].Data, judged.SelectConfig{Values: c.Values})
 }
 
 // plan is that of the study. The ranges of the data stand in for public ones.

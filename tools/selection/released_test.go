@@ -3,17 +3,17 @@ package main
 import (
 	"testing"
 
-	"parley/method"
+	"parley/method/judged"
 	"parley/problem"
 )
 
 func TestSelectionsAreCounted(t *testing.T) {
 	f := &found{right: map[string]int{}}
-	choices := func(a, b int) []method.Choice { return []method.Choice{{Rule: "a", Value: a}, {Rule: "b", Value: b}} }
+	choices := func(a, b int) []judged.Choice { return []judged.Choice{{Rule: "a", Value: a}, {Rule: "b", Value: b}} }
 	warning := problem.List{{Where: "latent"}}
-	f.add(&method.Selection{Recommended: 3, Choices: choices(3, 4)}, 3)
-	f.add(&method.Selection{Recommended: 2, Choices: choices(2, 4)}, 3)
-	f.add(&method.Selection{Recommended: 2, Choices: choices(2, 3), Warnings: warning}, 3)
+	f.add(&judged.Selection{Recommended: 3, Choices: choices(3, 4)}, 3)
+	f.add(&judged.Selection{Recommended: 2, Choices: choices(2, 4)}, 3)
+	f.add(&judged.Selection{Recommended: 2, Choices: choices(2, 3), Warnings: warning}, 3)
 	if f.of("a") != "1" || f.of("b") != "1" || f.of("c") != "–" || f.warned != 1 || f.unwarned != 1 {
 		t.Errorf("%+v", f)
 	}
@@ -30,7 +30,7 @@ func TestSummary(t *testing.T) {
 
 // A private study of the smallest kind is selected from.
 func TestChoosingFromReleases(t *testing.T) {
-	s, err := release{subjects: 400, epsilon: 10, sites: 1}.choose(t.Context(), 1, 3, method.SelectConfig{Values: []int{2, 3, 4}})
+	s, err := release{subjects: 400, epsilon: 10, sites: 1}.choose(t.Context(), 1, 3, judged.SelectConfig{Values: []int{2, 3, 4}})
 	if err != nil {
 		t.Fatal(err)
 	}

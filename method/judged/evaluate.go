@@ -1,10 +1,15 @@
-package method
+// Package judged is what a method may offer beside the contract, so that its plans and
+// results can be judged: scored on rows that had no part in them, held against the fit
+// to all rows together, chosen between, imagined before any data, or made again from
+// what was released.
+package judged
 
 import (
 	"context"
 
 	"parley/dataset"
 	"parley/judge/evaluate"
+	"parley/method"
 	"parley/study"
 )
 
@@ -12,14 +17,14 @@ import (
 // making them: by how they describe features, or, of a [Supervised] method, by how
 // they predict an outcome.
 type Evaluable interface {
-	Method
+	method.Method
 	// Evaluator opens the files of a result, as a model of rows in the plan's views
 	// and in the units in which they were measured; the density is of the values
 	// in these units. A model that knows its uncertainty about features is an
 	// [evaluate.Predictive]. With newSite the rows will be of a site that took no
 	// part, so what differs between sites adds to the uncertainty. The model
 	// need not be safe for concurrent use.
-	Evaluator(files []File, newSite bool) (evaluate.Model, error)
+	Evaluator(files []method.File, newSite bool) (evaluate.Model, error)
 }
 
 // Supervised is a method that learns from an outcome to predict it: its models, and
@@ -35,13 +40,13 @@ type Supervised interface {
 // what a study over sites is measured against. A result of it is no result of
 // a study, since nothing passed a gate.
 type Centraliser interface {
-	Method
+	method.Method
 	Central(ctx context.Context, p *study.Plan, rows dataset.Source) (evaluate.Model, error)
 }
 
 // Sizer is a method whose options may declare how many subjects each site has.
 type Sizer interface {
-	Method
+	method.Method
 	// Sized returns the plan of a study of the same sites with these numbers of
 	// subjects, at least 1, in place of those that its options declare; p itself if
 	// they declare none.

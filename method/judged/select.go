@@ -1,9 +1,10 @@
-package method
+package judged
 
 import (
 	"context"
 
 	"parley/dataset"
+	"parley/method"
 	"parley/problem"
 	"parley/study"
 )
@@ -12,7 +13,7 @@ import (
 // how many factors a model has. Unlike the two halves it works in one process,
 // on rows of simulated sites.
 type Selector interface {
-	Method
+	method.Method
 	// Criteria names the criteria it can compute, the one that it recommends
 	// by first: that one is always computed.
 	Criteria() []string
@@ -43,7 +44,7 @@ type Selection struct {
 	Settings    map[string]float64 `json:"settings"`   // numbers that decided how it was computed: folds, subjects, draws
 	Warnings    problem.List       `json:"-"`          // what should be mended before the recommendation is believed
 	Notes       problem.List       `json:"-"`          // what should be known
-	Result      *Result            `json:"-"`          // the same for people: headline, curves, tables
+	Result      *method.Result     `json:"-"`          // the same for people: headline, curves, tables
 }
 
 // Choice is what one rule would take.

@@ -1,4 +1,7 @@
-package method
+// Package fitted is what a fitted model can do, whatever method it is of: small
+// interfaces that a model has as far as they mean something for it. [Open] finds the
+// method that reads a model.
+package fitted
 
 import (
 	"context"
@@ -6,22 +9,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
 	"parley/dataset"
 	"parley/figure"
+	"parley/method"
 	"parley/problem"
 )
 
-// ModelOpener is a [Method] whose fitted models can be used again. A model is
+// Opener is a [method.Method] whose fitted models can be used again. A model is
 // kept as one JSON object whose "format" is a family and a version, such as
 // "parley/mvppca-model/1", and whose "program" says what wrote it.
-type ModelOpener interface {
+type Opener interface {
 	// ModelFormats lists the formats that OpenModel reads.
 	ModelFormats() []string
 	OpenModel(data []byte) (Model, error)
@@ -109,7 +110,7 @@ type Sampler interface {
 // Exporter writes a model's numbers in formats that other programs read.
 type Exporter interface {
 	ExportFormats() []string
-	Export(format string) ([]File, error)
+	Export(format string) ([]method.File, error)
 }
 
 // Comparer compares two models of one method.
@@ -180,16 +181,16 @@ func family(format string) (name string, version int, ok bool) {
 	return format[:i], version, err == nil
 }
 
-// OpenModel reads a model of any method that the program knows.
-func (r Registry) OpenModel(data []byte) (Model, error) {
+// Open reads a model of any method that the program knows.
+func Open(methods method.Registry, data []byte) (Model, error) {
 	format, program, err := modelFormat(data)
 	if err != nil {
 		return nil, err
 	}
 	var known []string
 	name, _, _ := family(format)
-	for _, m := range r {
-		opener, ok := m.(ModelOpener)
+	for _, m := range methods {
+		opener, ok := m.(Opener)
 		if !ok {
 			continue
 		}
@@ -208,54 +209,11 @@ func (r Registry) OpenModel(data []byte) (Model, error) {
 		Hint: "this program reads " + strings.Join(known, ", ")}
 }
 
-// ReadModel reads a model from a results directory, its model folder, or the
-// model's file itself.
-func (r Registry) ReadModel(path string) (Model, error) {
-	file, err := modelFile(path)
-	if err != nil {
-		return nil, err
-	}
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	m, err := r.OpenModel(data)
-	if err == nil {
-		return m, nil
-	}
-	if p := (problem.Problem{}); errors.As(err, &p) {
-		p.File = file
-		return nil, p
-	}
-	return nil, fmt.Errorf("%s: %w", file, err)
-}
-
-// ModelJSON is the model among the files of a result. It is an error if there is none.
-func ModelJSON(files []File) ([]byte, error) {
-	i := slices.IndexFunc(files, func(f File) bool { return f.Name == "model/model.json" })
+// JSON is the model among the files of a result. It is an error if there is none.
+func JSON(files []method.File) ([]byte, error) {
+	i := slices.IndexFunc(files, func(f method.File) bool { return f.Name == "model/model.json" })
 	if i < 0 {
 		return nil, errors.New("the result has no model/model.json")
 	}
 	return files[i].Data, nil
-}
-
-func modelFile(path string) (string, error) {
-	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", problem.Problem{File: path, What: "there is no such model", Hint: "give a results directory, its model folder, or model.json"}
-	}
-	if err != nil || !info.IsDir() {
-		return path, err
-	}
-	for _, name := range []string{"model/model.json", "model.json"} {
-		file := filepath.Join(path, filepath.FromSlash(name))
-		if _, err := os.Stat(file); err == nil {
-			return file, nil
-		}
-	}
-	p := problem.Problem{File: path, What: "there is no model in this directory", Hint: "give a results directory, its model folder, or model.json"}
-	if _, err := os.Stat(filepath.Join(path, "provenance.json")); err == nil {
-		p.What, p.Hint = "this run has not ended, so it has no model yet", "continue it with parley run and the same --out"
-	}
-	return "", p
 }

@@ -1,10 +1,13 @@
-package method
+// Package adversary is the contract between a method that knows how it can be
+// attacked and the laboratory that mounts the attacks on simulated studies.
+package adversary
 
 import (
 	"context"
 	"iter"
 
 	"parley/dataset"
+	"parley/method"
 	"parley/privacy/account"
 	"parley/study"
 )
@@ -13,7 +16,7 @@ import (
 // against the sites' rows, and shows it on simulated studies: what its documentation
 // says of privacy, carried out.
 type Attackable interface {
-	Method
+	method.Method
 	// Attack mounts every attack that the method knows. It learns of rows through the
 	// laboratory alone; the true ones serve to score what came of it. Neither rows
 	// nor guesses of them are in what it returns.
@@ -27,16 +30,16 @@ type Laboratory interface {
 	Study(ctx context.Context, p *study.Plan, data map[string]dataset.Source) ([]Exchange, error)
 	// Ask asks a site of a study for the answers to tasks of the attacker's making,
 	// one after the other.
-	Ask(ctx context.Context, p *study.Plan, site string, data dataset.Source, tasks ...Task) ([]Contribution, error)
+	Ask(ctx context.Context, p *study.Plan, site string, data dataset.Source, tasks ...method.Task) ([]method.Contribution, error)
 	// Again yields answers to one task, without end: each of a site that has just
 	// joined, with an empty ledger and noise of its own.
-	Again(ctx context.Context, p *study.Plan, site string, data dataset.Source, t Task) iter.Seq2[Contribution, error]
+	Again(ctx context.Context, p *study.Plan, site string, data dataset.Source, t method.Task) iter.Seq2[method.Contribution, error]
 }
 
 // Exchange is a task and the answer to it.
 type Exchange struct {
-	Task   Task
-	Answer Contribution
+	Task   method.Task
+	Answer method.Contribution
 }
 
 // Target is what is attacked.

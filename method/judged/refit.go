@@ -1,8 +1,9 @@
-package method
+package judged
 
 import (
 	"context"
 
+	"parley/method"
 	"parley/study"
 )
 
@@ -11,7 +12,7 @@ import (
 // post-processing: under differential privacy it costs nothing, and the
 // guarantee of the study that released it covers it.
 type Refitter interface {
-	Method
+	method.Method
 	// ReleasedFile names the file, among those of the result of the plan's study,
 	// that keeps what the sites released. It is an error if that is not enough.
 	ReleasedFile(p *study.Plan) (string, error)
@@ -20,7 +21,7 @@ type Refitter interface {
 	// study's own model. Released is the content of the file, which may have come
 	// from anywhere: whatever is wrong with it is an error. The plan is the
 	// study's, and with its own value the model is the study's model.
-	Refit(p *study.Plan, released []byte, value int) (*Result, error)
+	Refit(p *study.Plan, released []byte, value int) (*method.Result, error)
 	// SelectReleased is [Selector.Select] from that file. Of the config only Values
 	// and Progress are used. The outcome depends on the plan, the file and the
 	// values alone.

@@ -1,14 +1,15 @@
-package method
+package judged
 
 import (
 	"parley/dataset"
+	"parley/method"
 	"parley/study"
 )
 
 // Simulator is a method that can imagine the data of a study, so that people
 // see before anybody touches data what a plan may be expected to find.
 type Simulator interface {
-	Method
+	method.Method
 	// Simulate draws a population that the plan's model could have, and subjects
 	// of it, from the plan alone: its views, features, public ranges and sites.
 	// The same arguments give the same subjects. Populations of one seed are one,

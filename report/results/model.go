@@ -1,0 +1,56 @@
+package results
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"parley/method"
+	"parley/method/fitted"
+	"parley/problem"
+)
+
+// ReadModel reads a model from a results directory, its model folder, or the
+// model's file itself.
+func ReadModel(methods method.Registry, path string) (fitted.Model, error) {
+	file, err := modelFile(path)
+	if err != nil {
+		return nil, err
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	m, err := fitted.Open(methods, data)
+	if err == nil {
+		return m, nil
+	}
+	if p := (problem.Problem{}); errors.As(err, &p) {
+		p.File = file
+		return nil, p
+	}
+	return nil, fmt.Errorf("%s: %w", file, err)
+}
+
+func modelFile(path string) (string, error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", problem.Problem{File: path, What: "there is no such model", Hint: "give a results directory, its model folder, or model.json"}
+	}
+	if err != nil || !info.IsDir() {
+		return path, err
+	}
+	for _, name := range []string{"model/model.json", "model.json"} {
+		file := filepath.Join(path, filepath.FromSlash(name))
+		if _, err := os.Stat(file); err == nil {
+			return file, nil
+		}
+	}
+	p := problem.Problem{File: path, What: "there is no model in this directory", Hint: "give a results directory, its model folder, or model.json"}
+	if _, err := os.Stat(filepath.Join(path, "provenance.json")); err == nil {
+		p.What, p.Hint = "this run has not ended, so it has no model yet", "continue it with parley run and the same --out"
+	}
+	return "", p
+}
