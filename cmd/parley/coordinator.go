@@ -30,6 +30,7 @@ func coordinatorCommand() *cobra.Command {
 type placeFlags struct {
 	config  coordinator.Config
 	account string
+	id      string
 	roots   string
 }
 
@@ -40,36 +41,37 @@ func (p *placeFlags) add(cmd *cobra.Command) {
 	f.StringSliceVar(&p.config.Hosts, "host", nil, "names and addresses under which sites reach this machine (default its host name)")
 	f.StringSliceVar(&p.config.NATS, "nats", nil, "servers of a NATS cluster that somebody else runs, instead of the broker in this program")
 	f.StringVar(&p.account, "account", "", "with --nats: file with the seed of the account that parley is to use there")
+	f.StringVar(&p.id, "account-id", "", "with --account, if its seed is that of a signing key: the account's public key (A…)")
 	f.StringVar(&p.roots, "ca", "", "with --nats: PEM file that the cluster's certificates are held against (default the system's)")
 	f.IntVar(&p.config.Replicas, "replicas", 3, "with --nats: on how many servers each value is kept")
 }
 
 // complete reads the files that the flags name.
-func (p *placeFlags) complete() (account []byte, err error) {
+func (p *placeFlags) complete() (account coordinator.Account, err error) {
 	c := &p.config
 	if len(c.NATS) == 0 {
 		c.Replicas = 0
-		if p.account != "" || p.roots != "" {
-			return nil, &usageError{fmt.Errorf("--account and --ca belong to --nats")}
+		if p.account != "" || p.id != "" || p.roots != "" {
+			return account, &usageError{fmt.Errorf("--account, --account-id and --ca belong to --nats")}
 		}
 		if len(c.Hosts) == 0 {
 			c.Hosts, err = defaultHosts(c.Listen, c.WebSocket)
 		}
-		return nil, err
+		return account, err
 	}
 	c.Listen, c.WebSocket, c.Hosts = "", "", nil
 	if p.roots != "" {
 		data, err := os.ReadFile(p.roots)
 		if err != nil {
-			return nil, err
+			return account, err
 		}
 		c.Roots = string(data)
 	}
 	if p.account == "" {
-		return nil, nil
+		return account, nil
 	}
 	data, err := os.ReadFile(p.account)
-	return []byte(strings.TrimSpace(string(data))), err
+	return coordinator.Account{Seed: []byte(strings.TrimSpace(string(data))), ID: p.id}, err
 }
 
 // defaultHosts is where a machine is reached that was not told: at the addresses
@@ -98,7 +100,7 @@ func coordinatorInitCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if len(p.config.NATS) > 0 && account == nil {
+			if len(p.config.NATS) > 0 && account.Seed == nil {
 				return &usageError{fmt.Errorf("--nats needs --account\n  hint: the people who run the cluster make an account with JetStream for parley, and its seed")}
 			}
 			f, err := coordinator.Init(a[0], methods, p.config, account)
@@ -261,10 +263,15 @@ func coordinatorRevokeCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := f.Revoke(a[1]); err != nil {
+			user, err := f.Revoke(a[1])
+			if err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "site %s is disconnected and refused from now on\n", a[1])
+			if len(f.Config.NATS) > 0 {
+				fmt.Fprintf(cmd.OutOrStdout(), "what site %s signs is passed over from now on. The cluster is not told: its credentials can connect until they\nexpire, within %d days, unless the cluster's people revoke them: %s\n", a[1], coordinator.ForeignDays, user)
+			} else {
+				fmt.Fprintf(cmd.OutOrStdout(), "site %s is disconnected and refused from now on\n", a[1])
+			}
 			fmt.Fprintf(cmd.OutOrStdout(), "Copy %s to where you keep it again: it holds the revocation.\n", filepath.Join(f.Path, "coordinator.key"))
 			return nil
 		},
@@ -276,7 +283,9 @@ func coordinatorSubmitCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "submit DIR PLAN",
 		Short: "Submit a study; the same plan twice is one study",
-		Args:  args(cobra.ExactArgs(2)),
+		Long: "Submits a study. The same plan twice is one study; submitted again after it has stopped, it goes on from\n" +
+			"where it was.",
+		Args: args(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			f, err := coordinator.Open(a[0], methods)
 			if err != nil {
@@ -294,14 +303,25 @@ func coordinatorSubmitCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			stopped, err := f.Stopped(digest)
+			if err == nil && stopped {
+				err = f.Give(digest, coordinator.Order{Again: true})
+			}
+			if err != nil {
+				return err
+			}
 			if asJSON {
 				return json.NewEncoder(cmd.OutOrStdout()).Encode(struct {
 					Study string `json:"study"`
 					Fresh bool   `json:"fresh"`
-				}{digest, fresh})
+					Again bool   `json:"again"` // it had stopped, and is tried again
+				}{digest, fresh, stopped})
 			}
 			was := "was submitted"
-			if !fresh {
+			switch {
+			case stopped:
+				was = "had stopped, and goes on"
+			case !fresh:
 				was = "had been submitted already"
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "study %s %s; digest %s\n", plan.Name, was, digest)

@@ -106,7 +106,7 @@ func demo(cmd *cobra.Command, dir string, plan *study.Plan, listen, websocket st
 	if c.Hosts, err = defaultHosts(c.Listen, c.WebSocket); err != nil {
 		return nil, err
 	}
-	if f, err = coordinator.Init(path, methods, c, nil); err != nil {
+	if f, err = coordinator.Init(path, methods, c, coordinator.Account{}); err != nil {
 		return nil, err
 	}
 	if _, _, err := f.Submit(plan); err != nil {

@@ -1,6 +1,7 @@
 package nats
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"time"
@@ -12,12 +13,20 @@ import (
 )
 
 // Authority signs who may connect. For the server within this program it has the
-// keys of an operator, a system account and one account; for a cluster of
-// somebody else's, only a key of the account.
+// keys of an operator, a system account, one account for the coordinator and
+// JetStream, and one for everybody else; for a cluster of somebody else's, only a
+// key of one account for all.
+//
+// A client chooses where the reply to a request goes, and the server sends it there
+// with rights of its own. In JetStream's account a reply to $JS.API.STREAM.DELETE
+// would delete a stream, whoever asked. So the other ends have an account without
+// JetStream, whose subjects lead into the first account for values and wakes alone.
+// With a cluster of somebody else's there is no such wall.
 type Authority struct {
 	operator, system nkeys.KeyPair // nil for a foreign cluster
 	account          nkeys.KeyPair // signs users
 	issuer           string        // the account's public key
+	ends             nkeys.KeyPair // of the account of sites and guests; nil for a foreign cluster
 }
 
 // authorityBytes is an authority as it is kept.
@@ -36,7 +45,22 @@ func NewAuthority() (*Authority, error) {
 		return nil, err
 	}
 	issuer, err := account.PublicKey()
-	return &Authority{operator, system, account, issuer}, err
+	if err != nil {
+		return nil, err
+	}
+	a := &Authority{operator: operator, system: system, account: account, issuer: issuer}
+	return a, a.derive()
+}
+
+// derive makes the key of the ends' account, which follows from the account's.
+func (a *Authority) derive() error {
+	seed, err := a.account.Seed()
+	if err != nil {
+		return err
+	}
+	raw := sha256.Sum256(append([]byte("parley account of ends\x00"), seed...))
+	a.ends, err = nkeys.FromRawSeed(nkeys.PrefixByteAccount, raw[:])
+	return err
 }
 
 // AccountAuthority signs for an account of an existing cluster, with the seed of
@@ -109,7 +133,7 @@ func ParseAuthority(data []byte) (*Authority, error) {
 		return nil, fmt.Errorf("reading the broker's authority: %w", err)
 	}
 	a.operator, a.system = operator, system
-	return a, nil
+	return a, a.derive()
 }
 
 // NewUser makes the key that one end connects with. It signs whatever a broker
@@ -141,7 +165,7 @@ func PublicOf(seed []byte) (string, error) {
 
 // Coordinator lets a key do everything in the account.
 func (a *Authority) Coordinator(public string) (string, error) {
-	return a.sign(jwt.NewUserClaims(public), coordinator, time.Time{})
+	return a.sign(a.account, jwt.NewUserClaims(public), coordinator, time.Time{})
 }
 
 // Site lets a key read task.NAME and write answer.NAME in every bucket, until
@@ -156,7 +180,7 @@ func (a *Authority) Site(name, public string, expires time.Time) (string, error)
 // Guest lets a key do the same in the bucket control only, as guest_ID.
 func (a *Authority) Guest(id, public string, expires time.Time) (string, error) {
 	if !guestID.MatchString(id) {
-		return "", fmt.Errorf("an invitation cannot have the name %.80q\n  hint: up to 64 letters, digits, - and _", id)
+		return "", fmt.Errorf("an invitation cannot have the name %.80q\n  hint: up to 40 letters, digits, - and _", id)
 	}
 	return a.user(guest+id, control, public, expires)
 }
@@ -164,10 +188,9 @@ func (a *Authority) Guest(id, public string, expires time.Time) (string, error) 
 // user lists what an end other than the coordinator may do. The parts of a value
 // that it may write are listed one by one, so that it fills a bounded amount.
 //
-// A client chooses where the reply to a request goes, and the server sends it with
-// rights of its own. So an end can have an acknowledgement, or its own value read
-// back, stored under another's key. That is noise: values are signed by those who
-// are named in their keys, and the true one is put again.
+// An end can have an acknowledgement, or its own value read back, stored as another's
+// answer: see [Authority]. That is noise: values are signed by those who are named
+// in their keys, and the true one is put again.
 func (a *Authority) user(name, bucket, public string, expires time.Time) (string, error) {
 	c := jwt.NewUserClaims(public)
 	if c == nil {
@@ -189,10 +212,13 @@ func (a *Authority) user(name, bucket, public string, expires time.Time) (string
 		get := "$JS.API.DIRECT.GET." + stream + "." + p.subject()
 		c.Pub.Allow.Add(get, get+".*")
 	}
-	return a.sign(c, name, expires)
+	if a.ends != nil {
+		return a.sign(a.ends, c, name, expires)
+	}
+	return a.sign(a.account, c, name, expires)
 }
 
-func (a *Authority) sign(c *jwt.UserClaims, name string, expires time.Time) (string, error) {
+func (a *Authority) sign(key nkeys.KeyPair, c *jwt.UserClaims, name string, expires time.Time) (string, error) {
 	if c == nil || !nkeys.IsValidPublicUserKey(c.Subject) {
 		return "", errors.New("this is no public key of a user of the broker\n  hint: it begins with U")
 	}
@@ -200,10 +226,10 @@ func (a *Authority) sign(c *jwt.UserClaims, name string, expires time.Time) (str
 	if !expires.IsZero() {
 		c.Expires = expires.Unix()
 	}
-	if own, err := a.account.PublicKey(); err != nil || own != a.issuer {
+	if own, err := a.account.PublicKey(); key == a.account && (err != nil || own != a.issuer) {
 		c.IssuerAccount = a.issuer
 	}
-	return c.Encode(a.account)
+	return c.Encode(key)
 }
 
 // inbox is where the replies to an end go: each has its own, so that none reads
@@ -235,12 +261,18 @@ func (a *Authority) trust(revoked []string) (operator *jwt.OperatorClaims, syste
 	}
 	sc := jwt.NewAccountClaims(system)
 	sc.Name = "system"
-	ac, err := a.accountClaims(revoked)
+	ac := jwt.NewAccountClaims(a.issuer)
+	ac.Name = "parley"
+	ac.Limits.JetStreamLimits = jwt.JetStreamLimits{DiskStorage: jwt.NoLimit, Streams: jwt.NoLimit, Consumer: jwt.NoLimit, MaxAckPending: jwt.NoLimit}
+	for _, w := range ways {
+		ac.Exports.Add(&jwt.Export{Name: w.subject, Subject: jwt.Subject(w.subject), Type: w.kind})
+	}
+	ec, err := a.endsClaims(revoked)
 	if err != nil {
 		return nil, "", nil, err
 	}
 	accounts = map[string]string{}
-	for _, c := range []*jwt.AccountClaims{sc, ac} {
+	for _, c := range []*jwt.AccountClaims{sc, ac, ec} {
 		if accounts[c.Subject], err = c.Encode(a.operator); err != nil {
 			return nil, "", nil, err
 		}
@@ -251,17 +283,36 @@ func (a *Authority) trust(revoked []string) (operator *jwt.OperatorClaims, syste
 // never is after every token that could be signed for a key.
 var never = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// accountClaims describes the account: JetStream without limits of its own, since
-// its disk is, and who is revoked, by key, whatever token comes with it.
-func (a *Authority) accountClaims(revoked []string) (*jwt.AccountClaims, error) {
-	ac := jwt.NewAccountClaims(a.issuer)
-	ac.Name = "parley"
-	ac.Limits.JetStreamLimits = jwt.JetStreamLimits{DiskStorage: jwt.NoLimit, Streams: jwt.NoLimit, Consumer: jwt.NoLimit, MaxAckPending: jwt.NoLimit}
+// ways lead from the account of the ends into that of JetStream: values to write and
+// read, and wakes. What an end may use of them says its own token.
+var ways = []struct {
+	subject string
+	kind    jwt.ExportType
+}{
+	{"$KV.*.answer.>", jwt.Service},
+	{"$JS.API.DIRECT.GET.*.$KV.*.answer.>", jwt.Service},
+	{"$JS.API.DIRECT.GET.*.$KV.*.task.>", jwt.Service},
+	{"w.*.answer.>", jwt.Service},
+	{"w.*.task.>", jwt.Stream},
+}
+
+// endsClaims describes the account of the ends, and who of them is revoked, by key,
+// whatever token comes with it.
+func (a *Authority) endsClaims(revoked []string) (*jwt.AccountClaims, error) {
+	public, err := a.ends.PublicKey()
+	if err != nil {
+		return nil, err
+	}
+	ec := jwt.NewAccountClaims(public)
+	ec.Name = "ends"
+	for _, w := range ways {
+		ec.Imports.Add(&jwt.Import{Name: w.subject, Account: a.issuer, Subject: jwt.Subject(w.subject), Type: w.kind})
+	}
 	for _, public := range revoked {
 		if !nkeys.IsValidPublicUserKey(public) {
 			return nil, fmt.Errorf("cannot revoke %.80q: it is no public key of a user of the broker", public)
 		}
-		ac.RevokeAt(public, never)
+		ec.RevokeAt(public, never)
 	}
-	return ac, nil
+	return ec, nil
 }

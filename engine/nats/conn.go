@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/url"
 	"regexp"
@@ -53,9 +54,9 @@ type Conn struct {
 
 	mu      sync.Mutex
 	jwt     string
-	nc      *nats.Conn    // nil: not connected
-	up      chan struct{} // closed when connected
-	trouble string
+	nc      *nats.Conn                    // nil: not connected
+	up      chan struct{}                 // closed when connected
+	trouble map[string]string             // by address: why there is no connection to it
 	pending map[string]map[*call]struct{} // by subject
 	watched map[string]*watch             // by subject of the wake
 }
@@ -84,7 +85,7 @@ func connect(o Options, again time.Duration) (*Conn, error) {
 	ctx, stop := context.WithCancel(context.Background())
 	c := &Conn{
 		o: o, key: key, jwt: o.JWT, again: again, ctx: ctx, stopped: stop, done: make(chan struct{}),
-		slots: make(chan struct{}, atOnce), up: make(chan struct{}), trouble: "not connected yet",
+		slots: make(chan struct{}, atOnce), up: make(chan struct{}), trouble: map[string]string{},
 		pending: map[string]map[*call]struct{}{}, watched: map[string]*watch{},
 	}
 	go c.run()
@@ -122,13 +123,9 @@ func (o *Options) check() (nkeys.KeyPair, error) {
 // run keeps a connection until Close.
 func (c *Conn) run() {
 	defer close(c.done)
-	urls := c.o.URLs
-	if c.o.Server != nil {
-		urls = []string{"nats://in-process"}
-	}
 	jitter := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
 	for wait := backOff; ; {
-		for _, u := range urls {
+		for _, u := range c.addresses() {
 			if c.session(u) {
 				wait = backOff
 			}
@@ -156,7 +153,7 @@ func (c *Conn) session(address string) (connected bool) {
 	defer cancel()
 	d := &dialer{ctx: ctx, server: c.o.Server, proxy: c.o.Proxy, t: &c.t}
 	closed := make(chan struct{})
-	nc, err := nats.Connect(natsScheme(address), c.clientOptions(address, d, closed)...)
+	nc, err := nats.Connect(address, c.clientOptions(address, d, closed)...)
 	if d.err != nil {
 		err = d.err
 	}
@@ -167,7 +164,7 @@ func (c *Conn) session(address string) (connected bool) {
 		}
 	}
 	if err != nil {
-		c.fail(c.explain(address, err))
+		c.fail(address, c.explain(address, err))
 		return false
 	}
 	c.begin(nc, address)
@@ -181,12 +178,12 @@ func (c *Conn) session(address string) (connected bool) {
 	if err == nil || errors.Is(err, nats.ErrPermissionViolation) {
 		err = errors.New("the connection broke")
 	}
-	c.fail(c.explain(address, err))
+	if errors.Is(err, io.EOF) {
+		err = errors.New("the other end closed it")
+	}
+	c.fail(address, c.explain(address, err))
 	return true
 }
-
-// natsScheme is the address as NATS's client knows it.
-func natsScheme(address string) string { return strings.TrimSuffix(address, "/") }
 
 func (c *Conn) clientOptions(address string, d *dialer, closed chan struct{}) []nats.Option {
 	o := []nats.Option{
@@ -231,7 +228,8 @@ func (c *Conn) subscribe(nc *nats.Conn) error {
 // begin makes a connection the one that is used.
 func (c *Conn) begin(nc *nats.Conn, address string) {
 	c.mu.Lock()
-	c.nc, c.trouble = nc, ""
+	c.nc = nc
+	clear(c.trouble)
 	close(c.up)
 	for _, w := range c.watched { // wakes may have been missed
 		w.signal(0)
@@ -243,10 +241,10 @@ func (c *Conn) begin(nc *nats.Conn, address string) {
 	c.say("connected to the broker at " + address)
 }
 
-// fail records why there is no connection.
-func (c *Conn) fail(trouble string) {
+// fail records why there is no connection, and says so if that is news.
+func (c *Conn) fail(address, trouble string) {
 	c.mu.Lock()
-	was, same := c.nc != nil, c.trouble == trouble
+	was, same := c.nc != nil, c.trouble[address] == trouble
 	if was {
 		c.nc, c.up = nil, make(chan struct{})
 		for _, calls := range c.pending {
@@ -255,17 +253,15 @@ func (c *Conn) fail(trouble string) {
 			}
 		}
 	}
-	c.trouble = trouble
+	c.trouble[address] = trouble
 	c.mu.Unlock()
-	if c.ctx.Err() != nil || same {
-		return
+	switch {
+	case c.ctx.Err() != nil || same:
+	case was:
+		c.say("the connection to the broker is lost, trying again: " + trouble)
+	default:
+		c.say("cannot connect to the broker, trying again: " + trouble)
 	}
-	if was {
-		trouble = "the connection to the broker is lost, trying again: " + trouble
-	} else {
-		trouble = "cannot connect to the broker, trying again: " + trouble
-	}
-	c.say(trouble)
 }
 
 var quoted = regexp.MustCompile(`"(\S+)"`)
@@ -304,11 +300,32 @@ func (c *Conn) Connected() bool {
 	return c.nc != nil
 }
 
-// Trouble says why there is no connection; nothing if there is one.
+// Trouble says why there is no connection, for each address; nothing if there is
+// one.
 func (c *Conn) Trouble() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.trouble
+	if c.nc != nil {
+		return ""
+	}
+	var all []string
+	for _, u := range c.addresses() {
+		if t := c.trouble[u]; t != "" {
+			all = append(all, t)
+		}
+	}
+	if len(all) == 0 {
+		return "not connected yet"
+	}
+	return strings.Join(all, "\n")
+}
+
+// addresses are those that are tried in turn.
+func (c *Conn) addresses() []string {
+	if c.o.Server != nil {
+		return []string{"nats://in-process"}
+	}
+	return c.o.URLs
 }
 
 // Bytes counts what has passed at the socket, encryption and all.
@@ -333,7 +350,7 @@ func (c *Conn) connection(ctx context.Context) (*nats.Conn, error) {
 	defer t.Stop()
 	for {
 		c.mu.Lock()
-		nc, up, trouble := c.nc, c.up, c.trouble
+		nc, up := c.nc, c.up
 		c.mu.Unlock()
 		switch {
 		case c.ctx.Err() != nil:
@@ -344,7 +361,7 @@ func (c *Conn) connection(ctx context.Context) (*nats.Conn, error) {
 		select {
 		case <-up:
 		case <-t.C:
-			return nil, fmt.Errorf("there is no connection to the broker: %s", trouble)
+			return nil, fmt.Errorf("there is no connection to the broker: %s", c.Trouble())
 		case <-c.ctx.Done():
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)

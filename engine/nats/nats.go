@@ -38,7 +38,7 @@ const control = "control"
 
 var (
 	siteName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,39}$`)
-	guestID  = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+	guestID  = regexp.MustCompile(`^[A-Za-z0-9_-]{1,40}$`)
 	token    = regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`)
 	digest   = regexp.MustCompile(`^[0-9a-f]{64}$`)
 )

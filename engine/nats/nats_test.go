@@ -19,14 +19,8 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"parley/engine/wire"
 )
-
-func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m)
-}
 
 // world is a broker of its own, with certificate, authority and ends.
 type world struct {
@@ -166,6 +160,7 @@ func holds(t testing.TB, w wire.Wire, key, value string) uint64 {
 }
 
 func TestTasksGoDownAndAnswersUp(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	co := w.coordinatorOptions()
 	co.URLs, co.Server = nil, w.server
@@ -196,6 +191,7 @@ func TestTasksGoDownAndAnswersUp(t *testing.T) {
 }
 
 func TestOfTwoWritersOneIsTooLate(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a, b := w.connect(w.coordinatorOptions()), w.connect(w.coordinatorOptions())
 	key := study + ".coordinator"
@@ -225,6 +221,7 @@ func TestOfTwoWritersOneIsTooLate(t *testing.T) {
 }
 
 func TestLongValuesGoInParts(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c, s := w.connect(w.coordinatorOptions()), w.connect(w.siteOptions("north"))
 	key := wire.AnswerKey(study, "north")
@@ -259,6 +256,7 @@ func must(value []byte, _ uint64, err error) []byte {
 }
 
 func TestBrokerThatLosesItsFolder(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c, s := w.connect(w.coordinatorOptions()), w.connect(w.siteOptions("north"))
 	key := wire.TaskKey(study, "north")
@@ -291,6 +289,7 @@ func TestBrokerThatLosesItsFolder(t *testing.T) {
 }
 
 func TestWaitOutlastsARestart(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	o := w.coordinatorOptions()
 	o.URLs, o.Server = nil, w.server
@@ -312,8 +311,45 @@ func TestWaitOutlastsARestart(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	put(t, c, key, "two", r)
+	eventually(t, "the put is taken", func() bool { // as links do: again and again
+		_, err := c.Put(within(t), key, []byte("two"), r)
+		return err == nil
+	})
 	if got := <-came; got.err != nil || got.value != "two" {
 		t.Fatalf("%+v", got)
+	}
+}
+
+// Wakes are missed while there is no connection.
+func TestAfterAReconnectReadersLook(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	o := w.coordinatorOptions()
+	o.URLs, o.Server = nil, w.server
+	c, s := w.connect(o), w.connect(w.siteOptions("north"))
+	key, p := wire.TaskKey(study, "north"), place{bucketOf(study), "task.north"}
+	after := put(t, c, key, "one", 0)
+	holds(t, s, key, "one")
+	ctx, stop := context.WithTimeout(t.Context(), lookAgain-5*time.Second) // before it looks by itself
+	defer stop()
+	came := make(chan error, 1)
+	go func() {
+		_, _, err := s.Wait(ctx, key, after)
+		came <- err
+	}()
+	eventually(t, "it has looked, and waits", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		known := s.watched[p.wake()]
+		return known != nil && known.seen == after
+	})
+	if _, err := c.publish(within(t), p, p, encodeShort([]byte("two")), after); err != nil { // no wake
+		t.Fatal(err)
+	}
+	if err := w.server.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-came; err != nil {
+		t.Error(err)
 	}
 }

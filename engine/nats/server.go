@@ -59,7 +59,10 @@ func StartServer(o ServerOptions) (*Server, error) {
 	s := &Server{options: o, addr: o.Listen, ws: o.WebSocket}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s, s.start()
+	if err := s.start(); err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // serverOptions makes what NATS wants to know. Every start needs its own, since
@@ -160,6 +163,12 @@ func (s *Server) start() error {
 	}
 	log := &serverLog{say: s.options.Log}
 	ns.SetLoggerV2(log, false, false, false)
+	// The account must be known before anybody connects: NATS tries out its folder
+	// when it first hears of it, by removing it, and meanwhile others make streams.
+	if _, err := ns.LookupAccount(s.options.Authority.issuer); err != nil {
+		ns.Shutdown()
+		return fmt.Errorf("starting the broker: %w", err)
+	}
 	ns.Start()
 	ready := ns.ReadyForConnections(readyWithin)
 	if fatal := log.failed(); fatal != "" || !ready || !ns.JetStreamEnabled() {
@@ -206,7 +215,7 @@ func (s *Server) Revoke(public ...string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	revoked := slices.Concat(s.options.Revoked, public)
-	claims, err := s.options.Authority.accountClaims(revoked)
+	claims, err := s.options.Authority.endsClaims(revoked)
 	if err != nil {
 		return err
 	}
@@ -292,7 +301,7 @@ func (l *serverLog) failed() string {
 func (l *serverLog) Noticef(string, ...any)         {}
 func (l *serverLog) Debugf(string, ...any)          {}
 func (l *serverLog) Tracef(string, ...any)          {}
-func (l *serverLog) Warnf(format string, v ...any)  { l.line(format, v) }
+func (l *serverLog) Warnf(string, ...any)           {}
 func (l *serverLog) Errorf(format string, v ...any) { l.line(format, v) }
 
 // Fatalf does not end the process, as NATS expects: it is part of another program.

@@ -7,7 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -103,17 +105,25 @@ func (c *Conn) look(ctx context.Context, p place) ([]byte, uint64, error) {
 	if err != nil {
 		return nil, 0, fmt.Errorf("reading %s: %w", p.subject(), err)
 	}
+	// The headers of who put the message come first, and may hold anything; those of
+	// the server stand behind them.
+	revision, bad := strconv.ParseUint(last(msg.Header, "Nats-Sequence"), 10, 64)
 	switch status := msg.Header.Get("Status"); {
+	case bad == nil && revision > 0 && last(msg.Header, "Nats-Subject") == p.subject():
+		return msg.Data, revision, nil
 	case status == "404":
 		return nil, 0, nil
-	case status != "":
-		return nil, 0, fmt.Errorf("reading %s: the broker says %s %s", p.subject(), status, msg.Header.Get("Description"))
+	default:
+		return nil, 0, fmt.Errorf("reading %s: the broker answers with something else: %s %s", p.subject(), status, msg.Header.Get("Description"))
 	}
-	revision, err := strconv.ParseUint(msg.Header.Get("Nats-Sequence"), 10, 64)
-	if err != nil || revision == 0 || msg.Header.Get("Nats-Subject") != p.subject() {
-		return nil, 0, fmt.Errorf("reading %s: the broker answers with something else", p.subject())
+}
+
+func last(h nats.Header, name string) string {
+	values := h.Values(name)
+	if len(values) == 0 {
+		return ""
 	}
-	return msg.Data, revision, nil
+	return values[len(values)-1]
 }
 
 // missing says whether a bucket is not there, which is no error, or the broker has
@@ -224,7 +234,7 @@ func (c *Conn) answer(msg *nats.Msg) (uint64, error) {
 	switch a.Error.Code {
 	case 10071, 10164: // wrong last sequence; in a cluster, another put is on its way
 		return 0, wire.ErrMoved
-	case 10058, 10059: // stream with another configuration; no stream
+	case int(errNoFolder), int(errExists), int(errNoBucket):
 		return 0, jsError(a.Error.Code)
 	case 10023, 10047, 10077, 10008:
 		return 0, fmt.Errorf("the broker cannot store it: %s\n  hint: make room on its disk; it starts again by itself if it is the coordinator's own", a.Error.Description)
@@ -234,6 +244,12 @@ func (c *Conn) answer(msg *nats.Msg) (uint64, error) {
 
 // jsError is an error of JetStream that is looked for here.
 type jsError int
+
+const (
+	errNoFolder jsError = 10049 // removing another bucket just took the folder of all away
+	errExists   jsError = 10058 // with another configuration: its revisions begin at another time
+	errNoBucket jsError = 10059
+)
 
 func (e jsError) Error() string { return fmt.Sprintf("JetStream's error %d", int(e)) }
 
@@ -290,7 +306,7 @@ func (c *Conn) store(ctx context.Context, p, value place, data []byte, after uin
 		if c.o.Replicas == 0 || wait > time.Second {
 			return 0, fmt.Errorf("the broker keeps nothing of this name now\n  hint: it starts, its disk is full, or the coordinator has not begun")
 		}
-		if err := c.create(ctx, p); err != nil {
+		if err := c.create(ctx, p); err != nil && !errors.Is(err, errNoFolder) {
 			return 0, err
 		}
 		if wait > 20*time.Millisecond { // servers of a cluster have yet to tell each other
@@ -316,7 +332,7 @@ func (c *Conn) create(ctx context.Context, p place) error {
 	if err == nil {
 		_, err = c.answer(msg)
 	}
-	if errors.Is(err, jsError(10058)) { // it is there
+	if errors.Is(err, errExists) {
 		return nil
 	}
 	if errors.Is(err, errNobody) {
@@ -343,12 +359,14 @@ func (c *Conn) Remove(ctx context.Context, bucket string) error {
 	if err == nil {
 		_, err = c.answer(msg)
 	}
-	if errors.Is(err, jsError(10059)) {
-		return nil
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, errNoBucket) {
 		return fmt.Errorf("removing the bucket %s: %w", p.bucket, err)
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.DeleteFunc(c.watched, func(subject string, w *watch) bool {
+		return len(w.waiting) == 0 && strings.HasPrefix(subject, p.wake())
+	})
 	return nil
 }
 

@@ -99,9 +99,8 @@ const (
 	registryFile = "sites.json"
 )
 
-// Init makes a new folder. account is the seed of an account in somebody else's
-// cluster, nil for the embedded broker.
-func Init(path string, methods method.Registry, c Config, account []byte) (*Folder, error) {
+// Init makes a new folder. The account is empty for the embedded broker.
+func Init(path string, methods method.Registry, c Config, account Account) (*Folder, error) {
 	secrets, err := newSecrets(account)
 	if err != nil {
 		return nil, err
@@ -220,6 +219,12 @@ func (r *Registry) member(site string) *Member {
 	return nil
 }
 
+// other says whether a key is that with which another site or a guest connects.
+func (r *Registry) other(site, user string) bool {
+	return slices.ContainsFunc(r.Members, func(m Member) bool { return m.Site != site && m.User == user }) ||
+		slices.ContainsFunc(r.Invitations, func(i Invited) bool { return i.User == user })
+}
+
 // Registry reads it.
 func (f *Folder) Registry() (r Registry, err error) {
 	return r, f.readJSON(registryFile, &r)
@@ -273,8 +278,8 @@ func (f *Folder) refused() ([]string, error) {
 // Invite makes an invitation for a site. One that has joined is invited again
 // only to be replaced: its old keys are revoked when the invitation is used.
 func (f *Folder) Invite(site string, expires time.Time, replace bool) (*federation.Invitation, error) {
-	if !study.IsName(site) {
-		return nil, fmt.Errorf("%q cannot be the name of a site\n  hint: small letters, digits and -, at most 40, as in a plan", site)
+	if !study.IsName(site) || site == brokerName {
+		return nil, fmt.Errorf("%q cannot be the name of a site\n  hint: small letters, digits and -, at most 40, as in a plan; and not "+brokerName, site)
 	}
 	secret, err := wire.NewKey()
 	if err != nil {
@@ -318,9 +323,10 @@ func (f *Folder) roots() []byte {
 	return f.Secrets.roots()
 }
 
-// Revoke lets a site's keys connect no more, and withdraws its invitations.
-func (f *Folder) Revoke(site string) error {
-	err := f.change(func(r *Registry, s *Secrets) error {
+// Revoke lets a site's keys connect no more, and withdraws its invitations. It
+// returns the public key with which the site connects; empty if it has not joined.
+func (f *Folder) Revoke(site string) (user string, err error) {
+	err = f.change(func(r *Registry, s *Secrets) error {
 		m := r.member(site)
 		open := slices.ContainsFunc(r.Invitations, func(i Invited) bool { return i.Site == site && i.UsedBy == "" })
 		if m == nil && !open {
@@ -332,15 +338,18 @@ func (f *Folder) Revoke(site string) error {
 			}
 		}
 		r.Invitations = slices.DeleteFunc(r.Invitations, func(i Invited) bool { return i.Site == site })
-		if m != nil && !m.Revoked {
-			s.revoke(m)
+		if m != nil {
+			user = m.User
+			if !m.Revoked {
+				s.revoke(m)
+			}
 		}
 		return nil
 	})
 	if err != nil {
-		return err
+		return "", err
 	}
-	return f.Audit.Add("revoked", "", site, "its keys connect no more")
+	return user, f.Audit.Add("revoked", "", site, "its keys connect no more")
 }
 
 // revoke notes that a site's keys are good no more.
@@ -358,10 +367,16 @@ func (f *Folder) ResultsPath(p *study.Plan) (string, error) {
 	return f.file("results", name), err
 }
 
+// brokerName is the name by which the broker knows the coordinator.
+const brokerName = "coordinator"
+
 const planFile = "plan.cbor"
 
 // Submit gives the coordinator a study to run. A plan that it has already changes nothing.
 func (f *Folder) Submit(p *study.Plan) (digest string, fresh bool, err error) {
+	if slices.Contains(p.Sites, brokerName) {
+		return "", false, fmt.Errorf("a site of the plan is called %s, as the other end is\n  hint: give the site another name", brokerName)
+	}
 	d, err := p.Digest()
 	if err != nil {
 		return "", false, err
@@ -383,6 +398,17 @@ func (f *Folder) Submit(p *study.Plan) (digest string, fresh bool, err error) {
 		err = f.Audit.Add("submitted", digest, "", "plan "+p.Name)
 	}
 	return digest, fresh, err
+}
+
+// Stopped says whether a study has stopped, and has not been aborted: then [Order]
+// Again makes it go on from where it was.
+func (f *Folder) Stopped(digest string) (bool, error) {
+	state, err := f.loadState(digest)
+	if err != nil || state.State != Stopped {
+		return false, err
+	}
+	orders, err := f.Orders(digest)
+	return !slices.ContainsFunc(orders, func(o Order) bool { return o.Abort }), err
 }
 
 // Studies lists the digests of the studies, in their order.
@@ -427,6 +453,7 @@ type Order struct {
 	At    time.Time `json:"at"`
 	Drop  string    `json:"drop,omitempty"` // a site
 	Abort bool      `json:"abort,omitempty"`
+	Again bool      `json:"again,omitempty"` // try again what has stopped
 }
 
 // Give adds an order, which the daemon follows as soon as it sees it.
@@ -442,8 +469,11 @@ func (f *Folder) Give(digest string, o Order) error {
 	if err != nil {
 		return err
 	}
-	if o.Abort {
+	switch {
+	case o.Abort:
 		return f.Audit.Add("aborted", digest, "", "by a person")
+	case o.Again:
+		return f.Audit.Add("submitted", digest, "", "again, after it had stopped")
 	}
 	return f.Audit.Add("dropped", digest, o.Drop, "by a person")
 }

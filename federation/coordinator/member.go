@@ -34,7 +34,7 @@ type member struct {
 
 	credentials string // for a broker that is somebody else's
 	renewed     time.Time
-	told        map[string]time.Time // when a line was last written to the audit log
+	quiet       federation.Quiet // what is written to the logs because of the site
 }
 
 // standing is where the site stands with a study, and since when it has been seen to.
@@ -98,7 +98,7 @@ func (m *member) listen(ctx context.Context) {
 		}
 		seen = revision
 		if err := m.take(value); err != nil {
-			m.passedOver("", "what stood for a hello: "+err.Error())
+			m.passedOver("", "what stood for a hello was passed over: "+err.Error())
 		}
 	}
 }
@@ -118,8 +118,8 @@ func (m *member) take(value []byte) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	fresh := bytes.Equal(h.Nonce, d.nonce)
-	if fresh && !m.advances(string(h.Life), h.Count) {
-		return nil // delivered again
+	if fresh && !m.advances(string(h.Life), h.Count) || !fresh && m.current {
+		return nil // delivered again, or from before this life of the coordinator
 	}
 	now := time.Now()
 	m.seen = now
@@ -134,7 +134,9 @@ func (m *member) take(value []byte) error {
 			old, ok := m.words[s.Study]
 			if !ok || old.Word != s.Word || old.Text != s.Text {
 				old = standing{s, now}
-				d.Log.Info(fmt.Sprintf("site %s, study %.12s: %s", m.site, s.Study, sentence(s)), "site", m.site, "study", s.Study, "word", s.Word)
+				if line, ok := m.quiet.Line(fmt.Sprintf("site %s, study %.12s: %s", m.site, s.Study, sentence(s)), now); ok {
+					d.Log.Info(line, "site", m.site, "study", s.Study, "word", s.Word)
+				}
 			}
 			words[s.Study] = old
 		}
@@ -347,6 +349,7 @@ func (d *Daemon) guest(ctx context.Context, i Invited) {
 	ctx, cancel := context.WithDeadline(ctx, i.Expires)
 	defer cancel()
 	var seen uint64
+	var quiet federation.Quiet
 	for ctx.Err() == nil {
 		value, revision, err := d.conn.Wait(ctx, federation.RequestKey(i.ID), seen)
 		if err != nil {
@@ -356,10 +359,12 @@ func (d *Daemon) guest(ctx context.Context, i Invited) {
 		seen = revision
 		r, err := federation.OpenRequest(d.Folder.Secrets.Key, peer, i.ID, value)
 		if err != nil {
-			d.audit("passed over", "", i.Site, "what stood for a request to join: "+err.Error())
+			if line, ok := quiet.Line("what stood for a request to join: "+err.Error(), time.Now()); ok {
+				d.audit("passed over", "", i.Site, line)
+			}
 			continue
 		}
-		if err := d.grant(ctx, i, r); err != nil && ctx.Err() == nil {
+		if err := d.grant(ctx, i, r, &quiet); err != nil && ctx.Err() == nil {
 			d.Log.Warn(fmt.Sprintf("answering the request of site %s to join: %v", i.Site, err))
 			seen = 0
 			pause(ctx, time.Second)
@@ -368,8 +373,8 @@ func (d *Daemon) guest(ctx context.Context, i Invited) {
 }
 
 // grant answers a request to join.
-func (d *Daemon) grant(ctx context.Context, i Invited, r federation.Request) error {
-	g, err := d.join(i, r)
+func (d *Daemon) grant(ctx context.Context, i Invited, r federation.Request, quiet *federation.Quiet) error {
+	g, err := d.join(i, r, quiet)
 	if err != nil {
 		return err
 	}
@@ -386,9 +391,15 @@ func (d *Daemon) grant(ctx context.Context, i Invited, r federation.Request) err
 
 // join makes somebody with an invitation the site. The same request has the same
 // answer, since the first may have been lost.
-func (d *Daemon) join(i Invited, r federation.Request) (g federation.Grant, err error) {
+func (d *Daemon) join(i Invited, r federation.Request, quiet *federation.Quiet) (g federation.Grant, err error) {
 	if own := federation.This(d.Folder.Methods); own.Protocol != r.Program.Protocol {
-		g.Refused = fmt.Sprintf("install parley %s: this coordinator speaks version %d of the protocol, and parley %s speaks version %d", own.Version, own.Protocol, r.Program.Version, r.Program.Protocol)
+		g.Refused = fmt.Sprintf("install parley %s: this coordinator speaks version %d of the protocol, and parley %s speaks version %d", own.Version, own.Protocol, federation.Printable(r.Program.Version), r.Program.Protocol)
+		return g, nil
+	}
+	// Before anything is kept: a key that cannot be one could not be revoked later.
+	token, err := d.credentials(i.Site, r.User)
+	if err != nil {
+		g.Refused = "the request names no key to connect with"
 		return g, nil
 	}
 	fresh := false
@@ -398,6 +409,9 @@ func (d *Daemon) join(i Invited, r federation.Request) (g federation.Grant, err 
 		switch {
 		case at < 0:
 			g.Refused = "the invitation has been withdrawn"
+			return nil
+		case reg.other(i.Site, r.User): // with this site, another's key would be revoked
+			g.Refused = "the request names the key of somebody else"
 			return nil
 		case reg.Invitations[at].UsedBy == r.User && m != nil && m.User == r.User && bytes.Equal(m.Peer, r.Peer):
 			g.Certificate = m.Certificate
@@ -436,13 +450,13 @@ func (d *Daemon) join(i Invited, r federation.Request) (g federation.Grant, err 
 	})
 	if err != nil || g.Refused != "" {
 		if g.Refused != "" {
-			d.audit("refused", "", i.Site, "a request to join: "+g.Refused)
+			if line, ok := quiet.Line("a request to join: "+g.Refused, time.Now()); ok {
+				d.audit("refused", "", i.Site, line)
+			}
 		}
 		return g, err
 	}
-	if g.JWT, err = d.credentials(i.Site, r.User); err != nil {
-		return g, err
-	}
+	g.JWT = token
 	if fresh {
 		d.Log.Info("site "+i.Site+" has joined", "site", i.Site)
 		err = d.Folder.Audit.Add("joined", "", i.Site, "with invitation "+i.ID)
@@ -450,9 +464,12 @@ func (d *Daemon) join(i Invited, r federation.Request) (g federation.Grant, err 
 	return g, err
 }
 
-// foreignCredentials is how long a site's credentials last at a broker that cannot
-// be told of revocations. They are renewed on its board.
-const foreignCredentials = 14 * 24 * time.Hour
+// ForeignDays is how long a site's credentials last at a broker that cannot be told
+// of revocations. They are renewed on its board.
+const (
+	foreignCredentials = ForeignDays * 24 * time.Hour
+	ForeignDays        = 14
+)
 
 // credentials are what a site connects with.
 func (d *Daemon) credentials(site, user string) (string, error) {
@@ -466,15 +483,8 @@ func (d *Daemon) credentials(site, user string) (string, error) {
 // passedOver notes what has no effect, and does so no more often than the site's
 // malice should cost disk.
 func (m *member) passedOver(study, text string) {
-	m.mu.Lock()
-	if m.told == nil || len(m.told) > 100 {
-		m.told = map[string]time.Time{}
-	}
-	again := time.Since(m.told[text]) < time.Minute
-	m.told[text] = time.Now()
-	m.mu.Unlock()
-	if !again {
-		m.daemon.audit("passed over", study, m.site, text)
+	if line, ok := m.quiet.Line(text, time.Now()); ok {
+		m.daemon.audit("noted", study, m.site, line)
 	}
 }
 

@@ -58,9 +58,14 @@ type secretBytes struct {
 	Revoked   []Revoked `cbor:"revoked"`
 }
 
-// newSecrets makes them; account is the seed of an account of somebody else's
-// cluster, or nil.
-func newSecrets(account []byte) (s *Secrets, err error) {
+// Account is one in somebody else's cluster.
+type Account struct {
+	Seed []byte // of the account, or of one of its signing keys; nil for the embedded broker
+	ID   string // the account's public key, if the seed is that of a signing key
+}
+
+// newSecrets makes them.
+func newSecrets(account Account) (s *Secrets, err error) {
 	s = &Secrets{}
 	if s.Key, err = wire.NewKey(); err != nil {
 		return nil, err
@@ -68,8 +73,12 @@ func newSecrets(account []byte) (s *Secrets, err error) {
 	if s.User, _, err = nats.NewUser(); err != nil {
 		return nil, err
 	}
-	if account != nil {
-		s.Authority, err = nats.AccountAuthority(account)
+	switch {
+	case account.ID != "":
+		s.Authority, err = nats.SigningAuthority(account.ID, account.Seed)
+		return s, err
+	case account.Seed != nil:
+		s.Authority, err = nats.AccountAuthority(account.Seed)
 		return s, err
 	}
 	if s.Authority, err = nats.NewAuthority(); err != nil {

@@ -118,7 +118,7 @@ func (d *Daemon) connect() (err error) {
 	if err != nil {
 		return err
 	}
-	o := nats.Options{JWT: jwt, Seed: f.Secrets.User, Name: "coordinator", Replicas: 1, Log: func(line string) { d.Log.Info(line) }}
+	o := nats.Options{JWT: jwt, Seed: f.Secrets.User, Name: brokerName, Replicas: 1, Log: func(line string) { d.Log.Info(line) }}
 	if len(f.Config.NATS) > 0 {
 		o.URLs, o.Replicas = f.Config.NATS, max(f.Config.Replicas, 1)
 		if roots := f.roots(); len(roots) > 0 {

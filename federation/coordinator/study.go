@@ -37,6 +37,7 @@ type running struct {
 	orders   int // that have been followed
 	dropped  map[string]bool
 	aborted  bool
+	again    bool // a person wants what has stopped to be tried again
 	round    int
 	progress [2]int // steps done, and in all
 	links    map[string]*siteLink
@@ -110,6 +111,10 @@ func (s *running) follow(orders []Order) {
 			}
 			continue
 		}
+		if o.Again {
+			s.again = true
+			continue
+		}
 		if s.dropped == nil {
 			s.dropped = map[string]bool{}
 		}
@@ -178,7 +183,7 @@ func (s *running) serve(ctx context.Context) {
 		}
 		inner, cancel := context.WithCancelCause(ctx)
 		s.mu.Lock()
-		s.cancel = cancel
+		s.cancel, s.again = cancel, false
 		if s.aborted {
 			cancel(errAborted)
 		}
@@ -204,7 +209,29 @@ func (s *running) serve(ctx context.Context) {
 			pause(ctx, d.Again)
 		case err != nil:
 			s.stop(err)
-			return
+			if !s.triedAgain(ctx) {
+				return
+			}
+		}
+	}
+}
+
+// triedAgain waits until a person wants the study to be tried again, or aborts it;
+// false if ctx ends first.
+func (s *running) triedAgain(ctx context.Context) bool {
+	for {
+		changed := s.daemon.news.changed()
+		s.mu.Lock()
+		again := s.again || s.aborted
+		s.again = false
+		s.mu.Unlock()
+		if again {
+			return true
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-changed:
 		}
 	}
 }

@@ -271,7 +271,7 @@ func (a *answering) answer(ctx context.Context, approval *host.Approval) error {
 	receipts := f.receipts()
 	server := &wire.Server{
 		Wire: d.conn, Key: f.Secrets.Key, Peer: f.Coordinator, Site: loop, Again: d.Again,
-		Audit: func(line string) { d.audit("passed over", a.digest, line) },
+		Audit: func(line string) { d.audit("noted", a.digest, line) },
 		Keep:  func(r wire.Receipt) error { return receipts.Confirm(r.Study, r) },
 		Kept: func() (r wire.Receipt, err error) {
 			return r, receipts.Confirmed(a.digest, &r)

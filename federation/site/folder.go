@@ -175,6 +175,16 @@ func (f *Folder) SetData(path string) error {
 	return f.Audit.Add("data", "", f.Config.Site, "the data are those in "+path)
 }
 
+// SetReceipts says where it is noted how far the ledger has come.
+func (f *Folder) SetReceipts(path string) error {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
+	f.Config.Receipts = path
+	return f.writeJSON(configFile, f.Config)
+}
+
 // DataPath is where the site's rows are.
 func (f *Folder) DataPath() string {
 	if f.Config.Data == "" {
@@ -227,6 +237,12 @@ func (f *Folder) keepPlan(digest string, data []byte) error {
 	if own.String() != digest {
 		return fmt.Errorf("the plan that was posted as study %.12s is another one", digest)
 	}
+	if _, err := os.Stat(f.file("studies", digest, planFile)); err == nil {
+		return nil
+	}
+	if err := f.room(); err != nil {
+		return err
+	}
 	text, err := p.YAML()
 	if err != nil {
 		return err
@@ -235,6 +251,28 @@ func (f *Folder) keepPlan(digest string, data []byte) error {
 		return err
 	}
 	return atomicfile.Write(f.file("studies", digest, planFile), data)
+}
+
+// maxUndecided limits the plans that wait for a decision: no coordinator that is not
+// hostile has as many.
+const maxUndecided = 1000
+
+// room says whether another plan may be kept.
+func (f *Folder) room() error {
+	list, err := f.Studies()
+	if err != nil || len(list) < maxUndecided {
+		return err
+	}
+	undecided := 0
+	for _, digest := range list {
+		if _, err := os.Stat(f.file("studies", digest, "decision.json")); errors.Is(err, fs.ErrNotExist) {
+			undecided++
+		}
+	}
+	if undecided >= maxUndecided {
+		return fmt.Errorf("%d studies wait for a decision: no more are kept", undecided)
+	}
+	return nil
 }
 
 // keepKeys keeps the names of the sites' public keys, which stand in the plan's order.

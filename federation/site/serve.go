@@ -42,6 +42,7 @@ type Daemon struct {
 	life    []byte // of this process
 	count   uint64
 	news    chan struct{} // holds a token when something is to be told
+	quiet   federation.Quiet
 	wg      sync.WaitGroup
 }
 
@@ -165,7 +166,7 @@ func (d *Daemon) take(b federation.Board) error {
 			continue
 		}
 		if err := f.keepPlan(p.Study, p.Plan); err != nil {
-			return err
+			d.audit("passed over", p.Study, "what was posted: "+err.Error())
 		}
 	}
 	d.mu.Lock()
@@ -184,12 +185,11 @@ func (d *Daemon) take(b federation.Board) error {
 	d.program, d.heard = b.Program, true
 	d.posted = map[string]bool{}
 	for _, p := range b.Studies {
-		d.posted[p.Study] = true
 		a := d.studies[p.Study]
 		if a == nil {
 			plan, err := f.Plan(p.Study)
 			if err != nil && p.Needs == "" {
-				return err
+				continue // what no hello names is posted again, with its plan
 			}
 			a = &answering{daemon: d, digest: p.Study, plan: plan}
 			d.studies[p.Study] = a
@@ -201,6 +201,7 @@ func (d *Daemon) take(b federation.Board) error {
 			}
 			d.tell()
 		}
+		d.posted[p.Study] = true
 		if a.plan == nil && p.Needs == "" {
 			a.plan, _ = f.Plan(p.Study)
 		}
@@ -264,8 +265,8 @@ func (d *Daemon) lookAround(ctx context.Context) error {
 	for digest, a := range d.studies {
 		if d.posted[digest] {
 			list = append(list, a)
-		} else {
-			a.stop()
+		} else if a.stop(); a.plan == nil {
+			delete(d.studies, digest)
 		}
 	}
 	d.mu.Unlock()
@@ -294,6 +295,10 @@ func (d *Daemon) allDone() bool {
 
 // audit notes what has no effect, but should be known.
 func (d *Daemon) audit(what, study, text string) {
+	text, ok := d.quiet.Line(text, time.Now())
+	if !ok {
+		return
+	}
 	d.Log.Warn(what+": "+text, "study", study)
 	if err := d.Folder.Audit.Add(what, study, d.Folder.Config.Site, text); err != nil {
 		d.Log.Error("the audit log could not be written: " + err.Error())

@@ -19,10 +19,12 @@ import (
 // only from floors below its own; "x/..." stands for everything below x.
 var floors = [][]string{
 	{"cmd/parley", "federation/acceptance", "tools/..."},
+	{"federation/doctor"},
 	{"federation/coordinator", "federation/site"},
 	{"attack", "conformance", "crossval", "federation", "rundir", "selection", "utility"},
 	{"method/methodtest"},
 	{"engine/enginetest"},
+	{"engine/nats/natstest"},
 	{"engine/nats"},
 	{"engine/local", "engine/wire"},
 	{"engine/host"},
@@ -331,7 +333,7 @@ func TestOnlyTheGateMakesReleases(t *testing.T) {
 
 func TestOnlyTestsImportWhatIsForTests(t *testing.T) {
 	for _, f := range source(t) {
-		for _, p := range []string{"engine/enginetest", "method/methodtest"} {
+		for _, p := range []string{"engine/enginetest", "engine/nats/natstest", "method/methodtest"} {
 			if !f.test && slices.Contains(f.imports, module+"/"+p) {
 				t.Errorf("%s imports %s, which only tests may", f.path, p)
 			}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"bufio"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+// commandTree is every command, as execute puts them together.
+func commandTree() *cobra.Command {
+	root := &cobra.Command{Use: "parley"}
+	root.AddCommand(planCommand(), dataCommand(), selectCommand(), runCommand(), modelCommand(), compareCommand(), evaluateCommand(), privacyCommand(), siteCommand(), coordinatorCommand(), demoCommand(), attackCommand(), verifyCommand())
+	root.InitDefaultHelpFlag()
+	return root
+}
+
+// understood says whether there is such a command, with these flags and arguments.
+func understood(words []string) error {
+	cmd, rest, err := commandTree().Find(words)
+	if err == nil {
+		err = cmd.ParseFlags(rest)
+	}
+	if err == nil && cmd.Args != nil {
+		err = cmd.Args(cmd, cmd.Flags().Args())
+	}
+	if err == nil && !cmd.Runnable() {
+		err = &usageError{}
+	}
+	return err
+}
+
+// TestUnitsStartCommandsThatExist holds the files in deploy to the program.
+func TestUnitsStartCommandsThatExist(t *testing.T) {
+	units, err := filepath.Glob("../../deploy/*.service")
+	if err != nil || len(units) != 2 {
+		t.Fatalf("%v, %v", units, err)
+	}
+	for _, unit := range units {
+		data, err := os.ReadFile(unit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := 0
+		for line := range strings.Lines(string(data)) {
+			start, ok := strings.CutPrefix(strings.TrimSpace(line), "ExecStart=")
+			if !ok {
+				continue
+			}
+			found++
+			words := strings.Fields(start)
+			if filepath.Base(words[0]) != "parley" {
+				t.Errorf("%s starts %s", unit, words[0])
+			}
+			if err := understood(words[1:]); err != nil {
+				t.Errorf("%s: %s: %v", unit, start, err)
+			}
+		}
+		if found != 1 {
+			t.Errorf("%s starts %d programs", unit, found)
+		}
+	}
+	file, err := os.ReadFile("../../deploy/Containerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(file), "./cmd/parley") || !strings.Contains(string(file), `ENTRYPOINT ["/parley"]`) {
+		t.Error("the container starts something else")
+	}
+	if understood([]string{"coordinator", "serve"}) == nil || understood([]string{"site", "serve", "DIR", "--no-such-flag"}) == nil || understood([]string{"site", "nothing", "DIR"}) == nil {
+		t.Error("everything is understood")
+	}
+}
+
+var (
+	called = regexp.MustCompile(`^\$ (?:sudo -u parley )?(?:go run \./cmd/parley|bin/parley|parley) (.*)$`)
+	word   = regexp.MustCompile(`"[^"]*"|\S+`)
+	beyond = regexp.MustCompile(`\s+(?:[|>&<#]|\d?>|\|\|).*$`)
+)
+
+// TestDocumentsNameCommandsThatExist holds what documents tell people to type to the
+// program.
+func TestDocumentsNameCommandsThatExist(t *testing.T) {
+	files, err := filepath.Glob("../../docs/*/*.md")
+	more, err2 := filepath.Glob("../../*.md")
+	if err != nil || err2 != nil {
+		t.Fatal(err, err2)
+	}
+	found := 0
+	for _, file := range append(files, more...) {
+		f, err := os.Open(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := bufio.NewScanner(f)
+		lines.Buffer(nil, 1<<20)
+		for lines.Scan() {
+			m := called.FindStringSubmatch(lines.Text())
+			if m == nil || strings.Contains(m[1], `\`) || m[1] == "--version" || strings.HasPrefix(m[1], "completion") {
+				continue
+			}
+			found++
+			if err := understood(word.FindAllString(beyond.ReplaceAllString(m[1], ""), -1)); err != nil {
+				t.Errorf("%s: %s: %v", file, lines.Text(), err)
+			}
+		}
+		if err := lines.Err(); err != nil {
+			t.Fatal(err)
+		}
+		f.Close()
+	}
+	if found < 50 {
+		t.Errorf("only %d commands were found", found)
+	}
+}

@@ -1,0 +1,485 @@
+package nats
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
+
+	"parley/engine/wire"
+)
+
+// raw is a client of NATS with somebody's token, that does what it likes.
+type raw struct {
+	*nats.Conn
+	errors chan error
+}
+
+func (w *world) raw(o Options, more ...nats.Option) raw {
+	w.t.Helper()
+	key, err := nkeys.FromSeed(o.Seed)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	r := raw{errors: make(chan error, 100)}
+	options := append([]nats.Option{nats.UserJWT(func() (string, error) { return o.JWT, nil }, key.Sign),
+		nats.CustomInboxPrefix(inbox(o.Name)), nats.NoReconnect(), nats.Secure(&tls.Config{RootCAs: w.roots}), nats.TLSHandshakeFirst(),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { r.errors <- err })}, more...)
+	if r.Conn, err = nats.Connect("nats://"+w.server.Addr(), options...); err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(r.Close)
+	return r
+}
+
+// refuses waits until the server has said that it refuses something.
+func (r raw) refuses(t *testing.T, what string) {
+	t.Helper()
+	if err := r.FlushTimeout(10 * time.Second); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-r.errors:
+		if !errors.Is(err, nats.ErrPermissionViolation) || !strings.Contains(err.Error(), what) {
+			t.Errorf("%s: %v", what, err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Errorf("%s was not refused", what)
+	}
+}
+
+func TestASiteMayReadItsTasksAndWriteItsAnswersOnly(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c, s := w.connect(w.coordinatorOptions()), w.connect(w.siteOptions("north"))
+	put(t, c, wire.TaskKey(study, "north"), "task", 0)
+	put(t, c, wire.TaskKey(study, "south"), "secret", 0)
+	put(t, c, wire.AnswerKey(study, "south"), "answer", 0)
+	put(t, c, study+".coordinator", "claim", 0)
+	put(t, c, wire.TaskKey("control", "north"), "news", 0)
+	holds(t, s, wire.TaskKey(study, "north"), "task")
+	holds(t, s, wire.TaskKey("control", "north"), "news")
+	put(t, s, wire.AnswerKey("control", "north"), "hello", 0)
+	for _, key := range []string{wire.TaskKey(study, "south"), wire.AnswerKey(study, "south"), study + ".coordinator", study + ".task.north.0.0", study + ".other"} {
+		if _, _, err := s.Get(within(t), key); !errors.Is(err, ErrRefused) {
+			t.Errorf("reading %s: %v", key, err)
+		}
+		if _, _, err := s.Wait(within(t), key, 0); !errors.Is(err, ErrRefused) {
+			t.Errorf("waiting for %s: %v", key, err)
+		}
+	}
+	for _, key := range []string{wire.TaskKey(study, "south"), wire.AnswerKey(study, "south"), wire.TaskKey(study, "north"), study + ".coordinator", study + ".answer.north.16"} {
+		if _, err := s.Put(within(t), key, []byte("forged"), 1); !errors.Is(err, ErrRefused) {
+			t.Errorf("writing %s: %v", key, err)
+		}
+	}
+	if err := s.Remove(within(t), study); !errors.Is(err, ErrRefused) {
+		t.Errorf("removing a bucket: %v", err)
+	}
+	holds(t, c, wire.TaskKey(study, "south"), "secret")
+	holds(t, c, wire.AnswerKey(study, "south"), "answer")
+	holds(t, c, wire.TaskKey(study, "north"), "task")
+	holds(t, c, study+".coordinator", "claim")
+}
+
+func TestASiteMayNothingElse(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.connect(w.coordinatorOptions())
+	put(t, c, wire.TaskKey(study, "north"), "task", 0)
+	r := w.raw(w.siteOptions("north"))
+	for _, subject := range []string{">", "w.>", "w.*.task.south", "w.*.answer.north", "_I_south.>", "_I_coordinator.>", "_INBOX.>", "$KV.>", "$JS.>", "$SYS.>", "_I_*.>"} {
+		sub, err := r.SubscribeSync(subject)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.refuses(t, `"`+subject+`"`)
+		sub.Unsubscribe()
+	}
+	stream := "KV_" + bucketOf(study)
+	for _, subject := range []string{"w.s0123456789abcdef.task.south", "w.s0123456789abcdef.answer.south", "_I_south.x", "_I_coordinator.x",
+		"$JS.API.STREAM.CREATE.KV_x", "$JS.API.STREAM.UPDATE." + stream, "$JS.API.STREAM.DELETE." + stream, "$JS.API.STREAM.PURGE." + stream, "$JS.API.STREAM.MSG.GET." + stream,
+		"$JS.API.STREAM.MSG.DELETE." + stream, "$JS.API.STREAM.SNAPSHOT." + stream, "$JS.API.CONSUMER.CREATE." + stream, "$JS.API.STREAM.NAMES", "$JS.API.STREAM.INFO." + stream,
+		"$JS.API.INFO", "$JS.API.DIRECT.GET." + stream, "$JS.API.DIRECT.GET." + stream + ".$KV.>", "$SYS.REQ.USER.INFO"} {
+		if err := r.PublishRequest(subject, "_I_north.x", nil); err != nil {
+			t.Fatal(err)
+		}
+		r.refuses(t, `"`+subject+`"`)
+	}
+	holds(t, c, wire.TaskKey(study, "north"), "task")
+}
+
+// A client chooses where replies go, and the server sends them there with rights of
+// its own: to keys, and to orders to JetStream.
+func TestRepliesReachNothingOfOthers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.connect(w.coordinatorOptions())
+	stream, answer := "KV_"+bucketOf(study), place{bucketOf(study), "answer.north"}
+	task, claim, south := wire.TaskKey(study, "south"), study+".coordinator", wire.AnswerKey(study, "south")
+	after := map[string]uint64{}
+	for _, key := range []string{task, claim, south} {
+		after[key] = put(t, c, key, "true", 0)
+	}
+	attacker := w.siteOptions("north")
+	r, s := w.raw(attacker), w.connect(attacker)
+	var mine uint64
+	for _, x := range []struct{ to, value string }{
+		{place{bucketOf(study), "task.south"}.subject(), "noise"}, {place{bucketOf(study), "coordinator"}.subject(), "noise"}, {place{bucketOf(study), "answer.south"}.subject(), "noise"},
+		{"$JS.API.STREAM.CREATE.EVIL", `{"name":"EVIL","subjects":["evil.>"],"storage":"file","retention":"limits","max_consumers":-1,"max_msgs":-1,"max_bytes":-1}`},
+		{"$JS.API.CONSUMER.CREATE." + stream, `{"stream_name":"` + stream + `","config":{"deliver_subject":"w.control.task.north","ack_policy":"none","deliver_policy":"all","replay_policy":"instant"}}`},
+		{"$JS.API.STREAM.PURGE." + stream, ""}, {"$JS.API.STREAM.DELETE." + stream, ""}, {"$SYS.REQ.SERVER.PING", ""},
+	} {
+		m := &nats.Msg{Subject: answer.subject(), Data: []byte(x.value), Header: nats.Header{"Nats-Expected-Last-Subject-Sequence": {fmt.Sprint(mine)}}}
+		reply, err := r.RequestMsg(m, 10*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if mine, err = s.answer(reply); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.PublishRequest(answer.get(), x.to, nil); err != nil { // the value, without a head: an order as it is
+			t.Fatal(err)
+		}
+		if err := r.PublishMsg(&nats.Msg{Subject: answer.subject(), Reply: x.to, Header: nats.Header{"Nats-Expected-Last-Subject-Sequence": {"1"}}}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Request(answer.get(), nil, 10*time.Second); err != nil { // after which both are through
+			t.Fatal(err)
+		}
+	}
+	for _, key := range []string{task, claim} {
+		if holds(t, c, key, "true") != after[key] {
+			t.Errorf("%s was put again", key)
+		}
+	}
+	state, err := w.server.running.Jsz(&server.JSzOptions{Accounts: true, Streams: true, Consumer: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if state.Streams != 1 || state.Consumers != 0 {
+		t.Errorf("there are %d streams and %d consumers", state.Streams, state.Consumers)
+	}
+	// Other ends' answers it can replace by noise, which they put again.
+	_, now, err := c.Get(within(t), south)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, w.connect(w.siteOptions("south")), south, "true", now)
+	holds(t, c, south, "true")
+	t.Logf("noise in another's answer: %v", now != after[south])
+}
+
+func TestAGuestMayUseControlOnly(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.connect(w.coordinatorOptions())
+	g := w.connect(w.options("guest_7f", func(public string) (string, error) { return w.authority.Guest("7f", public, time.Now().Add(time.Hour)) }))
+	put(t, c, wire.TaskKey(study, "guest_7f"), "task", 0)
+	put(t, c, wire.TaskKey("control", "guest_7f"), "welcome", 0)
+	holds(t, g, wire.TaskKey("control", "guest_7f"), "welcome")
+	put(t, g, wire.AnswerKey("control", "guest_7f"), "it is me", 0)
+	_, _, err := g.Get(within(t), wire.TaskKey(study, "guest_7f"))
+	_, err2 := g.Put(within(t), wire.AnswerKey(study, "guest_7f"), nil, 0)
+	_, _, err3 := g.Get(within(t), wire.TaskKey("control", "guest_8f"))
+	for _, err := range []error{err, err2, err3} {
+		if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "hint:") {
+			t.Error(err)
+		}
+	}
+}
+
+// greedy changes what the server says about the largest message, so that the
+// client sends more.
+type greedy struct{ net.Conn }
+
+func (g greedy) Read(p []byte) (int, error) {
+	n, err := g.Conn.Read(p)
+	from, to := fmt.Sprintf(`"max_payload":%d`, maxMessage+room), fmt.Sprintf(`"max_payload":%d`, 9999999)
+	if len(from) != len(to) {
+		panic("of another length")
+	}
+	copy(p, bytes.Replace(p[:n], []byte(from), []byte(to), 1))
+	return n, err
+}
+
+type greedyDialer struct{ w *world }
+
+func (g greedyDialer) Dial(_, address string) (net.Conn, error) {
+	c, err := tls.Dial("tcp", address, &tls.Config{RootCAs: g.w.roots})
+	return greedy{c}, err
+}
+
+func (g greedyDialer) SkipTLSHandshake() bool { return true }
+
+func TestAMessageThatIsTooLongEndsTheConnection(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.connect(w.coordinatorOptions())
+	put(t, c, wire.TaskKey(study, "north"), "task", 0)
+	closed := make(chan error, 1)
+	r := w.raw(w.siteOptions("north"), nats.SetCustomDialer(greedyDialer{w}), nats.ClosedHandler(func(nc *nats.Conn) { closed <- nc.LastError() }))
+	r.Publish(place{bucketOf(study), "answer.north"}.subject(), make([]byte, 9<<20))
+	select {
+	case err := <-closed:
+		if err == nil {
+			t.Error("nothing was said")
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("the connection goes on")
+	}
+	holds(t, c, wire.TaskKey(study, "north"), "task")
+	holds(t, c, wire.AnswerKey(study, "north"), "")
+}
+
+func TestRevokedKeysAreDisconnectedAndRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.connect(w.coordinatorOptions())
+	put(t, c, wire.TaskKey(study, "north"), "task", 0)
+	o := w.siteOptions("north")
+	s, other := w.connect(o), w.connect(w.siteOptions("south"))
+	holds(t, s, wire.TaskKey(study, "north"), "task")
+	eventually(t, "connected", other.Connected)
+	public, err := PublicOf(o.Seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	waits := make(chan error, 1)
+	ctx, stop := context.WithCancelCause(within(t))
+	go func() {
+		_, _, err := s.Wait(ctx, wire.TaskKey("control", "north"), 0)
+		waits <- err
+	}()
+	if err := w.server.Revoke(public); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it is disconnected, and told why", func() bool { return strings.Contains(s.Trouble(), "revoked") })
+	again, err := w.authority.Site("north", public, time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.SetCredentials(again) // a newer token of the same key is worth no more
+	o.JWT = again
+	late := w.connect(o)
+	eventually(t, "it is refused, and told what to do", func() bool { return strings.Contains(late.Trouble(), "may have revoked") })
+	if err := w.server.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the other is connected", other.Connected)
+	if late.Connected() || s.Connected() || !strings.Contains(s.Trouble(), "hint:") {
+		t.Errorf("it is connected: %v, %v, %s", late.Connected(), s.Connected(), s.Trouble())
+	}
+	over := errors.New("over")
+	stop(over)
+	if err := <-waits; !errors.Is(err, over) {
+		t.Errorf("waiting ended with %v", err)
+	}
+	holds(t, w.connect(w.siteOptions("north")), wire.TaskKey(study, "north"), "task") // with another key
+}
+
+func TestWhoIsNotConnectedIsToldWhy(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	_, others := certificate(t)
+	stranger, err := NewAuthority()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead.Close()
+	expired := w.options("north", func(public string) (string, error) {
+		return w.authority.Site("north", public, time.Now().Add(-time.Minute))
+	})
+	for _, c := range []struct {
+		name   string
+		change func(o *Options)
+		want   string
+	}{
+		{"expired", func(o *Options) { *o = expired }, "was valid until"},
+		{"another authority's token", func(o *Options) {
+			*o = w.options("north", func(public string) (string, error) { return stranger.Site("north", public, time.Time{}) })
+		}, "does not accept"},
+		{"another certificate", func(o *Options) { o.Roots = others }, "not signed by whom this end trusts"},
+		{"another certificate, over WebSocket", func(o *Options) {
+			o.Roots, o.URLs = others, []string{"wss://" + w.server.WebSocketAddr()}
+		}, "not signed by whom this end trusts"},
+		{"nobody there", func(o *Options) { o.URLs = []string{"tls://" + dead.Addr().String()} }, "refused"},
+		{"no such host", func(o *Options) { o.URLs = []string{"tls://broker.invalid:4222"} }, "no such host"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := w.siteOptions("north")
+			c.change(&o)
+			conn := w.connect(o)
+			eventually(t, c.want, func() bool { return strings.Contains(conn.Trouble(), c.want) })
+			if conn.Connected() {
+				t.Error("it is connected")
+			}
+			ctx, stop := context.WithTimeoutCause(context.Background(), 50*time.Millisecond, errors.New("enough"))
+			defer stop()
+			if _, err := conn.Put(ctx, wire.AnswerKey(study, "north"), nil, 0); err == nil || err.Error() != "enough" {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestOneAddressOfSeveralIsEnough(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	put(t, w.connect(w.coordinatorOptions()), wire.TaskKey(study, "north"), "task", 0)
+	o := w.siteOptions("north")
+	o.URLs = []string{"tls://127.0.0.1:1", "wss://" + w.server.WebSocketAddr()}
+	holds(t, w.connect(o), wire.TaskKey(study, "north"), "task")
+}
+
+func TestPlainTextIsRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	o := w.siteOptions("north")
+	key, err := nkeys.FromSeed(o.Seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, u := range []string{"nats://" + w.server.Addr(), "ws://" + w.server.WebSocketAddr()} {
+		nc, err := nats.Connect(u, nats.UserJWT(func() (string, error) { return o.JWT, nil }, key.Sign), nats.Timeout(500*time.Millisecond))
+		if err == nil {
+			nc.Close()
+			t.Errorf("%s is served", u)
+		}
+	}
+	// What the server sends before it has heard anything: nothing.
+	c, err := net.Dial("tcp", w.server.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	c.SetReadDeadline(time.Now().Add(300 * time.Millisecond))
+	if n, err := c.Read(make([]byte, 1)); n != 0 || !errors.Is(err, context.DeadlineExceeded) && !strings.Contains(err.Error(), "timeout") {
+		t.Errorf("the server greets in plain text: %d, %v", n, err)
+	}
+	old := &tls.Config{RootCAs: w.roots, MaxVersion: tls.VersionTLS12}
+	for _, address := range []string{w.server.Addr(), w.server.WebSocketAddr()} {
+		if c, err := tls.Dial("tcp", address, old); err == nil {
+			c.Close()
+			t.Errorf("%s speaks TLS 1.2", address)
+		}
+	}
+}
+
+func TestOptionsAreChecked(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for name, change := range map[string]func(o *Options){
+		"no address":     func(o *Options) { o.URLs = nil },
+		"plain":          func(o *Options) { o.URLs = []string{"ws://127.0.0.1:80"} },
+		"no token":       func(o *Options) { o.JWT = "" },
+		"another's key":  func(o *Options) { o.Seed = w.siteOptions("north").Seed },
+		"another's name": func(o *Options) { o.Name = "south" },
+		"no key":         func(o *Options) { o.Seed = nil },
+	} {
+		o := w.siteOptions("north")
+		change(&o)
+		if c, err := Connect(o); err == nil {
+			c.Close()
+			t.Errorf("%s: no error", name)
+		}
+	}
+	c := w.connect(w.siteOptions("north"))
+	for _, key := range []string{"", "x", "x.", ".x", "x..y", "x.*", "x.>", "x.a b", "x.é"} {
+		if _, _, err := c.Get(within(t), key); err == nil || errors.Is(err, ErrRefused) {
+			t.Errorf("the key %q: %v", key, err)
+		}
+	}
+}
+
+// A token must fit into the first line that a client sends, of which a server of
+// somebody else's takes 4096 bytes.
+func TestTokensAreShort(t *testing.T) {
+	t.Parallel()
+	a, err := NewAuthority()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, public, err := NewUser()
+	if err != nil {
+		t.Fatal(err)
+	}
+	site, err := a.Site(strings.Repeat("n", 40), public, time.Now().Add(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	guest, err := a.Guest(strings.Repeat("n", 40), public, time.Now().Add(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("site: %d bytes, guest: %d bytes", len(site), len(guest))
+	if most := 4096 - 600; len(site) > most || len(guest) > most {
+		t.Errorf("longer than %d bytes", most)
+	}
+	for _, name := range []string{"", "coordinator", "North", "a.b", "*", ">", "guest_1", strings.Repeat("n", 41)} {
+		if _, err := a.Site(name, public, time.Time{}); err == nil {
+			t.Errorf("a site may be called %q", name)
+		}
+	}
+	if _, err := a.Guest("a.b", public, time.Time{}); err == nil {
+		t.Error("a guest may be called a.b")
+	}
+}
+
+func TestAuthorityIsKept(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	data, err := w.authority.MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := ParseAuthority(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again2, err := again.MarshalBinary()
+	if err != nil || !bytes.Equal(data, again2) {
+		t.Fatalf("it reads back as another: %v", err)
+	}
+	put(t, w.connect(w.coordinatorOptions()), wire.TaskKey(study, "north"), "task", 0)
+	seed, err := w.authority.account.Seed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	foreign, err := AccountAuthority(seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if data, err = foreign.MarshalBinary(); err != nil {
+		t.Fatal(err)
+	}
+	if foreign, err = ParseAuthority(data); err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range []*Authority{again, foreign} {
+		o := w.options("north", func(public string) (string, error) { return a.Site("north", public, time.Time{}) })
+		holds(t, w.connect(o), wire.TaskKey(study, "north"), "task")
+	}
+	if _, err := StartServer(ServerOptions{Dir: t.TempDir(), Authority: foreign}); err == nil {
+		t.Error("a server was started with the authority of another's cluster")
+	}
+	if _, err := AccountAuthority([]byte("SU")); err == nil {
+		t.Error("SU is no seed")
+	}
+	if _, err := ParseAuthority(data[:len(data)-1]); err == nil {
+		t.Error("half an authority was read")
+	}
+}

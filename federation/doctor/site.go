@@ -1,0 +1,127 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"parley/dataset"
+	"parley/engine/nats"
+	"parley/federation"
+	"parley/federation/site"
+	"parley/method"
+	"parley/privacy"
+	"parley/sitestore"
+)
+
+// Site looks at a site: its folder first, then the way to the coordinator.
+func Site(ctx context.Context, path string, methods method.Registry, o Options) Report {
+	o = o.complete()
+	r := keys(path, filepath.Join(path, "site.key"))
+	f, err := site.Open(path, methods)
+	if err != nil {
+		return append(r, fail("folder", hinted(err, "bring the file back from a backup"), err))
+	}
+	r = append(r, disk(path)...)
+	r = append(r, ok("folder", "site %s, coordinator with key %s", f.Config.Site, f.Coordinator.Name()), log(filepath.Join(path, "audit.jsonl")))
+	r = append(r, store(f)...)
+	r = append(r, policy(f), data(ctx, f), token(f.Config.JWT, time.Now()))
+	roots, err := pool([]byte(f.Config.Roots))
+	if err != nil {
+		return append(r, fail("tls", "bring site.json back from a backup", err))
+	}
+	return append(r, unique(ways(ctx, f.Config.URLs, roots, o, func(u string) (Report, bool) {
+		n := nats.Options{URLs: []string{u}, Roots: roots, JWT: f.Config.JWT, Seed: f.Secrets.User, Name: f.Config.Site}
+		return knock(ctx, n, o, func(ctx context.Context, c *nats.Conn) Report { return board(ctx, f, c, u) })
+	}))...)
+}
+
+// board reads what the coordinator posts for the site.
+func board(ctx context.Context, f *site.Folder, c *nats.Conn, u string) Report {
+	value, revision, err := c.Get(ctx, federation.BoardKey(f.Config.Site))
+	if err != nil {
+		return Report{fail("broker", "ask the coordinator whether it serves", fmt.Errorf("%s lets this site in, and its board cannot be read: %w", u, err))}
+	}
+	if revision == 0 {
+		return Report{ok("broker", "%s accepts this site", u), note("versions", "the coordinator has posted nothing yet")}
+	}
+	b, err := federation.OpenBoard(f.Secrets.Key, f.Coordinator, f.Config.Site, value)
+	if err != nil {
+		return Report{fail("broker", "ask the coordinator whether this site's keys were replaced, or its own", fmt.Errorf("the board at %s is not for this site's key, or not of its coordinator: %w", u, err))}
+	}
+	return Report{ok("broker", "%s accepts this site; the board is the coordinator's, with studies: %d", u, len(b.Studies)), versions(f, b)}
+}
+
+// versions compares both ends' programs.
+func versions(f *site.Folder, b federation.Board) Finding {
+	own := federation.This(f.Methods)
+	both := fmt.Sprintf("parley %s here, %s at the coordinator; protocol %d and %d", own.Version, b.Program.Version, own.Protocol, b.Program.Protocol)
+	if b.Program.Protocol != own.Protocol {
+		return fail("versions", "install parley "+b.Program.Version, errors.New(both))
+	}
+	for _, p := range b.Studies {
+		if p.Needs != "" {
+			return fail("versions", p.Needs, fmt.Errorf("%s; study %.12s cannot be computed here", both, p.Study))
+		}
+	}
+	for name, revision := range own.Methods {
+		if other, has := b.Program.Methods[name]; has && other != revision {
+			return note("versions", "%s; method %s has revision %d here and %d there, and its studies need the same", both, name, revision, other)
+		}
+	}
+	return ok("versions", "%s", both)
+}
+
+// store opens and verifies the site's store, beside a daemon that may have it open.
+func store(f *site.Folder) (r Report) {
+	var found *privacy.Verified
+	err := sitestore.Look(f.StorePath(), func(s *sitestore.Store) (err error) {
+		found, err = privacy.VerifyVault(s)
+		return err
+	})
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		r = append(r, ok("store", "nothing has been charged yet: there is no %s", f.StorePath()))
+	case err != nil:
+		return append(r, fail("store", "bring the newest copy back; do not begin with an empty one", err))
+	default:
+		r = append(r, ok("store", "%s is whole: %d charges", f.StorePath(), found.Lines))
+	}
+	receipts := f.Config.Receipts
+	if receipts == "" {
+		return append(r, note("receipts", "they are in the site's own folder; on another disk they notice an older store that is put back with its folder: name a file there as \"receipts\" in site.json"))
+	}
+	dir := filepath.Dir(receipts)
+	if err := write(dir); err != nil {
+		return append(r, fail("receipts", "let the user that runs parley write there", fmt.Errorf("%s cannot be written to: %w", dir, err)))
+	}
+	if sameDisk(f.Path, dir) {
+		return append(r, note("receipts", "%s is on the same disk as the store", receipts))
+	}
+	return append(r, ok("receipts", "%s is on another disk than the store", receipts))
+}
+
+func policy(f *site.Folder) Finding {
+	p, err := f.Policy()
+	if err != nil {
+		return fail("policy", hinted(err, "see what is wrong with: parley site policy check "+f.PolicyPath()), err)
+	}
+	if p.Site != "" && p.Site != f.Config.Site {
+		return fail("policy", "name this site in it, or none", fmt.Errorf("%s is the policy of site %s, and refuses everything here", f.PolicyPath(), p.Site))
+	}
+	if _, err := os.Stat(f.PolicyPath()); errors.Is(err, fs.ErrNotExist) {
+		return note("policy", "there is no %s: the strict default holds", f.PolicyPath())
+	}
+	return ok("policy", "%s is in order", f.PolicyPath())
+}
+
+func data(ctx context.Context, f *site.Folder) Finding {
+	if _, err := dataset.Open(ctx, f.DataPath(), dataset.Options{}); err != nil {
+		return fail("data", "say where the rows are: parley site data "+f.Path+" PATH; to see what is wrong with them: parley data describe PATH", err)
+	}
+	return ok("data", "%s can be read", f.DataPath())
+}
