@@ -52,6 +52,7 @@ func TestRebuildInMidRun(t *testing.T) {
 		{"dropped", long, exact, "dropped"},
 		{"dropped-private", "rounds: 20", private, "dropped"},
 		{"refused", long, exact, "refused"},
+		{"changed-its-mind", long, exact, "changed its mind"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -74,8 +75,11 @@ func TestRebuildInMidRun(t *testing.T) {
 				w.begin()
 			}
 			w.reaches(c.name, 3)
-			if c.leaves == "dropped" {
+			switch c.leaves {
+			case "dropped":
 				w.do("coordinator", "drop", w.home(), c.name, "south")
+			case "changed its mind":
+				w.do("site", "refuse", w.folder("south"), c.name, "--reason", "no more")
 			}
 			if c.leaves != "" {
 				w.says("", "site south has left")
