@@ -120,9 +120,9 @@ func (l *siteLink) ready(ctx context.Context) (Member, wire.Peer, error) {
 		if joined, peer, ok := l.member.state(); ok {
 			switch s, known := l.word(); {
 			case !known:
-			case s.Word == federation.Refused:
+			case l.refuses(s.Word):
 				return Member{}, wire.Peer{}, &engine.Refusal{Public: publicRefusal(s.Text)}
-			case s.Word == federation.Approved || s.Word == federation.Computing || s.Word == federation.Done:
+			case s.Word == federation.Withdrawn || s.Word == federation.Approved || s.Word == federation.Computing || s.Word == federation.Done:
 				return joined, peer, nil
 			}
 		}
@@ -149,6 +149,14 @@ func (l *siteLink) heard(ctx context.Context) (standing, bool) {
 	}
 }
 
+// refuses says whether a site takes no part. One that has withdrawn is still asked
+// where the history is repeated, for what it has sent before.
+func (l *siteLink) refuses(word string) bool {
+	l.study.mu.Lock()
+	defer l.study.mu.Unlock()
+	return word == federation.Refused || word == federation.Withdrawn && !l.study.state.Rebuild
+}
+
 func publicRefusal(text string) string {
 	if text == "" {
 		return "the site has refused to take part"
@@ -171,7 +179,7 @@ func (l *siteLink) watch(ctx context.Context, serial uint64, cancel context.Canc
 		changed := l.member.news.changed()
 		joined, _, ok := l.member.state()
 		s, known := l.word()
-		if !ok || joined.Serial != serial || known && s.Word == federation.Refused {
+		if !ok || joined.Serial != serial || known && l.refuses(s.Word) {
 			cancel(errReplaced)
 			return
 		}
