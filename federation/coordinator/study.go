@@ -436,15 +436,16 @@ func (s *running) tell(ctx context.Context, out *engine.Outcome, files []federat
 		}
 		e := federation.Ending{Words: words}
 		left := out == nil || slices.Contains(out.Left, site)
+		var past engine.History
 		if !left {
-			e.Share, e.Files = out.Shares[site], files
+			e.Share, e.Files, past = out.Shares[site], files, out.Pasts[site]
 		} else if words == "" {
 			e.Words = "this site has left the study"
 		}
 		wg.Go(func() {
 			data, err := e.Encode(nats.MaxValue / 2)
 			if err == nil {
-				err = l.end(ctx, data, left)
+				err = l.end(ctx, data, past, left)
 			}
 			if err != nil {
 				if ctx.Err() == nil {
