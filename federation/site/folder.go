@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"parley/dataset"
@@ -67,6 +68,8 @@ type Folder struct {
 	Coordinator wire.Peer
 	Methods     method.Registry
 	Audit       *auditlog.Log
+
+	mu sync.Mutex // held while Config changes, and around Config.Data
 }
 
 func (f *Folder) file(name ...string) string {
@@ -168,8 +171,7 @@ func (f *Folder) SetData(path string) error {
 	if _, err := dataset.Open(context.Background(), path, dataset.Options{}); err != nil {
 		return err
 	}
-	f.Config.Data = path
-	if err := f.writeJSON(configFile, f.Config); err != nil {
+	if err := f.configure(func(c *Config) { c.Data = path }); err != nil {
 		return err
 	}
 	return f.Audit.Add("data", "", f.Config.Site, "the data are those in "+path)
@@ -181,12 +183,42 @@ func (f *Folder) SetReceipts(path string) error {
 	if err != nil {
 		return err
 	}
-	f.Config.Receipts = path
-	return f.writeJSON(configFile, f.Config)
+	return f.configure(func(c *Config) { c.Receipts = path })
+}
+
+// configure changes the configuration. It is read anew, since other processes change
+// it too.
+func (f *Folder) configure(change func(*Config)) error {
+	var c Config
+	if err := f.readJSON(configFile, &c); err != nil {
+		return err
+	}
+	change(&c)
+	if err := f.writeJSON(configFile, c); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change(&f.Config)
+	return nil
+}
+
+// refresh takes up what commands have changed in the configuration: where the rows are.
+func (f *Folder) refresh() error {
+	var c Config
+	if err := f.readJSON(configFile, &c); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.Config.Data = c.Data
+	return nil
 }
 
 // DataPath is where the site's rows are.
 func (f *Folder) DataPath() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if f.Config.Data == "" {
 		return f.file("data")
 	}
