@@ -126,6 +126,9 @@ func firstStudies(cmd *cobra.Command, f *site.Folder, wait time.Duration, yes bo
 	ctx, cancel := context.WithTimeout(cmd.Context(), wait)
 	err := f.WaitForStudies(ctx, say)
 	cancel()
+	if err == nil {
+		err = cmd.Context().Err()
+	}
 	if err != nil {
 		return err
 	}
@@ -151,11 +154,17 @@ func firstStudies(cmd *cobra.Command, f *site.Folder, wait time.Duration, yes bo
 			return err
 		}
 		fmt.Fprintln(out)
+		take := yes
+		if v.TakesPart && !yes && terminal(cmd.InOrStdin()) {
+			if take, err = ask(cmd.Context(), cmd.InOrStdin(), out, "Take part in study "+v.Name+"?"); err != nil {
+				return err
+			}
+		}
 		switch {
 		case !v.TakesPart:
 			undecided = true
 			fmt.Fprintf(out, "It cannot be approved as things stand. To look again: parley site show %s %s\n", f.Path, v.Name)
-		case yes || terminal(cmd.InOrStdin()) && ask(cmd, "Take part in study "+v.Name+"?"):
+		case take:
 			if err := f.Approve(cmd.Context(), digest, host.ByPerson); err != nil {
 				return err
 			}
@@ -166,7 +175,7 @@ func firstStudies(cmd *cobra.Command, f *site.Folder, wait time.Duration, yes bo
 		}
 	}
 	if len(list) == 0 {
-		fmt.Fprintln(out, "The coordinator has posted no study yet.")
+		fmt.Fprintln(out, "The coordinator has posted no study yet. When it does: parley site pending "+f.Path)
 	}
 	if undecided {
 		fmt.Fprintln(out)
@@ -181,11 +190,21 @@ func terminal(in io.Reader) bool {
 	return ok && isatty.IsTerminal(f.Fd())
 }
 
-func ask(cmd *cobra.Command, question string) bool {
-	fmt.Fprint(cmd.OutOrStdout(), question+" [y/N] ")
-	line, _ := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
-	answer := strings.ToLower(strings.TrimSpace(line))
-	return answer == "y" || answer == "yes"
+// ask asks a person for a yes, until ctx ends: a signal is an answer, too.
+func ask(ctx context.Context, in io.Reader, out io.Writer, question string) (bool, error) {
+	fmt.Fprint(out, question+" [y/N] ")
+	answer := make(chan string, 1)
+	go func() {
+		line, _ := bufio.NewReader(in).ReadString('\n')
+		answer <- strings.ToLower(strings.TrimSpace(line))
+	}()
+	select {
+	case a := <-answer:
+		return a == "y" || a == "yes", nil
+	case <-ctx.Done():
+		fmt.Fprintln(out)
+		return false, context.Cause(ctx)
+	}
 }
 
 // preview is what a study would mean for a site.
