@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"parley/engine/host"
 	"parley/federation"
@@ -44,4 +45,15 @@ func TestDataMoveWhileServing(t *testing.T) {
 	is(federation.Pending)
 	check(t, w.folder("north").Approve(context.Background(), d, host.ByPerson))
 	is(federation.Approved)
+}
+
+// Who joins before any study has been submitted is told so at once.
+func TestJoinBeforeAnyStudy(t *testing.T) {
+	w := newWorld(t)
+	w.serve()
+	w.join("north")
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	check(t, w.folder("north").WaitForStudies(ctx, nil))
+	check(t, ctx.Err())
 }

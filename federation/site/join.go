@@ -125,7 +125,10 @@ func request(ctx context.Context, i *federation.Invitation, s Secrets, methods m
 	put := false
 	var seen uint64
 	for {
-		if cause := context.Cause(ctx); cause != nil {
+		if ctx.Err() != nil {
+			if errors.Is(ctx.Err(), context.Canceled) { // by a person
+				return g, ctx.Err()
+			}
 			if trouble := conn.Trouble(); trouble != "" {
 				return g, fmt.Errorf("the coordinator's broker could not be reached: %s\n  hint: is the coordinator serving, and does a proxy stand between? The invitation is still good", trouble)
 			}
@@ -169,8 +172,8 @@ func putValue(ctx context.Context, w wire.Wire, key string, value []byte) error 
 	}
 }
 
-// WaitForStudies waits until the coordinator has posted a study, and keeps what it
-// has posted; or until ctx ends, without an error.
+// WaitForStudies waits until the coordinator has said which studies it has for the
+// site, and keeps them; or until ctx ends, without an error.
 func (f *Folder) WaitForStudies(ctx context.Context, log func(string)) error {
 	o, err := f.options(log)
 	if err != nil {
@@ -207,9 +210,7 @@ func (f *Folder) WaitForStudies(ctx context.Context, log func(string)) error {
 				}
 			}
 		}
-		if len(b.Studies) > 0 {
-			return nil
-		}
+		return nil // with studies or none: the board is all that there is now
 	}
 	return nil
 }
