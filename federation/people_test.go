@@ -9,6 +9,7 @@ import (
 
 	"parley/engine/host"
 	"parley/federation"
+	"parley/federation/coordinator"
 	"parley/federation/site"
 )
 
@@ -56,4 +57,74 @@ func TestJoinBeforeAnyStudy(t *testing.T) {
 	defer cancel()
 	check(t, w.folder("north").WaitForStudies(ctx, nil))
 	check(t, ctx.Err())
+}
+
+// seen is the state of each site in a study, as the coordinator sees it.
+func (w *world) seen(digest string) map[string]string {
+	status, err := w.co.ReadStatus()
+	check(w.t, err)
+	states := map[string]string{}
+	for _, st := range status.Studies {
+		for _, s := range st.Sites {
+			if st.Study == digest {
+				states[s.Site] = s.State
+			}
+		}
+	}
+	return states
+}
+
+// A site that was dropped is said to have left, before the end and after it. What is
+// done can be neither aborted nor left.
+func TestDroppedSiteHasLeft(t *testing.T) {
+	w := newWorld(t)
+	w.serve()
+	w.join(sites...)
+	w.begin(sites...)
+	d := w.submit(plan("dropped", 3, 2, sites...))
+	w.approve(d, sites[0])
+	check(t, w.co.Give(d, coordinator.Order{Drop: sites[2]}))
+	w.approve(d, sites[1])
+	is := func(state string) {
+		t.Helper()
+		w.eventually("the site that was dropped is "+state, func() bool { return w.seen(d)[sites[2]] == state })
+	}
+	is(coordinator.Left)
+	w.ended(d, sites[0], sites[1])
+	for _, name := range sites[:2] {
+		w.eventually(name+" has the results", func() bool { return w.seen(d)[name] == coordinator.HasAll })
+	}
+	is(coordinator.Left)
+	for _, o := range []coordinator.Order{{Abort: true}, {Drop: sites[0]}} {
+		if err := w.co.Give(d, o); err == nil {
+			t.Errorf("a study that is done takes the order %+v", o)
+		}
+	}
+	w.halt()
+	w.serve()
+	is(coordinator.Left)
+	if got := w.state(d); got != coordinator.Ended {
+		t.Errorf("the study is %s", got)
+	}
+}
+
+// After an abort, no site is said to have results.
+func TestAbortedStudyHasNoResults(t *testing.T) {
+	w := newWorld(t)
+	w.serve()
+	w.join(sites...)
+	w.begin(sites...)
+	d := w.submit(plan("aborted", 3, 3, sites...))
+	w.approve(d, sites[0], sites[1])
+	check(t, w.co.Give(d, coordinator.Order{Abort: true}))
+	w.eventually("the study has stopped", func() bool { return w.state(d) == coordinator.Stopped })
+	for _, name := range sites[:2] {
+		w.eventually(name+" was told", func() bool {
+			state := w.seen(d)[name]
+			if state == coordinator.HasAll {
+				t.Fatalf("%s %s", name, state)
+			}
+			return state == coordinator.Told
+		})
+	}
 }
