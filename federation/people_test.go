@@ -128,3 +128,18 @@ func TestAbortedStudyHasNoResults(t *testing.T) {
 		})
 	}
 }
+
+// An invitation of another coordinator does not make a site forget its keys by accident.
+func TestOtherCoordinator(t *testing.T) {
+	w, other := newWorld(t), newWorld(t)
+	w.serve()
+	w.join("north")
+	for path, refused := range map[string]bool{w.path("north"): true, w.path("south"): false} {
+		if err := site.SameCoordinator(path, other.invite("north", false), methods); (err != nil) != refused {
+			t.Errorf("%s: %v", path, err)
+		}
+		if err := site.SameCoordinator(path, w.invite("north", true), methods); err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}

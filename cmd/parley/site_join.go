@@ -27,7 +27,7 @@ import (
 
 func siteJoinCommand() *cobra.Command {
 	var dir, data, policy, receipts string
-	var yes bool
+	var yes, anew bool
 	var wait time.Duration
 	cmd := &cobra.Command{
 		Use:   "join INVITATION",
@@ -47,6 +47,11 @@ func siteJoinCommand() *cobra.Command {
 			}
 			if dir == "" {
 				dir = filepath.Join(filepath.Dir(a[0]), i.Site)
+			}
+			if !anew {
+				if err := site.SameCoordinator(dir, i, methods); err != nil {
+					return err
+				}
 			}
 			var policyText []byte
 			if policy != "" { // before anything is sent
@@ -92,6 +97,7 @@ func siteJoinCommand() *cobra.Command {
 	cmd.Flags().StringVar(&policy, "policy", "", "file with the site's policy, which is copied to the folder (default policy.yaml there, or\nthe strict one that 'parley site policy init' prints)")
 	cmd.Flags().StringVar(&receipts, "receipts", "", "file in which the site notes how far its ledger has come, best on another disk than the\nfolder (default receipts.json in the folder)")
 	cmd.Flags().BoolVar(&yes, "yes", false, "approve what policy, ledger and data allow, without asking")
+	cmd.Flags().BoolVar(&anew, "new-coordinator", false, "let a folder that has joined another coordinator forget its keys for it; its ledger goes on")
 	cmd.Flags().DurationVar(&wait, "wait", time.Minute, "how long to wait for the coordinator")
 	return cmd
 }

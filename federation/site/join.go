@@ -1,6 +1,7 @@
 package site
 
 import (
+	"bytes"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -65,6 +66,9 @@ func Join(ctx context.Context, path string, i *federation.Invitation, methods me
 	}
 	g, err := request(ctx, i, secrets, methods, log)
 	if err != nil {
+		if errors.Is(err, errRefused) { // these keys are of no use any more
+			os.Remove(asking)
+		}
 		return nil, err
 	}
 	coordinator, err := wire.ParsePeer(i.Coordinator)
@@ -99,6 +103,19 @@ func Join(ctx context.Context, path string, i *federation.Invitation, methods me
 	return f, f.Audit.Add("joined", "", i.Site, "with invitation "+i.ID)
 }
 
+// SameCoordinator checks that the folder at path, if there is one, is not that of a
+// site that has joined another coordinator than the one who wrote the invitation:
+// joining there makes it forget its keys for the other.
+func SameCoordinator(path string, i *federation.Invitation, methods method.Registry) error {
+	old, err := Open(path, methods)
+	if err != nil || bytes.Equal(old.Config.Coordinator, i.Coordinator) {
+		return nil
+	}
+	return problem.Problem{File: path, What: "this site has joined another coordinator, with key " + old.Coordinator.Name(), Hint: "choose another folder with --dir; or, if that coordinator is no more, --new-coordinator: its keys are forgotten, and the ledger goes on"}
+}
+
+var errRefused = errors.New("the coordinator refuses")
+
 // request asks the coordinator to be the site, and waits for its answer.
 func request(ctx context.Context, i *federation.Invitation, s Secrets, methods method.Registry, log func(string)) (g federation.Grant, err error) {
 	user, err := nats.PublicOf(s.User)
@@ -129,7 +146,9 @@ func request(ctx context.Context, i *federation.Invitation, s Secrets, methods m
 			if errors.Is(ctx.Err(), context.Canceled) { // by a person
 				return g, ctx.Err()
 			}
-			if trouble := conn.Trouble(); trouble != "" {
+			if trouble := conn.Trouble(); trouble != "" && time.Now().Unix() > i.Expires {
+				return g, fmt.Errorf("the invitation has expired, by this machine's clock: %s\n  hint: ask the coordinator's people for another", trouble)
+			} else if trouble != "" {
 				return g, fmt.Errorf("the coordinator's broker could not be reached: %s\n  hint: is the coordinator serving, and does a proxy stand between? The invitation is still good", trouble)
 			}
 			return g, fmt.Errorf("the coordinator has not answered\n  hint: it has to serve meanwhile; the invitation is still good")
@@ -152,7 +171,7 @@ func request(ctx context.Context, i *federation.Invitation, s Secrets, methods m
 		switch {
 		case err != nil: // for somebody else who has tried the invitation
 		case g.Refused != "":
-			return g, fmt.Errorf("the coordinator refuses: %s\n  hint: ask its people for another invitation", g.Refused)
+			return g, fmt.Errorf("%w: %s\n  hint: ask its people for another invitation", errRefused, g.Refused)
 		default:
 			return g, nil
 		}
