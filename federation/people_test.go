@@ -1,9 +1,11 @@
 package federation_test
 
 import (
+	"bytes"
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -141,5 +143,28 @@ func TestOtherCoordinator(t *testing.T) {
 		if err := site.SameCoordinator(path, w.invite("north", true), methods); err != nil {
 			t.Errorf("%s: %v", path, err)
 		}
+	}
+}
+
+// Who joins twice with one invitation has joined, also beside a daemon; in another
+// folder it is refused, and keys that are of no use are not left there.
+func TestJoinTwice(t *testing.T) {
+	w := newWorld(t)
+	w.serve()
+	i := w.invite("north", false)
+	first, err := site.Join(within(t), w.path("north"), i, methods, nil)
+	check(t, err)
+	w.furnish("north")
+	w.begin("north")
+	second, err := site.Join(within(t), w.path("north"), i, methods, nil)
+	check(t, err)
+	if !bytes.Equal(first.Config.Certificate, second.Config.Certificate) {
+		t.Error("it is another certificate")
+	}
+	if _, err := site.Join(within(t), w.path("copy"), i, methods, nil); err == nil || !strings.Contains(err.Error(), "works once") {
+		t.Errorf("a copy of the invitation: %v", err)
+	}
+	if left, err := os.ReadDir(w.path("copy")); err != nil || len(left) > 0 {
+		t.Errorf("in its folder are %v (%v)", left, err)
 	}
 }

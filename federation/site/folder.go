@@ -45,6 +45,7 @@ type Config struct {
 	Roots       string   `json:"roots,omitempty"` // PEM, pinned; empty: the system's
 	Certificate []byte   `json:"certificate"`     // by which the coordinator knows the site
 	JWT         string   `json:"jwt"`             // with which it connects
+	Invitation  string   `json:"invitation"`      // with which it has joined
 	// Data is where the site's rows are; empty: data in the folder.
 	Data string `json:"data,omitempty"`
 	// Receipts is where it is noted how far the ledger has come, better on another disk

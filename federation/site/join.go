@@ -32,12 +32,16 @@ func connection(urls []string, roots, jwt string, seed []byte, name string, log 
 }
 
 // Join makes path the folder of the site that an invitation is for. Keys are made
-// here; only their public halves are sent. A folder whose site joins again, with an
+// here; only their public halves are sent. The same invitation again changes nothing.
+// A folder whose site joins again, with an
 // invitation that replaces its keys, keeps its store and its studies.
 func Join(ctx context.Context, path string, i *federation.Invitation, methods method.Registry, log func(string)) (*Folder, error) {
 	if old, err := Open(path, methods); err == nil {
 		if old.Config.Site != i.Site {
 			return nil, problem.Problem{File: path, What: "this is the folder of site " + old.Config.Site + ", and the invitation is for " + i.Site, Hint: "choose another with --dir"}
+		}
+		if old.Config.Invitation == i.ID { // whoever was interrupted since, or asks twice
+			return old, nil
 		}
 		if old.Served() {
 			return nil, problem.Problem{File: path, What: "a process serves this site", Hint: "stop it first"}
@@ -82,7 +86,7 @@ func Join(ctx context.Context, path string, i *federation.Invitation, methods me
 	if err != nil {
 		return nil, err
 	}
-	config := Config{Version: configVersion, Site: i.Site, Coordinator: i.Coordinator, URLs: i.URLs, Roots: string(i.Roots), Certificate: g.Certificate, JWT: g.JWT}
+	config := Config{Version: configVersion, Site: i.Site, Coordinator: i.Coordinator, URLs: i.URLs, Roots: string(i.Roots), Certificate: g.Certificate, JWT: g.JWT, Invitation: i.ID}
 	f := &Folder{Path: path}
 	var old Config
 	if f.readJSON(configFile, &old) == nil {
