@@ -274,7 +274,7 @@ func printResults(w io.Writer, f interface {
 		return fmt.Errorf("study %s: %w", plan.Name, errNoResults)
 	}
 	if asJSON {
-		return printJSON(w, struct {
+		return printJSONLine(w, struct {
 			Study   string `json:"study"`
 			Results string `json:"results"`
 			Report  string `json:"report"`

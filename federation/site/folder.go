@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"parley/dataset"
@@ -44,6 +45,7 @@ type Config struct {
 	Roots       string   `json:"roots,omitempty"` // PEM, pinned; empty: the system's
 	Certificate []byte   `json:"certificate"`     // by which the coordinator knows the site
 	JWT         string   `json:"jwt"`             // with which it connects
+	Invitation  string   `json:"invitation"`      // with which it has joined
 	// Data is where the site's rows are; empty: data in the folder.
 	Data string `json:"data,omitempty"`
 	// Receipts is where it is noted how far the ledger has come, better on another disk
@@ -67,6 +69,8 @@ type Folder struct {
 	Coordinator wire.Peer
 	Methods     method.Registry
 	Audit       *auditlog.Log
+
+	mu sync.Mutex // held while Config changes, and around Config.Data
 }
 
 func (f *Folder) file(name ...string) string {
@@ -168,8 +172,7 @@ func (f *Folder) SetData(path string) error {
 	if _, err := dataset.Open(context.Background(), path, dataset.Options{}); err != nil {
 		return err
 	}
-	f.Config.Data = path
-	if err := f.writeJSON(configFile, f.Config); err != nil {
+	if err := f.configure(func(c *Config) { c.Data = path }); err != nil {
 		return err
 	}
 	return f.Audit.Add("data", "", f.Config.Site, "the data are those in "+path)
@@ -181,12 +184,42 @@ func (f *Folder) SetReceipts(path string) error {
 	if err != nil {
 		return err
 	}
-	f.Config.Receipts = path
-	return f.writeJSON(configFile, f.Config)
+	return f.configure(func(c *Config) { c.Receipts = path })
+}
+
+// configure changes the configuration. It is read anew, since other processes change
+// it too.
+func (f *Folder) configure(change func(*Config)) error {
+	var c Config
+	if err := f.readJSON(configFile, &c); err != nil {
+		return err
+	}
+	change(&c)
+	if err := f.writeJSON(configFile, c); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change(&f.Config)
+	return nil
+}
+
+// refresh takes up what commands have changed in the configuration: where the rows are.
+func (f *Folder) refresh() error {
+	var c Config
+	if err := f.readJSON(configFile, &c); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.Config.Data = c.Data
+	return nil
 }
 
 // DataPath is where the site's rows are.
 func (f *Folder) DataPath() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if f.Config.Data == "" {
 		return f.file("data")
 	}
