@@ -13,8 +13,11 @@ func FindStudy(name string, digests []string, plan func(digest string) (*study.P
 	var found, names, meant []string
 	for _, d := range digests {
 		p, err := plan(d)
-		if err != nil {
-			return "", err
+		if err != nil { // one that cannot be read hides no other
+			if len(name) >= 6 && strings.HasPrefix(d, name) {
+				return "", err
+			}
+			continue
 		}
 		names = append(names, fmt.Sprintf("%s (%.12s)", p.Name, d))
 		if p.Name == name || len(name) >= 6 && strings.HasPrefix(d, name) {

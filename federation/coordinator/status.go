@@ -75,6 +75,12 @@ func (f *Folder) ReadStatus() (s Status, err error) {
 		err = nil
 	}
 	s.Serving = f.Served()
+	if s.Sites == nil {
+		s.Sites = []SiteStatus{}
+	}
+	if s.Studies == nil {
+		s.Studies = []StudyStatus{}
+	}
 	return s, err
 }
 

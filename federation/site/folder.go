@@ -346,6 +346,36 @@ func (f *Folder) Plan(digest string) (*study.Plan, error) {
 	return p, nil
 }
 
+// unpostedFile stands in the folder of a study that the coordinator posts no more.
+const unpostedFile = "unposted"
+
+func (f *Folder) unposted(digest string) bool {
+	_, err := os.Stat(f.file("studies", digest, unpostedFile))
+	return err == nil
+}
+
+// notePosted notes which of the studies here the coordinator posts.
+func (f *Folder) notePosted(posted map[string]bool) error {
+	list, err := f.Studies()
+	if err != nil {
+		return err
+	}
+	for _, digest := range list {
+		path := f.file("studies", digest, unpostedFile)
+		switch {
+		case posted[digest] == !f.unposted(digest):
+		case posted[digest]:
+			err = os.Remove(path)
+		default:
+			err = atomicfile.WriteOwn(path, nil)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Studies lists the digests of the studies that were ever posted here.
 func (f *Folder) Studies() (list []string, err error) {
 	entries, err := os.ReadDir(f.file("studies"))
@@ -420,6 +450,9 @@ func (f *Folder) Approve(ctx context.Context, digest, by string) error {
 	p, err := f.Plan(digest)
 	if err != nil {
 		return err
+	}
+	if f.unposted(digest) {
+		return fmt.Errorf("the coordinator posts study %s no more: it has ended, or was aborted", p.Name)
 	}
 	return f.withHost(ctx, p, func(h *host.Host) error {
 		a, err := h.Approve(ctx, p, f.Config.Coordinator, by)

@@ -211,7 +211,7 @@ func (d *Daemon) take(b federation.Board) error {
 		}
 		a.setNeeds(p.Needs, p.Stopped)
 	}
-	return nil
+	return f.notePosted(d.posted)
 }
 
 // greet tells the coordinator where the site stands: at every change, and now and
