@@ -41,9 +41,12 @@ type Site struct {
 	// AnswerAfter is the least time between a task with differential protection
 	// and its answer, so that computing does not show in it.
 	AnswerAfter time.Duration
-	Half        method.Site
-	Gate        *privacy.Gate
-	Store       Store
+	// Closed, if not empty, refuses every task that was not answered before, in these
+	// words.
+	Closed string
+	Half   method.Site
+	Gate   *privacy.Gate
+	Store  Store
 	// Marks, if not nil, keeps how far the ledger has come outside of Store, so
 	// that an older copy of that is noticed.
 	Marks Marks
@@ -148,6 +151,9 @@ func (s *Site) Handle(ctx context.Context, encoded []byte, past Past) (Answer, e
 	ask := privacy.Ask{Study: t.Study, Site: t.Site, Round: t.Round, Kind: t.Kind, Task: TaskID(encoded)}
 	if r, ok, err := s.Gate.Stored(ask); err != nil || ok {
 		return s.answer(r, toldOf(err))
+	}
+	if s.Closed != "" {
+		return Answer{}, refuse("%s", s.Closed)
 	}
 	records, err := s.verify(t, past)
 	if err != nil {

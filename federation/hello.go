@@ -17,6 +17,7 @@ const (
 	Approved  = "approved"  // it answers
 	Computing = "computing" // it is at work on a task
 	Refused   = "refused"   // it will not take part
+	Withdrawn = "withdrawn" // it answers no more, but sends again what it has sent, to a coordinator that has lost it
 	Unable    = "unable"    // something has to be mended there first: its program, its data, its store
 	Done      = "done"      // it has what it may have
 )

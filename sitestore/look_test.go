@@ -82,6 +82,29 @@ func TestLookingChangesNothing(t *testing.T) {
 	unchanged(t, dir, before)
 }
 
+// Whoever approves a study again compares its terms beside the daemon.
+func TestTermsAreComparedWhileLooking(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "site.db")
+	s := durable(t, path)
+	defer s.Close()
+	if _, err := s.Agree("study", []byte("first")); err != nil {
+		t.Fatal(err)
+	}
+	err := Look(path, func(s *Store) error {
+		kept, err := s.Agree("study", []byte("second"))
+		if err == nil && string(kept) != "first" {
+			err = fmt.Errorf("kept %q", kept)
+		}
+		if _, fresh := s.Agree("other", []byte("x")); fresh == nil {
+			err = errors.Join(err, errors.New("a store that is only read was written to"))
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 // Somebody looks while a study runs: what is seen is the store after one of the
 // commits, whole, and nothing of it changes while it is being looked at. The
 // writer goes on as soon as the reader is done.

@@ -357,8 +357,15 @@ func (s *Store) State(study string) ([]byte, error) {
 }
 
 // Agree keeps what was agreed to for a study, or returns what is kept: the
-// first terms stay.
+// first terms stay. Where terms are kept, a store that is only looked at will do.
 func (s *Store) Agree(study string, terms []byte) (kept []byte, err error) {
+	err = s.db.QueryRow(`SELECT terms FROM terms WHERE study = ?`, study).Scan(&kept)
+	if err == nil {
+		return kept, nil
+	}
+	if !errors.Is(err, sql.ErrNoRows) {
+		return nil, fmt.Errorf("reading the terms of study %s: %w", study, err)
+	}
 	err = s.update("keeping the terms of study "+study, func(tx *sql.Tx) error {
 		err := tx.QueryRow(`SELECT terms FROM terms WHERE study = ?`, study).Scan(&kept)
 		if errors.Is(err, sql.ErrNoRows) {

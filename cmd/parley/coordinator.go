@@ -263,10 +263,15 @@ func coordinatorRevokeCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := f.Revoke(a[1]); err != nil {
+			user, err := f.Revoke(a[1])
+			if err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "site %s is disconnected and refused from now on\n", a[1])
+			if len(f.Config.NATS) > 0 {
+				fmt.Fprintf(cmd.OutOrStdout(), "what site %s signs is passed over from now on. The cluster is not told: its credentials can connect until they\nexpire, within %d days, unless the cluster's people revoke them: %s\n", a[1], coordinator.ForeignDays, user)
+			} else {
+				fmt.Fprintf(cmd.OutOrStdout(), "site %s is disconnected and refused from now on\n", a[1])
+			}
 			fmt.Fprintf(cmd.OutOrStdout(), "Copy %s to where you keep it again: it holds the revocation.\n", filepath.Join(f.Path, "coordinator.key"))
 			return nil
 		},
@@ -278,7 +283,9 @@ func coordinatorSubmitCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "submit DIR PLAN",
 		Short: "Submit a study; the same plan twice is one study",
-		Args:  args(cobra.ExactArgs(2)),
+		Long: "Submits a study. The same plan twice is one study; submitted again after it has stopped, it goes on from\n" +
+			"where it was.",
+		Args: args(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			f, err := coordinator.Open(a[0], methods)
 			if err != nil {
@@ -296,14 +303,25 @@ func coordinatorSubmitCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			stopped, err := f.Stopped(digest)
+			if err == nil && stopped {
+				err = f.Give(digest, coordinator.Order{Again: true})
+			}
+			if err != nil {
+				return err
+			}
 			if asJSON {
 				return json.NewEncoder(cmd.OutOrStdout()).Encode(struct {
 					Study string `json:"study"`
 					Fresh bool   `json:"fresh"`
-				}{digest, fresh})
+					Again bool   `json:"again"` // it had stopped, and is tried again
+				}{digest, fresh, stopped})
 			}
 			was := "was submitted"
-			if !fresh {
+			switch {
+			case stopped:
+				was = "had stopped, and goes on"
+			case !fresh:
 				was = "had been submitted already"
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "study %s %s; digest %s\n", plan.Name, was, digest)

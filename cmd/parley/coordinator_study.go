@@ -145,6 +145,10 @@ func watchStudies(ctx context.Context, w io.Writer, f *coordinator.Folder, only 
 				continue
 			}
 			st := s.Studies[i]
+			if st.Name == "" { // its plan has not been read yet
+				open++
+				continue
+			}
 			switch st.State {
 			case coordinator.Ended:
 			case coordinator.Stopped:

@@ -11,8 +11,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
+	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
 
 	"parley/engine/host"
@@ -24,7 +26,7 @@ import (
 )
 
 func siteJoinCommand() *cobra.Command {
-	var dir, data, policy string
+	var dir, data, policy, receipts string
 	var yes bool
 	var wait time.Duration
 	cmd := &cobra.Command{
@@ -56,7 +58,7 @@ func siteJoinCommand() *cobra.Command {
 				}
 			}
 			out := cmd.OutOrStdout()
-			say := func(line string) { fmt.Fprintln(cmd.ErrOrStderr(), line) }
+			say := sayOnce(cmd.ErrOrStderr())
 			ctx, cancel := context.WithTimeout(cmd.Context(), wait)
 			f, err := site.Join(ctx, dir, i, methods, say)
 			cancel()
@@ -77,15 +79,35 @@ func siteJoinCommand() *cobra.Command {
 					return err
 				}
 			}
-			return firstStudies(cmd, f, wait, yes)
+			if receipts != "" {
+				if err := f.SetReceipts(receipts); err != nil {
+					return err
+				}
+			}
+			return firstStudies(cmd, f, wait, yes, say)
 		},
 	}
 	cmd.Flags().StringVar(&dir, "dir", "", "the site's folder (default one with the site's name, beside the invitation)")
 	cmd.Flags().StringVar(&data, "data", "", "where the site's rows are (default data in the folder)")
 	cmd.Flags().StringVar(&policy, "policy", "", "file with the site's policy, which is copied to the folder (default policy.yaml there, or\nthe strict one that 'parley site policy init' prints)")
+	cmd.Flags().StringVar(&receipts, "receipts", "", "file in which the site notes how far its ledger has come, best on another disk than the\nfolder (default receipts.json in the folder)")
 	cmd.Flags().BoolVar(&yes, "yes", false, "approve what policy, ledger and data allow, without asking")
 	cmd.Flags().DurationVar(&wait, "wait", time.Minute, "how long to wait for the coordinator")
 	return cmd
+}
+
+// sayOnce prints each line once: a connection that fails again says the same.
+func sayOnce(w io.Writer) func(line string) {
+	var mu sync.Mutex
+	said := map[string]bool{}
+	return func(line string) {
+		mu.Lock()
+		defer mu.Unlock()
+		if !said[line] {
+			said[line] = true
+			fmt.Fprintln(w, line)
+		}
+	}
 }
 
 // readLimited reads an invitation, which is small.
@@ -99,10 +121,10 @@ func readLimited(path string) ([]byte, error) {
 }
 
 // firstStudies shows what is posted when a site has joined, and asks.
-func firstStudies(cmd *cobra.Command, f *site.Folder, wait time.Duration, yes bool) error {
+func firstStudies(cmd *cobra.Command, f *site.Folder, wait time.Duration, yes bool, say func(string)) error {
 	out := cmd.OutOrStdout()
 	ctx, cancel := context.WithTimeout(cmd.Context(), wait)
-	err := f.WaitForStudies(ctx, func(line string) { fmt.Fprintln(cmd.ErrOrStderr(), line) })
+	err := f.WaitForStudies(ctx, say)
 	cancel()
 	if err != nil {
 		return err
@@ -156,11 +178,7 @@ func firstStudies(cmd *cobra.Command, f *site.Folder, wait time.Duration, yes bo
 // terminal says whether somebody can be asked.
 func terminal(in io.Reader) bool {
 	f, ok := in.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0 && info.Name() != "null"
+	return ok && isatty.IsTerminal(f.Fd())
 }
 
 func ask(cmd *cobra.Command, question string) bool {

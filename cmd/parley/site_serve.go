@@ -124,7 +124,7 @@ func watchSite(ctx context.Context, w io.Writer, f *site.Folder, asJSON bool) er
 		}
 		open := 0
 		for _, st := range s.Studies {
-			if st.State != federation.Done && st.State != federation.Refused {
+			if st.State != federation.Done && st.State != federation.Refused && st.State != federation.Withdrawn {
 				open++
 			}
 			line := fmt.Sprintf("study %s: %s", st.Name, st.State)

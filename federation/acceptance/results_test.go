@@ -5,6 +5,7 @@ package acceptance
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -62,11 +63,12 @@ var keys = regexp.MustCompile(`"key":"[0-9a-f]{32}",`)
 
 // equal says how two sets of files differ.
 func equal(got, want map[string][]byte) error {
+	var differ []string
 	for name, data := range want {
 		if other, ok := got[name]; !ok {
 			return fmt.Errorf("%s is missing", name)
 		} else if !bytes.Equal(data, other) {
-			return fmt.Errorf("%s differs", name)
+			differ = append(differ, name+" differs"+firstDifference(other, data))
 		}
 	}
 	for name := range got {
@@ -74,10 +76,24 @@ func equal(got, want map[string][]byte) error {
 			return fmt.Errorf("%s should not be there", name)
 		}
 	}
+	if len(differ) > 0 {
+		slices.Sort(differ)
+		return errors.New(strings.Join(differ, "; "))
+	}
 	if len(want) == 0 {
 		return fmt.Errorf("there are no files")
 	}
 	return nil
+}
+
+// firstDifference shows where two texts differ.
+func firstDifference(got, want []byte) string {
+	i := 0
+	for i < min(len(got), len(want)) && got[i] == want[i] {
+		i++
+	}
+	around := func(data []byte) []byte { return data[max(0, min(i, len(data))-40):min(len(data), i+80)] }
+	return fmt.Sprintf(" from byte %d on: %q, want %q", i, around(got), around(want))
 }
 
 // own are the files of a site's results that are only its own: times are in

@@ -7,12 +7,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -125,7 +128,7 @@ func (w *world) end() {
 	if !w.t.Failed() {
 		return
 	}
-	for _, name := range append([]string{""}, w.sites...) {
+	for _, name := range slices.Sorted(maps.Keys(w.said)) {
 		if r := w.said[name]; r != nil {
 			lines := strings.Split(r.since(0), "\n")
 			if n := len(lines); n > 200 {
@@ -429,14 +432,22 @@ func (w *world) delivered(name string) {
 	})
 }
 
-// reaches waits until a study has come to a round.
+// reaches waits until a study has come to the end of a round.
 func (w *world) reaches(name string, round int) {
 	w.t.Helper()
-	w.until(fmt.Sprintf("study %s is in round %d", name, round), func() error {
-		st, err := w.study(name)
-		if err == nil && st.Round < round {
-			err = fmt.Errorf("it is %s, round %d: %s", st.State, st.Round, st.Text)
+	done := regexp.MustCompile(`study ` + name + `: round (\d+) is done`)
+	w.until(fmt.Sprintf("study %s has ended round %d", name, round), func() error {
+		last := 0
+		for _, m := range done.FindAllStringSubmatch(w.said[""].since(0), -1) {
+			n, err := strconv.Atoi(m[1])
+			if err != nil {
+				return err
+			}
+			last = max(last, n)
 		}
-		return err
+		if last < round {
+			return fmt.Errorf("it has ended round %d", last)
+		}
+		return nil
 	})
 }

@@ -323,9 +323,10 @@ func (f *Folder) roots() []byte {
 	return f.Secrets.roots()
 }
 
-// Revoke lets a site's keys connect no more, and withdraws its invitations.
-func (f *Folder) Revoke(site string) error {
-	err := f.change(func(r *Registry, s *Secrets) error {
+// Revoke lets a site's keys connect no more, and withdraws its invitations. It
+// returns the public key with which the site connects; empty if it has not joined.
+func (f *Folder) Revoke(site string) (user string, err error) {
+	err = f.change(func(r *Registry, s *Secrets) error {
 		m := r.member(site)
 		open := slices.ContainsFunc(r.Invitations, func(i Invited) bool { return i.Site == site && i.UsedBy == "" })
 		if m == nil && !open {
@@ -337,15 +338,18 @@ func (f *Folder) Revoke(site string) error {
 			}
 		}
 		r.Invitations = slices.DeleteFunc(r.Invitations, func(i Invited) bool { return i.Site == site })
-		if m != nil && !m.Revoked {
-			s.revoke(m)
+		if m != nil {
+			user = m.User
+			if !m.Revoked {
+				s.revoke(m)
+			}
 		}
 		return nil
 	})
 	if err != nil {
-		return err
+		return "", err
 	}
-	return f.Audit.Add("revoked", "", site, "its keys connect no more")
+	return user, f.Audit.Add("revoked", "", site, "its keys connect no more")
 }
 
 // revoke notes that a site's keys are good no more.
@@ -396,6 +400,17 @@ func (f *Folder) Submit(p *study.Plan) (digest string, fresh bool, err error) {
 	return digest, fresh, err
 }
 
+// Stopped says whether a study has stopped, and has not been aborted: then [Order]
+// Again makes it go on from where it was.
+func (f *Folder) Stopped(digest string) (bool, error) {
+	state, err := f.loadState(digest)
+	if err != nil || state.State != Stopped {
+		return false, err
+	}
+	orders, err := f.Orders(digest)
+	return !slices.ContainsFunc(orders, func(o Order) bool { return o.Abort }), err
+}
+
 // Studies lists the digests of the studies, in their order.
 func (f *Folder) Studies() (list []string, err error) {
 	entries, err := os.ReadDir(f.file("studies"))
@@ -438,6 +453,7 @@ type Order struct {
 	At    time.Time `json:"at"`
 	Drop  string    `json:"drop,omitempty"` // a site
 	Abort bool      `json:"abort,omitempty"`
+	Again bool      `json:"again,omitempty"` // try again what has stopped
 }
 
 // Give adds an order, which the daemon follows as soon as it sees it.
@@ -453,8 +469,11 @@ func (f *Folder) Give(digest string, o Order) error {
 	if err != nil {
 		return err
 	}
-	if o.Abort {
+	switch {
+	case o.Abort:
 		return f.Audit.Add("aborted", digest, "", "by a person")
+	case o.Again:
+		return f.Audit.Add("submitted", digest, "", "again, after it had stopped")
 	}
 	return f.Audit.Add("dropped", digest, o.Drop, "by a person")
 }
@@ -505,9 +524,11 @@ type studyState struct {
 	State string `json:"state"`
 	Text  string `json:"text,omitempty"`
 	// Rebuild says that the history is to be asked of the sites before the first
-	// round; Revision is that of the method with which the study began.
-	Rebuild  bool `json:"rebuild,omitempty"`
-	Revision int  `json:"revision,omitempty"`
+	// round; Revision and Version are those of the method and of the program with
+	// which the study began.
+	Rebuild  bool   `json:"rebuild,omitempty"`
+	Revision int    `json:"revision,omitempty"`
+	Version  string `json:"version,omitempty"`
 	// Delivered are the sites that have what they may have.
 	Delivered []string `json:"delivered,omitempty"`
 }

@@ -59,13 +59,18 @@ func (l *siteLink) history(ctx context.Context) (h [][]byte, err error) {
 
 // end hands the site what it may have. A site that takes no part wants nothing; nor
 // does one that has not decided, if there is nothing to be had.
-func (l *siteLink) end(ctx context.Context, data []byte, left bool) error {
+func (l *siteLink) end(ctx context.Context, data []byte, past engine.History, left bool) error {
 	if left {
 		if s, known := l.heard(ctx); known && (s.Word == federation.Pending || s.Word == federation.Unable) {
 			return nil
 		}
 	}
-	err := l.with(ctx, func(ctx context.Context, link *wire.Link) error { return link.End(ctx, data, left) })
+	err := l.with(ctx, func(ctx context.Context, link *wire.Link) error {
+		if left {
+			return link.Dismiss(ctx, data)
+		}
+		return link.End(ctx, data, past)
+	})
 	if refusal := (*engine.Refusal)(nil); errors.As(err, &refusal) {
 		return nil
 	}
@@ -120,9 +125,9 @@ func (l *siteLink) ready(ctx context.Context) (Member, wire.Peer, error) {
 		if joined, peer, ok := l.member.state(); ok {
 			switch s, known := l.word(); {
 			case !known:
-			case s.Word == federation.Refused:
+			case l.refuses(s.Word):
 				return Member{}, wire.Peer{}, &engine.Refusal{Public: publicRefusal(s.Text)}
-			case s.Word == federation.Approved || s.Word == federation.Computing || s.Word == federation.Done:
+			case s.Word == federation.Withdrawn || s.Word == federation.Approved || s.Word == federation.Computing || s.Word == federation.Done:
 				return joined, peer, nil
 			}
 		}
@@ -149,6 +154,14 @@ func (l *siteLink) heard(ctx context.Context) (standing, bool) {
 	}
 }
 
+// refuses says whether a site takes no part. One that has withdrawn is still asked
+// where the history is repeated, for what it has sent before.
+func (l *siteLink) refuses(word string) bool {
+	l.study.mu.Lock()
+	defer l.study.mu.Unlock()
+	return word == federation.Refused || word == federation.Withdrawn && !l.study.state.Rebuild
+}
+
 func publicRefusal(text string) string {
 	if text == "" {
 		return "the site has refused to take part"
@@ -171,7 +184,7 @@ func (l *siteLink) watch(ctx context.Context, serial uint64, cancel context.Canc
 		changed := l.member.news.changed()
 		joined, _, ok := l.member.state()
 		s, known := l.word()
-		if !ok || joined.Serial != serial || known && s.Word == federation.Refused {
+		if !ok || joined.Serial != serial || known && l.refuses(s.Word) {
 			cancel(errReplaced)
 			return
 		}

@@ -315,7 +315,7 @@ func (m *member) board(joined Member) (b federation.Board, err error) {
 			p.Keys = d.keys(plan)
 		}
 		if hello.Program.Version != "" {
-			p.Needs = federation.Misfit(b.Program, hello.Program, plan.Method.Name)
+			p.Needs = s.needs(hello.Program)
 		}
 		b.Studies = append(b.Studies, p)
 	}
@@ -464,9 +464,12 @@ func (d *Daemon) join(i Invited, r federation.Request, quiet *federation.Quiet) 
 	return g, err
 }
 
-// foreignCredentials is how long a site's credentials last at a broker that cannot
-// be told of revocations. They are renewed on its board.
-const foreignCredentials = 14 * 24 * time.Hour
+// ForeignDays is how long a site's credentials last at a broker that cannot be told
+// of revocations. They are renewed on its board.
+const (
+	foreignCredentials = ForeignDays * 24 * time.Hour
+	ForeignDays        = 14
+)
 
 // credentials are what a site connects with.
 func (d *Daemon) credentials(site, user string) (string, error) {

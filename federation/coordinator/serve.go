@@ -223,7 +223,7 @@ func (d *Daemon) watchHealth(ctx context.Context) {
 	failed := 0
 	for {
 		inner, cancel := context.WithTimeout(ctx, pause)
-		err := d.put(inner, federation.Control+".health", []byte(time.Now().UTC().Format(time.RFC3339)))
+		err := d.probe(inner)
 		cancel()
 		if ctx.Err() != nil {
 			return
@@ -254,6 +254,19 @@ func (d *Daemon) watchHealth(ctx context.Context) {
 		case <-time.After(wait):
 		}
 	}
+}
+
+// probe writes to every bucket in use: after a full disk, one may take writes while
+// another does not.
+func (d *Daemon) probe(ctx context.Context) error {
+	now := []byte(time.Now().UTC().Format(time.RFC3339))
+	err := d.put(ctx, federation.Control+".health", now)
+	for _, s := range d.running() {
+		if err == nil {
+			err = s.probe(ctx, now)
+		}
+	}
+	return err
 }
 
 func (d *Daemon) setHealth(text string) {

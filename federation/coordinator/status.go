@@ -151,15 +151,14 @@ func (s *running) status() StudyStatus {
 		return out
 	}
 	out.Name, out.Method = s.plan.Name, s.plan.Method.Name
-	own := federation.This(s.daemon.Folder.Methods)
 	for _, site := range s.plan.Sites {
-		out.Sites = append(out.Sites, s.standing(site, own))
+		out.Sites = append(out.Sites, s.standing(site))
 	}
 	return out
 }
 
 // standing is where a site stands; the caller holds s.mu.
-func (s *running) standing(site string, own federation.Program) StandingState {
+func (s *running) standing(site string) StandingState {
 	out := StandingState{Site: site}
 	at := func(state, text string, since time.Time) StandingState {
 		out.State, out.Text = state, text
@@ -184,7 +183,7 @@ func (s *running) standing(site string, own federation.Program) StandingState {
 	word, known := m.words[s.digest]
 	needs := ""
 	if m.hello.Program.Version != "" {
-		needs = federation.Misfit(own, m.hello.Program, s.plan.Method.Name)
+		needs = s.misfit(m.hello.Program)
 	}
 	switch {
 	case m.joined == nil:

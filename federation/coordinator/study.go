@@ -16,6 +16,7 @@ import (
 	"parley/engine/wire"
 	"parley/federation"
 	"parley/internal/diskspace"
+	"parley/internal/version"
 	"parley/privacy"
 	"parley/rundir"
 	"parley/study"
@@ -26,6 +27,8 @@ type running struct {
 	daemon *Daemon
 	digest string
 
+	bucket sync.Mutex // held while it is written to by [running.probe], or removed
+
 	mu       sync.Mutex
 	plan     *study.Plan // nil before it has been read
 	state    studyState
@@ -34,6 +37,7 @@ type running struct {
 	orders   int // that have been followed
 	dropped  map[string]bool
 	aborted  bool
+	again    bool // a person wants what has stopped to be tried again
 	round    int
 	progress [2]int // steps done, and in all
 	links    map[string]*siteLink
@@ -58,6 +62,23 @@ func compare(a, b string) int {
 		return -1
 	}
 	return 1
+}
+
+// needs says what a site with this program must install for the study, which goes on
+// with the revision of its method with which it began.
+func (s *running) needs(site federation.Program) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.misfit(site)
+}
+
+// misfit is needs; the caller holds s.mu.
+func (s *running) misfit(site federation.Program) string {
+	own, m := federation.This(s.daemon.Folder.Methods), s.plan.Method.Name
+	if r := s.state.Revision; r != 0 && r != own.Methods[m] {
+		own.Version, own.Methods[m] = s.state.Version, r
+	}
+	return federation.Misfit(own, site, m)
 }
 
 // posted returns the plan if the study has something for the site, and why it has
@@ -88,6 +109,10 @@ func (s *running) follow(orders []Order) {
 			if s.cancel != nil {
 				s.cancel(errAborted)
 			}
+			continue
+		}
+		if o.Again {
+			s.again = true
 			continue
 		}
 		if s.dropped == nil {
@@ -158,7 +183,7 @@ func (s *running) serve(ctx context.Context) {
 		}
 		inner, cancel := context.WithCancelCause(ctx)
 		s.mu.Lock()
-		s.cancel = cancel
+		s.cancel, s.again = cancel, false
 		if s.aborted {
 			cancel(errAborted)
 		}
@@ -184,7 +209,29 @@ func (s *running) serve(ctx context.Context) {
 			pause(ctx, d.Again)
 		case err != nil:
 			s.stop(err)
-			return
+			if !s.triedAgain(ctx) {
+				return
+			}
+		}
+	}
+}
+
+// triedAgain waits until a person wants the study to be tried again, or aborts it;
+// false if ctx ends first.
+func (s *running) triedAgain(ctx context.Context) bool {
+	for {
+		changed := s.daemon.news.changed()
+		s.mu.Lock()
+		again := s.again || s.aborted
+		s.again = false
+		s.mu.Unlock()
+		if again {
+			return true
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-changed:
 		}
 	}
 }
@@ -196,6 +243,19 @@ func (s *running) finished() bool {
 	return s.state.State == Ended && len(s.state.Delivered) == len(s.plan.Sites)
 }
 
+// probe writes to the study's bucket if it is in use.
+func (s *running) probe(ctx context.Context, value []byte) error {
+	s.bucket.Lock()
+	defer s.bucket.Unlock()
+	s.mu.Lock()
+	used := s.links != nil && s.state.State != Stopped
+	s.mu.Unlock()
+	if !used || s.finished() {
+		return nil
+	}
+	return s.daemon.put(ctx, s.digest+".health", value)
+}
+
 // run is the study from where it stands to its end.
 func (s *running) run(ctx context.Context) error {
 	d := s.daemon
@@ -204,7 +264,7 @@ func (s *running) run(ctx context.Context) error {
 		return fmt.Errorf("method %q is not known", s.plan.Method.Name)
 	}
 	if r := s.state.Revision; r != 0 && r != m.Revision() {
-		return fmt.Errorf("it began with revision %d of method %s, and this program has %d\n  hint: go on with the parley that began the study", r, m.Name(), m.Revision())
+		return fmt.Errorf("it began with revision %d of method %s, and this is parley %s with revision %d\n  hint: install parley %s here, with which the study began", r, m.Name(), version.Number, m.Revision(), s.state.Version)
 	}
 	half, err := m.Coordinator(s.plan)
 	if err != nil {
@@ -241,7 +301,12 @@ func (s *running) run(ctx context.Context) error {
 	}
 	s.mu.Unlock()
 	if s.state.State != Ended {
-		s.setState(func(st *studyState) { st.State, st.Text, st.Revision = Running, "", m.Revision() })
+		s.setState(func(st *studyState) {
+			st.State, st.Text, st.Revision = Running, "", m.Revision()
+			if st.Version == "" {
+				st.Version = version.Number
+			}
+		})
 	}
 	out, err := c.Run(ctx)
 	s.mu.Lock()
@@ -266,6 +331,8 @@ func (s *running) run(ctx context.Context) error {
 	}
 	s.tell(ctx, out, files, "")
 	if s.finished() {
+		s.bucket.Lock()
+		defer s.bucket.Unlock()
 		if err := d.conn.Remove(ctx, s.digest); err != nil && ctx.Err() == nil {
 			d.Log.Warn(fmt.Sprintf("study %.12s: its values at the broker could not be removed: %v", s.digest, err))
 		}
@@ -369,15 +436,16 @@ func (s *running) tell(ctx context.Context, out *engine.Outcome, files []federat
 		}
 		e := federation.Ending{Words: words}
 		left := out == nil || slices.Contains(out.Left, site)
+		var past engine.History
 		if !left {
-			e.Share, e.Files = out.Shares[site], files
+			e.Share, e.Files, past = out.Shares[site], files, out.Pasts[site]
 		} else if words == "" {
 			e.Words = "this site has left the study"
 		}
 		wg.Go(func() {
 			data, err := e.Encode(nats.MaxValue / 2)
 			if err == nil {
-				err = l.end(ctx, data, left)
+				err = l.end(ctx, data, past, left)
 			}
 			if err != nil {
 				if ctx.Err() == nil {

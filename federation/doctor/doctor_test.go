@@ -387,7 +387,7 @@ func TestCredentials(t *testing.T) {
 	failing(t, only(r, "credentials"), "credentials", "cannot be read")
 	w.change(func(c *site.Config) { c.JWT = f.Config.JWT })
 	w.stop()
-	if err := w.coordinator.Revoke("north"); err != nil {
+	if _, err := w.coordinator.Revoke("north"); err != nil {
 		t.Fatal(err)
 	}
 	w.serve()

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -130,11 +131,28 @@ func (a *answering) look(ctx context.Context) error {
 	case decision == nil:
 		a.set(federation.Pending, "", fmt.Sprintf("a person must decide: parley site show %s %s, then approve or refuse", f.Path, a.name()))
 	case decision.Approval == nil:
-		a.set(federation.Refused, decision.Refused, "")
+		charged, err := a.charged()
+		if err != nil {
+			return err
+		}
+		if !charged {
+			a.set(federation.Refused, decision.Refused, "")
+			return nil
+		}
+		a.start(ctx, decision)
 	default:
-		a.start(ctx, decision.Approval)
+		a.start(ctx, decision)
 	}
 	return nil
+}
+
+// charged says whether the site was ever charged for the study.
+func (a *answering) charged() (bool, error) {
+	ledger, err := privacy.ReadLedger(a.daemon.store)
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(ledger.Entries, func(e privacy.Entry) bool { return e.Study == a.digest }), nil
 }
 
 // tellOfLongWork makes the coordinator hear of a task that takes long.
@@ -206,7 +224,7 @@ func (a *answering) stop() {
 }
 
 // start answers the study's tasks in the background.
-func (a *answering) start(ctx context.Context, approval *host.Approval) {
+func (a *answering) start(ctx context.Context, decision *Decision) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	a.mu.Lock()
@@ -215,14 +233,14 @@ func (a *answering) start(ctx context.Context, approval *host.Approval) {
 	a.daemon.wg.Go(func() {
 		defer close(done)
 		defer cancel()
-		a.serve(ctx, approval)
+		a.serve(ctx, decision)
 	})
 }
 
 // serve answers, and says why it does not.
-func (a *answering) serve(ctx context.Context, approval *host.Approval) {
+func (a *answering) serve(ctx context.Context, decision *Decision) {
 	f := a.daemon.Folder
-	err := a.answer(ctx, approval)
+	err := a.answer(ctx, decision)
 	var rolledBack *engine.RolledBackError
 	switch {
 	case ctx.Err() != nil:
@@ -232,6 +250,8 @@ func (a *answering) serve(ctx context.Context, approval *host.Approval) {
 		}
 		a.set(federation.Unable, "a person at the site must decide: its store is older than what others have seen of it",
 			fmt.Sprintf("%v\n  to go on: parley site go-on %s %s", rolledBack, f.Path, a.name()))
+	case err != nil && decision.Approval == nil:
+		a.set(federation.Refused, decision.Refused, err.Error())
 	case errors.Is(err, host.ErrChanged):
 		a.set(federation.Pending, "something has changed since it was approved there", err.Error())
 	case errors.Is(err, privacy.ErrRefused):
@@ -244,19 +264,24 @@ func (a *answering) serve(ctx context.Context, approval *host.Approval) {
 	}
 }
 
-func (a *answering) answer(ctx context.Context, approval *host.Approval) error {
+func (a *answering) answer(ctx context.Context, decision *Decision) error {
 	d, f := a.daemon, a.daemon.Folder
 	h, err := f.host(ctx, a.plan)
 	if err != nil {
 		return err
 	}
 	h.Store = d.store
-	if err := h.Approved(ctx, a.plan, f.Config.Coordinator, approval); err != nil {
-		return err
+	if decision.Approval != nil {
+		if err := h.Approved(ctx, a.plan, f.Config.Coordinator, decision.Approval); err != nil {
+			return err
+		}
 	}
 	loop, err := h.Open(ctx, a.plan)
 	if err != nil {
 		return err
+	}
+	if decision.Approval == nil { // what it has sent may still be asked for again
+		loop.Closed = "the site has refused to take part: " + decision.Refused
 	}
 	if err := a.decided(h); err != nil {
 		return err
@@ -265,6 +290,8 @@ func (a *answering) answer(ctx context.Context, approval *host.Approval) error {
 		return err
 	} else if ended != nil {
 		a.set(federation.Done, "", "")
+	} else if decision.Approval == nil {
+		a.set(federation.Withdrawn, decision.Refused, "")
 	} else {
 		a.set(federation.Approved, "", "")
 	}

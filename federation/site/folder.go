@@ -175,6 +175,16 @@ func (f *Folder) SetData(path string) error {
 	return f.Audit.Add("data", "", f.Config.Site, "the data are those in "+path)
 }
 
+// SetReceipts says where it is noted how far the ledger has come.
+func (f *Folder) SetReceipts(path string) error {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
+	f.Config.Receipts = path
+	return f.writeJSON(configFile, f.Config)
+}
+
 // DataPath is where the site's rows are.
 func (f *Folder) DataPath() string {
 	if f.Config.Data == "" {

@@ -45,6 +45,9 @@ func Join(ctx context.Context, path string, i *federation.Invitation, methods me
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, err
 	}
+	if err := os.Chmod(path, 0o700); err != nil { // somebody has made it before
+		return nil, err
+	}
 	// A request that was made before, and whose answer was lost, is made again.
 	asking := filepath.Join(path, "joining-"+i.ID+".key")
 	secrets, err := loadSecrets(asking)
@@ -212,7 +215,7 @@ func (f *Folder) WaitForStudies(ctx context.Context, log func(string)) error {
 }
 
 // Backup copies what the site must not lose to a folder that does not exist yet:
-// keys, policy, store, studies and audit log. The receipts are left out: they are
+// keys, policy, store, studies, results and audit log. The receipts are left out: they are
 // what tells that a store is older than what others have seen of it.
 func (f *Folder) Backup(to string) error {
 	if _, err := os.Lstat(to); err == nil {
@@ -233,8 +236,10 @@ func (f *Folder) Backup(to string) error {
 			return err
 		}
 	}
-	if err := os.CopyFS(filepath.Join(to, "studies"), os.DirFS(f.file("studies"))); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
+	for _, name := range []string{"studies", "results"} {
+		if err := os.CopyFS(filepath.Join(to, name), os.DirFS(f.file(name))); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
 	}
 	if _, err := os.Stat(f.StorePath()); err == nil {
 		if err := sitestore.Copy(f.StorePath(), filepath.Join(to, "site.db")); err != nil {

@@ -102,7 +102,7 @@ func (d *Daemon) writeStatus(serving bool) error {
 		word := a.standing()
 		a.mu.Lock()
 		st := StudyStatus{Study: digest, State: word.Word, Text: a.local, Since: a.since.UTC().Truncate(time.Second)}
-		if st.Text == "" {
+		if st.Text == "" || a.needs != "" { // what to install comes before all else
 			st.Text = word.Text
 		}
 		if a.stopped != "" {

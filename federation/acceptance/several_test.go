@@ -1,0 +1,289 @@
+//go:build unix
+
+package acceptance
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"parley/federation"
+	"parley/federation/coordinator"
+)
+
+// beside writes another plan beside a world's, over the same data.
+func (w *world) beside(name, plan string) string {
+	w.t.Helper()
+	path := filepath.Join(filepath.Dir(w.plan), name+".yaml")
+	if err := os.WriteFile(path, []byte(plan), 0o644); err != nil {
+		w.t.Fatal(err)
+	}
+	return path
+}
+
+// siteStands waits until a site says that it stands so with a study.
+func (w *world) siteStands(site, study, word, text string) {
+	w.t.Helper()
+	w.until(fmt.Sprintf("site %s says of study %s: %s", site, study, word), func() error {
+		st, err := w.here(site, study)
+		if err == nil && (st.State != word || !strings.Contains(st.Text, text)) {
+			err = fmt.Errorf("it says %s: %s", st.State, st.Text)
+		}
+		return err
+	})
+}
+
+// coordinatorSees waits until the coordinator says so, too.
+func (w *world) coordinatorSees(study, site, word, text string) {
+	w.t.Helper()
+	w.until(fmt.Sprintf("the coordinator says of site %s in study %s: %s", site, study, word), func() error {
+		st, err := w.stands(study, site)
+		if err == nil && (st.State != word || !strings.Contains(st.Text, text)) {
+			err = fmt.Errorf("it says %s: %s", st.State, st.Text)
+		}
+		return err
+	})
+}
+
+// quorum lets a plan go on with two sites.
+func quorum(plan string) string { return strings.Replace(plan, "\nviews:", "\nquorum: 2\nviews:", 1) }
+
+// Several studies go on at once on one coordinator. One that is submitted twice is
+// one study; one that is aborted ends nothing else.
+func TestSeveralStudiesAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, written(t, factors("second", "", exact)), three...) // which has all the columns
+	second, first := w.plan, w.beside("first", regression("first", long, exact))
+	third := w.beside("third", regression("third", "rounds: 10", private))
+	stopped := w.beside("stopped", regression("stopped", "schedule: synchronous, rounds: 200, tolerance: 0", exact))
+	for _, p := range []string{first, third, stopped} {
+		w.do("coordinator", "submit", w.home(), p)
+	}
+	w.begin()
+	for _, s := range three { // what had not been posted when they joined
+		for _, name := range []string{"first", "second", "third", "stopped"} {
+			w.approved(s, name)
+		}
+	}
+	var again struct {
+		Study string
+		Fresh bool
+	}
+	if err := json.Unmarshal([]byte(w.do("coordinator", "submit", w.home(), second, "--json")), &again); err != nil || again.Fresh {
+		t.Errorf("%+v %v", again, err)
+	}
+	w.reaches("stopped", 2)
+	w.do("coordinator", "abort", w.home(), "stopped")
+	for _, name := range []string{"first", "second", "third"} {
+		w.delivered(name)
+		w.clean(name)
+	}
+	w.same("second")
+	w.plan = first
+	w.same("first")
+	st := w.comes("stopped", coordinator.Stopped)
+	if !strings.Contains(st.Text, "aborted") {
+		t.Error(st.Text)
+	}
+	if said := w.refused("coordinator", "watch", w.home(), "stopped"); !strings.Contains(said, "aborted") {
+		t.Errorf("watch says %q", said)
+	}
+	w.do("coordinator", "watch", w.home(), "first")
+	for _, s := range three {
+		w.says(s, "aborted")
+	}
+	w.stop("")
+	w.coordinate() // and it stays so
+	st = w.comes("stopped", coordinator.Stopped)
+	if !strings.Contains(st.Text, "aborted") {
+		t.Error(st.Text)
+	}
+	list, err := os.ReadDir(filepath.Join(w.home(), "studies"))
+	if err != nil || len(list) != 4 {
+		t.Errorf("%d studies, %v", len(list), err)
+	}
+}
+
+// approved waits until a study is approved at a site, and approves it if nobody has.
+func (w *world) approved(site, study string) {
+	w.t.Helper()
+	w.until("study "+study+" is approved at site "+site, func() error {
+		st, err := w.here(site, study)
+		if err == nil && st.State == federation.Pending {
+			w.do("site", "approve", w.folder(site), study)
+			err = errors.New("it was pending")
+		}
+		return err
+	})
+}
+
+// A site refuses a study: with enough others it goes on without it, otherwise it
+// stops, and says why.
+func TestSiteRefuses(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		kept bool
+	}{{"kept", true}, {"lost", false}} {
+		t.Run("quorum "+c.name, func(t *testing.T) {
+			t.Parallel()
+			plan := regression(c.name, "schedule: synchronous, rounds: 5", exact)
+			if c.kept {
+				plan = quorum(plan)
+			}
+			w := newWorld(t, written(t, plan), three...)
+			w.coordinate()
+			w.join()
+			w.do("site", "approve", w.folder("north"), c.name)
+			w.do("site", "refuse", w.folder("south"), c.name, "--reason", "no staff for it")
+			for _, s := range three {
+				w.serve(s)
+			}
+			w.coordinatorSees(c.name, "centre", federation.Pending, "")
+			if c.kept {
+				w.do("site", "approve", w.folder("centre"), c.name)
+				w.comes(c.name, coordinator.Ended)
+				w.says("", "site south has left: the site has refused to take part: no staff for it")
+				w.left(c.name, "south")
+				w.delivered(c.name)
+			} else {
+				w.do("site", "approve", w.folder("centre"), c.name)
+				st := w.comes(c.name, coordinator.Stopped)
+				if !strings.Contains(st.Text, "south") || !strings.Contains(st.Text, "no staff for it") {
+					t.Errorf("it has stopped: %s", st.Text)
+				}
+			}
+			if charges, _ := w.ledgerIfAny("south"); len(charges) > 0 {
+				t.Error("the site that refused was charged")
+			}
+		})
+	}
+}
+
+func (w *world) ledgerIfAny(site string) (charges []charge, head string) {
+	w.t.Helper()
+	if _, err := os.Stat(filepath.Join(w.folder(site), "site.db")); errors.Is(err, os.ErrNotExist) {
+		return nil, ""
+	}
+	return w.ledger(site)
+}
+
+const demoPolicy = `policy: 1
+protection: optional
+max_delta: 1
+per_release: true
+`
+
+// A policy that is changed in the middle of a study is asked about again, and after
+// approval the study goes on. One that does not allow the study any more ends the
+// site's part.
+func TestPolicyChangesInMidRun(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, written(t, regression("policy", long, exact)), three...)
+	w.begin()
+	w.reaches("policy", 3)
+	policy := filepath.Join(w.folder("south"), "policy.yaml")
+	if err := os.WriteFile(policy, []byte(demoPolicy+"minimum: {subjects: 5}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.siteStands("south", "policy", federation.Pending, "policy")
+	w.coordinatorSees("policy", "south", federation.Pending, "something has changed since it was approved there")
+	charges, _ := w.ledger("south")
+	if len(charges) > 24 {
+		t.Fatal("it was over before")
+	}
+	w.do("site", "approve", w.folder("south"), "policy")
+	w.delivered("policy")
+	w.same("policy")
+	w.clean("policy")
+}
+
+// Data that are changed in the middle of a study are refused until they are as they
+// were.
+func TestDataChangeInMidRun(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, written(t, regression("changed", long, exact)), three...)
+	w.begin()
+	w.reaches("changed", 3)
+	file := filepath.Join(w.folder("south"), "data", "view_clinic.csv.gz")
+	whole, err := os.ReadFile(file)
+	if err != nil {
+		if file = strings.TrimSuffix(file, ".gz"); true {
+			whole, err = os.ReadFile(file)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Of another site: as many columns, other rows.
+	other, err := os.ReadFile(strings.Replace(file, "/south/", "/north/", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	subjects := filepath.Join(filepath.Dir(file), filepath.Base(strings.Replace(file, "view_clinic", "subjects", 1)))
+	was, err := os.ReadFile(subjects)
+	if err != nil {
+		t.Fatal(err)
+	}
+	others, err := os.ReadFile(strings.Replace(subjects, "/south/", "/north/", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	put := func(path string, data []byte) {
+		t.Helper()
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(file, other)
+	put(subjects, others)
+	w.siteStands("south", "changed", federation.Pending, "data")
+	if said := w.refused("site", "approve", w.folder("south"), "changed"); !strings.Contains(said, "put the data back") {
+		t.Errorf("approving says %q", said)
+	}
+	_, head := w.ledger("south")
+	put(file, whole)
+	put(subjects, was)
+	w.siteStands("south", "changed", federation.Approved, "")
+	if _, now := w.ledger("south"); head == "" || now == "" {
+		t.Error("nothing was ever charged")
+	}
+	w.delivered("changed")
+	w.same("changed")
+	w.clean("changed")
+}
+
+// By a rule of its policy, a site's program approves what fits without a person, and
+// nothing else.
+func TestPreApproval(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, written(t, regression("fits", "rounds: 5", private)), three...)
+	dear := strings.Replace(private, "epsilon: 3", "epsilon: 8", 1)
+	w.do("coordinator", "submit", w.home(), w.beside("dear", regression("dear", "rounds: 5", dear)))
+	w.do("coordinator", "submit", w.home(), w.beside("open", regression("open", "rounds: 5", exact)))
+	w.do("coordinator", "submit", w.home(), w.beside("other", factors("other", "", private)))
+	rule := demoPolicy + "pre_approval: {methods: [pvi], study: {epsilon: 3, delta: 1e-5}}\n"
+	for _, s := range three {
+		if err := os.WriteFile(filepath.Join(w.folder(s), "policy.yaml"), []byte(rule), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.coordinate()
+	w.join()
+	for _, s := range three {
+		w.serve(s)
+	}
+	w.delivered("fits")
+	w.clean("fits")
+	for _, s := range three {
+		for _, name := range []string{"dear", "open", "other"} {
+			w.siteStands(s, name, federation.Pending, "")
+		}
+		if charges, _ := w.ledger(s); len(charges) == 0 {
+			t.Errorf("site %s was never charged", s)
+		}
+	}
+}

@@ -1,0 +1,125 @@
+//go:build unix
+
+package acceptance
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"parley/federation"
+	"parley/federation/coordinator"
+	"parley/internal/version"
+)
+
+// revised is the program with another revision of the method pvi.
+func revised(t *testing.T) string {
+	return changed(t, "revised", change{"pvi/method.go", "func (Method) Revision() int { return 2 }", "func (Method) Revision() int { return 3 }"})
+}
+
+// A coordinator that was upgraded to another revision of the method in the middle of
+// a study sends nothing, and says what to install.
+func TestUpgradedCoordinatorRefuses(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, written(t, regression("upgraded", long, exact)), three...)
+	w.begin()
+	w.reaches("upgraded", 3)
+	w.kill("")
+	before := map[string]int{}
+	for _, s := range three {
+		charges, _ := w.ledger(s)
+		before[s] = len(charges)
+	}
+	w.programs[""] = revised(t)
+	w.coordinate()
+	st := w.comes("upgraded", coordinator.Stopped)
+	if want := "install parley " + version.Number + " here"; !strings.Contains(st.Text, want) || !strings.Contains(st.Text, "revision 2 of method pvi") {
+		t.Errorf("the study has stopped: %s", st.Text)
+	}
+	for _, s := range three { // they have heard of it
+		w.says(s, "the study has stopped")
+		st, err := w.stands("upgraded", s)
+		if err != nil || st.State == coordinator.Misfit {
+			t.Errorf("site %s is asked to install something: %s %s %v", s, st.State, st.Text, err)
+		}
+		if charges, _ := w.ledger(s); len(charges) > before[s]+1 { // the task that stood there before
+			t.Errorf("site %s was charged %d times more", s, len(charges)-before[s])
+		}
+	}
+	w.stop("")
+	delete(w.programs, "")
+	w.coordinate()
+	w.delivered("upgraded")
+	w.same("upgraded")
+	w.clean("upgraded")
+}
+
+// A site that was upgraded so is not asked for anything until it has the right
+// program again, and both ends say what that is.
+func TestUpgradedSiteWaits(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, written(t, regression("upgraded", long, exact)), three...)
+	w.begin()
+	w.reaches("upgraded", 3)
+	w.stop("south")
+	_, head := w.ledger("south")
+	w.programs["south"] = revised(t)
+	w.serve("south")
+	want := "install parley " + version.Number + ": this study is computed with revision 2 of method pvi"
+	w.says("south", want)
+	w.until("the coordinator's status says what site south must install", func() error {
+		st, err := w.stands("upgraded", "south")
+		if err == nil && (st.State != coordinator.Misfit || !strings.Contains(st.Text, want)) {
+			err = errors.New(st.State + ": " + st.Text)
+		}
+		return err
+	})
+	w.until("the site's status says so", func() error {
+		st, err := w.here("south", "upgraded")
+		if err == nil && (st.State != federation.Unable || !strings.Contains(st.Text, want)) {
+			err = errors.New(st.State + ": " + st.Text)
+		}
+		return err
+	})
+	if _, now := w.ledger("south"); now != head {
+		t.Error("it was charged")
+	}
+	w.stop("south")
+	delete(w.programs, "south")
+	w.serve("south")
+	w.delivered("upgraded")
+	w.same("upgraded")
+	w.clean("upgraded")
+}
+
+// Sites with an older program than the study's are told before the study begins, and
+// take part once they have the coordinator's.
+func TestSitesInstallWhatAStudyNeeds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, written(t, regression("newer", "schedule: synchronous, rounds: 5", exact)), three...)
+	w.programs[""] = revised(t)
+	w.coordinate()
+	w.join()
+	for _, s := range three {
+		w.serve(s)
+		w.says(s, "install parley "+version.Number+": this study is computed with revision 3 of method pvi")
+	}
+	for _, s := range three {
+		w.stop(s)
+		w.programs[s] = revised(t)
+		w.serve(s)
+	}
+	w.binary = revised(t)
+	for _, s := range three {
+		w.until("site "+s+" is asked for a decision", func() error {
+			st, err := w.here(s, "newer")
+			if err == nil && st.State != federation.Pending {
+				err = errors.New(st.State + ": " + st.Text)
+			}
+			return err
+		})
+		w.do("site", "approve", w.folder(s), "newer")
+	}
+	w.delivered("newer")
+	w.clean("newer")
+}
