@@ -41,7 +41,7 @@ func TestInvitationsThatAreNoGood(t *testing.T) {
 	expired, err := w.co.Invite("late", time.Now().Add(-time.Minute), false)
 	check(t, err)
 	withdrawn := w.invite("gone", false)
-	check(t, w.co.Revoke("gone"))
+	must(w.co.Revoke("gone"))
 	w.invite("other", false)
 	altered := *w.invite("wide", false)
 	altered.Site = "narrow"
@@ -55,7 +55,7 @@ func TestInvitationsThatAreNoGood(t *testing.T) {
 		i      *federation.Invitation
 		want   string
 	}{
-		{"south-2", used, "could not be reached"}, // its key connects no more
+		{"south-2", used, "has been used"}, // and its key connects no more once the site has been there
 		{"late", expired, "valid until"},
 		{"gone", withdrawn, "could not be reached"},
 		{"north", w.invite("west", false), "folder of site north"},
@@ -72,8 +72,8 @@ func TestInvitationsThatAreNoGood(t *testing.T) {
 		}
 	}
 	// Renamed, it lets join as the site that it was made for alone.
-	if err := join("narrow", &altered); err == nil {
-		t.Errorf("an altered invitation: it has joined as %s", must(site.Open(filepath.Join(w.dir, "narrow"), methods)).Config.Site)
+	if err := join("narrow", &altered); err == nil || !strings.Contains(err.Error(), "altered") {
+		t.Errorf("an altered invitation: %v", err)
 	}
 	if _, err := w.co.Invite("north", time.Now().Add(time.Hour), false); err == nil || !strings.Contains(err.Error(), "joined already") {
 		t.Errorf("a second invitation for one that has joined: %v", err)
@@ -133,7 +133,7 @@ func TestKeysThatAreGoodNoMore(t *testing.T) {
 	w.serve()
 	w.join(sites...)
 	old := w.folder("north")
-	check(t, w.co.Revoke("south"))
+	must(w.co.Revoke("south"))
 	south := w.folder("south")
 	w.eventually("a revoked key does not connect", func() bool {
 		_, err := dial(t, south.Config.URLs[0], south.Config.Roots, south.Config.JWT, south.Secrets.User, "south")
@@ -162,7 +162,8 @@ func TestKeysThatAreGoodNoMore(t *testing.T) {
 	check(t, err)
 	check(t, os.WriteFile(key, data, 0o600))
 	check(t, os.RemoveAll(w.co.Path))
-	w.co, err = coordinator.Rebuild(w.co.Path, key, methods, config, []*study.Plan{})
+	p = plan("again", 3, 2, "north", "centre")
+	w.co, err = coordinator.Rebuild(w.co.Path, key, methods, config, []*study.Plan{p, plan("other", 3, 1, "south")})
 	check(t, err)
 	w.serve()
 	for _, f := range []*site.Folder{old, south} {
@@ -190,7 +191,6 @@ func TestKeysThatAreGoodNoMore(t *testing.T) {
 		return false
 	}
 	w.eventually("sites are known again by their certificates", func() bool { return known("north") && known("centre") })
-	p = plan("again", 3, 2, "north", "centre")
 	d = w.submit(p)
 	w.approve(d, "north", "centre")
 	w.ended(d, "north", "centre")
@@ -243,7 +243,7 @@ func TestGuestThatNamesKeysOfOthers(t *testing.T) {
 	if lines := audit(t, w.co.Path, "refused"); len(lines) == 0 || len(lines) > 40 {
 		t.Errorf("%d lines of audit", len(lines))
 	}
-	check(t, w.co.Revoke("south"))
+	must(w.co.Revoke("south"))
 	w.join("centre") // it serves
 	if lines := audit(t, w.co.Path, "joined south"); len(lines) > 0 {
 		t.Errorf("%q", lines)
