@@ -446,7 +446,13 @@ func (s *running) observe(e engine.Event) {
 // tell hands each site what it may have at the end, and returns when all have it.
 func (s *running) tell(ctx context.Context, out *engine.Outcome, files []federation.File, words string) {
 	d := s.daemon
+	packed, err := federation.Pack(files, nats.MaxValue/2)
+	if err != nil {
+		d.Log.Error(fmt.Sprintf("study %.12s: its results could not be packed: %v", s.digest, err))
+		return
+	}
 	var wg sync.WaitGroup
+	turns := make(chan struct{}, handedAtOnce)
 	for _, site := range s.plan.Sites {
 		s.mu.Lock()
 		done := slices.Contains(s.state.Delivered, site)
@@ -459,13 +465,26 @@ func (s *running) tell(ctx context.Context, out *engine.Outcome, files []federat
 		left := out == nil || slices.Contains(out.Left, site)
 		var past engine.History
 		if !left {
-			e.Share, e.Files, past = out.Shares[site], files, out.Pasts[site]
+			e.Share, past = out.Shares[site], out.Pasts[site]
 		} else if words == "" {
 			e.Words = "this site has left the study"
 		}
 		wg.Go(func() {
-			data, err := e.Encode(nats.MaxValue / 2)
+			select {
+			case turns <- struct{}{}:
+			case <-ctx.Done():
+				return
+			}
+			over := sync.OnceFunc(func() { <-turns })
+			defer over()
+			own := packed
+			if left {
+				own = federation.Packed{}
+			}
+			data, err := e.Encode(own)
 			if err == nil {
+				// A site that is away does not keep others waiting.
+				defer time.AfterFunc(handedWithin, over).Stop()
 				err = l.end(ctx, data, past, left)
 			}
 			if err != nil {
@@ -484,6 +503,13 @@ func (s *running) tell(ctx context.Context, out *engine.Outcome, files []federat
 	}
 	wg.Wait()
 }
+
+// Results are handed to so many sites at once: encoded, those of a large study take
+// megabytes for each. After handedWithin the next has its turn.
+const (
+	handedAtOnce = 4
+	handedWithin = 5 * time.Second
+)
 
 // sharedFiles are those of the results that sites may have.
 func sharedFiles(dir string) (files []federation.File, err error) {

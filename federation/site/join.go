@@ -83,6 +83,9 @@ func Join(ctx context.Context, path string, i *federation.Invitation, methods me
 	if err == nil {
 		_, err = c.Verify(coordinator)
 	}
+	if err == nil && c.Site != i.Site {
+		err = fmt.Errorf("the coordinator has made this the folder of site %q, and the invitation says %q\n  hint: the invitation was altered: ask for another", c.Site, i.Site)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -173,7 +176,9 @@ func request(ctx context.Context, i *federation.Invitation, s Secrets, methods m
 		seen = revision
 		g, err = i.OpenGrant(s.Key, value)
 		switch {
-		case err != nil: // for somebody else who has tried the invitation
+		case err != nil: // for somebody else who has tried the invitation: this request may have been lost
+			put = false
+			pause(ctx, 200*time.Millisecond)
 		case g.Refused != "":
 			return g, fmt.Errorf("%w: %s\n  hint: ask its people for another invitation", errRefused, g.Refused)
 		default:
