@@ -193,7 +193,7 @@ func writeInvitation(f *coordinator.Folder, site, out string, expires time.Durat
 	if expires <= 0 {
 		return &usageError{fmt.Errorf("--expires %s has passed already", expires)}
 	}
-	if err := (&output{path: out}).check(); err != nil {
+	if err := (&output{path: out, fixed: true}).check(); err != nil {
 		return err
 	}
 	i, err := f.Invite(site, time.Now().Add(expires), replace)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -104,6 +105,9 @@ func (s *running) follow(orders []Order) {
 	defer s.mu.Unlock()
 	for _, o := range orders[min(s.orders, len(orders)):] {
 		s.orders++
+		if s.state.State == Ended {
+			continue // it was done before the order was seen
+		}
 		if o.Abort {
 			s.aborted = true
 			if s.cancel != nil {
@@ -138,6 +142,14 @@ func (s *running) setState(change func(*studyState)) {
 		s.daemon.Log.Error(fmt.Sprintf("study %.12s: its state could not be written: %v", s.digest, err))
 	}
 	s.daemon.news.give()
+}
+
+// leave notes that a site answers no more.
+func (st *studyState) leave(site, why string) {
+	if st.Left == nil {
+		st.Left = map[string]string{}
+	}
+	st.Left[site] = why
 }
 
 // stop ends the study for now: it failed, or was aborted.
@@ -319,7 +331,15 @@ func (s *running) run(ctx context.Context) error {
 		return err
 	}
 	if s.state.State != Ended {
-		s.setState(func(st *studyState) { st.State, st.Rebuild = Ended, false })
+		s.setState(func(st *studyState) {
+			st.State, st.Rebuild = Ended, false
+			maps.DeleteFunc(st.Left, func(site, _ string) bool { return !slices.Contains(out.Left, site) })
+			for _, site := range out.Left {
+				if st.Left[site] == "" {
+					st.leave(site, "it left before")
+				}
+			}
+		})
 		d.Log.Info(fmt.Sprintf("study %s is done: %s", s.plan.Name, filepath.Join(dir.Path(), "report.html")), "study", s.digest)
 		if err := d.Folder.Audit.Add("done", s.digest, "", fmt.Sprintf("%d of %d sites to the end", len(s.plan.Sites)-len(out.Left), len(s.plan.Sites))); err != nil {
 			return err
@@ -414,6 +434,7 @@ func (s *running) observe(e engine.Event) {
 		if err := d.Folder.Audit.Add("left", s.digest, e.Left.Site, e.Left.Reason.Error()); err != nil {
 			d.Log.Error(err.Error())
 		}
+		s.setState(func(st *studyState) { st.leave(e.Left.Site, e.Left.Reason.Error()) })
 	case e.Round != nil:
 		d.Log.Info(fmt.Sprintf("study %s: round %d is done (%d of %d)", name, e.Round.Round, e.Progress, e.Of), "study", s.digest, "round", e.Round.Round)
 		if d.Watch != nil {
@@ -473,7 +494,11 @@ func (s *running) tell(ctx context.Context, out *engine.Outcome, files []federat
 				return
 			}
 			s.setState(func(st *studyState) { st.Delivered = append(st.Delivered, site) })
-			d.Log.Info(fmt.Sprintf("study %s: site %s has its results", s.plan.Name, site), "study", s.digest, "site", site)
+			what := "has its results"
+			if left {
+				what = "need not be told more"
+			}
+			d.Log.Info(fmt.Sprintf("study %s: site %s %s", s.plan.Name, site, what), "study", s.digest, "site", site)
 		})
 	}
 	wg.Wait()
