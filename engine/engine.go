@@ -146,7 +146,8 @@ type Outcome struct {
 	Rounds  []Round
 	Shares  map[string][]byte // what each site may have back
 	Left    []string
-	History [][]byte // encoded Records
+	History [][]byte           // encoded Records
+	Pasts   map[string]History // what each site that stayed may be told of it
 }
 
 // run is the coordinator's loop with everything that a checkpoint and its log
@@ -368,7 +369,7 @@ func (r *run) outcome(err error) (*Outcome, error) {
 	if n := len(r.history.records); n < len(r.Follow) {
 		return nil, fmt.Errorf("the study is done after %d of the %d records of the history that is followed: it is not the history of this study", n, len(r.Follow))
 	}
-	o := &Outcome{Rounds: r.rounds, Shares: map[string][]byte{}, History: r.history.records}
+	o := &Outcome{Rounds: r.rounds, Shares: map[string][]byte{}, History: r.history.records, Pasts: map[string]History{}}
 	if err := guarded(func() (err error) { o.Result, err = r.Method.Result(r.state); return err }); err != nil {
 		return nil, fmt.Errorf("forming the result: %w", err)
 	}
@@ -380,6 +381,7 @@ func (r *run) outcome(err error) (*Outcome, error) {
 		if err := guarded(func() (err error) { o.Shares[site], err = r.Method.Share(r.state, site); return err }); err != nil {
 			return nil, fmt.Errorf("forming what site %s gets back: %w", site, err)
 		}
+		o.Pasts[site] = r.history.until(i, len(r.history.records), r.cp.Marks[i])
 	}
 	return o, nil
 }

@@ -19,6 +19,39 @@ type verified struct {
 // that was kept, the plan's sites, and this site's own outbox and ledger. It
 // changes nothing.
 func (s *Site) verify(t task, past Past) (v verified, err error) {
+	if v, err = s.continues(past, t.Head); err != nil {
+		return v, err
+	}
+	if n := len(v.census.staying); n < s.Minimum {
+		return v, refuse("only %d sites are left in the study, and this site's policy wants at least %d", n, s.Minimum)
+	}
+	// By its third contribution a site wants to see that others have contributed,
+	// too; earlier, those who are slower may not have come to it.
+	if n := v.census.contributing(); n < s.Minimum && v.census.times[slices.Index(s.Sites, s.Name)] >= 2 {
+		return v, refuse("only %d sites have contributed to the study, and this site's policy wants at least %d", n, s.Minimum)
+	}
+	return v, s.own(past)
+}
+
+// Conclude keeps the history of a study that has ended, to its head. The last records
+// come with no task; a coordinator that loses everything afterwards asks for them too.
+// It is a [*BehindError] if the site wants an earlier past.
+func (s *Site) Conclude(past Past, head []byte) error {
+	s.one <- struct{}{}
+	defer func() { <-s.one }()
+	v, err := s.continues(past, head)
+	if err == nil {
+		err = s.own(past)
+	}
+	if err != nil {
+		return err
+	}
+	return s.keep(v)
+}
+
+// continues holds a past against the history that was kept, the plan's sites, and
+// the head that it is to lead to.
+func (s *Site) continues(past Past, to []byte) (v verified, err error) {
 	kept, head, err := s.Store.Head(s.Study)
 	if err != nil {
 		return v, err
@@ -55,18 +88,10 @@ func (s *Site) verify(t task, past Past) (v verified, err error) {
 			return v, &Refusal{Public: "the task's past makes no sense", Err: fmt.Errorf("record %d: %w", kept+i, err)}
 		}
 	}
-	if !bytes.Equal(t.Head, head[:]) {
+	if !bytes.Equal(to, head[:]) {
 		return v, &ForkedError{fmt.Errorf("%w: the task's past does not lead to where the task says that it does", sitestore.ErrForked)}
 	}
-	if n := len(v.census.staying); n < s.Minimum {
-		return v, refuse("only %d sites are left in the study, and this site's policy wants at least %d", n, s.Minimum)
-	}
-	// By its third contribution a site wants to see that others have contributed,
-	// too; earlier, those who are slower may not have come to it.
-	if n := v.census.contributing(); n < s.Minimum && v.census.times[slices.Index(s.Sites, s.Name)] >= 2 {
-		return v, refuse("only %d sites have contributed to the study, and this site's policy wants at least %d", n, s.Minimum)
-	}
-	return v, s.own(past)
+	return v, nil
 }
 
 // own holds what the past says of this site's releases and ledger against them.

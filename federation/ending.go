@@ -34,29 +34,33 @@ func Shared(name string) bool {
 	return slices.Contains(sharedFiles, name) || strings.HasPrefix(name, "model/")
 }
 
-// Encode compresses an ending to at most so many bytes. If need be it leaves files
-// out, the model last, and says so.
-func (e Ending) Encode(most int) ([]byte, error) {
+// Packed are results, compressed once for all sites.
+type Packed struct {
+	data  []byte
+	words string // what was left out; empty if nothing was
+}
+
+// Pack compresses files to at most so many bytes. If need be it leaves some out, the
+// model last.
+func Pack(files []File, most int) (p Packed, err error) {
 	for _, keep := range []func(name string) bool{
 		func(string) bool { return true },
 		func(name string) bool { return strings.HasPrefix(name, "model/") },
 		func(string) bool { return false },
 	} {
-		short := e
-		short.Files = slices.DeleteFunc(slices.Clone(e.Files), func(f File) bool { return !keep(f.Name) })
-		if len(short.Files) < len(e.Files) {
-			short.Words = "some of the results are too large to be sent: ask the coordinator's people for them"
+		kept := slices.DeleteFunc(slices.Clone(files), func(f File) bool { return !keep(f.Name) })
+		if len(kept) < len(files) {
+			p.words = "some of the results are too large to be sent: ask the coordinator's people for them"
 		}
-		data, err := short.compress()
-		if err != nil || len(data) <= most {
-			return data, err
+		if p.data, err = compress(kept); err != nil || len(p.data) <= most {
+			return p, err
 		}
 	}
-	return nil, fmt.Errorf("what the site may have is larger than %d bytes", most)
+	return p, nil
 }
 
-func (e Ending) compress() ([]byte, error) {
-	data, err := encoding.Marshal(e)
+func compress(files []File) ([]byte, error) {
+	data, err := encoding.Marshal(files)
 	if err != nil {
 		return nil, err
 	}
@@ -71,23 +75,55 @@ func (e Ending) compress() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
+// sentEnding is an ending as it is sent.
+type sentEnding struct {
+	_     struct{} `cbor:",toarray"`
+	Share []byte
+	Files []byte // compressed
+	Words string
+}
+
+// Encode makes the bytes of an ending whose files were packed before.
+func (e Ending) Encode(files Packed) ([]byte, error) {
+	if e.Words == "" {
+		e.Words = files.words
+	}
+	return encoding.Marshal(sentEnding{Share: e.Share, Files: files.data, Words: e.Words})
+}
+
 // ParseEnding reads what [Ending.Encode] wrote. Files that are not for sites, or
 // whose names lead elsewhere, are an error.
-func ParseEnding(data []byte) (e Ending, err error) {
-	z, err := gzip.NewReader(bytes.NewReader(data))
+func ParseEnding(data []byte) (Ending, error) {
+	e, err := parseEnding(data)
 	if err != nil {
-		return e, fmt.Errorf("the end of the study: %w", err)
+		return Ending{}, fmt.Errorf("the end of the study: %w", err)
+	}
+	return e, nil
+}
+
+func parseEnding(data []byte) (e Ending, err error) {
+	var sent sentEnding
+	if err := encoding.Unmarshal(data, &sent); err != nil {
+		return e, err
+	}
+	e.Share, e.Words = sent.Share, Printable(sent.Words)
+	if len(sent.Files) == 0 {
+		return e, nil
+	}
+	z, err := gzip.NewReader(bytes.NewReader(sent.Files))
+	if err != nil {
+		return e, err
 	}
 	plain, err := io.ReadAll(io.LimitReader(z, encoding.MaxBytes+1))
 	if err == nil {
-		err = encoding.Unmarshal(plain, &e)
+		err = encoding.Unmarshal(plain, &e.Files)
 	}
 	if err != nil {
-		return e, fmt.Errorf("the end of the study: %w", err)
+		return e, err
 	}
 	for _, f := range e.Files {
 		if f.Name != path.Clean(f.Name) || strings.ContainsAny(f.Name, `\:`) || !Shared(f.Name) {
-			return e, fmt.Errorf("the end of the study names a file %q, which is not one of the results", f.Name)
+			return e, fmt.Errorf("it names a file %.200q, which is not one of the results", f.Name)
 		}
 	}
 	return e, nil

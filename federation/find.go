@@ -10,22 +10,25 @@ import (
 // FindStudy returns which of the studies with these digests a person means: by the
 // name of its plan, or by at least six digits of its digest.
 func FindStudy(name string, digests []string, plan func(digest string) (*study.Plan, error)) (string, error) {
-	var found, names []string
+	var found, names, meant []string
 	for _, d := range digests {
 		p, err := plan(d)
-		if err != nil {
-			return "", err
+		if err != nil { // one that cannot be read hides no other
+			if len(name) >= 6 && strings.HasPrefix(d, name) {
+				return "", err
+			}
+			continue
 		}
 		names = append(names, fmt.Sprintf("%s (%.12s)", p.Name, d))
 		if p.Name == name || len(name) >= 6 && strings.HasPrefix(d, name) {
-			found = append(found, d)
+			found, meant = append(found, d), append(meant, names[len(names)-1])
 		}
 	}
 	switch {
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) > 1:
-		return "", fmt.Errorf("several studies are called %s\n  hint: name one by the first digits of its digest: %s", name, strings.Join(names, ", "))
+		return "", fmt.Errorf("several studies are called %s\n  hint: name one by the first digits of its digest: %s", name, strings.Join(meant, ", "))
 	case len(names) == 0:
 		return "", fmt.Errorf("there is no study %s, and no other", name)
 	}

@@ -20,6 +20,7 @@ const (
 	Withdrawn = "withdrawn" // it answers no more, but sends again what it has sent, to a coordinator that has lost it
 	Unable    = "unable"    // something has to be mended there first: its program, its data, its store
 	Done      = "done"      // it has what it may have
+	Closed    = "closed"    // the coordinator posts it no more; said by the site to its own people only
 )
 
 // Standing is where a site stands with one study.

@@ -194,7 +194,7 @@ func TestSiteThatFloods(t *testing.T) {
 	broker := filepath.Join(w.co.Path, "broker")
 	before, most, sent := sizeOf(broker), int64(0), 0
 	r := w.raw(evil)
-	deadline := time.Now().Add(8 * time.Second)
+	deadline := time.Now().Add(5 * time.Second)
 	flood := func(i int) {
 		for _, b := range []string{"control", bucket(digest)} {
 			subject := fmt.Sprintf("$KV.%s.answer.west.%d", b, i%16)

@@ -346,6 +346,12 @@ func (w *world) raw(f *site.Folder, more ...nats.Option) raw {
 	return r
 }
 
+func pool(roots string) *x509.CertPool {
+	p := x509.NewCertPool()
+	p.AppendCertsFromPEM([]byte(roots))
+	return p
+}
+
 // connect is the same with this program's client, for values.
 func (w *world) connect(f *site.Folder) *enats.Conn {
 	w.t.Helper()

@@ -145,9 +145,19 @@ func watchStudies(ctx context.Context, w io.Writer, f *coordinator.Folder, only 
 				continue
 			}
 			st := s.Studies[i]
+			if st.Name == "" { // its plan has not been read yet
+				open++
+				continue
+			}
 			switch st.State {
 			case coordinator.Ended:
 			case coordinator.Stopped:
+				if again, err := triedAgain(f, st); err != nil {
+					return err
+				} else if again {
+					open++
+					continue
+				}
 				stopped = append(stopped, fmt.Sprintf("study %s has stopped: %s", st.Name, st.Text))
 			default:
 				open++
@@ -181,6 +191,13 @@ func watchStudies(ctx context.Context, w io.Writer, f *coordinator.Folder, only 
 		case <-time.After(300 * time.Millisecond):
 		}
 	}
+}
+
+// triedAgain says whether a study that has stopped is wanted again, which its status
+// does not tell yet.
+func triedAgain(f *coordinator.Folder, st coordinator.StudyStatus) (bool, error) {
+	orders, err := f.Orders(st.Study)
+	return slices.ContainsFunc(orders, func(o coordinator.Order) bool { return o.Again && !o.At.Before(st.Since) }), err
 }
 
 // order gives the daemon a person's word about a study.
@@ -270,7 +287,7 @@ func printResults(w io.Writer, f interface {
 		return fmt.Errorf("study %s: %w", plan.Name, errNoResults)
 	}
 	if asJSON {
-		return printJSON(w, struct {
+		return printJSONLine(w, struct {
 			Study   string `json:"study"`
 			Results string `json:"results"`
 			Report  string `json:"report"`

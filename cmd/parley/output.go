@@ -21,6 +21,7 @@ import (
 type output struct {
 	path   string
 	force  bool
+	fixed  bool // nothing is replaced, and there is no --force
 	inputs []string
 }
 
@@ -68,7 +69,9 @@ func (o *output) check(inputs ...string) error {
 		return nil
 	}
 	refused.What = "this file exists already, and was left as it is"
-	refused.Hint += ", or replace this one with --force"
+	if !o.fixed {
+		refused.Hint += ", or replace this one with --force"
+	}
 	return refused
 }
 

@@ -27,7 +27,7 @@ import (
 
 func siteJoinCommand() *cobra.Command {
 	var dir, data, policy, receipts string
-	var yes bool
+	var yes, anew bool
 	var wait time.Duration
 	cmd := &cobra.Command{
 		Use:   "join INVITATION",
@@ -47,6 +47,11 @@ func siteJoinCommand() *cobra.Command {
 			}
 			if dir == "" {
 				dir = filepath.Join(filepath.Dir(a[0]), i.Site)
+			}
+			if !anew {
+				if err := site.SameCoordinator(dir, i, methods); err != nil {
+					return err
+				}
 			}
 			var policyText []byte
 			if policy != "" { // before anything is sent
@@ -92,6 +97,7 @@ func siteJoinCommand() *cobra.Command {
 	cmd.Flags().StringVar(&policy, "policy", "", "file with the site's policy, which is copied to the folder (default policy.yaml there, or\nthe strict one that 'parley site policy init' prints)")
 	cmd.Flags().StringVar(&receipts, "receipts", "", "file in which the site notes how far its ledger has come, best on another disk than the\nfolder (default receipts.json in the folder)")
 	cmd.Flags().BoolVar(&yes, "yes", false, "approve what policy, ledger and data allow, without asking")
+	cmd.Flags().BoolVar(&anew, "new-coordinator", false, "let a folder that has joined another coordinator forget its keys for it; its ledger goes on")
 	cmd.Flags().DurationVar(&wait, "wait", time.Minute, "how long to wait for the coordinator")
 	return cmd
 }
@@ -126,6 +132,9 @@ func firstStudies(cmd *cobra.Command, f *site.Folder, wait time.Duration, yes bo
 	ctx, cancel := context.WithTimeout(cmd.Context(), wait)
 	err := f.WaitForStudies(ctx, say)
 	cancel()
+	if err == nil {
+		err = cmd.Context().Err()
+	}
 	if err != nil {
 		return err
 	}
@@ -151,11 +160,17 @@ func firstStudies(cmd *cobra.Command, f *site.Folder, wait time.Duration, yes bo
 			return err
 		}
 		fmt.Fprintln(out)
+		take := yes
+		if v.TakesPart && !yes && terminal(cmd.InOrStdin()) {
+			if take, err = ask(cmd.Context(), cmd.InOrStdin(), out, "Take part in study "+v.Name+"?"); err != nil {
+				return err
+			}
+		}
 		switch {
 		case !v.TakesPart:
 			undecided = true
 			fmt.Fprintf(out, "It cannot be approved as things stand. To look again: parley site show %s %s\n", f.Path, v.Name)
-		case yes || terminal(cmd.InOrStdin()) && ask(cmd, "Take part in study "+v.Name+"?"):
+		case take:
 			if err := f.Approve(cmd.Context(), digest, host.ByPerson); err != nil {
 				return err
 			}
@@ -166,7 +181,7 @@ func firstStudies(cmd *cobra.Command, f *site.Folder, wait time.Duration, yes bo
 		}
 	}
 	if len(list) == 0 {
-		fmt.Fprintln(out, "The coordinator has posted no study yet.")
+		fmt.Fprintln(out, "The coordinator has posted no study yet. When it does: parley site pending "+f.Path)
 	}
 	if undecided {
 		fmt.Fprintln(out)
@@ -181,11 +196,21 @@ func terminal(in io.Reader) bool {
 	return ok && isatty.IsTerminal(f.Fd())
 }
 
-func ask(cmd *cobra.Command, question string) bool {
-	fmt.Fprint(cmd.OutOrStdout(), question+" [y/N] ")
-	line, _ := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
-	answer := strings.ToLower(strings.TrimSpace(line))
-	return answer == "y" || answer == "yes"
+// ask asks a person for a yes, until ctx ends: a signal is an answer, too.
+func ask(ctx context.Context, in io.Reader, out io.Writer, question string) (bool, error) {
+	fmt.Fprint(out, question+" [y/N] ")
+	answer := make(chan string, 1)
+	go func() {
+		line, _ := bufio.NewReader(in).ReadString('\n')
+		answer <- strings.ToLower(strings.TrimSpace(line))
+	}()
+	select {
+	case a := <-answer:
+		return a == "y" || a == "yes", nil
+	case <-ctx.Done():
+		fmt.Fprintln(out)
+		return false, context.Cause(ctx)
+	}
 }
 
 // preview is what a study would mean for a site.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -124,7 +125,7 @@ func watchSite(ctx context.Context, w io.Writer, f *site.Folder, asJSON bool) er
 		}
 		open := 0
 		for _, st := range s.Studies {
-			if st.State != federation.Done && st.State != federation.Refused && st.State != federation.Withdrawn {
+			if !slices.Contains([]string{federation.Done, federation.Refused, federation.Withdrawn, federation.Closed}, st.State) {
 				open++
 			}
 			line := fmt.Sprintf("study %s: %s", st.Name, st.State)
@@ -181,7 +182,11 @@ func sitePendingCommand() *cobra.Command {
 				return json.NewEncoder(cmd.OutOrStdout()).Encode(waiting)
 			}
 			for _, st := range waiting {
-				fmt.Fprintf(cmd.OutOrStdout(), "study %s (%.12s): parley site show %s %s\n", st.Name, st.Study, a[0], st.Name)
+				name := st.Name
+				if slices.ContainsFunc(s.Studies, func(o site.StudyStatus) bool { return o.Name == st.Name && o.Study != st.Study }) {
+					name = st.Study[:12]
+				}
+				fmt.Fprintf(cmd.OutOrStdout(), "study %s (%.12s): parley site show %s %s\n", st.Name, st.Study, a[0], name)
 			}
 			if len(waiting) == 0 {
 				fmt.Fprintln(cmd.OutOrStdout(), "no study waits for a decision")

@@ -264,9 +264,14 @@ func (a *Authority) trust(revoked []string) (operator *jwt.OperatorClaims, syste
 	ac := jwt.NewAccountClaims(a.issuer)
 	ac.Name = "parley"
 	ac.Limits.JetStreamLimits = jwt.JetStreamLimits{DiskStorage: jwt.NoLimit, Streams: jwt.NoLimit, Consumer: jwt.NoLimit, MaxAckPending: jwt.NoLimit}
-	for _, w := range ways {
-		ac.Exports.Add(&jwt.Export{Name: w.subject, Subject: jwt.Subject(w.subject), Type: w.kind})
+	ends, err := a.ends.PublicKey()
+	if err != nil {
+		return nil, "", nil, err
 	}
+	for _, w := range ways {
+		ac.Exports.Add(&jwt.Export{Name: w, Subject: jwt.Subject(w), Type: jwt.Service})
+	}
+	ac.Imports.Add(&jwt.Import{Name: wakes, Account: ends, Subject: wakes, Type: jwt.Service})
 	ec, err := a.endsClaims(revoked)
 	if err != nil {
 		return nil, "", nil, err
@@ -285,16 +290,13 @@ var never = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // ways lead from the account of the ends into that of JetStream: values to write and
 // read, and wakes. What an end may use of them says its own token.
-var ways = []struct {
-	subject string
-	kind    jwt.ExportType
-}{
-	{"$KV.*.answer.>", jwt.Service},
-	{"$JS.API.DIRECT.GET.*.$KV.*.answer.>", jwt.Service},
-	{"$JS.API.DIRECT.GET.*.$KV.*.task.>", jwt.Service},
-	{"w.*.answer.>", jwt.Service},
-	{"w.*.task.>", jwt.Stream},
-}
+var ways = []string{"$KV.*.answer.>", "$JS.API.DIRECT.GET.*.$KV.*.answer.>", "$JS.API.DIRECT.GET.*.$KV.*.task.>", "w.*.answer.>"}
+
+// wakes lead from the coordinator to the ends. They are a service of the ends, and
+// not a stream that the ends import: NATS takes an account's imports away and back
+// again when its claims change, as with each revocation, and an end that subscribes
+// in between would hear nothing until it connects anew.
+const wakes = "w.*.task.>"
 
 // endsClaims describes the account of the ends, and who of them is revoked, by key,
 // whatever token comes with it.
@@ -306,8 +308,9 @@ func (a *Authority) endsClaims(revoked []string) (*jwt.AccountClaims, error) {
 	ec := jwt.NewAccountClaims(public)
 	ec.Name = "ends"
 	for _, w := range ways {
-		ec.Imports.Add(&jwt.Import{Name: w.subject, Account: a.issuer, Subject: jwt.Subject(w.subject), Type: w.kind})
+		ec.Imports.Add(&jwt.Import{Name: w, Account: a.issuer, Subject: jwt.Subject(w), Type: jwt.Service})
 	}
+	ec.Exports.Add(&jwt.Export{Name: wakes, Subject: wakes, Type: jwt.Service})
 	for _, public := range revoked {
 		if !nkeys.IsValidPublicUserKey(public) {
 			return nil, fmt.Errorf("cannot revoke %.80q: it is no public key of a user of the broker", public)

@@ -220,7 +220,11 @@ func (s *story) coordinateOnce(ctx context.Context, store *checkpoints, drop str
 		wg.Go(func() {
 			ctx, cancel := context.WithTimeout(ctx, 3*time.Hour) // a site may be gone that has everything
 			defer cancel()
-			link.(*wire.Link).End(ctx, out.Shares[site], left)
+			if left {
+				link.(*wire.Link).Dismiss(ctx, nil)
+			} else {
+				link.(*wire.Link).End(ctx, out.Shares[site], out.Pasts[site])
+			}
 		})
 	}
 	wg.Wait()

@@ -124,11 +124,38 @@ func (e *ends) run(ctx context.Context) *engine.Outcome {
 		e.t.Fatal(err)
 	}
 	for site, l := range links {
-		if err := l.(*wire.Link).End(ctx, out.Shares[site], slices.Contains(out.Left, site)); err != nil {
+		end := func() error { return l.(*wire.Link).End(ctx, out.Shares[site], out.Pasts[site]) }
+		if slices.Contains(out.Left, site) {
+			end = func() error { return l.(*wire.Link).Dismiss(ctx, nil) }
+		}
+		if err := end(); err != nil {
 			e.t.Fatal(err)
 		}
 	}
 	return out
+}
+
+// With the end each site keeps the whole history, whose last records came with no
+// task: in an asynchronous study the order of the last answers is known from nowhere
+// else, once the coordinator has lost everything.
+func TestTheEndCompletesTheHistory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEnds(t, wire.NewMemory(), enginetest.ToyPlan(enginetest.ToyOptions{Rounds: 4, Async: true}, 3, "north", "centre", "south"))
+		ctx, cancel := context.WithCancel(t.Context())
+		wait := e.serve(ctx)
+		out := e.run(ctx)
+		cancel()
+		wait()
+		for site, store := range e.stores {
+			if site == "" {
+				continue
+			}
+			kept, err := store.Records(e.id, 0)
+			if err != nil || !slices.EqualFunc(kept, out.History, bytes.Equal) {
+				t.Errorf("site %s has kept %d of %d records, %v", site, len(kept), len(out.History), err)
+			}
+		}
+	})
 }
 
 func TestStudyOverAWireEndsAtEverySite(t *testing.T) {
@@ -292,7 +319,7 @@ func TestLaterCoordinatorFencesTheEarlier(t *testing.T) {
 			t.Errorf("the earlier one: %v", err)
 		}
 		for site, l := range links {
-			if err := l.(*wire.Link).End(t.Context(), out.Shares[site], false); err != nil {
+			if err := l.(*wire.Link).End(t.Context(), out.Shares[site], out.Pasts[site]); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -73,14 +73,30 @@ func (l *Link) Exchange(ctx context.Context, task []byte, past engine.History) (
 	}
 }
 
-// End tells the site that the study has ended and hands over what it may have;
-// nothing, if it has left. It returns when the site has it.
-func (l *Link) End(ctx context.Context, share []byte, left bool) error {
-	say := sayEnd
-	if left {
-		say = sayDropped
+// End tells the site that the study has ended and hands over what it may have, with
+// the rest of the history. It returns when the site has it.
+func (l *Link) End(ctx context.Context, share []byte, past engine.History) error {
+	for {
+		p := past.Since(l.have)
+		head := past.Head()
+		answer, err := l.ask(ctx, down{Say: sayEnd, Body: share, Past: p, Head: head[:]})
+		if err != nil || answer.Say == sayDone {
+			return err
+		}
+		if answer.Records >= 0 && answer.Records < p.First {
+			l.have = answer.Records
+			continue
+		}
+		if err := pause(ctx, l.Again); err != nil { // an old answer, delivered again
+			return err
+		}
 	}
-	_, err := l.ask(ctx, down{Say: say, Body: share})
+}
+
+// Dismiss tells a site that has left the study so, and why. It returns when the site
+// knows.
+func (l *Link) Dismiss(ctx context.Context, why []byte) error {
+	_, err := l.ask(ctx, down{Say: sayDropped, Body: why})
 	return err
 }
 
@@ -135,6 +151,8 @@ func final(question, answer int) bool {
 		return answer == sayRelease || answer == sayRefuse || answer == sayBehind || answer == sayForked
 	case sayHistory:
 		return answer == sayKept
+	case sayEnd:
+		return answer == sayDone || answer == sayBehind
 	}
 	return answer == sayDone
 }

@@ -96,10 +96,12 @@ func (s *Server) handle(ctx context.Context, message []byte) error {
 	case sayHistory:
 		a.Say = sayKept
 		err = s.history(&a)
-	case sayEnd, sayDropped:
+	case sayEnd:
+		err = s.end(ctx, m, &a)
+	case sayDropped:
 		a.Say = sayDone
 		if s.End != nil {
-			err = s.End(ctx, m.Body, m.Say == sayDropped)
+			err = s.End(ctx, m.Body, true)
 		}
 	default:
 		s.audit("a message of the coordinator was passed over: it says %d, which this program does not know", m.Say)
@@ -119,6 +121,28 @@ func (s *Server) handle(ctx context.Context, message []byte) error {
 		err = s.answer(ctx, message, &refusal)
 	}
 	return err
+}
+
+// end takes in that the study has ended.
+func (s *Server) end(ctx context.Context, m down, to *up) error {
+	err := s.Site.Conclude(m.Past, m.Head)
+	var behind *engine.BehindError
+	switch {
+	case errors.As(err, &behind):
+		to.Say, to.Records = sayBehind, behind.Have
+		return nil
+	case err != nil: // what the site has released stands; it may have what came of it
+		s.audit("the history with which the study ended was not kept: %v", err)
+	default:
+		if err := s.confirmed(m); err != nil {
+			return err
+		}
+	}
+	to.Say = sayDone
+	if s.End == nil {
+		return nil
+	}
+	return s.End(ctx, m.Body, false)
 }
 
 // task answers a task.

@@ -412,7 +412,8 @@ func (w *world) comes(name, state string) (st coordinator.StudyStatus) {
 	return st
 }
 
-// delivered waits until a study is done, and every site has what it may have.
+// delivered waits until a study is done, and every site that has not left it has what
+// it may have.
 func (w *world) delivered(name string) {
 	w.t.Helper()
 	w.until("every site has the results of study "+name, func() error {
@@ -424,7 +425,7 @@ func (w *world) delivered(name string) {
 			return fmt.Errorf("it is %s: %s", st.State, st.Text)
 		}
 		for _, s := range st.Sites {
-			if s.State != coordinator.HasAll {
+			if s.State != coordinator.HasAll && s.State != coordinator.Left {
 				return fmt.Errorf("site %s: %s %s", s.Site, s.State, s.Text)
 			}
 		}

@@ -460,6 +460,11 @@ type Order struct {
 func (f *Folder) Give(digest string, o Order) error {
 	o.At = time.Now().UTC().Truncate(time.Second)
 	err := f.alone(func() error {
+		if state, err := f.loadState(digest); err != nil {
+			return err
+		} else if state.State == Ended {
+			return fmt.Errorf("study %.12s is done: it cannot be ended, and no site can leave it any more", digest)
+		}
 		orders, err := f.Orders(digest)
 		if err != nil {
 			return err
@@ -529,8 +534,10 @@ type studyState struct {
 	Rebuild  bool   `json:"rebuild,omitempty"`
 	Revision int    `json:"revision,omitempty"`
 	Version  string `json:"version,omitempty"`
-	// Delivered are the sites that have what they may have.
-	Delivered []string `json:"delivered,omitempty"`
+	// Delivered are the sites that have what they may have, and Left says of those that
+	// answer no more why.
+	Delivered []string          `json:"delivered,omitempty"`
+	Left      map[string]string `json:"left,omitempty"`
 }
 
 func (f *Folder) saveState(digest string, s studyState) error {

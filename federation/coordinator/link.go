@@ -59,13 +59,18 @@ func (l *siteLink) history(ctx context.Context) (h [][]byte, err error) {
 
 // end hands the site what it may have. A site that takes no part wants nothing; nor
 // does one that has not decided, if there is nothing to be had.
-func (l *siteLink) end(ctx context.Context, data []byte, left bool) error {
+func (l *siteLink) end(ctx context.Context, data []byte, past engine.History, left bool) error {
 	if left {
 		if s, known := l.heard(ctx); known && (s.Word == federation.Pending || s.Word == federation.Unable) {
 			return nil
 		}
 	}
-	err := l.with(ctx, func(ctx context.Context, link *wire.Link) error { return link.End(ctx, data, left) })
+	err := l.with(ctx, func(ctx context.Context, link *wire.Link) error {
+		if left {
+			return link.Dismiss(ctx, data)
+		}
+		return link.End(ctx, data, past)
+	})
 	if refusal := (*engine.Refusal)(nil); errors.As(err, &refusal) {
 		return nil
 	}

@@ -240,6 +240,9 @@ func (m *member) post(ctx context.Context) {
 		err := m.putBoard(ctx, &posted)
 		wait := d.Again
 		if err != nil {
+			if ctx.Err() == nil {
+				m.passedOver("", "its board could not be put, and is tried again: "+err.Error())
+			}
 			posted, wait = nil, time.Second
 		}
 		select {

@@ -64,6 +64,7 @@ const (
 	Answered  = "answered"  // and waits for the others
 	Left      = "left"
 	HasAll    = "has the results"
+	Told      = "was told" // that the study has ended without a result
 	Misfit    = "must install"
 )
 
@@ -74,6 +75,12 @@ func (f *Folder) ReadStatus() (s Status, err error) {
 		err = nil
 	}
 	s.Serving = f.Served()
+	if s.Sites == nil {
+		s.Sites = []SiteStatus{}
+	}
+	if s.Studies == nil {
+		s.Studies = []StudyStatus{}
+	}
 	return s, err
 }
 
@@ -168,7 +175,8 @@ func (s *running) standing(site string) StandingState {
 		}
 		return out
 	}
-	if slices.Contains(s.state.Delivered, site) {
+	why, left := s.state.Left[site]
+	if slices.Contains(s.state.Delivered, site) && s.state.State == Ended && !left {
 		return at(HasAll, "", time.Time{})
 	}
 	s.daemon.mu.Lock()
@@ -190,6 +198,10 @@ func (s *running) standing(site string) StandingState {
 		return at(NotJoined, "", time.Time{})
 	case m.joined.Revoked:
 		return at("revoked", "", time.Time{})
+	case left && (!known || word.Word != federation.Refused):
+		return at(Left, why, time.Time{})
+	case slices.Contains(s.state.Delivered, site) && !known: // of an end without a result
+		return at(Told, "", time.Time{})
 	case needs != "":
 		return at(Misfit, needs, m.seen)
 	case !known:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -104,6 +105,9 @@ func (s *running) follow(orders []Order) {
 	defer s.mu.Unlock()
 	for _, o := range orders[min(s.orders, len(orders)):] {
 		s.orders++
+		if s.state.State == Ended {
+			continue // it was done before the order was seen
+		}
 		if o.Abort {
 			s.aborted = true
 			if s.cancel != nil {
@@ -140,6 +144,14 @@ func (s *running) setState(change func(*studyState)) {
 	s.daemon.news.give()
 }
 
+// leave notes that a site answers no more.
+func (st *studyState) leave(site, why string) {
+	if st.Left == nil {
+		st.Left = map[string]string{}
+	}
+	st.Left[site] = why
+}
+
 // stop ends the study for now: it failed, or was aborted.
 func (s *running) stop(err error) {
 	s.setState(func(st *studyState) { st.State, st.Text = Stopped, err.Error() })
@@ -149,28 +161,31 @@ func (s *running) stop(err error) {
 	}
 }
 
-// serve runs the study to its end, and hands its results to the sites.
-func (s *running) serve(ctx context.Context) {
-	d := s.daemon
-	plan, err := d.Folder.Plan(s.digest)
+// load reads what the folder has of the study.
+func (s *running) load() error {
+	f := s.daemon.Folder
+	plan, err := f.Plan(s.digest)
 	if err != nil {
-		s.stop(err)
-		return
+		return err
 	}
-	state, err := d.Folder.loadState(s.digest)
+	state, err := f.loadState(s.digest)
 	if err != nil {
-		s.stop(err)
-		return
+		return err
 	}
-	orders, err := d.Folder.Orders(s.digest)
+	orders, err := f.Orders(s.digest)
 	if err != nil {
-		s.stop(err)
-		return
+		return err
 	}
 	s.mu.Lock()
 	s.plan, s.state, s.since = plan, state, time.Now()
 	s.mu.Unlock()
 	s.follow(orders)
+	return nil
+}
+
+// serve runs the study to its end, and hands its results to the sites.
+func (s *running) serve(ctx context.Context) {
+	d := s.daemon
 	if s.finished() {
 		return
 	}
@@ -319,7 +334,15 @@ func (s *running) run(ctx context.Context) error {
 		return err
 	}
 	if s.state.State != Ended {
-		s.setState(func(st *studyState) { st.State, st.Rebuild = Ended, false })
+		s.setState(func(st *studyState) {
+			st.State, st.Rebuild = Ended, false
+			maps.DeleteFunc(st.Left, func(site, _ string) bool { return !slices.Contains(out.Left, site) })
+			for _, site := range out.Left {
+				if st.Left[site] == "" {
+					st.leave(site, "it left before")
+				}
+			}
+		})
 		d.Log.Info(fmt.Sprintf("study %s is done: %s", s.plan.Name, filepath.Join(dir.Path(), "report.html")), "study", s.digest)
 		if err := d.Folder.Audit.Add("done", s.digest, "", fmt.Sprintf("%d of %d sites to the end", len(s.plan.Sites)-len(out.Left), len(s.plan.Sites))); err != nil {
 			return err
@@ -414,6 +437,7 @@ func (s *running) observe(e engine.Event) {
 		if err := d.Folder.Audit.Add("left", s.digest, e.Left.Site, e.Left.Reason.Error()); err != nil {
 			d.Log.Error(err.Error())
 		}
+		s.setState(func(st *studyState) { st.leave(e.Left.Site, e.Left.Reason.Error()) })
 	case e.Round != nil:
 		d.Log.Info(fmt.Sprintf("study %s: round %d is done (%d of %d)", name, e.Round.Round, e.Progress, e.Of), "study", s.digest, "round", e.Round.Round)
 		if d.Watch != nil {
@@ -425,7 +449,13 @@ func (s *running) observe(e engine.Event) {
 // tell hands each site what it may have at the end, and returns when all have it.
 func (s *running) tell(ctx context.Context, out *engine.Outcome, files []federation.File, words string) {
 	d := s.daemon
+	packed, err := federation.Pack(files, nats.MaxValue/2)
+	if err != nil {
+		d.Log.Error(fmt.Sprintf("study %.12s: its results could not be packed: %v", s.digest, err))
+		return
+	}
 	var wg sync.WaitGroup
+	turns := make(chan struct{}, handedAtOnce)
 	for _, site := range s.plan.Sites {
 		s.mu.Lock()
 		done := slices.Contains(s.state.Delivered, site)
@@ -436,15 +466,29 @@ func (s *running) tell(ctx context.Context, out *engine.Outcome, files []federat
 		}
 		e := federation.Ending{Words: words}
 		left := out == nil || slices.Contains(out.Left, site)
+		var past engine.History
 		if !left {
-			e.Share, e.Files = out.Shares[site], files
+			e.Share, past = out.Shares[site], out.Pasts[site]
 		} else if words == "" {
 			e.Words = "this site has left the study"
 		}
 		wg.Go(func() {
-			data, err := e.Encode(nats.MaxValue / 2)
+			select {
+			case turns <- struct{}{}:
+			case <-ctx.Done():
+				return
+			}
+			over := sync.OnceFunc(func() { <-turns })
+			defer over()
+			own := packed
+			if left {
+				own = federation.Packed{}
+			}
+			data, err := e.Encode(own)
 			if err == nil {
-				err = l.end(ctx, data, left)
+				// A site that is away does not keep others waiting.
+				defer time.AfterFunc(handedWithin, over).Stop()
+				err = l.end(ctx, data, past, left)
 			}
 			if err != nil {
 				if ctx.Err() == nil {
@@ -453,11 +497,22 @@ func (s *running) tell(ctx context.Context, out *engine.Outcome, files []federat
 				return
 			}
 			s.setState(func(st *studyState) { st.Delivered = append(st.Delivered, site) })
-			d.Log.Info(fmt.Sprintf("study %s: site %s has its results", s.plan.Name, site), "study", s.digest, "site", site)
+			what := "has its results"
+			if left {
+				what = "need not be told more"
+			}
+			d.Log.Info(fmt.Sprintf("study %s: site %s %s", s.plan.Name, site, what), "study", s.digest, "site", site)
 		})
 	}
 	wg.Wait()
 }
+
+// Results are handed to so many sites at once: encoded, those of a large study take
+// megabytes for each. After handedWithin the next has its turn.
+const (
+	handedAtOnce = 4
+	handedWithin = 5 * time.Second
+)
 
 // sharedFiles are those of the results that sites may have.
 func sharedFiles(dir string) (files []federation.File, err error) {

@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"parley/dataset"
@@ -44,6 +45,7 @@ type Config struct {
 	Roots       string   `json:"roots,omitempty"` // PEM, pinned; empty: the system's
 	Certificate []byte   `json:"certificate"`     // by which the coordinator knows the site
 	JWT         string   `json:"jwt"`             // with which it connects
+	Invitation  string   `json:"invitation"`      // with which it has joined
 	// Data is where the site's rows are; empty: data in the folder.
 	Data string `json:"data,omitempty"`
 	// Receipts is where it is noted how far the ledger has come, better on another disk
@@ -67,6 +69,8 @@ type Folder struct {
 	Coordinator wire.Peer
 	Methods     method.Registry
 	Audit       *auditlog.Log
+
+	mu sync.Mutex // held while Config changes, and around Config.Data
 }
 
 func (f *Folder) file(name ...string) string {
@@ -168,8 +172,7 @@ func (f *Folder) SetData(path string) error {
 	if _, err := dataset.Open(context.Background(), path, dataset.Options{}); err != nil {
 		return err
 	}
-	f.Config.Data = path
-	if err := f.writeJSON(configFile, f.Config); err != nil {
+	if err := f.configure(func(c *Config) { c.Data = path }); err != nil {
 		return err
 	}
 	return f.Audit.Add("data", "", f.Config.Site, "the data are those in "+path)
@@ -181,12 +184,42 @@ func (f *Folder) SetReceipts(path string) error {
 	if err != nil {
 		return err
 	}
-	f.Config.Receipts = path
-	return f.writeJSON(configFile, f.Config)
+	return f.configure(func(c *Config) { c.Receipts = path })
+}
+
+// configure changes the configuration. It is read anew, since other processes change
+// it too.
+func (f *Folder) configure(change func(*Config)) error {
+	var c Config
+	if err := f.readJSON(configFile, &c); err != nil {
+		return err
+	}
+	change(&c)
+	if err := f.writeJSON(configFile, c); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change(&f.Config)
+	return nil
+}
+
+// refresh takes up what commands have changed in the configuration: where the rows are.
+func (f *Folder) refresh() error {
+	var c Config
+	if err := f.readJSON(configFile, &c); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.Config.Data = c.Data
+	return nil
 }
 
 // DataPath is where the site's rows are.
 func (f *Folder) DataPath() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if f.Config.Data == "" {
 		return f.file("data")
 	}
@@ -313,6 +346,36 @@ func (f *Folder) Plan(digest string) (*study.Plan, error) {
 	return p, nil
 }
 
+// unpostedFile stands in the folder of a study that the coordinator posts no more.
+const unpostedFile = "unposted"
+
+func (f *Folder) unposted(digest string) bool {
+	_, err := os.Stat(f.file("studies", digest, unpostedFile))
+	return err == nil
+}
+
+// notePosted notes which of the studies here the coordinator posts.
+func (f *Folder) notePosted(posted map[string]bool) error {
+	list, err := f.Studies()
+	if err != nil {
+		return err
+	}
+	for _, digest := range list {
+		path := f.file("studies", digest, unpostedFile)
+		switch {
+		case posted[digest] == !f.unposted(digest):
+		case posted[digest]:
+			err = os.Remove(path)
+		default:
+			err = atomicfile.WriteOwn(path, nil)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Studies lists the digests of the studies that were ever posted here.
 func (f *Folder) Studies() (list []string, err error) {
 	entries, err := os.ReadDir(f.file("studies"))
@@ -387,6 +450,9 @@ func (f *Folder) Approve(ctx context.Context, digest, by string) error {
 	p, err := f.Plan(digest)
 	if err != nil {
 		return err
+	}
+	if f.unposted(digest) {
+		return fmt.Errorf("the coordinator posts study %s no more: it has ended, or was aborted", p.Name)
 	}
 	return f.withHost(ctx, p, func(h *host.Host) error {
 		a, err := h.Approve(ctx, p, f.Config.Coordinator, by)

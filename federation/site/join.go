@@ -1,6 +1,7 @@
 package site
 
 import (
+	"bytes"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -31,12 +32,16 @@ func connection(urls []string, roots, jwt string, seed []byte, name string, log 
 }
 
 // Join makes path the folder of the site that an invitation is for. Keys are made
-// here; only their public halves are sent. A folder whose site joins again, with an
+// here; only their public halves are sent. The same invitation again changes nothing.
+// A folder whose site joins again, with an
 // invitation that replaces its keys, keeps its store and its studies.
 func Join(ctx context.Context, path string, i *federation.Invitation, methods method.Registry, log func(string)) (*Folder, error) {
 	if old, err := Open(path, methods); err == nil {
 		if old.Config.Site != i.Site {
 			return nil, problem.Problem{File: path, What: "this is the folder of site " + old.Config.Site + ", and the invitation is for " + i.Site, Hint: "choose another with --dir"}
+		}
+		if old.Config.Invitation == i.ID { // whoever was interrupted since, or asks twice
+			return old, nil
 		}
 		if old.Served() {
 			return nil, problem.Problem{File: path, What: "a process serves this site", Hint: "stop it first"}
@@ -65,6 +70,9 @@ func Join(ctx context.Context, path string, i *federation.Invitation, methods me
 	}
 	g, err := request(ctx, i, secrets, methods, log)
 	if err != nil {
+		if errors.Is(err, errRefused) { // these keys are of no use any more
+			os.Remove(asking)
+		}
 		return nil, err
 	}
 	coordinator, err := wire.ParsePeer(i.Coordinator)
@@ -75,10 +83,13 @@ func Join(ctx context.Context, path string, i *federation.Invitation, methods me
 	if err == nil {
 		_, err = c.Verify(coordinator)
 	}
+	if err == nil && c.Site != i.Site {
+		err = fmt.Errorf("the coordinator has made this the folder of site %q, and the invitation says %q\n  hint: the invitation was altered: ask for another", c.Site, i.Site)
+	}
 	if err != nil {
 		return nil, err
 	}
-	config := Config{Version: configVersion, Site: i.Site, Coordinator: i.Coordinator, URLs: i.URLs, Roots: string(i.Roots), Certificate: g.Certificate, JWT: g.JWT}
+	config := Config{Version: configVersion, Site: i.Site, Coordinator: i.Coordinator, URLs: i.URLs, Roots: string(i.Roots), Certificate: g.Certificate, JWT: g.JWT, Invitation: i.ID}
 	f := &Folder{Path: path}
 	var old Config
 	if f.readJSON(configFile, &old) == nil {
@@ -98,6 +109,19 @@ func Join(ctx context.Context, path string, i *federation.Invitation, methods me
 	}
 	return f, f.Audit.Add("joined", "", i.Site, "with invitation "+i.ID)
 }
+
+// SameCoordinator checks that the folder at path, if there is one, is not that of a
+// site that has joined another coordinator than the one who wrote the invitation:
+// joining there makes it forget its keys for the other.
+func SameCoordinator(path string, i *federation.Invitation, methods method.Registry) error {
+	old, err := Open(path, methods)
+	if err != nil || bytes.Equal(old.Config.Coordinator, i.Coordinator) {
+		return nil
+	}
+	return problem.Problem{File: path, What: "this site has joined another coordinator, with key " + old.Coordinator.Name(), Hint: "choose another folder with --dir; or, if that coordinator is no more, --new-coordinator: its keys are forgotten, and the ledger goes on"}
+}
+
+var errRefused = errors.New("the coordinator refuses")
 
 // request asks the coordinator to be the site, and waits for its answer.
 func request(ctx context.Context, i *federation.Invitation, s Secrets, methods method.Registry, log func(string)) (g federation.Grant, err error) {
@@ -125,8 +149,13 @@ func request(ctx context.Context, i *federation.Invitation, s Secrets, methods m
 	put := false
 	var seen uint64
 	for {
-		if cause := context.Cause(ctx); cause != nil {
-			if trouble := conn.Trouble(); trouble != "" {
+		if ctx.Err() != nil {
+			if errors.Is(ctx.Err(), context.Canceled) { // by a person
+				return g, ctx.Err()
+			}
+			if trouble := conn.Trouble(); trouble != "" && time.Now().Unix() > i.Expires {
+				return g, fmt.Errorf("the invitation has expired, by this machine's clock: %s\n  hint: ask the coordinator's people for another", trouble)
+			} else if trouble != "" {
 				return g, fmt.Errorf("the coordinator's broker could not be reached: %s\n  hint: is the coordinator serving, and does a proxy stand between? The invitation is still good", trouble)
 			}
 			return g, fmt.Errorf("the coordinator has not answered\n  hint: it has to serve meanwhile; the invitation is still good")
@@ -147,9 +176,11 @@ func request(ctx context.Context, i *federation.Invitation, s Secrets, methods m
 		seen = revision
 		g, err = i.OpenGrant(s.Key, value)
 		switch {
-		case err != nil: // for somebody else who has tried the invitation
+		case err != nil: // for somebody else who has tried the invitation: this request may have been lost
+			put = false
+			pause(ctx, 200*time.Millisecond)
 		case g.Refused != "":
-			return g, fmt.Errorf("the coordinator refuses: %s\n  hint: ask its people for another invitation", g.Refused)
+			return g, fmt.Errorf("%w: %s\n  hint: ask its people for another invitation", errRefused, g.Refused)
 		default:
 			return g, nil
 		}
@@ -169,8 +200,8 @@ func putValue(ctx context.Context, w wire.Wire, key string, value []byte) error 
 	}
 }
 
-// WaitForStudies waits until the coordinator has posted a study, and keeps what it
-// has posted; or until ctx ends, without an error.
+// WaitForStudies waits until the coordinator has said which studies it has for the
+// site, and keeps them; or until ctx ends, without an error.
 func (f *Folder) WaitForStudies(ctx context.Context, log func(string)) error {
 	o, err := f.options(log)
 	if err != nil {
@@ -207,9 +238,7 @@ func (f *Folder) WaitForStudies(ctx context.Context, log func(string)) error {
 				}
 			}
 		}
-		if len(b.Studies) > 0 {
-			return nil
-		}
+		return nil // with studies or none: the board is all that there is now
 	}
 	return nil
 }

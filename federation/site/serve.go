@@ -172,8 +172,7 @@ func (d *Daemon) take(b federation.Board) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if b.JWT != "" && b.JWT != f.Config.JWT {
-		f.Config.JWT = b.JWT
-		if err := f.writeJSON(configFile, f.Config); err != nil {
+		if err := f.configure(func(c *Config) { c.JWT = b.JWT }); err != nil {
 			return err
 		}
 		d.conn.SetCredentials(b.JWT)
@@ -212,7 +211,7 @@ func (d *Daemon) take(b federation.Board) error {
 		}
 		a.setNeeds(p.Needs, p.Stopped)
 	}
-	return nil
+	return f.notePosted(d.posted)
 }
 
 // greet tells the coordinator where the site stands: at every change, and now and
@@ -260,6 +259,9 @@ func (d *Daemon) stands() (nonce []byte, list []federation.Standing) {
 
 // lookAround takes up what persons have decided, and what has changed beneath it.
 func (d *Daemon) lookAround(ctx context.Context) error {
+	if err := d.Folder.refresh(); err != nil {
+		return err
+	}
 	d.mu.Lock()
 	var list []*answering
 	for digest, a := range d.studies {

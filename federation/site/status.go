@@ -42,6 +42,9 @@ func (f *Folder) ReadStatus() (s Status, err error) {
 		return s, err
 	}
 	s.Site, s.Serving = f.Config.Site, f.Served()
+	if s.Studies == nil {
+		s.Studies = []StudyStatus{}
+	}
 	s.Connected = s.Connected && s.Serving
 	list, err := f.Studies()
 	if err != nil {
@@ -53,7 +56,7 @@ func (f *Folder) ReadStatus() (s Status, err error) {
 		}
 		st, err := f.lastKnown(digest)
 		if err != nil {
-			return s, err
+			st = StudyStatus{Study: digest, State: federation.Unable, Text: err.Error()}
 		}
 		s.Studies = append(s.Studies, st)
 	}
@@ -78,6 +81,8 @@ func (f *Folder) lastKnown(digest string) (st StudyStatus, err error) {
 		return st, err
 	case ended != nil:
 		st.State, st.Text, st.Since = federation.Done, ended.Words, ended.At
+	case f.unposted(digest):
+		st.State, st.Text = federation.Closed, "the coordinator posts it no more"
 	case decision == nil:
 	case decision.Approval != nil:
 		st.State, st.Since = federation.Approved, decision.At

@@ -1,0 +1,170 @@
+package federation_test
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"parley/engine/host"
+	"parley/federation"
+	"parley/federation/coordinator"
+	"parley/federation/site"
+)
+
+// standing is where a site says that it stands with a study.
+func (w *world) standing(name, digest string) (s site.StudyStatus) {
+	status, err := w.folder(name).ReadStatus()
+	check(w.t, err)
+	for _, st := range status.Studies {
+		if st.Study == digest {
+			s = st
+		}
+	}
+	return s
+}
+
+// Beside a daemon, a person says that the rows are elsewhere: what was approved before
+// is asked for again, and what is approved then is answered.
+func TestDataMoveWhileServing(t *testing.T) {
+	w := newWorld(t)
+	w.serve()
+	w.join("north")
+	w.begin("north")
+	d := w.submit(plan("moved", 2, 2, "north", "south"))
+	w.approve(d, "north")
+	is := func(word string) {
+		t.Helper()
+		w.eventually("the study is "+word, func() bool { return w.standing("north", d).State == word })
+	}
+	is(federation.Approved)
+	elsewhere := filepath.Join(w.dir, "elsewhere")
+	check(t, os.CopyFS(elsewhere, os.DirFS(filepath.Join(w.path("north"), "data"))))
+	check(t, os.WriteFile(filepath.Join(elsewhere, "view_v.csv"), []byte("id,x\na,1\nb,2\nc,4\n"), 0o600))
+	check(t, w.folder("north").SetData(elsewhere))
+	is(federation.Pending)
+	check(t, w.folder("north").Approve(context.Background(), d, host.ByPerson))
+	is(federation.Approved)
+}
+
+// Who joins before any study has been submitted is told so at once.
+func TestJoinBeforeAnyStudy(t *testing.T) {
+	w := newWorld(t)
+	w.serve()
+	w.join("north")
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	check(t, w.folder("north").WaitForStudies(ctx, nil))
+	check(t, ctx.Err())
+}
+
+// seen is the state of each site in a study, as the coordinator sees it.
+func (w *world) seen(digest string) map[string]string {
+	status, err := w.co.ReadStatus()
+	check(w.t, err)
+	states := map[string]string{}
+	for _, st := range status.Studies {
+		for _, s := range st.Sites {
+			if st.Study == digest {
+				states[s.Site] = s.State
+			}
+		}
+	}
+	return states
+}
+
+// A site that was dropped is said to have left, before the end and after it. What is
+// done can be neither aborted nor left.
+func TestDroppedSiteHasLeft(t *testing.T) {
+	w := newWorld(t)
+	w.serve()
+	w.join(sites...)
+	w.begin(sites...)
+	d := w.submit(plan("dropped", 3, 2, sites...))
+	w.approve(d, sites[0])
+	check(t, w.co.Give(d, coordinator.Order{Drop: sites[2]}))
+	w.approve(d, sites[1])
+	is := func(state string) {
+		t.Helper()
+		w.eventually("the site that was dropped is "+state, func() bool { return w.seen(d)[sites[2]] == state })
+	}
+	is(coordinator.Left)
+	w.ended(d, sites[0], sites[1])
+	for _, name := range sites[:2] {
+		w.eventually(name+" has the results", func() bool { return w.seen(d)[name] == coordinator.HasAll })
+	}
+	is(coordinator.Left)
+	for _, o := range []coordinator.Order{{Abort: true}, {Drop: sites[0]}} {
+		if err := w.co.Give(d, o); err == nil {
+			t.Errorf("a study that is done takes the order %+v", o)
+		}
+	}
+	w.halt()
+	w.serve()
+	is(coordinator.Left)
+	if got := w.state(d); got != coordinator.Ended {
+		t.Errorf("the study is %s", got)
+	}
+}
+
+// After an abort, no site is said to have results.
+func TestAbortedStudyHasNoResults(t *testing.T) {
+	w := newWorld(t)
+	w.serve()
+	w.join(sites...)
+	w.begin(sites...)
+	d := w.submit(plan("aborted", 3, 3, sites...))
+	w.approve(d, sites[0], sites[1])
+	check(t, w.co.Give(d, coordinator.Order{Abort: true}))
+	w.eventually("the study has stopped", func() bool { return w.state(d) == coordinator.Stopped })
+	for _, name := range sites[:2] {
+		w.eventually(name+" was told", func() bool {
+			state := w.seen(d)[name]
+			if state == coordinator.HasAll {
+				t.Fatalf("%s %s", name, state)
+			}
+			return state == coordinator.Told
+		})
+	}
+}
+
+// An invitation of another coordinator does not make a site forget its keys by accident.
+func TestOtherCoordinator(t *testing.T) {
+	w, other := newWorld(t), newWorld(t)
+	w.serve()
+	w.join("north")
+	for path, refused := range map[string]bool{w.path("north"): true, w.path("south"): false} {
+		if err := site.SameCoordinator(path, other.invite("north", false), methods); (err != nil) != refused {
+			t.Errorf("%s: %v", path, err)
+		}
+		if err := site.SameCoordinator(path, w.invite("north", true), methods); err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+// Who joins twice with one invitation has joined, also beside a daemon; in another
+// folder it is refused, and keys that are of no use are not left there.
+func TestJoinTwice(t *testing.T) {
+	w := newWorld(t)
+	w.serve()
+	i := w.invite("north", false)
+	first, err := site.Join(within(t), w.path("north"), i, methods, nil)
+	check(t, err)
+	w.furnish("north")
+	w.begin("north")
+	second, err := site.Join(within(t), w.path("north"), i, methods, nil)
+	check(t, err)
+	if !bytes.Equal(first.Config.Certificate, second.Config.Certificate) {
+		t.Error("it is another certificate")
+	}
+	if _, err := site.Join(within(t), w.path("copy"), i, methods, nil); err == nil || !strings.Contains(err.Error(), "works once") {
+		t.Errorf("a copy of the invitation: %v", err)
+	}
+	if left, err := os.ReadDir(w.path("copy")); err != nil || len(left) > 0 {
+		t.Errorf("in its folder are %v (%v)", left, err)
+	}
+}
