@@ -7,6 +7,7 @@ import (
 
 	"parley/dataset"
 	"parley/internal/wire"
+	"parley/judge/evaluate"
 )
 
 // assessment is how well the model predicts outcomes that are known, in sums over
@@ -25,7 +26,7 @@ type assessment struct {
 	Observed wire.Vector `cbor:"observed"`
 }
 
-const bins = len(Calibration{})
+const bins = len(evaluate.Calibration{})
 
 func newAssessment() *assessment {
 	return &assessment{Count: make(wire.Vector, bins), Expected: make(wire.Vector, bins), Observed: make(wire.Vector, bins)}
@@ -61,7 +62,7 @@ func (a *assessment) add(b *assessment) {
 // calibration turns sums into frequencies. Bins that noise could have filled, with
 // less than three standard deviations of it, are left empty, and frequencies are kept
 // within what their bin allows.
-func (a *assessment) calibration() (c Calibration) {
+func (a *assessment) calibration() (c evaluate.Calibration) {
 	for i := range c {
 		n := a.Count[i]
 		if !(n > 3*a.Noise) {
@@ -69,7 +70,7 @@ func (a *assessment) calibration() (c Calibration) {
 		}
 		half := 0.5 / float64(bins)
 		expected := min(max(a.Expected[i]/n, middle(i)-half), middle(i)+half)
-		c[i] = Bin{Rows: int(math.Round(n)), Expected: expected, Observed: min(max(a.Observed[i]/n, 0), 1)}
+		c[i] = evaluate.Bin{Rows: int(math.Round(n)), Expected: expected, Observed: min(max(a.Observed[i]/n, 0), 1)}
 	}
 	return c
 }

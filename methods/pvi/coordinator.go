@@ -152,7 +152,7 @@ func (c *coordinator) Next(ms method.State) (method.Step, error) {
 		s.Phase = taskUpdate
 		if c.opts.Scaling == ScaleStandard {
 			s.Phase = taskScale
-			step.Tasks, err = c.ask(s, taskScale, c.staying(s), func(string) (any, error) { return scaleTask{}, nil })
+			step.Tasks, err = c.ask(taskScale, c.staying(s), func(string) (any, error) { return scaleTask{}, nil })
 		}
 	case taskScale:
 		s.Phase = taskUpdate
@@ -174,7 +174,7 @@ func (c *coordinator) Next(ms method.State) (method.Step, error) {
 }
 
 // ask makes a task for each of the sites.
-func (c *coordinator) ask(_ *state, kind string, sites []string, body func(site string) (any, error)) ([]method.Task, error) {
+func (c *coordinator) ask(kind string, sites []string, body func(site string) (any, error)) ([]method.Task, error) {
 	var tasks []method.Task
 	for _, site := range sites {
 		b, err := body(site)
@@ -207,7 +207,7 @@ func (c *coordinator) update(s *state) (method.Step, error) {
 	if err != nil {
 		return step, err
 	}
-	step.Tasks, err = c.ask(s, taskUpdate, sites, func(site string) (any, error) {
+	step.Tasks, err = c.ask(taskUpdate, sites, func(site string) (any, error) {
 		r := s.Sites[site]
 		r.Asked++
 		s.Asked++
@@ -233,7 +233,7 @@ func (c *coordinator) assess(s *state) (method.Step, error) {
 	if err != nil {
 		return method.Step{}, err
 	}
-	tasks, err := c.ask(s, taskAssess, c.staying(s), func(string) (any, error) {
+	tasks, err := c.ask(taskAssess, c.staying(s), func(string) (any, error) {
 		return assessTask{Scale: s.Scale, Q: packGaussian(q)}, nil
 	})
 	return method.Step{State: s, Tasks: tasks}, err

@@ -36,7 +36,7 @@
 // # In and out
 //
 // An [Encoding] turns declared columns into rows, and weights back into the features'
-// own units. [PredictBinary] and [Calibrate] say how well new rows are predicted.
+// own units. [PredictBinary] says how well new rows are predicted.
 //
 // All results are functions of their arguments alone, to the last bit on one
 // architecture. Values that come from other sites are checked by methods named

@@ -3,8 +3,6 @@ package pvi
 import (
 	"fmt"
 	"math"
-
-	"parley/judge/evaluate"
 )
 
 // Probit is the published approximation of the predictive probability of +1
@@ -56,25 +54,4 @@ func PredictBinary(d *Design, q Gaussian, exact bool) (*Predictive, error) {
 	}
 	p.LogLik /= float64(p.Rows)
 	return p, nil
-}
-
-// Calibration is expected against observed frequency, and Bin a tenth of it.
-type (
-	Calibration = evaluate.Calibration
-	Bin         = evaluate.Bin
-)
-
-// Calibrate sorts predictions into bins. Outcomes are −1 or +1.
-func Calibrate(d *Design, probability []float64) (Calibration, error) {
-	var c Calibration
-	if len(probability) != d.Rows() {
-		return c, fmt.Errorf("%d probabilities for %d rows", len(probability), d.Rows())
-	}
-	for i, p := range probability {
-		if !(p >= 0 && p <= 1) {
-			return c, fmt.Errorf("row %d: %v is no probability", i, p)
-		}
-		c.Add(p, d.Outcome(i) > 0)
-	}
-	return c, nil
 }

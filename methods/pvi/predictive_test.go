@@ -5,56 +5,41 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"parley/judge/evaluate"
 )
 
 // Probabilities drawn from the predictive distribution itself are calibrated: of
 // 20 000 rows the error is about 0.01, and above 0.02 with probability below 1e-6.
 func TestCalibrationOfTrueProbabilities(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 4))
-	d := NewDesign(1)
-	var p []float64
+	var own, sure evaluate.Calibration
 	for range 20000 {
-		p = append(p, r.Float64())
-		y := -1.0
-		if r.Float64() < p[len(p)-1] {
-			y = 1
-		}
-		if err := d.AppendDense([]float64{1}, y); err != nil {
-			t.Fatal(err)
-		}
+		p := r.Float64()
+		happened := r.Float64() < p
+		own.Add(p, happened)
+		sure.Add(math.Sqrt(p), happened) // too sure of +1: by 1/6 on average
 	}
-	c, err := Calibrate(d, p)
-	if err != nil || c.Error() > 0.02 {
-		t.Errorf("error %v, %v", c.Error(), err)
+	if own.Error() > 0.02 {
+		t.Errorf("error %v", own.Error())
 	}
-	for i := range p {
-		p[i] = math.Sqrt(p[i]) // too sure of +1: by 1/6 on average
-	}
-	if c, err = Calibrate(d, p); err != nil || math.Abs(c.Error()-1.0/6) > 0.02 {
-		t.Errorf("error %v of distorted probabilities, %v", c.Error(), err)
+	if math.Abs(sure.Error()-1.0/6) > 0.02 {
+		t.Errorf("error %v of distorted probabilities", sure.Error())
 	}
 }
 
 func TestCalibrationByHand(t *testing.T) {
-	d := NewDesign(1)
-	for _, y := range []float64{1, -1, 1, 1} {
-		if err := d.AppendDense([]float64{1}, y); err != nil {
-			t.Fatal(err)
-		}
+	var c evaluate.Calibration
+	for i, p := range []float64{0, 0.05, 1, 0.9} {
+		c.Add(p, i != 1)
 	}
-	c, err := Calibrate(d, []float64{0, 0.05, 1, 0.9})
-	if err != nil || c[0] != (Bin{Rows: 2, Expected: 0.025, Observed: 0.5}) || c[9] != (Bin{Rows: 2, Expected: 0.95, Observed: 1}) || c[5] != (Bin{}) {
-		t.Errorf("%+v, %v", c, err)
+	if c[0] != (evaluate.Bin{Rows: 2, Expected: 0.025, Observed: 0.5}) || c[9] != (evaluate.Bin{Rows: 2, Expected: 0.95, Observed: 1}) || c[5] != (evaluate.Bin{}) {
+		t.Errorf("%+v", c)
 	}
 	if want := (0.475 + 0.05) / 2; math.Abs(c.Error()-want) > 1e-15 {
 		t.Errorf("error %v, want %v", c.Error(), want)
 	}
-	for _, p := range [][]float64{{0, 0, 0}, {0, 0, 0, 1.1}, {0, 0, 0, math.NaN()}} {
-		if _, err := Calibrate(d, p); err == nil {
-			t.Errorf("%v passes", p)
-		}
-	}
-	if (&Calibration{}).Error() != 0 {
+	if (&evaluate.Calibration{}).Error() != 0 {
 		t.Error("an error of nothing")
 	}
 }

@@ -22,7 +22,7 @@ func (c *coordinator) turn(s *state) []string {
 	}
 	var free []string
 	for _, site := range c.able(s) {
-		if !s.waits(site) && s.Asked+len(free) < c.updates(s) {
+		if !s.waits(site) && s.Asked+len(free) < c.updates() {
 			free = append(free, site)
 		}
 	}
@@ -39,7 +39,7 @@ func (c *coordinator) able(s *state) []string {
 }
 
 // updates returns how many updates there are in all, where a schedule counts so.
-func (c *coordinator) updates(*state) int { return c.opts.Rounds * len(c.plan.Sites) }
+func (c *coordinator) updates() int { return c.opts.Rounds * len(c.plan.Sites) }
 
 // inOrder returns the next site of the plan's order.
 func (c *coordinator) inOrder(s *state) []string {
@@ -62,7 +62,7 @@ func (c *coordinator) inOrder(s *state) []string {
 // drawn returns one site, drawn with a probability in proportion to 1/rows.
 func (c *coordinator) drawn(s *state) []string {
 	able := c.able(s)
-	if s.Asked >= c.updates(s) || len(able) == 0 {
+	if s.Asked >= c.updates() || len(able) == 0 {
 		return nil
 	}
 	total := 0.0

@@ -13,6 +13,7 @@ import (
 
 	"parley/dataset"
 	"parley/figure"
+	"parley/judge/evaluate"
 	"parley/method"
 	"parley/method/fitted"
 	"parley/problem"
@@ -115,12 +116,12 @@ func (m *Model) record(record []string, p *predictor, z float64) []string {
 
 // predictionScores is how well outcomes were predicted, as JSON.
 type predictionScores struct {
-	Subjects         int          `json:"subjects"`
-	Accuracy         *float64     `json:"accuracy,omitempty"`
-	LogLik           float64      `json:"log_likelihood_per_subject"`
-	RMSE             *float64     `json:"root_mean_squared_error,omitempty"`
-	Calibration      *Calibration `json:"calibration,omitempty"`
-	CalibrationError *float64     `json:"calibration_error,omitempty"`
+	Subjects         int                   `json:"subjects"`
+	Accuracy         *float64              `json:"accuracy,omitempty"`
+	LogLik           float64               `json:"log_likelihood_per_subject"`
+	RMSE             *float64              `json:"root_mean_squared_error,omitempty"`
+	Calibration      *evaluate.Calibration `json:"calibration,omitempty"`
+	CalibrationError *float64              `json:"calibration_error,omitempty"`
 }
 
 // scored says how well outcomes were predicted.
@@ -149,7 +150,7 @@ func (m *Model) scored(a *assessment) *fitted.Account {
 }
 
 // calibrationTable shows expected against observed frequencies.
-func calibrationTable(c *Calibration) figure.Table {
+func calibrationTable(c *evaluate.Calibration) figure.Table {
 	var from []string
 	var rows figure.Numbers
 	for i, b := range c {
