@@ -8,6 +8,7 @@ import (
 	"parley/dataset"
 	"parley/internal/wire"
 	"parley/judge/evaluate"
+	"parley/methods/pvi/gvi"
 )
 
 // assessment is how well the model predicts outcomes that are known, in sums over
@@ -101,13 +102,13 @@ const rowLargest = 1e200
 
 // predictor predicts rows of a design matrix.
 type predictor struct {
-	likelihood     Likelihood
+	likelihood     gvi.Likelihood
 	mean, variance []float64
 	columns        int
 	a, c, p        []float64 // of the last row: mean and variance of activations, and what Predict sets
 }
 
-func newPredictor(l Likelihood, q Gaussian, columns int) *predictor {
+func newPredictor(l gvi.Likelihood, q gvi.Gaussian, columns int) *predictor {
 	k := l.Activations()
 	m := &predictor{likelihood: l, columns: columns, a: make([]float64, k), c: make([]float64, k), p: make([]float64, k)}
 	m.mean, m.variance = q.Moments()
@@ -115,7 +116,7 @@ func newPredictor(l Likelihood, q Gaussian, columns int) *predictor {
 }
 
 // row sets a, c and p.
-func (m *predictor) row(r Row) {
+func (m *predictor) row(r gvi.Row) {
 	for k := range m.a {
 		m.a[k], m.c[k] = r.Activation(m.mean[k*m.columns:], m.variance[k*m.columns:])
 	}
@@ -129,16 +130,16 @@ func (m *predictor) row(r Row) {
 // Whatever the row and the model, the log-likelihood is within ±rowLargest.
 func (m *predictor) judge(y float64) (p float64, happened, correct bool, logLik float64) {
 	switch l := m.likelihood.(type) {
-	case Linear:
+	case gvi.Linear:
 		v, e := l.Variance+m.c[0], y-m.a[0]
 		return 0, false, false, measured(-(math.Log(2*math.Pi*v) + e*e/v) / 2)
-	case Softmax:
+	case gvi.Softmax:
 		best := surest(m.p)
 		right := best == int(y)
 		return m.p[best], right, right, math.Log(max(m.p[int(y)], math.SmallestNonzeroFloat64))
 	}
 	p, happened = m.p[0], y > 0
-	return p, happened, (p > 0.5) == happened, measured(logExpectSigmoid(y*m.a[0], m.c[0]))
+	return p, happened, (p > 0.5) == happened, measured(gvi.LogExpectSigmoid(y*m.a[0], m.c[0]))
 }
 
 // measured keeps a log-likelihood within bounds; what cannot be calculated is as bad
@@ -165,7 +166,7 @@ func (m *predictor) score(y float64, to *assessment) {
 	p, happened, correct, logLik := m.judge(y)
 	to.Rows++
 	to.LogLik += logLik
-	if _, linear := m.likelihood.(Linear); linear {
+	if _, linear := m.likelihood.(gvi.Linear); linear {
 		if e := (y - m.a[0]) * (y - m.a[0]); e <= rowLargest {
 			to.Squares += e
 		} else { // NaN too

@@ -3,6 +3,8 @@ package pvi
 import (
 	"fmt"
 	"math"
+
+	"parley/methods/pvi/gvi"
 )
 
 // Bounds on every number that passes between the halves. They lie far outside of
@@ -45,7 +47,7 @@ func clamp(x, largest float64) float64 {
 }
 
 // bounded reports entries of a Gaussian that no honest coordinator sends.
-func (g Gaussian) bounded() error {
+func bounded(g gvi.Gaussian) error {
 	for j, l := range g.Lambda {
 		if !inside(g.Eta[j], -taskLargest, taskLargest) || !inside(l, -taskLargest, taskLargest) {
 			return fmt.Errorf("natural parameters %v and %v of weight %d are beyond ±%v", g.Eta[j], l, j, taskLargest)
@@ -55,19 +57,19 @@ func (g Gaussian) bounded() error {
 }
 
 // boundedDensity reports in addition precisions that no honest coordinator sends.
-func (g Gaussian) boundedDensity() error {
+func boundedDensity(g gvi.Gaussian) error {
 	for j, l := range g.Lambda {
 		if !(l >= 1/taskLargest) {
 			return fmt.Errorf("precision %v of weight %d is below %v", l, j, 1/taskLargest)
 		}
 	}
-	return g.bounded()
+	return bounded(g)
 }
 
 // workable reports a factor of an exact or published update that leads where no
 // site could work. It depends on this factor alone, so that no site answers for
 // what another one has sent.
-func (s *setup) workable(factor Gaussian) error {
+func (s *setup) workable(factor gvi.Gaussian) error {
 	if err := factor.Check(s.weights()); err != nil {
 		return err
 	}

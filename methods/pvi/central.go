@@ -6,6 +6,7 @@ import (
 
 	"parley/dataset"
 	"parley/judge/evaluate"
+	"parley/methods/pvi/gvi"
 	"parley/study"
 )
 
@@ -20,7 +21,7 @@ func (Method) Central(ctx context.Context, p *study.Plan, rows dataset.Source) (
 // CentralFit is an exact fit to all rows in one place.
 type CentralFit struct {
 	Model *Model
-	Info  Info // with the evidence lower bound as Value
+	Info  gvi.Info // with the evidence lower bound as Value
 
 	*forecaster
 }
@@ -46,12 +47,12 @@ func Central(ctx context.Context, p *study.Plan, rows dataset.Source) (*CentralF
 	if err != nil {
 		return nil, err
 	}
-	q, info, err := (&Local{Likelihood: s.likelihood, Data: d, Cavity: s.prior}).Optimum(s.prior, Solve{})
+	q, info, err := (&gvi.Local{Likelihood: s.likelihood, Data: d, Cavity: s.prior}).Optimum(s.prior, gvi.Solve{})
 	if err != nil {
 		return nil, err
 	}
 	if !info.Converged {
-		return nil, fmt.Errorf("fitting all rows: %w", ErrNotConverged)
+		return nil, fmt.Errorf("fitting all rows: %w", gvi.ErrNotConverged)
 	}
 	e, err := s.scaled(scale)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"parley/figure"
 	"parley/judge/evaluate"
 	"parley/method/fitted"
+	"parley/methods/pvi/gvi"
 	"parley/problem"
 )
 
@@ -262,7 +263,7 @@ func (c *comparison) account(notes fitted.Notes) *fitted.Account {
 		return fmt.Sprintf("%s [%s, %s]", figure.General.Text(mean), figure.General.Text(mean-z90*sd), figure.General.Text(mean+z90*sd))
 	}
 	for _, e := range c.Effects[:min(shown, len(c.Effects))] {
-		name := OutcomeEffect{e.Class, Effect{Feature: e.Feature}}
+		name := OutcomeEffect{e.Class, gvi.Effect{Feature: e.Feature}}
 		t.Columns[0].Text = append(t.Columns[0].Text, name.name())
 		t.Columns[1].Text = append(t.Columns[1].Text, interval(e.Mean[0], e.SD[0]))
 		t.Columns[2].Text = append(t.Columns[2].Text, interval(e.Mean[1], e.SD[1]))

@@ -7,6 +7,7 @@ import (
 
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/pvi/gvi"
 	"parley/privacy"
 )
 
@@ -81,11 +82,9 @@ func (s *state) MarshalBinary() ([]byte, error) { return wire.Marshal(s) }
 func (c *coordinator) Init() (method.State, error) {
 	s := &state{Sites: map[string]*siteRecord{}}
 	for _, name := range c.plan.Sites {
-		s.Sites[name] = &siteRecord{Factor: packGaussian(Flat(c.weights()))}
+		s.Sites[name] = &siteRecord{Factor: packGaussian(gvi.Flat(c.weights()))}
 	}
-	if c.opts.Variant == VariantGlobal {
-		s.Point = Point(c.prior)
-	}
+	c.variant.begin(s)
 	return s, nil
 }
 
@@ -95,8 +94,8 @@ func (c *coordinator) Restore(data []byte) (method.State, error) {
 	if err := wire.Unmarshal(data, s); err != nil {
 		return nil, err
 	}
-	if c.opts.Variant == VariantGlobal && len(s.Point) != 2*c.weights() {
-		return nil, fmt.Errorf("the state's point has %d coordinates, and there are %d", len(s.Point), 2*c.weights())
+	if err := c.variant.check(s); err != nil {
+		return nil, err
 	}
 	for _, name := range c.plan.Sites {
 		r := s.Sites[name]
@@ -113,27 +112,6 @@ func (c *coordinator) Restore(data []byte) (method.State, error) {
 		}
 	}
 	return s, nil
-}
-
-// posterior returns q.
-func (c *coordinator) posterior(s *state) (Gaussian, error) {
-	if c.opts.Variant == VariantGlobal {
-		return FromPoint(s.Point)
-	}
-	factors := make([]Gaussian, 0, len(c.plan.Sites))
-	for _, name := range c.plan.Sites {
-		f := s.Sites[name].Factor
-		factors = append(factors, Gaussian{f.Eta, f.Lambda})
-	}
-	q := c.prior
-	if c.opts.private(c.plan) {
-		q = noiseAware(c.prior, factors, noiseVariance(*c.opts.Clip, c.noise(), c.opts.Rounds))
-	} else {
-		for _, f := range factors {
-			q = q.Times(f)
-		}
-	}
-	return q, q.CheckProper(c.weights())
 }
 
 // staying lists the sites that have not left, in the plan's order.
@@ -203,7 +181,7 @@ func (c *coordinator) update(s *state) (method.Step, error) {
 		}
 		return c.assess(s)
 	}
-	q, err := c.posterior(s)
+	q, err := c.variant.posterior(s)
 	if err != nil {
 		return step, err
 	}
@@ -229,7 +207,7 @@ func (c *coordinator) assess(s *state) (method.Step, error) {
 		return method.Step{State: s}, nil
 	}
 	s.Phase = taskAssess
-	q, err := c.posterior(s)
+	q, err := c.variant.posterior(s)
 	if err != nil {
 		return method.Step{}, err
 	}
@@ -310,22 +288,14 @@ func (s *state) waits(site string) bool { return s.Sites[site].Asked > s.Sites[s
 // fold replaces the site's factor, which nobody else has touched since the site was
 // asked: the change belongs to it whatever q has become meanwhile.
 func (c *coordinator) fold(s *state, in method.Contribution) error {
-	before, err := c.posterior(s)
+	before, err := c.variant.posterior(s)
 	if err != nil {
 		return err
 	}
-	switch {
-	case c.opts.Variant == VariantGlobal:
-		err = c.foldStep(s, in)
-	case c.opts.private(c.plan):
-		err = c.foldSum(s, in)
-	default:
-		err = c.foldChange(s, in, before)
-	}
-	if err != nil {
+	if err = c.variant.fold(s, in, before); err != nil {
 		return err
 	}
-	after, err := c.posterior(s)
+	after, err := c.variant.posterior(s)
 	if err != nil {
 		return fmt.Errorf("after this answer: %w", err)
 	}
@@ -333,96 +303,10 @@ func (c *coordinator) fold(s *state, in method.Contribution) error {
 	if err != nil {
 		return fmt.Errorf("after this answer: %w", err)
 	}
-	if !finite(kl) { // precisions so far apart that their quotient has no digits
+	if !gvi.Finite(kl) { // precisions so far apart that their quotient has no digits
 		kl = math.MaxFloat64
 	}
 	s.follow(kl)
-	return nil
-}
-
-func (c *coordinator) foldChange(s *state, in method.Contribution, q Gaussian) error {
-	a := new(updateAnswer)
-	if err := decodeAnswer(in, a); err != nil {
-		return err
-	}
-	change, err := a.Change.factor(c.weights())
-	if err != nil {
-		return err
-	}
-	r := s.Sites[in.Site]
-	// Damping and projection need the quotient of the optimum and q alone.
-	factor, applied, projected := Refine(Gaussian{r.Factor.Eta, r.Factor.Lambda}, Flat(c.weights()), change, c.opts.Damping)
-	if err := c.workable(factor); err != nil {
-		return fmt.Errorf("after this answer: %w", err)
-	}
-	r.Factor = packGaussian(factor)
-	r.Moved = moved(q, applied) / c.opts.Damping
-	s.Projected += projected
-	return nil
-}
-
-// moved says how far a change leads from q: the largest shift of a mean, in
-// standard deviations, or of the logarithm of a precision.
-func moved(q, change Gaussian) float64 {
-	far := 0.0
-	for j, l := range q.Lambda {
-		next := l + change.Lambda[j]
-		shift := (q.Eta[j]+change.Eta[j])/next - q.Eta[j]/l
-		far = max(far, math.Abs(shift)*math.Sqrt(l), math.Abs(math.Log(next/l)))
-	}
-	if !finite(far) { // a change that belongs to another q may lead beyond this one
-		return math.MaxFloat64
-	}
-	return far
-}
-
-// foldSum moves the site's factor by a noised natural gradient at the q that it was
-// sent. The noise of an honest site may be anything: no integers are refused, and
-// what they lead to is cut where nobody could go on from it.
-func (c *coordinator) foldSum(s *state, in method.Contribution) error {
-	noised, err := sumOf(in, sumNatural)
-	if err != nil {
-		return err
-	}
-	sum := noised.Floats(0)
-	for i := range sum {
-		sum[i] = clamp(sum[i], factorLargest)
-	}
-	r := s.Sites[in.Site]
-	factor := Gaussian{r.Factor.Eta, r.Factor.Lambda}
-	change, err := c.natural().change(Gaussian{r.From.Eta, r.From.Lambda}, factor, c.opts.Damping, r.Folded, sum)
-	if err != nil {
-		return err
-	}
-	factor = factor.Times(change)
-	for j := range factor.Eta {
-		factor.Eta[j], factor.Lambda[j] = clamp(factor.Eta[j], factorLargest), clamp(factor.Lambda[j], factorLargest)
-	}
-	r.Factor = packGaussian(factor)
-	return nil
-}
-
-func (c *coordinator) foldStep(s *state, in method.Contribution) error {
-	a := new(stepAnswer)
-	if err := decodeAnswer(in, a); err != nil {
-		return err
-	}
-	if len(a.Step) != len(s.Point) {
-		return fmt.Errorf("a step of %d coordinates where there are %d", len(a.Step), len(s.Point))
-	}
-	// Adagrad moves no coordinate by more than its rate, but for the rounding of a
-	// difference.
-	rate := c.opts.Global.LearningRate * 1.001
-	for i, x := range a.Step {
-		if far := rate + 1e-9*math.Abs(s.Point[i]); !inside(x, -far, far) {
-			return fmt.Errorf("a step of %v in coordinate %d, where the rate allows ±%v", x, i+1, rate)
-		}
-		most := pointLargest
-		if i >= c.weights() {
-			most = pointWidest
-		}
-		s.Point[i] = clamp(s.Point[i]+x, most)
-	}
 	return nil
 }
 
@@ -453,7 +337,7 @@ func (c *coordinator) poolMoments(s *state) (*scaleMessage, error) {
 // Share gives every site the model: it is the study's result.
 func (c *coordinator) Share(ms method.State, _ string) ([]byte, error) {
 	s := ms.(*state)
-	q, err := c.posterior(s)
+	q, err := c.variant.posterior(s)
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"parley/dataset"
 	"parley/method"
+	"parley/methods/pvi/gvi"
 	"parley/privacy"
 	"parley/privacy/privacytest"
 	"parley/sitestore"
@@ -123,9 +124,9 @@ func rowsFor(t testing.TB, p *study.Plan, site string, n int) *dataset.Table {
 		}
 		row := dataset.Row{ID: fmt.Sprintf("%04d", i), Views: [][]float64{{x0, k}, {x1}}, Subject: []string{y}}
 		switch {
-		case i%7 == 3 && opts.Missing == string(Neutral):
+		case i%7 == 3 && opts.Missing == string(gvi.Neutral):
 			row.Views[1] = nil
-		case i%7 == 5 && opts.Missing == string(Neutral):
+		case i%7 == 5 && opts.Missing == string(gvi.Neutral):
 			row.Views[0][0], row.Views[0][1] = math.NaN(), math.NaN()
 		}
 		rows = append(rows, row)
@@ -202,7 +203,7 @@ func (d *drive) run(t testing.TB) (out ends, err error) {
 			return out, fmt.Errorf("next: %w", err)
 		}
 		for name, x := range step.Info {
-			if !finite(x) {
+			if !gvi.Finite(x) {
 				return out, fmt.Errorf("%s is %v", name, x)
 			}
 		}
@@ -264,7 +265,7 @@ func (d *drive) run(t testing.TB) (out ends, err error) {
 		return out, fmt.Errorf("result: %w", err)
 	}
 	for name, x := range out.result.Metrics {
-		if !finite(x) {
+		if !gvi.Finite(x) {
 			return out, fmt.Errorf("metric %s is %v", name, x)
 		}
 	}

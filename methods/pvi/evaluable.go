@@ -8,6 +8,7 @@ import (
 	"parley/judge/evaluate"
 	"parley/method"
 	"parley/method/fitted"
+	"parley/methods/pvi/gvi"
 	"parley/study"
 )
 
@@ -51,9 +52,9 @@ func (Method) Sized(p *study.Plan, subjects map[string]int) *study.Plan {
 
 // forecaster is a model that rows are handed to.
 type forecaster struct {
-	binding *Binding
+	binding *gvi.Binding
 	predict *predictor
-	row     Row
+	row     gvi.Row
 }
 
 // forecaster predicts rows of a schema that has the model's features.
@@ -82,13 +83,13 @@ func (f *forecaster) Infer(row *dataset.Row, dst *evaluate.Posterior) error {
 func (m *predictor) forecast(dst *evaluate.Prediction) {
 	dst.LogP = dst.LogP[:0]
 	switch l := m.likelihood.(type) {
-	case Linear:
+	case gvi.Linear:
 		dst.Mean, dst.SD = m.a[0], math.Sqrt(l.Variance+m.c[0])
-	case Softmax:
+	case gvi.Softmax:
 		for _, p := range m.p {
 			dst.LogP = append(dst.LogP, math.Log(max(p, math.SmallestNonzeroFloat64)))
 		}
 	default:
-		dst.LogP = append(dst.LogP, measured(logExpectSigmoid(-m.a[0], m.c[0])), measured(logExpectSigmoid(m.a[0], m.c[0])))
+		dst.LogP = append(dst.LogP, measured(gvi.LogExpectSigmoid(-m.a[0], m.c[0])), measured(gvi.LogExpectSigmoid(m.a[0], m.c[0])))
 	}
 }

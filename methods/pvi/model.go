@@ -11,6 +11,7 @@ import (
 	"parley/dataset"
 	"parley/internal/version"
 	"parley/method/fitted"
+	"parley/methods/pvi/gvi"
 	"parley/study"
 )
 
@@ -29,9 +30,9 @@ type Model struct {
 	Private   bool            `json:"private"` // fitted from noised releases alone
 	Options   *Options        `json:"options"`
 	Views     []ModelView     `json:"views"`
-	Encoding  Encoding        `json:"encoding"`
-	Prior     Gaussian        `json:"prior"`
-	Posterior Gaussian        `json:"posterior"`
+	Encoding  gvi.Encoding    `json:"encoding"`
+	Prior     gvi.Gaussian    `json:"prior"`
+	Posterior gvi.Gaussian    `json:"posterior"`
 	Sites     []ModelSite     `json:"sites"`
 	Effects   []OutcomeEffect `json:"effects"` // the posterior in the features' own units
 }
@@ -52,29 +53,29 @@ type ModelColumn struct {
 
 // ModelSite is what one site contributed.
 type ModelSite struct {
-	Name        string   `json:"name"`
-	Updates     int      `json:"updates"`
-	Information float64  `json:"information"` // of the factor, in units of the prior's: see [Information]
-	Left        bool     `json:"left,omitempty"`
-	Factor      Gaussian `json:"factor"`
+	Name        string       `json:"name"`
+	Updates     int          `json:"updates"`
+	Information float64      `json:"information"` // of the factor, in units of the prior's: see [Information]
+	Left        bool         `json:"left,omitempty"`
+	Factor      gvi.Gaussian `json:"factor"`
 }
 
 // OutcomeEffect is an [Effect] on the activation of one class; of binary and
 // linear models there is only one, without a name.
 type OutcomeEffect struct {
 	Class string `json:"class,omitempty"`
-	Effect
+	gvi.Effect
 }
 
 // likelihood returns that of the model.
-func (o *Options) likelihood() Likelihood {
+func (o *Options) likelihood() gvi.Likelihood {
 	switch o.Likelihood {
 	case LikelihoodSoftmax:
-		return Softmax{Classes: len(o.Outcome.Levels)}
+		return gvi.Softmax{Classes: len(o.Outcome.Levels)}
 	case LikelihoodLinear:
-		return Linear{Variance: *o.NoiseVariance}
+		return gvi.Linear{Variance: *o.NoiseVariance}
 	}
-	return Logistic{}
+	return gvi.Logistic{}
 }
 
 // classes names the activations.
@@ -85,7 +86,7 @@ func (o *Options) classes() []string {
 	return []string{""}
 }
 
-func (s *setup) model(q Gaussian, e *Encoding) (*Model, error) {
+func (s *setup) model(q gvi.Gaussian, e *gvi.Encoding) (*Model, error) {
 	digest, err := s.plan.Digest()
 	if err != nil {
 		return nil, err
@@ -158,7 +159,7 @@ func (m *Model) check() error {
 		return fmt.Errorf("a linear model without a positive noise variance")
 	case o.Likelihood == LikelihoodLogistic && len(o.Outcome.Levels) != 2:
 		return fmt.Errorf("a logistic model of %d levels", len(o.Outcome.Levels))
-	case o.Likelihood == LikelihoodSoftmax && (len(o.Outcome.Levels) < 2 || len(o.Outcome.Levels) > maxClasses):
+	case o.Likelihood == LikelihoodSoftmax && (len(o.Outcome.Levels) < 2 || len(o.Outcome.Levels) > gvi.MaxClasses):
 		return fmt.Errorf("a softmax model of %d levels", len(o.Outcome.Levels))
 	case o.Likelihood != LikelihoodLinear && o.Likelihood != LikelihoodLogistic && o.Likelihood != LikelihoodSoftmax:
 		return fmt.Errorf("the likelihood %q is not known", o.Likelihood)

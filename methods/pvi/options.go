@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"parley/methods/pvi/gvi"
+	"parley/methods/pvi/published"
 	"parley/study"
 )
 
@@ -13,8 +15,6 @@ import (
 const (
 	// VariantPartitioned is partitioned variational inference: the default.
 	VariantPartitioned = "partitioned"
-	// VariantGlobal is the paper's baseline, one model for all by stochastic gradients. Only to compare.
-	VariantGlobal = "global"
 )
 
 // The schedules: which site refines its factor when.
@@ -57,12 +57,12 @@ var (
 
 // Options are what a plan says under method.
 type Options struct {
-	Variant       string   `json:"variant"`                  // one of the Variant constants
-	Outcome       Outcome  `json:"outcome"`                  // what is to be predicted; no default
-	Likelihood    string   `json:"likelihood"`               // one of the Likelihood constants; follows from the outcome's levels
-	NoiseVariance *float64 `json:"noise_variance,omitempty"` // linear: of the outcome around its expectation
-	Intercept     bool     `json:"intercept"`                // a column of ones (true)
-	PriorVariance float64  `json:"prior_variance"`           // of every weight, around 0 (1)
+	Variant       string      `json:"variant"`                  // one of the Variant constants
+	Outcome       gvi.Outcome `json:"outcome"`                  // what is to be predicted; no default
+	Likelihood    string      `json:"likelihood"`               // one of the Likelihood constants; follows from the outcome's levels
+	NoiseVariance *float64    `json:"noise_variance,omitempty"` // linear: of the outcome around its expectation
+	Intercept     bool        `json:"intercept"`                // a column of ones (true)
+	PriorVariance float64     `json:"prior_variance"`           // of every weight, around 0 (1)
 
 	Scaling   string     `json:"scaling"`             // one of the Scale constants (standard, or range with privacy)
 	Constants []Constant `json:"constants,omitempty"` // scaling constants: for every number
@@ -78,9 +78,9 @@ type Options struct {
 	// site, where that is the unit) adds to a sum; longer contributions are
 	// shortened. It decides nothing about privacy, which the noise is scaled for.
 	// By default ½ √(features) for subjects, and 75 in variant published.
-	Clip      *float64          `json:"clip,omitempty"`
-	Published *PublishedOptions `json:"published,omitempty"`
-	Global    *GlobalOptions    `json:"global,omitempty"`
+	Clip      *float64                 `json:"clip,omitempty"`
+	Published *published.Options       `json:"published,omitempty"`
+	Global    *published.GlobalOptions `json:"global,omitempty"`
 }
 
 // Constant brings a number x to (x − Centre)/Scale. Under privacy it has to be
@@ -97,14 +97,8 @@ type SiteRows struct {
 	Rows int    `json:"rows"`
 }
 
-// GlobalOptions are those of variant global.
-type GlobalOptions struct {
-	LearningRate float64 `json:"learning_rate"` // of each site's Adagrad (0.5)
-	BatchShare   float64 `json:"batch_share"`   // of a site's rows in a minibatch (0.02; at least 20 rows)
-}
-
 func defaults() *Options {
-	return &Options{Variant: VariantPartitioned, Intercept: true, PriorVariance: 1, Missing: string(Neutral)}
+	return &Options{Variant: VariantPartitioned, Intercept: true, PriorVariance: 1, Missing: string(gvi.Neutral)}
 }
 
 // Fill puts in the defaults that depend on other options and on privacy.
@@ -170,14 +164,9 @@ func (o *Options) fillGlobal(missing func(key string) bool) {
 		o.Damping = 1
 	}
 	if o.Global == nil {
-		o.Global = &GlobalOptions{}
+		o.Global = &published.GlobalOptions{}
 	}
-	if missing("global.learning_rate") {
-		o.Global.LearningRate = 0.5
-	}
-	if missing("global.batch_share") {
-		o.Global.BatchShare = 0.02
-	}
+	o.Global.Fill(missing)
 }
 
 // concurrent says whether sites work beside each other.
@@ -213,7 +202,7 @@ func (o *Options) Check(p *study.Plan, report func(key, what, hint string)) {
 	c := optionCheck{o, p, report}
 	c.oneOf("variant", o.Variant, variants)
 	c.oneOf("schedule", o.Schedule, schedules)
-	c.oneOf("missing", o.Missing, []string{string(Neutral), string(Refuse)})
+	c.oneOf("missing", o.Missing, []string{string(gvi.Neutral), string(gvi.Refuse)})
 	c.outcome()
 	c.scaling()
 	c.positive("prior_variance", o.PriorVariance)
@@ -243,7 +232,7 @@ func (c *optionCheck) oneOf(key, value string, allowed []string) {
 
 func (c *optionCheck) positive(key string, x float64) {
 	switch {
-	case !(x > 0) || !finite(x):
+	case !(x > 0) || !gvi.Finite(x):
 		c.report(key, fmt.Sprintf("%v is not positive and finite", x), "a positive number")
 	case !inside(x, 1/planLargest, planLargest):
 		c.report(key, fmt.Sprintf("%v cannot be calculated with", x), fmt.Sprintf("a number from %v to %v", 1/planLargest, planLargest))
@@ -270,8 +259,8 @@ func (c *optionCheck) outcome() {
 	switch {
 	case c.Likelihood == LikelihoodLogistic && n != 2:
 		c.report("outcome.levels", fmt.Sprintf("%d levels, and a logistic model has two", n), "two levels, or likelihood: softmax for more")
-	case c.Likelihood == LikelihoodSoftmax && (n < 2 || n > maxClasses):
-		c.report("outcome.levels", fmt.Sprintf("%d levels for a softmax model", n), fmt.Sprintf("from 2 to %d", maxClasses))
+	case c.Likelihood == LikelihoodSoftmax && (n < 2 || n > gvi.MaxClasses):
+		c.report("outcome.levels", fmt.Sprintf("%d levels for a softmax model", n), fmt.Sprintf("from 2 to %d", gvi.MaxClasses))
 	case c.Likelihood == LikelihoodLinear && n > 0:
 		c.report("outcome.levels", "a linear model predicts a number, which has no levels", "leave them out, or likelihood: logistic or softmax")
 	}
@@ -354,7 +343,7 @@ func (c *optionCheck) rows() {
 
 // variant checks what belongs to one variant alone.
 func (c *optionCheck) variant() {
-	if c.Tolerance != nil && !(*c.Tolerance >= 0 && finite(*c.Tolerance)) {
+	if c.Tolerance != nil && !(*c.Tolerance >= 0 && gvi.Finite(*c.Tolerance)) {
 		c.report("tolerance", fmt.Sprintf("%v is negative or not finite", *c.Tolerance), "0 to make all rounds, or a change in standard deviations such as 0.001")
 	}
 	if c.Published != nil && c.Variant != VariantPublished {
@@ -382,8 +371,5 @@ func (c *optionCheck) variant() {
 	if c.Tolerance != nil {
 		c.report("tolerance", "steps of single minibatches never settle", "leave it out")
 	}
-	c.positive("global.learning_rate", c.Global.LearningRate)
-	if !(c.Global.BatchShare > 0 && c.Global.BatchShare <= 1) {
-		c.report("global.batch_share", fmt.Sprintf("%v of the rows cannot be in a minibatch", c.Global.BatchShare), "above 0, to 1")
-	}
+	c.Global.Check(c.positive, c.report)
 }

@@ -1,26 +1,11 @@
 package pvi
 
 import (
-	"fmt"
-
+	"parley/methods/pvi/gvi"
+	"parley/methods/pvi/published"
 	"parley/privacy/account"
 	"parley/study"
 )
-
-// VariantPublished is DP-PVI with the settings of the paper, for comparison: each
-// update is 25 steps of DP-Adagrad on minibatches, and the published accountant says
-// how many updates a site may make. It needs every site's number of rows.
-const VariantPublished = "published"
-
-// PublishedOptions are the settings of variant published. Defaults are those of
-// Table 2 of the paper and of its code.
-type PublishedOptions struct {
-	Noise        float64 `json:"noise"`         // standard deviation of the noise on a sum of gradients, in units of clip (5)
-	Steps        int     `json:"steps"`         // of the optimiser in each update (25)
-	BatchShare   float64 `json:"batch_share"`   // of a site's rows that a minibatch has on average (0.02; at least 20 rows)
-	Draws        int     `json:"draws"`         // of the activation, shared by a minibatch (50)
-	LearningRate float64 `json:"learning_rate"` // of Adagrad, whose accumulators each site keeps (0.5)
-}
 
 // private says whether updates are noised natural gradients: the default under
 // differential privacy.
@@ -47,41 +32,32 @@ func (o *Options) fillPrivate(p *study.Plan, missing func(key string) bool) {
 		}
 	}
 	if o.Variant == VariantPublished {
-		paper := paper()
 		if o.Published == nil {
-			o.Published = &PublishedOptions{}
+			o.Published = &published.Options{}
 		}
-		q := o.Published
-		set("published.noise", &q.Noise, paper.Noise)
-		set("published.batch_share", &q.BatchShare, paper.BatchShare)
-		set("published.learning_rate", &q.LearningRate, paper.LearningRate)
-		set("damping", &o.Damping, paper.Damping)
-		if missing("published.steps") {
-			q.Steps = paper.Steps
-		}
-		if missing("published.draws") {
-			q.Draws = paper.Draws
-		}
+		o.Published.Fill(missing)
+		set("damping", &o.Damping, published.Damping)
 		if missing("schedule") {
 			o.Schedule = ScheduleRandom
 		}
 		if missing("rounds") {
-			o.Rounds = 1000 // more than any total allows
+			o.Rounds = published.Rounds
 		}
 		if missing("clip") {
-			o.Clip = &paper.Bound
+			bound := published.Clip
+			o.Clip = &bound
 		}
 		return
 	}
-	set("damping", &o.Damping, naturalDamping(o.entries(p)))
+	set("damping", &o.Damping, gvi.NaturalDamping(o.entries(p)))
 	if missing("schedule") {
 		o.Schedule = ScheduleSynchronous
 	}
 	if missing("rounds") {
-		o.Rounds = naturalRounds
+		o.Rounds = gvi.NaturalRounds
 	}
 	if missing("clip") && p.Privacy.Unit == study.UnitSubject {
-		bound := naturalBound(o.entries(p))
+		bound := gvi.NaturalBound(o.entries(p))
 		o.Clip = &bound
 	}
 }
@@ -124,8 +100,7 @@ func (c *optionCheck) privacy() {
 }
 
 func (c *optionCheck) published() {
-	q := c.Published
-	if q == nil {
+	if c.Published == nil {
 		c.report("published", "missing", "noise, steps, batch_share, draws and learning_rate")
 		return
 	}
@@ -135,15 +110,5 @@ func (c *optionCheck) published() {
 	if c.p.Privacy.Unit == study.UnitSite || c.p.Privacy.Adjacency == account.ReplaceOne {
 		c.report("variant", "the published accountant knows one subject more or less", "unit: subject and adjacency: add-remove, or variant: partitioned")
 	}
-	c.positive("published.noise", q.Noise)
-	c.positive("published.learning_rate", q.LearningRate)
-	if q.Steps < 1 {
-		c.report("published.steps", fmt.Sprintf("%d steps", q.Steps), "at least 1")
-	}
-	if q.Draws < 1 {
-		c.report("published.draws", fmt.Sprintf("%d draws", q.Draws), "at least 1")
-	}
-	if !(q.BatchShare > 0 && q.BatchShare <= 1) {
-		c.report("published.batch_share", fmt.Sprintf("%v of the rows cannot be in a minibatch", q.BatchShare), "above 0, to 1")
-	}
+	c.Published.Check(c.positive, c.report)
 }

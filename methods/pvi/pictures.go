@@ -55,7 +55,7 @@ func (c *coordinator) effectLabel() string {
 // groups names the feature of every column of the design matrix.
 func (m *Model) groups() (names []string) {
 	for i := range m.Encoding.Columns {
-		for range m.Encoding.Columns[i].width() {
+		for range m.Encoding.Columns[i].Width() {
 			names = append(names, m.Encoding.Columns[i].Name)
 		}
 	}

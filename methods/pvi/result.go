@@ -11,6 +11,7 @@ import (
 	"parley/figure"
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/pvi/gvi"
 )
 
 // Result implements [method.Coordinator].
@@ -19,7 +20,7 @@ func (c *coordinator) Result(ms method.State) (*method.Result, error) {
 	if s.Phase != phaseDone {
 		return nil, fmt.Errorf("the study is not done: it waits for %q", s.Phase)
 	}
-	q, err := c.posterior(s)
+	q, err := c.variant.posterior(s)
 	if err != nil {
 		return nil, err
 	}
@@ -33,8 +34,8 @@ func (c *coordinator) Result(ms method.State) (*method.Result, error) {
 	}
 	for _, name := range c.plan.Sites {
 		r := s.Sites[name]
-		f := Gaussian{r.Factor.Eta, r.Factor.Lambda}
-		m.Sites = append(m.Sites, ModelSite{Name: name, Updates: r.Folded, Information: Information(f, c.prior), Left: slices.Contains(s.Left, name), Factor: f})
+		f := r.Factor.gaussian()
+		m.Sites = append(m.Sites, ModelSite{Name: name, Updates: r.Folded, Information: gvi.Information(f, c.prior), Left: slices.Contains(s.Left, name), Factor: f})
 	}
 	data, err := m.Encode()
 	if err != nil {
@@ -129,7 +130,7 @@ func (h *site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 		return nil, err
 	}
 	m, a := newPredictor(h.likelihood, q, e.Width()), newAssessment()
-	var x Row
+	var x gvi.Row
 	left := 0
 	for row, err := range data.Rows(ctx) {
 		if err != nil {

@@ -105,11 +105,8 @@ func (c *coordinator) progress(s *state) (done, of int) {
 	if c.opts.Schedule == ScheduleSynchronous {
 		of, done = c.opts.Rounds, s.Round
 	}
-	if c.opts.Variant == VariantPublished {
-		of = 0
-		for _, p := range c.protected {
-			of += p.updates
-		}
+	if n := c.variant.updates(); n > 0 {
+		of = n
 	}
 	of++ // the assessment
 	if s.Phase == taskAssess || s.Phase == phaseDone {

@@ -11,6 +11,7 @@ import (
 
 	"parley/dataset"
 	"parley/method/judged"
+	"parley/methods/pvi/gvi"
 	"parley/problem"
 	"parley/study"
 )
@@ -115,7 +116,7 @@ func (s *setup) imagine(c judged.Simulation) *population {
 }
 
 // imagineFeature draws a feature and its unscaled weights.
-func (s *setup) imagineFeature(f *study.Feature, c *Column, carried bool, r *rand.Rand) imaginedFeature {
+func (s *setup) imagineFeature(f *study.Feature, c *gvi.Column, carried bool, r *rand.Rand) imaginedFeature {
 	own := imaginedFeature{mean: c.Centre, sd: c.Scale, low: math.Inf(-1), high: math.Inf(1)}
 	levels := max(1, len(c.Levels))
 	sum := 0.0 // gaps between exponential numbers: a flat Dirichlet distribution
@@ -149,9 +150,9 @@ func (s *setup) imagineFeature(f *study.Feature, c *Column, carried bool, r *ran
 // outcome is thought of as the largest noised activation, or its sign.
 func (s *setup) noiseVariance() float64 {
 	switch l := s.likelihood.(type) {
-	case Linear:
+	case gvi.Linear:
 		return l.Variance
-	case Softmax: // Gumbel
+	case gvi.Softmax: // Gumbel
 		return math.Pi * math.Pi / 6
 	}
 	return math.Pi * math.Pi / 3 // logistic

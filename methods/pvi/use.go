@@ -16,6 +16,7 @@ import (
 	"parley/judge/evaluate"
 	"parley/method"
 	"parley/method/fitted"
+	"parley/methods/pvi/gvi"
 	"parley/problem"
 )
 
@@ -30,7 +31,7 @@ func (m *Model) Predict(ctx context.Context, data dataset.Source, to io.Writer, 
 	if !(opts.Level > 0 && opts.Level < 1) {
 		return 0, nil, problem.Problem{Where: "level", What: fmt.Sprintf("an interval of %v", opts.Level), Hint: "a share between 0 and 1, such as 0.9"}
 	}
-	var outcome *Outcome
+	var outcome *gvi.Outcome
 	if opts.Score {
 		outcome = &m.Options.Outcome
 	}
@@ -45,7 +46,7 @@ func (m *Model) Predict(ctx context.Context, data dataset.Source, to io.Writer, 
 	l := m.Options.likelihood()
 	p, scores := newPredictor(l, m.Posterior, m.Encoding.Width()), newAssessment()
 	z := math.Sqrt2 * math.Erfinv(opts.Level)
-	var x Row
+	var x gvi.Row
 	subjects := 0
 	record := make([]string, 0, 2+len(p.p))
 	for row, err := range data.Rows(ctx) {
@@ -97,10 +98,10 @@ func (m *Model) header() []string {
 func (m *Model) record(record []string, p *predictor, z float64) []string {
 	levels := m.Options.Outcome.Levels
 	switch l := p.likelihood.(type) {
-	case Linear:
+	case gvi.Linear:
 		sd := math.Sqrt(l.Variance + p.c[0])
 		return append(record, decimal(p.a[0]), decimal(sd), decimal(p.a[0]-z*sd), decimal(p.a[0]+z*sd))
-	case Softmax:
+	case gvi.Softmax:
 		record = append(record, levels[surest(p.p)])
 		for _, x := range p.p {
 			record = append(record, decimal(x))

@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"parley/internal/vectors"
+	"parley/methods/pvi/gvi"
 )
 
 // Opener opens data that test vectors refer to, by the name of the file: adult.csv.gz,
@@ -55,14 +56,14 @@ type naturalJSON struct {
 	Var    []float64 `json:"var"`
 }
 
-func (n *naturalJSON) gaussian(d int) (Gaussian, error) {
-	g := Gaussian{n.Eta, n.Lambda}
+func (n *naturalJSON) gaussian(d int) (gvi.Gaussian, error) {
+	g := gvi.Gaussian{Eta: n.Eta, Lambda: n.Lambda}
 	return g, g.Check(d)
 }
 
 // density wants all four parts, where a file has both, and reads the moments.
-func (n *naturalJSON) density() (Gaussian, error) {
-	g, err := FromMoments(n.Mean, n.Var)
+func (n *naturalJSON) density() (gvi.Gaussian, error) {
+	g, err := gvi.FromMoments(n.Mean, n.Var)
 	if err != nil {
 		return g, err
 	}
@@ -72,23 +73,23 @@ func (n *naturalJSON) density() (Gaussian, error) {
 	return g, nil
 }
 
-func (n *naturalJSON) compare(list *vectors.List, entry string, got Gaussian, tol vectors.Tolerance) {
+func (n *naturalJSON) compare(list *vectors.List, entry string, got gvi.Gaussian, tol vectors.Tolerance) {
 	list.Floats(entry+".eta", n.Eta, got.Eta, tol)
 	list.Floats(entry+".lam", n.Lambda, got.Lambda, tol)
 }
 
-func (n *naturalJSON) compareMoments(list *vectors.List, entry string, got Gaussian, tol vectors.Tolerance) {
+func (n *naturalJSON) compareMoments(list *vectors.List, entry string, got gvi.Gaussian, tol vectors.Tolerance) {
 	mean, variance := got.Moments()
 	list.Floats(entry+".mean", n.Mean, mean, tol)
 	list.Floats(entry+".var", n.Var, variance, tol)
 }
 
 // design makes a design matrix of rows with outcomes.
-func design(x [][]float64, y []float64) (*Design, error) {
+func design(x [][]float64, y []float64) (*gvi.Design, error) {
 	if len(x) != len(y) || len(x) == 0 || len(x[0]) == 0 {
 		return nil, fmt.Errorf("%d rows and %d outcomes", len(x), len(y))
 	}
-	d := NewDesign(len(x[0]))
+	d := gvi.NewDesign(len(x[0]))
 	for i, row := range x {
 		if err := d.AppendDense(row, y[i]); err != nil {
 			return nil, err

@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"parley/internal/vectors"
+	"parley/methods/pvi/gvi"
 )
 
 type adultJSON struct {
@@ -65,10 +66,10 @@ func verifyAdult(file []byte, list *vectors.List, open Opener) error {
 // adultFit is central inference on the source's own training rows.
 type adultFit struct {
 	features      []string
-	train, test   *Design
-	q             Gaussian
-	info          Info
-	probit, exact *Predictive
+	train, test   *gvi.Design
+	q             gvi.Gaussian
+	info          gvi.Info
+	probit, exact *gvi.Predictive
 }
 
 func fitAdult(table *adultTable, priorMean, priorVar float64) (*adultFit, error) {
@@ -80,14 +81,14 @@ func fitAdult(table *adultTable, priorMean, priorVar float64) (*adultFit, error)
 	if f.train.Rows() == 0 || f.test.Rows() == 0 {
 		return nil, fmt.Errorf("%d rows to train on and %d to test", f.train.Rows(), f.test.Rows())
 	}
-	local := Local{Logistic{}, f.train, Isotropic(f.train.Columns(), priorMean, priorVar)}
-	if f.q, f.info, err = local.Optimum(local.Cavity, Solve{}); err != nil {
+	local := gvi.Local{Likelihood: gvi.Logistic{}, Data: f.train, Cavity: gvi.Isotropic(f.train.Columns(), priorMean, priorVar)}
+	if f.q, f.info, err = local.Optimum(local.Cavity, gvi.Solve{}); err != nil {
 		return nil, err
 	}
-	if f.probit, err = PredictBinary(f.test, f.q, false); err != nil {
+	if f.probit, err = gvi.PredictBinary(f.test, f.q, false); err != nil {
 		return nil, err
 	}
-	f.exact, err = PredictBinary(f.test, f.q, true)
+	f.exact, err = gvi.PredictBinary(f.test, f.q, true)
 	return f, err
 }
 
@@ -118,7 +119,7 @@ func (f *adultJSON) compare(list *vectors.List, fit *adultFit) {
 	list.Float("test_mean_log_lik_exact", f.LogLikExact, fit.exact.LogLik, tolOptimum)
 }
 
-func dense(d *Design, i int) []float64 {
+func dense(d *gvi.Design, i int) []float64 {
 	x := make([]float64, d.Columns())
 	r := d.Row(i)
 	for k, j := range r.Index {
@@ -195,14 +196,14 @@ func (t *adultTable) read(r io.Reader) error {
 
 // designs standardises numbers by the training rows, or by all rows if train is
 // nil, as the vectors do, and takes all levels that occur anywhere.
-func (t *adultTable) designs(train func(row int) bool) (*Encoding, *Design, *Design, error) {
-	e := &Encoding{}
+func (t *adultTable) designs(train func(row int) bool) (*gvi.Encoding, *gvi.Design, *gvi.Design, error) {
+	e := &gvi.Encoding{}
 	cells := make([][]float64, t.rows)
 	for _, name := range adultNumbers {
 		values := make([]float64, t.rows)
 		for i, text := range t.cells[name] {
 			x, err := strconv.ParseFloat(text, 64)
-			if err != nil || !finite(x) {
+			if err != nil || !gvi.Finite(x) {
 				return nil, nil, nil, fmt.Errorf("row %d: %s is not a finite number", i+1, name)
 			}
 			values[i] = x
@@ -212,7 +213,7 @@ func (t *adultTable) designs(train func(row int) bool) (*Encoding, *Design, *Des
 	}
 	for _, name := range adultCategories {
 		levels := slices.Compact(slices.Sorted(slices.Values(t.cells[name])))
-		c := Column{Name: name, Levels: levels}
+		c := gvi.Column{Name: name, Levels: levels}
 		code := make(map[string]float64, len(levels))
 		for _, l := range levels {
 			code[l] = c.Code(l)
@@ -225,9 +226,9 @@ func (t *adultTable) designs(train func(row int) bool) (*Encoding, *Design, *Des
 	if err := e.Check(); err != nil {
 		return nil, nil, nil, err
 	}
-	outcome := Outcome{Column: "income", Levels: []string{"<=50K", ">50K"}}
-	both := [2]*Design{NewDesign(e.Width()), NewDesign(e.Width())}
-	var row Row
+	outcome := gvi.Outcome{Column: "income", Levels: []string{"<=50K", ">50K"}}
+	both := [2]*gvi.Design{gvi.NewDesign(e.Width()), gvi.NewDesign(e.Width())}
+	var row gvi.Row
 	for i := range t.rows {
 		y, err := outcome.Value(1, t.cells["income"][i])
 		if err == nil {
@@ -249,7 +250,7 @@ func (t *adultTable) designs(train func(row int) bool) (*Encoding, *Design, *Des
 
 // standardised declares a number by its mean and its deviation (divisor n) over
 // some rows.
-func standardised(name string, values []float64, of func(row int) bool) Column {
+func standardised(name string, values []float64, of func(row int) bool) gvi.Column {
 	var n, mean, square float64
 	for i, x := range values {
 		if of(i) {
@@ -263,5 +264,5 @@ func standardised(name string, values []float64, of func(row int) bool) Column {
 			square += (x - mean) * (x - mean)
 		}
 	}
-	return Column{Name: name, Centre: mean, Scale: math.Sqrt(square / n)}
+	return gvi.Column{Name: name, Centre: mean, Scale: math.Sqrt(square / n)}
 }

@@ -2,9 +2,9 @@ package pvi
 
 import (
 	"fmt"
-	"math"
 
 	"parley/internal/vectors"
+	"parley/methods/pvi/gvi"
 )
 
 type naturalCaseJSON struct {
@@ -59,7 +59,7 @@ func (c *naturalCaseJSON) verify(list *vectors.List, at string) error {
 	for _, both := range []struct {
 		entry string
 		file  *naturalJSON
-		made  Gaussian
+		made  gvi.Gaussian
 	}{{"q_old", &c.Old, q}, {"q_new", &c.New, target}} {
 		both.file.compare(list, at+"."+both.entry, both.made, tolAlgebra)
 		natural, err := both.file.gaussian(len(q.Eta))
@@ -73,13 +73,13 @@ func (c *naturalCaseJSON) verify(list *vectors.List, at string) error {
 	damped := target.Over(q).Power(c.Damping)
 	c.Damped.compare(list, at+".damped_delta", damped, tolAlgebra)
 	c.NewFactor.compare(list, at+".t_new", t.Times(damped), tolAlgebra)
-	factor, change, _ := Refine(t, q, target, c.Damping)
+	factor, change, _ := gvi.Refine(t, q, target, c.Damping)
 	c.Projected.compare(list, at+".t_new_projected", factor, tolAlgebra)
 	c.Delta.compare(list, at+".delta_projected", change, tolAlgebra)
 	c.After.compare(list, at+".q_after", q.Times(change), tolAlgebra)
 	for _, kl := range []struct {
 		entry string
-		a, b  Gaussian
+		a, b  gvi.Gaussian
 		want  float64
 	}{{"kl_q_new_q_old", target, q, c.KLNewOld}, {"kl_q_old_q_new", q, target, c.KLOldNew}} {
 		got, err := kl.a.KL(kl.b)
@@ -150,7 +150,7 @@ func (c *energyCaseJSON) verify(list *vectors.List, at string) error {
 	if err != nil {
 		return fmt.Errorf("t_m: %w", err)
 	}
-	local := &Local{Logistic{}, d, q.Over(t)}
+	local := &gvi.Local{Likelihood: gvi.Logistic{}, Data: d, Cavity: q.Over(t)}
 	if err := local.Check(); err != nil {
 		return err
 	}
@@ -161,7 +161,7 @@ func (c *energyCaseJSON) verify(list *vectors.List, at string) error {
 			return fmt.Errorf("points[%d]: %w", i, err)
 		}
 	}
-	best, info, err := local.Optimum(q, Solve{})
+	best, info, err := local.Optimum(q, gvi.Solve{})
 	if err != nil {
 		return err
 	}
@@ -174,11 +174,11 @@ func (c *energyCaseJSON) verify(list *vectors.List, at string) error {
 	return nil
 }
 
-func (p *pointJSON) verify(list *vectors.List, at string, l *Local) error {
+func (p *pointJSON) verify(list *vectors.List, at string, l *gvi.Local) error {
 	if len(p.Mean) != l.Weights() || len(p.LogVar) != l.Weights() {
 		return fmt.Errorf("%d means and %d variances for %d weights", len(p.Mean), len(p.LogVar), l.Weights())
 	}
-	q, err := FromPoint(append(append([]float64(nil), p.Mean...), p.LogVar...))
+	q, err := gvi.FromPoint(append(append([]float64(nil), p.Mean...), p.LogVar...))
 	if err != nil {
 		return err
 	}
@@ -189,27 +189,19 @@ func (p *pointJSON) verify(list *vectors.List, at string, l *Local) error {
 	list.Float(at+".kl_to_cavity", p.KL, kl, tolRule)
 	_, variance := q.Moments()
 	expected := make([]float64, l.Data.Rows())
+	first := make([]float64, 2)
 	for i := range expected {
 		a, c := l.Data.Row(i).Activation(p.Mean, variance)
-		expected[i] = expectLogSigmoid(l.Data.Outcome(i)*a, c).value
+		expected[i] = gvi.Logistic{}.Expect(l.Data.Outcome(i), []float64{a}, []float64{c}, first, nil)
 	}
 	list.Floats(at+".expected_log_lik", p.Expected, expected, tolQuadrature)
 	gradMean, gradLogVar := make([]float64, l.Weights()), make([]float64, l.Weights())
 	list.Float(at+".free_energy", p.FreeEnergy, l.Value(p.Mean, p.LogVar, gradMean, gradLogVar), tolQuadrature)
 	list.Floats(at+".grad_mean", p.GradMean, gradMean, tolQuadrature)
 	list.Floats(at+".grad_log_var", p.GradLogVar, gradLogVar, tolQuadrature)
-	by20 := Local{logisticTwenty{}, l.Data, l.Cavity}
+	by20 := gvi.Local{Likelihood: gvi.LogisticTwenty{}, Data: l.Data, Cavity: l.Cavity}
 	list.Float(at+".twenty_nodes.free_energy", p.Twenty.FreeEnergy, by20.Value(p.Mean, p.LogVar, gradMean, gradLogVar), tolRule)
 	list.Floats(at+".twenty_nodes.grad_mean", p.Twenty.GradMean, gradMean, tolRule)
 	list.Floats(at+".twenty_nodes.grad_log_var", p.Twenty.GradLogVar, gradLogVar, tolRule)
 	return nil
-}
-
-// logisticTwenty takes every expectation by 20 nodes, those of the derivatives too.
-type logisticTwenty struct{ Logistic }
-
-func (logisticTwenty) Expect(y float64, a, c, first, _ []float64) float64 {
-	e := twentyLogSigmoid(y*a[0], math.Sqrt(c[0]))
-	first[0], first[1] = y*e.d[0], e.d[1]/2
-	return e.value
 }

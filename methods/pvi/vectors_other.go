@@ -5,6 +5,8 @@ import (
 
 	"parley/internal/vectors"
 	"parley/judge/evaluate"
+	"parley/methods/pvi/gvi"
+	"parley/methods/pvi/published"
 	"parley/privacy/account"
 )
 
@@ -33,15 +35,15 @@ func verifyPredictive(file []byte, list *vectors.List) error {
 		if err != nil {
 			return fmt.Errorf("%s %w", at, err)
 		}
-		q, err := FromMoments(c.Mean, c.Var)
+		q, err := gvi.FromMoments(c.Mean, c.Var)
 		if err != nil {
 			return fmt.Errorf("%s %w", at, err)
 		}
-		probit, err := PredictBinary(d, q, false)
+		probit, err := gvi.PredictBinary(d, q, false)
 		if err != nil {
 			return fmt.Errorf("%s %w", at, err)
 		}
-		exact, err := PredictBinary(d, q, true)
+		exact, err := gvi.PredictBinary(d, q, true)
 		if err != nil {
 			return fmt.Errorf("%s %w", at, err)
 		}
@@ -85,8 +87,8 @@ func verifyClipping(file []byte, list *vectors.List) error {
 			if len(g) != len(sum) {
 				return fmt.Errorf("%s: gradients of %d and %d entries", at, len(sum), len(g))
 			}
-			norm := Row{Value: g}.Norm()
-			factor := ClipFactor(norm, c.C)
+			norm := gvi.Row{Value: g}.Norm()
+			factor := gvi.ClipFactor(norm, c.C)
 			for j, x := range g {
 				sum[j] += factor * x
 			}
@@ -158,8 +160,8 @@ func verifySplit(file []byte, list *vectors.List) error {
 		list.Float(at+"target_fraction_small", c.Target, h.Target, tolAlgebra)
 		list.Float(at+"minority_fraction_small", c.MinoritySmall, h.MinoritySmall, tolAlgebra)
 		list.Float(at+"minority_fraction_left", c.MinorityLeft, h.MinorityLeft, tolAlgebra)
-		list.Float(at+"delta_small", c.DeltaSmall, PaperDelta(c.Small), tolExact)
-		list.Float(at+"delta_large", c.DeltaLarge, PaperDelta(c.Large), tolExact)
+		list.Float(at+"delta_small", c.DeltaSmall, published.Delta(c.Small), tolExact)
+		list.Float(at+"delta_large", c.DeltaLarge, published.Delta(c.Large), tolExact)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"parley/internal/vectors"
+	"parley/methods/pvi/gvi"
 )
 
 type roundsJSON struct {
@@ -50,8 +51,8 @@ func verifyRounds(file []byte, list *vectors.List) error {
 	if err != nil {
 		return err
 	}
-	central := Local{Logistic{}, all, prior}
-	best, info, err := central.Optimum(prior, Solve{})
+	central := gvi.Local{Likelihood: gvi.Logistic{}, Data: all, Cavity: prior}
+	best, info, err := central.Optimum(prior, gvi.Solve{})
 	if err != nil {
 		return err
 	}
@@ -60,7 +61,7 @@ func verifyRounds(file []byte, list *vectors.List) error {
 	list.Float("global_vi.elbo", f.Global.ELBO, info.Value, tolOptimum)
 	for i, r := range f.Runs {
 		at := fmt.Sprintf("runs[%d]", i)
-		s := Begin(prior, len(sites))
+		s := gvi.Begin(prior, len(sites))
 		round := s.Sequential
 		switch r.Schedule {
 		case "sequential":
@@ -73,7 +74,7 @@ func verifyRounds(file []byte, list *vectors.List) error {
 		for m := range order {
 			order[m] = m
 		}
-		update := Exact(Logistic{}, sites, r.Damping, Solve{})
+		update := gvi.Exact(gvi.Logistic{}, sites, r.Damping, gvi.Solve{})
 		for n := range 60 {
 			if err := round(order, update); err != nil {
 				return fmt.Errorf("%s: round %d: %w", at, n+1, err)
@@ -92,17 +93,17 @@ func verifyRounds(file []byte, list *vectors.List) error {
 }
 
 // sites divides the rows among their owners.
-func (f *roundsJSON) sites(all *Design) ([]*Design, error) {
+func (f *roundsJSON) sites(all *gvi.Design) ([]*gvi.Design, error) {
 	if len(f.Owner) != all.Rows() {
 		return nil, fmt.Errorf("%d owners of %d rows", len(f.Owner), all.Rows())
 	}
-	var sites []*Design
+	var sites []*gvi.Design
 	for i, m := range f.Owner {
 		if m < 0 || m >= maxSites {
 			return nil, fmt.Errorf("row %d belongs to client %d", i, m)
 		}
 		for len(sites) <= m {
-			sites = append(sites, NewDesign(all.Columns()))
+			sites = append(sites, gvi.NewDesign(all.Columns()))
 		}
 		if err := sites[m].Append(all.Row(i), all.Outcome(i)); err != nil {
 			return nil, err

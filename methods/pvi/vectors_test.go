@@ -3,7 +3,6 @@ package pvi
 import (
 	"bytes"
 	"compress/gzip"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -35,7 +34,9 @@ func vectorFiles(t testing.TB) map[string][]byte {
 }
 
 // openExample opens the data of the example, in which the Adult data are.
-func openExample(name string) (io.ReadCloser, error) { return os.Open(filepath.Join(incomeData, name)) }
+func openExample(name string) (io.ReadCloser, error) {
+	return os.Open(filepath.Join("../../examples/income/data", name))
+}
 
 var adultFitted = sync.OnceValues(func() (*adultFit, error) {
 	table, err := openAdult(openExample)
@@ -184,27 +185,6 @@ func FuzzOpenAdult(f *testing.F) {
 		e, train, test, err := table.designs(func(row int) bool { return table.cells["split"][row] == "train" })
 		if err == nil && (train.Rows()+test.Rows() != table.rows || train.Columns() != e.Width()) {
 			t.Errorf("%d and %d rows of %d", train.Rows(), test.Rows(), table.rows)
-		}
-	})
-}
-
-// Whatever a site is sent as its factor or state: checks refuse it, or one more
-// refinement works.
-func FuzzNaturalParameters(f *testing.F) {
-	f.Add([]byte(`{"eta": [1, 2], "lambda": [1, 0.5]}`))
-	f.Add([]byte(`{"eta": [1e308], "lambda": [1e-308]}`))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		var g Gaussian
-		if json.Unmarshal(data, &g) != nil || g.CheckProper(len(g.Eta)) != nil || len(g.Eta) == 0 {
-			return
-		}
-		prior := Isotropic(len(g.Eta), 0, 1)
-		factor, change, _ := Refine(g, prior, prior, 0.5)
-		if err := factor.Check(len(g.Eta)); err != nil {
-			t.Error(err)
-		}
-		if err := change.Check(len(g.Eta)); err != nil {
-			t.Error(err)
 		}
 	})
 }
