@@ -25,14 +25,20 @@ func Example() {
 		cases([][2]float64{{0, -1}, {1, -1}, {2, -1}, {2.5, 1}}),
 		cases([][2]float64{{3, -1}, {4, 1}, {5, 1}, {6, 1}, {4.5, 1}}),
 	}
-	s := gvi.Begin(gvi.Isotropic(2, 0, 4), len(sites))
-	update := gvi.Exact(gvi.Logistic{}, sites, 1, gvi.Solve{})
+	q := gvi.Isotropic(2, 0, 4)
+	factors := []gvi.Gaussian{gvi.Flat(2), gvi.Flat(2)}
 	for range 60 {
-		if err := s.Sequential([]int{0, 1}, update); err != nil {
-			log.Fatal(err)
+		for m, rows := range sites {
+			local := gvi.Local{Likelihood: gvi.Logistic{}, Data: rows, Cavity: q.Over(factors[m])}
+			target, _, err := local.Optimum(q, gvi.Solve{})
+			if err != nil {
+				log.Fatal(err)
+			}
+			factor, change, _ := gvi.Refine(factors[m], q, target, 1)
+			factors[m], q = factor, q.Times(change)
 		}
 	}
-	mean, variance := s.Q.Moments()
+	mean, variance := q.Moments()
 	fmt.Printf("weights %.3f\nvariances %.3f\n", mean, variance)
 	a, c := gvi.Row{Index: []int32{0, 1}, Value: []float64{5, 1}}.Activation(mean, variance)
 	fmt.Printf("five hours: %.2f\n", gvi.Probit(a, c))

@@ -1,9 +1,14 @@
 package gvi
 
 import (
+	"errors"
 	"fmt"
 	"math"
 )
+
+// ErrNotConverged is wrapped by errors that say that a local optimisation did not
+// reach its optimum.
+var ErrNotConverged = errors.New("the local optimisation did not converge")
 
 // Solve bounds a local optimisation. The zero value asks for the optimum to
 // about nine digits of a standard deviation.

@@ -1,4 +1,4 @@
-package pvi
+package verify
 
 import (
 	"compress/gzip"

@@ -1,4 +1,10 @@
-package pvi
+// Package verify compares partitioned variational inference with published test
+// vectors: numbers from independent implementations, which lie in ../testdata/pvi.
+// [Vectors] runs one file of them.
+//
+// It drives what studies run: rounds are whole studies through the engine that the
+// caller hands in, and all else calls packages gvi, published and account.
+package verify
 
 import (
 	"fmt"
@@ -13,15 +19,20 @@ import (
 // view_person.csv.gz and subjects.csv.gz, as in examples/income/data.
 type Opener func(name string) (io.ReadCloser, error)
 
-// VectorSchema is how the "schema" of this package's test vectors begins.
-const VectorSchema = "pvi/"
+// Means are what vectors need beside themselves. Of what is nil, files that need it
+// cannot be run.
+type Means struct {
+	Open Opener // the data of adult-exact
+	Run  Run    // the studies of pvi-exact
+}
 
-// VerifyVectors runs one file of published test vectors through this package
-// and compares every entry with the tolerance its description states. The
-// file's "schema" says which of the formats it is; an unknown one is an error,
-// and so is a file that cannot be run. Vectors that need data, adult-exact,
-// cannot be run if open is nil.
-func VerifyVectors(file []byte, open Opener) ([]vectors.Check, error) {
+// Schema is how the "schema" of this method's test vectors begins.
+const Schema = "pvi/"
+
+// Vectors runs one file of published test vectors and compares every entry with the
+// tolerance its description states. The file's "schema" says which of the formats it
+// is; an unknown one is an error, and so is a file that cannot be run.
+func Vectors(file []byte, means Means) ([]vectors.Check, error) {
 	return vectors.Run(file, map[string]func([]byte, *vectors.List) error{
 		"pvi/natural-parameters/1": verifyNatural,
 		"pvi/local-free-energy/1":  verifyFreeEnergy,
@@ -29,8 +40,8 @@ func VerifyVectors(file []byte, open Opener) ([]vectors.Check, error) {
 		"pvi/client-split/1":       verifySplit,
 		"pvi/clipping/1":           verifyClipping,
 		"pvi/accounting/1":         verifyAccounting,
-		"pvi/pvi-exact/1":          verifyRounds,
-		"pvi/adult-exact/1":        func(file []byte, list *vectors.List) error { return verifyAdult(file, list, open) },
+		"pvi/pvi-exact/1":          func(file []byte, list *vectors.List) error { return verifyRounds(file, list, means.Run) },
+		"pvi/adult-exact/1":        func(file []byte, list *vectors.List) error { return verifyAdult(file, list, means.Open) },
 	})
 }
 

@@ -1,8 +1,9 @@
-package pvi
+package verify
 
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -14,13 +15,18 @@ import (
 	"sync"
 	"testing"
 
+	"parley/dataset"
+	"parley/engine/local"
 	"parley/internal/vectors"
 	"parley/internal/vectors/vectorstest"
+	"parley/method"
+	"parley/methods/pvi"
+	"parley/study"
 )
 
 func vectorFiles(t testing.TB) map[string][]byte {
 	t.Helper()
-	names, err := filepath.Glob("testdata/pvi/*.json")
+	names, err := filepath.Glob("../testdata/pvi/*.json")
 	if err != nil || len(names) != 8 {
 		t.Fatalf("want eight files of test vectors, got %v (%v)", names, err)
 	}
@@ -33,9 +39,20 @@ func vectorFiles(t testing.TB) map[string][]byte {
 	return files
 }
 
+// inMemory is the engine.
+func inMemory(p *study.Plan, rows map[string]dataset.Source) (*method.Result, error) {
+	out, err := local.Run(context.Background(), local.Config{Plan: p, Methods: method.Registry{pvi.Method{}}, Data: rows})
+	if err != nil {
+		return nil, err
+	}
+	return out.Result, nil
+}
+
+var means = Means{Run: inMemory}
+
 // openExample opens the data of the example, in which the Adult data are.
 func openExample(name string) (io.ReadCloser, error) {
-	return os.Open(filepath.Join("../../examples/income/data", name))
+	return os.Open(filepath.Join("../../../examples/income/data", name))
 }
 
 var adultFitted = sync.OnceValues(func() (*adultFit, error) {
@@ -50,7 +67,7 @@ var adultFitted = sync.OnceValues(func() (*adultFit, error) {
 // second.
 func verifyOnce(name string, file []byte) ([]vectors.Check, error) {
 	if name != "adult_exact.json" {
-		return VerifyVectors(file, nil)
+		return Vectors(file, means)
 	}
 	fit, err := adultFitted()
 	if err != nil {
@@ -107,13 +124,13 @@ func zipped(text string) []byte {
 
 // Other data than the vectors' are read and found to be other data.
 func TestVectorsOfOtherDataDisagree(t *testing.T) {
-	checks, err := VerifyVectors(vectorFiles(t)["adult_exact.json"], func(name string) (io.ReadCloser, error) {
+	checks, err := Vectors(vectorFiles(t)["adult_exact.json"], Means{Open: func(name string) (io.ReadCloser, error) {
 		if name == "adult.csv.gz" {
 			return nil, errors.New("there is only the example")
 		}
 		text := adultHeader + twoPeople
 		return io.NopCloser(bytes.NewReader(zipped(strings.Replace(text, "split", "uci", 1)))), nil
-	})
+	}})
 	if err != nil || len(checks) < 12 || vectors.List(checks).OK() {
 		t.Errorf("%d entries, %v", len(checks), err)
 	}
@@ -151,7 +168,7 @@ func TestVectorsThatCannotBeRun(t *testing.T) {
 		{"3 rows to train on and 0 to test", string(adult), table(adultHeader + strings.ReplaceAll(twoPeople, "test", "train"))},
 		{`"1" is not one of`, string(adult), table(adultHeader + strings.Repeat("1,", 15) + "train\n" + strings.Repeat("2,", 15) + "train\n")},
 	} {
-		if _, err := VerifyVectors([]byte(c.file), c.open); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := Vectors([]byte(c.file), Means{Open: c.open, Run: inMemory}); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%.80s: %v, want %q", c.file, err, c.want)
 		}
 	}
@@ -169,7 +186,7 @@ func FuzzVerifyVectors(f *testing.F) {
 		if len(file) > 30000 || bytes.Count(file, []byte("[")) > 300 {
 			return
 		}
-		VerifyVectors(file, nil)
+		Vectors(file, means)
 	})
 }
 
