@@ -8,6 +8,8 @@ import (
 	"parley/dataset"
 	"parley/internal/wire"
 	"parley/judge/evaluate"
+	"parley/method"
+	"parley/method/rounds"
 	"parley/methods/pvi/gvi"
 )
 
@@ -181,10 +183,10 @@ func (m *predictor) score(y float64, to *assessment) {
 }
 
 // assess predicts the site's own rows.
-func (h *site) assess(ctx context.Context, body []byte, data dataset.Source) (*assessment, error) {
+func (h *site) assess(ctx context.Context, t method.Task, data dataset.Source) (*assessment, error) {
 	task := new(assessTask)
-	if err := wire.Unmarshal(body, task); err != nil {
-		return nil, fmt.Errorf("decoding task %q: %w", taskAssess, err)
+	if err := rounds.Open(t, task); err != nil {
+		return nil, err
 	}
 	_, q, err := task.open(h.setup)
 	if err != nil {

@@ -7,17 +7,14 @@ import (
 
 	"parley/internal/wire"
 	"parley/method"
+	"parley/method/rounds"
 	"parley/methods/pvi/gvi"
-	"parley/privacy"
 )
 
 // coordinator is the coordinator's half: a common scale where the plan has none,
 // updates of the sites' factors in the order of a schedule, an assessment of the
 // model by every site.
 type coordinator struct{ *setup }
-
-// The phases beside those that are named by the task they wait for.
-const phaseDone = "done"
 
 // state is what the coordinator carries. The posterior is nowhere in it: it is the
 // prior times the factors, in the plan's order, so that no change can be in q and
@@ -116,7 +113,7 @@ func (c *coordinator) Restore(data []byte) (method.State, error) {
 
 // staying lists the sites that have not left, in the plan's order.
 func (c *coordinator) staying(s *state) []string {
-	return slices.DeleteFunc(slices.Clone(c.plan.Sites), func(site string) bool { return slices.Contains(s.Left, site) })
+	return rounds.Staying(c.plan.Sites, s.Left)
 }
 
 // Next implements [method.Coordinator].
@@ -130,7 +127,7 @@ func (c *coordinator) Next(ms method.State) (method.Step, error) {
 		s.Phase = taskUpdate
 		if c.opts.Scaling == ScaleStandard {
 			s.Phase = taskScale
-			step.Tasks, err = c.ask(taskScale, c.staying(s), func(string) (any, error) { return scaleTask{}, nil })
+			step.Tasks, err = rounds.Ask(taskScale, c.staying(s), func(string) (any, error) { return scaleTask{}, nil })
 		}
 	case taskScale:
 		s.Phase = taskUpdate
@@ -138,34 +135,17 @@ func (c *coordinator) Next(ms method.State) (method.Step, error) {
 	case taskUpdate:
 		step, err = c.update(s)
 	case taskAssess:
-		s.Phase = phaseDone
+		s.Phase = rounds.Done
 	}
 	if err != nil {
 		return method.Step{}, err
 	}
-	step.Done = s.Phase == phaseDone
+	step.Done = s.Phase == rounds.Done
 	step.Progress, step.Of = c.progress(s)
 	if was == taskUpdate && s.Folded > 0 {
 		step.Info = method.Info{"KL to the q before": s.LastKL}
 	}
 	return step, nil
-}
-
-// ask makes a task for each of the sites.
-func (c *coordinator) ask(kind string, sites []string, body func(site string) (any, error)) ([]method.Task, error) {
-	var tasks []method.Task
-	for _, site := range sites {
-		b, err := body(site)
-		if err != nil {
-			return nil, err
-		}
-		data, err := wire.Marshal(b)
-		if err != nil {
-			return nil, fmt.Errorf("encoding task %q: %w", kind, err)
-		}
-		tasks = append(tasks, method.Task{Site: site, Kind: kind, Body: data, Optional: kind == taskAssess})
-	}
-	return tasks, nil
 }
 
 // update asks the sites whose turn it is, or goes on to the assessment.
@@ -185,7 +165,7 @@ func (c *coordinator) update(s *state) (method.Step, error) {
 	if err != nil {
 		return step, err
 	}
-	step.Tasks, err = c.ask(taskUpdate, sites, func(site string) (any, error) {
+	step.Tasks, err = rounds.Ask(taskUpdate, sites, func(site string) (any, error) {
 		r := s.Sites[site]
 		r.Asked++
 		s.Asked++
@@ -203,7 +183,7 @@ func (c *coordinator) update(s *state) (method.Step, error) {
 // assess asks every site how well the model predicts, where that costs nothing.
 func (c *coordinator) assess(s *state) (method.Step, error) {
 	if p := c.protected[c.plan.Sites[0]]; p != nil && p.quality == nil {
-		s.Phase = phaseDone
+		s.Phase = rounds.Done
 		return method.Step{State: s}, nil
 	}
 	s.Phase = taskAssess
@@ -211,27 +191,24 @@ func (c *coordinator) assess(s *state) (method.Step, error) {
 	if err != nil {
 		return method.Step{}, err
 	}
-	tasks, err := c.ask(taskAssess, c.staying(s), func(string) (any, error) {
+	tasks, err := rounds.Ask(taskAssess, c.staying(s), func(string) (any, error) {
 		return assessTask{Scale: s.Scale, Q: packGaussian(q)}, nil
 	})
-	return method.Step{State: s, Tasks: tasks}, err
+	return method.Step{State: s, Tasks: rounds.Optional(tasks)}, err
 }
 
 // Fold implements [method.Coordinator].
 func (c *coordinator) Fold(ms method.State, in method.Contribution) (method.State, error) {
 	s := ms.(*state)
+	err := rounds.Expect(in, c.plan.Sites, s.Phase)
+	if err != nil {
+		return nil, err
+	}
 	r := s.Sites[in.Site]
-	if r == nil {
-		return nil, fmt.Errorf("%q is not a site of this study", in.Site)
-	}
-	if in.Kind != s.Phase {
-		return nil, fmt.Errorf("an answer to %q while the study waits for %q", in.Kind, s.Phase)
-	}
-	var err error
 	switch in.Kind {
 	case taskScale:
 		a := new(scaleAnswer)
-		if err = decodeAnswer(in, a); err == nil {
+		if err = rounds.Decode(in, a); err == nil {
 			err = a.check(len(c.numbers()))
 		}
 		r.Moments = a
@@ -254,32 +231,17 @@ func (c *coordinator) Fold(ms method.State, in method.Contribution) (method.Stat
 // quality reads how well a site's outcomes are predicted.
 func (c *coordinator) quality(in method.Contribution) (*assessment, error) {
 	if c.protected[in.Site] != nil {
-		sum, err := sumOf(in, sumQuality)
+		sum, err := rounds.OnlySum(in, sumQuality)
 		if err != nil {
 			return nil, err
 		}
 		return noisedQuality(sum)
 	}
 	a := new(assessment)
-	if err := decodeAnswer(in, a); err != nil {
+	if err := rounds.Decode(in, a); err != nil {
 		return nil, err
 	}
 	return a, a.check()
-}
-
-// sumOf returns the noised sum that an answer consists of.
-func sumOf(in method.Contribution, name string) (*privacy.Noised, error) {
-	if len(in.Body) > 0 {
-		return nil, fmt.Errorf("the answer to %q has a body beside its noised sum", in.Kind)
-	}
-	return in.Sum(name)
-}
-
-func decodeAnswer(in method.Contribution, a any) error {
-	if err := wire.Unmarshal(in.Body, a); err != nil {
-		return fmt.Errorf("decoding the answer to %q: %w", in.Kind, err)
-	}
-	return nil
 }
 
 // waits says whether an update of the site is on its way.
@@ -313,11 +275,12 @@ func (c *coordinator) fold(s *state, in method.Contribution) error {
 // Leave implements [method.Coordinator]: the site's factor stays.
 func (c *coordinator) Leave(ms method.State, site string) (method.State, error) {
 	s := ms.(*state)
-	r := s.Sites[site]
-	if r == nil {
-		return nil, fmt.Errorf("%q is not a site of this study", site)
+	left, err := rounds.Leave(c.plan.Sites, s.Left, site)
+	if err != nil {
+		return nil, err
 	}
-	s.Left = append(s.Left, site)
+	s.Left = left
+	r := s.Sites[site]
 	r.Asked, r.From = r.Folded, gaussianMessage{}
 	return s, nil
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"parley/method"
+	"parley/method/rounds"
 	"parley/methods/pvi/gvi"
 	"parley/privacy"
 )
@@ -45,7 +46,7 @@ func (v global) refine(h *site, t *updateTask, q, _ gvi.Gaussian, d *gvi.Design,
 // fold moves the point by a step.
 func (c global) fold(s *state, in method.Contribution, _ gvi.Gaussian) error {
 	a := new(stepAnswer)
-	if err := decodeAnswer(in, a); err != nil {
+	if err := rounds.Decode(in, a); err != nil {
 		return err
 	}
 	if len(a.Step) != len(s.Point) {

@@ -304,7 +304,7 @@ func FuzzTasks(f *testing.F) {
 	f.Add(pack(f, assessTask{Q: packGaussian(h.prior)}))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		h.update(t.Context(), method.Task{Site: "a", Kind: taskUpdate, Body: body}, table, nil)
-		h.assess(t.Context(), body, table)
+		h.assess(t.Context(), method.Task{Kind: taskAssess, Body: body}, table)
 		h.Report(t.Context(), body, table)
 	})
 }

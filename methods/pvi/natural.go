@@ -6,6 +6,7 @@ import (
 
 	"parley/dataset"
 	"parley/method"
+	"parley/method/rounds"
 	"parley/methods/pvi/gvi"
 	"parley/privacy"
 	"parley/privacy/account"
@@ -90,7 +91,7 @@ func (s natural) release(ctx context.Context, h *site, _ *updateTask, q, _ gvi.G
 // sent. The noise of an honest site may be anything: no integers are refused, and
 // what they lead to is cut where nobody could go on from it.
 func (c natural) fold(s *state, in method.Contribution, _ gvi.Gaussian) error {
-	noised, err := sumOf(in, sumNatural)
+	noised, err := rounds.OnlySum(in, sumNatural)
 	if err != nil {
 		return err
 	}

@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"parley/dataset"
-	"parley/internal/wire"
 	"parley/method"
+	"parley/method/rounds"
 	"parley/methods/pvi/gvi"
 	"parley/privacy"
 )
@@ -60,8 +60,8 @@ func (h *site) protectedRun(ctx context.Context, t method.Task, s *privacy.Sessi
 		return nil, nil, fmt.Errorf("the plan has no task %q", t.Kind)
 	}
 	task := new(updateTask)
-	if err := wire.Unmarshal(t.Body, task); err != nil {
-		return nil, nil, fmt.Errorf("decoding task %q: %w", t.Kind, err)
+	if err := rounds.Open(t, task); err != nil {
+		return nil, nil, err
 	}
 	_, q, factor, err := task.open(h.setup, h.name)
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"math"
 
-	"parley/internal/wire"
 	"parley/method"
+	"parley/method/rounds"
 	"parley/methods/pvi/gvi"
 	"parley/privacy"
 	"parley/privacy/account"
@@ -31,8 +31,8 @@ var qualityBound = math.Sqrt(1 + 0.25 + 1 + 1 + 4)
 // protectedQuality sums up, with noise, how well outcomes are predicted.
 func (h *site) protectedQuality(ctx context.Context, t method.Task, s *privacy.Session, b *gvi.Binding) error {
 	task := new(assessTask)
-	if err := wire.Unmarshal(t.Body, task); err != nil {
-		return fmt.Errorf("decoding task %q: %w", t.Kind, err)
+	if err := rounds.Open(t, task); err != nil {
+		return err
 	}
 	_, q, err := task.open(h.setup)
 	if err != nil {

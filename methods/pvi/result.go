@@ -11,13 +11,14 @@ import (
 	"parley/figure"
 	"parley/internal/wire"
 	"parley/method"
+	"parley/method/rounds"
 	"parley/methods/pvi/gvi"
 )
 
 // Result implements [method.Coordinator].
 func (c *coordinator) Result(ms method.State) (*method.Result, error) {
 	s := ms.(*state)
-	if s.Phase != phaseDone {
+	if s.Phase != rounds.Done {
 		return nil, fmt.Errorf("the study is not done: it waits for %q", s.Phase)
 	}
 	q, err := c.variant.posterior(s)

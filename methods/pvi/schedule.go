@@ -1,6 +1,10 @@
 package pvi
 
-import "slices"
+import (
+	"slices"
+
+	"parley/method/rounds"
+)
 
 // turn says which sites are asked next; none when the updates are done, or as long
 // as everybody who could be asked still has an answer to give.
@@ -109,7 +113,7 @@ func (c *coordinator) progress(s *state) (done, of int) {
 		of = n
 	}
 	of++ // the assessment
-	if s.Phase == taskAssess || s.Phase == phaseDone {
+	if s.Phase == taskAssess || s.Phase == rounds.Done {
 		done = of
 	}
 	return min(done, of), of

@@ -9,6 +9,7 @@ import (
 	"parley/dataset"
 	"parley/internal/wire"
 	"parley/method"
+	"parley/method/rounds"
 	"parley/methods/pvi/gvi"
 	"parley/privacy"
 )
@@ -44,20 +45,16 @@ func (h *site) request(kind string) privacy.Request {
 }
 
 // Run implements [method.Site].
-func (h *site) Run(ctx context.Context, t method.Task, s *privacy.Session) (a method.Answer, err error) {
-	var answer any // nil where the noised sum is all of it
+func (h *site) Run(ctx context.Context, t method.Task, s *privacy.Session) (method.Answer, error) {
+	run := h.exactRun
 	if h.protected[h.name] != nil {
-		answer, a.State, err = h.protectedRun(ctx, t, s)
-	} else {
-		answer, a.State, err = h.exactRun(ctx, t, s)
+		run = h.protectedRun
 	}
-	if err != nil || answer == nil {
-		return a, err
+	answer, state, err := run(ctx, t, s)
+	if err != nil {
+		return method.Answer{}, err
 	}
-	if a.Body, err = wire.Marshal(answer); err != nil {
-		err = fmt.Errorf("encoding the answer to %q: %w", t.Kind, err)
-	}
-	return a, err
+	return rounds.Answer(t, answer, state)
 }
 
 // exactRun answers without protection. The state is what the site carries on.
@@ -73,7 +70,7 @@ func (h *site) exactRun(ctx context.Context, t method.Task, s *privacy.Session) 
 	case taskUpdate:
 		answer, state, err = h.update(ctx, t, data, state)
 	case taskAssess:
-		answer, err = h.assess(ctx, t.Body, data)
+		answer, err = h.assess(ctx, t, data)
 	default:
 		err = fmt.Errorf("the plan has no task %q", t.Kind)
 	}
@@ -151,8 +148,8 @@ func (h *site) moments(ctx context.Context, data dataset.Source) (*scaleAnswer, 
 // update answers one update: the exact local optimum, or a step of variant global.
 func (h *site) update(ctx context.Context, t method.Task, data dataset.Source, carried []byte) (answer any, carry []byte, err error) {
 	task := new(updateTask)
-	if err := wire.Unmarshal(t.Body, task); err != nil {
-		return nil, nil, fmt.Errorf("decoding task %q: %w", t.Kind, err)
+	if err := rounds.Open(t, task); err != nil {
+		return nil, nil, err
 	}
 	_, q, factor, err := task.open(h.setup, h.name)
 	if err != nil {

@@ -273,7 +273,7 @@ func TestCraftedTasksOfExactStudies(t *testing.T) {
 					case taskUpdate:
 						h.update(t.Context(), c.task, data, nil)
 					case taskAssess:
-						if a, err := h.assess(t.Context(), c.task.Body, data); err == nil {
+						if a, err := h.assess(t.Context(), c.task, data); err == nil {
 							if err := a.check(); err != nil {
 								t.Errorf("%s: the answer would be refused: %v", c.what, err)
 							}

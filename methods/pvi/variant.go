@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"parley/method"
+	"parley/method/rounds"
 	"parley/methods/pvi/gvi"
 	"parley/privacy"
 )
@@ -98,7 +99,7 @@ func (c product) factors(s *state) []gvi.Gaussian {
 // fold moves the site's factor by the change that it asks for.
 func (c product) fold(s *state, in method.Contribution, q gvi.Gaussian) error {
 	a := new(updateAnswer)
-	if err := decodeAnswer(in, a); err != nil {
+	if err := rounds.Decode(in, a); err != nil {
 		return err
 	}
 	change, err := a.Change.factor(c.weights())
