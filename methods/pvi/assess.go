@@ -38,14 +38,14 @@ func newAssessment() *assessment {
 // check refuses what no rows can give, where they were counted without noise.
 func (a *assessment) check() error {
 	const most = mostRows * rowLargest
-	if a.Rows < 1 || a.Rows > mostRows || a.Correct < 0 || a.Correct > a.Rows || !inside(a.LogLik, -most, most) || !inside(a.Squares, 0, most) || a.Noise != 0 {
+	if a.Rows < 1 || a.Rows > mostRows || a.Correct < 0 || a.Correct > a.Rows || !gvi.Inside(a.LogLik, -most, most) || !gvi.Inside(a.Squares, 0, most) || a.Noise != 0 {
 		return fmt.Errorf("an assessment of %d rows, %d of them correct, log-likelihood %v, squares %v", a.Rows, a.Correct, a.LogLik, a.Squares)
 	}
 	if len(a.Count) != bins || len(a.Expected) != bins || len(a.Observed) != bins {
 		return fmt.Errorf("a calibration of %d, %d and %d bins where there are %d", len(a.Count), len(a.Expected), len(a.Observed), bins)
 	}
 	for i, n := range a.Count {
-		if !inside(n, 0, float64(a.Rows)) || !inside(a.Observed[i], 0, n) || !inside(a.Expected[i], 0, n*1.000001) {
+		if !gvi.Inside(n, 0, float64(a.Rows)) || !gvi.Inside(a.Observed[i], 0, n) || !gvi.Inside(a.Expected[i], 0, n*1.000001) {
 			return fmt.Errorf("calibration bin %d has %v probabilities, which add up to %v, and %v of what they were given to happened", i+1, n, a.Expected[i], a.Observed[i])
 		}
 	}
@@ -150,7 +150,7 @@ func measured(logLik float64) float64 {
 	if math.IsNaN(logLik) {
 		return -rowLargest
 	}
-	return clamp(logLik, rowLargest)
+	return gvi.Clamp(logLik, rowLargest)
 }
 
 // surest returns the first place of the largest probability.

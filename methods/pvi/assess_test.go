@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"parley/methods/pvi/gvi"
+	"parley/methods/pvi/options"
 )
 
 // No number that a model or a row can hold makes a prediction panic, or anything
@@ -38,7 +39,7 @@ func TestPredictionsTakeAnyNumber(t *testing.T) {
 			m.p[i] = math.NaN()
 		}
 		m.judge(1)
-		(&Model{Options: &Options{Outcome: gvi.Outcome{Levels: []string{"p", "q", "r", "s", "t"}}}}).record(nil, m, 1)
+		(&Model{Options: &options.Options{Outcome: gvi.Outcome{Levels: []string{"p", "q", "r", "s", "t"}}}}).record(nil, m, 1)
 		if err := a.check(); err != nil || a.Rows != rows {
 			t.Errorf("%T: an assessment of %d rows: %v", l, a.Rows, err)
 		}

@@ -7,6 +7,7 @@ import (
 	"parley/dataset"
 	"parley/judge/evaluate"
 	"parley/methods/pvi/gvi"
+	"parley/methods/pvi/options"
 	"parley/study"
 )
 
@@ -34,7 +35,7 @@ func Central(ctx context.Context, p *study.Plan, rows dataset.Source) (*CentralF
 	}
 	h := &site{setup: s}
 	var scale *scaleMessage
-	if s.opts.Scaling == ScaleStandard {
+	if s.opts.Scaling == options.ScaleStandard {
 		moments, err := h.moments(ctx, rows)
 		if err != nil {
 			return nil, err

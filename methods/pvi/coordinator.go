@@ -9,6 +9,7 @@ import (
 	"parley/method"
 	"parley/method/rounds"
 	"parley/methods/pvi/gvi"
+	"parley/methods/pvi/options"
 )
 
 // coordinator is the coordinator's half: a common scale where the plan has none,
@@ -125,7 +126,7 @@ func (c *coordinator) Next(ms method.State) (method.Step, error) {
 	switch was {
 	case "":
 		s.Phase = taskUpdate
-		if c.opts.Scaling == ScaleStandard {
+		if c.opts.Scaling == options.ScaleStandard {
 			s.Phase = taskScale
 			step.Tasks, err = rounds.Ask(taskScale, c.staying(s), func(string) (any, error) { return scaleTask{}, nil })
 		}
@@ -152,7 +153,7 @@ func (c *coordinator) Next(ms method.State) (method.Step, error) {
 func (c *coordinator) update(s *state) (method.Step, error) {
 	step := method.Step{State: s}
 	sites := c.turn(s)
-	if c.opts.Schedule == ScheduleAsynchronous {
+	if c.opts.Schedule == options.ScheduleAsynchronous {
 		step.Wait = method.Any
 	}
 	if len(sites) == 0 {
@@ -172,7 +173,7 @@ func (c *coordinator) update(s *state) (method.Step, error) {
 		r.From = packGaussian(q)
 		return updateTask{Scale: s.Scale, Q: packGaussian(q), Factor: r.Factor, Update: r.Asked}, nil
 	})
-	if c.opts.Schedule == ScheduleAsynchronous {
+	if c.opts.Schedule == options.ScheduleAsynchronous {
 		for i, site := range sites {
 			step.Tasks[i].Takes = c.takes(site, s.Sites[site].Asked)
 		}

@@ -4,12 +4,13 @@ import (
 	"fmt"
 	"strings"
 
+	"parley/methods/pvi/options"
 	"parley/study"
 )
 
 // Describe implements [method.Describer].
 func (Method) Describe(p *study.Plan) string {
-	o, ok := p.Method.Options.(*Options)
+	o, ok := p.Method.Options.(*options.Options)
 	if !ok {
 		return ""
 	}
@@ -24,9 +25,9 @@ func (Method) Describe(p *study.Plan) string {
 	text := fmt.Sprintf("It predicts %s from %d features by a Bayesian %s regression, and says how surely each weight is known.", what, features, o.Likelihood)
 	how := "the change of the weights that its own subjects ask for"
 	switch {
-	case o.Variant == VariantGlobal:
+	case o.Variant == options.VariantGlobal:
 		how = "a step along the gradient of some of its own subjects"
-	case o.private(p):
+	case o.Private(p):
 		how += ", which follows from noised sums of their gradients"
 	case p.Privacy.Differential():
 		how += ", which follows from noised sums of the gradients of samples of them"

@@ -13,6 +13,7 @@ import (
 	"parley/dataset"
 	"parley/method"
 	"parley/methods/pvi/gvi"
+	"parley/methods/pvi/options"
 	"parley/privacy"
 	"parley/privacy/privacytest"
 	"parley/sitestore"
@@ -112,7 +113,7 @@ func (d driven) plan(t testing.TB) *study.Plan {
 // rowsFor draws a site's rows for a plan: some without a view, some without a cell.
 func rowsFor(t testing.TB, p *study.Plan, site string, n int) *dataset.Table {
 	t.Helper()
-	opts := p.Method.Options.(*Options)
+	opts := p.Method.Options.(*options.Options)
 	r := rand.New(rand.NewPCG(uint64(site[0]), 5))
 	var rows []dataset.Row
 	for i := range n {

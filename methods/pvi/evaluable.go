@@ -9,12 +9,13 @@ import (
 	"parley/method"
 	"parley/method/fitted"
 	"parley/methods/pvi/gvi"
+	"parley/methods/pvi/options"
 	"parley/study"
 )
 
 // Outcome implements [judged.Supervised].
 func (Method) Outcome(p *study.Plan) (evaluate.Outcome, error) {
-	o, ok := p.Method.Options.(*Options)
+	o, ok := p.Method.Options.(*options.Options)
 	if !ok {
 		return evaluate.Outcome{}, fmt.Errorf("the plan's options are of method %s, not of pvi", p.Method.Name)
 	}
@@ -37,16 +38,16 @@ func (Method) Evaluator(files []method.File, newSite bool) (evaluate.Model, erro
 
 // Sized implements [judged.Sizer].
 func (Method) Sized(p *study.Plan, subjects map[string]int) *study.Plan {
-	o, ok := p.Method.Options.(*Options)
+	o, ok := p.Method.Options.(*options.Options)
 	if !ok || len(o.Rows) == 0 {
 		return p
 	}
-	sized, options := *p, *o
-	options.Rows = nil
+	sized, with := *p, *o
+	with.Rows = nil
 	for _, site := range p.Sites {
-		options.Rows = append(options.Rows, SiteRows{site, max(subjects[site], 1)})
+		with.Rows = append(with.Rows, options.SiteRows{Site: site, Rows: max(subjects[site], 1)})
 	}
-	sized.Method.Options = &options
+	sized.Method.Options = &with
 	return &sized
 }
 
@@ -63,7 +64,7 @@ func (m *Model) forecaster(s dataset.Schema) (*forecaster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &forecaster{binding: b, predict: newPredictor(m.Options.likelihood(), m.Posterior, m.Encoding.Width())}, nil
+	return &forecaster{binding: b, predict: newPredictor(m.Options.Family(), m.Posterior, m.Encoding.Width())}, nil
 }
 
 // Infer implements [evaluate.Model] of the outcome: Latent holds the expected

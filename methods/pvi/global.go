@@ -10,11 +10,8 @@ import (
 	"parley/privacy"
 )
 
-// VariantGlobal is the paper's baseline, one model for all by stochastic gradients.
-// Only to compare.
-const VariantGlobal = "global"
-
-// global is that variant, whose arithmetic is package published. Its posterior is the
+// global is the paper's baseline, one model for all by stochastic gradients, to compare
+// with; its arithmetic is package published. Its posterior is the
 // state's point; the sites' factors stay 1.
 type global struct{ product }
 
@@ -36,7 +33,7 @@ func (v global) releases() privacy.Content {
 // refine takes a step, with rows drawn without replacement and an Adagrad of the
 // site's own, which it carries.
 func (v global) refine(h *site, t *updateTask, q, _ gvi.Gaussian, d *gvi.Design, carried []byte) (any, []byte, error) {
-	step, carry, err := v.opts.Global.Step(v.likelihood, v.prior, q, d, v.opts.allRows(), carried, draws(v.plan, "batch", h.name, t.Update))
+	step, carry, err := v.opts.Global.Step(v.likelihood, v.prior, q, d, v.opts.AllRows(), carried, draws(v.plan, "batch", h.name, t.Update))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -56,14 +53,14 @@ func (c global) fold(s *state, in method.Contribution, _ gvi.Gaussian) error {
 	// difference.
 	rate := c.opts.Global.LearningRate * 1.001
 	for i, x := range a.Step {
-		if far := rate + 1e-9*math.Abs(s.Point[i]); !inside(x, -far, far) {
+		if far := rate + 1e-9*math.Abs(s.Point[i]); !gvi.Inside(x, -far, far) {
 			return fmt.Errorf("a step of %v in coordinate %d, where the rate allows ±%v", x, i+1, rate)
 		}
 		most := pointLargest
 		if i >= c.weights() {
 			most = pointWidest
 		}
-		s.Point[i] = clamp(s.Point[i]+x, most)
+		s.Point[i] = gvi.Clamp(s.Point[i]+x, most)
 	}
 	return nil
 }

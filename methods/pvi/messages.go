@@ -6,6 +6,7 @@ import (
 
 	"parley/internal/wire"
 	"parley/methods/pvi/gvi"
+	"parley/methods/pvi/options"
 )
 
 // The tasks, in the words that progress and logs show.
@@ -61,7 +62,7 @@ func (a *scaleAnswer) check(numbers int) error {
 		return fmt.Errorf("sums of %d, %d and %d numbers where the plan has %d", len(a.N), len(a.Mean), len(a.Squares), numbers)
 	}
 	for i, n := range a.N {
-		if n != math.Trunc(n) || !inside(n, 0, mostRows) || !inside(a.Squares[i], 0, n*planLargest*planLargest) || !inside(a.Mean[i], -planLargest, planLargest) {
+		if n != math.Trunc(n) || !gvi.Inside(n, 0, mostRows) || !gvi.Inside(a.Squares[i], 0, n*options.Largest*options.Largest) || !gvi.Inside(a.Mean[i], -options.Largest, options.Largest) {
 			return fmt.Errorf("number %d: a count of %v, a mean of %v and squares of %v", i+1, n, a.Mean[i], a.Squares[i])
 		}
 	}

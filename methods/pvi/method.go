@@ -2,6 +2,7 @@ package pvi
 
 import (
 	"parley/method"
+	"parley/methods/pvi/options"
 	"parley/privacy"
 	"parley/study"
 )
@@ -13,7 +14,7 @@ type Method struct{}
 func (Method) Name() string { return "pvi" }
 
 // Options implements [method.Method]: a pointer to [Options].
-func (Method) Options() any { return defaults() }
+func (Method) Options() any { return options.Default() }
 
 // Coordinator implements [method.Method].
 func (Method) Coordinator(p *study.Plan) (method.Coordinator, error) {
@@ -57,7 +58,7 @@ func (s *setup) times(kind, site string) int {
 	p := s.protected[site]
 	switch kind {
 	case taskScale:
-		if s.opts.Scaling == ScaleStandard {
+		if s.opts.Scaling == options.ScaleStandard {
 			return 1
 		}
 		return 0
@@ -65,7 +66,7 @@ func (s *setup) times(kind, site string) int {
 		switch {
 		case p != nil:
 			return p.updates
-		case s.opts.byTotal():
+		case s.opts.ByTotal():
 			return s.opts.Rounds * len(s.plan.Sites)
 		}
 		return s.opts.Rounds

@@ -97,7 +97,7 @@ func (c natural) fold(s *state, in method.Contribution, _ gvi.Gaussian) error {
 	}
 	sum := noised.Floats(0)
 	for i := range sum {
-		sum[i] = clamp(sum[i], factorLargest)
+		sum[i] = gvi.Clamp(sum[i], factorLargest)
 	}
 	r := s.Sites[in.Site]
 	factor := r.Factor.gaussian()
@@ -107,7 +107,7 @@ func (c natural) fold(s *state, in method.Contribution, _ gvi.Gaussian) error {
 	}
 	factor = factor.Times(change)
 	for j := range factor.Eta {
-		factor.Eta[j], factor.Lambda[j] = clamp(factor.Eta[j], factorLargest), clamp(factor.Lambda[j], factorLargest)
+		factor.Eta[j], factor.Lambda[j] = gvi.Clamp(factor.Eta[j], factorLargest), gvi.Clamp(factor.Lambda[j], factorLargest)
 	}
 	r.Factor = packGaussian(factor)
 	return nil

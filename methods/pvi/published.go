@@ -11,19 +11,15 @@ import (
 	"parley/problem"
 )
 
-// VariantPublished is DP-PVI with the settings of the paper, for comparison: each
-// update is 25 steps of DP-Adagrad on minibatches, and the published accountant says
-// how many updates a site may make. It needs every site's number of rows.
-const VariantPublished = "published"
-
-// paper is that variant, whose arithmetic is package published.
+// paper is DP-PVI with the settings of the paper, for comparison; its arithmetic is
+// package published.
 type paper struct{ product }
 
 const sumPublished = "gradients of the local free energy"
 
 // update is the arithmetic of a site.
 func (s paper) update(site string) *published.Update {
-	return &published.Update{Likelihood: s.likelihood, Columns: s.encoding.Width(), Rows: s.opts.rowsOf(site), Options: *s.opts.Published}
+	return &published.Update{Likelihood: s.likelihood, Columns: s.encoding.Width(), Rows: s.opts.RowsOf(site), Options: *s.opts.Published}
 }
 
 // updates adds up what the sites' totals allow.
@@ -56,7 +52,7 @@ func (s paper) protection(site string) (*protection, error) {
 		return nil, err
 	}
 	if n == 0 {
-		return nil, problem.Problem{Where: "privacy.total", What: fmt.Sprintf("the published accountant allows %d rows not a single update at (ε %v, δ %v)", s.opts.rowsOf(site), total.Epsilon, total.Delta),
+		return nil, problem.Problem{Where: "privacy.total", What: fmt.Sprintf("the published accountant allows %d rows not a single update at (ε %v, δ %v)", s.opts.RowsOf(site), total.Epsilon, total.Delta),
 			Hint: "a larger total, more published.noise, or variant: partitioned"}
 	}
 	p.updates = min(n, s.opts.Rounds*len(s.plan.Sites))

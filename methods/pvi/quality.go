@@ -73,7 +73,7 @@ func noisedQuality(sum *privacy.Noised) (*assessment, error) {
 		return nil, fmt.Errorf("a sum of %d numbers, want %d", len(v), qualityLength)
 	}
 	for i := range v {
-		v[i] = clamp(v[i], mostRows)
+		v[i] = gvi.Clamp(v[i], mostRows)
 	}
 	a := newAssessment()
 	for i := range bins {

@@ -13,6 +13,7 @@ import (
 	"parley/method"
 	"parley/method/rounds"
 	"parley/methods/pvi/gvi"
+	"parley/methods/pvi/options"
 )
 
 // Result implements [method.Coordinator].
@@ -91,7 +92,7 @@ func (c *coordinator) metrics(s *state, m *Model, pooled *assessment) map[string
 	}
 	n := float64(pooled.Rows)
 	out["subjects"], out["log_likelihood_per_subject"] = n, pooled.LogLik/n
-	if c.opts.Likelihood == LikelihoodLinear {
+	if c.opts.Likelihood == options.LikelihoodLinear {
 		out["root_mean_squared_error"] = math.Sqrt(pooled.Squares / n)
 		return out
 	}
@@ -108,7 +109,7 @@ func (c *coordinator) headline(s *state, pooled *assessment) []figure.Fact {
 	}
 	n := float64(pooled.Rows)
 	facts = append(facts, figure.Fact{Name: "subjects", Value: strconv.Itoa(pooled.Rows)})
-	if c.opts.Likelihood == LikelihoodLinear {
+	if c.opts.Likelihood == options.LikelihoodLinear {
 		facts = append(facts, figure.Fact{Name: "root mean squared error", Value: fmt.Sprintf("%.4g", math.Sqrt(pooled.Squares/n))})
 	} else {
 		facts = append(facts, figure.Fact{Name: "predicted correctly", Value: fmt.Sprintf("%.2f %%", 100*float64(pooled.Correct)/n)})

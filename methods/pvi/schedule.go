@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"parley/method/rounds"
+	"parley/methods/pvi/options"
 )
 
 // turn says which sites are asked next; none when the updates are done, or as long
@@ -13,15 +14,15 @@ func (c *coordinator) turn(s *state) []string {
 		return nil
 	}
 	switch c.opts.Schedule {
-	case ScheduleSequential:
+	case options.ScheduleSequential:
 		return c.inOrder(s)
-	case ScheduleSynchronous:
+	case options.ScheduleSynchronous:
 		if s.Round == c.opts.Rounds {
 			return nil
 		}
 		s.Round++
 		return c.able(s)
-	case ScheduleRandom:
+	case options.ScheduleRandom:
 		return c.drawn(s)
 	}
 	var free []string
@@ -71,11 +72,11 @@ func (c *coordinator) drawn(s *state) []string {
 	}
 	total := 0.0
 	for _, site := range able {
-		total += 1 / float64(c.opts.rowsOf(site))
+		total += 1 / float64(c.opts.RowsOf(site))
 	}
 	u := total * draws(c.plan, "turn", "", s.Asked).Float64()
 	for _, site := range able {
-		if u -= 1 / float64(c.opts.rowsOf(site)); u < 0 {
+		if u -= 1 / float64(c.opts.RowsOf(site)); u < 0 {
 			return []string{site}
 		}
 	}
@@ -85,7 +86,7 @@ func (c *coordinator) drawn(s *state) []string {
 // takes draws how long a site works on its n-th update: exponential, with a mean
 // in proportion to its declared rows.
 func (c *coordinator) takes(site string, n int) float64 {
-	return float64(c.opts.rowsOf(site)) * draws(c.plan, "takes", site, n).ExpFloat64()
+	return float64(c.opts.RowsOf(site)) * draws(c.plan, "takes", site, n).ExpFloat64()
 }
 
 // settled says whether no site's last update moved q by more than the tolerance.
@@ -106,7 +107,7 @@ func (c *coordinator) settled(s *state) bool {
 func (c *coordinator) progress(s *state) (done, of int) {
 	of = c.opts.Rounds * len(c.plan.Sites)
 	done = s.Asked
-	if c.opts.Schedule == ScheduleSynchronous {
+	if c.opts.Schedule == options.ScheduleSynchronous {
 		of, done = c.opts.Rounds, s.Round
 	}
 	if n := c.variant.updates(); n > 0 {

@@ -8,13 +8,14 @@ import (
 
 	"parley/dataset"
 	"parley/methods/pvi/gvi"
+	"parley/methods/pvi/options"
 	"parley/study"
 )
 
 // setup is what both halves know from the plan.
 type setup struct {
 	plan       *study.Plan
-	opts       *Options
+	opts       *options.Options
 	likelihood gvi.Likelihood
 	encoding   gvi.Encoding // with constants still to come where scaling is standard
 	prior      gvi.Gaussian
@@ -28,12 +29,12 @@ type setup struct {
 
 // newSetup works out what a plan says to the halves of the given sites.
 func newSetup(p *study.Plan, sites []string) (*setup, error) {
-	opts, ok := p.Method.Options.(*Options)
+	opts, ok := p.Method.Options.(*options.Options)
 	if !ok {
 		return nil, fmt.Errorf("the plan's options are of method %s, not of pvi", p.Method.Name)
 	}
-	s := &setup{plan: p, opts: opts, likelihood: opts.likelihood()}
-	s.encoding = opts.encoding(p)
+	s := &setup{plan: p, opts: opts, likelihood: opts.Family()}
+	s.encoding = encodingOf(opts, p)
 	if err := s.encoding.Check(); err != nil {
 		return nil, err
 	}
@@ -45,8 +46,8 @@ func newSetup(p *study.Plan, sites []string) (*setup, error) {
 // weights returns the number of weights, of all activations.
 func (s *setup) weights() int { return s.likelihood.Activations() * s.encoding.Width() }
 
-// encoding makes a column of every feature of the plan.
-func (o *Options) encoding(p *study.Plan) gvi.Encoding {
+// encodingOf makes a column of every feature of the plan.
+func encodingOf(o *options.Options, p *study.Plan) gvi.Encoding {
 	e := gvi.Encoding{Intercept: o.Intercept}
 	missing := gvi.Fallback{Rule: gvi.FallbackRule(o.Missing)}
 	for _, v := range p.Views {
@@ -55,9 +56,9 @@ func (o *Options) encoding(p *study.Plan) gvi.Encoding {
 			switch {
 			case f.Kind == study.Category:
 				c = gvi.Column{Name: f.Name, Levels: f.Levels}
-			case o.Scaling == ScaleRange:
+			case o.Scaling == options.ScaleRange:
 				c = gvi.FromRange(f.Name, f.Range[0], f.Range[1])
-			case o.Scaling == ScaleConstants:
+			case o.Scaling == options.ScaleConstants:
 				for _, k := range o.Constants {
 					if k.Feature == f.Name {
 						c.Centre, c.Scale = k.Centre, k.Scale
@@ -85,7 +86,7 @@ func (s *setup) numbers() (columns []int) {
 // nil if the plan has them all.
 func (s *setup) scaled(m *scaleMessage) (*gvi.Encoding, error) {
 	numbers := s.numbers()
-	if s.opts.Scaling != ScaleStandard {
+	if s.opts.Scaling != options.ScaleStandard {
 		if m != nil {
 			return nil, fmt.Errorf("constants of a scale that the plan gives itself")
 		}

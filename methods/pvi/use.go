@@ -17,6 +17,7 @@ import (
 	"parley/method"
 	"parley/method/fitted"
 	"parley/methods/pvi/gvi"
+	"parley/methods/pvi/options"
 	"parley/problem"
 )
 
@@ -43,7 +44,7 @@ func (m *Model) Predict(ctx context.Context, data dataset.Source, to io.Writer, 
 	if err := w.Write(m.header()); err != nil {
 		return 0, nil, err
 	}
-	l := m.Options.likelihood()
+	l := m.Options.Family()
 	p, scores := newPredictor(l, m.Posterior, m.Encoding.Width()), newAssessment()
 	z := math.Sqrt2 * math.Erfinv(opts.Level)
 	var x gvi.Row
@@ -84,7 +85,7 @@ func (m *Model) Predict(ctx context.Context, data dataset.Source, to io.Writer, 
 
 // header names the columns of predictions.
 func (m *Model) header() []string {
-	if m.Options.Likelihood == LikelihoodLinear {
+	if m.Options.Likelihood == options.LikelihoodLinear {
 		return []string{"id", "predicted", "sd", "low", "high"}
 	}
 	head := []string{"id", "predicted"}
@@ -133,7 +134,7 @@ func (m *Model) scored(a *assessment) *fitted.Account {
 	say := func(name, format string, x float64) {
 		out.Facts = append(out.Facts, figure.Fact{Name: name, Value: fmt.Sprintf(format, x)})
 	}
-	if m.Options.Likelihood == LikelihoodLinear {
+	if m.Options.Likelihood == options.LikelihoodLinear {
 		e := math.Sqrt(a.Squares / n)
 		v.RMSE = &e
 		say("root mean squared error", "%.4g", e)
@@ -205,12 +206,12 @@ func (m *Model) Summary(top int) (*fitted.Account, error) {
 			{Title: "Sites", Columns: []figure.Column{{Name: "site", Text: sites}, {Name: "updates", Format: figure.Count, Numbers: updates}, {Name: "information", Numbers: information}}},
 		},
 		Value: struct {
-			Format  string          `json:"format"`
-			Study   string          `json:"study"`
-			Plan    string          `json:"plan_sha256"`
-			Options *Options        `json:"options"`
-			Private bool            `json:"private"`
-			Effects []OutcomeEffect `json:"effects"` // the surest first
+			Format  string           `json:"format"`
+			Study   string           `json:"study"`
+			Plan    string           `json:"plan_sha256"`
+			Options *options.Options `json:"options"`
+			Private bool             `json:"private"`
+			Effects []OutcomeEffect  `json:"effects"` // the surest first
 		}{m.Format, m.Study, m.Plan, m.Options, m.Private, ranked},
 	}, nil
 }

@@ -8,6 +8,7 @@ import (
 	"parley/method"
 	"parley/method/rounds"
 	"parley/methods/pvi/gvi"
+	"parley/methods/pvi/options"
 	"parley/privacy"
 )
 
@@ -56,11 +57,11 @@ func (s *setup) choose() {
 	p := product{s}
 	differential := s.plan.Privacy.Differential()
 	switch {
-	case differential && s.opts.Variant == VariantPublished:
+	case differential && s.opts.Variant == options.VariantPublished:
 		s.private = paper{p}
 	case differential:
 		s.private = natural{p}
-	case s.opts.Variant == VariantGlobal:
+	case s.opts.Variant == options.VariantGlobal:
 		s.exact = global{p}
 	default:
 		s.exact = partitioned{p}

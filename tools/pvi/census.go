@@ -14,6 +14,7 @@ import (
 	"parley/method"
 	"parley/methods/pvi"
 	"parley/methods/pvi/gvi"
+	"parley/methods/pvi/options"
 	"parley/study"
 )
 
@@ -21,7 +22,7 @@ import (
 type census struct {
 	plan        *study.Plan // the example's, with every column that says who has which rows
 	outcome     gvi.Outcome
-	constants   []pvi.Constant
+	constants   []options.Constant
 	views       []map[string]any
 	sites       map[string]map[string]*dataset.Table // by distribution and site
 	train, test *gvi.Design
@@ -33,7 +34,7 @@ func open(ctx context.Context, c *config) (*census, error) {
 	if err != nil {
 		return nil, err
 	}
-	options, ok := plan.Method.Options.(*pvi.Options)
+	options, ok := plan.Method.Options.(*options.Options)
 	if !ok {
 		return nil, fmt.Errorf("%s is a plan of method %s", c.plan, plan.Method.Name)
 	}
@@ -92,7 +93,7 @@ func (x *census) features(table *dataset.Table) {
 }
 
 // standard is the mean and the standard deviation (divisor n) of a column.
-func standard(table *dataset.Table, view, column int, name string) pvi.Constant {
+func standard(table *dataset.Table, view, column int, name string) options.Constant {
 	n, mean, square := float64(table.Len()), 0.0, 0.0
 	for i := range table.Len() {
 		mean += table.Row(i).Views[view][column] / n
@@ -101,7 +102,7 @@ func standard(table *dataset.Table, view, column int, name string) pvi.Constant 
 		d := table.Row(i).Views[view][column] - mean
 		square += d * d / n
 	}
-	return pvi.Constant{Feature: name, Centre: mean, Scale: math.Sqrt(square)}
+	return options.Constant{Feature: name, Centre: mean, Scale: math.Sqrt(square)}
 }
 
 // design encodes rows as the plans do.

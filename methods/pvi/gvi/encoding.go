@@ -104,7 +104,7 @@ func (c *Column) check() error {
 	return nil
 }
 
-// width returns the number of columns in the design matrix.
+// Width returns the number of columns in the design matrix.
 func (c *Column) Width() int { return max(1, len(c.Levels)) }
 
 // Width returns the number of columns of the design matrix.

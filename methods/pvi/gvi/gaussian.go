@@ -160,5 +160,3 @@ func Information(factor, prior Gaussian) float64 {
 	}
 	return s
 }
-
-func Finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }

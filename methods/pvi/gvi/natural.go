@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// natural is the private update that wins by far where it was measured: one natural
+// Natural is the private update that wins by far where it was measured: one natural
 // gradient step on the site's factor from one noised sum over all of its rows.
 //
 // The gradient of Σᵢ E_q ln p(yᵢ | xᵢ, w) by the natural parameters of q = N(m, diag v)
@@ -27,7 +27,7 @@ type Natural struct {
 	Columns    int
 }
 
-// Constants of natural, chosen by measurement on the census data of tools/pvi; results
+// Constants of [Natural], chosen by measurement on the census data of tools/pvi; results
 // change little within a factor of two. More rounds come nearer to the optimum and
 // bring more noise, so that from 25 to 40 the difference is not seen.
 const (
@@ -38,23 +38,23 @@ const (
 	naturalLargest = 0.5  // damping at most
 )
 
-// naturalBound returns the default clipping bound, for rows with the given number
+// NaturalBound returns the default clipping bound, for rows with the given number
 // of entries that are not zero, such as declared features and intercept: ½ √entries.
 // With entries around 1 it is about the length of the gradient of a row that is
 // predicted wrongly with a probability of one half.
 func NaturalBound(entries int) float64 { return math.Sqrt(float64(entries)) / 2 }
 
-// naturalDamping returns the default share of the step that is taken at first. With
+// NaturalDamping returns the default share of the step that is taken at first. With
 // at most so many entries in a row, the Hessian scaled by its diagonal has no
 // eigenvalue above that number, by Cauchy's inequality, so that steps cannot grow
 // by going back and forth. Classes of a softmax likelihood weigh on each other, which
 // can double it: count every entry twice there.
 func NaturalDamping(entries int) float64 { return min(naturalLargest, 2/float64(entries)) }
 
-// length returns the length 2P of a contribution.
+// Len returns the length 2P of a contribution.
 func (n Natural) Len() int { return 2 * n.Likelihood.Activations() * n.Columns }
 
-// contribution returns what a row contributes at q, a density: derivatives by the P
+// Contribution returns what a row contributes at q, a density: derivatives by the P
 // means, then P curvatures. They are not clipped. The function keeps scratch space
 // of its own and allocates nothing; it is for one goroutine.
 func (n Natural) Contribution(q Gaussian) func(x Row, y float64, v []float64) {
@@ -72,7 +72,7 @@ func (n Natural) Contribution(q Gaussian) func(x Row, y float64, v []float64) {
 	}
 }
 
-// change returns by what the site's factor is to be multiplied after its update
+// Change returns by what the site's factor is to be multiplied after its update
 // number k, from 0 on, at q with the noised sum of its contributions. Means and
 // curvatures move at rates of their own:
 //
@@ -80,7 +80,7 @@ func (n Natural) Contribution(q Gaussian) func(x Row, y float64, v []float64) {
 //	η′ = η + damping/(1 + 0.05 k) (ĝ + λ m − η) + (λ′ − λ) m
 //
 // so that a new curvature alone leaves the mean m of q where it is. Noise may make a
-// factor's precision negative; that is for [noiseAware] to judge, which sees all of
+// factor's precision negative; that is for [NoiseAware] to judge, which sees all of
 // them, and not projected away, which would bias their sum.
 func (n Natural) Change(q, factor Gaussian, damping float64, k int, sum []float64) (Gaussian, error) {
 	p := len(q.Eta)
@@ -126,7 +126,7 @@ func tempering(factors []Gaussian, variance float64) []float64 {
 	return s
 }
 
-// noiseAware returns the posterior approximation given factors of [natural] with
+// NoiseAware returns the posterior approximation given factors of [Natural] with
 // noise, prior · Π t_mˢ: see [tempering]. Its precision is nowhere below the prior's.
 // Without noise it is the product of partitioned variational inference. All factors
 // are tempered alike, as a site that holds most rows of one class must not count for
@@ -148,7 +148,7 @@ func NoiseAware(prior Gaussian, factors []Gaussian, variance float64) Gaussian {
 	return q
 }
 
-// noiseVariance returns V of [tempering]: the variance of the noise on the sum over
+// NoiseVariance returns V of [tempering]: the variance of the noise on the sum over
 // all sites of one gradient, if each site had spent everything on one release. Noise
 // holds the standard deviation of each site's releases in units of the bound.
 func NoiseVariance(bound float64, noise []float64, releases int) float64 {

@@ -203,7 +203,7 @@ func expectSigmoid(a, c float64) float64 {
 	return min(max(d1, 0), 1)
 }
 
-// logExpectSigmoid returns ln E σ(f). Where that is small, σ(f) = eᶠ σ(−f) gives the
+// LogExpectSigmoid returns ln E σ(f). Where that is small, σ(f) = eᶠ σ(−f) gives the
 // digits that expectSigmoid has not: E σ(f) = exp(a + c/2) E σ(−f′), f′ ~ N(a + c, c).
 func LogExpectSigmoid(a, c float64) float64 {
 	p := expectSigmoid(a, c)

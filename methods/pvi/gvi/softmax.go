@@ -17,7 +17,7 @@ import (
 // deviations together.
 type Softmax struct{ Classes int } // 2 to maxClasses
 
-// maxClasses bounds the work space that rows need.
+// MaxClasses bounds the work space that rows need.
 const MaxClasses = 32
 
 // Activations returns the number of classes.

@@ -13,6 +13,7 @@ import (
 	"parley/method/fitted"
 	"parley/methods/pvi"
 	"parley/methods/pvi/gvi"
+	"parley/methods/pvi/options"
 	"parley/study"
 )
 
@@ -159,10 +160,10 @@ func (f *roundsJSON) study() (*partition, error) {
 
 // plan is a plan that takes numbers as they are.
 func (s *partition) plan(schedule string, damping float64, rounds int) (*study.Plan, error) {
-	features, constants := make([]string, s.columns), make([]pvi.Constant, s.columns)
+	features, constants := make([]string, s.columns), make([]options.Constant, s.columns)
 	for j := range features {
 		features[j] = fmt.Sprintf("x%d", j)
-		constants[j] = pvi.Constant{Feature: features[j], Scale: 1}
+		constants[j] = options.Constant{Feature: features[j], Scale: 1}
 	}
 	// JSON is YAML.
 	text, err := json.Marshal(map[string]any{

@@ -1,4 +1,4 @@
-package pvi
+package options
 
 import (
 	"parley/methods/pvi/gvi"
@@ -7,9 +7,9 @@ import (
 	"parley/study"
 )
 
-// private says whether updates are noised natural gradients: the default under
+// Private says whether updates are noised natural gradients: the default under
 // differential privacy.
-func (o *Options) private(p *study.Plan) bool {
+func (o *Options) Private(p *study.Plan) bool {
 	return p.Privacy.Differential() && o.Variant == VariantPartitioned
 }
 

@@ -1,4 +1,7 @@
-package pvi
+// Package options is what a plan says of partitioned variational inference: [Options],
+// with the defaults that depend on each other and on privacy, and what is checked
+// before anybody runs the plan. Package study fills and checks them.
+package options
 
 import (
 	"fmt"
@@ -15,6 +18,12 @@ import (
 const (
 	// VariantPartitioned is partitioned variational inference: the default.
 	VariantPartitioned = "partitioned"
+	// VariantPublished is DP-PVI with the settings of the paper, for comparison: each
+	// update is 25 steps of DP-Adagrad on minibatches, and the published accountant says
+	// how many updates a site may make. It needs every site's number of rows.
+	VariantPublished = "published"
+	// VariantGlobal is the paper's baseline, one model for all by stochastic gradients. Only to compare.
+	VariantGlobal = "global"
 )
 
 // The schedules: which site refines its factor when.
@@ -54,6 +63,10 @@ var (
 	likelihoods = []string{LikelihoodLogistic, LikelihoodSoftmax, LikelihoodLinear}
 	scalings    = []string{ScaleStandard, ScaleRange, ScaleConstants}
 )
+
+// Largest bounds a plan's own numbers: those that are positive lie in
+// 1/Largest … Largest, so that no product of a few of them overflows.
+const Largest = 1e50
 
 // Options are what a plan says under method.
 type Options struct {
@@ -97,7 +110,8 @@ type SiteRows struct {
 	Rows int    `json:"rows"`
 }
 
-func defaults() *Options {
+// Default returns options with the defaults that depend on nothing.
+func Default() *Options {
 	return &Options{Variant: VariantPartitioned, Intercept: true, PriorVariance: 1, Missing: string(gvi.Neutral)}
 }
 
@@ -174,13 +188,13 @@ func (o *Options) concurrent() bool {
 	return o.Schedule == ScheduleSynchronous || o.Schedule == ScheduleAsynchronous
 }
 
-// byTotal says whether the schedule counts updates of all sites together.
-func (o *Options) byTotal() bool {
+// ByTotal says whether the schedule counts updates of all sites together.
+func (o *Options) ByTotal() bool {
 	return o.Schedule == ScheduleRandom || o.Schedule == ScheduleAsynchronous
 }
 
-// rowsOf returns the declared number of rows of a site; 1 if none are.
-func (o *Options) rowsOf(site string) int {
+// RowsOf returns the declared number of rows of a site; 1 if none are.
+func (o *Options) RowsOf(site string) int {
 	for _, r := range o.Rows {
 		if r.Site == site {
 			return r.Rows
@@ -189,8 +203,8 @@ func (o *Options) rowsOf(site string) int {
 	return 1
 }
 
-// allRows adds up the declared rows.
-func (o *Options) allRows() (n int) {
+// AllRows adds up the declared rows.
+func (o *Options) AllRows() (n int) {
 	for _, r := range o.Rows {
 		n += r.Rows
 	}
@@ -234,8 +248,8 @@ func (c *optionCheck) positive(key string, x float64) {
 	switch {
 	case !(x > 0) || !gvi.Finite(x):
 		c.report(key, fmt.Sprintf("%v is not positive and finite", x), "a positive number")
-	case !inside(x, 1/planLargest, planLargest):
-		c.report(key, fmt.Sprintf("%v cannot be calculated with", x), fmt.Sprintf("a number from %v to %v", 1/planLargest, planLargest))
+	case !gvi.Inside(x, 1/Largest, Largest):
+		c.report(key, fmt.Sprintf("%v cannot be calculated with", x), fmt.Sprintf("a number from %v to %v", 1/Largest, Largest))
 	}
 }
 
@@ -291,8 +305,8 @@ func (c *optionCheck) scaling() {
 		}
 		given[k.Feature] = true
 		c.positive(at+".scale", k.Scale)
-		if !inside(k.Centre, -planLargest, planLargest) {
-			c.report(at+".centre", fmt.Sprintf("%v is not finite, or cannot be calculated with", k.Centre), fmt.Sprintf("a number within ±%v", planLargest))
+		if !gvi.Inside(k.Centre, -Largest, Largest) {
+			c.report(at+".centre", fmt.Sprintf("%v is not finite, or cannot be calculated with", k.Centre), fmt.Sprintf("a number within ±%v", Largest))
 		}
 	}
 	for k, v := range c.p.Views {
@@ -307,8 +321,8 @@ func (c *optionCheck) scaling() {
 			case c.Scaling == ScaleRange && f.Range == nil:
 				c.report("scaling", fmt.Sprintf("%q needs the range of every number, and %s (%s) has none", ScaleRange, at, f.Name),
 					fmt.Sprintf("{name: %s, range: [lowest, highest]} from what is publicly known, or another scaling", f.Name))
-			case c.Scaling == ScaleRange && !(inside((f.Range[1]-f.Range[0])/2, 1/planLargest, planLargest) && inside(f.Range[0], -planLargest, planLargest)):
-				c.report("scaling", fmt.Sprintf("the range of %s (%s) cannot be calculated with", at, f.Name), fmt.Sprintf("a range that is from %v to %v wide", 1/planLargest, planLargest))
+			case c.Scaling == ScaleRange && !(gvi.Inside((f.Range[1]-f.Range[0])/2, 1/Largest, Largest) && gvi.Inside(f.Range[0], -Largest, Largest)):
+				c.report("scaling", fmt.Sprintf("the range of %s (%s) cannot be calculated with", at, f.Name), fmt.Sprintf("a range that is from %v to %v wide", 1/Largest, Largest))
 			case c.Scaling == ScaleConstants && !known:
 				c.report("constants", fmt.Sprintf("%s (%s) has none", at, f.Name), fmt.Sprintf("{feature: %s, centre: …, scale: …}", f.Name))
 			}
@@ -372,4 +386,24 @@ func (c *optionCheck) variant() {
 		c.report("tolerance", "steps of single minibatches never settle", "leave it out")
 	}
 	c.Global.Check(c.positive, c.report)
+}
+
+// Family returns the likelihood.
+func (o *Options) Family() gvi.Likelihood {
+	switch o.Likelihood {
+	case LikelihoodSoftmax:
+		return gvi.Softmax{Classes: len(o.Outcome.Levels)}
+	case LikelihoodLinear:
+		return gvi.Linear{Variance: *o.NoiseVariance}
+	}
+	return gvi.Logistic{}
+}
+
+// Classes names the activations: the levels of a softmax likelihood, and else one
+// without a name.
+func (o *Options) Classes() []string {
+	if o.Likelihood == LikelihoodSoftmax {
+		return o.Outcome.Levels
+	}
+	return []string{""}
 }
