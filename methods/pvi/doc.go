@@ -11,20 +11,21 @@
 // schedule and keeps the factors, and sites that refine them. Without privacy an
 // update is the exact local optimum. With a total it is one noised sum over the
 // site's rows, or, as published, steps of DP-Adagrad; [Central] is what all of them
-// are measured against. [Options] is what a plan says, and [Model] what a study leaves:
-// it predicts, and is compared with others.
+// are measured against. [Model] is what a study leaves: it predicts, and is compared
+// with others.
 //
 // # Where things are
 //
-//   - method, options, setup, describe: what a plan says, and what both halves know;
-//   - variant, and a file for each: partitioned, natural, global, published;
+//   - method, setup: what a registry takes, and what both halves know of a plan;
+//   - variant, and a file for each of them: partitioned, natural, global, published;
 //   - coordinator, schedule, messages, bounds: the coordinator, and what passes;
 //   - site, protect, quality, assess: the site, without and with privacy;
-//   - result, pictures, model, use, compare, evaluable, central, simulate: what comes
-//     of it.
+//   - result, pictures: what a study leaves;
+//   - model, use, compare, judged, simulate: what is done with it.
 //
-// Package gvi is the arithmetic, published the paper's own updates and its baseline,
-// and verify the comparison with numbers from independent implementations.
+// Package options is what a plan says, gvi the arithmetic, published the paper's own
+// updates and its baseline, which nobody meets by default, and verify the comparison
+// with numbers from independent implementations.
 //
 // All results are functions of the plan and the rows alone, to the last bit on one
 // architecture. What comes from other sites is checked, and gives errors, never panics.
