@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,12 +11,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"parley/dataset"
+	"parley/engine/local"
 	"parley/internal/vectors"
 	"parley/judge/conformance"
 	"parley/method"
 	"parley/methods/graffl"
-	"parley/methods/pvi"
+	"parley/methods/pvi/verify"
 	"parley/privacy/account"
+	"parley/study"
 )
 
 // verifiers is every family of test vectors that this program knows: the
@@ -26,8 +30,11 @@ func verifiers(folders []string) []conformance.Verifier {
 	list := []conformance.Verifier{
 		{Prefix: account.VectorSchema, Verify: account.Verify},
 		{Prefix: graffl.VectorSchema, Verify: graffl.VerifyVectors},
-		{Prefix: pvi.VectorSchema, Verify: func(file []byte) ([]vectors.Check, error) {
-			return pvi.VerifyVectors(file, func(name string) (io.ReadCloser, error) { return openFirst(folders, name) })
+		{Prefix: verify.Schema, Verify: func(file []byte) ([]vectors.Check, error) {
+			return verify.Vectors(file, verify.Means{
+				Open: func(name string) (io.ReadCloser, error) { return openFirst(folders, name) },
+				Run:  inMemory,
+			})
 		}},
 	}
 	for _, m := range methods {
@@ -36,6 +43,15 @@ func verifiers(folders []string) []conformance.Verifier {
 		}
 	}
 	return list
+}
+
+// inMemory runs the studies that test vectors are of.
+func inMemory(p *study.Plan, rows map[string]dataset.Source) (*method.Result, error) {
+	out, err := local.Run(context.Background(), local.Config{Plan: p, Methods: methods, Data: rows})
+	if err != nil {
+		return nil, err
+	}
+	return out.Result, nil
 }
 
 // openFirst opens a file in the first of the folders that has it.

@@ -30,7 +30,7 @@ var floors = [][]string{
 	{"engine/host"},
 	{"engine", "judge/trials", "report"},
 	{"methods/..."},
-	{"method/adversary", "method/fitted", "method/judged"},
+	{"method/adversary", "method/fitted", "method/judged", "method/rounds"},
 	{"method"},
 	{"judge/evaluate"},
 	{"privacy/privacytest"},
@@ -177,7 +177,7 @@ var pure = []string{
 // ours lists the packages of this module that methods may import: what is below
 // them, without what keeps, sends or reads anything.
 var ours = []string{
-	"dataset", "figure", "judge/evaluate", "method", "method/adversary", "method/fitted", "method/judged", "privacy", "privacy/account", "problem", "study",
+	"dataset", "figure", "judge/evaluate", "method", "method/adversary", "method/fitted", "method/judged", "method/rounds", "privacy", "privacy/account", "problem", "study",
 	"internal/kernel", "internal/special", "internal/tensor", "internal/vectors", "internal/version", "internal/wire",
 }
 

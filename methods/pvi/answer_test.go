@@ -9,6 +9,7 @@ import (
 	"parley/dataset"
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/pvi/options"
 	"parley/privacy"
 	"parley/privacy/privacytest"
 	"parley/study"
@@ -156,7 +157,7 @@ func TestHostileSitesEndNoStudy(t *testing.T) {
 					t.Errorf("no answer was refused, %d studies went on", taken)
 				}
 				// Sums that are noise alone are an honest site's, as far as anybody can tell.
-				if !exact && p.Method.Options.(*Options).Variant == VariantPartitioned && refused > 0 {
+				if !exact && p.Method.Options.(*options.Options).Variant == options.VariantPartitioned && refused > 0 {
 					t.Errorf("noised sums were refused %d times", refused)
 				}
 			})

@@ -7,6 +7,10 @@ import (
 
 	"parley/dataset"
 	"parley/internal/wire"
+	"parley/judge/evaluate"
+	"parley/method"
+	"parley/method/rounds"
+	"parley/methods/pvi/gvi"
 )
 
 // assessment is how well the model predicts outcomes that are known, in sums over
@@ -25,7 +29,7 @@ type assessment struct {
 	Observed wire.Vector `cbor:"observed"`
 }
 
-const bins = len(Calibration{})
+const bins = len(evaluate.Calibration{})
 
 func newAssessment() *assessment {
 	return &assessment{Count: make(wire.Vector, bins), Expected: make(wire.Vector, bins), Observed: make(wire.Vector, bins)}
@@ -34,14 +38,14 @@ func newAssessment() *assessment {
 // check refuses what no rows can give, where they were counted without noise.
 func (a *assessment) check() error {
 	const most = mostRows * rowLargest
-	if a.Rows < 1 || a.Rows > mostRows || a.Correct < 0 || a.Correct > a.Rows || !inside(a.LogLik, -most, most) || !inside(a.Squares, 0, most) || a.Noise != 0 {
+	if a.Rows < 1 || a.Rows > mostRows || a.Correct < 0 || a.Correct > a.Rows || !gvi.Inside(a.LogLik, -most, most) || !gvi.Inside(a.Squares, 0, most) || a.Noise != 0 {
 		return fmt.Errorf("an assessment of %d rows, %d of them correct, log-likelihood %v, squares %v", a.Rows, a.Correct, a.LogLik, a.Squares)
 	}
 	if len(a.Count) != bins || len(a.Expected) != bins || len(a.Observed) != bins {
 		return fmt.Errorf("a calibration of %d, %d and %d bins where there are %d", len(a.Count), len(a.Expected), len(a.Observed), bins)
 	}
 	for i, n := range a.Count {
-		if !inside(n, 0, float64(a.Rows)) || !inside(a.Observed[i], 0, n) || !inside(a.Expected[i], 0, n*1.000001) {
+		if !gvi.Inside(n, 0, float64(a.Rows)) || !gvi.Inside(a.Observed[i], 0, n) || !gvi.Inside(a.Expected[i], 0, n*1.000001) {
 			return fmt.Errorf("calibration bin %d has %v probabilities, which add up to %v, and %v of what they were given to happened", i+1, n, a.Expected[i], a.Observed[i])
 		}
 	}
@@ -61,7 +65,7 @@ func (a *assessment) add(b *assessment) {
 // calibration turns sums into frequencies. Bins that noise could have filled, with
 // less than three standard deviations of it, are left empty, and frequencies are kept
 // within what their bin allows.
-func (a *assessment) calibration() (c Calibration) {
+func (a *assessment) calibration() (c evaluate.Calibration) {
 	for i := range c {
 		n := a.Count[i]
 		if !(n > 3*a.Noise) {
@@ -69,7 +73,7 @@ func (a *assessment) calibration() (c Calibration) {
 		}
 		half := 0.5 / float64(bins)
 		expected := min(max(a.Expected[i]/n, middle(i)-half), middle(i)+half)
-		c[i] = Bin{Rows: int(math.Round(n)), Expected: expected, Observed: min(max(a.Observed[i]/n, 0), 1)}
+		c[i] = evaluate.Bin{Rows: int(math.Round(n)), Expected: expected, Observed: min(max(a.Observed[i]/n, 0), 1)}
 	}
 	return c
 }
@@ -100,13 +104,13 @@ const rowLargest = 1e200
 
 // predictor predicts rows of a design matrix.
 type predictor struct {
-	likelihood     Likelihood
+	likelihood     gvi.Likelihood
 	mean, variance []float64
 	columns        int
 	a, c, p        []float64 // of the last row: mean and variance of activations, and what Predict sets
 }
 
-func newPredictor(l Likelihood, q Gaussian, columns int) *predictor {
+func newPredictor(l gvi.Likelihood, q gvi.Gaussian, columns int) *predictor {
 	k := l.Activations()
 	m := &predictor{likelihood: l, columns: columns, a: make([]float64, k), c: make([]float64, k), p: make([]float64, k)}
 	m.mean, m.variance = q.Moments()
@@ -114,7 +118,7 @@ func newPredictor(l Likelihood, q Gaussian, columns int) *predictor {
 }
 
 // row sets a, c and p.
-func (m *predictor) row(r Row) {
+func (m *predictor) row(r gvi.Row) {
 	for k := range m.a {
 		m.a[k], m.c[k] = r.Activation(m.mean[k*m.columns:], m.variance[k*m.columns:])
 	}
@@ -128,16 +132,16 @@ func (m *predictor) row(r Row) {
 // Whatever the row and the model, the log-likelihood is within ±rowLargest.
 func (m *predictor) judge(y float64) (p float64, happened, correct bool, logLik float64) {
 	switch l := m.likelihood.(type) {
-	case Linear:
+	case gvi.Linear:
 		v, e := l.Variance+m.c[0], y-m.a[0]
 		return 0, false, false, measured(-(math.Log(2*math.Pi*v) + e*e/v) / 2)
-	case Softmax:
+	case gvi.Softmax:
 		best := surest(m.p)
 		right := best == int(y)
 		return m.p[best], right, right, math.Log(max(m.p[int(y)], math.SmallestNonzeroFloat64))
 	}
 	p, happened = m.p[0], y > 0
-	return p, happened, (p > 0.5) == happened, measured(logExpectSigmoid(y*m.a[0], m.c[0]))
+	return p, happened, (p > 0.5) == happened, measured(gvi.LogExpectSigmoid(y*m.a[0], m.c[0]))
 }
 
 // measured keeps a log-likelihood within bounds; what cannot be calculated is as bad
@@ -146,7 +150,7 @@ func measured(logLik float64) float64 {
 	if math.IsNaN(logLik) {
 		return -rowLargest
 	}
-	return clamp(logLik, rowLargest)
+	return gvi.Clamp(logLik, rowLargest)
 }
 
 // surest returns the first place of the largest probability.
@@ -164,7 +168,7 @@ func (m *predictor) score(y float64, to *assessment) {
 	p, happened, correct, logLik := m.judge(y)
 	to.Rows++
 	to.LogLik += logLik
-	if _, linear := m.likelihood.(Linear); linear {
+	if _, linear := m.likelihood.(gvi.Linear); linear {
 		if e := (y - m.a[0]) * (y - m.a[0]); e <= rowLargest {
 			to.Squares += e
 		} else { // NaN too
@@ -179,10 +183,10 @@ func (m *predictor) score(y float64, to *assessment) {
 }
 
 // assess predicts the site's own rows.
-func (h *site) assess(ctx context.Context, body []byte, data dataset.Source) (*assessment, error) {
+func (h *site) assess(ctx context.Context, t method.Task, data dataset.Source) (*assessment, error) {
 	task := new(assessTask)
-	if err := wire.Unmarshal(body, task); err != nil {
-		return nil, fmt.Errorf("decoding task %q: %w", taskAssess, err)
+	if err := rounds.Open(t, task); err != nil {
+		return nil, err
 	}
 	_, q, err := task.open(h.setup)
 	if err != nil {

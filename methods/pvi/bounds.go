@@ -3,19 +3,20 @@ package pvi
 import (
 	"fmt"
 	"math"
+
+	"parley/methods/pvi/gvi"
 )
 
 // Bounds on every number that passes between the halves. They lie far outside of
 // what honest studies need, and so that whatever keeps them can be calculated
 // with: no product of a few of them overflows.
 //
-// A plan's own numbers are within 1/planLargest … planLargest. A site's factor
+// A plan's own numbers are within 1/options.Largest … options.Largest. A site's factor
 // is bounded by itself, so that posteriors, which hold one factor of each
 // site, stay within taskLargest, which sites demand of tasks: a factor that the
 // coordinator takes never makes another site refuse, nor another site's answer
 // fail.
 const (
-	planLargest   = 1e50
 	factorLargest = 1e60 // where updates are noised natural gradients
 	taskLargest   = 1e75
 	// factorSure is how many times as sure as the prior another factor may be: beyond
@@ -33,21 +34,10 @@ const (
 	pointLargest, pointWidest = 1e15, 100
 )
 
-// inside says whether a number is in low … high; NaN is not.
-func inside(x, low, high float64) bool { return x >= low && x <= high }
-
-// clamp moves a number into ±largest, and NaN to 0.
-func clamp(x, largest float64) float64 {
-	if math.IsNaN(x) {
-		return 0
-	}
-	return min(max(x, -largest), largest)
-}
-
 // bounded reports entries of a Gaussian that no honest coordinator sends.
-func (g Gaussian) bounded() error {
+func bounded(g gvi.Gaussian) error {
 	for j, l := range g.Lambda {
-		if !inside(g.Eta[j], -taskLargest, taskLargest) || !inside(l, -taskLargest, taskLargest) {
+		if !gvi.Inside(g.Eta[j], -taskLargest, taskLargest) || !gvi.Inside(l, -taskLargest, taskLargest) {
 			return fmt.Errorf("natural parameters %v and %v of weight %d are beyond ±%v", g.Eta[j], l, j, taskLargest)
 		}
 	}
@@ -55,25 +45,25 @@ func (g Gaussian) bounded() error {
 }
 
 // boundedDensity reports in addition precisions that no honest coordinator sends.
-func (g Gaussian) boundedDensity() error {
+func boundedDensity(g gvi.Gaussian) error {
 	for j, l := range g.Lambda {
 		if !(l >= 1/taskLargest) {
 			return fmt.Errorf("precision %v of weight %d is below %v", l, j, 1/taskLargest)
 		}
 	}
-	return g.bounded()
+	return bounded(g)
 }
 
 // workable reports a factor of an exact or published update that leads where no
 // site could work. It depends on this factor alone, so that no site answers for
 // what another one has sent.
-func (s *setup) workable(factor Gaussian) error {
+func (s *setup) workable(factor gvi.Gaussian) error {
 	if err := factor.Check(s.weights()); err != nil {
 		return err
 	}
 	for j, l := range factor.Lambda {
 		prior := s.prior.Lambda[j]
-		if far := factorFar * math.Sqrt(prior+l); !inside(l, 0, factorSure*prior) || !inside(factor.Eta[j], -far, far) {
+		if far := factorFar * math.Sqrt(prior+l); !gvi.Inside(l, 0, factorSure*prior) || !gvi.Inside(factor.Eta[j], -far, far) {
 			return fmt.Errorf("with precision %v and precision × mean %v of weight %d the factor is beyond all measure", l, factor.Eta[j], j)
 		}
 	}
@@ -83,7 +73,7 @@ func (s *setup) workable(factor Gaussian) error {
 // check reports a scale that no honest coordinator sends.
 func (m *scaleMessage) check() error {
 	for i, x := range m.Scale {
-		if !inside(x, 1/taskLargest, taskLargest) || !inside(m.Centre[i], -taskLargest, taskLargest) {
+		if !gvi.Inside(x, 1/taskLargest, taskLargest) || !gvi.Inside(m.Centre[i], -taskLargest, taskLargest) {
 			return fmt.Errorf("number %d: centre %v and scale %v are beyond all measure", i+1, m.Centre[i], x)
 		}
 	}

@@ -13,6 +13,8 @@ import (
 	"parley/figure"
 	"parley/judge/evaluate"
 	"parley/method/fitted"
+	"parley/methods/pvi/gvi"
+	"parley/methods/pvi/options"
 	"parley/problem"
 )
 
@@ -74,7 +76,7 @@ func (m *Model) compare(with fitted.Model) (*comparison, fitted.Notes, *Model, e
 	}
 	a, b := m.Options, o.Options
 	if a.Outcome.Column != b.Outcome.Column || !slices.Equal(a.Outcome.Levels, b.Outcome.Levels) || a.Likelihood != b.Likelihood {
-		return nil, nil, nil, problem.Problem{What: fmt.Sprintf("the models predict other things: %s, and %s: their effects have no common meaning", a.predicted(), b.predicted()),
+		return nil, nil, nil, problem.Problem{What: fmt.Sprintf("the models predict other things: %s, and %s: their effects have no common meaning", predicted(a), predicted(b)),
 			Hint: "compare two fits of one outcome, with the same levels in the same order"}
 	}
 	c := &comparison{Studies: [2]string{m.Study, o.Study}, Private: [2]bool{m.Private, o.Private}, Outcome: m.Outcome(), Effects: []effectContrast{}}
@@ -124,7 +126,7 @@ func (m *Model) compare(with fitted.Model) (*comparison, fitted.Notes, *Model, e
 }
 
 // predicted names what a model is of.
-func (o *Options) predicted() string {
+func predicted(o *options.Options) string {
 	if len(o.Outcome.Levels) == 0 {
 		return "the number " + o.Outcome.Column
 	}
@@ -208,7 +210,7 @@ func (m *Model) predictions(ctx context.Context, o *Model, data dataset.Source) 
 	switch {
 	case c.Subjects == 0:
 		return nil, problem.Problem{Where: "data", What: "there are no subjects in them", Hint: "subjects.csv needs a row for each subject"}
-	case m.Options.Likelihood == LikelihoodLinear:
+	case m.Options.Likelihood == options.LikelihoodLinear:
 		rms, ratio := math.Sqrt(squares/n), math.Exp(logRatio/n)
 		c.RMS, c.SDRatio = &rms, &ratio
 	default:
@@ -262,7 +264,7 @@ func (c *comparison) account(notes fitted.Notes) *fitted.Account {
 		return fmt.Sprintf("%s [%s, %s]", figure.General.Text(mean), figure.General.Text(mean-z90*sd), figure.General.Text(mean+z90*sd))
 	}
 	for _, e := range c.Effects[:min(shown, len(c.Effects))] {
-		name := OutcomeEffect{e.Class, Effect{Feature: e.Feature}}
+		name := OutcomeEffect{e.Class, gvi.Effect{Feature: e.Feature}}
 		t.Columns[0].Text = append(t.Columns[0].Text, name.name())
 		t.Columns[1].Text = append(t.Columns[1].Text, interval(e.Mean[0], e.SD[0]))
 		t.Columns[2].Text = append(t.Columns[2].Text, interval(e.Mean[1], e.SD[1]))

@@ -11,6 +11,7 @@ import (
 	"parley/dataset"
 	"parley/method/fitted"
 	"parley/methods/pvi"
+	"parley/methods/pvi/gvi"
 )
 
 var _ fitted.DataComparer = (*pvi.Model)(nil)
@@ -84,7 +85,7 @@ func modelWith(t *testing.T, options string, mean, sd []float64) (*pvi.Model, da
 		variance[i] = x * x
 		m.Effects[i].Mean, m.Effects[i].SD = mean[i], x
 	}
-	if m.Posterior, err = pvi.FromMoments(mean, variance); err != nil {
+	if m.Posterior, err = gvi.FromMoments(mean, variance); err != nil {
 		t.Fatal(err)
 	}
 	return &m, p.Schema()

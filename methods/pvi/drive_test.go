@@ -12,6 +12,8 @@ import (
 
 	"parley/dataset"
 	"parley/method"
+	"parley/methods/pvi/gvi"
+	"parley/methods/pvi/options"
 	"parley/privacy"
 	"parley/privacy/privacytest"
 	"parley/sitestore"
@@ -111,7 +113,7 @@ func (d driven) plan(t testing.TB) *study.Plan {
 // rowsFor draws a site's rows for a plan: some without a view, some without a cell.
 func rowsFor(t testing.TB, p *study.Plan, site string, n int) *dataset.Table {
 	t.Helper()
-	opts := p.Method.Options.(*Options)
+	opts := p.Method.Options.(*options.Options)
 	r := rand.New(rand.NewPCG(uint64(site[0]), 5))
 	var rows []dataset.Row
 	for i := range n {
@@ -123,9 +125,9 @@ func rowsFor(t testing.TB, p *study.Plan, site string, n int) *dataset.Table {
 		}
 		row := dataset.Row{ID: fmt.Sprintf("%04d", i), Views: [][]float64{{x0, k}, {x1}}, Subject: []string{y}}
 		switch {
-		case i%7 == 3 && opts.Missing == string(Neutral):
+		case i%7 == 3 && opts.Missing == string(gvi.Neutral):
 			row.Views[1] = nil
-		case i%7 == 5 && opts.Missing == string(Neutral):
+		case i%7 == 5 && opts.Missing == string(gvi.Neutral):
 			row.Views[0][0], row.Views[0][1] = math.NaN(), math.NaN()
 		}
 		rows = append(rows, row)
@@ -202,7 +204,7 @@ func (d *drive) run(t testing.TB) (out ends, err error) {
 			return out, fmt.Errorf("next: %w", err)
 		}
 		for name, x := range step.Info {
-			if !finite(x) {
+			if !gvi.Finite(x) {
 				return out, fmt.Errorf("%s is %v", name, x)
 			}
 		}
@@ -264,7 +266,7 @@ func (d *drive) run(t testing.TB) (out ends, err error) {
 		return out, fmt.Errorf("result: %w", err)
 	}
 	for name, x := range out.result.Metrics {
-		if !finite(x) {
+		if !gvi.Finite(x) {
 			return out, fmt.Errorf("metric %s is %v", name, x)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"parley/dataset"
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/pvi/gvi"
 	"parley/privacy"
 	"parley/study"
 )
@@ -157,7 +158,7 @@ func TestHostileAnswersAreRefused(t *testing.T) {
 		if x.fine != (err == nil) || err != nil && !strings.Contains(err.Error(), x.problem) {
 			t.Errorf("%s: got %v, want %q", name, err, x.problem)
 		}
-		if _, err := x.c.posterior(s); x.fine && err != nil {
+		if _, err := x.c.variant.posterior(s); x.fine && err != nil {
 			t.Errorf("%s: the posterior after it: %v", name, err)
 		}
 	}
@@ -192,11 +193,11 @@ func TestStepsEndWhereSitesCanWork(t *testing.T) {
 			if _, err := c.Fold(s, method.Contribution{Site: "a", Kind: taskUpdate, Body: pack(t, stepAnswer{step})}); err != nil {
 				t.Fatalf("rate %v: %v", rate, err)
 			}
-			q, err := c.posterior(s)
+			q, err := c.variant.posterior(s)
 			if err != nil {
 				t.Fatalf("rate %v: %v", rate, err)
 			}
-			task := updateTask{Q: packGaussian(q), Factor: packGaussian(Flat(3)), Update: 1, Scale: &scaleMessage{constant(2, 0), constant(2, 1)}}
+			task := updateTask{Q: packGaussian(q), Factor: packGaussian(gvi.Flat(3)), Update: 1, Scale: &scaleMessage{constant(2, 0), constant(2, 1)}}
 			if _, _, _, err := task.open(h.setup, "a"); err != nil {
 				t.Fatalf("rate %v: %v", rate, err)
 			}
@@ -207,7 +208,7 @@ func TestStepsEndWhereSitesCanWork(t *testing.T) {
 // A site trusts no task either.
 func TestHostileTasksAreRefused(t *testing.T) {
 	_, h := hostileSetup(t, "rounds: 3}", "rounds: 3, scaling: range}")
-	good := updateTask{Q: packGaussian(h.prior), Factor: packGaussian(Flat(3)), Update: 1}
+	good := updateTask{Q: packGaussian(h.prior), Factor: packGaussian(gvi.Flat(3)), Update: 1}
 	if _, _, _, err := good.open(h.setup, "a"); err != nil {
 		t.Fatal(err)
 	}
@@ -285,7 +286,7 @@ func FuzzAnswers(f *testing.F) {
 				if _, err := x.Fold(s, method.Contribution{Site: "a", Kind: kind, Body: body}); err != nil {
 					continue
 				}
-				if _, err := x.posterior(s); err != nil {
+				if _, err := x.variant.posterior(s); err != nil {
 					t.Fatalf("%s: %v", kind, err)
 				}
 			}
@@ -299,11 +300,11 @@ func FuzzTasks(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add(pack(f, updateTask{Q: packGaussian(h.prior), Factor: packGaussian(Flat(3)), Update: 1}))
+	f.Add(pack(f, updateTask{Q: packGaussian(h.prior), Factor: packGaussian(gvi.Flat(3)), Update: 1}))
 	f.Add(pack(f, assessTask{Q: packGaussian(h.prior)}))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		h.update(t.Context(), method.Task{Site: "a", Kind: taskUpdate, Body: body}, table, nil)
-		h.assess(t.Context(), body, table)
+		h.assess(t.Context(), method.Task{Kind: taskAssess, Body: body}, table)
 		h.Report(t.Context(), body, table)
 	})
 }

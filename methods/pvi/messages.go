@@ -5,6 +5,8 @@ import (
 	"math"
 
 	"parley/internal/wire"
+	"parley/methods/pvi/gvi"
+	"parley/methods/pvi/options"
 )
 
 // The tasks, in the words that progress and logs show.
@@ -20,17 +22,20 @@ type gaussianMessage struct {
 	Lambda wire.Vector `cbor:"lambda"`
 }
 
-func packGaussian(g Gaussian) gaussianMessage { return gaussianMessage{g.Eta, g.Lambda} }
+func packGaussian(g gvi.Gaussian) gaussianMessage { return gaussianMessage{g.Eta, g.Lambda} }
+
+// gaussian returns it unchecked.
+func (m gaussianMessage) gaussian() gvi.Gaussian { return gvi.Gaussian{Eta: m.Eta, Lambda: m.Lambda} }
 
 // factor returns a Gaussian over p weights that need not be a density.
-func (m gaussianMessage) factor(p int) (Gaussian, error) {
-	g := Gaussian{m.Eta, m.Lambda}
+func (m gaussianMessage) factor(p int) (gvi.Gaussian, error) {
+	g := m.gaussian()
 	return g, g.Check(p)
 }
 
 // density returns a Gaussian over p weights that is one.
-func (m gaussianMessage) density(p int) (Gaussian, error) {
-	g := Gaussian{m.Eta, m.Lambda}
+func (m gaussianMessage) density(p int) (gvi.Gaussian, error) {
+	g := m.gaussian()
 	return g, g.CheckProper(p)
 }
 
@@ -57,7 +62,7 @@ func (a *scaleAnswer) check(numbers int) error {
 		return fmt.Errorf("sums of %d, %d and %d numbers where the plan has %d", len(a.N), len(a.Mean), len(a.Squares), numbers)
 	}
 	for i, n := range a.N {
-		if n != math.Trunc(n) || !inside(n, 0, mostRows) || !inside(a.Squares[i], 0, n*planLargest*planLargest) || !inside(a.Mean[i], -planLargest, planLargest) {
+		if n != math.Trunc(n) || !gvi.Inside(n, 0, mostRows) || !gvi.Inside(a.Squares[i], 0, n*options.Largest*options.Largest) || !gvi.Inside(a.Mean[i], -options.Largest, options.Largest) {
 			return fmt.Errorf("number %d: a count of %v, a mean of %v and squares of %v", i+1, n, a.Mean[i], a.Squares[i])
 		}
 	}
@@ -94,7 +99,7 @@ type assessTask struct {
 // open checks a task against the plan. Every number has a bound, so that none can
 // lead a computation out of what it was made for; that a task is refused does not
 // depend on the site's rows.
-func (t *updateTask) open(s *setup, site string) (e *Encoding, q, factor Gaussian, err error) {
+func (t *updateTask) open(s *setup, site string) (e *gvi.Encoding, q, factor gvi.Gaussian, err error) {
 	if most := s.times(taskUpdate, site); t.Update < 1 || t.Update > most {
 		return nil, q, factor, fmt.Errorf("update %d: the plan has 1 to %d", t.Update, most)
 	}
@@ -102,17 +107,17 @@ func (t *updateTask) open(s *setup, site string) (e *Encoding, q, factor Gaussia
 		return nil, q, factor, err
 	}
 	if factor, err = t.Factor.factor(s.weights()); err == nil {
-		err = factor.bounded()
+		err = bounded(factor)
 	}
 	if err != nil {
 		return nil, q, factor, fmt.Errorf("factor: %w", err)
 	}
-	if s.opts.private(s.plan) { // which knows no cavity
+	if !s.variant.cavity() {
 		return e, q, factor, nil
 	}
 	cavity := q.Over(factor)
 	if err = cavity.CheckProper(s.weights()); err == nil {
-		err = cavity.boundedDensity()
+		err = boundedDensity(cavity)
 	}
 	if err != nil {
 		return nil, q, factor, fmt.Errorf("cavity: %w", err)
@@ -121,17 +126,17 @@ func (t *updateTask) open(s *setup, site string) (e *Encoding, q, factor Gaussia
 }
 
 // open checks a task against the plan.
-func (t *assessTask) open(s *setup) (e *Encoding, q Gaussian, err error) {
+func (t *assessTask) open(s *setup) (e *gvi.Encoding, q gvi.Gaussian, err error) {
 	return openModel(s, t.Scale, t.Q)
 }
 
 // openModel checks what makes predictions.
-func openModel(s *setup, scale *scaleMessage, m gaussianMessage) (e *Encoding, q Gaussian, err error) {
+func openModel(s *setup, scale *scaleMessage, m gaussianMessage) (e *gvi.Encoding, q gvi.Gaussian, err error) {
 	if e, err = s.scaled(scale); err != nil {
 		return nil, q, err
 	}
 	if q, err = m.density(s.weights()); err == nil {
-		err = q.boundedDensity()
+		err = boundedDensity(q)
 	}
 	if err != nil {
 		return nil, q, fmt.Errorf("q: %w", err)

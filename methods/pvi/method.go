@@ -1,7 +1,11 @@
 package pvi
 
 import (
+	"fmt"
+	"strings"
+
 	"parley/method"
+	"parley/methods/pvi/options"
 	"parley/privacy"
 	"parley/study"
 )
@@ -13,7 +17,7 @@ type Method struct{}
 func (Method) Name() string { return "pvi" }
 
 // Options implements [method.Method]: a pointer to [Options].
-func (Method) Options() any { return defaults() }
+func (Method) Options() any { return options.Default() }
 
 // Coordinator implements [method.Method].
 func (Method) Coordinator(p *study.Plan) (method.Coordinator, error) {
@@ -57,7 +61,7 @@ func (s *setup) times(kind, site string) int {
 	p := s.protected[site]
 	switch kind {
 	case taskScale:
-		if s.opts.Scaling == ScaleStandard {
+		if s.opts.Scaling == options.ScaleStandard {
 			return 1
 		}
 		return 0
@@ -65,7 +69,7 @@ func (s *setup) times(kind, site string) int {
 		switch {
 		case p != nil:
 			return p.updates
-		case s.opts.byTotal():
+		case s.opts.ByTotal():
 			return s.opts.Rounds * len(s.plan.Sites)
 		}
 		return s.opts.Rounds
@@ -74,4 +78,31 @@ func (s *setup) times(kind, site string) int {
 		return 0
 	}
 	return 1
+}
+
+// Describe implements [method.Describer].
+func (Method) Describe(p *study.Plan) string {
+	o, ok := p.Method.Options.(*options.Options)
+	if !ok {
+		return ""
+	}
+	features := 0
+	for _, v := range p.Views {
+		features += len(v.Features)
+	}
+	what := fmt.Sprintf("the number in column %s", o.Outcome.Column)
+	if len(o.Outcome.Levels) > 0 {
+		what = fmt.Sprintf("which level of column %s a subject has (%s)", o.Outcome.Column, strings.Join(o.Outcome.Levels, ", "))
+	}
+	text := fmt.Sprintf("It predicts %s from %d features by a Bayesian %s regression, and says how surely each weight is known.", what, features, o.Likelihood)
+	how := "the change of the weights that its own subjects ask for"
+	switch {
+	case o.Variant == options.VariantGlobal:
+		how = "a step along the gradient of some of its own subjects"
+	case o.Private(p):
+		how += ", which follows from noised sums of their gradients"
+	case p.Privacy.Differential():
+		how += ", which follows from noised sums of the gradients of samples of them"
+	}
+	return text + fmt.Sprintf(" Whenever the coordinator asks, a site sends %s.", how)
 }

@@ -11,6 +11,8 @@ import (
 	"parley/dataset"
 	"parley/internal/version"
 	"parley/method/fitted"
+	"parley/methods/pvi/gvi"
+	"parley/methods/pvi/options"
 	"parley/study"
 )
 
@@ -21,19 +23,19 @@ const ModelFormat = "parley/pvi-model/1"
 // model.json holds. The weights of class k are entries k·d … (k+1)·d − 1 of
 // Posterior and of the factors, for the d columns that Encoding makes.
 type Model struct {
-	Format    string          `json:"format"`
-	Program   string          `json:"program"`
-	Plan      string          `json:"plan_sha256"`
-	Study     string          `json:"study"`
-	Seed      uint64          `json:"seed"`
-	Private   bool            `json:"private"` // fitted from noised releases alone
-	Options   *Options        `json:"options"`
-	Views     []ModelView     `json:"views"`
-	Encoding  Encoding        `json:"encoding"`
-	Prior     Gaussian        `json:"prior"`
-	Posterior Gaussian        `json:"posterior"`
-	Sites     []ModelSite     `json:"sites"`
-	Effects   []OutcomeEffect `json:"effects"` // the posterior in the features' own units
+	Format    string           `json:"format"`
+	Program   string           `json:"program"`
+	Plan      string           `json:"plan_sha256"`
+	Study     string           `json:"study"`
+	Seed      uint64           `json:"seed"`
+	Private   bool             `json:"private"` // fitted from noised releases alone
+	Options   *options.Options `json:"options"`
+	Views     []ModelView      `json:"views"`
+	Encoding  gvi.Encoding     `json:"encoding"`
+	Prior     gvi.Gaussian     `json:"prior"`
+	Posterior gvi.Gaussian     `json:"posterior"`
+	Sites     []ModelSite      `json:"sites"`
+	Effects   []OutcomeEffect  `json:"effects"` // the posterior in the features' own units
 }
 
 // ModelView is a view of a model: its columns in their order.
@@ -52,40 +54,21 @@ type ModelColumn struct {
 
 // ModelSite is what one site contributed.
 type ModelSite struct {
-	Name        string   `json:"name"`
-	Updates     int      `json:"updates"`
-	Information float64  `json:"information"` // of the factor, in units of the prior's: see [Information]
-	Left        bool     `json:"left,omitempty"`
-	Factor      Gaussian `json:"factor"`
+	Name        string       `json:"name"`
+	Updates     int          `json:"updates"`
+	Information float64      `json:"information"` // of the factor, in units of the prior's: see [Information]
+	Left        bool         `json:"left,omitempty"`
+	Factor      gvi.Gaussian `json:"factor"`
 }
 
 // OutcomeEffect is an [Effect] on the activation of one class; of binary and
 // linear models there is only one, without a name.
 type OutcomeEffect struct {
 	Class string `json:"class,omitempty"`
-	Effect
+	gvi.Effect
 }
 
-// likelihood returns that of the model.
-func (o *Options) likelihood() Likelihood {
-	switch o.Likelihood {
-	case LikelihoodSoftmax:
-		return Softmax{Classes: len(o.Outcome.Levels)}
-	case LikelihoodLinear:
-		return Linear{Variance: *o.NoiseVariance}
-	}
-	return Logistic{}
-}
-
-// classes names the activations.
-func (o *Options) classes() []string {
-	if o.Likelihood == LikelihoodSoftmax {
-		return o.Outcome.Levels
-	}
-	return []string{""}
-}
-
-func (s *setup) model(q Gaussian, e *Encoding) (*Model, error) {
+func (s *setup) model(q gvi.Gaussian, e *gvi.Encoding) (*Model, error) {
 	digest, err := s.plan.Digest()
 	if err != nil {
 		return nil, err
@@ -111,7 +94,7 @@ func (s *setup) model(q Gaussian, e *Encoding) (*Model, error) {
 func (m *Model) effects() (all []OutcomeEffect, err error) {
 	mean, variance := m.Posterior.Moments()
 	d := m.Encoding.Width()
-	for k, class := range m.Options.classes() {
+	for k, class := range m.Options.Classes() {
 		effects, err := m.Encoding.Effects(mean[k*d:(k+1)*d], variance[k*d:(k+1)*d])
 		if err != nil {
 			return nil, err
@@ -154,13 +137,13 @@ func (m *Model) check() error {
 	switch {
 	case o == nil:
 		return fmt.Errorf("it has no options")
-	case o.Likelihood == LikelihoodLinear && (o.NoiseVariance == nil || !(*o.NoiseVariance > 0)):
+	case o.Likelihood == options.LikelihoodLinear && (o.NoiseVariance == nil || !(*o.NoiseVariance > 0)):
 		return fmt.Errorf("a linear model without a positive noise variance")
-	case o.Likelihood == LikelihoodLogistic && len(o.Outcome.Levels) != 2:
+	case o.Likelihood == options.LikelihoodLogistic && len(o.Outcome.Levels) != 2:
 		return fmt.Errorf("a logistic model of %d levels", len(o.Outcome.Levels))
-	case o.Likelihood == LikelihoodSoftmax && (len(o.Outcome.Levels) < 2 || len(o.Outcome.Levels) > maxClasses):
+	case o.Likelihood == options.LikelihoodSoftmax && (len(o.Outcome.Levels) < 2 || len(o.Outcome.Levels) > gvi.MaxClasses):
 		return fmt.Errorf("a softmax model of %d levels", len(o.Outcome.Levels))
-	case o.Likelihood != LikelihoodLinear && o.Likelihood != LikelihoodLogistic && o.Likelihood != LikelihoodSoftmax:
+	case o.Likelihood != options.LikelihoodLinear && o.Likelihood != options.LikelihoodLogistic && o.Likelihood != options.LikelihoodSoftmax:
 		return fmt.Errorf("the likelihood %q is not known", o.Likelihood)
 	}
 	if err := m.Encoding.Check(); err != nil {
@@ -169,7 +152,7 @@ func (m *Model) check() error {
 	if _, err := m.Encoding.Bind(m.Schema(), nil); err != nil {
 		return fmt.Errorf("encoding: %w", err)
 	}
-	p := o.likelihood().Activations() * m.Encoding.Width()
+	p := o.Family().Activations() * m.Encoding.Width()
 	if err := m.Posterior.CheckProper(p); err != nil {
 		return fmt.Errorf("posterior: %w", err)
 	}
@@ -235,7 +218,7 @@ func (m *Model) factorsCSV() ([]byte, error) {
 	records := [][]string{{"site", "class", "feature", "precision_mean", "precision"}}
 	names := m.Encoding.Features()
 	for _, s := range m.Sites {
-		for k, class := range m.Options.classes() {
+		for k, class := range m.Options.Classes() {
 			for j, name := range names {
 				i := k*len(names) + j
 				records = append(records, []string{s.Name, class, name, decimal(s.Factor.Eta[i]), decimal(s.Factor.Lambda[i])})

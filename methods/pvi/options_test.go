@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley/methods/pvi"
+	"parley/methods/pvi/options"
 	"parley/study"
 )
 
@@ -82,17 +82,17 @@ func TestDefaults(t *testing.T) {
 	rows := "rows: [{site: a, rows: 100}, {site: b, rows: 900}]\n"
 	for name, c := range map[string]struct {
 		options, privacy string
-		want             func(o *pvi.Options) bool
+		want             func(o *options.Options) bool
 	}{
-		"plain":       {twoLevels, unprotected, func(o *pvi.Options) bool { return o.Schedule == "sequential" && o.Damping == 1 && o.Clip == nil }},
-		"concurrent":  {twoLevels + "schedule: synchronous", unprotected, func(o *pvi.Options) bool { return o.Damping == 2.0/3 }},
-		"private":     {twoLevels, protected, func(o *pvi.Options) bool { return o.Schedule == "synchronous" && *o.Clip > 0 && o.Tolerance == nil }},
-		"published":   {twoLevels + "variant: published\n" + rows, protected, func(o *pvi.Options) bool { return *o.Clip == 75 && o.Published.Steps == 25 && o.Damping == 0.1 }},
-		"global":      {twoLevels + "variant: global\n" + rows, unprotected, func(o *pvi.Options) bool { return o.Schedule == "random" && o.Global.LearningRate == 0.5 }},
-		"many levels": {"outcome: {column: y, levels: [a, b, c]}", unprotected, func(o *pvi.Options) bool { return o.Likelihood == "softmax" }},
+		"plain":       {twoLevels, unprotected, func(o *options.Options) bool { return o.Schedule == "sequential" && o.Damping == 1 && o.Clip == nil }},
+		"concurrent":  {twoLevels + "schedule: synchronous", unprotected, func(o *options.Options) bool { return o.Damping == 2.0/3 }},
+		"private":     {twoLevels, protected, func(o *options.Options) bool { return o.Schedule == "synchronous" && *o.Clip > 0 && o.Tolerance == nil }},
+		"published":   {twoLevels + "variant: published\n" + rows, protected, func(o *options.Options) bool { return *o.Clip == 75 && o.Published.Steps == 25 && o.Damping == 0.1 }},
+		"global":      {twoLevels + "variant: global\n" + rows, unprotected, func(o *options.Options) bool { return o.Schedule == "random" && o.Global.LearningRate == 0.5 }},
+		"many levels": {"outcome: {column: y, levels: [a, b, c]}", unprotected, func(o *options.Options) bool { return o.Likelihood == "softmax" }},
 	} {
 		p := planOf(t, 2, []string{"a", "b"}, c.options, c.privacy)
-		if o := p.Method.Options.(*pvi.Options); !c.want(o) {
+		if o := p.Method.Options.(*options.Options); !c.want(o) {
 			t.Errorf("%s: %+v", name, o)
 		}
 		encoded, err := p.Encode()

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"parley/figure"
+	"parley/methods/pvi/options"
 )
 
 // effectsSection shows the posterior in the features' own units.
@@ -44,9 +45,9 @@ func (c *coordinator) effectsSection(m *Model) figure.Section {
 // effectLabel says what effects are measured in.
 func (c *coordinator) effectLabel() string {
 	switch c.opts.Likelihood {
-	case LikelihoodLinear:
+	case options.LikelihoodLinear:
 		return "change of the expected " + c.opts.Outcome.Column
-	case LikelihoodSoftmax:
+	case options.LikelihoodSoftmax:
 		return "change of a class's log-odds against the others"
 	}
 	return fmt.Sprintf("change of the log-odds of %s", c.opts.Outcome.Levels[1])
@@ -55,7 +56,7 @@ func (c *coordinator) effectLabel() string {
 // groups names the feature of every column of the design matrix.
 func (m *Model) groups() (names []string) {
 	for i := range m.Encoding.Columns {
-		for range m.Encoding.Columns[i].width() {
+		for range m.Encoding.Columns[i].Width() {
 			names = append(names, m.Encoding.Columns[i].Name)
 		}
 	}
@@ -75,7 +76,7 @@ func (c *coordinator) predictionSection(sites []siteReport, pooled *assessment) 
 	section := figure.Section{ID: "prediction", Title: "How well outcomes are predicted",
 		Lead:  lead,
 		Items: []figure.Item{{Table: c.scoreTable(rows)}}}
-	if c.opts.Likelihood != LikelihoodLinear {
+	if c.opts.Likelihood != options.LikelihoodLinear {
 		section.Items = append(section.Items, figure.Item{Figure: pooled.picture()})
 	}
 	return section
@@ -94,7 +95,7 @@ func (c *coordinator) scoreTable(rows []siteReport) *figure.Table {
 	}
 	t := &figure.Table{ID: "prediction-by-site", Title: "By site", Caption: "The log-likelihood is the mean logarithm of the probability that was given to what happened: 0 would be certainty.",
 		Columns: []figure.Column{{Name: "site", Text: names}, {Name: "subjects", Format: figure.Count, Numbers: n}, {Name: "log-likelihood per subject", Numbers: logLik}}}
-	if c.opts.Likelihood == LikelihoodLinear {
+	if c.opts.Likelihood == options.LikelihoodLinear {
 		t.Columns = append(t.Columns, figure.Column{Name: "root mean squared error", Numbers: rmse})
 		return t
 	}
@@ -172,7 +173,7 @@ func (h *site) ownSection(a *assessment) figure.Section {
 	c := &coordinator{h.setup}
 	section := figure.Section{ID: "own", Title: "Your subjects under the shared model", Lead: "Made at this site from its own rows; it does not leave.",
 		Items: []figure.Item{{Table: c.scoreTable([]siteReport{{h.name, a}})}}}
-	if h.opts.Likelihood != LikelihoodLinear {
+	if h.opts.Likelihood != options.LikelihoodLinear {
 		section.Items = append(section.Items, figure.Item{Figure: a.picture()})
 	}
 	return section

@@ -1,37 +1,32 @@
 package pvi
 
 import (
+	"context"
 	"fmt"
-	"math"
 
+	"parley/dataset"
+	"parley/method"
+	"parley/method/rounds"
+	"parley/methods/pvi/gvi"
 	"parley/privacy"
-	"parley/privacy/account"
-	"parley/problem"
 )
 
 // protection is what one site releases under differential privacy: so many updates
 // of one kind of noised sum, and perhaps one more for the report.
 type protection struct {
-	updates   int
-	sum       privacy.Sum  // of one update
-	quality   *privacy.Sum // how well outcomes are predicted; nil if nothing is spent on it
-	published *published   // nil where updates are noised natural gradients
+	updates int
+	sum     privacy.Sum  // of one update
+	quality *privacy.Sum // how well outcomes are predicted; nil if nothing is spent on it
 }
-
-const (
-	sumNatural   = "gradients of the log-likelihood"
-	sumPublished = "gradients of the local free energy"
-	sumQuality   = "how well outcomes are predicted"
-)
 
 // protect works out what the sites release, if the plan is private.
 func (s *setup) protect(sites []string) error {
-	if !s.plan.Privacy.Differential() {
+	if s.private == nil {
 		return nil
 	}
 	s.protected = map[string]*protection{}
 	for _, site := range sites {
-		p, err := s.protection(site)
+		p, err := s.private.protection(site)
 		if err != nil {
 			return fmt.Errorf("site %s: %w", site, err)
 		}
@@ -40,75 +35,63 @@ func (s *setup) protect(sites []string) error {
 	return nil
 }
 
-func (s *setup) protection(site string) (*protection, error) {
-	if s.opts.Variant == VariantPublished {
-		return s.publishedProtection(site)
+// request declares one use of a protected site's sum.
+func (*protection) request(sum privacy.Sum) privacy.Request {
+	r := privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{sum}}
+	if sum.Kept {
+		r.Contents = []privacy.Content{{What: "change of the posterior that the noised gradients lead to", Values: sum.Blocks[0]}}
 	}
-	pr := s.plan.Privacy
-	p := &protection{updates: s.opts.Rounds}
-	update := account.Mechanism{Kind: account.Gaussian, Noise: 1, Rate: 1, Diameter: 2, Count: s.opts.Rounds}
-	all := []account.Mechanism{update}
-	if d := pr.Diagnostics; d > 0 {
-		// Squares of signal over noise add up, so that these are the shares of the total.
-		all = append(all, account.Mechanism{Kind: account.Gaussian, Noise: math.Sqrt((1 - d) / d / float64(s.opts.Rounds)), Rate: 1, Diameter: 2, Count: 1})
-	}
-	factor, err := account.Scale(all, pr.Adjacency, *pr.Total)
-	if err != nil {
-		return nil, err
-	}
-	update.Noise, update.Count = account.RoundUp(factor), 1
-	p.sum = privacy.Sum{Name: sumNatural, Unit: privacy.Unit(pr.Unit), Form: privacy.Vectors, Blocks: []int{s.natural().length()}, Bound: *s.opts.Clip, Mechanism: update}
-	if len(all) > 1 {
-		noise := all[1]
-		noise.Noise = account.RoundUp(noise.Noise * factor)
-		p.quality = qualitySum(noise)
-	}
-	return p, nil
+	return r
 }
 
-// publishedProtection has the noise of the paper, and as many updates as its
-// accountant allows.
-func (s *setup) publishedProtection(site string) (*protection, error) {
-	o, pr := s.opts.Published, s.plan.Privacy
-	total := *pr.Total
-	p := &protection{published: &published{likelihood: s.likelihood, columns: s.encoding.Width(), rows: s.opts.rowsOf(site),
-		options: publishedOptions{Noise: o.Noise, Bound: *s.opts.Clip, Steps: o.Steps, BatchShare: o.BatchShare, Draws: o.Draws, LearningRate: o.LearningRate, Damping: s.opts.Damping}}}
-	if d := pr.Diagnostics; d > 0 {
-		m := account.Mechanism{Kind: account.Gaussian, Noise: 1, Rate: 1, Diameter: 2, Count: 1}
-		factor, err := account.Scale([]account.Mechanism{m}, pr.Adjacency, account.Budget{Epsilon: d * total.Epsilon, Delta: d * total.Delta})
-		if err != nil {
-			return nil, err
+// protectedRun answers from noised sums alone. Nothing that depends on a row but
+// through them may show: a row that cannot be read as the plan says contributes
+// nothing, and no error tells of it.
+func (h *site) protectedRun(ctx context.Context, t method.Task, s *privacy.Session) (answer any, state []byte, err error) {
+	b, err := h.bind(&h.encoding, h.plan.Schema())
+	if err != nil {
+		return nil, nil, err
+	}
+	p := h.protected[h.name]
+	switch {
+	case t.Kind == taskAssess && p.quality != nil:
+		return nil, s.State(), h.protectedQuality(ctx, t, s, b)
+	case t.Kind != taskUpdate:
+		return nil, nil, fmt.Errorf("the plan has no task %q", t.Kind)
+	}
+	task := new(updateTask)
+	if err := rounds.Open(t, task); err != nil {
+		return nil, nil, err
+	}
+	_, q, factor, err := task.open(h.setup, h.name)
+	if err != nil {
+		return nil, nil, err
+	}
+	return h.private.release(ctx, h, task, q, factor, s, b)
+}
+
+// reader returns a function that reads rows as the plan says; not ok is a row that
+// contributes nothing. The row that it returns is valid until the next one.
+func (h *site) reader(b *gvi.Binding) func(*dataset.Row) (x gvi.Row, y float64, ok bool) {
+	var x gvi.Row
+	return func(row *dataset.Row) (gvi.Row, float64, bool) {
+		y, err := b.Outcome(h.likelihood, row)
+		if err == nil {
+			err = b.Row(row, &x)
 		}
-		m.Noise = account.RoundUp(factor)
-		p.quality = qualitySum(m)
-		total = account.Budget{Epsilon: (1 - d) * total.Epsilon, Delta: (1 - d) * total.Delta}
+		return x, y, err == nil
 	}
-	m := p.published.mechanism()
-	n, err := paperUpdates(m, total)
-	if err != nil {
-		return nil, err
-	}
-	if n == 0 {
-		return nil, problem.Problem{Where: "privacy.total", What: fmt.Sprintf("the published accountant allows %d rows not a single update at (ε %v, δ %v)", s.opts.rowsOf(site), total.Epsilon, total.Delta),
-			Hint: "a larger total, more published.noise, or variant: partitioned"}
-	}
-	p.updates = min(n, s.opts.Rounds*len(s.plan.Sites))
-	p.sum = privacy.Sum{Name: sumPublished, Unit: privacy.Subject, Form: privacy.Vectors, Blocks: []int{2 * s.weights()}, Bound: *s.opts.Clip, Kept: true, Mechanism: m}
-	return p, nil
 }
 
-// qualitySum declares the sum of [qualityEntries].
-func qualitySum(m account.Mechanism) *privacy.Sum {
-	return &privacy.Sum{Name: sumQuality, Unit: privacy.Subject, Form: privacy.Vectors, Blocks: []int{qualityLength}, Bound: qualityBound, Mechanism: m}
-}
-
-// natural is the update under differential privacy.
-func (s *setup) natural() natural { return natural{s.likelihood, s.encoding.Width()} }
-
-// noise lists the multiplier of every site.
-func (s *setup) noise() (all []float64) {
-	for _, site := range s.plan.Sites {
-		all = append(all, s.protected[site].sum.Mechanism.Noise)
+// overRows makes what rows of a design contribute into what rows of data do.
+func (h *site) overRows(b *gvi.Binding, contribution func(x gvi.Row, y float64, v []float64)) func(*dataset.Row, []float64) int {
+	read := h.reader(b)
+	return func(row *dataset.Row, v []float64) int {
+		x, y, ok := read(row)
+		if !ok {
+			return -1
+		}
+		contribution(x, y, v)
+		return 0
 	}
-	return all
 }

@@ -11,15 +11,18 @@ import (
 	"parley/figure"
 	"parley/internal/wire"
 	"parley/method"
+	"parley/method/rounds"
+	"parley/methods/pvi/gvi"
+	"parley/methods/pvi/options"
 )
 
 // Result implements [method.Coordinator].
 func (c *coordinator) Result(ms method.State) (*method.Result, error) {
 	s := ms.(*state)
-	if s.Phase != phaseDone {
+	if s.Phase != rounds.Done {
 		return nil, fmt.Errorf("the study is not done: it waits for %q", s.Phase)
 	}
-	q, err := c.posterior(s)
+	q, err := c.variant.posterior(s)
 	if err != nil {
 		return nil, err
 	}
@@ -33,8 +36,8 @@ func (c *coordinator) Result(ms method.State) (*method.Result, error) {
 	}
 	for _, name := range c.plan.Sites {
 		r := s.Sites[name]
-		f := Gaussian{r.Factor.Eta, r.Factor.Lambda}
-		m.Sites = append(m.Sites, ModelSite{Name: name, Updates: r.Folded, Information: Information(f, c.prior), Left: slices.Contains(s.Left, name), Factor: f})
+		f := r.Factor.gaussian()
+		m.Sites = append(m.Sites, ModelSite{Name: name, Updates: r.Folded, Information: gvi.Information(f, c.prior), Left: slices.Contains(s.Left, name), Factor: f})
 	}
 	data, err := m.Encode()
 	if err != nil {
@@ -89,7 +92,7 @@ func (c *coordinator) metrics(s *state, m *Model, pooled *assessment) map[string
 	}
 	n := float64(pooled.Rows)
 	out["subjects"], out["log_likelihood_per_subject"] = n, pooled.LogLik/n
-	if c.opts.Likelihood == LikelihoodLinear {
+	if c.opts.Likelihood == options.LikelihoodLinear {
 		out["root_mean_squared_error"] = math.Sqrt(pooled.Squares / n)
 		return out
 	}
@@ -106,7 +109,7 @@ func (c *coordinator) headline(s *state, pooled *assessment) []figure.Fact {
 	}
 	n := float64(pooled.Rows)
 	facts = append(facts, figure.Fact{Name: "subjects", Value: strconv.Itoa(pooled.Rows)})
-	if c.opts.Likelihood == LikelihoodLinear {
+	if c.opts.Likelihood == options.LikelihoodLinear {
 		facts = append(facts, figure.Fact{Name: "root mean squared error", Value: fmt.Sprintf("%.4g", math.Sqrt(pooled.Squares/n))})
 	} else {
 		facts = append(facts, figure.Fact{Name: "predicted correctly", Value: fmt.Sprintf("%.2f %%", 100*float64(pooled.Correct)/n)})
@@ -129,7 +132,7 @@ func (h *site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 		return nil, err
 	}
 	m, a := newPredictor(h.likelihood, q, e.Width()), newAssessment()
-	var x Row
+	var x gvi.Row
 	left := 0
 	for row, err := range data.Rows(ctx) {
 		if err != nil {

@@ -1,6 +1,11 @@
 package pvi
 
-import "slices"
+import (
+	"slices"
+
+	"parley/method/rounds"
+	"parley/methods/pvi/options"
+)
 
 // turn says which sites are asked next; none when the updates are done, or as long
 // as everybody who could be asked still has an answer to give.
@@ -9,20 +14,20 @@ func (c *coordinator) turn(s *state) []string {
 		return nil
 	}
 	switch c.opts.Schedule {
-	case ScheduleSequential:
+	case options.ScheduleSequential:
 		return c.inOrder(s)
-	case ScheduleSynchronous:
+	case options.ScheduleSynchronous:
 		if s.Round == c.opts.Rounds {
 			return nil
 		}
 		s.Round++
 		return c.able(s)
-	case ScheduleRandom:
+	case options.ScheduleRandom:
 		return c.drawn(s)
 	}
 	var free []string
 	for _, site := range c.able(s) {
-		if !s.waits(site) && s.Asked+len(free) < c.updates(s) {
+		if !s.waits(site) && s.Asked+len(free) < c.updates() {
 			free = append(free, site)
 		}
 	}
@@ -39,7 +44,7 @@ func (c *coordinator) able(s *state) []string {
 }
 
 // updates returns how many updates there are in all, where a schedule counts so.
-func (c *coordinator) updates(*state) int { return c.opts.Rounds * len(c.plan.Sites) }
+func (c *coordinator) updates() int { return c.opts.Rounds * len(c.plan.Sites) }
 
 // inOrder returns the next site of the plan's order.
 func (c *coordinator) inOrder(s *state) []string {
@@ -62,16 +67,16 @@ func (c *coordinator) inOrder(s *state) []string {
 // drawn returns one site, drawn with a probability in proportion to 1/rows.
 func (c *coordinator) drawn(s *state) []string {
 	able := c.able(s)
-	if s.Asked >= c.updates(s) || len(able) == 0 {
+	if s.Asked >= c.updates() || len(able) == 0 {
 		return nil
 	}
 	total := 0.0
 	for _, site := range able {
-		total += 1 / float64(c.opts.rowsOf(site))
+		total += 1 / float64(c.opts.RowsOf(site))
 	}
 	u := total * draws(c.plan, "turn", "", s.Asked).Float64()
 	for _, site := range able {
-		if u -= 1 / float64(c.opts.rowsOf(site)); u < 0 {
+		if u -= 1 / float64(c.opts.RowsOf(site)); u < 0 {
 			return []string{site}
 		}
 	}
@@ -81,7 +86,7 @@ func (c *coordinator) drawn(s *state) []string {
 // takes draws how long a site works on its n-th update: exponential, with a mean
 // in proportion to its declared rows.
 func (c *coordinator) takes(site string, n int) float64 {
-	return float64(c.opts.rowsOf(site)) * draws(c.plan, "takes", site, n).ExpFloat64()
+	return float64(c.opts.RowsOf(site)) * draws(c.plan, "takes", site, n).ExpFloat64()
 }
 
 // settled says whether no site's last update moved q by more than the tolerance.
@@ -102,17 +107,14 @@ func (c *coordinator) settled(s *state) bool {
 func (c *coordinator) progress(s *state) (done, of int) {
 	of = c.opts.Rounds * len(c.plan.Sites)
 	done = s.Asked
-	if c.opts.Schedule == ScheduleSynchronous {
+	if c.opts.Schedule == options.ScheduleSynchronous {
 		of, done = c.opts.Rounds, s.Round
 	}
-	if c.opts.Variant == VariantPublished {
-		of = 0
-		for _, p := range c.protected {
-			of += p.updates
-		}
+	if n := c.variant.updates(); n > 0 {
+		of = n
 	}
 	of++ // the assessment
-	if s.Phase == taskAssess || s.Phase == phaseDone {
+	if s.Phase == taskAssess || s.Phase == rounds.Done {
 		done = of
 	}
 	return min(done, of), of

@@ -7,51 +7,58 @@ import (
 	"math/rand/v2"
 
 	"parley/dataset"
+	"parley/methods/pvi/gvi"
+	"parley/methods/pvi/options"
 	"parley/study"
 )
 
 // setup is what both halves know from the plan.
 type setup struct {
 	plan       *study.Plan
-	opts       *Options
-	likelihood Likelihood
-	encoding   Encoding // with constants still to come where scaling is standard
-	prior      Gaussian
+	opts       *options.Options
+	likelihood gvi.Likelihood
+	encoding   gvi.Encoding // with constants still to come where scaling is standard
+	prior      gvi.Gaussian
+	// variant is the plan's; either exact or private is the same.
+	variant variant
+	exact   exactVariant
+	private privateVariant
 	// protected is what sites release under differential privacy; nil without it.
 	protected map[string]*protection
 }
 
 // newSetup works out what a plan says to the halves of the given sites.
 func newSetup(p *study.Plan, sites []string) (*setup, error) {
-	opts, ok := p.Method.Options.(*Options)
+	opts, ok := p.Method.Options.(*options.Options)
 	if !ok {
 		return nil, fmt.Errorf("the plan's options are of method %s, not of pvi", p.Method.Name)
 	}
-	s := &setup{plan: p, opts: opts, likelihood: opts.likelihood()}
-	s.encoding = opts.encoding(p)
+	s := &setup{plan: p, opts: opts, likelihood: opts.Family()}
+	s.encoding = encodingOf(opts, p)
 	if err := s.encoding.Check(); err != nil {
 		return nil, err
 	}
-	s.prior = Isotropic(s.weights(), 0, opts.PriorVariance)
+	s.prior = gvi.Isotropic(s.weights(), 0, opts.PriorVariance)
+	s.choose()
 	return s, s.protect(sites)
 }
 
 // weights returns the number of weights, of all activations.
 func (s *setup) weights() int { return s.likelihood.Activations() * s.encoding.Width() }
 
-// encoding makes a column of every feature of the plan.
-func (o *Options) encoding(p *study.Plan) Encoding {
-	e := Encoding{Intercept: o.Intercept}
-	missing := Fallback{Rule: FallbackRule(o.Missing)}
+// encodingOf makes a column of every feature of the plan.
+func encodingOf(o *options.Options, p *study.Plan) gvi.Encoding {
+	e := gvi.Encoding{Intercept: o.Intercept}
+	missing := gvi.Fallback{Rule: gvi.FallbackRule(o.Missing)}
 	for _, v := range p.Views {
 		for _, f := range v.Features {
-			c := Column{Name: f.Name, Centre: 0, Scale: 1}
+			c := gvi.Column{Name: f.Name, Centre: 0, Scale: 1}
 			switch {
 			case f.Kind == study.Category:
-				c = Column{Name: f.Name, Levels: f.Levels}
-			case o.Scaling == ScaleRange:
-				c = FromRange(f.Name, f.Range[0], f.Range[1])
-			case o.Scaling == ScaleConstants:
+				c = gvi.Column{Name: f.Name, Levels: f.Levels}
+			case o.Scaling == options.ScaleRange:
+				c = gvi.FromRange(f.Name, f.Range[0], f.Range[1])
+			case o.Scaling == options.ScaleConstants:
 				for _, k := range o.Constants {
 					if k.Feature == f.Name {
 						c.Centre, c.Scale = k.Centre, k.Scale
@@ -77,9 +84,9 @@ func (s *setup) numbers() (columns []int) {
 
 // scaled returns the encoding with constants that the sites released together;
 // nil if the plan has them all.
-func (s *setup) scaled(m *scaleMessage) (*Encoding, error) {
+func (s *setup) scaled(m *scaleMessage) (*gvi.Encoding, error) {
 	numbers := s.numbers()
-	if s.opts.Scaling != ScaleStandard {
+	if s.opts.Scaling != options.ScaleStandard {
 		if m != nil {
 			return nil, fmt.Errorf("constants of a scale that the plan gives itself")
 		}
@@ -92,7 +99,7 @@ func (s *setup) scaled(m *scaleMessage) (*Encoding, error) {
 		return nil, err
 	}
 	e := s.encoding
-	e.Columns = append([]Column(nil), e.Columns...)
+	e.Columns = append([]gvi.Column(nil), e.Columns...)
 	for i, j := range numbers {
 		e.Columns[j].Centre, e.Columns[j].Scale = m.Centre[i], m.Scale[i]
 	}
@@ -116,7 +123,7 @@ func (s *setup) pool(moments []*scaleAnswer) (*scaleMessage, error) {
 			n = all
 		}
 		sd := math.Sqrt(squares / n)
-		if !(sd >= 1/factorLargest) || !finite(sd) || !finite(mean) {
+		if !(sd >= 1/factorLargest) || !gvi.Finite(sd) || !gvi.Finite(mean) {
 			return nil, fmt.Errorf("feature %s: of %v values the mean is %v and the standard deviation %v, so that it cannot be scaled; if it is constant, leave it out of the plan", s.encoding.Columns[j].Name, n, mean, sd)
 		}
 		m.Centre, m.Scale = append(m.Centre, mean), append(m.Scale, sd)
@@ -125,7 +132,7 @@ func (s *setup) pool(moments []*scaleAnswer) (*scaleMessage, error) {
 }
 
 // bind reads rows of the site's data by an encoding.
-func (s *setup) bind(e *Encoding, schema dataset.Schema) (*Binding, error) {
+func (s *setup) bind(e *gvi.Encoding, schema dataset.Schema) (*gvi.Binding, error) {
 	return e.Bind(schema, &s.opts.Outcome)
 }
 

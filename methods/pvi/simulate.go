@@ -11,6 +11,8 @@ import (
 
 	"parley/dataset"
 	"parley/method/judged"
+	"parley/methods/pvi/gvi"
+	"parley/methods/pvi/options"
 	"parley/problem"
 	"parley/study"
 )
@@ -60,7 +62,7 @@ type population struct {
 	schema   dataset.Schema
 	features [][]imaginedFeature // by view
 	bias     []float64           // of activations
-	opts     *Options
+	opts     *options.Options
 	outcome  int // subject column
 }
 
@@ -115,7 +117,7 @@ func (s *setup) imagine(c judged.Simulation) *population {
 }
 
 // imagineFeature draws a feature and its unscaled weights.
-func (s *setup) imagineFeature(f *study.Feature, c *Column, carried bool, r *rand.Rand) imaginedFeature {
+func (s *setup) imagineFeature(f *study.Feature, c *gvi.Column, carried bool, r *rand.Rand) imaginedFeature {
 	own := imaginedFeature{mean: c.Centre, sd: c.Scale, low: math.Inf(-1), high: math.Inf(1)}
 	levels := max(1, len(c.Levels))
 	sum := 0.0 // gaps between exponential numbers: a flat Dirichlet distribution
@@ -128,7 +130,7 @@ func (s *setup) imagineFeature(f *study.Feature, c *Column, carried bool, r *ran
 	}
 	if f.Range != nil {
 		own.low, own.high = f.Range[0], f.Range[1]
-		if s.opts.Scaling != ScaleConstants {
+		if s.opts.Scaling != options.ScaleConstants {
 			own.mean, own.sd = own.low/2+own.high/2, (own.high-own.low)/8
 			if offset := 2*r.Float64() - 1; carried {
 				own.mean += 0.8 * own.sd * offset
@@ -149,9 +151,9 @@ func (s *setup) imagineFeature(f *study.Feature, c *Column, carried bool, r *ran
 // outcome is thought of as the largest noised activation, or its sign.
 func (s *setup) noiseVariance() float64 {
 	switch l := s.likelihood.(type) {
-	case Linear:
+	case gvi.Linear:
 		return l.Variance
-	case Softmax: // Gumbel
+	case gvi.Softmax: // Gumbel
 		return math.Pi * math.Pi / 6
 	}
 	return math.Pi * math.Pi / 3 // logistic
@@ -194,9 +196,9 @@ func (f *imaginedFeature) draw(r *rand.Rand, activations []float64) (value float
 func (m *population) outcomeOf(activations []float64, r *rand.Rand) string {
 	levels := m.opts.Outcome.Levels
 	switch m.opts.Likelihood {
-	case LikelihoodLinear:
+	case options.LikelihoodLinear:
 		return decimal(activations[0] + math.Sqrt(*m.opts.NoiseVariance)*r.NormFloat64())
-	case LikelihoodSoftmax:
+	case options.LikelihoodSoftmax:
 		best, most := 0, math.Inf(-1)
 		for k, a := range activations {
 			if x := a - math.Log(r.ExpFloat64()); x > most { // −ln of an exponential number is Gumbel's

@@ -17,6 +17,7 @@ import (
 	"parley/method/fitted"
 	"parley/method/judged"
 	"parley/methods/pvi"
+	"parley/methods/pvi/options"
 	"parley/study"
 )
 
@@ -216,14 +217,14 @@ func TestImaginedPopulationsAreOne(t *testing.T) {
 // it stays as it is.
 func TestDeclaredRowsAreThoseOfTheStudy(t *testing.T) {
 	p := planOf(t, 2, []string{"a", "b"}, twoLevels+"variant: published\n"+publishedRows, protected)
-	before := slices.Clone(p.Method.Options.(*pvi.Options).Rows)
+	before := slices.Clone(p.Method.Options.(*options.Options).Rows)
 	own := *p
 	own.Sites = []string{"b", "c"}
 	sized := pvi.Method{}.Sized(&own, map[string]int{"b": 77, "c": 0})
-	if rows := sized.Method.Options.(*pvi.Options).Rows; !slices.Equal(rows, []pvi.SiteRows{{Site: "b", Rows: 77}, {Site: "c", Rows: 1}}) {
+	if rows := sized.Method.Options.(*options.Options).Rows; !slices.Equal(rows, []options.SiteRows{{Site: "b", Rows: 77}, {Site: "c", Rows: 1}}) {
 		t.Errorf("%+v", rows)
 	}
-	if !reflect.DeepEqual(p.Method.Options.(*pvi.Options).Rows, before) {
+	if !reflect.DeepEqual(p.Method.Options.(*options.Options).Rows, before) {
 		t.Error("the plan itself was changed")
 	}
 	if p := wardPlan(t, relapse); pvi.Method.Sized(pvi.Method{}, p, map[string]int{"north": 3}) != p {

@@ -9,6 +9,8 @@ import (
 	"parley/dataset"
 	"parley/internal/wire"
 	"parley/method"
+	"parley/method/rounds"
+	"parley/methods/pvi/gvi"
 	"parley/privacy"
 )
 
@@ -17,7 +19,7 @@ import (
 type site struct {
 	*setup
 	name   string
-	design *Design
+	design *gvi.Design
 	scale  *scaleMessage // of design
 }
 
@@ -27,7 +29,6 @@ func (h *site) request(kind string) privacy.Request {
 	say := func(values int, what string) {
 		r.Contents = append(r.Contents, privacy.Content{What: what, Values: values})
 	}
-	weights := h.weights()
 	switch p := h.protected[h.name]; {
 	case p != nil && kind == taskUpdate:
 		return p.request(p.sum)
@@ -35,10 +36,8 @@ func (h *site) request(kind string) privacy.Request {
 		return p.request(*p.quality)
 	case kind == taskScale:
 		say(3*len(h.numbers()), "number of values, mean and sum of squared deviations of each number")
-	case kind == taskUpdate && h.opts.Variant == VariantGlobal:
-		say(2*weights, "a step along the gradient of a minibatch, for mean and variance of each weight")
 	case kind == taskUpdate:
-		say(2*weights, "change of the posterior's precision and precision × mean of each weight that the site's rows ask for")
+		r.Contents = []privacy.Content{h.exact.releases()}
 	case kind == taskAssess:
 		say(4+3*bins, "number of rows, how many are predicted correctly, their log-likelihood, the squared errors of numbers, and expected against observed frequencies in ten bins")
 	}
@@ -46,20 +45,16 @@ func (h *site) request(kind string) privacy.Request {
 }
 
 // Run implements [method.Site].
-func (h *site) Run(ctx context.Context, t method.Task, s *privacy.Session) (a method.Answer, err error) {
-	var answer any // nil where the noised sum is all of it
+func (h *site) Run(ctx context.Context, t method.Task, s *privacy.Session) (method.Answer, error) {
+	run := h.exactRun
 	if h.protected[h.name] != nil {
-		answer, a.State, err = h.protectedRun(ctx, t, s)
-	} else {
-		answer, a.State, err = h.exactRun(ctx, t, s)
+		run = h.protectedRun
 	}
-	if err != nil || answer == nil {
-		return a, err
+	answer, state, err := run(ctx, t, s)
+	if err != nil {
+		return method.Answer{}, err
 	}
-	if a.Body, err = wire.Marshal(answer); err != nil {
-		err = fmt.Errorf("encoding the answer to %q: %w", t.Kind, err)
-	}
-	return a, err
+	return rounds.Answer(t, answer, state)
 }
 
 // exactRun answers without protection. The state is what the site carries on.
@@ -75,7 +70,7 @@ func (h *site) exactRun(ctx context.Context, t method.Task, s *privacy.Session) 
 	case taskUpdate:
 		answer, state, err = h.update(ctx, t, data, state)
 	case taskAssess:
-		answer, err = h.assess(ctx, t.Body, data)
+		answer, err = h.assess(ctx, t, data)
 	default:
 		err = fmt.Errorf("the plan has no task %q", t.Kind)
 	}
@@ -83,7 +78,7 @@ func (h *site) exactRun(ctx context.Context, t method.Task, s *privacy.Session) 
 }
 
 // read makes the site's design matrix, and keeps it.
-func (h *site) read(ctx context.Context, scale *scaleMessage, data dataset.Source) (*Design, error) {
+func (h *site) read(ctx context.Context, scale *scaleMessage, data dataset.Source) (*gvi.Design, error) {
 	if h.design != nil && reflect.DeepEqual(h.scale, scale) {
 		return h.design, nil
 	}
@@ -95,8 +90,8 @@ func (h *site) read(ctx context.Context, scale *scaleMessage, data dataset.Sourc
 	if err != nil {
 		return nil, err
 	}
-	d := NewDesign(e.Width())
-	var x Row
+	d := gvi.NewDesign(e.Width())
+	var x gvi.Row
 	for row, err := range data.Rows(ctx) {
 		if err != nil {
 			return nil, err
@@ -122,9 +117,9 @@ func (h *site) read(ctx context.Context, scale *scaleMessage, data dataset.Sourc
 // moments sums up the numbers of the plan.
 func (h *site) moments(ctx context.Context, data dataset.Source) (*scaleAnswer, error) {
 	e := h.encoding
-	e.Columns = append([]Column(nil), e.Columns...)
+	e.Columns = append([]gvi.Column(nil), e.Columns...)
 	for i := range e.Columns {
-		e.Columns[i].Missing = Fallback{Rule: Neutral}
+		e.Columns[i].Missing = gvi.Fallback{Rule: gvi.Neutral}
 	}
 	b, err := e.Bind(data.Schema(), nil)
 	if err != nil {
@@ -137,11 +132,10 @@ func (h *site) moments(ctx context.Context, data dataset.Source) (*scaleAnswer, 
 			return nil, err
 		}
 		for i, j := range numbers {
-			p := b.places[j]
-			if row.Views[p.view] == nil || math.IsNaN(row.Views[p.view][p.column]) {
+			x := b.Cell(row, j)
+			if math.IsNaN(x) {
 				continue
 			}
-			x := row.Views[p.view][p.column]
 			a.N[i]++
 			d := x - a.Mean[i]
 			a.Mean[i] += d / a.N[i]
@@ -154,8 +148,8 @@ func (h *site) moments(ctx context.Context, data dataset.Source) (*scaleAnswer, 
 // update answers one update: the exact local optimum, or a step of variant global.
 func (h *site) update(ctx context.Context, t method.Task, data dataset.Source, carried []byte) (answer any, carry []byte, err error) {
 	task := new(updateTask)
-	if err := wire.Unmarshal(t.Body, task); err != nil {
-		return nil, nil, fmt.Errorf("decoding task %q: %w", t.Kind, err)
+	if err := rounds.Open(t, task); err != nil {
+		return nil, nil, err
 	}
 	_, q, factor, err := task.open(h.setup, h.name)
 	if err != nil {
@@ -165,48 +159,5 @@ func (h *site) update(ctx context.Context, t method.Task, data dataset.Source, c
 	if err != nil {
 		return nil, nil, err
 	}
-	if h.opts.Variant == VariantGlobal {
-		return h.step(task, q, d, carried)
-	}
-	local := Local{Likelihood: h.likelihood, Data: d, Cavity: q.Over(factor)}
-	target, info, err := local.Optimum(q, Solve{})
-	if err != nil {
-		return nil, nil, err
-	}
-	if !info.Converged {
-		return nil, nil, fmt.Errorf("%w: after %d steps the last was %.1e standard deviations", ErrNotConverged, info.Steps, info.Step)
-	}
-	return updateAnswer{Change: packGaussian(target.Over(q))}, nil, nil
-}
-
-// step takes a step of variant global, with rows drawn without replacement and an
-// Adagrad of the site's own, which it carries.
-func (h *site) step(t *updateTask, q Gaussian, d *Design, carried []byte) (any, []byte, error) {
-	batch := PaperBatch(d.Rows(), h.opts.Global.BatchShare)
-	g, err := NewGradient(h.likelihood, h.prior, d.Columns(), float64(h.opts.allRows()), float64(batch))
-	if err != nil {
-		return nil, nil, err
-	}
-	adagrad := carriedAdagrad{Sum: make(wire.Vector, g.Len())}
-	if carried != nil {
-		if err := wire.Unmarshal(carried, &adagrad); err != nil {
-			return nil, nil, fmt.Errorf("the site's own state: %w", err)
-		}
-	}
-	optimiser := Adagrad{h.opts.Global.LearningRate, adagrad.Sum}
-	if err := optimiser.Check(g.Len()); err != nil {
-		return nil, nil, fmt.Errorf("the site's own state: %w", err)
-	}
-	from, to := Point(q), Point(q)
-	globalStep(to, g, &optimiser, d, draws(h.plan, "batch", h.name, t.Update).Perm(d.Rows())[:batch])
-	for i := range to {
-		to[i] -= from[i]
-	}
-	carry, err := wire.Marshal(adagrad)
-	return stepAnswer{to}, carry, err
-}
-
-// carriedAdagrad is what a site keeps of its optimiser between updates.
-type carriedAdagrad struct {
-	Sum wire.Vector `cbor:"sum"`
+	return h.exact.refine(h, task, q, factor, d, carried)
 }

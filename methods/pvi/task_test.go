@@ -10,6 +10,7 @@ import (
 	"parley/internal/wire"
 	"parley/method"
 	"parley/method/methodtest"
+	"parley/methods/pvi/gvi"
 	"parley/study"
 )
 
@@ -192,13 +193,13 @@ func TestCraftedTasksPanicOnNoRow(t *testing.T) {
 			accepted := 0
 			for _, honest := range tasksOfDriven(t, p) {
 				for _, c := range append(craft(t, honest, r), crafted{"nothing changed", honest}) {
-					contribute := func(contribution func(Row, float64, []float64), length int) {
+					contribute := func(contribution func(gvi.Row, float64, []float64), length int) {
 						each := h.overRows(b, contribution)
 						for i := range rows {
 							each(&rows[i], make([]float64, length))
 						}
 					}
-					var q Gaussian
+					var q gvi.Gaussian
 					var err error
 					if honest.Kind == taskAssess {
 						var task assessTask
@@ -213,16 +214,16 @@ func TestCraftedTasksPanicOnNoRow(t *testing.T) {
 						if wire.Unmarshal(c.task.Body, &task) != nil {
 							continue
 						}
-						var factor Gaussian
+						var factor gvi.Gaussian
 						if _, q, factor, err = task.open(h.setup, "a"); err == nil {
 							length := h.protected["a"].sum.Blocks[0]
-							if u := h.protected["a"].published; u != nil {
-								u.run(q, factor, make([]float64, length), r, func(contribution func(Row, float64, []float64)) ([]float64, error) {
+							if u, ok := h.private.(paper); ok {
+								u.update("a").Refine(q, factor, nil, r, func(contribution func(gvi.Row, float64, []float64)) ([]float64, error) {
 									contribute(contribution, length)
 									return constant(length, 1e3*r.NormFloat64()), nil
 								})
 							} else {
-								contribute(h.natural().contribution(q), length)
+								contribute(h.private.(natural).update().Contribution(q), length)
 							}
 						}
 					}
@@ -241,21 +242,14 @@ func TestCraftedTasksPanicOnNoRow(t *testing.T) {
 }
 
 // demandBoundedCost counts what rows cost beside their entries.
-func (h *site) demandBoundedCost(t testing.TB, b *Binding, q Gaussian, rows []dataset.Row) {
+func (h *site) demandBoundedCost(t testing.TB, b *gvi.Binding, q gvi.Gaussian, rows []dataset.Row) {
 	t.Helper()
 	m := newPredictor(h.likelihood, q, h.encoding.Width())
 	for i := range rows {
-		h.overRows(b, func(x Row, y float64, _ []float64) {
+		h.overRows(b, func(x gvi.Row, y float64, _ []float64) {
 			m.row(x)
-			switch h.likelihood.(type) {
-			case Softmax:
-				if _, passes := tilt(m.a, m.c, make([]float64, len(m.a))); passes > tiltMost {
-					t.Errorf("a row at %v, %v costs %d passes", m.a, m.c, passes)
-				}
-			case Logistic:
-				if w := newWalk(m.a[0], math.Sqrt(m.c[0])); w.first < 0 || w.last-w.first > 2*gridEnd {
-					t.Errorf("a row at %v, %v costs %d nodes", m.a, m.c, w.last-w.first)
-				}
+			if work, most := gvi.Work(h.likelihood, m.a, m.c); work > most {
+				t.Errorf("a row at %v, %v costs %d, and %d at most", m.a, m.c, work, most)
 			}
 		})(&rows[i], nil)
 	}
@@ -279,7 +273,7 @@ func TestCraftedTasksOfExactStudies(t *testing.T) {
 					case taskUpdate:
 						h.update(t.Context(), c.task, data, nil)
 					case taskAssess:
-						if a, err := h.assess(t.Context(), c.task.Body, data); err == nil {
+						if a, err := h.assess(t.Context(), c.task, data); err == nil {
 							if err := a.check(); err != nil {
 								t.Errorf("%s: the answer would be refused: %v", c.what, err)
 							}

@@ -13,8 +13,11 @@ import (
 
 	"parley/dataset"
 	"parley/figure"
+	"parley/judge/evaluate"
 	"parley/method"
 	"parley/method/fitted"
+	"parley/methods/pvi/gvi"
+	"parley/methods/pvi/options"
 	"parley/problem"
 )
 
@@ -29,7 +32,7 @@ func (m *Model) Predict(ctx context.Context, data dataset.Source, to io.Writer, 
 	if !(opts.Level > 0 && opts.Level < 1) {
 		return 0, nil, problem.Problem{Where: "level", What: fmt.Sprintf("an interval of %v", opts.Level), Hint: "a share between 0 and 1, such as 0.9"}
 	}
-	var outcome *Outcome
+	var outcome *gvi.Outcome
 	if opts.Score {
 		outcome = &m.Options.Outcome
 	}
@@ -41,10 +44,10 @@ func (m *Model) Predict(ctx context.Context, data dataset.Source, to io.Writer, 
 	if err := w.Write(m.header()); err != nil {
 		return 0, nil, err
 	}
-	l := m.Options.likelihood()
+	l := m.Options.Family()
 	p, scores := newPredictor(l, m.Posterior, m.Encoding.Width()), newAssessment()
 	z := math.Sqrt2 * math.Erfinv(opts.Level)
-	var x Row
+	var x gvi.Row
 	subjects := 0
 	record := make([]string, 0, 2+len(p.p))
 	for row, err := range data.Rows(ctx) {
@@ -82,7 +85,7 @@ func (m *Model) Predict(ctx context.Context, data dataset.Source, to io.Writer, 
 
 // header names the columns of predictions.
 func (m *Model) header() []string {
-	if m.Options.Likelihood == LikelihoodLinear {
+	if m.Options.Likelihood == options.LikelihoodLinear {
 		return []string{"id", "predicted", "sd", "low", "high"}
 	}
 	head := []string{"id", "predicted"}
@@ -96,10 +99,10 @@ func (m *Model) header() []string {
 func (m *Model) record(record []string, p *predictor, z float64) []string {
 	levels := m.Options.Outcome.Levels
 	switch l := p.likelihood.(type) {
-	case Linear:
+	case gvi.Linear:
 		sd := math.Sqrt(l.Variance + p.c[0])
 		return append(record, decimal(p.a[0]), decimal(sd), decimal(p.a[0]-z*sd), decimal(p.a[0]+z*sd))
-	case Softmax:
+	case gvi.Softmax:
 		record = append(record, levels[surest(p.p)])
 		for _, x := range p.p {
 			record = append(record, decimal(x))
@@ -115,12 +118,12 @@ func (m *Model) record(record []string, p *predictor, z float64) []string {
 
 // predictionScores is how well outcomes were predicted, as JSON.
 type predictionScores struct {
-	Subjects         int          `json:"subjects"`
-	Accuracy         *float64     `json:"accuracy,omitempty"`
-	LogLik           float64      `json:"log_likelihood_per_subject"`
-	RMSE             *float64     `json:"root_mean_squared_error,omitempty"`
-	Calibration      *Calibration `json:"calibration,omitempty"`
-	CalibrationError *float64     `json:"calibration_error,omitempty"`
+	Subjects         int                   `json:"subjects"`
+	Accuracy         *float64              `json:"accuracy,omitempty"`
+	LogLik           float64               `json:"log_likelihood_per_subject"`
+	RMSE             *float64              `json:"root_mean_squared_error,omitempty"`
+	Calibration      *evaluate.Calibration `json:"calibration,omitempty"`
+	CalibrationError *float64              `json:"calibration_error,omitempty"`
 }
 
 // scored says how well outcomes were predicted.
@@ -131,7 +134,7 @@ func (m *Model) scored(a *assessment) *fitted.Account {
 	say := func(name, format string, x float64) {
 		out.Facts = append(out.Facts, figure.Fact{Name: name, Value: fmt.Sprintf(format, x)})
 	}
-	if m.Options.Likelihood == LikelihoodLinear {
+	if m.Options.Likelihood == options.LikelihoodLinear {
 		e := math.Sqrt(a.Squares / n)
 		v.RMSE = &e
 		say("root mean squared error", "%.4g", e)
@@ -149,7 +152,7 @@ func (m *Model) scored(a *assessment) *fitted.Account {
 }
 
 // calibrationTable shows expected against observed frequencies.
-func calibrationTable(c *Calibration) figure.Table {
+func calibrationTable(c *evaluate.Calibration) figure.Table {
 	var from []string
 	var rows figure.Numbers
 	for i, b := range c {
@@ -203,12 +206,12 @@ func (m *Model) Summary(top int) (*fitted.Account, error) {
 			{Title: "Sites", Columns: []figure.Column{{Name: "site", Text: sites}, {Name: "updates", Format: figure.Count, Numbers: updates}, {Name: "information", Numbers: information}}},
 		},
 		Value: struct {
-			Format  string          `json:"format"`
-			Study   string          `json:"study"`
-			Plan    string          `json:"plan_sha256"`
-			Options *Options        `json:"options"`
-			Private bool            `json:"private"`
-			Effects []OutcomeEffect `json:"effects"` // the surest first
+			Format  string           `json:"format"`
+			Study   string           `json:"study"`
+			Plan    string           `json:"plan_sha256"`
+			Options *options.Options `json:"options"`
+			Private bool             `json:"private"`
+			Effects []OutcomeEffect  `json:"effects"` // the surest first
 		}{m.Format, m.Study, m.Plan, m.Options, m.Private, ranked},
 	}, nil
 }

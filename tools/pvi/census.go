@@ -13,17 +13,19 @@ import (
 	"parley/dataset"
 	"parley/method"
 	"parley/methods/pvi"
+	"parley/methods/pvi/gvi"
+	"parley/methods/pvi/options"
 	"parley/study"
 )
 
 // census is the example's data as the published experiments see them.
 type census struct {
 	plan        *study.Plan // the example's, with every column that says who has which rows
-	outcome     pvi.Outcome
-	constants   []pvi.Constant
+	outcome     gvi.Outcome
+	constants   []options.Constant
 	views       []map[string]any
 	sites       map[string]map[string]*dataset.Table // by distribution and site
-	train, test *pvi.Design
+	train, test *gvi.Design
 }
 
 // open reads the data, and divides the rows by every distribution asked for.
@@ -32,7 +34,7 @@ func open(ctx context.Context, c *config) (*census, error) {
 	if err != nil {
 		return nil, err
 	}
-	options, ok := plan.Method.Options.(*pvi.Options)
+	options, ok := plan.Method.Options.(*options.Options)
 	if !ok {
 		return nil, fmt.Errorf("%s is a plan of method %s", c.plan, plan.Method.Name)
 	}
@@ -91,7 +93,7 @@ func (x *census) features(table *dataset.Table) {
 }
 
 // standard is the mean and the standard deviation (divisor n) of a column.
-func standard(table *dataset.Table, view, column int, name string) pvi.Constant {
+func standard(table *dataset.Table, view, column int, name string) options.Constant {
 	n, mean, square := float64(table.Len()), 0.0, 0.0
 	for i := range table.Len() {
 		mean += table.Row(i).Views[view][column] / n
@@ -100,23 +102,23 @@ func standard(table *dataset.Table, view, column int, name string) pvi.Constant 
 		d := table.Row(i).Views[view][column] - mean
 		square += d * d / n
 	}
-	return pvi.Constant{Feature: name, Centre: mean, Scale: math.Sqrt(square)}
+	return options.Constant{Feature: name, Centre: mean, Scale: math.Sqrt(square)}
 }
 
 // design encodes rows as the plans do.
-func (x *census) design(ctx context.Context, table *dataset.Table) (*pvi.Design, error) {
+func (x *census) design(ctx context.Context, table *dataset.Table) (*gvi.Design, error) {
 	if table == nil {
 		return nil, fmt.Errorf("column split has no rows to train with, or none to test")
 	}
-	e := pvi.Encoding{}
+	e := gvi.Encoding{}
 	constants := x.constants
 	for _, v := range x.plan.Views {
 		for _, f := range v.Features {
 			if f.Kind == study.Category {
-				e.Columns = append(e.Columns, pvi.Column{Name: f.Name, Levels: f.Levels})
+				e.Columns = append(e.Columns, gvi.Column{Name: f.Name, Levels: f.Levels})
 				continue
 			}
-			e.Columns = append(e.Columns, pvi.Column{Name: f.Name, Centre: constants[0].Centre, Scale: constants[0].Scale})
+			e.Columns = append(e.Columns, gvi.Column{Name: f.Name, Centre: constants[0].Centre, Scale: constants[0].Scale})
 			constants = constants[1:]
 		}
 	}
@@ -124,13 +126,13 @@ func (x *census) design(ctx context.Context, table *dataset.Table) (*pvi.Design,
 	if err != nil {
 		return nil, err
 	}
-	d := pvi.NewDesign(e.Width())
-	var row pvi.Row
+	d := gvi.NewDesign(e.Width())
+	var row gvi.Row
 	for r, err := range table.Rows(ctx) {
 		if err != nil {
 			return nil, err
 		}
-		y, err := b.Outcome(pvi.Logistic{}, r)
+		y, err := b.Outcome(gvi.Logistic{}, r)
 		if err == nil {
 			err = b.Row(r, &row)
 		}
@@ -147,8 +149,8 @@ func (x *census) design(ctx context.Context, table *dataset.Table) (*pvi.Design,
 // score is how well the test rows are predicted, by the probit approximation.
 type score struct{ accuracy, logLik float64 }
 
-func (x *census) score(q pvi.Gaussian) (score, error) {
-	p, err := pvi.PredictBinary(x.test, q, false)
+func (x *census) score(q gvi.Gaussian) (score, error) {
+	p, err := gvi.PredictBinary(x.test, q, false)
 	if err != nil {
 		return score{}, err
 	}
@@ -157,14 +159,14 @@ func (x *census) score(q pvi.Gaussian) (score, error) {
 
 // exact is central inference on all training rows.
 func (x *census) exact() (scores, error) {
-	prior := pvi.Isotropic(x.train.Columns(), 0, 1)
-	local := pvi.Local{Likelihood: pvi.Logistic{}, Data: x.train, Cavity: prior}
-	q, info, err := local.Optimum(prior, pvi.Solve{})
+	prior := gvi.Isotropic(x.train.Columns(), 0, 1)
+	local := gvi.Local{Likelihood: gvi.Logistic{}, Data: x.train, Cavity: prior}
+	q, info, err := local.Optimum(prior, gvi.Solve{})
 	if err != nil {
 		return nil, err
 	}
 	if !info.Converged {
-		return nil, pvi.ErrNotConverged
+		return nil, gvi.ErrNotConverged
 	}
 	s, err := x.score(q)
 	return scores{s}, err

@@ -13,6 +13,7 @@ import (
 	"parley/method"
 	"parley/method/fitted"
 	"parley/methods/pvi"
+	"parley/methods/pvi/options"
 	"parley/privacy"
 	"parley/privacy/account"
 	"parley/study"
@@ -29,11 +30,11 @@ type spec struct {
 }
 
 var specs = []spec{
-	{name: "partitioned", options: map[string]any{"variant": pvi.VariantPartitioned}},
-	{name: "global", options: map[string]any{"variant": pvi.VariantGlobal}, rows: true, draws: true},
-	{name: "published", options: map[string]any{"variant": pvi.VariantPublished}, rows: true, private: true, draws: true},
-	{name: "default", options: map[string]any{"variant": pvi.VariantPartitioned}, private: true, draws: true},
-	{name: "sequential", options: map[string]any{"schedule": pvi.ScheduleSequential}, private: true, draws: true, lost: true},
+	{name: "partitioned", options: map[string]any{"variant": options.VariantPartitioned}},
+	{name: "global", options: map[string]any{"variant": options.VariantGlobal}, rows: true, draws: true},
+	{name: "published", options: map[string]any{"variant": options.VariantPublished}, rows: true, private: true, draws: true},
+	{name: "default", options: map[string]any{"variant": options.VariantPartitioned}, private: true, draws: true},
+	{name: "sequential", options: map[string]any{"schedule": options.ScheduleSequential}, private: true, draws: true, lost: true},
 	{name: "half-clip", options: map[string]any{"clip": defaultClip / 2}, private: true, draws: true, lost: true},
 	{name: "twice-clip", options: map[string]any{"clip": defaultClip * 2}, private: true, draws: true, lost: true},
 	{name: "large-steps", options: map[string]any{"rounds": 5, "damping": 0.5}, private: true, draws: true, lost: true},
@@ -62,14 +63,14 @@ type outcome struct {
 func (c *census) study(ctx context.Context, s spec, scheme string, total *account.Budget, seed uint64) (*outcome, error) {
 	sites := c.sites[scheme]
 	names := slices.Sorted(maps.Keys(sites))
-	options := map[string]any{"name": pvi.Method{}.Name(), "outcome": c.outcome, "intercept": false, "constants": c.constants}
-	maps.Copy(options, s.options)
+	with := map[string]any{"name": pvi.Method{}.Name(), "outcome": c.outcome, "intercept": false, "constants": c.constants}
+	maps.Copy(with, s.options)
 	if s.rows {
-		var rows []pvi.SiteRows
+		var rows []options.SiteRows
 		for _, name := range names {
-			rows = append(rows, pvi.SiteRows{Site: name, Rows: sites[name].Len()})
+			rows = append(rows, options.SiteRows{Site: name, Rows: sites[name].Len()})
 		}
-		options["rows"] = rows
+		with["rows"] = rows
 	}
 	protection := map[string]any{"protection": study.ProtectionNone}
 	if total != nil {
@@ -78,7 +79,7 @@ func (c *census) study(ctx context.Context, s spec, scheme string, total *accoun
 	// JSON is YAML.
 	text, err := json.Marshal(map[string]any{
 		"parley": study.Version, "name": "income", "seed": seed, "sites": names, "views": c.views, "subjects": c.plan.Subjects,
-		"method": options, "privacy": protection,
+		"method": with, "privacy": protection,
 	})
 	if err != nil {
 		return nil, err

@@ -1,0 +1,122 @@
+// Package rounds is what the two halves of a method write again and again: asking
+// sites, who is still there, decoding what comes and encoding what goes. Methods call
+// it; nobody else does.
+//
+// It fits coordinators that go from phase to phase, where each phase has the name of
+// the task whose answers it waits for: [Ask] asks every site that is [Staying], [Expect]
+// and [Decode] open an answer, [Leave] goes on without a site, and after the last
+// phase comes [Done]. At a site [Open] opens a task, and [Answer] is the end of Run.
+//
+// Nothing here keeps state, and every error is one that may be shown to the other end:
+// none quotes what a body holds.
+package rounds
+
+import (
+	"fmt"
+	"slices"
+
+	"parley/internal/wire"
+	"parley/method"
+	"parley/privacy"
+)
+
+// Done is the phase after the last task. The others are named by the task whose
+// answers they wait for, and "" is the start.
+const Done = "done"
+
+// Staying lists the sites that have not left, in the order of sites. It is a new slice.
+func Staying(sites, left []string) []string {
+	return slices.DeleteFunc(slices.Clone(sites), func(site string) bool { return slices.Contains(left, site) })
+}
+
+// Leave returns left with the site added; an error if it is none of the sites.
+func Leave(sites, left []string, site string) ([]string, error) {
+	if err := member(sites, site); err != nil {
+		return nil, err
+	}
+	return append(left, site), nil
+}
+
+func member(sites []string, site string) error {
+	if !slices.Contains(sites, site) {
+		return fmt.Errorf("%q is not a site of this study", site)
+	}
+	return nil
+}
+
+// Ask makes a task of one kind for each of the sites, with the body that is encoded
+// for it.
+func Ask(kind string, sites []string, body func(site string) (any, error)) ([]method.Task, error) {
+	var tasks []method.Task
+	for _, site := range sites {
+		b, err := body(site)
+		if err != nil {
+			return nil, err
+		}
+		data, err := wire.Marshal(b)
+		if err != nil {
+			return nil, fmt.Errorf("encoding task %q: %w", kind, err)
+		}
+		tasks = append(tasks, method.Task{Site: site, Kind: kind, Body: data})
+	}
+	return tasks, nil
+}
+
+// Optional marks tasks as ones that the study goes on without.
+func Optional(tasks []method.Task) []method.Task {
+	for i := range tasks {
+		tasks[i].Optional = true
+	}
+	return tasks
+}
+
+// Expect reports an answer of nobody of the sites, or to another task than the study
+// waits for.
+func Expect(in method.Contribution, sites []string, phase string) error {
+	if err := member(sites, in.Site); err != nil {
+		return err
+	}
+	if in.Kind != phase {
+		return fmt.Errorf("an answer to %q while the study waits for %q", in.Kind, phase)
+	}
+	return nil
+}
+
+// Decode decodes an answer's body to a, a pointer. Its numbers are unchecked.
+func Decode(in method.Contribution, a any) error {
+	if err := wire.Unmarshal(in.Body, a); err != nil {
+		return fmt.Errorf("decoding the answer to %q: %w", in.Kind, err)
+	}
+	return nil
+}
+
+// OnlySum returns the noised sum that is all of an answer; an error if there is a body
+// beside it, which would be exact.
+func OnlySum(in method.Contribution, name string) (*privacy.Noised, error) {
+	if len(in.Body) > 0 {
+		return nil, fmt.Errorf("the answer to %q has a body beside its noised sum", in.Kind)
+	}
+	return in.Sum(name)
+}
+
+// Open decodes a task's body to task, a pointer. Its numbers are unchecked.
+func Open(t method.Task, task any) error {
+	if err := wire.Unmarshal(t.Body, task); err != nil {
+		return fmt.Errorf("decoding task %q: %w", t.Kind, err)
+	}
+	return nil
+}
+
+// Answer encodes what a site's half says to a task; nil where the session's noised
+// sums are all of it. State is what the half wants back in its next session.
+func Answer(t method.Task, answer any, state []byte) (method.Answer, error) {
+	a := method.Answer{State: state}
+	if answer == nil {
+		return a, nil
+	}
+	var err error
+	if a.Body, err = wire.Marshal(answer); err != nil {
+		return method.Answer{}, fmt.Errorf("encoding the answer to %q: %w", t.Kind, err)
+	}
+	return a, nil
+}

@@ -1,0 +1,101 @@
+package gvi
+
+import (
+	"fmt"
+	"math"
+)
+
+// Row is one row of a design matrix, in coordinate form: Value[i] stands in
+// column Index[i], all other columns are zero. Columns ascend.
+type Row struct {
+	Index []int32
+	Value []float64
+}
+
+// Design is a design matrix with its outcomes, kept as the entries that are not
+// zero. A category in one-hot form costs one entry whatever its levels.
+type Design struct {
+	columns int
+	start   []int // of row i in index and value; one more than rows
+	index   []int32
+	value   []float64
+	outcome []float64
+}
+
+// NewDesign returns a matrix of the given number of columns without rows.
+func NewDesign(columns int) *Design { return &Design{columns: columns, start: []int{0}} }
+
+// Rows returns the number of rows.
+func (d *Design) Rows() int { return len(d.outcome) }
+
+// Columns returns the number of columns.
+func (d *Design) Columns() int { return d.columns }
+
+// Row returns row i. It is valid as long as the design and must not be changed.
+func (d *Design) Row(i int) Row {
+	lo, hi := d.start[i], d.start[i+1]
+	return Row{d.index[lo:hi:hi], d.value[lo:hi:hi]}
+}
+
+// Outcome returns the outcome of row i.
+func (d *Design) Outcome(i int) float64 { return d.outcome[i] }
+
+// Append adds a copy of a row with its outcome. Columns must ascend and exist,
+// and values be finite.
+func (d *Design) Append(r Row, outcome float64) error {
+	if len(r.Index) != len(r.Value) {
+		return fmt.Errorf("row %d: %d columns and %d values", d.Rows(), len(r.Index), len(r.Value))
+	}
+	last := int32(-1)
+	for i, j := range r.Index {
+		if j <= last || int(j) >= d.columns {
+			return fmt.Errorf("row %d: column %d after column %d, of %d columns", d.Rows(), j, last, d.columns)
+		}
+		if !Finite(r.Value[i]) {
+			return fmt.Errorf("row %d: the value %v in column %d is not finite", d.Rows(), r.Value[i], j)
+		}
+		last = j
+	}
+	if !Finite(outcome) {
+		return fmt.Errorf("row %d: the outcome %v is not finite", d.Rows(), outcome)
+	}
+	d.index = append(d.index, r.Index...)
+	d.value = append(d.value, r.Value...)
+	d.start = append(d.start, len(d.index))
+	d.outcome = append(d.outcome, outcome)
+	return nil
+}
+
+// AppendDense adds a row given with its zeros.
+func (d *Design) AppendDense(x []float64, outcome float64) error {
+	if len(x) != d.columns {
+		return fmt.Errorf("row %d: %d values for %d columns", d.Rows(), len(x), d.columns)
+	}
+	var r Row
+	for j, v := range x {
+		if v != 0 {
+			r.Index, r.Value = append(r.Index, int32(j)), append(r.Value, v)
+		}
+	}
+	return d.Append(r, outcome)
+}
+
+// Activation returns mean and variance of w·x under independent weights with
+// the given means and variances.
+func (r Row) Activation(mean, variance []float64) (a, c float64) {
+	for i, j := range r.Index {
+		x := r.Value[i]
+		a += x * mean[j]
+		c += x * x * variance[j]
+	}
+	return a, c
+}
+
+// Norm returns the Euclidean length of the row.
+func (r Row) Norm() float64 {
+	s := 0.0
+	for _, x := range r.Value {
+		s += x * x
+	}
+	return math.Sqrt(s)
+}

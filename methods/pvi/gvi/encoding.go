@@ -1,0 +1,237 @@
+package gvi
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Fallback says what takes the place of a cell that cannot be used as it is.
+type Fallback struct {
+	Rule  FallbackRule `json:"rule"`
+	Level string       `json:"level,omitempty"` // of UseLevel: one of the column's levels
+}
+
+// FallbackRule is a kind of fallback.
+type FallbackRule string
+
+const (
+	// Refuse, as the empty rule, makes the cell an error.
+	Refuse FallbackRule = "refuse"
+	// Neutral leaves the cell without effect: a number becomes the centre of its
+	// column, a category none of its levels.
+	Neutral FallbackRule = "neutral"
+	// UseLevel takes the cell as the named level. For categories only.
+	UseLevel FallbackRule = "level"
+)
+
+// Column declares one input of the model: a number, or a category if it has levels.
+// Nothing of it is learned from rows: constants are public, or were released.
+type Column struct {
+	Name string `json:"name"`
+	// A number x enters as (x − Centre)/Scale. Scale is positive.
+	Centre float64 `json:"centre,omitempty"`
+	Scale  float64 `json:"scale,omitempty"`
+	// Bounded numbers are first moved to the nearest end of Centre ± Scale.
+	Bounded bool `json:"bounded,omitempty"`
+	// A category enters as one column of 0 and 1 for each level.
+	Levels []string `json:"levels,omitempty"`
+
+	Missing Fallback `json:"missing"`          // of a cell that was not observed
+	Unseen  Fallback `json:"unseen,omitempty"` // of a level that is not declared
+}
+
+// FromRange declares a number by a public range: it becomes −1 … 1, and values
+// outside are moved to the ends.
+func FromRange(name string, low, high float64) Column {
+	return Column{Name: name, Centre: low + (high-low)/2, Scale: (high - low) / 2, Bounded: true}
+}
+
+// Encoding makes design matrices from declared columns.
+type Encoding struct {
+	Columns   []Column `json:"columns"`
+	Intercept bool     `json:"intercept"` // a last column of ones
+}
+
+// Check reports columns that contradict themselves.
+func (e *Encoding) Check() error {
+	if len(e.Columns) == 0 && !e.Intercept {
+		return fmt.Errorf("no columns")
+	}
+	seen := map[string]bool{}
+	for i := range e.Columns {
+		c := &e.Columns[i]
+		if c.Name == "" || seen[c.Name] {
+			return fmt.Errorf("column %d: the name %q is empty or not the only one", i+1, c.Name)
+		}
+		seen[c.Name] = true
+		if err := c.check(); err != nil {
+			return fmt.Errorf("column %s: %w", c.Name, err)
+		}
+	}
+	return nil
+}
+
+func (c *Column) check() error {
+	category := len(c.Levels) > 0
+	switch {
+	case category && (c.Centre != 0 || c.Scale != 0 || c.Bounded):
+		return fmt.Errorf("has levels and constants of a number: want one of both")
+	case !category && (!(c.Scale > 0) || !Finite(c.Scale) || !Finite(c.Centre)):
+		return fmt.Errorf("centre %v and scale %v: want finite numbers, the scale positive (a column that is constant cannot be scaled by its deviation)", c.Centre, c.Scale)
+	case !category && c.Unseen != Fallback{}:
+		return fmt.Errorf("a number has no unseen levels")
+	}
+	for i, l := range c.Levels {
+		if slices.Contains(c.Levels[:i], l) {
+			return fmt.Errorf("level %q is declared twice", l)
+		}
+	}
+	for name, f := range map[string]Fallback{"missing": c.Missing, "unseen": c.Unseen} {
+		switch f.Rule {
+		case "", Refuse, Neutral:
+			if f.Level != "" {
+				return fmt.Errorf("%s: the rule %q takes no level", name, f.Rule)
+			}
+		case UseLevel:
+			if !slices.Contains(c.Levels, f.Level) {
+				return fmt.Errorf("%s: level %q is not declared", name, f.Level)
+			}
+		default:
+			return fmt.Errorf("%s: unknown rule %q: want %s, %s or %s", name, f.Rule, Refuse, Neutral, UseLevel)
+		}
+	}
+	return nil
+}
+
+// Width returns the number of columns in the design matrix.
+func (c *Column) Width() int { return max(1, len(c.Levels)) }
+
+// Width returns the number of columns of the design matrix.
+func (e *Encoding) Width() int {
+	n := 0
+	for i := range e.Columns {
+		n += e.Columns[i].Width()
+	}
+	if e.Intercept {
+		n++
+	}
+	return n
+}
+
+// Features names the columns of the design matrix: age, workclass=Private, intercept.
+func (e *Encoding) Features() []string {
+	var names []string
+	for i := range e.Columns {
+		c := &e.Columns[i]
+		if len(c.Levels) == 0 {
+			names = append(names, c.Name)
+		}
+		for _, l := range c.Levels {
+			names = append(names, c.Name+"="+l)
+		}
+	}
+	if e.Intercept {
+		names = append(names, "intercept")
+	}
+	return names
+}
+
+// Code returns a category's level as the number that Encode takes: its place
+// among the levels, or −1 for one that is not declared.
+func (c *Column) Code(level string) float64 { return float64(slices.Index(c.Levels, level)) }
+
+// Encode writes the row of one subject to dst, whose slices it reuses. There is
+// a cell for every column: a number, or the code of a level; NaN where nothing
+// was observed. An error quotes the cell: it is for the people of the site.
+func (e *Encoding) Encode(cells []float64, dst *Row) error {
+	if len(cells) != len(e.Columns) {
+		return fmt.Errorf("%d cells for %d columns", len(cells), len(e.Columns))
+	}
+	dst.Index, dst.Value = dst.Index[:0], dst.Value[:0]
+	at := 0
+	for i, x := range cells {
+		c := &e.Columns[i]
+		j, v, err := c.encode(x)
+		if err != nil {
+			return fmt.Errorf("column %s: %w", c.Name, err)
+		}
+		if v != 0 {
+			dst.Index, dst.Value = append(dst.Index, int32(at+j)), append(dst.Value, v)
+		}
+		at += c.Width()
+	}
+	if e.Intercept {
+		dst.Index, dst.Value = append(dst.Index, int32(at)), append(dst.Value, 1)
+	}
+	return nil
+}
+
+// encode returns the only entry of a cell that is not zero, or zero.
+func (c *Column) encode(x float64) (j int, v float64, err error) {
+	if math.IsNaN(x) {
+		return c.fall(c.Missing, "the value is missing", "missing")
+	}
+	if len(c.Levels) == 0 {
+		if c.Bounded {
+			x = min(max(x, c.Centre-c.Scale), c.Centre+c.Scale)
+		}
+		if v = (x - c.Centre) / c.Scale; !Finite(v) {
+			return 0, 0, fmt.Errorf("the value %v cannot be scaled", x)
+		}
+		return 0, v, nil
+	}
+	if x != math.Trunc(x) || x < 0 || x >= float64(len(c.Levels)) {
+		return c.fall(c.Unseen, "the level is not one of those declared", "unseen")
+	}
+	return int(x), 1, nil
+}
+
+func (c *Column) fall(f Fallback, what, key string) (int, float64, error) {
+	switch f.Rule {
+	case Neutral:
+		return 0, 0, nil
+	case UseLevel:
+		return slices.Index(c.Levels, f.Level), 1, nil
+	}
+	return 0, 0, fmt.Errorf("%s; say what becomes of it under %s, such as %s", what, key, Neutral)
+}
+
+// Effect is what the posterior says of one feature, in the feature's own units.
+type Effect struct {
+	Feature string `json:"feature"`
+	// Of the change in activation per unit of a number, or by a level.
+	Mean float64 `json:"mean"`
+	SD   float64 `json:"sd"`
+}
+
+// Effects takes the scaling of numbers out of weights with the given means and
+// variances, those of one activation. The intercept, if there is one, becomes the
+// activation where all numbers are 0 instead of at their centres.
+func (e *Encoding) Effects(mean, variance []float64) ([]Effect, error) {
+	names := e.Features()
+	if len(mean) != len(names) || len(variance) != len(names) {
+		return nil, fmt.Errorf("%d means and %d variances for %d features", len(mean), len(variance), len(names))
+	}
+	out := make([]Effect, len(names))
+	at := 0
+	var shift, shiftVar float64
+	for i := range e.Columns {
+		c := &e.Columns[i]
+		scale := 1.0
+		if len(c.Levels) == 0 {
+			scale = c.Scale
+			r := c.Centre / c.Scale
+			shift -= r * mean[at]
+			shiftVar += r * r * variance[at]
+		}
+		for range c.Width() {
+			out[at] = Effect{names[at], mean[at] / scale, math.Sqrt(variance[at]) / scale}
+			at++
+		}
+	}
+	if e.Intercept {
+		out[at] = Effect{names[at], mean[at] + shift, math.Sqrt(variance[at] + shiftVar)}
+	}
+	return out, nil
+}

@@ -1,0 +1,111 @@
+package gvi_test
+
+import (
+	"fmt"
+	"log"
+
+	"parley/methods/pvi/gvi"
+)
+
+// cases are hours of exercise a week and whether somebody recovered, at two sites.
+func cases(rows [][2]float64) *gvi.Design {
+	d := gvi.NewDesign(2)
+	for _, r := range rows {
+		if err := d.AppendDense([]float64{r[0], 1}, r[1]); err != nil {
+			log.Fatal(err)
+		}
+	}
+	return d
+}
+
+// Two sites, of which each sees one half of the picture, learn together what they
+// would from the pooled rows.
+func Example() {
+	sites := []*gvi.Design{
+		cases([][2]float64{{0, -1}, {1, -1}, {2, -1}, {2.5, 1}}),
+		cases([][2]float64{{3, -1}, {4, 1}, {5, 1}, {6, 1}, {4.5, 1}}),
+	}
+	q := gvi.Isotropic(2, 0, 4)
+	factors := []gvi.Gaussian{gvi.Flat(2), gvi.Flat(2)}
+	for range 60 {
+		for m, rows := range sites {
+			local := gvi.Local{Likelihood: gvi.Logistic{}, Data: rows, Cavity: q.Over(factors[m])}
+			target, _, err := local.Optimum(q, gvi.Solve{})
+			if err != nil {
+				log.Fatal(err)
+			}
+			factor, change, _ := gvi.Refine(factors[m], q, target, 1)
+			factors[m], q = factor, q.Times(change)
+		}
+	}
+	mean, variance := q.Moments()
+	fmt.Printf("weights %.3f\nvariances %.3f\n", mean, variance)
+	a, c := gvi.Row{Index: []int32{0, 1}, Value: []float64{5, 1}}.Activation(mean, variance)
+	fmt.Printf("five hours: %.2f\n", gvi.Probit(a, c))
+	// Output:
+	// weights [1.048 -2.260]
+	// variances [0.088 0.701]
+	// five hours: 0.88
+}
+
+func ExampleLocal_Optimum() {
+	local := gvi.Local{
+		Likelihood: gvi.Linear{Variance: 1},
+		Data:       cases([][2]float64{{0, 1.2}, {1, 2.9}, {2, 5.1}}),
+		Cavity:     gvi.Isotropic(2, 0, 100),
+	}
+	q, info, err := local.Optimum(local.Cavity, gvi.Solve{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	mean, _ := q.Moments()
+	fmt.Printf("%v %.2f\n", info.Converged, mean)
+	// Output:
+	// true [1.95 1.12]
+}
+
+func ExampleEncoding() {
+	e := gvi.Encoding{Intercept: true, Columns: []gvi.Column{
+		gvi.FromRange("age", 0, 100),
+		{Name: "smoker", Levels: []string{"no", "yes"}, Missing: gvi.Fallback{Rule: gvi.Neutral}},
+	}}
+	if err := e.Check(); err != nil {
+		log.Fatal(err)
+	}
+	var r gvi.Row
+	if err := e.Encode([]float64{75, e.Columns[1].Code("yes")}, &r); err != nil {
+		log.Fatal(err)
+	}
+	for i, j := range r.Index {
+		fmt.Println(e.Features()[j], r.Value[i])
+	}
+	effects, err := e.Effects([]float64{1, 0, 2, 0.5}, []float64{0.04, 1, 1, 1})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("by year of age %.3f ± %.3f\n", effects[0].Mean, effects[0].SD)
+	// Output:
+	// age 0.5
+	// smoker=yes 1
+	// intercept 1
+	// by year of age 0.020 ± 0.004
+}
+
+// One row's part of a private step: the caller sums clipped gradients over a
+// Poisson sample and adds noise, here left out.
+func ExampleGradient() {
+	prior := gvi.Isotropic(2, 0, 1)
+	g, err := gvi.NewGradient(gvi.Logistic{}, prior, 2, 1000, 20)
+	if err != nil {
+		log.Fatal(err)
+	}
+	x := gvi.Point(prior)
+	state := gvi.Adagrad{Rate: 0.5, Sum: make([]float64, g.Len())}
+	g.At(x)
+	v := make([]float64, g.Len())
+	g.Example(gvi.Row{Index: []int32{0, 1}, Value: []float64{2, 1}}, 1, v)
+	state.Step(x, v)
+	fmt.Printf("%.1f\n", x)
+	// Output:
+	// [0.5 0.5 -0.5 -0.5]
+}

@@ -1,0 +1,17 @@
+package gvi
+
+import "math"
+
+// Finite says whether a number is neither NaN nor infinite.
+func Finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
+
+// Inside says whether a number is in low … high; NaN is not.
+func Inside(x, low, high float64) bool { return x >= low && x <= high }
+
+// Clamp moves a number into ±largest, and NaN to 0.
+func Clamp(x, largest float64) float64 {
+	if math.IsNaN(x) {
+		return 0
+	}
+	return min(max(x, -largest), largest)
+}

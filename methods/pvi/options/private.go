@@ -1,0 +1,114 @@
+package options
+
+import (
+	"parley/methods/pvi/gvi"
+	"parley/methods/pvi/published"
+	"parley/privacy/account"
+	"parley/study"
+)
+
+// Private says whether updates are noised natural gradients: the default under
+// differential privacy.
+func (o *Options) Private(p *study.Plan) bool {
+	return p.Privacy.Differential() && o.Variant == VariantPartitioned
+}
+
+// entries returns the largest number of entries of a row that are not zero.
+func (o *Options) entries(p *study.Plan) (n int) {
+	for _, v := range p.Views {
+		n += len(v.Features)
+	}
+	if o.Intercept {
+		n++
+	}
+	return max(n, 1)
+}
+
+// fillPrivate puts in the defaults of a study with differential privacy.
+func (o *Options) fillPrivate(p *study.Plan, missing func(key string) bool) {
+	set := func(key string, field *float64, value float64) {
+		if missing(key) {
+			*field = value
+		}
+	}
+	if o.Variant == VariantPublished {
+		if o.Published == nil {
+			o.Published = &published.Options{}
+		}
+		o.Published.Fill(missing)
+		set("damping", &o.Damping, published.Damping)
+		if missing("schedule") {
+			o.Schedule = ScheduleRandom
+		}
+		if missing("rounds") {
+			o.Rounds = published.Rounds
+		}
+		if missing("clip") {
+			bound := published.Clip
+			o.Clip = &bound
+		}
+		return
+	}
+	set("damping", &o.Damping, gvi.NaturalDamping(o.entries(p)))
+	if missing("schedule") {
+		o.Schedule = ScheduleSynchronous
+	}
+	if missing("rounds") {
+		o.Rounds = gvi.NaturalRounds
+	}
+	if missing("clip") && p.Privacy.Unit == study.UnitSubject {
+		bound := gvi.NaturalBound(o.entries(p))
+		o.Clip = &bound
+	}
+}
+
+// privacy checks what belongs to differential privacy, or to none.
+func (c *optionCheck) privacy() {
+	if !c.p.Privacy.Differential() {
+		if c.Variant == VariantPublished {
+			c.report("variant", "the published settings are those of differential privacy", "protection: differential, or variant: partitioned")
+		}
+		if c.Clip != nil {
+			c.report("clip", "means nothing with protection: none", "leave it out")
+		}
+		return
+	}
+	pr := c.p.Privacy
+	if c.Variant == VariantGlobal {
+		c.report("variant", "the baseline has no differentially private form", "variant: partitioned, or published")
+	}
+	if pr.Total == nil && pr.PerRelease != nil {
+		c.report("", "pvi calibrates its noise to a total, and the plan has none", "privacy.total instead of per_release")
+	}
+	if c.Tolerance != nil {
+		c.report("tolerance", "a private study ends when its updates are made", "leave it out")
+	}
+	if pr.Diagnostics > 0 && (c.Likelihood == LikelihoodLinear || pr.Unit == study.UnitSite) {
+		c.report("", "privacy.diagnostics buys how well classes of single subjects are predicted", "leave it out for a linear likelihood, and for unit: site")
+	}
+	switch {
+	case c.Clip == nil && pr.Unit == study.UnitSite:
+		c.report("clip", "missing: the largest norm of the sum of a whole site's gradients", "about a tenth of the rows of a middling site, a number that is public")
+	case c.Clip == nil:
+		c.report("clip", "missing: the largest norm of a row's gradient", "leave it out for the default")
+	default:
+		c.positive("clip", *c.Clip)
+	}
+	if c.Variant == VariantPublished {
+		c.published()
+	}
+}
+
+func (c *optionCheck) published() {
+	if c.Published == nil {
+		c.report("published", "missing", "noise, steps, batch_share, draws and learning_rate")
+		return
+	}
+	if len(c.Rows) == 0 {
+		c.report("rows", "missing: minibatches, gradients and the schedule go by every site's number of rows", "the number of rows of each site, which is then public")
+	}
+	if c.p.Privacy.Unit == study.UnitSite || c.p.Privacy.Adjacency == account.ReplaceOne {
+		c.report("variant", "the published accountant knows one subject more or less", "unit: subject and adjacency: add-remove, or variant: partitioned")
+	}
+	c.Published.Check(c.positive, c.report)
+}

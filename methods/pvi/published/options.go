@@ -1,0 +1,80 @@
+package published
+
+import "fmt"
+
+// Options are the settings of a private update. Defaults are those of Table 2 of the
+// paper and of its code.
+type Options struct {
+	Noise        float64 `json:"noise"`         // standard deviation of the noise on a sum of gradients, in units of clip (5)
+	Steps        int     `json:"steps"`         // of the optimiser in each update (25)
+	BatchShare   float64 `json:"batch_share"`   // of a site's rows that a minibatch has on average (0.02; at least 20 rows)
+	Draws        int     `json:"draws"`         // of the activation, shared by a minibatch (50)
+	LearningRate float64 `json:"learning_rate"` // of Adagrad, whose accumulators each site keeps (0.5)
+}
+
+// The paper's settings beside [Options].
+const (
+	Clip    = 75.0 // on a row's gradient, scaled as in [gvi.Gradient]
+	Damping = 0.1
+	Rounds  = 1000 // more updates than any total allows
+)
+
+// paper is Table 2 of the paper and what its code decides.
+func paper() Options {
+	return Options{Noise: 5, Steps: 25, BatchShare: 0.02, Draws: 50, LearningRate: 0.5}
+}
+
+// Fill puts in the paper's settings where the plan has no key of that name.
+func (o *Options) Fill(missing func(key string) bool) {
+	paper := paper()
+	for key, field := range map[string][2]*float64{
+		"published.noise":         {&o.Noise, &paper.Noise},
+		"published.batch_share":   {&o.BatchShare, &paper.BatchShare},
+		"published.learning_rate": {&o.LearningRate, &paper.LearningRate},
+	} {
+		if missing(key) {
+			*field[0] = *field[1]
+		}
+	}
+	if missing("published.steps") {
+		o.Steps = paper.Steps
+	}
+	if missing("published.draws") {
+		o.Draws = paper.Draws
+	}
+}
+
+// Check reports settings that cannot be worked with; positive reports numbers that are
+// not positive.
+func (o *Options) Check(positive func(key string, x float64), report func(key, what, hint string)) {
+	positive("published.noise", o.Noise)
+	positive("published.learning_rate", o.LearningRate)
+	if o.Steps < 1 {
+		report("published.steps", fmt.Sprintf("%d steps", o.Steps), "at least 1")
+	}
+	if o.Draws < 1 {
+		report("published.draws", fmt.Sprintf("%d draws", o.Draws), "at least 1")
+	}
+	if !(o.BatchShare > 0 && o.BatchShare <= 1) {
+		report("published.batch_share", fmt.Sprintf("%v of the rows cannot be in a minibatch", o.BatchShare), "above 0, to 1")
+	}
+}
+
+// Fill puts in the paper's settings where the plan has no key of that name.
+func (o *GlobalOptions) Fill(missing func(key string) bool) {
+	if missing("global.learning_rate") {
+		o.LearningRate = 0.5
+	}
+	if missing("global.batch_share") {
+		o.BatchShare = 0.02
+	}
+}
+
+// Check reports settings that cannot be worked with; positive reports numbers that are
+// not positive.
+func (o *GlobalOptions) Check(positive func(key string, x float64), report func(key, what, hint string)) {
+	positive("global.learning_rate", o.LearningRate)
+	if !(o.BatchShare > 0 && o.BatchShare <= 1) {
+		report("global.batch_share", fmt.Sprintf("%v of the rows cannot be in a minibatch", o.BatchShare), "above 0, to 1")
+	}
+}

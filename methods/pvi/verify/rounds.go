@@ -1,0 +1,212 @@
+package verify
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"parley/dataset"
+	"parley/internal/vectors"
+	"parley/method"
+	"parley/method/fitted"
+	"parley/methods/pvi"
+	"parley/methods/pvi/gvi"
+	"parley/methods/pvi/options"
+	"parley/study"
+)
+
+type roundsJSON struct {
+	Schema string      `json:"schema"`
+	X      [][]float64 `json:"X"`
+	T      []float64   `json:"t"`
+	Owner  []int       `json:"owner"`
+	Prior  naturalJSON `json:"prior"`
+	Global struct {
+		naturalJSON
+		ELBO float64 `json:"elbo"`
+	} `json:"global_vi"`
+	Runs []struct {
+		Schedule string  `json:"schedule"`
+		Damping  float64 `json:"damping"`
+		Rounds   []struct {
+			Round int `json:"round"`
+			naturalJSON
+		} `json:"rounds"`
+		After struct {
+			naturalJSON
+			MaxError float64 `json:"max_abs_error_to_global"`
+		} `json:"after_60_rounds"`
+	} `json:"runs"`
+}
+
+// Bounds on what a damaged file can ask for.
+const (
+	maxSites  = 1000
+	maxRounds = 60
+	maxRuns   = 10
+)
+
+// Run runs a study with the sites' rows, and returns what it found: the engine in
+// memory, which methods do not know.
+type Run func(p *study.Plan, rows map[string]dataset.Source) (*method.Result, error)
+
+// verifyRounds runs each schedule as a study of so many rounds as the file has
+// moments after, and all rows in one place.
+func verifyRounds(file []byte, list *vectors.List, run Run) error {
+	var f roundsJSON
+	if err := vectors.Decode(file, &f); err != nil {
+		return err
+	}
+	if run == nil {
+		return errors.New("this runs studies, and cannot here")
+	}
+	s, err := f.study()
+	if err != nil {
+		return err
+	}
+	if len(f.Runs) > maxRuns {
+		return fmt.Errorf("%d runs are more than %d", len(f.Runs), maxRuns)
+	}
+	// Plans know priors of one variance around 0.
+	list.Floats("prior.mean", f.Prior.Mean, make([]float64, s.columns), tolExact)
+	list.Floats("prior.var", f.Prior.Var, slices.Repeat([]float64{s.variance}, s.columns), tolExact)
+	p, err := s.plan("sequential", 1, 1)
+	if err != nil {
+		return err
+	}
+	all, err := dataset.NewTable(p.Schema(), slices.Concat(s.rows...))
+	if err != nil {
+		return err
+	}
+	central, err := pvi.Central(context.Background(), p, all)
+	if err != nil {
+		return err
+	}
+	list.Equal("global_vi: converged", true, central.Info.Converged)
+	f.Global.compareMoments(list, "global_vi", central.Model.Posterior, tolOptimum)
+	list.Float("global_vi.elbo", f.Global.ELBO, central.Info.Value, tolOptimum)
+	for i, r := range f.Runs {
+		at := fmt.Sprintf("runs[%d]", i)
+		if r.Schedule != "sequential" && r.Schedule != "synchronous" {
+			return fmt.Errorf("%s: unknown schedule %q", at, r.Schedule)
+		}
+		if len(r.Rounds) > maxRounds {
+			return fmt.Errorf("%s: %d rounds, and there are %d", at, len(r.Rounds), maxRounds)
+		}
+		for n, want := range r.Rounds {
+			entry := fmt.Sprintf("%s.rounds[%d]", at, n)
+			q, err := s.posterior(run, r.Schedule, r.Damping, n+1)
+			if err != nil {
+				return fmt.Errorf("%s: %w", entry, err)
+			}
+			list.Equal(entry+".round", want.Round, n+1)
+			want.compareMoments(list, entry, q, tolOptimum)
+		}
+		q, err := s.posterior(run, r.Schedule, r.Damping, maxRounds)
+		if err != nil {
+			return fmt.Errorf("%s: %w", at, err)
+		}
+		r.After.compareMoments(list, at+".after_60_rounds", q, tolFixedPoint)
+		// The file's own distance says no more than that it is within the tolerance.
+		list.Equal(at+".after_60_rounds.max_abs_error_to_global: small", true, r.After.MaxError >= 0 && r.After.MaxError < tolFixedPoint.Rel)
+	}
+	return nil
+}
+
+// partition is the file's rows as those of the sites of a study.
+type partition struct {
+	columns  int
+	variance float64 // of the prior
+	sites    []string
+	rows     [][]dataset.Row // by site
+}
+
+var answers = map[float64]string{-1: "no", 1: "yes"}
+
+// study divides the rows among their owners.
+func (f *roundsJSON) study() (*partition, error) {
+	all, err := design(f.X, f.T)
+	if err != nil {
+		return nil, err
+	}
+	prior, err := f.Prior.density()
+	if err != nil {
+		return nil, fmt.Errorf("prior: %w", err)
+	}
+	if len(f.Owner) != all.Rows() {
+		return nil, fmt.Errorf("%d owners of %d rows", len(f.Owner), all.Rows())
+	}
+	s := &partition{columns: all.Columns(), variance: f.Prior.Var[0]}
+	if err := prior.CheckProper(s.columns); err != nil {
+		return nil, fmt.Errorf("prior: %w", err)
+	}
+	for i, m := range f.Owner {
+		if m < 0 || m >= maxSites {
+			return nil, fmt.Errorf("row %d belongs to client %d", i, m)
+		}
+		if err := (gvi.Logistic{}).Check(f.T[i]); err != nil {
+			return nil, fmt.Errorf("row %d: %w", i, err)
+		}
+		for len(s.rows) <= m {
+			s.sites = append(s.sites, fmt.Sprintf("c%d", len(s.rows)))
+			s.rows = append(s.rows, nil)
+		}
+		s.rows[m] = append(s.rows[m], dataset.Row{ID: fmt.Sprintf("%06d", i), Views: [][]float64{f.X[i]}, Subject: []string{answers[f.T[i]]}})
+	}
+	return s, nil
+}
+
+// plan is a plan that takes numbers as they are.
+func (s *partition) plan(schedule string, damping float64, rounds int) (*study.Plan, error) {
+	features, constants := make([]string, s.columns), make([]options.Constant, s.columns)
+	for j := range features {
+		features[j] = fmt.Sprintf("x%d", j)
+		constants[j] = options.Constant{Feature: features[j], Scale: 1}
+	}
+	// JSON is YAML.
+	text, err := json.Marshal(map[string]any{
+		"parley": study.Version, "name": "vectors", "sites": s.sites, "subjects": []string{"y"},
+		"views":   []any{map[string]any{"name": "v", "features": features}},
+		"privacy": map[string]any{"protection": study.ProtectionNone},
+		"method": map[string]any{
+			"name": pvi.Method{}.Name(), "outcome": gvi.Outcome{Column: "y", Levels: []string{"no", "yes"}}, "intercept": false, "constants": constants,
+			"prior_variance": s.variance, "schedule": schedule, "rounds": rounds, "damping": damping, "tolerance": 0,
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return study.Parse("the vectors' plan", text, method.Registry{pvi.Method{}})
+}
+
+// posterior is that of a whole study.
+func (s *partition) posterior(run Run, schedule string, damping float64, rounds int) (q gvi.Gaussian, err error) {
+	p, err := s.plan(schedule, damping, rounds)
+	if err != nil {
+		return q, err
+	}
+	rows := map[string]dataset.Source{}
+	for m, site := range s.sites {
+		if rows[site], err = dataset.NewTable(p.Schema(), s.rows[m]); err != nil {
+			return q, err
+		}
+	}
+	r, err := run(p, rows)
+	if err != nil {
+		return q, err
+	}
+	data, err := fitted.JSON(r.Files)
+	if err != nil {
+		return q, err
+	}
+	m, err := pvi.LoadModel(data)
+	if err != nil {
+		return q, err
+	}
+	if err := m.Posterior.CheckProper(s.columns); err != nil {
+		return q, err
+	}
+	return m.Posterior, nil
+}

@@ -1,0 +1,110 @@
+// Package verify compares partitioned variational inference with published test
+// vectors: numbers from independent implementations, which lie in ../testdata/pvi.
+// [Vectors] runs one file of them.
+//
+// It drives what studies run: rounds are whole studies through the engine that the
+// caller hands in, and all else calls packages gvi, published and account.
+package verify
+
+import (
+	"fmt"
+	"io"
+
+	"parley/internal/vectors"
+	"parley/methods/pvi/gvi"
+)
+
+// Opener opens data that test vectors refer to, by the name of the file: adult.csv.gz,
+// the Adult data of UCI in one table with a header, or if there is no such file,
+// view_person.csv.gz and subjects.csv.gz, as in examples/income/data.
+type Opener func(name string) (io.ReadCloser, error)
+
+// Means are what vectors need beside themselves. Of what is nil, files that need it
+// cannot be run.
+type Means struct {
+	Open Opener // the data of adult-exact
+	Run  Run    // the studies of pvi-exact
+}
+
+// Schema is how the "schema" of this method's test vectors begins.
+const Schema = "pvi/"
+
+// Vectors runs one file of published test vectors and compares every entry with the
+// tolerance its description states. The file's "schema" says which of the formats it
+// is; an unknown one is an error, and so is a file that cannot be run.
+func Vectors(file []byte, means Means) ([]vectors.Check, error) {
+	return vectors.Run(file, map[string]func([]byte, *vectors.List) error{
+		"pvi/natural-parameters/1": verifyNatural,
+		"pvi/local-free-energy/1":  verifyFreeEnergy,
+		"pvi/predictive/1":         verifyPredictive,
+		"pvi/client-split/1":       verifySplit,
+		"pvi/clipping/1":           verifyClipping,
+		"pvi/accounting/1":         verifyAccounting,
+		"pvi/pvi-exact/1":          func(file []byte, list *vectors.List) error { return verifyRounds(file, list, means.Run) },
+		"pvi/adult-exact/1":        func(file []byte, list *vectors.List) error { return verifyAdult(file, list, means.Open) },
+	})
+}
+
+// The descriptions' tolerances; the floors keep entries near zero from asking for
+// more digits than float64 has.
+var (
+	tolAlgebra    = vectors.Tolerance{Rel: 1e-12, Floor: 0.1}
+	tolRule       = vectors.Tolerance{Rel: 1e-9, Floor: 0.01}
+	tolQuadrature = vectors.Tolerance{Rel: 1e-9, Floor: 1}
+	tolOptimum    = vectors.Tolerance{Rel: 1e-6, Floor: 1}
+	tolFixedPoint = vectors.Tolerance{Rel: 1e-5, Floor: 1}
+	tolCharge     = vectors.Tolerance{Rel: 1e-6}
+	tolTight      = vectors.Tolerance{Rel: 0.012} // how far apart the files' bounds are
+	tolExact      = vectors.Tolerance{}
+)
+
+// naturalJSON is a density or factor as the files write it: by natural
+// parameters, by moments, or by both.
+type naturalJSON struct {
+	Eta    []float64 `json:"eta"`
+	Lambda []float64 `json:"lam"`
+	Mean   []float64 `json:"mean"`
+	Var    []float64 `json:"var"`
+}
+
+func (n *naturalJSON) gaussian(d int) (gvi.Gaussian, error) {
+	g := gvi.Gaussian{Eta: n.Eta, Lambda: n.Lambda}
+	return g, g.Check(d)
+}
+
+// density wants all four parts, where a file has both, and reads the moments.
+func (n *naturalJSON) density() (gvi.Gaussian, error) {
+	g, err := gvi.FromMoments(n.Mean, n.Var)
+	if err != nil {
+		return g, err
+	}
+	if len(g.Eta) == 0 {
+		return g, fmt.Errorf("a density over no weights")
+	}
+	return g, nil
+}
+
+func (n *naturalJSON) compare(list *vectors.List, entry string, got gvi.Gaussian, tol vectors.Tolerance) {
+	list.Floats(entry+".eta", n.Eta, got.Eta, tol)
+	list.Floats(entry+".lam", n.Lambda, got.Lambda, tol)
+}
+
+func (n *naturalJSON) compareMoments(list *vectors.List, entry string, got gvi.Gaussian, tol vectors.Tolerance) {
+	mean, variance := got.Moments()
+	list.Floats(entry+".mean", n.Mean, mean, tol)
+	list.Floats(entry+".var", n.Var, variance, tol)
+}
+
+// design makes a design matrix of rows with outcomes.
+func design(x [][]float64, y []float64) (*gvi.Design, error) {
+	if len(x) != len(y) || len(x) == 0 || len(x[0]) == 0 {
+		return nil, fmt.Errorf("%d rows and %d outcomes", len(x), len(y))
+	}
+	d := gvi.NewDesign(len(x[0]))
+	for i, row := range x {
+		if err := d.AppendDense(row, y[i]); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}

@@ -1,0 +1,207 @@
+package verify
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"parley/dataset"
+	"parley/engine/local"
+	"parley/internal/vectors"
+	"parley/internal/vectors/vectorstest"
+	"parley/method"
+	"parley/methods/pvi"
+	"parley/study"
+)
+
+func vectorFiles(t testing.TB) map[string][]byte {
+	t.Helper()
+	names, err := filepath.Glob("../testdata/pvi/*.json")
+	if err != nil || len(names) != 8 {
+		t.Fatalf("want eight files of test vectors, got %v (%v)", names, err)
+	}
+	files := make(map[string][]byte)
+	for _, n := range names {
+		if files[filepath.Base(n)], err = os.ReadFile(n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return files
+}
+
+// inMemory is the engine.
+func inMemory(p *study.Plan, rows map[string]dataset.Source) (*method.Result, error) {
+	out, err := local.Run(context.Background(), local.Config{Plan: p, Methods: method.Registry{pvi.Method{}}, Data: rows})
+	if err != nil {
+		return nil, err
+	}
+	return out.Result, nil
+}
+
+var means = Means{Run: inMemory}
+
+// openExample opens the data of the example, in which the Adult data are.
+func openExample(name string) (io.ReadCloser, error) {
+	return os.Open(filepath.Join("../../../examples/income/data", name))
+}
+
+var adultFitted = sync.OnceValues(func() (*adultFit, error) {
+	table, err := openAdult(openExample)
+	if err != nil {
+		return nil, err
+	}
+	return fitAdult(table, 0, 1)
+})
+
+// verifyOnce is VerifyVectors, but compares adult-exact with one fit, which takes a
+// second.
+func verifyOnce(name string, file []byte) ([]vectors.Check, error) {
+	if name != "adult_exact.json" {
+		return Vectors(file, means)
+	}
+	fit, err := adultFitted()
+	if err != nil {
+		return nil, err
+	}
+	var f adultJSON
+	var list vectors.List
+	err = vectors.Decode(file, &f)
+	f.compare(&list, fit)
+	return list, err
+}
+
+func TestPublishedVectorsAgree(t *testing.T) {
+	for name, file := range vectorFiles(t) {
+		t.Run(name, func(t *testing.T) {
+			checks, err := verifyOnce(name, file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			vectorstest.Agree(t, checks, 12)
+		})
+	}
+}
+
+// unused are numbers on which nothing else depends: orders at which no minimum is
+// attained, and one that has a tolerance of two rows. The prior of adult-exact is what
+// is fitted, not compared.
+var unused = regexp.MustCompile(`^\.dense_orders|^\.test_correct|^\.prior\.(mean|var)$`)
+
+func TestChangedVectorsDisagree(t *testing.T) {
+	for name, file := range vectorFiles(t) {
+		t.Run(name, func(t *testing.T) {
+			sample := 30
+			if name == "accounting.json" || name == "pvi_exact.json" {
+				sample = 10 // a tenth of a second each
+			}
+			vectorstest.Changed(t, file, unused, sample, func(file []byte) ([]vectors.Check, error) { return verifyOnce(name, file) })
+		})
+	}
+}
+
+var adultHeader = strings.Join(slices.Concat(adultNumbers, adultCategories, []string{"income", "split"}), ",") + "\n"
+
+// twoPeople train and one tests.
+const twoPeople = "1,2,3,4,5,6,a,b,c,d,e,f,g,h,>50K,train\n2,3,4,5,6,7,a,b,c,d,e,f,g,h,<=50K,train\n2,3,4,5,6,7,a,b,c,d,e,f,g,h,<=50K,test\n"
+
+func zipped(text string) []byte {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	fmt.Fprint(z, text)
+	z.Close()
+	return b.Bytes()
+}
+
+// Other data than the vectors' are read and found to be other data.
+func TestVectorsOfOtherDataDisagree(t *testing.T) {
+	checks, err := Vectors(vectorFiles(t)["adult_exact.json"], Means{Open: func(name string) (io.ReadCloser, error) {
+		if name == "adult.csv.gz" {
+			return nil, errors.New("there is only the example")
+		}
+		text := adultHeader + twoPeople
+		return io.NopCloser(bytes.NewReader(zipped(strings.Replace(text, "split", "uci", 1)))), nil
+	}})
+	if err != nil || len(checks) < 12 || vectors.List(checks).OK() {
+		t.Errorf("%d entries, %v", len(checks), err)
+	}
+}
+
+func TestVectorsThatCannotBeRun(t *testing.T) {
+	adult := vectorFiles(t)["adult_exact.json"]
+	table := func(text string) Opener {
+		return func(string) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(zipped(text))), nil }
+	}
+	for _, c := range []struct {
+		want, file string
+		open       Opener
+	}{
+		{"unknown schema", `{"schema": "pvi/clipping/2"}`, nil},
+		{"unknown schema", `{}`, nil},
+		{"test vectors", `[]`, nil},
+		{"test vectors", `{"schema": "pvi/clipping/1"} {}`, nil},
+		{"unknown field", `{"schema": "pvi/clipping/1", "extra": 1}`, nil},
+		{"0 rows and 0 outcomes", `{"schema": "pvi/pvi-exact/1"}`, nil},
+		{"row 0 belongs to client -1", `{"schema": "pvi/pvi-exact/1", "X": [[1]], "t": [1], "owner": [-1], "prior": {"mean": [0], "var": [1]}}`, nil},
+		{"unknown schedule", `{"schema": "pvi/pvi-exact/1", "X": [[1]], "t": [1], "owner": [0], "prior": {"mean": [0], "var": [1]}, "runs": [{"schedule": "x"}]}`, nil},
+		{"want an even number", `{"schema": "pvi/client-split/1", "cases": [{"M": 3}]}`, nil},
+		{"gradients of 2 and 1", `{"schema": "pvi/clipping/1", "cases": [{"C": 1, "g": [[1, 2], [1]]}]}`, nil},
+		{"q_old: natural parameters of 1 and 2", `{"schema": "pvi/natural-parameters/1", "cases": [{"q_old": {"mean": [0], "var": [1], "eta": [0], "lam": [1, 1]}, "q_new": {"mean": [0], "var": [1]}, "t_old": {"eta": [0], "lam": [1]}}]}`, nil},
+		{"no weights", `{"schema": "pvi/natural-parameters/1", "cases": [{}]}`, nil},
+		{"cavity: natural parameters", `{"schema": "pvi/adult-exact/1"}`, table(adultHeader + twoPeople)},
+		{"which were not given", string(adult), nil},
+		{"needs the Adult data, adult.csv.gz: lost", string(adult), func(string) (io.ReadCloser, error) { return nil, errors.New("lost") }},
+		{"unexpected EOF", string(adult), func(string) (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("age")), nil }},
+		{`no column "fnlwgt"`, string(adult), table("age,x\n1,2\n")},
+		{"wrong number of fields", string(adult), table(adultHeader + "1\n")},
+		{"row 1: age is not", string(adult), table(adultHeader + "x" + strings.Repeat(",1", 15) + "\n")},
+		{"1 lines, and 0 rows", string(adult), table(adultHeader)},
+		{"3 rows to train on and 0 to test", string(adult), table(adultHeader + strings.ReplaceAll(twoPeople, "test", "train"))},
+		{`"1" is not one of`, string(adult), table(adultHeader + strings.Repeat("1,", 15) + "train\n" + strings.Repeat("2,", 15) + "train\n")},
+	} {
+		if _, err := Vectors([]byte(c.file), Means{Open: c.open, Run: inMemory}); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%.80s: %v, want %q", c.file, err, c.want)
+		}
+	}
+}
+
+// Whatever a file holds: an error or disagreement, never a panic.
+func FuzzVerifyVectors(f *testing.F) {
+	for name, file := range vectorFiles(f) {
+		if name != "adult_exact.json" {
+			f.Add(file)
+		}
+	}
+	f.Add([]byte(`{"schema": "pvi/pvi-exact/1", "X": [[1]], "t": [1], "owner": [0], "prior": {"mean": [0], "var": [1]}}`))
+	f.Fuzz(func(t *testing.T, file []byte) {
+		if len(file) > 30000 || bytes.Count(file, []byte("[")) > 300 {
+			return
+		}
+		Vectors(file, means)
+	})
+}
+
+// Whatever a table holds.
+func FuzzOpenAdult(f *testing.F) {
+	f.Add(adultHeader + twoPeople)
+	f.Fuzz(func(t *testing.T, text string) {
+		data := zipped(text)
+		table, err := openAdult(func(string) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil })
+		if err != nil {
+			return
+		}
+		e, train, test, err := table.designs(func(row int) bool { return table.cells["split"][row] == "train" })
+		if err == nil && (train.Rows()+test.Rows() != table.rows || train.Columns() != e.Width()) {
+			t.Errorf("%d and %d rows of %d", train.Rows(), test.Rows(), table.rows)
+		}
+	})
+}
