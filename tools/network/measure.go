@@ -27,7 +27,7 @@ import (
 	"parley/federation/coordinator"
 	"parley/federation/site"
 	"parley/method"
-	"parley/mvppca"
+	"parley/methods/mvppca"
 	"parley/study"
 )
 
