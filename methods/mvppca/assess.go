@@ -221,13 +221,3 @@ func (h *site) assess(ctx context.Context, t *assessTask, sums *rowSums, data da
 	symmetrise(a.Cov, q, q)
 	return a, nil
 }
-
-// Describe writes how the model describes the observed features: by its point
-// nearest to them where they determine the factors
-// ([Posterior.ReconstructNearest]), by the posterior mean elsewhere. It is the
-// rule for every reconstruction of observed values that is shown or scored.
-func (p *Posterior) Describe(dst, t []float64) {
-	if !p.ReconstructNearest(dst, t) {
-		p.Reconstruct(dst, t)
-	}
-}

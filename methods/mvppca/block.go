@@ -146,3 +146,35 @@ func merge(a, b *Block) Block {
 	}
 	return out
 }
+
+// Scaled returns the statistics of the subjects after every value x of
+// feature j has become (x − Shift)·Factor.
+func (b *Block) Scaled(s *Scale) Block {
+	p := len(b.Features)
+	out := Block{Features: b.Features, N: b.N, Mean: make([]float64, p)}
+	for i, j := range b.Features {
+		out.Mean[i] = (b.Mean[i] - s.Shift[j]) * s.Factor[j]
+	}
+	product := func(src []float64, row func(i int) float64) []float64 {
+		if src == nil {
+			return nil
+		}
+		dst := make([]float64, len(src))
+		for i := range len(src) / p {
+			f := row(i)
+			for k, j := range b.Features {
+				dst[i*p+k] = src[i*p+k] * (f * s.Factor[j])
+			}
+		}
+		return dst
+	}
+	out.Scatter = product(b.Scatter, func(i int) float64 { return s.Factor[b.Features[i]] })
+	out.Factor = product(b.Factor, func(int) float64 { return 1 })
+	if b.Diag != nil {
+		out.Diag = make([]float64, p)
+		for i, j := range b.Features {
+			out.Diag[i] = b.Diag[i] * s.Factor[j] * s.Factor[j]
+		}
+	}
+	return out
+}

@@ -55,7 +55,7 @@ func (c *coordinator) foldDifference(prior *Prior, sites []string, all []*clipAn
 	for k, n := range counts {
 		switch {
 		case n == 0: // the only sites with the view have left
-			model.keepView(c.layout, prior, k)
+			keepView(c.layout, model, prior, k)
 		case n > 1 && model.VarW[k] == aloneVariance:
 			// The noise has fallen below the last bit of W: that is no reason to
 			// start it afresh.
@@ -93,7 +93,7 @@ func (c *clipPlan) moved(prior *Prior, a *clipAnswer) Params {
 }
 
 // keepView takes over everything about a view from another prior.
-func (p *Prior) keepView(l Layout, from *Prior, k int) {
+func keepView(l Layout, p, from *Prior, k int) {
 	lo, hi := l.View(k)
 	copy(p.W[lo*p.Rank:hi*p.Rank], from.W[lo*p.Rank:])
 	copy(p.Mu[lo:hi], from.Mu[lo:hi])

@@ -57,7 +57,7 @@ const (
 const limitSquares = 4
 
 // checkWeight returns the factor of an entry.
-func (l Layout) checkWeight(entry int) float64 {
+func checkWeight(l Layout, entry int) float64 {
 	norm := normPlaces
 	switch entry {
 	case errorEntry:
@@ -194,7 +194,7 @@ func (c *checker) addView(k int, v []float64) {
 	v[squareEntry] = min(1, v[squareEntry]/c.limit[k])
 	v[spreadEntry] = min(1, v[spreadEntry]/c.spread[k])
 	for entry := range v {
-		v[entry] *= c.layout.checkWeight(entry)
+		v[entry] *= checkWeight(c.layout, entry)
 	}
 }
 
@@ -226,7 +226,7 @@ const cutFrom = 0.45
 // standard deviation sd.
 func (c *checker) read(k int, sum []float64, sd float64) viewCheck {
 	at := func(entry int) (x, noise float64) {
-		w := c.layout.checkWeight(entry)
+		w := checkWeight(c.layout, entry)
 		return sum[k*checkEntries+entry] / w, sd / w
 	}
 	var n viewCheck

@@ -135,6 +135,22 @@ func (p *pool) fresh(prior *Prior, i int) SiteState {
 	return s
 }
 
+// Restricted returns minus the restricted log-likelihood of one view at given
+// variances between sites, constants dropped, and the rows of [W μ] that belong to
+// them: what [Pool] minimises, and what it then takes. The messages are of one rank
+// and were checked.
+func Restricted(l Layout, sites []SiteMessage, view int, varW, varMu float64) (objective float64, rows []float64, err error) {
+	p := &pool{layout: l, sites: sites}
+	if len(sites) > 0 {
+		p.q = sites[0].Rank
+	}
+	p.index()
+	r := p.view(view)
+	objective = r.objective(varW, varMu)
+	err = r.estimate(varW, varMu, func(_ int, row []float64) { rows = append(rows, row...) })
+	return objective, rows, err
+}
+
 // pool is the workspace of one call.
 type pool struct {
 	layout Layout

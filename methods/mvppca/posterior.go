@@ -299,3 +299,13 @@ func (m *model) predict(dst []float64, features []int, x []float64) {
 		dst[i] = s
 	}
 }
+
+// Describe writes how the model describes the observed features: by its point
+// nearest to them where they determine the factors
+// ([Posterior.ReconstructNearest]), by the posterior mean elsewhere. It is the
+// rule for every reconstruction of observed values that is shown or scored.
+func (p *Posterior) Describe(dst, t []float64) {
+	if !p.ReconstructNearest(dst, t) {
+		p.Reconstruct(dst, t)
+	}
+}

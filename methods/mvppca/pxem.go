@@ -115,6 +115,29 @@ func Fit(l Layout, blocks []Block, rank int, start *Params, o FitOptions) (*Fitt
 	return out, nil
 }
 
+// Iterate runs n iterations of [Fit] from a start, without its stopping rule;
+// without expand they are those of plain expectation maximisation. It returns the
+// parameters after the last, and the log-likelihood of the start and after each.
+func Iterate(l Layout, blocks []Block, start *Params, n int, expand bool) (Params, []float64, error) {
+	f, err := newPXEM(l, blocks, start.Rank, start)
+	if err != nil {
+		return Params{}, nil, err
+	}
+	var logLik []float64
+	for {
+		ll, err := f.expect()
+		if err != nil {
+			return Params{}, nil, err
+		}
+		if logLik = append(logLik, ll); len(logLik) > n {
+			return f.md.params(l, f.features), logLik, nil
+		}
+		if err := f.maximise(expand); err != nil {
+			return Params{}, nil, err
+		}
+	}
+}
+
 // pxem is the state and workspace of a fit.
 type pxem struct {
 	*sums

@@ -118,16 +118,16 @@ func (e *evaluationJSON) imputed(list *vectors.List, entry string, l Layout, pre
 			mean = append(mean, all[at:at+hi-lo]...)
 		}
 		list.Floats(entry+".mean", flat(want.Mean), mean, tolPublished)
-		list.Floats(entry+".cov", flat(want.Cov), post.missingCovOf(lo, hi), tolPublished)
+		list.Floats(entry+".cov", flat(want.Cov), missingCov(post, lo, hi), tolPublished)
 		marginal.Impute(all, nil)
 		list.Floats(entry+".marginal_mean", want.MarginalMean, all[lo:hi], tolPublished)
-		list.Floats(entry+".marginal_cov", flat(want.MarginalCov), marginal.missingCovOf(lo, hi), tolPublished)
+		list.Floats(entry+".marginal_cov", flat(want.MarginalCov), missingCov(marginal, lo, hi), tolPublished)
 	}
 	return nil
 }
 
-// missingCovOf is the part of MissingCov on the features lo ≤ j < hi.
-func (p *Posterior) missingCovOf(lo, hi int) []float64 {
+// missingCov is the part of MissingCov on the features lo ≤ j < hi.
+func missingCov(p *Posterior, lo, hi int) []float64 {
 	cov, m := p.MissingCov(), len(p.Missing)
 	var out []float64
 	for i, j := range p.Missing {

@@ -116,25 +116,22 @@ func verifyHierarchical(file []byte, list *vectors.List) error {
 		}
 		messages = append(messages, *m)
 	}
-	po := &pool{layout: l, q: f.Q, sites: messages}
-	po.index()
 	list.Equal("master: views", len(f.Master), l.Views())
 	for k, v := range f.Master {
 		list.Equal(fmt.Sprintf("master[%d].view", k), v.View, k)
 		if k >= l.Views() {
 			return nil
 		}
-		r := po.view(k)
 		for i, at := range v.REMLAt {
 			entry := fmt.Sprintf("master[%d].reml_at[%d]", k, i)
 			if !(at.VarW >= 0 && at.VarMu >= 0) || math.IsInf(at.VarW+at.VarMu, 0) {
 				return fmt.Errorf("%s: variances %v and %v", entry, at.VarW, at.VarMu)
 			}
-			list.Float(entry+".reml", at.REML, r.objective(at.VarW, at.VarMu), tolIterate)
-			var w []float64
-			if err := r.estimate(at.VarW, at.VarMu, func(_ int, row []float64) { w = append(w, row...) }); err != nil {
+			objective, w, err := Restricted(l, messages, k, at.VarW, at.VarMu)
+			if err != nil {
 				return fmt.Errorf("%s: %w", entry, err)
 			}
+			list.Float(entry+".reml", at.REML, objective, tolIterate)
 			list.Floats(entry+".w", flat(at.W), w, tolIterate)
 		}
 	}
