@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"gonum.org/v1/gonum/floats"
 	"pgregory.net/rapid"
 
 	"parley/dataset"
@@ -255,8 +256,9 @@ func TestChangeInUnitsOfTheClip(t *testing.T) {
 				whole.Noise[k] = want.Noise
 				g, clipped := c.radius(prior, pt), make([]float64, pt.length)
 				pt.read(l, &whole, clipped)
-				unclipped := clippedDifference(v, make([]float64, len(v)), 1)
-				for n, x := range unclipped {
+				length := max(1, math.Sqrt(floats.Dot(v, v)))
+				for n, x := range v {
+					x /= length
 					if math.Abs(g*x-clipped[n]) > 1e-12*g {
 						t.Fatalf("view %d, %s: entry %d is %v, want %v", k, pt.kind, n, g*x, clipped[n])
 					}

@@ -180,7 +180,7 @@ func (c *checker) addView(k int, v []float64) {
 	for i := from; i < to; i++ {
 		j := c.observed[i]
 		mean, sd := c.others.predict(k, j)
-		miss, dev := math.Abs(c.values[i]-mean), c.values[i]-c.others.md.mu[j]
+		miss, dev := math.Abs(c.values[i]-mean), c.values[i]-c.others.mean(j)
 		z, place := miss/math.Sqrt(sd*sd+c.doubt[j]), 0
 		for place < len(c.widths) && !(z <= c.widths[place]) {
 			place++

@@ -206,27 +206,6 @@ func TestPublishedUpdatesAreStationary(t *testing.T) {
 	}
 }
 
-// gaussian is ln N(x; mean, cov) without shortcuts.
-func gaussian(x, mean, cov []float64) float64 {
-	n := len(x)
-	chol := slices.Clone(cov)
-	logDet, ok := cholesky(chol, n, n)
-	if !ok {
-		return math.NaN()
-	}
-	r := make([]float64, n)
-	for i := range x {
-		r[i] = x[i] - mean[i]
-	}
-	solved := slices.Clone(r)
-	cholSolve(chol, n, n, solved)
-	quad := 0.0
-	for i := range r {
-		quad += r[i] * solved[i]
-	}
-	return -0.5 * (float64(n)*math.Log(2*math.Pi) + logDet + quad)
-}
-
 func TestPublishedHandlesSubjectsThatLackViews(t *testing.T) {
 	l := layout(t, NoisePerView, 4, 3, 5)
 	r := rand.New(rand.NewPCG(6, 1))

@@ -120,9 +120,6 @@ func (m *predictive) Infer(row *dataset.Row, dst *evaluate.Posterior) error {
 }
 
 func (m *predictive) infer(row *dataset.Row, dst *evaluate.Posterior) (*Posterior, error) {
-	if len(m.predictor.known)*m.predictor.md.d*m.predictor.md.ld > maxKnown {
-		clear(m.predictor.known)
-	}
 	if err := m.rowEvaluator.Infer(row, dst); err != nil {
 		return nil, err
 	}

@@ -31,16 +31,6 @@ func mutate(r *rand.Rand, v reflect.Value) {
 	}
 }
 
-// finiteResult fails when numbers that are not finite come out without an error.
-func finiteResult(t *testing.T, what string, x ...[]float64) {
-	t.Helper()
-	for _, v := range x {
-		if err := finite(what, v); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 // TestHostileMessagesGiveErrors changes valid messages at random: whatever
 // comes out is an error or finite numbers, and never a panic.
 func TestHostileMessagesGiveErrors(t *testing.T) {

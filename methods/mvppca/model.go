@@ -300,7 +300,7 @@ func (e *rowEvaluator) Infer(row *dataset.Row, dst *evaluate.Posterior) error {
 	if err != nil {
 		return fmt.Errorf("subject %q: %w", row.ID, err)
 	}
-	dst.Resize(e.predictor.md.q, e.dims)
+	dst.Resize(e.predictor.Rank(), e.dims)
 	post.Latent(dst.Latent, t)
 	dst.LogLik = post.LogLik(t)
 	post.Describe(e.values, t)

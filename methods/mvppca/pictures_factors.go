@@ -101,7 +101,7 @@ func (c *coordinator) siteMean(p *Predictor, s namedReport) (mean, se []float64,
 		if err != nil {
 			return nil, nil, err
 		}
-		features = slices.DeleteFunc(features, func(j int) bool { return p.md.psi[j] == 0 })
+		features = slices.DeleteFunc(features, func(j int) bool { return !p.Describes(j) })
 		post, err := p.Given(features)
 		if err != nil {
 			return nil, nil, err

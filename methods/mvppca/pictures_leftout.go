@@ -166,6 +166,16 @@ func (o *leaveOut) addGram(dst []float64, features []int) {
 	}
 }
 
+// mean returns the study's mean of feature j.
+func (o *leaveOut) mean(j int) float64 { return o.md.mu[j] }
+
+// noise returns the noise variance of feature j; 0 where the model lacks it.
+func (o *leaveOut) noise(j int) float64 { return o.md.psi[j] }
+
+// factors returns the factors' mean given all views but k of the subject read last:
+// q numbers, valid until the next.
+func (o *leaveOut) factors(k int) []float64 { return o.x[k*o.md.ld:][:o.md.q] }
+
 // prepare works out what depends only on which features are observed.
 func (o *leaveOut) prepare(observed []int) error {
 	o.observed = append(o.observed[:0], observed...)

@@ -66,7 +66,7 @@ func (h *site) look(ctx context.Context, s *scores, model *Params) (*gallery, er
 			d := mean[i] - f.mean
 			f.mean += d / f.n
 			f.squares += d * (mean[i] - f.mean)
-			f.within += (variance[i] + others.md.psi[j] - others.md.psi[j] - f.within) / f.n
+			f.within += (variance[i] + others.noise(j) - others.noise(j) - f.within) / f.n
 		}
 		return g.keep(row, z, post.Observed, values)
 	})
@@ -96,7 +96,7 @@ func (g *gallery) keep(row *dataset.Row, z []float64, observed []int, values []f
 		if g.others.ok[k] {
 			squares := 0.0
 			for a, x := range z {
-				d := x - g.others.x[k*g.others.md.ld+a]
+				d := x - g.others.factors(k)[a]
 				squares += d * d
 			}
 			s.moved[k] = math.Sqrt(squares)
@@ -112,7 +112,7 @@ func (g *gallery) keep(row *dataset.Row, z []float64, observed []int, values []f
 func (g *gallery) lacking(k int) bool {
 	lo, hi := g.layout.View(k)
 	for j := lo; j < hi; j++ {
-		if g.others.md.psi[j] > 0 && int(g.imputed[j].n) < g.subjects {
+		if g.others.noise(j) > 0 && int(g.imputed[j].n) < g.subjects {
 			return false
 		}
 	}

@@ -201,7 +201,7 @@ func (g *gallery) imputedFigure() (figure.Item, bool) {
 			if !(f.n > 0 && sd > 0) {
 				continue
 			}
-			mean, half := (f.mean-g.others.md.mu[j])/sd, 1.645*math.Sqrt(f.squares/f.n+f.within)/sd
+			mean, half := (f.mean-g.others.mean(j))/sd, 1.645*math.Sqrt(f.squares/f.n+f.within)/sd
 			b.Labels, b.Groups = append(b.Labels, v.Features[j-lo].Name), append(b.Groups, v.Name)
 			b.Values, b.Low, b.High = append(b.Values, mean), append(b.Low, mean-half), append(b.High, mean+half)
 		}
@@ -258,7 +258,7 @@ func (g *gallery) subjectFigure(id string, at int, post *Posterior, values []flo
 	b := figure.Bars{X: figure.Axis{Label: "expected value (standard deviations from the mean)"}, Top: 12, Subject: true}
 	view := g.layout.ViewOf()
 	add := func(j int, mean, sd float64) {
-		k, unit, mu := view[j], g.others.sd[j], g.others.md.mu[j]
+		k, unit, mu := view[j], g.others.sd[j], g.others.mean(j)
 		lo, _ := g.layout.View(k)
 		b.Labels, b.Groups = append(b.Labels, g.plan.Views[k].Features[j-lo].Name), append(b.Groups, g.plan.Views[k].Name)
 		b.Values, b.Low, b.High = append(b.Values, (mean-mu)/unit), append(b.Low, (mean-1.645*sd-mu)/unit), append(b.High, (mean+1.645*sd-mu)/unit)
@@ -270,7 +270,7 @@ func (g *gallery) subjectFigure(id string, at int, post *Posterior, values []flo
 			j := post.Observed[i]
 			mean, sd := g.others.predict(k, j)
 			add(j, mean, sd)
-			b.Marks = append(b.Marks, (values[i]-g.others.md.mu[j])/g.others.sd[j])
+			b.Marks = append(b.Marks, (values[i]-g.others.mean(j))/g.others.sd[j])
 		}
 		b.Mark = "measured"
 		f.Title = fmt.Sprintf("Subject %s: %s forgotten and predicted", id, g.plan.Views[k].Name)
@@ -281,7 +281,7 @@ func (g *gallery) subjectFigure(id string, at int, post *Posterior, values []flo
 		post.MissingVar(variance)
 		for i, j := range post.Missing {
 			if g.others.from[view[j]] == g.others.from[view[j]+1] { // single missing cells are another matter
-				add(j, mean[i], math.Sqrt(variance[i]+g.others.md.psi[j]-g.others.md.psi[j]))
+				add(j, mean[i], math.Sqrt(variance[i]+g.others.noise(j)-g.others.noise(j)))
 			}
 		}
 		f.Title = "Subject " + id + ": what was not measured"

@@ -57,6 +57,15 @@ func (p *Predictor) Widen(variance []float64) error {
 	return nil
 }
 
+// Rank returns q, the number of factors.
+func (p *Predictor) Rank() int { return p.md.q }
+
+// Describes says whether the model describes feature j.
+func (p *Predictor) Describes(j int) bool { return p.md.psi[j] > 0 }
+
+// Kept returns how many posteriors the predictor keeps, and how many it may.
+func (p *Predictor) Kept() (n, most int) { return len(p.known), maxKnown / (p.md.d * p.md.ld) }
+
 // Given returns what the model says once the given features are observed:
 // ascending, all described by the model, possibly none.
 func (p *Predictor) Given(features []int) (*Posterior, error) {
@@ -79,7 +88,7 @@ func (p *Predictor) Given(features []int) (*Posterior, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(p.known) >= maxKnown/(p.md.d*p.md.ld) {
+	if n, most := p.Kept(); n >= most {
 		clear(p.known)
 	}
 	p.known[string(key)] = post
@@ -128,6 +137,10 @@ type Posterior struct {
 	nearest  []float64 // p × ld: W (WᵀW)⁻¹; nil if that does not exist
 	constant float64   // p ln 2π + ln |C|
 }
+
+// Gain returns the row of Ψ⁻¹W M of the i-th observed feature, q numbers: by how much
+// the factors' mean follows its value.
+func (p *Posterior) Gain(i int) []float64 { return p.gain[i*p.md.ld:][:p.md.q] }
 
 func newPosterior(md *model, features, all []int) (*Posterior, error) {
 	q, ld, p := md.q, md.ld, len(features)

@@ -116,7 +116,7 @@ func newConditionals(l Layout, p *Params) (*conditionals, error) {
 		g := make([]float64, (hi-lo)*n)
 		for i := range hi - lo {
 			for j := range n {
-				g[i*n+j] = dot(p.W[(lo+i)*q:][:q], post.gain[j*post.md.ld:][:q])
+				g[i*n+j] = dot(p.W[(lo+i)*q:][:q], post.Gain(j))
 			}
 		}
 		c.gains, c.vars = append(c.gains, g), append(c.vars, v)

@@ -3,8 +3,14 @@ package mvppca
 import (
 	"math"
 	"math/rand/v2"
-	"testing"
+	"slices"
 )
+
+// tb is what is needed of a test.
+type tb interface {
+	Helper()
+	Fatal(args ...any)
+}
 
 // truth is a model to draw subjects from.
 type truth struct {
@@ -101,7 +107,7 @@ func split(l Layout, row []float64) [][]float64 {
 	return views
 }
 
-func blocksOf(t testing.TB, l Layout, rows [][]float64) []Block {
+func blocksOf(t tb, l Layout, rows [][]float64) []Block {
 	t.Helper()
 	a, err := NewAccumulator(l, nil)
 	if err != nil {
@@ -115,8 +121,8 @@ func blocksOf(t testing.TB, l Layout, rows [][]float64) []Block {
 	return a.Blocks()
 }
 
-func must[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
+func must[T any](v T, err error) func(tb) T {
+	return func(t tb) T {
 		t.Helper()
 		if err != nil {
 			t.Fatal(err)
@@ -125,7 +131,7 @@ func must[T any](v T, err error) func(testing.TB) T {
 	}
 }
 
-func layout(t testing.TB, noise Noise, dims ...int) Layout {
+func layout(t tb, noise Noise, dims ...int) Layout {
 	t.Helper()
 	return must(NewLayout(dims, noise))(t)
 }
@@ -163,4 +169,35 @@ func covariance(l Layout, p *Params, features []int) []float64 {
 		c[i*n+i] += p.Noise[group[a]]
 	}
 	return c
+}
+
+// finiteResult fails when numbers that are not finite come out without an error.
+func finiteResult(t tb, what string, x ...[]float64) {
+	t.Helper()
+	for _, v := range x {
+		if err := finite(what, v); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// gaussian is ln N(x; mean, cov) without shortcuts.
+func gaussian(x, mean, cov []float64) float64 {
+	n := len(x)
+	chol := slices.Clone(cov)
+	logDet, ok := cholesky(chol, n, n)
+	if !ok {
+		return math.NaN()
+	}
+	r := make([]float64, n)
+	for i := range x {
+		r[i] = x[i] - mean[i]
+	}
+	solved := slices.Clone(r)
+	cholSolve(chol, n, n, solved)
+	quad := 0.0
+	for i := range r {
+		quad += r[i] * solved[i]
+	}
+	return -0.5 * (float64(n)*math.Log(2*math.Pi) + logDet + quad)
 }

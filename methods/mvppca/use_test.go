@@ -352,7 +352,8 @@ func TestPosteriorsOfEverySubjectAreNotAllKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	limit := maxKnown/(40000*read.predictor.md.ld) + 1
+	_, limit := read.predictor.Kept()
+	limit++
 	rows := make([][]float64, limit+5)
 	for i := range rows {
 		rows[i] = slices.Repeat([]float64{math.NaN()}, 40000)
@@ -360,7 +361,8 @@ func TestPosteriorsOfEverySubjectAreNotAllKept(t *testing.T) {
 	}
 	most := 0
 	if _, err := read.each(context.Background(), ownUnits(m, rows), func(*dataset.Row, *Posterior, []float64) error {
-		most = max(most, len(read.predictor.known))
+		kept, _ := read.predictor.Kept()
+		most = max(most, kept)
 		return nil
 	}); err != nil {
 		t.Fatal(err)
