@@ -14,6 +14,7 @@ import (
 	"parley/dataset"
 	"parley/figure"
 	"parley/method/fitted"
+	"parley/methods/mvppca/ppca"
 	"parley/problem"
 )
 
@@ -53,7 +54,7 @@ func (m *Model) Associate(ctx context.Context, data dataset.Source, categories [
 		columns = append(columns, &covariate{name: c.Name, category: slices.Contains(categories, c.Name), number: newMoments(q), levels: map[string]*moments{}})
 	}
 	z, empty := make([]float64, q), 0
-	if _, err := r.each(ctx, data, func(row *dataset.Row, post *Posterior, values []float64) error {
+	if _, err := r.each(ctx, data, func(row *dataset.Row, post *ppca.Posterior, values []float64) error {
 		if len(values) == 0 {
 			empty++
 			return nil

@@ -12,6 +12,8 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"parley/dataset"
+	"parley/methods/mvppca/internal/synthetic"
+	"parley/methods/mvppca/ppca"
 )
 
 // labelled gives subjects columns.
@@ -27,12 +29,12 @@ func labelled(t testing.TB, table *dataset.Table, names []string, cells func(i i
 		row := table.Row(i)
 		rows = append(rows, dataset.Row{ID: row.ID, Views: row.Views, Subject: cells(i)})
 	}
-	return must(dataset.NewTable(schema, rows))(t)
+	return synthetic.Must(dataset.NewTable(schema, rows))(t)
 }
 
 func associations(t testing.TB, m *Model, data dataset.Source, categories ...string) ([]association, string) {
 	t.Helper()
-	account := must(m.Associate(context.Background(), data, categories))(t)
+	account := synthetic.Must(m.Associate(context.Background(), data, categories))(t)
 	value := account.Value.(struct {
 		For          string        `json:"for"`
 		Associations []association `json:"associations"`
@@ -47,17 +49,17 @@ func associations(t testing.TB, m *Model, data dataset.Source, categories ...str
 // values with distributions of gonum's own.
 func TestAssociationsEqualTheTextbook(t *testing.T) {
 	r := rand.New(rand.NewPCG(101, 1))
-	tr := newTruth(r, layout(t, NoisePerView, 4, 3), 2, 0.5)
+	tr := synthetic.NewTruth(r, synthetic.Shape(t, ppca.NoisePerView, 4, 3), 2, 0.5)
 	m := modelOf(t, tr, r)
-	rows := tr.subjects(r, 60)
-	rows[7] = lacking(tr.l, rows[7:8], 0, 1)[0]
+	rows := tr.Subjects(r, 60)
+	rows[7] = synthetic.Lacking(tr.L, rows[7:8], 0, 1)[0]
 	predictor, _, err := m.Predictor()
 	if err != nil {
 		t.Fatal(err)
 	}
 	factor := make([][]float64, 2)
 	for _, row := range rows {
-		post, values, err := predictor.Subject(split(tr.l, row), nil)
+		post, values, err := predictor.Subject(synthetic.Split(tr.L, row), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -144,9 +146,9 @@ func TestAdjustedPValues(t *testing.T) {
 
 func TestColumnsThatTellNothingAreRefused(t *testing.T) {
 	r := rand.New(rand.NewPCG(102, 1))
-	tr := newTruth(r, layout(t, NoisePerView, 3, 2), 1, 0.5)
+	tr := synthetic.NewTruth(r, synthetic.Shape(t, ppca.NoisePerView, 3, 2), 1, 0.5)
 	m := modelOf(t, tr, r)
-	table := ownUnits(m, tr.subjects(r, 150))
+	table := ownUnits(m, tr.Subjects(r, 150))
 	for want, cell := range map[string]func(i int) string{
 		"is the same for all subjects": func(int) string { return "x" },
 		"has more than 100 different":  func(i int) string { return fmt.Sprintf("id%d", i) },

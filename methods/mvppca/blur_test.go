@@ -4,6 +4,9 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"parley/methods/mvppca/internal/synthetic"
+	"parley/methods/mvppca/ppca"
 )
 
 // Sites can compute with whatever the published update makes of what they say,
@@ -12,10 +15,10 @@ func TestSitesCanComputeWithAnyPublishedModel(t *testing.T) {
 	s := threeSites(t, published)
 	c := newPlay(t, s).coordinator.(*coordinator)
 	r := rand.New(rand.NewPCG(82, 1))
-	tr := newTruth(r, c.layout, 2, 0.3)
-	blocks := blocksOf(t, c.layout, tr.subjects(r, 20))
+	tr := synthetic.NewTruth(r, c.layout, 2, 0.3)
+	blocks := synthetic.BlocksOf(t, c.layout, tr.Subjects(r, 20))
 	for _, factor := range []float64{1, 1e6, 1e12, 1e30} {
-		prior := must(Weak(c.layout, &tr.p))(t)
+		prior := synthetic.Must(ppca.Weak(c.layout, &tr.P))(t)
 		for i := range prior.W {
 			prior.W[i] *= factor
 			if i%2 == 1 && factor > 1 { // two factors alike: only noise tells them apart
@@ -28,7 +31,7 @@ func TestSitesCanComputeWithAnyPublishedModel(t *testing.T) {
 			}
 		}
 		c.blur(prior)
-		it := must(NewPublished(c.layout, blocks, 2, prior.W, prior.Noise))(t)
+		it := synthetic.Must(ppca.NewPublished(c.layout, blocks, 2, prior.W, prior.Noise))(t)
 		for range 3 {
 			if err := it.Step(prior); err != nil {
 				t.Errorf("loadings times %g: %v", factor, err)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"parley/methods/mvppca/ppca"
 	"parley/privacy"
 	"parley/privacy/account"
 	"parley/study"
@@ -41,7 +42,7 @@ type piece struct {
 }
 
 // read writes the part's entries of p to dst.
-func (pt piece) read(l Layout, p *Params, dst []float64) {
+func (pt piece) read(l ppca.Layout, p *ppca.Params, dst []float64) {
 	lo, hi := l.View(pt.view)
 	switch pt.kind {
 	case ofMeans:
@@ -57,7 +58,7 @@ func (pt piece) read(l Layout, p *Params, dst []float64) {
 }
 
 // write is the inverse of read.
-func (pt piece) write(l Layout, p *Params, src []float64) {
+func (pt piece) write(l ppca.Layout, p *ppca.Params, src []float64) {
 	lo, hi := l.View(pt.view)
 	switch pt.kind {
 	case ofMeans:
@@ -74,7 +75,7 @@ func (pt piece) write(l Layout, p *Params, src []float64) {
 
 // clipPlan is what one site releases in a round, by the plan alone.
 type clipPlan struct {
-	layout Layout
+	layout ppca.Layout
 	rank   int
 	opts   *Options
 	parts  []piece
@@ -82,12 +83,12 @@ type clipPlan struct {
 }
 
 // newClipPlan plans the releases of a site, and calibrates their noise.
-func newClipPlan(p *study.Plan, o *Options, l Layout, site string) (*clipPlan, error) {
+func newClipPlan(p *study.Plan, o *Options, l ppca.Layout, site string) (*clipPlan, error) {
 	c := &clipPlan{layout: l, rank: o.Latent, opts: o}
 	entries := 0
 	for _, k := range o.viewsAt(p, site) {
 		d := l.Dims[k]
-		for _, pt := range []piece{{k, ofMeans, d}, {k, ofLoadings, d * effectiveRank(d, o.Latent)}, {k, ofVariance, 1}} {
+		for _, pt := range []piece{{k, ofMeans, d}, {k, ofLoadings, d * ppca.EffectiveRank(d, o.Latent)}, {k, ofVariance, 1}} {
 			if pt.length > 0 {
 				c.parts = append(c.parts, pt)
 				entries += pt.length
@@ -132,7 +133,7 @@ func (o *Options) differenceNoise(p *study.Plan, kind parameter) (account.Mechan
 	case kind == ofVariance:
 		return account.Mechanism{Kind: account.Laplace, Noise: 2 / d.Noise.Epsilon}, nil
 	}
-	factor, _, err := GaussianFactor(part.Epsilon, part.Delta)
+	factor, _, err := ppca.GaussianFactor(part.Epsilon, part.Delta)
 	return account.Mechanism{Kind: account.Gaussian, Noise: 2 * factor}, err
 }
 
@@ -140,7 +141,7 @@ func (o *Options) jointNoise(p *study.Plan) (account.Mechanism, error) {
 	if p.Privacy.Total != nil {
 		return account.Mechanism{Kind: account.Gaussian, Noise: 2}, nil
 	}
-	factor, _, err := GaussianFactor(p.Privacy.PerRelease.Epsilon, p.Privacy.PerRelease.Delta)
+	factor, _, err := ppca.GaussianFactor(p.Privacy.PerRelease.Epsilon, p.Privacy.PerRelease.Delta)
 	return account.Mechanism{Kind: account.Gaussian, Noise: 2 * factor}, err
 }
 
@@ -183,7 +184,7 @@ func (c *clipPlan) request() privacy.Request {
 // with α ≤ 2 has none; the prior's noise variance itself then stands for it.
 // Where a prior has no spread left the clip is 0: nothing of the site is then
 // released, and it says what the prior says.
-func (c *clipPlan) radius(prior *Prior, pt piece) float64 {
+func (c *clipPlan) radius(prior *ppca.Prior, pt piece) float64 {
 	d := c.opts.Clipping.Difference
 	switch pt.kind {
 	case ofMeans:
@@ -191,7 +192,7 @@ func (c *clipPlan) radius(prior *Prior, pt piece) float64 {
 	case ofLoadings:
 		return d.Loadings.Constant * math.Sqrt(prior.VarW[pt.view])
 	}
-	v := InverseGammaVariance(prior.Alpha[pt.view], prior.Beta[pt.view])
+	v := ppca.InverseGammaVariance(prior.Alpha[pt.view], prior.Beta[pt.view])
 	if math.IsInf(v, 1) {
 		return d.Noise.Constant * prior.Noise[pt.view]
 	}
@@ -201,7 +202,7 @@ func (c *clipPlan) radius(prior *Prior, pt piece) float64 {
 // change writes what the session is to clip and noise for sum i: how far a
 // site's parameters are from the prior, in units of the clip. What a site does
 // not describe, because nobody there has it, has not moved.
-func (c *clipPlan) change(prior *Prior, own *Params, i int, dst []float64) {
+func (c *clipPlan) change(prior *ppca.Prior, own *ppca.Params, i int, dst []float64) {
 	if c.opts.Mechanism == MechanismDifference {
 		c.changeOf(prior, own, c.parts[i], dst)
 		return
@@ -212,7 +213,7 @@ func (c *clipPlan) change(prior *Prior, own *Params, i int, dst []float64) {
 	}
 }
 
-func (c *clipPlan) changeOf(prior *Prior, own *Params, pt piece, dst []float64) {
+func (c *clipPlan) changeOf(prior *ppca.Prior, own *ppca.Params, pt piece, dst []float64) {
 	unit := c.unit(prior, pt)
 	if own.Noise[pt.view] == 0 || unit == 0 {
 		clear(dst)
@@ -237,7 +238,7 @@ func (c *clipPlan) logs(pt piece) bool {
 }
 
 // unit is the length that the session sees as 1.
-func (c *clipPlan) unit(prior *Prior, pt piece) float64 {
+func (c *clipPlan) unit(prior *ppca.Prior, pt piece) float64 {
 	if c.opts.Mechanism == MechanismDifference {
 		return c.radius(prior, pt)
 	}
@@ -247,7 +248,7 @@ func (c *clipPlan) unit(prior *Prior, pt piece) float64 {
 
 // clipPlans plans the releases of every site. Sites that hold the same views
 // release the same.
-func clipPlans(p *study.Plan, o *Options, l Layout) (map[string]*clipPlan, error) {
+func clipPlans(p *study.Plan, o *Options, l ppca.Layout) (map[string]*clipPlan, error) {
 	all, same := map[string]*clipPlan{}, map[string]*clipPlan{}
 	for _, site := range p.Sites {
 		key := fmt.Sprint(o.viewsAt(p, site))

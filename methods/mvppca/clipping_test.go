@@ -15,6 +15,8 @@ import (
 
 	"parley/dataset"
 	"parley/method"
+	"parley/methods/mvppca/internal/synthetic"
+	"parley/methods/mvppca/ppca"
 	"parley/privacy"
 	"parley/privacy/account"
 	"parley/study"
@@ -218,7 +220,7 @@ func TestSpreadBetweenSitesIsARecursionOfNoise(t *testing.T) {
 	}
 }
 
-// What the session is given to clip at 1 is what [ClipDifference], which the
+// What the session is given to clip at 1 is what [ppca.ClipDifference], which the
 // vectors hold, clips at g.
 func TestChangeInUnitsOfTheClip(t *testing.T) {
 	plan := private(differenceOptions, perReleaseBudget).study(t).plan
@@ -238,7 +240,7 @@ func TestChangeInUnitsOfTheClip(t *testing.T) {
 		}
 		prior, own := drawPrior(r, l), drawPrior(r, l).Params
 		for k := range l.Views() {
-			want, err := ClipDifference(l, &own, prior, k, 10, 0.01, constant)
+			want, err := ppca.ClipDifference(l, &own, prior, k, 10, 0.01, constant)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -250,7 +252,7 @@ func TestChangeInUnitsOfTheClip(t *testing.T) {
 				c.change(prior, &own, i, v)
 				// Columns that are zero by rule are not released.
 				lo, hi := l.View(k)
-				whole := Params{Rank: prior.Rank, W: make([]float64, len(prior.W)), Mu: make([]float64, len(prior.Mu)), Noise: make([]float64, l.Views())}
+				whole := ppca.Params{Rank: prior.Rank, W: make([]float64, len(prior.W)), Mu: make([]float64, len(prior.Mu)), Noise: make([]float64, l.Views())}
 				copy(whole.W[lo*prior.Rank:], want.W)
 				copy(whole.Mu[lo:hi], want.Mu)
 				whole.Noise[k] = want.Noise
@@ -273,9 +275,9 @@ func TestChangeInUnitsOfTheClip(t *testing.T) {
 
 // drawPrior draws a prior whose laws all have a standard deviation, and whose
 // views of more features than factors have all columns.
-func drawPrior(r *rand.Rand, l Layout) *Prior {
+func drawPrior(r *rand.Rand, l ppca.Layout) *ppca.Prior {
 	d, q := l.Features(), 2
-	p := &Prior{Params: Params{Features: l.AllFeatures(), Rank: q, W: make([]float64, d*q), Mu: make([]float64, d), Noise: make([]float64, l.Views())}}
+	p := &ppca.Prior{Params: ppca.Params{Features: l.AllFeatures(), Rank: q, W: make([]float64, d*q), Mu: make([]float64, d), Noise: make([]float64, l.Views())}}
 	for i := range p.W {
 		p.W[i] = r.NormFloat64()
 	}
@@ -297,7 +299,7 @@ func TestClipWithoutAStandardDeviation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := must(newClipPlan(plan, opts, l, "site-0"))(t)
+	c := synthetic.Must(newClipPlan(plan, opts, l, "site-0"))(t)
 	prior := drawPrior(rand.New(rand.NewPCG(2, 2)), l)
 	prior.Alpha[0], prior.VarW[0] = 2, 0
 	own := drawPrior(rand.New(rand.NewPCG(3, 3)), l).Params
@@ -347,7 +349,7 @@ func TestSitesKeepToWhatThePlanSaysTheyHold(t *testing.T) {
 			t.Errorf("%s releases %d sums a round, want %d", site, got, want)
 		}
 	}
-	half := must(Method{}.Site(s.plan, "site-1"))(t).(*site)
+	half := synthetic.Must(Method{}.Site(s.plan, "site-1"))(t).(*site)
 	views := half.held([][]float64{{1, 2, 3}, {4, 5}})
 	if views[0] == nil || views[1] != nil {
 		t.Errorf("a site that lacks view v1 uses %v", views)
@@ -405,7 +407,7 @@ func TestJointClippingLearnsWhenThereIsLittleNoise(t *testing.T) {
 		if notes := notesOf(r); strings.Contains(notes, "Nothing was learned") {
 			t.Errorf("the result says:\n%s", notes)
 		}
-		model := must(p.state.(*state).Model.prior(c.layout))(t)
+		model := synthetic.Must(p.state.(*state).Model.prior(c.layout))(t)
 		for j, x := range model.Mu {
 			learned[j] += x / runs
 		}

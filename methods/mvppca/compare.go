@@ -9,6 +9,7 @@ import (
 
 	"parley/figure"
 	"parley/method/fitted"
+	"parley/methods/mvppca/ppca"
 	"parley/problem"
 )
 
@@ -158,7 +159,7 @@ func subspaceAngles(a, b *mat.Dense) ([]float64, error) {
 	if a.RawMatrix().Cols < b.RawMatrix().Cols {
 		a, b = b, a
 	}
-	angles, err := principalAngles(a, b)
+	angles, err := ppca.PrincipalAngles(a, b)
 	for i := range angles {
 		angles[i] *= 180 / math.Pi
 	}

@@ -11,6 +11,8 @@ import (
 
 	"parley/dataset"
 	"parley/method/fitted"
+	"parley/methods/mvppca/internal/synthetic"
+	"parley/methods/mvppca/ppca"
 )
 
 // TestAssignFindsTheBestPairing compares with all permutations.
@@ -55,11 +57,11 @@ func TestAssignFindsTheBestPairing(t *testing.T) {
 }
 
 // steadyTruth has factors whose strengths differ clearly, but for the last two.
-func steadyTruth(t testing.TB, r *rand.Rand) truth {
-	tr := newTruth(r, layout(t, NoisePerView, 30, 20), 4, 0.5)
-	for j := 0; j < len(tr.p.W); j += 4 {
+func steadyTruth(t testing.TB, r *rand.Rand) synthetic.Truth {
+	tr := synthetic.NewTruth(r, synthetic.Shape(t, ppca.NoisePerView, 30, 20), 4, 0.5)
+	for j := 0; j < len(tr.P.W); j += 4 {
 		for a, size := range []float64{4, 2, 0.9, 0.85} {
-			tr.p.W[j+a] *= size
+			tr.P.W[j+a] *= size
 		}
 	}
 	return tr
@@ -67,7 +69,7 @@ func steadyTruth(t testing.TB, r *rand.Rand) truth {
 
 func compared(t testing.TB, a, b *Model) *comparison {
 	t.Helper()
-	account := must(a.Compare(b))(t)
+	account := synthetic.Must(a.Compare(b))(t)
 	return account.Value.(*comparison)
 }
 
@@ -78,7 +80,7 @@ func TestFactorsAreMatchedWhateverTheirOrderSignAndScaling(t *testing.T) {
 	r := rand.New(rand.NewPCG(95, 1))
 	tr := steadyTruth(t, r)
 	a := modelOf(t, tr, r)
-	b := must(LoadModel(must(a.Encode())(t)))(t)
+	b := synthetic.Must(LoadModel(synthetic.Must(a.Encode())(t)))(t)
 	order, sign := []int{2, 0, 3, 1}, []float64{-1, 1, 1, -1}
 	for k := range b.Views {
 		for i := range b.Views[k].Features {
@@ -121,8 +123,8 @@ func TestHalvesOfOnePopulation(t *testing.T) {
 	r := rand.New(rand.NewPCG(96, 1))
 	tr := steadyTruth(t, r)
 	half := func() *Model {
-		fit := must(Fit(tr.l, blocksOf(t, tr.l, tr.subjects(r, 400)), 4, nil, FitOptions{}))(t)
-		m := modelOf(t, truth{tr.l, fit.Params}, rand.New(rand.NewPCG(97, 1)))
+		fit := synthetic.Must(ppca.Fit(tr.L, synthetic.BlocksOf(t, tr.L, tr.Subjects(r, 400)), 4, nil, ppca.FitOptions{}))(t)
+		m := modelOf(t, synthetic.Truth{L: tr.L, P: fit.Params}, rand.New(rand.NewPCG(97, 1)))
 		return m
 	}
 	c := compared(t, half(), half())
@@ -145,10 +147,10 @@ func TestHalvesOfOnePopulation(t *testing.T) {
 
 func TestModelsOfDifferentShapeAreCompared(t *testing.T) {
 	r := rand.New(rand.NewPCG(98, 1))
-	l := layout(t, NoisePerView, 6, 4)
-	a, b := modelOf(t, newTruth(r, l, 3, 0.5), r), modelOf(t, newTruth(r, l, 2, 0.5), r)
+	l := synthetic.Shape(t, ppca.NoisePerView, 6, 4)
+	a, b := modelOf(t, synthetic.NewTruth(r, l, 3, 0.5), r), modelOf(t, synthetic.NewTruth(r, l, 2, 0.5), r)
 	b.Views[0].Features[1].Name, b.Views[1].Name = "renamed", "view9"
-	account := must(a.Compare(b))(t)
+	account := synthetic.Must(a.Compare(b))(t)
 	c := account.Value.(*comparison)
 	if c.Features != 5 || len(c.Only[0]) != 5 || len(c.Only[1]) != 5 || len(c.Matches) != 2 || len(c.Angles) != 2 || len(c.Views) != 1 {
 		t.Fatalf("%+v", c)

@@ -6,6 +6,7 @@ import (
 
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/mvppca/ppca"
 	"parley/privacy"
 	"parley/study"
 )
@@ -15,7 +16,7 @@ import (
 type coordinator struct {
 	plan   *study.Plan
 	opts   *Options
-	layout Layout
+	layout ppca.Layout
 	// clips is what each site releases in a private round; nil where no
 	// clipping mechanism is in use.
 	clips map[string]*clipPlan

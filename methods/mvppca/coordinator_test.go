@@ -18,6 +18,8 @@ import (
 
 	"parley/dataset"
 	"parley/method"
+	"parley/methods/mvppca/internal/synthetic"
+	"parley/methods/mvppca/ppca"
 	"parley/privacy"
 	"parley/sitestore"
 	"parley/study"
@@ -45,7 +47,7 @@ type shape struct {
 func (s shape) study(t testing.TB) *small {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(s.seed, 7))
-	truth := newTruth(rng, layout(t, NoisePerView, s.dims...), 1, 0.4)
+	truth := synthetic.NewTruth(rng, synthetic.Shape(t, ppca.NoisePerView, s.dims...), 1, 0.4)
 	plan := &strings.Builder{}
 	fmt.Fprintf(plan, "parley: 1\nname: small\nseed: %d\nprivacy: %s\nviews:\n", s.seed, cmp.Or(s.privacy, "{protection: none}"))
 	var schema dataset.Schema
@@ -66,12 +68,12 @@ func (s shape) study(t testing.TB) *small {
 		var rows []dataset.Row
 		for n := range s.rows {
 			row := dataset.Row{ID: fmt.Sprintf("%s-%04d", name, n)}
-			for k, view := range split(truth.l, truth.subject(rng)) {
+			for k, view := range synthetic.Split(truth.L, truth.Subject(rng)) {
 				switch {
 				case s.lacks[[2]int{i, k}], n > 0 && len(s.dims) > 1 && rng.Float64() < s.gaps:
 					view = nil
 				default:
-					hole(rng, [][]float64{view}, s.missing)
+					synthetic.Hole(rng, [][]float64{view}, s.missing)
 				}
 				row.Views = append(row.Views, view)
 			}
@@ -432,7 +434,7 @@ func TestSiteMayLeaveAtAnyRound(t *testing.T) {
 				continue
 			}
 			checkResult(t, s.plan, r)
-			m := must(LoadModel(r.Files[0].Data))(t)
+			m := synthetic.Must(LoadModel(r.Files[0].Data))(t)
 			if names := []string{m.Sites[0].Name, m.Sites[1].Name}; len(m.Sites) != 2 || !slices.Equal(names, []string{"site-0", "site-2"}) {
 				t.Errorf("leaving in round %d: the model's sites are %v", leaves+1, m.Sites)
 			}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"parley/methods/mvppca/ppca"
 	"parley/privacy"
 	"parley/privacy/account"
 )
@@ -57,7 +58,7 @@ const (
 const limitSquares = 4
 
 // checkWeight returns the factor of an entry.
-func checkWeight(l Layout, entry int) float64 {
+func checkWeight(l ppca.Layout, entry int) float64 {
 	norm := normPlaces
 	switch entry {
 	case errorEntry:
@@ -74,7 +75,7 @@ func checkWeight(l Layout, entry int) float64 {
 const sumDiagnostics = "diagnostics"
 
 // checkSum declares the sum, with noise 1.
-func checkSum(l Layout) privacy.Sum {
+func checkSum(l ppca.Layout) privacy.Sum {
 	return privacy.Sum{
 		Name: sumDiagnostics, Unit: privacy.Subject, Form: privacy.Vectors, Blocks: []int{checkEntries * l.Views()}, Bound: 1,
 		Mechanism: account.Mechanism{Kind: account.Gaussian, Noise: 1, Rate: 1, Diameter: 2, Count: 1},
@@ -83,9 +84,9 @@ func checkSum(l Layout) privacy.Sum {
 
 // checker makes a subject's vector.
 type checker struct {
-	layout   Layout
-	scale    *Scale // to parts of the ranges
-	others   *leaveOut
+	layout   ppca.Layout
+	scale    *ppca.Scale // to parts of the ranges
+	others   *ppca.LeaveOut
 	doubt    []float64
 	limit    []float64 // E, per view
 	spread   []float64 // V, per view
@@ -97,23 +98,23 @@ type checker struct {
 // newChecker prepares for a model of all features in parts of the ranges, and
 // what privacy noise adds to the variance of its predictions. Both may have come
 // from elsewhere.
-func newChecker(l Layout, scale *Scale, p *Params, doubt []float64) (*checker, error) {
+func newChecker(l ppca.Layout, scale *ppca.Scale, p *ppca.Params, doubt []float64) (*checker, error) {
 	if len(p.Features) != l.Features() {
 		return nil, fmt.Errorf("a model that describes %d of %d features", len(p.Features), l.Features())
 	}
-	predictor, err := NewPredictor(l, p)
+	predictor, err := ppca.NewPredictor(l, p)
 	if err != nil {
 		return nil, err
 	}
 	if err := predictor.Widen(doubt); err != nil {
 		return nil, err
 	}
-	c := &checker{layout: l, scale: scale, others: newLeaveOut(l, p), doubt: doubt}
+	c := &checker{layout: l, scale: scale, others: ppca.NewLeaveOut(l, p), doubt: doubt}
 	if len(doubt) == 0 {
 		c.doubt = make([]float64, l.Features())
 	}
 	for k := range l.Dims {
-		spread, limit := c.expected(k, c.others.sd), 0.0
+		spread, limit := c.expected(k, c.others.SD), 0.0
 		for other := range l.Dims {
 			if other == k {
 				continue
@@ -122,10 +123,10 @@ func newChecker(l Layout, scale *Scale, p *Params, doubt []float64) (*checker, e
 			if err != nil {
 				return nil, err
 			}
-			if err := c.others.prepare(both); err != nil {
+			if err := c.others.Prepare(both); err != nil {
 				return nil, err
 			}
-			limit = max(limit, c.expected(k, c.others.within))
+			limit = max(limit, c.expected(k, c.others.Within))
 		}
 		c.limit, c.spread = append(c.limit, min(1, limitSquares*limit)), append(c.spread, min(1, limitSquares*spread)) // 1 is the square of a range
 	}
@@ -161,12 +162,12 @@ func (c *checker) add(row [][]float64, v []float64) int {
 			}
 		}
 	}
-	if c.others.read(c.observed, c.values) != nil {
+	if c.others.Read(c.observed, c.values) != nil {
 		return -1 // that a subject's values cannot be computed with is nobody's business
 	}
 	block := -1
 	for k := range c.layout.Views() {
-		if c.others.ok[k] {
+		if c.others.OK[k] {
 			c.addView(k, v[k*checkEntries:][:checkEntries])
 			block = 0
 		}
@@ -175,12 +176,12 @@ func (c *checker) add(row [][]float64, v []float64) int {
 }
 
 func (c *checker) addView(k int, v []float64) {
-	from, to := c.others.from[k], c.others.from[k+1]
+	from, to := c.others.From[k], c.others.From[k+1]
 	each := 1 / float64(to-from)
 	for i := from; i < to; i++ {
 		j := c.observed[i]
-		mean, sd := c.others.predict(k, j)
-		miss, dev := math.Abs(c.values[i]-mean), c.values[i]-c.others.mean(j)
+		mean, sd := c.others.Predict(k, j)
+		miss, dev := math.Abs(c.values[i]-mean), c.values[i]-c.others.Mean(j)
 		z, place := miss/math.Sqrt(sd*sd+c.doubt[j]), 0
 		for place < len(c.widths) && !(z <= c.widths[place]) {
 			place++

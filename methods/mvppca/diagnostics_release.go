@@ -8,6 +8,7 @@ import (
 	"parley/dataset"
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/mvppca/ppca"
 	"parley/privacy"
 	"parley/privacy/account"
 )
@@ -28,7 +29,7 @@ func (a *checkAnswer) check(p *statisticsPlan) error { return a.Sum.Check(*p.che
 
 // besides returns the diagnostics' sum with relative noise, such that it takes
 // its share of the squared Gaussian DP parameter of all sums together.
-func besides(l Layout, sums []privacy.Sum, adjacency account.Adjacency, share float64) (privacy.Sum, error) {
+func besides(l ppca.Layout, sums []privacy.Sum, adjacency account.Adjacency, share float64) (privacy.Sum, error) {
 	d := checkSum(l)
 	theirs, ok := account.Mu(mechanisms(sums), adjacency)
 	own, both := account.Mu(mechanisms([]privacy.Sum{d}), adjacency)
@@ -64,7 +65,7 @@ func (h *site) check(ctx context.Context, t *checkTask, s *privacy.Session) erro
 		return err
 	}
 	// In parts of the ranges, whose squares are 1.
-	if err := within("privacy noise in predictions", t.Doubt, 1); err != nil {
+	if err := ppca.Within("privacy noise in predictions", t.Doubt, 1); err != nil {
 		return err
 	}
 	c, err := newChecker(h.layout, rangeScale(h.plan), model, t.Doubt)

@@ -9,20 +9,22 @@ import (
 	"pgregory.net/rapid"
 
 	"parley/figure"
+	"parley/methods/mvppca/internal/synthetic"
+	"parley/methods/mvppca/ppca"
 	"parley/privacy"
 )
 
 // checkedModel is a model in parts of ranges, of views with a doubt.
-func checkedModel(t testing.TB) (*checker, truth) {
+func checkedModel(t testing.TB) (*checker, synthetic.Truth) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(31, 32))
-	l := layout(t, NoisePerView, 3, 1, 2)
-	tr := newTruth(r, l, 2, 0.2)
-	return must(newChecker(l, unitScale(l.Features()), centred(&tr.p), []float64{0, .001, 0, .002, 0, 0}))(t), tr
+	l := synthetic.Shape(t, ppca.NoisePerView, 3, 1, 2)
+	tr := synthetic.NewTruth(r, l, 2, 0.2)
+	return synthetic.Must(newChecker(l, unitScale(l.Features()), centred(&tr.P), []float64{0, .001, 0, .002, 0, 0}))(t), tr
 }
 
 // centred brings a model's values to 0.5 ± about 0.1.
-func centred(p *Params) *Params {
+func centred(p *ppca.Params) *ppca.Params {
 	out := p.Clone()
 	for i := range out.W {
 		out.W[i] *= 0.07
@@ -43,7 +45,7 @@ func TestDiagnosticsHaveNormOne(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		row := rapid.SliceOfN(rapid.OneOf(rapid.Float64(), rapid.Float64Range(0, 1),
 			rapid.SampledFrom([]float64{math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64})), 6, 6).Draw(rt, "row")
-		views := split(c.layout, row)
+		views := synthetic.Split(c.layout, row)
 		if rapid.Bool().Draw(rt, "lacks") {
 			views[rapid.IntRange(0, 2).Draw(rt, "view")] = nil
 		}
@@ -68,7 +70,7 @@ func farthest(c *checker) (most []float64) {
 			row[j] = float64(set >> j & 1)
 		}
 		v := make([]float64, 3*checkEntries)
-		c.add(split(c.layout, row), v)
+		c.add(synthetic.Split(c.layout, row), v)
 		if dot(v, v) > dot(most, most) {
 			most = v
 		}
@@ -93,20 +95,20 @@ func TestDiagnosticsWithoutNoiseAreExact(t *testing.T) {
 	c, tr := checkedModel(t)
 	r := rand.New(rand.NewPCG(33, 34))
 	l := c.layout
-	p := centred(&tr.p)
-	predictor := must(NewPredictor(l, p))(t)
+	p := centred(&tr.P)
+	predictor := synthetic.Must(ppca.NewPredictor(l, p))(t)
 	if err := predictor.Widen(c.doubt); err != nil {
 		t.Fatal(err)
 	}
 	sum, n := make([]float64, 3*checkEntries), 0.0
 	var abs, square, spread [3]float64
 	var held [3][4]float64
-	for _, row := range hole(r, tr.subjects(r, 400), 0.1) {
+	for _, row := range synthetic.Hole(r, tr.Subjects(r, 400), 0.1) {
 		for j := range row {
-			row[j] = max(0, min(1, 0.5+0.07*(row[j]-tr.p.Mu[j])))
+			row[j] = max(0, min(1, 0.5+0.07*(row[j]-tr.P.Mu[j])))
 		}
 		v := make([]float64, len(sum))
-		c.add(split(l, row), v)
+		c.add(synthetic.Split(l, row), v)
 		for i, x := range v {
 			sum[i] += x
 		}
@@ -128,7 +130,7 @@ func TestDiagnosticsWithoutNoiseAreExact(t *testing.T) {
 			if there == 0 || len(observed) == 0 {
 				continue
 			}
-			post := must(predictor.Given(observed))(t)
+			post := synthetic.Must(predictor.Given(observed))(t)
 			mean, variance := make([]float64, len(post.Missing)), make([]float64, len(post.Missing))
 			post.Impute(mean, values)
 			post.MissingVar(variance)
@@ -173,12 +175,12 @@ func TestNoiseOfDiagnosticsIsKnown(t *testing.T) {
 	c, tr := checkedModel(t)
 	r := rand.New(rand.NewPCG(35, 36))
 	sum := make([]float64, 3*checkEntries)
-	for _, row := range tr.subjects(r, 600) {
+	for _, row := range tr.Subjects(r, 600) {
 		for j := range row {
-			row[j] = 0.5 + 0.07*(row[j]-tr.p.Mu[j])
+			row[j] = 0.5 + 0.07*(row[j]-tr.P.Mu[j])
 		}
 		v := make([]float64, len(sum))
-		c.add(split(c.layout, row), v)
+		c.add(synthetic.Split(c.layout, row), v)
 		for i, x := range v {
 			sum[i] += x
 		}
@@ -270,13 +272,13 @@ func TestDiagnosticsSayWhatNoiseHides(t *testing.T) {
 
 func TestModelsForDiagnosticsAreChecked(t *testing.T) {
 	c, tr := checkedModel(t)
-	partial := centred(&tr.p)
+	partial := centred(&tr.P)
 	partial.Features = partial.Features[:4]
 	for name, f := range map[string]func() error{
 		"a part of the features": func() error { _, err := newChecker(c.layout, c.scale, partial, nil); return err },
-		"doubt of too few":       func() error { _, err := newChecker(c.layout, c.scale, centred(&tr.p), []float64{1}); return err },
+		"doubt of too few":       func() error { _, err := newChecker(c.layout, c.scale, centred(&tr.P), []float64{1}); return err },
 		"negative doubt": func() error {
-			_, err := newChecker(c.layout, c.scale, centred(&tr.p), []float64{0, 0, -1, 0, 0, 0})
+			_, err := newChecker(c.layout, c.scale, centred(&tr.P), []float64{0, 0, -1, 0, 0, 0})
 			return err
 		},
 	} {

@@ -9,6 +9,7 @@ import (
 	"parley/judge/evaluate"
 	"parley/method"
 	"parley/method/fitted"
+	"parley/methods/mvppca/ppca"
 	"parley/problem"
 	"parley/study"
 )
@@ -66,7 +67,7 @@ func (Method) Central(ctx context.Context, p *study.Plan, rows dataset.Source) (
 	if err != nil {
 		return nil, err
 	}
-	var scale *Scale
+	var scale *ppca.Scale
 	switch opts.Scaling {
 	case ScaleRange:
 		scale = rangeScale(p)
@@ -80,15 +81,15 @@ func (Method) Central(ctx context.Context, p *study.Plan, rows dataset.Source) (
 	if err != nil {
 		return nil, err
 	}
-	blocks := make([]Block, len(sums.blocks))
+	blocks := make([]ppca.Block, len(sums.blocks))
 	for i := range blocks {
 		blocks[i] = sums.blocks[i].Scaled(scale)
 	}
-	fit, err := Fit(l, blocks, opts.Latent, nil, FitOptions{})
+	fit, err := ppca.Fit(l, blocks, opts.Latent, nil, ppca.FitOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("fitting one model to all rows: %w", err)
 	}
-	predictor, err := NewPredictor(l, &fit.Params)
+	predictor, err := ppca.NewPredictor(l, &fit.Params)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +103,7 @@ type predictive struct {
 	sd        []float64 // scratch
 }
 
-func newPredictive(l Layout, predictor *Predictor, scale *Scale) *predictive {
+func newPredictive(l ppca.Layout, predictor *ppca.Predictor, scale *ppca.Scale) *predictive {
 	m := &predictive{
 		rowEvaluator: rowEvaluator{predictor: predictor, scale: scale, dims: l.Dims, view: l.ViewOf(), values: make([]float64, l.Features())},
 		sd:           make([]float64, l.Features()),
@@ -119,7 +120,7 @@ func (m *predictive) Infer(row *dataset.Row, dst *evaluate.Posterior) error {
 	return err
 }
 
-func (m *predictive) infer(row *dataset.Row, dst *evaluate.Posterior) (*Posterior, error) {
+func (m *predictive) infer(row *dataset.Row, dst *evaluate.Posterior) (*ppca.Posterior, error) {
 	if err := m.rowEvaluator.Infer(row, dst); err != nil {
 		return nil, err
 	}

@@ -13,13 +13,15 @@ import (
 	"testing"
 
 	"parley/method/fitted"
+	"parley/methods/mvppca/internal/synthetic"
+	"parley/methods/mvppca/ppca"
 )
 
 // exported returns the files of an export by name.
 func exported(t testing.TB, m *Model, format string) map[string][]byte {
 	t.Helper()
 	files := map[string][]byte{}
-	for _, f := range must(m.Export(format))(t) {
+	for _, f := range synthetic.Must(m.Export(format))(t) {
 		files[f.Name] = f.Data
 	}
 	return files
@@ -58,7 +60,7 @@ func tensors(t testing.TB, b []byte) (arrays map[string][]float64, metadata map[
 // compares it with the model, loadings in all three units.
 func TestAllFormatsHoldTheSameModel(t *testing.T) {
 	r := rand.New(rand.NewPCG(111, 1))
-	tr := newTruth(r, layout(t, NoisePerFeature, 4, 3), 2, 0.5)
+	tr := synthetic.NewTruth(r, synthetic.Shape(t, ppca.NoisePerFeature, 4, 3), 2, 0.5)
 	m := modelOf(t, tr, r)
 	p, scale := m.params(), m.scale()
 	arrays, metadata := tensors(t, exported(t, m, exportSafetensors)["model.safetensors"])
@@ -70,7 +72,7 @@ func TestAllFormatsHoldTheSameModel(t *testing.T) {
 		!slices.Equal(names.Sites, []string{"one", "two"}) || names.Units[0] != "mm" {
 		t.Errorf("names %+v", names)
 	}
-	c := covariance(tr.l, p, p.Features)
+	c := synthetic.Covariance(tr.L, p, p.Features)
 	for j := range p.Mu {
 		for a := range 2 {
 			w, i := p.W[j*2+a], j*2+a
@@ -111,14 +113,14 @@ func TestAllFormatsHoldTheSameModel(t *testing.T) {
 // TestLoadingsAreRanked: each factor's, by the size of the unit-free loading.
 func TestLoadingsAreRanked(t *testing.T) {
 	r := rand.New(rand.NewPCG(112, 1))
-	m := modelOf(t, newTruth(r, layout(t, NoisePerView, 4, 3), 2, 0.5), r)
+	m := modelOf(t, synthetic.NewTruth(r, synthetic.Shape(t, ppca.NoisePerView, 4, 3), 2, 0.5), r)
 	files := exported(t, m, exportCSV)
 	for _, name := range []string{"loadings.csv", "features.csv", "factors.csv", "views.csv", "sites.csv"} {
 		if len(files[name]) == 0 {
 			t.Errorf("%s is missing", name)
 		}
 	}
-	lines := must(csv.NewReader(bytes.NewReader(files["loadings.csv"])).ReadAll())(t)
+	lines := synthetic.Must(csv.NewReader(bytes.NewReader(files["loadings.csv"])).ReadAll())(t)
 	if strings.Join(lines[0], ",") != "factor,rank,view,feature,unit,standardised,scaled,own" || len(lines) != 1+2*7 {
 		t.Fatalf("%d lines under %v", len(lines), lines[0])
 	}
@@ -135,8 +137,8 @@ func TestLoadingsAreRanked(t *testing.T) {
 // TestTheSummaryHoldsWhatAReaderAsksFor: what, where, how, and how strong.
 func TestTheSummaryHoldsWhatAReaderAsksFor(t *testing.T) {
 	r := rand.New(rand.NewPCG(113, 1))
-	m := modelOf(t, newTruth(r, layout(t, NoisePerView, 4, 3), 2, 0.5), r)
-	account := must(m.Summary(2))(t)
+	m := modelOf(t, synthetic.NewTruth(r, synthetic.Shape(t, ppca.NoisePerView, 4, 3), 2, 0.5), r)
+	account := synthetic.Must(m.Summary(2))(t)
 	s := account.Value.(modelSummary)
 	if s.Study != "test" || s.Seed != 5 || s.Subjects != 10 || s.Features != 7 || len(s.Factors) != 2 || s.Factors[0].Strength < s.Factors[1].Strength ||
 		len(s.Views) != 2 || *s.Views[0].R2 != 0.5 || s.Views[0].Sites != 2 || len(s.Loadings) != 4 || s.Scaling != ScaleStandard {
@@ -153,7 +155,7 @@ func TestTheSummaryHoldsWhatAReaderAsksFor(t *testing.T) {
 	}
 	// Units of single sites have no common meaning.
 	m.Scaling = ScaleSiteRange
-	for _, l := range must(m.Summary(1))(t).Value.(modelSummary).Loadings {
+	for _, l := range synthetic.Must(m.Summary(1))(t).Value.(modelSummary).Loadings {
 		if l.Own != nil {
 			t.Errorf("%+v has a unit", l)
 		}

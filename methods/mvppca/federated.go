@@ -8,12 +8,13 @@ import (
 
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/mvppca/ppca"
 )
 
 // oneShot fits one model to what the sites said of themselves, taken as data:
 // the answer after a single round. What follows estimates how sites differ.
 func (c *coordinator) oneShot(s *state) ([]method.Task, method.Info, error) {
-	var blocks []Block
+	var blocks []ppca.Block
 	_, _, err := answers(c, s, func(site string, a *fitAnswer) error {
 		own, err := a.blocks(c.layout)
 		blocks = append(blocks, own...)
@@ -22,14 +23,14 @@ func (c *coordinator) oneShot(s *state) ([]method.Task, method.Info, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	fit, err := Fit(c.layout, blocks, c.opts.Latent, nil, FitOptions{})
+	fit, err := ppca.Fit(c.layout, blocks, c.opts.Latent, nil, ppca.FitOptions{})
 	if err != nil {
 		return nil, nil, fmt.Errorf("fitting one model to all sites: %w", err)
 	}
 	if err := c.complete(&fit.Params); err != nil {
 		return nil, nil, err
 	}
-	model, err := Weak(c.layout, &fit.Params)
+	model, err := ppca.Weak(c.layout, &fit.Params)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -45,13 +46,13 @@ func (c *coordinator) oneShot(s *state) ([]method.Task, method.Info, error) {
 	return tasks, info, err
 }
 
-func (a *fitAnswer) check(l Layout) error {
+func (a *fitAnswer) check(l ppca.Layout) error {
 	_, err := a.blocks(l)
 	return err
 }
 
 // complete demands that the sites together have every feature of the plan.
-func (c *coordinator) complete(p *Params) error {
+func (c *coordinator) complete(p *ppca.Params) error {
 	if len(p.Features) == c.layout.Features() {
 		return nil
 	}
@@ -70,7 +71,7 @@ func (c *coordinator) complete(p *Params) error {
 }
 
 // blocks turns a site's answer into data for the coordinator's fit.
-func (a *fitAnswer) blocks(l Layout) ([]Block, error) {
+func (a *fitAnswer) blocks(l ppca.Layout) ([]ppca.Block, error) {
 	patterns, err := unpackPatterns(a.Patterns, l)
 	if err != nil {
 		return nil, err
@@ -86,18 +87,18 @@ func (a *fitAnswer) blocks(l Layout) ([]Block, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := p.measured(l); err != nil {
+		if err := p.Measured(l); err != nil {
 			return nil, err
 		}
-		return PseudoBlocks(l, p, patterns)
+		return ppca.PseudoBlocks(l, p, patterns)
 	}
-	var blocks []Block
+	var blocks []ppca.Block
 	for i := range a.Moments {
 		b, err := a.Moments[i].block(l)
 		if err != nil {
 			return nil, err
 		}
-		if err := errors.Join(b.measured(), b.possible()); err != nil {
+		if err := errors.Join(b.Measured(), b.MakePossible()); err != nil {
 			return nil, err
 		}
 		blocks = append(blocks, *b)
@@ -136,15 +137,15 @@ type refineAnswer struct {
 	LogLik   float64     `cbor:"log_lik"`
 }
 
-func (a *refineAnswer) message(l Layout) (*SiteMessage, error) {
+func (a *refineAnswer) message(l ppca.Layout) (*ppca.SiteMessage, error) {
 	described, err := features(a.Runs, l)
 	if err != nil {
 		return nil, err
 	}
-	if err := finite("log-likelihood", []float64{a.LogLik}); err != nil {
+	if err := ppca.Finite("log-likelihood", []float64{a.LogLik}); err != nil {
 		return nil, err
 	}
-	m := &SiteMessage{
+	m := &ppca.SiteMessage{
 		Features: described, Rank: a.Y.Cols - 1, Y: a.Y.Data, Class: a.Class, R: a.R,
 		Noise: a.Noise, SS: a.SS, Cells: a.Cells, Spent: a.Spent, Subjects: a.Subjects, Nu: a.Nu, Xi: a.Xi,
 	}
@@ -164,15 +165,15 @@ func (h *site) refine(ctx context.Context, t *refineTask, sums *rowSums) (*refin
 	if err := h.checkRank(prior.Rank); err != nil {
 		return nil, err
 	}
-	var start *SiteState
+	var start *ppca.SiteState
 	if t.Start != nil {
 		p, err := t.Start.Params.params(h.layout)
 		if err != nil {
 			return nil, err
 		}
-		start = &SiteState{Params: *p, Nu: t.Start.Nu, Xi: t.Start.Xi}
+		start = &ppca.SiteState{Params: *p, Nu: t.Start.Nu, Xi: t.Start.Xi}
 	}
-	round, err := NewHierarchical(h.layout, blocks, prior, start)
+	round, err := ppca.NewHierarchical(h.layout, blocks, prior, start)
 	if err != nil {
 		return nil, err
 	}
@@ -188,7 +189,7 @@ func (h *site) refine(ctx context.Context, t *refineTask, sums *rowSums) (*refin
 	if err != nil {
 		return nil, err
 	}
-	logLik, _, err := LogLik(h.layout, &prior.Params, blocks)
+	logLik, _, err := ppca.LogLik(h.layout, &prior.Params, blocks)
 	if err != nil {
 		return nil, err
 	}
@@ -216,7 +217,7 @@ func (a *refineAnswer) check(c *coordinator) error {
 	if m.Rank != c.opts.Latent {
 		return fmt.Errorf("%d factors, not %d", m.Rank, c.opts.Latent)
 	}
-	return m.measured()
+	return m.Measured()
 }
 
 // settledAfter is how many rounds the variances between sites need at least.
@@ -224,7 +225,7 @@ const settledAfter = 3
 
 // refine folds a hierarchical round.
 func (c *coordinator) refine(s *state) ([]method.Task, method.Info, error) {
-	var messages []SiteMessage
+	var messages []ppca.SiteMessage
 	logLik, subjects := 0.0, 0.0
 	sites, _, err := answers(c, s, func(_ string, a *refineAnswer) error {
 		m, err := a.message(c.layout)
@@ -238,7 +239,7 @@ func (c *coordinator) refine(s *state) ([]method.Task, method.Info, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	model, states, err := Pool(c.layout, messages)
+	model, states, err := ppca.Pool(c.layout, messages)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -251,7 +252,7 @@ func (c *coordinator) refine(s *state) ([]method.Task, method.Info, error) {
 	}
 	sound := c.sound(&model.Params, &found)
 	if !sound {
-		if model, err = Weak(c.layout, &found); err != nil {
+		if model, err = ppca.Weak(c.layout, &found); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -287,7 +288,7 @@ func (c *coordinator) refine(s *state) ([]method.Task, method.Info, error) {
 const mostApart = 1e6
 
 // sound holds the model of a typical site against that of the population.
-func (c *coordinator) sound(p, population *Params) bool {
+func (c *coordinator) sound(p, population *ppca.Params) bool {
 	group, q := c.layout.GroupOf(), population.Rank
 	strength := 0.0
 	for _, j := range population.Features {
@@ -296,20 +297,20 @@ func (c *coordinator) sound(p, population *Params) bool {
 			variance += w * w
 		}
 		limit := mostApart * math.Sqrt(variance)
-		if within("loadings", p.W[j*q:][:q], limit) != nil || !(math.Abs(p.Mu[j]-population.Mu[j]) <= limit) {
+		if ppca.Within("loadings", p.W[j*q:][:q], limit) != nil || !(math.Abs(p.Mu[j]-population.Mu[j]) <= limit) {
 			return false
 		}
 		for _, w := range p.W[j*q:][:q] {
 			strength += w * w / p.Noise[group[j]]
 		}
 	}
-	return strength <= clearest
+	return strength <= ppca.Clearest
 }
 
-func (c *coordinator) oneShotParams(s *state) (Params, error) {
+func (c *coordinator) oneShotParams(s *state) (ppca.Params, error) {
 	p, err := s.OneShot.Params.params(c.layout)
 	if err != nil {
-		return Params{}, fmt.Errorf("restoring the one shot: %w", err)
+		return ppca.Params{}, fmt.Errorf("restoring the one shot: %w", err)
 	}
 	return *p, nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"parley/dataset"
 	"parley/method/fitted"
+	"parley/methods/mvppca/ppca"
 	"parley/problem"
 )
 
@@ -40,7 +41,7 @@ func (m *Model) Impute(ctx context.Context, data dataset.Source, to io.Writer, o
 	w := newLines(to, "id", "view", "feature", "mean", "sd", "low", "high")
 	mean, variance := make([]float64, d), make([]float64, d)
 	written := 0
-	_, err = r.each(ctx, data, func(row *dataset.Row, post *Posterior, values []float64) error {
+	_, err = r.each(ctx, data, func(row *dataset.Row, post *ppca.Posterior, values []float64) error {
 		post.Impute(mean, values)
 		post.MissingVar(variance)
 		for i, j := range post.Missing {

@@ -15,6 +15,7 @@ import (
 
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/mvppca/ppca"
 	"parley/privacy"
 )
 
@@ -432,7 +433,7 @@ func FuzzContribution(f *testing.F) {
 
 func TestRunsAreTheirOwnInverse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		l := Layout{Dims: []int{rapid.IntRange(1, 40).Draw(t, "features")}}
+		l := ppca.Layout{Dims: []int{rapid.IntRange(1, 40).Draw(t, "features")}}
 		list := slices.DeleteFunc(l.AllFeatures(), func(int) bool { return rapid.Bool().Draw(t, "absent") })
 		back, err := features(runs(list), l)
 		if len(list) == 0 {
@@ -446,7 +447,7 @@ func TestRunsAreTheirOwnInverse(t *testing.T) {
 		}
 	})
 	for _, wrong := range [][][2]int{{{0, 0}}, {{-1, 1}}, {{0, 4}}, {{1, 2}, {0, 1}}, {{0, 1}, {1, 2}}, {{0, math.MaxInt}}} {
-		if list, err := features(wrong, Layout{Dims: []int{3}}); err == nil {
+		if list, err := features(wrong, ppca.Layout{Dims: []int{3}}); err == nil {
 			t.Errorf("%v was accepted as %v", wrong, list)
 		}
 	}

@@ -5,6 +5,8 @@ import (
 
 	"parley/internal/vectors"
 	"parley/method"
+	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/verify"
 	"parley/privacy"
 	"parley/study"
 )
@@ -74,17 +76,17 @@ func (m Method) Requests(p *study.Plan, name string) ([]privacy.Listed, error) {
 func (Method) SchemaPrefix() string { return "fedmvppca/" }
 
 // Verify implements [method.Verifier].
-func (Method) Verify(file []byte) ([]vectors.Check, error) { return VerifyVectors(file) }
+func (Method) Verify(file []byte) ([]vectors.Check, error) { return verify.Vectors(file) }
 
-func setUp(p *study.Plan) (*Options, Layout, error) {
+func setUp(p *study.Plan) (*Options, ppca.Layout, error) {
 	opts, ok := p.Method.Options.(*Options)
 	if !ok {
-		return nil, Layout{}, fmt.Errorf("the plan's options are of method %s, not of mvppca", p.Method.Name)
+		return nil, ppca.Layout{}, fmt.Errorf("the plan's options are of method %s, not of mvppca", p.Method.Name)
 	}
 	dims := make([]int, len(p.Views))
 	for k, v := range p.Views {
 		dims[k] = len(v.Features)
 	}
-	layout, err := NewLayout(dims, opts.noise())
+	layout, err := ppca.NewLayout(dims, opts.noise())
 	return opts, layout, err
 }

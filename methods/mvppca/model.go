@@ -10,6 +10,7 @@ import (
 	"parley/figure"
 	"parley/internal/version"
 	"parley/judge/evaluate"
+	"parley/methods/mvppca/ppca"
 	"parley/study"
 )
 
@@ -48,7 +49,7 @@ type ModelView struct {
 	Values float64 `json:"values"` // observed at all sites, over features
 	// R2 is the share of the view's variance within sites that all factors
 	// together explain, and R2Each what each explains by itself; see
-	// [Explained.R2]. Null where the view does not vary.
+	// [ppca.Explained.R2]. Null where the view does not vary.
 	R2     *float64       `json:"r2"`
 	R2Each figure.Numbers `json:"r2_by_factor"`
 	// Standard deviations between sites, in scaled units, of the entries of the
@@ -101,8 +102,8 @@ func (m *Model) Encode() ([]byte, error) {
 	return append(data, '\n'), nil
 }
 
-func (m *Model) layout() (Layout, error) {
-	noise := NoisePerView
+func (m *Model) layout() (ppca.Layout, error) {
+	noise := ppca.NoisePerView
 	if m.Options != nil {
 		noise = m.Options.noise()
 	}
@@ -111,19 +112,19 @@ func (m *Model) layout() (Layout, error) {
 		dims[k] = len(v.Features)
 		for _, f := range v.Features {
 			if len(f.Loadings) != len(m.Factors) {
-				return Layout{}, fmt.Errorf("feature %s has %d loadings for %d factors", f.Name, len(f.Loadings), len(m.Factors))
+				return ppca.Layout{}, fmt.Errorf("feature %s has %d loadings for %d factors", f.Name, len(f.Loadings), len(m.Factors))
 			}
 		}
 	}
-	return NewLayout(dims, noise)
+	return ppca.NewLayout(dims, noise)
 }
 
-func (m *Model) params() *Params {
+func (m *Model) params() *ppca.Params {
 	l, err := m.layout()
 	if err != nil {
-		return &Params{} // Check refuses it
+		return &ppca.Params{} // Check refuses it
 	}
-	p := &Params{Rank: len(m.Factors), Noise: make([]float64, l.Groups())}
+	p := &ppca.Params{Rank: len(m.Factors), Noise: make([]float64, l.Groups())}
 	group := l.GroupOf()
 	for _, v := range m.Views {
 		for _, f := range v.Features {
@@ -138,8 +139,8 @@ func (m *Model) params() *Params {
 	return p
 }
 
-func (m *Model) scale() *Scale {
-	s := &Scale{}
+func (m *Model) scale() *ppca.Scale {
+	s := &ppca.Scale{}
 	for _, v := range m.Views {
 		for _, f := range v.Features {
 			s.Shift, s.Factor = append(s.Shift, f.Shift), append(s.Factor, f.Factor)
@@ -149,13 +150,13 @@ func (m *Model) scale() *Scale {
 }
 
 // newModelFile puts names to a fitted model.
-func newModelFile(p *study.Plan, o *Options, digest string, scale *Scale, prior *Prior, strengths []float64) *Model {
+func newModelFile(p *study.Plan, o *Options, digest string, scale *ppca.Scale, prior *ppca.Prior, strengths []float64) *Model {
 	m := &Model{
 		Format: ModelFormat, Program: "parley " + version.Number, Plan: digest, Study: p.Name, Seed: p.Seed,
 		Options: o, Scaling: o.Scaling, Factors: strengths, Sites: []ModelSite{},
 	}
 	q, j := prior.Rank, 0
-	l := Layout{Noise: o.noise()}
+	l := ppca.Layout{Noise: o.noise()}
 	for _, v := range p.Views {
 		l.Dims = append(l.Dims, len(v.Features))
 	}
@@ -175,7 +176,7 @@ func newModelFile(p *study.Plan, o *Options, digest string, scale *Scale, prior 
 }
 
 // spread puts in what was learned of how sites differ.
-func (m *Model) spread(prior *Prior, l Layout) {
+func (m *Model) spread(prior *ppca.Prior, l ppca.Layout) {
 	varW, varMu := prior.Spread()
 	group, j := l.GroupOf(), 0
 	for k := range m.Views {
@@ -184,7 +185,7 @@ func (m *Model) spread(prior *Prior, l Layout) {
 		v.LoadingSD, v.MeanSD = &w, &mu
 		for i := range v.Features {
 			g := group[j]
-			if sd := math.Sqrt(InverseGammaVariance(prior.Alpha[g], prior.Beta[g])); prior.Beta[g] > 0 && !math.IsInf(sd, 0) {
+			if sd := math.Sqrt(ppca.InverseGammaVariance(prior.Alpha[g], prior.Beta[g])); prior.Beta[g] > 0 && !math.IsInf(sd, 0) {
 				v.Features[i].NoiseSD = &sd
 			}
 			j++
@@ -193,7 +194,7 @@ func (m *Model) spread(prior *Prior, l Layout) {
 }
 
 // explains puts in how much of each view the factors account for.
-func (m *Model) explains(x *Explained) {
+func (m *Model) explains(x *ppca.Explained) {
 	for k := range m.Views {
 		v := &m.Views[k]
 		v.Values, v.R2Each = x.Cells[k], make(figure.Numbers, x.Rank)
@@ -242,18 +243,18 @@ func (m *Model) assessed(sites []namedReport, pooled *assessment) {
 
 // Predictor returns what answers questions about single subjects in scaled
 // units, and the scale that brings their values there.
-func (m *Model) Predictor() (*Predictor, *Scale, error) {
+func (m *Model) Predictor() (*ppca.Predictor, *ppca.Scale, error) {
 	p, err := m.predictor(m.params())
 	return p, m.scale(), err
 }
 
 // predictor prepares a predictor under parameters of the model's layout.
-func (m *Model) predictor(params *Params) (*Predictor, error) {
+func (m *Model) predictor(params *ppca.Params) (*ppca.Predictor, error) {
 	l, err := m.layout()
 	if err != nil {
 		return nil, err
 	}
-	p, err := NewPredictor(l, params)
+	p, err := ppca.NewPredictor(l, params)
 	if err != nil {
 		return nil, err
 	}
@@ -275,7 +276,7 @@ func (m *Model) doubt() (out []float64) {
 }
 
 // Evaluator lets the model be scored on rows in the units that it was fitted
-// to: observed values are reconstructed as [Posterior.Describe] does, others
+// to: observed values are reconstructed as [ppca.Posterior.Describe] does, others
 // are expected by the conditional mean. The log-likelihood is in scaled units.
 func (m *Model) Evaluator() (evaluate.Model, error) {
 	p, scale, err := m.Predictor()
@@ -287,8 +288,8 @@ func (m *Model) Evaluator() (evaluate.Model, error) {
 }
 
 type rowEvaluator struct {
-	predictor *Predictor
-	scale     *Scale
+	predictor *ppca.Predictor
+	scale     *ppca.Scale
 	dims      []int
 	view      []int
 	values    []float64 // scratch

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"parley/judge/evaluate"
+	"parley/methods/mvppca/internal/synthetic"
 )
 
 // fitted is the model file of a small study.
@@ -23,8 +24,8 @@ func fitOf(t testing.TB, options string) []byte {
 func TestModelReadsBackToItsBytes(t *testing.T) {
 	for _, options := range []string{federated, published, "  latent: 2\n  noise: feature\n  rounds: 0\n"} {
 		data := fitOf(t, options)
-		m := must(LoadModel(data))(t)
-		if again := must(m.Encode())(t); !bytes.Equal(again, data) {
+		m := synthetic.Must(LoadModel(data))(t)
+		if again := synthetic.Must(m.Encode())(t); !bytes.Equal(again, data) {
 			t.Errorf("%s: the model is written differently once it was read", options)
 		}
 	}
@@ -68,7 +69,7 @@ func TestEvaluatorAnswersInTheUnitsOfTheData(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		model := must(must(LoadModel(r.Files[0].Data))(t).Evaluator())(t)
+		model := synthetic.Must(synthetic.Must(LoadModel(r.Files[0].Data))(t).Evaluator())(t)
 		var got evaluate.Posterior
 		worstMean := 0.0
 		for row, err := range s.data["site-0"].Rows(t.Context()) {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"parley/methods/mvppca/ppca"
 	"parley/study"
 )
 
@@ -275,11 +276,11 @@ func (o *Options) iterationsIn(round int, site string) int {
 	return o.Iterations
 }
 
-func (o *Options) noise() Noise {
+func (o *Options) noise() ppca.Noise {
 	if o.Noise == "feature" {
-		return NoisePerFeature
+		return ppca.NoisePerFeature
 	}
-	return NoisePerView
+	return ppca.NoisePerView
 }
 
 // pools says whether the scale comes from the sites.

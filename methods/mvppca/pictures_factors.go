@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"parley/figure"
+	"parley/methods/mvppca/ppca"
 )
 
 func (c *coordinator) factorSection(m *Model, sites []namedReport) (figure.Section, error) {
@@ -91,7 +92,7 @@ const leastKnown = 0.1
 // posterior mean has the expectation (I − M) ν for a subject whose factors
 // have the mean ν, M being the posterior covariance; M is that of the site's
 // patterns of views.
-func (c *coordinator) siteMean(p *Predictor, s namedReport) (mean, se []float64, err error) {
+func (c *coordinator) siteMean(p *ppca.Predictor, s namedReport) (mean, se []float64, err error) {
 	q, n := c.opts.Latent, float64(s.subjects())
 	shrunk, spread := mat.NewDense(q, q, nil), mat.NewDense(q, q, slices.Clone([]float64(s.Cov)))
 	var within mat.Dense

@@ -12,6 +12,7 @@ import (
 	"parley/dataset"
 	"parley/figure"
 	"parley/method/fitted"
+	"parley/methods/mvppca/ppca"
 )
 
 func parseNumber(s string) (float64, bool) {
@@ -173,7 +174,7 @@ func (g *gallery) imputedSection(ctx context.Context) (figure.Section, error) {
 		sec.Lead = "Nobody drawn here lacks a view, so the model was made to forget one: what it expects of it from the other views, beside what was measured, in standard deviations of the feature from its mean in the study. The intervals should hold nine values of ten."
 	}
 	figures := make([]*figure.Figure, len(ids))
-	err := g.visit(ctx, ids, func(row *dataset.Row, post *Posterior, values []float64) error {
+	err := g.visit(ctx, ids, func(row *dataset.Row, post *ppca.Posterior, values []float64) error {
 		at := slices.Index(ids, row.ID)
 		f, err := g.subjectFigure(row.ID, at, post, values, hidden)
 		figures[at] = f
@@ -197,11 +198,11 @@ func (g *gallery) imputedFigure() (figure.Item, bool) {
 		}
 		lo, hi := g.layout.View(k)
 		for j := lo; j < hi; j++ {
-			f, sd := g.imputed[j], g.others.sd[j]
+			f, sd := g.imputed[j], g.others.SD[j]
 			if !(f.n > 0 && sd > 0) {
 				continue
 			}
-			mean, half := (f.mean-g.others.mean(j))/sd, 1.645*math.Sqrt(f.squares/f.n+f.within)/sd
+			mean, half := (f.mean-g.others.Mean(j))/sd, 1.645*math.Sqrt(f.squares/f.n+f.within)/sd
 			b.Labels, b.Groups = append(b.Labels, v.Features[j-lo].Name), append(b.Groups, v.Name)
 			b.Values, b.Low, b.High = append(b.Values, mean), append(b.Low, mean-half), append(b.High, mean+half)
 		}
@@ -242,8 +243,8 @@ func (g *gallery) examples() (ids []string, hidden bool) {
 // other views predict.
 func (g *gallery) largest() (view int) {
 	most := 0
-	for k, ok := range g.others.ok {
-		if n := g.others.from[k+1] - g.others.from[k]; ok && n > most {
+	for k, ok := range g.others.OK {
+		if n := g.others.From[k+1] - g.others.From[k]; ok && n > most {
 			view, most = k, n
 		}
 	}
@@ -251,14 +252,14 @@ func (g *gallery) largest() (view int) {
 }
 
 // subjectFigure shows one subject's imputed values with their intervals.
-func (g *gallery) subjectFigure(id string, at int, post *Posterior, values []float64, hidden bool) (*figure.Figure, error) {
-	if err := g.others.read(post.Observed, values); err != nil {
+func (g *gallery) subjectFigure(id string, at int, post *ppca.Posterior, values []float64, hidden bool) (*figure.Figure, error) {
+	if err := g.others.Read(post.Observed, values); err != nil {
 		return nil, err
 	}
 	b := figure.Bars{X: figure.Axis{Label: "expected value (standard deviations from the mean)"}, Top: 12, Subject: true}
 	view := g.layout.ViewOf()
 	add := func(j int, mean, sd float64) {
-		k, unit, mu := view[j], g.others.sd[j], g.others.mean(j)
+		k, unit, mu := view[j], g.others.SD[j], g.others.Mean(j)
 		lo, _ := g.layout.View(k)
 		b.Labels, b.Groups = append(b.Labels, g.plan.Views[k].Features[j-lo].Name), append(b.Groups, g.plan.Views[k].Name)
 		b.Values, b.Low, b.High = append(b.Values, (mean-mu)/unit), append(b.Low, (mean-1.645*sd-mu)/unit), append(b.High, (mean+1.645*sd-mu)/unit)
@@ -266,11 +267,11 @@ func (g *gallery) subjectFigure(id string, at int, post *Posterior, values []flo
 	f := &figure.Figure{ID: fmt.Sprintf("imputed-subject-%d", at+1), Alt: "Forest plot of one subject's imputed values with intervals."}
 	if hidden {
 		k := g.largest()
-		for i := g.others.from[k]; i < g.others.from[k+1]; i++ {
+		for i := g.others.From[k]; i < g.others.From[k+1]; i++ {
 			j := post.Observed[i]
-			mean, sd := g.others.predict(k, j)
+			mean, sd := g.others.Predict(k, j)
 			add(j, mean, sd)
-			b.Marks = append(b.Marks, (values[i]-g.others.mean(j))/g.others.sd[j])
+			b.Marks = append(b.Marks, (values[i]-g.others.Mean(j))/g.others.SD[j])
 		}
 		b.Mark = "measured"
 		f.Title = fmt.Sprintf("Subject %s: %s forgotten and predicted", id, g.plan.Views[k].Name)
@@ -280,8 +281,8 @@ func (g *gallery) subjectFigure(id string, at int, post *Posterior, values []flo
 		post.Impute(mean, values)
 		post.MissingVar(variance)
 		for i, j := range post.Missing {
-			if g.others.from[view[j]] == g.others.from[view[j]+1] { // single missing cells are another matter
-				add(j, mean[i], math.Sqrt(variance[i]+g.others.noise(j)-g.others.noise(j)))
+			if g.others.From[view[j]] == g.others.From[view[j]+1] { // single missing cells are another matter
+				add(j, mean[i], math.Sqrt(variance[i]+g.others.Noise(j)-g.others.Noise(j)))
 			}
 		}
 		f.Title = "Subject " + id + ": what was not measured"

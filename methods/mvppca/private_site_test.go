@@ -12,6 +12,7 @@ import (
 	"parley/internal/wire"
 	"parley/method"
 	"parley/method/methodtest"
+	"parley/methods/mvppca/internal/synthetic"
 	"parley/privacy"
 )
 
@@ -222,13 +223,13 @@ func TestTasksWithoutAnExcuse(t *testing.T) {
 			if task.Body, err = wire.Marshal(body); err != nil {
 				t.Fatal(err)
 			}
-			half := must(Method{}.Site(x.study.plan, task.Site))(t)
+			half := synthetic.Must(Method{}.Site(x.study.plan, task.Site))(t)
 			empty := methodtest.Rows{Of: x.study.data[task.Site].Schema()}
-			list := must(Method{}.Requests(x.study.plan, task.Site))(t)
+			list := synthetic.Must(Method{}.Requests(x.study.plan, task.Site))(t)
 			if list[0].Request.Protection == privacy.Unprotected {
 				empty = methodtest.Collect(t, x.study.data[task.Site])
 			}
-			s := &small{plan: x.study.plan, data: map[string]*dataset.Table{task.Site: must(dataset.NewTable(empty.Of, empty.List))(t)}}
+			s := &small{plan: x.study.plan, data: map[string]*dataset.Table{task.Site: synthetic.Must(dataset.NewTable(empty.Of, empty.List))(t)}}
 			p := newPlay(t, s)
 			p.halves[task.Site] = half
 			if _, err := p.answer(task); err == nil {

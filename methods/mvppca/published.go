@@ -11,6 +11,7 @@ import (
 
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/mvppca/ppca"
 )
 
 // iterateTask asks for a round of the published iteration.
@@ -41,9 +42,9 @@ func (c *coordinator) startPublished(s *state) ([]method.Task, method.Info, erro
 }
 
 // initialPrior is the plan's prior around loadings drawn from the plan's seed.
-func (c *coordinator) initialPrior(p *InitialPrior) *Prior {
+func (c *coordinator) initialPrior(p *InitialPrior) *ppca.Prior {
 	d, q := c.layout.Features(), c.opts.Latent
-	out := &Prior{Params: Params{
+	out := &ppca.Prior{Params: ppca.Params{
 		Features: c.layout.AllFeatures(), Rank: q, W: make([]float64, d*q), Mu: make([]float64, d), Noise: make([]float64, c.layout.Views()),
 	}}
 	rng := draws(c.plan.Seed, "", 0)
@@ -64,10 +65,10 @@ func (c *coordinator) initialPrior(p *InitialPrior) *Prior {
 }
 
 // dropLoadings applies the column rule to view k.
-func dropLoadings(l Layout, p *Params, k int) {
+func dropLoadings(l ppca.Layout, p *ppca.Params, k int) {
 	lo, hi := l.View(k)
 	for j := lo; j < hi; j++ {
-		clear(p.W[j*p.Rank+effectiveRank(hi-lo, p.Rank):][:p.Rank-effectiveRank(hi-lo, p.Rank)])
+		clear(p.W[j*p.Rank+ppca.EffectiveRank(hi-lo, p.Rank):][:p.Rank-ppca.EffectiveRank(hi-lo, p.Rank)])
 	}
 }
 
@@ -97,17 +98,17 @@ func (a *iterateAnswer) check(c *coordinator) error {
 		return fmt.Errorf("%d factors, not %d", p.Rank, c.opts.Latent)
 	}
 	for k := range c.layout.Views() {
-		if view, err := c.layout.FeaturesOf([]int{k}); err != nil || p.Noise[k] != 0 && !contains(p.Features, view) {
+		if view, err := c.layout.FeaturesOf([]int{k}); err != nil || p.Noise[k] != 0 && !ppca.ContainsAll(p.Features, view) {
 			return fmt.Errorf("a part of view %s, where the published method knows whole views", c.plan.Views[k].Name)
 		}
 	}
-	return p.measured(c.layout)
+	return p.Measured(c.layout)
 }
 
 // published folds a round of the paper's iteration: equations (13), (14), (17),
 // (18) and the maximum likelihood of the inverse-gamma prior.
 func (c *coordinator) published(s *state) ([]method.Task, method.Info, error) {
-	var params []Params
+	var params []ppca.Params
 	_, _, err := answers(c, s, func(_ string, a *iterateAnswer) error {
 		p, err := a.Params.params(c.layout)
 		if err == nil {
@@ -118,7 +119,7 @@ func (c *coordinator) published(s *state) ([]method.Task, method.Info, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	model, _, err := PublishedMaster(c.layout, params)
+	model, _, err := ppca.PublishedMaster(c.layout, params)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -134,14 +135,14 @@ func (c *coordinator) published(s *state) ([]method.Task, method.Info, error) {
 
 // blur raises noise variances that are next to nothing beside the loadings: sites
 // could not compute with them. Where sites are honest they are not.
-func (c *coordinator) blur(model *Prior) {
+func (c *coordinator) blur(model *ppca.Prior) {
 	for k := range c.layout.Views() {
 		lo, hi := c.layout.View(k)
 		squares := 0.0
 		for _, w := range model.W[lo*model.Rank : hi*model.Rank] {
 			squares += w * w
 		}
-		if least := squares * float64(c.layout.Views()) / clearest; model.Noise[k] < least {
+		if least := squares * float64(c.layout.Views()) / ppca.Clearest; model.Noise[k] < least {
 			model.Noise[k] = least
 		}
 	}
@@ -172,7 +173,7 @@ func (c *coordinator) finish(s *state) error {
 }
 
 // record keeps how the sites spread after a round, and returns it as info.
-func (s *state) record(round int, model *Prior) method.Info {
+func (s *state) record(round int, model *ppca.Prior) method.Info {
 	varW, varMu := model.Spread()
 	point := tracePoint{Round: round, SDW: make(wire.Vector, len(varW)), SDMu: make(wire.Vector, len(varMu))}
 	for k := range varW {
@@ -199,14 +200,14 @@ func (s *state) site(name string) *siteRecord {
 }
 
 // iterateAt runs a published round on a site's blocks.
-func (h *site) iterateAt(t *iterateTask, blocks []Block) (*Params, error) {
+func (h *site) iterateAt(t *iterateTask, blocks []ppca.Block) (*ppca.Params, error) {
 	if err := h.checkRound(t); err != nil {
 		return nil, err
 	}
 	q, d := h.opts.Latent, h.layout.Features()
 	rng := draws(h.plan.Seed, h.name, t.Round)
 	w, noise := make([]float64, d*q), make([]float64, h.layout.Views())
-	var prior *Prior
+	var prior *ppca.Prior
 	switch {
 	case t.Prior == nil: // the authors' later code starts like this
 		for i := range w {
@@ -229,7 +230,7 @@ func (h *site) iterateAt(t *iterateTask, blocks []Block) (*Params, error) {
 			drawStart(h.layout, prior, rng, w, noise)
 		}
 	}
-	it, err := NewPublished(h.layout, blocks, q, w, noise)
+	it, err := ppca.NewPublished(h.layout, blocks, q, w, noise)
 	if err != nil {
 		return nil, err
 	}
@@ -252,7 +253,7 @@ func (h *site) checkRound(t *iterateTask) error {
 }
 
 // drawStart draws θ_c from P(θ_c | θ̃), equations (5) and (6); μ needs no start.
-func drawStart(l Layout, prior *Prior, rng *rand.Rand, w, noise []float64) {
+func drawStart(l ppca.Layout, prior *ppca.Prior, rng *rand.Rand, w, noise []float64) {
 	q := prior.Rank
 	for k := range l.Views() {
 		lo, hi := l.View(k)

@@ -13,6 +13,7 @@ import (
 
 	"parley/figure"
 	"parley/method"
+	"parley/methods/mvppca/internal/synthetic"
 	"parley/report"
 	"parley/study"
 )
@@ -128,7 +129,7 @@ func TestSiteReportScoresEverySubject(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			half := must(Method{}.Site(s.plan, site))(t)
+			half := synthetic.Must(Method{}.Site(s.plan, site))(t)
 			r, err := half.Report(context.Background(), shared, s.data[site])
 			if err != nil {
 				t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 
 	"parley/dataset"
+	"parley/methods/mvppca/ppca"
 	"parley/problem"
 )
 
@@ -41,8 +42,8 @@ type drawn struct {
 	n      int
 	seed   uint64
 	schema dataset.Schema
-	params *Params
-	scale  *Scale
+	params *ppca.Params
+	scale  *ppca.Scale
 	wanted []bool
 }
 

@@ -10,11 +10,13 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"parley/dataset"
+	"parley/methods/mvppca/internal/synthetic"
+	"parley/methods/mvppca/ppca"
 )
 
 func drawnModel(t testing.TB) *Model {
 	r := rand.New(rand.NewPCG(91, 1))
-	return modelOf(t, newTruth(r, layout(t, NoisePerView, 3, 2), 2, 0.5), r)
+	return modelOf(t, synthetic.NewTruth(r, synthetic.Shape(t, ppca.NoisePerView, 3, 2), 2, 0.5), r)
 }
 
 func collect(t testing.TB, src dataset.Source, err error) *dataset.Table {
@@ -22,7 +24,7 @@ func collect(t testing.TB, src dataset.Source, err error) *dataset.Table {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return must(dataset.Collect(context.Background(), src))(t)
+	return synthetic.Must(dataset.Collect(context.Background(), src))(t)
 }
 
 // TestDrawsHaveTheMomentsOfTheModel: means and covariances of 20,000 subjects,
@@ -33,7 +35,7 @@ func TestDrawsHaveTheMomentsOfTheModel(t *testing.T) {
 	const n = 20000
 	src, err := m.Sample(n, 7, nil)
 	table := collect(t, src, err)
-	l, p, scale := must(m.layout())(t), m.params(), m.scale()
+	l, p, scale := synthetic.Must(m.layout())(t), m.params(), m.scale()
 	d := l.Features()
 	columns := make([][]float64, d)
 	for i := range n {
@@ -44,7 +46,7 @@ func TestDrawsHaveTheMomentsOfTheModel(t *testing.T) {
 			columns[j] = append(columns[j], (row.Views[k][j-lo]-scale.Shift[j])*scale.Factor[j])
 		}
 	}
-	c := covariance(l, p, l.AllFeatures())
+	c := synthetic.Covariance(l, p, l.AllFeatures())
 	for j := range d {
 		if z := (stat.Mean(columns[j], nil) - p.Mu[j]) / math.Sqrt(c[j*d+j]/n); math.Abs(z) > 5 {
 			t.Errorf("feature %d: mean is %v standard errors off", j, z)
@@ -70,10 +72,10 @@ func TestDrawsDependOnTheSeedAlone(t *testing.T) {
 	}
 	for i := range a.Len() {
 		x, y, z, v := a.Row(i), again.Row(i), other.Row(i), one.Row(i)
-		if worst(x.Views[0], y.Views[0]) != 0 || worst(x.Views[1], y.Views[1]) != 0 || worst(x.Views[0], z.Views[0]) == 0 {
+		if synthetic.Worst(x.Views[0], y.Views[0]) != 0 || synthetic.Worst(x.Views[1], y.Views[1]) != 0 || synthetic.Worst(x.Views[0], z.Views[0]) == 0 {
 			t.Fatalf("subject %d: %v, %v, with another seed %v", i, x.Views, y.Views, z.Views)
 		}
-		if v.Views[0] != nil || worst(v.Views[1], x.Views[1]) != 0 {
+		if v.Views[0] != nil || synthetic.Worst(v.Views[1], x.Views[1]) != 0 {
 			t.Fatalf("subject %d with one view: %v, with both %v", i, v.Views, x.Views)
 		}
 		if x.Subject[0] != "model 0123456789ab" || a.Schema().Subject[0].Name != "drawn_from" {
@@ -84,17 +86,17 @@ func TestDrawsDependOnTheSeedAlone(t *testing.T) {
 
 func TestDrawnSubjectsAreWrittenAndReadAgain(t *testing.T) {
 	m := drawnModel(t)
-	src := must(m.Sample(3, 1, nil))(t)
+	src := synthetic.Must(m.Sample(3, 1, nil))(t)
 	dir := t.TempDir()
 	if err := dataset.Write(context.Background(), dir, src); err != nil {
 		t.Fatal(err)
 	}
 	schema := src.Schema()
-	back := must(dataset.Open(context.Background(), dir, dataset.Options{Schema: &schema}))(t)
+	back := synthetic.Must(dataset.Open(context.Background(), dir, dataset.Options{Schema: &schema}))(t)
 	table, want := collect(t, back, nil), collect(t, src, nil)
 	for i := range table.Len() {
 		for k := range table.Row(i).Views {
-			if worst(table.Row(i).Views[k], want.Row(i).Views[k]) != 0 {
+			if synthetic.Worst(table.Row(i).Views[k], want.Row(i).Views[k]) != 0 {
 				t.Errorf("subject %d: %v, drawn %v", i, table.Row(i).Views, want.Row(i).Views)
 			}
 		}

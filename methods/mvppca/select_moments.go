@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 
+	"parley/methods/mvppca/ppca"
+
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -48,7 +50,7 @@ type functional []float64
 // ranges from 0 to 1: with C = W Wᵀ + Ψ and the mean μ,
 //
 //	−2 A = (C⁻¹, −C⁻¹μ; −μᵀC⁻¹, μᵀC⁻¹μ + ln |2πC|).
-func density(l Layout, m *Params, features []int) (functional, error) {
+func density(l ppca.Layout, m *ppca.Params, features []int) (functional, error) {
 	p, q := len(features), m.Rank
 	group := l.GroupOf()
 	c := mat.NewSymDense(p, nil)
@@ -65,7 +67,7 @@ func density(l Layout, m *Params, features []int) (functional, error) {
 	}
 	var chol mat.Cholesky
 	if !chol.Factorize(c) {
-		return nil, errCollapsed
+		return nil, ppca.ErrCollapsed
 	}
 	var inv mat.SymDense
 	if err := chol.InverseTo(&inv); err != nil && !isConditionWarning(err) {

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"parley/method/judged"
+	"parley/methods/mvppca/ppca"
 	"parley/study"
 )
 
@@ -59,7 +60,7 @@ func (r *releasedStudy) choose(ctx context.Context, c judged.SelectConfig) (*jud
 			return nil, err
 		}
 	}
-	r.layout.Noise = NoisePerFeature
+	r.layout.Noise = ppca.NoisePerFeature
 	s := &releasedSelector{releasedStudy: r, config: c, out: &judged.Selection{Option: "latent"}}
 	for i := range r.releases {
 		for _, lens := range r.releases[i].Fine {
@@ -149,7 +150,7 @@ func (s *releasedSelector) explain() error {
 		if err != nil {
 			return fmt.Errorf("%d factors, all sites: %w", q, err)
 		}
-		x, err := NewExplained(s.layout, &fit.Params, s.whole.Blocks())
+		x, err := ppca.NewExplained(s.layout, &fit.Params, s.whole.Blocks())
 		if err != nil {
 			return err
 		}

@@ -14,6 +14,8 @@ import (
 
 	"parley/method"
 	"parley/method/judged"
+	"parley/methods/mvppca/internal/synthetic"
+	"parley/methods/mvppca/ppca"
 	"parley/report"
 	"parley/study"
 )
@@ -21,8 +23,8 @@ import (
 // paperDraw draws n subjects as the data of the Fed-mv-PPCA paper (section 4.1)
 // are, but with q factors: W, μ ~ U(−a, a) with a = 10, 5, 15, noise variances 2,
 // 1, 3, and five eighths of the subjects moved together in latent space.
-func paperDraw(r *rand.Rand, n, q int) (Layout, [][]float64) {
-	l := Layout{Dims: []int{15, 8, 10}}
+func paperDraw(r *rand.Rand, n, q int) (ppca.Layout, [][]float64) {
+	l := ppca.Layout{Dims: []int{15, 8, 10}}
 	var w, mu, sd []float64
 	for k, d := range l.Dims {
 		size := []float64{10, 5, 15}[k]
@@ -55,8 +57,8 @@ func paperDraw(r *rand.Rand, n, q int) (Layout, [][]float64) {
 }
 
 // releasedOf makes what the sites of a study of these rows release at μ.
-func releasedOf(t testing.TB, r *rand.Rand, l Layout, rows [][]float64, sites int, mu float64) *releasedStudy {
-	s := must(NewStatistics(l, rangesOf(rows), 20))(t)
+func releasedOf(t testing.TB, r *rand.Rand, l ppca.Layout, rows [][]float64, sites int, mu float64) *releasedStudy {
+	s := synthetic.Must(NewStatistics(l, rangesOf(rows), 20))(t)
 	out := &releasedStudy{coordinator: &coordinator{plan: &study.Plan{Seed: 1}, opts: &Options{Noise: "view"}, layout: l}}
 	for range l.Views() {
 		out.plan.Views = append(out.plan.Views, study.View{Name: fmt.Sprint(len(out.plan.Views))})
@@ -94,7 +96,7 @@ func TestFactorsAreFoundFromReleases(t *testing.T) {
 		for _, q := range []int{5, 3} {
 			r := rand.New(rand.NewPCG(uint64(q), 17))
 			l, rows := paperDraw(r, 4000, q)
-			out := must(releasedOf(t, r, l, rows, 3, mu).choose(t.Context(), judged.SelectConfig{Values: []int{q - 2, q - 1, q, q + 1, q + 2}}))(t)
+			out := synthetic.Must(releasedOf(t, r, l, rows, 3, mu).choose(t.Context(), judged.SelectConfig{Values: []int{q - 2, q - 1, q, q + 1, q + 2}}))(t)
 			if bic, se := choiceOf(out, ruleBICOfSplit), choiceOf(out, ruleLeftOutSE); out.Recommended != q || bic != q || se != q {
 				t.Errorf("μ = %v: recommended %d, BIC %d, within one standard error %d; the truth is %d", mu, out.Recommended, bic, se, q)
 			}
@@ -120,7 +122,7 @@ func TestSelectionFromFewReleasesSaysWhatItCannot(t *testing.T) {
 	} {
 		r := rand.New(rand.NewPCG(uint64(x.sites), 18))
 		l, rows := paperDraw(r, x.subjects, 3)
-		out := must(releasedOf(t, r, l, rows, x.sites, x.mu).choose(t.Context(), c))(t)
+		out := synthetic.Must(releasedOf(t, r, l, rows, x.sites, x.mu).choose(t.Context(), c))(t)
 		if got := fmt.Sprint(out.Notes); !strings.Contains(got, x.note) {
 			t.Errorf("%d sites: the notes are %s", x.sites, got)
 		}
@@ -139,12 +141,12 @@ func TestSelectionFromFewReleasesSaysWhatItCannot(t *testing.T) {
 
 // The score of moments without noise is the log-likelihood of their subjects.
 func TestDensityIsTheLogLikelihood(t *testing.T) {
-	for _, noise := range []Noise{NoisePerView, NoisePerFeature} {
-		l := layout(t, noise, 3, 2)
+	for _, noise := range []ppca.Noise{ppca.NoisePerView, ppca.NoisePerFeature} {
+		l := synthetic.Shape(t, noise, 3, 2)
 		r := rand.New(rand.NewPCG(4, 19))
-		tr := newTruth(r, l, 2, 0.3)
-		rows := tr.subjects(r, 50)
-		want, _, err := LogLik(l, &tr.p, blocksOf(t, l, rows))
+		tr := synthetic.NewTruth(r, l, 2, 0.3)
+		rows := tr.Subjects(r, 50)
+		want, _, err := ppca.LogLik(l, &tr.P, synthetic.BlocksOf(t, l, rows))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -160,7 +162,7 @@ func TestDensityIsTheLogLikelihood(t *testing.T) {
 				}
 			}
 		}
-		got, variance := must(density(l, &tr.p, l.AllFeatures()))(t).of(x)
+		got, variance := synthetic.Must(density(l, &tr.P, l.AllFeatures()))(t).of(x)
 		if math.Abs(got-want) > 1e-9*math.Abs(want) || variance != 0 {
 			t.Errorf("%v with variance %v, want %v", got, variance, want)
 		}
@@ -171,15 +173,15 @@ func TestDensityIsTheLogLikelihood(t *testing.T) {
 // variance over subjects that of subjects. Of 2 000 draws a standard deviation is known to
 // 1.6 %: with other seeds one of the two is off by 8 % in fewer than one of 10⁵ runs.
 func TestVarianceOfScoresIsKnown(t *testing.T) {
-	l := layout(t, NoisePerView, 3, 2)
+	l := synthetic.Shape(t, ppca.NoisePerView, 3, 2)
 	r := rand.New(rand.NewPCG(6, 20))
-	tr := newTruth(r, l, 2, 0.3)
-	s := must(NewStatistics(l, make2(5), 1))(t)
-	rel := testRelease(t, r, s, cut(l, tr.subjects(r, 500)), 2)
+	tr := synthetic.NewTruth(r, l, 2, 0.3)
+	s := synthetic.Must(NewStatistics(l, make2(5), 1))(t)
+	rel := testRelease(t, r, s, cut(l, tr.Subjects(r, 500)), 2)
 	u := unclipped(len(rel.Fine[0].Squeeze))
-	x := must(rel.combine(0, [2]passed{u, u}))(t)
-	other := newTruth(r, l, 2, 0.3)
-	a := must(density(l, &tr.p, l.AllFeatures()))(t).minus(must(density(l, &other.p, l.AllFeatures()))(t))
+	x := synthetic.Must(rel.combine(0, [2]passed{u, u}))(t)
+	other := synthetic.NewTruth(r, l, 2, 0.3)
+	a := synthetic.Must(density(l, &tr.P, l.AllFeatures()))(t).minus(synthetic.Must(density(l, &other.P, l.AllFeatures()))(t))
 	value, known := a.of(x)
 	const n = 2000
 	seen := 0.0
@@ -198,14 +200,14 @@ func TestVarianceOfScoresIsKnown(t *testing.T) {
 	f := &repaired{mean: make([]float64, 5), cov: make([]float64, 25)}
 	group := l.GroupOf()
 	for i := range 5 {
-		f.mean[i] = tr.p.Mu[i] - 0.5
+		f.mean[i] = tr.P.Mu[i] - 0.5
 		for j := range 5 {
-			f.cov[i*5+j] = dot(tr.p.W[i*2:][:2], tr.p.W[j*2:][:2])
+			f.cov[i*5+j] = dot(tr.P.W[i*2:][:2], tr.P.W[j*2:][:2])
 		}
-		f.cov[i*5+i] += tr.p.Noise[group[i]]
+		f.cov[i*5+i] += tr.P.Noise[group[i]]
 	}
 	var scores []float64
-	for _, row := range tr.subjects(r, n) {
+	for _, row := range tr.Subjects(r, n) {
 		v := append(row, 1)
 		sum := 0.0
 		for i := range v {
@@ -231,10 +233,10 @@ func TestVarianceOfScoresIsKnown(t *testing.T) {
 // their mean is the release. Standard error of the correlation 2.2 %, of the ratio 2.2 %: with other
 // seeds this fails in fewer than one of 10⁴ runs.
 func TestNoiseIsSplitIntoIndependentHalves(t *testing.T) {
-	l := layout(t, NoisePerView, 2, 3)
+	l := synthetic.Shape(t, ppca.NoisePerView, 2, 3)
 	r := rand.New(rand.NewPCG(7, 21))
-	s := must(NewStatistics(l, make2(5), 1))(t)
-	rows := cut(l, newTruth(r, l, 1, 0.1).subjects(r, 200))
+	s := synthetic.Must(NewStatistics(l, make2(5), 1))(t)
+	rows := cut(l, synthetic.NewTruth(r, l, 1, 0.1).Subjects(r, 200))
 	rel := testRelease(t, r, s, rows, 3)
 	sums := s.Sums()
 	exact := testSum(r, rows, sums[2], 0, s.Contribution(rel.Fine))[0]

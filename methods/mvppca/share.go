@@ -12,6 +12,7 @@ import (
 	"parley/figure"
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/mvppca/ppca"
 )
 
 // model names what the coordinator fitted.
@@ -78,7 +79,7 @@ func (h *site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 		}
 		scale = sums.extremes.ownRange()
 	}
-	predictor, err := NewPredictor(h.layout, model)
+	predictor, err := ppca.NewPredictor(h.layout, model)
 	if err != nil {
 		return nil, err
 	}
@@ -103,8 +104,8 @@ func (h *site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 
 // scores reads the site's subjects on the factors, as often as they are asked for.
 type scores struct {
-	predictor *Predictor
-	scale     *Scale
+	predictor *ppca.Predictor
+	scale     *ppca.Scale
 	rank      int
 	data      dataset.Source
 }
@@ -123,7 +124,7 @@ func (s *scores) write(ctx context.Context, to io.Writer) error {
 		return err
 	}
 	z, record := make([]float64, s.rank), make([]string, 0, len(header))
-	err := eachSubject(ctx, s.predictor, s.scale, s.data, func(row *dataset.Row, post *Posterior, values []float64) error {
+	err := eachSubject(ctx, s.predictor, s.scale, s.data, func(row *dataset.Row, post *ppca.Posterior, values []float64) error {
 		post.Latent(z, values)
 		record = append(record[:0], row.ID)
 		for _, x := range z {

@@ -9,6 +9,7 @@ import (
 	"parley/dataset"
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/mvppca/ppca"
 	"parley/privacy"
 	"parley/study"
 )
@@ -18,7 +19,7 @@ import (
 type site struct {
 	plan   *study.Plan
 	opts   *Options
-	layout Layout
+	layout ppca.Layout
 	name   string
 	// clipping is what the site releases in a private round; nil where no
 	// clipping mechanism is in use.
@@ -31,8 +32,8 @@ type site struct {
 // streaming pass: sufficient statistics per pattern of observed features, in
 // the features' own units, and each feature's extremes.
 type rowSums struct {
-	blocks   []Block
-	patterns []Pattern
+	blocks   []ppca.Block
+	patterns []ppca.Pattern
 	extremes *featureSums
 }
 
@@ -41,7 +42,7 @@ func (h *site) read(ctx context.Context, data dataset.Source) (*rowSums, error) 
 	if h.seen != nil {
 		return h.seen, nil
 	}
-	acc, err := NewAccumulator(h.layout, nil)
+	acc, err := ppca.NewAccumulator(h.layout, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -52,8 +53,8 @@ func (h *site) read(ctx context.Context, data dataset.Source) (*rowSums, error) 
 		}
 		views := h.held(row.Views)
 		for k, v := range views {
-			if j := slices.IndexFunc(v, func(x float64) bool { return math.Abs(x) > largestValue }); j >= 0 {
-				return nil, fmt.Errorf("subject %q: value %d of view %d is beyond %g: no measurement is as large", row.ID, j+1, k+1, largestValue)
+			if j := slices.IndexFunc(v, func(x float64) bool { return math.Abs(x) > ppca.LargestValue }); j >= 0 {
+				return nil, fmt.Errorf("subject %q: value %d of view %d is beyond %g: no measurement is as large", row.ID, j+1, k+1, ppca.LargestValue)
 			}
 		}
 		if err := acc.Add(views); err != nil {
@@ -65,9 +66,9 @@ func (h *site) read(ctx context.Context, data dataset.Source) (*rowSums, error) 
 	if len(sums.blocks) == 0 {
 		return nil, fmt.Errorf("no subject has any value of the plan's views")
 	}
-	sums.patterns = Patterns(h.layout, sums.blocks)
-	if n := len(sums.patterns); n > largestPatterns {
-		return nil, fmt.Errorf("the subjects have %d different sets of views, and a study can tell %d apart", n, largestPatterns)
+	sums.patterns = ppca.Patterns(h.layout, sums.blocks)
+	if n := len(sums.patterns); n > ppca.LargestPatterns {
+		return nil, fmt.Errorf("the subjects have %d different sets of views, and a study can tell %d apart", n, ppca.LargestPatterns)
 	}
 	h.seen = sums
 	return sums, nil
@@ -80,7 +81,7 @@ func (r *rowSums) moments(d int) *featureSums {
 		b := &r.blocks[i]
 		one := newFeatureSums(d)
 		squares := make([]float64, len(b.Features))
-		b.squares(squares)
+		b.Squares(squares)
 		for n, j := range b.Features {
 			one.N[j], one.A[j], one.B[j] = b.N, b.Mean[n], squares[n]
 		}
@@ -91,15 +92,15 @@ func (r *rowSums) moments(d int) *featureSums {
 
 // scaled returns the blocks in the units that the task asks for, or in the
 // site's own where the plan says so.
-func (h *site) scaled(r *rowSums, m *scaleMessage) ([]Block, *Scale, error) {
-	var scale *Scale
+func (h *site) scaled(r *rowSums, m *scaleMessage) ([]ppca.Block, *ppca.Scale, error) {
+	var scale *ppca.Scale
 	var err error
 	if h.opts.Scaling == ScaleSiteRange {
 		scale = r.extremes.ownRange()
 	} else if scale, err = m.scale(h.layout); err != nil {
 		return nil, nil, err
 	}
-	blocks := make([]Block, len(r.blocks))
+	blocks := make([]ppca.Block, len(r.blocks))
 	for i := range blocks {
 		blocks[i] = r.blocks[i].Scaled(scale)
 	}
@@ -164,7 +165,7 @@ func (h *site) request(kind string) (privacy.Request, error) {
 		say((2+k)<<min(k, 16), "number of subjects and share of cells observed, per pattern of present views")
 		say(k*(q+4), "sums of squares and of absolute errors, total and unexplained, per view and factor")
 		say(2*d, "sums of squares, total and unexplained, per feature")
-		say(leftOutValues(k), "for each view, predicted from the subjects' other views: sums of squared errors, and histograms of values, of imputed values and of where values fall in their predictions")
+		say(ppca.LeftOutValues(k), "for each view, predicted from the subjects' other views: sums of squared errors, and histograms of values, of imputed values and of where values fall in their predictions")
 		say(q*(q+1), "mean and covariance of the factors")
 		say(1, "log-likelihood of the site's subjects")
 	}
@@ -263,19 +264,19 @@ func (h *site) fit(ctx context.Context, t *fitTask, sums *rowSums) (*fitAnswer, 
 		return nil, err
 	}
 	answer := &fitAnswer{Patterns: packPatterns(sums.patterns)}
-	features := observed(h.layout, blocks)
+	features := ppca.Observed(h.layout, blocks)
 	subjects := 0.0
 	for _, p := range sums.patterns {
 		subjects += p.Subjects
 	}
-	rank := min(h.opts.LocalRank, LocalRank(h.opts.LocalRank, len(features), subjects))
-	if PreferMoments(blocks, rank) {
-		for _, b := range Moments(blocks...) {
+	rank := min(h.opts.LocalRank, ppca.LocalRank(h.opts.LocalRank, len(features), subjects))
+	if ppca.PreferMoments(blocks, rank) {
+		for _, b := range ppca.Moments(blocks...) {
 			answer.Moments = append(answer.Moments, packMoments(&b))
 		}
 		return answer, nil
 	}
-	own, err := Fit(h.layout, blocks, rank, nil, FitOptions{Tol: 1e-6, Stop: ctx.Err})
+	own, err := ppca.Fit(h.layout, blocks, rank, nil, ppca.FitOptions{Tol: 1e-6, Stop: ctx.Err})
 	if err != nil {
 		return nil, fmt.Errorf("fitting the site's own model: %w", err)
 	}
@@ -286,7 +287,7 @@ func (h *site) fit(ctx context.Context, t *fitTask, sums *rowSums) (*fitAnswer, 
 
 // ownRange is the scale of a site by itself; a feature that it lacks or that
 // does not vary there is left alone.
-func (s *featureSums) ownRange() *Scale {
+func (s *featureSums) ownRange() *ppca.Scale {
 	out := unitScale(len(s.N))
 	for j := range out.Factor {
 		if s.N[j] > 0 && s.B[j] > s.A[j] {
@@ -299,7 +300,7 @@ func (s *featureSums) ownRange() *Scale {
 // eachSubject reads the rows with what the model says of each subject: the
 // posterior given what was observed, and the scaled values of that. Both, and
 // the row, are valid until the next.
-func eachSubject(ctx context.Context, p *Predictor, scale *Scale, data dataset.Source, do func(*dataset.Row, *Posterior, []float64) error) error {
+func eachSubject(ctx context.Context, p *ppca.Predictor, scale *ppca.Scale, data dataset.Source, do func(*dataset.Row, *ppca.Posterior, []float64) error) error {
 	for row, err := range data.Rows(ctx) {
 		if err != nil {
 			return err

@@ -8,6 +8,8 @@ import (
 	"parley/dataset"
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/mvppca/internal/synthetic"
+	"parley/methods/mvppca/ppca"
 )
 
 func TestSiteRefusesTasksThatItsPlanDoesNotHave(t *testing.T) {
@@ -70,8 +72,8 @@ func TestScaledStatisticsAreThoseOfScaledRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	direct := newFeatureSums(5)
-	scale := &Scale{Shift: []float64{1, -2, 0, 3, 0.5}, Factor: []float64{2, 0.1, 1, 3, 7}}
-	scaled := must(NewAccumulator(half.layout, scale))(t)
+	scale := &ppca.Scale{Shift: []float64{1, -2, 0, 3, 0.5}, Factor: []float64{2, 0.1, 1, 3, 7}}
+	scaled := synthetic.Must(ppca.NewAccumulator(half.layout, scale))(t)
 	for row, err := range s.data["site-0"].Rows(context.Background()) {
 		if err != nil {
 			t.Fatal(err)
@@ -83,15 +85,15 @@ func TestScaledStatisticsAreThoseOfScaledRows(t *testing.T) {
 	}
 	moments := sums.moments(5)
 	for name, x := range map[string][2][]float64{"counts": {direct.N, moments.N}, "means": {direct.A, moments.A}, "squares": {direct.B, moments.B}} {
-		if w := worst(x[0], x[1]); w > 1e-12 {
+		if w := synthetic.Worst(x[0], x[1]); w > 1e-12 {
 			t.Errorf("%s differ by %.1e", name, w)
 		}
 	}
 	want := scaled.Blocks()
 	for i := range sums.blocks {
 		got := sums.blocks[i].Scaled(scale)
-		dense, other := Moments(got), Moments(want[i]) // in one form, whatever theirs is
-		if w := max(worst(dense[0].Mean, other[0].Mean), worst(dense[0].Scatter, other[0].Scatter)); w > 1e-12 || got.N != want[i].N {
+		dense, other := ppca.Moments(got), ppca.Moments(want[i]) // in one form, whatever theirs is
+		if w := max(synthetic.Worst(dense[0].Mean, other[0].Mean), synthetic.Worst(dense[0].Scatter, other[0].Scatter)); w > 1e-12 || got.N != want[i].N {
 			t.Errorf("block %d differs by %.1e", i, w)
 		}
 	}
@@ -114,7 +116,7 @@ func TestMergedSumsAreThoseOfAllRows(t *testing.T) {
 		if all.N[0] != 6 || merged.N[0] != 6 || all.N[1] != 0 || merged.N[1] != 0 {
 			t.Fatalf("counts %v and %v", all.N, merged.N)
 		}
-		if w := max(worst(all.A, merged.A), worst(all.B, merged.B)); w > 1e-12 {
+		if w := max(synthetic.Worst(all.A, merged.A), synthetic.Worst(all.B, merged.B)); w > 1e-12 {
 			t.Errorf("extremes %v: %v and %v", extremes, all, merged)
 		}
 	}

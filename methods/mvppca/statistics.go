@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"parley/methods/mvppca/ppca"
 	"parley/privacy"
 	"parley/privacy/account"
 )
@@ -33,7 +34,7 @@ import (
 // drawn out by 1/√(share observed), which keeps the view's sum of squares; in
 // the fine sum they are predicted from the others by what the coarse sum said.
 type Statistics struct {
-	layout   Layout
+	layout   ppca.Layout
 	low, inv []float64 // of each feature: lowest value and 1/(highest − lowest)
 	minimum  float64
 	patterns [][]int // candidates, in the order of their counts in the overview
@@ -63,7 +64,7 @@ const (
 // NewStatistics prepares the mechanism. Ranges are the plan's, lowest and
 // highest plausible value of each feature; minimum is how many subjects a
 // pattern of views needs for a release of its own, at least 1.
-func NewStatistics(l Layout, ranges [][2]float64, minimum int) (*Statistics, error) {
+func NewStatistics(l ppca.Layout, ranges [][2]float64, minimum int) (*Statistics, error) {
 	if err := l.Check(); err != nil {
 		return nil, err
 	}
@@ -76,7 +77,7 @@ func NewStatistics(l Layout, ranges [][2]float64, minimum int) (*Statistics, err
 	s := &Statistics{layout: l, minimum: float64(minimum)}
 	for j, r := range ranges {
 		inv := 1 / (r[1] - r[0])
-		if !(inv > 0 && inv <= largest && math.Abs(r[0]) <= largest) {
+		if !(inv > 0 && inv <= ppca.Largest && math.Abs(r[0]) <= ppca.Largest) {
 			return nil, fmt.Errorf("the range of feature %d is %v to %v: the highest value must exceed the lowest", j, r[0], r[1])
 		}
 		s.low, s.inv = append(s.low, r[0]), append(s.inv, inv)
@@ -203,10 +204,10 @@ func (s *Statistics) Overview(row [][]float64, v []float64) int {
 
 // bestWithin returns the pattern with most features among those that the
 // present views contain, or −1.
-func bestWithin(l Layout, patterns [][]int, present []int) int {
+func bestWithin(l ppca.Layout, patterns [][]int, present []int) int {
 	best, most := -1, 0
 	for i, p := range patterns {
-		if d := width(l, p); d > most && contains(present, p) {
+		if d := width(l, p); d > most && ppca.ContainsAll(present, p) {
 			best, most = i, d
 		}
 	}
@@ -214,7 +215,7 @@ func bestWithin(l Layout, patterns [][]int, present []int) int {
 }
 
 // width returns the number of features of some views.
-func width(l Layout, views []int) int {
+func width(l ppca.Layout, views []int) int {
 	d := 0
 	for _, k := range views {
 		d += l.Dims[k]

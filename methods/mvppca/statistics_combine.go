@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"parley/methods/mvppca/linalg"
+
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -119,22 +121,22 @@ func (r *Released) combine(i int, pass [2]passed) (*total, error) {
 			}
 		}
 	}
-	symmetrise(g, d, d)
-	e := newEigen(d)
-	if !e.factorise(g, d) {
+	linalg.Symmetrise(g, d, d)
+	e := linalg.NewEigen(d)
+	if !e.Factorise(g, d) {
 		return nil, fmt.Errorf("pattern %v: the eigenvalues of its lenses did not converge", fine.Views)
 	}
 	// Q₁ = e.vec; Z = A₁⁻¹ Q₁; B Q₁ = Q₂ Λ^½.
-	out := &total{p: p, z: product(inv, e.vec, d), sd: make([]float64, d*d), more: math.Sqrt(fine.CountVar)}
-	q2 := product(b, e.vec, d)
+	out := &total{p: p, z: product(inv, e.Vectors, d), sd: make([]float64, d*d), more: math.Sqrt(fine.CountVar)}
+	q2 := product(b, e.Vectors, d)
 	w := make([]float64, d)
 	for k := range d {
-		w[k] = math.Sqrt(max(e.val[k], 1e-300))
+		w[k] = math.Sqrt(max(e.Values[k], 1e-300))
 		for x := range d {
 			q2[x*d+k] /= w[k]
 		}
 	}
-	y1, y2 := turn(e.vec, m1, d), turn(q2, m2, d)
+	y1, y2 := turn(e.Vectors, m1, d), turn(q2, m2, d)
 	v1, v2 := r.CoarseSD*r.CoarseSD/2, r.FineSD*r.FineSD/2
 	for x := range d {
 		for k := range d {
@@ -218,14 +220,14 @@ func transpose(a []float64, n int) []float64 {
 // turn returns qᵀ x q.
 func turn(q, x []float64, n int) []float64 {
 	out := product(product(transpose(q, n), x, n), q, n)
-	symmetrise(out, n, n)
+	linalg.Symmetrise(out, n, n)
 	return out
 }
 
 // congruent returns z x zᵀ.
 func congruent(z, x []float64, n int) []float64 {
 	out := product(product(z, x, n), transpose(z, n), n)
-	symmetrise(out, n, n)
+	linalg.Symmetrise(out, n, n)
 	return out
 }
 

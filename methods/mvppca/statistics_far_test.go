@@ -5,6 +5,9 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"parley/methods/mvppca/internal/synthetic"
+	"parley/methods/mvppca/ppca"
 )
 
 // Noise may be anything: however far out the sums of a release are, even as far
@@ -19,12 +22,12 @@ func TestSumsFarOutAreRepaired(t *testing.T) {
 	for n := range tries {
 		r := rand.New(rand.NewPCG(uint64(n), 3))
 		dims := [][]int{{3, 2}, {1}, {2, 1, 4}, {8}, {7, 1, 1, 1, 1, 1}}[r.IntN(5)]
-		l := layout(t, Noise(r.IntN(2)), dims...)
+		l := synthetic.Shape(t, ppca.Noise(r.IntN(2)), dims...)
 		ranges := make([][2]float64, l.Features())
 		for j := range ranges {
 			ranges[j] = [2]float64{0, 1}
 		}
-		s := must(NewStatistics(l, ranges, 5))(t)
+		s := synthetic.Must(NewStatistics(l, ranges, 5))(t)
 		sd := math.Exp(4 * r.NormFloat64())
 		far := []float64{1, 30, -30, 1e3, 1e6, 1e12}[r.IntN(6)]
 		what := fmt.Sprintf("draw %d: %v, noise %.3g, %v standard deviations out", n, dims, sd, far)
@@ -71,6 +74,6 @@ func TestSumsFarOutAreRepaired(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 			continue
 		}
-		finiteResult(t, what, fit.W, fit.Mu, fit.Noise, doubt)
+		synthetic.FiniteResult(t, what, fit.W, fit.Mu, fit.Noise, doubt)
 	}
 }

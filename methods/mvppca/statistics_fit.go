@@ -5,13 +5,16 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+
+	"parley/methods/mvppca/linalg"
+	"parley/methods/mvppca/ppca"
 )
 
 // Repaired holds what all releases of a study say, ready to be fitted by any
 // number of factors: nothing in it costs privacy.
 type Repaired struct {
-	layout Layout
-	blocks []Block
+	layout ppca.Layout
+	blocks []ppca.Block
 	pooled []*pooled
 	fits   []*repaired
 	noise  [][][]float64 // per pattern and draw
@@ -26,7 +29,7 @@ const (
 // Repair pools the releases of all sites and repairs the moments. The seed
 // drives draws of like noise, not the noise itself: the same releases and seed
 // always give the same.
-func Repair(l Layout, sites []Released, seed uint64) (*Repaired, error) {
+func Repair(l ppca.Layout, sites []Released, seed uint64) (*Repaired, error) {
 	if len(sites) == 0 {
 		return nil, fmt.Errorf("no site released anything")
 	}
@@ -124,12 +127,12 @@ func (o *Repaired) pool(sites []Released, pass [][][2]passed) error {
 }
 
 // repairedBlocks makes blocks of repaired moments.
-func repairedBlocks(pooled []*pooled, fits []*repaired) []Block {
-	var out []Block
+func repairedBlocks(pooled []*pooled, fits []*repaired) []ppca.Block {
+	var out []ppca.Block
 	for i, q := range pooled {
 		f := fits[i]
 		p := len(f.mean)
-		b := Block{Features: q.features, N: f.n, Mean: make([]float64, p), Scatter: make([]float64, p*p)}
+		b := ppca.Block{Features: q.features, N: f.n, Mean: make([]float64, p), Scatter: make([]float64, p*p)}
 		for j, m := range f.mean {
 			b.Mean[j] = m + 0.5
 		}
@@ -144,7 +147,7 @@ func repairedBlocks(pooled []*pooled, fits []*repaired) []Block {
 // assumed returns, for views of which no site released anything, what was
 // assumed of them before: one subject's worth of data in the middle of the
 // ranges.
-func (o *Repaired) assumed() (out []Block) {
+func (o *Repaired) assumed() (out []ppca.Block) {
 	seen := make([]bool, o.layout.Views())
 	for _, q := range o.pooled {
 		for _, k := range q.views {
@@ -156,7 +159,7 @@ func (o *Repaired) assumed() (out []Block) {
 			continue
 		}
 		lo, hi := o.layout.View(k)
-		b := Block{N: 1, Mean: make([]float64, d), Diag: make([]float64, d)}
+		b := ppca.Block{N: 1, Mean: make([]float64, d), Diag: make([]float64, d)}
 		for j := lo; j < hi; j++ {
 			b.Features = append(b.Features, j)
 			b.Mean[j-lo], b.Diag[j-lo] = 0.5, unknownVariance
@@ -172,8 +175,8 @@ func clipping(f *repaired, coarse, fine *Lens, seed uint64) ([2]passed, error) {
 	r := rand.New(rand.NewPCG(seed, 0x636c6970))
 	p := len(f.mean)
 	chol := slices.Clone(f.cov)
-	if _, ok := cholesky(chol, p, p); !ok {
-		return [2]passed{}, errCollapsed
+	if _, ok := linalg.Cholesky(chol, p, p); !ok {
+		return [2]passed{}, ppca.ErrCollapsed
 	}
 	draws := make([]float64, clipDraws*p) // u − mean
 	x := make([]float64, p)

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"parley/methods/mvppca/linalg"
+	"parley/methods/mvppca/ppca"
 )
 
 // triangle returns the index of entry (i, j) of a symmetric n × n matrix whose
@@ -76,7 +79,7 @@ func unshrunk(y, sd float64, p int) float64 {
 // Focus turns the noised coarse sum (one block per lens, the standard deviation
 // of the noise on the diagonal) into the lenses of the fine one.
 func (s *Statistics) Focus(coarse []Lens, blocks [][]float64, sd float64) ([]Lens, error) {
-	if len(blocks) < len(coarse) || !(sd > 0 && sd <= largest) {
+	if len(blocks) < len(coarse) || !(sd > 0 && sd <= ppca.Largest) {
 		return nil, fmt.Errorf("%d blocks for %d patterns, noise %v", len(blocks), len(coarse), sd)
 	}
 	out := make([]Lens, len(coarse))
@@ -132,14 +135,14 @@ func (n *Lens) refocus(m []float64, sd float64) (Lens, error) {
 	}
 	off := sd / math.Sqrt2 * unit
 	total = max(min(total, float64(p)), off*math.Sqrt(2*float64(p)), 0.01*float64(p))
-	e := newEigen(p)
-	if !e.factorise(cov, p) {
+	e := linalg.NewEigen(p)
+	if !e.Factorise(cov, p) {
 		return Lens{}, fmt.Errorf("the eigenvalues of the coarse moments did not converge")
 	}
 	rest := total
 	var strength []float64
 	for i := range min(p/2, maxAxes) {
-		x := unshrunk(e.val[p-1-i], off, p)
+		x := unshrunk(e.Values[p-1-i], off, p)
 		if !(x > 0) { // noise far out can make all of them negative
 			break
 		}
@@ -157,7 +160,7 @@ func (n *Lens) refocus(m []float64, sd float64) (Lens, error) {
 		out.Squeeze = append(out.Squeeze, q)
 		out.Strength = append(out.Strength, x/floor)
 		for j := range p {
-			out.Axes = append(out.Axes, e.vec[j*p+p-1-i])
+			out.Axes = append(out.Axes, e.Vectors[j*p+p-1-i])
 		}
 	}
 	out.Bound = clip(p) * math.Sqrt(size)
@@ -187,7 +190,7 @@ type Released struct {
 }
 
 // Check says what is wrong with a release that came from elsewhere.
-func (r *Released) Check(l Layout) error {
+func (r *Released) Check(l ppca.Layout) error {
 	n := len(r.Coarse)
 	if n == 0 || len(r.Fine) != n || len(r.CoarseBlocks) < n || len(r.FineBlocks) < n {
 		return fmt.Errorf("release has %d and %d lenses, %d and %d blocks", n, len(r.Fine), len(r.CoarseBlocks), len(r.FineBlocks))

@@ -14,6 +14,7 @@ import (
 	"parley/dataset"
 	"parley/figure"
 	"parley/method"
+	"parley/methods/mvppca/internal/synthetic"
 	"parley/privacy"
 	"parley/privacy/account"
 	"parley/privacy/privacytest"
@@ -192,8 +193,8 @@ func TestNothingIsLearnedFromNextToNothing(t *testing.T) {
 func (p *play) counted(t *testing.T) (views []viewCheck) {
 	t.Helper()
 	c, st := p.coordinator.(*coordinator), p.state.(*state)
-	model := must(st.Model.Params.params(c.layout))(t)
-	checker := must(newChecker(c.layout, rangeScale(c.plan), model, st.Doubt))(t)
+	model := synthetic.Must(st.Model.Params.params(c.layout))(t)
+	checker := synthetic.Must(newChecker(c.layout, rangeScale(c.plan), model, st.Doubt))(t)
 	sum := make([]float64, checkEntries*c.layout.Views())
 	for _, table := range p.data {
 		for row, err := range table.Rows(t.Context()) {
@@ -274,7 +275,7 @@ func wide(t testing.TB, seed uint64, n int, privacy string) *small {
 	for i, site := range out.plan.Sites {
 		var mine []dataset.Row
 		for k := i; k < n; k += len(out.plan.Sites) {
-			mine = append(mine, dataset.Row{ID: fmt.Sprintf("%05d", k), Views: split(l, rows[k])})
+			mine = append(mine, dataset.Row{ID: fmt.Sprintf("%05d", k), Views: synthetic.Split(l, rows[k])})
 		}
 		table, err := dataset.NewTable(out.plan.Schema(), mine)
 		if err != nil {

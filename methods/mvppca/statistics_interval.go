@@ -3,16 +3,18 @@ package mvppca
 import (
 	"fmt"
 	"slices"
+
+	"parley/methods/mvppca/ppca"
 )
 
 // Fit fits a model of any rank to the repaired moments: post-processing, which
 // costs nothing. Values are in parts of the ranges, from 0 to 1 ([ScaleRange]).
-func (o *Repaired) Fit(rank int) (*Fitted, error) {
-	return Fit(o.layout, o.blocks, rank, nil, FitOptions{Tol: 1e-6, MaxIter: 500})
+func (o *Repaired) Fit(rank int) (*ppca.Fitted, error) {
+	return ppca.Fit(o.layout, o.blocks, rank, nil, ppca.FitOptions{Tol: 1e-6, MaxIter: 500})
 }
 
-// Blocks returns the repaired moments as data for [Fit].
-func (o *Repaired) Blocks() []Block { return o.blocks }
+// Blocks returns the repaired moments as data for [ppca.Fit].
+func (o *Repaired) Blocks() []ppca.Block { return o.blocks }
 
 // Uncertainty returns, for each feature, the variance that the privacy noise
 // adds to the error of predicting it from all other views: to be added to the
@@ -23,7 +25,7 @@ func (o *Repaired) Blocks() []Block { return o.blocks }
 // by the same rules. What the refitted model's predictions err by under the
 // truth, less the variance that it claims itself, is averaged over the draws;
 // it is not taken below 0.
-func (o *Repaired) Uncertainty(fit *Fitted) ([]float64, error) {
+func (o *Repaired) Uncertainty(fit *ppca.Fitted) ([]float64, error) {
 	d := o.layout.Features()
 	extra := make([]float64, d)
 	truth, err := newConditionals(o.layout, &fit.Params)
@@ -45,7 +47,7 @@ func (o *Repaired) Uncertainty(fit *Fitted) ([]float64, error) {
 			}
 		}
 		blocks := append(repairedBlocks(o.pooled, again), o.assumed()...)
-		refit, err := Fit(o.layout, blocks, fit.Rank, nil, FitOptions{Tol: 1e-4, MaxIter: 100})
+		refit, err := ppca.Fit(o.layout, blocks, fit.Rank, nil, ppca.FitOptions{Tol: 1e-4, MaxIter: 100})
 		if err != nil {
 			return nil, fmt.Errorf("fitting to fresh noise: %w", err)
 		}
@@ -81,15 +83,15 @@ func (f *repaired) moments(noise []float64) []float64 {
 
 // conditionals predict each view from all others: t_h = μ_h + G (t_o − μ_o).
 type conditionals struct {
-	l     Layout
-	p     *Params
+	l     ppca.Layout
+	p     *ppca.Params
 	cov   []float64 // d × d
 	gains [][]float64
 	vars  [][]float64
 }
 
-func newConditionals(l Layout, p *Params) (*conditionals, error) {
-	pred, err := NewPredictor(l, p)
+func newConditionals(l ppca.Layout, p *ppca.Params) (*conditionals, error) {
+	pred, err := ppca.NewPredictor(l, p)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"parley/methods/mvppca/linalg"
+	"parley/methods/mvppca/ppca"
 )
 
 // Lens says how the subjects of one pattern of views enter a sum of moments.
@@ -28,7 +31,7 @@ type Lens struct {
 }
 
 // Check says what is wrong with a lens that came from elsewhere.
-func (n *Lens) Check(l Layout) error {
+func (n *Lens) Check(l ppca.Layout) error {
 	f, err := l.FeaturesOf(n.Views)
 	if err != nil {
 		return fmt.Errorf("lens: %w", err)
@@ -102,7 +105,7 @@ func (s *Statistics) Lenses(overview []float64, sd float64) ([]Lens, error) {
 	if len(overview) != p+views || !(sd > 0) {
 		return nil, fmt.Errorf("overview has %d entries, want %d, and noise %v", len(overview), p+views, sd)
 	}
-	if err := finite("overview", append(slices.Clone(overview), sd)); err != nil {
+	if err := ppca.Finite("overview", append(slices.Clone(overview), sd)); err != nil {
 		return nil, err
 	}
 	sdCount := sd / overviewHalf
@@ -169,7 +172,7 @@ func (s *Statistics) released(count []float64, sd float64) []int {
 	for i, p := range s.patterns {
 		n := 0.0
 		for k, c := range count {
-			if contains(s.patterns[k], p) {
+			if ppca.ContainsAll(s.patterns[k], p) {
 				n += c
 			}
 		}
@@ -270,10 +273,10 @@ func (n *Lens) complete(z []float64, observed []bool) {
 			}
 		}
 	}
-	if _, ok := cholesky(gram, k, k); !ok {
+	if _, ok := linalg.Cholesky(gram, k, k); !ok {
 		return
 	}
-	cholSolve(gram, k, k, f)
+	linalg.CholSolve(gram, k, k, f)
 	for j, seen := range observed {
 		if seen {
 			continue

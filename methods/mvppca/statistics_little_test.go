@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"parley/methods/mvppca/ppca"
 )
 
 // With next to no noise every direction of the data stands out, those of the
@@ -11,7 +13,7 @@ import (
 // view's noise variance once came out as 10⁻⁷.
 func TestLittleNoiseLeavesTheNoiseVariances(t *testing.T) {
 	const psi = 0.0031
-	l := Layout{Dims: []int{5, 5}, Noise: NoisePerView}
+	l := ppca.Layout{Dims: []int{5, 5}, Noise: ppca.NoisePerView}
 	for seed := range uint64(6) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		w := make([]float64, 20)

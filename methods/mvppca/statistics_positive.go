@@ -1,6 +1,11 @@
 package mvppca
 
-import "math"
+import (
+	"math"
+
+	"parley/methods/mvppca/linalg"
+	"parley/methods/mvppca/ppca"
+)
 
 // positive returns D + L, its eigenvalues raised where they are not positive.
 func (r *repairing) positive() ([]float64, error) {
@@ -15,18 +20,18 @@ func (r *repairing) positive() ([]float64, error) {
 			y[i*p+j] /= math.Sqrt(r.diagonal[i] * r.diagonal[j])
 		}
 	}
-	symmetrise(y, p, p)
-	e := newEigen(p)
-	if !e.factorise(y, p) {
-		return nil, errCollapsed
+	linalg.Symmetrise(y, p, p)
+	e := linalg.NewEigen(p)
+	if !e.Factorise(y, p) {
+		return nil, ppca.ErrCollapsed
 	}
-	if e.val[0] < leastShare {
+	if e.Values[0] < leastShare {
 		clear(y)
-		for a, x := range e.val {
+		for a, x := range e.Values {
 			x = max(x, leastShare)
 			for i := range p {
 				for j := range p {
-					y[i*p+j] += x * e.vec[i*p+a] * e.vec[j*p+a]
+					y[i*p+j] += x * e.Vectors[i*p+a] * e.Vectors[j*p+a]
 				}
 			}
 		}
@@ -36,7 +41,7 @@ func (r *repairing) positive() ([]float64, error) {
 			y[i*p+j] *= math.Sqrt(r.diagonal[i] * r.diagonal[j])
 		}
 	}
-	symmetrise(y, p, p)
+	linalg.Symmetrise(y, p, p)
 	return y, nil
 }
 

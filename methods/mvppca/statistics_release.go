@@ -9,6 +9,7 @@ import (
 	"parley/dataset"
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/mvppca/ppca"
 	"parley/privacy"
 	"parley/privacy/account"
 	"parley/study"
@@ -31,7 +32,7 @@ type statisticsPlan struct {
 
 // newStatisticsPlan plans the releases of a site, and calibrates their noise so
 // that together they keep the plan's total.
-func newStatisticsPlan(p *study.Plan, o *Options, l Layout) (*statisticsPlan, error) {
+func newStatisticsPlan(p *study.Plan, o *Options, l ppca.Layout) (*statisticsPlan, error) {
 	var ranges [][2]float64
 	for _, v := range p.Views {
 		for _, f := range v.Features {
@@ -282,14 +283,14 @@ func (c *coordinator) statistics(s *state) ([]method.Task, method.Info, error) {
 	if s.Doubt, err = repaired.Uncertainty(fit); err != nil {
 		return nil, nil, err
 	}
-	model, err := Weak(c.layout, &fit.Params)
+	model, err := ppca.Weak(c.layout, &fit.Params)
 	if err != nil {
 		return nil, nil, err
 	}
 	if err := c.canonical(s, model); err != nil {
 		return nil, nil, err
 	}
-	explained, err := NewExplained(c.layout, &model.Params, repaired.Blocks())
+	explained, err := ppca.NewExplained(c.layout, &model.Params, repaired.Blocks())
 	if err != nil {
 		return nil, nil, err
 	}

@@ -4,6 +4,9 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+
+	"parley/methods/mvppca/linalg"
+	"parley/methods/mvppca/ppca"
 )
 
 // pooled is T of one pattern over all sites that released it.
@@ -87,10 +90,10 @@ type repaired struct {
 // shrunk to their least squares size; D is diagonal and holds the rest of every
 // variance, with no bias from the noise. Directions are sought in coordinates
 // where the noise is isotropic.
-func (q *pooled) repair(l Layout, t []float64, draws [][]float64, size float64) (*repaired, error) {
+func (q *pooled) repair(l ppca.Layout, t []float64, draws [][]float64, size float64) (*repaired, error) {
 	d := int(math.Sqrt(float64(len(t))))
 	p := d - 1
-	r := &repairing{perFeature: l.Noise == NoisePerFeature, p: p, group: make([]int, p), views: len(q.views)}
+	r := &repairing{perFeature: l.Noise == ppca.NoisePerFeature, p: p, group: make([]int, p), views: len(q.views)}
 	i := 0
 	for k, v := range q.views {
 		for range l.Dims[v] {
@@ -226,7 +229,7 @@ const (
 // noise, whose mean square is gram, isotropic.
 func (r *repairing) separate(gram []float64) error {
 	p := r.p
-	e := newEigen(p)
+	e := linalg.NewEigen(p)
 	forth, back := make([]float64, p*p), make([]float64, p*p)
 	size := 0.0
 	for j := range p {
@@ -235,8 +238,8 @@ func (r *repairing) separate(gram []float64) error {
 	for i := range gram {
 		gram[i] /= size
 	}
-	if !e.factorise(gram, p) || !e.power(forth, p, -0.5) || !e.power(back, p, 0.5) {
-		return errCollapsed
+	if !e.Factorise(gram, p) || !e.Power(forth, p, -0.5) || !e.Power(back, p, 0.5) {
+		return ppca.ErrCollapsed
 	}
 	r.diagonal = make([]float64, p)
 	plain := make([]float64, p*p)
@@ -245,11 +248,11 @@ func (r *repairing) separate(gram []float64) error {
 			plain[i*p+j] = r.cov[i*p+j] / math.Sqrt(r.variance[r.group[i]]*r.variance[r.group[j]])
 		}
 	}
-	if !e.factorise(plain, p) {
-		return errCollapsed
+	if !e.Factorise(plain, p) {
+		return ppca.ErrCollapsed
 	}
 	// Most directions are noise about the variance of the rest: their median is it.
-	median := max(0, min(1, (e.val[(p-1)/2]+e.val[p/2])/2))
+	median := max(0, min(1, (e.Values[(p-1)/2]+e.Values[p/2])/2))
 	for j := range p {
 		r.diagonal[j] = median * r.variance[r.group[j]]
 	}
@@ -260,8 +263,8 @@ func (r *repairing) separate(gram []float64) error {
 		for j := range p {
 			rest[j*p+j] -= r.diagonal[j]
 		}
-		if !e.factorise(congruent(forth, rest, p), p) {
-			return errCollapsed
+		if !e.Factorise(congruent(forth, rest, p), p) {
+			return ppca.ErrCollapsed
 		}
 		in := make([]float64, p*p)
 		var strong []int
@@ -278,11 +281,11 @@ func (r *repairing) separate(gram []float64) error {
 			tiny = min(tiny, 0.2*sd*math.Sqrt(float64(p)))
 		}
 		for a := range p {
-			x := spike(e.val[a], sd, p)
+			x := spike(e.Values[a], sd, p)
 			if x != 0 && p-a <= p/2 { // of little noise even the rest stands out
 				strong = append(strong, a)
 			}
-			if x == 0 && last && e.val[a] > 0 && p-a <= p/2 {
+			if x == 0 && last && e.Values[a] > 0 && p-a <= p/2 {
 				// What direction it is may still be guessed.
 				x = tiny * float64(a) / float64(p)
 			}
@@ -290,9 +293,9 @@ func (r *repairing) separate(gram []float64) error {
 				continue
 			}
 			for i := range p {
-				f := x * e.vec[i*p+a]
+				f := x * e.Vectors[i*p+a]
 				for j := range p {
-					in[i*p+j] += f * e.vec[j*p+a]
+					in[i*p+j] += f * e.Vectors[j*p+a]
 				}
 			}
 		}
@@ -354,7 +357,7 @@ const sizeDraws = 4
 // If the model has a noise variance for each feature, features of a view differ
 // by as much as noise does not explain. Otherwise they do not, or the
 // differences would pass for factors.
-func (r *repairing) remainder(e *eigen, strong []int, forth, back []float64) {
+func (r *repairing) remainder(e *linalg.Eigen, strong []int, forth, back []float64) {
 	p, v := r.p, r.views
 	m := make([]float64, p*p)
 	for j := range p {
@@ -363,7 +366,7 @@ func (r *repairing) remainder(e *eigen, strong []int, forth, back []float64) {
 	for _, a := range strong {
 		for i := range p {
 			for j := range p {
-				m[i*p+j] -= e.vec[i*p+a] * e.vec[j*p+a]
+				m[i*p+j] -= e.Vectors[i*p+a] * e.Vectors[j*p+a]
 			}
 		}
 	}
@@ -396,7 +399,7 @@ func (r *repairing) remainder(e *eigen, strong []int, forth, back []float64) {
 			sum[r.group[j]] += y[j*p+j] / size[r.group[j]]
 		}
 		psi = make([]float64, v)
-		times(psi, solve, v, sum)
+		linalg.Times(psi, solve, v, sum)
 		return psi, diagonal
 	}
 	psi, raw := means(r.cov)

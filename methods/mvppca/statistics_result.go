@@ -8,6 +8,7 @@ import (
 
 	"parley/figure"
 	"parley/method"
+	"parley/methods/mvppca/ppca"
 )
 
 // ReleasedName is the file of a result that holds what the sites released under
@@ -143,8 +144,8 @@ func (c *coordinator) doubtSection(s *state) (figure.Section, error) {
 	if err != nil {
 		return figure.Section{}, err
 	}
-	others := newLeaveOut(c.layout, model)
-	if err := others.prepare(c.layout.AllFeatures()); err != nil {
+	others := ppca.NewLeaveOut(c.layout, model)
+	if err := others.Prepare(c.layout.AllFeatures()); err != nil {
 		return figure.Section{}, err
 	}
 	b := figure.Bars{X: figure.Axis{Label: "standard deviation, parts of the feature's range"}, Top: 15, Bottom: 5}
@@ -158,8 +159,8 @@ func (c *coordinator) doubtSection(s *state) (figure.Section, error) {
 	for k, v := range c.plan.Views {
 		for _, f := range v.Features {
 			b.Labels, b.Groups, b.Values = append(b.Labels, f.Name), append(b.Groups, v.Name), append(b.Values, math.Sqrt(s.Doubt[j]))
-			if others.ok[k] {
-				b.Marks = append(b.Marks, others.within[j])
+			if others.OK[k] {
+				b.Marks = append(b.Marks, others.Within[j])
 			}
 			j++
 		}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 
+	"parley/methods/mvppca/internal/synthetic"
+	"parley/methods/mvppca/ppca"
 	"parley/privacy"
 
 	"pgregory.net/rapid"
@@ -65,17 +67,17 @@ func testRelease(t testing.TB, r *rand.Rand, s *Statistics, rows [][][]float64, 
 	sd := func(i int) float64 { return sums[i].Mechanism.Noise / mu }
 	overview := testSum(r, rows, sums[0], sd(0), s.Overview)[0]
 	out := Released{CoarseSD: sd(1), FineSD: sd(2)}
-	out.Coarse = must(s.Lenses(overview, sd(0)))(t)
+	out.Coarse = synthetic.Must(s.Lenses(overview, sd(0)))(t)
 	out.CoarseBlocks = testSum(r, rows, sums[1], sd(1), s.Contribution(out.Coarse))
-	out.Fine = must(s.Focus(out.Coarse, out.CoarseBlocks, sd(1)))(t)
+	out.Fine = synthetic.Must(s.Focus(out.Coarse, out.CoarseBlocks, sd(1)))(t)
 	out.FineBlocks = testSum(r, rows, sums[2], sd(2), s.Contribution(out.Fine))
 	return out
 }
 
-func cut(l Layout, rows [][]float64) [][][]float64 {
+func cut(l ppca.Layout, rows [][]float64) [][][]float64 {
 	var out [][][]float64
 	for _, row := range rows {
-		out = append(out, split(l, row))
+		out = append(out, synthetic.Split(l, row))
 	}
 	return out
 }
@@ -96,7 +98,7 @@ func rangesOf(rows [][]float64) [][2]float64 {
 }
 
 func TestStatisticsSharesAreTheWholeBudget(t *testing.T) {
-	s := must(NewStatistics(layout(t, NoisePerView, 2, 3), make2(5), 1))(t)
+	s := synthetic.Must(NewStatistics(synthetic.Shape(t, ppca.NoisePerView, 2, 3), make2(5), 1))(t)
 	total := 0.0
 	for _, x := range s.Sums() {
 		if err := x.Mechanism.Check(); err != nil {
@@ -120,11 +122,11 @@ func make2(d int) [][2]float64 {
 // No subject, whatever it holds, may weigh more than 1 in any sum, or the
 // session would shrink its constant too, and the count with it.
 func TestContributionsHaveNormOne(t *testing.T) {
-	l := layout(t, NoisePerView, 2, 4, 1)
+	l := synthetic.Shape(t, ppca.NoisePerView, 2, 4, 1)
 	r := rand.New(rand.NewPCG(1, 2))
-	s := must(NewStatistics(l, make2(7), 2))(t)
-	tr := newTruth(r, l, 2, 0.1)
-	rel := testRelease(t, r, s, cut(l, tr.subjects(r, 300)), 20)
+	s := synthetic.Must(NewStatistics(l, make2(7), 2))(t)
+	tr := synthetic.NewTruth(r, l, 2, 0.1)
+	rel := testRelease(t, r, s, cut(l, tr.Subjects(r, 300)), 20)
 	if len(rel.Fine[0].Squeeze) == 0 {
 		t.Fatal("nothing stood out: the fine lens would not be tested")
 	}
@@ -136,7 +138,7 @@ func TestContributionsHaveNormOne(t *testing.T) {
 			"overview": s.Overview, "coarse": s.Contribution(rel.Coarse), "fine": s.Contribution(rel.Fine),
 		} {
 			clear(v)
-			at := f(split(l, row), v)
+			at := f(synthetic.Split(l, row), v)
 			if n := dot(v, v); at < 0 && n != 0 || !(n <= 1+1e-12) {
 				rt.Fatalf("%s: block %d, squared norm %v", name, at, n)
 			}
@@ -147,24 +149,24 @@ func TestContributionsHaveNormOne(t *testing.T) {
 // Without noise and clipping, both sums and the count say exactly what the
 // subjects are.
 func TestCombiningIsExactWithoutNoise(t *testing.T) {
-	l := layout(t, NoisePerView, 3, 4)
+	l := synthetic.Shape(t, ppca.NoisePerView, 3, 4)
 	r := rand.New(rand.NewPCG(3, 4))
-	rows := newTruth(r, l, 2, 0.1).subjects(r, 200)
-	s := must(NewStatistics(l, rangesOf(rows), 1))(t)
+	rows := synthetic.NewTruth(r, l, 2, 0.1).Subjects(r, 200)
+	s := synthetic.Must(NewStatistics(l, rangesOf(rows), 1))(t)
 	sums := s.Sums()
 	overview := testSum(r, cut(l, rows), sums[0], 0, s.Overview)[0]
 	rel := Released{CoarseSD: 1e-3, FineSD: 1e-3}
-	rel.Coarse = must(s.Lenses(overview, 1e-3))(t)
+	rel.Coarse = synthetic.Must(s.Lenses(overview, 1e-3))(t)
 	rel.Coarse[0].Bound *= 10
 	rel.CoarseBlocks = testSum(r, cut(l, rows), sums[1], 0, s.Contribution(rel.Coarse))
-	rel.Fine = must(s.Focus(rel.Coarse, rel.CoarseBlocks, 1e-3))(t)
+	rel.Fine = synthetic.Must(s.Focus(rel.Coarse, rel.CoarseBlocks, 1e-3))(t)
 	if len(rel.Fine[0].Squeeze) == 0 {
 		t.Fatal("nothing is squeezed")
 	}
 	rel.Fine[0].Bound *= 10
 	rel.FineBlocks = testSum(r, cut(l, rows), sums[2], 0, s.Contribution(rel.Fine))
 	u := unclipped(len(rel.Fine[0].Squeeze))
-	got := must(rel.combine(0, [2]passed{u, u}))(t)
+	got := synthetic.Must(rel.combine(0, [2]passed{u, u}))(t)
 	want := make([]float64, 64)
 	for _, row := range rows {
 		x := []float64{7: 1}
@@ -177,7 +179,7 @@ func TestCombiningIsExactWithoutNoise(t *testing.T) {
 			}
 		}
 	}
-	if w := worst(want, got.t); w > 1e-8 {
+	if w := synthetic.Worst(want, got.t); w > 1e-8 {
 		t.Errorf("the moments differ by %g", w)
 	}
 }
@@ -187,10 +189,10 @@ func TestCombiningIsExactWithoutNoise(t *testing.T) {
 // more than 15 % in fewer than one of ten thousand runs (standard error 3.5 %,
 // 0.05 expected among four entries).
 func TestNoiseOfCombinedMomentsIsKnown(t *testing.T) {
-	l := layout(t, NoisePerView, 2, 3)
+	l := synthetic.Shape(t, ppca.NoisePerView, 2, 3)
 	r := rand.New(rand.NewPCG(5, 6))
-	rows := cut(l, newTruth(r, l, 1, 0.1).subjects(r, 500))
-	s := must(NewStatistics(l, make2(5), 1))(t)
+	rows := cut(l, synthetic.NewTruth(r, l, 1, 0.1).Subjects(r, 500))
+	s := synthetic.Must(NewStatistics(l, make2(5), 1))(t)
 	sums := s.Sums()
 	rel := testRelease(t, r, s, rows, 3)
 	u := unclipped(len(rel.Fine[0].Squeeze))
@@ -203,7 +205,7 @@ func TestNoiseOfCombinedMomentsIsKnown(t *testing.T) {
 		again.FineBlocks = testSum(r, nil, sums[2], rel.FineSD, nil)
 		again.Fine = slices.Clone(rel.Fine)
 		again.Fine[0].Count = math.Sqrt(rel.Fine[0].CountVar) * r.NormFloat64()
-		got := must(again.combine(0, [2]passed{u, u}))(t)
+		got := synthetic.Must(again.combine(0, [2]passed{u, u}))(t)
 		drawn := got.noise(r)
 		for i, k := range at {
 			seen[i], said[i] = append(seen[i], got.t[k]), append(said[i], drawn[k])
@@ -218,15 +220,15 @@ func TestNoiseOfCombinedMomentsIsKnown(t *testing.T) {
 }
 
 // paperLike draws subjects like those of the paper: two groups far apart in latent space.
-func paperLike(r *rand.Rand, n int) (Layout, [][]float64) {
-	l := Layout{Dims: []int{15, 8, 10}}
-	tr := newTruth(r, l, 5, 0.05)
-	rows := tr.subjects(r, n)
+func paperLike(r *rand.Rand, n int) (ppca.Layout, [][]float64) {
+	l := ppca.Layout{Dims: []int{15, 8, 10}}
+	tr := synthetic.NewTruth(r, l, 5, 0.05)
+	rows := tr.Subjects(r, n)
 	for a := range 5 {
 		by := 20*r.Float64() - 10
 		for _, row := range rows[:5*n/8] {
 			for j := range row {
-				row[j] += by * tr.p.W[j*5+a]
+				row[j] += by * tr.P.W[j*5+a]
 			}
 		}
 	}
@@ -246,17 +248,17 @@ func TestStatisticsAreUsefulAtHonestTotals(t *testing.T) {
 		l, rows := paperLike(r, 4000)
 		train, test := rows[:2667], rows[2667:3067]
 		ranges := rangesOf(train)
-		s := must(NewStatistics(l, ranges, 10))(t)
+		s := synthetic.Must(NewStatistics(l, ranges, 10))(t)
 		var sites []Released
 		for i := range 3 {
 			sites = append(sites, testRelease(t, r, s, cut(l, train[i*889:(i+1)*889]), mu))
 		}
-		re := must(Repair(l, sites, 1))(t)
-		fit := must(re.Fit(5))(t)
-		extra := must(re.Uncertainty(fit))(t)
-		p := must(NewPredictor(l, &fit.Params))(t)
+		re := synthetic.Must(Repair(l, sites, 1))(t)
+		fit := synthetic.Must(re.Fit(5))(t)
+		extra := synthetic.Must(re.Uncertainty(fit))(t)
+		p := synthetic.Must(ppca.NewPredictor(l, &fit.Params))(t)
 		e, c := 0.0, 0.0
-		all := must(p.Given(l.AllFeatures()))(t)
+		all := synthetic.Must(p.Given(l.AllFeatures()))(t)
 		dst, v := make([]float64, 33), make([]float64, 33)
 		for _, row := range test {
 			x := slices.Clone(row)
@@ -269,7 +271,7 @@ func TestStatisticsAreUsefulAtHonestTotals(t *testing.T) {
 			}
 			for k := range 3 {
 				lo, hi := l.View(k)
-				post := must(p.Given(slices.Delete(l.AllFeatures(), lo, hi)))(t)
+				post := synthetic.Must(p.Given(slices.Delete(l.AllFeatures(), lo, hi)))(t)
 				post.Impute(dst, slices.Concat(x[:lo], x[hi:]))
 				post.MissingVar(v)
 				for i, j := range post.Missing {
@@ -301,42 +303,42 @@ func TestRepairNeverBreaks(t *testing.T) {
 		subjects int
 		mu       float64
 		lacking  []int
-		noise    Noise
+		noise    ppca.Noise
 	}{
-		{[]int{1, 1}, 3, 0.03, nil, NoisePerView},
-		{[]int{2}, 500, 1, nil, NoisePerFeature},
-		{[]int{1, 1, 1, 1, 1, 1}, 40, 0.3, []int{4}, NoisePerView},
-		{[]int{7, 41}, 0, 0.03, nil, NoisePerView},
-		{[]int{7, 41, 5}, 60, 0.3, []int{0, 2}, NoisePerFeature},
-		{[]int{3, 4, 5}, 2000, 50, []int{1}, NoisePerView},
+		{[]int{1, 1}, 3, 0.03, nil, ppca.NoisePerView},
+		{[]int{2}, 500, 1, nil, ppca.NoisePerFeature},
+		{[]int{1, 1, 1, 1, 1, 1}, 40, 0.3, []int{4}, ppca.NoisePerView},
+		{[]int{7, 41}, 0, 0.03, nil, ppca.NoisePerView},
+		{[]int{7, 41, 5}, 60, 0.3, []int{0, 2}, ppca.NoisePerFeature},
+		{[]int{3, 4, 5}, 2000, 50, []int{1}, ppca.NoisePerView},
 	} {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(uint64(i), 7))
-			l := layout(t, c.noise, c.dims...)
-			tr := newTruth(r, l, 1, 0.1)
-			s := must(NewStatistics(l, make2(l.Features()), 5))(t)
+			l := synthetic.Shape(t, c.noise, c.dims...)
+			tr := synthetic.NewTruth(r, l, 1, 0.1)
+			s := synthetic.Must(NewStatistics(l, make2(l.Features()), 5))(t)
 			var sites []Released
 			for site := range 3 {
-				rows := hole(r, tr.subjects(r, c.subjects), 0.1)
+				rows := synthetic.Hole(r, tr.Subjects(r, c.subjects), 0.1)
 				for _, row := range rows {
 					row[0] = 0.7 // constant
 				}
 				if site == 1 {
-					rows = lacking(l, rows, c.lacking...)
+					rows = synthetic.Lacking(l, rows, c.lacking...)
 				}
 				sites = append(sites, testRelease(t, r, s, cut(l, rows), c.mu))
 			}
 			var first []float64
 			for range 2 {
-				re := must(Repair(l, sites, 9))(t)
-				fit := must(re.Fit(1))(t)
+				re := synthetic.Must(Repair(l, sites, 9))(t)
+				fit := synthetic.Must(re.Fit(1))(t)
 				if err := fit.Params.Check(l); err != nil {
 					t.Fatal(err)
 				}
 				if len(fit.Features) != l.Features() {
 					t.Fatalf("the model describes %d of %d features", len(fit.Features), l.Features())
 				}
-				extra := must(re.Uncertainty(fit))(t)
+				extra := synthetic.Must(re.Uncertainty(fit))(t)
 				for j, x := range extra {
 					if !(x >= 0 && x <= 0.25) {
 						t.Errorf("feature %d has an added variance of %v", j, x)
@@ -353,10 +355,10 @@ func TestRepairNeverBreaks(t *testing.T) {
 }
 
 func TestReleasesFromElsewhereAreChecked(t *testing.T) {
-	l := layout(t, NoisePerView, 2, 3)
+	l := synthetic.Shape(t, ppca.NoisePerView, 2, 3)
 	r := rand.New(rand.NewPCG(8, 9))
-	s := must(NewStatistics(l, make2(5), 1))(t)
-	rows := cut(l, newTruth(r, l, 1, 0.1).subjects(r, 400))
+	s := synthetic.Must(NewStatistics(l, make2(5), 1))(t)
+	rows := cut(l, synthetic.NewTruth(r, l, 1, 0.1).Subjects(r, 400))
 	for name, spoil := range map[string]func(*Released){
 		"no lens":      func(x *Released) { x.Coarse, x.Fine = nil, nil },
 		"view":         func(x *Released) { x.Fine[0].Views = []int{7} },

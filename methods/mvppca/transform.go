@@ -12,6 +12,7 @@ import (
 
 	"parley/dataset"
 	"parley/method/fitted"
+	"parley/methods/mvppca/ppca"
 )
 
 // Transform implements [fitted.Transformer]: the posterior of each subject's
@@ -28,7 +29,7 @@ func (m *Model) Transform(ctx context.Context, data dataset.Source, to io.Writer
 	q := len(m.Factors)
 	w := newLines(to, transformHeader(q, opts.Covariance)...)
 	z := make([]float64, q)
-	n, err := r.each(ctx, data, func(row *dataset.Row, post *Posterior, values []float64) error {
+	n, err := r.each(ctx, data, func(row *dataset.Row, post *ppca.Posterior, values []float64) error {
 		w.text(row.ID).text(strconv.Itoa(len(values)))
 		post.Latent(z, values)
 		for _, x := range z {

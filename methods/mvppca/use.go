@@ -10,6 +10,7 @@ import (
 
 	"parley/dataset"
 	"parley/method/fitted"
+	"parley/methods/mvppca/ppca"
 	"parley/problem"
 )
 
@@ -48,7 +49,7 @@ func (m *Model) check() error {
 	if err := m.scale().Check(l); err != nil {
 		return err
 	}
-	if err := finite("strengths of the factors", m.Factors); err != nil {
+	if err := ppca.Finite("strengths of the factors", m.Factors); err != nil {
 		return err
 	}
 	names := map[string]bool{}
@@ -61,7 +62,7 @@ func (m *Model) check() error {
 			return fmt.Errorf("view %s: %d shares of variance for %d factors", v.Name, len(v.R2Each), q)
 		}
 		for _, sd := range []*float64{v.LoadingSD, v.MeanSD} {
-			if sd != nil && !(*sd >= 0 && *sd < largest) {
+			if sd != nil && !(*sd >= 0 && *sd < ppca.Largest) {
 				return fmt.Errorf("view %s: a standard deviation between sites of %v", v.Name, *sd)
 			}
 		}
@@ -70,7 +71,7 @@ func (m *Model) check() error {
 				return fmt.Errorf("two features are called %q, or one has no name", f.Name)
 			}
 			names[f.Name] = true
-			if l.Noise == NoisePerView && f.Noise != v.Features[0].Noise {
+			if l.Noise == ppca.NoisePerView && f.Noise != v.Features[0].Noise {
 				return fmt.Errorf("view %s has one noise variance by its options, and features with several", v.Name)
 			}
 		}
@@ -83,7 +84,7 @@ func (m *Model) check() error {
 			}
 			cov = append(cov, row...)
 		}
-		if err := checkFactors(q, s.LatentMean, cov); err != nil {
+		if err := ppca.CheckFactors(q, s.LatentMean, cov); err != nil {
 			return fmt.Errorf("site %s: %w", s.Name, err)
 		}
 	}
@@ -119,8 +120,8 @@ func (f *ModelFeature) total() float64 {
 
 // reader reads new subjects under a model.
 type reader struct {
-	predictor *Predictor
-	scale     *Scale
+	predictor *ppca.Predictor
+	scale     *ppca.Scale
 	units     *unitCheck
 }
 
@@ -172,7 +173,7 @@ func (m *Model) newSiteVariance(v *ModelView) float64 {
 }
 
 // spreadNoise adds what sites differ by to the noise.
-func (m *Model) spreadNoise(p *Params, l Layout) (notes fitted.Notes, err error) {
+func (m *Model) spreadNoise(p *ppca.Params, l ppca.Layout) (notes fitted.Notes, err error) {
 	group, j := l.GroupOf(), 0
 	var alone []string
 	for _, v := range m.Views {
@@ -210,8 +211,8 @@ func (m *Model) sitesWith(view string) (n int) {
 
 // each reads the subjects one by one, in bounded memory, and counts them. The
 // values are those of the posterior's observed features, in scaled units.
-func (r *reader) each(ctx context.Context, data dataset.Source, do func(*dataset.Row, *Posterior, []float64) error) (subjects int, err error) {
-	err = eachSubject(ctx, r.predictor, r.scale, data, func(row *dataset.Row, post *Posterior, values []float64) error {
+func (r *reader) each(ctx context.Context, data dataset.Source, do func(*dataset.Row, *ppca.Posterior, []float64) error) (subjects int, err error) {
+	err = eachSubject(ctx, r.predictor, r.scale, data, func(row *dataset.Row, post *ppca.Posterior, values []float64) error {
 		subjects++
 		r.units.add(post.Observed, values)
 		return do(row, post, values)

@@ -19,23 +19,25 @@ import (
 	"parley/dataset"
 	"parley/figure"
 	"parley/method/fitted"
+	"parley/methods/mvppca/internal/synthetic"
+	"parley/methods/mvppca/ppca"
 )
 
 // modelOf names a model with scales of its own for every feature.
-func modelOf(t testing.TB, tr truth, r *rand.Rand) *Model {
+func modelOf(t testing.TB, tr synthetic.Truth, r *rand.Rand) *Model {
 	t.Helper()
-	p, strengths, _, err := Canonical(tr.l, &tr.p)
+	p, strengths, _, err := ppca.Canonical(tr.L, &tr.P)
 	if err != nil {
 		t.Fatal(err)
 	}
 	o := defaults()
 	o.Latent = p.Rank
-	if tr.l.Noise == NoisePerFeature {
+	if tr.L.Noise == ppca.NoisePerFeature {
 		o.Noise = "feature"
 	}
 	m := &Model{Format: ModelFormat, Program: "parley test", Plan: strings.Repeat("0123456789abcdef", 4), Study: "test", Seed: 5,
 		Options: o, Scaling: ScaleStandard, Factors: strengths}
-	group, view := tr.l.GroupOf(), tr.l.ViewOf()
+	group, view := tr.L.GroupOf(), tr.L.ViewOf()
 	sdW, sdMu, noiseSD := 0.1, 0.2, 0.05
 	for j := range view {
 		if view[j] == len(m.Views) {
@@ -72,7 +74,7 @@ func ownUnits(m *Model, rows [][]float64) *dataset.Table {
 		for j := range x {
 			x[j] = x[j]/scale.Factor[j] + scale.Shift[j]
 		}
-		list = append(list, dataset.Row{ID: fmt.Sprintf("s%05d", i), Views: split(l, x)})
+		list = append(list, dataset.Row{ID: fmt.Sprintf("s%05d", i), Views: synthetic.Split(l, x)})
 	}
 	table, err := dataset.NewTable(m.Schema(), list)
 	if err != nil {
@@ -92,7 +94,7 @@ func readCSV(t testing.TB, b *bytes.Buffer) (header []string, lines [][]string) 
 
 func cellNumber(t testing.TB, cell string) float64 {
 	t.Helper()
-	return must(strconv.ParseFloat(cell, 64))(t)
+	return synthetic.Must(strconv.ParseFloat(cell, 64))(t)
 }
 
 // closedForm is the posterior by the textbook: x | t ~ N(Wᵀ C⁻¹ (t − μ), I − Wᵀ C⁻¹ W),
@@ -152,11 +154,11 @@ func closedForm(m *Model, extra float64, row []float64) (mean, cov *mat.Dense, m
 func TestUseEqualsTheClosedForm(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 81))
-		l := layout(t, Noise(rapid.IntRange(0, 1).Draw(rt, "noise")), 4, 3, 5)
-		m := modelOf(t, newTruth(r, l, 3, 0.5), r)
-		rows := hole(r, newTruth(r, l, 3, 0.5).subjects(r, 6), 0.3)
-		rows[1] = lacking(l, rows[1:2], 0, 1, 2)[0] // nothing at all
-		rows[2] = lacking(l, rows[2:3], 1)[0]
+		l := synthetic.Shape(t, ppca.Noise(rapid.IntRange(0, 1).Draw(rt, "noise")), 4, 3, 5)
+		m := modelOf(t, synthetic.NewTruth(r, l, 3, 0.5), r)
+		rows := synthetic.Hole(r, synthetic.NewTruth(r, l, 3, 0.5).Subjects(r, 6), 0.3)
+		rows[1] = synthetic.Lacking(l, rows[1:2], 0, 1, 2)[0] // nothing at all
+		rows[2] = synthetic.Lacking(l, rows[2:3], 1)[0]
 		data := ownUnits(m, rows)
 		newSite, extra := rapid.Bool().Draw(rt, "new site"), 0.0
 		if newSite {
@@ -224,9 +226,9 @@ func TestUseEqualsTheClosedForm(t *testing.T) {
 
 func TestANewSiteNeedsASpread(t *testing.T) {
 	r := rand.New(rand.NewPCG(82, 1))
-	tr := newTruth(r, layout(t, NoisePerView, 3, 2), 1, 0.5)
+	tr := synthetic.NewTruth(r, synthetic.Shape(t, ppca.NoisePerView, 3, 2), 1, 0.5)
 	m := modelOf(t, tr, r)
-	data := ownUnits(m, tr.subjects(r, 2))
+	data := ownUnits(m, tr.Subjects(r, 2))
 	use := func() (fitted.Notes, error) {
 		_, notes, err := m.Transform(context.Background(), data, new(bytes.Buffer), fitted.TransformOptions{NewSite: true})
 		return notes, err
@@ -270,7 +272,7 @@ func TestNewSiteVariance(t *testing.T) {
 
 func TestRequestsThatMakeNoSenseAreRefused(t *testing.T) {
 	r := rand.New(rand.NewPCG(83, 1))
-	m := modelOf(t, newTruth(r, layout(t, NoisePerView, 3, 2), 1, 0.5), r)
+	m := modelOf(t, synthetic.NewTruth(r, synthetic.Shape(t, ppca.NoisePerView, 3, 2), 1, 0.5), r)
 	data := ownUnits(m, nil)
 	_, _, noOne := m.Transform(context.Background(), data, new(bytes.Buffer), fitted.TransformOptions{})
 	impute := func(o fitted.ImputeOptions) error {
@@ -298,12 +300,12 @@ func TestRequestsThatMakeNoSenseAreRefused(t *testing.T) {
 // TestOtherUnitsAreNoticed gives one view in other units, or scaled already.
 func TestOtherUnitsAreNoticed(t *testing.T) {
 	r := rand.New(rand.NewPCG(84, 1))
-	tr := newTruth(r, layout(t, NoisePerView, 4, 3), 2, 0.5)
+	tr := synthetic.NewTruth(r, synthetic.Shape(t, ppca.NoisePerView, 4, 3), 2, 0.5)
 	m := modelOf(t, tr, r)
 	for i := range m.Views[0].Features { // positive, as heights are
 		m.Views[0].Features[i].Shift, m.Views[0].Features[i].Factor = 170, 0.1
 	}
-	rows := tr.subjects(r, 40)
+	rows := tr.Subjects(r, 40)
 	notes := func(change func([]float64)) string {
 		table := ownUnits(m, rows)
 		var changed []dataset.Row
@@ -313,7 +315,7 @@ func TestOtherUnitsAreNoticed(t *testing.T) {
 			change(x)
 			changed = append(changed, dataset.Row{ID: row.ID, Views: [][]float64{x, row.Views[1]}})
 		}
-		data := must(dataset.NewTable(m.Schema(), changed))(t)
+		data := synthetic.Must(dataset.NewTable(m.Schema(), changed))(t)
 		_, found, err := m.Transform(context.Background(), data, new(bytes.Buffer), fitted.TransformOptions{})
 		if err != nil {
 			t.Fatal(err)
@@ -346,8 +348,8 @@ func TestOtherUnitsAreNoticed(t *testing.T) {
 // subject a pattern of its own, and memory must not grow with subjects.
 func TestPosteriorsOfEverySubjectAreNotAllKept(t *testing.T) {
 	r := rand.New(rand.NewPCG(85, 1))
-	l := layout(t, NoisePerView, 40000)
-	m := modelOf(t, newTruth(r, l, 1, 0.5), r)
+	l := synthetic.Shape(t, ppca.NoisePerView, 40000)
+	m := modelOf(t, synthetic.NewTruth(r, l, 1, 0.5), r)
 	read, _, err := m.use(false)
 	if err != nil {
 		t.Fatal(err)
@@ -360,7 +362,7 @@ func TestPosteriorsOfEverySubjectAreNotAllKept(t *testing.T) {
 		rows[i][i] = 0
 	}
 	most := 0
-	if _, err := read.each(context.Background(), ownUnits(m, rows), func(*dataset.Row, *Posterior, []float64) error {
+	if _, err := read.each(context.Background(), ownUnits(m, rows), func(*dataset.Row, *ppca.Posterior, []float64) error {
 		kept, _ := read.predictor.Kept()
 		most = max(most, kept)
 		return nil
@@ -374,11 +376,11 @@ func TestPosteriorsOfEverySubjectAreNotAllKept(t *testing.T) {
 
 func TestModelsAreReadBackAsTheyWere(t *testing.T) {
 	r := rand.New(rand.NewPCG(86, 1))
-	for _, noise := range []Noise{NoisePerView, NoisePerFeature} {
-		m := modelOf(t, newTruth(r, layout(t, noise, 4, 3), 2, 0.5), r)
+	for _, noise := range []ppca.Noise{ppca.NoisePerView, ppca.NoisePerFeature} {
+		m := modelOf(t, synthetic.NewTruth(r, synthetic.Shape(t, noise, 4, 3), 2, 0.5), r)
 		m.Views[1].R2Each[0] = math.NaN() // a view that does not vary
-		data := must(m.Encode())(t)
-		again := must(must(LoadModel(data))(t).Encode())(t)
+		data := synthetic.Must(m.Encode())(t)
+		again := synthetic.Must(synthetic.Must(LoadModel(data))(t).Encode())(t)
 		if !bytes.Equal(data, again) {
 			t.Errorf("%s\nbecame\n%s", data, again)
 		}
@@ -389,14 +391,14 @@ func TestModelsAreReadBackAsTheyWere(t *testing.T) {
 // are passed over.
 func TestAViewThatNobodyHadIsNotDescribed(t *testing.T) {
 	r := rand.New(rand.NewPCG(87, 1))
-	tr := newTruth(r, layout(t, NoisePerView, 3, 2), 1, 0.5)
+	tr := synthetic.NewTruth(r, synthetic.Shape(t, ppca.NoisePerView, 3, 2), 1, 0.5)
 	m := modelOf(t, tr, r)
-	data := ownUnits(m, tr.subjects(r, 2))
+	data := ownUnits(m, tr.Subjects(r, 2))
 	for i := range m.Views[1].Features {
 		f := &m.Views[1].Features[i]
 		f.Noise, f.Mean, f.Loadings = 0, 0, make([]float64, 1)
 	}
-	m = must(LoadModel(must(m.Encode())(t)))(t)
+	m = synthetic.Must(LoadModel(synthetic.Must(m.Encode())(t)))(t)
 	var scores, values bytes.Buffer
 	if _, notes, err := m.Transform(context.Background(), data, &scores, fitted.TransformOptions{}); err != nil || len(notes) > 0 {
 		t.Fatal(notes, err)
@@ -412,8 +414,8 @@ func TestAViewThatNobodyHadIsNotDescribed(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	must(json.Marshal(must(m.Summary(3))(t).Value))(t)
-	must(json.Marshal(must(m.Compare(m))(t).Value))(t)
+	synthetic.Must(json.Marshal(synthetic.Must(m.Summary(3))(t).Value))(t)
+	synthetic.Must(json.Marshal(synthetic.Must(m.Compare(m))(t).Value))(t)
 }
 
 func TestModelsThatDoNotFitTogetherAreRefused(t *testing.T) {
@@ -441,9 +443,9 @@ func TestModelsThatDoNotFitTogetherAreRefused(t *testing.T) {
 		},
 	} {
 		r := rand.New(rand.NewPCG(88, 1))
-		m := modelOf(t, newTruth(r, layout(t, NoisePerView, 3, 2), 2, 0.5), r)
+		m := modelOf(t, synthetic.NewTruth(r, synthetic.Shape(t, ppca.NoisePerView, 3, 2), 2, 0.5), r)
 		change(m)
-		if _, err := LoadModel(must(m.Encode())(t)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := LoadModel(synthetic.Must(m.Encode())(t)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}
@@ -456,8 +458,8 @@ func TestModelsThatDoNotFitTogetherAreRefused(t *testing.T) {
 // that can be used.
 func FuzzUseModel(f *testing.F) {
 	r := rand.New(rand.NewPCG(89, 1))
-	m := modelOf(f, newTruth(r, layout(f, NoisePerFeature, 2, 1), 1, 0.5), r)
-	f.Add(must(m.Encode())(f))
+	m := modelOf(f, synthetic.NewTruth(r, synthetic.Shape(f, ppca.NoisePerFeature, 2, 1), 1, 0.5), r)
+	f.Add(synthetic.Must(m.Encode())(f))
 	f.Add([]byte(`{"format": "parley/mvppca-model/1"}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		m, err := LoadModel(data)
