@@ -96,7 +96,7 @@ func TestReleasesFitWhatIsDeclared(t *testing.T) {
 		if s.privacy == loudBudget {
 			c := p.coordinator.(*coordinator)
 			used := len(p.state.(*state).Sites["site-0"].Released.Lenses) / 2
-			t.Logf("%s: %d of %d slots", name, used, c.noised.slots)
+			t.Logf("%s: %d of %d slots", name, used, c.noised.Slots())
 		}
 	}
 }

@@ -3,12 +3,11 @@ package mvppca
 import (
 	"math"
 	"math/rand/v2"
-	"strings"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
 
-	"parley/figure"
 	"parley/methods/mvppca/internal/synthetic"
 	"parley/methods/mvppca/ppca"
 	"parley/privacy"
@@ -20,7 +19,7 @@ func checkedModel(t testing.TB) (*checker, synthetic.Truth) {
 	r := rand.New(rand.NewPCG(31, 32))
 	l := synthetic.Shape(t, ppca.NoisePerView, 3, 1, 2)
 	tr := synthetic.NewTruth(r, l, 2, 0.2)
-	return synthetic.Must(newChecker(l, unitScale(l.Features()), centred(&tr.P), []float64{0, .001, 0, .002, 0, 0}))(t), tr
+	return synthetic.Must(newChecker(l, unit(l.Features()), centred(&tr.P), []float64{0, .001, 0, .002, 0, 0}))(t), tr
 }
 
 // centred brings a model's values to 0.5 ± about 0.1.
@@ -216,60 +215,6 @@ func TestNoiseOfDiagnosticsIsKnown(t *testing.T) {
 	}
 }
 
-// textOf is what a table shows.
-func textOf(f *figure.Table) string {
-	var b strings.Builder
-	for _, c := range f.Columns {
-		b.WriteString(strings.Join(c.Text, " "))
-	}
-	return b.String()
-}
-
-// What noise hides is not shown, whatever sign it has, and what limits cut is
-// said to be more.
-func TestDiagnosticsSayWhatNoiseHides(t *testing.T) {
-	c, _ := checkedModel(t)
-	co := &coordinator{plan: private(statisticsOptions, checkedBudget).study(t).plan, layout: c.layout}
-	co.plan.Views = append(co.plan.Views, co.plan.Views[0])
-	r := rand.New(rand.NewPCG(37, 38))
-	for range 200 {
-		sum := make([]float64, 3*checkEntries)
-		for i := range sum {
-			sum[i] = 10 * r.NormFloat64()
-		}
-		at := checkOf{name: "All sites"}
-		for k := range 3 {
-			at.views = append(at.views, c.read(k, sum, 10))
-		}
-		metrics := map[string]float64{}
-		co.checkMetrics([]checkOf{at}, metrics)
-		table := textOf(co.checkTable([]checkOf{at}))
-		if len(metrics) > 0 || strings.ContainsAny(table, "-−±") || strings.Contains(table, "NaN") || co.coverageFigure(at) != nil {
-			t.Fatalf("noise alone is shown as\n%s\n%v", table, metrics)
-		}
-	}
-	sum := make([]float64, 3*checkEntries)
-	for range 1000 {
-		for i, x := range farthest(c) {
-			sum[i] += x
-		}
-	}
-	at := checkOf{name: "All sites"}
-	for k := range 3 {
-		at.views = append(at.views, c.read(k, sum, 1))
-	}
-	metrics := map[string]float64{}
-	co.checkMetrics([]checkOf{at}, metrics)
-	if table := textOf(co.checkTable([]checkOf{at})); !strings.Contains(table, "more\u00a0than") || !strings.Contains(table, "less\u00a0than") {
-		t.Errorf("errors beyond the limits are shown as\n%s", table)
-	}
-	for key := range metrics {
-		if strings.Contains(key, "error") || strings.Contains(key, "r2") {
-			t.Errorf("metric %s is of errors that were cut", key)
-		}
-	}
-}
-
 func TestModelsForDiagnosticsAreChecked(t *testing.T) {
 	c, tr := checkedModel(t)
 	partial := centred(&tr.P)
@@ -289,4 +234,9 @@ func TestModelsForDiagnosticsAreChecked(t *testing.T) {
 	if s := checkSum(c.layout); s.Form != privacy.Vectors || s.Mechanism.Check() != nil {
 		t.Errorf("the sum is declared as %+v", s)
 	}
+}
+
+// unit leaves values as they are.
+func unit(d int) *ppca.Scale {
+	return &ppca.Scale{Shift: make([]float64, d), Factor: slices.Repeat([]float64{1}, d)}
 }

@@ -134,7 +134,7 @@ func unpackPatterns(m []patternCount, l ppca.Layout) (patterns []ppca.Pattern, e
 			return nil, fmt.Errorf("pattern %d: its views are %v of %d", i, p.Views, l.Views())
 		}
 		// Who has a view has a value of it.
-		if p.Subjects < 1 || p.Subjects > ppca.LargestCount || !(p.Share*float64(width(l, p.Views)) >= 0.999*float64(len(p.Views)) && p.Share <= 1) {
+		if p.Subjects < 1 || p.Subjects > ppca.LargestCount || !(p.Share*float64(l.Width(p.Views)) >= 0.999*float64(len(p.Views)) && p.Share <= 1) {
 			return nil, fmt.Errorf("pattern %d: %d subjects, %v of their cells observed", i, p.Subjects, p.Share)
 		}
 		patterns = append(patterns, ppca.Pattern{Views: p.Views, Subjects: float64(p.Subjects), Share: p.Share})

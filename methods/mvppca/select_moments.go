@@ -19,6 +19,21 @@ type unrepaired struct {
 	total    *total
 }
 
+// logLik returns the log-likelihood that a gives the subjects.
+func (u *unrepaired) logLik(a functional) float64 { return dot(a, u.total.t) }
+
+// count is the noised number of subjects, not below 0.
+func (u *unrepaired) count() float64 { return max(0, u.total.t[len(u.total.t)-1]) }
+
+// variances returns the variance of logLik that comes from the noise, and that from
+// which subjects the site has, as if these were normal with the moments of the whole
+// study.
+func (o *Repaired) variances(a functional, u *unrepaired) (noise, sampling float64) {
+	_, noise = a.of(u.total)
+	at := slices.IndexFunc(o.pooled, func(q *pooled) bool { return slices.Equal(q.features, u.features) })
+	return noise, u.count() * a.spreadAmong(o.fits[at])
+}
+
 // unrepairedOf estimates T of every pattern that a site released. What clipping
 // took is made up for by what it takes from subjects like those of the whole
 // study; that is the same for all candidates.
@@ -45,6 +60,11 @@ func (o *Repaired) unrepairedOf(site *Released, seed uint64) ([]unrepaired, erro
 // functional is a symmetric (p+1) × (p+1) matrix A with which a model gives
 // data the log-likelihood ⟨A, T⟩ = Σ Aᵢⱼ Tᵢⱼ.
 type functional []float64
+
+// density returns the A of the subjects' features under a model.
+func (u *unrepaired) density(l ppca.Layout, m *ppca.Params) (functional, error) {
+	return density(l, m, u.features)
+}
 
 // density returns the A of the features under a model of values in parts of the
 // ranges from 0 to 1: with C = W Wᵀ + Ψ and the mean μ,

@@ -3,8 +3,6 @@ package mvppca
 import (
 	"context"
 	"fmt"
-	"math"
-	"math/rand/v2"
 	"slices"
 	"sync"
 
@@ -185,7 +183,7 @@ func (s *releasedSelector) densities(fitted *Repaired, held []unrepaired) ([][]f
 		}
 		var all []functional
 		for _, m := range held {
-			a, err := density(s.layout, &fit.Params, m.features)
+			a, err := m.density(s.layout, &fit.Params)
 			if err != nil {
 				return nil, fmt.Errorf("%d factors: %w", q, err)
 			}
@@ -224,49 +222,10 @@ func (s *releasedSelector) split(at int) error {
 		logLik := make([]float64, len(densities))
 		for c, all := range densities {
 			for k, a := range all {
-				logLik[c] += dot(a, held[k].total.t)
+				logLik[c] += held[k].logLik(a)
 			}
 		}
 		s.halves[2*at+i] = logLik
 	}
 	return nil
-}
-
-// splitNoise returns two releases of the same subjects through the same lenses,
-// with independent noise of twice the variance.
-func (r *Released) splitNoise(rng *rand.Rand) (a, b Released) {
-	a, b = *r, *r
-	blocks := func(all [][]float64, sd float64) (plus, minus [][]float64) {
-		for _, block := range all {
-			p, m := make([]float64, len(block)), make([]float64, len(block))
-			k := 0
-			for n := storedLength(len(block)); n > 0; n-- { // a row of the upper triangle
-				for i := range n {
-					w := sd * rng.NormFloat64()
-					if i > 0 {
-						w /= math.Sqrt2
-					}
-					p[k], m[k] = block[k]+w, block[k]-w
-					k++
-				}
-			}
-			plus, minus = append(plus, p), append(minus, m)
-		}
-		return plus, minus
-	}
-	a.CoarseBlocks, b.CoarseBlocks = blocks(r.CoarseBlocks, r.CoarseSD)
-	a.FineBlocks, b.FineBlocks = blocks(r.FineBlocks, r.FineSD)
-	for _, half := range []*Released{&a, &b} {
-		half.CoarseSD *= math.Sqrt2
-		half.FineSD *= math.Sqrt2
-		half.Coarse, half.Fine = slices.Clone(r.Coarse), slices.Clone(r.Fine)
-	}
-	for i := range r.Fine {
-		w := math.Sqrt(r.Fine[i].CountVar) * rng.NormFloat64()
-		a.Fine[i].Count += w
-		b.Fine[i].Count -= w
-		a.Fine[i].CountVar *= 2
-		b.Fine[i].CountVar *= 2
-	}
-	return a, b
 }

@@ -87,6 +87,9 @@ func NewStatistics(l ppca.Layout, ranges [][2]float64, minimum int) (*Statistics
 	return s, nil
 }
 
+// Slots returns how many patterns of views a site releases at most.
+func (s *Statistics) Slots() int { return s.slots }
+
 // candidates lists patterns of present views: all of them for few views;
 // otherwise those lacking at most two views, and each view alone.
 func candidates(views int) [][]int {
@@ -207,18 +210,9 @@ func (s *Statistics) Overview(row [][]float64, v []float64) int {
 func bestWithin(l ppca.Layout, patterns [][]int, present []int) int {
 	best, most := -1, 0
 	for i, p := range patterns {
-		if d := width(l, p); d > most && ppca.ContainsAll(present, p) {
+		if d := l.Width(p); d > most && ppca.ContainsAll(present, p) {
 			best, most = i, d
 		}
 	}
 	return best
-}
-
-// width returns the number of features of some views.
-func width(l ppca.Layout, views []int) int {
-	d := 0
-	for _, k := range views {
-		d += l.Dims[k]
-	}
-	return d
 }

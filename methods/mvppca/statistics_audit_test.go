@@ -36,19 +36,19 @@ func (p *play) loss(t *testing.T, a *statisticsRecord, row [][]float64) (loss fl
 	plan := p.halves["north"].(*site).noised
 	r := synthetic.Must(plan.released(a))(t)
 	v := make([]float64, 64)
-	one := func(blocks [][]float64, sd float64, write func([][]float64, []float64) int, moments bool) {
+	one := func(blocks [][]float64, sd float64, write func([][]float64, []float64) int, squares bool) {
 		clear(v)
 		at := write(row, v)
 		if at < 0 {
 			t.Fatal("the subject adds nothing")
 		}
-		if !moments {
+		if !squares {
 			for i, y := range blocks[at] {
 				loss += (y*v[i] - v[i]*v[i]/2) / (sd * sd)
 			}
 			return
 		}
-		d, k := storedLength(len(blocks[at])), 0
+		d, k := int(math.Sqrt(float64(2*len(blocks[at])))), 0 // n for n (n+1)/2 entries
 		for i := range d {
 			for j := i; j < d; j++ {
 				x, variance := v[i]*v[j], sd*sd

@@ -258,9 +258,9 @@ func TestSiteMayLeaveNoisedStatistics(t *testing.T) {
 func wide(t testing.TB, seed uint64, n int, privacy string) *small {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 22))
-	l, rows := paperLike(r, n)
+	l, rows := synthetic.PaperLike(r, n)
 	views := &strings.Builder{}
-	ranges := rangesOf(rows)
+	ranges := synthetic.RangesOf(rows)
 	for k := range l.Dims {
 		fmt.Fprintf(views, "  - name: v%d\n    features:\n", k)
 		for lo, hi := l.View(k); lo < hi; lo++ {

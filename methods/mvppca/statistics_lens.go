@@ -176,7 +176,7 @@ func (s *Statistics) released(count []float64, sd float64) []int {
 				n += c
 			}
 		}
-		if cells := n * float64(width(s.layout, p)); cells > most {
+		if cells := n * float64(s.layout.Width(p)); cells > most {
 			best, most = i, cells
 		}
 	}
@@ -286,4 +286,29 @@ func (n *Lens) complete(z []float64, observed []bool) {
 			z[j] += f[i] * n.Axes[i*p+j]
 		}
 	}
+}
+
+// like demands the numbers of another lens, but for rounding and the directions.
+func (n *Lens) like(want *Lens) error {
+	const rounding = 1e-6
+	if !slices.Equal(n.Views, want.Views) {
+		return fmt.Errorf("views %v, and the sums lead to %v", n.Views, want.Views)
+	}
+	for _, c := range []struct {
+		what    string
+		x, want []float64
+	}{
+		{"scale", n.Scale, want.Scale}, {"centre", n.Centre, want.Centre}, {"squeeze", n.Squeeze, want.Squeeze}, {"strength", n.Strength, want.Strength},
+		{"own numbers", []float64{n.Count, n.CountVar, n.Bound, n.Constant}, []float64{want.Count, want.CountVar, want.Bound, want.Constant}},
+	} {
+		if len(c.x) != len(c.want) {
+			return fmt.Errorf("%s: %d numbers, and the sums lead to %d", c.what, len(c.x), len(c.want))
+		}
+		for i, x := range c.x {
+			if !(math.Abs(x-c.want[i]) <= rounding*(1e-3+math.Abs(c.want[i]))) {
+				return fmt.Errorf("%s: %v, and the sums lead to %v", c.what, x, c.want[i])
+			}
+		}
+	}
+	return nil
 }

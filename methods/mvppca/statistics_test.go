@@ -9,91 +9,21 @@ import (
 
 	"parley/methods/mvppca/internal/synthetic"
 	"parley/methods/mvppca/ppca"
-	"parley/privacy"
 
 	"pgregory.net/rapid"
 )
-
-// testSum does in floating point, with test noise, what a site's session does.
-func testSum(r *rand.Rand, rows [][][]float64, s privacy.Sum, sd float64, contribution func([][]float64, []float64) int) [][]float64 {
-	out := make([][]float64, len(s.Blocks))
-	for i, n := range s.Blocks {
-		if s.Form == privacy.Moments {
-			n = n * (n + 1) / 2
-		}
-		out[i] = make([]float64, n)
-	}
-	v := make([]float64, slices.Max(s.Blocks))
-	for _, row := range rows {
-		clear(v)
-		if at := contribution(row, v); at >= 0 && s.Form == privacy.Vectors {
-			for k, x := range v {
-				out[at][k] += x
-			}
-		} else if at >= 0 {
-			k := 0
-			for i, x := range v {
-				for _, y := range v[i:] {
-					out[at][k] += x * y
-					k++
-				}
-			}
-		}
-	}
-	for i, n := range s.Blocks {
-		if s.Form == privacy.Vectors {
-			for k := range out[i] {
-				out[i][k] += sd * r.NormFloat64()
-			}
-			continue
-		}
-		for a := range n {
-			for b := a; b < n; b++ {
-				x := sd * r.NormFloat64()
-				if a != b {
-					x /= math.Sqrt2
-				}
-				out[i][triangle(a, b, n)] += x
-			}
-		}
-	}
-	return out
-}
 
 // testRelease makes a site's three sums at Gaussian DP parameter μ.
 func testRelease(t testing.TB, r *rand.Rand, s *Statistics, rows [][][]float64, mu float64) Released {
 	t.Helper()
 	sums := s.Sums()
 	sd := func(i int) float64 { return sums[i].Mechanism.Noise / mu }
-	overview := testSum(r, rows, sums[0], sd(0), s.Overview)[0]
+	overview := synthetic.NoisedSum(r, rows, sums[0], sd(0), s.Overview)[0]
 	out := Released{CoarseSD: sd(1), FineSD: sd(2)}
 	out.Coarse = synthetic.Must(s.Lenses(overview, sd(0)))(t)
-	out.CoarseBlocks = testSum(r, rows, sums[1], sd(1), s.Contribution(out.Coarse))
+	out.CoarseBlocks = synthetic.NoisedSum(r, rows, sums[1], sd(1), s.Contribution(out.Coarse))
 	out.Fine = synthetic.Must(s.Focus(out.Coarse, out.CoarseBlocks, sd(1)))(t)
-	out.FineBlocks = testSum(r, rows, sums[2], sd(2), s.Contribution(out.Fine))
-	return out
-}
-
-func cut(l ppca.Layout, rows [][]float64) [][][]float64 {
-	var out [][][]float64
-	for _, row := range rows {
-		out = append(out, synthetic.Split(l, row))
-	}
-	return out
-}
-
-func rangesOf(rows [][]float64) [][2]float64 {
-	var out [][2]float64
-	for _, x := range rows[0] {
-		out = append(out, [2]float64{x, x})
-	}
-	for _, row := range rows {
-		for j, x := range row {
-			if !math.IsNaN(x) {
-				out[j] = [2]float64{min(out[j][0], x), max(out[j][1], x)}
-			}
-		}
-	}
+	out.FineBlocks = synthetic.NoisedSum(r, rows, sums[2], sd(2), s.Contribution(out.Fine))
 	return out
 }
 
@@ -126,7 +56,7 @@ func TestContributionsHaveNormOne(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	s := synthetic.Must(NewStatistics(l, make2(7), 2))(t)
 	tr := synthetic.NewTruth(r, l, 2, 0.1)
-	rel := testRelease(t, r, s, cut(l, tr.Subjects(r, 300)), 20)
+	rel := testRelease(t, r, s, synthetic.SplitAll(l, tr.Subjects(r, 300)), 20)
 	if len(rel.Fine[0].Squeeze) == 0 {
 		t.Fatal("nothing stood out: the fine lens would not be tested")
 	}
@@ -152,19 +82,19 @@ func TestCombiningIsExactWithoutNoise(t *testing.T) {
 	l := synthetic.Shape(t, ppca.NoisePerView, 3, 4)
 	r := rand.New(rand.NewPCG(3, 4))
 	rows := synthetic.NewTruth(r, l, 2, 0.1).Subjects(r, 200)
-	s := synthetic.Must(NewStatistics(l, rangesOf(rows), 1))(t)
+	s := synthetic.Must(NewStatistics(l, synthetic.RangesOf(rows), 1))(t)
 	sums := s.Sums()
-	overview := testSum(r, cut(l, rows), sums[0], 0, s.Overview)[0]
+	overview := synthetic.NoisedSum(r, synthetic.SplitAll(l, rows), sums[0], 0, s.Overview)[0]
 	rel := Released{CoarseSD: 1e-3, FineSD: 1e-3}
 	rel.Coarse = synthetic.Must(s.Lenses(overview, 1e-3))(t)
 	rel.Coarse[0].Bound *= 10
-	rel.CoarseBlocks = testSum(r, cut(l, rows), sums[1], 0, s.Contribution(rel.Coarse))
+	rel.CoarseBlocks = synthetic.NoisedSum(r, synthetic.SplitAll(l, rows), sums[1], 0, s.Contribution(rel.Coarse))
 	rel.Fine = synthetic.Must(s.Focus(rel.Coarse, rel.CoarseBlocks, 1e-3))(t)
 	if len(rel.Fine[0].Squeeze) == 0 {
 		t.Fatal("nothing is squeezed")
 	}
 	rel.Fine[0].Bound *= 10
-	rel.FineBlocks = testSum(r, cut(l, rows), sums[2], 0, s.Contribution(rel.Fine))
+	rel.FineBlocks = synthetic.NoisedSum(r, synthetic.SplitAll(l, rows), sums[2], 0, s.Contribution(rel.Fine))
 	u := unclipped(len(rel.Fine[0].Squeeze))
 	got := synthetic.Must(rel.combine(0, [2]passed{u, u}))(t)
 	want := make([]float64, 64)
@@ -191,7 +121,7 @@ func TestCombiningIsExactWithoutNoise(t *testing.T) {
 func TestNoiseOfCombinedMomentsIsKnown(t *testing.T) {
 	l := synthetic.Shape(t, ppca.NoisePerView, 2, 3)
 	r := rand.New(rand.NewPCG(5, 6))
-	rows := cut(l, synthetic.NewTruth(r, l, 1, 0.1).Subjects(r, 500))
+	rows := synthetic.SplitAll(l, synthetic.NewTruth(r, l, 1, 0.1).Subjects(r, 500))
 	s := synthetic.Must(NewStatistics(l, make2(5), 1))(t)
 	sums := s.Sums()
 	rel := testRelease(t, r, s, rows, 3)
@@ -201,8 +131,8 @@ func TestNoiseOfCombinedMomentsIsKnown(t *testing.T) {
 	seen, said := make([][]float64, len(at)), make([][]float64, len(at))
 	for range draws {
 		again := rel
-		again.CoarseBlocks = testSum(r, nil, sums[1], rel.CoarseSD, nil)
-		again.FineBlocks = testSum(r, nil, sums[2], rel.FineSD, nil)
+		again.CoarseBlocks = synthetic.NoisedSum(r, nil, sums[1], rel.CoarseSD, nil)
+		again.FineBlocks = synthetic.NoisedSum(r, nil, sums[2], rel.FineSD, nil)
 		again.Fine = slices.Clone(rel.Fine)
 		again.Fine[0].Count = math.Sqrt(rel.Fine[0].CountVar) * r.NormFloat64()
 		got := synthetic.Must(again.combine(0, [2]passed{u, u}))(t)
@@ -219,23 +149,6 @@ func TestNoiseOfCombinedMomentsIsKnown(t *testing.T) {
 	}
 }
 
-// paperLike draws subjects like those of the paper: two groups far apart in latent space.
-func paperLike(r *rand.Rand, n int) (ppca.Layout, [][]float64) {
-	l := ppca.Layout{Dims: []int{15, 8, 10}}
-	tr := synthetic.NewTruth(r, l, 5, 0.05)
-	rows := tr.Subjects(r, n)
-	for a := range 5 {
-		by := 20*r.Float64() - 10
-		for _, row := range rows[:5*n/8] {
-			for j := range row {
-				row[j] += by * tr.P.W[j*5+a]
-			}
-		}
-	}
-	r.Shuffle(n, func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
-	return l, rows
-}
-
 // TestStatisticsAreUsefulAtHonestTotals fits 2 667 subjects of three sites at
 // ε = 3, δ = 10⁻⁵ (μ = 0.7186). Without privacy the error is .012, predicting
 // the mean .20. The standard errors of the means below are .0007 and .01
@@ -245,13 +158,13 @@ func TestStatisticsAreUsefulAtHonestTotals(t *testing.T) {
 	var errors, covers []float64
 	for seed := range uint64(draws) {
 		r := rand.New(rand.NewPCG(seed, 91))
-		l, rows := paperLike(r, 4000)
+		l, rows := synthetic.PaperLike(r, 4000)
 		train, test := rows[:2667], rows[2667:3067]
-		ranges := rangesOf(train)
+		ranges := synthetic.RangesOf(train)
 		s := synthetic.Must(NewStatistics(l, ranges, 10))(t)
 		var sites []Released
 		for i := range 3 {
-			sites = append(sites, testRelease(t, r, s, cut(l, train[i*889:(i+1)*889]), mu))
+			sites = append(sites, testRelease(t, r, s, synthetic.SplitAll(l, train[i*889:(i+1)*889]), mu))
 		}
 		re := synthetic.Must(Repair(l, sites, 1))(t)
 		fit := synthetic.Must(re.Fit(5))(t)
@@ -326,7 +239,7 @@ func TestRepairNeverBreaks(t *testing.T) {
 				if site == 1 {
 					rows = synthetic.Lacking(l, rows, c.lacking...)
 				}
-				sites = append(sites, testRelease(t, r, s, cut(l, rows), c.mu))
+				sites = append(sites, testRelease(t, r, s, synthetic.SplitAll(l, rows), c.mu))
 			}
 			var first []float64
 			for range 2 {
@@ -358,7 +271,7 @@ func TestReleasesFromElsewhereAreChecked(t *testing.T) {
 	l := synthetic.Shape(t, ppca.NoisePerView, 2, 3)
 	r := rand.New(rand.NewPCG(8, 9))
 	s := synthetic.Must(NewStatistics(l, make2(5), 1))(t)
-	rows := cut(l, synthetic.NewTruth(r, l, 1, 0.1).Subjects(r, 400))
+	rows := synthetic.SplitAll(l, synthetic.NewTruth(r, l, 1, 0.1).Subjects(r, 400))
 	for name, spoil := range map[string]func(*Released){
 		"no lens":      func(x *Released) { x.Coarse, x.Fine = nil, nil },
 		"view":         func(x *Released) { x.Fine[0].Views = []int{7} },

@@ -154,3 +154,12 @@ func (l Layout) checkFeatures(features []int) error {
 	}
 	return nil
 }
+
+// Width returns the number of features of some views.
+func (l Layout) Width(views []int) int {
+	d := 0
+	for _, k := range views {
+		d += l.Dims[k]
+	}
+	return d
+}

@@ -8,6 +8,7 @@ import (
 
 	"parley/methods/mvppca/linalg"
 	"parley/methods/mvppca/ppca"
+	"parley/privacy"
 )
 
 // tb is what is needed of a test.
@@ -204,4 +205,92 @@ func LogDensity(x, mean, cov []float64) float64 {
 		quad += r[i] * solved[i]
 	}
 	return -0.5 * (float64(n)*math.Log(2*math.Pi) + logDet + quad)
+}
+
+// PaperLike draws subjects like those of the paper: two groups far apart in latent space.
+func PaperLike(r *rand.Rand, n int) (ppca.Layout, [][]float64) {
+	l := ppca.Layout{Dims: []int{15, 8, 10}}
+	tr := NewTruth(r, l, 5, 0.05)
+	rows := tr.Subjects(r, n)
+	for a := range 5 {
+		by := 20*r.Float64() - 10
+		for _, row := range rows[:5*n/8] {
+			for j := range row {
+				row[j] += by * tr.P.W[j*5+a]
+			}
+		}
+	}
+	r.Shuffle(n, func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
+	return l, rows
+}
+
+// RangesOf returns the smallest and largest value of each column.
+func RangesOf(rows [][]float64) [][2]float64 {
+	var out [][2]float64
+	for _, x := range rows[0] {
+		out = append(out, [2]float64{x, x})
+	}
+	for _, row := range rows {
+		for j, x := range row {
+			if !math.IsNaN(x) {
+				out[j] = [2]float64{min(out[j][0], x), max(out[j][1], x)}
+			}
+		}
+	}
+	return out
+}
+
+// NoisedSum does in floating point, with test noise, what a site's session does.
+func NoisedSum(r *rand.Rand, rows [][][]float64, s privacy.Sum, sd float64, contribution func([][]float64, []float64) int) [][]float64 {
+	out := make([][]float64, len(s.Blocks))
+	for i, n := range s.Blocks {
+		if s.Form == privacy.Moments {
+			n = n * (n + 1) / 2
+		}
+		out[i] = make([]float64, n)
+	}
+	v := make([]float64, slices.Max(s.Blocks))
+	for _, row := range rows {
+		clear(v)
+		if at := contribution(row, v); at >= 0 && s.Form == privacy.Vectors {
+			for k, x := range v {
+				out[at][k] += x
+			}
+		} else if at >= 0 {
+			k := 0
+			for i, x := range v {
+				for _, y := range v[i:] {
+					out[at][k] += x * y
+					k++
+				}
+			}
+		}
+	}
+	for i, n := range s.Blocks {
+		if s.Form == privacy.Vectors {
+			for k := range out[i] {
+				out[i][k] += sd * r.NormFloat64()
+			}
+			continue
+		}
+		for a := range n {
+			for b := a; b < n; b++ {
+				x := sd * r.NormFloat64()
+				if a != b {
+					x /= math.Sqrt2
+				}
+				out[i][a*n-a*(a-1)/2+b-a] += x
+			}
+		}
+	}
+	return out
+}
+
+// SplitAll turns rows into subjects.
+func SplitAll(l ppca.Layout, rows [][]float64) [][][]float64 {
+	var out [][][]float64
+	for _, row := range rows {
+		out = append(out, Split(l, row))
+	}
+	return out
 }
