@@ -51,7 +51,7 @@ func (m *Model) Associate(ctx context.Context, data dataset.Source, categories [
 	q := len(m.Factors)
 	var columns []*covariate
 	for _, c := range data.Schema().Subject {
-		columns = append(columns, &covariate{name: c.Name, category: slices.Contains(categories, c.Name), number: newMoments(q), levels: map[string]*moments{}})
+		columns = append(columns, &covariate{name: c.Name, category: slices.Contains(categories, c.Name), number: newRunning(q), levels: map[string]*running{}})
 	}
 	z, empty := make([]float64, q), 0
 	if _, err := r.each(ctx, data, func(row *dataset.Row, post *ppca.Posterior, values []float64) error {
@@ -82,21 +82,21 @@ func (m *Model) Associate(ctx context.Context, data dataset.Source, categories [
 	return associationAccount(list, append(notes, r.units.notes()...)), nil
 }
 
-// moments are running means and sums of squares of the factors, and of their
+// running are running means and sums of squares of the factors, and of their
 // products with one number x.
-type moments struct {
+type running struct {
 	n        float64
 	mean, ss []float64
 	x, xx    float64
 	xz       []float64
 }
 
-func newMoments(q int) *moments {
-	return &moments{mean: make([]float64, q), ss: make([]float64, q), xz: make([]float64, q)}
+func newRunning(q int) *running {
+	return &running{mean: make([]float64, q), ss: make([]float64, q), xz: make([]float64, q)}
 }
 
 // add takes in one subject (Welford 1962).
-func (m *moments) add(x float64, z []float64) {
+func (m *running) add(x float64, z []float64) {
 	m.n++
 	dx := x - m.x
 	m.x += dx / m.n
@@ -113,8 +113,8 @@ func (m *moments) add(x float64, z []float64) {
 type covariate struct {
 	name     string
 	category bool // by request, or because a cell is no number
-	number   *moments
-	levels   map[string]*moments // of at most MaxLevels+1 values
+	number   *running
+	levels   map[string]*running // of at most MaxLevels+1 values
 	fraction bool                // a number is not whole
 }
 
@@ -134,7 +134,7 @@ func (c *covariate) add(cell string, z []float64) {
 		if len(c.levels) > dataset.MaxLevels {
 			return
 		}
-		l = newMoments(len(z))
+		l = newRunning(len(z))
 		c.levels[cell] = l
 	}
 	l.add(0, z)
@@ -197,13 +197,13 @@ func (c *covariate) associations(q int, notes *fitted.Notes) (list []association
 }
 
 // sorted returns the levels in a fixed order, that of their names.
-func (c *covariate) sorted() []*moments {
+func (c *covariate) sorted() []*running {
 	names := make([]string, 0, len(c.levels))
 	for name := range c.levels {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	out := make([]*moments, len(names))
+	out := make([]*running, len(names))
 	for i, name := range names {
 		out[i] = c.levels[name]
 	}

@@ -6,6 +6,7 @@ import (
 
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/mvppca/moments"
 	"parley/methods/mvppca/ppca"
 	"parley/privacy"
 	"parley/study"
@@ -277,7 +278,7 @@ func (c *coordinator) receive(a method.Contribution) ([]byte, error) {
 		if err := bodiless(a); err != nil {
 			return nil, err
 		}
-		sum, err := a.Sum(sumDiagnostics)
+		sum, err := a.Sum(moments.SumDiagnostics)
 		if err != nil {
 			return nil, err
 		}

@@ -8,6 +8,7 @@ import (
 	"parley/dataset"
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/mvppca/moments"
 	"parley/methods/mvppca/ppca"
 	"parley/privacy"
 	"parley/privacy/account"
@@ -30,7 +31,7 @@ func (a *checkAnswer) check(p *statisticsPlan) error { return a.Sum.Check(*p.che
 // besides returns the diagnostics' sum with relative noise, such that it takes
 // its share of the squared Gaussian DP parameter of all sums together.
 func besides(l ppca.Layout, sums []privacy.Sum, adjacency account.Adjacency, share float64) (privacy.Sum, error) {
-	d := checkSum(l)
+	d := moments.DiagnosticsSum(l)
 	theirs, ok := account.Mu(mechanisms(sums), adjacency)
 	own, both := account.Mu(mechanisms([]privacy.Sum{d}), adjacency)
 	if !ok || !both {
@@ -68,11 +69,11 @@ func (h *site) check(ctx context.Context, t *checkTask, s *privacy.Session) erro
 	if err := ppca.Within("privacy noise in predictions", t.Doubt, 1); err != nil {
 		return err
 	}
-	c, err := newChecker(h.layout, rangeScale(h.plan), model, t.Doubt)
+	c, err := moments.NewChecker(h.layout, rangeScale(h.plan), model, t.Doubt)
 	if err != nil {
 		return err
 	}
-	_, err = s.Sum(ctx, sumDiagnostics, func(row *dataset.Row, v []float64) int { return c.add(row.Views, v) })
+	_, err = s.Sum(ctx, moments.SumDiagnostics, func(row *dataset.Row, v []float64) int { return c.Add(row.Views, v) })
 	return err
 }
 

@@ -8,12 +8,13 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"parley/figure"
+	"parley/methods/mvppca/moments"
 )
 
 // checkOf is what the diagnostics say of one site, or of all: of every view.
 type checkOf struct {
 	name  string
-	views []viewCheck
+	views []moments.ViewCheck
 }
 
 // checks reads the diagnostics: of all sites together and then of each, or of
@@ -23,19 +24,19 @@ func (c *coordinator) checks(s *state) ([]checkOf, error) {
 	if err != nil {
 		return nil, err
 	}
-	checker, err := newChecker(c.layout, rangeScale(c.plan), model, s.Doubt)
+	checker, err := moments.NewChecker(c.layout, rangeScale(c.plan), model, s.Doubt)
 	if err != nil {
 		return nil, err
 	}
 	read := func(name string, sum []float64, sd float64) checkOf {
 		out := checkOf{name: name}
 		for k := range c.layout.Views() {
-			out.views = append(out.views, checker.read(k, sum, sd))
+			out.views = append(out.views, checker.Read(k, sum, sd))
 		}
 		return out
 	}
 	var out []checkOf
-	pooled := make([]float64, checkEntries*c.layout.Views())
+	pooled := make([]float64, moments.CheckEntries*c.layout.Views())
 	variance := 0.0
 	for _, name := range c.plan.Sites {
 		site := s.Sites[name]
@@ -75,7 +76,7 @@ func (c *coordinator) checkMetrics(checks []checkOf, metrics map[string]float64)
 				put("mean_absolute_error", n.Error, n.ErrorSD)
 				put("r2", n.Gain, n.GainSD)
 			}
-			for q, share := range nominal {
+			for q, share := range moments.Nominal {
 				put(fmt.Sprintf("coverage_%.0f", 100*share), n.Coverage[q], n.CoverageSD[q])
 			}
 		}
@@ -115,7 +116,7 @@ func (c *coordinator) checkSection(s *state, checks []checkOf) figure.Section {
 // if noise hides all of it.
 func (c *coordinator) coverageFigure(at checkOf) *figure.Figure {
 	promised := figure.Line{Name: "as promised", Reference: true}
-	for _, share := range nominal {
+	for _, share := range moments.Nominal {
 		promised.X, promised.Y = append(promised.X, 100*share), append(promised.Y, 100*share)
 	}
 	lines := figure.Lines{X: figure.Axis{Label: "values that the interval should hold (%)"}, Y: figure.Axis{Label: "values that it held (%)"}}
@@ -151,7 +152,7 @@ func (c *coordinator) checkTable(checks []checkOf) *figure.Table {
 		Caption: "Subjects: those who have the view and another, at most so many where it says below. Error: mean absolute, in parts of a feature's range. R²: of the squared error made by giving everybody the model's mean, the share that the prediction takes away; 0 is no better than the mean, below 0 worse. " +
 			"In 50 % and so on: of the view's values, those that lie in these central intervals of their predictions. R² and these are in %; a share that noise took beyond 0 or 100 stands there. \"noise\" stands for what privacy noise hides. Values count up to the ends of their ranges, and a subject's errors to twice what the model expects: where they are larger than that too often the model is wrong about itself, and the table says more or less than.",
 		Columns: []figure.Column{{Name: "site"}, {Name: "view"}, {Name: "subjects"}, {Name: "error"}, {Name: "R²"}}}
-	for _, share := range nominal {
+	for _, share := range moments.Nominal {
 		t.Columns = append(t.Columns, figure.Column{Name: fmt.Sprintf("in\u00a0%.0f\u00a0%%", 100*share)})
 	}
 	for _, at := range checks {
@@ -174,13 +175,13 @@ func (c *coordinator) checkTable(checks []checkOf) *figure.Table {
 // countText writes a noised number of subjects; what noise hides as the most
 // that is plausible.
 func countText(n, sd float64) string {
-	if n < leastSubjects*sd {
+	if n < moments.LeastSubjects*sd {
 		return fmt.Sprintf("below\u00a0%.0f", math.Ceil(max(0, n)+2*sd))
 	}
 	return plusMinus("%.0f", 1, n, sd)
 }
 
-func errorText(n viewCheck) string {
+func errorText(n moments.ViewCheck) string {
 	switch {
 	case n.Cut:
 		return "more\u00a0than " + plusMinus("%.3f", 1, n.Error, n.ErrorSD)

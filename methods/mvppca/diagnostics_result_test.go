@@ -9,6 +9,7 @@ import (
 
 	"parley/figure"
 	"parley/methods/mvppca/internal/synthetic"
+	"parley/methods/mvppca/moments"
 	"parley/methods/mvppca/ppca"
 )
 
@@ -29,13 +30,13 @@ func TestDiagnosticsSayWhatNoiseHides(t *testing.T) {
 	co.plan.Views = append(co.plan.Views, co.plan.Views[0])
 	r := rand.New(rand.NewPCG(37, 38))
 	for range 200 {
-		sum := make([]float64, 3*checkEntries)
+		sum := make([]float64, 3*moments.CheckEntries)
 		for i := range sum {
 			sum[i] = 10 * r.NormFloat64()
 		}
 		at := checkOf{name: "All sites"}
 		for k := range 3 {
-			at.views = append(at.views, c.read(k, sum, 10))
+			at.views = append(at.views, c.Read(k, sum, 10))
 		}
 		metrics := map[string]float64{}
 		co.checkMetrics([]checkOf{at}, metrics)
@@ -44,7 +45,7 @@ func TestDiagnosticsSayWhatNoiseHides(t *testing.T) {
 			t.Fatalf("noise alone is shown as\n%s\n%v", table, metrics)
 		}
 	}
-	sum := make([]float64, 3*checkEntries)
+	sum := make([]float64, 3*moments.CheckEntries)
 	for range 1000 {
 		for i, x := range atTheEnds(tr.L, c) {
 			sum[i] += x
@@ -52,7 +53,7 @@ func TestDiagnosticsSayWhatNoiseHides(t *testing.T) {
 	}
 	at := checkOf{name: "All sites"}
 	for k := range 3 {
-		at.views = append(at.views, c.read(k, sum, 1))
+		at.views = append(at.views, c.Read(k, sum, 1))
 	}
 	metrics := map[string]float64{}
 	co.checkMetrics([]checkOf{at}, metrics)
@@ -67,12 +68,12 @@ func TestDiagnosticsSayWhatNoiseHides(t *testing.T) {
 }
 
 // shownModel is a model in parts of ranges, of views with a doubt.
-func shownModel(t testing.TB) (*checker, synthetic.Truth) {
+func shownModel(t testing.TB) (*moments.Checker, synthetic.Truth) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(31, 32))
 	l := synthetic.Shape(t, ppca.NoisePerView, 3, 1, 2)
 	tr := synthetic.NewTruth(r, l, 2, 0.2)
-	return synthetic.Must(newChecker(l, unitScale(l.Features()), nearTheMiddle(&tr.P), []float64{0, .001, 0, .002, 0, 0}))(t), tr
+	return synthetic.Must(moments.NewChecker(l, unitScale(l.Features()), nearTheMiddle(&tr.P), []float64{0, .001, 0, .002, 0, 0}))(t), tr
 }
 
 // nearTheMiddle brings a model's values to 0.5 ± about 0.1.
@@ -91,14 +92,14 @@ func nearTheMiddle(p *ppca.Params) *ppca.Params {
 }
 
 // atTheEnds is the heaviest vector of subjects at the ends of all ranges.
-func atTheEnds(l ppca.Layout, c *checker) (most []float64) {
+func atTheEnds(l ppca.Layout, c *moments.Checker) (most []float64) {
 	for set := range 64 {
 		row := make([]float64, 6)
 		for j := range row {
 			row[j] = float64(set >> j & 1)
 		}
-		v := make([]float64, 3*checkEntries)
-		c.add(synthetic.Split(l, row), v)
+		v := make([]float64, 3*moments.CheckEntries)
+		c.Add(synthetic.Split(l, row), v)
 		if most == nil || floats.Dot(v, v) > floats.Dot(most, most) {
 			most = v
 		}

@@ -49,7 +49,7 @@ func (h *site) look(ctx context.Context, s *scores, model *ppca.Params) (*galler
 	others := ppca.NewLeaveOut(h.layout, model)
 	g := &gallery{site: h, scores: s, others: others, every: 1, imputed: make([]imputedFeature, h.layout.Features())}
 	for _, c := range s.data.Schema().Subject {
-		g.columns = append(g.columns, &covariate{name: c.Name, number: newMoments(s.rank), levels: map[string]*moments{}})
+		g.columns = append(g.columns, &covariate{name: c.Name, number: newRunning(s.rank), levels: map[string]*running{}})
 	}
 	z, mean, variance := make([]float64, s.rank), make([]float64, len(g.imputed)), make([]float64, len(g.imputed))
 	return g, eachSubject(ctx, s.predictor, s.scale, s.data, func(row *dataset.Row, post *ppca.Posterior, values []float64) error {

@@ -11,6 +11,7 @@ import (
 	"parley/internal/wire"
 	"parley/method"
 	"parley/method/judged"
+	"parley/methods/mvppca/moments"
 	"parley/problem"
 	"parley/study"
 )
@@ -67,7 +68,7 @@ type releasedStudy struct {
 	*coordinator
 	sites    []string // that released something, in the plan's order
 	answers  []*statisticsRecord
-	releases []Released
+	releases []moments.Released
 }
 
 // answeredSite is releasedOfASite as it is read: diagnostics tell of the study's

@@ -59,7 +59,7 @@ func (s *releasedSelector) scoreLeftOut(add func(rule string, value int, why str
 	for _, site := range s.left {
 		for i, all := range site.densities {
 			for k, a := range all {
-				mean[i] += site.moments[k].logLik(a) / s.subjects
+				mean[i] += site.moments[k].LogLik(a) / s.subjects
 			}
 		}
 	}
@@ -86,7 +86,7 @@ func (s *releasedSelector) scoreLeftOut(add func(rule string, value int, why str
 func (s *releasedSelector) variances(a, b int) (noise, sampling float64) {
 	for _, site := range s.left {
 		for k := range site.moments {
-			v, spread := s.whole.variances(site.densities[a][k].minus(site.densities[b][k]), &site.moments[k])
+			v, spread := s.whole.Variances(site.densities[a][k].Minus(site.densities[b][k]), &site.moments[k])
 			noise += v / (s.subjects * s.subjects)
 			sampling += spread / (s.subjects * s.subjects)
 		}

@@ -12,6 +12,7 @@ import (
 	"parley/method"
 	"parley/method/judged"
 	"parley/methods/mvppca/internal/synthetic"
+	"parley/methods/mvppca/moments"
 	"parley/methods/mvppca/ppca"
 	"parley/report"
 	"parley/study"
@@ -58,7 +59,7 @@ func paperDraw(r *rand.Rand, n, q int) (ppca.Layout, [][]float64) {
 
 // releasedOf makes what the sites of a study of these rows release at μ.
 func releasedOf(t testing.TB, r *rand.Rand, l ppca.Layout, rows [][]float64, sites int, mu float64) *releasedStudy {
-	s := synthetic.Must(NewStatistics(l, synthetic.RangesOf(rows), 20))(t)
+	s := synthetic.Must(moments.NewStatistics(l, synthetic.RangesOf(rows), 20))(t)
 	out := &releasedStudy{coordinator: &coordinator{plan: &study.Plan{Seed: 1}, opts: &Options{Noise: "view"}, layout: l}}
 	for range l.Views() {
 		out.plan.Views = append(out.plan.Views, study.View{Name: fmt.Sprint(len(out.plan.Views))})
@@ -140,12 +141,12 @@ func TestSelectionFromFewReleasesSaysWhatItCannot(t *testing.T) {
 }
 
 // releaseOf makes a site's three sums at Gaussian DP parameter μ.
-func releaseOf(t testing.TB, r *rand.Rand, s *Statistics, rows [][][]float64, mu float64) Released {
+func releaseOf(t testing.TB, r *rand.Rand, s *moments.Statistics, rows [][][]float64, mu float64) moments.Released {
 	t.Helper()
 	sums := s.Sums()
 	sd := func(i int) float64 { return sums[i].Mechanism.Noise / mu }
 	overview := synthetic.NoisedSum(r, rows, sums[0], sd(0), s.Overview)[0]
-	out := Released{CoarseSD: sd(1), FineSD: sd(2)}
+	out := moments.Released{CoarseSD: sd(1), FineSD: sd(2)}
 	out.Coarse = synthetic.Must(s.Lenses(overview, sd(0)))(t)
 	out.CoarseBlocks = synthetic.NoisedSum(r, rows, sums[1], sd(1), s.Contribution(out.Coarse))
 	out.Fine = synthetic.Must(s.Focus(out.Coarse, out.CoarseBlocks, sd(1)))(t)

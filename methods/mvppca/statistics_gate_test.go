@@ -15,6 +15,7 @@ import (
 	"parley/figure"
 	"parley/method"
 	"parley/methods/mvppca/internal/synthetic"
+	"parley/methods/mvppca/moments"
 	"parley/privacy"
 	"parley/privacy/account"
 	"parley/privacy/privacytest"
@@ -190,24 +191,24 @@ func TestNothingIsLearnedFromNextToNothing(t *testing.T) {
 }
 
 // counted is what the diagnostics would say of each view without noise.
-func (p *play) counted(t *testing.T) (views []viewCheck) {
+func (p *play) counted(t *testing.T) (views []moments.ViewCheck) {
 	t.Helper()
 	c, st := p.coordinator.(*coordinator), p.state.(*state)
 	model := synthetic.Must(st.Model.Params.params(c.layout))(t)
-	checker := synthetic.Must(newChecker(c.layout, rangeScale(c.plan), model, st.Doubt))(t)
-	sum := make([]float64, checkEntries*c.layout.Views())
+	checker := synthetic.Must(moments.NewChecker(c.layout, rangeScale(c.plan), model, st.Doubt))(t)
+	sum := make([]float64, moments.CheckEntries*c.layout.Views())
 	for _, table := range p.data {
 		for row, err := range table.Rows(t.Context()) {
 			if err != nil {
 				t.Fatal(err)
 			}
 			v := make([]float64, len(sum))
-			checker.add(row.Views, v)
+			checker.Add(row.Views, v)
 			floats.Add(sum, v)
 		}
 	}
 	for k := range c.layout.Views() {
-		views = append(views, checker.read(k, sum, 1e-9))
+		views = append(views, checker.Read(k, sum, 1e-9))
 	}
 	return views
 }

@@ -8,6 +8,7 @@ import (
 	"parley/dataset"
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/mvppca/moments"
 	"parley/methods/mvppca/ppca"
 	"parley/privacy"
 	"parley/privacy/account"
@@ -24,7 +25,7 @@ type StatisticsOptions struct {
 
 // statisticsPlan is what every site releases, by the plan alone.
 type statisticsPlan struct {
-	*Statistics
+	*moments.Statistics
 	layout  ppca.Layout
 	minimum int
 	sums    []privacy.Sum // overview, coarse and fine moments
@@ -43,7 +44,7 @@ func newStatisticsPlan(p *study.Plan, o *Options, l ppca.Layout) (*statisticsPla
 			ranges = append(ranges, *f.Range)
 		}
 	}
-	st, err := NewStatistics(l, ranges, o.Statistics.Minimum)
+	st, err := moments.NewStatistics(l, ranges, o.Statistics.Minimum)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +89,7 @@ func (p *statisticsPlan) request() privacy.Request {
 	features := d - 2
 	r.Contents = append(r.Contents, privacy.Content{
 		What:   "what follows from the noised sums: which patterns were released, and where the next sum looked",
-		Values: p.Slots() * (p.layout.Views()*2 + 8 + 4*features + min(features/2, maxAxes)*(features+2)),
+		Values: p.Slots() * (p.layout.Views()*2 + 8 + 4*features + min(features/2, moments.MaxAxes)*(features+2)),
 	})
 	return r
 }
@@ -122,21 +123,21 @@ type lensMessage struct {
 	Strength wire.Vector `cbor:"strength" json:"strength"`
 }
 
-func packLens(n *Lens) lensMessage {
+func packLens(n *moments.Lens) lensMessage {
 	return lensMessage{n.Views, wire.Vector{n.Count, n.CountVar, n.Bound, n.Constant}, n.Scale, n.Centre, n.Axes, n.Squeeze, n.Strength}
 }
 
-func (m *lensMessage) lens() (Lens, error) {
+func (m *lensMessage) lens() (moments.Lens, error) {
 	if len(m.Numbers) != 4 {
-		return Lens{}, fmt.Errorf("a lens has %d numbers of its own, not 4", len(m.Numbers))
+		return moments.Lens{}, fmt.Errorf("a lens has %d numbers of its own, not 4", len(m.Numbers))
 	}
-	return Lens{Views: m.Views, Count: m.Numbers[0], CountVar: m.Numbers[1], Bound: m.Numbers[2], Constant: m.Numbers[3],
+	return moments.Lens{Views: m.Views, Count: m.Numbers[0], CountVar: m.Numbers[1], Bound: m.Numbers[2], Constant: m.Numbers[3],
 		Scale: m.Scale, Centre: m.Centre, Axes: m.Axes, Squeeze: m.Squeeze, Strength: m.Strength}, nil
 }
 
 // release makes the three sums, each guided by the noised ones before it.
 func (p *statisticsPlan) release(ctx context.Context, s *privacy.Session) (*statisticsAnswer, error) {
-	overview, err := s.Sum(ctx, sumOverview, func(row *dataset.Row, v []float64) int { return p.Overview(row.Views, v) })
+	overview, err := s.Sum(ctx, moments.SumOverview, func(row *dataset.Row, v []float64) int { return p.Overview(row.Views, v) })
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +145,7 @@ func (p *statisticsPlan) release(ctx context.Context, s *privacy.Session) (*stat
 	if err != nil {
 		return nil, err
 	}
-	coarse, err := p.moments(ctx, s, sumCoarse, lenses)
+	coarse, err := p.moments(ctx, s, moments.SumCoarse, lenses)
 	if err != nil {
 		return nil, err
 	}
@@ -152,11 +153,11 @@ func (p *statisticsPlan) release(ctx context.Context, s *privacy.Session) (*stat
 	if err != nil {
 		return nil, err
 	}
-	if _, err := p.moments(ctx, s, sumFine, focused); err != nil {
+	if _, err := p.moments(ctx, s, moments.SumFine, focused); err != nil {
 		return nil, err
 	}
 	a := new(statisticsAnswer)
-	for _, list := range [][]Lens{lenses, focused} {
+	for _, list := range [][]moments.Lens{lenses, focused} {
 		for i := range list {
 			a.Lenses = append(a.Lenses, packLens(&list[i]))
 		}
@@ -166,7 +167,7 @@ func (p *statisticsPlan) release(ctx context.Context, s *privacy.Session) (*stat
 
 // moments makes the blocks of a sum that have a lens: the others would be noise
 // alone.
-func (p *statisticsPlan) moments(ctx context.Context, s *privacy.Session, name string, lenses []Lens) (*privacy.Noised, error) {
+func (p *statisticsPlan) moments(ctx context.Context, s *privacy.Session, name string, lenses []moments.Lens) (*privacy.Noised, error) {
 	write := p.Contribution(lenses)
 	return s.First(ctx, name, len(lenses), func(row *dataset.Row, v []float64) int { return write(row.Views, v) })
 }
@@ -179,7 +180,7 @@ func floatBlocks(n *privacy.Noised) (out [][]float64) {
 }
 
 // released checks a release against what was declared.
-func (p *statisticsPlan) released(a *statisticsRecord) (*Released, error) {
+func (p *statisticsPlan) released(a *statisticsRecord) (*moments.Released, error) {
 	n := len(a.Lenses) / 2
 	if n < 1 || n > p.Slots() || len(a.Lenses) != 2*n {
 		return nil, fmt.Errorf("%d lenses for two sums of at most %d patterns", len(a.Lenses), p.Slots())
@@ -192,7 +193,7 @@ func (p *statisticsPlan) released(a *statisticsRecord) (*Released, error) {
 			return nil, fmt.Errorf("sum %q has %d blocks for %d lenses", p.sums[i].Name, sum.Blocks(), n)
 		}
 	}
-	r := &Released{CoarseBlocks: floatBlocks(&a.Coarse), FineBlocks: floatBlocks(&a.Fine), CoarseSD: a.Coarse.SD(), FineSD: a.Fine.SD()}
+	r := &moments.Released{CoarseBlocks: floatBlocks(&a.Coarse), FineBlocks: floatBlocks(&a.Fine), CoarseSD: a.Coarse.SD(), FineSD: a.Fine.SD()}
 	for i := range a.Lenses {
 		lens, err := a.Lenses[i].lens()
 		if err != nil {
@@ -211,7 +212,7 @@ func (p *statisticsPlan) released(a *statisticsRecord) (*Released, error) {
 // for what other processors round: then the moments are what the sums are, and
 // not whatever a lens could make of them. Directions are free, for those of equal
 // strength are: how strong they are is not.
-func (p *statisticsPlan) follows(r *Released, overview []float64, sd float64) error {
+func (p *statisticsPlan) follows(r *moments.Released, overview []float64, sd float64) error {
 	coarse, err := p.Lenses(overview, sd)
 	if err != nil {
 		return err
@@ -224,10 +225,10 @@ func (p *statisticsPlan) follows(r *Released, overview []float64, sd float64) er
 		return err
 	}
 	for i := range coarse {
-		if err := r.Coarse[i].like(&coarse[i]); err != nil {
+		if err := r.Coarse[i].Like(&coarse[i]); err != nil {
 			return fmt.Errorf("coarse lens %d: %w", i, err)
 		}
-		if err := r.Fine[i].like(&fine[i]); err != nil {
+		if err := r.Fine[i].Like(&fine[i]); err != nil {
 			return fmt.Errorf("fine lens %d: %w", i, err)
 		}
 	}
@@ -237,7 +238,7 @@ func (p *statisticsPlan) follows(r *Released, overview []float64, sd float64) er
 // statistics makes the model of what all sites released. Nothing after this
 // costs anything, but for the diagnostics if the plan spends a share on them.
 func (c *coordinator) statistics(s *state) ([]method.Task, method.Info, error) {
-	var releases []Released
+	var releases []moments.Released
 	sites, all, err := answers(c, s, func(_ string, a *statisticsRecord) error {
 		r, err := c.noised.released(a)
 		if err == nil {
@@ -248,7 +249,7 @@ func (c *coordinator) statistics(s *state) ([]method.Task, method.Info, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	repaired, err := Repair(c.layout, releases, c.plan.Seed)
+	repaired, err := moments.Repair(c.layout, releases, c.plan.Seed)
 	if err != nil {
 		return nil, nil, fmt.Errorf("repairing the sums: %w", err)
 	}
@@ -284,7 +285,7 @@ func (c *coordinator) statistics(s *state) ([]method.Task, method.Info, error) {
 }
 
 // subjectsOf is the noised number of subjects behind some releases, not below 0.
-func subjectsOf(releases []Released) (n float64) {
+func subjectsOf(releases []moments.Released) (n float64) {
 	for i := range releases {
 		for _, lens := range releases[i].Fine {
 			n += lens.Count
@@ -294,7 +295,7 @@ func subjectsOf(releases []Released) (n float64) {
 }
 
 // subjectsSD is the standard deviation of the noise in it.
-func subjectsSD(releases []Released) float64 {
+func subjectsSD(releases []moments.Released) float64 {
 	variance := 0.0
 	for i := range releases {
 		for _, lens := range releases[i].Fine {

@@ -8,6 +8,7 @@ import (
 
 	"parley/figure"
 	"parley/method"
+	"parley/methods/mvppca/moments"
 	"parley/methods/mvppca/ppca"
 )
 
@@ -35,7 +36,7 @@ type releasedOfASite struct {
 // fromStatistics is the result where the sites released noised statistics.
 func (c *coordinator) fromStatistics(s *state, m *Model, files []method.File) (*method.Result, error) {
 	out := releasedFile{Format: ReleasedFormat, Plan: m.Plan}
-	var releases []Released
+	var releases []moments.Released
 	for _, name := range c.plan.Sites {
 		site := s.Sites[name]
 		if site == nil || site.Released == nil {
@@ -85,7 +86,7 @@ func (c *coordinator) fromStatistics(s *state, m *Model, files []method.File) (*
 }
 
 // releasedSection says what each site released, and how much of it is noise.
-func (c *coordinator) releasedSection(sites []releasedOfASite, releases []Released) figure.Section {
+func (c *coordinator) releasedSection(sites []releasedOfASite, releases []moments.Released) figure.Section {
 	t := figure.Table{ID: "released", Title: "Patterns of views that the sites released sums for",
 		Caption: "Counts are noised: each is given with the standard deviation of its noise, and may be negative. Subjects with other views count under the largest of these patterns that theirs contain, or not at all. " +
 			"Directions that stood out of the noise of the coarse sum, in which features move together, were squeezed in the fine one, so that they hide less of the rest.",

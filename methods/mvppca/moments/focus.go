@@ -1,4 +1,4 @@
-package mvppca
+package moments
 
 import (
 	"fmt"
@@ -142,7 +142,7 @@ func (n *Lens) refocus(m []float64, sd float64) (Lens, error) {
 	}
 	rest := total
 	var strength []float64
-	for i := range min(p/2, maxAxes) {
+	for i := range min(p/2, MaxAxes) {
 		x := unshrunk(e.Values[p-1-i], off, p)
 		if !(x > 0) { // noise far out can make all of them negative
 			break
@@ -170,8 +170,8 @@ func (n *Lens) refocus(m []float64, sd float64) (Lens, error) {
 	return out, nil
 }
 
-// maxAxes bounds what a lens squeezes.
-const maxAxes = 30
+// MaxAxes bounds what a lens squeezes.
+const MaxAxes = 30
 
 // fineConstant is b for q directions of equal weight. The error of the mean falls
 // with b and that of the directions rises: with β = b²/(1 − b²) the sum of their
@@ -214,9 +214,9 @@ func (r *Released) Check(l ppca.Layout) error {
 	return nil
 }
 
-// splitNoise returns two releases of the same subjects through the same lenses,
+// SplitNoise returns two releases of the same subjects through the same lenses,
 // with independent noise of twice the variance.
-func (r *Released) splitNoise(rng *rand.Rand) (a, b Released) {
+func (r *Released) SplitNoise(rng *rand.Rand) (a, b Released) {
 	a, b = *r, *r
 	blocks := func(all [][]float64, sd float64) (plus, minus [][]float64) {
 		for _, block := range all {

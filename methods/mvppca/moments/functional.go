@@ -1,4 +1,4 @@
-package mvppca
+package moments
 
 import (
 	"fmt"
@@ -10,35 +10,35 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// unrepaired is T = Σ (u, 1)(u, 1)ᵀ of the subjects of one pattern at one site, as
+// Unrepaired is T = Σ (u, 1)(u, 1)ᵀ of the subjects of one pattern at one site, as
 // they were released: with noise whose law is known, and not repaired. T itself
 // need not be moments that any data have, but it has no bias from the noise, and
 // so has nothing that is linear in it.
-type unrepaired struct {
+type Unrepaired struct {
 	features []int
 	total    *total
 }
 
-// logLik returns the log-likelihood that a gives the subjects.
-func (u *unrepaired) logLik(a functional) float64 { return dot(a, u.total.t) }
+// LogLik returns the log-likelihood that a gives the subjects.
+func (u *Unrepaired) LogLik(a Functional) float64 { return dot(a, u.total.t) }
 
 // count is the noised number of subjects, not below 0.
-func (u *unrepaired) count() float64 { return max(0, u.total.t[len(u.total.t)-1]) }
+func (u *Unrepaired) count() float64 { return max(0, u.total.t[len(u.total.t)-1]) }
 
-// variances returns the variance of logLik that comes from the noise, and that from
+// Variances returns the variance of logLik that comes from the noise, and that from
 // which subjects the site has, as if these were normal with the moments of the whole
 // study.
-func (o *Repaired) variances(a functional, u *unrepaired) (noise, sampling float64) {
+func (o *Repaired) Variances(a Functional, u *Unrepaired) (noise, sampling float64) {
 	_, noise = a.of(u.total)
 	at := slices.IndexFunc(o.pooled, func(q *pooled) bool { return slices.Equal(q.features, u.features) })
 	return noise, u.count() * a.spreadAmong(o.fits[at])
 }
 
-// unrepairedOf estimates T of every pattern that a site released. What clipping
+// Unrepaired estimates T of every pattern that a site released. What clipping
 // took is made up for by what it takes from subjects like those of the whole
 // study; that is the same for all candidates.
-func (o *Repaired) unrepairedOf(site *Released, seed uint64) ([]unrepaired, error) {
-	var out []unrepaired
+func (o *Repaired) Unrepaired(site *Released, seed uint64) ([]Unrepaired, error) {
+	var out []Unrepaired
 	for i := range site.Fine {
 		at := slices.IndexFunc(o.pooled, func(q *pooled) bool { return slices.Equal(q.views, site.Fine[i].Views) })
 		if at < 0 {
@@ -52,17 +52,17 @@ func (o *Repaired) unrepairedOf(site *Released, seed uint64) ([]unrepaired, erro
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, unrepaired{o.pooled[at].features, t})
+		out = append(out, Unrepaired{o.pooled[at].features, t})
 	}
 	return out, nil
 }
 
-// functional is a symmetric (p+1) × (p+1) matrix A with which a model gives
+// Functional is a symmetric (p+1) × (p+1) matrix A with which a model gives
 // data the log-likelihood ⟨A, T⟩ = Σ Aᵢⱼ Tᵢⱼ.
-type functional []float64
+type Functional []float64
 
-// density returns the A of the subjects' features under a model.
-func (u *unrepaired) density(l ppca.Layout, m *ppca.Params) (functional, error) {
+// Density returns the A of the subjects' features under a model.
+func (u *Unrepaired) Density(l ppca.Layout, m *ppca.Params) (Functional, error) {
 	return density(l, m, u.features)
 }
 
@@ -70,7 +70,7 @@ func (u *unrepaired) density(l ppca.Layout, m *ppca.Params) (functional, error) 
 // ranges from 0 to 1: with C = W Wᵀ + Ψ and the mean μ,
 //
 //	−2 A = (C⁻¹, −C⁻¹μ; −μᵀC⁻¹, μᵀC⁻¹μ + ln |2πC|).
-func density(l ppca.Layout, m *ppca.Params, features []int) (functional, error) {
+func density(l ppca.Layout, m *ppca.Params, features []int) (Functional, error) {
 	p, q := len(features), m.Rank
 	group := l.GroupOf()
 	c := mat.NewSymDense(p, nil)
@@ -96,7 +96,7 @@ func density(l ppca.Layout, m *ppca.Params, features []int) (functional, error) 
 	var h mat.VecDense
 	h.MulVec(&inv, mu)
 	d := p + 1
-	out := make(functional, d*d)
+	out := make(Functional, d*d)
 	for i := range p {
 		for j := range p {
 			out[i*d+j] = -inv.At(i, j) / 2
@@ -108,8 +108,8 @@ func density(l ppca.Layout, m *ppca.Params, features []int) (functional, error) 
 	return out, nil
 }
 
-// minus returns the functional of the difference.
-func (a functional) minus(b functional) functional {
+// Minus returns the functional of the difference.
+func (a Functional) Minus(b Functional) Functional {
 	out := slices.Clone(a)
 	for i, x := range b {
 		out[i] -= x
@@ -123,7 +123,7 @@ func (a functional) minus(b functional) functional {
 // With B = ZᵀAZ − ⟨A, g⟩ z zᵀ, z the last row of Z, ⟨A, T⟩ = ⟨B, Y⟩ + ⟨A, g⟩ c, and
 // the entries of Y have independent noise: variance v beside the diagonal, where
 // every entry counts twice, and 2v on it.
-func (a functional) of(t *total) (value, variance float64) {
+func (a Functional) of(t *total) (value, variance float64) {
 	d := t.p + 1
 	value = dot(a, t.t)
 	b := product(product(transpose(t.z, d), a, d), t.z, d)
@@ -142,7 +142,7 @@ func (a functional) of(t *total) (value, variance float64) {
 // spreadAmong returns the variance of xᵀ A x, x = (u, 1), among subjects with
 // this mean and covariance, if they are normal: 2 tr (A C A C) + 4 bᵀ C b, where
 // b is half the gradient at the mean.
-func (a functional) spreadAmong(f *repaired) float64 {
+func (a Functional) spreadAmong(f *repaired) float64 {
 	p := len(f.mean)
 	d := p + 1
 	ac := make([]float64, p*p)

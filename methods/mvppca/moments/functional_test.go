@@ -1,4 +1,4 @@
-package mvppca
+package moments
 
 import (
 	"math"
@@ -54,7 +54,7 @@ func TestVarianceOfScoresIsKnown(t *testing.T) {
 	u := unclipped(len(rel.Fine[0].Squeeze))
 	x := synthetic.Must(rel.combine(0, [2]passed{u, u}))(t)
 	other := synthetic.NewTruth(r, l, 2, 0.3)
-	a := synthetic.Must(density(l, &tr.P, l.AllFeatures()))(t).minus(synthetic.Must(density(l, &other.P, l.AllFeatures()))(t))
+	a := synthetic.Must(density(l, &tr.P, l.AllFeatures()))(t).Minus(synthetic.Must(density(l, &other.P, l.AllFeatures()))(t))
 	value, known := a.of(x)
 	const n = 2000
 	seen := 0.0
@@ -117,7 +117,7 @@ func TestNoiseIsSplitIntoIndependentHalves(t *testing.T) {
 		var plus, minus []float64
 		for range 2000 {
 			rel.FineBlocks = synthetic.NoisedSum(r, rows, sums[2], rel.FineSD, s.Contribution(rel.Fine))
-			a, b := rel.splitNoise(r)
+			a, b := rel.SplitNoise(r)
 			plus, minus = append(plus, a.FineBlocks[0][at]-exact[at]), append(minus, b.FineBlocks[0][at]-exact[at])
 			if math.Abs(a.FineBlocks[0][at]+b.FineBlocks[0][at]-2*rel.FineBlocks[0][at]) > 1e-9 {
 				t.Fatal("the halves do not have the release as their mean")

@@ -1,4 +1,4 @@
-package mvppca
+package moments
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 	"parley/privacy/account"
 )
 
-// The diagnostics of [MechanismStatistics]: how well the shared model predicts
+// The diagnostics of [mvppca.MechanismStatistics]: how well the shared model predicts
 // each view of a subject from the subject's other views, as one noised sum per
 // site over what is bounded whatever a subject holds. Values are brought to
 // parts of their ranges and end at the ends.
@@ -32,8 +32,8 @@ import (
 // values in one place, and errors at their limits; so nothing is wasted on
 // vectors that cannot be.
 
-// nominal are the shares of values that the intervals should hold.
-var nominal = []float64{0.5, 0.8, 0.9, 0.95}
+// Nominal are the shares of values that the intervals should hold.
+var Nominal = []float64{0.5, 0.8, 0.9, 0.95}
 
 // The entries of a view's part of the vector.
 const (
@@ -41,7 +41,7 @@ const (
 	errorEntry   = placeEntries + iota - 1
 	squareEntry
 	spreadEntry
-	checkEntries
+	CheckEntries
 )
 
 // The squared norms of the parts, together 1.
@@ -71,19 +71,19 @@ func checkWeight(l ppca.Layout, entry int) float64 {
 	return math.Sqrt(norm / float64(l.Views()))
 }
 
-// sumDiagnostics is the name of the sum.
-const sumDiagnostics = "diagnostics"
+// SumDiagnostics is the name of the sum.
+const SumDiagnostics = "diagnostics"
 
-// checkSum declares the sum, with noise 1.
-func checkSum(l ppca.Layout) privacy.Sum {
+// DiagnosticsSum declares the sum, with noise 1.
+func DiagnosticsSum(l ppca.Layout) privacy.Sum {
 	return privacy.Sum{
-		Name: sumDiagnostics, Unit: privacy.Subject, Form: privacy.Vectors, Blocks: []int{checkEntries * l.Views()}, Bound: 1,
+		Name: SumDiagnostics, Unit: privacy.Subject, Form: privacy.Vectors, Blocks: []int{CheckEntries * l.Views()}, Bound: 1,
 		Mechanism: account.Mechanism{Kind: account.Gaussian, Noise: 1, Rate: 1, Diameter: 2, Count: 1},
 	}
 }
 
-// checker makes a subject's vector.
-type checker struct {
+// Checker makes a subject's vector.
+type Checker struct {
 	layout   ppca.Layout
 	scale    *ppca.Scale // to parts of the ranges
 	others   *ppca.LeaveOut
@@ -95,10 +95,10 @@ type checker struct {
 	values   []float64
 }
 
-// newChecker prepares for a model of all features in parts of the ranges, and
+// NewChecker prepares for a model of all features in parts of the ranges, and
 // what privacy noise adds to the variance of its predictions. Both may have come
 // from elsewhere.
-func newChecker(l ppca.Layout, scale *ppca.Scale, p *ppca.Params, doubt []float64) (*checker, error) {
+func NewChecker(l ppca.Layout, scale *ppca.Scale, p *ppca.Params, doubt []float64) (*Checker, error) {
 	if len(p.Features) != l.Features() {
 		return nil, fmt.Errorf("a model that describes %d of %d features", len(p.Features), l.Features())
 	}
@@ -109,7 +109,7 @@ func newChecker(l ppca.Layout, scale *ppca.Scale, p *ppca.Params, doubt []float6
 	if err := predictor.Widen(doubt); err != nil {
 		return nil, err
 	}
-	c := &checker{layout: l, scale: scale, others: ppca.NewLeaveOut(l, p), doubt: doubt}
+	c := &Checker{layout: l, scale: scale, others: ppca.NewLeaveOut(l, p), doubt: doubt}
 	if len(doubt) == 0 {
 		c.doubt = make([]float64, l.Features())
 	}
@@ -130,7 +130,7 @@ func newChecker(l ppca.Layout, scale *ppca.Scale, p *ppca.Params, doubt []float6
 		}
 		c.limit, c.spread = append(c.limit, min(1, limitSquares*limit)), append(c.spread, min(1, limitSquares*spread)) // 1 is the square of a range
 	}
-	for _, share := range nominal {
+	for _, share := range Nominal {
 		c.widths = append(c.widths, math.Sqrt2*math.Erfinv(share))
 	}
 	return c, nil
@@ -138,7 +138,7 @@ func newChecker(l ppca.Layout, scale *ppca.Scale, p *ppca.Params, doubt []float6
 
 // expected is the mean variance of view k's features, of these standard
 // deviations and what privacy noise adds.
-func (c *checker) expected(k int, sd []float64) (mean float64) {
+func (c *Checker) expected(k int, sd []float64) (mean float64) {
 	lo, hi := c.layout.View(k)
 	for j := lo; j < hi; j++ {
 		mean += (sd[j]*sd[j] + c.doubt[j]) / float64(hi-lo)
@@ -146,9 +146,9 @@ func (c *checker) expected(k int, sd []float64) (mean float64) {
 	return mean
 }
 
-// add writes what one subject adds, into v, which is zero, and returns its
+// Add writes what one subject adds, into v, which is zero, and returns its
 // block, or −1 if no view of the subject can be predicted from another.
-func (c *checker) add(row [][]float64, v []float64) int {
+func (c *Checker) Add(row [][]float64, v []float64) int {
 	c.observed, c.values = c.observed[:0], c.values[:0]
 	for k := range c.layout.Dims {
 		lo, hi := c.layout.View(k)
@@ -168,14 +168,14 @@ func (c *checker) add(row [][]float64, v []float64) int {
 	block := -1
 	for k := range c.layout.Views() {
 		if c.others.OK[k] {
-			c.addView(k, v[k*checkEntries:][:checkEntries])
+			c.addView(k, v[k*CheckEntries:][:CheckEntries])
 			block = 0
 		}
 	}
 	return block
 }
 
-func (c *checker) addView(k int, v []float64) {
+func (c *Checker) addView(k int, v []float64) {
 	from, to := c.others.From[k], c.others.From[k+1]
 	each := 1 / float64(to-from)
 	for i := from; i < to; i++ {
@@ -199,9 +199,9 @@ func (c *checker) addView(k int, v []float64) {
 	}
 }
 
-// viewCheck is what the sum of some sites says of one view. The SDs are those
+// ViewCheck is what the sum of some sites says of one view. The SDs are those
 // of privacy noise alone; NaN stands for what it hides.
-type viewCheck struct {
+type ViewCheck struct {
 	Subjects, SubjectsSD float64 // that have the view and another
 	Error, ErrorSD       float64 // mean absolute, parts of the range
 	Gain, GainSD         float64 // 1 − Σ square/Σ spread: at most 1, below 0 if the mean predicts better
@@ -213,7 +213,7 @@ type viewCheck struct {
 // standard deviations of the noise in it, R² if its denominator is, and shares
 // where one standard deviation is more than these.
 const (
-	leastSubjects = 4
+	LeastSubjects = 4
 	leastSpread   = 2.5
 	doubtCoverage = 0.10
 	doubtGain     = 0.15
@@ -223,14 +223,14 @@ const (
 // if the model is right, and at most that for subjects with more views.
 const cutFrom = 0.45
 
-// read takes view k out of the sum of some sites, whose entries have noise of
+// Read takes view k out of the sum of some sites, whose entries have noise of
 // standard deviation sd.
-func (c *checker) read(k int, sum []float64, sd float64) viewCheck {
+func (c *Checker) Read(k int, sum []float64, sd float64) ViewCheck {
 	at := func(entry int) (x, noise float64) {
 		w := checkWeight(c.layout, entry)
-		return sum[k*checkEntries+entry] / w, sd / w
+		return sum[k*CheckEntries+entry] / w, sd / w
 	}
-	var n viewCheck
+	var n ViewCheck
 	below := make([]float64, placeEntries)
 	noise := 0.0
 	for place := range below {
@@ -239,8 +239,8 @@ func (c *checker) read(k int, sum []float64, sd float64) viewCheck {
 		below[place], noise = n.Subjects, s
 	}
 	n.SubjectsSD = math.Sqrt(placeEntries) * noise
-	hidden := n.Subjects < leastSubjects*n.SubjectsSD
-	for i := range nominal {
+	hidden := n.Subjects < LeastSubjects*n.SubjectsSD
+	for i := range Nominal {
 		share := max(0, min(1, below[i]/n.Subjects))
 		// Of Σ (inside or not − share) over the places.
 		s := noise * math.Sqrt(float64(i+1)*(1-share)*(1-share)+float64(placeEntries-i-1)*share*share) / n.Subjects

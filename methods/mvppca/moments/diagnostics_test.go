@@ -1,4 +1,4 @@
-package mvppca
+package moments
 
 import (
 	"math"
@@ -14,12 +14,12 @@ import (
 )
 
 // checkedModel is a model in parts of ranges, of views with a doubt.
-func checkedModel(t testing.TB) (*checker, synthetic.Truth) {
+func checkedModel(t testing.TB) (*Checker, synthetic.Truth) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(31, 32))
 	l := synthetic.Shape(t, ppca.NoisePerView, 3, 1, 2)
 	tr := synthetic.NewTruth(r, l, 2, 0.2)
-	return synthetic.Must(newChecker(l, unit(l.Features()), centred(&tr.P), []float64{0, .001, 0, .002, 0, 0}))(t), tr
+	return synthetic.Must(NewChecker(l, unit(l.Features()), centred(&tr.P), []float64{0, .001, 0, .002, 0, 0}))(t), tr
 }
 
 // centred brings a model's values to 0.5 ± about 0.1.
@@ -48,8 +48,8 @@ func TestDiagnosticsHaveNormOne(t *testing.T) {
 		if rapid.Bool().Draw(rt, "lacks") {
 			views[rapid.IntRange(0, 2).Draw(rt, "view")] = nil
 		}
-		v := make([]float64, 3*checkEntries)
-		at := c.add(views, v)
+		v := make([]float64, 3*CheckEntries)
+		at := c.Add(views, v)
 		n := dot(v, v)
 		if at < 0 && n != 0 || !(n <= 1+1e-12) {
 			rt.Fatalf("block %d, squared norm %v", at, n)
@@ -62,14 +62,14 @@ func TestDiagnosticsHaveNormOne(t *testing.T) {
 }
 
 // farthest is the heaviest vector of subjects at the ends of all ranges.
-func farthest(c *checker) (most []float64) {
+func farthest(c *Checker) (most []float64) {
 	for set := range 64 {
 		row := make([]float64, 6)
 		for j := range row {
 			row[j] = float64(set >> j & 1)
 		}
-		v := make([]float64, 3*checkEntries)
-		c.add(synthetic.Split(c.layout, row), v)
+		v := make([]float64, 3*CheckEntries)
+		c.Add(synthetic.Split(c.layout, row), v)
 		if dot(v, v) > dot(most, most) {
 			most = v
 		}
@@ -81,8 +81,8 @@ func TestSubjectsWithOneViewSayNothing(t *testing.T) {
 	c, _ := checkedModel(t)
 	gone := math.NaN()
 	for _, row := range [][][]float64{nil, {{0.5, 0.5, 0.5}, nil, nil}, {nil, {gone}, {0.5, gone}}, {{gone, gone, gone}, {gone}, {gone, gone}}, {{0.5}, {0.2, 0.2}, {1, 1}}} {
-		v := make([]float64, 3*checkEntries)
-		if at := c.add(row, v); at != -1 || dot(v, v) != 0 {
+		v := make([]float64, 3*CheckEntries)
+		if at := c.Add(row, v); at != -1 || dot(v, v) != 0 {
 			t.Errorf("%v gave %v for block %d", row, v, at)
 		}
 	}
@@ -99,7 +99,7 @@ func TestDiagnosticsWithoutNoiseAreExact(t *testing.T) {
 	if err := predictor.Widen(c.doubt); err != nil {
 		t.Fatal(err)
 	}
-	sum, n := make([]float64, 3*checkEntries), 0.0
+	sum, n := make([]float64, 3*CheckEntries), 0.0
 	var abs, square, spread [3]float64
 	var held [3][4]float64
 	for _, row := range synthetic.Hole(r, tr.Subjects(r, 400), 0.1) {
@@ -107,7 +107,7 @@ func TestDiagnosticsWithoutNoiseAreExact(t *testing.T) {
 			row[j] = max(0, min(1, 0.5+0.07*(row[j]-tr.P.Mu[j])))
 		}
 		v := make([]float64, len(sum))
-		c.add(synthetic.Split(l, row), v)
+		c.Add(synthetic.Split(l, row), v)
 		for i, x := range v {
 			sum[i] += x
 		}
@@ -152,10 +152,10 @@ func TestDiagnosticsWithoutNoiseAreExact(t *testing.T) {
 		}
 	}
 	for k := range 3 {
-		got := c.read(k, sum, 1e-12)
-		for q := range nominal {
+		got := c.Read(k, sum, 1e-12)
+		for q := range Nominal {
 			if math.Abs(got.Coverage[q]-held[k][q]/got.Subjects) > 1e-9 {
-				t.Errorf("view %d: %v of the values are in the interval of %v, want %v", k, got.Coverage[q], nominal[q], held[k][q]/got.Subjects)
+				t.Errorf("view %d: %v of the values are in the interval of %v, want %v", k, got.Coverage[q], Nominal[q], held[k][q]/got.Subjects)
 			}
 		}
 		if math.Abs(got.Subjects-n) > 0.2*n || math.Abs(got.Subjects-math.Round(got.Subjects)) > 1e-9 {
@@ -173,33 +173,33 @@ func TestDiagnosticsWithoutNoiseAreExact(t *testing.T) {
 func TestNoiseOfDiagnosticsIsKnown(t *testing.T) {
 	c, tr := checkedModel(t)
 	r := rand.New(rand.NewPCG(35, 36))
-	sum := make([]float64, 3*checkEntries)
+	sum := make([]float64, 3*CheckEntries)
 	for _, row := range tr.Subjects(r, 600) {
 		for j := range row {
 			row[j] = 0.5 + 0.07*(row[j]-tr.P.Mu[j])
 		}
 		v := make([]float64, len(sum))
-		c.add(synthetic.Split(c.layout, row), v)
+		c.Add(synthetic.Split(c.layout, row), v)
 		for i, x := range v {
 			sum[i] += x
 		}
 	}
 	const sd, draws = 2, 1000
-	pick := func(n viewCheck) []float64 {
+	pick := func(n ViewCheck) []float64 {
 		return append([]float64{n.Subjects, n.Error, n.Gain}, n.Coverage...)
 	}
-	said := func(n viewCheck) []float64 {
+	said := func(n ViewCheck) []float64 {
 		return append([]float64{n.SubjectsSD, n.ErrorSD, n.GainSD}, n.CoverageSD...)
 	}
 	for k := range 3 {
-		truth, want := pick(c.read(k, sum, 1e-9)), said(c.read(k, sum, sd))
+		truth, want := pick(c.Read(k, sum, 1e-9)), said(c.Read(k, sum, sd))
 		seen := make([]float64, len(truth))
 		for range draws {
 			noised := make([]float64, len(sum))
 			for i, x := range sum {
 				noised[i] = x + sd*r.NormFloat64()
 			}
-			for i, x := range pick(c.read(k, noised, sd)) {
+			for i, x := range pick(c.Read(k, noised, sd)) {
 				seen[i] += (x - truth[i]) * (x - truth[i]) / draws
 			}
 		}
@@ -220,10 +220,10 @@ func TestModelsForDiagnosticsAreChecked(t *testing.T) {
 	partial := centred(&tr.P)
 	partial.Features = partial.Features[:4]
 	for name, f := range map[string]func() error{
-		"a part of the features": func() error { _, err := newChecker(c.layout, c.scale, partial, nil); return err },
-		"doubt of too few":       func() error { _, err := newChecker(c.layout, c.scale, centred(&tr.P), []float64{1}); return err },
+		"a part of the features": func() error { _, err := NewChecker(c.layout, c.scale, partial, nil); return err },
+		"doubt of too few":       func() error { _, err := NewChecker(c.layout, c.scale, centred(&tr.P), []float64{1}); return err },
 		"negative doubt": func() error {
-			_, err := newChecker(c.layout, c.scale, centred(&tr.P), []float64{0, 0, -1, 0, 0, 0})
+			_, err := NewChecker(c.layout, c.scale, centred(&tr.P), []float64{0, 0, -1, 0, 0, 0})
 			return err
 		},
 	} {
@@ -231,7 +231,7 @@ func TestModelsForDiagnosticsAreChecked(t *testing.T) {
 			t.Errorf("%s: accepted", name)
 		}
 	}
-	if s := checkSum(c.layout); s.Form != privacy.Vectors || s.Mechanism.Check() != nil {
+	if s := DiagnosticsSum(c.layout); s.Form != privacy.Vectors || s.Mechanism.Check() != nil {
 		t.Errorf("the sum is declared as %+v", s)
 	}
 }

@@ -1,4 +1,4 @@
-package mvppca
+package moments
 
 import (
 	"fmt"
@@ -43,9 +43,9 @@ type Statistics struct {
 
 // Names of the sums, in order.
 const (
-	sumOverview = "overview"
-	sumCoarse   = "coarse moments"
-	sumFine     = "fine moments"
+	SumOverview = "overview"
+	SumCoarse   = "coarse moments"
+	SumFine     = "fine moments"
 )
 
 // The shares of the budget μ² of the three sums, together 1. The overview needs
@@ -143,9 +143,9 @@ func (s *Statistics) Sums() []privacy.Sum {
 		}
 	}
 	return []privacy.Sum{
-		sum(sumOverview, privacy.Vectors, []int{len(s.patterns) + s.layout.Views()}, shareOverview, 2),
-		sum(sumCoarse, privacy.Moments, blocks, shareCoarse, math.Sqrt2),
-		sum(sumFine, privacy.Moments, blocks, shareFine, math.Sqrt2),
+		sum(SumOverview, privacy.Vectors, []int{len(s.patterns) + s.layout.Views()}, shareOverview, 2),
+		sum(SumCoarse, privacy.Moments, blocks, shareCoarse, math.Sqrt2),
+		sum(SumFine, privacy.Moments, blocks, shareFine, math.Sqrt2),
 	}
 }
 

@@ -1,4 +1,4 @@
-package mvppca
+package moments
 
 import (
 	"fmt"
@@ -288,8 +288,8 @@ func (n *Lens) complete(z []float64, observed []bool) {
 	}
 }
 
-// like demands the numbers of another lens, but for rounding and the directions.
-func (n *Lens) like(want *Lens) error {
+// Like demands the numbers of another lens, but for rounding and the directions.
+func (n *Lens) Like(want *Lens) error {
 	const rounding = 1e-6
 	if !slices.Equal(n.Views, want.Views) {
 		return fmt.Errorf("views %v, and the sums lead to %v", n.Views, want.Views)
