@@ -13,7 +13,7 @@ import (
 // even where noise variances are next to nothing beside the loadings.
 func TestSitesCanComputeWithAnyPublishedModel(t *testing.T) {
 	s := threeSites(t, published)
-	c := newPlay(t, s).coordinator.(*coordinator)
+	c := newPlay(t, s).coordinator.(*coordinator).way.(*publishedRounds)
 	r := rand.New(rand.NewPCG(82, 1))
 	tr := synthetic.NewTruth(r, c.layout, 2, 0.3)
 	blocks := synthetic.BlocksOf(t, c.layout, tr.Subjects(r, 20))

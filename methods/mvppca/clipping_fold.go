@@ -11,12 +11,12 @@ import (
 )
 
 // clipped folds a private round.
-func (c *coordinator) clipped(s *state) ([]method.Task, method.Info, error) {
+func (c *publishedRounds) clipped(s *state) ([]method.Task, method.Info, error) {
 	prior, err := s.Model.prior(c.layout)
 	if err != nil {
 		return nil, nil, err
 	}
-	sites, all, err := answers(c, s, func(site string, a *clipAnswer) error { return a.check(c.clips[site]) })
+	sites, all, err := answers(c.coordinator, s, func(site string, a *clipAnswer) error { return a.check(c.clips[site]) })
 	if err != nil {
 		return nil, nil, err
 	}
@@ -44,7 +44,7 @@ func (c *coordinator) clipped(s *state) ([]method.Task, method.Info, error) {
 // foldDifference is the published update from the noised parameters of the
 // sites: what they released, added to what the prior says, noise variances
 // raised to the plan's floor.
-func (c *coordinator) foldDifference(prior *ppca.Prior, sites []string, all []*clipAnswer) (*ppca.Prior, error) {
+func (c *publishedRounds) foldDifference(prior *ppca.Prior, sites []string, all []*clipAnswer) (*ppca.Prior, error) {
 	var params []ppca.Params
 	for i, site := range sites {
 		params = append(params, c.clips[site].moved(prior, all[i]))
@@ -106,7 +106,7 @@ func keepView(l ppca.Layout, p, from *ppca.Prior, k int) {
 // that is all noise does no harm. The spreads between sites stay the plan's:
 // nothing is learned of them. It returns what share of the whole released
 // change, in length, the model moved by.
-func (c *coordinator) foldJoint(prior *ppca.Prior, sites []string, all []*clipAnswer) (model *ppca.Prior, share float64) {
+func (c *publishedRounds) foldJoint(prior *ppca.Prior, sites []string, all []*clipAnswer) (model *ppca.Prior, share float64) {
 	model = &ppca.Prior{Params: prior.Params.Clone(), VarW: prior.VarW, VarMu: prior.VarMu, Alpha: prior.Alpha, Beta: append([]float64(nil), prior.Beta...)}
 	type sum struct {
 		clipping *clipPlan
@@ -165,7 +165,7 @@ func standsOut(squares float64, n int, noise float64) float64 {
 }
 
 // moveBy moves a part by a share of a change in units of the clip.
-func (c *coordinator) moveBy(model *ppca.Prior, clipping *clipPlan, pt piece, change []float64, keep float64) {
+func (c *publishedRounds) moveBy(model *ppca.Prior, clipping *clipPlan, pt piece, change []float64, keep float64) {
 	x, unit := make([]float64, pt.length), clipping.unit(model, pt)
 	pt.read(c.layout, &model.Params, x)
 	for i := range x {

@@ -3,39 +3,12 @@ package mvppca
 import (
 	"math"
 	"slices"
-	"strconv"
 
 	"parley/figure"
-	"parley/method"
 )
 
-// unassessed is the result of a study in which no site said how well the model
-// describes it: under differential privacy that would be a further release, and
-// without it all sites may have left before they did.
-// What rests on such answers (subjects, variance explained, errors) is left out.
-func (c *coordinator) unassessed(s *state, m *Model, files []method.File) *method.Result {
-	r := &method.Result{
-		Files:   files,
-		Metrics: map[string]float64{"factors": float64(c.opts.Latent)},
-		Headline: []figure.Fact{
-			{Name: "sites", Value: strconv.Itoa(len(c.present(s)))},
-			{Name: "factors", Value: strconv.Itoa(len(m.Factors))},
-		},
-		Sections: []figure.Section{readingSection()},
-	}
-	if c.opts.Mechanism != "" {
-		r.Headline = append(r.Headline, figure.Fact{Name: "private mechanism", Value: c.opts.Mechanism})
-	}
-	if c.opts.clips() {
-		r.Metrics["rounds"] = float64(s.Round)
-		r.Sections = append(r.Sections, c.clippingSection(s))
-	}
-	r.Sections = append(r.Sections, m.loadingSection())
-	return r
-}
-
 // clippingSection says what a clipping mechanism does to the result.
-func (c *coordinator) clippingSection(s *state) figure.Section {
+func (c *publishedRounds) clippingSection(s *state) figure.Section {
 	sec := figure.Section{ID: "mechanism", Title: "What the noise leaves of the model"}
 	say := func(warning bool, title, text string) {
 		sec.Items = append(sec.Items, figure.Item{Note: &figure.Note{Title: title, Text: text, Warning: warning}})
@@ -109,7 +82,7 @@ type rate struct {
 //
 // which holds no data. NaN where one site alone holds the view. Sites with less
 // noise than others, because they hold fewer views, enter by their mean square.
-func (c *coordinator) recursion() []rate {
+func (c *publishedRounds) recursion() []rate {
 	rates := make([]rate, c.layout.Views())
 	d := c.opts.Clipping.Difference
 	for _, site := range c.plan.Sites {

@@ -211,7 +211,7 @@ func TestSpreadBetweenSitesIsARecursionOfNoise(t *testing.T) {
 	if got := math.Log10(trace[20].SDW[0] / trace[0].SDW[0]); math.Abs(got+4) > 0.6 {
 		t.Errorf("the standard deviation of the loadings moved by %.2f decades in 20 rounds, want -4", got)
 	}
-	rates := p.coordinator.(*coordinator).recursion()
+	rates := p.coordinator.(*coordinator).way.(*publishedRounds).recursion()
 	if got := 20 * math.Log10(rates[0].loadings); math.Abs(got+4.03) > 0.01 || rates[0].means != rates[0].loadings || rates[0].sites != 3 {
 		t.Errorf("rates %+v: %.3f decades in 20 rounds, want -4.03", rates, got)
 	}
@@ -349,7 +349,7 @@ func TestSitesKeepToWhatThePlanSaysTheyHold(t *testing.T) {
 			t.Errorf("%s releases %d sums a round, want %d", site, got, want)
 		}
 	}
-	half := synthetic.Must(Method{}.Site(s.plan, "site-1"))(t).(*site)
+	half := synthetic.Must(Method{}.Site(s.plan, "site-1"))(t).(*site).way
 	views := half.held([][]float64{{1, 2, 3}, {4, 5}})
 	if views[0] == nil || views[1] != nil {
 		t.Errorf("a site that lacks view v1 uses %v", views)
@@ -395,7 +395,7 @@ func TestJointClippingLearnsWhenThereIsLittleNoise(t *testing.T) {
 	}
 	for range runs {
 		p := newPlay(t, s)
-		c := p.coordinator.(*coordinator)
+		c := p.coordinator.(*coordinator).way.(*publishedRounds)
 		unit := c.opts.Clipping.Joint.Bound * c.opts.Clipping.Joint.Mean
 		if sd := unit * c.clips["site-0"].sums[0].Mechanism.Noise / math.Sqrt(3); math.Abs(sd-0.0204) > 0.0001 {
 			t.Fatalf("the noise of a mean over the sites is %v, and the rate of false failures above was worked out for 0.0204", sd)

@@ -6,30 +6,45 @@ import (
 
 	"parley/internal/wire"
 	"parley/method"
-	"parley/methods/mvppca/moments"
 	"parley/methods/mvppca/ppca"
-	"parley/privacy"
 	"parley/study"
 )
 
-// coordinator is the coordinator's half of both variants: a common scale, the
-// variant's own rounds, an assessment of the model by every site.
+// coordinator is the coordinator's half, as far as all ways to fit have it in common:
+// a scale, the way's own rounds, an assessment of the model by every site.
 type coordinator struct {
 	plan   *study.Plan
 	opts   *Options
 	layout ppca.Layout
-	// clips is what each site releases in a private round; nil where no
-	// clipping mechanism is in use.
-	clips map[string]*clipPlan
-	// noised is what every site releases where the mechanism is statistics.
-	noised *statisticsPlan
+	way    rounds
+}
+
+// rounds is one way to fit a model, between the scale and the assessment. There are
+// three, each a coordinator's half with its own part of a site's ([siteRounds]):
+// federatedRounds, statisticsRounds, publishedRounds.
+type rounds interface {
+	// steps is how many times the sites are asked, at most.
+	steps() int
+	// begin gives out the first tasks, once the scale is known.
+	begin(s *state) ([]method.Task, method.Info, error)
+	// advance works through the answers of one of the way's phases.
+	advance(s *state) ([]method.Task, method.Info, error)
+	// receive checks an answer in such a phase, and returns what is kept of it.
+	receive(a method.Contribution) ([]byte, error)
+	// estimatesSpread says whether anything is learned of how sites differ.
+	estimatesSpread() bool
+	// describe adds to the model's file what only this way knows.
+	describe(s *state, m *Model)
+	// result draws the model that is in these files.
+	result(s *state, m *Model, files []method.File) (*method.Result, error)
 }
 
 // phaseDone follows the last task; the other phases are named by the task
 // whose answers they wait for, and "" is the start.
 const phaseDone = "done"
 
-// state is what the coordinator carries.
+// state is what the coordinator carries, whichever way it fits: a checkpoint says
+// nothing of the way, the plan does.
 type state struct {
 	Phase string                 `cbor:"phase"`
 	Round int                    `cbor:"round"` // rounds of the phase that were asked for
@@ -110,31 +125,11 @@ func (c *coordinator) Next(ms method.State) (method.Step, error) {
 	if len(tasks) > 0 {
 		s.Steps++
 	}
-	of := c.steps()
+	of := c.way.steps()
 	if s.Phase == phaseDone {
 		s.Steps, of = max(s.Steps, 1), max(s.Steps, 1) // rounds may have ended early
 	}
 	return method.Step{State: s, Tasks: tasks, Done: s.Phase == phaseDone, Progress: min(s.Steps, of), Of: of, Info: info}, nil
-}
-
-// steps is how many times the sites are asked, at most.
-func (c *coordinator) steps() int {
-	switch {
-	case c.opts.clips():
-		return c.opts.Rounds
-	case c.noised != nil && c.noised.check != nil:
-		return 2
-	case c.noised != nil:
-		return 1
-	}
-	n := c.opts.Rounds + 1 // and the assessment
-	if c.opts.pools() {
-		n++
-	}
-	if c.opts.Variant == Federated {
-		n++ // the one shot
-	}
-	return n
 }
 
 // advance works through the answers of the phase and says what comes next.
@@ -149,40 +144,18 @@ func (c *coordinator) advance(s *state) ([]method.Task, method.Info, error) {
 			scale = rangeScale(c.plan)
 		}
 		s.Scale = &scaleMessage{scale.Shift, scale.Factor}
-		return c.begin(s)
+		return c.way.begin(s)
 	case taskScale:
 		if err := c.poolScale(s); err != nil {
 			return nil, nil, err
 		}
-		return c.begin(s)
-	case taskFit:
-		return c.oneShot(s)
-	case taskRefine:
-		return c.refine(s)
-	case taskIterate:
-		return c.published(s)
-	case taskClip:
-		return c.clipped(s)
-	case taskStatistics:
-		return c.statistics(s)
-	case taskCheck:
-		return c.checked(s)
+		return c.way.begin(s)
 	case taskAssess:
 		return c.assessed(s)
 	case phaseDone:
 		return nil, nil, nil
 	}
-	return nil, nil, fmt.Errorf("unknown phase %q", s.Phase)
-}
-
-func (c *coordinator) begin(s *state) ([]method.Task, method.Info, error) {
-	if c.opts.Variant == PublishedVariant {
-		return c.startPublished(s)
-	}
-	if c.noised != nil {
-		return c.ask(s, taskStatistics, func(string) (any, error) { return statisticsTask{}, nil })
-	}
-	return c.ask(s, taskFit, func(string) (any, error) { return fitTask{Scale: *s.Scale}, nil })
+	return c.way.advance(s)
 }
 
 // ask gives every site that is left a task.
@@ -235,57 +208,10 @@ func (c *coordinator) receive(a method.Contribution) ([]byte, error) {
 	switch a.Kind {
 	case taskScale:
 		return received(a, func(x *featureSums) error { return x.check(c.layout.Features(), c.opts.Scaling == ScaleMinMax) })
-	case taskFit:
-		return received(a, func(x *fitAnswer) error { return x.check(c.layout) })
-	case taskRefine:
-		return received(a, func(x *refineAnswer) error { return x.check(c) })
-	case taskIterate:
-		return received(a, func(x *iterateAnswer) error { return x.check(c) })
 	case taskAssess:
 		return received(a, func(x *assessment) error { return x.check(c.layout, c.opts.Latent) })
-	case taskClip:
-		if err := bodiless(a); err != nil {
-			return nil, err
-		}
-		x := new(clipAnswer)
-		for _, declared := range c.clips[a.Site].sums {
-			sum, err := a.Sum(declared.Name)
-			if err != nil {
-				return nil, err
-			}
-			x.Sums = append(x.Sums, *sum)
-		}
-		return keep(x, x.check(c.clips[a.Site]))
-	case taskStatistics:
-		sent := new(statisticsAnswer)
-		if err := wire.Unmarshal(a.Body, sent); err != nil {
-			return nil, err
-		}
-		x := &statisticsRecord{Lenses: sent.Lenses}
-		for i, to := range []*privacy.Noised{&x.Overview, &x.Coarse, &x.Fine} {
-			sum, err := a.Sum(c.noised.sums[i].Name)
-			if err != nil {
-				return nil, err
-			}
-			*to = *sum
-		}
-		r, err := c.noised.released(x)
-		if err == nil {
-			err = c.noised.follows(r, x.Overview.Floats(0), x.Overview.SD())
-		}
-		return keep(x, err)
-	case taskCheck:
-		if err := bodiless(a); err != nil {
-			return nil, err
-		}
-		sum, err := a.Sum(moments.SumDiagnostics)
-		if err != nil {
-			return nil, err
-		}
-		x := &checkAnswer{Sum: *sum}
-		return keep(x, x.check(c.noised))
 	}
-	return nil, fmt.Errorf("no such task")
+	return c.way.receive(a)
 }
 
 // received checks an answer that is kept as it came.

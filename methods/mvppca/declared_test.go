@@ -94,7 +94,7 @@ func TestReleasesFitWhatIsDeclared(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if s.privacy == loudBudget {
-			c := p.coordinator.(*coordinator)
+			c := p.coordinator.(*coordinator).way.(*statisticsRounds)
 			used := len(p.state.(*state).Sites["site-0"].Released.Lenses) / 2
 			t.Logf("%s: %d of %d slots", name, used, c.noised.Slots())
 		}

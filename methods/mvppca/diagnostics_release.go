@@ -1,11 +1,9 @@
 package mvppca
 
 import (
-	"context"
 	"fmt"
 	"math"
 
-	"parley/dataset"
 	"parley/internal/wire"
 	"parley/method"
 	"parley/methods/mvppca/moments"
@@ -56,37 +54,16 @@ func (p *statisticsPlan) checkRequest() privacy.Request {
 	}}}
 }
 
-// check answers the task.
-func (h *site) check(ctx context.Context, t *checkTask, s *privacy.Session) error {
-	model, err := t.Model.params(h.layout)
-	if err != nil {
-		return err
-	}
-	if err := h.checkRank(model.Rank); err != nil {
-		return err
-	}
-	// In parts of the ranges, whose squares are 1.
-	if err := ppca.Within("privacy noise in predictions", t.Doubt, 1); err != nil {
-		return err
-	}
-	c, err := moments.NewChecker(h.layout, rangeScale(h.plan), model, t.Doubt)
-	if err != nil {
-		return err
-	}
-	_, err = s.Sum(ctx, moments.SumDiagnostics, func(row *dataset.Row, v []float64) int { return c.Add(row.Views, v) })
-	return err
-}
-
 // askCheck asks for the diagnostics of a model that is final.
-func (c *coordinator) askCheck(s *state) ([]method.Task, error) {
+func (c *statisticsRounds) askCheck(s *state) ([]method.Task, error) {
 	tasks, _, err := c.ask(s, taskCheck, func(string) (any, error) { return checkTask{Model: s.Model.Params, Doubt: s.Doubt}, nil })
 	return tasks, err
 }
 
 // checked keeps what the sites that are left said. The model stands without
 // them, too.
-func (c *coordinator) checked(s *state) ([]method.Task, method.Info, error) {
-	sites, all, err := answers(c, s, func(_ string, a *checkAnswer) error { return a.check(c.noised) })
+func (c *statisticsRounds) checked(s *state) ([]method.Task, method.Info, error) {
+	sites, all, err := answers(c.coordinator, s, func(_ string, a *checkAnswer) error { return a.check(c.noised) })
 	if err != nil {
 		return nil, nil, err
 	}

@@ -19,7 +19,7 @@ type checkOf struct {
 
 // checks reads the diagnostics: of all sites together and then of each, or of
 // the only one; none if no site answered.
-func (c *coordinator) checks(s *state) ([]checkOf, error) {
+func (c *statisticsRounds) checks(s *state) ([]checkOf, error) {
 	model, err := s.Model.Params.params(c.layout)
 	if err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func (c *coordinator) checks(s *state) ([]checkOf, error) {
 
 // checkMetrics are what neither noise hides nor limits cut: of view v under "…/v", of view v at
 // site s under "…/v/s", and the standard deviation of the noise in each.
-func (c *coordinator) checkMetrics(checks []checkOf, metrics map[string]float64) {
+func (c *statisticsRounds) checkMetrics(checks []checkOf, metrics map[string]float64) {
 	for i, at := range checks {
 		for k, n := range at.views {
 			where := "/" + c.plan.Views[k].Name
@@ -84,7 +84,7 @@ func (c *coordinator) checkMetrics(checks []checkOf, metrics map[string]float64)
 }
 
 // checkSection shows the diagnostics, or says why there are none.
-func (c *coordinator) checkSection(s *state, checks []checkOf) figure.Section {
+func (c *statisticsRounds) checkSection(s *state, checks []checkOf) figure.Section {
 	sec := figure.Section{ID: "diagnostics", Title: "If a view were not measured",
 		Lead: "Where subjects have a view and another, each site let the shared model predict the view from the others, as if it had never been measured, and released one noised sum of how that went. It was paid for with " +
 			figure.Percent.Text(c.plan.Privacy.Diagnostics) + " of the plan's total. The same subjects took part in the fit, so a site that took no part should expect a little less.\n\n" +
@@ -114,7 +114,7 @@ func (c *coordinator) checkSection(s *state, checks []checkOf) figure.Section {
 
 // coverageFigure compares the intervals with what they promise, of all sites; nil
 // if noise hides all of it.
-func (c *coordinator) coverageFigure(at checkOf) *figure.Figure {
+func (c *statisticsRounds) coverageFigure(at checkOf) *figure.Figure {
 	promised := figure.Line{Name: "as promised", Reference: true}
 	for _, share := range moments.Nominal {
 		promised.X, promised.Y = append(promised.X, 100*share), append(promised.Y, 100*share)
@@ -147,7 +147,7 @@ func where(name string) string {
 }
 
 // checkTable is all of the diagnostics in numbers.
-func (c *coordinator) checkTable(checks []checkOf) *figure.Table {
+func (c *statisticsRounds) checkTable(checks []checkOf) *figure.Table {
 	t := &figure.Table{ID: "left-out", Title: "Views predicted from the others, in numbers",
 		Caption: "Subjects: those who have the view and another, at most so many where it says below. Error: mean absolute, in parts of a feature's range. R²: of the squared error made by giving everybody the model's mean, the share that the prediction takes away; 0 is no better than the mean, below 0 worse. " +
 			"In 50 % and so on: of the view's values, those that lie in these central intervals of their predictions. R² and these are in %; a share that noise took beyond 0 or 100 stands there. \"noise\" stands for what privacy noise hides. Values count up to the ends of their ranges, and a subject's errors to twice what the model expects: where they are larger than that too often the model is wrong about itself, and the table says more or less than.",

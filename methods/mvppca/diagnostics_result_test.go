@@ -26,7 +26,7 @@ func textOf(f *figure.Table) string {
 // said to be more.
 func TestDiagnosticsSayWhatNoiseHides(t *testing.T) {
 	c, tr := shownModel(t)
-	co := &coordinator{plan: private(statisticsOptions, checkedBudget).study(t).plan, layout: tr.L}
+	co := newStatisticsRounds(private(statisticsOptions, checkedBudget).study(t).plan, nil, tr.L, nil)
 	co.plan.Views = append(co.plan.Views, co.plan.Views[0])
 	r := rand.New(rand.NewPCG(37, 38))
 	for range 200 {

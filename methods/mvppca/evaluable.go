@@ -63,7 +63,7 @@ func (Method) Central(ctx context.Context, p *study.Plan, rows dataset.Source) (
 	if err != nil {
 		return nil, err
 	}
-	sums, err := (&site{plan: p, opts: opts, layout: l}).read(ctx, rows)
+	sums, err := readSums(ctx, l, rows, asTheyAre)
 	if err != nil {
 		return nil, err
 	}

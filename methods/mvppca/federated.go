@@ -1,7 +1,6 @@
 package mvppca
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -11,11 +10,54 @@ import (
 	"parley/methods/mvppca/ppca"
 )
 
+// federatedRounds is the default: one shot, then hierarchical rounds.
+type federatedRounds struct{ *coordinator }
+
+func (c *federatedRounds) steps() int {
+	n := c.opts.Rounds + 2 // the one shot and the assessment
+	if c.opts.pools() {
+		n++
+	}
+	return n
+}
+
+func (c *federatedRounds) begin(s *state) ([]method.Task, method.Info, error) {
+	return c.ask(s, taskFit, func(string) (any, error) { return fitTask{Scale: *s.Scale}, nil })
+}
+
+func (c *federatedRounds) advance(s *state) ([]method.Task, method.Info, error) {
+	switch s.Phase {
+	case taskFit:
+		return c.oneShot(s)
+	case taskRefine:
+		return c.refine(s)
+	}
+	return nil, nil, fmt.Errorf("unknown phase %q", s.Phase)
+}
+
+func (c *federatedRounds) receive(a method.Contribution) ([]byte, error) {
+	switch a.Kind {
+	case taskFit:
+		return received(a, func(x *fitAnswer) error { return x.check(c.layout) })
+	case taskRefine:
+		return received(a, func(x *refineAnswer) error { return x.check(c) })
+	}
+	return nil, fmt.Errorf("no such task")
+}
+
+func (c *federatedRounds) estimatesSpread() bool { return c.opts.Rounds > 0 }
+
+func (c *federatedRounds) describe(*state, *Model) {}
+
+func (c *federatedRounds) result(s *state, m *Model, files []method.File) (*method.Result, error) {
+	return c.assessedResult(s, m, files)
+}
+
 // oneShot fits one model to what the sites said of themselves, taken as data:
 // the answer after a single round. What follows estimates how sites differ.
-func (c *coordinator) oneShot(s *state) ([]method.Task, method.Info, error) {
+func (c *federatedRounds) oneShot(s *state) ([]method.Task, method.Info, error) {
 	var blocks []ppca.Block
-	_, _, err := answers(c, s, func(site string, a *fitAnswer) error {
+	_, _, err := answers(c.coordinator, s, func(site string, a *fitAnswer) error {
 		own, err := a.blocks(c.layout)
 		blocks = append(blocks, own...)
 		return err
@@ -152,54 +194,7 @@ func (a *refineAnswer) message(l ppca.Layout) (*ppca.SiteMessage, error) {
 	return m, m.Check(l)
 }
 
-// refine is a hierarchical round at the site.
-func (h *site) refine(ctx context.Context, t *refineTask, sums *rowSums) (*refineAnswer, error) {
-	blocks, _, err := h.scaled(sums, &t.Scale)
-	if err != nil {
-		return nil, err
-	}
-	prior, err := t.Prior.prior(h.layout)
-	if err != nil {
-		return nil, err
-	}
-	if err := h.checkRank(prior.Rank); err != nil {
-		return nil, err
-	}
-	var start *ppca.SiteState
-	if t.Start != nil {
-		p, err := t.Start.Params.params(h.layout)
-		if err != nil {
-			return nil, err
-		}
-		start = &ppca.SiteState{Params: *p, Nu: t.Start.Nu, Xi: t.Start.Xi}
-	}
-	round, err := ppca.NewHierarchical(h.layout, blocks, prior, start)
-	if err != nil {
-		return nil, err
-	}
-	for range h.opts.Iterations {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		if err := round.Step(); err != nil {
-			return nil, err
-		}
-	}
-	m, err := round.Message()
-	if err != nil {
-		return nil, err
-	}
-	logLik, _, err := ppca.LogLik(h.layout, &prior.Params, blocks)
-	if err != nil {
-		return nil, err
-	}
-	return &refineAnswer{
-		Runs: runs(m.Features), Y: wire.Matrix{Rows: len(m.Features), Cols: m.Rank + 1, Data: m.Y}, Class: m.Class, R: m.R,
-		Noise: m.Noise, SS: m.SS, Cells: m.Cells, Spent: m.Spent, Subjects: m.Subjects, Nu: m.Nu, Xi: m.Xi, LogLik: logLik,
-	}, nil
-}
-
-func (c *coordinator) askRefine(s *state) ([]method.Task, method.Info, error) {
+func (c *federatedRounds) askRefine(s *state) ([]method.Task, method.Info, error) {
 	return c.ask(s, taskRefine, func(site string) (any, error) {
 		t := refineTask{Scale: *s.Scale, Prior: *s.Model}
 		if r := s.Sites[site]; r != nil && r.Local != nil {
@@ -209,7 +204,7 @@ func (c *coordinator) askRefine(s *state) ([]method.Task, method.Info, error) {
 	})
 }
 
-func (a *refineAnswer) check(c *coordinator) error {
+func (a *refineAnswer) check(c *federatedRounds) error {
 	m, err := a.message(c.layout)
 	if err != nil {
 		return err
@@ -224,10 +219,10 @@ func (a *refineAnswer) check(c *coordinator) error {
 const settledAfter = 3
 
 // refine folds a hierarchical round.
-func (c *coordinator) refine(s *state) ([]method.Task, method.Info, error) {
+func (c *federatedRounds) refine(s *state) ([]method.Task, method.Info, error) {
 	var messages []ppca.SiteMessage
 	logLik, subjects := 0.0, 0.0
-	sites, _, err := answers(c, s, func(_ string, a *refineAnswer) error {
+	sites, _, err := answers(c.coordinator, s, func(_ string, a *refineAnswer) error {
 		m, err := a.message(c.layout)
 		if err != nil {
 			return err
@@ -288,7 +283,7 @@ func (c *coordinator) refine(s *state) ([]method.Task, method.Info, error) {
 const mostApart = 1e6
 
 // sound holds the model of a typical site against that of the population.
-func (c *coordinator) sound(p, population *ppca.Params) bool {
+func (c *federatedRounds) sound(p, population *ppca.Params) bool {
 	group, q := c.layout.GroupOf(), population.Rank
 	strength := 0.0
 	for _, j := range population.Features {
@@ -307,7 +302,7 @@ func (c *coordinator) sound(p, population *ppca.Params) bool {
 	return strength <= ppca.Clearest
 }
 
-func (c *coordinator) oneShotParams(s *state) (ppca.Params, error) {
+func (c *federatedRounds) oneShotParams(s *state) (ppca.Params, error) {
 	p, err := s.OneShot.Params.params(c.layout)
 	if err != nil {
 		return ppca.Params{}, fmt.Errorf("restoring the one shot: %w", err)
@@ -317,7 +312,7 @@ func (c *coordinator) oneShotParams(s *state) (ppca.Params, error) {
 
 // settled says whether the last round whose gain is known gained less than the
 // tolerance.
-func (c *coordinator) settled(s *state) bool {
+func (c *federatedRounds) settled(s *state) bool {
 	n := len(s.Trace)
 	return s.Round >= settledAfter && math.Abs(s.Trace[n-2].LogLik-s.Trace[n-3].LogLik) < *c.opts.Tolerance
 }

@@ -28,12 +28,21 @@ func (Method) Coordinator(p *study.Plan) (method.Coordinator, error) {
 	}
 	c := &coordinator{plan: p, opts: opts, layout: layout}
 	switch {
-	case opts.clips():
-		c.clips, err = clipPlans(p, opts, layout)
 	case opts.Mechanism == MechanismStatistics:
-		c.noised, err = newStatisticsPlan(p, opts, layout)
+		noised, err := newStatisticsPlan(p, opts, layout)
+		if err != nil {
+			return nil, err
+		}
+		return newStatisticsRounds(p, opts, layout, noised).coordinator, nil
+	case opts.Variant == PublishedVariant:
+		c.way, err = newPublishedRounds(c)
+	default:
+		c.way = &federatedRounds{c}
 	}
-	return c, err
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 // Site implements [method.Method].
@@ -44,12 +53,19 @@ func (Method) Site(p *study.Plan, name string) (method.Site, error) {
 	}
 	h := &site{plan: p, opts: opts, layout: layout, name: name}
 	switch {
-	case opts.clips():
-		h.clipping, err = newClipPlan(p, opts, layout, name)
 	case opts.Mechanism == MechanismStatistics:
-		h.noised, err = newStatisticsPlan(p, opts, layout)
+		way := &statisticsSite{site: h}
+		way.noised, err = newStatisticsPlan(p, opts, layout)
+		h.way = way
+	case opts.Variant == PublishedVariant:
+		h.way, err = newPublishedSite(h)
+	default:
+		h.way = &federatedSite{h}
 	}
-	return h, err
+	if err != nil {
+		return nil, err
+	}
+	return h, nil
 }
 
 // Revision implements [method.Method].

@@ -7,8 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"gonum.org/v1/gonum/stat/distuv"
-
+	"parley/figure"
 	"parley/internal/wire"
 	"parley/method"
 	"parley/methods/mvppca/ppca"
@@ -32,9 +31,83 @@ func draws(seed uint64, site string, round int) *rand.Rand {
 	return rand.New(rand.NewChaCha8(sha256.Sum256(fmt.Appendf(nil, "mvppca %d %q %d", seed, site, round))))
 }
 
-// startPublished asks for round 1: expectation maximisation from each site's
+// publishedRounds is the iteration of the paper, in clear or by a clipping mechanism.
+type publishedRounds struct {
+	*coordinator
+	// clips is what each site releases in a private round; nil where no
+	// clipping mechanism is in use.
+	clips map[string]*clipPlan
+}
+
+func newPublishedRounds(c *coordinator) (_ *publishedRounds, err error) {
+	out := &publishedRounds{coordinator: c}
+	if c.opts.clips() {
+		out.clips, err = clipPlans(c.plan, c.opts, c.layout)
+	}
+	return out, err
+}
+
+func (c *publishedRounds) steps() int {
+	if c.opts.clips() {
+		return c.opts.Rounds
+	}
+	n := c.opts.Rounds + 1 // and the assessment
+	if c.opts.pools() {
+		n++
+	}
+	return n
+}
+
+func (c *publishedRounds) advance(s *state) ([]method.Task, method.Info, error) {
+	switch s.Phase {
+	case taskIterate:
+		return c.published(s)
+	case taskClip:
+		return c.clipped(s)
+	}
+	return nil, nil, fmt.Errorf("unknown phase %q", s.Phase)
+}
+
+func (c *publishedRounds) receive(a method.Contribution) ([]byte, error) {
+	switch a.Kind {
+	case taskIterate:
+		return received(a, func(x *iterateAnswer) error { return x.check(c) })
+	case taskClip:
+		if err := bodiless(a); err != nil {
+			return nil, err
+		}
+		x := new(clipAnswer)
+		for _, declared := range c.clips[a.Site].sums {
+			sum, err := a.Sum(declared.Name)
+			if err != nil {
+				return nil, err
+			}
+			x.Sums = append(x.Sums, *sum)
+		}
+		return keep(x, x.check(c.clips[a.Site]))
+	}
+	return nil, fmt.Errorf("no such task")
+}
+
+// estimatesSpread implements rounds: what the clipping mechanisms have for it is the
+// spread of their noise, or the plan's.
+func (c *publishedRounds) estimatesSpread() bool { return !c.opts.clips() }
+
+func (c *publishedRounds) describe(*state, *Model) {}
+
+func (c *publishedRounds) result(s *state, m *Model, files []method.File) (*method.Result, error) {
+	if !c.opts.clips() {
+		return c.assessedResult(s, m, files)
+	}
+	r := c.unassessed(s, m, files, c.clippingSection(s))
+	r.Headline = append(r.Headline, figure.Fact{Name: "private mechanism", Value: c.opts.Mechanism})
+	r.Metrics["rounds"] = float64(s.Round)
+	return r, nil
+}
+
+// begin asks for round 1: expectation maximisation from each site's
 // own random start, or MAP from the plan's prior.
-func (c *coordinator) startPublished(s *state) ([]method.Task, method.Info, error) {
+func (c *publishedRounds) begin(s *state) ([]method.Task, method.Info, error) {
 	if p := c.opts.Published.Prior; p != nil {
 		s.Model = packPrior(c.layout, c.initialPrior(p))
 	}
@@ -42,7 +115,7 @@ func (c *coordinator) startPublished(s *state) ([]method.Task, method.Info, erro
 }
 
 // initialPrior is the plan's prior around loadings drawn from the plan's seed.
-func (c *coordinator) initialPrior(p *InitialPrior) *ppca.Prior {
+func (c *publishedRounds) initialPrior(p *InitialPrior) *ppca.Prior {
 	d, q := c.layout.Features(), c.opts.Latent
 	out := &ppca.Prior{Params: ppca.Params{
 		Features: c.layout.AllFeatures(), Rank: q, W: make([]float64, d*q), Mu: make([]float64, d), Noise: make([]float64, c.layout.Views()),
@@ -72,7 +145,7 @@ func dropLoadings(l ppca.Layout, p *ppca.Params, k int) {
 	}
 }
 
-func (c *coordinator) iterate(s *state) ([]method.Task, method.Info, error) {
+func (c *publishedRounds) iterate(s *state) ([]method.Task, method.Info, error) {
 	kind := taskIterate
 	if c.opts.clips() && !(c.opts.firstInClear() && s.Phase != taskIterate && s.Phase != taskClip) {
 		kind = taskClip
@@ -89,7 +162,7 @@ func (c *coordinator) iterate(s *state) ([]method.Task, method.Info, error) {
 	})
 }
 
-func (a *iterateAnswer) check(c *coordinator) error {
+func (a *iterateAnswer) check(c *publishedRounds) error {
 	p, err := a.Params.params(c.layout)
 	if err != nil {
 		return err
@@ -107,9 +180,9 @@ func (a *iterateAnswer) check(c *coordinator) error {
 
 // published folds a round of the paper's iteration: equations (13), (14), (17),
 // (18) and the maximum likelihood of the inverse-gamma prior.
-func (c *coordinator) published(s *state) ([]method.Task, method.Info, error) {
+func (c *publishedRounds) published(s *state) ([]method.Task, method.Info, error) {
 	var params []ppca.Params
-	_, _, err := answers(c, s, func(_ string, a *iterateAnswer) error {
+	_, _, err := answers(c.coordinator, s, func(_ string, a *iterateAnswer) error {
 		p, err := a.Params.params(c.layout)
 		if err == nil {
 			params = append(params, *p)
@@ -135,7 +208,7 @@ func (c *coordinator) published(s *state) ([]method.Task, method.Info, error) {
 
 // blur raises noise variances that are next to nothing beside the loadings: sites
 // could not compute with them. Where sites are honest they are not.
-func (c *coordinator) blur(model *ppca.Prior) {
+func (c *publishedRounds) blur(model *ppca.Prior) {
 	for k := range c.layout.Views() {
 		lo, hi := c.layout.View(k)
 		squares := 0.0
@@ -149,12 +222,12 @@ func (c *coordinator) blur(model *ppca.Prior) {
 }
 
 // nextRound asks for another round, or ends the rounds.
-func (c *coordinator) nextRound(s *state) ([]method.Task, error) {
+func (c *publishedRounds) nextRound(s *state) ([]method.Task, error) {
 	if s.Round < c.opts.Rounds {
 		tasks, _, err := c.iterate(s)
 		return tasks, err
 	}
-	if c.opts.Mechanism == "" {
+	if !c.opts.clips() {
 		tasks, _, err := c.assess(s)
 		return tasks, err
 	}
@@ -163,7 +236,7 @@ func (c *coordinator) nextRound(s *state) ([]method.Task, error) {
 
 // finish ends a private study. How well the model describes the sites would be
 // a further release, which nobody has paid for.
-func (c *coordinator) finish(s *state) error {
+func (c *publishedRounds) finish(s *state) error {
 	model, err := s.Model.prior(c.layout)
 	if err != nil {
 		return err
@@ -197,72 +270,4 @@ func (s *state) site(name string) *siteRecord {
 		s.Sites[name] = r
 	}
 	return r
-}
-
-// iterateAt runs a published round on a site's blocks.
-func (h *site) iterateAt(t *iterateTask, blocks []ppca.Block) (*ppca.Params, error) {
-	if err := h.checkRound(t); err != nil {
-		return nil, err
-	}
-	q, d := h.opts.Latent, h.layout.Features()
-	rng := draws(h.plan.Seed, h.name, t.Round)
-	w, noise := make([]float64, d*q), make([]float64, h.layout.Views())
-	var prior *ppca.Prior
-	switch {
-	case t.Prior == nil: // the authors' later code starts like this
-		for i := range w {
-			w[i] = rng.Float64()*4 - 2
-		}
-		for k := range noise {
-			noise[k] = 0.1 + 0.4*rng.Float64()
-		}
-	default:
-		var err error
-		if prior, err = t.Prior.prior(h.layout); err != nil {
-			return nil, err
-		}
-		if err := h.checkRank(prior.Rank); err != nil {
-			return nil, err
-		}
-		copy(w, prior.W)
-		copy(noise, prior.Noise)
-		if h.opts.Published.Restart == "draw" {
-			drawStart(h.layout, prior, rng, w, noise)
-		}
-	}
-	it, err := ppca.NewPublished(h.layout, blocks, q, w, noise)
-	if err != nil {
-		return nil, err
-	}
-	for range h.opts.iterationsIn(t.Round, h.name) {
-		if err := it.Step(prior); err != nil {
-			return nil, err
-		}
-	}
-	p := it.Params()
-	return &p, nil
-}
-
-// checkRound refuses rounds that the plan does not have: what is drawn in one
-// follows from its number.
-func (h *site) checkRound(t *iterateTask) error {
-	if t.Round < 1 || t.Round > h.opts.Rounds {
-		return fmt.Errorf("round %d, and the plan has %d", t.Round, h.opts.Rounds)
-	}
-	return nil
-}
-
-// drawStart draws θ_c from P(θ_c | θ̃), equations (5) and (6); μ needs no start.
-func drawStart(l ppca.Layout, prior *ppca.Prior, rng *rand.Rand, w, noise []float64) {
-	q := prior.Rank
-	for k := range l.Views() {
-		lo, hi := l.View(k)
-		sd := math.Sqrt(prior.VarW[k])
-		for i := lo * q; i < hi*q; i++ {
-			w[i] += sd * rng.NormFloat64()
-		}
-		if prior.Alpha[k] > 0 {
-			noise[k] = distuv.InverseGamma{Alpha: prior.Alpha[k], Beta: prior.Beta[k], Src: rng}.Rand()
-		}
-	}
 }

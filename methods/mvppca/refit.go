@@ -65,7 +65,7 @@ func (m Method) Refit(p *study.Plan, released []byte, latent int) (*method.Resul
 // releasedStudy is the coordinator of a study that has its sites' answers from
 // a file.
 type releasedStudy struct {
-	*coordinator
+	*statisticsRounds
 	sites    []string // that released something, in the plan's order
 	answers  []*statisticsRecord
 	releases []moments.Released
@@ -117,7 +117,7 @@ func readReleased(p *study.Plan, data []byte) (*releasedStudy, error) {
 	own := *opts // the plan keeps its own number of factors
 	once := *noised
 	once.check = nil // what the study's own model was asked is not asked of another
-	r := &releasedStudy{coordinator: &coordinator{plan: p, opts: &own, layout: layout, noised: &once}}
+	r := &releasedStudy{statisticsRounds: newStatisticsRounds(p, &own, layout, &once)}
 	last := -1
 	for i := range file.Sites {
 		site := &file.Sites[i]

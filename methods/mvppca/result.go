@@ -32,11 +32,14 @@ func (c *coordinator) Result(ms method.State) (*method.Result, error) {
 		return nil, err
 	}
 	files := []method.File{{Name: "model/model.json", Data: data}, {Name: "model/loadings.csv", Data: loadings}}
+	return c.way.result(s, m, files)
+}
+
+// assessedResult is the result of a study whose sites say how well the model describes
+// their subjects, of those that did.
+func (c *coordinator) assessedResult(s *state, m *Model, files []method.File) (*method.Result, error) {
 	sites, pooled := c.reports(s)
-	switch {
-	case c.noised != nil:
-		return c.fromStatistics(s, m, files)
-	case len(sites) == 0:
+	if len(sites) == 0 {
 		return c.unassessed(s, m, files), nil
 	}
 	r := &method.Result{
@@ -54,16 +57,34 @@ func (c *coordinator) Result(ms method.State) (*method.Result, error) {
 		return nil, err
 	}
 	r.Sections = append(r.Sections, readingSection(), c.dataSection(sites), c.varianceSection(pooled, sites), m.loadingSection(), factors)
-	if c.estimatesSpread() {
+	if c.way.estimatesSpread() {
 		r.Sections = append(r.Sections, m.betweenSection())
 	}
 	if section, ok := c.imputationSection(sites); ok {
 		r.Sections = append(r.Sections, section)
 	}
-	if c.estimatesSpread() {
+	if c.way.estimatesSpread() {
 		r.Sections = append(r.Sections, c.convergenceSection(s))
 	}
 	return r, nil
+}
+
+// unassessed is the result of a study in which no site said how well the model
+// describes it: under differential privacy that would be a further release, and
+// without it all sites may have left before they did.
+// What rests on such answers (subjects, variance explained, errors) is left out.
+func (c *coordinator) unassessed(s *state, m *Model, files []method.File, about ...figure.Section) *method.Result {
+	r := &method.Result{
+		Files:   files,
+		Metrics: map[string]float64{"factors": float64(c.opts.Latent)},
+		Headline: []figure.Fact{
+			{Name: "sites", Value: strconv.Itoa(len(c.present(s)))},
+			{Name: "factors", Value: strconv.Itoa(len(m.Factors))},
+		},
+		Sections: []figure.Section{readingSection()},
+	}
+	r.Sections = append(append(r.Sections, about...), m.loadingSection())
+	return r
 }
 
 // unitOf says what one scaled unit is.

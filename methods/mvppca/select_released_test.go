@@ -60,7 +60,7 @@ func paperDraw(r *rand.Rand, n, q int) (ppca.Layout, [][]float64) {
 // releasedOf makes what the sites of a study of these rows release at μ.
 func releasedOf(t testing.TB, r *rand.Rand, l ppca.Layout, rows [][]float64, sites int, mu float64) *releasedStudy {
 	s := synthetic.Must(moments.NewStatistics(l, synthetic.RangesOf(rows), 20))(t)
-	out := &releasedStudy{coordinator: &coordinator{plan: &study.Plan{Seed: 1}, opts: &Options{Noise: "view"}, layout: l}}
+	out := &releasedStudy{statisticsRounds: newStatisticsRounds(&study.Plan{Seed: 1}, &Options{Noise: "view"}, l, nil)}
 	for range l.Views() {
 		out.plan.Views = append(out.plan.Views, study.View{Name: fmt.Sprint(len(out.plan.Views))})
 	}

@@ -115,7 +115,7 @@ func (s *selector) train(ctx context.Context, p *part) error {
 				rows = append(rows, i)
 			}
 		}
-		sums, err := (&site{layout: s.layout}).read(ctx, here.data.Select(rows...))
+		sums, err := readSums(ctx, s.layout, here.data.Select(rows...), asTheyAre)
 		if err != nil {
 			return fmt.Errorf("%v, site %s: %w", p, here.name, err)
 		}
@@ -191,7 +191,7 @@ func (s *selector) shot(ctx context.Context, p *part, q int) (*ppca.Params, []pp
 	opts.Latent, opts.LocalRank = q, s.localRank(q)
 	var blocks []ppca.Block
 	for _, t := range p.trained {
-		half := &site{plan: s.plan, opts: &opts, layout: s.layout, name: t.name}
+		half := &federatedSite{&site{plan: s.plan, opts: &opts, layout: s.layout, name: t.name}}
 		answer, err := half.fit(ctx, &fitTask{Scale: scaleMessage{p.scale.Shift, p.scale.Factor}}, t.sums)
 		if err != nil {
 			return nil, nil, fmt.Errorf("site %s: %w", t.name, err)

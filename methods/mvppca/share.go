@@ -30,25 +30,15 @@ func (c *coordinator) model(s *state) (*Model, error) {
 		return nil, err
 	}
 	m := newModelFile(c.plan, c.opts, digest.String(), scale, prior, s.Strengths)
-	if c.estimatesSpread() {
+	if c.way.estimatesSpread() {
 		m.spread(prior, c.layout)
 	}
-	if c.noised != nil {
-		m.explains(s.Pooled.explained())
-		m.doubts(s.Doubt)
-	}
+	c.way.describe(s, m)
 	if sites, pooled := c.reports(s); len(sites) > 0 {
 		m.LogLik = &s.LogLik
 		m.assessed(sites, pooled)
 	}
 	return m, nil
-}
-
-// estimatesSpread says whether anything was learned of how sites differ. What
-// the clipping mechanisms have for it is the spread of their noise, or the
-// plan's; and noised statistics differ between sites by their noise above all.
-func (c *coordinator) estimatesSpread() bool {
-	return c.opts.Mechanism == "" && (c.opts.Variant == PublishedVariant || c.opts.Rounds > 0)
 }
 
 // Share gives every site the whole model: it is the study's result.

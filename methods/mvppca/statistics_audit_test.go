@@ -33,7 +33,7 @@ func audited(t *testing.T, budget string) *play {
 // subject adds through the lenses that the sums before it led to.
 func (p *play) loss(t *testing.T, a *statisticsRecord, row [][]float64) (loss float64) {
 	t.Helper()
-	plan := p.halves["north"].(*site).noised
+	plan := p.halves["north"].(*site).way.(*statisticsSite).noised
 	r := synthetic.Must(plan.released(a))(t)
 	v := make([]float64, 64)
 	one := func(blocks [][]float64, sd float64, write func([][]float64, []float64) int, squares bool) {
@@ -130,7 +130,7 @@ func TestAuditOfTheWholeRelease(t *testing.T) {
 	}
 	// The losses are those of a Gaussian mechanism at the plan's own μ: N(±μ²/2, μ²).
 	mu := 0.0
-	for _, s := range p.halves["north"].(*site).noised.sums {
+	for _, s := range p.halves["north"].(*site).way.(*statisticsSite).noised.sums {
 		mu += 1 / (s.Mechanism.Noise * s.Mechanism.Noise)
 	}
 	mu = math.Sqrt(mu)

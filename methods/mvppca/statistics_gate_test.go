@@ -305,7 +305,7 @@ func TestIntervalsHoldWhatTheyPromise(t *testing.T) {
 		if r, err = p.run(); err != nil {
 			t.Fatal(err)
 		}
-		checks, err := p.coordinator.(*coordinator).checks(p.state.(*state))
+		checks, err := p.coordinator.(*coordinator).way.(*statisticsRounds).checks(p.state.(*state))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -235,11 +235,89 @@ func (p *statisticsPlan) follows(r *moments.Released, overview []float64, sd flo
 	return nil
 }
 
+// statisticsRounds makes the model of noised sums, released once, and asks for its
+// diagnostics if the plan spends a share on them.
+type statisticsRounds struct {
+	*coordinator
+	noised *statisticsPlan // what every site releases
+}
+
+// newStatisticsRounds is the coordinator of a study of noised statistics.
+func newStatisticsRounds(p *study.Plan, o *Options, l ppca.Layout, noised *statisticsPlan) *statisticsRounds {
+	c := &statisticsRounds{coordinator: &coordinator{plan: p, opts: o, layout: l}, noised: noised}
+	c.way = c
+	return c
+}
+
+func (c *statisticsRounds) steps() int {
+	if c.noised.check != nil {
+		return 2
+	}
+	return 1
+}
+
+func (c *statisticsRounds) begin(s *state) ([]method.Task, method.Info, error) {
+	return c.ask(s, taskStatistics, func(string) (any, error) { return statisticsTask{}, nil })
+}
+
+func (c *statisticsRounds) advance(s *state) ([]method.Task, method.Info, error) {
+	switch s.Phase {
+	case taskStatistics:
+		return c.statistics(s)
+	case taskCheck:
+		return c.checked(s)
+	}
+	return nil, nil, fmt.Errorf("unknown phase %q", s.Phase)
+}
+
+func (c *statisticsRounds) receive(a method.Contribution) ([]byte, error) {
+	switch a.Kind {
+	case taskStatistics:
+		sent := new(statisticsAnswer)
+		if err := wire.Unmarshal(a.Body, sent); err != nil {
+			return nil, err
+		}
+		x := &statisticsRecord{Lenses: sent.Lenses}
+		for i, to := range []*privacy.Noised{&x.Overview, &x.Coarse, &x.Fine} {
+			sum, err := a.Sum(c.noised.sums[i].Name)
+			if err != nil {
+				return nil, err
+			}
+			*to = *sum
+		}
+		r, err := c.noised.released(x)
+		if err == nil {
+			err = c.noised.follows(r, x.Overview.Floats(0), x.Overview.SD())
+		}
+		return keep(x, err)
+	case taskCheck:
+		if err := bodiless(a); err != nil {
+			return nil, err
+		}
+		sum, err := a.Sum(moments.SumDiagnostics)
+		if err != nil {
+			return nil, err
+		}
+		x := &checkAnswer{Sum: *sum}
+		return keep(x, x.check(c.noised))
+	}
+	return nil, fmt.Errorf("no such task")
+}
+
+// estimatesSpread implements rounds: noised statistics differ between sites by their
+// noise above all.
+func (c *statisticsRounds) estimatesSpread() bool { return false }
+
+func (c *statisticsRounds) describe(s *state, m *Model) {
+	m.explains(s.Pooled.explained())
+	m.doubts(s.Doubt)
+}
+
 // statistics makes the model of what all sites released. Nothing after this
 // costs anything, but for the diagnostics if the plan spends a share on them.
-func (c *coordinator) statistics(s *state) ([]method.Task, method.Info, error) {
+func (c *statisticsRounds) statistics(s *state) ([]method.Task, method.Info, error) {
 	var releases []moments.Released
-	sites, all, err := answers(c, s, func(_ string, a *statisticsRecord) error {
+	sites, all, err := answers(c.coordinator, s, func(_ string, a *statisticsRecord) error {
 		r, err := c.noised.released(a)
 		if err == nil {
 			releases = append(releases, *r)

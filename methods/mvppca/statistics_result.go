@@ -33,8 +33,8 @@ type releasedOfASite struct {
 	Diagnostics *checkAnswer `json:"diagnostics,omitempty"`
 }
 
-// fromStatistics is the result where the sites released noised statistics.
-func (c *coordinator) fromStatistics(s *state, m *Model, files []method.File) (*method.Result, error) {
+// result is the result where the sites released noised statistics.
+func (c *statisticsRounds) result(s *state, m *Model, files []method.File) (*method.Result, error) {
 	out := releasedFile{Format: ReleasedFormat, Plan: m.Plan}
 	var releases []moments.Released
 	for _, name := range c.plan.Sites {
@@ -86,7 +86,7 @@ func (c *coordinator) fromStatistics(s *state, m *Model, files []method.File) (*
 }
 
 // releasedSection says what each site released, and how much of it is noise.
-func (c *coordinator) releasedSection(sites []releasedOfASite, releases []moments.Released) figure.Section {
+func (c *statisticsRounds) releasedSection(sites []releasedOfASite, releases []moments.Released) figure.Section {
 	t := figure.Table{ID: "released", Title: "Patterns of views that the sites released sums for",
 		Caption: "Counts are noised: each is given with the standard deviation of its noise, and may be negative. Subjects with other views count under the largest of these patterns that theirs contain, or not at all. " +
 			"Directions that stood out of the noise of the coarse sum, in which features move together, were squeezed in the fine one, so that they hide less of the rest.",
@@ -112,7 +112,7 @@ func (c *coordinator) releasedSection(sites []releasedOfASite, releases []moment
 }
 
 // noisedVarianceSection is the variance explained, of pooled and noised moments.
-func (c *coordinator) noisedVarianceSection(s *state) figure.Section {
+func (c *statisticsRounds) noisedVarianceSection(s *state) figure.Section {
 	sec := c.varianceSection(s.Pooled, nil)
 	sec.Lead = "R² is 1 − residual ÷ total sum of squares of a view's features, in parts of their ranges, about the mean of the subjects of all sites together: differences between sites count as differences between subjects. 100 % would be a perfect description. A factor by itself can be below 0 where the other factors have to correct it.\n\n" +
 		"Both sums of squares are estimates from the noised releases, repaired for the noise that is known to be in them. The model was made of the same releases and follows their noise a little, so what it explains of new subjects is less."
@@ -140,7 +140,7 @@ func (c *coordinator) noisedVarianceSection(s *state) figure.Section {
 const littleLearned = 0.1
 
 // doubtSection shows how much of the uncertainty of predictions is noise.
-func (c *coordinator) doubtSection(s *state) (figure.Section, error) {
+func (c *statisticsRounds) doubtSection(s *state) (figure.Section, error) {
 	model, err := s.Model.Params.params(c.layout)
 	if err != nil {
 		return figure.Section{}, err
