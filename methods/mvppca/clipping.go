@@ -96,14 +96,14 @@ func newClipPlan(p *study.Plan, o *Options, l ppca.Layout, site string) (*clipPl
 		}
 	}
 	if o.Mechanism == MechanismJoint {
-		m, err := o.jointNoise(p)
+		m, err := jointNoise(o, p)
 		if err != nil {
 			return nil, err
 		}
 		c.sums = []privacy.Sum{wholeSite("change of all parameters", entries, m)}
 	} else {
 		for _, pt := range c.parts {
-			m, err := o.differenceNoise(p, pt.kind)
+			m, err := differenceNoise(o, p, pt.kind)
 			if err != nil {
 				return nil, err
 			}
@@ -122,7 +122,7 @@ func wholeSite(name string, length int, m account.Mechanism) privacy.Sum {
 // 2g: by Theorem 5 or 3 for a budget per release, and of one diameter where a
 // total is still to be split.
 
-func (o *Options) differenceNoise(p *study.Plan, kind parameter) (account.Mechanism, error) {
+func differenceNoise(o *Options, p *study.Plan, kind parameter) (account.Mechanism, error) {
 	d := o.Clipping.Difference
 	part := map[parameter]GaussianPart{ofMeans: d.Mean, ofLoadings: d.Loadings}[kind]
 	switch {
@@ -137,7 +137,7 @@ func (o *Options) differenceNoise(p *study.Plan, kind parameter) (account.Mechan
 	return account.Mechanism{Kind: account.Gaussian, Noise: 2 * factor}, err
 }
 
-func (o *Options) jointNoise(p *study.Plan) (account.Mechanism, error) {
+func jointNoise(o *Options, p *study.Plan) (account.Mechanism, error) {
 	if p.Privacy.Total != nil {
 		return account.Mechanism{Kind: account.Gaussian, Noise: 2}, nil
 	}

@@ -452,8 +452,8 @@ func TestStudyEndsWithoutAnySite(t *testing.T) {
 
 // The model cannot do without the only site that has a view; its assessment can.
 func TestOnlySiteWithAViewLeaves(t *testing.T) {
-	for _, options := range []string{federated, published} {
-		s := shape{dims: []int{3, 2}, sites: 3, rows: 20, lacks: map[[2]int]bool{{1, 1}: true, {2, 1}: true}, options: options, seed: 6}.study(t)
+	for _, opts := range []string{federated, published} {
+		s := shape{dims: []int{3, 2}, sites: 3, rows: 20, lacks: map[[2]int]bool{{1, 1}: true, {2, 1}: true}, options: opts, seed: 6}.study(t)
 		whole := newPlay(t, s)
 		if _, err := whole.run(); err != nil {
 			t.Fatal(err)

@@ -42,19 +42,6 @@ func (Method) Evaluator(files []method.File, newSite bool) (evaluate.Model, erro
 	return newPredictive(l, p, scale), nil
 }
 
-// widen makes the model one of a site that took no part.
-func (m *Model) widen() {
-	for k := range m.Views {
-		v := &m.Views[k]
-		add := m.newSiteVariance(v)
-		for j := range v.Features {
-			if v.Features[j].Noise > 0 { // else no site had it
-				v.Features[j].Noise += add
-			}
-		}
-	}
-}
-
 // Central implements [judged.Centraliser]: the maximum-likelihood fit to all
 // rows, each with what it has. The scale is the plan's; where that would give
 // every site its own range, it is the range of all rows.

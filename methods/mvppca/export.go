@@ -3,6 +3,7 @@ package mvppca
 import (
 	"bytes"
 	"cmp"
+	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -264,4 +265,28 @@ func (m *Model) siteTable() figure.Table {
 		}
 	}
 	return t
+}
+
+// loadingsCSV is the loadings as a table for other programs.
+func (m *Model) loadingsCSV() ([]byte, error) {
+	var b bytes.Buffer
+	w := csv.NewWriter(&b)
+	header := []string{"view", "feature", "mean", "noise_variance"}
+	for a := range m.Factors {
+		header = append(header, fmt.Sprintf("factor_%d", a+1))
+	}
+	records := [][]string{header}
+	for _, v := range m.Views {
+		for _, f := range v.Features {
+			record := []string{v.Name, f.Name, number(f.Mean), number(f.Noise)}
+			for _, x := range f.Loadings {
+				record = append(record, number(x))
+			}
+			records = append(records, record)
+		}
+	}
+	if err := w.WriteAll(records); err != nil {
+		return nil, fmt.Errorf("writing loadings.csv: %w", err)
+	}
+	return b.Bytes(), nil
 }

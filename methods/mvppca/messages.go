@@ -8,19 +8,6 @@ import (
 	"parley/methods/mvppca/ppca"
 )
 
-// The tasks of both variants, in the words that progress and logs show.
-const (
-	taskScale   = "scale"   // sums for a common scale
-	taskFit     = "fit"     // the site's own fit: the one shot
-	taskRefine  = "refine"  // a hierarchical round
-	taskIterate = "iterate" // a published round
-	taskAssess  = "assess"  // how well the model describes the site
-	taskClip    = "clip"    // a round of a clipping mechanism
-
-	taskStatistics = "statistics" // noised statistics of the site's subjects, once
-	taskCheck      = "check"      // noised diagnostics of the model, once
-)
-
 // scaleMessage is a Scale as it travels and is kept.
 type scaleMessage struct {
 	Shift  wire.Vector `cbor:"shift"`

@@ -5,6 +5,7 @@ import (
 
 	"parley/internal/vectors"
 	"parley/method"
+	"parley/method/fitted"
 	"parley/methods/mvppca/ppca"
 	"parley/methods/mvppca/verify"
 	"parley/privacy"
@@ -106,3 +107,9 @@ func setUp(p *study.Plan) (*Options, ppca.Layout, error) {
 	layout, err := ppca.NewLayout(dims, opts.noise())
 	return opts, layout, err
 }
+
+// ModelFormats implements [fitted.Opener].
+func (Method) ModelFormats() []string { return []string{ModelFormat} }
+
+// OpenModel implements [fitted.Opener].
+func (Method) OpenModel(data []byte) (fitted.Model, error) { return LoadModel(data) }

@@ -216,31 +216,6 @@ func (m *Model) doubts(variance []float64) {
 	}
 }
 
-// assessed puts in what the sites said of the finished model.
-func (m *Model) assessed(sites []namedReport, pooled *assessment) {
-	q := len(m.Factors)
-	m.explains(pooled.explained())
-	for _, site := range sites {
-		out := ModelSite{Name: site.name, Subjects: site.subjects(), LatentMean: site.Mean, Views: []string{}, Patterns: []ModelPattern{}}
-		for _, p := range site.Patterns {
-			views := make([]string, len(p.Views))
-			for i, k := range p.Views {
-				views[i] = m.Views[k].Name
-			}
-			out.Patterns = append(out.Patterns, ModelPattern{views, p.Subjects})
-		}
-		for _, v := range m.Views {
-			if slices.ContainsFunc(out.Patterns, func(p ModelPattern) bool { return slices.Contains(p.Views, v.Name) }) {
-				out.Views = append(out.Views, v.Name)
-			}
-		}
-		for row := range slices.Chunk([]float64(site.Cov), q) {
-			out.LatentCov = append(out.LatentCov, row)
-		}
-		m.Sites = append(m.Sites, out)
-	}
-}
-
 // Predictor returns what answers questions about single subjects in scaled
 // units, and the scale that brings their values there.
 func (m *Model) Predictor() (*ppca.Predictor, *ppca.Scale, error) {
@@ -319,5 +294,18 @@ func (e *rowEvaluator) put(dst *evaluate.Posterior, features []int) {
 			lo += e.dims[k]
 		}
 		dst.Mean[k][j-lo] = e.values[i]/e.scale.Factor[j] + e.scale.Shift[j]
+	}
+}
+
+// widen makes the model one of a site that took no part.
+func (m *Model) widen() {
+	for k := range m.Views {
+		v := &m.Views[k]
+		add := m.newSiteVariance(v)
+		for j := range v.Features {
+			if v.Features[j].Noise > 0 { // else no site had it
+				v.Features[j].Noise += add
+			}
+		}
 	}
 }

@@ -30,6 +30,7 @@ const (
 	ScaleSiteRange = "site-min-max" // each site by its own minimum and maximum: as published, only to compare
 )
 
+// scalings are all of them.
 var scalings = []string{ScaleStandard, ScaleView, ScaleMinMax, ScaleRange, ScaleNone, ScaleSiteRange}
 
 // Options are what a plan says under method.

@@ -386,3 +386,11 @@ func (o *Options) checkStatistics(p *study.Plan, report func(key, what, hint str
 	}
 	atLeast("statistics.minimum", o.Statistics.Minimum, 1)
 }
+
+// StatisticsOptions are those of [MechanismStatistics].
+type StatisticsOptions struct {
+	// Minimum is how many subjects a pattern of present views needs at a site,
+	// by its noised count, for sums of its own (20). Subjects of a rarer one count
+	// under the largest released pattern whose views they have, or not at all.
+	Minimum int `json:"minimum"`
+}

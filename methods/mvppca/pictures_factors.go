@@ -43,9 +43,6 @@ func (c *coordinator) factorSection(m *Model, sites []namedReport) (figure.Secti
 	return sec, nil
 }
 
-// drawnFactors is how many factors get pictures of their own; the files have all.
-const drawnFactors = 6
-
 // effectFigures show how each site's mean and spread on the factors differ.
 func (c *coordinator) effectFigures(m *Model, sites []namedReport) ([]figure.Item, error) {
 	predictor, _, err := m.Predictor()

@@ -1,8 +1,6 @@
 package mvppca
 
 import (
-	"bytes"
-	"encoding/csv"
 	"fmt"
 	"math"
 	"strconv"
@@ -143,52 +141,4 @@ func spread(pooled *assessment) string {
 		return fmt.Sprintf("%.0f to %.0f %%", low, high)
 	}
 	return fmt.Sprintf("%.0f %%", low)
-}
-
-func value(x *float64) float64 {
-	if x == nil {
-		return math.NaN()
-	}
-	return *x
-}
-
-// loadingsCSV is the loadings as a table for other programs.
-func (m *Model) loadingsCSV() ([]byte, error) {
-	var b bytes.Buffer
-	w := csv.NewWriter(&b)
-	header := []string{"view", "feature", "mean", "noise_variance"}
-	for a := range m.Factors {
-		header = append(header, fmt.Sprintf("factor_%d", a+1))
-	}
-	records := [][]string{header}
-	for _, v := range m.Views {
-		for _, f := range v.Features {
-			record := []string{v.Name, f.Name, number(f.Mean), number(f.Noise)}
-			for _, x := range f.Loadings {
-				record = append(record, number(x))
-			}
-			records = append(records, record)
-		}
-	}
-	if err := w.WriteAll(records); err != nil {
-		return nil, fmt.Errorf("writing loadings.csv: %w", err)
-	}
-	return b.Bytes(), nil
-}
-
-func number(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
-func factorNames(q int) []string {
-	names := make([]string, q)
-	for a := range names {
-		names[a] = fmt.Sprintf("Factor %d", a+1)
-	}
-	return names
 }

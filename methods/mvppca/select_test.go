@@ -276,7 +276,7 @@ func TestScalingThatDefeatsSelection(t *testing.T) {
 		{ScaleView, "view", false}, {ScaleNone, "view", false},
 		{ScaleStandard, "feature", false}, {ScaleMinMax, "feature", false}, {ScaleRange, "feature", false},
 	} {
-		why, mend := (&Options{Scaling: c.scaling, Noise: c.noise}).defeatsSelection()
+		why, mend := defeatsSelection(&Options{Scaling: c.scaling, Noise: c.noise})
 		if (why != "") != c.defeats || (mend != "") != c.defeats {
 			t.Errorf("%s, noise per %s: %q, %q", c.scaling, c.noise, why, mend)
 		}

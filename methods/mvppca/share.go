@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 
 	"parley/dataset"
 	"parley/figure"
@@ -36,7 +37,7 @@ func (c *coordinator) model(s *state) (*Model, error) {
 	c.way.describe(s, m)
 	if sites, pooled := c.reports(s); len(sites) > 0 {
 		m.LogLik = &s.LogLik
-		m.assessed(sites, pooled)
+		assessed(m, sites, pooled)
 	}
 	return m, nil
 }
@@ -127,4 +128,29 @@ func (s *scores) write(ctx context.Context, to io.Writer) error {
 	})
 	w.Flush()
 	return errors.Join(err, w.Error())
+}
+
+// assessed puts in what the sites said of the finished model.
+func assessed(m *Model, sites []namedReport, pooled *assessment) {
+	q := len(m.Factors)
+	m.explains(pooled.explained())
+	for _, site := range sites {
+		out := ModelSite{Name: site.name, Subjects: site.subjects(), LatentMean: site.Mean, Views: []string{}, Patterns: []ModelPattern{}}
+		for _, p := range site.Patterns {
+			views := make([]string, len(p.Views))
+			for i, k := range p.Views {
+				views[i] = m.Views[k].Name
+			}
+			out.Patterns = append(out.Patterns, ModelPattern{Views: views, Subjects: p.Subjects})
+		}
+		for _, v := range m.Views {
+			if slices.ContainsFunc(out.Patterns, func(p ModelPattern) bool { return slices.Contains(p.Views, v.Name) }) {
+				out.Views = append(out.Views, v.Name)
+			}
+		}
+		for row := range slices.Chunk([]float64(site.Cov), q) {
+			out.LatentCov = append(out.LatentCov, row)
+		}
+		m.Sites = append(m.Sites, out)
+	}
 }

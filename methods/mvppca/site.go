@@ -241,22 +241,3 @@ func (s *featureSums) ownRange() *ppca.Scale {
 	}
 	return out
 }
-
-// eachSubject reads the rows with what the model says of each subject: the
-// posterior given what was observed, and the scaled values of that. Both, and
-// the row, are valid until the next.
-func eachSubject(ctx context.Context, p *ppca.Predictor, scale *ppca.Scale, data dataset.Source, do func(*dataset.Row, *ppca.Posterior, []float64) error) error {
-	for row, err := range data.Rows(ctx) {
-		if err != nil {
-			return err
-		}
-		post, values, err := p.Subject(row.Views, scale)
-		if err != nil {
-			return fmt.Errorf("subject %q: %w", row.ID, err)
-		}
-		if err := do(row, post, values); err != nil {
-			return err
-		}
-	}
-	return nil
-}

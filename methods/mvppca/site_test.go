@@ -30,13 +30,13 @@ func TestSiteRefusesTasksThatItsPlanDoesNotHave(t *testing.T) {
 // A coordinator cannot get more out of a site by asking with another rank.
 func TestSiteRefusesModelsOfAnotherRank(t *testing.T) {
 	other := map[string][]byte{}
-	for _, options := range []string{"  latent: 3\n", strings.Replace(published, "latent: 2", "latent: 3", 1)} {
-		for _, x := range exchanges(t, threeSites(t, options)) {
+	for _, opts := range []string{"  latent: 3\n", strings.Replace(published, "latent: 2", "latent: 3", 1)} {
+		for _, x := range exchanges(t, threeSites(t, opts)) {
 			other[x.tasks[0].Kind] = x.tasks[0].Body
 		}
 	}
-	for _, options := range []string{federated, published} {
-		for _, x := range exchanges(t, threeSites(t, options)) {
+	for _, opts := range []string{federated, published} {
+		for _, x := range exchanges(t, threeSites(t, opts)) {
 			kind := x.tasks[0].Kind
 			if kind == taskScale || kind == taskFit {
 				continue // they carry no model

@@ -15,14 +15,6 @@ import (
 	"parley/study"
 )
 
-// StatisticsOptions are those of [MechanismStatistics].
-type StatisticsOptions struct {
-	// Minimum is how many subjects a pattern of present views needs at a site,
-	// by its noised count, for sums of its own (20). Subjects of a rarer one count
-	// under the largest released pattern whose views they have, or not at all.
-	Minimum int `json:"minimum"`
-}
-
 // statisticsPlan is what every site releases, by the plan alone.
 type statisticsPlan struct {
 	*moments.Statistics

@@ -14,12 +14,6 @@ import (
 	"parley/problem"
 )
 
-// ModelFormats implements [fitted.Opener].
-func (Method) ModelFormats() []string { return []string{ModelFormat} }
-
-// OpenModel implements [fitted.Opener].
-func (Method) OpenModel(data []byte) (fitted.Model, error) { return LoadModel(data) }
-
 // LoadModel reads model.json. A model of another format or version is refused
 // by name; so is one whose numbers do not fit together.
 func LoadModel(data []byte) (*Model, error) {
@@ -92,7 +86,7 @@ func (m *Model) check() error {
 }
 
 // Method implements [fitted.Model].
-func (m *Model) Method() string { return Method{}.Name() }
+func (m *Model) Method() string { return "mvppca" }
 
 // Schema implements [fitted.Model]: the views and features in the model's
 // order, and no subject columns.
@@ -225,3 +219,22 @@ func (r *reader) each(ctx context.Context, data dataset.Source, do func(*dataset
 
 // own brings feature j from scaled to its own units.
 func (r *reader) own(j int, z float64) float64 { return z/r.scale.Factor[j] + r.scale.Shift[j] }
+
+// eachSubject reads the rows with what the model says of each subject: the
+// posterior given what was observed, and the scaled values of that. Both, and
+// the row, are valid until the next.
+func eachSubject(ctx context.Context, p *ppca.Predictor, scale *ppca.Scale, data dataset.Source, do func(*dataset.Row, *ppca.Posterior, []float64) error) error {
+	for row, err := range data.Rows(ctx) {
+		if err != nil {
+			return err
+		}
+		post, values, err := p.Subject(row.Views, scale)
+		if err != nil {
+			return fmt.Errorf("subject %q: %w", row.ID, err)
+		}
+		if err := do(row, post, values); err != nil {
+			return err
+		}
+	}
+	return nil
+}
