@@ -12,7 +12,9 @@ import (
 	"parley/internal/wire"
 	"parley/method"
 	"parley/methods/mvppca/linalg"
+	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/use"
 )
 
 // assessTask asks how well the finished model describes a site.
@@ -124,7 +126,7 @@ func (c *coordinator) assess(s *state) ([]method.Task, method.Info, error) {
 	if err := c.canonical(s, model); err != nil {
 		return nil, nil, err
 	}
-	return c.ask(s, taskAssess, func(string) (any, error) {
+	return c.ask(s, options.TaskAssess, func(string) (any, error) {
 		return assessTask{Scale: *s.Scale, Model: s.Model.Params}, nil
 	})
 }
@@ -195,7 +197,7 @@ func (h *site) assess(ctx context.Context, t *assessTask, sums *rowSums, data da
 		return nil, err
 	}
 	view, expected, z := h.layout.ViewOf(), make([]float64, h.layout.Features()), make([]float64, q)
-	err = eachSubject(ctx, predictor, scale, data, func(_ *dataset.Row, post *ppca.Posterior, values []float64) error {
+	err = use.EachSubject(ctx, predictor, scale, data, func(_ *dataset.Row, post *ppca.Posterior, values []float64) error {
 		if len(values) == 0 {
 			return nil
 		}

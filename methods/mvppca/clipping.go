@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"math"
 
+	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/use"
 	"parley/privacy"
 	"parley/privacy/account"
 	"parley/study"
@@ -77,16 +79,16 @@ func (pt piece) write(l ppca.Layout, p *ppca.Params, src []float64) {
 type clipPlan struct {
 	layout ppca.Layout
 	rank   int
-	opts   *Options
+	opts   *options.Options
 	parts  []piece
 	sums   []privacy.Sum // difference-clipping: one for each part; joint-clipping: one for all
 }
 
 // newClipPlan plans the releases of a site, and calibrates their noise.
-func newClipPlan(p *study.Plan, o *Options, l ppca.Layout, site string) (*clipPlan, error) {
+func newClipPlan(p *study.Plan, o *options.Options, l ppca.Layout, site string) (*clipPlan, error) {
 	c := &clipPlan{layout: l, rank: o.Latent, opts: o}
 	entries := 0
-	for _, k := range o.viewsAt(p, site) {
+	for _, k := range o.ViewsAt(p, site) {
 		d := l.Dims[k]
 		for _, pt := range []piece{{k, ofMeans, d}, {k, ofLoadings, d * ppca.EffectiveRank(d, o.Latent)}, {k, ofVariance, 1}} {
 			if pt.length > 0 {
@@ -95,7 +97,7 @@ func newClipPlan(p *study.Plan, o *Options, l ppca.Layout, site string) (*clipPl
 			}
 		}
 	}
-	if o.Mechanism == MechanismJoint {
+	if o.Mechanism == options.MechanismJoint {
 		m, err := jointNoise(o, p)
 		if err != nil {
 			return nil, err
@@ -122,9 +124,9 @@ func wholeSite(name string, length int, m account.Mechanism) privacy.Sum {
 // 2g: by Theorem 5 or 3 for a budget per release, and of one diameter where a
 // total is still to be split.
 
-func differenceNoise(o *Options, p *study.Plan, kind parameter) (account.Mechanism, error) {
+func differenceNoise(o *options.Options, p *study.Plan, kind parameter) (account.Mechanism, error) {
 	d := o.Clipping.Difference
-	part := map[parameter]GaussianPart{ofMeans: d.Mean, ofLoadings: d.Loadings}[kind]
+	part := map[parameter]options.GaussianPart{ofMeans: d.Mean, ofLoadings: d.Loadings}[kind]
 	switch {
 	case p.Privacy.Total != nil && kind == ofVariance:
 		return account.Mechanism{Kind: account.Laplace, Noise: 2}, nil
@@ -137,7 +139,7 @@ func differenceNoise(o *Options, p *study.Plan, kind parameter) (account.Mechani
 	return account.Mechanism{Kind: account.Gaussian, Noise: 2 * factor}, err
 }
 
-func jointNoise(o *Options, p *study.Plan) (account.Mechanism, error) {
+func jointNoise(o *options.Options, p *study.Plan) (account.Mechanism, error) {
 	if p.Privacy.Total != nil {
 		return account.Mechanism{Kind: account.Gaussian, Noise: 2}, nil
 	}
@@ -162,7 +164,7 @@ func (c *clipPlan) calibrate(p *study.Plan) error {
 	}
 	factor, err := account.Scale(all, p.Privacy.Adjacency, *p.Privacy.Total)
 	if err != nil {
-		return fmt.Errorf("splitting the plan's total over %s: %w", plural(c.opts.Rounds, "round"), err)
+		return fmt.Errorf("splitting the plan's total over %s: %w", use.Plural(c.opts.Rounds, "round"), err)
 	}
 	for i := range c.sums {
 		c.sums[i].Mechanism.Noise = account.RoundUp(c.sums[i].Mechanism.Noise * factor)
@@ -203,7 +205,7 @@ func (c *clipPlan) radius(prior *ppca.Prior, pt piece) float64 {
 // site's parameters are from the prior, in units of the clip. What a site does
 // not describe, because nobody there has it, has not moved.
 func (c *clipPlan) change(prior *ppca.Prior, own *ppca.Params, i int, dst []float64) {
-	if c.opts.Mechanism == MechanismDifference {
+	if c.opts.Mechanism == options.MechanismDifference {
 		c.changeOf(prior, own, c.parts[i], dst)
 		return
 	}
@@ -234,12 +236,12 @@ func (c *clipPlan) changeOf(prior *ppca.Prior, own *ppca.Params, pt piece, dst [
 // logs says whether a part moves by its logarithm, which noise cannot make
 // negative.
 func (c *clipPlan) logs(pt piece) bool {
-	return c.opts.Mechanism == MechanismJoint && pt.kind == ofVariance
+	return c.opts.Mechanism == options.MechanismJoint && pt.kind == ofVariance
 }
 
 // unit is the length that the session sees as 1.
 func (c *clipPlan) unit(prior *ppca.Prior, pt piece) float64 {
-	if c.opts.Mechanism == MechanismDifference {
+	if c.opts.Mechanism == options.MechanismDifference {
 		return c.radius(prior, pt)
 	}
 	j := c.opts.Clipping.Joint
@@ -248,10 +250,10 @@ func (c *clipPlan) unit(prior *ppca.Prior, pt piece) float64 {
 
 // clipPlans plans the releases of every site. Sites that hold the same views
 // release the same.
-func clipPlans(p *study.Plan, o *Options, l ppca.Layout) (map[string]*clipPlan, error) {
+func clipPlans(p *study.Plan, o *options.Options, l ppca.Layout) (map[string]*clipPlan, error) {
 	all, same := map[string]*clipPlan{}, map[string]*clipPlan{}
 	for _, site := range p.Sites {
-		key := fmt.Sprint(o.viewsAt(p, site))
+		key := fmt.Sprint(o.ViewsAt(p, site))
 		if same[key] == nil {
 			c, err := newClipPlan(p, o, l, site)
 			if err != nil {

@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"parley/method"
+	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
 )
 
@@ -22,7 +23,7 @@ func (c *publishedRounds) clipped(s *state) ([]method.Task, method.Info, error) 
 	}
 	var info method.Info
 	var model *ppca.Prior
-	if c.opts.Mechanism == MechanismJoint {
+	if c.opts.Mechanism == options.MechanismJoint {
 		var share float64
 		model, share = c.foldJoint(prior, sites, all)
 		s.Trace = append(s.Trace, tracePoint{Round: s.Round, StandsOut: share})

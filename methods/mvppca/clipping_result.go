@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"parley/figure"
+	"parley/methods/mvppca/options"
 )
 
 // clippingSection says what a clipping mechanism does to the result.
@@ -13,18 +14,18 @@ func (c *publishedRounds) clippingSection(s *state) figure.Section {
 	say := func(warning bool, title, text string) {
 		sec.Items = append(sec.Items, figure.Item{Note: &figure.Note{Title: title, Text: text, Warning: warning}})
 	}
-	if c.opts.firstInClear() {
+	if c.opts.FirstInClear() {
 		say(true, "No guarantee: the first round was sent in clear",
 			"Every site sent its parameters of round 1 as they are, to repeat the published experiment. Whatever noise the later rounds had, nobody can promise how little this study tells about a subject. Nearly all that the model knows comes from that round.")
 	}
 	say(false, "Noise for whole sites",
 		"Each message was noised so that everything a site holds stays hidden, and every subject with it. That is more than protecting single subjects, and it is paid for: the noise is the same for a site of ten subjects and of ten thousand. "+
-			"Mechanism "+MechanismStatistics+" protects single subjects, at far less noise.")
-	if c.opts.Scaling == ScaleSiteRange {
+			"Mechanism "+options.MechanismStatistics+" protects single subjects, at far less noise.")
+	if c.opts.Scaling == options.ScaleSiteRange {
 		say(true, "Every site had units of its own",
 			"Each site scaled its features by its own smallest and largest values, as the published experiment did. The ranges were not sent, so the noise covers them; but what the model says is in no common unit.")
 	}
-	if c.opts.Mechanism == MechanismJoint {
+	if c.opts.Mechanism == options.MechanismJoint {
 		if !slices.ContainsFunc(s.Trace, func(p tracePoint) bool { return p.StandsOut > 0 }) {
 			say(true, "Nothing was learned",
 				"Nothing that the sites released stood out of its noise in any round. The model below is the plan's prior, with loadings drawn from the plan's seed, and says nothing about any subject.")

@@ -16,7 +16,9 @@ import (
 	"parley/dataset"
 	"parley/method"
 	"parley/methods/mvppca/internal/synthetic"
+	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/use"
 	"parley/privacy"
 	"parley/privacy/account"
 	"parley/study"
@@ -54,7 +56,7 @@ func TestPrivateRoundsFromPlanToResult(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if want := slices.Repeat([]string{taskClip}, small.plan.Method.Options.(*Options).Rounds); !slices.Equal(p.kinds, want) {
+		if want := slices.Repeat([]string{options.TaskClip}, small.plan.Method.Options.(*options.Options).Rounds); !slices.Equal(p.kinds, want) {
 			t.Errorf("%s: the sites were asked for %v", name, p.kinds)
 		}
 		checkPrivateResult(t, name, small.plan, r)
@@ -64,7 +66,7 @@ func TestPrivateRoundsFromPlanToResult(t *testing.T) {
 // checkPrivateResult demands a result without anything that nobody paid for.
 func checkPrivateResult(t *testing.T, name string, p *study.Plan, r *method.Result) {
 	t.Helper()
-	m, err := LoadModel(r.Files[0].Data)
+	m, err := use.LoadModel(r.Files[0].Data)
 	if err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
@@ -115,7 +117,7 @@ func TestFirstRoundInClearIsSaid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{taskIterate, taskClip, taskClip}; !slices.Equal(p.kinds, want) {
+	if want := []string{options.TaskIterate, options.TaskClip, options.TaskClip}; !slices.Equal(p.kinds, want) {
 		t.Errorf("the sites were asked for %v, want %v", p.kinds, want)
 	}
 	if notes := notesOf(r); !strings.Contains(notes, "No guarantee") {
@@ -235,8 +237,8 @@ func TestChangeInUnitsOfTheClip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		constant := rapid.Float64Range(0.01, 3).Draw(t, "constant")
-		c.opts.Clipping.Difference = &DifferenceOptions{
-			Mean: GaussianPart{Constant: constant}, Loadings: GaussianPart{Constant: constant}, Noise: LaplacePart{Constant: constant},
+		c.opts.Clipping.Difference = &options.DifferenceOptions{
+			Mean: options.GaussianPart{Constant: constant}, Loadings: options.GaussianPart{Constant: constant}, Noise: options.LaplacePart{Constant: constant},
 		}
 		prior, own := drawPrior(r, l), drawPrior(r, l).Params
 		for k := range l.Views() {

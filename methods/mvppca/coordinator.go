@@ -6,7 +6,9 @@ import (
 
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/use"
 	"parley/study"
 )
 
@@ -14,7 +16,7 @@ import (
 // a scale, the way's own rounds, an assessment of the model by every site.
 type coordinator struct {
 	plan   *study.Plan
-	opts   *Options
+	opts   *options.Options
 	layout ppca.Layout
 	way    rounds
 }
@@ -34,9 +36,9 @@ type rounds interface {
 	// estimatesSpread says whether anything is learned of how sites differ.
 	estimatesSpread() bool
 	// describe adds to the model's file what only this way knows.
-	describe(s *state, m *Model)
+	describe(s *state, m *use.Model)
 	// result draws the model that is in these files.
-	result(s *state, m *Model, files []method.File) (*method.Result, error)
+	result(s *state, m *use.Model, files []method.File) (*method.Result, error)
 }
 
 // phaseDone follows the last task; the other phases are named by the task
@@ -136,21 +138,21 @@ func (c *coordinator) Next(ms method.State) (method.Step, error) {
 func (c *coordinator) advance(s *state) ([]method.Task, method.Info, error) {
 	switch s.Phase {
 	case "":
-		if c.opts.pools() {
-			return c.ask(s, taskScale, func(string) (any, error) { return scaleTask{}, nil })
+		if c.opts.Pools() {
+			return c.ask(s, options.TaskScale, func(string) (any, error) { return scaleTask{}, nil })
 		}
 		scale := unitScale(c.layout.Features())
-		if c.opts.Scaling == ScaleRange {
+		if c.opts.Scaling == options.ScaleRange {
 			scale = rangeScale(c.plan)
 		}
 		s.Scale = &scaleMessage{scale.Shift, scale.Factor}
 		return c.way.begin(s)
-	case taskScale:
+	case options.TaskScale:
 		if err := c.poolScale(s); err != nil {
 			return nil, nil, err
 		}
 		return c.way.begin(s)
-	case taskAssess:
+	case options.TaskAssess:
 		return c.assessed(s)
 	case phaseDone:
 		return nil, nil, nil
@@ -173,7 +175,7 @@ func (c *coordinator) ask(s *state, kind string, body func(site string) (any, er
 		if err != nil {
 			return nil, nil, fmt.Errorf("encoding task %q for site %s: %w", kind, site, err)
 		}
-		tasks = append(tasks, method.Task{Site: site, Kind: kind, Body: data, Optional: kind == taskCheck || kind == taskAssess})
+		tasks = append(tasks, method.Task{Site: site, Kind: kind, Body: data, Optional: kind == options.TaskCheck || kind == options.TaskAssess})
 	}
 	return tasks, nil, nil
 }
@@ -206,9 +208,9 @@ func (c *coordinator) Fold(ms method.State, a method.Contribution) (method.State
 // receive checks an answer, and returns what is kept of it.
 func (c *coordinator) receive(a method.Contribution) ([]byte, error) {
 	switch a.Kind {
-	case taskScale:
-		return received(a, func(x *featureSums) error { return x.check(c.layout.Features(), c.opts.Scaling == ScaleMinMax) })
-	case taskAssess:
+	case options.TaskScale:
+		return received(a, func(x *featureSums) error { return x.check(c.layout.Features(), c.opts.Scaling == options.ScaleMinMax) })
+	case options.TaskAssess:
 		return received(a, func(x *assessment) error { return x.check(c.layout, c.opts.Latent) })
 	}
 	return c.way.receive(a)
@@ -242,7 +244,7 @@ func keep(x any, err error) ([]byte, error) {
 func (c *coordinator) Leave(ms method.State, site string) (method.State, error) {
 	s := ms.(*state)
 	s.Left = append(s.Left, site)
-	if len(c.present(s)) == 0 && s.Phase != taskCheck && s.Phase != taskAssess { // the model stands without being assessed
+	if len(c.present(s)) == 0 && s.Phase != options.TaskCheck && s.Phase != options.TaskAssess { // the model stands without being assessed
 		return nil, fmt.Errorf("no site is left")
 	}
 	return s, nil
@@ -268,7 +270,7 @@ func answers[A any](c *coordinator, s *state, check func(site string, a *A) erro
 }
 
 func (c *coordinator) poolScale(s *state) error {
-	extremes := c.opts.Scaling == ScaleMinMax
+	extremes := c.opts.Scaling == options.ScaleMinMax
 	_, all, err := answers(c, s, func(_ string, a *featureSums) error { return a.check(c.layout.Features(), extremes) })
 	if err != nil {
 		return err

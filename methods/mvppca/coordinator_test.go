@@ -19,7 +19,9 @@ import (
 	"parley/dataset"
 	"parley/method"
 	"parley/methods/mvppca/internal/synthetic"
+	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/use"
 	"parley/privacy"
 	"parley/sitestore"
 	"parley/study"
@@ -116,12 +118,12 @@ func drawShape(t *rapid.T) shape {
 	if rapid.Bool().Draw(t, "published") {
 		s.missing = 0 // the published iteration needs whole views
 		s.options = fmt.Sprintf("  variant: published\n  latent: %d\n  rounds: %d\n  iterations: 2\n  scaling: %s\n  published: {first_iterations: 4, initial: %s, restart: %s}\n",
-			latent, rapid.IntRange(1, 4).Draw(t, "rounds"), rapid.SampledFrom(scalings).Draw(t, "scaling"),
+			latent, rapid.IntRange(1, 4).Draw(t, "rounds"), rapid.SampledFrom(options.Scalings).Draw(t, "scaling"),
 			rapid.SampledFrom([]string{"random", "prior"}).Draw(t, "initial"), rapid.SampledFrom([]string{"draw", "mean"}).Draw(t, "restart"))
 	} else {
 		s.options = fmt.Sprintf("  latent: %d\n  rounds: %d\n  iterations: 3\n  tolerance: %v\n  scaling: %s\n  noise: %s\n",
 			latent, rapid.IntRange(0, 5).Draw(t, "rounds"), rapid.SampledFrom([]float64{0, 0.01, 10}).Draw(t, "tolerance"),
-			rapid.SampledFrom(scalings[:5]).Draw(t, "scaling"), rapid.SampledFrom([]string{"view", "feature"}).Draw(t, "noise"))
+			rapid.SampledFrom(options.Scalings[:5]).Draw(t, "scaling"), rapid.SampledFrom([]string{"view", "feature"}).Draw(t, "noise"))
 	}
 	return s
 }
@@ -434,7 +436,7 @@ func TestSiteMayLeaveAtAnyRound(t *testing.T) {
 				continue
 			}
 			checkResult(t, s.plan, r)
-			m := synthetic.Must(LoadModel(r.Files[0].Data))(t)
+			m := synthetic.Must(use.LoadModel(r.Files[0].Data))(t)
 			if names := []string{m.Sites[0].Name, m.Sites[1].Name}; len(m.Sites) != 2 || !slices.Equal(names, []string{"site-0", "site-2"}) {
 				t.Errorf("leaving in round %d: the model's sites are %v", leaves+1, m.Sites)
 			}
@@ -463,11 +465,11 @@ func TestOnlySiteWithAViewLeaves(t *testing.T) {
 			p.absent = func(round int, site string) bool { return site == "site-0" && whole.kinds[round-1] == at }
 			return p.run()
 		}
-		first := whole.kinds[slices.IndexFunc(whole.kinds, func(k string) bool { return k != taskScale })]
+		first := whole.kinds[slices.IndexFunc(whole.kinds, func(k string) bool { return k != options.TaskScale })]
 		if _, err := leave(first); err == nil || !strings.Contains(err.Error(), "no site has a single value of feature f1_0 of view v1") {
 			t.Errorf("leaving at %q: %v", first, err)
 		}
-		r, err := leave(taskAssess)
+		r, err := leave(options.TaskAssess)
 		if err != nil {
 			t.Fatal(err)
 		}

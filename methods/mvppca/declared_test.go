@@ -10,6 +10,7 @@ import (
 	"parley/internal/wire"
 	"parley/method"
 	"parley/methods/mvppca/internal/synthetic"
+	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
 	"parley/privacy"
 	"parley/study"
@@ -137,7 +138,7 @@ func TestLargestAnswersFitWhatIsDeclared(t *testing.T) {
 			body := synthetic.Must(wire.Marshal(c))(t)
 			numbers, bytes = numbers+2, bytes+len(body)
 		}
-		for _, kind := range []string{taskFit, taskAssess} {
+		for _, kind := range []string{options.TaskFit, options.TaskAssess} {
 			request := synthetic.Must(p.halves["site-0"].(*site).request(kind))(t)
 			declared := request.Contents[0].Values
 			if scale := most / float64(len(seen)); float64(numbers)*scale > float64(declared) || float64(bytes)*scale > 18*float64(declared) {

@@ -7,6 +7,7 @@ import (
 	"parley/internal/wire"
 	"parley/method"
 	"parley/methods/mvppca/moments"
+	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
 	"parley/privacy"
 	"parley/privacy/account"
@@ -56,7 +57,7 @@ func (p *statisticsPlan) checkRequest() privacy.Request {
 
 // askCheck asks for the diagnostics of a model that is final.
 func (c *statisticsRounds) askCheck(s *state) ([]method.Task, error) {
-	tasks, _, err := c.ask(s, taskCheck, func(string) (any, error) { return checkTask{Model: s.Model.Params, Doubt: s.Doubt}, nil })
+	tasks, _, err := c.ask(s, options.TaskCheck, func(string) (any, error) { return checkTask{Model: s.Model.Params, Doubt: s.Doubt}, nil })
 	return tasks, err
 }
 

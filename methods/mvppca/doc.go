@@ -1,6 +1,6 @@
 // Package mvppca is multi-view probabilistic principal component analysis for
 // data that stay where they are. Register [Method]; a plan says the rest in its
-// [Options]. What leaves a site is what the plan's requests list, and nothing of it
+// [options.Options]. What leaves a site is what the plan's requests list, and nothing of it
 // depends on anything but the plan, the task and the site's rows.
 //
 // A subject's features, of all views together, follow t = W x + μ + noise with q
@@ -22,19 +22,26 @@
 // # Noised statistics
 //
 // Under differential protection each site releases clipped and noised sums over its
-// subjects once ([MechanismStatistics]), and the coordinator makes the model of them.
+// subjects once ([options.MechanismStatistics]), and the coordinator makes the model of them.
 //
 // # The published method
 //
-// The iteration of the paper, exactly ([PublishedVariant]), is kept for comparison: it
+// The iteration of the paper, exactly ([options.PublishedVariant]), is kept for comparison: it
 // shrinks its variances towards zero at every round. Under differential protection its
-// rounds run as [MechanismDifference], which is Algorithm 2, or [MechanismJoint], its
+// rounds run as [options.MechanismDifference], which is Algorithm 2, or [options.MechanismJoint], its
 // repaired form. Both hide a site as a whole in every message, at noise that buries
 // what few sites have to say; what the former reports of the differences between sites
 // is that noise.
 //
 // # Rooms
 //
-// ppca holds the numerics, linalg their small matrices, verify the comparison with
-// numbers from independent implementations.
+// Here are the halves: [Method] puts them together, coordinator.go and site.go hold what
+// all ways to fit have in common, and each way has its own: federated*, statistics*
+// with diagnostics*, published* with clipping*. Beside them stand the report
+// (pictures*), the choice of a number of factors (select*) and the models that are made
+// again from releases (refit).
+//
+// Package options is what a plan says, ppca the numerics, moments the noised statistics,
+// use the fitted model and its uses, linalg small matrices, and verify the comparison
+// with numbers from independent implementations.
 package mvppca

@@ -9,7 +9,9 @@ import (
 	"parley/judge/evaluate"
 	"parley/method"
 	"parley/method/fitted"
+	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/use"
 	"parley/problem"
 	"parley/study"
 )
@@ -20,18 +22,18 @@ func (Method) Evaluator(files []method.File, newSite bool) (evaluate.Model, erro
 	if err != nil {
 		return nil, err
 	}
-	m, err := LoadModel(data)
+	m, err := use.LoadModel(data)
 	if err != nil {
 		return nil, err
 	}
-	if m.Scaling == ScaleSiteRange {
-		return nil, problem.Problem{Where: "method.scaling", What: fmt.Sprintf("with %q every site has other units, and a subject without a site has none", ScaleSiteRange),
-			Hint: fmt.Sprintf("%s, which uses one minimum and maximum for all", ScaleMinMax)}
+	if m.Scaling == options.ScaleSiteRange {
+		return nil, problem.Problem{Where: "method.scaling", What: fmt.Sprintf("with %q every site has other units, and a subject without a site has none", options.ScaleSiteRange),
+			Hint: fmt.Sprintf("%s, which uses one minimum and maximum for all", options.ScaleMinMax)}
 	}
 	if newSite {
-		m.widen()
+		m.Widen()
 	}
-	l, err := m.layout()
+	l, err := m.Layout()
 	if err != nil {
 		return nil, err
 	}
@@ -56,12 +58,12 @@ func (Method) Central(ctx context.Context, p *study.Plan, rows dataset.Source) (
 	}
 	var scale *ppca.Scale
 	switch opts.Scaling {
-	case ScaleRange:
+	case options.ScaleRange:
 		scale = rangeScale(p)
-	case ScaleNone:
+	case options.ScaleNone:
 		scale = unitScale(l.Features())
-	case ScaleMinMax, ScaleSiteRange:
-		scale, err = sums.extremes.scale(p, l, ScaleMinMax)
+	case options.ScaleMinMax, options.ScaleSiteRange:
+		scale, err = sums.extremes.scale(p, l, options.ScaleMinMax)
 	default:
 		scale, err = sums.moments(l.Features()).scale(p, l, opts.Scaling)
 	}
@@ -85,14 +87,14 @@ func (Method) Central(ctx context.Context, p *study.Plan, rows dataset.Source) (
 
 // predictive answers about rows in the units in which they were measured.
 type predictive struct {
-	rowEvaluator
+	use.RowEvaluator
 	logFactor []float64 // by feature: a density of t is that of the scaled value times its factor
 	sd        []float64 // scratch
 }
 
 func newPredictive(l ppca.Layout, predictor *ppca.Predictor, scale *ppca.Scale) *predictive {
 	m := &predictive{
-		rowEvaluator: rowEvaluator{predictor: predictor, scale: scale, dims: l.Dims, view: l.ViewOf(), values: make([]float64, l.Features())},
+		RowEvaluator: use.RowEvaluator{Predictor: predictor, Scale: scale, Dims: l.Dims, View: l.ViewOf(), Values: make([]float64, l.Features())},
 		sd:           make([]float64, l.Features()),
 	}
 	for _, f := range scale.Factor {
@@ -108,10 +110,10 @@ func (m *predictive) Infer(row *dataset.Row, dst *evaluate.Posterior) error {
 }
 
 func (m *predictive) infer(row *dataset.Row, dst *evaluate.Posterior) (*ppca.Posterior, error) {
-	if err := m.rowEvaluator.Infer(row, dst); err != nil {
+	if err := m.RowEvaluator.Infer(row, dst); err != nil {
 		return nil, err
 	}
-	post, _, err := m.predictor.Subject(row.Views, m.scale)
+	post, _, err := m.Predictor.Subject(row.Views, m.Scale)
 	if err != nil {
 		return nil, err
 	}
@@ -130,10 +132,10 @@ func (m *predictive) Predict(row *dataset.Row, dst *evaluate.Posterior, sd [][]f
 	post.MissingVar(m.sd)
 	lo, k := 0, 0
 	for i, j := range post.Missing {
-		for ; k < m.view[j]; k++ {
-			lo += m.dims[k]
+		for ; k < m.View[j]; k++ {
+			lo += m.Dims[k]
 		}
-		sd[k][j-lo] = math.Sqrt(m.sd[i]) / m.scale.Factor[j]
+		sd[k][j-lo] = math.Sqrt(m.sd[i]) / m.Scale.Factor[j]
 	}
 	return nil
 }

@@ -7,7 +7,9 @@ import (
 
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/use"
 )
 
 // federatedRounds is the default: one shot, then hierarchical rounds.
@@ -15,21 +17,21 @@ type federatedRounds struct{ *coordinator }
 
 func (c *federatedRounds) steps() int {
 	n := c.opts.Rounds + 2 // the one shot and the assessment
-	if c.opts.pools() {
+	if c.opts.Pools() {
 		n++
 	}
 	return n
 }
 
 func (c *federatedRounds) begin(s *state) ([]method.Task, method.Info, error) {
-	return c.ask(s, taskFit, func(string) (any, error) { return fitTask{Scale: *s.Scale}, nil })
+	return c.ask(s, options.TaskFit, func(string) (any, error) { return fitTask{Scale: *s.Scale}, nil })
 }
 
 func (c *federatedRounds) advance(s *state) ([]method.Task, method.Info, error) {
 	switch s.Phase {
-	case taskFit:
+	case options.TaskFit:
 		return c.oneShot(s)
-	case taskRefine:
+	case options.TaskRefine:
 		return c.refine(s)
 	}
 	return nil, nil, fmt.Errorf("unknown phase %q", s.Phase)
@@ -37,9 +39,9 @@ func (c *federatedRounds) advance(s *state) ([]method.Task, method.Info, error) 
 
 func (c *federatedRounds) receive(a method.Contribution) ([]byte, error) {
 	switch a.Kind {
-	case taskFit:
+	case options.TaskFit:
 		return received(a, func(x *fitAnswer) error { return x.check(c.layout) })
-	case taskRefine:
+	case options.TaskRefine:
 		return received(a, func(x *refineAnswer) error { return x.check(c) })
 	}
 	return nil, fmt.Errorf("no such task")
@@ -47,9 +49,9 @@ func (c *federatedRounds) receive(a method.Contribution) ([]byte, error) {
 
 func (c *federatedRounds) estimatesSpread() bool { return c.opts.Rounds > 0 }
 
-func (c *federatedRounds) describe(*state, *Model) {}
+func (c *federatedRounds) describe(*state, *use.Model) {}
 
-func (c *federatedRounds) result(s *state, m *Model, files []method.File) (*method.Result, error) {
+func (c *federatedRounds) result(s *state, m *use.Model, files []method.File) (*method.Result, error) {
 	return c.assessedResult(s, m, files)
 }
 
@@ -195,7 +197,7 @@ func (a *refineAnswer) message(l ppca.Layout) (*ppca.SiteMessage, error) {
 }
 
 func (c *federatedRounds) askRefine(s *state) ([]method.Task, method.Info, error) {
-	return c.ask(s, taskRefine, func(site string) (any, error) {
+	return c.ask(s, options.TaskRefine, func(site string) (any, error) {
 		t := refineTask{Scale: *s.Scale, Prior: *s.Model}
 		if r := s.Sites[site]; r != nil && r.Local != nil {
 			t.Start = &siteStart{Params: *r.Local, Nu: r.Nu, Xi: r.Xi}

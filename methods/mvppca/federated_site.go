@@ -7,6 +7,7 @@ import (
 	"parley/dataset"
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
 	"parley/privacy"
 )
@@ -30,11 +31,11 @@ func (h *federatedSite) request(kind string) (privacy.Request, error) {
 	d, q, k, g := h.layout.Features(), h.opts.Latent, h.layout.Views(), h.layout.Groups()
 	var r contents
 	switch kind {
-	case taskFit:
+	case options.TaskFit:
 		r.say((2+k)<<min(k, 16), "number of subjects and share of cells observed, per pattern of present views")
 		r.say(d+2, "which features these are of")
 		r.say(d*(h.opts.LocalRank+1)+g, "loadings, means and noise variances of the site's own model, or mean and scatter matrix where these are fewer numbers")
-	case taskRefine:
+	case options.TaskRefine:
 		r.say(d*(q+1)+q*(q+1)+4*g, "regression of the features on the factors; mean and covariance of the factors; noise variances, residual sums of squares, counts of values and degrees of freedom")
 		r.say(d*(q+1)*(q+1), "second moments of the factors, for each set of features that the same subjects have")
 		r.say(2, "number of subjects and their log-likelihood")
@@ -45,9 +46,9 @@ func (h *federatedSite) request(kind string) (privacy.Request, error) {
 func (h *federatedSite) run(ctx context.Context, t method.Task, s *privacy.Session) (any, error) {
 	return h.exact(ctx, s, func(sums *rowSums, _ dataset.Source) (any, error) {
 		switch t.Kind {
-		case taskFit:
+		case options.TaskFit:
 			return run(t, func(task *fitTask) (any, error) { return h.fit(ctx, task, sums) })
-		case taskRefine:
+		case options.TaskRefine:
 			return run(t, func(task *refineTask) (any, error) { return h.refine(ctx, task, sums) })
 		}
 		return nil, fmt.Errorf("unknown task %q", t.Kind)

@@ -10,9 +10,10 @@ import (
 
 	"parley/figure"
 	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/use"
 )
 
-func (c *coordinator) factorSection(m *Model, sites []namedReport) (figure.Section, error) {
+func (c *coordinator) factorSection(m *use.Model, sites []namedReport) (figure.Section, error) {
 	q := c.opts.Latent
 	sec := figure.Section{ID: "factors", Title: "Where the sites lie",
 		Lead: "A factor is a pattern of features that rise and fall together; a subject's score says how strongly it shows the pattern. Scores have mean 0 and standard deviation 1 over the whole population, so a site away from 0 holds other subjects, and a small ellipse more uniform ones. Single subjects never appear here: each site's own report has them."}
@@ -44,7 +45,7 @@ func (c *coordinator) factorSection(m *Model, sites []namedReport) (figure.Secti
 }
 
 // effectFigures show how each site's mean and spread on the factors differ.
-func (c *coordinator) effectFigures(m *Model, sites []namedReport) ([]figure.Item, error) {
+func (c *coordinator) effectFigures(m *use.Model, sites []namedReport) ([]figure.Item, error) {
 	predictor, _, err := m.Predictor()
 	if err != nil {
 		return nil, err
@@ -58,7 +59,7 @@ func (c *coordinator) effectFigures(m *Model, sites []namedReport) ([]figure.Ite
 	}
 	mean := figure.Bars{X: figure.Axis{Label: "mean score at the site"}}
 	sd := figure.Bars{X: figure.Axis{Label: "standard deviation of the scores at the site"}}
-	for a := range min(q, drawnFactors) {
+	for a := range min(q, use.DrawnFactors) {
 		for i, s := range sites {
 			for _, b := range []*figure.Bars{&mean, &sd} {
 				b.Labels, b.Groups = append(b.Labels, fmt.Sprintf("Factor %d", a+1)), append(b.Groups, s.name)

@@ -11,6 +11,7 @@ import (
 	"parley/dataset"
 	"parley/figure"
 	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/use"
 )
 
 // gallery is what one reading of a site's subjects keeps for the pictures of
@@ -22,7 +23,7 @@ type gallery struct {
 	subjects int
 	kept     []keptSubject
 	every    int // one subject in so many is kept
-	columns  []*covariate
+	columns  []*use.Covariate
 	imputed  []imputedFeature // of every feature
 }
 
@@ -49,14 +50,14 @@ func (h *site) look(ctx context.Context, s *scores, model *ppca.Params) (*galler
 	others := ppca.NewLeaveOut(h.layout, model)
 	g := &gallery{site: h, scores: s, others: others, every: 1, imputed: make([]imputedFeature, h.layout.Features())}
 	for _, c := range s.data.Schema().Subject {
-		g.columns = append(g.columns, &covariate{name: c.Name, number: newRunning(s.rank), levels: map[string]*running{}})
+		g.columns = append(g.columns, &use.Covariate{Name: c.Name, Number: use.NewRunning(s.rank), Levels: map[string]*use.Running{}})
 	}
 	z, mean, variance := make([]float64, s.rank), make([]float64, len(g.imputed)), make([]float64, len(g.imputed))
-	return g, eachSubject(ctx, s.predictor, s.scale, s.data, func(row *dataset.Row, post *ppca.Posterior, values []float64) error {
+	return g, use.EachSubject(ctx, s.predictor, s.scale, s.data, func(row *dataset.Row, post *ppca.Posterior, values []float64) error {
 		post.Latent(z, values)
 		if len(values) > 0 {
 			for i, c := range g.columns {
-				c.add(row.Subject[i], z)
+				c.Add(row.Subject[i], z)
 			}
 		}
 		post.Impute(mean, values)
@@ -219,7 +220,7 @@ var errEnough = errors.New("enough")
 // visit reads the rows again as far as the named subjects.
 func (g *gallery) visit(ctx context.Context, ids []string, do func(row *dataset.Row, post *ppca.Posterior, values []float64) error) error {
 	left := len(ids)
-	err := eachSubject(ctx, g.scores.predictor, g.scores.scale, g.scores.data, func(row *dataset.Row, post *ppca.Posterior, values []float64) error {
+	err := use.EachSubject(ctx, g.scores.predictor, g.scores.scale, g.scores.data, func(row *dataset.Row, post *ppca.Posterior, values []float64) error {
 		if !slices.Contains(ids, row.ID) {
 			return nil
 		}

@@ -15,6 +15,7 @@ import (
 	"parley/dataset"
 	"parley/figure"
 	"parley/methods/mvppca/internal/synthetic"
+	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
 	"parley/report"
 )
@@ -136,7 +137,7 @@ func TestSiteMeansAreNotShrunken(t *testing.T) {
 	l := synthetic.Shape(t, ppca.NoisePerView, 3, 2)
 	r := rand.New(rand.NewPCG(17, 4))
 	tr := synthetic.NewTruth(r, l, 1, 3)
-	c := &coordinator{opts: &Options{Latent: 1}, layout: l}
+	c := &coordinator{opts: &options.Options{Latent: 1}, layout: l}
 	p := synthetic.Must(ppca.NewPredictor(l, &tr.P))(t)
 	inside, sum := 0, 0.0
 	const tries, shift = 200, 0.8

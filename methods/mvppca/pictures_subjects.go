@@ -13,6 +13,7 @@ import (
 	"parley/figure"
 	"parley/method/fitted"
 	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/use"
 )
 
 func parseNumber(s string) (float64, bool) {
@@ -51,7 +52,7 @@ func (g *gallery) scoreSection() figure.Section {
 	}
 	for i, c := range g.columns[:min(len(g.columns), drawnColumns)] {
 		names, of := g.grouping(i)
-		g.drawScores(&sec, c.name, i+1, names, of)
+		g.drawScores(&sec, c.Name, i+1, names, of)
 	}
 	if n := len(g.columns); n > drawnColumns {
 		sec.Items = append(sec.Items, figure.Item{Note: &figure.Note{Title: "More columns",
@@ -87,7 +88,7 @@ func (g *gallery) drawScores(sec *figure.Section, column string, number int, nam
 		}})
 	}
 	strips := figure.Strips{X: figure.Axis{Label: "score"}, Groups: names}
-	for a := range min(q, drawnFactors) {
+	for a := range min(q, use.DrawnFactors) {
 		panel := figure.StripPanel{Name: fmt.Sprintf("Factor %d", a+1), Values: make([]figure.Numbers, len(names))}
 		for i, s := range g.kept {
 			panel.Values[of[i]] = append(panel.Values[of[i]], s.z[a])
@@ -106,9 +107,9 @@ func (g *gallery) associationSection() figure.Section {
 	sec := figure.Section{ID: "associations", Title: "Do the factors go with what is known of the subjects?",
 		Lead: "Each factor against each column of the subjects table, among this site's subjects. A small adjusted p says that so clear a connection would rarely arise by chance; the share explained says how strong it is. Neither says what causes what."}
 	var notes fitted.Notes
-	var list []association
+	var list []use.Association
 	for _, c := range g.columns {
-		found, err := c.associations(g.scores.rank, &notes)
+		found, err := c.Associations(g.scores.rank, &notes)
 		if err != nil {
 			sec.Items = append(sec.Items, figure.Item{Note: &figure.Note{Title: "Not tested", Text: sentence(err.Error())}})
 			continue
@@ -118,8 +119,8 @@ func (g *gallery) associationSection() figure.Section {
 	if len(list) == 0 {
 		return sec
 	}
-	adjust(list)
-	t := associationAccount(list, nil).Tables[0]
+	use.Adjust(list)
+	t := use.AssociationAccount(list, nil).Tables[0]
 	t.ID, t.Title = "associations", "Factors and subject columns"
 	t.Columns = slices.DeleteFunc(t.Columns, func(c figure.Column) bool { // a correlation where nothing is a number
 		return c.Numbers != nil && !slices.ContainsFunc(c.Numbers, func(x float64) bool { return !math.IsNaN(x) })

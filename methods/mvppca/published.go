@@ -10,7 +10,9 @@ import (
 	"parley/figure"
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/use"
 )
 
 // iterateTask asks for a round of the published iteration.
@@ -41,18 +43,18 @@ type publishedRounds struct {
 
 func newPublishedRounds(c *coordinator) (_ *publishedRounds, err error) {
 	out := &publishedRounds{coordinator: c}
-	if c.opts.clips() {
+	if c.opts.Clips() {
 		out.clips, err = clipPlans(c.plan, c.opts, c.layout)
 	}
 	return out, err
 }
 
 func (c *publishedRounds) steps() int {
-	if c.opts.clips() {
+	if c.opts.Clips() {
 		return c.opts.Rounds
 	}
 	n := c.opts.Rounds + 1 // and the assessment
-	if c.opts.pools() {
+	if c.opts.Pools() {
 		n++
 	}
 	return n
@@ -60,9 +62,9 @@ func (c *publishedRounds) steps() int {
 
 func (c *publishedRounds) advance(s *state) ([]method.Task, method.Info, error) {
 	switch s.Phase {
-	case taskIterate:
+	case options.TaskIterate:
 		return c.published(s)
-	case taskClip:
+	case options.TaskClip:
 		return c.clipped(s)
 	}
 	return nil, nil, fmt.Errorf("unknown phase %q", s.Phase)
@@ -70,9 +72,9 @@ func (c *publishedRounds) advance(s *state) ([]method.Task, method.Info, error) 
 
 func (c *publishedRounds) receive(a method.Contribution) ([]byte, error) {
 	switch a.Kind {
-	case taskIterate:
+	case options.TaskIterate:
 		return received(a, func(x *iterateAnswer) error { return x.check(c) })
-	case taskClip:
+	case options.TaskClip:
 		if err := bodiless(a); err != nil {
 			return nil, err
 		}
@@ -91,12 +93,12 @@ func (c *publishedRounds) receive(a method.Contribution) ([]byte, error) {
 
 // estimatesSpread implements rounds: what the clipping mechanisms have for it is the
 // spread of their noise, or the plan's.
-func (c *publishedRounds) estimatesSpread() bool { return !c.opts.clips() }
+func (c *publishedRounds) estimatesSpread() bool { return !c.opts.Clips() }
 
-func (c *publishedRounds) describe(*state, *Model) {}
+func (c *publishedRounds) describe(*state, *use.Model) {}
 
-func (c *publishedRounds) result(s *state, m *Model, files []method.File) (*method.Result, error) {
-	if !c.opts.clips() {
+func (c *publishedRounds) result(s *state, m *use.Model, files []method.File) (*method.Result, error) {
+	if !c.opts.Clips() {
 		return c.assessedResult(s, m, files)
 	}
 	r := c.unassessed(s, m, files, c.clippingSection(s))
@@ -115,7 +117,7 @@ func (c *publishedRounds) begin(s *state) ([]method.Task, method.Info, error) {
 }
 
 // initialPrior is the plan's prior around loadings drawn from the plan's seed.
-func (c *publishedRounds) initialPrior(p *InitialPrior) *ppca.Prior {
+func (c *publishedRounds) initialPrior(p *options.InitialPrior) *ppca.Prior {
 	d, q := c.layout.Features(), c.opts.Latent
 	out := &ppca.Prior{Params: ppca.Params{
 		Features: c.layout.AllFeatures(), Rank: q, W: make([]float64, d*q), Mu: make([]float64, d), Noise: make([]float64, c.layout.Views()),
@@ -146,11 +148,11 @@ func dropLoadings(l ppca.Layout, p *ppca.Params, k int) {
 }
 
 func (c *publishedRounds) iterate(s *state) ([]method.Task, method.Info, error) {
-	kind := taskIterate
-	if c.opts.clips() && !(c.opts.firstInClear() && s.Phase != taskIterate && s.Phase != taskClip) {
-		kind = taskClip
+	kind := options.TaskIterate
+	if c.opts.Clips() && !(c.opts.FirstInClear() && s.Phase != options.TaskIterate && s.Phase != options.TaskClip) {
+		kind = options.TaskClip
 	}
-	if s.Phase == taskIterate {
+	if s.Phase == options.TaskIterate {
 		s.Phase = kind // rounds are counted on after one in clear
 	}
 	round := s.Round + 1
@@ -227,7 +229,7 @@ func (c *publishedRounds) nextRound(s *state) ([]method.Task, error) {
 		tasks, _, err := c.iterate(s)
 		return tasks, err
 	}
-	if !c.opts.clips() {
+	if !c.opts.Clips() {
 		tasks, _, err := c.assess(s)
 		return tasks, err
 	}

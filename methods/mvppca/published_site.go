@@ -10,6 +10,7 @@ import (
 
 	"parley/dataset"
 	"parley/method"
+	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
 	"parley/privacy"
 )
@@ -24,14 +25,14 @@ type publishedSite struct {
 
 func newPublishedSite(h *site) (_ *publishedSite, err error) {
 	out := &publishedSite{site: h}
-	if h.opts.clips() {
+	if h.opts.Clips() {
 		out.clipping, err = newClipPlan(h.plan, h.opts, h.layout, h.name)
 	}
 	return out, err
 }
 
 func (h *publishedSite) request(kind string) (privacy.Request, error) {
-	if kind == taskClip {
+	if kind == options.TaskClip {
 		return h.clipping.request(), nil
 	}
 	var r contents
@@ -40,11 +41,11 @@ func (h *publishedSite) request(kind string) (privacy.Request, error) {
 }
 
 func (h *publishedSite) run(ctx context.Context, t method.Task, s *privacy.Session) (any, error) {
-	if t.Kind == taskClip && h.clipping != nil {
+	if t.Kind == options.TaskClip && h.clipping != nil {
 		return nil, h.clip(ctx, t, s)
 	}
 	return h.exact(ctx, s, func(sums *rowSums, _ dataset.Source) (any, error) {
-		if t.Kind != taskIterate {
+		if t.Kind != options.TaskIterate {
 			return nil, fmt.Errorf("unknown task %q", t.Kind)
 		}
 		return run(t, func(task *iterateTask) (any, error) {
@@ -96,7 +97,7 @@ func (h *publishedSite) iterateAt(t *iterateTask, blocks []ppca.Block) (*ppca.Pa
 	if err != nil {
 		return nil, err
 	}
-	for range h.opts.iterationsIn(t.Round, h.name) {
+	for range h.opts.IterationsIn(t.Round, h.name) {
 		if err := it.Step(prior); err != nil {
 			return nil, err
 		}

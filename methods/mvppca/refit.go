@@ -12,26 +12,27 @@ import (
 	"parley/method"
 	"parley/method/judged"
 	"parley/methods/mvppca/moments"
+	"parley/methods/mvppca/options"
 	"parley/problem"
 	"parley/study"
 )
 
 var _ judged.Refitter = Method{}
 
-// ReleasedFile implements [judged.Refitter]. Only [MechanismStatistics] releases
+// ReleasedFile implements [judged.Refitter]. Only [options.MechanismStatistics] releases
 // what is enough for another model.
 func (Method) ReleasedFile(p *study.Plan) (string, error) {
 	opts, _, err := setUp(p)
 	if err != nil {
 		return "", err
 	}
-	if opts.Mechanism != MechanismStatistics {
+	if opts.Mechanism != options.MechanismStatistics {
 		what := "without differential protection a site's answers depend on the number of factors"
-		if opts.clips() {
+		if opts.Clips() {
 			what = fmt.Sprintf("with mechanism %q sites release the parameters of one model, round by round", opts.Mechanism)
 		}
 		return "", problem.Problem{Where: "method.mechanism", What: what + ", so no other model can be made of them",
-			Hint: "only " + MechanismStatistics + " releases statistics that any number of factors can be fitted to"}
+			Hint: "only " + options.MechanismStatistics + " releases statistics that any number of factors can be fitted to"}
 	}
 	return ReleasedName, nil
 }
@@ -86,7 +87,7 @@ func readReleased(p *study.Plan, data []byte) (*releasedStudy, error) {
 	if err != nil {
 		return nil, err
 	}
-	if opts.Mechanism != MechanismStatistics {
+	if opts.Mechanism != options.MechanismStatistics {
 		_, err := Method{}.ReleasedFile(p)
 		return nil, err
 	}
@@ -160,7 +161,7 @@ func (r *releasedStudy) checkLatent(q int) error {
 func (r *releasedStudy) answered() (*state, error) {
 	scale := rangeScale(r.plan)
 	s := &state{
-		Phase: taskStatistics, Round: 1, Steps: 1, Inbox: map[string][]byte{}, Sites: map[string]*siteRecord{},
+		Phase: options.TaskStatistics, Round: 1, Steps: 1, Inbox: map[string][]byte{}, Sites: map[string]*siteRecord{},
 		Scale: &scaleMessage{scale.Shift, scale.Factor},
 	}
 	for _, site := range r.plan.Sites {

@@ -13,6 +13,8 @@ import (
 	"parley/method"
 	"parley/method/judged"
 	"parley/methods/mvppca/internal/synthetic"
+	"parley/methods/mvppca/options"
+	"parley/methods/mvppca/use"
 	"parley/problem"
 	"parley/study"
 )
@@ -50,7 +52,7 @@ func TestRefitIsTheStudysModelAgain(t *testing.T) {
 		if !bytes.Equal(fileOf(t, again, ReleasedName), released) {
 			t.Errorf("%d factors: the releases changed", q)
 		}
-		m := synthetic.Must(LoadModel(fileOf(t, again, "model/model.json")))(t)
+		m := synthetic.Must(use.LoadModel(fileOf(t, again, "model/model.json")))(t)
 		if len(m.Factors) != q || m.Options.Latent != q {
 			t.Errorf("%d factors: the model has %d, and says %d", q, len(m.Factors), m.Options.Latent)
 		}
@@ -64,7 +66,7 @@ func TestRefitIsTheStudysModelAgain(t *testing.T) {
 		}
 		showable(t, again)
 	}
-	if q := p.Method.Options.(*Options).Latent; q != 2 {
+	if q := p.Method.Options.(*options.Options).Latent; q != 2 {
 		t.Errorf("the plan now has %d factors", q)
 	}
 }
@@ -189,7 +191,7 @@ func FuzzReleased(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if _, err := LoadModel(fileOf(t, again, "model/model.json")); err != nil {
+		if _, err := use.LoadModel(fileOf(t, again, "model/model.json")); err != nil {
 			t.Errorf("the model cannot be read: %v", err)
 		}
 	})

@@ -9,6 +9,8 @@ import (
 
 	"parley/figure"
 	"parley/method"
+	"parley/methods/mvppca/options"
+	"parley/methods/mvppca/use"
 )
 
 // Result names what was fitted and draws it.
@@ -25,7 +27,7 @@ func (c *coordinator) Result(ms method.State) (*method.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	loadings, err := m.loadingsCSV()
+	loadings, err := m.LoadingsCSV()
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +37,7 @@ func (c *coordinator) Result(ms method.State) (*method.Result, error) {
 
 // assessedResult is the result of a study whose sites say how well the model describes
 // their subjects, of those that did.
-func (c *coordinator) assessedResult(s *state, m *Model, files []method.File) (*method.Result, error) {
+func (c *coordinator) assessedResult(s *state, m *use.Model, files []method.File) (*method.Result, error) {
 	sites, pooled := c.reports(s)
 	if len(sites) == 0 {
 		return c.unassessed(s, m, files), nil
@@ -44,7 +46,7 @@ func (c *coordinator) assessedResult(s *state, m *Model, files []method.File) (*
 		Files:   files,
 		Metrics: c.metrics(s, pooled),
 		Headline: []figure.Fact{
-			{Name: "subjects at " + plural(len(sites), "site"), Value: strconv.Itoa(pooled.subjects())},
+			{Name: "subjects at " + use.Plural(len(sites), "site"), Value: strconv.Itoa(pooled.subjects())},
 			{Name: "factors", Value: strconv.Itoa(len(m.Factors))},
 			{Name: "of a view's variance explained", Value: spread(pooled)},
 			{Name: "mean absolute error, in " + unitOf[c.opts.Scaling], Value: strconv.FormatFloat(floats.Sum(pooled.AbsError)/floats.Sum(pooled.Cells), 'f', 3, 64)},
@@ -54,9 +56,9 @@ func (c *coordinator) assessedResult(s *state, m *Model, files []method.File) (*
 	if err != nil {
 		return nil, err
 	}
-	r.Sections = append(r.Sections, readingSection(), c.dataSection(sites), c.varianceSection(pooled, sites), m.loadingSection(), factors)
+	r.Sections = append(r.Sections, readingSection(), c.dataSection(sites), c.varianceSection(pooled, sites), m.LoadingSection(), factors)
 	if c.way.estimatesSpread() {
-		r.Sections = append(r.Sections, m.betweenSection())
+		r.Sections = append(r.Sections, m.BetweenSection())
 	}
 	if section, ok := c.imputationSection(sites); ok {
 		r.Sections = append(r.Sections, section)
@@ -71,7 +73,7 @@ func (c *coordinator) assessedResult(s *state, m *Model, files []method.File) (*
 // describes it: under differential privacy that would be a further release, and
 // without it all sites may have left before they did.
 // What rests on such answers (subjects, variance explained, errors) is left out.
-func (c *coordinator) unassessed(s *state, m *Model, files []method.File, about ...figure.Section) *method.Result {
+func (c *coordinator) unassessed(s *state, m *use.Model, files []method.File, about ...figure.Section) *method.Result {
 	r := &method.Result{
 		Files:   files,
 		Metrics: map[string]float64{"factors": float64(c.opts.Latent)},
@@ -81,14 +83,14 @@ func (c *coordinator) unassessed(s *state, m *Model, files []method.File, about 
 		},
 		Sections: []figure.Section{readingSection()},
 	}
-	r.Sections = append(append(r.Sections, about...), m.loadingSection())
+	r.Sections = append(append(r.Sections, about...), m.LoadingSection())
 	return r
 }
 
 // unitOf says what one scaled unit is.
 var unitOf = map[string]string{
-	ScaleStandard: "standard deviations", ScaleView: "its view's standard deviations", ScaleMinMax: "parts of a feature's range",
-	ScaleRange: "parts of a feature's public range", ScaleNone: "the features' own units", ScaleSiteRange: "parts of a feature's range at its site",
+	options.ScaleStandard: "standard deviations", options.ScaleView: "its view's standard deviations", options.ScaleMinMax: "parts of a feature's range",
+	options.ScaleRange: "parts of a feature's public range", options.ScaleNone: "the features' own units", options.ScaleSiteRange: "parts of a feature's range at its site",
 }
 
 // namedReport is a site's assessment with its name.

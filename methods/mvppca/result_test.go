@@ -14,6 +14,7 @@ import (
 	"parley/figure"
 	"parley/method"
 	"parley/methods/mvppca/internal/synthetic"
+	"parley/methods/mvppca/use"
 	"parley/report"
 	"parley/study"
 )
@@ -22,7 +23,7 @@ import (
 // and used, finite metrics, and sections that can be drawn.
 func checkResult(t testing.TB, plan *study.Plan, r *method.Result) {
 	t.Helper()
-	m, err := LoadModel(r.Files[0].Data)
+	m, err := use.LoadModel(r.Files[0].Data)
 	if err != nil {
 		t.Fatal(err)
 	}

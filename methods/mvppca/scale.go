@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"parley/internal/wire"
+	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
 	"parley/problem"
 	"parley/study"
@@ -104,7 +105,7 @@ func (s *featureSums) scale(p *study.Plan, l ppca.Layout, kind string) (*ppca.Sc
 			name := fmt.Sprintf("view %s, feature %s", v.Name, v.Features[j-lo].Name)
 			// What varies by less than any measured thing would have no scale.
 			constant := s.B[j] < s.N[j]/(ppca.LargestValue*ppca.LargestValue)
-			if kind == ScaleMinMax {
+			if kind == options.ScaleMinMax {
 				constant = s.B[j]-s.A[j] < 1/ppca.LargestValue
 			}
 			if s.N[j] == 0 {
@@ -117,13 +118,13 @@ func (s *featureSums) scale(p *study.Plan, l ppca.Layout, kind string) (*ppca.Sc
 			}
 			squares, count = squares+s.B[j], count+s.N[j]
 			out.Shift[j] = s.A[j]
-			if kind == ScaleMinMax {
+			if kind == options.ScaleMinMax {
 				out.Factor[j] = 1 / (s.B[j] - s.A[j])
 			} else {
 				out.Factor[j] = 1 / math.Sqrt(s.B[j]/s.N[j])
 			}
 		}
-		if kind == ScaleView {
+		if kind == options.ScaleView {
 			for j := lo; j < hi; j++ {
 				out.Factor[j] = 1 / math.Sqrt(squares/count)
 			}

@@ -10,6 +10,7 @@ import (
 
 	"parley/dataset"
 	"parley/method/judged"
+	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
 	"parley/problem"
 	"parley/study"
@@ -81,7 +82,7 @@ func (Method) Select(ctx context.Context, p *study.Plan, data map[string]dataset
 // selector is one selection under way.
 type selector struct {
 	plan   *study.Plan
-	opts   *Options
+	opts   *options.Options
 	layout ppca.Layout
 	config judged.SelectConfig
 
@@ -118,7 +119,7 @@ func (s *selector) check() error {
 		}
 	}
 	var wrong problem.List
-	if s.opts.Variant != Federated {
+	if s.opts.Variant != options.Federated {
 		wrong.Add(problem.Problem{Where: "method.variant", What: "the number of factors is chosen by the one shot, which the " + s.opts.Variant + " variant does not have",
 			Hint: "variant: federated in a plan for choosing; the number holds for both"})
 	}

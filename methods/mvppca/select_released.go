@@ -39,7 +39,7 @@ const noiseSplits = 4
 // seen, and how far noise moves it is known.
 //
 // Every fit has a noise variance for each feature, whatever the plan says: public
-// ranges scale each feature by itself, see [Options.defeatsSelection], and
+// ranges scale each feature by itself, see [options.Options.defeatsSelection], and
 // another layout of the noise costs no privacy.
 func (Method) SelectReleased(ctx context.Context, p *study.Plan, released []byte, c judged.SelectConfig) (*judged.Selection, error) {
 	r, err := readReleased(p, released)

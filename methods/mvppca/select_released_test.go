@@ -13,6 +13,7 @@ import (
 	"parley/method/judged"
 	"parley/methods/mvppca/internal/synthetic"
 	"parley/methods/mvppca/moments"
+	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
 	"parley/report"
 	"parley/study"
@@ -60,7 +61,7 @@ func paperDraw(r *rand.Rand, n, q int) (ppca.Layout, [][]float64) {
 // releasedOf makes what the sites of a study of these rows release at μ.
 func releasedOf(t testing.TB, r *rand.Rand, l ppca.Layout, rows [][]float64, sites int, mu float64) *releasedStudy {
 	s := synthetic.Must(moments.NewStatistics(l, synthetic.RangesOf(rows), 20))(t)
-	out := &releasedStudy{statisticsRounds: newStatisticsRounds(&study.Plan{Seed: 1}, &Options{Noise: "view"}, l, nil)}
+	out := &releasedStudy{statisticsRounds: newStatisticsRounds(&study.Plan{Seed: 1}, &options.Options{Noise: "view"}, l, nil)}
 	for range l.Views() {
 		out.plan.Views = append(out.plan.Views, study.View{Name: fmt.Sprint(len(out.plan.Views))})
 	}

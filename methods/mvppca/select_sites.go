@@ -9,6 +9,7 @@ import (
 
 	"parley/dataset"
 	"parley/judge/evaluate"
+	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
 	"parley/problem"
 )
@@ -123,14 +124,14 @@ func (s *selector) train(ctx context.Context, p *part) error {
 	}
 	d := s.layout.Features()
 	switch s.opts.Scaling {
-	case ScaleRange:
+	case options.ScaleRange:
 		p.scale = rangeScale(s.plan)
 		return nil
-	case ScaleNone:
+	case options.ScaleNone:
 		p.scale = unitScale(d)
 		return nil
 	}
-	pooled, extremes := newFeatureSums(d), s.opts.Scaling == ScaleMinMax
+	pooled, extremes := newFeatureSums(d), s.opts.Scaling == options.ScaleMinMax
 	for _, t := range p.trained {
 		one := t.sums.extremes
 		if !extremes {

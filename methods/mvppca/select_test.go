@@ -18,6 +18,7 @@ import (
 	"parley/method"
 	"parley/method/judged"
 	"parley/methods/mvppca/internal/synthetic"
+	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
 	"parley/study"
 )
@@ -97,7 +98,7 @@ func TestSelectDoesNotDependOnProcessors(t *testing.T) {
 // all rows, and the scale of a fold comes from its fitted rows alone.
 func TestHeldOutScores(t *testing.T) {
 	p, data := choosing(t, "scaling: standard", 2, 30)
-	s := &selector{plan: p, opts: p.Method.Options.(*Options), layout: synthetic.Shape(t, ppca.NoisePerView, 6, 5), config: upToFive, out: &judged.Selection{}}
+	s := &selector{plan: p, opts: p.Method.Options.(*options.Options), layout: synthetic.Shape(t, ppca.NoisePerView, 6, 5), config: upToFive, out: &judged.Selection{}}
 	if err := errors.Join(s.collect(t.Context(), data), s.divide(t.Context())); err != nil {
 		t.Fatal(err)
 	}
@@ -272,11 +273,11 @@ func TestScalingThatDefeatsSelection(t *testing.T) {
 		scaling, noise string
 		defeats        bool
 	}{
-		{ScaleStandard, "view", true}, {ScaleMinMax, "view", true}, {ScaleRange, "view", true},
-		{ScaleView, "view", false}, {ScaleNone, "view", false},
-		{ScaleStandard, "feature", false}, {ScaleMinMax, "feature", false}, {ScaleRange, "feature", false},
+		{options.ScaleStandard, "view", true}, {options.ScaleMinMax, "view", true}, {options.ScaleRange, "view", true},
+		{options.ScaleView, "view", false}, {options.ScaleNone, "view", false},
+		{options.ScaleStandard, "feature", false}, {options.ScaleMinMax, "feature", false}, {options.ScaleRange, "feature", false},
 	} {
-		why, mend := defeatsSelection(&Options{Scaling: c.scaling, Noise: c.noise})
+		why, mend := defeatsSelection(&options.Options{Scaling: c.scaling, Noise: c.noise})
 		if (why != "") != c.defeats || (mend != "") != c.defeats {
 			t.Errorf("%s, noise per %s: %q, %q", c.scaling, c.noise, why, mend)
 		}

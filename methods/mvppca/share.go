@@ -13,11 +13,13 @@ import (
 	"parley/figure"
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/use"
 )
 
 // model names what the coordinator fitted.
-func (c *coordinator) model(s *state) (*Model, error) {
+func (c *coordinator) model(s *state) (*use.Model, error) {
 	prior, err := s.Model.prior(c.layout)
 	if err != nil {
 		return nil, err
@@ -30,9 +32,9 @@ func (c *coordinator) model(s *state) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := newModelFile(c.plan, c.opts, digest.String(), scale, prior, s.Strengths)
+	m := use.NewModelFile(c.plan, c.opts, digest.String(), scale, prior, s.Strengths)
 	if c.way.estimatesSpread() {
-		m.spread(prior, c.layout)
+		m.Spread(prior, c.layout)
 	}
 	c.way.describe(s, m)
 	if sites, pooled := c.reports(s); len(sites) > 0 {
@@ -63,7 +65,7 @@ func (h *site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 	if err != nil {
 		return nil, err
 	}
-	if h.opts.Scaling == ScaleSiteRange {
+	if h.opts.Scaling == options.ScaleSiteRange {
 		sums, err := h.read(ctx, data)
 		if err != nil {
 			return nil, err
@@ -115,14 +117,14 @@ func (s *scores) write(ctx context.Context, to io.Writer) error {
 		return err
 	}
 	z, record := make([]float64, s.rank), make([]string, 0, len(header))
-	err := eachSubject(ctx, s.predictor, s.scale, s.data, func(row *dataset.Row, post *ppca.Posterior, values []float64) error {
+	err := use.EachSubject(ctx, s.predictor, s.scale, s.data, func(row *dataset.Row, post *ppca.Posterior, values []float64) error {
 		post.Latent(z, values)
 		record = append(record[:0], row.ID)
 		for _, x := range z {
-			record = append(record, number(x))
+			record = append(record, use.Number(x))
 		}
 		for a := range z {
-			record = append(record, number(math.Sqrt(post.Cov[a*s.rank+a])))
+			record = append(record, use.Number(math.Sqrt(post.Cov[a*s.rank+a])))
 		}
 		return w.Write(record)
 	})
@@ -131,20 +133,20 @@ func (s *scores) write(ctx context.Context, to io.Writer) error {
 }
 
 // assessed puts in what the sites said of the finished model.
-func assessed(m *Model, sites []namedReport, pooled *assessment) {
+func assessed(m *use.Model, sites []namedReport, pooled *assessment) {
 	q := len(m.Factors)
-	m.explains(pooled.explained())
+	m.Explains(pooled.explained())
 	for _, site := range sites {
-		out := ModelSite{Name: site.name, Subjects: site.subjects(), LatentMean: site.Mean, Views: []string{}, Patterns: []ModelPattern{}}
+		out := use.ModelSite{Name: site.name, Subjects: site.subjects(), LatentMean: site.Mean, Views: []string{}, Patterns: []use.ModelPattern{}}
 		for _, p := range site.Patterns {
 			views := make([]string, len(p.Views))
 			for i, k := range p.Views {
 				views[i] = m.Views[k].Name
 			}
-			out.Patterns = append(out.Patterns, ModelPattern{Views: views, Subjects: p.Subjects})
+			out.Patterns = append(out.Patterns, use.ModelPattern{Views: views, Subjects: p.Subjects})
 		}
 		for _, v := range m.Views {
-			if slices.ContainsFunc(out.Patterns, func(p ModelPattern) bool { return slices.Contains(p.Views, v.Name) }) {
+			if slices.ContainsFunc(out.Patterns, func(p use.ModelPattern) bool { return slices.Contains(p.Views, v.Name) }) {
 				out.Views = append(out.Views, v.Name)
 			}
 		}

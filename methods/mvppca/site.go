@@ -9,6 +9,7 @@ import (
 	"parley/dataset"
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
 	"parley/privacy"
 	"parley/study"
@@ -28,7 +29,7 @@ type siteRounds interface {
 // over the same rows gives again.
 type site struct {
 	plan   *study.Plan
-	opts   *Options
+	opts   *options.Options
 	layout ppca.Layout
 	name   string
 	way    siteRounds
@@ -114,7 +115,7 @@ func (r *rowSums) moments(d int) *featureSums {
 func (h *site) scaled(r *rowSums, m *scaleMessage) ([]ppca.Block, *ppca.Scale, error) {
 	var scale *ppca.Scale
 	var err error
-	if h.opts.Scaling == ScaleSiteRange {
+	if h.opts.Scaling == options.ScaleSiteRange {
 		scale = r.extremes.ownRange()
 	} else if scale, err = m.scale(h.layout); err != nil {
 		return nil, nil, err
@@ -143,19 +144,19 @@ func (c *contents) say(values int, what string) {
 
 // request is what a task of a kind releases.
 func (h *site) request(kind string) (privacy.Request, error) {
-	if !h.opts.asks(h.plan, kind) {
+	if !h.opts.Asks(h.plan, kind) {
 		return privacy.Request{Protection: privacy.Unprotected}, fmt.Errorf("the plan has no task %q", kind)
 	}
 	d, q, k := h.layout.Features(), h.opts.Latent, h.layout.Views()
 	var r contents
 	switch kind {
-	case taskScale:
+	case options.TaskScale:
 		what := "number of values, mean and sum of squared deviations of each feature"
-		if h.opts.Scaling == ScaleMinMax {
+		if h.opts.Scaling == options.ScaleMinMax {
 			what = "number of values, smallest and largest value of each feature"
 		}
 		r.say(3*d, what)
-	case taskAssess:
+	case options.TaskAssess:
 		r.say((2+k)<<min(k, 16), "number of subjects and share of cells observed, per pattern of present views")
 		r.say(k*(q+4), "sums of squares and of absolute errors, total and unexplained, per view and factor")
 		r.say(2*d, "sums of squares, total and unexplained, per feature")
@@ -173,16 +174,16 @@ func (h *site) Run(ctx context.Context, t method.Task, s *privacy.Session) (meth
 	var answer any // nil where the noised sums are all of it
 	var err error
 	switch t.Kind {
-	case taskScale:
+	case options.TaskScale:
 		answer, err = h.exact(ctx, s, func(sums *rowSums, _ dataset.Source) (any, error) {
 			return run(t, func(*scaleTask) (any, error) {
-				if h.opts.Scaling == ScaleMinMax {
+				if h.opts.Scaling == options.ScaleMinMax {
 					return sums.extremes, nil
 				}
 				return sums.moments(h.layout.Features()), nil
 			})
 		})
-	case taskAssess:
+	case options.TaskAssess:
 		answer, err = h.exact(ctx, s, func(sums *rowSums, data dataset.Source) (any, error) {
 			return run(t, func(task *assessTask) (any, error) { return h.assess(ctx, task, sums, data) })
 		})

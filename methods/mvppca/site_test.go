@@ -9,14 +9,15 @@ import (
 	"parley/internal/wire"
 	"parley/method"
 	"parley/methods/mvppca/internal/synthetic"
+	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
 )
 
 func TestSiteRefusesTasksThatItsPlanDoesNotHave(t *testing.T) {
 	for options, kinds := range map[string][]string{
-		federated:                    {taskIterate, "rows", ""},
-		"  latent: 2\n  rounds: 0\n": {taskIterate, taskRefine},
-		published:                    {taskFit, taskRefine, taskScale},
+		federated:                    {options.TaskIterate, "rows", ""},
+		"  latent: 2\n  rounds: 0\n": {options.TaskIterate, options.TaskRefine},
+		published:                    {options.TaskFit, options.TaskRefine, options.TaskScale},
 	} {
 		half := newPlay(t, threeSites(t, options)).halves["site-0"]
 		for _, kind := range kinds {
@@ -38,7 +39,7 @@ func TestSiteRefusesModelsOfAnotherRank(t *testing.T) {
 	for _, opts := range []string{federated, published} {
 		for _, x := range exchanges(t, threeSites(t, opts)) {
 			kind := x.tasks[0].Kind
-			if kind == taskScale || kind == taskFit {
+			if kind == options.TaskScale || kind == options.TaskFit {
 				continue // they carry no model
 			}
 			p := newPlay(t, x.study)
@@ -129,13 +130,13 @@ func FuzzTask(f *testing.F) {
 	for i, x := range list {
 		plays[i] = newPlay(f, x.study)
 		f.Add(uint8(i), x.tasks[0].Kind, x.tasks[0].Body)
-		f.Add(uint8(i), taskAssess, list[(i+3)%len(list)].tasks[0].Body)
+		f.Add(uint8(i), options.TaskAssess, list[(i+3)%len(list)].tasks[0].Body)
 	}
 	empty, err := wire.Marshal(scaleTask{})
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add(uint8(0), taskScale, empty)
+	f.Add(uint8(0), options.TaskScale, empty)
 	f.Fuzz(func(t *testing.T, which uint8, kind string, body []byte) {
 		p := *plays[int(which)%len(plays)]
 		p.t = t

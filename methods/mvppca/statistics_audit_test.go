@@ -13,6 +13,7 @@ import (
 	"parley/internal/wire"
 	"parley/method"
 	"parley/methods/mvppca/internal/synthetic"
+	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
 	"parley/privacy"
 )
@@ -86,7 +87,7 @@ func TestAuditOfTheWholeRelease(t *testing.T) {
 		p.data["north"] = table
 		p.behindGates(seed)
 		p.round = 1
-		said, err := p.answer(method.Task{Site: "north", Kind: taskStatistics, Body: synthetic.Must(wire.Marshal(statisticsTask{}))(t)})
+		said, err := p.answer(method.Task{Site: "north", Kind: options.TaskStatistics, Body: synthetic.Must(wire.Marshal(statisticsTask{}))(t)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -157,7 +158,7 @@ func TestDiagnosticsOfAHostileModel(t *testing.T) {
 	s := private(statisticsOptions, checkedBudget).study(t)
 	p := newPlay(t, s)
 	l := p.coordinator.(*coordinator).layout
-	honest := synthetic.Must(p.halves["site-0"].(*site).request(taskCheck))(t)
+	honest := synthetic.Must(p.halves["site-0"].(*site).request(options.TaskCheck))(t)
 	if honest.Protection != privacy.Differential {
 		t.Errorf("protection %q", honest.Protection)
 	}
@@ -183,7 +184,7 @@ func TestDiagnosticsOfAHostileModel(t *testing.T) {
 		if err != nil { // what cannot be sent
 			continue
 		}
-		task := method.Task{Site: "site-0", Kind: taskCheck, Body: body}
+		task := method.Task{Site: "site-0", Kind: options.TaskCheck, Body: body}
 		o, err := p.release(task)
 		if (err != nil) != c.refused {
 			t.Errorf("%s: %v", name, err)

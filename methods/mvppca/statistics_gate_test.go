@@ -16,6 +16,7 @@ import (
 	"parley/method"
 	"parley/methods/mvppca/internal/synthetic"
 	"parley/methods/mvppca/moments"
+	"parley/methods/mvppca/options"
 	"parley/privacy"
 	"parley/privacy/account"
 	"parley/privacy/privacytest"
@@ -81,7 +82,7 @@ func TestStatisticsCostThePlansTotal(t *testing.T) {
 			if _, err := p.run(); err != nil {
 				t.Fatal(err)
 			}
-			want := []string{taskStatistics, taskCheck}[:1+int(math.Ceil(share))]
+			want := []string{options.TaskStatistics, options.TaskCheck}[:1+int(math.Ceil(share))]
 			if !slices.Equal(p.kinds, want) {
 				t.Errorf("the sites were asked for %v, want %v", p.kinds, want)
 			}
@@ -92,7 +93,7 @@ func TestStatisticsCostThePlansTotal(t *testing.T) {
 						t.Errorf("%s: attempt %d of round %d", site, e.Attempt, e.Round)
 					}
 					all = append(all, mechanisms(e.Request.Sums)...)
-					if e.Kind == taskCheck {
+					if e.Kind == options.TaskCheck {
 						check = mechanisms(e.Request.Sums)
 					}
 				}

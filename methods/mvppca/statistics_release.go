@@ -9,7 +9,9 @@ import (
 	"parley/internal/wire"
 	"parley/method"
 	"parley/methods/mvppca/moments"
+	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/use"
 	"parley/privacy"
 	"parley/privacy/account"
 	"parley/study"
@@ -26,12 +28,12 @@ type statisticsPlan struct {
 
 // newStatisticsPlan plans the releases of a site, and calibrates their noise so
 // that together they keep the plan's total.
-func newStatisticsPlan(p *study.Plan, o *Options, l ppca.Layout) (*statisticsPlan, error) {
+func newStatisticsPlan(p *study.Plan, o *options.Options, l ppca.Layout) (*statisticsPlan, error) {
 	var ranges [][2]float64
 	for _, v := range p.Views {
 		for _, f := range v.Features {
 			if f.Range == nil {
-				return nil, fmt.Errorf("feature %s of view %s has no range, and mechanism %q needs one", f.Name, v.Name, MechanismStatistics)
+				return nil, fmt.Errorf("feature %s of view %s has no range, and mechanism %q needs one", f.Name, v.Name, options.MechanismStatistics)
 			}
 			ranges = append(ranges, *f.Range)
 		}
@@ -235,7 +237,7 @@ type statisticsRounds struct {
 }
 
 // newStatisticsRounds is the coordinator of a study of noised statistics.
-func newStatisticsRounds(p *study.Plan, o *Options, l ppca.Layout, noised *statisticsPlan) *statisticsRounds {
+func newStatisticsRounds(p *study.Plan, o *options.Options, l ppca.Layout, noised *statisticsPlan) *statisticsRounds {
 	c := &statisticsRounds{coordinator: &coordinator{plan: p, opts: o, layout: l}, noised: noised}
 	c.way = c
 	return c
@@ -249,14 +251,14 @@ func (c *statisticsRounds) steps() int {
 }
 
 func (c *statisticsRounds) begin(s *state) ([]method.Task, method.Info, error) {
-	return c.ask(s, taskStatistics, func(string) (any, error) { return statisticsTask{}, nil })
+	return c.ask(s, options.TaskStatistics, func(string) (any, error) { return statisticsTask{}, nil })
 }
 
 func (c *statisticsRounds) advance(s *state) ([]method.Task, method.Info, error) {
 	switch s.Phase {
-	case taskStatistics:
+	case options.TaskStatistics:
 		return c.statistics(s)
-	case taskCheck:
+	case options.TaskCheck:
 		return c.checked(s)
 	}
 	return nil, nil, fmt.Errorf("unknown phase %q", s.Phase)
@@ -264,7 +266,7 @@ func (c *statisticsRounds) advance(s *state) ([]method.Task, method.Info, error)
 
 func (c *statisticsRounds) receive(a method.Contribution) ([]byte, error) {
 	switch a.Kind {
-	case taskStatistics:
+	case options.TaskStatistics:
 		sent := new(statisticsAnswer)
 		if err := wire.Unmarshal(a.Body, sent); err != nil {
 			return nil, err
@@ -282,7 +284,7 @@ func (c *statisticsRounds) receive(a method.Contribution) ([]byte, error) {
 			err = c.noised.follows(r, x.Overview.Floats(0), x.Overview.SD())
 		}
 		return keep(x, err)
-	case taskCheck:
+	case options.TaskCheck:
 		if err := bodiless(a); err != nil {
 			return nil, err
 		}
@@ -300,9 +302,9 @@ func (c *statisticsRounds) receive(a method.Contribution) ([]byte, error) {
 // noise above all.
 func (c *statisticsRounds) estimatesSpread() bool { return false }
 
-func (c *statisticsRounds) describe(s *state, m *Model) {
-	m.explains(s.Pooled.explained())
-	m.doubts(s.Doubt)
+func (c *statisticsRounds) describe(s *state, m *use.Model) {
+	m.Explains(s.Pooled.explained())
+	m.Doubts(s.Doubt)
 }
 
 // statistics makes the model of what all sites released. Nothing after this

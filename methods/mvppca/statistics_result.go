@@ -10,10 +10,11 @@ import (
 	"parley/method"
 	"parley/methods/mvppca/moments"
 	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/use"
 )
 
 // ReleasedName is the file of a result that holds what the sites released under
-// [MechanismStatistics].
+// [options.MechanismStatistics].
 const ReleasedName = "model/released.json"
 
 // ReleasedFormat names the format of that file and its version.
@@ -34,7 +35,7 @@ type releasedOfASite struct {
 }
 
 // result is the result where the sites released noised statistics.
-func (c *statisticsRounds) result(s *state, m *Model, files []method.File) (*method.Result, error) {
+func (c *statisticsRounds) result(s *state, m *use.Model, files []method.File) (*method.Result, error) {
 	out := releasedFile{Format: ReleasedFormat, Plan: m.Plan}
 	var releases []moments.Released
 	for _, name := range c.plan.Sites {
@@ -59,7 +60,7 @@ func (c *statisticsRounds) result(s *state, m *Model, files []method.File) (*met
 		Files:   append(files, method.File{Name: ReleasedName, Data: append(data, '\n')}),
 		Metrics: map[string]float64{"factors": float64(c.opts.Latent), "subjects_noised": math.Round(subjects), "subjects_noised_sd": noise},
 		Headline: []figure.Fact{
-			{Name: "subjects at " + plural(len(releases), "site") + ", noised", Value: countText(subjects, noise)},
+			{Name: "subjects at " + use.Plural(len(releases), "site") + ", noised", Value: countText(subjects, noise)},
 			{Name: "factors", Value: fmt.Sprint(len(m.Factors))},
 			{Name: "of a view's variance explained", Value: spread(s.Pooled)},
 		},
@@ -73,7 +74,7 @@ func (c *statisticsRounds) result(s *state, m *Model, files []method.File) (*met
 	if err != nil {
 		return nil, err
 	}
-	r.Sections = []figure.Section{readingSection(), c.releasedSection(out.Sites, releases), c.noisedVarianceSection(s), m.loadingSection(), doubt}
+	r.Sections = []figure.Section{readingSection(), c.releasedSection(out.Sites, releases), c.noisedVarianceSection(s), m.LoadingSection(), doubt}
 	if c.noised.check != nil {
 		checks, err := c.checks(s)
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"parley/dataset"
 	"parley/method"
 	"parley/methods/mvppca/moments"
+	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
 	"parley/privacy"
 )
@@ -18,7 +19,7 @@ type statisticsSite struct {
 }
 
 func (h *statisticsSite) request(kind string) (privacy.Request, error) {
-	if kind == taskCheck {
+	if kind == options.TaskCheck {
 		return h.noised.checkRequest(), nil
 	}
 	return h.noised.request(), nil
@@ -26,9 +27,9 @@ func (h *statisticsSite) request(kind string) (privacy.Request, error) {
 
 func (h *statisticsSite) run(ctx context.Context, t method.Task, s *privacy.Session) (any, error) {
 	switch t.Kind {
-	case taskStatistics:
+	case options.TaskStatistics:
 		return run(t, func(*statisticsTask) (any, error) { return h.noised.release(ctx, s) })
-	case taskCheck:
+	case options.TaskCheck:
 		return run(t, func(task *checkTask) (any, error) { return nil, h.check(ctx, task, s) })
 	}
 	return h.exact(ctx, s, func(*rowSums, dataset.Source) (any, error) { return nil, fmt.Errorf("unknown task %q", t.Kind) })

@@ -1,4 +1,4 @@
-package mvppca
+package use
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 
 	"parley/figure"
 	"parley/method/fitted"
+	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
 	"parley/problem"
 )
@@ -63,8 +64,8 @@ func (m *Model) Compare(with fitted.Model) (*fitted.Account, error) {
 	if !ok {
 		return nil, problem.Problem{What: fmt.Sprintf("a model of %s cannot be compared with one of %s", m.Method(), with.Method())}
 	}
-	if (m.Scaling == ScaleSiteRange) != (o.Scaling == ScaleSiteRange) {
-		return nil, problem.Problem{What: fmt.Sprintf("one model was fitted with scaling %q, in units of each site, and the other was not: their loadings have no common unit", ScaleSiteRange),
+	if (m.Scaling == options.ScaleSiteRange) != (o.Scaling == options.ScaleSiteRange) {
+		return nil, problem.Problem{What: fmt.Sprintf("one model was fitted with scaling %q, in units of each site, and the other was not: their loadings have no common unit", options.ScaleSiteRange),
 			Hint: "compare two fits that have a common scale"}
 	}
 	shared, only := m.inCommon(o)
@@ -290,7 +291,7 @@ func (c *comparison) account() *fitted.Account {
 	}
 	for i, name := range []string{"A", "B"} {
 		if n := len(c.Only[i]); n > 0 {
-			a.Notes.Add(problem.Problem{Where: "model " + name, What: fmt.Sprintf("%s of it not compared, since the other lacks them: %s", plural(n, "feature"), strings.Join(c.Only[i][:min(n, 8)], ", "))})
+			a.Notes.Add(problem.Problem{Where: "model " + name, What: fmt.Sprintf("%s of it not compared, since the other lacks them: %s", Plural(n, "feature"), strings.Join(c.Only[i][:min(n, 8)], ", "))})
 		}
 	}
 	f := figure.Table{Title: "Factors, matched one to one",

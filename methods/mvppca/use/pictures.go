@@ -1,4 +1,4 @@
-package mvppca
+package use
 
 import (
 	"fmt"
@@ -10,13 +10,13 @@ import (
 	"parley/figure"
 )
 
-// loadingSection shows which features make each factor.
-func (m *Model) loadingSection() figure.Section {
+// LoadingSection shows which features make each factor.
+func (m *Model) LoadingSection() figure.Section {
 	const top = 12
 	sec := figure.Section{ID: "loadings", Title: "What the factors are made of",
 		Lead:  "A standardised loading is the correlation of a feature with the factor over the study's population: −1 to 1, without a unit. Signs follow a rule, the largest loading relative to its noise being positive, and mean nothing by themselves: a factor and its mirror image describe the same pattern.",
 		Items: []figure.Item{{Figure: m.loadingMap()}}}
-	for a := range min(len(m.Factors), drawnFactors) {
+	for a := range min(len(m.Factors), DrawnFactors) {
 		b := figure.Bars{X: figure.Axis{Label: fmt.Sprintf("standardised loading on factor %d", a+1)}, Top: top}
 		for _, v := range m.Views {
 			for i := range v.Features {
@@ -67,8 +67,8 @@ func (m *Model) loadingMap() *figure.Figure {
 		Alt:     "Table of standardised loadings of the strongest features on all factors."}
 }
 
-// betweenSection shows what differs between sites beyond who is there.
-func (m *Model) betweenSection() figure.Section {
+// BetweenSection shows what differs between sites beyond who is there.
+func (m *Model) BetweenSection() figure.Section {
 	t := figure.Table{ID: "between-sites", Title: "Spread between sites, in numbers",
 		Caption: "Standard deviations between sites, in scaled units, of a feature's loadings and of its mean, after each site's own distribution of scores has been allowed for. The size of the loadings is their root mean square over all sites, to compare with. Zero means that the sites are as alike as samples from one population would be.",
 		Columns: []figure.Column{{Name: "view"}, {Name: "loadings, between sites", Numbers: figure.Numbers{}}, {Name: "loadings, size", Numbers: figure.Numbers{}},

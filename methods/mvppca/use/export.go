@@ -1,4 +1,4 @@
-package mvppca
+package use
 
 import (
 	"bytes"
@@ -13,6 +13,7 @@ import (
 	"parley/figure"
 	"parley/internal/tensor"
 	"parley/method"
+	"parley/methods/mvppca/options"
 	"parley/problem"
 )
 
@@ -79,7 +80,7 @@ type modelNames struct {
 }
 
 func (m *Model) names() modelNames {
-	n := modelNames{Views: []string{}, Features: []string{}, ViewOf: []int{}, Units: []string{}, Sites: []string{}, Factors: factorNames(len(m.Factors))}
+	n := modelNames{Views: []string{}, Features: []string{}, ViewOf: []int{}, Units: []string{}, Sites: []string{}, Factors: FactorNames(len(m.Factors))}
 	for k, v := range m.Views {
 		n.Views = append(n.Views, v.Name)
 		for _, f := range v.Features {
@@ -96,7 +97,7 @@ func (m *Model) names() modelNames {
 // standard deviations with power 1, variances with power 2. It is not
 // available where the sites had units of their own or no site had the feature.
 func (m *Model) inUnits(f *ModelFeature, x float64, power int) float64 {
-	if m.Scaling == ScaleSiteRange || f.Noise == 0 {
+	if m.Scaling == options.ScaleSiteRange || f.Noise == 0 {
 		return math.NaN()
 	}
 	for range power {
@@ -267,8 +268,8 @@ func (m *Model) siteTable() figure.Table {
 	return t
 }
 
-// loadingsCSV is the loadings as a table for other programs.
-func (m *Model) loadingsCSV() ([]byte, error) {
+// LoadingsCSV is the loadings as a table for other programs.
+func (m *Model) LoadingsCSV() ([]byte, error) {
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
 	header := []string{"view", "feature", "mean", "noise_variance"}
@@ -278,9 +279,9 @@ func (m *Model) loadingsCSV() ([]byte, error) {
 	records := [][]string{header}
 	for _, v := range m.Views {
 		for _, f := range v.Features {
-			record := []string{v.Name, f.Name, number(f.Mean), number(f.Noise)}
+			record := []string{v.Name, f.Name, Number(f.Mean), Number(f.Noise)}
 			for _, x := range f.Loadings {
-				record = append(record, number(x))
+				record = append(record, Number(x))
 			}
 			records = append(records, record)
 		}

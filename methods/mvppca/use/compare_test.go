@@ -1,4 +1,4 @@
-package mvppca
+package use
 
 import (
 	"math"
@@ -12,6 +12,7 @@ import (
 	"parley/dataset"
 	"parley/method/fitted"
 	"parley/methods/mvppca/internal/synthetic"
+	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
 )
 
@@ -166,7 +167,7 @@ func TestModelsOfDifferentShapeAreCompared(t *testing.T) {
 	if _, err := a.Compare(b); err == nil || !strings.Contains(err.Error(), "no feature in common") {
 		t.Errorf("got %v", err)
 	}
-	b.Scaling = ScaleSiteRange
+	b.Scaling = options.ScaleSiteRange
 	if _, err := a.Compare(b); err == nil || !strings.Contains(err.Error(), "no common unit") {
 		t.Errorf("got %v", err)
 	}

@@ -1,4 +1,4 @@
-package mvppca
+package use
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 
 	"parley/dataset"
 	"parley/method/fitted"
+	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
 	"parley/problem"
 )
@@ -32,7 +33,7 @@ func LoadModel(data []byte) (*Model, error) {
 
 // check says what is wrong with a model that came from elsewhere.
 func (m *Model) check() error {
-	l, err := m.layout()
+	l, err := m.Layout()
 	if err != nil {
 		return err
 	}
@@ -123,11 +124,11 @@ type reader struct {
 // (or of others just like them), or of a site never seen, whose features have
 // more noise variance by newSiteVariance.
 func (m *Model) use(newSite bool) (*reader, fitted.Notes, error) {
-	if m.Scaling == ScaleSiteRange {
+	if m.Scaling == options.ScaleSiteRange {
 		return nil, nil, problem.Problem{Where: "model " + m.Study, What: fmt.Sprintf("was fitted with scaling %q: every site had units of its own, and new subjects have none", m.Scaling),
 			Hint: "fit it with another scaling; each site's scores are in its own report"}
 	}
-	l, err := m.layout()
+	l, err := m.Layout()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -160,7 +161,7 @@ func (m *Model) newSiteVariance(v *ModelView) float64 {
 	}
 	between := *v.MeanSD**v.MeanSD + float64(len(m.Factors))**v.LoadingSD**v.LoadingSD
 	sites := float64(max(1, m.sitesWith(v.Name)))
-	if m.Options != nil && m.Options.Variant == PublishedVariant {
+	if m.Options != nil && m.Options.Variant == options.PublishedVariant {
 		return between * (1 + 1/sites)
 	}
 	return between * 2 / sites
@@ -206,7 +207,7 @@ func (m *Model) sitesWith(view string) (n int) {
 // each reads the subjects one by one, in bounded memory, and counts them. The
 // values are those of the posterior's observed features, in scaled units.
 func (r *reader) each(ctx context.Context, data dataset.Source, do func(*dataset.Row, *ppca.Posterior, []float64) error) (subjects int, err error) {
-	err = eachSubject(ctx, r.predictor, r.scale, data, func(row *dataset.Row, post *ppca.Posterior, values []float64) error {
+	err = EachSubject(ctx, r.predictor, r.scale, data, func(row *dataset.Row, post *ppca.Posterior, values []float64) error {
 		subjects++
 		r.units.add(post.Observed, values)
 		return do(row, post, values)
@@ -220,10 +221,10 @@ func (r *reader) each(ctx context.Context, data dataset.Source, do func(*dataset
 // own brings feature j from scaled to its own units.
 func (r *reader) own(j int, z float64) float64 { return z/r.scale.Factor[j] + r.scale.Shift[j] }
 
-// eachSubject reads the rows with what the model says of each subject: the
+// EachSubject reads the rows with what the model says of each subject: the
 // posterior given what was observed, and the scaled values of that. Both, and
 // the row, are valid until the next.
-func eachSubject(ctx context.Context, p *ppca.Predictor, scale *ppca.Scale, data dataset.Source, do func(*dataset.Row, *ppca.Posterior, []float64) error) error {
+func EachSubject(ctx context.Context, p *ppca.Predictor, scale *ppca.Scale, data dataset.Source, do func(*dataset.Row, *ppca.Posterior, []float64) error) error {
 	for row, err := range data.Rows(ctx) {
 		if err != nil {
 			return err

@@ -1,4 +1,8 @@
-package mvppca
+// Package options is what a plan says under method where the method is mvppca: read
+// [Options] for the keys, their meaning and their defaults. [Options.Fill] and
+// [Options.Check] hold them against the plan, and what follows from them alone, such as
+// which tasks come up, is answered here.
+package options
 
 import (
 	"fmt"
@@ -30,8 +34,8 @@ const (
 	ScaleSiteRange = "site-min-max" // each site by its own minimum and maximum: as published, only to compare
 )
 
-// scalings are all of them.
-var scalings = []string{ScaleStandard, ScaleView, ScaleMinMax, ScaleRange, ScaleNone, ScaleSiteRange}
+// Scalings are all of them.
+var Scalings = []string{ScaleStandard, ScaleView, ScaleMinMax, ScaleRange, ScaleNone, ScaleSiteRange}
 
 // Options are what a plan says under method.
 type Options struct {
@@ -81,7 +85,7 @@ type SiteIterations struct {
 	Iterations int    `json:"iterations"`
 }
 
-func defaults() *Options {
+func Defaults() *Options {
 	return &Options{Variant: Federated, Scaling: ScaleStandard, Noise: "view"}
 }
 
@@ -166,7 +170,7 @@ func (o *Options) Check(p *study.Plan, report func(key, what, hint string)) {
 		}
 	}
 	oneOf("variant", o.Variant, Federated, PublishedVariant)
-	oneOf("scaling", o.Scaling, scalings...)
+	oneOf("scaling", o.Scaling, Scalings...)
 	oneOf("noise", o.Noise, "view", "feature")
 	o.checkMechanism(p, report)
 	features := 0
@@ -210,7 +214,7 @@ func (o *Options) Check(p *study.Plan, report func(key, what, hint string)) {
 		atLeast("local_rank", o.LocalRank, 1)
 	}
 	if o.Scaling == ScaleSiteRange {
-		report("scaling", fmt.Sprintf("%q gives every site other units, which only the published variant puts up with", ScaleSiteRange), "one of "+strings.Join(scalings[:4], ", "))
+		report("scaling", fmt.Sprintf("%q gives every site other units, which only the published variant puts up with", ScaleSiteRange), "one of "+strings.Join(Scalings[:4], ", "))
 	}
 	switch {
 	case o.Tolerance == nil:
@@ -264,8 +268,8 @@ func (o *Options) checkPublished(p *study.Plan, report func(key, what, hint stri
 	}
 }
 
-// iterationsIn returns the number of iterations of a site in a published round.
-func (o *Options) iterationsIn(round int, site string) int {
+// IterationsIn returns the number of iterations of a site in a published round.
+func (o *Options) IterationsIn(round int, site string) int {
 	if round == 1 {
 		return o.Published.FirstIterations
 	}
@@ -277,30 +281,31 @@ func (o *Options) iterationsIn(round int, site string) int {
 	return o.Iterations
 }
 
-func (o *Options) noise() ppca.Noise {
+// NoiseGroups returns which features share a noise variance.
+func (o *Options) NoiseGroups() ppca.Noise {
 	if o.Noise == "feature" {
 		return ppca.NoisePerFeature
 	}
 	return ppca.NoisePerView
 }
 
-// pools says whether the scale comes from the sites.
-func (o *Options) pools() bool {
+// Pools says whether the scale comes from the sites.
+func (o *Options) Pools() bool {
 	return slices.Contains([]string{ScaleStandard, ScaleView, ScaleMinMax}, o.Scaling)
 }
 
-// schedule yields the kinds of task of a study in order, and how often each
+// Schedule yields the kinds of task of a study in order, and how often each
 // comes up at most.
-func (o *Options) schedule(p *study.Plan) iter.Seq2[string, int] {
+func (o *Options) Schedule(p *study.Plan) iter.Seq2[string, int] {
 	return func(yield func(string, int) bool) {
-		for _, kind := range []string{taskScale, taskFit, taskRefine, taskIterate, taskClip, taskStatistics, taskCheck, taskAssess} {
+		for _, kind := range []string{TaskScale, TaskFit, TaskRefine, TaskIterate, TaskClip, TaskStatistics, TaskCheck, TaskAssess} {
 			times := 1
 			switch {
-			case !o.asks(p, kind):
+			case !o.Asks(p, kind):
 				continue
-			case kind == taskClip && o.firstInClear():
+			case kind == TaskClip && o.FirstInClear():
 				times = o.Rounds - 1
-			case kind == taskClip, kind == taskRefine, kind == taskIterate && !o.firstInClear():
+			case kind == TaskClip, kind == TaskRefine, kind == TaskIterate && !o.FirstInClear():
 				times = o.Rounds
 			}
 			if !yield(kind, times) {
@@ -310,23 +315,23 @@ func (o *Options) schedule(p *study.Plan) iter.Seq2[string, int] {
 	}
 }
 
-// asks says whether a task of this kind can come up in the plan's study.
-func (o *Options) asks(p *study.Plan, kind string) bool {
+// Asks says whether a task of this kind can come up in the plan's study.
+func (o *Options) Asks(p *study.Plan, kind string) bool {
 	switch kind {
-	case taskScale:
-		return o.pools() && o.Mechanism == ""
-	case taskFit:
+	case TaskScale:
+		return o.Pools() && o.Mechanism == ""
+	case TaskFit:
 		return o.Variant == Federated && o.Mechanism == ""
-	case taskRefine:
+	case TaskRefine:
 		return o.Variant == Federated && o.Rounds > 0 && o.Mechanism == ""
-	case taskIterate:
-		return o.Variant == PublishedVariant && (o.Mechanism == "" || o.firstInClear())
-	case taskClip:
-		return o.clips()
-	case taskStatistics:
+	case TaskIterate:
+		return o.Variant == PublishedVariant && (o.Mechanism == "" || o.FirstInClear())
+	case TaskClip:
+		return o.Clips()
+	case TaskStatistics:
 		return o.Mechanism == MechanismStatistics
-	case taskCheck:
+	case TaskCheck:
 		return o.Mechanism == MechanismStatistics && p.Privacy.Diagnostics > 0
 	}
-	return kind == taskAssess && o.Mechanism == ""
+	return kind == TaskAssess && o.Mechanism == ""
 }

@@ -1,4 +1,4 @@
-package mvppca
+package use
 
 import (
 	"context"
@@ -35,7 +35,7 @@ func TestDrawsHaveTheMomentsOfTheModel(t *testing.T) {
 	const n = 20000
 	src, err := m.Sample(n, 7, nil)
 	table := collect(t, src, err)
-	l, p, scale := synthetic.Must(m.layout())(t), m.params(), m.scale()
+	l, p, scale := synthetic.Must(m.Layout())(t), m.params(), m.scale()
 	d := l.Features()
 	columns := make([][]float64, d)
 	for i := range n {

@@ -1,4 +1,4 @@
-package mvppca
+package use
 
 import (
 	"cmp"
@@ -18,8 +18,8 @@ import (
 	"parley/problem"
 )
 
-// association is one factor against one column.
-type association struct {
+// Association is one factor against one column.
+type Association struct {
 	Column   string   `json:"column"`
 	Kind     string   `json:"kind"` // number or category
 	Factor   int      `json:"factor"`
@@ -49,9 +49,9 @@ func (m *Model) Associate(ctx context.Context, data dataset.Source, categories [
 		return nil, err
 	}
 	q := len(m.Factors)
-	var columns []*covariate
+	var columns []*Covariate
 	for _, c := range data.Schema().Subject {
-		columns = append(columns, &covariate{name: c.Name, category: slices.Contains(categories, c.Name), number: newRunning(q), levels: map[string]*running{}})
+		columns = append(columns, &Covariate{Name: c.Name, category: slices.Contains(categories, c.Name), Number: NewRunning(q), Levels: map[string]*Running{}})
 	}
 	z, empty := make([]float64, q), 0
 	if _, err := r.each(ctx, data, func(row *dataset.Row, post *ppca.Posterior, values []float64) error {
@@ -61,7 +61,7 @@ func (m *Model) Associate(ctx context.Context, data dataset.Source, categories [
 		}
 		post.Latent(z, values)
 		for i, c := range columns {
-			c.add(row.Subject[i], z)
+			c.Add(row.Subject[i], z)
 		}
 		return nil
 	}); err != nil {
@@ -70,33 +70,33 @@ func (m *Model) Associate(ctx context.Context, data dataset.Source, categories [
 	if empty > 0 {
 		notes.Add(problem.Problem{Where: "subjects", What: fmt.Sprintf("%d without any value of the model's views were left out", empty)})
 	}
-	list := []association{}
+	list := []Association{}
 	for _, c := range columns {
-		found, err := c.associations(q, &notes)
+		found, err := c.Associations(q, &notes)
 		if err != nil {
 			return nil, err
 		}
 		list = append(list, found...)
 	}
-	adjust(list)
-	return associationAccount(list, append(notes, r.units.notes()...)), nil
+	Adjust(list)
+	return AssociationAccount(list, append(notes, r.units.notes()...)), nil
 }
 
-// running are running means and sums of squares of the factors, and of their
+// Running are running means and sums of squares of the factors, and of their
 // products with one number x.
-type running struct {
+type Running struct {
 	n        float64
 	mean, ss []float64
 	x, xx    float64
 	xz       []float64
 }
 
-func newRunning(q int) *running {
-	return &running{mean: make([]float64, q), ss: make([]float64, q), xz: make([]float64, q)}
+func NewRunning(q int) *Running {
+	return &Running{mean: make([]float64, q), ss: make([]float64, q), xz: make([]float64, q)}
 }
 
 // add takes in one subject (Welford 1962).
-func (m *running) add(x float64, z []float64) {
+func (m *Running) add(x float64, z []float64) {
 	m.n++
 	dx := x - m.x
 	m.x += dx / m.n
@@ -109,16 +109,16 @@ func (m *running) add(x float64, z []float64) {
 	}
 }
 
-// covariate is one subject column while it is read.
-type covariate struct {
-	name     string
+// Covariate is one subject column while it is read.
+type Covariate struct {
+	Name     string
 	category bool // by request, or because a cell is no number
-	number   *running
-	levels   map[string]*running // of at most MaxLevels+1 values
+	Number   *Running
+	Levels   map[string]*Running // of at most MaxLevels+1 values
 	fraction bool                // a number is not whole
 }
 
-func (c *covariate) add(cell string, z []float64) {
+func (c *Covariate) Add(cell string, z []float64) {
 	switch strings.ToLower(cell) {
 	case "", "na", "nan", "null":
 		return
@@ -128,14 +128,14 @@ func (c *covariate) add(cell string, z []float64) {
 		c.category, x = true, 0
 	}
 	c.fraction = c.fraction || x != math.Trunc(x)
-	c.number.add(x, z)
-	l := c.levels[cell]
+	c.Number.add(x, z)
+	l := c.Levels[cell]
 	if l == nil {
-		if len(c.levels) > dataset.MaxLevels {
+		if len(c.Levels) > dataset.MaxLevels {
 			return
 		}
-		l = newRunning(len(z))
-		c.levels[cell] = l
+		l = NewRunning(len(z))
+		c.Levels[cell] = l
 	}
 	l.add(0, z)
 }
@@ -143,11 +143,11 @@ func (c *covariate) add(cell string, z []float64) {
 // fewCodes is how many different whole numbers look like the codes of a category.
 const fewCodes = 8
 
-func (c *covariate) associations(q int, notes *fitted.Notes) (list []association, err error) {
-	where := "column " + c.name
-	total, n := c.number, int(c.number.n)
-	levels := len(c.levels)
-	base := association{Column: c.name, Kind: "number", Subjects: n}
+func (c *Covariate) Associations(q int, notes *fitted.Notes) (list []Association, err error) {
+	where := "column " + c.Name
+	total, n := c.Number, int(c.Number.n)
+	levels := len(c.Levels)
+	base := Association{Column: c.Name, Kind: "number", Subjects: n}
 	switch {
 	case n == 0:
 		return nil, problem.Problem{Where: where, What: "no subject with values has anything in it"}
@@ -157,7 +157,7 @@ func (c *covariate) associations(q int, notes *fitted.Notes) (list []association
 		return nil, problem.Problem{Where: where, What: fmt.Sprintf("%d subjects are too few for a correlation", n), Hint: "at least 3"}
 	case !c.category:
 		if !c.fraction && levels <= fewCodes {
-			notes.Add(problem.Problem{Where: where, What: fmt.Sprintf("was taken as a number, and has only %d different values", levels), Hint: "if they are codes of a category, say --category " + c.name})
+			notes.Add(problem.Problem{Where: where, What: fmt.Sprintf("was taken as a number, and has only %d different values", levels), Hint: "if they are codes of a category, say --category " + c.Name})
 		}
 		base.DF = [2]int{1, n - 2}
 	case levels > dataset.MaxLevels:
@@ -197,22 +197,22 @@ func (c *covariate) associations(q int, notes *fitted.Notes) (list []association
 }
 
 // sorted returns the levels in a fixed order, that of their names.
-func (c *covariate) sorted() []*running {
-	names := make([]string, 0, len(c.levels))
-	for name := range c.levels {
+func (c *Covariate) sorted() []*Running {
+	names := make([]string, 0, len(c.Levels))
+	for name := range c.Levels {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	out := make([]*running, len(names))
+	out := make([]*Running, len(names))
 	for i, name := range names {
-		out[i] = c.levels[name]
+		out[i] = c.Levels[name]
 	}
 	return out
 }
 
-// adjust puts in the adjusted p values: the least of p_(j) m/j over all ranks
+// Adjust puts in the adjusted p values: the least of p_(j) m/j over all ranks
 // j from the test's own on.
-func adjust(list []association) {
+func Adjust(list []Association) {
 	order := make([]int, len(list))
 	for i := range order {
 		order[i] = i
@@ -226,7 +226,7 @@ func adjust(list []association) {
 	}
 }
 
-func associationAccount(list []association, notes fitted.Notes) *fitted.Account {
+func AssociationAccount(list []Association, notes fitted.Notes) *fitted.Account {
 	t := figure.Table{Title: "Factors and subject columns, for this site only",
 		Caption: "Explained is r² for numbers and η² for categories: the share of the factor's variance among these subjects. p is of the F test, and adjusted by Benjamini and Hochberg over all rows. These are exact numbers about this site's subjects: they are not protected and not for release.",
 		Columns: []figure.Column{{Name: "column"}, {Name: "kind"}, {Name: "factor", Format: figure.Count}, {Name: "subjects", Format: figure.Count}, {Name: "correlation"},
@@ -245,7 +245,7 @@ func associationAccount(list []association, notes fitted.Notes) *fitted.Account 
 	}
 	value := struct {
 		For          string        `json:"for"`
-		Associations []association `json:"associations"`
+		Associations []Association `json:"associations"`
 	}{"this site only: exact, not for release", list}
 	return &fitted.Account{Tables: []figure.Table{t}, Notes: notes, Value: value}
 }

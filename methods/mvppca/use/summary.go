@@ -1,4 +1,4 @@
-package mvppca
+package use
 
 import (
 	"fmt"
@@ -7,25 +7,26 @@ import (
 
 	"parley/figure"
 	"parley/method/fitted"
+	"parley/methods/mvppca/options"
 )
 
 // modelSummary is the summary as JSON.
 type modelSummary struct {
-	Format   string          `json:"format"`
-	Program  string          `json:"program"`
-	Method   string          `json:"method"`
-	Study    string          `json:"study"`
-	Plan     string          `json:"plan_sha256"`
-	Seed     uint64          `json:"seed"`
-	Options  *Options        `json:"options"`
-	Scaling  string          `json:"scaling"`
-	Subjects int             `json:"subjects"`
-	Features int             `json:"features"`
-	LogLik   *float64        `json:"log_likelihood_per_subject"`
-	Factors  []factorJSON    `json:"factors"`
-	Views    []viewJSON      `json:"views"`
-	Sites    []siteJSON      `json:"sites"`
-	Loadings []rankedLoading `json:"loadings"` // the strongest of each factor
+	Format   string           `json:"format"`
+	Program  string           `json:"program"`
+	Method   string           `json:"method"`
+	Study    string           `json:"study"`
+	Plan     string           `json:"plan_sha256"`
+	Seed     uint64           `json:"seed"`
+	Options  *options.Options `json:"options"`
+	Scaling  string           `json:"scaling"`
+	Subjects int              `json:"subjects"`
+	Features int              `json:"features"`
+	LogLik   *float64         `json:"log_likelihood_per_subject"`
+	Factors  []factorJSON     `json:"factors"`
+	Views    []viewJSON       `json:"views"`
+	Sites    []siteJSON       `json:"sites"`
+	Loadings []rankedLoading  `json:"loadings"` // the strongest of each factor
 }
 
 type factorJSON struct {
@@ -101,7 +102,7 @@ func (m *Model) Summary(top int) (*fitted.Account, error) {
 	}
 	subjects := "not known: the sites did not release it"
 	if len(m.Sites) > 0 {
-		subjects = fmt.Sprintf("%d at %s: %s", s.Subjects, plural(len(m.Sites), "site"), strings.Join(names, ", "))
+		subjects = fmt.Sprintf("%d at %s: %s", s.Subjects, Plural(len(m.Sites), "site"), strings.Join(names, ", "))
 	}
 	return &fitted.Account{
 		Facts: []figure.Fact{
@@ -111,7 +112,7 @@ func (m *Model) Summary(top int) (*fitted.Account, error) {
 			{Name: "plan", Value: fmt.Sprintf("%.12s", m.Plan)},
 			{Name: "seed", Value: strconv.FormatUint(m.Seed, 10)},
 			{Name: "subjects", Value: subjects},
-			{Name: "features", Value: fmt.Sprintf("%d in %s", s.Features, plural(len(m.Views), "view"))},
+			{Name: "features", Value: fmt.Sprintf("%d in %s", s.Features, Plural(len(m.Views), "view"))},
 			{Name: "scaling", Value: m.Scaling + ", noise per " + noise},
 			{Name: "log-likelihood", Value: logLik + ", per subject"},
 		},

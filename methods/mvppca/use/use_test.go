@@ -1,4 +1,4 @@
-package mvppca
+package use
 
 import (
 	"bytes"
@@ -20,6 +20,7 @@ import (
 	"parley/figure"
 	"parley/method/fitted"
 	"parley/methods/mvppca/internal/synthetic"
+	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
 )
 
@@ -30,13 +31,13 @@ func modelOf(t testing.TB, tr synthetic.Truth, r *rand.Rand) *Model {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := defaults()
+	o := options.Defaults()
 	o.Latent = p.Rank
 	if tr.L.Noise == ppca.NoisePerFeature {
 		o.Noise = "feature"
 	}
 	m := &Model{Format: ModelFormat, Program: "parley test", Plan: strings.Repeat("0123456789abcdef", 4), Study: "test", Seed: 5,
-		Options: o, Scaling: ScaleStandard, Factors: strengths}
+		Options: o, Scaling: options.ScaleStandard, Factors: strengths}
 	group, view := tr.L.GroupOf(), tr.L.ViewOf()
 	sdW, sdMu, noiseSD := 0.1, 0.2, 0.05
 	for j := range view {
@@ -66,7 +67,7 @@ func modelOf(t testing.TB, tr synthetic.Truth, r *rand.Rand) *Model {
 
 // ownUnits brings rows in scaled units (NaN where missing) to the features' own.
 func ownUnits(m *Model, rows [][]float64) *dataset.Table {
-	l, _ := m.layout()
+	l, _ := m.Layout()
 	scale := m.scale()
 	var list []dataset.Row
 	for i, row := range rows {
@@ -100,7 +101,7 @@ func cellNumber(t testing.TB, cell string) float64 {
 // closedForm is the posterior by the textbook: x | t ~ N(Wᵀ C⁻¹ (t − μ), I − Wᵀ C⁻¹ W),
 // C = W Wᵀ + Ψ over what was observed; and for the rest its conditional law.
 func closedForm(m *Model, extra float64, row []float64) (mean, cov *mat.Dense, missing []int, missMean, missVar []float64) {
-	l, _ := m.layout()
+	l, _ := m.Layout()
 	p := m.params()
 	q, group := p.Rank, l.GroupOf()
 	var seen []int
@@ -241,7 +242,7 @@ func TestANewSiteNeedsASpread(t *testing.T) {
 	if _, err := use(); err == nil || !strings.Contains(err.Error(), "nothing estimated how sites differ") || !strings.Contains(err.Error(), "hint: fit it with at least one round") {
 		t.Errorf("got %v", err)
 	}
-	m.Scaling = ScaleSiteRange
+	m.Scaling = options.ScaleSiteRange
 	if _, err := use(); err == nil || !strings.Contains(err.Error(), "every site had units of its own") {
 		t.Errorf("got %v", err)
 	}
@@ -259,8 +260,8 @@ func TestNewSiteVariance(t *testing.T) {
 		variant string
 		sites   int
 		want    float64
-	}{{Federated, 2, 0.07}, {Federated, 7, 0.02}, {PublishedVariant, 2, 0.105}, {PublishedVariant, 7, 0.08}} {
-		m := &Model{Options: &Options{Variant: c.variant}, Factors: make([]float64, 3), Sites: make([]ModelSite, c.sites)}
+	}{{options.Federated, 2, 0.07}, {options.Federated, 7, 0.02}, {options.PublishedVariant, 2, 0.105}, {options.PublishedVariant, 7, 0.08}} {
+		m := &Model{Options: &options.Options{Variant: c.variant}, Factors: make([]float64, 3), Sites: make([]ModelSite, c.sites)}
 		for i := range m.Sites {
 			m.Sites[i].Views = []string{"v"}
 		}

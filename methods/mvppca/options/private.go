@@ -1,4 +1,4 @@
-package mvppca
+package options
 
 import (
 	"fmt"
@@ -87,18 +87,18 @@ type JointOptions struct {
 	Noise    float64 `json:"variance_scale"` // of ln σ² (4)
 }
 
-// clips says whether one of the clipping mechanisms is in use.
-func (o *Options) clips() bool {
+// Clips says whether one of the clipping mechanisms is in use.
+func (o *Options) Clips() bool {
 	return o.Mechanism == MechanismJoint || o.Mechanism == MechanismDifference
 }
 
-// firstInClear says whether round 1 is not protected.
-func (o *Options) firstInClear() bool {
+// FirstInClear says whether round 1 is not protected.
+func (o *Options) FirstInClear() bool {
 	return o.Mechanism == MechanismDifference && o.Clipping != nil && o.Clipping.Difference != nil && o.Clipping.Difference.FirstRound == FirstInClear
 }
 
 // privateFromStart says whether rounds run that are all protected.
-func (o *Options) privateFromStart() bool { return o.clips() && !o.firstInClear() }
+func (o *Options) privateFromStart() bool { return o.Clips() && !o.FirstInClear() }
 
 // unitInterval says whether scaled values lie in [0, 1], or are meant to.
 func (o *Options) unitInterval() bool { return o.Scaling == ScaleRange || o.Scaling == ScaleSiteRange }
@@ -125,7 +125,7 @@ func (o *Options) fillMechanism(p *study.Plan, missing func(key string) bool) {
 			o.Statistics.Minimum = 20
 		}
 	}
-	if !o.clips() {
+	if !o.Clips() {
 		return
 	}
 	if o.Clipping == nil {
@@ -182,7 +182,7 @@ func (o *Options) publishedRounds(p *study.Plan) int {
 
 // defaultPrior is what the plan's prior is if it does not say.
 func (o *Options) defaultPrior() InitialPrior {
-	if o.clips() && o.unitInterval() {
+	if o.Clips() && o.unitInterval() {
 		return InitialPrior{LoadingSD: 0.1, Mean: 0.5, MeanSD: 0.25, NoiseAlpha: 3, NoiseBeta: 0.08}
 	}
 	return InitialPrior{LoadingSD: 1, MeanSD: 1, NoiseAlpha: 2.25, NoiseBeta: 0.625}
@@ -206,7 +206,7 @@ func (o *Options) checkMechanism(p *study.Plan, report func(key, what, hint stri
 		report("mechanism", fmt.Sprintf("%q is not known", o.Mechanism), "one of "+strings.Join(all, ", "))
 		return
 	}
-	if needs := map[bool]string{true: PublishedVariant, false: Federated}[o.clips()]; o.Variant != needs && slices.Contains([]string{Federated, PublishedVariant}, o.Variant) {
+	if needs := map[bool]string{true: PublishedVariant, false: Federated}[o.Clips()]; o.Variant != needs && slices.Contains([]string{Federated, PublishedVariant}, o.Variant) {
 		hint := "variant: " + needs + ", or mechanism: " + MechanismStatistics
 		if o.Variant == PublishedVariant {
 			hint = "variant: " + needs + ", or mechanism: " + MechanismDifference + " or " + MechanismJoint
@@ -216,12 +216,12 @@ func (o *Options) checkMechanism(p *study.Plan, report func(key, what, hint stri
 	if o.Statistics != nil && o.Mechanism != MechanismStatistics {
 		report("statistics", "belongs to mechanism "+MechanismStatistics, "leave it out")
 	}
-	if private := []string{ScaleRange, ScaleNone}; slices.Contains(scalings, o.Scaling) && !slices.Contains(private, o.Scaling) &&
+	if private := []string{ScaleRange, ScaleNone}; slices.Contains(Scalings, o.Scaling) && !slices.Contains(private, o.Scaling) &&
 		!(o.Scaling == ScaleSiteRange && o.Mechanism == MechanismDifference) {
 		report("scaling", fmt.Sprintf("%q takes the scale from the subjects' values, which mechanism %q does not protect", o.Scaling, o.Mechanism),
 			"range, with the range of every feature in the plan, or none")
 	}
-	if !o.clips() {
+	if !o.Clips() {
 		if o.Clipping != nil {
 			report("clipping", fmt.Sprintf("belongs to mechanisms %s and %s", MechanismJoint, MechanismDifference), "one of them, or leave it out")
 		}
@@ -341,8 +341,8 @@ func (c *ClippingOptions) checkLacking(p *study.Plan, report func(key, what, hin
 	}
 }
 
-// viewsAt returns the views that a site holds, by the plan.
-func (o *Options) viewsAt(p *study.Plan, site string) []int {
+// ViewsAt returns the views that a site holds, by the plan.
+func (o *Options) ViewsAt(p *study.Plan, site string) []int {
 	var lacking []string
 	for _, s := range o.Clipping.Lacking {
 		if s.Site == site {

@@ -1,4 +1,4 @@
-package mvppca
+package use
 
 import (
 	"context"
@@ -32,12 +32,12 @@ func labelled(t testing.TB, table *dataset.Table, names []string, cells func(i i
 	return synthetic.Must(dataset.NewTable(schema, rows))(t)
 }
 
-func associations(t testing.TB, m *Model, data dataset.Source, categories ...string) ([]association, string) {
+func associations(t testing.TB, m *Model, data dataset.Source, categories ...string) ([]Association, string) {
 	t.Helper()
 	account := synthetic.Must(m.Associate(context.Background(), data, categories))(t)
 	value := account.Value.(struct {
 		For          string        `json:"for"`
-		Associations []association `json:"associations"`
+		Associations []Association `json:"associations"`
 	})
 	if !strings.Contains(value.For, "this site only") || !strings.Contains(account.Tables[0].Title, "for this site only") {
 		t.Errorf("labelled %q, %q", value.For, account.Tables[0].Title)
@@ -110,7 +110,7 @@ func TestAssociationsEqualTheTextbook(t *testing.T) {
 		}
 		f := (total - within) / 2 / (within / 56)
 		p = distuv.F{D1: 2, D2: 56}.Survival(f)
-		for _, got := range []association{list[2+a], list[4+a]} {
+		for _, got := range []Association{list[2+a], list[4+a]} {
 			if got.Kind != "category" || got.Levels != 3 || got.Subjects != 59 || got.R != nil || got.DF != [2]int{2, 56} ||
 				math.Abs(got.R2-(1-within/total)) > 1e-10 || math.Abs(got.F-f) > 1e-8*f || math.Abs(got.P-p) > 1e-8*p+1e-12 {
 				t.Errorf("%+v: F %v, p %v", got, f, p)
@@ -123,11 +123,11 @@ func TestAssociationsEqualTheTextbook(t *testing.T) {
 // 3.2: of these fifteen, the four smallest are below .05 when adjusted.
 func TestAdjustedPValues(t *testing.T) {
 	p := []float64{0.6528, 0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262, 0.5719, 0.7590, 1}
-	list := make([]association, len(p))
+	list := make([]Association, len(p))
 	for i, x := range p {
 		list[i].P = x
 	}
-	adjust(list)
+	Adjust(list)
 	below := 0
 	for _, x := range list {
 		if x.Adjusted < x.P || x.Adjusted > 1 {

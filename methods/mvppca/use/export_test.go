@@ -1,4 +1,4 @@
-package mvppca
+package use
 
 import (
 	"bytes"
@@ -14,6 +14,7 @@ import (
 
 	"parley/method/fitted"
 	"parley/methods/mvppca/internal/synthetic"
+	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
 )
 
@@ -141,7 +142,7 @@ func TestTheSummaryHoldsWhatAReaderAsksFor(t *testing.T) {
 	account := synthetic.Must(m.Summary(2))(t)
 	s := account.Value.(modelSummary)
 	if s.Study != "test" || s.Seed != 5 || s.Subjects != 10 || s.Features != 7 || len(s.Factors) != 2 || s.Factors[0].Strength < s.Factors[1].Strength ||
-		len(s.Views) != 2 || *s.Views[0].R2 != 0.5 || s.Views[0].Sites != 2 || len(s.Loadings) != 4 || s.Scaling != ScaleStandard {
+		len(s.Views) != 2 || *s.Views[0].R2 != 0.5 || s.Views[0].Sites != 2 || len(s.Loadings) != 4 || s.Scaling != options.ScaleStandard {
 		t.Errorf("%+v", s)
 	}
 	var text bytes.Buffer
@@ -154,7 +155,7 @@ func TestTheSummaryHoldsWhatAReaderAsksFor(t *testing.T) {
 		}
 	}
 	// Units of single sites have no common meaning.
-	m.Scaling = ScaleSiteRange
+	m.Scaling = options.ScaleSiteRange
 	for _, l := range synthetic.Must(m.Summary(1))(t).Value.(modelSummary).Loadings {
 		if l.Own != nil {
 			t.Errorf("%+v has a unit", l)
@@ -163,7 +164,6 @@ func TestTheSummaryHoldsWhatAReaderAsksFor(t *testing.T) {
 }
 
 var (
-	_ fitted.Opener      = Method{}
 	_ fitted.Summariser  = (*Model)(nil)
 	_ fitted.Transformer = (*Model)(nil)
 	_ fitted.Imputer     = (*Model)(nil)

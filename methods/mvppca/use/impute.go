@@ -1,4 +1,4 @@
-package mvppca
+package use
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package mvppca
+package use
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 
 	"parley/dataset"
+	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
 	"parley/problem"
 )
@@ -27,7 +28,7 @@ func (m *Model) Sample(n int, seed uint64, views []string) (dataset.Source, erro
 	if err != nil {
 		return nil, err
 	}
-	if m.Scaling == ScaleSiteRange {
+	if m.Scaling == options.ScaleSiteRange {
 		return nil, problem.Problem{Where: "model " + m.Study, What: fmt.Sprintf("was fitted with scaling %q: every site had units of its own, and drawn subjects have none", m.Scaling),
 			Hint: "fit it with another scaling"}
 	}

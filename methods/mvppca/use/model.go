@@ -1,4 +1,4 @@
-package mvppca
+package use
 
 import (
 	"encoding/json"
@@ -10,6 +10,7 @@ import (
 	"parley/figure"
 	"parley/internal/version"
 	"parley/judge/evaluate"
+	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
 	"parley/study"
 )
@@ -25,14 +26,14 @@ const ModelFormat = "parley/mvppca-model/1"
 // In scaled units z_j = (t_j − shift_j)·factor_j, a subject has
 // z_j = mean_j + Σ_a loading_ja x_a + ε_j, x ~ N(0, I), Var ε_j = noise_j.
 type Model struct {
-	Format  string    `json:"format"`
-	Program string    `json:"program"`
-	Plan    string    `json:"plan_sha256"`
-	Study   string    `json:"study"`
-	Seed    uint64    `json:"seed"`
-	Options *Options  `json:"options"`
-	Scaling string    `json:"scaling"`
-	Factors []float64 `json:"factor_strengths"` // eigenvalues of WᵀΨ⁻¹W, falling
+	Format  string           `json:"format"`
+	Program string           `json:"program"`
+	Plan    string           `json:"plan_sha256"`
+	Study   string           `json:"study"`
+	Seed    uint64           `json:"seed"`
+	Options *options.Options `json:"options"`
+	Scaling string           `json:"scaling"`
+	Factors []float64        `json:"factor_strengths"` // eigenvalues of WᵀΨ⁻¹W, falling
 	// LogLik is the mean log-likelihood of a training subject, in nats and
 	// scaled units; null where a site did not say.
 	LogLik *float64    `json:"log_likelihood_per_subject"`
@@ -102,10 +103,10 @@ func (m *Model) Encode() ([]byte, error) {
 	return append(data, '\n'), nil
 }
 
-func (m *Model) layout() (ppca.Layout, error) {
+func (m *Model) Layout() (ppca.Layout, error) {
 	noise := ppca.NoisePerView
 	if m.Options != nil {
-		noise = m.Options.noise()
+		noise = m.Options.NoiseGroups()
 	}
 	dims := make([]int, len(m.Views))
 	for k, v := range m.Views {
@@ -120,7 +121,7 @@ func (m *Model) layout() (ppca.Layout, error) {
 }
 
 func (m *Model) params() *ppca.Params {
-	l, err := m.layout()
+	l, err := m.Layout()
 	if err != nil {
 		return &ppca.Params{} // Check refuses it
 	}
@@ -149,14 +150,14 @@ func (m *Model) scale() *ppca.Scale {
 	return s
 }
 
-// newModelFile puts names to a fitted model.
-func newModelFile(p *study.Plan, o *Options, digest string, scale *ppca.Scale, prior *ppca.Prior, strengths []float64) *Model {
+// NewModelFile puts names to a fitted model.
+func NewModelFile(p *study.Plan, o *options.Options, digest string, scale *ppca.Scale, prior *ppca.Prior, strengths []float64) *Model {
 	m := &Model{
 		Format: ModelFormat, Program: "parley " + version.Number, Plan: digest, Study: p.Name, Seed: p.Seed,
 		Options: o, Scaling: o.Scaling, Factors: strengths, Sites: []ModelSite{},
 	}
 	q, j := prior.Rank, 0
-	l := ppca.Layout{Noise: o.noise()}
+	l := ppca.Layout{Noise: o.NoiseGroups()}
 	for _, v := range p.Views {
 		l.Dims = append(l.Dims, len(v.Features))
 	}
@@ -175,8 +176,8 @@ func newModelFile(p *study.Plan, o *Options, digest string, scale *ppca.Scale, p
 	return m
 }
 
-// spread puts in what was learned of how sites differ.
-func (m *Model) spread(prior *ppca.Prior, l ppca.Layout) {
+// Spread puts in what was learned of how sites differ.
+func (m *Model) Spread(prior *ppca.Prior, l ppca.Layout) {
 	varW, varMu := prior.Spread()
 	group, j := l.GroupOf(), 0
 	for k := range m.Views {
@@ -193,8 +194,8 @@ func (m *Model) spread(prior *ppca.Prior, l ppca.Layout) {
 	}
 }
 
-// explains puts in how much of each view the factors account for.
-func (m *Model) explains(x *ppca.Explained) {
+// Explains puts in how much of each view the factors account for.
+func (m *Model) Explains(x *ppca.Explained) {
 	for k := range m.Views {
 		v := &m.Views[k]
 		v.Values, v.R2Each = x.Cells[k], make(figure.Numbers, x.Rank)
@@ -207,8 +208,8 @@ func (m *Model) explains(x *ppca.Explained) {
 	}
 }
 
-// doubts puts in what privacy noise adds to predictions.
-func (m *Model) doubts(variance []float64) {
+// Doubts puts in what privacy noise adds to predictions.
+func (m *Model) Doubts(variance []float64) {
 	for _, v := range m.Views {
 		for j := range v.Features {
 			v.Features[j].Doubt, variance = variance[0], variance[1:]
@@ -225,7 +226,7 @@ func (m *Model) Predictor() (*ppca.Predictor, *ppca.Scale, error) {
 
 // predictor prepares a predictor under parameters of the model's layout.
 func (m *Model) predictor(params *ppca.Params) (*ppca.Predictor, error) {
-	l, err := m.layout()
+	l, err := m.Layout()
 	if err != nil {
 		return nil, err
 	}
@@ -258,47 +259,47 @@ func (m *Model) Evaluator() (evaluate.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := m.layout()
-	return &rowEvaluator{predictor: p, scale: scale, dims: l.Dims, view: l.ViewOf(), values: make([]float64, l.Features())}, err
+	l, err := m.Layout()
+	return &RowEvaluator{Predictor: p, Scale: scale, Dims: l.Dims, View: l.ViewOf(), Values: make([]float64, l.Features())}, err
 }
 
-type rowEvaluator struct {
-	predictor *ppca.Predictor
-	scale     *ppca.Scale
-	dims      []int
-	view      []int
-	values    []float64 // scratch
+type RowEvaluator struct {
+	Predictor *ppca.Predictor
+	Scale     *ppca.Scale
+	Dims      []int
+	View      []int
+	Values    []float64 // scratch
 }
 
 // Infer implements [evaluate.Model].
-func (e *rowEvaluator) Infer(row *dataset.Row, dst *evaluate.Posterior) error {
-	post, t, err := e.predictor.Subject(row.Views, e.scale)
+func (e *RowEvaluator) Infer(row *dataset.Row, dst *evaluate.Posterior) error {
+	post, t, err := e.Predictor.Subject(row.Views, e.Scale)
 	if err != nil {
 		return fmt.Errorf("subject %q: %w", row.ID, err)
 	}
-	dst.Resize(e.predictor.Rank(), e.dims)
+	dst.Resize(e.Predictor.Rank(), e.Dims)
 	post.Latent(dst.Latent, t)
 	dst.LogLik = post.LogLik(t)
-	post.Describe(e.values, t)
+	post.Describe(e.Values, t)
 	e.put(dst, post.Observed)
-	post.Impute(e.values, t)
+	post.Impute(e.Values, t)
 	e.put(dst, post.Missing)
 	return nil
 }
 
 // put writes scaled values of some features in their own units.
-func (e *rowEvaluator) put(dst *evaluate.Posterior, features []int) {
+func (e *RowEvaluator) put(dst *evaluate.Posterior, features []int) {
 	lo, k := 0, 0
 	for i, j := range features {
-		for ; k < e.view[j]; k++ {
-			lo += e.dims[k]
+		for ; k < e.View[j]; k++ {
+			lo += e.Dims[k]
 		}
-		dst.Mean[k][j-lo] = e.values[i]/e.scale.Factor[j] + e.scale.Shift[j]
+		dst.Mean[k][j-lo] = e.Values[i]/e.Scale.Factor[j] + e.Scale.Shift[j]
 	}
 }
 
-// widen makes the model one of a site that took no part.
-func (m *Model) widen() {
+// Widen makes the model one of a site that took no part.
+func (m *Model) Widen() {
 	for k := range m.Views {
 		v := &m.Views[k]
 		add := m.newSiteVariance(v)

@@ -1,4 +1,4 @@
-package mvppca
+package use
 
 import (
 	"bufio"
@@ -82,7 +82,7 @@ func (l *lines) text(s string) *lines {
 	return l
 }
 
-func (l *lines) number(x float64) *lines { return l.text(number(x)) }
+func (l *lines) number(x float64) *lines { return l.text(Number(x)) }
 
 func (l *lines) end() error {
 	err := l.csv.Write(l.record)
