@@ -12,6 +12,7 @@ import (
 	"parley/judge/evaluate"
 	"parley/method"
 	"parley/methods/mvppca"
+	"parley/methods/mvppca/options"
 	"parley/study"
 )
 
@@ -21,7 +22,7 @@ import (
 // shorten.
 
 var (
-	published = map[string]any{"variant": mvppca.PublishedVariant, "scaling": mvppca.ScaleSiteRange} // 100 rounds × 15 iterations, 30 in the first
+	published = map[string]any{"variant": options.PublishedVariant, "scaling": options.ScaleSiteRange} // 100 rounds × 15 iterations, 30 in the first
 	byDefault = map[string]any{}
 )
 

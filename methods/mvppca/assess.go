@@ -11,6 +11,10 @@ import (
 	"parley/dataset"
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/mvppca/linalg"
+	"parley/methods/mvppca/options"
+	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/use"
 )
 
 // assessTask asks how well the finished model describes a site.
@@ -32,20 +36,20 @@ type assessment struct {
 	Mean     wire.Vector    `cbor:"mean"`      // of the subjects' factors: q
 	Cov      wire.Vector    `cbor:"cov"`       // and their covariance: q × q by rows
 	// Sums of squares of each feature, as Total and the last column of Residual.
-	FeatureTotal    wire.Vector  `cbor:"feature_total"`
-	FeatureResidual wire.Vector  `cbor:"feature_residual"`
-	LeftOut         *leftOutSums `cbor:"left_out"`
+	FeatureTotal    wire.Vector       `cbor:"feature_total"`
+	FeatureResidual wire.Vector       `cbor:"feature_residual"`
+	LeftOut         *ppca.LeftOutSums `cbor:"left_out"`
 }
 
-func (a *assessment) check(l Layout, q int) error {
+func (a *assessment) check(l ppca.Layout, q int) error {
 	if a.Residual.Rows != l.Views() || a.Residual.Cols != q+1 || len(a.AbsError) != l.Views() || slices.Min(a.AbsError) < 0 {
 		return fmt.Errorf("%d × %d residuals and %d absolute errors for %d views and %d factors",
 			a.Residual.Rows, a.Residual.Cols, len(a.AbsError), l.Views(), q)
 	}
-	if err := finite("log-likelihood", []float64{a.LogLik}); err != nil {
+	if err := ppca.Finite("log-likelihood", []float64{a.LogLik}); err != nil {
 		return err
 	}
-	if err := finite("absolute errors", a.AbsError); err != nil {
+	if err := ppca.Finite("absolute errors", a.AbsError); err != nil {
 		return err
 	}
 	if _, err := unpackPatterns(a.Patterns, l); err != nil {
@@ -57,10 +61,10 @@ func (a *assessment) check(l Layout, q int) error {
 	if a.LeftOut == nil {
 		return fmt.Errorf("no sums of views left out")
 	}
-	if err := a.LeftOut.check(l.Views()); err != nil {
+	if err := a.LeftOut.Check(l.Views()); err != nil {
 		return err
 	}
-	if err := counts("values", a.Cells, maxFeatures*largestCount); err != nil {
+	if err := ppca.Counts("values", a.Cells, ppca.MaxFeatures*ppca.LargestCount); err != nil {
 		return err
 	}
 	for k, n := range a.Cells {
@@ -71,18 +75,18 @@ func (a *assessment) check(l Layout, q int) error {
 	if floats.Sum(a.Cells) < 1 {
 		return fmt.Errorf("subjects without a single value")
 	}
-	return checkFactors(q, a.Mean, a.Cov)
+	return ppca.CheckFactors(q, a.Mean, a.Cov)
 }
 
 // pooledOf holds sums behind the variance explained, and nothing else.
-func pooledOf(x *Explained) *assessment {
+func pooledOf(x *ppca.Explained) *assessment {
 	return &assessment{Cells: x.Cells, Total: x.Total, Residual: wire.Matrix{Rows: x.Views, Cols: x.Rank + 1, Data: x.Residual},
 		FeatureTotal: x.FeatureTotal, FeatureResidual: x.FeatureResidual}
 }
 
 // explained returns the sums behind the variance explained, sharing memory.
-func (a *assessment) explained() *Explained {
-	return &Explained{Views: a.Residual.Rows, Rank: a.Residual.Cols - 1, Cells: a.Cells, Total: a.Total, Residual: a.Residual.Data,
+func (a *assessment) explained() *ppca.Explained {
+	return &ppca.Explained{Views: a.Residual.Rows, Rank: a.Residual.Cols - 1, Cells: a.Cells, Total: a.Total, Residual: a.Residual.Data,
 		FeatureTotal: a.FeatureTotal, FeatureResidual: a.FeatureResidual}
 }
 
@@ -122,14 +126,14 @@ func (c *coordinator) assess(s *state) ([]method.Task, method.Info, error) {
 	if err := c.canonical(s, model); err != nil {
 		return nil, nil, err
 	}
-	return c.ask(s, taskAssess, func(string) (any, error) {
+	return c.ask(s, options.TaskAssess, func(string) (any, error) {
 		return assessTask{Scale: *s.Scale, Model: s.Model.Params}, nil
 	})
 }
 
 // canonical turns the model to the axes on which fits of the same data agree.
-func (c *coordinator) canonical(s *state, model *Prior) error {
-	turned, strengths, _, err := Canonical(c.layout, &model.Params)
+func (c *coordinator) canonical(s *state, model *ppca.Prior) error {
+	turned, strengths, _, err := ppca.Canonical(c.layout, &model.Params)
 	if err != nil {
 		return err
 	}
@@ -171,11 +175,11 @@ func (h *site) assess(ctx context.Context, t *assessTask, sums *rowSums, data da
 	if err := h.checkRank(model.Rank); err != nil {
 		return nil, err
 	}
-	x, err := NewExplained(h.layout, model, blocks)
+	x, err := ppca.NewExplained(h.layout, model, blocks)
 	if err != nil {
 		return nil, err
 	}
-	logLik, subjects, err := LogLik(h.layout, model, blocks)
+	logLik, subjects, err := ppca.LogLik(h.layout, model, blocks)
 	if err != nil {
 		return nil, err
 	}
@@ -184,16 +188,16 @@ func (h *site) assess(ctx context.Context, t *assessTask, sums *rowSums, data da
 		Patterns: packPatterns(sums.patterns), LogLik: logLik, Cells: x.Cells, Total: x.Total,
 		Residual: wire.Matrix{Rows: x.Views, Cols: q + 1, Data: x.Residual},
 		AbsError: make(wire.Vector, x.Views), Mean: make(wire.Vector, q), Cov: make(wire.Vector, q*q),
-		FeatureTotal: x.FeatureTotal, FeatureResidual: x.FeatureResidual, LeftOut: newLeftOutSums(x.Views),
+		FeatureTotal: x.FeatureTotal, FeatureResidual: x.FeatureResidual, LeftOut: ppca.NewLeftOutSums(x.Views),
 	}
-	others := newLeaveOut(h.layout, model)
+	others := ppca.NewLeaveOut(h.layout, model)
 	rng := draws(h.plan.Seed, h.name, 0)
-	predictor, err := NewPredictor(h.layout, model)
+	predictor, err := ppca.NewPredictor(h.layout, model)
 	if err != nil {
 		return nil, err
 	}
 	view, expected, z := h.layout.ViewOf(), make([]float64, h.layout.Features()), make([]float64, q)
-	err = eachSubject(ctx, predictor, scale, data, func(_ *dataset.Row, post *Posterior, values []float64) error {
+	err = use.EachSubject(ctx, predictor, scale, data, func(_ *dataset.Row, post *ppca.Posterior, values []float64) error {
 		if len(values) == 0 {
 			return nil
 		}
@@ -208,7 +212,7 @@ func (h *site) assess(ctx context.Context, t *assessTask, sums *rowSums, data da
 				a.Cov[i*q+j] += (post.Cov[i*q+j] + u*v) / subjects
 			}
 		}
-		return others.add(a.LeftOut, post.Observed, values, rng)
+		return others.Add(a.LeftOut, post.Observed, values, rng)
 	})
 	if err != nil {
 		return nil, err
@@ -218,16 +222,6 @@ func (h *site) assess(ctx context.Context, t *assessTask, sums *rowSums, data da
 			a.Cov[i*q+j] -= u * v
 		}
 	}
-	symmetrise(a.Cov, q, q)
+	linalg.Symmetrise(a.Cov, q, q)
 	return a, nil
-}
-
-// Describe writes how the model describes the observed features: by its point
-// nearest to them where they determine the factors
-// ([Posterior.ReconstructNearest]), by the posterior mean elsewhere. It is the
-// rule for every reconstruction of observed values that is shown or scored.
-func (p *Posterior) Describe(dst, t []float64) {
-	if !p.ReconstructNearest(dst, t) {
-		p.Reconstruct(dst, t)
-	}
 }

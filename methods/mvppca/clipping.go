@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"math"
 
+	"parley/methods/mvppca/options"
+	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/use"
 	"parley/privacy"
 	"parley/privacy/account"
 	"parley/study"
@@ -41,7 +44,7 @@ type piece struct {
 }
 
 // read writes the part's entries of p to dst.
-func (pt piece) read(l Layout, p *Params, dst []float64) {
+func (pt piece) read(l ppca.Layout, p *ppca.Params, dst []float64) {
 	lo, hi := l.View(pt.view)
 	switch pt.kind {
 	case ofMeans:
@@ -57,7 +60,7 @@ func (pt piece) read(l Layout, p *Params, dst []float64) {
 }
 
 // write is the inverse of read.
-func (pt piece) write(l Layout, p *Params, src []float64) {
+func (pt piece) write(l ppca.Layout, p *ppca.Params, src []float64) {
 	lo, hi := l.View(pt.view)
 	switch pt.kind {
 	case ofMeans:
@@ -74,35 +77,35 @@ func (pt piece) write(l Layout, p *Params, src []float64) {
 
 // clipPlan is what one site releases in a round, by the plan alone.
 type clipPlan struct {
-	layout Layout
+	layout ppca.Layout
 	rank   int
-	opts   *Options
+	opts   *options.Options
 	parts  []piece
 	sums   []privacy.Sum // difference-clipping: one for each part; joint-clipping: one for all
 }
 
 // newClipPlan plans the releases of a site, and calibrates their noise.
-func newClipPlan(p *study.Plan, o *Options, l Layout, site string) (*clipPlan, error) {
+func newClipPlan(p *study.Plan, o *options.Options, l ppca.Layout, site string) (*clipPlan, error) {
 	c := &clipPlan{layout: l, rank: o.Latent, opts: o}
 	entries := 0
-	for _, k := range o.viewsAt(p, site) {
+	for _, k := range o.ViewsAt(p, site) {
 		d := l.Dims[k]
-		for _, pt := range []piece{{k, ofMeans, d}, {k, ofLoadings, d * effectiveRank(d, o.Latent)}, {k, ofVariance, 1}} {
+		for _, pt := range []piece{{k, ofMeans, d}, {k, ofLoadings, d * ppca.EffectiveRank(d, o.Latent)}, {k, ofVariance, 1}} {
 			if pt.length > 0 {
 				c.parts = append(c.parts, pt)
 				entries += pt.length
 			}
 		}
 	}
-	if o.Mechanism == MechanismJoint {
-		m, err := o.jointNoise(p)
+	if o.Mechanism == options.MechanismJoint {
+		m, err := jointNoise(o, p)
 		if err != nil {
 			return nil, err
 		}
 		c.sums = []privacy.Sum{wholeSite("change of all parameters", entries, m)}
 	} else {
 		for _, pt := range c.parts {
-			m, err := o.differenceNoise(p, pt.kind)
+			m, err := differenceNoise(o, p, pt.kind)
 			if err != nil {
 				return nil, err
 			}
@@ -121,9 +124,9 @@ func wholeSite(name string, length int, m account.Mechanism) privacy.Sum {
 // 2g: by Theorem 5 or 3 for a budget per release, and of one diameter where a
 // total is still to be split.
 
-func (o *Options) differenceNoise(p *study.Plan, kind parameter) (account.Mechanism, error) {
+func differenceNoise(o *options.Options, p *study.Plan, kind parameter) (account.Mechanism, error) {
 	d := o.Clipping.Difference
-	part := map[parameter]GaussianPart{ofMeans: d.Mean, ofLoadings: d.Loadings}[kind]
+	part := map[parameter]options.GaussianPart{ofMeans: d.Mean, ofLoadings: d.Loadings}[kind]
 	switch {
 	case p.Privacy.Total != nil && kind == ofVariance:
 		return account.Mechanism{Kind: account.Laplace, Noise: 2}, nil
@@ -132,15 +135,15 @@ func (o *Options) differenceNoise(p *study.Plan, kind parameter) (account.Mechan
 	case kind == ofVariance:
 		return account.Mechanism{Kind: account.Laplace, Noise: 2 / d.Noise.Epsilon}, nil
 	}
-	factor, _, err := GaussianFactor(part.Epsilon, part.Delta)
+	factor, _, err := ppca.GaussianFactor(part.Epsilon, part.Delta)
 	return account.Mechanism{Kind: account.Gaussian, Noise: 2 * factor}, err
 }
 
-func (o *Options) jointNoise(p *study.Plan) (account.Mechanism, error) {
+func jointNoise(o *options.Options, p *study.Plan) (account.Mechanism, error) {
 	if p.Privacy.Total != nil {
 		return account.Mechanism{Kind: account.Gaussian, Noise: 2}, nil
 	}
-	factor, _, err := GaussianFactor(p.Privacy.PerRelease.Epsilon, p.Privacy.PerRelease.Delta)
+	factor, _, err := ppca.GaussianFactor(p.Privacy.PerRelease.Epsilon, p.Privacy.PerRelease.Delta)
 	return account.Mechanism{Kind: account.Gaussian, Noise: 2 * factor}, err
 }
 
@@ -161,7 +164,7 @@ func (c *clipPlan) calibrate(p *study.Plan) error {
 	}
 	factor, err := account.Scale(all, p.Privacy.Adjacency, *p.Privacy.Total)
 	if err != nil {
-		return fmt.Errorf("splitting the plan's total over %s: %w", plural(c.opts.Rounds, "round"), err)
+		return fmt.Errorf("splitting the plan's total over %s: %w", use.Plural(c.opts.Rounds, "round"), err)
 	}
 	for i := range c.sums {
 		c.sums[i].Mechanism.Noise = account.RoundUp(c.sums[i].Mechanism.Noise * factor)
@@ -183,7 +186,7 @@ func (c *clipPlan) request() privacy.Request {
 // with α ≤ 2 has none; the prior's noise variance itself then stands for it.
 // Where a prior has no spread left the clip is 0: nothing of the site is then
 // released, and it says what the prior says.
-func (c *clipPlan) radius(prior *Prior, pt piece) float64 {
+func (c *clipPlan) radius(prior *ppca.Prior, pt piece) float64 {
 	d := c.opts.Clipping.Difference
 	switch pt.kind {
 	case ofMeans:
@@ -191,7 +194,7 @@ func (c *clipPlan) radius(prior *Prior, pt piece) float64 {
 	case ofLoadings:
 		return d.Loadings.Constant * math.Sqrt(prior.VarW[pt.view])
 	}
-	v := InverseGammaVariance(prior.Alpha[pt.view], prior.Beta[pt.view])
+	v := ppca.InverseGammaVariance(prior.Alpha[pt.view], prior.Beta[pt.view])
 	if math.IsInf(v, 1) {
 		return d.Noise.Constant * prior.Noise[pt.view]
 	}
@@ -201,8 +204,8 @@ func (c *clipPlan) radius(prior *Prior, pt piece) float64 {
 // change writes what the session is to clip and noise for sum i: how far a
 // site's parameters are from the prior, in units of the clip. What a site does
 // not describe, because nobody there has it, has not moved.
-func (c *clipPlan) change(prior *Prior, own *Params, i int, dst []float64) {
-	if c.opts.Mechanism == MechanismDifference {
+func (c *clipPlan) change(prior *ppca.Prior, own *ppca.Params, i int, dst []float64) {
+	if c.opts.Mechanism == options.MechanismDifference {
 		c.changeOf(prior, own, c.parts[i], dst)
 		return
 	}
@@ -212,7 +215,7 @@ func (c *clipPlan) change(prior *Prior, own *Params, i int, dst []float64) {
 	}
 }
 
-func (c *clipPlan) changeOf(prior *Prior, own *Params, pt piece, dst []float64) {
+func (c *clipPlan) changeOf(prior *ppca.Prior, own *ppca.Params, pt piece, dst []float64) {
 	unit := c.unit(prior, pt)
 	if own.Noise[pt.view] == 0 || unit == 0 {
 		clear(dst)
@@ -233,12 +236,12 @@ func (c *clipPlan) changeOf(prior *Prior, own *Params, pt piece, dst []float64) 
 // logs says whether a part moves by its logarithm, which noise cannot make
 // negative.
 func (c *clipPlan) logs(pt piece) bool {
-	return c.opts.Mechanism == MechanismJoint && pt.kind == ofVariance
+	return c.opts.Mechanism == options.MechanismJoint && pt.kind == ofVariance
 }
 
 // unit is the length that the session sees as 1.
-func (c *clipPlan) unit(prior *Prior, pt piece) float64 {
-	if c.opts.Mechanism == MechanismDifference {
+func (c *clipPlan) unit(prior *ppca.Prior, pt piece) float64 {
+	if c.opts.Mechanism == options.MechanismDifference {
 		return c.radius(prior, pt)
 	}
 	j := c.opts.Clipping.Joint
@@ -247,10 +250,10 @@ func (c *clipPlan) unit(prior *Prior, pt piece) float64 {
 
 // clipPlans plans the releases of every site. Sites that hold the same views
 // release the same.
-func clipPlans(p *study.Plan, o *Options, l Layout) (map[string]*clipPlan, error) {
+func clipPlans(p *study.Plan, o *options.Options, l ppca.Layout) (map[string]*clipPlan, error) {
 	all, same := map[string]*clipPlan{}, map[string]*clipPlan{}
 	for _, site := range p.Sites {
-		key := fmt.Sprint(o.viewsAt(p, site))
+		key := fmt.Sprint(o.ViewsAt(p, site))
 		if same[key] == nil {
 			c, err := newClipPlan(p, o, l, site)
 			if err != nil {

@@ -7,21 +7,23 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"parley/method"
+	"parley/methods/mvppca/options"
+	"parley/methods/mvppca/ppca"
 )
 
 // clipped folds a private round.
-func (c *coordinator) clipped(s *state) ([]method.Task, method.Info, error) {
+func (c *publishedRounds) clipped(s *state) ([]method.Task, method.Info, error) {
 	prior, err := s.Model.prior(c.layout)
 	if err != nil {
 		return nil, nil, err
 	}
-	sites, all, err := answers(c, s, func(site string, a *clipAnswer) error { return a.check(c.clips[site]) })
+	sites, all, err := answers(c.coordinator, s, func(site string, a *clipAnswer) error { return a.check(c.clips[site]) })
 	if err != nil {
 		return nil, nil, err
 	}
 	var info method.Info
-	var model *Prior
-	if c.opts.Mechanism == MechanismJoint {
+	var model *ppca.Prior
+	if c.opts.Mechanism == options.MechanismJoint {
 		var share float64
 		model, share = c.foldJoint(prior, sites, all)
 		s.Trace = append(s.Trace, tracePoint{Round: s.Round, StandsOut: share})
@@ -43,25 +45,25 @@ func (c *coordinator) clipped(s *state) ([]method.Task, method.Info, error) {
 // foldDifference is the published update from the noised parameters of the
 // sites: what they released, added to what the prior says, noise variances
 // raised to the plan's floor.
-func (c *coordinator) foldDifference(prior *Prior, sites []string, all []*clipAnswer) (*Prior, error) {
-	var params []Params
+func (c *publishedRounds) foldDifference(prior *ppca.Prior, sites []string, all []*clipAnswer) (*ppca.Prior, error) {
+	var params []ppca.Params
 	for i, site := range sites {
 		params = append(params, c.clips[site].moved(prior, all[i]))
 	}
-	model, counts, err := PublishedMaster(c.layout, params)
+	model, counts, err := ppca.PublishedMaster(c.layout, params)
 	if err != nil {
 		return nil, err
 	}
 	for k, n := range counts {
 		switch {
 		case n == 0: // the only sites with the view have left
-			model.keepView(c.layout, prior, k)
-		case n > 1 && model.VarW[k] == aloneVariance:
+			keepView(c.layout, model, prior, k)
+		case n > 1 && model.VarW[k] == ppca.AloneVariance:
 			// The noise has fallen below the last bit of W: that is no reason to
 			// start it afresh.
 			model.VarW[k] = prior.VarW[k]
 		}
-		if n > 1 && model.VarMu[k] == aloneVariance {
+		if n > 1 && model.VarMu[k] == ppca.AloneVariance {
 			model.VarMu[k] = prior.VarMu[k]
 		}
 	}
@@ -70,9 +72,9 @@ func (c *coordinator) foldDifference(prior *Prior, sites []string, all []*clipAn
 }
 
 // moved is the parameters that a site's noised change stands for.
-func (c *clipPlan) moved(prior *Prior, a *clipAnswer) Params {
+func (c *clipPlan) moved(prior *ppca.Prior, a *clipAnswer) ppca.Params {
 	d := c.layout.Features()
-	out := Params{Rank: c.rank, W: make([]float64, d*c.rank), Mu: make([]float64, d), Noise: make([]float64, c.layout.Views())}
+	out := ppca.Params{Rank: c.rank, W: make([]float64, d*c.rank), Mu: make([]float64, d), Noise: make([]float64, c.layout.Views())}
 	for i, pt := range c.parts {
 		x, unit := a.Sums[i].Floats(0), c.unit(prior, pt)
 		at := make([]float64, pt.length)
@@ -93,7 +95,7 @@ func (c *clipPlan) moved(prior *Prior, a *clipAnswer) Params {
 }
 
 // keepView takes over everything about a view from another prior.
-func (p *Prior) keepView(l Layout, from *Prior, k int) {
+func keepView(l ppca.Layout, p, from *ppca.Prior, k int) {
 	lo, hi := l.View(k)
 	copy(p.W[lo*p.Rank:hi*p.Rank], from.W[lo*p.Rank:])
 	copy(p.Mu[lo:hi], from.Mu[lo:hi])
@@ -105,8 +107,8 @@ func (p *Prior) keepView(l Layout, from *Prior, k int) {
 // that is all noise does no harm. The spreads between sites stay the plan's:
 // nothing is learned of them. It returns what share of the whole released
 // change, in length, the model moved by.
-func (c *coordinator) foldJoint(prior *Prior, sites []string, all []*clipAnswer) (model *Prior, share float64) {
-	model = &Prior{Params: prior.Params.Clone(), VarW: prior.VarW, VarMu: prior.VarMu, Alpha: prior.Alpha, Beta: append([]float64(nil), prior.Beta...)}
+func (c *publishedRounds) foldJoint(prior *ppca.Prior, sites []string, all []*clipAnswer) (model *ppca.Prior, share float64) {
+	model = &ppca.Prior{Params: prior.Params.Clone(), VarW: prior.VarW, VarMu: prior.VarMu, Alpha: prior.Alpha, Beta: append([]float64(nil), prior.Beta...)}
 	type sum struct {
 		clipping *clipPlan
 		z        []float64
@@ -164,12 +166,12 @@ func standsOut(squares float64, n int, noise float64) float64 {
 }
 
 // moveBy moves a part by a share of a change in units of the clip.
-func (c *coordinator) moveBy(model *Prior, clipping *clipPlan, pt piece, change []float64, keep float64) {
+func (c *publishedRounds) moveBy(model *ppca.Prior, clipping *clipPlan, pt piece, change []float64, keep float64) {
 	x, unit := make([]float64, pt.length), clipping.unit(model, pt)
 	pt.read(c.layout, &model.Params, x)
 	for i := range x {
 		if clipping.logs(pt) {
-			x[i] = min(max(x[i]*math.Exp(keep*unit*change[i]), c.opts.Clipping.NoiseFloor), largest/(model.Alpha[pt.view]+1))
+			x[i] = min(max(x[i]*math.Exp(keep*unit*change[i]), c.opts.Clipping.NoiseFloor), ppca.Largest/(model.Alpha[pt.view]+1))
 			model.Beta[pt.view] = x[i] * (model.Alpha[pt.view] + 1) // its mode
 		} else {
 			x[i] += keep * unit * change[i]

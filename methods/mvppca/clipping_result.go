@@ -3,55 +3,29 @@ package mvppca
 import (
 	"math"
 	"slices"
-	"strconv"
 
 	"parley/figure"
-	"parley/method"
+	"parley/methods/mvppca/options"
 )
 
-// unassessed is the result of a study in which no site said how well the model
-// describes it: under differential privacy that would be a further release, and
-// without it all sites may have left before they did.
-// What rests on such answers (subjects, variance explained, errors) is left out.
-func (c *coordinator) unassessed(s *state, m *Model, files []method.File) *method.Result {
-	r := &method.Result{
-		Files:   files,
-		Metrics: map[string]float64{"factors": float64(c.opts.Latent)},
-		Headline: []figure.Fact{
-			{Name: "sites", Value: strconv.Itoa(len(c.present(s)))},
-			{Name: "factors", Value: strconv.Itoa(len(m.Factors))},
-		},
-		Sections: []figure.Section{readingSection()},
-	}
-	if c.opts.Mechanism != "" {
-		r.Headline = append(r.Headline, figure.Fact{Name: "private mechanism", Value: c.opts.Mechanism})
-	}
-	if c.opts.clips() {
-		r.Metrics["rounds"] = float64(s.Round)
-		r.Sections = append(r.Sections, c.clippingSection(s))
-	}
-	r.Sections = append(r.Sections, m.loadingSection())
-	return r
-}
-
 // clippingSection says what a clipping mechanism does to the result.
-func (c *coordinator) clippingSection(s *state) figure.Section {
+func (c *publishedRounds) clippingSection(s *state) figure.Section {
 	sec := figure.Section{ID: "mechanism", Title: "What the noise leaves of the model"}
 	say := func(warning bool, title, text string) {
 		sec.Items = append(sec.Items, figure.Item{Note: &figure.Note{Title: title, Text: text, Warning: warning}})
 	}
-	if c.opts.firstInClear() {
+	if c.opts.FirstInClear() {
 		say(true, "No guarantee: the first round was sent in clear",
 			"Every site sent its parameters of round 1 as they are, to repeat the published experiment. Whatever noise the later rounds had, nobody can promise how little this study tells about a subject. Nearly all that the model knows comes from that round.")
 	}
 	say(false, "Noise for whole sites",
 		"Each message was noised so that everything a site holds stays hidden, and every subject with it. That is more than protecting single subjects, and it is paid for: the noise is the same for a site of ten subjects and of ten thousand. "+
-			"Mechanism "+MechanismStatistics+" protects single subjects, at far less noise.")
-	if c.opts.Scaling == ScaleSiteRange {
+			"Mechanism "+options.MechanismStatistics+" protects single subjects, at far less noise.")
+	if c.opts.Scaling == options.ScaleSiteRange {
 		say(true, "Every site had units of its own",
 			"Each site scaled its features by its own smallest and largest values, as the published experiment did. The ranges were not sent, so the noise covers them; but what the model says is in no common unit.")
 	}
-	if c.opts.Mechanism == MechanismJoint {
+	if c.opts.Mechanism == options.MechanismJoint {
 		if !slices.ContainsFunc(s.Trace, func(p tracePoint) bool { return p.StandsOut > 0 }) {
 			say(true, "Nothing was learned",
 				"Nothing that the sites released stood out of its noise in any round. The model below is the plan's prior, with loadings drawn from the plan's seed, and says nothing about any subject.")
@@ -109,7 +83,7 @@ type rate struct {
 //
 // which holds no data. NaN where one site alone holds the view. Sites with less
 // noise than others, because they hold fewer views, enter by their mean square.
-func (c *coordinator) recursion() []rate {
+func (c *publishedRounds) recursion() []rate {
 	rates := make([]rate, c.layout.Views())
 	d := c.opts.Clipping.Difference
 	for _, site := range c.plan.Sites {

@@ -9,6 +9,7 @@ import (
 	"parley/dataset"
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/mvppca/ppca"
 	"parley/privacy"
 )
 
@@ -26,7 +27,7 @@ func (a *clipAnswer) check(c *clipPlan) error {
 		if err := a.Sums[i].Check(c.sums[i]); err != nil {
 			return err
 		}
-		if err := finite(c.sums[i].Name, a.Sums[i].Floats(0)); err != nil {
+		if err := ppca.Finite(c.sums[i].Name, a.Sums[i].Floats(0)); err != nil {
 			return err
 		}
 	}
@@ -36,7 +37,7 @@ func (a *clipAnswer) check(c *clipPlan) error {
 // clip answers a private round. The site's fit is made once, for the first sum
 // that needs it. Whether it succeeds depends on the rows, so failure must not
 // show: the session then releases noise alone.
-func (h *site) clip(ctx context.Context, t method.Task, s *privacy.Session) error {
+func (h *publishedSite) clip(ctx context.Context, t method.Task, s *privacy.Session) error {
 	task := new(iterateTask)
 	if err := wire.Unmarshal(t.Body, task); err != nil {
 		return fmt.Errorf("decoding task %q: %w", t.Kind, err)
@@ -60,7 +61,7 @@ func (h *site) clip(ctx context.Context, t method.Task, s *privacy.Session) erro
 	if err := h.checkRound(task); err != nil {
 		return err
 	}
-	var own *Params
+	var own *ppca.Params
 	var failed error
 	for i, sum := range h.clipping.sums {
 		_, err := s.Whole(ctx, sum.Name, func(data dataset.Source, v []float64) error {
@@ -80,7 +81,7 @@ func (h *site) clip(ctx context.Context, t method.Task, s *privacy.Session) erro
 }
 
 // ownParams fits the site's own parameters under the task's prior.
-func (h *site) ownParams(ctx context.Context, t *iterateTask, data dataset.Source) (*Params, error) {
+func (h *publishedSite) ownParams(ctx context.Context, t *iterateTask, data dataset.Source) (*ppca.Params, error) {
 	sums, err := h.read(ctx, data)
 	if err != nil {
 		return nil, err
@@ -95,7 +96,7 @@ func (h *site) ownParams(ctx context.Context, t *iterateTask, data dataset.Sourc
 // held returns of a subject's views those that the plan says the site holds,
 // and of these the ones that were observed whole: a view with a missing value
 // counts as not there, since the iteration knows no single missing cells.
-func (h *site) held(views [][]float64) [][]float64 {
+func (h *publishedSite) held(views [][]float64) [][]float64 {
 	if h.clipping == nil {
 		return views
 	}

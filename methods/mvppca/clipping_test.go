@@ -10,10 +10,15 @@ import (
 	"strings"
 	"testing"
 
+	"gonum.org/v1/gonum/floats"
 	"pgregory.net/rapid"
 
 	"parley/dataset"
 	"parley/method"
+	"parley/methods/mvppca/internal/synthetic"
+	"parley/methods/mvppca/options"
+	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/use"
 	"parley/privacy"
 	"parley/privacy/account"
 	"parley/study"
@@ -51,7 +56,7 @@ func TestPrivateRoundsFromPlanToResult(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if want := slices.Repeat([]string{taskClip}, small.plan.Method.Options.(*Options).Rounds); !slices.Equal(p.kinds, want) {
+		if want := slices.Repeat([]string{options.TaskClip}, small.plan.Method.Options.(*options.Options).Rounds); !slices.Equal(p.kinds, want) {
 			t.Errorf("%s: the sites were asked for %v", name, p.kinds)
 		}
 		checkPrivateResult(t, name, small.plan, r)
@@ -61,7 +66,7 @@ func TestPrivateRoundsFromPlanToResult(t *testing.T) {
 // checkPrivateResult demands a result without anything that nobody paid for.
 func checkPrivateResult(t *testing.T, name string, p *study.Plan, r *method.Result) {
 	t.Helper()
-	m, err := LoadModel(r.Files[0].Data)
+	m, err := use.LoadModel(r.Files[0].Data)
 	if err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
@@ -112,7 +117,7 @@ func TestFirstRoundInClearIsSaid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{taskIterate, taskClip, taskClip}; !slices.Equal(p.kinds, want) {
+	if want := []string{options.TaskIterate, options.TaskClip, options.TaskClip}; !slices.Equal(p.kinds, want) {
 		t.Errorf("the sites were asked for %v, want %v", p.kinds, want)
 	}
 	if notes := notesOf(r); !strings.Contains(notes, "No guarantee") {
@@ -208,7 +213,7 @@ func TestSpreadBetweenSitesIsARecursionOfNoise(t *testing.T) {
 	if got := math.Log10(trace[20].SDW[0] / trace[0].SDW[0]); math.Abs(got+4) > 0.6 {
 		t.Errorf("the standard deviation of the loadings moved by %.2f decades in 20 rounds, want -4", got)
 	}
-	rates := p.coordinator.(*coordinator).recursion()
+	rates := p.coordinator.(*coordinator).way.(*publishedRounds).recursion()
 	if got := 20 * math.Log10(rates[0].loadings); math.Abs(got+4.03) > 0.01 || rates[0].means != rates[0].loadings || rates[0].sites != 3 {
 		t.Errorf("rates %+v: %.3f decades in 20 rounds, want -4.03", rates, got)
 	}
@@ -217,7 +222,7 @@ func TestSpreadBetweenSitesIsARecursionOfNoise(t *testing.T) {
 	}
 }
 
-// What the session is given to clip at 1 is what [ClipDifference], which the
+// What the session is given to clip at 1 is what [ppca.ClipDifference], which the
 // vectors hold, clips at g.
 func TestChangeInUnitsOfTheClip(t *testing.T) {
 	plan := private(differenceOptions, perReleaseBudget).study(t).plan
@@ -232,12 +237,12 @@ func TestChangeInUnitsOfTheClip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		constant := rapid.Float64Range(0.01, 3).Draw(t, "constant")
-		c.opts.Clipping.Difference = &DifferenceOptions{
-			Mean: GaussianPart{Constant: constant}, Loadings: GaussianPart{Constant: constant}, Noise: LaplacePart{Constant: constant},
+		c.opts.Clipping.Difference = &options.DifferenceOptions{
+			Mean: options.GaussianPart{Constant: constant}, Loadings: options.GaussianPart{Constant: constant}, Noise: options.LaplacePart{Constant: constant},
 		}
 		prior, own := drawPrior(r, l), drawPrior(r, l).Params
 		for k := range l.Views() {
-			want, err := ClipDifference(l, &own, prior, k, 10, 0.01, constant)
+			want, err := ppca.ClipDifference(l, &own, prior, k, 10, 0.01, constant)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -249,14 +254,15 @@ func TestChangeInUnitsOfTheClip(t *testing.T) {
 				c.change(prior, &own, i, v)
 				// Columns that are zero by rule are not released.
 				lo, hi := l.View(k)
-				whole := Params{Rank: prior.Rank, W: make([]float64, len(prior.W)), Mu: make([]float64, len(prior.Mu)), Noise: make([]float64, l.Views())}
+				whole := ppca.Params{Rank: prior.Rank, W: make([]float64, len(prior.W)), Mu: make([]float64, len(prior.Mu)), Noise: make([]float64, l.Views())}
 				copy(whole.W[lo*prior.Rank:], want.W)
 				copy(whole.Mu[lo:hi], want.Mu)
 				whole.Noise[k] = want.Noise
 				g, clipped := c.radius(prior, pt), make([]float64, pt.length)
 				pt.read(l, &whole, clipped)
-				unclipped := clippedDifference(v, make([]float64, len(v)), 1)
-				for n, x := range unclipped {
+				length := max(1, math.Sqrt(floats.Dot(v, v)))
+				for n, x := range v {
+					x /= length
 					if math.Abs(g*x-clipped[n]) > 1e-12*g {
 						t.Fatalf("view %d, %s: entry %d is %v, want %v", k, pt.kind, n, g*x, clipped[n])
 					}
@@ -271,9 +277,9 @@ func TestChangeInUnitsOfTheClip(t *testing.T) {
 
 // drawPrior draws a prior whose laws all have a standard deviation, and whose
 // views of more features than factors have all columns.
-func drawPrior(r *rand.Rand, l Layout) *Prior {
+func drawPrior(r *rand.Rand, l ppca.Layout) *ppca.Prior {
 	d, q := l.Features(), 2
-	p := &Prior{Params: Params{Features: l.AllFeatures(), Rank: q, W: make([]float64, d*q), Mu: make([]float64, d), Noise: make([]float64, l.Views())}}
+	p := &ppca.Prior{Params: ppca.Params{Features: l.AllFeatures(), Rank: q, W: make([]float64, d*q), Mu: make([]float64, d), Noise: make([]float64, l.Views())}}
 	for i := range p.W {
 		p.W[i] = r.NormFloat64()
 	}
@@ -295,7 +301,7 @@ func TestClipWithoutAStandardDeviation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := must(newClipPlan(plan, opts, l, "site-0"))(t)
+	c := synthetic.Must(newClipPlan(plan, opts, l, "site-0"))(t)
 	prior := drawPrior(rand.New(rand.NewPCG(2, 2)), l)
 	prior.Alpha[0], prior.VarW[0] = 2, 0
 	own := drawPrior(rand.New(rand.NewPCG(3, 3)), l).Params
@@ -345,7 +351,7 @@ func TestSitesKeepToWhatThePlanSaysTheyHold(t *testing.T) {
 			t.Errorf("%s releases %d sums a round, want %d", site, got, want)
 		}
 	}
-	half := must(Method{}.Site(s.plan, "site-1"))(t).(*site)
+	half := synthetic.Must(Method{}.Site(s.plan, "site-1"))(t).(*site).way
 	views := half.held([][]float64{{1, 2, 3}, {4, 5}})
 	if views[0] == nil || views[1] != nil {
 		t.Errorf("a site that lacks view v1 uses %v", views)
@@ -391,7 +397,7 @@ func TestJointClippingLearnsWhenThereIsLittleNoise(t *testing.T) {
 	}
 	for range runs {
 		p := newPlay(t, s)
-		c := p.coordinator.(*coordinator)
+		c := p.coordinator.(*coordinator).way.(*publishedRounds)
 		unit := c.opts.Clipping.Joint.Bound * c.opts.Clipping.Joint.Mean
 		if sd := unit * c.clips["site-0"].sums[0].Mechanism.Noise / math.Sqrt(3); math.Abs(sd-0.0204) > 0.0001 {
 			t.Fatalf("the noise of a mean over the sites is %v, and the rate of false failures above was worked out for 0.0204", sd)
@@ -403,7 +409,7 @@ func TestJointClippingLearnsWhenThereIsLittleNoise(t *testing.T) {
 		if notes := notesOf(r); strings.Contains(notes, "Nothing was learned") {
 			t.Errorf("the result says:\n%s", notes)
 		}
-		model := must(p.state.(*state).Model.prior(c.layout))(t)
+		model := synthetic.Must(p.state.(*state).Model.prior(c.layout))(t)
 		for j, x := range model.Mu {
 			learned[j] += x / runs
 		}

@@ -6,28 +6,47 @@ import (
 
 	"parley/internal/wire"
 	"parley/method"
-	"parley/privacy"
+	"parley/methods/mvppca/options"
+	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/use"
 	"parley/study"
 )
 
-// coordinator is the coordinator's half of both variants: a common scale, the
-// variant's own rounds, an assessment of the model by every site.
+// coordinator is the coordinator's half, as far as all ways to fit have it in common:
+// a scale, the way's own rounds, an assessment of the model by every site.
 type coordinator struct {
 	plan   *study.Plan
-	opts   *Options
-	layout Layout
-	// clips is what each site releases in a private round; nil where no
-	// clipping mechanism is in use.
-	clips map[string]*clipPlan
-	// noised is what every site releases where the mechanism is statistics.
-	noised *statisticsPlan
+	opts   *options.Options
+	layout ppca.Layout
+	way    rounds
+}
+
+// rounds is one way to fit a model, between the scale and the assessment. There are
+// three, each a coordinator's half with its own part of a site's ([siteRounds]):
+// federatedRounds, statisticsRounds, publishedRounds.
+type rounds interface {
+	// steps is how many times the sites are asked, at most.
+	steps() int
+	// begin gives out the first tasks, once the scale is known.
+	begin(s *state) ([]method.Task, method.Info, error)
+	// advance works through the answers of one of the way's phases.
+	advance(s *state) ([]method.Task, method.Info, error)
+	// receive checks an answer in such a phase, and returns what is kept of it.
+	receive(a method.Contribution) ([]byte, error)
+	// estimatesSpread says whether anything is learned of how sites differ.
+	estimatesSpread() bool
+	// describe adds to the model's file what only this way knows.
+	describe(s *state, m *use.Model)
+	// result draws the model that is in these files.
+	result(s *state, m *use.Model, files []method.File) (*method.Result, error)
 }
 
 // phaseDone follows the last task; the other phases are named by the task
 // whose answers they wait for, and "" is the start.
 const phaseDone = "done"
 
-// state is what the coordinator carries.
+// state is what the coordinator carries, whichever way it fits: a checkpoint says
+// nothing of the way, the plan does.
 type state struct {
 	Phase string                 `cbor:"phase"`
 	Round int                    `cbor:"round"` // rounds of the phase that were asked for
@@ -108,79 +127,37 @@ func (c *coordinator) Next(ms method.State) (method.Step, error) {
 	if len(tasks) > 0 {
 		s.Steps++
 	}
-	of := c.steps()
+	of := c.way.steps()
 	if s.Phase == phaseDone {
 		s.Steps, of = max(s.Steps, 1), max(s.Steps, 1) // rounds may have ended early
 	}
 	return method.Step{State: s, Tasks: tasks, Done: s.Phase == phaseDone, Progress: min(s.Steps, of), Of: of, Info: info}, nil
 }
 
-// steps is how many times the sites are asked, at most.
-func (c *coordinator) steps() int {
-	switch {
-	case c.opts.clips():
-		return c.opts.Rounds
-	case c.noised != nil && c.noised.check != nil:
-		return 2
-	case c.noised != nil:
-		return 1
-	}
-	n := c.opts.Rounds + 1 // and the assessment
-	if c.opts.pools() {
-		n++
-	}
-	if c.opts.Variant == Federated {
-		n++ // the one shot
-	}
-	return n
-}
-
 // advance works through the answers of the phase and says what comes next.
 func (c *coordinator) advance(s *state) ([]method.Task, method.Info, error) {
 	switch s.Phase {
 	case "":
-		if c.opts.pools() {
-			return c.ask(s, taskScale, func(string) (any, error) { return scaleTask{}, nil })
+		if c.opts.Pools() {
+			return c.ask(s, options.TaskScale, func(string) (any, error) { return scaleTask{}, nil })
 		}
 		scale := unitScale(c.layout.Features())
-		if c.opts.Scaling == ScaleRange {
+		if c.opts.Scaling == options.ScaleRange {
 			scale = rangeScale(c.plan)
 		}
 		s.Scale = &scaleMessage{scale.Shift, scale.Factor}
-		return c.begin(s)
-	case taskScale:
+		return c.way.begin(s)
+	case options.TaskScale:
 		if err := c.poolScale(s); err != nil {
 			return nil, nil, err
 		}
-		return c.begin(s)
-	case taskFit:
-		return c.oneShot(s)
-	case taskRefine:
-		return c.refine(s)
-	case taskIterate:
-		return c.published(s)
-	case taskClip:
-		return c.clipped(s)
-	case taskStatistics:
-		return c.statistics(s)
-	case taskCheck:
-		return c.checked(s)
-	case taskAssess:
+		return c.way.begin(s)
+	case options.TaskAssess:
 		return c.assessed(s)
 	case phaseDone:
 		return nil, nil, nil
 	}
-	return nil, nil, fmt.Errorf("unknown phase %q", s.Phase)
-}
-
-func (c *coordinator) begin(s *state) ([]method.Task, method.Info, error) {
-	if c.opts.Variant == PublishedVariant {
-		return c.startPublished(s)
-	}
-	if c.noised != nil {
-		return c.ask(s, taskStatistics, func(string) (any, error) { return statisticsTask{}, nil })
-	}
-	return c.ask(s, taskFit, func(string) (any, error) { return fitTask{Scale: *s.Scale}, nil })
+	return c.way.advance(s)
 }
 
 // ask gives every site that is left a task.
@@ -198,7 +175,7 @@ func (c *coordinator) ask(s *state, kind string, body func(site string) (any, er
 		if err != nil {
 			return nil, nil, fmt.Errorf("encoding task %q for site %s: %w", kind, site, err)
 		}
-		tasks = append(tasks, method.Task{Site: site, Kind: kind, Body: data, Optional: kind == taskCheck || kind == taskAssess})
+		tasks = append(tasks, method.Task{Site: site, Kind: kind, Body: data, Optional: kind == options.TaskCheck || kind == options.TaskAssess})
 	}
 	return tasks, nil, nil
 }
@@ -231,59 +208,12 @@ func (c *coordinator) Fold(ms method.State, a method.Contribution) (method.State
 // receive checks an answer, and returns what is kept of it.
 func (c *coordinator) receive(a method.Contribution) ([]byte, error) {
 	switch a.Kind {
-	case taskScale:
-		return received(a, func(x *featureSums) error { return x.check(c.layout.Features(), c.opts.Scaling == ScaleMinMax) })
-	case taskFit:
-		return received(a, func(x *fitAnswer) error { return x.check(c.layout) })
-	case taskRefine:
-		return received(a, func(x *refineAnswer) error { return x.check(c) })
-	case taskIterate:
-		return received(a, func(x *iterateAnswer) error { return x.check(c) })
-	case taskAssess:
+	case options.TaskScale:
+		return received(a, func(x *featureSums) error { return x.check(c.layout.Features(), c.opts.Scaling == options.ScaleMinMax) })
+	case options.TaskAssess:
 		return received(a, func(x *assessment) error { return x.check(c.layout, c.opts.Latent) })
-	case taskClip:
-		if err := bodiless(a); err != nil {
-			return nil, err
-		}
-		x := new(clipAnswer)
-		for _, declared := range c.clips[a.Site].sums {
-			sum, err := a.Sum(declared.Name)
-			if err != nil {
-				return nil, err
-			}
-			x.Sums = append(x.Sums, *sum)
-		}
-		return keep(x, x.check(c.clips[a.Site]))
-	case taskStatistics:
-		sent := new(statisticsAnswer)
-		if err := wire.Unmarshal(a.Body, sent); err != nil {
-			return nil, err
-		}
-		x := &statisticsRecord{Lenses: sent.Lenses}
-		for i, to := range []*privacy.Noised{&x.Overview, &x.Coarse, &x.Fine} {
-			sum, err := a.Sum(c.noised.sums[i].Name)
-			if err != nil {
-				return nil, err
-			}
-			*to = *sum
-		}
-		r, err := c.noised.released(x)
-		if err == nil {
-			err = c.noised.follows(r, x.Overview.Floats(0), x.Overview.SD())
-		}
-		return keep(x, err)
-	case taskCheck:
-		if err := bodiless(a); err != nil {
-			return nil, err
-		}
-		sum, err := a.Sum(sumDiagnostics)
-		if err != nil {
-			return nil, err
-		}
-		x := &checkAnswer{Sum: *sum}
-		return keep(x, x.check(c.noised))
 	}
-	return nil, fmt.Errorf("no such task")
+	return c.way.receive(a)
 }
 
 // received checks an answer that is kept as it came.
@@ -314,7 +244,7 @@ func keep(x any, err error) ([]byte, error) {
 func (c *coordinator) Leave(ms method.State, site string) (method.State, error) {
 	s := ms.(*state)
 	s.Left = append(s.Left, site)
-	if len(c.present(s)) == 0 && s.Phase != taskCheck && s.Phase != taskAssess { // the model stands without being assessed
+	if len(c.present(s)) == 0 && s.Phase != options.TaskCheck && s.Phase != options.TaskAssess { // the model stands without being assessed
 		return nil, fmt.Errorf("no site is left")
 	}
 	return s, nil
@@ -340,7 +270,7 @@ func answers[A any](c *coordinator, s *state, check func(site string, a *A) erro
 }
 
 func (c *coordinator) poolScale(s *state) error {
-	extremes := c.opts.Scaling == ScaleMinMax
+	extremes := c.opts.Scaling == options.ScaleMinMax
 	_, all, err := answers(c, s, func(_ string, a *featureSums) error { return a.check(c.layout.Features(), extremes) })
 	if err != nil {
 		return err

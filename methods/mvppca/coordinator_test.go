@@ -18,6 +18,10 @@ import (
 
 	"parley/dataset"
 	"parley/method"
+	"parley/methods/mvppca/internal/synthetic"
+	"parley/methods/mvppca/options"
+	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/use"
 	"parley/privacy"
 	"parley/sitestore"
 	"parley/study"
@@ -45,7 +49,7 @@ type shape struct {
 func (s shape) study(t testing.TB) *small {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(s.seed, 7))
-	truth := newTruth(rng, layout(t, NoisePerView, s.dims...), 1, 0.4)
+	truth := synthetic.NewTruth(rng, synthetic.Shape(t, ppca.NoisePerView, s.dims...), 1, 0.4)
 	plan := &strings.Builder{}
 	fmt.Fprintf(plan, "parley: 1\nname: small\nseed: %d\nprivacy: %s\nviews:\n", s.seed, cmp.Or(s.privacy, "{protection: none}"))
 	var schema dataset.Schema
@@ -66,12 +70,12 @@ func (s shape) study(t testing.TB) *small {
 		var rows []dataset.Row
 		for n := range s.rows {
 			row := dataset.Row{ID: fmt.Sprintf("%s-%04d", name, n)}
-			for k, view := range split(truth.l, truth.subject(rng)) {
+			for k, view := range synthetic.Split(truth.L, truth.Subject(rng)) {
 				switch {
 				case s.lacks[[2]int{i, k}], n > 0 && len(s.dims) > 1 && rng.Float64() < s.gaps:
 					view = nil
 				default:
-					hole(rng, [][]float64{view}, s.missing)
+					synthetic.Hole(rng, [][]float64{view}, s.missing)
 				}
 				row.Views = append(row.Views, view)
 			}
@@ -114,12 +118,12 @@ func drawShape(t *rapid.T) shape {
 	if rapid.Bool().Draw(t, "published") {
 		s.missing = 0 // the published iteration needs whole views
 		s.options = fmt.Sprintf("  variant: published\n  latent: %d\n  rounds: %d\n  iterations: 2\n  scaling: %s\n  published: {first_iterations: 4, initial: %s, restart: %s}\n",
-			latent, rapid.IntRange(1, 4).Draw(t, "rounds"), rapid.SampledFrom(scalings).Draw(t, "scaling"),
+			latent, rapid.IntRange(1, 4).Draw(t, "rounds"), rapid.SampledFrom(options.Scalings).Draw(t, "scaling"),
 			rapid.SampledFrom([]string{"random", "prior"}).Draw(t, "initial"), rapid.SampledFrom([]string{"draw", "mean"}).Draw(t, "restart"))
 	} else {
 		s.options = fmt.Sprintf("  latent: %d\n  rounds: %d\n  iterations: 3\n  tolerance: %v\n  scaling: %s\n  noise: %s\n",
 			latent, rapid.IntRange(0, 5).Draw(t, "rounds"), rapid.SampledFrom([]float64{0, 0.01, 10}).Draw(t, "tolerance"),
-			rapid.SampledFrom(scalings[:5]).Draw(t, "scaling"), rapid.SampledFrom([]string{"view", "feature"}).Draw(t, "noise"))
+			rapid.SampledFrom(options.Scalings[:5]).Draw(t, "scaling"), rapid.SampledFrom([]string{"view", "feature"}).Draw(t, "noise"))
 	}
 	return s
 }
@@ -432,7 +436,7 @@ func TestSiteMayLeaveAtAnyRound(t *testing.T) {
 				continue
 			}
 			checkResult(t, s.plan, r)
-			m := must(LoadModel(r.Files[0].Data))(t)
+			m := synthetic.Must(use.LoadModel(r.Files[0].Data))(t)
 			if names := []string{m.Sites[0].Name, m.Sites[1].Name}; len(m.Sites) != 2 || !slices.Equal(names, []string{"site-0", "site-2"}) {
 				t.Errorf("leaving in round %d: the model's sites are %v", leaves+1, m.Sites)
 			}
@@ -450,8 +454,8 @@ func TestStudyEndsWithoutAnySite(t *testing.T) {
 
 // The model cannot do without the only site that has a view; its assessment can.
 func TestOnlySiteWithAViewLeaves(t *testing.T) {
-	for _, options := range []string{federated, published} {
-		s := shape{dims: []int{3, 2}, sites: 3, rows: 20, lacks: map[[2]int]bool{{1, 1}: true, {2, 1}: true}, options: options, seed: 6}.study(t)
+	for _, opts := range []string{federated, published} {
+		s := shape{dims: []int{3, 2}, sites: 3, rows: 20, lacks: map[[2]int]bool{{1, 1}: true, {2, 1}: true}, options: opts, seed: 6}.study(t)
 		whole := newPlay(t, s)
 		if _, err := whole.run(); err != nil {
 			t.Fatal(err)
@@ -461,11 +465,11 @@ func TestOnlySiteWithAViewLeaves(t *testing.T) {
 			p.absent = func(round int, site string) bool { return site == "site-0" && whole.kinds[round-1] == at }
 			return p.run()
 		}
-		first := whole.kinds[slices.IndexFunc(whole.kinds, func(k string) bool { return k != taskScale })]
+		first := whole.kinds[slices.IndexFunc(whole.kinds, func(k string) bool { return k != options.TaskScale })]
 		if _, err := leave(first); err == nil || !strings.Contains(err.Error(), "no site has a single value of feature f1_0 of view v1") {
 			t.Errorf("leaving at %q: %v", first, err)
 		}
-		r, err := leave(taskAssess)
+		r, err := leave(options.TaskAssess)
 		if err != nil {
 			t.Fatal(err)
 		}

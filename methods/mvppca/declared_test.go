@@ -9,6 +9,9 @@ import (
 
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/mvppca/internal/synthetic"
+	"parley/methods/mvppca/options"
+	"parley/methods/mvppca/ppca"
 	"parley/privacy"
 	"parley/study"
 )
@@ -59,7 +62,7 @@ func TestRequestsAreThoseOfThePlan(t *testing.T) {
 // requestsOf is all that a plan asks a site for, in order.
 func requestsOf(t testing.TB, p *study.Plan, site string) []privacy.Request {
 	t.Helper()
-	return privacy.Requests(must(Method{}.Requests(p, site))(t))
+	return privacy.Requests(synthetic.Must(Method{}.Requests(p, site))(t))
 }
 
 // Every release fits what the plan declares of it, in numbers and in bytes, or
@@ -92,9 +95,9 @@ func TestReleasesFitWhatIsDeclared(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if s.privacy == loudBudget {
-			c := p.coordinator.(*coordinator)
+			c := p.coordinator.(*coordinator).way.(*statisticsRounds)
 			used := len(p.state.(*state).Sites["site-0"].Released.Lenses) / 2
-			t.Logf("%s: %d of %d slots", name, used, c.noised.slots)
+			t.Logf("%s: %d of %d slots", name, used, c.noised.Slots())
 		}
 	}
 }
@@ -116,7 +119,7 @@ func TestLargestAnswersFitWhatIsDeclared(t *testing.T) {
 			s.dims = []int{3}
 		}
 		p := newPlay(t, s.study(t))
-		most := min(math.Pow(2, float64(views))-1, largestPatterns)
+		most := min(math.Pow(2, float64(views))-1, ppca.LargestPatterns)
 		r := rand.New(rand.NewPCG(1, uint64(views)))
 		numbers, bytes := 0, 0
 		seen := map[string]bool{}
@@ -131,12 +134,12 @@ func TestLargestAnswersFitWhatIsDeclared(t *testing.T) {
 				continue
 			}
 			seen[fmt.Sprint(c.Views)] = true
-			c.Subjects, c.Share = largestCount, 0.1234567890123
-			body := must(wire.Marshal(c))(t)
+			c.Subjects, c.Share = ppca.LargestCount, 0.1234567890123
+			body := synthetic.Must(wire.Marshal(c))(t)
 			numbers, bytes = numbers+2, bytes+len(body)
 		}
-		for _, kind := range []string{taskFit, taskAssess} {
-			request := must(p.halves["site-0"].(*site).request(kind))(t)
+		for _, kind := range []string{options.TaskFit, options.TaskAssess} {
+			request := synthetic.Must(p.halves["site-0"].(*site).request(kind))(t)
 			declared := request.Contents[0].Values
 			if scale := most / float64(len(seen)); float64(numbers)*scale > float64(declared) || float64(bytes)*scale > 18*float64(declared) {
 				t.Errorf("%d views, %s: %v patterns take %.0f numbers and %.0f bytes, and %d numbers were declared", views, kind, most, float64(numbers)*scale, float64(bytes)*scale, declared)

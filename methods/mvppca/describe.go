@@ -3,6 +3,7 @@ package mvppca
 import (
 	"fmt"
 
+	"parley/methods/mvppca/options"
 	"parley/study"
 )
 
@@ -18,14 +19,14 @@ func (Method) Describe(p *study.Plan) string {
 	}
 	text := fmt.Sprintf("It looks for %s, patterns that run through the %d features of all %d views together, and how strongly each feature belongs to each.", factors, l.Features(), l.Views())
 	switch {
-	case o.Mechanism == MechanismStatistics:
+	case o.Mechanism == options.MechanismStatistics:
 		return text + " Each site releases noised counts, sums and products of its subjects' values once, and everything is computed from these."
-	case o.Variant == PublishedVariant:
+	case o.Variant == options.PublishedVariant:
 		text += fmt.Sprintf(" In each of %d rounds every site fits the model to its own subjects, and sends the model's numbers back", o.Rounds)
 		switch {
-		case o.firstInClear():
+		case o.FirstInClear():
 			return text + ", the first time as they are and then noised."
-		case o.clips():
+		case o.Clips():
 			return text + ", noised."
 		}
 		return text + "."

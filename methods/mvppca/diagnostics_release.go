@@ -1,13 +1,14 @@
 package mvppca
 
 import (
-	"context"
 	"fmt"
 	"math"
 
-	"parley/dataset"
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/mvppca/moments"
+	"parley/methods/mvppca/options"
+	"parley/methods/mvppca/ppca"
 	"parley/privacy"
 	"parley/privacy/account"
 )
@@ -28,8 +29,8 @@ func (a *checkAnswer) check(p *statisticsPlan) error { return a.Sum.Check(*p.che
 
 // besides returns the diagnostics' sum with relative noise, such that it takes
 // its share of the squared Gaussian DP parameter of all sums together.
-func besides(l Layout, sums []privacy.Sum, adjacency account.Adjacency, share float64) (privacy.Sum, error) {
-	d := checkSum(l)
+func besides(l ppca.Layout, sums []privacy.Sum, adjacency account.Adjacency, share float64) (privacy.Sum, error) {
+	d := moments.DiagnosticsSum(l)
 	theirs, ok := account.Mu(mechanisms(sums), adjacency)
 	own, both := account.Mu(mechanisms([]privacy.Sum{d}), adjacency)
 	if !ok || !both {
@@ -54,37 +55,16 @@ func (p *statisticsPlan) checkRequest() privacy.Request {
 	}}}
 }
 
-// check answers the task.
-func (h *site) check(ctx context.Context, t *checkTask, s *privacy.Session) error {
-	model, err := t.Model.params(h.layout)
-	if err != nil {
-		return err
-	}
-	if err := h.checkRank(model.Rank); err != nil {
-		return err
-	}
-	// In parts of the ranges, whose squares are 1.
-	if err := within("privacy noise in predictions", t.Doubt, 1); err != nil {
-		return err
-	}
-	c, err := newChecker(h.layout, rangeScale(h.plan), model, t.Doubt)
-	if err != nil {
-		return err
-	}
-	_, err = s.Sum(ctx, sumDiagnostics, func(row *dataset.Row, v []float64) int { return c.add(row.Views, v) })
-	return err
-}
-
 // askCheck asks for the diagnostics of a model that is final.
-func (c *coordinator) askCheck(s *state) ([]method.Task, error) {
-	tasks, _, err := c.ask(s, taskCheck, func(string) (any, error) { return checkTask{Model: s.Model.Params, Doubt: s.Doubt}, nil })
+func (c *statisticsRounds) askCheck(s *state) ([]method.Task, error) {
+	tasks, _, err := c.ask(s, options.TaskCheck, func(string) (any, error) { return checkTask{Model: s.Model.Params, Doubt: s.Doubt}, nil })
 	return tasks, err
 }
 
 // checked keeps what the sites that are left said. The model stands without
 // them, too.
-func (c *coordinator) checked(s *state) ([]method.Task, method.Info, error) {
-	sites, all, err := answers(c, s, func(_ string, a *checkAnswer) error { return a.check(c.noised) })
+func (c *statisticsRounds) checked(s *state) ([]method.Task, method.Info, error) {
+	sites, all, err := answers(c.coordinator, s, func(_ string, a *checkAnswer) error { return a.check(c.noised) })
 	if err != nil {
 		return nil, nil, err
 	}

@@ -8,34 +8,35 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"parley/figure"
+	"parley/methods/mvppca/moments"
 )
 
 // checkOf is what the diagnostics say of one site, or of all: of every view.
 type checkOf struct {
 	name  string
-	views []viewCheck
+	views []moments.ViewCheck
 }
 
 // checks reads the diagnostics: of all sites together and then of each, or of
 // the only one; none if no site answered.
-func (c *coordinator) checks(s *state) ([]checkOf, error) {
+func (c *statisticsRounds) checks(s *state) ([]checkOf, error) {
 	model, err := s.Model.Params.params(c.layout)
 	if err != nil {
 		return nil, err
 	}
-	checker, err := newChecker(c.layout, rangeScale(c.plan), model, s.Doubt)
+	checker, err := moments.NewChecker(c.layout, rangeScale(c.plan), model, s.Doubt)
 	if err != nil {
 		return nil, err
 	}
 	read := func(name string, sum []float64, sd float64) checkOf {
 		out := checkOf{name: name}
 		for k := range c.layout.Views() {
-			out.views = append(out.views, checker.read(k, sum, sd))
+			out.views = append(out.views, checker.Read(k, sum, sd))
 		}
 		return out
 	}
 	var out []checkOf
-	pooled := make([]float64, checkEntries*c.layout.Views())
+	pooled := make([]float64, moments.CheckEntries*c.layout.Views())
 	variance := 0.0
 	for _, name := range c.plan.Sites {
 		site := s.Sites[name]
@@ -58,7 +59,7 @@ func (c *coordinator) checks(s *state) ([]checkOf, error) {
 
 // checkMetrics are what neither noise hides nor limits cut: of view v under "…/v", of view v at
 // site s under "…/v/s", and the standard deviation of the noise in each.
-func (c *coordinator) checkMetrics(checks []checkOf, metrics map[string]float64) {
+func (c *statisticsRounds) checkMetrics(checks []checkOf, metrics map[string]float64) {
 	for i, at := range checks {
 		for k, n := range at.views {
 			where := "/" + c.plan.Views[k].Name
@@ -75,7 +76,7 @@ func (c *coordinator) checkMetrics(checks []checkOf, metrics map[string]float64)
 				put("mean_absolute_error", n.Error, n.ErrorSD)
 				put("r2", n.Gain, n.GainSD)
 			}
-			for q, share := range nominal {
+			for q, share := range moments.Nominal {
 				put(fmt.Sprintf("coverage_%.0f", 100*share), n.Coverage[q], n.CoverageSD[q])
 			}
 		}
@@ -83,7 +84,7 @@ func (c *coordinator) checkMetrics(checks []checkOf, metrics map[string]float64)
 }
 
 // checkSection shows the diagnostics, or says why there are none.
-func (c *coordinator) checkSection(s *state, checks []checkOf) figure.Section {
+func (c *statisticsRounds) checkSection(s *state, checks []checkOf) figure.Section {
 	sec := figure.Section{ID: "diagnostics", Title: "If a view were not measured",
 		Lead: "Where subjects have a view and another, each site let the shared model predict the view from the others, as if it had never been measured, and released one noised sum of how that went. It was paid for with " +
 			figure.Percent.Text(c.plan.Privacy.Diagnostics) + " of the plan's total. The same subjects took part in the fit, so a site that took no part should expect a little less.\n\n" +
@@ -113,9 +114,9 @@ func (c *coordinator) checkSection(s *state, checks []checkOf) figure.Section {
 
 // coverageFigure compares the intervals with what they promise, of all sites; nil
 // if noise hides all of it.
-func (c *coordinator) coverageFigure(at checkOf) *figure.Figure {
+func (c *statisticsRounds) coverageFigure(at checkOf) *figure.Figure {
 	promised := figure.Line{Name: "as promised", Reference: true}
-	for _, share := range nominal {
+	for _, share := range moments.Nominal {
 		promised.X, promised.Y = append(promised.X, 100*share), append(promised.Y, 100*share)
 	}
 	lines := figure.Lines{X: figure.Axis{Label: "values that the interval should hold (%)"}, Y: figure.Axis{Label: "values that it held (%)"}}
@@ -146,12 +147,12 @@ func where(name string) string {
 }
 
 // checkTable is all of the diagnostics in numbers.
-func (c *coordinator) checkTable(checks []checkOf) *figure.Table {
+func (c *statisticsRounds) checkTable(checks []checkOf) *figure.Table {
 	t := &figure.Table{ID: "left-out", Title: "Views predicted from the others, in numbers",
 		Caption: "Subjects: those who have the view and another, at most so many where it says below. Error: mean absolute, in parts of a feature's range. R²: of the squared error made by giving everybody the model's mean, the share that the prediction takes away; 0 is no better than the mean, below 0 worse. " +
 			"In 50 % and so on: of the view's values, those that lie in these central intervals of their predictions. R² and these are in %; a share that noise took beyond 0 or 100 stands there. \"noise\" stands for what privacy noise hides. Values count up to the ends of their ranges, and a subject's errors to twice what the model expects: where they are larger than that too often the model is wrong about itself, and the table says more or less than.",
 		Columns: []figure.Column{{Name: "site"}, {Name: "view"}, {Name: "subjects"}, {Name: "error"}, {Name: "R²"}}}
-	for _, share := range nominal {
+	for _, share := range moments.Nominal {
 		t.Columns = append(t.Columns, figure.Column{Name: fmt.Sprintf("in\u00a0%.0f\u00a0%%", 100*share)})
 	}
 	for _, at := range checks {
@@ -174,13 +175,13 @@ func (c *coordinator) checkTable(checks []checkOf) *figure.Table {
 // countText writes a noised number of subjects; what noise hides as the most
 // that is plausible.
 func countText(n, sd float64) string {
-	if n < leastSubjects*sd {
+	if n < moments.LeastSubjects*sd {
 		return fmt.Sprintf("below\u00a0%.0f", math.Ceil(max(0, n)+2*sd))
 	}
 	return plusMinus("%.0f", 1, n, sd)
 }
 
-func errorText(n viewCheck) string {
+func errorText(n moments.ViewCheck) string {
 	switch {
 	case n.Cut:
 		return "more\u00a0than " + plusMinus("%.3f", 1, n.Error, n.ErrorSD)

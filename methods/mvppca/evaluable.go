@@ -9,6 +9,9 @@ import (
 	"parley/judge/evaluate"
 	"parley/method"
 	"parley/method/fitted"
+	"parley/methods/mvppca/options"
+	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/use"
 	"parley/problem"
 	"parley/study"
 )
@@ -19,18 +22,18 @@ func (Method) Evaluator(files []method.File, newSite bool) (evaluate.Model, erro
 	if err != nil {
 		return nil, err
 	}
-	m, err := LoadModel(data)
+	m, err := use.LoadModel(data)
 	if err != nil {
 		return nil, err
 	}
-	if m.Scaling == ScaleSiteRange {
-		return nil, problem.Problem{Where: "method.scaling", What: fmt.Sprintf("with %q every site has other units, and a subject without a site has none", ScaleSiteRange),
-			Hint: fmt.Sprintf("%s, which uses one minimum and maximum for all", ScaleMinMax)}
+	if m.Scaling == options.ScaleSiteRange {
+		return nil, problem.Problem{Where: "method.scaling", What: fmt.Sprintf("with %q every site has other units, and a subject without a site has none", options.ScaleSiteRange),
+			Hint: fmt.Sprintf("%s, which uses one minimum and maximum for all", options.ScaleMinMax)}
 	}
 	if newSite {
-		m.widen()
+		m.Widen()
 	}
-	l, err := m.layout()
+	l, err := m.Layout()
 	if err != nil {
 		return nil, err
 	}
@@ -41,19 +44,6 @@ func (Method) Evaluator(files []method.File, newSite bool) (evaluate.Model, erro
 	return newPredictive(l, p, scale), nil
 }
 
-// widen makes the model one of a site that took no part.
-func (m *Model) widen() {
-	for k := range m.Views {
-		v := &m.Views[k]
-		add := m.newSiteVariance(v)
-		for j := range v.Features {
-			if v.Features[j].Noise > 0 { // else no site had it
-				v.Features[j].Noise += add
-			}
-		}
-	}
-}
-
 // Central implements [judged.Centraliser]: the maximum-likelihood fit to all
 // rows, each with what it has. The scale is the plan's; where that would give
 // every site its own range, it is the range of all rows.
@@ -62,33 +52,33 @@ func (Method) Central(ctx context.Context, p *study.Plan, rows dataset.Source) (
 	if err != nil {
 		return nil, err
 	}
-	sums, err := (&site{plan: p, opts: opts, layout: l}).read(ctx, rows)
+	sums, err := readSums(ctx, l, rows, asTheyAre)
 	if err != nil {
 		return nil, err
 	}
-	var scale *Scale
+	var scale *ppca.Scale
 	switch opts.Scaling {
-	case ScaleRange:
+	case options.ScaleRange:
 		scale = rangeScale(p)
-	case ScaleNone:
+	case options.ScaleNone:
 		scale = unitScale(l.Features())
-	case ScaleMinMax, ScaleSiteRange:
-		scale, err = sums.extremes.scale(p, l, ScaleMinMax)
+	case options.ScaleMinMax, options.ScaleSiteRange:
+		scale, err = sums.extremes.scale(p, l, options.ScaleMinMax)
 	default:
 		scale, err = sums.moments(l.Features()).scale(p, l, opts.Scaling)
 	}
 	if err != nil {
 		return nil, err
 	}
-	blocks := make([]Block, len(sums.blocks))
+	blocks := make([]ppca.Block, len(sums.blocks))
 	for i := range blocks {
 		blocks[i] = sums.blocks[i].Scaled(scale)
 	}
-	fit, err := Fit(l, blocks, opts.Latent, nil, FitOptions{})
+	fit, err := ppca.Fit(l, blocks, opts.Latent, nil, ppca.FitOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("fitting one model to all rows: %w", err)
 	}
-	predictor, err := NewPredictor(l, &fit.Params)
+	predictor, err := ppca.NewPredictor(l, &fit.Params)
 	if err != nil {
 		return nil, err
 	}
@@ -97,14 +87,14 @@ func (Method) Central(ctx context.Context, p *study.Plan, rows dataset.Source) (
 
 // predictive answers about rows in the units in which they were measured.
 type predictive struct {
-	rowEvaluator
+	use.RowEvaluator
 	logFactor []float64 // by feature: a density of t is that of the scaled value times its factor
 	sd        []float64 // scratch
 }
 
-func newPredictive(l Layout, predictor *Predictor, scale *Scale) *predictive {
+func newPredictive(l ppca.Layout, predictor *ppca.Predictor, scale *ppca.Scale) *predictive {
 	m := &predictive{
-		rowEvaluator: rowEvaluator{predictor: predictor, scale: scale, dims: l.Dims, view: l.ViewOf(), values: make([]float64, l.Features())},
+		RowEvaluator: use.RowEvaluator{Predictor: predictor, Scale: scale, Dims: l.Dims, View: l.ViewOf(), Values: make([]float64, l.Features())},
 		sd:           make([]float64, l.Features()),
 	}
 	for _, f := range scale.Factor {
@@ -119,14 +109,11 @@ func (m *predictive) Infer(row *dataset.Row, dst *evaluate.Posterior) error {
 	return err
 }
 
-func (m *predictive) infer(row *dataset.Row, dst *evaluate.Posterior) (*Posterior, error) {
-	if len(m.predictor.known)*m.predictor.md.d*m.predictor.md.ld > maxKnown {
-		clear(m.predictor.known)
-	}
-	if err := m.rowEvaluator.Infer(row, dst); err != nil {
+func (m *predictive) infer(row *dataset.Row, dst *evaluate.Posterior) (*ppca.Posterior, error) {
+	if err := m.RowEvaluator.Infer(row, dst); err != nil {
 		return nil, err
 	}
-	post, _, err := m.predictor.Subject(row.Views, m.scale)
+	post, _, err := m.Predictor.Subject(row.Views, m.Scale)
 	if err != nil {
 		return nil, err
 	}
@@ -145,10 +132,10 @@ func (m *predictive) Predict(row *dataset.Row, dst *evaluate.Posterior, sd [][]f
 	post.MissingVar(m.sd)
 	lo, k := 0, 0
 	for i, j := range post.Missing {
-		for ; k < m.view[j]; k++ {
-			lo += m.dims[k]
+		for ; k < m.View[j]; k++ {
+			lo += m.Dims[k]
 		}
-		sd[k][j-lo] = math.Sqrt(m.sd[i]) / m.scale.Factor[j]
+		sd[k][j-lo] = math.Sqrt(m.sd[i]) / m.Scale.Factor[j]
 	}
 	return nil
 }

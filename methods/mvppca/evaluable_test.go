@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -182,4 +183,23 @@ func TestOnlyAModelInCommonUnitsIsEvaluated(t *testing.T) {
 			t.Errorf("%s: %v", options, err)
 		}
 	}
+}
+
+// twoViews draws subjects of one factor seen in two views: the second view is
+// lacking for every third subject.
+func twoViews(seed uint64, n int) [][][]float64 {
+	r := rand.New(rand.NewPCG(seed, 1))
+	subjects := make([][][]float64, n)
+	for i := range subjects {
+		x := r.NormFloat64()
+		noise := func() float64 { return 0.1 * r.NormFloat64() }
+		subjects[i] = [][]float64{
+			{1 + x + noise(), 2 - x + noise(), 2*x + noise()},
+			{3 + x + noise(), -x + noise()},
+		}
+		if i%3 == 0 {
+			subjects[i][1] = nil
+		}
+	}
+	return subjects
 }

@@ -1,20 +1,65 @@
 package mvppca
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
 
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/mvppca/options"
+	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/use"
 )
+
+// federatedRounds is the default: one shot, then hierarchical rounds.
+type federatedRounds struct{ *coordinator }
+
+func (c *federatedRounds) steps() int {
+	n := c.opts.Rounds + 2 // the one shot and the assessment
+	if c.opts.Pools() {
+		n++
+	}
+	return n
+}
+
+func (c *federatedRounds) begin(s *state) ([]method.Task, method.Info, error) {
+	return c.ask(s, options.TaskFit, func(string) (any, error) { return fitTask{Scale: *s.Scale}, nil })
+}
+
+func (c *federatedRounds) advance(s *state) ([]method.Task, method.Info, error) {
+	switch s.Phase {
+	case options.TaskFit:
+		return c.oneShot(s)
+	case options.TaskRefine:
+		return c.refine(s)
+	}
+	return nil, nil, fmt.Errorf("unknown phase %q", s.Phase)
+}
+
+func (c *federatedRounds) receive(a method.Contribution) ([]byte, error) {
+	switch a.Kind {
+	case options.TaskFit:
+		return received(a, func(x *fitAnswer) error { return x.check(c.layout) })
+	case options.TaskRefine:
+		return received(a, func(x *refineAnswer) error { return x.check(c) })
+	}
+	return nil, fmt.Errorf("no such task")
+}
+
+func (c *federatedRounds) estimatesSpread() bool { return c.opts.Rounds > 0 }
+
+func (c *federatedRounds) describe(*state, *use.Model) {}
+
+func (c *federatedRounds) result(s *state, m *use.Model, files []method.File) (*method.Result, error) {
+	return c.assessedResult(s, m, files)
+}
 
 // oneShot fits one model to what the sites said of themselves, taken as data:
 // the answer after a single round. What follows estimates how sites differ.
-func (c *coordinator) oneShot(s *state) ([]method.Task, method.Info, error) {
-	var blocks []Block
-	_, _, err := answers(c, s, func(site string, a *fitAnswer) error {
+func (c *federatedRounds) oneShot(s *state) ([]method.Task, method.Info, error) {
+	var blocks []ppca.Block
+	_, _, err := answers(c.coordinator, s, func(site string, a *fitAnswer) error {
 		own, err := a.blocks(c.layout)
 		blocks = append(blocks, own...)
 		return err
@@ -22,14 +67,14 @@ func (c *coordinator) oneShot(s *state) ([]method.Task, method.Info, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	fit, err := Fit(c.layout, blocks, c.opts.Latent, nil, FitOptions{})
+	fit, err := ppca.Fit(c.layout, blocks, c.opts.Latent, nil, ppca.FitOptions{})
 	if err != nil {
 		return nil, nil, fmt.Errorf("fitting one model to all sites: %w", err)
 	}
 	if err := c.complete(&fit.Params); err != nil {
 		return nil, nil, err
 	}
-	model, err := Weak(c.layout, &fit.Params)
+	model, err := ppca.Weak(c.layout, &fit.Params)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -45,13 +90,13 @@ func (c *coordinator) oneShot(s *state) ([]method.Task, method.Info, error) {
 	return tasks, info, err
 }
 
-func (a *fitAnswer) check(l Layout) error {
+func (a *fitAnswer) check(l ppca.Layout) error {
 	_, err := a.blocks(l)
 	return err
 }
 
 // complete demands that the sites together have every feature of the plan.
-func (c *coordinator) complete(p *Params) error {
+func (c *coordinator) complete(p *ppca.Params) error {
 	if len(p.Features) == c.layout.Features() {
 		return nil
 	}
@@ -70,7 +115,7 @@ func (c *coordinator) complete(p *Params) error {
 }
 
 // blocks turns a site's answer into data for the coordinator's fit.
-func (a *fitAnswer) blocks(l Layout) ([]Block, error) {
+func (a *fitAnswer) blocks(l ppca.Layout) ([]ppca.Block, error) {
 	patterns, err := unpackPatterns(a.Patterns, l)
 	if err != nil {
 		return nil, err
@@ -86,18 +131,18 @@ func (a *fitAnswer) blocks(l Layout) ([]Block, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := p.measured(l); err != nil {
+		if err := p.Measured(l); err != nil {
 			return nil, err
 		}
-		return PseudoBlocks(l, p, patterns)
+		return ppca.PseudoBlocks(l, p, patterns)
 	}
-	var blocks []Block
+	var blocks []ppca.Block
 	for i := range a.Moments {
 		b, err := a.Moments[i].block(l)
 		if err != nil {
 			return nil, err
 		}
-		if err := errors.Join(b.measured(), b.possible()); err != nil {
+		if err := errors.Join(b.Measured(), b.MakePossible()); err != nil {
 			return nil, err
 		}
 		blocks = append(blocks, *b)
@@ -136,70 +181,23 @@ type refineAnswer struct {
 	LogLik   float64     `cbor:"log_lik"`
 }
 
-func (a *refineAnswer) message(l Layout) (*SiteMessage, error) {
+func (a *refineAnswer) message(l ppca.Layout) (*ppca.SiteMessage, error) {
 	described, err := features(a.Runs, l)
 	if err != nil {
 		return nil, err
 	}
-	if err := finite("log-likelihood", []float64{a.LogLik}); err != nil {
+	if err := ppca.Finite("log-likelihood", []float64{a.LogLik}); err != nil {
 		return nil, err
 	}
-	m := &SiteMessage{
+	m := &ppca.SiteMessage{
 		Features: described, Rank: a.Y.Cols - 1, Y: a.Y.Data, Class: a.Class, R: a.R,
 		Noise: a.Noise, SS: a.SS, Cells: a.Cells, Spent: a.Spent, Subjects: a.Subjects, Nu: a.Nu, Xi: a.Xi,
 	}
 	return m, m.Check(l)
 }
 
-// refine is a hierarchical round at the site.
-func (h *site) refine(ctx context.Context, t *refineTask, sums *rowSums) (*refineAnswer, error) {
-	blocks, _, err := h.scaled(sums, &t.Scale)
-	if err != nil {
-		return nil, err
-	}
-	prior, err := t.Prior.prior(h.layout)
-	if err != nil {
-		return nil, err
-	}
-	if err := h.checkRank(prior.Rank); err != nil {
-		return nil, err
-	}
-	var start *SiteState
-	if t.Start != nil {
-		p, err := t.Start.Params.params(h.layout)
-		if err != nil {
-			return nil, err
-		}
-		start = &SiteState{Params: *p, Nu: t.Start.Nu, Xi: t.Start.Xi}
-	}
-	round, err := NewHierarchical(h.layout, blocks, prior, start)
-	if err != nil {
-		return nil, err
-	}
-	for range h.opts.Iterations {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		if err := round.Step(); err != nil {
-			return nil, err
-		}
-	}
-	m, err := round.Message()
-	if err != nil {
-		return nil, err
-	}
-	logLik, _, err := LogLik(h.layout, &prior.Params, blocks)
-	if err != nil {
-		return nil, err
-	}
-	return &refineAnswer{
-		Runs: runs(m.Features), Y: wire.Matrix{Rows: len(m.Features), Cols: m.Rank + 1, Data: m.Y}, Class: m.Class, R: m.R,
-		Noise: m.Noise, SS: m.SS, Cells: m.Cells, Spent: m.Spent, Subjects: m.Subjects, Nu: m.Nu, Xi: m.Xi, LogLik: logLik,
-	}, nil
-}
-
-func (c *coordinator) askRefine(s *state) ([]method.Task, method.Info, error) {
-	return c.ask(s, taskRefine, func(site string) (any, error) {
+func (c *federatedRounds) askRefine(s *state) ([]method.Task, method.Info, error) {
+	return c.ask(s, options.TaskRefine, func(site string) (any, error) {
 		t := refineTask{Scale: *s.Scale, Prior: *s.Model}
 		if r := s.Sites[site]; r != nil && r.Local != nil {
 			t.Start = &siteStart{Params: *r.Local, Nu: r.Nu, Xi: r.Xi}
@@ -208,7 +206,7 @@ func (c *coordinator) askRefine(s *state) ([]method.Task, method.Info, error) {
 	})
 }
 
-func (a *refineAnswer) check(c *coordinator) error {
+func (a *refineAnswer) check(c *federatedRounds) error {
 	m, err := a.message(c.layout)
 	if err != nil {
 		return err
@@ -216,17 +214,17 @@ func (a *refineAnswer) check(c *coordinator) error {
 	if m.Rank != c.opts.Latent {
 		return fmt.Errorf("%d factors, not %d", m.Rank, c.opts.Latent)
 	}
-	return m.measured()
+	return m.Measured()
 }
 
 // settledAfter is how many rounds the variances between sites need at least.
 const settledAfter = 3
 
 // refine folds a hierarchical round.
-func (c *coordinator) refine(s *state) ([]method.Task, method.Info, error) {
-	var messages []SiteMessage
+func (c *federatedRounds) refine(s *state) ([]method.Task, method.Info, error) {
+	var messages []ppca.SiteMessage
 	logLik, subjects := 0.0, 0.0
-	sites, _, err := answers(c, s, func(_ string, a *refineAnswer) error {
+	sites, _, err := answers(c.coordinator, s, func(_ string, a *refineAnswer) error {
 		m, err := a.message(c.layout)
 		if err != nil {
 			return err
@@ -238,7 +236,7 @@ func (c *coordinator) refine(s *state) ([]method.Task, method.Info, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	model, states, err := Pool(c.layout, messages)
+	model, states, err := ppca.Pool(c.layout, messages)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -251,7 +249,7 @@ func (c *coordinator) refine(s *state) ([]method.Task, method.Info, error) {
 	}
 	sound := c.sound(&model.Params, &found)
 	if !sound {
-		if model, err = Weak(c.layout, &found); err != nil {
+		if model, err = ppca.Weak(c.layout, &found); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -287,7 +285,7 @@ func (c *coordinator) refine(s *state) ([]method.Task, method.Info, error) {
 const mostApart = 1e6
 
 // sound holds the model of a typical site against that of the population.
-func (c *coordinator) sound(p, population *Params) bool {
+func (c *federatedRounds) sound(p, population *ppca.Params) bool {
 	group, q := c.layout.GroupOf(), population.Rank
 	strength := 0.0
 	for _, j := range population.Features {
@@ -296,27 +294,27 @@ func (c *coordinator) sound(p, population *Params) bool {
 			variance += w * w
 		}
 		limit := mostApart * math.Sqrt(variance)
-		if within("loadings", p.W[j*q:][:q], limit) != nil || !(math.Abs(p.Mu[j]-population.Mu[j]) <= limit) {
+		if ppca.Within("loadings", p.W[j*q:][:q], limit) != nil || !(math.Abs(p.Mu[j]-population.Mu[j]) <= limit) {
 			return false
 		}
 		for _, w := range p.W[j*q:][:q] {
 			strength += w * w / p.Noise[group[j]]
 		}
 	}
-	return strength <= clearest
+	return strength <= ppca.Clearest
 }
 
-func (c *coordinator) oneShotParams(s *state) (Params, error) {
+func (c *federatedRounds) oneShotParams(s *state) (ppca.Params, error) {
 	p, err := s.OneShot.Params.params(c.layout)
 	if err != nil {
-		return Params{}, fmt.Errorf("restoring the one shot: %w", err)
+		return ppca.Params{}, fmt.Errorf("restoring the one shot: %w", err)
 	}
 	return *p, nil
 }
 
 // settled says whether the last round whose gain is known gained less than the
 // tolerance.
-func (c *coordinator) settled(s *state) bool {
+func (c *federatedRounds) settled(s *state) bool {
 	n := len(s.Trace)
 	return s.Round >= settledAfter && math.Abs(s.Trace[n-2].LogLik-s.Trace[n-3].LogLik) < *c.opts.Tolerance
 }

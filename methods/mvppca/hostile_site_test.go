@@ -11,6 +11,7 @@ import (
 
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/mvppca/options"
 )
 
 // excused says whether a study ended in a way that sites which are all honest
@@ -168,7 +169,7 @@ func TestNoAnswerThatIsTakenFailsTheStudy(t *testing.T) {
 	lies, all := 0, 0
 	for n, x := range everyVariant(t) {
 		refused, tried, many := 0, 0, tries
-		if x.tasks[0].Kind == taskIterate { // what fails here is rare, and trying is cheap
+		if x.tasks[0].Kind == options.TaskIterate { // what fails here is rare, and trying is cheap
 			many *= 40
 		}
 		for range many {

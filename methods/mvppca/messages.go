@@ -5,19 +5,7 @@ import (
 	"slices"
 
 	"parley/internal/wire"
-)
-
-// The tasks of both variants, in the words that progress and logs show.
-const (
-	taskScale   = "scale"   // sums for a common scale
-	taskFit     = "fit"     // the site's own fit: the one shot
-	taskRefine  = "refine"  // a hierarchical round
-	taskIterate = "iterate" // a published round
-	taskAssess  = "assess"  // how well the model describes the site
-	taskClip    = "clip"    // a round of a clipping mechanism
-
-	taskStatistics = "statistics" // noised statistics of the site's subjects, once
-	taskCheck      = "check"      // noised diagnostics of the model, once
+	"parley/methods/mvppca/ppca"
 )
 
 // scaleMessage is a Scale as it travels and is kept.
@@ -26,8 +14,8 @@ type scaleMessage struct {
 	Factor wire.Vector `cbor:"factor"`
 }
 
-func (m scaleMessage) scale(l Layout) (*Scale, error) {
-	s := &Scale{Shift: m.Shift, Factor: m.Factor}
+func (m scaleMessage) scale(l ppca.Layout) (*ppca.Scale, error) {
+	s := &ppca.Scale{Shift: m.Shift, Factor: m.Factor}
 	return s, s.Check(l)
 }
 
@@ -40,13 +28,13 @@ type paramsMessage struct {
 }
 
 // packParams leaves out what is not described.
-func packParams(l Layout, p *Params) paramsMessage {
+func packParams(l ppca.Layout, p *ppca.Params) paramsMessage {
 	m := paramsMessage{Runs: runs(p.Features), W: wire.Matrix{Rows: len(p.Features), Cols: p.Rank}}
 	for _, j := range p.Features {
 		m.W.Data = append(m.W.Data, p.W[j*p.Rank:][:p.Rank]...)
 		m.Mu = append(m.Mu, p.Mu[j])
 	}
-	for g, used := range p.groups(l) {
+	for g, used := range p.Groups(l) {
 		if used {
 			m.Noise = append(m.Noise, p.Noise[g])
 		}
@@ -55,13 +43,13 @@ func packParams(l Layout, p *Params) paramsMessage {
 }
 
 // params is the inverse of packParams; it refuses what does not fit the layout.
-func (m *paramsMessage) params(l Layout) (*Params, error) {
+func (m *paramsMessage) params(l ppca.Layout) (*ppca.Params, error) {
 	described, err := features(m.Runs, l)
 	if err != nil {
 		return nil, fmt.Errorf("parameters: %w", err)
 	}
 	d := l.Features()
-	p := &Params{Features: described, Rank: m.W.Cols, Mu: make([]float64, d), Noise: make([]float64, l.Groups())}
+	p := &ppca.Params{Features: described, Rank: m.W.Cols, Mu: make([]float64, d), Noise: make([]float64, l.Groups())}
 	if len(p.Features) != m.W.Rows || len(p.Features) != len(m.Mu) || p.Rank < 1 || p.Rank > d {
 		return nil, fmt.Errorf("parameters: %d × %d loadings and %d means for %d features", m.W.Rows, m.W.Cols, len(m.Mu), len(p.Features))
 	}
@@ -71,7 +59,7 @@ func (m *paramsMessage) params(l Layout) (*Params, error) {
 		p.Mu[j] = m.Mu[i]
 	}
 	at := 0
-	for g, used := range p.groups(l) {
+	for g, used := range p.Groups(l) {
 		if used && at < len(m.Noise) {
 			p.Noise[g] = m.Noise[at]
 		}
@@ -94,16 +82,16 @@ type priorMessage struct {
 	Beta   wire.Vector   `cbor:"beta"`
 }
 
-func packPrior(l Layout, p *Prior) *priorMessage {
+func packPrior(l ppca.Layout, p *ppca.Prior) *priorMessage {
 	return &priorMessage{packParams(l, &p.Params), p.VarW, p.VarMu, p.Alpha, p.Beta}
 }
 
-func (m *priorMessage) prior(l Layout) (*Prior, error) {
+func (m *priorMessage) prior(l ppca.Layout) (*ppca.Prior, error) {
 	params, err := m.Params.params(l)
 	if err != nil {
 		return nil, err
 	}
-	p := &Prior{Params: *params, VarW: m.VarW, VarMu: m.VarMu, Alpha: m.Alpha, Beta: m.Beta}
+	p := &ppca.Prior{Params: *params, VarW: m.VarW, VarMu: m.VarMu, Alpha: m.Alpha, Beta: m.Beta}
 	return p, p.Check(l)
 }
 
@@ -114,16 +102,16 @@ type patternCount struct {
 	Share    float64 `cbor:"share"` // of these views' cells that were observed
 }
 
-func packPatterns(patterns []Pattern) (m []patternCount) {
+func packPatterns(patterns []ppca.Pattern) (m []patternCount) {
 	for _, p := range patterns {
 		m = append(m, patternCount{p.Views, int(p.Subjects), p.Share})
 	}
 	return m
 }
 
-func unpackPatterns(m []patternCount, l Layout) (patterns []Pattern, err error) {
-	if len(m) > largestPatterns {
-		return nil, fmt.Errorf("%d patterns of present views, want at most %d", len(m), largestPatterns)
+func unpackPatterns(m []patternCount, l ppca.Layout) (patterns []ppca.Pattern, err error) {
+	if len(m) > ppca.LargestPatterns {
+		return nil, fmt.Errorf("%d patterns of present views, want at most %d", len(m), ppca.LargestPatterns)
 	}
 	for i, p := range m {
 		if i > 0 && slices.Compare(m[i-1].Views, p.Views) >= 0 {
@@ -133,10 +121,10 @@ func unpackPatterns(m []patternCount, l Layout) (patterns []Pattern, err error) 
 			return nil, fmt.Errorf("pattern %d: its views are %v of %d", i, p.Views, l.Views())
 		}
 		// Who has a view has a value of it.
-		if p.Subjects < 1 || p.Subjects > largestCount || !(p.Share*float64(width(l, p.Views)) >= 0.999*float64(len(p.Views)) && p.Share <= 1) {
+		if p.Subjects < 1 || p.Subjects > ppca.LargestCount || !(p.Share*float64(l.Width(p.Views)) >= 0.999*float64(len(p.Views)) && p.Share <= 1) {
 			return nil, fmt.Errorf("pattern %d: %d subjects, %v of their cells observed", i, p.Subjects, p.Share)
 		}
-		patterns = append(patterns, Pattern{p.Views, float64(p.Subjects), p.Share})
+		patterns = append(patterns, ppca.Pattern{Views: p.Views, Subjects: float64(p.Subjects), Share: p.Share})
 	}
 	if len(patterns) == 0 {
 		return nil, fmt.Errorf("no pattern of present views")
@@ -153,7 +141,7 @@ type momentsMessage struct {
 	Scatter wire.Vector `cbor:"scatter"` // upper triangle by rows
 }
 
-func packMoments(b *Block) momentsMessage {
+func packMoments(b *ppca.Block) momentsMessage {
 	m := momentsMessage{Runs: runs(b.Features), N: b.N, Mean: b.Mean}
 	p := len(b.Features)
 	for i := range p {
@@ -162,7 +150,7 @@ func packMoments(b *Block) momentsMessage {
 	return m
 }
 
-func (m *momentsMessage) block(l Layout) (*Block, error) {
+func (m *momentsMessage) block(l ppca.Layout) (*ppca.Block, error) {
 	features, err := features(m.Runs, l)
 	if err != nil {
 		return nil, err
@@ -171,7 +159,7 @@ func (m *momentsMessage) block(l Layout) (*Block, error) {
 	if len(m.Scatter) != p*(p+1)/2 {
 		return nil, fmt.Errorf("moments: %d numbers for the scatter of %d features", len(m.Scatter), p)
 	}
-	b := &Block{Features: features, N: m.N, Mean: m.Mean, Scatter: make([]float64, p*p)}
+	b := &ppca.Block{Features: features, N: m.N, Mean: m.Mean, Scatter: make([]float64, p*p)}
 	at := 0
 	for i := range p {
 		for j := i; j < p; j++ {
@@ -196,7 +184,7 @@ func runs(features []int) (r [][2]int) {
 
 // features is the inverse of runs; it refuses ranges that are not ascending
 // and inside the layout.
-func features(runs [][2]int, l Layout) (list []int, err error) {
+func features(runs [][2]int, l ppca.Layout) (list []int, err error) {
 	last, d := -1, l.Features()
 	for _, r := range runs {
 		if r[0] <= last || r[1] <= r[0] || r[1] > d {

@@ -15,6 +15,9 @@ import (
 
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/mvppca/options"
+	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/use"
 	"parley/privacy"
 )
 
@@ -116,7 +119,7 @@ func (x exchange) last(t testing.TB, said method.Contribution) (refused, after e
 			return nil, fmt.Errorf("section %s cannot be written: %w", s.ID, err)
 		}
 	}
-	if _, err := LoadModel(r.Files[0].Data); err != nil {
+	if _, err := use.LoadModel(r.Files[0].Data); err != nil {
 		return nil, err
 	}
 	for _, site := range x.study.plan.Sites {
@@ -184,8 +187,8 @@ func notANumber(body []byte) []byte {
 // into; nil where the noised sums are all of an answer.
 func answerTo(kind string) any {
 	return map[string]any{
-		taskScale: new(featureSums), taskFit: new(fitAnswer), taskRefine: new(refineAnswer), taskIterate: new(iterateAnswer), taskAssess: new(assessment),
-		taskStatistics: new(statisticsAnswer),
+		options.TaskScale: new(featureSums), options.TaskFit: new(fitAnswer), options.TaskRefine: new(refineAnswer), options.TaskIterate: new(iterateAnswer), options.TaskAssess: new(assessment),
+		options.TaskStatistics: new(statisticsAnswer),
 	}[kind]
 }
 
@@ -230,72 +233,72 @@ func TestLiesWithoutAnExcuse(t *testing.T) {
 			}
 		}
 	}
-	lie(taskScale, func(a any) { a.(*featureSums).N[0] = -1 })
-	lie(taskScale, func(a any) { a.(*featureSums).N[0] = 1.5 })
-	lie(taskScale, func(a any) { a.(*featureSums).A = a.(*featureSums).A[:2] })
-	lie(taskScale, func(a any) { a.(*featureSums).A[1], a.(*featureSums).B[1] = 3, -2 })
-	lie(taskScale, func(a any) { a.(*featureSums).N[0] = 1 << 40 })
-	lie(taskScale, func(a any) { a.(*featureSums).A[0] = -1e40 })
-	lie(taskScale, func(a any) { a.(*featureSums).B[0] = 1e100 })
-	lie(taskScale, func(a any) { a.(*featureSums).N[0] = 0 })
-	lie(taskFit, func(a any) { a.(*fitAnswer).Patterns = nil })
-	lie(taskFit, func(a any) { s := a.(*fitAnswer); s.Patterns = append(s.Patterns, s.Patterns[0]) })
-	lie(taskFit, func(a any) { a.(*fitAnswer).Patterns[0].Share = 1e-9 })
-	lie(taskFit, func(a any) { a.(*fitAnswer).Patterns[0].Subjects = 1 << 40 })
-	lie(taskFit, func(a any) {
+	lie(options.TaskScale, func(a any) { a.(*featureSums).N[0] = -1 })
+	lie(options.TaskScale, func(a any) { a.(*featureSums).N[0] = 1.5 })
+	lie(options.TaskScale, func(a any) { a.(*featureSums).A = a.(*featureSums).A[:2] })
+	lie(options.TaskScale, func(a any) { a.(*featureSums).A[1], a.(*featureSums).B[1] = 3, -2 })
+	lie(options.TaskScale, func(a any) { a.(*featureSums).N[0] = 1 << 40 })
+	lie(options.TaskScale, func(a any) { a.(*featureSums).A[0] = -1e40 })
+	lie(options.TaskScale, func(a any) { a.(*featureSums).B[0] = 1e100 })
+	lie(options.TaskScale, func(a any) { a.(*featureSums).N[0] = 0 })
+	lie(options.TaskFit, func(a any) { a.(*fitAnswer).Patterns = nil })
+	lie(options.TaskFit, func(a any) { s := a.(*fitAnswer); s.Patterns = append(s.Patterns, s.Patterns[0]) })
+	lie(options.TaskFit, func(a any) { a.(*fitAnswer).Patterns[0].Share = 1e-9 })
+	lie(options.TaskFit, func(a any) { a.(*fitAnswer).Patterns[0].Subjects = 1 << 40 })
+	lie(options.TaskFit, func(a any) {
 		if s := a.(*fitAnswer); s.Params != nil {
 			s.Params.Mu[0] = 1e40
 		} else {
 			s.Moments[0].Mean[0] = 1e40
 		}
 	})
-	lie(taskFit, func(a any) {
+	lie(options.TaskFit, func(a any) {
 		if s := a.(*fitAnswer); s.Params != nil {
 			s.Params.Noise[0] = 1e-95
 		} else {
 			s.Moments[0].Scatter[0] = -1
 		}
 	})
-	lie(taskFit, func(a any) {
+	lie(options.TaskFit, func(a any) {
 		if s := a.(*fitAnswer); s.Params != nil {
 			s.Params.W.Data[0] = 1e40
 		} else {
 			s.Moments[0].N = 1.5
 		}
 	})
-	lie(taskRefine, func(a any) { a.(*refineAnswer).Y.Data[0] = -1e40 })
-	lie(taskRefine, func(a any) { a.(*refineAnswer).Nu[0] = 1e40 })
-	lie(taskRefine, func(a any) { a.(*refineAnswer).Noise[0] = 1e-95 })
-	lie(taskRefine, func(a any) { a.(*refineAnswer).SS[0] = 1e-95 })
-	lie(taskRefine, func(a any) { a.(*refineAnswer).Subjects = 20.5 })
-	lie(taskRefine, func(a any) { a.(*refineAnswer).Cells[0] += 0.5 })
-	lie(taskRefine, func(a any) { a.(*refineAnswer).R[0] = 1e90 })
-	lie(taskFit, func(a any) { a.(*fitAnswer).Patterns[0].Subjects = -20 })
-	lie(taskFit, func(a any) { a.(*fitAnswer).Patterns[0].Views = []int{1, 0} })
-	lie(taskFit, func(a any) { a.(*fitAnswer).Patterns[0].Views = []int{7} })
-	lie(taskFit, func(a any) { a.(*fitAnswer).Patterns[0].Share = 1.01 })
-	lie(taskFit, func(a any) { a.(*fitAnswer).Params, a.(*fitAnswer).Moments = nil, nil })
-	lie(taskRefine, func(a any) { a.(*refineAnswer).Subjects = 0 })
-	lie(taskRefine, func(a any) { a.(*refineAnswer).Class[0] = 99 })
-	lie(taskRefine, func(a any) { a.(*refineAnswer).LogLik = math.Inf(-1) })
-	lie(taskRefine, func(a any) { a.(*refineAnswer).Y = wire.Matrix{} })
-	lie(taskRefine, func(a any) { a.(*refineAnswer).Xi[0] = -1 })
-	lie(taskIterate, func(a any) { a.(*iterateAnswer).Params.Noise[0] = -1 })
-	lie(taskIterate, func(a any) { a.(*iterateAnswer).Params.Runs = nil })
-	lie(taskIterate, func(a any) { a.(*iterateAnswer).Params.W.Data[0] = 1e40 })
-	lie(taskIterate, func(a any) { a.(*iterateAnswer).Params.Noise[0] = 1e80 })
-	lie(taskIterate, func(a any) { // a part of a view
+	lie(options.TaskRefine, func(a any) { a.(*refineAnswer).Y.Data[0] = -1e40 })
+	lie(options.TaskRefine, func(a any) { a.(*refineAnswer).Nu[0] = 1e40 })
+	lie(options.TaskRefine, func(a any) { a.(*refineAnswer).Noise[0] = 1e-95 })
+	lie(options.TaskRefine, func(a any) { a.(*refineAnswer).SS[0] = 1e-95 })
+	lie(options.TaskRefine, func(a any) { a.(*refineAnswer).Subjects = 20.5 })
+	lie(options.TaskRefine, func(a any) { a.(*refineAnswer).Cells[0] += 0.5 })
+	lie(options.TaskRefine, func(a any) { a.(*refineAnswer).R[0] = 1e90 })
+	lie(options.TaskFit, func(a any) { a.(*fitAnswer).Patterns[0].Subjects = -20 })
+	lie(options.TaskFit, func(a any) { a.(*fitAnswer).Patterns[0].Views = []int{1, 0} })
+	lie(options.TaskFit, func(a any) { a.(*fitAnswer).Patterns[0].Views = []int{7} })
+	lie(options.TaskFit, func(a any) { a.(*fitAnswer).Patterns[0].Share = 1.01 })
+	lie(options.TaskFit, func(a any) { a.(*fitAnswer).Params, a.(*fitAnswer).Moments = nil, nil })
+	lie(options.TaskRefine, func(a any) { a.(*refineAnswer).Subjects = 0 })
+	lie(options.TaskRefine, func(a any) { a.(*refineAnswer).Class[0] = 99 })
+	lie(options.TaskRefine, func(a any) { a.(*refineAnswer).LogLik = math.Inf(-1) })
+	lie(options.TaskRefine, func(a any) { a.(*refineAnswer).Y = wire.Matrix{} })
+	lie(options.TaskRefine, func(a any) { a.(*refineAnswer).Xi[0] = -1 })
+	lie(options.TaskIterate, func(a any) { a.(*iterateAnswer).Params.Noise[0] = -1 })
+	lie(options.TaskIterate, func(a any) { a.(*iterateAnswer).Params.Runs = nil })
+	lie(options.TaskIterate, func(a any) { a.(*iterateAnswer).Params.W.Data[0] = 1e40 })
+	lie(options.TaskIterate, func(a any) { a.(*iterateAnswer).Params.Noise[0] = 1e80 })
+	lie(options.TaskIterate, func(a any) { // a part of a view
 		p := &a.(*iterateAnswer).Params
 		p.Runs[0][0]++
 		p.W = wire.Matrix{Rows: p.W.Rows - 1, Cols: p.W.Cols, Data: p.W.Data[p.W.Cols:]}
 		p.Mu = p.Mu[1:]
 	})
-	lie(taskIterate, func(a any) {
+	lie(options.TaskIterate, func(a any) {
 		p := &a.(*iterateAnswer).Params
 		p.W = wire.Matrix{Rows: p.W.Rows, Cols: 1, Data: p.W.Data[:p.W.Rows]}
 	})
 	const coarse, diagnostics, fine, overview = 0, 0, 1, 2
-	for kind, sum := range map[string]int{taskClip: 0, taskStatistics: coarse, taskCheck: diagnostics} {
+	for kind, sum := range map[string]int{options.TaskClip: 0, options.TaskStatistics: coarse, options.TaskCheck: diagnostics} {
 		for _, x := range list {
 			if x.tasks[0].Kind == kind {
 				said := x.said[len(x.said)-1]
@@ -316,17 +319,17 @@ func TestLiesWithoutAnExcuse(t *testing.T) {
 		forge(kind, sum, func(f *forged) { f.Step *= 2 })
 		forge(kind, sum, func(f *forged) { f.SD = 1e-9 })
 	}
-	forge(taskStatistics, overview, func(f *forged) { f.Blocks[0] = f.Blocks[0][1:] })
-	forge(taskStatistics, overview, func(f *forged) { f.Step *= 2 })
-	forge(taskStatistics, fine, func(f *forged) { f.Blocks = append(f.Blocks, f.Blocks[0]) })
-	forge(taskStatistics, fine, func(f *forged) { f.Blocks[0][0] = math.MinInt64 })
-	lie(taskStatistics, func(a any) { a.(*statisticsAnswer).Lenses = nil })
-	lie(taskStatistics, func(a any) { s := a.(*statisticsAnswer); s.Lenses = slices.Repeat(s.Lenses, 40) })
-	lie(taskStatistics, func(a any) { s := a.(*statisticsAnswer); s.Lenses = s.Lenses[1:] })
-	lie(taskStatistics, func(a any) { a.(*statisticsAnswer).Lenses[0].Views = []int{5} })
-	lie(taskStatistics, func(a any) { a.(*statisticsAnswer).Lenses[0].Numbers = wire.Vector{1} })
-	lie(taskStatistics, func(a any) { a.(*statisticsAnswer).Lenses[0].Numbers[2] = -1 })
-	lie(taskStatistics, func(a any) { a.(*statisticsAnswer).Lenses[0].Scale[0] = -1 })
+	forge(options.TaskStatistics, overview, func(f *forged) { f.Blocks[0] = f.Blocks[0][1:] })
+	forge(options.TaskStatistics, overview, func(f *forged) { f.Step *= 2 })
+	forge(options.TaskStatistics, fine, func(f *forged) { f.Blocks = append(f.Blocks, f.Blocks[0]) })
+	forge(options.TaskStatistics, fine, func(f *forged) { f.Blocks[0][0] = math.MinInt64 })
+	lie(options.TaskStatistics, func(a any) { a.(*statisticsAnswer).Lenses = nil })
+	lie(options.TaskStatistics, func(a any) { s := a.(*statisticsAnswer); s.Lenses = slices.Repeat(s.Lenses, 40) })
+	lie(options.TaskStatistics, func(a any) { s := a.(*statisticsAnswer); s.Lenses = s.Lenses[1:] })
+	lie(options.TaskStatistics, func(a any) { a.(*statisticsAnswer).Lenses[0].Views = []int{5} })
+	lie(options.TaskStatistics, func(a any) { a.(*statisticsAnswer).Lenses[0].Numbers = wire.Vector{1} })
+	lie(options.TaskStatistics, func(a any) { a.(*statisticsAnswer).Lenses[0].Numbers[2] = -1 })
+	lie(options.TaskStatistics, func(a any) { a.(*statisticsAnswer).Lenses[0].Scale[0] = -1 })
 	for _, x := range list {
 		if !x.typed() {
 			said := x.said[len(x.said)-1]
@@ -334,17 +337,17 @@ func TestLiesWithoutAnExcuse(t *testing.T) {
 			refuses(x, said)
 		}
 	}
-	lie(taskStatistics, func(a any) { a.(*statisticsAnswer).Lenses[0].Numbers[0] *= 1.001 })
-	lie(taskStatistics, func(a any) { a.(*statisticsAnswer).Lenses[0].Numbers[2] *= 1.001 })
-	lie(taskStatistics, func(a any) { s := a.(*statisticsAnswer).Lenses; s[len(s)-1].Numbers[3] *= 1.001 })
-	lie(taskStatistics, func(a any) { s := a.(*statisticsAnswer).Lenses; s[len(s)-1].Centre[0] += 0.001 })
-	lie(taskAssess, func(a any) { a.(*assessment).Cells[0] += 0.5 })
-	lie(taskAssess, func(a any) { a.(*assessment).LogLik = math.NaN() })
-	lie(taskAssess, func(a any) { a.(*assessment).AbsError[0] = -1 })
-	lie(taskAssess, func(a any) { clear(a.(*assessment).Cells) })
-	lie(taskAssess, func(a any) { a.(*assessment).Cov[0] = -1 })
-	lie(taskAssess, func(a any) { a.(*assessment).Mean = nil })
-	lie(taskAssess, func(a any) { a.(*assessment).Total[0] = 1e200 })
+	lie(options.TaskStatistics, func(a any) { a.(*statisticsAnswer).Lenses[0].Numbers[0] *= 1.001 })
+	lie(options.TaskStatistics, func(a any) { a.(*statisticsAnswer).Lenses[0].Numbers[2] *= 1.001 })
+	lie(options.TaskStatistics, func(a any) { s := a.(*statisticsAnswer).Lenses; s[len(s)-1].Numbers[3] *= 1.001 })
+	lie(options.TaskStatistics, func(a any) { s := a.(*statisticsAnswer).Lenses; s[len(s)-1].Centre[0] += 0.001 })
+	lie(options.TaskAssess, func(a any) { a.(*assessment).Cells[0] += 0.5 })
+	lie(options.TaskAssess, func(a any) { a.(*assessment).LogLik = math.NaN() })
+	lie(options.TaskAssess, func(a any) { a.(*assessment).AbsError[0] = -1 })
+	lie(options.TaskAssess, func(a any) { clear(a.(*assessment).Cells) })
+	lie(options.TaskAssess, func(a any) { a.(*assessment).Cov[0] = -1 })
+	lie(options.TaskAssess, func(a any) { a.(*assessment).Mean = nil })
+	lie(options.TaskAssess, func(a any) { a.(*assessment).Total[0] = 1e200 })
 }
 
 // forged is what a noised sum is encoded as.
@@ -386,7 +389,7 @@ func TestAnswersOutOfTurnAreErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.coordinator.Fold(state, method.Contribution{Site: "site-0", Kind: taskAssess, Body: x.said[0].Body}); err == nil {
+	if _, err := p.coordinator.Fold(state, method.Contribution{Site: "site-0", Kind: options.TaskAssess, Body: x.said[0].Body}); err == nil {
 		t.Error("an answer to another task was folded")
 	}
 	if _, err := p.coordinator.Next(state); err == nil || !strings.Contains(err.Error(), "site site-0 has not answered") {
@@ -432,7 +435,7 @@ func FuzzContribution(f *testing.F) {
 
 func TestRunsAreTheirOwnInverse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		l := Layout{Dims: []int{rapid.IntRange(1, 40).Draw(t, "features")}}
+		l := ppca.Layout{Dims: []int{rapid.IntRange(1, 40).Draw(t, "features")}}
 		list := slices.DeleteFunc(l.AllFeatures(), func(int) bool { return rapid.Bool().Draw(t, "absent") })
 		back, err := features(runs(list), l)
 		if len(list) == 0 {
@@ -446,7 +449,7 @@ func TestRunsAreTheirOwnInverse(t *testing.T) {
 		}
 	})
 	for _, wrong := range [][][2]int{{{0, 0}}, {{-1, 1}}, {{0, 4}}, {{1, 2}, {0, 1}}, {{0, 1}, {1, 2}}, {{0, math.MaxInt}}} {
-		if list, err := features(wrong, Layout{Dims: []int{3}}); err == nil {
+		if list, err := features(wrong, ppca.Layout{Dims: []int{3}}); err == nil {
 			t.Errorf("%v was accepted as %v", wrong, list)
 		}
 	}

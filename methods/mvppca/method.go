@@ -5,9 +5,16 @@ import (
 
 	"parley/internal/vectors"
 	"parley/method"
+	"parley/method/fitted"
+	"parley/methods/mvppca/options"
+	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/use"
+	"parley/methods/mvppca/verify"
 	"parley/privacy"
 	"parley/study"
 )
+
+var _ fitted.Opener = Method{}
 
 // Method is Fed-mv-PPCA for the registry.
 type Method struct{}
@@ -15,8 +22,8 @@ type Method struct{}
 // Name implements [method.Method].
 func (Method) Name() string { return "mvppca" }
 
-// Options implements [method.Method]: a pointer to [Options].
-func (Method) Options() any { return defaults() }
+// Options implements [method.Method]: a pointer to [options.Options].
+func (Method) Options() any { return options.Defaults() }
 
 // Coordinator implements [method.Method].
 func (Method) Coordinator(p *study.Plan) (method.Coordinator, error) {
@@ -26,12 +33,21 @@ func (Method) Coordinator(p *study.Plan) (method.Coordinator, error) {
 	}
 	c := &coordinator{plan: p, opts: opts, layout: layout}
 	switch {
-	case opts.clips():
-		c.clips, err = clipPlans(p, opts, layout)
-	case opts.Mechanism == MechanismStatistics:
-		c.noised, err = newStatisticsPlan(p, opts, layout)
+	case opts.Mechanism == options.MechanismStatistics:
+		noised, err := newStatisticsPlan(p, opts, layout)
+		if err != nil {
+			return nil, err
+		}
+		return newStatisticsRounds(p, opts, layout, noised).coordinator, nil
+	case opts.Variant == options.PublishedVariant:
+		c.way, err = newPublishedRounds(c)
+	default:
+		c.way = &federatedRounds{c}
 	}
-	return c, err
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 // Site implements [method.Method].
@@ -42,12 +58,19 @@ func (Method) Site(p *study.Plan, name string) (method.Site, error) {
 	}
 	h := &site{plan: p, opts: opts, layout: layout, name: name}
 	switch {
-	case opts.clips():
-		h.clipping, err = newClipPlan(p, opts, layout, name)
-	case opts.Mechanism == MechanismStatistics:
-		h.noised, err = newStatisticsPlan(p, opts, layout)
+	case opts.Mechanism == options.MechanismStatistics:
+		way := &statisticsSite{site: h}
+		way.noised, err = newStatisticsPlan(p, opts, layout)
+		h.way = way
+	case opts.Variant == options.PublishedVariant:
+		h.way, err = newPublishedSite(h)
+	default:
+		h.way = &federatedSite{h}
 	}
-	return h, err
+	if err != nil {
+		return nil, err
+	}
+	return h, nil
 }
 
 // Revision implements [method.Method].
@@ -60,7 +83,7 @@ func (m Method) Requests(p *study.Plan, name string) ([]privacy.Listed, error) {
 		return nil, err
 	}
 	var list []privacy.Listed
-	for kind, times := range p.Method.Options.(*Options).schedule(p) {
+	for kind, times := range p.Method.Options.(*options.Options).Schedule(p) {
 		r, err := half.(*site).request(kind)
 		if err != nil {
 			return nil, err
@@ -74,17 +97,23 @@ func (m Method) Requests(p *study.Plan, name string) ([]privacy.Listed, error) {
 func (Method) SchemaPrefix() string { return "fedmvppca/" }
 
 // Verify implements [method.Verifier].
-func (Method) Verify(file []byte) ([]vectors.Check, error) { return VerifyVectors(file) }
+func (Method) Verify(file []byte) ([]vectors.Check, error) { return verify.Vectors(file) }
 
-func setUp(p *study.Plan) (*Options, Layout, error) {
-	opts, ok := p.Method.Options.(*Options)
+func setUp(p *study.Plan) (*options.Options, ppca.Layout, error) {
+	opts, ok := p.Method.Options.(*options.Options)
 	if !ok {
-		return nil, Layout{}, fmt.Errorf("the plan's options are of method %s, not of mvppca", p.Method.Name)
+		return nil, ppca.Layout{}, fmt.Errorf("the plan's options are of method %s, not of mvppca", p.Method.Name)
 	}
 	dims := make([]int, len(p.Views))
 	for k, v := range p.Views {
 		dims[k] = len(v.Features)
 	}
-	layout, err := NewLayout(dims, opts.noise())
+	layout, err := ppca.NewLayout(dims, opts.NoiseGroups())
 	return opts, layout, err
 }
+
+// ModelFormats implements [fitted.Opener].
+func (Method) ModelFormats() []string { return []string{use.ModelFormat} }
+
+// OpenModel implements [fitted.Opener].
+func (Method) OpenModel(data []byte) (fitted.Model, error) { return use.LoadModel(data) }

@@ -8,6 +8,9 @@ import (
 	"testing"
 
 	"parley/judge/evaluate"
+	"parley/methods/mvppca/internal/synthetic"
+	"parley/methods/mvppca/options"
+	"parley/methods/mvppca/use"
 )
 
 // fitted is the model file of a small study.
@@ -23,8 +26,8 @@ func fitOf(t testing.TB, options string) []byte {
 func TestModelReadsBackToItsBytes(t *testing.T) {
 	for _, options := range []string{federated, published, "  latent: 2\n  noise: feature\n  rounds: 0\n"} {
 		data := fitOf(t, options)
-		m := must(LoadModel(data))(t)
-		if again := must(m.Encode())(t); !bytes.Equal(again, data) {
+		m := synthetic.Must(use.LoadModel(data))(t)
+		if again := synthetic.Must(m.Encode())(t); !bytes.Equal(again, data) {
 			t.Errorf("%s: the model is written differently once it was read", options)
 		}
 	}
@@ -33,9 +36,11 @@ func TestModelReadsBackToItsBytes(t *testing.T) {
 func TestModelsThatCannotBeAreRefused(t *testing.T) {
 	data := string(fitOf(t, federated))
 	for name, change := range map[string]func(string) string{
-		"nothing":             func(string) string { return "" },
-		"another format":      func(s string) string { return strings.Replace(s, ModelFormat, "other/model/1", 1) },
-		"a later version":     func(s string) string { return strings.Replace(s, ModelFormat, ModelFormat[:len(ModelFormat)-1]+"9", 1) },
+		"nothing":        func(string) string { return "" },
+		"another format": func(s string) string { return strings.Replace(s, use.ModelFormat, "other/model/1", 1) },
+		"a later version": func(s string) string {
+			return strings.Replace(s, use.ModelFormat, use.ModelFormat[:len(use.ModelFormat)-1]+"9", 1)
+		},
 		"truncated":           func(s string) string { return s[:len(s)/2] },
 		"a negative variance": func(s string) string { return strings.ReplaceAll(s, `"noise_variance": `, `"noise_variance": -`) },
 		"a factor of zero":    func(s string) string { return strings.Replace(s, `"factor": `, `"factor": 0e1, "x": `, 1) },
@@ -50,25 +55,25 @@ func TestModelsThatCannotBeAreRefused(t *testing.T) {
 		if changed == data {
 			t.Errorf("%s: the change did not change the file", name)
 		}
-		if _, err := LoadModel([]byte(changed)); err == nil {
+		if _, err := use.LoadModel([]byte(changed)); err == nil {
 			t.Errorf("%s: the model was accepted", name)
 		}
 	}
-	_, err := LoadModel([]byte(strings.Replace(data, ModelFormat, "other/model/1", 1)))
-	if err == nil || !strings.Contains(err.Error(), "other/model/1") || !strings.Contains(err.Error(), ModelFormat) {
+	_, err := use.LoadModel([]byte(strings.Replace(data, use.ModelFormat, "other/model/1", 1)))
+	if err == nil || !strings.Contains(err.Error(), "other/model/1") || !strings.Contains(err.Error(), use.ModelFormat) {
 		t.Errorf("another format is refused without naming both: %v", err)
 	}
 }
 
 // A model expects the values that it was fitted to, in their own units.
 func TestEvaluatorAnswersInTheUnitsOfTheData(t *testing.T) {
-	for _, scaling := range scalings[:5] {
+	for _, scaling := range options.Scalings[:5] {
 		s := threeSites(t, "  latent: 2\n  scaling: "+scaling+"\n")
 		r, err := newPlay(t, s).run()
 		if err != nil {
 			t.Fatal(err)
 		}
-		model := must(must(LoadModel(r.Files[0].Data))(t).Evaluator())(t)
+		model := synthetic.Must(synthetic.Must(use.LoadModel(r.Files[0].Data))(t).Evaluator())(t)
 		var got evaluate.Posterior
 		worstMean := 0.0
 		for row, err := range s.data["site-0"].Rows(t.Context()) {
@@ -102,9 +107,9 @@ func FuzzLoadModel(f *testing.F) {
 	for _, options := range []string{federated, published} {
 		f.Add(fitOf(f, options))
 	}
-	f.Add([]byte(`{"format":"` + ModelFormat + `","views":[{"name":"v","features":[{"name":"a"}]}],"factor_strengths":[1]}`))
+	f.Add([]byte(`{"format":"` + use.ModelFormat + `","views":[{"name":"v","features":[{"name":"a"}]}],"factor_strengths":[1]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		m, err := LoadModel(data)
+		m, err := use.LoadModel(data)
 		if err != nil {
 			return
 		}

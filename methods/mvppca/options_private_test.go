@@ -3,6 +3,8 @@ package mvppca
 import (
 	"strings"
 	"testing"
+
+	"parley/methods/mvppca/internal/synthetic"
 )
 
 // underTotal and underRelease are plans with a promise, and without.
@@ -52,7 +54,7 @@ func TestPrivateDefaults(t *testing.T) {
 		if err != nil {
 			t.Fatalf("the effective plan does not read back: %v\n%s", err, shown)
 		}
-		if a, b := must(p.Digest())(t), must(again.Digest())(t); a != b {
+		if a, b := synthetic.Must(p.Digest())(t), synthetic.Must(again.Digest())(t); a != b {
 			t.Errorf("the effective plan has another digest:\n%s", shown)
 		}
 	}

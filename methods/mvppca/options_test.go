@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"parley/method"
+	"parley/methods/mvppca/options"
 	"parley/study"
 )
 
@@ -102,8 +103,8 @@ func TestIterationsOfEachSite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := p.Method.Options.(*Options)
-	got := fmt.Sprint(o.iterationsIn(1, "north"), o.iterationsIn(1, "south"), o.iterationsIn(2, "north"), o.iterationsIn(7, "south"))
+	o := p.Method.Options.(*options.Options)
+	got := fmt.Sprint(o.IterationsIn(1, "north"), o.IterationsIn(1, "south"), o.IterationsIn(2, "north"), o.IterationsIn(7, "south"))
 	if got != "20 20 9 4" {
 		t.Errorf("got %s", got)
 	}

@@ -2,6 +2,7 @@ package mvppca
 
 import (
 	"parley/figure"
+	"parley/methods/mvppca/use"
 )
 
 // readingSection is for readers who have never met a factor.
@@ -35,7 +36,7 @@ func (c *coordinator) dataSection(sites []namedReport) figure.Section {
 }
 
 func (c *coordinator) varianceSection(pooled *assessment, sites []namedReport) figure.Section {
-	h := figure.Heatmap{Legend: "share of the view's variance explained", Format: figure.Percent, Rows: factorNames(c.opts.Latent), TotalLabel: "All factors"}
+	h := figure.Heatmap{Legend: "share of the view's variance explained", Format: figure.Percent, Rows: use.FactorNames(c.opts.Latent), TotalLabel: "All factors"}
 	for _, v := range c.plan.Views {
 		h.Columns = append(h.Columns, v.Name)
 	}

@@ -9,9 +9,11 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"parley/figure"
+	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/use"
 )
 
-func (c *coordinator) factorSection(m *Model, sites []namedReport) (figure.Section, error) {
+func (c *coordinator) factorSection(m *use.Model, sites []namedReport) (figure.Section, error) {
 	q := c.opts.Latent
 	sec := figure.Section{ID: "factors", Title: "Where the sites lie",
 		Lead: "A factor is a pattern of features that rise and fall together; a subject's score says how strongly it shows the pattern. Scores have mean 0 and standard deviation 1 over the whole population, so a site away from 0 holds other subjects, and a small ellipse more uniform ones. Single subjects never appear here: each site's own report has them."}
@@ -42,11 +44,8 @@ func (c *coordinator) factorSection(m *Model, sites []namedReport) (figure.Secti
 	return sec, nil
 }
 
-// drawnFactors is how many factors get pictures of their own; the files have all.
-const drawnFactors = 6
-
 // effectFigures show how each site's mean and spread on the factors differ.
-func (c *coordinator) effectFigures(m *Model, sites []namedReport) ([]figure.Item, error) {
+func (c *coordinator) effectFigures(m *use.Model, sites []namedReport) ([]figure.Item, error) {
 	predictor, _, err := m.Predictor()
 	if err != nil {
 		return nil, err
@@ -60,7 +59,7 @@ func (c *coordinator) effectFigures(m *Model, sites []namedReport) ([]figure.Ite
 	}
 	mean := figure.Bars{X: figure.Axis{Label: "mean score at the site"}}
 	sd := figure.Bars{X: figure.Axis{Label: "standard deviation of the scores at the site"}}
-	for a := range min(q, drawnFactors) {
+	for a := range min(q, use.DrawnFactors) {
 		for i, s := range sites {
 			for _, b := range []*figure.Bars{&mean, &sd} {
 				b.Labels, b.Groups = append(b.Labels, fmt.Sprintf("Factor %d", a+1)), append(b.Groups, s.name)
@@ -91,7 +90,7 @@ const leastKnown = 0.1
 // posterior mean has the expectation (I − M) ν for a subject whose factors
 // have the mean ν, M being the posterior covariance; M is that of the site's
 // patterns of views.
-func (c *coordinator) siteMean(p *Predictor, s namedReport) (mean, se []float64, err error) {
+func (c *coordinator) siteMean(p *ppca.Predictor, s namedReport) (mean, se []float64, err error) {
 	q, n := c.opts.Latent, float64(s.subjects())
 	shrunk, spread := mat.NewDense(q, q, nil), mat.NewDense(q, q, slices.Clone([]float64(s.Cov)))
 	var within mat.Dense
@@ -101,7 +100,7 @@ func (c *coordinator) siteMean(p *Predictor, s namedReport) (mean, se []float64,
 		if err != nil {
 			return nil, nil, err
 		}
-		features = slices.DeleteFunc(features, func(j int) bool { return p.md.psi[j] == 0 })
+		features = slices.DeleteFunc(features, func(j int) bool { return !p.Describes(j) })
 		post, err := p.Given(features)
 		if err != nil {
 			return nil, nil, err

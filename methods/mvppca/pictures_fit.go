@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"parley/figure"
+	"parley/methods/mvppca/ppca"
 )
 
 // imputationSection shows how well each view is predicted from the others
@@ -15,13 +16,13 @@ import (
 func (c *coordinator) imputationSection(sites []namedReport) (figure.Section, bool) {
 	type row struct {
 		name string
-		sums *leftOutSums
+		sums *ppca.LeftOutSums
 	}
 	var rows []row
-	all := newLeftOutSums(c.layout.Views())
+	all := ppca.NewLeftOutSums(c.layout.Views())
 	for _, s := range sites {
 		rows = append(rows, row{s.name, s.LeftOut})
-		all.merge(s.LeftOut)
+		all.Merge(s.LeftOut)
 	}
 	if len(rows) > 1 {
 		rows = append([]row{{"All sites", all}}, rows...)
@@ -34,11 +35,11 @@ func (c *coordinator) imputationSection(sites []namedReport) (figure.Section, bo
 		Filled: "values", Outline: "if predictions are right"}
 	distribution := figure.Histograms{X: figure.Axis{Label: "standard deviations of the feature from its mean in the study"},
 		Filled: "observed", Outline: "imputed from the other views"}
-	for i := range calibrationBins + 1 {
-		calibration.Edges = append(calibration.Edges, float64(i)/calibrationBins)
+	for i := range ppca.CalibrationBins + 1 {
+		calibration.Edges = append(calibration.Edges, float64(i)/ppca.CalibrationBins)
 	}
-	for i := range distributionBins + 1 {
-		distribution.Edges = append(distribution.Edges, distributionEnd*(2*float64(i)/distributionBins-1))
+	for i := range ppca.DistributionBins + 1 {
+		distribution.Edges = append(distribution.Edges, ppca.DistributionEnd*(2*float64(i)/ppca.DistributionBins-1))
 	}
 	for _, v := range c.plan.Views {
 		gain.Columns = append(gain.Columns, v.Name)
@@ -47,14 +48,14 @@ func (c *coordinator) imputationSection(sites []namedReport) (figure.Section, bo
 	for _, r := range rows {
 		values := make(figure.Numbers, len(gain.Columns))
 		for k := range values {
-			values[k] = r.sums.gain(k)
+			values[k] = r.sums.Gain(k)
 			var cell, both figure.Histogram
 			if n := r.sums.Cells[k]; n > 0 {
-				cell.Filled = figure.Numbers(r.sums.Calibration.Data[k*calibrationBins:][:calibrationBins])
-				cell.Outline = slices.Repeat(figure.Numbers{n / calibrationBins}, calibrationBins)
-				cell.Note = fmt.Sprintf("90 %% interval: %.0f %%", 100*r.sums.coverage(k))
-				both.Filled = figure.Numbers(r.sums.Observed.Data[k*distributionBins:][:distributionBins])
-				both.Outline = figure.Numbers(r.sums.Imputed.Data[k*distributionBins:][:distributionBins])
+				cell.Filled = figure.Numbers(r.sums.Calibration.Data[k*ppca.CalibrationBins:][:ppca.CalibrationBins])
+				cell.Outline = slices.Repeat(figure.Numbers{n / ppca.CalibrationBins}, ppca.CalibrationBins)
+				cell.Note = fmt.Sprintf("90 %% interval: %.0f %%", 100*r.sums.Coverage(k))
+				both.Filled = figure.Numbers(r.sums.Observed.Data[k*ppca.DistributionBins:][:ppca.DistributionBins])
+				both.Outline = figure.Numbers(r.sums.Imputed.Data[k*ppca.DistributionBins:][:ppca.DistributionBins])
 			}
 			calibration.Cells, distribution.Cells = append(calibration.Cells, cell), append(distribution.Cells, both)
 		}

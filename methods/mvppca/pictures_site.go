@@ -10,6 +10,8 @@ import (
 
 	"parley/dataset"
 	"parley/figure"
+	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/use"
 )
 
 // gallery is what one reading of a site's subjects keeps for the pictures of
@@ -17,11 +19,11 @@ import (
 type gallery struct {
 	*site
 	scores   *scores
-	others   *leaveOut
+	others   *ppca.LeaveOut
 	subjects int
 	kept     []keptSubject
 	every    int // one subject in so many is kept
-	columns  []*covariate
+	columns  []*use.Covariate
 	imputed  []imputedFeature // of every feature
 }
 
@@ -44,18 +46,18 @@ type imputedFeature struct {
 const maxPoints = 3000
 
 // look reads the rows once.
-func (h *site) look(ctx context.Context, s *scores, model *Params) (*gallery, error) {
-	others := newLeaveOut(h.layout, model)
+func (h *site) look(ctx context.Context, s *scores, model *ppca.Params) (*gallery, error) {
+	others := ppca.NewLeaveOut(h.layout, model)
 	g := &gallery{site: h, scores: s, others: others, every: 1, imputed: make([]imputedFeature, h.layout.Features())}
 	for _, c := range s.data.Schema().Subject {
-		g.columns = append(g.columns, &covariate{name: c.Name, number: newMoments(s.rank), levels: map[string]*moments{}})
+		g.columns = append(g.columns, &use.Covariate{Name: c.Name, Number: use.NewRunning(s.rank), Levels: map[string]*use.Running{}})
 	}
 	z, mean, variance := make([]float64, s.rank), make([]float64, len(g.imputed)), make([]float64, len(g.imputed))
-	return g, eachSubject(ctx, s.predictor, s.scale, s.data, func(row *dataset.Row, post *Posterior, values []float64) error {
+	return g, use.EachSubject(ctx, s.predictor, s.scale, s.data, func(row *dataset.Row, post *ppca.Posterior, values []float64) error {
 		post.Latent(z, values)
 		if len(values) > 0 {
 			for i, c := range g.columns {
-				c.add(row.Subject[i], z)
+				c.Add(row.Subject[i], z)
 			}
 		}
 		post.Impute(mean, values)
@@ -66,7 +68,7 @@ func (h *site) look(ctx context.Context, s *scores, model *Params) (*gallery, er
 			d := mean[i] - f.mean
 			f.mean += d / f.n
 			f.squares += d * (mean[i] - f.mean)
-			f.within += (variance[i] + others.md.psi[j] - others.md.psi[j] - f.within) / f.n
+			f.within += (variance[i] + others.Noise(j) - others.Noise(j) - f.within) / f.n
 		}
 		return g.keep(row, z, post.Observed, values)
 	})
@@ -88,20 +90,20 @@ func (g *gallery) keep(row *dataset.Row, z []float64, observed []int, values []f
 		}
 	}
 	s := keptSubject{id: row.ID, labels: slices.Clone(row.Subject), z: slices.Clone(z), moved: make([]float64, g.layout.Views())}
-	if err := g.others.read(observed, values); err != nil {
+	if err := g.others.Read(observed, values); err != nil {
 		return err
 	}
 	for k := range s.moved {
 		s.moved[k] = math.NaN()
-		if g.others.ok[k] {
+		if g.others.OK[k] {
 			squares := 0.0
 			for a, x := range z {
-				d := x - g.others.x[k*g.others.md.ld+a]
+				d := x - g.others.Factors(k)[a]
 				squares += d * d
 			}
 			s.moved[k] = math.Sqrt(squares)
 		}
-		s.lacks = s.lacks || g.others.from[k] == g.others.from[k+1]
+		s.lacks = s.lacks || g.others.From[k] == g.others.From[k+1]
 	}
 	g.kept = append(g.kept, s)
 	return nil
@@ -112,7 +114,7 @@ func (g *gallery) keep(row *dataset.Row, z []float64, observed []int, values []f
 func (g *gallery) lacking(k int) bool {
 	lo, hi := g.layout.View(k)
 	for j := lo; j < hi; j++ {
-		if g.others.md.psi[j] > 0 && int(g.imputed[j].n) < g.subjects {
+		if g.others.Noise(j) > 0 && int(g.imputed[j].n) < g.subjects {
 			return false
 		}
 	}
@@ -216,9 +218,9 @@ func quarters(numbers []float64) (names []string, place func(string) int) {
 var errEnough = errors.New("enough")
 
 // visit reads the rows again as far as the named subjects.
-func (g *gallery) visit(ctx context.Context, ids []string, do func(row *dataset.Row, post *Posterior, values []float64) error) error {
+func (g *gallery) visit(ctx context.Context, ids []string, do func(row *dataset.Row, post *ppca.Posterior, values []float64) error) error {
 	left := len(ids)
-	err := eachSubject(ctx, g.scores.predictor, g.scores.scale, g.scores.data, func(row *dataset.Row, post *Posterior, values []float64) error {
+	err := use.EachSubject(ctx, g.scores.predictor, g.scores.scale, g.scores.data, func(row *dataset.Row, post *ppca.Posterior, values []float64) error {
 		if !slices.Contains(ids, row.ID) {
 			return nil
 		}

@@ -14,6 +14,9 @@ import (
 
 	"parley/dataset"
 	"parley/figure"
+	"parley/methods/mvppca/internal/synthetic"
+	"parley/methods/mvppca/options"
+	"parley/methods/mvppca/ppca"
 	"parley/report"
 )
 
@@ -68,12 +71,12 @@ func TestReportOfAHundredThousandSubjectsIsSmall(t *testing.T) {
 		t.Fatal(err)
 	}
 	name := s.plan.Sites[0]
-	shared := must(p.coordinator.Share(p.state, name))(t)
-	half := must(Method{}.Site(s.plan, name))(t)
+	shared := synthetic.Must(p.coordinator.Share(p.state, name))(t)
+	half := synthetic.Must(Method{}.Site(s.plan, name))(t)
 	source := crowd{s.data[name], 100_000, []string{"sex", "age", "centre", "visit", "id2"}, func(column, i int) string {
 		return fmt.Sprint(i * (column + 1) % []int{2, 60, 30, 5, 99_991}[column])
 	}}
-	r := must(half.Report(context.Background(), shared, source))(t)
+	r := synthetic.Must(half.Report(context.Background(), shared, source))(t)
 	var page bytes.Buffer
 	if err := (&report.Report{Title: "large", Local: true, Headline: r.Headline, Sections: r.Sections}).HTML(&page); err != nil {
 		t.Fatal(err)
@@ -131,20 +134,20 @@ func TestGroupings(t *testing.T) {
 // A site whose subjects are shifted along the factors shows the shift itself,
 // not what is left of it after shrinkage, within its interval.
 func TestSiteMeansAreNotShrunken(t *testing.T) {
-	l := layout(t, NoisePerView, 3, 2)
+	l := synthetic.Shape(t, ppca.NoisePerView, 3, 2)
 	r := rand.New(rand.NewPCG(17, 4))
-	tr := newTruth(r, l, 1, 3)
-	c := &coordinator{opts: &Options{Latent: 1}, layout: l}
-	p := must(NewPredictor(l, &tr.p))(t)
+	tr := synthetic.NewTruth(r, l, 1, 3)
+	c := &coordinator{opts: &options.Options{Latent: 1}, layout: l}
+	p := synthetic.Must(ppca.NewPredictor(l, &tr.P))(t)
 	inside, sum := 0, 0.0
 	const tries, shift = 200, 0.8
 	for range tries {
-		rows := append(shifted(tr, tr.subjects(r, 60), shift), lacking(l, shifted(tr, tr.subjects(r, 60), shift), 0)...)
-		blocks := blocksOf(t, l, rows)
-		a := &assessment{Patterns: packPatterns(Patterns(l, blocks)), Mean: []float64{0}, Cov: []float64{0}}
+		rows := append(synthetic.Shifted(tr, tr.Subjects(r, 60), shift), synthetic.Lacking(l, synthetic.Shifted(tr, tr.Subjects(r, 60), shift), 0)...)
+		blocks := synthetic.BlocksOf(t, l, rows)
+		a := &assessment{Patterns: packPatterns(ppca.Patterns(l, blocks)), Mean: []float64{0}, Cov: []float64{0}}
 		z, squares := []float64{0}, 0.0
 		for _, row := range rows {
-			post, values, err := p.Subject(split(l, row), nil)
+			post, values, err := p.Subject(synthetic.Split(l, row), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -185,7 +188,7 @@ func TestOverallCovarianceIsThatOfAllSubjects(t *testing.T) {
 		sites, all = append(sites, namedReport{"s", a}), append(all, rows...)
 	}
 	_, want := momentsOf(all)
-	if w := worst(want, overallCov(sites, 2)); w > 1e-12 {
+	if w := synthetic.Worst(want, overallCov(sites, 2)); w > 1e-12 {
 		t.Errorf("differs by %v", w)
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"parley/dataset"
 	"parley/figure"
 	"parley/method/fitted"
+	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/use"
 )
 
 func parseNumber(s string) (float64, bool) {
@@ -50,7 +52,7 @@ func (g *gallery) scoreSection() figure.Section {
 	}
 	for i, c := range g.columns[:min(len(g.columns), drawnColumns)] {
 		names, of := g.grouping(i)
-		g.drawScores(&sec, c.name, i+1, names, of)
+		g.drawScores(&sec, c.Name, i+1, names, of)
 	}
 	if n := len(g.columns); n > drawnColumns {
 		sec.Items = append(sec.Items, figure.Item{Note: &figure.Note{Title: "More columns",
@@ -86,7 +88,7 @@ func (g *gallery) drawScores(sec *figure.Section, column string, number int, nam
 		}})
 	}
 	strips := figure.Strips{X: figure.Axis{Label: "score"}, Groups: names}
-	for a := range min(q, drawnFactors) {
+	for a := range min(q, use.DrawnFactors) {
 		panel := figure.StripPanel{Name: fmt.Sprintf("Factor %d", a+1), Values: make([]figure.Numbers, len(names))}
 		for i, s := range g.kept {
 			panel.Values[of[i]] = append(panel.Values[of[i]], s.z[a])
@@ -105,9 +107,9 @@ func (g *gallery) associationSection() figure.Section {
 	sec := figure.Section{ID: "associations", Title: "Do the factors go with what is known of the subjects?",
 		Lead: "Each factor against each column of the subjects table, among this site's subjects. A small adjusted p says that so clear a connection would rarely arise by chance; the share explained says how strong it is. Neither says what causes what."}
 	var notes fitted.Notes
-	var list []association
+	var list []use.Association
 	for _, c := range g.columns {
-		found, err := c.associations(g.scores.rank, &notes)
+		found, err := c.Associations(g.scores.rank, &notes)
 		if err != nil {
 			sec.Items = append(sec.Items, figure.Item{Note: &figure.Note{Title: "Not tested", Text: sentence(err.Error())}})
 			continue
@@ -117,8 +119,8 @@ func (g *gallery) associationSection() figure.Section {
 	if len(list) == 0 {
 		return sec
 	}
-	adjust(list)
-	t := associationAccount(list, nil).Tables[0]
+	use.Adjust(list)
+	t := use.AssociationAccount(list, nil).Tables[0]
 	t.ID, t.Title = "associations", "Factors and subject columns"
 	t.Columns = slices.DeleteFunc(t.Columns, func(c figure.Column) bool { // a correlation where nothing is a number
 		return c.Numbers != nil && !slices.ContainsFunc(c.Numbers, func(x float64) bool { return !math.IsNaN(x) })
@@ -173,7 +175,7 @@ func (g *gallery) imputedSection(ctx context.Context) (figure.Section, error) {
 		sec.Lead = "Nobody drawn here lacks a view, so the model was made to forget one: what it expects of it from the other views, beside what was measured, in standard deviations of the feature from its mean in the study. The intervals should hold nine values of ten."
 	}
 	figures := make([]*figure.Figure, len(ids))
-	err := g.visit(ctx, ids, func(row *dataset.Row, post *Posterior, values []float64) error {
+	err := g.visit(ctx, ids, func(row *dataset.Row, post *ppca.Posterior, values []float64) error {
 		at := slices.Index(ids, row.ID)
 		f, err := g.subjectFigure(row.ID, at, post, values, hidden)
 		figures[at] = f
@@ -197,11 +199,11 @@ func (g *gallery) imputedFigure() (figure.Item, bool) {
 		}
 		lo, hi := g.layout.View(k)
 		for j := lo; j < hi; j++ {
-			f, sd := g.imputed[j], g.others.sd[j]
+			f, sd := g.imputed[j], g.others.SD[j]
 			if !(f.n > 0 && sd > 0) {
 				continue
 			}
-			mean, half := (f.mean-g.others.md.mu[j])/sd, 1.645*math.Sqrt(f.squares/f.n+f.within)/sd
+			mean, half := (f.mean-g.others.Mean(j))/sd, 1.645*math.Sqrt(f.squares/f.n+f.within)/sd
 			b.Labels, b.Groups = append(b.Labels, v.Features[j-lo].Name), append(b.Groups, v.Name)
 			b.Values, b.Low, b.High = append(b.Values, mean), append(b.Low, mean-half), append(b.High, mean+half)
 		}
@@ -242,8 +244,8 @@ func (g *gallery) examples() (ids []string, hidden bool) {
 // other views predict.
 func (g *gallery) largest() (view int) {
 	most := 0
-	for k, ok := range g.others.ok {
-		if n := g.others.from[k+1] - g.others.from[k]; ok && n > most {
+	for k, ok := range g.others.OK {
+		if n := g.others.From[k+1] - g.others.From[k]; ok && n > most {
 			view, most = k, n
 		}
 	}
@@ -251,14 +253,14 @@ func (g *gallery) largest() (view int) {
 }
 
 // subjectFigure shows one subject's imputed values with their intervals.
-func (g *gallery) subjectFigure(id string, at int, post *Posterior, values []float64, hidden bool) (*figure.Figure, error) {
-	if err := g.others.read(post.Observed, values); err != nil {
+func (g *gallery) subjectFigure(id string, at int, post *ppca.Posterior, values []float64, hidden bool) (*figure.Figure, error) {
+	if err := g.others.Read(post.Observed, values); err != nil {
 		return nil, err
 	}
 	b := figure.Bars{X: figure.Axis{Label: "expected value (standard deviations from the mean)"}, Top: 12, Subject: true}
 	view := g.layout.ViewOf()
 	add := func(j int, mean, sd float64) {
-		k, unit, mu := view[j], g.others.sd[j], g.others.md.mu[j]
+		k, unit, mu := view[j], g.others.SD[j], g.others.Mean(j)
 		lo, _ := g.layout.View(k)
 		b.Labels, b.Groups = append(b.Labels, g.plan.Views[k].Features[j-lo].Name), append(b.Groups, g.plan.Views[k].Name)
 		b.Values, b.Low, b.High = append(b.Values, (mean-mu)/unit), append(b.Low, (mean-1.645*sd-mu)/unit), append(b.High, (mean+1.645*sd-mu)/unit)
@@ -266,11 +268,11 @@ func (g *gallery) subjectFigure(id string, at int, post *Posterior, values []flo
 	f := &figure.Figure{ID: fmt.Sprintf("imputed-subject-%d", at+1), Alt: "Forest plot of one subject's imputed values with intervals."}
 	if hidden {
 		k := g.largest()
-		for i := g.others.from[k]; i < g.others.from[k+1]; i++ {
+		for i := g.others.From[k]; i < g.others.From[k+1]; i++ {
 			j := post.Observed[i]
-			mean, sd := g.others.predict(k, j)
+			mean, sd := g.others.Predict(k, j)
 			add(j, mean, sd)
-			b.Marks = append(b.Marks, (values[i]-g.others.md.mu[j])/g.others.sd[j])
+			b.Marks = append(b.Marks, (values[i]-g.others.Mean(j))/g.others.SD[j])
 		}
 		b.Mark = "measured"
 		f.Title = fmt.Sprintf("Subject %s: %s forgotten and predicted", id, g.plan.Views[k].Name)
@@ -280,8 +282,8 @@ func (g *gallery) subjectFigure(id string, at int, post *Posterior, values []flo
 		post.Impute(mean, values)
 		post.MissingVar(variance)
 		for i, j := range post.Missing {
-			if g.others.from[view[j]] == g.others.from[view[j]+1] { // single missing cells are another matter
-				add(j, mean[i], math.Sqrt(variance[i]+g.others.md.psi[j]-g.others.md.psi[j]))
+			if g.others.From[view[j]] == g.others.From[view[j]+1] { // single missing cells are another matter
+				add(j, mean[i], math.Sqrt(variance[i]+g.others.Noise(j)-g.others.Noise(j)))
 			}
 		}
 		f.Title = "Subject " + id + ": what was not measured"

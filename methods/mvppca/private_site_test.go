@@ -12,6 +12,8 @@ import (
 	"parley/internal/wire"
 	"parley/method"
 	"parley/method/methodtest"
+	"parley/methods/mvppca/internal/synthetic"
+	"parley/methods/mvppca/options"
 	"parley/privacy"
 )
 
@@ -121,8 +123,8 @@ func TestSumsAreAddedUpOfRows(t *testing.T) {
 // taskOf returns what the bodies of tasks of a kind are decoded into.
 func taskOf(kind string) any {
 	return map[string]any{
-		taskScale: new(scaleTask), taskFit: new(fitTask), taskRefine: new(refineTask), taskIterate: new(iterateTask), taskAssess: new(assessTask),
-		taskClip: new(iterateTask), taskStatistics: new(statisticsTask), taskCheck: new(checkTask),
+		options.TaskScale: new(scaleTask), options.TaskFit: new(fitTask), options.TaskRefine: new(refineTask), options.TaskIterate: new(iterateTask), options.TaskAssess: new(assessTask),
+		options.TaskClip: new(iterateTask), options.TaskStatistics: new(statisticsTask), options.TaskCheck: new(checkTask),
 	}[kind]
 }
 
@@ -222,13 +224,13 @@ func TestTasksWithoutAnExcuse(t *testing.T) {
 			if task.Body, err = wire.Marshal(body); err != nil {
 				t.Fatal(err)
 			}
-			half := must(Method{}.Site(x.study.plan, task.Site))(t)
+			half := synthetic.Must(Method{}.Site(x.study.plan, task.Site))(t)
 			empty := methodtest.Rows{Of: x.study.data[task.Site].Schema()}
-			list := must(Method{}.Requests(x.study.plan, task.Site))(t)
+			list := synthetic.Must(Method{}.Requests(x.study.plan, task.Site))(t)
 			if list[0].Request.Protection == privacy.Unprotected {
 				empty = methodtest.Collect(t, x.study.data[task.Site])
 			}
-			s := &small{plan: x.study.plan, data: map[string]*dataset.Table{task.Site: must(dataset.NewTable(empty.Of, empty.List))(t)}}
+			s := &small{plan: x.study.plan, data: map[string]*dataset.Table{task.Site: synthetic.Must(dataset.NewTable(empty.Of, empty.List))(t)}}
 			p := newPlay(t, s)
 			p.halves[task.Site] = half
 			if _, err := p.answer(task); err == nil {
@@ -236,7 +238,7 @@ func TestTasksWithoutAnExcuse(t *testing.T) {
 			}
 		}
 	}
-	for _, kind := range []string{taskIterate, taskClip} {
+	for _, kind := range []string{options.TaskIterate, options.TaskClip} {
 		lie(kind, func(a any) { a.(*iterateTask).Round = 0 })
 		lie(kind, func(a any) { a.(*iterateTask).Round = math.MaxInt })
 		lie(kind, func(a any) { a.(*iterateTask).Prior.VarW[0] = -1 })
@@ -250,15 +252,15 @@ func TestTasksWithoutAnExcuse(t *testing.T) {
 		lie(kind, func(a any) { a.(*iterateTask).Scale.Factor[0] = 1e90 })
 		lie(kind, func(a any) { a.(*iterateTask).Scale.Shift[0] = 1e90 })
 	}
-	lie(taskFit, func(a any) { a.(*fitTask).Scale.Factor[0] = -1 })
-	lie(taskFit, func(a any) { a.(*fitTask).Scale.Shift = nil })
-	lie(taskRefine, func(a any) { a.(*refineTask).Prior.Params.W.Data[0] = 1e90 })
-	lie(taskRefine, func(a any) { a.(*refineTask).Prior.VarW[0] = -1 })
-	lie(taskAssess, func(a any) { a.(*assessTask).Model.Noise[0] = -1 })
-	lie(taskAssess, func(a any) { a.(*assessTask).Model.Mu[0] = 1e90 })
-	lie(taskCheck, func(a any) { a.(*checkTask).Model.Noise[0] = 0 })
-	lie(taskCheck, func(a any) { a.(*checkTask).Model.Mu[0] = 1e90 })
-	lie(taskCheck, func(a any) { a.(*checkTask).Doubt[0] = -1 })
-	lie(taskCheck, func(a any) { a.(*checkTask).Doubt[0] = 2 })
-	lie(taskCheck, func(a any) { a.(*checkTask).Doubt = a.(*checkTask).Doubt[1:] })
+	lie(options.TaskFit, func(a any) { a.(*fitTask).Scale.Factor[0] = -1 })
+	lie(options.TaskFit, func(a any) { a.(*fitTask).Scale.Shift = nil })
+	lie(options.TaskRefine, func(a any) { a.(*refineTask).Prior.Params.W.Data[0] = 1e90 })
+	lie(options.TaskRefine, func(a any) { a.(*refineTask).Prior.VarW[0] = -1 })
+	lie(options.TaskAssess, func(a any) { a.(*assessTask).Model.Noise[0] = -1 })
+	lie(options.TaskAssess, func(a any) { a.(*assessTask).Model.Mu[0] = 1e90 })
+	lie(options.TaskCheck, func(a any) { a.(*checkTask).Model.Noise[0] = 0 })
+	lie(options.TaskCheck, func(a any) { a.(*checkTask).Model.Mu[0] = 1e90 })
+	lie(options.TaskCheck, func(a any) { a.(*checkTask).Doubt[0] = -1 })
+	lie(options.TaskCheck, func(a any) { a.(*checkTask).Doubt[0] = 2 })
+	lie(options.TaskCheck, func(a any) { a.(*checkTask).Doubt = a.(*checkTask).Doubt[1:] })
 }

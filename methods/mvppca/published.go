@@ -7,10 +7,12 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"gonum.org/v1/gonum/stat/distuv"
-
+	"parley/figure"
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/mvppca/options"
+	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/use"
 )
 
 // iterateTask asks for a round of the published iteration.
@@ -31,9 +33,83 @@ func draws(seed uint64, site string, round int) *rand.Rand {
 	return rand.New(rand.NewChaCha8(sha256.Sum256(fmt.Appendf(nil, "mvppca %d %q %d", seed, site, round))))
 }
 
-// startPublished asks for round 1: expectation maximisation from each site's
+// publishedRounds is the iteration of the paper, in clear or by a clipping mechanism.
+type publishedRounds struct {
+	*coordinator
+	// clips is what each site releases in a private round; nil where no
+	// clipping mechanism is in use.
+	clips map[string]*clipPlan
+}
+
+func newPublishedRounds(c *coordinator) (_ *publishedRounds, err error) {
+	out := &publishedRounds{coordinator: c}
+	if c.opts.Clips() {
+		out.clips, err = clipPlans(c.plan, c.opts, c.layout)
+	}
+	return out, err
+}
+
+func (c *publishedRounds) steps() int {
+	if c.opts.Clips() {
+		return c.opts.Rounds
+	}
+	n := c.opts.Rounds + 1 // and the assessment
+	if c.opts.Pools() {
+		n++
+	}
+	return n
+}
+
+func (c *publishedRounds) advance(s *state) ([]method.Task, method.Info, error) {
+	switch s.Phase {
+	case options.TaskIterate:
+		return c.published(s)
+	case options.TaskClip:
+		return c.clipped(s)
+	}
+	return nil, nil, fmt.Errorf("unknown phase %q", s.Phase)
+}
+
+func (c *publishedRounds) receive(a method.Contribution) ([]byte, error) {
+	switch a.Kind {
+	case options.TaskIterate:
+		return received(a, func(x *iterateAnswer) error { return x.check(c) })
+	case options.TaskClip:
+		if err := bodiless(a); err != nil {
+			return nil, err
+		}
+		x := new(clipAnswer)
+		for _, declared := range c.clips[a.Site].sums {
+			sum, err := a.Sum(declared.Name)
+			if err != nil {
+				return nil, err
+			}
+			x.Sums = append(x.Sums, *sum)
+		}
+		return keep(x, x.check(c.clips[a.Site]))
+	}
+	return nil, fmt.Errorf("no such task")
+}
+
+// estimatesSpread implements rounds: what the clipping mechanisms have for it is the
+// spread of their noise, or the plan's.
+func (c *publishedRounds) estimatesSpread() bool { return !c.opts.Clips() }
+
+func (c *publishedRounds) describe(*state, *use.Model) {}
+
+func (c *publishedRounds) result(s *state, m *use.Model, files []method.File) (*method.Result, error) {
+	if !c.opts.Clips() {
+		return c.assessedResult(s, m, files)
+	}
+	r := c.unassessed(s, m, files, c.clippingSection(s))
+	r.Headline = append(r.Headline, figure.Fact{Name: "private mechanism", Value: c.opts.Mechanism})
+	r.Metrics["rounds"] = float64(s.Round)
+	return r, nil
+}
+
+// begin asks for round 1: expectation maximisation from each site's
 // own random start, or MAP from the plan's prior.
-func (c *coordinator) startPublished(s *state) ([]method.Task, method.Info, error) {
+func (c *publishedRounds) begin(s *state) ([]method.Task, method.Info, error) {
 	if p := c.opts.Published.Prior; p != nil {
 		s.Model = packPrior(c.layout, c.initialPrior(p))
 	}
@@ -41,9 +117,9 @@ func (c *coordinator) startPublished(s *state) ([]method.Task, method.Info, erro
 }
 
 // initialPrior is the plan's prior around loadings drawn from the plan's seed.
-func (c *coordinator) initialPrior(p *InitialPrior) *Prior {
+func (c *publishedRounds) initialPrior(p *options.InitialPrior) *ppca.Prior {
 	d, q := c.layout.Features(), c.opts.Latent
-	out := &Prior{Params: Params{
+	out := &ppca.Prior{Params: ppca.Params{
 		Features: c.layout.AllFeatures(), Rank: q, W: make([]float64, d*q), Mu: make([]float64, d), Noise: make([]float64, c.layout.Views()),
 	}}
 	rng := draws(c.plan.Seed, "", 0)
@@ -64,19 +140,19 @@ func (c *coordinator) initialPrior(p *InitialPrior) *Prior {
 }
 
 // dropLoadings applies the column rule to view k.
-func dropLoadings(l Layout, p *Params, k int) {
+func dropLoadings(l ppca.Layout, p *ppca.Params, k int) {
 	lo, hi := l.View(k)
 	for j := lo; j < hi; j++ {
-		clear(p.W[j*p.Rank+effectiveRank(hi-lo, p.Rank):][:p.Rank-effectiveRank(hi-lo, p.Rank)])
+		clear(p.W[j*p.Rank+ppca.EffectiveRank(hi-lo, p.Rank):][:p.Rank-ppca.EffectiveRank(hi-lo, p.Rank)])
 	}
 }
 
-func (c *coordinator) iterate(s *state) ([]method.Task, method.Info, error) {
-	kind := taskIterate
-	if c.opts.clips() && !(c.opts.firstInClear() && s.Phase != taskIterate && s.Phase != taskClip) {
-		kind = taskClip
+func (c *publishedRounds) iterate(s *state) ([]method.Task, method.Info, error) {
+	kind := options.TaskIterate
+	if c.opts.Clips() && !(c.opts.FirstInClear() && s.Phase != options.TaskIterate && s.Phase != options.TaskClip) {
+		kind = options.TaskClip
 	}
-	if s.Phase == taskIterate {
+	if s.Phase == options.TaskIterate {
 		s.Phase = kind // rounds are counted on after one in clear
 	}
 	round := s.Round + 1
@@ -88,7 +164,7 @@ func (c *coordinator) iterate(s *state) ([]method.Task, method.Info, error) {
 	})
 }
 
-func (a *iterateAnswer) check(c *coordinator) error {
+func (a *iterateAnswer) check(c *publishedRounds) error {
 	p, err := a.Params.params(c.layout)
 	if err != nil {
 		return err
@@ -97,18 +173,18 @@ func (a *iterateAnswer) check(c *coordinator) error {
 		return fmt.Errorf("%d factors, not %d", p.Rank, c.opts.Latent)
 	}
 	for k := range c.layout.Views() {
-		if view, err := c.layout.FeaturesOf([]int{k}); err != nil || p.Noise[k] != 0 && !contains(p.Features, view) {
+		if view, err := c.layout.FeaturesOf([]int{k}); err != nil || p.Noise[k] != 0 && !ppca.ContainsAll(p.Features, view) {
 			return fmt.Errorf("a part of view %s, where the published method knows whole views", c.plan.Views[k].Name)
 		}
 	}
-	return p.measured(c.layout)
+	return p.Measured(c.layout)
 }
 
 // published folds a round of the paper's iteration: equations (13), (14), (17),
 // (18) and the maximum likelihood of the inverse-gamma prior.
-func (c *coordinator) published(s *state) ([]method.Task, method.Info, error) {
-	var params []Params
-	_, _, err := answers(c, s, func(_ string, a *iterateAnswer) error {
+func (c *publishedRounds) published(s *state) ([]method.Task, method.Info, error) {
+	var params []ppca.Params
+	_, _, err := answers(c.coordinator, s, func(_ string, a *iterateAnswer) error {
 		p, err := a.Params.params(c.layout)
 		if err == nil {
 			params = append(params, *p)
@@ -118,7 +194,7 @@ func (c *coordinator) published(s *state) ([]method.Task, method.Info, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	model, _, err := PublishedMaster(c.layout, params)
+	model, _, err := ppca.PublishedMaster(c.layout, params)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -134,26 +210,26 @@ func (c *coordinator) published(s *state) ([]method.Task, method.Info, error) {
 
 // blur raises noise variances that are next to nothing beside the loadings: sites
 // could not compute with them. Where sites are honest they are not.
-func (c *coordinator) blur(model *Prior) {
+func (c *publishedRounds) blur(model *ppca.Prior) {
 	for k := range c.layout.Views() {
 		lo, hi := c.layout.View(k)
 		squares := 0.0
 		for _, w := range model.W[lo*model.Rank : hi*model.Rank] {
 			squares += w * w
 		}
-		if least := squares * float64(c.layout.Views()) / clearest; model.Noise[k] < least {
+		if least := squares * float64(c.layout.Views()) / ppca.Clearest; model.Noise[k] < least {
 			model.Noise[k] = least
 		}
 	}
 }
 
 // nextRound asks for another round, or ends the rounds.
-func (c *coordinator) nextRound(s *state) ([]method.Task, error) {
+func (c *publishedRounds) nextRound(s *state) ([]method.Task, error) {
 	if s.Round < c.opts.Rounds {
 		tasks, _, err := c.iterate(s)
 		return tasks, err
 	}
-	if c.opts.Mechanism == "" {
+	if !c.opts.Clips() {
 		tasks, _, err := c.assess(s)
 		return tasks, err
 	}
@@ -162,7 +238,7 @@ func (c *coordinator) nextRound(s *state) ([]method.Task, error) {
 
 // finish ends a private study. How well the model describes the sites would be
 // a further release, which nobody has paid for.
-func (c *coordinator) finish(s *state) error {
+func (c *publishedRounds) finish(s *state) error {
 	model, err := s.Model.prior(c.layout)
 	if err != nil {
 		return err
@@ -172,7 +248,7 @@ func (c *coordinator) finish(s *state) error {
 }
 
 // record keeps how the sites spread after a round, and returns it as info.
-func (s *state) record(round int, model *Prior) method.Info {
+func (s *state) record(round int, model *ppca.Prior) method.Info {
 	varW, varMu := model.Spread()
 	point := tracePoint{Round: round, SDW: make(wire.Vector, len(varW)), SDMu: make(wire.Vector, len(varMu))}
 	for k := range varW {
@@ -196,72 +272,4 @@ func (s *state) site(name string) *siteRecord {
 		s.Sites[name] = r
 	}
 	return r
-}
-
-// iterateAt runs a published round on a site's blocks.
-func (h *site) iterateAt(t *iterateTask, blocks []Block) (*Params, error) {
-	if err := h.checkRound(t); err != nil {
-		return nil, err
-	}
-	q, d := h.opts.Latent, h.layout.Features()
-	rng := draws(h.plan.Seed, h.name, t.Round)
-	w, noise := make([]float64, d*q), make([]float64, h.layout.Views())
-	var prior *Prior
-	switch {
-	case t.Prior == nil: // the authors' later code starts like this
-		for i := range w {
-			w[i] = rng.Float64()*4 - 2
-		}
-		for k := range noise {
-			noise[k] = 0.1 + 0.4*rng.Float64()
-		}
-	default:
-		var err error
-		if prior, err = t.Prior.prior(h.layout); err != nil {
-			return nil, err
-		}
-		if err := h.checkRank(prior.Rank); err != nil {
-			return nil, err
-		}
-		copy(w, prior.W)
-		copy(noise, prior.Noise)
-		if h.opts.Published.Restart == "draw" {
-			drawStart(h.layout, prior, rng, w, noise)
-		}
-	}
-	it, err := NewPublished(h.layout, blocks, q, w, noise)
-	if err != nil {
-		return nil, err
-	}
-	for range h.opts.iterationsIn(t.Round, h.name) {
-		if err := it.Step(prior); err != nil {
-			return nil, err
-		}
-	}
-	p := it.Params()
-	return &p, nil
-}
-
-// checkRound refuses rounds that the plan does not have: what is drawn in one
-// follows from its number.
-func (h *site) checkRound(t *iterateTask) error {
-	if t.Round < 1 || t.Round > h.opts.Rounds {
-		return fmt.Errorf("round %d, and the plan has %d", t.Round, h.opts.Rounds)
-	}
-	return nil
-}
-
-// drawStart draws θ_c from P(θ_c | θ̃), equations (5) and (6); μ needs no start.
-func drawStart(l Layout, prior *Prior, rng *rand.Rand, w, noise []float64) {
-	q := prior.Rank
-	for k := range l.Views() {
-		lo, hi := l.View(k)
-		sd := math.Sqrt(prior.VarW[k])
-		for i := lo * q; i < hi*q; i++ {
-			w[i] += sd * rng.NormFloat64()
-		}
-		if prior.Alpha[k] > 0 {
-			noise[k] = distuv.InverseGamma{Alpha: prior.Alpha[k], Beta: prior.Beta[k], Src: rng}.Rand()
-		}
-	}
 }

@@ -11,26 +11,28 @@ import (
 	"parley/internal/wire"
 	"parley/method"
 	"parley/method/judged"
+	"parley/methods/mvppca/moments"
+	"parley/methods/mvppca/options"
 	"parley/problem"
 	"parley/study"
 )
 
 var _ judged.Refitter = Method{}
 
-// ReleasedFile implements [judged.Refitter]. Only [MechanismStatistics] releases
+// ReleasedFile implements [judged.Refitter]. Only [options.MechanismStatistics] releases
 // what is enough for another model.
 func (Method) ReleasedFile(p *study.Plan) (string, error) {
 	opts, _, err := setUp(p)
 	if err != nil {
 		return "", err
 	}
-	if opts.Mechanism != MechanismStatistics {
+	if opts.Mechanism != options.MechanismStatistics {
 		what := "without differential protection a site's answers depend on the number of factors"
-		if opts.clips() {
+		if opts.Clips() {
 			what = fmt.Sprintf("with mechanism %q sites release the parameters of one model, round by round", opts.Mechanism)
 		}
 		return "", problem.Problem{Where: "method.mechanism", What: what + ", so no other model can be made of them",
-			Hint: "only " + MechanismStatistics + " releases statistics that any number of factors can be fitted to"}
+			Hint: "only " + options.MechanismStatistics + " releases statistics that any number of factors can be fitted to"}
 	}
 	return ReleasedName, nil
 }
@@ -64,10 +66,10 @@ func (m Method) Refit(p *study.Plan, released []byte, latent int) (*method.Resul
 // releasedStudy is the coordinator of a study that has its sites' answers from
 // a file.
 type releasedStudy struct {
-	*coordinator
+	*statisticsRounds
 	sites    []string // that released something, in the plan's order
 	answers  []*statisticsRecord
-	releases []Released
+	releases []moments.Released
 }
 
 // answeredSite is releasedOfASite as it is read: diagnostics tell of the study's
@@ -85,7 +87,7 @@ func readReleased(p *study.Plan, data []byte) (*releasedStudy, error) {
 	if err != nil {
 		return nil, err
 	}
-	if opts.Mechanism != MechanismStatistics {
+	if opts.Mechanism != options.MechanismStatistics {
 		_, err := Method{}.ReleasedFile(p)
 		return nil, err
 	}
@@ -116,7 +118,7 @@ func readReleased(p *study.Plan, data []byte) (*releasedStudy, error) {
 	own := *opts // the plan keeps its own number of factors
 	once := *noised
 	once.check = nil // what the study's own model was asked is not asked of another
-	r := &releasedStudy{coordinator: &coordinator{plan: p, opts: &own, layout: layout, noised: &once}}
+	r := &releasedStudy{statisticsRounds: newStatisticsRounds(p, &own, layout, &once)}
 	last := -1
 	for i := range file.Sites {
 		site := &file.Sites[i]
@@ -159,7 +161,7 @@ func (r *releasedStudy) checkLatent(q int) error {
 func (r *releasedStudy) answered() (*state, error) {
 	scale := rangeScale(r.plan)
 	s := &state{
-		Phase: taskStatistics, Round: 1, Steps: 1, Inbox: map[string][]byte{}, Sites: map[string]*siteRecord{},
+		Phase: options.TaskStatistics, Round: 1, Steps: 1, Inbox: map[string][]byte{}, Sites: map[string]*siteRecord{},
 		Scale: &scaleMessage{scale.Shift, scale.Factor},
 	}
 	for _, site := range r.plan.Sites {

@@ -12,6 +12,9 @@ import (
 
 	"parley/method"
 	"parley/method/judged"
+	"parley/methods/mvppca/internal/synthetic"
+	"parley/methods/mvppca/options"
+	"parley/methods/mvppca/use"
 	"parley/problem"
 	"parley/study"
 )
@@ -40,16 +43,16 @@ func fileOf(t testing.TB, r *method.Result, name string) []byte {
 // byte; with another, it is another, and the releases and the plan stay.
 func TestRefitIsTheStudysModelAgain(t *testing.T) {
 	p, r := privateResult(t, statisticsOptions)
-	if name := must(Method{}.ReleasedFile(p))(t); name != ReleasedName {
+	if name := synthetic.Must(Method{}.ReleasedFile(p))(t); name != ReleasedName {
 		t.Errorf("the file is %q", name)
 	}
 	released := fileOf(t, r, ReleasedName)
 	for _, q := range []int{2, 1, 4} {
-		again := must(Method{}.Refit(p, released, q))(t)
+		again := synthetic.Must(Method{}.Refit(p, released, q))(t)
 		if !bytes.Equal(fileOf(t, again, ReleasedName), released) {
 			t.Errorf("%d factors: the releases changed", q)
 		}
-		m := must(LoadModel(fileOf(t, again, "model/model.json")))(t)
+		m := synthetic.Must(use.LoadModel(fileOf(t, again, "model/model.json")))(t)
 		if len(m.Factors) != q || m.Options.Latent != q {
 			t.Errorf("%d factors: the model has %d, and says %d", q, len(m.Factors), m.Options.Latent)
 		}
@@ -63,7 +66,7 @@ func TestRefitIsTheStudysModelAgain(t *testing.T) {
 		}
 		showable(t, again)
 	}
-	if q := p.Method.Options.(*Options).Latent; q != 2 {
+	if q := p.Method.Options.(*options.Options).Latent; q != 2 {
 		t.Errorf("the plan now has %d factors", q)
 	}
 }
@@ -79,7 +82,7 @@ func TestReleasesFromElsewhereAreRefusedWithTheReason(t *testing.T) {
 			t.Fatal(err)
 		}
 		file["sites"] = change(file["sites"].([]any))
-		return string(must(json.Marshal(file))(t))
+		return string(synthetic.Must(json.Marshal(file))(t))
 	}
 	field := func(sum, key string, value any) string {
 		return changed(func(sites []any) []any {
@@ -135,7 +138,7 @@ func TestOtherReleasesMakeNoOtherModel(t *testing.T) {
 		underTotal("  latent: 2\n  variant: published\n  mechanism: joint-clipping\n"): "release the parameters of one model",
 		planWith("  - {name: clinic, features: [a, b, c]}\n", "  latent: 2\n"):         "without differential protection",
 	} {
-		p := must(parse(text))(t)
+		p := synthetic.Must(parse(text))(t)
 		_, err := Method{}.ReleasedFile(p)
 		if p := (problem.Problem{}); !errors.As(err, &p) || !strings.Contains(p.What, want) || p.Hint == "" {
 			t.Errorf("%v, want %q", err, want)
@@ -163,7 +166,7 @@ func TestSelectionFromReleasesRepeats(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := must(json.Marshal([]any{out, out.Result.Metrics}))(t)
+		got := synthetic.Must(json.Marshal([]any{out, out.Result.Metrics}))(t)
 		if want != nil && !bytes.Equal(want, got) {
 			t.Errorf("%d processors give\n%s\nand 1\n%s", procs, got, want)
 		}
@@ -188,7 +191,7 @@ func FuzzReleased(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if _, err := LoadModel(fileOf(t, again, "model/model.json")); err != nil {
+		if _, err := use.LoadModel(fileOf(t, again, "model/model.json")); err != nil {
 			t.Errorf("the model cannot be read: %v", err)
 		}
 	})

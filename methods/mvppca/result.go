@@ -1,8 +1,6 @@
 package mvppca
 
 import (
-	"bytes"
-	"encoding/csv"
 	"fmt"
 	"math"
 	"strconv"
@@ -11,6 +9,8 @@ import (
 
 	"parley/figure"
 	"parley/method"
+	"parley/methods/mvppca/options"
+	"parley/methods/mvppca/use"
 )
 
 // Result names what was fitted and draws it.
@@ -27,23 +27,26 @@ func (c *coordinator) Result(ms method.State) (*method.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	loadings, err := m.loadingsCSV()
+	loadings, err := m.LoadingsCSV()
 	if err != nil {
 		return nil, err
 	}
 	files := []method.File{{Name: "model/model.json", Data: data}, {Name: "model/loadings.csv", Data: loadings}}
+	return c.way.result(s, m, files)
+}
+
+// assessedResult is the result of a study whose sites say how well the model describes
+// their subjects, of those that did.
+func (c *coordinator) assessedResult(s *state, m *use.Model, files []method.File) (*method.Result, error) {
 	sites, pooled := c.reports(s)
-	switch {
-	case c.noised != nil:
-		return c.fromStatistics(s, m, files)
-	case len(sites) == 0:
+	if len(sites) == 0 {
 		return c.unassessed(s, m, files), nil
 	}
 	r := &method.Result{
 		Files:   files,
 		Metrics: c.metrics(s, pooled),
 		Headline: []figure.Fact{
-			{Name: "subjects at " + plural(len(sites), "site"), Value: strconv.Itoa(pooled.subjects())},
+			{Name: "subjects at " + use.Plural(len(sites), "site"), Value: strconv.Itoa(pooled.subjects())},
 			{Name: "factors", Value: strconv.Itoa(len(m.Factors))},
 			{Name: "of a view's variance explained", Value: spread(pooled)},
 			{Name: "mean absolute error, in " + unitOf[c.opts.Scaling], Value: strconv.FormatFloat(floats.Sum(pooled.AbsError)/floats.Sum(pooled.Cells), 'f', 3, 64)},
@@ -53,23 +56,41 @@ func (c *coordinator) Result(ms method.State) (*method.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Sections = append(r.Sections, readingSection(), c.dataSection(sites), c.varianceSection(pooled, sites), m.loadingSection(), factors)
-	if c.estimatesSpread() {
-		r.Sections = append(r.Sections, m.betweenSection())
+	r.Sections = append(r.Sections, readingSection(), c.dataSection(sites), c.varianceSection(pooled, sites), m.LoadingSection(), factors)
+	if c.way.estimatesSpread() {
+		r.Sections = append(r.Sections, m.BetweenSection())
 	}
 	if section, ok := c.imputationSection(sites); ok {
 		r.Sections = append(r.Sections, section)
 	}
-	if c.estimatesSpread() {
+	if c.way.estimatesSpread() {
 		r.Sections = append(r.Sections, c.convergenceSection(s))
 	}
 	return r, nil
 }
 
+// unassessed is the result of a study in which no site said how well the model
+// describes it: under differential privacy that would be a further release, and
+// without it all sites may have left before they did.
+// What rests on such answers (subjects, variance explained, errors) is left out.
+func (c *coordinator) unassessed(s *state, m *use.Model, files []method.File, about ...figure.Section) *method.Result {
+	r := &method.Result{
+		Files:   files,
+		Metrics: map[string]float64{"factors": float64(c.opts.Latent)},
+		Headline: []figure.Fact{
+			{Name: "sites", Value: strconv.Itoa(len(c.present(s)))},
+			{Name: "factors", Value: strconv.Itoa(len(m.Factors))},
+		},
+		Sections: []figure.Section{readingSection()},
+	}
+	r.Sections = append(append(r.Sections, about...), m.LoadingSection())
+	return r
+}
+
 // unitOf says what one scaled unit is.
 var unitOf = map[string]string{
-	ScaleStandard: "standard deviations", ScaleView: "its view's standard deviations", ScaleMinMax: "parts of a feature's range",
-	ScaleRange: "parts of a feature's public range", ScaleNone: "the features' own units", ScaleSiteRange: "parts of a feature's range at its site",
+	options.ScaleStandard: "standard deviations", options.ScaleView: "its view's standard deviations", options.ScaleMinMax: "parts of a feature's range",
+	options.ScaleRange: "parts of a feature's public range", options.ScaleNone: "the features' own units", options.ScaleSiteRange: "parts of a feature's range at its site",
 }
 
 // namedReport is a site's assessment with its name.
@@ -122,52 +143,4 @@ func spread(pooled *assessment) string {
 		return fmt.Sprintf("%.0f to %.0f %%", low, high)
 	}
 	return fmt.Sprintf("%.0f %%", low)
-}
-
-func value(x *float64) float64 {
-	if x == nil {
-		return math.NaN()
-	}
-	return *x
-}
-
-// loadingsCSV is the loadings as a table for other programs.
-func (m *Model) loadingsCSV() ([]byte, error) {
-	var b bytes.Buffer
-	w := csv.NewWriter(&b)
-	header := []string{"view", "feature", "mean", "noise_variance"}
-	for a := range m.Factors {
-		header = append(header, fmt.Sprintf("factor_%d", a+1))
-	}
-	records := [][]string{header}
-	for _, v := range m.Views {
-		for _, f := range v.Features {
-			record := []string{v.Name, f.Name, number(f.Mean), number(f.Noise)}
-			for _, x := range f.Loadings {
-				record = append(record, number(x))
-			}
-			records = append(records, record)
-		}
-	}
-	if err := w.WriteAll(records); err != nil {
-		return nil, fmt.Errorf("writing loadings.csv: %w", err)
-	}
-	return b.Bytes(), nil
-}
-
-func number(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
-func factorNames(q int) []string {
-	names := make([]string, q)
-	for a := range names {
-		names[a] = fmt.Sprintf("Factor %d", a+1)
-	}
-	return names
 }

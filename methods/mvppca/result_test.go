@@ -13,6 +13,8 @@ import (
 
 	"parley/figure"
 	"parley/method"
+	"parley/methods/mvppca/internal/synthetic"
+	"parley/methods/mvppca/use"
 	"parley/report"
 	"parley/study"
 )
@@ -21,7 +23,7 @@ import (
 // and used, finite metrics, and sections that can be drawn.
 func checkResult(t testing.TB, plan *study.Plan, r *method.Result) {
 	t.Helper()
-	m, err := LoadModel(r.Files[0].Data)
+	m, err := use.LoadModel(r.Files[0].Data)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +130,7 @@ func TestSiteReportScoresEverySubject(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			half := must(Method{}.Site(s.plan, site))(t)
+			half := synthetic.Must(Method{}.Site(s.plan, site))(t)
 			r, err := half.Report(context.Background(), shared, s.data[site])
 			if err != nil {
 				t.Fatal(err)

@@ -5,6 +5,8 @@ import (
 	"math"
 
 	"parley/internal/wire"
+	"parley/methods/mvppca/options"
+	"parley/methods/mvppca/ppca"
 	"parley/problem"
 	"parley/study"
 )
@@ -73,15 +75,15 @@ func (s *featureSums) check(d int, extremes bool) error {
 	if len(s.N) != d || len(s.A) != d || len(s.B) != d {
 		return fmt.Errorf("feature sums: %d, %d and %d entries for %d features", len(s.N), len(s.A), len(s.B), d)
 	}
-	if err := counts("feature sums: counts", s.N, largestCount); err != nil {
+	if err := ppca.Counts("feature sums: counts", s.N, ppca.LargestCount); err != nil {
 		return err
 	}
 	for j, n := range s.N {
-		ok := math.Abs(s.A[j]) <= largestValue && (n > 0 || s.A[j] == 0 && s.B[j] == 0)
+		ok := math.Abs(s.A[j]) <= ppca.LargestValue && (n > 0 || s.A[j] == 0 && s.B[j] == 0)
 		if extremes {
-			ok = ok && s.A[j] <= s.B[j] && s.B[j] <= largestValue && (n != 1 || s.A[j] == s.B[j])
+			ok = ok && s.A[j] <= s.B[j] && s.B[j] <= ppca.LargestValue && (n != 1 || s.A[j] == s.B[j])
 		} else {
-			ok = ok && s.B[j] >= 0 && s.B[j] <= n*largestValue*largestValue
+			ok = ok && s.B[j] >= 0 && s.B[j] <= n*ppca.LargestValue*ppca.LargestValue
 		}
 		if !ok {
 			return fmt.Errorf("feature sums: feature %d has the impossible entries %v, %v, %v", j, n, s.A[j], s.B[j])
@@ -92,9 +94,9 @@ func (s *featureSums) check(d int, extremes bool) error {
 
 // scale turns pooled sums into the scale of a study. Features that nobody has
 // observed, or that are constant at all sites together, are reported by name.
-func (s *featureSums) scale(p *study.Plan, l Layout, kind string) (*Scale, error) {
+func (s *featureSums) scale(p *study.Plan, l ppca.Layout, kind string) (*ppca.Scale, error) {
 	d := l.Features()
-	out := &Scale{Shift: make([]float64, d), Factor: make([]float64, d)}
+	out := &ppca.Scale{Shift: make([]float64, d), Factor: make([]float64, d)}
 	var wrong problem.List
 	for k, v := range p.Views {
 		lo, hi := l.View(k)
@@ -102,9 +104,9 @@ func (s *featureSums) scale(p *study.Plan, l Layout, kind string) (*Scale, error
 		for j := lo; j < hi; j++ {
 			name := fmt.Sprintf("view %s, feature %s", v.Name, v.Features[j-lo].Name)
 			// What varies by less than any measured thing would have no scale.
-			constant := s.B[j] < s.N[j]/(largestValue*largestValue)
-			if kind == ScaleMinMax {
-				constant = s.B[j]-s.A[j] < 1/largestValue
+			constant := s.B[j] < s.N[j]/(ppca.LargestValue*ppca.LargestValue)
+			if kind == options.ScaleMinMax {
+				constant = s.B[j]-s.A[j] < 1/ppca.LargestValue
 			}
 			if s.N[j] == 0 {
 				wrong.Add(problem.Problem{Where: name, What: "no site has a single value of it", Hint: "leave it out of the plan"})
@@ -116,13 +118,13 @@ func (s *featureSums) scale(p *study.Plan, l Layout, kind string) (*Scale, error
 			}
 			squares, count = squares+s.B[j], count+s.N[j]
 			out.Shift[j] = s.A[j]
-			if kind == ScaleMinMax {
+			if kind == options.ScaleMinMax {
 				out.Factor[j] = 1 / (s.B[j] - s.A[j])
 			} else {
 				out.Factor[j] = 1 / math.Sqrt(s.B[j]/s.N[j])
 			}
 		}
-		if kind == ScaleView {
+		if kind == options.ScaleView {
 			for j := lo; j < hi; j++ {
 				out.Factor[j] = 1 / math.Sqrt(squares/count)
 			}
@@ -135,8 +137,8 @@ func (s *featureSums) scale(p *study.Plan, l Layout, kind string) (*Scale, error
 }
 
 // rangeScale is the scale that public ranges give.
-func rangeScale(p *study.Plan) *Scale {
-	s := &Scale{}
+func rangeScale(p *study.Plan) *ppca.Scale {
+	s := &ppca.Scale{}
 	for _, v := range p.Views {
 		for _, f := range v.Features {
 			s.Shift = append(s.Shift, f.Range[0])
@@ -147,8 +149,8 @@ func rangeScale(p *study.Plan) *Scale {
 }
 
 // unitScale leaves values as they are.
-func unitScale(d int) *Scale {
-	s := &Scale{Shift: make([]float64, d), Factor: make([]float64, d)}
+func unitScale(d int) *ppca.Scale {
+	s := &ppca.Scale{Shift: make([]float64, d), Factor: make([]float64, d)}
 	for j := range s.Factor {
 		s.Factor[j] = 1
 	}

@@ -10,6 +10,8 @@ import (
 
 	"parley/dataset"
 	"parley/method/judged"
+	"parley/methods/mvppca/options"
+	"parley/methods/mvppca/ppca"
 	"parley/problem"
 	"parley/study"
 )
@@ -50,7 +52,7 @@ func (Method) Criteria() []string {
 //
 // For comparison there are, all on one shots to all rows: the Bayesian
 // information criterion with dq − q(q−1)/2 + d + noise variances as number of
-// parameters, [Relevance] begun at the largest candidate, and the widely
+// parameters, [ppca.Relevance] begun at the largest candidate, and the widely
 // applicable information criterion from draws of the posterior under flat
 // priors, which is left out where that posterior does not exist.
 func (Method) Select(ctx context.Context, p *study.Plan, data map[string]dataset.Source, c judged.SelectConfig) (*judged.Selection, error) {
@@ -80,8 +82,8 @@ func (Method) Select(ctx context.Context, p *study.Plan, data map[string]dataset
 // selector is one selection under way.
 type selector struct {
 	plan   *study.Plan
-	opts   *Options
-	layout Layout
+	opts   *options.Options
+	layout ppca.Layout
 	config judged.SelectConfig
 
 	sites    []selectSite
@@ -96,7 +98,7 @@ type selector struct {
 // whole is what the one shot to all rows says of a candidate.
 type whole struct {
 	bic  float64
-	waic *Criterion
+	waic *ppca.Criterion
 	lack error // why there is no WAIC
 }
 
@@ -117,7 +119,7 @@ func (s *selector) check() error {
 		}
 	}
 	var wrong problem.List
-	if s.opts.Variant != Federated {
+	if s.opts.Variant != options.Federated {
 		wrong.Add(problem.Problem{Where: "method.variant", What: "the number of factors is chosen by the one shot, which the " + s.opts.Variant + " variant does not have",
 			Hint: "variant: federated in a plan for choosing; the number holds for both"})
 	}
@@ -226,11 +228,11 @@ func (s *selector) fitWhole(ctx context.Context, i, q int) error {
 	}
 	logLik, subjects := 0.0, 0.0
 	for _, t := range p.trained {
-		blocks := make([]Block, len(t.sums.blocks))
+		blocks := make([]ppca.Block, len(t.sums.blocks))
 		for b := range blocks {
 			blocks[b] = t.sums.blocks[b].Scaled(p.scale)
 		}
-		l, n, err := LogLik(s.layout, model, blocks)
+		l, n, err := ppca.LogLik(s.layout, model, blocks)
 		if err != nil {
 			return fmt.Errorf("site %s: %w", t.name, err)
 		}
@@ -238,7 +240,7 @@ func (s *selector) fitWhole(ctx context.Context, i, q int) error {
 	}
 	s.whole[i].bic = parameters(s.layout, q)*math.Log(subjects) - 2*logLik
 	if last && s.wants(CriterionARD) {
-		if s.strength, err = Relevance(s.layout, pseudo, model); err != nil {
+		if s.strength, err = ppca.Relevance(s.layout, pseudo, model); err != nil {
 			return err
 		}
 	}
@@ -261,7 +263,7 @@ func (s *selector) fitWhole(ctx context.Context, i, q int) error {
 }
 
 // parameters is how many numbers a model has, rotations of its factors aside.
-func parameters(l Layout, q int) float64 {
+func parameters(l ppca.Layout, q int) float64 {
 	d := l.Features()
 	return float64(d*q - q*(q-1)/2 + d + l.Groups())
 }

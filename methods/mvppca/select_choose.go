@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"parley/method/judged"
+	"parley/methods/mvppca/options"
 	"parley/problem"
 )
 
@@ -151,7 +152,7 @@ func pairedDifference(a, b []float64) (mean, se float64) {
 
 // warn says what makes the recommendation doubtful.
 func (s *selector) warn() {
-	if why, mend := s.opts.defeatsSelection(); why != "" {
+	if why, mend := defeatsSelection(s.opts); why != "" {
 		s.out.Warnings.Add(problem.Problem{Where: "method.scaling", What: why, Hint: mend})
 	}
 	warnOfEnds(s.out, s.config.Values)
@@ -174,8 +175,8 @@ func warnOfEnds(out *judged.Selection, values []int) {
 // Scaling each feature by itself makes the noise of the features of one view
 // unequal. With one noise variance per view, further factors really do describe
 // that inequality, so prediction improves and every honest criterion says so.
-func (o *Options) defeatsSelection() (why, mend string) {
-	if o.Noise != "view" || o.Scaling != ScaleStandard && o.Scaling != ScaleMinMax && o.Scaling != ScaleRange {
+func defeatsSelection(o *options.Options) (why, mend string) {
+	if o.Noise != "view" || o.Scaling != options.ScaleStandard && o.Scaling != options.ScaleMinMax && o.Scaling != options.ScaleRange {
 		return "", ""
 	}
 	return fmt.Sprintf("%s scales each feature by itself, while noise: view gives all features of a view one noise variance; "+

@@ -6,6 +6,9 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"parley/methods/mvppca/linalg"
+	"parley/methods/mvppca/ppca"
+
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
@@ -51,7 +54,7 @@ type gibbsPattern struct {
 }
 
 // newGibbs begins at a model; rows[i] holds the values of subject i's features.
-func newGibbs(l Layout, features [][]int, rows [][]float64, start *Params, rng *rand.Rand) (*gibbs, error) {
+func newGibbs(l ppca.Layout, features [][]int, rows [][]float64, start *ppca.Params, rng *rand.Rand) (*gibbs, error) {
 	d, q := l.Features(), start.Rank
 	g := &gibbs{q: q, d: len(start.Features), subjects: len(rows), w: append([]float64(nil), start.W...),
 		mu: make([]float64, d), psi: make([]float64, d), group: l.GroupOf(), groups: l.Groups(), rng: rng,
@@ -75,7 +78,7 @@ func newGibbs(l Layout, features [][]int, rows [][]float64, start *Params, rng *
 		}
 	}
 	at := map[string]int{}
-	var blocks []Block // only to number the classes
+	var blocks []ppca.Block // only to number the classes
 	for i, row := range rows {
 		key := fmt.Sprint(features[i])
 		k, ok := at[key]
@@ -83,7 +86,7 @@ func newGibbs(l Layout, features [][]int, rows [][]float64, start *Params, rng *
 			k = len(g.patterns)
 			at[key] = k
 			g.patterns = append(g.patterns, gibbsPattern{features: features[i], r: make([]float64, (q+1)*(q+1))})
-			blocks = append(blocks, Block{Features: features[i]})
+			blocks = append(blocks, ppca.Block{Features: features[i]})
 		}
 		p := &g.patterns[k]
 		p.n++
@@ -96,7 +99,7 @@ func newGibbs(l Layout, features [][]int, rows [][]float64, start *Params, rng *
 	for k := range g.patterns {
 		g.patterns[k].x = make([]float64, g.patterns[k].n*q)
 	}
-	class, needs := classes(d, blocks)
+	class, needs := ppca.Classes(d, blocks)
 	g.class = class
 	for k, some := range needs {
 		for _, c := range some {
@@ -138,7 +141,7 @@ func (g *gibbs) drawFactors(p *gibbsPattern, logLik []float64) error {
 	constant := 0.0
 	for i, j := range p.features {
 		w := g.w[j*q:][:q]
-		constant += ln2π + math.Log(g.psi[j])
+		constant += ppca.Ln2Pi + math.Log(g.psi[j])
 		for a, x := range w {
 			v[i*q+a] = x / g.psi[j]
 			for c, y := range w {
@@ -149,9 +152,9 @@ func (g *gibbs) drawFactors(p *gibbsPattern, logLik []float64) error {
 	for a := range q {
 		prec[a*q+a]++
 	}
-	logDet, ok := cholesky(prec, q, q)
+	logDet, ok := linalg.Cholesky(prec, q, q)
 	if !ok {
-		return errCollapsed
+		return ppca.ErrCollapsed
 	}
 	for n := range p.n {
 		x, t := p.x[n*q:][:q], p.t[n*d:][:d]
@@ -175,7 +178,7 @@ func (g *gibbs) drawFactors(p *gibbsPattern, logLik []float64) error {
 	return nil
 }
 
-// forward and backward replace x by L⁻¹x and L⁻ᵀx, L as [cholesky] leaves it.
+// forward and backward replace x by L⁻¹x and L⁻ᵀx, L as [linalg.Cholesky] leaves it.
 func forward(l []float64, n int, x []float64) {
 	for i := range n {
 		s := x[i]
@@ -223,8 +226,8 @@ func (g *gibbs) changeUnits() error {
 			g.mu[j] -= g.w[j*q+a] * y
 		}
 	}
-	if _, ok := cholesky(s, q, q); !ok { // s is now L
-		return errCollapsed
+	if _, ok := linalg.Cholesky(s, q, q); !ok { // s is now L
+		return ppca.ErrCollapsed
 	}
 	// Bartlett: t tᵀ ~ Wishart(n − d, I) for this lower triangle.
 	t := make([]float64, q*q)
@@ -320,8 +323,8 @@ func (g *gibbs) drawLoadings() error {
 	factor := make([][]float64, len(g.r))
 	for c, r := range g.r {
 		factor[c] = append([]float64(nil), r...)
-		if _, ok := cholesky(factor[c], q+1, q+1); !ok {
-			return errCollapsed
+		if _, ok := linalg.Cholesky(factor[c], q+1, q+1); !ok {
+			return ppca.ErrCollapsed
 		}
 	}
 	row := make([]float64, q+1)
@@ -353,7 +356,7 @@ func (g *gibbs) drawNoise() error {
 		}
 		copy(row, g.w[j*q:][:q])
 		row[q] = g.mu[j]
-		s := g.square[j] + quadratic(g.r[g.class[j]], q+1, row, row)
+		s := g.square[j] + linalg.Quadratic(g.r[g.class[j]], q+1, row, row)
 		for a, y := range row {
 			s -= 2 * y * g.b[j*(q+1)+a]
 		}
@@ -365,7 +368,7 @@ func (g *gibbs) drawNoise() error {
 			continue
 		}
 		if !(ss[h] > 0) {
-			return errCollapsed
+			return ppca.ErrCollapsed
 		}
 		ss[h] /= 2 * distuv.Gamma{Alpha: n[h]/2 - 1, Beta: 1, Src: g.rng}.Rand()
 	}
@@ -385,16 +388,16 @@ const (
 )
 
 // drawCriterion computes WAIC from draws of the posterior, begun at a fit.
-func drawCriterion(ctx context.Context, l Layout, features [][]int, rows [][]float64, start *Params, rng *rand.Rand) (Criterion, error) {
+func drawCriterion(ctx context.Context, l ppca.Layout, features [][]int, rows [][]float64, start *ppca.Params, rng *rand.Rand) (ppca.Criterion, error) {
 	g, err := newGibbs(l, features, rows, start, rng)
 	if err != nil {
-		return Criterion{}, err
+		return ppca.Criterion{}, err
 	}
 	kept := make([][]float64, 0, gibbsDraws)
 	scratch := make([]float64, g.subjects)
 	for i := 0; len(kept) < gibbsDraws; i++ {
 		if err := ctx.Err(); err != nil {
-			return Criterion{}, err
+			return ppca.Criterion{}, err
 		}
 		logLik := scratch
 		if i >= gibbsBurnIn && (i-gibbsBurnIn)%gibbsEvery == 0 {
@@ -402,8 +405,8 @@ func drawCriterion(ctx context.Context, l Layout, features [][]int, rows [][]flo
 			kept = append(kept, logLik)
 		}
 		if err := g.sweep(logLik); err != nil {
-			return Criterion{}, fmt.Errorf("sweep %d: %w", i, err)
+			return ppca.Criterion{}, fmt.Errorf("sweep %d: %w", i, err)
 		}
 	}
-	return WAIC(kept)
+	return ppca.WAIC(kept)
 }

@@ -4,16 +4,19 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"parley/methods/mvppca/internal/synthetic"
+	"parley/methods/mvppca/ppca"
 )
 
 // toDraw is a model and subjects, some without a view, as the sampler takes them.
-func toDraw(t testing.TB, q, n int, noise float64, dims ...int) (Layout, [][]int, [][]float64, *Params) {
+func toDraw(t testing.TB, q, n int, noise float64, dims ...int) (ppca.Layout, [][]int, [][]float64, *ppca.Params) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(11, uint64(q)))
-	l := layout(t, NoisePerView, dims...)
-	tr := newTruth(r, l, q, noise)
-	rows := tr.subjects(r, n)
-	lacking(l, rows[:n/5], l.Views()-1)
+	l := synthetic.Shape(t, ppca.NoisePerView, dims...)
+	tr := synthetic.NewTruth(r, l, q, noise)
+	rows := tr.Subjects(r, n)
+	synthetic.Lacking(l, rows[:n/5], l.Views()-1)
 	var features [][]int
 	var values [][]float64
 	for _, row := range rows {
@@ -26,7 +29,7 @@ func toDraw(t testing.TB, q, n int, noise float64, dims ...int) (Layout, [][]int
 		}
 		features, values = append(features, f), append(values, x)
 	}
-	fit := must(Fit(l, blocksOf(t, l, rows), q, nil, FitOptions{}))(t)
+	fit := synthetic.Must(ppca.Fit(l, synthetic.BlocksOf(t, l, rows), q, nil, ppca.FitOptions{}))(t)
 	return l, features, values, &fit.Params
 }
 
@@ -36,7 +39,7 @@ func toDraw(t testing.TB, q, n int, noise float64, dims ...int) (Layout, [][]int
 func TestChangingUnitsKeepsThePosterior(t *testing.T) {
 	l, features, rows, start := toDraw(t, 2, 40, 1.5, 4, 3)
 	moments := func(plain bool, sweeps int) (mean, sd []float64) {
-		g := must(newGibbs(l, features, rows, start, rand.New(rand.NewPCG(1, 2))))(t)
+		g := synthetic.Must(newGibbs(l, features, rows, start, rand.New(rand.NewPCG(1, 2))))(t)
 		logLik := make([]float64, len(rows))
 		var sum, square []float64
 		for range sweeps {
@@ -93,7 +96,7 @@ func TestChangingUnitsKeepsThePosterior(t *testing.T) {
 // the number of parameters (Watanabe 2010).
 func TestEffectiveParameters(t *testing.T) {
 	l, features, rows, start := toDraw(t, 2, 1500, 0.01, 6, 5)
-	c := must(drawCriterion(t.Context(), l, features, rows, start, rand.New(rand.NewPCG(5, 6))))(t)
+	c := synthetic.Must(drawCriterion(t.Context(), l, features, rows, start, rand.New(rand.NewPCG(5, 6))))(t)
 	// 80 draws: the sum of variances has a relative standard error near √(2/80)/√34 = 0.03.
 	if want := parameters(l, 2); math.Abs(c.P/want-1) > 0.12 {
 		t.Errorf("%.1f effective parameters, the model has %v", c.P, want)
@@ -108,14 +111,14 @@ func TestPosteriorThatDoesNotExist(t *testing.T) {
 }
 
 func TestRelevanceKeepsWhatIsThere(t *testing.T) {
-	for _, noise := range []Noise{NoisePerView, NoisePerFeature} {
+	for _, noise := range []ppca.Noise{ppca.NoisePerView, ppca.NoisePerFeature} {
 		r := rand.New(rand.NewPCG(2, 3))
-		l := layout(t, noise, 6, 5)
-		tr := newTruth(r, l, 2, 0.1)
-		blocks := blocksOf(t, l, lacking(l, tr.subjects(r, 60), 1))
-		blocks = append(blocks, blocksOf(t, l, tr.subjects(r, 200))...)
-		start := must(Fit(l, blocks, 5, nil, FitOptions{}))(t)
-		strength := must(Relevance(l, blocks, &start.Params))(t)
+		l := synthetic.Shape(t, noise, 6, 5)
+		tr := synthetic.NewTruth(r, l, 2, 0.1)
+		blocks := synthetic.BlocksOf(t, l, synthetic.Lacking(l, tr.Subjects(r, 60), 1))
+		blocks = append(blocks, synthetic.BlocksOf(t, l, tr.Subjects(r, 200))...)
+		start := synthetic.Must(ppca.Fit(l, blocks, 5, nil, ppca.FitOptions{}))(t)
+		strength := synthetic.Must(ppca.Relevance(l, blocks, &start.Params))(t)
 		if len(strength) != 5 || !(strength[1] > 20 && strength[2] < 0.5) {
 			t.Errorf("noise %d: strengths %.3g, want two large ones", noise, strength)
 		}

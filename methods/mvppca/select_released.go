@@ -3,12 +3,12 @@ package mvppca
 import (
 	"context"
 	"fmt"
-	"math"
-	"math/rand/v2"
 	"slices"
 	"sync"
 
 	"parley/method/judged"
+	"parley/methods/mvppca/moments"
+	"parley/methods/mvppca/ppca"
 	"parley/study"
 )
 
@@ -35,11 +35,11 @@ const noiseSplits = 4
 // Beside it, without each site in turn, a model with every candidate is fitted
 // to what the others released, and the site's moments score it. They are scored
 // as they are, with their noise: the log-likelihood is linear in them
-// ([density]), so the score has no bias from the noise, which the fit has not
+// ([moments.density]), so the score has no bias from the noise, which the fit has not
 // seen, and how far noise moves it is known.
 //
 // Every fit has a noise variance for each feature, whatever the plan says: public
-// ranges scale each feature by itself, see [Options.defeatsSelection], and
+// ranges scale each feature by itself, see [options.Options.defeatsSelection], and
 // another layout of the noise costs no privacy.
 func (Method) SelectReleased(ctx context.Context, p *study.Plan, released []byte, c judged.SelectConfig) (*judged.Selection, error) {
 	r, err := readReleased(p, released)
@@ -59,7 +59,7 @@ func (r *releasedStudy) choose(ctx context.Context, c judged.SelectConfig) (*jud
 			return nil, err
 		}
 	}
-	r.layout.Noise = NoisePerFeature
+	r.layout.Noise = ppca.NoisePerFeature
 	s := &releasedSelector{releasedStudy: r, config: c, out: &judged.Selection{Option: "latent"}}
 	for i := range r.releases {
 		for _, lens := range r.releases[i].Fine {
@@ -68,7 +68,7 @@ func (r *releasedStudy) choose(ctx context.Context, c judged.SelectConfig) (*jud
 	}
 	s.subjects = max(2, s.subjects) // noise can make it negative
 	var err error
-	if s.whole, err = Repair(r.layout, r.releases, r.plan.Seed); err != nil {
+	if s.whole, err = moments.Repair(r.layout, r.releases, r.plan.Seed); err != nil {
 		return nil, fmt.Errorf("repairing the sums: %w", err)
 	}
 	if err := s.run(ctx); err != nil {
@@ -84,7 +84,7 @@ func (r *releasedStudy) choose(ctx context.Context, c judged.SelectConfig) (*jud
 type releasedSelector struct {
 	*releasedStudy
 	config   judged.SelectConfig
-	whole    *Repaired
+	whole    *moments.Repaired
 	subjects float64 // noised, of all sites
 	left     []leftOut
 	halves   [][]float64 // per half of the noise that was fitted, and candidate: log-likelihood of the other half
@@ -94,8 +94,8 @@ type releasedSelector struct {
 
 // leftOut is one site against the models of the others.
 type leftOut struct {
-	moments   []unrepaired
-	densities [][]functional // per candidate and pattern
+	moments   []moments.Unrepaired
+	densities [][]moments.Functional // per candidate and pattern
 }
 
 // run makes all fits. Every job writes to places of its own.
@@ -149,7 +149,7 @@ func (s *releasedSelector) explain() error {
 		if err != nil {
 			return fmt.Errorf("%d factors, all sites: %w", q, err)
 		}
-		x, err := NewExplained(s.layout, &fit.Params, s.whole.Blocks())
+		x, err := ppca.NewExplained(s.layout, &fit.Params, s.whole.Blocks())
 		if err != nil {
 			return err
 		}
@@ -162,12 +162,12 @@ func (s *releasedSelector) explain() error {
 
 // leaveOut fits all sites but one with every candidate.
 func (s *releasedSelector) leaveOut(site int) error {
-	others, err := Repair(s.layout, slices.Delete(slices.Clone(s.releases), site, site+1), s.plan.Seed)
+	others, err := moments.Repair(s.layout, slices.Delete(slices.Clone(s.releases), site, site+1), s.plan.Seed)
 	if err != nil {
 		return err
 	}
 	to := &s.left[site]
-	if to.moments, err = s.whole.unrepairedOf(&s.releases[site], s.plan.Seed); err != nil {
+	if to.moments, err = s.whole.Unrepaired(&s.releases[site], s.plan.Seed); err != nil {
 		return err
 	}
 	to.densities, err = s.densities(others, to.moments)
@@ -175,16 +175,16 @@ func (s *releasedSelector) leaveOut(site int) error {
 }
 
 // densities fits every candidate and returns what scores these moments.
-func (s *releasedSelector) densities(fitted *Repaired, held []unrepaired) ([][]functional, error) {
-	var out [][]functional
+func (s *releasedSelector) densities(fitted *moments.Repaired, held []moments.Unrepaired) ([][]moments.Functional, error) {
+	var out [][]moments.Functional
 	for _, q := range s.config.Values {
 		fit, err := fitted.Fit(q)
 		if err != nil {
 			return nil, fmt.Errorf("%d factors: %w", q, err)
 		}
-		var all []functional
+		var all []moments.Functional
 		for _, m := range held {
-			a, err := density(s.layout, &fit.Params, m.features)
+			a, err := m.Density(s.layout, &fit.Params)
 			if err != nil {
 				return nil, fmt.Errorf("%d factors: %w", q, err)
 			}
@@ -198,19 +198,19 @@ func (s *releasedSelector) densities(fitted *Repaired, held []unrepaired) ([][]f
 // split draws noise like that of the releases, fits either half, and scores the other.
 func (s *releasedSelector) split(at int) error {
 	r := draws(s.plan.Seed, "selection: noise", at)
-	var halves [2][]Released
+	var halves [2][]moments.Released
 	for i := range s.releases {
-		a, b := s.releases[i].splitNoise(r)
+		a, b := s.releases[i].SplitNoise(r)
 		halves[0], halves[1] = append(halves[0], a), append(halves[1], b)
 	}
 	for i, half := range halves {
-		fitted, err := Repair(s.layout, half, s.plan.Seed)
+		fitted, err := moments.Repair(s.layout, half, s.plan.Seed)
 		if err != nil {
 			return err
 		}
-		var held []unrepaired
+		var held []moments.Unrepaired
 		for k := range halves[1-i] {
-			m, err := s.whole.unrepairedOf(&halves[1-i][k], s.plan.Seed)
+			m, err := s.whole.Unrepaired(&halves[1-i][k], s.plan.Seed)
 			if err != nil {
 				return err
 			}
@@ -223,49 +223,10 @@ func (s *releasedSelector) split(at int) error {
 		logLik := make([]float64, len(densities))
 		for c, all := range densities {
 			for k, a := range all {
-				logLik[c] += dot(a, held[k].total.t)
+				logLik[c] += held[k].LogLik(a)
 			}
 		}
 		s.halves[2*at+i] = logLik
 	}
 	return nil
-}
-
-// splitNoise returns two releases of the same subjects through the same lenses,
-// with independent noise of twice the variance.
-func (r *Released) splitNoise(rng *rand.Rand) (a, b Released) {
-	a, b = *r, *r
-	blocks := func(all [][]float64, sd float64) (plus, minus [][]float64) {
-		for _, block := range all {
-			p, m := make([]float64, len(block)), make([]float64, len(block))
-			k := 0
-			for n := storedLength(len(block)); n > 0; n-- { // a row of the upper triangle
-				for i := range n {
-					w := sd * rng.NormFloat64()
-					if i > 0 {
-						w /= math.Sqrt2
-					}
-					p[k], m[k] = block[k]+w, block[k]-w
-					k++
-				}
-			}
-			plus, minus = append(plus, p), append(minus, m)
-		}
-		return plus, minus
-	}
-	a.CoarseBlocks, b.CoarseBlocks = blocks(r.CoarseBlocks, r.CoarseSD)
-	a.FineBlocks, b.FineBlocks = blocks(r.FineBlocks, r.FineSD)
-	for _, half := range []*Released{&a, &b} {
-		half.CoarseSD *= math.Sqrt2
-		half.FineSD *= math.Sqrt2
-		half.Coarse, half.Fine = slices.Clone(r.Coarse), slices.Clone(r.Fine)
-	}
-	for i := range r.Fine {
-		w := math.Sqrt(r.Fine[i].CountVar) * rng.NormFloat64()
-		a.Fine[i].Count += w
-		b.Fine[i].Count -= w
-		a.Fine[i].CountVar *= 2
-		b.Fine[i].CountVar *= 2
-	}
-	return a, b
 }

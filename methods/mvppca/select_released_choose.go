@@ -59,7 +59,7 @@ func (s *releasedSelector) scoreLeftOut(add func(rule string, value int, why str
 	for _, site := range s.left {
 		for i, all := range site.densities {
 			for k, a := range all {
-				mean[i] += dot(a, site.moments[k].total.t) / s.subjects
+				mean[i] += site.moments[k].LogLik(a) / s.subjects
 			}
 		}
 	}
@@ -85,13 +85,10 @@ func (s *releasedSelector) scoreLeftOut(add func(rule string, value int, why str
 // that from which subjects they have, as if these were normal.
 func (s *releasedSelector) variances(a, b int) (noise, sampling float64) {
 	for _, site := range s.left {
-		for k, m := range site.moments {
-			d := site.densities[a][k].minus(site.densities[b][k])
-			_, v := d.of(m.total)
+		for k := range site.moments {
+			v, spread := s.whole.Variances(site.densities[a][k].Minus(site.densities[b][k]), &site.moments[k])
 			noise += v / (s.subjects * s.subjects)
-			at := slices.IndexFunc(s.whole.pooled, func(q *pooled) bool { return slices.Equal(q.features, m.features) })
-			count := max(0, m.total.t[len(m.total.t)-1])
-			sampling += count * d.spreadAmong(s.whole.fits[at]) / (s.subjects * s.subjects)
+			sampling += spread / (s.subjects * s.subjects)
 		}
 	}
 	return noise, sampling

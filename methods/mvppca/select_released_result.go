@@ -7,6 +7,7 @@ import (
 
 	"parley/figure"
 	"parley/method"
+	"parley/methods/mvppca/use"
 )
 
 // result draws the selection.
@@ -16,7 +17,7 @@ func (s *releasedSelector) result() *method.Result {
 	if len(s.left) > 0 {
 		r.Headline = append(r.Headline, figure.Fact{Name: "by sites left out, within one standard error", Value: strconv.Itoa(choiceOf(s.out, ruleLeftOutSE))})
 	}
-	r.Headline = append(r.Headline, figure.Fact{Name: "subjects at " + plural(len(s.releases), "site") + ", noised", Value: fmt.Sprintf("%.0f", s.subjects)})
+	r.Headline = append(r.Headline, figure.Fact{Name: "subjects at " + use.Plural(len(s.releases), "site") + ", noised", Value: fmt.Sprintf("%.0f", s.subjects)})
 	r.Sections = append(r.Sections, choiceSection(s.out, "Every rule below was worked out from what the sites of the study had released, with its noise. The recommendation follows the first."))
 	r.Sections = append(r.Sections, s.bicSection())
 	if len(s.left) > 0 {

@@ -9,6 +9,8 @@ import (
 
 	"parley/dataset"
 	"parley/judge/evaluate"
+	"parley/methods/mvppca/options"
+	"parley/methods/mvppca/ppca"
 	"parley/problem"
 )
 
@@ -30,7 +32,7 @@ type part struct {
 	repeat, fold int // −1 for all rows
 	held         [][]int
 	trained      []trainedSite
-	scale        *Scale
+	scale        *ppca.Scale
 }
 
 func (p *part) String() string {
@@ -114,7 +116,7 @@ func (s *selector) train(ctx context.Context, p *part) error {
 				rows = append(rows, i)
 			}
 		}
-		sums, err := (&site{layout: s.layout}).read(ctx, here.data.Select(rows...))
+		sums, err := readSums(ctx, s.layout, here.data.Select(rows...), asTheyAre)
 		if err != nil {
 			return fmt.Errorf("%v, site %s: %w", p, here.name, err)
 		}
@@ -122,14 +124,14 @@ func (s *selector) train(ctx context.Context, p *part) error {
 	}
 	d := s.layout.Features()
 	switch s.opts.Scaling {
-	case ScaleRange:
+	case options.ScaleRange:
 		p.scale = rangeScale(s.plan)
 		return nil
-	case ScaleNone:
+	case options.ScaleNone:
 		p.scale = unitScale(d)
 		return nil
 	}
-	pooled, extremes := newFeatureSums(d), s.opts.Scaling == ScaleMinMax
+	pooled, extremes := newFeatureSums(d), s.opts.Scaling == options.ScaleMinMax
 	for _, t := range p.trained {
 		one := t.sums.extremes
 		if !extremes {
@@ -155,7 +157,7 @@ func (s *selector) carried() (bySite []int, all int) {
 			for _, x := range sums.patterns {
 				subjects += x.Subjects
 			}
-			least = min(least, LocalRank(s.layout.Features(), len(observed(s.layout, sums.blocks)), subjects))
+			least = min(least, ppca.LocalRank(s.layout.Features(), len(ppca.Observed(s.layout, sums.blocks)), subjects))
 		}
 		bySite = append(bySite, least)
 		all += least
@@ -185,12 +187,12 @@ func (s *selector) checkCarried() error {
 }
 
 // shot is the one shot of a study with q factors on the rows of a part.
-func (s *selector) shot(ctx context.Context, p *part, q int) (*Params, []Block, error) {
+func (s *selector) shot(ctx context.Context, p *part, q int) (*ppca.Params, []ppca.Block, error) {
 	opts := *s.opts
 	opts.Latent, opts.LocalRank = q, s.localRank(q)
-	var blocks []Block
+	var blocks []ppca.Block
 	for _, t := range p.trained {
-		half := &site{plan: s.plan, opts: &opts, layout: s.layout, name: t.name}
+		half := &federatedSite{&site{plan: s.plan, opts: &opts, layout: s.layout, name: t.name}}
 		answer, err := half.fit(ctx, &fitTask{Scale: scaleMessage{p.scale.Shift, p.scale.Factor}}, t.sums)
 		if err != nil {
 			return nil, nil, fmt.Errorf("site %s: %w", t.name, err)
@@ -201,7 +203,7 @@ func (s *selector) shot(ctx context.Context, p *part, q int) (*Params, []Block, 
 		}
 		blocks = append(blocks, own...)
 	}
-	fit, err := Fit(s.layout, blocks, q, nil, FitOptions{Stop: ctx.Err})
+	fit, err := ppca.Fit(s.layout, blocks, q, nil, ppca.FitOptions{Stop: ctx.Err})
 	if err != nil {
 		return nil, nil, fmt.Errorf("fitting one model to all sites: %w", err)
 	}
@@ -226,8 +228,8 @@ type heldOut struct {
 
 // score scores the held-out rows of a part. Densities and errors are brought
 // from the part's own units to those of all rows, so that parts can be added.
-func (s *selector) score(p *part, model *Params) (*heldOut, error) {
-	predictor, err := NewPredictor(s.layout, model)
+func (s *selector) score(p *part, model *ppca.Params) (*heldOut, error) {
+	predictor, err := ppca.NewPredictor(s.layout, model)
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,9 @@ import (
 	"parley/dataset"
 	"parley/method"
 	"parley/method/judged"
+	"parley/methods/mvppca/internal/synthetic"
+	"parley/methods/mvppca/options"
+	"parley/methods/mvppca/ppca"
 	"parley/study"
 )
 
@@ -26,14 +29,14 @@ func choosing(t testing.TB, options string, q, rows int) (*study.Plan, map[strin
 	text := `{parley: 1, name: choosing, seed: 7, sites: [a, b, c], privacy: {protection: none},
 		views: [{name: v, features: [v1, v2, v3, v4, v5, v6]}, {name: w, features: [w1, w2, w3, w4, w5]}],
 		method: {name: mvppca, latent: 1, ` + options + `}}`
-	p := must(parse(text))(t)
+	p := synthetic.Must(parse(text))(t)
 	r := rand.New(rand.NewPCG(3, uint64(q)))
-	tr := newTruth(r, layout(t, NoisePerView, 6, 5), q, 0.05)
+	tr := synthetic.NewTruth(r, synthetic.Shape(t, ppca.NoisePerView, 6, 5), q, 0.05)
 	data := map[string]dataset.Source{}
 	for _, site := range p.Sites {
 		some := make([]dataset.Row, rows)
 		for i := range some {
-			row := tr.subject(r)
+			row := tr.Subject(r)
 			some[i] = dataset.Row{ID: fmt.Sprintf("%s%03d", site, i), Views: [][]float64{row[:6], row[6:]}}
 			if i%9 == 4 {
 				some[i].Views[1] = nil
@@ -42,7 +45,7 @@ func choosing(t testing.TB, options string, q, rows int) (*study.Plan, map[strin
 				row[i%6] = math.NaN()
 			}
 		}
-		data[site] = must(dataset.NewTable(p.Schema(), some))(t)
+		data[site] = synthetic.Must(dataset.NewTable(p.Schema(), some))(t)
 	}
 	return p, data
 }
@@ -55,7 +58,7 @@ func TestSelectFindsTheTruth(t *testing.T) {
 	}
 	for _, options := range []string{"scaling: view", "noise: feature", "scaling: none"} {
 		p, data := choosing(t, options, 2, 60)
-		out := must(Method{}.Select(t.Context(), p, data, upToFive))(t)
+		out := synthetic.Must(Method{}.Select(t.Context(), p, data, upToFive))(t)
 		if len(out.Choices) != 6 {
 			t.Errorf("%s: %d choices, want one of each rule", options, len(out.Choices))
 		}
@@ -83,7 +86,7 @@ func TestSelectDoesNotDependOnProcessors(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := must(json.Marshal([]any{out, out.Result.Metrics, out.Result.Sections}))(t)
+		got := synthetic.Must(json.Marshal([]any{out, out.Result.Metrics, out.Result.Sections}))(t)
 		if want != nil && string(got) != string(want) {
 			t.Errorf("%d processors give\n%s\nand 1\n%s", procs, got, want)
 		}
@@ -95,7 +98,7 @@ func TestSelectDoesNotDependOnProcessors(t *testing.T) {
 // all rows, and the scale of a fold comes from its fitted rows alone.
 func TestHeldOutScores(t *testing.T) {
 	p, data := choosing(t, "scaling: standard", 2, 30)
-	s := &selector{plan: p, opts: p.Method.Options.(*Options), layout: layout(t, NoisePerView, 6, 5), config: upToFive, out: &judged.Selection{}}
+	s := &selector{plan: p, opts: p.Method.Options.(*options.Options), layout: synthetic.Shape(t, ppca.NoisePerView, 6, 5), config: upToFive, out: &judged.Selection{}}
 	if err := errors.Join(s.collect(t.Context(), data), s.divide(t.Context())); err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +113,7 @@ func TestHeldOutScores(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h := must(s.score(part, model))(t)
+		h := synthetic.Must(s.score(part, model))(t)
 		values := make([][]float64, s.layout.Features()) // of the fitted rows
 		for at, here := range s.sites {
 			held := map[int]bool{}
@@ -137,7 +140,7 @@ func TestHeldOutScores(t *testing.T) {
 						unit += math.Log(part.scale.Factor[j] / s.parts[0].scale.Factor[j])
 					}
 				}
-				want := gaussian(raw, mean, covariance(s.layout, model, features)) + unit
+				want := synthetic.LogDensity(raw, mean, synthetic.Covariance(s.layout, model, features)) + unit
 				if math.Abs(h.logLik[at][i]-want) > 1e-9*math.Abs(want) {
 					t.Fatalf("%v: density %v, want %v", part, h.logLik[at][i], want)
 				}
@@ -239,7 +242,7 @@ func TestSelectNamesWhatDoesNotVaryInAFold(t *testing.T) {
 			}
 			rows = append(rows, row)
 		}
-		data[site] = must(dataset.NewTable(p.Schema(), rows))(t)
+		data[site] = synthetic.Must(dataset.NewTable(p.Schema(), rows))(t)
 	}
 	_, err := Method{}.Select(t.Context(), p, data, upToFive)
 	if err == nil || !strings.Contains(err.Error(), "among the rows that are fitted, a feature has no value or does not vary") || !strings.Contains(err.Error(), "view v, feature v1: it is 1") {
@@ -270,11 +273,11 @@ func TestScalingThatDefeatsSelection(t *testing.T) {
 		scaling, noise string
 		defeats        bool
 	}{
-		{ScaleStandard, "view", true}, {ScaleMinMax, "view", true}, {ScaleRange, "view", true},
-		{ScaleView, "view", false}, {ScaleNone, "view", false},
-		{ScaleStandard, "feature", false}, {ScaleMinMax, "feature", false}, {ScaleRange, "feature", false},
+		{options.ScaleStandard, "view", true}, {options.ScaleMinMax, "view", true}, {options.ScaleRange, "view", true},
+		{options.ScaleView, "view", false}, {options.ScaleNone, "view", false},
+		{options.ScaleStandard, "feature", false}, {options.ScaleMinMax, "feature", false}, {options.ScaleRange, "feature", false},
 	} {
-		why, mend := (&Options{Scaling: c.scaling, Noise: c.noise}).defeatsSelection()
+		why, mend := defeatsSelection(&options.Options{Scaling: c.scaling, Noise: c.noise})
 		if (why != "") != c.defeats || (mend != "") != c.defeats {
 			t.Errorf("%s, noise per %s: %q, %q", c.scaling, c.noise, why, mend)
 		}
@@ -306,7 +309,7 @@ func TestSelectLeavesOutWhatDoesNotExist(t *testing.T) {
 		p, data := choosing(t, "scaling: view", 1, rows)
 		c := upToFive
 		c.Values, c.Folds = []int{1, 2}, rows
-		out := must(Method{}.Select(t.Context(), p, data, c))(t)
+		out := synthetic.Must(Method{}.Select(t.Context(), p, data, c))(t)
 		_, one := out.Candidates[0].Scores[scoreWAIC]
 		_, two := out.Candidates[1].Scores[scoreWAIC]
 		first := 1

@@ -7,15 +7,19 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 
 	"parley/dataset"
 	"parley/figure"
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/mvppca/options"
+	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/use"
 )
 
 // model names what the coordinator fitted.
-func (c *coordinator) model(s *state) (*Model, error) {
+func (c *coordinator) model(s *state) (*use.Model, error) {
 	prior, err := s.Model.prior(c.layout)
 	if err != nil {
 		return nil, err
@@ -28,26 +32,16 @@ func (c *coordinator) model(s *state) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := newModelFile(c.plan, c.opts, digest.String(), scale, prior, s.Strengths)
-	if c.estimatesSpread() {
-		m.spread(prior, c.layout)
+	m := use.NewModelFile(c.plan, c.opts, digest.String(), scale, prior, s.Strengths)
+	if c.way.estimatesSpread() {
+		m.Spread(prior, c.layout)
 	}
-	if c.noised != nil {
-		m.explains(s.Pooled.explained())
-		m.doubts(s.Doubt)
-	}
+	c.way.describe(s, m)
 	if sites, pooled := c.reports(s); len(sites) > 0 {
 		m.LogLik = &s.LogLik
-		m.assessed(sites, pooled)
+		assessed(m, sites, pooled)
 	}
 	return m, nil
-}
-
-// estimatesSpread says whether anything was learned of how sites differ. What
-// the clipping mechanisms have for it is the spread of their noise, or the
-// plan's; and noised statistics differ between sites by their noise above all.
-func (c *coordinator) estimatesSpread() bool {
-	return c.opts.Mechanism == "" && (c.opts.Variant == PublishedVariant || c.opts.Rounds > 0)
 }
 
 // Share gives every site the whole model: it is the study's result.
@@ -71,14 +65,14 @@ func (h *site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 	if err != nil {
 		return nil, err
 	}
-	if h.opts.Scaling == ScaleSiteRange {
+	if h.opts.Scaling == options.ScaleSiteRange {
 		sums, err := h.read(ctx, data)
 		if err != nil {
 			return nil, err
 		}
 		scale = sums.extremes.ownRange()
 	}
-	predictor, err := NewPredictor(h.layout, model)
+	predictor, err := ppca.NewPredictor(h.layout, model)
 	if err != nil {
 		return nil, err
 	}
@@ -103,8 +97,8 @@ func (h *site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 
 // scores reads the site's subjects on the factors, as often as they are asked for.
 type scores struct {
-	predictor *Predictor
-	scale     *Scale
+	predictor *ppca.Predictor
+	scale     *ppca.Scale
 	rank      int
 	data      dataset.Source
 }
@@ -123,17 +117,42 @@ func (s *scores) write(ctx context.Context, to io.Writer) error {
 		return err
 	}
 	z, record := make([]float64, s.rank), make([]string, 0, len(header))
-	err := eachSubject(ctx, s.predictor, s.scale, s.data, func(row *dataset.Row, post *Posterior, values []float64) error {
+	err := use.EachSubject(ctx, s.predictor, s.scale, s.data, func(row *dataset.Row, post *ppca.Posterior, values []float64) error {
 		post.Latent(z, values)
 		record = append(record[:0], row.ID)
 		for _, x := range z {
-			record = append(record, number(x))
+			record = append(record, use.Number(x))
 		}
 		for a := range z {
-			record = append(record, number(math.Sqrt(post.Cov[a*s.rank+a])))
+			record = append(record, use.Number(math.Sqrt(post.Cov[a*s.rank+a])))
 		}
 		return w.Write(record)
 	})
 	w.Flush()
 	return errors.Join(err, w.Error())
+}
+
+// assessed puts in what the sites said of the finished model.
+func assessed(m *use.Model, sites []namedReport, pooled *assessment) {
+	q := len(m.Factors)
+	m.Explains(pooled.explained())
+	for _, site := range sites {
+		out := use.ModelSite{Name: site.name, Subjects: site.subjects(), LatentMean: site.Mean, Views: []string{}, Patterns: []use.ModelPattern{}}
+		for _, p := range site.Patterns {
+			views := make([]string, len(p.Views))
+			for i, k := range p.Views {
+				views[i] = m.Views[k].Name
+			}
+			out.Patterns = append(out.Patterns, use.ModelPattern{Views: views, Subjects: p.Subjects})
+		}
+		for _, v := range m.Views {
+			if slices.ContainsFunc(out.Patterns, func(p use.ModelPattern) bool { return slices.Contains(p.Views, v.Name) }) {
+				out.Views = append(out.Views, v.Name)
+			}
+		}
+		for row := range slices.Chunk([]float64(site.Cov), q) {
+			out.LatentCov = append(out.LatentCov, row)
+		}
+		m.Sites = append(m.Sites, out)
+	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"parley/dataset"
 	"parley/method/judged"
+	"parley/methods/mvppca/use"
 	"parley/problem"
 	"parley/study"
 )
@@ -37,7 +38,7 @@ func (Method) Simulate(p *study.Plan, c judged.Simulation) (*judged.Simulated, e
 	for _, site := range p.Sites {
 		var views []string // all, if none is named
 		if opts.Clipping != nil {
-			for _, k := range opts.viewsAt(p, site) {
+			for _, k := range opts.ViewsAt(p, site) {
 				views = append(views, p.Views[k].Name)
 			}
 		}
@@ -50,21 +51,21 @@ func (Method) Simulate(p *study.Plan, c judged.Simulation) (*judged.Simulated, e
 }
 
 // imagine draws a population.
-func imagine(p *study.Plan, latent int, c judged.Simulation) (*Model, error) {
+func imagine(p *study.Plan, latent int, c judged.Simulation) (*use.Model, error) {
 	digest, err := p.Digest()
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{Plan: digest.String(), Study: p.Name, Factors: make([]float64, latent)}
+	m := &use.Model{Plan: digest.String(), Study: p.Name, Factors: make([]float64, latent)}
 	r := draws(c.Seed, "simulated", 0)
 	for _, v := range p.Views {
-		view := ModelView{Name: v.Name}
+		view := use.ModelView{Name: v.Name}
 		for _, f := range v.Features {
 			low, high := -4.0, 4.0
 			if f.Range != nil {
 				low, high = f.Range[0], f.Range[1]
 			}
-			own := ModelFeature{Name: f.Name, Shift: low/2 + high/2, Factor: 8 / (high - low), Noise: c.Noise}
+			own := use.ModelFeature{Name: f.Name, Shift: low/2 + high/2, Factor: 8 / (high - low), Noise: c.Noise}
 			own.Mean = 0.8 * (2*r.Float64() - 1) // standard deviations
 			sum := 0.0
 			for a := range latent {

@@ -1,12 +1,14 @@
 package mvppca
 
 import (
+	"context"
 	"math"
 	"strings"
 	"testing"
 
 	"parley/dataset"
 	"parley/method/judged"
+	"parley/methods/mvppca/internal/synthetic"
 	"parley/study"
 )
 
@@ -24,7 +26,7 @@ var _ judged.Simulator = Method{}
 // subjects are the rows of a source, in memory.
 func subjects(t *testing.T, src dataset.Source) (rows []dataset.Row) {
 	t.Helper()
-	table := collect(t, src, nil)
+	table := gathered(t, src, nil)
 	for i := range table.Len() {
 		rows = append(rows, table.Row(i))
 	}
@@ -141,4 +143,12 @@ func TestImpossibleSimulationsAreRefused(t *testing.T) {
 			t.Errorf("%+v: got %v", c, err)
 		}
 	}
+}
+
+func gathered(t testing.TB, src dataset.Source, err error) *dataset.Table {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return synthetic.Must(dataset.Collect(context.Background(), src))(t)
 }

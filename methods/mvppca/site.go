@@ -9,67 +9,88 @@ import (
 	"parley/dataset"
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/mvppca/options"
+	"parley/methods/mvppca/ppca"
 	"parley/privacy"
 	"parley/study"
 )
+
+// siteRounds is a site's part of one way to fit ([rounds]).
+type siteRounds interface {
+	// request is what a task of the way's own releases.
+	request(kind string) (privacy.Request, error)
+	// run answers such a task; nil where noised sums are all of the answer.
+	run(ctx context.Context, t method.Task, s *privacy.Session) (any, error)
+	// held returns those of a subject's views that the site takes part with.
+	held(views [][]float64) [][]float64
+}
 
 // site is the half at one site. Between tasks it remembers only what one pass
 // over the same rows gives again.
 type site struct {
 	plan   *study.Plan
-	opts   *Options
-	layout Layout
+	opts   *options.Options
+	layout ppca.Layout
 	name   string
-	// clipping is what the site releases in a private round; nil where no
-	// clipping mechanism is in use.
-	clipping *clipPlan
-	noised   *statisticsPlan // the same where the mechanism is statistics
-	seen     *rowSums
+	way    siteRounds
+	seen   *rowSums
 }
 
 // rowSums is everything that fitting needs of a site's rows, from one
 // streaming pass: sufficient statistics per pattern of observed features, in
 // the features' own units, and each feature's extremes.
 type rowSums struct {
-	blocks   []Block
-	patterns []Pattern
+	blocks   []ppca.Block
+	patterns []ppca.Pattern
 	extremes *featureSums
 }
 
-// read makes the one pass.
+// read makes the one pass, once.
 func (h *site) read(ctx context.Context, data dataset.Source) (*rowSums, error) {
 	if h.seen != nil {
 		return h.seen, nil
 	}
-	acc, err := NewAccumulator(h.layout, nil)
+	sums, err := readSums(ctx, h.layout, data, h.way.held)
 	if err != nil {
 		return nil, err
 	}
-	sums := &rowSums{extremes: newFeatureSums(h.layout.Features())}
+	h.seen = sums
+	return sums, nil
+}
+
+// asTheyAre is for sites that take part with every view that a subject has.
+func asTheyAre(views [][]float64) [][]float64 { return views }
+
+// readSums makes the one pass over what held leaves of the rows.
+func readSums(ctx context.Context, l ppca.Layout, data dataset.Source, held func([][]float64) [][]float64) (*rowSums, error) {
+	acc, err := ppca.NewAccumulator(l, nil)
+	if err != nil {
+		return nil, err
+	}
+	sums := &rowSums{extremes: newFeatureSums(l.Features())}
 	for row, err := range data.Rows(ctx) {
 		if err != nil {
 			return nil, err
 		}
-		views := h.held(row.Views)
+		views := held(row.Views)
 		for k, v := range views {
-			if j := slices.IndexFunc(v, func(x float64) bool { return math.Abs(x) > largestValue }); j >= 0 {
-				return nil, fmt.Errorf("subject %q: value %d of view %d is beyond %g: no measurement is as large", row.ID, j+1, k+1, largestValue)
+			if j := slices.IndexFunc(v, func(x float64) bool { return math.Abs(x) > ppca.LargestValue }); j >= 0 {
+				return nil, fmt.Errorf("subject %q: value %d of view %d is beyond %g: no measurement is as large", row.ID, j+1, k+1, ppca.LargestValue)
 			}
 		}
 		if err := acc.Add(views); err != nil {
 			return nil, fmt.Errorf("subject %q: %w", row.ID, err)
 		}
-		sums.extremes.addRow(views, h.layout.Dims, true)
+		sums.extremes.addRow(views, l.Dims, true)
 	}
 	sums.blocks = acc.Blocks()
 	if len(sums.blocks) == 0 {
 		return nil, fmt.Errorf("no subject has any value of the plan's views")
 	}
-	sums.patterns = Patterns(h.layout, sums.blocks)
-	if n := len(sums.patterns); n > largestPatterns {
-		return nil, fmt.Errorf("the subjects have %d different sets of views, and a study can tell %d apart", n, largestPatterns)
+	sums.patterns = ppca.Patterns(l, sums.blocks)
+	if n := len(sums.patterns); n > ppca.LargestPatterns {
+		return nil, fmt.Errorf("the subjects have %d different sets of views, and a study can tell %d apart", n, ppca.LargestPatterns)
 	}
-	h.seen = sums
 	return sums, nil
 }
 
@@ -80,7 +101,7 @@ func (r *rowSums) moments(d int) *featureSums {
 		b := &r.blocks[i]
 		one := newFeatureSums(d)
 		squares := make([]float64, len(b.Features))
-		b.squares(squares)
+		b.Squares(squares)
 		for n, j := range b.Features {
 			one.N[j], one.A[j], one.B[j] = b.N, b.Mean[n], squares[n]
 		}
@@ -91,15 +112,15 @@ func (r *rowSums) moments(d int) *featureSums {
 
 // scaled returns the blocks in the units that the task asks for, or in the
 // site's own where the plan says so.
-func (h *site) scaled(r *rowSums, m *scaleMessage) ([]Block, *Scale, error) {
-	var scale *Scale
+func (h *site) scaled(r *rowSums, m *scaleMessage) ([]ppca.Block, *ppca.Scale, error) {
+	var scale *ppca.Scale
 	var err error
-	if h.opts.Scaling == ScaleSiteRange {
+	if h.opts.Scaling == options.ScaleSiteRange {
 		scale = r.extremes.ownRange()
 	} else if scale, err = m.scale(h.layout); err != nil {
 		return nil, nil, err
 	}
-	blocks := make([]Block, len(r.blocks))
+	blocks := make([]ppca.Block, len(r.blocks))
 	for i := range blocks {
 		blocks[i] = r.blocks[i].Scaled(scale)
 	}
@@ -112,78 +133,62 @@ func (h *site) scaled(r *rowSums, m *scaleMessage) ([]Block, *Scale, error) {
 // scaleTask asks for the sums that the plan's scaling needs.
 type scaleTask struct{}
 
-// fitTask asks for the one shot.
-type fitTask struct {
-	Scale scaleMessage `cbor:"scale"`
+// contents lists what a task without protection releases. The counts of numbers are
+// upper bounds, for a site that has every view, whatever cells are missing.
+type contents struct{ privacy.Request }
+
+func (c *contents) say(values int, what string) {
+	c.Protection = privacy.Unprotected
+	c.Contents = append(c.Contents, privacy.Content{What: what, Values: values})
 }
 
-// fitAnswer is a site's own fit, or its moments where they are smaller.
-type fitAnswer struct {
-	Patterns []patternCount   `cbor:"patterns"`
-	Params   *paramsMessage   `cbor:"params"`
-	Moments  []momentsMessage `cbor:"moments"`
-}
-
-// request is what a task of a kind releases. The counts of numbers are upper
-// bounds, for a site that has every view, whatever cells are missing.
+// request is what a task of a kind releases.
 func (h *site) request(kind string) (privacy.Request, error) {
-	switch {
-	case kind == taskClip && h.clipping != nil:
-		return h.clipping.request(), nil
-	case kind == taskStatistics && h.noised != nil:
-		return h.noised.request(), nil
-	case kind == taskCheck && h.noised != nil && h.noised.check != nil:
-		return h.noised.checkRequest(), nil
+	if !h.opts.Asks(h.plan, kind) {
+		return privacy.Request{Protection: privacy.Unprotected}, fmt.Errorf("the plan has no task %q", kind)
 	}
-	d, q, k, g := h.layout.Features(), h.opts.Latent, h.layout.Views(), h.layout.Groups()
-	r := privacy.Request{Protection: privacy.Unprotected}
-	say := func(values int, what string) {
-		r.Contents = append(r.Contents, privacy.Content{What: what, Values: values})
-	}
-	if !h.opts.asks(h.plan, kind) {
-		return r, fmt.Errorf("the plan has no task %q", kind)
-	}
+	d, q, k := h.layout.Features(), h.opts.Latent, h.layout.Views()
+	var r contents
 	switch kind {
-	case taskScale:
+	case options.TaskScale:
 		what := "number of values, mean and sum of squared deviations of each feature"
-		if h.opts.Scaling == ScaleMinMax {
+		if h.opts.Scaling == options.ScaleMinMax {
 			what = "number of values, smallest and largest value of each feature"
 		}
-		say(3*d, what)
-	case taskFit:
-		say((2+k)<<min(k, 16), "number of subjects and share of cells observed, per pattern of present views")
-		say(d+2, "which features these are of")
-		say(d*(h.opts.LocalRank+1)+g, "loadings, means and noise variances of the site's own model, or mean and scatter matrix where these are fewer numbers")
-	case taskRefine:
-		say(d*(q+1)+q*(q+1)+4*g, "regression of the features on the factors; mean and covariance of the factors; noise variances, residual sums of squares, counts of values and degrees of freedom")
-		say(d*(q+1)*(q+1), "second moments of the factors, for each set of features that the same subjects have")
-		say(2, "number of subjects and their log-likelihood")
-	case taskIterate:
-		say(d*(q+1)+k, "loadings, means and noise variances of the site")
-	case taskAssess:
-		say((2+k)<<min(k, 16), "number of subjects and share of cells observed, per pattern of present views")
-		say(k*(q+4), "sums of squares and of absolute errors, total and unexplained, per view and factor")
-		say(2*d, "sums of squares, total and unexplained, per feature")
-		say(leftOutValues(k), "for each view, predicted from the subjects' other views: sums of squared errors, and histograms of values, of imputed values and of where values fall in their predictions")
-		say(q*(q+1), "mean and covariance of the factors")
-		say(1, "log-likelihood of the site's subjects")
+		r.say(3*d, what)
+	case options.TaskAssess:
+		r.say((2+k)<<min(k, 16), "number of subjects and share of cells observed, per pattern of present views")
+		r.say(k*(q+4), "sums of squares and of absolute errors, total and unexplained, per view and factor")
+		r.say(2*d, "sums of squares, total and unexplained, per feature")
+		r.say(ppca.LeftOutValues(k), "for each view, predicted from the subjects' other views: sums of squared errors, and histograms of values, of imputed values and of where values fall in their predictions")
+		r.say(q*(q+1), "mean and covariance of the factors")
+		r.say(1, "log-likelihood of the site's subjects")
+	default:
+		return h.way.request(kind)
 	}
-	return r, nil
+	return r.Request, nil
 }
 
 // Run answers one task.
 func (h *site) Run(ctx context.Context, t method.Task, s *privacy.Session) (method.Answer, error) {
 	var answer any // nil where the noised sums are all of it
 	var err error
-	switch {
-	case t.Kind == taskClip && h.clipping != nil:
-		err = h.clip(ctx, t, s)
-	case t.Kind == taskStatistics && h.noised != nil:
-		answer, err = run(t, func(*statisticsTask) (any, error) { return h.noised.release(ctx, s) })
-	case t.Kind == taskCheck && h.noised != nil:
-		_, err = run(t, func(task *checkTask) (any, error) { return nil, h.check(ctx, task, s) })
+	switch t.Kind {
+	case options.TaskScale:
+		answer, err = h.exact(ctx, s, func(sums *rowSums, _ dataset.Source) (any, error) {
+			return run(t, func(*scaleTask) (any, error) {
+				if h.opts.Scaling == options.ScaleMinMax {
+					return sums.extremes, nil
+				}
+				return sums.moments(h.layout.Features()), nil
+			})
+		})
+	case options.TaskAssess:
+		answer, err = h.exact(ctx, s, func(sums *rowSums, data dataset.Source) (any, error) {
+			return run(t, func(task *assessTask) (any, error) { return h.assess(ctx, task, sums, data) })
+		})
 	default:
-		answer, err = h.exact(ctx, t, s)
+		answer, err = h.way.run(ctx, t, s)
 	}
 	if err != nil || answer == nil {
 		return method.Answer{}, err
@@ -196,7 +201,7 @@ func (h *site) Run(ctx context.Context, t method.Task, s *privacy.Session) (meth
 }
 
 // exact answers a task without protection.
-func (h *site) exact(ctx context.Context, t method.Task, s *privacy.Session) (answer any, err error) {
+func (h *site) exact(ctx context.Context, s *privacy.Session, answer func(sums *rowSums, data dataset.Source) (any, error)) (any, error) {
 	data, err := s.Data()
 	if err != nil {
 		return nil, err
@@ -205,36 +210,7 @@ func (h *site) exact(ctx context.Context, t method.Task, s *privacy.Session) (an
 	if err != nil {
 		return nil, err
 	}
-	switch t.Kind {
-	case taskScale:
-		answer, err = run(t, func(*scaleTask) (any, error) {
-			if h.opts.Scaling == ScaleMinMax {
-				return sums.extremes, nil
-			}
-			return sums.moments(h.layout.Features()), nil
-		})
-	case taskFit:
-		answer, err = run(t, func(task *fitTask) (any, error) { return h.fit(ctx, task, sums) })
-	case taskRefine:
-		answer, err = run(t, func(task *refineTask) (any, error) { return h.refine(ctx, task, sums) })
-	case taskIterate:
-		answer, err = run(t, func(task *iterateTask) (any, error) {
-			blocks, _, err := h.scaled(sums, &task.Scale)
-			if err != nil {
-				return nil, err
-			}
-			own, err := h.iterateAt(task, blocks)
-			if err != nil {
-				return nil, err
-			}
-			return &iterateAnswer{Params: packParams(h.layout, own)}, nil
-		})
-	case taskAssess:
-		answer, err = run(t, func(task *assessTask) (any, error) { return h.assess(ctx, task, sums, data) })
-	default:
-		err = fmt.Errorf("unknown task %q", t.Kind)
-	}
-	return answer, err
+	return answer(sums, data)
 }
 
 // run decodes a task for what answers it.
@@ -255,38 +231,9 @@ func (h *site) checkRank(rank int) error {
 	return nil
 }
 
-// fit is the site's part of the one shot: its own maximum likelihood, to a
-// local rank that keeps what the global rank would lose.
-func (h *site) fit(ctx context.Context, t *fitTask, sums *rowSums) (*fitAnswer, error) {
-	blocks, _, err := h.scaled(sums, &t.Scale)
-	if err != nil {
-		return nil, err
-	}
-	answer := &fitAnswer{Patterns: packPatterns(sums.patterns)}
-	features := observed(h.layout, blocks)
-	subjects := 0.0
-	for _, p := range sums.patterns {
-		subjects += p.Subjects
-	}
-	rank := min(h.opts.LocalRank, LocalRank(h.opts.LocalRank, len(features), subjects))
-	if PreferMoments(blocks, rank) {
-		for _, b := range Moments(blocks...) {
-			answer.Moments = append(answer.Moments, packMoments(&b))
-		}
-		return answer, nil
-	}
-	own, err := Fit(h.layout, blocks, rank, nil, FitOptions{Tol: 1e-6, Stop: ctx.Err})
-	if err != nil {
-		return nil, fmt.Errorf("fitting the site's own model: %w", err)
-	}
-	packed := packParams(h.layout, &own.Params)
-	answer.Params = &packed
-	return answer, nil
-}
-
 // ownRange is the scale of a site by itself; a feature that it lacks or that
 // does not vary there is left alone.
-func (s *featureSums) ownRange() *Scale {
+func (s *featureSums) ownRange() *ppca.Scale {
 	out := unitScale(len(s.N))
 	for j := range out.Factor {
 		if s.N[j] > 0 && s.B[j] > s.A[j] {
@@ -294,55 +241,4 @@ func (s *featureSums) ownRange() *Scale {
 		}
 	}
 	return out
-}
-
-// Scaled returns the statistics of the subjects after every value x of
-// feature j has become (x − Shift)·Factor.
-func (b *Block) Scaled(s *Scale) Block {
-	p := len(b.Features)
-	out := Block{Features: b.Features, N: b.N, Mean: make([]float64, p)}
-	for i, j := range b.Features {
-		out.Mean[i] = (b.Mean[i] - s.Shift[j]) * s.Factor[j]
-	}
-	product := func(src []float64, row func(i int) float64) []float64 {
-		if src == nil {
-			return nil
-		}
-		dst := make([]float64, len(src))
-		for i := range len(src) / p {
-			f := row(i)
-			for k, j := range b.Features {
-				dst[i*p+k] = src[i*p+k] * (f * s.Factor[j])
-			}
-		}
-		return dst
-	}
-	out.Scatter = product(b.Scatter, func(i int) float64 { return s.Factor[b.Features[i]] })
-	out.Factor = product(b.Factor, func(int) float64 { return 1 })
-	if b.Diag != nil {
-		out.Diag = make([]float64, p)
-		for i, j := range b.Features {
-			out.Diag[i] = b.Diag[i] * s.Factor[j] * s.Factor[j]
-		}
-	}
-	return out
-}
-
-// eachSubject reads the rows with what the model says of each subject: the
-// posterior given what was observed, and the scaled values of that. Both, and
-// the row, are valid until the next.
-func eachSubject(ctx context.Context, p *Predictor, scale *Scale, data dataset.Source, do func(*dataset.Row, *Posterior, []float64) error) error {
-	for row, err := range data.Rows(ctx) {
-		if err != nil {
-			return err
-		}
-		post, values, err := p.Subject(row.Views, scale)
-		if err != nil {
-			return fmt.Errorf("subject %q: %w", row.ID, err)
-		}
-		if err := do(row, post, values); err != nil {
-			return err
-		}
-	}
-	return nil
 }

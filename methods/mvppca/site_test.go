@@ -8,13 +8,16 @@ import (
 	"parley/dataset"
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/mvppca/internal/synthetic"
+	"parley/methods/mvppca/options"
+	"parley/methods/mvppca/ppca"
 )
 
 func TestSiteRefusesTasksThatItsPlanDoesNotHave(t *testing.T) {
 	for options, kinds := range map[string][]string{
-		federated:                    {taskIterate, "rows", ""},
-		"  latent: 2\n  rounds: 0\n": {taskIterate, taskRefine},
-		published:                    {taskFit, taskRefine, taskScale},
+		federated:                    {options.TaskIterate, "rows", ""},
+		"  latent: 2\n  rounds: 0\n": {options.TaskIterate, options.TaskRefine},
+		published:                    {options.TaskFit, options.TaskRefine, options.TaskScale},
 	} {
 		half := newPlay(t, threeSites(t, options)).halves["site-0"]
 		for _, kind := range kinds {
@@ -28,15 +31,15 @@ func TestSiteRefusesTasksThatItsPlanDoesNotHave(t *testing.T) {
 // A coordinator cannot get more out of a site by asking with another rank.
 func TestSiteRefusesModelsOfAnotherRank(t *testing.T) {
 	other := map[string][]byte{}
-	for _, options := range []string{"  latent: 3\n", strings.Replace(published, "latent: 2", "latent: 3", 1)} {
-		for _, x := range exchanges(t, threeSites(t, options)) {
+	for _, opts := range []string{"  latent: 3\n", strings.Replace(published, "latent: 2", "latent: 3", 1)} {
+		for _, x := range exchanges(t, threeSites(t, opts)) {
 			other[x.tasks[0].Kind] = x.tasks[0].Body
 		}
 	}
-	for _, options := range []string{federated, published} {
-		for _, x := range exchanges(t, threeSites(t, options)) {
+	for _, opts := range []string{federated, published} {
+		for _, x := range exchanges(t, threeSites(t, opts)) {
 			kind := x.tasks[0].Kind
-			if kind == taskScale || kind == taskFit {
+			if kind == options.TaskScale || kind == options.TaskFit {
 				continue // they carry no model
 			}
 			p := newPlay(t, x.study)
@@ -70,8 +73,8 @@ func TestScaledStatisticsAreThoseOfScaledRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	direct := newFeatureSums(5)
-	scale := &Scale{Shift: []float64{1, -2, 0, 3, 0.5}, Factor: []float64{2, 0.1, 1, 3, 7}}
-	scaled := must(NewAccumulator(half.layout, scale))(t)
+	scale := &ppca.Scale{Shift: []float64{1, -2, 0, 3, 0.5}, Factor: []float64{2, 0.1, 1, 3, 7}}
+	scaled := synthetic.Must(ppca.NewAccumulator(half.layout, scale))(t)
 	for row, err := range s.data["site-0"].Rows(context.Background()) {
 		if err != nil {
 			t.Fatal(err)
@@ -83,15 +86,15 @@ func TestScaledStatisticsAreThoseOfScaledRows(t *testing.T) {
 	}
 	moments := sums.moments(5)
 	for name, x := range map[string][2][]float64{"counts": {direct.N, moments.N}, "means": {direct.A, moments.A}, "squares": {direct.B, moments.B}} {
-		if w := worst(x[0], x[1]); w > 1e-12 {
+		if w := synthetic.Worst(x[0], x[1]); w > 1e-12 {
 			t.Errorf("%s differ by %.1e", name, w)
 		}
 	}
 	want := scaled.Blocks()
 	for i := range sums.blocks {
 		got := sums.blocks[i].Scaled(scale)
-		dense, other := Moments(got), Moments(want[i]) // in one form, whatever theirs is
-		if w := max(worst(dense[0].Mean, other[0].Mean), worst(dense[0].Scatter, other[0].Scatter)); w > 1e-12 || got.N != want[i].N {
+		dense, other := ppca.Moments(got), ppca.Moments(want[i]) // in one form, whatever theirs is
+		if w := max(synthetic.Worst(dense[0].Mean, other[0].Mean), synthetic.Worst(dense[0].Scatter, other[0].Scatter)); w > 1e-12 || got.N != want[i].N {
 			t.Errorf("block %d differs by %.1e", i, w)
 		}
 	}
@@ -114,7 +117,7 @@ func TestMergedSumsAreThoseOfAllRows(t *testing.T) {
 		if all.N[0] != 6 || merged.N[0] != 6 || all.N[1] != 0 || merged.N[1] != 0 {
 			t.Fatalf("counts %v and %v", all.N, merged.N)
 		}
-		if w := max(worst(all.A, merged.A), worst(all.B, merged.B)); w > 1e-12 {
+		if w := max(synthetic.Worst(all.A, merged.A), synthetic.Worst(all.B, merged.B)); w > 1e-12 {
 			t.Errorf("extremes %v: %v and %v", extremes, all, merged)
 		}
 	}
@@ -127,13 +130,13 @@ func FuzzTask(f *testing.F) {
 	for i, x := range list {
 		plays[i] = newPlay(f, x.study)
 		f.Add(uint8(i), x.tasks[0].Kind, x.tasks[0].Body)
-		f.Add(uint8(i), taskAssess, list[(i+3)%len(list)].tasks[0].Body)
+		f.Add(uint8(i), options.TaskAssess, list[(i+3)%len(list)].tasks[0].Body)
 	}
 	empty, err := wire.Marshal(scaleTask{})
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add(uint8(0), taskScale, empty)
+	f.Add(uint8(0), options.TaskScale, empty)
 	f.Fuzz(func(t *testing.T, which uint8, kind string, body []byte) {
 		p := *plays[int(which)%len(plays)]
 		p.t = t

@@ -12,6 +12,9 @@ import (
 	"parley/dataset"
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/mvppca/internal/synthetic"
+	"parley/methods/mvppca/options"
+	"parley/methods/mvppca/ppca"
 	"parley/privacy"
 )
 
@@ -31,22 +34,22 @@ func audited(t *testing.T, budget string) *play {
 // subject adds through the lenses that the sums before it led to.
 func (p *play) loss(t *testing.T, a *statisticsRecord, row [][]float64) (loss float64) {
 	t.Helper()
-	plan := p.halves["north"].(*site).noised
-	r := must(plan.released(a))(t)
+	plan := p.halves["north"].(*site).way.(*statisticsSite).noised
+	r := synthetic.Must(plan.released(a))(t)
 	v := make([]float64, 64)
-	one := func(blocks [][]float64, sd float64, write func([][]float64, []float64) int, moments bool) {
+	one := func(blocks [][]float64, sd float64, write func([][]float64, []float64) int, squares bool) {
 		clear(v)
 		at := write(row, v)
 		if at < 0 {
 			t.Fatal("the subject adds nothing")
 		}
-		if !moments {
+		if !squares {
 			for i, y := range blocks[at] {
 				loss += (y*v[i] - v[i]*v[i]/2) / (sd * sd)
 			}
 			return
 		}
-		d, k := storedLength(len(blocks[at])), 0
+		d, k := int(math.Sqrt(float64(2*len(blocks[at])))), 0 // n for n (n+1)/2 entries
 		for i := range d {
 			for j := i; j < d; j++ {
 				x, variance := v[i]*v[j], sd*sd
@@ -84,12 +87,12 @@ func TestAuditOfTheWholeRelease(t *testing.T) {
 		p.data["north"] = table
 		p.behindGates(seed)
 		p.round = 1
-		said, err := p.answer(method.Task{Site: "north", Kind: taskStatistics, Body: must(wire.Marshal(statisticsTask{}))(t)})
+		said, err := p.answer(method.Task{Site: "north", Kind: options.TaskStatistics, Body: synthetic.Must(wire.Marshal(statisticsTask{}))(t)})
 		if err != nil {
 			t.Fatal(err)
 		}
 		var a statisticsRecord
-		kept := must(p.coordinator.(*coordinator).receive(said))(t)
+		kept := synthetic.Must(p.coordinator.(*coordinator).receive(said))(t)
 		if err := wire.Unmarshal(kept, &a); err != nil {
 			t.Fatal(err)
 		}
@@ -128,7 +131,7 @@ func TestAuditOfTheWholeRelease(t *testing.T) {
 	}
 	// The losses are those of a Gaussian mechanism at the plan's own μ: N(±μ²/2, μ²).
 	mu := 0.0
-	for _, s := range p.halves["north"].(*site).noised.sums {
+	for _, s := range p.halves["north"].(*site).way.(*statisticsSite).noised.sums {
 		mu += 1 / (s.Mechanism.Noise * s.Mechanism.Noise)
 	}
 	mu = math.Sqrt(mu)
@@ -155,12 +158,12 @@ func TestDiagnosticsOfAHostileModel(t *testing.T) {
 	s := private(statisticsOptions, checkedBudget).study(t)
 	p := newPlay(t, s)
 	l := p.coordinator.(*coordinator).layout
-	honest := must(p.halves["site-0"].(*site).request(taskCheck))(t)
+	honest := synthetic.Must(p.halves["site-0"].(*site).request(options.TaskCheck))(t)
 	if honest.Protection != privacy.Differential {
 		t.Errorf("protection %q", honest.Protection)
 	}
-	params := func(change func(*Params)) paramsMessage {
-		m := Params{Features: l.AllFeatures(), Rank: 2, W: make([]float64, 10), Mu: make([]float64, 5), Noise: []float64{1, 1}}
+	params := func(change func(*ppca.Params)) paramsMessage {
+		m := ppca.Params{Features: l.AllFeatures(), Rank: 2, W: make([]float64, 10), Mu: make([]float64, 5), Noise: []float64{1, 1}}
 		change(&m)
 		return packParams(l, &m)
 	}
@@ -168,20 +171,20 @@ func TestDiagnosticsOfAHostileModel(t *testing.T) {
 		task    checkTask
 		refused bool
 	}{
-		"plain":        {checkTask{Model: params(func(*Params) {})}, false},
-		"large":        {checkTask{Model: params(func(m *Params) { m.W[0], m.W[3], m.Mu[1] = 1e70, -1e70, 1e70 })}, false},
-		"enormous":     {checkTask{Model: params(func(m *Params) { m.W[0], m.W[3], m.Mu[1] = 1e90, -1e90, 1e90 })}, true},
-		"sharp":        {checkTask{Model: params(func(m *Params) { m.Noise[0], m.Noise[1] = 1e-90, 1e-90 })}, false},
-		"another rank": {checkTask{Model: params(func(m *Params) { m.Rank, m.W = 1, m.W[:5] })}, true},
+		"plain":        {checkTask{Model: params(func(*ppca.Params) {})}, false},
+		"large":        {checkTask{Model: params(func(m *ppca.Params) { m.W[0], m.W[3], m.Mu[1] = 1e70, -1e70, 1e70 })}, false},
+		"enormous":     {checkTask{Model: params(func(m *ppca.Params) { m.W[0], m.W[3], m.Mu[1] = 1e90, -1e90, 1e90 })}, true},
+		"sharp":        {checkTask{Model: params(func(m *ppca.Params) { m.Noise[0], m.Noise[1] = 1e-90, 1e-90 })}, false},
+		"another rank": {checkTask{Model: params(func(m *ppca.Params) { m.Rank, m.W = 1, m.W[:5] })}, true},
 		"no features":  {checkTask{}, true},
-		"doubt":        {checkTask{Model: params(func(*Params) {}), Doubt: wire.Vector{-1, 0, 0, 0, 0}}, true},
-		"endless":      {checkTask{Model: params(func(m *Params) { m.Mu[0] = math.Inf(1) })}, true},
+		"doubt":        {checkTask{Model: params(func(*ppca.Params) {}), Doubt: wire.Vector{-1, 0, 0, 0, 0}}, true},
+		"endless":      {checkTask{Model: params(func(m *ppca.Params) { m.Mu[0] = math.Inf(1) })}, true},
 	} {
 		body, err := wire.Marshal(c.task)
 		if err != nil { // what cannot be sent
 			continue
 		}
-		task := method.Task{Site: "site-0", Kind: taskCheck, Body: body}
+		task := method.Task{Site: "site-0", Kind: options.TaskCheck, Body: body}
 		o, err := p.release(task)
 		if (err != nil) != c.refused {
 			t.Errorf("%s: %v", name, err)

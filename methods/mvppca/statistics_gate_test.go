@@ -14,6 +14,9 @@ import (
 	"parley/dataset"
 	"parley/figure"
 	"parley/method"
+	"parley/methods/mvppca/internal/synthetic"
+	"parley/methods/mvppca/moments"
+	"parley/methods/mvppca/options"
 	"parley/privacy"
 	"parley/privacy/account"
 	"parley/privacy/privacytest"
@@ -79,7 +82,7 @@ func TestStatisticsCostThePlansTotal(t *testing.T) {
 			if _, err := p.run(); err != nil {
 				t.Fatal(err)
 			}
-			want := []string{taskStatistics, taskCheck}[:1+int(math.Ceil(share))]
+			want := []string{options.TaskStatistics, options.TaskCheck}[:1+int(math.Ceil(share))]
 			if !slices.Equal(p.kinds, want) {
 				t.Errorf("the sites were asked for %v, want %v", p.kinds, want)
 			}
@@ -90,7 +93,7 @@ func TestStatisticsCostThePlansTotal(t *testing.T) {
 						t.Errorf("%s: attempt %d of round %d", site, e.Attempt, e.Round)
 					}
 					all = append(all, mechanisms(e.Request.Sums)...)
-					if e.Kind == taskCheck {
+					if e.Kind == options.TaskCheck {
 						check = mechanisms(e.Request.Sums)
 					}
 				}
@@ -189,24 +192,24 @@ func TestNothingIsLearnedFromNextToNothing(t *testing.T) {
 }
 
 // counted is what the diagnostics would say of each view without noise.
-func (p *play) counted(t *testing.T) (views []viewCheck) {
+func (p *play) counted(t *testing.T) (views []moments.ViewCheck) {
 	t.Helper()
 	c, st := p.coordinator.(*coordinator), p.state.(*state)
-	model := must(st.Model.Params.params(c.layout))(t)
-	checker := must(newChecker(c.layout, rangeScale(c.plan), model, st.Doubt))(t)
-	sum := make([]float64, checkEntries*c.layout.Views())
+	model := synthetic.Must(st.Model.Params.params(c.layout))(t)
+	checker := synthetic.Must(moments.NewChecker(c.layout, rangeScale(c.plan), model, st.Doubt))(t)
+	sum := make([]float64, moments.CheckEntries*c.layout.Views())
 	for _, table := range p.data {
 		for row, err := range table.Rows(t.Context()) {
 			if err != nil {
 				t.Fatal(err)
 			}
 			v := make([]float64, len(sum))
-			checker.add(row.Views, v)
+			checker.Add(row.Views, v)
 			floats.Add(sum, v)
 		}
 	}
 	for k := range c.layout.Views() {
-		views = append(views, checker.read(k, sum, 1e-9))
+		views = append(views, checker.Read(k, sum, 1e-9))
 	}
 	return views
 }
@@ -257,9 +260,9 @@ func TestSiteMayLeaveNoisedStatistics(t *testing.T) {
 func wide(t testing.TB, seed uint64, n int, privacy string) *small {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 22))
-	l, rows := paperLike(r, n)
+	l, rows := synthetic.PaperLike(r, n)
 	views := &strings.Builder{}
-	ranges := rangesOf(rows)
+	ranges := synthetic.RangesOf(rows)
 	for k := range l.Dims {
 		fmt.Fprintf(views, "  - name: v%d\n    features:\n", k)
 		for lo, hi := l.View(k); lo < hi; lo++ {
@@ -274,7 +277,7 @@ func wide(t testing.TB, seed uint64, n int, privacy string) *small {
 	for i, site := range out.plan.Sites {
 		var mine []dataset.Row
 		for k := i; k < n; k += len(out.plan.Sites) {
-			mine = append(mine, dataset.Row{ID: fmt.Sprintf("%05d", k), Views: split(l, rows[k])})
+			mine = append(mine, dataset.Row{ID: fmt.Sprintf("%05d", k), Views: synthetic.Split(l, rows[k])})
 		}
 		table, err := dataset.NewTable(out.plan.Schema(), mine)
 		if err != nil {
@@ -303,7 +306,7 @@ func TestIntervalsHoldWhatTheyPromise(t *testing.T) {
 		if r, err = p.run(); err != nil {
 			t.Fatal(err)
 		}
-		checks, err := p.coordinator.(*coordinator).checks(p.state.(*state))
+		checks, err := p.coordinator.(*coordinator).way.(*statisticsRounds).checks(p.state.(*state))
 		if err != nil {
 			t.Fatal(err)
 		}

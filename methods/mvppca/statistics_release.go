@@ -4,48 +4,45 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 
 	"parley/dataset"
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/mvppca/moments"
+	"parley/methods/mvppca/options"
+	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/use"
 	"parley/privacy"
 	"parley/privacy/account"
 	"parley/study"
 )
 
-// StatisticsOptions are those of [MechanismStatistics].
-type StatisticsOptions struct {
-	// Minimum is how many subjects a pattern of present views needs at a site,
-	// by its noised count, for sums of its own (20). Subjects of a rarer one count
-	// under the largest released pattern whose views they have, or not at all.
-	Minimum int `json:"minimum"`
-}
-
 // statisticsPlan is what every site releases, by the plan alone.
 type statisticsPlan struct {
-	*Statistics
-	sums  []privacy.Sum // overview, coarse and fine moments
-	check *privacy.Sum  // diagnostics of the model; nil where the plan spends nothing on them
+	*moments.Statistics
+	layout  ppca.Layout
+	minimum int
+	sums    []privacy.Sum // overview, coarse and fine moments
+	check   *privacy.Sum  // diagnostics of the model; nil where the plan spends nothing on them
 }
 
 // newStatisticsPlan plans the releases of a site, and calibrates their noise so
 // that together they keep the plan's total.
-func newStatisticsPlan(p *study.Plan, o *Options, l Layout) (*statisticsPlan, error) {
+func newStatisticsPlan(p *study.Plan, o *options.Options, l ppca.Layout) (*statisticsPlan, error) {
 	var ranges [][2]float64
 	for _, v := range p.Views {
 		for _, f := range v.Features {
 			if f.Range == nil {
-				return nil, fmt.Errorf("feature %s of view %s has no range, and mechanism %q needs one", f.Name, v.Name, MechanismStatistics)
+				return nil, fmt.Errorf("feature %s of view %s has no range, and mechanism %q needs one", f.Name, v.Name, options.MechanismStatistics)
 			}
 			ranges = append(ranges, *f.Range)
 		}
 	}
-	st, err := NewStatistics(l, ranges, o.Statistics.Minimum)
+	st, err := moments.NewStatistics(l, ranges, o.Statistics.Minimum)
 	if err != nil {
 		return nil, err
 	}
-	out := &statisticsPlan{Statistics: st}
+	out := &statisticsPlan{Statistics: st, layout: l, minimum: o.Statistics.Minimum}
 	all := st.Sums()
 	if share := p.Privacy.Diagnostics; share > 0 {
 		check, err := besides(l, all, p.Privacy.Adjacency, share)
@@ -70,7 +67,7 @@ func newStatisticsPlan(p *study.Plan, o *Options, l Layout) (*statisticsPlan, er
 
 // request is what a site asks its gate for.
 func (p *statisticsPlan) request() privacy.Request {
-	r := privacy.Request{Protection: privacy.Differential, Sums: p.sums, PatternMinimum: int(p.minimum)}
+	r := privacy.Request{Protection: privacy.Differential, Sums: p.sums, PatternMinimum: p.minimum}
 	d := p.sums[1].Blocks[0]
 	for i, what := range []string{
 		"noised number of subjects per pattern of present views, and how far each view spreads",
@@ -79,14 +76,14 @@ func (p *statisticsPlan) request() privacy.Request {
 	} {
 		values := p.sums[i].Blocks[0]
 		if i > 0 {
-			values = p.slots * d * (d + 1) / 2
+			values = p.Slots() * d * (d + 1) / 2
 		}
 		r.Contents = append(r.Contents, privacy.Content{What: what, Values: values})
 	}
 	features := d - 2
 	r.Contents = append(r.Contents, privacy.Content{
 		What:   "what follows from the noised sums: which patterns were released, and where the next sum looked",
-		Values: p.slots * (p.layout.Views()*2 + 8 + 4*features + min(features/2, maxAxes)*(features+2)),
+		Values: p.Slots() * (p.layout.Views()*2 + 8 + 4*features + min(features/2, moments.MaxAxes)*(features+2)),
 	})
 	return r
 }
@@ -120,21 +117,21 @@ type lensMessage struct {
 	Strength wire.Vector `cbor:"strength" json:"strength"`
 }
 
-func packLens(n *Lens) lensMessage {
+func packLens(n *moments.Lens) lensMessage {
 	return lensMessage{n.Views, wire.Vector{n.Count, n.CountVar, n.Bound, n.Constant}, n.Scale, n.Centre, n.Axes, n.Squeeze, n.Strength}
 }
 
-func (m *lensMessage) lens() (Lens, error) {
+func (m *lensMessage) lens() (moments.Lens, error) {
 	if len(m.Numbers) != 4 {
-		return Lens{}, fmt.Errorf("a lens has %d numbers of its own, not 4", len(m.Numbers))
+		return moments.Lens{}, fmt.Errorf("a lens has %d numbers of its own, not 4", len(m.Numbers))
 	}
-	return Lens{Views: m.Views, Count: m.Numbers[0], CountVar: m.Numbers[1], Bound: m.Numbers[2], Constant: m.Numbers[3],
+	return moments.Lens{Views: m.Views, Count: m.Numbers[0], CountVar: m.Numbers[1], Bound: m.Numbers[2], Constant: m.Numbers[3],
 		Scale: m.Scale, Centre: m.Centre, Axes: m.Axes, Squeeze: m.Squeeze, Strength: m.Strength}, nil
 }
 
 // release makes the three sums, each guided by the noised ones before it.
 func (p *statisticsPlan) release(ctx context.Context, s *privacy.Session) (*statisticsAnswer, error) {
-	overview, err := s.Sum(ctx, sumOverview, func(row *dataset.Row, v []float64) int { return p.Overview(row.Views, v) })
+	overview, err := s.Sum(ctx, moments.SumOverview, func(row *dataset.Row, v []float64) int { return p.Overview(row.Views, v) })
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +139,7 @@ func (p *statisticsPlan) release(ctx context.Context, s *privacy.Session) (*stat
 	if err != nil {
 		return nil, err
 	}
-	coarse, err := p.moments(ctx, s, sumCoarse, lenses)
+	coarse, err := p.moments(ctx, s, moments.SumCoarse, lenses)
 	if err != nil {
 		return nil, err
 	}
@@ -150,11 +147,11 @@ func (p *statisticsPlan) release(ctx context.Context, s *privacy.Session) (*stat
 	if err != nil {
 		return nil, err
 	}
-	if _, err := p.moments(ctx, s, sumFine, focused); err != nil {
+	if _, err := p.moments(ctx, s, moments.SumFine, focused); err != nil {
 		return nil, err
 	}
 	a := new(statisticsAnswer)
-	for _, list := range [][]Lens{lenses, focused} {
+	for _, list := range [][]moments.Lens{lenses, focused} {
 		for i := range list {
 			a.Lenses = append(a.Lenses, packLens(&list[i]))
 		}
@@ -164,7 +161,7 @@ func (p *statisticsPlan) release(ctx context.Context, s *privacy.Session) (*stat
 
 // moments makes the blocks of a sum that have a lens: the others would be noise
 // alone.
-func (p *statisticsPlan) moments(ctx context.Context, s *privacy.Session, name string, lenses []Lens) (*privacy.Noised, error) {
+func (p *statisticsPlan) moments(ctx context.Context, s *privacy.Session, name string, lenses []moments.Lens) (*privacy.Noised, error) {
 	write := p.Contribution(lenses)
 	return s.First(ctx, name, len(lenses), func(row *dataset.Row, v []float64) int { return write(row.Views, v) })
 }
@@ -177,10 +174,10 @@ func floatBlocks(n *privacy.Noised) (out [][]float64) {
 }
 
 // released checks a release against what was declared.
-func (p *statisticsPlan) released(a *statisticsRecord) (*Released, error) {
+func (p *statisticsPlan) released(a *statisticsRecord) (*moments.Released, error) {
 	n := len(a.Lenses) / 2
-	if n < 1 || n > p.slots || len(a.Lenses) != 2*n {
-		return nil, fmt.Errorf("%d lenses for two sums of at most %d patterns", len(a.Lenses), p.slots)
+	if n < 1 || n > p.Slots() || len(a.Lenses) != 2*n {
+		return nil, fmt.Errorf("%d lenses for two sums of at most %d patterns", len(a.Lenses), p.Slots())
 	}
 	for i, sum := range []*privacy.Noised{&a.Overview, &a.Coarse, &a.Fine} {
 		if err := sum.Check(p.sums[i]); err != nil {
@@ -190,7 +187,7 @@ func (p *statisticsPlan) released(a *statisticsRecord) (*Released, error) {
 			return nil, fmt.Errorf("sum %q has %d blocks for %d lenses", p.sums[i].Name, sum.Blocks(), n)
 		}
 	}
-	r := &Released{CoarseBlocks: floatBlocks(&a.Coarse), FineBlocks: floatBlocks(&a.Fine), CoarseSD: a.Coarse.SD(), FineSD: a.Fine.SD()}
+	r := &moments.Released{CoarseBlocks: floatBlocks(&a.Coarse), FineBlocks: floatBlocks(&a.Fine), CoarseSD: a.Coarse.SD(), FineSD: a.Fine.SD()}
 	for i := range a.Lenses {
 		lens, err := a.Lenses[i].lens()
 		if err != nil {
@@ -209,7 +206,7 @@ func (p *statisticsPlan) released(a *statisticsRecord) (*Released, error) {
 // for what other processors round: then the moments are what the sums are, and
 // not whatever a lens could make of them. Directions are free, for those of equal
 // strength are: how strong they are is not.
-func (p *statisticsPlan) follows(r *Released, overview []float64, sd float64) error {
+func (p *statisticsPlan) follows(r *moments.Released, overview []float64, sd float64) error {
 	coarse, err := p.Lenses(overview, sd)
 	if err != nil {
 		return err
@@ -222,46 +219,99 @@ func (p *statisticsPlan) follows(r *Released, overview []float64, sd float64) er
 		return err
 	}
 	for i := range coarse {
-		if err := r.Coarse[i].like(&coarse[i]); err != nil {
+		if err := r.Coarse[i].Like(&coarse[i]); err != nil {
 			return fmt.Errorf("coarse lens %d: %w", i, err)
 		}
-		if err := r.Fine[i].like(&fine[i]); err != nil {
+		if err := r.Fine[i].Like(&fine[i]); err != nil {
 			return fmt.Errorf("fine lens %d: %w", i, err)
 		}
 	}
 	return nil
 }
 
-// like demands the numbers of another lens, but for rounding and the directions.
-func (n *Lens) like(want *Lens) error {
-	const rounding = 1e-6
-	if !slices.Equal(n.Views, want.Views) {
-		return fmt.Errorf("views %v, and the sums lead to %v", n.Views, want.Views)
+// statisticsRounds makes the model of noised sums, released once, and asks for its
+// diagnostics if the plan spends a share on them.
+type statisticsRounds struct {
+	*coordinator
+	noised *statisticsPlan // what every site releases
+}
+
+// newStatisticsRounds is the coordinator of a study of noised statistics.
+func newStatisticsRounds(p *study.Plan, o *options.Options, l ppca.Layout, noised *statisticsPlan) *statisticsRounds {
+	c := &statisticsRounds{coordinator: &coordinator{plan: p, opts: o, layout: l}, noised: noised}
+	c.way = c
+	return c
+}
+
+func (c *statisticsRounds) steps() int {
+	if c.noised.check != nil {
+		return 2
 	}
-	for _, c := range []struct {
-		what    string
-		x, want []float64
-	}{
-		{"scale", n.Scale, want.Scale}, {"centre", n.Centre, want.Centre}, {"squeeze", n.Squeeze, want.Squeeze}, {"strength", n.Strength, want.Strength},
-		{"own numbers", []float64{n.Count, n.CountVar, n.Bound, n.Constant}, []float64{want.Count, want.CountVar, want.Bound, want.Constant}},
-	} {
-		if len(c.x) != len(c.want) {
-			return fmt.Errorf("%s: %d numbers, and the sums lead to %d", c.what, len(c.x), len(c.want))
+	return 1
+}
+
+func (c *statisticsRounds) begin(s *state) ([]method.Task, method.Info, error) {
+	return c.ask(s, options.TaskStatistics, func(string) (any, error) { return statisticsTask{}, nil })
+}
+
+func (c *statisticsRounds) advance(s *state) ([]method.Task, method.Info, error) {
+	switch s.Phase {
+	case options.TaskStatistics:
+		return c.statistics(s)
+	case options.TaskCheck:
+		return c.checked(s)
+	}
+	return nil, nil, fmt.Errorf("unknown phase %q", s.Phase)
+}
+
+func (c *statisticsRounds) receive(a method.Contribution) ([]byte, error) {
+	switch a.Kind {
+	case options.TaskStatistics:
+		sent := new(statisticsAnswer)
+		if err := wire.Unmarshal(a.Body, sent); err != nil {
+			return nil, err
 		}
-		for i, x := range c.x {
-			if !(math.Abs(x-c.want[i]) <= rounding*(1e-3+math.Abs(c.want[i]))) {
-				return fmt.Errorf("%s: %v, and the sums lead to %v", c.what, x, c.want[i])
+		x := &statisticsRecord{Lenses: sent.Lenses}
+		for i, to := range []*privacy.Noised{&x.Overview, &x.Coarse, &x.Fine} {
+			sum, err := a.Sum(c.noised.sums[i].Name)
+			if err != nil {
+				return nil, err
 			}
+			*to = *sum
 		}
+		r, err := c.noised.released(x)
+		if err == nil {
+			err = c.noised.follows(r, x.Overview.Floats(0), x.Overview.SD())
+		}
+		return keep(x, err)
+	case options.TaskCheck:
+		if err := bodiless(a); err != nil {
+			return nil, err
+		}
+		sum, err := a.Sum(moments.SumDiagnostics)
+		if err != nil {
+			return nil, err
+		}
+		x := &checkAnswer{Sum: *sum}
+		return keep(x, x.check(c.noised))
 	}
-	return nil
+	return nil, fmt.Errorf("no such task")
+}
+
+// estimatesSpread implements rounds: noised statistics differ between sites by their
+// noise above all.
+func (c *statisticsRounds) estimatesSpread() bool { return false }
+
+func (c *statisticsRounds) describe(s *state, m *use.Model) {
+	m.Explains(s.Pooled.explained())
+	m.Doubts(s.Doubt)
 }
 
 // statistics makes the model of what all sites released. Nothing after this
 // costs anything, but for the diagnostics if the plan spends a share on them.
-func (c *coordinator) statistics(s *state) ([]method.Task, method.Info, error) {
-	var releases []Released
-	sites, all, err := answers(c, s, func(_ string, a *statisticsRecord) error {
+func (c *statisticsRounds) statistics(s *state) ([]method.Task, method.Info, error) {
+	var releases []moments.Released
+	sites, all, err := answers(c.coordinator, s, func(_ string, a *statisticsRecord) error {
 		r, err := c.noised.released(a)
 		if err == nil {
 			releases = append(releases, *r)
@@ -271,7 +321,7 @@ func (c *coordinator) statistics(s *state) ([]method.Task, method.Info, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	repaired, err := Repair(c.layout, releases, c.plan.Seed)
+	repaired, err := moments.Repair(c.layout, releases, c.plan.Seed)
 	if err != nil {
 		return nil, nil, fmt.Errorf("repairing the sums: %w", err)
 	}
@@ -282,14 +332,14 @@ func (c *coordinator) statistics(s *state) ([]method.Task, method.Info, error) {
 	if s.Doubt, err = repaired.Uncertainty(fit); err != nil {
 		return nil, nil, err
 	}
-	model, err := Weak(c.layout, &fit.Params)
+	model, err := ppca.Weak(c.layout, &fit.Params)
 	if err != nil {
 		return nil, nil, err
 	}
 	if err := c.canonical(s, model); err != nil {
 		return nil, nil, err
 	}
-	explained, err := NewExplained(c.layout, &model.Params, repaired.Blocks())
+	explained, err := ppca.NewExplained(c.layout, &model.Params, repaired.Blocks())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -307,7 +357,7 @@ func (c *coordinator) statistics(s *state) ([]method.Task, method.Info, error) {
 }
 
 // subjectsOf is the noised number of subjects behind some releases, not below 0.
-func subjectsOf(releases []Released) (n float64) {
+func subjectsOf(releases []moments.Released) (n float64) {
 	for i := range releases {
 		for _, lens := range releases[i].Fine {
 			n += lens.Count
@@ -317,7 +367,7 @@ func subjectsOf(releases []Released) (n float64) {
 }
 
 // subjectsSD is the standard deviation of the noise in it.
-func subjectsSD(releases []Released) float64 {
+func subjectsSD(releases []moments.Released) float64 {
 	variance := 0.0
 	for i := range releases {
 		for _, lens := range releases[i].Fine {

@@ -8,10 +8,13 @@ import (
 
 	"parley/figure"
 	"parley/method"
+	"parley/methods/mvppca/moments"
+	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/use"
 )
 
 // ReleasedName is the file of a result that holds what the sites released under
-// [MechanismStatistics].
+// [options.MechanismStatistics].
 const ReleasedName = "model/released.json"
 
 // ReleasedFormat names the format of that file and its version.
@@ -31,10 +34,10 @@ type releasedOfASite struct {
 	Diagnostics *checkAnswer `json:"diagnostics,omitempty"`
 }
 
-// fromStatistics is the result where the sites released noised statistics.
-func (c *coordinator) fromStatistics(s *state, m *Model, files []method.File) (*method.Result, error) {
+// result is the result where the sites released noised statistics.
+func (c *statisticsRounds) result(s *state, m *use.Model, files []method.File) (*method.Result, error) {
 	out := releasedFile{Format: ReleasedFormat, Plan: m.Plan}
-	var releases []Released
+	var releases []moments.Released
 	for _, name := range c.plan.Sites {
 		site := s.Sites[name]
 		if site == nil || site.Released == nil {
@@ -57,7 +60,7 @@ func (c *coordinator) fromStatistics(s *state, m *Model, files []method.File) (*
 		Files:   append(files, method.File{Name: ReleasedName, Data: append(data, '\n')}),
 		Metrics: map[string]float64{"factors": float64(c.opts.Latent), "subjects_noised": math.Round(subjects), "subjects_noised_sd": noise},
 		Headline: []figure.Fact{
-			{Name: "subjects at " + plural(len(releases), "site") + ", noised", Value: countText(subjects, noise)},
+			{Name: "subjects at " + use.Plural(len(releases), "site") + ", noised", Value: countText(subjects, noise)},
 			{Name: "factors", Value: fmt.Sprint(len(m.Factors))},
 			{Name: "of a view's variance explained", Value: spread(s.Pooled)},
 		},
@@ -71,7 +74,7 @@ func (c *coordinator) fromStatistics(s *state, m *Model, files []method.File) (*
 	if err != nil {
 		return nil, err
 	}
-	r.Sections = []figure.Section{readingSection(), c.releasedSection(out.Sites, releases), c.noisedVarianceSection(s), m.loadingSection(), doubt}
+	r.Sections = []figure.Section{readingSection(), c.releasedSection(out.Sites, releases), c.noisedVarianceSection(s), m.LoadingSection(), doubt}
 	if c.noised.check != nil {
 		checks, err := c.checks(s)
 		if err != nil {
@@ -84,7 +87,7 @@ func (c *coordinator) fromStatistics(s *state, m *Model, files []method.File) (*
 }
 
 // releasedSection says what each site released, and how much of it is noise.
-func (c *coordinator) releasedSection(sites []releasedOfASite, releases []Released) figure.Section {
+func (c *statisticsRounds) releasedSection(sites []releasedOfASite, releases []moments.Released) figure.Section {
 	t := figure.Table{ID: "released", Title: "Patterns of views that the sites released sums for",
 		Caption: "Counts are noised: each is given with the standard deviation of its noise, and may be negative. Subjects with other views count under the largest of these patterns that theirs contain, or not at all. " +
 			"Directions that stood out of the noise of the coarse sum, in which features move together, were squeezed in the fine one, so that they hide less of the rest.",
@@ -110,7 +113,7 @@ func (c *coordinator) releasedSection(sites []releasedOfASite, releases []Releas
 }
 
 // noisedVarianceSection is the variance explained, of pooled and noised moments.
-func (c *coordinator) noisedVarianceSection(s *state) figure.Section {
+func (c *statisticsRounds) noisedVarianceSection(s *state) figure.Section {
 	sec := c.varianceSection(s.Pooled, nil)
 	sec.Lead = "R² is 1 − residual ÷ total sum of squares of a view's features, in parts of their ranges, about the mean of the subjects of all sites together: differences between sites count as differences between subjects. 100 % would be a perfect description. A factor by itself can be below 0 where the other factors have to correct it.\n\n" +
 		"Both sums of squares are estimates from the noised releases, repaired for the noise that is known to be in them. The model was made of the same releases and follows their noise a little, so what it explains of new subjects is less."
@@ -138,13 +141,13 @@ func (c *coordinator) noisedVarianceSection(s *state) figure.Section {
 const littleLearned = 0.1
 
 // doubtSection shows how much of the uncertainty of predictions is noise.
-func (c *coordinator) doubtSection(s *state) (figure.Section, error) {
+func (c *statisticsRounds) doubtSection(s *state) (figure.Section, error) {
 	model, err := s.Model.Params.params(c.layout)
 	if err != nil {
 		return figure.Section{}, err
 	}
-	others := newLeaveOut(c.layout, model)
-	if err := others.prepare(c.layout.AllFeatures()); err != nil {
+	others := ppca.NewLeaveOut(c.layout, model)
+	if err := others.Prepare(c.layout.AllFeatures()); err != nil {
 		return figure.Section{}, err
 	}
 	b := figure.Bars{X: figure.Axis{Label: "standard deviation, parts of the feature's range"}, Top: 15, Bottom: 5}
@@ -158,8 +161,8 @@ func (c *coordinator) doubtSection(s *state) (figure.Section, error) {
 	for k, v := range c.plan.Views {
 		for _, f := range v.Features {
 			b.Labels, b.Groups, b.Values = append(b.Labels, f.Name), append(b.Groups, v.Name), append(b.Values, math.Sqrt(s.Doubt[j]))
-			if others.ok[k] {
-				b.Marks = append(b.Marks, others.within[j])
+			if others.OK[k] {
+				b.Marks = append(b.Marks, others.Within[j])
 			}
 			j++
 		}

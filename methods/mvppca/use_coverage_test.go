@@ -18,6 +18,7 @@ import (
 	"parley/method"
 	"parley/method/fitted"
 	"parley/methods/mvppca"
+	"parley/methods/mvppca/use"
 	"parley/study"
 )
 
@@ -111,7 +112,7 @@ func (x *world) draw(r *rand.Rand, prefix string, n int, mean []float64) []datas
 }
 
 // fit runs a whole study in memory and reads the model that it leaves.
-func fit(t testing.TB, schema dataset.Schema, sites []dataset.Source, q int, options string) *mvppca.Model {
+func fit(t testing.TB, schema dataset.Schema, sites []dataset.Source, q int, options string) *use.Model {
 	t.Helper()
 	var plan strings.Builder
 	fmt.Fprintf(&plan, "parley: 1\nname: coverage\nsites: [%s]\nviews:\n", strings.Join(evaluate.SiteNames(len(sites)), ", "))
@@ -141,12 +142,12 @@ func fit(t testing.TB, schema dataset.Schema, sites []dataset.Source, q int, opt
 	if err != nil {
 		t.Fatal(err)
 	}
-	return m.(*mvppca.Model)
+	return m.(*use.Model)
 }
 
 // coverage hides each view in turn and returns the share of its values that
 // the model's 90 % intervals hold: the mean over the views.
-func coverage(t testing.TB, m *mvppca.Model, schema dataset.Schema, rows []dataset.Row, newSite bool) float64 {
+func coverage(t testing.TB, m *use.Model, schema dataset.Schema, rows []dataset.Row, newSite bool) float64 {
 	t.Helper()
 	full, err := dataset.NewTable(schema, rows)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"parley/dataset"
 	"parley/judge/evaluate"
 	"parley/methods/mvppca"
+	says "parley/methods/mvppca/options"
 	"parley/privacy"
 	"parley/study"
 )
@@ -81,7 +82,7 @@ func privateRounds(ctx context.Context, data string) ([]row, error) {
 // views and 100 rounds, every release at (10, 0.01). The bars are 0.1 % around
 // the tight values of an exact accountant (the vectors, dp); Theorem 8 says 90.
 func (t *table) cost(schema dataset.Schema) error {
-	p, err := plan(schema, evaluate.SiteNames(3), options{"variant": mvppca.PublishedVariant, "latent": sdFactors, "scaling": mvppca.ScaleNone, "privacy": perRelease}, 1)
+	p, err := plan(schema, evaluate.SiteNames(3), options{"variant": says.PublishedVariant, "latent": sdFactors, "scaling": says.ScaleNone, "privacy": perRelease}, 1)
 	if err != nil {
 		return err
 	}
@@ -109,7 +110,7 @@ func (t *table) cost(schema dataset.Schema) error {
 // inClear are the options of the paper's experiment with noise.
 func inClear(schema dataset.Schema, s evaluate.Split) options {
 	o := asPublished(sdFactors)
-	o["privacy"], o["mechanism"] = perRelease, mvppca.MechanismDifference
+	o["privacy"], o["mechanism"] = perRelease, says.MechanismDifference
 	var lacking []map[string]any
 	names := evaluate.SiteNames(s.Sites)
 	for i, views := range s.Lacking {
@@ -121,7 +122,7 @@ func inClear(schema dataset.Schema, s evaluate.Split) options {
 			lacking = append(lacking, map[string]any{"site": names[i], "views": missing})
 		}
 	}
-	clipping := map[string]any{"difference": map[string]any{"first_round": mvppca.FirstInClear}}
+	clipping := map[string]any{"difference": map[string]any{"first_round": says.FirstInClear}}
 	if lacking != nil {
 		clipping["lacking"] = lacking
 	}
@@ -132,7 +133,7 @@ func inClear(schema dataset.Schema, s evaluate.Split) options {
 // underTotals measures the test error of the mechanisms with rounds when every
 // round is private and all of them together keep a total at δ = 1e-5.
 func (t *table) underTotals(ctx context.Context, draws []*draw) error {
-	for _, mechanism := range []string{mvppca.MechanismJoint, mvppca.MechanismDifference} {
+	for _, mechanism := range []string{says.MechanismJoint, says.MechanismDifference} {
 		for _, epsilon := range []float64{1, 3, 10, 100} {
 			var results []evaluate.Result
 			for _, d := range draws {
@@ -160,7 +161,7 @@ func (t *table) underTotals(ctx context.Context, draws []*draw) error {
 // underTotal are the options of a private run on rows that are already in [0, 1].
 func underTotal(mechanism string, epsilon float64) options {
 	return options{
-		"variant": mvppca.PublishedVariant, "latent": sdFactors, "scaling": mvppca.ScaleNone, "mechanism": mechanism,
+		"variant": says.PublishedVariant, "latent": sdFactors, "scaling": says.ScaleNone, "mechanism": mechanism,
 		"published": map[string]any{"prior": map[string]any{"loading_sd": 0.1, "mean": 0.5, "mean_sd": 0.25, "noise_alpha": 3, "noise_beta": 0.08}},
 		"privacy": map[string]any{
 			"protection": study.ProtectionDifferential, "unit": study.UnitSubject, "adjacency": "add-remove",

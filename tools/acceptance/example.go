@@ -7,7 +7,7 @@ import (
 
 	"parley/dataset"
 	"parley/engine/local"
-	"parley/methods/mvppca"
+	says "parley/methods/mvppca/options"
 	"parley/study"
 )
 
@@ -25,7 +25,7 @@ var exampleFits = []struct {
 	{"pooled", options{"rounds": 0, "local_rank": 129}},
 	{"one shot, local rank q", options{"rounds": 0, "local_rank": exampleFactors}},
 	{"one shot, local rank 2q", options{"rounds": 0, "local_rank": 2 * exampleFactors}},
-	{"published", options{"variant": mvppca.PublishedVariant}},
+	{"published", options{"variant": says.PublishedVariant}},
 }
 
 // example measures on the example's data what documents say of it. Nothing is promised.
@@ -63,7 +63,7 @@ func example(ctx context.Context) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, scaling := range []string{mvppca.ScaleStandard, mvppca.ScaleView, mvppca.ScaleNone} {
+	for _, scaling := range []string{says.ScaleStandard, says.ScaleView, says.ScaleNone} {
 		x, err := fitExample(ctx, p, sites, options{"scaling": scaling})
 		if err != nil {
 			return nil, fmt.Errorf("scaling %s: %w", scaling, err)

@@ -12,6 +12,8 @@ import (
 	"parley/method"
 	"parley/method/fitted"
 	"parley/methods/mvppca"
+	says "parley/methods/mvppca/options"
+	"parley/methods/mvppca/use"
 	"parley/study"
 )
 
@@ -23,13 +25,13 @@ type options map[string]any
 
 // asIs are the options of the default method on rows that are already scaled.
 func asIs(q, rounds int) options {
-	return options{"latent": q, "scaling": mvppca.ScaleNone, "rounds": rounds}
+	return options{"latent": q, "scaling": says.ScaleNone, "rounds": rounds}
 }
 
 // asPublished are those of the paper's experiment: each site scales its own
 // rows; 100 rounds of 15 iterations, 30 in the first, are the defaults.
 func asPublished(q int) options {
-	return options{"variant": mvppca.PublishedVariant, "latent": q, "scaling": mvppca.ScaleSiteRange}
+	return options{"variant": says.PublishedVariant, "latent": q, "scaling": says.ScaleSiteRange}
 }
 
 // plan describes a study of the views that the sites share.
@@ -66,12 +68,12 @@ func plan(schema dataset.Schema, sites []string, o options, seed uint64) (*study
 }
 
 // federate runs a whole study over the sites through the engine, in memory.
-func federate(ctx context.Context, sites []dataset.Source, o options, seed uint64) (*mvppca.Model, *engine.Outcome, error) {
+func federate(ctx context.Context, sites []dataset.Source, o options, seed uint64) (*use.Model, *engine.Outcome, error) {
 	return federateNamed(ctx, evaluate.SiteNames(len(sites)), sites, o, seed)
 }
 
 // federateNamed is federate over sites of these names, from which random starts follow.
-func federateNamed(ctx context.Context, names []string, sites []dataset.Source, o options, seed uint64) (*mvppca.Model, *engine.Outcome, error) {
+func federateNamed(ctx context.Context, names []string, sites []dataset.Source, o options, seed uint64) (*use.Model, *engine.Outcome, error) {
 	p, err := plan(sites[0].Schema(), names, o, seed)
 	if err != nil {
 		return nil, nil, err
@@ -88,7 +90,7 @@ func federateNamed(ctx context.Context, names []string, sites []dataset.Source, 
 	if err != nil {
 		return nil, nil, err
 	}
-	m, err := mvppca.LoadModel(file)
+	m, err := use.LoadModel(file)
 	return m, out, err
 }
 

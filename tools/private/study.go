@@ -11,6 +11,7 @@ import (
 	"parley/judge/evaluate"
 	"parley/method"
 	"parley/methods/mvppca"
+	"parley/methods/mvppca/options"
 	"parley/study"
 )
 
@@ -134,7 +135,7 @@ func (x *data) plan(epsilon float64, seed uint64) (*study.Plan, error) {
 	// JSON is YAML.
 	text, err := json.Marshal(map[string]any{
 		"parley": study.Version, "name": "private", "seed": seed, "sites": evaluate.SiteNames(sites), "views": views,
-		"method": map[string]any{"name": mvppca.Method{}.Name(), "latent": x.q, "scaling": mvppca.ScaleRange, "mechanism": mvppca.MechanismStatistics},
+		"method": map[string]any{"name": mvppca.Method{}.Name(), "latent": x.q, "scaling": options.ScaleRange, "mechanism": options.MechanismStatistics},
 		"privacy": map[string]any{
 			"protection": study.ProtectionDifferential, "unit": study.UnitSubject, "adjacency": "add-remove",
 			"total": map[string]any{"epsilon": epsilon, "delta": delta},

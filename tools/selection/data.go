@@ -12,6 +12,7 @@ import (
 	"parley/method"
 	"parley/method/judged"
 	"parley/methods/mvppca"
+	"parley/methods/mvppca/options"
 	"parley/study"
 )
 
@@ -120,12 +121,12 @@ type setting struct {
 }
 
 var settings = []setting{
-	{"one scale per view", mvppca.ScaleView, "view", 1, true},
-	{"one scale per view, noise × 10", mvppca.ScaleView, "view", 10, true},
-	{"noise per feature", mvppca.ScaleStandard, "feature", 1, true},
-	{"noise per feature, min-max", mvppca.ScaleMinMax, "feature", 1, true},
-	{"each feature scaled, noise per view", mvppca.ScaleStandard, "view", 1, false},
-	{"min-max, noise per view", mvppca.ScaleMinMax, "view", 1, false},
+	{"one scale per view", options.ScaleView, "view", 1, true},
+	{"one scale per view, noise × 10", options.ScaleView, "view", 10, true},
+	{"noise per feature", options.ScaleStandard, "feature", 1, true},
+	{"noise per feature, min-max", options.ScaleMinMax, "feature", 1, true},
+	{"each feature scaled, noise per view", options.ScaleStandard, "view", 1, false},
+	{"min-max, noise per view", options.ScaleMinMax, "view", 1, false},
 }
 
 // plan is the study of one data set.

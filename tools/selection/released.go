@@ -14,6 +14,7 @@ import (
 	"parley/method"
 	"parley/method/judged"
 	"parley/methods/mvppca"
+	"parley/methods/mvppca/options"
 	"parley/privacy/account"
 	"parley/study"
 )
@@ -134,7 +135,7 @@ func (r release) plan(all *dataset.Table, seed uint64) (*study.Plan, error) {
 	}
 	text, err := json.Marshal(map[string]any{ // JSON is YAML
 		"parley": study.Version, "name": "released", "seed": seed, "sites": evaluate.SiteNames(r.sites), "views": views,
-		"method": map[string]any{"name": mvppca.Method{}.Name(), "latent": 1, "scaling": mvppca.ScaleRange, "mechanism": mvppca.MechanismStatistics},
+		"method": map[string]any{"name": mvppca.Method{}.Name(), "latent": 1, "scaling": options.ScaleRange, "mechanism": options.MechanismStatistics},
 		"privacy": map[string]any{"protection": study.ProtectionDifferential, "unit": study.UnitSubject, "adjacency": account.AddRemove,
 			"total": account.Budget{Epsilon: r.epsilon, Delta: delta}},
 	})

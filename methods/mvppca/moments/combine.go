@@ -1,0 +1,243 @@
+package moments
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"parley/methods/mvppca/linalg"
+
+	"gonum.org/v1/gonum/mat"
+)
+
+// total is an estimate of T = Σ (u, 1)(u, 1)ᵀ over the subjects of one pattern
+// at one site, u in parts of the ranges, with what is known of its noise:
+// T = Z Y Zᵀ − K (…) where the entries of Y have independent noise.
+type total struct {
+	p    int
+	t    []float64 // (p+1)²
+	z    []float64 // (p+1)²
+	sd   []float64 // (p+1)²: of Y beside the diagonal; on it √2 as much
+	gain []float64 // (p+1)²: what one subject more in the count adds to T
+	more float64   // standard deviation of the count from the overview
+
+	sizes [2]sizes // of the coarse and the fine sum
+}
+
+// passed is how clipping acts on a sum of moments: along each axis of the fine
+// lens, and in all other directions, the square root of the share of the
+// variance that is left, and the shares of the mean and of the sizes.
+type passed struct {
+	axes []float64
+	rest float64
+	mean float64
+	size float64
+}
+
+// clear says that nothing was clipped.
+func unclipped(k int) passed {
+	out := passed{axes: make([]float64, k), rest: 1, mean: 1, size: 1}
+	for i := range out.axes {
+		out.axes[i] = 1
+	}
+	return out
+}
+
+// optics returns A of one sum, t tᵀ = A (u, 1)(u, 1)ᵀ Aᵀ, as far as clipping lets
+// pass, and turns the moments m so that this holds of the means too.
+func (n *Lens) optics(axes []float64, squeeze []float64, pass passed, m []float64) []float64 {
+	p := len(n.Scale)
+	d := p + 1
+	size := n.room() / n.Bound
+	a := make([]float64, d*d)
+	for j := range p {
+		a[j*d+j] = size * pass.rest * n.Scale[j]
+	}
+	for i := range squeeze {
+		v := axes[i*p:][:p]
+		c := size * (squeeze[i]*pass.axes[i] - pass.rest)
+		for r, x := range v {
+			for j, y := range v {
+				a[r*d+j] += c * x * y * n.Scale[j]
+			}
+		}
+	}
+	for r := range p {
+		a[r*d+p] = -dot(a[r*d:][:p], n.Centre)
+	}
+	a[p*d+p] = n.Constant
+	// Means are let pass otherwise than spreads.
+	mean := make([]float64, p)
+	for j := range mean {
+		mean[j] = m[j*d+p]
+	}
+	turned := make([]float64, p)
+	for j := range turned {
+		turned[j] = mean[j] * pass.rest / pass.mean
+	}
+	for i := range squeeze {
+		v := axes[i*p:][:p]
+		c := dot(v, mean) * (pass.axes[i] - pass.rest) / pass.mean
+		for j, x := range v {
+			turned[j] += c * x
+		}
+	}
+	for j, x := range turned {
+		m[j*d+p], m[p*d+j] = x, x
+	}
+	return a
+}
+
+// combine makes the best linear estimate of T of both sums of a pattern and of
+// the count of the overview. With A₁ = Q₁ Z⁻¹ and A₂ = Q₂ Λ^½ Z⁻¹, the sums are
+// Q₁ᵀ M₁ Q₁ = Y + noise and Q₂ᵀ M₂ Q₂ = Λ^½ Y Λ^½ + noise, entry by entry, for
+// symmetric noise of this kind looks alike in all orthonormal bases.
+func (r *Released) combine(i int, pass [2]passed) (*total, error) {
+	coarse, fine := &r.Coarse[i], &r.Fine[i]
+	p := len(fine.Scale)
+	d := p + 1
+	m1, err := unpackMoments(r.CoarseBlocks[i], p)
+	if err != nil {
+		return nil, err
+	}
+	m2, err := unpackMoments(r.FineBlocks[i], p)
+	if err != nil {
+		return nil, err
+	}
+	ones := unclipped(len(fine.Squeeze)).axes
+	a1 := coarse.optics(fine.Axes, ones, pass[0], m1)
+	a2 := fine.optics(fine.Axes, fine.Squeeze, pass[1], m2)
+	// The lenses' constants are never 0 and squeezes are positive: A₁ is invertible.
+	inv, ok := inverse(a1, d)
+	if !ok {
+		return nil, fmt.Errorf("pattern %v: its coarse lens cannot be inverted", fine.Views)
+	}
+	b := product(a2, inv, d) // A₂ A₁⁻¹
+	g := make([]float64, d*d)
+	for x := range d {
+		for k := range d {
+			for y := range d {
+				g[x*d+y] += b[k*d+x] * b[k*d+y]
+			}
+		}
+	}
+	linalg.Symmetrise(g, d, d)
+	e := linalg.NewEigen(d)
+	if !e.Factorise(g, d) {
+		return nil, fmt.Errorf("pattern %v: the eigenvalues of its lenses did not converge", fine.Views)
+	}
+	// Q₁ = e.vec; Z = A₁⁻¹ Q₁; B Q₁ = Q₂ Λ^½.
+	out := &total{p: p, z: product(inv, e.Vectors, d), sd: make([]float64, d*d), more: math.Sqrt(fine.CountVar)}
+	q2 := product(b, e.Vectors, d)
+	w := make([]float64, d)
+	for k := range d {
+		w[k] = math.Sqrt(max(e.Values[k], 1e-300))
+		for x := range d {
+			q2[x*d+k] /= w[k]
+		}
+	}
+	y1, y2 := turn(e.Vectors, m1, d), turn(q2, m2, d)
+	v1, v2 := r.CoarseSD*r.CoarseSD/2, r.FineSD*r.FineSD/2
+	for x := range d {
+		for k := range d {
+			f := w[x] * w[k]
+			precision := 1/v1 + f*f/v2
+			y1[x*d+k] = (y1[x*d+k]/v1 + f*y2[x*d+k]/v2) / precision
+			out.sd[x*d+k] = 1 / math.Sqrt(precision)
+		}
+	}
+	out.sizes = [2]sizes{coarse.sizes(r.CoarseBlocks[i], r.CoarseSD, pass[0]), fine.sizes(r.FineBlocks[i], r.FineSD, pass[1])}
+	out.t = congruent(out.z, y1, d)
+	// The overview counted too. Cov(Y, T_dd) = 2 sd² ∘ z zᵀ, z the last row of Z.
+	cov := make([]float64, d*d)
+	last := out.z[p*d:][:d]
+	for x := range d {
+		for k := range d {
+			cov[x*d+k] = 2 * out.sd[x*d+k] * out.sd[x*d+k] * last[x] * last[k]
+		}
+	}
+	out.gain = congruent(out.z, cov, d)
+	scale := 1 / (out.gain[d*d-1] + fine.CountVar)
+	for x := range out.gain {
+		out.gain[x] *= scale
+	}
+	out.correct(out.t, fine.Count)
+	return out, nil
+}
+
+// correct moves T to what another count says.
+func (t *total) correct(x []float64, count float64) {
+	c := count - x[len(x)-1]
+	for i, g := range t.gain {
+		x[i] += c * g
+	}
+}
+
+// noise draws noise like that of T.
+func (t *total) noise(r *rand.Rand) []float64 {
+	d := t.p + 1
+	y := make([]float64, d*d)
+	for i := range d {
+		for j := range i {
+			v := t.sd[i*d+j] * r.NormFloat64()
+			y[i*d+j], y[j*d+i] = v, v
+		}
+		y[i*d+i] = math.Sqrt2 * t.sd[i*d+i] * r.NormFloat64()
+	}
+	x := congruent(t.z, y, d)
+	t.correct(x, t.more*r.NormFloat64())
+	return x
+}
+
+// product returns a b for n × n matrices.
+func product(a, b []float64, n int) []float64 {
+	out := make([]float64, n*n)
+	for i := range n {
+		row := out[i*n:][:n]
+		for k, x := range a[i*n:][:n] {
+			if x == 0 {
+				continue
+			}
+			for j, y := range b[k*n:][:n] {
+				row[j] += x * y
+			}
+		}
+	}
+	return out
+}
+
+// transpose returns aᵀ.
+func transpose(a []float64, n int) []float64 {
+	out := make([]float64, n*n)
+	for i := range n {
+		for j := range n {
+			out[j*n+i] = a[i*n+j]
+		}
+	}
+	return out
+}
+
+// turn returns qᵀ x q.
+func turn(q, x []float64, n int) []float64 {
+	out := product(product(transpose(q, n), x, n), q, n)
+	linalg.Symmetrise(out, n, n)
+	return out
+}
+
+// congruent returns z x zᵀ.
+func congruent(z, x []float64, n int) []float64 {
+	out := product(product(z, x, n), transpose(z, n), n)
+	linalg.Symmetrise(out, n, n)
+	return out
+}
+
+// inverse returns a⁻¹.
+func inverse(a []float64, n int) ([]float64, bool) {
+	var out mat.Dense
+	if err := out.Inverse(mat.NewDense(n, n, a)); err != nil {
+		if c, ill := err.(mat.Condition); !ill || math.IsInf(float64(c), 0) {
+			return nil, false
+		}
+	}
+	return out.RawMatrix().Data, true
+}

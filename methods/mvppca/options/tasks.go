@@ -1,0 +1,14 @@
+package options
+
+// The tasks of both variants, in the words that progress and logs show.
+const (
+	TaskScale   = "scale"   // sums for a common scale
+	TaskFit     = "fit"     // the site's own fit: the one shot
+	TaskRefine  = "refine"  // a hierarchical round
+	TaskIterate = "iterate" // a published round
+	TaskAssess  = "assess"  // how well the model describes the site
+	TaskClip    = "clip"    // a round of a clipping mechanism
+
+	TaskStatistics = "statistics" // noised statistics of the site's subjects, once
+	TaskCheck      = "check"      // noised diagnostics of the model, once
+)

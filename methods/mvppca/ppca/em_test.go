@@ -1,0 +1,275 @@
+package ppca
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"parley/methods/mvppca/linalg"
+
+	"pgregory.net/rapid"
+)
+
+// forms returns the same subjects as statistics, as rows, as two blocks and as
+// one block per subject.
+func forms(l Layout, rows [][]float64) map[string][]Block {
+	features := l.AllFeatures()
+	single := func(rows [][]float64) Block {
+		d := len(features)
+		b := Block{Features: features, N: float64(len(rows)), Mean: make([]float64, d)}
+		for _, r := range rows {
+			for j, x := range r {
+				b.Mean[j] += x / b.N
+			}
+		}
+		for _, r := range rows {
+			for j, x := range r {
+				b.Factor = append(b.Factor, x-b.Mean[j])
+			}
+		}
+		return b
+	}
+	all := single(rows)
+	var subjects []Block
+	for _, r := range rows {
+		subjects = append(subjects, Block{Features: features, N: 1, Mean: r})
+	}
+	half := len(rows) / 2
+	first, second := single(rows[:half]), single(rows[half:])
+	return map[string][]Block{
+		"statistics": {all.Dense()}, "rows": {all}, "mixed": {first, second.Dense()}, "subjects": subjects,
+		"merged": Moments(subjects...),
+	}
+}
+
+// drawLayout draws a small layout; every view can take all q factors.
+func drawLayout(t *rapid.T, q int, noise Noise) Layout {
+	dims := rapid.SliceOfN(rapid.IntRange(q+1, q+5), 1, 3).Draw(t, "dims")
+	return Layout{Dims: dims, Noise: noise}
+}
+
+func TestPublishedIterationsAgreeInEveryForm(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		q := rapid.IntRange(1, 4).Draw(rt, "q")
+		l := drawLayout(rt, q, NoisePerView)
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1))
+		tr := NewTruth(r, l, q, 0.5)
+		// With hardly more subjects than factors the likelihood has no maximum,
+		// and rounding grows without bound on the way there.
+		rows := tr.Subjects(r, rapid.IntRange(2*q+6, 40).Draw(rt, "n"))
+		start := NewTruth(r, l, q, 1).P
+		prior := Must(Weak(l, &tr.P))(t)
+		if rapid.Bool().Draw(rt, "no prior") {
+			prior = nil
+		}
+		got := map[string]Params{}
+		for name, blocks := range forms(l, rows) {
+			s := Must(NewPublished(l, blocks, q, start.W, start.Noise))(t)
+			for range 6 {
+				if err := s.Step(prior); err != nil {
+					rt.Fatal(err)
+				}
+			}
+			got[name] = s.Params()
+		}
+		want := got["rows"]
+		for name, p := range got {
+			if e := WorstParams(&want, &p); e > 1e-10 {
+				rt.Fatalf("%s differ from rows by %.1e", name, e)
+			}
+		}
+	})
+}
+
+func TestFitIterationsAgreeInEveryForm(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		q := rapid.IntRange(1, 3).Draw(rt, "q")
+		l := drawLayout(rt, q, Noise(rapid.IntRange(0, 1).Draw(rt, "noise")))
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 2))
+		tr := NewTruth(r, l, q, 0.5)
+		rows := tr.Subjects(r, rapid.IntRange(2*q+6, 40).Draw(rt, "n"))
+		start := NewTruth(r, l, q, 1).P
+		var want *Params
+		var wantLL float64
+		for _, name := range []string{"rows", "statistics", "mixed", "subjects", "merged"} {
+			f := Must(newPXEM(l, forms(l, rows)[name], q, &start))(t)
+			var ll float64
+			for range 6 {
+				var err error
+				if ll, err = f.expect(); err != nil {
+					rt.Fatal(err)
+				}
+				if err := f.maximise(true); err != nil {
+					rt.Fatal(err)
+				}
+			}
+			p := f.md.params(l, f.features)
+			if want == nil {
+				want, wantLL = &p, ll
+			}
+			if e := max(WorstParams(want, &p), math.Abs(ll-wantLL)/math.Abs(wantLL)); e > 1e-10 {
+				rt.Fatalf("%s differ from rows by %.1e", name, e)
+			}
+		}
+	})
+}
+
+// gradient is the central difference of f at x in every coordinate, relative
+// to the curvature scale of f.
+func gradient(f func([]float64) float64, x []float64) (largest float64) {
+	y := slices.Clone(x)
+	for i := range x {
+		h := 1e-4 * max(1e-2, math.Abs(x[i]))
+		y[i] = x[i] + h
+		up := f(y)
+		y[i] = x[i] - h
+		down := f(y)
+		y[i] = x[i]
+		// The change of f over the step, against the size of the curvature term.
+		g, c := (up-down)/2, math.Abs(up+down-2*f(x))/2
+		largest = max(largest, math.Abs(g)/(c+1e-12*math.Abs(f(x))))
+	}
+	return largest
+}
+
+// TestPublishedUpdatesAreStationary checks each update of one MAP iteration
+// against what it is to maximise, written down row by row.
+func TestPublishedUpdatesAreStationary(t *testing.T) {
+	l := Shape(t, NoisePerView, 4, 3)
+	r := rand.New(rand.NewPCG(5, 1))
+	tr := NewTruth(r, l, 2, 0.5)
+	rows := tr.Subjects(r, 20)
+	center := NewTruth(r, l, 2, 0.7).P
+	prior := Must(Weak(l, &center))(t)
+	prior.VarMu[0], prior.VarMu[1], prior.VarW[0] = 0.3, 0.01, 0.2
+	start := NewTruth(r, l, 2, 1).P
+	s := Must(NewPublished(l, BlocksOf(t, l, rows), 2, start.W, start.Noise))(t)
+	if err := s.Step(prior); err != nil {
+		t.Fatal(err)
+	}
+	got := s.Params()
+	normal := func(x, mean, variance float64) float64 { return -(x - mean) * (x - mean) / (2 * variance) }
+
+	for k := range l.Views() {
+		lo, hi := l.View(k)
+		view := Must(l.FeaturesOf([]int{k}))(t)
+		cov := Covariance(l, &start, view)
+		marginal := func(mu []float64) float64 { // (10) with the old W and noise, and the prior (4)
+			v := 0.0
+			for _, row := range rows {
+				v += LogDensity(row[lo:hi], mu, cov)
+			}
+			for i, x := range mu {
+				v += normal(x, prior.Mu[lo+i], prior.VarMu[k])
+			}
+			return v
+		}
+		if g := gradient(marginal, got.Mu[lo:hi]); g > 1e-5 {
+			t.Errorf("view %d: (11) is not stationary, %.1e", k, g)
+		}
+	}
+	// The moments: old W and noise, new μ.
+	moments := start.Clone()
+	moments.Mu = got.Mu
+	post := Must(Must(NewPredictor(l, &moments))(t).Given(l.AllFeatures()))(t)
+	expected := func(w, noise []float64, k int) float64 {
+		lo, hi := l.View(k)
+		v := 0.0
+		x := make([]float64, 2)
+		for _, row := range rows {
+			post.Latent(x, row)
+			for j := lo; j < hi; j++ {
+				wj := w[(j-lo)*2:][:2]
+				res := row[j] - got.Mu[j] - wj[0]*x[0] - wj[1]*x[1]
+				v -= math.Log(noise[0])/2 + (res*res+linalg.Quadratic(post.Cov, 2, wj, wj))/(2*noise[0])
+			}
+		}
+		return v
+	}
+	for k := range l.Views() {
+		lo, hi := l.View(k)
+		w := func(w []float64) float64 {
+			v := expected(w, start.Noise[k:k+1], k)
+			for i, x := range w {
+				v += normal(x, prior.W[lo*2+i], prior.VarW[k])
+			}
+			return v
+		}
+		if g := gradient(w, got.W[lo*2:hi*2]); g > 1e-5 {
+			t.Errorf("view %d: W is not stationary, %.1e", k, g)
+		}
+		noise := func(s []float64) float64 {
+			return expected(got.W[lo*2:hi*2], s, k) - (prior.Alpha[k]+1)*math.Log(s[0]) - prior.Beta[k]/s[0]
+		}
+		if g := gradient(noise, got.Noise[k:k+1]); g > 1e-3 { // not quadratic
+			t.Errorf("view %d: the noise is not stationary, %.1e", k, g)
+		}
+	}
+}
+
+func TestPublishedHandlesSubjectsThatLackViews(t *testing.T) {
+	l := Shape(t, NoisePerView, 4, 3, 5)
+	r := rand.New(rand.NewPCG(6, 1))
+	tr := NewTruth(r, l, 2, 0.2)
+	rows := append(tr.Subjects(r, 60), Lacking(l, tr.Subjects(r, 60), 1)...)
+	blocks := BlocksOf(t, l, rows)
+	if len(blocks) != 2 {
+		t.Fatalf("%d blocks", len(blocks))
+	}
+	start := NewTruth(r, l, 2, 1).P
+	s := Must(NewPublished(l, blocks, 2, start.W, start.Noise))(t)
+	last := math.Inf(-1)
+	for range 200 {
+		if err := s.Step(nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Without a prior every iteration after the first is EM with μ fixed.
+	for range 20 {
+		if err := s.Step(nil); err != nil {
+			t.Fatal(err)
+		}
+		p := s.Params()
+		ll, _, err := LogLik(l, &p, blocks)
+		if err != nil || ll < last-1e-9*math.Abs(ll) {
+			t.Fatalf("log-likelihood fell from %v to %v (%v)", last, ll, err)
+		}
+		last = ll
+	}
+	holes := BlocksOf(t, l, Hole(r, tr.Subjects(r, 9), 0.2))
+	if _, err := NewPublished(l, holes, 2, start.W, start.Noise); err == nil {
+		t.Error("single missing cells were accepted")
+	}
+}
+
+func TestPublishedStepDoesNotAllocate(t *testing.T) {
+	l := Shape(t, NoisePerView, 15, 8, 10)
+	r := rand.New(rand.NewPCG(7, 1))
+	tr := NewTruth(r, l, 5, 0.2)
+	s := Must(NewPublished(l, BlocksOf(t, l, tr.Subjects(r, 50)), 5, tr.P.W, tr.P.Noise))(t)
+	prior := Must(Weak(l, &tr.P))(t)
+	if n := testing.AllocsPerRun(20, func() {
+		if err := s.Step(prior); err != nil {
+			t.Fatal(err)
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations per iteration", n)
+	}
+}
+
+func TestFrozenPriorIsFollowed(t *testing.T) {
+	l := Shape(t, NoisePerView, 4, 3)
+	r := rand.New(rand.NewPCG(8, 1))
+	tr := NewTruth(r, l, 2, 0.2)
+	prior := Must(Weak(l, &tr.P))(t)
+	clear(prior.VarMu)
+	clear(prior.VarW)
+	s := Must(NewPublished(l, BlocksOf(t, l, tr.Subjects(r, 20)), 2, tr.P.W, tr.P.Noise))(t)
+	if err := s.Step(prior); err != nil {
+		t.Fatal(err)
+	}
+	if p := s.Params(); Worst(p.W, tr.P.W) != 0 || Worst(p.Mu, tr.P.Mu) != 0 {
+		t.Error("variances of zero between sites, and yet the site has values of its own")
+	}
+}

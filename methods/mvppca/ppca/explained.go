@@ -1,0 +1,153 @@
+package ppca
+
+import (
+	"fmt"
+	"math"
+
+	"parley/methods/mvppca/linalg"
+)
+
+// Explained holds the sums from which the variance explained by each factor in
+// each view follows. A site can send them: they add over sites.
+//
+// A subject is described by W x + μ, x the posterior mean of the factors given
+// all that was observed of the subject, and by W_f x_f + μ for factor f alone.
+// Everything is about the site's own means, so that the sums tell how subjects
+// of one site differ from each other, whoever is at the site: a feature's total
+// is Σ (t − t̄)², and its residuals r count as Σ (r − r̄)².
+type Explained struct {
+	Views, Rank int
+	Cells       []float64 // per view: values observed
+	Total       []float64 // per view
+	Residual    []float64 // views × (q+1) by rows: with factor f alone, and last with all
+
+	FeatureTotal, FeatureResidual []float64 // per feature, the latter with all factors
+}
+
+// NewExplained computes the sums over one site's blocks under one model.
+func NewExplained(l Layout, p *Params, blocks []Block) (*Explained, error) {
+	e, md, err := evaluator(l, p, blocks)
+	if err != nil {
+		return nil, err
+	}
+	q, ld, z := p.Rank, e.ld, standard(p.Rank)
+	out := &Explained{
+		Views: l.Views(), Rank: q,
+		Cells: make([]float64, l.Views()), Total: make([]float64, l.Views()), Residual: make([]float64, l.Views()*(q+1)),
+		FeatureTotal: make([]float64, l.Features()), FeatureResidual: make([]float64, l.Features()),
+	}
+	view := l.ViewOf()
+	means := make([]float64, q*ld) // Σ ⟨x⟩⟨x⟩ᵀ
+	// Per feature, over the subjects who have it: their number, Σ (t − μ) and Σ ⟨x⟩.
+	count, dev, sum := make([]float64, l.Features()), make([]float64, l.Features()), make([]float64, l.Features()*q)
+	for n := range blocks {
+		b := &blocks[n]
+		if err := e.run(md, b, z); err != nil {
+			return nil, err
+		}
+		for a := range q {
+			for c := range q {
+				means[a*ld+c] = e.ksk[a*ld+c] + b.N*e.x[a]*e.x[c]
+			}
+		}
+		for i, j := range b.Features {
+			w, s := e.w[i*ld:][:q], e.stx[i*ld:][:q]
+			count[j] += b.N
+			dev[j] += b.N * e.delta[i]
+			res := out.Residual[view[j]*(q+1):][:q+1]
+			all := e.square[i] + linalg.Quadratic(means, ld, w, w)
+			for a, x := range w {
+				sum[j*q+a] += b.N * e.x[a]
+				res[a] += e.square[i] - 2*x*s[a] + x*x*means[a*ld+a]
+				all -= 2 * x * s[a]
+			}
+			out.FeatureResidual[j] += all
+			out.FeatureTotal[j] += e.square[i]
+		}
+	}
+	for j, n := range count {
+		if n == 0 {
+			continue
+		}
+		k := view[j]
+		out.Cells[k] += n
+		res, all := out.Residual[k*(q+1):][:q+1], dev[j]
+		for a, w := range md.w[j*ld:][:q] {
+			r := dev[j] - w*sum[j*q+a]
+			res[a] -= r * r / n
+			all -= w * sum[j*q+a]
+		}
+		out.FeatureTotal[j] -= dev[j] * dev[j] / n
+		out.FeatureResidual[j] -= all * all / n
+		out.Total[k] += out.FeatureTotal[j]
+		res[q] += out.FeatureResidual[j]
+	}
+	for _, x := range [][]float64{out.Total, out.Residual, out.FeatureTotal, out.FeatureResidual} { // rounding may leave −1e-20
+		for i := range x {
+			x[i] = max(0, x[i])
+		}
+	}
+	return out, nil
+}
+
+// Check says what is wrong with sums that came from elsewhere.
+func (x *Explained) Check(l Layout) error {
+	if x.Views != l.Views() || x.Rank < 1 || x.Rank > l.Features() ||
+		len(x.Cells) != x.Views || len(x.Total) != x.Views || len(x.Residual) != x.Views*(x.Rank+1) ||
+		len(x.FeatureTotal) != l.Features() || len(x.FeatureResidual) != l.Features() {
+		return fmt.Errorf("explained variance: %d views, %d factors and %d features do not fit the layout", x.Views, x.Rank, len(x.FeatureTotal))
+	}
+	for _, v := range [][]float64{x.Cells, x.Total, x.Residual, x.FeatureTotal, x.FeatureResidual} {
+		if err := Finite("explained variance", v); err != nil {
+			return err
+		}
+		for _, s := range v {
+			if s < 0 {
+				return fmt.Errorf("explained variance: a sum of squares or a count is %v", s)
+			}
+		}
+	}
+	return nil
+}
+
+// Add adds the sums of another site under the same model.
+func (x *Explained) Add(y *Explained) error {
+	if x.Views != y.Views || x.Rank != y.Rank || len(x.Total) != len(y.Total) || len(x.Residual) != len(y.Residual) || len(x.FeatureTotal) != len(y.FeatureTotal) {
+		return fmt.Errorf("explained variance of %d views and %d factors cannot be added to %d and %d", y.Views, y.Rank, x.Views, x.Rank)
+	}
+	for _, v := range [][2][]float64{{x.Cells, y.Cells}, {x.Total, y.Total}, {x.Residual, y.Residual}, {x.FeatureTotal, y.FeatureTotal}, {x.FeatureResidual, y.FeatureResidual}} {
+		for i := range v[0] {
+			v[0][i] += v[1][i]
+		}
+	}
+	return nil
+}
+
+// R2 returns 1 − residual/total of view k: with factor f alone, or with all
+// factors together for f = q. It is NaN where a view does not vary. Factors
+// overlap and views have different totals, so the numbers add up neither over
+// factors nor over views. A factor can score below zero in a view where the
+// others must correct it.
+func (x *Explained) R2(k, f int) float64 {
+	if !(x.Total[k] > 0) {
+		return math.NaN()
+	}
+	return share(x.Residual[k*(x.Rank+1)+f], x.Total[k])
+}
+
+// share is 1 − residual/total, NaN where the total is so small that this is no
+// number.
+func share(residual, total float64) float64 {
+	if r := 1 - residual/total; !math.IsInf(r, 0) {
+		return r
+	}
+	return math.NaN()
+}
+
+// FeatureR2 is R2 of a single feature, with all factors.
+func (x *Explained) FeatureR2(j int) float64 {
+	if !(x.FeatureTotal[j] > 0) {
+		return math.NaN()
+	}
+	return share(x.FeatureResidual[j], x.FeatureTotal[j])
+}

@@ -1,0 +1,302 @@
+package ppca
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
+
+	"parley/internal/wire"
+	"parley/methods/mvppca/linalg"
+)
+
+// Bins of the histograms that a site sends. calibrationBins is such that the
+// central interval of 90 % is bins 1 to 18: coverage needs no number of its own.
+const (
+	CalibrationBins  = 20
+	DistributionBins = 14  // half a standard deviation each, from −3.5 to 3.5
+	DistributionEnd  = 3.5 // what lies beyond counts in the outermost bins
+)
+
+// LeftOutSums says how well the other views of a site's subjects predict a
+// view that they have: the only place where anybody can see what imputing it
+// at a site that lacks it is worth. Counts are of single values.
+type LeftOutSums struct {
+	Cells   wire.Vector `cbor:"cells"`   // per view: values predicted
+	Error   wire.Vector `cbor:"error"`   // Σ (value − prediction)²
+	Squares wire.Vector `cbor:"squares"` // Σ (value − study mean)²
+	// Calibration counts values by the probability that the prediction gave to
+	// a smaller one: views × calibrationBins.
+	Calibration wire.Matrix `cbor:"calibration"`
+	// Observed counts the values, and Imputed one draw from the prediction of
+	// each, in standard deviations of the feature: views × distributionBins.
+	Observed wire.Matrix `cbor:"observed"`
+	Imputed  wire.Matrix `cbor:"imputed"`
+}
+
+func NewLeftOutSums(views int) *LeftOutSums {
+	vector := func() wire.Vector { return make(wire.Vector, views) }
+	matrix := func(bins int) wire.Matrix {
+		return wire.Matrix{Rows: views, Cols: bins, Data: make([]float64, views*bins)}
+	}
+	return &LeftOutSums{vector(), vector(), vector(), matrix(CalibrationBins), matrix(DistributionBins), matrix(DistributionBins)}
+}
+
+// LeftOutValues is how many numbers the sums hold.
+func LeftOutValues(views int) int { return views * (3 + CalibrationBins + 2*DistributionBins) }
+
+func (s *LeftOutSums) Check(views int) error {
+	for _, v := range []wire.Vector{s.Cells, s.Error, s.Squares} {
+		if len(v) != views {
+			return fmt.Errorf("sums of views left out: %d for %d views", len(v), views)
+		}
+		if err := Finite("sums of views left out", v); err != nil {
+			return err
+		}
+		if slices.Min(v) < 0 {
+			return fmt.Errorf("sums of views left out: %v is negative", slices.Min(v))
+		}
+	}
+	for i, m := range []wire.Matrix{s.Calibration, s.Observed, s.Imputed} {
+		if want := []int{CalibrationBins, DistributionBins, DistributionBins}[i]; m.Rows != views || m.Cols != want || len(m.Data) != views*want {
+			return fmt.Errorf("histograms of views left out: %d × %d for %d views and %d bins", m.Rows, m.Cols, views, want)
+		}
+		for k, n := range s.Cells {
+			sum := 0.0
+			for _, x := range m.Data[k*m.Cols:][:m.Cols] {
+				if !(x >= 0) || x != math.Trunc(x) {
+					return fmt.Errorf("histograms of views left out: a count is %v", x)
+				}
+				sum += x
+			}
+			if sum != n {
+				return fmt.Errorf("histograms of views left out: view %d has %v values in a histogram and %v in all", k, sum, n)
+			}
+		}
+	}
+	return nil
+}
+
+// Merge adds the sums of another site.
+func (s *LeftOutSums) Merge(o *LeftOutSums) {
+	for _, x := range [][2][]float64{{s.Cells, o.Cells}, {s.Error, o.Error}, {s.Squares, o.Squares},
+		{s.Calibration.Data, o.Calibration.Data}, {s.Observed.Data, o.Observed.Data}, {s.Imputed.Data, o.Imputed.Data}} {
+		floats.Add(x[0], x[1])
+	}
+}
+
+// Coverage is the share of view k's values in the central interval of 90 %.
+func (s *LeftOutSums) Coverage(k int) float64 {
+	in := 0.0
+	for _, x := range s.Calibration.Data[k*CalibrationBins+1:][:CalibrationBins-2] {
+		in += x
+	}
+	return in / s.Cells[k] // NaN where there is none
+}
+
+// Gain is the share of the squared error of "everybody has the study's mean"
+// that the prediction takes away.
+func (s *LeftOutSums) Gain(k int) float64 { return 1 - s.Error[k]/s.Squares[k] }
+
+// LeaveOut predicts each view of a subject from the subject's other views.
+type LeaveOut struct {
+	layout Layout
+	md     *model
+	SD     []float64 // per feature, over the population
+	whole  []float64 // views × q × ld: Σ w wᵀ/ψ over all features of a view
+
+	// Of subjects with the same features observed, as the one before:
+	observed []int
+	From     []int     // positions from[k] to from[k+1] are view k's
+	OK       []bool    // view k is there and so is another
+	cov      []float64 // views × q × ld: covariance of the factors given the others
+	Within   []float64 // per feature: standard deviation of the prediction
+	gram     []float64 // scratch: views × q × ld
+
+	b, x []float64 // of one subject, views × ld: Σ w (t − μ)/ψ, and the factors' mean given the others
+	rest []float64 // scratch: q
+}
+
+// NewLeaveOut prepares for a model of the pooled population. The sites that it
+// is shown took part in it, so its noise holds what they differ by already.
+func NewLeaveOut(l Layout, p *Params) *LeaveOut {
+	md := newModel(l, p.Rank)
+	md.load(p)
+	n := l.Views() * md.q * md.ld
+	o := &LeaveOut{
+		layout: l, md: md, SD: make([]float64, md.d), whole: make([]float64, n),
+		From: make([]int, l.Views()+1), OK: make([]bool, l.Views()), cov: make([]float64, n), Within: make([]float64, md.d),
+		gram: make([]float64, n), b: make([]float64, l.Views()*md.ld), x: make([]float64, l.Views()*md.ld), rest: make([]float64, md.q),
+	}
+	for k := range l.Views() {
+		lo, hi := l.View(k)
+		var all []int
+		for j := lo; j < hi; j++ {
+			if md.psi[j] > 0 {
+				all = append(all, j)
+			}
+			w := md.w[j*md.ld:][:md.q]
+			o.SD[j] = md.psi[j]
+			for _, v := range w {
+				o.SD[j] += v * v
+			}
+			o.SD[j] = math.Sqrt(o.SD[j])
+		}
+		o.addGram(o.gramOf(o.whole, k), all)
+	}
+	return o
+}
+
+func (o *LeaveOut) gramOf(all []float64, k int) []float64 {
+	n := o.md.q * o.md.ld
+	return all[k*n:][:n]
+}
+
+func (o *LeaveOut) addGram(dst []float64, features []int) {
+	q, ld := o.md.q, o.md.ld
+	for _, j := range features {
+		w := o.md.w[j*ld:][:q]
+		for a, u := range w {
+			u /= o.md.psi[j]
+			for c, v := range w {
+				dst[a*ld+c] += u * v
+			}
+		}
+	}
+}
+
+// Mean returns the study's mean of feature j.
+func (o *LeaveOut) Mean(j int) float64 { return o.md.mu[j] }
+
+// Noise returns the noise variance of feature j; 0 where the model lacks it.
+func (o *LeaveOut) Noise(j int) float64 { return o.md.psi[j] }
+
+// Factors returns the factors' mean given all views but k of the subject read last:
+// q numbers, valid until the next.
+func (o *LeaveOut) Factors(k int) []float64 { return o.x[k*o.md.ld:][:o.md.q] }
+
+// Prepare works out what depends only on which features are observed.
+func (o *LeaveOut) Prepare(observed []int) error {
+	o.observed = append(o.observed[:0], observed...)
+	q, ld, views, i := o.md.q, o.md.ld, o.layout.Views(), 0
+	for k := range views {
+		lo, hi := o.layout.View(k)
+		for o.From[k] = i; i < len(observed) && observed[i] < hi; i++ {
+		}
+		o.From[k+1] = i
+		gram := o.gramOf(o.gram, k)
+		if i-o.From[k] == hi-lo {
+			copy(gram, o.gramOf(o.whole, k))
+		} else {
+			clear(gram)
+			o.addGram(gram, observed[o.From[k]:i])
+		}
+	}
+	prec := make([]float64, q*ld)
+	for k := range views {
+		n := o.From[k+1] - o.From[k]
+		if o.OK[k] = n > 0 && n < len(observed); !o.OK[k] {
+			continue
+		}
+		clear(prec)
+		for a := range q {
+			prec[a*ld+a] = 1
+		}
+		for l := range views {
+			if l != k {
+				for i, v := range o.gramOf(o.gram, l) {
+					prec[i] += v
+				}
+			}
+		}
+		if _, ok := linalg.Cholesky(prec, q, ld); !ok {
+			return ErrCollapsed
+		}
+		cov := o.gramOf(o.cov, k)
+		linalg.CholInverse(cov, prec, q, ld)
+		for _, j := range observed[o.From[k]:o.From[k+1]] {
+			w := o.md.w[j*ld:][:q]
+			o.Within[j] = math.Sqrt(o.md.psi[j] + linalg.Quadratic(cov, ld, w, w))
+		}
+	}
+	return nil
+}
+
+// Read takes in the observed values of one subject.
+func (o *LeaveOut) Read(observed []int, values []float64) error {
+	if !slices.Equal(observed, o.observed) {
+		if err := o.Prepare(observed); err != nil {
+			return err
+		}
+	}
+	q, ld, views := o.md.q, o.md.ld, o.layout.Views()
+	clear(o.b)
+	for k := range views {
+		b := o.b[k*ld:][:q]
+		for i := o.From[k]; i < o.From[k+1]; i++ {
+			j := observed[i]
+			y := (values[i] - o.md.mu[j]) / o.md.psi[j]
+			for a, w := range o.md.w[j*ld:][:q] {
+				b[a] += w * y
+			}
+		}
+	}
+	rest := o.rest
+	for k := range views {
+		if !o.OK[k] {
+			continue
+		}
+		clear(rest)
+		for l := range views {
+			if l != k {
+				for a, v := range o.b[l*ld:][:q] {
+					rest[a] += v
+				}
+			}
+		}
+		linalg.Times(o.x[k*ld:], o.gramOf(o.cov, k), ld, rest)
+	}
+	return nil
+}
+
+// Predict returns the mean and the standard deviation of feature j of view k,
+// observed, given the other views of the subject read last.
+func (o *LeaveOut) Predict(k, j int) (mean, sd float64) {
+	mean = o.md.mu[j]
+	for a, w := range o.md.w[j*o.md.ld:][:o.md.q] {
+		mean += w * o.x[k*o.md.ld+a]
+	}
+	return mean, o.Within[j]
+}
+
+// Add counts one subject. rng draws the imputed values.
+func (o *LeaveOut) Add(s *LeftOutSums, observed []int, values []float64, rng *rand.Rand) error {
+	if err := o.Read(observed, values); err != nil {
+		return err
+	}
+	for k := range o.layout.Views() {
+		if !o.OK[k] {
+			continue
+		}
+		for i := o.From[k]; i < o.From[k+1]; i++ {
+			j := observed[i]
+			mean, sd := o.Predict(k, j)
+			s.Cells[k]++
+			s.Error[k] += (values[i] - mean) * (values[i] - mean)
+			s.Squares[k] += (values[i] - o.md.mu[j]) * (values[i] - o.md.mu[j])
+			p := math.Erfc((mean-values[i])/(sd*math.Sqrt2)) / 2
+			s.Calibration.Data[k*CalibrationBins+min(int(p*CalibrationBins), CalibrationBins-1)]++
+			s.Observed.Data[k*DistributionBins+distributionBin((values[i]-o.md.mu[j])/o.SD[j])]++
+			s.Imputed.Data[k*DistributionBins+distributionBin((mean+sd*rng.NormFloat64()-o.md.mu[j])/o.SD[j])]++
+		}
+	}
+	return nil
+}
+
+// distributionBin returns the bin of z, a number of standard deviations.
+func distributionBin(z float64) int {
+	z = min(max(z, -DistributionEnd), DistributionEnd)
+	return min(int((z+DistributionEnd)*DistributionBins/(2*DistributionEnd)), DistributionBins-1)
+}

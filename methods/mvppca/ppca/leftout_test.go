@@ -1,0 +1,156 @@
+package ppca
+
+import (
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+)
+
+func TestLeavingOutAViewIsConditioningOnTheOthers(t *testing.T) {
+	for _, noise := range []Noise{NoisePerView, NoisePerFeature} {
+		l := Shape(t, noise, 4, 1, 3)
+		r := rand.New(rand.NewPCG(5, uint64(noise)))
+		tr := NewTruth(r, l, 2, 0.4)
+		o := NewLeaveOut(l, &tr.P)
+		p := Must(NewPredictor(l, &tr.P))(t)
+		for _, row := range Hole(r, tr.Subjects(r, 20), 0.3) {
+			post, values, err := p.Subject(Split(l, row), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			observed, values := post.Observed, slices.Clone(values)
+			if err := o.Read(observed, values); err != nil {
+				t.Fatal(err)
+			}
+			for k := range l.Views() {
+				lo, hi := l.View(k)
+				var rest []int
+				var others []float64
+				for i, j := range observed {
+					if j < lo || j >= hi {
+						rest, others = append(rest, j), append(others, values[i])
+					}
+				}
+				ok := o.OK[k]
+				if want := len(rest) > 0 && len(rest) < len(observed); ok != want {
+					t.Fatalf("view %d of a subject with %v: %t", k, observed, ok)
+				}
+				if !ok {
+					continue
+				}
+				given := Must(p.Given(rest))(t)
+				mean, variance := make([]float64, len(given.Missing)), make([]float64, len(given.Missing))
+				given.Impute(mean, others)
+				given.MissingVar(variance)
+				for i, j := range given.Missing {
+					if !slices.Contains(observed, j) {
+						continue
+					}
+					m, sd := o.Predict(k, j)
+					if math.Abs(m-mean[i]) > 1e-10 || math.Abs(sd-math.Sqrt(variance[i])) > 1e-10 {
+						t.Fatalf("feature %d: %v ± %v, want %v ± %v", j, m, sd, mean[i], math.Sqrt(variance[i]))
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestPredictionsOfTheTruthAreCalibrated(t *testing.T) {
+	l := Shape(t, NoisePerView, 6, 5, 4)
+	r := rand.New(rand.NewPCG(9, 2))
+	tr := NewTruth(r, l, 2, 0.5)
+	add := func(p *Params, shift float64) *LeftOutSums {
+		o, s := NewLeaveOut(l, p), NewLeftOutSums(l.Views())
+		for _, row := range tr.Subjects(r, 4000) {
+			for j := range row[:6] {
+				row[j] += shift
+			}
+			if err := o.Add(s, l.AllFeatures(), row, r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.Check(l.Views()); err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	s := add(&tr.P, 0)
+	for k := range l.Views() {
+		// Cells of one subject share its factors; 4000 subjects leave 0.005.
+		if c := s.Coverage(k); math.Abs(c-0.9) > 0.02 {
+			t.Errorf("view %d: the interval of 90 %% holds %v", k, c)
+		}
+		for b, n := range s.Calibration.Data[k*CalibrationBins:][:CalibrationBins] {
+			if share := n / s.Cells[k]; math.Abs(share-1.0/CalibrationBins) > 0.012 {
+				t.Errorf("view %d: bin %d holds %v", k, b, share)
+			}
+		}
+		for b, n := range s.Observed.Data[k*DistributionBins:][:DistributionBins] {
+			if d := (n - s.Imputed.Data[k*DistributionBins+b]) / s.Cells[k]; math.Abs(d) > 0.02 {
+				t.Errorf("view %d: bin %d differs by %v between values and draws", k, b, d)
+			}
+		}
+		if g := s.Gain(k); !(g > 0.3 && g < 1) {
+			t.Errorf("view %d: the other views take away %v of the squared error", k, g)
+		}
+	}
+	// A site whose first view lies elsewhere must show.
+	if c := add(&tr.P, 4).Coverage(0); c > 0.7 {
+		t.Errorf("after a shift the interval still holds %v", c)
+	}
+}
+
+func TestHostileSumsOfViewsLeftOut(t *testing.T) {
+	l := Shape(t, NoisePerView, 3, 2)
+	r := rand.New(rand.NewPCG(3, 3))
+	tr := NewTruth(r, l, 1, 0.5)
+	o := NewLeaveOut(l, &tr.P)
+	refused := 0
+	for range 300 {
+		s := NewLeftOutSums(2)
+		for _, row := range tr.Subjects(r, 5) {
+			if err := o.Add(s, l.AllFeatures(), row, r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		mutate(r, reflect.ValueOf(s).Elem())
+		if s.Check(2) != nil {
+			refused++
+			continue
+		}
+		for k := range 2 {
+			if c := s.Coverage(k); c < 0 || c > 1 {
+				t.Fatalf("coverage %v", c)
+			}
+		}
+	}
+	if refused < 150 {
+		t.Errorf("only %d of 300 damaged sums were refused", refused)
+	}
+}
+
+func TestDistributionBinsHoldEverything(t *testing.T) {
+	for z, want := range map[float64]int{-1e9: 0, -3.5: 0, -0.25: 6, 0: 7, 0.49: 7, 0.5: 8, 3.49: 13, 3.5: 13, 1e300: 13} {
+		if got := distributionBin(z); got != want {
+			t.Errorf("%v is in bin %d, want %d", z, got, want)
+		}
+	}
+}
+
+// BenchmarkLeaveOut is what the pictures of imputation cost for one subject.
+func BenchmarkLeaveOut(b *testing.B) {
+	l := Shape(b, NoisePerView, 7, 41, 41, 41)
+	r := rand.New(rand.NewPCG(1, 1))
+	tr := NewTruth(r, l, 6, 0.5)
+	o, s, row := NewLeaveOut(l, &tr.P), NewLeftOutSums(4), tr.Subject(r)
+	all := l.AllFeatures()
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := o.Add(s, all, row, r); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package ppca
+
+import (
+	"fmt"
+	"math"
+
+	"parley/methods/mvppca/linalg"
+)
+
+// LogLik returns the log-likelihood of all subjects in the blocks, natural
+// logarithm with all constants, and the number of subjects.
+func LogLik(l Layout, p *Params, blocks []Block) (total, subjects float64, err error) {
+	e, md, err := evaluator(l, p, blocks)
+	if err != nil {
+		return 0, 0, err
+	}
+	z := standard(p.Rank)
+	for i := range blocks {
+		if err := e.run(md, &blocks[i], z); err != nil {
+			return 0, 0, err
+		}
+		total += e.logLik(md, &blocks[i])
+		subjects += blocks[i].N
+	}
+	return total, subjects, nil
+}
+
+// ExpectedLogLik is (15): the expected complete-data log-likelihood without
+// the terms in 2π, the moments of the factors taken at the same parameters.
+func ExpectedLogLik(l Layout, p *Params, blocks []Block) (float64, error) {
+	e, md, err := evaluator(l, p, blocks)
+	if err != nil {
+		return 0, err
+	}
+	z := standard(p.Rank)
+	total := 0.0
+	for n := range blocks {
+		b := &blocks[n]
+		if err := e.run(md, b, z); err != nil {
+			return 0, err
+		}
+		for i, j := range b.Features {
+			w := e.w[i*e.ld:][:e.q]
+			s := e.square[i] + linalg.Quadratic(e.sxx, e.ld, w, w)
+			for a, x := range w {
+				s -= 2 * x * e.stx[i*e.ld+a]
+			}
+			total -= (b.N*math.Log(md.psi[j]) + s/md.psi[j]) / 2
+		}
+		for a := range e.q {
+			total -= e.sxx[a*e.ld+a] / 2
+		}
+	}
+	return total, nil
+}
+
+// evaluator checks parameters against blocks and prepares an E step.
+func evaluator(l Layout, p *Params, blocks []Block) (*estep, *model, error) {
+	if err := checkBlocks(l, blocks); err != nil {
+		return nil, nil, err
+	}
+	if err := p.Check(l); err != nil {
+		return nil, nil, err
+	}
+	if !ContainsAll(p.Features, Observed(l, blocks)) {
+		return nil, nil, fmt.Errorf("subjects have features that the parameters do not describe")
+	}
+	md := newModel(l, p.Rank)
+	md.load(p)
+	return newEstep(p.Rank, blocks), md, nil
+}
+
+// Criterion is the widely applicable information criterion and its parts.
+type Criterion struct {
+	LPPD float64 // Σₙ ln meanₛ exp l(s, n)
+	P    float64 // Σₙ varianceₛ l(s, n), denominator S − 1: effective number of parameters
+	WAIC float64 // −2 (LPPD − P)
+}
+
+// WAIC computes the criterion from logLik[s][n], the log-likelihood of subject n
+// under draw s of the parameters from their posterior, for two draws or more.
+// It means something only for draws from a real posterior: drawing W with the
+// factors held fixed makes P too small.
+func WAIC(logLik [][]float64) (Criterion, error) {
+	if len(logLik) < 2 {
+		return Criterion{}, fmt.Errorf("the criterion needs two draws or more, got %d", len(logLik))
+	}
+	for s, row := range logLik {
+		if len(row) != len(logLik[0]) {
+			return Criterion{}, fmt.Errorf("draw %d has %d subjects, draw 0 has %d", s, len(row), len(logLik[0]))
+		}
+		if err := Finite("log-likelihood", row); err != nil {
+			return Criterion{}, err
+		}
+	}
+	var c Criterion
+	draws := float64(len(logLik))
+	for n := range logLik[0] {
+		top, mean := math.Inf(-1), 0.0
+		for _, row := range logLik {
+			top = max(top, row[n])
+			mean += row[n] / draws
+		}
+		sum, square := 0.0, 0.0
+		for _, row := range logLik {
+			sum += math.Exp(row[n] - top)
+			square += (row[n] - mean) * (row[n] - mean)
+		}
+		c.LPPD += top + math.Log(sum/draws)
+		c.P += square / (draws - 1)
+	}
+	c.WAIC = -2 * (c.LPPD - c.P)
+	return c, nil
+}

@@ -1,0 +1,325 @@
+package ppca
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"parley/internal/kernel"
+	"parley/methods/mvppca/linalg"
+)
+
+// maxKnown bounds the posteriors that a predictor keeps, by their numbers:
+// single missing cells can give every subject a set of observed features of its own.
+const maxKnown = 1 << 24
+
+// Predictor answers questions about single subjects under one model, whatever
+// they lack. What depends only on which features are observed is worked out
+// once per set and kept. It is not safe for concurrent use.
+type Predictor struct {
+	layout   Layout
+	features []int
+	md       *model
+	known    map[string]*Posterior
+	values   []float64
+	observed []int
+}
+
+// NewPredictor checks the parameters and prepares a predictor.
+func NewPredictor(l Layout, p *Params) (*Predictor, error) {
+	if err := l.Check(); err != nil {
+		return nil, err
+	}
+	if err := p.Check(l); err != nil {
+		return nil, err
+	}
+	md := newModel(l, p.Rank)
+	md.load(p)
+	return &Predictor{layout: l, features: slices.Clone(p.Features), md: md, known: make(map[string]*Posterior)}, nil
+}
+
+// Widen adds to the variance of every prediction of a feature what is not known
+// of the model itself, such as what privacy noise did to it: one variance for
+// each feature of the layout, or no variances at all.
+func (p *Predictor) Widen(variance []float64) error {
+	if len(variance) == 0 {
+		p.md.doubt = nil
+		return nil
+	}
+	if len(variance) != p.layout.Features() {
+		return fmt.Errorf("%d variances for %d features", len(variance), p.layout.Features())
+	}
+	for j, v := range variance {
+		if !(v >= 0) || math.IsInf(v, 1) {
+			return fmt.Errorf("the variance of predictions of feature %d is %v", j, v)
+		}
+	}
+	p.md.doubt = variance
+	return nil
+}
+
+// Rank returns q, the number of factors.
+func (p *Predictor) Rank() int { return p.md.q }
+
+// Describes says whether the model describes feature j.
+func (p *Predictor) Describes(j int) bool { return p.md.psi[j] > 0 }
+
+// Kept returns how many posteriors the predictor keeps, and how many it may.
+func (p *Predictor) Kept() (n, most int) { return len(p.known), maxKnown / (p.md.d * p.md.ld) }
+
+// Given returns what the model says once the given features are observed:
+// ascending, all described by the model, possibly none.
+func (p *Predictor) Given(features []int) (*Posterior, error) {
+	key := make([]byte, 0, 4*len(features))
+	for _, j := range features {
+		key = append(key, byte(j), byte(j>>8), byte(j>>16), byte(j>>24))
+	}
+	if post, ok := p.known[string(key)]; ok {
+		return post, nil
+	}
+	if len(features) > 0 {
+		if err := p.layout.checkFeatures(features); err != nil {
+			return nil, err
+		}
+		if !ContainsAll(p.features, features) {
+			return nil, fmt.Errorf("some of the observed features are not described by the model")
+		}
+	}
+	post, err := newPosterior(p.md, slices.Clone(features), p.features)
+	if err != nil {
+		return nil, err
+	}
+	if n, most := p.Kept(); n >= most {
+		clear(p.known)
+	}
+	p.known[string(key)] = post
+	return post, nil
+}
+
+// Subject splits one subject's views (NaN or nil where not observed, as in a
+// data set's row) into the posterior for what is observed and those values,
+// scaled if a scale is given. Features which the model does not describe are
+// passed over. The values are valid until the next call.
+func (p *Predictor) Subject(views [][]float64, s *Scale) (*Posterior, []float64, error) {
+	if len(views) != p.layout.Views() {
+		return nil, nil, fmt.Errorf("subject has %d views, the layout %d", len(views), p.layout.Views())
+	}
+	p.values, p.observed = p.values[:0], p.observed[:0]
+	lo := 0
+	for k, row := range views {
+		if row != nil && len(row) != p.layout.Dims[k] {
+			return nil, nil, fmt.Errorf("subject has %d values in view %d, the layout %d", len(row), k, p.layout.Dims[k])
+		}
+		for i, x := range row {
+			j := lo + i
+			if math.IsNaN(x) || p.md.psi[j] == 0 {
+				continue
+			}
+			if s != nil {
+				x = (x - s.Shift[j]) * s.Factor[j]
+			}
+			p.values, p.observed = append(p.values, x), append(p.observed, j)
+		}
+		lo += p.layout.Dims[k]
+	}
+	post, err := p.Given(p.observed)
+	return post, p.values, err
+}
+
+// Posterior is the model conditioned on one set of observed features. The
+// values t passed to its methods are those of Observed, in order.
+type Posterior struct {
+	Observed []int     // features
+	Missing  []int     // features of the model which are not observed
+	Cov      []float64 // q × q by rows: covariance of the factors
+
+	md       *model
+	gain     []float64 // p × ld: Ψ⁻¹W M; Latent is its transpose times t − μ
+	nearest  []float64 // p × ld: W (WᵀW)⁻¹; nil if that does not exist
+	constant float64   // p ln 2π + ln |C|
+}
+
+// Gain returns the row of Ψ⁻¹W M of the i-th observed feature, q numbers: by how much
+// the factors' mean follows its value.
+func (p *Posterior) Gain(i int) []float64 { return p.gain[i*p.md.ld:][:p.md.q] }
+
+func newPosterior(md *model, features, all []int) (*Posterior, error) {
+	q, ld, p := md.q, md.ld, len(features)
+	post := &Posterior{Observed: features, md: md, Cov: make([]float64, q*q), gain: make([]float64, p*ld)}
+	for _, j := range all {
+		if _, ok := slices.BinarySearch(features, j); !ok {
+			post.Missing = append(post.Missing, j)
+		}
+	}
+	w, v := make([]float64, p*ld), make([]float64, p*ld)
+	for i, j := range features {
+		copy(w[i*ld:][:ld], md.w[j*ld:])
+		for a := range q {
+			v[i*ld+a] = w[i*ld+a] / md.psi[j]
+		}
+		post.constant += Ln2Pi + math.Log(md.psi[j])
+	}
+	gram := make([]float64, q*ld)
+	kernel.MulAdd(gram, w, 1, ld, v, q, p, q)
+	linalg.Symmetrise(gram, q, ld)
+	prec, m := slices.Clone(gram), make([]float64, q*ld)
+	for a := range q {
+		prec[a*ld+a]++
+	}
+	logDet, ok := linalg.Cholesky(prec, q, ld)
+	if !ok {
+		return nil, ErrCollapsed
+	}
+	post.constant += logDet
+	linalg.CholInverse(m, prec, q, ld)
+	for a := range q {
+		copy(post.Cov[a*q:][:q], m[a*ld:])
+	}
+	copy(post.gain, v)
+	for i := range p {
+		linalg.CholSolve(prec, q, ld, post.gain[i*ld:])
+	}
+	clear(gram)
+	kernel.MulAdd(gram, w, 1, ld, w, q, p, q)
+	linalg.Symmetrise(gram, q, ld)
+	if determined(gram, q, ld) {
+		for i := range p {
+			linalg.CholSolve(gram, q, ld, w[i*ld:])
+		}
+		post.nearest = w
+	}
+	return post, nil
+}
+
+// determined factorises a and says whether it is well enough conditioned to
+// be solved with.
+func determined(a []float64, n, ld int) bool {
+	diag := make([]float64, n)
+	for i := range n {
+		diag[i] = a[i*ld+i]
+	}
+	if _, ok := linalg.Cholesky(a, n, ld); !ok {
+		return false
+	}
+	for i, x := range diag {
+		if r := a[i*ld+i]; r*r*x > 1e12 { // r is 1/√pivot
+			return false
+		}
+	}
+	return true
+}
+
+// Latent writes the posterior mean of the factors (q).
+func (p *Posterior) Latent(dst, t []float64) { p.project(dst, p.gain, t) }
+
+func (p *Posterior) project(dst, gain, t []float64) {
+	dst = dst[:p.md.q]
+	clear(dst)
+	for i, j := range p.Observed {
+		y := t[i] - p.md.mu[j]
+		for a, x := range gain[i*p.md.ld:][:p.md.q] {
+			dst[a] += x * y
+		}
+	}
+}
+
+// LogLik returns ln N(t; μ, W Wᵀ + Ψ) over the observed features.
+func (p *Posterior) LogLik(t []float64) float64 {
+	// δᵀC⁻¹δ = δᵀΨ⁻¹(δ − W x), x the posterior mean.
+	x := make([]float64, p.md.q)
+	p.Latent(x, t)
+	quad := 0.0
+	for i, j := range p.Observed {
+		y := t[i] - p.md.mu[j]
+		r := y
+		for a, w := range p.md.w[j*p.md.ld:][:p.md.q] {
+			r -= w * x[a]
+		}
+		quad += y * r / p.md.psi[j]
+	}
+	return -0.5 * (p.constant + quad)
+}
+
+// Reconstruct writes W x + μ for the observed features, x the posterior mean
+// of the factors: shrunken a little towards the mean.
+func (p *Posterior) Reconstruct(dst, t []float64) {
+	x := make([]float64, p.md.q)
+	p.Latent(x, t)
+	p.md.predict(dst, p.Observed, x)
+}
+
+// ReconstructNearest writes the point W x + μ nearest to the observed values,
+// x = (WᵀW)⁻¹Wᵀ(t − μ): the description with the smallest squared error in
+// scaled units, where all features count alike, and what principal components
+// are scored by. It reports false, and writes nothing, if the observed features
+// do not determine the factors.
+func (p *Posterior) ReconstructNearest(dst, t []float64) bool {
+	if p.nearest == nil {
+		return false
+	}
+	x := make([]float64, p.md.q)
+	p.project(x, p.nearest, t)
+	p.md.predict(dst, p.Observed, x)
+	return true
+}
+
+// Impute writes the conditional mean of the missing features.
+func (p *Posterior) Impute(dst, t []float64) {
+	x := make([]float64, p.md.q)
+	p.Latent(x, t)
+	p.md.predict(dst, p.Missing, x)
+}
+
+// MissingVar writes the conditional variance of each missing feature, the
+// same for all subjects with these features observed.
+func (p *Posterior) MissingVar(dst []float64) {
+	q := p.md.q
+	for i, j := range p.Missing {
+		w := p.md.w[j*p.md.ld:][:q]
+		dst[i] = p.md.psi[j] + linalg.Quadratic(p.Cov, q, w, w)
+		if p.md.doubt != nil {
+			dst[i] += p.md.doubt[j]
+		}
+	}
+}
+
+// MissingCov returns the conditional covariance of the missing features,
+// W M Wᵀ + Ψ, by rows.
+func (p *Posterior) MissingCov() []float64 {
+	q, m := p.md.q, len(p.Missing)
+	cov := make([]float64, m*m)
+	for i, ji := range p.Missing {
+		for k, jk := range p.Missing[:i+1] {
+			s := linalg.Quadratic(p.Cov, q, p.md.w[ji*p.md.ld:][:q], p.md.w[jk*p.md.ld:][:q])
+			if i == k {
+				s += p.md.psi[ji]
+				if p.md.doubt != nil {
+					s += p.md.doubt[ji]
+				}
+			}
+			cov[i*m+k], cov[k*m+i] = s, s
+		}
+	}
+	return cov
+}
+
+// predict writes W x + μ for some features.
+func (m *model) predict(dst []float64, features []int, x []float64) {
+	for i, j := range features {
+		s := m.mu[j]
+		for a, w := range m.w[j*m.ld:][:m.q] {
+			s += w * x[a]
+		}
+		dst[i] = s
+	}
+}
+
+// Describe writes how the model describes the observed features: by its point
+// nearest to them where they determine the factors
+// ([Posterior.ReconstructNearest]), by the posterior mean elsewhere. It is the
+// rule for every reconstruction of observed values that is shown or scored.
+func (p *Posterior) Describe(dst, t []float64) {
+	if !p.ReconstructNearest(dst, t) {
+		p.Reconstruct(dst, t)
+	}
+}

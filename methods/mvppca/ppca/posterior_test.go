@@ -1,0 +1,196 @@
+package ppca
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"parley/methods/mvppca/linalg"
+
+	"pgregory.net/rapid"
+)
+
+// TestPosteriorIsTheConditionalGaussian compares with the textbook formulas on
+// dense matrices: E[m | o] = μ_m + C_mo C_oo⁻¹ (t − μ_o) and C_mm − C_mo C_oo⁻¹ C_om.
+func TestPosteriorIsTheConditionalGaussian(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		q := rapid.IntRange(1, 3).Draw(rt, "q")
+		l := drawLayout(rt, q, Noise(rapid.IntRange(0, 1).Draw(rt, "noise")))
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 4))
+		tr := NewTruth(r, l, q, 0.5)
+		row := Hole(r, tr.Subjects(r, 1), 0.4)[0]
+		pred := Must(NewPredictor(l, &tr.P))(t)
+		post, values, err := pred.Subject(Split(l, row), nil)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		o, m := post.Observed, post.Missing
+		c := Covariance(l, &tr.P, append(slices.Clone(o), m...))
+		n, all := len(o), len(o)+len(m)
+		coo := make([]float64, n*n)
+		for i := range n {
+			copy(coo[i*n:][:n], c[i*all:])
+		}
+		var mu []float64
+		for _, j := range o {
+			mu = append(mu, tr.P.Mu[j])
+		}
+		if got, want := post.LogLik(values), LogDensity(values, mu, coo); math.Abs(got-want) > 1e-11*(1+math.Abs(want)) {
+			rt.Fatalf("log-likelihood %v, want %v", got, want)
+		}
+		linalg.Cholesky(coo, n, n)
+		mean, cov := make([]float64, len(m)), make([]float64, len(m)*len(m))
+		for i, ji := range m {
+			solved := slices.Clone(c[(n+i)*all:][:n])
+			linalg.CholSolve(coo, n, n, solved)
+			mean[i] = tr.P.Mu[ji]
+			for a, x := range solved {
+				mean[i] += x * (values[a] - mu[a])
+			}
+			for k := range m {
+				cov[i*len(m)+k] = c[(n+i)*all+n+k]
+				for a, x := range solved {
+					cov[i*len(m)+k] -= x * c[a*all+n+k]
+				}
+			}
+		}
+		got, variance := make([]float64, len(m)), make([]float64, len(m))
+		post.Impute(got, values)
+		post.MissingVar(variance)
+		if e := max(Worst(mean, got), Worst(cov, post.MissingCov())); e > 1e-12*100 {
+			rt.Fatalf("imputation differs by %.1e", e)
+		}
+		for i, v := range variance {
+			if math.Abs(v-cov[i*len(m)+i]) > 1e-10 {
+				rt.Fatalf("variance %v, want %v", v, cov[i*len(m)+i])
+			}
+		}
+	})
+}
+
+func TestReconstructionByLeastSquaresIsExactOnTheModel(t *testing.T) {
+	l := Shape(t, NoisePerView, 4, 3)
+	r := rand.New(rand.NewPCG(21, 1))
+	tr := NewTruth(r, l, 2, 0.5)
+	post := Must(Must(NewPredictor(l, &tr.P))(t).Given(l.AllFeatures()))(t)
+	row := slices.Clone(tr.P.Mu) // a subject without noise
+	for j := range row {
+		row[j] += 2*tr.P.W[j*2] - tr.P.W[j*2+1]
+	}
+	got := make([]float64, len(row))
+	if !post.ReconstructNearest(got, row) || Worst(row, got) > 1e-13 {
+		t.Errorf("got %v, want %v", got, row)
+	}
+	post.Reconstruct(got, row)
+	if Worst(row, got) < 1e-3 {
+		t.Error("the posterior mean does not shrink")
+	}
+	one := Must(Must(NewPredictor(l, &tr.P))(t).Given([]int{3}))(t)
+	if one.ReconstructNearest(got, row[3:4]) {
+		t.Error("one feature determines two factors")
+	}
+}
+
+func TestPredictorKeepsPatternsAndRefusesStrangers(t *testing.T) {
+	l := Shape(t, NoisePerView, 2, 3)
+	r := rand.New(rand.NewPCG(22, 1))
+	tr := NewTruth(r, l, 1, 0.5)
+	pred := Must(NewPredictor(l, &tr.P))(t)
+	a, b := Must(pred.Given([]int{0, 3}))(t), Must(pred.Given([]int{0, 3}))(t)
+	if a != b {
+		t.Error("the same features were worked out twice")
+	}
+	for _, f := range [][]int{{-1}, {5}, {1, 1}, {2, 0}} {
+		if _, err := pred.Given(f); err == nil {
+			t.Errorf("features %v were accepted", f)
+		}
+	}
+	if _, _, err := pred.Subject([][]float64{{1, 2}}, nil); err == nil {
+		t.Error("a subject with one view of two was accepted")
+	}
+	if _, _, err := pred.Subject([][]float64{{1, 2}, {1, 2}}, nil); err == nil {
+		t.Error("a view that is too short was accepted")
+	}
+	nobody, values, err := pred.Subject([][]float64{nil, nil}, nil)
+	if err != nil || len(values) != 0 || nobody.LogLik(nil) != 0 {
+		t.Errorf("nothing observed: %v, %v, %v", values, nobody.LogLik(nil), err)
+	}
+	scaled, values, err := pred.Subject([][]float64{{3, math.NaN()}, nil}, &Scale{Shift: []float64{1, 0, 0, 0, 0}, Factor: []float64{2, 1, 1, 1, 1}})
+	if err != nil || !slices.Equal(scaled.Observed, []int{0}) || !slices.Equal(values, []float64{4}) {
+		t.Errorf("scaled subject: %v, %v, %v", scaled.Observed, values, err)
+	}
+}
+
+// TestExplainedVarianceIsItsDefinition works out both sums row by row, for two
+// sites with views and cells missing.
+func TestExplainedVarianceIsItsDefinition(t *testing.T) {
+	l := Shape(t, NoisePerView, 4, 3)
+	r := rand.New(rand.NewPCG(23, 1))
+	tr := NewTruth(r, l, 2, 0.5)
+	rows := append(Hole(r, tr.Subjects(r, 40), 0.1), Lacking(l, tr.Subjects(r, 10), 0)...)
+	tr.P.Mu[1] += 0.3 // a mean that is not the rows' own
+	sites := [][][]float64{rows[:20], rows[20:]}
+	sums := Must(NewExplained(l, &tr.P, BlocksOf(t, l, sites[0])))(t)
+	if err := sums.Add(Must(NewExplained(l, &tr.P, BlocksOf(t, l, sites[1])))(t)); err != nil {
+		t.Fatal(err)
+	}
+	if err := sums.Check(l); err != nil {
+		t.Fatal(err)
+	}
+	pred := Must(NewPredictor(l, &tr.P))(t)
+	featureTotal, featureResidual := make([]float64, l.Features()), make([]float64, l.Features())
+	for k := range l.Views() {
+		lo, hi := l.View(k)
+		total, residual := 0.0, make([]float64, 3)
+		for _, rows := range sites {
+			for j := lo; j < hi; j++ {
+				// The values of the feature, and what three descriptions leave of them.
+				var left [4][]float64
+				x := make([]float64, 2)
+				for _, row := range rows {
+					if math.IsNaN(row[j]) {
+						continue
+					}
+					post, values, err := pred.Subject(Split(l, row), nil)
+					if err != nil {
+						t.Fatal(err)
+					}
+					post.Latent(x, values)
+					y, w := row[j]-tr.P.Mu[j], tr.P.W[j*2:][:2]
+					for i, v := range []float64{y, y - w[0]*x[0], y - w[1]*x[1], y - w[0]*x[0] - w[1]*x[1]} {
+						left[i] = append(left[i], v)
+					}
+				}
+				total += aboutMean(left[0])
+				featureTotal[j] += aboutMean(left[0])
+				featureResidual[j] += aboutMean(left[3])
+				for i := range residual {
+					residual[i] += aboutMean(left[i+1])
+				}
+			}
+		}
+		for f, res := range residual {
+			if want, got := 1-res/total, sums.R2(k, f); math.Abs(want-got) > 1e-11 {
+				t.Errorf("view %d, factors %d: %v, want %v", k, f, got, want)
+			}
+		}
+	}
+	for j := range featureTotal {
+		if want, got := 1-featureResidual[j]/featureTotal[j], sums.FeatureR2(j); math.Abs(want-got) > 1e-11 {
+			t.Errorf("feature %d: %v, want %v", j, got, want)
+		}
+	}
+}
+
+// aboutMean is Σ (x − mean x)².
+func aboutMean(x []float64) (s float64) {
+	mean := 0.0
+	for _, v := range x {
+		mean += v / float64(len(x))
+	}
+	for _, v := range x {
+		s += (v - mean) * (v - mean)
+	}
+	return s
+}

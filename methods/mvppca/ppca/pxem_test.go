@@ -1,0 +1,311 @@
+package ppca
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"parley/methods/mvppca/linalg"
+
+	"pgregory.net/rapid"
+)
+
+func TestFitNeverLosesLikelihood(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		q := rapid.IntRange(1, 4).Draw(rt, "q")
+		l := drawLayout(rt, q, Noise(rapid.IntRange(0, 1).Draw(rt, "noise")))
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 3))
+		tr := NewTruth(r, l, rapid.IntRange(1, 5).Draw(rt, "true q"), math.Exp(rapid.Float64Range(-6, 2).Draw(rt, "ln noise")))
+		rows := tr.Subjects(r, rapid.IntRange(5, 40).Draw(rt, "n"))
+		if rapid.Bool().Draw(rt, "holes") {
+			rows = Hole(r, rows, 0.2)
+		}
+		if l.Views() > 1 && rapid.Bool().Draw(rt, "views") {
+			Lacking(l, rows[:len(rows)/2], l.Views()-1)
+		}
+		f, err := Fit(l, BlocksOf(t, l, rows), min(q, l.Features()-1), nil, FitOptions{MaxIter: 60})
+		if err != nil {
+			rt.Fatal(err)
+		}
+		// Rounding is of the size of signal over noise, which degenerate draws
+		// bring to 10⁸.
+		rounding := 1e-10
+		for _, w := range f.W {
+			rounding = max(rounding, 1e-15*w*w/slices.Min(f.Noise))
+		}
+		for i := 1; i < len(f.Trace); i++ {
+			if f.Trace[i] < f.Trace[i-1]-rounding*(1+math.Abs(f.Trace[i])) {
+				rt.Fatalf("iteration %d: %v after %v", i, f.Trace[i], f.Trace[i-1])
+			}
+		}
+	})
+}
+
+// TestExpectationWithMissingCellsIsExact compares one iteration on blocks with
+// the same iteration written row by row, every subject with an own mask.
+func TestExpectationWithMissingCellsIsExact(t *testing.T) {
+	for _, noise := range []Noise{NoisePerView, NoisePerFeature} {
+		l := Shape(t, noise, 4, 3, 2)
+		r := rand.New(rand.NewPCG(11, 1))
+		tr := NewTruth(r, l, 2, 0.3)
+		rows := Hole(r, tr.Subjects(r, 60), 0.25)
+		rows = append(rows, Lacking(l, tr.Subjects(r, 10), 1)...) // a repeated pattern
+		start := NewTruth(r, l, 2, 1).P
+		f := Must(newPXEM(l, BlocksOf(t, l, rows), 2, &start))(t)
+		ll := Must(f.expect())(t)
+		if err := f.maximise(false); err != nil {
+			t.Fatal(err)
+		}
+		got := f.md.params(l, f.features)
+		want, wantLL := bruteForceEM(l, start, rows)
+		if e := WorstParams(&want, &got); e > 1e-11 {
+			t.Errorf("noise %d: parameters differ by %.1e", noise, e)
+		}
+		if math.Abs(ll-wantLL) > 1e-10*math.Abs(wantLL) {
+			t.Errorf("noise %d: log-likelihood %v, want %v", noise, ll, wantLL)
+		}
+	}
+}
+
+// bruteForceEM is one EM iteration with dense conditional Gaussians per row.
+func bruteForceEM(l Layout, p Params, rows [][]float64) (Params, float64) {
+	d, q, group := l.Features(), p.Rank, l.GroupOf()
+	q1 := q + 1
+	r, b := make([][]float64, d), make([][]float64, d)
+	for j := range d {
+		r[j], b[j] = make([]float64, q1*q1), make([]float64, q1)
+	}
+	square, count := make([]float64, d), make([]float64, d)
+	logLik := 0.0
+	for _, row := range rows {
+		var o []int
+		var t, mu []float64
+		for j, x := range row {
+			if !math.IsNaN(x) {
+				o, t, mu = append(o, j), append(t, x), append(mu, p.Mu[j])
+			}
+		}
+		n := len(o)
+		c := Covariance(l, &p, o)
+		logLik += LogDensity(t, mu, c)
+		linalg.Cholesky(c, n, n)
+		// x | t ~ N(W'C⁻¹δ, I − W'C⁻¹W), the textbook conditional.
+		cw := make([][]float64, q) // C⁻¹ W columns
+		for a := range q {
+			cw[a] = make([]float64, n)
+			for i, j := range o {
+				cw[a][i] = p.W[j*q+a]
+			}
+			linalg.CholSolve(c, n, n, cw[a])
+		}
+		x := make([]float64, q1)
+		x[q] = 1
+		xx := make([]float64, q1*q1)
+		for a := range q {
+			for i := range o {
+				x[a] += cw[a][i] * (t[i] - mu[i])
+			}
+		}
+		for a := range q {
+			xx[a*q1+a] = 1
+			for e := range q {
+				for i, j := range o {
+					xx[a*q1+e] -= cw[a][i] * p.W[j*q+e]
+				}
+			}
+		}
+		for i, j := range o {
+			count[j]++
+			square[j] += t[i] * t[i]
+			for a := range q1 {
+				b[j][a] += t[i] * x[a]
+				for e := range q1 {
+					r[j][a*q1+e] += xx[a*q1+e] + x[a]*x[e]
+				}
+			}
+		}
+	}
+	out := p.Clone()
+	res, n := make([]float64, l.Groups()), make([]float64, l.Groups())
+	for j := range d {
+		linalg.Cholesky(r[j], q1, q1)
+		sol := slices.Clone(b[j])
+		linalg.CholSolve(r[j], q1, q1, sol)
+		copy(out.W[j*q:], sol[:q])
+		out.Mu[j] = sol[q]
+		s := square[j]
+		for a := range q1 {
+			s -= sol[a] * b[j][a]
+		}
+		res[group[j]] += s
+		n[group[j]] += count[j]
+	}
+	for g := range res {
+		out.Noise[g] = res[g] / n[g]
+	}
+	return out, logLik
+}
+
+func TestFitIsStationaryAndFindsTheOptimum(t *testing.T) {
+	for _, noise := range []Noise{NoisePerView, NoisePerFeature} {
+		l := Shape(t, noise, 4, 3, 5)
+		r := rand.New(rand.NewPCG(12, 1))
+		tr := NewTruth(r, l, 2, 0.4)
+		rows := append(Hole(r, tr.Subjects(r, 60), 0.1), Lacking(l, tr.Subjects(r, 20), 2)...)
+		blocks := BlocksOf(t, l, rows)
+		tight := Must(Fit(l, blocks, 2, nil, FitOptions{Tol: 1e-13, MaxIter: 20000}))(t)
+		if !tight.Converged {
+			t.Fatal("did not converge")
+		}
+		at := func(put func(*Params, []float64)) func([]float64) float64 {
+			return func(x []float64) float64 {
+				p := tight.Params.Clone()
+				put(&p, x)
+				ll, _, err := LogLik(l, &p, blocks)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return ll
+			}
+		}
+		if g := gradient(at(func(p *Params, x []float64) { p.W = x }), tight.W); g > 1e-2 {
+			t.Errorf("noise %d: W is not stationary, %.1e", noise, g)
+		}
+		if g := gradient(at(func(p *Params, x []float64) { p.Mu = x }), tight.Mu); g > 1e-2 {
+			t.Errorf("noise %d: mu is not stationary, %.1e", noise, g)
+		}
+		if g := gradient(at(func(p *Params, x []float64) { p.Noise = x }), tight.Noise); g > 1e-2 {
+			t.Errorf("noise %d: noise is not stationary, %.1e", noise, g)
+		}
+		quick := Must(Fit(l, blocks, 2, nil, FitOptions{}))(t)
+		if gap := (tight.LogLik - quick.LogLik) / tight.Subjects; gap > 1e-4 || !quick.Converged {
+			t.Errorf("noise %d: the default stops %.1e nats per subject short after %d iterations", noise, gap, quick.Iterations)
+		}
+		// The truth cannot be likelier than the maximum.
+		if ll, _, _ := LogLik(l, &tr.P, blocks); ll > tight.LogLik {
+			t.Errorf("noise %d: the truth has log-likelihood %v, the fit %v", noise, ll, tight.LogLik)
+		}
+	}
+}
+
+func TestFitSaysWhenItDidNotConverge(t *testing.T) {
+	l := Shape(t, NoisePerView, 4, 3)
+	r := rand.New(rand.NewPCG(13, 1))
+	f := Must(Fit(l, BlocksOf(t, l, NewTruth(r, l, 2, 0.5).Subjects(r, 30)), 2, nil, FitOptions{MaxIter: 3}))(t)
+	if f.Converged || f.Iterations != 3 || len(f.Trace) != 4 {
+		t.Errorf("converged %t after %d iterations with a trace of %d", f.Converged, f.Iterations, len(f.Trace))
+	}
+}
+
+// TestDegenerateDataEndSanely fits data that the model does not suit: either a
+// clear error or finite parameters must come out.
+func TestDegenerateDataEndSanely(t *testing.T) {
+	r := rand.New(rand.NewPCG(14, 1))
+	for _, noise := range []Noise{NoisePerView, NoisePerFeature} {
+		l := Shape(t, noise, 4, 3)
+		tr := NewTruth(r, l, 2, 0.5)
+		same := tr.Subject(r)
+		constant := tr.Subjects(r, 20)
+		constantView := tr.Subjects(r, 20)
+		exact := NewTruth(r, l, 2, 1e-300).Subjects(r, 20)
+		huge := tr.Subjects(r, 20)
+		tiny := tr.Subjects(r, 20)
+		for i := range 20 {
+			constant[i][2] = 0.1
+			copy(constantView[i][4:], []float64{1, 2, 3})
+			for j := range huge[i] {
+				huge[i][j] = 1e9 + huge[i][j]*1e-3
+				tiny[i][j] *= 1e-40
+			}
+		}
+		for name, c := range map[string]struct {
+			rows   [][]float64
+			failed error
+		}{
+			"one subject":       {tr.Subjects(r, 1), ErrNoVariance},
+			"the same twice":    {[][]float64{same, same}, ErrNoVariance},
+			"two subjects":      {tr.Subjects(r, 2), nil},
+			"three subjects":    {tr.Subjects(r, 3), nil},
+			"constant feature":  {constant, nil},
+			"constant view":     {constantView, nil},
+			"rank of the model": {exact, nil},
+			"far from zero":     {huge, nil},
+			"tiny":              {tiny, nil},
+			"single cells":      {Hole(r, tr.Subjects(r, 4), 0.6), nil},
+			"views never together": {append(Lacking(l, tr.Subjects(r, 20), 0),
+				Lacking(l, tr.Subjects(r, 20), 1)...), nil},
+		} {
+			for _, q := range []int{1, 2, 6} {
+				f, err := Fit(l, BlocksOf(t, l, c.rows), q, nil, FitOptions{MaxIter: 300})
+				if c.failed != nil {
+					if !errors.Is(err, c.failed) {
+						t.Errorf("%s, q=%d: error %v, want %v", name, q, err, c.failed)
+					}
+					continue
+				}
+				if err != nil {
+					t.Errorf("%s, q=%d: %v", name, q, err)
+					continue
+				}
+				if err := f.Params.Check(l); err != nil {
+					t.Errorf("%s, q=%d: %v", name, q, err)
+				}
+			}
+		}
+	}
+}
+
+func TestOneShotEqualsTheCentralFit(t *testing.T) {
+	for _, noise := range []Noise{NoisePerView, NoisePerFeature} {
+		l := Shape(t, noise, 7, 5, 6)
+		r := rand.New(rand.NewPCG(15, 1))
+		tr := NewTruth(r, l, 3, 0.05)
+		var all []Block
+		var sites [][]Block
+		for c := range 3 {
+			// Populations are shifted along a factor, and one site lacks a view.
+			rows := Shifted(tr, tr.Subjects(r, 90), float64(c))
+			if c == 2 {
+				Lacking(l, rows, 1)
+			}
+			sites = append(sites, BlocksOf(t, l, rows))
+			all = append(all, sites[c]...)
+		}
+		central := Must(Fit(l, all, 3, nil, FitOptions{}))(t)
+		one := oneShot(t, l, sites, 3)
+		held := BlocksOf(t, l, tr.Subjects(r, 500))
+		a, n, _ := LogLik(l, &central.Params, held)
+		b, _, _ := LogLik(l, &one.Params, held)
+		if gap := (a - b) / n; math.Abs(gap) > 0.02 {
+			t.Errorf("noise %d: held-out log-likelihood per subject differs by %v", noise, gap)
+		}
+		angles := Must(PrincipalAngles(weightedColumns(l, &one.Params), weightedColumns(l, &central.Params)))(t)
+		if slices.Max(angles) > 0.02 {
+			t.Errorf("noise %d: principal angles %v", noise, angles)
+		}
+	}
+}
+
+func TestStartIsDeterministic(t *testing.T) {
+	l := Shape(t, NoisePerView, 7, 5)
+	r := rand.New(rand.NewPCG(16, 1))
+	blocks := BlocksOf(t, l, Hole(r, NewTruth(r, l, 3, 0.05).Subjects(r, 50), 0.1))
+	a, b := Must(Start(l, blocks, 3))(t), Must(Start(l, blocks, 3))(t)
+	if WorstParams(a, b) != 0 {
+		t.Error("two starts from the same blocks differ")
+	}
+}
+
+func TestLocalRank(t *testing.T) {
+	for _, c := range []struct {
+		rank, features int
+		n              float64
+		want           int
+	}{{5, 33, 90, 10}, {5, 8, 90, 6}, {5, 33, 9, 7}, {5, 33, 2, 1}, {5, 2, 90, 1}} {
+		if got := LocalRank(c.rank, c.features, c.n); got != c.want {
+			t.Errorf("LocalRank(%d, %d, %v) = %d, want %d", c.rank, c.features, c.n, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,312 @@
+package use
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+
+	"parley/dataset"
+	"parley/figure"
+	"parley/internal/version"
+	"parley/judge/evaluate"
+	"parley/methods/mvppca/options"
+	"parley/methods/mvppca/ppca"
+	"parley/study"
+)
+
+// ModelFormat names the format of model.json and its version.
+const ModelFormat = "parley/mvppca-model/1"
+
+// Model is a fitted model with everything that its use needs: names, units,
+// scale, settings. It is what model.json holds. Factors are in canonical form:
+// strongest first, each with its largest weighted loading positive, so that
+// they are a function of the data and not of the run.
+//
+// In scaled units z_j = (t_j − shift_j)·factor_j, a subject has
+// z_j = mean_j + Σ_a loading_ja x_a + ε_j, x ~ N(0, I), Var ε_j = noise_j.
+type Model struct {
+	Format  string           `json:"format"`
+	Program string           `json:"program"`
+	Plan    string           `json:"plan_sha256"`
+	Study   string           `json:"study"`
+	Seed    uint64           `json:"seed"`
+	Options *options.Options `json:"options"`
+	Scaling string           `json:"scaling"`
+	Factors []float64        `json:"factor_strengths"` // eigenvalues of WᵀΨ⁻¹W, falling
+	// LogLik is the mean log-likelihood of a training subject, in nats and
+	// scaled units; null where a site did not say.
+	LogLik *float64    `json:"log_likelihood_per_subject"`
+	Views  []ModelView `json:"views"`
+	// Sites is empty where no site said how the model describes it, which under
+	// differential privacy would be a further release. Then Values and R2 of the
+	// views are not known either.
+	Sites []ModelSite `json:"sites"`
+}
+
+// ModelView is a view of a model.
+type ModelView struct {
+	Name   string  `json:"name"`
+	Values float64 `json:"values"` // observed at all sites, over features
+	// R2 is the share of the view's variance within sites that all factors
+	// together explain, and R2Each what each explains by itself; see
+	// [ppca.Explained.R2]. Null where the view does not vary.
+	R2     *float64       `json:"r2"`
+	R2Each figure.Numbers `json:"r2_by_factor"`
+	// Standard deviations between sites, in scaled units, of the entries of the
+	// loadings and of the means; null where nothing estimated them.
+	LoadingSD *float64       `json:"loading_sd_between_sites"`
+	MeanSD    *float64       `json:"mean_sd_between_sites"`
+	Features  []ModelFeature `json:"features"`
+}
+
+// ModelFeature is a feature of a model. Shift is in the feature's own unit and
+// Factor in its inverse; all else is in scaled units.
+type ModelFeature struct {
+	Name   string  `json:"name"`
+	Unit   string  `json:"unit,omitempty"`
+	Shift  float64 `json:"shift"`
+	Factor float64 `json:"factor"`
+	Mean   float64 `json:"mean"`
+	Noise  float64 `json:"noise_variance"` // 0: no site had the view, so the model does not describe it
+	// NoiseSD is the standard deviation between sites of the noise variance;
+	// null where nothing estimated it or its law has none (α ≤ 2).
+	NoiseSD *float64 `json:"noise_variance_sd_between_sites"`
+	// Doubt is the variance that privacy noise in the model adds to predictions
+	// of the feature; left out where there is none.
+	Doubt    float64   `json:"privacy_noise_variance,omitempty"`
+	Loadings []float64 `json:"loadings"`
+}
+
+// ModelSite is what the model says of one site.
+type ModelSite struct {
+	Name       string         `json:"name"`
+	Subjects   int            `json:"subjects"`
+	Views      []string       `json:"views"` // that at least one of its subjects has
+	Patterns   []ModelPattern `json:"patterns"`
+	LatentMean []float64      `json:"latent_mean"`
+	LatentCov  [][]float64    `json:"latent_covariance"`
+}
+
+// ModelPattern counts the subjects of a site who have these views and no others.
+type ModelPattern struct {
+	Views    []string `json:"views"`
+	Subjects int      `json:"subjects"`
+}
+
+// Encode writes model.json: the same model always gives the same bytes.
+func (m *Model) Encode() ([]byte, error) {
+	data, err := json.MarshalIndent(m, "", " ")
+	if err != nil {
+		return nil, fmt.Errorf("writing the model: %w", err)
+	}
+	return append(data, '\n'), nil
+}
+
+func (m *Model) Layout() (ppca.Layout, error) {
+	noise := ppca.NoisePerView
+	if m.Options != nil {
+		noise = m.Options.NoiseGroups()
+	}
+	dims := make([]int, len(m.Views))
+	for k, v := range m.Views {
+		dims[k] = len(v.Features)
+		for _, f := range v.Features {
+			if len(f.Loadings) != len(m.Factors) {
+				return ppca.Layout{}, fmt.Errorf("feature %s has %d loadings for %d factors", f.Name, len(f.Loadings), len(m.Factors))
+			}
+		}
+	}
+	return ppca.NewLayout(dims, noise)
+}
+
+func (m *Model) params() *ppca.Params {
+	l, err := m.Layout()
+	if err != nil {
+		return &ppca.Params{} // Check refuses it
+	}
+	p := &ppca.Params{Rank: len(m.Factors), Noise: make([]float64, l.Groups())}
+	group := l.GroupOf()
+	for _, v := range m.Views {
+		for _, f := range v.Features {
+			if f.Noise != 0 {
+				p.Features = append(p.Features, len(p.Mu))
+			}
+			p.Noise[group[len(p.Mu)]] = f.Noise
+			p.W = append(p.W, f.Loadings...)
+			p.Mu = append(p.Mu, f.Mean)
+		}
+	}
+	return p
+}
+
+func (m *Model) scale() *ppca.Scale {
+	s := &ppca.Scale{}
+	for _, v := range m.Views {
+		for _, f := range v.Features {
+			s.Shift, s.Factor = append(s.Shift, f.Shift), append(s.Factor, f.Factor)
+		}
+	}
+	return s
+}
+
+// NewModelFile puts names to a fitted model.
+func NewModelFile(p *study.Plan, o *options.Options, digest string, scale *ppca.Scale, prior *ppca.Prior, strengths []float64) *Model {
+	m := &Model{
+		Format: ModelFormat, Program: "parley " + version.Number, Plan: digest, Study: p.Name, Seed: p.Seed,
+		Options: o, Scaling: o.Scaling, Factors: strengths, Sites: []ModelSite{},
+	}
+	q, j := prior.Rank, 0
+	l := ppca.Layout{Noise: o.NoiseGroups()}
+	for _, v := range p.Views {
+		l.Dims = append(l.Dims, len(v.Features))
+	}
+	group := l.GroupOf()
+	for _, v := range p.Views {
+		view := ModelView{Name: v.Name}
+		for _, f := range v.Features {
+			view.Features = append(view.Features, ModelFeature{
+				Name: f.Name, Unit: f.Unit, Shift: scale.Shift[j], Factor: scale.Factor[j],
+				Mean: prior.Mu[j], Noise: prior.Noise[group[j]], Loadings: slices.Clone(prior.W[j*q : (j+1)*q]),
+			})
+			j++
+		}
+		m.Views = append(m.Views, view)
+	}
+	return m
+}
+
+// Spread puts in what was learned of how sites differ.
+func (m *Model) Spread(prior *ppca.Prior, l ppca.Layout) {
+	varW, varMu := prior.Spread()
+	group, j := l.GroupOf(), 0
+	for k := range m.Views {
+		v := &m.Views[k]
+		w, mu := math.Sqrt(varW[k]), math.Sqrt(varMu[k])
+		v.LoadingSD, v.MeanSD = &w, &mu
+		for i := range v.Features {
+			g := group[j]
+			if sd := math.Sqrt(ppca.InverseGammaVariance(prior.Alpha[g], prior.Beta[g])); prior.Beta[g] > 0 && !math.IsInf(sd, 0) {
+				v.Features[i].NoiseSD = &sd
+			}
+			j++
+		}
+	}
+}
+
+// Explains puts in how much of each view the factors account for.
+func (m *Model) Explains(x *ppca.Explained) {
+	for k := range m.Views {
+		v := &m.Views[k]
+		v.Values, v.R2Each = x.Cells[k], make(figure.Numbers, x.Rank)
+		for f := range x.Rank {
+			v.R2Each[f] = x.R2(k, f)
+		}
+		if r2 := x.R2(k, x.Rank); !math.IsNaN(r2) {
+			v.R2 = &r2
+		}
+	}
+}
+
+// Doubts puts in what privacy noise adds to predictions.
+func (m *Model) Doubts(variance []float64) {
+	for _, v := range m.Views {
+		for j := range v.Features {
+			v.Features[j].Doubt, variance = variance[0], variance[1:]
+		}
+	}
+}
+
+// Predictor returns what answers questions about single subjects in scaled
+// units, and the scale that brings their values there.
+func (m *Model) Predictor() (*ppca.Predictor, *ppca.Scale, error) {
+	p, err := m.predictor(m.params())
+	return p, m.scale(), err
+}
+
+// predictor prepares a predictor under parameters of the model's layout.
+func (m *Model) predictor(params *ppca.Params) (*ppca.Predictor, error) {
+	l, err := m.Layout()
+	if err != nil {
+		return nil, err
+	}
+	p, err := ppca.NewPredictor(l, params)
+	if err != nil {
+		return nil, err
+	}
+	return p, p.Widen(m.doubt())
+}
+
+// doubt lists what privacy noise adds to predictions; nil for nothing.
+func (m *Model) doubt() (out []float64) {
+	any := false
+	for _, v := range m.Views {
+		for _, f := range v.Features {
+			out, any = append(out, f.Doubt), any || f.Doubt != 0
+		}
+	}
+	if !any {
+		return nil
+	}
+	return out
+}
+
+// Evaluator lets the model be scored on rows in the units that it was fitted
+// to: observed values are reconstructed as [ppca.Posterior.Describe] does, others
+// are expected by the conditional mean. The log-likelihood is in scaled units.
+func (m *Model) Evaluator() (evaluate.Model, error) {
+	p, scale, err := m.Predictor()
+	if err != nil {
+		return nil, err
+	}
+	l, err := m.Layout()
+	return &RowEvaluator{Predictor: p, Scale: scale, Dims: l.Dims, View: l.ViewOf(), Values: make([]float64, l.Features())}, err
+}
+
+type RowEvaluator struct {
+	Predictor *ppca.Predictor
+	Scale     *ppca.Scale
+	Dims      []int
+	View      []int
+	Values    []float64 // scratch
+}
+
+// Infer implements [evaluate.Model].
+func (e *RowEvaluator) Infer(row *dataset.Row, dst *evaluate.Posterior) error {
+	post, t, err := e.Predictor.Subject(row.Views, e.Scale)
+	if err != nil {
+		return fmt.Errorf("subject %q: %w", row.ID, err)
+	}
+	dst.Resize(e.Predictor.Rank(), e.Dims)
+	post.Latent(dst.Latent, t)
+	dst.LogLik = post.LogLik(t)
+	post.Describe(e.Values, t)
+	e.put(dst, post.Observed)
+	post.Impute(e.Values, t)
+	e.put(dst, post.Missing)
+	return nil
+}
+
+// put writes scaled values of some features in their own units.
+func (e *RowEvaluator) put(dst *evaluate.Posterior, features []int) {
+	lo, k := 0, 0
+	for i, j := range features {
+		for ; k < e.View[j]; k++ {
+			lo += e.Dims[k]
+		}
+		dst.Mean[k][j-lo] = e.Values[i]/e.Scale.Factor[j] + e.Scale.Shift[j]
+	}
+}
+
+// Widen makes the model one of a site that took no part.
+func (m *Model) Widen() {
+	for k := range m.Views {
+		v := &m.Views[k]
+		add := m.newSiteVariance(v)
+		for j := range v.Features {
+			if v.Features[j].Noise > 0 { // else no site had it
+				v.Features[j].Noise += add
+			}
+		}
+	}
+}

@@ -1,0 +1,135 @@
+package use
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"parley/figure"
+	"parley/method/fitted"
+	"parley/methods/mvppca/options"
+)
+
+// modelSummary is the summary as JSON.
+type modelSummary struct {
+	Format   string           `json:"format"`
+	Program  string           `json:"program"`
+	Method   string           `json:"method"`
+	Study    string           `json:"study"`
+	Plan     string           `json:"plan_sha256"`
+	Seed     uint64           `json:"seed"`
+	Options  *options.Options `json:"options"`
+	Scaling  string           `json:"scaling"`
+	Subjects int              `json:"subjects"`
+	Features int              `json:"features"`
+	LogLik   *float64         `json:"log_likelihood_per_subject"`
+	Factors  []factorJSON     `json:"factors"`
+	Views    []viewJSON       `json:"views"`
+	Sites    []siteJSON       `json:"sites"`
+	Loadings []rankedLoading  `json:"loadings"` // the strongest of each factor
+}
+
+type factorJSON struct {
+	Factor   int     `json:"factor"`
+	Strength float64 `json:"strength"`
+}
+
+type viewJSON struct {
+	Name      string         `json:"name"`
+	Features  int            `json:"features"`
+	Values    float64        `json:"values"`
+	Sites     int            `json:"sites"`
+	R2        *float64       `json:"r2"`
+	R2Each    figure.Numbers `json:"r2_by_factor"`
+	LoadingSD *float64       `json:"loading_sd_between_sites"`
+	MeanSD    *float64       `json:"mean_sd_between_sites"`
+}
+
+type siteJSON struct {
+	Name     string   `json:"name"`
+	Subjects int      `json:"subjects"`
+	Views    []string `json:"views"`
+}
+
+type rankedLoading struct {
+	Factor       int      `json:"factor"`
+	Rank         int      `json:"rank"`
+	View         string   `json:"view"`
+	Feature      string   `json:"feature"`
+	Unit         string   `json:"unit,omitempty"`
+	Standardised float64  `json:"standardised"`
+	Scaled       float64  `json:"scaled"`
+	Own          *float64 `json:"own"`
+}
+
+// Summary implements [fitted.Summariser].
+func (m *Model) Summary(top int) (*fitted.Account, error) {
+	s := modelSummary{
+		Format: m.Format, Program: m.Program, Method: m.Method(), Study: m.Study, Plan: m.Plan, Seed: m.Seed,
+		Options: m.Options, Scaling: m.Scaling, LogLik: m.LogLik, Sites: []siteJSON{},
+	}
+	for a, x := range m.Factors {
+		s.Factors = append(s.Factors, factorJSON{a + 1, x})
+	}
+	for _, v := range m.Views {
+		s.Features += len(v.Features)
+		s.Views = append(s.Views, viewJSON{v.Name, len(v.Features), v.Values, m.sitesWith(v.Name), v.R2, v.R2Each, v.LoadingSD, v.MeanSD})
+	}
+	names := make([]string, len(m.Sites))
+	for i, x := range m.Sites {
+		s.Subjects += x.Subjects
+		s.Sites = append(s.Sites, siteJSON{x.Name, x.Subjects, x.Views})
+		names[i] = fmt.Sprintf("%s (%d)", x.Name, x.Subjects)
+	}
+	loadings := m.loadingTable(max(1, top))
+	for i := range loadings.Len() {
+		c := loadings.Columns
+		r := rankedLoading{Factor: int(c[0].Numbers[i]), Rank: int(c[1].Numbers[i]), View: c[2].Text[i], Feature: c[3].Text[i], Unit: c[4].Text[i],
+			Standardised: c[5].Numbers[i], Scaled: c[6].Numbers[i]}
+		if own := c[7].Numbers[i]; own == own {
+			r.Own = &own
+		}
+		s.Loadings = append(s.Loadings, r)
+	}
+	logLik := "not known"
+	if m.LogLik != nil {
+		logLik = figure.General.Text(*m.LogLik) + " nats, scaled units"
+	}
+	variant, noise := "not known", "view"
+	if m.Options != nil {
+		variant = fmt.Sprintf("%s, %d rounds of %d iterations", m.Options.Variant, m.Options.Rounds, m.Options.Iterations)
+		noise = m.Options.Noise
+	}
+	subjects := "not known: the sites did not release it"
+	if len(m.Sites) > 0 {
+		subjects = fmt.Sprintf("%d at %s: %s", s.Subjects, Plural(len(m.Sites), "site"), strings.Join(names, ", "))
+	}
+	return &fitted.Account{
+		Facts: []figure.Fact{
+			{Name: "study", Value: m.Study},
+			{Name: "method", Value: m.Method() + ", " + variant},
+			{Name: "written by", Value: m.Program + ", format " + m.Format},
+			{Name: "plan", Value: fmt.Sprintf("%.12s", m.Plan)},
+			{Name: "seed", Value: strconv.FormatUint(m.Seed, 10)},
+			{Name: "subjects", Value: subjects},
+			{Name: "features", Value: fmt.Sprintf("%d in %s", s.Features, Plural(len(m.Views), "view"))},
+			{Name: "scaling", Value: m.Scaling + ", noise per " + noise},
+			{Name: "log-likelihood", Value: logLik + ", per subject"},
+		},
+		Tables: m.summaryTables(loadings),
+		Value:  s,
+	}, nil
+}
+
+// summaryTables are the tables of the export with words for people.
+func (m *Model) summaryTables(loadings figure.Table) []figure.Table {
+	factors, views := m.factorTable(), m.viewTable()
+	factors.Title = "Factors"
+	factors.Caption = "Strength is the eigenvalue of WᵀΨ⁻¹W: how far the factor stands out of the noise. r2 is the share of the view's variance within sites that the factor explains by itself; shares do not add up."
+	views.Title = "Views"
+	views.Caption = "r2 is for all factors together. Standard deviations between sites are in scaled units; n/a where nothing estimated them, and 0 also where a single site had the view."
+	views.Columns[5].Name, views.Columns[6].Name = "loadings between sites", "means between sites"
+	loadings.Title = "Strongest loadings"
+	loadings.Caption = "Standardised is the correlation of feature and factor. Own is the feature's own unit for one standard deviation of the factor. The sign of a factor is a rule, not a finding."
+	return []figure.Table{factors, views, loadings}
+}

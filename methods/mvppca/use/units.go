@@ -1,0 +1,117 @@
+package use
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"parley/method/fitted"
+	"parley/problem"
+)
+
+// unitCheck notices features that seem to be in other units, or scaled by
+// somebody else, by comparing new values with the population that the model
+// describes. It needs nothing from the sites but the model.
+type unitCheck struct {
+	features []*ModelFeature
+	view     []string
+	n        []float64
+	mean, ss []float64 // of scaled values, and squared deviations from it
+}
+
+func newUnitCheck(m *Model) *unitCheck {
+	u := &unitCheck{}
+	for k := range m.Views {
+		v := &m.Views[k]
+		for i := range v.Features {
+			u.features, u.view = append(u.features, &v.Features[i]), append(u.view, v.Name)
+		}
+	}
+	d := len(u.features)
+	u.n, u.mean, u.ss = make([]float64, d), make([]float64, d), make([]float64, d)
+	return u
+}
+
+// add takes in one subject's scaled values (Welford 1962).
+func (u *unitCheck) add(observed []int, values []float64) {
+	for i, j := range observed {
+		u.n[j]++
+		delta := values[i] - u.mean[j]
+		u.mean[j] += delta / u.n[j]
+		u.ss[j] += delta * (values[i] - u.mean[j])
+	}
+}
+
+// Limits of what passes without a word. A feature whose mean is more than five
+// of the population's standard deviations away, or whose own standard deviation
+// is ten times as large or as small, is hardly in the same unit. A view whose
+// features are typically two away, but within one if they are read as scaled
+// values, has been scaled already.
+const (
+	farMean      = 5.0
+	wideSpread   = 10.0
+	enoughValues = 10 // for a standard deviation
+	farView      = 2.0
+	nearScaled   = 1.0
+)
+
+// notes names the features that look wrong, view by view.
+func (u *unitCheck) notes() (notes fitted.Notes) {
+	for lo := 0; lo < len(u.features); {
+		hi := lo
+		for hi < len(u.features) && u.view[hi] == u.view[lo] {
+			hi++
+		}
+		if p, wrong := u.look(lo, hi); wrong {
+			notes.Add(p)
+		}
+		lo = hi
+	}
+	return notes
+}
+
+// look compares the features of one view.
+func (u *unitCheck) look(lo, hi int) (p problem.Problem, wrong bool) {
+	var all, far []string
+	away, awayIfScaled := 0.0, 0.0
+	for j := lo; j < hi; j++ {
+		if u.n[j] == 0 {
+			continue
+		}
+		f, sd := u.features[j], u.features[j].total()
+		here, there := u.mean[j]/f.Factor+f.Shift, f.Mean/f.Factor+f.Shift
+		off, offIfScaled := (u.mean[j]-f.Mean)/sd, (here-f.Mean)/sd
+		away, awayIfScaled = away+off*off, awayIfScaled+offIfScaled*offIfScaled
+		text := fmt.Sprintf("%s (mean %.4g, in the fit %.4g ± %.3g%s)", f.Name, here, there, sd/f.Factor, power(here, there))
+		all = append(all, text)
+		ratio := math.Sqrt(u.ss[j]/max(1, u.n[j]-1)) / sd
+		if math.Abs(off) > farMean || u.n[j] >= enoughValues && (ratio > wideSpread || ratio < 1/wideSpread) {
+			far = append(far, text)
+		}
+	}
+	n := float64(len(all))
+	hint := "are they in the units of the fit? check units, codes for missing values and mixed-up columns"
+	if away > n*farView*farView && awayIfScaled < n*nearScaled*nearScaled {
+		far = all
+		hint = "they look as if they had been scaled already: give every feature in its own unit, the model scales it"
+	}
+	const shown = 8
+	text := strings.Join(far[:min(shown, len(far))], ", ")
+	if more := len(far) - shown; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return problem.Problem{Where: "view " + u.view[lo], What: fmt.Sprintf("%d of %d features are far from all subjects of the fit: %s", len(far), len(all), text), Hint: hint}, len(far) > 0
+}
+
+// power says so if one value is about a power of ten times the other, as with
+// grams for kilograms.
+func power(here, there float64) string {
+	if here == 0 || there == 0 || here*there < 0 {
+		return ""
+	}
+	p := math.Log10(here / there)
+	if n := math.Round(p); n != 0 && math.Abs(p-n) < 0.1 {
+		return fmt.Sprintf(": a factor of about 10^%.0f", n)
+	}
+	return ""
+}

@@ -1,0 +1,241 @@
+package use
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"parley/dataset"
+	"parley/method/fitted"
+	"parley/methods/mvppca/options"
+	"parley/methods/mvppca/ppca"
+	"parley/problem"
+)
+
+// LoadModel reads model.json. A model of another format or version is refused
+// by name; so is one whose numbers do not fit together.
+func LoadModel(data []byte) (*Model, error) {
+	if err := fitted.CheckFormat(data, ModelFormat); err != nil {
+		return nil, err
+	}
+	m := new(Model)
+	if err := json.Unmarshal(data, m); err != nil {
+		return nil, fmt.Errorf("reading a model: %w", err)
+	}
+	if err := m.check(); err != nil {
+		return nil, fmt.Errorf("reading a model: %w", err)
+	}
+	return m, nil
+}
+
+// check says what is wrong with a model that came from elsewhere.
+func (m *Model) check() error {
+	l, err := m.Layout()
+	if err != nil {
+		return err
+	}
+	q := len(m.Factors)
+	if err := m.params().Check(l); err != nil {
+		return err
+	}
+	if err := m.scale().Check(l); err != nil {
+		return err
+	}
+	if err := ppca.Finite("strengths of the factors", m.Factors); err != nil {
+		return err
+	}
+	names := map[string]bool{}
+	for _, v := range m.Views {
+		if v.Name == "" || names["view "+v.Name] {
+			return fmt.Errorf("two views are called %q, or one has no name", v.Name)
+		}
+		names["view "+v.Name] = true
+		if len(v.R2Each) != 0 && len(v.R2Each) != q {
+			return fmt.Errorf("view %s: %d shares of variance for %d factors", v.Name, len(v.R2Each), q)
+		}
+		for _, sd := range []*float64{v.LoadingSD, v.MeanSD} {
+			if sd != nil && !(*sd >= 0 && *sd < ppca.Largest) {
+				return fmt.Errorf("view %s: a standard deviation between sites of %v", v.Name, *sd)
+			}
+		}
+		for _, f := range v.Features {
+			if f.Name == "" || names[f.Name] {
+				return fmt.Errorf("two features are called %q, or one has no name", f.Name)
+			}
+			names[f.Name] = true
+			if l.Noise == ppca.NoisePerView && f.Noise != v.Features[0].Noise {
+				return fmt.Errorf("view %s has one noise variance by its options, and features with several", v.Name)
+			}
+		}
+	}
+	for _, s := range m.Sites {
+		var cov []float64
+		for _, row := range s.LatentCov {
+			if len(row) != q {
+				return fmt.Errorf("site %s: the covariance of its factors is not %d × %d", s.Name, q, q)
+			}
+			cov = append(cov, row...)
+		}
+		if err := ppca.CheckFactors(q, s.LatentMean, cov); err != nil {
+			return fmt.Errorf("site %s: %w", s.Name, err)
+		}
+	}
+	return nil
+}
+
+// Method implements [fitted.Model].
+func (m *Model) Method() string { return "mvppca" }
+
+// Schema implements [fitted.Model]: the views and features in the model's
+// order, and no subject columns.
+func (m *Model) Schema() dataset.Schema {
+	var s dataset.Schema
+	for _, v := range m.Views {
+		view := dataset.View{Name: v.Name}
+		for _, f := range v.Features {
+			view.Columns = append(view.Columns, dataset.Column{Name: f.Name, Kind: dataset.Number})
+		}
+		s.Views = append(s.Views, view)
+	}
+	return s
+}
+
+// total returns the standard deviation of feature j in scaled units over the
+// population that the model describes, √(Σ w² + ψ).
+func (f *ModelFeature) total() float64 {
+	s := f.Noise
+	for _, w := range f.Loadings {
+		s += w * w
+	}
+	return math.Sqrt(s)
+}
+
+// reader reads new subjects under a model.
+type reader struct {
+	predictor *ppca.Predictor
+	scale     *ppca.Scale
+	units     *unitCheck
+}
+
+// use prepares the model for new subjects: of the sites that it was fitted at
+// (or of others just like them), or of a site never seen, whose features have
+// more noise variance by newSiteVariance.
+func (m *Model) use(newSite bool) (*reader, fitted.Notes, error) {
+	if m.Scaling == options.ScaleSiteRange {
+		return nil, nil, problem.Problem{Where: "model " + m.Study, What: fmt.Sprintf("was fitted with scaling %q: every site had units of its own, and new subjects have none", m.Scaling),
+			Hint: "fit it with another scaling; each site's scores are in its own report"}
+	}
+	l, err := m.Layout()
+	if err != nil {
+		return nil, nil, err
+	}
+	p := m.params()
+	var notes fitted.Notes
+	if newSite {
+		if notes, err = m.spreadNoise(p, l); err != nil {
+			return nil, nil, err
+		}
+	}
+	predictor, err := m.predictor(p)
+	if err != nil {
+		return nil, nil, err
+	}
+	return &reader{predictor, m.scale(), newUnitCheck(m)}, notes, nil
+}
+
+// newSiteVariance is what the noise variance of a view's features grows by at a
+// site that took no part, given what sites differ by, E = v_μ + q v_W, and the
+// number C of sites that had the view.
+//
+// A new site is one more draw around a mean that is itself known from C draws:
+// its rows are E (1 + 1/C) further from that mean than a site's from its own.
+// The noise of a fit to the pooled rows holds E (1 − 1/C) of that already, so
+// 2E/C is missing, nothing with many sites. The published variant describes a
+// typical site, so all of it is missing. It is 0 where nothing estimated E.
+func (m *Model) newSiteVariance(v *ModelView) float64 {
+	if v.LoadingSD == nil || v.MeanSD == nil {
+		return 0
+	}
+	between := *v.MeanSD**v.MeanSD + float64(len(m.Factors))**v.LoadingSD**v.LoadingSD
+	sites := float64(max(1, m.sitesWith(v.Name)))
+	if m.Options != nil && m.Options.Variant == options.PublishedVariant {
+		return between * (1 + 1/sites)
+	}
+	return between * 2 / sites
+}
+
+// spreadNoise adds what sites differ by to the noise.
+func (m *Model) spreadNoise(p *ppca.Params, l ppca.Layout) (notes fitted.Notes, err error) {
+	group, j := l.GroupOf(), 0
+	var alone []string
+	for _, v := range m.Views {
+		if v.LoadingSD == nil || v.MeanSD == nil {
+			return nil, problem.Problem{Where: "model " + m.Study, What: "nothing estimated how sites differ, so there is no spread for a new site",
+				Hint: "fit it with at least one round (rounds: 3), or leave out --new-site"}
+		}
+		extra := m.newSiteVariance(&v)
+		seen := map[int]bool{}
+		for _, f := range v.Features {
+			if g := group[j]; f.Noise != 0 && !seen[g] {
+				seen[g] = true
+				p.Noise[g] += extra
+			}
+			j++
+		}
+		if m.sitesWith(v.Name) < 2 {
+			alone = append(alone, v.Name)
+		}
+	}
+	if len(alone) > 0 {
+		notes.Add(problem.Problem{Where: "views " + strings.Join(alone, ", "), What: "fewer than two sites had them, so nothing is known of how sites differ there: no spread was added"})
+	}
+	return notes, nil
+}
+
+func (m *Model) sitesWith(view string) (n int) {
+	for _, s := range m.Sites {
+		if slices.Contains(s.Views, view) {
+			n++
+		}
+	}
+	return n
+}
+
+// each reads the subjects one by one, in bounded memory, and counts them. The
+// values are those of the posterior's observed features, in scaled units.
+func (r *reader) each(ctx context.Context, data dataset.Source, do func(*dataset.Row, *ppca.Posterior, []float64) error) (subjects int, err error) {
+	err = EachSubject(ctx, r.predictor, r.scale, data, func(row *dataset.Row, post *ppca.Posterior, values []float64) error {
+		subjects++
+		r.units.add(post.Observed, values)
+		return do(row, post, values)
+	})
+	if err == nil && subjects == 0 {
+		err = problem.Problem{Where: "data", What: "there are no subjects in them", Hint: "subjects.csv needs a row for each subject"}
+	}
+	return subjects, err
+}
+
+// own brings feature j from scaled to its own units.
+func (r *reader) own(j int, z float64) float64 { return z/r.scale.Factor[j] + r.scale.Shift[j] }
+
+// EachSubject reads the rows with what the model says of each subject: the
+// posterior given what was observed, and the scaled values of that. Both, and
+// the row, are valid until the next.
+func EachSubject(ctx context.Context, p *ppca.Predictor, scale *ppca.Scale, data dataset.Source, do func(*dataset.Row, *ppca.Posterior, []float64) error) error {
+	for row, err := range data.Rows(ctx) {
+		if err != nil {
+			return err
+		}
+		post, values, err := p.Subject(row.Views, scale)
+		if err != nil {
+			return fmt.Errorf("subject %q: %w", row.ID, err)
+		}
+		if err := do(row, post, values); err != nil {
+			return err
+		}
+	}
+	return nil
+}
