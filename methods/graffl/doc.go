@@ -23,9 +23,7 @@
 //     ([Landmarks.Posterior]). After that one release, nothing more is asked of
 //     a site.
 //
-// [Adjust] moves accepted parameters by regression; no posterior here is made with it,
-// and its comment says why. [EffectiveSize], [Calibration],
-// [Coverage] and [Landmarks.Misfit] tell whether a sample may be believed.
+// [EffectiveSize], [Calibration], [Coverage] and [Landmarks.Misfit] tell whether a sample may be believed.
 //
 // # What it does not do
 //

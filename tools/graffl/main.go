@@ -33,7 +33,6 @@ var commands = []command{
 	{"applied", "what synthetic rows of a scarce class are worth, beside the controls", applied},
 	{"scarce", "the example of deaths in intensive care over seeds, with and without privacy", scarce},
 	{"gate", "how often sites keep synthetic rows that help, and rows that do not", gate},
-	{"adjust", "regression adjustment beside the posterior by landmarks", adjust},
 }
 
 func main() {
