@@ -5,6 +5,8 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/mat"
+
+	"parley/methods/graffl/mixture"
 )
 
 // Trilaterate recovers a row from its exact squared distances r_i to known points
@@ -19,7 +21,7 @@ func Trilaterate(points, squared []float64, dim int) ([]float64, error) {
 	if dim < 1 || len(points) != n*dim || n < dim+1 {
 		return nil, fmt.Errorf("%d squared distances to %d numbers of points in %d dimensions: want at least %d of each", n, len(points), dim, dim+1)
 	}
-	if notFinite(points) >= 0 || notFinite(squared) >= 0 {
+	if mixture.NotFinite(points) >= 0 || mixture.NotFinite(squared) >= 0 {
 		return nil, fmt.Errorf("a point or a distance is not finite")
 	}
 	a, b := mat.NewDense(n-1, dim, nil), mat.NewVecDense(n-1, nil)

@@ -8,6 +8,7 @@ import (
 	"parley/internal/wire"
 	"parley/method"
 	"parley/method/adversary"
+	"parley/methods/graffl/mixture"
 	"parley/privacy/account"
 	"parley/study"
 )
@@ -229,7 +230,7 @@ func (s *setup) worst(adjacency account.Adjacency) (one, two []float64) {
 	for r := range n {
 		phi[r] = make([]float64, n)
 		s.marks.Features(phi[r], s.marks.Point(r))
-		if v := squares(phi[r]); v > most {
+		if v := mixture.Squares(phi[r]); v > most {
 			at, most = r, v
 		}
 	}
@@ -238,7 +239,7 @@ func (s *setup) worst(adjacency account.Adjacency) (one, two []float64) {
 	}
 	other, most := 0, 0.0
 	for r := range n {
-		if v := squaredDistance(phi[at], phi[r]); v > most {
+		if v := mixture.SquaredDistance(phi[at], phi[r]); v > most {
 			other, most = r, v
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+
+	"parley/methods/graffl/mixture"
 )
 
 const (
@@ -24,7 +26,7 @@ func (l Landmarks) Locate(sum []float64, rows int) ([]float64, error) {
 	if err := l.Check(); err != nil {
 		return nil, err
 	}
-	if len(sum) != l.Len() || notFinite(sum) >= 0 {
+	if len(sum) != l.Len() || mixture.NotFinite(sum) >= 0 {
 		return nil, fmt.Errorf("a sum of %d numbers that are finite is wanted, one for each landmark", l.Len())
 	}
 	if rows < 1 || rows*l.Dim > l.Len() {
@@ -34,7 +36,7 @@ func (l Landmarks) Locate(sum []float64, rows int) ([]float64, error) {
 	loss := l.fit(best, sum)
 	r := rand.New(rand.NewPCG(uint64(rows), 0)) // starts of a search
 	for range locateRestarts {
-		if rows == 1 || loss <= 1e-18*squares(sum) {
+		if rows == 1 || loss <= 1e-18*mixture.Squares(sum) {
 			break
 		}
 		x := l.scatterStart(r, sum, rows)
@@ -92,7 +94,7 @@ func (l Landmarks) one(sum []float64) []float64 {
 	starts := make([]start, l.Len())
 	for i := range starts {
 		l.Features(phi, l.Point(i))
-		starts[i] = start{i, squaredDistance(phi, sum)}
+		starts[i] = start{i, mixture.SquaredDistance(phi, sum)}
 	}
 	slices.SortFunc(starts, func(a, b start) int { return cmp.Or(cmp.Compare(a.loss, b.loss), a.at-b.at) })
 	var best []float64
@@ -113,7 +115,7 @@ func (l Landmarks) scatterStart(r *rand.Rand, sum []float64, rows int) (x []floa
 		weights[i] = max(v, 1e-12)
 	}
 	for range rows {
-		for a, c := range l.Point(pick(r, normalised(weights))) {
+		for a, c := range l.Point(mixture.Pick(r, normalised(weights))) {
 			x = append(x, c+l.Bandwidth[a]*r.NormFloat64())
 		}
 	}
@@ -140,7 +142,7 @@ func leastSquares(x []float64, m int, residuals func(r, jac, x []float64)) (loss
 	r, jac := make([]float64, m), make([]float64, m*n)
 	gram, l, slope, step, to := make([]float64, n*n), make([]float64, n*n), make([]float64, n), make([]float64, n), make([]float64, n)
 	residuals(r, jac, x)
-	loss = squares(r)
+	loss = mixture.Squares(r)
 	damping := 1e-3
 	for range 200 {
 		clear(gram)
@@ -163,15 +165,15 @@ func leastSquares(x []float64, m int, residuals func(r, jac, x []float64)) (loss
 			for a := range n {
 				l[a*n+a] += damping*gram[a*n+a] + 1e-300
 			}
-			if _, ok := cholesky(l, n); ok {
+			if _, ok := mixture.Cholesky(l, n); ok {
 				copy(step, slope)
-				forward(l, n, step)
-				backwardSolve(l, n, step)
+				mixture.Forward(l, n, step)
+				mixture.BackwardSolve(l, n, step)
 				for a := range to {
 					to[a] = x[a] - step[a]
 				}
 				residuals(r, nil, to)
-				if v := squares(r); v < loss {
+				if v := mixture.Squares(r); v < loss {
 					copy(x, to)
 					loss, better = v, true
 					damping = max(damping/10, 1e-15)

@@ -10,6 +10,7 @@ import (
 
 	"parley/internal/wire"
 	"parley/method/adversary"
+	"parley/methods/graffl/mixture"
 )
 
 // published is trilateration, passive: the coordinator of an honest study reads the
@@ -105,7 +106,7 @@ func trilaterateRounded(points, squared []float64, dim int) ([]float64, error) {
 	leastSquares(x, len(squared), func(r, jac, x []float64) {
 		for i, s := range squared {
 			g, weight := points[i*dim:][:dim], 1/max(s, 1e-9)
-			r[i] = weight * (squaredDistance(x, g) - s)
+			r[i] = weight * (mixture.SquaredDistance(x, g) - s)
 			if jac == nil {
 				continue
 			}
@@ -155,7 +156,7 @@ func (a *attacker) permuted(context.Context) error {
 			order[k] = k
 		}
 		slices.SortFunc(order, func(i, j int) int {
-			return cmp.Compare(squaredDistance(origin, rows[i*d:][:d]), squaredDistance(origin, rows[j*d:][:d]))
+			return cmp.Compare(mixture.SquaredDistance(origin, rows[i*d:][:d]), mixture.SquaredDistance(origin, rows[j*d:][:d]))
 		})
 		for _, k := range order {
 			truth = append(truth, rows[k*d:][:d]...)

@@ -12,6 +12,7 @@ import (
 	"parley/dataset"
 	"parley/method"
 	"parley/method/adversary"
+	"parley/methods/graffl/mixture"
 	"parley/privacy/account"
 	"parley/study"
 )
@@ -29,7 +30,7 @@ func TestTrilaterationRecoversEveryRow(t *testing.T) {
 				SquaredDistances(squared[i:i+1], rows[k:k+2], points[2*i:2*i+2], 2)
 			}
 			got, err := Trilaterate(points, squared, 2)
-			if err != nil || math.Sqrt(squaredDistance(got, rows[k:k+2])) > 1e-6 {
+			if err != nil || math.Sqrt(mixture.SquaredDistance(got, rows[k:k+2])) > 1e-6 {
 				t.Fatalf("row %d of site %d is %v, recovered as %v (%v)", k/2, j, rows[k:k+2], got, err)
 			}
 		}
@@ -62,7 +63,7 @@ func TestDifferencingLandmarks(t *testing.T) {
 		t.Fatal(err)
 	}
 	x, err := toyMarks.Locate(d, 1)
-	if err != nil || math.Sqrt(squaredDistance(x, rows[:2])) > 1e-4 {
+	if err != nil || math.Sqrt(mixture.SquaredDistance(x, rows[:2])) > 1e-4 {
 		t.Errorf("row %v was located at %v (%v)", rows[:2], x, err)
 	}
 
@@ -104,7 +105,7 @@ func TestDifferencingLandmarks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if math.Sqrt(squaredDistance(x, rows[:2])) > 2 {
+		if math.Sqrt(mixture.SquaredDistance(x, rows[:2])) > 2 {
 			far++
 		}
 	}
@@ -131,7 +132,7 @@ func TestLocateSeveralRows(t *testing.T) {
 		for k := 0; k < len(rows); k += 2 {
 			least := math.Inf(1)
 			for g := 0; g < len(got); g += 2 {
-				least = min(least, math.Sqrt(squaredDistance(rows[k:k+2], got[g:g+2])))
+				least = min(least, math.Sqrt(mixture.SquaredDistance(rows[k:k+2], got[g:g+2])))
 			}
 			if least > 1e-5 {
 				t.Fatalf("rows %v were located at %v", rows, got)
@@ -171,9 +172,9 @@ func TestSlopeOfADiscrepancy(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		set := rapid.SliceOfN(rapid.Float64Range(-5, 5), 12, 12).Draw(t, "set")
 		x := rapid.SliceOfN(rapid.Float64Range(6, 9), 3, 3).Draw(t, "x") // not on a row, where there is none
-		for _, d := range []Discrepancy{{Kind: Energy}, {Kind: MMD, Bandwidth: 4}} {
+		for _, d := range []mixture.Discrepancy{{Kind: mixture.Energy}, {Kind: mixture.MMD, Bandwidth: 4}} {
 			got := make([]float64, 3)
-			if v, want := d.slope(got, x, set), d.Cross(x, set, 3); math.Abs(v-want) > 1e-12*(1+want) {
+			if v, want := slope(d, got, x, set), d.Cross(x, set, 3); math.Abs(v-want) > 1e-12*(1+want) {
 				t.Fatalf("%s: a mean of %v, want %v", d.Kind, v, want)
 			}
 			for i := range x {
@@ -239,7 +240,7 @@ func TestTightSetsAreOnePoint(t *testing.T) {
 	want := []float64{3.25, -7.5}
 	s.sets(0).each([][]float64{s.point(want)}, func(_ int, set []float64) {
 		for k := 0; k < len(set); k += 2 {
-			if e := math.Sqrt(squaredDistance(set[k:k+2], want)); e > 1e-9 {
+			if e := math.Sqrt(mixture.SquaredDistance(set[k:k+2], want)); e > 1e-9 {
 				t.Errorf("row %d of the set is %v", k/2, set[k:k+2])
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"parley/methods/graffl/mixture"
 	"parley/study"
 )
 
@@ -15,7 +16,7 @@ import (
 // them, and the rank of θ in it. Noise is drawn here from the seed, for this test alone;
 // nothing of a site is touched.
 type Replicate struct {
-	Prior     Prior
+	Prior     mixture.Prior
 	Landmarks Landmarks
 	Rows      int     // n, all sites together
 	Noise     float64 // standard deviation on each entry of the sum of φ
@@ -46,7 +47,7 @@ func NewReplicate(p *study.Plan, rows int) (Replicate, error) {
 
 // quantities are what is ranked: functions of a parameter that do not depend on the
 // order of its components.
-func quantities(l Landmarks, m Mixture, o Observation) []float64 {
+func quantities(l Landmarks, m mixture.Mixture, o Observation) []float64 {
 	d := m.Dim
 	q := make([]float64, 0, 3*d+3)
 	heaviest, top := 0, 0.0
@@ -69,7 +70,7 @@ func quantities(l Landmarks, m Mixture, o Observation) []float64 {
 	q = append(q, top)
 	mean := make([]float64, l.Len())
 	newMoments(l).mean(m, mean)
-	return append(q, squaredDistance(mean, o.Mean))
+	return append(q, mixture.SquaredDistance(mean, o.Mean))
 }
 
 func quantityNames(d int) (names []string) {
@@ -83,9 +84,9 @@ func quantityNames(d int) (names []string) {
 
 // Ranks runs replicate number i and returns the rank of each quantity.
 func (c Replicate) Ranks(i int) ([]float64, error) {
-	a := mix(c.Sampling.Seed + uint64(i)*0x9e3779b97f4a7c15)
-	r := rand.New(rand.NewPCG(a, mix(a)))
-	truth := NewMixture(c.Prior.Components(), c.Prior.Dim())
+	a := mixture.SplitMix(c.Sampling.Seed + uint64(i)*0x9e3779b97f4a7c15)
+	r := rand.New(rand.NewPCG(a, mixture.SplitMix(a)))
+	truth := mixture.NewMixture(c.Prior.Components(), c.Prior.Dim())
 	c.Prior.Sampler().Draw(r, truth)
 	observe := c.released
 	if c.Assumed {
@@ -96,7 +97,7 @@ func (c Replicate) Ranks(i int) ([]float64, error) {
 		return nil, err
 	}
 	opt := c.Sampling
-	opt.Seed = mix(a + 1)
+	opt.Seed = mixture.SplitMix(a + 1)
 	post, err := c.Landmarks.Posterior(o, c.Prior, opt)
 	if err != nil {
 		return nil, err
@@ -110,13 +111,13 @@ func (c Replicate) Ranks(i int) ([]float64, error) {
 	}
 	ranks := make([]float64, len(want))
 	for j := range ranks {
-		ranks[j] = Rank(draws[j], post.Weights, want[j])
+		ranks[j] = mixture.Rank(draws[j], post.Weights, want[j])
 	}
 	return ranks, nil
 }
 
 // released draws rows, and what their sites release.
-func (c Replicate) released(r *rand.Rand, truth Mixture) (Observation, error) {
+func (c Replicate) released(r *rand.Rand, truth mixture.Mixture) (Observation, error) {
 	sum, err := c.Landmarks.simulated(r, truth, c.Rows)
 	if err != nil {
 		return Observation{}, err
@@ -133,7 +134,7 @@ func (c Replicate) released(r *rand.Rand, truth Mixture) (Observation, error) {
 }
 
 // assumed draws from the law that [Landmarks.Posterior] takes as likelihood.
-func (c Replicate) assumed(r *rand.Rand, truth Mixture) (Observation, error) {
+func (c Replicate) assumed(r *rand.Rand, truth mixture.Mixture) (Observation, error) {
 	o := c.noised(r)
 	mean, cov, err := c.Landmarks.Moments(truth)
 	if err != nil {
@@ -141,7 +142,7 @@ func (c Replicate) assumed(r *rand.Rand, truth Mixture) (Observation, error) {
 	}
 	spread(rough(o), mean, cov)
 	n := len(mean)
-	if _, ok := newWide(n).cholesky(cov); !ok {
+	if _, ok := mixture.NewBlocked(n).Cholesky(cov); !ok {
 		return o, fmt.Errorf("the covariance of %d landmark means is singular", n)
 	}
 	z := make([]float64, n)
@@ -163,7 +164,7 @@ func (c Replicate) noised(r *rand.Rand) Observation {
 
 // simulated returns the sum of φ over rows from m. They are drawn a few at a time: there
 // may be as many as all sites of a study have.
-func (l Landmarks) simulated(r *rand.Rand, m Mixture, n int) (sum []float64, err error) {
+func (l Landmarks) simulated(r *rand.Rand, m mixture.Mixture, n int) (sum []float64, err error) {
 	const some = 256
 	rows := make([]float64, min(n, some)*m.Dim)
 	sum, phi := make([]float64, l.Len()), make([]float64, l.Len())
@@ -184,9 +185,9 @@ func (l Landmarks) simulated(r *rand.Rand, m Mixture, n int) (sum []float64, err
 
 // Calibrate tests the ranks of many replicates, as [Replicate.Ranks] gives them, quantity
 // by quantity.
-func (c Replicate) Calibrate(ranks [][]float64) ([]Calibrated, error) {
+func (c Replicate) Calibrate(ranks [][]float64) ([]mixture.Calibrated, error) {
 	names := quantityNames(c.Prior.Dim())
-	var out []Calibrated
+	var out []mixture.Calibrated
 	for j, name := range names {
 		var own []float64
 		for i, r := range ranks {
@@ -195,7 +196,7 @@ func (c Replicate) Calibrate(ranks [][]float64) ([]Calibrated, error) {
 			}
 			own = append(own, r[j])
 		}
-		one, err := Calibration(name, own)
+		one, err := mixture.Calibration(name, own)
 		if err != nil {
 			return nil, err
 		}

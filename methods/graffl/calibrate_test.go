@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"parley/method"
+	"parley/methods/graffl/mixture"
 	"parley/study"
 )
 
@@ -30,7 +31,7 @@ func TestIntervalsOfTheToyHoldTheTruth(t *testing.T) {
 		_, covered, _ := judged(post, toyTruth)
 		held, of = held+covered, of+len(toyTruth.Means)
 	}
-	low, high := ChanceBand(of, 0.9, 0.998)
+	low, high := mixture.ChanceBand(of, 0.9, 0.998)
 	if share := float64(held) / float64(of); share < low || share > high {
 		t.Errorf("%d of %d intervals hold the truth, want a share from %.2f to %.2f", held, of, low, high)
 	}
@@ -43,7 +44,7 @@ func TestMixturesAreCalibrated(t *testing.T) {
 	if testing.Short() {
 		t.Skip("40 posteriors")
 	}
-	prior, err := BoxPrior([]float64{-8}, []float64{8}, 2)
+	prior, err := mixture.BoxPrior([]float64{-8}, []float64{8}, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +65,7 @@ func TestMixturesAreCalibrated(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !Pass(all, 0.001) {
+	if !mixture.Pass(all, 0.001) {
 		t.Errorf("%+v", all)
 	}
 	if _, err := c.Calibrate([][]float64{{1}}); err == nil {
@@ -155,12 +156,12 @@ func TestChanceBand(t *testing.T) {
 		p, level     float64
 		lowest, most int // quantiles (1 ± level)/2, by summing exact probabilities
 	}{{200, 0.05, 0.98, 4, 18}, {200, 0.9, 0.98, 170, 189}, {20, 0.5, 0.9, 6, 14}} {
-		low, high := ChanceBand(c.n, c.p, c.level)
+		low, high := mixture.ChanceBand(c.n, c.p, c.level)
 		if int(math.Round(low*float64(c.n))) != c.lowest || int(math.Round(high*float64(c.n))) != c.most {
 			t.Errorf("n %d, p %v: %v to %v, want %d and %d", c.n, c.p, low*float64(c.n), high*float64(c.n), c.lowest, c.most)
 		}
 	}
-	if low, high := ChanceBand(0, 0.5, 0.9); low != 0 || high != 1 {
+	if low, high := mixture.ChanceBand(0, 0.5, 0.9); low != 0 || high != 1 {
 		t.Errorf("of nothing: %v to %v", low, high)
 	}
 }
@@ -177,11 +178,11 @@ func TestMomentsOnAGridAreThoseOfItsPoints(t *testing.T) {
 		}
 		points := grid
 		points.Spacing = nil
-		prior, err := BoxPrior(lo, hi, 2)
+		prior, err := mixture.BoxPrior(lo, hi, 2)
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := NewMixture(2, d)
+		m := mixture.NewMixture(2, d)
 		prior.Sampler().Draw(rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1)), m)
 		mean, cov, err := grid.Moments(m)
 		if err != nil {

@@ -47,7 +47,7 @@ func (c *setCoordinator) Restore(data []byte) (method.State, error) {
 	if err := wire.Unmarshal(data, s); err != nil {
 		return nil, err
 	}
-	if s.SMC.Choices != c.opts.choices(c.seed("sets")) || !s.SMC.Prior.equal(c.prior) {
+	if s.SMC.Choices != c.opts.choices(c.seed("sets")) || !s.SMC.Prior.Equal(c.prior) {
 		return nil, fmt.Errorf("the state is of another plan's sampler")
 	}
 	if err := s.SMC.Check(); err != nil {
@@ -205,7 +205,7 @@ func (c *setCoordinator) Share(ms method.State, _ string) ([]byte, error) {
 		return nil, fmt.Errorf("the study is not done: it has used %d proposals", s.SMC.Used)
 	}
 	p := s.SMC.Sample()
-	m := p.mean()
+	m := p.Mean()
 	return wire.Marshal(sharedModel{m.Weights, m.Means, m.Covs})
 }
 
@@ -216,7 +216,7 @@ func (c *setCoordinator) Result(ms method.State) (*method.Result, error) {
 		return nil, fmt.Errorf("the study is not done: it has used %d proposals", s.SMC.Used)
 	}
 	p := s.SMC.Sample()
-	v := &view{c.setup, &p, p.mean()}
+	v := &view{c.setup, &p, p.Mean()}
 	files, err := v.files()
 	if err != nil {
 		return nil, err

@@ -4,9 +4,9 @@
 //
 // # The model
 //
-// [Mixture] is a parameter θ = (π, μ, Σ), [Prior] its Dirichlet and
-// normal-inverse-Wishart prior, [BoxPrior] one made of a public range alone.
-// [Coordinates] is θ without constraints, in which posteriors are sampled.
+// [mixture.Mixture] is a parameter θ = (π, μ, Σ), [mixture.Prior] its Dirichlet and
+// normal-inverse-Wishart prior, [mixture.BoxPrior] one made of a public range alone.
+// [mixture.Coordinates] is θ without constraints, in which posteriors are sampled.
 //
 // # Three ways to learn it
 //
@@ -15,7 +15,7 @@
 //     not contract to the posterior, and its distances give the rows away:
 //     [Trilaterate] finds them.
 //   - By sets: one parameter for each simulated set, the energy distance or MMD² to
-//     the sites' rows ([Discrepancy]), sequential Monte Carlo ([SMC]). Only
+//     the sites' rows ([mixture.Discrepancy]), sequential Monte Carlo ([SMC]). Only
 //     discrepancies that may be summed over unlike sites are offered.
 //   - By landmarks, the default: each site releases once its mean kernel values at
 //     public points ([Landmarks]), noised; the noise is part of the synthetic
@@ -23,7 +23,7 @@
 //     ([Landmarks.Posterior]). After that one release, nothing more is asked of
 //     a site.
 //
-// [EffectiveSize], [Calibration], [Coverage] and [Landmarks.Misfit] tell whether a sample may be believed.
+// [mixture.EffectiveSize], [mixture.Calibration], [mixture.Coverage] and [Landmarks.Misfit] tell whether a sample may be believed.
 //
 // # What it does not do
 //

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 
 	"parley/methods/graffl"
+	"parley/methods/graffl/mixture"
 )
 
 // Two sites with one mode each release their sums of kernel values at public
@@ -34,7 +35,7 @@ func ExampleLandmarks_Posterior() {
 		fmt.Println(err)
 		return
 	}
-	prior, err := graffl.BoxPrior(lo, hi, 2)
+	prior, err := mixture.BoxPrior(lo, hi, 2)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -44,10 +45,10 @@ func ExampleLandmarks_Posterior() {
 		fmt.Println(err)
 		return
 	}
-	names := graffl.Mixture{Dim: 1, Weights: []float64{0.5, 0.5}, Means: []float64{-1, 1}, Covs: []float64{1, 1}}
+	names := mixture.Mixture{Dim: 1, Weights: []float64{0.5, 0.5}, Means: []float64{-1, 1}, Covs: []float64{1, 1}}
 	var left, right float64
 	for i, m := range post.Draws {
-		m = m.Reorder(graffl.Match(names, m, nil))
+		m = m.Reorder(mixture.Match(names, m, nil))
 		left += post.Weights[i] * m.Mean(0)[0]
 		right += post.Weights[i] * m.Mean(1)[0]
 	}

@@ -5,6 +5,8 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/mat"
+
+	"parley/methods/graffl/mixture"
 )
 
 // Landmarks are public points c_r and a public kernel: a row x contributes
@@ -103,10 +105,10 @@ func (l Landmarks) Point(r int) []float64 { return l.Points[r*l.Dim:][:l.Dim] }
 // Check reports what is wrong with landmarks.
 func (l Landmarks) Check() error {
 	switch {
-	case l.Dim < 1 || l.Dim > maxDim || len(l.Points)%l.Dim != 0 || l.Len() < 1 || l.Len() > maxLandmarks:
-		return fmt.Errorf("%d numbers as landmarks in %d dimensions: want 1 to %d landmarks in 1 to %d dimensions", len(l.Points), l.Dim, maxLandmarks, maxDim)
-	case notFinite(l.Points) >= 0:
-		return fmt.Errorf("landmark %d has an entry that is not finite", notFinite(l.Points)/l.Dim)
+	case l.Dim < 1 || l.Dim > mixture.MaxDim || len(l.Points)%l.Dim != 0 || l.Len() < 1 || l.Len() > maxLandmarks:
+		return fmt.Errorf("%d numbers as landmarks in %d dimensions: want 1 to %d landmarks in 1 to %d dimensions", len(l.Points), l.Dim, maxLandmarks, mixture.MaxDim)
+	case mixture.NotFinite(l.Points) >= 0:
+		return fmt.Errorf("landmark %d has an entry that is not finite", mixture.NotFinite(l.Points)/l.Dim)
 	case len(l.Bandwidth) != l.Dim:
 		return fmt.Errorf("%d bandwidths for %d features", len(l.Bandwidth), l.Dim)
 	}

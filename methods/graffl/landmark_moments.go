@@ -3,6 +3,8 @@ package graffl
 import (
 	"fmt"
 	"math"
+
+	"parley/methods/graffl/mixture"
 )
 
 // moments evaluates the mean and the covariance of φ under a mixture, in closed
@@ -64,7 +66,7 @@ func (e *moments) prepare(cov []float64, shrink float64) (logScale float64, ok b
 		e.l[i*d+i] += v
 		logScale += math.Log(v)
 	}
-	logDet, ok := cholesky(e.l, d)
+	logDet, ok := mixture.Cholesky(e.l, d)
 	for i := range d {
 		e.l[i*d+i] = 1 / e.l[i*d+i]
 	}
@@ -77,12 +79,12 @@ func (e *moments) square(c, mu []float64) float64 {
 		e.e[i] = c[i] - mu[i]
 	}
 	e.whiten(e.e)
-	return squares(e.e)
+	return mixture.Squares(e.e)
 }
 
 // component writes E φ under component k alone. It reports false where its
 // covariance is useless.
-func (e *moments) component(m Mixture, k int, dst []float64) bool {
+func (e *moments) component(m mixture.Mixture, k int, dst []float64) bool {
 	logScale, ok := e.prepare(m.Cov(k), 1)
 	if !ok {
 		return false
@@ -108,7 +110,7 @@ func (e *moments) along(mu []float64, logScale float64, dst []float64) {
 	clear(e.step)
 	e.step[0] = e.Spacing[0]
 	e.whiten(e.step)
-	curvature := squares(e.step)
+	curvature := mixture.Squares(e.step)
 	again, flat := math.Exp(-curvature), 1/curvature
 	last := e.line - 1
 	for first := 0; first < len(dst); first += e.line {
@@ -173,7 +175,7 @@ func (e *moments) whiten(x []float64) {
 }
 
 // mean writes E φ.
-func (e *moments) mean(m Mixture, dst []float64) bool {
+func (e *moments) mean(m mixture.Mixture, dst []float64) bool {
 	clear(dst)
 	for k, w := range m.Weights {
 		if !e.component(m, k, e.part) {
@@ -188,7 +190,7 @@ func (e *moments) mean(m Mixture, dst []float64) bool {
 
 // covariance writes the lower triangle of Cov φ, n × n, given E φ and the landmarks'
 // pairs. It rests on φ_r φ_s = exp(−|c_r−c_s|²_h/4) exp(−|x−c̄_rs|²_h), c̄ their midpoint.
-func (e *moments) covariance(m Mixture, p *overlaps, mean, dst []float64) bool {
+func (e *moments) covariance(m mixture.Mixture, p *overlaps, mean, dst []float64) bool {
 	n, d := e.Len(), e.Dim
 	if e.middles == nil {
 		e.middles = make([]float64, len(p.middles))
@@ -299,7 +301,7 @@ const (
 )
 
 // Moments returns the mean and the covariance (by rows) of φ(x) for x drawn from m.
-func (l Landmarks) Moments(m Mixture) (mean, cov []float64, err error) {
+func (l Landmarks) Moments(m mixture.Mixture) (mean, cov []float64, err error) {
 	if m.Dim != l.Dim {
 		return nil, nil, fmt.Errorf("a mixture in %d dimensions and landmarks in %d", m.Dim, l.Dim)
 	}
@@ -335,8 +337,8 @@ func (o Observation) Check(landmarks int) error {
 	switch {
 	case len(o.Mean) != landmarks:
 		return fmt.Errorf("%d means were observed at %d landmarks", len(o.Mean), landmarks)
-	case notFinite(o.Mean) >= 0:
-		return fmt.Errorf("the mean at landmark %d is not finite", notFinite(o.Mean))
+	case mixture.NotFinite(o.Mean) >= 0:
+		return fmt.Errorf("the mean at landmark %d is not finite", mixture.NotFinite(o.Mean))
 	case !(o.Rows >= 1) || math.IsInf(o.Rows, 1):
 		return fmt.Errorf("the observed means are of %v rows: want at least 1", o.Rows)
 	case !(o.NoiseVar >= 0) || math.IsInf(o.NoiseVar, 1) || !(o.RowsVar >= 0) || math.IsInf(o.RowsVar, 1):
@@ -374,7 +376,7 @@ func Pool(sums [][]float64, rows []int, sd []float64) (Observation, error) {
 // ln N(y | E φ, Cov φ/n + noise·I + rows·E φ E φᵀ/n²), with moments in closed form (Wood 2010; Price
 // et al. 2018 with simulated ones). Noise widens it, so that it does not
 // pretend to know what noise has hidden.
-func (l Landmarks) LogLikelihood(o Observation, m Mixture) (float64, error) {
+func (l Landmarks) LogLikelihood(o Observation, m mixture.Mixture) (float64, error) {
 	if err := o.Check(l.Len()); err != nil {
 		return 0, err
 	}
@@ -383,7 +385,7 @@ func (l Landmarks) LogLikelihood(o Observation, m Mixture) (float64, error) {
 		return 0, err
 	}
 	spread(o, mean, cov)
-	v, ok := gaussianLog(o, mean, cov, newWide(len(mean)))
+	v, ok := gaussianLog(o, mean, cov, mixture.NewBlocked(len(mean)))
 	if !ok {
 		return 0, fmt.Errorf("the covariance of %d landmark means is singular: without noise, landmarks must be further apart or fewer", len(mean))
 	}
@@ -392,17 +394,17 @@ func (l Landmarks) LogLikelihood(o Observation, m Mixture) (float64, error) {
 
 // gaussianLog is ln N(y | mean, cov) of the observed means, given the lower triangle of
 // cov. It overwrites both, and reports false where cov is singular.
-func gaussianLog(o Observation, mean, cov []float64, w *wide) (log float64, ok bool) {
+func gaussianLog(o Observation, mean, cov []float64, w *mixture.Blocked) (log float64, ok bool) {
 	n := len(mean)
-	logDet, ok := w.cholesky(cov)
+	logDet, ok := w.Cholesky(cov)
 	if !ok {
 		return 0, false
 	}
 	for r, v := range mean {
 		mean[r] = o.Mean[r] - v
 	}
-	forward(cov, n, mean)
-	return -(float64(n)*math.Log(2*math.Pi) + logDet + squares(mean)) / 2, true
+	mixture.Forward(cov, n, mean)
+	return -(float64(n)*math.Log(2*math.Pi) + logDet + mixture.Squares(mean)) / 2, true
 }
 
 // spread turns the lower triangle of the covariance of φ into that of the observed mean.

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"gonum.org/v1/gonum/stat/distuv"
+
+	"parley/methods/graffl/mixture"
 )
 
 func TestNormalLandmarksFollowTheirLaw(t *testing.T) {
@@ -58,7 +60,7 @@ func TestNormalLandmarksSeeCodes(t *testing.T) {
 		t.Skip("a second of sampling")
 	}
 	d, n := 5, 150
-	truth := NewMixture(1, d)
+	truth := mixture.NewMixture(1, d)
 	truth.Weights[0] = 1
 	sd, h := make([]float64, d), make([]float64, d)
 	for i := range d {
@@ -85,7 +87,7 @@ func TestNormalLandmarksSeeCodes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	prior, err := BoxPrior([]float64{-4, -4, -4, -4, -4}, []float64{4, 4, 4, 4, 4}, 1)
+	prior, err := mixture.BoxPrior([]float64{-4, -4, -4, -4, -4}, []float64{4, 4, 4, 4, 4}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +95,7 @@ func TestNormalLandmarksSeeCodes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := post.mean()
+	got := post.Mean()
 	for i, m := range got.Mean(0) {
 		if math.Abs(m-truth.Means[i]) > 3*0.5/math.Sqrt(float64(n)) {
 			t.Errorf("coordinate %d: posterior mean %v, truth %v", i, m, truth.Means[i])

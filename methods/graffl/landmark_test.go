@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"parley/methods/graffl/mixture"
 )
 
 // Bounds are for one data set with fixed seeds: the mean over many is in docs, and a
@@ -51,7 +53,7 @@ func TestLandmarksRecoverUnequalWeights(t *testing.T) {
 func TestPosteriorIsTheSameOnAnyNumberOfCores(t *testing.T) {
 	o := toyObserved(t, 5, toyThirds, 1)
 	opt := Sampling{64, 1, 9}
-	var all []*Posterior
+	var all []*mixture.Posterior
 	for _, procs := range []int{1, 3} {
 		old := runtime.GOMAXPROCS(procs)
 		post, err := toyMarks.Posterior(o, toyPrior, opt)
@@ -102,13 +104,13 @@ func TestNormBoundHolds(t *testing.T) {
 			x[i] = rapid.Float64Range(lo[i]-h[i], hi[i]+h[i]).Draw(t, "x")
 		}
 		l.Features(phi, x)
-		if n := math.Sqrt(squares(phi)); n > b {
+		if n := math.Sqrt(mixture.Squares(phi)); n > b {
 			t.Fatalf("|φ(%v)| = %v, above the bound %v", x, n, b)
 		}
 	})
 	phi := make([]float64, toyMarks.Len())
 	toyMarks.Features(phi, toyMarks.Point(70))
-	if b, n := toyMarks.NormBound(), math.Sqrt(squares(phi)); n < 0.99*b {
+	if b, n := toyMarks.NormBound(), math.Sqrt(mixture.Squares(phi)); n < 0.99*b {
 		t.Errorf("|φ| at a landmark inside is %v: the bound %v is loose", n, b)
 	}
 }
@@ -127,8 +129,8 @@ func TestMomentsAgreeWithSimulation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	prior := Prior{[]float64{2, 2}, []float64{0, 0, 0}, 1, 6, []float64{2, .3, 0, .3, 2, 0, 0, 0, 2}}
-	m := NewMixture(2, 3)
+	prior := mixture.Prior{Alpha: []float64{2, 2}, Mean: []float64{0, 0, 0}, Kappa: 1, Nu: 6, Psi: []float64{2, .3, 0, .3, 2, 0, 0, 0, 2}}
+	m := mixture.NewMixture(2, 3)
 	r := rand.New(rand.NewPCG(3, 4))
 	prior.Sampler().Draw(r, m)
 	mean, cov, err := l.Moments(m)
@@ -164,14 +166,18 @@ func TestMomentsAgreeWithSimulation(t *testing.T) {
 
 func TestHostileObservations(t *testing.T) {
 	good := toyObserved(t, 1, toyThirds, 1)
-	for want, change := range map[string]func(o *Observation, p *Prior, s *Sampling){
-		"0 means":      func(o *Observation, _ *Prior, _ *Sampling) { o.Mean = nil },
-		"not finite":   func(o *Observation, _ *Prior, _ *Sampling) { o.Mean = append([]float64{math.NaN()}, o.Mean[1:]...) },
-		"of 0 rows":    func(o *Observation, _ *Prior, _ *Sampling) { o.Rows = 0 },
-		"noise varian": func(o *Observation, _ *Prior, _ *Sampling) { o.NoiseVar = -1 },
-		"a prior in 1": func(_ *Observation, p *Prior, _ *Sampling) { *p, _ = BoxPrior([]float64{0}, []float64{1}, 2) },
-		"κ of":         func(_ *Observation, p *Prior, _ *Sampling) { p.Kappa = 0 },
-		"0 particles":  func(_ *Observation, _ *Prior, s *Sampling) { s.Particles = 0 },
+	for want, change := range map[string]func(o *Observation, p *mixture.Prior, s *Sampling){
+		"0 means": func(o *Observation, _ *mixture.Prior, _ *Sampling) { o.Mean = nil },
+		"not finite": func(o *Observation, _ *mixture.Prior, _ *Sampling) {
+			o.Mean = append([]float64{math.NaN()}, o.Mean[1:]...)
+		},
+		"of 0 rows":    func(o *Observation, _ *mixture.Prior, _ *Sampling) { o.Rows = 0 },
+		"noise varian": func(o *Observation, _ *mixture.Prior, _ *Sampling) { o.NoiseVar = -1 },
+		"a prior in 1": func(_ *Observation, p *mixture.Prior, _ *Sampling) {
+			*p, _ = mixture.BoxPrior([]float64{0}, []float64{1}, 2)
+		},
+		"κ of":        func(_ *Observation, p *mixture.Prior, _ *Sampling) { p.Kappa = 0 },
+		"0 particles": func(_ *Observation, _ *mixture.Prior, s *Sampling) { s.Particles = 0 },
 	} {
 		o, p, s := good, toyPrior, DefaultSampling(1)
 		change(&o, &p, &s)

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"parley/method"
+	"parley/methods/graffl/mixture"
 	"parley/methods/graffl/suffiae"
 	"parley/privacy"
 	"parley/privacy/account"
@@ -80,7 +81,7 @@ type setup struct {
 	opts   *Options
 	names  []string  // of what the mixture is of: features, or codes
 	lo, hi []float64 // its public box
-	prior  Prior
+	prior  mixture.Prior
 	marks  Landmarks
 	scale  float64      // B of [Landmarks.NormBound]
 	sum    *privacy.Sum // what a site releases under differential privacy; nil without it

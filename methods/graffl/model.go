@@ -12,6 +12,7 @@ import (
 	"parley/internal/version"
 	"parley/method"
 	"parley/method/fitted"
+	"parley/methods/graffl/mixture"
 	"parley/methods/graffl/suffiae"
 )
 
@@ -29,10 +30,10 @@ type Model struct {
 	Private bool             `json:"private"` // made from noised releases alone
 	Options *Options         `json:"options"`
 	Views   []ModelView      `json:"views"`
-	Prior   Prior            `json:"prior"`
+	Prior   mixture.Prior    `json:"prior"`
 	Marks   *Landmarks       `json:"landmarks,omitempty"` // variant landmark
 	Encoder *suffiae.Encoder `json:"encoder,omitempty"`   // that all sites share, where the mixture is of codes
-	Mean    Mixture          `json:"mean"`                // of the posterior, components matched; of what was accepted in variant published
+	Mean    mixture.Mixture  `json:"mean"`                // of the posterior, components matched; of what was accepted in variant published
 	Summed  []ModelParameter `json:"parameters"`
 }
 
@@ -64,12 +65,12 @@ func (v *view) parameters() (all []ModelParameter) {
 		all = append(all, ModelParameter{k + 1, name, x.mean, x.low, x.high})
 	}
 	for k := range v.opts.Components {
-		add(k, "weight", v.posterior.weight(k))
+		add(k, "weight", weightOf(v.posterior, k))
 		for i, name := range v.names {
-			add(k, "mean of "+name, v.posterior.location(k, i))
+			add(k, "mean of "+name, locationOf(v.posterior, k, i))
 		}
 		for i, name := range v.names {
-			add(k, "standard deviation of "+name, v.posterior.deviation(k, i))
+			add(k, "standard deviation of "+name, deviationOf(v.posterior, k, i))
 		}
 	}
 	return all

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"parley/methods/graffl/mixture"
 )
 
 // Mode is a peak of a cloud's density.
@@ -28,7 +30,7 @@ const (
 // parameters for each of the K components, as one mean of each has seen a row, and
 // s_i² = 2 E Σ_ii, as that row lies about a Σ from its mode, and the mean that made it
 // about a Σ from the row. The prior must have E Σ.
-func ModeBandwidth(p Prior, accepted int) ([]float64, error) {
+func ModeBandwidth(p mixture.Prior, accepted int) ([]float64, error) {
 	cov := p.MeanCovariance()
 	if cov == nil {
 		return nil, fmt.Errorf("with ν = %v a component's covariance has no mean", p.Nu)
@@ -64,7 +66,7 @@ func Modes(points, bandwidth []float64, wanted int) []Mode {
 			break
 		}
 		start := k.row(i)
-		if within(start, starts, 1) || slices.ContainsFunc(modes, func(m Mode) bool { return squaredDistance(m.At, start) < 1 }) {
+		if within(start, starts, 1) || slices.ContainsFunc(modes, func(m Mode) bool { return mixture.SquaredDistance(m.At, start) < 1 }) {
 			continue
 		}
 		starts = append(starts, start)
@@ -90,7 +92,7 @@ func Modes(points, bandwidth []float64, wanted int) []Mode {
 }
 
 func within(x []float64, others [][]float64, distance float64) bool {
-	return slices.ContainsFunc(others, func(o []float64) bool { return squaredDistance(x, o) < distance*distance })
+	return slices.ContainsFunc(others, func(o []float64) bool { return mixture.SquaredDistance(x, o) < distance*distance })
 }
 
 // kernels are points in units of the bandwidth.
@@ -120,7 +122,7 @@ func (k *kernels) at(x, mean []float64) (sum float64) {
 	clear(mean)
 	for i := range k.len() {
 		row := k.row(i)
-		q := squaredDistance(x, row)
+		q := mixture.SquaredDistance(x, row)
 		if q > modeReach*modeReach {
 			continue
 		}
@@ -149,7 +151,7 @@ func (k *kernels) climb(from []float64, known []Mode) (at []float64, density flo
 	density = k.at(at, mean)
 	stride := 1.0
 	for range modeSteps {
-		moved := math.Sqrt(squaredDistance(at, mean))
+		moved := math.Sqrt(mixture.SquaredDistance(at, mean))
 		if moved < modeGap {
 			break
 		}
@@ -163,7 +165,7 @@ func (k *kernels) climb(from []float64, known []Mode) (at []float64, density flo
 			continue
 		}
 		at, next, mean, ahead, density, stride = next, at, ahead, mean, d, 2*stride
-		if slices.ContainsFunc(known, func(m Mode) bool { return squaredDistance(m.At, at) < 0.25 }) {
+		if slices.ContainsFunc(known, func(m Mode) bool { return mixture.SquaredDistance(m.At, at) < 0.25 }) {
 			return nil, 0, false
 		}
 	}

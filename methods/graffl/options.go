@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"parley/methods/graffl/mixture"
 	"parley/study"
 )
 
@@ -42,7 +43,7 @@ type Options struct {
 }
 
 // PriorOptions make the prior of the features' public ranges, of widths R: see
-// [BoxPrior], whose numbers are the defaults.
+// [mixture.BoxPrior], whose numbers are the defaults.
 type PriorOptions struct {
 	Concentration float64 `json:"concentration"` // α of the weights' Dirichlet distribution, 0.01 to 1e6 (1)
 	Kappa         float64 `json:"kappa"`         // rows that the middle of the box is worth as a component's mean, 1e-6 to 1e6 (0.02)
@@ -150,8 +151,8 @@ func (o *Options) Check(p *study.Plan, report func(key, what, hint string)) {
 		report("variant", fmt.Sprintf("%q is not known", o.Variant), "one of "+strings.Join(variants, ", "))
 		return
 	}
-	if o.Components < 1 || o.Components > maxComponents {
-		report("components", fmt.Sprintf("a mixture of %d components", o.Components), fmt.Sprintf("from 1 to %d; it has no default", maxComponents))
+	if o.Components < 1 || o.Components > mixture.MaxComponents {
+		report("components", fmt.Sprintf("a mixture of %d components", o.Components), fmt.Sprintf("from 1 to %d; it has no default", mixture.MaxComponents))
 	}
 	ready := o.checkFeatures(p, report)
 	if o.Encoder != nil {
@@ -162,7 +163,7 @@ func (o *Options) Check(p *study.Plan, report func(key, what, hint string)) {
 	}
 	o.checkCalibration(report)
 	ready = o.checkPrior(p, report) && ready
-	if ready && o.Components >= 1 && o.Components <= maxComponents {
+	if ready && o.Components >= 1 && o.Components <= mixture.MaxComponents {
 		o.checkSize(p, report)
 		if _, err := o.prior(p); err != nil {
 			report("prior", err.Error(), "ranges of features that are neither as wide nor as narrow")
@@ -204,8 +205,8 @@ func (o *Options) checkFeatures(p *study.Plan, report func(key, what, hint strin
 	ok := true
 	ranges, use := true, "which the prior and the landmarks are made of"
 	switch d := features(p); {
-	case o.Encoder == nil && d > maxDim:
-		report("", fmt.Sprintf("%d features are too many for a mixture with full covariances", d), fmt.Sprintf("at most %d, and few are better; or an encoder", maxDim))
+	case o.Encoder == nil && d > mixture.MaxDim:
+		report("", fmt.Sprintf("%d features are too many for a mixture with full covariances", d), fmt.Sprintf("at most %d, and few are better; or an encoder", mixture.MaxDim))
 		ok = false
 	case o.Encoder != nil && d > maxFeatures:
 		report("encoder", fmt.Sprintf("%d features are more than it takes", d), fmt.Sprintf("at most %d", maxFeatures))
@@ -325,9 +326,9 @@ func box(p *study.Plan) (names []string, lo, hi []float64) {
 }
 
 // prior makes the prior of the public box.
-func (o *Options) prior(p *study.Plan) (Prior, error) {
+func (o *Options) prior(p *study.Plan) (mixture.Prior, error) {
 	_, lo, hi := o.box(p)
-	q, err := BoxPrior(lo, hi, o.Components)
+	q, err := mixture.BoxPrior(lo, hi, o.Components)
 	if err != nil {
 		return q, err
 	}

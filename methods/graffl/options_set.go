@@ -1,8 +1,12 @@
 package graffl
 
-import "fmt"
+import (
+	"fmt"
 
-// SetOptions are those of variant set: see [SetChoices] and [Discrepancy]. Distances are
+	"parley/methods/graffl/mixture"
+)
+
+// SetOptions are those of variant set: see [SetChoices] and [mixture.Discrepancy]. Distances are
 // in the features' own units: one in large numbers drowns the others.
 type SetOptions struct {
 	Discrepancy     string  `json:"discrepancy"`         // energy (the default) or mmd
@@ -25,7 +29,7 @@ func (o *Options) fillSet(missing func(key string) bool) {
 	}
 	q := o.Set
 	if missing("set.discrepancy") {
-		q.Discrepancy = string(Energy)
+		q.Discrepancy = string(mixture.Energy)
 	}
 	c := DefaultSetChoices(0)
 	for key, x := range map[string]struct {
@@ -67,8 +71,8 @@ func (o *Options) checkSet(report func(key, what, hint string)) {
 	}
 }
 
-func (o *Options) discrepancy() Discrepancy {
-	return Discrepancy{Kind: Kind(o.Set.Discrepancy), Bandwidth: o.Set.Bandwidth}
+func (o *Options) discrepancy() mixture.Discrepancy {
+	return mixture.Discrepancy{Kind: mixture.Kind(o.Set.Discrepancy), Bandwidth: o.Set.Bandwidth}
 }
 
 func (o *Options) choices(seed uint64) SetChoices {

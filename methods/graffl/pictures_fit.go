@@ -57,7 +57,7 @@ func (v *landmarkView) grid() (c figure.Contours, ok bool) {
 		nx++
 	}
 	labels := v.labels()
-	c = figure.Contours{X: figure.Axis{Label: labels[0]}, Y: figure.Axis{Label: labels[1]}, Groups: v.mean.groups(0, 1)}
+	c = figure.Contours{X: figure.Axis{Label: labels[0]}, Y: figure.Axis{Label: labels[1]}, Groups: groups(v.mean, 0, 1)}
 	for i := range nx {
 		c.XAt = append(c.XAt, l.Point(i)[0])
 	}

@@ -11,6 +11,7 @@ import (
 
 	"parley/figure"
 	"parley/method"
+	"parley/methods/graffl/mixture"
 	"parley/study"
 )
 
@@ -32,7 +33,7 @@ func pictured(t *testing.T, k, d int) *landmarkView {
 		t.Fatal(err)
 	}
 	rng := rand.New(rand.NewPCG(uint64(k), uint64(d)))
-	truth := NewMixture(k, d)
+	truth := mixture.NewMixture(k, d)
 	for c := range k {
 		truth.Weights[c] = 2 * float64(c+1) / float64(k*(k+1))
 		for i := range d {
@@ -40,7 +41,7 @@ func pictured(t *testing.T, k, d int) *landmarkView {
 			truth.Cov(c)[i*d+i] = 1 + rng.Float64()
 		}
 	}
-	post := &Posterior{Stages: 3, Acceptance: 0.25}
+	post := &mixture.Posterior{Stages: 3, Acceptance: 0.25}
 	const draws = 100
 	for range draws {
 		m := truth.Clone()
@@ -49,7 +50,7 @@ func pictured(t *testing.T, k, d int) *landmarkView {
 		}
 		post.Draws, post.Weights = append(post.Draws, m), append(post.Weights, 1./draws)
 	}
-	post.Size = EffectiveSize(post.Weights)
+	post.Size = mixture.EffectiveSize(post.Weights)
 	mean, _, err := s.marks.Moments(truth)
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +61,7 @@ func pictured(t *testing.T, k, d int) *landmarkView {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &landmarkView{view{s, post, post.mean()}, o, fit}
+	return &landmarkView{view{s, post, post.Mean()}, o, fit}
 }
 
 // draws checks that everything in a section can be shown, and shows no row.

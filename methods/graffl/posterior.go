@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"gonum.org/v1/gonum/stat"
+
+	"parley/methods/graffl/mixture"
 )
 
 // Sampling says how a posterior is sampled.
@@ -29,16 +31,6 @@ func (s Sampling) Check() error {
 	return nil
 }
 
-// Posterior is a weighted sample of parameters, and how it was made.
-type Posterior struct {
-	Draws   []Mixture `json:"draws" cbor:"draws"`
-	Weights []float64 `json:"weights" cbor:"weights"` // sum 1
-	// Size is the effective sample size of the weights: see [EffectiveSize].
-	Size       float64 `json:"effective_size" cbor:"effective_size"`
-	Stages     int     `json:"stages" cbor:"stages"`         // temperatures between prior and posterior
-	Acceptance float64 `json:"acceptance" cbor:"acceptance"` // share of moves accepted in the last stage
-}
-
 // Posterior samples p(θ | observed means) by sequential Monte Carlo from the prior
 // (Del Moral, Doucet and Jasra 2006), on the synthetic likelihood of
 // [Landmarks.LogLikelihood]. Temperatures adapt so that half of the particles'
@@ -50,7 +42,7 @@ type Posterior struct {
 // Components are matched to the best particle if the prior does not tell them
 // apart, and then numbered by their mean weight, the largest first. No site is asked
 // anything, and no privacy is spent: all this is post-processing of what was released.
-func (l Landmarks) Posterior(o Observation, p Prior, opt Sampling) (*Posterior, error) {
+func (l Landmarks) Posterior(o Observation, p mixture.Prior, opt Sampling) (*mixture.Posterior, error) {
 	if err := l.Check(); err != nil {
 		return nil, err
 	}
@@ -133,7 +125,7 @@ const (
 
 // guess is a mixture near the observed density: a component at every landmark that
 // stands out of the noise.
-func (l Landmarks) guess(o Observation) Mixture {
+func (l Landmarks) guess(o Observation) mixture.Mixture {
 	order := make([]int, l.Len())
 	for r := range order {
 		order[r] = r
@@ -144,7 +136,7 @@ func (l Landmarks) guess(o Observation) Mixture {
 	for n > 1 && o.Mean[order[n-1]] < floor {
 		n--
 	}
-	m, sum := NewMixture(n, l.Dim), 0.0
+	m, sum := mixture.NewMixture(n, l.Dim), 0.0
 	for k, r := range order[:n] {
 		m.Weights[k] = max(o.Mean[r], 1e-9)
 		sum += m.Weights[k]
@@ -197,7 +189,7 @@ func (s *cloud) typical(cov []float64) (near bool) {
 
 // finish goes from the form to the likelihood with its own covariance: by weights alone
 // if these leave half of the particles, otherwise step by step.
-func (s *cloud) finish() *Posterior {
+func (s *cloud) finish() *mixture.Posterior {
 	gains, logs := make([]float64, len(s.particles)), make([]float64, len(s.particles))
 	s.each(func(e *evaluator, lanes []lane, _ int) {
 		for _, l := range lanes {
@@ -222,25 +214,17 @@ func (s *cloud) finish() *Posterior {
 		}
 	}
 	s.relabel()
-	post := &Posterior{Weights: normalise(logs), Stages: s.stages, Acceptance: s.acceptance}
+	post := &mixture.Posterior{Weights: normalise(logs), Stages: s.stages, Acceptance: s.acceptance}
 	for _, p := range s.particles {
-		m := NewMixture(s.coords.K, s.coords.Dim)
+		m := mixture.NewMixture(s.coords.K, s.coords.Dim)
 		s.coords.From(m, p.u)
 		post.Draws = append(post.Draws, m)
 	}
-	post.Size = EffectiveSize(post.Weights)
-	if s.prior.symmetric() {
-		post.largestFirst()
+	post.Size = mixture.EffectiveSize(post.Weights)
+	if s.prior.Symmetric() {
+		post.LargestFirst()
 	}
 	return post
-}
-
-// largestFirst numbers components by their mean weight, for those who read.
-func (p *Posterior) largestFirst() {
-	order := bySize(p.mean().Weights)
-	for i, m := range p.Draws {
-		p.Draws[i] = m.Reorder(order)
-	}
 }
 
 // dearSweeps is how many moves follow each of finish's steps, where a move that is taken

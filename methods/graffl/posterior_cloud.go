@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+
+	"parley/methods/graffl/mixture"
 )
 
 // particle is a parameter, its log likelihood by the form that it is moved under, and
@@ -26,7 +28,7 @@ type parameter struct {
 	starts    []float64 // of each component, while they matter: see start.over
 }
 
-func newParameter(c Coordinates, landmarks int) parameter {
+func newParameter(c mixture.Coordinates, landmarks int) parameter {
 	return parameter{make([]float64, c.Len()), make([]float64, c.K), make([]float64, c.K+1), make([]float64, c.K*landmarks), make([]float64, c.K), make([]float64, c.K)}
 }
 
@@ -39,9 +41,9 @@ func (p *parameter) set(q *parameter, touched int) {
 	copy(p.starts, q.starts)
 	n := len(p.parts) / len(p.starts)
 	switch {
-	case touched == all:
+	case touched == mixture.All:
 		copy(p.parts, q.parts)
-	case touched != none:
+	case touched != mixture.None:
 		copy(p.parts[touched*n:][:n], q.parts[touched*n:][:n])
 	}
 }
@@ -59,15 +61,15 @@ type cloud struct {
 	marks      Landmarks
 	overlaps   *overlaps
 	observed   Observation
-	prior      Prior
-	near       Mixture // where the observed density is
+	prior      mixture.Prior
+	near       mixture.Mixture // where the observed density is
 	opt        Sampling
-	coords     Coordinates
+	coords     mixture.Coordinates
 	particles  []particle
 	spare      []particle // room for the next ones
 	old        []float64  // coordinates of all, before a sweep
 	workers    []*evaluator
-	blocks     []block
+	blocks     []mixture.Block
 	form       *form // what particles were last moved under
 	stages     int
 	step       uint64 // counts sweeps, for their seeds
@@ -78,9 +80,9 @@ type cloud struct {
 // Particles are divided among so many goroutines, whatever the machine has.
 const workers = 4
 
-func newCloud(l Landmarks, o Observation, p Prior, opt Sampling, near Mixture) *cloud {
-	s := &cloud{marks: l, overlaps: newOverlaps(l), observed: o, prior: p, near: near, opt: opt, coords: Coordinates{p.Components(), p.Dim()}}
-	s.blocks = s.coords.blocks()
+func newCloud(l Landmarks, o Observation, p mixture.Prior, opt Sampling, near mixture.Mixture) *cloud {
+	s := &cloud{marks: l, overlaps: newOverlaps(l), observed: o, prior: p, near: near, opt: opt, coords: mixture.Coordinates{K: p.Components(), Dim: p.Dim()}}
+	s.blocks = s.coords.Blocks()
 	s.scale = make([]float64, len(s.blocks))
 	for b := range s.scale {
 		s.scale[b] = 1
@@ -105,8 +107,8 @@ func newCloud(l Landmarks, o Observation, p Prior, opt Sampling, near Mixture) *
 				e.start.Draw(l.random, e.m)
 				ok = s.coords.To(l.trial.u, e.m) == nil
 			}
-			e.propose(l, target{power: 1}, all, true, none)
-			l.particle.set(&l.trial, all)
+			e.propose(l, target{power: 1}, mixture.All, true, mixture.None)
+			l.particle.set(&l.trial, mixture.All)
 		}
 	})
 	return s
@@ -114,25 +116,25 @@ func newCloud(l Landmarks, o Observation, p Prior, opt Sampling, near Mixture) *
 
 // evaluator is one goroutine's room.
 type evaluator struct {
-	prior    *unconstrained
-	start    *start
+	prior    *mixture.Unconstrained
+	start    *mixture.Initial
 	division *division
 	marks    *moments
 	overlaps *overlaps
 	observed Observation
-	m        Mixture
+	m        mixture.Mixture
 	mean     []float64
 	columns  []float64 // differences of observed and expected means, a column for each lane
 	products []float64
 	lanes    [abreast]lane
 	square   []float64 // a covariance, and room for its factor; made when first used
-	wide     *wide
+	wide     *mixture.Blocked
 }
 
 func (s *cloud) evaluator() *evaluator {
 	n, k := s.marks.Len(), s.coords.K
-	prior := newUnconstrained(s.prior)
-	e := &evaluator{prior: prior, start: newStart(prior, s.near), division: newDivision(s.coords.Dim), marks: newMoments(s.marks), overlaps: s.overlaps, observed: s.observed, m: NewMixture(k, s.coords.Dim),
+	prior := mixture.NewUnconstrained(s.prior)
+	e := &evaluator{prior: prior, start: mixture.NewInitial(prior, s.near), division: newDivision(s.coords.Dim), marks: newMoments(s.marks), overlaps: s.overlaps, observed: s.observed, m: mixture.NewMixture(k, s.coords.Dim),
 		mean: make([]float64, n), columns: make([]float64, n*abreast), products: make([]float64, n*abreast)}
 	for i := range e.lanes {
 		source := rand.NewPCG(0, 0)
@@ -143,7 +145,7 @@ func (s *cloud) evaluator() *evaluator {
 
 func (e *evaluator) cov() []float64 {
 	if e.square == nil {
-		e.square, e.wide = make([]float64, len(e.mean)*len(e.mean)), newWide(len(e.mean))
+		e.square, e.wide = make([]float64, len(e.mean)*len(e.mean)), mixture.NewBlocked(len(e.mean))
 	}
 	return e.square
 }
@@ -193,10 +195,10 @@ func (s *cloud) each(f func(e *evaluator, lanes []lane, first int)) {
 			for first := w * abreast; first < len(s.particles); first += workers * abreast {
 				some := e.lanes[:min(abreast, len(s.particles)-first)]
 				for i := range some {
-					a := mix(s.opt.Seed + s.step*0x9e3779b97f4a7c15)
-					some[i].source.Seed(a, mix(a+uint64(first+i)))
+					a := mixture.SplitMix(s.opt.Seed + s.step*0x9e3779b97f4a7c15)
+					some[i].source.Seed(a, mixture.SplitMix(a+uint64(first+i)))
 					some[i].particle = &s.particles[first+i]
-					some[i].trial.set(&some[i].particle.parameter, all)
+					some[i].trial.set(&some[i].particle.parameter, mixture.All)
 				}
 				f(e, some, first)
 			}
@@ -278,7 +280,7 @@ func further(beta float64, steps, logs []float64) float64 {
 		for i, v := range steps {
 			logs[i] = (to - beta) * v
 		}
-		return EffectiveSize(normalise(logs)) >= float64(len(logs))/2
+		return mixture.EffectiveSize(normalise(logs)) >= float64(len(logs))/2
 	}
 	if enough(1) {
 		return 1
@@ -324,7 +326,7 @@ func (s *cloud) resample(logs []float64) {
 			k++
 			sum += weights[k]
 		}
-		s.spare[i].set(&s.particles[k].parameter, all)
+		s.spare[i].set(&s.particles[k].parameter, mixture.All)
 		s.spare[i].log, s.spare[i].gain = s.particles[k].log, s.particles[k].gain
 		at += 1 / float64(n)
 	}
@@ -334,7 +336,7 @@ func (s *cloud) resample(logs []float64) {
 // relabel gives every particle the order of components closest to one of the particles,
 // that of highest density.
 func (s *cloud) relabel() {
-	if !s.prior.symmetric() || s.coords.K == 1 {
+	if !s.prior.Symmetric() || s.coords.K == 1 {
 		return
 	}
 	top := 0
@@ -343,14 +345,14 @@ func (s *cloud) relabel() {
 			top = i
 		}
 	}
-	reference := NewMixture(s.coords.K, s.coords.Dim)
+	reference := mixture.NewMixture(s.coords.K, s.coords.Dim)
 	s.coords.From(reference, s.particles[top].u)
 	s.each(func(e *evaluator, lanes []lane, _ int) {
 		for _, l := range lanes {
 			p := l.particle
 			s.coords.From(e.m, p.u)
-			order := Match(reference, e.m, s.marks.Bandwidth)
-			s.coords.reorder(p.u, order)
+			order := mixture.Match(reference, e.m, s.marks.Bandwidth)
+			s.coords.Reorder(p.u, order)
 			n := len(e.mean)
 			for k, j := range order {
 				q := &l.trial
@@ -359,22 +361,4 @@ func (s *cloud) relabel() {
 			}
 		}
 	})
-}
-
-func (c Coordinates) reorder(u []float64, order []int) {
-	old := slices.Clone(u)
-	logit := func(k int) float64 {
-		if k < c.K-1 {
-			return old[k]
-		}
-		return 0
-	}
-	covs := c.K - 1 + c.K*c.Dim
-	for k, j := range order {
-		if k < c.K-1 {
-			u[k] = logit(j) - logit(order[c.K-1])
-		}
-		copy(u[c.K-1+k*c.Dim:][:c.Dim], old[c.K-1+j*c.Dim:])
-		copy(u[covs+k*c.triangle():][:c.triangle()], old[covs+j*c.triangle():])
-	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"parley/internal/kernel"
+	"parley/methods/graffl/mixture"
 )
 
 // precision is a Gaussian likelihood of the observed means, whose covariance does not
@@ -20,7 +21,7 @@ type precision struct {
 // newPrecision inverts a covariance, which it overwrites.
 func newPrecision(observed, cov []float64) (*precision, error) {
 	n := len(observed)
-	if _, ok := newWide(n).cholesky(cov); !ok {
+	if _, ok := mixture.NewBlocked(n).Cholesky(cov); !ok {
 		return nil, fmt.Errorf("the covariance of %d landmark means is singular", n)
 	}
 	p := &precision{n, observed, make([]float64, n*n)}
@@ -67,7 +68,7 @@ func between(p, q *precision, beta float64) (*form, error) {
 			l[i*n+j] = at(r, s)
 		}
 	}
-	if _, ok := newWide(n).cholesky(l); !ok {
+	if _, ok := mixture.NewBlocked(n).Cholesky(l); !ok {
 		return nil, fmt.Errorf("the precision of %d landmark means is singular", n)
 	}
 	// R's transpose, with an end for every band of rows.

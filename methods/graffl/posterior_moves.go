@@ -3,35 +3,9 @@ package graffl
 import (
 	"math"
 	"math/rand/v2"
-	"slices"
+
+	"parley/methods/graffl/mixture"
 )
-
-// block is coordinates that move together: the weights, one component, everything.
-type block struct {
-	coords []int
-	of     int // the component; all or none
-}
-
-// all is a block that touches every component, none one that touches no component.
-const (
-	all  = -1
-	none = -2
-)
-
-func (c Coordinates) blocks() (blocks []block) {
-	index := make([]int, c.Len())
-	for i := range index {
-		index[i] = i
-	}
-	for k := range c.K {
-		own := slices.Clone(index[c.K-1+k*c.Dim:][:c.Dim])
-		blocks = append(blocks, block{append(own, index[c.K-1+c.K*c.Dim+k*c.triangle():][:c.triangle()]...), k})
-	}
-	if c.K > 1 {
-		blocks = append(blocks, block{index[:c.K-1], none}, block{index, all})
-	}
-	return blocks
-}
 
 // target is what particles move under: prior · start^power · form · gain^share, the gain
 // being that of the likelihood with its own covariance over the form. It is dear, so
@@ -61,11 +35,11 @@ type lane struct {
 func (e *evaluator) propose(l *lane, t target, touches int, fresh bool, partner int) {
 	l.touches, l.fresh, l.prior = touches, fresh, math.Inf(-1)
 	for k := range l.trial.weights {
-		if (touches == all || touches == k) && !e.changed(l, t, k, fresh) {
+		if (touches == mixture.All || touches == k) && !e.changed(l, t, k, fresh) {
 			return
 		}
 	}
-	if partner == none || e.follow(l, touches, partner) {
+	if partner == mixture.None || e.follow(l, touches, partner) {
 		e.weigh(l)
 	}
 }
@@ -73,18 +47,18 @@ func (e *evaluator) propose(l *lane, t target, touches int, fresh bool, partner 
 // changed evaluates component k of a trial. It reports false where that is impossible.
 func (e *evaluator) changed(l *lane, t target, k int, fresh bool) bool {
 	p, n := &l.trial, len(e.mean)
-	p.densities[k] = e.prior.logComponent(p.u, k)
+	p.densities[k] = e.prior.LogComponent(p.u, k)
 	if math.IsNaN(p.densities[k]) || math.IsInf(p.densities[k], -1) {
 		return false
 	}
-	e.prior.component(e.m, p.u, k)
+	e.prior.Component(e.m, p.u, k)
 	part := p.parts[k*n:][:n]
 	if !e.marks.component(e.m, k, part) {
 		return false
 	}
-	p.seen[k] = total(part)
+	p.seen[k] = mixture.Sum(part)
 	if fresh || t.power > 0 {
-		p.starts[k] = e.start.over(p.u, k)
+		p.starts[k] = e.start.LogRatio(p.u, k)
 	}
 	return true
 }
@@ -92,8 +66,8 @@ func (e *evaluator) changed(l *lane, t target, k int, fresh bool) bool {
 // weigh evaluates the weights of a trial, whose components are, and so its prior.
 func (e *evaluator) weigh(l *lane) bool {
 	p := &l.trial
-	e.prior.weights(p.weights, p.u)
-	p.densities[len(p.weights)] = e.prior.logWeights(p.weights)
+	e.prior.Weights(p.weights, p.u)
+	p.densities[len(p.weights)] = e.prior.LogWeights(p.weights)
 	prior := p.prior()
 	if math.IsNaN(prior) {
 		return false
@@ -118,7 +92,7 @@ func (e *evaluator) follow(l *lane, k, j int) bool {
 	}
 	l.worth = math.Log((1 - v) / (1 - to))
 	weights[k], weights[j] = both*to, both*(1-to)
-	return e.prior.logits(l.trial.u, weights)
+	return e.prior.Logits(l.trial.u, weights)
 }
 
 // decide takes the trials by Metropolis steps, and reports for each whether it was.
@@ -172,7 +146,7 @@ func (s *cloud) move(t target, sweeps int) {
 		}
 		clear(accepted)
 		blocks := s.blocks
-		if n := len(blocks); blocks[n-1].of == all && sweep%2 == 1 {
+		if n := len(blocks); blocks[n-1].Component == mixture.All && sweep%2 == 1 {
 			blocks = blocks[:n-1] // it costs as much as the others together
 		}
 		s.each(func(e *evaluator, lanes []lane, first int) {
@@ -180,11 +154,11 @@ func (s *cloud) move(t target, sweeps int) {
 				for i := range lanes {
 					l := &lanes[i]
 					s.difference(l, block, s.scale[b])
-					partner := none
-					if block.of >= 0 && s.coords.K > 1 {
-						partner = l.another(block.of, s.coords.K)
+					partner := mixture.None
+					if block.Component >= 0 && s.coords.K > 1 {
+						partner = l.another(block.Component, s.coords.K)
 					}
-					e.propose(l, t, block.of, false, partner)
+					e.propose(l, t, block.Component, false, partner)
 				}
 				e.decide(lanes, t, func(i int) { accepted[(first+i)*len(s.blocks)+b] = true })
 			}
@@ -217,15 +191,15 @@ func (s *cloud) move(t target, sweeps int) {
 
 // difference moves a trial along the difference of two particles; now and then by all
 // of it, which leads from one mode to another.
-func (s *cloud) difference(l *lane, b block, scale float64) {
+func (s *cloud) difference(l *lane, b mixture.Block, scale float64) {
 	l.worth = 0
 	r, size := l.random, s.coords.Len()
 	one, two := s.old[r.IntN(len(s.particles))*size:][:size], s.old[r.IntN(len(s.particles))*size:][:size]
-	g := scale * 2.38 / math.Sqrt(2*float64(len(b.coords)))
+	g := scale * 2.38 / math.Sqrt(2*float64(len(b.Coords)))
 	if r.IntN(10) == 0 {
 		g = 1
 	}
-	for _, c := range b.coords {
+	for _, c := range b.Coords {
 		l.trial.u[c] += g*(one[c]-two[c]) + 1e-3*r.NormFloat64()*g
 	}
 }
@@ -236,19 +210,19 @@ func (s *cloud) difference(l *lane, b block, scale float64) {
 func (s *cloud) renew(e *evaluator, l *lane, t target, trade bool) {
 	k, p := l.random.IntN(s.coords.K), &l.trial
 	if t.power == 0 { // nobody has kept it up to date
-		e.prior.logComponent(p.u, k)
-		p.starts[k] = e.start.over(p.u, k)
+		e.prior.LogComponent(p.u, k)
+		p.starts[k] = e.start.LogRatio(p.u, k)
 		l.particle.starts[k] = p.starts[k]
 	}
-	l.touches, l.prior, l.worth = none, math.Inf(-1), 0
+	l.touches, l.prior, l.worth = mixture.None, math.Inf(-1), 0
 	if trade && (s.coords.K == 1 || !s.trade(l, k)) {
 		return
 	}
 	mean, cov := e.m.Mean(k), e.m.Cov(k)
-	e.start.component(l.random, mean, cov)
-	if _, ok := cholesky(cov, s.coords.Dim); ok {
-		s.coords.put(p.u, k, mean, cov)
-		e.propose(l, t, k, true, none)
+	e.start.Component(l.random, mean, cov)
+	if _, ok := mixture.Cholesky(cov, s.coords.Dim); ok {
+		s.coords.Put(p.u, k, mean, cov)
+		e.propose(l, t, k, true, mixture.None)
 	}
 }
 
@@ -268,7 +242,7 @@ func (s *cloud) trade(l *lane, k int) bool {
 	}
 	alpha := s.prior.Alpha
 	l.worth = (alpha[k]-smallShares)*math.Log(v/old) + (alpha[j]-1)*math.Log((1-v)/(1-old))
-	return s.coords.logits(l.trial.u, weights)
+	return s.coords.Logits(l.trial.u, weights)
 }
 
 // another draws one of K components beside k.

@@ -3,6 +3,8 @@ package graffl
 import (
 	"math"
 	"testing"
+
+	"parley/methods/graffl/mixture"
 )
 
 // following moves every component, its weight following, and nothing else: new draws of
@@ -46,7 +48,7 @@ func TestMovesKeepTheLawTheyStartFrom(t *testing.T) {
 	o := Observation{Mean: make([]float64, n), Rows: 50}
 	o.Mean[n/2] = 0.1
 	// Components of which much is beyond the landmarks, whose weights are not alike.
-	prior := Prior{[]float64{1, 2, 1.5}, []float64{1, 0}, 0.3, 4, []float64{2, .3, .3, 3}}
+	prior := mixture.Prior{Alpha: []float64{1, 2, 1.5}, Mean: []float64{1, 0}, Kappa: 0.3, Nu: 4, Psi: []float64{2, .3, .3, 3}}
 	cov := make([]float64, n*n)
 	for i := range n {
 		cov[i*n+i] = 1e12
@@ -74,8 +76,8 @@ func TestMovesKeepTheLawTheyStartFrom(t *testing.T) {
 					if err := s.coords.To(l.trial.u, e.m); err != nil {
 						t.Error(err)
 					}
-					e.propose(l, target{}, all, false, none)
-					l.particle.set(&l.trial, all)
+					e.propose(l, target{}, mixture.All, false, mixture.None)
+					l.particle.set(&l.trial, mixture.All)
 				}
 			})
 		}
@@ -102,8 +104,8 @@ func traits(s *cloud) [18][]float64 {
 	var out [18][]float64
 	for _, q := range s.particles {
 		for k, w := range q.weights {
-			size := s.coords.jacobian(q.u, k)
-			for i, v := range []float64{w, w * w, math.Log(0.02 + q.seen[k]), w * q.seen[k], size, squares(s.coords.Means(q.u)[2*k:][:2])} {
+			size := s.coords.Jacobian(q.u, k)
+			for i, v := range []float64{w, w * w, math.Log(0.02 + q.seen[k]), w * q.seen[k], size, mixture.Squares(s.coords.Means(q.u)[2*k:][:2])} {
 				out[6*k+i] = append(out[6*k+i], v)
 			}
 		}

@@ -3,6 +3,8 @@ package graffl
 import (
 	"math"
 	"math/rand/v2"
+
+	"parley/methods/graffl/mixture"
 )
 
 // Where groups of rows overlap, one component may stand for two of them, and another be
@@ -64,18 +66,8 @@ func (x *division) worth(v, logK, logJ, logP, logV float64) float64 {
 
 // spare is ln of the density with which a merger draws component k of u and its share v.
 func (e *evaluator) spare(u []float64, k int, v float64) float64 {
-	return e.prior.logComponent(u, k) + e.start.over(u, k) - e.prior.jacobian(u, k) +
+	return e.prior.LogComponent(u, k) + e.start.LogRatio(u, k) - e.prior.Jacobian(u, k) +
 		math.Log(smallShares) + smallShares*math.Log(v) + math.Log1p(-v)
-}
-
-// jacobian is ln of the derivative of component k with respect to its part of u.
-func (c Coordinates) jacobian(u []float64, k int) float64 {
-	s, at := float64(c.Dim)*math.Ln2, c.K-1+c.K*c.Dim+k*c.triangle()
-	for i := range c.Dim {
-		s += float64(c.Dim-i+1) * u[at+i]
-		at += i + 1
-	}
-	return s
 }
 
 // pair draws two components, of which the first is the one that is given up, or drawn anew.
@@ -86,8 +78,8 @@ func (l *lane) pair(of int) (k, j int) {
 
 // settled evaluates a proposal that put components k and j and their weights in place.
 func (e *evaluator) settled(l *lane, t target, k, j int) bool {
-	l.touches, l.fresh, l.prior = all, false, math.Inf(-1)
-	return e.prior.logits(l.trial.u, l.trial.weights) && e.changed(l, t, k, false) && e.changed(l, t, j, false) && e.weigh(l)
+	l.touches, l.fresh, l.prior = mixture.All, false, math.Inf(-1)
+	return e.prior.Logits(l.trial.u, l.trial.weights) && e.changed(l, t, k, false) && e.changed(l, t, j, false) && e.weigh(l)
 }
 
 // divide proposes a split or a merger.
@@ -101,7 +93,7 @@ func (s *cloud) divide(e *evaluator, l *lane, t target) {
 
 // split proposes to give one component up and to divide another.
 func (e *evaluator) split(l *lane, t target) {
-	l.touches, l.prior = all, math.Inf(-1)
+	l.touches, l.prior = mixture.All, math.Inf(-1)
 	x, p, r, d := e.division, &l.trial, l.random, e.prior.Dim
 	k, j := l.pair(e.prior.K)
 	both := p.weights[k] + p.weights[j]
@@ -110,17 +102,17 @@ func (e *evaluator) split(l *lane, t target) {
 		return
 	}
 	// What is left behind: components in their own coordinates, beside those of u.
-	l.worth = e.spare(p.u, k, old) + e.prior.jacobian(p.u, k) + e.prior.jacobian(p.u, j)
-	e.prior.logComponent(p.u, j)
-	logV := e.prior.logDet[j]
-	copy(x.whole, e.prior.triangles[j*d*d:][:d*d])
+	l.worth = e.spare(p.u, k, old) + e.prior.Jacobian(p.u, k) + e.prior.Jacobian(p.u, j)
+	e.prior.LogComponent(p.u, j)
+	logV := e.prior.LogDet[j]
+	copy(x.whole, e.prior.Factors[j*d*d:][:d*d])
 	copy(x.mean, e.prior.Means(p.u)[j*d:])
 
 	v := middle(r.Float64(), r.Float64(), r.Float64()) // of Beta(2, 2)
 	for i := range x.direction {
 		x.direction[i] = r.NormFloat64()
 	}
-	scale := math.Pow(r.Float64(), 1/float64(d)) / math.Sqrt(squares(x.direction))
+	scale := math.Pow(r.Float64(), 1/float64(d)) / math.Sqrt(mixture.Squares(x.direction))
 	for i := d - 1; i >= 0; i-- {
 		s := 0.0
 		for c, u := range x.direction[:i+1] {
@@ -137,7 +129,7 @@ func (e *evaluator) split(l *lane, t target) {
 			x.within[i*d+c] = s
 		}
 	}
-	logP, ok := cholesky(x.within, d)
+	logP, ok := mixture.Cholesky(x.within, d)
 	if !ok {
 		return
 	}
@@ -153,7 +145,7 @@ func (e *evaluator) split(l *lane, t target) {
 			x.sum[i*d+c] = s
 		}
 	}
-	if _, ok := cholesky(x.sum, d); !ok {
+	if _, ok := mixture.Cholesky(x.sum, d); !ok {
 		return
 	}
 	for _, side := range []struct {
@@ -166,11 +158,11 @@ func (e *evaluator) split(l *lane, t target) {
 			mean[i] = x.mean[i] + side.s*x.direction[i]
 		}
 		x.shape(side.factor, math.Sqrt(side.share))
-		e.prior.put(p.u, side.k, mean, side.factor)
+		e.prior.Put(p.u, side.k, mean, side.factor)
 		p.weights[side.k] = both * side.share
 	}
 	if e.settled(l, t, k, j) {
-		l.worth += x.worth(v, e.prior.logDet[k], e.prior.logDet[j], logP, logV) - e.prior.jacobian(p.u, k) - e.prior.jacobian(p.u, j)
+		l.worth += x.worth(v, e.prior.LogDet[k], e.prior.LogDet[j], logP, logV) - e.prior.Jacobian(p.u, k) - e.prior.Jacobian(p.u, j)
 	}
 }
 
@@ -201,7 +193,7 @@ func (x *division) shape(a []float64, root float64) {
 // merge proposes to make one component of two, and to draw the other anew: what undoes
 // a split.
 func (e *evaluator) merge(l *lane, t target) {
-	l.touches, l.prior = all, math.Inf(-1)
+	l.touches, l.prior = mixture.All, math.Inf(-1)
 	x, p, r, d := e.division, &l.trial, l.random, e.prior.Dim
 	k, j := l.pair(e.prior.K)
 	both := p.weights[k] + p.weights[j]
@@ -209,12 +201,12 @@ func (e *evaluator) merge(l *lane, t target) {
 	if !(v > 0 && v < 1) {
 		return
 	}
-	l.worth = e.prior.jacobian(p.u, k) + e.prior.jacobian(p.u, j)
-	e.prior.logComponent(p.u, k)
-	e.prior.logComponent(p.u, j)
-	logK, logJ := e.prior.logDet[k], e.prior.logDet[j]
-	e.prior.component(e.m, p.u, k)
-	e.prior.component(e.m, p.u, j)
+	l.worth = e.prior.Jacobian(p.u, k) + e.prior.Jacobian(p.u, j)
+	e.prior.LogComponent(p.u, k)
+	e.prior.LogComponent(p.u, j)
+	logK, logJ := e.prior.LogDet[k], e.prior.LogDet[j]
+	e.prior.Component(e.m, p.u, k)
+	e.prior.Component(e.m, p.u, j)
 	one, two := e.m.Mean(k), e.m.Mean(j)
 	for i := range x.mean {
 		x.mean[i] = v*one[i] + (1-v)*two[i]
@@ -226,21 +218,21 @@ func (e *evaluator) merge(l *lane, t target) {
 			x.within[i*d+c], x.whole[i*d+c] = s, s+a*b
 		}
 	}
-	logP, ok := cholesky(x.within, d)
-	logV, also := cholesky(x.whole, d)
+	logP, ok := mixture.Cholesky(x.within, d)
+	logV, also := mixture.Cholesky(x.whole, d)
 	if !ok || !also {
 		return
 	}
-	e.prior.put(p.u, j, x.mean, x.whole)
-	e.start.component(r, one, e.m.Cov(k))
-	if _, ok := cholesky(e.m.Cov(k), d); !ok {
+	e.prior.Put(p.u, j, x.mean, x.whole)
+	e.start.Component(r, one, e.m.Cov(k))
+	if _, ok := mixture.Cholesky(e.m.Cov(k), d); !ok {
 		return
 	}
-	e.prior.put(p.u, k, one, e.m.Cov(k))
+	e.prior.Put(p.u, k, one, e.m.Cov(k))
 	share := math.Pow(r.Float64(), 1/smallShares)
 	p.weights[k], p.weights[j] = both*share, both*(1-share)
 	if share < 1 && e.settled(l, t, k, j) {
-		l.worth -= x.worth(v, logK, logJ, logP, logV) + e.spare(p.u, k, share) + e.prior.jacobian(p.u, k) + e.prior.jacobian(p.u, j)
+		l.worth -= x.worth(v, logK, logJ, logP, logV) + e.spare(p.u, k, share) + e.prior.Jacobian(p.u, k) + e.prior.Jacobian(p.u, j)
 	}
 }
 
@@ -253,6 +245,6 @@ func bartlett(r *rand.Rand, a []float64, degrees float64, d int) {
 		for j := range i {
 			a[i*d+j] = r.NormFloat64()
 		}
-		a[i*d+i] = math.Sqrt(2 * gamma(r, (degrees-float64(i))/2))
+		a[i*d+i] = math.Sqrt(2 * mixture.Gamma(r, (degrees-float64(i))/2))
 	}
 }

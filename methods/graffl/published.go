@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+
+	"parley/methods/graffl/mixture"
 )
 
 // SquaredDistances writes the published discrepancy: |x_k − g_k|² of each encoded
@@ -14,7 +16,7 @@ import (
 // n × dim, by rows. d + 1 such answers about one row are that row: see [Trilaterate].
 func SquaredDistances(dst, rows, generated []float64, dim int) {
 	for k := range dst {
-		dst[k] = squaredDistance(rows[k*dim:][:dim], generated[k*dim:][:dim])
+		dst[k] = mixture.SquaredDistance(rows[k*dim:][:dim], generated[k*dim:][:dim])
 	}
 }
 
@@ -39,13 +41,13 @@ type Proposer struct {
 	seed    uint64
 	source  *rand.PCG
 	rand    *rand.Rand
-	sampler *Sampler
+	sampler *mixture.Sampler
 	weights []float64
 	mean    []float64
 }
 
 // NewProposer returns a proposer; the prior must satisfy Check.
-func NewProposer(p Prior, seed uint64) *Proposer {
+func NewProposer(p mixture.Prior, seed uint64) *Proposer {
 	source := rand.NewPCG(0, 0)
 	return &Proposer{seed, source, rand.New(source), p.Sampler(), make([]float64, p.Components()), make([]float64, p.Dim())}
 }
@@ -55,56 +57,37 @@ func (p *Proposer) Row(i int, x []float64) {
 	// Components are exchangeable: the one that makes the row is drawn first, and
 	// Parameter draws its index and the others afterwards.
 	p.start(i)
-	p.sampler.weights(p.rand, p.weights)
-	p.sampler.component(p.rand, p.mean)
-	p.sampler.around(p.rand, p.mean, 1, x)
+	p.sampler.Weights(p.rand, p.weights)
+	p.sampler.Component(p.rand, p.mean)
+	p.sampler.Around(p.rand, p.mean, 1, x)
 }
 
 // Parameter writes θ of proposal number i to m, and returns the component that
 // made its row.
-func (p *Proposer) Parameter(i int, m Mixture) (component int) {
+func (p *Proposer) Parameter(i int, m mixture.Mixture) (component int) {
 	p.start(i)
-	p.sampler.weights(p.rand, m.Weights)
-	p.sampler.component(p.rand, p.mean)
+	p.sampler.Weights(p.rand, m.Weights)
+	p.sampler.Component(p.rand, p.mean)
 	d := m.Dim
-	own := append([]float64(nil), p.sampler.rt...)
-	p.sampler.around(p.rand, p.mean, 1, make([]float64, d))
-	component = pick(p.rand, m.Weights)
+	own := make([]float64, d*d)
+	p.sampler.Covariance(own)
+	p.sampler.Around(p.rand, p.mean, 1, make([]float64, d))
+	component = mixture.Pick(p.rand, m.Weights)
 	for k := range m.Weights {
 		if k == component {
 			copy(m.Mean(k), p.mean)
-			gram(m.Cov(k), own, d)
+			copy(m.Cov(k), own)
 			continue
 		}
-		p.sampler.component(p.rand, m.Mean(k))
-		gram(m.Cov(k), p.sampler.rt, d)
+		p.sampler.Component(p.rand, m.Mean(k))
+		p.sampler.Covariance(m.Cov(k))
 	}
 	return component
 }
 
 func (p *Proposer) start(i int) {
-	a := mix(p.seed + uint64(i)*0x9e3779b97f4a7c15)
-	p.source.Seed(a, mix(a^p.seed))
-}
-
-// mix is the finaliser of SplitMix64, which makes unlike seeds of like numbers.
-func mix(x uint64) uint64 {
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
-}
-
-// gram writes r rᵀ.
-func gram(dst, r []float64, d int) {
-	for i := range d {
-		for j := range i + 1 {
-			s := 0.0
-			for k := range d {
-				s += r[i*d+k] * r[j*d+k]
-			}
-			dst[i*d+j], dst[j*d+i] = s, s
-		}
-	}
+	a := mixture.SplitMix(p.seed + uint64(i)*0x9e3779b97f4a7c15)
+	p.source.Seed(a, mixture.SplitMix(a^p.seed))
 }
 
 // Answer is one squared distance and where it comes from.
@@ -208,14 +191,14 @@ func (h *Acceptance) Thresholds() (largestKept, smallestRejected float64) {
 //
 // What it accepts does not become the posterior as N grows: it follows the prior
 // times the mean, not the product, of the rows' likelihoods.
-func Published(p Prior, sites [][]float64, n, limit int, seed uint64) (*Acceptance, error) {
+func Published(p mixture.Prior, sites [][]float64, n, limit int, seed uint64) (*Acceptance, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
 	d, total := p.Dim(), 0
 	counts := make([]int, len(sites))
 	for j, rows := range sites {
-		if len(rows)%d != 0 || notFinite(rows) >= 0 {
+		if len(rows)%d != 0 || mixture.NotFinite(rows) >= 0 {
 			return nil, fmt.Errorf("site %d: %d numbers that are not all finite, or no rows of %d", j, len(rows), d)
 		}
 		counts[j] = len(rows) / d
@@ -242,7 +225,7 @@ func Published(p Prior, sites [][]float64, n, limit int, seed uint64) (*Acceptan
 				for j, rows := range sites {
 					for k := range counts[j] {
 						proposer.Row(at, x)
-						part.offer(Answer{t, j, k, squaredDistance(x, rows[k*d:][:d])})
+						part.offer(Answer{t, j, k, mixture.SquaredDistance(x, rows[k*d:][:d])})
 						at++
 					}
 				}

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"parley/methods/graffl/mixture"
 )
 
 // Algorithm 2 does not contract: the mean weight of the component that made an
@@ -18,19 +20,19 @@ func TestPublishedDoesNotContract(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, m, x := NewProposer(toyPrior, 1), NewMixture(3, 2), make([]float64, 2)
+	p, m, x := NewProposer(toyPrior, 1), mixture.NewMixture(3, 2), make([]float64, 2)
 	own, other, spread := 0.0, 0.0, 0.0
 	for _, a := range h.Sorted() {
 		row := sites[a.Site][2*a.Row:][:2]
 		p.Row(a.Number(toyThirds), x)
-		if got := squaredDistance(row, x); got != a.Distance {
+		if got := mixture.SquaredDistance(row, x); got != a.Distance {
 			t.Fatalf("proposal %d lies at %v when it is drawn again, not %v", a.Number(toyThirds), got, a.Distance)
 		}
 		k := p.Parameter(a.Number(toyThirds), m)
 		own += m.Weights[k] / limit
 		e := m.Mean((k + 1) % 3)
-		other += squares(e) / (2 * limit)
-		spread += squaredDistance(m.Mean(k), row) / (2 * limit)
+		other += mixture.Squares(e) / (2 * limit)
+		spread += mixture.SquaredDistance(m.Mean(k), row) / (2 * limit)
 	}
 	// Standard errors are 0.012 of the weight and 13 % of the variance.
 	if math.Abs(own-0.5) > 0.05 {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"parley/figure"
+	"parley/methods/graffl/mixture"
 	"parley/privacy/account"
 )
 
@@ -89,7 +90,7 @@ func (s *setup) setAttacks(t *attackTable, proposals int) {
 	t.add("solving for all rows", "nothing but to read the answers: the sets follow from the plan's seed", fmt.Sprintf("%s for each row", plural(d, "mean")), given,
 		fmt.Sprintf("there are as many equations as unknown numbers for a site of up to %s rows; the fewer it has, the easier they are solved", figure.Count.Text(float64(proposals/d))))
 	finds := "nothing more: the energy distance has no width to choose"
-	if s.opts.Set.Discrepancy == string(MMD) {
+	if s.opts.Set.Discrepancy == string(mixture.MMD) {
 		finds = "single rows, if they lie further apart than a few bandwidths"
 	}
 	t.add("scanning with narrow kernels", "to choose the sets that sites compare their rows with, which a task of this variant does", "some dozens of means for each row", given, finds)
@@ -149,7 +150,7 @@ func (s *setup) visible() (mu float64) {
 		s.marks.Features(other, two)
 		count = 0 // both are counted
 	}
-	return math.Sqrt(squaredDistance(phi, other)/(s.scale*s.scale)+count*count) / sd
+	return math.Sqrt(mixture.SquaredDistance(phi, other)/(s.scale*s.scale)+count*count) / sd
 }
 
 // best is how often the best attacker is right in the long run that must tell two

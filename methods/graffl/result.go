@@ -2,16 +2,15 @@ package graffl
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/csv"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
 	"parley/figure"
 	"parley/method"
+	"parley/methods/graffl/mixture"
 )
 
 // Result implements [method.Coordinator].
@@ -29,7 +28,7 @@ func (c *coordinator) Result(ms method.State) (*method.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &landmarkView{view{c.setup, p, p.mean()}, o, fit}
+	v := &landmarkView{view{c.setup, p, p.Mean()}, o, fit}
 	files, err := v.files()
 	if err != nil {
 		return nil, err
@@ -45,8 +44,8 @@ func (c *coordinator) Result(ms method.State) (*method.Result, error) {
 // view is a posterior on its way into a report.
 type view struct {
 	*setup
-	posterior *Posterior
-	mean      Mixture // of the posterior
+	posterior *mixture.Posterior
+	mean      mixture.Mixture // of the posterior
 }
 
 // landmarkView is one that was made from landmarks.
@@ -71,7 +70,7 @@ const fitDraws = 16
 
 // checkFit takes expectations over draws, and not at the posterior means of parameters: a
 // component that hardly a row belongs to may be anywhere, and its mean is nowhere.
-func (c *coordinator) checkFit(o Observation, p *Posterior) (*fitCheck, error) {
+func (c *coordinator) checkFit(o Observation, p *mixture.Posterior) (*fitCheck, error) {
 	if err := o.Check(c.marks.Len()); err != nil {
 		return nil, err
 	}
@@ -117,26 +116,26 @@ func (c *coordinator) checkFit(o Observation, p *Posterior) (*fitCheck, error) {
 // interval is a posterior mean with the interval that holds 90 %.
 type interval struct{ mean, low, high float64 }
 
-func (p *Posterior) interval(value func(Mixture) float64) (v interval) {
+func intervalOf(p *mixture.Posterior, value func(mixture.Mixture) float64) (v interval) {
 	values := make([]float64, len(p.Draws))
 	for i, m := range p.Draws {
 		values[i] = value(m)
 		v.mean += p.Weights[i] * values[i]
 	}
-	v.low, v.high = Quantile(values, p.Weights, 0.05), Quantile(values, p.Weights, 0.95)
+	v.low, v.high = mixture.Quantile(values, p.Weights, 0.05), mixture.Quantile(values, p.Weights, 0.95)
 	return v
 }
 
-func (p *Posterior) weight(k int) interval {
-	return p.interval(func(m Mixture) float64 { return m.Weights[k] })
+func weightOf(p *mixture.Posterior, k int) interval {
+	return intervalOf(p, func(m mixture.Mixture) float64 { return m.Weights[k] })
 }
 
-func (p *Posterior) location(k, i int) interval {
-	return p.interval(func(m Mixture) float64 { return m.Mean(k)[i] })
+func locationOf(p *mixture.Posterior, k, i int) interval {
+	return intervalOf(p, func(m mixture.Mixture) float64 { return m.Mean(k)[i] })
 }
 
-func (p *Posterior) deviation(k, i int) interval {
-	return p.interval(func(m Mixture) float64 { return math.Sqrt(m.Cov(k)[i*m.Dim+i]) })
+func deviationOf(p *mixture.Posterior, k, i int) interval {
+	return intervalOf(p, func(m mixture.Mixture) float64 { return math.Sqrt(m.Cov(k)[i*m.Dim+i]) })
 }
 
 // components adds the posterior means of weights and of component means.
@@ -153,7 +152,7 @@ func (v *view) components(out map[string]float64) {
 func (v *view) weights() []figure.Fact {
 	shares := make([]string, v.opts.Components)
 	for i, k := range v.bySize() {
-		shares[i] = fmt.Sprintf("%.0f", 100*v.posterior.weight(k).mean)
+		shares[i] = fmt.Sprintf("%.0f", 100*weightOf(v.posterior, k).mean)
 	}
 	switch n := len(shares); {
 	case n == 1:
@@ -166,16 +165,7 @@ func (v *view) weights() []figure.Fact {
 }
 
 // bySize lists the components, largest weight first.
-func (v *view) bySize() []int { return bySize(v.mean.Weights) }
-
-func bySize(weights []float64) []int {
-	order := make([]int, len(weights))
-	for k := range order {
-		order[k] = k
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(weights[b], weights[a]) })
-	return order
-}
+func (v *view) bySize() []int { return mixture.BySize(v.mean.Weights) }
 
 func (v *landmarkView) metrics() map[string]float64 {
 	p := v.posterior
@@ -203,7 +193,7 @@ func (v *landmarkView) headline() []figure.Fact {
 
 // posteriorCSV writes a line for every draw: its weight, then π, μ and the lower
 // triangle of every Σ.
-func (c *setup) posteriorCSV(p *Posterior) ([]byte, error) {
+func (c *setup) posteriorCSV(p *mixture.Posterior) ([]byte, error) {
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
 	head := []string{"draw", "sample_weight"}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"parley/figure"
+	"parley/methods/graffl/mixture"
 )
 
 // peaks are the modes of all component means that were accepted.
@@ -15,7 +16,7 @@ type peaks struct {
 	modes     []Mode
 }
 
-func (c *publishedCoordinator) modes(p *Posterior) (*peaks, error) {
+func (c *publishedCoordinator) modes(p *mixture.Posterior) (*peaks, error) {
 	h, err := ModeBandwidth(c.prior, len(p.Draws))
 	if err != nil {
 		return nil, err

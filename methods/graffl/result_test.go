@@ -14,7 +14,7 @@ func TestSpareComponents(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := post.mean()
+	m := post.Mean()
 	if !slices.IsSortedFunc(m.Weights, func(a, b float64) int { return cmp.Compare(b, a) }) {
 		t.Errorf("weights %v: want the largest first", m.Weights)
 	}

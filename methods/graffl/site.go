@@ -7,6 +7,7 @@ import (
 	"parley/dataset"
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/graffl/mixture"
 	"parley/privacy"
 )
 
@@ -64,7 +65,7 @@ func read(row *dataset.Row, x []float64) bool {
 	for _, view := range row.Views {
 		n += copy(x[n:], view)
 	}
-	return n == len(x) && notFinite(x) < 0
+	return n == len(x) && mixture.NotFinite(x) < 0
 }
 
 // noised releases the one sum. Nothing that depends on a row but through it shows.

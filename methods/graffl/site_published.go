@@ -10,6 +10,7 @@ import (
 	"parley/figure"
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/graffl/mixture"
 	"parley/privacy"
 )
 
@@ -91,7 +92,7 @@ func (h *site) distances(ctx context.Context, t method.Task, s *privacy.Session)
 		for k := range n {
 			p.Row(t*n+k, x)
 			// Beyond all measure is far enough: what travels is finite.
-			a.Distances = append(a.Distances, min(squaredDistance(x, rows[k*d:][:d]), math.MaxFloat64))
+			a.Distances = append(a.Distances, min(mixture.SquaredDistance(x, rows[k*d:][:d]), math.MaxFloat64))
 		}
 	}
 	return a, ctx.Err()

@@ -8,6 +8,7 @@ import (
 
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/graffl/mixture"
 	"parley/privacy"
 )
 
@@ -21,10 +22,10 @@ const setBatch = 100
 // random numbers are the plan's.
 type discrepanciesTask struct {
 	First     int         `cbor:"first"`     // number of the first proposal, from 0
-	Proposals wire.Vector `cbor:"proposals"` // in [Coordinates], one after the other
+	Proposals wire.Vector `cbor:"proposals"` // in [mixture.Coordinates], one after the other
 }
 
-// discrepanciesAnswer holds the site's part: see [Discrepancy.Cross].
+// discrepanciesAnswer holds the site's part: see [mixture.Discrepancy.Cross].
 type discrepanciesAnswer struct {
 	Across wire.Vector `cbor:"across"` // of each proposal
 	Rows   int         `cbor:"rows"`
@@ -55,7 +56,7 @@ func (s *setup) sets(first int) *sets {
 // simulated, for which covariances may be too near to singular.
 func (s *sets) each(proposals [][]float64, f func(i int, set []float64)) {
 	for i, u := range proposals {
-		if err := s.smc.Set(u, i, s.rows); err != nil || notFinite(s.rows) >= 0 {
+		if err := s.smc.Set(u, i, s.rows); err != nil || mixture.NotFinite(s.rows) >= 0 {
 			f(i, nil)
 			continue
 		}
@@ -94,7 +95,7 @@ func (h *site) discrepancies(ctx context.Context, t method.Task, s *privacy.Sess
 
 // open checks a task against the plan.
 func (t *discrepanciesTask) open(s *setup) (proposals [][]float64, err error) {
-	n := Coordinates{s.prior.Components(), s.prior.Dim()}.Len()
+	n := mixture.Coordinates{K: s.prior.Components(), Dim: s.prior.Dim()}.Len()
 	if len(t.Proposals) == 0 || len(t.Proposals)%n != 0 || len(t.Proposals) > n*setBatch {
 		return nil, fmt.Errorf("%d numbers as proposals: want %d for each of 1 to %d", len(t.Proposals), n, setBatch)
 	}

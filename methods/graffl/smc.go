@@ -6,6 +6,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+
+	"parley/methods/graffl/mixture"
 )
 
 // SetChoices say how parameters are learned from set discrepancies.
@@ -53,7 +55,7 @@ const (
 	FewAccepted Stop = "acceptance" // too few were accepted
 )
 
-// SetParticle is a parameter, in [Coordinates], and its discrepancy from the sites'
+// SetParticle is a parameter, in [mixture.Coordinates], and its discrepancy from the sites'
 // rows, which may be negative where a constant was left out.
 type SetParticle struct {
 	U        []float64 `json:"u" cbor:"u"`
@@ -74,7 +76,7 @@ type SetParticle struct {
 //		err := s.Fold(distances)
 //	}
 type SMC struct {
-	Prior      Prior         `json:"-" cbor:"prior"`
+	Prior      mixture.Prior `json:"-" cbor:"prior"`
 	Choices    SetChoices    `json:"-" cbor:"choices"`
 	Particles  []SetParticle `json:"particles" cbor:"particles"`
 	Generation int           `json:"generation" cbor:"generation"` // 0 while the prior is drawn from
@@ -89,7 +91,7 @@ type SMC struct {
 }
 
 // NewSMC begins a run.
-func NewSMC(p Prior, c SetChoices) (*SMC, error) {
+func NewSMC(p mixture.Prior, c SetChoices) (*SMC, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
@@ -106,7 +108,7 @@ func (s *SMC) Check() error {
 	}
 	n := s.coordinates().Len()
 	for i, p := range s.Particles {
-		if len(p.U) != n || notFinite(p.U) >= 0 || math.IsNaN(p.Prior) || math.IsNaN(p.Distance) {
+		if len(p.U) != n || mixture.NotFinite(p.U) >= 0 || math.IsNaN(p.Prior) || math.IsNaN(p.Distance) {
 			return fmt.Errorf("particle %d is no parameter of %d finite coordinates with a distance", i, n)
 		}
 	}
@@ -128,7 +130,9 @@ func (s *SMC) Check() error {
 	return nil
 }
 
-func (s *SMC) coordinates() Coordinates { return Coordinates{s.Prior.Components(), s.Prior.Dim()} }
+func (s *SMC) coordinates() mixture.Coordinates {
+	return mixture.Coordinates{K: s.Prior.Components(), Dim: s.Prior.Dim()}
+}
 
 // Propose returns up to n parameters, in coordinates, whose discrepancies [SMC.Fold]
 // wants next: none once the run has stopped. The same state proposes the same.
@@ -157,7 +161,7 @@ func (s *SMC) moves(n int) (moves []move, tried int) {
 		return nil, 0
 	}
 	n = min(n, s.Choices.Proposals-s.Used)
-	density := newUnconstrained(s.Prior)
+	density := mixture.NewUnconstrained(s.Prior)
 	if s.Generation == 0 {
 		n = min(n, s.Choices.Particles-len(s.Particles))
 		for range n {
@@ -190,7 +194,7 @@ const mostSweeps = 16
 // draw returns a parameter from the prior.
 func (s *SMC) draw(r *rand.Rand) []float64 {
 	c, sampler := s.coordinates(), s.Prior.Sampler()
-	u, m := make([]float64, c.Len()), NewMixture(c.K, c.Dim)
+	u, m := make([]float64, c.Len()), mixture.NewMixture(c.K, c.Dim)
 	for ok := false; !ok; { // weights may underflow for tiny α
 		sampler.Draw(r, m)
 		ok = c.To(u, m) == nil
@@ -199,29 +203,29 @@ func (s *SMC) draw(r *rand.Rand) []float64 {
 }
 
 // Set simulates rows for proposal i of those proposed last, into Choices.Rows × Dim
-// numbers: see [Mixture.SimulateBalanced].
+// numbers: see [mixture.Mixture.SimulateBalanced].
 func (s *SMC) Set(u []float64, i int, rows []float64) error {
 	c := s.coordinates()
-	m := NewMixture(c.K, c.Dim)
+	m := mixture.NewMixture(c.K, c.Dim)
 	c.From(m, u)
-	a := mix(s.Choices.Seed ^ 0x73657473)
-	return m.SimulateBalanced(rand.New(rand.NewPCG(a, mix(a+uint64(s.Used+i)))), rows)
+	a := mixture.SplitMix(s.Choices.Seed ^ 0x73657473)
+	return m.SimulateBalanced(rand.New(rand.NewPCG(a, mixture.SplitMix(a+uint64(s.Used+i)))), rows)
 }
 
 func (s *SMC) random(number int) *rand.Rand {
-	a := mix(s.Choices.Seed + 0x70726f70)
-	return rand.New(rand.NewPCG(a, mix(a+uint64(number))))
+	a := mixture.SplitMix(s.Choices.Seed + 0x70726f70)
+	return rand.New(rand.NewPCG(a, mixture.SplitMix(a+uint64(number))))
 }
 
 // step writes a proposal along the difference of two other particles, over one
 // component, the weights or everything, which of them by chance.
 func (s *SMC) step(r *rand.Rand, u, from []float64) {
 	copy(u, from)
-	blocks := s.coordinates().blocks()
+	blocks := s.coordinates().Blocks()
 	b := blocks[r.IntN(len(blocks))]
 	one, two := s.Particles[r.IntN(len(s.Particles))].U, s.Particles[r.IntN(len(s.Particles))].U
-	g := s.Scale * 2.38 / math.Sqrt(2*float64(len(b.coords)))
-	for _, i := range b.coords {
+	g := s.Scale * 2.38 / math.Sqrt(2*float64(len(b.Coords)))
+	for _, i := range b.Coords {
 		// A little of its own for each coordinate, in the particles' own units, lets them
 		// leave the subspace that they span.
 		u[i] += g * (1 + 0.05*r.NormFloat64()) * (one[i] - two[i])
@@ -286,7 +290,7 @@ func (s *SMC) renew(rate float64) {
 	if s.Generation > 0 {
 		s.Scale = min(max(s.Scale*math.Exp(rate-0.2), 0.1), 1.5)
 	}
-	r := rand.New(rand.NewPCG(mix(s.Choices.Seed+0x636f7079), uint64(s.Generation)))
+	r := rand.New(rand.NewPCG(mixture.SplitMix(s.Choices.Seed+0x636f7079), uint64(s.Generation)))
 	for i := keep; i < n; i++ {
 		p := s.Particles[r.IntN(keep)]
 		p.U = slices.Clone(p.U)
@@ -303,24 +307,24 @@ func (s *SMC) renew(rate float64) {
 // the prior does not tell components apart.
 func (s *SMC) relabel() {
 	c := s.coordinates()
-	if !s.Prior.symmetric() || c.K == 1 {
+	if !s.Prior.Symmetric() || c.K == 1 {
 		return
 	}
-	best, m, scale := NewMixture(c.K, c.Dim), NewMixture(c.K, c.Dim), s.Prior.scale()
+	best, m, scale := mixture.NewMixture(c.K, c.Dim), mixture.NewMixture(c.K, c.Dim), s.Prior.Scale()
 	c.From(best, s.Particles[0].U)
 	for _, p := range s.Particles[1:] {
 		c.From(m, p.U)
-		c.reorder(p.U, Match(best, m, scale))
+		c.Reorder(p.U, mixture.Match(best, m, scale))
 	}
 }
 
 // Sample returns the particles as an equally weighted sample, the component of the
 // largest mean weight first if the prior does not tell them apart.
-func (s *SMC) Sample() Posterior {
+func (s *SMC) Sample() mixture.Posterior {
 	c := s.coordinates()
-	var post Posterior
+	var post mixture.Posterior
 	for _, p := range s.Particles {
-		m := NewMixture(c.K, c.Dim)
+		m := mixture.NewMixture(c.K, c.Dim)
 		c.From(m, p.U)
 		post.Draws = append(post.Draws, m)
 		post.Weights = append(post.Weights, 1/float64(len(s.Particles)))
@@ -328,8 +332,8 @@ func (s *SMC) Sample() Posterior {
 	post.Size = float64(len(s.Particles))
 	post.Stages = s.Generation
 	post.Acceptance = float64(s.Accepted) / float64(max(s.Tried, 1))
-	if s.Prior.symmetric() {
-		post.largestFirst()
+	if s.Prior.Symmetric() {
+		post.LargestFirst()
 	}
 	return post
 }

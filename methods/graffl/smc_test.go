@@ -10,10 +10,12 @@ import (
 	"testing"
 
 	"github.com/fxamacker/cbor/v2"
+
+	"parley/methods/graffl/mixture"
 )
 
 // distances simulates the sets of proposals and asks the sites.
-func distances(t testing.TB, s *SMC, d Discrepancy, proposals [][]float64, sites [][]float64) []float64 {
+func distances(t testing.TB, s *SMC, d mixture.Discrepancy, proposals [][]float64, sites [][]float64) []float64 {
 	t.Helper()
 	dim := s.Prior.Dim()
 	out, set := make([]float64, len(proposals)), make([]float64, s.Choices.Rows*dim)
@@ -57,7 +59,7 @@ func TestSetsRecoverTheToy(t *testing.T) {
 		t.Fatal(err)
 	}
 	for s.Stopped == Running {
-		if err := s.Fold(distances(t, s, Discrepancy{Kind: Energy}, s.Propose(64), sites)); err != nil {
+		if err := s.Fold(distances(t, s, mixture.Discrepancy{Kind: mixture.Energy}, s.Propose(64), sites)); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.Check(); err != nil {
@@ -81,7 +83,7 @@ func TestSetsGoOnFromTheirState(t *testing.T) {
 			t.Fatal(err)
 		}
 		for s.Stopped == Running {
-			if err := s.Fold(distances(t, s, Discrepancy{MMD, 4}, s.Propose(20), sites)); err != nil {
+			if err := s.Fold(distances(t, s, mixture.Discrepancy{Kind: mixture.MMD, Bandwidth: 4}, s.Propose(20), sites)); err != nil {
 				t.Fatal(err)
 			}
 			if !through {
@@ -128,12 +130,12 @@ func TestMovesKeepThePrior(t *testing.T) {
 	if asked := s.Used - 1000; float64(asked) > 0.9*float64(s.Moves-1000) {
 		t.Errorf("asked about %d of %d moves", asked, s.Moves-1000)
 	}
-	r, sampler, m := rand.New(rand.NewPCG(1, 6)), toyPrior.Sampler(), NewMixture(3, 2)
+	r, sampler, m := rand.New(rand.NewPCG(1, 6)), toyPrior.Sampler(), mixture.NewMixture(3, 2)
 	c := s.coordinates()
-	for name, value := range map[string]func(m Mixture) float64{ // whatever the order of components
-		"largest weight":    func(m Mixture) float64 { return slices.Max(m.Weights) },
-		"spread of means":   func(m Mixture) float64 { return squares(m.Means) },
-		"smallest variance": func(m Mixture) float64 { return min(m.Covs[0], m.Covs[4], m.Covs[8]) },
+	for name, value := range map[string]func(m mixture.Mixture) float64{ // whatever the order of components
+		"largest weight":    func(m mixture.Mixture) float64 { return slices.Max(m.Weights) },
+		"spread of means":   func(m mixture.Mixture) float64 { return mixture.Squares(m.Means) },
+		"smallest variance": func(m mixture.Mixture) float64 { return min(m.Covs[0], m.Covs[4], m.Covs[8]) },
 	} {
 		draws := make([]float64, 4000)
 		for i := range draws {
@@ -165,7 +167,7 @@ func TestSetStateIsFlat(t *testing.T) {
 	}
 	var sizes []int
 	for s.Stopped == Running {
-		if err := s.Fold(distances(t, s, Discrepancy{Kind: Energy}, s.Propose(20), sites)); err != nil {
+		if err := s.Fold(distances(t, s, mixture.Discrepancy{Kind: mixture.Energy}, s.Propose(20), sites)); err != nil {
 			t.Fatal(err)
 		}
 		data, err := cbor.Marshal(s)
@@ -262,7 +264,7 @@ func FuzzSMC(f *testing.F) {
 }
 
 func TestDiscrepancies(t *testing.T) {
-	for _, d := range []Discrepancy{{"wasserstein", 0}, {MMD, 0}, {MMD, math.NaN()}, {Energy, 1}} {
+	for _, d := range []mixture.Discrepancy{{Kind: "wasserstein", Bandwidth: 0}, {Kind: mixture.MMD, Bandwidth: 0}, {Kind: mixture.MMD, Bandwidth: math.NaN()}, {Kind: mixture.Energy, Bandwidth: 1}} {
 		if d.Check() == nil {
 			t.Errorf("%+v was taken", d)
 		}
@@ -272,7 +274,7 @@ func TestDiscrepancies(t *testing.T) {
 	for _, s := range sites {
 		pooled = append(pooled, s...)
 	}
-	for _, d := range []Discrepancy{{Kind: Energy}, {MMD, 3}} {
+	for _, d := range []mixture.Discrepancy{{Kind: mixture.Energy}, {Kind: mixture.MMD, Bandwidth: 3}} {
 		if err := d.Check(); err != nil {
 			t.Error(err)
 		}
@@ -292,9 +294,9 @@ func TestDiscrepancies(t *testing.T) {
 			t.Errorf("%s: the constants are %v", d.Kind, constant)
 		}
 	}
-	var back Discrepancy
-	data, err := json.Marshal(Discrepancy{MMD, 3})
-	if err != nil || json.Unmarshal(data, &back) != nil || back != (Discrepancy{MMD, 3}) {
+	var back mixture.Discrepancy
+	data, err := json.Marshal(mixture.Discrepancy{Kind: mixture.MMD, Bandwidth: 3})
+	if err != nil || json.Unmarshal(data, &back) != nil || back != (mixture.Discrepancy{Kind: mixture.MMD, Bandwidth: 3}) {
 		t.Errorf("%s became %+v (%v)", data, back, err)
 	}
 }
@@ -307,6 +309,6 @@ func BenchmarkSet(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		distances(b, s, Discrepancy{Kind: Energy}, s.Propose(1), sites)
+		distances(b, s, mixture.Discrepancy{Kind: mixture.Energy}, s.Propose(1), sites)
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/graffl/mixture"
 	"parley/methods/graffl/suffiae"
 )
 
@@ -32,7 +33,7 @@ type staged struct {
 // sampled is a variant's coordinator that can give its sample, once it is done.
 type sampled interface {
 	method.Coordinator
-	draws(method.State) (*Posterior, error)
+	draws(method.State) (*mixture.Posterior, error)
 }
 
 // stages lists the phases of a plan, and phaseDone.
@@ -330,7 +331,7 @@ func (c *staged) worthShare(s *stagedState, site string) (*worthShare, error) {
 	}
 	d := len(c.names)
 	each := c.opts.Components * (1 + d + d*d)
-	w := &worthShare{Sample: packSample(p.thin(min(maxShared, max(1, maxSharedNumbers/each))))}
+	w := &worthShare{Sample: packSample(p.Thin(min(maxShared, max(1, maxSharedNumbers/each))))}
 	for _, other := range c.plan.Sites {
 		a := s.Linear[other]
 		if other == site || a.classifier() == nil {

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"parley/method"
+	"parley/methods/graffl/mixture"
 )
 
 // maxReplicateRows bounds the time of a replicate, whatever numbers of rows sites claim.
@@ -75,7 +76,7 @@ func (c *staged) checkRanks(s *stagedState, complete bool) error {
 }
 
 // calibrated tests the ranks of all replicates.
-func (c *staged) calibrated(s *stagedState) ([]Calibrated, error) {
+func (c *staged) calibrated(s *stagedState) ([]mixture.Calibrated, error) {
 	n := len(quantityNames(c.prior.Dim()))
 	var ranks [][]float64
 	for at := 0; at < len(s.Ranks); at += n {

@@ -218,7 +218,7 @@ func released(t *testing.T, p *study.Plan, data map[string]dataset.Source) map[s
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := releases{c.Method, map[string][]byte{}}
+	r := releases{Coordinator: c.Method, all: map[string][]byte{}}
 	c.Method = r
 	if _, err := c.Run(t.Context()); err != nil {
 		t.Fatal(err)

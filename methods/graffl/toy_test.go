@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"parley/methods/graffl/mixture"
 	"parley/privacy/account"
 )
 
@@ -15,8 +16,8 @@ var (
 	toyHi     = []float64{12, 12}
 	toyWidths = []float64{1.5, 1.5}
 	toyThirds = []int{300, 300, 300}
-	toyTruth  = Mixture{2, []float64{1. / 3, 1. / 3, 1. / 3}, toyMeans, []float64{1, 0, 0, 1, 1, 0, 0, 1, 1, 0, 0, 1}}
-	toyPrior  = func() Prior { p, _ := BoxPrior(toyLo, toyHi, 3); return p }()
+	toyTruth  = mixture.Mixture{Dim: 2, Weights: []float64{1. / 3, 1. / 3, 1. / 3}, Means: toyMeans, Covs: []float64{1, 0, 0, 1, 1, 0, 0, 1, 1, 0, 0, 1}}
+	toyPrior  = func() mixture.Prior { p, _ := mixture.BoxPrior(toyLo, toyHi, 3); return p }()
 	toyMarks  = func() Landmarks { l, _ := Grid(toyLo, toyHi, toyWidths); return l }()
 )
 
@@ -78,13 +79,13 @@ func toyObserved(t testing.TB, seed uint64, rows []int, epsilon float64) Observa
 
 // judged compares a sample with a truth: RMSE of the means' means, their 90 %
 // intervals that hold the truth, and the mean weights, largest component first.
-func judged(post *Posterior, truth Mixture) (rmse float64, covered int, weights []float64) {
+func judged(post *mixture.Posterior, truth mixture.Mixture) (rmse float64, covered int, weights []float64) {
 	n := len(truth.Means)
 	draws := make([][]float64, n)
 	mean := make([]float64, n)
 	weights = make([]float64, truth.Components())
 	for i, m := range post.Draws {
-		m = m.Reorder(Match(truth, m, nil))
+		m = m.Reorder(mixture.Match(truth, m, nil))
 		for c, v := range m.Means {
 			draws[c] = append(draws[c], v)
 			mean[c] += post.Weights[i] * v
@@ -95,7 +96,7 @@ func judged(post *Posterior, truth Mixture) (rmse float64, covered int, weights 
 	}
 	for c, v := range truth.Means {
 		rmse += (mean[c] - v) * (mean[c] - v) / float64(n)
-		if Quantile(draws[c], post.Weights, 0.05) <= v && v <= Quantile(draws[c], post.Weights, 0.95) {
+		if mixture.Quantile(draws[c], post.Weights, 0.05) <= v && v <= mixture.Quantile(draws[c], post.Weights, 0.95) {
 			covered++
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"parley/internal/vectors"
+	"parley/methods/graffl/mixture"
 )
 
 // square reads a d × d matrix.
@@ -14,7 +15,7 @@ func square(what string, a [][]float64, d int) ([]float64, error) {
 	}
 	out, err := flat(what, a, d)
 	if err == nil {
-		err = checkPositive(out, d)
+		err = mixture.CheckPositiveDefinite(out, d)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
@@ -29,17 +30,17 @@ type mixtureJSON struct {
 	Sigma [][][]float64 `json:"Sigma"`
 }
 
-func (f mixtureJSON) mixture() (Mixture, error) {
+func (f mixtureJSON) mixture() (mixture.Mixture, error) {
 	d := width(f.Mu)
 	mu, err := flat("mu", f.Mu, d)
 	if err != nil {
-		return Mixture{}, err
+		return mixture.Mixture{}, err
 	}
-	m := Mixture{Dim: d, Weights: f.Pi, Means: mu}
+	m := mixture.Mixture{Dim: d, Weights: f.Pi, Means: mu}
 	for _, s := range f.Sigma {
 		cov, err := square("Sigma", s, d)
 		if err != nil {
-			return Mixture{}, err
+			return mixture.Mixture{}, err
 		}
 		m.Covs = append(m.Covs, cov...)
 	}
@@ -96,7 +97,7 @@ func verifyPriors(file []byte, list *vectors.List) error {
 		}
 		entry := fmt.Sprintf("dirichlet[%d]", i)
 		list.Float(entry+".pi (sum)", 1, sum, tolNumber)
-		list.Float(entry+".log_density", c.Log, DirichletLogDensity(c.Alpha, c.Pi), tolNumber)
+		list.Float(entry+".log_density", c.Log, mixture.DirichletLogDensity(c.Alpha, c.Pi), tolNumber)
 	}
 	for i, c := range f.Normal {
 		entry, d := fmt.Sprintf("normal_inverse_wishart[%d]", i), len(c.M)
@@ -115,13 +116,13 @@ func verifyPriors(file []byte, list *vectors.List) error {
 		for k, v := range sigma {
 			spread[k] = v / c.Kappa
 		}
-		p := Prior{[]float64{1}, c.M, c.Kappa, c.Nu, psi}
+		p := mixture.Prior{Alpha: []float64{1}, Mean: c.M, Kappa: c.Kappa, Nu: c.Nu, Psi: psi}
 		if err := p.Check(); err != nil {
 			return fmt.Errorf("%s: %w", entry, err)
 		}
-		list.Float(entry+".log_invwishart", c.LogIW, InverseWishartLogDensity(c.Nu, psi, sigma, d), tolNumber)
-		list.Float(entry+".log_normal_given_sigma", c.LogN, NormalLogDensity(c.Mu, c.M, spread), tolNumber)
-		list.Float(entry+".log_niw", c.LogNIW, p.LogDensity(Mixture{d, []float64{1}, c.Mu, sigma}), tolNumber)
+		list.Float(entry+".log_invwishart", c.LogIW, mixture.InverseWishartLogDensity(c.Nu, psi, sigma, d), tolNumber)
+		list.Float(entry+".log_normal_given_sigma", c.LogN, mixture.NormalLogDensity(c.Mu, c.M, spread), tolNumber)
+		list.Float(entry+".log_niw", c.LogNIW, p.LogDensity(mixture.Mixture{Dim: d, Weights: []float64{1}, Means: c.Mu, Covs: sigma}), tolNumber)
 		mean := p.MeanCovariance()
 		list.Equal(entry+".invwishart_mean (exists)", c.Mean != nil, mean != nil)
 		if c.Mean != nil {
@@ -132,7 +133,7 @@ func verifyPriors(file []byte, list *vectors.List) error {
 			list.Floats(entry+".invwishart_mean", want, mean, tolNumber)
 		}
 	}
-	box, err := BoxPrior(f.Box.Lo, f.Box.Hi, f.Box.K)
+	box, err := mixture.BoxPrior(f.Box.Lo, f.Box.Hi, f.Box.K)
 	if err != nil {
 		return err
 	}
@@ -151,11 +152,11 @@ func verifyPriors(file []byte, list *vectors.List) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", entry, err)
 		}
-		to := Coordinates{m.Components(), m.Dim}
+		to := mixture.Coordinates{K: m.Components(), Dim: m.Dim}
 		if to.K != box.Components() || to.Dim != box.Dim() || len(c.U) != to.Len() {
 			return fmt.Errorf("%s: %d components in %d dimensions and %d coordinates", entry, to.K, to.Dim, len(c.U))
 		}
-		u, back := make([]float64, to.Len()), NewMixture(to.K, to.Dim)
+		u, back := make([]float64, to.Len()), mixture.NewMixture(to.K, to.Dim)
 		if err := to.To(u, m); err != nil {
 			return fmt.Errorf("%s: %w", entry, err)
 		}
@@ -219,13 +220,13 @@ func verifySetDistance(file []byte, list *vectors.List) error {
 	for range d {
 		marks.Bandwidth = append(marks.Bandwidth, f.Bandwidth)
 	}
-	mmd := Discrepancy{MMD, f.Bandwidth}
+	mmd := mixture.Discrepancy{Kind: mixture.MMD, Bandwidth: f.Bandwidth}
 	if err := marks.Check(); err != nil {
 		return err
 	}
 	var pooled []float64
 	var counts []int
-	energy := Discrepancy{Kind: Energy}
+	energy := mixture.Discrepancy{Kind: mixture.Energy}
 	var crossEnergy, crossMMD []float64
 	var sums [][]float64
 	for j, s := range f.Sites {

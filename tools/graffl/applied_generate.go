@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 
 	"parley/methods/graffl"
+	"parley/methods/graffl/mixture"
 	"parley/privacy/account"
 )
 
@@ -20,12 +21,12 @@ const (
 )
 
 // codePrior is the prior of k components over codes of d numbers.
-func codePrior(d, k int) (graffl.Prior, error) {
+func codePrior(d, k int) (mixture.Prior, error) {
 	lo, hi := make([]float64, d), make([]float64, d)
 	for i := range d {
 		lo[i], hi[i] = -codeBox, codeBox
 	}
-	p, err := graffl.BoxPrior(lo, hi, k)
+	p, err := mixture.BoxPrior(lo, hi, k)
 	for i := range p.Psi {
 		p.Psi[i] *= codeSpread / 0.02 // of BoxPrior
 	}
@@ -47,7 +48,7 @@ func codeLandmarks(d int) (graffl.Landmarks, error) {
 
 // ceiling samples the exact posterior of one Gaussian given all codes of the scarce
 // class in one place: no generator of this kind can know more.
-func ceiling(sites [][]float64, d int, seed uint64) (*graffl.Posterior, error) {
+func ceiling(sites [][]float64, d int, seed uint64) (*mixture.Posterior, error) {
 	prior, err := codePrior(d, 1)
 	if err != nil {
 		return nil, err
@@ -63,7 +64,7 @@ func ceiling(sites [][]float64, d int, seed uint64) (*graffl.Posterior, error) {
 // sums and numbers of rows carry the noise that each site's one release would: that
 // of one record in the ball of φ/B beside ¼ for the count, added or removed. It is drawn
 // from the seed, because this is a measurement on public data and no release.
-func fromLandmarks(sites [][]float64, d int, epsilon float64, seed uint64) (*graffl.Posterior, error) {
+func fromLandmarks(sites [][]float64, d int, epsilon float64, seed uint64) (*mixture.Posterior, error) {
 	prior, err := codePrior(d, 1)
 	if err != nil {
 		return nil, err
@@ -111,7 +112,7 @@ func fromLandmarks(sites [][]float64, d int, epsilon float64, seed uint64) (*gra
 }
 
 // fromAlgorithm2 returns what the published algorithm accepts.
-func fromAlgorithm2(sites [][]float64, d, proposals int, seed uint64) (*graffl.Posterior, error) {
+func fromAlgorithm2(sites [][]float64, d, proposals int, seed uint64) (*mixture.Posterior, error) {
 	prior, err := codePrior(d, publishedParts)
 	if err != nil {
 		return nil, err
@@ -124,9 +125,9 @@ func fromAlgorithm2(sites [][]float64, d, proposals int, seed uint64) (*graffl.P
 	for j, rows := range sites {
 		counts[j] = len(rows) / d
 	}
-	proposer, p := graffl.NewProposer(prior, seed), &graffl.Posterior{}
+	proposer, p := graffl.NewProposer(prior, seed), &mixture.Posterior{}
 	for _, a := range kept.Sorted() {
-		m := graffl.NewMixture(publishedParts, d)
+		m := mixture.NewMixture(publishedParts, d)
 		proposer.Parameter(a.Number(counts), m)
 		p.Draws, p.Weights = append(p.Draws, m), append(p.Weights, 1/float64(len(kept.Kept)))
 	}
@@ -134,7 +135,7 @@ func fromAlgorithm2(sites [][]float64, d, proposals int, seed uint64) (*graffl.P
 }
 
 // predictive draws rows, each from another draw of the posterior.
-func predictive(p *graffl.Posterior, n int, seed uint64) ([][]float64, error) {
+func predictive(p *mixture.Posterior, n int, seed uint64) ([][]float64, error) {
 	r := rand.New(rand.NewPCG(seed, 3))
 	rows := make([][]float64, n)
 	for i := range rows {

@@ -16,6 +16,7 @@ import (
 	"parley/internal/cputime"
 	"parley/method"
 	"parley/methods/graffl"
+	"parley/methods/graffl/mixture"
 	"parley/privacy/account"
 	"parley/study"
 )
@@ -24,7 +25,7 @@ import (
 // covariance the identity, in a public box.
 var (
 	toySites = []string{"west", "south", "east"}
-	toyTruth = graffl.Mixture{Dim: 2, Means: []float64{-9, 3, 0, -9, 8, 3}, Covs: []float64{1, 0, 0, 1, 1, 0, 0, 1, 1, 0, 0, 1}}
+	toyTruth = mixture.Mixture{Dim: 2, Means: []float64{-9, 3, 0, -9, 8, 3}, Covs: []float64{1, 0, 0, 1, 1, 0, 0, 1, 1, 0, 0, 1}}
 	toyBox   = [2]float64{-12, 12}
 	toyNames = []string{"x", "y"}
 )
@@ -81,7 +82,7 @@ func toy(ctx context.Context, args []string) error {
 		}
 		if slices.Equal(r.rows, sizes[0]) {
 			c := curve{name: "privacy: " + privacyName(r.epsilon)}
-			for _, level := range graffl.Levels() {
+			for _, level := range mixture.Levels() {
 				c.shares = append(c.shares, own.means.covers(level))
 			}
 			curves = append(curves, c)
@@ -102,7 +103,7 @@ func (r toyRow) measure(ctx context.Context, sets, draws int) (own scores, err e
 	for _, n := range r.rows {
 		truth.Weights = append(truth.Weights, float64(n)/float64(total))
 	}
-	prior, err := graffl.BoxPrior([]float64{toyBox[0], toyBox[0]}, []float64{toyBox[1], toyBox[1]}, len(toySites))
+	prior, err := mixture.BoxPrior([]float64{toyBox[0], toyBox[0]}, []float64{toyBox[1], toyBox[1]}, len(toySites))
 	if err != nil {
 		return own, err
 	}
@@ -190,7 +191,7 @@ func toyPlan(epsilon float64, seed uint64, draws int) (*study.Plan, error) {
 }
 
 // study runs one study through the engine, in memory, and returns its sample.
-func (r toyRow) study(ctx context.Context, seed uint64, draws int, data [][]float64) (*graffl.Posterior, error) {
+func (r toyRow) study(ctx context.Context, seed uint64, draws int, data [][]float64) (*mixture.Posterior, error) {
 	p, err := toyPlan(r.epsilon, seed, draws)
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package graffl
+package mixture
 
 import (
 	"fmt"
@@ -8,10 +8,10 @@ import (
 // Matrices here are square, by rows, and mostly a handful of rows; these routines
 // work in place and allocate nothing.
 
-// cholesky replaces the lower triangle of the symmetric n × n matrix a by its
+// Cholesky replaces the lower triangle of the symmetric n × n matrix a by its
 // Cholesky factor and returns ln |a|. It reports false when a is not positive
 // definite to working precision.
-func cholesky(a []float64, n int) (logDet float64, ok bool) {
+func Cholesky(a []float64, n int) (logDet float64, ok bool) {
 	for i := range n {
 		ri := a[i*n:][:n]
 		for j := range i {
@@ -35,8 +35,8 @@ func cholesky(a []float64, n int) (logDet float64, ok bool) {
 	return logDet, true
 }
 
-// forward replaces x by L⁻¹x, given the lower triangle of L.
-func forward(l []float64, n int, x []float64) {
+// Forward replaces x by L⁻¹x, given the lower triangle of L.
+func Forward(l []float64, n int, x []float64) {
 	for i := range n {
 		row := l[i*n:][:i+1]
 		s := x[i]
@@ -47,8 +47,8 @@ func forward(l []float64, n int, x []float64) {
 	}
 }
 
-// backwardSolve replaces x by L⁻ᵀx.
-func backwardSolve(l []float64, n int, x []float64) {
+// BackwardSolve replaces x by L⁻ᵀx.
+func BackwardSolve(l []float64, n int, x []float64) {
 	for i := n - 1; i >= 0; i-- {
 		s := x[i]
 		for k := i + 1; k < n; k++ {
@@ -58,8 +58,8 @@ func backwardSolve(l []float64, n int, x []float64) {
 	}
 }
 
-// total returns the sum of x, in four parts that do not wait for each other.
-func total(x []float64) float64 {
+// Sum returns the sum of x, in four parts that do not wait for each other.
+func Sum(x []float64) float64 {
 	var s [4]float64
 	for ; len(x) >= 4; x = x[4:] {
 		s[0] += x[0]
@@ -73,15 +73,16 @@ func total(x []float64) float64 {
 	return s[0] + s[1] + s[2] + s[3]
 }
 
-func squares(x []float64) (s float64) {
+// Squares returns |x|².
+func Squares(x []float64) (s float64) {
 	for _, v := range x {
 		s += v * v
 	}
 	return s
 }
 
-// squaredDistance returns |x − y|².
-func squaredDistance(x, y []float64) (s float64) {
+// SquaredDistance returns |x − y|².
+func SquaredDistance(x, y []float64) (s float64) {
 	for i, v := range x {
 		s += (v - y[i]) * (v - y[i])
 	}
@@ -99,8 +100,8 @@ func logAdd(a, b float64) float64 {
 	return a + math.Log1p(math.Exp(b-a))
 }
 
-// notFinite returns the index of the first NaN or infinity; −1 if there is none.
-func notFinite(x []float64) int {
+// NotFinite returns the index of the first NaN or infinity; −1 if there is none.
+func NotFinite(x []float64) int {
 	for i, v := range x {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
 			return i
@@ -109,9 +110,9 @@ func notFinite(x []float64) int {
 	return -1
 }
 
-// checkPositive reports whether a d × d matrix is symmetric and positive definite.
-func checkPositive(a []float64, d int) error {
-	if notFinite(a) >= 0 {
+// CheckPositiveDefinite reports whether a d × d matrix is symmetric and positive definite.
+func CheckPositiveDefinite(a []float64, d int) error {
+	if NotFinite(a) >= 0 {
 		return fmt.Errorf("has an entry that is not finite")
 	}
 	for i := range d {
@@ -121,7 +122,7 @@ func checkPositive(a []float64, d int) error {
 			}
 		}
 	}
-	if _, ok := cholesky(append([]float64(nil), a...), d); !ok {
+	if _, ok := Cholesky(append([]float64(nil), a...), d); !ok {
 		return fmt.Errorf("is not positive definite")
 	}
 	return nil

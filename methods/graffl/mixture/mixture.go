@@ -1,4 +1,4 @@
-package graffl
+package mixture
 
 import (
 	"fmt"
@@ -7,9 +7,10 @@ import (
 )
 
 // Limits of what may be declared: a parameter comes back from messages, too.
+// What a mixture may have at most.
 const (
-	maxDim        = 256
-	maxComponents = 64
+	MaxDim        = 256
+	MaxComponents = 64
 )
 
 // Mixture is a Gaussian mixture, θ = (π, μ, Σ), over rows of Dim numbers: the
@@ -61,11 +62,11 @@ func (m Mixture) Check() error {
 	if math.Abs(sum-1) > 1e-6 {
 		return fmt.Errorf("the weights of a mixture sum to %v, not 1", sum)
 	}
-	if i := notFinite(m.Means); i >= 0 {
+	if i := NotFinite(m.Means); i >= 0 {
 		return fmt.Errorf("the mean of component %d has an entry %v", i/d, m.Means[i])
 	}
 	for c := range k {
-		if err := checkPositive(m.Cov(c), d); err != nil {
+		if err := CheckPositiveDefinite(m.Cov(c), d); err != nil {
 			return fmt.Errorf("the covariance of component %d %w", c, err)
 		}
 	}
@@ -73,8 +74,8 @@ func (m Mixture) Check() error {
 }
 
 func checkShape(k, d int) error {
-	if k < 1 || k > maxComponents || d < 1 || d > maxDim {
-		return fmt.Errorf("a mixture of %d components in %d dimensions: want 1 to %d components and 1 to %d dimensions", k, d, maxComponents, maxDim)
+	if k < 1 || k > MaxComponents || d < 1 || d > MaxDim {
+		return fmt.Errorf("a mixture of %d components in %d dimensions: want 1 to %d components and 1 to %d dimensions", k, d, MaxComponents, MaxDim)
 	}
 	return nil
 }
@@ -85,7 +86,7 @@ func (m Mixture) factors() (l, logDet []float64, err error) {
 	l, logDet = append([]float64(nil), m.Covs...), make([]float64, len(m.Weights))
 	for k := range m.Weights {
 		var ok bool
-		if logDet[k], ok = cholesky(l[k*d*d:][:d*d], d); !ok {
+		if logDet[k], ok = Cholesky(l[k*d*d:][:d*d], d); !ok {
 			return nil, nil, fmt.Errorf("the covariance of component %d is not positive definite", k)
 		}
 	}
@@ -123,8 +124,8 @@ func (p *Density) Log(x []float64) float64 {
 		for i := range p.room {
 			p.room[i] = x[i] - mu[i]
 		}
-		forward(p.l[k*d*d:], d, p.room)
-		total = logAdd(total, p.logNorm[k]-squares(p.room)/2)
+		Forward(p.l[k*d*d:], d, p.room)
+		total = logAdd(total, p.logNorm[k]-Squares(p.room)/2)
 	}
 	return total
 }
@@ -139,7 +140,7 @@ func (m Mixture) Simulate(r *rand.Rand, rows []float64) error {
 	d := m.Dim
 	z := make([]float64, d)
 	for at := 0; at+d <= len(rows); at += d {
-		k := pick(r, m.Weights)
+		k := Pick(r, m.Weights)
 		for i := range z {
 			z[i] = r.NormFloat64()
 		}
@@ -189,15 +190,4 @@ func (m Mixture) place(x, l []float64, k int, z []float64) {
 		}
 		x[i] = s
 	}
-}
-
-// pick draws an index in proportion to weights that sum to 1.
-func pick(r *rand.Rand, weights []float64) int {
-	u := r.Float64()
-	for k, w := range weights {
-		if u -= w; u < 0 {
-			return k
-		}
-	}
-	return len(weights) - 1
 }

@@ -1,4 +1,4 @@
-package graffl
+package mixture
 
 import (
 	"cmp"
@@ -143,44 +143,4 @@ func Pass(all []Calibrated, level float64) bool {
 		}
 	}
 	return len(all) > 0
-}
-
-// Misfit returns how far the observed landmark means are from those of a parameter, in
-// standard deviations: (y − E φ)ᵀ C⁻¹ (y − E φ) with C the covariance of
-// [Landmarks.LogLikelihood]. Under the parameter it is χ² with as many degrees of
-// freedom as there are landmarks: the predictive check of what was released.
-func (l Landmarks) Misfit(o Observation, m Mixture) (chiSq, tail float64, err error) {
-	if err := o.Check(l.Len()); err != nil {
-		return 0, 0, err
-	}
-	mean, cov, err := l.Moments(m)
-	if err != nil {
-		return 0, 0, err
-	}
-	spread(rough(o), mean, cov)
-	return misfit(o, mean, cov)
-}
-
-// rough is an observation with a variance of ¼/n² more on every mean, as in the
-// posterior: landmarks that hardly a row comes near have means that are anything but
-// Gaussian.
-func rough(o Observation) Observation {
-	o.NoiseVar += 1 / (4 * o.Rows * o.Rows)
-	return o
-}
-
-// misfit is [Landmarks.Misfit] given the law of the observed means: their expectation
-// and their covariance, noise included, which it overwrites.
-func misfit(o Observation, mean, cov []float64) (chiSq, tail float64, err error) {
-	n := len(mean)
-	if _, ok := cholesky(cov, n); !ok {
-		return 0, 0, fmt.Errorf("the covariance of %d landmark means is singular", n)
-	}
-	off := make([]float64, n)
-	for r := range off {
-		off[r] = o.Mean[r] - mean[r]
-	}
-	forward(cov, n, off)
-	chiSq = squares(off)
-	return chiSq, distuv.ChiSquared{K: float64(n)}.Survival(chiSq), nil
 }

@@ -1,16 +1,16 @@
-package graffl
+package mixture
 
 import (
 	"math"
 	"math/rand/v2"
 )
 
-// start is the density from which particles come: weights from the prior, and each
+// Initial is the density from which particles come: weights from the prior, and each
 // component for itself from one of three: the prior; its mean near the observed
 // density and its covariance from the prior; near it, and narrow. The first keeps
 // it wider than any posterior; the others save most of the way there.
-type start struct {
-	prior   *unconstrained
+type Initial struct {
+	prior   *Unconstrained
 	narrow  wishart
 	samples [2]*Sampler // prior, narrow
 	near    Mixture     // components of one and the same diagonal covariance
@@ -20,14 +20,16 @@ type start struct {
 }
 
 var (
-	startShares = []float64{0.2, 0.4, 0.4}
-	startLogs   = [3]float64{math.Log(startShares[0]), math.Log(startShares[1]), math.Log(startShares[2])}
+	initialShares = []float64{0.2, 0.4, 0.4}
+	initialLogs   = [3]float64{math.Log(initialShares[0]), math.Log(initialShares[1]), math.Log(initialShares[2])}
 )
 
-// elsewhere is where a component of near, exp(−q/2), no longer counts beside the prior.
-const elsewhere = 40
+// negligible is where a component of near, exp(−q/2), no longer counts beside the prior.
+const negligible = 40
 
-func newStart(p *unconstrained, near Mixture) *start {
+// NewInitial returns the density for a prior and a mixture near the observed rows, whose
+// components have one and the same diagonal covariance.
+func NewInitial(p *Unconstrained, near Mixture) *Initial {
 	d := p.Dim
 	near = near.Clone()
 	sum := 0.0
@@ -39,7 +41,7 @@ func newStart(p *unconstrained, near Mixture) *start {
 		near.Weights[j] /= sum
 	}
 	narrow := Prior{p.prior.Alpha, p.prior.Mean, p.prior.Kappa, float64(d) + 3, make([]float64, d*d)}
-	s := &start{prior: p, near: near, inverse: make([]float64, d), logNear: -float64(d) / 2 * math.Log(2*math.Pi)}
+	s := &Initial{prior: p, near: near, inverse: make([]float64, d), logNear: -float64(d) / 2 * math.Log(2*math.Pi)}
 	for i := range d {
 		v := near.Cov(0)[i*d+i]
 		s.inverse[i] = 1 / math.Sqrt(v)
@@ -53,32 +55,32 @@ func newStart(p *unconstrained, near Mixture) *start {
 }
 
 // Draw draws a parameter.
-func (s *start) Draw(r *rand.Rand, m Mixture) {
-	s.samples[0].weights(r, m.Weights)
+func (s *Initial) Draw(r *rand.Rand, m Mixture) {
+	s.samples[0].Weights(r, m.Weights)
 	for k := range m.Weights {
-		s.component(r, m.Mean(k), m.Cov(k))
+		s.Component(r, m.Mean(k), m.Cov(k))
 	}
 }
 
-// component draws one component.
-func (s *start) component(r *rand.Rand, mu, cov []float64) {
-	which := pick(r, startShares)
+// Component draws one component.
+func (s *Initial) Component(r *rand.Rand, mu, cov []float64) {
+	which := Pick(r, initialShares)
 	from := s.samples[max(0, which-1)]
-	from.component(r, mu)
-	gram(cov, from.rt, len(mu))
+	from.Component(r, mu)
+	from.Covariance(cov)
 	if which > 0 {
-		c := s.near.Mean(pick(r, s.near.Weights))
+		c := s.near.Mean(Pick(r, s.near.Weights))
 		for i := range mu {
 			mu[i] = c[i] + r.NormFloat64()/s.inverse[i]
 		}
 	}
 }
 
-// over returns ln of the start's density over the prior's, of component k of u, whose
+// LogRatio returns ln of the start's density over the prior's, of component k of u, whose
 // prior density was evaluated last.
-func (s *start) over(u []float64, k int) float64 {
+func (s *Initial) LogRatio(u []float64, k int) float64 {
 	p, d := s.prior, s.prior.Dim
-	l, logDet := p.triangles[k*d*d:], p.logDet[k]
+	l, logDet := p.Factors[k*d*d:], p.LogDet[k]
 	mu := p.Means(u)[k*d:][:d]
 	wide, narrow := p.spread.log(l, logDet), s.narrow.log(l, logDet)
 	own := s.normal + p.around(k, mu)
@@ -89,13 +91,13 @@ func (s *start) over(u []float64, k int) float64 {
 			t := (mu[i] - c) * s.inverse[i]
 			q += t * t
 		}
-		if q < elsewhere {
+		if q < negligible {
 			there += w * math.Exp(-q/2)
 		}
 	}
 	if there == 0 {
-		return startLogs[0]
+		return initialLogs[0]
 	}
 	relative := math.Log(there) + s.logNear - own
-	return logAdd(startLogs[0], relative+logAdd(startLogs[1], startLogs[2]+narrow-wide))
+	return logAdd(initialLogs[0], relative+logAdd(initialLogs[1], initialLogs[2]+narrow-wide))
 }

@@ -1,4 +1,4 @@
-package graffl
+package mixture
 
 import (
 	"fmt"
@@ -47,7 +47,7 @@ func (d Discrepancy) Cross(a, b []float64, dim int) float64 {
 	for i := 0; i < len(a); i += dim {
 		x, s := a[i:i+dim], 0.0
 		for j := 0; j < len(b); j += dim {
-			if q := squaredDistance(x, b[j:j+dim]); d.Kind == Energy {
+			if q := SquaredDistance(x, b[j:j+dim]); d.Kind == Energy {
 				s += math.Sqrt(q)
 			} else {
 				s += math.Exp(scale * q)

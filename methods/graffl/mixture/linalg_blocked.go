@@ -1,4 +1,4 @@
-package graffl
+package mixture
 
 import (
 	"math"
@@ -9,19 +9,20 @@ import (
 // panel is how many columns of a factor are worked out together.
 const panel = 8
 
-// wide is room for the factors of matrices of one size, those of many rows, where most
+// Blocked is room for the factors of matrices of one size, those of many rows, where most
 // of the work is products of matrices. It is not safe for concurrent use.
-type wide struct {
+type Blocked struct {
 	n         int
 	cols, top []float64 // a panel of columns; the rows of the factor beside its top, turned
 }
 
-func newWide(n int) *wide {
-	return &wide{n, make([]float64, n*panel), make([]float64, n*panel)}
+// NewBlocked returns room for matrices of n rows.
+func NewBlocked(n int) *Blocked {
+	return &Blocked{n, make([]float64, n*panel), make([]float64, n*panel)}
 }
 
-// cholesky is [cholesky] for many rows: panel by panel, from the left.
-func (w *wide) cholesky(a []float64) (logDet float64, ok bool) {
+// Cholesky is [Cholesky] for many rows: panel by panel, from the left.
+func (w *Blocked) Cholesky(a []float64) (logDet float64, ok bool) {
 	n := w.n
 	for first := 0; first < n; first += panel {
 		width, rows := min(panel, n-first), n-first

@@ -1,4 +1,4 @@
-package graffl
+package mixture
 
 import (
 	"math"
@@ -79,7 +79,7 @@ func TestCoordinatesAndOrder(t *testing.T) {
 			t.Fatalf("order %v was matched by %v", order, got)
 		}
 		v := slices.Clone(u)
-		c.reorder(v, order)
+		c.Reorder(v, order)
 		c.From(back, v)
 		if !near(back.Means, other.Means) || !near(back.Weights, other.Weights) || !near(back.Covs, other.Covs) {
 			t.Fatalf("coordinates reordered by %v are %v, want %v", order, back, other)

@@ -1,4 +1,4 @@
-package graffl
+package mixture
 
 import (
 	"math"
@@ -20,8 +20,8 @@ func TestWideCholeskyIsCholesky(t *testing.T) {
 				a[i*n+j] = math.NaN()
 			}
 		}
-		wantLog, ok := cholesky(want, n)
-		log, also := newWide(n).cholesky(a)
+		wantLog, ok := Cholesky(want, n)
+		log, also := NewBlocked(n).Cholesky(a)
 		if !ok || !also || math.Abs(log-wantLog) > 1e-9*float64(n) {
 			t.Fatalf("ln determinants %v (%t) and %v (%t)", log, also, wantLog, ok)
 		}
@@ -40,7 +40,7 @@ func TestWideCholeskyOfASingularMatrix(t *testing.T) {
 	for _, bad := range []int{0, 7, 8, 19} {
 		a := positive(rand.New(rand.NewPCG(1, 1)), n)
 		a[bad*n+bad] = -1
-		if _, ok := newWide(n).cholesky(a); ok {
+		if _, ok := NewBlocked(n).Cholesky(a); ok {
 			t.Errorf("a matrix whose entry %d, %d is −1 has a factor", bad, bad)
 		}
 	}
@@ -66,11 +66,11 @@ func positive(r *rand.Rand, n int) []float64 {
 func BenchmarkWideCholesky144(b *testing.B) {
 	const n = 144
 	a := positive(rand.New(rand.NewPCG(1, 1)), n)
-	w, room := newWide(n), make([]float64, n*n)
+	w, room := NewBlocked(n), make([]float64, n*n)
 	b.ReportAllocs()
 	for b.Loop() {
 		copy(room, a)
-		if _, ok := w.cholesky(room); !ok {
+		if _, ok := w.Cholesky(room); !ok {
 			b.Fatal("no factor")
 		}
 	}

@@ -1,9 +1,8 @@
-package graffl
+package mixture
 
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 )
 
@@ -63,7 +62,7 @@ func (p Prior) Check() error {
 		}
 	}
 	switch {
-	case notFinite(p.Mean) >= 0:
+	case NotFinite(p.Mean) >= 0:
 		return fmt.Errorf("m of the prior has an entry that is not finite")
 	case !(p.Kappa > 0) || math.IsInf(p.Kappa, 1):
 		return fmt.Errorf("κ of the prior is %v: want a positive number", p.Kappa)
@@ -72,19 +71,19 @@ func (p Prior) Check() error {
 	case len(p.Psi) != d*d:
 		return fmt.Errorf("prior: Ψ has %d numbers, want %d × %d", len(p.Psi), d, d)
 	}
-	if err := checkPositive(p.Psi, d); err != nil {
+	if err := CheckPositiveDefinite(p.Psi, d); err != nil {
 		return fmt.Errorf("prior: Ψ %w", err)
 	}
 	return nil
 }
 
-// equal says whether two priors are one.
-func (p Prior) equal(q Prior) bool {
+// Equal says whether two priors are one.
+func (p Prior) Equal(q Prior) bool {
 	return slices.Equal(p.Alpha, q.Alpha) && slices.Equal(p.Mean, q.Mean) && p.Kappa == q.Kappa && p.Nu == q.Nu && slices.Equal(p.Psi, q.Psi)
 }
 
-// symmetric says whether the prior is the same for every order of components.
-func (p Prior) symmetric() bool {
+// Symmetric says whether the prior is the same for every order of components.
+func (p Prior) Symmetric() bool {
 	for _, a := range p.Alpha {
 		if a != p.Alpha[0] {
 			return false
@@ -122,7 +121,7 @@ func dirichletConstant(alpha []float64) (s float64) {
 func InverseWishartLogDensity(nu float64, psi, sigma []float64, d int) float64 {
 	w, ok1 := newWishart(nu, psi, d)
 	l := append([]float64(nil), sigma...)
-	logDet, ok2 := cholesky(l, d)
+	logDet, ok2 := Cholesky(l, d)
 	if !ok1 || !ok2 {
 		return math.Inf(-1)
 	}
@@ -139,7 +138,7 @@ type wishart struct {
 
 func newWishart(nu float64, psi []float64, d int) (w wishart, ok bool) {
 	w = wishart{nu: nu, psi: append([]float64(nil), psi...), room: make([]float64, d)}
-	logPsi, ok := cholesky(w.psi, d)
+	logPsi, ok := Cholesky(w.psi, d)
 	f := float64(d)
 	w.constant = nu*logPsi/2 - nu*f/2*math.Ln2 - f*(f-1)/4*math.Log(math.Pi)
 	for i := range d {
@@ -158,8 +157,8 @@ func (w *wishart) log(sigma []float64, logSigma float64) float64 {
 				w.room[i] = w.psi[i*d+j]
 			}
 		}
-		forward(sigma, d, w.room)
-		trace += squares(w.room)
+		Forward(sigma, d, w.room)
+		trace += Squares(w.room)
 	}
 	return w.constant - ((w.nu+float64(d)+1)*logSigma+trace)/2
 }
@@ -168,15 +167,15 @@ func (w *wishart) log(sigma []float64, logSigma float64) float64 {
 func NormalLogDensity(x, mean, sigma []float64) float64 {
 	d := len(x)
 	l, e := append([]float64(nil), sigma...), make([]float64, d)
-	logDet, ok := cholesky(l, d)
+	logDet, ok := Cholesky(l, d)
 	if !ok {
 		return math.Inf(-1)
 	}
 	for i := range e {
 		e[i] = x[i] - mean[i]
 	}
-	forward(l, d, e)
-	return -(float64(d)*math.Log(2*math.Pi) + logDet + squares(e)) / 2
+	Forward(l, d, e)
+	return -(float64(d)*math.Log(2*math.Pi) + logDet + Squares(e)) / 2
 }
 
 // LogDensity returns ln p(θ), with respect to the first K − 1 weights, the means and
@@ -196,133 +195,6 @@ func (p Prior) LogDensity(m Mixture) float64 {
 	return s
 }
 
-// Sampler draws from a prior. It is not safe for concurrent use.
-type Sampler struct {
-	prior  Prior
-	psi    []float64 // lower Cholesky factor of Ψ
-	a, rt  []float64 // Bartlett's triangle and its inverse; a square root of Σ
-	normal []float64
-	root   float64 // κ^−½
-}
-
-// Sampler prepares drawing from p, which must satisfy Check.
-func (p Prior) Sampler() *Sampler {
-	d := p.Dim()
-	s := &Sampler{p, append([]float64(nil), p.Psi...), make([]float64, d*d), make([]float64, d*d), make([]float64, d), 1 / math.Sqrt(p.Kappa)}
-	cholesky(s.psi, d)
-	return s
-}
-
-// Draw draws θ into m, which must have the prior's shape.
-func (s *Sampler) Draw(r *rand.Rand, m Mixture) {
-	s.weights(r, m.Weights)
-	d := m.Dim
-	for k := range m.Weights {
-		s.component(r, m.Mean(k))
-		cov := m.Cov(k)
-		for i := range d {
-			for j := range i + 1 {
-				t := 0.0
-				for c := range d {
-					t += s.rt[i*d+c] * s.rt[j*d+c]
-				}
-				cov[i*d+j], cov[j*d+i] = t, t
-			}
-		}
-	}
-}
-
-// weights draws π as normalised gamma variates.
-func (s *Sampler) weights(r *rand.Rand, pi []float64) {
-	sum := 0.0
-	for sum == 0 { // all underflow only for tiny α
-		for k, a := range s.prior.Alpha {
-			pi[k] = gamma(r, a)
-			sum += pi[k]
-		}
-	}
-	for k := range pi {
-		pi[k] /= sum
-	}
-}
-
-// component draws a mean, and leaves a square root of its covariance in rt: with
-// Ψ = CCᵀ and Bartlett's A of a Wishart with ν degrees of freedom,
-// Σ = (C A⁻ᵀ)(C A⁻ᵀ)ᵀ.
-func (s *Sampler) component(r *rand.Rand, mean []float64) {
-	d, a := len(mean), s.a
-	for i := range d {
-		a[i*d+i] = 1 / math.Sqrt(2*gamma(r, (s.prior.Nu-float64(i))/2))
-		for j := range i {
-			a[i*d+j] = r.NormFloat64()
-		}
-	}
-	// a becomes A⁻¹, whose diagonal it has already: row i of the inverse is
-	// −A⁻¹ᵢᵢ Σ_{j≤k<i} Aᵢₖ A⁻¹ₖⱼ.
-	for i := range d {
-		row := a[i*d:][:i+1]
-		copy(s.normal, row[:i])
-		for j := range i {
-			t := 0.0
-			for k := j; k < i; k++ {
-				t += s.normal[k] * a[k*d+j]
-			}
-			row[j] = -t * row[i]
-		}
-	}
-	for i := range d { // C A⁻ᵀ
-		for j := range d {
-			t := 0.0
-			for k := range min(i, j) + 1 {
-				t += s.psi[i*d+k] * a[j*d+k]
-			}
-			s.rt[i*d+j] = t
-		}
-	}
-	s.around(r, s.prior.Mean, s.root, mean)
-}
-
-// around draws x from N(mean, scale² Σ) of the component last drawn.
-func (s *Sampler) around(r *rand.Rand, mean []float64, scale float64, x []float64) {
-	d := len(x)
-	for i := range s.normal {
-		s.normal[i] = scale * r.NormFloat64()
-	}
-	for i := range x {
-		t := mean[i]
-		for j, v := range s.normal {
-			t += s.rt[i*d+j] * v
-		}
-		x[i] = t
-	}
-}
-
-// gamma draws from the gamma distribution of shape a and scale 1 (Marsaglia and
-// Tsang 2000; below 1 by their boost). Its stream is ours, so that proposals can be
-// drawn again from their numbers whatever a library changes.
-func gamma(r *rand.Rand, a float64) float64 {
-	if a < 1 {
-		return gamma(r, a+1) * math.Pow(r.Float64(), 1/a)
-	}
-	if a == 1 {
-		return r.ExpFloat64()
-	}
-	d := a - 1.0/3
-	c := 1 / math.Sqrt(9*d)
-	for {
-		x := r.NormFloat64()
-		v := 1 + c*x
-		if v <= 0 {
-			continue
-		}
-		v *= v * v
-		u := r.Float64()
-		if x2 := x * x; u < 1-0.0331*x2*x2 || math.Log(u) < x2/2+d*(1-v+math.Log(v)) {
-			return d * v
-		}
-	}
-}
-
 // MeanCovariance returns E Σ = Ψ/(ν − d − 1) by rows; nil where there is none.
 func (p Prior) MeanCovariance() []float64 {
 	f := p.Nu - float64(p.Dim()) - 1
@@ -336,9 +208,9 @@ func (p Prior) MeanCovariance() []float64 {
 	return mean
 }
 
-// scale is what distances in each feature are measured by: the square root of Ψ's
+// Scale is what distances in each feature are measured by: the square root of Ψ's
 // diagonal, in the feature's unit.
-func (p Prior) scale() []float64 {
+func (p Prior) Scale() []float64 {
 	d := p.Dim()
 	out := make([]float64, d)
 	for i := range out {
