@@ -37,7 +37,7 @@ func (s *setup) released(answer method.Contribution) ([]float64, error) {
 // byLandmarks locates persons by what two releases of their sites differ by.
 func (a *attacker) byLandmarks(ctx context.Context, s *setup, within float64) (*adversary.Recovered, error) {
 	return a.difference(ctx, s, within, s.released, func(own []float64) ([]float64, error) {
-		x, err := s.marks.Locate(own, 1)
+		x, err := Locate(s.marks, own, 1)
 		if s.sum != nil { // noise points anywhere, and rows are known to be in the box
 			for i := range x {
 				x[i] = min(max(x[i], s.lo[i]), s.hi[i])
@@ -95,7 +95,7 @@ func (a *attacker) smallSites(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			x, err := s.marks.Locate(sum, len(rows)/a.dim)
+			x, err := Locate(s.marks, sum, len(rows)/a.dim)
 			if err != nil {
 				return err
 			}

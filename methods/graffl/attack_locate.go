@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"parley/methods/graffl/landmark"
 	"parley/methods/graffl/mixture"
 )
 
@@ -16,13 +17,13 @@ const (
 )
 
 // Locate finds rows whose features add up to what was observed: the attack on
-// [Landmarks] without noise. One row is what two releases differ by, see
+// [landmark.Landmarks] without noise. One row is what two releases differ by, see
 // [Difference]; several are all rows of a small site. With noise of one standard
 // deviation on each entry it is a maximum-likelihood guess.
 //
 // Rows are returned one after the other, in no particular order. With more unknown
 // numbers than landmarks, rows × Dim, they are not determined, which is an error.
-func (l Landmarks) Locate(sum []float64, rows int) ([]float64, error) {
+func Locate(l landmark.Landmarks, sum []float64, rows int) ([]float64, error) {
 	if err := l.Check(); err != nil {
 		return nil, err
 	}
@@ -32,15 +33,15 @@ func (l Landmarks) Locate(sum []float64, rows int) ([]float64, error) {
 	if rows < 1 || rows*l.Dim > l.Len() {
 		return nil, fmt.Errorf("%d rows of %d features are not determined by %d sums", rows, l.Dim, l.Len())
 	}
-	best := l.pursue(sum, rows)
-	loss := l.fit(best, sum)
+	best := pursue(l, sum, rows)
+	loss := fitRows(l, best, sum)
 	r := rand.New(rand.NewPCG(uint64(rows), 0)) // starts of a search
 	for range locateRestarts {
 		if rows == 1 || loss <= 1e-18*mixture.Squares(sum) {
 			break
 		}
-		x := l.scatterStart(r, sum, rows)
-		if v := l.fit(x, sum); v < loss {
+		x := scatterStart(l, r, sum, rows)
+		if v := fitRows(l, x, sum); v < loss {
 			best, loss = x, v
 		}
 	}
@@ -48,7 +49,7 @@ func (l Landmarks) Locate(sum []float64, rows int) ([]float64, error) {
 }
 
 // fit moves rows to where the sum of their features is closest to what was observed.
-func (l Landmarks) fit(x, sum []float64) (loss float64) {
+func fitRows(l landmark.Landmarks, x, sum []float64) (loss float64) {
 	d, phi := l.Dim, make([]float64, l.Len())
 	return leastSquares(x, len(sum), func(r, jac, x []float64) {
 		for i, v := range sum {
@@ -71,10 +72,10 @@ func (l Landmarks) fit(x, sum []float64) (loss float64) {
 }
 
 // pursue takes one row after the other: the best for what those before left.
-func (l Landmarks) pursue(sum []float64, rows int) (x []float64) {
+func pursue(l landmark.Landmarks, sum []float64, rows int) (x []float64) {
 	left, phi := slices.Clone(sum), make([]float64, len(sum))
 	for range rows {
-		one := l.one(left)
+		one := locateOne(l, left)
 		l.Features(phi, one)
 		for i, v := range phi {
 			left[i] -= v
@@ -85,7 +86,7 @@ func (l Landmarks) pursue(sum []float64, rows int) (x []float64) {
 }
 
 // one finds one row, from the landmarks that are closest to it.
-func (l Landmarks) one(sum []float64) []float64 {
+func locateOne(l landmark.Landmarks, sum []float64) []float64 {
 	phi := make([]float64, len(sum))
 	type start struct {
 		at   int
@@ -101,7 +102,7 @@ func (l Landmarks) one(sum []float64) []float64 {
 	least := math.Inf(1)
 	for _, s := range starts[:min(len(starts), locateStarts)] {
 		x := slices.Clone(l.Point(s.at))
-		if v := l.fit(x, sum); v < least {
+		if v := fitRows(l, x, sum); v < least {
 			best, least = x, v
 		}
 	}
@@ -109,7 +110,7 @@ func (l Landmarks) one(sum []float64) []float64 {
 }
 
 // scatterStart draws rows near landmarks whose sums are large.
-func (l Landmarks) scatterStart(r *rand.Rand, sum []float64, rows int) (x []float64) {
+func scatterStart(l landmark.Landmarks, r *rand.Rand, sum []float64, rows int) (x []float64) {
 	weights := make([]float64, len(sum))
 	for i, v := range sum {
 		weights[i] = max(v, 1e-12)

@@ -12,6 +12,7 @@ import (
 	"parley/dataset"
 	"parley/method"
 	"parley/method/adversary"
+	"parley/methods/graffl/landmark"
 	"parley/methods/graffl/mixture"
 	"parley/privacy/account"
 	"parley/study"
@@ -62,7 +63,7 @@ func TestDifferencingLandmarks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x, err := toyMarks.Locate(d, 1)
+	x, err := Locate(toyMarks, d, 1)
 	if err != nil || math.Sqrt(mixture.SquaredDistance(x, rows[:2])) > 1e-4 {
 		t.Errorf("row %v was located at %v (%v)", rows[:2], x, err)
 	}
@@ -73,7 +74,7 @@ func TestDifferencingLandmarks(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := toyMarks.NormBound()
-	sd := factor * ReplaceOne(b)
+	sd := factor * landmark.ReplaceOne(b)
 	// The worst pair: two rows at landmarks far apart.
 	one, two := make([]float64, toyMarks.Len()), make([]float64, toyMarks.Len())
 	toyMarks.Features(one, toyMarks.Point(65))
@@ -101,7 +102,7 @@ func TestDifferencingLandmarks(t *testing.T) {
 		for i, v := range d {
 			noisy[i] = v + math.Sqrt2*sd*r.NormFloat64()
 		}
-		x, err := toyMarks.Locate(noisy, 1)
+		x, err := Locate(toyMarks, noisy, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -125,7 +126,7 @@ func TestLocateSeveralRows(t *testing.T) {
 		for k := range n { // a few bandwidths apart
 			rows = append(rows, float64(6*k)-6+r.Float64(), 4*r.NormFloat64())
 		}
-		got, err := toyMarks.Locate(sums(toyMarks, rows, 0, r), n)
+		got, err := Locate(toyMarks, sums(toyMarks, rows, 0, r), n)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -141,11 +142,11 @@ func TestLocateSeveralRows(t *testing.T) {
 	})
 	for name, f := range map[string]func() ([]float64, error){
 		"too many rows": func() ([]float64, error) {
-			return toyMarks.Locate(make([]float64, toyMarks.Len()), toyMarks.Len()/2+1)
+			return Locate(toyMarks, make([]float64, toyMarks.Len()), toyMarks.Len()/2+1)
 		},
-		"no row":      func() ([]float64, error) { return toyMarks.Locate(make([]float64, toyMarks.Len()), 0) },
-		"other sums":  func() ([]float64, error) { return toyMarks.Locate([]float64{1}, 1) },
-		"no landmark": func() ([]float64, error) { return Landmarks{Dim: 1}.Locate(nil, 1) },
+		"no row":      func() ([]float64, error) { return Locate(toyMarks, make([]float64, toyMarks.Len()), 0) },
+		"other sums":  func() ([]float64, error) { return Locate(toyMarks, []float64{1}, 1) },
+		"no landmark": func() ([]float64, error) { return Locate(landmark.Landmarks{Dim: 1}, nil, 1) },
 	} {
 		if x, err := f(); err == nil {
 			t.Errorf("%s: %v", name, x)

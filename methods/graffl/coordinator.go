@@ -8,6 +8,7 @@ import (
 
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/graffl/landmark"
 	"parley/methods/graffl/mixture"
 )
 
@@ -105,8 +106,8 @@ func (c *coordinator) Next(ms method.State) (method.Step, error) {
 }
 
 // observation adds the sites up.
-func (c *coordinator) observation(s *state) (Observation, error) {
-	o := Observation{Mean: make([]float64, c.marks.Len())}
+func (c *coordinator) observation(s *state) (landmark.Observation, error) {
+	o := landmark.Observation{Mean: make([]float64, c.marks.Len())}
 	for _, name := range c.plan.Sites {
 		a := s.Sites[name]
 		if a == nil {

@@ -18,12 +18,12 @@
 //     the sites' rows ([mixture.Discrepancy]), sequential Monte Carlo ([SMC]). Only
 //     discrepancies that may be summed over unlike sites are offered.
 //   - By landmarks, the default: each site releases once its mean kernel values at
-//     public points ([Landmarks]), noised; the noise is part of the synthetic
-//     likelihood ([Landmarks.LogLikelihood]), so that intervals stay honest
-//     ([Landmarks.Posterior]). After that one release, nothing more is asked of
+//     public points ([landmark.Landmarks]), noised; the noise is part of the synthetic
+//     likelihood ([landmark.Landmarks.LogLikelihood]), so that intervals stay honest
+//     ([landmark.Landmarks.Posterior]). After that one release, nothing more is asked of
 //     a site.
 //
-// [mixture.EffectiveSize], [mixture.Calibration], [mixture.Coverage] and [Landmarks.Misfit] tell whether a sample may be believed.
+// [mixture.EffectiveSize], [mixture.Calibration], [mixture.Coverage] and [landmark.Landmarks.Misfit] tell whether a sample may be believed.
 //
 // # What it does not do
 //

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 
 	"parley/methods/graffl"
+	"parley/methods/graffl/landmark"
 	"parley/methods/graffl/mixture"
 )
 
@@ -12,7 +13,7 @@ import (
 // landmarks, once; everything after that happens away from them.
 func ExampleLandmarks_Posterior() {
 	lo, hi := []float64{-10}, []float64{10}
-	marks, err := graffl.Grid(lo, hi, []float64{1})
+	marks, err := landmark.Grid(lo, hi, []float64{1})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -30,7 +31,7 @@ func ExampleLandmarks_Posterior() {
 		}
 		sums = append(sums, sum) // a session of package privacy adds noise here
 	}
-	observed, err := graffl.Pool(sums, []int{500, 500}, []float64{0, 0})
+	observed, err := landmark.Pool(sums, []int{500, 500}, []float64{0, 0})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -40,7 +41,7 @@ func ExampleLandmarks_Posterior() {
 		fmt.Println(err)
 		return
 	}
-	post, err := marks.Posterior(observed, prior, graffl.DefaultSampling(1))
+	post, err := marks.Posterior(observed, prior, landmark.DefaultSampling(1))
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"parley/method"
+	"parley/methods/graffl/landmark"
 	"parley/methods/graffl/mixture"
 	"parley/methods/graffl/suffiae"
 	"parley/privacy"
@@ -82,8 +83,8 @@ type setup struct {
 	names  []string  // of what the mixture is of: features, or codes
 	lo, hi []float64 // its public box
 	prior  mixture.Prior
-	marks  Landmarks
-	scale  float64      // B of [Landmarks.NormBound]
+	marks  landmark.Landmarks
+	scale  float64      // B of [landmark.Landmarks.NormBound]
 	sum    *privacy.Sum // what a site releases under differential privacy; nil without it
 	// encoder is what makes codes of rows, once it is known: a projection from the
 	// start, one that is trained when it has been.
@@ -187,8 +188,8 @@ func (s *setup) seed(purpose string) uint64 {
 }
 
 // sampling says how the posterior is sampled.
-func (s *setup) sampling() Sampling {
-	o := DefaultSampling(s.seed("posterior"))
+func (s *setup) sampling() landmark.Sampling {
+	o := landmark.DefaultSampling(s.seed("posterior"))
 	o.Particles = s.opts.Draws
 	return o
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"parley/methods/graffl/landmark"
 	"parley/methods/graffl/mixture"
 	"parley/study"
 )
@@ -109,7 +110,7 @@ func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 		o.fillSet(missing)
 	case VariantLandmark:
 		if missing("draws") {
-			o.Draws = DefaultSampling(0).Particles
+			o.Draws = landmark.DefaultSampling(0).Particles
 		}
 		if o.Landmarks == nil {
 			o.Landmarks = &LandmarkOptions{}
@@ -300,8 +301,8 @@ func (o *Options) checkLandmark(p *study.Plan, ready bool, report func(key, what
 		report("landmarks", "missing", "bandwidth and scattered")
 	case !(l.Bandwidth > 0 && l.Bandwidth <= 1):
 		report("landmarks.bandwidth", fmt.Sprintf("%v of a feature's range", l.Bandwidth), "above 0, to 1")
-	case l.Scattered < 0 || l.Scattered > maxLandmarks:
-		report("landmarks.scattered", fmt.Sprintf("%d landmarks", l.Scattered), fmt.Sprintf("from 1 to %d; 0 for a grid", maxLandmarks))
+	case l.Scattered < 0 || l.Scattered > landmark.MaxLandmarks:
+		report("landmarks.scattered", fmt.Sprintf("%d landmarks", l.Scattered), fmt.Sprintf("from 1 to %d; 0 for a grid", landmark.MaxLandmarks))
 	case l.Law != "" && l.Law != LawEven && l.Law != LawNormal:
 		report("landmarks.law", fmt.Sprintf("%q is not known", l.Law), "one of "+LawEven+", "+LawNormal)
 	case l.Law != "" && l.Scattered == 0:
@@ -345,7 +346,7 @@ func (o *Options) prior(p *study.Plan) (mixture.Prior, error) {
 }
 
 // landmarks lays the landmarks.
-func (o *Options) landmarks(p *study.Plan) (Landmarks, error) {
+func (o *Options) landmarks(p *study.Plan) (landmark.Landmarks, error) {
 	_, lo, hi := o.box(p)
 	h := make([]float64, len(lo))
 	for i := range h {
@@ -357,9 +358,9 @@ func (o *Options) landmarks(p *study.Plan) (Landmarks, error) {
 		for i := range sd {
 			sd[i] = hi[i] / 4
 		}
-		return ScatterNormal(sd, h, n)
+		return landmark.ScatterNormal(sd, h, n)
 	case n > 0:
-		return Scatter(lo, hi, h, n)
+		return landmark.Scatter(lo, hi, h, n)
 	}
-	return Grid(lo, hi, h)
+	return landmark.Grid(lo, hi, h)
 }

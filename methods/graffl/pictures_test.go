@@ -11,6 +11,7 @@ import (
 
 	"parley/figure"
 	"parley/method"
+	"parley/methods/graffl/landmark"
 	"parley/methods/graffl/mixture"
 	"parley/study"
 )
@@ -55,9 +56,9 @@ func pictured(t *testing.T, k, d int) *landmarkView {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := Observation{Mean: mean, Rows: 500}
+	o := landmark.Observation{Mean: mean, Rows: 500}
 	c := &coordinator{s}
-	fit, err := c.checkFit(o, post)
+	fit, err := c.marks.Fit(o, post)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +149,7 @@ func TestMapKeepsLandmarksInTheirPlaces(t *testing.T) {
 	for j, y := range c.YAt {
 		for i, x := range c.XAt {
 			at := v.marks.Point(r)
-			if at[0] != x || at[1] != y || c.Panels[0].Values[j][i] != v.observed.Mean[r] || c.Panels[1].Values[j][i] != v.fit.expected[r] {
+			if at[0] != x || at[1] != y || c.Panels[0].Values[j][i] != v.observed.Mean[r] || c.Panels[1].Values[j][i] != v.fit.Expected[r] {
 				t.Fatalf("landmark %d at %v stands at (%v, %v)", r, at, x, y)
 			}
 			r++
@@ -238,7 +239,7 @@ func TestMisfitIsSaidFirst(t *testing.T) {
 	if got := first(); got != "" {
 		t.Errorf("a mixture that fits begins with %q", got)
 	}
-	v.fit.largest = 20
+	v.fit.Largest = 20
 	if got := first(); got != "The mixture does not fit everywhere" {
 		t.Errorf("a mixture that does not fit begins with %q", got)
 	}

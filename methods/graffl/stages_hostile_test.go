@@ -12,6 +12,7 @@ import (
 	"parley/internal/wire"
 	"parley/method"
 	"parley/methods/graffl/augment"
+	"parley/methods/graffl/landmark"
 	"parley/methods/graffl/mixture"
 	"parley/methods/graffl/suffiae"
 	"parley/privacy"
@@ -256,7 +257,7 @@ func TestDamagedStatesOfPhasesAreRefused(t *testing.T) {
 		"none":             func(s *stagedState) { s.Linear["a"] = nil },
 		"scores":           func(s *stagedState) { s.Worth["a"] = &worthAnswer{Gain: 3} },
 		"scores of nobody": func(s *stagedState) { s.Worth["z"] = &worthAnswer{} },
-		"ranks":            func(s *stagedState) { s.Ranks = constant(len(quantityNames(1)), 0.5) },
+		"ranks":            func(s *stagedState) { s.Ranks = constant(len(landmark.QuantityNames(1)), 0.5) },
 		"a part of them":   func(s *stagedState) { s.Ranks = constant(1, 0.5) },
 		"variant":          func(s *stagedState) { s.inner.(*state).Phase = "" },
 	} {

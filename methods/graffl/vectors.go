@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"parley/internal/vectors"
+	"parley/methods/graffl/landmark"
 	"parley/methods/graffl/suffiae"
 	"parley/privacy/account"
 )
@@ -218,7 +219,7 @@ func verifyPrivacy(file []byte, list *vectors.List) error {
 		if n < 1 {
 			return fmt.Errorf("a site of %d rows", n)
 		}
-		got[j] = ReplaceOne(f.Landmark.Bound) / float64(n)
+		got[j] = landmark.ReplaceOne(f.Landmark.Bound) / float64(n)
 	}
 	list.Floats("landmark_sensitivity.l2_replace_one", f.Landmark.L2, got, tolNumber)
 	return nil

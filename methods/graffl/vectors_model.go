@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"parley/internal/vectors"
+	"parley/methods/graffl/landmark"
 	"parley/methods/graffl/mixture"
 )
 
@@ -216,7 +217,7 @@ func verifySetDistance(file []byte, list *vectors.List) error {
 	if err != nil {
 		return err
 	}
-	marks := Landmarks{Dim: d, Points: points}
+	marks := landmark.Landmarks{Dim: d, Points: points}
 	for range d {
 		marks.Bandwidth = append(marks.Bandwidth, f.Bandwidth)
 	}
@@ -261,7 +262,7 @@ func verifySetDistance(file []byte, list *vectors.List) error {
 		}
 	}
 	list.Equal("landmark_means.by_site", len(f.Means.BySite), len(sums))
-	o, err := Pool(sums, counts, make([]float64, len(counts)))
+	o, err := landmark.Pool(sums, counts, make([]float64, len(counts)))
 	if err != nil {
 		return err
 	}

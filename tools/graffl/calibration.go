@@ -11,6 +11,7 @@ import (
 	"parley/figure"
 	"parley/internal/cputime"
 	"parley/methods/graffl"
+	"parley/methods/graffl/landmark"
 	"parley/methods/graffl/mixture"
 )
 
@@ -27,8 +28,8 @@ func calibration(ctx context.Context, args []string) error {
 	replicates := flags.Int("replicates", 200, fmt.Sprintf("parameters drawn from the prior, at least %d", leastSets))
 	rows := flags.Int("rows", 900, "rows of each replicate, all sites together")
 	epsilons := flags.String("epsilon", "0,5", "totals ε to calibrate; 0 for no privacy")
-	draws := flags.Int("draws", graffl.DefaultSampling(0).Particles, "parameters in a sample")
-	sweeps := flags.Int("sweeps", graffl.DefaultSampling(0).Sweeps, "moves of every parameter after each resampling")
+	draws := flags.Int("draws", landmark.DefaultSampling(0).Particles, "parameters in a sample")
+	sweeps := flags.Int("sweeps", landmark.DefaultSampling(0).Sweeps, "moves of every parameter after each resampling")
 	assumed := flags.Bool("assumed", false, "draw landmark means from the likelihood's own normal law instead of rows: then only the sampler can fail")
 	out := flags.String("out", "", "a folder for pictures; none without")
 	var totals []float64
@@ -39,7 +40,7 @@ func calibration(ctx context.Context, args []string) error {
 		if *replicates < leastSets || *rows < 1 || slices.Min(totals) < 0 {
 			return fmt.Errorf("want at least %d replicates, rows, and no negative ε", leastSets)
 		}
-		return graffl.Sampling{Particles: *draws, Sweeps: *sweeps}.Check()
+		return landmark.Sampling{Particles: *draws, Sweeps: *sweeps}.Check()
 	}); err != nil {
 		return err
 	}
@@ -84,7 +85,7 @@ func calibration(ctx context.Context, args []string) error {
 }
 
 // repeat runs the replicates.
-func repeat(ctx context.Context, c graffl.Replicate, n int) ([]mixture.Calibrated, error) {
+func repeat(ctx context.Context, c landmark.Replicate, n int) ([]mixture.Calibrated, error) {
 	var ranks [][]float64
 	for i := range n {
 		if err := ctx.Err(); err != nil {

@@ -16,6 +16,7 @@ import (
 	"parley/internal/cputime"
 	"parley/method"
 	"parley/methods/graffl"
+	"parley/methods/graffl/landmark"
 	"parley/methods/graffl/mixture"
 	"parley/privacy/account"
 	"parley/study"
@@ -45,7 +46,7 @@ type toyRow struct {
 func toy(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("toy", flag.ContinueOnError)
 	sets := flags.Int("sets", 50, "data sets of each row, from seeds 1, 2, …; at least 2")
-	draws := flags.Int("draws", graffl.DefaultSampling(0).Particles, "parameters in a study's sample")
+	draws := flags.Int("draws", landmark.DefaultSampling(0).Particles, "parameters in a study's sample")
 	out := flags.String("out", "", "a folder for the picture of coverage; none without")
 	places := flags.String("rows", "300+300+300,630+180+90,3000+3000+3000", "rows of the three sites, for each part of the table")
 	epsilons := flags.String("epsilon", "0,5,1", "totals ε; 0 for no privacy")
@@ -61,7 +62,7 @@ func toy(ctx context.Context, args []string) error {
 		if *sets < 2 || slices.Min(totals) < 0 {
 			return fmt.Errorf("want at least 2 sets, and no negative ε")
 		}
-		return graffl.Sampling{Particles: *draws, Sweeps: 1}.Check()
+		return landmark.Sampling{Particles: *draws, Sweeps: 1}.Check()
 	}); err != nil {
 		return err
 	}

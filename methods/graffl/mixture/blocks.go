@@ -8,7 +8,7 @@ import (
 // Block is coordinates that move together: the weights, one component, everything.
 type Block struct {
 	Coords    []int // indices into u
-	Component int // its number; All or None
+	Component int   // its number; All or None
 }
 
 // All is a block that touches every component, none one that touches no component.

@@ -7,7 +7,6 @@ import (
 )
 
 // Limits of what may be declared: a parameter comes back from messages, too.
-// What a mixture may have at most.
 const (
 	MaxDim        = 256
 	MaxComponents = 64

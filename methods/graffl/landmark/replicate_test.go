@@ -1,17 +1,14 @@
-package graffl
+package landmark
 
 import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
-	"parley/method"
 	"parley/methods/graffl/mixture"
-	"parley/study"
 )
 
 // Sixteen data sets of the toy at ε 5: 90 % intervals hold 96 component means as often as
@@ -73,62 +70,6 @@ func TestMixturesAreCalibrated(t *testing.T) {
 	}
 }
 
-func smallPlan(t *testing.T, privacy string) *study.Plan {
-	t.Helper()
-	text := "parley: 1\nname: small\nsites: [a, b]\nviews:\n  - {name: v, features: [{name: x, range: [-8, 8]}]}\nmethod: {name: graffl, components: 2}\nprivacy: " + privacy + "\n"
-	p, err := study.Parse("plan.yaml", []byte(text), method.Registry{Method{}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
-
-// The replicate of a plan has the noise that its sites make together.
-func TestAReplicateHasThePlansNoise(t *testing.T) {
-	p := smallPlan(t, "{protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 5, delta: 1e-5}}")
-	c, err := NewReplicate(p, 600)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := newSetup(p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := math.Sqrt2 * s.sum.Mechanism.Noise * s.sum.Bound
-	if math.Abs(c.Noise-want*s.scale) > 1e-9 || math.Abs(c.RowsNoise-want/countEntry) > 1e-9 || c.Rows != 600 {
-		t.Errorf("%+v, want noise of %v on φ/B and its share on the count", c, want)
-	}
-	open, err := NewReplicate(smallPlan(t, "{protection: none}"), 600)
-	if err != nil || open.Noise != 0 || open.RowsNoise != 0 {
-		t.Errorf("without privacy: %+v, %v", open, err)
-	}
-	if _, err := NewReplicate(p, 0); err == nil || !strings.Contains(err.Error(), "0 rows") {
-		t.Errorf("no rows: %v", err)
-	}
-}
-
-// The replicate of a study does not grow with what sites claim: its noise shrinks with
-// its rows, so that their means are as noisy as the study's.
-func TestAReplicateIsBounded(t *testing.T) {
-	p := smallPlan(t, "{protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 5, delta: 1e-5}}")
-	s, err := newSetup(p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &staged{setup: s}
-	for _, rows := range []float64{300, 8 * maxReplicateRows} {
-		st := &state{Phase: taskLandmarks, Sites: map[string]*siteSums{"a": {Sums: make([]float64, s.marks.Len()), Rows: rows, SD: 3, RowsSD: 16}}}
-		r, err := c.replicate(&stagedState{inner: st})
-		if err != nil {
-			t.Fatal(err)
-		}
-		want := min(rows, maxReplicateRows)
-		if float64(r.Rows) != want || math.Abs(r.Noise/want-3/rows) > 1e-12 || math.Abs(r.RowsNoise/want-16/rows) > 1e-12 {
-			t.Errorf("of %v rows: %d with noise %v and %v", rows, r.Rows, r.Noise, r.RowsNoise)
-		}
-	}
-}
-
 // Rows that are drawn a few at a time are those that are drawn at once.
 func TestSimulatedSumsAreThoseOfAllRows(t *testing.T) {
 	m, n := toyTruth, 600
@@ -146,23 +87,6 @@ func TestSimulatedSumsAreThoseOfAllRows(t *testing.T) {
 	got, err := toyMarks.simulated(rand.New(rand.NewPCG(1, 2)), m, n)
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("other sums: %v", err)
-	}
-}
-
-// A band of chance holds what chance does, and no more than it must.
-func TestChanceBand(t *testing.T) {
-	for _, c := range []struct {
-		n            int
-		p, level     float64
-		lowest, most int // quantiles (1 ± level)/2, by summing exact probabilities
-	}{{200, 0.05, 0.98, 4, 18}, {200, 0.9, 0.98, 170, 189}, {20, 0.5, 0.9, 6, 14}} {
-		low, high := mixture.ChanceBand(c.n, c.p, c.level)
-		if int(math.Round(low*float64(c.n))) != c.lowest || int(math.Round(high*float64(c.n))) != c.most {
-			t.Errorf("n %d, p %v: %v to %v, want %d and %d", c.n, c.p, low*float64(c.n), high*float64(c.n), c.lowest, c.most)
-		}
-	}
-	if low, high := mixture.ChanceBand(0, 0.5, 0.9); low != 0 || high != 1 {
-		t.Errorf("of nothing: %v to %v", low, high)
 	}
 }
 

@@ -1,4 +1,4 @@
-package graffl
+package landmark
 
 import (
 	"math"
@@ -42,7 +42,7 @@ func TestNormalLandmarksRefuse(t *testing.T) {
 		"NaN":                func() (Landmarks, error) { return ScatterNormal([]float64{math.NaN()}, one, 5) },
 		"two bandwidths":     func() (Landmarks, error) { return ScatterNormal(one, []float64{1, 1}, 5) },
 		"no landmarks":       func() (Landmarks, error) { return ScatterNormal(one, one, 0) },
-		"too many":           func() (Landmarks, error) { return ScatterNormal(one, one, maxLandmarks+1) },
+		"too many":           func() (Landmarks, error) { return ScatterNormal(one, one, MaxLandmarks+1) },
 		"no features":        func() (Landmarks, error) { return ScatterNormal(nil, nil, 5) },
 	} {
 		if _, err := try(); err == nil {

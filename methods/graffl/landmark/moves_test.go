@@ -1,4 +1,4 @@
-package graffl
+package landmark
 
 import (
 	"math"
@@ -9,7 +9,7 @@ import (
 
 // following moves every component, its weight following, and nothing else: new draws of
 // components would hide what is wrong with that.
-func following(s *cloud, t target) {
+func following(s *sampler, t target) {
 	size := s.coords.Len()
 	for i, p := range s.particles {
 		copy(s.old[i*size:], p.u)
@@ -17,21 +17,21 @@ func following(s *cloud, t target) {
 	s.each(func(e *evaluator, lanes []lane, _ int) {
 		for k := range s.coords.K {
 			for i := range lanes {
-				s.difference(&lanes[i], s.blocks[k], s.scale[k])
+				s.proposeDifference(&lanes[i], s.blocks[k], s.scale[k])
 				e.propose(&lanes[i], t, k, false, lanes[i].another(k, s.coords.K))
 			}
-			e.decide(lanes, t, func(int) {})
+			e.metropolis(lanes, t, func(int) {})
 		}
 	})
 }
 
 // dividing splits and merges, and nothing else.
-func dividing(s *cloud, t target) {
+func dividing(s *sampler, t target) {
 	s.each(func(e *evaluator, lanes []lane, _ int) {
 		for i := range lanes {
-			s.divide(e, &lanes[i], t)
+			s.splitOrMerge(e, &lanes[i], t)
 		}
-		e.decide(lanes, t, func(int) {})
+		e.metropolis(lanes, t, func(int) {})
 	})
 }
 
@@ -57,16 +57,16 @@ func TestMovesKeepTheLawTheyStartFrom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := between(nil, p, 1)
+	f, err := geometricPath(nil, p, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
 		name  string
-		move  func(*cloud, target)
+		move  func(*sampler, target)
 		power float64 // 1 for the start's law, 0 for the prior
 	}{{"following", following, 1}, {"following", following, 0}, {"dividing", dividing, 1}, {"dividing", dividing, 0}} {
-		s := newCloud(marks, o, prior, Sampling{1 << 14, 1, 1}, marks.guess(o))
+		s := newSampler(marks, o, prior, Sampling{1 << 14, 1, 1}, marks.initialGuess(o))
 		if c.power == 0 {
 			s.each(func(e *evaluator, lanes []lane, _ int) {
 				sampler := prior.Sampler()
@@ -82,9 +82,9 @@ func TestMovesKeepTheLawTheyStartFrom(t *testing.T) {
 			})
 		}
 		s.evaluate(f, func(i int, log float64) { s.particles[i].log = log })
-		before := traits(s)
-		c.move(s, target{form: f, power: c.power})
-		after := traits(s)
+		before := summariesOf(s)
+		c.move(s, target{form: f, initialPower: c.power})
+		after := summariesOf(s)
 		for i, was := range before {
 			mean, square := 0.0, 0.0
 			for j, v := range was {
@@ -99,13 +99,13 @@ func TestMovesKeepTheLawTheyStartFrom(t *testing.T) {
 	}
 }
 
-// traits are what moves may get wrong, for all particles.
-func traits(s *cloud) [18][]float64 {
+// summariesOf are what moves may get wrong, for all particles.
+func summariesOf(s *sampler) [18][]float64 {
 	var out [18][]float64
 	for _, q := range s.particles {
 		for k, w := range q.weights {
 			size := s.coords.Jacobian(q.u, k)
-			for i, v := range []float64{w, w * w, math.Log(0.02 + q.seen[k]), w * q.seen[k], size, mixture.Squares(s.coords.Means(q.u)[2*k:][:2])} {
+			for i, v := range []float64{w, w * w, math.Log(0.02 + q.visible[k]), w * q.visible[k], size, mixture.Squares(s.coords.Means(q.u)[2*k:][:2])} {
 				out[6*k+i] = append(out[6*k+i], v)
 			}
 		}

@@ -1,4 +1,4 @@
-package graffl
+package landmark
 
 import (
 	"fmt"
@@ -23,7 +23,7 @@ type Landmarks struct {
 }
 
 const (
-	maxLandmarks = 1024
+	MaxLandmarks = 1024
 	gridStep     = 1.5 // bandwidths: closer costs time and gains nothing; further costs accuracy
 )
 
@@ -42,8 +42,8 @@ func Grid(lo, hi, bandwidth []float64) (Landmarks, error) {
 			return l, fmt.Errorf("feature %d has the range [%v, %v] and bandwidth %v: want a finite range and a positive bandwidth", i, lo[i], hi[i], h)
 		}
 		steps := math.Ceil((hi[i] - lo[i]) / (gridStep * h))
-		if !(float64(total)*(steps+1) <= maxLandmarks) {
-			return l, fmt.Errorf("a grid over %d features with bandwidths %v needs more than %d landmarks: widen the bandwidths, or scatter them", d, bandwidth, maxLandmarks)
+		if !(float64(total)*(steps+1) <= MaxLandmarks) {
+			return l, fmt.Errorf("a grid over %d features with bandwidths %v needs more than %d landmarks: widen the bandwidths, or scatter them", d, bandwidth, MaxLandmarks)
 		}
 		count[i] = int(steps) + 1
 		total *= count[i]
@@ -62,8 +62,8 @@ func Grid(lo, hi, bandwidth []float64) (Landmarks, error) {
 // sequence, which fills it evenly.
 func Scatter(lo, hi, bandwidth []float64, count int) (Landmarks, error) {
 	l := Landmarks{Dim: len(lo), Bandwidth: append([]float64(nil), bandwidth...)}
-	if len(hi) != len(lo) || count < 1 || count > maxLandmarks {
-		return l, fmt.Errorf("%d landmarks over a box of %d lower and %d upper ends: want 1 to %d, and as many ends of each", count, len(lo), len(hi), maxLandmarks)
+	if len(hi) != len(lo) || count < 1 || count > MaxLandmarks {
+		return l, fmt.Errorf("%d landmarks over a box of %d lower and %d upper ends: want 1 to %d, and as many ends of each", count, len(lo), len(hi), MaxLandmarks)
 	}
 	primes := firstPrimes(len(lo))
 	for r := range count {
@@ -105,8 +105,8 @@ func (l Landmarks) Point(r int) []float64 { return l.Points[r*l.Dim:][:l.Dim] }
 // Check reports what is wrong with landmarks.
 func (l Landmarks) Check() error {
 	switch {
-	case l.Dim < 1 || l.Dim > mixture.MaxDim || len(l.Points)%l.Dim != 0 || l.Len() < 1 || l.Len() > maxLandmarks:
-		return fmt.Errorf("%d numbers as landmarks in %d dimensions: want 1 to %d landmarks in 1 to %d dimensions", len(l.Points), l.Dim, maxLandmarks, mixture.MaxDim)
+	case l.Dim < 1 || l.Dim > mixture.MaxDim || len(l.Points)%l.Dim != 0 || l.Len() < 1 || l.Len() > MaxLandmarks:
+		return fmt.Errorf("%d numbers as landmarks in %d dimensions: want 1 to %d landmarks in 1 to %d dimensions", len(l.Points), l.Dim, MaxLandmarks, mixture.MaxDim)
 	case mixture.NotFinite(l.Points) >= 0:
 		return fmt.Errorf("landmark %d has an entry that is not finite", mixture.NotFinite(l.Points)/l.Dim)
 	case len(l.Bandwidth) != l.Dim:
@@ -185,7 +185,7 @@ func (l Landmarks) isGrid() bool {
 		for i, c := range l.Point(r) {
 			s := l.Spacing[i]
 			k := math.Round((c - l.Points[i]) / s)
-			if !(s > 0) || math.Abs(c-l.Points[i]-k*s) > 1e-9*s || math.Abs(k) > maxLandmarks {
+			if !(s > 0) || math.Abs(c-l.Points[i]-k*s) > 1e-9*s || math.Abs(k) > MaxLandmarks {
 				return false
 			}
 			index = fmt.Appendf(index, "%d ", int(k))

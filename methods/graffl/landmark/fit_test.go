@@ -1,4 +1,4 @@
-package graffl
+package landmark
 
 import (
 	"cmp"
@@ -22,11 +22,11 @@ func TestSpareComponents(t *testing.T) {
 	if x, y := m.Mean(k)[0], m.Mean(k)[1]; m.Weights[k] < 0.9 || x < -9.5 || x > -8.5 || y < 2.5 || y > 3.5 {
 		t.Errorf("the largest component has weight %v and lies at %v, %v; want nearly all rows, and −9, 3", m.Weights[k], x, y)
 	}
-	fit, err := (&coordinator{&setup{marks: toyMarks, prior: toyPrior}}).checkFit(o, post)
+	fit, err := toyMarks.Fit(o, post)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if fit.largest > likelyLargest(toyMarks.Len()) || fit.tail < 0.01 {
-		t.Errorf("largest residual %v, tail %v of a mixture that fits", fit.largest, fit.tail)
+	if fit.Largest > LikelyLargest(toyMarks.Len()) || fit.Tail < 0.01 {
+		t.Errorf("largest residual %v, tail %v of a mixture that fits", fit.Largest, fit.Tail)
 	}
 }

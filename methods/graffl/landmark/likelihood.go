@@ -1,4 +1,4 @@
-package graffl
+package landmark
 
 import (
 	"cmp"
@@ -46,9 +46,9 @@ func newPrecision(observed, cov []float64) (*precision, error) {
 	return p, nil
 }
 
-// between returns the likelihood p^(1−β) q^β, in a form that is quick to evaluate. A
+// geometricPath returns the likelihood p^(1−β) q^β, in a form that is quick to evaluate. A
 // nil p is constant.
-func between(p, q *precision, beta float64) (*form, error) {
+func geometricPath(p, q *precision, beta float64) (*form, error) {
 	n := q.n
 	at := func(i, j int) float64 {
 		k := max(i, j)*n + min(i, j)
@@ -98,8 +98,8 @@ const (
 	negligibleEntry = 1e-3
 	// band is so many rows of a factor that are multiplied together.
 	band = 12
-	// abreast is how many particles are.
-	abreast = 8
+	// laneCount is how many particles are.
+	laneCount = 8
 )
 
 // form is a quadratic form in the difference of observed and expected means.
@@ -115,20 +115,20 @@ type form struct {
 // fill writes column i of a matrix of differences, which has a row for each landmark.
 func (f *form) fill(columns []float64, i int, mean []float64) {
 	for at, r := range f.order {
-		columns[at*abreast+i] = f.observed[r] - mean[r]
+		columns[at*laneCount+i] = f.observed[r] - mean[r]
 	}
 }
 
 // logs returns −½ |Rᵀ(y − mean)|² of each column, with room for the products.
-func (f *form) logs(columns, room []float64) (s [abreast]float64) {
+func (f *form) logs(columns, room []float64) (s [laneCount]float64) {
 	n := len(f.order)
 	clear(room)
 	for b, end := range f.ends {
 		first := b * band
-		kernel.MulAdd(room[first*abreast:], f.rows[first*n+first:], n, 1, columns[first*abreast:], min(band, n-first), end-first, abreast)
+		kernel.MulAdd(room[first*laneCount:], f.rows[first*n+first:], n, 1, columns[first*laneCount:], min(band, n-first), end-first, laneCount)
 	}
 	for r := range n {
-		for i, v := range room[r*abreast:][:abreast] {
+		for i, v := range room[r*laneCount:][:laneCount] {
 			s[i] -= v * v / 2
 		}
 	}

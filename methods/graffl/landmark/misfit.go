@@ -1,4 +1,4 @@
-package graffl
+package landmark
 
 import (
 	"fmt"
@@ -20,14 +20,13 @@ func (l Landmarks) Misfit(o Observation, m mixture.Mixture) (chiSq, tail float64
 	if err != nil {
 		return 0, 0, err
 	}
-	spread(rough(o), mean, cov)
+	spread(regularised(o), mean, cov)
 	return misfit(o, mean, cov)
 }
 
-// rough is an observation with a variance of ¼/n² more on every mean, as in the
-// posterior: landmarks that hardly a row comes near have means that are anything but
-// Gaussian.
-func rough(o Observation) Observation {
+// regularised is an observation with a variance of ¼/n² more on every mean: the means of
+// landmarks that hardly a row comes near are far from Gaussian. The posterior uses it, too.
+func regularised(o Observation) Observation {
 	o.NoiseVar += 1 / (4 * o.Rows * o.Rows)
 	return o
 }

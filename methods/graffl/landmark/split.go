@@ -1,4 +1,4 @@
-package graffl
+package landmark
 
 import (
 	"math"
@@ -36,17 +36,17 @@ func newDivision(d int) *division {
 	return &division{d, square(), square(), square(), square(), square(), make([]float64, d), make([]float64, d)}
 }
 
-// likeness is how many degrees of freedom B has beyond the least: with more, Σ_k and Σ_j are
+// extraDegrees is how many degrees of freedom B has beyond the least: with more, Σ_k and Σ_j are
 // more alike.
-const likeness = 12
+const extraDegrees = 12
 
 func (x *division) degrees(v float64) (one, two float64) {
-	return float64(x.d) + likeness*v, float64(x.d) + likeness*(1-v)
+	return float64(x.d) + extraDegrees*v, float64(x.d) + extraDegrees*(1-v)
 }
 
-// worth returns the logarithm of that determinant over the density of (ln(v/(1−v)), u, B), given
+// logRatio returns the logarithm of that determinant over the density of (ln(v/(1−v)), u, B), given
 // ln |Σ_k|, ln |Σ_j|, ln |P| and ln |V|.
-func (x *division) worth(v, logK, logJ, logP, logV float64) float64 {
+func (x *division) logRatio(v, logK, logJ, logP, logV float64) float64 {
 	d := float64(x.d)
 	logs := math.Log(v) + math.Log1p(-v)
 	determinant := -(d+d*(d+1))/2*logs + ((d+1)*logP+logV)/2
@@ -64,10 +64,10 @@ func (x *division) worth(v, logK, logJ, logP, logV float64) float64 {
 	return determinant - (math.Log(6) + 2*logs + ball + beta)
 }
 
-// spare is ln of the density with which a merger draws component k of u and its share v.
-func (e *evaluator) spare(u []float64, k int, v float64) float64 {
-	return e.prior.LogComponent(u, k) + e.start.LogRatio(u, k) - e.prior.Jacobian(u, k) +
-		math.Log(smallShares) + smallShares*math.Log(v) + math.Log1p(-v)
+// logFresh is ln of the density with which a merger draws component k of u and its share v.
+func (e *evaluator) logFresh(u []float64, k int, v float64) float64 {
+	return e.prior.LogComponent(u, k) + e.initial.LogRatio(u, k) - e.prior.Jacobian(u, k) +
+		math.Log(shareExponent) + shareExponent*math.Log(v) + math.Log1p(-v)
 }
 
 // pair draws two components, of which the first is the one that is given up, or drawn anew.
@@ -76,14 +76,14 @@ func (l *lane) pair(of int) (k, j int) {
 	return k, l.another(k, of)
 }
 
-// settled evaluates a proposal that put components k and j and their weights in place.
-func (e *evaluator) settled(l *lane, t target, k, j int) bool {
+// evaluatePair evaluates a proposal that put components k and j and their weights in place.
+func (e *evaluator) evaluatePair(l *lane, t target, k, j int) bool {
 	l.touches, l.fresh, l.prior = mixture.All, false, math.Inf(-1)
-	return e.prior.Logits(l.trial.u, l.trial.weights) && e.changed(l, t, k, false) && e.changed(l, t, j, false) && e.weigh(l)
+	return e.prior.Logits(l.trial.u, l.trial.weights) && e.evaluateComponent(l, t, k, false) && e.evaluateComponent(l, t, j, false) && e.evaluateWeights(l)
 }
 
-// divide proposes a split or a merger.
-func (s *cloud) divide(e *evaluator, l *lane, t target) {
+// splitOrMerge proposes a split or a merger.
+func (s *sampler) splitOrMerge(e *evaluator, l *lane, t target) {
 	if l.fresh = false; l.random.IntN(2) == 0 {
 		e.split(l, t)
 	} else {
@@ -102,13 +102,13 @@ func (e *evaluator) split(l *lane, t target) {
 		return
 	}
 	// What is left behind: components in their own coordinates, beside those of u.
-	l.worth = e.spare(p.u, k, old) + e.prior.Jacobian(p.u, k) + e.prior.Jacobian(p.u, j)
+	l.logHastings = e.logFresh(p.u, k, old) + e.prior.Jacobian(p.u, k) + e.prior.Jacobian(p.u, j)
 	e.prior.LogComponent(p.u, j)
 	logV := e.prior.LogDet[j]
 	copy(x.whole, e.prior.Factors[j*d*d:][:d*d])
 	copy(x.mean, e.prior.Means(p.u)[j*d:])
 
-	v := middle(r.Float64(), r.Float64(), r.Float64()) // of Beta(2, 2)
+	v := median(r.Float64(), r.Float64(), r.Float64()) // of Beta(2, 2)
 	for i := range x.direction {
 		x.direction[i] = r.NormFloat64()
 	}
@@ -161,8 +161,8 @@ func (e *evaluator) split(l *lane, t target) {
 		e.prior.Put(p.u, side.k, mean, side.factor)
 		p.weights[side.k] = both * side.share
 	}
-	if e.settled(l, t, k, j) {
-		l.worth += x.worth(v, e.prior.LogDet[k], e.prior.LogDet[j], logP, logV) - e.prior.Jacobian(p.u, k) - e.prior.Jacobian(p.u, j)
+	if e.evaluatePair(l, t, k, j) {
+		l.logHastings += x.logRatio(v, e.prior.LogDet[k], e.prior.LogDet[j], logP, logV) - e.prior.Jacobian(p.u, k) - e.prior.Jacobian(p.u, j)
 	}
 }
 
@@ -201,7 +201,7 @@ func (e *evaluator) merge(l *lane, t target) {
 	if !(v > 0 && v < 1) {
 		return
 	}
-	l.worth = e.prior.Jacobian(p.u, k) + e.prior.Jacobian(p.u, j)
+	l.logHastings = e.prior.Jacobian(p.u, k) + e.prior.Jacobian(p.u, j)
 	e.prior.LogComponent(p.u, k)
 	e.prior.LogComponent(p.u, j)
 	logK, logJ := e.prior.LogDet[k], e.prior.LogDet[j]
@@ -224,20 +224,20 @@ func (e *evaluator) merge(l *lane, t target) {
 		return
 	}
 	e.prior.Put(p.u, j, x.mean, x.whole)
-	e.start.Component(r, one, e.m.Cov(k))
+	e.initial.Component(r, one, e.m.Cov(k))
 	if _, ok := mixture.Cholesky(e.m.Cov(k), d); !ok {
 		return
 	}
 	e.prior.Put(p.u, k, one, e.m.Cov(k))
-	share := math.Pow(r.Float64(), 1/smallShares)
+	share := math.Pow(r.Float64(), 1/shareExponent)
 	p.weights[k], p.weights[j] = both*share, both*(1-share)
-	if share < 1 && e.settled(l, t, k, j) {
-		l.worth -= x.worth(v, logK, logJ, logP, logV) + e.spare(p.u, k, share) + e.prior.Jacobian(p.u, k) + e.prior.Jacobian(p.u, j)
+	if share < 1 && e.evaluatePair(l, t, k, j) {
+		l.logHastings -= x.logRatio(v, logK, logJ, logP, logV) + e.logFresh(p.u, k, share) + e.prior.Jacobian(p.u, k) + e.prior.Jacobian(p.u, j)
 	}
 }
 
-// middle returns the second of three numbers in order.
-func middle(a, b, c float64) float64 { return max(min(a, b), min(max(a, b), c)) }
+// median returns the second of three numbers in order.
+func median(a, b, c float64) float64 { return max(min(a, b), min(max(a, b), c)) }
 
 // bartlett draws the lower Cholesky factor of a Wishart matrix of the identity.
 func bartlett(r *rand.Rand, a []float64, degrees float64, d int) {

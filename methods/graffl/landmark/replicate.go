@@ -1,4 +1,4 @@
-package graffl
+package landmark
 
 import (
 	"fmt"
@@ -8,7 +8,6 @@ import (
 	"strconv"
 
 	"parley/methods/graffl/mixture"
-	"parley/study"
 )
 
 // Replicate is one repetition of simulation-based calibration of [Landmarks.Posterior]:
@@ -25,24 +24,6 @@ type Replicate struct {
 	// Assumed draws landmark means from the normal law that the posterior takes them to
 	// have, in place of rows: what is amiss then is the sampler's fault alone.
 	Assumed bool
-}
-
-// NewReplicate is what a plan of variant landmark repeats, if its sites have so many
-// rows together.
-func NewReplicate(p *study.Plan, rows int) (Replicate, error) {
-	s, err := newSetup(p)
-	if err != nil {
-		return Replicate{}, err
-	}
-	if s.opts.Variant != VariantLandmark || rows < 1 {
-		return Replicate{}, fmt.Errorf("calibration of variant %s with %d rows: want variant %s, and rows", s.opts.Variant, rows, VariantLandmark)
-	}
-	c := Replicate{Prior: s.prior, Landmarks: s.marks, Rows: rows, Sampling: s.sampling()}
-	if s.sum != nil {
-		sd := s.sum.Mechanism.Noise * s.sum.Bound * math.Sqrt(float64(len(p.Sites)))
-		c.Noise, c.RowsNoise = sd*s.scale, sd/countEntry
-	}
-	return c, nil
 }
 
 // quantities are what is ranked: functions of a parameter that do not depend on the
@@ -73,7 +54,8 @@ func quantities(l Landmarks, m mixture.Mixture, o Observation) []float64 {
 	return append(q, mixture.SquaredDistance(mean, o.Mean))
 }
 
-func quantityNames(d int) (names []string) {
+// QuantityNames names what [Replicate.Ranks] ranks, in d dimensions.
+func QuantityNames(d int) (names []string) {
 	for _, what := range []string{"all rows: mean ", "largest component: mean ", "largest component: ln variance "} {
 		for i := range d {
 			names = append(names, what+strconv.Itoa(i+1))
@@ -140,7 +122,7 @@ func (c Replicate) assumed(r *rand.Rand, truth mixture.Mixture) (Observation, er
 	if err != nil {
 		return o, err
 	}
-	spread(rough(o), mean, cov)
+	spread(regularised(o), mean, cov)
 	n := len(mean)
 	if _, ok := mixture.NewBlocked(n).Cholesky(cov); !ok {
 		return o, fmt.Errorf("the covariance of %d landmark means is singular", n)
@@ -186,7 +168,7 @@ func (l Landmarks) simulated(r *rand.Rand, m mixture.Mixture, n int) (sum []floa
 // Calibrate tests the ranks of many replicates, as [Replicate.Ranks] gives them, quantity
 // by quantity.
 func (c Replicate) Calibrate(ranks [][]float64) ([]mixture.Calibrated, error) {
-	names := quantityNames(c.Prior.Dim())
+	names := QuantityNames(c.Prior.Dim())
 	var out []mixture.Calibrated
 	for j, name := range names {
 		var own []float64

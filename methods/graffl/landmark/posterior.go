@@ -1,4 +1,4 @@
-package graffl
+package landmark
 
 import (
 	"cmp"
@@ -33,11 +33,12 @@ func (s Sampling) Check() error {
 
 // Posterior samples p(θ | observed means) by sequential Monte Carlo from the prior
 // (Del Moral, Doucet and Jasra 2006), on the synthetic likelihood of
-// [Landmarks.LogLikelihood]. Temperatures adapt so that half of the particles'
-// weight survives each step. As the covariance of the means hardly changes where
-// the posterior is, the way down holds it fixed, at first at a guess from the observed
-// means, then at its average over particles, until that moves no more. Its true value is
-// put in at the end, by weights, or step by step if these would leave less than half.
+// [Landmarks.LogLikelihood]. Temperatures adapt so that the effective sample size of each
+// step is half of the particles. As the covariance of the means hardly changes where the
+// posterior is, tempering holds it fixed, at first at a guess from the observed means, then
+// at its average over particles, until that moves no more. Each particle's own is put in at
+// the end, by importance weights, or by tempering if these would leave an effective sample
+// size of less than half. Between, particles are rejuvenated by Metropolis moves.
 //
 // Components are matched to the best particle if the prior does not tell them
 // apart, and then numbered by their mean weight, the largest first. No site is asked
@@ -58,16 +59,16 @@ func (l Landmarks) Posterior(o Observation, p mixture.Prior, opt Sampling) (*mix
 	if l.Dim != p.Dim() {
 		return nil, fmt.Errorf("landmarks in %d dimensions and a prior in %d", l.Dim, p.Dim())
 	}
-	o = rough(o)
-	near := l.guess(o)
-	s := newCloud(l, o, p, opt, near)
+	o = regularised(o)
+	near := l.initialGuess(o)
+	s := newSampler(l, o, p, opt, near)
 	cov := make([]float64, l.Len()*l.Len())
 	guess := s.evaluator()
 	guess.m = near
 	if !guess.spread(cov) {
 		return nil, fmt.Errorf("the covariance of a first guess is not positive definite")
 	}
-	var last *precision // the start's density
+	var last *precision // the initial density
 	for stage := 0; ; stage++ {
 		next, err := newPrecision(o.Mean, cov)
 		if err != nil {
@@ -77,38 +78,38 @@ func (l Landmarks) Posterior(o Observation, p mixture.Prior, opt Sampling) (*mix
 			return nil, err
 		}
 		last = next
-		if near := s.typical(cov); near && stage > 0 || stage == maxRefits {
+		if near := s.meanCovariance(cov); near && stage > 0 || stage == maxRefits {
 			break
 		}
 	}
-	s.spreadOut(lastSweeps * opt.Sweeps)
+	s.rejuvenate(rejuvenationSweeps * opt.Sweeps)
 	return s.finish(), nil
 }
 
 // maxRefits bounds how often the covariance is put where the particles are.
 const maxRefits = 3
 
-// spreadOut moves particles until what they were tells nothing of what they are: resampling
-// has left few ancestors, which show for as long as moves are slow. Where components
-// are apart two or three rounds are enough; where they overlap, or are out of sight, many are
-// needed.
-func (s *cloud) spreadOut(sweeps int) {
-	first := s.traits()
-	for range lastRounds {
+// rejuvenate moves particles until the sample has mixed: until no summary of a particle
+// correlates with what it was before. Resampling leaves few ancestors, which show for as
+// long as moves are slow. Where components are apart two or three rounds are enough; where
+// they overlap, or lie outside the landmarks, many are needed.
+func (s *sampler) rejuvenate(sweeps int) {
+	first := s.summaries()
+	for range maxRejuvenations {
 		s.move(target{form: s.form}, sweeps)
-		now, forgotten := s.traits(), true
+		now, mixed := s.summaries(), true
 		for i := range first {
-			// A trait that all have in common, as the weight of one component, has none.
-			forgotten = forgotten && !(math.Abs(stat.Correlation(first[i], now[i], nil)) >= remembered)
+			// What all have in common, as the weight of one component, correlates with nothing.
+			mixed = mixed && !(math.Abs(stat.Correlation(first[i], now[i], nil)) >= mixedCorrelation)
 		}
-		if forgotten {
+		if mixed {
 			return
 		}
 	}
 }
 
-// traits of every particle: its largest weight, its densities.
-func (s *cloud) traits() (t [3][]float64) {
+// summaries of every particle: its largest weight, its densities.
+func (s *sampler) summaries() (t [3][]float64) {
 	for _, p := range s.particles {
 		t[0] = append(t[0], slices.Max(p.weights))
 		t[1] = append(t[1], p.prior())
@@ -118,14 +119,14 @@ func (s *cloud) traits() (t [3][]float64) {
 }
 
 const (
-	lastSweeps = 4    // times as many sweeps make a round as follow a resampling
-	lastRounds = 24   // at most
-	remembered = 0.15 // is a correlation, of which chance makes 0.05 for 384 particles
+	rejuvenationSweeps = 4    // times as many sweeps make a round as follow a resampling
+	maxRejuvenations   = 24   // at most
+	mixedCorrelation   = 0.15 // below which a correlation counts as none; chance makes 0.05 for 384 particles
 )
 
-// guess is a mixture near the observed density: a component at every landmark that
+// initialGuess is a mixture near the observed density: a component at every landmark that
 // stands out of the noise.
-func (l Landmarks) guess(o Observation) mixture.Mixture {
+func (l Landmarks) initialGuess(o Observation) mixture.Mixture {
 	order := make([]int, l.Len())
 	for r := range order {
 		order[r] = r
@@ -151,27 +152,28 @@ func (l Landmarks) guess(o Observation) mixture.Mixture {
 	return m
 }
 
-// typical writes the mean covariance of the observed means over some particles, those
-// counting more that the likelihood with its own covariance prefers to the form. It
-// reports whether these preferences leave the particles' better half.
-func (s *cloud) typical(cov []float64) (near bool) {
+// meanCovariance writes the covariance of the observed means, averaged over some particles
+// with importance weights: the likelihood with its own covariance over that with the one
+// held fixed, tempered to an effective sample size of half of them. It reports whether no
+// tempering was needed: then the fixed covariance is near enough.
+func (s *sampler) meanCovariance(cov []float64) (near bool) {
 	const some = 64
 	stride := max(1, len(s.particles)/some)
-	gains := make([]float64, (len(s.particles)+stride-1)/stride)
+	corrections := make([]float64, (len(s.particles)+stride-1)/stride)
 	var wait sync.WaitGroup
 	for w, e := range s.workers {
 		wait.Go(func() {
-			for i := w; i < len(gains); i += workers {
+			for i := w; i < len(corrections); i += workers {
 				p := &s.particles[i*stride]
-				gains[i] = e.gain(p.u, p.log)
+				corrections[i] = e.correction(p.u, p.log)
 			}
 		})
 	}
 	wait.Wait()
 	e := s.workers[0]
-	weights := make([]float64, len(gains))
-	share := further(0, gains, weights)
-	for i, v := range gains {
+	weights := make([]float64, len(corrections))
+	share := nextTemperature(0, corrections, weights)
+	for i, v := range corrections {
 		weights[i] = share * v
 	}
 	normalise(weights)
@@ -187,29 +189,30 @@ func (s *cloud) typical(cov []float64) (near bool) {
 	return share == 1
 }
 
-// finish goes from the form to the likelihood with its own covariance: by weights alone
-// if these leave half of the particles, otherwise step by step.
-func (s *cloud) finish() *mixture.Posterior {
-	gains, logs := make([]float64, len(s.particles)), make([]float64, len(s.particles))
+// finish goes from the fixed covariance to the likelihood with its own: by importance
+// weights alone if their effective sample size is at least half of the particles, otherwise
+// by tempering.
+func (s *sampler) finish() *mixture.Posterior {
+	corrections, logs := make([]float64, len(s.particles)), make([]float64, len(s.particles))
 	s.each(func(e *evaluator, lanes []lane, _ int) {
 		for _, l := range lanes {
-			l.particle.gain = e.gain(l.trial.u, l.particle.log)
+			l.particle.correction = e.correction(l.trial.u, l.particle.log)
 		}
 	})
 	for share, step := 0.0, 0; share < 1; step++ {
 		for i, p := range s.particles {
-			gains[i] = p.gain
+			corrections[i] = p.correction
 		}
-		to := further(share, gains, logs)
-		if step == maxSteps {
+		to := nextTemperature(share, corrections, logs)
+		if step == maxFinishSteps {
 			to = 1
 		}
-		for i, v := range gains {
+		for i, v := range corrections {
 			logs[i] = (to - share) * v
 		}
 		if share = to; share < 1 {
 			s.resample(logs)
-			s.move(target{form: s.form, share: share}, dearSweeps)
+			s.move(target{form: s.form, corrected: share}, finishSweeps)
 			s.stages++
 		}
 	}
@@ -227,10 +230,10 @@ func (s *cloud) finish() *mixture.Posterior {
 	return post
 }
 
-// dearSweeps is how many moves follow each of finish's steps, where a move that is taken
-// costs a covariance.
-const dearSweeps = 2
+// finishSweeps is how many sweeps follow each of finish's steps: fewer than elsewhere, as
+// each move that the fixed covariance accepts then costs a covariance of its own.
+const finishSweeps = 2
 
-// maxSteps bounds the time that finish takes: then weights do the rest, and the effective
-// size says so.
-const maxSteps = 12
+// maxFinishSteps bounds the time that finish takes: then weights do the rest, and the effective
+// sample size says so.
+const maxFinishSteps = 12

@@ -1,4 +1,4 @@
-package graffl
+package landmark
 
 import (
 	"math"
@@ -9,12 +9,12 @@ import (
 	"parley/methods/graffl/mixture"
 )
 
-// particle is a parameter, its log likelihood by the form that it is moved under, and
-// how much larger that with its own covariance is: see target.
+// particle is a parameter, its log likelihood under a fixed covariance (see form), and the
+// log correction to that with its own covariance: see target.
 type particle struct {
 	parameter
-	log  float64
-	gain float64
+	log        float64
+	correction float64
 }
 
 // parameter is coordinates, and what follows from them component by component, so that a
@@ -23,9 +23,9 @@ type parameter struct {
 	u         []float64
 	weights   []float64
 	densities []float64 // ln prior density of each component, and of the weights
-	parts     []float64 // E φ of each component
-	seen      []float64 // and its sum
-	starts    []float64 // of each component, while they matter: see start.over
+	means     []float64 // E φ of each component
+	visible   []float64 // and its sum: the visible mass per weight
+	initial   []float64 // of each component, while they matter: see mixture.Initial.LogRatio
 }
 
 func newParameter(c mixture.Coordinates, landmarks int) parameter {
@@ -37,14 +37,14 @@ func (p *parameter) set(q *parameter, touched int) {
 	copy(p.u, q.u)
 	copy(p.weights, q.weights)
 	copy(p.densities, q.densities)
-	copy(p.seen, q.seen)
-	copy(p.starts, q.starts)
-	n := len(p.parts) / len(p.starts)
+	copy(p.visible, q.visible)
+	copy(p.initial, q.initial)
+	n := len(p.means) / len(p.initial)
 	switch {
 	case touched == mixture.All:
-		copy(p.parts, q.parts)
+		copy(p.means, q.means)
 	case touched != mixture.None:
-		copy(p.parts[touched*n:][:n], q.parts[touched*n:][:n])
+		copy(p.means[touched*n:][:n], q.means[touched*n:][:n])
 	}
 }
 
@@ -56,8 +56,8 @@ func (p *parameter) prior() (s float64) {
 	return s
 }
 
-// cloud is the state of the sampler.
-type cloud struct {
+// sampler is the state of the sequential Monte Carlo sampler.
+type sampler struct {
 	marks      Landmarks
 	overlaps   *overlaps
 	observed   Observation
@@ -80,8 +80,8 @@ type cloud struct {
 // Particles are divided among so many goroutines, whatever the machine has.
 const workers = 4
 
-func newCloud(l Landmarks, o Observation, p mixture.Prior, opt Sampling, near mixture.Mixture) *cloud {
-	s := &cloud{marks: l, overlaps: newOverlaps(l), observed: o, prior: p, near: near, opt: opt, coords: mixture.Coordinates{K: p.Components(), Dim: p.Dim()}}
+func newSampler(l Landmarks, o Observation, p mixture.Prior, opt Sampling, near mixture.Mixture) *sampler {
+	s := &sampler{marks: l, overlaps: newOverlaps(l), observed: o, prior: p, near: near, opt: opt, coords: mixture.Coordinates{K: p.Components(), Dim: p.Dim()}}
 	s.blocks = s.coords.Blocks()
 	s.scale = make([]float64, len(s.blocks))
 	for b := range s.scale {
@@ -104,10 +104,10 @@ func newCloud(l Landmarks, o Observation, p mixture.Prior, opt Sampling, near mi
 		for i := range lanes {
 			l := &lanes[i]
 			for ok := false; !ok; { // weights may underflow for tiny α
-				e.start.Draw(l.random, e.m)
+				e.initial.Draw(l.random, e.m)
 				ok = s.coords.To(l.trial.u, e.m) == nil
 			}
-			e.propose(l, target{power: 1}, mixture.All, true, mixture.None)
+			e.propose(l, target{initialPower: 1}, mixture.All, true, mixture.None)
 			l.particle.set(&l.trial, mixture.All)
 		}
 	})
@@ -117,7 +117,7 @@ func newCloud(l Landmarks, o Observation, p mixture.Prior, opt Sampling, near mi
 // evaluator is one goroutine's room.
 type evaluator struct {
 	prior    *mixture.Unconstrained
-	start    *mixture.Initial
+	initial  *mixture.Initial
 	division *division
 	marks    *moments
 	overlaps *overlaps
@@ -126,16 +126,16 @@ type evaluator struct {
 	mean     []float64
 	columns  []float64 // differences of observed and expected means, a column for each lane
 	products []float64
-	lanes    [abreast]lane
+	lanes    [laneCount]lane
 	square   []float64 // a covariance, and room for its factor; made when first used
 	wide     *mixture.Blocked
 }
 
-func (s *cloud) evaluator() *evaluator {
+func (s *sampler) evaluator() *evaluator {
 	n, k := s.marks.Len(), s.coords.K
 	prior := mixture.NewUnconstrained(s.prior)
-	e := &evaluator{prior: prior, start: mixture.NewInitial(prior, s.near), division: newDivision(s.coords.Dim), marks: newMoments(s.marks), overlaps: s.overlaps, observed: s.observed, m: mixture.NewMixture(k, s.coords.Dim),
-		mean: make([]float64, n), columns: make([]float64, n*abreast), products: make([]float64, n*abreast)}
+	e := &evaluator{prior: prior, initial: mixture.NewInitial(prior, s.near), division: newDivision(s.coords.Dim), marks: newMoments(s.marks), overlaps: s.overlaps, observed: s.observed, m: mixture.NewMixture(k, s.coords.Dim),
+		mean: make([]float64, n), columns: make([]float64, n*laneCount), products: make([]float64, n*laneCount)}
 	for i := range e.lanes {
 		source := rand.NewPCG(0, 0)
 		e.lanes[i] = lane{source: source, random: rand.New(source), trial: newParameter(s.coords, n)}
@@ -160,9 +160,8 @@ func (e *evaluator) spread(cov []float64) bool {
 	return true
 }
 
-// gain returns how much larger the log likelihood of u is, its covariance being its own,
-// than by a form.
-func (e *evaluator) gain(u []float64, form float64) float64 {
+// correction returns the log likelihood of u with its own covariance, less that by a form.
+func (e *evaluator) correction(u []float64, form float64) float64 {
 	e.prior.From(e.m, u)
 	if !e.spread(e.cov()) {
 		return math.Inf(-1)
@@ -179,7 +178,7 @@ func (e *evaluator) add(p *parameter) {
 	n := len(e.mean)
 	clear(e.mean)
 	for k, w := range p.weights {
-		for r, v := range p.parts[k*n:][:n] {
+		for r, v := range p.means[k*n:][:n] {
 			e.mean[r] += w * v
 		}
 	}
@@ -187,13 +186,13 @@ func (e *evaluator) add(p *parameter) {
 
 // each runs a function for all particles, some at a time, each with random numbers of
 // its own, so that results do not depend on the number of goroutines.
-func (s *cloud) each(f func(e *evaluator, lanes []lane, first int)) {
+func (s *sampler) each(f func(e *evaluator, lanes []lane, first int)) {
 	s.step++
 	var wait sync.WaitGroup
 	for w, e := range s.workers {
 		wait.Go(func() {
-			for first := w * abreast; first < len(s.particles); first += workers * abreast {
-				some := e.lanes[:min(abreast, len(s.particles)-first)]
+			for first := w * laneCount; first < len(s.particles); first += workers * laneCount {
+				some := e.lanes[:min(laneCount, len(s.particles)-first)]
 				for i := range some {
 					a := mixture.SplitMix(s.opt.Seed + s.step*0x9e3779b97f4a7c15)
 					some[i].source.Seed(a, mixture.SplitMix(a+uint64(first+i)))
@@ -208,7 +207,7 @@ func (s *cloud) each(f func(e *evaluator, lanes []lane, first int)) {
 }
 
 // evaluate hands the logarithm of a form over for every particle.
-func (s *cloud) evaluate(f *form, take func(i int, log float64)) {
+func (s *sampler) evaluate(f *form, take func(i int, log float64)) {
 	s.each(func(e *evaluator, lanes []lane, first int) {
 		for i := range lanes {
 			e.add(&lanes[i].trial)
@@ -228,14 +227,14 @@ const maxTemperatures = 128
 
 // temper carries the particles from the likelihood before, nil being none, to then,
 // along before^(1−β) then^β.
-func (s *cloud) temper(before, then *precision) error {
-	goal, err := between(nil, then, 1)
+func (s *sampler) temper(before, then *precision) error {
+	goal, err := geometricPath(nil, then, 1)
 	if err != nil {
 		return err
 	}
 	from := goal
 	if before != nil {
-		if from, err = between(nil, before, 1); err != nil {
+		if from, err = geometricPath(nil, before, 1); err != nil {
 			return err
 		}
 	}
@@ -245,14 +244,14 @@ func (s *cloud) temper(before, then *precision) error {
 		s.evaluate(goal, func(i int, log float64) { steps[i] = log })
 		if before == nil {
 			for i, p := range s.particles {
-				for _, v := range p.starts {
+				for _, v := range p.initial {
 					steps[i] -= v
 				}
 			}
 		} else {
 			s.evaluate(from, func(i int, log float64) { steps[i] -= log })
 		}
-		to := further(beta, steps, logs)
+		to := nextTemperature(beta, steps, logs)
 		if step++; step == maxTemperatures {
 			to = 1
 		}
@@ -261,21 +260,22 @@ func (s *cloud) temper(before, then *precision) error {
 		}
 		beta = to
 		s.resample(logs)
-		if s.form, err = between(before, then, beta); err != nil {
+		if s.form, err = geometricPath(before, then, beta); err != nil {
 			return err
 		}
 		t := target{form: s.form}
 		if before == nil {
-			t.power = 1 - beta
+			t.initialPower = 1 - beta
 		}
 		s.move(t, s.opt.Sweeps)
 	}
 	return nil
 }
 
-// further returns the largest temperature above β, up to 1, at which weights with the
-// logarithms of steps leave half of the particles. It overwrites logs.
-func further(beta float64, steps, logs []float64) float64 {
+// nextTemperature returns the largest inverse temperature above β, up to 1, at which importance
+// weights, whose logarithms grow by steps, have an effective sample size of at least half of
+// the particles. It overwrites logs.
+func nextTemperature(beta float64, steps, logs []float64) float64 {
 	enough := func(to float64) bool {
 		for i, v := range steps {
 			logs[i] = (to - beta) * v
@@ -315,7 +315,7 @@ func normalise(logs []float64) []float64 {
 }
 
 // resample draws particles in proportion to weights, systematically.
-func (s *cloud) resample(logs []float64) {
+func (s *sampler) resample(logs []float64) {
 	weights := normalise(logs)
 	s.step++
 	r := rand.New(rand.NewPCG(s.opt.Seed, s.step))
@@ -327,7 +327,7 @@ func (s *cloud) resample(logs []float64) {
 			sum += weights[k]
 		}
 		s.spare[i].set(&s.particles[k].parameter, mixture.All)
-		s.spare[i].log, s.spare[i].gain = s.particles[k].log, s.particles[k].gain
+		s.spare[i].log, s.spare[i].correction = s.particles[k].log, s.particles[k].correction
 		at += 1 / float64(n)
 	}
 	s.particles, s.spare = s.spare, s.particles
@@ -335,7 +335,7 @@ func (s *cloud) resample(logs []float64) {
 
 // relabel gives every particle the order of components closest to one of the particles,
 // that of highest density.
-func (s *cloud) relabel() {
+func (s *sampler) relabel() {
 	if !s.prior.Symmetric() || s.coords.K == 1 {
 		return
 	}
@@ -356,8 +356,8 @@ func (s *cloud) relabel() {
 			n := len(e.mean)
 			for k, j := range order {
 				q := &l.trial
-				p.weights[k], p.densities[k], p.seen[k], p.starts[k] = q.weights[j], q.densities[j], q.seen[j], q.starts[j]
-				copy(p.parts[k*n:][:n], l.trial.parts[j*n:])
+				p.weights[k], p.densities[k], p.visible[k], p.initial[k] = q.weights[j], q.densities[j], q.visible[j], q.initial[j]
+				copy(p.means[k*n:][:n], l.trial.means[j*n:])
 			}
 		}
 	})
