@@ -13,19 +13,17 @@ import (
 	"parley/internal/vectors"
 	"parley/judge/conformance"
 	"parley/method"
-	"parley/methods/graffl"
 	"parley/methods/pvi"
 	"parley/privacy/account"
 )
 
 // verifiers is every family of test vectors that this program knows: the
-// accountant's, those of learning without gradients and of partitioned variational
+// accountant's, those of partitioned variational
 // inference, and those of the other methods that have any. Data that vectors refer
 // to are looked for in the folders.
 func verifiers(folders []string) []conformance.Verifier {
 	list := []conformance.Verifier{
 		{Prefix: account.VectorSchema, Verify: account.Verify},
-		{Prefix: graffl.VectorSchema, Verify: graffl.VerifyVectors},
 		{Prefix: pvi.VectorSchema, Verify: func(file []byte) ([]vectors.Check, error) {
 			return pvi.VerifyVectors(file, func(name string) (io.ReadCloser, error) { return openFirst(folders, name) })
 		}},

@@ -8,6 +8,7 @@ import (
 	"parley/internal/wire"
 	"parley/method"
 	"parley/method/adversary"
+	"parley/methods/graffl/inversion"
 	"parley/methods/graffl/mixture"
 	"parley/privacy/account"
 	"parley/study"
@@ -37,7 +38,7 @@ func (s *setup) released(answer method.Contribution) ([]float64, error) {
 // byLandmarks locates persons by what two releases of their sites differ by.
 func (a *attacker) byLandmarks(ctx context.Context, s *setup, within float64) (*adversary.Recovered, error) {
 	return a.difference(ctx, s, within, s.released, func(own []float64) ([]float64, error) {
-		x, err := Locate(s.marks, own, 1)
+		x, err := inversion.Locate(s.marks, own, 1)
 		if s.sum != nil { // noise points anywhere, and rows are known to be in the box
 			for i := range x {
 				x[i] = min(max(x[i], s.lo[i]), s.hi[i])
@@ -95,7 +96,7 @@ func (a *attacker) smallSites(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			x, err := Locate(s.marks, sum, len(rows)/a.dim)
+			x, err := inversion.Locate(s.marks, sum, len(rows)/a.dim)
 			if err != nil {
 				return err
 			}
@@ -186,7 +187,7 @@ func (a *attacker) tellApart(ctx context.Context, s *setup) (*adversary.ToldApar
 		return nil, err
 	}
 	told := &adversary.ToldApart{Epsilon: s.plan.Privacy.Total.Epsilon, Delta: s.plan.Privacy.Total.Delta, Adjacency: a.target.Adjacency}
-	told.Allowed, told.Mechanism = MostAdvantage(told.Epsilon, told.Delta), best(s.visible())
+	told.Allowed, told.Mechanism = inversion.MostAdvantage(told.Epsilon, told.Delta), best(s.visible())
 	for world, rowsOf := range sites {
 		data, err := a.source(rowsOf)
 		if err != nil {

@@ -11,6 +11,8 @@ import (
 	"parley/internal/wire"
 	"parley/method"
 	"parley/method/adversary"
+	"parley/methods/graffl/abc"
+	"parley/methods/graffl/inversion"
 	"parley/methods/graffl/mixture"
 )
 
@@ -67,7 +69,7 @@ func crossSums(answer method.Contribution) ([]float64, error) {
 // locateBySets finds the row whose mean distance, or kernel value, to each simulated
 // set of the first batch is as given.
 func (v *victims) locateBySets(s *setup, d mixture.Discrepancy, means []float64) []float64 {
-	smc := &SMC{Prior: s.prior, Choices: s.opts.choices(s.seed("sets"))}
+	smc := &abc.SMC{Prior: s.prior, Choices: s.opts.choices(s.seed("sets"))}
 	var sets [][]float64
 	var want, starts []float64
 	s.sets(0).each(smc.Propose(len(means)), func(i int, set []float64) {
@@ -84,7 +86,7 @@ func (v *victims) locateBySets(s *setup, d mixture.Discrepancy, means []float64)
 				continue
 			}
 			row := jac[i*v.dim:][:v.dim]
-			r[i] = slope(d, row, x, set) - want[i]
+			r[i] = inversion.Slope(d, row, x, set) - want[i]
 		}
 	}
 	// From the points that fit best so far, and the middle of the box.
@@ -103,32 +105,11 @@ func (v *victims) locateBySets(s *setup, d mixture.Discrepancy, means []float64)
 	least := math.Inf(1)
 	for _, b := range all[:min(len(all), 8)] {
 		x := slices.Clone(b.x)
-		if loss := leastSquares(x, len(sets), residuals); loss < least {
+		if loss := inversion.LeastSquares(x, len(sets), residuals); loss < least {
 			best, least = x, loss
 		}
 	}
 	return best
-}
-
-// slope returns what Cross does of the row x and a set, and writes its derivatives.
-func slope(d mixture.Discrepancy, dst, x, set []float64) (mean float64) {
-	clear(dst)
-	dim, n := len(x), float64(len(set)/len(x))
-	for g := range slices.Chunk(set, dim) {
-		q := mixture.SquaredDistance(x, g)
-		value, by := math.Sqrt(q), 0.0 // by × (x − g) is the derivative
-		if d.Kind == mixture.Energy {
-			by = 1 / max(value, 1e-300)
-		} else {
-			value = math.Exp(-q / (2 * d.Bandwidth * d.Bandwidth))
-			by = -value / (d.Bandwidth * d.Bandwidth)
-		}
-		mean += value / n
-		for i, v := range x {
-			dst[i] += by * (v - g[i]) / n
-		}
-	}
-	return mean
 }
 
 const (

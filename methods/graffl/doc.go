@@ -11,11 +11,11 @@
 // # Three ways to learn it
 //
 //   - The published one, Algorithm 2: one exact squared distance for each record and
-//     proposal ([SquaredDistances], [Proposer], [Acceptance], [Published]). Its accepted parameters do
+//     proposal ([abc.SquaredDistances], [abc.Proposer], [abc.Acceptance], [abc.Published]). Its accepted parameters do
 //     not contract to the posterior, and its distances give the rows away:
-//     [Trilaterate] finds them.
+//     [inversion.Trilaterate] finds them.
 //   - By sets: one parameter for each simulated set, the energy distance or MMD² to
-//     the sites' rows ([mixture.Discrepancy]), sequential Monte Carlo ([SMC]). Only
+//     the sites' rows ([mixture.Discrepancy]), sequential Monte Carlo ([abc.SMC]). Only
 //     discrepancies that may be summed over unlike sites are offered.
 //   - By landmarks, the default: each site releases once its mean kernel values at
 //     public points ([landmark.Landmarks]), noised; the noise is part of the synthetic
@@ -31,6 +31,6 @@
 // belong to a session of package privacy. Everything here is a function of its
 // arguments and seeds, to the last bit on one architecture, on any number of
 // cores. What comes from elsewhere is checked by methods named Check and gives
-// errors, never panics. [VerifyVectors] compares this package with numbers from
+// errors, never panics. [verify.Vectors] compares this package with numbers from
 // independent implementations.
 package graffl

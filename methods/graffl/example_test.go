@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 
-	"parley/methods/graffl"
+	"parley/methods/graffl/abc"
+	"parley/methods/graffl/inversion"
 	"parley/methods/graffl/landmark"
 	"parley/methods/graffl/mixture"
 )
@@ -63,9 +64,9 @@ func ExampleTrilaterate() {
 	points := []float64{1, -1, 0.5, -5.5, -3.5, 1.5}
 	squared := make([]float64, 3)
 	for i := range squared {
-		graffl.SquaredDistances(squared[i:i+1], row, points[2*i:2*i+2], 2)
+		abc.SquaredDistances(squared[i:i+1], row, points[2*i:2*i+2], 2)
 	}
-	recovered, err := graffl.Trilaterate(points, squared, 2)
+	recovered, err := inversion.Trilaterate(points, squared, 2)
 	fmt.Printf("%.2f %v\n", recovered, err)
 	// Output: [7.25 -2.50] <nil>
 }

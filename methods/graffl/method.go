@@ -7,10 +7,12 @@ import (
 	"math"
 	"slices"
 
+	"parley/internal/vectors"
 	"parley/method"
 	"parley/methods/graffl/landmark"
 	"parley/methods/graffl/mixture"
 	"parley/methods/graffl/suffiae"
+	"parley/methods/graffl/verify"
 	"parley/privacy"
 	"parley/privacy/account"
 	"parley/study"
@@ -193,3 +195,9 @@ func (s *setup) sampling() landmark.Sampling {
 	o.Particles = s.opts.Draws
 	return o
 }
+
+// SchemaPrefix implements [method.Verifier].
+func (Method) SchemaPrefix() string { return verify.Schema }
+
+// Verify implements [method.Verifier].
+func (Method) Verify(file []byte) ([]vectors.Check, error) { return verify.Vectors(file) }

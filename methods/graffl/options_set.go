@@ -3,10 +3,11 @@ package graffl
 import (
 	"fmt"
 
+	"parley/methods/graffl/abc"
 	"parley/methods/graffl/mixture"
 )
 
-// SetOptions are those of variant set: see [SetChoices] and [mixture.Discrepancy]. Distances are
+// SetOptions are those of variant set: see [abc.SetChoices] and [mixture.Discrepancy]. Distances are
 // in the features' own units: one in large numbers drowns the others.
 type SetOptions struct {
 	Discrepancy     string  `json:"discrepancy"`         // energy (the default) or mmd
@@ -31,7 +32,7 @@ func (o *Options) fillSet(missing func(key string) bool) {
 	if missing("set.discrepancy") {
 		q.Discrepancy = string(mixture.Energy)
 	}
-	c := DefaultSetChoices(0)
+	c := abc.DefaultSetChoices(0)
 	for key, x := range map[string]struct {
 		field *int
 		value int
@@ -75,7 +76,7 @@ func (o *Options) discrepancy() mixture.Discrepancy {
 	return mixture.Discrepancy{Kind: mixture.Kind(o.Set.Discrepancy), Bandwidth: o.Set.Bandwidth}
 }
 
-func (o *Options) choices(seed uint64) SetChoices {
+func (o *Options) choices(seed uint64) abc.SetChoices {
 	q := o.Set
-	return SetChoices{Particles: q.Particles, Proposals: q.Proposals, Rows: q.Rows, Keep: q.Keep, LeastAcceptance: q.LeastAcceptance, Seed: seed}
+	return abc.SetChoices{Particles: q.Particles, Proposals: q.Proposals, Rows: q.Rows, Keep: q.Keep, LeastAcceptance: q.LeastAcceptance, Seed: seed}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"parley/figure"
+	"parley/methods/graffl/inversion"
 	"parley/methods/graffl/mixture"
 	"parley/privacy/account"
 )
@@ -131,7 +132,7 @@ func (s *setup) privateAttacks(t *attackTable) {
 	}
 	t.add("telling two neighbouring data sets apart", who, "1 release", "1 release",
 		fmt.Sprintf("%s, rightly in %s of cases at most, even for the worst row (a coin: 50\u00a0%%); (ε\u00a0%s, δ\u00a0%s) alone would allow %s",
-			what, percent(best(s.visible())), figure.General.Text(pr.Total.Epsilon), figure.General.Text(pr.Total.Delta), percent(MostAdvantage(pr.Total.Epsilon, pr.Total.Delta))))
+			what, percent(best(s.visible())), figure.General.Text(pr.Total.Epsilon), figure.General.Text(pr.Total.Delta), percent(inversion.MostAdvantage(pr.Total.Epsilon, pr.Total.Delta))))
 	t.add("differencing two studies", "a study of the same plan, before or after one person joins or leaves, for which every site is charged again", "1 release of each study", "1 release",
 		"no row: of both releases together no more than their two charges allow")
 	t.add("solving for all rows of a site", "nothing but to read the one release", "sums without noise", "none", "no row, however few a site has: no more than the first line")

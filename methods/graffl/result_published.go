@@ -7,6 +7,7 @@ import (
 
 	"parley/figure"
 	"parley/method"
+	"parley/methods/graffl/abc"
 	"parley/methods/graffl/mixture"
 )
 
@@ -64,7 +65,7 @@ func (c *publishedCoordinator) Result(ms method.State) (*method.Result, error) {
 func (c *publishedCoordinator) accepted(s *publishedState) (p *mixture.Posterior, made []float64) {
 	kept := s.Kept.Sorted()
 	p = &mixture.Posterior{}
-	proposers := make([]*Proposer, len(c.plan.Sites))
+	proposers := make([]*abc.Proposer, len(c.plan.Sites))
 	for _, a := range kept {
 		site := c.plan.Sites[a.Site]
 		if proposers[a.Site] == nil {

@@ -10,6 +10,7 @@ import (
 	"parley/figure"
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/graffl/abc"
 	"parley/methods/graffl/mixture"
 	"parley/privacy"
 )
@@ -63,8 +64,8 @@ func (s *setup) publishedRequest() privacy.Request {
 
 // proposer makes the proposals that a site of variant published compares its rows
 // with.
-func (s *setup) proposer(site string) *Proposer {
-	return NewProposer(s.prior, s.seed(fmt.Sprintf("proposals %q", site)))
+func (s *setup) proposer(site string) *abc.Proposer {
+	return abc.NewProposer(s.prior, s.seed(fmt.Sprintf("proposals %q", site)))
 }
 
 // distances answers the rounds of one task.

@@ -8,6 +8,7 @@ import (
 
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/graffl/abc"
 	"parley/methods/graffl/mixture"
 	"parley/privacy"
 )
@@ -44,12 +45,12 @@ func (s *setup) setRequest() privacy.Request {
 
 // sets are what both halves simulate from proposals.
 type sets struct {
-	smc  *SMC // with the prior, the choices and the number of the first proposal
+	smc  *abc.SMC // with the prior, the choices and the number of the first proposal
 	rows []float64
 }
 
 func (s *setup) sets(first int) *sets {
-	return &sets{&SMC{Prior: s.prior, Choices: s.opts.choices(s.seed("sets")), Used: first}, make([]float64, s.opts.Set.Rows*len(s.names))}
+	return &sets{&abc.SMC{Prior: s.prior, Choices: s.opts.choices(s.seed("sets")), Used: first}, make([]float64, s.opts.Set.Rows*len(s.names))}
 }
 
 // each calls f with the set of each proposal; nil where a proposal cannot be

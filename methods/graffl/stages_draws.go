@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"parley/method"
+	"parley/methods/graffl/abc"
 	"parley/methods/graffl/mixture"
 )
 
@@ -25,7 +26,7 @@ func (c *publishedCoordinator) draws(ms method.State) (*mixture.Posterior, error
 
 func (c *setCoordinator) draws(ms method.State) (*mixture.Posterior, error) {
 	s := ms.(*setState)
-	if s.SMC.Stopped == Running {
+	if s.SMC.Stopped == abc.Running {
 		return nil, errNotDone
 	}
 	p := s.SMC.Sample()

@@ -4,7 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"parley/methods/graffl"
+	"parley/methods/graffl/abc"
 	"parley/methods/graffl/landmark"
 	"parley/methods/graffl/mixture"
 	"parley/privacy/account"
@@ -118,7 +118,7 @@ func fromAlgorithm2(sites [][]float64, d, proposals int, seed uint64) (*mixture.
 	if err != nil {
 		return nil, err
 	}
-	kept, err := graffl.Published(prior, sites, proposals, appliedDraws, seed)
+	kept, err := abc.Published(prior, sites, proposals, appliedDraws, seed)
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +126,7 @@ func fromAlgorithm2(sites [][]float64, d, proposals int, seed uint64) (*mixture.
 	for j, rows := range sites {
 		counts[j] = len(rows) / d
 	}
-	proposer, p := graffl.NewProposer(prior, seed), &mixture.Posterior{}
+	proposer, p := abc.NewProposer(prior, seed), &mixture.Posterior{}
 	for _, a := range kept.Sorted() {
 		m := mixture.NewMixture(publishedParts, d)
 		proposer.Parameter(a.Number(counts), m)

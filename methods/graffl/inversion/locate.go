@@ -1,4 +1,4 @@
-package graffl
+package inversion
 
 import (
 	"cmp"
@@ -51,7 +51,7 @@ func Locate(l landmark.Landmarks, sum []float64, rows int) ([]float64, error) {
 // fit moves rows to where the sum of their features is closest to what was observed.
 func fitRows(l landmark.Landmarks, x, sum []float64) (loss float64) {
 	d, phi := l.Dim, make([]float64, l.Len())
-	return leastSquares(x, len(sum), func(r, jac, x []float64) {
+	return LeastSquares(x, len(sum), func(r, jac, x []float64) {
 		for i, v := range sum {
 			r[i] = -v
 		}
@@ -135,10 +135,10 @@ func normalised(w []float64) []float64 {
 	return out
 }
 
-// leastSquares moves x to a minimum of |r(x)|² by the steps of Levenberg and
+// LeastSquares moves x to a minimum of |r(x)|² by the steps of Levenberg and
 // Marquardt, and returns it. residuals writes m residuals and, unless jac is nil, their
 // derivatives, m × len(x) by rows.
-func leastSquares(x []float64, m int, residuals func(r, jac, x []float64)) (loss float64) {
+func LeastSquares(x []float64, m int, residuals func(r, jac, x []float64)) (loss float64) {
 	n := len(x)
 	r, jac := make([]float64, m), make([]float64, m*n)
 	gram, l, slope, step, to := make([]float64, n*n), make([]float64, n*n), make([]float64, n), make([]float64, n), make([]float64, n)
@@ -189,4 +189,25 @@ func leastSquares(x []float64, m int, residuals func(r, jac, x []float64)) (loss
 		residuals(r, jac, x)
 	}
 	return loss
+}
+
+// Slope returns what Cross does of the row x and a set, and writes its derivatives.
+func Slope(d mixture.Discrepancy, dst, x, set []float64) (mean float64) {
+	clear(dst)
+	dim, n := len(x), float64(len(set)/len(x))
+	for g := range slices.Chunk(set, dim) {
+		q := mixture.SquaredDistance(x, g)
+		value, by := math.Sqrt(q), 0.0 // by × (x − g) is the derivative
+		if d.Kind == mixture.Energy {
+			by = 1 / max(value, 1e-300)
+		} else {
+			value = math.Exp(-q / (2 * d.Bandwidth * d.Bandwidth))
+			by = -value / (d.Bandwidth * d.Bandwidth)
+		}
+		mean += value / n
+		for i, v := range x {
+			dst[i] += by * (v - g[i]) / n
+		}
+	}
+	return mean
 }

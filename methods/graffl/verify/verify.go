@@ -1,23 +1,29 @@
-package graffl
+// Package verify compares the numerics of method graffl with numbers from independent
+// implementations: [Vectors] runs one file of test vectors, whose "schema" begins with
+// [Schema], through the packages that studies run, and gives one check for each entry with
+// the tolerance that its description states. A file that cannot be run is an error.
+package verify
 
 import (
 	"fmt"
 	"math"
 
 	"parley/internal/vectors"
+	"parley/methods/graffl/abc"
+	"parley/methods/graffl/inversion"
 	"parley/methods/graffl/landmark"
 	"parley/methods/graffl/suffiae"
 	"parley/privacy/account"
 )
 
-// VectorSchema is how the "schema" of this package's test vectors begins.
-const VectorSchema = "graffl/"
+// Schema is how the "schema" of this package's test vectors begins.
+const Schema = "graffl/"
 
-// VerifyVectors runs one file of published test vectors through this package and
+// Vectors runs one file of published test vectors through this package and
 // compares every entry with the tolerance its description states. The file's
 // "schema" says which of the formats it is; an unknown one is an error, and so is a
 // file that cannot be run.
-func VerifyVectors(file []byte) ([]vectors.Check, error) {
+func Vectors(file []byte) ([]vectors.Check, error) {
 	return vectors.Run(file, map[string]func([]byte, *vectors.List) error{
 		"graffl/discrepancy/1": verifyDiscrepancy,
 		"graffl/selection/1":   verifySelection,
@@ -84,7 +90,7 @@ func verifyDiscrepancy(file []byte, list *vectors.List) error {
 			return fmt.Errorf("case %d pairs %d rows with %d", i, len(c.Encoded), len(c.Generated))
 		}
 		got := make([]float64, len(c.Encoded))
-		SquaredDistances(got, x, g, d)
+		abc.SquaredDistances(got, x, g, d)
 		list.Floats(fmt.Sprintf("cases[%d].squared_distance", i), c.Squared, got, tolNumber)
 	}
 	return nil
@@ -130,14 +136,14 @@ func verifySelection(file []byte, list *vectors.List) error {
 	}
 	for i, c := range f.Cases {
 		entry := fmt.Sprintf("cases[%d]", i)
-		h, err := NewAcceptance(c.L)
+		h, err := abc.NewAcceptance(c.L)
 		if err != nil {
 			return fmt.Errorf("%s: %w", entry, err)
 		}
 		for t, sites := range f.Distances {
 			for j, rows := range sites {
 				for k, v := range rows {
-					if err := h.Offer(Answer{t, j, k, v}); err != nil {
+					if err := h.Offer(abc.Answer{Iteration: t, Site: j, Row: k, Distance: v}); err != nil {
 						return err
 					}
 				}
@@ -146,7 +152,7 @@ func verifySelection(file []byte, list *vectors.List) error {
 		got := h.Sorted()
 		list.Equal(entry+".accepted", len(c.Accepted), len(got))
 		for k, a := range got[:min(len(got), len(c.Accepted))] {
-			list.Equal(fmt.Sprintf("%s.accepted[%d]", entry, k), Answer(c.Accepted[k]), a)
+			list.Equal(fmt.Sprintf("%s.accepted[%d]", entry, k), abc.Answer(c.Accepted[k]), a)
 		}
 		largest, smallest := h.Thresholds()
 		list.Float(entry+".eps_largest_accepted", c.Largest, largest, vectors.Tolerance{})
@@ -167,7 +173,7 @@ func verifySelection(file []byte, list *vectors.List) error {
 		if total == 0 {
 			return fmt.Errorf("schedule[%d] has no rows", i)
 		}
-		floor, ceil := Rounds(c.N, c.Rows)
+		floor, ceil := abc.Rounds(c.N, c.Rows)
 		list.Equal(fmt.Sprintf("schedule[%d]", i), []int{c.Floor, c.Ceil, c.Used}, []int{floor, ceil, floor * total})
 	}
 	return nil
@@ -202,7 +208,7 @@ func verifyPrivacy(file []byte, list *vectors.List) error {
 	if err != nil {
 		return err
 	}
-	row, err := Trilaterate(points, f.Trilateration.Squared, d)
+	row, err := inversion.Trilaterate(points, f.Trilateration.Squared, d)
 	if err != nil {
 		return err
 	}

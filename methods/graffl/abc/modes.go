@@ -1,4 +1,4 @@
-package graffl
+package abc
 
 import (
 	"cmp"
@@ -51,12 +51,12 @@ func ModeBandwidth(p mixture.Prior, accepted int) ([]float64, error) {
 // bandwidth of another start. A cloud of more than 4096 points is thinned to about so
 // many. Where there are fewer peaks, fewer are returned.
 func Modes(points, bandwidth []float64, wanted int) []Mode {
-	k := newKernels(points, bandwidth)
-	density := make([]float64, k.len())
-	order := make([]int, k.len())
+	k := NewKernelDensity(points, bandwidth)
+	density := make([]float64, k.Len())
+	order := make([]int, k.Len())
 	for i := range order {
 		order[i] = i
-		density[i] = k.at(k.row(i), nil)
+		density[i] = k.At(k.row(i), nil)
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(density[b], density[a]) })
 	var modes []Mode
@@ -95,14 +95,15 @@ func within(x []float64, others [][]float64, distance float64) bool {
 	return slices.ContainsFunc(others, func(o []float64) bool { return mixture.SquaredDistance(x, o) < distance*distance })
 }
 
-// kernels are points in units of the bandwidth.
-type kernels struct {
+// KernelDensity are points in units of the bandwidth.
+type KernelDensity struct {
 	dim    int
 	points []float64
 }
 
-func newKernels(points, bandwidth []float64) *kernels {
-	k := &kernels{dim: len(bandwidth)}
+// NewKernelDensity takes points one after the other, of very many some at equal steps.
+func NewKernelDensity(points, bandwidth []float64) *KernelDensity {
+	k := &KernelDensity{dim: len(bandwidth)}
 	n := len(points) / k.dim
 	step := max(1, (n+modePoints-1)/modePoints)
 	for i := 0; i < n; i += step {
@@ -113,14 +114,15 @@ func newKernels(points, bandwidth []float64) *kernels {
 	return k
 }
 
-func (k *kernels) len() int            { return len(k.points) / k.dim }
-func (k *kernels) row(i int) []float64 { return k.points[i*k.dim:][:k.dim] }
+// Len returns the number of points.
+func (k *KernelDensity) Len() int            { return len(k.points) / k.dim }
+func (k *KernelDensity) row(i int) []float64 { return k.points[i*k.dim:][:k.dim] }
 
-// at returns Σᵢ exp(−½|x − xᵢ|²), and writes the mean of the points under these
+// At returns Σᵢ exp(−½|x − xᵢ|²), and writes the mean of the points under these
 // weights, which is where mean shift goes from x.
-func (k *kernels) at(x, mean []float64) (sum float64) {
+func (k *KernelDensity) At(x, mean []float64) (sum float64) {
 	clear(mean)
-	for i := range k.len() {
+	for i := range k.Len() {
 		row := k.row(i)
 		q := mixture.SquaredDistance(x, row)
 		if q > modeReach*modeReach {
@@ -145,10 +147,10 @@ func (k *kernels) at(x, mean []float64) (sum float64) {
 // finds none that is half a bandwidth from one that is known. Mean shift always goes up,
 // but crawls over a shoulder: there its steps are lengthened, to half a bandwidth at
 // most, as long as that goes up.
-func (k *kernels) climb(from []float64, known []Mode) (at []float64, density float64, found bool) {
+func (k *KernelDensity) climb(from []float64, known []Mode) (at []float64, density float64, found bool) {
 	at, mean := slices.Clone(from), make([]float64, k.dim)
 	next, ahead := make([]float64, k.dim), make([]float64, k.dim)
-	density = k.at(at, mean)
+	density = k.At(at, mean)
 	stride := 1.0
 	for range modeSteps {
 		moved := math.Sqrt(mixture.SquaredDistance(at, mean))
@@ -159,7 +161,7 @@ func (k *kernels) climb(from []float64, known []Mode) (at []float64, density flo
 		for c := range next {
 			next[c] = at[c] + stride*(mean[c]-at[c])
 		}
-		d := k.at(next, ahead)
+		d := k.At(next, ahead)
 		if stride > 1 && !(d > density) {
 			stride = 1
 			continue

@@ -1,4 +1,4 @@
-package graffl
+package abc
 
 import (
 	"cmp"
@@ -13,7 +13,7 @@ import (
 
 // SquaredDistances writes the published discrepancy: |x_k − g_k|² of each encoded
 // row x_k and the generated row g_k of the same index (section 3.1). Sets are
-// n × dim, by rows. d + 1 such answers about one row are that row: see [Trilaterate].
+// n × dim, by rows. d + 1 such answers about one row are that row: see [inversion.Trilaterate].
 func SquaredDistances(dst, rows, generated []float64, dim int) {
 	for k := range dst {
 		dst[k] = mixture.SquaredDistance(rows[k*dim:][:dim], generated[k*dim:][:dim])
@@ -98,9 +98,9 @@ type Answer struct {
 	Distance  float64 `json:"distance" cbor:"distance"` // ≥ 0
 }
 
-// compare is the order in which answers are accepted: by distance; ties by earlier
+// Compare is the order in which answers are accepted: by distance; ties by earlier
 // iteration, lower site, lower row.
-func (a Answer) compare(b Answer) int {
+func (a Answer) Compare(b Answer) int {
 	return cmp.Or(cmp.Compare(a.Distance, b.Distance), cmp.Compare(a.Iteration, b.Iteration), cmp.Compare(a.Site, b.Site), cmp.Compare(a.Row, b.Row))
 }
 
@@ -138,7 +138,7 @@ func (h *Acceptance) offer(a Answer) {
 		h.Kept = append(h.Kept, a)
 		for i := len(h.Kept) - 1; i > 0; {
 			up := (i - 1) / 2
-			if h.Kept[i].compare(h.Kept[up]) <= 0 {
+			if h.Kept[i].Compare(h.Kept[up]) <= 0 {
 				return
 			}
 			h.Kept[i], h.Kept[up] = h.Kept[up], h.Kept[i]
@@ -146,7 +146,7 @@ func (h *Acceptance) offer(a Answer) {
 		}
 		return
 	}
-	if a.compare(h.Kept[0]) >= 0 {
+	if a.Compare(h.Kept[0]) >= 0 {
 		h.Rejected = min(h.Rejected, a.Distance)
 		return
 	}
@@ -157,10 +157,10 @@ func (h *Acceptance) offer(a Answer) {
 		if next >= len(h.Kept) {
 			return
 		}
-		if next+1 < len(h.Kept) && h.Kept[next].compare(h.Kept[next+1]) < 0 {
+		if next+1 < len(h.Kept) && h.Kept[next].Compare(h.Kept[next+1]) < 0 {
 			next++
 		}
-		if h.Kept[i].compare(h.Kept[next]) >= 0 {
+		if h.Kept[i].Compare(h.Kept[next]) >= 0 {
 			return
 		}
 		h.Kept[i], h.Kept[next] = h.Kept[next], h.Kept[i]
@@ -170,7 +170,7 @@ func (h *Acceptance) offer(a Answer) {
 
 // Sorted returns what is kept in the order of acceptance.
 func (h *Acceptance) Sorted() []Answer {
-	return slices.SortedFunc(slices.Values(h.Kept), Answer.compare)
+	return slices.SortedFunc(slices.Values(h.Kept), Answer.Compare)
 }
 
 // Thresholds returns ε by both readings of the paper: the largest distance kept

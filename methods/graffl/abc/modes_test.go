@@ -1,4 +1,4 @@
-package graffl
+package abc
 
 import (
 	"math"
@@ -58,13 +58,13 @@ func TestModesArePeaks(t *testing.T) {
 		if len(modes) < 1 || len(modes) > 3 || modes[0].Density != 1 {
 			t.Fatalf("modes %+v of %d points", modes, n)
 		}
-		k := newKernels(points, h)
+		k := NewKernelDensity(points, h)
 		density := func(x []float64) float64 {
 			u := make([]float64, d)
 			for c := range u {
 				u[c] = x[c] / h[c]
 			}
-			return k.at(u, nil)
+			return k.At(u, nil)
 		}
 		top := density(modes[0].At)
 		for i, m := range modes {

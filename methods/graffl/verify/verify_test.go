@@ -1,4 +1,4 @@
-package graffl
+package verify
 
 import (
 	"bytes"
@@ -13,7 +13,7 @@ import (
 
 func vectorFiles(t testing.TB) map[string][]byte {
 	t.Helper()
-	names, err := filepath.Glob("testdata/graffl/*.json")
+	names, err := filepath.Glob("../testdata/graffl/*.json")
 	if err != nil || len(names) != 6 {
 		t.Fatalf("want six files of test vectors, got %v (%v)", names, err)
 	}
@@ -29,7 +29,7 @@ func vectorFiles(t testing.TB) map[string][]byte {
 func TestPublishedVectorsAgree(t *testing.T) {
 	for name, file := range vectorFiles(t) {
 		t.Run(name, func(t *testing.T) {
-			checks, err := VerifyVectors(file)
+			checks, err := Vectors(file)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -43,7 +43,7 @@ var unused = regexp.MustCompile(`^\.schedule\[\d+\]\.N$`)
 
 func TestChangedVectorsDisagree(t *testing.T) {
 	for name, file := range vectorFiles(t) {
-		t.Run(name, func(t *testing.T) { vectorstest.Changed(t, file, unused, 60, VerifyVectors) })
+		t.Run(name, func(t *testing.T) { vectorstest.Changed(t, file, unused, 60, Vectors) })
 	}
 }
 
@@ -61,7 +61,7 @@ func TestVectorsThatCannotBeRun(t *testing.T) {
 		{"row 0 of x_gen has 2", `{"schema": "graffl/discrepancy/1", "cases": [{"x_enc": [[1]], "x_gen": [[1, 2]]}]}`},
 		{"pairs 1 rows with 2", `{"schema": "graffl/discrepancy/1", "cases": [{"x_enc": [[1]], "x_gen": [[1], [2]]}]}`},
 	} {
-		if _, err := VerifyVectors([]byte(c.file)); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := Vectors([]byte(c.file)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %q", c.file, err, c.want)
 		}
 	}
@@ -76,7 +76,7 @@ func FuzzVerifyVectors(f *testing.F) {
 		if len(file) > 1<<14 { // moments grow with the square of the landmarks
 			t.Skip()
 		}
-		checks, err := VerifyVectors(file)
+		checks, err := Vectors(file)
 		if err == nil && len(checks) == 0 && !bytes.Contains(file, []byte("schema")) {
 			t.Error("nothing was compared, and nothing was said")
 		}

@@ -1,4 +1,4 @@
-package graffl
+package inversion
 
 import (
 	"math/rand/v2"
@@ -9,10 +9,8 @@ import (
 
 // The toy of section 4.2: one mode for each site.
 var (
-	toyMeans, toyThirds = mixturetest.Means, mixturetest.Thirds
-	toyTruth, toyPrior  = mixturetest.Truth, mixturetest.Prior
-	toySites, judged    = mixturetest.Sites, mixturetest.Judged
-	toyMarks            = func() landmark.Landmarks {
+	toyPrior, toySites = mixturetest.Prior, mixturetest.Sites
+	toyMarks           = func() landmark.Landmarks {
 		l, _ := landmark.Grid(mixturetest.Lo, mixturetest.Hi, []float64{1.5, 1.5})
 		return l
 	}()
