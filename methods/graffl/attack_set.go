@@ -197,7 +197,7 @@ func (s *scan) level(ctx context.Context, rows int) error {
 	if err != nil {
 		return err
 	}
-	s.granted = half.setTasks()
+	s.granted = half.variant.times(half)
 	var tasks []method.Task
 	for batch := range slices.Chunk(s.cells, setBatch) {
 		t := discrepanciesTask{}

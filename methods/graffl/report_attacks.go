@@ -28,16 +28,7 @@ func (t *attackTable) add(attack, needs, takes, given, finds string) {
 // are known; what is said of variant landmark without noise depends on the fewest.
 func (s *setup) attackSection(numbers int, rows ...float64) figure.Section {
 	var t attackTable
-	switch {
-	case s.opts.Variant == VariantPublished:
-		s.publishedAttacks(&t, numbers)
-	case s.opts.Variant == VariantSet:
-		s.setAttacks(&t, numbers)
-	case s.sum == nil:
-		s.exactAttacks(&t, numbers, rows)
-	default:
-		s.privateAttacks(&t)
-	}
+	s.variant.attacks(s, &t, numbers, rows)
 	lead := "Whoever ran this study, and whoever gets hold of what the sites sent, can try this."
 	if e := s.opts.Encoder; e != nil {
 		lead += " What is found are codes of rows. A code tells of its row as much as the encoder leaves in it, which is meant to be a lot."

@@ -20,9 +20,6 @@ func (h *site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 	if err := wire.Unmarshal(shared, model); err != nil {
 		return nil, fmt.Errorf("decoding the shared model: %w", err)
 	}
-	if h.opts.Variant == VariantPublished {
-		return h.publishedReport(ctx, data)
-	}
 	m, err := model.mixture(h.opts.Components, len(h.names))
 	if err != nil {
 		return nil, fmt.Errorf("the shared model: %w", err)

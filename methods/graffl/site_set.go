@@ -32,12 +32,23 @@ type discrepanciesAnswer struct {
 	Rows   int         `cbor:"rows"`
 }
 
-// setTasks is the most tasks that each site of variant set gets: a batch has one
-// proposal at least.
-func (s *setup) setTasks() int { return s.opts.Set.Proposals }
+// setVariant compares each site's rows with simulated sets.
+type setVariant struct{}
 
-// setRequest is what each of them releases.
-func (s *setup) setRequest() privacy.Request {
+func (setVariant) task() string                 { return taskDiscrepancies }
+func (setVariant) steps(s *setup) int           { return s.opts.Set.Proposals }
+func (setVariant) coordinator(s *setup) sampled { return &setCoordinator{s} }
+func (setVariant) site(h *site) method.Site     { return setSite{h} }
+
+func (setVariant) attacks(s *setup, t *attackTable, numbers int, _ []float64) {
+	s.setAttacks(t, numbers)
+}
+
+// times is the most tasks that each site gets: a batch has one proposal at least.
+func (setVariant) times(s *setup) int { return s.opts.Set.Proposals }
+
+// request is what each of them releases.
+func (setVariant) request(s *setup) privacy.Request {
 	return unprotected(
 		privacy.Content{What: "mean distance, or kernel value, between all rows and each of some simulated sets", Values: setBatch},
 		privacy.Content{What: rowsReleased, Values: 1})
@@ -65,10 +76,22 @@ func (s *sets) each(proposals [][]float64, f func(i int, set []float64)) {
 	}
 }
 
+// setSite is the site half of variant set.
+type setSite struct{ *site }
+
+// Run implements [method.Site].
+func (h setSite) Run(ctx context.Context, t method.Task, s *privacy.Session) (method.Answer, error) {
+	answer, err := h.discrepancies(ctx, t, s)
+	if err != nil {
+		return method.Answer{}, err
+	}
+	return h.answer(t, answer)
+}
+
 // discrepancies answers a batch.
-func (h *site) discrepancies(ctx context.Context, t method.Task, s *privacy.Session) (any, error) {
+func (h setSite) discrepancies(ctx context.Context, t method.Task, s *privacy.Session) (any, error) {
 	task := new(discrepanciesTask)
-	if err := decodeTask(t, task); err != nil {
+	if err := h.decode(t, task); err != nil {
 		return nil, err
 	}
 	proposals, err := task.open(h.setup)

@@ -18,7 +18,7 @@ const maxReplicateRows = 1 << 20
 // prior, as many rows as the sites have, up to [maxReplicateRows], and as much noise in
 // their means and, as a share, in their number.
 func (c *staged) replicate(s *stagedState) (landmark.Replicate, error) {
-	landmarks, ok := c.variant().(*coordinator)
+	landmarks, ok := c.inner().(*coordinator)
 	st, fits := s.inner.(*state)
 	if !ok || !fits {
 		return landmark.Replicate{}, fmt.Errorf("variant %s has nothing to calibrate", c.opts.Variant)
