@@ -104,7 +104,7 @@ func TestRowsOfAllSitesHelpWhereAClassIsScarce(t *testing.T) {
 }
 
 // Encoders that are trained apart have unrelated axes: what is made of all codes misleads,
-// and the gate keeps it out.
+// and the verdict keeps it out.
 func TestRowsOfUnrelatedCodesAreNotKept(t *testing.T) {
 	p := parse(t, wardsPlan(fmt.Sprintf(scarceSick, 0.87)+"\ndraws: 64\nencoder: {epochs: 20, shared: false}", unprotected))
 	data := scarceWards(t, p, 2)

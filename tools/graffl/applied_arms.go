@@ -22,7 +22,7 @@ type appliedRun struct {
 	proposals int
 	seed      uint64
 	score     func(arm string, auc, f1 float64) // of one target site
-	verdict   func(augment.Verdict)             // of the gate at one target site
+	verdict   func(augment.Verdict)             // at one target site
 }
 
 // do measures every arm at every target site: those but the first.
@@ -264,7 +264,7 @@ func (a *appliedRun) sharedEncoder(ctx context.Context) error {
 				return err
 			}
 			if arms[i] == "landmark" {
-				if err := a.gated(prefix+": landmark, if the gate lets it", p, own, held); err != nil {
+				if err := a.gated(prefix+": landmark, if the verdict is to keep them", p, own, held); err != nil {
 					return err
 				}
 			}

@@ -57,9 +57,9 @@ func ward(scarce, other, dim int, r *rand.Rand) (l augment.Labelled) {
 	return l
 }
 
-// gate measures how often sites keep rows that help, and rows that do not.
-func gate(ctx context.Context, args []string) error {
-	flags := flag.NewFlagSet("gate", flag.ContinueOnError)
+// verdicts measures how often sites keep rows that help, and rows that do not.
+func verdicts(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("verdict", flag.ContinueOnError)
 	sites := flags.Int("sites", 200, "simulated sites of each kind, from seeds 1, 2, …")
 	if err := parse(flags, args, func() error {
 		if *sites < 1 {
