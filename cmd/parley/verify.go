@@ -16,20 +16,18 @@ import (
 	"parley/internal/vectors"
 	"parley/judge/conformance"
 	"parley/method"
-	"parley/methods/graffl"
 	"parley/methods/pvi/verify"
 	"parley/privacy/account"
 	"parley/study"
 )
 
 // verifiers is every family of test vectors that this program knows: the
-// accountant's, those of learning without gradients and of partitioned variational
+// accountant's, those of partitioned variational
 // inference, and those of the other methods that have any. Data that vectors refer
 // to are looked for in the folders.
 func verifiers(folders []string) []conformance.Verifier {
 	list := []conformance.Verifier{
 		{Prefix: account.VectorSchema, Verify: account.Verify},
-		{Prefix: graffl.VectorSchema, Verify: graffl.VerifyVectors},
 		{Prefix: verify.Schema, Verify: func(file []byte) ([]vectors.Check, error) {
 			return verify.Vectors(file, verify.Means{
 				Open: func(name string) (io.ReadCloser, error) { return openFirst(folders, name) },

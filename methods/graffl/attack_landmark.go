@@ -8,6 +8,8 @@ import (
 	"parley/internal/wire"
 	"parley/method"
 	"parley/method/adversary"
+	"parley/methods/graffl/inversion"
+	"parley/methods/graffl/mixture"
 	"parley/privacy/account"
 	"parley/study"
 )
@@ -36,7 +38,7 @@ func (s *setup) released(answer method.Contribution) ([]float64, error) {
 // byLandmarks locates persons by what two releases of their sites differ by.
 func (a *attacker) byLandmarks(ctx context.Context, s *setup, within float64) (*adversary.Recovered, error) {
 	return a.difference(ctx, s, within, s.released, func(own []float64) ([]float64, error) {
-		x, err := s.marks.Locate(own, 1)
+		x, err := inversion.Locate(s.marks, own, 1)
 		if s.sum != nil { // noise points anywhere, and rows are known to be in the box
 			for i := range x {
 				x[i] = min(max(x[i], s.lo[i]), s.hi[i])
@@ -94,7 +96,7 @@ func (a *attacker) smallSites(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			x, err := s.marks.Locate(sum, len(rows)/a.dim)
+			x, err := inversion.Locate(s.marks, sum, len(rows)/a.dim)
 			if err != nil {
 				return err
 			}
@@ -185,7 +187,7 @@ func (a *attacker) tellApart(ctx context.Context, s *setup) (*adversary.ToldApar
 		return nil, err
 	}
 	told := &adversary.ToldApart{Epsilon: s.plan.Privacy.Total.Epsilon, Delta: s.plan.Privacy.Total.Delta, Adjacency: a.target.Adjacency}
-	told.Allowed, told.Mechanism = MostAdvantage(told.Epsilon, told.Delta), best(s.visible())
+	told.Allowed, told.Mechanism = inversion.MostAdvantage(told.Epsilon, told.Delta), best(s.visible())
 	for world, rowsOf := range sites {
 		data, err := a.source(rowsOf)
 		if err != nil {
@@ -229,7 +231,7 @@ func (s *setup) worst(adjacency account.Adjacency) (one, two []float64) {
 	for r := range n {
 		phi[r] = make([]float64, n)
 		s.marks.Features(phi[r], s.marks.Point(r))
-		if v := squares(phi[r]); v > most {
+		if v := mixture.Squares(phi[r]); v > most {
 			at, most = r, v
 		}
 	}
@@ -238,7 +240,7 @@ func (s *setup) worst(adjacency account.Adjacency) (one, two []float64) {
 	}
 	other, most := 0, 0.0
 	for r := range n {
-		if v := squaredDistance(phi[at], phi[r]); v > most {
+		if v := mixture.SquaredDistance(phi[at], phi[r]); v > most {
 			other, most = r, v
 		}
 	}

@@ -10,6 +10,9 @@ import (
 
 	"parley/internal/wire"
 	"parley/method/adversary"
+	"parley/methods/graffl/abc"
+	"parley/methods/graffl/inversion"
+	"parley/methods/graffl/mixture"
 )
 
 // published is trilateration, passive: the coordinator of an honest study reads the
@@ -48,7 +51,7 @@ func (a *attacker) published(ctx context.Context) error {
 				squared[i] = at[k]
 				rough[i] = twoDigits(at[k])
 			}
-			x, err := Trilaterate(points[:(d+1)*d], squared[:d+1], d)
+			x, err := inversion.Trilaterate(points[:(d+1)*d], squared[:d+1], d)
 			if err != nil {
 				return fmt.Errorf("row %d of site %s: %w", k+1, site, err)
 			}
@@ -98,14 +101,14 @@ func twoDigits(x float64) float64 {
 // trilaterateRounded recovers a row from answers whose errors grow with them, by
 // least squares of relative errors. Points are by rows.
 func trilaterateRounded(points, squared []float64, dim int) ([]float64, error) {
-	x, err := Trilaterate(points, squared, dim)
+	x, err := inversion.Trilaterate(points, squared, dim)
 	if err != nil {
 		return nil, err
 	}
-	leastSquares(x, len(squared), func(r, jac, x []float64) {
+	inversion.LeastSquares(x, len(squared), func(r, jac, x []float64) {
 		for i, s := range squared {
 			g, weight := points[i*dim:][:dim], 1/max(s, 1e-9)
-			r[i] = weight * (squaredDistance(x, g) - s)
+			r[i] = weight * (mixture.SquaredDistance(x, g) - s)
 			if jac == nil {
 				continue
 			}
@@ -119,7 +122,7 @@ func trilaterateRounded(points, squared []float64, dim int) ([]float64, error) {
 
 // permuted is the attack on answers in an order that is drawn anew each round: one
 // point for all rows, moved by so little that the order of the distances stays. A
-// task cannot name points, so it is mounted on [SquaredDistances] itself.
+// task cannot name points, so it is mounted on [abc.SquaredDistances] itself.
 func (a *attacker) permuted(context.Context) error {
 	a.tell("published: one point for all rows")
 	d := a.dim
@@ -134,7 +137,7 @@ func (a *attacker) permuted(context.Context) error {
 			for k := range n {
 				copy(points[k*d:], point)
 			}
-			SquaredDistances(answers, rows, points, d)
+			abc.SquaredDistances(answers, rows, points, d)
 			r.Shuffle(n, func(i, j int) { answers[i], answers[j] = answers[j], answers[i] })
 			return slices.Sorted(slices.Values(answers))
 		}
@@ -155,7 +158,7 @@ func (a *attacker) permuted(context.Context) error {
 			order[k] = k
 		}
 		slices.SortFunc(order, func(i, j int) int {
-			return cmp.Compare(squaredDistance(origin, rows[i*d:][:d]), squaredDistance(origin, rows[j*d:][:d]))
+			return cmp.Compare(mixture.SquaredDistance(origin, rows[i*d:][:d]), mixture.SquaredDistance(origin, rows[j*d:][:d]))
 		})
 		for _, k := range order {
 			truth = append(truth, rows[k*d:][:d]...)

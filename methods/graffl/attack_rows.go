@@ -11,6 +11,7 @@ import (
 	"parley/dataset"
 	"parley/method"
 	"parley/method/adversary"
+	"parley/methods/graffl/mixture"
 	"parley/problem"
 	"parley/study"
 )
@@ -188,7 +189,7 @@ func (v *victims) apart(x, y []float64) float64 {
 
 // score compares guesses with the rows of the same index.
 func (v *victims) score(rows, guesses []float64, within float64) *adversary.Recovered {
-	r := &adversary.Recovered{Rows: len(rows) / v.dim, Within: within, SD: math.Sqrt(squares(v.scale) / float64(v.dim))}
+	r := &adversary.Recovered{Rows: len(rows) / v.dim, Within: within, SD: math.Sqrt(mixture.Squares(v.scale) / float64(v.dim))}
 	for k := 0; k < len(rows); k += v.dim {
 		e := v.apart(rows[k:k+v.dim], guesses[k:k+v.dim])
 		r.RMSE += e * e / float64(r.Rows)

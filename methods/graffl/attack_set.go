@@ -11,13 +11,16 @@ import (
 	"parley/internal/wire"
 	"parley/method"
 	"parley/method/adversary"
+	"parley/methods/graffl/abc"
+	"parley/methods/graffl/inversion"
+	"parley/methods/graffl/mixture"
 )
 
 // set is differencing of two studies of one plan, between which one person has left:
 // the answers about one and the same simulated set differ by that person's part, so
 // that each says how far a known set lies from one row.
 func (a *attacker) set(ctx context.Context) error {
-	for _, d := range []Discrepancy{{Kind: Energy}, {Kind: MMD, Bandwidth: a.width() / 12 * math.Sqrt(float64(a.dim))}} {
+	for _, d := range []mixture.Discrepancy{{Kind: mixture.Energy}, {Kind: mixture.MMD, Bandwidth: a.width() / 12 * math.Sqrt(float64(a.dim))}} {
 		a.tell(fmt.Sprintf("set: differencing, %s", d.Kind))
 		p, err := a.study(VariantSet, noProtection, func(o *Options) {
 			o.Set.Discrepancy, o.Set.Bandwidth = string(d.Kind), d.Bandwidth
@@ -65,8 +68,8 @@ func crossSums(answer method.Contribution) ([]float64, error) {
 
 // locateBySets finds the row whose mean distance, or kernel value, to each simulated
 // set of the first batch is as given.
-func (v *victims) locateBySets(s *setup, d Discrepancy, means []float64) []float64 {
-	smc := &SMC{Prior: s.prior, Choices: s.opts.choices(s.seed("sets"))}
+func (v *victims) locateBySets(s *setup, d mixture.Discrepancy, means []float64) []float64 {
+	smc := &abc.SMC{Prior: s.prior, Choices: s.opts.choices(s.seed("sets"))}
 	var sets [][]float64
 	var want, starts []float64
 	s.sets(0).each(smc.Propose(len(means)), func(i int, set []float64) {
@@ -83,7 +86,7 @@ func (v *victims) locateBySets(s *setup, d Discrepancy, means []float64) []float
 				continue
 			}
 			row := jac[i*v.dim:][:v.dim]
-			r[i] = d.slope(row, x, set) - want[i]
+			r[i] = inversion.Slope(d, row, x, set) - want[i]
 		}
 	}
 	// From the points that fit best so far, and the middle of the box.
@@ -95,39 +98,18 @@ func (v *victims) locateBySets(s *setup, d Discrepancy, means []float64) []float
 	var all []start
 	for x := range slices.Chunk(append(starts, s.prior.Mean...), v.dim) {
 		residuals(r, nil, x)
-		all = append(all, start{x, squares(r)})
+		all = append(all, start{x, mixture.Squares(r)})
 	}
 	slices.SortStableFunc(all, func(a, b start) int { return cmp.Compare(a.loss, b.loss) })
 	var best []float64
 	least := math.Inf(1)
 	for _, b := range all[:min(len(all), 8)] {
 		x := slices.Clone(b.x)
-		if loss := leastSquares(x, len(sets), residuals); loss < least {
+		if loss := inversion.LeastSquares(x, len(sets), residuals); loss < least {
 			best, least = x, loss
 		}
 	}
 	return best
-}
-
-// slope returns what Cross does of the row x and a set, and writes its derivatives.
-func (d Discrepancy) slope(dst, x, set []float64) (mean float64) {
-	clear(dst)
-	dim, n := len(x), float64(len(set)/len(x))
-	for g := range slices.Chunk(set, dim) {
-		q := squaredDistance(x, g)
-		value, by := math.Sqrt(q), 0.0 // by × (x − g) is the derivative
-		if d.Kind == Energy {
-			by = 1 / max(value, 1e-300)
-		} else {
-			value = math.Exp(-q / (2 * d.Bandwidth * d.Bandwidth))
-			by = -value / (d.Bandwidth * d.Bandwidth)
-		}
-		mean += value / n
-		for i, v := range x {
-			dst[i] += by * (v - g[i]) / n
-		}
-	}
-	return mean
 }
 
 const (
@@ -206,7 +188,7 @@ func (s *scan) halves() (out [][]float64) {
 func (s *scan) level(ctx context.Context, rows int) error {
 	h := s.side / 2
 	p, err := s.study(VariantSet, noProtection, func(o *Options) {
-		o.Set.Discrepancy, o.Set.Bandwidth, o.Set.Rows = string(MMD), h, 2
+		o.Set.Discrepancy, o.Set.Bandwidth, o.Set.Rows = string(mixture.MMD), h, 2
 	})
 	if err != nil {
 		return err
@@ -215,7 +197,7 @@ func (s *scan) level(ctx context.Context, rows int) error {
 	if err != nil {
 		return err
 	}
-	s.granted = half.setTasks()
+	s.granted = half.variant.times(half)
 	var tasks []method.Task
 	for batch := range slices.Chunk(s.cells, setBatch) {
 		t := discrepanciesTask{}
@@ -251,9 +233,9 @@ func (s *scan) level(ctx context.Context, rows int) error {
 	return nil
 }
 
-// point is a parameter all of whose rows are one point, in [Coordinates].
+// point is a parameter all of whose rows are one point, in [mixture.Coordinates].
 func (s *setup) point(x []float64) []float64 {
-	c := Coordinates{s.prior.Components(), s.prior.Dim()}
+	c := mixture.Coordinates{K: s.prior.Components(), Dim: s.prior.Dim()}
 	u := make([]float64, c.Len())
 	at := c.K - 1
 	for range c.K {
@@ -279,7 +261,7 @@ func (s *scan) peaks() (out []float64) {
 next:
 	for _, i := range order {
 		for x := range slices.Chunk(out, s.dim) {
-			if squaredDistance(x, s.cells[i]) < 9*s.side*s.side {
+			if mixture.SquaredDistance(x, s.cells[i]) < 9*s.side*s.side {
 				continue next
 			}
 		}

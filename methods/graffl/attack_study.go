@@ -6,6 +6,7 @@ import (
 
 	"parley/method"
 	"parley/method/adversary"
+	"parley/methods/graffl/inversion"
 )
 
 // Attack implements [adversary.Attackable].
@@ -95,7 +96,7 @@ func (a *attacker) difference(ctx context.Context, s *setup, within float64, own
 			}
 			after = append(after, sums...)
 		}
-		part, err := Difference(before[site], after)
+		part, err := inversion.Difference(before[site], after)
 		if err != nil {
 			return nil, err
 		}

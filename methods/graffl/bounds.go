@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"parley/methods/graffl/mixture"
 	"parley/methods/graffl/suffiae"
 )
 
@@ -30,9 +31,9 @@ func (s *setup) narrow(i int, x float64) bool {
 	return math.Abs(x) <= farthest*(s.hi[i]-s.lo[i])
 }
 
-// checkProposal checks a parameter in [Coordinates].
+// checkProposal checks a parameter in [mixture.Coordinates].
 func (s *setup) checkProposal(u []float64) error {
-	c := Coordinates{s.prior.Components(), s.prior.Dim()}
+	c := mixture.Coordinates{K: s.prior.Components(), Dim: s.prior.Dim()}
 	wrong := func(what string, x float64) error {
 		return fmt.Errorf("%s of %v: no study proposes that", what, x)
 	}
@@ -47,7 +48,7 @@ func (s *setup) checkProposal(u []float64) error {
 		}
 	}
 	factors := u[c.K-1+c.K*c.Dim:]
-	for triangle := range slices.Chunk(factors, c.triangle()) {
+	for triangle := range slices.Chunk(factors, c.Triangle()) {
 		at := 0
 		for i := range c.Dim {
 			for _, x := range triangle[at : at+i] {
@@ -65,7 +66,7 @@ func (s *setup) checkProposal(u []float64) error {
 }
 
 // checkDraws checks a sample that synthetic rows are to be drawn from.
-func (s *setup) checkDraws(p *Posterior) error {
+func (s *setup) checkDraws(p *mixture.Posterior) error {
 	if len(p.Draws) > maxShared {
 		return fmt.Errorf("%d draws: want at most %d", len(p.Draws), maxShared)
 	}

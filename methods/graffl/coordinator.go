@@ -8,6 +8,8 @@ import (
 
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/graffl/landmark"
+	"parley/methods/graffl/mixture"
 )
 
 // coordinator is the coordinator's half: in variant landmark one release of every
@@ -63,7 +65,7 @@ func (c *coordinator) Restore(data []byte) (method.State, error) {
 }
 
 // sample returns the posterior of a study that is done.
-func (c *coordinator) sample(s *state) (*Posterior, error) {
+func (c *coordinator) sample(s *state) (*mixture.Posterior, error) {
 	if s.Phase != phaseDone || s.Sample == nil {
 		return nil, fmt.Errorf("the study is not done: it waits for %q", s.Phase)
 	}
@@ -104,8 +106,8 @@ func (c *coordinator) Next(ms method.State) (method.Step, error) {
 }
 
 // observation adds the sites up.
-func (c *coordinator) observation(s *state) (Observation, error) {
-	o := Observation{Mean: make([]float64, c.marks.Len())}
+func (c *coordinator) observation(s *state) (landmark.Observation, error) {
+	o := landmark.Observation{Mean: make([]float64, c.marks.Len())}
 	for _, name := range c.plan.Sites {
 		a := s.Sites[name]
 		if a == nil {
@@ -219,24 +221,6 @@ func (c *coordinator) Share(ms method.State, _ string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := p.mean()
+	m := p.Mean()
 	return wire.Marshal(sharedModel{m.Weights, m.Means, m.Covs})
-}
-
-// mean returns the mixture whose parameters are the posterior means of those of
-// the draws, whose components are matched.
-func (p *Posterior) mean() Mixture {
-	first := p.Draws[0]
-	m := NewMixture(first.Components(), first.Dim)
-	for i, d := range p.Draws {
-		for _, part := range [][2][]float64{{m.Weights, d.Weights}, {m.Means, d.Means}, {m.Covs, d.Covs}} {
-			for j, v := range part[1] {
-				part[0][j] += p.Weights[i] * v
-			}
-		}
-	}
-	for k, w := range m.Weights { // a sum of weights may be 1 and a rounding
-		m.Weights[k] = min(w, 1)
-	}
-	return m
 }

@@ -7,6 +7,7 @@ import (
 
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/graffl/abc"
 )
 
 // publishedCoordinator is Algorithm 2 as it was published.
@@ -19,7 +20,7 @@ type publishedState struct {
 	Rows      map[string]int `cbor:"rows"`   // of each site, from its first answer
 	Folded    map[string]int `cbor:"folded"` // iterations that each site has answered
 	Left      []string       `cbor:"left"`
-	Kept      Acceptance     `cbor:"kept"`
+	Kept      abc.Acceptance `cbor:"kept"`
 }
 
 // MarshalBinary implements [method.State].
@@ -27,7 +28,7 @@ func (s *publishedState) MarshalBinary() ([]byte, error) { return wire.Marshal(s
 
 // Init implements [method.Coordinator].
 func (c *publishedCoordinator) Init() (method.State, error) {
-	kept, err := NewAcceptance(c.opts.Published.Accepted)
+	kept, err := abc.NewAcceptance(c.opts.Published.Accepted)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +60,7 @@ func (c *publishedCoordinator) Restore(data []byte) (method.State, error) {
 	}
 	for i, a := range s.Kept.Kept {
 		if a.Site < 0 || a.Site >= len(c.plan.Sites) || a.Iteration < 0 || a.Iteration >= rounds || a.Row < 0 || a.Row >= s.Rows[c.plan.Sites[a.Site]] || !(a.Distance >= 0) ||
-			i > 0 && a.compare(s.Kept.Kept[(i-1)/2]) > 0 {
+			i > 0 && a.Compare(s.Kept.Kept[(i-1)/2]) > 0 {
 			return nil, fmt.Errorf("the state's accepted proposal %d is none of this plan, or out of place", i+1)
 		}
 	}
@@ -131,7 +132,7 @@ func (c *publishedCoordinator) Fold(ms method.State, in method.Contribution) (me
 	}
 	for t := range rounds {
 		for k, d := range a.Distances[t*n:][:n] {
-			if err := s.Kept.Offer(Answer{s.Iteration + t, at, k, d}); err != nil {
+			if err := s.Kept.Offer(abc.Answer{Iteration: s.Iteration + t, Site: at, Row: k, Distance: d}); err != nil {
 				return nil, err
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"parley/figure"
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/graffl/abc"
 )
 
 // setCoordinator is sequential Monte Carlo on set discrepancies.
@@ -16,7 +17,7 @@ type setCoordinator struct{ *setup }
 
 // setState is what it carries: threshold and generation are the sampler's.
 type setState struct {
-	SMC     SMC                             `cbor:"smc"`
+	SMC     abc.SMC                         `cbor:"smc"`
 	Answers map[string]*discrepanciesAnswer `cbor:"answers"` // to the batch that is out
 	Rows    map[string]int                  `cbor:"rows"`    // of each site, from its first answer
 	Asked   bool                            `cbor:"asked"`
@@ -34,7 +35,7 @@ func (s *setState) MarshalBinary() ([]byte, error) { return wire.Marshal(s) }
 
 // Init implements [method.Coordinator].
 func (c *setCoordinator) Init() (method.State, error) {
-	smc, err := NewSMC(c.prior, c.opts.choices(c.seed("sets")))
+	smc, err := abc.NewSMC(c.prior, c.opts.choices(c.seed("sets")))
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +48,7 @@ func (c *setCoordinator) Restore(data []byte) (method.State, error) {
 	if err := wire.Unmarshal(data, s); err != nil {
 		return nil, err
 	}
-	if s.SMC.Choices != c.opts.choices(c.seed("sets")) || !s.SMC.Prior.equal(c.prior) {
+	if s.SMC.Choices != c.opts.choices(c.seed("sets")) || !s.SMC.Prior.Equal(c.prior) {
 		return nil, fmt.Errorf("the state is of another plan's sampler")
 	}
 	if err := s.SMC.Check(); err != nil {
@@ -93,7 +94,7 @@ func (c *setCoordinator) Next(ms method.State) (method.Step, error) {
 			step.Info["threshold"] = s.SMC.Threshold
 		}
 	}
-	if s.SMC.Stopped != Running {
+	if s.SMC.Stopped != abc.Running {
 		step.Done = true
 		return step, nil
 	}
@@ -201,22 +202,22 @@ func (c *setCoordinator) Leave(_ method.State, site string) (method.State, error
 // Share gives every site the posterior mean of the mixture.
 func (c *setCoordinator) Share(ms method.State, _ string) ([]byte, error) {
 	s := ms.(*setState)
-	if s.SMC.Stopped == Running {
+	if s.SMC.Stopped == abc.Running {
 		return nil, fmt.Errorf("the study is not done: it has used %d proposals", s.SMC.Used)
 	}
 	p := s.SMC.Sample()
-	m := p.mean()
+	m := p.Mean()
 	return wire.Marshal(sharedModel{m.Weights, m.Means, m.Covs})
 }
 
 // Result implements [method.Coordinator].
 func (c *setCoordinator) Result(ms method.State) (*method.Result, error) {
 	s := ms.(*setState)
-	if s.SMC.Stopped == Running {
+	if s.SMC.Stopped == abc.Running {
 		return nil, fmt.Errorf("the study is not done: it has used %d proposals", s.SMC.Used)
 	}
 	p := s.SMC.Sample()
-	v := &view{c.setup, &p, p.mean()}
+	v := &view{c.setup, &p, p.Mean()}
 	files, err := v.files()
 	if err != nil {
 		return nil, err
@@ -242,7 +243,7 @@ func (c *setCoordinator) generationsSection(s *setState) figure.Section {
 		line.X, line.Y = append(line.X, float64(p.Used)), append(line.Y, p.Threshold)
 	}
 	ended := fmt.Sprintf("It ended when all %s proposals were used", figure.Count.Text(float64(s.SMC.Used)))
-	if s.SMC.Stopped == FewAccepted {
+	if s.SMC.Stopped == abc.FewAccepted {
 		ended = fmt.Sprintf("It ended after %s proposals, when hardly one more was accepted", figure.Count.Text(float64(s.SMC.Used)))
 	}
 	return figure.Section{ID: "generations", Title: "How close the sample came",

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 
 	"parley/dataset"
+	"parley/methods/graffl/mixture"
 	"parley/methods/graffl/suffiae"
 )
 
@@ -24,7 +25,7 @@ func (s *setup) projection() (*suffiae.Encoder, error) {
 		in.Scale = append(in.Scale, (hi[i]-lo[i])/(2*inputLimit))
 	}
 	seed := s.seed("projection")
-	return suffiae.NewProjection(in, s.opts.Encoder.Dimension, rand.New(rand.NewPCG(seed, mix(seed))))
+	return suffiae.NewProjection(in, s.opts.Encoder.Dimension, rand.New(rand.NewPCG(seed, mixture.SplitMix(seed))))
 }
 
 // trains says whether a site trains the encoder that all share, or its own.
@@ -71,7 +72,7 @@ func (h *site) train(ctx context.Context, data dataset.Source) (*suffiae.Encoder
 		return nil, err
 	}
 	seed := h.seed(fmt.Sprintf("encoder %q", h.name))
-	net, err := suffiae.Train(ctx, in, rows, labels, h.opts.Encoder.training(), rand.New(rand.NewPCG(seed, mix(seed))))
+	net, err := suffiae.Train(ctx, in, rows, labels, h.opts.Encoder.training(), rand.New(rand.NewPCG(seed, mixture.SplitMix(seed))))
 	if err != nil {
 		return nil, err
 	}

@@ -31,7 +31,7 @@ func TestExampleDataAreWhatTheirSeedDraws(t *testing.T) {
 			fmt.Fprintf(&rows, "%s%03d,%.4f,%.4f\n", s.site, i+1, s.mean[0]+r.NormFloat64(), s.mean[1]+r.NormFloat64())
 		}
 		for name, want := range map[string][]byte{"subjects.csv": subjects.Bytes(), "view_point.csv": rows.Bytes()} {
-			path := filepath.Join("..", "examples", "mixture", "data", s.site, name)
+			path := filepath.Join("..", "..", "examples", "mixture", "data", s.site, name)
 			if *update {
 				if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 					t.Fatal(err)

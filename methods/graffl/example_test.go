@@ -4,14 +4,17 @@ import (
 	"fmt"
 	"math/rand/v2"
 
-	"parley/methods/graffl"
+	"parley/methods/graffl/abc"
+	"parley/methods/graffl/inversion"
+	"parley/methods/graffl/landmark"
+	"parley/methods/graffl/mixture"
 )
 
 // Two sites with one mode each release their sums of kernel values at public
 // landmarks, once; everything after that happens away from them.
 func ExampleLandmarks_Posterior() {
 	lo, hi := []float64{-10}, []float64{10}
-	marks, err := graffl.Grid(lo, hi, []float64{1})
+	marks, err := landmark.Grid(lo, hi, []float64{1})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -29,25 +32,25 @@ func ExampleLandmarks_Posterior() {
 		}
 		sums = append(sums, sum) // a session of package privacy adds noise here
 	}
-	observed, err := graffl.Pool(sums, []int{500, 500}, []float64{0, 0})
+	observed, err := landmark.Pool(sums, []int{500, 500}, []float64{0, 0})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	prior, err := graffl.BoxPrior(lo, hi, 2)
+	prior, err := mixture.BoxPrior(lo, hi, 2)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	post, err := marks.Posterior(observed, prior, graffl.DefaultSampling(1))
+	post, err := marks.Posterior(observed, prior, landmark.DefaultSampling(1))
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	names := graffl.Mixture{Dim: 1, Weights: []float64{0.5, 0.5}, Means: []float64{-1, 1}, Covs: []float64{1, 1}}
+	names := mixture.Mixture{Dim: 1, Weights: []float64{0.5, 0.5}, Means: []float64{-1, 1}, Covs: []float64{1, 1}}
 	var left, right float64
 	for i, m := range post.Draws {
-		m = m.Reorder(graffl.Match(names, m, nil))
+		m = m.Reorder(mixture.Match(names, m, nil))
 		left += post.Weights[i] * m.Mean(0)[0]
 		right += post.Weights[i] * m.Mean(1)[0]
 	}
@@ -61,9 +64,9 @@ func ExampleTrilaterate() {
 	points := []float64{1, -1, 0.5, -5.5, -3.5, 1.5}
 	squared := make([]float64, 3)
 	for i := range squared {
-		graffl.SquaredDistances(squared[i:i+1], row, points[2*i:2*i+2], 2)
+		abc.SquaredDistances(squared[i:i+1], row, points[2*i:2*i+2], 2)
 	}
-	recovered, err := graffl.Trilaterate(points, squared, 2)
+	recovered, err := inversion.Trilaterate(points, squared, 2)
 	fmt.Printf("%.2f %v\n", recovered, err)
 	// Output: [7.25 -2.50] <nil>
 }

@@ -11,6 +11,7 @@ import (
 	"parley/dataset"
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/graffl/abc"
 	"parley/privacy"
 	"parley/sitestore"
 	"parley/study"
@@ -48,7 +49,7 @@ func hostileHalves(t testing.TB, options, privacy string) (c method.Coordinator,
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c, s.(*site), func() method.State {
+	return c, siteOf(s), func() method.State {
 		s, err := c.Init()
 		if err != nil {
 			t.Fatal(err)
@@ -136,7 +137,7 @@ func TestHostileTasksAreRefused(t *testing.T) {
 		if _, err := g.admit(method.Task{Kind: "else"}); !errors.Is(err, privacy.ErrRefused) {
 			t.Errorf("%s: a task that the plan does not have: %v", kind, err)
 		}
-		if _, err := h.Run(t.Context(), method.Task{Kind: "else"}, nil); err == nil {
+		if _, err := h.variant.site(h).Run(t.Context(), method.Task{Kind: "else"}, nil); err == nil {
 			t.Errorf("%s: a task that the plan does not have was answered", kind)
 		}
 	}
@@ -176,16 +177,16 @@ func TestDamagedStatesAreRefused(t *testing.T) {
 		"a short sample":       {taskLandmarks, &state{Phase: phaseDone, Sample: &sample{Weights: constant(1, 1), Numbers: constant(5, 1)}}},
 		"weights of a sample":  {taskLandmarks, &state{Phase: phaseDone, Sample: &sample{Weights: constant(1, 2), Numbers: wire.Vector{.5, .5, 0, 0, 1, 1}}}},
 		"no covariance":        {taskLandmarks, &state{Phase: phaseDone, Sample: &sample{Weights: constant(1, 1), Numbers: wire.Vector{.5, .5, 0, 0, 1, -1}}}},
-		"iterations":           {taskDistances, &publishedState{Iteration: 4, Kept: Acceptance{Limit: 5}}},
-		"another limit":        {taskDistances, &publishedState{Kept: Acceptance{Limit: 6}}},
-		"accepted of no site":  {taskDistances, &publishedState{Kept: Acceptance{Limit: 5, Kept: []Answer{{Site: 2}}}}},
-		"accepted of no row":   {taskDistances, &publishedState{Kept: Acceptance{Limit: 5, Kept: []Answer{{Row: 2}}}, Rows: map[string]int{"a": 2}}},
-		"out of order":         {taskDistances, &publishedState{Kept: Acceptance{Limit: 5, Kept: []Answer{{Distance: 1}, {Distance: 2}}}, Rows: map[string]int{"a": 2}}},
+		"iterations":           {taskDistances, &publishedState{Iteration: 4, Kept: abc.Acceptance{Limit: 5}}},
+		"another limit":        {taskDistances, &publishedState{Kept: abc.Acceptance{Limit: 6}}},
+		"accepted of no site":  {taskDistances, &publishedState{Kept: abc.Acceptance{Limit: 5, Kept: []abc.Answer{{Site: 2}}}}},
+		"accepted of no row":   {taskDistances, &publishedState{Kept: abc.Acceptance{Limit: 5, Kept: []abc.Answer{{Row: 2}}}, Rows: map[string]int{"a": 2}}},
+		"out of order":         {taskDistances, &publishedState{Kept: abc.Acceptance{Limit: 5, Kept: []abc.Answer{{Distance: 1}, {Distance: 2}}}, Rows: map[string]int{"a": 2}}},
 		"another phase":        {taskLandmarks, &state{Phase: "else"}},
 		"another plan's draws": {taskDiscrepancies, &setState{}},
-		"another prior":        {taskDiscrepancies, sampler(t, func(s *SMC) { s.Prior.Kappa = 1 })},
-		"nothing to propose":   {taskDiscrepancies, sampler(t, func(s *SMC) { s.Used = s.Choices.Proposals })},
-		"stopped at once":      {taskDiscrepancies, sampler(t, func(s *SMC) { s.Stopped = FewAccepted })},
+		"another prior":        {taskDiscrepancies, sampler(t, func(s *abc.SMC) { s.Prior.Kappa = 1 })},
+		"nothing to propose":   {taskDiscrepancies, sampler(t, func(s *abc.SMC) { s.Used = s.Choices.Proposals })},
+		"stopped at once":      {taskDiscrepancies, sampler(t, func(s *abc.SMC) { s.Stopped = abc.FewAccepted })},
 	} {
 		c, _, _ := hostileHalves(t, hostileOptions[x.kind], "{protection: none}")
 		data, err := x.state.MarshalBinary()
@@ -202,7 +203,7 @@ func TestDamagedStatesAreRefused(t *testing.T) {
 }
 
 // sampler is the state of variant set as it begins, damaged.
-func sampler(t *testing.T, damage func(*SMC)) *setState {
+func sampler(t *testing.T, damage func(*abc.SMC)) *setState {
 	t.Helper()
 	_, _, waiting := hostileHalves(t, hostileOptions[taskDiscrepancies], "{protection: none}")
 	s := waiting().(*setState)
@@ -292,4 +293,17 @@ func FuzzModel(f *testing.F) {
 		}
 		m.Schema()
 	})
+}
+
+// siteOf returns what the site halves of all variants have in common.
+func siteOf(s method.Site) *site {
+	switch s := s.(type) {
+	case landmarkSite:
+		return s.site
+	case publishedSite:
+		return s.site
+	case setSite:
+		return s.site
+	}
+	return s.(stagedSite).site
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"parley/internal/wire"
+	"parley/methods/graffl/mixture"
 )
 
 // taskLandmarks asks for the sums at the landmarks: where they are, the plan says.
@@ -72,7 +73,7 @@ type sample struct {
 	Acceptance float64     `cbor:"acceptance"`
 }
 
-func packSample(p *Posterior) *sample {
+func packSample(p *mixture.Posterior) *sample {
 	s := &sample{Weights: p.Weights, Stages: p.Stages, Acceptance: p.Acceptance}
 	for _, m := range p.Draws {
 		s.Numbers = append(append(append(s.Numbers, m.Weights...), m.Means...), m.Covs...)
@@ -82,7 +83,7 @@ func packSample(p *Posterior) *sample {
 
 // posterior unpacks what packSample packed, and checks it: a state may have come
 // from anywhere.
-func (s *sample) posterior(k, d int) (*Posterior, error) {
+func (s *sample) posterior(k, d int) (*mixture.Posterior, error) {
 	each := k + k*d + k*d*d
 	if len(s.Weights) < 1 || len(s.Weights) > maxDraws || len(s.Numbers) != each*len(s.Weights) {
 		return nil, fmt.Errorf("a sample of %d weights and %d numbers: want %d numbers for each of 1 to %d draws", len(s.Weights), len(s.Numbers), each, maxDraws)
@@ -90,7 +91,7 @@ func (s *sample) posterior(k, d int) (*Posterior, error) {
 	if s.Stages < 0 || !(s.Acceptance >= 0 && s.Acceptance <= 1) {
 		return nil, fmt.Errorf("a sample made in %d stages with an acceptance of %v", s.Stages, s.Acceptance)
 	}
-	p := &Posterior{Weights: s.Weights, Stages: s.Stages, Acceptance: s.Acceptance}
+	p := &mixture.Posterior{Weights: s.Weights, Stages: s.Stages, Acceptance: s.Acceptance}
 	sum := 0.0
 	for i, w := range s.Weights {
 		if !(w >= 0) {
@@ -98,7 +99,7 @@ func (s *sample) posterior(k, d int) (*Posterior, error) {
 		}
 		sum += w
 		v := s.Numbers[i*each:][:each]
-		m := Mixture{Dim: d, Weights: v[:k:k], Means: v[k : k+k*d : k+k*d], Covs: v[k+k*d:]}
+		m := mixture.Mixture{Dim: d, Weights: v[:k:k], Means: v[k : k+k*d : k+k*d], Covs: v[k+k*d:]}
 		if err := m.Check(); err != nil {
 			return nil, fmt.Errorf("draw %d: %w", i+1, err)
 		}
@@ -107,7 +108,7 @@ func (s *sample) posterior(k, d int) (*Posterior, error) {
 	if math.Abs(sum-1) > 1e-6 {
 		return nil, fmt.Errorf("the weights of a sample sum to %v, not 1", sum)
 	}
-	p.Size = EffectiveSize(p.Weights)
+	p.Size = mixture.EffectiveSize(p.Weights)
 	return p, nil
 }
 
@@ -118,8 +119,8 @@ type sharedModel struct {
 	Covs    wire.Vector `cbor:"covariances"`
 }
 
-func (m *sharedModel) mixture(k, d int) (Mixture, error) {
-	x := Mixture{Dim: d, Weights: m.Weights, Means: m.Means, Covs: m.Covs}
+func (m *sharedModel) mixture(k, d int) (mixture.Mixture, error) {
+	x := mixture.Mixture{Dim: d, Weights: m.Weights, Means: m.Means, Covs: m.Covs}
 	if len(m.Weights) != k {
 		return x, fmt.Errorf("a mixture of %d components where the plan has %d", len(m.Weights), k)
 	}

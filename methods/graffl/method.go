@@ -7,8 +7,12 @@ import (
 	"math"
 	"slices"
 
+	"parley/internal/vectors"
 	"parley/method"
+	"parley/methods/graffl/landmark"
+	"parley/methods/graffl/mixture"
 	"parley/methods/graffl/suffiae"
+	"parley/methods/graffl/verify"
 	"parley/privacy"
 	"parley/privacy/account"
 	"parley/study"
@@ -30,7 +34,7 @@ func (Method) Coordinator(p *study.Plan) (method.Coordinator, error) {
 		return nil, err
 	}
 	if s.plain() {
-		return s.variant(), nil
+		return s.inner(), nil
 	}
 	return &staged{s, s.stages()}, nil
 }
@@ -42,10 +46,11 @@ func (Method) Site(p *study.Plan, name string) (method.Site, error) {
 		return nil, err
 	}
 	h := &site{setup: s, name: name}
+	inner := s.variant.site(h)
 	if s.plain() {
-		return h, nil
+		return inner, nil
 	}
-	return stagedSite{h}, nil
+	return stagedSite{h, inner}, nil
 }
 
 // plain says whether a plan has nothing beside its variant.
@@ -64,26 +69,20 @@ func (Method) Requests(p *study.Plan, name string) ([]privacy.Listed, error) {
 	if err != nil {
 		return nil, err
 	}
-	times := 1
-	switch s.opts.Variant {
-	case VariantPublished:
-		times = s.publishedTasks()
-	case VariantSet:
-		times = s.setTasks()
-	}
-	return s.around(name, privacy.Listed{Kind: s.task(), Times: times, Request: s.request()}), nil
+	return s.around(name, privacy.Listed{Kind: s.variant.task(), Times: s.variant.times(s), Request: s.variant.request(s)}), nil
 }
 
 // setup is what both halves know from the plan.
 type setup struct {
-	plan   *study.Plan
-	opts   *Options
-	names  []string  // of what the mixture is of: features, or codes
-	lo, hi []float64 // its public box
-	prior  Prior
-	marks  Landmarks
-	scale  float64      // B of [Landmarks.NormBound]
-	sum    *privacy.Sum // what a site releases under differential privacy; nil without it
+	plan    *study.Plan
+	opts    *Options
+	variant variant
+	names   []string  // of what the mixture is of: features, or codes
+	lo, hi  []float64 // its public box
+	prior   mixture.Prior
+	marks   landmark.Landmarks
+	scale   float64      // B of [landmark.Landmarks.NormBound]
+	sum     *privacy.Sum // what a site releases under differential privacy; nil without it
 	// encoder is what makes codes of rows, once it is known: a projection from the
 	// start, one that is trained when it has been.
 	encoder *suffiae.Encoder
@@ -95,7 +94,7 @@ func newSetup(p *study.Plan) (*setup, error) {
 	if !ok {
 		return nil, fmt.Errorf("the plan's options are of method %s, not of graffl", p.Method.Name)
 	}
-	s := &setup{plan: p, opts: opts}
+	s := &setup{plan: p, opts: opts, variant: variantOf(opts.Variant)}
 	s.names, s.lo, s.hi = opts.box(p)
 	var err error
 	if s.prior, err = opts.prior(p); err != nil {
@@ -145,33 +144,6 @@ func (s *setup) protect() (*privacy.Sum, error) {
 		Blocks: []int{s.marks.Len() + 1}, Bound: math.Sqrt(1 + countEntry*countEntry), Mechanism: m}, nil
 }
 
-// task is what sites are asked, in the words that progress and logs show.
-func (s *setup) task() string {
-	switch s.opts.Variant {
-	case VariantPublished:
-		return taskDistances
-	case VariantSet:
-		return taskDiscrepancies
-	}
-	return taskLandmarks
-}
-
-// request is what a site is asked to grant.
-func (s *setup) request() privacy.Request {
-	if s.sum != nil {
-		return privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{*s.sum}}
-	}
-	switch s.opts.Variant {
-	case VariantPublished:
-		return s.publishedRequest()
-	case VariantSet:
-		return s.setRequest()
-	}
-	return unprotected(
-		privacy.Content{What: "sum over the rows of kernel values at each landmark", Values: s.marks.Len()},
-		privacy.Content{What: rowsReleased, Values: 1})
-}
-
 const rowsReleased = "number of rows that have all features"
 
 // unprotected asks for the release of exact numbers.
@@ -186,8 +158,14 @@ func (s *setup) seed(purpose string) uint64 {
 }
 
 // sampling says how the posterior is sampled.
-func (s *setup) sampling() Sampling {
-	o := DefaultSampling(s.seed("posterior"))
+func (s *setup) sampling() landmark.Sampling {
+	o := landmark.DefaultSampling(s.seed("posterior"))
 	o.Particles = s.opts.Draws
 	return o
 }
+
+// SchemaPrefix implements [method.Verifier].
+func (Method) SchemaPrefix() string { return verify.Schema }
+
+// Verify implements [method.Verifier].
+func (Method) Verify(file []byte) ([]vectors.Check, error) { return verify.Vectors(file) }

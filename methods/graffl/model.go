@@ -12,6 +12,8 @@ import (
 	"parley/internal/version"
 	"parley/method"
 	"parley/method/fitted"
+	"parley/methods/graffl/landmark"
+	"parley/methods/graffl/mixture"
 	"parley/methods/graffl/suffiae"
 )
 
@@ -21,19 +23,19 @@ const ModelFormat = "parley/graffl-model/1"
 // Model is what a study found, as model.json: the sample itself is beside it, in
 // posterior.csv.
 type Model struct {
-	Format  string           `json:"format"`  // ModelFormat
-	Program string           `json:"program"` // what wrote it
-	Plan    string           `json:"plan_sha256"`
-	Study   string           `json:"study"`
-	Seed    uint64           `json:"seed"`
-	Private bool             `json:"private"` // made from noised releases alone
-	Options *Options         `json:"options"`
-	Views   []ModelView      `json:"views"`
-	Prior   Prior            `json:"prior"`
-	Marks   *Landmarks       `json:"landmarks,omitempty"` // variant landmark
-	Encoder *suffiae.Encoder `json:"encoder,omitempty"`   // that all sites share, where the mixture is of codes
-	Mean    Mixture          `json:"mean"`                // of the posterior, components matched; of what was accepted in variant published
-	Summed  []ModelParameter `json:"parameters"`
+	Format  string              `json:"format"`  // ModelFormat
+	Program string              `json:"program"` // what wrote it
+	Plan    string              `json:"plan_sha256"`
+	Study   string              `json:"study"`
+	Seed    uint64              `json:"seed"`
+	Private bool                `json:"private"` // made from noised releases alone
+	Options *Options            `json:"options"`
+	Views   []ModelView         `json:"views"`
+	Prior   mixture.Prior       `json:"prior"`
+	Marks   *landmark.Landmarks `json:"landmarks,omitempty"` // variant landmark
+	Encoder *suffiae.Encoder    `json:"encoder,omitempty"`   // that all sites share, where the mixture is of codes
+	Mean    mixture.Mixture     `json:"mean"`                // of the posterior, components matched; of what was accepted in variant published
+	Summed  []ModelParameter    `json:"parameters"`
 }
 
 // ModelView is a view with its features.
@@ -64,12 +66,12 @@ func (v *view) parameters() (all []ModelParameter) {
 		all = append(all, ModelParameter{k + 1, name, x.mean, x.low, x.high})
 	}
 	for k := range v.opts.Components {
-		add(k, "weight", v.posterior.weight(k))
+		add(k, "weight", weightOf(v.posterior, k))
 		for i, name := range v.names {
-			add(k, "mean of "+name, v.posterior.location(k, i))
+			add(k, "mean of "+name, locationOf(v.posterior, k, i))
 		}
 		for i, name := range v.names {
-			add(k, "standard deviation of "+name, v.posterior.deviation(k, i))
+			add(k, "standard deviation of "+name, deviationOf(v.posterior, k, i))
 		}
 	}
 	return all

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"parley/methods/graffl/landmark"
+	"parley/methods/graffl/mixture"
 	"parley/study"
 )
 
@@ -42,7 +44,7 @@ type Options struct {
 }
 
 // PriorOptions make the prior of the features' public ranges, of widths R: see
-// [BoxPrior], whose numbers are the defaults.
+// [mixture.BoxPrior], whose numbers are the defaults.
 type PriorOptions struct {
 	Concentration float64 `json:"concentration"` // α of the weights' Dirichlet distribution, 0.01 to 1e6 (1)
 	Kappa         float64 `json:"kappa"`         // rows that the middle of the box is worth as a component's mean, 1e-6 to 1e6 (0.02)
@@ -108,7 +110,7 @@ func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 		o.fillSet(missing)
 	case VariantLandmark:
 		if missing("draws") {
-			o.Draws = DefaultSampling(0).Particles
+			o.Draws = landmark.DefaultSampling(0).Particles
 		}
 		if o.Landmarks == nil {
 			o.Landmarks = &LandmarkOptions{}
@@ -150,8 +152,8 @@ func (o *Options) Check(p *study.Plan, report func(key, what, hint string)) {
 		report("variant", fmt.Sprintf("%q is not known", o.Variant), "one of "+strings.Join(variants, ", "))
 		return
 	}
-	if o.Components < 1 || o.Components > maxComponents {
-		report("components", fmt.Sprintf("a mixture of %d components", o.Components), fmt.Sprintf("from 1 to %d; it has no default", maxComponents))
+	if o.Components < 1 || o.Components > mixture.MaxComponents {
+		report("components", fmt.Sprintf("a mixture of %d components", o.Components), fmt.Sprintf("from 1 to %d; it has no default", mixture.MaxComponents))
 	}
 	ready := o.checkFeatures(p, report)
 	if o.Encoder != nil {
@@ -162,7 +164,7 @@ func (o *Options) Check(p *study.Plan, report func(key, what, hint string)) {
 	}
 	o.checkCalibration(report)
 	ready = o.checkPrior(p, report) && ready
-	if ready && o.Components >= 1 && o.Components <= maxComponents {
+	if ready && o.Components >= 1 && o.Components <= mixture.MaxComponents {
 		o.checkSize(p, report)
 		if _, err := o.prior(p); err != nil {
 			report("prior", err.Error(), "ranges of features that are neither as wide nor as narrow")
@@ -204,8 +206,8 @@ func (o *Options) checkFeatures(p *study.Plan, report func(key, what, hint strin
 	ok := true
 	ranges, use := true, "which the prior and the landmarks are made of"
 	switch d := features(p); {
-	case o.Encoder == nil && d > maxDim:
-		report("", fmt.Sprintf("%d features are too many for a mixture with full covariances", d), fmt.Sprintf("at most %d, and few are better; or an encoder", maxDim))
+	case o.Encoder == nil && d > mixture.MaxDim:
+		report("", fmt.Sprintf("%d features are too many for a mixture with full covariances", d), fmt.Sprintf("at most %d, and few are better; or an encoder", mixture.MaxDim))
 		ok = false
 	case o.Encoder != nil && d > maxFeatures:
 		report("encoder", fmt.Sprintf("%d features are more than it takes", d), fmt.Sprintf("at most %d", maxFeatures))
@@ -299,8 +301,8 @@ func (o *Options) checkLandmark(p *study.Plan, ready bool, report func(key, what
 		report("landmarks", "missing", "bandwidth and scattered")
 	case !(l.Bandwidth > 0 && l.Bandwidth <= 1):
 		report("landmarks.bandwidth", fmt.Sprintf("%v of a feature's range", l.Bandwidth), "above 0, to 1")
-	case l.Scattered < 0 || l.Scattered > maxLandmarks:
-		report("landmarks.scattered", fmt.Sprintf("%d landmarks", l.Scattered), fmt.Sprintf("from 1 to %d; 0 for a grid", maxLandmarks))
+	case l.Scattered < 0 || l.Scattered > landmark.MaxLandmarks:
+		report("landmarks.scattered", fmt.Sprintf("%d landmarks", l.Scattered), fmt.Sprintf("from 1 to %d; 0 for a grid", landmark.MaxLandmarks))
 	case l.Law != "" && l.Law != LawEven && l.Law != LawNormal:
 		report("landmarks.law", fmt.Sprintf("%q is not known", l.Law), "one of "+LawEven+", "+LawNormal)
 	case l.Law != "" && l.Scattered == 0:
@@ -325,9 +327,9 @@ func box(p *study.Plan) (names []string, lo, hi []float64) {
 }
 
 // prior makes the prior of the public box.
-func (o *Options) prior(p *study.Plan) (Prior, error) {
+func (o *Options) prior(p *study.Plan) (mixture.Prior, error) {
 	_, lo, hi := o.box(p)
-	q, err := BoxPrior(lo, hi, o.Components)
+	q, err := mixture.BoxPrior(lo, hi, o.Components)
 	if err != nil {
 		return q, err
 	}
@@ -344,7 +346,7 @@ func (o *Options) prior(p *study.Plan) (Prior, error) {
 }
 
 // landmarks lays the landmarks.
-func (o *Options) landmarks(p *study.Plan) (Landmarks, error) {
+func (o *Options) landmarks(p *study.Plan) (landmark.Landmarks, error) {
 	_, lo, hi := o.box(p)
 	h := make([]float64, len(lo))
 	for i := range h {
@@ -356,9 +358,9 @@ func (o *Options) landmarks(p *study.Plan) (Landmarks, error) {
 		for i := range sd {
 			sd[i] = hi[i] / 4
 		}
-		return ScatterNormal(sd, h, n)
+		return landmark.ScatterNormal(sd, h, n)
 	case n > 0:
-		return Scatter(lo, hi, h, n)
+		return landmark.Scatter(lo, hi, h, n)
 	}
-	return Grid(lo, hi, h)
+	return landmark.Grid(lo, hi, h)
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"parley/methods/graffl/mixture"
 	"parley/methods/graffl/suffiae"
 	"parley/study"
 )
@@ -162,7 +163,7 @@ func (e *EncoderOptions) training() suffiae.Options {
 func (o *Options) checkEncoder(p *study.Plan, report func(key, what, hint string)) (ready bool) {
 	e := o.Encoder
 	ready = true
-	most := maxDim
+	most := mixture.MaxDim
 	if o.Variant == VariantLandmark {
 		most = maxLandmarkCode
 	}
@@ -258,6 +259,6 @@ func (o *Options) checkCalibration(report func(key, what, hint string)) {
 }
 
 const (
-	leastReplicates = 20 // see [Calibration]
+	leastReplicates = 20 // see [mixture.Calibration]
 	maxReplicates   = 10_000
 )

@@ -1,8 +1,13 @@
 package graffl
 
-import "fmt"
+import (
+	"fmt"
 
-// SetOptions are those of variant set: see [SetChoices] and [Discrepancy]. Distances are
+	"parley/methods/graffl/abc"
+	"parley/methods/graffl/mixture"
+)
+
+// SetOptions are those of variant set: see [abc.SetChoices] and [mixture.Discrepancy]. Distances are
 // in the features' own units: one in large numbers drowns the others.
 type SetOptions struct {
 	Discrepancy     string  `json:"discrepancy"`         // energy (the default) or mmd
@@ -25,9 +30,9 @@ func (o *Options) fillSet(missing func(key string) bool) {
 	}
 	q := o.Set
 	if missing("set.discrepancy") {
-		q.Discrepancy = string(Energy)
+		q.Discrepancy = string(mixture.Energy)
 	}
-	c := DefaultSetChoices(0)
+	c := abc.DefaultSetChoices(0)
 	for key, x := range map[string]struct {
 		field *int
 		value int
@@ -67,11 +72,11 @@ func (o *Options) checkSet(report func(key, what, hint string)) {
 	}
 }
 
-func (o *Options) discrepancy() Discrepancy {
-	return Discrepancy{Kind: Kind(o.Set.Discrepancy), Bandwidth: o.Set.Bandwidth}
+func (o *Options) discrepancy() mixture.Discrepancy {
+	return mixture.Discrepancy{Kind: mixture.Kind(o.Set.Discrepancy), Bandwidth: o.Set.Bandwidth}
 }
 
-func (o *Options) choices(seed uint64) SetChoices {
+func (o *Options) choices(seed uint64) abc.SetChoices {
 	q := o.Set
-	return SetChoices{Particles: q.Particles, Proposals: q.Proposals, Rows: q.Rows, Keep: q.Keep, LeastAcceptance: q.LeastAcceptance, Seed: seed}
+	return abc.SetChoices{Particles: q.Particles, Proposals: q.Proposals, Rows: q.Rows, Keep: q.Keep, LeastAcceptance: q.LeastAcceptance, Seed: seed}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"parley/figure"
+	"parley/methods/graffl/mixture"
 )
 
 // componentsSection shows the mixture that was found, and how surely.
@@ -53,7 +54,7 @@ const hardlyAny = 0.01
 func (v *view) emptyNote() *figure.Note {
 	var empty []string
 	for k := range v.opts.Components {
-		if v.posterior.weight(k).low < hardlyAny {
+		if weightOf(v.posterior, k).low < hardlyAny {
 			empty = append(empty, strconv.Itoa(k+1))
 		}
 	}
@@ -65,7 +66,7 @@ func (v *view) emptyNote() *figure.Note {
 }
 
 // leastSize is an effective sample size below which nothing should be reported: see
-// [EffectiveSize].
+// [mixture.EffectiveSize].
 const leastSize = 20
 
 // componentTable has a row for each component, with its means and standard deviations
@@ -84,9 +85,9 @@ func (v *view) componentTable(caption string) *figure.Table {
 		for k := range v.opts.Components {
 			for i, name := range v.names {
 				component.Text, feature.Text = append(component.Text, strconv.Itoa(k+1)), append(feature.Text, name)
-				weight.Numbers = append(weight.Numbers, p.weight(k).mean)
-				put(mean, p.location(k, i))
-				put(sd, p.deviation(k, i))
+				weight.Numbers = append(weight.Numbers, weightOf(p, k).mean)
+				put(mean, locationOf(p, k, i))
+				put(sd, deviationOf(p, k, i))
 			}
 		}
 		t.Columns = []figure.Column{*component, *weight, *feature, *mean, *sd}
@@ -97,7 +98,7 @@ func (v *view) componentTable(caption string) *figure.Table {
 	}
 	for k := range v.opts.Components {
 		component.Text = append(component.Text, strconv.Itoa(k+1))
-		put(weight, p.weight(k))
+		put(weight, weightOf(p, k))
 	}
 	t.Columns = []figure.Column{*component}
 	if v.opts.Components > 1 {
@@ -105,12 +106,12 @@ func (v *view) componentTable(caption string) *figure.Table {
 	}
 	for _, what := range []struct {
 		name string
-		of   func(k, i int) interval
-	}{{"mean ", p.location}, {"sd ", p.deviation}} {
+		of   func(p *mixture.Posterior, k, i int) interval
+	}{{"mean ", locationOf}, {"sd ", deviationOf}} {
 		for i, name := range v.names {
 			c := column(what.name + name)
 			for k := range v.opts.Components {
-				put(c, what.of(k, i))
+				put(c, what.of(p, k, i))
 			}
 			t.Columns = append(t.Columns, *c)
 		}
@@ -121,7 +122,7 @@ func (v *view) componentTable(caption string) *figure.Table {
 func (v *view) weightsFigure() *figure.Figure {
 	bars := figure.Bars{X: figure.Axis{Label: "share of the rows"}, Labels: componentNames(v.opts.Components)}
 	for k := range v.opts.Components {
-		w := v.posterior.weight(k)
+		w := weightOf(v.posterior, k)
 		bars.Values, bars.Low, bars.High = append(bars.Values, w.mean), append(bars.Low, w.low), append(bars.High, w.high)
 	}
 	return &figure.Figure{ID: "weights", Title: "How large each component is", Chart: bars,
@@ -130,7 +131,7 @@ func (v *view) weightsFigure() *figure.Figure {
 
 // groups are the components in two features, as ellipses of normal distributions:
 // they show no row. One without rows has no ellipse.
-func (m Mixture) groups(i, j int) (all []figure.Group) {
+func groups(m mixture.Mixture, i, j int) (all []figure.Group) {
 	for k, w := range m.Weights {
 		name := fmt.Sprintf("component %d", k+1)
 		if w < hardlyAny { // anywhere, and as wide as the prior
@@ -145,7 +146,7 @@ func (m Mixture) groups(i, j int) (all []figure.Group) {
 }
 
 // clouds are the components in all features.
-func (m Mixture) clouds() (all []figure.Cloud) {
+func clouds(m mixture.Mixture) (all []figure.Cloud) {
 	for k, w := range m.Weights {
 		all = append(all, figure.Cloud{Name: fmt.Sprintf("component %d", k+1), Share: w, Mean: m.Mean(k), Cov: m.Cov(k)})
 	}
@@ -176,10 +177,10 @@ func (v *view) pairsFigure() *figure.Figure {
 	labels := v.labels()
 	if len(labels) == 2 {
 		return &figure.Figure{ID: "pair-1-2", Title: fmt.Sprintf("Components in %s and %s", v.names[0], v.names[1]),
-			Chart:   figure.Scatter{X: figure.Axis{Label: labels[0]}, Y: figure.Axis{Label: labels[1]}, Groups: v.mean.groups(0, 1)},
+			Chart:   figure.Scatter{X: figure.Axis{Label: labels[0]}, Y: figure.Axis{Label: labels[1]}, Groups: groups(v.mean, 0, 1)},
 			Caption: caption, Alt: fmt.Sprintf("Ellipses of each component's rows, in %s and %s.", v.names[0], v.names[1])}
 	}
-	return &figure.Figure{ID: "pairs", Title: "Components in all pairs of " + v.things(), Chart: figure.Pairs{Features: labels, Groups: v.mean.clouds()},
+	return &figure.Figure{ID: "pairs", Title: "Components in all pairs of " + v.things(), Chart: figure.Pairs{Features: labels, Groups: clouds(v.mean)},
 		Caption: caption + " On the diagonal each component's density, as large as its share of the rows.",
 		Alt:     "Ellipses of each component's rows in all pairs, and each component's density in every one."}
 }
@@ -197,7 +198,7 @@ const curvePoints = 241
 
 // curves are the densities of the components of a mixture of one feature, each as
 // large as its share, and their sum.
-func (m Mixture) curves(lo, hi float64, shares []float64) (lines []figure.Line) {
+func curves(m mixture.Mixture, lo, hi float64, shares []float64) (lines []figure.Line) {
 	sum := figure.Line{Name: "together", X: make(figure.Numbers, curvePoints), Y: make(figure.Numbers, curvePoints), Reference: true}
 	for k, share := range shares {
 		line := figure.Line{Name: fmt.Sprintf("component %d", k+1)}
@@ -221,7 +222,7 @@ func (m Mixture) curves(lo, hi float64, shares []float64) (lines []figure.Line) 
 // curvesFigure draws the mixture of one feature, with the posterior of its density.
 func (v *view) curvesFigure() *figure.Figure {
 	lo, hi := v.lo[0], v.hi[0]
-	lines := v.mean.curves(lo, hi, v.mean.Weights)
+	lines := curves(v.mean, lo, hi, v.mean.Weights)
 	density := figure.Line{Name: "mixture, with 90 %", X: lines[0].X, Reference: true}
 	values := make([]float64, len(v.posterior.Draws))
 	for _, x := range density.X {
@@ -235,8 +236,8 @@ func (v *view) curvesFigure() *figure.Figure {
 			mean += v.posterior.Weights[n] * values[n]
 		}
 		density.Y = append(density.Y, mean)
-		density.Low = append(density.Low, Quantile(values, v.posterior.Weights, 0.05))
-		density.High = append(density.High, Quantile(values, v.posterior.Weights, 0.95))
+		density.Low = append(density.Low, mixture.Quantile(values, v.posterior.Weights, 0.05))
+		density.High = append(density.High, mixture.Quantile(values, v.posterior.Weights, 0.95))
 	}
 	lines = append([]figure.Line{density}, lines[:v.opts.Components]...)
 	return &figure.Figure{ID: "density", Title: "Components in " + v.names[0],
@@ -292,7 +293,7 @@ func (v *view) posteriorSection() figure.Section {
 func (v *view) drawn(k int) []figure.Parameter {
 	group := fmt.Sprintf("component %d", k+1)
 	var all []figure.Parameter
-	add := func(name string, value func(Mixture) float64) {
+	add := func(name string, value func(mixture.Mixture) float64) {
 		p := figure.Parameter{Name: name, Group: group}
 		for _, m := range v.posterior.Draws {
 			p.Values = append(p.Values, value(m))
@@ -300,10 +301,10 @@ func (v *view) drawn(k int) []figure.Parameter {
 		all = append(all, p)
 	}
 	if v.opts.Components > 1 {
-		add("weight", func(m Mixture) float64 { return m.Weights[k] })
+		add("weight", func(m mixture.Mixture) float64 { return m.Weights[k] })
 	}
 	for i, name := range v.names {
-		add("mean "+name, func(m Mixture) float64 { return m.Mean(k)[i] })
+		add("mean "+name, func(m mixture.Mixture) float64 { return m.Mean(k)[i] })
 	}
 	return all
 }

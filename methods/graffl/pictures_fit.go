@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"parley/figure"
+	"parley/methods/graffl/landmark"
 )
 
 // componentsSection draws the components over what is known of the rows.
@@ -24,7 +25,7 @@ func (v *landmarkView) componentsSection() figure.Section {
 
 // misfits reports whether what was released speaks against the mixture.
 func (v *landmarkView) misfits() bool {
-	return v.fit.largest > likelyLargest(v.marks.Len()) || v.fit.tail < 0.01
+	return v.fit.Largest > landmark.LikelyLargest(v.marks.Len()) || v.fit.Tail < 0.01
 }
 
 // modesFigure draws the components over the kernel means at a grid of landmarks in
@@ -57,7 +58,7 @@ func (v *landmarkView) grid() (c figure.Contours, ok bool) {
 		nx++
 	}
 	labels := v.labels()
-	c = figure.Contours{X: figure.Axis{Label: labels[0]}, Y: figure.Axis{Label: labels[1]}, Groups: v.mean.groups(0, 1)}
+	c = figure.Contours{X: figure.Axis{Label: labels[0]}, Y: figure.Axis{Label: labels[1]}, Groups: groups(v.mean, 0, 1)}
 	for i := range nx {
 		c.XAt = append(c.XAt, l.Point(i)[0])
 	}
@@ -81,8 +82,8 @@ func (v *landmarkView) onGrid(values []float64) (rows []figure.Numbers) {
 
 // fitSection compares what sites released with what the mixture expects.
 func (v *landmarkView) fitSection() figure.Section {
-	lead := fmt.Sprintf("All that is known of the rows is the mean of a kernel at each of %d public landmarks. If the mixture describes the rows, observed means scatter around those that the posterior expects as chance and noise make them; the largest distance is %.1f of their standard deviations.", v.marks.Len(), v.fit.largest)
-	lead += fmt.Sprintf(" Of so many landmarks the largest should be below about %.1f. All together, by χ² = %.0f with %d degrees of freedom, a mixture that is right is off by as much or more in %s of studies (a little fewer, since it was fitted to them).", likelyLargest(v.marks.Len()), v.fit.chiSq, v.marks.Len(), rarity(v.fit.tail))
+	lead := fmt.Sprintf("All that is known of the rows is the mean of a kernel at each of %d public landmarks. If the mixture describes the rows, observed means scatter around those that the posterior expects as chance and noise make them; the largest distance is %.1f of their standard deviations.", v.marks.Len(), v.fit.Largest)
+	lead += fmt.Sprintf(" Of so many landmarks the largest should be below about %.1f. All together, by χ² = %.0f with %d degrees of freedom, a mixture that is right is off by as much or more in %s of studies (a little fewer, since it was fitted to them).", landmark.LikelyLargest(v.marks.Len()), v.fit.ChiSq, v.marks.Len(), rarity(v.fit.Tail))
 	section := figure.Section{ID: "fit", Title: "Does the mixture fit?", Lead: lead}
 	if h := v.fitMap(); h != nil {
 		section.Items = append(section.Items, figure.Item{Figure: h})
@@ -103,16 +104,12 @@ func rarity(p float64) string {
 	return fmt.Sprintf("%.2g %%", 100*p)
 }
 
-// likelyLargest is what the largest of n independent normal deviations exceeds
-// with a probability of 1 % at most.
-func likelyLargest(n int) float64 { return math.Sqrt(2) * math.Erfcinv(0.01/float64(n)) }
-
 // residuals are the distances of observed from expected means, in standard deviations.
 func (v *landmarkView) residuals() []float64 {
-	r := make([]float64, len(v.fit.expected))
-	for i, e := range v.fit.expected {
-		if r[i] = math.NaN(); v.fit.sd[i] > 0 {
-			r[i] = (v.observed.Mean[i] - e) / v.fit.sd[i]
+	r := make([]float64, len(v.fit.Expected))
+	for i, e := range v.fit.Expected {
+		if r[i] = math.NaN(); v.fit.SD[i] > 0 {
+			r[i] = (v.observed.Mean[i] - e) / v.fit.SD[i]
 		}
 	}
 	return r
@@ -125,7 +122,7 @@ func (v *landmarkView) fitFigure() *figure.Figure {
 		order[r] = r
 	}
 	at := func(_, i int) float64 { return float64(i + 1) }
-	key := func(r int) float64 { return v.fit.expected[r] }
+	key := func(r int) float64 { return v.fit.Expected[r] }
 	caption := "Landmarks in the order of what the mixture expects there. The band holds nine of ten observed means if the mixture is right."
 	if v.marks.Dim == 1 {
 		x = figure.Axis{Label: v.labels()[0]}
@@ -137,10 +134,10 @@ func (v *landmarkView) fitFigure() *figure.Figure {
 	observed, expected := figure.Line{Name: "observed", Points: true}, figure.Line{Name: "expected, with 90 %"}
 	const z90 = 1.6448536269514722
 	for i, r := range order {
-		at, e := at(r, i), v.fit.expected[r]
+		at, e := at(r, i), v.fit.Expected[r]
 		observed.X, observed.Y = append(observed.X, at), append(observed.Y, v.observed.Mean[r])
 		expected.X, expected.Y = append(expected.X, at), append(expected.Y, e)
-		expected.Low, expected.High = append(expected.Low, e-z90*v.fit.sd[r]), append(expected.High, e+z90*v.fit.sd[r])
+		expected.Low, expected.High = append(expected.Low, e-z90*v.fit.SD[r]), append(expected.High, e+z90*v.fit.SD[r])
 	}
 	if v.observed.NoiseVar > 0 {
 		caption += fmt.Sprintf(" Privacy noise is part of it: a standard deviation of %.2g on every mean.", math.Sqrt(v.observed.NoiseVar))
@@ -159,8 +156,8 @@ func (v *landmarkView) fitMap() *figure.Figure {
 	}
 	const legend = "mean kernel value"
 	c.Groups = nil
-	c.Panels = []figure.Panel{{Title: "observed", Legend: legend, Values: v.onGrid(v.observed.Mean)}, {Title: "expected", Legend: legend, Values: v.onGrid(v.fit.expected)},
-		{Title: "difference", Legend: "standard deviations", Values: v.onGrid(v.residuals()), Diverging: true, Reach: figure.Numbers{likelyLargest(v.marks.Len())}}}
+	c.Panels = []figure.Panel{{Title: "observed", Legend: legend, Values: v.onGrid(v.observed.Mean)}, {Title: "expected", Legend: legend, Values: v.onGrid(v.fit.Expected)},
+		{Title: "difference", Legend: "standard deviations", Values: v.onGrid(v.residuals()), Diverging: true, Reach: figure.Numbers{landmark.LikelyLargest(v.marks.Len())}}}
 	return &figure.Figure{ID: "landmark-map", Title: "Kernel means over the landmarks", Chart: c,
 		Caption: "Left, where rows are, as far as anybody outside a site can see; in the middle, where the mixture expects them; right, what is left over, in standard deviations of what chance and noise make of it, on a scale to the largest that is likely. The right one should look like pale noise: a hill or a hollow where a component lies says that its rows are not as normally distributed as the mixture takes them to be.",
 		Alt:     "Three maps over the grid of landmarks: observed kernel means, those expected by the mixture, and their difference in standard deviations."}

@@ -11,6 +11,8 @@ import (
 
 	"parley/figure"
 	"parley/method"
+	"parley/methods/graffl/landmark"
+	"parley/methods/graffl/mixture"
 	"parley/study"
 )
 
@@ -32,7 +34,7 @@ func pictured(t *testing.T, k, d int) *landmarkView {
 		t.Fatal(err)
 	}
 	rng := rand.New(rand.NewPCG(uint64(k), uint64(d)))
-	truth := NewMixture(k, d)
+	truth := mixture.NewMixture(k, d)
 	for c := range k {
 		truth.Weights[c] = 2 * float64(c+1) / float64(k*(k+1))
 		for i := range d {
@@ -40,7 +42,7 @@ func pictured(t *testing.T, k, d int) *landmarkView {
 			truth.Cov(c)[i*d+i] = 1 + rng.Float64()
 		}
 	}
-	post := &Posterior{Stages: 3, Acceptance: 0.25}
+	post := &mixture.Posterior{Stages: 3, Acceptance: 0.25}
 	const draws = 100
 	for range draws {
 		m := truth.Clone()
@@ -49,18 +51,18 @@ func pictured(t *testing.T, k, d int) *landmarkView {
 		}
 		post.Draws, post.Weights = append(post.Draws, m), append(post.Weights, 1./draws)
 	}
-	post.Size = EffectiveSize(post.Weights)
+	post.Size = mixture.EffectiveSize(post.Weights)
 	mean, _, err := s.marks.Moments(truth)
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := Observation{Mean: mean, Rows: 500}
+	o := landmark.Observation{Mean: mean, Rows: 500}
 	c := &coordinator{s}
-	fit, err := c.checkFit(o, post)
+	fit, err := c.marks.Fit(o, post)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &landmarkView{view{s, post, post.mean()}, o, fit}
+	return &landmarkView{view{s, post, post.Mean()}, o, fit}
 }
 
 // draws checks that everything in a section can be shown, and shows no row.
@@ -147,7 +149,7 @@ func TestMapKeepsLandmarksInTheirPlaces(t *testing.T) {
 	for j, y := range c.YAt {
 		for i, x := range c.XAt {
 			at := v.marks.Point(r)
-			if at[0] != x || at[1] != y || c.Panels[0].Values[j][i] != v.observed.Mean[r] || c.Panels[1].Values[j][i] != v.fit.expected[r] {
+			if at[0] != x || at[1] != y || c.Panels[0].Values[j][i] != v.observed.Mean[r] || c.Panels[1].Values[j][i] != v.fit.Expected[r] {
 				t.Fatalf("landmark %d at %v stands at (%v, %v)", r, at, x, y)
 			}
 			r++
@@ -237,7 +239,7 @@ func TestMisfitIsSaidFirst(t *testing.T) {
 	if got := first(); got != "" {
 		t.Errorf("a mixture that fits begins with %q", got)
 	}
-	v.fit.largest = 20
+	v.fit.Largest = 20
 	if got := first(); got != "The mixture does not fit everywhere" {
 		t.Errorf("a mixture that does not fit begins with %q", got)
 	}

@@ -10,7 +10,7 @@ import (
 	"parley/engine"
 	"parley/engine/local"
 	"parley/figure"
-	"parley/methods/graffl"
+	"parley/methods/graffl/mixture"
 )
 
 // At 900 000 proposals the modes of all accepted component means lie within 0.5 of the
@@ -33,7 +33,7 @@ func TestPublishedStudyFindsModesAndNoPosterior(t *testing.T) {
 	for k := range 3 {
 		x := column(t, r, fmt.Sprintf("mean_%d/x", k+1))
 		weights := slices.Repeat([]float64{1}, len(x))
-		if width := graffl.Quantile(x, weights, 0.95) - graffl.Quantile(x, weights, 0.05); width < 25 {
+		if width := mixture.Quantile(x, weights, 0.95) - mixture.Quantile(x, weights, 0.05); width < 25 {
 			t.Errorf("90 %% of the means of component %d are within %.1f", k+1, width)
 		}
 	}

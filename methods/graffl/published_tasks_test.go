@@ -10,6 +10,7 @@ import (
 
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/graffl/abc"
 )
 
 // The tasks of a plan cover its rounds once, and stay few.
@@ -25,7 +26,7 @@ func TestPublishedTasksCoverTheRounds(t *testing.T) {
 			first += o.together(first)
 			tasks++
 		}
-		if first != o.Rounds || tasks != s.publishedTasks() || tasks > mostTasks || o.together(first) != 0 {
+		if first != o.Rounds || tasks != (publishedVariant{}).times(s) || tasks > mostTasks || o.together(first) != 0 {
 			t.Fatalf("%d tasks for %d rounds end at %d", tasks, o.Rounds, first)
 		}
 	})
@@ -43,7 +44,7 @@ func publishedHalves(t *testing.T) (*publishedCoordinator, *site) {
 func TestPublishedTasksAreAlgorithm2(t *testing.T) {
 	c, h := publishedHalves(t)
 	rows := []float64{1, -2, 3.5} // of both sites: see threeRows
-	want, err := NewAcceptance(17)
+	want, err := abc.NewAcceptance(17)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +53,7 @@ func TestPublishedTasksAreAlgorithm2(t *testing.T) {
 		for round := range c.opts.Published.Rounds {
 			for k, row := range rows {
 				p.Row(round*len(rows)+k, x)
-				if err := want.Offer(Answer{round, j, k, (x[0] - row) * (x[0] - row)}); err != nil {
+				if err := want.Offer(abc.Answer{Iteration: round, Site: j, Row: k, Distance: (x[0] - row) * (x[0] - row)}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -137,7 +138,7 @@ func TestPublishedAnswersOfTheWrongLengthAreRefused(t *testing.T) {
 // A state between two tasks is of another plan, or damaged.
 func TestPublishedStatesBetweenTasksAreRefused(t *testing.T) {
 	c, _ := publishedHalves(t)
-	kept := Acceptance{Limit: 17}
+	kept := abc.Acceptance{Limit: 17}
 	for name, s := range map[string]*publishedState{
 		"inside a task":   {Iteration: 1, Kept: kept},
 		"asked when done": {Iteration: c.opts.Published.Rounds, Asked: true, Kept: kept},

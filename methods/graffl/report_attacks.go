@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"parley/figure"
+	"parley/methods/graffl/inversion"
+	"parley/methods/graffl/mixture"
 	"parley/privacy/account"
 )
 
@@ -26,16 +28,7 @@ func (t *attackTable) add(attack, needs, takes, given, finds string) {
 // are known; what is said of variant landmark without noise depends on the fewest.
 func (s *setup) attackSection(numbers int, rows ...float64) figure.Section {
 	var t attackTable
-	switch {
-	case s.opts.Variant == VariantPublished:
-		s.publishedAttacks(&t, numbers)
-	case s.opts.Variant == VariantSet:
-		s.setAttacks(&t, numbers)
-	case s.sum == nil:
-		s.exactAttacks(&t, numbers, rows)
-	default:
-		s.privateAttacks(&t)
-	}
+	s.variant.attacks(s, &t, numbers, rows)
 	lead := "Whoever ran this study, and whoever gets hold of what the sites sent, can try this."
 	if e := s.opts.Encoder; e != nil {
 		lead += " What is found are codes of rows. A code tells of its row as much as the encoder leaves in it, which is meant to be a lot."
@@ -89,7 +82,7 @@ func (s *setup) setAttacks(t *attackTable, proposals int) {
 	t.add("solving for all rows", "nothing but to read the answers: the sets follow from the plan's seed", fmt.Sprintf("%s for each row", plural(d, "mean")), given,
 		fmt.Sprintf("there are as many equations as unknown numbers for a site of up to %s rows; the fewer it has, the easier they are solved", figure.Count.Text(float64(proposals/d))))
 	finds := "nothing more: the energy distance has no width to choose"
-	if s.opts.Set.Discrepancy == string(MMD) {
+	if s.opts.Set.Discrepancy == string(mixture.MMD) {
 		finds = "single rows, if they lie further apart than a few bandwidths"
 	}
 	t.add("scanning with narrow kernels", "to choose the sets that sites compare their rows with, which a task of this variant does", "some dozens of means for each row", given, finds)
@@ -130,7 +123,7 @@ func (s *setup) privateAttacks(t *attackTable) {
 	}
 	t.add("telling two neighbouring data sets apart", who, "1 release", "1 release",
 		fmt.Sprintf("%s, rightly in %s of cases at most, even for the worst row (a coin: 50\u00a0%%); (ε\u00a0%s, δ\u00a0%s) alone would allow %s",
-			what, percent(best(s.visible())), figure.General.Text(pr.Total.Epsilon), figure.General.Text(pr.Total.Delta), percent(MostAdvantage(pr.Total.Epsilon, pr.Total.Delta))))
+			what, percent(best(s.visible())), figure.General.Text(pr.Total.Epsilon), figure.General.Text(pr.Total.Delta), percent(inversion.MostAdvantage(pr.Total.Epsilon, pr.Total.Delta))))
 	t.add("differencing two studies", "a study of the same plan, before or after one person joins or leaves, for which every site is charged again", "1 release of each study", "1 release",
 		"no row: of both releases together no more than their two charges allow")
 	t.add("solving for all rows of a site", "nothing but to read the one release", "sums without noise", "none", "no row, however few a site has: no more than the first line")
@@ -149,7 +142,7 @@ func (s *setup) visible() (mu float64) {
 		s.marks.Features(other, two)
 		count = 0 // both are counted
 	}
-	return math.Sqrt(squaredDistance(phi, other)/(s.scale*s.scale)+count*count) / sd
+	return math.Sqrt(mixture.SquaredDistance(phi, other)/(s.scale*s.scale)+count*count) / sd
 }
 
 // best is how often the best attacker is right in the long run that must tell two

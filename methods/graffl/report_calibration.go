@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"parley/figure"
+	"parley/methods/graffl/mixture"
 )
 
 // calibrationLevel is how often the verdict on a posterior that is right is that it is
@@ -15,14 +16,14 @@ const calibrationLevel = 0.01
 // calibrationSection shows simulation-based calibration of the study's own posterior:
 // whether intervals such as those of this report hold true values as often as they say.
 // It rests on simulated rows alone and says nothing about any person.
-func calibrationSection(all []Calibrated, replicates int) figure.Section {
+func calibrationSection(all []mixture.Calibrated, replicates int) figure.Section {
 	return figure.Section{ID: "calibration", Title: "Are the intervals honest?",
 		Lead:  fmt.Sprintf("This very study was repeated %d times with made-up rows: a mixture was drawn from the prior, as many rows as here from it (at most %d), noised sums from them, and a posterior from those. The mixture that was drawn is known, and its place among the posterior's draws should be anywhere with the same probability.", replicates, maxReplicateRows),
 		Items: []figure.Item{{Note: calibrationVerdict(all)}, {Figure: CalibrationRanks(all, replicates)}, {Figure: coverageFigure(all, replicates)}, {Table: calibrationTable(all)}}}
 }
 
-// calibrationVerdict says in words what [Pass] does, and which quantities fail.
-func calibrationVerdict(all []Calibrated) *figure.Note {
+// calibrationVerdict says in words what [mixture.Pass] does, and which quantities fail.
+func calibrationVerdict(all []mixture.Calibrated) *figure.Note {
 	if len(all) == 0 {
 		return &figure.Note{Warning: true, Title: "Nothing was tested", Text: "No quantity was ranked."}
 	}
@@ -36,7 +37,7 @@ func calibrationVerdict(all []Calibrated) *figure.Note {
 			failed = append(failed, fmt.Sprintf("%s (p %s)", c.Name, chanceText(c.P)))
 		}
 	}
-	if Pass(all, calibrationLevel) {
+	if mixture.Pass(all, calibrationLevel) {
 		return &figure.Note{Title: "Calibrated, as far as can be told",
 			Text: fmt.Sprintf("Of %d quantities none departs from what chance makes: the smallest p %s, of the %s, where %s would be too small. A posterior that is right fails this test once in a hundred times. It was tested for mixtures from the prior: rows that no such mixture makes are another matter.",
 				len(all), chanceText(least.P), least.Name, figure.General.Text(calibrationLevel/float64(len(all))))}
@@ -55,7 +56,7 @@ func chanceText(p float64) string {
 
 // CalibrationRanks draws the ranks of every quantity over so many replicates, with what
 // chance makes of them.
-func CalibrationRanks(all []Calibrated, replicates int) *figure.Figure {
+func CalibrationRanks(all []mixture.Calibrated, replicates int) *figure.Figure {
 	bins := 0
 	for _, c := range all {
 		bins = max(bins, len(c.Counts))
@@ -65,7 +66,7 @@ func CalibrationRanks(all []Calibrated, replicates int) *figure.Figure {
 	for b := range bins + 1 {
 		h.Edges = append(h.Edges, float64(b)/float64(max(bins, 1)))
 	}
-	low, high := ChanceBand(replicates, 1/float64(max(bins, 1)), 0.99)
+	low, high := mixture.ChanceBand(replicates, 1/float64(max(bins, 1)), 0.99)
 	low, high = low*float64(replicates), high*float64(replicates)
 	for _, c := range all {
 		cell := figure.Histogram{Note: "p " + chanceText(c.P)}
@@ -80,7 +81,7 @@ func CalibrationRanks(all []Calibrated, replicates int) *figure.Figure {
 }
 
 // coverageFigure draws how often intervals held the true value.
-func coverageFigure(all []Calibrated, replicates int) *figure.Figure {
+func coverageFigure(all []mixture.Calibrated, replicates int) *figure.Figure {
 	bars := figure.Bars{X: figure.Axis{Label: "share of true values within the interval that should hold 90 %"}, Mark: "as it should be"}
 	for _, c := range all {
 		low, high := wilson(c.Within, replicates)
@@ -101,7 +102,7 @@ func wilson(share float64, n int) (low, high float64) {
 	return max(mid-half, 0), min(mid+half, 1)
 }
 
-func calibrationTable(all []Calibrated) *figure.Table {
+func calibrationTable(all []mixture.Calibrated) *figure.Table {
 	name, chi, p, within := figure.Column{Name: "quantity"}, figure.Column{Name: "χ²", Numbers: figure.Numbers{}}, figure.Column{Name: "p", Format: figure.Score, Numbers: figure.Numbers{}}, figure.Column{Name: "held by 90 % intervals", Format: figure.Percent, Numbers: figure.Numbers{}}
 	for _, c := range all {
 		name.Text = append(name.Text, c.Name)

@@ -7,11 +7,12 @@ import (
 	"testing"
 
 	"parley/figure"
+	"parley/methods/graffl/mixture"
 )
 
 // calibratedAs ranks 200 replicates of three quantities, the first as bend makes of
 // uniform ones.
-func calibratedAs(t *testing.T, bend func(float64) float64) (all []Calibrated) {
+func calibratedAs(t *testing.T, bend func(float64) float64) (all []mixture.Calibrated) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(3, 4))
 	for i, name := range []string{"largest component: weight", "all rows: mean 1", "landmark means: distance"} {
@@ -23,7 +24,7 @@ func calibratedAs(t *testing.T, bend func(float64) float64) (all []Calibrated) {
 			}
 			ranks = append(ranks, u)
 		}
-		one, err := Calibration(name, ranks)
+		one, err := mixture.Calibration(name, ranks)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -44,7 +45,7 @@ func TestCalibrationSection(t *testing.T) {
 		all := calibratedAs(t, c.bend)
 		s := calibrationSection(all, 200)
 		note := s.Items[0].Note
-		if note.Warning != c.warning || !strings.Contains(note.Text, c.word) || note.Warning == Pass(all, calibrationLevel) {
+		if note.Warning != c.warning || !strings.Contains(note.Text, c.word) || note.Warning == mixture.Pass(all, calibrationLevel) {
 			t.Errorf("the verdict is %q: %s", note.Title, note.Text)
 		}
 		if strings.Contains(note.Text, "all rows") && c.warning {

@@ -2,16 +2,16 @@ package graffl
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/csv"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
 	"parley/figure"
 	"parley/method"
+	"parley/methods/graffl/landmark"
+	"parley/methods/graffl/mixture"
 )
 
 // Result implements [method.Coordinator].
@@ -25,11 +25,11 @@ func (c *coordinator) Result(ms method.State) (*method.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	fit, err := c.checkFit(o, p)
+	fit, err := c.marks.Fit(o, p)
 	if err != nil {
 		return nil, err
 	}
-	v := &landmarkView{view{c.setup, p, p.mean()}, o, fit}
+	v := &landmarkView{view{c.setup, p, p.Mean()}, o, fit}
 	files, err := v.files()
 	if err != nil {
 		return nil, err
@@ -45,98 +45,40 @@ func (c *coordinator) Result(ms method.State) (*method.Result, error) {
 // view is a posterior on its way into a report.
 type view struct {
 	*setup
-	posterior *Posterior
-	mean      Mixture // of the posterior
+	posterior *mixture.Posterior
+	mean      mixture.Mixture // of the posterior
 }
 
 // landmarkView is one that was made from landmarks.
 type landmarkView struct {
 	view
-	observed Observation
-	fit      *fitCheck
-}
-
-// fitCheck compares what was observed at the landmarks with what the posterior expects.
-type fitCheck struct {
-	expected []float64
-	sd       []float64 // of the observed means around the expected ones, noise included
-	largest  float64   // distance, in sd
-	chiSq    float64   // of all distances together, and the probability of as much or
-	tail     float64   // more if the model is right: see Landmarks.Misfit
-}
-
-// fitDraws is how many draws the covariance of observed means is averaged over: it
-// hardly changes where the posterior is.
-const fitDraws = 16
-
-// checkFit takes expectations over draws, and not at the posterior means of parameters: a
-// component that hardly a row belongs to may be anywhere, and its mean is nowhere.
-func (c *coordinator) checkFit(o Observation, p *Posterior) (*fitCheck, error) {
-	if err := o.Check(c.marks.Len()); err != nil {
-		return nil, err
-	}
-	n := c.marks.Len()
-	f := &fitCheck{expected: make([]float64, n), sd: make([]float64, n)}
-	e, pairs := newMoments(c.marks), newOverlaps(c.marks)
-	mean, one, cov := make([]float64, n), make([]float64, n*n), make([]float64, n*n)
-	sum, next := 0.0, 0.5
-	for i, m := range p.Draws {
-		if !e.mean(m, mean) {
-			return nil, fmt.Errorf("draw %d has a covariance that is not positive definite", i+1)
-		}
-		for r, v := range mean {
-			f.expected[r] += p.Weights[i] * v
-		}
-		// At equal steps of the summed weight; a draw that several fall on counts as often.
-		times := 0.0
-		for sum += p.Weights[i]; sum*fitDraws > next; next++ {
-			times++
-		}
-		if times == 0 {
-			continue
-		}
-		if !e.covariance(m, pairs, mean, one) {
-			return nil, fmt.Errorf("draw %d has a covariance that is not positive definite", i+1)
-		}
-		spread(rough(o), mean, one)
-		for r, v := range one {
-			cov[r] += times / fitDraws * v
-		}
-	}
-	for r, v := range f.expected {
-		f.sd[r] = math.Sqrt(max(cov[r*n+r], 0))
-		if f.sd[r] > 0 {
-			f.largest = max(f.largest, math.Abs(o.Mean[r]-v)/f.sd[r])
-		}
-	}
-	var err error
-	f.chiSq, f.tail, err = misfit(o, f.expected, cov)
-	return f, err
+	observed landmark.Observation
+	fit      *landmark.Fit
 }
 
 // interval is a posterior mean with the interval that holds 90 %.
 type interval struct{ mean, low, high float64 }
 
-func (p *Posterior) interval(value func(Mixture) float64) (v interval) {
+func intervalOf(p *mixture.Posterior, value func(mixture.Mixture) float64) (v interval) {
 	values := make([]float64, len(p.Draws))
 	for i, m := range p.Draws {
 		values[i] = value(m)
 		v.mean += p.Weights[i] * values[i]
 	}
-	v.low, v.high = Quantile(values, p.Weights, 0.05), Quantile(values, p.Weights, 0.95)
+	v.low, v.high = mixture.Quantile(values, p.Weights, 0.05), mixture.Quantile(values, p.Weights, 0.95)
 	return v
 }
 
-func (p *Posterior) weight(k int) interval {
-	return p.interval(func(m Mixture) float64 { return m.Weights[k] })
+func weightOf(p *mixture.Posterior, k int) interval {
+	return intervalOf(p, func(m mixture.Mixture) float64 { return m.Weights[k] })
 }
 
-func (p *Posterior) location(k, i int) interval {
-	return p.interval(func(m Mixture) float64 { return m.Mean(k)[i] })
+func locationOf(p *mixture.Posterior, k, i int) interval {
+	return intervalOf(p, func(m mixture.Mixture) float64 { return m.Mean(k)[i] })
 }
 
-func (p *Posterior) deviation(k, i int) interval {
-	return p.interval(func(m Mixture) float64 { return math.Sqrt(m.Cov(k)[i*m.Dim+i]) })
+func deviationOf(p *mixture.Posterior, k, i int) interval {
+	return intervalOf(p, func(m mixture.Mixture) float64 { return math.Sqrt(m.Cov(k)[i*m.Dim+i]) })
 }
 
 // components adds the posterior means of weights and of component means.
@@ -153,7 +95,7 @@ func (v *view) components(out map[string]float64) {
 func (v *view) weights() []figure.Fact {
 	shares := make([]string, v.opts.Components)
 	for i, k := range v.bySize() {
-		shares[i] = fmt.Sprintf("%.0f", 100*v.posterior.weight(k).mean)
+		shares[i] = fmt.Sprintf("%.0f", 100*weightOf(v.posterior, k).mean)
 	}
 	switch n := len(shares); {
 	case n == 1:
@@ -166,21 +108,12 @@ func (v *view) weights() []figure.Fact {
 }
 
 // bySize lists the components, largest weight first.
-func (v *view) bySize() []int { return bySize(v.mean.Weights) }
-
-func bySize(weights []float64) []int {
-	order := make([]int, len(weights))
-	for k := range order {
-		order[k] = k
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(weights[b], weights[a]) })
-	return order
-}
+func (v *view) bySize() []int { return mixture.BySize(v.mean.Weights) }
 
 func (v *landmarkView) metrics() map[string]float64 {
 	p := v.posterior
 	out := map[string]float64{"rows": v.observed.Rows, "landmarks": float64(v.marks.Len()), "draws": float64(len(p.Draws)), "effective_sample_size": p.Size,
-		"temperatures": float64(p.Stages), "acceptance": p.Acceptance, "largest_residual_sd": v.fit.largest, "misfit_chi_square": v.fit.chiSq, "misfit_p": v.fit.tail,
+		"temperatures": float64(p.Stages), "acceptance": p.Acceptance, "largest_residual_sd": v.fit.Largest, "misfit_chi_square": v.fit.ChiSq, "misfit_p": v.fit.Tail,
 		"noise_sd_of_landmark_means": math.Sqrt(v.observed.NoiseVar)}
 	v.components(out)
 	return out
@@ -198,12 +131,12 @@ func (v *landmarkView) headline() []figure.Fact {
 	facts = append(facts, v.weights()...)
 	return append(facts, rows,
 		figure.Fact{Name: fmt.Sprintf("effective sample size, of %d draws", len(v.posterior.Draws)), Value: fmt.Sprintf("%.0f", v.posterior.Size)},
-		figure.Fact{Name: fmt.Sprintf("largest residual, sd (below %.1f if it fits)", likelyLargest(v.marks.Len())), Value: fmt.Sprintf("%.1f", v.fit.largest)})
+		figure.Fact{Name: fmt.Sprintf("largest residual, sd (below %.1f if it fits)", landmark.LikelyLargest(v.marks.Len())), Value: fmt.Sprintf("%.1f", v.fit.Largest)})
 }
 
 // posteriorCSV writes a line for every draw: its weight, then π, μ and the lower
 // triangle of every Σ.
-func (c *setup) posteriorCSV(p *Posterior) ([]byte, error) {
+func (c *setup) posteriorCSV(p *mixture.Posterior) ([]byte, error) {
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
 	head := []string{"draw", "sample_weight"}

@@ -7,6 +7,8 @@ import (
 
 	"parley/figure"
 	"parley/method"
+	"parley/methods/graffl/abc"
+	"parley/methods/graffl/mixture"
 )
 
 const publishedWarning = `This study ran Algorithm 2 as it was published, for comparison. Two things are known of it.
@@ -22,7 +24,7 @@ func (c *publishedCoordinator) Result(ms method.State) (*method.Result, error) {
 		return nil, fmt.Errorf("the study is not done: it waits for iteration %d", s.Iteration+1)
 	}
 	p, made := c.accepted(s)
-	v := &view{c.setup, p, p.mean()}
+	v := &view{c.setup, p, p.Mean()}
 	files, err := v.files()
 	if err != nil {
 		return nil, err
@@ -60,23 +62,23 @@ func (c *publishedCoordinator) Result(ms method.State) (*method.Result, error) {
 
 // accepted makes the accepted parameters again, in the order of their distance, and
 // says where the component lies that made the row of each.
-func (c *publishedCoordinator) accepted(s *publishedState) (p *Posterior, made []float64) {
+func (c *publishedCoordinator) accepted(s *publishedState) (p *mixture.Posterior, made []float64) {
 	kept := s.Kept.Sorted()
-	p = &Posterior{}
-	proposers := make([]*Proposer, len(c.plan.Sites))
+	p = &mixture.Posterior{}
+	proposers := make([]*abc.Proposer, len(c.plan.Sites))
 	for _, a := range kept {
 		site := c.plan.Sites[a.Site]
 		if proposers[a.Site] == nil {
 			proposers[a.Site] = c.proposer(site)
 		}
-		m := NewMixture(c.prior.Components(), c.prior.Dim())
+		m := mixture.NewMixture(c.prior.Components(), c.prior.Dim())
 		k := proposers[a.Site].Parameter(a.Iteration*s.Rows[site]+a.Row, m)
 		made = append(made, m.Mean(k)...)
 		if len(p.Draws) > 0 {
-			m = m.Reorder(Match(p.Draws[0], m, c.prior.scale()))
+			m = m.Reorder(mixture.Match(p.Draws[0], m, c.prior.Scale()))
 		}
 		p.Draws, p.Weights = append(p.Draws, m), append(p.Weights, 1/float64(len(kept)))
 	}
-	p.Size = EffectiveSize(p.Weights)
+	p.Size = mixture.EffectiveSize(p.Weights)
 	return p, made
 }

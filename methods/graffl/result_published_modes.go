@@ -6,17 +6,19 @@ import (
 	"strings"
 
 	"parley/figure"
+	"parley/methods/graffl/abc"
+	"parley/methods/graffl/mixture"
 )
 
 // peaks are the modes of all component means that were accepted.
 type peaks struct {
 	means     []float64 // of all components of all accepted parameters
 	bandwidth []float64
-	modes     []Mode
+	modes     []abc.Mode
 }
 
-func (c *publishedCoordinator) modes(p *Posterior) (*peaks, error) {
-	h, err := ModeBandwidth(c.prior, len(p.Draws))
+func (c *publishedCoordinator) modes(p *mixture.Posterior) (*peaks, error) {
+	h, err := abc.ModeBandwidth(c.prior, len(p.Draws))
 	if err != nil {
 		return nil, err
 	}
@@ -24,7 +26,7 @@ func (c *publishedCoordinator) modes(p *Posterior) (*peaks, error) {
 	for _, m := range p.Draws {
 		out.means = append(out.means, m.Means...)
 	}
-	out.modes = Modes(out.means, h, c.opts.Components)
+	out.modes = abc.Modes(out.means, h, c.opts.Components)
 	return out, nil
 }
 
@@ -71,13 +73,13 @@ func (c *publishedCoordinator) modesFigure(p *peaks, made []float64) *figure.Fig
 		title  string
 		points []float64
 	}{{"all components", p.means}, {"components that made the accepted rows", made}} {
-		k := newKernels(cloud.points, p.bandwidth)
-		scale := 1 / (2 * math.Pi * p.bandwidth[0] * p.bandwidth[1] * float64(k.len()))
+		k := abc.NewKernelDensity(cloud.points, p.bandwidth)
+		scale := 1 / (2 * math.Pi * p.bandwidth[0] * p.bandwidth[1] * float64(k.Len()))
 		panel := figure.Panel{Title: cloud.title, Legend: "density"}
 		for _, y := range f.YAt {
 			row := make(figure.Numbers, 0, places)
 			for _, x := range f.XAt {
-				row = append(row, scale*k.at([]float64{x / p.bandwidth[0], y / p.bandwidth[1]}, nil))
+				row = append(row, scale*k.At([]float64{x / p.bandwidth[0], y / p.bandwidth[1]}, nil))
 			}
 			panel.Values = append(panel.Values, row)
 		}

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"parley/engine/local"
-	"parley/methods/graffl"
+	"parley/methods/graffl/mixture"
 )
 
 // Variant set finds the toy's component means through the engine, with its own numbers
@@ -29,18 +29,18 @@ func TestSetStudyRecoversTheToy(t *testing.T) {
 // meansError is the root mean squared error of three places that a study of the toy
 // reports, matched to its modes.
 func meansError(metrics map[string]float64, what string) float64 {
-	truth, found := graffl.NewMixture(3, 2), graffl.NewMixture(3, 2)
+	truth, found := mixture.NewMixture(3, 2), mixture.NewMixture(3, 2)
 	for k, s := range exampleMeans {
 		copy(truth.Mean(k), s.mean[:])
 		for i, name := range []string{"x", "y"} {
 			found.Mean(k)[i] = metrics[fmt.Sprintf("%s/%d/%s", what, k+1, name)]
 		}
-		for _, m := range []graffl.Mixture{truth, found} {
+		for _, m := range []mixture.Mixture{truth, found} {
 			m.Weights[k] = 1. / 3
 			copy(m.Cov(k), []float64{1, 0, 0, 1})
 		}
 	}
-	found = found.Reorder(graffl.Match(truth, found, nil))
+	found = found.Reorder(mixture.Match(truth, found, nil))
 	squares := 0.0
 	for i, x := range found.Means {
 		squares += (x - truth.Means[i]) * (x - truth.Means[i]) / 6

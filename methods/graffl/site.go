@@ -7,6 +7,7 @@ import (
 	"parley/dataset"
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/graffl/mixture"
 	"parley/privacy"
 )
 
@@ -20,26 +21,12 @@ type site struct {
 	keep []byte
 }
 
-// Run implements [method.Site].
-func (h *site) Run(ctx context.Context, t method.Task, s *privacy.Session) (method.Answer, error) {
-	var answer any
-	var err error
-	switch {
-	case t.Kind != h.task():
-		err = fmt.Errorf("the plan has no task %q", t.Kind)
-	case h.opts.Variant == VariantPublished:
-		answer, err = h.distances(ctx, t, s)
-	case h.opts.Variant == VariantSet:
-		answer, err = h.discrepancies(ctx, t, s)
-	case h.sum != nil:
-		return method.Answer{State: h.keep}, h.noised(ctx, t, s)
-	default:
-		answer, err = h.exact(ctx, t, s)
+// decode reads a task, whose kind must be the variant's.
+func (h *site) decode(t method.Task, task any) error {
+	if t.Kind != h.variant.task() {
+		return fmt.Errorf("the plan has no task %q", t.Kind)
 	}
-	if err != nil {
-		return method.Answer{}, err
-	}
-	return h.answer(t, answer)
+	return decodeTask(t, task)
 }
 
 func (h *site) answer(t method.Task, answer any) (method.Answer, error) {
@@ -64,27 +51,7 @@ func read(row *dataset.Row, x []float64) bool {
 	for _, view := range row.Views {
 		n += copy(x[n:], view)
 	}
-	return n == len(x) && notFinite(x) < 0
-}
-
-// noised releases the one sum. Nothing that depends on a row but through it shows.
-func (h *site) noised(ctx context.Context, t method.Task, s *privacy.Session) error {
-	if err := decodeTask(t, new(landmarkTask)); err != nil {
-		return err
-	}
-	x, n := make([]float64, len(h.names)), h.marks.Len()
-	_, err := s.Sum(ctx, h.sum.Name, func(row *dataset.Row, v []float64) int {
-		if !h.read(row, x) {
-			return -1
-		}
-		h.marks.Features(v[:n], x)
-		for r := range v[:n] {
-			v[r] /= h.scale
-		}
-		v[n] = countEntry
-		return 0
-	})
-	return err
+	return n == len(x) && mixture.NotFinite(x) < 0
 }
 
 // all reads the rows that the mixture is of, and keeps them.
@@ -104,31 +71,4 @@ func (h *site) all(ctx context.Context, s *privacy.Session) ([]float64, error) {
 	}
 	h.rows = rows
 	return rows, ctx.Err()
-}
-
-// exact releases the sums without protection.
-func (h *site) exact(ctx context.Context, t method.Task, s *privacy.Session) (any, error) {
-	if err := decodeTask(t, new(landmarkTask)); err != nil {
-		return nil, err
-	}
-	data, err := s.Data()
-	if err != nil {
-		return nil, err
-	}
-	a := landmarkAnswer{Sums: make(wire.Vector, h.marks.Len())}
-	x, phi := make([]float64, len(h.names)), make([]float64, h.marks.Len())
-	for row, err := range h.mixed(data).Rows(ctx) {
-		if err != nil {
-			return nil, err
-		}
-		if !read(row, x) {
-			continue
-		}
-		h.marks.Features(phi, x)
-		for r, v := range phi {
-			a.Sums[r] += v
-		}
-		a.Rows++
-	}
-	return a, ctx.Err()
 }

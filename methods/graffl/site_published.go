@@ -10,6 +10,8 @@ import (
 	"parley/figure"
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/graffl/abc"
+	"parley/methods/graffl/mixture"
 	"parley/privacy"
 )
 
@@ -46,30 +48,54 @@ const (
 	mostTasks  = 256
 )
 
-// publishedTasks is how many tasks each site of variant published gets: at most
+// publishedVariant is Algorithm 2 as it was published, for comparison.
+type publishedVariant struct{}
+
+func (publishedVariant) task() string                 { return taskDistances }
+func (publishedVariant) steps(s *setup) int           { return s.opts.Published.Rounds }
+func (publishedVariant) coordinator(s *setup) sampled { return &publishedCoordinator{s} }
+func (publishedVariant) site(h *site) method.Site     { return publishedSite{h} }
+
+func (publishedVariant) attacks(s *setup, t *attackTable, numbers int, _ []float64) {
+	s.publishedAttacks(t, numbers)
+}
+
+// times is how many tasks each site of variant published gets: at most
 // mostTasks, however many proposals there are.
-func (s *setup) publishedTasks() int {
+func (publishedVariant) times(s *setup) int {
 	o := s.opts.Published
 	return (o.Rounds + o.batch() - 1) / o.batch()
 }
 
-// publishedRequest is what each of them releases. How many rows a site has is not in the
+// request is what each of them releases. How many rows a site has is not in the
 // plan, so that there is no bound but that of a message.
-func (s *setup) publishedRequest() privacy.Request {
+func (publishedVariant) request(s *setup) privacy.Request {
 	return unprotected(privacy.Content{Values: maxAnswer,
 		What: fmt.Sprintf("%d numbers for every row, whatever rows there are: its exact squared distances to known points; %d such numbers are the row", s.opts.Published.together(0), len(s.names)+1)})
 }
 
 // proposer makes the proposals that a site of variant published compares its rows
 // with.
-func (s *setup) proposer(site string) *Proposer {
-	return NewProposer(s.prior, s.seed(fmt.Sprintf("proposals %q", site)))
+func (s *setup) proposer(site string) *abc.Proposer {
+	return abc.NewProposer(s.prior, s.seed(fmt.Sprintf("proposals %q", site)))
+}
+
+// publishedSite is the site half of Algorithm 2.
+type publishedSite struct{ *site }
+
+// Run implements [method.Site].
+func (h publishedSite) Run(ctx context.Context, t method.Task, s *privacy.Session) (method.Answer, error) {
+	answer, err := h.distances(ctx, t, s)
+	if err != nil {
+		return method.Answer{}, err
+	}
+	return h.answer(t, answer)
 }
 
 // distances answers the rounds of one task.
-func (h *site) distances(ctx context.Context, t method.Task, s *privacy.Session) (any, error) {
+func (h publishedSite) distances(ctx context.Context, t method.Task, s *privacy.Session) (any, error) {
 	task := new(distancesTask)
-	if err := decodeTask(t, task); err != nil {
+	if err := h.decode(t, task); err != nil {
 		return nil, err
 	}
 	o := h.opts.Published
@@ -91,7 +117,7 @@ func (h *site) distances(ctx context.Context, t method.Task, s *privacy.Session)
 		for k := range n {
 			p.Row(t*n+k, x)
 			// Beyond all measure is far enough: what travels is finite.
-			a.Distances = append(a.Distances, min(squaredDistance(x, rows[k*d:][:d]), math.MaxFloat64))
+			a.Distances = append(a.Distances, min(mixture.SquaredDistance(x, rows[k*d:][:d]), math.MaxFloat64))
 		}
 	}
 	return a, ctx.Err()
@@ -101,8 +127,11 @@ func (h *site) distances(ctx context.Context, t method.Task, s *privacy.Session)
 // them.
 const maxAnswer = (wire.MaxBytes - 1<<16) / 8
 
-// publishedReport tells a site how many rows took part.
-func (h *site) publishedReport(ctx context.Context, data dataset.Source) (*method.Result, error) {
+// Report tells a site how many rows took part.
+func (h publishedSite) Report(ctx context.Context, shared []byte, data dataset.Source) (*method.Result, error) {
+	if err := wire.Unmarshal(shared, new(sharedModel)); err != nil {
+		return nil, fmt.Errorf("decoding the shared model: %w", err)
+	}
 	x := make([]float64, len(h.names))
 	rows, left := 0, 0
 	for row, err := range data.Rows(ctx) {

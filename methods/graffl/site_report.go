@@ -11,6 +11,7 @@ import (
 	"parley/figure"
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/graffl/mixture"
 )
 
 // Report shows a site where its own rows lie in the shared mixture. It never leaves.
@@ -18,9 +19,6 @@ func (h *site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 	model := new(sharedModel)
 	if err := wire.Unmarshal(shared, model); err != nil {
 		return nil, fmt.Errorf("decoding the shared model: %w", err)
-	}
-	if h.opts.Variant == VariantPublished {
-		return h.publishedReport(ctx, data)
 	}
 	m, err := model.mixture(h.opts.Components, len(h.names))
 	if err != nil {
@@ -80,21 +78,21 @@ func (s *setup) subjects() string {
 
 // membership adds up how rows belong to the components of a mixture.
 type membership struct {
-	m        Mixture
-	all      *Density
-	parts    []*Density
+	m        mixture.Mixture
+	all      *mixture.Density
+	parts    []*mixture.Density
 	expected figure.Numbers // of each component, the sum of the rows' probabilities
 	logLik   float64
 }
 
-func newMembership(m Mixture) (*membership, error) {
+func newMembership(m mixture.Mixture) (*membership, error) {
 	b := &membership{m: m, expected: make(figure.Numbers, m.Components())}
 	var err error
 	if b.all, err = m.Density(); err != nil {
 		return nil, err
 	}
 	for c := range b.expected {
-		part, err := m.only(c).Density()
+		part, err := only(m, c).Density()
 		if err != nil {
 			return nil, err
 		}
@@ -115,17 +113,17 @@ func (b *membership) add(x []float64) {
 
 // ownFigures draw the density of the site's rows, given by column, with the shared
 // components over it.
-func (h *site) ownFigures(m Mixture, columns []figure.Numbers, expected figure.Numbers) []*figure.Figure {
+func (h *site) ownFigures(m mixture.Mixture, columns []figure.Numbers, expected figure.Numbers) []*figure.Figure {
 	if len(columns) == 1 {
 		return []*figure.Figure{h.ownHistogram(m, columns[0], expected)}
 	}
 	labels := h.labels()
 	if len(columns) > 2 {
-		return []*figure.Figure{{ID: "own-pairs", Title: "Your rows, and the shared components", Chart: figure.Pairs{Features: labels, Groups: m.clouds(), Values: columns},
+		return []*figure.Figure{{ID: "own-pairs", Title: "Your rows, and the shared components", Chart: figure.Pairs{Features: labels, Groups: clouds(m), Values: columns},
 			Caption: "Grey is the density of this site's rows, smoothed, and on the diagonal how many there are; marks, ellipses and curves are the components of all sites' mixture, which hold half and nine tenths of their rows. Where the grey is elsewhere, your subjects are not those of the others.",
 			Alt:     "Density of this site's rows in all pairs, with an ellipse and a mark for each shared component."}}
 	}
-	c := figure.Contours{X: figure.Axis{Label: labels[0]}, Y: figure.Axis{Label: labels[1]}, Groups: m.groups(0, 1), Subject: true,
+	c := figure.Contours{X: figure.Axis{Label: labels[0]}, Y: figure.Axis{Label: labels[1]}, Groups: groups(m, 0, 1), Subject: true,
 		XAt: h.over(m, 0, columns[0]), YAt: h.over(m, 1, columns[1])}
 	c.Panels = []figure.Panel{{Legend: "density of your rows", Values: figure.KernelDensity(columns[0], columns[1], nil, c.XAt, c.YAt)}}
 	return []*figure.Figure{{ID: "own-pair-1-2", Title: fmt.Sprintf("Your rows in %s and %s, and the shared components", h.names[0], h.names[1]), Chart: c,
@@ -137,7 +135,7 @@ func (h *site) ownFigures(m Mixture, columns []figure.Numbers, expected figure.N
 const densityGrid = 64
 
 // over lays places over a feature's rows and over the middle 95 % of components with rows.
-func (h *site) over(m Mixture, i int, column figure.Numbers) figure.Numbers {
+func (h *site) over(m mixture.Mixture, i int, column figure.Numbers) figure.Numbers {
 	lo, hi := slices.Min(column), slices.Max(column)
 	for k, w := range m.Weights {
 		if w < hardlyAny {
@@ -157,7 +155,7 @@ func (h *site) over(m Mixture, i int, column figure.Numbers) figure.Numbers {
 
 // ownHistogram draws one feature's rows, with the shared components in the shares that
 // they have here.
-func (h *site) ownHistogram(m Mixture, column, expected figure.Numbers) *figure.Figure {
+func (h *site) ownHistogram(m mixture.Mixture, column, expected figure.Numbers) *figure.Figure {
 	at := h.over(m, 0, column)
 	shares := make([]float64, len(expected))
 	total := 0.0
@@ -169,7 +167,7 @@ func (h *site) ownHistogram(m Mixture, column, expected figure.Numbers) *figure.
 			shares[k] = e / total
 		}
 	}
-	lines := append([]figure.Line{histogram("your rows", column)}, m.curves(at[0], at[len(at)-1], shares)...)
+	lines := append([]figure.Line{histogram("your rows", column)}, curves(m, at[0], at[len(at)-1], shares)...)
 	return &figure.Figure{ID: "own-density", Title: fmt.Sprintf("Your rows in %s, and the shared components", h.names[0]),
 		Chart:   figure.Lines{X: figure.Axis{Label: h.labels()[0]}, Y: figure.Axis{Label: "density"}, Series: lines, Subject: true},
 		Caption: "The area is a histogram of this site's rows. Each curve is a component of all sites' mixture, as large as its share of the rows here.",
@@ -202,8 +200,8 @@ func histogram(name string, column figure.Numbers) figure.Line {
 }
 
 // only returns component c alone.
-func (m Mixture) only(c int) Mixture {
-	return Mixture{m.Dim, []float64{1}, m.Mean(c), m.Cov(c)}
+func only(m mixture.Mixture, c int) mixture.Mixture {
+	return mixture.Mixture{Dim: m.Dim, Weights: []float64{1}, Means: m.Mean(c), Covs: m.Cov(c)}
 }
 
 func componentNames(k int) (names []string) {

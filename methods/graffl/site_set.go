@@ -8,6 +8,8 @@ import (
 
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/graffl/abc"
+	"parley/methods/graffl/mixture"
 	"parley/privacy"
 )
 
@@ -21,21 +23,32 @@ const setBatch = 100
 // random numbers are the plan's.
 type discrepanciesTask struct {
 	First     int         `cbor:"first"`     // number of the first proposal, from 0
-	Proposals wire.Vector `cbor:"proposals"` // in [Coordinates], one after the other
+	Proposals wire.Vector `cbor:"proposals"` // in [mixture.Coordinates], one after the other
 }
 
-// discrepanciesAnswer holds the site's part: see [Discrepancy.Cross].
+// discrepanciesAnswer holds the site's part: see [mixture.Discrepancy.Cross].
 type discrepanciesAnswer struct {
 	Across wire.Vector `cbor:"across"` // of each proposal
 	Rows   int         `cbor:"rows"`
 }
 
-// setTasks is the most tasks that each site of variant set gets: a batch has one
-// proposal at least.
-func (s *setup) setTasks() int { return s.opts.Set.Proposals }
+// setVariant compares each site's rows with simulated sets.
+type setVariant struct{}
 
-// setRequest is what each of them releases.
-func (s *setup) setRequest() privacy.Request {
+func (setVariant) task() string                 { return taskDiscrepancies }
+func (setVariant) steps(s *setup) int           { return s.opts.Set.Proposals }
+func (setVariant) coordinator(s *setup) sampled { return &setCoordinator{s} }
+func (setVariant) site(h *site) method.Site     { return setSite{h} }
+
+func (setVariant) attacks(s *setup, t *attackTable, numbers int, _ []float64) {
+	s.setAttacks(t, numbers)
+}
+
+// times is the most tasks that each site gets: a batch has one proposal at least.
+func (setVariant) times(s *setup) int { return s.opts.Set.Proposals }
+
+// request is what each of them releases.
+func (setVariant) request(s *setup) privacy.Request {
 	return unprotected(
 		privacy.Content{What: "mean distance, or kernel value, between all rows and each of some simulated sets", Values: setBatch},
 		privacy.Content{What: rowsReleased, Values: 1})
@@ -43,19 +56,19 @@ func (s *setup) setRequest() privacy.Request {
 
 // sets are what both halves simulate from proposals.
 type sets struct {
-	smc  *SMC // with the prior, the choices and the number of the first proposal
+	smc  *abc.SMC // with the prior, the choices and the number of the first proposal
 	rows []float64
 }
 
 func (s *setup) sets(first int) *sets {
-	return &sets{&SMC{Prior: s.prior, Choices: s.opts.choices(s.seed("sets")), Used: first}, make([]float64, s.opts.Set.Rows*len(s.names))}
+	return &sets{&abc.SMC{Prior: s.prior, Choices: s.opts.choices(s.seed("sets")), Used: first}, make([]float64, s.opts.Set.Rows*len(s.names))}
 }
 
 // each calls f with the set of each proposal; nil where a proposal cannot be
 // simulated, for which covariances may be too near to singular.
 func (s *sets) each(proposals [][]float64, f func(i int, set []float64)) {
 	for i, u := range proposals {
-		if err := s.smc.Set(u, i, s.rows); err != nil || notFinite(s.rows) >= 0 {
+		if err := s.smc.Set(u, i, s.rows); err != nil || mixture.NotFinite(s.rows) >= 0 {
 			f(i, nil)
 			continue
 		}
@@ -63,10 +76,22 @@ func (s *sets) each(proposals [][]float64, f func(i int, set []float64)) {
 	}
 }
 
+// setSite is the site half of variant set.
+type setSite struct{ *site }
+
+// Run implements [method.Site].
+func (h setSite) Run(ctx context.Context, t method.Task, s *privacy.Session) (method.Answer, error) {
+	answer, err := h.discrepancies(ctx, t, s)
+	if err != nil {
+		return method.Answer{}, err
+	}
+	return h.answer(t, answer)
+}
+
 // discrepancies answers a batch.
-func (h *site) discrepancies(ctx context.Context, t method.Task, s *privacy.Session) (any, error) {
+func (h setSite) discrepancies(ctx context.Context, t method.Task, s *privacy.Session) (any, error) {
 	task := new(discrepanciesTask)
-	if err := decodeTask(t, task); err != nil {
+	if err := h.decode(t, task); err != nil {
 		return nil, err
 	}
 	proposals, err := task.open(h.setup)
@@ -94,7 +119,7 @@ func (h *site) discrepancies(ctx context.Context, t method.Task, s *privacy.Sess
 
 // open checks a task against the plan.
 func (t *discrepanciesTask) open(s *setup) (proposals [][]float64, err error) {
-	n := Coordinates{s.prior.Components(), s.prior.Dim()}.Len()
+	n := mixture.Coordinates{K: s.prior.Components(), Dim: s.prior.Dim()}.Len()
 	if len(t.Proposals) == 0 || len(t.Proposals)%n != 0 || len(t.Proposals) > n*setBatch {
 		return nil, fmt.Errorf("%d numbers as proposals: want %d for each of 1 to %d", len(t.Proposals), n, setBatch)
 	}

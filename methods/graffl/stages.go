@@ -29,12 +29,6 @@ type staged struct {
 	phases []string
 }
 
-// sampled is a variant's coordinator that can give its sample, once it is done.
-type sampled interface {
-	method.Coordinator
-	draws(method.State) (*Posterior, error)
-}
-
 // stages lists the phases of a plan, and phaseDone.
 func (s *setup) stages() (phases []string) {
 	if s.receives() {
@@ -58,17 +52,6 @@ func (s *setup) stages() (phases []string) {
 func (s *setup) judged() bool { return s.opts.Scarce != nil && !s.plan.Privacy.Differential() }
 func (s *setup) tested() bool { return s.judged() && s.opts.Scarce.Held > 0 }
 
-// variant is the coordinator of the plan's variant.
-func (s *setup) variant() sampled {
-	switch s.opts.Variant {
-	case VariantPublished:
-		return &publishedCoordinator{s}
-	case VariantSet:
-		return &setCoordinator{s}
-	}
-	return &coordinator{s}
-}
-
 // with is the setup once the encoder is known that the sites share.
 func (s *setup) with(e *suffiae.Encoder) *setup {
 	if e == nil {
@@ -81,7 +64,7 @@ func (s *setup) with(e *suffiae.Encoder) *setup {
 
 // Init implements [method.Coordinator].
 func (c *staged) Init() (method.State, error) {
-	inner, err := c.variant().Init()
+	inner, err := c.inner().Init()
 	if err != nil {
 		return nil, err
 	}
@@ -176,7 +159,7 @@ func (c *staged) address(s *stagedState, body []byte) ([]byte, error) {
 
 // mix moves the variant on.
 func (c *staged) mix(s *stagedState) (method.Step, error) {
-	step, err := c.variant().Next(s.inner)
+	step, err := c.inner().Next(s.inner)
 	if err != nil {
 		return step, err
 	}
@@ -193,13 +176,7 @@ func (c *staged) mix(s *stagedState) (method.Step, error) {
 func (c *staged) length(phase string) int {
 	switch phase {
 	case phaseMixture:
-		switch c.opts.Variant {
-		case VariantPublished:
-			return c.opts.Published.Rounds
-		case VariantSet:
-			return c.opts.Set.Proposals
-		}
-		return 2
+		return c.variant.steps(c.setup)
 	case phaseCalibration:
 		return c.opts.Calibration
 	case phaseDone:
@@ -231,7 +208,7 @@ func (c *staged) Fold(ms method.State, in method.Contribution) (method.State, er
 	switch {
 	case s.Phase == phaseMixture:
 		var inner method.State
-		if inner, err = c.variant().Fold(s.inner, in); err == nil {
+		if inner, err = c.inner().Fold(s.inner, in); err == nil {
 			s.inner = inner
 		}
 	case in.Kind != s.Phase || !s.Asked:
@@ -294,7 +271,7 @@ func (c *staged) Leave(ms method.State, site string) (method.State, error) {
 		return nil, fmt.Errorf("site %s was to train the encoder, and the plan names no other: another plan may, under encoder.site", site)
 	}
 	if slices.Index(c.phases, s.Phase) <= slices.Index(c.phases, phaseMixture) {
-		inner, err := c.variant().Leave(s.inner, site)
+		inner, err := c.inner().Leave(s.inner, site)
 		if err != nil {
 			return nil, err
 		}
@@ -308,7 +285,7 @@ func (c *staged) Leave(ms method.State, site string) (method.State, error) {
 // synthetic rows are worth to it.
 func (c *staged) Share(ms method.State, site string) ([]byte, error) {
 	s := ms.(*stagedState)
-	inner, err := c.variant().Share(s.inner, site)
+	inner, err := c.inner().Share(s.inner, site)
 	if err != nil {
 		return nil, err
 	}
@@ -324,13 +301,13 @@ func (c *staged) Share(ms method.State, site string) ([]byte, error) {
 // worthShare is what a site needs for [site.compare]. The borrowed classifier is the
 // one that was fitted to most rows of the class: nothing weaker is a control.
 func (c *staged) worthShare(s *stagedState, site string) (*worthShare, error) {
-	p, err := c.variant().draws(s.inner)
+	p, err := c.inner().draws(s.inner)
 	if err != nil {
 		return nil, err
 	}
 	d := len(c.names)
 	each := c.opts.Components * (1 + d + d*d)
-	w := &worthShare{Sample: packSample(p.thin(min(maxShared, max(1, maxSharedNumbers/each))))}
+	w := &worthShare{Sample: packSample(p.Thin(min(maxShared, max(1, maxSharedNumbers/each))))}
 	for _, other := range c.plan.Sites {
 		a := s.Linear[other]
 		if other == site || a.classifier() == nil {

@@ -5,6 +5,9 @@ import (
 	"math"
 
 	"parley/method"
+	"parley/methods/graffl/landmark"
+	"parley/methods/graffl/mixture"
+	"parley/study"
 )
 
 // maxReplicateRows bounds the time of a replicate, whatever numbers of rows sites claim.
@@ -14,15 +17,15 @@ const maxReplicateRows = 1 << 20
 // replicate is this study as it is repeated to calibrate its posterior: parameters from the
 // prior, as many rows as the sites have, up to [maxReplicateRows], and as much noise in
 // their means and, as a share, in their number.
-func (c *staged) replicate(s *stagedState) (Replicate, error) {
-	landmarks, ok := c.variant().(*coordinator)
+func (c *staged) replicate(s *stagedState) (landmark.Replicate, error) {
+	landmarks, ok := c.inner().(*coordinator)
 	st, fits := s.inner.(*state)
 	if !ok || !fits {
-		return Replicate{}, fmt.Errorf("variant %s has nothing to calibrate", c.opts.Variant)
+		return landmark.Replicate{}, fmt.Errorf("variant %s has nothing to calibrate", c.opts.Variant)
 	}
 	o, err := landmarks.observation(st)
 	if err != nil {
-		return Replicate{}, err
+		return landmark.Replicate{}, err
 	}
 	rows := min(max(1, math.Round(o.Rows)), maxReplicateRows)
 	r, err := NewReplicate(c.plan, int(rows))
@@ -40,7 +43,7 @@ func (c *staged) replicate(s *stagedState) (Replicate, error) {
 
 // calibrate runs one replicate.
 func (c *staged) calibrate(s *stagedState) (method.Step, error) {
-	n := len(quantityNames(c.prior.Dim()))
+	n := len(landmark.QuantityNames(c.prior.Dim()))
 	done := len(s.Ranks) / n
 	step := method.Step{Progress: done}
 	if done < c.opts.Calibration {
@@ -61,7 +64,7 @@ func (c *staged) calibrate(s *stagedState) (method.Step, error) {
 
 // checkRanks checks those of a state.
 func (c *staged) checkRanks(s *stagedState, complete bool) error {
-	n := len(quantityNames(c.prior.Dim()))
+	n := len(landmark.QuantityNames(c.prior.Dim()))
 	have, want := len(s.Ranks)/n, c.opts.Calibration
 	if len(s.Ranks)%n != 0 || have > want || complete && want > 0 && have < want {
 		return fmt.Errorf("%d ranks of a calibration with %d quantities and %d replicates", len(s.Ranks), n, want)
@@ -75,11 +78,29 @@ func (c *staged) checkRanks(s *stagedState, complete bool) error {
 }
 
 // calibrated tests the ranks of all replicates.
-func (c *staged) calibrated(s *stagedState) ([]Calibrated, error) {
-	n := len(quantityNames(c.prior.Dim()))
+func (c *staged) calibrated(s *stagedState) ([]mixture.Calibrated, error) {
+	n := len(landmark.QuantityNames(c.prior.Dim()))
 	var ranks [][]float64
 	for at := 0; at < len(s.Ranks); at += n {
 		ranks = append(ranks, s.Ranks[at:at+n])
 	}
-	return Replicate{Prior: c.prior}.Calibrate(ranks)
+	return landmark.Replicate{Prior: c.prior}.Calibrate(ranks)
+}
+
+// NewReplicate is what a plan of variant landmark repeats, if its sites have so many
+// rows together.
+func NewReplicate(p *study.Plan, rows int) (landmark.Replicate, error) {
+	s, err := newSetup(p)
+	if err != nil {
+		return landmark.Replicate{}, err
+	}
+	if s.opts.Variant != VariantLandmark || rows < 1 {
+		return landmark.Replicate{}, fmt.Errorf("calibration of variant %s with %d rows: want variant %s, and rows", s.opts.Variant, rows, VariantLandmark)
+	}
+	c := landmark.Replicate{Prior: s.prior, Landmarks: s.marks, Rows: rows, Sampling: s.sampling()}
+	if s.sum != nil {
+		sd := s.sum.Mechanism.Noise * s.sum.Bound * math.Sqrt(float64(len(p.Sites)))
+		c.Noise, c.RowsNoise = sd*s.scale, sd/countEntry
+	}
+	return c, nil
 }

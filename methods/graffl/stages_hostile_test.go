@@ -12,6 +12,8 @@ import (
 	"parley/internal/wire"
 	"parley/method"
 	"parley/methods/graffl/augment"
+	"parley/methods/graffl/landmark"
+	"parley/methods/graffl/mixture"
 	"parley/methods/graffl/suffiae"
 	"parley/privacy"
 	"parley/sitestore"
@@ -255,7 +257,7 @@ func TestDamagedStatesOfPhasesAreRefused(t *testing.T) {
 		"none":             func(s *stagedState) { s.Linear["a"] = nil },
 		"scores":           func(s *stagedState) { s.Worth["a"] = &worthAnswer{Gain: 3} },
 		"scores of nobody": func(s *stagedState) { s.Worth["z"] = &worthAnswer{} },
-		"ranks":            func(s *stagedState) { s.Ranks = constant(len(quantityNames(1)), 0.5) },
+		"ranks":            func(s *stagedState) { s.Ranks = constant(len(landmark.QuantityNames(1)), 0.5) },
 		"a part of them":   func(s *stagedState) { s.Ranks = constant(1, 0.5) },
 		"variant":          func(s *stagedState) { s.inner.(*state).Phase = "" },
 	} {
@@ -289,13 +291,13 @@ func TestDamagedStatesOfPhasesAreRefused(t *testing.T) {
 // Draws that stand for a sample do so by their weights: shares of at most one draw's are
 // rounded.
 func TestThinnedSamplesKeepTheirWeights(t *testing.T) {
-	p := &Posterior{}
+	p := &mixture.Posterior{}
 	for i := range 300 {
-		m := NewMixture(1, 1)
+		m := mixture.NewMixture(1, 1)
 		m.Means[0] = float64(i)
 		p.Draws, p.Weights = append(p.Draws, m), append(p.Weights, float64(i+1)/(300*301/2))
 	}
-	thin := p.thin(100)
+	thin := p.Thin(100)
 	count := map[float64]int{}
 	for i, m := range thin.Draws {
 		count[m.Means[0]]++
@@ -310,7 +312,7 @@ func TestThinnedSamplesKeepTheirWeights(t *testing.T) {
 			t.Fatalf("%d draws of the first %d, want %v", low, i+1, want)
 		}
 	}
-	if len(thin.Draws) != 100 || p.thin(300) != p {
+	if len(thin.Draws) != 100 || p.Thin(300) != p {
 		t.Error("another number of draws")
 	}
 }

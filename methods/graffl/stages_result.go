@@ -17,7 +17,7 @@ func (c *staged) Result(ms method.State) (*method.Result, error) {
 	if s.Phase != phaseDone {
 		return nil, fmt.Errorf("the study is not done: it is in phase %q", s.Phase)
 	}
-	r, err := c.with(s.Encoder).variant().Result(s.inner)
+	r, err := c.with(s.Encoder).inner().Result(s.inner)
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,10 @@ import (
 
 // stagedSite is a site's half of a plan with codes or classes: it answers the tasks around
 // the variant's, and lets the variant's see codes.
-type stagedSite struct{ *site }
+type stagedSite struct {
+	*site
+	variant method.Site
+}
 
 // around lists what a site is asked for over a whole study, by the variant and
 // around it.
@@ -82,7 +85,7 @@ func (h stagedSite) Run(ctx context.Context, t method.Task, s *privacy.Session) 
 	case taskWorth:
 		answer, err = h.answerWorth(ctx, t, s)
 	default:
-		return h.site.Run(ctx, t, s)
+		return h.variant.Run(ctx, t, s)
 	}
 	if err != nil {
 		return method.Answer{}, err
@@ -197,7 +200,7 @@ func (h stagedSite) Report(ctx context.Context, shared []byte, data dataset.Sour
 	if err != nil {
 		return nil, err
 	}
-	r, err := h.site.Report(ctx, share.Variant, h.mixed(data))
+	r, err := h.variant.Report(ctx, share.Variant, h.mixed(data))
 	if err != nil || h.opts.Scarce == nil {
 		return r, err
 	}

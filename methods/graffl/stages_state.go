@@ -45,7 +45,7 @@ func (c *staged) Restore(data []byte) (method.State, error) {
 		return nil, err
 	}
 	var err error
-	if s.inner, err = c.variant().Restore(s.Variant); err != nil {
+	if s.inner, err = c.inner().Restore(s.Variant); err != nil {
 		return nil, err
 	}
 	s.Variant = nil
@@ -95,7 +95,7 @@ func (c *staged) checkState(s *stagedState) error {
 		return err
 	}
 	if at > slices.Index(c.phases, phaseMixture) {
-		if _, err := c.variant().draws(s.inner); err != nil {
+		if _, err := c.inner().draws(s.inner); err != nil {
 			return err
 		}
 	}

@@ -104,7 +104,7 @@ func TestRowsOfAllSitesHelpWhereAClassIsScarce(t *testing.T) {
 }
 
 // Encoders that are trained apart have unrelated axes: what is made of all codes misleads,
-// and the gate keeps it out.
+// and the verdict keeps it out.
 func TestRowsOfUnrelatedCodesAreNotKept(t *testing.T) {
 	p := parse(t, wardsPlan(fmt.Sprintf(scarceSick, 0.87)+"\ndraws: 64\nencoder: {epochs: 20, shared: false}", unprotected))
 	data := scarceWards(t, p, 2)
@@ -218,7 +218,7 @@ func released(t *testing.T, p *study.Plan, data map[string]dataset.Source) map[s
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := releases{c.Method, map[string][]byte{}}
+	r := releases{Coordinator: c.Method, all: map[string][]byte{}}
 	c.Method = r
 	if _, err := c.Run(t.Context()); err != nil {
 		t.Fatal(err)

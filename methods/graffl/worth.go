@@ -11,6 +11,7 @@ import (
 	"parley/dataset"
 	"parley/internal/wire"
 	"parley/methods/graffl/augment"
+	"parley/methods/graffl/mixture"
 	"parley/methods/graffl/suffiae"
 )
 
@@ -195,9 +196,9 @@ func (h *site) compare(ctx context.Context, share *worthShare, data dataset.Sour
 
 // generate draws rows from the posterior predictive distribution: each from a draw of its
 // own, so that what is not known of the mixture is in them.
-func (h *site) generate(p *Posterior, n int) ([][]float64, error) {
+func (h *site) generate(p *mixture.Posterior, n int) ([][]float64, error) {
 	seed := h.seed(fmt.Sprintf("synthetic %q", h.name))
-	r := rand.New(rand.NewPCG(seed, mix(seed)))
+	r := rand.New(rand.NewPCG(seed, mixture.SplitMix(seed)))
 	in := h.units()
 	rows := make([][]float64, n)
 	x := make([]float64, len(h.names))
@@ -212,22 +213,4 @@ func (h *site) generate(p *Posterior, n int) ([][]float64, error) {
 		rows[i] = toUnits(in, x)
 	}
 	return rows, nil
-}
-
-// thin returns at most n draws, which stand for the sample: every one as often as its
-// weight says, by systematic resampling.
-func (p *Posterior) thin(n int) *Posterior {
-	if len(p.Draws) <= n {
-		return p
-	}
-	out := &Posterior{Stages: p.Stages, Acceptance: p.Acceptance}
-	at, sum := 0, p.Weights[0]
-	for i := range n {
-		for want := (float64(i) + 0.5) / float64(n); sum < want && at < len(p.Draws)-1; sum += p.Weights[at] {
-			at++
-		}
-		out.Draws, out.Weights = append(out.Draws, p.Draws[at]), append(out.Weights, 1/float64(n))
-	}
-	out.Size = EffectiveSize(out.Weights)
-	return out
 }

@@ -129,7 +129,7 @@ func (t *appliedTable) String() string {
 		}
 		b.WriteString("\n")
 	}
-	b.WriteString("| the gate's verdicts |")
+	b.WriteString("| the verdicts |")
 	for _, v := range t.verdicts {
 		var said []string
 		for _, verdict := range slices.Sorted(maps.Keys(v)) {

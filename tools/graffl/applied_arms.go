@@ -6,8 +6,8 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"parley/methods/graffl"
 	"parley/methods/graffl/augment"
+	"parley/methods/graffl/mixture"
 	"parley/methods/graffl/suffiae"
 )
 
@@ -22,7 +22,7 @@ type appliedRun struct {
 	proposals int
 	seed      uint64
 	score     func(arm string, auc, f1 float64) // of one target site
-	verdict   func(augment.Verdict)             // of the gate at one target site
+	verdict   func(augment.Verdict)             // at one target site
 }
 
 // do measures every arm at every target site: those but the first.
@@ -202,7 +202,7 @@ func (t table) with(extra [][]float64) table {
 }
 
 // generated is an arm that levels the classes with rows from a posterior.
-func (a *appliedRun) generated(arm string, p *graffl.Posterior, own, held table) error {
+func (a *appliedRun) generated(arm string, p *mixture.Posterior, own, held table) error {
 	scarce, other := own.count()
 	rows, err := predictive(p, max(0, other-scarce), a.seed)
 	if err != nil {
@@ -232,7 +232,7 @@ func (a *appliedRun) sharedEncoder(ctx context.Context) error {
 	}
 	const prefix = "shared encoder"
 	arms := []string{"published", "ceiling"}
-	var posteriors []*graffl.Posterior
+	var posteriors []*mixture.Posterior
 	published, err := fromAlgorithm2(scarce, a.codes, a.proposals, a.seed)
 	if err != nil {
 		return err
@@ -264,7 +264,7 @@ func (a *appliedRun) sharedEncoder(ctx context.Context) error {
 				return err
 			}
 			if arms[i] == "landmark" {
-				if err := a.gated(prefix+": landmark, if the gate lets it", p, own, held); err != nil {
+				if err := a.gated(prefix+": landmark, if the verdict is to keep them", p, own, held); err != nil {
 					return err
 				}
 			}
@@ -277,7 +277,7 @@ func (a *appliedRun) sharedEncoder(ctx context.Context) error {
 const maxLandmarkCodes = 10
 
 // gated is what the product does: synthetic rows only if they pass.
-func (a *appliedRun) gated(arm string, p *graffl.Posterior, own, held table) error {
+func (a *appliedRun) gated(arm string, p *mixture.Posterior, own, held table) error {
 	scarce, other := own.count()
 	rows, err := predictive(p, max(0, other-scarce), a.seed)
 	if err != nil {

@@ -4,7 +4,9 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"parley/methods/graffl"
+	"parley/methods/graffl/abc"
+	"parley/methods/graffl/landmark"
+	"parley/methods/graffl/mixture"
 	"parley/privacy/account"
 )
 
@@ -20,12 +22,12 @@ const (
 )
 
 // codePrior is the prior of k components over codes of d numbers.
-func codePrior(d, k int) (graffl.Prior, error) {
+func codePrior(d, k int) (mixture.Prior, error) {
 	lo, hi := make([]float64, d), make([]float64, d)
 	for i := range d {
 		lo[i], hi[i] = -codeBox, codeBox
 	}
-	p, err := graffl.BoxPrior(lo, hi, k)
+	p, err := mixture.BoxPrior(lo, hi, k)
 	for i := range p.Psi {
 		p.Psi[i] *= codeSpread / 0.02 // of BoxPrior
 	}
@@ -33,21 +35,21 @@ func codePrior(d, k int) (graffl.Prior, error) {
 }
 
 // codeLandmarks are the landmarks over codes of d numbers.
-func codeLandmarks(d int) (graffl.Landmarks, error) {
+func codeLandmarks(d int) (landmark.Landmarks, error) {
 	sd, bandwidth := make([]float64, d), make([]float64, d)
 	for i := range d {
 		sd[i] = codeBox / 4
 		bandwidth[i] = sd[i] * max(0.7, float64(d)/5)
 	}
 	if d > 5 {
-		return graffl.ScatterNormal(sd, bandwidth, wideLandmarks)
+		return landmark.ScatterNormal(sd, bandwidth, wideLandmarks)
 	}
-	return graffl.ScatterNormal(sd, bandwidth, landmarks)
+	return landmark.ScatterNormal(sd, bandwidth, landmarks)
 }
 
 // ceiling samples the exact posterior of one Gaussian given all codes of the scarce
 // class in one place: no generator of this kind can know more.
-func ceiling(sites [][]float64, d int, seed uint64) (*graffl.Posterior, error) {
+func ceiling(sites [][]float64, d int, seed uint64) (*mixture.Posterior, error) {
 	prior, err := codePrior(d, 1)
 	if err != nil {
 		return nil, err
@@ -63,7 +65,7 @@ func ceiling(sites [][]float64, d int, seed uint64) (*graffl.Posterior, error) {
 // sums and numbers of rows carry the noise that each site's one release would: that
 // of one record in the ball of φ/B beside ¼ for the count, added or removed. It is drawn
 // from the seed, because this is a measurement on public data and no release.
-func fromLandmarks(sites [][]float64, d int, epsilon float64, seed uint64) (*graffl.Posterior, error) {
+func fromLandmarks(sites [][]float64, d int, epsilon float64, seed uint64) (*mixture.Posterior, error) {
 	prior, err := codePrior(d, 1)
 	if err != nil {
 		return nil, err
@@ -83,7 +85,7 @@ func fromLandmarks(sites [][]float64, d int, epsilon float64, seed uint64) (*gra
 	}
 	bound := marks.NormBound()
 	r := rand.New(rand.NewPCG(seed, 2))
-	o, phi := graffl.Observation{Mean: make([]float64, marks.Len())}, make([]float64, marks.Len())
+	o, phi := landmark.Observation{Mean: make([]float64, marks.Len())}, make([]float64, marks.Len())
 	for _, rows := range sites {
 		for at := 0; at < len(rows); at += d {
 			marks.Features(phi, rows[at:])
@@ -104,19 +106,19 @@ func fromLandmarks(sites [][]float64, d int, epsilon float64, seed uint64) (*gra
 		o.Mean[i] /= o.Rows
 	}
 	o.NoiseVar /= o.Rows * o.Rows
-	sampling := graffl.DefaultSampling(seed)
+	sampling := landmark.DefaultSampling(seed)
 	// With few sweeps a sample in eight dimensions has not arrived.
 	sampling.Sweeps = max(sampling.Sweeps, d-1)
 	return marks.Posterior(o, prior, sampling)
 }
 
 // fromAlgorithm2 returns what the published algorithm accepts.
-func fromAlgorithm2(sites [][]float64, d, proposals int, seed uint64) (*graffl.Posterior, error) {
+func fromAlgorithm2(sites [][]float64, d, proposals int, seed uint64) (*mixture.Posterior, error) {
 	prior, err := codePrior(d, publishedParts)
 	if err != nil {
 		return nil, err
 	}
-	kept, err := graffl.Published(prior, sites, proposals, appliedDraws, seed)
+	kept, err := abc.Published(prior, sites, proposals, appliedDraws, seed)
 	if err != nil {
 		return nil, err
 	}
@@ -124,9 +126,9 @@ func fromAlgorithm2(sites [][]float64, d, proposals int, seed uint64) (*graffl.P
 	for j, rows := range sites {
 		counts[j] = len(rows) / d
 	}
-	proposer, p := graffl.NewProposer(prior, seed), &graffl.Posterior{}
+	proposer, p := abc.NewProposer(prior, seed), &mixture.Posterior{}
 	for _, a := range kept.Sorted() {
-		m := graffl.NewMixture(publishedParts, d)
+		m := mixture.NewMixture(publishedParts, d)
 		proposer.Parameter(a.Number(counts), m)
 		p.Draws, p.Weights = append(p.Draws, m), append(p.Weights, 1/float64(len(kept.Kept)))
 	}
@@ -134,7 +136,7 @@ func fromAlgorithm2(sites [][]float64, d, proposals int, seed uint64) (*graffl.P
 }
 
 // predictive draws rows, each from another draw of the posterior.
-func predictive(p *graffl.Posterior, n int, seed uint64) ([][]float64, error) {
+func predictive(p *mixture.Posterior, n int, seed uint64) ([][]float64, error) {
 	r := rand.New(rand.NewPCG(seed, 3))
 	rows := make([][]float64, n)
 	for i := range rows {

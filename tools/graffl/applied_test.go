@@ -144,7 +144,7 @@ func TestAppliedTableOnSimulatedRows(t *testing.T) {
 		t.Errorf("AUC %v of all rows, %v of synthetic ones", a, b)
 	}
 	for _, arm := range []string{"own encoders: published", "own encoders: head of the first site", "shared encoder: published", "shared encoder: SMOTE",
-		"shared encoder: landmark, if the gate lets it", "shared encoder: landmark, ε = 10", "shared encoder: landmark, ε = 5", "shared encoder: landmark, ε = 1"} {
+		"shared encoder: landmark, if the verdict is to keep them", "shared encoder: landmark, ε = 10", "shared encoder: landmark, ε = 5", "shared encoder: landmark, ε = 1"} {
 		if v := auc(arm); !(v >= 0 && v <= 1) {
 			t.Errorf("%s: AUC %v", arm, v)
 		}

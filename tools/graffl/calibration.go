@@ -11,6 +11,8 @@ import (
 	"parley/figure"
 	"parley/internal/cputime"
 	"parley/methods/graffl"
+	"parley/methods/graffl/landmark"
+	"parley/methods/graffl/mixture"
 )
 
 const (
@@ -26,8 +28,8 @@ func calibration(ctx context.Context, args []string) error {
 	replicates := flags.Int("replicates", 200, fmt.Sprintf("parameters drawn from the prior, at least %d", leastSets))
 	rows := flags.Int("rows", 900, "rows of each replicate, all sites together")
 	epsilons := flags.String("epsilon", "0,5", "totals ε to calibrate; 0 for no privacy")
-	draws := flags.Int("draws", graffl.DefaultSampling(0).Particles, "parameters in a sample")
-	sweeps := flags.Int("sweeps", graffl.DefaultSampling(0).Sweeps, "moves of every parameter after each resampling")
+	draws := flags.Int("draws", landmark.DefaultSampling(0).Particles, "parameters in a sample")
+	sweeps := flags.Int("sweeps", landmark.DefaultSampling(0).Sweeps, "moves of every parameter after each resampling")
 	assumed := flags.Bool("assumed", false, "draw landmark means from the likelihood's own normal law instead of rows: then only the sampler can fail")
 	out := flags.String("out", "", "a folder for pictures; none without")
 	var totals []float64
@@ -38,7 +40,7 @@ func calibration(ctx context.Context, args []string) error {
 		if *replicates < leastSets || *rows < 1 || slices.Min(totals) < 0 {
 			return fmt.Errorf("want at least %d replicates, rows, and no negative ε", leastSets)
 		}
-		return graffl.Sampling{Particles: *draws, Sweeps: *sweeps}.Check()
+		return landmark.Sampling{Particles: *draws, Sweeps: *sweeps}.Check()
 	}); err != nil {
 		return err
 	}
@@ -63,12 +65,12 @@ func calibration(ctx context.Context, args []string) error {
 		}
 		used := (cputime.Used() - start).Seconds() / float64(*replicates)
 		verdict := "calibrated"
-		if !graffl.Pass(all, verdictLevel) {
+		if !mixture.Pass(all, verdictLevel) {
 			verdict = "NOT calibrated"
 			failed = append(failed, privacyName(epsilon))
 		}
 		for _, one := range all {
-			fmt.Printf("| %s | %s | %.4f | %.3f | %.3f | %s | %.2f |\n", privacyName(epsilon), one.Name, one.P, one.Curve[slices.Index(graffl.Levels(), 0.5)], one.Within, verdict, used)
+			fmt.Printf("| %s | %s | %.4f | %.3f | %.3f | %s | %.2f |\n", privacyName(epsilon), one.Name, one.P, one.Curve[slices.Index(mixture.Levels(), 0.5)], one.Within, verdict, used)
 		}
 		if *out != "" {
 			if err := drawCalibration(*out, epsilon, *replicates, all); err != nil {
@@ -83,7 +85,7 @@ func calibration(ctx context.Context, args []string) error {
 }
 
 // repeat runs the replicates.
-func repeat(ctx context.Context, c graffl.Replicate, n int) ([]graffl.Calibrated, error) {
+func repeat(ctx context.Context, c landmark.Replicate, n int) ([]mixture.Calibrated, error) {
 	var ranks [][]float64
 	for i := range n {
 		if err := ctx.Err(); err != nil {
@@ -99,7 +101,7 @@ func repeat(ctx context.Context, c graffl.Replicate, n int) ([]graffl.Calibrated
 }
 
 // drawCalibration draws the histograms of ranks, and what intervals hold.
-func drawCalibration(dir string, epsilon float64, replicates int, all []graffl.Calibrated) error {
+func drawCalibration(dir string, epsilon float64, replicates int, all []mixture.Calibrated) error {
 	var curves []curve
 	for _, one := range all {
 		curves = append(curves, curve{one.Name, one.Curve})
@@ -130,8 +132,8 @@ type curve struct {
 func coverageLines(curves []curve, n int) figure.Lines {
 	l := figure.Lines{X: figure.Axis{Label: "nominal level"}, Y: figure.Axis{Label: "share that holds the truth"}}
 	ideal := figure.Line{Name: "nominal", Reference: true}
-	for _, level := range graffl.Levels() {
-		low, high := graffl.ChanceBand(n, level, bandLevel)
+	for _, level := range mixture.Levels() {
+		low, high := mixture.ChanceBand(n, level, bandLevel)
 		ideal.X, ideal.Y = append(ideal.X, level), append(ideal.Y, level)
 		ideal.Low, ideal.High = append(ideal.Low, low), append(ideal.High, high)
 	}

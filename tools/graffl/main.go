@@ -32,8 +32,7 @@ var commands = []command{
 	{"set", "error and cost of variant set on the toy", set},
 	{"applied", "what synthetic rows of a scarce class are worth, beside the controls", applied},
 	{"scarce", "the example of deaths in intensive care over seeds, with and without privacy", scarce},
-	{"gate", "how often sites keep synthetic rows that help, and rows that do not", gate},
-	{"adjust", "regression adjustment beside the posterior by landmarks", adjust},
+	{"verdict", "how often sites keep synthetic rows that help, and rows that do not", verdicts},
 }
 
 func main() {

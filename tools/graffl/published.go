@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 
 	"parley/methods/graffl"
+	"parley/methods/graffl/mixture"
 )
 
 // publishedRow is one line of the table.
@@ -96,7 +97,7 @@ func modesError(metrics map[string]float64) float64 {
 			found.Mean(k)[i] = x
 		}
 	}
-	found = found.Reorder(graffl.Match(truth, found, nil))
+	found = found.Reorder(mixture.Match(truth, found, nil))
 	s := 0.0
 	for i, x := range found.Means {
 		s += (x - truth.Means[i]) * (x - truth.Means[i])

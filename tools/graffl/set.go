@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 
 	"parley/methods/graffl"
+	"parley/methods/graffl/mixture"
 )
 
 // setRow is one line of the table.
@@ -38,7 +39,7 @@ func set(ctx context.Context, args []string) error {
 		for _, n := range []int{3750, 7500, 30_000} {
 			table = append(table, setRow{"energy", map[string]any{"proposals": n}})
 		}
-		table = append(table, setRow{"MMD, bandwidth 4", map[string]any{"discrepancy": string(graffl.MMD), "bandwidth": 4}})
+		table = append(table, setRow{"MMD, bandwidth 4", map[string]any{"discrepancy": string(mixture.MMD), "bandwidth": 4}})
 	}
 	fmt.Printf("%d data sets a row, 3 × %d rows, one mode a site. RMSE is that of the posterior mean over data sets and coordinates; in brackets that of the worst data set.\n\n", *sets, *rows)
 	fmt.Println("| discrepancy | proposals | generations | RMSE μ | width μ | coverage μ | RMSE π | coverage π | RMSE Σ | coverage Σ | bytes up | down | heap, MB | CPU s |")

@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"parley/methods/graffl"
+	"parley/methods/graffl/mixture"
 )
 
 const (
@@ -19,14 +19,14 @@ const (
 func sums(seed uint64) error {
 	r := rand.New(rand.NewPCG(seed, 8))
 	sites := toyRow{rows: slices.Repeat([]int{sumsRows}, len(toySites))}.data(seed)
-	blob := graffl.Mixture{Dim: 2, Weights: []float64{1}, Means: make([]float64, 2), Covs: []float64{1, 0, 0, 1}}
+	blob := mixture.Mixture{Dim: 2, Weights: []float64{1}, Means: make([]float64, 2), Covs: []float64{1, 0, 0, 1}}
 	for i, x := range toyTruth.Means {
 		blob.Means[i%2] += x / float64(len(toySites))
 	}
 	fmt.Printf("Distances of every site to a simulated set, %d rows each, weighted by rows.\n\n| simulated from | energy distance | sliced Wasserstein distance |\n|---|---:|---:|\n", sumsRows)
 	for _, c := range []struct {
 		name string
-		m    graffl.Mixture
+		m    mixture.Mixture
 	}{{"the truth", thirds()}, {"one mode in the middle", blob}} {
 		set := make([]float64, sumsRows*c.m.Dim)
 		if err := c.m.Simulate(r, set); err != nil {
@@ -34,7 +34,7 @@ func sums(seed uint64) error {
 		}
 		energy, sliced := 0.0, 0.0
 		for _, rows := range sites {
-			energy += graffl.Discrepancy{Kind: graffl.Energy}.Between(set, rows, c.m.Dim) / float64(len(sites))
+			energy += mixture.Discrepancy{Kind: mixture.Energy}.Between(set, rows, c.m.Dim) / float64(len(sites))
 			sliced += slicedWasserstein(set, rows) / float64(len(sites))
 		}
 		fmt.Printf("| %s | %.2f | %.2f |\n", c.name, energy, sliced)

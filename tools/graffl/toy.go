@@ -16,6 +16,8 @@ import (
 	"parley/internal/cputime"
 	"parley/method"
 	"parley/methods/graffl"
+	"parley/methods/graffl/landmark"
+	"parley/methods/graffl/mixture"
 	"parley/privacy/account"
 	"parley/study"
 )
@@ -24,7 +26,7 @@ import (
 // covariance the identity, in a public box.
 var (
 	toySites = []string{"west", "south", "east"}
-	toyTruth = graffl.Mixture{Dim: 2, Means: []float64{-9, 3, 0, -9, 8, 3}, Covs: []float64{1, 0, 0, 1, 1, 0, 0, 1, 1, 0, 0, 1}}
+	toyTruth = mixture.Mixture{Dim: 2, Means: []float64{-9, 3, 0, -9, 8, 3}, Covs: []float64{1, 0, 0, 1, 1, 0, 0, 1, 1, 0, 0, 1}}
 	toyBox   = [2]float64{-12, 12}
 	toyNames = []string{"x", "y"}
 )
@@ -44,7 +46,7 @@ type toyRow struct {
 func toy(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("toy", flag.ContinueOnError)
 	sets := flags.Int("sets", 50, "data sets of each row, from seeds 1, 2, …; at least 2")
-	draws := flags.Int("draws", graffl.DefaultSampling(0).Particles, "parameters in a study's sample")
+	draws := flags.Int("draws", landmark.DefaultSampling(0).Particles, "parameters in a study's sample")
 	out := flags.String("out", "", "a folder for the picture of coverage; none without")
 	places := flags.String("rows", "300+300+300,630+180+90,3000+3000+3000", "rows of the three sites, for each part of the table")
 	epsilons := flags.String("epsilon", "0,5,1", "totals ε; 0 for no privacy")
@@ -60,7 +62,7 @@ func toy(ctx context.Context, args []string) error {
 		if *sets < 2 || slices.Min(totals) < 0 {
 			return fmt.Errorf("want at least 2 sets, and no negative ε")
 		}
-		return graffl.Sampling{Particles: *draws, Sweeps: 1}.Check()
+		return landmark.Sampling{Particles: *draws, Sweeps: 1}.Check()
 	}); err != nil {
 		return err
 	}
@@ -81,7 +83,7 @@ func toy(ctx context.Context, args []string) error {
 		}
 		if slices.Equal(r.rows, sizes[0]) {
 			c := curve{name: "privacy: " + privacyName(r.epsilon)}
-			for _, level := range graffl.Levels() {
+			for _, level := range mixture.Levels() {
 				c.shares = append(c.shares, own.means.covers(level))
 			}
 			curves = append(curves, c)
@@ -102,7 +104,7 @@ func (r toyRow) measure(ctx context.Context, sets, draws int) (own scores, err e
 	for _, n := range r.rows {
 		truth.Weights = append(truth.Weights, float64(n)/float64(total))
 	}
-	prior, err := graffl.BoxPrior([]float64{toyBox[0], toyBox[0]}, []float64{toyBox[1], toyBox[1]}, len(toySites))
+	prior, err := mixture.BoxPrior([]float64{toyBox[0], toyBox[0]}, []float64{toyBox[1], toyBox[1]}, len(toySites))
 	if err != nil {
 		return own, err
 	}
@@ -190,7 +192,7 @@ func toyPlan(epsilon float64, seed uint64, draws int) (*study.Plan, error) {
 }
 
 // study runs one study through the engine, in memory, and returns its sample.
-func (r toyRow) study(ctx context.Context, seed uint64, draws int, data [][]float64) (*graffl.Posterior, error) {
+func (r toyRow) study(ctx context.Context, seed uint64, draws int, data [][]float64) (*mixture.Posterior, error) {
 	p, err := toyPlan(r.epsilon, seed, draws)
 	if err != nil {
 		return nil, err

@@ -16,6 +16,7 @@ import (
 	"parley/internal/cputime"
 	"parley/method"
 	"parley/methods/graffl"
+	"parley/methods/graffl/mixture"
 	"parley/study"
 )
 
@@ -29,7 +30,7 @@ type variantStudy struct {
 // variantRun is what is measured of one.
 type variantRun struct {
 	metrics  map[string]float64
-	sample   *graffl.Posterior
+	sample   *mixture.Posterior
 	up, down int           // bytes
 	used     time.Duration // of processors
 	heap     uint64        // largest in use after a round, in bytes, with what waits for the collector
@@ -112,15 +113,15 @@ func (s variantStudy) config() (*local.Config, error) {
 }
 
 // thirds is the truth where all sites have as many rows.
-func thirds() graffl.Mixture {
+func thirds() mixture.Mixture {
 	m := toyTruth.Clone()
 	m.Weights = slices.Repeat([]float64{1. / 3}, len(toySites))
 	return m
 }
 
 // toyPrior is the prior of the toy's plans, with a concentration α of the weights.
-func toyPrior(alpha float64) (graffl.Prior, error) {
-	p, err := graffl.BoxPrior(slices.Repeat(toyBox[:1], len(toyNames)), slices.Repeat(toyBox[1:], len(toyNames)), len(toySites))
+func toyPrior(alpha float64) (mixture.Prior, error) {
+	p, err := mixture.BoxPrior(slices.Repeat(toyBox[:1], len(toyNames)), slices.Repeat(toyBox[1:], len(toyNames)), len(toySites))
 	for k := range p.Alpha {
 		p.Alpha[k] = alpha
 	}
@@ -128,10 +129,10 @@ func toyPrior(alpha float64) (graffl.Prior, error) {
 }
 
 // priorSample draws from a prior.
-func priorSample(p graffl.Prior, draws int, seed uint64) *graffl.Posterior {
-	r, sampler, out := rand.New(rand.NewPCG(seed, 4)), p.Sampler(), &graffl.Posterior{}
+func priorSample(p mixture.Prior, draws int, seed uint64) *mixture.Posterior {
+	r, sampler, out := rand.New(rand.NewPCG(seed, 4)), p.Sampler(), &mixture.Posterior{}
 	for range draws {
-		m := graffl.NewMixture(p.Components(), p.Dim())
+		m := mixture.NewMixture(p.Components(), p.Dim())
 		sampler.Draw(r, m)
 		out.Draws, out.Weights = append(out.Draws, m), append(out.Weights, 1/float64(draws))
 	}

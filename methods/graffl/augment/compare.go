@@ -52,9 +52,9 @@ const (
 // synthetic rows is given: they are not kept.
 const MinJudged = 5
 
-// gateLevel is the chance that a gain of nothing but chance passes the gate: the level of
+// verdictLevel is the chance that a gain of nothing but chance passes: the level of
 // a one-sided t test, with the degrees of freedom of the smaller class.
-const gateLevel = 0.1
+const verdictLevel = 0.1
 
 // Comparison is all arms at one site, and which the site should take.
 type Comparison struct {
@@ -79,19 +79,19 @@ type Comparison struct {
 // be none. generated are synthetic rows of the scarce class, borrowed is another
 // site's classifier; either may be nil, and its arm is then left out.
 //
-// Synthetic rows pass a gate: they are kept only if they raise the AUC of repeated
+// The verdict is a test: synthetic rows are kept only if they raise the AUC of repeated
 // stratified cross-validation on the own rows beyond chance (a one-sided t test at
 // the level 10 %), to no less than oversampling and SMOTE reach. Held rows have no
 // part in it. The criterion is the AUC because adding rows moves the share of the
 // class, which the AUC does not see and every score of probabilities does. The
 // generator has seen the rows that it is judged on, as a few of all sites' rows; where
-// a site has most rows of the class, the gate is too kind.
+// a site has most rows of the class, the test is too kind.
 //
 // Over 200 simulated sites each, with 5 or 8 rows of the class and 80 others, and with 20
-// and 150, in 5 and 24 dimensions (tools/graffl gate measures it): a cloud at a random
+// and 150, in 5 and 24 dimensions (tools/graffl verdict measures it): a cloud at a random
 // place was kept by 0 to 8 %, and so was the other class's law. The class's own law, which
 // raised the AUC by .02 to .11, was kept by 25 to 34 %, and by 58 % with 20 rows in 24
-// dimensions: so few rows cannot tell, and the gate errs towards leaving a site as it was.
+// dimensions: so few rows cannot tell, and the test errs towards leaving a site as it was.
 //
 // The result follows from its arguments to the last bit. Errors are rows of several
 // widths, entries that are not finite, and labels that are not as many as rows.
@@ -194,7 +194,7 @@ func (c *Comparison) judge(validated map[Arm]placements, labels []bool, generate
 	made := validated[Generated]
 	c.Gain, c.GainError = made.gain(validated[Raw], labels)
 	numbers := fmt.Sprintf("cross-validated AUC %.3f with synthetic rows, %.3f without: gain %+.3f, standard error %.3f", made.auc(labels), validated[Raw].auc(labels), c.Gain, c.GainError)
-	t := distuv.StudentsT{Sigma: 1, Nu: float64(min(c.Scarce, c.Other) - 1)}.Quantile(1 - gateLevel)
+	t := distuv.StudentsT{Sigma: 1, Nu: float64(min(c.Scarce, c.Other) - 1)}.Quantile(1 - verdictLevel)
 	if !(c.Gain > t*c.GainError) {
 		say(NotBetter, "%s, and a gain of %.2f standard errors is wanted; not kept", numbers, t)
 		return

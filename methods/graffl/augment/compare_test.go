@@ -216,7 +216,7 @@ func kept(t *testing.T, sites, d int, shift float64, scarce int, generate func(r
 	return n, gain
 }
 
-// The gate is a test at the level 10 %, and noise does harm besides: of 100 such sites
+// The verdict is a test at the level 10 %, and noise does harm besides: of 100 such sites
 // with 8 rows of the class one kept it, of 100 with 5 rows in 24 dimensions four. That
 // more than 4 of 40 do has a chance of 2e-3 at 2 %. The seeds are fixed.
 func TestGateTurnsNoiseAway(t *testing.T) {

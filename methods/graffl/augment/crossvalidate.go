@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 )
 
-// Cross-validation of the gate. Folds are of equal shares of both classes; with
+// Cross-validation for the verdict. Folds are of equal shares of both classes; with
 // more than ten there is more work and no more rows.
 const (
 	maxFolds = 10

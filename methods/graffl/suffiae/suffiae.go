@@ -14,11 +14,8 @@ package suffiae
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
-
-	"parley/internal/special"
 )
 
 // Options are the shape and the training of a [Network].
@@ -179,38 +176,4 @@ func Train(ctx context.Context, in *Inputs, rows [][]float64, labels []bool, o O
 
 func (o Objective) plus(p Objective) Objective {
 	return Objective{o.Reconstruction + p.Reconstruction, o.Classification + p.Classification, o.KL + p.KL}
-}
-
-// Reconstruct returns f(z), in the units of rows.
-func (s *Network) Reconstruct(code []float64) ([]float64, error) {
-	out, err := s.net.run(s.net.decoder, code)
-	if err != nil {
-		return nil, err
-	}
-	in := &s.Encoder.Inputs
-	for j := range out {
-		out[j] = in.Centre[j] + in.Scale[j]*out[j]
-	}
-	return out, nil
-}
-
-// Probability returns g(z), the classifier's probability of y = 1.
-func (s *Network) Probability(code []float64) (float64, error) {
-	out, err := s.net.run(s.net.classifier, code)
-	if err != nil {
-		return 0, err
-	}
-	return special.Logistic(out[0]), nil
-}
-
-var errCode = errors.New("suffiae: a code of another length")
-
-func (a *autoencoder) run(s stack, code []float64) ([]float64, error) {
-	if len(code) != s.in() {
-		return nil, fmt.Errorf("%w: %d numbers, want %d", errCode, len(code), s.in())
-	}
-	t := s.newTape(1)
-	copy(t.acts[0], code)
-	s.forward(a.theta, t, 1)
-	return t.output()[:s.out()], nil
 }

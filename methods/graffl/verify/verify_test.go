@@ -1,0 +1,84 @@
+package verify
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"parley/internal/vectors/vectorstest"
+)
+
+func vectorFiles(t testing.TB) map[string][]byte {
+	t.Helper()
+	names, err := filepath.Glob("../testdata/graffl/*.json")
+	if err != nil || len(names) != 6 {
+		t.Fatalf("want six files of test vectors, got %v (%v)", names, err)
+	}
+	files := make(map[string][]byte)
+	for _, n := range names {
+		if files[filepath.Base(n)], err = os.ReadFile(n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return files
+}
+
+func TestPublishedVectorsAgree(t *testing.T) {
+	for name, file := range vectorFiles(t) {
+		t.Run(name, func(t *testing.T) {
+			checks, err := Vectors(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			vectorstest.Agree(t, checks, 3)
+		})
+	}
+}
+
+// unused are numbers of proposals, of which only whole iterations count.
+var unused = regexp.MustCompile(`^\.schedule\[\d+\]\.N$`)
+
+func TestChangedVectorsDisagree(t *testing.T) {
+	for name, file := range vectorFiles(t) {
+		t.Run(name, func(t *testing.T) { vectorstest.Changed(t, file, unused, 60, Vectors) })
+	}
+}
+
+func TestVectorsThatCannotBeRun(t *testing.T) {
+	for _, c := range []struct{ want, file string }{
+		{"unknown schema", `{"schema": "graffl/priors/2"}`},
+		{"unknown schema", `{}`},
+		{"test vectors", `[]`},
+		{"test vectors", `{"schema": "graffl/priors/1"} {}`},
+		{"unknown field", `{"schema": "graffl/privacy/1", "extra": 1}`},
+		{"has no rows", `{"schema": "graffl/setdistance/1"}`},
+		{"0 accepted", `{"schema": "graffl/selection/1", "cases": [{"L": 0}]}`},
+		{"no squared distance", `{"schema": "graffl/selection/1", "distances": [[[-1]]], "cases": [{"L": 1}]}`},
+		{"a site of 0 rows", `{"schema": "graffl/selection/1", "schedule": [{"N": 1, "n_j": [0]}]}`},
+		{"row 0 of x_gen has 2", `{"schema": "graffl/discrepancy/1", "cases": [{"x_enc": [[1]], "x_gen": [[1, 2]]}]}`},
+		{"pairs 1 rows with 2", `{"schema": "graffl/discrepancy/1", "cases": [{"x_enc": [[1]], "x_gen": [[1], [2]]}]}`},
+	} {
+		if _, err := Vectors([]byte(c.file)); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want %q", c.file, err, c.want)
+		}
+	}
+}
+
+func FuzzVerifyVectors(f *testing.F) {
+	for _, file := range vectorFiles(f) {
+		f.Add(file)
+	}
+	f.Add([]byte(`{"schema": "graffl/priors/1", "default_prior_from_box": {"lo": [0], "hi": [1], "K": 1, "m": [0], "Psi": [[1]]}}`))
+	f.Fuzz(func(t *testing.T, file []byte) {
+		if len(file) > 1<<14 { // moments grow with the square of the landmarks
+			t.Skip()
+		}
+		checks, err := Vectors(file)
+		if err == nil && len(checks) == 0 && !bytes.Contains(file, []byte("schema")) {
+			t.Error("nothing was compared, and nothing was said")
+		}
+	})
+}
