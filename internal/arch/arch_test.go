@@ -33,13 +33,13 @@ var floors = [][]string{
 	{"method/adversary", "method/fitted", "method/judged"},
 	{"method"},
 	{"judge/evaluate"},
-	{"privacy/privacytest"},
+	{"privacy/ledger", "privacy/privacytest"},
 	{"privacy"},
 	{"sitestore"},
-	{"study"},
+	{"study", "privacy/internal/tally"},
 	{"dataset", "figure", "privacy/account"},
 	{"internal/auditlog", "internal/vectors/vectorstest", "privacy/internal/fixed"},
-	{"problem", "internal/...", "privacy/internal/noise"},
+	{"problem", "internal/...", "privacy/internal/noise", "privacy/internal/words"},
 }
 
 // floorOf returns the number of a package's floor, 0 being the top; −1 if it

@@ -10,6 +10,7 @@ import (
 	"parley/judge/evaluate"
 	"parley/methods/mvppca"
 	"parley/privacy"
+	"parley/privacy/ledger"
 	"parley/study"
 )
 
@@ -91,7 +92,7 @@ func (t *table) cost(schema dataset.Schema) error {
 	}
 	requests := privacy.Requests(list)
 	for _, c := range []struct{ delta, epsilon float64 }{{0.01, 4885}, {1e-5, 5020}} {
-		losses, err := privacy.Losses(requests, c.delta, privacy.Subject)
+		losses, err := ledger.Losses(requests, c.delta, privacy.Subject)
 		if err != nil {
 			return err
 		}

@@ -15,6 +15,7 @@ import (
 	"parley/methods/pvi"
 	"parley/privacy"
 	"parley/privacy/account"
+	"parley/privacy/ledger"
 	"parley/study"
 )
 
@@ -124,7 +125,7 @@ func trueEpsilon(p *study.Plan, delta float64) (worst float64, err error) {
 		if err != nil {
 			return 0, err
 		}
-		losses, err := privacy.Losses(privacy.Requests(list), delta, privacy.Subject)
+		losses, err := ledger.Losses(privacy.Requests(list), delta, privacy.Subject)
 		if err != nil {
 			return 0, err
 		}

@@ -1,4 +1,4 @@
-package privacy
+package ledger
 
 import (
 	"crypto/sha256"
@@ -9,12 +9,13 @@ import (
 	"reflect"
 	"strconv"
 
+	"parley/privacy"
 	"parley/sitestore"
 )
 
 // Vault is a store whose ledger and outbox can be read.
 type Vault interface {
-	LedgerReader
+	Reader
 	Release(id string) (r sitestore.Release, ok bool, err error)
 }
 
@@ -37,7 +38,7 @@ func Records(v Vault, delta float64) ([]Record, error) {
 	if !(delta > 0 && delta < 1) {
 		return nil, fmt.Errorf("δ %v is not between 0 and 1", delta)
 	}
-	ledger, err := ReadLedger(v)
+	charged, err := Read(v)
 	if err != nil {
 		return nil, err
 	}
@@ -46,11 +47,11 @@ func Records(v Vault, delta float64) ([]Record, error) {
 		return nil, err
 	}
 	last := map[string]int{} // line of a release's last attempt
-	for _, e := range ledger.Entries {
+	for _, e := range charged.Entries {
 		last[e.Release] = e.Line
 	}
 	records := []Record{}
-	for i, e := range ledger.Entries {
+	for i, e := range charged.Entries {
 		r := Record{Entry: e, Task: hex.EncodeToString(lines[i].Task[:])}
 		if last[e.Release] == e.Line {
 			stored, _, err := v.Release(e.Release)
@@ -63,11 +64,11 @@ func Records(v Vault, delta float64) ([]Record, error) {
 			}
 		}
 		switch {
-		case e.Request.Protection != Differential:
-		case i > 0 && reflect.DeepEqual(ledger.Entries[i-1].Request, e.Request): // rounds are mostly alike
+		case e.Request.Protection != privacy.Differential:
+		case i > 0 && reflect.DeepEqual(charged.Entries[i-1].Request, e.Request): // rounds are mostly alike
 			r.Alone = records[i-1].Alone
 		default:
-			if r.Alone, err = Losses([]Request{e.Request}, delta, Subject); err != nil {
+			if r.Alone, err = Losses([]privacy.Request{e.Request}, delta, privacy.Subject); err != nil {
 				return nil, fmt.Errorf("line %d of the ledger: %w", e.Line, err)
 			}
 		}
@@ -92,7 +93,7 @@ func WriteRecords(w io.Writer, records []Record) error {
 	for _, r := range records {
 		sums := r.Request.Sums
 		if len(sums) == 0 {
-			sums = []Sum{{}}
+			sums = []privacy.Sum{{}}
 		}
 		for _, s := range sums {
 			out.Write(r.row(s))
@@ -105,7 +106,7 @@ func WriteRecords(w io.Writer, records []Record) error {
 	return nil
 }
 
-func (r Record) row(s Sum) []string {
+func (r Record) row(s privacy.Sum) []string {
 	number := func(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
 	row := []string{
 		strconv.Itoa(r.Line), r.At, r.Study, r.Method, strconv.Itoa(r.Round), r.Kind, r.Entry.Release, strconv.Itoa(r.Attempt), string(r.Request.Protection),

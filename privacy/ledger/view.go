@@ -1,4 +1,4 @@
-package privacy
+package ledger
 
 import (
 	"fmt"
@@ -8,7 +8,9 @@ import (
 	"strconv"
 
 	"parley/figure"
+	"parley/privacy"
 	"parley/privacy/account"
+	"parley/privacy/internal/words"
 )
 
 // View is a site's ledger as its people read it: every charge, what they add up
@@ -34,7 +36,7 @@ type StudyLimit struct {
 
 // Look adds up a ledger, at delta where no guarantee says at which δ. policy
 // may be nil.
-func (l *Ledger) Look(delta float64, policy *Policy) (*View, error) {
+func (l *Ledger) Look(delta float64, policy *privacy.Policy) (*View, error) {
 	v := &View{Ledger: *l}
 	var err error
 	if v.Account, err = l.Account(delta); err != nil || policy == nil {
@@ -44,20 +46,20 @@ func (l *Ledger) Look(delta float64, policy *Policy) (*View, error) {
 		return v, err
 	}
 	for _, s := range v.Account.Studies {
-		var requests []Request
+		var requests []privacy.Request
 		for _, e := range l.Entries {
 			if e.Study == s.Study {
 				requests = append(requests, e.Request)
 			}
 		}
-		losses, err := Losses(requests, policy.Study.Delta, Subject)
+		losses, err := Losses(requests, policy.Study.Delta, privacy.Subject)
 		if err != nil {
 			return nil, err
 		}
 		for _, loss := range losses {
 			// As the gate does: under the adjacency of the plan's guarantee, and
 			// without one under every adjacency that the policy takes.
-			if g := s.Guarantee; g != nil && loss.Adjacency != g.Adjacency || g == nil && !slices.Contains(policy.adjacencies(), loss.Adjacency) {
+			if g := s.Guarantee; g != nil && loss.Adjacency != g.Adjacency || g == nil && !slices.Contains(policy.Adjacencies(), loss.Adjacency) {
 				continue
 			}
 			limit := StudyLimit{Study: s.Study, Adjacency: loss.Adjacency, Limit: *policy.Study, Epsilon: loss.Epsilon, Unprotected: s.Unprotected}
@@ -116,11 +118,11 @@ func (v *View) entries() figure.Table {
 	r := newRows("line", "time", "study", "round", "task", "attempt", "noised sums")
 	for _, e := range v.Entries {
 		sums := []string{"none: without protection"}
-		if e.Request.Protection == Differential {
+		if e.Request.Protection == privacy.Differential {
 			sums = nil
 		}
 		for _, s := range e.Request.Sums {
-			text := fmt.Sprintf("%d × %s: %s", s.Mechanism.Count, s.Name, s.Noise())
+			text := fmt.Sprintf("%d × %s: %s", s.Mechanism.Count, s.Name, NoiseOf(s))
 			if e.Seeded {
 				text += ", FROM A SEED"
 			}
@@ -138,12 +140,12 @@ func short12(digest string) string { return digest[:min(len(digest), 12)] }
 
 func (v *View) studies() figure.Table {
 	r := newRows("study", "method", "charges", "exact", "for one", "adjacency", "ε spent", "at δ", "left of promise")
-	add := func(study, method, charges string, losses []Loss, g *Guarantee, unprotected int) {
+	add := func(study, method, charges string, losses []Loss, g *privacy.Guarantee, unprotected int) {
 		exact := fmt.Sprint(unprotected)
 		for _, l := range losses {
 			left := "–"
 			if g != nil && g.Unit == l.Unit && g.Adjacency == l.Adjacency {
-				left = Remaining(g.Epsilon, l.Epsilon) + " of " + short(g.Epsilon)
+				left = Remaining(g.Epsilon, l.Epsilon) + " of " + words.Number(g.Epsilon)
 			}
 			r.add(study, method, charges, exact, string(l.Unit), string(l.Adjacency), Spent(l.Epsilon), figure.General.Text(l.Delta), left)
 			study, method, charges, exact = "", "", "", ""
@@ -167,7 +169,7 @@ func (v *View) studies() figure.Table {
 func (v *View) studyLimits() figure.Table {
 	r := newRows("study", "exact", "adjacency", "ε spent", "at δ", "ε allowed", "left")
 	for _, s := range v.Studies {
-		r.add(short12(s.Study), fmt.Sprint(s.Unprotected), string(s.Adjacency), Spent(s.Epsilon), figure.General.Text(s.Limit.Delta), short(s.Limit.Epsilon), Remaining(s.Limit.Epsilon, s.Epsilon))
+		r.add(short12(s.Study), fmt.Sprint(s.Unprotected), string(s.Adjacency), Spent(s.Epsilon), figure.General.Text(s.Limit.Delta), words.Number(s.Limit.Epsilon), Remaining(s.Limit.Epsilon, s.Epsilon))
 	}
 	return figure.Table{ID: "ledger-study-limits", Title: "Against the policy's limit for one study", Columns: r.columns}
 }
@@ -175,7 +177,7 @@ func (v *View) studyLimits() figure.Table {
 func lifetimeTable(limits []Spending) figure.Table {
 	r := newRows("adjacency", "ε allowed", "δ", "filter", "left")
 	for _, s := range limits {
-		r.add(string(s.Adjacency), short(s.Limit.Epsilon), figure.General.Text(s.Limit.Delta), string(s.Filter), s.left())
+		r.add(string(s.Adjacency), words.Number(s.Limit.Epsilon), figure.General.Text(s.Limit.Delta), string(s.Filter), s.left())
 	}
 	return figure.Table{ID: "ledger-lifetime", Title: "Against the policy's lifetime, over all studies", Columns: r.columns,
 		Caption: "Shares are of what the filter adds up, which is not ε."}
@@ -194,7 +196,7 @@ func Spent(epsilon *float64) string {
 	if *epsilon == 0 {
 		return "0"
 	}
-	return upward(*epsilon)
+	return words.Upward(*epsilon)
 }
 
 // Remaining writes what is left of a budget's ε for people, never above what
@@ -211,21 +213,12 @@ func Remaining(budget float64, spent *float64) string {
 	return strconv.FormatFloat(left, 'g', 4, 64)
 }
 
-// Entries is how many numbers the sum releases each time.
-func (s Sum) Entries() int {
-	n := 0
-	for i := range s.Blocks {
-		n += s.entries(i)
-	}
-	return n
-}
-
-// Noise says in words what noise a sum has each time, and how often it is made:
+// NoiseOf says in words what noise a sum has each time, and how often it is made:
 // Gaussian noise by its standard deviation, Laplace noise by its scale.
-func (s Sum) Noise() string {
+func NoiseOf(s privacy.Sum) string {
 	m := s.Mechanism
 	unit := "the bound"
-	if s.Form == Moments {
+	if s.Form == privacy.Moments {
 		unit = "the squared bound"
 	}
 	text := fmt.Sprintf("Gaussian, sd %.4g × %s", m.Noise, unit)

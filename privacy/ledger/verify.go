@@ -1,15 +1,12 @@
-package privacy
+package ledger
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 
-	"parley/internal/wire"
+	"parley/privacy"
 	"parley/problem"
-	"parley/sitestore"
 )
 
 // Verified says what was found to hold.
@@ -21,14 +18,14 @@ type Verified struct {
 	Head     string `json:"head"`     // hexadecimal SHA-256 that the chain ends with; it tells of every line
 }
 
-// VerifyVault holds the outbox against the ledger: each charge can be read, all
+// Verify holds the outbox against the ledger: each charge can be read, all
 // attempts at a release answer one task, and each stored release is of the
 // study, site, round and task that were charged, and says of itself that it
 // was made as it was charged. That lines are chained, and that no release lacks
 // a charge, a store has verified when it opened. What does not hold comes back
 // as a problem.List.
-func VerifyVault(v Vault) (*Verified, error) {
-	ledger, err := ReadLedger(v)
+func Verify(v Vault) (*Verified, error) {
+	charged, err := Read(v)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +39,7 @@ func VerifyVault(v Vault) (*Verified, error) {
 		wrong.Add(problem.Problem{Where: fmt.Sprintf("line %d", line), What: fmt.Sprintf(format, a...)})
 	}
 	attempts := map[string][]int{} // indices of the lines of a release
-	for i, e := range ledger.Entries {
+	for i, e := range charged.Entries {
 		if e.Round != 0 && e.Round != roundOf(e.Release) { // lines of the first version do not say
 			no(e.Line, "charged for round %d under the name %s", e.Round, e.Release)
 		}
@@ -50,7 +47,7 @@ func VerifyVault(v Vault) (*Verified, error) {
 		found.Head = e.Hash
 	}
 	found.Releases = len(attempts)
-	for i, e := range ledger.Entries {
+	for i, e := range charged.Entries {
 		all := attempts[e.Release]
 		if first := lines[all[0]]; lines[i].Task != first.Task || lines[i].Study != first.Study {
 			no(e.Line, "it charges another task than line %d did for the same release", first.Seq)
@@ -68,7 +65,7 @@ func VerifyVault(v Vault) (*Verified, error) {
 		}
 		found.Stored++
 		found.Bytes += int64(len(stored.Sealed))
-		if err := matches(stored.Sealed, e, lines[i]); err != nil {
+		if err := privacy.CheckStored(lines[i], stored.Sealed); err != nil {
 			no(e.Line, "%v", err)
 		}
 	}
@@ -82,31 +79,4 @@ func roundOf(release string) int {
 		return 0
 	}
 	return round
-}
-
-// matches holds the bytes of a release against its charge.
-func matches(sealed []byte, e Entry, line sitestore.Reservation) error {
-	o, _, err := open(sealed, nil)
-	if err != nil {
-		return err
-	}
-	charged, err := wire.Marshal(e.Request)
-	if err != nil {
-		return err
-	}
-	made, err := wire.Marshal(o.Request)
-	if err != nil {
-		return err
-	}
-	switch {
-	case o.release() != e.Release || o.Study != e.Study:
-		return fmt.Errorf("the stored bytes are release %s, and release %s was charged", o.release(), e.Release)
-	case o.Task != line.Task:
-		return errors.New("the stored bytes answer another task than was charged")
-	case !bytes.Equal(charged, made):
-		return errors.New("the stored bytes say that they were made from another request than was charged")
-	case o.Seeded != e.Seeded:
-		return errors.New("the stored bytes and the charge disagree on whether the noise came from a seed")
-	}
-	return nil
 }

@@ -1,4 +1,4 @@
-package privacy_test
+package ledger_test
 
 import (
 	"bytes"
@@ -6,21 +6,21 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"parley/privacy"
 	"parley/privacy/account"
+	"parley/privacy/ledger"
 	"parley/problem"
 	"parley/sitestore"
 )
 
-func readLived(t *testing.T) (*privacy.Ledger, *aged) {
+func readLived(t *testing.T) (*ledger.Ledger, *aged) {
 	t.Helper()
 	m := lived(t)
-	l, err := privacy.ReadLedger(m)
+	l, err := ledger.Read(m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,18 +71,18 @@ func TestSpentAndRemainingAreNeverTooGood(t *testing.T) {
 	}{
 		{3, 2.99992, "3", "0"}, {3, 2.3000001, "2.301", "0.699"}, {3, 0, "0", "3"}, {3, 5, "5", "0"}, {10, 1.0001, "1.001", "8.999"},
 	} {
-		if got, left := privacy.Spent(&c.spent), privacy.Remaining(c.budget, &c.spent); got != c.text || left != c.left {
+		if got, left := ledger.Spent(&c.spent), ledger.Remaining(c.budget, &c.spent); got != c.text || left != c.left {
 			t.Errorf("%v of %v: %s and %s, want %s and %s", c.spent, c.budget, got, left, c.text, c.left)
 		}
 	}
-	if privacy.Spent(nil) != "no bound" || privacy.Remaining(3, nil) != "nothing" {
+	if ledger.Spent(nil) != "no bound" || ledger.Remaining(3, nil) != "nothing" {
 		t.Error("no bound is taken for one")
 	}
 }
 
 func TestAuditorsGetEveryCharge(t *testing.T) {
 	l, m := readLived(t)
-	records, err := privacy.Records(m, 1e-5)
+	records, err := ledger.Records(m, 1e-5)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func TestAuditorsGetEveryCharge(t *testing.T) {
 		}
 	}
 	var out bytes.Buffer
-	if err := privacy.WriteRecords(&out, records); err != nil {
+	if err := ledger.WriteRecords(&out, records); err != nil {
 		t.Fatal(err)
 	}
 	table, err := csv.NewReader(&out).ReadAll()
@@ -120,7 +120,7 @@ func TestAuditorsGetEveryCharge(t *testing.T) {
 	if cell(1, "protection") != "none" || cell(1, "sum") != "" || cell(1, "epsilon_alone_add_remove") != "" {
 		t.Errorf("without protection: %q", table[1])
 	}
-	if _, err := privacy.Records(m, 1); err == nil {
+	if _, err := ledger.Records(m, 1); err == nil {
 		t.Error("δ = 1 was taken")
 	}
 }
@@ -150,7 +150,7 @@ func (f forger) Reservations(after int) ([]sitestore.Reservation, error) {
 
 func TestLedgerAndOutboxBelongTogether(t *testing.T) {
 	_, m := readLived(t)
-	found, err := privacy.VerifyVault(m)
+	found, err := ledger.Verify(m)
 	if err != nil || found.Lines != 6 || found.Releases != 5 || found.Stored < 1 || found.Bytes == 0 || len(found.Head) != 64 {
 		t.Fatalf("%+v, %v", found, err)
 	}
@@ -182,18 +182,18 @@ func TestLedgerAndOutboxBelongTogether(t *testing.T) {
 		"a cheaper charge":          {forger{m, nil, func(l []sitestore.Reservation) { l[2].Request = l[4].Request }}, "was charged"},
 		"a round that is another's": {forger{m, nil, func(l []sitestore.Reservation) { l[3].Release = "one/north/7" }}, "charged for round 2 under the name one/north/7"},
 	} {
-		_, err := privacy.VerifyVault(c.forger)
+		_, err := ledger.Verify(c.forger)
 		if list := (problem.List)(nil); !errors.As(err, &list) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := privacy.VerifyVault(forger{m, nil, func(l []sitestore.Reservation) { l[0].Request = []byte{7} }}); err == nil || !strings.Contains(err.Error(), "line 1 of the ledger") {
+	if _, err := ledger.Verify(forger{m, nil, func(l []sitestore.Reservation) { l[0].Request = []byte{7} }}); err == nil || !strings.Contains(err.Error(), "line 1 of the ledger") {
 		t.Errorf("a line that cannot be read: %v", err)
 	}
 }
 
 func TestAdmissionGivesEveryReason(t *testing.T) {
-	l := &privacy.Ledger{}
+	l := &ledger.Ledger{}
 	policy := privacy.DefaultPolicy()
 	s := guaranteed(privacy.Subject, account.AddRemove, 3, 1e-5)
 	s.Digest, s.Subjects = "new", 400
@@ -234,7 +234,7 @@ func TestAdmissionGivesEveryReason(t *testing.T) {
 	s = guaranteed(privacy.Subject, account.AddRemove, 3, 1e-5)
 	s.Digest, s.Subjects = "new", 400
 	for _, r := range requests {
-		l.Entries = append(l.Entries, privacy.Entry{Study: "new", Request: r})
+		l.Entries = append(l.Entries, ledger.Entry{Study: "new", Request: r})
 	}
 	a, err = l.Admits(policy, s, 1e-5, requests...)
 	if err != nil || !a.Begun || !a.Admitted || a.Before[0].Left != a.After[0].Left {
@@ -245,7 +245,7 @@ func TestAdmissionGivesEveryReason(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := privacy.PrintAdmissions(&out, []*privacy.Admission{a, refused}); err != nil {
+	if err := ledger.PrintAdmissions(&out, []*ledger.Admission{a, refused}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"yes, has begun  400", "south  no", "not counted", "no bound: 1 releases without noise"} {
@@ -258,28 +258,13 @@ func TestAdmissionGivesEveryReason(t *testing.T) {
 	}
 }
 
-func TestDefaultPolicyAsText(t *testing.T) {
-	p, err := privacy.ParsePolicy("policy.yaml", []byte(privacy.DefaultPolicyText))
-	if err != nil || !reflect.DeepEqual(p, privacy.DefaultPolicy()) {
-		t.Errorf("%+v, %v", p, err)
-	}
-	// What stands in comments is right, too.
-	text := strings.NewReplacer("# site:", "site:", "# adjacency:", "adjacency:", "# max_delta:", "max_delta:", "# methods:", "methods:", "# per_release:", "per_release:",
-		"# pre_approval:", "pre_approval:").Replace(privacy.DefaultPolicyText)
-	p, err = privacy.ParsePolicy("policy.yaml", []byte(text))
-	if err != nil || p.Site != "north" || p.Adjacency != account.AddRemove || p.MaxDelta != 1e-5 || !p.PerRelease || len(p.Methods) != 1 || p.PreApproval.Study.Epsilon != 1 {
-		t.Errorf("%+v, %v", p, err)
-	}
-}
-
 func ExampleRecords() {
 	m := sitestore.NewMemory()
 	s := privacy.Study{Digest: "3fa9", Site: "north", Method: "mvppca"}
-	gate := privacy.NewGate(s, privacy.SimulationPolicy(), m, subjects(400))
-	if _, err := gate.AdmitAny(privacy.Ask{Study: "3fa9", Site: "north", Round: 1}, differential(vectors(2, 3))); err != nil {
+	if _, err := admit(s, privacy.SimulationPolicy(), m, privacy.Ask{Study: "3fa9", Site: "north", Round: 1}, differential(vectors(2, 3))); err != nil {
 		panic(err)
 	}
-	records, err := privacy.Records(m, 1e-5)
+	records, err := ledger.Records(m, 1e-5)
 	if err != nil {
 		panic(err)
 	}
@@ -287,7 +272,7 @@ func ExampleRecords() {
 	if err != nil {
 		panic(err)
 	}
-	fmt.Printf("%s: ε %s alone\n", b, privacy.Spent(records[0].Alone[0].Epsilon))
+	fmt.Printf("%s: ε %s alone\n", b, ledger.Spent(records[0].Alone[0].Epsilon))
 	// Output:
 	// {"kind":"gaussian","noise":2,"rate":1,"diameter":2,"count":1}: ε 1.994 alone
 }

@@ -1,10 +1,11 @@
-package privacy_test
+package ledger_test
 
 import (
 	"math"
 	"testing"
 
 	"parley/privacy"
+	"parley/privacy/ledger"
 )
 
 // A noised sum is counted as often as it is made, once whether or not it is among
@@ -29,16 +30,16 @@ func TestNumbersAreAtMost(t *testing.T) {
 		{privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{kept}, Contents: contents(6)}, 6},
 		{privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{twice}, Contents: contents(14, 2)}, 16},
 	} {
-		if got := c.request.Numbers(); got != c.want {
+		if got := ledger.NumbersOf(c.request); got != c.want {
 			t.Errorf("%+v: %d numbers, want %d", c.request, got, c.want)
 		}
 		all = append(all, privacy.Listed{Times: 2, Request: c.request})
 	}
-	if got := privacy.Numbers(all); got != 86 {
+	if got := ledger.Numbers(all); got != 86 {
 		t.Errorf("%d numbers in all", got)
 	}
 	all[0].Times = math.MaxInt
-	if got := privacy.Numbers(all); got != math.MaxInt {
+	if got := ledger.Numbers(all); got != math.MaxInt {
 		t.Errorf("%d numbers of too many", got)
 	}
 }

@@ -1,4 +1,4 @@
-package privacy_test
+package ledger_test
 
 import (
 	"encoding/json"
@@ -13,6 +13,7 @@ import (
 	"parley/internal/wire"
 	"parley/privacy"
 	"parley/privacy/account"
+	"parley/privacy/ledger"
 	"parley/sitestore"
 )
 
@@ -61,12 +62,12 @@ func lived(t testing.TB) *aged {
 		t.Fatal(err)
 	}
 	clock := privacy.Clock(func() time.Time { return time.Date(2026, 2, 3, 4, 5, 6, 0, time.FixedZone("", 3600)) })
-	gate := func(s privacy.Study, j privacy.Journal, digest string) *privacy.Gate {
+	named := func(s privacy.Study, digest string) privacy.Study {
 		s.Digest = digest
-		return privacy.NewGate(s, open, j, subjects(3), clock)
+		return s
 	}
-	promised := guaranteed(privacy.Subject, account.AddRemove, 3, 1e-6)
-	if _, err := gate(promised, before, "one").AdmitAny(at("one", 1), differential(vectors(10, 2))); err != nil {
+	promised := named(guaranteed(privacy.Subject, account.AddRemove, 3, 1e-6), "one")
+	if _, err := admit(promised, open, before, at("one", 1), differential(vectors(10, 2)), clock); err != nil {
 		t.Fatal(err)
 	}
 	lines, err := before.Reservations(0)
@@ -74,15 +75,14 @@ func lived(t testing.TB) *aged {
 		t.Fatal(err)
 	}
 	m := &aged{sitestore.NewMemory(), lines}
-	one := gate(promised, m, "one")
 	whole := vectors(4, 2)
 	whole.Unit, whole.Name = privacy.WholeSite, "w"
 	sampled := vectors(5, 2)
 	sampled.Mechanism.Rate, sampled.Mechanism.Count = 0.02, 25
-	second := releaseAt(t, one, at("one", 1), vectors(10, 2))
-	third := releaseAt(t, one, at("one", 2), vectors(20, 2))
-	_, sites := gate(guaranteed(privacy.WholeSite, account.ReplaceOne, 8, 1e-5), m, "sites").AdmitAny(at("sites", 1), differential(whole))
-	_, per := gate(study, m, "sampled").AdmitAny(at("sampled", 1), differential(sampled))
+	second := releaseAt(t, promised, m, at("one", 1), vectors(10, 2), clock)
+	third := releaseAt(t, promised, m, at("one", 2), vectors(20, 2), clock)
+	_, sites := admit(named(guaranteed(privacy.WholeSite, account.ReplaceOne, 8, 1e-5), "sites"), open, m, at("sites", 1), differential(whole), clock)
+	_, per := admit(named(study, "sampled"), open, m, at("sampled", 1), differential(sampled), clock)
 	if err := errors.Join(second, third, sites, per); err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func lived(t testing.TB) *aged {
 }
 
 func TestLedgerShowsEveryChargeAndAddsItUp(t *testing.T) {
-	l, err := privacy.ReadLedger(lived(t))
+	l, err := ledger.Read(lived(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,16 +116,14 @@ func TestLedgerShowsEveryChargeAndAddsItUp(t *testing.T) {
 		t.Errorf("without protection: %+v", s)
 	}
 	gaussian := func(noise float64, count int) account.Mechanism {
-		m := mechanism(account.Gaussian, noise, 2)
-		m.Count = count
-		return m
+		return account.Mechanism{Kind: account.Gaussian, Noise: noise, Rate: 1, Diameter: 2, Count: count}
 	}
 	sampled := gaussian(5, 25)
 	sampled.Rate = 0.02
 	shift := gaussian(2, 1) // the whole site's, when one subject changes
 	shift.Diameter = 1
 	for i, c := range []struct {
-		losses   []privacy.Loss
+		losses   []ledger.Loss
 		ms       []account.Mechanism
 		delta    float64
 		gaussian bool
@@ -167,14 +165,14 @@ func TestLedgerShowsEveryChargeAndAddsItUp(t *testing.T) {
 }
 
 func TestLossesSayWhatHasNoBound(t *testing.T) {
-	losses, err := privacy.Losses([]privacy.Request{differential(vectors(5, 2))}, 1e-5, privacy.WholeSite)
+	losses, err := ledger.Losses([]privacy.Request{differential(vectors(5, 2))}, 1e-5, privacy.WholeSite)
 	if err != nil || losses[0].Epsilon != nil || !strings.Contains(losses[0].Unbounded, "promises nothing for a site") {
 		t.Errorf("%+v, %v", losses, err)
 	}
 }
 
 func TestNothingIsLimitedWithoutALifetime(t *testing.T) {
-	l, err := privacy.ReadLedger(lived(t))
+	l, err := ledger.Read(lived(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,9 +203,9 @@ func FuzzLedgerLine(f *testing.F) {
 		if err := m.Reserve(sitestore.Reservation{Release: "x/north/1", Study: "x", Request: line}, [32]byte{1}); err != nil {
 			t.Fatal(err)
 		}
-		l, err := privacy.ReadLedger(m)
+		l, err := ledger.Read(m)
 		policy := privacy.Policy{Lifetime: &privacy.Lifetime{Epsilon: 1e9, Delta: 1e-5}, PerRelease: true}
-		_, admission := privacy.NewGate(study, policy, m, subjects(1)).AdmitAny(ask, differential(vectors(100, 1)))
+		_, admission := admit(study, policy, m, ask, differential(vectors(100, 1)))
 		if err != nil {
 			if !strings.Contains(err.Error(), "line 1 of the ledger") || admission == nil {
 				t.Fatalf("%v; then %v", err, admission)
@@ -229,15 +227,14 @@ func ExampleLedger_Account() {
 	m := sitestore.NewMemory()
 	s := privacy.Study{Digest: "3fa9", Site: "north", Method: "mvppca"}
 	s.Guarantee = &privacy.Guarantee{Unit: privacy.Subject, Adjacency: account.AddRemove, Budget: account.Budget{Epsilon: 3, Delta: 1e-5}}
-	gate := privacy.NewGate(s, privacy.SimulationPolicy(), m, subjects(400))
-	if _, err := gate.AdmitAny(privacy.Ask{Study: "3fa9", Site: "north", Round: 1}, differential(vectors(2, 3))); err != nil {
+	if _, err := admit(s, privacy.SimulationPolicy(), m, privacy.Ask{Study: "3fa9", Site: "north", Round: 1}, differential(vectors(2, 3))); err != nil {
 		panic(err)
 	}
-	ledger, err := privacy.ReadLedger(m)
+	charged, err := ledger.Read(m)
 	if err != nil {
 		panic(err)
 	}
-	sum, err := ledger.Account(1e-5)
+	sum, err := charged.Account(1e-5)
 	if err != nil {
 		panic(err)
 	}

@@ -1,16 +1,16 @@
-package privacy_test
+package ledger_test
 
 import (
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
-	"reflect"
 	"strings"
 	"testing"
 
 	"parley/privacy"
 	"parley/privacy/account"
+	"parley/privacy/ledger"
 	plans "parley/study"
 )
 
@@ -33,9 +33,9 @@ func constant(requests ...privacy.Request) func(string) ([]privacy.Request, erro
 	return func(string) ([]privacy.Request, error) { return requests, nil }
 }
 
-func cost(t *testing.T, p *plans.Plan, charges func(string) ([]privacy.Request, error)) *privacy.Cost {
+func cost(t *testing.T, p *plans.Plan, charges func(string) ([]privacy.Request, error)) *ledger.Cost {
 	t.Helper()
-	c, err := privacy.CostOf(p, charges)
+	c, err := ledger.CostOf(p, charges)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func gaussian(mu, delta float64) float64 {
 	return high
 }
 
-func epsilon(t *testing.T, s privacy.SiteCost, a account.Adjacency) float64 {
+func epsilon(t *testing.T, s ledger.SiteCost, a account.Adjacency) float64 {
 	t.Helper()
 	for _, l := range s.Losses {
 		if l.Adjacency == a && l.Epsilon != nil {
@@ -154,7 +154,7 @@ func TestPlansThatDoNotKeepTheirPromise(t *testing.T) {
 		"site north: broken":               {"subject", func(string) ([]privacy.Request, error) { return nil, broken }},
 		`site north: sum "a sum": noise 0`: {"subject", constant(noised(privacy.Subject, 0, 1))},
 	} {
-		if _, err := privacy.CostOf(promising(c.unit, account.AddRemove, &b, nil), c.charges); err == nil || !strings.HasPrefix(err.Error(), want) {
+		if _, err := ledger.CostOf(promising(c.unit, account.AddRemove, &b, nil), c.charges); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
@@ -165,25 +165,5 @@ func TestPlansWithoutProtectionSaySo(t *testing.T) {
 	c := cost(t, p, func(string) ([]privacy.Request, error) { panic("nobody asks what costs nothing") })
 	if lines := c.Lines(); len(c.Sites) != 0 || len(lines) != 1 || !strings.HasPrefix(lines[0], "no differential privacy") {
 		t.Errorf("got %q", lines)
-	}
-}
-
-func TestGatesLearnWhatThePlanPromises(t *testing.T) {
-	b := account.Budget{Epsilon: 3, Delta: 1e-5}
-	p := promising("subject", account.ReplaceOne, &b, nil)
-	p.Quorum, p.Method = 2, plans.Method{Name: "toy", Options: &struct{}{}}
-	list := []privacy.Listed{{Kind: "fit", Times: 3, Request: request}, {Kind: "look", Times: 1, Request: request}}
-	s, err := privacy.StudyOf(p, "south", list)
-	if err != nil {
-		t.Fatal(err)
-	}
-	digest, err := p.Digest()
-	if err != nil || s.Digest != digest.String() || s.Site != "south" || s.Method != "toy" || s.Sites != 3 || s.Quorum != 2 || !reflect.DeepEqual(s.Requests, list) || len(privacy.Requests(list)) != 4 ||
-		s.Guarantee == nil || *s.Guarantee != (privacy.Guarantee{Unit: privacy.Subject, Adjacency: account.ReplaceOne, Budget: b}) {
-		t.Errorf("got %+v, %v", s, err)
-	}
-	p.Privacy.Total, p.Privacy.PerRelease = nil, &b
-	if s, err = privacy.StudyOf(p, "south", list); err != nil || s.Guarantee != nil {
-		t.Errorf("a published plan promises %+v, %v", s.Guarantee, err)
 	}
 }

@@ -1,4 +1,4 @@
-package privacy
+package ledger
 
 import (
 	"errors"
@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"parley/figure"
+	"parley/privacy"
+	"parley/privacy/internal/words"
 	"parley/problem"
 )
 
@@ -35,12 +37,12 @@ type Reason struct {
 // Admits says what would become of the requests of a whole study under a policy,
 // after everything in the ledger. The charge is counted at delta. An error is
 // one of the policy, the study, or a request that makes no sense.
-func (l *Ledger) Admits(p Policy, s Study, delta float64, requests ...Request) (*Admission, error) {
+func (l *Ledger) Admits(p privacy.Policy, s privacy.Study, delta float64, requests ...privacy.Request) (*Admission, error) {
 	a := &Admission{Site: s.Site, Subjects: s.Subjects, Admitted: true}
 	a.Begun = slices.ContainsFunc(l.Entries, func(e Entry) bool { return e.Study == s.Digest })
 	after := &Ledger{Entries: slices.Clone(l.Entries)}
 	for _, r := range requests {
-		if r.Protection == Unprotected {
+		if r.Protection == privacy.Unprotected {
 			a.Exact++
 		}
 		if !a.Begun { // its charges stand in the ledger, or will as they were agreed to
@@ -51,7 +53,7 @@ func (l *Ledger) Admits(p Policy, s Study, delta float64, requests ...Request) (
 	if a.Begun {
 		check = (&Ledger{}).Check
 	}
-	refusal := (*RefusalError)(nil)
+	refusal := (*privacy.RefusalError)(nil)
 	if err := check(p, s, requests...); errors.As(err, &refusal) {
 		a.Admitted = false
 		for _, r := range refusal.Reasons {
@@ -63,7 +65,7 @@ func (l *Ledger) Admits(p Policy, s Study, delta float64, requests ...Request) (
 		return nil, err
 	}
 	var err error
-	if a.Charge, err = Losses(requests, delta, Subject); err != nil {
+	if a.Charge, err = Losses(requests, delta, privacy.Subject); err != nil {
 		return nil, err
 	}
 	if a.Before, err = l.Against(p); err != nil {
@@ -73,13 +75,17 @@ func (l *Ledger) Admits(p Policy, s Study, delta float64, requests ...Request) (
 	return a, err
 }
 
-// Refusal is the reasons as a [*RefusalError], or nil if the site would take part.
+// Refusal is the reasons as a [*privacy.RefusalError], or nil if the site would
+// take part.
 func (a *Admission) Refusal() error {
-	no := &RefusalError{}
+	no := &privacy.RefusalError{}
 	for _, r := range a.Reasons {
-		no.add(r.Where, r.What, r.Hint)
+		no.Reasons.Add(problem.Problem{Where: r.Where, What: r.What, Hint: r.Hint})
 	}
-	return no.err()
+	if len(no.Reasons) == 0 {
+		return nil
+	}
+	return no
 }
 
 // Lines says to people what the study would cost one subject of the site, and
@@ -87,14 +93,14 @@ func (a *Admission) Refusal() error {
 func (a *Admission) Lines() (lines []string) {
 	for _, l := range a.Charge {
 		if a.Exact == 0 || l.Epsilon == nil || *l.Epsilon > 0 {
-			lines = append(lines, fmt.Sprintf("all noised sums of the study together cost one subject ε %s at δ %s (%s)", Spent(l.Epsilon), short(l.Delta), l.Adjacency))
+			lines = append(lines, fmt.Sprintf("all noised sums of the study together cost one subject ε %s at δ %s (%s)", Spent(l.Epsilon), words.Number(l.Delta), l.Adjacency))
 		}
 	}
 	if a.Exact > 0 {
 		lines = append(lines, fmt.Sprintf("releases without noise: at most %d, and nothing bounds what they tell", a.Exact))
 	}
 	for i, b := range a.Before {
-		text := fmt.Sprintf("of the policy's lifetime of %s (%s), %s is left", pair(b.Limit.Epsilon, b.Limit.Delta), b.Adjacency, b.left())
+		text := fmt.Sprintf("of the policy's lifetime of %s (%s), %s is left", words.Budget(b.Limit.Epsilon, b.Limit.Delta), b.Adjacency, b.left())
 		if a.Admitted && !a.Begun && i < len(a.After) {
 			text += ", and after this study " + a.After[i].left()
 		}
@@ -134,7 +140,7 @@ func PrintAdmissions(w io.Writer, list []*Admission) error {
 			if !a.Admitted {
 				after = "–"
 			}
-			r.add(site, part, subjects, string(l.Adjacency), a.epsilon(l), short(l.Delta), before, after)
+			r.add(site, part, subjects, string(l.Adjacency), a.epsilon(l), words.Number(l.Delta), before, after)
 			site, part, subjects = "", "", ""
 		}
 	}
@@ -155,13 +161,4 @@ func share(list []Spending, l Loss) string {
 		return "no limit"
 	}
 	return list[i].left()
-}
-
-// Delta is the δ at which a plan's losses are counted: that of its promise or
-// claim, and 10⁻⁵ where it has none.
-func (c *Cost) Delta() float64 {
-	if c.Total == nil && c.PerRelease == nil {
-		return 1e-5
-	}
-	return c.claim().Delta
 }

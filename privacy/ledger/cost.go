@@ -1,4 +1,4 @@
-package privacy
+package ledger
 
 import (
 	"cmp"
@@ -6,10 +6,11 @@ import (
 	"math"
 	"reflect"
 	"slices"
-	"strconv"
-	"strings"
 
+	"parley/privacy"
 	"parley/privacy/account"
+	"parley/privacy/internal/tally"
+	"parley/privacy/internal/words"
 	"parley/problem"
 	"parley/study"
 )
@@ -18,7 +19,7 @@ import (
 // sites comes to. It follows from the plan alone, before anybody touches data.
 type Cost struct {
 	Protection string            `json:"protection"`
-	Unit       Unit              `json:"unit,omitempty"`
+	Unit       privacy.Unit      `json:"unit,omitempty"`
 	Adjacency  account.Adjacency `json:"adjacency,omitempty"`
 	Total      *account.Budget   `json:"total,omitempty"`       // promised; nil if nothing is
 	PerRelease *account.Budget   `json:"per_release,omitempty"` // claimed for each noised sum as if it were the only one; no promise
@@ -42,20 +43,20 @@ type SiteCost struct {
 // CostOf adds up what charges lists for each site of a plan. It is an error if
 // that breaks the plan's promise: a release without noise under a total, or
 // more than the total.
-func CostOf(p *study.Plan, charges func(site string) ([]Request, error)) (*Cost, error) {
+func CostOf(p *study.Plan, charges func(site string) ([]privacy.Request, error)) (*Cost, error) {
 	c := &Cost{Protection: p.Privacy.Protection}
 	if !p.Privacy.Differential() {
 		return c, nil
 	}
-	c.Unit, c.Adjacency, c.Total, c.PerRelease = Unit(p.Privacy.Unit), p.Privacy.Adjacency, p.Privacy.Total, p.Privacy.PerRelease
-	var seen [][]Request // of the sites so far, most of which are alike
+	c.Unit, c.Adjacency, c.Total, c.PerRelease = privacy.Unit(p.Privacy.Unit), p.Privacy.Adjacency, p.Privacy.Total, p.Privacy.PerRelease
+	var seen [][]privacy.Request // of the sites so far, most of which are alike
 	for _, site := range p.Sites {
 		requests, err := charges(site)
 		if err != nil {
 			return nil, fmt.Errorf("site %s: %w", site, err)
 		}
 		s := SiteCost{}
-		if i := slices.IndexFunc(seen, func(other []Request) bool { return reflect.DeepEqual(other, requests) }); i >= 0 {
+		if i := slices.IndexFunc(seen, func(other []privacy.Request) bool { return reflect.DeepEqual(other, requests) }); i >= 0 {
 			s = c.Sites[i]
 		} else if s, err = c.add(requests); err != nil {
 			return nil, fmt.Errorf("site %s: %w", site, err)
@@ -74,22 +75,31 @@ func (c *Cost) claim() account.Budget {
 	return *c.PerRelease
 }
 
+// Delta is the δ at which a plan's losses are counted: that of its promise or
+// claim, and 10⁻⁵ where it has none.
+func (c *Cost) Delta() float64 {
+	if c.Total == nil && c.PerRelease == nil {
+		return 1e-5
+	}
+	return c.claim().Delta
+}
+
 // add adds up the requests of one site, and holds them to the total.
-func (c *Cost) add(requests []Request) (s SiteCost, err error) {
+func (c *Cost) add(requests []privacy.Request) (s SiteCost, err error) {
 	s.Releases = len(requests)
-	all, bounded := tally(nil), true
+	all, bounded := tally.Tally(nil), true
 	for _, r := range requests {
-		if err := r.check(); err != nil {
+		if err := r.Check(); err != nil {
 			return s, err
 		}
-		if r.Protection == Unprotected {
+		if r.Protection == privacy.Unprotected {
 			s.Unprotected++
 			continue
 		}
-		ms, err := r.mechanisms(c.Unit)
-		all, bounded = all.with(1, ms...), bounded && err == nil // Losses says what is wrong
+		ms, err := r.Mechanisms(c.Unit)
+		all, bounded = all.With(1, ms...), bounded && err == nil // Losses says what is wrong
 		for _, sum := range r.Sums {
-			s.Sums = add(s.Sums, sum.Mechanism.Count)
+			s.Sums = tally.Add(s.Sums, sum.Mechanism.Count)
 		}
 	}
 	if s.Sums == 0 && s.Unprotected > 0 {
@@ -108,7 +118,7 @@ func (c *Cost) add(requests []Request) (s SiteCost, err error) {
 	case loss.Epsilon == nil:
 		what = loss.Unbounded
 	case *loss.Epsilon > c.Total.Epsilon:
-		what = fmt.Sprintf("the releases of a site would come to ε %s, and the plan promises %s", upward(*loss.Epsilon), short(c.Total.Epsilon))
+		what = fmt.Sprintf("the releases of a site would come to ε %s, and the plan promises %s", words.Upward(*loss.Epsilon), words.Number(c.Total.Epsilon))
 	default:
 		return s, nil
 	}
@@ -126,10 +136,10 @@ func (c *Cost) Lines() []string {
 	case c.Protection != study.ProtectionDifferential:
 		return []string{"no differential privacy: releases are exact, and whoever reads them may learn about single subjects"}
 	case c.Total != nil:
-		return []string{fmt.Sprintf("%s in total, for one %s, %s; %s per site", pair(c.Total.Epsilon, c.Total.Delta), c.Unit, c.Adjacency, c.sums())}
+		return []string{fmt.Sprintf("%s in total, for one %s, %s; %s per site", words.Budget(c.Total.Epsilon, c.Total.Delta), c.Unit, c.Adjacency, c.sums())}
 	}
 	lines := []string{fmt.Sprintf("nothing is promised in total: %s is meant for each noised sum alone, for one %s, %s",
-		pair(c.PerRelease.Epsilon, c.PerRelease.Delta), c.Unit, c.Adjacency)}
+		words.Budget(c.PerRelease.Epsilon, c.PerRelease.Delta), c.Unit, c.Adjacency)}
 	epsilon := func(s SiteCost) float64 {
 		if e := s.loss(c.Adjacency).Epsilon; e != nil {
 			return *e
@@ -145,7 +155,7 @@ func (c *Cost) Lines() []string {
 	if loss := worst.loss(c.Adjacency); loss.Epsilon == nil {
 		return append(lines, "nothing bounds the noised sums: "+loss.Unbounded)
 	}
-	return append(lines, fmt.Sprintf("losses add up: %s per site together cost %s", c.sums(), pair(epsilon(worst), c.PerRelease.Delta)))
+	return append(lines, fmt.Sprintf("losses add up: %s per site together cost %s", c.sums(), words.Budget(epsilon(worst), c.PerRelease.Delta)))
 }
 
 // sums says how many noised sums a site gives.
@@ -161,22 +171,4 @@ func (c *Cost) sums() string {
 		return "1 noised sum"
 	}
 	return fmt.Sprintf("%d noised sums", high)
-}
-
-func pair(epsilon, delta float64) string {
-	return fmt.Sprintf("(ε %s, δ %s)", upward(epsilon), short(delta))
-}
-
-// short writes a number as people do: 3, 1e-5.
-func short(x float64) string {
-	return strings.NewReplacer("e-0", "e-", "e+0", "e").Replace(strconv.FormatFloat(x, 'g', -1, 64))
-}
-
-// upward writes a loss with four digits, and never below what it is.
-func upward(x float64) string {
-	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 4, 64), 64)
-	if rounded < x {
-		rounded, _ = strconv.ParseFloat(strconv.FormatFloat(rounded+math.Pow(10, math.Floor(math.Log10(x))-3), 'g', 4, 64), 64)
-	}
-	return short(rounded)
 }
