@@ -56,10 +56,11 @@ type Method interface {
 }
 
 // Verifier is a method with published test vectors: it checks one file whose
-// "schema" begins with SchemaPrefix.
+// "schema" begins with SchemaPrefix. Data that the file refers to are opened with
+// open; without it, a file that needs data is an error.
 type Verifier interface {
 	SchemaPrefix() string
-	Verify(file []byte) ([]vectors.Check, error)
+	Verify(file []byte, open vectors.Opener) ([]vectors.Check, error)
 }
 
 // State is a coordinator's state between two steps. Its encoding is

@@ -1,6 +1,6 @@
 // Package conformance checks an installation against published test vectors:
 // files of numbers that independent implementations computed. A site uses it
-// to qualify the program that it was given.
+// to qualify the program that it was given: [Run] with [Known].
 package conformance
 
 import (
@@ -14,12 +14,6 @@ import (
 
 	"parley/internal/vectors"
 )
-
-// Verifier runs the files of one family of test vectors.
-type Verifier struct {
-	Prefix string // how the "schema" of its files begins
-	Verify func(file []byte) ([]vectors.Check, error)
-}
 
 // Report is the agreement of every file of a folder.
 type Report struct {
@@ -47,8 +41,9 @@ type Check struct {
 // Run runs every file in the top folder of dir that is JSON with a schema.
 // Other files are passed over. A file whose schema is not known, in its name
 // or in its version, does not agree, and neither does a .json file that is
-// damaged. An error is returned if nothing was recognised.
-func Run(dir fs.FS, verifiers []Verifier) (*Report, error) {
+// damaged. Data that files refer to are opened with open. An error is returned if
+// nothing was recognised.
+func Run(dir fs.FS, verifiers []Verifier, open vectors.Opener) (*Report, error) {
 	entries, err := fs.ReadDir(dir, ".")
 	if err != nil {
 		return nil, err
@@ -72,7 +67,7 @@ func Run(dir fs.FS, verifiers []Verifier) (*Report, error) {
 		case err != nil || head.Schema == "":
 			continue
 		default:
-			f = run(data, head.Schema, verifiers)
+			f = run(data, head.Schema, verifiers, open)
 		}
 		f.Name, f.Schema = e.Name(), head.Schema
 		r.Files = append(r.Files, f)
@@ -84,12 +79,12 @@ func Run(dir fs.FS, verifiers []Verifier) (*Report, error) {
 	return r, nil
 }
 
-func run(data []byte, schema string, verifiers []Verifier) (f File) {
+func run(data []byte, schema string, verifiers []Verifier, open vectors.Opener) (f File) {
 	for _, v := range verifiers {
-		if !strings.HasPrefix(schema, v.Prefix) {
+		if !strings.HasPrefix(schema, v.SchemaPrefix()) {
 			continue
 		}
-		checks, err := v.Verify(data)
+		checks, err := v.Verify(data, open)
 		f.OK = err == nil && vectors.List(checks).OK()
 		if err != nil {
 			f.Error = err.Error()

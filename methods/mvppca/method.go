@@ -74,7 +74,9 @@ func (m Method) Requests(p *study.Plan, name string) ([]privacy.Listed, error) {
 func (Method) SchemaPrefix() string { return "fedmvppca/" }
 
 // Verify implements [method.Verifier].
-func (Method) Verify(file []byte) ([]vectors.Check, error) { return VerifyVectors(file) }
+func (Method) Verify(file []byte, _ vectors.Opener) ([]vectors.Check, error) {
+	return VerifyVectors(file)
+}
 
 func setUp(p *study.Plan) (*Options, Layout, error) {
 	opts, ok := p.Method.Options.(*Options)

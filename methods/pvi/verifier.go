@@ -1,0 +1,11 @@
+package pvi
+
+import "parley/internal/vectors"
+
+// SchemaPrefix implements [method.Verifier].
+func (Method) SchemaPrefix() string { return VectorSchema }
+
+// Verify implements [method.Verifier].
+func (Method) Verify(file []byte, open vectors.Opener) ([]vectors.Check, error) {
+	return VerifyVectors(file, Opener(open))
+}
