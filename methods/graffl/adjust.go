@@ -27,7 +27,7 @@ import (
 // draws that take part.
 //
 // It is a building block; no variant's posterior is made with it. On the landmark means
-// of three components (tools/graffl adjust measures it), from proposals as good as the
+// of three components (tools/measure graffl adjust measures it), from proposals as good as the
 // likelihood's posterior of 0.4 of the rows, errors were a fifth to two fifths larger than
 // those of [Landmarks.Posterior] where modes are apart and there is noise, intervals as wide
 // or a fifth wider, in more than twice the time; without noise, or where components overlap,

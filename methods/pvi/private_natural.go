@@ -27,7 +27,7 @@ type natural struct {
 	columns    int
 }
 
-// Constants of natural, chosen by measurement on the census data of tools/pvi; results
+// Constants of natural, chosen by measurement on the census data of tools/measure/pvi; results
 // change little within a factor of two. More rounds come nearer to the optimum and
 // bring more noise, so that from 25 to 40 the difference is not seen.
 const (
