@@ -19,6 +19,7 @@ import (
 	"parley/method"
 	"parley/privacy"
 	"parley/privacy/account"
+	"parley/privacy/ledger"
 	"parley/sitestore"
 )
 
@@ -64,7 +65,7 @@ func (h slow) Run(ctx context.Context, _ method.Task, s *privacy.Session) (metho
 	return method.Answer{}, err
 }
 
-func ledgerOf(t testing.TB, s privacy.LedgerReader) int {
+func ledgerOf(t testing.TB, s ledger.Reader) int {
 	t.Helper()
 	lines, err := s.Reservations(0)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	enats "parley/engine/nats"
 	"parley/engine/wire"
 	"parley/federation"
-	"parley/privacy"
+	"parley/privacy/ledger"
 	"parley/sitestore"
 	"parley/study"
 )
@@ -36,7 +36,7 @@ func (w *world) broker() *enats.Conn {
 func (w *world) charges(name string) (n int) {
 	w.t.Helper()
 	err := sitestore.Look(w.folder(name).StorePath(), func(s *sitestore.Store) error {
-		l, err := privacy.ReadLedger(s)
+		l, err := ledger.Read(s)
 		if err == nil {
 			n = len(l.Entries)
 		}

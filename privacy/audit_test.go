@@ -50,6 +50,7 @@ import (
 
 	"parley/privacy"
 	"parley/privacy/account"
+	"parley/privacy/ledger"
 )
 
 // auditLevel is the probability with which a comparison may fail a right release.
@@ -197,13 +198,13 @@ func (s scores) roc(mu float64) error {
 }
 
 // claim is what the ledger would say of one release.
-func claim(t testing.TB, sum privacy.Sum, unit privacy.Unit, a account.Adjacency, delta float64) privacy.Loss {
+func claim(t testing.TB, sum privacy.Sum, unit privacy.Unit, a account.Adjacency, delta float64) ledger.Loss {
 	t.Helper()
-	losses, err := privacy.Losses([]privacy.Request{{Protection: privacy.Differential, Sums: []privacy.Sum{sum}}}, delta, unit)
+	losses, err := ledger.Losses([]privacy.Request{{Protection: privacy.Differential, Sums: []privacy.Sum{sum}}}, delta, unit)
 	if err != nil {
 		t.Fatal(err)
 	}
-	loss := losses[slices.IndexFunc(losses, func(l privacy.Loss) bool { return l.Adjacency == a })]
+	loss := losses[slices.IndexFunc(losses, func(l ledger.Loss) bool { return l.Adjacency == a })]
 	if loss.Epsilon == nil {
 		t.Fatal(loss.Unbounded)
 	}

@@ -1,20 +1,22 @@
 package privacy
 
+import "parley/privacy/internal/tally"
+
 // book is what a gate knows of the ledger. It reads every line once.
 type book struct {
 	study     string
 	lines     int
-	attempts  map[string]int    // charges of each release of the study
-	kinds     map[string]int    // releases of the study that were charged, by the kind of their task
-	round     int               // the last one that was charged for the study
-	charged   map[string]charge // of each release of the study, the last one
-	ours      map[Unit]tally    // charges of the study, for each unit
-	boundless map[Unit]bool     // the study has charged what has no bound for the unit
-	all       tally             // charges of all studies, for single subjects
+	attempts  map[string]int       // charges of each release of the study
+	kinds     map[string]int       // releases of the study that were charged, by the kind of their task
+	round     int                  // the last one that was charged for the study
+	charged   map[string]Charge    // of each release of the study, the last one
+	ours      map[Unit]tally.Tally // charges of the study, for each unit
+	boundless map[Unit]bool        // the study has charged what has no bound for the unit
+	all       tally.Tally          // charges of all studies, for single subjects
 }
 
 func newBook(study string) *book {
-	return &book{study: study, attempts: map[string]int{}, kinds: map[string]int{}, charged: map[string]charge{}, ours: map[Unit]tally{}, boundless: map[Unit]bool{}}
+	return &book{study: study, attempts: map[string]int{}, kinds: map[string]int{}, charged: map[string]Charge{}, ours: map[Unit]tally.Tally{}, boundless: map[Unit]bool{}}
 }
 
 // read takes in the lines that have been added.
@@ -24,7 +26,7 @@ func (b *book) read(j Journal) error {
 		return err
 	}
 	for _, line := range lines {
-		c, err := readCharge(line)
+		c, err := ReadCharge(line)
 		if err != nil {
 			return err
 		}
@@ -44,17 +46,17 @@ func (b *book) read(j Journal) error {
 // add counts a request, ours or of another study.
 func (b *book) add(ours bool, r Request) {
 	for _, unit := range []Unit{Subject, WholeSite} {
-		ms, err := r.mechanisms(unit)
+		ms, err := r.Mechanisms(unit)
 		switch {
 		case err != nil && ours:
 			b.boundless[unit] = true
 		case err != nil: // what was released without a bound is not what a filter limits
 		default:
 			if ours {
-				b.ours[unit] = b.ours[unit].with(1, ms...)
+				b.ours[unit] = b.ours[unit].With(1, ms...)
 			}
 			if unit == Subject {
-				b.all = b.all.with(1, ms...)
+				b.all = b.all.With(1, ms...)
 			}
 		}
 	}

@@ -1,6 +1,8 @@
 package privacy
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"time"
 
@@ -8,9 +10,9 @@ import (
 	"parley/sitestore"
 )
 
-// charge is what a line of the ledger holds. Lines of the first version hold
+// Charge is what a line of the ledger holds. Lines of the first version hold
 // nothing but the request, without protection.
-type charge struct {
+type Charge struct {
 	Version   int        `cbor:"version,omitempty"`
 	At        string     `cbor:"at,omitempty"` // time of the site's clock, RFC 3339, for people: nothing depends on it
 	Method    string     `cbor:"method,omitempty"`
@@ -24,7 +26,7 @@ type charge struct {
 const chargeVersion = 2
 
 func (g *Gate) charge(a Ask, r Request) ([]byte, error) {
-	b, err := wire.Marshal(charge{
+	b, err := wire.Marshal(Charge{
 		Version: chargeVersion, At: g.now().UTC().Format(time.RFC3339), Method: g.study.Method, Round: a.Round, Kind: a.Kind,
 		Guarantee: g.study.Guarantee, Seeded: g.seeds(r), Request: r,
 	})
@@ -34,23 +36,56 @@ func (g *Gate) charge(a Ask, r Request) ([]byte, error) {
 	return b, nil
 }
 
-// readCharge decodes a line. One that makes no sense is an error: it must not
+// ReadCharge decodes a line. One that makes no sense is an error: it must not
 // count for nothing.
-func readCharge(line sitestore.Reservation) (charge, error) {
-	var c charge
+func ReadCharge(line sitestore.Reservation) (Charge, error) {
+	var c Charge
 	err := wire.Unmarshal(line.Request, &c)
 	switch {
 	case err != nil:
 	case c.Version > chargeVersion || c.Version < 0 || c.Version == 1:
 		err = fmt.Errorf("its version is %d, this program knows versions up to %d", c.Version, chargeVersion)
 	default:
-		err = c.Request.check()
+		err = c.Request.Check()
 		if err == nil && c.Guarantee != nil {
 			err = c.Guarantee.Check()
 		}
 	}
 	if err != nil {
-		return charge{}, fmt.Errorf("line %d of the ledger cannot be read: %w", line.Seq, err)
+		return Charge{}, fmt.Errorf("line %d of the ledger cannot be read: %w", line.Seq, err)
 	}
 	return c, nil
+}
+
+// CheckStored holds the bytes of a release against the line that charged it:
+// they must be of that release and task, and say of themselves that they were
+// made as it was charged.
+func CheckStored(line sitestore.Reservation, sealed []byte) error {
+	c, err := ReadCharge(line)
+	if err != nil {
+		return err
+	}
+	o, _, err := open(sealed, nil)
+	if err != nil {
+		return err
+	}
+	charged, err := wire.Marshal(c.Request)
+	if err != nil {
+		return err
+	}
+	made, err := wire.Marshal(o.Request)
+	if err != nil {
+		return err
+	}
+	switch {
+	case o.release() != line.Release || o.Study != line.Study:
+		return fmt.Errorf("the stored bytes are release %s, and release %s was charged", o.release(), line.Release)
+	case o.Task != line.Task:
+		return errors.New("the stored bytes answer another task than was charged")
+	case !bytes.Equal(charged, made):
+		return errors.New("the stored bytes say that they were made from another request than was charged")
+	case o.Seeded != c.Seeded:
+		return errors.New("the stored bytes and the charge disagree on whether the noise came from a seed")
+	}
+	return nil
 }

@@ -14,6 +14,9 @@
 // is charged twice, nothing is forfeited, and one task is never answered in
 // different words.
 //
+// What has been charged, people read through package privacy/ledger, which charges
+// nothing.
+//
 // Requests without protection pass the same gate, and their releases are marked
 // as what they are.
 //

@@ -8,6 +8,7 @@ import (
 
 	"parley/privacy"
 	"parley/privacy/account"
+	"parley/privacy/ledger"
 	"parley/sitestore"
 )
 
@@ -72,12 +73,12 @@ func TestGateGrantsTheList(t *testing.T) {
 			t.Errorf("%d: %+v was refused, and charged", i, c.ask)
 		}
 	}
-	ledger, err := privacy.ReadLedger(m)
+	charged, err := ledger.Read(m)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var got []string
-	for _, e := range ledger.Entries {
+	for _, e := range charged.Entries {
 		got = append(got, fmt.Sprintf("%s %d noise %v", e.Kind, e.Round, e.Request.Sums[0].Mechanism.Noise))
 	}
 	if want := "[fit 2 noise 5 look 3 noise 7 fit 7 noise 5 fit 1099511627776 noise 5]"; fmt.Sprint(got) != want {
@@ -191,15 +192,15 @@ func TestEverySumOfARequestIsCounted(t *testing.T) {
 				t.Errorf("%s, request %d: %v", name, round, err)
 			}
 		}
-		l, err := privacy.ReadLedger(m)
+		l, err := ledger.Read(m)
 		if err != nil || len(l.Entries) != room {
 			t.Fatalf("%s: %+v, %v", name, l, err)
 		}
 		// Asked beforehand, for all at once and for what is left.
-		if err := (&privacy.Ledger{}).Check(c.policy, c.study, requests(room)...); err != nil {
+		if err := (&ledger.Ledger{}).Check(c.policy, c.study, requests(room)...); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if err := (&privacy.Ledger{}).Check(c.policy, c.study, requests(room+1)...); !errors.Is(err, privacy.ErrRefused) {
+		if err := (&ledger.Ledger{}).Check(c.policy, c.study, requests(room+1)...); !errors.Is(err, privacy.ErrRefused) {
 			t.Errorf("%s, %d at once: %v", name, room+1, err)
 		}
 		if err := l.Check(c.policy, c.study, all); !errors.Is(err, privacy.ErrRefused) {
@@ -219,7 +220,7 @@ func TestEverySumOfARequestIsCounted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, loss := range []privacy.Loss{a.Studies[0].Losses[0], a.Lifetime[0]} {
+		for _, loss := range []ledger.Loss{a.Studies[0].Losses[0], a.Lifetime[0]} {
 			if loss.Epsilon == nil || *loss.Epsilon < want*(1-1e-9) || *loss.Epsilon > want*(1+1e-9) {
 				t.Errorf("%s: the ledger adds up to %+v, want ε %v", name, loss, want)
 			}

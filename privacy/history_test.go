@@ -16,6 +16,7 @@ import (
 	"parley/dataset"
 	"parley/privacy"
 	"parley/privacy/account"
+	"parley/privacy/ledger"
 	"parley/privacy/privacytest"
 )
 
@@ -128,12 +129,12 @@ func (a *auditor) handle(t testing.TB, g *privacy.Gate, j *fragile, ask privacy.
 
 // verdict says what has gone wrong, if anything has.
 func (a *auditor) verdict(j *fragile) error {
-	ledger, err := privacy.ReadLedger(j.Journal)
+	lines, err := ledger.Read(j.Journal)
 	if err != nil {
 		return err
 	}
-	charged := map[string][]privacy.Entry{}
-	for _, e := range ledger.Entries {
+	charged := map[string][]ledger.Entry{}
+	for _, e := range lines.Entries {
 		charged[e.Study] = append(charged[e.Study], e)
 	}
 	for study, asks := range a.granted {
@@ -156,7 +157,7 @@ func (a *auditor) verdict(j *fragile) error {
 			return fmt.Errorf("%+v was drawn without a charge", d)
 		}
 	}
-	account, err := ledger.Account(1e-5)
+	account, err := lines.Account(1e-5)
 	if err != nil {
 		return err
 	}

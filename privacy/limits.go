@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"parley/privacy/account"
+	"parley/privacy/internal/tally"
 )
 
 // limits are everything that holds for the requests of one study at one site.
@@ -23,7 +24,7 @@ func (p Policy) limits(s Study) (*limits, error) {
 		return nil, fmt.Errorf("the site's policy: %w", err)
 	}
 	l := &limits{policy: p, study: s}
-	adjacencies := p.adjacencies()
+	adjacencies := p.Adjacencies()
 	if g := s.Guarantee; g != nil {
 		if err := g.Check(); err != nil {
 			return nil, err
@@ -37,8 +38,8 @@ func (p Policy) limits(s Study) (*limits, error) {
 		}
 	}
 	if p.Lifetime != nil {
-		for _, a := range p.adjacencies() {
-			f, err := p.Lifetime.filterFor(a)
+		for _, a := range p.Adjacencies() {
+			f, err := p.Lifetime.FilterFor(a)
 			if err != nil {
 				return nil, fmt.Errorf("the site's policy: lifetime: %w", err)
 			}
@@ -79,20 +80,20 @@ func (l *limits) check(b *book, requests ...Request) error {
 		}
 		if !ok {
 			no.add("lifetime", fmt.Sprintf("everything that this site has released, with this, would exceed ε %v at δ %v (%s)",
-				l.policy.Lifetime.Epsilon, l.policy.Lifetime.Delta, l.policy.adjacencies()[i]), "what was released cannot be taken back: only a new policy would allow it")
+				l.policy.Lifetime.Epsilon, l.policy.Lifetime.Delta, l.policy.Adjacencies()[i]), "what was released cannot be taken back: only a new policy would allow it")
 		}
 	}
 	return no.err()
 }
 
 // limit adds a reason if the composition leaves the budget.
-func (m *meter) limit(no *RefusalError, what string, spent tally, proposed []account.Mechanism) error {
+func (m *meter) limit(no *RefusalError, what string, spent tally.Tally, proposed []account.Mechanism) error {
 	ok, err := m.admits(spent, proposed)
 	if err != nil || ok {
 		return err
 	}
 	text := "no bound at all"
-	if epsilon, err := account.Epsilon(spent.with(1, proposed...), m.adjacency, m.budget.Delta); err != nil {
+	if epsilon, err := account.Epsilon(spent.With(1, proposed...), m.adjacency, m.budget.Delta); err != nil {
 		return err
 	} else if !math.IsInf(epsilon, 1) {
 		text = fmt.Sprintf("ε %.4g", epsilon)
@@ -142,7 +143,7 @@ func (l *limits) checkRequest(no *RefusalError, b *book, r Request, proposed map
 		no.add("", fmt.Sprintf("protection %q is not known here", string(r.Protection)), "")
 		return nil
 	}
-	if err := r.check(); err != nil {
+	if err := r.Check(); err != nil {
 		return err
 	}
 	if want := p.Minimum.PatternSubjects; r.PatternMinimum < want && (r.Protection == Unprotected || r.perPattern()) {
@@ -165,7 +166,7 @@ func (l *limits) checkRequest(no *RefusalError, b *book, r Request, proposed map
 		}
 	}
 	for _, unit := range []Unit{Subject, WholeSite} {
-		ms, err := r.mechanisms(unit)
+		ms, err := r.Mechanisms(unit)
 		needed := unit == Subject || s.Guarantee != nil && s.Guarantee.Unit == unit
 		if needed && err == nil && s.Guarantee != nil && s.Guarantee.Unit == unit && b.boundless[unit] {
 			err = fmt.Errorf("the study has released what has no bound for a %s", unit)

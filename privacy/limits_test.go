@@ -12,6 +12,7 @@ import (
 	"parley/dataset"
 	"parley/privacy"
 	"parley/privacy/account"
+	"parley/privacy/ledger"
 	"parley/sitestore"
 )
 
@@ -105,16 +106,16 @@ func TestLifetimeSpansStudies(t *testing.T) {
 		if granted < 2 || granted > 8 || !errors.Is(last, privacy.ErrRefused) || !strings.Contains(last.Error(), "everything that this site has released") {
 			t.Errorf("%s: %d studies were granted, then %v", filter, granted, last)
 		}
-		ledger, err := privacy.ReadLedger(m)
+		charged, err := ledger.Read(m)
 		if err != nil {
 			t.Fatal(err)
 		}
-		left, err := ledger.Against(policy)
+		left, err := charged.Against(policy)
 		if err != nil || len(left) != 2 || left[0].Adjacency != account.AddRemove || left[1].Left >= left[0].Left || left[1].Left > 0.5 {
 			t.Errorf("%s: left %+v, %v", filter, left, err)
 		}
 		s := guaranteed(privacy.Subject, account.AddRemove, 2, 1e-5)
-		if err := ledger.Check(policy, s, differential(vectors(2, 2))); !errors.Is(err, privacy.ErrRefused) {
+		if err := charged.Check(policy, s, differential(vectors(2, 2))); !errors.Is(err, privacy.ErrRefused) {
 			t.Errorf("%s: asked beforehand: %v", filter, err)
 		}
 	}
@@ -244,7 +245,7 @@ func TestUnreadableChargeIsNotNothing(t *testing.T) {
 		if err == nil || errors.Is(err, privacy.ErrRefused) || !strings.Contains(err.Error(), "line 1 of the ledger cannot be read") {
 			t.Errorf("%x: %v", line, err)
 		}
-		if l, err := privacy.ReadLedger(m); err == nil {
+		if l, err := ledger.Read(m); err == nil {
 			t.Errorf("%x: read as %+v", line, l)
 		}
 	}

@@ -82,15 +82,30 @@ func SimulationPolicy() Policy {
 
 // Check reports everything for which the requests of a whole study would be
 // refused, as a [*RefusalError], if nothing had been charged before; see
-// [Ledger.Check] for what is left after other studies. Its answer follows from
-// its arguments alone: no data are touched. An error that is not ErrRefused is
-// one of the policy, the study or a request that makes no sense.
+// [Policy.CheckAfter] for what is left after other studies. Its answer follows
+// from its arguments alone: no data are touched. An error that is not ErrRefused
+// is one of the policy, the study or a request that makes no sense.
 func (p Policy) Check(s Study, requests ...Request) error {
+	return p.CheckAfter(nil, s, requests...)
+}
+
+// Charged is a request that has been charged, and the study that it was for.
+type Charged struct {
+	Study   string // hexadecimal digest of the plan
+	Request Request
+}
+
+// CheckAfter is [Policy.Check] after everything that was charged before.
+func (p Policy) CheckAfter(before []Charged, s Study, requests ...Request) error {
 	l, err := p.limits(s)
 	if err != nil {
 		return err
 	}
-	return l.check(newBook(s.Digest), requests...)
+	b := newBook(s.Digest)
+	for _, c := range before {
+		b.add(c.Study == s.Digest, c.Request)
+	}
+	return l.check(b, requests...)
 }
 
 // Validate reports what is wrong with a policy as such.
@@ -120,7 +135,7 @@ func (p Policy) check(report func(key, what, hint string)) {
 		if l.Filter != "" && l.Filter != RenyiFilter && l.Filter != GaussianFilter {
 			words := []string{string(RenyiFilter), string(GaussianFilter)}
 			report("lifetime.filter", fmt.Sprintf("unknown filter %q", string(l.Filter)), problem.DidYouMean(string(l.Filter), words, "renyi for any noise, or gaussian, which is exact where all noise is"))
-		} else if _, err := l.filterFor(account.AddRemove); good && err != nil {
+		} else if _, err := l.FilterFor(account.AddRemove); good && err != nil {
 			report("lifetime", err.Error(), "a larger epsilon or delta, or filter: gaussian")
 		}
 	}
@@ -160,8 +175,8 @@ func checkBudget(report func(key, what, hint string), key string, epsilon, delta
 	return good
 }
 
-// adjacencies are those under which the policy's own limits hold.
-func (p Policy) adjacencies() []account.Adjacency {
+// Adjacencies are those under which the policy's own limits hold.
+func (p Policy) Adjacencies() []account.Adjacency {
 	if p.Adjacency != "" {
 		return []account.Adjacency{p.Adjacency}
 	}
@@ -184,7 +199,9 @@ func (p Policy) maxDelta(n int) float64 {
 	return min(1e-5, 1/(100*float64(n)))
 }
 
-func (l Lifetime) filterFor(a account.Adjacency) (account.Filter, error) {
+// FilterFor returns the rule by which charges add up to the lifetime, under an
+// adjacency. An error says that the rule cannot keep a budget as small.
+func (l Lifetime) FilterFor(a account.Adjacency) (account.Filter, error) {
 	b := account.Budget{Epsilon: l.Epsilon, Delta: l.Delta}
 	if l.Filter == GaussianFilter {
 		return account.NewGaussianFilter(b, a)

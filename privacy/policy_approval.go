@@ -7,6 +7,7 @@ import (
 
 	"parley/internal/wire"
 	"parley/privacy/account"
+	"parley/privacy/internal/words"
 )
 
 // PreApproval is a rule by which a site approves studies without asking a person
@@ -32,9 +33,9 @@ func (p Policy) PreApproves(s Study) (ok bool, why string) {
 	case g.Unit != Subject:
 		return false, fmt.Sprintf("The policy's rule is for guarantees for one subject, and this one is for one %s.", g.Unit)
 	case !(g.Epsilon <= r.Study.Epsilon && g.Delta <= r.Study.Delta):
-		return false, fmt.Sprintf("The policy's rule is for studies of at most %s, and this one promises %s.", pair(r.Study.Epsilon, r.Study.Delta), pair(g.Epsilon, g.Delta))
+		return false, fmt.Sprintf("The policy's rule is for studies of at most %s, and this one promises %s.", words.Budget(r.Study.Epsilon, r.Study.Delta), words.Budget(g.Epsilon, g.Delta))
 	}
-	return true, fmt.Sprintf("The policy's rule approves studies by %s of at most %s, and this one promises %s.", s.Method, pair(r.Study.Epsilon, r.Study.Delta), pair(g.Epsilon, g.Delta))
+	return true, fmt.Sprintf("The policy's rule approves studies by %s of at most %s, and this one promises %s.", s.Method, words.Budget(r.Study.Epsilon, r.Study.Delta), words.Budget(g.Epsilon, g.Delta))
 }
 
 // checkPreApproval reports each wrong value of the rule.

@@ -259,6 +259,20 @@ func TestRequestsThatMakeNoSenseAreErrors(t *testing.T) {
 	}
 }
 
+func TestDefaultPolicyAsText(t *testing.T) {
+	p, err := privacy.ParsePolicy("policy.yaml", []byte(privacy.DefaultPolicyText))
+	if err != nil || !reflect.DeepEqual(p, privacy.DefaultPolicy()) {
+		t.Errorf("%+v, %v", p, err)
+	}
+	// What stands in comments is right, too.
+	text := strings.NewReplacer("# site:", "site:", "# adjacency:", "adjacency:", "# max_delta:", "max_delta:", "# methods:", "methods:", "# per_release:", "per_release:",
+		"# pre_approval:", "pre_approval:").Replace(privacy.DefaultPolicyText)
+	p, err = privacy.ParsePolicy("policy.yaml", []byte(text))
+	if err != nil || p.Site != "north" || p.Adjacency != account.AddRemove || p.MaxDelta != 1e-5 || !p.PerRelease || len(p.Methods) != 1 || p.PreApproval.Study.Epsilon != 1 {
+		t.Errorf("%+v, %v", p, err)
+	}
+}
+
 func ExamplePolicy_Check() {
 	plan := privacy.Study{Digest: "3fa9", Site: "north", Method: "mvppca", Sites: 3, Quorum: 2, Subjects: 400}
 	plan.Guarantee = &privacy.Guarantee{Unit: privacy.Subject, Adjacency: account.AddRemove, Budget: account.Budget{Epsilon: 4, Delta: 1e-5}}

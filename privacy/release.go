@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"parley/internal/wire"
+	"parley/privacy/internal/tally"
 )
 
 // Release is a contribution that may leave the site. Only the gate makes one.
@@ -108,7 +109,7 @@ func open(sealed []byte, declared *Request) (o Opened, version int, err error) {
 	if err := wire.Unmarshal(e.Request, &request); err != nil {
 		return o, 0, fmt.Errorf("its request: %w", err)
 	}
-	if err := request.check(); err != nil {
+	if err := request.Check(); err != nil {
 		return o, 0, fmt.Errorf("its request: %w", err)
 	}
 	if declared != nil && !request.agrees(*declared) {
@@ -133,7 +134,7 @@ func (r Request) noised(sums wire.Raw) (map[string][]*Noised, error) {
 	most := 0
 	for _, s := range r.Sums {
 		if !s.Kept {
-			most = add(most, s.Mechanism.Count)
+			most = tally.Add(most, s.Mechanism.Count)
 		}
 	}
 	sent, err := wire.Elements(sums, 0, most)
@@ -222,16 +223,16 @@ func (r Request) maxBytes() int {
 	const frame = 1 << 14
 	n := frame
 	for _, c := range r.Contents {
-		n = add(n, multiply(18, max(c.Values, 0)))
+		n = tally.Add(n, tally.Multiply(18, max(c.Values, 0)))
 	}
 	for _, s := range r.Sums {
 		if !s.Kept {
-			n = add(n, multiply(9, multiply(s.Entries()+len(s.Blocks), s.Mechanism.Count)))
+			n = tally.Add(n, tally.Multiply(9, tally.Multiply(s.Entries()+len(s.Blocks), s.Mechanism.Count)))
 		}
 	}
 	if r.Sums != nil {
 		if own, err := wire.Marshal(r); err == nil {
-			n = add(n, len(own))
+			n = tally.Add(n, len(own))
 		}
 	}
 	return min(n, wire.MaxBytes)

@@ -91,6 +91,15 @@ const (
 	maxCount   = 1 << 30  // times that one mechanism is granted
 )
 
+// Entries is how many numbers the sum releases each time.
+func (s Sum) Entries() int {
+	n := 0
+	for i := range s.Blocks {
+		n += s.entries(i)
+	}
+	return n
+}
+
 // entries returns the number of released entries of a block.
 func (s Sum) entries(block int) int {
 	n := s.Blocks[block]
@@ -100,8 +109,8 @@ func (s Sum) entries(block int) int {
 	return n
 }
 
-// check reports what is wrong with a request, whatever the policy.
-func (r Request) check() error {
+// Check reports what is wrong with a request, whatever the policy.
+func (r Request) Check() error {
 	switch {
 	case r.Protection != Unprotected && r.Protection != Differential:
 		return fmt.Errorf("protection %q is not known here", string(r.Protection))
@@ -165,9 +174,9 @@ func (s Sum) check() error {
 	return nil
 }
 
-// mechanisms are the charge of a request, as it protects the unit. An error
+// Mechanisms are the charge of a request, as it protects the unit. An error
 // means that there is no bound.
-func (r Request) mechanisms(unit Unit) ([]account.Mechanism, error) {
+func (r Request) Mechanisms(unit Unit) ([]account.Mechanism, error) {
 	if r.Protection != Differential {
 		return nil, fmt.Errorf("a release without protection has no bound")
 	}

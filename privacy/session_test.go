@@ -15,6 +15,7 @@ import (
 	"parley/dataset"
 	"parley/privacy"
 	"parley/privacy/account"
+	"parley/privacy/ledger"
 	"parley/privacy/privacytest"
 	"parley/sitestore"
 )
@@ -352,9 +353,9 @@ func TestSeededReleasesSaySoAndRepeat(t *testing.T) {
 		if sent := o.Sums["v"]; len(o.Sums) != 1 || len(sent) != 1 || !reflect.DeepEqual(sent[0], n) {
 			t.Fatalf("%+v was made, and the release holds %+v", n, o.Sums)
 		}
-		ledger, err := privacy.ReadLedger(m)
-		if err != nil || ledger.Entries[0].Seeded != o.Seeded {
-			t.Fatalf("the ledger says %+v, %v", ledger, err)
+		charged, err := ledger.Read(m)
+		if err != nil || charged.Entries[0].Seeded != o.Seeded {
+			t.Fatalf("the ledger says %+v, %v", charged, err)
 		}
 		return o
 	}

@@ -16,6 +16,7 @@ import (
 	"parley/dataset"
 	"parley/privacy"
 	"parley/privacy/account"
+	"parley/privacy/ledger"
 	"parley/sitestore"
 )
 
@@ -187,10 +188,10 @@ func TestRoomIsWhatTheDiskHas(t *testing.T) {
 }
 
 // verified is what VerifyVault says of a store that opens.
-func verified(t *testing.T, path string) (found *privacy.Verified, wrong error) {
+func verified(t *testing.T, path string) (found *ledger.Verified, wrong error) {
 	t.Helper()
 	if err := sitestore.Look(path, func(s *sitestore.Store) error {
-		found, wrong = privacy.VerifyVault(s)
+		found, wrong = ledger.Verify(s)
 		return nil
 	}); err != nil {
 		t.Fatal(err)
@@ -269,18 +270,18 @@ func TestForfeitedChargeOfAnEarlierVersionIsMadeAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		found, err := privacy.VerifyVault(s)
+		found, err := ledger.Verify(s)
 		if err != nil || found.Lines != 2 || found.Stored != 1 {
 			t.Fatalf("schema %d: %+v, %v", version, found, err)
 		}
 		again := privacy.Ask{Study: "3fa9", Site: "north", Round: 2, Kind: "fit", Task: [32]byte{2}}
 		listed := func(times int) *privacy.Gate {
-			ledger, err := privacy.ReadLedger(s)
+			charged, err := ledger.Read(s)
 			if err != nil {
 				t.Fatal(err)
 			}
 			return privacy.NewGate(privacy.Study{Digest: "3fa9", Site: "north", Method: "toy", Sites: 1, Quorum: 1, Requests: []privacy.Listed{
-				{Kind: "fit", Times: times, Request: ledger.Entries[1].Request},
+				{Kind: "fit", Times: times, Request: charged.Entries[1].Request},
 			}}, privacy.SimulationPolicy(), s, people(3))
 		}
 		if version > 1 { // lines of the first version do not say which kind of task they were for
@@ -300,9 +301,9 @@ func TestForfeitedChargeOfAnEarlierVersionIsMadeAgain(t *testing.T) {
 		if n := charges(t, s); n != 3 {
 			t.Errorf("schema %d: %d charges", version, n)
 		}
-		ledger, err := privacy.ReadLedger(s)
-		if err != nil || ledger.Entries[2].Attempt != 2 || ledger.Entries[2].Release != "3fa9/north/2" {
-			t.Errorf("schema %d: %+v, %v", version, ledger, err)
+		charged, err := ledger.Read(s)
+		if err != nil || charged.Entries[2].Attempt != 2 || charged.Entries[2].Release != "3fa9/north/2" {
+			t.Errorf("schema %d: %+v, %v", version, charged, err)
 		}
 		if err := errors.Join(s.Verify(), s.Close()); err != nil {
 			t.Error(err)

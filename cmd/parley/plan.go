@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"parley/engine/local"
-	"parley/privacy"
+	"parley/privacy/ledger"
 	"parley/study"
 )
 
@@ -50,10 +50,10 @@ func planCheckCommand() *cobra.Command {
 			lines := notes.Lines()
 			if asJSON {
 				return json.NewEncoder(cmd.OutOrStdout()).Encode(struct {
-					Name    string        `json:"name"`
-					Digest  string        `json:"digest"`
-					Privacy *privacy.Cost `json:"privacy"`
-					Notes   []string      `json:"notes"`
+					Name    string       `json:"name"`
+					Digest  string       `json:"digest"`
+					Privacy *ledger.Cost `json:"privacy"`
+					Notes   []string     `json:"notes"`
 				}{plan.Name, digest.String(), cost, lines})
 			}
 			for _, l := range lines {
@@ -93,9 +93,9 @@ func planShowCommand() *cobra.Command {
 			}
 			if asJSON {
 				return json.NewEncoder(cmd.OutOrStdout()).Encode(struct {
-					Digest  string        `json:"digest"`
-					Privacy *privacy.Cost `json:"privacy"`
-					Plan    *study.Plan   `json:"plan"`
+					Digest  string       `json:"digest"`
+					Privacy *ledger.Cost `json:"privacy"`
+					Plan    *study.Plan  `json:"plan"`
 				}{digest.String(), cost, plan})
 			}
 			text, err := plan.YAML()

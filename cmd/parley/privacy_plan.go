@@ -9,15 +9,15 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"parley/privacy"
+	"parley/privacy/ledger"
 	"parley/problem"
 	"parley/study"
 )
 
 // planJSON is what a plan promises, and the site that is counted for.
 type planJSON struct {
-	Site string        `json:"site"`
-	Cost *privacy.Cost `json:"cost"`
+	Site string       `json:"site"`
+	Cost *ledger.Cost `json:"cost"`
 }
 
 // checkPlan refuses flags that do not go with a plan, or without one.

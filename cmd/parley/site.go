@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"parley/privacy"
+	"parley/privacy/ledger"
 	"parley/problem"
 	"parley/report/results"
 	"parley/sitestore"
@@ -63,11 +64,11 @@ func ledgerShowCommand() *cobra.Command {
 				policy = &p
 			}
 			return look(a[0], site, func(_ string, s *sitestore.Store) error {
-				ledger, err := privacy.ReadLedger(s)
+				charged, err := ledger.Read(s)
 				if err != nil {
 					return err
 				}
-				view, err := ledger.Look(delta, policy)
+				view, err := charged.Look(delta, policy)
 				if err != nil {
 					return err
 				}
@@ -97,7 +98,7 @@ func ledgerVerifyCommand() *cobra.Command {
 		Args: args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			return look(a[0], site, func(file string, s *sitestore.Store) error {
-				found, err := privacy.VerifyVault(s)
+				found, err := ledger.Verify(s)
 				if err != nil {
 					return fmt.Errorf("%s does not hold: %w", file, err)
 				}
@@ -133,16 +134,16 @@ func ledgerExportCommand() *cobra.Command {
 				return &usageError{fmt.Errorf("--format %s is not known\n  hint: csv or json", format)}
 			}
 			return look(a[0], site, func(_ string, s *sitestore.Store) error {
-				records, err := privacy.Records(s, delta)
+				records, err := ledger.Records(s, delta)
 				if err != nil {
 					return err
 				}
 				if format == "csv" {
-					return privacy.WriteRecords(cmd.OutOrStdout(), records)
+					return ledger.WriteRecords(cmd.OutOrStdout(), records)
 				}
 				return printJSON(cmd.OutOrStdout(), struct {
-					Format  string           `json:"format"`
-					Entries []privacy.Record `json:"entries"`
+					Format  string          `json:"format"`
+					Entries []ledger.Record `json:"entries"`
 				}{"parley/ledger/1", records})
 			})
 		},
@@ -166,7 +167,7 @@ func policyInitCommand() *cobra.Command {
 }
 
 // refusals are the reasons of all sites.
-func refusals(list []*privacy.Admission, file string) (wrong problem.List) {
+func refusals(list []*ledger.Admission, file string) (wrong problem.List) {
 	for _, a := range list {
 		wrong = append(wrong, a.Problems(file)...)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"parley/engine/local"
 	"parley/privacy"
+	"parley/privacy/ledger"
 	"parley/problem"
 	"parley/sitestore"
 	"parley/study"
@@ -37,7 +38,7 @@ func policyCheckCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			var sites []*privacy.Admission
+			var sites []*ledger.Admission
 			if len(a) > 1 {
 				if sites, err = q.of(cmd.Context(), policy, a[1]); err != nil {
 					return err
@@ -47,13 +48,13 @@ func policyCheckCommand() *cobra.Command {
 			}
 			if asJSON {
 				err = printJSON(cmd.OutOrStdout(), struct {
-					Policy privacy.Policy       `json:"policy"`
-					Sites  []*privacy.Admission `json:"sites,omitempty"`
+					Policy privacy.Policy      `json:"policy"`
+					Sites  []*ledger.Admission `json:"sites,omitempty"`
 				}{policy, sites})
 			} else {
 				fmt.Fprintf(cmd.OutOrStdout(), "policy %s is in order\n", a[0])
 				if len(sites) > 0 {
-					err = privacy.PrintAdmissions(cmd.OutOrStdout(), sites)
+					err = ledger.PrintAdmissions(cmd.OutOrStdout(), sites)
 				}
 			}
 			if err != nil {
@@ -71,7 +72,7 @@ func policyCheckCommand() *cobra.Command {
 }
 
 // of asks for every site that the flags mean.
-func (q admission) of(ctx context.Context, policy privacy.Policy, path string) ([]*privacy.Admission, error) {
+func (q admission) of(ctx context.Context, policy privacy.Policy, path string) ([]*ledger.Admission, error) {
 	plan, err := study.Load(path, methods)
 	if err != nil {
 		return nil, err
@@ -93,7 +94,7 @@ func (q admission) of(ctx context.Context, policy privacy.Policy, path string) (
 	if err != nil {
 		return nil, err
 	}
-	var list []*privacy.Admission
+	var list []*ledger.Admission
 	for _, site := range sites {
 		m, _ := methods.Lookup(plan.Method.Name) // the plan was checked
 		requests, err := m.Requests(plan, site)
@@ -107,11 +108,11 @@ func (q admission) of(ctx context.Context, policy privacy.Policy, path string) (
 		if s.Subjects, err = count(site); err != nil {
 			return nil, err
 		}
-		ledger, err := q.ledger(site)
+		charged, err := q.ledger(site)
 		if err != nil {
 			return nil, err
 		}
-		a, err := ledger.Admits(policy, s, cost.Delta(), privacy.Requests(requests)...)
+		a, err := charged.Admits(policy, s, cost.Delta(), privacy.Requests(requests)...)
 		if err != nil {
 			return nil, fmt.Errorf("site %s: %w", site, err)
 		}
@@ -142,13 +143,13 @@ func (q admission) counter(ctx context.Context, plan *study.Plan) (func(site str
 }
 
 // ledger reads what has been charged; nothing without a store.
-func (q admission) ledger(site string) (ledger *privacy.Ledger, err error) {
+func (q admission) ledger(site string) (charged *ledger.Ledger, err error) {
 	if q.store == "" {
-		return &privacy.Ledger{}, nil
+		return &ledger.Ledger{}, nil
 	}
 	err = look(q.store, site, func(_ string, s *sitestore.Store) error {
-		ledger, err = privacy.ReadLedger(s)
+		charged, err = ledger.Read(s)
 		return err
 	})
-	return ledger, err
+	return charged, err
 }

@@ -10,6 +10,7 @@ import (
 
 	"parley/method"
 	"parley/privacy"
+	"parley/privacy/ledger"
 	"parley/study"
 )
 
@@ -52,11 +53,11 @@ func (h *Host) Approve(ctx context.Context, p *study.Plan, coordinator []byte, b
 			return nil, fmt.Errorf("%w: pre_approval: %s", privacy.ErrRefused, why)
 		}
 	}
-	ledger, err := privacy.ReadLedger(h.Store)
+	charged, err := ledger.Read(h.Store)
 	if err != nil {
 		return nil, err
 	}
-	a, err := h.admission(ledger, p, s)
+	a, err := h.admission(charged, p, s)
 	if err != nil {
 		return nil, err
 	}

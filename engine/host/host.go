@@ -20,6 +20,7 @@ import (
 	"parley/internal/wire"
 	"parley/method"
 	"parley/privacy"
+	"parley/privacy/ledger"
 	"parley/problem"
 	"parley/study"
 )
@@ -153,12 +154,12 @@ func (h *Host) planned(p *study.Plan) (method.Method, privacy.Study, error) {
 }
 
 // admission says what policy and ledger make of the study.
-func (h *Host) admission(ledger *privacy.Ledger, p *study.Plan, s privacy.Study) (*privacy.Admission, error) {
+func (h *Host) admission(charged *ledger.Ledger, p *study.Plan, s privacy.Study) (*ledger.Admission, error) {
 	cost, err := h.Methods.Cost(p)
 	if err != nil {
 		return nil, err
 	}
-	return ledger.Admits(h.Policy, s, cost.Delta(), privacy.Requests(s.Requests)...)
+	return charged.Admits(h.Policy, s, cost.Delta(), privacy.Requests(s.Requests)...)
 }
 
 // terms are what a site agrees to, beside the plan itself, which names the study.
@@ -197,12 +198,12 @@ func (h *Host) Open(ctx context.Context, p *study.Plan) (*engine.Site, error) {
 // agree holds everything that the study will ask for against policy and ledger,
 // unless it has begun, and keeps its terms.
 func (h *Host) agree(m method.Method, s privacy.Study) error {
-	ledger, err := privacy.ReadLedger(h.Store)
+	charged, err := ledger.Read(h.Store)
 	if err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(ledger.Entries, func(e privacy.Entry) bool { return e.Study == s.Digest }) {
-		if err := ledger.Check(h.Policy, s, privacy.Requests(s.Requests)...); err != nil {
+	if !slices.ContainsFunc(charged.Entries, func(e ledger.Entry) bool { return e.Study == s.Digest }) {
+		if err := charged.Check(h.Policy, s, privacy.Requests(s.Requests)...); err != nil {
 			return err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"parley/method"
 	"parley/privacy"
+	"parley/privacy/ledger"
 	"parley/problem"
 	"parley/study"
 )
@@ -13,28 +14,28 @@ import (
 // Preview is what a study would mean for a site, before anything is agreed to.
 // It is for the site's own people: it tells of their data.
 type Preview struct {
-	Study       string             `json:"study"` // hexadecimal digest of the plan
-	Name        string             `json:"name"`
-	Question    string             `json:"question,omitempty"`
-	Coordinator string             `json:"coordinator,omitempty"` // who asks; the caller fills it in
-	Sites       []string           `json:"sites"`
-	Quorum      int                `json:"quorum"`
-	Site        string             `json:"site"`
-	Method      string             `json:"method"`
-	Revision    int                `json:"revision"`
-	Describes   string             `json:"describes,omitempty"` // what the method computes; empty if it does not say
-	Views       []PreviewView      `json:"views"`               // of the plan
-	Columns     []string           `json:"columns,omitempty"`   // of the subjects table, that the plan names
-	Subjects    int                `json:"subjects"`            // 0 if there are problems
-	Requests    []privacy.Listed   `json:"requests"`            // everything that the gate would grant
-	Numbers     int                `json:"numbers"`             // that leave at most, in all releases together
-	Promise     []string           `json:"promise"`             // of the plan, in words
-	Charges     int                `json:"charges"`             // in the ledger so far, of all studies
-	Spent       []privacy.Loss     `json:"spent"`               // by their noised sums, for one subject
-	Admission   *privacy.Admission `json:"admission"`           // whether policy and ledger let it take part, and what that costs
-	Problems    []string           `json:"problems,omitempty"`  // for which the data cannot be used
-	Notes       []string           `json:"notes,omitempty"`     // on plan and data, that prevent nothing
-	TakesPart   bool               `json:"takes_part"`          // policy, ledger and data allow it
+	Study       string            `json:"study"` // hexadecimal digest of the plan
+	Name        string            `json:"name"`
+	Question    string            `json:"question,omitempty"`
+	Coordinator string            `json:"coordinator,omitempty"` // who asks; the caller fills it in
+	Sites       []string          `json:"sites"`
+	Quorum      int               `json:"quorum"`
+	Site        string            `json:"site"`
+	Method      string            `json:"method"`
+	Revision    int               `json:"revision"`
+	Describes   string            `json:"describes,omitempty"` // what the method computes; empty if it does not say
+	Views       []PreviewView     `json:"views"`               // of the plan
+	Columns     []string          `json:"columns,omitempty"`   // of the subjects table, that the plan names
+	Subjects    int               `json:"subjects"`            // 0 if there are problems
+	Requests    []privacy.Listed  `json:"requests"`            // everything that the gate would grant
+	Numbers     int               `json:"numbers"`             // that leave at most, in all releases together
+	Promise     []string          `json:"promise"`             // of the plan, in words
+	Charges     int               `json:"charges"`             // in the ledger so far, of all studies
+	Spent       []ledger.Loss     `json:"spent"`               // by their noised sums, for one subject
+	Admission   *ledger.Admission `json:"admission"`           // whether policy and ledger let it take part, and what that costs
+	Problems    []string          `json:"problems,omitempty"`  // for which the data cannot be used
+	Notes       []string          `json:"notes,omitempty"`     // on plan and data, that prevent nothing
+	TakesPart   bool              `json:"takes_part"`          // policy, ledger and data allow it
 }
 
 // PreviewView is a view of the plan at the site.
@@ -52,7 +53,7 @@ func (h *Host) Preview(ctx context.Context, p *study.Plan) (*Preview, error) {
 	}
 	out := &Preview{
 		Study: s.Digest, Name: p.Name, Question: p.Question, Sites: p.Sites, Quorum: p.Quorum, Site: h.Site, Method: m.Name(), Revision: m.Revision(),
-		Columns: p.Subjects, Requests: s.Requests, Numbers: privacy.Numbers(s.Requests),
+		Columns: p.Subjects, Requests: s.Requests, Numbers: ledger.Numbers(s.Requests),
 	}
 	if d, ok := m.(method.Describer); ok {
 		out.Describes = d.Describe(p)
@@ -69,16 +70,16 @@ func (h *Host) Preview(ctx context.Context, p *study.Plan) (*Preview, error) {
 		return nil, err
 	}
 	out.Promise = cost.Lines()
-	ledger, err := privacy.ReadLedger(h.Store)
+	charged, err := ledger.Read(h.Store)
 	if err != nil {
 		return nil, err
 	}
-	past, err := ledger.Account(cost.Delta())
+	past, err := charged.Account(cost.Delta())
 	if err != nil {
 		return nil, err
 	}
 	out.Charges, out.Spent = past.Charges, past.Lifetime
-	if out.Admission, err = ledger.Admits(h.Policy, s, cost.Delta(), privacy.Requests(s.Requests)...); err != nil {
+	if out.Admission, err = charged.Admits(h.Policy, s, cost.Delta(), privacy.Requests(s.Requests)...); err != nil {
 		return nil, err
 	}
 	notes, err := h.Methods.Notes(p)

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"parley/privacy"
+	"parley/privacy/ledger"
 	"parley/study"
 )
 
@@ -107,7 +108,7 @@ func (p *Preview) view(v PreviewView) string {
 
 // request says what leaves for one kind of task.
 func (t *page) request(l privacy.Listed) {
-	n := l.Request.Numbers()
+	n := ledger.NumbersOf(l.Request)
 	many := fmt.Sprintf("at most %s (%s)", count(n, "number"), size(8*float64(n)))
 	often := "at most once: " + many
 	if l.Times != 1 {
@@ -143,7 +144,7 @@ func sum(s privacy.Sum) string {
 			blocks = fmt.Sprintf("in %d blocks of lengths %d to %d", n, low, high)
 		}
 	}
-	text := fmt.Sprintf("noised sum %q: %s, %s, clipped to the bound %.4g: %s; noise: %s", s.Name, of, blocks, s.Bound, count(s.Entries(), "number"), s.Noise())
+	text := fmt.Sprintf("noised sum %q: %s, %s, clipped to the bound %.4g: %s; noise: %s", s.Name, of, blocks, s.Bound, count(s.Entries(), "number"), ledger.NoiseOf(s))
 	if n := s.Mechanism.Count; n > 1 {
 		text += fmt.Sprintf("; made %d times", n)
 	}
@@ -160,7 +161,7 @@ func (p *Preview) past() string {
 	}
 	text := fmt.Sprintf("The ledger has %s so far", count(p.Charges, "charge"))
 	for i, l := range p.Spent {
-		text += fmt.Sprintf("%s ε %s at δ %s (%s)", []string{", whose noised sums cost one subject", ","}[min(i, 1)], privacy.Spent(l.Epsilon), strconv.FormatFloat(l.Delta, 'g', -1, 64), l.Adjacency)
+		text += fmt.Sprintf("%s ε %s at δ %s (%s)", []string{", whose noised sums cost one subject", ","}[min(i, 1)], ledger.Spent(l.Epsilon), strconv.FormatFloat(l.Delta, 'g', -1, 64), l.Adjacency)
 	}
 	return text + "."
 }

@@ -11,6 +11,7 @@ import (
 	"parley/engine"
 	"parley/engine/local"
 	"parley/privacy"
+	"parley/privacy/ledger"
 	"parley/sitestore"
 	"parley/study"
 )
@@ -23,7 +24,7 @@ func entries(t *testing.T, stores, site string, p *study.Plan) (n int) {
 		t.Fatal(err)
 	}
 	defer store.Close()
-	ledger, err := privacy.ReadLedger(store)
+	charged, err := ledger.Read(store)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +32,7 @@ func entries(t *testing.T, stores, site string, p *study.Plan) (n int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, e := range ledger.Entries {
+	for _, e := range charged.Entries {
 		if e.Study == digest.String() {
 			n++
 		}

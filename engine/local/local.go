@@ -18,6 +18,7 @@ import (
 	"parley/internal/filelock"
 	"parley/method"
 	"parley/privacy"
+	"parley/privacy/ledger"
 	"parley/problem"
 	"parley/sitestore"
 	"parley/study"
@@ -194,7 +195,7 @@ func (r refusing) Exchange(context.Context, []byte, engine.History) (engine.Repl
 // SiteReport is what a site's own people may see at the end.
 type SiteReport struct {
 	Result *method.Result
-	Ledger *privacy.Ledger // nil if the site's store was not kept
+	Ledger *ledger.Ledger // nil if the site's store was not kept
 }
 
 // SiteReports makes what each site's own people may see, from what the
@@ -219,7 +220,7 @@ func SiteReports(ctx context.Context, c Config, shares map[string][]byte) (map[s
 		}
 		if stores := c.stores(); stores != "" {
 			err := sitestore.Look(StorePath(stores, name), func(s *sitestore.Store) error {
-				r.Ledger, err = privacy.ReadLedger(s)
+				r.Ledger, err = ledger.Read(s)
 				return err
 			})
 			if err != nil {

@@ -26,6 +26,7 @@ import (
 	"parley/methods/mvppca"
 	"parley/methods/pvi"
 	"parley/privacy"
+	"parley/privacy/ledger"
 	"parley/sitestore"
 	"parley/study"
 )
@@ -271,7 +272,7 @@ func (s *story) holds(out *engine.Outcome) {
 	}
 	for _, site := range s.plan.Sites {
 		err := sitestore.Look(s.path(site), func(store *sitestore.Store) error {
-			if _, err := privacy.VerifyVault(store); err != nil {
+			if _, err := ledger.Verify(store); err != nil {
 				return err
 			}
 			lines, err := store.Reservations(0)

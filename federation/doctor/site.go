@@ -14,7 +14,7 @@ import (
 	"parley/federation"
 	"parley/federation/site"
 	"parley/method"
-	"parley/privacy"
+	"parley/privacy/ledger"
 	"parley/sitestore"
 )
 
@@ -78,9 +78,9 @@ func versions(f *site.Folder, b federation.Board) Finding {
 
 // store opens and verifies the site's store, beside a daemon that may have it open.
 func store(f *site.Folder) (r Report) {
-	var found *privacy.Verified
+	var found *ledger.Verified
 	err := sitestore.Look(f.StorePath(), func(s *sitestore.Store) (err error) {
-		found, err = privacy.VerifyVault(s)
+		found, err = ledger.Verify(s)
 		return err
 	})
 	switch {

@@ -18,6 +18,7 @@ import (
 	"parley/federation"
 	"parley/internal/atomicfile"
 	"parley/privacy"
+	"parley/privacy/ledger"
 	"parley/report/results"
 	"parley/study"
 )
@@ -148,11 +149,11 @@ func (a *answering) look(ctx context.Context) error {
 
 // charged says whether the site was ever charged for the study.
 func (a *answering) charged() (bool, error) {
-	ledger, err := privacy.ReadLedger(a.daemon.store)
+	charged, err := ledger.Read(a.daemon.store)
 	if err != nil {
 		return false, err
 	}
-	return slices.ContainsFunc(ledger.Entries, func(e privacy.Entry) bool { return e.Study == a.digest }), nil
+	return slices.ContainsFunc(charged.Entries, func(e ledger.Entry) bool { return e.Study == a.digest }), nil
 }
 
 // tellOfLongWork makes the coordinator hear of a task that takes long.
@@ -398,7 +399,7 @@ func (a *answering) write(ctx context.Context, h *host.Host, e federation.Ending
 	if err != nil {
 		return err
 	}
-	ledger, err := privacy.ReadLedger(a.daemon.store)
+	charged, err := ledger.Read(a.daemon.store)
 	if err != nil {
 		return err
 	}
@@ -408,5 +409,5 @@ func (a *answering) write(ctx context.Context, h *host.Host, e federation.Ending
 			return err
 		}
 	}
-	return dir.Write(result, ledger, &h.Policy)
+	return dir.Write(result, charged, &h.Policy)
 }

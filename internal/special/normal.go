@@ -50,19 +50,3 @@ func LogNormalCDF(x float64) float64 {
 	}
 	return -x*x/2 - math.Log(2*math.Pi)/2 - math.Log(-x+millsTail(-x))
 }
-
-// LogNormalInterval returns log(Φ(b) − Φ(a)) for a ≤ b, without cancellation
-// in either tail. It is −Inf where a = b.
-func LogNormalInterval(a, b float64) float64 {
-	if a+b > 0 { // the mirror image lies in the lower tail, where Φ is small
-		a, b = -b, -a
-	}
-	if !(a < b) {
-		return math.Inf(-1)
-	}
-	if a < 0 && b > 0 {
-		return math.Log1p(-(math.Erfc(-a/math.Sqrt2) + math.Erfc(b/math.Sqrt2)) / 2)
-	}
-	l := LogNormalCDF(b)
-	return l + math.Log(-math.Expm1(LogNormalCDF(a)-l))
-}

@@ -65,26 +65,3 @@ func TestMillsSlope(t *testing.T) {
 		t.Errorf("the slope jumps at 3 from %v to %v", a, b)
 	}
 }
-
-func TestLogNormalInterval(t *testing.T) {
-	for _, v := range []struct{ a, b, want float64 }{
-		{-1, 1, -0.381715146302126072},
-		{math.Inf(-1), 0.5, -0.368946415288656393},
-		{5, 5.0001, -22.6295288964306472},
-		{30, 31, -454.321243956343252},
-		{-100, -99.5, -4955.64419715942592},
-		{1, math.Inf(1), -1.84102164500926351},
-		{-0.001, 0.002, -6.7280820235185501},
-		{40, math.Inf(1), -804.608442013753788},
-	} {
-		if got := LogNormalInterval(v.a, v.b); !agree(got, v.want, 1e-11) {
-			t.Errorf("log(Φ(%v) − Φ(%v)) = %v, want %v", v.b, v.a, got, v.want)
-		}
-		if got, back := LogNormalInterval(v.a, v.b), LogNormalInterval(-v.b, -v.a); got != back {
-			t.Errorf("(%v, %v) and its mirror image differ: %v, %v", v.a, v.b, got, back)
-		}
-	}
-	if !math.IsInf(LogNormalInterval(2, 2), -1) {
-		t.Error("an empty interval has a probability")
-	}
-}

@@ -1,6 +1,6 @@
 // Package conformance checks an installation against published test vectors:
 // files of numbers that independent implementations computed. A site uses it
-// to qualify the program that it was given.
+// to qualify the program that it was given: [Run] with [Known].
 package conformance
 
 import (
@@ -13,13 +13,8 @@ import (
 	"text/tabwriter"
 
 	"parley/internal/vectors"
+	"parley/method"
 )
-
-// Verifier runs the files of one family of test vectors.
-type Verifier struct {
-	Prefix string // how the "schema" of its files begins
-	Verify func(file []byte) ([]vectors.Check, error)
-}
 
 // Report is the agreement of every file of a folder.
 type Report struct {
@@ -47,8 +42,9 @@ type Check struct {
 // Run runs every file in the top folder of dir that is JSON with a schema.
 // Other files are passed over. A file whose schema is not known, in its name
 // or in its version, does not agree, and neither does a .json file that is
-// damaged. An error is returned if nothing was recognised.
-func Run(dir fs.FS, verifiers []Verifier) (*Report, error) {
+// damaged. See [Means] for what files may need. An error is returned if
+// nothing was recognised.
+func Run(dir fs.FS, verifiers []Verifier, means method.Means) (*Report, error) {
 	entries, err := fs.ReadDir(dir, ".")
 	if err != nil {
 		return nil, err
@@ -72,7 +68,7 @@ func Run(dir fs.FS, verifiers []Verifier) (*Report, error) {
 		case err != nil || head.Schema == "":
 			continue
 		default:
-			f = run(data, head.Schema, verifiers)
+			f = run(data, head.Schema, verifiers, means)
 		}
 		f.Name, f.Schema = e.Name(), head.Schema
 		r.Files = append(r.Files, f)
@@ -84,12 +80,12 @@ func Run(dir fs.FS, verifiers []Verifier) (*Report, error) {
 	return r, nil
 }
 
-func run(data []byte, schema string, verifiers []Verifier) (f File) {
+func run(data []byte, schema string, verifiers []Verifier, means method.Means) (f File) {
 	for _, v := range verifiers {
-		if !strings.HasPrefix(schema, v.Prefix) {
+		if !strings.HasPrefix(schema, v.SchemaPrefix()) {
 			continue
 		}
-		checks, err := v.Verify(data)
+		checks, err := v.Verify(data, means)
 		f.OK = err == nil && vectors.List(checks).OK()
 		if err != nil {
 			f.Error = err.Error()

@@ -3,18 +3,24 @@ package conformance
 import (
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
 
 	"parley/internal/vectors"
+	"parley/method"
+	"parley/methods/graffl"
 	"parley/methods/mvppca"
+	"parley/methods/pvi/verify"
 )
 
 // fake has vectors that agree, disagree, fail or say nothing.
-var fake = Verifier{"fake/", verifyFake}
+type fake struct{}
 
-func verifyFake(file []byte) ([]vectors.Check, error) {
+func (fake) SchemaPrefix() string { return "fake/" }
+
+func (fake) Verify(file []byte, _ method.Means) ([]vectors.Check, error) {
 	var list vectors.List
 	switch {
 	case strings.Contains(string(file), "nothing"):
@@ -47,7 +53,7 @@ func TestEveryKindOfFile(t *testing.T) {
 		"README.md":      file("text"),
 		"below/a.json":   file(`{"schema": "fake/1"}`),
 	}
-	r, err := Run(dir, []Verifier{fake})
+	r, err := Run(dir, []Verifier{fake{}}, method.Means{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,18 +90,17 @@ func TestEveryKindOfFile(t *testing.T) {
 
 func TestNothingRecognisedIsAnError(t *testing.T) {
 	for name, dir := range map[string]fstest.MapFS{"empty": {}, "other files": {"a.txt": file("{}"), "b.json": file("{}")}} {
-		if _, err := Run(dir, []Verifier{fake}); err == nil || !strings.Contains(err.Error(), "no test vectors here") {
+		if _, err := Run(dir, []Verifier{fake{}}, method.Means{}); err == nil || !strings.Contains(err.Error(), "no test vectors here") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := Run(os.DirFS("testdata/nowhere"), []Verifier{fake}); !errors.Is(err, os.ErrNotExist) {
+	if _, err := Run(os.DirFS("testdata/nowhere"), []Verifier{fake{}}, method.Means{}); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a folder that does not exist: %v", err)
 	}
 }
 
 func TestPublishedVectorsAgree(t *testing.T) {
-	m := mvppca.Method{}
-	r, err := Run(os.DirFS("../../methods/mvppca/testdata/fedmvppca"), []Verifier{fake, {m.SchemaPrefix(), m.Verify}})
+	r, err := Run(os.DirFS("../../methods/mvppca/testdata/fedmvppca"), append(Known(method.Registry{mvppca.Method{}}), fake{}), method.Means{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,5 +110,17 @@ func TestPublishedVectorsAgree(t *testing.T) {
 	}
 	if !r.OK || len(r.Files) != 6 || entries < 100 {
 		t.Errorf("%d files with %d entries; agreement: %v", len(r.Files), entries, r.OK)
+	}
+}
+
+// Every method has vectors, and the accountant, and each file has one that knows it.
+func TestEveryMethodIsAVerifier(t *testing.T) {
+	var prefixes []string
+	for _, v := range Known(method.Registry{mvppca.Method{}, graffl.Method{}}, verify.Verifier{}) {
+		prefixes = append(prefixes, v.SchemaPrefix())
+	}
+	slices.Sort(prefixes)
+	if want := []string{"dp-vectors/", "fedmvppca/", "graffl/", "pvi/"}; !slices.Equal(prefixes, want) {
+		t.Errorf("vectors of %v are known, want %v", prefixes, want)
 	}
 }

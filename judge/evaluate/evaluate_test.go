@@ -251,33 +251,6 @@ func TestFoldsHoldEverySubjectOutOnce(t *testing.T) {
 	})
 }
 
-func TestSplitsNeverTrainOnHeldOutSubjects(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		subjects := drawSubjects(t)
-		folds, err := evaluate.Folds(subjects, 3, 1, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		splits, err := evaluate.Splits(subjects, folds, evaluate.SiteNames(3), evaluate.GK, 3, rapid.Uint64().Draw(t, "seed"))
-		if err != nil || len(splits) != 3 {
-			t.Fatal(len(splits), err)
-		}
-		for _, s := range splits {
-			ids := slices.Clone(s.Test)
-			for _, p := range s.Train {
-				ids = append(ids, p.ID)
-			}
-			slices.Sort(ids)
-			if len(slices.Compact(ids)) != len(subjects) || len(s.Train)+len(s.Test) != len(subjects) {
-				t.Fatalf("fold %d: %d for training, %d held out, of %d", s.Index, len(s.Train), len(s.Test), len(subjects))
-			}
-			if fmt.Sprint(s.Lacking) != "[[] [1] [2]]" {
-				t.Fatalf("lacking %v", s.Lacking)
-			}
-		}
-	})
-}
-
 func TestFoldsRefusals(t *testing.T) {
 	subjects := []evaluate.Subject{{"a", "x"}, {"b", "x"}}
 	for _, k := range []int{1, 3} {

@@ -1,7 +1,6 @@
 package evaluate_test
 
 import (
-	"context"
 	"fmt"
 	"log"
 
@@ -31,44 +30,6 @@ func ExampleAssign() {
 	// s5 south
 	// s6 south
 	// [[] [1] [2]] <nil>
-}
-
-// Does it cost anything to know only the mean of a view that is missing?
-func ExampleCrossValidate() {
-	data, err := readADCSF() // any dataset.Source
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	var subjects []evaluate.Subject
-	for i := range data.Len() {
-		r := data.Row(i)
-		subjects = append(subjects, evaluate.Subject{ID: r.ID, Group: r.Subject[0]})
-	}
-	folds, err := evaluate.Folds(subjects, 3, 1, 1)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	var scores [2][]float64
-	for i, sc := range []evaluate.Scenario{evaluate.IID, evaluate.K} {
-		splits, err := evaluate.Splits(subjects, folds, evaluate.SiteNames(3), sc, 4, 1)
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
-		results, err := evaluate.CrossValidate(context.Background(), data, splits, "group", pca(6))
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
-		for _, r := range results {
-			scores[i] = append(scores[i], r.Test.MAE)
-		}
-	}
-	d, err := evaluate.Paired(scores[0], scores[1], 0.95, 0.5)
-	fmt.Printf("%.3f, %d of 3 folds better (%v)\n", d.Mean, d.Wins, err)
-	// Output: -0.004, 3 of 3 folds better (<nil>)
 }
 
 // The third scheme of the paper, on its ten sites with 39074 rows of Adult.

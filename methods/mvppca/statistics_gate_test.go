@@ -19,6 +19,7 @@ import (
 	"parley/methods/mvppca/options"
 	"parley/privacy"
 	"parley/privacy/account"
+	"parley/privacy/ledger"
 	"parley/privacy/privacytest"
 	"parley/sitestore"
 )
@@ -60,9 +61,9 @@ func (p *play) seeded() *play {
 }
 
 // ledger returns what a site was charged.
-func (g *gated) ledger(t testing.TB) []privacy.Entry {
+func (g *gated) ledger(t testing.TB) []ledger.Entry {
 	t.Helper()
-	l, err := privacy.ReadLedger(g.journal)
+	l, err := ledger.Read(g.journal)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,8 +20,8 @@ import (
 	"parley/engine/local"
 	"parley/method"
 	"parley/methods/mvppca"
-	"parley/privacy"
 	"parley/privacy/account"
+	"parley/privacy/ledger"
 	"parley/sitestore"
 	"parley/study"
 )
@@ -66,19 +66,19 @@ func noised(t *testing.T, diagnostics float64) local.Config {
 }
 
 // charges reads what each site was charged.
-func charges(t *testing.T, c local.Config) map[string][]privacy.Entry {
+func charges(t *testing.T, c local.Config) map[string][]ledger.Entry {
 	t.Helper()
-	out := map[string][]privacy.Entry{}
+	out := map[string][]ledger.Entry{}
 	for _, site := range c.Plan.Sites {
 		store, err := sitestore.Open(local.StorePath(local.StoresIn(c.Dir), site))
 		if err != nil {
 			t.Fatal(err)
 		}
-		ledger, err := privacy.ReadLedger(store)
+		charged, err := ledger.Read(store)
 		if err := errors.Join(err, store.Close()); err != nil {
 			t.Fatal(err)
 		}
-		out[site] = ledger.Entries
+		out[site] = charged.Entries
 	}
 	return out
 }

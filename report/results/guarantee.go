@@ -10,6 +10,7 @@ import (
 	"parley/figure"
 	"parley/privacy"
 	"parley/privacy/account"
+	"parley/privacy/ledger"
 )
 
 // privacySection says in words what protected what was released, then what it
@@ -152,7 +153,7 @@ func (p *Privacy) unpromised() figure.Note {
 	}
 	if !math.IsInf(worst, 1) {
 		text += fmt.Sprintf("\n\nWhat is true: the %s of a site together have ε %s at δ %s, for one %s under %s. By that, odds may change by a factor of %s.",
-			plural(sums, "noised sum"), privacy.Spent(&worst), number(p.PerRelease.Delta), p.Unit, p.Adjacency, factor(worst))
+			plural(sums, "noised sum"), ledger.Spent(&worst), number(p.PerRelease.Delta), p.Unit, p.Adjacency, factor(worst))
 	}
 	if len(p.Broken) > 0 {
 		text += "\n\nBeyond that nothing is bounded: " + strings.Join(p.Broken, "; ") + "."
@@ -181,7 +182,7 @@ func factor(epsilon float64) string {
 		return fmt.Sprintf("e^%s, so large that it says nothing", number(math.Ceil(epsilon)))
 	}
 	x := math.Exp(epsilon)
-	return privacy.Spent(&x)
+	return ledger.Spent(&x)
 }
 
 // sure is the largest certainty that odds of one to one may become.

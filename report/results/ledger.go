@@ -6,34 +6,35 @@ import (
 
 	"parley/figure"
 	"parley/privacy"
+	"parley/privacy/ledger"
 	"parley/study"
 )
 
 // siteSpending is what a site's own ledger says after a private study:
 // privacy.json of the site.
 type siteSpending struct {
-	Study   privacy.StudyAccount `json:"study"`
-	Account *privacy.Account     `json:"account"`
-	Studies []privacy.StudyLimit `json:"study_limits,omitempty"` // of the site's policy, if it has one
-	Limits  []privacy.Spending   `json:"lifetime,omitempty"`     // of the site's policy, if it has one
+	Study   ledger.StudyAccount `json:"study"`
+	Account *ledger.Account     `json:"account"`
+	Studies []ledger.StudyLimit `json:"study_limits,omitempty"` // of the site's policy, if it has one
+	Limits  []ledger.Spending   `json:"lifetime,omitempty"`     // of the site's policy, if it has one
 	tables  []figure.Table
 }
 
 // spending says what a study has used of what is allowed, by a site's ledger; nil
 // if the study is not private, or the ledger has nothing of it.
-func spending(p *study.Plan, digest string, ledger *privacy.Ledger, policy *privacy.Policy) (*siteSpending, error) {
-	if !p.Privacy.Differential() || ledger == nil {
+func spending(p *study.Plan, digest string, charged *ledger.Ledger, policy *privacy.Policy) (*siteSpending, error) {
+	if !p.Privacy.Differential() || charged == nil {
 		return nil, nil
 	}
 	delta := 1e-5
 	if t := p.Privacy.Total; t != nil {
 		delta = t.Delta
 	}
-	view, err := ledger.Look(delta, policy)
+	view, err := charged.Look(delta, policy)
 	if err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(view.Account.Studies, func(a privacy.StudyAccount) bool { return a.Study == digest })
+	i := slices.IndexFunc(view.Account.Studies, func(a ledger.StudyAccount) bool { return a.Study == digest })
 	if i < 0 {
 		return nil, nil
 	}

@@ -8,6 +8,7 @@ import (
 	"parley/engine"
 	"parley/privacy"
 	"parley/privacy/account"
+	"parley/privacy/ledger"
 	"parley/study"
 )
 
@@ -29,13 +30,13 @@ type Privacy struct {
 
 // SitePrivacy is what one site has released.
 type SitePrivacy struct {
-	Site        string         `json:"site"`
-	Releases    int            `json:"releases"`
-	Unprotected int            `json:"unprotected"` // of them, without noise: nothing bounds what they tell
-	Seeded      int            `json:"seeded"`      // of them, with noise from a seed, which protects nobody
-	Sums        int            `json:"noised_sums"`
-	Bytes       int            `json:"bytes"`
-	Losses      []privacy.Loss `json:"losses"` // of the noised sums, for the plan's unit, under both adjacencies
+	Site        string        `json:"site"`
+	Releases    int           `json:"releases"`
+	Unprotected int           `json:"unprotected"` // of them, without noise: nothing bounds what they tell
+	Seeded      int           `json:"seeded"`      // of them, with noise from a seed, which protects nobody
+	Sums        int           `json:"noised_sums"`
+	Bytes       int           `json:"bytes"`
+	Losses      []ledger.Loss `json:"losses"` // of the noised sums, for the plan's unit, under both adjacencies
 }
 
 // ReleaseKind is one kind of noised sum, or of release without noise.
@@ -72,7 +73,7 @@ func privacyOf(plan *study.Plan, rounds []engine.Round) (*Privacy, error) {
 			s.Losses = p.Sites[i-1].Losses
 		} else {
 			var err error
-			if s.Losses, err = privacy.Losses(requests, p.claim().Delta, p.Unit); err != nil {
+			if s.Losses, err = ledger.Losses(requests, p.claim().Delta, p.Unit); err != nil {
 				return nil, fmt.Errorf("adding up what site %s released: %w", site, err)
 			}
 		}
@@ -117,8 +118,8 @@ func (p *Privacy) claim() account.Budget {
 }
 
 // loss is what the site's noised sums cost, as the plan counts.
-func (p *Privacy) loss(s SitePrivacy) privacy.Loss {
-	return s.Losses[slices.IndexFunc(s.Losses, func(l privacy.Loss) bool { return l.Adjacency == p.Adjacency })]
+func (p *Privacy) loss(s SitePrivacy) ledger.Loss {
+	return s.Losses[slices.IndexFunc(s.Losses, func(l ledger.Loss) bool { return l.Adjacency == p.Adjacency })]
 }
 
 // judge says whether what was promised holds. The gates have seen to it; who
@@ -138,7 +139,7 @@ func (p *Privacy) judge() {
 		case loss.Epsilon == nil:
 			no("%s", loss.Unbounded)
 		case p.Total != nil && *loss.Epsilon > p.Total.Epsilon:
-			no("its releases come to ε %s, above the ε %v that was promised", privacy.Spent(loss.Epsilon), p.Total.Epsilon)
+			no("its releases come to ε %s, above the ε %v that was promised", ledger.Spent(loss.Epsilon), p.Total.Epsilon)
 		}
 	}
 	p.Holds = p.Total != nil && len(p.Broken) == 0
@@ -178,7 +179,7 @@ func (p *Privacy) kinds(list []engine.Exchange) error {
 		for _, n := range times[i] {
 			k.Sum.Mechanism.Count = max(k.Sum.Mechanism.Count, n)
 		}
-		losses, err := privacy.Losses([]privacy.Request{{Protection: privacy.Differential, Sums: []privacy.Sum{*k.Sum}}}, p.claim().Delta, p.Unit)
+		losses, err := ledger.Losses([]privacy.Request{{Protection: privacy.Differential, Sums: []privacy.Sum{*k.Sum}}}, p.claim().Delta, p.Unit)
 		if err != nil {
 			return fmt.Errorf("counting %q: %w", k.Sum.Name, err)
 		}

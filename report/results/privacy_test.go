@@ -12,6 +12,7 @@ import (
 	"parley/figure"
 	"parley/privacy"
 	"parley/privacy/account"
+	"parley/privacy/ledger"
 	"parley/sitestore"
 	"parley/study"
 )
@@ -226,7 +227,7 @@ func TestPrivateRunLeavesItsAccounts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d.ledger, err = privacy.ReadLedger(store); err != nil {
+	if d.ledger, err = ledger.Read(store); err != nil {
 		t.Fatal(err)
 	}
 	limits, err := privacy.LoadPolicy(policy)

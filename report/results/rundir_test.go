@@ -20,6 +20,7 @@ import (
 	"parley/figure"
 	"parley/method"
 	"parley/privacy"
+	"parley/privacy/ledger"
 	"parley/problem"
 	"parley/study"
 )
@@ -51,7 +52,7 @@ var (
 type both struct {
 	*Dir
 	sites  map[string]*Site
-	ledger *privacy.Ledger
+	ledger *ledger.Ledger
 	policy *privacy.Policy
 }
 

@@ -5,8 +5,8 @@ import (
 	"math"
 
 	"parley/figure"
-	"parley/privacy"
 	"parley/privacy/account"
+	"parley/privacy/ledger"
 )
 
 // figure shows what each site has spent, beside what was promised or claimed.
@@ -60,7 +60,7 @@ func (p *Privacy) siteTable() *figure.Table {
 		}
 		left := "–"
 		if e := p.bounded(s, p.Adjacency); p.Total != nil && !math.IsNaN(e) {
-			left = privacy.Remaining(p.Total.Epsilon, &e)
+			left = ledger.Remaining(p.Total.Epsilon, &e)
 		}
 		c[6].Text, c[7].Text = append(c[6].Text, number(p.claim().Epsilon)), append(c[7].Text, left)
 	}
@@ -73,7 +73,7 @@ func spent(epsilon float64) string {
 	if math.IsNaN(epsilon) {
 		return "no bound"
 	}
-	return privacy.Spent(&epsilon)
+	return ledger.Spent(&epsilon)
 }
 
 func (p *Privacy) releaseTable() *figure.Table {
@@ -83,9 +83,9 @@ func (p *Privacy) releaseTable() *figure.Table {
 	for _, k := range p.Releases {
 		what, noise, bound, charge := "exact numbers", "none", math.NaN(), "no bound"
 		if k.Sum != nil {
-			what, noise, bound = fmt.Sprintf("%s (one record: a %s)", k.Sum.Name, k.Sum.Unit), k.Sum.Noise(), k.Sum.Bound
+			what, noise, bound = fmt.Sprintf("%s (one record: a %s)", k.Sum.Name, k.Sum.Unit), ledger.NoiseOf(*k.Sum), k.Sum.Bound
 			if k.Epsilon != nil {
-				charge = privacy.Spent(k.Epsilon)
+				charge = ledger.Spent(k.Epsilon)
 			}
 		}
 		for i, text := range map[int]string{0: k.Task, 1: what, 2: noise, 6: charge} {

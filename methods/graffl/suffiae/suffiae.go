@@ -38,7 +38,7 @@ type Options struct {
 // Defaults returns the options that a plan need not give. The paper says
 // neither widths nor training; its experiment on ICU stays has d = 24.
 //
-// What codes are worth with them is measured by tools/graffl: applied on two data sets,
+// What codes are worth with them is measured by tools/measure graffl: applied on two data sets,
 // and scarce on the example of intensive care, where λ = 0.3 does a little better than
 // 1, and with 0.1 or less the classifier learns its rows by heart.
 func Defaults() Options {

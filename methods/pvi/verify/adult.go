@@ -46,7 +46,7 @@ const maxAdult = 32 << 20 // bytes of a table, unpacked
 // tolPrinted is for rows, which the file has to ten digits.
 var tolPrinted = vectors.Tolerance{Rel: 1e-9, Floor: 1}
 
-func verifyAdult(file []byte, list *vectors.List, open Opener) error {
+func verifyAdult(file []byte, list *vectors.List, open vectors.Opener) error {
 	var f adultJSON
 	if err := vectors.Decode(file, &f); err != nil {
 		return err
@@ -136,7 +136,7 @@ type adultTable struct {
 
 // openAdult finds the data in UCI's form, one table, or in that of the income
 // example, where the source's split is the column uci.
-func openAdult(open Opener) (*adultTable, error) {
+func openAdult(open vectors.Opener) (*adultTable, error) {
 	const need = "this needs the Adult data, adult.csv.gz"
 	if open == nil {
 		return nil, fmt.Errorf("%s, which were not given", need)

@@ -48,13 +48,9 @@ const (
 	maxRuns   = 10
 )
 
-// Run runs a study with the sites' rows, and returns what it found: the engine in
-// memory, which methods do not know.
-type Run func(p *study.Plan, rows map[string]dataset.Source) (*method.Result, error)
-
 // verifyRounds runs each schedule as a study of so many rounds as the file has
 // moments after, and all rows in one place.
-func verifyRounds(file []byte, list *vectors.List, run Run) error {
+func verifyRounds(file []byte, list *vectors.List, run func(*study.Plan, map[string]dataset.Source) (*method.Result, error)) error {
 	var f roundsJSON
 	if err := vectors.Decode(file, &f); err != nil {
 		return err
@@ -182,7 +178,7 @@ func (s *partition) plan(schedule string, damping float64, rounds int) (*study.P
 }
 
 // posterior is that of a whole study.
-func (s *partition) posterior(run Run, schedule string, damping float64, rounds int) (q gvi.Gaussian, err error) {
+func (s *partition) posterior(run func(*study.Plan, map[string]dataset.Source) (*method.Result, error), schedule string, damping float64, rounds int) (q gvi.Gaussian, err error) {
 	p, err := s.plan(schedule, damping, rounds)
 	if err != nil {
 		return q, err

@@ -8,31 +8,32 @@ package verify
 
 import (
 	"fmt"
-	"io"
 
 	"parley/internal/vectors"
+	"parley/method"
 	"parley/methods/pvi/gvi"
 )
-
-// Opener opens data that test vectors refer to, by the name of the file: adult.csv.gz,
-// the Adult data of UCI in one table with a header, or if there is no such file,
-// view_person.csv.gz and subjects.csv.gz, as in examples/income/data.
-type Opener func(name string) (io.ReadCloser, error)
-
-// Means are what vectors need beside themselves. Of what is nil, files that need it
-// cannot be run.
-type Means struct {
-	Open Opener // the data of adult-exact
-	Run  Run    // the studies of pvi-exact
-}
 
 // Schema is how the "schema" of this method's test vectors begins.
 const Schema = "pvi/"
 
+// Verifier is the method's, which stands below this package: it drives whole studies.
+type Verifier struct{}
+
+// SchemaPrefix implements [method.Verifier].
+func (Verifier) SchemaPrefix() string { return Schema }
+
+// Verify implements [method.Verifier].
+func (Verifier) Verify(file []byte, means method.Means) ([]vectors.Check, error) {
+	return Vectors(file, means)
+}
+
 // Vectors runs one file of published test vectors and compares every entry with the
-// tolerance its description states. The file's "schema" says which of the formats it
+// tolerance its description states. adult-exact opens adult.csv.gz, the Adult data of
+// UCI in one table with a header, or if there is no such file, view_person.csv.gz and
+// subjects.csv.gz, as in examples/income/data; pvi-exact runs studies. The file's "schema" says which of the formats it
 // is; an unknown one is an error, and so is a file that cannot be run.
-func Vectors(file []byte, means Means) ([]vectors.Check, error) {
+func Vectors(file []byte, means method.Means) ([]vectors.Check, error) {
 	return vectors.Run(file, map[string]func([]byte, *vectors.List) error{
 		"pvi/natural-parameters/1": verifyNatural,
 		"pvi/local-free-energy/1":  verifyFreeEnergy,

@@ -48,7 +48,7 @@ func inMemory(p *study.Plan, rows map[string]dataset.Source) (*method.Result, er
 	return out.Result, nil
 }
 
-var means = Means{Run: inMemory}
+var means = method.Means{Run: inMemory}
 
 // openExample opens the data of the example, in which the Adult data are.
 func openExample(name string) (io.ReadCloser, error) {
@@ -124,7 +124,7 @@ func zipped(text string) []byte {
 
 // Other data than the vectors' are read and found to be other data.
 func TestVectorsOfOtherDataDisagree(t *testing.T) {
-	checks, err := Vectors(vectorFiles(t)["adult_exact.json"], Means{Open: func(name string) (io.ReadCloser, error) {
+	checks, err := Vectors(vectorFiles(t)["adult_exact.json"], method.Means{Open: func(name string) (io.ReadCloser, error) {
 		if name == "adult.csv.gz" {
 			return nil, errors.New("there is only the example")
 		}
@@ -138,12 +138,12 @@ func TestVectorsOfOtherDataDisagree(t *testing.T) {
 
 func TestVectorsThatCannotBeRun(t *testing.T) {
 	adult := vectorFiles(t)["adult_exact.json"]
-	table := func(text string) Opener {
+	table := func(text string) vectors.Opener {
 		return func(string) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(zipped(text))), nil }
 	}
 	for _, c := range []struct {
 		want, file string
-		open       Opener
+		open       vectors.Opener
 	}{
 		{"unknown schema", `{"schema": "pvi/clipping/2"}`, nil},
 		{"unknown schema", `{}`, nil},
@@ -168,7 +168,7 @@ func TestVectorsThatCannotBeRun(t *testing.T) {
 		{"3 rows to train on and 0 to test", string(adult), table(adultHeader + strings.ReplaceAll(twoPeople, "test", "train"))},
 		{`"1" is not one of`, string(adult), table(adultHeader + strings.Repeat("1,", 15) + "train\n" + strings.Repeat("2,", 15) + "train\n")},
 	} {
-		if _, err := Vectors([]byte(c.file), Means{Open: c.open, Run: inMemory}); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := Vectors([]byte(c.file), method.Means{Open: c.open, Run: inMemory}); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%.80s: %v, want %q", c.file, err, c.want)
 		}
 	}

@@ -1,0 +1,87 @@
+package arch
+
+import (
+	"go/ast"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Limits of what one sitting holds; CONTRIBUTING.md states the same.
+const (
+	maxFile     = 600 // lines of a file, tests included
+	maxFunction = 100 // lines of a function outside tests
+	maxPackage  = 26  // files of a package outside tests
+)
+
+func TestFilesCanBeReadInOneSitting(t *testing.T) {
+	for _, f := range source(t) {
+		if f.lines > maxFile {
+			t.Errorf("%s has %d lines, above %d", f.path, f.lines, maxFile)
+		}
+	}
+}
+
+// longFunctions are the functions above the limit, with their lines. The list must
+// shrink: nobody adds to it, and no function in it grows.
+var longFunctions = map[string]int{
+	"figure.lattice.outlines":  102,
+	"graffl.verifyPriors":      123,
+	"graffl.verifySetDistance": 128,
+}
+
+func TestFunctionsCanBeReadInOneSitting(t *testing.T) {
+	found := map[string]bool{}
+	for _, f := range source(t) {
+		if f.test {
+			continue
+		}
+		for _, d := range f.ast.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if !ok {
+				continue
+			}
+			name := strings.ReplaceAll(path.Base(f.pkg)+"."+receiver(fn)+"."+fn.Name.Name, "..", ".")
+			lines := f.set.Position(fn.End()).Line - f.set.Position(fn.Pos()).Line + 1
+			if lines > max(maxFunction, longFunctions[name]) {
+				t.Errorf("%s: %s has %d lines, above %d", f.path, name, lines, max(maxFunction, longFunctions[name]))
+			}
+			found[name] = found[name] || lines > maxFunction
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(longFunctions)) {
+		if !found[name] {
+			t.Logf("%s is no exception any more: take it out of the list", name)
+		}
+	}
+}
+
+// largePackages are the packages above the limit, with their files. The list must
+// shrink: nobody adds to it, and no package in it grows.
+var largePackages = map[string]int{
+	"cmd/parley":     28,
+	"methods/graffl": 69,
+	"methods/mvppca": 93,
+	"methods/pvi":    44,
+}
+
+func TestPackagesCanBeReadInOneSitting(t *testing.T) {
+	files := map[string]int{}
+	for _, f := range source(t) {
+		if !f.test {
+			files[f.pkg]++
+		}
+	}
+	for _, pkg := range slices.Sorted(maps.Keys(files)) {
+		if most := max(maxPackage, largePackages[pkg]); files[pkg] > most {
+			t.Errorf("%s has %d files outside tests, above %d: it holds more than one room", pkg, files[pkg], most)
+		}
+	}
+	for _, pkg := range slices.Sorted(maps.Keys(largePackages)) {
+		if files[pkg] <= maxPackage {
+			t.Logf("%s is no exception any more: take it out of the list", pkg)
+		}
+	}
+}

@@ -1,0 +1,174 @@
+package ledger
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+
+	"parley/privacy"
+	"parley/privacy/account"
+	"parley/privacy/internal/tally"
+	"parley/privacy/internal/words"
+	"parley/problem"
+	"parley/study"
+)
+
+// Cost is what a plan promises, and what everything that it may ask of its
+// sites comes to. It follows from the plan alone, before anybody touches data.
+type Cost struct {
+	Protection string            `json:"protection"`
+	Unit       privacy.Unit      `json:"unit,omitempty"`
+	Adjacency  account.Adjacency `json:"adjacency,omitempty"`
+	Total      *account.Budget   `json:"total,omitempty"`       // promised; nil if nothing is
+	PerRelease *account.Budget   `json:"per_release,omitempty"` // claimed for each noised sum as if it were the only one; no promise
+	Sites      []SiteCost        `json:"sites,omitempty"`       // in the plan's order; empty without protection
+}
+
+// SiteCost is what one site would release, and what that reveals.
+type SiteCost struct {
+	Site        string `json:"site"`
+	Releases    int    `json:"releases"`
+	Unprotected int    `json:"unprotected"` // of them, without noise; if there is one, nothing bounds what all reveal
+	Sums        int    `json:"noised_sums"` // each counted as often as it is granted
+	// Mechanisms are the noised sums as they protect the plan's unit, equal ones
+	// counted together; nil if what one of them protects is no such unit.
+	Mechanisms []account.Mechanism `json:"mechanisms"`
+	// Losses are of all noised sums together, for the plan's unit, at the plan's
+	// δ, under both adjacencies.
+	Losses []Loss `json:"losses"`
+}
+
+// CostOf adds up what charges lists for each site of a plan. It is an error if
+// that breaks the plan's promise: a release without noise under a total, or
+// more than the total.
+func CostOf(p *study.Plan, charges func(site string) ([]privacy.Request, error)) (*Cost, error) {
+	c := &Cost{Protection: p.Privacy.Protection}
+	if !p.Privacy.Differential() {
+		return c, nil
+	}
+	c.Unit, c.Adjacency, c.Total, c.PerRelease = privacy.Unit(p.Privacy.Unit), p.Privacy.Adjacency, p.Privacy.Total, p.Privacy.PerRelease
+	var seen [][]privacy.Request // of the sites so far, most of which are alike
+	for _, site := range p.Sites {
+		requests, err := charges(site)
+		if err != nil {
+			return nil, fmt.Errorf("site %s: %w", site, err)
+		}
+		s := SiteCost{}
+		if i := slices.IndexFunc(seen, func(other []privacy.Request) bool { return reflect.DeepEqual(other, requests) }); i >= 0 {
+			s = c.Sites[i]
+		} else if s, err = c.add(requests); err != nil {
+			return nil, fmt.Errorf("site %s: %w", site, err)
+		}
+		s.Site = site
+		seen, c.Sites = append(seen, requests), append(c.Sites, s)
+	}
+	return c, nil
+}
+
+// claim is the budget that the noise was chosen for.
+func (c *Cost) claim() account.Budget {
+	if c.Total != nil {
+		return *c.Total
+	}
+	return *c.PerRelease
+}
+
+// Delta is the δ at which a plan's losses are counted: that of its promise or
+// claim, and 10⁻⁵ where it has none.
+func (c *Cost) Delta() float64 {
+	if c.Total == nil && c.PerRelease == nil {
+		return 1e-5
+	}
+	return c.claim().Delta
+}
+
+// add adds up the requests of one site, and holds them to the total.
+func (c *Cost) add(requests []privacy.Request) (s SiteCost, err error) {
+	s.Releases = len(requests)
+	all, bounded := tally.Tally(nil), true
+	for _, r := range requests {
+		if err := r.Check(); err != nil {
+			return s, err
+		}
+		if r.Protection == privacy.Unprotected {
+			s.Unprotected++
+			continue
+		}
+		ms, err := r.Mechanisms(c.Unit)
+		all, bounded = all.With(1, ms...), bounded && err == nil // Losses says what is wrong
+		for _, sum := range r.Sums {
+			s.Sums = tally.Add(s.Sums, sum.Mechanism.Count)
+		}
+	}
+	if s.Sums == 0 && s.Unprotected > 0 {
+		return s, problem.Problem{Where: "privacy.protection", What: "the method has no differentially private form: it releases nothing but exact numbers", Hint: "another method, or protection: none"}
+	}
+	if bounded {
+		s.Mechanisms = all
+	}
+	if s.Losses, err = Losses(requests, c.claim().Delta, c.Unit); err != nil || c.Total == nil {
+		return s, err
+	}
+	what := ""
+	switch loss := s.loss(c.Adjacency); {
+	case s.Unprotected > 0:
+		what = fmt.Sprintf("%d of the %d releases of a site would have no noise", s.Unprotected, s.Releases)
+	case loss.Epsilon == nil:
+		what = loss.Unbounded
+	case *loss.Epsilon > c.Total.Epsilon:
+		what = fmt.Sprintf("the releases of a site would come to ε %s, and the plan promises %s", words.Upward(*loss.Epsilon), words.Number(c.Total.Epsilon))
+	default:
+		return s, nil
+	}
+	return s, problem.Problem{Where: "privacy.total", What: what, Hint: "options of the method that keep the total, or per_release, which promises nothing"}
+}
+
+// loss is that under an adjacency.
+func (s SiteCost) loss(a account.Adjacency) Loss {
+	return s.Losses[slices.IndexFunc(s.Losses, func(l Loss) bool { return l.Adjacency == a })]
+}
+
+// Lines says it to people.
+func (c *Cost) Lines() []string {
+	switch {
+	case c.Protection != study.ProtectionDifferential:
+		return []string{"no differential privacy: releases are exact, and whoever reads them may learn about single subjects"}
+	case c.Total != nil:
+		return []string{fmt.Sprintf("%s in total, for one %s, %s; %s per site", words.Budget(c.Total.Epsilon, c.Total.Delta), c.Unit, c.Adjacency, c.sums())}
+	}
+	lines := []string{fmt.Sprintf("nothing is promised in total: %s is meant for each noised sum alone, for one %s, %s",
+		words.Budget(c.PerRelease.Epsilon, c.PerRelease.Delta), c.Unit, c.Adjacency)}
+	epsilon := func(s SiteCost) float64 {
+		if e := s.loss(c.Adjacency).Epsilon; e != nil {
+			return *e
+		}
+		return math.Inf(1)
+	}
+	worst := slices.MaxFunc(c.Sites, func(a, b SiteCost) int {
+		return cmp.Or(cmp.Compare(a.Unprotected, b.Unprotected), cmp.Compare(epsilon(a), epsilon(b)))
+	})
+	if worst.Unprotected > 0 {
+		lines = append(lines, fmt.Sprintf("nothing bounds the total: of the %d releases of a site, %d without noise", worst.Releases, worst.Unprotected))
+	}
+	if loss := worst.loss(c.Adjacency); loss.Epsilon == nil {
+		return append(lines, "nothing bounds the noised sums: "+loss.Unbounded)
+	}
+	return append(lines, fmt.Sprintf("losses add up: %s per site together cost %s", c.sums(), words.Budget(epsilon(worst), c.PerRelease.Delta)))
+}
+
+// sums says how many noised sums a site gives.
+func (c *Cost) sums() string {
+	low, high := math.MaxInt, 0
+	for _, s := range c.Sites {
+		low, high = min(low, s.Sums), max(high, s.Sums)
+	}
+	switch {
+	case low < high:
+		return fmt.Sprintf("%d to %d noised sums", low, high)
+	case high == 1:
+		return "1 noised sum"
+	}
+	return fmt.Sprintf("%d noised sums", high)
+}

@@ -1,0 +1,154 @@
+package graffl
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"parley/tools/measure/flags"
+
+	"parley/figure"
+	"parley/internal/cputime"
+	"parley/methods/graffl"
+	"parley/methods/graffl/landmark"
+	"parley/methods/graffl/mixture"
+)
+
+const (
+	verdictLevel = 0.01 // at which a calibrated method fails
+	bandLevel    = 0.98 // of what single bins and shares may show by chance
+	leastSets    = 20   // replicates that can be judged
+)
+
+// calibration repeats the toy's plan with parameters from its prior, and asks whether
+// these look like draws from the posteriors.
+func calibration(ctx context.Context, args []string) error {
+	set := flag.NewFlagSet("calibration", flag.ContinueOnError)
+	replicates := set.Int("replicates", 200, fmt.Sprintf("parameters drawn from the prior, at least %d", leastSets))
+	rows := set.Int("rows", 900, "rows of each replicate, all sites together")
+	epsilons := set.String("epsilon", "0,5", "totals ε to calibrate; 0 for no privacy")
+	draws := set.Int("draws", landmark.DefaultSampling(0).Particles, "parameters in a sample")
+	sweeps := set.Int("sweeps", landmark.DefaultSampling(0).Sweeps, "moves of every parameter after each resampling")
+	assumed := set.Bool("assumed", false, "draw landmark means from the likelihood's own normal law instead of rows: then only the sampler can fail")
+	out := set.String("out", "", "a folder for pictures; none without")
+	var totals []float64
+	if err := flags.Parse(set, args, func() (err error) {
+		if totals, err = flags.Numbers(*epsilons); err != nil {
+			return err
+		}
+		if *replicates < leastSets || *rows < 1 || slices.Min(totals) < 0 {
+			return fmt.Errorf("want at least %d replicates, rows, and no negative ε", leastSets)
+		}
+		return landmark.Sampling{Particles: *draws, Sweeps: *sweeps}.Check()
+	}); err != nil {
+		return err
+	}
+	fmt.Printf("%d replicates of %d rows. Calibrated means p ≥ %v / 8 for each of 8 quantities: a calibrated method fails once in a hundred times.\n\n", *replicates, *rows, verdictLevel)
+	fmt.Println("| privacy | quantity | p | 50 % intervals hold | 90 % intervals hold | verdict | CPU s |")
+	fmt.Println("|---|---|---:|---:|---:|---|---:|")
+	var failed []string
+	for _, epsilon := range totals {
+		p, err := toyPlan(epsilon, 1, *draws)
+		if err != nil {
+			return err
+		}
+		c, err := graffl.NewReplicate(p, *rows)
+		if err != nil {
+			return err
+		}
+		c.Sampling.Sweeps, c.Assumed = *sweeps, *assumed
+		start := cputime.Used()
+		all, err := repeat(ctx, c, *replicates)
+		if err != nil {
+			return err
+		}
+		used := (cputime.Used() - start).Seconds() / float64(*replicates)
+		verdict := "calibrated"
+		if !mixture.Pass(all, verdictLevel) {
+			verdict = "NOT calibrated"
+			failed = append(failed, privacyName(epsilon))
+		}
+		for _, one := range all {
+			fmt.Printf("| %s | %s | %.4f | %.3f | %.3f | %s | %.2f |\n", privacyName(epsilon), one.Name, one.P, one.Curve[slices.Index(mixture.Levels(), 0.5)], one.Within, verdict, used)
+		}
+		if *out != "" {
+			if err := drawCalibration(*out, epsilon, *replicates, all); err != nil {
+				return err
+			}
+		}
+	}
+	if len(failed) > 0 {
+		return fmt.Errorf("not calibrated: %s", strings.Join(failed, ", "))
+	}
+	return nil
+}
+
+// repeat runs the replicates.
+func repeat(ctx context.Context, c landmark.Replicate, n int) ([]mixture.Calibrated, error) {
+	var ranks [][]float64
+	for i := range n {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		r, err := c.Ranks(i)
+		if err != nil {
+			return nil, fmt.Errorf("replicate %d: %w", i, err)
+		}
+		ranks = append(ranks, r)
+	}
+	return c.Calibrate(ranks)
+}
+
+// drawCalibration draws the histograms of ranks, and what intervals hold.
+func drawCalibration(dir string, epsilon float64, replicates int, all []mixture.Calibrated) error {
+	var curves []curve
+	for _, one := range all {
+		curves = append(curves, curve{one.Name, one.Curve})
+	}
+	what := "without privacy"
+	if epsilon > 0 {
+		what = fmt.Sprintf("with noise as at ε %v", epsilon)
+	}
+	name := "graffl-calibration-" + strings.ReplaceAll(privacyName(epsilon), "ε ", "epsilon-")
+	ranks := graffl.CalibrationRanks(all, replicates)
+	ranks.ID = name + "-ranks"
+	if err := draw(dir, *ranks); err != nil {
+		return err
+	}
+	return draw(dir, figure.Figure{ID: name + "-coverage", Title: "What intervals hold, " + what,
+		Chart: coverageLines(curves, replicates),
+		Alt:   "Share of the replicates whose truth is inside the central interval against its nominal level, one line for each quantity, beside the diagonal with the band of chance."})
+}
+
+// curve is the share of true values in the intervals of graffl.Levels.
+type curve struct {
+	name   string
+	shares []float64
+}
+
+// coverageLines draws curves beside what they should be, with the band of chance of
+// n independent intervals.
+func coverageLines(curves []curve, n int) figure.Lines {
+	l := figure.Lines{X: figure.Axis{Label: "nominal level"}, Y: figure.Axis{Label: "share that holds the truth"}}
+	ideal := figure.Line{Name: "nominal", Reference: true}
+	for _, level := range mixture.Levels() {
+		low, high := mixture.ChanceBand(n, level, bandLevel)
+		ideal.X, ideal.Y = append(ideal.X, level), append(ideal.Y, level)
+		ideal.Low, ideal.High = append(ideal.Low, low), append(ideal.High, high)
+	}
+	l.Series = append(l.Series, ideal)
+	for _, c := range curves {
+		l.Series = append(l.Series, figure.Line{Name: c.name, X: ideal.X, Y: c.shares})
+	}
+	return l
+}
+
+func privacyName(epsilon float64) string {
+	if epsilon == 0 {
+		return "none"
+	}
+	return fmt.Sprintf("ε %v", math.Round(epsilon*1e6)/1e6)
+}

@@ -1,0 +1,74 @@
+// Command measure measures what the documentation claims: accuracy, privacy, cost.
+// Tables go to standard output, what happens to standard error, and pictures to the
+// folder that a flag names.
+//
+//	go run ./tools/measure MEASUREMENT [flags]
+//
+// Measurements are listed by running it without one, and the flags of one by
+// MEASUREMENT -h. It exits with status 1 when what is promised does not hold, and
+// with 2 on flags that make no sense.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"os/signal"
+
+	"parley/tools/measure/acceptance"
+	"parley/tools/measure/bigcsv"
+	"parley/tools/measure/flags"
+	"parley/tools/measure/graffl"
+	"parley/tools/measure/private"
+	"parley/tools/measure/pvi"
+	"parley/tools/measure/selection"
+)
+
+var measurements = []struct {
+	name, about string
+	run         func(ctx context.Context, args []string) error // parses its own flags
+}{
+	{"acceptance", "what is promised of Fed-mv-PPCA, on the data sets that the promises name", acceptance.Run},
+	{"selection", "how often each rule of parley select finds the true number of factors", selection.Run},
+	{"private", "error and coverage of the mechanism statistics on drawn data", private.Run},
+	{"pvi", "classification on the income example, with privacy and without", pvi.Run},
+	{"graffl", "accuracy, calibration and worth of the method graffl, by commands of its own", graffl.Run},
+	{"bigcsv", "nothing: writes a large data set to measure reading with", bigcsv.Run},
+}
+
+func main() {
+	log.SetFlags(0)
+	if len(os.Args) < 2 {
+		usage()
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	for _, m := range measurements {
+		if m.name != os.Args[1] {
+			continue
+		}
+		log.SetPrefix(m.name + ": ")
+		err := m.run(ctx, os.Args[2:])
+		switch {
+		case errors.Is(err, flag.ErrHelp):
+		case errors.Is(err, flags.ErrUsage):
+			os.Exit(2)
+		case err != nil:
+			log.Fatal(err)
+		}
+		return
+	}
+	log.Printf("no measurement %q", os.Args[1])
+	usage()
+}
+
+func usage() {
+	fmt.Fprintln(os.Stderr, "usage: go run ./tools/measure MEASUREMENT [flags]")
+	for _, m := range measurements {
+		fmt.Fprintf(os.Stderr, "  %-12s %s\n", m.name, m.about)
+	}
+	os.Exit(2)
+}

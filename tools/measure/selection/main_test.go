@@ -1,0 +1,36 @@
+package selection
+
+import (
+	"testing"
+
+	"parley/method/judged"
+	"parley/methods/mvppca"
+)
+
+// The recommendation finds the true number of factors where the scaling lets
+// it, and not where every feature is scaled by itself with one noise variance
+// per view, which is warned of. The full study has ten seeds: see main.go.
+func TestRecommendation(t *testing.T) {
+	c := judged.SelectConfig{Values: []int{1, 2, 3, 4, 5, 6, 7}, Folds: 3, Repeats: 1, Criteria: []string{mvppca.CriterionHeldOut}}
+	for _, s := range settings {
+		for q := 3; q <= 6; q++ {
+			if s.name == "noise per feature, min-max" || s.name == "one scale per view, noise × 10" || !s.kept && q != 4 {
+				continue // left to the full study
+			}
+			out, err := choose(t.Context(), s, 1, q, c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if right := out.Recommended == q; right != s.kept {
+				t.Errorf("%s: %d recommended, the truth is %d", s.name, out.Recommended, q)
+			}
+			warned := false
+			for _, w := range out.Warnings {
+				warned = warned || w.Where == "method.scaling"
+			}
+			if warned == s.kept {
+				t.Errorf("%s: warnings %v", s.name, out.Warnings)
+			}
+		}
+	}
+}
