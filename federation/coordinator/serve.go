@@ -165,6 +165,17 @@ func (d *Daemon) lookAround(ctx context.Context) error {
 	if err := d.revoke(); err != nil {
 		return err
 	}
+	// Studies first: a board that lacked one would tell its site that it is posted no
+	// more.
+	studies, err := d.Folder.Studies()
+	if err != nil {
+		return err
+	}
+	for _, digest := range studies {
+		if err := d.takeUp(ctx, digest); err != nil {
+			return err
+		}
+	}
 	for _, m := range r.Members {
 		d.member(ctx, m.Site).update(m)
 	}
@@ -176,26 +187,32 @@ func (d *Daemon) lookAround(ctx context.Context) error {
 		}
 	}
 	d.mu.Unlock()
-	studies, err := d.Folder.Studies()
-	if err != nil {
-		return err
-	}
-	for _, digest := range studies {
+	return nil
+}
+
+// takeUp begins to serve a study, or follows what persons have ordered since.
+func (d *Daemon) takeUp(ctx context.Context, digest string) error {
+	d.mu.Lock()
+	s := d.studies[digest]
+	d.mu.Unlock()
+	if s == nil {
+		s = &running{daemon: d, digest: digest}
+		err := s.load()
 		d.mu.Lock()
-		s := d.studies[digest]
-		if s == nil {
-			s = &running{daemon: d, digest: digest}
-			d.studies[digest] = s
-			d.goOn(ctx, s.serve)
-		}
+		d.studies[digest] = s
 		d.mu.Unlock()
-		orders, err := d.Folder.Orders(digest)
 		if err != nil {
-			return err
+			s.stop(err)
+			return nil
 		}
+		d.goOn(ctx, s.serve)
+		d.news.give()
+	}
+	orders, err := d.Folder.Orders(digest)
+	if err == nil {
 		s.follow(orders)
 	}
-	return nil
+	return err
 }
 
 // revoke tells the broker of keys that were revoked since.

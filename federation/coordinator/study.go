@@ -161,28 +161,31 @@ func (s *running) stop(err error) {
 	}
 }
 
-// serve runs the study to its end, and hands its results to the sites.
-func (s *running) serve(ctx context.Context) {
-	d := s.daemon
-	plan, err := d.Folder.Plan(s.digest)
+// load reads what the folder has of the study.
+func (s *running) load() error {
+	f := s.daemon.Folder
+	plan, err := f.Plan(s.digest)
 	if err != nil {
-		s.stop(err)
-		return
+		return err
 	}
-	state, err := d.Folder.loadState(s.digest)
+	state, err := f.loadState(s.digest)
 	if err != nil {
-		s.stop(err)
-		return
+		return err
 	}
-	orders, err := d.Folder.Orders(s.digest)
+	orders, err := f.Orders(s.digest)
 	if err != nil {
-		s.stop(err)
-		return
+		return err
 	}
 	s.mu.Lock()
 	s.plan, s.state, s.since = plan, state, time.Now()
 	s.mu.Unlock()
 	s.follow(orders)
+	return nil
+}
+
+// serve runs the study to its end, and hands its results to the sites.
+func (s *running) serve(ctx context.Context) {
+	d := s.daemon
 	if s.finished() {
 		return
 	}
