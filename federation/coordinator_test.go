@@ -128,7 +128,9 @@ func TestHostileCoordinator(t *testing.T) {
 		t.Errorf("%v", entries)
 	}
 	// The honest one goes on: a restart posts anew.
+	w.end("north") // whoever cleans up does it while nothing runs
 	check(t, os.RemoveAll(filepath.Join(w.path("north"), "studies")))
+	w.begin("north")
 	w.halt()
 	w.serve()
 	q := plan("honest", 3, 3, sites...)

@@ -261,7 +261,7 @@ func plan(name string, rounds, quorum int, sites ...string) *study.Plan {
 }
 
 func within(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -269,7 +269,7 @@ func within(t testing.TB) context.Context {
 // eventually waits until something is so.
 func (w *world) eventually(what string, so func() bool) {
 	w.t.Helper()
-	deadline := time.NewTimer(30 * time.Second)
+	deadline := time.NewTimer(2 * time.Minute)
 	defer deadline.Stop()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
