@@ -168,4 +168,6 @@ func (s *setup) sampling() landmark.Sampling {
 func (Method) SchemaPrefix() string { return verify.Schema }
 
 // Verify implements [method.Verifier].
-func (Method) Verify(file []byte, _ method.Means) ([]vectors.Check, error) { return verify.Vectors(file) }
+func (Method) Verify(file []byte, _ method.Means) ([]vectors.Check, error) {
+	return verify.Vectors(file)
+}

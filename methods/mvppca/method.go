@@ -97,7 +97,9 @@ func (m Method) Requests(p *study.Plan, name string) ([]privacy.Listed, error) {
 func (Method) SchemaPrefix() string { return "fedmvppca/" }
 
 // Verify implements [method.Verifier].
-func (Method) Verify(file []byte, _ method.Means) ([]vectors.Check, error) { return verify.Vectors(file) }
+func (Method) Verify(file []byte, _ method.Means) ([]vectors.Check, error) {
+	return verify.Vectors(file)
+}
 
 func setUp(p *study.Plan) (*options.Options, ppca.Layout, error) {
 	opts, ok := p.Method.Options.(*options.Options)

@@ -22,6 +22,7 @@ import (
 	"parley/tools/measure/bigcsv"
 	"parley/tools/measure/flags"
 	"parley/tools/measure/graffl"
+	"parley/tools/measure/network"
 	"parley/tools/measure/private"
 	"parley/tools/measure/pvi"
 	"parley/tools/measure/selection"
@@ -36,6 +37,7 @@ var measurements = []struct {
 	{"private", "error and coverage of the mechanism statistics on drawn data", private.Run},
 	{"pvi", "classification on the income example, with privacy and without", pvi.Run},
 	{"graffl", "accuracy, calibration and worth of the method graffl, by commands of its own", graffl.Run},
+	{"network", "a coordinator and many sites over real sockets: rounds, memory, bytes", network.Run},
 	{"bigcsv", "nothing: writes a large data set to measure reading with", bigcsv.Run},
 }
 

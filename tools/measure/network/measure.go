@@ -1,4 +1,4 @@
-package main
+package network
 
 import (
 	"bufio"
@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -46,6 +45,7 @@ type result struct {
 	bodies        float64         // of these, the bodies of tasks and answers
 	all           float64         // bytes at the sockets from the start of the daemons to the end, for each site and round
 	joined        time.Duration
+	last          time.Time     // when the last round ended
 	ended         time.Duration // from the last round to the last site's results
 }
 
@@ -133,77 +133,111 @@ func measure(ctx context.Context, o options, say func(format string, a ...any)) 
 	if err != nil {
 		return nil, err
 	}
-	if o.profile != "" {
-		cpu, err := os.Create(filepath.Join(o.profile, "cpu.pprof"))
-		if err != nil {
-			return nil, err
-		}
-		defer cpu.Close()
-		pprof.StartCPUProfile(cpu)
-		defer pprof.StopCPUProfile()
+	stopProfile, err := o.startProfile()
+	if err != nil {
+		return nil, err
 	}
-	for _, name := range names {
-		sf, err := site.Open(filepath.Join(o.dir, name), methods)
-		if err != nil {
-			return nil, err
-		}
-		for {
-			if _, err := sf.Plan(digest); err == nil {
-				break
-			}
-			select {
-			case <-ctx.Done():
-				return nil, context.Cause(ctx)
-			case err := <-failed:
-				return nil, err
-			case <-time.After(10 * time.Millisecond):
-			}
-		}
-		if err := sf.Approve(ctx, digest, host.ByPerson); err != nil {
-			return nil, err
-		}
+	defer stopProfile()
+	if err := approve(ctx, o, names, digest, failed); err != nil {
+		return nil, err
 	}
 	say("every site has approved; %d bytes at the sockets so far", p.bytes.Load())
-	var last time.Time
-	var first uint64
-	round := 0
-	for at := range c.rounds {
-		if round++; round == 1 {
-			first = p.bytes.Load()
-		} else {
-			r.times = append(r.times, at.Sub(last))
-		}
-		last = at
-		if round == o.rounds {
-			break
-		}
+	if err := r.watch(ctx, o, c, p); err != nil {
+		return nil, err
 	}
-	if round < o.rounds {
-		return nil, fmt.Errorf("the coordinator ended after %d rounds:\n%s", round, c.log())
+	if err := ended(ctx, o, names, digest, failed); err != nil {
+		return nil, err
 	}
-	r.running = c.peak()
-	r.socket = float64(p.bytes.Load()-first) / float64(o.sites*(o.rounds-1))
-	for _, name := range names {
-		for {
-			if _, err := os.Stat(filepath.Join(o.dir, name, "studies", digest, "ended.json")); err == nil {
-				break
-			}
-			select {
-			case <-ctx.Done():
-				return nil, context.Cause(ctx)
-			case err := <-failed:
-				return nil, err
-			case <-time.After(10 * time.Millisecond):
-			}
-		}
-	}
-	r.ended = time.Since(last)
+	r.ended = time.Since(r.last)
 	r.all = float64(p.bytes.Load()) / float64(o.sites*o.rounds)
 	if r.bodies, err = bodies(f, plan); err != nil {
 		return nil, err
 	}
 	r.rss = c.stop()
 	return r, nil
+}
+
+// startProfile profiles this process, if that is wanted, until stop is called.
+func (o options) startProfile() (stop func(), err error) {
+	if o.profile == "" {
+		return func() {}, nil
+	}
+	cpu, err := os.Create(filepath.Join(o.profile, "cpu.pprof"))
+	if err != nil {
+		return nil, err
+	}
+	pprof.StartCPUProfile(cpu)
+	return func() {
+		pprof.StopCPUProfile()
+		cpu.Close()
+	}, nil
+}
+
+// approve approves the study at every site, as soon as it is posted there.
+func approve(ctx context.Context, o options, names []string, digest string, failed <-chan error) error {
+	for _, name := range names {
+		f, err := site.Open(filepath.Join(o.dir, name), methods)
+		if err != nil {
+			return err
+		}
+		if err := until(ctx, failed, func() bool { _, err := f.Plan(digest); return err == nil }); err != nil {
+			return err
+		}
+		if err := f.Approve(ctx, digest, host.ByPerson); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ended waits until every site has its results.
+func ended(ctx context.Context, o options, names []string, digest string, failed <-chan error) error {
+	for _, name := range names {
+		if err := until(ctx, failed, func() bool {
+			_, err := os.Stat(filepath.Join(o.dir, name, "studies", digest, "ended.json"))
+			return err == nil
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// watch takes the times of rounds, and what passes at the sockets meanwhile.
+func (r *result) watch(ctx context.Context, o options, c *process, p *proxy) error {
+	var first uint64
+	round := 0
+	for at := range c.rounds {
+		if round++; round == 1 {
+			first = p.bytes.Load()
+		} else {
+			r.times = append(r.times, at.Sub(r.last))
+		}
+		r.last = at
+		if round == o.rounds {
+			break
+		}
+	}
+	if round < o.rounds {
+		return fmt.Errorf("the coordinator ended after %d rounds:\n%s", round, c.log())
+	}
+	r.running = c.peak()
+	r.socket = float64(p.bytes.Load()-first) / float64(o.sites*(o.rounds-1))
+	return nil
+}
+
+// until waits until something is so, unless a site fails or ctx ends.
+func until(ctx context.Context, failed <-chan error, so func() bool) error {
+	for !so() {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case err := <-failed:
+			return err
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	return nil
 }
 
 func planOf(o options, names []string) []byte {
@@ -232,6 +266,11 @@ func join(ctx context.Context, o options, i *federation.Invitation, name, proxy 
 	if err != nil {
 		return err
 	}
+	seed := uint64(0)
+	for _, c := range name {
+		seed = 31*seed + uint64(c)
+	}
+	random := rand.New(rand.NewPCG(seed, 0))
 	var subjects, view bytes.Buffer
 	fmt.Fprintf(&subjects, "id\n")
 	fmt.Fprintf(&view, "id,%s\n", strings.Join(features(o), ","))
@@ -239,7 +278,7 @@ func join(ctx context.Context, o options, i *federation.Invitation, name, proxy 
 		fmt.Fprintf(&subjects, "s%d\n", n)
 		fmt.Fprintf(&view, "s%d", n)
 		for range o.features {
-			fmt.Fprintf(&view, ",%.3f", rand.NormFloat64())
+			fmt.Fprintf(&view, ",%.3f", random.NormFloat64())
 		}
 		fmt.Fprintln(&view)
 	}
