@@ -110,12 +110,6 @@ func (l *logged) size() int {
 	return l.bytes
 }
 
-func (l *logged) says(what string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Contains(l.text.String(), what)
-}
-
 func (l *logged) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 
 // The toy of section 4.2: one mode for each site.
 var (
-	toyMeans, toyLo, toyHi        = mixturetest.Means, mixturetest.Lo, mixturetest.Hi
+	toyLo, toyHi                  = mixturetest.Lo, mixturetest.Hi
 	toyThirds, toyTruth, toyPrior = mixturetest.Thirds, mixturetest.Truth, mixturetest.Prior
 	toySites, judged              = mixturetest.Sites, mixturetest.Judged
 	toyWidths                     = []float64{1.5, 1.5}

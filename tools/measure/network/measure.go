@@ -365,6 +365,7 @@ func start(binary, folder string) (*process, error) {
 		}
 	}()
 	c.stop = sync.OnceValue(func() int64 {
+		most := c.peak()
 		c.cmd.Process.Signal(syscall.SIGTERM)
 		go func() {
 			for range c.rounds {
@@ -372,11 +373,7 @@ func start(binary, folder string) (*process, error) {
 		}()
 		<-done
 		c.cmd.Wait()
-		usage, ok := c.cmd.ProcessState.SysUsage().(*syscall.Rusage)
-		if !ok {
-			return 0
-		}
-		return usage.Maxrss << 10
+		return most
 	})
 	return c, nil
 }
