@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -54,15 +55,8 @@ func (d *Daemon) running() (list []*running) {
 	for _, s := range d.studies {
 		list = append(list, s)
 	}
-	slices.SortFunc(list, func(a, b *running) int { return compare(a.digest, b.digest) })
+	slices.SortFunc(list, func(a, b *running) int { return strings.Compare(a.digest, b.digest) })
 	return list
-}
-
-func compare(a, b string) int {
-	if a < b {
-		return -1
-	}
-	return 1
 }
 
 // needs says what a site with this program must install for the study, which goes on
