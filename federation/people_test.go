@@ -61,6 +61,27 @@ func TestJoinBeforeAnyStudy(t *testing.T) {
 	check(t, ctx.Err())
 }
 
+// A study that is aborted before a site has decided waits there no more, and cannot be
+// approved any more; what was approved and then aborted says so.
+func TestAbortBeforeTheDecision(t *testing.T) {
+	w := newWorld(t)
+	w.serve()
+	w.join("north", "south")
+	w.begin("north", "south")
+	d := w.submit(plan("aborted", 2, 2, "north", "south"))
+	w.approve(d, "south")
+	w.eventually("north is asked, and south has approved", func() bool {
+		return w.standing("north", d).State == federation.Pending && w.seen(d)["south"] != coordinator.Unheard && w.standing("south", d).State == federation.Approved
+	})
+	check(t, w.co.Give(d, coordinator.Order{Abort: true}))
+	w.eventually("both know", func() bool {
+		return w.standing("north", d).State == federation.Closed && w.standing("south", d).State == federation.Done
+	})
+	if err := w.folder("north").Approve(t.Context(), d, host.ByPerson); err == nil || !strings.Contains(err.Error(), "posts study aborted no more") {
+		t.Errorf("approving it: %v", err)
+	}
+}
+
 // seen is the state of each site in a study, as the coordinator sees it.
 func (w *world) seen(digest string) map[string]string {
 	status, err := w.co.ReadStatus()
