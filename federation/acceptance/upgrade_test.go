@@ -14,7 +14,7 @@ import (
 
 // revised is the program with another revision of the method pvi.
 func revised(t *testing.T) string {
-	return changed(t, "revised", change{"pvi/method.go", "func (Method) Revision() int { return 2 }", "func (Method) Revision() int { return 3 }"})
+	return changed(t, "revised", change{"methods/pvi/method.go", "func (Method) Revision() int { return 2 }", "func (Method) Revision() int { return 3 }"})
 }
 
 // A coordinator that was upgraded to another revision of the method in the middle of
