@@ -184,8 +184,9 @@ func TestHostileBroker(t *testing.T) {
 			case 1: // an old one
 				value = kept[key][i%len(kept[key])]
 			case 2:
-				value = bytes.Clone(value)
-				value[i*13%len(value)] ^= 1
+				if value = bytes.Clone(value); len(value) > 0 { // unless it was emptied before
+					value[i*13%len(value)] ^= 1
+				}
 			case 3:
 				value = nil
 			}
