@@ -58,6 +58,7 @@ type Conn struct {
 	up      chan struct{}                 // closed when connected
 	trouble map[string]string             // by address: why there is no connection to it
 	pending map[string]map[*call]struct{} // by subject
+	renewed time.Time                     // when a connection was last renewed
 	watched map[string]*watch             // by subject of the wake
 }
 
@@ -68,7 +69,7 @@ const (
 	atOnce        = 15              // values on their way: below what a server keeps for a connection, 64 MiB
 	backOff       = 250 * time.Millisecond
 	backOffMost   = 30 * time.Second
-	lookAgain     = 30 * time.Second
+	lookAgain     = 10 * time.Second
 )
 
 // Connect returns at once, and connects behind the scenes. An error is one of the
