@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -93,6 +94,9 @@ func runCommand() *cobra.Command {
 					Results string             `json:"results"`
 					Metrics map[string]float64 `json:"metrics"`
 				}{dir.Path(), outcome.Result.Metrics})
+			}
+			if n := len(outcome.Left); n > 0 {
+				fmt.Fprintf(cmd.OutOrStdout(), "%d of %d sites are not in this result to its end: %s left\n", n, len(plan.Sites), strings.Join(outcome.Left, ", "))
 			}
 			for _, f := range outcome.Result.Headline {
 				fmt.Fprintf(cmd.OutOrStdout(), "%-22s %s\n", f.Name, f.Value)

@@ -199,8 +199,33 @@ func (d folder) writeJSON(name string, v any) error {
 // sharedPage is the report that everybody in the study may read.
 func (d *Dir) sharedPage(out *engine.Outcome, promise *Privacy) *report.Report {
 	page := &report.Report{Title: d.plan.Name, Subtitle: d.plan.Question, Headline: out.Result.Headline, Meta: d.meta()}
-	page.Sections = append(slices.Clone(out.Result.Sections), privacySection(promise, out.Rounds), exchangeSection(d.plan.Sites, out.Rounds))
+	if left := leftSection(d.plan.Sites, out.Rounds); left != nil {
+		page.Sections = append(page.Sections, *left)
+	}
+	page.Sections = append(page.Sections, out.Result.Sections...)
+	page.Sections = append(page.Sections, privacySection(promise, out.Rounds), exchangeSection(d.plan.Sites, out.Rounds))
 	return page
+}
+
+// leftSection says first which sites were not in the study to its end, and why, as far
+// as others may know it; nil if all were. What they had contributed before may be in
+// the result, and their later answers are not.
+func leftSection(sites []string, rounds []engine.Round) *figure.Section {
+	var lines []string
+	for _, r := range rounds {
+		for _, x := range r.Sites {
+			if x.Left != "" {
+				lines = append(lines, fmt.Sprintf("%s left in round %d: %s.", x.Site, r.Round, strings.TrimSuffix(x.Left, ".")))
+			}
+		}
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	return &figure.Section{ID: "left", Title: "Not every site is in this result to its end", Items: []figure.Item{{Note: &figure.Note{
+		Title: fmt.Sprintf("%d of %d sites left", len(lines), len(sites)), Warning: true,
+		Text: strings.Join(lines, "\n\n") + "\n\nWhat is said below of all sites holds for those that stayed, and for what the others had sent before.",
+	}}}}
 }
 
 func (d *Dir) meta() []figure.Fact { return meta(d.plan, d.provenance.Plan) }

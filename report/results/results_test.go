@@ -110,7 +110,7 @@ func outcome() *engine.Outcome {
 		},
 		Rounds: []engine.Round{
 			{Round: 1, Sites: []engine.Exchange{exchange("north", 100), exchange("south", 90)}, Info: method.Info{"sum": 2}},
-			{Round: 2, Sites: []engine.Exchange{exchange("north", 11), {Site: "south", Kind: "sum", Down: 10}}, Info: method.Info{"sum": 3}},
+			{Round: 2, Sites: []engine.Exchange{exchange("north", 11), {Site: "south", Kind: "sum", Down: 10, Left: "its release was not valid"}}, Info: method.Info{"sum": 3}},
 		},
 		Left: []string{"south"},
 	}
@@ -250,6 +250,28 @@ func TestProvenance(t *testing.T) {
 	p = read()
 	if p.Finished == nil || !p.Finished.Equal(ended) || !slices.Equal(p.SitesLeft, []string{"south"}) || !slices.Equal(p.Protections, []string{"none"}) {
 		t.Errorf("when it has ended: %+v", p)
+	}
+}
+
+// Who reads the report learns before anything else that a site is not in the result to
+// its end; where all are, nothing is said.
+func TestSitesThatLeftAreSaidFirst(t *testing.T) {
+	page := func(out *engine.Outcome) string {
+		path := t.TempDir()
+		if err := open(t, path).Write(out, sites(), ended); err != nil {
+			t.Fatal(err)
+		}
+		return files(t, path)["report.html"]
+	}
+	text := page(outcome())
+	said, first := strings.Index(text, "south left in round 2: its release was not valid."), strings.Index(text, `id="section-sums"`)
+	if said < 0 || first < 0 || said > first {
+		t.Errorf("that south left stands at %d, and the first section of the method at %d", said, first)
+	}
+	whole := outcome()
+	whole.Left, whole.Rounds[1].Sites[1] = nil, whole.Rounds[0].Sites[1]
+	if text := page(whole); strings.Contains(text, "left in round") || strings.Contains(text, "section-left") {
+		t.Error("a site is said to have left, and none has")
 	}
 }
 
