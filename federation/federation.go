@@ -7,7 +7,10 @@
 package federation
 
 import (
+	"context"
+	"errors"
 	"runtime"
+	"time"
 
 	"parley/engine/wire"
 	"parley/internal/version"
@@ -46,3 +49,28 @@ func BoardKey(site string) string { return wire.TaskKey(Control, site) }
 func HelloKey(site string) string { return wire.AnswerKey(Control, site) }
 func RequestKey(id string) string { return HelloKey(guestName(id)) }
 func GrantKey(id string) string   { return BoardKey(guestName(id)) }
+
+// Put makes a value that of a key, whatever stands there.
+func Put(ctx context.Context, w wire.Wire, key string, value []byte) error {
+	for {
+		_, revision, err := w.Get(ctx, key)
+		if err != nil {
+			return err
+		}
+		if _, err = w.Put(ctx, key, value, revision); !errors.Is(err, wire.ErrMoved) {
+			return err
+		}
+	}
+}
+
+// Pause waits, unless ctx ends; then it returns false.
+func Pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

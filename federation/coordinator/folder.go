@@ -7,7 +7,6 @@
 package coordinator
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -20,9 +19,9 @@ import (
 	"parley/engine/nats"
 	"parley/engine/wire"
 	"parley/federation"
+	"parley/federation/folder"
 	"parley/internal/atomicfile"
 	"parley/internal/auditlog"
-	"parley/internal/filelock"
 	"parley/method"
 	"parley/problem"
 	"parley/study"
@@ -82,15 +81,9 @@ func (c Config) check() error {
 
 // Folder is a coordinator's folder.
 type Folder struct {
-	Path    string
+	folder.Folder
 	Config  Config
 	Secrets *Secrets
-	Methods method.Registry
-	Audit   *auditlog.Log
-}
-
-func (f *Folder) file(name ...string) string {
-	return filepath.Join(append([]string{f.Path}, name...)...)
 }
 
 const (
@@ -120,14 +113,14 @@ func create(path string, methods method.Registry, c Config, s *Secrets) (*Folder
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, err
 	}
-	f := &Folder{Path: path, Config: c, Secrets: s}
-	if err := f.writeJSON(configFile, c); err != nil {
+	f := &Folder{Folder: folder.Folder{Path: path}, Config: c, Secrets: s}
+	if err := f.WriteJSON(configFile, c); err != nil {
 		return nil, err
 	}
-	if err := f.writeJSON(registryFile, Registry{}); err != nil {
+	if err := f.WriteJSON(registryFile, Registry{}); err != nil {
 		return nil, err
 	}
-	if err := s.save(f.file(keyFile)); err != nil { // last: with it the folder is one
+	if err := s.save(f.File(keyFile)); err != nil { // last: with it the folder is one
 		return nil, err
 	}
 	return Open(path, methods)
@@ -135,52 +128,18 @@ func create(path string, methods method.Registry, c Config, s *Secrets) (*Folder
 
 // Open opens a folder.
 func Open(path string, methods method.Registry) (f *Folder, err error) {
-	f = &Folder{Path: path, Methods: methods}
-	if f.Secrets, err = loadSecrets(f.file(keyFile)); err != nil {
+	f = &Folder{Folder: folder.Folder{Path: path, Methods: methods}}
+	if f.Secrets, err = loadSecrets(f.File(keyFile)); err != nil {
 		return nil, err
 	}
-	if err := f.readJSON(configFile, &f.Config); err != nil {
+	if err := f.ReadJSON(configFile, &f.Config); err != nil {
 		return nil, err
 	}
 	if err := f.Config.check(); err != nil {
-		return nil, fmt.Errorf("%s: %w", f.file(configFile), err)
+		return nil, fmt.Errorf("%s: %w", f.File(configFile), err)
 	}
-	f.Audit, err = auditlog.Open(f.file("audit.jsonl"))
+	f.Audit, err = auditlog.Open(f.File("audit.jsonl"))
 	return f, err
-}
-
-func (f *Folder) writeJSON(name string, v any) error {
-	data, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		return err
-	}
-	return atomicfile.WriteOwn(f.file(name), append(data, '\n'))
-}
-
-func (f *Folder) readJSON(name string, v any) error {
-	data, err := os.ReadFile(f.file(name))
-	if err == nil {
-		err = json.Unmarshal(data, v)
-	}
-	if err != nil {
-		return fmt.Errorf("reading %s: %w", f.file(name), err)
-	}
-	return nil
-}
-
-// alone runs do while no other process changes the folder.
-func (f *Folder) alone(do func() error) (err error) {
-	for tries := 0; ; tries++ {
-		lock, err := filelock.Acquire(f.file("lock"))
-		if err == nil {
-			defer func() { lock.Release() }()
-			return do()
-		}
-		if !errors.Is(err, filelock.ErrHeld) || tries > 500 {
-			return err
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
 }
 
 // Registry is who has been invited, and who has joined. It is sites.json.
@@ -227,18 +186,18 @@ func (r *Registry) other(site, user string) bool {
 
 // Registry reads it.
 func (f *Folder) Registry() (r Registry, err error) {
-	return r, f.readJSON(registryFile, &r)
+	return r, f.ReadJSON(registryFile, &r)
 }
 
 // change changes the registry, and the secrets if a key is revoked. Both are read
 // anew, since other processes change them too.
 func (f *Folder) change(do func(*Registry, *Secrets) error) error {
-	return f.alone(func() error {
+	return f.Alone(func() error {
 		r, err := f.Registry()
 		if err != nil {
 			return err
 		}
-		s, err := loadSecrets(f.file(keyFile))
+		s, err := loadSecrets(f.File(keyFile))
 		if err != nil {
 			return err
 		}
@@ -247,18 +206,18 @@ func (f *Folder) change(do func(*Registry, *Secrets) error) error {
 			return err
 		}
 		if len(s.Revoked) > before { // first: a crash between the two must not leave a revoked key good
-			if err := s.save(f.file(keyFile)); err != nil {
+			if err := s.save(f.File(keyFile)); err != nil {
 				return err
 			}
 		}
-		return f.writeJSON(registryFile, r)
+		return f.WriteJSON(registryFile, r)
 	})
 }
 
 // refused are the keys that may not connect: those that were revoked, and those of
 // guests whose invitations have been used.
 func (f *Folder) refused() ([]string, error) {
-	s, err := loadSecrets(f.file(keyFile))
+	s, err := loadSecrets(f.File(keyFile))
 	if err != nil {
 		return nil, err
 	}
@@ -358,19 +317,8 @@ func (s *Secrets) revoke(m *Member) {
 	s.Revoked = append(s.Revoked, Revoked{Site: m.Site, Serial: m.Serial, User: m.User})
 }
 
-// StudyPath is the folder of a study.
-func (f *Folder) StudyPath(digest string) string { return f.file("studies", digest) }
-
-// ResultsPath is where the results of a study are.
-func (f *Folder) ResultsPath(p *study.Plan) (string, error) {
-	name, err := federation.ResultsName(p)
-	return f.file("results", name), err
-}
-
 // brokerName is the name by which the broker knows the coordinator.
 const brokerName = "coordinator"
-
-const planFile = "plan.cbor"
 
 // Submit gives the coordinator a study to run. A plan that it has already changes nothing.
 func (f *Folder) Submit(p *study.Plan) (digest string, fresh bool, err error) {
@@ -386,8 +334,8 @@ func (f *Folder) Submit(p *study.Plan) (digest string, fresh bool, err error) {
 	if err != nil {
 		return "", false, err
 	}
-	err = f.alone(func() error {
-		path := filepath.Join(f.StudyPath(digest), planFile)
+	err = f.Alone(func() error {
+		path := filepath.Join(f.StudyPath(digest), folder.PlanFile)
 		if _, err := os.Stat(path); err == nil {
 			return nil
 		}
@@ -411,43 +359,6 @@ func (f *Folder) Stopped(digest string) (bool, error) {
 	return !slices.ContainsFunc(orders, func(o Order) bool { return o.Abort }), err
 }
 
-// Studies lists the digests of the studies, in their order.
-func (f *Folder) Studies() (list []string, err error) {
-	entries, err := os.ReadDir(f.file("studies"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	for _, e := range entries {
-		if _, err := os.Stat(f.file("studies", e.Name(), planFile)); err == nil {
-			list = append(list, e.Name())
-		}
-	}
-	return list, err
-}
-
-// Plan reads the plan of a study.
-func (f *Folder) Plan(digest string) (*study.Plan, error) {
-	data, err := os.ReadFile(filepath.Join(f.StudyPath(digest), planFile))
-	if err != nil {
-		return nil, err
-	}
-	p, err := study.Decode(data, f.Methods)
-	if err != nil {
-		return nil, fmt.Errorf("the plan of study %.12s: %w", digest, err)
-	}
-	return p, nil
-}
-
-// Find returns the study that a person means by a name, or by the first digits of
-// its digest.
-func (f *Folder) Find(name string) (string, error) {
-	list, err := f.Studies()
-	if err != nil {
-		return "", err
-	}
-	return federation.FindStudy(name, list, f.Plan)
-}
-
 // Order is a person's word about a study.
 type Order struct {
 	At    time.Time `json:"at"`
@@ -459,7 +370,7 @@ type Order struct {
 // Give adds an order, which the daemon follows as soon as it sees it.
 func (f *Folder) Give(digest string, o Order) error {
 	o.At = time.Now().UTC().Truncate(time.Second)
-	err := f.alone(func() error {
+	err := f.Alone(func() error {
 		if state, err := f.loadState(digest); err != nil {
 			return err
 		} else if state.State == Ended {
@@ -469,7 +380,7 @@ func (f *Folder) Give(digest string, o Order) error {
 		if err != nil {
 			return err
 		}
-		return f.writeJSON(filepath.Join("studies", digest, "orders.json"), append(orders, o))
+		return f.WriteJSON(filepath.Join("studies", digest, "orders.json"), append(orders, o))
 	})
 	if err != nil {
 		return err
@@ -485,7 +396,7 @@ func (f *Folder) Give(digest string, o Order) error {
 
 // Orders reads what persons have said about a study.
 func (f *Folder) Orders(digest string) (orders []Order, err error) {
-	err = f.readJSON(filepath.Join("studies", digest, "orders.json"), &orders)
+	err = f.ReadJSON(filepath.Join("studies", digest, "orders.json"), &orders)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
@@ -541,12 +452,12 @@ type studyState struct {
 }
 
 func (f *Folder) saveState(digest string, s studyState) error {
-	return f.writeJSON(filepath.Join("studies", digest, "state.json"), s)
+	return f.WriteJSON(filepath.Join("studies", digest, "state.json"), s)
 }
 
 func (f *Folder) loadState(digest string) (s studyState, err error) {
 	s.State = Waiting
-	err = f.readJSON(filepath.Join("studies", digest, "state.json"), &s)
+	err = f.ReadJSON(filepath.Join("studies", digest, "state.json"), &s)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
@@ -554,4 +465,4 @@ func (f *Folder) loadState(digest string) (s studyState, err error) {
 }
 
 // brokerPath is the folder of the embedded broker.
-func (f *Folder) brokerPath() string { return f.file("broker") }
+func (f *Folder) brokerPath() string { return f.File("broker") }

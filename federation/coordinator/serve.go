@@ -13,10 +13,7 @@ import (
 	"time"
 
 	"parley/engine/nats"
-	"parley/engine/wire"
 	"parley/federation"
-	"parley/internal/filelock"
-	"parley/problem"
 )
 
 // Daemon serves the studies of a folder until it is told to stop.
@@ -50,16 +47,10 @@ type Watcher interface {
 // look is how often the folder is looked at for what commands have changed.
 const look = 300 * time.Millisecond
 
-// ErrServed means that another process serves the folder.
-var ErrServed = errors.New("another process serves this folder")
-
 // Serve serves until ctx ends. What is under way then goes on when it is called
 // again.
 func (d *Daemon) Serve(ctx context.Context) (err error) {
-	lock, err := filelock.Acquire(d.Folder.file("serve.lock"))
-	if errors.Is(err, filelock.ErrHeld) {
-		return problem.Problem{File: d.Folder.Path, What: ErrServed.Error(), Hint: "see what it does with: parley coordinator status " + d.Folder.Path}
-	}
+	lock, err := d.Folder.Hold("parley coordinator status")
 	if err != nil {
 		return err
 	}
@@ -299,19 +290,7 @@ func (d *Daemon) setHealth(text string) {
 
 // put makes a value that of a key, whatever stands there.
 func (d *Daemon) put(ctx context.Context, key string, value []byte) error {
-	return put(ctx, d.conn, key, value)
-}
-
-func put(ctx context.Context, w wire.Wire, key string, value []byte) error {
-	for {
-		_, revision, err := w.Get(ctx, key)
-		if err != nil {
-			return err
-		}
-		if _, err = w.Put(ctx, key, value, revision); !errors.Is(err, wire.ErrMoved) {
-			return err
-		}
-	}
+	return federation.Put(ctx, d.conn, key, value)
 }
 
 // notice wakes everybody who waits for a change.
@@ -336,17 +315,5 @@ func (n *notice) give() {
 	if n.c != nil {
 		close(n.c)
 		n.c = nil
-	}
-}
-
-// pause waits, unless ctx ends.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }

@@ -1,18 +1,13 @@
 package coordinator
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"io/fs"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"parley/federation"
-	"parley/internal/atomicfile"
-	"parley/internal/filelock"
 )
 
 // Status is what a coordinator and its studies are doing. It is status.json, which
@@ -70,7 +65,7 @@ const (
 
 // ReadStatus reads status.json; Serving says whether a daemon is alive.
 func (f *Folder) ReadStatus() (s Status, err error) {
-	err = f.readJSON("status.json", &s)
+	err = f.ReadJSON("status.json", &s)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
@@ -84,29 +79,11 @@ func (f *Folder) ReadStatus() (s Status, err error) {
 	return s, err
 }
 
-// Served says whether a daemon serves the folder.
-func (f *Folder) Served() bool {
-	lock, err := filelock.Acquire(f.file("serve.lock"))
-	if err != nil {
-		return errors.Is(err, filelock.ErrHeld)
-	}
-	lock.Release()
-	return false
-}
-
 // writeStatus writes status.json if it has changed.
 func (d *Daemon) writeStatus(serving bool) error {
 	s := d.status()
 	s.Serving = serving
-	data, err := json.MarshalIndent(s, "", "  ")
-	if err != nil {
-		return err
-	}
-	path := d.Folder.file("status.json")
-	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, append(data, '\n')) {
-		return nil
-	}
-	return atomicfile.WriteOwn(path, append(data, '\n'))
+	return d.Folder.WriteJSON("status.json", s)
 }
 
 func (d *Daemon) status() (s Status) {

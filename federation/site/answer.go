@@ -198,7 +198,7 @@ func (a *answering) unasked(ctx context.Context) (*Decision, error) {
 // circumstances is what a decision was made in: when any of it changes, it is
 // checked again.
 func (f *Folder) circumstances(digest string) string {
-	files := append([]string{f.file(approvedFile), f.file("studies", digest, "decision.json"), f.file("studies", digest, "go-on.json"), f.PolicyPath(), f.DataPath()}, dataset.Files(f.DataPath())...)
+	files := append([]string{f.File(approvedFile), f.File("studies", digest, "decision.json"), f.File("studies", digest, "go-on.json"), f.PolicyPath(), f.DataPath()}, dataset.Files(f.DataPath())...)
 	var text []byte
 	for _, path := range files {
 		info, err := os.Stat(path)
@@ -246,7 +246,7 @@ func (a *answering) serve(ctx context.Context, decision *Decision) {
 	switch {
 	case ctx.Err() != nil:
 	case errors.As(err, &rolledBack):
-		if err := f.writeJSON(f.rollback(a.digest), rolledBack); err != nil {
+		if err := f.WriteJSON(f.rollback(a.digest), rolledBack); err != nil {
 			a.daemon.Log.Error(err.Error())
 		}
 		a.set(federation.Unable, "a person at the site must decide: its store is older than what others have seen of it",
@@ -334,7 +334,7 @@ func (a *answering) decided(h *host.Host) error {
 	f := a.daemon.Folder
 	name := filepath.Join("studies", a.digest, "go-on.json")
 	var e engine.RolledBackError
-	err := f.readJSON(name, &e)
+	err := f.ReadJSON(name, &e)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -344,8 +344,8 @@ func (a *answering) decided(h *host.Host) error {
 	if err != nil {
 		return err
 	}
-	os.Remove(f.file(f.rollback(a.digest)))
-	return os.Remove(f.file(name))
+	os.Remove(f.File(f.rollback(a.digest)))
+	return os.Remove(f.File(name))
 }
 
 // end takes in what the site may have: the model, and what else everybody may read,
@@ -365,7 +365,7 @@ func (a *answering) end(ctx context.Context, h *host.Host, body []byte, left boo
 			return err
 		}
 	}
-	if err := f.writeJSON(filepath.Join("studies", a.digest, "ended.json"), record); err != nil {
+	if err := f.WriteJSON(filepath.Join("studies", a.digest, "ended.json"), record); err != nil {
 		return err
 	}
 	path, err := f.ResultsPath(a.plan)

@@ -8,7 +8,6 @@ package site
 import (
 	"context"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -24,10 +23,9 @@ import (
 	"parley/engine/host"
 	"parley/engine/nats"
 	"parley/engine/wire"
-	"parley/federation"
+	"parley/federation/folder"
 	"parley/internal/atomicfile"
 	"parley/internal/auditlog"
-	"parley/internal/filelock"
 	encoding "parley/internal/wire"
 	"parley/method"
 	"parley/privacy"
@@ -63,18 +61,12 @@ type Secrets struct {
 
 // Folder is a site's folder.
 type Folder struct {
-	Path        string
+	folder.Folder
 	Config      Config
 	Secrets     Secrets
 	Coordinator wire.Peer
-	Methods     method.Registry
-	Audit       *auditlog.Log
 
 	mu sync.Mutex // held while Config changes, and around Config.Data
-}
-
-func (f *Folder) file(name ...string) string {
-	return filepath.Join(append([]string{f.Path}, name...)...)
 }
 
 const (
@@ -124,43 +116,24 @@ func loadSecrets(path string) (s Secrets, err error) {
 
 // Open opens the folder of a site that has joined.
 func Open(path string, methods method.Registry) (f *Folder, err error) {
-	f = &Folder{Path: path, Methods: methods}
-	if f.Secrets, err = loadSecrets(f.file(keyFile)); errors.Is(err, fs.ErrNotExist) {
+	f = &Folder{Folder: folder.Folder{Path: path, Methods: methods}}
+	if f.Secrets, err = loadSecrets(f.File(keyFile)); errors.Is(err, fs.ErrNotExist) {
 		return nil, problem.Problem{File: path, What: "this is not the folder of a site that has joined", Hint: "a site joins with: parley site join INVITATION"}
 	}
 	if err == nil {
-		err = f.readJSON(configFile, &f.Config)
+		err = f.ReadJSON(configFile, &f.Config)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if f.Config.Version != configVersion {
-		return nil, fmt.Errorf("%s has version %d\n  hint: this program reads version %d", f.file(configFile), f.Config.Version, configVersion)
+		return nil, fmt.Errorf("%s has version %d\n  hint: this program reads version %d", f.File(configFile), f.Config.Version, configVersion)
 	}
 	if f.Coordinator, err = wire.ParsePeer(f.Config.Coordinator); err != nil {
-		return nil, fmt.Errorf("%s: %w", f.file(configFile), err)
+		return nil, fmt.Errorf("%s: %w", f.File(configFile), err)
 	}
-	f.Audit, err = auditlog.Open(f.file("audit.jsonl"))
+	f.Audit, err = auditlog.Open(f.File("audit.jsonl"))
 	return f, err
-}
-
-func (f *Folder) writeJSON(name string, v any) error {
-	data, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		return err
-	}
-	return atomicfile.WriteOwn(f.file(name), append(data, '\n'))
-}
-
-func (f *Folder) readJSON(name string, v any) error {
-	data, err := os.ReadFile(f.file(name))
-	if err == nil {
-		err = json.Unmarshal(data, v)
-	}
-	if err != nil {
-		return fmt.Errorf("reading %s: %w", f.file(name), err)
-	}
-	return nil
 }
 
 // SetData says where the site's rows are.
@@ -191,11 +164,11 @@ func (f *Folder) SetReceipts(path string) error {
 // it too.
 func (f *Folder) configure(change func(*Config)) error {
 	var c Config
-	if err := f.readJSON(configFile, &c); err != nil {
+	if err := f.ReadJSON(configFile, &c); err != nil {
 		return err
 	}
 	change(&c)
-	if err := f.writeJSON(configFile, c); err != nil {
+	if err := f.WriteJSON(configFile, c); err != nil {
 		return err
 	}
 	f.mu.Lock()
@@ -207,7 +180,7 @@ func (f *Folder) configure(change func(*Config)) error {
 // refresh takes up what commands have changed in the configuration: where the rows are.
 func (f *Folder) refresh() error {
 	var c Config
-	if err := f.readJSON(configFile, &c); err != nil {
+	if err := f.ReadJSON(configFile, &c); err != nil {
 		return err
 	}
 	f.mu.Lock()
@@ -221,13 +194,13 @@ func (f *Folder) DataPath() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.Config.Data == "" {
-		return f.file("data")
+		return f.File("data")
 	}
 	return f.Config.Data
 }
 
 // PolicyPath is the file of the site's policy, which may not exist.
-func (f *Folder) PolicyPath() string { return f.file("policy.yaml") }
+func (f *Folder) PolicyPath() string { return f.File("policy.yaml") }
 
 // Policy is what the site allows: the strict default without a file of its own.
 func (f *Folder) Policy() (privacy.Policy, error) {
@@ -238,22 +211,14 @@ func (f *Folder) Policy() (privacy.Policy, error) {
 }
 
 // StorePath is the site's store.
-func (f *Folder) StorePath() string { return f.file("site.db") }
+func (f *Folder) StorePath() string { return f.File("site.db") }
 
 // receipts are kept beside the store, or on another disk.
 func (f *Folder) receipts() host.Receipts {
 	if f.Config.Receipts != "" {
 		return host.Receipts(f.Config.Receipts)
 	}
-	return host.Receipts(f.file("receipts.json"))
-}
-
-const planFile = "plan.cbor"
-
-// ResultsPath is where the results of a study are at the end.
-func (f *Folder) ResultsPath(p *study.Plan) (string, error) {
-	name, err := federation.ResultsName(p)
-	return f.file("results", name), err
+	return host.Receipts(f.File("receipts.json"))
 }
 
 // keepPlan keeps the plan of a study that the coordinator has posted, after
@@ -270,7 +235,7 @@ func (f *Folder) keepPlan(digest string, data []byte) error {
 	if own.String() != digest {
 		return fmt.Errorf("the plan that was posted as study %.12s is another one", digest)
 	}
-	if _, err := os.Stat(f.file("studies", digest, planFile)); err == nil {
+	if _, err := os.Stat(f.File("studies", digest, folder.PlanFile)); err == nil {
 		return nil
 	}
 	if err := f.room(); err != nil {
@@ -280,10 +245,10 @@ func (f *Folder) keepPlan(digest string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := atomicfile.Write(f.file("studies", digest, "plan.yaml"), text); err != nil {
+	if err := atomicfile.Write(f.File("studies", digest, "plan.yaml"), text); err != nil {
 		return err
 	}
-	return atomicfile.Write(f.file("studies", digest, planFile), data)
+	return atomicfile.Write(f.File("studies", digest, folder.PlanFile), data)
 }
 
 // maxUndecided limits the plans that wait for a decision: no coordinator that is not
@@ -298,7 +263,7 @@ func (f *Folder) room() error {
 	}
 	undecided := 0
 	for _, digest := range list {
-		if _, err := os.Stat(f.file("studies", digest, "decision.json")); errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(f.File("studies", digest, "decision.json")); errors.Is(err, fs.ErrNotExist) {
 			undecided++
 		}
 	}
@@ -320,37 +285,24 @@ func (f *Folder) keepKeys(p *study.Plan, digest string, names []string) error {
 	if err != nil || maps.Equal(old, keys) {
 		return err
 	}
-	return f.writeJSON(filepath.Join("studies", digest, "keys.json"), keys)
+	return f.WriteJSON(filepath.Join("studies", digest, "keys.json"), keys)
 }
 
 // Keys are the names of the public keys of a plan's sites, as the coordinator has
 // last shown them.
 func (f *Folder) Keys(digest string) (keys map[string]string, err error) {
-	err = f.readJSON(filepath.Join("studies", digest, "keys.json"), &keys)
+	err = f.ReadJSON(filepath.Join("studies", digest, "keys.json"), &keys)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
 	return keys, err
 }
 
-// Plan reads the plan of a study.
-func (f *Folder) Plan(digest string) (*study.Plan, error) {
-	data, err := os.ReadFile(f.file("studies", digest, planFile))
-	if err != nil {
-		return nil, err
-	}
-	p, err := study.Decode(data, f.Methods)
-	if err != nil {
-		return nil, fmt.Errorf("the plan of study %.12s: %w", digest, err)
-	}
-	return p, nil
-}
-
 // unpostedFile stands in the folder of a study that the coordinator posts no more.
 const unpostedFile = "unposted"
 
 func (f *Folder) unposted(digest string) bool {
-	_, err := os.Stat(f.file("studies", digest, unpostedFile))
+	_, err := os.Stat(f.File("studies", digest, unpostedFile))
 	return err == nil
 }
 
@@ -361,7 +313,7 @@ func (f *Folder) notePosted(posted map[string]bool) error {
 		return err
 	}
 	for _, digest := range list {
-		path := f.file("studies", digest, unpostedFile)
+		path := f.File("studies", digest, unpostedFile)
 		switch {
 		case posted[digest] == !f.unposted(digest):
 		case posted[digest]:
@@ -374,30 +326,6 @@ func (f *Folder) notePosted(posted map[string]bool) error {
 		}
 	}
 	return nil
-}
-
-// Studies lists the digests of the studies that were ever posted here.
-func (f *Folder) Studies() (list []string, err error) {
-	entries, err := os.ReadDir(f.file("studies"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	for _, e := range entries {
-		if _, err := os.Stat(f.file("studies", e.Name(), planFile)); err == nil {
-			list = append(list, e.Name())
-		}
-	}
-	return list, err
-}
-
-// Find returns the study that a person means by a name, or by the first digits of
-// its digest.
-func (f *Folder) Find(name string) (string, error) {
-	list, err := f.Studies()
-	if err != nil {
-		return "", err
-	}
-	return federation.FindStudy(name, list, f.Plan)
 }
 
 // Decision is what a person, or the policy's rule, has decided about a study.
@@ -413,7 +341,7 @@ type Decision struct {
 // Decision reads it; nil if nobody has decided.
 func (f *Folder) Decision(digest string) (*Decision, error) {
 	var d Decision
-	err := f.readJSON(filepath.Join("studies", digest, "decision.json"), &d)
+	err := f.ReadJSON(filepath.Join("studies", digest, "decision.json"), &d)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -422,7 +350,7 @@ func (f *Folder) Decision(digest string) (*Decision, error) {
 
 func (f *Folder) decide(digest string, d Decision) error {
 	d.At = time.Now().UTC().Truncate(time.Second)
-	return f.writeJSON(filepath.Join("studies", digest, "decision.json"), d)
+	return f.WriteJSON(filepath.Join("studies", digest, "decision.json"), d)
 }
 
 // approvedFile approves studies by their digests, one a line; # begins a comment. It
@@ -431,7 +359,7 @@ const approvedFile = "approved.txt"
 
 // namedApproved says whether the file names the study.
 func (f *Folder) namedApproved(digest string) (bool, error) {
-	text, err := os.ReadFile(f.file(approvedFile))
+	text, err := os.ReadFile(f.File(approvedFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
@@ -540,14 +468,14 @@ func (f *Folder) rollback(digest string) string {
 // The daemon takes it up.
 func (f *Folder) GoOn(digest string) error {
 	var e engine.RolledBackError
-	err := f.readJSON(f.rollback(digest), &e)
+	err := f.ReadJSON(f.rollback(digest), &e)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("nothing of study %.12s waits for such a decision", digest)
 	}
 	if err != nil {
 		return err
 	}
-	if err := f.writeJSON(filepath.Join("studies", digest, "go-on.json"), e); err != nil {
+	if err := f.WriteJSON(filepath.Join("studies", digest, "go-on.json"), e); err != nil {
 		return err
 	}
 	return f.Audit.Add("went on", digest, f.Config.Site, e.Decision())
@@ -563,21 +491,11 @@ type Ended struct {
 // Ended reads it; nil while the study goes on.
 func (f *Folder) Ended(digest string) (*Ended, error) {
 	var e Ended
-	err := f.readJSON(filepath.Join("studies", digest, "ended.json"), &e)
+	err := f.ReadJSON(filepath.Join("studies", digest, "ended.json"), &e)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	return &e, err
-}
-
-// Served says whether a daemon serves the folder.
-func (f *Folder) Served() bool {
-	lock, err := filelock.Acquire(f.file("serve.lock"))
-	if err != nil {
-		return errors.Is(err, filelock.ErrHeld)
-	}
-	lock.Release()
-	return false
 }
 
 // options are those with which the site connects.

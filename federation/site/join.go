@@ -13,6 +13,7 @@ import (
 	"parley/engine/nats"
 	"parley/engine/wire"
 	"parley/federation"
+	"parley/federation/folder"
 	"parley/internal/atomicfile"
 	"parley/method"
 	"parley/problem"
@@ -90,15 +91,15 @@ func Join(ctx context.Context, path string, i *federation.Invitation, methods me
 		return nil, err
 	}
 	config := Config{Version: configVersion, Site: i.Site, Coordinator: i.Coordinator, URLs: i.URLs, Roots: string(i.Roots), Certificate: g.Certificate, JWT: g.JWT, Invitation: i.ID}
-	f := &Folder{Path: path}
+	f := &Folder{Folder: folder.Folder{Path: path}}
 	var old Config
-	if f.readJSON(configFile, &old) == nil {
+	if f.ReadJSON(configFile, &old) == nil {
 		config.Data, config.Receipts = old.Data, old.Receipts
 	}
-	if err := f.writeJSON(configFile, config); err != nil {
+	if err := f.WriteJSON(configFile, config); err != nil {
 		return nil, err
 	}
-	if err := secrets.save(f.file(keyFile)); err != nil {
+	if err := secrets.save(f.File(keyFile)); err != nil {
 		return nil, err
 	}
 	if err := os.Remove(asking); err != nil {
@@ -161,8 +162,8 @@ func request(ctx context.Context, i *federation.Invitation, s Secrets, methods m
 			return g, fmt.Errorf("the coordinator has not answered\n  hint: it has to serve meanwhile; the invitation is still good")
 		}
 		if !put {
-			if err := putValue(ctx, conn, federation.RequestKey(i.ID), message); err != nil {
-				pause(ctx, 200*time.Millisecond)
+			if err := federation.Put(ctx, conn, federation.RequestKey(i.ID), message); err != nil {
+				federation.Pause(ctx, 200*time.Millisecond)
 				continue
 			}
 			put = true
@@ -170,7 +171,7 @@ func request(ctx context.Context, i *federation.Invitation, s Secrets, methods m
 		value, revision, err := conn.Wait(ctx, federation.GrantKey(i.ID), seen)
 		if err != nil {
 			put = false
-			pause(ctx, 200*time.Millisecond)
+			federation.Pause(ctx, 200*time.Millisecond)
 			continue
 		}
 		seen = revision
@@ -178,24 +179,11 @@ func request(ctx context.Context, i *federation.Invitation, s Secrets, methods m
 		switch {
 		case err != nil: // for somebody else who has tried the invitation: this request may have been lost
 			put = false
-			pause(ctx, 200*time.Millisecond)
+			federation.Pause(ctx, 200*time.Millisecond)
 		case g.Refused != "":
 			return g, fmt.Errorf("%w: %s\n  hint: ask its people for another invitation", errRefused, g.Refused)
 		default:
 			return g, nil
-		}
-	}
-}
-
-// putValue makes a value that of a key, whatever stands there.
-func putValue(ctx context.Context, w wire.Wire, key string, value []byte) error {
-	for {
-		_, revision, err := w.Get(ctx, key)
-		if err != nil {
-			return err
-		}
-		if _, err = w.Put(ctx, key, value, revision); !errors.Is(err, wire.ErrMoved) {
-			return err
 		}
 	}
 }
@@ -216,7 +204,7 @@ func (f *Folder) WaitForStudies(ctx context.Context, log func(string)) error {
 	for ctx.Err() == nil {
 		value, revision, err := conn.Wait(ctx, federation.BoardKey(f.Config.Site), seen)
 		if err != nil {
-			pause(ctx, 200*time.Millisecond)
+			federation.Pause(ctx, 200*time.Millisecond)
 			continue
 		}
 		seen = revision
@@ -254,7 +242,7 @@ func (f *Folder) Backup(to string) error {
 		return err
 	}
 	for _, name := range []string{keyFile, configFile, "policy.yaml", "audit.jsonl"} {
-		data, err := os.ReadFile(f.file(name))
+		data, err := os.ReadFile(f.File(name))
 		if errors.Is(err, os.ErrNotExist) {
 			continue
 		}
@@ -266,7 +254,7 @@ func (f *Folder) Backup(to string) error {
 		}
 	}
 	for _, name := range []string{"studies", "results"} {
-		if err := os.CopyFS(filepath.Join(to, name), os.DirFS(f.file(name))); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := os.CopyFS(filepath.Join(to, name), os.DirFS(f.File(name))); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
 	}
@@ -276,16 +264,4 @@ func (f *Folder) Backup(to string) error {
 		}
 	}
 	return f.Audit.Add("backup", "", f.Config.Site, "to "+to)
-}
-
-// pause waits, unless ctx ends.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -15,8 +15,6 @@ import (
 	"parley/engine/nats"
 	"parley/federation"
 	"parley/internal/diskspace"
-	"parley/internal/filelock"
-	"parley/problem"
 	"parley/sitestore"
 )
 
@@ -59,10 +57,7 @@ const look = 300 * time.Millisecond
 // charged is finished first. What is under way goes on when it is called again.
 func (d *Daemon) Serve(ctx context.Context) (err error) {
 	f := d.Folder
-	lock, err := filelock.Acquire(f.file("serve.lock"))
-	if errors.Is(err, filelock.ErrHeld) {
-		return problem.Problem{File: f.Path, What: "another process serves this folder", Hint: "see what it does with: parley site status " + f.Path}
-	}
+	lock, err := f.Hold("parley site status")
 	if err != nil {
 		return err
 	}
@@ -139,7 +134,7 @@ func (d *Daemon) readBoards(ctx context.Context) {
 	for ctx.Err() == nil {
 		value, revision, err := d.conn.Wait(ctx, federation.BoardKey(f.Config.Site), seen)
 		if err != nil {
-			pause(ctx, time.Second)
+			federation.Pause(ctx, time.Second)
 			continue
 		}
 		b, err := federation.OpenBoard(f.Secrets.Key, f.Coordinator, f.Config.Site, value)
@@ -148,7 +143,7 @@ func (d *Daemon) readBoards(ctx context.Context) {
 		}
 		if diskspace.Failed(err) { // no other board may come: it is read again
 			d.Log.Error("what the coordinator has posted could not be kept, and is tried again: " + err.Error())
-			pause(ctx, d.Again)
+			federation.Pause(ctx, d.Again)
 			continue
 		}
 		seen = revision
@@ -224,7 +219,7 @@ func (d *Daemon) greet(ctx context.Context) {
 		h := federation.Hello{Program: federation.This(f.Methods), Nonce: nonce, Life: d.life, Count: d.count, Studies: standings}
 		message, err := federation.Greet(f.Secrets.Key, f.Coordinator, f.Config.Certificate, f.Config.Site, h)
 		if err == nil {
-			err = putValue(ctx, d.conn, federation.HelloKey(f.Config.Site), message)
+			err = federation.Put(ctx, d.conn, federation.HelloKey(f.Config.Site), message)
 		}
 		wait := d.Again
 		if err != nil {

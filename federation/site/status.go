@@ -1,18 +1,14 @@
 package site
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"parley/federation"
-	"parley/internal/atomicfile"
 )
 
 // Status is what a site is doing. It is status.json, which the daemon writes. Its
@@ -37,7 +33,7 @@ type StudyStatus struct {
 
 // ReadStatus reads status.json, and adds studies of which no daemon has said anything.
 func (f *Folder) ReadStatus() (s Status, err error) {
-	err = f.readJSON("status.json", &s)
+	err = f.ReadJSON("status.json", &s)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return s, err
 	}
@@ -124,15 +120,7 @@ func (d *Daemon) writeStatus(serving bool) error {
 	}
 	d.mu.Unlock()
 	slices.SortFunc(s.Studies, func(a, b StudyStatus) int { return strings.Compare(a.Study, b.Study) })
-	data, err := json.MarshalIndent(s, "", "  ")
-	if err != nil {
-		return err
-	}
-	path := d.Folder.file("status.json")
-	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, append(data, '\n')) {
-		return nil
-	}
-	return atomicfile.WriteOwn(path, append(data, '\n'))
+	return d.Folder.WriteJSON("status.json", s)
 }
 
 // waitsFor says in words what the site waits for.

@@ -25,6 +25,7 @@ var floors = [][]string{
 	{"tools/measure/..."},
 	{"federation/doctor"},
 	{"federation/coordinator", "federation/site"},
+	{"federation/folder"},
 	{"judge/attack", "judge/choose", "judge/conformance", "judge/crossval", "judge/curve", "federation", "report/results"},
 	{"method/methodtest"},
 	{"engine/enginetest"},
