@@ -20,12 +20,6 @@ import (
 	"parley/study"
 )
 
-func soon(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-	t.Cleanup(cancel)
-	return ctx
-}
-
 // An invitation works once, for its site, as long as it lasts; whoever is refused is
 // told why in words.
 func TestInvitationsThatAreNoGood(t *testing.T) {
@@ -33,7 +27,13 @@ func TestInvitationsThatAreNoGood(t *testing.T) {
 	w.serve()
 	w.join("north")
 	join := func(folder string, i *federation.Invitation) error {
-		_, err := site.Join(soon(t), filepath.Join(w.dir, folder), i, methods, nil)
+		patience := 5 * time.Second // of those who are told only that they cannot connect
+		if folder == "south" {
+			patience = time.Minute
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		_, err := site.Join(ctx, filepath.Join(w.dir, folder), i, methods, nil)
 		return err
 	}
 	used := w.invite("south", false)
@@ -98,7 +98,7 @@ func TestCopiedInvitation(t *testing.T) {
 		errs := make([]error, 2)
 		for n := range errs {
 			group.Go(func() {
-				ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+				ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
 				defer cancel()
 				_, errs[n] = site.Join(ctx, filepath.Join(w.dir, fmt.Sprint("copy", n)), i, methods, nil)
 			})

@@ -15,7 +15,16 @@ func TestManyEndsAreWoken(t *testing.T) {
 	w := newWorld(t)
 	o := w.coordinatorOptions()
 	o.URLs, o.Server, o.Log = nil, w.server, nil
-	c := w.connect(o)
+	const patience = time.Minute // after which an end looks by itself, here
+	patient := func(o Options) *Conn {
+		c, err := connect(o, patience)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(c.Close)
+		return c
+	}
+	c := patient(o)
 	put(t, c, study+".coordinator", "claim", 0)
 	var group sync.WaitGroup
 	var mu sync.Mutex
@@ -26,7 +35,7 @@ func TestManyEndsAreWoken(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		if took := time.Since(begun); took > lookAgain-time.Second {
+		if took := time.Since(begun); took >= patience {
 			mu.Lock()
 			defer mu.Unlock()
 			late[what]++
@@ -38,7 +47,7 @@ func TestManyEndsAreWoken(t *testing.T) {
 		name := fmt.Sprintf("site-%03d", i)
 		o := w.siteOptions(name)
 		o.Log = nil
-		s := w.connect(o)
+		s := patient(o)
 		task, answer := wire.TaskKey(study, name), wire.AnswerKey(study, name)
 		group.Go(func() {
 			var seen, mine uint64
@@ -66,7 +75,16 @@ func TestEndsAreWokenThatConnectDuringARevocation(t *testing.T) {
 	w := newWorld(t)
 	o := w.coordinatorOptions()
 	o.URLs, o.Server, o.Log = nil, w.server, nil
-	c := w.connect(o)
+	const patience = time.Minute // after which an end looks by itself, here
+	patient := func(o Options) *Conn {
+		c, err := connect(o, patience)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(c.Close)
+		return c
+	}
+	c := patient(o)
 	put(t, c, study+".coordinator", "claim", 0)
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {

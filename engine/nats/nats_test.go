@@ -273,9 +273,10 @@ func TestBrokerThatLosesItsFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.server = w.start(listen, ws)
-	if _, err := c.Put(within(t), key, []byte("four"), r); !errors.Is(err, wire.ErrMoved) {
-		t.Fatalf("a put after a revision that is lost: %v", err)
-	}
+	eventually(t, "a put after a revision that is lost is refused", func() bool { // as links do: again and again
+		_, err := c.Put(within(t), key, []byte("four"), r)
+		return errors.Is(err, wire.ErrMoved)
+	})
 	if got, now, err := c.Get(within(t), key); got != nil || now != 0 || err != nil {
 		t.Fatalf("a value that is lost is there: %q %d %v", got, now, err)
 	}
@@ -326,15 +327,18 @@ func TestAfterAReconnectReadersLook(t *testing.T) {
 	w := newWorld(t)
 	o := w.coordinatorOptions()
 	o.URLs, o.Server = nil, w.server
-	c, s := w.connect(o), w.connect(w.siteOptions("north"))
+	c := w.connect(o)
+	s, err := connect(w.siteOptions("north"), time.Hour) // it does not look by itself
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
 	key, p := wire.TaskKey(study, "north"), place{bucketOf(study), "task.north"}
 	after := put(t, c, key, "one", 0)
 	holds(t, s, key, "one")
-	ctx, stop := context.WithTimeout(t.Context(), lookAgain-5*time.Second) // before it looks by itself
-	defer stop()
 	came := make(chan error, 1)
 	go func() {
-		_, _, err := s.Wait(ctx, key, after)
+		_, _, err := s.Wait(within(t), key, after)
 		came <- err
 	}()
 	eventually(t, "it has looked, and waits", func() bool {
