@@ -20,6 +20,7 @@ const MaxPatterns = 1000
 // Summary describes a data set: counts, and for each feature its range and
 // moments. It is exact, so it belongs to the site and is not for release.
 type Summary struct {
+	Census   *Census         `json:"-"`
 	Subjects int64           `json:"subjects"`
 	Views    []ViewSummary   `json:"views"`
 	Patterns []Pattern       `json:"patterns"` // most frequent first
@@ -79,14 +80,20 @@ type Level struct {
 // a finite number.
 func Describe(ctx context.Context, src Source) (*Summary, error) {
 	schema := src.Schema()
-	d := newDescriber(&schema)
+	d, c := newDescriber(&schema), newCounter(src)
 	for row, err := range src.Rows(ctx) {
 		if err != nil {
 			return nil, err
 		}
 		d.add(row)
+		c.add(row)
 	}
-	return d.summary()
+	s, err := d.summary()
+	if err != nil {
+		return nil, err
+	}
+	s.Census = c.census()
+	return s, nil
 }
 
 type describer struct {

@@ -72,7 +72,7 @@ func TestDescribeCounts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var back Summary
+	back := Summary{Census: s.Census} // which is not for release
 	if err := json.Unmarshal(text, &back); err != nil || !reflect.DeepEqual(&back, s) {
 		t.Errorf("JSON gives %+v, %v; want %+v", back, err, s)
 	}

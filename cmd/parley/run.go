@@ -67,11 +67,11 @@ func runCommand() *cobra.Command {
 			}
 			folders := map[string]*results.Site{}
 			for _, site := range plan.Sites {
-				if folders[site], err = results.OpenSite(results.SiteIn(out, site), plan, site, binding.Fingerprint); err != nil {
+				if folders[site], err = results.OpenSite(results.SiteIn(out, site), plan, site, binding.Census[site].Hex()); err != nil {
 					return err
 				}
 			}
-			config := local.Config{Plan: plan, Methods: methods, Data: binding.Data, Dir: out, Policy: binding.Policy, Stores: plan.Local.Stores, Observe: show.event}
+			config := local.Config{Plan: plan, Methods: methods, Data: binding.Data, Census: binding.Census, Dir: out, Policy: binding.Policy, Stores: plan.Local.Stores, Observe: show.event}
 			outcome, err := local.Run(ctx, config)
 			if err != nil {
 				return err

@@ -165,7 +165,7 @@ func (f *selectFlags) fromRows(cmd *cobra.Command, path string, values []int) er
 	for _, note := range binding.Notes {
 		show.note(note)
 	}
-	record, err := choose.New(plan, binding.Fingerprint)
+	record, err := choose.New(plan, binding.Fingerprint())
 	if err != nil {
 		return err
 	}

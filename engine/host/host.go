@@ -5,12 +5,8 @@ package host
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash"
-	"math"
 	"slices"
 	"sync"
 	"time"
@@ -41,15 +37,15 @@ type Store interface {
 type Host struct {
 	Site    string
 	Methods method.Registry
-	Data    dataset.Source // nil if there are none, or none that can be read
-	Faults  problem.List   // what is wrong with data that could not be opened, for a preview to show
+	Data    dataset.Source  // nil if there are none, or none that can be read
+	Census  *dataset.Census // of Data; it is taken when it is needed, unless it is known already
+	Faults  problem.List    // what is wrong with data that could not be opened, for a preview to show
 	Store   Store
 	Policy  privacy.Policy
 	Marks   engine.Marks     // nil if nobody keeps them
 	Options []privacy.Option // of the gate; none but in tests and measuring tools
 
-	mu       sync.Mutex
-	surveyed *survey
+	mu sync.Mutex // of Census
 }
 
 // ErrChanged means that a study goes on under other terms than those that were
@@ -58,44 +54,23 @@ var ErrChanged = errors.New("something has changed since this study was agreed t
 
 var errNoData = errors.New("the site has no data yet")
 
-// survey is what one reading of all rows tells.
-type survey struct {
-	subjects int
-	having   []int // subjects who have each view
-	data     [32]byte
-}
-
-// survey reads every row once, which checks every cell: so what is wrong with the
+// census reads every row once, which checks every cell: so what is wrong with the
 // data shows before anything is charged. An error is one of the data, and stays here.
-func (h *Host) survey(ctx context.Context) (*survey, error) {
+func (h *Host) census(ctx context.Context) (*dataset.Census, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.surveyed != nil {
-		return h.surveyed, nil
+	if h.Census != nil {
+		return h.Census, nil
 	}
 	if h.Data == nil {
 		return nil, h.noData()
 	}
-	s := &survey{having: make([]int, len(h.Data.Schema().Views))}
-	sum := sha256.New()
-	for row, err := range h.Data.Rows(ctx) {
-		if err != nil {
-			return nil, fmt.Errorf("reading the data: %w", err)
-		}
-		s.subjects++
-		for k, v := range row.Views {
-			if v != nil {
-				s.having[k]++
-			}
-		}
-		hashRow(sum, row)
+	c, err := dataset.Count(ctx, h.Data)
+	if err != nil {
+		return nil, fmt.Errorf("reading the data: %w", err)
 	}
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	s.data = [32]byte(sum.Sum(nil))
-	h.surveyed = s
-	return s, nil
+	h.Census = c
+	return c, nil
 }
 
 // noData says why there are no data.
@@ -106,36 +81,17 @@ func (h *Host) noData() error {
 	return errNoData
 }
 
-func hashRow(h hash.Hash, row *dataset.Row) {
-	var b []byte
-	text := func(s string) {
-		b = binary.AppendUvarint(b, uint64(len(s)))
-		b = append(b, s...)
-	}
-	text(row.ID)
-	for _, v := range row.Views {
-		b = binary.AppendUvarint(b, uint64(len(v)))
-		for _, x := range v {
-			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(x))
-		}
-	}
-	for _, s := range row.Subject {
-		text(s)
-	}
-	h.Write(b)
-}
-
 // studyOf returns the method, and what the gate must know.
 func (h *Host) studyOf(ctx context.Context, p *study.Plan) (method.Method, privacy.Study, error) {
 	m, s, err := h.planned(p)
 	if err != nil {
 		return nil, s, err
 	}
-	sv, err := h.survey(ctx)
+	c, err := h.census(ctx)
 	if err != nil {
 		return nil, s, err
 	}
-	s.Subjects, s.Data = sv.subjects, sv.data
+	s.Subjects, s.Data = c.Subjects, c.Fingerprint
 	return m, s, nil
 }
 

@@ -93,7 +93,7 @@ func (h *Host) look(ctx context.Context, out *Preview) (subjects int, err error)
 	if d, ok := h.Data.(interface{ Warnings() problem.List }); ok {
 		out.Notes = d.Warnings().Lines()
 	}
-	sv, err := h.survey(ctx)
+	c, err := h.census(ctx)
 	list := problem.List(nil)
 	switch {
 	case errors.As(err, &list):
@@ -103,10 +103,10 @@ func (h *Host) look(ctx context.Context, out *Preview) (subjects int, err error)
 	case err != nil:
 		return 0, err
 	default:
-		for k := range out.Views[:min(len(out.Views), len(sv.having))] {
-			out.Views[k].Subjects = sv.having[k]
+		for k := range out.Views[:min(len(out.Views), len(c.Having))] {
+			out.Views[k].Subjects = c.Having[k]
 		}
-		return sv.subjects, nil
+		return c.Subjects, nil
 	}
 	return 0, nil
 }

@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"parley/dataset"
@@ -16,10 +18,10 @@ import (
 
 // Binding is a plan's sites with their data.
 type Binding struct {
-	Data        map[string]dataset.Source
-	Fingerprint string          // SHA-256 of all data; a run may not continue on other data
-	Policy      *privacy.Policy // of every site; nil if the plan names none
-	Notes       problem.List    // what the sites' operators should know and nothing fails for
+	Data   map[string]dataset.Source
+	Census map[string]*dataset.Census // of these data
+	Policy *privacy.Policy            // of every site; nil if the plan names none
+	Notes  problem.List               // what the sites' operators should know and nothing fails for
 }
 
 // Bind opens the data and the policy that the plan's local section names and
@@ -30,7 +32,7 @@ func Bind(ctx context.Context, p *study.Plan) (*Binding, error) {
 		return nil, problem.List{{Where: "local", What: "the plan does not say where this process finds data",
 			Hint: "add a local section with data and split, or with a folder for each site"}}
 	}
-	b := &Binding{Data: map[string]dataset.Source{}}
+	b := &Binding{Data: map[string]dataset.Source{}, Census: map[string]*dataset.Census{}}
 	if p.Local.Policy != "" {
 		policy, err := privacy.LoadPolicy(p.Local.Policy)
 		if err != nil {
@@ -41,7 +43,6 @@ func Bind(ctx context.Context, p *study.Plan) (*Binding, error) {
 	if p.Local.Data != "" {
 		return b, b.split(ctx, p)
 	}
-	hash := sha256.New()
 	var wrong problem.List
 	for _, site := range p.Sites {
 		dir, err := b.open(ctx, p, site, p.Local.Sites[site], &wrong)
@@ -51,18 +52,22 @@ func Bind(ctx context.Context, p *study.Plan) (*Binding, error) {
 		if dir == nil {
 			continue
 		}
-		print, err := dir.Fingerprint(ctx)
-		if err != nil {
-			return nil, err
-		}
-		fmt.Fprintf(hash, "%s %s\n", site, print)
 		b.Data[site] = dir
 	}
 	if err := wrong.Err(); err != nil {
 		return nil, err
 	}
-	b.Fingerprint = hex.EncodeToString(hash.Sum(nil))
 	return b, b.look(ctx, p)
+}
+
+// Fingerprint identifies the data of all sites, SHA-256 in hexadecimal: what was begun
+// with them does not go on with others.
+func (b *Binding) Fingerprint() string {
+	all := sha256.New()
+	for _, site := range slices.Sorted(maps.Keys(b.Census)) {
+		fmt.Fprintf(all, "%q %x\n", site, b.Census[site].Fingerprint)
+	}
+	return hex.EncodeToString(all.Sum(nil))
 }
 
 // look reads every site once, for what only all sites together can show: a
@@ -83,6 +88,7 @@ func (b *Binding) look(ctx context.Context, p *study.Plan) error {
 		if err != nil {
 			return fmt.Errorf("site %s: %w", site, err)
 		}
+		b.Census[site] = s.Census
 		for _, v := range s.Views {
 			if v.Subjects == 0 {
 				lacks[site] = append(lacks[site], v.Name)

@@ -306,12 +306,12 @@ func TestPlanWithoutDataCannotBeBound(t *testing.T) {
 
 func TestFingerprintFollowsDataAndSplit(t *testing.T) {
 	p, dir := folders(t)
-	first := bind(t, p).Fingerprint
-	if again := bind(t, p).Fingerprint; again != first || len(first) != 64 {
+	first := bind(t, p).Fingerprint()
+	if again := bind(t, p).Fingerprint(); again != first || len(first) != 64 {
 		t.Errorf("the same data: %q and %q", first, again)
 	}
 	change(t, dir, "south/view_clinic.csv", "south-07,", "south-07,1")
-	if bind(t, p).Fingerprint == first {
+	if bind(t, p).Fingerprint() == first {
 		t.Error("another value, the same fingerprint")
 	}
 	seen := map[string]string{}
@@ -321,10 +321,10 @@ func TestFingerprintFollowsDataAndSplit(t *testing.T) {
 			t.Fatal(err)
 		}
 		b := bind(t, load(t, dir))
-		if other, ok := seen[b.Fingerprint]; ok {
+		if other, ok := seen[b.Fingerprint()]; ok {
 			t.Errorf("splits %s and %s have one fingerprint", split, other)
 		}
-		seen[b.Fingerprint] = split
+		seen[b.Fingerprint()] = split
 		subjects := map[string]bool{}
 		for _, data := range b.Data {
 			for row, err := range data.Rows(t.Context()) {

@@ -2,8 +2,6 @@ package local
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"slices"
 
@@ -23,10 +21,6 @@ func (b *Binding) split(ctx context.Context, p *study.Plan) error {
 	if err := wrong.Err(); err != nil {
 		return err
 	}
-	print, err := dir.Fingerprint(ctx)
-	if err != nil {
-		return err
-	}
 	split := p.Local.Split
 	scenario, err := evaluate.ParseScenario(split.Scenario)
 	if err != nil {
@@ -36,15 +30,6 @@ func (b *Binding) split(ctx context.Context, p *study.Plan) error {
 	if err != nil {
 		return err
 	}
-	divided := fmt.Appendf(nil, "%s %s %q %d", print, split.Scenario, split.By, split.Seed)
-	if len(split.Unused) > 0 {
-		divided = fmt.Appendf(divided, " %q", split.Unused)
-	}
-	if scenario == evaluate.Unequal {
-		divided = fmt.Appendf(divided, " %v", scheme)
-	}
-	sum := sha256.Sum256(divided)
-	b.Fingerprint = hex.EncodeToString(sum[:])
 	table, err := dataset.Collect(ctx, dir)
 	if err != nil {
 		return err

@@ -43,10 +43,10 @@ func TestUnequalSites(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if other, ok := seen[b.Fingerprint]; ok {
+		if other, ok := seen[b.Fingerprint()]; ok {
 			t.Errorf("splits %s and %s have one fingerprint", split, other)
 		}
-		seen[b.Fingerprint] = split
+		seen[b.Fingerprint()] = split
 		var got []string
 		for i, site := range []string{"a", "b", "c", "d"} {
 			_, groups, err := dataset.Labels(t.Context(), b.Data[site], "group")

@@ -82,11 +82,15 @@ func (p *population) loadOne(ctx context.Context, plan *study.Plan) error {
 	if err != nil {
 		return err
 	}
-	if p.fingerprint, err = dir.Fingerprint(ctx); err != nil {
+	if p.rows, err = dataset.Collect(ctx, dir); err != nil {
 		return err
 	}
-	p.rows, err = dataset.Collect(ctx, dir)
-	return err
+	c, err := dataset.Count(ctx, p.rows)
+	if err != nil {
+		return err
+	}
+	p.fingerprint = c.Hex()
+	return nil
 }
 
 // divide takes in how the plan divides its data set: who is of no site, and how
@@ -123,7 +127,7 @@ func (p *population) loadSites(ctx context.Context, plan *study.Plan) error {
 	if err != nil {
 		return err
 	}
-	p.fingerprint = b.Fingerprint
+	p.fingerprint = b.Fingerprint()
 	type placed struct {
 		row  dataset.Row
 		site string
