@@ -15,10 +15,16 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"parley/method/methodtest/means"
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"parley": main})
+	testscript.Main(m, map[string]func(){
+		"parley": main,
+		// A method is its own folder and one line.
+		"parley-with-means": func() { methods = append(methods, means.Method{}); main() },
+	})
 }
 
 // TestScripts runs the stories in testdata/script. Each starts beside a small

@@ -27,7 +27,7 @@ var floors = [][]string{
 	{"federation/coordinator", "federation/site"},
 	{"federation/folder"},
 	{"judge/attack", "judge/choose", "judge/conformance", "judge/crossval", "judge/curve", "federation", "report/results"},
-	{"method/methodtest"},
+	{"method/methodtest", "method/methodtest/means"},
 	{"engine/enginetest"},
 	{"engine/nats/natstest"},
 	{"engine/nats"},
@@ -161,6 +161,21 @@ func TestEveryMethodIsListed(t *testing.T) {
 		if strings.HasPrefix(f.pkg, "methods/") && methodOf(f.pkg) == "" {
 			t.Errorf("%s belongs to no method that this test lists", f.path)
 		}
+	}
+}
+
+// What CONTRIBUTING says of adding a method is proved by a small one: nothing knows of it
+// but a line of a test, in which studies of it run.
+func TestAMethodIsItsFolderAndOneLine(t *testing.T) {
+	const small = "method/methodtest/means"
+	var by []string
+	for _, f := range source(t) {
+		if f.pkg != small && slices.Contains(f.imports, module+"/"+small) {
+			by = append(by, f.path)
+		}
+	}
+	if want := []string{"cmd/parley/script_test.go"}; !slices.Equal(by, want) {
+		t.Errorf("%s is imported by %v, want %v", small, by, want)
 	}
 }
 
@@ -384,7 +399,7 @@ func TestOnlyTheGateMakesReleases(t *testing.T) {
 
 func TestOnlyTestsImportWhatIsForTests(t *testing.T) {
 	for _, f := range source(t) {
-		for _, p := range []string{"engine/enginetest", "engine/nats/natstest", "method/methodtest"} {
+		for _, p := range []string{"engine/enginetest", "engine/nats/natstest", "method/methodtest", "method/methodtest/means"} {
 			if !f.test && slices.Contains(f.imports, module+"/"+p) {
 				t.Errorf("%s imports %s, which only tests may", f.path, p)
 			}
