@@ -17,8 +17,8 @@ import (
 // weight or lie beyond the grid take no part. With those that lie
 // beyond, the estimate integrates to 1 over the plane. Nil is returned if no point
 // takes part, or if the grid has fewer than two places along an axis or does not
-// rise. Few points show in it: what is made of persons' rows
-// belongs to their own site.
+// rise. Where points are few the estimate shows each of them, so one of subjects' values
+// is for their own site alone.
 func KernelDensity(px, py, weights, x, y Numbers) []Numbers {
 	s := newSample(px, py, weights)
 	l, ok := s.lattice(x, y)

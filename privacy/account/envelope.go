@@ -2,9 +2,9 @@ package account
 
 import "math"
 
-// A ray falls as the frequency grows, but not always for good: a loss of few
-// values, or nearly so, has a spectrum that comes back after octaves of next to
-// nothing. Envelopes bound what is still to come.
+// The modulus of the loss's moment generating function at s + iω falls as the frequency ω
+// grows, but it may rise again: that of a loss of few values, or nearly so, comes back
+// after octaves of next to nothing. An envelope bounds it at all frequencies from ω on.
 
 func (g shifted) envelope(s, omega float64) float64 {
 	return math.Exp(-omega * omega * g.mu * g.mu / 2)
