@@ -63,20 +63,68 @@ const (
 	Misfit    = "must install"
 )
 
-// ReadStatus reads status.json; Serving says whether a daemon is alive.
+// ReadStatus reads status.json, and adds sites and studies of which no daemon has said
+// anything. Serving says whether one is alive.
 func (f *Folder) ReadStatus() (s Status, err error) {
-	err = f.ReadJSON("status.json", &s)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
+	if err := f.ReadJSON("status.json", &s); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return s, err
 	}
 	s.Serving = f.Served()
-	if s.Sites == nil {
-		s.Sites = []SiteStatus{}
+	r, err := f.Registry()
+	if err != nil {
+		return s, err
 	}
+	s.addSites(r)
 	if s.Studies == nil {
 		s.Studies = []StudyStatus{}
 	}
-	return s, err
+	list, err := f.Studies()
+	if err != nil {
+		return s, err
+	}
+	for _, digest := range list {
+		if slices.ContainsFunc(s.Studies, func(st StudyStatus) bool { return st.Study == digest }) {
+			continue
+		}
+		state, err := f.loadState(digest)
+		if err != nil {
+			return s, err
+		}
+		st := StudyStatus{Study: digest, State: state.State, Text: state.Text, Sites: []StandingState{}}
+		if p, err := f.Plan(digest); err != nil {
+			st.Text = err.Error()
+		} else {
+			st.Name, st.Method = p.Name, p.Method.Name
+		}
+		s.Studies = append(s.Studies, st)
+	}
+	return s, nil
+}
+
+// addSites adds those who are invited and have not joined, and those who have joined and
+// are not listed.
+func (s *Status) addSites(r Registry) {
+	if s.Sites == nil {
+		s.Sites = []SiteStatus{}
+	}
+	add := func(site, state string) {
+		if !slices.ContainsFunc(s.Sites, func(st SiteStatus) bool { return st.Site == site }) {
+			s.Sites = append(s.Sites, SiteStatus{Site: site, State: state})
+		}
+	}
+	for _, m := range r.Members {
+		state := "joined"
+		if m.Revoked {
+			state = "revoked"
+		}
+		add(m.Site, state)
+	}
+	for _, i := range r.Invitations {
+		if i.UsedBy == "" {
+			add(i.Site, "invited")
+		}
+	}
+	slices.SortFunc(s.Sites, func(a, b SiteStatus) int { return strings.Compare(a.Site, b.Site) })
 }
 
 // writeStatus writes status.json if it has changed.
@@ -97,13 +145,6 @@ func (d *Daemon) status() (s Status) {
 		members = append(members, m)
 	}
 	d.mu.Unlock()
-	if r, err := d.Folder.Registry(); err == nil {
-		for _, i := range r.Invitations {
-			if i.UsedBy == "" && r.member(i.Site) == nil {
-				s.Sites = append(s.Sites, SiteStatus{Site: i.Site, State: "invited"})
-			}
-		}
-	}
 	for _, m := range members {
 		m.mu.Lock()
 		if m.joined != nil {
@@ -119,7 +160,9 @@ func (d *Daemon) status() (s Status) {
 		}
 		m.mu.Unlock()
 	}
-	slices.SortFunc(s.Sites, func(a, b SiteStatus) int { return strings.Compare(a.Site, b.Site) })
+	if r, err := d.Folder.Registry(); err == nil {
+		s.addSites(r)
+	}
 	for _, st := range d.running() {
 		s.Studies = append(s.Studies, st.status())
 	}
