@@ -102,10 +102,6 @@ func (a *answering) name() string {
 // holds.
 func (a *answering) look(ctx context.Context) error {
 	f := a.daemon.Folder
-	if a.plan == nil || a.needs != "" {
-		a.stop()
-		return nil
-	}
 	a.tellOfLongWork()
 	now := f.circumstances(a.digest)
 	a.mu.Lock()

@@ -258,15 +258,21 @@ func (d *Daemon) lookAround(ctx context.Context) error {
 		return err
 	}
 	d.mu.Lock()
-	var list []*answering
+	var list, halted []*answering
 	for digest, a := range d.studies {
-		if d.posted[digest] {
+		switch posted := d.posted[digest]; {
+		case posted && a.plan != nil && a.needs == "": // both change under this lock alone
 			list = append(list, a)
-		} else if a.stop(); a.plan == nil {
+		case a.plan == nil && !posted:
 			delete(d.studies, digest)
+		default:
+			halted = append(halted, a)
 		}
 	}
 	d.mu.Unlock()
+	for _, a := range halted {
+		a.stop()
+	}
 	for _, a := range list {
 		if err := a.look(ctx); err != nil {
 			return err
