@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,7 +15,7 @@ import (
 )
 
 func verifyCommand() *cobra.Command {
-	var asJSON bool
+	var as form
 	var data string
 	cmd := &cobra.Command{
 		Use:   "verify DIR",
@@ -32,13 +31,7 @@ func verifyCommand() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("verifying %s: %w", a[0], err)
 			}
-			if asJSON {
-				out := json.NewEncoder(cmd.OutOrStdout())
-				out.SetIndent("", "  ")
-				err = out.Encode(report)
-			} else {
-				err = report.Print(cmd.OutOrStdout())
-			}
+			err = as.object(cmd, report, report.Print)
 			if err == nil && !report.OK {
 				err = errors.New("this installation does not agree with the test vectors")
 			}
@@ -46,6 +39,6 @@ func verifyCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&data, "data", "", "folder of the Adult data, which pvi/adult-exact needs (default DIR/../../data/adult)")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the agreement of every entry as JSON")
+	as.flag(cmd, "print the agreement of every entry as JSON")
 	return cmd
 }
