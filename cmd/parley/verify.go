@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"parley/judge/conformance"
-	"parley/methods/pvi/verify"
 )
 
 func verifyCommand() *cobra.Command {
@@ -27,7 +26,7 @@ func verifyCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, a []string) error {
 			folder := cmp.Or(data, filepath.Join(a[0], "..", "..", "data", "adult"))
 			open := func(name string) (io.ReadCloser, error) { return os.Open(filepath.Join(folder, name)) }
-			report, err := conformance.Run(os.DirFS(a[0]), conformance.Known(methods, verify.Verifier{}), conformance.Means(methods, open))
+			report, err := conformance.Run(os.DirFS(a[0]), conformance.Known(methods), conformance.Means(methods, open))
 			if err != nil {
 				return fmt.Errorf("verifying %s: %w", a[0], err)
 			}
