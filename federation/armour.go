@@ -12,7 +12,7 @@ import (
 // Why [Unarmour] finds no bytes.
 var (
 	ErrUnmarked = errors.New("the mark is not there")
-	ErrDamaged  = errors.New("what follows the mark is damaged")
+	errDamaged  = errors.New("what follows the mark is damaged")
 )
 
 // Armour writes data as text, under comments, which end with a newline, and a mark. Lines
@@ -33,7 +33,7 @@ func Armour(comments, mark string, data []byte, width int) []byte {
 }
 
 // Unarmour reads what [Armour] wrote under a mark, however an e-mail has broken its
-// lines. The error is [ErrUnmarked] or [ErrDamaged].
+// lines. The error is [ErrUnmarked] or errDamaged.
 func Unarmour(mark string, text []byte) ([]byte, error) {
 	_, body, ok := strings.Cut(string(text), mark)
 	if !ok {
@@ -41,7 +41,7 @@ func Unarmour(mark string, text []byte) ([]byte, error) {
 	}
 	data, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(body), ""))
 	if err != nil {
-		return nil, ErrDamaged
+		return nil, errDamaged
 	}
 	return data, nil
 }

@@ -64,7 +64,7 @@ func FuzzUnarmour(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte, width int) {
 		data, err := Unarmour(invitationMark, text)
 		if err != nil {
-			if !errors.Is(err, ErrUnmarked) && !errors.Is(err, ErrDamaged) {
+			if !errors.Is(err, ErrUnmarked) && !errors.Is(err, errDamaged) {
 				t.Errorf("whoever reads it is told %v", err)
 			}
 			data = text // any bytes may be written
