@@ -121,7 +121,7 @@ func (m Method) Verify(file []byte, means method.Means) ([]vectors.Check, error)
 }
 
 func centralPosterior(ctx context.Context, p *study.Plan, rows dataset.Source) (q gvi.Gaussian, info gvi.Info, err error) {
-	fit, err := Central(ctx, p, rows)
+	fit, err := central(ctx, p, rows)
 	if err != nil {
 		return q, info, err
 	}
