@@ -16,7 +16,6 @@ import (
 
 	"parley/federation/coordinator"
 	"parley/internal/atomicfile"
-	"parley/study"
 )
 
 func coordinatorCommand() *cobra.Command {
@@ -276,11 +275,7 @@ func coordinatorSubmitCommand() *cobra.Command {
 			"where it was.",
 		Args: args(cobra.ExactArgs(2)),
 		RunE: inCoordinator(func(cmd *cobra.Command, f *coordinator.Folder, a []string) error {
-			plan, err := study.Load(a[1], methods)
-			if err != nil {
-				return err
-			}
-			cost, err := methods.Cost(plan)
+			plan, cost, err := loadPlan(a[1])
 			if err != nil {
 				return err
 			}

@@ -72,22 +72,9 @@ func modelTransformCommand() *cobra.Command {
 			"prior: means 0, standard deviations 1.",
 		Args: args(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			if err := out.check(inputsOf(a)...); err != nil {
-				return err
-			}
-			m, data, notes, err := openUse[fitted.Transformer](cmd.Context(), a, "used to score subjects")
-			if err != nil {
-				return err
-			}
-			var subjects int
-			if err := out.write(func(w io.Writer) error {
-				n, more, err := m.Transform(cmd.Context(), data, w, opts)
-				subjects, notes = n, append(notes, more...)
-				return err
-			}); err != nil {
-				return err
-			}
-			return printWritten(cmd, as, out.path, "subjects", subjects, notes)
+			return tabulate(cmd, a, &out, as, "used to score subjects", "subjects", func(m fitted.Transformer, data dataset.Source, w io.Writer) (int, fitted.Notes, error) {
+				return m.Transform(cmd.Context(), data, w, opts)
+			})
 		},
 	}
 	f := cmd.Flags()
@@ -109,22 +96,9 @@ func modelImputeCommand() *cobra.Command {
 			"cells: mean, standard deviation and interval, in the feature's own unit.",
 		Args: args(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			if err := out.check(inputsOf(a)...); err != nil {
-				return err
-			}
-			m, data, notes, err := openUse[fitted.Imputer](cmd.Context(), a, "used to impute")
-			if err != nil {
-				return err
-			}
-			var values int
-			if err := out.write(func(w io.Writer) error {
-				n, more, err := m.Impute(cmd.Context(), data, w, opts)
-				values, notes = n, append(notes, more...)
-				return err
-			}); err != nil {
-				return err
-			}
-			return printWritten(cmd, as, out.path, "values", values, notes)
+			return tabulate(cmd, a, &out, as, "used to impute", "values", func(m fitted.Imputer, data dataset.Source, w io.Writer) (int, fitted.Notes, error) {
+				return m.Impute(cmd.Context(), data, w, opts)
+			})
 		},
 	}
 	f := cmd.Flags()
@@ -357,6 +331,26 @@ func openUse[C any](ctx context.Context, a []string, doing string, columns ...st
 		return p.Where == "subjects" // columns that nobody asked for
 	})
 	return can, dir, notes, nil
+}
+
+// tabulate writes the table that a model makes of data, and says of how many things.
+func tabulate[C any](cmd *cobra.Command, a []string, out *output, as form, doing, what string, table func(m C, data dataset.Source, w io.Writer) (int, fitted.Notes, error)) error {
+	if err := out.check(inputsOf(a)...); err != nil {
+		return err
+	}
+	m, data, notes, err := openUse[C](cmd.Context(), a, doing)
+	if err != nil {
+		return err
+	}
+	var n int
+	if err := out.write(func(w io.Writer) error {
+		many, more, err := table(m, data, w)
+		n, notes = many, append(notes, more...)
+		return err
+	}); err != nil {
+		return err
+	}
+	return printWritten(cmd, as, out.path, what, n, notes)
 }
 
 // printWritten says what was written where.

@@ -17,6 +17,16 @@ func planCommand() *cobra.Command {
 	return cmd
 }
 
+// loadPlan reads a plan, and says what it costs.
+func loadPlan(path string) (*study.Plan, *ledger.Cost, error) {
+	plan, err := study.Load(path, methods)
+	if err != nil {
+		return nil, nil, err
+	}
+	cost, err := methods.Cost(plan)
+	return plan, cost, err
+}
+
 func planCheckCommand() *cobra.Command {
 	var withData bool
 	var as form
@@ -25,15 +35,11 @@ func planCheckCommand() *cobra.Command {
 		Short: "Check a plan, say what it promises and costs, and with --data check the data that it is bound to",
 		Args:  args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			plan, err := study.Load(a[0], methods)
+			plan, cost, err := loadPlan(a[0])
 			if err != nil {
 				return err
 			}
 			digest, err := plan.Digest()
-			if err != nil {
-				return err
-			}
-			cost, err := methods.Cost(plan)
 			if err != nil {
 				return err
 			}
@@ -75,16 +81,12 @@ func planShowCommand() *cobra.Command {
 		Short: "Print the effective plan: every default filled in, and the digest",
 		Args:  args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			plan, err := study.Load(a[0], methods)
+			plan, cost, err := loadPlan(a[0])
 			if err != nil {
 				return err
 			}
 			plan.Local = nil // no part of the plan's identity
 			digest, err := plan.Digest()
-			if err != nil {
-				return err
-			}
-			cost, err := methods.Cost(plan)
 			if err != nil {
 				return err
 			}

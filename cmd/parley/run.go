@@ -11,7 +11,6 @@ import (
 
 	"parley/engine/local"
 	"parley/report/results"
-	"parley/study"
 )
 
 func runCommand() *cobra.Command {
@@ -30,11 +29,7 @@ func runCommand() *cobra.Command {
 				return err
 			}
 			ctx := cmd.Context()
-			plan, err := study.Load(a[0], methods)
-			if err != nil {
-				return err
-			}
-			cost, err := methods.Cost(plan)
+			plan, cost, err := loadPlan(a[0])
 			if err != nil {
 				return err
 			}

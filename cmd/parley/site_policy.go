@@ -73,11 +73,7 @@ func policyCheckCommand() *cobra.Command {
 
 // of asks for every site that the flags mean.
 func (q admission) of(ctx context.Context, policy privacy.Policy, path string) ([]*ledger.Admission, error) {
-	plan, err := study.Load(path, methods)
-	if err != nil {
-		return nil, err
-	}
-	cost, err := methods.Cost(plan)
+	plan, cost, err := loadPlan(path)
 	if err != nil {
 		return nil, err
 	}
