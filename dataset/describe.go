@@ -14,8 +14,8 @@ import (
 // MaxLevels is how many different values of a subject column are counted.
 const MaxLevels = 100
 
-// MaxPatterns is how many different patterns of present views are counted.
-const MaxPatterns = 1000
+// maxPatterns is how many different patterns of present views are counted.
+const maxPatterns = 1000
 
 // Summary describes a data set: counts, and for each feature its range and
 // moments. It is exact, so it belongs to the site and is not for release.
@@ -26,7 +26,7 @@ type Summary struct {
 	Patterns []Pattern       `json:"patterns"` // most frequent first
 	Columns  []ColumnSummary `json:"subject_columns"`
 	// OtherPatterns counts the subjects whose pattern first appeared after
-	// MaxPatterns others; it is 0 for all but data sets with very many views.
+	// maxPatterns others; it is 0 for all but data sets with very many views.
 	OtherPatterns int64 `json:"other_patterns,omitempty"`
 }
 
@@ -101,7 +101,7 @@ type describer struct {
 	subjects int64
 	views    []*viewMoments
 	patterns map[string]int64 // key: a byte for each view, 1 if it is present
-	other    int64            // subjects with patterns beyond MaxPatterns
+	other    int64            // subjects with patterns beyond maxPatterns
 	key      []byte
 	labels   []map[string]int64 // nil: too many
 }
@@ -143,7 +143,7 @@ func (d *describer) add(row *Row) {
 			d.views[k].add(values)
 		}
 	}
-	if _, known := d.patterns[string(d.key)]; known || len(d.patterns) < MaxPatterns {
+	if _, known := d.patterns[string(d.key)]; known || len(d.patterns) < maxPatterns {
 		d.patterns[string(d.key)]++
 	} else {
 		d.other++

@@ -132,7 +132,7 @@ func TestDescribeIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := describe(t, table)
-	if len(s.Patterns) != MaxPatterns || s.OtherPatterns != 1<<views-MaxPatterns || !s.Columns[0].Many || s.Columns[0].Levels != nil {
+	if len(s.Patterns) != maxPatterns || s.OtherPatterns != 1<<views-maxPatterns || !s.Columns[0].Many || s.Columns[0].Levels != nil {
 		t.Errorf("%d patterns, %d other, column %+v", len(s.Patterns), s.OtherPatterns, s.Columns[0])
 	}
 	var b bytes.Buffer

@@ -19,7 +19,7 @@
 //
 // Files sorted by id, compared as bytes, are read in bounded memory whatever
 // their size. Files in another order are sorted on the fly, with temporary
-// files where they are large, up to [MaxUnsorted] bytes.
+// files where they are large, up to maxUnsorted bytes.
 //
 // # Names
 //

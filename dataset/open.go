@@ -164,7 +164,7 @@ func (d *Dir) checkOrder(f *faults, opts Options) {
 		memory = sortMemory
 	}
 	if limit == 0 {
-		limit = MaxUnsorted
+		limit = maxUnsorted
 	}
 	var unsorted []*table
 	var bytes int64

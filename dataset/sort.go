@@ -12,9 +12,9 @@ import (
 	"slices"
 )
 
-// MaxUnsorted is how many bytes of text, over all files of a data set that are
+// maxUnsorted is how many bytes of text, over all files of a data set that are
 // not sorted by id, are sorted on the fly; beyond that the data set is refused.
-const MaxUnsorted = 4 << 30
+const maxUnsorted = 4 << 30
 
 // sortMemory is how many bytes of text all files of a data set may hold in
 // memory while they are sorted.

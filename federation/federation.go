@@ -17,9 +17,9 @@ import (
 	"parley/method"
 )
 
-// Protocol is the version of everything that passes between a coordinator and a
+// protocol is the version of everything that passes between a coordinator and a
 // site. Both ends must have the same one.
-const Protocol = 1
+const protocol = 1
 
 // Control is the bucket of what does not belong to a study.
 const Control = "control"
@@ -27,14 +27,14 @@ const Control = "control"
 // Program is what one end says of itself.
 type Program struct {
 	Version  string         `cbor:"version" json:"version"`   // such as 0.2.0
-	Protocol int            `cbor:"protocol" json:"protocol"` // see [Protocol]
+	Protocol int            `cbor:"protocol" json:"protocol"` // see protocol
 	Platform string         `cbor:"platform" json:"platform"` // operating system and architecture
 	Methods  map[string]int `cbor:"methods" json:"methods"`   // revisions
 }
 
 // This is this program.
 func This(methods method.Registry) Program {
-	p := Program{Version: version.Number, Protocol: Protocol, Platform: runtime.GOOS + "/" + runtime.GOARCH, Methods: map[string]int{}}
+	p := Program{Version: version.Number, Protocol: protocol, Platform: runtime.GOOS + "/" + runtime.GOARCH, Methods: map[string]int{}}
 	for _, m := range methods {
 		p.Methods[m.Name()] = m.Revision()
 	}

@@ -3,6 +3,7 @@ package federation
 import (
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -53,6 +54,24 @@ func FuzzParseInvitation(f *testing.F) {
 		}
 		if _, err := i.Ask(Request{}); err != nil {
 			t.Errorf("nobody can ask with it: %v", err)
+		}
+	})
+}
+
+func FuzzUnarmour(f *testing.F) {
+	f.Add(Armour("# What follows is secret.\n", invitationMark, []byte("some bytes that are more than one line"), 20), 20)
+	f.Add([]byte("x"+invitationMark+invitationMark), 0)
+	f.Fuzz(func(t *testing.T, text []byte, width int) {
+		data, err := Unarmour(invitationMark, text)
+		if err != nil {
+			if !errors.Is(err, ErrUnmarked) && !errors.Is(err, errDamaged) {
+				t.Errorf("whoever reads it is told %v", err)
+			}
+			data = text // any bytes may be written
+		}
+		width = max(0, width%100)
+		if again, err := Unarmour(invitationMark, Armour("# comment\n", invitationMark, data, width)); err != nil || !bytes.Equal(again, data) {
+			t.Errorf("%q reads back as %q, %v", data, again, err)
 		}
 	})
 }

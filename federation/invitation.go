@@ -1,13 +1,10 @@
 package federation
 
 import (
-	"bytes"
 	"crypto/rand"
-	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"parley/engine/wire"
@@ -49,18 +46,10 @@ func (i *Invitation) Encode() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var b bytes.Buffer
-	fmt.Fprintf(&b, "# An invitation for site %s to join a coordinator of Parley. It works once, until %s.\n", i.Site, time.Unix(i.Expires, 0).UTC().Format("2 January 2006 15:04 UTC"))
-	fmt.Fprintln(&b, "# Whoever has it can join in the site's place: send it as you would send a password.")
-	fmt.Fprintln(&b, "# To use it: parley site join FILE")
-	fmt.Fprintln(&b, invitationMark)
-	text := base64.StdEncoding.EncodeToString(data)
-	for len(text) > 0 {
-		n := min(len(text), 76)
-		fmt.Fprintln(&b, text[:n])
-		text = text[n:]
-	}
-	return b.Bytes(), nil
+	comments := fmt.Sprintf("# An invitation for site %s to join a coordinator of Parley. It works once, until %s.\n", i.Site, time.Unix(i.Expires, 0).UTC().Format("2 January 2006 15:04 UTC")) +
+		"# Whoever has it can join in the site's place: send it as you would send a password.\n" +
+		"# To use it: parley site join FILE\n"
+	return Armour(comments, invitationMark, data, 76), nil
 }
 
 // maxInvitation limits the text of an invitation.
@@ -71,12 +60,11 @@ func ParseInvitation(text []byte) (*Invitation, error) {
 	if len(text) > maxInvitation {
 		return nil, fmt.Errorf("it has %d bytes, and an invitation has at most %d", len(text), maxInvitation)
 	}
-	_, body, ok := strings.Cut(string(text), invitationMark)
-	if !ok {
+	data, err := Unarmour(invitationMark, text)
+	switch {
+	case errors.Is(err, ErrUnmarked):
 		return nil, errors.New("this is not an invitation\n  hint: an invitation has a line " + invitationMark)
-	}
-	data, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(body), ""))
-	if err != nil {
+	case err != nil:
 		return nil, errors.New("the invitation is not whole\n  hint: ask for it again, or copy all of its lines")
 	}
 	var i Invitation

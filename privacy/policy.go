@@ -30,7 +30,7 @@ const (
 // differential privacy, with the default limit on δ, and sets no further limit.
 // [LoadPolicy] reads one from YAML.
 type Policy struct {
-	Version    int               `json:"policy"`              // of the format; PolicyVersion in a file
+	Version    int               `json:"policy"`              // of the format; policyVersion in a file
 	Site       string            `json:"site,omitempty"`      // whose policy it is; empty: any site's
 	Protection Demand            `json:"protection"`          // default required
 	Adjacency  account.Adjacency `json:"adjacency,omitempty"` // that guarantees must be stated in; empty for either
@@ -66,7 +66,7 @@ type Minimum struct {
 // DefaultPolicy is what a site has that sets no policy of its own: strict.
 func DefaultPolicy() Policy {
 	return Policy{
-		Version:    PolicyVersion,
+		Version:    policyVersion,
 		Protection: Required,
 		Study:      &account.Budget{Epsilon: 3, Delta: 1e-5},
 		Lifetime:   &Lifetime{Epsilon: 10, Delta: 1e-5, Filter: RenyiFilter},
@@ -77,7 +77,7 @@ func DefaultPolicy() Policy {
 // SimulationPolicy allows everything that published papers did. It is for
 // simulated sites: it protects nobody.
 func SimulationPolicy() Policy {
-	return Policy{Version: PolicyVersion, Protection: Optional, MaxDelta: 1, PerRelease: true}
+	return Policy{Version: policyVersion, Protection: Optional, MaxDelta: 1, PerRelease: true}
 }
 
 // Check reports everything for which the requests of a whole study would be

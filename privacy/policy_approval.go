@@ -63,7 +63,7 @@ func (p Policy) checkPreApproval(report func(key, what, hint string)) {
 // Digest is the SHA-256 of everything that the policy says, with its defaults: how
 // its file is written, and in which order methods stand, makes no difference.
 func (p Policy) Digest() [32]byte {
-	p.Version = PolicyVersion
+	p.Version = policyVersion
 	if p.Protection == "" {
 		p.Protection = Required
 	}

@@ -11,8 +11,8 @@ import (
 	"parley/study"
 )
 
-// PolicyVersion is the version of the policy format that this package reads.
-const PolicyVersion = 1
+// policyVersion is the version of the policy format that this package reads.
+const policyVersion = 1
 
 // LoadPolicy reads and checks the policy in a YAML file. What is wrong with it
 // comes back as one problem.List.
@@ -40,9 +40,9 @@ func ParsePolicy(name string, b []byte) (Policy, error) {
 	err := study.Document{Kind: "policy", Plural: "policies", First: "policy"}.Decode(name, b, &p, func(missing func(string) bool, report func(path, what, hint string)) {
 		switch {
 		case missing("policy"):
-			report("policy", "missing", fmt.Sprintf("the version of the policy format: policy: %d", PolicyVersion))
-		case p.Version != PolicyVersion:
-			report("policy", fmt.Sprintf("version %d of the policy format is unknown", p.Version), fmt.Sprintf("this program reads version %d", PolicyVersion))
+			report("policy", "missing", fmt.Sprintf("the version of the policy format: policy: %d", policyVersion))
+		case p.Version != policyVersion:
+			report("policy", fmt.Sprintf("version %d of the policy format is unknown", p.Version), fmt.Sprintf("this program reads version %d", policyVersion))
 		}
 		if p.Lifetime != nil && missing("lifetime.filter") {
 			p.Lifetime.Filter = RenyiFilter

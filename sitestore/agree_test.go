@@ -42,7 +42,7 @@ func TestStoreAndMemoryAgree(t *testing.T) {
 		both := func(what string, do func(keeper) (any, error)) {
 			a, errA := do(s)
 			b, errB := do(m)
-			for _, target := range []error{ErrNotReserved, ErrReserved, ErrCommitted, ErrForked, ErrMoved, ErrOtherSite} {
+			for _, target := range []error{errNotReserved, errReserved, ErrCommitted, ErrForked, ErrMoved, ErrOtherSite} {
 				if errors.Is(errA, target) != errors.Is(errB, target) {
 					rt.Fatalf("%s: %v against %v", what, errA, errB)
 				}

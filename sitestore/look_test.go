@@ -125,7 +125,7 @@ func TestLookingBesideTheWriter(t *testing.T) {
 	}()
 	last := 0
 	for done := false; !done || last < releases; {
-		if _, err := Open(path); !errors.Is(err, ErrLocked) {
+		if _, err := Open(path); !errors.Is(err, errLocked) {
 			t.Fatalf("a second writer: %v", err)
 		}
 		err := Look(path, func(s *Store) error {

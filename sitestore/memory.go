@@ -71,7 +71,7 @@ func (m *Memory) Reserve(r Reservation, key [32]byte) error {
 		return fmt.Errorf("reserving %s: %w", r.Release, ErrMoved)
 	}
 	if _, ok := m.releases[r.Release]; ok {
-		return fmt.Errorf("reserving %s: %w", r.Release, ErrReserved)
+		return fmt.Errorf("reserving %s: %w", r.Release, errReserved)
 	}
 	m.releases[r.Release] = Release{Task: r.Task, Key: bytes.Clone(key[:])}
 	r.Seq, r.Request = next, bytes.Clone(r.Request)
@@ -109,7 +109,7 @@ func (m *Memory) Commit(release string, sealed, state []byte) error {
 	r, ok := m.releases[release]
 	switch {
 	case !ok:
-		return fmt.Errorf("storing %s: %w", release, ErrNotReserved)
+		return fmt.Errorf("storing %s: %w", release, errNotReserved)
 	case r.Sealed != nil && bytes.Equal(r.Sealed, sealed):
 		return nil
 	case r.Sealed != nil:

@@ -69,16 +69,16 @@ func TestStoresOfEarlierVersionsOpenWithEverythingTheyHeld(t *testing.T) {
 		if r, ok, err := s.Release(again.Release); err != nil || !ok || r.Key != nil || r.Sealed != nil || r.Task != again.Task {
 			t.Fatalf("schema %d: %+v, %v, %v", version, r, ok, err)
 		}
-		if err := s.Commit(again.Release, []byte("late"), nil); !errors.Is(err, ErrNotReserved) {
+		if err := s.Commit(again.Release, []byte("late"), nil); !errors.Is(err, errNotReserved) {
 			t.Fatalf("schema %d: bytes without a key were stored: %v", version, err)
 		}
-		if err := s.Reserve(reservation("3fa9/north/1"), key(9)); !errors.Is(err, ErrReserved) {
+		if err := s.Reserve(reservation("3fa9/north/1"), key(9)); !errors.Is(err, errReserved) {
 			t.Fatalf("schema %d: a release that has its bytes was charged again: %v", version, err)
 		}
 		if err := s.Reserve(again, key(3)); err != nil {
 			t.Fatalf("schema %d: %v", version, err)
 		}
-		if err := s.Reserve(again, key(4)); !errors.Is(err, ErrReserved) {
+		if err := s.Reserve(again, key(4)); !errors.Is(err, errReserved) {
 			t.Fatalf("schema %d: charged a third time: %v", version, err)
 		}
 		if err := s.Commit(again.Release, []byte("late"), []byte("later state")); err != nil {

@@ -43,12 +43,12 @@ import (
 
 // Errors that a caller branches on.
 var (
-	// ErrLocked means that another process has the store open.
-	ErrLocked = errors.New("another process has this site's store open")
-	// ErrNotReserved means that bytes were to be stored without a charge.
-	ErrNotReserved = errors.New("release has no reservation")
-	// ErrReserved means that a release has its charge already.
-	ErrReserved = errors.New("release has been charged")
+	// errLocked means that another process has the store open.
+	errLocked = errors.New("another process has this site's store open")
+	// errNotReserved means that bytes were to be stored without a charge.
+	errNotReserved = errors.New("release has no reservation")
+	// errReserved means that a release has its charge already.
+	errReserved = errors.New("release has been charged")
 	// ErrCommitted means that a release already has other bytes.
 	ErrCommitted = errors.New("release already has its bytes")
 	// ErrMoved means that the ledger has grown since its reader last looked.
@@ -130,7 +130,7 @@ func acquire(path string, o ...Option) (_ *Store, err error) {
 	// SQLite's own locks let readers in between two commits, and other writers, too.
 	lock, err := filelock.Acquire(path + lockSuffix)
 	if errors.Is(err, filelock.ErrHeld) {
-		return nil, ErrLocked
+		return nil, errLocked
 	}
 	if err != nil {
 		return nil, err
@@ -247,7 +247,7 @@ func (s *Store) Release(id string) (r Release, ok bool, err error) {
 
 // Reserve appends a charge to the ledger, chained to the line before it by
 // SHA-256, and keeps the key of its noise. Both are durable when Reserve
-// returns. ErrReserved is returned if the release has a charge and a key, or
+// returns. errReserved is returned if the release has a charge and a key, or
 // its bytes; ErrMoved if the line cannot get the place that r.Seq asks for.
 func (s *Store) Reserve(r Reservation, key [32]byte) error {
 	return s.update("reserving "+r.Release, func(tx *sql.Tx) error {
@@ -264,7 +264,7 @@ func (s *Store) Reserve(r Reservation, key [32]byte) error {
 			return err
 		}
 		if n > 0 {
-			return ErrReserved
+			return errReserved
 		}
 		if _, err := tx.Exec(`INSERT INTO ledger (release, study, task, request, previous, hash) VALUES (?, ?, ?, ?, ?, ?)`,
 			r.Release, r.Study, r.Task[:], r.Request, previous, r.chain(previous)); err != nil {
@@ -309,7 +309,7 @@ func (s *Store) Last() (lines int, hash [32]byte, err error) {
 }
 
 // Commit stores a release's bytes and the state of the study that goes with
-// them, and wipes the key of its noise, in one commit. ErrNotReserved is
+// them, and wipes the key of its noise, in one commit. errNotReserved is
 // returned if nothing was charged for it, ErrCommitted if it has other bytes
 // already; the same bytes again change nothing.
 func (s *Store) Commit(release string, sealed, state []byte) error {
@@ -327,7 +327,7 @@ func (s *Store) Commit(release string, sealed, state []byte) error {
 		var study string
 		err = tx.QueryRow(`SELECT l.study FROM ledger l JOIN keys k ON k.release = l.release WHERE l.release = ? LIMIT 1`, release).Scan(&study)
 		if errors.Is(err, sql.ErrNoRows) {
-			return ErrNotReserved
+			return errNotReserved
 		}
 		if err != nil {
 			return err

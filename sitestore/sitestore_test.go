@@ -40,13 +40,13 @@ func key(b byte) (k [32]byte) {
 
 func TestReleaseIsStoredOnceAfterItsCharge(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "site.db"))
-	if err := s.Commit("r1", []byte("bytes"), nil); !errors.Is(err, ErrNotReserved) {
+	if err := s.Commit("r1", []byte("bytes"), nil); !errors.Is(err, errNotReserved) {
 		t.Fatalf("stored without a charge: %v", err)
 	}
 	if err := s.Reserve(reservation("r1"), key(1)); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Reserve(reservation("r1"), key(2)); !errors.Is(err, ErrReserved) {
+	if err := s.Reserve(reservation("r1"), key(2)); !errors.Is(err, errReserved) {
 		t.Fatalf("charged twice: %v", err)
 	}
 	if r, ok, err := s.Release("r1"); err != nil || !ok || r.Sealed != nil || [32]byte(r.Key) != key(1) {
@@ -61,7 +61,7 @@ func TestReleaseIsStoredOnceAfterItsCharge(t *testing.T) {
 	if err := s.Commit("r1", []byte("bytes"), []byte("another state")); err != nil {
 		t.Fatalf("the same bytes again: %v", err)
 	}
-	if err := s.Reserve(reservation("r1"), key(2)); !errors.Is(err, ErrReserved) {
+	if err := s.Reserve(reservation("r1"), key(2)); !errors.Is(err, errReserved) {
 		t.Fatalf("charged after it was stored: %v", err)
 	}
 	if state, err := s.State("study"); err != nil || string(state) != "state" {

@@ -1,9 +1,9 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,7 +15,7 @@ import (
 
 func attackCommand() *cobra.Command {
 	c := attack.Config{}
-	var asJSON bool
+	var as form
 	cmd := &cobra.Command{
 		Use:   "attack [METHOD [PLAN]]",
 		Short: "Attack simulated studies of a method, and print what is recovered",
@@ -30,10 +30,12 @@ func attackCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, a []string) error {
 			targets := attack.Targets(methods)
 			if len(a) == 0 {
-				for _, name := range targets {
-					fmt.Fprintf(cmd.OutOrStdout(), "parley attack %s\n", name)
-				}
-				return nil
+				return as.line(cmd, targets, func(w io.Writer) error {
+					for _, name := range targets {
+						fmt.Fprintln(w, "parley attack", name)
+					}
+					return nil
+				})
 			}
 			m, ok := methods.Lookup(a[0])
 			if !ok {
@@ -61,13 +63,7 @@ func attackCommand() *cobra.Command {
 				return err
 			}
 			show.close()
-			if asJSON {
-				out := json.NewEncoder(cmd.OutOrStdout())
-				out.SetIndent("", "  ")
-				err = out.Encode(report)
-			} else {
-				err = report.Print(cmd.OutOrStdout())
-			}
+			err = as.object(cmd, report, report.Print)
 			if err == nil && !report.OK {
 				err = errors.New("not everything went as the method's documentation says")
 			}
@@ -78,6 +74,6 @@ func attackCommand() *cobra.Command {
 	f.Uint64Var(&c.Seed, "seed", 1, "of the rows that are made and of all that is drawn but noise")
 	f.Float64SliceVar(&c.Epsilons, "epsilon", []float64{1, 5}, "totals of private studies, beside that of PLAN")
 	f.IntVar(&c.Releases, "releases", 4000, "private releases of each of two neighbouring data sets that are to be told apart")
-	f.BoolVar(&asJSON, "json", false, "print every attack and what came of it as JSON")
+	as.flag(cmd, "print every attack and what came of it as JSON; without METHOD the list")
 	return cmd
 }

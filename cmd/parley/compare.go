@@ -11,7 +11,7 @@ import (
 
 func compareCommand() *cobra.Command {
 	var on string
-	var asJSON bool
+	var as form
 	cmd := &cobra.Command{
 		Use:   "compare MODEL MODEL",
 		Short: "Compare two fits: factors matched, or effects side by side",
@@ -26,11 +26,11 @@ func compareCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return printAccount(cmd, account, asJSON)
+			return printAccount(cmd, account, as)
 		},
 	}
 	cmd.Flags().StringVar(&on, "data", "", "also compare what both predict for the subjects of this data set")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print everything as JSON")
+	as.flag(cmd, "print everything as JSON")
 	return cmd
 }
 

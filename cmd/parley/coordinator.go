@@ -1,9 +1,10 @@
 package main
 
 import (
-	"encoding/json"
+	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -15,8 +16,6 @@ import (
 
 	"parley/federation/coordinator"
 	"parley/internal/atomicfile"
-	"parley/internal/auditlog"
-	"parley/study"
 )
 
 func coordinatorCommand() *cobra.Command {
@@ -127,13 +126,9 @@ func coordinatorServeCommand() *cobra.Command {
 		Long: "Serves every study of the folder: waits for sites to join and to approve, runs rounds, hands out results.\n" +
 			"Stop it with Ctrl-C or SIGTERM at any moment; what is under way goes on when it is started again.",
 		Args: args(cobra.ExactArgs(1)),
-		RunE: func(cmd *cobra.Command, a []string) error {
-			f, err := coordinator.Open(a[0], methods)
-			if err != nil {
-				return err
-			}
+		RunE: inCoordinator(func(cmd *cobra.Command, f *coordinator.Folder, _ []string) error {
 			return serveCoordinator(cmd, f, flags)
-		},
+		}),
 	}
 	flags.add(cmd)
 	return cmd
@@ -146,16 +141,9 @@ func serveCoordinator(cmd *cobra.Command, f *coordinator.Folder, flags daemonFla
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(180 << 20)
 	}
-	log, err := flags.logger(cmd.ErrOrStderr())
-	if err != nil {
-		return err
-	}
-	watch, err := flags.monitor(cmd.Context())
-	if err != nil {
-		return err
-	}
-	d := &coordinator.Daemon{Folder: f, Again: flags.again, Log: log, Watch: watch}
-	return serve(cmd.Context(), d.Serve)
+	return flags.serve(cmd, func(log *slog.Logger, watch *monitor) func(context.Context) error {
+		return (&coordinator.Daemon{Folder: f, Again: flags.again, Log: log, Watch: watch}).Serve
+	})
 }
 
 func coordinatorInviteCommand() *cobra.Command {
@@ -168,11 +156,7 @@ func coordinatorInviteCommand() *cobra.Command {
 		Long: "Writes an invitation for a site, which works once, until it expires. Send it to the site's people as you\n" +
 			"would send a password.",
 		Args: args(cobra.ExactArgs(2)),
-		RunE: func(cmd *cobra.Command, a []string) error {
-			f, err := coordinator.Open(a[0], methods)
-			if err != nil {
-				return err
-			}
+		RunE: inCoordinator(func(cmd *cobra.Command, f *coordinator.Folder, a []string) error {
 			if out == "" {
 				out = a[1] + ".invitation"
 			}
@@ -181,7 +165,7 @@ func coordinatorInviteCommand() *cobra.Command {
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "Send %s to the people of site %s; it works once, within %s. They use it with:\n  parley site join %s\n", out, a[1], expires, filepath.Base(out))
 			return nil
-		},
+		}),
 	}
 	cmd.Flags().StringVar(&out, "out", "", "file to write; it must not exist yet (default SITE.invitation)")
 	cmd.Flags().DurationVar(&expires, "expires", 7*24*time.Hour, "how long it is good")
@@ -211,16 +195,12 @@ func writeInvitation(f *coordinator.Folder, site, out string, expires time.Durat
 }
 
 func coordinatorSitesCommand() *cobra.Command {
-	var asJSON bool
+	var as form
 	cmd := &cobra.Command{
 		Use:   "sites DIR",
 		Short: "List who has been invited, and who has joined",
 		Args:  args(cobra.ExactArgs(1)),
-		RunE: func(cmd *cobra.Command, a []string) error {
-			f, err := coordinator.Open(a[0], methods)
-			if err != nil {
-				return err
-			}
+		RunE: inCoordinator(func(cmd *cobra.Command, f *coordinator.Folder, a []string) error {
 			s, err := f.ReadStatus()
 			if err != nil {
 				return err
@@ -229,35 +209,40 @@ func coordinatorSitesCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				return printJSON(cmd.OutOrStdout(), struct {
-					Invitations []coordinator.Invited    `json:"invitations"`
-					Members     []coordinator.Member     `json:"members"`
-					Seen        []coordinator.SiteStatus `json:"seen"`
-				}{r.Invitations, r.Members, s.Sites})
-			}
-			for _, i := range r.Invitations {
-				if i.UsedBy == "" {
-					fmt.Fprintf(cmd.OutOrStdout(), "%-20s invited, until %s\n", i.Site, i.Expires.Local().Format(time.DateTime))
-				}
-			}
-			for _, m := range r.Members {
-				line := "joined " + m.Joined.Local().Format(time.DateTime)
-				if m.Revoked {
-					line = "revoked"
-				}
-				for _, seen := range s.Sites {
-					if seen.Site == m.Site && seen.Program != nil {
-						line += fmt.Sprintf("; parley %s on %s, last heard of %s", seen.Program.Version, seen.Program.Platform, seen.LastSeen.Local().Format(time.DateTime))
-					}
-				}
-				fmt.Fprintf(cmd.OutOrStdout(), "%-20s %s\n", m.Site, line)
-			}
-			return nil
-		},
+			found := struct {
+				Invitations []coordinator.Invited    `json:"invitations"`
+				Members     []coordinator.Member     `json:"members"`
+				Seen        []coordinator.SiteStatus `json:"seen"`
+			}{r.Invitations, r.Members, s.Sites}
+			return as.object(cmd, found, func(w io.Writer) error {
+				printSites(w, r, s)
+				return nil
+			})
+		}),
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print it as one JSON object")
+	as.flag(cmd, "print it as one JSON object")
 	return cmd
+}
+
+// printSites lists who is invited and has not come, and then who has joined.
+func printSites(w io.Writer, r coordinator.Registry, s coordinator.Status) {
+	for _, i := range r.Invitations {
+		if i.UsedBy == "" {
+			fmt.Fprintf(w, "%-20s invited, until %s\n", i.Site, i.Expires.Local().Format(time.DateTime))
+		}
+	}
+	for _, m := range r.Members {
+		line := "joined " + m.Joined.Local().Format(time.DateTime)
+		if m.Revoked {
+			line = "revoked"
+		}
+		for _, seen := range s.Sites {
+			if seen.Site == m.Site && seen.Program != nil {
+				line += fmt.Sprintf("; parley %s on %s, last heard of %s", seen.Program.Version, seen.Program.Platform, seen.LastSeen.Local().Format(time.DateTime))
+			}
+		}
+		fmt.Fprintf(w, "%-20s %s\n", m.Site, line)
+	}
 }
 
 func coordinatorRevokeCommand() *cobra.Command {
@@ -265,11 +250,7 @@ func coordinatorRevokeCommand() *cobra.Command {
 		Use:   "revoke DIR SITE",
 		Short: "Let a site's keys connect no more, and withdraw its invitations",
 		Args:  args(cobra.ExactArgs(2)),
-		RunE: func(cmd *cobra.Command, a []string) error {
-			f, err := coordinator.Open(a[0], methods)
-			if err != nil {
-				return err
-			}
+		RunE: inCoordinator(func(cmd *cobra.Command, f *coordinator.Folder, a []string) error {
 			user, err := f.Revoke(a[1])
 			if err != nil {
 				return err
@@ -281,28 +262,20 @@ func coordinatorRevokeCommand() *cobra.Command {
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "Copy %s to where you keep it again: it holds the revocation.\n", filepath.Join(f.Path, "coordinator.key"))
 			return nil
-		},
+		}),
 	}
 }
 
 func coordinatorSubmitCommand() *cobra.Command {
-	var asJSON bool
+	var as form
 	cmd := &cobra.Command{
 		Use:   "submit DIR PLAN",
 		Short: "Submit a study; the same plan twice is one study",
 		Long: "Submits a study. The same plan twice is one study; submitted again after it has stopped, it goes on from\n" +
 			"where it was.",
 		Args: args(cobra.ExactArgs(2)),
-		RunE: func(cmd *cobra.Command, a []string) error {
-			f, err := coordinator.Open(a[0], methods)
-			if err != nil {
-				return err
-			}
-			plan, err := study.Load(a[1], methods)
-			if err != nil {
-				return err
-			}
-			cost, err := methods.Cost(plan)
+		RunE: inCoordinator(func(cmd *cobra.Command, f *coordinator.Folder, a []string) error {
+			plan, cost, err := loadPlan(a[1])
 			if err != nil {
 				return err
 			}
@@ -317,74 +290,25 @@ func coordinatorSubmitCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(struct {
-					Study string `json:"study"`
-					Fresh bool   `json:"fresh"`
-					Again bool   `json:"again"` // it had stopped, and is tried again
-				}{digest, fresh, stopped})
-			}
-			was := "was submitted"
-			switch {
-			case stopped:
-				was = "had stopped, and goes on"
-			case !fresh:
-				was = "had been submitted already"
-			}
-			fmt.Fprintf(cmd.OutOrStdout(), "study %s %s; digest %s\n", plan.Name, was, digest)
-			for _, l := range cost.Lines() {
-				fmt.Fprintln(cmd.OutOrStdout(), "privacy:", l)
-			}
-			return nil
-		},
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the digest as JSON")
-	return cmd
-}
-
-// logCommand looks at the audit log of either end, in the folder of which.
-func logCommand(whose string) *cobra.Command {
-	cmd := &cobra.Command{Use: "log", Short: "Show and verify the audit log"}
-	file := func(dir string) string { return filepath.Join(dir, "audit.jsonl") }
-	var asJSON bool
-	show := &cobra.Command{
-		Use: "show DIR", Short: "Print what " + whose + " has noted, oldest first", Args: args(cobra.ExactArgs(1)),
-		RunE: func(cmd *cobra.Command, a []string) error {
-			return auditlog.Read(file(a[0]), func(e auditlog.Entry) error {
-				if asJSON {
-					return json.NewEncoder(cmd.OutOrStdout()).Encode(e)
+			submitted := struct {
+				Study string `json:"study"`
+				Fresh bool   `json:"fresh"`
+				Again bool   `json:"again"` // it had stopped, and is tried again
+			}{digest, fresh, stopped}
+			return as.line(cmd, submitted, func(w io.Writer) error {
+				was := "was submitted"
+				switch {
+				case stopped:
+					was = "had stopped, and goes on"
+				case !fresh:
+					was = "had been submitted already"
 				}
-				return printEntry(cmd.OutOrStdout(), e)
+				fmt.Fprintf(w, "study %s %s; digest %s\n", plan.Name, was, digest)
+				printLines(w, "privacy:", cost.Lines())
+				return nil
 			})
-		},
+		}),
 	}
-	show.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a line")
-	verify := &cobra.Command{
-		Use: "verify DIR", Short: "Check that no line was changed, taken out or put in between",
-		Long: "Walks the chain of hashes through the log. It shows accidents and clumsy changes, but not that lines are\n" +
-			"missing at the end: keep the last hash elsewhere.",
-		Args: args(cobra.ExactArgs(1)),
-		RunE: func(cmd *cobra.Command, a []string) error {
-			n, head, err := auditlog.Verify(file(a[0]))
-			if err != nil {
-				return err
-			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s is whole: %d lines\nlast hash %s\n", file(a[0]), n, head)
-			return nil
-		},
-	}
-	cmd.AddCommand(show, verify)
+	as.flag(cmd, "print the digest as JSON")
 	return cmd
-}
-
-func printEntry(w io.Writer, e auditlog.Entry) error {
-	line := e.At.Local().Format(time.DateTime) + " " + e.What
-	if e.Site != "" {
-		line += ", site " + e.Site
-	}
-	if e.Study != "" {
-		line += fmt.Sprintf(", study %.12s", e.Study)
-	}
-	_, err := fmt.Fprintln(w, line+": "+e.Text)
-	return err
 }

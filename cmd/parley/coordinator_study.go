@@ -2,10 +2,9 @@ package main
 
 import (
 	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -17,31 +16,27 @@ import (
 )
 
 func coordinatorStatusCommand() *cobra.Command {
-	var asJSON bool
+	var as form
 	cmd := &cobra.Command{
 		Use:   "status DIR",
 		Short: "Say where studies and sites stand",
 		Args:  args(cobra.ExactArgs(1)),
-		RunE: func(cmd *cobra.Command, a []string) error {
-			f, err := coordinator.Open(a[0], methods)
-			if err != nil {
-				return err
-			}
+		RunE: inCoordinator(func(cmd *cobra.Command, f *coordinator.Folder, a []string) error {
 			s, err := f.ReadStatus()
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				return printJSON(cmd.OutOrStdout(), s)
-			}
-			return printCoordinator(cmd.OutOrStdout(), a[0], s)
-		},
+			return as.object(cmd, s, func(w io.Writer) error {
+				printCoordinator(w, f.Path, s)
+				return nil
+			})
+		}),
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print it as one JSON object")
+	as.flag(cmd, "print it as one JSON object")
 	return cmd
 }
 
-func printCoordinator(w io.Writer, dir string, s coordinator.Status) error {
+func printCoordinator(w io.Writer, dir string, s coordinator.Status) {
 	if s.Serving {
 		fmt.Fprintf(w, "serving; broker: %s\n", s.Broker)
 	} else {
@@ -60,7 +55,6 @@ func printCoordinator(w io.Writer, dir string, s coordinator.Status) error {
 			fmt.Fprintf(w, "  %-20s %s\n", x.Site, standingLine(x))
 		}
 	}
-	return nil
 }
 
 func studyLine(st coordinator.StudyStatus) string {
@@ -86,33 +80,31 @@ func standingLine(x coordinator.StandingState) string {
 }
 
 func coordinatorWatchCommand() *cobra.Command {
-	var asJSON bool
+	var as form
 	cmd := &cobra.Command{
 		Use:   "watch DIR [STUDY]",
 		Short: "Print what changes in a study, until it ends",
 		Long: "Prints a line for each change, until the study ends, or every study without STUDY. Exit code 1 if one has\n" +
 			"stopped without a result.",
 		Args: args(cobra.RangeArgs(1, 2)),
-		RunE: func(cmd *cobra.Command, a []string) error {
-			f, err := coordinator.Open(a[0], methods)
+		RunE: inCoordinator(func(cmd *cobra.Command, f *coordinator.Folder, a []string) error {
+			var only string
+			var err error
+			if len(a) > 1 {
+				only, err = f.Find(a[1])
+			}
 			if err != nil {
 				return err
 			}
-			only := ""
-			if len(a) > 1 {
-				if only, err = f.Find(a[1]); err != nil {
-					return err
-				}
-			}
-			return watchStudies(cmd.Context(), cmd.OutOrStdout(), f, only, asJSON)
-		},
+			return watchStudies(cmd.Context(), cmd.OutOrStdout(), f, only, as)
+		}),
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object for each change of a study")
+	as.flag(cmd, "print one JSON object for each change of a study")
 	return cmd
 }
 
 // watchStudies prints changes until the studies have ended.
-func watchStudies(ctx context.Context, w io.Writer, f *coordinator.Folder, only string, asJSON bool) error {
+func watchStudies(ctx context.Context, w io.Writer, f *coordinator.Folder, only string, as form) error {
 	said := map[string]string{}
 	serving := true
 	say := func(key, line string) {
@@ -126,7 +118,7 @@ func watchStudies(ctx context.Context, w io.Writer, f *coordinator.Folder, only 
 		if err != nil {
 			return err
 		}
-		if !s.Serving && serving && !asJSON {
+		if !s.Serving && serving && !as.json {
 			fmt.Fprintf(w, "nobody serves %s; waiting for: parley coordinator serve %s\n", f.Path, f.Path)
 		}
 		serving = s.Serving
@@ -162,12 +154,12 @@ func watchStudies(ctx context.Context, w io.Writer, f *coordinator.Folder, only 
 			default:
 				open++
 			}
-			if asJSON {
-				var b strings.Builder
-				if err := printJSONLine(&b, st); err != nil {
+			if as.json {
+				line, err := json.Marshal(st)
+				if err != nil {
 					return err
 				}
-				say(digest, strings.TrimSpace(b.String()))
+				say(digest, string(line))
 				continue
 			}
 			for _, x := range st.Sites {
@@ -204,15 +196,7 @@ func triedAgain(f *coordinator.Folder, st coordinator.StudyStatus) (bool, error)
 func order(use, short, long string, most int, make func(a []string) coordinator.Order, done string) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, Long: long, Args: args(cobra.ExactArgs(most)),
-		RunE: func(cmd *cobra.Command, a []string) error {
-			f, err := coordinator.Open(a[0], methods)
-			if err != nil {
-				return err
-			}
-			digest, err := f.Find(a[1])
-			if err != nil {
-				return err
-			}
+		RunE: inCoordinator(ofStudy(func(cmd *cobra.Command, f *coordinator.Folder, digest string, a []string) error {
 			plan, err := f.Plan(digest)
 			if err != nil {
 				return err
@@ -229,7 +213,7 @@ func order(use, short, long string, most int, make func(a []string) coordinator.
 				fmt.Fprintln(cmd.OutOrStdout(), "Nobody serves the folder: it is done as soon as somebody does.")
 			}
 			return nil
-		},
+		})),
 	}
 }
 
@@ -245,56 +229,17 @@ func coordinatorAbortCommand() *cobra.Command {
 }
 
 func coordinatorResultsCommand() *cobra.Command {
-	var asJSON bool
+	var as form
 	cmd := &cobra.Command{
 		Use:   "results DIR STUDY",
 		Short: "Say where the results of a study are",
 		Args:  args(cobra.ExactArgs(2)),
-		RunE: func(cmd *cobra.Command, a []string) error {
-			f, err := coordinator.Open(a[0], methods)
-			if err != nil {
-				return err
-			}
-			digest, err := f.Find(a[1])
-			if err != nil {
-				return err
-			}
-			return printResults(cmd.OutOrStdout(), f, digest, asJSON)
-		},
+		RunE: inCoordinator(ofStudy(func(cmd *cobra.Command, f *coordinator.Folder, digest string, a []string) error {
+			return printResults(cmd, f, digest, as)
+		})),
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print it as JSON")
+	as.flag(cmd, "print it as JSON")
 	return cmd
-}
-
-// errNoResults means that a study has not come to its end.
-var errNoResults = errors.New("it has no results yet")
-
-// printResults says where the results of a study are, in the folder of either end.
-func printResults(w io.Writer, f interface {
-	ResultsPath(*study.Plan) (string, error)
-	Plan(digest string) (*study.Plan, error)
-}, digest string, asJSON bool) error {
-	plan, err := f.Plan(digest)
-	if err != nil {
-		return err
-	}
-	path, err := f.ResultsPath(plan)
-	if err != nil {
-		return err
-	}
-	page := filepath.Join(path, "report.html")
-	if !exists(page) {
-		return fmt.Errorf("study %s: %w", plan.Name, errNoResults)
-	}
-	if asJSON {
-		return printJSONLine(w, struct {
-			Study   string `json:"study"`
-			Results string `json:"results"`
-			Report  string `json:"report"`
-		}{digest, path, page})
-	}
-	_, err = fmt.Fprintln(w, "Open", page)
-	return err
 }
 
 func coordinatorRebuildCommand() *cobra.Command {

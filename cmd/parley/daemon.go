@@ -133,9 +133,19 @@ func (f *daemonFlags) monitor(ctx context.Context) (*monitor, error) {
 	return m, nil
 }
 
-// serve runs a daemon. That it was told to stop is how it should end.
-func serve(ctx context.Context, run func(context.Context) error) error {
-	err := run(ctx)
+// serve runs a daemon with the log and the monitor that the flags ask for. That it was
+// told to stop is how it should end.
+func (f *daemonFlags) serve(cmd *cobra.Command, daemon func(*slog.Logger, *monitor) func(context.Context) error) error {
+	ctx := cmd.Context()
+	log, err := f.logger(cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	watch, err := f.monitor(ctx)
+	if err != nil {
+		return err
+	}
+	err = daemon(log, watch)(ctx)
 	if ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled)) {
 		return nil
 	}

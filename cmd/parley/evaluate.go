@@ -1,16 +1,12 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
-	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/vbauerster/mpb/v8"
-	"github.com/vbauerster/mpb/v8/decor"
 
 	"parley/judge/crossval"
 	"parley/judge/evaluate"
@@ -22,7 +18,7 @@ import (
 func evaluateCommand() *cobra.Command {
 	c := crossval.Config{Methods: methods}
 	var scenarios []string
-	var asJSON bool
+	var as form
 	cmd := &cobra.Command{
 		Use:   "evaluate PLAN",
 		Short: "Judge a plan by cross-validation, beside what could be had without it",
@@ -64,7 +60,7 @@ func evaluateCommand() *cobra.Command {
 				return instead(c.Plan, err)
 			}
 			show.close()
-			return present(cmd.OutOrStdout(), asJSON, c.Dir, "evaluation", result)
+			return present(cmd, as, c.Dir, "evaluation", result)
 		},
 	}
 	f := cmd.Flags()
@@ -74,7 +70,7 @@ func evaluateCommand() *cobra.Command {
 	f.IntVar(&c.Sites, "sites", 0, "number of simulated sites (default that of the plan)")
 	f.StringVar(&c.Label, "label", "", "of factor models: subject column to tell apart in latent space\n(default that of local.split.by, or the plan's first)")
 	f.StringVar(&c.Dir, "out", "", "directory for what is computed (default results/NAME-DIGEST-evaluation)")
-	f.BoolVar(&asJSON, "json", false, "print where the results are, and all summaries, as JSON")
+	as.flag(cmd, "print where the results are, and all summaries, as JSON")
 	return cmd
 }
 
@@ -109,55 +105,12 @@ func directoryOf(dir string, plan *study.Plan, kind string) (string, error) {
 
 // present tells what came of a command whose report lies in dir: in words, or
 // as one JSON object with the results under the name of their kind.
-func present(w io.Writer, asJSON bool, dir, kind string, results interface{ Print(io.Writer) error }) error {
-	if asJSON {
-		return json.NewEncoder(w).Encode(map[string]any{"directory": dir, kind: results})
-	}
-	if err := results.Print(w); err != nil {
+func present(cmd *cobra.Command, as form, dir, kind string, results interface{ Print(io.Writer) error }) error {
+	return as.line(cmd, map[string]any{"directory": dir, kind: results}, func(w io.Writer) error {
+		if err := results.Print(w); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(w, "\nOpen %s\n", filepath.Join(dir, "report.html"))
 		return err
-	}
-	_, err := fmt.Fprintf(w, "\nOpen %s\n", filepath.Join(dir, "report.html"))
-	return err
-}
-
-// evaluationProgress tells how far an evaluation is: a bar on a terminal, a
-// line for every tenth elsewhere.
-type evaluationProgress struct {
-	*progress
-	began  time.Time
-	before int // experiments that were stored when this run began
-	tenth  int // last told
-}
-
-func (p *evaluationProgress) experiments(now crossval.Progress) {
-	if p.began.IsZero() {
-		p.began, p.before = time.Now(), now.Stored
-		if now.Stored > 0 {
-			p.line("%d of %d experiments are stored already", now.Stored, now.Of)
-		}
-	}
-	if p.bars != nil {
-		if p.bar == nil {
-			p.bar = p.bars.AddBar(int64(now.Of),
-				mpb.PrependDecorators(decor.Name("experiment "), decor.CountersNoUnit("%d of %d")),
-				mpb.AppendDecorators(decor.Any(func(s decor.Statistics) string { return p.remaining(int(s.Current), int(s.Total)) })))
-		}
-		p.bar.SetCurrent(int64(now.Done))
-		return
-	}
-	if tenth := 10 * now.Done / max(now.Of, 1); tenth > p.tenth && now.Done > p.before {
-		p.tenth = tenth
-		p.line("%d of %d experiments%s", now.Done, now.Of, p.remaining(now.Done, now.Of))
-	}
-}
-
-// remaining goes by the experiments of this run alone, which come in the same
-// mixture from beginning to end. Of the first few it says nothing.
-func (p *evaluationProgress) remaining(done, of int) string {
-	computed := done - p.before
-	if computed < min(8, of-p.before) || done == of {
-		return ""
-	}
-	left := time.Since(p.began) * time.Duration(of-done) / time.Duration(computed)
-	return ", about " + left.Round(time.Second).String() + " left"
+	})
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -31,7 +30,7 @@ func modelCommand() *cobra.Command {
 }
 
 func modelSummaryCommand() *cobra.Command {
-	var asJSON bool
+	var as form
 	var top int
 	cmd := &cobra.Command{
 		Use:   "summary MODEL",
@@ -49,11 +48,11 @@ func modelSummaryCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return printAccount(cmd, account, asJSON)
+			return printAccount(cmd, account, as)
 		},
 	}
 	cmd.Flags().IntVar(&top, "top", 5, "loadings to show of each factor")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print everything as JSON")
+	as.flag(cmd, "print everything as JSON")
 	return cmd
 }
 
@@ -64,7 +63,7 @@ const newSiteUse = "the subjects are of a site that took no part in the fit: wha
 func modelTransformCommand() *cobra.Command {
 	var opts fitted.TransformOptions
 	var out output
-	var asJSON bool
+	var as form
 	cmd := &cobra.Command{
 		Use:   "transform MODEL DATA --out FILE.csv",
 		Short: "Score new subjects on the factors, whatever they lack",
@@ -73,36 +72,23 @@ func modelTransformCommand() *cobra.Command {
 			"prior: means 0, standard deviations 1.",
 		Args: args(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			if err := out.check(inputsOf(a)...); err != nil {
-				return err
-			}
-			m, data, notes, err := openUse[fitted.Transformer](cmd.Context(), a, "used to score subjects")
-			if err != nil {
-				return err
-			}
-			var subjects int
-			if err := out.write(func(w io.Writer) error {
-				n, more, err := m.Transform(cmd.Context(), data, w, opts)
-				subjects, notes = n, append(notes, more...)
-				return err
-			}); err != nil {
-				return err
-			}
-			return printWritten(cmd, asJSON, out.path, "subjects", subjects, notes)
+			return tabulate(cmd, a, &out, as, "used to score subjects", "subjects", func(m fitted.Transformer, data dataset.Source, w io.Writer) (int, fitted.Notes, error) {
+				return m.Transform(cmd.Context(), data, w, opts)
+			})
 		},
 	}
 	f := cmd.Flags()
 	out.flags(cmd)
 	f.BoolVar(&opts.NewSite, "new-site", false, newSiteUse)
 	f.BoolVar(&opts.Covariance, "covariance", false, "write the covariances of the factors too")
-	f.BoolVar(&asJSON, "json", false, "print what was written, and the warnings, as JSON")
+	as.flag(cmd, "print what was written, and the warnings, as JSON")
 	return cmd
 }
 
 func modelImputeCommand() *cobra.Command {
 	var opts fitted.ImputeOptions
 	var out output
-	var asJSON bool
+	var as form
 	cmd := &cobra.Command{
 		Use:   "impute MODEL DATA --out FILE.csv",
 		Short: "Predict what was not measured, with intervals",
@@ -110,22 +96,9 @@ func modelImputeCommand() *cobra.Command {
 			"cells: mean, standard deviation and interval, in the feature's own unit.",
 		Args: args(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			if err := out.check(inputsOf(a)...); err != nil {
-				return err
-			}
-			m, data, notes, err := openUse[fitted.Imputer](cmd.Context(), a, "used to impute")
-			if err != nil {
-				return err
-			}
-			var values int
-			if err := out.write(func(w io.Writer) error {
-				n, more, err := m.Impute(cmd.Context(), data, w, opts)
-				values, notes = n, append(notes, more...)
-				return err
-			}); err != nil {
-				return err
-			}
-			return printWritten(cmd, asJSON, out.path, "values", values, notes)
+			return tabulate(cmd, a, &out, as, "used to impute", "values", func(m fitted.Imputer, data dataset.Source, w io.Writer) (int, fitted.Notes, error) {
+				return m.Impute(cmd.Context(), data, w, opts)
+			})
 		},
 	}
 	f := cmd.Flags()
@@ -133,14 +106,14 @@ func modelImputeCommand() *cobra.Command {
 	f.StringSliceVar(&opts.Views, "view", nil, "only these views (default all)")
 	f.Float64Var(&opts.Level, "level", 0.9, "share of values that the intervals are to hold")
 	f.BoolVar(&opts.NewSite, "new-site", false, newSiteUse)
-	f.BoolVar(&asJSON, "json", false, "print what was written, and the warnings, as JSON")
+	as.flag(cmd, "print what was written, and the warnings, as JSON")
 	return cmd
 }
 
 func modelPredictCommand() *cobra.Command {
 	var opts fitted.PredictOptions
 	var out output
-	var asJSON bool
+	var as form
 	cmd := &cobra.Command{
 		Use:   "predict MODEL DATA --out FILE.csv",
 		Short: "Predict the outcome of new subjects, with probabilities",
@@ -173,17 +146,17 @@ func modelPredictCommand() *cobra.Command {
 				return err
 			}
 			if scores == nil {
-				return printWritten(cmd, asJSON, out.path, "subjects", subjects, notes)
+				return printWritten(cmd, as, out.path, "subjects", subjects, notes)
 			}
 			scores.Notes = append(notes, scores.Notes...)
-			return printAccount(cmd, scores, asJSON)
+			return printAccount(cmd, scores, as)
 		},
 	}
 	f := cmd.Flags()
 	out.flags(cmd)
 	f.BoolVar(&opts.Score, "score", false, "compare with the outcomes, a column of subjects.csv")
 	f.Float64Var(&opts.Level, "level", 0.9, "share of outcomes that the intervals of numbers are to hold")
-	f.BoolVar(&asJSON, "json", false, "print what was written or the scores, and the warnings, as JSON")
+	as.flag(cmd, "print what was written or the scores, and the warnings, as JSON")
 	return cmd
 }
 
@@ -192,7 +165,7 @@ func modelSampleCommand() *cobra.Command {
 	var seed uint64
 	var views []string
 	var out string
-	var asJSON bool
+	var as form
 	cmd := &cobra.Command{
 		Use:   "sample MODEL --n N --out DIR",
 		Short: "Draw new subjects from the model, as a data set",
@@ -214,7 +187,7 @@ func modelSampleCommand() *cobra.Command {
 			if err := dataset.Write(cmd.Context(), out, data); err != nil {
 				return err
 			}
-			return printWritten(cmd, asJSON, out, "drawn", n, nil)
+			return printWritten(cmd, as, out, "drawn", n, nil)
 		},
 	}
 	f := cmd.Flags()
@@ -222,7 +195,7 @@ func modelSampleCommand() *cobra.Command {
 	f.Uint64Var(&seed, "seed", 1, "seed of the draws: the same gives the same subjects")
 	f.StringSliceVar(&views, "view", nil, "views that the subjects have (default all)")
 	f.StringVar(&out, "out", "", "folder to write the data set to")
-	f.BoolVar(&asJSON, "json", false, "print what was written as JSON")
+	as.flag(cmd, "print what was written as JSON")
 	cmd.MarkFlagRequired("n")
 	cmd.MarkFlagRequired("out")
 	return cmd
@@ -230,7 +203,8 @@ func modelSampleCommand() *cobra.Command {
 
 func modelExportCommand() *cobra.Command {
 	var format, out string
-	var force, asJSON bool
+	var force bool
+	var as form
 	cmd := &cobra.Command{
 		Use:   "export MODEL --format csv|npy|safetensors --out DIR",
 		Short: "Write loadings and all other parameters for other programs",
@@ -265,21 +239,21 @@ func modelExportCommand() *cobra.Command {
 					return err
 				}
 			}
-			return printWritten(cmd, asJSON, out, "files", len(files), nil)
+			return printWritten(cmd, as, out, "files", len(files), nil)
 		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&format, "format", "csv", "csv, npy or safetensors")
 	f.StringVar(&out, "out", "", "folder to write to")
 	f.BoolVar(&force, "force", false, forceUsage)
-	f.BoolVar(&asJSON, "json", false, "print what was written as JSON")
+	as.flag(cmd, "print what was written as JSON")
 	cmd.MarkFlagRequired("out")
 	return cmd
 }
 
 func modelAssociateCommand() *cobra.Command {
 	var with, categories []string
-	var asJSON bool
+	var as form
 	cmd := &cobra.Command{
 		Use:   "associate MODEL DATA --with COLUMN",
 		Short: "Test each factor against columns of subjects.csv, for the site's own use",
@@ -306,13 +280,13 @@ func modelAssociateCommand() *cobra.Command {
 				return err
 			}
 			account.Notes = append(notes, account.Notes...)
-			return printAccount(cmd, account, asJSON)
+			return printAccount(cmd, account, as)
 		},
 	}
 	f := cmd.Flags()
 	f.StringSliceVar(&with, "with", nil, "columns; those whose cells are all numbers are taken as numbers")
 	f.StringSliceVar(&categories, "category", nil, "columns to take as categories even if they hold numbers, such as codes")
-	f.BoolVar(&asJSON, "json", false, "print everything as JSON")
+	as.flag(cmd, "print everything as JSON")
 	return cmd
 }
 
@@ -359,30 +333,45 @@ func openUse[C any](ctx context.Context, a []string, doing string, columns ...st
 	return can, dir, notes, nil
 }
 
+// tabulate writes the table that a model makes of data, and says of how many things.
+func tabulate[C any](cmd *cobra.Command, a []string, out *output, as form, doing, what string, table func(m C, data dataset.Source, w io.Writer) (int, fitted.Notes, error)) error {
+	if err := out.check(inputsOf(a)...); err != nil {
+		return err
+	}
+	m, data, notes, err := openUse[C](cmd.Context(), a, doing)
+	if err != nil {
+		return err
+	}
+	var n int
+	if err := out.write(func(w io.Writer) error {
+		many, more, err := table(m, data, w)
+		n, notes = many, append(notes, more...)
+		return err
+	}); err != nil {
+		return err
+	}
+	return printWritten(cmd, as, out.path, what, n, notes)
+}
+
 // printWritten says what was written where.
-func printWritten(cmd *cobra.Command, asJSON bool, out, what string, n int, notes fitted.Notes) error {
-	if asJSON {
-		return json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]any{"out": out, what: n, "warnings": notes.Lines()})
-	}
-	for _, text := range notes.Lines() {
-		fmt.Fprintln(cmd.ErrOrStderr(), "warning:", text)
-	}
-	if what == "drawn" {
-		what = "subjects drawn from the model; nobody measured them"
-	}
-	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s: %d %s\n", out, n, what)
-	return err
+func printWritten(cmd *cobra.Command, as form, out, what string, n int, notes fitted.Notes) error {
+	return as.line(cmd, map[string]any{"out": out, what: n, "warnings": notes.Lines()}, func(w io.Writer) error {
+		printLines(cmd.ErrOrStderr(), "warning:", notes.Lines())
+		if what == "drawn" {
+			what = "subjects drawn from the model; nobody measured them"
+		}
+		_, err := fmt.Fprintf(w, "%s: %d %s\n", out, n, what)
+		return err
+	})
 }
 
 // printAccount writes an account for people or for programs.
-func printAccount(cmd *cobra.Command, a *fitted.Account, asJSON bool) error {
-	out := cmd.OutOrStdout()
-	for _, text := range a.Notes.Lines() {
-		fmt.Fprintln(cmd.ErrOrStderr(), "warning:", text)
-	}
-	if asJSON {
-		return json.NewEncoder(out).Encode(a.Value)
-	}
+func printAccount(cmd *cobra.Command, a *fitted.Account, as form) error {
+	printLines(cmd.ErrOrStderr(), "warning:", a.Notes.Lines())
+	return as.line(cmd, a.Value, func(w io.Writer) error { return accountText(w, a) })
+}
+
+func accountText(out io.Writer, a *fitted.Account) error {
 	width := 0
 	for _, f := range a.Facts {
 		width = max(width, len(f.Name))

@@ -1,8 +1,8 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
+	"io"
 	"path/filepath"
 	"time"
 
@@ -14,7 +14,7 @@ import (
 func modelRefitCommand() *cobra.Command {
 	var latent int
 	var out string
-	var asJSON bool
+	var as form
 	cmd := &cobra.Command{
 		Use:   "refit RESULTS --latent Q --out DIR",
 		Short: "Make another model of what the sites of a private study released",
@@ -44,26 +44,22 @@ func modelRefitCommand() *cobra.Command {
 			if err := s.WriteRefit(out, "latent", latent, r, time.Now()); err != nil {
 				return err
 			}
-			if asJSON {
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(struct {
-					Results string             `json:"results"`
-					Metrics map[string]float64 `json:"metrics"`
-				}{out, r.Metrics})
-			}
-			for _, f := range r.Headline {
-				fmt.Fprintf(cmd.OutOrStdout(), "%-22s %s\n", f.Name, f.Value)
-			}
-			for _, line := range s.Origin.Guarantee {
-				fmt.Fprintf(cmd.OutOrStdout(), "%-22s nothing is added to %s\n", "privacy", line)
-			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "\nOpen %s\n", filepath.Join(out, "report.html"))
-			return err
+			return as.line(cmd, ran{out, r.Metrics}, func(w io.Writer) error {
+				for _, f := range r.Headline {
+					fmt.Fprintf(w, "%-22s %s\n", f.Name, f.Value)
+				}
+				for _, line := range s.Origin.Guarantee {
+					fmt.Fprintf(w, "%-22s nothing is added to %s\n", "privacy", line)
+				}
+				_, err := fmt.Fprintf(w, "\nOpen %s\n", filepath.Join(out, "report.html"))
+				return err
+			})
 		},
 	}
 	f := cmd.Flags()
 	f.IntVar(&latent, "latent", 0, "number of factors")
 	f.StringVar(&out, "out", "", "directory for the model and its report")
-	f.BoolVar(&asJSON, "json", false, "print where the results are, and the metrics, as JSON")
+	as.flag(cmd, "print where the results are, and the metrics, as JSON")
 	cmd.MarkFlagRequired("latent")
 	cmd.MarkFlagRequired("out")
 	return cmd

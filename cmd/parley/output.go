@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -106,4 +107,38 @@ func checkFolder(path string) error {
 		return nil
 	}
 	return problem.Problem{File: path, What: "this is a file, and what is written is a folder", Hint: "choose another with --out"}
+}
+
+// form is how a command prints what it has found: for people or, with --json, for
+// programs.
+type form struct{ json bool }
+
+// flag adds --json to a command.
+func (f *form) flag(cmd *cobra.Command, usage string) {
+	cmd.Flags().BoolVar(&f.json, "json", false, usage)
+}
+
+// line prints v on one line, or else what text prints.
+func (f form) line(cmd *cobra.Command, v any, text func(io.Writer) error) error {
+	if f.json {
+		return json.NewEncoder(cmd.OutOrStdout()).Encode(v)
+	}
+	return text(cmd.OutOrStdout())
+}
+
+// object prints v with indentation, which people read too, or else what text prints.
+func (f form) object(cmd *cobra.Command, v any, text func(io.Writer) error) error {
+	if f.json {
+		out := json.NewEncoder(cmd.OutOrStdout())
+		out.SetIndent("", "  ")
+		return out.Encode(v)
+	}
+	return text(cmd.OutOrStdout())
+}
+
+// printLines prints each line behind a word that says what it is.
+func printLines(w io.Writer, word string, lines []string) {
+	for _, l := range lines {
+		fmt.Fprintln(w, word, l)
+	}
 }

@@ -1,8 +1,8 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -17,22 +17,29 @@ func planCommand() *cobra.Command {
 	return cmd
 }
 
+// loadPlan reads a plan, and says what it costs.
+func loadPlan(path string) (*study.Plan, *ledger.Cost, error) {
+	plan, err := study.Load(path, methods)
+	if err != nil {
+		return nil, nil, err
+	}
+	cost, err := methods.Cost(plan)
+	return plan, cost, err
+}
+
 func planCheckCommand() *cobra.Command {
-	var asJSON, withData bool
+	var withData bool
+	var as form
 	cmd := &cobra.Command{
 		Use:   "check PLAN",
 		Short: "Check a plan, say what it promises and costs, and with --data check the data that it is bound to",
 		Args:  args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			plan, err := study.Load(a[0], methods)
+			plan, cost, err := loadPlan(a[0])
 			if err != nil {
 				return err
 			}
 			digest, err := plan.Digest()
-			if err != nil {
-				return err
-			}
-			cost, err := methods.Cost(plan)
 			if err != nil {
 				return err
 			}
@@ -48,37 +55,33 @@ func planCheckCommand() *cobra.Command {
 				notes = append(notes, binding.Notes...)
 			}
 			lines := notes.Lines()
-			if asJSON {
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(struct {
-					Name    string       `json:"name"`
-					Digest  string       `json:"digest"`
-					Privacy *ledger.Cost `json:"privacy"`
-					Notes   []string     `json:"notes"`
-				}{plan.Name, digest.String(), cost, lines})
-			}
-			for _, l := range lines {
-				fmt.Fprintln(cmd.OutOrStdout(), "note:", l)
-			}
-			fmt.Fprintf(cmd.OutOrStdout(), "plan %s is in order; digest %s\n", plan.Name, digest)
-			for _, l := range cost.Lines() {
-				fmt.Fprintln(cmd.OutOrStdout(), "privacy:", l)
-			}
-			return nil
+			checked := struct {
+				Name    string       `json:"name"`
+				Digest  string       `json:"digest"`
+				Privacy *ledger.Cost `json:"privacy"`
+				Notes   []string     `json:"notes"`
+			}{plan.Name, digest.String(), cost, lines}
+			return as.line(cmd, checked, func(w io.Writer) error {
+				printLines(w, "note:", lines)
+				fmt.Fprintf(w, "plan %s is in order; digest %s\n", plan.Name, digest)
+				printLines(w, "privacy:", cost.Lines())
+				return nil
+			})
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the digest and the notes as JSON")
+	as.flag(cmd, "print the digest and the notes as JSON")
 	cmd.Flags().BoolVar(&withData, "data", false, "also open the data of the local section and compare every site's columns with the plan")
 	return cmd
 }
 
 func planShowCommand() *cobra.Command {
-	var asJSON bool
+	var as form
 	cmd := &cobra.Command{
 		Use:   "show PLAN",
 		Short: "Print the effective plan: every default filled in, and the digest",
 		Args:  args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			plan, err := study.Load(a[0], methods)
+			plan, cost, err := loadPlan(a[0])
 			if err != nil {
 				return err
 			}
@@ -87,28 +90,22 @@ func planShowCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			cost, err := methods.Cost(plan)
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(struct {
-					Digest  string       `json:"digest"`
-					Privacy *ledger.Cost `json:"privacy"`
-					Plan    *study.Plan  `json:"plan"`
-				}{digest.String(), cost, plan})
-			}
-			text, err := plan.YAML()
-			if err != nil {
-				return err
-			}
-			cmd.OutOrStdout().Write(text)
-			for _, l := range cost.Lines() {
-				fmt.Fprintln(cmd.OutOrStdout(), "# privacy:", l)
-			}
-			return nil
+			shown := struct {
+				Digest  string       `json:"digest"`
+				Privacy *ledger.Cost `json:"privacy"`
+				Plan    *study.Plan  `json:"plan"`
+			}{digest.String(), cost, plan}
+			return as.line(cmd, shown, func(w io.Writer) error {
+				text, err := plan.YAML()
+				if err != nil {
+					return err
+				}
+				w.Write(text)
+				printLines(w, "# privacy:", cost.Lines())
+				return nil
+			})
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the digest and the plan as JSON")
+	as.flag(cmd, "print the digest and the plan as JSON")
 	return cmd
 }

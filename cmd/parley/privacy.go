@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,7 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"parley/judge/curve"
 	"parley/privacy/account"
+	"parley/study"
 )
 
 func privacyCommand() *cobra.Command {
@@ -173,10 +174,48 @@ func shortFloat(x float64) string {
 	}
 }
 
-func printJSONLine(w io.Writer, v any) error { return json.NewEncoder(w).Encode(v) }
-
-func printJSON(w io.Writer, v any) error {
-	out := json.NewEncoder(w)
-	out.SetIndent("", "  ")
-	return out.Encode(v)
+func curveCommand() *cobra.Command {
+	c := curve.Config{Methods: methods}
+	var as form
+	cmd := &cobra.Command{
+		Use:   "curve PLAN",
+		Short: "Show how useful a private study can be at each ε, from the plan alone",
+		Long: "Imagines the subjects of every site from the plan alone, with the method's own model: no data are\n" +
+			"read and no budget is spent. Runs the whole study on them with other totals and other numbers of\n" +
+			"subjects, scores every fit on subjects who took no part, and draws its error, or how well it\n" +
+			"predicts outcomes, against ε: beside the same model without privacy and beside predicting the\n" +
+			"mean or the base rate.\n\n" +
+			"What is drawn follows from the plan's seed; the noise is that of a real study, and cannot be\n" +
+			"drawn again. It may be stopped at any moment: the same command continues it, and more budgets,\n" +
+			"numbers of subjects and repeats may be asked for later.",
+		Example:     "  parley privacy curve plan.yaml\n  parley privacy curve plan.yaml --epsilon 0.3,1,3 --subjects 150,600 --repeats 10",
+		Annotations: map[string]string{resumes: "yes"},
+		Args:        args(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			var err error
+			if c.Plan, err = study.Load(a[0], methods); err != nil {
+				return err
+			}
+			if c.Dir, err = directoryOf(c.Dir, c.Plan, "curve"); err != nil {
+				return err
+			}
+			show := &evaluationProgress{progress: newProgress(cmd.ErrOrStderr())}
+			defer show.close()
+			c.Progress = show.experiments
+			curve, err := curve.Run(cmd.Context(), c)
+			if err != nil {
+				return err
+			}
+			show.close()
+			return present(cmd, as, c.Dir, "curve", curve)
+		},
+	}
+	f := cmd.Flags()
+	f.Float64SliceVar(&c.Epsilons, "epsilon", []float64{0.5, 1, 3, 10}, "totals to try, beside that of the plan")
+	f.IntSliceVar(&c.Subjects, "subjects", []int{100, 500, 2500}, "numbers of subjects at each site to try")
+	f.IntVar(&c.Repeats, "repeats", 5, "populations to imagine for each")
+	f.Float64Var(&c.Noise, "noise-share", 0.3, "share of variance that nothing explains: of every feature, or of the outcome to be predicted")
+	f.StringVar(&c.Dir, "out", "", "directory for what is computed (default results/NAME-DIGEST-curve)")
+	as.flag(cmd, "print where the results are, and all numbers, as JSON")
+	return cmd
 }

@@ -40,7 +40,8 @@ type roundsJSON struct {
 func calibrateCommand() *cobra.Command {
 	var c composition
 	var out calibrationJSON
-	var asJSON, most bool
+	var most bool
+	var as form
 	cmd := &cobra.Command{
 		Use:   "calibrate",
 		Short: "Say what noise a total budget needs",
@@ -66,10 +67,7 @@ func calibrateCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				return printJSON(cmd.OutOrStdout(), &out)
-			}
-			return out.print(cmd.OutOrStdout())
+			return as.object(cmd, &out, out.print)
 		},
 	}
 	c.flags(cmd)
@@ -79,7 +77,7 @@ func calibrateCommand() *cobra.Command {
 	f.Float64Var(&out.Total.Delta, "delta", 0, "δ of the total")
 	f.BoolVar(&most, "most", false, "say how often the last sum fits, with the noise that is given")
 	cmd.MarkFlagsMutuallyExclusive("most", "published")
-	f.BoolVar(&asJSON, "json", false, "print everything as one JSON object")
+	as.flag(cmd, "print everything as one JSON object")
 	cmd.MarkFlagRequired("epsilon")
 	cmd.MarkFlagRequired("delta")
 	return cmd

@@ -5,11 +5,13 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
 
 	"parley/engine"
+	"parley/judge/crossval"
 	"parley/problem"
 )
 
@@ -118,4 +120,69 @@ func (p *progress) close() {
 	}
 	p.bars.Wait()
 	p.bars, p.bar = nil, nil
+}
+
+// share shows how much of some work is done: a bar on a terminal, a line for
+// every tenth elsewhere, each with the time that is left if the rest goes as
+// fast.
+func (p *progress) share(now func() time.Time) func(done, of float64) {
+	start, tenths := now(), 0
+	return func(done, of float64) {
+		if p.bars != nil {
+			if p.bar == nil {
+				p.bar = p.bars.AddBar(1000, mpb.PrependDecorators(decor.Name("fitting "), decor.Percentage()),
+					mpb.AppendDecorators(decor.AverageETA(decor.ET_STYLE_GO, decor.WC{W: 8}), decor.Name(" left")))
+			}
+			p.bar.SetCurrent(int64(1000 * done / of))
+			return
+		}
+		if n := int(10 * done / of); n > tenths {
+			tenths = n
+			spent := now().Sub(start)
+			left := time.Duration(float64(spent) * (of - done) / done)
+			p.line("%d %% fitted; about %s left", 10*n, left.Round(time.Second))
+		}
+	}
+}
+
+// evaluationProgress tells how far an evaluation is: a bar on a terminal, a
+// line for every tenth elsewhere.
+type evaluationProgress struct {
+	*progress
+	began  time.Time
+	before int // experiments that were stored when this run began
+	tenth  int // last told
+}
+
+func (p *evaluationProgress) experiments(now crossval.Progress) {
+	if p.began.IsZero() {
+		p.began, p.before = time.Now(), now.Stored
+		if now.Stored > 0 {
+			p.line("%d of %d experiments are stored already", now.Stored, now.Of)
+		}
+	}
+	if p.bars != nil {
+		if p.bar == nil {
+			p.bar = p.bars.AddBar(int64(now.Of),
+				mpb.PrependDecorators(decor.Name("experiment "), decor.CountersNoUnit("%d of %d")),
+				mpb.AppendDecorators(decor.Any(func(s decor.Statistics) string { return p.remaining(int(s.Current), int(s.Total)) })))
+		}
+		p.bar.SetCurrent(int64(now.Done))
+		return
+	}
+	if tenth := 10 * now.Done / max(now.Of, 1); tenth > p.tenth && now.Done > p.before {
+		p.tenth = tenth
+		p.line("%d of %d experiments%s", now.Done, now.Of, p.remaining(now.Done, now.Of))
+	}
+}
+
+// remaining goes by the experiments of this run alone, which come in the same
+// mixture from beginning to end. Of the first few it says nothing.
+func (p *evaluationProgress) remaining(done, of int) string {
+	computed := done - p.before
+	if computed < min(8, of-p.before) || done == of {
+		return ""
+	}
+	left := time.Since(p.began) * time.Duration(of-done) / time.Duration(computed)
+	return ", about " + left.Round(time.Second).String() + " left"
 }

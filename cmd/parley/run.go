@@ -1,8 +1,8 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
+	"io"
 	"path/filepath"
 	"strings"
 	"time"
@@ -11,12 +11,11 @@ import (
 
 	"parley/engine/local"
 	"parley/report/results"
-	"parley/study"
 )
 
 func runCommand() *cobra.Command {
 	var out string
-	var asJSON bool
+	var as form
 	cmd := &cobra.Command{
 		Use:   "run PLAN",
 		Short: "Run a whole study in one process, on simulated sites",
@@ -30,11 +29,7 @@ func runCommand() *cobra.Command {
 				return err
 			}
 			ctx := cmd.Context()
-			plan, err := study.Load(a[0], methods)
-			if err != nil {
-				return err
-			}
-			cost, err := methods.Cost(plan)
+			plan, cost, err := loadPlan(a[0])
 			if err != nil {
 				return err
 			}
@@ -89,23 +84,25 @@ func runCommand() *cobra.Command {
 				return err
 			}
 			show.close()
-			if asJSON {
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(struct {
-					Results string             `json:"results"`
-					Metrics map[string]float64 `json:"metrics"`
-				}{dir.Path(), outcome.Result.Metrics})
-			}
-			if n := len(outcome.Left); n > 0 {
-				fmt.Fprintf(cmd.OutOrStdout(), "%d of %d sites are not in this result to its end: %s left\n", n, len(plan.Sites), strings.Join(outcome.Left, ", "))
-			}
-			for _, f := range outcome.Result.Headline {
-				fmt.Fprintf(cmd.OutOrStdout(), "%-22s %s\n", f.Name, f.Value)
-			}
-			fmt.Fprintf(cmd.OutOrStdout(), "\nOpen %s\n", filepath.Join(dir.Path(), "report.html"))
-			return nil
+			return as.line(cmd, ran{dir.Path(), outcome.Result.Metrics}, func(w io.Writer) error {
+				if n := len(outcome.Left); n > 0 {
+					fmt.Fprintf(w, "%d of %d sites are not in this result to its end: %s left\n", n, len(plan.Sites), strings.Join(outcome.Left, ", "))
+				}
+				for _, f := range outcome.Result.Headline {
+					fmt.Fprintf(w, "%-22s %s\n", f.Name, f.Value)
+				}
+				_, err := fmt.Fprintf(w, "\nOpen %s\n", filepath.Join(dir.Path(), "report.html"))
+				return err
+			})
 		},
 	}
 	cmd.Flags().StringVar(&out, "out", "", "directory for the results (default results/NAME-DIGEST)")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print where the results are, and the metrics, as JSON")
+	as.flag(cmd, "print where the results are, and the metrics, as JSON")
 	return cmd
+}
+
+// ran is what --json prints of a run, and of another model of what one released.
+type ran struct {
+	Results string             `json:"results"`
+	Metrics map[string]float64 `json:"metrics"`
 }

@@ -1,8 +1,8 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/vbauerster/mpb/v8"
-	"github.com/vbauerster/mpb/v8/decor"
 
 	"parley/engine/local"
 	"parley/judge/choose"
@@ -28,7 +26,7 @@ type selectFlags struct {
 	repeats  int
 	criteria []string
 	out      string
-	asJSON   bool
+	as       form
 }
 
 func selectCommand() *cobra.Command {
@@ -69,7 +67,7 @@ func selectCommand() *cobra.Command {
 	flags.IntVar(&f.repeats, "repeats", 1, "times to do so, each time differently")
 	flags.StringSliceVar(&f.criteria, "criteria", nil, "criteria to compute: held-out (always), bic, ard, waic (default all)")
 	flags.StringVar(&f.out, "out", "", "directory for the report (default results/NAME-select-DIGEST)")
-	flags.BoolVar(&f.asJSON, "json", false, "print the recommendation and all scores as JSON")
+	f.as.flag(cmd, "print the recommendation and all scores as JSON")
 	cmd.MarkFlagRequired("latent")
 	return cmd
 }
@@ -116,13 +114,11 @@ func (f *selectFlags) finish(cmd *cobra.Command, record *choose.Record, chosen *
 		return err
 	}
 	show.close()
-	if f.asJSON {
-		return json.NewEncoder(cmd.OutOrStdout()).Encode(struct {
-			Results string `json:"results"`
-			*choose.Record
-		}{f.out, record})
-	}
-	return record.Print(cmd.OutOrStdout(), f.out)
+	chose := struct {
+		Results string `json:"results"`
+		*choose.Record
+	}{f.out, record}
+	return f.as.line(cmd, chose, func(w io.Writer) error { return record.Print(w, f.out) })
 }
 
 // fromRows chooses by cross-validation on the rows of simulated sites.
@@ -217,27 +213,4 @@ func parseCounts(text string) ([]int, error) {
 	}
 	slices.Sort(list)
 	return slices.Compact(list), nil
-}
-
-// share shows how much of some work is done: a bar on a terminal, a line for
-// every tenth elsewhere, each with the time that is left if the rest goes as
-// fast.
-func (p *progress) share(now func() time.Time) func(done, of float64) {
-	start, tenths := now(), 0
-	return func(done, of float64) {
-		if p.bars != nil {
-			if p.bar == nil {
-				p.bar = p.bars.AddBar(1000, mpb.PrependDecorators(decor.Name("fitting "), decor.Percentage()),
-					mpb.AppendDecorators(decor.AverageETA(decor.ET_STYLE_GO, decor.WC{W: 8}), decor.Name(" left")))
-			}
-			p.bar.SetCurrent(int64(1000 * done / of))
-			return
-		}
-		if n := int(10 * done / of); n > tenths {
-			tenths = n
-			spent := now().Sub(start)
-			left := time.Duration(float64(spent) * (of - done) / done)
-			p.line("%d %% fitted; about %s left", 10*n, left.Round(time.Second))
-		}
-	}
 }

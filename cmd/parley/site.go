@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -46,7 +47,7 @@ func deltaFlag(cmd *cobra.Command, delta *float64) {
 func ledgerShowCommand() *cobra.Command {
 	var site, policyFile string
 	var delta float64
-	var asJSON bool
+	var as form
 	cmd := &cobra.Command{
 		Use:   "show STORE",
 		Short: "List every charge, and what they add up to",
@@ -72,23 +73,20 @@ func ledgerShowCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if asJSON {
-					return printJSON(cmd.OutOrStdout(), view)
-				}
-				return view.Text(cmd.OutOrStdout())
+				return as.object(cmd, view, view.Text)
 			})
 		},
 	}
 	siteFlag(cmd, &site)
 	deltaFlag(cmd, &delta)
 	cmd.Flags().StringVar(&policyFile, "policy", "", "the site's policy: also say what is left of its limits")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print everything as one JSON object")
+	as.flag(cmd, "print everything as one JSON object")
 	return cmd
 }
 
 func ledgerVerifyCommand() *cobra.Command {
 	var site string
-	var asJSON bool
+	var as form
 	cmd := &cobra.Command{
 		Use:   "verify STORE",
 		Short: "Check that ledger and outbox are whole and belong together",
@@ -102,20 +100,19 @@ func ledgerVerifyCommand() *cobra.Command {
 				if err != nil {
 					return fmt.Errorf("%s does not hold: %w", file, err)
 				}
-				if asJSON {
-					return printJSON(cmd.OutOrStdout(), found)
-				}
-				fmt.Fprintf(cmd.OutOrStdout(), "%s is whole: %d charges for %d releases, of which %d are stored (%d bytes)\n",
-					file, found.Lines, found.Releases, found.Stored, found.Bytes)
-				if found.Head != "" {
-					fmt.Fprintf(cmd.OutOrStdout(), "last hash %s\n", found.Head)
-				}
-				return nil
+				return as.object(cmd, found, func(w io.Writer) error {
+					fmt.Fprintf(w, "%s is whole: %d charges for %d releases, of which %d are stored (%d bytes)\n",
+						file, found.Lines, found.Releases, found.Stored, found.Bytes)
+					if found.Head != "" {
+						fmt.Fprintf(w, "last hash %s\n", found.Head)
+					}
+					return nil
+				})
 			})
 		},
 	}
 	siteFlag(cmd, &site)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print what was found as JSON")
+	as.flag(cmd, "print what was found as JSON")
 	return cmd
 }
 
@@ -141,10 +138,10 @@ func ledgerExportCommand() *cobra.Command {
 				if format == "csv" {
 					return ledger.WriteRecords(cmd.OutOrStdout(), records)
 				}
-				return printJSON(cmd.OutOrStdout(), struct {
+				return form{json: true}.object(cmd, struct {
 					Format  string          `json:"format"`
 					Entries []ledger.Record `json:"entries"`
-				}{"parley/ledger/1", records})
+				}{"parley/ledger/1", records}, nil)
 			})
 		},
 	}

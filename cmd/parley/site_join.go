@@ -226,22 +226,14 @@ func preview(ctx context.Context, f *site.Folder, digest string) (*host.Preview,
 func siteStudyCommand(use, short, long string, run func(cmd *cobra.Command, f *site.Folder, digest string) error) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, Long: long, Args: args(cobra.ExactArgs(2)),
-		RunE: func(cmd *cobra.Command, a []string) error {
-			f, err := site.Open(a[0], methods)
-			if err != nil {
-				return err
-			}
-			digest, err := f.Find(a[1])
-			if err != nil {
-				return err
-			}
+		RunE: inSite(ofStudy(func(cmd *cobra.Command, f *site.Folder, digest string, _ []string) error {
 			return run(cmd, f, digest)
-		},
+		})),
 	}
 }
 
 func siteShowCommand() *cobra.Command {
-	var asJSON bool
+	var as form
 	cmd := siteStudyCommand("show DIR STUDY", "Say in words what a study computes, reads, sends and costs",
 		"Says for a data manager what a study computes, which of the site's columns it reads, what would leave the\nsite, what it costs, and whether policy, ledger and data allow it.",
 		func(cmd *cobra.Command, f *site.Folder, digest string) error {
@@ -249,30 +241,32 @@ func siteShowCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				return printJSON(cmd.OutOrStdout(), v)
-			}
-			if err := v.Text(cmd.OutOrStdout()); err != nil {
-				return err
-			}
-			if err := printKeys(cmd.OutOrStdout(), f, digest); err != nil {
-				return err
-			}
-			d, err := f.Decision(digest)
-			switch {
-			case err != nil:
-				return err
-			case d == nil:
-				fmt.Fprintf(cmd.OutOrStdout(), "\nNobody has decided yet. To approve it: parley site approve %s %s\n", f.Path, v.Name)
-			case d.Approval != nil:
-				fmt.Fprintf(cmd.OutOrStdout(), "\nIt was approved by %s, %s.\n", d.Approval.By, d.At.Local().Format(time.DateTime))
-			default:
-				fmt.Fprintf(cmd.OutOrStdout(), "\nIt was refused, %s: %s\n", d.At.Local().Format(time.DateTime), d.Refused)
-			}
-			return nil
+			return as.object(cmd, v, func(w io.Writer) error { return printPreview(w, f, digest, v) })
 		})
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print it as one JSON object")
+	as.flag(cmd, "print it as one JSON object")
 	return cmd
+}
+
+// printPreview says what a study would mean, and what somebody has decided already.
+func printPreview(w io.Writer, f *site.Folder, digest string, v *host.Preview) error {
+	if err := v.Text(w); err != nil {
+		return err
+	}
+	if err := printKeys(w, f, digest); err != nil {
+		return err
+	}
+	d, err := f.Decision(digest)
+	switch {
+	case err != nil:
+		return err
+	case d == nil:
+		fmt.Fprintf(w, "\nNobody has decided yet. To approve it: parley site approve %s %s\n", f.Path, v.Name)
+	case d.Approval != nil:
+		fmt.Fprintf(w, "\nIt was approved by %s, %s.\n", d.Approval.By, d.At.Local().Format(time.DateTime))
+	default:
+		fmt.Fprintf(w, "\nIt was refused, %s: %s\n", d.At.Local().Format(time.DateTime), d.Refused)
+	}
+	return nil
 }
 
 // printKeys lists the sites' public keys by name, for comparing by telephone.
@@ -331,17 +325,13 @@ func siteGoOnCommand() *cobra.Command {
 func siteDataCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "data DIR PATH", Short: "Say where the site's rows are", Args: args(cobra.ExactArgs(2)),
-		RunE: func(cmd *cobra.Command, a []string) error {
-			f, err := site.Open(a[0], methods)
-			if err != nil {
-				return err
-			}
+		RunE: inSite(func(cmd *cobra.Command, f *site.Folder, a []string) error {
 			if err := f.SetData(a[1]); err != nil {
 				return err
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "the data of site %s are those in %s\n", f.Config.Site, f.DataPath())
 			return nil
-		},
+		}),
 	}
 }
 
@@ -354,17 +344,13 @@ func siteBackupCommand() *cobra.Command {
 			"folder's place and leave receipts.json as it is there: a store that is older than what others have seen of it\n" +
 			"is then noticed, and a person decides.",
 		Args: args(cobra.ExactArgs(1)),
-		RunE: func(cmd *cobra.Command, a []string) error {
-			f, err := site.Open(a[0], methods)
-			if err != nil {
-				return err
-			}
+		RunE: inSite(func(cmd *cobra.Command, f *site.Folder, a []string) error {
 			if err := f.Backup(out); err != nil {
 				return err
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "%s was copied to %s; keep it where only the site's people can read it\n", f.Path, out)
 			return nil
-		},
+		}),
 	}
 	cmd.Flags().StringVar(&out, "out", "", "folder to write, which must not exist yet")
 	cmd.MarkFlagRequired("out")

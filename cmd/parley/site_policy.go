@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -24,7 +25,7 @@ type admission struct {
 
 func policyCheckCommand() *cobra.Command {
 	var q admission
-	var asJSON bool
+	var as form
 	cmd := &cobra.Command{
 		Use:   "check POLICY [PLAN]",
 		Short: "Check a policy, and whether a site with it would take part in a study",
@@ -46,18 +47,17 @@ func policyCheckCommand() *cobra.Command {
 			} else if q != (admission{}) {
 				return &usageError{fmt.Errorf("--site, --subjects and --store belong to a plan")}
 			}
-			if asJSON {
-				err = printJSON(cmd.OutOrStdout(), struct {
-					Policy privacy.Policy      `json:"policy"`
-					Sites  []*ledger.Admission `json:"sites,omitempty"`
-				}{policy, sites})
-			} else {
-				fmt.Fprintf(cmd.OutOrStdout(), "policy %s is in order\n", a[0])
-				if len(sites) > 0 {
-					err = ledger.PrintAdmissions(cmd.OutOrStdout(), sites)
+			checked := struct {
+				Policy privacy.Policy      `json:"policy"`
+				Sites  []*ledger.Admission `json:"sites,omitempty"`
+			}{policy, sites}
+			if err := as.object(cmd, checked, func(w io.Writer) error {
+				fmt.Fprintf(w, "policy %s is in order\n", a[0])
+				if len(sites) == 0 {
+					return nil
 				}
-			}
-			if err != nil {
+				return ledger.PrintAdmissions(w, sites)
+			}); err != nil {
 				return err
 			}
 			return refusals(sites, a[0]).Err()
@@ -67,17 +67,13 @@ func policyCheckCommand() *cobra.Command {
 	f.StringVar(&q.site, "site", "", "the site that asks (default every site of the plan)")
 	f.IntVar(&q.subjects, "subjects", 0, "rows at the site, where the plan names no data")
 	f.StringVar(&q.store, "store", "", "the site's store, or a folder of stores: what has been charged before counts")
-	f.BoolVar(&asJSON, "json", false, "print the policy, and the sites, as one JSON object")
+	as.flag(cmd, "print the policy, and the sites, as one JSON object")
 	return cmd
 }
 
 // of asks for every site that the flags mean.
 func (q admission) of(ctx context.Context, policy privacy.Policy, path string) ([]*ledger.Admission, error) {
-	plan, err := study.Load(path, methods)
-	if err != nil {
-		return nil, err
-	}
-	cost, err := methods.Cost(plan)
+	plan, cost, err := loadPlan(path)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -25,22 +26,11 @@ func siteServeCommand() *cobra.Command {
 			"the tasks of studies that were approved, and says in plain lines what it waits for. Stop it with Ctrl-C or\n" +
 			"SIGTERM: what has been charged is finished first, and everything goes on when it is started again.",
 		Args: args(cobra.ExactArgs(1)),
-		RunE: func(cmd *cobra.Command, a []string) error {
-			f, err := site.Open(a[0], methods)
-			if err != nil {
-				return err
-			}
-			log, err := flags.logger(cmd.ErrOrStderr())
-			if err != nil {
-				return err
-			}
-			watch, err := flags.monitor(cmd.Context())
-			if err != nil {
-				return err
-			}
-			d := &site.Daemon{Folder: f, Again: flags.again, Log: log, Watch: watch, UntilDone: untilDone}
-			return serve(cmd.Context(), d.Serve)
-		},
+		RunE: inSite(func(cmd *cobra.Command, f *site.Folder, a []string) error {
+			return flags.serve(cmd, func(log *slog.Logger, watch *monitor) func(context.Context) error {
+				return (&site.Daemon{Folder: f, Again: flags.again, Log: log, Watch: watch, UntilDone: untilDone}).Serve
+			})
+		}),
 	}
 	flags.add(cmd)
 	cmd.Flags().BoolVar(&untilDone, "until-done", false, "end when every study that was posted has ended here")
@@ -48,31 +38,22 @@ func siteServeCommand() *cobra.Command {
 }
 
 func siteStatusCommand() *cobra.Command {
-	var asJSON bool
+	var as form
 	cmd := &cobra.Command{
 		Use: "status DIR", Short: "Say where the site stands with each study", Args: args(cobra.ExactArgs(1)),
-		RunE: func(cmd *cobra.Command, a []string) error {
-			s, err := siteStatus(a[0])
+		RunE: inSite(func(cmd *cobra.Command, f *site.Folder, _ []string) error {
+			s, err := f.ReadStatus()
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				return printJSON(cmd.OutOrStdout(), s)
-			}
-			printSite(cmd.OutOrStdout(), a[0], s)
-			return nil
-		},
+			return as.object(cmd, s, func(w io.Writer) error {
+				printSite(w, f.Path, s)
+				return nil
+			})
+		}),
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print it as one JSON object")
+	as.flag(cmd, "print it as one JSON object")
 	return cmd
-}
-
-func siteStatus(dir string) (s site.Status, err error) {
-	f, err := site.Open(dir, methods)
-	if err != nil {
-		return s, err
-	}
-	return f.ReadStatus()
 }
 
 func printSite(w io.Writer, dir string, s site.Status) {
@@ -90,24 +71,20 @@ func printSite(w io.Writer, dir string, s site.Status) {
 }
 
 func siteWatchCommand() *cobra.Command {
-	var asJSON bool
+	var as form
 	cmd := &cobra.Command{
 		Use:   "watch DIR",
 		Short: "Print what changes at the site, until every study has ended here",
 		Args:  args(cobra.ExactArgs(1)),
-		RunE: func(cmd *cobra.Command, a []string) error {
-			f, err := site.Open(a[0], methods)
-			if err != nil {
-				return err
-			}
-			return watchSite(cmd.Context(), cmd.OutOrStdout(), f, asJSON)
-		},
+		RunE: inSite(func(cmd *cobra.Command, f *site.Folder, a []string) error {
+			return watchSite(cmd.Context(), cmd.OutOrStdout(), f, as)
+		}),
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object for each change of a study")
+	as.flag(cmd, "print one JSON object for each change of a study")
 	return cmd
 }
 
-func watchSite(ctx context.Context, w io.Writer, f *site.Folder, asJSON bool) error {
+func watchSite(ctx context.Context, w io.Writer, f *site.Folder, as form) error {
 	said := map[string]string{}
 	say := func(key, line string) {
 		if line != "" && said[key] != line {
@@ -120,7 +97,7 @@ func watchSite(ctx context.Context, w io.Writer, f *site.Folder, asJSON bool) er
 		if err != nil {
 			return err
 		}
-		if !asJSON {
+		if !as.json {
 			say("", siteLine(f.Path, s))
 		}
 		open := 0
@@ -132,7 +109,7 @@ func watchSite(ctx context.Context, w io.Writer, f *site.Folder, asJSON bool) er
 			if st.Text != "" {
 				line += ": " + st.Text
 			}
-			if asJSON {
+			if as.json {
 				data, err := json.Marshal(st)
 				if err != nil {
 					return err
@@ -164,11 +141,11 @@ func siteLine(dir string, s site.Status) string {
 }
 
 func sitePendingCommand() *cobra.Command {
-	var asJSON bool
+	var as form
 	cmd := &cobra.Command{
 		Use: "pending DIR", Short: "List the studies that wait for a person's decision", Args: args(cobra.ExactArgs(1)),
-		RunE: func(cmd *cobra.Command, a []string) error {
-			s, err := siteStatus(a[0])
+		RunE: inSite(func(cmd *cobra.Command, f *site.Folder, _ []string) error {
+			s, err := f.ReadStatus()
 			if err != nil {
 				return err
 			}
@@ -178,41 +155,36 @@ func sitePendingCommand() *cobra.Command {
 					waiting = append(waiting, st)
 				}
 			}
-			if asJSON {
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(waiting)
-			}
-			for _, st := range waiting {
-				name := st.Name
-				if slices.ContainsFunc(s.Studies, func(o site.StudyStatus) bool { return o.Name == st.Name && o.Study != st.Study }) {
-					name = st.Study[:12]
+			return as.line(cmd, waiting, func(w io.Writer) error {
+				for _, st := range waiting {
+					name := st.Name
+					if slices.ContainsFunc(s.Studies, func(o site.StudyStatus) bool { return o.Name == st.Name && o.Study != st.Study }) {
+						name = st.Study[:12]
+					}
+					fmt.Fprintf(w, "study %s (%.12s): parley site show %s %s\n", st.Name, st.Study, f.Path, name)
 				}
-				fmt.Fprintf(cmd.OutOrStdout(), "study %s (%.12s): parley site show %s %s\n", st.Name, st.Study, a[0], name)
-			}
-			if len(waiting) == 0 {
-				fmt.Fprintln(cmd.OutOrStdout(), "no study waits for a decision")
-			}
-			return nil
-		},
+				if len(waiting) == 0 {
+					fmt.Fprintln(w, "no study waits for a decision")
+				}
+				return nil
+			})
+		}),
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print them as JSON")
+	as.flag(cmd, "print them as JSON")
 	return cmd
 }
 
 func siteResultsCommand() *cobra.Command {
-	var asJSON bool
+	var as form
 	cmd := &cobra.Command{
 		Use: "results DIR [STUDY]", Short: "Say where the site's results of a study are", Args: args(cobra.RangeArgs(1, 2)),
-		RunE: func(cmd *cobra.Command, a []string) error {
-			f, err := site.Open(a[0], methods)
-			if err != nil {
-				return err
-			}
+		RunE: inSite(func(cmd *cobra.Command, f *site.Folder, a []string) error {
 			if len(a) > 1 {
 				digest, err := f.Find(a[1])
 				if err != nil {
 					return err
 				}
-				return printResults(cmd.OutOrStdout(), f, digest, asJSON)
+				return printResults(cmd, f, digest, as)
 			}
 			list, err := f.Studies()
 			if err != nil {
@@ -220,7 +192,7 @@ func siteResultsCommand() *cobra.Command {
 			}
 			found := 0
 			for _, digest := range list {
-				switch err := printResults(cmd.OutOrStdout(), f, digest, asJSON); {
+				switch err := printResults(cmd, f, digest, as); {
 				case err == nil:
 					found++
 				case !errors.Is(err, errNoResults):
@@ -231,8 +203,8 @@ func siteResultsCommand() *cobra.Command {
 				return fmt.Errorf("no study has results here yet\n  hint: parley site status %s says where each stands", a[0])
 			}
 			return nil
-		},
+		}),
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print it as JSON")
+	as.flag(cmd, "print it as JSON")
 	return cmd
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,11 +11,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"parley/judge/conformance"
-	"parley/methods/pvi/verify"
 )
 
 func verifyCommand() *cobra.Command {
-	var asJSON bool
+	var as form
 	var data string
 	cmd := &cobra.Command{
 		Use:   "verify DIR",
@@ -28,17 +26,11 @@ func verifyCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, a []string) error {
 			folder := cmp.Or(data, filepath.Join(a[0], "..", "..", "data", "adult"))
 			open := func(name string) (io.ReadCloser, error) { return os.Open(filepath.Join(folder, name)) }
-			report, err := conformance.Run(os.DirFS(a[0]), conformance.Known(methods, verify.Verifier{}), conformance.Means(methods, open))
+			report, err := conformance.Run(os.DirFS(a[0]), conformance.Known(methods), conformance.Means(methods, open))
 			if err != nil {
 				return fmt.Errorf("verifying %s: %w", a[0], err)
 			}
-			if asJSON {
-				out := json.NewEncoder(cmd.OutOrStdout())
-				out.SetIndent("", "  ")
-				err = out.Encode(report)
-			} else {
-				err = report.Print(cmd.OutOrStdout())
-			}
+			err = as.object(cmd, report, report.Print)
 			if err == nil && !report.OK {
 				err = errors.New("this installation does not agree with the test vectors")
 			}
@@ -46,6 +38,6 @@ func verifyCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&data, "data", "", "folder of the Adult data, which pvi/adult-exact needs (default DIR/../../data/adult)")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the agreement of every entry as JSON")
+	as.flag(cmd, "print the agreement of every entry as JSON")
 	return cmd
 }

@@ -51,8 +51,8 @@ func StoresIn(dir string) string { return filepath.Join(dir, "sites") }
 // StorePath is the store of a site in a folder of stores.
 func StorePath(stores, site string) string { return filepath.Join(stores, site, "site.db") }
 
-// LockName is the file that keeps a second run out of Config.Dir.
-const LockName = "run.lock"
+// lockName is the file that keeps a second run out of Config.Dir.
+const lockName = "run.lock"
 
 // Run runs the study to its end, or until ctx ends.
 func Run(ctx context.Context, c Config) (out *engine.Outcome, err error) {
@@ -131,7 +131,7 @@ func hold(dir string) (*filelock.Lock, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	lock, err := filelock.Acquire(filepath.Join(dir, LockName))
+	lock, err := filelock.Acquire(filepath.Join(dir, lockName))
 	if errors.Is(err, filelock.ErrHeld) {
 		return nil, problem.Problem{File: dir, What: "another process runs this study here", Hint: "wait for it; or choose another directory with --out"}
 	}

@@ -276,7 +276,7 @@ func (c *Conn) refused(err error) {
 	if len(m) < 2 {
 		return
 	}
-	reason := fmt.Errorf("%w: %s may not use %s\n  hint: the token that the coordinator has signed says what it may", ErrRefused, c.o.Name, m[1])
+	reason := fmt.Errorf("%w: %s may not use %s\n  hint: the token that the coordinator has signed says what it may", errRefused, c.o.Name, m[1])
 	c.mu.Lock()
 	for call := range c.pending[m[1]] {
 		call.cancel(reason)

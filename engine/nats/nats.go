@@ -30,8 +30,8 @@ const (
 	room       = 1024    // for headers, which count as payload
 )
 
-// ErrRefused means that the token does not allow what was tried.
-var ErrRefused = errors.New("the broker refuses it")
+// errRefused means that the token does not allow what was tried.
+var errRefused = errors.New("the broker refuses it")
 
 // control is the bucket beside those of studies.
 const control = "control"

@@ -166,7 +166,7 @@ func TestTasksGoDownAndAnswersUp(t *testing.T) {
 	co.URLs, co.Server = nil, w.server
 	c := w.connect(co)
 	so := w.siteOptions("north")
-	so.URLs = []string{"wss://" + w.server.WebSocketAddr()}
+	so.URLs = []string{"wss://" + w.server.webSocketAddr()}
 	s := w.connect(so)
 	var seen uint64
 	for _, task := range []string{"one", "", "three"} {
@@ -267,7 +267,7 @@ func TestBrokerThatLosesItsFolder(t *testing.T) {
 	if _, seen, err := s.Wait(within(t), key, 0); err != nil || seen != r {
 		t.Fatalf("revision %d, %v", seen, err)
 	}
-	listen, ws := w.server.Addr(), w.server.WebSocketAddr()
+	listen, ws := w.server.Addr(), w.server.webSocketAddr()
 	w.server.Stop()
 	if err := os.RemoveAll(w.dir); err != nil {
 		t.Fatal(err)

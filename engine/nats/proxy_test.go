@@ -75,7 +75,7 @@ func TestThroughAProxy(t *testing.T) {
 		{name: "with a wrong password", user: "ada:secret", login: "ada:guess", trouble: "wants a name and password"},
 		{name: "that refuses", refuse: true, trouble: "allow CONNECT"},
 	} {
-		for _, address := range []string{"tls://" + w.server.Addr(), "wss://" + w.server.WebSocketAddr()} {
+		for _, address := range []string{"tls://" + w.server.Addr(), "wss://" + w.server.webSocketAddr()} {
 			t.Run(c.name+" "+address[:3], func(t *testing.T) {
 				p := &proxy{user: c.user, refuse: c.refuse}
 				server := httptest.NewUnstartedServer(p)

@@ -70,19 +70,19 @@ func TestASiteMayReadItsTasksAndWriteItsAnswersOnly(t *testing.T) {
 	holds(t, s, wire.TaskKey("control", "north"), "news")
 	put(t, s, wire.AnswerKey("control", "north"), "hello", 0)
 	for _, key := range []string{wire.TaskKey(study, "south"), wire.AnswerKey(study, "south"), study + ".coordinator", study + ".task.north.0.0", study + ".other"} {
-		if _, _, err := s.Get(within(t), key); !errors.Is(err, ErrRefused) {
+		if _, _, err := s.Get(within(t), key); !errors.Is(err, errRefused) {
 			t.Errorf("reading %s: %v", key, err)
 		}
-		if _, _, err := s.Wait(within(t), key, 0); !errors.Is(err, ErrRefused) {
+		if _, _, err := s.Wait(within(t), key, 0); !errors.Is(err, errRefused) {
 			t.Errorf("waiting for %s: %v", key, err)
 		}
 	}
 	for _, key := range []string{wire.TaskKey(study, "south"), wire.AnswerKey(study, "south"), wire.TaskKey(study, "north"), study + ".coordinator", study + ".answer.north.16"} {
-		if _, err := s.Put(within(t), key, []byte("forged"), 1); !errors.Is(err, ErrRefused) {
+		if _, err := s.Put(within(t), key, []byte("forged"), 1); !errors.Is(err, errRefused) {
 			t.Errorf("writing %s: %v", key, err)
 		}
 	}
-	if err := s.Remove(within(t), study); !errors.Is(err, ErrRefused) {
+	if err := s.Remove(within(t), study); !errors.Is(err, errRefused) {
 		t.Errorf("removing a bucket: %v", err)
 	}
 	holds(t, c, wire.TaskKey(study, "south"), "secret")
@@ -192,7 +192,7 @@ func TestAGuestMayUseControlOnly(t *testing.T) {
 	_, err2 := g.Put(within(t), wire.AnswerKey(study, "guest_7f"), nil, 0)
 	_, _, err3 := g.Get(within(t), wire.TaskKey("control", "guest_8f"))
 	for _, err := range []error{err, err2, err3} {
-		if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "hint:") {
+		if !errors.Is(err, errRefused) || !strings.Contains(err.Error(), "hint:") {
 			t.Error(err)
 		}
 	}
@@ -314,7 +314,7 @@ func TestWhoIsNotConnectedIsToldWhy(t *testing.T) {
 		}, "does not accept"},
 		{"another certificate", func(o *Options) { o.Roots = others }, "not signed by whom this end trusts"},
 		{"another certificate, over WebSocket", func(o *Options) {
-			o.Roots, o.URLs = others, []string{"wss://" + w.server.WebSocketAddr()}
+			o.Roots, o.URLs = others, []string{"wss://" + w.server.webSocketAddr()}
 		}, "not signed by whom this end trusts"},
 		{"nobody there", func(o *Options) { o.URLs = []string{"tls://" + dead.Addr().String()} }, "refused"},
 		{"no such host", func(o *Options) { o.URLs = []string{"tls://broker.invalid:4222"} }, "no such host"},
@@ -341,7 +341,7 @@ func TestOneAddressOfSeveralIsEnough(t *testing.T) {
 	w := newWorld(t)
 	put(t, w.connect(w.coordinatorOptions()), wire.TaskKey(study, "north"), "task", 0)
 	o := w.siteOptions("north")
-	o.URLs = []string{"tls://127.0.0.1:1", "wss://" + w.server.WebSocketAddr()}
+	o.URLs = []string{"tls://127.0.0.1:1", "wss://" + w.server.webSocketAddr()}
 	holds(t, w.connect(o), wire.TaskKey(study, "north"), "task")
 }
 
@@ -353,7 +353,7 @@ func TestPlainTextIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, u := range []string{"nats://" + w.server.Addr(), "ws://" + w.server.WebSocketAddr()} {
+	for _, u := range []string{"nats://" + w.server.Addr(), "ws://" + w.server.webSocketAddr()} {
 		nc, err := nats.Connect(u, nats.UserJWT(func() (string, error) { return o.JWT, nil }, key.Sign), nats.Timeout(500*time.Millisecond))
 		if err == nil {
 			nc.Close()
@@ -371,7 +371,7 @@ func TestPlainTextIsRefused(t *testing.T) {
 		t.Errorf("the server greets in plain text: %d, %v", n, err)
 	}
 	old := &tls.Config{RootCAs: w.roots, MaxVersion: tls.VersionTLS12}
-	for _, address := range []string{w.server.Addr(), w.server.WebSocketAddr()} {
+	for _, address := range []string{w.server.Addr(), w.server.webSocketAddr()} {
 		if c, err := tls.Dial("tcp", address, old); err == nil {
 			c.Close()
 			t.Errorf("%s speaks TLS 1.2", address)
@@ -399,7 +399,7 @@ func TestOptionsAreChecked(t *testing.T) {
 	}
 	c := w.connect(w.siteOptions("north"))
 	for _, key := range []string{"", "x", "x.", ".x", "x..y", "x.*", "x.>", "x.a b", "x.é"} {
-		if _, _, err := c.Get(within(t), key); err == nil || errors.Is(err, ErrRefused) {
+		if _, _, err := c.Get(within(t), key); err == nil || errors.Is(err, errRefused) {
 			t.Errorf("the key %q: %v", key, err)
 		}
 	}

@@ -201,8 +201,8 @@ func (s *Server) Addr() string {
 	return s.addr
 }
 
-// WebSocketAddr is the same for clients over WebSocket.
-func (s *Server) WebSocketAddr() string {
+// webSocketAddr is the same for clients over WebSocket.
+func (s *Server) webSocketAddr() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.ws

@@ -74,7 +74,7 @@ func (c *Conn) Wait(ctx context.Context, key string, seen uint64) ([]byte, uint6
 		if err := context.Cause(ctx); err != nil {
 			return nil, 0, err
 		}
-		if errors.Is(err, ErrRefused) || errors.Is(err, errClosed) {
+		if errors.Is(err, errRefused) || errors.Is(err, errClosed) {
 			return nil, 0, err
 		}
 		good := err == nil && whole

@@ -1,8 +1,8 @@
 package coordinator
 
 import (
-	"encoding/base64"
 	"os"
+	"parley/federation"
 	"path/filepath"
 	"testing"
 )
@@ -21,11 +21,11 @@ func FuzzParseSecrets(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add(string(text), []byte(nil))
-	f.Add("", []byte{0xa0})
-	f.Fuzz(func(t *testing.T, text string, inner []byte) {
+	f.Add(text, []byte(nil))
+	f.Add([]byte{}, []byte{0xa0})
+	f.Fuzz(func(t *testing.T, text, inner []byte) {
 		if len(inner) > 0 {
-			text = keyMark + "\n" + base64.StdEncoding.EncodeToString(inner)
+			text = federation.Armour("", keyMark, inner, 0)
 		}
 		s, err := parseSecrets(text)
 		if err != nil {

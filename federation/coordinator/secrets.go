@@ -1,14 +1,12 @@
 package coordinator
 
 import (
-	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/base64"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -18,11 +16,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"parley/engine/nats"
 	"parley/engine/wire"
+	"parley/federation"
 	"parley/internal/atomicfile"
 	encoding "parley/internal/wire"
 	"parley/problem"
@@ -173,11 +171,7 @@ func (s *Secrets) save(path string) error {
 	if err != nil {
 		return err
 	}
-	var text bytes.Buffer
-	fmt.Fprintln(&text, "# The secrets of a coordinator of Parley. Keep a copy where nobody else can read it.")
-	fmt.Fprintln(&text, keyMark)
-	fmt.Fprintln(&text, base64.StdEncoding.EncodeToString(data))
-	return atomicfile.WriteOwn(path, text.Bytes())
+	return atomicfile.WriteOwn(path, federation.Armour("# The secrets of a coordinator of Parley. Keep a copy where nobody else can read it.\n", keyMark, data, 0))
 }
 
 // loadSecrets reads what save wrote.
@@ -189,20 +183,19 @@ func loadSecrets(path string) (*Secrets, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := parseSecrets(string(text))
+	s, err := parseSecrets(text)
 	if err != nil {
 		return nil, problem.Problem{File: path, What: err.Error(), Hint: "bring the copy of coordinator.key back that was kept elsewhere"}
 	}
 	return s, nil
 }
 
-func parseSecrets(text string) (s *Secrets, err error) {
-	_, body, ok := strings.Cut(text, keyMark)
-	if !ok {
+func parseSecrets(text []byte) (s *Secrets, err error) {
+	data, err := federation.Unarmour(keyMark, text)
+	switch {
+	case errors.Is(err, federation.ErrUnmarked):
 		return nil, errors.New("this is not a coordinator's key")
-	}
-	data, err := base64.StdEncoding.DecodeString(strings.TrimSpace(body))
-	if err != nil {
+	case err != nil:
 		return nil, errors.New("the key is damaged")
 	}
 	var b secretBytes
@@ -226,6 +219,7 @@ func parseSecrets(text string) (s *Secrets, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("the key is damaged: %w", err)
 	}
+	var ok bool
 	if s.issuerKey, ok = key.(*ecdsa.PrivateKey); !ok {
 		return nil, errors.New("the key is damaged: the issuer's is of another kind")
 	}

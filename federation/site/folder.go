@@ -7,7 +7,6 @@ package site
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -23,6 +22,7 @@ import (
 	"parley/engine/host"
 	"parley/engine/nats"
 	"parley/engine/wire"
+	"parley/federation"
 	"parley/federation/folder"
 	"parley/internal/atomicfile"
 	"parley/internal/auditlog"
@@ -90,7 +90,7 @@ func (s Secrets) save(path string) error {
 	if err != nil {
 		return err
 	}
-	return atomicfile.WriteOwn(path, fmt.Appendf(nil, "# The secrets of a site of Parley. They never leave it.\n%s\n%s\n", keyMark, base64.StdEncoding.EncodeToString(data)))
+	return atomicfile.WriteOwn(path, federation.Armour("# The secrets of a site of Parley. They never leave it.\n", keyMark, data, 0))
 }
 
 func loadSecrets(path string) (s Secrets, err error) {
@@ -98,16 +98,15 @@ func loadSecrets(path string) (s Secrets, err error) {
 	if err != nil {
 		return s, err
 	}
-	_, body, ok := strings.Cut(string(text), keyMark)
-	data, err := base64.StdEncoding.DecodeString(strings.TrimSpace(body))
+	data, err := federation.Unarmour(keyMark, text)
 	var b secretBytes
-	if ok && err == nil {
+	if err == nil {
 		err = encoding.Unmarshal(data, &b)
 	}
 	if err == nil {
 		s.Key, err = wire.ParseKey(b.Key)
 	}
-	if !ok || err != nil {
+	if err != nil {
 		return s, problem.Problem{File: path, What: "the key is damaged", Hint: "bring it back from a backup; or ask for an invitation that replaces this site's keys"}
 	}
 	s.User = b.User

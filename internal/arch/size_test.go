@@ -61,7 +61,6 @@ func TestFunctionsCanBeReadInOneSitting(t *testing.T) {
 // largePackages are the packages above the limit, with their files. The list must
 // shrink: nobody adds to it, and no package in it grows.
 var largePackages = map[string]int{
-	"cmd/parley":     28,
 	"methods/graffl": 44,
 	"methods/mvppca": 41,
 }

@@ -75,9 +75,9 @@ func LogMinusDigamma(x float64) float64 {
 	return math.Log(x) - Digamma(x)
 }
 
-// Trigamma returns ψ′(x) for x > 0, to about 1e-15 relative. It is NaN for
+// trigamma returns ψ′(x) for x > 0, to about 1e-15 relative. It is NaN for
 // x ≤ 0 and for NaN.
-func Trigamma(x float64) float64 {
+func trigamma(x float64) float64 {
 	if math.IsNaN(x) || x <= 0 {
 		return math.NaN()
 	}
@@ -110,7 +110,7 @@ func InverseDigamma(y float64) float64 {
 		x = -1 / (y + 0.57721566490153286)
 	}
 	for range 20 {
-		next := x - (Digamma(x)-y)/Trigamma(x)
+		next := x - (Digamma(x)-y)/trigamma(x)
 		if next <= 0 {
 			next = x / 2
 		}

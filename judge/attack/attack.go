@@ -35,14 +35,14 @@ type Config struct {
 	Data     map[string]dataset.Source
 	Seed     uint64            // of all that is drawn but noise
 	Epsilons []float64         // totals of private studies; that of Plan is added
-	Releases int               // of each of two neighbouring data sets, at least MinReleases
+	Releases int               // of each of two neighbouring data sets, at least minReleases
 	Tell     func(what string) // is called before each attack; may be nil
 
 	options []privacy.Option // of the gates
 }
 
-// MinReleases of each of two data sets are the fewest that tell anything.
-const MinReleases = 100
+// minReleases of each of two data sets are the fewest that tell anything.
+const minReleases = 100
 
 const maxReleases = 1_000_000
 
@@ -138,8 +138,8 @@ func (c *Config) aim() (adversary.Target, error) {
 			wrong = append(wrong, problem.Problem{Where: "epsilon", What: fmt.Sprintf("%v is not positive and finite", e), Hint: "such as 1,5"})
 		}
 	}
-	if c.Releases < MinReleases || c.Releases > maxReleases {
-		wrong = append(wrong, problem.Problem{Where: "releases", What: fmt.Sprintf("%d releases of each of two data sets", c.Releases), Hint: fmt.Sprintf("from %d, which tell little, to %d", MinReleases, maxReleases)})
+	if c.Releases < minReleases || c.Releases > maxReleases {
+		wrong = append(wrong, problem.Problem{Where: "releases", What: fmt.Sprintf("%d releases of each of two data sets", c.Releases), Hint: fmt.Sprintf("from %d, which tell little, to %d", minReleases, maxReleases)})
 	}
 	slices.Sort(t.Epsilons)
 	t.Epsilons = slices.Compact(t.Epsilons)

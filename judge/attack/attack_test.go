@@ -149,10 +149,10 @@ func TestRunRefuses(t *testing.T) {
 		config Config
 		want   string
 	}{
-		"a method without attacks": {Config{Method: mvppca.Method{}, Releases: MinReleases}, "knows no attacks"},
-		"another method's plan":    {Config{Method: graffl.Method{}, Plan: other, Releases: MinReleases}, "the plan is of method mvppca, and graffl is to be attacked"},
+		"a method without attacks": {Config{Method: mvppca.Method{}, Releases: minReleases}, "knows no attacks"},
+		"another method's plan":    {Config{Method: graffl.Method{}, Plan: other, Releases: minReleases}, "the plan is of method mvppca, and graffl is to be attacked"},
 		"few releases":             {Config{Method: graffl.Method{}, Releases: 3}, "3 releases"},
-		"no ε":                     {Config{Method: graffl.Method{}, Releases: MinReleases, Epsilons: []float64{-1}}, "-1 is not positive"},
+		"no ε":                     {Config{Method: graffl.Method{}, Releases: minReleases, Epsilons: []float64{-1}}, "-1 is not positive"},
 	} {
 		if _, err := Run(t.Context(), c.config); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)

@@ -55,8 +55,8 @@ func (r *Record) Set(s *judged.Selection) {
 	r.Selection, r.Warnings, r.Notes = s, s.Warnings.Lines(), s.Notes.Lines()
 }
 
-// FileName is the record in its directory.
-const FileName = "selection.json"
+// fileName is the record in its directory.
+const fileName = "selection.json"
 
 // Claim makes sure that nothing else is overwritten in dir: it must be new,
 // empty, or hold a selection of the same plan on the same data or releases.
@@ -69,7 +69,7 @@ func (r *Record) Claim(dir string) error {
 		return err
 	}
 	const hint = "choose another with --out"
-	data, err := os.ReadFile(filepath.Join(dir, FileName))
+	data, err := os.ReadFile(filepath.Join(dir, fileName))
 	if errors.Is(err, os.ErrNotExist) {
 		return problem.Problem{File: dir, What: "this directory is not empty and holds no selection", Hint: hint}
 	}
@@ -78,7 +78,7 @@ func (r *Record) Claim(dir string) error {
 	}
 	var old Record
 	if err := json.Unmarshal(data, &old); err != nil {
-		return problem.Problem{File: filepath.Join(dir, FileName), What: "this is not a selection: " + err.Error(), Hint: hint}
+		return problem.Problem{File: filepath.Join(dir, fileName), What: "this is not a selection: " + err.Error(), Hint: hint}
 	}
 	if old.Plan != r.Plan || old.Data != r.Data || old.released() != r.released() {
 		return problem.Problem{File: dir, What: fmt.Sprintf("this directory holds a selection of another plan (%.12s) or other data", old.Plan), Hint: hint}
@@ -126,7 +126,7 @@ func (r *Record) Write(dir string, plan *study.Plan) error {
 	if err := writeIndented(filepath.Join(dir, "metrics.json"), r.Result.Metrics); err != nil {
 		return err
 	}
-	return writeIndented(filepath.Join(dir, FileName), r)
+	return writeIndented(filepath.Join(dir, fileName), r)
 }
 
 func writeIndented(path string, v any) error {

@@ -30,7 +30,7 @@ func TestClaimOverwritesOnlyItsOwn(t *testing.T) {
 		{`{"plan_sha256": "p", "data_sha256": "d"}`, ""},
 	} {
 		if c.text != "" {
-			put(FileName, c.text)
+			put(fileName, c.text)
 		}
 		err := r.Claim(dir)
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {

@@ -21,9 +21,9 @@ import (
 	"parley/report"
 )
 
-// Provenance says of a model that was made of another study's releases what
+// provenance says of a model that was made of another study's releases what
 // made it. It is no run's provenance, so that no run continues in its directory.
-type Provenance struct {
+type provenance struct {
 	Program  string    `json:"program"`
 	Go       string    `json:"go"`
 	Platform string    `json:"platform"`
@@ -64,7 +64,7 @@ func (s *Study) ClaimRefit(dir string) error {
 // sense: plan.yaml (the study's), the result's files, metrics.json, report.html
 // with its pictures and tables, and last provenance.json.
 func (s *Study) WriteRefit(dir, option string, value int, r *method.Result, now time.Time) error {
-	p := Provenance{Program: "parley " + version.String(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+	p := provenance{Program: "parley " + version.String(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
 		Option: option, Value: value, Made: now.UTC(), Origin: s.Origin}
 	for _, old := range []string{"figures", "tables"} { // another value may have had other pictures
 		if err := os.RemoveAll(filepath.Join(dir, old)); err != nil {

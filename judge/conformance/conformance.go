@@ -44,7 +44,7 @@ type Check struct {
 // or in its version, does not agree, and neither does a .json file that is
 // damaged. See [Means] for what files may need. An error is returned if
 // nothing was recognised.
-func Run(dir fs.FS, verifiers []Verifier, means method.Means) (*Report, error) {
+func Run(dir fs.FS, verifiers []method.Verifier, means method.Means) (*Report, error) {
 	entries, err := fs.ReadDir(dir, ".")
 	if err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func Run(dir fs.FS, verifiers []Verifier, means method.Means) (*Report, error) {
 	return r, nil
 }
 
-func run(data []byte, schema string, verifiers []Verifier, means method.Means) (f File) {
+func run(data []byte, schema string, verifiers []method.Verifier, means method.Means) (f File) {
 	for _, v := range verifiers {
 		if !strings.HasPrefix(schema, v.SchemaPrefix()) {
 			continue

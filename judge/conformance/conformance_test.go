@@ -12,7 +12,7 @@ import (
 	"parley/method"
 	"parley/methods/graffl"
 	"parley/methods/mvppca"
-	"parley/methods/pvi/verify"
+	"parley/methods/pvi"
 )
 
 // fake has vectors that agree, disagree, fail or say nothing.
@@ -53,7 +53,7 @@ func TestEveryKindOfFile(t *testing.T) {
 		"README.md":      file("text"),
 		"below/a.json":   file(`{"schema": "fake/1"}`),
 	}
-	r, err := Run(dir, []Verifier{fake{}}, method.Means{})
+	r, err := Run(dir, []method.Verifier{fake{}}, method.Means{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,11 +90,11 @@ func TestEveryKindOfFile(t *testing.T) {
 
 func TestNothingRecognisedIsAnError(t *testing.T) {
 	for name, dir := range map[string]fstest.MapFS{"empty": {}, "other files": {"a.txt": file("{}"), "b.json": file("{}")}} {
-		if _, err := Run(dir, []Verifier{fake{}}, method.Means{}); err == nil || !strings.Contains(err.Error(), "no test vectors here") {
+		if _, err := Run(dir, []method.Verifier{fake{}}, method.Means{}); err == nil || !strings.Contains(err.Error(), "no test vectors here") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := Run(os.DirFS("testdata/nowhere"), []Verifier{fake{}}, method.Means{}); !errors.Is(err, os.ErrNotExist) {
+	if _, err := Run(os.DirFS("testdata/nowhere"), []method.Verifier{fake{}}, method.Means{}); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a folder that does not exist: %v", err)
 	}
 }
@@ -116,7 +116,7 @@ func TestPublishedVectorsAgree(t *testing.T) {
 // Every method has vectors, and the accountant, and each file has one that knows it.
 func TestEveryMethodIsAVerifier(t *testing.T) {
 	var prefixes []string
-	for _, v := range Known(method.Registry{mvppca.Method{}, graffl.Method{}}, verify.Verifier{}) {
+	for _, v := range Known(method.Registry{mvppca.Method{}, graffl.Method{}, pvi.Method{}}) {
 		prefixes = append(prefixes, v.SchemaPrefix())
 	}
 	slices.Sort(prefixes)

@@ -11,19 +11,10 @@ import (
 	"parley/study"
 )
 
-// Verifier runs the files of one family of test vectors: those whose "schema"
-// begins with SchemaPrefix. A method that has vectors is one, see
-// [method.Verifier].
-type Verifier interface {
-	SchemaPrefix() string
-	Verify(file []byte, means method.Means) ([]vectors.Check, error)
-}
-
 // Known is every family of test vectors that a program with these methods knows:
-// the accountant's, those of each method that has any, and more, of methods whose
-// verifiers stand above them.
-func Known(methods method.Registry, more ...Verifier) []Verifier {
-	list := append([]Verifier{accountant{}}, more...)
+// the accountant's, and those of each method that has any.
+func Known(methods method.Registry) []method.Verifier {
+	list := []method.Verifier{accountant{}}
 	for _, m := range methods {
 		if v, ok := m.(method.Verifier); ok {
 			list = append(list, v)

@@ -136,10 +136,10 @@ func answers(t testing.TB, m method.Method, p *study.Plan, site string, data dat
 	return sealed
 }
 
-// Fixed returns what is released in place of noised sums: numbers that depend on
+// fixed returns what is released in place of noised sums: numbers that depend on
 // the sum's name and shape, and on nothing else. Scale is their standard
 // deviation, in steps.
-func Fixed(scale float64) func(sum string, exact [][]int64) [][]int64 {
+func fixed(scale float64) func(sum string, exact [][]int64) [][]int64 {
 	return func(sum string, exact [][]int64) [][]int64 {
 		h := fnv.New64a()
 		h.Write([]byte(sum))
@@ -166,7 +166,7 @@ func Transcript(t testing.TB, m method.Method, p *study.Plan, site string, tasks
 	var first string
 	var want [][]byte
 	for name, d := range data {
-		got := answers(t, m, p, site, d, tasks, Fixed(scale))
+		got := answers(t, m, p, site, d, tasks, fixed(scale))
 		if want == nil {
 			first, want = name, got
 			continue
@@ -220,7 +220,7 @@ func Neighbours(rows Rows) map[string]dataset.Source {
 func Additive(t testing.TB, m method.Method, p *study.Plan, site string, tasks []method.Task, scale float64, rows Rows) {
 	t.Helper()
 	exact := func(list ...dataset.Row) (all [][][]int64, names []string) {
-		forced := Fixed(scale)
+		forced := fixed(scale)
 		answers(t, m, p, site, Rows{rows.Of, list}, tasks, func(sum string, x [][]int64) [][]int64 {
 			kept := make([][]int64, len(x))
 			for i := range x {

@@ -10,7 +10,7 @@
 // [Method] is what a registry takes: a coordinator that asks sites in the order of a
 // schedule and keeps the factors, and sites that refine them. Without privacy an
 // update is the exact local optimum. With a total it is one noised sum over the
-// site's rows, or, as published, steps of DP-Adagrad; [Central] is what all of them
+// site's rows, or, as published, steps of DP-Adagrad; [Method.Central] is what all of them
 // are measured against. [Model] is what a study leaves: it predicts, and is compared
 // with others.
 //

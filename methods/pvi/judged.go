@@ -96,24 +96,24 @@ func (m *predictor) forecast(dst *evaluate.Prediction) {
 	}
 }
 
-// Central implements [judged.Centraliser]: exact mean-field inference on all rows,
+// central implements [judged.Centraliser]: exact mean-field inference on all rows,
 // which is what partitioned inference converges to and the ceiling of everything
 // private. Numbers are scaled as the plan says, by moments of all rows if it says
 // standard.
 func (Method) Central(ctx context.Context, p *study.Plan, rows dataset.Source) (evaluate.Model, error) {
-	return Central(ctx, p, rows)
+	return central(ctx, p, rows)
 }
 
-// CentralFit is an exact fit to all rows in one place.
-type CentralFit struct {
+// centralFit is an exact fit to all rows in one place.
+type centralFit struct {
 	Model *Model
 	Info  gvi.Info // with the evidence lower bound as Value
 
 	*forecaster
 }
 
-// Central is [Method.Central] with more to look at.
-func Central(ctx context.Context, p *study.Plan, rows dataset.Source) (*CentralFit, error) {
+// central is [Method.Central] with more to look at.
+func central(ctx context.Context, p *study.Plan, rows dataset.Source) (*centralFit, error) {
 	s, err := newSetup(p, nil)
 	if err != nil {
 		return nil, err
@@ -144,7 +144,7 @@ func Central(ctx context.Context, p *study.Plan, rows dataset.Source) (*CentralF
 	if err != nil {
 		return nil, err
 	}
-	fit := &CentralFit{Info: info}
+	fit := &centralFit{Info: info}
 	if fit.Model, err = s.model(q, e); err != nil {
 		return nil, err
 	}

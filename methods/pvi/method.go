@@ -1,11 +1,16 @@
 package pvi
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
+	"parley/dataset"
+	"parley/internal/vectors"
 	"parley/method"
+	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/options"
+	"parley/methods/pvi/verify"
 	"parley/privacy"
 	"parley/study"
 )
@@ -105,4 +110,28 @@ func (Method) Describe(p *study.Plan) string {
 		how += ", which follows from noised sums of the gradients of samples of them"
 	}
 	return text + fmt.Sprintf(" Whenever the coordinator asks, a site sends %s.", how)
+}
+
+// SchemaPrefix implements [method.Verifier].
+func (Method) SchemaPrefix() string { return verify.Schema }
+
+// Verify implements [method.Verifier].
+func (m Method) Verify(file []byte, means method.Means) ([]vectors.Check, error) {
+	return verify.Vectors(file, verify.Method{Method: m, Central: centralPosterior, Posterior: posteriorOf}, means)
+}
+
+func centralPosterior(ctx context.Context, p *study.Plan, rows dataset.Source) (q gvi.Gaussian, info gvi.Info, err error) {
+	fit, err := central(ctx, p, rows)
+	if err != nil {
+		return q, info, err
+	}
+	return fit.Model.Posterior, fit.Info, nil
+}
+
+func posteriorOf(data []byte) (q gvi.Gaussian, err error) {
+	m, err := LoadModel(data)
+	if err != nil {
+		return q, err
+	}
+	return m.Posterior, nil
 }

@@ -16,8 +16,8 @@ import (
 	"parley/study"
 )
 
-// ModelFormat names the format of model.json and its version.
-const ModelFormat = "parley/pvi-model/1"
+// modelFormat names the format of model.json and its version.
+const modelFormat = "parley/pvi-model/1"
 
 // Model is a fitted model with everything that its use needs. It is what
 // model.json holds. The weights of class k are entries k·d … (k+1)·d − 1 of
@@ -73,7 +73,7 @@ func (s *setup) model(q gvi.Gaussian, e *gvi.Encoding) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{Format: ModelFormat, Program: "parley " + version.String(), Plan: digest.String(), Study: s.plan.Name, Seed: s.plan.Seed,
+	m := &Model{Format: modelFormat, Program: "parley " + version.String(), Plan: digest.String(), Study: s.plan.Name, Seed: s.plan.Seed,
 		Private: s.plan.Privacy.Differential(), Options: s.opts, Encoding: *e, Prior: s.prior, Posterior: q}
 	for _, v := range s.plan.Views {
 		view := ModelView{Name: v.Name}
@@ -118,7 +118,7 @@ func (m *Model) Encode() ([]byte, error) {
 // LoadModel reads model.json. A model of another format or version is refused by
 // name; so is one whose numbers do not fit together.
 func LoadModel(data []byte) (*Model, error) {
-	if err := fitted.CheckFormat(data, ModelFormat); err != nil {
+	if err := fitted.CheckFormat(data, modelFormat); err != nil {
 		return nil, err
 	}
 	m := new(Model)
@@ -192,7 +192,7 @@ func (m *Model) Schema() dataset.Schema {
 }
 
 // ModelFormats implements [fitted.Opener].
-func (Method) ModelFormats() []string { return []string{ModelFormat} }
+func (Method) ModelFormats() []string { return []string{modelFormat} }
 
 // OpenModel implements [fitted.Opener].
 func (Method) OpenModel(data []byte) (fitted.Model, error) { return LoadModel(data) }

@@ -25,17 +25,17 @@ func Bounds(ms []Mechanism, a Adjacency, delta float64) ([]Bound, error) {
 	if err != nil {
 		return nil, err
 	}
-	renyi, order, err := EpsilonRDP(ms, a, delta)
+	renyi, order, err := epsilonRDP(ms, a, delta)
 	if err != nil {
 		return nil, err
 	}
 	bounds := []Bound{{"tight", tight, "exact composition, rounded up"}, {"Rényi", renyi, fmt.Sprintf("divergence of order %.4g", order)}}
-	rho, ok, err := ZCDP(ms, a)
+	rho, ok, err := zcdp(ms, a)
 	if err != nil {
 		return nil, err
 	}
 	if ok {
-		epsilon, _, err := EpsilonZCDP(rho, delta)
+		epsilon, _, err := epsilonZCDP(rho, delta)
 		if err != nil {
 			return nil, err
 		}
@@ -47,8 +47,8 @@ func Bounds(ms []Mechanism, a Adjacency, delta float64) ([]Bound, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(half) == 1 && half[0].Count <= MostOptimal {
-		epsilon, err := Optimal(half[0], delta)
+	if len(half) == 1 && half[0].Count <= mostOptimal {
+		epsilon, err := optimal(half[0], delta)
 		if err != nil {
 			return nil, err
 		}
@@ -58,7 +58,7 @@ func Bounds(ms []Mechanism, a Adjacency, delta float64) ([]Bound, error) {
 	if pure {
 		slack = delta
 	}
-	advanced, err := Advanced(half, slack)
+	advanced, err := advancedComposition(half, slack)
 	if err != nil {
 		return nil, err
 	}

@@ -132,7 +132,7 @@ func TestEpsilonOfRandomPlans(t *testing.T) {
 		if compareEpsilon(t, q, e) {
 			compared++
 		}
-		bound, _, err := EpsilonRDP(q.ms, q.a, q.delta)
+		bound, _, err := epsilonRDP(q.ms, q.a, q.delta)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -209,7 +209,7 @@ func TestPlansOfTwoModes(t *testing.T) {
 		if err != nil || !compareEpsilon(t, q, e) {
 			t.Errorf("%+v: ε %v, error %v: not compared", q, e, err)
 		}
-		bound, _, err := EpsilonRDP(q.ms, q.a, q.delta)
+		bound, _, err := epsilonRDP(q.ms, q.a, q.delta)
 		if err != nil || e > bound {
 			t.Errorf("%+v: ε %v is above Rényi's %v, error %v", q, e, bound, err)
 		}
@@ -438,7 +438,7 @@ func TestExtremePlans(t *testing.T) {
 		{[]Mechanism{noised(Laplace, 1e4, 100000)}, ReplaceOne, 1e-8},
 		{[]Mechanism{noised(Laplace, 3, 7), noised(Laplace, 11, 40), noised(Laplace, 0.7, 1)}, AddRemove, 1e-7},
 	} {
-		bound, _, err := EpsilonRDP(c.ms, c.a, c.delta)
+		bound, _, err := epsilonRDP(c.ms, c.a, c.delta)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -147,7 +147,7 @@ func TestRenyiOrderFollowsTheBudget(t *testing.T) {
 		}
 		// One Gaussian that just fits: its own best order is that of the filter.
 		m := Mechanism{Gaussian, math.Sqrt(f.order / 2 / f.limit), 1, 2, 1}
-		epsilon, order, err := EpsilonRDP([]Mechanism{m}, AddRemove, b.Delta)
+		epsilon, order, err := epsilonRDP([]Mechanism{m}, AddRemove, b.Delta)
 		if err != nil || order != f.Order() || relative(epsilon, b.Epsilon) > 1e-9 {
 			t.Errorf("%+v: order %v; a release that just fits has ε %v at order %v (%v)", b, f.Order(), epsilon, order, err)
 		}

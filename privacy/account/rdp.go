@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// defaultOrders are the orders over which EpsilonRDP takes its minimum: dense
+// defaultOrders are the orders over which epsilonRDP takes its minimum: dense
 // where plans for a usable ε have theirs (2 to 60), and wide enough for both
 // ends: orders near 1 for a loss of thousands, large ones for a tiny loss.
 var defaultOrders = func() (orders []float64) {
@@ -137,11 +137,11 @@ func convertRDP(orders, rdp []float64, delta float64, epsilonAt func(order, rdp 
 	return max(epsilon, 0), order, nil
 }
 
-// EpsilonRDP is an upper bound on ε at δ through Rényi divergences, by the
+// epsilonRDP is an upper bound on ε at δ through Rényi divergences, by the
 // conversion of ConvertRDP over a fixed list of orders, and the order that
 // attains it. It is usually 5 to 15 % above the tight value of Epsilon, and
 // serves as a second opinion and for filters.
-func EpsilonRDP(ms []Mechanism, a Adjacency, delta float64) (epsilon, order float64, err error) {
+func epsilonRDP(ms []Mechanism, a Adjacency, delta float64) (epsilon, order float64, err error) {
 	if err := checkDelta(delta); err != nil {
 		return 0, 0, err
 	}

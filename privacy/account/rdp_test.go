@@ -137,7 +137,7 @@ func TestEpsilonRDPStopsEarlyForNothing(t *testing.T) {
 			{Laplace, rapid.Float64Range(0.2, 50).Draw(t, "scale"), 1, 2, rapid.IntRange(1, 10).Draw(t, "releases")},
 		}
 		delta := math.Exp(rapid.Float64Range(-60, -0.5).Draw(t, "log delta"))
-		got, order, err := EpsilonRDP(ms, AddRemove, delta)
+		got, order, err := epsilonRDP(ms, AddRemove, delta)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -151,7 +151,7 @@ func TestEpsilonRDPStopsEarlyForNothing(t *testing.T) {
 
 func TestConversionsAreOrdered(t *testing.T) {
 	ms := []Mechanism{{Gaussian, 3, 1, 2, 10}}
-	rho, ok, err := ZCDP(ms, AddRemove)
+	rho, ok, err := zcdp(ms, AddRemove)
 	if err != nil || !ok || relative(rho, 10/18.) > 1e-15 {
 		t.Fatalf("ρ is %v (%v, %v)", rho, ok, err)
 	}
@@ -159,8 +159,8 @@ func TestConversionsAreOrdered(t *testing.T) {
 		rdp := divergences(t, AddRemove, defaultOrders, ms...)
 		improved, _, err1 := ConvertRDP(defaultOrders, rdp, delta)
 		classic, _, err2 := ConvertRDPClassic(defaultOrders, rdp, delta)
-		best, order, err3 := EpsilonZCDP(rho, delta)
-		closed, err4 := EpsilonZCDPClassic(rho, delta)
+		best, order, err3 := epsilonZCDP(rho, delta)
+		closed, err4 := epsilonZCDPClassic(rho, delta)
 		if err1 != nil || err2 != nil || err3 != nil || err4 != nil {
 			t.Fatal(err1, err2, err3, err4)
 		}
@@ -169,10 +169,10 @@ func TestConversionsAreOrdered(t *testing.T) {
 			t.Errorf("δ %v: tight %v ≤ real orders %v (%v) ≤ listed orders %v < classic %v, %v does not hold", delta, exact, best, order, improved, closed, classic)
 		}
 	}
-	if _, ok, err := ZCDP([]Mechanism{{Gaussian, 3, 0.5, 2, 10}}, AddRemove); ok || err != nil {
+	if _, ok, err := zcdp([]Mechanism{{Gaussian, 3, 0.5, 2, 10}}, AddRemove); ok || err != nil {
 		t.Errorf("a sampled mechanism has a ρ (%v)", err)
 	}
-	if e, _, err := EpsilonZCDP(0, 1e-5); e != 0 || err != nil {
+	if e, _, err := epsilonZCDP(0, 1e-5); e != 0 || err != nil {
 		t.Errorf("no loss at all is an ε of %v (%v)", e, err)
 	}
 }
@@ -184,12 +184,12 @@ func TestWhatRDPRefuses(t *testing.T) {
 		"mechanism 2":  second(RDP([]Mechanism{good[0], {Gaussian, 0, 1, 2, 1}}, AddRemove, []float64{2})),
 		"order 1":      second(RDP(good, AddRemove, []float64{1})),
 		"order NaN":    second(RDP(good, AddRemove, []float64{math.NaN()})),
-		"delta 0":      third(EpsilonRDP(good, AddRemove, 0)),
+		"delta 0":      third(epsilonRDP(good, AddRemove, 0)),
 		"delta 1":      third(ConvertRDP([]float64{2}, []float64{1}, 1)),
 		"1 divergence": third(ConvertRDP([]float64{2, 3}, []float64{1}, 0.1)),
 		"-1":           third(ConvertRDPClassic([]float64{2}, []float64{-1}, 0.1)),
-		"rho -1":       third(EpsilonZCDP(-1, 0.1)),
-		"delta NaN":    second(EpsilonZCDPClassic(1, math.NaN())),
+		"rho -1":       third(epsilonZCDP(-1, 0.1)),
+		"delta NaN":    second(epsilonZCDPClassic(1, math.NaN())),
 	} {
 		if err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: error %v", name, err)
@@ -211,7 +211,7 @@ func BenchmarkRDP(b *testing.B) {
 			b.Run(name+"/"+string(a), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					if _, _, err := EpsilonRDP(ms, a, 1e-5); err != nil {
+					if _, _, err := epsilonRDP(ms, a, 1e-5); err != nil {
 						b.Fatal(err)
 					}
 				}

@@ -12,9 +12,9 @@ import (
 // moves a sum by the longest contribution, an exchange (ReplaceOne) by the
 // largest distance between two.
 
-// VectorSensitivity is that of a sum of vectors clipped to a norm: bound, or
+// vectorSensitivity is that of a sum of vectors clipped to a norm: bound, or
 // 2·bound. It holds in the norm that was clipped, l1 or l2.
-func VectorSensitivity(bound float64, a Adjacency) (float64, error) {
+func vectorSensitivity(bound float64, a Adjacency) (float64, error) {
 	if err := checkBounds(a, bound); err != nil {
 		return 0, err
 	}
@@ -24,9 +24,9 @@ func VectorSensitivity(bound float64, a Adjacency) (float64, error) {
 	return bound, nil
 }
 
-// JointSensitivity is the l2 sensitivity of several parts that are clipped
+// jointSensitivity is the l2 sensitivity of several parts that are clipped
 // apart and released together: the root of the sum of squares.
-func JointSensitivity(bounds []float64, a Adjacency) (float64, error) {
+func jointSensitivity(bounds []float64, a Adjacency) (float64, error) {
 	if err := checkBounds(a, bounds...); err != nil {
 		return 0, err
 	}
@@ -34,23 +34,23 @@ func JointSensitivity(bounds []float64, a Adjacency) (float64, error) {
 	for _, b := range bounds {
 		norm = math.Hypot(norm, b)
 	}
-	return VectorSensitivity(norm, a)
+	return vectorSensitivity(norm, a)
 }
 
-// MeanSensitivity is that of the mean of n vectors clipped to a norm, where n
+// meanSensitivity is that of the mean of n vectors clipped to a norm, where n
 // is public and does not change with the record (under AddRemove the record
 // contributes zero in place of itself).
-func MeanSensitivity(bound float64, n int, a Adjacency) (float64, error) {
+func meanSensitivity(bound float64, n int, a Adjacency) (float64, error) {
 	if n < 1 {
 		return 0, fmt.Errorf("a mean of %d records", n)
 	}
-	s, err := VectorSensitivity(bound, a)
+	s, err := vectorSensitivity(bound, a)
 	return s / float64(n), err
 }
 
-// MomentSensitivity is that of Σ xxᵀ in the Frobenius norm for rows |x| ≤ bound:
+// momentSensitivity is that of Σ xxᵀ in the Frobenius norm for rows |x| ≤ bound:
 // bound², or √2·bound², two orthogonal rows being farthest apart.
-func MomentSensitivity(bound float64, a Adjacency) (float64, error) {
+func momentSensitivity(bound float64, a Adjacency) (float64, error) {
 	if err := checkBounds(a, bound); err != nil {
 		return 0, err
 	}
@@ -60,11 +60,11 @@ func MomentSensitivity(bound float64, a Adjacency) (float64, error) {
 	return bound * bound, nil
 }
 
-// JointMomentSensitivity is the l2 sensitivity of (n, Σ x, Σ xxᵀ), released
+// jointMomentSensitivity is the l2 sensitivity of (n, Σ x, Σ xxᵀ), released
 // together, for rows |x| ≤ B: √(1 + B² + B⁴) for one row more. Of an exchange it
 // is the largest of |x−y|² + |xxᵀ−yyᵀ|² over both rows, at rows whose cosine is
 // −1/2B²: √2·(B² + ½); where B² < ½ opposite rows are farthest apart, at 2B.
-func JointMomentSensitivity(bound float64, a Adjacency) (float64, error) {
+func jointMomentSensitivity(bound float64, a Adjacency) (float64, error) {
 	if err := checkBounds(a, bound); err != nil {
 		return 0, err
 	}
@@ -79,13 +79,13 @@ func JointMomentSensitivity(bound float64, a Adjacency) (float64, error) {
 	}
 }
 
-// L1Sensitivity is the l1 sensitivity of a sum of vectors of the given
+// l1Sensitivity is the l1 sensitivity of a sum of vectors of the given
 // dimension that are clipped in l2: √dimension times as much.
-func L1Sensitivity(bound float64, dimension int, a Adjacency) (float64, error) {
+func l1Sensitivity(bound float64, dimension int, a Adjacency) (float64, error) {
 	if dimension < 1 {
 		return 0, fmt.Errorf("vectors of dimension %d", dimension)
 	}
-	s, err := VectorSensitivity(bound, a)
+	s, err := vectorSensitivity(bound, a)
 	return math.Sqrt(float64(dimension)) * s, err
 }
 

@@ -52,7 +52,7 @@ func TestSensitivitiesHoldAndAreAttained(t *testing.T) {
 				}
 			}
 		}
-		for name, f := range map[string]func(float64, Adjacency) (float64, error){"vector": VectorSensitivity, "moments": MomentSensitivity, "joint": JointMomentSensitivity} {
+		for name, f := range map[string]func(float64, Adjacency) (float64, error){"vector": vectorSensitivity, "moments": momentSensitivity, "joint": jointMomentSensitivity} {
 			for _, a := range []Adjacency{AddRemove, ReplaceOne} {
 				s, err := f(bound, a)
 				if w := worst[name+" "+string(a)]; err != nil || w > s*(1+1e-12) || w < 0.99*s {
@@ -64,20 +64,20 @@ func TestSensitivitiesHoldAndAreAttained(t *testing.T) {
 }
 
 func TestSensitivityOfPartsMeansAndSums(t *testing.T) {
-	joint, err1 := JointSensitivity([]float64{3, 4}, ReplaceOne)
-	mean, err2 := MeanSensitivity(2, 50, AddRemove)
-	l1, err3 := L1Sensitivity(1, 16, AddRemove)
+	joint, err1 := jointSensitivity([]float64{3, 4}, ReplaceOne)
+	mean, err2 := meanSensitivity(2, 50, AddRemove)
+	l1, err3 := l1Sensitivity(1, 16, AddRemove)
 	if joint != 10 || mean != 0.04 || l1 != 4 || err1 != nil || err2 != nil || err3 != nil {
 		t.Errorf("%v %v %v (%v %v %v)", joint, mean, l1, err1, err2, err3)
 	}
 	for name, err := range map[string]error{
-		"adjacency":      second(VectorSensitivity(1, "neighbour")),
-		"negative bound": second(VectorSensitivity(-1, AddRemove)),
-		"NaN":            second(MomentSensitivity(math.NaN(), AddRemove)),
-		"infinite":       second(JointMomentSensitivity(math.Inf(1), ReplaceOne)),
-		"no parts":       second(JointSensitivity(nil, AddRemove)),
-		"no rows":        second(MeanSensitivity(1, 0, AddRemove)),
-		"no dimension":   second(L1Sensitivity(1, 0, AddRemove)),
+		"adjacency":      second(vectorSensitivity(1, "neighbour")),
+		"negative bound": second(vectorSensitivity(-1, AddRemove)),
+		"NaN":            second(momentSensitivity(math.NaN(), AddRemove)),
+		"infinite":       second(jointMomentSensitivity(math.Inf(1), ReplaceOne)),
+		"no parts":       second(jointSensitivity(nil, AddRemove)),
+		"no rows":        second(meanSensitivity(1, 0, AddRemove)),
+		"no dimension":   second(l1Sensitivity(1, 0, AddRemove)),
 	} {
 		if err == nil {
 			t.Errorf("%s is accepted", name)

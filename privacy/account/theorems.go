@@ -38,13 +38,13 @@ func Basic(rs []Releases) (Budget, error) {
 	return total, nil
 }
 
-// Advanced is advanced composition (Dwork, Rothblum, Vadhan 2010, Theorem III.3):
+// advancedComposition is advanced composition (Dwork, Rothblum, Vadhan 2010, Theorem III.3):
 //
 //	ε = √(2 ln(1/slack) Σ εᵢ²) + Σ εᵢ(exp(εᵢ) − 1),  δ = Σ δᵢ + slack,
 //
 // with slack in (0, 1). Above εᵢ of about 1 it is worse than Basic; where the
 // exponential overflows, ε is +Inf.
-func Advanced(rs []Releases, slack float64) (Budget, error) {
+func advancedComposition(rs []Releases, slack float64) (Budget, error) {
 	if err := checkDelta(slack); err != nil {
 		return Budget{}, fmt.Errorf("slack: %w", err)
 	}
@@ -61,10 +61,10 @@ func Advanced(rs []Releases, slack float64) (Budget, error) {
 	return Budget{Epsilon: math.Sqrt(-2*math.Log(slack)*squares) + drift, Delta: total.Delta + slack}, nil
 }
 
-// MostOptimal is the largest number of releases that Optimal composes.
-const MostOptimal = 1_000_000
+// mostOptimal is the largest number of releases that optimal composes.
+const mostOptimal = 1_000_000
 
-// Optimal is the least ε that any k releases of the same (ε₀, δ₀) are sure to
+// optimal is the least ε that any k releases of the same (ε₀, δ₀) are sure to
 // have at δ, whatever they are (Kairouz, Oh, Viswanath 2015, Theorem 3.3, at any
 // δ between the corners printed there). It is +Inf where δ cannot be had:
 // when 1 − (1−δ₀)ᵏ > δ.
@@ -72,15 +72,15 @@ const MostOptimal = 1_000_000
 // Each release is dominated by one that gives everything away with probability
 // δ₀ and otherwise answers a bit by randomised response; the number l of true
 // answers is binomial, with privacy loss (2l−k)ε₀.
-func Optimal(each Releases, delta float64) (epsilon float64, err error) {
+func optimal(each Releases, delta float64) (epsilon float64, err error) {
 	if err := checkReleases([]Releases{each}); err != nil {
 		return 0, err
 	}
 	if err := checkDelta(delta); err != nil {
 		return 0, err
 	}
-	if each.Count > MostOptimal {
-		return 0, fmt.Errorf("optimal composition of %d releases: it is summed up to %d", each.Count, MostOptimal)
+	if each.Count > mostOptimal {
+		return 0, fmt.Errorf("optimal composition of %d releases: it is summed up to %d", each.Count, mostOptimal)
 	}
 	k, e0 := float64(each.Count), each.Each.Epsilon
 	// δ that is left for randomised response: 1 − (1−δ)/(1−δ₀)ᵏ.

@@ -27,7 +27,7 @@ func TestOptimalCompositionAttainsDelta(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		each := Releases{Budget{rapid.Float64Range(0.01, 3).Draw(t, "ε₀"), rapid.SampledFrom([]float64{0, 1e-6, 1e-3}).Draw(t, "δ₀")}, rapid.IntRange(1, 40).Draw(t, "k")}
 		delta := math.Exp(rapid.Float64Range(-9, -0.2).Draw(t, "ln δ"))
-		got, err := Optimal(each, delta)
+		got, err := optimal(each, delta)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,12 +56,12 @@ func TestTheoremsOfDifferentReleases(t *testing.T) {
 	if err != nil || relative(basic.Epsilon, 6.2) > 1e-14 || relative(basic.Delta, 5e-5) > 1e-14 {
 		t.Errorf("basic composition is %+v (%v)", basic, err)
 	}
-	advanced, err := Advanced([]Releases{a, b}, 1e-5)
+	advanced, err := advancedComposition([]Releases{a, b}, 1e-5)
 	want := math.Sqrt(2*math.Log(1e5)*(0.5+0.36)) + 5*math.Expm1(0.1) + 1.2*math.Expm1(0.3)
 	if err != nil || relative(advanced.Epsilon, want) > 1e-14 || relative(advanced.Delta, 6e-5) > 1e-14 {
 		t.Errorf("advanced composition is %+v, want ε %v (%v)", advanced, want, err)
 	}
-	if huge, err := Advanced([]Releases{{Budget{1000, 0.01}, 9}}, 1e-5); err != nil || !math.IsInf(huge.Epsilon, 1) {
+	if huge, err := advancedComposition([]Releases{{Budget{1000, 0.01}, 9}}, 1e-5); err != nil || !math.IsInf(huge.Epsilon, 1) {
 		t.Errorf("where the exponential overflows: %+v (%v)", huge, err)
 	}
 }
@@ -79,7 +79,7 @@ func TestOptimalCompositionAtTheEnds(t *testing.T) {
 		{Releases{Budget{math.Inf(1), 0}, 3}, 0.5, math.Inf(1)},
 		{Releases{Budget{1e-6, 0}, 100000}, 0.1, 0},
 	} {
-		got, err := Optimal(c.each, c.delta)
+		got, err := optimal(c.each, c.delta)
 		if err != nil || !(got == c.want || relative(got, c.want) < 1e-9) {
 			t.Errorf("%+v at δ %v: %v (%v), want %v", c.each, c.delta, got, err, c.want)
 		}
@@ -91,21 +91,21 @@ func TestWhatTheoremsRefuse(t *testing.T) {
 		if b, err := Basic([]Releases{r}); err == nil {
 			t.Errorf("basic composition of %+v is %+v", r, b)
 		}
-		if b, err := Advanced([]Releases{r}, 0.1); err == nil {
+		if b, err := advancedComposition([]Releases{r}, 0.1); err == nil {
 			t.Errorf("advanced composition of %+v is %+v", r, b)
 		}
-		if e, err := Optimal(r, 0.1); err == nil {
+		if e, err := optimal(r, 0.1); err == nil {
 			t.Errorf("optimal composition of %+v is %v", r, e)
 		}
 	}
 	good := Releases{Budget{1, 0}, 1}
-	if _, err := Advanced([]Releases{good}, 0); err == nil {
+	if _, err := advancedComposition([]Releases{good}, 0); err == nil {
 		t.Error("no slack is accepted")
 	}
-	if _, err := Optimal(Releases{Budget{1, 0}, MostOptimal + 1}, 0.1); err == nil {
+	if _, err := optimal(Releases{Budget{1, 0}, mostOptimal + 1}, 0.1); err == nil {
 		t.Error("more is summed than could be waited for")
 	}
-	if _, err := Optimal(good, 1); err == nil {
+	if _, err := optimal(good, 1); err == nil {
 		t.Error("a delta of 1 is accepted")
 	}
 }

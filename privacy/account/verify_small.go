@@ -27,16 +27,16 @@ func (v *verification) zcdp(id string, file []byte) error {
 	if err := vectors.Decode(file, &c); err != nil {
 		return err
 	}
-	classic, err := EpsilonZCDPClassic(c.Rho, c.Delta)
+	classic, err := epsilonZCDPClassic(c.Rho, c.Delta)
 	if err != nil {
 		return err
 	}
-	improved, order, err := EpsilonZCDP(c.Rho, c.Delta)
+	improved, order, err := epsilonZCDP(c.Rho, c.Delta)
 	if err != nil {
 		return err
 	}
 	gaussian := []Mechanism{{Kind: Gaussian, Noise: 1 / math.Sqrt(2*c.Rho), Rate: 1, Diameter: 2, Count: 1}}
-	if rho, ok, err := ZCDP(gaussian, AddRemove); err != nil || !ok || math.Abs(rho-c.Rho) > 1e-14*c.Rho {
+	if rho, ok, err := zcdp(gaussian, AddRemove); err != nil || !ok || math.Abs(rho-c.Rho) > 1e-14*c.Rho {
 		return fmt.Errorf("rho %v of one Gaussian becomes %v (%w)", c.Rho, rho, err)
 	}
 	exact, err := Epsilon(gaussian, AddRemove, c.Delta)
@@ -72,7 +72,7 @@ func (v *verification) theorems(id string, file []byte) error {
 	if err != nil {
 		return err
 	}
-	advanced, err := Advanced([]Releases{each}, c.Slack)
+	advanced, err := advancedComposition([]Releases{each}, c.Slack)
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (v *verification) theorems(id string, file []byte) error {
 	v.close(id+".basic_delta", c.Expect.BasicDelta, basic.Delta, 1e-8)
 	v.close(id+".advanced_epsilon", c.Expect.AdvancedEpsilon, advanced.Epsilon, 1e-8)
 	v.close(id+".advanced_delta", c.Expect.AdvancedDelta, advanced.Delta, 1e-8)
-	optimal, err := Optimal(each, c.Delta)
+	optimal, err := optimal(each, c.Delta)
 	if want := c.Expect.Optimal; want != nil {
 		v.close(id+".optimal_epsilon", *want, optimal, 1e-8)
 	} else {
@@ -112,17 +112,17 @@ func (v *verification) sensitivity(id string, file []byte) error {
 	var err error
 	switch c.Name {
 	case "l2_clipped_vector":
-		got, err = VectorSensitivity(p.Bound, a)
+		got, err = vectorSensitivity(p.Bound, a)
 	case "joint_l2_of_per_view_clips":
-		got, err = JointSensitivity(p.Bounds, a)
+		got, err = jointSensitivity(p.Bounds, a)
 	case "mean_of_clipped_rows_known_n":
-		got, err = MeanSensitivity(p.Bound, p.N, a)
+		got, err = meanSensitivity(p.Bound, p.N, a)
 	case "second_moment_sum_frobenius":
-		got, err = MomentSensitivity(p.Bound, a)
+		got, err = momentSensitivity(p.Bound, a)
 	case "count_sum_second_moment_joint":
-		got, err = JointMomentSensitivity(p.Bound, a)
+		got, err = jointMomentSensitivity(p.Bound, a)
 	case "l1_of_l2_clipped_vector":
-		got, err = L1Sensitivity(p.Bound, p.Dim, a)
+		got, err = l1Sensitivity(p.Bound, p.Dim, a)
 	default:
 		return fmt.Errorf("sensitivity of unknown name %q", c.Name)
 	}

@@ -5,11 +5,11 @@ import (
 	"math"
 )
 
-// ZCDP is the parameter ρ of zero-concentrated differential privacy (Bun &
+// zcdp is the parameter ρ of zero-concentrated differential privacy (Bun &
 // Steinke 2016): d²/2s² for each Gaussian release whose mean moves by d, ε²/2
 // for each pure ε of Laplace noise. Sampled mechanisms have none that keeps
 // what sampling gains, and ok is false.
-func ZCDP(ms []Mechanism, a Adjacency) (rho float64, ok bool, err error) {
+func zcdp(ms []Mechanism, a Adjacency) (rho float64, ok bool, err error) {
 	if err := checkAll(ms, a); err != nil {
 		return 0, false, err
 	}
@@ -23,19 +23,19 @@ func ZCDP(ms []Mechanism, a Adjacency) (rho float64, ok bool, err error) {
 	return rho, true, nil
 }
 
-// EpsilonZCDPClassic is ρ + 2√(ρ ln(1/δ)) (Bun & Steinke 2016, Proposition 1.3),
+// epsilonZCDPClassic is ρ + 2√(ρ ln(1/δ)) (Bun & Steinke 2016, Proposition 1.3),
 // for ρ ≥ 0 and δ in (0, 1).
-func EpsilonZCDPClassic(rho, delta float64) (float64, error) {
+func epsilonZCDPClassic(rho, delta float64) (float64, error) {
 	if err := checkRho(rho, delta); err != nil {
 		return 0, err
 	}
 	return rho + 2*math.Sqrt(-rho*math.Log(delta)), nil
 }
 
-// EpsilonZCDP is the least ε at δ over all real Rényi orders α, the divergence
+// epsilonZCDP is the least ε at δ over all real Rényi orders α, the divergence
 // of order α being ρα, by the conversion of ConvertRDP; and the order that
 // attains it, the root of ρ(α−1)² = ln(1/δα).
-func EpsilonZCDP(rho, delta float64) (epsilon, order float64, err error) {
+func epsilonZCDP(rho, delta float64) (epsilon, order float64, err error) {
 	if err := checkRho(rho, delta); err != nil {
 		return 0, 0, err
 	}

@@ -15,7 +15,7 @@ import (
 
 // privacySection says in words what protected what was released, then what it
 // cost; p is nil for a study that is not private.
-func privacySection(p *Privacy, rounds []engine.Round) figure.Section {
+func privacySection(p *privacyRecord, rounds []engine.Round) figure.Section {
 	s := figure.Section{ID: "privacy", Title: "Privacy"}
 	note := func(n figure.Note) { s.Items = append(s.Items, figure.Item{Note: &n}) }
 	if p == nil {
@@ -48,7 +48,7 @@ func privacySection(p *Privacy, rounds []engine.Round) figure.Section {
 	return s
 }
 
-func (p *Privacy) seeded() (n int) {
+func (p *privacyRecord) seeded() (n int) {
 	for _, s := range p.Sites {
 		n += s.Seeded
 	}
@@ -62,7 +62,7 @@ func pair(b account.Budget) string {
 func number(x float64) string { return figure.General.Text(x) }
 
 // guarantee states what holds, for people who answer for other people's data.
-func (p *Privacy) guarantee() figure.Note {
+func (p *privacyRecord) guarantee() figure.Note {
 	e := p.Total.Epsilon
 	whom, title := "any one subject", "every single subject"
 	if p.Unit == privacy.WholeSite {
@@ -95,14 +95,14 @@ func (p *Privacy) guarantee() figure.Note {
 }
 
 // weak warns of a promise that says little.
-func (p *Privacy) weak() string {
+func (p *privacyRecord) weak() string {
 	if p.Total.Epsilon < 5 {
 		return ""
 	}
 	return " With so large an ε the promise is weak: it does not keep anybody from becoming nearly certain."
 }
 
-func (p *Privacy) several() string {
+func (p *privacyRecord) several() string {
 	if p.Unit == privacy.WholeSite || len(p.Sites) < 2 {
 		return ""
 	}
@@ -110,7 +110,7 @@ func (p *Privacy) several() string {
 }
 
 // counted says over what the guarantee was counted, and what it assumes.
-func (p *Privacy) counted() string {
+func (p *privacyRecord) counted() string {
 	sums := 0
 	sampled := []string{}
 	for _, s := range p.Sites {
@@ -138,7 +138,7 @@ func (p *Privacy) counted() string {
 
 // unpromised is for plans with a budget for each release: what they claim, and
 // what is true.
-func (p *Privacy) unpromised() figure.Note {
+func (p *privacyRecord) unpromised() figure.Note {
 	text := fmt.Sprintf("The plan chose its noise the published way: %s for each noised sum, as if it were the only one. Losses of several sums add up, so this is no promise about the study.", pair(*p.PerRelease))
 	worst, sums := 0.0, 0
 	for _, s := range p.Sites {
@@ -162,7 +162,7 @@ func (p *Privacy) unpromised() figure.Note {
 }
 
 // beyond says what no guarantee of this kind speaks of.
-func (p *Privacy) beyond() string {
+func (p *privacyRecord) beyond() string {
 	text := []string{"What is true of people in general. If the study finds that two measurements go together, it says so of those who took part as of those who did not."}
 	if p.Unit == privacy.Subject {
 		text = append(text, "What a site's subjects have in common, above all that the site took part, and of whom it is the site.")

@@ -12,10 +12,10 @@ import (
 	"parley/study"
 )
 
-// Privacy is what a private study promised and what all that was released
+// privacyRecord is what a private study promised and what all that was released
 // comes to, as the coordinator can see it: privacy.json. Charges of
 // computations that did not finish stand in the sites' own ledgers.
-type Privacy struct {
+type privacyRecord struct {
 	Unit        privacy.Unit      `json:"unit"`
 	Adjacency   account.Adjacency `json:"adjacency"`
 	Total       *account.Budget   `json:"total,omitempty"`       // promised; absent if nothing is
@@ -51,11 +51,11 @@ type ReleaseKind struct {
 }
 
 // privacyOf adds up what a study released; nil if it is not a private one.
-func privacyOf(plan *study.Plan, rounds []engine.Round) (*Privacy, error) {
+func privacyOf(plan *study.Plan, rounds []engine.Round) (*privacyRecord, error) {
 	if !plan.Privacy.Differential() {
 		return nil, nil
 	}
-	p := &Privacy{
+	p := &privacyRecord{
 		Unit: privacy.Unit(plan.Privacy.Unit), Adjacency: plan.Privacy.Adjacency, Total: plan.Privacy.Total, PerRelease: plan.Privacy.PerRelease,
 		Diagnostics: plan.Privacy.Diagnostics, Rounds: len(rounds),
 	}
@@ -110,7 +110,7 @@ func (s *SitePrivacy) count(x engine.Exchange) {
 }
 
 // claim is the budget that the noise was chosen for.
-func (p *Privacy) claim() account.Budget {
+func (p *privacyRecord) claim() account.Budget {
 	if p.Total != nil {
 		return *p.Total
 	}
@@ -118,13 +118,13 @@ func (p *Privacy) claim() account.Budget {
 }
 
 // loss is what the site's noised sums cost, as the plan counts.
-func (p *Privacy) loss(s SitePrivacy) ledger.Loss {
+func (p *privacyRecord) loss(s SitePrivacy) ledger.Loss {
 	return s.Losses[slices.IndexFunc(s.Losses, func(l ledger.Loss) bool { return l.Adjacency == p.Adjacency })]
 }
 
 // judge says whether what was promised holds. The gates have seen to it; who
 // reads the results should not have to take their word for it.
-func (p *Privacy) judge() {
+func (p *privacyRecord) judge() {
 	for _, s := range p.Sites {
 		no := func(format string, a ...any) {
 			p.Broken = append(p.Broken, "site "+s.Site+": "+fmt.Sprintf(format, a...))
@@ -146,7 +146,7 @@ func (p *Privacy) judge() {
 }
 
 // kinds lists what was released, equal sums of all rounds and sites together.
-func (p *Privacy) kinds(list []engine.Exchange) error {
+func (p *privacyRecord) kinds(list []engine.Exchange) error {
 	p.Releases = []ReleaseKind{}
 	times := []map[string]int{} // by site, of each kind
 	add := func(x engine.Exchange, sum *privacy.Sum, entries, count int) {

@@ -56,7 +56,7 @@ func quiet(change func([]engine.Round)) []engine.Round {
 	return rounds
 }
 
-func addUp(t *testing.T, p *study.Plan, rounds []engine.Round) *Privacy {
+func addUp(t *testing.T, p *study.Plan, rounds []engine.Round) *privacyRecord {
 	t.Helper()
 	got, err := privacyOf(p, rounds)
 	if err != nil {
@@ -241,7 +241,7 @@ func TestPrivateRunLeavesItsAccounts(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := files(t, path)
-	var shared Privacy
+	var shared privacyRecord
 	var own siteSpending
 	for name, into := range map[string]any{"privacy.json": &shared, "sites/north/privacy.json": &own} {
 		if err := json.Unmarshal([]byte(all[name]), into); err != nil {

@@ -39,8 +39,8 @@ import (
 	"parley/study"
 )
 
-// Provenance says what made the results.
-type Provenance struct {
+// provenance says what made the results.
+type provenance struct {
 	Program     string     `json:"program"`
 	Go          string     `json:"go"`
 	Platform    string     `json:"platform"`
@@ -58,7 +58,7 @@ type Provenance struct {
 type Dir struct {
 	folder
 	plan       *study.Plan
-	provenance Provenance
+	provenance provenance
 }
 
 // folder is where one end writes.
@@ -72,7 +72,7 @@ func Open(path string, plan *study.Plan, simulated bool, now time.Time) (*Dir, e
 	if err != nil {
 		return nil, err
 	}
-	d := &Dir{folder: folder{path}, plan: plan, provenance: Provenance{
+	d := &Dir{folder: folder{path}, plan: plan, provenance: provenance{
 		Program: program(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
 		Study: plan.Name, Plan: digest.String(), Seed: plan.Seed, Simulated: simulated, Started: seconds(now),
 	}}
@@ -114,7 +114,7 @@ func (d *Dir) begin() error {
 
 // adopt continues a run that began earlier.
 func (d *Dir) adopt(file string, data []byte) error {
-	var old Provenance
+	var old provenance
 	if err := json.Unmarshal(data, &old); err != nil {
 		return problem.Problem{File: file, What: "this is not a run's provenance: " + err.Error(), Hint: "choose another directory with --out"}
 	}
@@ -197,7 +197,7 @@ func (d folder) writeJSON(name string, v any) error {
 }
 
 // sharedPage is the report that everybody in the study may read.
-func (d *Dir) sharedPage(out *engine.Outcome, promise *Privacy) *report.Report {
+func (d *Dir) sharedPage(out *engine.Outcome, promise *privacyRecord) *report.Report {
 	page := &report.Report{Title: d.plan.Name, Subtitle: d.plan.Question, Headline: out.Result.Headline, Meta: d.meta()}
 	if left := leftSection(d.plan.Sites, out.Rounds); left != nil {
 		page.Sections = append(page.Sections, *left)

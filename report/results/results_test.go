@@ -222,7 +222,7 @@ func TestRoundsReadBack(t *testing.T) {
 func TestProvenance(t *testing.T) {
 	path := t.TempDir()
 	d := open(t, path)
-	read := func() (p Provenance) {
+	read := func() (p provenance) {
 		t.Helper()
 		if err := json.Unmarshal([]byte(files(t, path)["provenance.json"]), &p); err != nil {
 			t.Fatal(err)

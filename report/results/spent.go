@@ -10,7 +10,7 @@ import (
 )
 
 // figure shows what each site has spent, beside what was promised or claimed.
-func (p *Privacy) figure() *figure.Figure {
+func (p *privacyRecord) figure() *figure.Figure {
 	budget := p.claim()
 	bars := figure.Bars{X: figure.Axis{Label: fmt.Sprintf("ε spent by the site, for one %s, %s, at δ %s", p.Unit, p.Adjacency, number(budget.Delta))}}
 	f := &figure.Figure{ID: "privacy-budget", Title: "Privacy budget spent at each site"}
@@ -31,7 +31,7 @@ func (p *Privacy) figure() *figure.Figure {
 }
 
 // bounded is the ε of everything that a site released; NaN if there is none.
-func (p *Privacy) bounded(s SitePrivacy, a account.Adjacency) float64 {
+func (p *privacyRecord) bounded(s SitePrivacy, a account.Adjacency) float64 {
 	for _, l := range s.Losses {
 		if l.Adjacency == a && l.Epsilon != nil && s.Unprotected == 0 {
 			return *l.Epsilon
@@ -40,7 +40,7 @@ func (p *Privacy) bounded(s SitePrivacy, a account.Adjacency) float64 {
 	return math.NaN()
 }
 
-func (p *Privacy) siteTable() *figure.Table {
+func (p *privacyRecord) siteTable() *figure.Table {
 	counts := func(name string) figure.Column {
 		return figure.Column{Name: name, Format: figure.Count, Numbers: figure.Numbers{}}
 	}
@@ -76,7 +76,7 @@ func spent(epsilon float64) string {
 	return ledger.Spent(&epsilon)
 }
 
-func (p *Privacy) releaseTable() *figure.Table {
+func (p *privacyRecord) releaseTable() *figure.Table {
 	c := []figure.Column{{Name: "task"}, {Name: "what was released"}, {Name: "noise"}, {Name: "clipped to", Numbers: figure.Numbers{}},
 		{Name: "numbers", Format: figure.Count, Numbers: figure.Numbers{}}, {Name: "times", Format: figure.Count, Numbers: figure.Numbers{}},
 		{Name: "charge: ε of a site"}, {Name: "sent", Unit: "bytes", Format: figure.Count, Numbers: figure.Numbers{}}}

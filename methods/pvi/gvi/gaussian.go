@@ -104,12 +104,12 @@ func (g Gaussian) plus(s float64, h Gaussian) Gaussian {
 	return out
 }
 
-// Project sets the factor to 1 in every weight where its precision is negative,
+// project sets the factor to 1 in every weight where its precision is negative,
 // and returns the number of these weights. This is the rule for factors whose
 // precision an update would make negative: as factors never take precision away,
 // the product of the prior and any of them stays a density, and so does every
 // cavity.
-func (g Gaussian) Project() (projected int) {
+func (g Gaussian) project() (projected int) {
 	for j, l := range g.Lambda {
 		if l < 0 {
 			g.Eta[j], g.Lambda[j] = 0, 0
@@ -139,13 +139,13 @@ func (g Gaussian) KL(h Gaussian) (float64, error) {
 }
 
 // Refine replaces a site's factor t after its local optimisation has led from q
-// to target: t·(target/q)^damping, projected by [Gaussian.Project]. It returns
+// to target: t·(target/q)^damping, projected by Gaussian.project. It returns
 // the new factor, the change by which q is to be multiplied (equation 5), and in
 // how many weights the factor was projected.
 func Refine(t, q, target Gaussian, damping float64) (factor, change Gaussian, projected int) {
 	change = target.Over(q).Power(damping)
 	factor = t.Times(change)
-	if projected = factor.Project(); projected > 0 {
+	if projected = factor.project(); projected > 0 {
 		change = factor.Over(t)
 	}
 	return factor, change, projected

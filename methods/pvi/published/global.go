@@ -21,7 +21,7 @@ type GlobalOptions struct {
 // Adagrad of its own. Carried is what the step before returned, nil at first. All is
 // the number of rows of all sites.
 func (o *GlobalOptions) Step(l gvi.Likelihood, prior, q gvi.Gaussian, d *gvi.Design, all int, carried []byte, r *rand.Rand) (step []float64, carry []byte, err error) {
-	batch := Batch(d.Rows(), o.BatchShare)
+	batch := batch(d.Rows(), o.BatchShare)
 	g, err := gvi.NewGradient(l, prior, d.Columns(), float64(all), float64(batch))
 	if err != nil {
 		return nil, nil, err

@@ -13,9 +13,9 @@ func Delta(n int) float64 {
 	return 1 / p
 }
 
-// Batch is the number of rows that the paper's minibatches are to have on
+// batch is the number of rows that the paper's minibatches are to have on
 // average, of n ≥ 1: max(20, ⌈share·n⌉) with a share of 0.02, but never more than
 // there are. Over n it is the rate of Poisson sampling.
-func Batch(n int, share float64) int {
+func batch(n int, share float64) int {
 	return min(n, max(20, int(math.Ceil(share*float64(n)))))
 }

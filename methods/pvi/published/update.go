@@ -30,7 +30,7 @@ type Update struct {
 }
 
 // batch returns how many rows a minibatch has on average.
-func (u *Update) batch() int { return Batch(u.Rows, u.BatchShare) }
+func (u *Update) batch() int { return batch(u.Rows, u.BatchShare) }
 
 // Mechanism returns the charge of one update under add-remove, whose steps are
 // Poisson samples at the rate batch/rows.

@@ -24,16 +24,22 @@ type naturalCaseJSON struct {
 }
 
 func verifyNatural(file []byte, list *vectors.List) error {
+	return verifyCases(file, func(c *naturalCaseJSON, at string) error { return c.verify(list, at) })
+}
+
+// verifyCases reads a file that is a list of cases, and says which of them cannot be run.
+func verifyCases[C any](file []byte, verify func(c *C, at string) error) error {
 	var f struct {
-		Schema string            `json:"schema"`
-		Cases  []naturalCaseJSON `json:"cases"`
+		Schema string `json:"schema"`
+		Cases  []C    `json:"cases"`
 	}
 	if err := vectors.Decode(file, &f); err != nil {
 		return err
 	}
 	for i := range f.Cases {
-		if err := f.Cases[i].verify(list, fmt.Sprintf("cases[%d]", i)); err != nil {
-			return fmt.Errorf("cases[%d]: %w", i, err)
+		at := fmt.Sprintf("cases[%d]", i)
+		if err := verify(&f.Cases[i], at); err != nil {
+			return fmt.Errorf("%s: %w", at, err)
 		}
 	}
 	return nil
@@ -122,19 +128,7 @@ type pointJSON struct {
 }
 
 func verifyFreeEnergy(file []byte, list *vectors.List) error {
-	var f struct {
-		Schema string           `json:"schema"`
-		Cases  []energyCaseJSON `json:"cases"`
-	}
-	if err := vectors.Decode(file, &f); err != nil {
-		return err
-	}
-	for i := range f.Cases {
-		if err := f.Cases[i].verify(list, fmt.Sprintf("cases[%d]", i)); err != nil {
-			return fmt.Errorf("cases[%d]: %w", i, err)
-		}
-	}
-	return nil
+	return verifyCases(file, func(c *energyCaseJSON, at string) error { return c.verify(list, at) })
 }
 
 func (c *energyCaseJSON) verify(list *vectors.List, at string) error {

@@ -11,7 +11,6 @@ import (
 	"parley/internal/vectors"
 	"parley/method"
 	"parley/method/fitted"
-	"parley/methods/pvi"
 	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/options"
 	"parley/study"
@@ -48,14 +47,20 @@ const (
 	maxRuns   = 10
 )
 
+// studies are whole studies of the method.
+type studies struct {
+	Method
+	run func(*study.Plan, map[string]dataset.Source) (*method.Result, error)
+}
+
 // verifyRounds runs each schedule as a study of so many rounds as the file has
 // moments after, and all rows in one place.
-func verifyRounds(file []byte, list *vectors.List, run func(*study.Plan, map[string]dataset.Source) (*method.Result, error)) error {
+func verifyRounds(file []byte, list *vectors.List, of studies) error {
 	var f roundsJSON
 	if err := vectors.Decode(file, &f); err != nil {
 		return err
 	}
-	if run == nil {
+	if of.run == nil {
 		return errors.New("this runs studies, and cannot here")
 	}
 	s, err := f.study()
@@ -68,7 +73,7 @@ func verifyRounds(file []byte, list *vectors.List, run func(*study.Plan, map[str
 	// Plans know priors of one variance around 0.
 	list.Floats("prior.mean", f.Prior.Mean, make([]float64, s.columns), tolExact)
 	list.Floats("prior.var", f.Prior.Var, slices.Repeat([]float64{s.variance}, s.columns), tolExact)
-	p, err := s.plan("sequential", 1, 1)
+	p, err := s.plan(of, "sequential", 1, 1)
 	if err != nil {
 		return err
 	}
@@ -76,13 +81,13 @@ func verifyRounds(file []byte, list *vectors.List, run func(*study.Plan, map[str
 	if err != nil {
 		return err
 	}
-	central, err := pvi.Central(context.Background(), p, all)
+	central, info, err := of.Central(context.Background(), p, all)
 	if err != nil {
 		return err
 	}
-	list.Equal("global_vi: converged", true, central.Info.Converged)
-	f.Global.compareMoments(list, "global_vi", central.Model.Posterior, tolOptimum)
-	list.Float("global_vi.elbo", f.Global.ELBO, central.Info.Value, tolOptimum)
+	list.Equal("global_vi: converged", true, info.Converged)
+	f.Global.compareMoments(list, "global_vi", central, tolOptimum)
+	list.Float("global_vi.elbo", f.Global.ELBO, info.Value, tolOptimum)
 	for i, r := range f.Runs {
 		at := fmt.Sprintf("runs[%d]", i)
 		if r.Schedule != "sequential" && r.Schedule != "synchronous" {
@@ -93,14 +98,14 @@ func verifyRounds(file []byte, list *vectors.List, run func(*study.Plan, map[str
 		}
 		for n, want := range r.Rounds {
 			entry := fmt.Sprintf("%s.rounds[%d]", at, n)
-			q, err := s.posterior(run, r.Schedule, r.Damping, n+1)
+			q, err := s.posterior(of, r.Schedule, r.Damping, n+1)
 			if err != nil {
 				return fmt.Errorf("%s: %w", entry, err)
 			}
 			list.Equal(entry+".round", want.Round, n+1)
 			want.compareMoments(list, entry, q, tolOptimum)
 		}
-		q, err := s.posterior(run, r.Schedule, r.Damping, maxRounds)
+		q, err := s.posterior(of, r.Schedule, r.Damping, maxRounds)
 		if err != nil {
 			return fmt.Errorf("%s: %w", at, err)
 		}
@@ -155,7 +160,7 @@ func (f *roundsJSON) study() (*partition, error) {
 }
 
 // plan is a plan that takes numbers as they are.
-func (s *partition) plan(schedule string, damping float64, rounds int) (*study.Plan, error) {
+func (s *partition) plan(of studies, schedule string, damping float64, rounds int) (*study.Plan, error) {
 	features, constants := make([]string, s.columns), make([]options.Constant, s.columns)
 	for j := range features {
 		features[j] = fmt.Sprintf("x%d", j)
@@ -167,19 +172,19 @@ func (s *partition) plan(schedule string, damping float64, rounds int) (*study.P
 		"views":   []any{map[string]any{"name": "v", "features": features}},
 		"privacy": map[string]any{"protection": study.ProtectionNone},
 		"method": map[string]any{
-			"name": pvi.Method{}.Name(), "outcome": gvi.Outcome{Column: "y", Levels: []string{"no", "yes"}}, "intercept": false, "constants": constants,
+			"name": of.Name(), "outcome": gvi.Outcome{Column: "y", Levels: []string{"no", "yes"}}, "intercept": false, "constants": constants,
 			"prior_variance": s.variance, "schedule": schedule, "rounds": rounds, "damping": damping, "tolerance": 0,
 		},
 	})
 	if err != nil {
 		return nil, err
 	}
-	return study.Parse("the vectors' plan", text, method.Registry{pvi.Method{}})
+	return study.Parse("the vectors' plan", text, method.Registry{of.Method.Method})
 }
 
 // posterior is that of a whole study.
-func (s *partition) posterior(run func(*study.Plan, map[string]dataset.Source) (*method.Result, error), schedule string, damping float64, rounds int) (q gvi.Gaussian, err error) {
-	p, err := s.plan(schedule, damping, rounds)
+func (s *partition) posterior(of studies, schedule string, damping float64, rounds int) (q gvi.Gaussian, err error) {
+	p, err := s.plan(of, schedule, damping, rounds)
 	if err != nil {
 		return q, err
 	}
@@ -189,7 +194,7 @@ func (s *partition) posterior(run func(*study.Plan, map[string]dataset.Source) (
 			return q, err
 		}
 	}
-	r, err := run(p, rows)
+	r, err := of.run(p, rows)
 	if err != nil {
 		return q, err
 	}
@@ -197,12 +202,8 @@ func (s *partition) posterior(run func(*study.Plan, map[string]dataset.Source) (
 	if err != nil {
 		return q, err
 	}
-	m, err := pvi.LoadModel(data)
-	if err != nil {
+	if q, err = of.Posterior(data); err != nil {
 		return q, err
 	}
-	if err := m.Posterior.CheckProper(s.columns); err != nil {
-		return q, err
-	}
-	return m.Posterior, nil
+	return q, q.CheckProper(s.columns)
 }

@@ -2,30 +2,33 @@
 // vectors: numbers from independent implementations, which lie in ../testdata/pvi.
 // [Vectors] runs one file of them.
 //
-// It drives what studies run: rounds are whole studies through the engine that the
-// caller hands in, and all else calls packages gvi, published and account.
+// It drives what studies run: rounds are whole studies, of the method and through the
+// engine that the caller hands in, and all else calls packages gvi, published and account.
 package verify
 
 import (
+	"context"
 	"fmt"
 
+	"parley/dataset"
 	"parley/internal/vectors"
 	"parley/method"
 	"parley/methods/pvi/gvi"
+	"parley/study"
 )
 
 // Schema is how the "schema" of this method's test vectors begins.
 const Schema = "pvi/"
 
-// Verifier is the method's, which stands below this package: it drives whole studies.
-type Verifier struct{}
-
-// SchemaPrefix implements [method.Verifier].
-func (Verifier) SchemaPrefix() string { return Schema }
-
-// Verify implements [method.Verifier].
-func (Verifier) Verify(file []byte, means method.Means) ([]vectors.Check, error) {
-	return Vectors(file, means)
+// Method is what rounds are studies of. It stands above this package, since a program
+// asks it for its test vectors.
+type Method struct {
+	method.Method
+	// Central is the posterior of an exact fit to all rows in one place, with the
+	// evidence lower bound as value.
+	Central func(ctx context.Context, p *study.Plan, rows dataset.Source) (gvi.Gaussian, gvi.Info, error)
+	// Posterior is that of a model's JSON.
+	Posterior func(model []byte) (gvi.Gaussian, error)
 }
 
 // Vectors runs one file of published test vectors and compares every entry with the
@@ -33,7 +36,7 @@ func (Verifier) Verify(file []byte, means method.Means) ([]vectors.Check, error)
 // UCI in one table with a header, or if there is no such file, view_person.csv.gz and
 // subjects.csv.gz, as in examples/income/data; pvi-exact runs studies. The file's "schema" says which of the formats it
 // is; an unknown one is an error, and so is a file that cannot be run.
-func Vectors(file []byte, means method.Means) ([]vectors.Check, error) {
+func Vectors(file []byte, m Method, means method.Means) ([]vectors.Check, error) {
 	return vectors.Run(file, map[string]func([]byte, *vectors.List) error{
 		"pvi/natural-parameters/1": verifyNatural,
 		"pvi/local-free-energy/1":  verifyFreeEnergy,
@@ -41,7 +44,7 @@ func Vectors(file []byte, means method.Means) ([]vectors.Check, error) {
 		"pvi/client-split/1":       verifySplit,
 		"pvi/clipping/1":           verifyClipping,
 		"pvi/accounting/1":         verifyAccounting,
-		"pvi/pvi-exact/1":          func(file []byte, list *vectors.List) error { return verifyRounds(file, list, means.Run) },
+		"pvi/pvi-exact/1":          func(file []byte, list *vectors.List) error { return verifyRounds(file, list, studies{m, means.Run}) },
 		"pvi/adult-exact/1":        func(file []byte, list *vectors.List) error { return verifyAdult(file, list, means.Open) },
 	})
 }

@@ -1,18 +1,14 @@
-package verify
+package verify_test
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"parley/dataset"
@@ -21,6 +17,7 @@ import (
 	"parley/internal/vectors/vectorstest"
 	"parley/method"
 	"parley/methods/pvi"
+	"parley/methods/pvi/verify"
 	"parley/study"
 )
 
@@ -48,36 +45,17 @@ func inMemory(p *study.Plan, rows map[string]dataset.Source) (*method.Result, er
 	return out.Result, nil
 }
 
-var means = method.Means{Run: inMemory}
+var (
+	check = pvi.Method{}.Verify
+	means = method.Means{Run: inMemory}
+)
 
-// openExample opens the data of the example, in which the Adult data are.
-func openExample(name string) (io.ReadCloser, error) {
-	return os.Open(filepath.Join("../../../examples/income/data", name))
-}
-
-var adultFitted = sync.OnceValues(func() (*adultFit, error) {
-	table, err := openAdult(openExample)
-	if err != nil {
-		return nil, err
-	}
-	return fitAdult(table, 0, 1)
-})
-
-// verifyOnce is VerifyVectors, but compares adult-exact with one fit, which takes a
-// second.
+// verifyOnce runs a file as the program does, but compares adult-exact with one fit.
 func verifyOnce(name string, file []byte) ([]vectors.Check, error) {
-	if name != "adult_exact.json" {
-		return Vectors(file, means)
+	if name == "adult_exact.json" {
+		return verify.CompareAdult(file)
 	}
-	fit, err := adultFitted()
-	if err != nil {
-		return nil, err
-	}
-	var f adultJSON
-	var list vectors.List
-	err = vectors.Decode(file, &f)
-	f.compare(&list, fit)
-	return list, err
+	return check(file, means)
 }
 
 func TestPublishedVectorsAgree(t *testing.T) {
@@ -109,27 +87,14 @@ func TestChangedVectorsDisagree(t *testing.T) {
 	}
 }
 
-var adultHeader = strings.Join(slices.Concat(adultNumbers, adultCategories, []string{"income", "split"}), ",") + "\n"
-
-// twoPeople train and one tests.
-const twoPeople = "1,2,3,4,5,6,a,b,c,d,e,f,g,h,>50K,train\n2,3,4,5,6,7,a,b,c,d,e,f,g,h,<=50K,train\n2,3,4,5,6,7,a,b,c,d,e,f,g,h,<=50K,test\n"
-
-func zipped(text string) []byte {
-	var b bytes.Buffer
-	z := gzip.NewWriter(&b)
-	fmt.Fprint(z, text)
-	z.Close()
-	return b.Bytes()
-}
-
 // Other data than the vectors' are read and found to be other data.
 func TestVectorsOfOtherDataDisagree(t *testing.T) {
-	checks, err := Vectors(vectorFiles(t)["adult_exact.json"], method.Means{Open: func(name string) (io.ReadCloser, error) {
+	checks, err := check(vectorFiles(t)["adult_exact.json"], method.Means{Open: func(name string) (io.ReadCloser, error) {
 		if name == "adult.csv.gz" {
 			return nil, errors.New("there is only the example")
 		}
-		text := adultHeader + twoPeople
-		return io.NopCloser(bytes.NewReader(zipped(strings.Replace(text, "split", "uci", 1)))), nil
+		text := verify.AdultHeader + verify.TwoPeople
+		return io.NopCloser(bytes.NewReader(verify.Zipped(strings.Replace(text, "split", "uci", 1)))), nil
 	}})
 	if err != nil || len(checks) < 12 || vectors.List(checks).OK() {
 		t.Errorf("%d entries, %v", len(checks), err)
@@ -139,7 +104,7 @@ func TestVectorsOfOtherDataDisagree(t *testing.T) {
 func TestVectorsThatCannotBeRun(t *testing.T) {
 	adult := vectorFiles(t)["adult_exact.json"]
 	table := func(text string) vectors.Opener {
-		return func(string) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(zipped(text))), nil }
+		return func(string) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(verify.Zipped(text))), nil }
 	}
 	for _, c := range []struct {
 		want, file string
@@ -157,18 +122,18 @@ func TestVectorsThatCannotBeRun(t *testing.T) {
 		{"gradients of 2 and 1", `{"schema": "pvi/clipping/1", "cases": [{"C": 1, "g": [[1, 2], [1]]}]}`, nil},
 		{"q_old: natural parameters of 1 and 2", `{"schema": "pvi/natural-parameters/1", "cases": [{"q_old": {"mean": [0], "var": [1], "eta": [0], "lam": [1, 1]}, "q_new": {"mean": [0], "var": [1]}, "t_old": {"eta": [0], "lam": [1]}}]}`, nil},
 		{"no weights", `{"schema": "pvi/natural-parameters/1", "cases": [{}]}`, nil},
-		{"cavity: natural parameters", `{"schema": "pvi/adult-exact/1"}`, table(adultHeader + twoPeople)},
+		{"cavity: natural parameters", `{"schema": "pvi/adult-exact/1"}`, table(verify.AdultHeader + verify.TwoPeople)},
 		{"which were not given", string(adult), nil},
 		{"needs the Adult data, adult.csv.gz: lost", string(adult), func(string) (io.ReadCloser, error) { return nil, errors.New("lost") }},
 		{"unexpected EOF", string(adult), func(string) (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("age")), nil }},
 		{`no column "fnlwgt"`, string(adult), table("age,x\n1,2\n")},
-		{"wrong number of fields", string(adult), table(adultHeader + "1\n")},
-		{"row 1: age is not", string(adult), table(adultHeader + "x" + strings.Repeat(",1", 15) + "\n")},
-		{"1 lines, and 0 rows", string(adult), table(adultHeader)},
-		{"3 rows to train on and 0 to test", string(adult), table(adultHeader + strings.ReplaceAll(twoPeople, "test", "train"))},
-		{`"1" is not one of`, string(adult), table(adultHeader + strings.Repeat("1,", 15) + "train\n" + strings.Repeat("2,", 15) + "train\n")},
+		{"wrong number of fields", string(adult), table(verify.AdultHeader + "1\n")},
+		{"row 1: age is not", string(adult), table(verify.AdultHeader + "x" + strings.Repeat(",1", 15) + "\n")},
+		{"1 lines, and 0 rows", string(adult), table(verify.AdultHeader)},
+		{"3 rows to train on and 0 to test", string(adult), table(verify.AdultHeader + strings.ReplaceAll(verify.TwoPeople, "test", "train"))},
+		{`"1" is not one of`, string(adult), table(verify.AdultHeader + strings.Repeat("1,", 15) + "train\n" + strings.Repeat("2,", 15) + "train\n")},
 	} {
-		if _, err := Vectors([]byte(c.file), method.Means{Open: c.open, Run: inMemory}); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := check([]byte(c.file), method.Means{Open: c.open, Run: inMemory}); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%.80s: %v, want %q", c.file, err, c.want)
 		}
 	}
@@ -186,22 +151,6 @@ func FuzzVerifyVectors(f *testing.F) {
 		if len(file) > 30000 || bytes.Count(file, []byte("[")) > 300 {
 			return
 		}
-		Vectors(file, means)
-	})
-}
-
-// Whatever a table holds.
-func FuzzOpenAdult(f *testing.F) {
-	f.Add(adultHeader + twoPeople)
-	f.Fuzz(func(t *testing.T, text string) {
-		data := zipped(text)
-		table, err := openAdult(func(string) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil })
-		if err != nil {
-			return
-		}
-		e, train, test, err := table.designs(func(row int) bool { return table.cells["split"][row] == "train" })
-		if err == nil && (train.Rows()+test.Rows() != table.rows || train.Columns() != e.Width()) {
-			t.Errorf("%d and %d rows of %d", train.Rows(), test.Rows(), table.rows)
-		}
+		check(file, means)
 	})
 }

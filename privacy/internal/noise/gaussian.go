@@ -36,9 +36,6 @@ func NewGaussian(variance *big.Rat) (*Gaussian, error) {
 	return g, nil
 }
 
-// Variance returns the parameter σ².
-func (g *Gaussian) Variance() *big.Rat { return new(big.Rat).Set(g.variance) }
-
 // Fill overwrites dst with independent draws, all below 2⁶² in size. It fails
 // if the source does; dst is then zero and must not be used.
 func (g *Gaussian) Fill(dst []int64, source Source) error { return fill(dst, source, g.draw) }

@@ -8,6 +8,7 @@ import (
 	"parley/dataset"
 	"parley/engine"
 	"parley/judge/evaluate"
+	"parley/tools/measure/protocol"
 )
 
 // bytesSent compares what sites send for the whole fit: the default as a plan
@@ -19,7 +20,7 @@ func bytesSent(ctx context.Context, data string) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	clinical, err := open(ctx, filepath.Join(data, "adcsf"))
+	clinical, err := protocol.Open(ctx, filepath.Join(data, "adcsf"))
 	if err != nil {
 		return nil, err
 	}
@@ -28,7 +29,7 @@ func bytesSent(ctx context.Context, data string) ([]row, error) {
 		if err != nil {
 			return nil, err
 		}
-		clinicalSplits, err := storedSplits(filepath.Join(data, "splits", "adcsf.csv.gz"), sc, len(clinical.Schema().Views), 1)
+		clinicalSplits, err := protocol.StoredSplits(filepath.Join(data, "splits", "adcsf.csv.gz"), sc, len(clinical.Schema().Views), 1)
 		if err != nil {
 			return nil, err
 		}

@@ -2,30 +2,18 @@ package acceptance
 
 import (
 	"cmp"
-	"compress/gzip"
 	"context"
-	"encoding/csv"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
-	"strings"
 
 	"parley/dataset"
 	"parley/judge/evaluate"
+	"parley/tools/measure/protocol"
 )
 
 var scenarios = []evaluate.Scenario{evaluate.IID, evaluate.G, evaluate.K, evaluate.GK}
-
-// open reads a data set into memory.
-func open(ctx context.Context, path string) (*dataset.Table, error) {
-	dir, err := dataset.Open(ctx, path, dataset.Options{})
-	if err != nil {
-		return nil, err
-	}
-	return dataset.Collect(ctx, dir)
-}
 
 // draw is one draw of the synthetic data with its stored folds and sites.
 type draw struct {
@@ -40,6 +28,18 @@ type where struct {
 	fold   int
 	groups bool // G, not IID
 	sites  int
+}
+
+// openDraws reads the three draws of the synthetic data.
+func openDraws(ctx context.Context, data string) (draws []*draw, err error) {
+	for s := 1; s <= 3; s++ {
+		d, err := openDraw(ctx, filepath.Join(data, "sd"), s)
+		if err != nil {
+			return nil, err
+		}
+		draws = append(draws, d)
+	}
+	return draws, nil
 }
 
 // openDraw reads draw s of the synthetic data in dir.
@@ -61,7 +61,7 @@ func openDraw(ctx context.Context, dir string, s int) (*draw, error) {
 		}
 	}
 	d := &draw{number: s, sites: map[where][]evaluate.Placement{}}
-	if d.data, err = open(ctx, tmp); err != nil {
+	if d.data, err = protocol.Open(ctx, tmp); err != nil {
 		return nil, err
 	}
 	ids, folds, err := dataset.Labels(ctx, d.data, "fold")
@@ -76,7 +76,7 @@ func openDraw(ctx context.Context, dir string, s int) (*draw, error) {
 		d.folds = append(d.folds, make([][]string, max(0, f+1-len(d.folds)))...)
 		d.folds[f] = append(d.folds[f], id)
 	}
-	err = readCSV(filepath.Join(dir, prefix+"sites.csv.gz"), "test_fold,scenario,sites,id,site", func(c []string) error {
+	err = protocol.ReadCSV(filepath.Join(dir, prefix+"sites.csv.gz"), "test_fold,scenario,sites,id,site", func(c []string) error {
 		fold, err1 := strconv.Atoi(c[0])
 		n, err2 := strconv.Atoi(c[2])
 		site, err3 := strconv.Atoi(c[4])
@@ -107,73 +107,4 @@ func (d *draw) splits(sc evaluate.Scenario, sites int) ([]evaluate.Split, error)
 		})
 	}
 	return splits, nil
-}
-
-// storedSplits reads the first repeats of the stored splits of a data set with
-// the given number of views: three folds each, three sites.
-func storedSplits(path string, sc evaluate.Scenario, views, repeats int) ([]evaluate.Split, error) {
-	lacking, err := evaluate.Lacking(sc, 3, views)
-	if err != nil {
-		return nil, err
-	}
-	column := 3
-	if sc == evaluate.G || sc == evaluate.GK {
-		column = 4
-	}
-	splits := make([]evaluate.Split, 3*repeats)
-	err = readCSV(path, "rep,fold,id,centre_iid,centre_g", func(c []string) error {
-		rep, err1 := strconv.Atoi(c[0])
-		fold, err2 := strconv.Atoi(c[1])
-		site, err3 := strconv.Atoi(c[column])
-		if err := cmp.Or(err1, err2, err3); err != nil {
-			return err
-		}
-		if rep >= repeats {
-			return nil
-		}
-		s := &splits[3*rep+fold]
-		s.Repeat, s.Index, s.Sites, s.Lacking = rep, fold, 3, lacking
-		if site == 0 {
-			s.Test = append(s.Test, c[2])
-		} else {
-			s.Train = append(s.Train, evaluate.Placement{ID: c[2], Site: site - 1})
-		}
-		return nil
-	})
-	for i := range splits {
-		slices.Sort(splits[i].Test)
-		if err == nil && len(splits[i].Test) == 0 {
-			err = fmt.Errorf("%s: nothing for repeat %d, fold %d", path, i/3, i%3)
-		}
-	}
-	return splits, err
-}
-
-// readCSV calls use with every record of a compressed table.
-func readCSV(path, header string, use func([]string) error) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	records, err := csv.NewReader(z).ReadAll()
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	for i, r := range records {
-		if i == 0 {
-			if got := strings.Join(r, ","); got != header {
-				return fmt.Errorf("%s: its columns are %s, not %s", path, got, header)
-			}
-			continue
-		}
-		if err := use(r); err != nil {
-			return fmt.Errorf("%s, line %d: %w", path, i+1, err)
-		}
-	}
-	return nil
 }

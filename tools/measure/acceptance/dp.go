@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"path/filepath"
 
 	"parley/dataset"
 	"parley/judge/evaluate"
@@ -43,13 +42,9 @@ var perRelease = map[string]any{
 // mechanisms with rounds are worth if they keep a total.
 func privateRounds(ctx context.Context, data string) ([]row, error) {
 	t := &table{promise: "dp"}
-	var draws []*draw
-	for s := 1; s <= 3; s++ {
-		d, err := openDraw(ctx, filepath.Join(data, "sd"), s)
-		if err != nil {
-			return nil, err
-		}
-		draws = append(draws, d)
+	draws, err := openDraws(ctx, data)
+	if err != nil {
+		return nil, err
 	}
 	if err := t.cost(draws[0].data.Schema()); err != nil {
 		return nil, err

@@ -3,10 +3,10 @@ package acceptance
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 
 	"parley/dataset"
 	"parley/judge/evaluate"
+	"parley/tools/measure/protocol"
 )
 
 // table6 is the paper's Table 6 (MELBA 2022:012), the rows of Fed-mv-PPCA
@@ -32,13 +32,9 @@ var table6 = []struct {
 // every site scales its own rows to [0, 1], and so does whoever tests.
 func publishedTable(ctx context.Context, data string) ([]row, error) {
 	t := &table{promise: "published"}
-	var draws []*draw
-	for s := 1; s <= 3; s++ {
-		d, err := openDraw(ctx, filepath.Join(data, "sd"), s)
-		if err != nil {
-			return nil, err
-		}
-		draws = append(draws, d)
+	draws, err := openDraws(ctx, data)
+	if err != nil {
+		return nil, err
 	}
 	for _, c := range table6 {
 		train, test, n := 0.0, 0.0, 0.0
@@ -97,7 +93,7 @@ func publishedErrors(ctx context.Context, src dataset.Source, s evaluate.Split, 
 	}
 	tests := []dataset.Source{held}
 	if sc == evaluate.K || sc == evaluate.GK {
-		if tests, err = spreadTest(ctx, src, held, sc, seed); err != nil {
+		if tests, err = protocol.Spread(ctx, held, "group", sc, 3, seed); err != nil {
 			return 0, 0, err
 		}
 	}
@@ -106,29 +102,6 @@ func publishedErrors(ctx context.Context, src dataset.Source, s evaluate.Split, 
 	}
 	test, err = ownScaleError(ctx, model, tests)
 	return train, test, err
-}
-
-// spreadTest spreads the test rows over three sites as the scenario says.
-func spreadTest(ctx context.Context, src, held dataset.Source, sc evaluate.Scenario, seed uint64) ([]dataset.Source, error) {
-	ids, groups, err := dataset.Labels(ctx, held, "group")
-	if err != nil {
-		return nil, err
-	}
-	var subjects []evaluate.Subject
-	for i, id := range ids {
-		subjects = append(subjects, evaluate.Subject{ID: id, Group: groups[i]})
-	}
-	placed, err := evaluate.Assign(subjects, evaluate.SiteNames(3), sc, seed)
-	if err != nil {
-		return nil, err
-	}
-	lacking, err := evaluate.Lacking(sc, 3, len(src.Schema().Views))
-	if err != nil {
-		return nil, err
-	}
-	as := evaluate.Split{Train: placed, Sites: 3, Lacking: lacking}
-	sites, _, _ := as.Sources(src)
-	return sites, nil
 }
 
 // ownScaleError is the mean over sites of the error on rows that each site

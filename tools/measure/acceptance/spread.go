@@ -9,6 +9,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"parley/dataset"
+	"parley/tools/measure/melba"
 )
 
 // population is the law of the synthetic data, with sites that differ by a
@@ -17,7 +18,6 @@ import (
 // over both groups.
 type population struct {
 	rng       *rand.Rand
-	dims      []int
 	w         [][]float64 // d × q
 	mu        []float64   // d
 	noise     []float64   // standard deviations, d
@@ -30,26 +30,17 @@ type population struct {
 const shifted = 0.625
 
 func newPopulation(seed uint64) *population {
-	p := &population{rng: rand.New(rand.NewPCG(seed, 0)), dims: []int{15, 8, 10}, direction: make([]float64, sdFactors)}
-	size, variance := []float64{10, 5, 15}, []float64{2, 1, 3}
-	uniform := func(a float64) float64 { return a * (2*p.rng.Float64() - 1) }
-	for a := range p.direction {
-		p.direction[a] = uniform(10)
-	}
+	p := &population{rng: rand.New(rand.NewPCG(seed, 0))}
+	p.direction = melba.Shift(p.rng, sdFactors)
 	p.shift = floats.Norm(p.direction, 2)
 	floats.Scale(1/p.shift, p.direction)
 	p.stretch = math.Sqrt(1 + shifted*(1-shifted)*p.shift*p.shift)
-	for k, d := range p.dims {
-		for range d {
-			row := make([]float64, sdFactors)
-			for a := range row {
-				row[a] = uniform(size[k])
-			}
-			along := floats.Dot(row, p.direction)
-			p.mu = append(p.mu, uniform(size[k])+shifted*p.shift*along)
-			floats.AddScaled(row, (p.stretch-1)*along, p.direction)
-			p.w, p.noise = append(p.w, row), append(p.noise, math.Sqrt(variance[k]))
-		}
+	features := melba.Draw(p.rng, sdFactors, 1)
+	p.w, p.mu, p.noise = features.W, features.Mu, features.SD
+	for j, row := range p.w {
+		along := floats.Dot(row, p.direction)
+		p.mu[j] += shifted * p.shift * along
+		floats.AddScaled(row, (p.stretch-1)*along, p.direction)
 	}
 	return p
 }
@@ -136,14 +127,6 @@ func (p *population) sites(n int, sdW, sdMu float64) ([]dataset.Source, error) {
 		}
 	}
 	floats.Sub(unit, low)
-	var schema dataset.Schema
-	for k, dk := range p.dims {
-		v := dataset.View{Name: fmt.Sprintf("v%d", k+1)}
-		for j := range dk {
-			v.Columns = append(v.Columns, dataset.Column{Name: fmt.Sprintf("v%d_%d", k+1, j+1)})
-		}
-		schema.Views = append(schema.Views, v)
-	}
 	var sites []dataset.Source
 	for c := range all {
 		var rows []dataset.Row
@@ -151,13 +134,9 @@ func (p *population) sites(n int, sdW, sdMu float64) ([]dataset.Source, error) {
 			t := p.row(&all[c], i, sdW, sdMu, unit)
 			floats.Sub(t, low)
 			floats.Div(t, unit)
-			r := dataset.Row{ID: fmt.Sprintf("s%d-%02d", c+1, i)}
-			for _, dk := range p.dims {
-				r.Views, t = append(r.Views, t[:dk:dk]), t[dk:]
-			}
-			rows = append(rows, r)
+			rows = append(rows, dataset.Row{ID: fmt.Sprintf("s%d-%02d", c+1, i), Views: melba.Views(melba.Dims, t)})
 		}
-		table, err := dataset.NewTable(schema, rows)
+		table, err := dataset.NewTable(melba.Schema(melba.Dims), rows)
 		if err != nil {
 			return nil, err
 		}

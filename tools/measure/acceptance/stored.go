@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"parley/dataset"
 	"parley/judge/evaluate"
 	"parley/tools/measure/protocol"
 )
@@ -22,25 +23,29 @@ var adcsfBars = map[evaluate.Scenario]float64{evaluate.IID: 0.0999, evaluate.G: 
 // repeats, at the four decimals in which such errors are stated.
 const publishedFloor = 0.1012
 
-// adcsf measures the clinical data on the stored splits.
-func adcsf(ctx context.Context, data, splits string, repeats int) ([]row, error) {
-	t := &table{promise: "adcsf"}
-	src, err := open(ctx, data)
-	if err != nil {
-		return nil, err
-	}
-	views := len(src.Schema().Views)
-	run := func(sc evaluate.Scenario, fit protocol.Fit) ([]protocol.Result, error) {
-		s, err := storedSplits(splits, sc, views, repeats)
+// onStored judges fits on stored splits in a scenario.
+func onStored(ctx context.Context, src dataset.Source, splits string, repeats int, label string) func(evaluate.Scenario, protocol.Fit) ([]protocol.Result, error) {
+	return func(sc evaluate.Scenario, fit protocol.Fit) ([]protocol.Result, error) {
+		s, err := protocol.StoredSplits(splits, sc, len(src.Schema().Views), repeats)
 		if err != nil {
 			return nil, err
 		}
-		r, err := protocol.CrossValidate(ctx, src, s, "group", fit)
+		r, err := protocol.CrossValidate(ctx, src, s, label, fit)
 		if err != nil {
 			return nil, fmt.Errorf("%v: %w", sc, err)
 		}
 		return r, nil
 	}
+}
+
+// adcsf measures the clinical data on the stored splits.
+func adcsf(ctx context.Context, data, splits string, repeats int) ([]row, error) {
+	t := &table{promise: "adcsf"}
+	src, err := protocol.Open(ctx, data)
+	if err != nil {
+		return nil, err
+	}
+	run := onStored(ctx, src, splits, repeats, "group")
 	floor, err := run(evaluate.IID, pca(adcsfFactors))
 	if err != nil {
 		return nil, err
@@ -110,22 +115,11 @@ func (t *table) paired(at, what string, a, b []float64, sign float64) error {
 // mfeat measures the handwritten digits on the stored splits.
 func mfeat(ctx context.Context, data string, repeats int) ([]row, error) {
 	t := &table{promise: "mfeat"}
-	src, err := open(ctx, filepath.Join(data, "mfeat"))
+	src, err := protocol.Open(ctx, filepath.Join(data, "mfeat"))
 	if err != nil {
 		return nil, err
 	}
-	splits := filepath.Join(data, "splits", "mfeat.csv.gz")
-	run := func(sc evaluate.Scenario, fit protocol.Fit) ([]protocol.Result, error) {
-		s, err := storedSplits(splits, sc, len(src.Schema().Views), repeats)
-		if err != nil {
-			return nil, err
-		}
-		r, err := protocol.CrossValidate(ctx, src, s, "digit", fit)
-		if err != nil {
-			return nil, fmt.Errorf("%v: %w", sc, err)
-		}
-		return r, nil
-	}
+	run := onStored(ctx, src, filepath.Join(data, "splits", "mfeat.csv.gz"), repeats, "digit")
 	floor, err := run(evaluate.IID, pca(mfeatFactors))
 	if err != nil {
 		return nil, err

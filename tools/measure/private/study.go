@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 
-	"parley/dataset"
 	"parley/engine/local"
 	"parley/judge/evaluate"
 	"parley/method"
 	"parley/methods/mvppca"
 	"parley/methods/mvppca/options"
 	"parley/study"
+	"parley/tools/measure/protocol"
 )
 
 const (
@@ -40,7 +40,7 @@ func (e *experiment) measure(ctx context.Context, seed uint64) (*scores, error) 
 	if err != nil {
 		return nil, err
 	}
-	data, err := e.place(ctx, x.train, seed)
+	spread, err := protocol.Spread(ctx, x.train, "group", e.scenario, sites, seed)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func (e *experiment) measure(ctx context.Context, seed uint64) (*scores, error) 
 		if err != nil {
 			return nil, err
 		}
-		result, err := local.Run(ctx, local.Config{Plan: p, Methods: methods, Data: data})
+		result, err := local.Run(ctx, local.Config{Plan: p, Methods: methods, Data: protocol.BySite(spread)})
 		if err != nil {
 			return nil, err
 		}
@@ -78,36 +78,6 @@ func (e *experiment) measure(ctx context.Context, seed uint64) (*scores, error) 
 	}
 	out.mean, err = judge(evaluate.FitMean(ctx, x.train))
 	return &out, err
-}
-
-// place spreads the training rows over the sites.
-func (e *experiment) place(ctx context.Context, train *dataset.Table, seed uint64) (map[string]dataset.Source, error) {
-	ids, groups, err := dataset.Labels(ctx, train, "group")
-	if err != nil {
-		return nil, err
-	}
-	var subjects []evaluate.Subject
-	for i, id := range ids {
-		subjects = append(subjects, evaluate.Subject{ID: id, Group: groups[i]})
-	}
-	names := evaluate.SiteNames(sites)
-	placed, err := evaluate.Assign(subjects, names, e.scenario, seed)
-	if err != nil {
-		return nil, err
-	}
-	lacking, err := evaluate.Lacking(e.scenario, sites, len(train.Schema().Views))
-	if err != nil {
-		return nil, err
-	}
-	at := map[string]int{}
-	for _, p := range placed {
-		at[p.ID] = p.Site
-	}
-	out := map[string]dataset.Source{}
-	for i, name := range names {
-		out[name] = evaluate.Select(train, func(id string) ([]int, bool) { return lacking[i], at[id] == i })
-	}
-	return out, nil
 }
 
 var methods = method.Registry{mvppca.Method{}}

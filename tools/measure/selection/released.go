@@ -17,6 +17,8 @@ import (
 	"parley/methods/mvppca/options"
 	"parley/privacy/account"
 	"parley/study"
+	"parley/tools/measure/melba"
+	"parley/tools/measure/protocol"
 )
 
 // release is a kind of private study.
@@ -104,9 +106,11 @@ func (r release) choose(ctx context.Context, seed uint64, q int, c judged.Select
 	if config.Plan, err = r.plan(all, seed); err != nil {
 		return nil, err
 	}
-	if config.Data, err = spread(all, r.sites, seed); err != nil {
+	rows, err := protocol.Spread(ctx, all, "", evaluate.IID, r.sites, seed)
+	if err != nil {
 		return nil, err
 	}
+	config.Data = protocol.BySite(rows)
 	out, err := local.Run(ctx, config)
 	if err != nil {
 		return nil, err
@@ -121,7 +125,7 @@ func (r release) choose(ctx context.Context, seed uint64, q int, c judged.Select
 // plan is that of the study. The ranges of the data stand in for public ones.
 func (r release) plan(all *dataset.Table, seed uint64) (*study.Plan, error) {
 	var views []map[string]any
-	for k, v := range schema().Views {
+	for k, v := range melba.Schema(melba.Dims).Views {
 		var features []map[string]any
 		for j, c := range v.Columns {
 			low, high := math.Inf(1), math.Inf(-1)
