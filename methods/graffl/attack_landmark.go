@@ -28,7 +28,7 @@ func (v *victims) landmarks(privacy study.Privacy) (*setup, error) {
 
 // released reads a site's sums of φ.
 func (s *setup) released(answer method.Contribution) ([]float64, error) {
-	r, err := (&coordinator{s}).open(answer)
+	r, err := open(s, answer)
 	if err != nil {
 		return nil, err
 	}
@@ -198,7 +198,7 @@ func (a *attacker) tellApart(ctx context.Context, s *setup) (*adversary.ToldApar
 			if err != nil {
 				return nil, err
 			}
-			r, err := (&coordinator{s}).open(c)
+			r, err := open(s, c)
 			if err != nil {
 				return nil, err
 			}

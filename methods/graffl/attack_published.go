@@ -10,6 +10,7 @@ import (
 
 	"parley/internal/wire"
 	"parley/method/adversary"
+	"parley/method/rounds"
 	"parley/methods/graffl/abc"
 	"parley/methods/graffl/inversion"
 	"parley/methods/graffl/mixture"
@@ -74,10 +75,10 @@ func (s *setup) distancesSeen(seen []adversary.Exchange) (map[string][]wire.Vect
 	out := map[string][]wire.Vector{}
 	for _, e := range seen {
 		task, answer := new(distancesTask), new(distancesAnswer)
-		if err := decodeTask(e.Task, task); err != nil {
+		if err := rounds.Open(e.Task, task); err != nil {
 			return nil, err
 		}
-		if err := decodeAnswer(e.Answer, answer); err != nil {
+		if err := rounds.Decode(e.Answer, answer); err != nil {
 			return nil, err
 		}
 		rounds := s.opts.Published.together(task.Iteration)

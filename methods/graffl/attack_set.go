@@ -11,6 +11,7 @@ import (
 	"parley/internal/wire"
 	"parley/method"
 	"parley/method/adversary"
+	"parley/method/rounds"
 	"parley/methods/graffl/abc"
 	"parley/methods/graffl/inversion"
 	"parley/methods/graffl/mixture"
@@ -56,7 +57,7 @@ func (v *victims) width() (w float64) {
 // crossSums reads the sums over a site's rows from its answer.
 func crossSums(answer method.Contribution) ([]float64, error) {
 	c := new(discrepanciesAnswer)
-	if err := decodeAnswer(answer, c); err != nil {
+	if err := rounds.Decode(answer, c); err != nil {
 		return nil, err
 	}
 	sums := make([]float64, len(c.Across))

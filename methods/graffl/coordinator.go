@@ -1,13 +1,13 @@
 package graffl
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
 
 	"parley/internal/wire"
 	"parley/method"
+	"parley/method/rounds"
 	"parley/methods/graffl/landmark"
 	"parley/methods/graffl/mixture"
 )
@@ -15,9 +15,6 @@ import (
 // coordinator is the coordinator's half: in variant landmark one release of every
 // site, then a posterior that no site is asked anything for.
 type coordinator struct{ *setup }
-
-// phaseDone follows the phase that is named by the task that it waits for.
-const phaseDone = "done"
 
 // state is what the coordinator carries.
 type state struct {
@@ -54,7 +51,7 @@ func (c *coordinator) Restore(data []byte) (method.State, error) {
 	}
 	switch s.Phase {
 	case "", taskLandmarks:
-	case phaseDone:
+	case rounds.Done:
 		if _, err := c.sample(s); err != nil {
 			return nil, fmt.Errorf("the state: %w", err)
 		}
@@ -66,7 +63,7 @@ func (c *coordinator) Restore(data []byte) (method.State, error) {
 
 // sample returns the posterior of a study that is done.
 func (c *coordinator) sample(s *state) (*mixture.Posterior, error) {
-	if s.Phase != phaseDone || s.Sample == nil {
+	if s.Phase != rounds.Done || s.Sample == nil {
 		return nil, fmt.Errorf("the study is not done: it waits for %q", s.Phase)
 	}
 	return s.Sample.posterior(c.prior.Components(), c.prior.Dim())
@@ -78,17 +75,10 @@ func (c *coordinator) Next(ms method.State) (method.Step, error) {
 	step := method.Step{State: s, Of: 2}
 	switch s.Phase {
 	case "":
-		body, err := wire.Marshal(landmarkTask{})
-		if err != nil {
-			return step, err
-		}
-		for _, site := range c.plan.Sites {
-			if !slices.Contains(s.Left, site) {
-				step.Tasks = append(step.Tasks, method.Task{Site: site, Kind: taskLandmarks, Body: body})
-			}
-		}
 		s.Phase = taskLandmarks
-		return step, nil
+		var err error
+		step.Tasks, err = rounds.Ask(taskLandmarks, rounds.Staying(c.plan.Sites, s.Left), func(string) (any, error) { return landmarkTask{}, nil })
+		return step, err
 	case taskLandmarks:
 		o, err := c.observation(s)
 		if err != nil {
@@ -98,7 +88,7 @@ func (c *coordinator) Next(ms method.State) (method.Step, error) {
 		if err != nil {
 			return step, fmt.Errorf("sampling the posterior: %w", err)
 		}
-		s.Sample, s.Phase = packSample(p), phaseDone
+		s.Sample, s.Phase = packSample(p), rounds.Done
 		step.Info = method.Info{"effective sample size": p.Size, "temperatures": float64(p.Stages)}
 	}
 	step.Done, step.Progress = true, 2
@@ -138,26 +128,19 @@ func (c *coordinator) observation(s *state) (landmark.Observation, error) {
 	return o, o.Check(c.marks.Len())
 }
 
-// noRows is the error of a study whose sites have nothing that the mixture is of.
-func (s *setup) noRows() error {
-	if s.opts.Scarce != nil {
-		return fmt.Errorf("no site has a row of %s that may be learned from", s.class())
-	}
-	return errors.New("no site has a row with all features")
-}
-
 // Fold implements [method.Coordinator].
 func (c *coordinator) Fold(ms method.State, in method.Contribution) (method.State, error) {
 	s := ms.(*state)
+	if err := rounds.Expect(in, c.plan.Sites, s.Phase); err != nil {
+		return nil, err
+	}
 	switch {
-	case !slices.Contains(c.plan.Sites, in.Site):
-		return nil, fmt.Errorf("%q is not a site of this study", in.Site)
-	case in.Kind != s.Phase || in.Kind != taskLandmarks:
-		return nil, fmt.Errorf("an answer to %q while the study waits for %q", in.Kind, s.Phase)
+	case in.Kind != taskLandmarks:
+		return nil, fmt.Errorf("an answer to %q, which was not asked for", in.Kind)
 	case s.Sites[in.Site] != nil:
 		return nil, fmt.Errorf("site %s has already answered", in.Site)
 	}
-	a, err := c.open(in)
+	a, err := open(c.setup, in)
 	if err != nil {
 		return nil, err
 	}
@@ -166,27 +149,24 @@ func (c *coordinator) Fold(ms method.State, in method.Contribution) (method.Stat
 }
 
 // open reads a release and brings it to units of φ.
-func (c *coordinator) open(in method.Contribution) (*siteSums, error) {
-	n := c.marks.Len()
-	if c.sum == nil {
+func open(s *setup, in method.Contribution) (*siteSums, error) {
+	n := s.marks.Len()
+	if s.sum == nil {
 		a := new(landmarkAnswer)
-		if err := decodeAnswer(in, a); err != nil {
+		if err := rounds.Decode(in, a); err != nil {
 			return nil, err
 		}
 		return &siteSums{Sums: a.Sums, Rows: float64(a.Rows)}, a.check(n)
 	}
-	sum, err := in.Sum(c.sum.Name)
+	sum, err := rounds.OnlySum(in, s.sum.Name)
 	if err != nil {
 		return nil, err
 	}
-	if len(in.Body) > 0 { // it would be exact, or nothing
-		return nil, fmt.Errorf("%d bytes beside its noised sum: it answers with that alone", len(in.Body))
-	}
 	v := sum.Floats(0)
-	out := &siteSums{Sums: v[:n], Rows: v[n] / countEntry, SD: sum.SD() * c.scale, RowsSD: sum.SD() / countEntry}
+	out := &siteSums{Sums: v[:n], Rows: v[n] / countEntry, SD: sum.SD() * s.scale, RowsSD: sum.SD() / countEntry}
 	// Noise has no end, and what another program puts in its place may be any integer.
 	for r, x := range out.Sums {
-		out.Sums[r] = moved(x*c.scale, maxRows+farOff*out.SD)
+		out.Sums[r] = moved(x*s.scale, maxRows+farOff*out.SD)
 	}
 	out.Rows = moved(out.Rows, maxRows+farOff*out.RowsSD)
 	return out, nil
@@ -198,21 +178,12 @@ const farOff = 12
 // moved returns a number, or the nearer end of ±most if it is beyond.
 func moved(x, most float64) float64 { return min(max(x, -most), most) }
 
-func decodeAnswer(in method.Contribution, a any) error {
-	if err := wire.Unmarshal(in.Body, a); err != nil {
-		return fmt.Errorf("decoding the answer to %q: %w", in.Kind, err)
-	}
-	return nil
-}
-
 // Leave implements [method.Coordinator]: what the site has released stays.
 func (c *coordinator) Leave(ms method.State, site string) (method.State, error) {
 	s := ms.(*state)
-	if !slices.Contains(c.plan.Sites, site) {
-		return nil, fmt.Errorf("%q is not a site of this study", site)
-	}
-	s.Left = append(s.Left, site)
-	return s, nil
+	var err error
+	s.Left, err = rounds.Leave(c.plan.Sites, s.Left, site)
+	return s, err
 }
 
 // Share gives every site the posterior mean of the mixture.

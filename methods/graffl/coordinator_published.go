@@ -7,6 +7,7 @@ import (
 
 	"parley/internal/wire"
 	"parley/method"
+	"parley/method/rounds"
 	"parley/methods/graffl/abc"
 )
 
@@ -41,11 +42,11 @@ func (c *publishedCoordinator) Restore(data []byte) (method.State, error) {
 	if err := wire.Unmarshal(data, s); err != nil {
 		return nil, err
 	}
-	rounds := c.opts.Published.Rounds
-	if s.Iteration < 0 || s.Iteration > rounds || s.Kept.Limit != c.opts.Published.Accepted || len(s.Kept.Kept) > s.Kept.Limit || math.IsNaN(s.Kept.Rejected) {
+	all := c.opts.Published.Rounds
+	if s.Iteration < 0 || s.Iteration > all || s.Kept.Limit != c.opts.Published.Accepted || len(s.Kept.Kept) > s.Kept.Limit || math.IsNaN(s.Kept.Rejected) {
 		return nil, fmt.Errorf("the state is of iteration %d with %d of %d proposals: it is not of this plan", s.Iteration, len(s.Kept.Kept), s.Kept.Limit)
 	}
-	if begins := s.Iteration%c.opts.Published.batch() == 0; s.Iteration == rounds && s.Asked || s.Iteration < rounds && !begins {
+	if begins := s.Iteration%c.opts.Published.batch() == 0; s.Iteration == all && s.Asked || s.Iteration < all && !begins {
 		return nil, fmt.Errorf("the state waits for iteration %d, with which no task begins", s.Iteration)
 	}
 	for name, n := range s.Rows {
@@ -54,12 +55,12 @@ func (c *publishedCoordinator) Restore(data []byte) (method.State, error) {
 		}
 	}
 	for name, n := range s.Folded {
-		if !slices.Contains(c.plan.Sites, name) || n < 0 || n > rounds {
-			return nil, fmt.Errorf("the state has %d of %d iterations answered by %q", n, rounds, name)
+		if !slices.Contains(c.plan.Sites, name) || n < 0 || n > all {
+			return nil, fmt.Errorf("the state has %d of %d iterations answered by %q", n, all, name)
 		}
 	}
 	for i, a := range s.Kept.Kept {
-		if a.Site < 0 || a.Site >= len(c.plan.Sites) || a.Iteration < 0 || a.Iteration >= rounds || a.Row < 0 || a.Row >= s.Rows[c.plan.Sites[a.Site]] || !(a.Distance >= 0) ||
+		if a.Site < 0 || a.Site >= len(c.plan.Sites) || a.Iteration < 0 || a.Iteration >= all || a.Row < 0 || a.Row >= s.Rows[c.plan.Sites[a.Site]] || !(a.Distance >= 0) ||
 			i > 0 && a.Compare(s.Kept.Kept[(i-1)/2]) > 0 {
 			return nil, fmt.Errorf("the state's accepted proposal %d is none of this plan, or out of place", i+1)
 		}
@@ -76,79 +77,70 @@ func (c *publishedCoordinator) Restore(data []byte) (method.State, error) {
 // Next implements [method.Coordinator].
 func (c *publishedCoordinator) Next(ms method.State) (method.Step, error) {
 	s := ms.(*publishedState)
-	rounds := c.opts.Published.Rounds
+	all := c.opts.Published.Rounds
 	if s.Asked {
 		s.Asked = false
 		s.Iteration += c.opts.Published.together(s.Iteration)
 	}
-	step := method.Step{State: s, Progress: s.Iteration, Of: rounds}
+	step := method.Step{State: s, Progress: s.Iteration, Of: all}
 	if len(s.Kept.Kept) > 0 {
 		largest, _ := s.Kept.Thresholds()
 		step.Info = method.Info{"threshold": largest}
 	}
-	if s.Iteration >= rounds {
+	if s.Iteration >= all {
 		if len(s.Kept.Kept) == 0 {
 			return step, c.noRows()
 		}
 		step.Done = true
 		return step, nil
 	}
-	body, err := wire.Marshal(distancesTask{s.Iteration})
-	if err != nil {
-		return step, err
-	}
-	for _, site := range c.plan.Sites {
-		if !slices.Contains(s.Left, site) {
-			step.Tasks = append(step.Tasks, method.Task{Site: site, Kind: taskDistances, Body: body})
-		}
-	}
 	s.Asked = true
-	return step, nil
+	var err error
+	step.Tasks, err = rounds.Ask(taskDistances, rounds.Staying(c.plan.Sites, s.Left), func(string) (any, error) { return distancesTask{s.Iteration}, nil })
+	return step, err
 }
 
 // Fold implements [method.Coordinator].
 func (c *publishedCoordinator) Fold(ms method.State, in method.Contribution) (method.State, error) {
 	s := ms.(*publishedState)
-	at := slices.Index(c.plan.Sites, in.Site)
+	if err := rounds.Member(c.plan.Sites, in.Site); err != nil {
+		return nil, err
+	}
 	switch {
-	case at < 0:
-		return nil, fmt.Errorf("%q is not a site of this study", in.Site)
 	case in.Kind != taskDistances || !s.Asked:
 		return nil, fmt.Errorf("an answer to %q, which was not asked for", in.Kind)
 	case s.Folded[in.Site] > s.Iteration:
 		return nil, fmt.Errorf("site %s has already answered", in.Site)
 	}
 	a := new(distancesAnswer)
-	if err := decodeAnswer(in, a); err != nil {
+	if err := rounds.Decode(in, a); err != nil {
 		return nil, err
 	}
-	rounds := c.opts.Published.together(s.Iteration)
-	if len(a.Distances)%rounds != 0 {
-		return nil, fmt.Errorf("%d distances in %d iterations: want as many in each as the site has rows", len(a.Distances), rounds)
+	together, at := c.opts.Published.together(s.Iteration), slices.Index(c.plan.Sites, in.Site)
+	if len(a.Distances)%together != 0 {
+		return nil, fmt.Errorf("%d distances in %d iterations: want as many in each as the site has rows", len(a.Distances), together)
 	}
-	n := len(a.Distances) / rounds
+	n := len(a.Distances) / together
 	if rows, known := s.Rows[in.Site]; known && n != rows {
 		return nil, fmt.Errorf("distances of %d rows from a site that had %d before", n, rows)
 	}
-	for t := range rounds {
+	for t := range together {
 		for k, d := range a.Distances[t*n:][:n] {
 			if err := s.Kept.Offer(abc.Answer{Iteration: s.Iteration + t, Site: at, Row: k, Distance: d}); err != nil {
 				return nil, err
 			}
 		}
 	}
-	s.Rows[in.Site], s.Folded[in.Site] = n, s.Iteration+rounds
+	s.Rows[in.Site], s.Folded[in.Site] = n, s.Iteration+together
 	return s, nil
 }
 
 // Leave implements [method.Coordinator]: what was accepted stays.
 func (c *publishedCoordinator) Leave(ms method.State, site string) (method.State, error) {
 	s := ms.(*publishedState)
-	if !slices.Contains(c.plan.Sites, site) {
-		return nil, fmt.Errorf("%q is not a site of this study", site)
-	}
-	s.Left = append(s.Left, site)
-	return s, nil
+	var err error
+	s.Left, err = rounds.Leave(c.plan.Sites, s.Left, site)
+	return s, err
 }
 
 // Share gives nothing: the mean of a cloud that does not contract is no model.

@@ -9,6 +9,7 @@ import (
 	"parley/figure"
 	"parley/internal/wire"
 	"parley/method"
+	"parley/method/rounds"
 	"parley/methods/graffl/abc"
 )
 
@@ -102,15 +103,10 @@ func (c *setCoordinator) Next(ms method.State) (method.Step, error) {
 	for _, u := range s.SMC.Propose(setBatch) {
 		task.Proposals = append(task.Proposals, u...)
 	}
-	body, err := wire.Marshal(task)
-	if err != nil {
-		return step, err
-	}
-	for _, site := range c.plan.Sites {
-		step.Tasks = append(step.Tasks, method.Task{Site: site, Kind: taskDiscrepancies, Body: body})
-	}
 	s.Asked = true
-	return step, nil
+	var err error
+	step.Tasks, err = rounds.Ask(taskDiscrepancies, c.plan.Sites, func(string) (any, error) { return task, nil })
+	return step, err
 }
 
 // fold gives the sampler what the sites have answered.
@@ -170,16 +166,17 @@ func (a *discrepanciesAnswer) check(proposals int) error {
 // Fold implements [method.Coordinator].
 func (c *setCoordinator) Fold(ms method.State, in method.Contribution) (method.State, error) {
 	s := ms.(*setState)
+	if err := rounds.Member(c.plan.Sites, in.Site); err != nil {
+		return nil, err
+	}
 	switch {
-	case !slices.Contains(c.plan.Sites, in.Site):
-		return nil, fmt.Errorf("%q is not a site of this study", in.Site)
 	case in.Kind != taskDiscrepancies || !s.Asked:
 		return nil, fmt.Errorf("an answer to %q, which was not asked for", in.Kind)
 	case s.Answers[in.Site] != nil:
 		return nil, fmt.Errorf("site %s has already answered", in.Site)
 	}
 	a := new(discrepanciesAnswer)
-	if err := decodeAnswer(in, a); err != nil {
+	if err := rounds.Decode(in, a); err != nil {
 		return nil, err
 	}
 	if err := a.check(len(s.SMC.Propose(setBatch))); err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"parley/internal/wire"
 	"parley/method"
+	"parley/method/rounds"
 	"parley/privacy"
 	"parley/privacy/privacytest"
 	"parley/sitestore"
@@ -98,7 +99,7 @@ func worsen(t testing.TB, r *rand.Rand, s *setup, task method.Task) (body []byte
 	outer := &encodedTask{Body: task.Body}
 	around := s.receives() && task.Kind != taskEncoder
 	if around {
-		if err := decodeTask(task, outer); err != nil {
+		if err := rounds.Open(task, outer); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"parley/dataset"
 	"parley/internal/wire"
 	"parley/method"
+	"parley/method/rounds"
 	"parley/methods/graffl/abc"
 	"parley/privacy"
 	"parley/sitestore"
@@ -173,10 +174,10 @@ func TestDamagedStatesAreRefused(t *testing.T) {
 		"another site":         {taskLandmarks, &state{Sites: map[string]*siteSums{"z": {}}}},
 		"few sums":             {taskLandmarks, &state{Sites: map[string]*siteSums{"a": {Sums: constant(1, 1), Rows: 3}}}},
 		"rows":                 {taskLandmarks, &state{Sites: map[string]*siteSums{"a": {Sums: constant(12, 1), Rows: nan}}}},
-		"no sample":            {taskLandmarks, &state{Phase: phaseDone}},
-		"a short sample":       {taskLandmarks, &state{Phase: phaseDone, Sample: &sample{Weights: constant(1, 1), Numbers: constant(5, 1)}}},
-		"weights of a sample":  {taskLandmarks, &state{Phase: phaseDone, Sample: &sample{Weights: constant(1, 2), Numbers: wire.Vector{.5, .5, 0, 0, 1, 1}}}},
-		"no covariance":        {taskLandmarks, &state{Phase: phaseDone, Sample: &sample{Weights: constant(1, 1), Numbers: wire.Vector{.5, .5, 0, 0, 1, -1}}}},
+		"no sample":            {taskLandmarks, &state{Phase: rounds.Done}},
+		"a short sample":       {taskLandmarks, &state{Phase: rounds.Done, Sample: &sample{Weights: constant(1, 1), Numbers: constant(5, 1)}}},
+		"weights of a sample":  {taskLandmarks, &state{Phase: rounds.Done, Sample: &sample{Weights: constant(1, 2), Numbers: wire.Vector{.5, .5, 0, 0, 1, 1}}}},
+		"no covariance":        {taskLandmarks, &state{Phase: rounds.Done, Sample: &sample{Weights: constant(1, 1), Numbers: wire.Vector{.5, .5, 0, 0, 1, -1}}}},
 		"iterations":           {taskDistances, &publishedState{Iteration: 4, Kept: abc.Acceptance{Limit: 5}}},
 		"another limit":        {taskDistances, &publishedState{Kept: abc.Acceptance{Limit: 6}}},
 		"accepted of no site":  {taskDistances, &publishedState{Kept: abc.Acceptance{Limit: 5, Kept: []abc.Answer{{Site: 2}}}}},

@@ -3,6 +3,7 @@ package graffl
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -170,4 +171,12 @@ func (Method) SchemaPrefix() string { return verify.Schema }
 // Verify implements [method.Verifier].
 func (Method) Verify(file []byte, _ method.Means) ([]vectors.Check, error) {
 	return verify.Vectors(file)
+}
+
+// noRows is the error of a study whose sites have nothing that the mixture is of.
+func (s *setup) noRows() error {
+	if s.opts.Scarce != nil {
+		return fmt.Errorf("no site has a row of %s that may be learned from", s.class())
+	}
+	return errors.New("no site has a row with all features")
 }

@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"parley/dataset"
-	"parley/internal/wire"
 	"parley/method"
+	"parley/method/rounds"
 	"parley/methods/graffl/mixture"
 	"parley/privacy"
 )
@@ -21,27 +21,12 @@ type site struct {
 	keep []byte
 }
 
-// decode reads a task, whose kind must be the variant's.
-func (h *site) decode(t method.Task, task any) error {
-	if t.Kind != h.variant.task() {
+// open reads a task, which must be of a kind.
+func (h *site) open(t method.Task, kind string, task any) error {
+	if t.Kind != kind {
 		return fmt.Errorf("the plan has no task %q", t.Kind)
 	}
-	return decodeTask(t, task)
-}
-
-func (h *site) answer(t method.Task, answer any) (method.Answer, error) {
-	body, err := wire.Marshal(answer)
-	if err != nil {
-		return method.Answer{}, fmt.Errorf("encoding the answer to %q: %w", t.Kind, err)
-	}
-	return method.Answer{Body: body, State: h.keep}, nil
-}
-
-func decodeTask(t method.Task, task any) error {
-	if err := wire.Unmarshal(t.Body, task); err != nil {
-		return fmt.Errorf("decoding task %q: %w", t.Kind, err)
-	}
-	return nil
+	return rounds.Open(t, task)
 }
 
 // read writes a row's features in their order; false if one is missing or not finite.

@@ -6,6 +6,7 @@ import (
 	"parley/dataset"
 	"parley/internal/wire"
 	"parley/method"
+	"parley/method/rounds"
 	"parley/privacy"
 )
 
@@ -40,7 +41,7 @@ type landmarkSite struct{ *site }
 
 // Run implements [method.Site].
 func (h landmarkSite) Run(ctx context.Context, t method.Task, s *privacy.Session) (method.Answer, error) {
-	if err := h.decode(t, new(landmarkTask)); err != nil {
+	if err := h.open(t, taskLandmarks, new(landmarkTask)); err != nil {
 		return method.Answer{}, err
 	}
 	if h.sum != nil {
@@ -50,7 +51,7 @@ func (h landmarkSite) Run(ctx context.Context, t method.Task, s *privacy.Session
 	if err != nil {
 		return method.Answer{}, err
 	}
-	return h.answer(t, answer)
+	return rounds.Answer(t, answer, h.keep)
 }
 
 // noised releases the one sum. Nothing that depends on a row but through it shows.

@@ -10,6 +10,7 @@ import (
 	"parley/figure"
 	"parley/internal/wire"
 	"parley/method"
+	"parley/method/rounds"
 	"parley/methods/graffl/abc"
 	"parley/methods/graffl/mixture"
 	"parley/privacy"
@@ -89,13 +90,13 @@ func (h publishedSite) Run(ctx context.Context, t method.Task, s *privacy.Sessio
 	if err != nil {
 		return method.Answer{}, err
 	}
-	return h.answer(t, answer)
+	return rounds.Answer(t, answer, h.keep)
 }
 
 // distances answers the rounds of one task.
 func (h publishedSite) distances(ctx context.Context, t method.Task, s *privacy.Session) (any, error) {
 	task := new(distancesTask)
-	if err := h.decode(t, task); err != nil {
+	if err := h.open(t, taskDistances, task); err != nil {
 		return nil, err
 	}
 	o := h.opts.Published
@@ -106,14 +107,14 @@ func (h publishedSite) distances(ctx context.Context, t method.Task, s *privacy.
 	if err != nil {
 		return nil, err
 	}
-	d, rounds := len(h.names), o.together(task.Iteration)
+	d, together := len(h.names), o.together(task.Iteration)
 	n := len(rows) / d
-	if n > maxAnswer/rounds {
-		return nil, fmt.Errorf("%d distances for each of %d rows are more than one answer holds: ask for fewer rounds than %d", rounds, n, o.Rounds)
+	if n > maxAnswer/together {
+		return nil, fmt.Errorf("%d distances for each of %d rows are more than one answer holds: ask for fewer rounds than %d", together, n, o.Rounds)
 	}
-	a := distancesAnswer{make(wire.Vector, 0, rounds*n)}
+	a := distancesAnswer{make(wire.Vector, 0, together*n)}
 	p, x := h.proposer(h.name), make([]float64, d)
-	for t := task.Iteration; t < task.Iteration+rounds && ctx.Err() == nil; t++ {
+	for t := task.Iteration; t < task.Iteration+together && ctx.Err() == nil; t++ {
 		for k := range n {
 			p.Row(t*n+k, x)
 			// Beyond all measure is far enough: what travels is finite.

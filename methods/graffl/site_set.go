@@ -8,6 +8,7 @@ import (
 
 	"parley/internal/wire"
 	"parley/method"
+	"parley/method/rounds"
 	"parley/methods/graffl/abc"
 	"parley/methods/graffl/mixture"
 	"parley/privacy"
@@ -85,13 +86,13 @@ func (h setSite) Run(ctx context.Context, t method.Task, s *privacy.Session) (me
 	if err != nil {
 		return method.Answer{}, err
 	}
-	return h.answer(t, answer)
+	return rounds.Answer(t, answer, h.keep)
 }
 
 // discrepancies answers a batch.
 func (h setSite) discrepancies(ctx context.Context, t method.Task, s *privacy.Session) (any, error) {
 	task := new(discrepanciesTask)
-	if err := h.decode(t, task); err != nil {
+	if err := h.open(t, taskDiscrepancies, task); err != nil {
 		return nil, err
 	}
 	proposals, err := task.open(h.setup)

@@ -6,6 +6,7 @@ import (
 
 	"parley/internal/wire"
 	"parley/method"
+	"parley/method/rounds"
 	"parley/methods/graffl/suffiae"
 )
 
@@ -29,7 +30,7 @@ type staged struct {
 	phases []string
 }
 
-// stages lists the phases of a plan, and phaseDone.
+// stages lists the phases of a plan, and rounds.Done.
 func (s *setup) stages() (phases []string) {
 	if s.receives() {
 		phases = append(phases, taskEncoder)
@@ -44,7 +45,7 @@ func (s *setup) stages() (phases []string) {
 	if s.tested() {
 		phases = append(phases, taskWorth)
 	}
-	return append(phases, phaseDone)
+	return append(phases, rounds.Done)
 }
 
 // judged says whether sites release classifiers; tested, whether scores on held rows.
@@ -85,7 +86,7 @@ func (c *staged) Next(ms method.State) (method.Step, error) {
 		}
 		c.count(s, &step)
 		step.State, step.Info = s, info
-		if s.Phase == phaseDone {
+		if s.Phase == rounds.Done {
 			step.Done = true
 			return step, nil
 		}
@@ -103,7 +104,7 @@ func (c *staged) within(s *stagedState) (method.Step, error) {
 		return c.mix(s)
 	case phaseCalibration:
 		return c.calibrate(s)
-	case phaseDone:
+	case rounds.Done:
 		return method.Step{}, nil
 	}
 	if s.Asked {
@@ -113,48 +114,35 @@ func (c *staged) within(s *stagedState) (method.Step, error) {
 		return method.Step{Done: true, Progress: 1}, nil
 	}
 	s.Asked = true
-	step := method.Step{}
-	for _, site := range c.plan.Sites {
-		if slices.Contains(s.Left, site) || s.Phase == taskEncoder && site != c.opts.Encoder.Site {
-			continue
-		}
-		body, err := c.body(s, site)
-		if err != nil {
-			return step, err
-		}
-		// The mixture stands without the sites' classifiers and scores.
-		step.Tasks = append(step.Tasks, method.Task{Site: site, Kind: s.Phase, Body: body, Optional: s.Phase == taskWorth})
+	sites := rounds.Staying(c.plan.Sites, s.Left)
+	if s.Phase == taskEncoder {
+		sites = slices.DeleteFunc(sites, func(site string) bool { return site != c.opts.Encoder.Site })
 	}
-	return step, nil
+	tasks, err := rounds.Ask(s.Phase, sites, func(site string) (any, error) { return c.body(s, site) })
+	if s.Phase == taskWorth { // the mixture stands without the sites' scores
+		tasks = rounds.Optional(tasks)
+	}
+	return method.Step{Tasks: tasks}, err
 }
 
-// body makes the task of a phase of its own.
-func (c *staged) body(s *stagedState, site string) ([]byte, error) {
-	if s.Phase == taskEncoder {
-		return wire.Marshal(encoderTask{})
-	}
-	var task any = linearTask{}
-	if s.Phase == taskWorth {
-		share, err := c.worthShare(s, site)
-		if err != nil {
+// body makes the task of a phase of its own. Where sites share an encoder it goes with
+// every task that needs it: sites keep nothing between tasks.
+func (c *staged) body(s *stagedState, site string) (task any, err error) {
+	switch s.Phase {
+	case taskEncoder:
+		return encoderTask{}, nil
+	case taskClassifier:
+		task = linearTask{}
+	case taskWorth:
+		if task, err = c.worthShare(s, site); err != nil {
 			return nil, err
 		}
-		task = share
+	}
+	if !c.receives() {
+		return task, nil
 	}
 	body, err := wire.Marshal(task)
-	if err != nil {
-		return nil, err
-	}
-	return c.address(s, body)
-}
-
-// address puts the shared encoder around a task, if there is one: sites keep nothing
-// between tasks.
-func (c *staged) address(s *stagedState, body []byte) ([]byte, error) {
-	if !c.receives() {
-		return body, nil
-	}
-	return wire.Marshal(encodedTask{s.Encoder, body})
+	return encodedTask{s.Encoder, body}, err
 }
 
 // mix moves the variant on.
@@ -164,8 +152,11 @@ func (c *staged) mix(s *stagedState) (method.Step, error) {
 		return step, err
 	}
 	s.inner = step.State
-	for i := range step.Tasks {
-		if step.Tasks[i].Body, err = c.address(s, step.Tasks[i].Body); err != nil {
+	if !c.receives() {
+		return step, nil
+	}
+	for i, t := range step.Tasks {
+		if step.Tasks[i].Body, err = wire.Marshal(encodedTask{s.Encoder, t.Body}); err != nil {
 			return step, err
 		}
 	}
@@ -179,7 +170,7 @@ func (c *staged) length(phase string) int {
 		return c.variant.steps(c.setup)
 	case phaseCalibration:
 		return c.opts.Calibration
-	case phaseDone:
+	case rounds.Done:
 		return 0
 	}
 	return 1
@@ -201,10 +192,10 @@ func (c *staged) count(s *stagedState, step *method.Step) {
 // Fold implements [method.Coordinator].
 func (c *staged) Fold(ms method.State, in method.Contribution) (method.State, error) {
 	s := ms.(*stagedState)
-	if !slices.Contains(c.plan.Sites, in.Site) {
-		return nil, fmt.Errorf("%q is not a site of this study", in.Site)
+	err := rounds.Member(c.plan.Sites, in.Site)
+	if err != nil {
+		return nil, err
 	}
-	var err error
 	switch {
 	case s.Phase == phaseMixture:
 		var inner method.State
@@ -234,7 +225,7 @@ func (c *staged) foldEncoder(s *stagedState, in method.Contribution) error {
 		return fmt.Errorf("site %s has already answered", in.Site)
 	}
 	a := new(encoderAnswer)
-	if err := decodeAnswer(in, a); err != nil {
+	if err := rounds.Decode(in, a); err != nil {
 		return err
 	}
 	if err := c.checkEncoder(a.Encoder); err != nil {
@@ -250,7 +241,7 @@ func foldOnce[A any](all map[string]*A, in method.Contribution, check func(*A) e
 		return fmt.Errorf("site %s has already answered", in.Site)
 	}
 	a := new(A)
-	if err := decodeAnswer(in, a); err != nil {
+	if err := rounds.Decode(in, a); err != nil {
 		return err
 	}
 	if err := check(a); err != nil {
@@ -264,8 +255,9 @@ func foldOnce[A any](all map[string]*A, in method.Contribution, check func(*A) e
 // other site has agreed to release one.
 func (c *staged) Leave(ms method.State, site string) (method.State, error) {
 	s := ms.(*stagedState)
-	if !slices.Contains(c.plan.Sites, site) {
-		return nil, fmt.Errorf("%q is not a site of this study", site)
+	left, err := rounds.Leave(c.plan.Sites, s.Left, site)
+	if err != nil {
+		return nil, err
 	}
 	if s.Phase == taskEncoder && site == c.opts.Encoder.Site && s.Encoder == nil {
 		return nil, fmt.Errorf("site %s was to train the encoder, and the plan names no other: another plan may, under encoder.site", site)
@@ -277,7 +269,7 @@ func (c *staged) Leave(ms method.State, site string) (method.State, error) {
 		}
 		s.inner = inner
 	}
-	s.Left = append(s.Left, site)
+	s.Left = left
 	return s, nil
 }
 

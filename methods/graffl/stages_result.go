@@ -8,13 +8,14 @@ import (
 
 	"parley/figure"
 	"parley/method"
+	"parley/method/rounds"
 	"parley/methods/graffl/augment"
 )
 
 // Result implements [method.Coordinator]: the variant's, and what the phases around it found.
 func (c *staged) Result(ms method.State) (*method.Result, error) {
 	s := ms.(*stagedState)
-	if s.Phase != phaseDone {
+	if s.Phase != rounds.Done {
 		return nil, fmt.Errorf("the study is not done: it is in phase %q", s.Phase)
 	}
 	r, err := c.with(s.Encoder).inner().Result(s.inner)

@@ -10,6 +10,7 @@ import (
 	"parley/dataset"
 	"parley/internal/wire"
 	"parley/method"
+	"parley/method/rounds"
 	"parley/methods/graffl/augment"
 	"parley/methods/graffl/suffiae"
 	"parley/privacy"
@@ -79,7 +80,7 @@ func (h stagedSite) Run(ctx context.Context, t method.Task, s *privacy.Session) 
 	var err error
 	switch t.Kind {
 	case taskEncoder:
-		answer, err = encoderAnswer{h.encoder}, decodeTask(t, new(encoderTask))
+		answer, err = encoderAnswer{h.encoder}, rounds.Open(t, new(encoderTask))
 	case taskClassifier:
 		answer, err = h.answerLinear(ctx, t, s)
 	case taskWorth:
@@ -90,7 +91,7 @@ func (h stagedSite) Run(ctx context.Context, t method.Task, s *privacy.Session) 
 	if err != nil {
 		return method.Answer{}, err
 	}
-	return h.answer(t, answer)
+	return rounds.Answer(t, answer, h.keep)
 }
 
 // prepare makes the encoder ready that a task is about, and returns the task without it. A
@@ -104,7 +105,7 @@ func (h stagedSite) prepare(ctx context.Context, t method.Task, kept []byte, dat
 		return t.Body, h.own(ctx, data)
 	}
 	task := new(encodedTask)
-	if err := decodeTask(t, task); err != nil {
+	if err := rounds.Open(t, task); err != nil {
 		return nil, err
 	}
 	return task.Body, h.accept(task.Encoder, kept)
@@ -143,7 +144,7 @@ func (h stagedSite) accept(e *suffiae.Encoder, kept []byte) error {
 
 // answerLinear answers with the site's own classifier.
 func (h stagedSite) answerLinear(ctx context.Context, t method.Task, s *privacy.Session) (any, error) {
-	if err := decodeTask(t, new(linearTask)); err != nil {
+	if err := rounds.Open(t, new(linearTask)); err != nil {
 		return nil, err
 	}
 	data, err := s.Data()
@@ -156,7 +157,7 @@ func (h stagedSite) answerLinear(ctx context.Context, t method.Task, s *privacy.
 // answerWorth answers with the scores of all arms.
 func (h stagedSite) answerWorth(ctx context.Context, t method.Task, s *privacy.Session) (any, error) {
 	share := new(worthShare)
-	if err := decodeTask(t, share); err != nil {
+	if err := rounds.Open(t, share); err != nil {
 		return nil, err
 	}
 	data, err := s.Data()
