@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"slices"
 
-	"parley/internal/wire"
 	"parley/method"
 	"parley/method/adversary"
 	"parley/methods/graffl/inversion"
-	"parley/methods/graffl/mixture"
 	"parley/privacy/account"
 	"parley/study"
 )
@@ -26,18 +24,9 @@ func (v *victims) landmarks(privacy study.Privacy) (*setup, error) {
 	return newSetup(p)
 }
 
-// released reads a site's sums of φ.
-func (s *setup) released(answer method.Contribution) ([]float64, error) {
-	r, err := open(s, answer)
-	if err != nil {
-		return nil, err
-	}
-	return r.Sums, nil
-}
-
 // byLandmarks locates persons by what two releases of their sites differ by.
 func (a *attacker) byLandmarks(ctx context.Context, s *setup, within float64) (*adversary.Recovered, error) {
-	return a.difference(ctx, s, within, s.released, func(own []float64) ([]float64, error) {
+	return a.difference(ctx, s, within, sumsOf(s), func(own []float64) ([]float64, error) {
 		x, err := inversion.Locate(s.marks, own, 1)
 		if s.sum != nil { // noise points anywhere, and rows are known to be in the box
 			for i := range x {
@@ -84,15 +73,15 @@ func (a *attacker) smallSites(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			task, err := landmarksOf(s.plan.Sites[j])
+			tasks, err := ask(s.plan.Sites[j : j+1])
 			if err != nil {
 				return err
 			}
-			answers, err := a.lab.Ask(ctx, s.plan, task.Site, data, task)
+			answers, err := a.lab.Ask(ctx, s.plan, s.plan.Sites[j], data, tasks...)
 			if err != nil {
 				return err
 			}
-			sum, err := s.released(answers[0])
+			sum, err := sumsOf(s)(answers[0])
 			if err != nil {
 				return err
 			}
@@ -114,12 +103,6 @@ func (a *attacker) smallSites(ctx context.Context) error {
 			Needs: "nothing but to read the one release of an honest study"}, a.score(truth, guesses, 0.01), expected, false)
 	}
 	return nil
-}
-
-// landmarksOf is the one task of a site.
-func landmarksOf(site string) (method.Task, error) {
-	body, err := wire.Marshal(landmarkTask{})
-	return method.Task{Site: site, Kind: taskLandmarks, Body: body}, err
 }
 
 // privateLandmarks is differencing, and telling neighbours apart, with noise.
@@ -160,7 +143,7 @@ const others = 10
 // tellApart releases two neighbouring data sets, which are as unlike as may be, again
 // and again, and decides for each release by the likelihood ratio which it was of.
 func (a *attacker) tellApart(ctx context.Context, s *setup) (*adversary.ToldApart, error) {
-	one, two := s.worst(a.target.Adjacency)
+	one, two := worst(s, a.target.Adjacency)
 	common := a.sites[0][:min(len(a.sites[0]), others*a.dim)]
 	base := make([]float64, s.marks.Len())
 	phi := make([]float64, s.marks.Len())
@@ -182,19 +165,19 @@ func (a *attacker) tellApart(ctx context.Context, s *setup) (*adversary.ToldApar
 		rows[1] = rows[0]
 		sites[1] = slices.Concat(common, two)
 	}
-	task, err := landmarksOf(s.plan.Sites[0])
+	tasks, err := ask(s.plan.Sites[:1])
 	if err != nil {
 		return nil, err
 	}
 	told := &adversary.ToldApart{Epsilon: s.plan.Privacy.Total.Epsilon, Delta: s.plan.Privacy.Total.Delta, Adjacency: a.target.Adjacency}
-	told.Allowed, told.Mechanism = inversion.MostAdvantage(told.Epsilon, told.Delta), best(s.visible())
+	told.Allowed, told.Mechanism = inversion.MostAdvantage(told.Epsilon, told.Delta), best(visible(s))
 	for world, rowsOf := range sites {
 		data, err := a.source(rowsOf)
 		if err != nil {
 			return nil, err
 		}
 		n := 0
-		for c, err := range a.lab.Again(ctx, s.plan, task.Site, data, task) {
+		for c, err := range a.lab.Again(ctx, s.plan, s.plan.Sites[0], data, tasks[0]) {
 			if err != nil {
 				return nil, err
 			}
@@ -222,27 +205,13 @@ func (a *attacker) tellApart(ctx context.Context, s *setup) (*adversary.ToldApar
 	return told, nil
 }
 
-// worst is the record that moves the release the most: alone, or, if neighbours are
-// made by exchange, with the other end. They lie at landmarks, where φ is longest.
-func (s *setup) worst(adjacency account.Adjacency) (one, two []float64) {
-	n := s.marks.Len()
-	phi := make([][]float64, n)
-	at, most := 0, 0.0
-	for r := range n {
-		phi[r] = make([]float64, n)
-		s.marks.Features(phi[r], s.marks.Point(r))
-		if v := mixture.Squares(phi[r]); v > most {
-			at, most = r, v
+// sumsOf reads a site's sums of φ.
+func sumsOf(s *setup) func(method.Contribution) ([]float64, error) {
+	return func(answer method.Contribution) ([]float64, error) {
+		r, err := open(s, answer)
+		if err != nil {
+			return nil, err
 		}
+		return r.Sums, nil
 	}
-	if adjacency != account.ReplaceOne {
-		return s.marks.Point(at), nil
-	}
-	other, most := 0, 0.0
-	for r := range n {
-		if v := mixture.SquaredDistance(phi[at], phi[r]); v > most {
-			other, most = r, v
-		}
-	}
-	return s.marks.Point(at), s.marks.Point(other)
 }

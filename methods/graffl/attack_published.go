@@ -8,9 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"parley/internal/wire"
 	"parley/method/adversary"
-	"parley/method/rounds"
 	"parley/methods/graffl/abc"
 	"parley/methods/graffl/inversion"
 	"parley/methods/graffl/mixture"
@@ -38,14 +36,14 @@ func (a *attacker) published(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	answers, err := s.distancesSeen(seen)
+	answers, err := distancesSeen(s, seen)
 	if err != nil {
 		return err
 	}
 	var exact, coarse []float64
 	points, squared, rough := make([]float64, rounds*d), make([]float64, rounds), make([]float64, rounds)
 	for j, site := range p.Sites {
-		proposer, n := s.proposer(site), len(a.sites[j])/d
+		proposer, n := newProposer(s, site), len(a.sites[j])/d
 		for k := range n {
 			for i, at := range answers[site] {
 				proposer.Row(i*n+k, points[i*d:][:d])
@@ -68,26 +66,6 @@ func (a *attacker) published(ctx context.Context) error {
 	a.found(adversary.Attack{Variant: VariantPublished, Name: "A: trilateration of rounded answers", Answers: rounds, Of: "distances of each row",
 		Needs: "the same, where sites round their answers to two digits, as they do not"}, a.score(a.all(), coarse, 0.25), 0.9, false)
 	return nil
-}
-
-// distancesSeen sorts what passed by site and round.
-func (s *setup) distancesSeen(seen []adversary.Exchange) (map[string][]wire.Vector, error) {
-	out := map[string][]wire.Vector{}
-	for _, e := range seen {
-		task, answer := new(distancesTask), new(distancesAnswer)
-		if err := rounds.Open(e.Task, task); err != nil {
-			return nil, err
-		}
-		if err := rounds.Decode(e.Answer, answer); err != nil {
-			return nil, err
-		}
-		rounds := s.opts.Published.together(task.Iteration)
-		if task.Iteration != len(out[e.Task.Site]) || rounds == 0 || len(answer.Distances) == 0 || len(answer.Distances)%rounds != 0 {
-			return nil, fmt.Errorf("site %s has sent %d distances from round %d on, after %d rounds", e.Task.Site, len(answer.Distances), task.Iteration, len(out[e.Task.Site]))
-		}
-		out[e.Task.Site] = slices.AppendSeq(out[e.Task.Site], slices.Chunk(answer.Distances, len(answer.Distances)/rounds))
-	}
-	return out, nil
 }
 
 // twoDigits keeps the first two digits of a positive number.

@@ -53,8 +53,8 @@ views: [{name: point, features: [{name: x, range: [-12, 12]}, {name: y, range: [
 method: {name: graffl, components: 3}, privacy: {protection: none}}`
 
 // example draws a hundred rows for each site of the toy.
-func example(seed uint64) (*victims, error) {
-	p, err := study.Parse("the example", []byte(examplePlan), method.Registry{Method{}})
+func example(m method.Method, seed uint64) (*victims, error) {
+	p, err := study.Parse("the example", []byte(examplePlan), method.Registry{m})
 	if err != nil {
 		return nil, err
 	}
@@ -243,7 +243,7 @@ func (v *victims) study(variant string, privacy study.Privacy, tailor func(*Opti
 		return !(given && key == "prior.freedom") && !(marked && strings.HasPrefix(key, "landmarks."))
 	})
 	tailor(o)
-	p.Method = study.Method{Name: Method{}.Name(), Options: o}
+	p.Method = study.Method{Name: methodName, Options: o}
 	var wrong problem.List
 	o.Check(&p, func(key, what, hint string) {
 		wrong = append(wrong, problem.Problem{Where: strings.TrimSuffix("method."+key, "."), What: what, Hint: hint})

@@ -8,10 +8,8 @@ import (
 	"slices"
 
 	"parley/dataset"
-	"parley/internal/wire"
 	"parley/method"
 	"parley/method/adversary"
-	"parley/method/rounds"
 	"parley/methods/graffl/abc"
 	"parley/methods/graffl/inversion"
 	"parley/methods/graffl/mixture"
@@ -54,26 +52,13 @@ func (v *victims) width() (w float64) {
 	return w
 }
 
-// crossSums reads the sums over a site's rows from its answer.
-func crossSums(answer method.Contribution) ([]float64, error) {
-	c := new(discrepanciesAnswer)
-	if err := rounds.Decode(answer, c); err != nil {
-		return nil, err
-	}
-	sums := make([]float64, len(c.Across))
-	for i, v := range c.Across {
-		sums[i] = float64(c.Rows) * v
-	}
-	return sums, nil
-}
-
 // locateBySets finds the row whose mean distance, or kernel value, to each simulated
 // set of the first batch is as given.
 func (v *victims) locateBySets(s *setup, d mixture.Discrepancy, means []float64) []float64 {
 	smc := &abc.SMC{Prior: s.prior, Choices: s.opts.choices(s.seed("sets"))}
 	var sets [][]float64
 	var want, starts []float64
-	s.sets(0).each(smc.Propose(len(means)), func(i int, set []float64) {
+	eachSet(s, 0, smc.Propose(len(means)), func(i int, set []float64) {
 		if set == nil {
 			return
 		}
@@ -198,18 +183,18 @@ func (s *scan) level(ctx context.Context, rows int) error {
 	if err != nil {
 		return err
 	}
-	s.granted = half.variant.times(half)
+	s.granted = setVariant{}.times(half)
 	var tasks []method.Task
 	for batch := range slices.Chunk(s.cells, setBatch) {
-		t := discrepanciesTask{}
+		var proposals [][]float64
 		for _, c := range batch {
-			t.Proposals = append(t.Proposals, half.point(c)...)
+			proposals = append(proposals, point(half, c))
 		}
-		body, err := wire.Marshal(t)
+		ask, err := askSets(p.Sites[:1], 0, proposals)
 		if err != nil {
 			return err
 		}
-		tasks = append(tasks, method.Task{Site: p.Sites[0], Kind: taskDiscrepancies, Body: body})
+		tasks = append(tasks, ask...)
 	}
 	answers, err := s.lab.Ask(ctx, p, p.Sites[0], s.data, tasks...)
 	if err != nil {
@@ -235,7 +220,7 @@ func (s *scan) level(ctx context.Context, rows int) error {
 }
 
 // point is a parameter all of whose rows are one point, in [mixture.Coordinates].
-func (s *setup) point(x []float64) []float64 {
+func point(s *setup, x []float64) []float64 {
 	c := mixture.Coordinates{K: s.prior.Components(), Dim: s.prior.Dim()}
 	u := make([]float64, c.Len())
 	at := c.K - 1

@@ -9,9 +9,9 @@ import (
 	"parley/methods/graffl/inversion"
 )
 
-// Attack implements [adversary.Attackable].
-func (Method) Attack(ctx context.Context, lab adversary.Laboratory, t adversary.Target) ([]adversary.Attack, error) {
-	v, err := example(t.Seed)
+// Mount mounts all attacks on studies of a method, which is graffl.
+func Mount(ctx context.Context, m method.Method, lab adversary.Laboratory, t adversary.Target) ([]adversary.Attack, error) {
+	v, err := example(m, t.Seed)
 	if t.Plan != nil {
 		v, err = readVictims(ctx, t)
 	}

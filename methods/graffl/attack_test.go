@@ -24,7 +24,7 @@ func TestTwoDigits(t *testing.T) {
 // Scores are in standard deviations within sites: guesses of a site's mean have an
 // error of 1, rows themselves none.
 func TestScoresAreInStandardDeviations(t *testing.T) {
-	v, err := example(3)
+	v, err := example(Method{}, 3)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func TestScoresAreInStandardDeviations(t *testing.T) {
 
 // A scan's set is a single point, whatever the plan's prior.
 func TestTightSetsAreOnePoint(t *testing.T) {
-	v, err := example(1)
+	v, err := example(Method{}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestTightSetsAreOnePoint(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []float64{3.25, -7.5}
-	s.sets(0).each([][]float64{s.point(want)}, func(_ int, set []float64) {
+	eachSet(s, 0, [][]float64{point(s, want)}, func(_ int, set []float64) {
 		for k := 0; k < len(set); k += 2 {
 			if e := math.Sqrt(mixture.SquaredDistance(set[k:k+2], want)); e > 1e-9 {
 				t.Errorf("row %d of the set is %v", k/2, set[k:k+2])

@@ -13,60 +13,12 @@ import (
 // anything is computed from them. Limits are wide, as an honest coordinator must never
 // be refused: priors have long tails, and the particles of a sampler stray.
 const (
-	// farthest is how many widths of its public range a mean may lie outside, and a
-	// standard deviation measure. The prior has less than 1e-100 beyond.
-	farthest = 1e50
-	// steepest bounds logarithms: of shares of weights, and of standard deviations. Those
-	// of numbers that a float64 holds are below 800.
-	steepest = 1e4
 	// largestInput is where squares overflow, which no encoder is trained on.
 	largestInput = 1e155
 )
 
-// near says whether a feature, or a code, may have this value.
-func (s *setup) near(i int, x float64) bool { return s.narrow(i, x-s.lo[i]) }
-
-// narrow says whether it may vary by as much.
-func (s *setup) narrow(i int, x float64) bool {
-	return math.Abs(x) <= farthest*(s.hi[i]-s.lo[i])
-}
-
-// checkProposal checks a parameter in [mixture.Coordinates].
-func (s *setup) checkProposal(u []float64) error {
-	c := mixture.Coordinates{K: s.prior.Components(), Dim: s.prior.Dim()}
-	wrong := func(what string, x float64) error {
-		return fmt.Errorf("%s of %v: no study proposes that", what, x)
-	}
-	for _, x := range u[:c.K-1] {
-		if !(math.Abs(x) <= steepest) {
-			return wrong("a share of weights with the logarithm", x)
-		}
-	}
-	for i, x := range c.Means(u) {
-		if !s.near(i%c.Dim, x) {
-			return wrong("a mean", x)
-		}
-	}
-	factors := u[c.K-1+c.K*c.Dim:]
-	for triangle := range slices.Chunk(factors, c.Triangle()) {
-		at := 0
-		for i := range c.Dim {
-			for _, x := range triangle[at : at+i] {
-				if !s.narrow(i, x) {
-					return wrong("an entry of a covariance's factor", x)
-				}
-			}
-			if at += i; !(math.Abs(triangle[at]) <= steepest) {
-				return wrong("a standard deviation with the logarithm", triangle[at])
-			}
-			at++
-		}
-	}
-	return nil
-}
-
 // checkDraws checks a sample that synthetic rows are to be drawn from.
-func (s *setup) checkDraws(p *mixture.Posterior) error {
+func checkDraws(s *setup, p *mixture.Posterior) error {
 	if len(p.Draws) > maxShared {
 		return fmt.Errorf("%d draws: want at most %d", len(p.Draws), maxShared)
 	}
@@ -88,7 +40,7 @@ func (s *setup) checkDraws(p *mixture.Posterior) error {
 }
 
 // checkShare checks what a site is to compare synthetic rows with.
-func (h *site) checkShare(w *worthShare) error {
+func (h stagedSite) checkShare(w *worthShare) error {
 	switch known := slices.Contains(h.plan.Sites, w.From); {
 	case w.Classifier == nil && w.From == "":
 		return nil
@@ -102,7 +54,7 @@ func (h *site) checkShare(w *worthShare) error {
 }
 
 // checkWidths holds an encoder against the plan, which says what is trained.
-func (s *setup) checkWidths(e *suffiae.Encoder) error {
+func checkWidths(s *setup, e *suffiae.Encoder) error {
 	want := append(slices.Clone(s.opts.Encoder.Hidden), s.opts.Encoder.Dimension)
 	var got []int
 	for _, l := range e.Layers {

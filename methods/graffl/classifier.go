@@ -50,14 +50,14 @@ type ClassifierUnits struct {
 }
 
 // classifierFile writes the classifier that a comparison chose.
-func (h *site) classifierFile(w *worth) (method.File, error) {
+func (h stagedSite) classifierFile(w *worth) (method.File, error) {
 	digest, err := h.plan.Digest()
 	if err != nil {
 		return method.File{}, err
 	}
-	in := h.units()
+	in := unitsOf(h.setup)
 	c := Classifier{Format: ClassifierFormat, Program: "parley " + version.String(), Plan: digest.String(), Study: h.plan.Name, Site: h.name, Synthetic: len(w.Synthetic),
-		Target: h.opts.Scarce.Outcome, Class: h.opts.Scarce.Class, Views: h.views(), Encoder: h.encoder, Units: ClassifierUnits{in.Centre, in.Scale},
+		Target: h.opts.Scarce.Outcome, Class: h.opts.Scarce.Class, Views: viewsOf(h.plan), Encoder: h.encoder, Units: ClassifierUnits{in.Centre, in.Scale},
 		Weights: w.Classifier.Weights, Intercept: w.Classifier.Intercept}
 	data, err := json.MarshalIndent(c, "", " ")
 	if err != nil {
@@ -126,7 +126,7 @@ func (c *Classifier) widths() (widths []int) {
 }
 
 // Method implements [fitted.Model].
-func (c *Classifier) Method() string { return Method{}.Name() }
+func (c *Classifier) Method() string { return methodName }
 
 // Schema implements [fitted.Model].
 func (c *Classifier) Schema() dataset.Schema { return schema(c.Views) }
@@ -159,7 +159,7 @@ func (c *Classifier) Predict(ctx context.Context, data dataset.Source, to io.Wri
 	var p []float64
 	var labels []bool
 	x := make([]float64, len(c.Weights))
-	for row, err := range (coded{data, c.Encoder, c.widths(), all}).Rows(ctx) {
+	for row, err := range sourceOf(data, c.Encoder, c.widths(), all).Rows(ctx) {
 		if err != nil {
 			return subjects, nil, err
 		}

@@ -93,6 +93,12 @@ type coded struct {
 	wants   func(*dataset.Row) bool
 }
 
+// sourceOf is the wanted ones of a site's subjects, with codes in place of their features
+// if there is an encoder of views of some widths.
+func sourceOf(data dataset.Source, encoder *suffiae.Encoder, widths []int, wants func(*dataset.Row) bool) dataset.Source {
+	return coded{data, encoder, widths, wants}
+}
+
 // mixed are the subjects that the mixture is of.
 func (h *site) mixed(data dataset.Source) dataset.Source {
 	if h.encoder == nil && h.opts.Scarce == nil {

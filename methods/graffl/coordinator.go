@@ -77,14 +77,14 @@ func (c *coordinator) Next(ms method.State) (method.Step, error) {
 	case "":
 		s.Phase = taskLandmarks
 		var err error
-		step.Tasks, err = rounds.Ask(taskLandmarks, rounds.Staying(c.plan.Sites, s.Left), func(string) (any, error) { return landmarkTask{}, nil })
+		step.Tasks, err = ask(rounds.Staying(c.plan.Sites, s.Left))
 		return step, err
 	case taskLandmarks:
 		o, err := c.observation(s)
 		if err != nil {
 			return step, err
 		}
-		p, err := c.marks.Posterior(o, c.prior, c.sampling())
+		p, err := c.marks.Posterior(o, c.prior, sampling(c.setup))
 		if err != nil {
 			return step, fmt.Errorf("sampling the posterior: %w", err)
 		}
@@ -194,4 +194,16 @@ func (c *coordinator) Share(ms method.State, _ string) ([]byte, error) {
 	}
 	m := p.Mean()
 	return wire.Marshal(sharedModel{m.Weights, m.Means, m.Covs})
+}
+
+// draws implements [sampled].
+func (c *coordinator) draws(ms method.State) (*mixture.Posterior, error) {
+	return c.sample(ms.(*state))
+}
+
+// sampling says how the posterior is sampled.
+func sampling(s *setup) landmark.Sampling {
+	o := landmark.DefaultSampling(s.seed("posterior"))
+	o.Particles = s.opts.Draws
+	return o
 }

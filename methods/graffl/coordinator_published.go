@@ -1,6 +1,7 @@
 package graffl
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"parley/method"
 	"parley/method/rounds"
 	"parley/methods/graffl/abc"
+	"parley/methods/graffl/mixture"
 )
 
 // publishedCoordinator is Algorithm 2 as it was published.
@@ -146,4 +148,14 @@ func (c *publishedCoordinator) Leave(ms method.State, site string) (method.State
 // Share gives nothing: the mean of a cloud that does not contract is no model.
 func (c *publishedCoordinator) Share(method.State, string) ([]byte, error) {
 	return wire.Marshal(sharedModel{})
+}
+
+// Of the published algorithm it is the parameters that were accepted: see its warning.
+func (c *publishedCoordinator) draws(ms method.State) (*mixture.Posterior, error) {
+	s := ms.(*publishedState)
+	if s.Iteration < c.opts.Published.Rounds || len(s.Kept.Kept) == 0 {
+		return nil, errors.New("the study is not done")
+	}
+	p, _ := c.accepted(s)
+	return p, nil
 }

@@ -1,6 +1,7 @@
 package graffl
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"parley/method"
 	"parley/method/rounds"
 	"parley/methods/graffl/abc"
+	"parley/methods/graffl/mixture"
 )
 
 // setCoordinator is sequential Monte Carlo on set discrepancies.
@@ -99,13 +101,9 @@ func (c *setCoordinator) Next(ms method.State) (method.Step, error) {
 		step.Done = true
 		return step, nil
 	}
-	task := discrepanciesTask{First: s.SMC.Used}
-	for _, u := range s.SMC.Propose(setBatch) {
-		task.Proposals = append(task.Proposals, u...)
-	}
 	s.Asked = true
 	var err error
-	step.Tasks, err = rounds.Ask(taskDiscrepancies, c.plan.Sites, func(string) (any, error) { return task, nil })
+	step.Tasks, err = askSets(c.plan.Sites, s.SMC.Used, s.SMC.Propose(setBatch))
 	return step, err
 }
 
@@ -128,7 +126,7 @@ func (c *setCoordinator) fold(s *setState) error {
 	proposals := s.SMC.Propose(setBatch)
 	distances := make([]float64, len(proposals))
 	across := make([]float64, len(rows))
-	c.sets(s.SMC.Used).each(proposals, func(i int, set []float64) {
+	eachSet(c.setup, s.SMC.Used, proposals, func(i int, set []float64) {
 		if set == nil {
 			distances[i] = math.Inf(1)
 			return
@@ -214,7 +212,7 @@ func (c *setCoordinator) Result(ms method.State) (*method.Result, error) {
 		return nil, fmt.Errorf("the study is not done: it has used %d proposals", s.SMC.Used)
 	}
 	p := s.SMC.Sample()
-	v := &view{c.setup, &p, p.Mean()}
+	v := newView(c.setup, &p)
 	files, err := v.files()
 	if err != nil {
 		return nil, err
@@ -223,7 +221,7 @@ func (c *setCoordinator) Result(ms method.State) (*method.Result, error) {
 	v.components(metrics)
 	facts := []figure.Fact{{Name: "components", Value: strconv.Itoa(c.opts.Components)}, {Name: "proposals", Value: figure.Count.Text(float64(s.SMC.Used))}, {Name: "generations", Value: strconv.Itoa(s.SMC.Generation)}}
 	return &method.Result{Files: files, Metrics: metrics, Headline: append(facts, v.weights()...),
-		Sections: []figure.Section{setWarning(), v.componentsSection(), v.posteriorSection(), c.generationsSection(s), c.attackSection(s.SMC.Used)}}, nil
+		Sections: []figure.Section{setWarning(), v.componentsSection(), v.posteriorSection(), c.generationsSection(s), setAttackSection(c.setup, s.SMC.Used)}}, nil
 }
 
 // setWarning says first what a reader of all that follows has to know.
@@ -249,4 +247,30 @@ func (c *setCoordinator) generationsSection(s *setState) figure.Section {
 			{Figure: &figure.Figure{ID: "threshold", Title: "The threshold by proposals", Chart: figure.Lines{X: figure.Axis{Label: "proposals", Log: true}, Y: figure.Axis{Label: "discrepancy, less a constant"}, Series: []figure.Line{line}},
 				Caption: "Each step to the right on this axis is so many times more proposals. Where the curve still falls, more of them would bring the sample nearer.", Alt: "The threshold against the number of proposals."}},
 		}}
+}
+
+// attackSection says what an attacker can do with so many means of each site.
+func setAttackSection(s *setup, proposals int) figure.Section {
+	var t attackTable
+	d := len(s.names)
+	given := figure.Count.Text(float64(proposals)) + " means of each site"
+	t.add("differencing two studies", "a study of the same plan, before or after one person joins or leaves", fmt.Sprintf("%d means of each study", d+1), given,
+		found(proposals, d+1, "that person's row, exactly, if the other study is ever run", "a surface that the person's row lies on, if the other study is ever run"))
+	t.add("solving for all rows", "nothing but to read the answers: the sets follow from the plan's seed", fmt.Sprintf("%s for each row", plural(d, "mean")), given,
+		fmt.Sprintf("there are as many equations as unknown numbers for a site of up to %s rows; the fewer it has, the easier they are solved", figure.Count.Text(float64(proposals/d))))
+	finds := "nothing more: the energy distance has no width to choose"
+	if s.opts.Set.Discrepancy == string(mixture.MMD) {
+		finds = "single rows, if they lie further apart than a few bandwidths"
+	}
+	t.add("scanning with narrow kernels", "to choose the sets that sites compare their rows with, which a task of this variant does", "some dozens of means for each row", given, finds)
+	return t.section(s)
+}
+
+func (c *setCoordinator) draws(ms method.State) (*mixture.Posterior, error) {
+	s := ms.(*setState)
+	if s.SMC.Stopped == abc.Running {
+		return nil, errors.New("the study is not done")
+	}
+	p := s.SMC.Sample()
+	return &p, nil
 }

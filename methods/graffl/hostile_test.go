@@ -138,7 +138,7 @@ func TestHostileTasksAreRefused(t *testing.T) {
 		if _, err := g.admit(method.Task{Kind: "else"}); !errors.Is(err, privacy.ErrRefused) {
 			t.Errorf("%s: a task that the plan does not have: %v", kind, err)
 		}
-		if _, err := h.variant.site(h).Run(t.Context(), method.Task{Kind: "else"}, nil); err == nil {
+		if _, err := variantOf(h.setup).site(h).Run(t.Context(), method.Task{Kind: "else"}, nil); err == nil {
 			t.Errorf("%s: a task that the plan does not have was answered", kind)
 		}
 	}
@@ -228,7 +228,7 @@ func FuzzTasks(f *testing.F) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := h.Report(t.Context(), body, data); err != nil {
+			if _, err := variantOf(h.setup).site(h).Report(t.Context(), body, data); err != nil {
 				t.Logf("%s: %v", kind, err)
 			}
 		}

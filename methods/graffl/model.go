@@ -15,6 +15,7 @@ import (
 	"parley/methods/graffl/landmark"
 	"parley/methods/graffl/mixture"
 	"parley/methods/graffl/suffiae"
+	"parley/study"
 )
 
 // ModelFormat names the format of model.json.
@@ -84,7 +85,7 @@ func (v *view) files() ([]method.File, error) {
 		return nil, err
 	}
 	m := &Model{Format: ModelFormat, Program: "parley " + version.String(), Plan: digest.String(), Study: v.plan.Name, Seed: v.plan.Seed,
-		Private: v.plan.Privacy.Differential(), Options: v.opts, Views: v.views(), Prior: v.prior, Encoder: v.encoder, Mean: v.mean, Summed: v.parameters()}
+		Private: v.plan.Privacy.Differential(), Options: v.opts, Views: viewsOf(v.plan), Prior: v.prior, Encoder: v.encoder, Mean: v.mean, Summed: v.parameters()}
 	if v.opts.Variant == VariantLandmark {
 		m.Marks = &v.marks
 	}
@@ -92,7 +93,7 @@ func (v *view) files() ([]method.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("writing the model: %w", err)
 	}
-	posterior, err := v.posteriorCSV(v.posterior)
+	posterior, err := v.posteriorCSV()
 	if err != nil {
 		return nil, err
 	}
@@ -100,8 +101,8 @@ func (v *view) files() ([]method.File, error) {
 }
 
 // views lists the plan's features.
-func (s *setup) views() (all []ModelView) {
-	for _, x := range s.plan.Views {
+func viewsOf(p *study.Plan) (all []ModelView) {
+	for _, x := range p.Views {
 		view := ModelView{Name: x.Name}
 		for _, f := range x.Features {
 			view.Columns = append(view.Columns, ModelColumn{f.Name, f.Unit})
@@ -172,7 +173,7 @@ func (m *Model) check() error {
 }
 
 // Method implements [fitted.Model].
-func (m *Model) Method() string { return Method{}.Name() }
+func (m *Model) Method() string { return methodName }
 
 // Schema implements [fitted.Model].
 func (m *Model) Schema() dataset.Schema { return schema(m.Views) }
@@ -186,17 +187,6 @@ func schema(views []ModelView) (s dataset.Schema) {
 		s.Views = append(s.Views, view)
 	}
 	return s
-}
-
-// ModelFormats implements [fitted.Opener].
-func (Method) ModelFormats() []string { return []string{ModelFormat, ClassifierFormat} }
-
-// OpenModel implements [fitted.Opener]: of a study, or of a site's own report.
-func (Method) OpenModel(data []byte) (fitted.Model, error) {
-	if fitted.CheckFormat(data, ClassifierFormat) == nil {
-		return LoadClassifier(data)
-	}
-	return LoadModel(data)
 }
 
 // Summary implements [fitted.Summariser]. Of the parameters it gives the first.

@@ -26,6 +26,9 @@ const (
 
 var variants = []string{VariantLandmark, VariantPublished, VariantSet}
 
+// methodName is what plans call the method.
+const methodName = "graffl"
+
 // Options are what a plan says under method.
 type Options struct {
 	Variant    string            `json:"variant"`             // one of the Variant constants
@@ -237,7 +240,11 @@ func (o *Options) checkFeatures(p *study.Plan, report func(key, what, hint strin
 		}
 	}
 	if more := without - listed; more > 0 {
-		report("", fmt.Sprintf("%s without a range", plural(more, "more feature")), "the same; or fewer features")
+		what := fmt.Sprintf("%d more features without a range", more)
+		if more == 1 {
+			what = "1 more feature without a range"
+		}
+		report("", what, "the same; or fewer features")
 	}
 	return ok
 }

@@ -38,3 +38,20 @@ func (o *Options) checkPublished(report func(key, what, hint string)) {
 		report("published.accepted", fmt.Sprintf("%d accepted proposals", q.Accepted), fmt.Sprintf("from 1 to %d", maxAccepted))
 	}
 }
+
+// together is how many rounds, from round first on, one task asks for.
+func (o *PublishedOptions) together(first int) int {
+	return min(max(o.Rounds-first, 0), o.batch())
+}
+
+// batch is how many rounds a task has, but for the last. A task costs an entry of the
+// ledger and two of the disk's slowest operations, so that some go together; an answer
+// is as long as its rounds have rows, so that no more do than keep the tasks few.
+func (o *PublishedOptions) batch() int {
+	return max(leastBatch, (o.Rounds+mostTasks-1)/mostTasks)
+}
+
+const (
+	leastBatch = 16
+	mostTasks  = 256
+)

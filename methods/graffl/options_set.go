@@ -80,3 +80,6 @@ func (o *Options) choices(seed uint64) abc.SetChoices {
 	q := o.Set
 	return abc.SetChoices{Particles: q.Particles, Proposals: q.Proposals, Rows: q.Rows, Keep: q.Keep, LeastAcceptance: q.LeastAcceptance, Seed: seed}
 }
+
+// setBatch is how many proposals go to the sites at a time.
+const setBatch = 100

@@ -153,24 +153,6 @@ func clouds(m mixture.Mixture) (all []figure.Cloud) {
 	return all
 }
 
-// labels are the names of the features with their units, for axes.
-func (s *setup) labels() []string {
-	if s.opts.Encoder != nil {
-		return s.names
-	}
-	var all []string
-	for _, v := range s.plan.Views {
-		for _, f := range v.Features {
-			name := f.Name
-			if f.Unit != "" {
-				name += " (" + f.Unit + ")"
-			}
-			all = append(all, name)
-		}
-	}
-	return all
-}
-
 // pairsFigure draws the components in all pairs of features.
 func (v *view) pairsFigure() *figure.Figure {
 	const caption = "The mark is a component's mean; the ellipses hold half and nine tenths of its rows, if they are as normal as the mixture takes them to be."
@@ -186,8 +168,8 @@ func (v *view) pairsFigure() *figure.Figure {
 }
 
 // things is what the mixture is of, in the plural.
-func (s *setup) things() string {
-	if s.opts.Encoder != nil {
+func (v *view) things() string {
+	if v.opts.Encoder != nil {
 		return "codes"
 	}
 	return "features"

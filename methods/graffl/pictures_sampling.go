@@ -7,8 +7,6 @@ import (
 	"parley/figure"
 )
 
-const samplingID = "sampling"
-
 // samplingSection says how the posterior was made, and whether to believe it.
 func (v *landmarkView) samplingSection(s *state) figure.Section {
 	p := v.posterior

@@ -62,7 +62,7 @@ func pictured(t *testing.T, k, d int) *landmarkView {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &landmarkView{view{s, post, post.Mean()}, o, fit}
+	return &landmarkView{newView(s, post), o, fit}
 }
 
 // draws checks that everything in a section can be shown, and shows no row.
@@ -194,8 +194,7 @@ func TestOwnPictures(t *testing.T) {
 		for i, x := range rows {
 			columns[i%d] = append(columns[i%d], x)
 		}
-		h := &site{setup: v.setup}
-		all := h.ownFigures(v.mean, columns, figure.Numbers{75, 225})
+		all := ownFigures(v.setup, v.mean, columns, figure.Numbers{75, 225})
 		if len(all) != 1 {
 			t.Errorf("%d features: %d pictures, want one of all", d, len(all))
 		}

@@ -49,7 +49,7 @@ func TestPublishedTasksAreAlgorithm2(t *testing.T) {
 		t.Fatal(err)
 	}
 	for j, name := range c.plan.Sites {
-		p, x := h.proposer(name), make([]float64, 1)
+		p, x := newProposer(h.setup, name), make([]float64, 1)
 		for round := range c.opts.Published.Rounds {
 			for k, row := range rows {
 				p.Row(round*len(rows)+k, x)

@@ -51,10 +51,10 @@ func TestAReplicateIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &staged{setup: s}
+	c := &coordinator{s}
 	for _, rows := range []float64{300, 8 * maxReplicateRows} {
 		st := &state{Phase: taskLandmarks, Sites: map[string]*siteSums{"a": {Sums: make([]float64, s.marks.Len()), Rows: rows, SD: 3, RowsSD: 16}}}
-		r, err := c.replicate(&stagedState{inner: st})
+		r, err := c.Replicate(st)
 		if err != nil {
 			t.Fatal(err)
 		}

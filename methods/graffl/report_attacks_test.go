@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"parley/figure"
 	"parley/privacy/account"
 	"parley/study"
 )
@@ -14,7 +15,7 @@ import (
 // attacksOf prints the table of a study of the example.
 func attacksOf(t *testing.T, variant string, privacy study.Privacy, numbers int, tailor func(*Options), rows ...int) string {
 	t.Helper()
-	v, err := example(1)
+	v, err := example(Method{}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +31,15 @@ func attacksOf(t *testing.T, variant string, privacy study.Privacy, numbers int,
 	for j, n := range rows {
 		answered.Sites[p.Sites[j]] = &siteSums{Rows: float64(n)}
 	}
-	section := s.attackSection(numbers, answered.rows()...)
+	var section figure.Section
+	switch variant {
+	case VariantPublished:
+		section = publishedAttackSection(s, numbers)
+	case VariantSet:
+		section = setAttackSection(s, numbers)
+	default:
+		section = attackSection(s, answered.rows())
+	}
 	if !strings.Contains(section.Lead, "parley attack graffl") || len(section.Items) != 1 {
 		t.Fatalf("%+v", section)
 	}
@@ -78,7 +87,7 @@ func TestReportsNameWhatElseWasReleased(t *testing.T) {
 		if strings.Contains(got, "not bounded") {
 			t.Errorf("nothing else was released:\n%s", got)
 		}
-		v, err := example(1)
+		v, err := example(Method{}, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -87,7 +96,7 @@ func TestReportsNameWhatElseWasReleased(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.opts.Encoder, s.opts.Scarce = &EncoderOptions{Kind: EncoderSuffiAE, Shared: shared}, &ScarceOptions{}
-		section := s.attackSection(100)
+		section := attackSection(s, nil)
 		attacks := section.Items[0].Table.Columns
 		if !strings.Contains(section.Lead, "codes of rows") || !slices.Contains(attacks[0].Text, "reading what was trained") || !slices.Contains(attacks[0].Text, "reading the scores") ||
 			shared != strings.Contains(strings.Join(attacks[1].Text, " "), "the encoder that one site trained") {
@@ -99,7 +108,7 @@ func TestReportsNameWhatElseWasReleased(t *testing.T) {
 // No record moves a release by more than was charged, and the worst almost as much
 // if it joins; exchanged, two are √2 apart where the charge counts a diameter of 2.
 func TestTheWorstRecordIsWithinItsCharge(t *testing.T) {
-	v, err := example(1)
+	v, err := example(Method{}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +121,7 @@ func TestTheWorstRecordIsWithinItsCharge(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if mu, most := s.visible(), c.diameter/s.sum.Mechanism.Noise; !(mu <= most && mu >= c.least*most) {
+		if mu, most := visible(s), c.diameter/s.sum.Mechanism.Noise; !(mu <= most && mu >= c.least*most) {
 			t.Errorf("%s: %v standard deviations, of %v charged", c.adjacency, mu, most)
 		}
 	}

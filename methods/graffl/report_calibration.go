@@ -114,7 +114,7 @@ func calibrationTable(all []mixture.Calibrated) *figure.Table {
 
 // named is the name of a quantity that was ranked, with the feature's instead of its
 // number.
-func (s *setup) named(quantity string) string {
+func named(s *setup, quantity string) string {
 	for i, name := range s.names {
 		for _, of := range []string{"mean", "ln variance"} {
 			if head, ok := strings.CutSuffix(quantity, fmt.Sprintf(": %s %d", of, i+1)); ok {

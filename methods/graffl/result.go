@@ -9,38 +9,11 @@ import (
 	"strings"
 
 	"parley/figure"
-	"parley/method"
-	"parley/methods/graffl/landmark"
 	"parley/methods/graffl/mixture"
 )
 
-// Result implements [method.Coordinator].
-func (c *coordinator) Result(ms method.State) (*method.Result, error) {
-	s := ms.(*state)
-	p, err := c.sample(s)
-	if err != nil {
-		return nil, err
-	}
-	o, err := c.observation(s)
-	if err != nil {
-		return nil, err
-	}
-	fit, err := c.marks.Fit(o, p)
-	if err != nil {
-		return nil, err
-	}
-	v := &landmarkView{view{c.setup, p, p.Mean()}, o, fit}
-	files, err := v.files()
-	if err != nil {
-		return nil, err
-	}
-	return &method.Result{
-		Files:    files,
-		Metrics:  v.metrics(),
-		Headline: v.headline(),
-		Sections: []figure.Section{v.componentsSection(), v.posteriorSection(), v.fitSection(), v.samplingSection(s), c.attackSection(c.marks.Len(), s.rows()...)},
-	}, nil
-}
+// samplingID is the section that says how a posterior was made.
+const samplingID = "sampling"
 
 // view is a posterior on its way into a report.
 type view struct {
@@ -49,12 +22,8 @@ type view struct {
 	mean      mixture.Mixture // of the posterior
 }
 
-// landmarkView is one that was made from landmarks.
-type landmarkView struct {
-	view
-	observed landmark.Observation
-	fit      *landmark.Fit
-}
+// newView is one of a sample.
+func newView(s *setup, p *mixture.Posterior) view { return view{s, p, p.Mean()} }
 
 // interval is a posterior mean with the interval that holds 90 %.
 type interval struct{ mean, low, high float64 }
@@ -110,47 +79,23 @@ func (v *view) weights() []figure.Fact {
 // bySize lists the components, largest weight first.
 func (v *view) bySize() []int { return mixture.BySize(v.mean.Weights) }
 
-func (v *landmarkView) metrics() map[string]float64 {
-	p := v.posterior
-	out := map[string]float64{"rows": v.observed.Rows, "landmarks": float64(v.marks.Len()), "draws": float64(len(p.Draws)), "effective_sample_size": p.Size,
-		"temperatures": float64(p.Stages), "acceptance": p.Acceptance, "largest_residual_sd": v.fit.Largest, "misfit_chi_square": v.fit.ChiSq, "misfit_p": v.fit.Tail,
-		"noise_sd_of_landmark_means": math.Sqrt(v.observed.NoiseVar)}
-	v.components(out)
-	return out
-}
-
-func (v *landmarkView) headline() []figure.Fact {
-	rows := figure.Fact{Name: "rows", Value: figure.Count.Text(v.observed.Rows)}
-	if v.opts.Scarce != nil {
-		rows.Name += " of " + v.class()
-	}
-	if v.observed.RowsVar > 0 {
-		rows.Name += fmt.Sprintf(", by a noised count (± %.0f)", math.Sqrt(v.observed.RowsVar))
-	}
-	facts := []figure.Fact{{Name: "components", Value: strconv.Itoa(v.opts.Components)}}
-	facts = append(facts, v.weights()...)
-	return append(facts, rows,
-		figure.Fact{Name: fmt.Sprintf("effective sample size, of %d draws", len(v.posterior.Draws)), Value: fmt.Sprintf("%.0f", v.posterior.Size)},
-		figure.Fact{Name: fmt.Sprintf("largest residual, sd (below %.1f if it fits)", landmark.LikelyLargest(v.marks.Len())), Value: fmt.Sprintf("%.1f", v.fit.Largest)})
-}
-
 // posteriorCSV writes a line for every draw: its weight, then π, μ and the lower
 // triangle of every Σ.
-func (c *setup) posteriorCSV(p *mixture.Posterior) ([]byte, error) {
+func (v *view) posteriorCSV() ([]byte, error) {
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
 	head := []string{"draw", "sample_weight"}
-	for k := range c.opts.Components {
+	for k := range v.opts.Components {
 		head = append(head, fmt.Sprintf("weight_%d", k+1))
 	}
-	for k := range c.opts.Components {
-		for _, name := range c.names {
+	for k := range v.opts.Components {
+		for _, name := range v.names {
 			head = append(head, fmt.Sprintf("mean_%d/%s", k+1, name))
 		}
 	}
-	for k := range c.opts.Components {
-		for i, a := range c.names {
-			for _, b := range c.names[:i+1] {
+	for k := range v.opts.Components {
+		for i, a := range v.names {
+			for _, b := range v.names[:i+1] {
 				head = append(head, fmt.Sprintf("covariance_%d/%s/%s", k+1, a, b))
 			}
 		}
@@ -159,8 +104,8 @@ func (c *setup) posteriorCSV(p *mixture.Posterior) ([]byte, error) {
 		return nil, err
 	}
 	number := func(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
-	for i, m := range p.Draws {
-		line := []string{strconv.Itoa(i + 1), number(p.Weights[i])}
+	for i, m := range v.posterior.Draws {
+		line := []string{strconv.Itoa(i + 1), number(v.posterior.Weights[i])}
 		for _, x := range m.Weights {
 			line = append(line, number(x))
 		}

@@ -24,7 +24,7 @@ func (c *publishedCoordinator) Result(ms method.State) (*method.Result, error) {
 		return nil, fmt.Errorf("the study is not done: it waits for iteration %d", s.Iteration+1)
 	}
 	p, made := c.accepted(s)
-	v := &view{c.setup, p, p.Mean()}
+	v := newView(c.setup, p)
 	files, err := v.files()
 	if err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func (c *publishedCoordinator) Result(ms method.State) (*method.Result, error) {
 		Lead:  "Means over the accepted parameters and the intervals that hold 90 % of them, components matched to the parameter whose row came closest. This is not the posterior.",
 		Items: []figure.Item{{Table: v.componentTable("Means over what was accepted, and the intervals that hold nine tenths of it.")}}}
 	return &method.Result{Files: files, Metrics: metrics, Headline: facts,
-		Sections: []figure.Section{warning, c.modesSection(peaks, made), section, c.attackSection(s.Iteration)}}, nil
+		Sections: []figure.Section{warning, c.modesSection(peaks, made), section, publishedAttackSection(c.setup, s.Iteration)}}, nil
 }
 
 // accepted makes the accepted parameters again, in the order of their distance, and
@@ -69,7 +69,7 @@ func (c *publishedCoordinator) accepted(s *publishedState) (p *mixture.Posterior
 	for _, a := range kept {
 		site := c.plan.Sites[a.Site]
 		if proposers[a.Site] == nil {
-			proposers[a.Site] = c.proposer(site)
+			proposers[a.Site] = newProposer(c.setup, site)
 		}
 		m := mixture.NewMixture(c.prior.Components(), c.prior.Dim())
 		k := proposers[a.Site].Parameter(a.Iteration*s.Rows[site]+a.Row, m)
@@ -81,4 +81,15 @@ func (c *publishedCoordinator) accepted(s *publishedState) (p *mixture.Posterior
 	}
 	p.Size = mixture.EffectiveSize(p.Weights)
 	return p, made
+}
+
+// attackSection says what an attacker can do with so many distances of each row.
+func publishedAttackSection(s *setup, rounds int) figure.Section {
+	var t attackTable
+	d := len(s.names)
+	given := fmt.Sprintf("%d distances of each row", rounds)
+	t.add("trilateration", "nothing but to read the answers: the points follow from the plan's seed", fmt.Sprintf("%d distances of each row", d+1), given,
+		found(rounds, d+1, "every row of every site, exactly", "for each row a sphere that it lies on, of fewer dimensions with each distance"))
+	t.add("differencing", "nothing: rows come one by one", "the same", given, "whoever has joined or left is seen as a row more or less")
+	return t.section(s)
 }

@@ -28,14 +28,6 @@ func (landmarkVariant) request(s *setup) privacy.Request {
 		privacy.Content{What: rowsReleased, Values: 1})
 }
 
-func (landmarkVariant) attacks(s *setup, t *attackTable, numbers int, rows []float64) {
-	if s.sum == nil {
-		s.exactAttacks(t, numbers, rows)
-	} else {
-		s.privateAttacks(t)
-	}
-}
-
 // landmarkSite is the site half of the default.
 type landmarkSite struct{ *site }
 
@@ -93,4 +85,14 @@ func (h landmarkSite) exact(ctx context.Context, s *privacy.Session) (any, error
 		a.Rows++
 	}
 	return a, ctx.Err()
+}
+
+// Report implements [method.Site]: where the site's own rows lie in the shared mixture.
+func (h landmarkSite) Report(ctx context.Context, shared []byte, data dataset.Source) (*method.Result, error) {
+	return reportOwn(ctx, h.setup, shared, data)
+}
+
+// ask asks sites for their release.
+func ask(sites []string) ([]method.Task, error) {
+	return rounds.Ask(taskLandmarks, sites, func(string) (any, error) { return landmarkTask{}, nil })
 }

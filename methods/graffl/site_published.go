@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 
 	"parley/dataset"
 	"parley/figure"
 	"parley/internal/wire"
 	"parley/method"
+	"parley/method/adversary"
 	"parley/method/rounds"
 	"parley/methods/graffl/abc"
 	"parley/methods/graffl/mixture"
@@ -32,23 +34,6 @@ type distancesAnswer struct {
 	Distances wire.Vector `cbor:"distances"`
 }
 
-// together is how many rounds, from round first on, one task asks for.
-func (o *PublishedOptions) together(first int) int {
-	return min(max(o.Rounds-first, 0), o.batch())
-}
-
-// batch is how many rounds a task has, but for the last. A task costs an entry of the
-// ledger and two of the disk's slowest operations, so that some go together; an answer
-// is as long as its rounds have rows, so that no more do than keep the tasks few.
-func (o *PublishedOptions) batch() int {
-	return max(leastBatch, (o.Rounds+mostTasks-1)/mostTasks)
-}
-
-const (
-	leastBatch = 16
-	mostTasks  = 256
-)
-
 // publishedVariant is Algorithm 2 as it was published, for comparison.
 type publishedVariant struct{}
 
@@ -56,10 +41,6 @@ func (publishedVariant) task() string                 { return taskDistances }
 func (publishedVariant) steps(s *setup) int           { return s.opts.Published.Rounds }
 func (publishedVariant) coordinator(s *setup) sampled { return &publishedCoordinator{s} }
 func (publishedVariant) site(h *site) method.Site     { return publishedSite{h} }
-
-func (publishedVariant) attacks(s *setup, t *attackTable, numbers int, _ []float64) {
-	s.publishedAttacks(t, numbers)
-}
 
 // times is how many tasks each site of variant published gets: at most
 // mostTasks, however many proposals there are.
@@ -77,7 +58,7 @@ func (publishedVariant) request(s *setup) privacy.Request {
 
 // proposer makes the proposals that a site of variant published compares its rows
 // with.
-func (s *setup) proposer(site string) *abc.Proposer {
+func newProposer(s *setup, site string) *abc.Proposer {
 	return abc.NewProposer(s.prior, s.seed(fmt.Sprintf("proposals %q", site)))
 }
 
@@ -113,7 +94,7 @@ func (h publishedSite) distances(ctx context.Context, t method.Task, s *privacy.
 		return nil, fmt.Errorf("%d distances for each of %d rows are more than one answer holds: ask for fewer rounds than %d", together, n, o.Rounds)
 	}
 	a := distancesAnswer{make(wire.Vector, 0, together*n)}
-	p, x := h.proposer(h.name), make([]float64, d)
+	p, x := newProposer(h.setup, h.name), make([]float64, d)
 	for t := task.Iteration; t < task.Iteration+together && ctx.Err() == nil; t++ {
 		for k := range n {
 			p.Row(t*n+k, x)
@@ -147,4 +128,24 @@ func (h publishedSite) Report(ctx context.Context, shared []byte, data dataset.S
 	}
 	return &method.Result{Metrics: map[string]float64{"subjects": float64(rows), "left_out": float64(left)},
 		Headline: []figure.Fact{{Name: "subjects here, whose rows this study gave away", Value: strconv.Itoa(rows)}}}, nil
+}
+
+// distancesSeen sorts what passed by site and round.
+func distancesSeen(s *setup, seen []adversary.Exchange) (map[string][]wire.Vector, error) {
+	out := map[string][]wire.Vector{}
+	for _, e := range seen {
+		task, answer := new(distancesTask), new(distancesAnswer)
+		if err := rounds.Open(e.Task, task); err != nil {
+			return nil, err
+		}
+		if err := rounds.Decode(e.Answer, answer); err != nil {
+			return nil, err
+		}
+		rounds := s.opts.Published.together(task.Iteration)
+		if task.Iteration != len(out[e.Task.Site]) || rounds == 0 || len(answer.Distances) == 0 || len(answer.Distances)%rounds != 0 {
+			return nil, fmt.Errorf("site %s has sent %d distances from round %d on, after %d rounds", e.Task.Site, len(answer.Distances), task.Iteration, len(out[e.Task.Site]))
+		}
+		out[e.Task.Site] = slices.AppendSeq(out[e.Task.Site], slices.Chunk(answer.Distances, len(answer.Distances)/rounds))
+	}
+	return out, nil
 }

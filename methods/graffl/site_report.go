@@ -14,13 +14,13 @@ import (
 	"parley/methods/graffl/mixture"
 )
 
-// Report shows a site where its own rows lie in the shared mixture. It never leaves.
-func (h *site) Report(ctx context.Context, shared []byte, data dataset.Source) (*method.Result, error) {
+// reportOwn shows a site where its own rows lie in the shared mixture. It never leaves.
+func reportOwn(ctx context.Context, s *setup, shared []byte, data dataset.Source) (*method.Result, error) {
 	model := new(sharedModel)
 	if err := wire.Unmarshal(shared, model); err != nil {
 		return nil, fmt.Errorf("decoding the shared model: %w", err)
 	}
-	m, err := model.mixture(h.opts.Components, len(h.names))
+	m, err := model.mixture(s.opts.Components, len(s.names))
 	if err != nil {
 		return nil, fmt.Errorf("the shared model: %w", err)
 	}
@@ -28,8 +28,8 @@ func (h *site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 	if err != nil {
 		return nil, fmt.Errorf("the shared model: %w", err)
 	}
-	columns := make([]figure.Numbers, len(h.names))
-	x := make([]float64, len(h.names))
+	columns := make([]figure.Numbers, len(s.names))
+	x := make([]float64, len(s.names))
 	rows, left := 0, 0
 	for row, err := range data.Rows(ctx) {
 		if err != nil {
@@ -46,7 +46,7 @@ func (h *site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 		}
 	}
 	r := &method.Result{Metrics: map[string]float64{"subjects": float64(rows), "left_out": float64(left)},
-		Headline: []figure.Fact{{Name: h.subjects() + " here", Value: figure.Count.Text(float64(rows))}}}
+		Headline: []figure.Fact{{Name: subjects(s) + " here", Value: figure.Count.Text(float64(rows))}}}
 	if left > 0 {
 		r.Headline = append(r.Headline, figure.Fact{Name: "left out: a feature is missing", Value: figure.Count.Text(float64(left))})
 	}
@@ -56,8 +56,8 @@ func (h *site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 	if !math.IsInf(own.logLik, 0) && !math.IsNaN(own.logLik) { // as it is of gross errors
 		r.Metrics["log_density_per_subject"] = own.logLik / float64(rows)
 	}
-	section := figure.Section{ID: "own", Title: "Your " + h.subjects() + " in the shared mixture", Lead: "Made at this site from its own rows; it does not leave. The mixture is of all sites together: a component that no row here belongs to is one that other sites know of."}
-	for _, f := range h.ownFigures(m, columns, own.expected) {
+	section := figure.Section{ID: "own", Title: "Your " + subjects(s) + " in the shared mixture", Lead: "Made at this site from its own rows; it does not leave. The mixture is of all sites together: a component that no row here belongs to is one that other sites know of."}
+	for _, f := range ownFigures(s, m, columns, own.expected) {
 		section.Items = append(section.Items, figure.Item{Figure: f})
 	}
 	section.Items = append(section.Items, figure.Item{Figure: &figure.Figure{ID: "own-components", Title: "How many of your subjects belong to each component",
@@ -69,7 +69,7 @@ func (h *site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 }
 
 // subjects is whose rows the mixture is of.
-func (s *setup) subjects() string {
+func subjects(s *setup) string {
 	if s.opts.Scarce != nil {
 		return "subjects of " + s.class()
 	}
@@ -113,29 +113,29 @@ func (b *membership) add(x []float64) {
 
 // ownFigures draw the density of the site's rows, given by column, with the shared
 // components over it.
-func (h *site) ownFigures(m mixture.Mixture, columns []figure.Numbers, expected figure.Numbers) []*figure.Figure {
+func ownFigures(s *setup, m mixture.Mixture, columns []figure.Numbers, expected figure.Numbers) []*figure.Figure {
 	if len(columns) == 1 {
-		return []*figure.Figure{h.ownHistogram(m, columns[0], expected)}
+		return []*figure.Figure{ownHistogram(s, m, columns[0], expected)}
 	}
-	labels := h.labels()
+	labels := s.labels()
 	if len(columns) > 2 {
 		return []*figure.Figure{{ID: "own-pairs", Title: "Your rows, and the shared components", Chart: figure.Pairs{Features: labels, Groups: clouds(m), Values: columns},
 			Caption: "Grey is the density of this site's rows, smoothed, and on the diagonal how many there are; marks, ellipses and curves are the components of all sites' mixture, which hold half and nine tenths of their rows. Where the grey is elsewhere, your subjects are not those of the others.",
 			Alt:     "Density of this site's rows in all pairs, with an ellipse and a mark for each shared component."}}
 	}
 	c := figure.Contours{X: figure.Axis{Label: labels[0]}, Y: figure.Axis{Label: labels[1]}, Groups: groups(m, 0, 1), Subject: true,
-		XAt: h.over(m, 0, columns[0]), YAt: h.over(m, 1, columns[1])}
+		XAt: over(m, 0, columns[0]), YAt: over(m, 1, columns[1])}
 	c.Panels = []figure.Panel{{Legend: "density of your rows", Values: figure.KernelDensity(columns[0], columns[1], nil, c.XAt, c.YAt)}}
-	return []*figure.Figure{{ID: "own-pair-1-2", Title: fmt.Sprintf("Your rows in %s and %s, and the shared components", h.names[0], h.names[1]), Chart: c,
+	return []*figure.Figure{{ID: "own-pair-1-2", Title: fmt.Sprintf("Your rows in %s and %s, and the shared components", s.names[0], s.names[1]), Chart: c,
 		Caption: "Grey is the density of this site's rows, smoothed; marks and ellipses are the components of all sites' mixture, with half (solid) and nine tenths (dashed) of their rows.",
-		Alt:     fmt.Sprintf("Density of this site's rows over %s and %s, with an ellipse and a mark for each shared component.", h.names[0], h.names[1])}}
+		Alt:     fmt.Sprintf("Density of this site's rows over %s and %s, with an ellipse and a mark for each shared component.", s.names[0], s.names[1])}}
 }
 
 // densityGrid is how many places along an axis a density of rows is computed at.
 const densityGrid = 64
 
 // over lays places over a feature's rows and over the middle 95 % of components with rows.
-func (h *site) over(m mixture.Mixture, i int, column figure.Numbers) figure.Numbers {
+func over(m mixture.Mixture, i int, column figure.Numbers) figure.Numbers {
 	lo, hi := slices.Min(column), slices.Max(column)
 	for k, w := range m.Weights {
 		if w < hardlyAny {
@@ -155,8 +155,8 @@ func (h *site) over(m mixture.Mixture, i int, column figure.Numbers) figure.Numb
 
 // ownHistogram draws one feature's rows, with the shared components in the shares that
 // they have here.
-func (h *site) ownHistogram(m mixture.Mixture, column, expected figure.Numbers) *figure.Figure {
-	at := h.over(m, 0, column)
+func ownHistogram(s *setup, m mixture.Mixture, column, expected figure.Numbers) *figure.Figure {
+	at := over(m, 0, column)
 	shares := make([]float64, len(expected))
 	total := 0.0
 	for _, e := range expected {
@@ -168,8 +168,8 @@ func (h *site) ownHistogram(m mixture.Mixture, column, expected figure.Numbers) 
 		}
 	}
 	lines := append([]figure.Line{histogram("your rows", column)}, curves(m, at[0], at[len(at)-1], shares)...)
-	return &figure.Figure{ID: "own-density", Title: fmt.Sprintf("Your rows in %s, and the shared components", h.names[0]),
-		Chart:   figure.Lines{X: figure.Axis{Label: h.labels()[0]}, Y: figure.Axis{Label: "density"}, Series: lines, Subject: true},
+	return &figure.Figure{ID: "own-density", Title: fmt.Sprintf("Your rows in %s, and the shared components", s.names[0]),
+		Chart:   figure.Lines{X: figure.Axis{Label: s.labels()[0]}, Y: figure.Axis{Label: "density"}, Series: lines, Subject: true},
 		Caption: "The area is a histogram of this site's rows. Each curve is a component of all sites' mixture, as large as its share of the rows here.",
 		Alt:     "Histogram of this site's rows with the densities of the shared components over it."}
 }
@@ -209,4 +209,19 @@ func componentNames(k int) (names []string) {
 		names = append(names, fmt.Sprintf("component %d", c+1))
 	}
 	return names
+}
+
+// sharedModel is what sites get back.
+type sharedModel struct {
+	Weights wire.Vector `cbor:"weights"`
+	Means   wire.Vector `cbor:"means"`
+	Covs    wire.Vector `cbor:"covariances"`
+}
+
+func (m *sharedModel) mixture(k, d int) (mixture.Mixture, error) {
+	x := mixture.Mixture{Dim: d, Weights: m.Weights, Means: m.Means, Covs: m.Covs}
+	if len(m.Weights) != k {
+		return x, fmt.Errorf("a mixture of %d components where the plan has %d", len(m.Weights), k)
+	}
+	return x, x.Check()
 }

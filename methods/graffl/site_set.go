@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"parley/dataset"
 	"parley/internal/wire"
 	"parley/method"
 	"parley/method/rounds"
@@ -16,9 +17,6 @@ import (
 
 // taskDiscrepancies asks how far some simulated sets lie from a site's rows.
 const taskDiscrepancies = "discrepancies"
-
-// setBatch is how many proposals go to the sites at a time.
-const setBatch = 100
 
 // discrepanciesTask holds proposals, of which the site simulates sets itself: their
 // random numbers are the plan's.
@@ -41,10 +39,6 @@ func (setVariant) steps(s *setup) int           { return s.opts.Set.Proposals }
 func (setVariant) coordinator(s *setup) sampled { return &setCoordinator{s} }
 func (setVariant) site(h *site) method.Site     { return setSite{h} }
 
-func (setVariant) attacks(s *setup, t *attackTable, numbers int, _ []float64) {
-	s.setAttacks(t, numbers)
-}
-
 // times is the most tasks that each site gets: a batch has one proposal at least.
 func (setVariant) times(s *setup) int { return s.opts.Set.Proposals }
 
@@ -55,25 +49,18 @@ func (setVariant) request(s *setup) privacy.Request {
 		privacy.Content{What: rowsReleased, Values: 1})
 }
 
-// sets are what both halves simulate from proposals.
-type sets struct {
-	smc  *abc.SMC // with the prior, the choices and the number of the first proposal
-	rows []float64
-}
-
-func (s *setup) sets(first int) *sets {
-	return &sets{&abc.SMC{Prior: s.prior, Choices: s.opts.choices(s.seed("sets")), Used: first}, make([]float64, s.opts.Set.Rows*len(s.names))}
-}
-
-// each calls f with the set of each proposal; nil where a proposal cannot be
-// simulated, for which covariances may be too near to singular.
-func (s *sets) each(proposals [][]float64, f func(i int, set []float64)) {
+// eachSet calls f with the set that both halves simulate from each proposal, the first of
+// which has a number; nil where a proposal cannot be simulated, for which covariances may be
+// too near to singular. The set is overwritten by the next.
+func eachSet(s *setup, first int, proposals [][]float64, f func(i int, set []float64)) {
+	smc := &abc.SMC{Prior: s.prior, Choices: s.opts.choices(s.seed("sets")), Used: first}
+	rows := make([]float64, s.opts.Set.Rows*len(s.names))
 	for i, u := range proposals {
-		if err := s.smc.Set(u, i, s.rows); err != nil || mixture.NotFinite(s.rows) >= 0 {
+		if err := smc.Set(u, i, rows); err != nil || mixture.NotFinite(rows) >= 0 {
 			f(i, nil)
 			continue
 		}
-		f(i, s.rows)
+		f(i, rows)
 	}
 }
 
@@ -108,7 +95,7 @@ func (h setSite) discrepancies(ctx context.Context, t method.Task, s *privacy.Se
 	if a.Rows == 0 {
 		return a, nil
 	}
-	h.sets(task.First).each(proposals, func(i int, set []float64) {
+	eachSet(h.setup, task.First, proposals, func(i int, set []float64) {
 		if set == nil {
 			return
 		}
@@ -129,9 +116,82 @@ func (t *discrepanciesTask) open(s *setup) (proposals [][]float64, err error) {
 	}
 	proposals = slices.Collect(slices.Chunk([]float64(t.Proposals), n))
 	for i, u := range proposals {
-		if err := s.checkProposal(u); err != nil {
+		if err := checkProposal(s, u); err != nil {
 			return nil, fmt.Errorf("proposal %d: %w", t.First+i+1, err)
 		}
 	}
 	return proposals, nil
+}
+
+// Report implements [method.Site]: where the site's own rows lie in the shared mixture.
+func (h setSite) Report(ctx context.Context, shared []byte, data dataset.Source) (*method.Result, error) {
+	return reportOwn(ctx, h.setup, shared, data)
+}
+
+// crossSums reads the sums over a site's rows from its answer.
+func crossSums(answer method.Contribution) ([]float64, error) {
+	c := new(discrepanciesAnswer)
+	if err := rounds.Decode(answer, c); err != nil {
+		return nil, err
+	}
+	sums := make([]float64, len(c.Across))
+	for i, v := range c.Across {
+		sums[i] = float64(c.Rows) * v
+	}
+	return sums, nil
+}
+
+// askSets asks sites how far their rows lie from the sets of some proposals, the first of
+// which has a number.
+func askSets(sites []string, first int, proposals [][]float64) ([]method.Task, error) {
+	task := discrepanciesTask{First: first}
+	for _, u := range proposals {
+		task.Proposals = append(task.Proposals, u...)
+	}
+	return rounds.Ask(taskDiscrepancies, sites, func(string) (any, error) { return task, nil })
+}
+
+// steepest bounds logarithms: of shares of weights, and of standard deviations. Those of
+// numbers that a float64 holds are below 800.
+const steepest = 1e4
+
+// checkProposal checks a parameter in [mixture.Coordinates].
+func checkProposal(s *setup, u []float64) error {
+	c := mixture.Coordinates{K: s.prior.Components(), Dim: s.prior.Dim()}
+	wrong := func(what string, x float64) error {
+		return fmt.Errorf("%s of %v: no study proposes that", what, x)
+	}
+	for _, x := range u[:c.K-1] {
+		if !(math.Abs(x) <= steepest) {
+			return wrong("a share of weights with the logarithm", x)
+		}
+	}
+	for i, x := range c.Means(u) {
+		if !s.near(i%c.Dim, x) {
+			return wrong("a mean", x)
+		}
+	}
+	factors := u[c.K-1+c.K*c.Dim:]
+	for triangle := range slices.Chunk(factors, c.Triangle()) {
+		at := 0
+		for i := range c.Dim {
+			for _, x := range triangle[at : at+i] {
+				if !s.narrow(i, x) {
+					return wrong("an entry of a covariance's factor", x)
+				}
+			}
+			if at += i; !(math.Abs(triangle[at]) <= steepest) {
+				return wrong("a standard deviation with the logarithm", triangle[at])
+			}
+			at++
+		}
+	}
+	return nil
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -27,11 +27,17 @@ const (
 //	worth        what every site made of it on held rows; not under privacy
 type staged struct {
 	*setup
-	phases []string
+	variant variant
+	phases  []string
 }
 
+func newStaged(s *setup, v variant) *staged { return &staged{s, v, stages(s)} }
+
+// inner is the variant's coordinator.
+func (c *staged) inner() sampled { return c.variant.coordinator(c.setup) }
+
 // stages lists the phases of a plan, and rounds.Done.
-func (s *setup) stages() (phases []string) {
+func stages(s *setup) (phases []string) {
 	if s.receives() {
 		phases = append(phases, taskEncoder)
 	}
@@ -48,13 +54,8 @@ func (s *setup) stages() (phases []string) {
 	return append(phases, rounds.Done)
 }
 
-// judged says whether sites release classifiers; tested, whether scores on held rows.
-// Nobody has paid for either under privacy.
-func (s *setup) judged() bool { return s.opts.Scarce != nil && !s.plan.Privacy.Differential() }
-func (s *setup) tested() bool { return s.judged() && s.opts.Scarce.Held > 0 }
-
 // with is the setup once the encoder is known that the sites share.
-func (s *setup) with(e *suffiae.Encoder) *setup {
+func with(s *setup, e *suffiae.Encoder) *setup {
 	if e == nil {
 		return s
 	}
@@ -228,7 +229,7 @@ func (c *staged) foldEncoder(s *stagedState, in method.Contribution) error {
 	if err := rounds.Decode(in, a); err != nil {
 		return err
 	}
-	if err := c.checkEncoder(a.Encoder); err != nil {
+	if err := checkEncoder(c.setup, a.Encoder); err != nil {
 		return err
 	}
 	s.Encoder = a.Encoder

@@ -18,7 +18,7 @@ func (c *staged) Result(ms method.State) (*method.Result, error) {
 	if s.Phase != rounds.Done {
 		return nil, fmt.Errorf("the study is not done: it is in phase %q", s.Phase)
 	}
-	r, err := c.with(s.Encoder).inner().Result(s.inner)
+	r, err := c.variant.coordinator(with(c.setup, s.Encoder)).Result(s.inner)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +45,7 @@ func (c *staged) Result(ms method.State) (*method.Result, error) {
 		}
 		r.Metrics["calibration_replicates"], r.Metrics["calibration_smallest_p"] = float64(c.opts.Calibration), least
 		for i := range all {
-			all[i].Name = c.named(all[i].Name)
+			all[i].Name = named(c.setup, all[i].Name)
 		}
 		after := 1 + slices.IndexFunc(r.Sections, func(s figure.Section) bool { return s.ID == samplingID })
 		r.Sections = slices.Insert(r.Sections, after, calibrationSection(all, c.opts.Calibration))

@@ -23,23 +23,24 @@ type stagedSite struct {
 	variant method.Site
 }
 
-// around lists what a site is asked for over a whole study, by the variant and
-// around it.
-func (s *setup) around(site string, variant privacy.Listed) (list []privacy.Listed) {
+func newStagedSite(h *site, variant method.Site) stagedSite { return stagedSite{h, variant} }
+
+// listed is what a site is asked for over a whole study, by a variant and around it.
+func listed(s *setup, site string, v variant) (list []privacy.Listed) {
 	if s.receives() && site == s.opts.Encoder.Site {
-		list = append(list, privacy.Listed{Kind: taskEncoder, Times: 1, Request: s.encoderRequest()})
+		list = append(list, privacy.Listed{Kind: taskEncoder, Times: 1, Request: encoderRequest(s)})
 	}
 	if s.judged() {
-		list = append(list, privacy.Listed{Kind: taskClassifier, Times: 1, Request: s.linearRequest()})
+		list = append(list, privacy.Listed{Kind: taskClassifier, Times: 1, Request: linearRequest(s)})
 	}
-	list = append(list, variant)
+	list = append(list, privacy.Listed{Kind: v.task(), Times: v.times(s), Request: v.request(s)})
 	if s.tested() {
-		list = append(list, privacy.Listed{Kind: taskWorth, Times: 1, Request: s.worthRequest()})
+		list = append(list, privacy.Listed{Kind: taskWorth, Times: 1, Request: worthRequest(s)})
 	}
 	return list
 }
 
-func (s *setup) encoderRequest() privacy.Request {
+func encoderRequest(s *setup) privacy.Request {
 	e := s.opts.Encoder
 	inputs := features(s.plan)
 	values, width := 0, inputs
@@ -52,13 +53,13 @@ func (s *setup) encoderRequest() privacy.Request {
 		privacy.Content{What: "mean and standard deviation of every feature, and how many of these gross errors are moved to", Values: 2*inputs + 1})
 }
 
-func (s *setup) linearRequest() privacy.Request {
+func linearRequest(s *setup) privacy.Request {
 	return unprotected(
 		privacy.Content{What: fmt.Sprintf("weights of a classifier of %s, fitted to rows without noise", s.opts.Scarce.Outcome.Column), Values: len(s.names) + 1},
 		privacy.Content{What: "numbers of rows that are of the class, and that are not", Values: 2})
 }
 
-func (s *setup) worthRequest() privacy.Request {
+func worthRequest(s *setup) privacy.Request {
 	return unprotected(
 		privacy.Content{What: "scores of classifiers on rows here, by what was done about the scarce class, and how many rows were added", Values: 5 * len(arms)},
 		privacy.Content{What: "numbers of rows, and of the class, held and not", Values: 4},
@@ -125,7 +126,7 @@ func (h stagedSite) own(ctx context.Context, data dataset.Source) error {
 
 // accept takes an encoder, if it fits the plan and is the one whose digest was kept.
 func (h stagedSite) accept(e *suffiae.Encoder, kept []byte) error {
-	if err := h.checkEncoder(e); err != nil {
+	if err := checkEncoder(h.setup, e); err != nil {
 		return fmt.Errorf("the shared encoder: %w", err)
 	}
 	data, err := wire.Marshal(e)

@@ -71,7 +71,7 @@ func (c *staged) checkState(s *stagedState) error {
 		if !c.receives() {
 			return errors.New("it has an encoder, which this plan's sites do not share")
 		}
-		if err := c.checkEncoder(s.Encoder); err != nil {
+		if err := checkEncoder(c.setup, s.Encoder); err != nil {
 			return err
 		}
 	}

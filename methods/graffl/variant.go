@@ -15,8 +15,6 @@ type variant interface {
 	coordinator(s *setup) sampled
 	site(h *site) method.Site
 	steps(s *setup) int // that the coordinator takes
-	// attacks lists what an attacker can do with what left the sites: see attackSection.
-	attacks(s *setup, t *attackTable, numbers int, rows []float64)
 }
 
 // sampled is a variant's coordinator that can give its sample, once it is done.
@@ -24,17 +22,3 @@ type sampled interface {
 	method.Coordinator
 	draws(method.State) (*mixture.Posterior, error)
 }
-
-// variantOf returns the variant of a name; the default for any other.
-func variantOf(name string) variant {
-	switch name {
-	case VariantPublished:
-		return publishedVariant{}
-	case VariantSet:
-		return setVariant{}
-	}
-	return landmarkVariant{}
-}
-
-// inner is the coordinator of the plan's variant.
-func (s *setup) inner() sampled { return s.variant.coordinator(s) }

@@ -33,7 +33,7 @@ type worthShare struct {
 }
 
 // linearAnswer is a site's own classifier of the scarce class, by what the mixture sees
-// of a subject in [setup.units].
+// of a subject in [unitsOf].
 type linearAnswer struct {
 	Weights   wire.Vector `cbor:"weights"` // none: the site has subjects of one class only
 	Intercept float64     `cbor:"intercept"`
@@ -75,7 +75,7 @@ func (a *linearAnswer) classifier() *augment.LinearClassifier {
 
 // units are those in which classifiers see rows. Codes are in common units as they are;
 // features are brought there by their public ranges.
-func (s *setup) units() *suffiae.Inputs {
+func unitsOf(s *setup) *suffiae.Inputs {
 	in := new(suffiae.Inputs)
 	for i := range s.names {
 		centre, scale := 0., 1.
@@ -107,14 +107,14 @@ func fromUnits(in *suffiae.Inputs, u []float64) []float64 {
 
 // labelled returns the subjects whose outcome is known, those that may be learned from and
 // those that are held.
-func (h *site) labelled(ctx context.Context, data dataset.Source) (own, held augment.Labelled, err error) {
+func (h stagedSite) labelled(ctx context.Context, data dataset.Source) (own, held augment.Labelled, err error) {
 	known := func(row *dataset.Row) bool {
 		_, known := h.known(row)
 		return known
 	}
-	in := h.units()
+	in := unitsOf(h.setup)
 	x := make([]float64, len(h.names))
-	for row, err := range (coded{data, h.encoder, h.widths(), known}).Rows(ctx) {
+	for row, err := range sourceOf(data, h.encoder, h.widths(), known).Rows(ctx) {
 		if err != nil {
 			return own, held, err
 		}
@@ -132,7 +132,7 @@ func (h *site) labelled(ctx context.Context, data dataset.Source) (own, held aug
 }
 
 // linear fits the site's own classifier.
-func (h *site) linear(ctx context.Context, data dataset.Source) (*linearAnswer, error) {
+func (h stagedSite) linear(ctx context.Context, data dataset.Source) (*linearAnswer, error) {
 	own, _, err := h.labelled(ctx, data)
 	if err != nil {
 		return nil, err
@@ -158,7 +158,7 @@ type worth struct {
 
 // compare tries all arms. It is nil where there is nothing to compare: no row of the
 // other class to learn from.
-func (h *site) compare(ctx context.Context, share *worthShare, data dataset.Source) (*worth, error) {
+func (h stagedSite) compare(ctx context.Context, share *worthShare, data dataset.Source) (*worth, error) {
 	own, held, err := h.labelled(ctx, data)
 	if err != nil {
 		return nil, err
@@ -174,7 +174,7 @@ func (h *site) compare(ctx context.Context, share *worthShare, data dataset.Sour
 	if err != nil {
 		return nil, fmt.Errorf("the shared sample: %w", err)
 	}
-	if err := h.checkDraws(p); err != nil {
+	if err := checkDraws(h.setup, p); err != nil {
 		return nil, fmt.Errorf("the shared sample: %w", err)
 	}
 	if err := h.checkShare(share); err != nil {
@@ -196,10 +196,10 @@ func (h *site) compare(ctx context.Context, share *worthShare, data dataset.Sour
 
 // generate draws rows from the posterior predictive distribution: each from a draw of its
 // own, so that what is not known of the mixture is in them.
-func (h *site) generate(p *mixture.Posterior, n int) ([][]float64, error) {
+func (h stagedSite) generate(p *mixture.Posterior, n int) ([][]float64, error) {
 	seed := h.seed(fmt.Sprintf("synthetic %q", h.name))
 	r := rand.New(rand.NewPCG(seed, mixture.SplitMix(seed)))
-	in := h.units()
+	in := unitsOf(h.setup)
 	rows := make([][]float64, n)
 	x := make([]float64, len(h.names))
 	for i := range rows {

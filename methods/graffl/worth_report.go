@@ -17,7 +17,7 @@ import (
 
 // reportWorth adds to a site's own report what synthetic rows are worth there, the rows if
 // they are kept, and the classifier to use.
-func (h *site) reportWorth(ctx context.Context, r *method.Result, share *worthShare, data dataset.Source) error {
+func (h stagedSite) reportWorth(ctx context.Context, r *method.Result, share *worthShare, data dataset.Source) error {
 	w, err := h.compare(ctx, share, data)
 	if err != nil {
 		return err
@@ -59,9 +59,6 @@ func (h *site) reportWorth(ctx context.Context, r *method.Result, share *worthSh
 	r.Files = append(r.Files, file)
 	return nil
 }
-
-// class is the scarce class in words.
-func (s *setup) class() string { return s.opts.Scarce.Outcome.Column + " " + s.opts.Scarce.Class }
 
 // fewHeld is a number of held subjects of the class below which scores on them are rough.
 const fewHeld = 30
@@ -116,7 +113,7 @@ func verdictTitle(v augment.Verdict) string {
 }
 
 // armsTable lists what may be done about the class, and how it did.
-func (h *site) armsTable(w *worth) *figure.Table {
+func (h stagedSite) armsTable(w *worth) *figure.Table {
 	var names []string
 	var added, validated, auc, f1, score figure.Numbers
 	for _, r := range w.Results {
@@ -159,13 +156,13 @@ func capital(s string) string {
 
 // syntheticCSV writes the rows that were kept, in the features' own units or as codes, with
 // the class.
-func (h *site) syntheticCSV(w *worth) (method.File, error) {
+func (h stagedSite) syntheticCSV(w *worth) (method.File, error) {
 	var b bytes.Buffer
 	out := csv.NewWriter(&b)
 	if err := out.Write(append(append([]string{}, h.names...), h.opts.Scarce.Outcome.Column)); err != nil {
 		return method.File{}, err
 	}
-	in := h.units()
+	in := unitsOf(h.setup)
 	for _, u := range w.Synthetic {
 		var line []string
 		for _, x := range fromUnits(in, u) {

@@ -93,7 +93,7 @@ func TestGrossErrorsTravel(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		own, err := h.variant.site(h).Report(t.Context(), share, data)
+		own, err := variantOf(h.setup).site(h).Report(t.Context(), share, data)
 		if err != nil {
 			t.Fatalf("%s: %v", kind, err)
 		}
