@@ -3,6 +3,12 @@ package graffl
 import (
 	"parley/internal/vectors"
 	"parley/method"
+	"parley/methods/graffl/kernelmeans"
+	"parley/methods/graffl/options"
+	"parley/methods/graffl/published"
+	"parley/methods/graffl/set"
+	"parley/methods/graffl/setup"
+	"parley/methods/graffl/stages"
 	"parley/methods/graffl/verify"
 	"parley/privacy"
 	"parley/study"
@@ -12,52 +18,52 @@ import (
 type Method struct{}
 
 // Name implements [method.Method].
-func (Method) Name() string { return methodName }
+func (Method) Name() string { return options.Name }
 
-// Options implements [method.Method]: a pointer to [Options].
-func (Method) Options() any { return defaults() }
+// Options implements [method.Method]: a pointer to [options.Options].
+func (Method) Options() any { return options.Default() }
 
 // Coordinator implements [method.Method].
 func (Method) Coordinator(p *study.Plan) (method.Coordinator, error) {
-	s, err := newSetup(p)
+	s, err := setup.New(p)
 	if err != nil {
 		return nil, err
 	}
 	v := variantOf(s)
-	if s.plain() {
-		return v.coordinator(s), nil
+	if plain(s) {
+		return v.Coordinator(s), nil
 	}
-	return newStaged(s, v), nil
+	return stages.NewCoordinator(s, v), nil
 }
 
 // Site implements [method.Method].
 func (Method) Site(p *study.Plan, name string) (method.Site, error) {
-	s, err := newSetup(p)
+	s, err := setup.New(p)
 	if err != nil {
 		return nil, err
 	}
-	h := &site{setup: s, name: name}
-	inner := variantOf(s).site(h)
-	if s.plain() {
+	h := &setup.Site{Setup: s, Name: name}
+	inner := variantOf(s).Site(h)
+	if plain(s) {
 		return inner, nil
 	}
-	return newStagedSite(h, inner), nil
+	return stages.NewSite(h, inner), nil
 }
 
 // plain says whether a plan has nothing beside its variant.
-func (s *setup) plain() bool {
-	return s.opts.Encoder == nil && s.opts.Scarce == nil && s.opts.Calibration == 0
+func plain(s *setup.Setup) bool {
+	return s.Options.Encoder == nil && s.Options.Scarce == nil && s.Options.Calibration == 0
 }
 
-// variantOf returns the variant of a name; the default for any other.
-func variantOf(s *setup) variant {
-	switch s.opts.Variant {
-	case VariantPublished:
-		return publishedVariant{}
-	case VariantSet:
-		return setVariant{}
+// variantOf returns the variant that a plan names; the default for any other name.
+func variantOf(s *setup.Setup) setup.Variant {
+	switch s.Options.Variant {
+	case options.VariantPublished:
+		return published.Variant{}
+	case options.VariantSet:
+		return set.Variant{}
 	}
-	return landmarkVariant{}
+	return kernelmeans.Variant{}
 }
 
 // Revision implements [method.Method].
@@ -67,11 +73,11 @@ func (Method) Revision() int { return 2 }
 // variants published and set; of unprotected plans with classes, an encoder, classifiers
 // and scores beside it.
 func (Method) Requests(p *study.Plan, name string) ([]privacy.Listed, error) {
-	s, err := newSetup(p)
+	s, err := setup.New(p)
 	if err != nil {
 		return nil, err
 	}
-	return listed(s, name, variantOf(s)), nil
+	return stages.Listed(s, name, variantOf(s)), nil
 }
 
 // SchemaPrefix implements [method.Verifier].
