@@ -96,7 +96,7 @@ func readVictims(ctx context.Context, t adversary.Target) (*victims, error) {
 			if len(rows) >= mostVictims*v.dim {
 				break
 			}
-			if setup.Read(row, x) {
+			if setup.Complete(row, x) {
 				rows = append(rows, x...)
 			}
 		}

@@ -4,8 +4,8 @@
 // these sums, and asks for nothing more.
 //
 // Where the landmarks are and how wide the kernel is follows from the plan; a task is
-// empty. Under differential protection the one sum is clipped and noised by the session
-// (site.go), what arrives is taken as numbers that noise may have moved anywhere
+// empty. Under differential protection the one sum, which [setup.New] declares with its
+// noise, is clipped and noised by the session (site.go), what arrives is taken as numbers that noise may have moved anywhere
 // (coordinator.go), and the noise is part of the likelihood (package landmark). attacks.go
 // says in each report what an attacker can do with the release.
 package kernelmeans

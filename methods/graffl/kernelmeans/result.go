@@ -39,7 +39,7 @@ func (c *coordinator) Result(ms method.State) (*method.Result, error) {
 	}, nil
 }
 
-// view is one that was made from landmarks.
+// view is a posterior that was made from landmarks.
 type view struct {
 	report.View
 	observed landmark.Observation

@@ -12,7 +12,8 @@ import (
 	"parley/privacy"
 )
 
-// Variant is the default: one release of sums at public landmarks.
+// Variant is the default: one release of sums at public landmarks. It implements
+// [setup.Variant].
 type Variant struct{}
 
 func (Variant) Task() string                             { return taskLandmarks }
@@ -21,6 +22,7 @@ func (Variant) Steps(*setup.Setup) int                   { return 2 }
 func (Variant) Coordinator(s *setup.Setup) setup.Sampled { return &coordinator{s} }
 func (Variant) Site(h *setup.Site) method.Site           { return site{h} }
 
+// Request is the one noised sum under differential protection, else the exact sums.
 func (Variant) Request(s *setup.Setup) privacy.Request {
 	if s.Sum != nil {
 		return privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{*s.Sum}}
@@ -77,7 +79,7 @@ func (h site) exact(ctx context.Context, s *privacy.Session) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !setup.Read(row, x) {
+		if !setup.Complete(row, x) {
 			continue
 		}
 		h.Marks.Features(phi, x)

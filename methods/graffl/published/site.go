@@ -36,7 +36,7 @@ type distancesAnswer struct {
 	Distances wire.Vector `cbor:"distances"`
 }
 
-// Variant is Algorithm 2 as it was published, for comparison.
+// Variant is Algorithm 2 as it was published, for comparison. It implements [setup.Variant].
 type Variant struct{}
 
 func (Variant) Task() string                             { return taskDistances }
@@ -44,8 +44,7 @@ func (Variant) Steps(s *setup.Setup) int                 { return s.Options.Publ
 func (Variant) Coordinator(s *setup.Setup) setup.Sampled { return &coordinator{s} }
 func (Variant) Site(h *setup.Site) method.Site           { return site{h} }
 
-// Times is how many tasks each site of variant published gets: at most
-// mostTasks, however many proposals there are.
+// Times is how many tasks each site gets: at most 256, however many proposals there are.
 func (Variant) Times(s *setup.Setup) int {
 	o := s.Options.Published
 	return (o.Rounds + o.Batch() - 1) / o.Batch()
@@ -58,8 +57,8 @@ func (Variant) Request(s *setup.Setup) privacy.Request {
 		What: fmt.Sprintf("%d numbers for every row, whatever rows there are: its exact squared distances to known points; %d such numbers are the row", s.Options.Published.Together(0), len(s.Names)+1)})
 }
 
-// proposer makes the proposals that a site of variant published compares its rows
-// with.
+// NewProposer makes the proposals that a site compares its rows with: whoever knows the
+// plan can make them again.
 func NewProposer(s *setup.Setup, site string) *abc.Proposer {
 	return abc.NewProposer(s.Prior, s.Seed(fmt.Sprintf("proposals %q", site)))
 }
@@ -122,7 +121,7 @@ func (h site) Report(ctx context.Context, shared []byte, data dataset.Source) (*
 		if err != nil {
 			return nil, err
 		}
-		if setup.Read(row, x) {
+		if setup.Complete(row, x) {
 			rows++
 		} else {
 			left++
@@ -132,7 +131,7 @@ func (h site) Report(ctx context.Context, shared []byte, data dataset.Source) (*
 		Headline: []figure.Fact{{Name: "subjects here, whose rows this study gave away", Value: strconv.Itoa(rows)}}}, nil
 }
 
-// Distances sorts what passed by site and round.
+// Distances sorts what passed in a study by site and round, for whoever attacks it.
 func Distances(s *setup.Setup, seen []adversary.Exchange) (map[string][]wire.Vector, error) {
 	out := map[string][]wire.Vector{}
 	for _, e := range seen {

@@ -11,6 +11,8 @@ type Attacks struct {
 	attack, needs, takes, given, finds []string
 }
 
+// Add adds one: what it is called, what it needs and takes, what a study gives of that, and
+// what is found.
 func (t *Attacks) Add(attack, needs, takes, given, finds string) {
 	t.attack, t.needs, t.takes = append(t.attack, attack), append(t.needs, needs), append(t.takes, takes)
 	t.given, t.finds = append(t.given, given), append(t.finds, finds)

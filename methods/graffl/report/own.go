@@ -36,7 +36,7 @@ func Own(ctx context.Context, s *setup.Setup, shared []byte, data dataset.Source
 		if err != nil {
 			return nil, err
 		}
-		if !setup.Read(row, x) {
+		if !setup.Complete(row, x) {
 			left++
 			continue
 		}

@@ -34,7 +34,7 @@ type discrepanciesAnswer struct {
 	Rows   int         `cbor:"rows"`
 }
 
-// Variant compares each site's rows with simulated sets.
+// Variant compares each site's rows with simulated sets. It implements [setup.Variant].
 type Variant struct{}
 
 func (Variant) Task() string                             { return taskDiscrepancies }
@@ -131,7 +131,7 @@ func (h site) Report(ctx context.Context, shared []byte, data dataset.Source) (*
 	return report.Own(ctx, h.Setup, shared, data)
 }
 
-// SumsOf reads the sums over a site's rows from its answer.
+// SumsOf reads the sums over a site's rows from its answer, for whoever attacks a study.
 func SumsOf(answer method.Contribution) ([]float64, error) {
 	c := new(discrepanciesAnswer)
 	if err := rounds.Decode(answer, c); err != nil {

@@ -14,9 +14,6 @@ import (
 	"parley/methods/graffl/suffiae"
 )
 
-// Variants know nothing of codes and classes: what they get to see of a site is its
-// data as a [coded] source, or single rows through [Site.read].
-
 // Known returns the class of a subject: whether it is the scarce one, and whether its
 // outcome is one of the plan's levels.
 func (s *Setup) Known(row *dataset.Row) (scarce, known bool) {
@@ -50,7 +47,7 @@ func (h *Site) Read(row *dataset.Row, x []float64) bool {
 		return false
 	}
 	if h.Encoder == nil {
-		return Read(row, x)
+		return Complete(row, x)
 	}
 	codes, err := h.Encoder.Encode([][]float64{h.Features(row)})
 	if err != nil { // the plan's features are as many as the encoder takes

@@ -18,6 +18,7 @@ type Sample struct {
 	Acceptance float64     `cbor:"acceptance"`
 }
 
+// PackSample packs a posterior.
 func PackSample(p *mixture.Posterior) *Sample {
 	s := &Sample{Weights: p.Weights, Stages: p.Stages, Acceptance: p.Acceptance}
 	for _, m := range p.Draws {
@@ -26,7 +27,7 @@ func PackSample(p *mixture.Posterior) *Sample {
 	return s
 }
 
-// Posterior unpacks what packSample packed, and checks it: a state may have come
+// Posterior unpacks what [PackSample] packed, and checks it: a state may have come
 // from anywhere.
 func (s *Sample) Posterior(k, d int) (*mixture.Posterior, error) {
 	each := k + k*d + k*d*d

@@ -35,12 +35,13 @@ type Setup struct {
 	Marks   landmark.Landmarks
 	Scale   float64      // B of [landmark.Landmarks.NormBound]
 	Sum     *privacy.Sum // what a site releases under differential privacy; nil without it
-	// encoder is what makes codes of rows, once it is known: a projection from the
-	// start, one that is trained when it has been.
+	// Encoder makes codes of rows, once it is known: a projection from the start, one that
+	// is trained when it has been.
 	Encoder *suffiae.Encoder
 	outcome int // of the classes, among subject columns
 }
 
+// New works it out from a plan that has been checked.
 func New(p *study.Plan) (*Setup, error) {
 	opts, ok := p.Method.Options.(*options.Options)
 	if !ok {
@@ -75,8 +76,8 @@ func New(p *study.Plan) (*Setup, error) {
 	return s, err
 }
 
-// A row contributes φ(x)/B and, so that the number of rows is known, this constant.
-// It costs noise √(1 + c²) times as large, 3 %, and leaves the count a standard
+// CountEntry is what a row contributes beside φ(x)/B, so that the number of rows is known. It
+// costs noise √(1 + c²) times as large, 3 %, and leaves the count a standard
 // deviation of four times the noise.
 const CountEntry = 0.25
 
@@ -96,6 +97,7 @@ func (s *Setup) protect() (*privacy.Sum, error) {
 		Blocks: []int{s.Marks.Len() + 1}, Bound: math.Sqrt(1 + CountEntry*CountEntry), Mechanism: m}, nil
 }
 
+// RowsReleased is what every variant says of the number that a site adds to its answer.
 const RowsReleased = "number of rows that have all features"
 
 // Unprotected asks for the release of exact numbers.
@@ -138,6 +140,10 @@ func (s *Setup) Labels() []string {
 // Class is the scarce class in words.
 func (s *Setup) Class() string { return s.Options.Scarce.Outcome.Column + " " + s.Options.Scarce.Class }
 
+// What a site takes from whoever asks: numbers that no study makes are refused before
+// anything is computed from them. Limits are wide, as an honest coordinator must never
+// be refused: priors have long tails, and the particles of a sampler stray.
+
 // farthest is how many widths of its public range a mean may lie outside, and a
 // standard deviation measure. The prior has less than 1e-100 beyond.
 const farthest = 1e50
@@ -175,7 +181,8 @@ func (s *Setup) Trains() bool {
 // Receives says whether sites get an encoder that one of them has trained.
 func (s *Setup) Receives() bool { return s.Trains() && s.Options.Encoder.Shared }
 
-// Judged says whether sites release classifiers; tested, whether scores on held rows.
-// Nobody has paid for either under privacy.
+// Judged says whether sites release classifiers. Nobody has paid for them under privacy.
 func (s *Setup) Judged() bool { return s.Options.Scarce != nil && !s.Plan.Privacy.Differential() }
+
+// Tested says whether they also release scores on held rows.
 func (s *Setup) Tested() bool { return s.Judged() && s.Options.Scarce.Held > 0 }

@@ -17,7 +17,8 @@ type Site struct {
 	*Setup
 	Name string
 	Rows []float64 // that the mixture is of; variants need them again and again
-	// keep is the state that a release leaves in the site's store: see [stages.site].
+	// Keep is the state that a release leaves in the site's store: of package stages, the
+	// digest of the encoder that this study began with.
 	Keep []byte
 }
 
@@ -29,9 +30,9 @@ func (h *Site) Open(t method.Task, kind string, task any) error {
 	return rounds.Open(t, task)
 }
 
-// Read writes a row's features in their order; false if one is missing or not finite.
+// Complete writes a row's features in their order; false if one is missing or not finite.
 // Such a row takes no part.
-func Read(row *dataset.Row, x []float64) bool {
+func Complete(row *dataset.Row, x []float64) bool {
 	n := 0
 	for _, view := range row.Views {
 		n += copy(x[n:], view)
@@ -50,7 +51,7 @@ func (h *Site) All(ctx context.Context, s *privacy.Session) ([]float64, error) {
 		if err != nil {
 			return nil, err
 		}
-		if Read(row, x) {
+		if Complete(row, x) {
 			rows = append(rows, x...)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 )
 
 // Variant is one way to learn the mixture: a coordinator and a site half of its own, with
-// one kind of task. What a plan puts around it (see [coordinator]) knows it by this alone.
+// one kind of task. What a plan puts around it, package stages, knows it by this alone.
 type Variant interface {
 	Task() string                     // in the words that progress and logs show
 	Times(s *Setup) int               // how often a site is asked at most

@@ -167,7 +167,7 @@ func (c *Classifier) Predict(ctx context.Context, data dataset.Source, to io.Wri
 			return subjects, nil, err
 		}
 		subjects++
-		if !setup.Read(row, x) {
+		if !setup.Complete(row, x) {
 			skipped++
 			if err := w.Write([]string{row.ID, "", ""}); err != nil {
 				return subjects, nil, err

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"slices"
 
 	"parley/dataset"
 	"parley/methods/graffl/mixture"
@@ -54,4 +56,28 @@ func (h site) train(ctx context.Context, data dataset.Source) (*suffiae.Encoder,
 		return nil, err
 	}
 	return net.Encoder, nil
+}
+
+// largestInput is where squares overflow, which no encoder is trained on.
+const largestInput = 1e155
+
+// checkWidths holds an encoder against the plan, which says what is trained.
+func checkWidths(s *setup.Setup, e *suffiae.Encoder) error {
+	want := append(slices.Clone(s.Options.Encoder.Hidden), s.Options.Encoder.Dimension)
+	var got []int
+	for _, l := range e.Layers {
+		got = append(got, len(l.Bias))
+	}
+	if !slices.Equal(got, want) {
+		return fmt.Errorf("an encoder with layers of %v, where the plan has layers of %v", got, want)
+	}
+	if e.Inputs.Limit != setup.InputLimit {
+		return fmt.Errorf("an encoder of inputs up to ±%v, where this program moves them to ±%d", e.Inputs.Limit, setup.InputLimit)
+	}
+	for i, x := range e.Inputs.Centre {
+		if scale := e.Inputs.Scale[i]; !(math.Abs(x) <= largestInput && scale <= largestInput) {
+			return fmt.Errorf("an encoder of an input with the mean %v and the standard deviation %v: want at most %v", x, scale, float64(largestInput))
+		}
+	}
+	return nil
 }

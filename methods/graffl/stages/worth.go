@@ -119,7 +119,7 @@ func (h site) labelled(ctx context.Context, data dataset.Source) (own, held augm
 		if err != nil {
 			return own, held, err
 		}
-		if !setup.Read(row, x) {
+		if !setup.Complete(row, x) {
 			continue
 		}
 		scarce, _ := h.Known(row)
@@ -214,4 +214,40 @@ func (h site) generate(p *mixture.Posterior, n int) ([][]float64, error) {
 		rows[i] = toUnits(in, x)
 	}
 	return rows, nil
+}
+
+// checkDraws checks a sample that synthetic rows are to be drawn from.
+func checkDraws(s *setup.Setup, p *mixture.Posterior) error {
+	if len(p.Draws) > maxShared {
+		return fmt.Errorf("%d draws: want at most %d", len(p.Draws), maxShared)
+	}
+	for i, m := range p.Draws {
+		for j, x := range m.Means {
+			if !s.Near(j%m.Dim, x) {
+				return fmt.Errorf("a mean of %v in draw %d: no study finds that", x, i+1)
+			}
+		}
+		for k := range m.Weights {
+			for j := range m.Dim {
+				if v := m.Cov(k)[j*m.Dim+j]; !s.Narrow(j, math.Sqrt(v)) {
+					return fmt.Errorf("a variance of %v in draw %d: no study finds that", v, i+1)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// checkShare checks what a site is to compare synthetic rows with.
+func (h site) checkShare(w *worthShare) error {
+	switch known := slices.Contains(h.Plan.Sites, w.From); {
+	case w.Classifier == nil && w.From == "":
+		return nil
+	case w.Classifier == nil || !known || w.From == h.Name:
+		return fmt.Errorf("a classifier of site %q: want one of another site of the plan, or none", w.From)
+	}
+	if err := w.Classifier.check(len(h.Names)); err != nil {
+		return fmt.Errorf("from site %q: %w", w.From, err)
+	}
+	return nil
 }
