@@ -177,7 +177,13 @@ func TestDefaultsAreWrittenIntoThePlan(t *testing.T) {
 			return o.Draws == 384 && o.Landmarks.Bandwidth == 1./16 && o.Prior.Freedom == 4
 		},
 		"variant: published": func(o *options.Options) bool { return o.Published.Rounds == 100 && o.Landmarks == nil },
-		"variant: set":       func(o *options.Options) bool { return o.Set.Proposals == 15000 && o.Set.Discrepancy == "energy" },
+		"encoder: {dimension: 3, epochs: 200, batch: 32, rate: 0.001}\n" + sick: func(o *options.Options) bool {
+			return o.Encoder.Epochs == 200 && o.Encoder.Batch == 32 && o.Encoder.Rate == 0.001 && o.Encoder.Noise == 0.05
+		},
+		"variant: set\nset: {proposals: 50000, least_acceptance: 0.002}": func(o *options.Options) bool {
+			return o.Set.Proposals == 50000 && o.Set.LeastAcceptance == 0.002 && o.Set.Keep == 0.7
+		},
+		"variant: set": func(o *options.Options) bool { return o.Set.Proposals == 15000 && o.Set.Discrepancy == "energy" },
 	} {
 		p := parse(t, strings.Replace(scarcePlan(text, unprotected), " z]", " {name: z, range: [0, 1]}]", 1))
 		if !strings.Contains(text, "encoder") {

@@ -160,36 +160,6 @@ func (c *coordinator) Fold(ms method.State, in method.Contribution) (method.Stat
 	return s, nil
 }
 
-// Open reads a release and brings it to units of φ.
-func Open(s *setup.Setup, in method.Contribution) (*Sums, error) {
-	n := s.Marks.Len()
-	if s.Sum == nil {
-		a := new(landmarkAnswer)
-		if err := rounds.Decode(in, a); err != nil {
-			return nil, err
-		}
-		return &Sums{Sums: a.Sums, Rows: float64(a.Rows)}, a.check(n)
-	}
-	sum, err := rounds.OnlySum(in, s.Sum.Name)
-	if err != nil {
-		return nil, err
-	}
-	v := sum.Floats(0)
-	out := &Sums{Sums: v[:n], Rows: v[n] / setup.CountEntry, SD: sum.SD() * s.Scale, RowsSD: sum.SD() / setup.CountEntry}
-	// Noise has no end, and what another program puts in its place may be any integer.
-	for r, x := range out.Sums {
-		out.Sums[r] = moved(x*s.Scale, setup.MaxRows+farOff*out.SD)
-	}
-	out.Rows = moved(out.Rows, setup.MaxRows+farOff*out.RowsSD)
-	return out, nil
-}
-
-// farOff is so many standard deviations that no noise is as far off.
-const farOff = 12
-
-// moved returns a number, or the nearer end of ±most if it is beyond.
-func moved(x, most float64) float64 { return min(max(x, -most), most) }
-
 // Leave implements [method.Coordinator]: what the site has released stays.
 func (c *coordinator) Leave(ms method.State, site string) (method.State, error) {
 	s := ms.(*state)

@@ -12,31 +12,11 @@ import (
 	"parley/privacy"
 )
 
-// Variant is the default: one release of sums at public landmarks. It implements
-// [setup.Variant].
-type Variant struct{}
-
-func (Variant) Task() string                             { return taskLandmarks }
-func (Variant) Times(*setup.Setup) int                   { return 1 }
-func (Variant) Steps(*setup.Setup) int                   { return 2 }
-func (Variant) Coordinator(s *setup.Setup) setup.Sampled { return &coordinator{s} }
-func (Variant) Site(h *setup.Site) method.Site           { return site{h} }
-
-// Request is the one noised sum under differential protection, else the exact sums.
-func (Variant) Request(s *setup.Setup) privacy.Request {
-	if s.Sum != nil {
-		return privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{*s.Sum}}
-	}
-	return setup.Unprotected(
-		privacy.Content{What: "sum over the rows of kernel values at each landmark", Values: s.Marks.Len()},
-		privacy.Content{What: setup.RowsReleased, Values: 1})
-}
-
-// site is the site half of the default.
-type site struct{ *setup.Site }
+// half is the site half of the default.
+type half struct{ *setup.Site }
 
 // Run implements [method.Site].
-func (h site) Run(ctx context.Context, t method.Task, s *privacy.Session) (method.Answer, error) {
+func (h half) Run(ctx context.Context, t method.Task, s *privacy.Session) (method.Answer, error) {
 	if err := h.Open(t, taskLandmarks, new(landmarkTask)); err != nil {
 		return method.Answer{}, err
 	}
@@ -51,7 +31,7 @@ func (h site) Run(ctx context.Context, t method.Task, s *privacy.Session) (metho
 }
 
 // noised releases the one sum. Nothing that depends on a row but through it shows.
-func (h site) noised(ctx context.Context, s *privacy.Session) error {
+func (h half) noised(ctx context.Context, s *privacy.Session) error {
 	x, n := make([]float64, len(h.Names)), h.Marks.Len()
 	_, err := s.Sum(ctx, h.Sum.Name, func(row *dataset.Row, v []float64) int {
 		if !h.Read(row, x) {
@@ -68,7 +48,7 @@ func (h site) noised(ctx context.Context, s *privacy.Session) error {
 }
 
 // exact releases the sums without protection.
-func (h site) exact(ctx context.Context, s *privacy.Session) (any, error) {
+func (h half) exact(ctx context.Context, s *privacy.Session) (any, error) {
 	data, err := s.Data()
 	if err != nil {
 		return nil, err
@@ -92,11 +72,6 @@ func (h site) exact(ctx context.Context, s *privacy.Session) (any, error) {
 }
 
 // Report implements [method.Site]: where the site's own rows lie in the shared mixture.
-func (h site) Report(ctx context.Context, shared []byte, data dataset.Source) (*method.Result, error) {
+func (h half) Report(ctx context.Context, shared []byte, data dataset.Source) (*method.Result, error) {
 	return report.Own(ctx, h.Setup, shared, data)
-}
-
-// Ask asks sites for their release.
-func Ask(sites []string) ([]method.Task, error) {
-	return rounds.Ask(taskLandmarks, sites, func(string) (any, error) { return landmarkTask{}, nil })
 }

@@ -91,6 +91,7 @@ const (
 	gridShare = 1. / 16
 )
 
+// Default is what a plan begins with: [Options.Fill] adds what depends on it.
 func Default() *Options {
 	return &Options{Variant: VariantLandmark, Prior: PriorOptions{Concentration: 1, Kappa: 0.02, Spread: 0.02}}
 }

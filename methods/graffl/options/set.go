@@ -72,10 +72,12 @@ func (o *Options) checkSet(report func(key, what, hint string)) {
 	}
 }
 
+// Discrepancy is by which variant set compares.
 func (o *Options) Discrepancy() mixture.Discrepancy {
 	return mixture.Discrepancy{Kind: mixture.Kind(o.Set.Discrepancy), Bandwidth: o.Set.Bandwidth}
 }
 
+// Choices are those of the sampler of variant set.
 func (o *Options) Choices(seed uint64) abc.SetChoices {
 	q := o.Set
 	return abc.SetChoices{Particles: q.Particles, Proposals: q.Proposals, Rows: q.Rows, Keep: q.Keep, LeastAcceptance: q.LeastAcceptance, Seed: seed}

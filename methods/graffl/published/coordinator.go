@@ -5,7 +5,6 @@
 package published
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -156,12 +155,35 @@ func (c *coordinator) Share(method.State, string) ([]byte, error) {
 	return report.Share(mixture.Mixture{})
 }
 
-// Of the published algorithm it is the parameters that were accepted: see its warning.
+// Draws implements [setup.Sampled]: the parameters that were accepted, which are no
+// posterior.
 func (c *coordinator) Draws(ms method.State) (*mixture.Posterior, error) {
-	s := ms.(*state)
+	p, _, err := c.accepted(ms.(*state))
+	return p, err
+}
+
+// accepted makes the accepted parameters again, in the order of their distance, and
+// says where the component lies that made the row of each.
+func (c *coordinator) accepted(s *state) (p *mixture.Posterior, made []float64, err error) {
 	if s.Iteration < c.Options.Published.Rounds || len(s.Kept.Kept) == 0 {
-		return nil, errors.New("the study is not done")
+		return nil, nil, fmt.Errorf("the study is not done: it waits for iteration %d", s.Iteration+1)
 	}
-	p, _ := c.accepted(s)
-	return p, nil
+	kept := s.Kept.Sorted()
+	p = &mixture.Posterior{}
+	proposers := make([]*abc.Proposer, len(c.Plan.Sites))
+	for _, a := range kept {
+		site := c.Plan.Sites[a.Site]
+		if proposers[a.Site] == nil {
+			proposers[a.Site] = NewProposer(c.Setup, site)
+		}
+		m := mixture.NewMixture(c.Prior.Components(), c.Prior.Dim())
+		k := proposers[a.Site].Parameter(a.Iteration*s.Rows[site]+a.Row, m)
+		made = append(made, m.Mean(k)...)
+		if len(p.Draws) > 0 {
+			m = m.Reorder(mixture.Match(p.Draws[0], m, c.Prior.Scale()))
+		}
+		p.Draws, p.Weights = append(p.Draws, m), append(p.Weights, 1/float64(len(kept)))
+	}
+	p.Size = mixture.EffectiveSize(p.Weights)
+	return p, made, nil
 }

@@ -7,13 +7,12 @@ import (
 
 	"parley/figure"
 	"parley/method"
-	"parley/methods/graffl/abc"
-	"parley/methods/graffl/mixture"
 	"parley/methods/graffl/report"
 	"parley/methods/graffl/setup"
 )
 
-const publishedWarning = `This study ran Algorithm 2 as it was published, for comparison. Two things are known of it.
+// warning is what a reader has to know first.
+const warning = `This study ran Algorithm 2 as it was published, for comparison. Two things are known of it.
 
 It does not find the posterior. However many proposals are made, those that are accepted follow the prior times the mean of the rows' likelihoods, not their product: the posterior given one row picked at random. Intervals do not shrink with more rows, weights are close to what the prior says, and only the component that made an accepted row has learned anything. What is real is the place of the modes of that cloud.
 
@@ -22,10 +21,10 @@ It gives the rows away. Each answer is an exact squared distance to a known poin
 // Result implements [method.Coordinator].
 func (c *coordinator) Result(ms method.State) (*method.Result, error) {
 	s := ms.(*state)
-	if s.Iteration < c.Options.Published.Rounds || len(s.Kept.Kept) == 0 {
-		return nil, fmt.Errorf("the study is not done: it waits for iteration %d", s.Iteration+1)
+	p, made, err := c.accepted(s)
+	if err != nil {
+		return nil, err
 	}
-	p, made := c.accepted(s)
 	v := report.NewView(c.Setup, p)
 	files, err := v.Files()
 	if err != nil {
@@ -44,8 +43,8 @@ func (c *coordinator) Result(ms method.State) (*method.Result, error) {
 	facts := []figure.Fact{{Name: "not a posterior: see the warning", Value: "published"}, {Name: "components", Value: strconv.Itoa(c.Options.Components)},
 		{Name: "proposals", Value: figure.Count.Text(float64(proposals))}, {Name: "accepted", Value: figure.Count.Text(float64(len(p.Draws)))},
 		{Name: "largest accepted squared distance", Value: fmt.Sprintf("%.3g", largest)}}
-	warning := figure.Section{ID: "published", Title: "What this algorithm does, and what it gives away",
-		Items: []figure.Item{{Note: &figure.Note{Warning: true, Title: "Do not use this with data of persons", Text: publishedWarning}}}}
+	first := figure.Section{ID: "published", Title: "What this algorithm does, and what it gives away",
+		Items: []figure.Item{{Note: &figure.Note{Warning: true, Title: "Do not use this with data of persons", Text: warning}}}}
 	peaks, err := c.modes(p)
 	if err != nil {
 		return nil, err
@@ -59,30 +58,7 @@ func (c *coordinator) Result(ms method.State) (*method.Result, error) {
 		Lead:  "Means over the accepted parameters and the intervals that hold 90 % of them, components matched to the parameter whose row came closest. This is not the posterior.",
 		Items: []figure.Item{{Table: v.ComponentTable("Means over what was accepted, and the intervals that hold nine tenths of it.")}}}
 	return &method.Result{Files: files, Metrics: metrics, Headline: facts,
-		Sections: []figure.Section{warning, c.modesSection(peaks, made), section, attackSection(c.Setup, s.Iteration)}}, nil
-}
-
-// accepted makes the accepted parameters again, in the order of their distance, and
-// says where the component lies that made the row of each.
-func (c *coordinator) accepted(s *state) (p *mixture.Posterior, made []float64) {
-	kept := s.Kept.Sorted()
-	p = &mixture.Posterior{}
-	proposers := make([]*abc.Proposer, len(c.Plan.Sites))
-	for _, a := range kept {
-		site := c.Plan.Sites[a.Site]
-		if proposers[a.Site] == nil {
-			proposers[a.Site] = NewProposer(c.Setup, site)
-		}
-		m := mixture.NewMixture(c.Prior.Components(), c.Prior.Dim())
-		k := proposers[a.Site].Parameter(a.Iteration*s.Rows[site]+a.Row, m)
-		made = append(made, m.Mean(k)...)
-		if len(p.Draws) > 0 {
-			m = m.Reorder(mixture.Match(p.Draws[0], m, c.Prior.Scale()))
-		}
-		p.Draws, p.Weights = append(p.Draws, m), append(p.Weights, 1/float64(len(kept)))
-	}
-	p.Size = mixture.EffectiveSize(p.Weights)
-	return p, made
+		Sections: []figure.Section{first, c.modesSection(peaks, made), section, attackSection(c.Setup, s.Iteration)}}, nil
 }
 
 // attackSection says what an attacker can do with so many distances of each row.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"parley/figure"
+	"parley/internal/wire"
 	"parley/methods/graffl/mixture"
 	"parley/methods/graffl/options"
 )
@@ -296,4 +297,31 @@ func (v *View) cornerFigure(id, title string, parameters []figure.Parameter) *fi
 	return &figure.Figure{ID: id, Title: title, Chart: figure.Corner{Parameters: parameters, Weights: v.Posterior.Weights, Groups: componentNames(v.Options.Components)},
 		Caption: "Below the diagonal every pair of parameters, with the regions that hold half and nine tenths of the draws; on it each by itself, with its mean and the interval that holds 90 %. Pairs of different components are grey.",
 		Alt:     "Corner plot of the posterior: densities of all parameters and of all their pairs."}
+}
+
+func componentNames(k int) (names []string) {
+	for c := range k {
+		names = append(names, fmt.Sprintf("component %d", c+1))
+	}
+	return names
+}
+
+// Shared is what sites get back.
+type Shared struct {
+	Weights wire.Vector `cbor:"weights"`
+	Means   wire.Vector `cbor:"means"`
+	Covs    wire.Vector `cbor:"covariances"`
+}
+
+// Share encodes the mixture that sites get back; an empty one where there is none.
+func Share(m mixture.Mixture) ([]byte, error) {
+	return wire.Marshal(Shared{m.Weights, m.Means, m.Covs})
+}
+
+func (m *Shared) mixture(k, d int) (mixture.Mixture, error) {
+	x := mixture.Mixture{Dim: d, Weights: m.Weights, Means: m.Means, Covs: m.Covs}
+	if len(m.Weights) != k {
+		return x, fmt.Errorf("a mixture of %d components where the plan has %d", len(m.Weights), k)
+	}
+	return x, x.Check()
 }

@@ -179,6 +179,7 @@ func (m *Model) Method() string { return options.Name }
 // Schema implements [fitted.Model].
 func (m *Model) Schema() dataset.Schema { return Schema(m.Views) }
 
+// Schema is that of data with some views.
 func Schema(views []ModelView) (s dataset.Schema) {
 	for _, v := range views {
 		view := dataset.View{Name: v.Name}

@@ -204,30 +204,3 @@ func histogram(name string, column figure.Numbers) figure.Line {
 func only(m mixture.Mixture, c int) mixture.Mixture {
 	return mixture.Mixture{Dim: m.Dim, Weights: []float64{1}, Means: m.Mean(c), Covs: m.Cov(c)}
 }
-
-func componentNames(k int) (names []string) {
-	for c := range k {
-		names = append(names, fmt.Sprintf("component %d", c+1))
-	}
-	return names
-}
-
-// Shared is what sites get back.
-type Shared struct {
-	Weights wire.Vector `cbor:"weights"`
-	Means   wire.Vector `cbor:"means"`
-	Covs    wire.Vector `cbor:"covariances"`
-}
-
-// Share encodes the mixture that sites get back; an empty one where there is none.
-func Share(m mixture.Mixture) ([]byte, error) {
-	return wire.Marshal(Shared{m.Weights, m.Means, m.Covs})
-}
-
-func (m *Shared) mixture(k, d int) (mixture.Mixture, error) {
-	x := mixture.Mixture{Dim: d, Weights: m.Weights, Means: m.Means, Covs: m.Covs}
-	if len(m.Weights) != k {
-		return x, fmt.Errorf("a mixture of %d components where the plan has %d", len(m.Weights), k)
-	}
-	return x, x.Check()
-}

@@ -41,15 +41,16 @@ type coordinator struct {
 	phases  []string
 }
 
+// NewCoordinator is the half of a variant and what its plan puts around it.
 func NewCoordinator(s *setup.Setup, v setup.Variant) method.Coordinator {
-	return &coordinator{s, v, stages(s)}
+	return &coordinator{s, v, phasesOf(s)}
 }
 
 // inner is the variant's coordinator.
 func (c *coordinator) inner() setup.Sampled { return c.variant.Coordinator(c.Setup) }
 
-// stages lists the phases of a plan, and rounds.Done.
-func stages(s *setup.Setup) (phases []string) {
+// phasesOf lists the phases of a plan, and rounds.Done.
+func phasesOf(s *setup.Setup) (phases []string) {
 	if s.Receives() {
 		phases = append(phases, taskEncoder)
 	}

@@ -32,7 +32,7 @@ func checkEncoder(s *setup.Setup, e *suffiae.Encoder) error {
 // train trains an encoder on the site's subjects that are not held and whose outcome is
 // known. The random numbers follow from the plan's seed and the site's name, so that
 // training again gives the same encoder.
-func (h site) train(ctx context.Context, data dataset.Source) (*suffiae.Encoder, error) {
+func (h half) train(ctx context.Context, data dataset.Source) (*suffiae.Encoder, error) {
 	var rows [][]float64
 	var labels []bool
 	for row, err := range data.Rows(ctx) {

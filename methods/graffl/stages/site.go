@@ -11,21 +11,21 @@ import (
 	"parley/internal/wire"
 	"parley/method"
 	"parley/method/rounds"
-	"parley/methods/graffl/augment"
 	"parley/methods/graffl/options"
 	"parley/methods/graffl/setup"
 	"parley/methods/graffl/suffiae"
 	"parley/privacy"
 )
 
-// site is a site's half of a plan with codes or classes: it answers the tasks around
+// half is a site's half of a plan with codes or classes: it answers the tasks around
 // the variant's, and lets the variant's see codes.
-type site struct {
+type half struct {
 	*setup.Site
 	variant method.Site
 }
 
-func NewSite(h *setup.Site, variant method.Site) method.Site { return site{h, variant} }
+// NewSite is the half at a site, around that of a variant.
+func NewSite(h *setup.Site, variant method.Site) method.Site { return half{h, variant} }
 
 // Listed is what a site is asked for over a whole study, by a variant and around it.
 func Listed(s *setup.Setup, site string, v setup.Variant) (list []privacy.Listed) {
@@ -69,7 +69,7 @@ func worthRequest(s *setup.Setup) privacy.Request {
 }
 
 // Run implements [method.Site].
-func (h site) Run(ctx context.Context, t method.Task, s *privacy.Session) (method.Answer, error) {
+func (h half) Run(ctx context.Context, t method.Task, s *privacy.Session) (method.Answer, error) {
 	if h.Trains() {
 		data, err := s.Data()
 		if err != nil {
@@ -100,7 +100,7 @@ func (h site) Run(ctx context.Context, t method.Task, s *privacy.Session) (metho
 // prepare makes the encoder ready that a task is about, and returns the task without it. A
 // site takes one encoder in a study: with another for every task, whoever asks could
 // scan rows out.
-func (h site) prepare(ctx context.Context, t method.Task, kept []byte, data dataset.Source) ([]byte, error) {
+func (h half) prepare(ctx context.Context, t method.Task, kept []byte, data dataset.Source) ([]byte, error) {
 	if !h.Receives() || t.Kind == taskEncoder {
 		if h.Receives() && h.Name != h.Options.Encoder.Site {
 			return nil, fmt.Errorf("the plan has site %s train the encoder", h.Options.Encoder.Site)
@@ -115,7 +115,7 @@ func (h site) prepare(ctx context.Context, t method.Task, kept []byte, data data
 }
 
 // own trains the site's encoder, once.
-func (h site) own(ctx context.Context, data dataset.Source) error {
+func (h half) own(ctx context.Context, data dataset.Source) error {
 	if h.Encoder != nil {
 		return nil
 	}
@@ -127,7 +127,7 @@ func (h site) own(ctx context.Context, data dataset.Source) error {
 }
 
 // accept takes an encoder, if it fits the plan and is the one whose digest was kept.
-func (h site) accept(e *suffiae.Encoder, kept []byte) error {
+func (h half) accept(e *suffiae.Encoder, kept []byte) error {
 	if err := checkEncoder(h.Setup, e); err != nil {
 		return fmt.Errorf("the shared encoder: %w", err)
 	}
@@ -146,7 +146,7 @@ func (h site) accept(e *suffiae.Encoder, kept []byte) error {
 }
 
 // answerLinear answers with the site's own classifier.
-func (h site) answerLinear(ctx context.Context, t method.Task, s *privacy.Session) (any, error) {
+func (h half) answerLinear(ctx context.Context, t method.Task, s *privacy.Session) (any, error) {
 	if err := rounds.Open(t, new(linearTask)); err != nil {
 		return nil, err
 	}
@@ -158,7 +158,7 @@ func (h site) answerLinear(ctx context.Context, t method.Task, s *privacy.Sessio
 }
 
 // answerWorth answers with the scores of all arms.
-func (h site) answerWorth(ctx context.Context, t method.Task, s *privacy.Session) (any, error) {
+func (h half) answerWorth(ctx context.Context, t method.Task, s *privacy.Session) (any, error) {
 	share := new(worthShare)
 	if err := rounds.Open(t, share); err != nil {
 		return nil, err
@@ -174,22 +174,9 @@ func (h site) answerWorth(ctx context.Context, t method.Task, s *privacy.Session
 	return w.answer(), nil
 }
 
-// answer is what leaves the site of a comparison.
-func (w *worth) answer() *worthAnswer {
-	if w == nil {
-		return new(worthAnswer)
-	}
-	a := &worthAnswer{Scarce: w.Scarce, Other: w.Other, Held: w.held, HeldScarce: w.heldScarce, Arms: append([]augment.Result{}, w.Results...),
-		Verdict: w.Verdict, Gain: w.Gain, GainError: w.GainError}
-	for i := range a.Arms {
-		a.Arms[i].Problem = ""
-	}
-	return a
-}
-
 // Report implements [method.Site]: what the variant reports, and what the generated rows are
 // worth here.
-func (h site) Report(ctx context.Context, shared []byte, data dataset.Source) (*method.Result, error) {
+func (h half) Report(ctx context.Context, shared []byte, data dataset.Source) (*method.Result, error) {
 	share := new(siteShare)
 	if err := wire.Unmarshal(shared, share); err != nil {
 		return nil, fmt.Errorf("decoding what the study shares: %w", err)

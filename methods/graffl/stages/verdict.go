@@ -17,7 +17,7 @@ import (
 
 // reportWorth adds to a site's own report what synthetic rows are worth there, the rows if
 // they are kept, and the classifier to use.
-func (h site) reportWorth(ctx context.Context, r *method.Result, share *worthShare, data dataset.Source) error {
+func (h half) reportWorth(ctx context.Context, r *method.Result, share *worthShare, data dataset.Source) error {
 	w, err := h.compare(ctx, share, data)
 	if err != nil {
 		return err
@@ -113,7 +113,7 @@ func verdictTitle(v augment.Verdict) string {
 }
 
 // armsTable lists what may be done about the class, and how it did.
-func (h site) armsTable(w *worth) *figure.Table {
+func (h half) armsTable(w *worth) *figure.Table {
 	var names []string
 	var added, validated, auc, f1, score figure.Numbers
 	for _, r := range w.Results {
@@ -156,7 +156,7 @@ func capital(s string) string {
 
 // syntheticCSV writes the rows that were kept, in the features' own units or as codes, with
 // the class.
-func (h site) syntheticCSV(w *worth) (method.File, error) {
+func (h half) syntheticCSV(w *worth) (method.File, error) {
 	var b bytes.Buffer
 	out := csv.NewWriter(&b)
 	if err := out.Write(append(append([]string{}, h.Names...), h.Options.Scarce.Outcome.Column)); err != nil {

@@ -9,11 +9,9 @@ import (
 	"slices"
 
 	"parley/dataset"
-	"parley/internal/wire"
 	"parley/methods/graffl/augment"
 	"parley/methods/graffl/mixture"
 	"parley/methods/graffl/setup"
-	"parley/methods/graffl/suffiae"
 )
 
 // What rows of the scarce class, drawn from the mixture, are worth to a site: every
@@ -26,89 +24,9 @@ const (
 	maxSharedNumbers = 1 << 21
 )
 
-// worthShare is what a site needs for it.
-type worthShare struct {
-	Sample     *setup.Sample `cbor:"sample"`     // of the posterior
-	Classifier *linearAnswer `cbor:"classifier"` // of the site From; nil if there is none
-	From       string        `cbor:"from"`
-}
-
-// linearAnswer is a site's own classifier of the scarce class, by what the mixture sees
-// of a subject in [unitsOf].
-type linearAnswer struct {
-	Weights   wire.Vector `cbor:"weights"` // none: the site has subjects of one class only
-	Intercept float64     `cbor:"intercept"`
-	Scarce    int         `cbor:"scarce"` // rows of the class that it was fitted to
-	Other     int         `cbor:"other"`
-}
-
-func (a *linearAnswer) check(d int) error {
-	if len(a.Weights) != 0 && len(a.Weights) != d {
-		return fmt.Errorf("a classifier with %d weights, where rows have %d numbers", len(a.Weights), d)
-	}
-	if a.Scarce < 0 || a.Scarce > setup.MaxRows || a.Other < 0 || a.Other > setup.MaxRows {
-		return fmt.Errorf("a classifier of %d rows of the class and %d others: want 0 to %d", a.Scarce, a.Other, setup.MaxRows)
-	}
-	if len(a.Weights) > 0 && (a.Scarce == 0 || a.Other == 0) {
-		return fmt.Errorf("a classifier of %d rows of the class and %d others: it takes both", a.Scarce, a.Other)
-	}
-	// Another site may borrow it, whose scores would else be no numbers.
-	for _, v := range append(slices.Clone(a.Weights), a.Intercept) {
-		if !(math.Abs(v) <= maxLinear) {
-			return fmt.Errorf("a classifier with the number %v: want at most ±%v", v, float64(maxLinear))
-		}
-	}
-	return nil
-}
-
-const (
-	maxLinear = 1e9 // of a classifier's weights and intercept
-	maxUnits  = 1e9 // of a row: gross errors are moved there, so that sums of squares are finite
-)
-
-// classifier returns it in augment's terms; nil if there is none.
-func (a *linearAnswer) classifier() *augment.LinearClassifier {
-	if a == nil || len(a.Weights) == 0 {
-		return nil
-	}
-	return &augment.LinearClassifier{Weights: a.Weights, Intercept: a.Intercept}
-}
-
-// units are those in which classifiers see rows. Codes are in common units as they are;
-// features are brought there by their public ranges.
-func unitsOf(s *setup.Setup) *suffiae.Inputs {
-	in := new(suffiae.Inputs)
-	for i := range s.Names {
-		centre, scale := 0., 1.
-		if s.Options.Encoder == nil {
-			centre, scale = s.Lo[i]+(s.Hi[i]-s.Lo[i])/2, (s.Hi[i]-s.Lo[i])/(2*setup.InputLimit)
-		}
-		in.Centre, in.Scale = append(in.Centre, centre), append(in.Scale, scale)
-	}
-	return in
-}
-
-// toUnits brings a row there.
-func toUnits(in *suffiae.Inputs, x []float64) []float64 {
-	u := make([]float64, len(x))
-	for i, v := range x {
-		u[i] = min(max((v-in.Centre[i])/in.Scale[i], -maxUnits), maxUnits)
-	}
-	return u
-}
-
-// fromUnits brings a row back.
-func fromUnits(in *suffiae.Inputs, u []float64) []float64 {
-	x := make([]float64, len(u))
-	for i, v := range u {
-		x[i] = in.Centre[i] + in.Scale[i]*v
-	}
-	return x
-}
-
 // labelled returns the subjects whose outcome is known, those that may be learned from and
 // those that are held.
-func (h site) labelled(ctx context.Context, data dataset.Source) (own, held augment.Labelled, err error) {
+func (h half) labelled(ctx context.Context, data dataset.Source) (own, held augment.Labelled, err error) {
 	known := func(row *dataset.Row) bool {
 		_, known := h.Known(row)
 		return known
@@ -133,7 +51,7 @@ func (h site) labelled(ctx context.Context, data dataset.Source) (own, held augm
 }
 
 // linear fits the site's own classifier.
-func (h site) linear(ctx context.Context, data dataset.Source) (*linearAnswer, error) {
+func (h half) linear(ctx context.Context, data dataset.Source) (*linearAnswer, error) {
 	own, _, err := h.labelled(ctx, data)
 	if err != nil {
 		return nil, err
@@ -159,7 +77,7 @@ type worth struct {
 
 // compare tries all arms. It is nil where there is nothing to compare: no row of the
 // other class to learn from.
-func (h site) compare(ctx context.Context, share *worthShare, data dataset.Source) (*worth, error) {
+func (h half) compare(ctx context.Context, share *worthShare, data dataset.Source) (*worth, error) {
 	own, held, err := h.labelled(ctx, data)
 	if err != nil {
 		return nil, err
@@ -197,7 +115,7 @@ func (h site) compare(ctx context.Context, share *worthShare, data dataset.Sourc
 
 // generate draws rows from the posterior predictive distribution: each from a draw of its
 // own, so that what is not known of the mixture is in them.
-func (h site) generate(p *mixture.Posterior, n int) ([][]float64, error) {
+func (h half) generate(p *mixture.Posterior, n int) ([][]float64, error) {
 	seed := h.Seed(fmt.Sprintf("synthetic %q", h.Name))
 	r := rand.New(rand.NewPCG(seed, mixture.SplitMix(seed)))
 	in := unitsOf(h.Setup)
@@ -239,7 +157,7 @@ func checkDraws(s *setup.Setup, p *mixture.Posterior) error {
 }
 
 // checkShare checks what a site is to compare synthetic rows with.
-func (h site) checkShare(w *worthShare) error {
+func (h half) checkShare(w *worthShare) error {
 	switch known := slices.Contains(h.Plan.Sites, w.From); {
 	case w.Classifier == nil && w.From == "":
 		return nil
@@ -250,4 +168,17 @@ func (h site) checkShare(w *worthShare) error {
 		return fmt.Errorf("from site %q: %w", w.From, err)
 	}
 	return nil
+}
+
+// answer is what leaves the site of a comparison.
+func (w *worth) answer() *worthAnswer {
+	if w == nil {
+		return new(worthAnswer)
+	}
+	a := &worthAnswer{Scarce: w.Scarce, Other: w.Other, Held: w.held, HeldScarce: w.heldScarce, Arms: append([]augment.Result{}, w.Results...),
+		Verdict: w.Verdict, Gain: w.Gain, GainError: w.GainError}
+	for i := range a.Arms {
+		a.Arms[i].Problem = ""
+	}
+	return a
 }

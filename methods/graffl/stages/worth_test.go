@@ -13,7 +13,7 @@ import (
 
 // A gross error in one row costs a site neither its classifier nor its probabilities.
 func TestGrossErrorsLeaveAClassifier(t *testing.T) {
-	h := site{Site: &setup.Site{Setup: setuptest.New(setuptest.Text(2, "components: 1, draws: 64, scarce: {outcome: {column: sick, levels: [no, yes]}, held: 0.3}", "{protection: none}")), Name: "a"}}
+	h := half{Site: &setup.Site{Setup: setuptest.New(setuptest.Text(2, "components: 1, draws: 64, scarce: {outcome: {column: sick, levels: [no, yes]}, held: 0.3}", "{protection: none}")), Name: "a"}}
 	var rows []dataset.Row
 	for i := range 40 {
 		x := float64(i%5) - 2
