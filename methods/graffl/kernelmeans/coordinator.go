@@ -5,9 +5,9 @@
 //
 // Where the landmarks are and how wide the kernel is follows from the plan; a task is
 // empty. Under differential protection the one sum, which [setup.New] declares with its
-// noise, is clipped and noised by the session (site.go), what arrives is taken as numbers that noise may have moved anywhere
-// (coordinator.go), and the noise is part of the likelihood (package landmark). attacks.go
-// says in each report what an attacker can do with the release.
+// noise, is clipped and noised by the session (site.go); what arrives is taken as numbers
+// that noise may have moved anywhere (messages.go), and the noise is part of the likelihood
+// (package landmark). attacks.go says in each report what an attacker can do with it.
 package kernelmeans
 
 import (

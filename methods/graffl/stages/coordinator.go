@@ -27,8 +27,8 @@ const (
 	phaseCalibration = "calibration"
 )
 
-// coordinator is the coordinator of a plan with codes, classes or calibration. It carries a variant, which
-// knows nothing of them, from one phase to the next:
+// coordinator is the coordinator of a plan with codes, classes or calibration. It carries a
+// variant, which knows nothing of them, from one phase to the next:
 //
 //	encoder      the encoder that all sites share, if one of them trains it
 //	classifier   every site's own classifier, a control; not under privacy
