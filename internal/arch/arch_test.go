@@ -399,7 +399,7 @@ func TestOnlyTheGateMakesReleases(t *testing.T) {
 
 func TestOnlyTestsImportWhatIsForTests(t *testing.T) {
 	for _, f := range source(t) {
-		for _, p := range []string{"engine/enginetest", "engine/nats/natstest", "method/methodtest", "method/methodtest/means"} {
+		for _, p := range []string{"engine/enginetest", "engine/nats/natstest", "method/methodtest", "method/methodtest/means", "methods/graffl/mixture/mixturetest", "methods/graffl/setup/setuptest"} {
 			if !f.test && slices.Contains(f.imports, module+"/"+p) {
 				t.Errorf("%s imports %s, which only tests may", f.path, p)
 			}

@@ -27,9 +27,7 @@ func TestFilesCanBeReadInOneSitting(t *testing.T) {
 // longFunctions are the functions above the limit, with their lines. The list must
 // shrink: nobody adds to it, and no function in it grows.
 var longFunctions = map[string]int{
-	"figure.lattice.outlines":  102,
-	"verify.verifyPriors":      123,
-	"verify.verifySetDistance": 128,
+	"figure.lattice.outlines": 102,
 }
 
 func TestFunctionsCanBeReadInOneSitting(t *testing.T) {
@@ -61,7 +59,6 @@ func TestFunctionsCanBeReadInOneSitting(t *testing.T) {
 // largePackages are the packages above the limit, with their files. The list must
 // shrink: nobody adds to it, and no package in it grows.
 var largePackages = map[string]int{
-	"methods/graffl": 44,
 	"methods/mvppca": 41,
 }
 

@@ -31,13 +31,14 @@ func Staying(sites, left []string) []string {
 
 // Leave returns left with the site added; an error if it is none of the sites.
 func Leave(sites, left []string, site string) ([]string, error) {
-	if err := member(sites, site); err != nil {
+	if err := Member(sites, site); err != nil {
 		return nil, err
 	}
 	return append(left, site), nil
 }
 
-func member(sites []string, site string) error {
+// Member reports a site that is none of the sites.
+func Member(sites []string, site string) error {
 	if !slices.Contains(sites, site) {
 		return fmt.Errorf("%q is not a site of this study", site)
 	}
@@ -73,7 +74,7 @@ func Optional(tasks []method.Task) []method.Task {
 // Expect reports an answer of nobody of the sites, or to another task than the study
 // waits for.
 func Expect(in method.Contribution, sites []string, phase string) error {
-	if err := member(sites, in.Site); err != nil {
+	if err := Member(sites, in.Site); err != nil {
 		return err
 	}
 	if in.Kind != phase {
@@ -93,10 +94,15 @@ func Decode(in method.Contribution, a any) error {
 // OnlySum returns the noised sum that is all of an answer; an error if there is a body
 // beside it, which would be exact.
 func OnlySum(in method.Contribution, name string) (*privacy.Noised, error) {
-	if len(in.Body) > 0 {
-		return nil, fmt.Errorf("the answer to %q has a body beside its noised sum", in.Kind)
+	sum, err := in.Sum(name)
+	if len(in.Body) == 0 {
+		return sum, err
 	}
-	return in.Sum(name)
+	beside := fmt.Errorf("the answer to %q has a body beside its noised sum", in.Kind)
+	if err != nil { // which says what is there in place of the sum
+		return nil, fmt.Errorf("%w: %w", beside, err)
+	}
+	return nil, beside
 }
 
 // Open decodes a task's body to task, a pointer. Its numbers are unchecked.

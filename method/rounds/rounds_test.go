@@ -98,3 +98,15 @@ func TestWhatIsNotExpectedIsRefused(t *testing.T) {
 		}
 	}
 }
+
+func TestOnlySitesAreMembers(t *testing.T) {
+	sites := []string{"a", "b"}
+	if err := rounds.Member(sites, "b"); err != nil {
+		t.Error(err)
+	}
+	for _, site := range []string{"", "c", "A"} {
+		if err := rounds.Member(sites, site); err == nil || !strings.Contains(err.Error(), "not a site of this study") {
+			t.Errorf("site %q: %v", site, err)
+		}
+	}
+}

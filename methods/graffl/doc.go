@@ -1,23 +1,27 @@
 // Package graffl is learning without gradients: a Bayesian Gaussian mixture from rows that
 // stay at their sites, by simulating from the model and comparing (Hahn and Lee, GRAFFL,
 // 2020, whose sections and algorithms are cited). [Method] is all that a program needs; a
-// plan's [Options] choose what it does.
+// plan's [options.Options] choose what it does.
 //
-// # Where to look
+// # Rooms
 //
-// The method's halves are here, each variant with its own, chosen once (variant.go):
+// Here the method is put together from the plan (method.go), described (describe.go,
+// notes.go), and what it leaves is opened again (model.go). Below are, from the plan to
+// the report:
 //
-//   - landmark, the default: coordinator.go and site_landmark.go. Each site releases once
-//     its mean kernel values at public points, noised; the noise is part of the likelihood.
-//     After that one release nothing more is asked of a site.
-//   - published: coordinator_published.go and site_published.go. Algorithm 2, for
-//     comparison: it does not contract to the posterior, and gives the rows away.
-//   - set: coordinator_set.go and site_set.go. One parameter for each simulated set.
+//   - options: what a plan says; setup: what follows from it for both halves
+//   - kernelmeans: variant landmark, the default. Each site releases once its mean kernel
+//     values at public points, noised; the noise is part of the likelihood. After that one
+//     release nothing more is asked of a site.
+//   - published: Algorithm 2, for comparison: it does not contract to the posterior, and
+//     gives the rows away
+//   - set: one parameter for each simulated set
+//   - stages: codes, classes and calibration around any of these variants, and what
+//     synthetic rows of a scarce class are worth
+//   - report: the sample as files, numbers, pictures and sections
+//   - attacks: the attacks that this method knows of itself
 //
-// stages*.go put codes, classes and calibration around any of them; worth*.go and
-// classifier.go are what synthetic rows of a scarce class are worth; pictures*.go and
-// report_*.go are the report; attack_*.go mount the attacks. Below this package, each
-// without knowledge of sites and plans:
+// And without knowledge of sites:
 //
 //   - mixture: mixtures, priors, samples, matching, discrepancies, linear algebra
 //   - landmark: landmarks, their moments, the posterior given them, its calibration

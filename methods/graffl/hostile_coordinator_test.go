@@ -11,6 +11,8 @@ import (
 
 	"parley/internal/wire"
 	"parley/method"
+	"parley/method/rounds"
+	"parley/methods/graffl/setup"
 	"parley/privacy"
 	"parley/privacy/privacytest"
 	"parley/sitestore"
@@ -66,7 +68,7 @@ func TestTasksThatNoStudyAsksAreRefused(t *testing.T) {
 		}
 		p := parsePlan(t, studied()[name])
 		tasks := asked(t, p)
-		setup, err := newSetup(p)
+		setup, err := setup.New(p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -93,12 +95,12 @@ func TestTasksThatNoStudyAsksAreRefused(t *testing.T) {
 }
 
 // worsen changes what a task holds, or the encoder around it.
-func worsen(t testing.TB, r *rand.Rand, s *setup, task method.Task) (body []byte, ok bool) {
+func worsen(t testing.TB, r *rand.Rand, s *setup.Setup, task method.Task) (body []byte, ok bool) {
 	t.Helper()
 	outer := &encodedTask{Body: task.Body}
-	around := s.receives() && task.Kind != taskEncoder
+	around := s.Receives() && task.Kind != taskEncoder
 	if around {
-		if err := decodeTask(task, outer); err != nil {
+		if err := rounds.Open(task, outer); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -137,7 +139,7 @@ func TestEveryNumberOfATaskIsBounded(t *testing.T) {
 	}
 	_, s := stagedHalves(t, "components: 1\n  draws: 64")
 	share := func() *worthShare {
-		return &worthShare{Sample: &sample{Weights: constant(1, 1), Numbers: wire.Vector{1, 0, 0, 1, 0, 0, 1}},
+		return &worthShare{Sample: &setup.Sample{Weights: constant(1, 1), Numbers: wire.Vector{1, 0, 0, 1, 0, 0, 1}},
 			Classifier: &linearAnswer{Weights: constant(2, 1), Scarce: 1, Other: 1}, From: "b"}
 	}
 	if _, err := s.ask(t, taskWorth, pack(t, share()), sitestore.NewMemory()); err != nil {

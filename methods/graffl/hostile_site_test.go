@@ -14,6 +14,8 @@ import (
 	"parley/dataset"
 	"parley/internal/wire"
 	"parley/method"
+	"parley/method/rounds"
+	"parley/methods/graffl/setup"
 	"parley/privacy/privacytest"
 	"parley/study"
 )
@@ -101,7 +103,7 @@ func spoil(t testing.TB, r *rand.Rand, in method.Contribution) (method.Contribut
 		in.Body = []byte{byte(r.Uint32())}
 		return in, true
 	}
-	if err := decodeAnswer(in, a); err != nil {
+	if err := rounds.Decode(in, a); err != nil {
 		t.Fatal(err)
 	}
 	mutate(r, a)
@@ -138,7 +140,7 @@ func TestTheStudyEndsWhateverASiteAnswers(t *testing.T) {
 			if err != nil {
 				what := said[min(x.refused, len(said)-1)]
 				a := answerTypes[what.Kind]()
-				t.Fatalf("%s, try %d: after answer %d to %q at step %d: %v\n%v %.2000v", name, try, x.refused, what.Kind, when, err, decodeAnswer(what, a), a)
+				t.Fatalf("%s, try %d: after answer %d to %q at step %d: %v\n%v %.2000v", name, try, x.refused, what.Kind, when, err, rounds.Decode(what, a), a)
 			}
 			if refused += x.refused; x.taken {
 				taken++
@@ -159,33 +161,33 @@ func TestTheStudyEndsOnAnswersThatNoRowsGive(t *testing.T) {
 		plan string
 		body func(n int) any
 	}{
-		"every row at every landmark": {taskLandmarks, func(n int) any { return landmarkAnswer{constant(n, maxRows), maxRows} }},
-		"many rows at none":           {taskLandmarks, func(n int) any { return landmarkAnswer{constant(n, 0), maxRows} }},
+		"every row at every landmark": {taskLandmarks, func(n int) any { return landmarkAnswer{constant(n, setup.MaxRows), setup.MaxRows} }},
+		"many rows at none":           {taskLandmarks, func(n int) any { return landmarkAnswer{constant(n, 0), setup.MaxRows} }},
 		"many rows at one": {taskLandmarks, func(n int) any {
-			a := landmarkAnswer{constant(n, 0), maxRows}
-			a.Sums[n/2] = maxRows
+			a := landmarkAnswer{constant(n, 0), setup.MaxRows}
+			a.Sums[n/2] = setup.MaxRows
 			return a
 		}},
 		"many rows at every other": {taskLandmarks, func(n int) any {
-			a := landmarkAnswer{constant(n, 0), maxRows}
+			a := landmarkAnswer{constant(n, 0), setup.MaxRows}
 			for i := 0; i < n; i += 2 {
-				a.Sums[i] = maxRows
+				a.Sums[i] = setup.MaxRows
 			}
 			return a
 		}},
 		"no row, calibrated":    {"calibrated", func(n int) any { return landmarkAnswer{constant(n, 0), 0} }},
-		"many rows, calibrated": {"calibrated", func(n int) any { return landmarkAnswer{constant(n, maxRows), maxRows} }},
+		"many rows, calibrated": {"calibrated", func(n int) any { return landmarkAnswer{constant(n, setup.MaxRows), setup.MaxRows} }},
 		"far rows":              {taskDistances, func(int) any { return distancesAnswer{constant(30, most)} }},
 		"rows on the points":    {taskDistances, func(int) any { return distancesAnswer{constant(30, 0)} }},
 		"no rows":               {taskDistances, func(int) any { return distancesAnswer{} }},
-		"far from every set":    {taskDiscrepancies, func(int) any { return discrepanciesAnswer{constant(16, most), maxRows} }},
-		"near to every set":     {taskDiscrepancies, func(int) any { return discrepanciesAnswer{constant(16, 0), maxRows} }},
+		"far from every set":    {taskDiscrepancies, func(int) any { return discrepanciesAnswer{constant(16, most), setup.MaxRows} }},
+		"near to every set":     {taskDiscrepancies, func(int) any { return discrepanciesAnswer{constant(16, 0), setup.MaxRows} }},
 		"a steep classifier": {"classes alone", func(int) any {
-			return linearAnswer{Weights: constant(2, maxLinear), Intercept: -maxLinear, Scarce: maxRows, Other: 1}
+			return linearAnswer{Weights: constant(2, maxLinear), Intercept: -maxLinear, Scarce: setup.MaxRows, Other: 1}
 		}},
 	} {
 		p := parsePlan(t, studied()[x.plan])
-		s, err := newSetup(p)
+		s, err := setup.New(p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -193,7 +195,7 @@ func TestTheStudyEndsOnAnswersThatNoRowsGive(t *testing.T) {
 			if step > 0 {
 				return nil
 			}
-			in.Body = pack(t, x.body(s.marks.Len()))
+			in.Body = pack(t, x.body(s.Marks.Len()))
 			return []method.Contribution{in}
 		})
 		if err != nil || !got.taken {

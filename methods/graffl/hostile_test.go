@@ -11,7 +11,10 @@ import (
 	"parley/dataset"
 	"parley/internal/wire"
 	"parley/method"
+	"parley/method/rounds"
 	"parley/methods/graffl/abc"
+	"parley/methods/graffl/report"
+	"parley/methods/graffl/setup"
 	"parley/privacy"
 	"parley/sitestore"
 	"parley/study"
@@ -35,21 +38,36 @@ var hostileOptions = map[string]string{
 
 const hostilePrivate = "{protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 5, delta: 1e-5}}"
 
-// hostileHalves are the halves of a plan, and a state that waits for answers.
-func hostileHalves(t testing.TB, options, privacy string) (c method.Coordinator, h *site, waiting func() method.State) {
+// half is a site's half, with what it knows from the plan.
+type half struct {
+	method.Site
+	*setup.Setup
+	Name string
+}
+
+// halves are those of a plan: the coordinator's, and that of site a.
+func halves(t testing.TB, p *study.Plan) (method.Coordinator, half) {
 	t.Helper()
-	p, err := study.Parse("plan.yaml", fmt.Appendf(nil, hostilePlan, options, privacy), method.Registry{Method{}})
+	c, err := Method{}.Coordinator(p)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c, err = (Method{}).Coordinator(p); err != nil {
-		t.Fatal(err)
-	}
-	s, err := Method{}.Site(p, "a")
+	h, err := Method{}.Site(p, "a")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c, siteOf(s), func() method.State {
+	s, err := setup.New(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, half{h, s, "a"}
+}
+
+// hostileHalves are the halves of a plan, and a state that waits for answers.
+func hostileHalves(t testing.TB, options, privacy string) (c method.Coordinator, h half, waiting func() method.State) {
+	t.Helper()
+	c, h = halves(t, parsePlan(t, fmt.Sprintf(hostilePlan, options, privacy)))
+	return c, h, func() method.State {
 		s, err := c.Init()
 		if err != nil {
 			t.Fatal(err)
@@ -60,15 +78,6 @@ func hostileHalves(t testing.TB, options, privacy string) (c method.Coordinator,
 		}
 		return step.State
 	}
-}
-
-func pack(t testing.TB, v any) []byte {
-	t.Helper()
-	b, err := wire.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
 }
 
 func constant(n int, x float64) wire.Vector { return slices.Repeat(wire.Vector{x}, n) }
@@ -101,7 +110,7 @@ func TestHostileAnswersAreRefused(t *testing.T) {
 		}
 		c, h, waiting := hostileHalves(t, hostileOptions[x.kind], x.privacy)
 		s := waiting()
-		in := method.Contribution{Site: "a", Kind: x.kind, Body: pack(t, x.body(h.marks.Len()))}
+		in := method.Contribution{Site: "a", Kind: x.kind, Body: pack(t, x.body(h.Marks.Len()))}
 		_, err := c.Fold(s, in)
 		if (x.problem == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), x.problem) {
 			t.Errorf("%s: got %v, want %q", name, err, x.problem)
@@ -133,20 +142,20 @@ func TestHostileTasksAreRefused(t *testing.T) {
 				t.Errorf("%s: %+v was answered", kind, body)
 			}
 		}
-		g := behindGate(t, h.plan, h.name, sitestore.NewMemory(), threeRows(t, h.plan))
+		g := behindGate(t, h.Plan, h.Name, sitestore.NewMemory(), threeRows(t, h.Plan))
 		if _, err := g.admit(method.Task{Kind: "else"}); !errors.Is(err, privacy.ErrRefused) {
 			t.Errorf("%s: a task that the plan does not have: %v", kind, err)
 		}
-		if _, err := h.variant.site(h).Run(t.Context(), method.Task{Kind: "else"}, nil); err == nil {
+		if _, err := h.Site.Run(t.Context(), method.Task{Kind: "else"}, nil); err == nil {
 			t.Errorf("%s: a task that the plan does not have was answered", kind)
 		}
 	}
 }
 
 // answerOf is a fresh site's answer to a task, through its gate.
-func answerOf(t testing.TB, h *site, kind string, body []byte) (method.Contribution, error) {
+func answerOf(t testing.TB, h half, kind string, body []byte) (method.Contribution, error) {
 	t.Helper()
-	return behindGate(t, h.plan, h.name, sitestore.NewMemory(), threeRows(t, h.plan)).answer(t, method.Task{Site: h.name, Kind: kind, Body: body})
+	return behindGate(t, h.Plan, h.Name, sitestore.NewMemory(), threeRows(t, h.Plan)).answer(t, method.Task{Site: h.Name, Kind: kind, Body: body})
 }
 
 // threeRows are what a site of hostilePlan holds.
@@ -168,32 +177,28 @@ func TestDamagedStatesAreRefused(t *testing.T) {
 	nan := math.NaN()
 	for name, x := range map[string]struct {
 		kind  string
-		state method.State
+		state any
 	}{
-		"another site":         {taskLandmarks, &state{Sites: map[string]*siteSums{"z": {}}}},
-		"few sums":             {taskLandmarks, &state{Sites: map[string]*siteSums{"a": {Sums: constant(1, 1), Rows: 3}}}},
-		"rows":                 {taskLandmarks, &state{Sites: map[string]*siteSums{"a": {Sums: constant(12, 1), Rows: nan}}}},
-		"no sample":            {taskLandmarks, &state{Phase: phaseDone}},
-		"a short sample":       {taskLandmarks, &state{Phase: phaseDone, Sample: &sample{Weights: constant(1, 1), Numbers: constant(5, 1)}}},
-		"weights of a sample":  {taskLandmarks, &state{Phase: phaseDone, Sample: &sample{Weights: constant(1, 2), Numbers: wire.Vector{.5, .5, 0, 0, 1, 1}}}},
-		"no covariance":        {taskLandmarks, &state{Phase: phaseDone, Sample: &sample{Weights: constant(1, 1), Numbers: wire.Vector{.5, .5, 0, 0, 1, -1}}}},
+		"another site":         {taskLandmarks, &landmarkState{Sites: map[string]*siteSums{"z": {}}}},
+		"few sums":             {taskLandmarks, &landmarkState{Sites: map[string]*siteSums{"a": {Sums: constant(1, 1), Rows: 3}}}},
+		"rows":                 {taskLandmarks, &landmarkState{Sites: map[string]*siteSums{"a": {Sums: constant(12, 1), Rows: nan}}}},
+		"no sample":            {taskLandmarks, &landmarkState{Phase: rounds.Done}},
+		"a short sample":       {taskLandmarks, &landmarkState{Phase: rounds.Done, Sample: &setup.Sample{Weights: constant(1, 1), Numbers: constant(5, 1)}}},
+		"weights of a sample":  {taskLandmarks, &landmarkState{Phase: rounds.Done, Sample: &setup.Sample{Weights: constant(1, 2), Numbers: wire.Vector{.5, .5, 0, 0, 1, 1}}}},
+		"no covariance":        {taskLandmarks, &landmarkState{Phase: rounds.Done, Sample: &setup.Sample{Weights: constant(1, 1), Numbers: wire.Vector{.5, .5, 0, 0, 1, -1}}}},
 		"iterations":           {taskDistances, &publishedState{Iteration: 4, Kept: abc.Acceptance{Limit: 5}}},
 		"another limit":        {taskDistances, &publishedState{Kept: abc.Acceptance{Limit: 6}}},
 		"accepted of no site":  {taskDistances, &publishedState{Kept: abc.Acceptance{Limit: 5, Kept: []abc.Answer{{Site: 2}}}}},
 		"accepted of no row":   {taskDistances, &publishedState{Kept: abc.Acceptance{Limit: 5, Kept: []abc.Answer{{Row: 2}}}, Rows: map[string]int{"a": 2}}},
 		"out of order":         {taskDistances, &publishedState{Kept: abc.Acceptance{Limit: 5, Kept: []abc.Answer{{Distance: 1}, {Distance: 2}}}, Rows: map[string]int{"a": 2}}},
-		"another phase":        {taskLandmarks, &state{Phase: "else"}},
+		"another phase":        {taskLandmarks, &landmarkState{Phase: "else"}},
 		"another plan's draws": {taskDiscrepancies, &setState{}},
 		"another prior":        {taskDiscrepancies, sampler(t, func(s *abc.SMC) { s.Prior.Kappa = 1 })},
 		"nothing to propose":   {taskDiscrepancies, sampler(t, func(s *abc.SMC) { s.Used = s.Choices.Proposals })},
 		"stopped at once":      {taskDiscrepancies, sampler(t, func(s *abc.SMC) { s.Stopped = abc.FewAccepted })},
 	} {
 		c, _, _ := hostileHalves(t, hostileOptions[x.kind], "{protection: none}")
-		data, err := x.state.MarshalBinary()
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		if _, err := c.Restore(data); err == nil {
+		if _, err := c.Restore(pack(t, x.state)); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 		if _, err := c.Restore([]byte{1, 2}); err == nil {
@@ -206,7 +211,11 @@ func TestDamagedStatesAreRefused(t *testing.T) {
 func sampler(t *testing.T, damage func(*abc.SMC)) *setState {
 	t.Helper()
 	_, _, waiting := hostileHalves(t, hostileOptions[taskDiscrepancies], "{protection: none}")
-	s := waiting().(*setState)
+	data, err := waiting().MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := unpack[setState](t, data)
 	damage(&s.SMC)
 	return s
 }
@@ -216,18 +225,18 @@ func FuzzTasks(f *testing.F) {
 	f.Add(pack(f, landmarkTask{}))
 	f.Add(pack(f, distancesTask{1}))
 	f.Add(pack(f, discrepanciesTask{Proposals: constant(5, 0)}))
-	f.Add(pack(f, sharedModel{constant(2, .5), constant(2, 0), constant(2, 1)}))
+	f.Add(pack(f, report.Shared{Weights: constant(2, .5), Means: constant(2, 0), Covs: constant(2, 1)}))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for kind, options := range hostileOptions {
 			_, h, _ := hostileHalves(t, options, "{protection: none}")
 			if _, err := answerOf(t, h, kind, body); err != nil { // what a site answers can travel
 				t.Logf("%s: %v", kind, err)
 			}
-			data, err := dataset.NewTable(h.plan.Schema(), []dataset.Row{{ID: "1", Views: [][]float64{{1}}}})
+			data, err := dataset.NewTable(h.Plan.Schema(), []dataset.Row{{ID: "1", Views: [][]float64{{1}}}})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := h.Report(t.Context(), body, data); err != nil {
+			if _, err := h.Site.Report(t.Context(), body, data); err != nil {
 				t.Logf("%s: %v", kind, err)
 			}
 		}
@@ -266,7 +275,7 @@ func FuzzModel(f *testing.F) {
 	c, h, waiting := hostileHalves(f, hostileOptions[taskLandmarks], "{protection: none}")
 	s := waiting()
 	for _, site := range []string{"a", "b"} {
-		body := pack(f, landmarkAnswer{constant(h.marks.Len(), 0.5), 4})
+		body := pack(f, landmarkAnswer{constant(h.Marks.Len(), 0.5), 4})
 		if _, err := c.Fold(s, method.Contribution{Site: site, Kind: taskLandmarks, Body: body}); err != nil {
 			f.Fatal(err)
 		}
@@ -279,12 +288,12 @@ func FuzzModel(f *testing.F) {
 	if err != nil || r.Files[0].Name != "model/model.json" {
 		f.Fatal(err)
 	}
-	if _, err := LoadModel(r.Files[0].Data); err != nil {
+	if _, err := report.LoadModel(r.Files[0].Data); err != nil {
 		f.Fatal(err)
 	}
 	f.Add(r.Files[0].Data)
 	f.Fuzz(func(t *testing.T, data []byte) {
-		m, err := LoadModel(data)
+		m, err := report.LoadModel(data)
 		if err != nil {
 			return
 		}
@@ -293,17 +302,4 @@ func FuzzModel(f *testing.F) {
 		}
 		m.Schema()
 	})
-}
-
-// siteOf returns what the site halves of all variants have in common.
-func siteOf(s method.Site) *site {
-	switch s := s.(type) {
-	case landmarkSite:
-		return s.site
-	case publishedSite:
-		return s.site
-	case setSite:
-		return s.site
-	}
-	return s.(stagedSite).site
 }

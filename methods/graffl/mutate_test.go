@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"reflect"
+
+	"parley/methods/graffl/setup"
 )
 
 // What a message holds, changed for the worse: numbers of every kind and size,
@@ -14,7 +16,7 @@ var worstFloats = []float64{0, math.Copysign(0, -1), 5e-324, -5e-324, 1, -1, 0.5
 // Numbers that no message of this program holds, but other programs may write.
 var noFloats = []float64{math.NaN(), math.Inf(1), math.Inf(-1)}
 
-var worstInts = []int64{0, 1, -1, 2, 7, 39, 40, 41, 1 << 20, maxRows, maxRows + 1, -maxRows, 1 << 53, 1 << 62, -1 << 62, math.MaxInt64, math.MinInt64}
+var worstInts = []int64{0, 1, -1, 2, 7, 39, 40, 41, 1 << 20, setup.MaxRows, setup.MaxRows + 1, -setup.MaxRows, 1 << 53, 1 << 62, -1 << 62, math.MaxInt64, math.MinInt64}
 
 // mutate changes something of what p points to. It returns false if there is nothing
 // to change.

@@ -3,6 +3,7 @@ package graffl
 import (
 	"fmt"
 
+	"parley/methods/graffl/options"
 	"parley/problem"
 	"parley/study"
 )
@@ -10,7 +11,7 @@ import (
 // Notes implements [method.Noter]: what plans give away that are not private, and what
 // variants that are there to compare with do.
 func (Method) Notes(p *study.Plan) (notes problem.List) {
-	o, ok := p.Method.Options.(*Options)
+	o, ok := p.Method.Options.(*options.Options)
 	if !ok {
 		return nil
 	}
@@ -19,18 +20,18 @@ func (Method) Notes(p *study.Plan) (notes problem.List) {
 		row = "row's code"
 	}
 	switch o.Variant {
-	case VariantLandmark:
+	case options.VariantLandmark:
 		if p.Privacy.Differential() {
 			break
 		}
-		if l, err := o.landmarks(p); err == nil {
+		if l, err := o.PlaceLandmarks(p); err == nil {
 			notes.Add(problem.Problem{Where: "privacy", What: fmt.Sprintf("without noise, landmarks give away every %s of a site with up to %d of them, and whoever joins or leaves between two studies", row, l.Len()/l.Dim),
 				Hint: "protection: differential for data of persons; else sites with ten times as many rows, or more"})
 		}
-	case VariantPublished:
-		notes.Add(problem.Problem{Where: "method.variant", What: fmt.Sprintf("published gives every %s away, by %d exact distances to known points, and what it accepts does not become the posterior", row, o.dim(p)+1),
+	case options.VariantPublished:
+		notes.Add(problem.Problem{Where: "method.variant", What: fmt.Sprintf("published gives every %s away, by %d exact distances to known points, and what it accepts does not become the posterior", row, o.Dim(p)+1),
 			Hint: "it is there to compare with; variant: landmark for data of persons"})
-	case VariantSet:
+	case options.VariantSet:
 		notes.Add(problem.Problem{Where: "method.variant", What: fmt.Sprintf("set releases up to %d exact means over each site's rows, which tell of single rows, and its intervals are not to be relied on", o.Set.Proposals),
 			Hint: "variant: landmark for data of persons"})
 	}

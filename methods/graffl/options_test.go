@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"parley/methods/graffl"
+	"parley/methods/graffl/options"
 	"parley/study"
 )
 
@@ -163,27 +164,33 @@ func refused(t *testing.T, plan, want string) {
 
 // Defaults follow the features and survive the plan's encoding.
 func TestDefaultsAreWrittenIntoThePlan(t *testing.T) {
-	for options, check := range map[string]func(o *graffl.Options) bool{
-		"encoder: {}\n" + sick: func(o *graffl.Options) bool {
-			return o.Encoder.Kind == graffl.EncoderSuffiAE && o.Encoder.Shared && o.Encoder.Site == "a" && o.Encoder.Epochs > 0 && o.Scarce.Class == "yes" && o.Scarce.Held == 0.25 &&
-				o.Prior.Freedom == float64(o.Encoder.Dimension)+3 && *o.Landmarks == graffl.LandmarkOptions{Bandwidth: 0.125, Scattered: 64, Law: graffl.LawNormal} && o.Prior.Spread == 0.005
+	for text, check := range map[string]func(o *options.Options) bool{
+		"encoder: {}\n" + sick: func(o *options.Options) bool {
+			return o.Encoder.Kind == options.EncoderSuffiAE && o.Encoder.Shared && o.Encoder.Site == "a" && o.Encoder.Epochs > 0 && o.Scarce.Class == "yes" && o.Scarce.Held == 0.25 &&
+				o.Prior.Freedom == float64(o.Encoder.Dimension)+3 && *o.Landmarks == options.LandmarkOptions{Bandwidth: 0.125, Scattered: 64, Law: options.LawNormal} && o.Prior.Spread == 0.005
 		},
-		"encoder: {hidden: [], reconstruction: 0}\n" + sick: func(o *graffl.Options) bool { return len(o.Encoder.Hidden) == 0 && o.Encoder.Reconstruction == 0 },
-		"encoder: {kind: projection, dimension: 2}": func(o *graffl.Options) bool {
+		"encoder: {hidden: [], reconstruction: 0}\n" + sick: func(o *options.Options) bool { return len(o.Encoder.Hidden) == 0 && o.Encoder.Reconstruction == 0 },
+		"encoder: {kind: projection, dimension: 2}": func(o *options.Options) bool {
 			return o.Encoder.Shared && o.Encoder.Epochs == 0 && o.Landmarks.Scattered == 64
 		},
-		"variant: landmark": func(o *graffl.Options) bool {
+		"variant: landmark": func(o *options.Options) bool {
 			return o.Draws == 384 && o.Landmarks.Bandwidth == 1./16 && o.Prior.Freedom == 4
 		},
-		"variant: published": func(o *graffl.Options) bool { return o.Published.Rounds == 100 && o.Landmarks == nil },
-		"variant: set":       func(o *graffl.Options) bool { return o.Set.Proposals == 15000 && o.Set.Discrepancy == "energy" },
+		"variant: published": func(o *options.Options) bool { return o.Published.Rounds == 100 && o.Landmarks == nil },
+		"encoder: {dimension: 3, epochs: 200, batch: 32, rate: 0.001}\n" + sick: func(o *options.Options) bool {
+			return o.Encoder.Epochs == 200 && o.Encoder.Batch == 32 && o.Encoder.Rate == 0.001 && o.Encoder.Noise == 0.05
+		},
+		"variant: set\nset: {proposals: 50000, least_acceptance: 0.002}": func(o *options.Options) bool {
+			return o.Set.Proposals == 50000 && o.Set.LeastAcceptance == 0.002 && o.Set.Keep == 0.7
+		},
+		"variant: set": func(o *options.Options) bool { return o.Set.Proposals == 15000 && o.Set.Discrepancy == "energy" },
 	} {
-		p := parse(t, strings.Replace(scarcePlan(options, unprotected), " z]", " {name: z, range: [0, 1]}]", 1))
-		if !strings.Contains(options, "encoder") {
-			p = parse(t, planText(options, unprotected))
+		p := parse(t, strings.Replace(scarcePlan(text, unprotected), " z]", " {name: z, range: [0, 1]}]", 1))
+		if !strings.Contains(text, "encoder") {
+			p = parse(t, planText(text, unprotected))
 		}
-		if o := p.Method.Options.(*graffl.Options); !check(o) {
-			t.Errorf("%s: %+v", options, o)
+		if o := p.Method.Options.(*options.Options); !check(o) {
+			t.Errorf("%s: %+v", text, o)
 		}
 		data, err := p.Encode()
 		if err != nil {
@@ -191,10 +198,10 @@ func TestDefaultsAreWrittenIntoThePlan(t *testing.T) {
 		}
 		again, err := study.Decode(data, methods)
 		if err != nil {
-			t.Fatalf("%s: %v", options, err)
+			t.Fatalf("%s: %v", text, err)
 		}
 		if a, b := digest(t, p), digest(t, again); a != b {
-			t.Errorf("%s: encoding and decoding made another plan of it", options)
+			t.Errorf("%s: encoding and decoding made another plan of it", text)
 		}
 	}
 }

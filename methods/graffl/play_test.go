@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"parley/method"
+	"parley/methods/graffl/report"
 	"parley/study"
 )
 
@@ -156,7 +157,7 @@ func (x *played) ending(t testing.TB, p *study.Plan, sites map[string]*gated) er
 		if f.Name != "model/model.json" {
 			continue
 		}
-		if _, err := LoadModel(f.Data); err != nil {
+		if _, err := report.LoadModel(f.Data); err != nil {
 			return err
 		}
 	}

@@ -6,37 +6,20 @@ import (
 	"strings"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"parley/internal/wire"
 	"parley/method"
 	"parley/methods/graffl/abc"
+	"parley/methods/graffl/published"
 )
 
-// The tasks of a plan cover its rounds once, and stay few.
-func TestPublishedTasksCoverTheRounds(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		o := &PublishedOptions{Rounds: rapid.IntRange(1, maxRounds).Draw(t, "rounds")}
-		s := &setup{opts: &Options{Published: o}}
-		tasks, first := 0, 0
-		for first < o.Rounds {
-			if first%o.batch() != 0 {
-				t.Fatalf("a task begins with round %d, and batches have %d", first, o.batch())
-			}
-			first += o.together(first)
-			tasks++
-		}
-		if first != o.Rounds || tasks != (publishedVariant{}).times(s) || tasks > mostTasks || o.together(first) != 0 {
-			t.Fatalf("%d tasks for %d rounds end at %d", tasks, o.Rounds, first)
-		}
-	})
-}
+// leastBatch is how many rounds a task has at least.
+const leastBatch = 16
 
 // publishedHalves are a study of three tasks, the last of them shorter.
-func publishedHalves(t *testing.T) (*publishedCoordinator, *site) {
+func publishedHalves(t *testing.T) (method.Coordinator, half) {
 	t.Helper()
 	c, h, _ := hostileHalves(t, fmt.Sprintf("variant: published, published: {rounds: %d, accepted: 17}", 2*leastBatch+3), "{protection: none}")
-	return c.(*publishedCoordinator), h
+	return c, h
 }
 
 // What tasks of many rounds accept is what Algorithm 2 accepts one proposal at a
@@ -48,9 +31,9 @@ func TestPublishedTasksAreAlgorithm2(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for j, name := range c.plan.Sites {
-		p, x := h.proposer(name), make([]float64, 1)
-		for round := range c.opts.Published.Rounds {
+	for j, name := range h.Plan.Sites {
+		p, x := published.NewProposer(h.Setup, name), make([]float64, 1)
+		for round := range h.Options.Published.Rounds {
 			for k, row := range rows {
 				p.Row(round*len(rows)+k, x)
 				if err := want.Offer(abc.Answer{Iteration: round, Site: j, Row: k, Distance: (x[0] - row) * (x[0] - row)}); err != nil {
@@ -63,7 +46,7 @@ func TestPublishedTasksAreAlgorithm2(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tasks, sites := 0, everySite(t, h.plan, threeRows(t, h.plan))
+	tasks, sites := 0, everySite(t, h.Plan, threeRows(t, h.Plan))
 	for {
 		step, err := c.Next(s)
 		if err != nil {
@@ -83,7 +66,11 @@ func TestPublishedTasksAreAlgorithm2(t *testing.T) {
 			tasks++
 		}
 	}
-	got := &s.(*publishedState).Kept
+	state, err := s.MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := &unpack[publishedState](t, state).Kept
 	if tasks != 6 || !reflect.DeepEqual(got.Sorted(), want.Sorted()) || got.Rejected != want.Rejected {
 		t.Errorf("%d tasks accepted\n%v\nwant\n%v", tasks, got.Sorted(), want.Sorted())
 	}
@@ -137,27 +124,19 @@ func TestPublishedAnswersOfTheWrongLengthAreRefused(t *testing.T) {
 
 // A state between two tasks is of another plan, or damaged.
 func TestPublishedStatesBetweenTasksAreRefused(t *testing.T) {
-	c, _ := publishedHalves(t)
+	c, h := publishedHalves(t)
 	kept := abc.Acceptance{Limit: 17}
 	for name, s := range map[string]*publishedState{
 		"inside a task":   {Iteration: 1, Kept: kept},
-		"asked when done": {Iteration: c.opts.Published.Rounds, Asked: true, Kept: kept},
-		"too many":        {Folded: map[string]int{"a": c.opts.Published.Rounds + 1}, Kept: kept},
+		"asked when done": {Iteration: h.Options.Published.Rounds, Asked: true, Kept: kept},
+		"too many":        {Folded: map[string]int{"a": h.Options.Published.Rounds + 1}, Kept: kept},
 	} {
-		data, err := s.MarshalBinary()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := c.Restore(data); err == nil {
+		if _, err := c.Restore(pack(t, s)); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
 	whole := &publishedState{Iteration: leastBatch, Asked: true, Kept: kept}
-	data, err := whole.MarshalBinary()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Restore(data); err != nil {
+	if _, err := c.Restore(pack(t, whole)); err != nil {
 		t.Error(err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"testing"
 
+	"parley/methods/graffl/report"
 	"parley/privacy/privacytest"
 	"parley/study"
 )
@@ -58,7 +59,7 @@ func digestOf(t *testing.T, p *study.Plan, sites map[string]*gated) string {
 	for _, f := range r.Files {
 		content := f.Data
 		if f.Name == "model/model.json" { // which names program and plan, too
-			m, err := LoadModel(f.Data)
+			m, err := report.LoadModel(f.Data)
 			if err != nil {
 				t.Fatal(err)
 			}

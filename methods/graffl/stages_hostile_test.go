@@ -3,6 +3,7 @@ package graffl
 import (
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
 	"strings"
@@ -11,9 +12,11 @@ import (
 	"parley/dataset"
 	"parley/internal/wire"
 	"parley/method"
+	"parley/method/fitted"
 	"parley/methods/graffl/augment"
 	"parley/methods/graffl/landmark"
-	"parley/methods/graffl/mixture"
+	"parley/methods/graffl/setup"
+	"parley/methods/graffl/stages"
 	"parley/methods/graffl/suffiae"
 	"parley/privacy"
 	"parley/sitestore"
@@ -43,21 +46,9 @@ var stagedOptions = []string{
 	stagedEncoder + "\n  variant: set\n  set: {particles: 16, proposals: 40, rows: 4}",
 }
 
-func stagedHalves(t testing.TB, options string) (*staged, stagedSite) {
+func stagedHalves(t testing.TB, options string) (method.Coordinator, half) {
 	t.Helper()
-	p, err := study.Parse("plan.yaml", fmt.Appendf(nil, stagedPlan, options), method.Registry{Method{}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := Method{}.Coordinator(p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	h, err := Method{}.Site(p, "a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c.(*staged), h.(stagedSite)
+	return halves(t, parsePlan(t, fmt.Sprintf(stagedPlan, options)))
 }
 
 // patients are rows that a plan of two features takes.
@@ -77,22 +68,22 @@ func patients(t testing.TB, p *study.Plan) dataset.Source {
 }
 
 // ask has a fresh half answer a task, on what its store has kept.
-func (h stagedSite) ask(t testing.TB, kind string, body []byte, store *sitestore.Memory) ([]byte, error) {
+func (h half) ask(t testing.TB, kind string, body []byte, store *sitestore.Memory) ([]byte, error) {
 	t.Helper()
-	in, err := behindGate(t, h.plan, h.name, store, patients(t, h.plan)).answer(t, method.Task{Site: h.name, Kind: kind, Body: body})
+	in, err := behindGate(t, h.Plan, h.Name, store, patients(t, h.Plan)).answer(t, method.Task{Site: h.Name, Kind: kind, Body: body})
 	return in.Body, err
 }
 
 // phases are a study's states as they wait for answers, by phase, and the honest answers to
 // each of site a.
-func phases(t testing.TB, c *staged, h stagedSite) (waiting map[string][]byte, answers map[string][]byte, done []byte) {
+func phases(t testing.TB, c method.Coordinator, h half) (waiting map[string][]byte, answers map[string][]byte, done []byte) {
 	t.Helper()
 	waiting, answers = map[string][]byte{}, map[string][]byte{}
 	s, err := c.Init()
 	if err != nil {
 		t.Fatal(err)
 	}
-	sites := everySite(t, h.plan, patients(t, h.plan))
+	sites := everySite(t, h.Plan, patients(t, h.Plan))
 	for range 100 {
 		step, err := c.Next(s)
 		if err != nil {
@@ -104,10 +95,12 @@ func phases(t testing.TB, c *staged, h stagedSite) (waiting map[string][]byte, a
 			}
 			return waiting, answers, done
 		}
-		phase := s.(*stagedState).Phase
-		if waiting[phase], err = s.MarshalBinary(); err != nil {
+		data, err := s.MarshalBinary()
+		if err != nil {
 			t.Fatal(err)
 		}
+		phase := unpack[stagedState](t, data).Phase
+		waiting[phase] = data
 		for _, task := range step.Tasks {
 			in, err := sites[task.Site].answer(t, task)
 			if err != nil {
@@ -130,7 +123,7 @@ func oneEncoder(inputs, d int, weight float64) *suffiae.Encoder {
 	layer := func(in, out int) suffiae.Layer {
 		return suffiae.Layer{Weights: wire.Matrix{Rows: out, Cols: in, Data: constant(out*in, weight)}, Bias: constant(out, 0)}
 	}
-	e := &suffiae.Encoder{Inputs: suffiae.Inputs{Limit: inputLimit}, Layers: []suffiae.Layer{layer(inputs, 2), layer(2, d)}}
+	e := &suffiae.Encoder{Inputs: suffiae.Inputs{Limit: setup.InputLimit}, Layers: []suffiae.Layer{layer(inputs, 2), layer(2, d)}}
 	for range inputs {
 		e.Inputs.Centre, e.Inputs.Scale = append(e.Inputs.Centre, 0), append(e.Inputs.Scale, 1)
 	}
@@ -217,9 +210,9 @@ func TestHostileTasksOfPhasesAreRefused(t *testing.T) {
 		"an encoder of others":   {taskClassifier, with(oneEncoder(3, 1, 1), linearTask{})},
 		"no encoder":             {taskClassifier, with(nil, linearTask{})},
 		"no sample":              {taskWorth, with(good, worthShare{})},
-		"a sample of nothing":    {taskWorth, with(good, worthShare{Sample: &sample{}})},
-		"a broken sample":        {taskWorth, with(good, worthShare{Sample: &sample{Weights: constant(1, 1), Numbers: wire.Vector{1, 0, -1}}})},
-		"a classifier of others": {taskWorth, with(good, worthShare{Sample: &sample{Weights: constant(1, 1), Numbers: wire.Vector{1, 0, 1}}, Classifier: &linearAnswer{Weights: constant(4, 1), Scarce: 1, Other: 1}})},
+		"a sample of nothing":    {taskWorth, with(good, worthShare{Sample: &setup.Sample{}})},
+		"a broken sample":        {taskWorth, with(good, worthShare{Sample: &setup.Sample{Weights: constant(1, 1), Numbers: wire.Vector{1, 0, -1}}})},
+		"a classifier of others": {taskWorth, with(good, worthShare{Sample: &setup.Sample{Weights: constant(1, 1), Numbers: wire.Vector{1, 0, 1}}, Classifier: &linearAnswer{Weights: constant(4, 1), Scarce: 1, Other: 1}})},
 		"train on what I say":    {taskEncoder, pack(t, map[string]int{"epochs": 3})},
 		"a task of no plan":      {"else", nil},
 	} {
@@ -238,7 +231,7 @@ func TestHostileTasksOfPhasesAreRefused(t *testing.T) {
 	if _, err := many.ask(t, taskDistances, with(good, distancesTask{}), store); err != nil {
 		t.Errorf("the first encoder: %v", err)
 	}
-	b := behindGate(t, h.plan, "b", sitestore.NewMemory(), patients(t, h.plan))
+	b := behindGate(t, h.Plan, "b", sitestore.NewMemory(), patients(t, h.Plan))
 	if _, err := b.admit(method.Task{Kind: taskEncoder}); !errors.Is(err, privacy.ErrRefused) {
 		t.Errorf("site b was asked for an encoder: %v", err)
 	}
@@ -259,18 +252,15 @@ func TestDamagedStatesOfPhasesAreRefused(t *testing.T) {
 		"scores of nobody": func(s *stagedState) { s.Worth["z"] = &worthAnswer{} },
 		"ranks":            func(s *stagedState) { s.Ranks = constant(len(landmark.QuantityNames(1)), 0.5) },
 		"a part of them":   func(s *stagedState) { s.Ranks = constant(1, 0.5) },
-		"variant":          func(s *stagedState) { s.inner.(*state).Phase = "" },
+		"variant": func(s *stagedState) {
+			v := unpack[landmarkState](t, s.Variant)
+			v.Phase = ""
+			s.Variant = pack(t, v)
+		},
 	} {
-		s, err := c.Restore(done)
-		if err != nil {
-			t.Fatal(err)
-		}
-		damage(s.(*stagedState))
-		data, err := s.MarshalBinary()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := c.Restore(data); err == nil {
+		s := unpack[stagedState](t, done)
+		damage(s)
+		if _, err := c.Restore(pack(t, s)); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
@@ -288,43 +278,15 @@ func TestDamagedStatesOfPhasesAreRefused(t *testing.T) {
 	}
 }
 
-// Draws that stand for a sample do so by their weights: shares of at most one draw's are
-// rounded.
-func TestThinnedSamplesKeepTheirWeights(t *testing.T) {
-	p := &mixture.Posterior{}
-	for i := range 300 {
-		m := mixture.NewMixture(1, 1)
-		m.Means[0] = float64(i)
-		p.Draws, p.Weights = append(p.Draws, m), append(p.Weights, float64(i+1)/(300*301/2))
-	}
-	thin := p.Thin(100)
-	count := map[float64]int{}
-	for i, m := range thin.Draws {
-		count[m.Means[0]]++
-		if thin.Weights[i] != 0.01 {
-			t.Fatalf("weight %v", thin.Weights[i])
-		}
-	}
-	low, want := 0, 0.
-	for i, w := range p.Weights {
-		low += count[float64(i)]
-		if want += 100 * w; math.Abs(float64(low)-want) > 1 {
-			t.Fatalf("%d draws of the first %d, want %v", low, i+1, want)
-		}
-	}
-	if len(thin.Draws) != 100 || p.Thin(300) != p {
-		t.Error("another number of draws")
-	}
-}
-
 // Coordinators and sites take any bytes in any phase without a panic.
 func FuzzPhases(f *testing.F) {
-	var coordinators []*staged
-	var sites []stagedSite
+	var coordinators []method.Coordinator
+	var sites []half
+	var waits []map[string][]byte
 	for i, options := range stagedOptions {
 		c, h := stagedHalves(f, options)
-		coordinators, sites = append(coordinators, c), append(sites, h)
 		waiting, honest, done := phases(f, c, h)
+		coordinators, sites, waits = append(coordinators, c), append(sites, h), append(waits, waiting)
 		for _, data := range waiting {
 			f.Add(uint8(i), data)
 		}
@@ -343,7 +305,8 @@ func FuzzPhases(f *testing.F) {
 		f.Add(uint8(i), share)
 	}
 	f.Fuzz(func(t *testing.T, which uint8, data []byte) {
-		c, h := coordinators[int(which)%len(sites)], sites[int(which)%len(sites)]
+		at := int(which) % len(sites)
+		c, h, states := coordinators[at], sites[at], waits[at]
 		if s, err := c.Restore(data); err == nil {
 			for _, site := range []string{"a", "b"} {
 				if _, err := c.Share(s, site); err != nil {
@@ -354,14 +317,17 @@ func FuzzPhases(f *testing.F) {
 				t.Logf("result: %v", err)
 			}
 			// FuzzStates goes on from the variants' own.
-			if s.(*stagedState).Phase != phaseMixture {
+			if unpack[stagedState](t, data).Phase != phaseMixture {
 				if _, err := c.Next(s); err != nil {
 					t.Logf("next: %v", err)
 				}
 			}
 		}
 		for _, phase := range []string{taskEncoder, taskClassifier, taskWorth} {
-			s := &stagedState{Phase: phase, Asked: true, Linear: map[string]*linearAnswer{}, Worth: map[string]*worthAnswer{}}
+			s, err := c.Restore(states[phase])
+			if err != nil {
+				t.Fatal(err)
+			}
 			if _, err := c.Fold(s, method.Contribution{Site: "a", Kind: phase, Body: data}); err != nil {
 				t.Logf("%s: %v", phase, err)
 			}
@@ -371,7 +337,7 @@ func FuzzPhases(f *testing.F) {
 				t.Logf("%s: %v", kind, err)
 			}
 		}
-		if _, err := h.Report(t.Context(), data, patients(t, h.plan)); err != nil {
+		if _, err := h.Report(t.Context(), data, patients(t, h.Plan)); err != nil {
 			t.Logf("report: %v", err)
 		}
 	})
@@ -389,28 +355,36 @@ func FuzzClassifier(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	r, err := h.Report(f.Context(), share, patients(f, h.plan))
+	r, err := h.Report(f.Context(), share, patients(f, h.Plan))
 	if err != nil {
 		f.Fatal(err)
 	}
 	for _, file := range r.Files {
 		if file.Name == "model/model.json" {
-			if _, err := LoadClassifier(file.Data); err != nil {
+			if _, err := stages.LoadClassifier(file.Data); err != nil {
 				f.Fatal(err)
 			}
 			f.Add(file.Data)
 		}
 	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		c, err := LoadClassifier(data)
+	f.Fuzz(func(t *testing.T, model []byte) {
+		c, err := stages.LoadClassifier(model)
 		if err != nil {
 			return
 		}
 		if _, err := c.Summary(1); err != nil {
 			t.Fatal(err)
 		}
-		c.Schema()
-		c.other()
-		c.probability(make([]float64, len(c.Weights)))
+		row := dataset.Row{ID: "1"}
+		for _, v := range c.Views {
+			row.Views = append(row.Views, make([]float64, len(v.Columns)))
+		}
+		data, err := dataset.NewTable(c.Schema(), []dataset.Row{row})
+		if err != nil { // columns that no table has
+			return
+		}
+		if _, _, err := c.Predict(t.Context(), data, io.Discard, fitted.PredictOptions{}); err != nil {
+			t.Fatal(err)
+		}
 	})
 }

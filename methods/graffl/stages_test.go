@@ -18,6 +18,8 @@ import (
 	"parley/method"
 	"parley/method/fitted"
 	"parley/methods/graffl"
+	"parley/methods/graffl/setup"
+	"parley/methods/graffl/stages"
 	"parley/privacy"
 	"parley/study"
 )
@@ -119,7 +121,7 @@ func TestRowsOfUnrelatedCodesAreNotKept(t *testing.T) {
 			t.Errorf("site %s has synthetic rows all the same", site)
 		}
 		// It has its own classifier.
-		if c, err := graffl.LoadClassifier(file(t, own, "model/model.json")); err != nil || c.Synthetic != 0 || c.Site != site {
+		if c, err := stages.LoadClassifier(file(t, own, "model/model.json")); err != nil || c.Synthetic != 0 || c.Site != site {
 			t.Errorf("site %s: %+v, %v", site, c, err)
 		}
 	}
@@ -231,11 +233,15 @@ func TestNothingIsLearnedFromHeldRows(t *testing.T) {
 	for name, options := range staged {
 		t.Run(name, func(t *testing.T) {
 			p := parse(t, wardsPlan(fmt.Sprintf(scarceSick, 0.3)+"\n"+options, unprotected))
+			held, err := setup.New(p)
+			if err != nil {
+				t.Fatal(err)
+			}
 			data := map[string]dataset.Source{}
 			changed := map[string]dataset.Source{}
 			for i, site := range p.Sites {
 				data[site] = ward(t, p, 60, 25, 1, uint64(i))
-				changed[site] = change(t, p, data[site], func(row dataset.Row) bool { return graffl.Held(t, p, row.ID) })
+				changed[site] = change(t, p, data[site], func(row dataset.Row) bool { return held.Held(row.ID) })
 			}
 			before, after := released(t, p, data), released(t, p, changed)
 			for key, body := range before {

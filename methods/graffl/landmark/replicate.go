@@ -26,6 +26,10 @@ type Replicate struct {
 	Assumed bool
 }
 
+// MaxReplicateRows bounds the time of a replicate, whatever numbers of rows sites claim.
+// Of so many rows chance leaves next to nothing, and calibration tells no more of more.
+const MaxReplicateRows = 1 << 20
+
 // quantities are what is ranked: functions of a parameter that do not depend on the
 // order of its components.
 func quantities(l Landmarks, m mixture.Mixture, o Observation) []float64 {

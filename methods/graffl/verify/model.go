@@ -48,46 +48,63 @@ func (f mixtureJSON) mixture() (mixture.Mixture, error) {
 	return m, m.Check()
 }
 
+// priorsFile is a file of densities of priors.
+type priorsFile struct {
+	Schema    string `json:"schema"`
+	Dirichlet []struct {
+		Alpha []float64 `json:"alpha"`
+		Pi    []float64 `json:"pi"`
+		Log   float64   `json:"log_density"`
+	} `json:"dirichlet"`
+	Normal []struct {
+		M      []float64   `json:"m"`
+		Kappa  float64     `json:"kappa"`
+		Nu     float64     `json:"nu"`
+		Psi    [][]float64 `json:"Psi"`
+		Mu     []float64   `json:"mu"`
+		Sigma  [][]float64 `json:"Sigma"`
+		LogIW  float64     `json:"log_invwishart"`
+		LogN   float64     `json:"log_normal_given_sigma"`
+		LogNIW float64     `json:"log_niw"`
+		Mean   [][]float64 `json:"invwishart_mean"`
+	} `json:"normal_inverse_wishart"`
+	Box struct {
+		Lo    []float64   `json:"lo"`
+		Hi    []float64   `json:"hi"`
+		K     int         `json:"K"`
+		M     []float64   `json:"m"`
+		Kappa float64     `json:"kappa"`
+		Nu    float64     `json:"nu"`
+		Psi   [][]float64 `json:"Psi"`
+		Alpha []float64   `json:"alpha"`
+	} `json:"default_prior_from_box"`
+	Unconstrained []struct {
+		U []float64 `json:"u"`
+		mixtureJSON
+		LogTheta float64 `json:"log_prior_theta"`
+		LogU     float64 `json:"log_prior_u"`
+	} `json:"unconstrained"`
+}
+
 func verifyPriors(file []byte, list *vectors.List) error {
-	var f struct {
-		Schema    string `json:"schema"`
-		Dirichlet []struct {
-			Alpha []float64 `json:"alpha"`
-			Pi    []float64 `json:"pi"`
-			Log   float64   `json:"log_density"`
-		} `json:"dirichlet"`
-		Normal []struct {
-			M      []float64   `json:"m"`
-			Kappa  float64     `json:"kappa"`
-			Nu     float64     `json:"nu"`
-			Psi    [][]float64 `json:"Psi"`
-			Mu     []float64   `json:"mu"`
-			Sigma  [][]float64 `json:"Sigma"`
-			LogIW  float64     `json:"log_invwishart"`
-			LogN   float64     `json:"log_normal_given_sigma"`
-			LogNIW float64     `json:"log_niw"`
-			Mean   [][]float64 `json:"invwishart_mean"`
-		} `json:"normal_inverse_wishart"`
-		Box struct {
-			Lo    []float64   `json:"lo"`
-			Hi    []float64   `json:"hi"`
-			K     int         `json:"K"`
-			M     []float64   `json:"m"`
-			Kappa float64     `json:"kappa"`
-			Nu    float64     `json:"nu"`
-			Psi   [][]float64 `json:"Psi"`
-			Alpha []float64   `json:"alpha"`
-		} `json:"default_prior_from_box"`
-		Unconstrained []struct {
-			U []float64 `json:"u"`
-			mixtureJSON
-			LogTheta float64 `json:"log_prior_theta"`
-			LogU     float64 `json:"log_prior_u"`
-		} `json:"unconstrained"`
-	}
-	if err := vectors.Decode(file, &f); err != nil {
+	f := new(priorsFile)
+	if err := vectors.Decode(file, f); err != nil {
 		return err
 	}
+	if err := f.dirichlet(list); err != nil {
+		return err
+	}
+	if err := f.normal(list); err != nil {
+		return err
+	}
+	box, err := f.box(list)
+	if err != nil {
+		return err
+	}
+	return f.unconstrained(box, list)
+}
+
+func (f *priorsFile) dirichlet(list *vectors.List) error {
 	for i, c := range f.Dirichlet {
 		sum := 0.0
 		for _, p := range c.Pi {
@@ -100,6 +117,10 @@ func verifyPriors(file []byte, list *vectors.List) error {
 		list.Float(entry+".pi (sum)", 1, sum, tolNumber)
 		list.Float(entry+".log_density", c.Log, mixture.DirichletLogDensity(c.Alpha, c.Pi), tolNumber)
 	}
+	return nil
+}
+
+func (f *priorsFile) normal(list *vectors.List) error {
 	for i, c := range f.Normal {
 		entry, d := fmt.Sprintf("normal_inverse_wishart[%d]", i), len(c.M)
 		psi, err := square("Psi", c.Psi, d)
@@ -134,19 +155,28 @@ func verifyPriors(file []byte, list *vectors.List) error {
 			list.Floats(entry+".invwishart_mean", want, mean, tolNumber)
 		}
 	}
+	return nil
+}
+
+// box returns the prior that other entries are under.
+func (f *priorsFile) box(list *vectors.List) (mixture.Prior, error) {
 	box, err := mixture.BoxPrior(f.Box.Lo, f.Box.Hi, f.Box.K)
 	if err != nil {
-		return err
+		return box, err
 	}
 	psi, err := square("Psi", f.Box.Psi, len(f.Box.M))
 	if err != nil {
-		return err
+		return box, err
 	}
 	const entry = "default_prior_from_box"
 	list.Floats(entry+".m", f.Box.M, box.Mean, tolNumber)
 	list.Floats(entry+".kappa, nu", []float64{f.Box.Kappa, f.Box.Nu}, []float64{box.Kappa, box.Nu}, tolNumber)
 	list.Floats(entry+".Psi", psi, box.Psi, tolNumber)
 	list.Floats(entry+".alpha", f.Box.Alpha, box.Alpha, tolNumber)
+	return box, nil
+}
+
+func (f *priorsFile) unconstrained(box mixture.Prior, list *vectors.List) error {
 	for i, c := range f.Unconstrained {
 		entry := fmt.Sprintf("unconstrained[%d]", i)
 		m, err := c.mixture()
@@ -172,40 +202,43 @@ func verifyPriors(file []byte, list *vectors.List) error {
 	return nil
 }
 
+// setDistanceFile is a file of discrepancies and of sums at landmarks over some sites.
+type setDistanceFile struct {
+	Schema    string        `json:"schema"`
+	Sites     [][][]float64 `json:"sites"`
+	Generated [][]float64   `json:"generated"`
+	Landmarks [][]float64   `json:"landmarks"`
+	Bandwidth float64       `json:"bandwidth"`
+	Kernel    string        `json:"kernel"`
+	Energy    struct {
+		Definition string    `json:"definition"`
+		Cross      []float64 `json:"cross_mean_by_site"`
+		Self       float64   `json:"self_generated"`
+		Pooled     float64   `json:"pooled"`
+		Sum        float64   `json:"sum_over_sites_weighted_n_j"`
+		Difference float64   `json:"difference_does_not_depend_on_generated"`
+	} `json:"energy"`
+	MMD struct {
+		Pooled float64   `json:"pooled"`
+		Cross  []float64 `json:"cross_mean_by_site"`
+	} `json:"mmd2_v"`
+	Means struct {
+		BySite [][]float64 `json:"by_site"`
+		Pooled []float64   `json:"pooled"`
+	} `json:"landmark_means"`
+	Mixture struct {
+		mixtureJSON
+		Mean  []float64   `json:"feature_mean"`
+		Cov   [][]float64 `json:"feature_covariance"`
+		N     float64     `json:"n"`
+		Noise float64     `json:"noise_variance"`
+		Log   float64     `json:"synthetic_log_likelihood"`
+	} `json:"mixture"`
+}
+
 func verifySetDistance(file []byte, list *vectors.List) error {
-	var f struct {
-		Schema    string        `json:"schema"`
-		Sites     [][][]float64 `json:"sites"`
-		Generated [][]float64   `json:"generated"`
-		Landmarks [][]float64   `json:"landmarks"`
-		Bandwidth float64       `json:"bandwidth"`
-		Kernel    string        `json:"kernel"`
-		Energy    struct {
-			Definition string    `json:"definition"`
-			Cross      []float64 `json:"cross_mean_by_site"`
-			Self       float64   `json:"self_generated"`
-			Pooled     float64   `json:"pooled"`
-			Sum        float64   `json:"sum_over_sites_weighted_n_j"`
-			Difference float64   `json:"difference_does_not_depend_on_generated"`
-		} `json:"energy"`
-		MMD struct {
-			Pooled float64   `json:"pooled"`
-			Cross  []float64 `json:"cross_mean_by_site"`
-		} `json:"mmd2_v"`
-		Means struct {
-			BySite [][]float64 `json:"by_site"`
-			Pooled []float64   `json:"pooled"`
-		} `json:"landmark_means"`
-		Mixture struct {
-			mixtureJSON
-			Mean  []float64   `json:"feature_mean"`
-			Cov   [][]float64 `json:"feature_covariance"`
-			N     float64     `json:"n"`
-			Noise float64     `json:"noise_variance"`
-			Log   float64     `json:"synthetic_log_likelihood"`
-		} `json:"mixture"`
-	}
-	if err := vectors.Decode(file, &f); err != nil {
+	f := new(setDistanceFile)
+	if err := vectors.Decode(file, f); err != nil {
 		return err
 	}
 	d := width(f.Generated)
@@ -277,6 +310,13 @@ func verifySetDistance(file []byte, list *vectors.List) error {
 	list.Float("energy.difference_does_not_depend_on_generated", f.Energy.Difference, bySite-between, tolNumber)
 	list.Floats("mmd2_v.cross_mean_by_site", f.MMD.Cross, crossMMD, tolNumber)
 	list.Float("mmd2_v.pooled", f.MMD.Pooled, mmd.Between(g, pooled, d), tolNumber)
+	o.Rows, o.NoiseVar = f.Mixture.N, f.Mixture.Noise
+	list.Float("mixture.n", f.Mixture.N, float64(len(pooled)/d), vectors.Tolerance{})
+	return f.likelihood(marks, o, list)
+}
+
+// likelihood checks the moments of a mixture at the landmarks, and its likelihood there.
+func (f *setDistanceFile) likelihood(marks landmark.Landmarks, o landmark.Observation, list *vectors.List) error {
 	m, err := f.Mixture.mixture()
 	if err != nil {
 		return err
@@ -289,8 +329,6 @@ func verifySetDistance(file []byte, list *vectors.List) error {
 	if err != nil {
 		return err
 	}
-	o.Rows, o.NoiseVar = f.Mixture.N, f.Mixture.Noise
-	list.Float("mixture.n", f.Mixture.N, float64(len(pooled)/d), vectors.Tolerance{})
 	list.Floats("mixture.feature_mean", f.Mixture.Mean, mean, tolNumber)
 	list.Floats("mixture.feature_covariance", want, cov, tolMoments)
 	got, err := marks.LogLikelihood(o, m)

@@ -12,9 +12,10 @@ import (
 
 	"parley/figure"
 	"parley/internal/cputime"
-	"parley/methods/graffl"
+	"parley/methods/graffl/kernelmeans"
 	"parley/methods/graffl/landmark"
 	"parley/methods/graffl/mixture"
+	"parley/methods/graffl/stages"
 )
 
 const (
@@ -55,7 +56,7 @@ func calibration(ctx context.Context, args []string) error {
 		if err != nil {
 			return err
 		}
-		c, err := graffl.NewReplicate(p, *rows)
+		c, err := kernelmeans.NewReplicate(p, *rows)
 		if err != nil {
 			return err
 		}
@@ -113,7 +114,7 @@ func drawCalibration(dir string, epsilon float64, replicates int, all []mixture.
 		what = fmt.Sprintf("with noise as at ε %v", epsilon)
 	}
 	name := "graffl-calibration-" + strings.ReplaceAll(privacyName(epsilon), "ε ", "epsilon-")
-	ranks := graffl.CalibrationRanks(all, replicates)
+	ranks := stages.CalibrationRanks(all, replicates)
 	ranks.ID = name + "-ranks"
 	if err := draw(dir, *ranks); err != nil {
 		return err

@@ -9,8 +9,8 @@ import (
 
 	"parley/tools/measure/flags"
 
-	"parley/methods/graffl"
 	"parley/methods/graffl/mixture"
+	"parley/methods/graffl/options"
 )
 
 // publishedRow is one line of the table.
@@ -68,7 +68,7 @@ func (p publishedRow) measure(ctx context.Context, sets int) error {
 	var used, largest, next, modes, worst, up, n float64
 	var heap uint64
 	for seed := range sets {
-		r, err := variantStudy{map[string]any{"variant": graffl.VariantPublished, "prior": map[string]any{"concentration": p.alpha},
+		r, err := variantStudy{map[string]any{"variant": options.VariantPublished, "prior": map[string]any{"concentration": p.alpha},
 			"published": map[string]any{"rounds": p.rounds, "accepted": p.accepted}}, p.rows, uint64(seed + 1)}.run(ctx)
 		if err != nil {
 			return fmt.Errorf("%+v, data set %d: %w", p, seed+1, err)

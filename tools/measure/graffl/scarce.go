@@ -18,6 +18,7 @@ import (
 	"parley/method"
 	"parley/methods/graffl"
 	"parley/methods/graffl/augment"
+	"parley/methods/graffl/options"
 	"parley/study"
 )
 
@@ -102,7 +103,7 @@ func (p scarcePlan) load(seed uint64) (*study.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	o, ok := plan.Method.Options.(*graffl.Options)
+	o, ok := plan.Method.Options.(*options.Options)
 	if !ok || o.Scarce == nil || plan.Local == nil {
 		return nil, fmt.Errorf("want a plan of method graffl with scarce, and with local data")
 	}
@@ -113,7 +114,7 @@ func (p scarcePlan) load(seed uint64) (*study.Plan, error) {
 	if p.reconstruction == 0 && p.hidden == nil {
 		return plan, nil
 	}
-	if o.Encoder == nil || o.Encoder.Kind != graffl.EncoderSuffiAE {
+	if o.Encoder == nil || o.Encoder.Kind != options.EncoderSuffiAE {
 		return nil, fmt.Errorf("it trains no encoder")
 	}
 	o.Encoder.Reconstruction = cmp.Or(p.reconstruction, o.Encoder.Reconstruction)

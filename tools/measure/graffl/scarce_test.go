@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley/methods/graffl"
+	"parley/methods/graffl/options"
 	"parley/study"
 )
 
@@ -37,7 +37,7 @@ func TestScarcePlans(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := p.Method.Options.(*graffl.Options).Encoder
+	e := p.Method.Options.(*options.Options).Encoder
 	if p.Seed != 7 || e.Reconstruction != 0.3 || !slices.Equal(e.Hidden, []int{16, 8}) {
 		t.Errorf("seed %d, encoder %+v", p.Seed, e)
 	}

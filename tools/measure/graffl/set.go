@@ -9,8 +9,8 @@ import (
 
 	"parley/tools/measure/flags"
 
-	"parley/methods/graffl"
 	"parley/methods/graffl/mixture"
+	"parley/methods/graffl/options"
 )
 
 // setRow is one line of the table.
@@ -70,7 +70,7 @@ func (s setRow) measure(ctx context.Context, sets, rows int) error {
 	var used, up, down, proposals, generations, worst float64
 	var heap uint64
 	for seed := range sets {
-		r, err := variantStudy{map[string]any{"variant": graffl.VariantSet, "set": s.options}, rows, uint64(seed + 1)}.run(ctx)
+		r, err := variantStudy{map[string]any{"variant": options.VariantSet, "set": s.options}, rows, uint64(seed + 1)}.run(ctx)
 		if err != nil {
 			return fmt.Errorf("%s, data set %d: %w", s.name, seed+1, err)
 		}

@@ -1,0 +1,220 @@
+package attacks
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"parley/method"
+	"parley/method/adversary"
+	"parley/methods/graffl/inversion"
+	"parley/methods/graffl/kernelmeans"
+	"parley/methods/graffl/options"
+	"parley/methods/graffl/setup"
+	"parley/privacy/account"
+	"parley/study"
+)
+
+// fewDraws keep the posterior short: no attack needs it.
+const fewDraws = 64
+
+// landmarks makes a plan of variant landmark.
+func (v *victims) landmarks(privacy study.Privacy) (*setup.Setup, error) {
+	p, err := v.study(options.VariantLandmark, privacy, func(o *options.Options) { o.Draws = fewDraws })
+	if err != nil {
+		return nil, err
+	}
+	return setup.New(p)
+}
+
+// byLandmarks locates persons by what two releases of their sites differ by.
+func (a *attacker) byLandmarks(ctx context.Context, s *setup.Setup, within float64) (*adversary.Recovered, error) {
+	return a.difference(ctx, s, within, sumsOf(s), func(own []float64) ([]float64, error) {
+		x, err := inversion.Locate(s.Marks, own, 1)
+		if s.Sum != nil { // noise points anywhere, and rows are known to be in the box
+			for i := range x {
+				x[i] = min(max(x[i], s.Lo[i]), s.Hi[i])
+			}
+		}
+		return x, err
+	})
+}
+
+// exactLandmarks is differencing of two studies without noise.
+func (a *attacker) exactLandmarks(ctx context.Context) error {
+	a.tell("landmark without noise: differencing")
+	s, err := a.landmarks(noProtection)
+	if err != nil {
+		return err
+	}
+	r, err := a.byLandmarks(ctx, s, 0.001)
+	if err != nil {
+		return err
+	}
+	a.found(adversary.Attack{Variant: withoutNoise, Name: "E: differencing two studies", Answers: 2, Of: "releases", Active: true,
+		Needs: "two studies of one plan, between which one person has left or joined"}, r, 1, false)
+	return nil
+}
+
+const withoutNoise = "landmark without noise"
+
+// smallSites solves for all rows of sites that have few, from one release each.
+func (a *attacker) smallSites(ctx context.Context) error {
+	s, err := a.landmarks(noProtection)
+	if err != nil {
+		return err
+	}
+	for _, n := range []int{1, 4, 8} {
+		if 2*n*a.dim > s.Marks.Len() {
+			break // not determined, or hardly
+		}
+		a.tell(fmt.Sprintf("landmark without noise: all rows of a site with %d", n))
+		var truth, guesses []float64
+		for j, rows := range a.sites {
+			rows = rows[:min(len(rows), n*a.dim)]
+			data, err := a.source(rows)
+			if err != nil {
+				return err
+			}
+			tasks, err := kernelmeans.Ask(s.Plan.Sites[j : j+1])
+			if err != nil {
+				return err
+			}
+			answers, err := a.lab.Ask(ctx, s.Plan, s.Plan.Sites[j], data, tasks...)
+			if err != nil {
+				return err
+			}
+			sum, err := sumsOf(s)(answers[0])
+			if err != nil {
+				return err
+			}
+			x, err := inversion.Locate(s.Marks, sum, len(rows)/a.dim)
+			if err != nil {
+				return err
+			}
+			// Guesses come in no order: each row is held against the closest of its site.
+			for row := range slices.Chunk(rows, a.dim) {
+				truth = append(truth, row...)
+				guesses = append(guesses, a.nearest(row, x)...)
+			}
+		}
+		expected := 1.0
+		if n > 5 {
+			expected = 0.5
+		}
+		a.found(adversary.Attack{Variant: withoutNoise, Name: fmt.Sprintf("E: all rows of a site with %d", n), Answers: 1, Of: "release",
+			Needs: "nothing but to read the one release of an honest study"}, a.score(truth, guesses, 0.01), expected, false)
+	}
+	return nil
+}
+
+// privateLandmarks is differencing, and telling neighbours apart, with noise.
+func (a *attacker) privateLandmarks(ctx context.Context) error {
+	for _, epsilon := range a.target.Epsilons {
+		privacy := study.Privacy{Protection: study.ProtectionDifferential, Unit: study.UnitSubject, Adjacency: a.target.Adjacency,
+			Total: &account.Budget{Epsilon: epsilon, Delta: a.target.Delta}}
+		s, err := a.landmarks(privacy)
+		if err != nil {
+			return err
+		}
+		variant := fmt.Sprintf("landmark, ε %g", epsilon)
+		a.tell(variant + ": differencing")
+		r, err := a.byLandmarks(ctx, s, 0.25)
+		if err != nil {
+			return err
+		}
+		a.found(adversary.Attack{Variant: variant, Name: "E: differencing two studies", Answers: 2, Of: "releases", Active: true,
+			Needs: "two private studies, charged twice, between which one person has left or joined"}, r, 0, false)
+		a.tell(variant + ": telling neighbours apart")
+		told, err := a.tellApart(ctx, s)
+		if err != nil {
+			return err
+		}
+		needs := "every row of the site but one, and that this one is at a landmark or not there"
+		if a.target.Adjacency == account.ReplaceOne {
+			needs = "every row of the site but one, and that this one is at one landmark or at another far away"
+		}
+		a.came = append(a.came, adversary.Attack{Variant: variant, Name: "telling neighbours apart", Answers: 1, Of: "release", Active: true, Needs: needs, ToldApart: told})
+	}
+	return nil
+}
+
+// others is how many rows both of two neighbours have: the attacker takes them away,
+// so that it does not matter.
+const others = 10
+
+// tellApart releases two neighbouring data sets, which are as unlike as may be, again
+// and again, and decides for each release by the likelihood ratio which it was of.
+func (a *attacker) tellApart(ctx context.Context, s *setup.Setup) (*adversary.ToldApart, error) {
+	one, two := kernelmeans.Worst(s, a.target.Adjacency)
+	common := a.sites[0][:min(len(a.sites[0]), others*a.dim)]
+	base := make([]float64, s.Marks.Len())
+	phi := make([]float64, s.Marks.Len())
+	add := func(to, x []float64) {
+		s.Marks.Features(phi, x)
+		for i, v := range phi {
+			to[i] += v
+		}
+	}
+	for x := range slices.Chunk(common, a.dim) {
+		add(base, x)
+	}
+	with, without := slices.Clone(base), slices.Clone(base)
+	add(with, one)
+	rows := [2]float64{float64(len(common)/a.dim + 1), float64(len(common) / a.dim)}
+	sites := [2][]float64{slices.Concat(common, one), common}
+	if two != nil {
+		add(without, two)
+		rows[1] = rows[0]
+		sites[1] = slices.Concat(common, two)
+	}
+	tasks, err := kernelmeans.Ask(s.Plan.Sites[:1])
+	if err != nil {
+		return nil, err
+	}
+	told := &adversary.ToldApart{Epsilon: s.Plan.Privacy.Total.Epsilon, Delta: s.Plan.Privacy.Total.Delta, Adjacency: a.target.Adjacency}
+	told.Allowed, told.Mechanism = inversion.MostAdvantage(told.Epsilon, told.Delta), kernelmeans.Best(kernelmeans.Visible(s))
+	for world, rowsOf := range sites {
+		data, err := a.source(rowsOf)
+		if err != nil {
+			return nil, err
+		}
+		n := 0
+		for c, err := range a.lab.Again(ctx, s.Plan, s.Plan.Sites[0], data, tasks[0]) {
+			if err != nil {
+				return nil, err
+			}
+			r, err := kernelmeans.Open(s, c)
+			if err != nil {
+				return nil, err
+			}
+			// ln p(release | with) − ln p(release | without)
+			ratio := 0.0
+			for i, v := range r.Sums {
+				shift := with[i] - without[i]
+				ratio += shift * (v - (with[i]+without[i])/2) / (r.SD * r.SD)
+			}
+			shift := rows[0] - rows[1]
+			ratio += shift * (r.Rows - (rows[0]+rows[1])/2) / (r.RowsSD * r.RowsSD)
+			told.Trials++
+			if (ratio > 0) == (world == 0) {
+				told.Right++
+			}
+			if n++; n >= a.target.Releases {
+				break
+			}
+		}
+	}
+	return told, nil
+}
+
+// sumsOf reads a site's sums of φ.
+func sumsOf(s *setup.Setup) func(method.Contribution) ([]float64, error) {
+	return func(answer method.Contribution) ([]float64, error) {
+		r, err := kernelmeans.Open(s, answer)
+		if err != nil {
+			return nil, err
+		}
+		return r.Sums, nil
+	}
+}

@@ -1,0 +1,190 @@
+// Package kernelmeans is variant landmark, the default of graffl: [Variant] has its two
+// halves. Each site releases once the sum over its rows of kernel values at public points
+// (landmarks), and how many rows there are; the coordinator samples the posterior given
+// these sums, and asks for nothing more.
+//
+// Where the landmarks are and how wide the kernel is follows from the plan; a task is
+// empty. Under differential protection the one sum, which [setup.New] declares with its
+// noise, is clipped and noised by the session (site.go); what arrives is taken as numbers
+// that noise may have moved anywhere (messages.go), and the noise is part of the likelihood
+// (package landmark). attacks.go says in each report what an attacker can do with it.
+package kernelmeans
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"parley/internal/wire"
+	"parley/method"
+	"parley/method/rounds"
+	"parley/methods/graffl/landmark"
+	"parley/methods/graffl/mixture"
+	"parley/methods/graffl/report"
+	"parley/methods/graffl/setup"
+)
+
+// coordinator is the coordinator's half: in variant landmark one release of every
+// site, then a posterior that no site is asked anything for.
+type coordinator struct{ *setup.Setup }
+
+// state is what the coordinator carries.
+type state struct {
+	Phase  string           `cbor:"phase"`
+	Left   []string         `cbor:"left"`
+	Sites  map[string]*Sums `cbor:"sites"`  // of those that have answered
+	Sample *setup.Sample    `cbor:"sample"` // of the posterior, when done
+}
+
+// MarshalBinary implements [method.State].
+func (s *state) MarshalBinary() ([]byte, error) { return wire.Marshal(s) }
+
+// Init implements [method.Coordinator].
+func (c *coordinator) Init() (method.State, error) {
+	return &state{Sites: map[string]*Sums{}}, nil
+}
+
+// Restore implements [method.Coordinator].
+func (c *coordinator) Restore(data []byte) (method.State, error) {
+	s := new(state)
+	if err := wire.Unmarshal(data, s); err != nil {
+		return nil, err
+	}
+	if s.Sites == nil {
+		s.Sites = map[string]*Sums{}
+	}
+	for name, a := range s.Sites {
+		if !slices.Contains(c.Plan.Sites, name) || a == nil {
+			return nil, fmt.Errorf("the state has sums of %q, which is no site of the plan", name)
+		}
+		if err := a.check(c.Marks.Len()); err != nil {
+			return nil, fmt.Errorf("the state's sums of site %s: %w", name, err)
+		}
+	}
+	switch s.Phase {
+	case "", taskLandmarks:
+	case rounds.Done:
+		if _, err := c.sample(s); err != nil {
+			return nil, fmt.Errorf("the state: %w", err)
+		}
+	default:
+		return nil, fmt.Errorf("the state is in phase %q, which is none of this method", s.Phase)
+	}
+	return s, nil
+}
+
+// sample returns the posterior of a study that is done.
+func (c *coordinator) sample(s *state) (*mixture.Posterior, error) {
+	if s.Phase != rounds.Done || s.Sample == nil {
+		return nil, fmt.Errorf("the study is not done: it waits for %q", s.Phase)
+	}
+	return s.Sample.Posterior(c.Prior.Components(), c.Prior.Dim())
+}
+
+// Next implements [method.Coordinator].
+func (c *coordinator) Next(ms method.State) (method.Step, error) {
+	s := ms.(*state)
+	step := method.Step{State: s, Of: 2}
+	switch s.Phase {
+	case "":
+		s.Phase = taskLandmarks
+		var err error
+		step.Tasks, err = Ask(rounds.Staying(c.Plan.Sites, s.Left))
+		return step, err
+	case taskLandmarks:
+		o, err := c.observation(s)
+		if err != nil {
+			return step, err
+		}
+		p, err := c.Marks.Posterior(o, c.Prior, sampling(c.Setup))
+		if err != nil {
+			return step, fmt.Errorf("sampling the posterior: %w", err)
+		}
+		s.Sample, s.Phase = setup.PackSample(p), rounds.Done
+		step.Info = method.Info{"effective sample size": p.Size, "temperatures": float64(p.Stages)}
+	}
+	step.Done, step.Progress = true, 2
+	return step, nil
+}
+
+// observation adds the sites up.
+func (c *coordinator) observation(s *state) (landmark.Observation, error) {
+	o := landmark.Observation{Mean: make([]float64, c.Marks.Len())}
+	for _, name := range c.Plan.Sites {
+		a := s.Sites[name]
+		if a == nil {
+			continue
+		}
+		for r, v := range a.Sums {
+			o.Mean[r] += v
+		}
+		o.Rows += a.Rows
+		o.NoiseVar += a.SD * a.SD
+		o.RowsVar += a.RowsSD * a.RowsSD
+	}
+	if c.Sum == nil && o.Rows < 1 {
+		return o, c.NoRows()
+	}
+	o.Rows = max(o.Rows, 1) // noise may leave less
+	for r := range o.Mean {
+		o.Mean[r] /= o.Rows
+	}
+	o.NoiseVar /= o.Rows * o.Rows
+	if c.Sum != nil {
+		// A mean of φ is from 0 to 1, and noise is not as far off as what else may be sent.
+		off := farOff * (math.Sqrt(o.NoiseVar) + math.Sqrt(o.RowsVar)/o.Rows)
+		for r, x := range o.Mean {
+			o.Mean[r] = min(max(x, -off), 1+off)
+		}
+	}
+	return o, o.Check(c.Marks.Len())
+}
+
+// Fold implements [method.Coordinator].
+func (c *coordinator) Fold(ms method.State, in method.Contribution) (method.State, error) {
+	s := ms.(*state)
+	if err := rounds.Expect(in, c.Plan.Sites, s.Phase); err != nil {
+		return nil, err
+	}
+	switch {
+	case in.Kind != taskLandmarks:
+		return nil, fmt.Errorf("an answer to %q, which was not asked for", in.Kind)
+	case s.Sites[in.Site] != nil:
+		return nil, fmt.Errorf("site %s has already answered", in.Site)
+	}
+	a, err := Open(c.Setup, in)
+	if err != nil {
+		return nil, err
+	}
+	s.Sites[in.Site] = a
+	return s, nil
+}
+
+// Leave implements [method.Coordinator]: what the site has released stays.
+func (c *coordinator) Leave(ms method.State, site string) (method.State, error) {
+	s := ms.(*state)
+	var err error
+	s.Left, err = rounds.Leave(c.Plan.Sites, s.Left, site)
+	return s, err
+}
+
+// Share gives every site the posterior mean of the mixture.
+func (c *coordinator) Share(ms method.State, _ string) ([]byte, error) {
+	p, err := c.sample(ms.(*state))
+	if err != nil {
+		return nil, err
+	}
+	return report.Share(p.Mean())
+}
+
+// Draws implements [setup.Sampled].
+func (c *coordinator) Draws(ms method.State) (*mixture.Posterior, error) {
+	return c.sample(ms.(*state))
+}
+
+// sampling says how the posterior is sampled.
+func sampling(s *setup.Setup) landmark.Sampling {
+	o := landmark.DefaultSampling(s.Seed("posterior"))
+	o.Particles = s.Options.Draws
+	return o
+}

@@ -1,0 +1,99 @@
+package kernelmeans
+
+import (
+	"fmt"
+	"math"
+
+	"parley/internal/wire"
+	"parley/method"
+	"parley/method/rounds"
+	"parley/methods/graffl/setup"
+)
+
+// taskLandmarks asks for the sums at the landmarks: where they are, the plan says.
+const taskLandmarks = "landmarks"
+
+// landmarkTask chooses nothing: a kernel that whoever asks may choose would scan
+// the rows out.
+type landmarkTask struct{}
+
+// landmarkAnswer is an exact answer.
+type landmarkAnswer struct {
+	Sums wire.Vector `cbor:"sums"` // Σ φ(x) at each landmark
+	Rows int         `cbor:"rows"`
+}
+
+// check holds an answer against the number of landmarks: as kernel values are in
+// [0, 1], so is their mean.
+func (a *landmarkAnswer) check(landmarks int) error {
+	if len(a.Sums) != landmarks {
+		return fmt.Errorf("sums at %d landmarks where the plan has %d", len(a.Sums), landmarks)
+	}
+	if a.Rows < 0 || a.Rows > setup.MaxRows {
+		return fmt.Errorf("%d rows: want 0 to %d", a.Rows, setup.MaxRows)
+	}
+	for r, v := range a.Sums {
+		if !(v >= 0 && v <= float64(a.Rows)*(1+1e-9)) {
+			return fmt.Errorf("a sum of %v at landmark %d over %d rows: each row adds 0 to 1", v, r+1, a.Rows)
+		}
+	}
+	return nil
+}
+
+// Sums is what the coordinator keeps of a site's release, in units of φ.
+type Sums struct {
+	Sums   wire.Vector `cbor:"sums"`
+	Rows   float64     `cbor:"rows"`    // noised under privacy: of either sign
+	SD     float64     `cbor:"sd"`      // of the noise on each of Sums; 0 without privacy
+	RowsSD float64     `cbor:"rows_sd"` // of that on Rows
+}
+
+func (a *Sums) check(landmarks int) error {
+	if len(a.Sums) != landmarks {
+		return fmt.Errorf("sums at %d landmarks where the plan has %d", len(a.Sums), landmarks)
+	}
+	for _, v := range []float64{a.Rows, a.SD, a.RowsSD} {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return fmt.Errorf("%v rows with noise %v and %v", a.Rows, a.SD, a.RowsSD)
+		}
+	}
+	if a.SD < 0 || a.RowsSD < 0 {
+		return fmt.Errorf("noise %v and %v is negative", a.SD, a.RowsSD)
+	}
+	return nil
+}
+
+// Ask asks sites for their release.
+func Ask(sites []string) ([]method.Task, error) {
+	return rounds.Ask(taskLandmarks, sites, func(string) (any, error) { return landmarkTask{}, nil })
+}
+
+// Open reads a release and brings it to units of φ.
+func Open(s *setup.Setup, in method.Contribution) (*Sums, error) {
+	n := s.Marks.Len()
+	if s.Sum == nil {
+		a := new(landmarkAnswer)
+		if err := rounds.Decode(in, a); err != nil {
+			return nil, err
+		}
+		return &Sums{Sums: a.Sums, Rows: float64(a.Rows)}, a.check(n)
+	}
+	sum, err := rounds.OnlySum(in, s.Sum.Name)
+	if err != nil {
+		return nil, err
+	}
+	v := sum.Floats(0)
+	out := &Sums{Sums: v[:n], Rows: v[n] / setup.CountEntry, SD: sum.SD() * s.Scale, RowsSD: sum.SD() / setup.CountEntry}
+	// Noise has no end, and what another program puts in its place may be any integer.
+	for r, x := range out.Sums {
+		out.Sums[r] = moved(x*s.Scale, setup.MaxRows+farOff*out.SD)
+	}
+	out.Rows = moved(out.Rows, setup.MaxRows+farOff*out.RowsSD)
+	return out, nil
+}
+
+// farOff is so many standard deviations that no noise is as far off.
+const farOff = 12
+
+// moved returns a number, or the nearer end of ±most if it is beyond.
+func moved(x, most float64) float64 { return min(max(x, -most), most) }

@@ -1,0 +1,52 @@
+package kernelmeans
+
+import (
+	"fmt"
+	"math"
+
+	"parley/method"
+	"parley/methods/graffl/landmark"
+	"parley/methods/graffl/options"
+	"parley/methods/graffl/setup"
+	"parley/study"
+)
+
+// Replicate is this study as it is repeated to calibrate its posterior: parameters from the
+// prior, as many rows as the sites have, up to [landmark.MaxReplicateRows], and as much noise in
+// their means and, as a share, in their number.
+func (c *coordinator) Replicate(ms method.State) (landmark.Replicate, error) {
+	o, err := c.observation(ms.(*state))
+	if err != nil {
+		return landmark.Replicate{}, err
+	}
+	rows := min(max(1, math.Round(o.Rows)), landmark.MaxReplicateRows)
+	r, err := NewReplicate(c.Plan, int(rows))
+	if err != nil {
+		return r, err
+	}
+	r.Sampling.Seed = c.Seed("calibration")
+	fewer := 1.
+	if o.Rows > landmark.MaxReplicateRows {
+		fewer = rows / o.Rows
+	}
+	r.Noise, r.RowsNoise = fewer*math.Sqrt(o.NoiseVar)*o.Rows, fewer*math.Sqrt(o.RowsVar) // of the sites that answered
+	return r, nil
+}
+
+// NewReplicate is what a plan of variant landmark repeats, if its sites have so many
+// rows together.
+func NewReplicate(p *study.Plan, rows int) (landmark.Replicate, error) {
+	s, err := setup.New(p)
+	if err != nil {
+		return landmark.Replicate{}, err
+	}
+	if s.Options.Variant != options.VariantLandmark || rows < 1 {
+		return landmark.Replicate{}, fmt.Errorf("calibration of variant %s with %d rows: want variant %s, and rows", s.Options.Variant, rows, options.VariantLandmark)
+	}
+	c := landmark.Replicate{Prior: s.Prior, Landmarks: s.Marks, Rows: rows, Sampling: sampling(s)}
+	if s.Sum != nil {
+		sd := s.Sum.Mechanism.Noise * s.Sum.Bound * math.Sqrt(float64(len(p.Sites)))
+		c.Noise, c.RowsNoise = sd*s.Scale, sd/setup.CountEntry
+	}
+	return c, nil
+}

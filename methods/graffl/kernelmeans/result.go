@@ -1,0 +1,71 @@
+package kernelmeans
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+
+	"parley/figure"
+	"parley/method"
+	"parley/methods/graffl/landmark"
+	"parley/methods/graffl/report"
+)
+
+// Result implements [method.Coordinator].
+func (c *coordinator) Result(ms method.State) (*method.Result, error) {
+	s := ms.(*state)
+	p, err := c.sample(s)
+	if err != nil {
+		return nil, err
+	}
+	o, err := c.observation(s)
+	if err != nil {
+		return nil, err
+	}
+	fit, err := c.Marks.Fit(o, p)
+	if err != nil {
+		return nil, err
+	}
+	v := &view{report.NewView(c.Setup, p), o, fit}
+	files, err := v.Files()
+	if err != nil {
+		return nil, err
+	}
+	return &method.Result{
+		Files:    files,
+		Metrics:  v.metrics(),
+		Headline: v.headline(),
+		Sections: []figure.Section{v.componentsSection(), v.PosteriorSection(), v.fitSection(), v.samplingSection(s), attackSection(c.Setup, s.rows())},
+	}, nil
+}
+
+// view is a posterior that was made from landmarks.
+type view struct {
+	report.View
+	observed landmark.Observation
+	fit      *landmark.Fit
+}
+
+func (v *view) metrics() map[string]float64 {
+	p := v.Posterior
+	out := map[string]float64{"rows": v.observed.Rows, "landmarks": float64(v.Marks.Len()), "draws": float64(len(p.Draws)), "effective_sample_size": p.Size,
+		"temperatures": float64(p.Stages), "acceptance": p.Acceptance, "largest_residual_sd": v.fit.Largest, "misfit_chi_square": v.fit.ChiSq, "misfit_p": v.fit.Tail,
+		"noise_sd_of_landmark_means": math.Sqrt(v.observed.NoiseVar)}
+	v.Components(out)
+	return out
+}
+
+func (v *view) headline() []figure.Fact {
+	rows := figure.Fact{Name: "rows", Value: figure.Count.Text(v.observed.Rows)}
+	if v.Options.Scarce != nil {
+		rows.Name += " of " + v.Class()
+	}
+	if v.observed.RowsVar > 0 {
+		rows.Name += fmt.Sprintf(", by a noised count (± %.0f)", math.Sqrt(v.observed.RowsVar))
+	}
+	facts := []figure.Fact{{Name: "components", Value: strconv.Itoa(v.Options.Components)}}
+	facts = append(facts, v.Weights()...)
+	return append(facts, rows,
+		figure.Fact{Name: fmt.Sprintf("effective sample size, of %d draws", len(v.Posterior.Draws)), Value: fmt.Sprintf("%.0f", v.Posterior.Size)},
+		figure.Fact{Name: fmt.Sprintf("largest residual, sd (below %.1f if it fits)", landmark.LikelyLargest(v.Marks.Len())), Value: fmt.Sprintf("%.1f", v.fit.Largest)})
+}

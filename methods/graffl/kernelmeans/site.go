@@ -1,0 +1,77 @@
+package kernelmeans
+
+import (
+	"context"
+
+	"parley/dataset"
+	"parley/internal/wire"
+	"parley/method"
+	"parley/method/rounds"
+	"parley/methods/graffl/report"
+	"parley/methods/graffl/setup"
+	"parley/privacy"
+)
+
+// half is the site half of the default.
+type half struct{ *setup.Site }
+
+// Run implements [method.Site].
+func (h half) Run(ctx context.Context, t method.Task, s *privacy.Session) (method.Answer, error) {
+	if err := h.Open(t, taskLandmarks, new(landmarkTask)); err != nil {
+		return method.Answer{}, err
+	}
+	if h.Sum != nil {
+		return method.Answer{State: h.Keep}, h.noised(ctx, s)
+	}
+	answer, err := h.exact(ctx, s)
+	if err != nil {
+		return method.Answer{}, err
+	}
+	return rounds.Answer(t, answer, h.Keep)
+}
+
+// noised releases the one sum. Nothing that depends on a row but through it shows.
+func (h half) noised(ctx context.Context, s *privacy.Session) error {
+	x, n := make([]float64, len(h.Names)), h.Marks.Len()
+	_, err := s.Sum(ctx, h.Sum.Name, func(row *dataset.Row, v []float64) int {
+		if !h.Read(row, x) {
+			return -1
+		}
+		h.Marks.Features(v[:n], x)
+		for r := range v[:n] {
+			v[r] /= h.Scale
+		}
+		v[n] = setup.CountEntry
+		return 0
+	})
+	return err
+}
+
+// exact releases the sums without protection.
+func (h half) exact(ctx context.Context, s *privacy.Session) (any, error) {
+	data, err := s.Data()
+	if err != nil {
+		return nil, err
+	}
+	a := landmarkAnswer{Sums: make(wire.Vector, h.Marks.Len())}
+	x, phi := make([]float64, len(h.Names)), make([]float64, h.Marks.Len())
+	for row, err := range h.Mixed(data).Rows(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if !setup.Complete(row, x) {
+			continue
+		}
+		h.Marks.Features(phi, x)
+		for r, v := range phi {
+			a.Sums[r] += v
+		}
+		a.Rows++
+	}
+	return a, ctx.Err()
+}
+
+// Report implements [method.Site]: where the site's own rows lie in the shared mixture.
+func (h half) Report(ctx context.Context, shared []byte, data dataset.Source) (*method.Result, error) {
+	return report.Own(ctx, h.Setup, shared, data)
+}

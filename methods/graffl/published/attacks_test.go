@@ -1,0 +1,40 @@
+package published
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"parley/figure"
+	"parley/methods/graffl/setup/setuptest"
+)
+
+// attacksOf prints the table of attacks in the report of a small study.
+func attacksOf(t *testing.T, section figure.Section) string {
+	t.Helper()
+	if !strings.Contains(section.Lead, "parley attack graffl") || len(section.Items) != 1 {
+		t.Fatalf("%+v", section)
+	}
+	var b bytes.Buffer
+	if err := section.Items[0].Table.Text(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestReportsSayWhatAnAttackerFinds(t *testing.T) {
+	for name, c := range map[string]struct {
+		got  figure.Section
+		want []string
+	}{
+		"many": {attackSection(setuptest.New(setuptest.Text(2, "components: 3, variant: published", "{protection: none}")), 100), []string{"3 distances of each row", "100 distances of each row", "every row of every site, exactly"}},
+		"two":  {attackSection(setuptest.New(setuptest.Text(2, "components: 3, variant: published", "{protection: none}")), 2), []string{"a sphere that it lies on"}},
+	} {
+		got := attacksOf(t, c.got)
+		for _, want := range c.want {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s: no %q in\n%s", name, want, got)
+			}
+		}
+	}
+}

@@ -1,0 +1,30 @@
+package published
+
+import (
+	"fmt"
+
+	"parley/method"
+	"parley/methods/graffl/setup"
+	"parley/privacy"
+)
+
+// Variant is Algorithm 2 as it was published, for comparison. It implements [setup.Variant].
+type Variant struct{}
+
+func (Variant) Task() string                             { return taskDistances }
+func (Variant) Steps(s *setup.Setup) int                 { return s.Options.Published.Rounds }
+func (Variant) Coordinator(s *setup.Setup) setup.Sampled { return &coordinator{s} }
+func (Variant) Site(h *setup.Site) method.Site           { return half{h} }
+
+// Times is how many tasks each site gets: at most 256, however many proposals there are.
+func (Variant) Times(s *setup.Setup) int {
+	o := s.Options.Published
+	return (o.Rounds + o.Batch() - 1) / o.Batch()
+}
+
+// Request is what each of them releases. How many rows a site has is not in the
+// plan, so that there is no bound but that of a message.
+func (Variant) Request(s *setup.Setup) privacy.Request {
+	return setup.Unprotected(privacy.Content{Values: maxAnswer,
+		What: fmt.Sprintf("%d numbers for every row, whatever rows there are: its exact squared distances to known points; %d such numbers are the row", s.Options.Published.Together(0), len(s.Names)+1)})
+}

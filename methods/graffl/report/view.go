@@ -1,0 +1,132 @@
+// Package report turns a sample of mixtures into what people read: [NewView] into files,
+// numbers and sections of a study, [Own] into what a site sees of its own rows. Sections
+// of a [View] show no row; what [Own] makes shows rows, and never leaves their site.
+package report
+
+import (
+	"bytes"
+	"encoding/csv"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"parley/figure"
+	"parley/methods/graffl/mixture"
+	"parley/methods/graffl/setup"
+)
+
+// SamplingID is the section that says how a posterior was made.
+const SamplingID = "sampling"
+
+// View is a posterior on its way into a report.
+type View struct {
+	*setup.Setup
+	Posterior *mixture.Posterior
+	Mean      mixture.Mixture // of the posterior
+}
+
+// NewView is one of a sample.
+func NewView(s *setup.Setup, p *mixture.Posterior) View { return View{s, p, p.Mean()} }
+
+// interval is a posterior mean with the interval that holds 90 %.
+type interval struct{ mean, low, high float64 }
+
+func intervalOf(p *mixture.Posterior, value func(mixture.Mixture) float64) (v interval) {
+	values := make([]float64, len(p.Draws))
+	for i, m := range p.Draws {
+		values[i] = value(m)
+		v.mean += p.Weights[i] * values[i]
+	}
+	v.low, v.high = mixture.Quantile(values, p.Weights, 0.05), mixture.Quantile(values, p.Weights, 0.95)
+	return v
+}
+
+func weightOf(p *mixture.Posterior, k int) interval {
+	return intervalOf(p, func(m mixture.Mixture) float64 { return m.Weights[k] })
+}
+
+func locationOf(p *mixture.Posterior, k, i int) interval {
+	return intervalOf(p, func(m mixture.Mixture) float64 { return m.Mean(k)[i] })
+}
+
+func deviationOf(p *mixture.Posterior, k, i int) interval {
+	return intervalOf(p, func(m mixture.Mixture) float64 { return math.Sqrt(m.Cov(k)[i*m.Dim+i]) })
+}
+
+// Components adds the posterior means of weights and of component means.
+func (v *View) Components(out map[string]float64) {
+	for k := range v.Options.Components {
+		out[fmt.Sprintf("weight/%d", k+1)] = v.Mean.Weights[k]
+		for i, name := range v.Names {
+			out[fmt.Sprintf("mean/%d/%s", k+1, name)] = v.Mean.Mean(k)[i]
+		}
+	}
+}
+
+// Weights says in a few words how large the components are: nothing of a single one.
+func (v *View) Weights() []figure.Fact {
+	shares := make([]string, v.Options.Components)
+	for i, k := range v.bySize() {
+		shares[i] = fmt.Sprintf("%.0f", 100*weightOf(v.Posterior, k).mean)
+	}
+	switch n := len(shares); {
+	case n == 1:
+		return nil
+	case n <= 4:
+		return []figure.Fact{{Name: "weights", Value: strings.Join(shares, " · ") + "\u00a0%"}}
+	default:
+		return []figure.Fact{{Name: "weights, largest to smallest", Value: shares[0] + " % to " + shares[n-1] + " %"}}
+	}
+}
+
+// bySize lists the components, largest weight first.
+func (v *View) bySize() []int { return mixture.BySize(v.Mean.Weights) }
+
+// posteriorCSV writes a line for every draw: its weight, then π, μ and the lower
+// triangle of every Σ.
+func (v *View) posteriorCSV() ([]byte, error) {
+	var b bytes.Buffer
+	w := csv.NewWriter(&b)
+	head := []string{"draw", "sample_weight"}
+	for k := range v.Options.Components {
+		head = append(head, fmt.Sprintf("weight_%d", k+1))
+	}
+	for k := range v.Options.Components {
+		for _, name := range v.Names {
+			head = append(head, fmt.Sprintf("mean_%d/%s", k+1, name))
+		}
+	}
+	for k := range v.Options.Components {
+		for i, a := range v.Names {
+			for _, b := range v.Names[:i+1] {
+				head = append(head, fmt.Sprintf("covariance_%d/%s/%s", k+1, a, b))
+			}
+		}
+	}
+	if err := w.Write(head); err != nil {
+		return nil, err
+	}
+	number := func(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
+	for i, m := range v.Posterior.Draws {
+		line := []string{strconv.Itoa(i + 1), number(v.Posterior.Weights[i])}
+		for _, x := range m.Weights {
+			line = append(line, number(x))
+		}
+		for _, x := range m.Means {
+			line = append(line, number(x))
+		}
+		for k := range m.Weights {
+			for i := range m.Dim {
+				for _, x := range m.Cov(k)[i*m.Dim:][:i+1] {
+					line = append(line, number(x))
+				}
+			}
+		}
+		if err := w.Write(line); err != nil {
+			return nil, err
+		}
+	}
+	w.Flush()
+	return b.Bytes(), w.Error()
+}

@@ -1,0 +1,40 @@
+package set
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"parley/figure"
+	"parley/methods/graffl/setup/setuptest"
+)
+
+// attacksOf prints the table of attacks in the report of a small study.
+func attacksOf(t *testing.T, section figure.Section) string {
+	t.Helper()
+	if !strings.Contains(section.Lead, "parley attack graffl") || len(section.Items) != 1 {
+		t.Fatalf("%+v", section)
+	}
+	var b bytes.Buffer
+	if err := section.Items[0].Table.Text(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestReportsSayWhatAnAttackerFinds(t *testing.T) {
+	for name, c := range map[string]struct {
+		got  figure.Section
+		want []string
+	}{
+		"energy": {attackSection(setuptest.New(setuptest.Text(2, "components: 3, variant: set", "{protection: none}")), 15000), []string{"that person's row, exactly", "up to 7\u202f500 rows", "no width to choose"}},
+		"mmd":    {attackSection(setuptest.New(setuptest.Text(2, "components: 3, variant: set, set: {discrepancy: mmd, bandwidth: 1}", "{protection: none}")), 2), []string{"a surface", "a few bandwidths"}},
+	} {
+		got := attacksOf(t, c.got)
+		for _, want := range c.want {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s: no %q in\n%s", name, want, got)
+			}
+		}
+	}
+}

@@ -1,0 +1,62 @@
+package setup
+
+import (
+	"fmt"
+	"math"
+
+	"parley/internal/wire"
+	"parley/methods/graffl/mixture"
+	"parley/methods/graffl/options"
+)
+
+// Sample is a posterior as it is kept: one vector of unconstrained coordinates for
+// each draw would lose bits, so that all numbers of all mixtures follow each other.
+type Sample struct {
+	Weights    wire.Vector `cbor:"weights"`
+	Numbers    wire.Vector `cbor:"numbers"` // π, μ, Σ of each draw
+	Stages     int         `cbor:"stages"`
+	Acceptance float64     `cbor:"acceptance"`
+}
+
+// PackSample packs a posterior.
+func PackSample(p *mixture.Posterior) *Sample {
+	s := &Sample{Weights: p.Weights, Stages: p.Stages, Acceptance: p.Acceptance}
+	for _, m := range p.Draws {
+		s.Numbers = append(append(append(s.Numbers, m.Weights...), m.Means...), m.Covs...)
+	}
+	return s
+}
+
+// Posterior unpacks what [PackSample] packed, and checks it: a state may have come
+// from anywhere.
+func (s *Sample) Posterior(k, d int) (*mixture.Posterior, error) {
+	each := k + k*d + k*d*d
+	if len(s.Weights) < 1 || len(s.Weights) > options.MaxDraws || len(s.Numbers) != each*len(s.Weights) {
+		return nil, fmt.Errorf("a sample of %d weights and %d numbers: want %d numbers for each of 1 to %d draws", len(s.Weights), len(s.Numbers), each, options.MaxDraws)
+	}
+	if s.Stages < 0 || !(s.Acceptance >= 0 && s.Acceptance <= 1) {
+		return nil, fmt.Errorf("a sample made in %d stages with an acceptance of %v", s.Stages, s.Acceptance)
+	}
+	p := &mixture.Posterior{Weights: s.Weights, Stages: s.Stages, Acceptance: s.Acceptance}
+	sum := 0.0
+	for i, w := range s.Weights {
+		if !(w >= 0) {
+			return nil, fmt.Errorf("draw %d has weight %v", i+1, w)
+		}
+		sum += w
+		v := s.Numbers[i*each:][:each]
+		m := mixture.Mixture{Dim: d, Weights: v[:k:k], Means: v[k : k+k*d : k+k*d], Covs: v[k+k*d:]}
+		if err := m.Check(); err != nil {
+			return nil, fmt.Errorf("draw %d: %w", i+1, err)
+		}
+		p.Draws = append(p.Draws, m)
+	}
+	if math.Abs(sum-1) > 1e-6 {
+		return nil, fmt.Errorf("the weights of a sample sum to %v, not 1", sum)
+	}
+	p.Size = mixture.EffectiveSize(p.Weights)
+	return p, nil
+}
+
+// MaxRows is a number of rows that no site has.
+const MaxRows = 1 << 31

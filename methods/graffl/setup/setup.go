@@ -1,0 +1,188 @@
+// Package setup is what both halves of graffl know before anything is sent: [New] works it
+// out from the plan, at the coordinator and at every site alike. [Site] is what the site
+// halves of all variants begin with, [Variant] what a variant is to the stages around it.
+//
+// Rows are seen through this package only: [Site.Read], [Site.Mixed] and [Coded] leave out
+// who takes no part, and put codes in place of features, so that no variant knows of
+// classes and encoders.
+package setup
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"parley/methods/graffl/landmark"
+	"parley/methods/graffl/mixture"
+	"parley/methods/graffl/options"
+	"parley/methods/graffl/suffiae"
+	"parley/privacy"
+	"parley/privacy/account"
+	"parley/study"
+)
+
+// Setup is what both halves know from the plan.
+type Setup struct {
+	Plan    *study.Plan
+	Options *options.Options
+	Names   []string  // of what the mixture is of: features, or codes
+	Lo, Hi  []float64 // its public box
+	Prior   mixture.Prior
+	Marks   landmark.Landmarks
+	Scale   float64      // B of [landmark.Landmarks.NormBound]
+	Sum     *privacy.Sum // what a site releases under differential privacy; nil without it
+	// Encoder makes codes of rows, once it is known: a projection from the start, one that
+	// is trained when it has been.
+	Encoder *suffiae.Encoder
+	outcome int // of the classes, among subject columns
+}
+
+// New works it out from a plan that has been checked.
+func New(p *study.Plan) (*Setup, error) {
+	opts, ok := p.Method.Options.(*options.Options)
+	if !ok {
+		return nil, fmt.Errorf("the plan's options are of method %s, not of graffl", p.Method.Name)
+	}
+	s := &Setup{Plan: p, Options: opts}
+	s.Names, s.Lo, s.Hi = opts.Box(p)
+	var err error
+	if s.Prior, err = opts.BoxPrior(p); err != nil {
+		return nil, err
+	}
+	if opts.Scarce != nil {
+		if s.outcome = slices.Index(p.Subjects, opts.Scarce.Outcome.Column); s.outcome < 0 {
+			return nil, fmt.Errorf("the plan has no subject column %q", opts.Scarce.Outcome.Column)
+		}
+	}
+	if opts.Encoder != nil && opts.Encoder.Kind == options.EncoderProjection {
+		if s.Encoder, err = s.projection(); err != nil {
+			return nil, err
+		}
+	}
+	if opts.Variant != options.VariantLandmark {
+		return s, nil
+	}
+	if s.Marks, err = opts.PlaceLandmarks(p); err != nil {
+		return nil, err
+	}
+	s.Scale = s.Marks.NormBound()
+	if p.Privacy.Differential() {
+		s.Sum, err = s.protect()
+	}
+	return s, err
+}
+
+// CountEntry is what a row contributes beside φ(x)/B, so that the number of rows is known. It
+// costs noise √(1 + c²) times as large, 3 %, and leaves the count a standard
+// deviation of four times the noise.
+const CountEntry = 0.25
+
+const sumLandmarks = "kernel values at the landmarks, and a count"
+
+// protect declares the one sum of a site, with the noise that spends the total.
+func (s *Setup) protect() (*privacy.Sum, error) {
+	pr := s.Plan.Privacy
+	// Clipping is to a ball, so that two rows may be a diameter apart.
+	m := account.Mechanism{Kind: account.Gaussian, Noise: 1, Rate: 1, Diameter: 2, Count: 1}
+	factor, err := account.Scale([]account.Mechanism{m}, pr.Adjacency, *pr.Total)
+	if err != nil {
+		return nil, err
+	}
+	m.Noise = account.RoundUp(factor)
+	return &privacy.Sum{Name: sumLandmarks, Unit: privacy.Subject, Form: privacy.Vectors,
+		Blocks: []int{s.Marks.Len() + 1}, Bound: math.Sqrt(1 + CountEntry*CountEntry), Mechanism: m}, nil
+}
+
+// RowsReleased is what every variant says of the number that a site adds to its answer.
+const RowsReleased = "number of rows that have all features"
+
+// Unprotected asks for the release of exact numbers.
+func Unprotected(contents ...privacy.Content) privacy.Request {
+	return privacy.Request{Protection: privacy.Unprotected, Contents: contents}
+}
+
+// Seed makes a seed for a purpose of the plan's: nothing else decides it.
+func (s *Setup) Seed(purpose string) uint64 {
+	sum := sha256.Sum256(fmt.Appendf(nil, "graffl %d %s", s.Plan.Seed, purpose))
+	return binary.LittleEndian.Uint64(sum[:])
+}
+
+// NoRows is the error of a study whose sites have nothing that the mixture is of.
+func (s *Setup) NoRows() error {
+	if s.Options.Scarce != nil {
+		return fmt.Errorf("no site has a row of %s that may be learned from", s.Class())
+	}
+	return errors.New("no site has a row with all features")
+}
+
+// Labels are the names of the features with their units, for axes.
+func (s *Setup) Labels() []string {
+	if s.Options.Encoder != nil {
+		return s.Names
+	}
+	var all []string
+	for _, v := range s.Plan.Views {
+		for _, f := range v.Features {
+			name := f.Name
+			if f.Unit != "" {
+				name += " (" + f.Unit + ")"
+			}
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+// Class is the scarce class in words.
+func (s *Setup) Class() string { return s.Options.Scarce.Outcome.Column + " " + s.Options.Scarce.Class }
+
+// What a site takes from whoever asks: numbers that no study makes are refused before
+// anything is computed from them. Limits are wide, as an honest coordinator must never
+// be refused: priors have long tails, and the particles of a sampler stray.
+
+// farthest is how many widths of its public range a mean may lie outside, and a
+// standard deviation measure. The prior has less than 1e-100 beyond.
+const farthest = 1e50
+
+// Near says whether a feature, or a code, may have this value.
+func (s *Setup) Near(i int, x float64) bool { return s.Narrow(i, x-s.Lo[i]) }
+
+// Narrow says whether it may vary by as much.
+func (s *Setup) Narrow(i int, x float64) bool {
+	return math.Abs(x) <= farthest*(s.Hi[i]-s.Lo[i])
+}
+
+// InputLimit moves gross errors, before they reach an encoder, to so many standard
+// deviations of a feature; and the ends of a public range count as so many.
+const InputLimit = 4
+
+// projection returns the encoder that follows from the plan alone: random directions,
+// of features whose public ranges are 2·[InputLimit] units wide.
+func (s *Setup) projection() (*suffiae.Encoder, error) {
+	in := &suffiae.Inputs{Limit: InputLimit}
+	_, lo, hi := options.Box(s.Plan)
+	for i := range lo {
+		in.Centre = append(in.Centre, lo[i]+(hi[i]-lo[i])/2)
+		in.Scale = append(in.Scale, (hi[i]-lo[i])/(2*InputLimit))
+	}
+	seed := s.Seed("projection")
+	return suffiae.NewProjection(in, s.Options.Encoder.Dimension, rand.New(rand.NewPCG(seed, mixture.SplitMix(seed))))
+}
+
+// Trains says whether a site trains the encoder that all share, or its own.
+func (s *Setup) Trains() bool {
+	return s.Options.Encoder != nil && s.Options.Encoder.Kind == options.EncoderSuffiAE
+}
+
+// Receives says whether sites get an encoder that one of them has trained.
+func (s *Setup) Receives() bool { return s.Trains() && s.Options.Encoder.Shared }
+
+// Judged says whether sites release classifiers. Nobody has paid for them under privacy.
+func (s *Setup) Judged() bool { return s.Options.Scarce != nil && !s.Plan.Privacy.Differential() }
+
+// Tested says whether they also release scores on held rows.
+func (s *Setup) Tested() bool { return s.Judged() && s.Options.Scarce.Held > 0 }

@@ -1,0 +1,83 @@
+package stages
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"parley/dataset"
+	"parley/methods/graffl/mixture"
+	"parley/methods/graffl/options"
+	"parley/methods/graffl/setup"
+	"parley/methods/graffl/suffiae"
+)
+
+// checkEncoder holds an encoder that came from elsewhere against the plan.
+func checkEncoder(s *setup.Setup, e *suffiae.Encoder) error {
+	if e == nil {
+		return errors.New("there is no encoder")
+	}
+	if err := e.Check(); err != nil {
+		return err
+	}
+	if d, codes := options.Features(s.Plan), s.Options.Encoder.Dimension; len(e.Inputs.Centre) != d || e.Dimension() != codes {
+		return fmt.Errorf("an encoder from %d inputs to codes of %d numbers, where the plan has %d features and codes of %d", len(e.Inputs.Centre), e.Dimension(), d, codes)
+	}
+	return checkWidths(s, e)
+}
+
+// train trains an encoder on the site's subjects that are not held and whose outcome is
+// known. The random numbers follow from the plan's seed and the site's name, so that
+// training again gives the same encoder.
+func (h half) train(ctx context.Context, data dataset.Source) (*suffiae.Encoder, error) {
+	var rows [][]float64
+	var labels []bool
+	for row, err := range data.Rows(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if scarce, known := h.Known(row); known && !h.Held(row.ID) {
+			rows, labels = append(rows, h.Features(row)), append(labels, scarce)
+		}
+	}
+	if len(rows) == 0 {
+		return nil, fmt.Errorf("no subject here has a known %s, and an encoder is trained on some", h.Options.Scarce.Outcome.Column)
+	}
+	in, err := suffiae.FitInputs(rows, setup.InputLimit)
+	if err != nil {
+		return nil, err
+	}
+	seed := h.Seed(fmt.Sprintf("encoder %q", h.Name))
+	net, err := suffiae.Train(ctx, in, rows, labels, h.Options.Encoder.Training(), rand.New(rand.NewPCG(seed, mixture.SplitMix(seed))))
+	if err != nil {
+		return nil, err
+	}
+	return net.Encoder, nil
+}
+
+// largestInput is where squares overflow, which no encoder is trained on.
+const largestInput = 1e155
+
+// checkWidths holds an encoder against the plan, which says what is trained.
+func checkWidths(s *setup.Setup, e *suffiae.Encoder) error {
+	want := append(slices.Clone(s.Options.Encoder.Hidden), s.Options.Encoder.Dimension)
+	var got []int
+	for _, l := range e.Layers {
+		got = append(got, len(l.Bias))
+	}
+	if !slices.Equal(got, want) {
+		return fmt.Errorf("an encoder with layers of %v, where the plan has layers of %v", got, want)
+	}
+	if e.Inputs.Limit != setup.InputLimit {
+		return fmt.Errorf("an encoder of inputs up to ±%v, where this program moves them to ±%d", e.Inputs.Limit, setup.InputLimit)
+	}
+	for i, x := range e.Inputs.Centre {
+		if scale := e.Inputs.Scale[i]; !(math.Abs(x) <= largestInput && scale <= largestInput) {
+			return fmt.Errorf("an encoder of an input with the mean %v and the standard deviation %v: want at most %v", x, scale, float64(largestInput))
+		}
+	}
+	return nil
+}
