@@ -63,7 +63,6 @@ func TestFunctionsCanBeReadInOneSitting(t *testing.T) {
 var largePackages = map[string]int{
 	"cmd/parley":     28,
 	"methods/graffl": 44,
-	"methods/mvppca": 41,
 }
 
 func TestPackagesCanBeReadInOneSitting(t *testing.T) {
