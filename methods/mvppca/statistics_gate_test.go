@@ -10,7 +10,6 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
-	"parley/figure"
 	"parley/internal/wire"
 	"parley/method"
 	"parley/methods/mvppca/halves"
@@ -151,15 +150,6 @@ func numbersOf(t *testing.T, r *method.Result) string {
 		b.Write(f.Data)
 	}
 	return b.String()
-}
-
-func sectionOf(t *testing.T, r *method.Result, id string) figure.Section {
-	t.Helper()
-	i := slices.IndexFunc(r.Sections, func(s figure.Section) bool { return s.ID == id })
-	if i < 0 {
-		t.Fatalf("there is no section %s", id)
-	}
-	return r.Sections[i]
 }
 
 // Twenty subjects at ε = 0.1 tell nothing. The result says so and has no hole:
