@@ -193,6 +193,19 @@ func TestOnlyProgramsKnowMethods(t *testing.T) {
 	}
 }
 
+// Whoever reads the default, with noise or without, or what all ways to fit have in
+// common, does not meet the published method, which is kept for comparison.
+func TestPublishedMethodStandsApart(t *testing.T) {
+	const rooms = "methods/mvppca/"
+	for _, f := range source(t) {
+		for _, p := range f.imports {
+			if !f.test && strings.HasPrefix(p, module+"/"+rooms+"published") && f.pkg+"/" != rooms && !strings.HasPrefix(f.pkg, rooms+"published") {
+				t.Errorf("%s imports %s, which only the root of the method may", f.path, p)
+			}
+		}
+	}
+}
+
 // pure lists what methods, and what they call, may import beside packages of this
 // module: nothing that reaches files, processes, networks, clocks or randomness.
 // A name stands for the packages below it, too, if it ends with a slash.

@@ -56,12 +56,6 @@ func TestFunctionsCanBeReadInOneSitting(t *testing.T) {
 	}
 }
 
-// largePackages are the packages above the limit, with their files. The list must
-// shrink: nobody adds to it, and no package in it grows.
-var largePackages = map[string]int{
-	"methods/mvppca": 41,
-}
-
 func TestPackagesCanBeReadInOneSitting(t *testing.T) {
 	files := map[string]int{}
 	for _, f := range source(t) {
@@ -70,13 +64,8 @@ func TestPackagesCanBeReadInOneSitting(t *testing.T) {
 		}
 	}
 	for _, pkg := range slices.Sorted(maps.Keys(files)) {
-		if most := max(maxPackage, largePackages[pkg]); files[pkg] > most {
-			t.Errorf("%s has %d files outside tests, above %d: it holds more than one room", pkg, files[pkg], most)
-		}
-	}
-	for _, pkg := range slices.Sorted(maps.Keys(largePackages)) {
-		if files[pkg] <= maxPackage {
-			t.Logf("%s is no exception any more: take it out of the list", pkg)
+		if files[pkg] > maxPackage {
+			t.Errorf("%s has %d files outside tests, above %d: it holds more than one room", pkg, files[pkg], maxPackage)
 		}
 	}
 }

@@ -5,19 +5,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 
-	"gonum.org/v1/gonum/floats"
-	"pgregory.net/rapid"
-
 	"parley/dataset"
 	"parley/method"
+	"parley/methods/mvppca/halves"
 	"parley/methods/mvppca/internal/synthetic"
 	"parley/methods/mvppca/options"
-	"parley/methods/mvppca/ppca"
 	"parley/methods/mvppca/use"
 	"parley/privacy"
 	"parley/privacy/account"
@@ -209,115 +205,12 @@ func TestSpreadBetweenSitesIsARecursionOfNoise(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	trace := p.state.(*state).Trace
+	trace := p.state.(*halves.State).Trace
 	if got := math.Log10(trace[20].SDW[0] / trace[0].SDW[0]); math.Abs(got+4) > 0.6 {
 		t.Errorf("the standard deviation of the loadings moved by %.2f decades in 20 rounds, want -4", got)
 	}
-	rates := p.coordinator.(*coordinator).way.(*publishedRounds).recursion()
-	if got := 20 * math.Log10(rates[0].loadings); math.Abs(got+4.03) > 0.01 || rates[0].means != rates[0].loadings || rates[0].sites != 3 {
-		t.Errorf("rates %+v: %.3f decades in 20 rounds, want -4.03", rates, got)
-	}
 	if notes := notesOf(r); !strings.Contains(notes, "Here it drops to 0.") {
 		t.Errorf("the result does not say so:\n%s", notes)
-	}
-}
-
-// What the session is given to clip at 1 is what [ppca.ClipDifference], which the
-// vectors hold, clips at g.
-func TestChangeInUnitsOfTheClip(t *testing.T) {
-	plan := private(differenceOptions, perReleaseBudget).study(t).plan
-	opts, l, err := setUp(plan)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := newClipPlan(plan, opts, l, "site-0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	rapid.Check(t, func(t *rapid.T) {
-		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
-		constant := rapid.Float64Range(0.01, 3).Draw(t, "constant")
-		c.opts.Clipping.Difference = &options.DifferenceOptions{
-			Mean: options.GaussianPart{Constant: constant}, Loadings: options.GaussianPart{Constant: constant}, Noise: options.LaplacePart{Constant: constant},
-		}
-		prior, own := drawPrior(r, l), drawPrior(r, l).Params
-		for k := range l.Views() {
-			want, err := ppca.ClipDifference(l, &own, prior, k, 10, 0.01, constant)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for i, pt := range c.parts {
-				if pt.view != k {
-					continue
-				}
-				v := make([]float64, pt.length)
-				c.change(prior, &own, i, v)
-				// Columns that are zero by rule are not released.
-				lo, hi := l.View(k)
-				whole := ppca.Params{Rank: prior.Rank, W: make([]float64, len(prior.W)), Mu: make([]float64, len(prior.Mu)), Noise: make([]float64, l.Views())}
-				copy(whole.W[lo*prior.Rank:], want.W)
-				copy(whole.Mu[lo:hi], want.Mu)
-				whole.Noise[k] = want.Noise
-				g, clipped := c.radius(prior, pt), make([]float64, pt.length)
-				pt.read(l, &whole, clipped)
-				length := max(1, math.Sqrt(floats.Dot(v, v)))
-				for n, x := range v {
-					x /= length
-					if math.Abs(g*x-clipped[n]) > 1e-12*g {
-						t.Fatalf("view %d, %s: entry %d is %v, want %v", k, pt.kind, n, g*x, clipped[n])
-					}
-				}
-				if sd := g * c.sums[i].Mechanism.Noise; pt.kind == ofVariance && math.Abs(sd-want.ScaleNoise) > 1e-12*sd || pt.kind == ofMeans && math.Abs(sd-want.SDMu) > 1e-12*sd {
-					t.Fatalf("view %d, %s: noise %v", k, pt.kind, sd)
-				}
-			}
-		}
-	})
-}
-
-// drawPrior draws a prior whose laws all have a standard deviation, and whose
-// views of more features than factors have all columns.
-func drawPrior(r *rand.Rand, l ppca.Layout) *ppca.Prior {
-	d, q := l.Features(), 2
-	p := &ppca.Prior{Params: ppca.Params{Features: l.AllFeatures(), Rank: q, W: make([]float64, d*q), Mu: make([]float64, d), Noise: make([]float64, l.Views())}}
-	for i := range p.W {
-		p.W[i] = r.NormFloat64()
-	}
-	for i := range p.Mu {
-		p.Mu[i] = r.NormFloat64()
-	}
-	for k := range l.Views() {
-		dropLoadings(l, &p.Params, k)
-		p.Noise[k] = r.ExpFloat64() + 0.01
-		p.VarW, p.VarMu = append(p.VarW, r.ExpFloat64()), append(p.VarMu, r.ExpFloat64())
-		p.Alpha, p.Beta = append(p.Alpha, 2.1+r.ExpFloat64()), append(p.Beta, r.ExpFloat64()+0.01)
-	}
-	return p
-}
-
-func TestClipWithoutAStandardDeviation(t *testing.T) {
-	plan := private(differenceOptions, perReleaseBudget).study(t).plan
-	opts, l, err := setUp(plan)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := synthetic.Must(newClipPlan(plan, opts, l, "site-0"))(t)
-	prior := drawPrior(rand.New(rand.NewPCG(2, 2)), l)
-	prior.Alpha[0], prior.VarW[0] = 2, 0
-	own := drawPrior(rand.New(rand.NewPCG(3, 3)), l).Params
-	for i, pt := range c.parts {
-		v := make([]float64, pt.length)
-		c.change(prior, &own, i, v)
-		switch {
-		case pt.view == 0 && pt.kind == ofVariance:
-			if g := c.radius(prior, pt); g != prior.Noise[0] {
-				t.Errorf("a law without a spread clips at %v, want its variance %v", g, prior.Noise[0])
-			}
-		case pt.view == 0 && pt.kind == ofLoadings:
-			if g := c.radius(prior, pt); g != 0 || slices.ContainsFunc(v, func(x float64) bool { return x != 0 }) {
-				t.Errorf("a prior without spread clips at %v and lets %v through", g, v)
-			}
-		}
 	}
 }
 
@@ -350,14 +243,6 @@ func TestSitesKeepToWhatThePlanSaysTheyHold(t *testing.T) {
 		if got := len(requests[0].Sums); got != want {
 			t.Errorf("%s releases %d sums a round, want %d", site, got, want)
 		}
-	}
-	half := synthetic.Must(Method{}.Site(s.plan, "site-1"))(t).(*site).way
-	views := half.held([][]float64{{1, 2, 3}, {4, 5}})
-	if views[0] == nil || views[1] != nil {
-		t.Errorf("a site that lacks view v1 uses %v", views)
-	}
-	if views = half.held([][]float64{{1, math.NaN(), 3}, nil}); views[0] != nil {
-		t.Errorf("a view with a missing value is used: %v", views)
 	}
 }
 
@@ -397,9 +282,9 @@ func TestJointClippingLearnsWhenThereIsLittleNoise(t *testing.T) {
 	}
 	for range runs {
 		p := newPlay(t, s)
-		c := p.coordinator.(*coordinator).way.(*publishedRounds)
-		unit := c.opts.Clipping.Joint.Bound * c.opts.Clipping.Joint.Mean
-		if sd := unit * c.clips["site-0"].sums[0].Mechanism.Noise / math.Sqrt(3); math.Abs(sd-0.0204) > 0.0001 {
+		set := synthetic.Must(options.SetUp(s.plan))(t)
+		unit := set.Options.Clipping.Joint.Bound * set.Options.Clipping.Joint.Mean
+		if sd := unit * requestsOf(t, s.plan, "site-0")[0].Sums[0].Mechanism.Noise / math.Sqrt(3); math.Abs(sd-0.0204) > 0.0001 {
 			t.Fatalf("the noise of a mean over the sites is %v, and the rate of false failures above was worked out for 0.0204", sd)
 		}
 		r, err := p.run()
@@ -409,7 +294,7 @@ func TestJointClippingLearnsWhenThereIsLittleNoise(t *testing.T) {
 		if notes := notesOf(r); strings.Contains(notes, "Nothing was learned") {
 			t.Errorf("the result says:\n%s", notes)
 		}
-		model := synthetic.Must(p.state.(*state).Model.prior(c.layout))(t)
+		model := synthetic.Must(p.state.(*halves.State).Model.Unpack(set.Layout))(t)
 		for j, x := range model.Mu {
 			learned[j] += x / runs
 		}
@@ -452,19 +337,4 @@ func TestJointClippingSaysWhenItHasLearnedNothing(t *testing.T) {
 		}
 	}
 	t.Error("noise was taken for a signal four times in a row")
-}
-
-func TestStandsOut(t *testing.T) {
-	for _, c := range []struct {
-		squares, noise float64
-		n              int
-		want           float64
-	}{
-		{0, 1, 1, 0}, {0, 0, 3, 0}, {20, 1, 1, 0}, {21, 1, 1, 1 - 1.0/21}, // 1 + 2√6.9 + 13.8 = 20.07
-		{100, 0, 5, 1}, {165, 1, 100, 0}, {200, 1, 100, 0.5},
-	} {
-		if got := standsOut(c.squares, c.n, c.noise); math.Abs(got-c.want) > 1e-12 {
-			t.Errorf("|z|² = %v of %d entries with noise %v: %v, want %v", c.squares, c.n, c.noise, got, c.want)
-		}
-	}
 }

@@ -415,12 +415,12 @@ func threeSites(t testing.TB, options string) *small {
 }
 
 const (
-	federated = "  latent: 2\n"
-	published = "  variant: published\n  latent: 2\n  rounds: 3\n  scaling: none\n"
+	federatedOptions = "  latent: 2\n"
+	publishedOptions = "  variant: published\n  latent: 2\n  rounds: 3\n  scaling: none\n"
 )
 
 func TestSiteMayLeaveAtAnyRound(t *testing.T) {
-	for _, options := range []string{federated, published} {
+	for _, options := range []string{federatedOptions, publishedOptions} {
 		s := threeSites(t, options)
 		whole := newPlay(t, s)
 		if _, err := whole.run(); err != nil {
@@ -445,7 +445,7 @@ func TestSiteMayLeaveAtAnyRound(t *testing.T) {
 }
 
 func TestStudyEndsWithoutAnySite(t *testing.T) {
-	p := newPlay(t, threeSites(t, federated))
+	p := newPlay(t, threeSites(t, federatedOptions))
 	p.absent = func(int, string) bool { return true }
 	if _, err := p.run(); err == nil || !strings.Contains(err.Error(), "no site is left") {
 		t.Fatalf("got %v", err)
@@ -454,7 +454,7 @@ func TestStudyEndsWithoutAnySite(t *testing.T) {
 
 // The model cannot do without the only site that has a view; its assessment can.
 func TestOnlySiteWithAViewLeaves(t *testing.T) {
-	for _, opts := range []string{federated, published} {
+	for _, opts := range []string{federatedOptions, publishedOptions} {
 		s := shape{dims: []int{3, 2}, sites: 3, rows: 20, lacks: map[[2]int]bool{{1, 1}: true, {2, 1}: true}, options: opts, seed: 6}.study(t)
 		whole := newPlay(t, s)
 		if _, err := whole.run(); err != nil {

@@ -1,6 +1,7 @@
 package mvppca
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -9,9 +10,12 @@ import (
 
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/mvppca/halves"
 	"parley/methods/mvppca/internal/synthetic"
+	"parley/methods/mvppca/message"
 	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/statistics"
 	"parley/privacy"
 	"parley/study"
 )
@@ -23,9 +27,9 @@ func TestRequestsAreThoseOfThePlan(t *testing.T) {
 		"joint":         private(jointOptions, totalBudget).study(t),
 		"statistics":    private(statisticsOptions, totalBudget).study(t),
 		"diagnostics":   private(statisticsOptions, checkedBudget).study(t),
-		"federated":     threeSites(t, federated),
-		"published":     threeSites(t, published),
-		"one shot only": threeSites(t, federated+"  rounds: 0\n"),
+		"federated":     threeSites(t, federatedOptions),
+		"published":     threeSites(t, publishedOptions),
+		"one shot only": threeSites(t, federatedOptions+"  rounds: 0\n"),
 	} {
 		p := newPlay(t, s)
 		asked := map[string][]privacy.Request{}
@@ -91,13 +95,19 @@ func TestReleasesFitWhatIsDeclared(t *testing.T) {
 	} {
 		s.seed = 11
 		p := newPlay(t, s.study(t))
-		if _, err := p.run(); err != nil {
+		r, err := p.run()
+		if err != nil {
 			t.Errorf("%s: %v", name, err)
+			continue
 		}
 		if s.privacy == loudBudget {
-			c := p.coordinator.(*coordinator).way.(*statisticsRounds)
-			used := len(p.state.(*state).Sites["site-0"].Released.Lenses) / 2
-			t.Logf("%s: %d of %d slots", name, used, c.noised.Slots())
+			var file struct {
+				Sites []struct{ Lenses []any }
+			}
+			if err := json.Unmarshal(fileOf(t, r, statistics.ReleasedName), &file); err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("%s: %d slots in use", name, len(file.Sites[0].Lenses)/2)
 		}
 	}
 }
@@ -124,7 +134,7 @@ func TestLargestAnswersFitWhatIsDeclared(t *testing.T) {
 		numbers, bytes := 0, 0
 		seen := map[string]bool{}
 		for range min(int(most), 2000) { // as many as would be sent, by their mean size
-			var c patternCount
+			var c message.Pattern
 			for k := range views {
 				if r.IntN(2) == 0 {
 					c.Views = append(c.Views, k)
@@ -139,7 +149,7 @@ func TestLargestAnswersFitWhatIsDeclared(t *testing.T) {
 			numbers, bytes = numbers+2, bytes+len(body)
 		}
 		for _, kind := range []string{options.TaskFit, options.TaskAssess} {
-			request := synthetic.Must(p.halves["site-0"].(*site).request(kind))(t)
+			request := synthetic.Must(p.halves["site-0"].(*halves.Site).Request(kind))(t)
 			declared := request.Contents[0].Values
 			if scale := most / float64(len(seen)); float64(numbers)*scale > float64(declared) || float64(bytes)*scale > 18*float64(declared) {
 				t.Errorf("%d views, %s: %v patterns take %.0f numbers and %.0f bytes, and %d numbers were declared", views, kind, most, float64(numbers)*scale, float64(bytes)*scale, declared)

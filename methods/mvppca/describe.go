@@ -9,10 +9,11 @@ import (
 
 // Describe implements [method.Describer].
 func (Method) Describe(p *study.Plan) string {
-	o, l, err := setUp(p)
+	set, err := options.SetUp(p)
 	if err != nil {
 		return ""
 	}
+	o, l := set.Options, set.Layout
 	factors := "1 factor"
 	if o.Latent != 1 {
 		factors = fmt.Sprintf("%d factors", o.Latent)

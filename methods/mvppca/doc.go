@@ -35,13 +35,19 @@
 //
 // # Rooms
 //
-// Here are the halves: [Method] puts them together, coordinator.go and site.go hold what
-// all ways to fit have in common, and each way has its own: federated*, statistics*
-// with diagnostics*, published* with clipping*. Beside them stand the report
-// (pictures*), the choice of a number of factors (select*) and the models that are made
-// again from releases (refit).
+// Here [Method] speaks the contract and puts the rooms together. By the plan it takes one
+// of the ways to fit, each a coordinator's and a site's part:
 //
-// Package options is what a plan says, ppca the numerics, moments the noised statistics,
-// use the fitted model and its uses, linalg small matrices, and verify the comparison
-// with numbers from independent implementations.
+//   - federated: the default;
+//   - statistics: noised statistics, by the numerics of moments;
+//   - published: the iteration of the paper, with its private rounds in clipping.
+//
+// Package halves holds what the ways have in common, and knows none of them. The halves
+// read subjects by package rows, say what package message holds, and draw their results by
+// package pictures. The number of factors is chosen in selection, by heldout from rows and
+// by released from what was released.
+//
+// Package options is what a plan says, ppca the numerics, use the fitted model and its
+// uses, linalg small matrices, and verify the comparison with numbers from independent
+// implementations.
 package mvppca

@@ -11,6 +11,7 @@ import (
 	"parley/method/fitted"
 	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/rows"
 	"parley/methods/mvppca/use"
 	"parley/problem"
 	"parley/study"
@@ -47,34 +48,24 @@ func (Method) Evaluator(files []method.File, newSite bool) (evaluate.Model, erro
 // Central implements [judged.Centraliser]: the maximum-likelihood fit to all
 // rows, each with what it has. The scale is the plan's; where that would give
 // every site its own range, it is the range of all rows.
-func (Method) Central(ctx context.Context, p *study.Plan, rows dataset.Source) (evaluate.Model, error) {
-	opts, l, err := setUp(p)
+func (Method) Central(ctx context.Context, p *study.Plan, all dataset.Source) (evaluate.Model, error) {
+	set, err := options.SetUp(p)
 	if err != nil {
 		return nil, err
 	}
-	sums, err := readSums(ctx, l, rows, asTheyAre)
+	l, scaling := set.Layout, set.Options.Scaling
+	if scaling == options.ScaleSiteRange {
+		scaling = options.ScaleMinMax
+	}
+	sums, err := rows.Read(ctx, l, all, nil)
 	if err != nil {
 		return nil, err
 	}
-	var scale *ppca.Scale
-	switch opts.Scaling {
-	case options.ScaleRange:
-		scale = rangeScale(p)
-	case options.ScaleNone:
-		scale = unitScale(l.Features())
-	case options.ScaleMinMax, options.ScaleSiteRange:
-		scale, err = sums.extremes.scale(p, l, options.ScaleMinMax)
-	default:
-		scale, err = sums.moments(l.Features()).scale(p, l, opts.Scaling)
-	}
+	scale, err := rows.Common(set, scaling, sums)
 	if err != nil {
 		return nil, err
 	}
-	blocks := make([]ppca.Block, len(sums.blocks))
-	for i := range blocks {
-		blocks[i] = sums.blocks[i].Scaled(scale)
-	}
-	fit, err := ppca.Fit(l, blocks, opts.Latent, nil, ppca.FitOptions{})
+	fit, err := ppca.Fit(l, sums.In(scale), set.Options.Latent, nil, ppca.FitOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("fitting one model to all rows: %w", err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/mvppca/federated"
 	"parley/methods/mvppca/options"
 )
 
@@ -126,7 +127,7 @@ func hostileAnswer(t testing.TB, r *rand.Rand, said method.Contribution) (method
 		t.Fatal(err)
 	}
 	target := reflect.ValueOf(answer).Elem()
-	if fit, ok := answer.(*fitAnswer); ok && fit.Params != nil && r.IntN(3) > 0 {
+	if fit, ok := answer.(*federated.FitAnswer); ok && fit.Params != nil && r.IntN(3) > 0 {
 		target = reflect.ValueOf(fit.Params).Elem()
 	}
 	for range []int{1, 1, 1, 2, 4}[r.IntN(5)] {

@@ -11,12 +11,14 @@ import (
 	"strings"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/mvppca/federated"
+	"parley/methods/mvppca/message"
 	"parley/methods/mvppca/options"
-	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/published"
+	"parley/methods/mvppca/rows"
+	"parley/methods/mvppca/statistics"
 	"parley/methods/mvppca/use"
 	"parley/privacy"
 )
@@ -74,7 +76,7 @@ func exchanges(t testing.TB, s *small) (list []exchange) {
 // everyKind has an exchange of every kind of task: moments and parameters in
 // the one shot, means and extremes for the scale, both variants.
 func everyKind(t testing.TB) (list []exchange) {
-	for _, options := range []string{federated, "  latent: 1\n  scaling: min-max\n  noise: feature\n  local_rank: 4\n", published} {
+	for _, options := range []string{federatedOptions, "  latent: 1\n  scaling: min-max\n  noise: feature\n  local_rank: 4\n", publishedOptions} {
 		list = append(list, exchanges(t, threeSites(t, options))...)
 	}
 	for _, options := range []string{differenceOptions, jointOptions} {
@@ -187,8 +189,8 @@ func notANumber(body []byte) []byte {
 // into; nil where the noised sums are all of an answer.
 func answerTo(kind string) any {
 	return map[string]any{
-		options.TaskScale: new(featureSums), options.TaskFit: new(fitAnswer), options.TaskRefine: new(refineAnswer), options.TaskIterate: new(iterateAnswer), options.TaskAssess: new(assessment),
-		options.TaskStatistics: new(statisticsAnswer),
+		options.TaskScale: new(rows.FeatureSums), options.TaskFit: new(federated.FitAnswer), options.TaskRefine: new(federated.RefineAnswer), options.TaskIterate: new(published.IterateAnswer), options.TaskAssess: new(message.Assessment),
+		options.TaskStatistics: new(statistics.Answer),
 	}[kind]
 }
 
@@ -233,68 +235,68 @@ func TestLiesWithoutAnExcuse(t *testing.T) {
 			}
 		}
 	}
-	lie(options.TaskScale, func(a any) { a.(*featureSums).N[0] = -1 })
-	lie(options.TaskScale, func(a any) { a.(*featureSums).N[0] = 1.5 })
-	lie(options.TaskScale, func(a any) { a.(*featureSums).A = a.(*featureSums).A[:2] })
-	lie(options.TaskScale, func(a any) { a.(*featureSums).A[1], a.(*featureSums).B[1] = 3, -2 })
-	lie(options.TaskScale, func(a any) { a.(*featureSums).N[0] = 1 << 40 })
-	lie(options.TaskScale, func(a any) { a.(*featureSums).A[0] = -1e40 })
-	lie(options.TaskScale, func(a any) { a.(*featureSums).B[0] = 1e100 })
-	lie(options.TaskScale, func(a any) { a.(*featureSums).N[0] = 0 })
-	lie(options.TaskFit, func(a any) { a.(*fitAnswer).Patterns = nil })
-	lie(options.TaskFit, func(a any) { s := a.(*fitAnswer); s.Patterns = append(s.Patterns, s.Patterns[0]) })
-	lie(options.TaskFit, func(a any) { a.(*fitAnswer).Patterns[0].Share = 1e-9 })
-	lie(options.TaskFit, func(a any) { a.(*fitAnswer).Patterns[0].Subjects = 1 << 40 })
+	lie(options.TaskScale, func(a any) { a.(*rows.FeatureSums).N[0] = -1 })
+	lie(options.TaskScale, func(a any) { a.(*rows.FeatureSums).N[0] = 1.5 })
+	lie(options.TaskScale, func(a any) { a.(*rows.FeatureSums).A = a.(*rows.FeatureSums).A[:2] })
+	lie(options.TaskScale, func(a any) { a.(*rows.FeatureSums).A[1], a.(*rows.FeatureSums).B[1] = 3, -2 })
+	lie(options.TaskScale, func(a any) { a.(*rows.FeatureSums).N[0] = 1 << 40 })
+	lie(options.TaskScale, func(a any) { a.(*rows.FeatureSums).A[0] = -1e40 })
+	lie(options.TaskScale, func(a any) { a.(*rows.FeatureSums).B[0] = 1e100 })
+	lie(options.TaskScale, func(a any) { a.(*rows.FeatureSums).N[0] = 0 })
+	lie(options.TaskFit, func(a any) { a.(*federated.FitAnswer).Patterns = nil })
+	lie(options.TaskFit, func(a any) { s := a.(*federated.FitAnswer); s.Patterns = append(s.Patterns, s.Patterns[0]) })
+	lie(options.TaskFit, func(a any) { a.(*federated.FitAnswer).Patterns[0].Share = 1e-9 })
+	lie(options.TaskFit, func(a any) { a.(*federated.FitAnswer).Patterns[0].Subjects = 1 << 40 })
 	lie(options.TaskFit, func(a any) {
-		if s := a.(*fitAnswer); s.Params != nil {
+		if s := a.(*federated.FitAnswer); s.Params != nil {
 			s.Params.Mu[0] = 1e40
 		} else {
 			s.Moments[0].Mean[0] = 1e40
 		}
 	})
 	lie(options.TaskFit, func(a any) {
-		if s := a.(*fitAnswer); s.Params != nil {
+		if s := a.(*federated.FitAnswer); s.Params != nil {
 			s.Params.Noise[0] = 1e-95
 		} else {
 			s.Moments[0].Scatter[0] = -1
 		}
 	})
 	lie(options.TaskFit, func(a any) {
-		if s := a.(*fitAnswer); s.Params != nil {
+		if s := a.(*federated.FitAnswer); s.Params != nil {
 			s.Params.W.Data[0] = 1e40
 		} else {
 			s.Moments[0].N = 1.5
 		}
 	})
-	lie(options.TaskRefine, func(a any) { a.(*refineAnswer).Y.Data[0] = -1e40 })
-	lie(options.TaskRefine, func(a any) { a.(*refineAnswer).Nu[0] = 1e40 })
-	lie(options.TaskRefine, func(a any) { a.(*refineAnswer).Noise[0] = 1e-95 })
-	lie(options.TaskRefine, func(a any) { a.(*refineAnswer).SS[0] = 1e-95 })
-	lie(options.TaskRefine, func(a any) { a.(*refineAnswer).Subjects = 20.5 })
-	lie(options.TaskRefine, func(a any) { a.(*refineAnswer).Cells[0] += 0.5 })
-	lie(options.TaskRefine, func(a any) { a.(*refineAnswer).R[0] = 1e90 })
-	lie(options.TaskFit, func(a any) { a.(*fitAnswer).Patterns[0].Subjects = -20 })
-	lie(options.TaskFit, func(a any) { a.(*fitAnswer).Patterns[0].Views = []int{1, 0} })
-	lie(options.TaskFit, func(a any) { a.(*fitAnswer).Patterns[0].Views = []int{7} })
-	lie(options.TaskFit, func(a any) { a.(*fitAnswer).Patterns[0].Share = 1.01 })
-	lie(options.TaskFit, func(a any) { a.(*fitAnswer).Params, a.(*fitAnswer).Moments = nil, nil })
-	lie(options.TaskRefine, func(a any) { a.(*refineAnswer).Subjects = 0 })
-	lie(options.TaskRefine, func(a any) { a.(*refineAnswer).Class[0] = 99 })
-	lie(options.TaskRefine, func(a any) { a.(*refineAnswer).LogLik = math.Inf(-1) })
-	lie(options.TaskRefine, func(a any) { a.(*refineAnswer).Y = wire.Matrix{} })
-	lie(options.TaskRefine, func(a any) { a.(*refineAnswer).Xi[0] = -1 })
-	lie(options.TaskIterate, func(a any) { a.(*iterateAnswer).Params.Noise[0] = -1 })
-	lie(options.TaskIterate, func(a any) { a.(*iterateAnswer).Params.Runs = nil })
-	lie(options.TaskIterate, func(a any) { a.(*iterateAnswer).Params.W.Data[0] = 1e40 })
-	lie(options.TaskIterate, func(a any) { a.(*iterateAnswer).Params.Noise[0] = 1e80 })
+	lie(options.TaskRefine, func(a any) { a.(*federated.RefineAnswer).Y.Data[0] = -1e40 })
+	lie(options.TaskRefine, func(a any) { a.(*federated.RefineAnswer).Nu[0] = 1e40 })
+	lie(options.TaskRefine, func(a any) { a.(*federated.RefineAnswer).Noise[0] = 1e-95 })
+	lie(options.TaskRefine, func(a any) { a.(*federated.RefineAnswer).SS[0] = 1e-95 })
+	lie(options.TaskRefine, func(a any) { a.(*federated.RefineAnswer).Subjects = 20.5 })
+	lie(options.TaskRefine, func(a any) { a.(*federated.RefineAnswer).Cells[0] += 0.5 })
+	lie(options.TaskRefine, func(a any) { a.(*federated.RefineAnswer).R[0] = 1e90 })
+	lie(options.TaskFit, func(a any) { a.(*federated.FitAnswer).Patterns[0].Subjects = -20 })
+	lie(options.TaskFit, func(a any) { a.(*federated.FitAnswer).Patterns[0].Views = []int{1, 0} })
+	lie(options.TaskFit, func(a any) { a.(*federated.FitAnswer).Patterns[0].Views = []int{7} })
+	lie(options.TaskFit, func(a any) { a.(*federated.FitAnswer).Patterns[0].Share = 1.01 })
+	lie(options.TaskFit, func(a any) { a.(*federated.FitAnswer).Params, a.(*federated.FitAnswer).Moments = nil, nil })
+	lie(options.TaskRefine, func(a any) { a.(*federated.RefineAnswer).Subjects = 0 })
+	lie(options.TaskRefine, func(a any) { a.(*federated.RefineAnswer).Class[0] = 99 })
+	lie(options.TaskRefine, func(a any) { a.(*federated.RefineAnswer).LogLik = math.Inf(-1) })
+	lie(options.TaskRefine, func(a any) { a.(*federated.RefineAnswer).Y = wire.Matrix{} })
+	lie(options.TaskRefine, func(a any) { a.(*federated.RefineAnswer).Xi[0] = -1 })
+	lie(options.TaskIterate, func(a any) { a.(*published.IterateAnswer).Params.Noise[0] = -1 })
+	lie(options.TaskIterate, func(a any) { a.(*published.IterateAnswer).Params.Runs = nil })
+	lie(options.TaskIterate, func(a any) { a.(*published.IterateAnswer).Params.W.Data[0] = 1e40 })
+	lie(options.TaskIterate, func(a any) { a.(*published.IterateAnswer).Params.Noise[0] = 1e80 })
 	lie(options.TaskIterate, func(a any) { // a part of a view
-		p := &a.(*iterateAnswer).Params
+		p := &a.(*published.IterateAnswer).Params
 		p.Runs[0][0]++
 		p.W = wire.Matrix{Rows: p.W.Rows - 1, Cols: p.W.Cols, Data: p.W.Data[p.W.Cols:]}
 		p.Mu = p.Mu[1:]
 	})
 	lie(options.TaskIterate, func(a any) {
-		p := &a.(*iterateAnswer).Params
+		p := &a.(*published.IterateAnswer).Params
 		p.W = wire.Matrix{Rows: p.W.Rows, Cols: 1, Data: p.W.Data[:p.W.Rows]}
 	})
 	const coarse, diagnostics, fine, overview = 0, 0, 1, 2
@@ -323,13 +325,13 @@ func TestLiesWithoutAnExcuse(t *testing.T) {
 	forge(options.TaskStatistics, overview, func(f *forged) { f.Step *= 2 })
 	forge(options.TaskStatistics, fine, func(f *forged) { f.Blocks = append(f.Blocks, f.Blocks[0]) })
 	forge(options.TaskStatistics, fine, func(f *forged) { f.Blocks[0][0] = math.MinInt64 })
-	lie(options.TaskStatistics, func(a any) { a.(*statisticsAnswer).Lenses = nil })
-	lie(options.TaskStatistics, func(a any) { s := a.(*statisticsAnswer); s.Lenses = slices.Repeat(s.Lenses, 40) })
-	lie(options.TaskStatistics, func(a any) { s := a.(*statisticsAnswer); s.Lenses = s.Lenses[1:] })
-	lie(options.TaskStatistics, func(a any) { a.(*statisticsAnswer).Lenses[0].Views = []int{5} })
-	lie(options.TaskStatistics, func(a any) { a.(*statisticsAnswer).Lenses[0].Numbers = wire.Vector{1} })
-	lie(options.TaskStatistics, func(a any) { a.(*statisticsAnswer).Lenses[0].Numbers[2] = -1 })
-	lie(options.TaskStatistics, func(a any) { a.(*statisticsAnswer).Lenses[0].Scale[0] = -1 })
+	lie(options.TaskStatistics, func(a any) { a.(*statistics.Answer).Lenses = nil })
+	lie(options.TaskStatistics, func(a any) { s := a.(*statistics.Answer); s.Lenses = slices.Repeat(s.Lenses, 40) })
+	lie(options.TaskStatistics, func(a any) { s := a.(*statistics.Answer); s.Lenses = s.Lenses[1:] })
+	lie(options.TaskStatistics, func(a any) { a.(*statistics.Answer).Lenses[0].Views = []int{5} })
+	lie(options.TaskStatistics, func(a any) { a.(*statistics.Answer).Lenses[0].Numbers = wire.Vector{1} })
+	lie(options.TaskStatistics, func(a any) { a.(*statistics.Answer).Lenses[0].Numbers[2] = -1 })
+	lie(options.TaskStatistics, func(a any) { a.(*statistics.Answer).Lenses[0].Scale[0] = -1 })
 	for _, x := range list {
 		if !x.typed() {
 			said := x.said[len(x.said)-1]
@@ -337,17 +339,17 @@ func TestLiesWithoutAnExcuse(t *testing.T) {
 			refuses(x, said)
 		}
 	}
-	lie(options.TaskStatistics, func(a any) { a.(*statisticsAnswer).Lenses[0].Numbers[0] *= 1.001 })
-	lie(options.TaskStatistics, func(a any) { a.(*statisticsAnswer).Lenses[0].Numbers[2] *= 1.001 })
-	lie(options.TaskStatistics, func(a any) { s := a.(*statisticsAnswer).Lenses; s[len(s)-1].Numbers[3] *= 1.001 })
-	lie(options.TaskStatistics, func(a any) { s := a.(*statisticsAnswer).Lenses; s[len(s)-1].Centre[0] += 0.001 })
-	lie(options.TaskAssess, func(a any) { a.(*assessment).Cells[0] += 0.5 })
-	lie(options.TaskAssess, func(a any) { a.(*assessment).LogLik = math.NaN() })
-	lie(options.TaskAssess, func(a any) { a.(*assessment).AbsError[0] = -1 })
-	lie(options.TaskAssess, func(a any) { clear(a.(*assessment).Cells) })
-	lie(options.TaskAssess, func(a any) { a.(*assessment).Cov[0] = -1 })
-	lie(options.TaskAssess, func(a any) { a.(*assessment).Mean = nil })
-	lie(options.TaskAssess, func(a any) { a.(*assessment).Total[0] = 1e200 })
+	lie(options.TaskStatistics, func(a any) { a.(*statistics.Answer).Lenses[0].Numbers[0] *= 1.001 })
+	lie(options.TaskStatistics, func(a any) { a.(*statistics.Answer).Lenses[0].Numbers[2] *= 1.001 })
+	lie(options.TaskStatistics, func(a any) { s := a.(*statistics.Answer).Lenses; s[len(s)-1].Numbers[3] *= 1.001 })
+	lie(options.TaskStatistics, func(a any) { s := a.(*statistics.Answer).Lenses; s[len(s)-1].Centre[0] += 0.001 })
+	lie(options.TaskAssess, func(a any) { a.(*message.Assessment).Cells[0] += 0.5 })
+	lie(options.TaskAssess, func(a any) { a.(*message.Assessment).LogLik = math.NaN() })
+	lie(options.TaskAssess, func(a any) { a.(*message.Assessment).AbsError[0] = -1 })
+	lie(options.TaskAssess, func(a any) { clear(a.(*message.Assessment).Cells) })
+	lie(options.TaskAssess, func(a any) { a.(*message.Assessment).Cov[0] = -1 })
+	lie(options.TaskAssess, func(a any) { a.(*message.Assessment).Mean = nil })
+	lie(options.TaskAssess, func(a any) { a.(*message.Assessment).Total[0] = 1e200 })
 }
 
 // forged is what a noised sum is encoded as.
@@ -431,26 +433,4 @@ func FuzzContribution(f *testing.F) {
 			t.Fatalf("%s: an answer was taken, and then: %v", said.Kind, err)
 		}
 	})
-}
-
-func TestRunsAreTheirOwnInverse(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		l := ppca.Layout{Dims: []int{rapid.IntRange(1, 40).Draw(t, "features")}}
-		list := slices.DeleteFunc(l.AllFeatures(), func(int) bool { return rapid.Bool().Draw(t, "absent") })
-		back, err := features(runs(list), l)
-		if len(list) == 0 {
-			if err == nil {
-				t.Fatal("no features were accepted")
-			}
-			return
-		}
-		if err != nil || !slices.Equal(back, list) {
-			t.Fatalf("%v became %v (%v)", list, back, err)
-		}
-	})
-	for _, wrong := range [][][2]int{{{0, 0}}, {{-1, 1}}, {{0, 4}}, {{1, 2}, {0, 1}}, {{0, 1}, {1, 2}}, {{0, math.MaxInt}}} {
-		if list, err := features(wrong, ppca.Layout{Dims: []int{3}}); err == nil {
-			t.Errorf("%v was accepted as %v", wrong, list)
-		}
-	}
 }

@@ -1,13 +1,14 @@
 package mvppca
 
 import (
-	"fmt"
-
 	"parley/internal/vectors"
 	"parley/method"
 	"parley/method/fitted"
+	"parley/methods/mvppca/federated"
+	"parley/methods/mvppca/halves"
 	"parley/methods/mvppca/options"
-	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/published"
+	"parley/methods/mvppca/statistics"
 	"parley/methods/mvppca/use"
 	"parley/methods/mvppca/verify"
 	"parley/privacy"
@@ -25,66 +26,56 @@ func (Method) Name() string { return "mvppca" }
 // Options implements [method.Method]: a pointer to [options.Options].
 func (Method) Options() any { return options.Defaults() }
 
-// Coordinator implements [method.Method].
+// Coordinator implements [method.Method]: that of the way to fit which the plan chose.
 func (Method) Coordinator(p *study.Plan) (method.Coordinator, error) {
-	opts, layout, err := setUp(p)
+	set, err := options.SetUp(p)
 	if err != nil {
 		return nil, err
 	}
-	c := &coordinator{plan: p, opts: opts, layout: layout}
 	switch {
-	case opts.Mechanism == options.MechanismStatistics:
-		noised, err := newStatisticsPlan(p, opts, layout)
-		if err != nil {
-			return nil, err
-		}
-		return newStatisticsRounds(p, opts, layout, noised).coordinator, nil
-	case opts.Variant == options.PublishedVariant:
-		c.way, err = newPublishedRounds(c)
-	default:
-		c.way = &federatedRounds{c}
+	case set.Options.Mechanism == options.MechanismStatistics:
+		return statistics.Coordinator(set)
+	case set.Options.Variant == options.PublishedVariant:
+		return published.Coordinator(set)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return c, nil
+	return federated.Coordinator(set), nil
 }
 
 // Site implements [method.Method].
 func (Method) Site(p *study.Plan, name string) (method.Site, error) {
-	opts, layout, err := setUp(p)
+	half, err := siteOf(p, name)
 	if err != nil {
 		return nil, err
 	}
-	h := &site{plan: p, opts: opts, layout: layout, name: name}
+	return half, nil
+}
+
+func siteOf(p *study.Plan, name string) (*halves.Site, error) {
+	set, err := options.SetUp(p)
+	if err != nil {
+		return nil, err
+	}
 	switch {
-	case opts.Mechanism == options.MechanismStatistics:
-		way := &statisticsSite{site: h}
-		way.noised, err = newStatisticsPlan(p, opts, layout)
-		h.way = way
-	case opts.Variant == options.PublishedVariant:
-		h.way, err = newPublishedSite(h)
-	default:
-		h.way = &federatedSite{h}
+	case set.Options.Mechanism == options.MechanismStatistics:
+		return statistics.Site(set, name)
+	case set.Options.Variant == options.PublishedVariant:
+		return published.Site(set, name)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return h, nil
+	return federated.Site(set, name), nil
 }
 
 // Revision implements [method.Method].
 func (Method) Revision() int { return 2 }
 
 // Requests implements [method.Method].
-func (m Method) Requests(p *study.Plan, name string) ([]privacy.Listed, error) {
-	half, err := m.Site(p, name)
+func (Method) Requests(p *study.Plan, name string) ([]privacy.Listed, error) {
+	half, err := siteOf(p, name)
 	if err != nil {
 		return nil, err
 	}
 	var list []privacy.Listed
 	for kind, times := range p.Method.Options.(*options.Options).Schedule(p) {
-		r, err := half.(*site).request(kind)
+		r, err := half.Request(kind)
 		if err != nil {
 			return nil, err
 		}
@@ -99,19 +90,6 @@ func (Method) SchemaPrefix() string { return "fedmvppca/" }
 // Verify implements [method.Verifier].
 func (Method) Verify(file []byte, _ method.Means) ([]vectors.Check, error) {
 	return verify.Vectors(file)
-}
-
-func setUp(p *study.Plan) (*options.Options, ppca.Layout, error) {
-	opts, ok := p.Method.Options.(*options.Options)
-	if !ok {
-		return nil, ppca.Layout{}, fmt.Errorf("the plan's options are of method %s, not of mvppca", p.Method.Name)
-	}
-	dims := make([]int, len(p.Views))
-	for k, v := range p.Views {
-		dims[k] = len(v.Features)
-	}
-	layout, err := ppca.NewLayout(dims, opts.NoiseGroups())
-	return opts, layout, err
 }
 
 // ModelFormats implements [fitted.Opener].

@@ -24,7 +24,7 @@ func fitOf(t testing.TB, options string) []byte {
 }
 
 func TestModelReadsBackToItsBytes(t *testing.T) {
-	for _, options := range []string{federated, published, "  latent: 2\n  noise: feature\n  rounds: 0\n"} {
+	for _, options := range []string{federatedOptions, publishedOptions, "  latent: 2\n  noise: feature\n  rounds: 0\n"} {
 		data := fitOf(t, options)
 		m := synthetic.Must(use.LoadModel(data))(t)
 		if again := synthetic.Must(m.Encode())(t); !bytes.Equal(again, data) {
@@ -34,7 +34,7 @@ func TestModelReadsBackToItsBytes(t *testing.T) {
 }
 
 func TestModelsThatCannotBeAreRefused(t *testing.T) {
-	data := string(fitOf(t, federated))
+	data := string(fitOf(t, federatedOptions))
 	for name, change := range map[string]func(string) string{
 		"nothing":        func(string) string { return "" },
 		"another format": func(s string) string { return strings.Replace(s, use.ModelFormat, "other/model/1", 1) },
@@ -104,7 +104,7 @@ func TestEvaluatorAnswersInTheUnitsOfTheData(t *testing.T) {
 }
 
 func FuzzLoadModel(f *testing.F) {
-	for _, options := range []string{federated, published} {
+	for _, options := range []string{federatedOptions, publishedOptions} {
 		f.Add(fitOf(f, options))
 	}
 	f.Add([]byte(`{"format":"` + use.ModelFormat + `","views":[{"name":"v","features":[{"name":"a"}]}],"factor_strengths":[1]}`))

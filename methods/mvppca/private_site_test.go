@@ -12,8 +12,13 @@ import (
 	"parley/internal/wire"
 	"parley/method"
 	"parley/method/methodtest"
+	"parley/methods/mvppca/federated"
+	"parley/methods/mvppca/halves"
 	"parley/methods/mvppca/internal/synthetic"
+	"parley/methods/mvppca/message"
 	"parley/methods/mvppca/options"
+	"parley/methods/mvppca/published"
+	"parley/methods/mvppca/statistics"
 	"parley/privacy"
 )
 
@@ -123,8 +128,8 @@ func TestSumsAreAddedUpOfRows(t *testing.T) {
 // taskOf returns what the bodies of tasks of a kind are decoded into.
 func taskOf(kind string) any {
 	return map[string]any{
-		options.TaskScale: new(scaleTask), options.TaskFit: new(fitTask), options.TaskRefine: new(refineTask), options.TaskIterate: new(iterateTask), options.TaskAssess: new(assessTask),
-		options.TaskClip: new(iterateTask), options.TaskStatistics: new(statisticsTask), options.TaskCheck: new(checkTask),
+		options.TaskScale: new(halves.ScaleTask), options.TaskFit: new(federated.FitTask), options.TaskRefine: new(federated.RefineTask), options.TaskIterate: new(published.IterateTask), options.TaskAssess: new(message.AssessTask),
+		options.TaskClip: new(published.IterateTask), options.TaskStatistics: new(statistics.Task), options.TaskCheck: new(statistics.CheckTask),
 	}[kind]
 }
 
@@ -216,7 +221,7 @@ func TestTasksWithoutAnExcuse(t *testing.T) {
 			if err := wire.Unmarshal(task.Body, body); err != nil {
 				t.Fatal(err)
 			}
-			if it, ok := body.(*iterateTask); ok && it.Prior == nil {
+			if it, ok := body.(*published.IterateTask); ok && it.Prior == nil {
 				continue
 			}
 			change(body)
@@ -239,28 +244,28 @@ func TestTasksWithoutAnExcuse(t *testing.T) {
 		}
 	}
 	for _, kind := range []string{options.TaskIterate, options.TaskClip} {
-		lie(kind, func(a any) { a.(*iterateTask).Round = 0 })
-		lie(kind, func(a any) { a.(*iterateTask).Round = math.MaxInt })
-		lie(kind, func(a any) { a.(*iterateTask).Prior.VarW[0] = -1 })
-		lie(kind, func(a any) { a.(*iterateTask).Prior.VarMu[0] = 1e90 })
-		lie(kind, func(a any) { a.(*iterateTask).Prior.Params.Noise[0] = 0 })
-		lie(kind, func(a any) { a.(*iterateTask).Prior.Params.W.Data[0] = 1e90 })
-		lie(kind, func(a any) { a.(*iterateTask).Prior.Params.Mu[0] = -1e90 })
-		lie(kind, func(a any) { a.(*iterateTask).Prior.Alpha[0] = 0 })
-		lie(kind, func(a any) { a.(*iterateTask).Prior.Beta = a.(*iterateTask).Prior.Beta[1:] })
-		lie(kind, func(a any) { a.(*iterateTask).Scale.Factor[0] = 0 })
-		lie(kind, func(a any) { a.(*iterateTask).Scale.Factor[0] = 1e90 })
-		lie(kind, func(a any) { a.(*iterateTask).Scale.Shift[0] = 1e90 })
+		lie(kind, func(a any) { a.(*published.IterateTask).Round = 0 })
+		lie(kind, func(a any) { a.(*published.IterateTask).Round = math.MaxInt })
+		lie(kind, func(a any) { a.(*published.IterateTask).Prior.VarW[0] = -1 })
+		lie(kind, func(a any) { a.(*published.IterateTask).Prior.VarMu[0] = 1e90 })
+		lie(kind, func(a any) { a.(*published.IterateTask).Prior.Params.Noise[0] = 0 })
+		lie(kind, func(a any) { a.(*published.IterateTask).Prior.Params.W.Data[0] = 1e90 })
+		lie(kind, func(a any) { a.(*published.IterateTask).Prior.Params.Mu[0] = -1e90 })
+		lie(kind, func(a any) { a.(*published.IterateTask).Prior.Alpha[0] = 0 })
+		lie(kind, func(a any) { a.(*published.IterateTask).Prior.Beta = a.(*published.IterateTask).Prior.Beta[1:] })
+		lie(kind, func(a any) { a.(*published.IterateTask).Scale.Factor[0] = 0 })
+		lie(kind, func(a any) { a.(*published.IterateTask).Scale.Factor[0] = 1e90 })
+		lie(kind, func(a any) { a.(*published.IterateTask).Scale.Shift[0] = 1e90 })
 	}
-	lie(options.TaskFit, func(a any) { a.(*fitTask).Scale.Factor[0] = -1 })
-	lie(options.TaskFit, func(a any) { a.(*fitTask).Scale.Shift = nil })
-	lie(options.TaskRefine, func(a any) { a.(*refineTask).Prior.Params.W.Data[0] = 1e90 })
-	lie(options.TaskRefine, func(a any) { a.(*refineTask).Prior.VarW[0] = -1 })
-	lie(options.TaskAssess, func(a any) { a.(*assessTask).Model.Noise[0] = -1 })
-	lie(options.TaskAssess, func(a any) { a.(*assessTask).Model.Mu[0] = 1e90 })
-	lie(options.TaskCheck, func(a any) { a.(*checkTask).Model.Noise[0] = 0 })
-	lie(options.TaskCheck, func(a any) { a.(*checkTask).Model.Mu[0] = 1e90 })
-	lie(options.TaskCheck, func(a any) { a.(*checkTask).Doubt[0] = -1 })
-	lie(options.TaskCheck, func(a any) { a.(*checkTask).Doubt[0] = 2 })
-	lie(options.TaskCheck, func(a any) { a.(*checkTask).Doubt = a.(*checkTask).Doubt[1:] })
+	lie(options.TaskFit, func(a any) { a.(*federated.FitTask).Scale.Factor[0] = -1 })
+	lie(options.TaskFit, func(a any) { a.(*federated.FitTask).Scale.Shift = nil })
+	lie(options.TaskRefine, func(a any) { a.(*federated.RefineTask).Prior.Params.W.Data[0] = 1e90 })
+	lie(options.TaskRefine, func(a any) { a.(*federated.RefineTask).Prior.VarW[0] = -1 })
+	lie(options.TaskAssess, func(a any) { a.(*message.AssessTask).Model.Noise[0] = -1 })
+	lie(options.TaskAssess, func(a any) { a.(*message.AssessTask).Model.Mu[0] = 1e90 })
+	lie(options.TaskCheck, func(a any) { a.(*statistics.CheckTask).Model.Noise[0] = 0 })
+	lie(options.TaskCheck, func(a any) { a.(*statistics.CheckTask).Model.Mu[0] = 1e90 })
+	lie(options.TaskCheck, func(a any) { a.(*statistics.CheckTask).Doubt[0] = -1 })
+	lie(options.TaskCheck, func(a any) { a.(*statistics.CheckTask).Doubt[0] = 2 })
+	lie(options.TaskCheck, func(a any) { a.(*statistics.CheckTask).Doubt = a.(*statistics.CheckTask).Doubt[1:] })
 }

@@ -14,8 +14,10 @@ import (
 	"parley/method/judged"
 	"parley/methods/mvppca/internal/synthetic"
 	"parley/methods/mvppca/options"
+	"parley/methods/mvppca/statistics"
 	"parley/methods/mvppca/use"
 	"parley/problem"
+	"parley/report"
 	"parley/study"
 )
 
@@ -28,6 +30,18 @@ func privateResult(t testing.TB, options string) (*study.Plan, *method.Result) {
 		t.Fatal(err)
 	}
 	return s.plan, r
+}
+
+// showable demands that a selection's result can be shown.
+func showable(t *testing.T, r *method.Result) {
+	t.Helper()
+	page := report.Report{Title: "t", Headline: r.Headline, Sections: r.Sections}
+	if err := page.HTML(&bytes.Buffer{}); err != nil {
+		t.Error(err)
+	}
+	if _, err := json.Marshal(r.Metrics); err != nil || len(r.Metrics) == 0 {
+		t.Errorf("metrics %v (%v)", r.Metrics, err)
+	}
 }
 
 func fileOf(t testing.TB, r *method.Result, name string) []byte {
@@ -43,13 +57,13 @@ func fileOf(t testing.TB, r *method.Result, name string) []byte {
 // byte; with another, it is another, and the releases and the plan stay.
 func TestRefitIsTheStudysModelAgain(t *testing.T) {
 	p, r := privateResult(t, statisticsOptions)
-	if name := synthetic.Must(Method{}.ReleasedFile(p))(t); name != ReleasedName {
+	if name := synthetic.Must(Method{}.ReleasedFile(p))(t); name != statistics.ReleasedName {
 		t.Errorf("the file is %q", name)
 	}
-	released := fileOf(t, r, ReleasedName)
+	released := fileOf(t, r, statistics.ReleasedName)
 	for _, q := range []int{2, 1, 4} {
 		again := synthetic.Must(Method{}.Refit(p, released, q))(t)
-		if !bytes.Equal(fileOf(t, again, ReleasedName), released) {
+		if !bytes.Equal(fileOf(t, again, statistics.ReleasedName), released) {
 			t.Errorf("%d factors: the releases changed", q)
 		}
 		m := synthetic.Must(use.LoadModel(fileOf(t, again, "model/model.json")))(t)
@@ -73,7 +87,7 @@ func TestRefitIsTheStudysModelAgain(t *testing.T) {
 
 func TestReleasesFromElsewhereAreRefusedWithTheReason(t *testing.T) {
 	p, r := privateResult(t, statisticsOptions)
-	released := string(fileOf(t, r, ReleasedName))
+	released := string(fileOf(t, r, statistics.ReleasedName))
 	changed := func(change func(sites []any) []any) string {
 		var file map[string]any
 		d := json.NewDecoder(strings.NewReader(released))
@@ -97,7 +111,7 @@ func TestReleasesFromElsewhereAreRefusedWithTheReason(t *testing.T) {
 		"nothing":        {"", "this is not what sites released"},
 		"more":           {released + "{}", "something follows its end"},
 		"unknown field":  {strings.Replace(released, `"format"`, `"note":"","format"`, 1), `unknown field "note"`},
-		"format":         {strings.Replace(released, ReleasedFormat, "parley/mvppca-released/2", 1), `this program reads "parley/mvppca-released/1"`},
+		"format":         {strings.Replace(released, statistics.ReleasedFormat, "parley/mvppca-released/2", 1), `this program reads "parley/mvppca-released/1"`},
 		"another plan":   {strings.Replace(released, `"plan_sha256":"`, `"plan_sha256":"0`, 1), "for another plan"},
 		"a site less":    {changed(func(s []any) []any { return s[1:] }), "2 sites released something, and the plan's quorum is 3"},
 		"a site twice":   {changed(func(s []any) []any { return []any{s[0], s[1], s[1]} }), "there twice"},
@@ -156,7 +170,7 @@ func TestSelectionFromReleasesRepeats(t *testing.T) {
 	for _, procs := range []int{1, 4} {
 		old := runtime.GOMAXPROCS(procs)
 		done := 0.0
-		out, err := Method{}.SelectReleased(t.Context(), p, fileOf(t, r, ReleasedName), judged.SelectConfig{Values: []int{1, 2, 3}, Progress: func(d, of float64) {
+		out, err := Method{}.SelectReleased(t.Context(), p, fileOf(t, r, statistics.ReleasedName), judged.SelectConfig{Values: []int{1, 2, 3}, Progress: func(d, of float64) {
 			if d <= done || d > of {
 				t.Errorf("progress from %v to %v of %v", done, d, of)
 			}
@@ -181,7 +195,7 @@ func FuzzReleased(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	released := fileOf(f, r, ReleasedName)
+	released := fileOf(f, r, statistics.ReleasedName)
 	f.Add(released)
 	for _, cut := range [][2]string{{`"count"`, `"Count"`}, {`[[`, `[[9223372036854775807,`}, {`"lenses":[{`, `"lenses":[{"views":[7],`}, {`"numbers":[`, `"numbers":[1e300,`}, {`"squeeze":[`, `"squeeze":[1e-300,`}} {
 		f.Add([]byte(strings.Replace(string(released), cut[0], cut[1], 1)))

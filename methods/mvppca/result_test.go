@@ -70,7 +70,7 @@ func pictures(r *method.Result) map[string]*figure.Figure {
 }
 
 func TestResultBeforeTheEndIsAnError(t *testing.T) {
-	p := newPlay(t, threeSites(t, federated))
+	p := newPlay(t, threeSites(t, federatedOptions))
 	if _, err := p.step(); err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestResultBeforeTheEndIsAnError(t *testing.T) {
 // size of everything in it depends on sites, views and factors, not on subjects.
 func TestSharedResultDoesNotGrowWithSubjects(t *testing.T) {
 	size := func(rows int) (n int) {
-		s := shape{dims: []int{3, 2}, sites: 2, rows: rows, options: federated, seed: 8}.study(t)
+		s := shape{dims: []int{3, 2}, sites: 2, rows: rows, options: federatedOptions, seed: 8}.study(t)
 		r, err := newPlay(t, s).run()
 		if err != nil {
 			t.Fatal(err)
@@ -119,7 +119,7 @@ func TestSharedResultDoesNotGrowWithSubjects(t *testing.T) {
 }
 
 func TestSiteReportScoresEverySubject(t *testing.T) {
-	for _, options := range []string{federated, published, "  latent: 1\n", published[:len(published)-len("scaling: none\n")] + "scaling: site-min-max\n"} {
+	for _, options := range []string{federatedOptions, publishedOptions, "  latent: 1\n", publishedOptions[:len(publishedOptions)-len("scaling: none\n")] + "scaling: site-min-max\n"} {
 		s := threeSites(t, options)
 		p := newPlay(t, s)
 		if _, err := p.run(); err != nil {

@@ -30,8 +30,8 @@ func TestNumbersChangeOnlyWithTheRevision(t *testing.T) {
 		t.Fatalf("the revision is %d, and the digests below are of %d: put in those that this test prints, and the revision", got, revisionOfDigests)
 	}
 	for name, s := range map[string]*small{
-		"federated":  threeSites(t, federated),
-		"published":  threeSites(t, published),
+		"federated":  threeSites(t, federatedOptions),
+		"published":  threeSites(t, publishedOptions),
 		"statistics": private(statisticsOptions, checkedBudget).study(t),
 	} {
 		p := newPlay(t, s)

@@ -6,6 +6,8 @@ import (
 
 	"parley/dataset"
 	"parley/method/judged"
+	"parley/methods/mvppca/halves"
+	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/use"
 	"parley/problem"
 	"parley/study"
@@ -20,7 +22,7 @@ import (
 // draw from one population and have every value of every view, but for views
 // that the plan says a site lacks.
 func (Method) Simulate(p *study.Plan, c judged.Simulation) (*judged.Simulated, error) {
-	opts, _, err := setUp(p)
+	set, err := options.SetUp(p)
 	if err != nil {
 		return nil, err
 	}
@@ -28,17 +30,17 @@ func (Method) Simulate(p *study.Plan, c judged.Simulation) (*judged.Simulated, e
 		return nil, problem.Problem{What: fmt.Sprintf("%d subjects and %d held out, with %v of the variance as noise, cannot be drawn", c.Subjects, c.Held, c.Noise),
 			Hint: "at least one of each, and a share between 0 and 1"}
 	}
-	population, err := imagine(p, opts.Latent, c)
+	population, err := imagine(p, set.Options.Latent, c)
 	if err != nil {
 		return nil, err
 	}
 	// No site has such a name, so these streams are nobody's otherwise.
-	seed := func(site string) uint64 { return draws(c.Seed, "simulated "+site, 0).Uint64() }
+	seed := func(site string) uint64 { return halves.Draws(c.Seed, "simulated "+site, 0).Uint64() }
 	s := &judged.Simulated{Sites: map[string]dataset.Source{}}
 	for _, site := range p.Sites {
 		var views []string // all, if none is named
-		if opts.Clipping != nil {
-			for _, k := range opts.ViewsAt(p, site) {
+		if set.Options.Clipping != nil {
+			for _, k := range set.Options.ViewsAt(p, site) {
 				views = append(views, p.Views[k].Name)
 			}
 		}
@@ -57,7 +59,7 @@ func imagine(p *study.Plan, latent int, c judged.Simulation) (*use.Model, error)
 		return nil, err
 	}
 	m := &use.Model{Plan: digest.String(), Study: p.Name, Factors: make([]float64, latent)}
-	r := draws(c.Seed, "simulated", 0)
+	r := halves.Draws(c.Seed, "simulated", 0)
 	for _, v := range p.Views {
 		view := use.ModelView{Name: v.Name}
 		for _, f := range v.Features {

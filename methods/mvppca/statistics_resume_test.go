@@ -20,6 +20,7 @@ import (
 	"parley/engine/local"
 	"parley/method"
 	"parley/methods/mvppca"
+	"parley/methods/mvppca/statistics"
 	"parley/privacy/account"
 	"parley/privacy/ledger"
 	"parley/sitestore"
@@ -206,7 +207,7 @@ func TestDiagnosticsWaitForADiskThatFails(t *testing.T) {
 	if out.Result.Metrics["subjects_noised"] < 100 { // of 180, noise sd about 14
 		t.Errorf("the model rests on %v subjects", out.Result.Metrics["subjects_noised"])
 	}
-	i := slices.IndexFunc(out.Result.Files, func(f method.File) bool { return f.Name == mvppca.ReleasedName })
+	i := slices.IndexFunc(out.Result.Files, func(f method.File) bool { return f.Name == statistics.ReleasedName })
 	if n := bytes.Count(out.Result.Files[i].Data, []byte(`"diagnostics":`)); n != 3 {
 		t.Errorf("diagnostics of %d sites", n)
 	}

@@ -1,4 +1,4 @@
-package ppca
+package ppca_test
 
 import (
 	"math"
@@ -7,34 +7,37 @@ import (
 	"strings"
 	"testing"
 
+	"parley/methods/mvppca/internal/synthetic"
+	"parley/methods/mvppca/ppca"
+
 	"pgregory.net/rapid"
 )
 
 func TestBlocksAreTheirDefinition(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		l := drawLayout(rt, 2, NoisePerView)
+		l := drawLayout(rt, 2, ppca.NoisePerView)
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 6))
 		d := l.Features()
-		rows := NewTruth(r, l, 2, 0.5).Subjects(r, rapid.IntRange(1, 250).Draw(rt, "n"))
+		rows := synthetic.NewTruth(r, l, 2, 0.5).Subjects(r, rapid.IntRange(1, 250).Draw(rt, "n"))
 		if rapid.Bool().Draw(rt, "views") {
-			Lacking(l, rows[len(rows)/3:], 0)
+			synthetic.Lacking(l, rows[len(rows)/3:], 0)
 		}
-		Hole(r, rows, rapid.SampledFrom([]float64{0, 0.05, 0.5}).Draw(rt, "share"))
-		scale := &Scale{Shift: make([]float64, d), Factor: make([]float64, d)}
+		synthetic.Hole(r, rows, rapid.SampledFrom([]float64{0, 0.05, 0.5}).Draw(rt, "share"))
+		scale := &ppca.Scale{Shift: make([]float64, d), Factor: make([]float64, d)}
 		for j := range d {
 			scale.Shift[j], scale.Factor[j] = r.NormFloat64(), 0.5+r.Float64()
 		}
-		a := Must(NewAccumulator(l, scale))(t)
+		a := synthetic.Must(ppca.NewAccumulator(l, scale))(t)
 		for _, row := range rows {
-			if err := a.Add(Split(l, row)); err != nil {
+			if err := a.Add(synthetic.Split(l, row)); err != nil {
 				rt.Fatal(err)
 			}
 		}
 		blocks := a.Blocks()
-		if !slices.IsSortedFunc(blocks, func(x, y Block) int { return slices.Compare(x.Features, y.Features) }) {
+		if !slices.IsSortedFunc(blocks, func(x, y ppca.Block) int { return slices.Compare(x.Features, y.Features) }) {
 			rt.Fatal("blocks are not in canonical order")
 		}
-		n := float64(a.empty)
+		n := float64(a.Empty())
 		for _, b := range blocks {
 			if err := b.Check(l); err != nil {
 				rt.Fatal(err)
@@ -68,7 +71,7 @@ func TestBlocksAreTheirDefinition(t *testing.T) {
 				}
 			}
 			dense := b.Dense()
-			if float64(len(own)) != b.N || Worst(mean, b.Mean) > 1e-12 || Worst(scatter, dense.Scatter) > 1e-11 {
+			if float64(len(own)) != b.N || synthetic.Worst(mean, b.Mean) > 1e-12 || synthetic.Worst(scatter, dense.Scatter) > 1e-11 {
 				rt.Fatalf("block on %v differs from its %d rows", b.Features, len(own))
 			}
 		}
@@ -76,7 +79,7 @@ func TestBlocksAreTheirDefinition(t *testing.T) {
 			rt.Fatalf("%v subjects of %d", n, len(rows))
 		}
 		share := 0.0
-		for _, pt := range Patterns(l, blocks) {
+		for _, pt := range ppca.Patterns(l, blocks) {
 			cells := 0
 			for _, k := range pt.Views {
 				cells += l.Dims[k]
@@ -97,8 +100,8 @@ func TestBlocksAreTheirDefinition(t *testing.T) {
 }
 
 func TestAccumulatorRefusesWhatDoesNotFit(t *testing.T) {
-	l := Shape(t, NoisePerView, 2, 1)
-	a := Must(NewAccumulator(l, nil))(t)
+	l := synthetic.Shape(t, ppca.NoisePerView, 2, 1)
+	a := synthetic.Must(ppca.NewAccumulator(l, nil))(t)
 	for _, c := range []struct {
 		views [][]float64
 		want  string
@@ -111,23 +114,23 @@ func TestAccumulatorRefusesWhatDoesNotFit(t *testing.T) {
 			t.Errorf("%v: error %v, want one with %q", c.views, err, c.want)
 		}
 	}
-	if err := a.Add([][]float64{nil, {math.NaN()}}); err != nil || a.empty != 1 || len(a.Blocks()) != 0 {
-		t.Errorf("a subject without values: %v, %d empty, %d blocks", err, a.empty, len(a.Blocks()))
+	if err := a.Add([][]float64{nil, {math.NaN()}}); err != nil || a.Empty() != 1 || len(a.Blocks()) != 0 {
+		t.Errorf("a subject without values: %v, %d empty, %d blocks", err, a.Empty(), len(a.Blocks()))
 	}
-	for _, s := range []Scale{{Shift: []float64{0}, Factor: []float64{1}}, {Shift: make([]float64, 3), Factor: make([]float64, 3)},
+	for _, s := range []ppca.Scale{{Shift: []float64{0}, Factor: []float64{1}}, {Shift: make([]float64, 3), Factor: make([]float64, 3)},
 		{Shift: []float64{0, 0, math.NaN()}, Factor: []float64{1, 1, 1}}} {
-		if _, err := NewAccumulator(l, &s); err == nil {
+		if _, err := ppca.NewAccumulator(l, &s); err == nil {
 			t.Errorf("scale %v was accepted", s)
 		}
 	}
 }
 
 func TestMomentsWhereTheyAreSmaller(t *testing.T) {
-	l := Shape(t, NoisePerView, 4, 3)
+	l := synthetic.Shape(t, ppca.NoisePerView, 4, 3)
 	r := rand.New(rand.NewPCG(41, 1))
-	blocks := BlocksOf(t, l, NewTruth(r, l, 2, 0.5).Subjects(r, 30))
+	blocks := synthetic.BlocksOf(t, l, synthetic.NewTruth(r, l, 2, 0.5).Subjects(r, 30))
 	// 7 features: 35 moments against 7 (rank + 1) parameters.
-	if PreferMoments(blocks, 3) || !PreferMoments(blocks, 4) {
+	if ppca.PreferMoments(blocks, 3) || !ppca.PreferMoments(blocks, 4) {
 		t.Error("35 moments are preferred to 28 parameters, or not to 35")
 	}
 }

@@ -1,10 +1,13 @@
-package ppca
+package ppca_test
 
 import (
 	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"parley/methods/mvppca/internal/synthetic"
+	"parley/methods/mvppca/ppca"
 
 	"gonum.org/v1/gonum/mat"
 	"pgregory.net/rapid"
@@ -42,19 +45,19 @@ func rotation(r *rand.Rand, q int) []float64 {
 func TestCanonicalFormForgetsTheRotation(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		q := rapid.IntRange(1, 4).Draw(rt, "q")
-		l := drawLayout(rt, q, Noise(rapid.IntRange(0, 1).Draw(rt, "noise")))
+		l := drawLayout(rt, q, ppca.Noise(rapid.IntRange(0, 1).Draw(rt, "noise")))
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 5))
-		p := NewTruth(r, l, q, 0.5).P
-		turned := Must(p.Rotate(rotation(r, q)))(t)
-		a, ea, qa, err := Canonical(l, &p)
+		p := synthetic.NewTruth(r, l, q, 0.5).P
+		turned := synthetic.Must(p.Rotate(rotation(r, q)))(t)
+		a, ea, qa, err := ppca.Canonical(l, &p)
 		if err != nil {
 			rt.Fatal(err)
 		}
-		b, eb, _, err := Canonical(l, turned)
+		b, eb, _, err := ppca.Canonical(l, turned)
 		if err != nil {
 			rt.Fatal(err)
 		}
-		if e := Worst(ea, eb); e > 1e-11 {
+		if e := synthetic.Worst(ea, eb); e > 1e-11 {
 			rt.Fatalf("eigenvalues differ by %.1e", e)
 		}
 		if !slices.IsSortedFunc(ea, func(x, y float64) int { return int(math.Copysign(1, y-x)) }) {
@@ -64,44 +67,44 @@ func TestCanonicalFormForgetsTheRotation(t *testing.T) {
 		for i := 1; i < q; i++ {
 			gap = min(gap, ea[i-1]/ea[i]-1)
 		}
-		if e := Worst(a.W, b.W); e > 1e-10/gap {
+		if e := synthetic.Worst(a.W, b.W); e > 1e-10/gap {
 			rt.Fatalf("loadings differ by %.1e with eigenvalues %v", e, ea)
 		}
-		if e := Worst(Covariance(l, &p, p.Features), Covariance(l, a, p.Features)); e > 1e-12 {
+		if e := synthetic.Worst(synthetic.Covariance(l, &p, p.Features), synthetic.Covariance(l, a, p.Features)); e > 1e-12 {
 			rt.Fatalf("the covariance changed by %.1e", e)
 		}
-		again := Must(p.Rotate(qa))(t)
-		if Worst(again.W, a.W) != 0 {
+		again := synthetic.Must(p.Rotate(qa))(t)
+		if synthetic.Worst(again.W, a.W) != 0 {
 			rt.Fatal("the rotation returned is not the one applied")
 		}
 	})
 }
 
 func TestPrincipalAnglesForgetTheRotation(t *testing.T) {
-	l := Shape(t, NoisePerFeature, 5, 4)
+	l := synthetic.Shape(t, ppca.NoisePerFeature, 5, 4)
 	r := rand.New(rand.NewPCG(31, 1))
-	p := NewTruth(r, l, 3, 0.5).P
-	turned := Must(p.Rotate(rotation(r, 3)))(t)
-	if a := Must(PrincipalAngles(weightedColumns(l, turned), weightedColumns(l, &p)))(t); slices.Max(a) > 1e-12 {
+	p := synthetic.NewTruth(r, l, 3, 0.5).P
+	turned := synthetic.Must(p.Rotate(rotation(r, 3)))(t)
+	if a := synthetic.Must(ppca.PrincipalAngles(weightedColumns(l, turned), weightedColumns(l, &p)))(t); slices.Max(a) > 1e-12 {
 		t.Errorf("angles of a rotated copy: %v", a)
 	}
 }
 
 // weightedColumns is Ψ^-½ W.
-func weightedColumns(l Layout, p *Params) *mat.Dense {
-	return mat.NewDense(len(p.Features), p.Rank, weighted(l, p))
+func weightedColumns(l ppca.Layout, p *ppca.Params) *mat.Dense {
+	return mat.NewDense(len(p.Features), p.Rank, ppca.Weighted(l, p))
 }
 
 func TestPrincipalAnglesAreKnown(t *testing.T) {
-	l := Shape(t, NoisePerFeature, 3)
-	at := func(angle float64) *Params { // the plane of e₁ and e₂ turned about e₁
-		return &Params{
+	l := synthetic.Shape(t, ppca.NoisePerFeature, 3)
+	at := func(angle float64) *ppca.Params { // the plane of e₁ and e₂ turned about e₁
+		return &ppca.Params{
 			Features: []int{0, 1, 2}, Rank: 2, Mu: make([]float64, 3), Noise: []float64{4, 1, 1},
 			W: []float64{2, 1, math.Cos(angle), 3 * math.Cos(angle), math.Sin(angle), 3 * math.Sin(angle)},
 		}
 	}
 	for _, want := range []float64{1e-9, 0.3, 1.2} {
-		got := Must(PrincipalAngles(weightedColumns(l, at(want)), weightedColumns(l, at(0))))(t)
+		got := synthetic.Must(ppca.PrincipalAngles(weightedColumns(l, at(want)), weightedColumns(l, at(0))))(t)
 		if math.Abs(got[0]) > 1e-9*want+1e-15 && got[0] > 1e-14 || math.Abs(got[1]-want) > 1e-13 {
 			t.Errorf("angles %v, want 0 and %v", got, want)
 		}

@@ -1,4 +1,4 @@
-package ppca
+package ppca_test
 
 import (
 	"math"
@@ -6,18 +6,20 @@ import (
 	"slices"
 	"testing"
 
+	"parley/methods/mvppca/internal/synthetic"
 	"parley/methods/mvppca/linalg"
+	"parley/methods/mvppca/ppca"
 
 	"pgregory.net/rapid"
 )
 
 // forms returns the same subjects as statistics, as rows, as two blocks and as
 // one block per subject.
-func forms(l Layout, rows [][]float64) map[string][]Block {
+func forms(l ppca.Layout, rows [][]float64) map[string][]ppca.Block {
 	features := l.AllFeatures()
-	single := func(rows [][]float64) Block {
+	single := func(rows [][]float64) ppca.Block {
 		d := len(features)
-		b := Block{Features: features, N: float64(len(rows)), Mean: make([]float64, d)}
+		b := ppca.Block{Features: features, N: float64(len(rows)), Mean: make([]float64, d)}
 		for _, r := range rows {
 			for j, x := range r {
 				b.Mean[j] += x / b.N
@@ -31,41 +33,41 @@ func forms(l Layout, rows [][]float64) map[string][]Block {
 		return b
 	}
 	all := single(rows)
-	var subjects []Block
+	var subjects []ppca.Block
 	for _, r := range rows {
-		subjects = append(subjects, Block{Features: features, N: 1, Mean: r})
+		subjects = append(subjects, ppca.Block{Features: features, N: 1, Mean: r})
 	}
 	half := len(rows) / 2
 	first, second := single(rows[:half]), single(rows[half:])
-	return map[string][]Block{
+	return map[string][]ppca.Block{
 		"statistics": {all.Dense()}, "rows": {all}, "mixed": {first, second.Dense()}, "subjects": subjects,
-		"merged": Moments(subjects...),
+		"merged": ppca.Moments(subjects...),
 	}
 }
 
 // drawLayout draws a small layout; every view can take all q factors.
-func drawLayout(t *rapid.T, q int, noise Noise) Layout {
+func drawLayout(t *rapid.T, q int, noise ppca.Noise) ppca.Layout {
 	dims := rapid.SliceOfN(rapid.IntRange(q+1, q+5), 1, 3).Draw(t, "dims")
-	return Layout{Dims: dims, Noise: noise}
+	return ppca.Layout{Dims: dims, Noise: noise}
 }
 
 func TestPublishedIterationsAgreeInEveryForm(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		q := rapid.IntRange(1, 4).Draw(rt, "q")
-		l := drawLayout(rt, q, NoisePerView)
+		l := drawLayout(rt, q, ppca.NoisePerView)
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1))
-		tr := NewTruth(r, l, q, 0.5)
+		tr := synthetic.NewTruth(r, l, q, 0.5)
 		// With hardly more subjects than factors the likelihood has no maximum,
 		// and rounding grows without bound on the way there.
 		rows := tr.Subjects(r, rapid.IntRange(2*q+6, 40).Draw(rt, "n"))
-		start := NewTruth(r, l, q, 1).P
-		prior := Must(Weak(l, &tr.P))(t)
+		start := synthetic.NewTruth(r, l, q, 1).P
+		prior := synthetic.Must(ppca.Weak(l, &tr.P))(t)
 		if rapid.Bool().Draw(rt, "no prior") {
 			prior = nil
 		}
-		got := map[string]Params{}
+		got := map[string]ppca.Params{}
 		for name, blocks := range forms(l, rows) {
-			s := Must(NewPublished(l, blocks, q, start.W, start.Noise))(t)
+			s := synthetic.Must(ppca.NewPublished(l, blocks, q, start.W, start.Noise))(t)
 			for range 6 {
 				if err := s.Step(prior); err != nil {
 					rt.Fatal(err)
@@ -75,7 +77,7 @@ func TestPublishedIterationsAgreeInEveryForm(t *testing.T) {
 		}
 		want := got["rows"]
 		for name, p := range got {
-			if e := WorstParams(&want, &p); e > 1e-10 {
+			if e := synthetic.WorstParams(&want, &p); e > 1e-10 {
 				rt.Fatalf("%s differ from rows by %.1e", name, e)
 			}
 		}
@@ -85,30 +87,30 @@ func TestPublishedIterationsAgreeInEveryForm(t *testing.T) {
 func TestFitIterationsAgreeInEveryForm(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		q := rapid.IntRange(1, 3).Draw(rt, "q")
-		l := drawLayout(rt, q, Noise(rapid.IntRange(0, 1).Draw(rt, "noise")))
+		l := drawLayout(rt, q, ppca.Noise(rapid.IntRange(0, 1).Draw(rt, "noise")))
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 2))
-		tr := NewTruth(r, l, q, 0.5)
+		tr := synthetic.NewTruth(r, l, q, 0.5)
 		rows := tr.Subjects(r, rapid.IntRange(2*q+6, 40).Draw(rt, "n"))
-		start := NewTruth(r, l, q, 1).P
-		var want *Params
+		start := synthetic.NewTruth(r, l, q, 1).P
+		var want *ppca.Params
 		var wantLL float64
 		for _, name := range []string{"rows", "statistics", "mixed", "subjects", "merged"} {
-			f := Must(newPXEM(l, forms(l, rows)[name], q, &start))(t)
+			f := synthetic.Must(ppca.NewPXEM(l, forms(l, rows)[name], q, &start))(t)
 			var ll float64
 			for range 6 {
 				var err error
-				if ll, err = f.expect(); err != nil {
+				if ll, err = f.Expect(); err != nil {
 					rt.Fatal(err)
 				}
-				if err := f.maximise(true); err != nil {
+				if err := f.Maximise(true); err != nil {
 					rt.Fatal(err)
 				}
 			}
-			p := f.md.params(l, f.features)
+			p := f.Params(l)
 			if want == nil {
 				want, wantLL = &p, ll
 			}
-			if e := max(WorstParams(want, &p), math.Abs(ll-wantLL)/math.Abs(wantLL)); e > 1e-10 {
+			if e := max(synthetic.WorstParams(want, &p), math.Abs(ll-wantLL)/math.Abs(wantLL)); e > 1e-10 {
 				rt.Fatalf("%s differ from rows by %.1e", name, e)
 			}
 		}
@@ -136,15 +138,15 @@ func gradient(f func([]float64) float64, x []float64) (largest float64) {
 // TestPublishedUpdatesAreStationary checks each update of one MAP iteration
 // against what it is to maximise, written down row by row.
 func TestPublishedUpdatesAreStationary(t *testing.T) {
-	l := Shape(t, NoisePerView, 4, 3)
+	l := synthetic.Shape(t, ppca.NoisePerView, 4, 3)
 	r := rand.New(rand.NewPCG(5, 1))
-	tr := NewTruth(r, l, 2, 0.5)
+	tr := synthetic.NewTruth(r, l, 2, 0.5)
 	rows := tr.Subjects(r, 20)
-	center := NewTruth(r, l, 2, 0.7).P
-	prior := Must(Weak(l, &center))(t)
+	center := synthetic.NewTruth(r, l, 2, 0.7).P
+	prior := synthetic.Must(ppca.Weak(l, &center))(t)
 	prior.VarMu[0], prior.VarMu[1], prior.VarW[0] = 0.3, 0.01, 0.2
-	start := NewTruth(r, l, 2, 1).P
-	s := Must(NewPublished(l, BlocksOf(t, l, rows), 2, start.W, start.Noise))(t)
+	start := synthetic.NewTruth(r, l, 2, 1).P
+	s := synthetic.Must(ppca.NewPublished(l, synthetic.BlocksOf(t, l, rows), 2, start.W, start.Noise))(t)
 	if err := s.Step(prior); err != nil {
 		t.Fatal(err)
 	}
@@ -153,12 +155,12 @@ func TestPublishedUpdatesAreStationary(t *testing.T) {
 
 	for k := range l.Views() {
 		lo, hi := l.View(k)
-		view := Must(l.FeaturesOf([]int{k}))(t)
-		cov := Covariance(l, &start, view)
+		view := synthetic.Must(l.FeaturesOf([]int{k}))(t)
+		cov := synthetic.Covariance(l, &start, view)
 		marginal := func(mu []float64) float64 { // (10) with the old W and noise, and the prior (4)
 			v := 0.0
 			for _, row := range rows {
-				v += LogDensity(row[lo:hi], mu, cov)
+				v += synthetic.LogDensity(row[lo:hi], mu, cov)
 			}
 			for i, x := range mu {
 				v += normal(x, prior.Mu[lo+i], prior.VarMu[k])
@@ -172,7 +174,7 @@ func TestPublishedUpdatesAreStationary(t *testing.T) {
 	// The moments: old W and noise, new μ.
 	moments := start.Clone()
 	moments.Mu = got.Mu
-	post := Must(Must(NewPredictor(l, &moments))(t).Given(l.AllFeatures()))(t)
+	post := synthetic.Must(synthetic.Must(ppca.NewPredictor(l, &moments))(t).Given(l.AllFeatures()))(t)
 	expected := func(w, noise []float64, k int) float64 {
 		lo, hi := l.View(k)
 		v := 0.0
@@ -209,16 +211,16 @@ func TestPublishedUpdatesAreStationary(t *testing.T) {
 }
 
 func TestPublishedHandlesSubjectsThatLackViews(t *testing.T) {
-	l := Shape(t, NoisePerView, 4, 3, 5)
+	l := synthetic.Shape(t, ppca.NoisePerView, 4, 3, 5)
 	r := rand.New(rand.NewPCG(6, 1))
-	tr := NewTruth(r, l, 2, 0.2)
-	rows := append(tr.Subjects(r, 60), Lacking(l, tr.Subjects(r, 60), 1)...)
-	blocks := BlocksOf(t, l, rows)
+	tr := synthetic.NewTruth(r, l, 2, 0.2)
+	rows := append(tr.Subjects(r, 60), synthetic.Lacking(l, tr.Subjects(r, 60), 1)...)
+	blocks := synthetic.BlocksOf(t, l, rows)
 	if len(blocks) != 2 {
 		t.Fatalf("%d blocks", len(blocks))
 	}
-	start := NewTruth(r, l, 2, 1).P
-	s := Must(NewPublished(l, blocks, 2, start.W, start.Noise))(t)
+	start := synthetic.NewTruth(r, l, 2, 1).P
+	s := synthetic.Must(ppca.NewPublished(l, blocks, 2, start.W, start.Noise))(t)
 	last := math.Inf(-1)
 	for range 200 {
 		if err := s.Step(nil); err != nil {
@@ -231,24 +233,24 @@ func TestPublishedHandlesSubjectsThatLackViews(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := s.Params()
-		ll, _, err := LogLik(l, &p, blocks)
+		ll, _, err := ppca.LogLik(l, &p, blocks)
 		if err != nil || ll < last-1e-9*math.Abs(ll) {
 			t.Fatalf("log-likelihood fell from %v to %v (%v)", last, ll, err)
 		}
 		last = ll
 	}
-	holes := BlocksOf(t, l, Hole(r, tr.Subjects(r, 9), 0.2))
-	if _, err := NewPublished(l, holes, 2, start.W, start.Noise); err == nil {
+	holes := synthetic.BlocksOf(t, l, synthetic.Hole(r, tr.Subjects(r, 9), 0.2))
+	if _, err := ppca.NewPublished(l, holes, 2, start.W, start.Noise); err == nil {
 		t.Error("single missing cells were accepted")
 	}
 }
 
 func TestPublishedStepDoesNotAllocate(t *testing.T) {
-	l := Shape(t, NoisePerView, 15, 8, 10)
+	l := synthetic.Shape(t, ppca.NoisePerView, 15, 8, 10)
 	r := rand.New(rand.NewPCG(7, 1))
-	tr := NewTruth(r, l, 5, 0.2)
-	s := Must(NewPublished(l, BlocksOf(t, l, tr.Subjects(r, 50)), 5, tr.P.W, tr.P.Noise))(t)
-	prior := Must(Weak(l, &tr.P))(t)
+	tr := synthetic.NewTruth(r, l, 5, 0.2)
+	s := synthetic.Must(ppca.NewPublished(l, synthetic.BlocksOf(t, l, tr.Subjects(r, 50)), 5, tr.P.W, tr.P.Noise))(t)
+	prior := synthetic.Must(ppca.Weak(l, &tr.P))(t)
 	if n := testing.AllocsPerRun(20, func() {
 		if err := s.Step(prior); err != nil {
 			t.Fatal(err)
@@ -259,17 +261,17 @@ func TestPublishedStepDoesNotAllocate(t *testing.T) {
 }
 
 func TestFrozenPriorIsFollowed(t *testing.T) {
-	l := Shape(t, NoisePerView, 4, 3)
+	l := synthetic.Shape(t, ppca.NoisePerView, 4, 3)
 	r := rand.New(rand.NewPCG(8, 1))
-	tr := NewTruth(r, l, 2, 0.2)
-	prior := Must(Weak(l, &tr.P))(t)
+	tr := synthetic.NewTruth(r, l, 2, 0.2)
+	prior := synthetic.Must(ppca.Weak(l, &tr.P))(t)
 	clear(prior.VarMu)
 	clear(prior.VarW)
-	s := Must(NewPublished(l, BlocksOf(t, l, tr.Subjects(r, 20)), 2, tr.P.W, tr.P.Noise))(t)
+	s := synthetic.Must(ppca.NewPublished(l, synthetic.BlocksOf(t, l, tr.Subjects(r, 20)), 2, tr.P.W, tr.P.Noise))(t)
 	if err := s.Step(prior); err != nil {
 		t.Fatal(err)
 	}
-	if p := s.Params(); Worst(p.W, tr.P.W) != 0 || Worst(p.Mu, tr.P.Mu) != 0 {
+	if p := s.Params(); synthetic.Worst(p.W, tr.P.W) != 0 || synthetic.Worst(p.Mu, tr.P.Mu) != 0 {
 		t.Error("variances of zero between sites, and yet the site has values of its own")
 	}
 }

@@ -1,4 +1,4 @@
-package ppca
+package ppca_test
 
 import (
 	"math"
@@ -6,6 +6,9 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+
+	"parley/methods/mvppca/internal/synthetic"
+	"parley/methods/mvppca/ppca"
 )
 
 // mutate changes one number, length or index somewhere inside a message.
@@ -34,15 +37,15 @@ func mutate(r *rand.Rand, v reflect.Value) {
 // TestHostileMessagesGiveErrors changes valid messages at random: whatever
 // comes out is an error or finite numbers, and never a panic.
 func TestHostileMessagesGiveErrors(t *testing.T) {
-	l := Shape(t, NoisePerView, 3, 2)
+	l := synthetic.Shape(t, ppca.NoisePerView, 3, 2)
 	r := rand.New(rand.NewPCG(71, 1))
-	tr := NewTruth(r, l, 1, 0.3)
-	message := func() SiteMessage {
-		h := Must(NewHierarchical(l, BlocksOf(t, l, tr.Subjects(r, 20)), Must(Weak(l, &tr.P))(t), nil))(t)
+	tr := synthetic.NewTruth(r, l, 1, 0.3)
+	message := func() ppca.SiteMessage {
+		h := synthetic.Must(ppca.NewHierarchical(l, synthetic.BlocksOf(t, l, tr.Subjects(r, 20)), synthetic.Must(ppca.Weak(l, &tr.P))(t), nil))(t)
 		if err := h.Step(); err != nil {
 			t.Fatal(err)
 		}
-		return *Must(h.Message())(t)
+		return *synthetic.Must(h.Message())(t)
 	}
 	other := message()
 	refused := 0
@@ -52,52 +55,52 @@ func TestHostileMessagesGiveErrors(t *testing.T) {
 		for range 1 + r.IntN(2) {
 			mutate(r, reflect.ValueOf(&m).Elem())
 		}
-		prior, states, err := Pool(l, []SiteMessage{other, m})
+		prior, states, err := ppca.Pool(l, []ppca.SiteMessage{other, m})
 		if err != nil {
 			refused++
 			continue
 		}
-		FiniteResult(t, "prior", prior.W, prior.Mu, prior.Noise, prior.VarW, prior.VarMu, prior.Alpha, prior.Beta)
+		synthetic.FiniteResult(t, "prior", prior.W, prior.Mu, prior.Noise, prior.VarW, prior.VarMu, prior.Alpha, prior.Beta)
 		for i := range states {
-			FiniteResult(t, "state", states[i].W, states[i].Mu, states[i].Nu, states[i].Xi)
+			synthetic.FiniteResult(t, "state", states[i].W, states[i].Mu, states[i].Nu, states[i].Xi)
 		}
 	}
 	if refused < tries/3 {
 		t.Errorf("only %d of %d damaged messages were refused", refused, tries)
 	}
-	blocks := BlocksOf(t, l, tr.Subjects(r, 20))
-	prior := Must(Weak(l, &tr.P))(t)
+	blocks := synthetic.BlocksOf(t, l, tr.Subjects(r, 20))
+	prior := synthetic.Must(ppca.Weak(l, &tr.P))(t)
 	for range tries {
-		p, pr, pt := tr.P.Clone(), *prior, Patterns(l, blocks)
+		p, pr, pt := tr.P.Clone(), *prior, ppca.Patterns(l, blocks)
 		pr.Params = prior.Params.Clone()
 		pr.VarW, pr.Alpha = slices.Clone(prior.VarW), slices.Clone(prior.Alpha)
 		pr.VarMu, pr.Beta = slices.Clone(prior.VarMu), slices.Clone(prior.Beta)
 		mutate(r, reflect.ValueOf(&p).Elem())
 		mutate(r, reflect.ValueOf(&pr).Elem())
 		mutate(r, reflect.ValueOf(&pt[0]).Elem())
-		if b, err := PseudoBlocks(l, &p, pt); err == nil {
-			if f, err := Fit(l, b, 1, nil, FitOptions{MaxIter: 20}); err == nil {
-				FiniteResult(t, "fit", f.W, f.Mu, f.Noise, []float64{f.LogLik})
+		if b, err := ppca.PseudoBlocks(l, &p, pt); err == nil {
+			if f, err := ppca.Fit(l, b, 1, nil, ppca.FitOptions{MaxIter: 20}); err == nil {
+				synthetic.FiniteResult(t, "fit", f.W, f.Mu, f.Noise, []float64{f.LogLik})
 			}
 		}
-		if out, _, err := PublishedMaster(l, []Params{p, tr.P}); err == nil {
-			FiniteResult(t, "master", out.W, out.Mu, out.Noise, out.VarW, out.VarMu, out.Alpha, out.Beta)
+		if out, _, err := ppca.PublishedMaster(l, []ppca.Params{p, tr.P}); err == nil {
+			synthetic.FiniteResult(t, "master", out.W, out.Mu, out.Noise, out.VarW, out.VarMu, out.Alpha, out.Beta)
 		}
-		if h, err := NewHierarchical(l, blocks, &pr, nil); err == nil && h.Step() == nil {
+		if h, err := ppca.NewHierarchical(l, blocks, &pr, nil); err == nil && h.Step() == nil {
 			if m, err := h.Message(); err == nil {
-				FiniteResult(t, "message", m.Y, m.R, m.Noise, m.SS)
+				synthetic.FiniteResult(t, "message", m.Y, m.R, m.Noise, m.SS)
 			}
 		}
 		if err := pr.Check(l); err == nil {
-			if s, err := NewPublished(l, blocks, 1, tr.P.W, tr.P.Noise); err == nil && s.Step(&pr) == nil {
+			if s, err := ppca.NewPublished(l, blocks, 1, tr.P.W, tr.P.Noise); err == nil && s.Step(&pr) == nil {
 				q := s.Params()
-				FiniteResult(t, "published", q.W, q.Mu, q.Noise)
+				synthetic.FiniteResult(t, "published", q.W, q.Mu, q.Noise)
 			}
 		}
-		if _, _, _, err := Canonical(l, &p); err == nil {
-			if pred, err := NewPredictor(l, &p); err == nil {
+		if _, _, _, err := ppca.Canonical(l, &p); err == nil {
+			if pred, err := ppca.NewPredictor(l, &p); err == nil {
 				if post, err := pred.Given(p.Features); err == nil {
-					FiniteResult(t, "posterior", post.Cov)
+					synthetic.FiniteResult(t, "posterior", post.Cov)
 				}
 			}
 		}
@@ -106,11 +109,11 @@ func TestHostileMessagesGiveErrors(t *testing.T) {
 
 func TestLayoutsThatCannotBe(t *testing.T) {
 	for _, dims := range [][]int{nil, {}, {0}, {3, -1}, {1 << 62, 1 << 62}, {1 << 20}} {
-		if _, err := NewLayout(dims, NoisePerView); err == nil {
+		if _, err := ppca.NewLayout(dims, ppca.NoisePerView); err == nil {
 			t.Errorf("dimensions %v were accepted", dims)
 		}
 	}
-	if _, err := NewLayout([]int{1}, 7); err == nil {
+	if _, err := ppca.NewLayout([]int{1}, 7); err == nil {
 		t.Error("an unknown kind of noise was accepted")
 	}
 }

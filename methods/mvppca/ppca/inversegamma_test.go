@@ -1,4 +1,4 @@
-package ppca
+package ppca_test
 
 import (
 	"math"
@@ -8,12 +8,14 @@ import (
 	"pgregory.net/rapid"
 
 	"parley/internal/special"
+	"parley/methods/mvppca/internal/synthetic"
+	"parley/methods/mvppca/ppca"
 )
 
 func TestInverseGammaIsStationary(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		x := rapid.SliceOfN(rapid.Float64Range(1e-6, 1e3), 2, 20).Draw(rt, "x")
-		alpha, beta, err := InverseGamma(x)
+		alpha, beta, err := ppca.InverseGamma(x)
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -25,7 +27,7 @@ func TestInverseGammaIsStationary(t *testing.T) {
 		// Derivatives of the log-likelihood per value.
 		dAlpha := math.Log(beta) - special.Digamma(alpha) - meanLog
 		dBeta := alpha/beta - inverse
-		if alpha < maxAlpha && (math.Abs(dAlpha) > 1e-12*(1+math.Abs(meanLog)) || math.Abs(dBeta) > 1e-12*inverse) {
+		if alpha < ppca.MaxAlpha && (math.Abs(dAlpha) > 1e-12*(1+math.Abs(meanLog)) || math.Abs(dBeta) > 1e-12*inverse) {
 			rt.Fatalf("derivatives %v and %v at %v, %v", dAlpha, dBeta, alpha, beta)
 		}
 	})
@@ -33,17 +35,17 @@ func TestInverseGammaIsStationary(t *testing.T) {
 
 func TestInverseGammaWithoutSpread(t *testing.T) {
 	for _, x := range [][]float64{{2}, {2, 2, 2}} {
-		alpha, beta, err := InverseGamma(x)
+		alpha, beta, err := ppca.InverseGamma(x)
 		if err != nil || alpha != 1e12 || math.Abs(beta/alpha-2) > 1e-15 {
 			t.Errorf("%v: %v, %v, %v", x, alpha, beta, err)
 		}
 	}
 	for _, x := range [][]float64{nil, {1, 0}, {-1}, {math.NaN()}, {math.Inf(1)}} {
-		if _, _, err := InverseGamma(x); err == nil {
+		if _, _, err := ppca.InverseGamma(x); err == nil {
 			t.Errorf("%v was accepted", x)
 		}
 	}
-	if !math.IsInf(InverseGammaVariance(2, 1), 1) {
+	if !math.IsInf(ppca.InverseGammaVariance(2, 1), 1) {
 		t.Error("a finite variance at alpha 2")
 	}
 }
@@ -66,39 +68,39 @@ func TestNoiseLawRecoversASpread(t *testing.T) {
 		same = append(same, 1.5*chi2(40)/40)
 		df = append(df, 40)
 	}
-	if a, b := noiseLaw(spread, df); math.Abs(a-4) > 1 || math.Abs(b/a-1.25) > 0.15 {
+	if a, b := ppca.NoiseLaw(spread, df); math.Abs(a-4) > 1 || math.Abs(b/a-1.25) > 0.15 {
 		t.Errorf("alpha %v and beta/alpha %v, drawn with 4 and 1.25", a, b/a)
 	}
-	if a, b := noiseLaw(same, df); a < 100 || math.Abs(b/a-1.5) > 0.05 {
+	if a, b := ppca.NoiseLaw(same, df); a < 100 || math.Abs(b/a-1.5) > 0.05 {
 		t.Errorf("alpha %v and beta/alpha %v for one common variance 1.5", a, b/a)
 	}
-	if a, b := noiseLaw([]float64{2}, []float64{30}); a != maxSharedAlpha || b/a != 2 {
+	if a, b := ppca.NoiseLaw([]float64{2}, []float64{30}); a != ppca.MaxSharedAlpha || b/a != 2 {
 		t.Errorf("one site: %v, %v", a, b)
 	}
 	// Stationary in both directions.
-	a, b := noiseLaw(spread, df)
-	at := noiseLawLogLik(a, b, spread, df)
+	a, b := ppca.NoiseLaw(spread, df)
+	at := ppca.NoiseLawLogLik(a, b, spread, df)
 	for _, f := range []float64{0.99, 1.01} {
-		if noiseLawLogLik(a*f, b, spread, df) > at || noiseLawLogLik(a, b*f, spread, df) > at {
+		if ppca.NoiseLawLogLik(a*f, b, spread, df) > at || ppca.NoiseLawLogLik(a, b*f, spread, df) > at {
 			t.Error("not a maximum")
 		}
 	}
 }
 
 func TestClippingNeedsABound(t *testing.T) {
-	l := Shape(t, NoisePerView, 2, 3)
+	l := synthetic.Shape(t, ppca.NoisePerView, 2, 3)
 	r := rand.New(rand.NewPCG(52, 1))
-	tr := NewTruth(r, l, 1, 0.5)
-	prior := Must(Weak(l, &tr.P))(t)
-	if _, err := ClipDifference(l, &tr.P, prior, 0, 1, 1e-5, 1); err != nil {
+	tr := synthetic.NewTruth(r, l, 1, 0.5)
+	prior := synthetic.Must(ppca.Weak(l, &tr.P))(t)
+	if _, err := ppca.ClipDifference(l, &tr.P, prior, 0, 1, 1e-5, 1); err != nil {
 		t.Fatal(err)
 	}
 	prior.Alpha[0] = 2
-	if _, err := ClipDifference(l, &tr.P, prior, 0, 1, 1e-5, 1); err == nil {
+	if _, err := ppca.ClipDifference(l, &tr.P, prior, 0, 1, 1e-5, 1); err == nil {
 		t.Error("a prior without finite variance was accepted")
 	}
 	for _, c := range [][3]float64{{0, 1e-5, 1}, {1, 0, 1}, {1, 0.5, 1}, {math.NaN(), 1e-5, 1}, {1, 1e-5, 0}} {
-		if _, err := ClipDifference(l, &tr.P, prior, 1, c[0], c[1], c[2]); err == nil {
+		if _, err := ppca.ClipDifference(l, &tr.P, prior, 1, c[0], c[1], c[2]); err == nil {
 			t.Errorf("epsilon, delta, constant %v were accepted", c)
 		}
 	}

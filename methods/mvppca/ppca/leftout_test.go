@@ -1,4 +1,4 @@
-package ppca
+package ppca_test
 
 import (
 	"math"
@@ -6,17 +6,20 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+
+	"parley/methods/mvppca/internal/synthetic"
+	"parley/methods/mvppca/ppca"
 )
 
 func TestLeavingOutAViewIsConditioningOnTheOthers(t *testing.T) {
-	for _, noise := range []Noise{NoisePerView, NoisePerFeature} {
-		l := Shape(t, noise, 4, 1, 3)
+	for _, noise := range []ppca.Noise{ppca.NoisePerView, ppca.NoisePerFeature} {
+		l := synthetic.Shape(t, noise, 4, 1, 3)
 		r := rand.New(rand.NewPCG(5, uint64(noise)))
-		tr := NewTruth(r, l, 2, 0.4)
-		o := NewLeaveOut(l, &tr.P)
-		p := Must(NewPredictor(l, &tr.P))(t)
-		for _, row := range Hole(r, tr.Subjects(r, 20), 0.3) {
-			post, values, err := p.Subject(Split(l, row), nil)
+		tr := synthetic.NewTruth(r, l, 2, 0.4)
+		o := ppca.NewLeaveOut(l, &tr.P)
+		p := synthetic.Must(ppca.NewPredictor(l, &tr.P))(t)
+		for _, row := range synthetic.Hole(r, tr.Subjects(r, 20), 0.3) {
+			post, values, err := p.Subject(synthetic.Split(l, row), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -40,7 +43,7 @@ func TestLeavingOutAViewIsConditioningOnTheOthers(t *testing.T) {
 				if !ok {
 					continue
 				}
-				given := Must(p.Given(rest))(t)
+				given := synthetic.Must(p.Given(rest))(t)
 				mean, variance := make([]float64, len(given.Missing)), make([]float64, len(given.Missing))
 				given.Impute(mean, others)
 				given.MissingVar(variance)
@@ -59,11 +62,11 @@ func TestLeavingOutAViewIsConditioningOnTheOthers(t *testing.T) {
 }
 
 func TestPredictionsOfTheTruthAreCalibrated(t *testing.T) {
-	l := Shape(t, NoisePerView, 6, 5, 4)
+	l := synthetic.Shape(t, ppca.NoisePerView, 6, 5, 4)
 	r := rand.New(rand.NewPCG(9, 2))
-	tr := NewTruth(r, l, 2, 0.5)
-	add := func(p *Params, shift float64) *LeftOutSums {
-		o, s := NewLeaveOut(l, p), NewLeftOutSums(l.Views())
+	tr := synthetic.NewTruth(r, l, 2, 0.5)
+	add := func(p *ppca.Params, shift float64) *ppca.LeftOutSums {
+		o, s := ppca.NewLeaveOut(l, p), ppca.NewLeftOutSums(l.Views())
 		for _, row := range tr.Subjects(r, 4000) {
 			for j := range row[:6] {
 				row[j] += shift
@@ -83,13 +86,13 @@ func TestPredictionsOfTheTruthAreCalibrated(t *testing.T) {
 		if c := s.Coverage(k); math.Abs(c-0.9) > 0.02 {
 			t.Errorf("view %d: the interval of 90 %% holds %v", k, c)
 		}
-		for b, n := range s.Calibration.Data[k*CalibrationBins:][:CalibrationBins] {
-			if share := n / s.Cells[k]; math.Abs(share-1.0/CalibrationBins) > 0.012 {
+		for b, n := range s.Calibration.Data[k*ppca.CalibrationBins:][:ppca.CalibrationBins] {
+			if share := n / s.Cells[k]; math.Abs(share-1.0/ppca.CalibrationBins) > 0.012 {
 				t.Errorf("view %d: bin %d holds %v", k, b, share)
 			}
 		}
-		for b, n := range s.Observed.Data[k*DistributionBins:][:DistributionBins] {
-			if d := (n - s.Imputed.Data[k*DistributionBins+b]) / s.Cells[k]; math.Abs(d) > 0.02 {
+		for b, n := range s.Observed.Data[k*ppca.DistributionBins:][:ppca.DistributionBins] {
+			if d := (n - s.Imputed.Data[k*ppca.DistributionBins+b]) / s.Cells[k]; math.Abs(d) > 0.02 {
 				t.Errorf("view %d: bin %d differs by %v between values and draws", k, b, d)
 			}
 		}
@@ -104,13 +107,13 @@ func TestPredictionsOfTheTruthAreCalibrated(t *testing.T) {
 }
 
 func TestHostileSumsOfViewsLeftOut(t *testing.T) {
-	l := Shape(t, NoisePerView, 3, 2)
+	l := synthetic.Shape(t, ppca.NoisePerView, 3, 2)
 	r := rand.New(rand.NewPCG(3, 3))
-	tr := NewTruth(r, l, 1, 0.5)
-	o := NewLeaveOut(l, &tr.P)
+	tr := synthetic.NewTruth(r, l, 1, 0.5)
+	o := ppca.NewLeaveOut(l, &tr.P)
 	refused := 0
 	for range 300 {
-		s := NewLeftOutSums(2)
+		s := ppca.NewLeftOutSums(2)
 		for _, row := range tr.Subjects(r, 5) {
 			if err := o.Add(s, l.AllFeatures(), row, r); err != nil {
 				t.Fatal(err)
@@ -134,7 +137,7 @@ func TestHostileSumsOfViewsLeftOut(t *testing.T) {
 
 func TestDistributionBinsHoldEverything(t *testing.T) {
 	for z, want := range map[float64]int{-1e9: 0, -3.5: 0, -0.25: 6, 0: 7, 0.49: 7, 0.5: 8, 3.49: 13, 3.5: 13, 1e300: 13} {
-		if got := distributionBin(z); got != want {
+		if got := ppca.DistributionBin(z); got != want {
 			t.Errorf("%v is in bin %d, want %d", z, got, want)
 		}
 	}
@@ -142,10 +145,10 @@ func TestDistributionBinsHoldEverything(t *testing.T) {
 
 // BenchmarkLeaveOut is what the pictures of imputation cost for one subject.
 func BenchmarkLeaveOut(b *testing.B) {
-	l := Shape(b, NoisePerView, 7, 41, 41, 41)
+	l := synthetic.Shape(b, ppca.NoisePerView, 7, 41, 41, 41)
 	r := rand.New(rand.NewPCG(1, 1))
-	tr := NewTruth(r, l, 6, 0.5)
-	o, s, row := NewLeaveOut(l, &tr.P), NewLeftOutSums(4), tr.Subject(r)
+	tr := synthetic.NewTruth(r, l, 6, 0.5)
+	o, s, row := ppca.NewLeaveOut(l, &tr.P), ppca.NewLeftOutSums(4), tr.Subject(r)
 	all := l.AllFeatures()
 	b.ReportAllocs()
 	for b.Loop() {

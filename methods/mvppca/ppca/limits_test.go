@@ -1,23 +1,26 @@
-package ppca
+package ppca_test
 
 import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"parley/methods/mvppca/internal/synthetic"
+	"parley/methods/mvppca/ppca"
 )
 
 // Moments that no data have are made into such that a fit can use; those of data,
 // whatever they are, stay as they are to the last bit.
 func TestMomentsThatCannotBeAreMended(t *testing.T) {
-	l := Shape(t, NoisePerFeature, 3, 2)
+	l := synthetic.Shape(t, ppca.NoisePerFeature, 3, 2)
 	r := rand.New(rand.NewPCG(81, 1))
-	tr := NewTruth(r, l, 1, 0.3)
+	tr := synthetic.NewTruth(r, l, 1, 0.3)
 	rows := tr.Subjects(r, 40)
 	for i := range rows {
 		rows[i][0], rows[i][4] = 1e6+rows[i][0], 7
 		rows[i][2] *= 1e-9
 	}
-	honest := Moments(BlocksOf(t, l, rows)...)[0]
+	honest := ppca.Moments(synthetic.BlocksOf(t, l, rows)...)[0]
 	same := honest
 	same.Scatter = slices.Clone(honest.Scatter)
 	if err := same.MakePossible(); err != nil {
@@ -44,7 +47,7 @@ func TestMomentsThatCannotBeAreMended(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if _, err := Fit(l, []Block{b, honest}, 2, nil, FitOptions{MaxIter: 200}); err != nil {
+		if _, err := ppca.Fit(l, []ppca.Block{b, honest}, 2, nil, ppca.FitOptions{MaxIter: 200}); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

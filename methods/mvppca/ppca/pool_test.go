@@ -1,4 +1,4 @@
-package ppca
+package ppca_test
 
 import (
 	"errors"
@@ -7,15 +7,17 @@ import (
 	"slices"
 	"testing"
 
+	"parley/methods/mvppca/internal/synthetic"
 	"parley/methods/mvppca/linalg"
+	"parley/methods/mvppca/ppca"
 )
 
 // differingSites draws sites whose loadings and means differ from a common
 // model with the given standard deviations.
-func differingSites(r *rand.Rand, tr Truth, sites, n int, sdW, sdMu float64) [][][]float64 {
+func differingSites(r *rand.Rand, tr synthetic.Truth, sites, n int, sdW, sdMu float64) [][][]float64 {
 	var out [][][]float64
 	for range sites {
-		own := Truth{tr.L, tr.P.Clone()}
+		own := synthetic.Truth{L: tr.L, P: tr.P.Clone()}
 		for i := range own.P.W {
 			own.P.W[i] += sdW * r.NormFloat64()
 		}
@@ -28,11 +30,11 @@ func differingSites(r *rand.Rand, tr Truth, sites, n int, sdW, sdMu float64) [][
 }
 
 // hierarchical runs the default method: one shot, then rounds.
-func hierarchical(t testing.TB, l Layout, sites [][]Block, q, rounds int) (*Prior, []SiteState) {
+func hierarchical(t testing.TB, l ppca.Layout, sites [][]ppca.Block, q, rounds int) (*ppca.Prior, []ppca.SiteState) {
 	t.Helper()
 	one := oneShot(t, l, sites, q)
-	prior := Must(Weak(l, &one.Params))(t)
-	var states []SiteState
+	prior := synthetic.Must(ppca.Weak(l, &one.Params))(t)
+	var states []ppca.SiteState
 	for range rounds {
 		prior, states = round(t, l, sites, prior, states, 5)
 	}
@@ -45,14 +47,14 @@ func TestSpreadBetweenSitesIsRecovered(t *testing.T) {
 	if testing.Short() {
 		t.Skip("numbers that no concurrency changes")
 	}
-	for _, noise := range []Noise{NoisePerView, NoisePerFeature} {
-		l := Shape(t, noise, 15, 8, 10)
+	for _, noise := range []ppca.Noise{ppca.NoisePerView, ppca.NoisePerFeature} {
+		l := synthetic.Shape(t, noise, 15, 8, 10)
 		for seed := range uint64(3) {
 			for _, sd := range [][2]float64{{0, 0}, {0.2, 0.2}, {0.2, 0}, {0, 0.3}} {
 				r := rand.New(rand.NewPCG(seed, 61))
-				var sites [][]Block
-				for _, rows := range differingSites(r, NewTruth(r, l, 3, 0.02), 4, 150, sd[0], sd[1]) {
-					sites = append(sites, BlocksOf(t, l, rows))
+				var sites [][]ppca.Block
+				for _, rows := range differingSites(r, synthetic.NewTruth(r, l, 3, 0.02), 4, 150, sd[0], sd[1]) {
+					sites = append(sites, synthetic.BlocksOf(t, l, rows))
 				}
 				prior, _ := hierarchical(t, l, sites, 3, 4)
 				w, mu := prior.Spread()
@@ -74,12 +76,12 @@ func TestSpreadBetweenSitesIsRecovered(t *testing.T) {
 // TestShiftedPopulationsShareTheirLoadings: sites that differ in their factors
 // alone differ in ν, not in W or μ.
 func TestShiftedPopulationsShareTheirLoadings(t *testing.T) {
-	l := Shape(t, NoisePerView, 15, 8, 10)
+	l := synthetic.Shape(t, ppca.NoisePerView, 15, 8, 10)
 	r := rand.New(rand.NewPCG(67, 1))
-	tr := NewTruth(r, l, 3, 0.02)
-	var sites [][]Block
+	tr := synthetic.NewTruth(r, l, 3, 0.02)
+	var sites [][]ppca.Block
 	for c := range 4 {
-		sites = append(sites, BlocksOf(t, l, Shifted(tr, tr.Subjects(r, 150), 1.5*float64(c))))
+		sites = append(sites, synthetic.BlocksOf(t, l, synthetic.Shifted(tr, tr.Subjects(r, 150), 1.5*float64(c))))
 	}
 	prior, states := hierarchical(t, l, sites, 3, 4)
 	w, mu := prior.Spread()
@@ -99,30 +101,30 @@ func TestHierarchicalRoundsKeepTheFit(t *testing.T) {
 	if testing.Short() {
 		t.Skip("numbers that no concurrency changes")
 	}
-	for _, noise := range []Noise{NoisePerView, NoisePerFeature} {
-		l := Shape(t, noise, 7, 5, 6)
+	for _, noise := range []ppca.Noise{ppca.NoisePerView, ppca.NoisePerFeature} {
+		l := synthetic.Shape(t, noise, 7, 5, 6)
 		r := rand.New(rand.NewPCG(62, 1))
-		tr := NewTruth(r, l, 3, 0.05)
-		var all []Block
-		var sites [][]Block
+		tr := synthetic.NewTruth(r, l, 3, 0.05)
+		var all []ppca.Block
+		var sites [][]ppca.Block
 		for c := range 4 {
 			rows := tr.Subjects(r, 80)
 			switch c {
 			case 1:
-				Lacking(l, rows, 1)
+				synthetic.Lacking(l, rows, 1)
 			case 2:
-				Lacking(l, rows[:40], 2)
+				synthetic.Lacking(l, rows[:40], 2)
 			case 3:
-				Hole(r, rows, 0.1)
+				synthetic.Hole(r, rows, 0.1)
 			}
-			sites = append(sites, BlocksOf(t, l, rows))
+			sites = append(sites, synthetic.BlocksOf(t, l, rows))
 			all = append(all, sites[c]...)
 		}
-		central := Must(Fit(l, all, 3, nil, FitOptions{}))(t)
+		central := synthetic.Must(ppca.Fit(l, all, 3, nil, ppca.FitOptions{}))(t)
 		prior, states := hierarchical(t, l, sites, 3, 5)
-		held := BlocksOf(t, l, tr.Subjects(r, 500))
-		a, n, _ := LogLik(l, &central.Params, held)
-		b, _, err := LogLik(l, &prior.Params, held)
+		held := synthetic.BlocksOf(t, l, tr.Subjects(r, 500))
+		a, n, _ := ppca.LogLik(l, &central.Params, held)
+		b, _, err := ppca.LogLik(l, &prior.Params, held)
 		if gap := (a - b) / n; err != nil || gap > 0.15 {
 			t.Errorf("noise %d: %v nats per subject below the central fit (%v)", noise, gap, err)
 		}
@@ -138,17 +140,17 @@ func TestHierarchicalRoundsKeepTheFit(t *testing.T) {
 // coordinator's estimate is the M step from the summed statistics,
 // (Σ B_c/σ²_c)(Σ R_c/σ²_c)⁻¹.
 func TestWithoutSpreadTheEstimateIsThePooledStep(t *testing.T) {
-	l := Shape(t, NoisePerView, 5, 4)
+	l := synthetic.Shape(t, ppca.NoisePerView, 5, 4)
 	r := rand.New(rand.NewPCG(66, 1))
-	tr := NewTruth(r, l, 2, 0.1)
+	tr := synthetic.NewTruth(r, l, 2, 0.1)
 	sumR, sumB := make([]float64, 9), make([]float64, 5*3)
-	var messages []SiteMessage
+	var messages []ppca.SiteMessage
 	for n := range 3 {
-		h := Must(NewHierarchical(l, BlocksOf(t, l, tr.Subjects(r, 30+10*n)), Must(Weak(l, &tr.P))(t), nil))(t)
+		h := synthetic.Must(ppca.NewHierarchical(l, synthetic.BlocksOf(t, l, tr.Subjects(r, 30+10*n)), synthetic.Must(ppca.Weak(l, &tr.P))(t), nil))(t)
 		if err := h.Step(); err != nil {
 			t.Fatal(err)
 		}
-		m := *Must(h.Message())(t)
+		m := *synthetic.Must(h.Message())(t)
 		messages = append(messages, m)
 		for a := range 9 {
 			sumR[a] += m.R[a] / m.Noise[0]
@@ -162,12 +164,11 @@ func TestWithoutSpreadTheEstimateIsThePooledStep(t *testing.T) {
 		}
 	}
 	linalg.Cholesky(sumR, 3, 3)
-	p := &pool{layout: l, q: 2, sites: messages}
-	p.index()
-	err := p.view(0).estimate(0, 0, func(j int, row []float64) {
+	p := ppca.NewPool(l, 2, messages)
+	err := p.View(0).Estimate(0, 0, func(j int, row []float64) {
 		want := sumB[j*3:][:3]
 		linalg.CholSolve(sumR, 3, 3, want)
-		if e := Worst(want, row); e > 1e-11 {
+		if e := synthetic.Worst(want, row); e > 1e-11 {
 			t.Errorf("feature %d differs by %.1e", j, e)
 		}
 	})
@@ -179,38 +180,38 @@ func TestWithoutSpreadTheEstimateIsThePooledStep(t *testing.T) {
 // Whatever is within the limits is pooled: where sites are further apart than
 // numbers are fine, each starts the next round afresh.
 func TestSitesFarApartArePooled(t *testing.T) {
-	l := Shape(t, NoisePerView, 5, 4)
+	l := synthetic.Shape(t, ppca.NoisePerView, 5, 4)
 	r := rand.New(rand.NewPCG(64, 1))
-	tr := NewTruth(r, l, 2, 0.1)
-	message := func() SiteMessage {
-		h := Must(NewHierarchical(l, BlocksOf(t, l, tr.Subjects(r, 60)), Must(Weak(l, &tr.P))(t), nil))(t)
+	tr := synthetic.NewTruth(r, l, 2, 0.1)
+	message := func() ppca.SiteMessage {
+		h := synthetic.Must(ppca.NewHierarchical(l, synthetic.BlocksOf(t, l, tr.Subjects(r, 60)), synthetic.Must(ppca.Weak(l, &tr.P))(t), nil))(t)
 		if err := h.Step(); err != nil {
 			t.Fatal(err)
 		}
-		return *Must(h.Message())(t)
+		return *synthetic.Must(h.Message())(t)
 	}
 	scale := func(x []float64, f float64) {
 		for i := range x {
 			x[i] *= f
 		}
 	}
-	for name, lie := range map[string]func(*SiteMessage){
-		"factors far off":    func(m *SiteMessage) { scale(m.Nu, 1e30) },
-		"factors wide":       func(m *SiteMessage) { scale(m.Xi, 1e60) },
-		"factors narrow":     func(m *SiteMessage) { scale(m.Xi, 1e-60) },
-		"loadings far off":   func(m *SiteMessage) { scale(m.Y, 1e30) },
-		"precise":            func(m *SiteMessage) { scale(m.R, 1e60) },
-		"imprecise":          func(m *SiteMessage) { scale(m.R, 1e-60) },
-		"noiseless":          func(m *SiteMessage) { scale(m.Noise, 1e-60) },
-		"noisy":              func(m *SiteMessage) { scale(m.Noise, 1e60) },
-		"far off, and noisy": func(m *SiteMessage) { scale(m.Nu, -1e20); scale(m.Y, 1e20); scale(m.Noise, 1e40) },
+	for name, lie := range map[string]func(*ppca.SiteMessage){
+		"factors far off":    func(m *ppca.SiteMessage) { scale(m.Nu, 1e30) },
+		"factors wide":       func(m *ppca.SiteMessage) { scale(m.Xi, 1e60) },
+		"factors narrow":     func(m *ppca.SiteMessage) { scale(m.Xi, 1e-60) },
+		"loadings far off":   func(m *ppca.SiteMessage) { scale(m.Y, 1e30) },
+		"precise":            func(m *ppca.SiteMessage) { scale(m.R, 1e60) },
+		"imprecise":          func(m *ppca.SiteMessage) { scale(m.R, 1e-60) },
+		"noiseless":          func(m *ppca.SiteMessage) { scale(m.Noise, 1e-60) },
+		"noisy":              func(m *ppca.SiteMessage) { scale(m.Noise, 1e60) },
+		"far off, and noisy": func(m *ppca.SiteMessage) { scale(m.Nu, -1e20); scale(m.Y, 1e20); scale(m.Noise, 1e40) },
 	} {
 		m := message()
 		lie(&m)
 		if err := errors.Join(m.Check(l), m.Measured()); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		prior, states, err := Pool(l, []SiteMessage{message(), m, message()})
+		prior, states, err := ppca.Pool(l, []ppca.SiteMessage{message(), m, message()})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -227,31 +228,30 @@ func TestSitesFarApartArePooled(t *testing.T) {
 }
 
 func TestGaugeLeavesEverySiteAsItWas(t *testing.T) {
-	l := Shape(t, NoisePerView, 5, 4)
+	l := synthetic.Shape(t, ppca.NoisePerView, 5, 4)
 	r := rand.New(rand.NewPCG(63, 1))
-	tr := NewTruth(r, l, 2, 0.1)
-	var messages []SiteMessage
+	tr := synthetic.NewTruth(r, l, 2, 0.1)
+	var messages []ppca.SiteMessage
 	for c := range 3 {
-		rows := Shifted(tr, tr.Subjects(r, 60), 2*float64(c))
-		h := Must(NewHierarchical(l, BlocksOf(t, l, rows), Must(Weak(l, &tr.P))(t), nil))(t)
+		rows := synthetic.Shifted(tr, tr.Subjects(r, 60), 2*float64(c))
+		h := synthetic.Must(ppca.NewHierarchical(l, synthetic.BlocksOf(t, l, rows), synthetic.Must(ppca.Weak(l, &tr.P))(t), nil))(t)
 		for range 5 {
 			if err := h.Step(); err != nil {
 				t.Fatal(err)
 			}
 		}
-		messages = append(messages, *Must(h.Message())(t))
+		messages = append(messages, *synthetic.Must(h.Message())(t))
 	}
-	p := &pool{layout: l, q: 2, sites: messages}
-	p.index()
-	prior := Must(Weak(l, &tr.P))(t)
-	before := p.states(prior)
-	after := p.states(prior)
-	moved := Must(Weak(l, &tr.P))(t)
-	if err := p.gauge(moved, after); err != nil {
+	p := ppca.NewPool(l, 2, messages)
+	prior := synthetic.Must(ppca.Weak(l, &tr.P))(t)
+	before := p.States(prior)
+	after := p.States(prior)
+	moved := synthetic.Must(ppca.Weak(l, &tr.P))(t)
+	if err := p.Gauge(moved, after); err != nil {
 		t.Fatal(err)
 	}
 	// Mean W ν + μ and covariance W Ξ Wᵀ of every site are the same as before.
-	law := func(s *SiteState) (out []float64) {
+	law := func(s *ppca.SiteState) (out []float64) {
 		for j := range l.Features() {
 			w := s.W[j*2:][:2]
 			out = append(out, s.Mu[j]+w[0]*s.Nu[0]+w[1]*s.Nu[1], linalg.Quadratic(s.Xi, 2, w, w))
@@ -260,7 +260,7 @@ func TestGaugeLeavesEverySiteAsItWas(t *testing.T) {
 	}
 	pooledNu, pooledXi, n := make([]float64, 2), make([]float64, 4), 0.0
 	for i := range after {
-		if e := Worst(law(&before[i]), law(&after[i])); e > 1e-11 {
+		if e := synthetic.Worst(law(&before[i]), law(&after[i])); e > 1e-11 {
 			t.Errorf("site %d changed by %.1e", i, e)
 		}
 		s := &after[i]
@@ -275,7 +275,7 @@ func TestGaugeLeavesEverySiteAsItWas(t *testing.T) {
 	for i := range pooledXi {
 		pooledXi[i] /= n
 	}
-	if Worst(pooledNu, []float64{0, 0}) > 1e-11 || Worst(pooledXi, []float64{1, 0, 0, 1}) > 1e-11 {
+	if synthetic.Worst(pooledNu, []float64{0, 0}) > 1e-11 || synthetic.Worst(pooledXi, []float64{1, 0, 0, 1}) > 1e-11 {
 		t.Errorf("the pooled factors have mean %v and covariance %v", pooledNu, pooledXi)
 	}
 	if math.Abs(after[2].Nu[0])+math.Abs(after[2].Nu[1]) < 0.3 {
@@ -285,40 +285,39 @@ func TestGaugeLeavesEverySiteAsItWas(t *testing.T) {
 
 // TestMinimiseFindsTheBottom compares with a fine search over both variances.
 func TestMinimiseFindsTheBottom(t *testing.T) {
-	l := Shape(t, NoisePerView, 12, 4)
+	l := synthetic.Shape(t, ppca.NoisePerView, 12, 4)
 	for seed := range uint64(4) {
 		r := rand.New(rand.NewPCG(seed, 64))
 		sd := []float64{0, 0.05, 0.3, 1}[seed]
-		var messages []SiteMessage
-		tr := NewTruth(r, l, 2, 0.05)
+		var messages []ppca.SiteMessage
+		tr := synthetic.NewTruth(r, l, 2, 0.05)
 		for c, rows := range differingSites(r, tr, 3, 60, sd, 0.5*sd) {
 			if c == 2 {
-				Lacking(l, rows, 1)
+				synthetic.Lacking(l, rows, 1)
 			}
-			h := Must(NewHierarchical(l, BlocksOf(t, l, rows), Must(Weak(l, &tr.P))(t), nil))(t)
+			h := synthetic.Must(ppca.NewHierarchical(l, synthetic.BlocksOf(t, l, rows), synthetic.Must(ppca.Weak(l, &tr.P))(t), nil))(t)
 			for range 3 {
 				if err := h.Step(); err != nil {
 					t.Fatal(err)
 				}
 			}
-			messages = append(messages, *Must(h.Message())(t))
+			messages = append(messages, *synthetic.Must(h.Message())(t))
 		}
-		p := &pool{layout: l, q: 2, sites: messages}
-		p.index()
+		p := ppca.NewPool(l, 2, messages)
 		for k := range l.Views() {
-			re := p.view(k)
-			w, mu := re.minimise()
-			at := re.objective(w, mu)
-			scaleW, scaleMu := re.scale()
+			re := p.View(k)
+			w, mu := re.Minimise()
+			at := re.Objective(w, mu)
+			scaleW, scaleMu := re.Scale()
 			for i := -160; i <= 40; i++ {
 				for j := -160; j <= 40; j += 4 {
 					x, y := scaleW*math.Pow(10, float64(i)/20), scaleMu*math.Pow(10, float64(j)/20)
-					if v := re.objective(x, y); v < at-1e-6*(1+math.Abs(at)) {
+					if v := re.Objective(x, y); v < at-1e-6*(1+math.Abs(at)) {
 						t.Fatalf("seed %d, view %d: %v at (%v, %v) is below %v at (%v, %v)", seed, k, v, x, y, at, w, mu)
 					}
 				}
 			}
-			if re.objective(0, 0) < at {
+			if re.Objective(0, 0) < at {
 				t.Errorf("seed %d, view %d: zero is better", seed, k)
 			}
 		}
@@ -328,13 +327,13 @@ func TestMinimiseFindsTheBottom(t *testing.T) {
 // TestCoordinatorKnowsTheSitesPosterior: under the prior that the site had, the
 // coordinator's combination of message and prior is the site's own result.
 func TestCoordinatorKnowsTheSitesPosterior(t *testing.T) {
-	for _, noise := range []Noise{NoisePerView, NoisePerFeature} {
-		l := Shape(t, noise, 5, 4)
+	for _, noise := range []ppca.Noise{ppca.NoisePerView, ppca.NoisePerFeature} {
+		l := synthetic.Shape(t, noise, 5, 4)
 		r := rand.New(rand.NewPCG(68, 1))
-		tr := NewTruth(r, l, 2, 0.1)
-		center := NewTruth(r, l, 2, 0.1).P
-		prior := Must(Weak(l, &center))(t)
-		h := Must(NewHierarchical(l, BlocksOf(t, l, Hole(r, tr.Subjects(r, 60), 0.1)), prior, nil))(t)
+		tr := synthetic.NewTruth(r, l, 2, 0.1)
+		center := synthetic.NewTruth(r, l, 2, 0.1).P
+		prior := synthetic.Must(ppca.Weak(l, &center))(t)
+		h := synthetic.Must(ppca.NewHierarchical(l, synthetic.BlocksOf(t, l, synthetic.Hole(r, tr.Subjects(r, 60), 0.1)), prior, nil))(t)
 		// Holding the noise, so that the message and the result use the same.
 		for g := range prior.Alpha {
 			prior.Alpha[g], prior.Beta[g] = 1e12, 1e12*prior.Noise[g]
@@ -344,48 +343,42 @@ func TestCoordinatorKnowsTheSitesPosterior(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		p := &pool{layout: l, q: 2, sites: []SiteMessage{*Must(h.Message())(t)}}
-		p.index()
-		states := p.states(prior)
-		own := stateOf(h)
-		if e := WorstParams(&own.Params, &states[0].Params); e > 1e-7 {
+		p := ppca.NewPool(l, 2, []ppca.SiteMessage{*synthetic.Must(h.Message())(t)})
+		states := p.States(prior)
+		own := h.State()
+		if e := synthetic.WorstParams(&own.Params, &states[0].Params); e > 1e-7 {
 			t.Errorf("noise %d: the coordinator's view of the site differs by %.1e", noise, e)
 		}
-		if Worst(own.Nu, states[0].Nu) != 0 || Worst(own.Xi, states[0].Xi) != 0 {
+		if synthetic.Worst(own.Nu, states[0].Nu) != 0 || synthetic.Worst(own.Xi, states[0].Xi) != 0 {
 			t.Errorf("noise %d: the law of the factors differs", noise)
 		}
 	}
 }
 
 func TestAViewOfOneSiteHasNoSpread(t *testing.T) {
-	l := Shape(t, NoisePerView, 5, 4)
+	l := synthetic.Shape(t, ppca.NoisePerView, 5, 4)
 	r := rand.New(rand.NewPCG(65, 1))
-	tr := NewTruth(r, l, 2, 0.1)
-	sites := [][]Block{
-		BlocksOf(t, l, tr.Subjects(r, 60)),
-		BlocksOf(t, l, Lacking(l, tr.Subjects(r, 60), 1)),
+	tr := synthetic.NewTruth(r, l, 2, 0.1)
+	sites := [][]ppca.Block{
+		synthetic.BlocksOf(t, l, tr.Subjects(r, 60)),
+		synthetic.BlocksOf(t, l, synthetic.Lacking(l, tr.Subjects(r, 60), 1)),
 	}
 	prior, _ := hierarchical(t, l, sites, 2, 2)
-	if prior.VarW[1] != 0 || prior.VarMu[1] != 0 || prior.Alpha[1] != maxSharedAlpha {
+	if prior.VarW[1] != 0 || prior.VarMu[1] != 0 || prior.Alpha[1] != ppca.MaxSharedAlpha {
 		t.Errorf("view 1: variances %v and %v, alpha %v", prior.VarW[1], prior.VarMu[1], prior.Alpha[1])
 	}
 	if !slices.Equal(prior.Features, l.AllFeatures()) {
 		t.Errorf("the prior describes features %v", prior.Features)
 	}
 	// A view that nobody has is not described, and everything else goes on.
-	third := Shape(t, NoisePerView, 5, 4, 3)
+	third := synthetic.Shape(t, ppca.NoisePerView, 5, 4, 3)
 	rows := tr.Subjects(r, 60)
 	for i := range rows {
 		rows[i] = append(rows[i], math.NaN(), math.NaN(), math.NaN())
 	}
-	half := [][]Block{BlocksOf(t, third, rows[:30]), BlocksOf(t, third, rows[30:])}
+	half := [][]ppca.Block{synthetic.BlocksOf(t, third, rows[:30]), synthetic.BlocksOf(t, third, rows[30:])}
 	prior, _ = hierarchical(t, third, half, 2, 2)
 	if len(prior.Features) != 9 || prior.Noise[2] != 0 {
 		t.Errorf("the prior describes features %v with noise %v", prior.Features, prior.Noise)
 	}
-}
-
-// stateOf returns the site's current values.
-func stateOf(h *Hierarchical) SiteState {
-	return SiteState{Params: h.md.params(h.layout, h.features), Nu: slices.Clone(h.nu), Xi: packed(h.xi, h.q, h.ld)}
 }

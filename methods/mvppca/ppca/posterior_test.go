@@ -1,4 +1,4 @@
-package ppca
+package ppca_test
 
 import (
 	"math"
@@ -6,7 +6,9 @@ import (
 	"slices"
 	"testing"
 
+	"parley/methods/mvppca/internal/synthetic"
 	"parley/methods/mvppca/linalg"
+	"parley/methods/mvppca/ppca"
 
 	"pgregory.net/rapid"
 )
@@ -16,17 +18,17 @@ import (
 func TestPosteriorIsTheConditionalGaussian(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		q := rapid.IntRange(1, 3).Draw(rt, "q")
-		l := drawLayout(rt, q, Noise(rapid.IntRange(0, 1).Draw(rt, "noise")))
+		l := drawLayout(rt, q, ppca.Noise(rapid.IntRange(0, 1).Draw(rt, "noise")))
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 4))
-		tr := NewTruth(r, l, q, 0.5)
-		row := Hole(r, tr.Subjects(r, 1), 0.4)[0]
-		pred := Must(NewPredictor(l, &tr.P))(t)
-		post, values, err := pred.Subject(Split(l, row), nil)
+		tr := synthetic.NewTruth(r, l, q, 0.5)
+		row := synthetic.Hole(r, tr.Subjects(r, 1), 0.4)[0]
+		pred := synthetic.Must(ppca.NewPredictor(l, &tr.P))(t)
+		post, values, err := pred.Subject(synthetic.Split(l, row), nil)
 		if err != nil {
 			rt.Fatal(err)
 		}
 		o, m := post.Observed, post.Missing
-		c := Covariance(l, &tr.P, append(slices.Clone(o), m...))
+		c := synthetic.Covariance(l, &tr.P, append(slices.Clone(o), m...))
 		n, all := len(o), len(o)+len(m)
 		coo := make([]float64, n*n)
 		for i := range n {
@@ -36,7 +38,7 @@ func TestPosteriorIsTheConditionalGaussian(t *testing.T) {
 		for _, j := range o {
 			mu = append(mu, tr.P.Mu[j])
 		}
-		if got, want := post.LogLik(values), LogDensity(values, mu, coo); math.Abs(got-want) > 1e-11*(1+math.Abs(want)) {
+		if got, want := post.LogLik(values), synthetic.LogDensity(values, mu, coo); math.Abs(got-want) > 1e-11*(1+math.Abs(want)) {
 			rt.Fatalf("log-likelihood %v, want %v", got, want)
 		}
 		linalg.Cholesky(coo, n, n)
@@ -58,7 +60,7 @@ func TestPosteriorIsTheConditionalGaussian(t *testing.T) {
 		got, variance := make([]float64, len(m)), make([]float64, len(m))
 		post.Impute(got, values)
 		post.MissingVar(variance)
-		if e := max(Worst(mean, got), Worst(cov, post.MissingCov())); e > 1e-12*100 {
+		if e := max(synthetic.Worst(mean, got), synthetic.Worst(cov, post.MissingCov())); e > 1e-12*100 {
 			rt.Fatalf("imputation differs by %.1e", e)
 		}
 		for i, v := range variance {
@@ -70,34 +72,34 @@ func TestPosteriorIsTheConditionalGaussian(t *testing.T) {
 }
 
 func TestReconstructionByLeastSquaresIsExactOnTheModel(t *testing.T) {
-	l := Shape(t, NoisePerView, 4, 3)
+	l := synthetic.Shape(t, ppca.NoisePerView, 4, 3)
 	r := rand.New(rand.NewPCG(21, 1))
-	tr := NewTruth(r, l, 2, 0.5)
-	post := Must(Must(NewPredictor(l, &tr.P))(t).Given(l.AllFeatures()))(t)
+	tr := synthetic.NewTruth(r, l, 2, 0.5)
+	post := synthetic.Must(synthetic.Must(ppca.NewPredictor(l, &tr.P))(t).Given(l.AllFeatures()))(t)
 	row := slices.Clone(tr.P.Mu) // a subject without noise
 	for j := range row {
 		row[j] += 2*tr.P.W[j*2] - tr.P.W[j*2+1]
 	}
 	got := make([]float64, len(row))
-	if !post.ReconstructNearest(got, row) || Worst(row, got) > 1e-13 {
+	if !post.ReconstructNearest(got, row) || synthetic.Worst(row, got) > 1e-13 {
 		t.Errorf("got %v, want %v", got, row)
 	}
 	post.Reconstruct(got, row)
-	if Worst(row, got) < 1e-3 {
+	if synthetic.Worst(row, got) < 1e-3 {
 		t.Error("the posterior mean does not shrink")
 	}
-	one := Must(Must(NewPredictor(l, &tr.P))(t).Given([]int{3}))(t)
+	one := synthetic.Must(synthetic.Must(ppca.NewPredictor(l, &tr.P))(t).Given([]int{3}))(t)
 	if one.ReconstructNearest(got, row[3:4]) {
 		t.Error("one feature determines two factors")
 	}
 }
 
 func TestPredictorKeepsPatternsAndRefusesStrangers(t *testing.T) {
-	l := Shape(t, NoisePerView, 2, 3)
+	l := synthetic.Shape(t, ppca.NoisePerView, 2, 3)
 	r := rand.New(rand.NewPCG(22, 1))
-	tr := NewTruth(r, l, 1, 0.5)
-	pred := Must(NewPredictor(l, &tr.P))(t)
-	a, b := Must(pred.Given([]int{0, 3}))(t), Must(pred.Given([]int{0, 3}))(t)
+	tr := synthetic.NewTruth(r, l, 1, 0.5)
+	pred := synthetic.Must(ppca.NewPredictor(l, &tr.P))(t)
+	a, b := synthetic.Must(pred.Given([]int{0, 3}))(t), synthetic.Must(pred.Given([]int{0, 3}))(t)
 	if a != b {
 		t.Error("the same features were worked out twice")
 	}
@@ -116,7 +118,7 @@ func TestPredictorKeepsPatternsAndRefusesStrangers(t *testing.T) {
 	if err != nil || len(values) != 0 || nobody.LogLik(nil) != 0 {
 		t.Errorf("nothing observed: %v, %v, %v", values, nobody.LogLik(nil), err)
 	}
-	scaled, values, err := pred.Subject([][]float64{{3, math.NaN()}, nil}, &Scale{Shift: []float64{1, 0, 0, 0, 0}, Factor: []float64{2, 1, 1, 1, 1}})
+	scaled, values, err := pred.Subject([][]float64{{3, math.NaN()}, nil}, &ppca.Scale{Shift: []float64{1, 0, 0, 0, 0}, Factor: []float64{2, 1, 1, 1, 1}})
 	if err != nil || !slices.Equal(scaled.Observed, []int{0}) || !slices.Equal(values, []float64{4}) {
 		t.Errorf("scaled subject: %v, %v, %v", scaled.Observed, values, err)
 	}
@@ -125,20 +127,20 @@ func TestPredictorKeepsPatternsAndRefusesStrangers(t *testing.T) {
 // TestExplainedVarianceIsItsDefinition works out both sums row by row, for two
 // sites with views and cells missing.
 func TestExplainedVarianceIsItsDefinition(t *testing.T) {
-	l := Shape(t, NoisePerView, 4, 3)
+	l := synthetic.Shape(t, ppca.NoisePerView, 4, 3)
 	r := rand.New(rand.NewPCG(23, 1))
-	tr := NewTruth(r, l, 2, 0.5)
-	rows := append(Hole(r, tr.Subjects(r, 40), 0.1), Lacking(l, tr.Subjects(r, 10), 0)...)
+	tr := synthetic.NewTruth(r, l, 2, 0.5)
+	rows := append(synthetic.Hole(r, tr.Subjects(r, 40), 0.1), synthetic.Lacking(l, tr.Subjects(r, 10), 0)...)
 	tr.P.Mu[1] += 0.3 // a mean that is not the rows' own
 	sites := [][][]float64{rows[:20], rows[20:]}
-	sums := Must(NewExplained(l, &tr.P, BlocksOf(t, l, sites[0])))(t)
-	if err := sums.Add(Must(NewExplained(l, &tr.P, BlocksOf(t, l, sites[1])))(t)); err != nil {
+	sums := synthetic.Must(ppca.NewExplained(l, &tr.P, synthetic.BlocksOf(t, l, sites[0])))(t)
+	if err := sums.Add(synthetic.Must(ppca.NewExplained(l, &tr.P, synthetic.BlocksOf(t, l, sites[1])))(t)); err != nil {
 		t.Fatal(err)
 	}
 	if err := sums.Check(l); err != nil {
 		t.Fatal(err)
 	}
-	pred := Must(NewPredictor(l, &tr.P))(t)
+	pred := synthetic.Must(ppca.NewPredictor(l, &tr.P))(t)
 	featureTotal, featureResidual := make([]float64, l.Features()), make([]float64, l.Features())
 	for k := range l.Views() {
 		lo, hi := l.View(k)
@@ -152,7 +154,7 @@ func TestExplainedVarianceIsItsDefinition(t *testing.T) {
 					if math.IsNaN(row[j]) {
 						continue
 					}
-					post, values, err := pred.Subject(Split(l, row), nil)
+					post, values, err := pred.Subject(synthetic.Split(l, row), nil)
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -1,4 +1,4 @@
-package ppca
+package ppca_test
 
 import (
 	"errors"
@@ -7,7 +7,9 @@ import (
 	"slices"
 	"testing"
 
+	"parley/methods/mvppca/internal/synthetic"
 	"parley/methods/mvppca/linalg"
+	"parley/methods/mvppca/ppca"
 
 	"pgregory.net/rapid"
 )
@@ -15,17 +17,17 @@ import (
 func TestFitNeverLosesLikelihood(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		q := rapid.IntRange(1, 4).Draw(rt, "q")
-		l := drawLayout(rt, q, Noise(rapid.IntRange(0, 1).Draw(rt, "noise")))
+		l := drawLayout(rt, q, ppca.Noise(rapid.IntRange(0, 1).Draw(rt, "noise")))
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 3))
-		tr := NewTruth(r, l, rapid.IntRange(1, 5).Draw(rt, "true q"), math.Exp(rapid.Float64Range(-6, 2).Draw(rt, "ln noise")))
+		tr := synthetic.NewTruth(r, l, rapid.IntRange(1, 5).Draw(rt, "true q"), math.Exp(rapid.Float64Range(-6, 2).Draw(rt, "ln noise")))
 		rows := tr.Subjects(r, rapid.IntRange(5, 40).Draw(rt, "n"))
 		if rapid.Bool().Draw(rt, "holes") {
-			rows = Hole(r, rows, 0.2)
+			rows = synthetic.Hole(r, rows, 0.2)
 		}
 		if l.Views() > 1 && rapid.Bool().Draw(rt, "views") {
-			Lacking(l, rows[:len(rows)/2], l.Views()-1)
+			synthetic.Lacking(l, rows[:len(rows)/2], l.Views()-1)
 		}
-		f, err := Fit(l, BlocksOf(t, l, rows), min(q, l.Features()-1), nil, FitOptions{MaxIter: 60})
+		f, err := ppca.Fit(l, synthetic.BlocksOf(t, l, rows), min(q, l.Features()-1), nil, ppca.FitOptions{MaxIter: 60})
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -46,21 +48,21 @@ func TestFitNeverLosesLikelihood(t *testing.T) {
 // TestExpectationWithMissingCellsIsExact compares one iteration on blocks with
 // the same iteration written row by row, every subject with an own mask.
 func TestExpectationWithMissingCellsIsExact(t *testing.T) {
-	for _, noise := range []Noise{NoisePerView, NoisePerFeature} {
-		l := Shape(t, noise, 4, 3, 2)
+	for _, noise := range []ppca.Noise{ppca.NoisePerView, ppca.NoisePerFeature} {
+		l := synthetic.Shape(t, noise, 4, 3, 2)
 		r := rand.New(rand.NewPCG(11, 1))
-		tr := NewTruth(r, l, 2, 0.3)
-		rows := Hole(r, tr.Subjects(r, 60), 0.25)
-		rows = append(rows, Lacking(l, tr.Subjects(r, 10), 1)...) // a repeated pattern
-		start := NewTruth(r, l, 2, 1).P
-		f := Must(newPXEM(l, BlocksOf(t, l, rows), 2, &start))(t)
-		ll := Must(f.expect())(t)
-		if err := f.maximise(false); err != nil {
+		tr := synthetic.NewTruth(r, l, 2, 0.3)
+		rows := synthetic.Hole(r, tr.Subjects(r, 60), 0.25)
+		rows = append(rows, synthetic.Lacking(l, tr.Subjects(r, 10), 1)...) // a repeated pattern
+		start := synthetic.NewTruth(r, l, 2, 1).P
+		f := synthetic.Must(ppca.NewPXEM(l, synthetic.BlocksOf(t, l, rows), 2, &start))(t)
+		ll := synthetic.Must(f.Expect())(t)
+		if err := f.Maximise(false); err != nil {
 			t.Fatal(err)
 		}
-		got := f.md.params(l, f.features)
+		got := f.Params(l)
 		want, wantLL := bruteForceEM(l, start, rows)
-		if e := WorstParams(&want, &got); e > 1e-11 {
+		if e := synthetic.WorstParams(&want, &got); e > 1e-11 {
 			t.Errorf("noise %d: parameters differ by %.1e", noise, e)
 		}
 		if math.Abs(ll-wantLL) > 1e-10*math.Abs(wantLL) {
@@ -70,7 +72,7 @@ func TestExpectationWithMissingCellsIsExact(t *testing.T) {
 }
 
 // bruteForceEM is one EM iteration with dense conditional Gaussians per row.
-func bruteForceEM(l Layout, p Params, rows [][]float64) (Params, float64) {
+func bruteForceEM(l ppca.Layout, p ppca.Params, rows [][]float64) (ppca.Params, float64) {
 	d, q, group := l.Features(), p.Rank, l.GroupOf()
 	q1 := q + 1
 	r, b := make([][]float64, d), make([][]float64, d)
@@ -88,8 +90,8 @@ func bruteForceEM(l Layout, p Params, rows [][]float64) (Params, float64) {
 			}
 		}
 		n := len(o)
-		c := Covariance(l, &p, o)
-		logLik += LogDensity(t, mu, c)
+		c := synthetic.Covariance(l, &p, o)
+		logLik += synthetic.LogDensity(t, mu, c)
 		linalg.Cholesky(c, n, n)
 		// x | t ~ N(W'C⁻¹δ, I − W'C⁻¹W), the textbook conditional.
 		cw := make([][]float64, q) // C⁻¹ W columns
@@ -149,51 +151,51 @@ func bruteForceEM(l Layout, p Params, rows [][]float64) (Params, float64) {
 }
 
 func TestFitIsStationaryAndFindsTheOptimum(t *testing.T) {
-	for _, noise := range []Noise{NoisePerView, NoisePerFeature} {
-		l := Shape(t, noise, 4, 3, 5)
+	for _, noise := range []ppca.Noise{ppca.NoisePerView, ppca.NoisePerFeature} {
+		l := synthetic.Shape(t, noise, 4, 3, 5)
 		r := rand.New(rand.NewPCG(12, 1))
-		tr := NewTruth(r, l, 2, 0.4)
-		rows := append(Hole(r, tr.Subjects(r, 60), 0.1), Lacking(l, tr.Subjects(r, 20), 2)...)
-		blocks := BlocksOf(t, l, rows)
-		tight := Must(Fit(l, blocks, 2, nil, FitOptions{Tol: 1e-13, MaxIter: 20000}))(t)
+		tr := synthetic.NewTruth(r, l, 2, 0.4)
+		rows := append(synthetic.Hole(r, tr.Subjects(r, 60), 0.1), synthetic.Lacking(l, tr.Subjects(r, 20), 2)...)
+		blocks := synthetic.BlocksOf(t, l, rows)
+		tight := synthetic.Must(ppca.Fit(l, blocks, 2, nil, ppca.FitOptions{Tol: 1e-13, MaxIter: 20000}))(t)
 		if !tight.Converged {
 			t.Fatal("did not converge")
 		}
-		at := func(put func(*Params, []float64)) func([]float64) float64 {
+		at := func(put func(*ppca.Params, []float64)) func([]float64) float64 {
 			return func(x []float64) float64 {
 				p := tight.Params.Clone()
 				put(&p, x)
-				ll, _, err := LogLik(l, &p, blocks)
+				ll, _, err := ppca.LogLik(l, &p, blocks)
 				if err != nil {
 					t.Fatal(err)
 				}
 				return ll
 			}
 		}
-		if g := gradient(at(func(p *Params, x []float64) { p.W = x }), tight.W); g > 1e-2 {
+		if g := gradient(at(func(p *ppca.Params, x []float64) { p.W = x }), tight.W); g > 1e-2 {
 			t.Errorf("noise %d: W is not stationary, %.1e", noise, g)
 		}
-		if g := gradient(at(func(p *Params, x []float64) { p.Mu = x }), tight.Mu); g > 1e-2 {
+		if g := gradient(at(func(p *ppca.Params, x []float64) { p.Mu = x }), tight.Mu); g > 1e-2 {
 			t.Errorf("noise %d: mu is not stationary, %.1e", noise, g)
 		}
-		if g := gradient(at(func(p *Params, x []float64) { p.Noise = x }), tight.Noise); g > 1e-2 {
+		if g := gradient(at(func(p *ppca.Params, x []float64) { p.Noise = x }), tight.Noise); g > 1e-2 {
 			t.Errorf("noise %d: noise is not stationary, %.1e", noise, g)
 		}
-		quick := Must(Fit(l, blocks, 2, nil, FitOptions{}))(t)
+		quick := synthetic.Must(ppca.Fit(l, blocks, 2, nil, ppca.FitOptions{}))(t)
 		if gap := (tight.LogLik - quick.LogLik) / tight.Subjects; gap > 1e-4 || !quick.Converged {
 			t.Errorf("noise %d: the default stops %.1e nats per subject short after %d iterations", noise, gap, quick.Iterations)
 		}
 		// The truth cannot be likelier than the maximum.
-		if ll, _, _ := LogLik(l, &tr.P, blocks); ll > tight.LogLik {
+		if ll, _, _ := ppca.LogLik(l, &tr.P, blocks); ll > tight.LogLik {
 			t.Errorf("noise %d: the truth has log-likelihood %v, the fit %v", noise, ll, tight.LogLik)
 		}
 	}
 }
 
 func TestFitSaysWhenItDidNotConverge(t *testing.T) {
-	l := Shape(t, NoisePerView, 4, 3)
+	l := synthetic.Shape(t, ppca.NoisePerView, 4, 3)
 	r := rand.New(rand.NewPCG(13, 1))
-	f := Must(Fit(l, BlocksOf(t, l, NewTruth(r, l, 2, 0.5).Subjects(r, 30)), 2, nil, FitOptions{MaxIter: 3}))(t)
+	f := synthetic.Must(ppca.Fit(l, synthetic.BlocksOf(t, l, synthetic.NewTruth(r, l, 2, 0.5).Subjects(r, 30)), 2, nil, ppca.FitOptions{MaxIter: 3}))(t)
 	if f.Converged || f.Iterations != 3 || len(f.Trace) != 4 {
 		t.Errorf("converged %t after %d iterations with a trace of %d", f.Converged, f.Iterations, len(f.Trace))
 	}
@@ -203,13 +205,13 @@ func TestFitSaysWhenItDidNotConverge(t *testing.T) {
 // clear error or finite parameters must come out.
 func TestDegenerateDataEndSanely(t *testing.T) {
 	r := rand.New(rand.NewPCG(14, 1))
-	for _, noise := range []Noise{NoisePerView, NoisePerFeature} {
-		l := Shape(t, noise, 4, 3)
-		tr := NewTruth(r, l, 2, 0.5)
+	for _, noise := range []ppca.Noise{ppca.NoisePerView, ppca.NoisePerFeature} {
+		l := synthetic.Shape(t, noise, 4, 3)
+		tr := synthetic.NewTruth(r, l, 2, 0.5)
 		same := tr.Subject(r)
 		constant := tr.Subjects(r, 20)
 		constantView := tr.Subjects(r, 20)
-		exact := NewTruth(r, l, 2, 1e-300).Subjects(r, 20)
+		exact := synthetic.NewTruth(r, l, 2, 1e-300).Subjects(r, 20)
 		huge := tr.Subjects(r, 20)
 		tiny := tr.Subjects(r, 20)
 		for i := range 20 {
@@ -224,8 +226,8 @@ func TestDegenerateDataEndSanely(t *testing.T) {
 			rows   [][]float64
 			failed error
 		}{
-			"one subject":       {tr.Subjects(r, 1), ErrNoVariance},
-			"the same twice":    {[][]float64{same, same}, ErrNoVariance},
+			"one subject":       {tr.Subjects(r, 1), ppca.ErrNoVariance},
+			"the same twice":    {[][]float64{same, same}, ppca.ErrNoVariance},
 			"two subjects":      {tr.Subjects(r, 2), nil},
 			"three subjects":    {tr.Subjects(r, 3), nil},
 			"constant feature":  {constant, nil},
@@ -233,12 +235,12 @@ func TestDegenerateDataEndSanely(t *testing.T) {
 			"rank of the model": {exact, nil},
 			"far from zero":     {huge, nil},
 			"tiny":              {tiny, nil},
-			"single cells":      {Hole(r, tr.Subjects(r, 4), 0.6), nil},
-			"views never together": {append(Lacking(l, tr.Subjects(r, 20), 0),
-				Lacking(l, tr.Subjects(r, 20), 1)...), nil},
+			"single cells":      {synthetic.Hole(r, tr.Subjects(r, 4), 0.6), nil},
+			"views never together": {append(synthetic.Lacking(l, tr.Subjects(r, 20), 0),
+				synthetic.Lacking(l, tr.Subjects(r, 20), 1)...), nil},
 		} {
 			for _, q := range []int{1, 2, 6} {
-				f, err := Fit(l, BlocksOf(t, l, c.rows), q, nil, FitOptions{MaxIter: 300})
+				f, err := ppca.Fit(l, synthetic.BlocksOf(t, l, c.rows), q, nil, ppca.FitOptions{MaxIter: 300})
 				if c.failed != nil {
 					if !errors.Is(err, c.failed) {
 						t.Errorf("%s, q=%d: error %v, want %v", name, q, err, c.failed)
@@ -258,30 +260,30 @@ func TestDegenerateDataEndSanely(t *testing.T) {
 }
 
 func TestOneShotEqualsTheCentralFit(t *testing.T) {
-	for _, noise := range []Noise{NoisePerView, NoisePerFeature} {
-		l := Shape(t, noise, 7, 5, 6)
+	for _, noise := range []ppca.Noise{ppca.NoisePerView, ppca.NoisePerFeature} {
+		l := synthetic.Shape(t, noise, 7, 5, 6)
 		r := rand.New(rand.NewPCG(15, 1))
-		tr := NewTruth(r, l, 3, 0.05)
-		var all []Block
-		var sites [][]Block
+		tr := synthetic.NewTruth(r, l, 3, 0.05)
+		var all []ppca.Block
+		var sites [][]ppca.Block
 		for c := range 3 {
 			// Populations are shifted along a factor, and one site lacks a view.
-			rows := Shifted(tr, tr.Subjects(r, 90), float64(c))
+			rows := synthetic.Shifted(tr, tr.Subjects(r, 90), float64(c))
 			if c == 2 {
-				Lacking(l, rows, 1)
+				synthetic.Lacking(l, rows, 1)
 			}
-			sites = append(sites, BlocksOf(t, l, rows))
+			sites = append(sites, synthetic.BlocksOf(t, l, rows))
 			all = append(all, sites[c]...)
 		}
-		central := Must(Fit(l, all, 3, nil, FitOptions{}))(t)
+		central := synthetic.Must(ppca.Fit(l, all, 3, nil, ppca.FitOptions{}))(t)
 		one := oneShot(t, l, sites, 3)
-		held := BlocksOf(t, l, tr.Subjects(r, 500))
-		a, n, _ := LogLik(l, &central.Params, held)
-		b, _, _ := LogLik(l, &one.Params, held)
+		held := synthetic.BlocksOf(t, l, tr.Subjects(r, 500))
+		a, n, _ := ppca.LogLik(l, &central.Params, held)
+		b, _, _ := ppca.LogLik(l, &one.Params, held)
 		if gap := (a - b) / n; math.Abs(gap) > 0.02 {
 			t.Errorf("noise %d: held-out log-likelihood per subject differs by %v", noise, gap)
 		}
-		angles := Must(PrincipalAngles(weightedColumns(l, &one.Params), weightedColumns(l, &central.Params)))(t)
+		angles := synthetic.Must(ppca.PrincipalAngles(weightedColumns(l, &one.Params), weightedColumns(l, &central.Params)))(t)
 		if slices.Max(angles) > 0.02 {
 			t.Errorf("noise %d: principal angles %v", noise, angles)
 		}
@@ -289,11 +291,11 @@ func TestOneShotEqualsTheCentralFit(t *testing.T) {
 }
 
 func TestStartIsDeterministic(t *testing.T) {
-	l := Shape(t, NoisePerView, 7, 5)
+	l := synthetic.Shape(t, ppca.NoisePerView, 7, 5)
 	r := rand.New(rand.NewPCG(16, 1))
-	blocks := BlocksOf(t, l, Hole(r, NewTruth(r, l, 3, 0.05).Subjects(r, 50), 0.1))
-	a, b := Must(Start(l, blocks, 3))(t), Must(Start(l, blocks, 3))(t)
-	if WorstParams(a, b) != 0 {
+	blocks := synthetic.BlocksOf(t, l, synthetic.Hole(r, synthetic.NewTruth(r, l, 3, 0.05).Subjects(r, 50), 0.1))
+	a, b := synthetic.Must(ppca.Start(l, blocks, 3))(t), synthetic.Must(ppca.Start(l, blocks, 3))(t)
+	if synthetic.WorstParams(a, b) != 0 {
 		t.Error("two starts from the same blocks differ")
 	}
 }
@@ -304,7 +306,7 @@ func TestLocalRank(t *testing.T) {
 		n              float64
 		want           int
 	}{{5, 33, 90, 10}, {5, 8, 90, 6}, {5, 33, 9, 7}, {5, 33, 2, 1}, {5, 2, 90, 1}} {
-		if got := LocalRank(c.rank, c.features, c.n); got != c.want {
+		if got := ppca.LocalRank(c.rank, c.features, c.n); got != c.want {
 			t.Errorf("LocalRank(%d, %d, %v) = %d, want %d", c.rank, c.features, c.n, got, c.want)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"parley/method/judged"
 	"parley/methods/mvppca"
 	"parley/methods/mvppca/options"
+	"parley/methods/mvppca/statistics"
 	"parley/privacy/account"
 	"parley/study"
 	"parley/tools/measure/melba"
@@ -115,9 +116,9 @@ func (r release) choose(ctx context.Context, seed uint64, q int, c judged.Select
 	if err != nil {
 		return nil, err
 	}
-	at := slices.IndexFunc(out.Result.Files, func(f method.File) bool { return f.Name == mvppca.ReleasedName })
+	at := slices.IndexFunc(out.Result.Files, func(f method.File) bool { return f.Name == statistics.ReleasedName })
 	if at < 0 {
-		return nil, fmt.Errorf("the result has no %s", mvppca.ReleasedName)
+		return nil, fmt.Errorf("the result has no %s", statistics.ReleasedName)
 	}
 	return mvppca.Method{}.SelectReleased(ctx, config.Plan, out.Result.Files[at].Data, judged.SelectConfig{Values: c.Values})
 }

@@ -7,8 +7,10 @@ import (
 	"slices"
 
 	"parley/methods/mvppca/linalg"
+	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
 	"parley/privacy"
+	"parley/study"
 )
 
 // tb is what is needed of a test.
@@ -294,3 +296,15 @@ func SplitAll(l ppca.Layout, rows [][]float64) [][][]float64 {
 	}
 	return out
 }
+
+// Setup reads a plan in YAML, whose method is this one.
+func Setup(t tb, plan string) options.Setup {
+	t.Helper()
+	return Must(options.SetUp(Must(study.Parse("plan.yaml", []byte(plan), methods{}))(t)))(t)
+}
+
+// methods are those that such a plan may name.
+type methods struct{}
+
+func (methods) Options(name string) (any, bool) { return options.Defaults(), name == "mvppca" }
+func (methods) Names() []string                 { return []string{"mvppca"} }

@@ -1,0 +1,235 @@
+// Package federated is the default way to fit: in one shot the sites fit models of their own,
+// of which the coordinator makes one; rounds after it, if the plan has any, estimate how
+// sites differ. Use [Coordinator] and [Site]. A site never sends a value that was drawn
+// towards the prior, and a variance between sites may be zero.
+package federated
+
+import (
+	"fmt"
+	"math"
+
+	"parley/internal/wire"
+	"parley/method"
+	"parley/methods/mvppca/halves"
+	"parley/methods/mvppca/message"
+	"parley/methods/mvppca/options"
+	"parley/methods/mvppca/pictures"
+	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/use"
+)
+
+// Coordinator is the coordinator's half of a federated study.
+func Coordinator(set options.Setup) method.Coordinator {
+	return halves.NewCoordinator(set, way{halves.Common{Setup: set}})
+}
+
+// way is one shot, then hierarchical rounds.
+type way struct{ halves.Common }
+
+// record is what the rounds carry.
+type record struct {
+	OneShot *oneShot `cbor:"one_shot"`
+	// Starts is where the next round starts at each site that answered the last.
+	Starts map[string]*siteStart `cbor:"starts"`
+}
+
+// oneShot is the one shot's model, and how its fit went.
+type oneShot struct {
+	Params    message.Params `cbor:"params"`
+	Trace     wire.Vector    `cbor:"trace"` // log-likelihood per subject of the pseudo-data, by iteration
+	Converged bool           `cbor:"converged"`
+}
+
+func (way) Record() any { return new(record) }
+
+func own(s *halves.State) *record { return s.Own.(*record) }
+
+func (c way) Steps() int {
+	n := c.Options.Rounds + 2 // the one shot and the assessment
+	if c.Options.Pools() {
+		n++
+	}
+	return n
+}
+
+func (c way) Begin(s *halves.State) ([]method.Task, method.Info, error) {
+	tasks, err := c.Ask(s, options.TaskFit, func(string) (any, error) { return FitTask{Scale: *s.Scale}, nil })
+	return tasks, nil, err
+}
+
+func (c way) Advance(s *halves.State) ([]method.Task, method.Info, error) {
+	switch s.Phase {
+	case options.TaskFit:
+		return c.oneShot(s)
+	case options.TaskRefine:
+		return c.refine(s)
+	}
+	return nil, nil, fmt.Errorf("unknown phase %q", s.Phase)
+}
+
+func (c way) Receive(a method.Contribution) ([]byte, error) {
+	switch a.Kind {
+	case options.TaskFit:
+		return halves.Received(a, func(x *FitAnswer) error { return x.check(c.Layout) })
+	case options.TaskRefine:
+		return halves.Received(a, func(x *RefineAnswer) error { return x.check(c.Setup) })
+	}
+	return nil, fmt.Errorf("no such task")
+}
+
+func (c way) EstimatesSpread() bool { return c.Options.Rounds > 0 }
+
+func (way) Describe(*halves.State, *use.Model) {}
+
+func (c way) Result(s *halves.State, m *use.Model, files []method.File) (*method.Result, error) {
+	if !c.EstimatesSpread() {
+		return c.AssessedResult(s, m, files, nil)
+	}
+	fit := own(s).OneShot
+	settled := pictures.Convergence(c.Setup, &pictures.Fit{Trace: fit.Trace, Converged: fit.Converged}, s.Trace)
+	return c.AssessedResult(s, m, files, &settled)
+}
+
+// oneShot fits one model to what the sites said of themselves, taken as data:
+// the answer after a single round. What follows estimates how sites differ.
+func (c way) oneShot(s *halves.State) ([]method.Task, method.Info, error) {
+	var blocks []ppca.Block
+	_, _, err := halves.Answers(c.Common, s, func(site string, a *FitAnswer) error {
+		own, err := a.blocks(c.Layout)
+		blocks = append(blocks, own...)
+		return err
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	fit, err := ppca.Fit(c.Layout, blocks, c.Options.Latent, nil, ppca.FitOptions{})
+	if err != nil {
+		return nil, nil, fmt.Errorf("fitting one model to all sites: %w", err)
+	}
+	if err := c.Complete(&fit.Params); err != nil {
+		return nil, nil, err
+	}
+	model, err := ppca.Weak(c.Layout, &fit.Params)
+	if err != nil {
+		return nil, nil, err
+	}
+	s.Model = message.PackPrior(c.Layout, model)
+	own(s).OneShot = &oneShot{Params: s.Model.Params, Trace: fit.Trace, Converged: fit.Converged}
+	s.Trace = append(s.Trace, message.Point{})
+	info := method.Info{"iterations": float64(fit.Iterations), "log-likelihood per subject of the pseudo-data": fit.LogLik / fit.Subjects}
+	if c.Options.Rounds == 0 {
+		tasks, err := c.Assess(s)
+		return tasks, info, err
+	}
+	tasks, err := c.askRefine(s)
+	return tasks, info, err
+}
+
+func (c way) askRefine(s *halves.State) ([]method.Task, error) {
+	return c.Ask(s, options.TaskRefine, func(site string) (any, error) {
+		return RefineTask{Scale: *s.Scale, Prior: *s.Model, Start: own(s).Starts[site]}, nil
+	})
+}
+
+// settledAfter is how many rounds the variances between sites need at least.
+const settledAfter = 3
+
+// refine folds a hierarchical round.
+func (c way) refine(s *halves.State) ([]method.Task, method.Info, error) {
+	var messages []ppca.SiteMessage
+	logLik, subjects := 0.0, 0.0
+	sites, _, err := halves.Answers(c.Common, s, func(_ string, a *RefineAnswer) error {
+		m, err := a.message(c.Layout)
+		if err != nil {
+			return err
+		}
+		messages = append(messages, *m)
+		logLik, subjects = logLik+a.LogLik, subjects+a.Subjects
+		return nil
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	model, states, err := ppca.Pool(c.Layout, messages)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := c.Complete(&model.Params); err != nil {
+		return nil, nil, err
+	}
+	found, err := c.oneShotParams(s)
+	if err != nil {
+		return nil, nil, err
+	}
+	sound := c.sound(&model.Params, &found)
+	if !sound {
+		if model, err = ppca.Weak(c.Layout, &found); err != nil {
+			return nil, nil, err
+		}
+	}
+	s.Model = message.PackPrior(c.Layout, model)
+	starts := map[string]*siteStart{}
+	for i, name := range sites {
+		if sound {
+			starts[name] = &siteStart{message.PackParams(c.Layout, &states[i].Params), states[i].Nu, states[i].Xi}
+		}
+	}
+	own(s).Starts = starts
+	scored := logLik / subjects // of the model that the round began with
+	s.Trace.Score(scored)
+	info := s.Trace.Record(s.Round, model)
+	info["log-likelihood per subject"] = scored
+	if s.Round < c.Options.Rounds && !c.settled(s) {
+		tasks, err := c.askRefine(s)
+		return tasks, info, err
+	}
+	// The rounds were for the spread between sites. The pooled population is
+	// described by the one shot, its maximum likelihood; W̃ and μ̃ of the rounds
+	// are those of a typical site, which on real data fit pooled rows less well.
+	model.Params = found
+	s.Model = message.PackPrior(c.Layout, model)
+	own(s).Starts = nil // they are on other axes than the final model, and there is no further round
+	tasks, err := c.Assess(s)
+	return tasks, info, err
+}
+
+// mostApart is by how many standard deviations of the whole population a typical
+// site may differ from it: what differs by more is no estimate, and sites could
+// not compute with it. Sites that are all honest are part of the population, and
+// so is what they differ by.
+const mostApart = 1e6
+
+// sound holds the model of a typical site against that of the population.
+func (c way) sound(p, population *ppca.Params) bool {
+	group, q := c.Layout.GroupOf(), population.Rank
+	strength := 0.0
+	for _, j := range population.Features {
+		variance := population.Noise[group[j]]
+		for _, w := range population.W[j*q:][:q] {
+			variance += w * w
+		}
+		limit := mostApart * math.Sqrt(variance)
+		if ppca.Within("loadings", p.W[j*q:][:q], limit) != nil || !(math.Abs(p.Mu[j]-population.Mu[j]) <= limit) {
+			return false
+		}
+		for _, w := range p.W[j*q:][:q] {
+			strength += w * w / p.Noise[group[j]]
+		}
+	}
+	return strength <= ppca.Clearest
+}
+
+func (c way) oneShotParams(s *halves.State) (ppca.Params, error) {
+	p, err := own(s).OneShot.Params.Unpack(c.Layout)
+	if err != nil {
+		return ppca.Params{}, fmt.Errorf("restoring the one shot: %w", err)
+	}
+	return *p, nil
+}
+
+// settled says whether the last round whose gain is known gained less than the
+// tolerance.
+func (c way) settled(s *halves.State) bool {
+	n := len(s.Trace)
+	return s.Round >= settledAfter && math.Abs(s.Trace[n-2].LogLik-s.Trace[n-3].LogLik) < *c.Options.Tolerance
+}

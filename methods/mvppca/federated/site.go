@@ -1,0 +1,138 @@
+package federated
+
+import (
+	"context"
+	"fmt"
+
+	"parley/dataset"
+	"parley/internal/wire"
+	"parley/method"
+	"parley/methods/mvppca/halves"
+	"parley/methods/mvppca/message"
+	"parley/methods/mvppca/options"
+	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/rows"
+	"parley/privacy"
+)
+
+// Site is a site's half of a federated study.
+func Site(set options.Setup, name string) *halves.Site {
+	return halves.NewSite(set, name, siteWay{set}, nil)
+}
+
+// siteWay is a site's part of the rounds.
+type siteWay struct{ options.Setup }
+
+func (h siteWay) Request(kind string) (privacy.Request, error) {
+	d, q, k, g := h.Layout.Features(), h.Options.Latent, h.Layout.Views(), h.Layout.Groups()
+	var r halves.Contents
+	switch kind {
+	case options.TaskFit:
+		r.Say((2+k)<<min(k, 16), "number of subjects and share of cells observed, per pattern of present views")
+		r.Say(d+2, "which features these are of")
+		r.Say(d*(h.Options.LocalRank+1)+g, "loadings, means and noise variances of the site's own model, or mean and scatter matrix where these are fewer numbers")
+	case options.TaskRefine:
+		r.Say(d*(q+1)+q*(q+1)+4*g, "regression of the features on the factors; mean and covariance of the factors; noise variances, residual sums of squares, counts of values and degrees of freedom")
+		r.Say(d*(q+1)*(q+1), "second moments of the factors, for each set of features that the same subjects have")
+		r.Say(2, "number of subjects and their log-likelihood")
+	}
+	return r.Request, nil
+}
+
+func (h siteWay) Run(ctx context.Context, t method.Task, s *privacy.Session, half *halves.Site) (any, error) {
+	return half.Exact(ctx, s, func(sums *rows.Sums, _ dataset.Source) (any, error) {
+		switch t.Kind {
+		case options.TaskFit:
+			return halves.Open(t, func(task *FitTask) (any, error) { return h.fit(ctx, task, sums) })
+		case options.TaskRefine:
+			return halves.Open(t, func(task *RefineTask) (any, error) { return h.refine(ctx, task, sums) })
+		}
+		return nil, fmt.Errorf("unknown task %q", t.Kind)
+	})
+}
+
+// fit is the site's part of the one shot: its own maximum likelihood, to a
+// local rank that keeps what the global rank would lose.
+func (h siteWay) fit(ctx context.Context, t *FitTask, sums *rows.Sums) (*FitAnswer, error) {
+	blocks, _, err := sums.Scaled(h.Setup, &t.Scale)
+	if err != nil {
+		return nil, err
+	}
+	answer := &FitAnswer{Patterns: message.PackPatterns(sums.Patterns)}
+	features := ppca.Observed(h.Layout, blocks)
+	subjects := 0.0
+	for _, p := range sums.Patterns {
+		subjects += p.Subjects
+	}
+	rank := min(h.Options.LocalRank, ppca.LocalRank(h.Options.LocalRank, len(features), subjects))
+	if ppca.PreferMoments(blocks, rank) {
+		for _, b := range ppca.Moments(blocks...) {
+			answer.Moments = append(answer.Moments, message.PackMoments(&b))
+		}
+		return answer, nil
+	}
+	own, err := ppca.Fit(h.Layout, blocks, rank, nil, ppca.FitOptions{Tol: 1e-6, Stop: ctx.Err})
+	if err != nil {
+		return nil, fmt.Errorf("fitting the site's own model: %w", err)
+	}
+	packed := message.PackParams(h.Layout, &own.Params)
+	answer.Params = &packed
+	return answer, nil
+}
+
+// refine is a hierarchical round at the site.
+func (h siteWay) refine(ctx context.Context, t *RefineTask, sums *rows.Sums) (*RefineAnswer, error) {
+	blocks, _, err := sums.Scaled(h.Setup, &t.Scale)
+	if err != nil {
+		return nil, err
+	}
+	prior, err := t.Prior.Unpack(h.Layout)
+	if err != nil {
+		return nil, err
+	}
+	if err := h.CheckRank(prior.Rank); err != nil {
+		return nil, err
+	}
+	var start *ppca.SiteState
+	if t.Start != nil {
+		p, err := t.Start.Params.Unpack(h.Layout)
+		if err != nil {
+			return nil, err
+		}
+		start = &ppca.SiteState{Params: *p, Nu: t.Start.Nu, Xi: t.Start.Xi}
+	}
+	round, err := ppca.NewHierarchical(h.Layout, blocks, prior, start)
+	if err != nil {
+		return nil, err
+	}
+	for range h.Options.Iterations {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if err := round.Step(); err != nil {
+			return nil, err
+		}
+	}
+	m, err := round.Message()
+	if err != nil {
+		return nil, err
+	}
+	logLik, _, err := ppca.LogLik(h.Layout, &prior.Params, blocks)
+	if err != nil {
+		return nil, err
+	}
+	return &RefineAnswer{
+		Runs: message.Runs(m.Features), Y: wire.Matrix{Rows: len(m.Features), Cols: m.Rank + 1, Data: m.Y}, Class: m.Class, R: m.R,
+		Noise: m.Noise, SS: m.SS, Cells: m.Cells, Spent: m.Spent, Subjects: m.Subjects, Nu: m.Nu, Xi: m.Xi, LogLik: logLik,
+	}, nil
+}
+
+// OneShot is what a site's rows say in the one shot, on a common scale, as data for the
+// fit of one model to all sites.
+func OneShot(ctx context.Context, set options.Setup, scale *ppca.Scale, sums *rows.Sums) ([]ppca.Block, error) {
+	answer, err := siteWay{set}.fit(ctx, &FitTask{Scale: message.Scale{Shift: scale.Shift, Factor: scale.Factor}}, sums)
+	if err != nil {
+		return nil, err
+	}
+	return answer.blocks(set.Layout)
+}

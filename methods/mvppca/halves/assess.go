@@ -1,0 +1,131 @@
+package halves
+
+import (
+	"context"
+	"math"
+
+	"parley/dataset"
+	"parley/internal/wire"
+	"parley/method"
+	"parley/method/rounds"
+	"parley/methods/mvppca/linalg"
+	"parley/methods/mvppca/message"
+	"parley/methods/mvppca/options"
+	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/rows"
+	"parley/methods/mvppca/use"
+)
+
+// Assess puts the model into its canonical form and asks every site about it. The study
+// goes on without those that do not answer.
+func (c Common) Assess(s *State) ([]method.Task, error) {
+	model, err := s.Model.Unpack(c.Layout)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Finish(s, model); err != nil {
+		return nil, err
+	}
+	tasks, err := c.Ask(s, options.TaskAssess, func(string) (any, error) {
+		return message.AssessTask{Scale: *s.Scale, Model: s.Model.Params}, nil
+	})
+	return rounds.Optional(tasks), err
+}
+
+// Finish turns the final model to the axes on which fits of the same data agree.
+func (c Common) Finish(s *State, model *ppca.Prior) error {
+	turned, strengths, _, err := ppca.Canonical(c.Layout, &model.Params)
+	if err != nil {
+		return err
+	}
+	model.Params = *turned
+	s.Model, s.Strengths = message.PackPrior(c.Layout, model), strengths
+	return nil
+}
+
+func (c *Coordinator) checkAssessment(a *message.Assessment) error {
+	return a.Check(c.Layout, c.Options.Latent)
+}
+
+// assessed keeps what the sites said; then the study is done.
+func (c *Coordinator) assessed(s *State) ([]method.Task, method.Info, error) {
+	sites, all, err := Answers(c.Common, s, func(_ string, a *message.Assessment) error { return c.checkAssessment(a) })
+	if err != nil {
+		return nil, nil, err
+	}
+	for i, site := range sites {
+		s.Reports[site] = all[i]
+	}
+	s.Phase = rounds.Done
+	if len(all) == 0 {
+		return nil, nil, nil
+	}
+	sum := message.Together(all)
+	s.LogLik = sum.LogLik / float64(sum.Subjects())
+	return nil, method.Info{"log-likelihood per subject": s.LogLik}, nil
+}
+
+// assess reads the rows once more: absolute errors are no function of the
+// sufficient statistics.
+func (h *Site) assess(ctx context.Context, t *message.AssessTask, sums *rows.Sums, data dataset.Source) (*message.Assessment, error) {
+	blocks, scale, err := sums.Scaled(h.Setup, &t.Scale)
+	if err != nil {
+		return nil, err
+	}
+	model, err := t.Model.Unpack(h.Layout)
+	if err != nil {
+		return nil, err
+	}
+	if err := h.CheckRank(model.Rank); err != nil {
+		return nil, err
+	}
+	x, err := ppca.NewExplained(h.Layout, model, blocks)
+	if err != nil {
+		return nil, err
+	}
+	logLik, subjects, err := ppca.LogLik(h.Layout, model, blocks)
+	if err != nil {
+		return nil, err
+	}
+	q := model.Rank
+	a := &message.Assessment{
+		Patterns: message.PackPatterns(sums.Patterns), LogLik: logLik, Cells: x.Cells, Total: x.Total,
+		Residual: wire.Matrix{Rows: x.Views, Cols: q + 1, Data: x.Residual},
+		AbsError: make(wire.Vector, x.Views), Mean: make(wire.Vector, q), Cov: make(wire.Vector, q*q),
+		FeatureTotal: x.FeatureTotal, FeatureResidual: x.FeatureResidual, LeftOut: ppca.NewLeftOutSums(x.Views),
+	}
+	others := ppca.NewLeaveOut(h.Layout, model)
+	rng := Draws(h.Plan.Seed, h.name, 0)
+	predictor, err := ppca.NewPredictor(h.Layout, model)
+	if err != nil {
+		return nil, err
+	}
+	view, expected, z := h.Layout.ViewOf(), make([]float64, h.Layout.Features()), make([]float64, q)
+	err = use.EachSubject(ctx, predictor, scale, data, func(_ *dataset.Row, post *ppca.Posterior, values []float64) error {
+		if len(values) == 0 {
+			return nil
+		}
+		post.Describe(expected, values)
+		for i, j := range post.Observed {
+			a.AbsError[view[j]] += math.Abs(values[i] - expected[i])
+		}
+		post.Latent(z, values)
+		for i, u := range z {
+			a.Mean[i] += u / subjects
+			for j, v := range z {
+				a.Cov[i*q+j] += (post.Cov[i*q+j] + u*v) / subjects
+			}
+		}
+		return others.Add(a.LeftOut, post.Observed, values, rng)
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i, u := range a.Mean {
+		for j, v := range a.Mean {
+			a.Cov[i*q+j] -= u * v
+		}
+	}
+	linalg.Symmetrise(a.Cov, q, q)
+	return a, nil
+}

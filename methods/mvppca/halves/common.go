@@ -1,0 +1,94 @@
+package halves
+
+import (
+	"fmt"
+
+	"parley/internal/wire"
+	"parley/method"
+	"parley/method/rounds"
+	"parley/methods/mvppca/message"
+	"parley/methods/mvppca/options"
+)
+
+// State is what the coordinator carries, whichever way it fits: a checkpoint says
+// nothing of the way, the plan does.
+type State struct {
+	Phase   string                         `cbor:"phase"`
+	Round   int                            `cbor:"round"` // rounds of the phase that were asked for
+	Steps   int                            `cbor:"steps"` // tasks given out so far, for progress
+	Left    []string                       `cbor:"left"`
+	Inbox   map[string][]byte              `cbor:"inbox"` // answers of this round, by site
+	Scale   *message.Scale                 `cbor:"scale"`
+	Model   *message.Prior                 `cbor:"model"`
+	Reports map[string]*message.Assessment `cbor:"reports"` // what the sites said of the final model
+	Trace   message.Trace                  `cbor:"trace"`
+	LogLik  float64                        `cbor:"log_lik"` // of the final model, mean per subject, in nats
+	// Strengths are the eigenvalues that order the factors, once they are final.
+	Strengths wire.Vector `cbor:"strengths"`
+	// Doubt is what privacy noise adds to the variance of each feature's predictions;
+	// none where there is no such noise, or nothing is known of it.
+	Doubt wire.Vector `cbor:"doubt"`
+	Own   any         `cbor:"-"` // what [Way.Record] made
+
+	Kept wire.Raw `cbor:"own"` // its encoding, in that of the state
+}
+
+// MarshalBinary implements [method.State].
+func (s *State) MarshalBinary() (_ []byte, err error) {
+	kept := *s
+	if kept.Kept, err = wire.Marshal(s.Own); err != nil {
+		return nil, err
+	}
+	return wire.Marshal(&kept)
+}
+
+// Common is what a way to fit shares with the coordinator that it is part of.
+type Common struct{ options.Setup }
+
+// Staying lists the sites that have not left, in the plan's order.
+func (c Common) Staying(s *State) []string { return rounds.Staying(c.Plan.Sites, s.Left) }
+
+// Ask gives every site that is left a task, and counts the round.
+func (c Common) Ask(s *State, kind string, body func(site string) (any, error)) ([]method.Task, error) {
+	if s.Phase != kind {
+		s.Phase, s.Round = kind, 0
+	}
+	s.Round++
+	return rounds.Ask(kind, c.Staying(s), body)
+}
+
+// Received decodes and checks an answer that is kept as it came.
+func Received[A any](a method.Contribution, check func(*A) error) ([]byte, error) {
+	x := new(A)
+	if err := rounds.Decode(a, x); err != nil {
+		return nil, err
+	}
+	return a.Body, check(x)
+}
+
+// Answers decodes what was kept of the round's answers, in the plan's order of sites.
+func Answers[A any](c Common, s *State, check func(site string, a *A) error) (sites []string, all []*A, err error) {
+	for _, site := range c.Staying(s) {
+		data, ok := s.Inbox[site]
+		if !ok {
+			return nil, nil, fmt.Errorf("site %s has not answered %q", site, s.Phase)
+		}
+		a := new(A)
+		if err := wire.Unmarshal(data, a); err != nil {
+			return nil, nil, fmt.Errorf("site %s: decoding its answer to %q: %w", site, s.Phase, err)
+		}
+		if err := check(site, a); err != nil {
+			return nil, nil, fmt.Errorf("site %s: its answer to %q: %w", site, s.Phase, err)
+		}
+		sites, all = append(sites, site), append(all, a)
+	}
+	return sites, all, nil
+}
+
+// Keep encodes what is kept of an answer that was checked with err.
+func Keep(x any, err error) ([]byte, error) {
+	if err != nil {
+		return nil, err
+	}
+	return wire.Marshal(x)
+}

@@ -1,0 +1,177 @@
+// Package halves is what the ways to fit have in common: a coordinator's half, made by
+// [NewCoordinator], and a site's, made by [NewSite]. Both bring features to common units,
+// leave the rounds to a way to fit ([Way], [SiteWay]), have the sites assess the model,
+// and hand it out.
+//
+// A way to fit is a room of its own, which imports this one: nothing here knows which
+// there are. It embeds [Common], asks by [Common.Ask], reads what was answered by
+// [Answers], and ends with [Common.Assess] or at [rounds.Done].
+package halves
+
+import (
+	"fmt"
+
+	"parley/internal/wire"
+	"parley/method"
+	"parley/method/rounds"
+	"parley/methods/mvppca/message"
+	"parley/methods/mvppca/options"
+	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/rows"
+	"parley/methods/mvppca/use"
+)
+
+// Way is one way to fit a model, between the scale and the assessment.
+type Way interface {
+	// Record is a pointer to what the way carries between steps beside the rest of
+	// [State], empty. It is kept as [State.Own].
+	Record() any
+	// Steps is how many times the sites are asked, at most.
+	Steps() int
+	// Begin gives out the first tasks, once the scale is known.
+	Begin(s *State) ([]method.Task, method.Info, error)
+	// Advance works through the answers of one of the way's phases.
+	Advance(s *State) ([]method.Task, method.Info, error)
+	// Receive checks an answer in such a phase, and returns what is kept of it.
+	Receive(a method.Contribution) ([]byte, error)
+	// EstimatesSpread says whether anything is learned of how sites differ.
+	EstimatesSpread() bool
+	// Describe adds to the model's file what only this way knows.
+	Describe(s *State, m *use.Model)
+	// Result draws the model that is in these files.
+	Result(s *State, m *use.Model, files []method.File) (*method.Result, error)
+}
+
+// Coordinator is the coordinator's half, as far as all ways to fit have it in common: a
+// scale, the way's own rounds, an assessment of the model by every site.
+type Coordinator struct {
+	Common
+	way Way
+}
+
+// NewCoordinator is the coordinator's half of a study that is fitted in this way.
+func NewCoordinator(set options.Setup, way Way) *Coordinator { return &Coordinator{Common{set}, way} }
+
+// Init implements [method.Coordinator].
+func (c *Coordinator) Init() (method.State, error) { return c.state(), nil }
+
+func (c *Coordinator) state() *State {
+	return &State{Inbox: map[string][]byte{}, Reports: map[string]*message.Assessment{}, Own: c.way.Record()}
+}
+
+// Restore implements [method.Coordinator].
+func (c *Coordinator) Restore(data []byte) (method.State, error) {
+	s := c.state()
+	if err := wire.Unmarshal(data, s); err != nil {
+		return nil, err
+	}
+	return s, wire.Unmarshal(s.Kept, s.Own)
+}
+
+// Next implements [method.Coordinator].
+func (c *Coordinator) Next(ms method.State) (method.Step, error) {
+	s := ms.(*State)
+	tasks, info, err := c.advance(s)
+	if err != nil {
+		return method.Step{}, err
+	}
+	clear(s.Inbox)
+	if len(tasks) > 0 {
+		s.Steps++
+	}
+	of := c.way.Steps()
+	if s.Phase == rounds.Done {
+		s.Steps, of = max(s.Steps, 1), max(s.Steps, 1) // rounds may have ended early
+	}
+	return method.Step{State: s, Tasks: tasks, Done: s.Phase == rounds.Done, Progress: min(s.Steps, of), Of: of, Info: info}, nil
+}
+
+// advance works through the answers of the phase and says what comes next.
+func (c *Coordinator) advance(s *State) ([]method.Task, method.Info, error) {
+	switch s.Phase {
+	case "":
+		if c.Options.Pools() {
+			tasks, err := c.Ask(s, options.TaskScale, func(string) (any, error) { return ScaleTask{}, nil })
+			return tasks, nil, err
+		}
+		s.scaled(rows.StartScale(c.Setup))
+		return c.way.Begin(s)
+	case options.TaskScale:
+		if err := c.poolScale(s); err != nil {
+			return nil, nil, err
+		}
+		return c.way.Begin(s)
+	case options.TaskAssess:
+		return c.assessed(s)
+	case rounds.Done:
+		return nil, nil, nil
+	}
+	return c.way.Advance(s)
+}
+
+// Fold keeps an answer until the round is complete, so that it is worked
+// through in the plan's order of sites. What is wrong with it shows now.
+func (c *Coordinator) Fold(ms method.State, a method.Contribution) (method.State, error) {
+	s := ms.(*State)
+	if err := rounds.Expect(a, c.Staying(s), s.Phase); err != nil {
+		return nil, err
+	}
+	if s.Inbox[a.Site] != nil {
+		return nil, fmt.Errorf("site %s has already answered", a.Site)
+	}
+	kept, err := c.receive(a)
+	if err != nil {
+		return nil, fmt.Errorf("site %s: its answer to %q: %w", a.Site, a.Kind, err)
+	}
+	s.Inbox[a.Site] = kept
+	return s, nil
+}
+
+// receive checks an answer, and returns what is kept of it.
+func (c *Coordinator) receive(a method.Contribution) ([]byte, error) {
+	switch a.Kind {
+	case options.TaskScale:
+		return Received(a, c.checkSums)
+	case options.TaskAssess:
+		return Received(a, c.checkAssessment)
+	}
+	return c.way.Receive(a)
+}
+
+// Leave goes on without a site. What it said before stays in the model.
+func (c *Coordinator) Leave(ms method.State, site string) (method.State, error) {
+	s := ms.(*State)
+	var err error
+	if s.Left, err = rounds.Leave(c.Plan.Sites, s.Left, site); err != nil {
+		return nil, err
+	}
+	if len(c.Staying(s)) == 0 && len(s.Strengths) == 0 { // a final model stands without being assessed
+		return nil, fmt.Errorf("no site is left")
+	}
+	return s, nil
+}
+
+func (c *Coordinator) checkSums(x *rows.FeatureSums) error {
+	return x.Check(c.Layout.Features(), c.Options.Scaling == options.ScaleMinMax)
+}
+
+func (c *Coordinator) poolScale(s *State) error {
+	_, all, err := Answers(c.Common, s, func(_ string, a *rows.FeatureSums) error { return c.checkSums(a) })
+	if err != nil {
+		return err
+	}
+	pooled := rows.NewFeatureSums(c.Layout.Features())
+	for _, a := range all {
+		pooled.Merge(a, c.Options.Scaling == options.ScaleMinMax)
+	}
+	scale, err := pooled.Scale(c.Setup, c.Options.Scaling)
+	if err != nil {
+		return err
+	}
+	s.scaled(scale)
+	return nil
+}
+
+func (s *State) scaled(scale *ppca.Scale) {
+	s.Scale = &message.Scale{Shift: scale.Shift, Factor: scale.Factor}
+}

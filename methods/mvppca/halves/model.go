@@ -1,0 +1,142 @@
+package halves
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"parley/dataset"
+	"parley/figure"
+	"parley/internal/wire"
+	"parley/method"
+	"parley/method/rounds"
+	"parley/methods/mvppca/message"
+	"parley/methods/mvppca/options"
+	"parley/methods/mvppca/pictures"
+	"parley/methods/mvppca/use"
+)
+
+// Result implements [method.Coordinator]: it names what was fitted, and the way draws it.
+func (c *Coordinator) Result(ms method.State) (*method.Result, error) {
+	s := ms.(*State)
+	if s.Phase != rounds.Done {
+		return nil, fmt.Errorf("the study is not done: it waits for %q", s.Phase)
+	}
+	m, err := c.model(s)
+	if err != nil {
+		return nil, err
+	}
+	data, err := m.Encode()
+	if err != nil {
+		return nil, err
+	}
+	loadings, err := m.LoadingsCSV()
+	if err != nil {
+		return nil, err
+	}
+	files := []method.File{{Name: "model/model.json", Data: data}, {Name: "model/loadings.csv", Data: loadings}}
+	return c.way.Result(s, m, files)
+}
+
+// AssessedResult is the result of a study that ended with [Common.Assess], of the sites
+// that answered. Spread says how the rounds settled that estimated how sites differ;
+// nil where nothing did.
+func (c Common) AssessedResult(s *State, m *use.Model, files []method.File, spread *figure.Section) (*method.Result, error) {
+	sites := c.reports(s)
+	if len(sites) == 0 {
+		return pictures.Unassessed(c.Setup, m, files, len(c.Staying(s))), nil
+	}
+	return pictures.Assessed(c.Setup, m, files, sites, s.Trace[len(s.Trace)-1].Round, spread)
+}
+
+// reports lists the sites' assessments in the plan's order.
+func (c Common) reports(s *State) (sites []pictures.Site) {
+	for _, name := range c.Plan.Sites {
+		if r := s.Reports[name]; r != nil {
+			sites = append(sites, pictures.Site{Name: name, Assessment: r})
+		}
+	}
+	return sites
+}
+
+// model names what the coordinator fitted.
+func (c *Coordinator) model(s *State) (*use.Model, error) {
+	prior, err := s.Model.Unpack(c.Layout)
+	if err != nil {
+		return nil, err
+	}
+	scale, err := s.Scale.Unpack(c.Layout)
+	if err != nil {
+		return nil, err
+	}
+	digest, err := c.Plan.Digest()
+	if err != nil {
+		return nil, err
+	}
+	m := use.NewModelFile(c.Plan, c.Options, digest.String(), scale, prior, s.Strengths)
+	if c.way.EstimatesSpread() {
+		m.Spread(prior, c.Layout)
+	}
+	c.way.Describe(s, m)
+	if sites := c.reports(s); len(sites) > 0 {
+		m.LogLik = &s.LogLik
+		assessed(m, sites)
+	}
+	return m, nil
+}
+
+// assessed puts in what the sites said of the finished model.
+func assessed(m *use.Model, sites []pictures.Site) {
+	q := len(m.Factors)
+	m.Explains(pictures.Pooled(sites).Explained())
+	for _, site := range sites {
+		out := use.ModelSite{Name: site.Name, Subjects: site.Subjects(), LatentMean: site.Mean, Views: []string{}, Patterns: []use.ModelPattern{}}
+		for _, p := range site.Patterns {
+			views := make([]string, len(p.Views))
+			for i, k := range p.Views {
+				views[i] = m.Views[k].Name
+			}
+			out.Patterns = append(out.Patterns, use.ModelPattern{Views: views, Subjects: p.Subjects})
+		}
+		for _, v := range m.Views {
+			if slices.ContainsFunc(out.Patterns, func(p use.ModelPattern) bool { return slices.Contains(p.Views, v.Name) }) {
+				out.Views = append(out.Views, v.Name)
+			}
+		}
+		for row := range slices.Chunk([]float64(site.Cov), q) {
+			out.LatentCov = append(out.LatentCov, row)
+		}
+		m.Sites = append(m.Sites, out)
+	}
+}
+
+// Share gives every site the whole model: it is the study's result.
+func (c *Coordinator) Share(ms method.State, _ string) ([]byte, error) {
+	s := ms.(*State)
+	return wire.Marshal(message.AssessTask{Scale: *s.Scale, Model: s.Model.Params, Doubt: s.Doubt})
+}
+
+// Report projects the site's own subjects on the factors. It is made at the
+// site, for the site, from the shared model and its own rows.
+func (h *Site) Report(ctx context.Context, shared []byte, data dataset.Source) (*method.Result, error) {
+	var share message.AssessTask
+	if err := wire.Unmarshal(shared, &share); err != nil {
+		return nil, fmt.Errorf("decoding the shared model: %w", err)
+	}
+	model, err := share.Model.Unpack(h.Layout)
+	if err != nil {
+		return nil, err
+	}
+	scale, err := share.Scale.Unpack(h.Layout)
+	if err != nil {
+		return nil, err
+	}
+	if h.Options.Scaling == options.ScaleSiteRange {
+		sums, err := h.Read(ctx, data)
+		if err != nil {
+			return nil, err
+		}
+		scale = sums.OwnRange()
+	}
+	return pictures.Subjects(ctx, h.Setup, model, share.Doubt, scale, data)
+}

@@ -1,0 +1,152 @@
+package halves
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"math/rand/v2"
+
+	"parley/dataset"
+	"parley/method"
+	"parley/method/rounds"
+	"parley/methods/mvppca/message"
+	"parley/methods/mvppca/options"
+	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/rows"
+	"parley/privacy"
+)
+
+// SiteWay is a site's part of one way to fit ([Way]).
+type SiteWay interface {
+	// Request is what a task of the way's own releases.
+	Request(kind string) (privacy.Request, error)
+	// Run answers such a task; nil where noised sums are all of the answer.
+	Run(ctx context.Context, t method.Task, s *privacy.Session, h *Site) (any, error)
+}
+
+// Site is the half at one site. Between tasks it remembers only what one pass
+// over the same rows gives again.
+type Site struct {
+	options.Setup
+	name string
+	way  SiteWay
+	held func(views [][]float64) [][]float64
+	seen *rows.Sums
+}
+
+// NewSite is a site's half of a study that is fitted in this way. Held returns those of
+// a subject's views that the site takes part with; nil for all.
+func NewSite(set options.Setup, name string, way SiteWay, held func(views [][]float64) [][]float64) *Site {
+	return &Site{Setup: set, name: name, way: way, held: held}
+}
+
+// Read makes the one pass over the site's rows, once.
+func (h *Site) Read(ctx context.Context, data dataset.Source) (*rows.Sums, error) {
+	if h.seen != nil {
+		return h.seen, nil
+	}
+	sums, err := rows.Read(ctx, h.Layout, data, h.held)
+	if err != nil {
+		return nil, err
+	}
+	h.seen = sums
+	return sums, nil
+}
+
+// Draws returns the random numbers of one site in one round: a function of the
+// plan's seed, the site's name and the round alone.
+func Draws(seed uint64, site string, round int) *rand.Rand {
+	return rand.New(rand.NewChaCha8(sha256.Sum256(fmt.Appendf(nil, "mvppca %d %q %d", seed, site, round))))
+}
+
+// What a site releases is decided by the plan that it agreed to: a task brings
+// the coordinator's state and chooses nothing.
+
+// ScaleTask asks for the sums that the plan's scaling needs.
+type ScaleTask struct{}
+
+// Contents lists what a task without protection releases. The counts of numbers are
+// upper bounds, for a site that has every view, whatever cells are missing.
+type Contents struct{ privacy.Request }
+
+// Say adds numbers to the list, at most as many as values.
+func (c *Contents) Say(values int, what string) {
+	c.Protection = privacy.Unprotected
+	c.Contents = append(c.Contents, privacy.Content{What: what, Values: values})
+}
+
+// Request is what a task of a kind releases.
+func (h *Site) Request(kind string) (privacy.Request, error) {
+	if !h.Options.Asks(h.Plan, kind) {
+		return privacy.Request{Protection: privacy.Unprotected}, fmt.Errorf("the plan has no task %q", kind)
+	}
+	d, q, k := h.Layout.Features(), h.Options.Latent, h.Layout.Views()
+	var r Contents
+	switch kind {
+	case options.TaskScale:
+		what := "number of values, mean and sum of squared deviations of each feature"
+		if h.Options.Scaling == options.ScaleMinMax {
+			what = "number of values, smallest and largest value of each feature"
+		}
+		r.Say(3*d, what)
+	case options.TaskAssess:
+		r.Say((2+k)<<min(k, 16), "number of subjects and share of cells observed, per pattern of present views")
+		r.Say(k*(q+4), "sums of squares and of absolute errors, total and unexplained, per view and factor")
+		r.Say(2*d, "sums of squares, total and unexplained, per feature")
+		r.Say(ppca.LeftOutValues(k), "for each view, predicted from the subjects' other views: sums of squared errors, and histograms of values, of imputed values and of where values fall in their predictions")
+		r.Say(q*(q+1), "mean and covariance of the factors")
+		r.Say(1, "log-likelihood of the site's subjects")
+	default:
+		return h.way.Request(kind)
+	}
+	return r.Request, nil
+}
+
+// Run implements [method.Site].
+func (h *Site) Run(ctx context.Context, t method.Task, s *privacy.Session) (method.Answer, error) {
+	var answer any // nil where the noised sums are all of it
+	var err error
+	switch t.Kind {
+	case options.TaskScale:
+		answer, err = h.Exact(ctx, s, func(sums *rows.Sums, _ dataset.Source) (any, error) {
+			return Open(t, func(*ScaleTask) (any, error) {
+				if h.Options.Scaling == options.ScaleMinMax {
+					return sums.Extremes, nil
+				}
+				return sums.Moments(h.Layout.Features()), nil
+			})
+		})
+	case options.TaskAssess:
+		answer, err = h.Exact(ctx, s, func(sums *rows.Sums, data dataset.Source) (any, error) {
+			return Open(t, func(task *message.AssessTask) (any, error) { return h.assess(ctx, task, sums, data) })
+		})
+	default:
+		answer, err = h.way.Run(ctx, t, s, h)
+	}
+	if err != nil {
+		return method.Answer{}, err
+	}
+	return rounds.Answer(t, answer, nil)
+}
+
+// Exact answers a task without protection.
+func (h *Site) Exact(ctx context.Context, s *privacy.Session, answer func(sums *rows.Sums, data dataset.Source) (any, error)) (any, error) {
+	data, err := s.Data()
+	if err != nil {
+		return nil, err
+	}
+	sums, err := h.Read(ctx, data)
+	if err != nil {
+		return nil, err
+	}
+	return answer(sums, data)
+}
+
+// Open decodes a task for what answers it.
+func Open[T any](t method.Task, answer func(*T) (any, error)) (any, error) {
+	task := new(T)
+	if err := rounds.Open(t, task); err != nil {
+		return nil, err
+	}
+	return answer(task)
+}

@@ -1,0 +1,113 @@
+package message
+
+import (
+	"fmt"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
+
+	"parley/internal/wire"
+	"parley/methods/mvppca/ppca"
+)
+
+// AssessTask asks how well the finished model describes a site.
+type AssessTask struct {
+	Scale Scale       `cbor:"scale"`
+	Model Params      `cbor:"model"`
+	Doubt wire.Vector `cbor:"doubt,omitempty"` // of each feature's predictions, if privacy noise adds any
+}
+
+// Assessment is what a site says of the finished model. All sums run over the
+// site's subjects, in scaled units.
+type Assessment struct {
+	Patterns []Pattern   `cbor:"patterns"`
+	LogLik   float64     `cbor:"log_lik"`   // summed over subjects
+	Cells    wire.Vector `cbor:"cells"`     // observed values, per view
+	Total    wire.Vector `cbor:"total"`     // sums of squares about the site's means, per view
+	Residual wire.Matrix `cbor:"residual"`  // what is left of them, views × (q+1): each factor alone, then all
+	AbsError wire.Vector `cbor:"abs_error"` // of reconstructed values, per view
+	Mean     wire.Vector `cbor:"mean"`      // of the subjects' factors: q
+	Cov      wire.Vector `cbor:"cov"`       // and their covariance: q × q by rows
+	// Sums of squares of each feature, as Total and the last column of Residual.
+	FeatureTotal    wire.Vector       `cbor:"feature_total"`
+	FeatureResidual wire.Vector       `cbor:"feature_residual"`
+	LeftOut         *ppca.LeftOutSums `cbor:"left_out"`
+}
+
+// Check refuses what no site could say of a model of q factors.
+func (a *Assessment) Check(l ppca.Layout, q int) error {
+	if a.Residual.Rows != l.Views() || a.Residual.Cols != q+1 || len(a.AbsError) != l.Views() || slices.Min(a.AbsError) < 0 {
+		return fmt.Errorf("%d × %d residuals and %d absolute errors for %d views and %d factors",
+			a.Residual.Rows, a.Residual.Cols, len(a.AbsError), l.Views(), q)
+	}
+	if err := ppca.Finite("log-likelihood", []float64{a.LogLik}); err != nil {
+		return err
+	}
+	if err := ppca.Finite("absolute errors", a.AbsError); err != nil {
+		return err
+	}
+	if _, err := UnpackPatterns(a.Patterns, l); err != nil {
+		return err
+	}
+	if err := a.Explained().Check(l); err != nil {
+		return err
+	}
+	if a.LeftOut == nil {
+		return fmt.Errorf("no sums of views left out")
+	}
+	if err := a.LeftOut.Check(l.Views()); err != nil {
+		return err
+	}
+	if err := ppca.Counts("values", a.Cells, ppca.MaxFeatures*ppca.LargestCount); err != nil {
+		return err
+	}
+	for k, n := range a.Cells {
+		if n == 0 && (a.Total[k] != 0 || a.AbsError[k] != 0) {
+			return fmt.Errorf("sums of squares and errors of view %d, of which there are no values", k)
+		}
+	}
+	if floats.Sum(a.Cells) < 1 {
+		return fmt.Errorf("subjects without a single value")
+	}
+	return ppca.CheckFactors(q, a.Mean, a.Cov)
+}
+
+// Pooled holds sums behind the variance explained, and nothing else.
+func Pooled(x *ppca.Explained) *Assessment {
+	return &Assessment{Cells: x.Cells, Total: x.Total, Residual: wire.Matrix{Rows: x.Views, Cols: x.Rank + 1, Data: x.Residual},
+		FeatureTotal: x.FeatureTotal, FeatureResidual: x.FeatureResidual}
+}
+
+// Explained returns the sums behind the variance explained, sharing memory.
+func (a *Assessment) Explained() *ppca.Explained {
+	return &ppca.Explained{Views: a.Residual.Rows, Rank: a.Residual.Cols - 1, Cells: a.Cells, Total: a.Total, Residual: a.Residual.Data,
+		FeatureTotal: a.FeatureTotal, FeatureResidual: a.FeatureResidual}
+}
+
+// Subjects counts those that have any value.
+func (a *Assessment) Subjects() (n int) {
+	for _, p := range a.Patterns {
+		n += p.Subjects
+	}
+	return n
+}
+
+// Together adds up what sites say, but for the factors.
+func Together(sites []*Assessment) *Assessment {
+	sum := &Assessment{}
+	for i, a := range sites {
+		if i == 0 {
+			sum.Cells, sum.Total, sum.AbsError = slices.Clone(a.Cells), slices.Clone(a.Total), slices.Clone(a.AbsError)
+			sum.Residual = wire.Matrix{Rows: a.Residual.Rows, Cols: a.Residual.Cols, Data: slices.Clone(a.Residual.Data)}
+			sum.FeatureTotal, sum.FeatureResidual = slices.Clone(a.FeatureTotal), slices.Clone(a.FeatureResidual)
+		} else {
+			for _, x := range [][2][]float64{{sum.Cells, a.Cells}, {sum.Total, a.Total}, {sum.AbsError, a.AbsError}, {sum.Residual.Data, a.Residual.Data},
+				{sum.FeatureTotal, a.FeatureTotal}, {sum.FeatureResidual, a.FeatureResidual}} {
+				floats.Add(x[0], x[1])
+			}
+		}
+		sum.Patterns = append(sum.Patterns, a.Patterns...)
+		sum.LogLik += a.LogLik
+	}
+	return sum
+}

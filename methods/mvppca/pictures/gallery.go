@@ -1,0 +1,246 @@
+package pictures
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"parley/dataset"
+	"parley/figure"
+	"parley/methods/mvppca/options"
+	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/use"
+)
+
+// gallery is what one reading of a site's subjects keeps for the pictures of
+// its own report.
+type gallery struct {
+	set      options.Setup
+	scores   *scores
+	others   *ppca.LeaveOut
+	subjects int
+	kept     []keptSubject
+	every    int // one subject in so many is kept
+	columns  []*use.Covariate
+	imputed  []imputedFeature // of every feature
+}
+
+// keptSubject is a subject that is drawn.
+type keptSubject struct {
+	id     string
+	labels []string
+	z      []float64
+	moved  []float64 // per view: how far leaving it out moves the scores; NaN where that cannot be
+	lacks  bool      // a whole view
+}
+
+// imputedFeature sums up what the model says of a feature of those who lack it.
+type imputedFeature struct {
+	n, mean, squares, within float64 // Welford's moments of the predictions, and the mean of their variances
+}
+
+// maxPoints bounds the subjects that are drawn: of more, every second is kept,
+// or every fourth, and so on.
+const maxPoints = 3000
+
+// look reads the rows once.
+func look(ctx context.Context, set options.Setup, s *scores, model *ppca.Params) (*gallery, error) {
+	others := ppca.NewLeaveOut(set.Layout, model)
+	g := &gallery{set: set, scores: s, others: others, every: 1, imputed: make([]imputedFeature, set.Layout.Features())}
+	for _, c := range s.data.Schema().Subject {
+		g.columns = append(g.columns, &use.Covariate{Name: c.Name, Number: use.NewRunning(s.rank), Levels: map[string]*use.Running{}})
+	}
+	z, mean, variance := make([]float64, s.rank), make([]float64, len(g.imputed)), make([]float64, len(g.imputed))
+	return g, use.EachSubject(ctx, s.predictor, s.scale, s.data, func(row *dataset.Row, post *ppca.Posterior, values []float64) error {
+		post.Latent(z, values)
+		if len(values) > 0 {
+			for i, c := range g.columns {
+				c.Add(row.Subject[i], z)
+			}
+		}
+		post.Impute(mean, values)
+		post.MissingVar(variance)
+		for i, j := range post.Missing {
+			f := &g.imputed[j]
+			f.n++
+			d := mean[i] - f.mean
+			f.mean += d / f.n
+			f.squares += d * (mean[i] - f.mean)
+			f.within += (variance[i] + others.Noise(j) - others.Noise(j) - f.within) / f.n
+		}
+		return g.keep(row, z, post.Observed, values)
+	})
+}
+
+// keep keeps a subject if it is one of those that are drawn.
+func (g *gallery) keep(row *dataset.Row, z []float64, observed []int, values []float64) error {
+	g.subjects++
+	if (g.subjects-1)%g.every != 0 {
+		return nil
+	}
+	if len(g.kept) == maxPoints {
+		for i := range maxPoints / 2 {
+			g.kept[i] = g.kept[2*i]
+		}
+		g.kept, g.every = g.kept[:maxPoints/2], 2*g.every
+		if (g.subjects-1)%g.every != 0 {
+			return nil
+		}
+	}
+	s := keptSubject{id: row.ID, labels: slices.Clone(row.Subject), z: slices.Clone(z), moved: make([]float64, g.set.Layout.Views())}
+	if err := g.others.Read(observed, values); err != nil {
+		return err
+	}
+	for k := range s.moved {
+		s.moved[k] = math.NaN()
+		if g.others.OK[k] {
+			squares := 0.0
+			for a, x := range z {
+				d := x - g.others.Factors(k)[a]
+				squares += d * d
+			}
+			s.moved[k] = math.Sqrt(squares)
+		}
+		s.lacks = s.lacks || g.others.From[k] == g.others.From[k+1]
+	}
+	g.kept = append(g.kept, s)
+	return nil
+}
+
+// lacking reports whether nobody here has view k: the model says something of all
+// its features for every subject.
+func (g *gallery) lacking(k int) bool {
+	lo, hi := g.set.Layout.View(k)
+	for j := lo; j < hi; j++ {
+		if g.others.Noise(j) > 0 && int(g.imputed[j].n) < g.subjects {
+			return false
+		}
+	}
+	return true
+}
+
+// maxGroups is how many groups a picture can tell apart.
+const maxGroups = 8
+
+func parseNumber(s string) (float64, bool) {
+	x, err := strconv.ParseFloat(s, 64)
+	return x, err == nil && !math.IsInf(x, 0) && !math.IsNaN(x)
+}
+
+// grouping parts the kept subjects by a label column: its values, or quarters
+// of many numbers, or the most frequent of many words.
+func (g *gallery) grouping(column int) (names []string, of []int) {
+	unknown := func(s string) bool {
+		switch strings.ToLower(s) {
+		case "", "na", "nan", "null":
+			return true
+		}
+		return false
+	}
+	count, numeric := map[string]int{}, true
+	var numbers []float64
+	for _, s := range g.kept {
+		if label := s.labels[column]; !unknown(label) {
+			count[label]++
+			x, ok := parseNumber(label)
+			numeric = numeric && ok
+			numbers = append(numbers, x)
+		}
+	}
+	for name := range count {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, func(a, b string) int {
+		if numeric {
+			x, _ := parseNumber(a)
+			y, _ := parseNumber(b)
+			if c := cmp.Compare(x, y); c != 0 {
+				return c
+			}
+		}
+		return cmp.Compare(a, b)
+	})
+	place := func(label string) int { return slices.Index(names, label) }
+	switch {
+	case len(names) > maxGroups && numeric:
+		names, place = quarters(numbers)
+	case len(names) > maxGroups:
+		slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(count[b], count[a]) })
+		frequent := slices.Clone(names[:maxGroups-1])
+		slices.Sort(frequent)
+		names = append(slices.Clone(frequent), "others")
+		place = func(label string) int {
+			if i := slices.Index(frequent, label); i >= 0 {
+				return i
+			}
+			return len(frequent)
+		}
+	}
+	known := len(names)
+	for _, s := range g.kept {
+		if label := s.labels[column]; unknown(label) {
+			if len(names) == known {
+				names = append(names, "unknown")
+			}
+			of = append(of, known)
+		} else {
+			of = append(of, place(label))
+		}
+	}
+	return names, of
+}
+
+// quarters parts numbers into four ranges with about as many subjects each.
+func quarters(numbers []float64) (names []string, place func(string) int) {
+	sorted := slices.Sorted(slices.Values(numbers))
+	var upper []float64
+	for i := range 4 {
+		x := sorted[min((i+1)*len(sorted)/4, len(sorted)-1)]
+		if i == 3 {
+			x = sorted[len(sorted)-1]
+		}
+		if len(upper) == 0 || x > upper[len(upper)-1] {
+			upper = append(upper, x)
+		}
+	}
+	low := sorted[0]
+	for i, x := range upper {
+		name := "above " + figure.General.Text(low) + " to " + figure.General.Text(x)
+		if i == 0 {
+			name = figure.General.Text(low) + " to " + figure.General.Text(x)
+		}
+		names, low = append(names, name), x
+	}
+	return names, func(label string) int {
+		x, _ := parseNumber(label)
+		i, _ := slices.BinarySearch(upper, x)
+		return min(i, len(upper)-1)
+	}
+}
+
+var errEnough = errors.New("enough")
+
+// visit reads the rows again as far as the named subjects.
+func (g *gallery) visit(ctx context.Context, ids []string, do func(row *dataset.Row, post *ppca.Posterior, values []float64) error) error {
+	left := len(ids)
+	err := use.EachSubject(ctx, g.scores.predictor, g.scores.scale, g.scores.data, func(row *dataset.Row, post *ppca.Posterior, values []float64) error {
+		if !slices.Contains(ids, row.ID) {
+			return nil
+		}
+		if err := do(row, post, values); err != nil {
+			return err
+		}
+		if left--; left == 0 {
+			return errEnough
+		}
+		return nil
+	})
+	if errors.Is(err, errEnough) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,100 @@
+package pictures
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+
+	"gonum.org/v1/gonum/floats"
+
+	"parley/figure"
+	"parley/method"
+	"parley/methods/mvppca/message"
+	"parley/methods/mvppca/options"
+	"parley/methods/mvppca/use"
+)
+
+// Assessed is the result of a study in which sites, at least one, said how well the
+// model describes their subjects. Spread says how the rounds settled that estimated how
+// sites differ; nil where nothing did.
+func Assessed(set options.Setup, m *use.Model, files []method.File, sites []Site, rounds int, spread *figure.Section) (*method.Result, error) {
+	pooled := Pooled(sites)
+	r := &method.Result{
+		Files:   files,
+		Metrics: metrics(set, rounds, pooled),
+		Headline: []figure.Fact{
+			{Name: "subjects at " + use.Plural(len(sites), "site"), Value: strconv.Itoa(pooled.Subjects())},
+			{Name: "factors", Value: strconv.Itoa(len(m.Factors))},
+			{Name: "of a view's variance explained", Value: Explained(pooled)},
+			{Name: "mean absolute error, in " + set.Options.Unit(), Value: strconv.FormatFloat(floats.Sum(pooled.AbsError)/floats.Sum(pooled.Cells), 'f', 3, 64)},
+		},
+	}
+	factors, err := factorSection(set, m, sites)
+	if err != nil {
+		return nil, err
+	}
+	r.Sections = append(r.Sections, Reading(), dataSection(set, sites), Variance(set, pooled, sites), m.LoadingSection(), factors)
+	if spread != nil {
+		r.Sections = append(r.Sections, m.BetweenSection())
+	}
+	if section, ok := imputationSection(set, sites); ok {
+		r.Sections = append(r.Sections, section)
+	}
+	if spread != nil {
+		r.Sections = append(r.Sections, *spread)
+	}
+	return r, nil
+}
+
+// Unassessed is the result of a study in which no site said how well the model
+// describes it: under differential privacy that would be a further release, and
+// without it all sites may have left before they did.
+// What rests on such answers (subjects, variance explained, errors) is left out.
+func Unassessed(set options.Setup, m *use.Model, files []method.File, sites int, about ...figure.Section) *method.Result {
+	r := &method.Result{
+		Files:   files,
+		Metrics: map[string]float64{"factors": float64(set.Options.Latent)},
+		Headline: []figure.Fact{
+			{Name: "sites", Value: strconv.Itoa(sites)},
+			{Name: "factors", Value: strconv.Itoa(len(m.Factors))},
+		},
+		Sections: []figure.Section{Reading()},
+	}
+	r.Sections = append(append(r.Sections, about...), m.LoadingSection())
+	return r
+}
+
+func metrics(set options.Setup, rounds int, pooled *message.Assessment) map[string]float64 {
+	subjects := float64(pooled.Subjects())
+	m := map[string]float64{
+		"subjects": subjects, "factors": float64(set.Options.Latent), "rounds": float64(rounds),
+		"log_likelihood_per_subject": pooled.LogLik / subjects,
+		"mean_absolute_error":        floats.Sum(pooled.AbsError) / floats.Sum(pooled.Cells),
+	}
+	explained := pooled.Explained()
+	for k, v := range set.Plan.Views {
+		if pooled.Cells[k] > 0 { // the only site with the view may have left
+			m["mean_absolute_error/"+v.Name] = pooled.AbsError[k] / pooled.Cells[k]
+		}
+		if r2 := explained.R2(k, explained.Rank); !math.IsNaN(r2) {
+			m["r2/"+v.Name] = r2
+		}
+	}
+	return m
+}
+
+// Explained gives the least and the most variance explained over the views; a
+// sum or a mean over views would mean nothing.
+func Explained(pooled *message.Assessment) string {
+	low, high := math.Inf(1), math.Inf(-1)
+	explained := pooled.Explained()
+	for k := range explained.Views {
+		if r2 := math.Round(100 * explained.R2(k, explained.Rank)); !math.IsNaN(r2) {
+			low, high = min(low, r2), max(high, r2)
+		}
+	}
+	if low < high {
+		return fmt.Sprintf("%.0f to %.0f %%", low, high)
+	}
+	return fmt.Sprintf("%.0f %%", low)
+}

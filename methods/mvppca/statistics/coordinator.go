@@ -1,0 +1,177 @@
+package statistics
+
+import (
+	"fmt"
+	"math"
+
+	"parley/method"
+	"parley/method/rounds"
+	"parley/methods/mvppca/halves"
+	"parley/methods/mvppca/message"
+	"parley/methods/mvppca/moments"
+	"parley/methods/mvppca/options"
+	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/use"
+	"parley/privacy"
+)
+
+// Coordinator is the coordinator's half of a study of noised statistics.
+func Coordinator(set options.Setup) (method.Coordinator, error) {
+	noised, err := newDeclared(set)
+	if err != nil {
+		return nil, err
+	}
+	return halves.NewCoordinator(set, way{halves.Common{Setup: set}, noised}), nil
+}
+
+// way makes the model of noised sums, released once, and asks for its
+// diagnostics if the plan spends a share on them.
+type way struct {
+	halves.Common
+	noised *declared // what every site releases
+}
+
+// record is what the coordinator keeps of the releases.
+type record struct {
+	Pooled   *message.Assessment     `cbor:"pooled"`   // the variance explained by the noised sums
+	Released map[string]*siteSums    `cbor:"released"` // by site
+	Checked  map[string]*checkAnswer `cbor:"checked"`  // diagnostics of the model, of the sites that gave any
+}
+
+func (way) Record() any {
+	return &record{Released: map[string]*siteSums{}, Checked: map[string]*checkAnswer{}}
+}
+
+func own(s *halves.State) *record { return s.Own.(*record) }
+
+func (c way) Steps() int {
+	if c.noised.check != nil {
+		return 2
+	}
+	return 1
+}
+
+func (c way) Begin(s *halves.State) ([]method.Task, method.Info, error) {
+	tasks, err := c.Ask(s, options.TaskStatistics, func(string) (any, error) { return Task{}, nil })
+	return tasks, nil, err
+}
+
+func (c way) Advance(s *halves.State) ([]method.Task, method.Info, error) {
+	switch s.Phase {
+	case options.TaskStatistics:
+		return c.statistics(s)
+	case options.TaskCheck:
+		return c.checked(s)
+	}
+	return nil, nil, fmt.Errorf("unknown phase %q", s.Phase)
+}
+
+func (c way) Receive(a method.Contribution) ([]byte, error) {
+	switch a.Kind {
+	case options.TaskStatistics:
+		sent := new(Answer)
+		if err := rounds.Decode(a, sent); err != nil {
+			return nil, err
+		}
+		x := &siteSums{Lenses: sent.Lenses}
+		for i, to := range []*privacy.Noised{&x.Overview, &x.Coarse, &x.Fine} {
+			sum, err := a.Sum(c.noised.sums[i].Name)
+			if err != nil {
+				return nil, err
+			}
+			*to = *sum
+		}
+		r, err := c.noised.released(x)
+		if err == nil {
+			err = c.noised.follows(r, x.Overview.Floats(0), x.Overview.SD())
+		}
+		return halves.Keep(x, err)
+	case options.TaskCheck:
+		sum, err := rounds.OnlySum(a, moments.SumDiagnostics)
+		if err != nil {
+			return nil, err
+		}
+		x := &checkAnswer{Sum: *sum}
+		return halves.Keep(x, x.check(c.noised))
+	}
+	return nil, fmt.Errorf("no such task")
+}
+
+// EstimatesSpread implements [halves.Way]: noised statistics differ between sites by their
+// noise above all.
+func (c way) EstimatesSpread() bool { return false }
+
+func (c way) Describe(s *halves.State, m *use.Model) {
+	m.Explains(own(s).Pooled.Explained())
+	m.Doubts(s.Doubt)
+}
+
+// statistics makes the model of what all sites released. Nothing after this
+// costs anything, but for the diagnostics if the plan spends a share on them.
+func (c way) statistics(s *halves.State) ([]method.Task, method.Info, error) {
+	var releases []moments.Released
+	sites, all, err := halves.Answers(c.Common, s, func(_ string, a *siteSums) error {
+		r, err := c.noised.released(a)
+		if err == nil {
+			releases = append(releases, *r)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	repaired, err := moments.Repair(c.Layout, releases, c.Plan.Seed)
+	if err != nil {
+		return nil, nil, fmt.Errorf("repairing the sums: %w", err)
+	}
+	fit, err := repaired.Fit(c.Options.Latent)
+	if err != nil {
+		return nil, nil, fmt.Errorf("fitting one model to all sites: %w", err)
+	}
+	if s.Doubt, err = repaired.Uncertainty(fit); err != nil {
+		return nil, nil, err
+	}
+	model, err := ppca.Weak(c.Layout, &fit.Params)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := c.Finish(s, model); err != nil {
+		return nil, nil, err
+	}
+	explained, err := ppca.NewExplained(c.Layout, &model.Params, repaired.Blocks())
+	if err != nil {
+		return nil, nil, err
+	}
+	own(s).Pooled = message.Pooled(explained)
+	for i, name := range sites {
+		own(s).Released[name] = all[i]
+	}
+	info := method.Info{"iterations": float64(fit.Iterations), "subjects, noised": math.Round(subjectsOf(releases))}
+	if c.noised.check != nil {
+		tasks, err := c.askCheck(s)
+		return tasks, info, err
+	}
+	s.Phase = rounds.Done
+	return nil, info, nil
+}
+
+// subjectsOf is the noised number of subjects behind some releases, not below 0.
+func subjectsOf(releases []moments.Released) (n float64) {
+	for i := range releases {
+		for _, lens := range releases[i].Fine {
+			n += lens.Count
+		}
+	}
+	return max(n, 0)
+}
+
+// subjectsSD is the standard deviation of the noise in it.
+func subjectsSD(releases []moments.Released) float64 {
+	variance := 0.0
+	for i := range releases {
+		for _, lens := range releases[i].Fine {
+			variance += lens.CountVar
+		}
+	}
+	return math.Sqrt(variance)
+}
