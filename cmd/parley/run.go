@@ -71,7 +71,7 @@ func runCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			sites, err := local.SiteReports(ctx, config, outcome.Shares)
+			sites, err := outcome.SiteReports(ctx)
 			if err != nil {
 				return err
 			}
@@ -80,7 +80,7 @@ func runCommand() *cobra.Command {
 					return fmt.Errorf("site %s: %w", site, err)
 				}
 			}
-			if err := dir.Write(outcome, time.Now()); err != nil {
+			if err := dir.Write(outcome.Outcome, time.Now()); err != nil {
 				return err
 			}
 			show.close()

@@ -45,7 +45,8 @@ type Host struct {
 	Marks   engine.Marks     // nil if nobody keeps them
 	Options []privacy.Option // of the gate; none but in tests and measuring tools
 
-	mu sync.Mutex // of Census
+	mu     sync.Mutex // of Census and halves
+	halves map[string]method.Site
 }
 
 // ErrChanged means that a study goes on under other terms than those that were
@@ -141,7 +142,7 @@ func (h *Host) Open(ctx context.Context, p *study.Plan) (*engine.Site, error) {
 	if err := h.agree(m, s); err != nil {
 		return nil, err
 	}
-	half, err := m.Site(p, h.Site)
+	half, err := h.half(m, p, s.Digest)
 	if err != nil {
 		return nil, err
 	}
@@ -202,9 +203,32 @@ func (h *Host) Report(ctx context.Context, p *study.Plan, shared []byte) (*metho
 	if h.Data == nil {
 		return nil, h.noData()
 	}
-	half, err := m.Site(p, h.Site)
+	digest, err := p.Digest()
+	if err != nil {
+		return nil, err
+	}
+	half, err := h.half(m, p, digest.String())
 	if err != nil {
 		return nil, err
 	}
 	return half.Report(ctx, shared, h.Data)
+}
+
+// half is the site's half of a study, the same one from its first task to its report: it
+// may remember what one more reading of the rows would give again.
+func (h *Host) half(m method.Method, p *study.Plan, digest string) (method.Site, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if kept := h.halves[digest]; kept != nil {
+		return kept, nil
+	}
+	half, err := m.Site(p, h.Site)
+	if err != nil {
+		return nil, err
+	}
+	if h.halves == nil {
+		h.halves = map[string]method.Site{}
+	}
+	h.halves[digest] = half
+	return half, nil
 }

@@ -54,8 +54,15 @@ func StorePath(stores, site string) string { return filepath.Join(stores, site, 
 // lockName is the file that keeps a second run out of Config.Dir.
 const lockName = "run.lock"
 
+// Outcome is what a run comes to, with the sites that it came from.
+type Outcome struct {
+	*engine.Outcome
+	config Config
+	hosts  map[string]*host.Host
+}
+
 // Run runs the study to its end, or until ctx ends.
-func Run(ctx context.Context, c Config) (out *engine.Outcome, err error) {
+func Run(ctx context.Context, c Config) (out *Outcome, err error) {
 	m, ok := c.Methods.Lookup(c.Plan.Method.Name)
 	if !ok {
 		return nil, fmt.Errorf("method %q is not known", c.Plan.Method.Name)
@@ -80,6 +87,7 @@ func Run(ctx context.Context, c Config) (out *engine.Outcome, err error) {
 		defer func() { err = errors.Join(err, lock.Release()) }()
 		run.Checkpoints = engine.FileCheckpoints(filepath.Join(c.Dir, CheckpointName))
 	}
+	out = &Outcome{config: c, hosts: map[string]*host.Host{}}
 	var refusals []error
 	for _, name := range c.Plan.Sites {
 		if run.Requests[name], err = m.Requests(c.Plan, name); err != nil {
@@ -94,6 +102,7 @@ func Run(ctx context.Context, c Config) (out *engine.Outcome, err error) {
 		if err != nil {
 			return nil, err
 		}
+		out.hosts[name] = h
 		site, err := h.Open(ctx, c.Plan)
 		switch {
 		case errors.Is(err, privacy.ErrRefused):
@@ -110,7 +119,11 @@ func Run(ctx context.Context, c Config) (out *engine.Outcome, err error) {
 		return nil, fmt.Errorf("before the first round: %d of %d sites would take part, and the plan's quorum is %d:\n%w",
 			stay, len(c.Plan.Sites), c.Plan.Quorum, errors.Join(refusals...))
 	}
-	return run.Run(ctx)
+	out.Outcome, err = run.Run(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
 }
 
 // host is a site's side of the run.
@@ -201,25 +214,19 @@ type SiteReport struct {
 
 // SiteReports makes what each site's own people may see, from what the
 // coordinator shared with it, and the site's own rows and ledger.
-func SiteReports(ctx context.Context, c Config, shares map[string][]byte) (map[string]*SiteReport, error) {
-	if _, ok := c.Methods.Lookup(c.Plan.Method.Name); !ok {
-		return nil, fmt.Errorf("method %q is not known", c.Plan.Method.Name)
-	}
+func (o *Outcome) SiteReports(ctx context.Context) (map[string]*SiteReport, error) {
 	reports := map[string]*SiteReport{}
-	for _, name := range c.Plan.Sites {
-		share, ok := shares[name]
+	for _, name := range o.config.Plan.Sites {
+		share, ok := o.Shares[name]
 		if !ok {
 			continue // it left the study
 		}
-		h, err := c.host(name, nil)
-		if err != nil {
-			return nil, err
-		}
 		r := &SiteReport{}
-		if r.Result, err = h.Report(ctx, c.Plan, share); err != nil {
+		var err error
+		if r.Result, err = o.hosts[name].Report(ctx, o.config.Plan, share); err != nil {
 			return nil, fmt.Errorf("reporting to site %s: %w", name, err)
 		}
-		if stores := c.stores(); stores != "" {
+		if stores := o.config.stores(); stores != "" {
 			err := sitestore.Look(StorePath(stores, name), func(s *sitestore.Store) error {
 				r.Ledger, err = ledger.Read(s)
 				return err

@@ -487,7 +487,7 @@ func live(t *testing.T, dir string, seed int, p chaosPlan) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !bytes.Equal(trace0(quiet), trace0(out)) {
+		if !bytes.Equal(trace0(quiet.Outcome), trace0(out)) {
 			t.Error("the result is not that of an undisturbed run")
 		}
 	}

@@ -83,7 +83,7 @@ func TestClusterWhoseLeadersAreKilled(t *testing.T) {
 	must(t, err)
 	out, err := local.Run(t.Context(), local.Config{Plan: plan, Methods: methods, Data: binding.Data})
 	must(t, err)
-	must(t, simulated.Write(out, time.Now()))
+	must(t, simulated.Write(out.Outcome, time.Now()))
 
 	cluster := natstest.NewCluster(t)
 	dir := t.TempDir()

@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"parley/dataset"
-	"parley/engine"
 	"parley/engine/enginetest"
 	"parley/engine/local"
 	"parley/figure"
@@ -128,7 +127,7 @@ func TestRowsOfUnrelatedCodesAreNotKept(t *testing.T) {
 }
 
 // report is what a site's own people get.
-func report(t testing.TB, p *study.Plan, site string, out *engine.Outcome, data map[string]dataset.Source) *method.Result {
+func report(t testing.TB, p *study.Plan, site string, out *local.Outcome, data map[string]dataset.Source) *method.Result {
 	t.Helper()
 	half, err := graffl.Method{}.Site(p, site)
 	if err != nil {

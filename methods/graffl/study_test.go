@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"parley/dataset"
-	"parley/engine"
 	"parley/engine/local"
 	"parley/method"
 	"parley/methods/graffl"
@@ -63,7 +62,7 @@ func twoModes(t testing.TB, p *study.Plan, rows int) map[string]dataset.Source {
 	return out
 }
 
-func run(t testing.TB, c local.Config) *engine.Outcome {
+func run(t testing.TB, c local.Config) *local.Outcome {
 	t.Helper()
 	out, err := local.Run(t.Context(), c)
 	if err != nil {

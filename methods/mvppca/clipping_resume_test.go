@@ -73,7 +73,7 @@ func TestKilledPrivateRunGoesOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if reports, err := local.SiteReports(t.Context(), config, out.Shares); err != nil || len(reports) != len(plan.Sites) {
+	if reports, err := out.SiteReports(t.Context()); err != nil || len(reports) != len(plan.Sites) {
 		t.Errorf("the sites' own reports: %d, %v", len(reports), err)
 	}
 	// From the sites' stores alone the coordinator comes to the same model.

@@ -92,7 +92,7 @@ func TestKilledRunOfNoisedStatisticsGoesOn(t *testing.T) {
 	for share, kinds := range map[float64][]string{0: {"statistics"}, 0.2: {"statistics", "check"}} {
 		c := noised(t, share)
 		releases := map[string]string{} // digest by round and site
-		attempt := func(killAt int) (*engine.Outcome, error) {
+		attempt := func(killAt int) (*local.Outcome, error) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			defer cancel(nil)
 			seen := 0
@@ -113,7 +113,7 @@ func TestKilledRunOfNoisedStatisticsGoesOn(t *testing.T) {
 			return local.Run(ctx, c)
 		}
 		killed := 0
-		var out *engine.Outcome
+		var out *local.Outcome
 		for at := 1; ; at++ {
 			var err error
 			if out, err = attempt(at); err == nil {
@@ -166,7 +166,7 @@ func TestKilledRunOfNoisedStatisticsGoesOn(t *testing.T) {
 				t.Errorf("on %d cores the metrics or the releases are others", cores)
 			}
 		}
-		if reports, err := local.SiteReports(t.Context(), c, out.Shares); err != nil || len(reports) != len(c.Plan.Sites) {
+		if reports, err := out.SiteReports(t.Context()); err != nil || len(reports) != len(c.Plan.Sites) {
 			t.Errorf("the sites' own reports: %d, %v", len(reports), err)
 		}
 	}

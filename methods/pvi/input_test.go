@@ -116,7 +116,7 @@ func TestPrivateStudiesDoNotTellOfBadRows(t *testing.T) {
 		if len(out.Left) > 0 || !m.Private {
 			t.Errorf("%s: left %v", c.options, out.Left)
 		}
-		reports, err := local.SiteReports(t.Context(), config, out.Shares)
+		reports, err := out.SiteReports(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

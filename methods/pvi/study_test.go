@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"parley/dataset"
-	"parley/engine"
 	"parley/engine/local"
 	"parley/method"
 	"parley/methods/pvi"
@@ -109,7 +108,7 @@ func (s sample) config(t testing.TB, p *study.Plan) local.Config {
 	return c
 }
 
-func run(t testing.TB, c local.Config) (*pvi.Model, *engine.Outcome) {
+func run(t testing.TB, c local.Config) (*pvi.Model, *local.Outcome) {
 	t.Helper()
 	out, err := local.Run(t.Context(), c)
 	if err != nil {

@@ -92,7 +92,7 @@ func federateNamed(ctx context.Context, names []string, sites []dataset.Source, 
 		return nil, nil, err
 	}
 	m, err := use.LoadModel(file)
-	return m, out, err
+	return m, out.Outcome, err
 }
 
 // federated is federate for cross-validation.

@@ -158,7 +158,7 @@ func (t *scarceTable) study(ctx context.Context, p *study.Plan) error {
 	if err != nil {
 		return err
 	}
-	reports, err := local.SiteReports(ctx, config, out.Shares)
+	reports, err := out.SiteReports(ctx)
 	if err != nil {
 		return err
 	}
