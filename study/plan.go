@@ -93,11 +93,10 @@ type Methods interface {
 }
 
 // Checker is implemented by options that demand more than the types of their
-// fields say. Check reports each demand that the plan does not meet: key is the
-// option it is about (such as "latent"; "" for the method as a whole), what is
-// wrong, and hint what would be right. The plan's Views, Sites and Quorum may be wrong themselves.
+// fields say. Check reports each demand that the plan does not meet. The plan's Views,
+// Sites and Quorum may be wrong themselves.
 type Checker interface {
-	Check(p *Plan, report func(key, what, hint string))
+	Check(p *Plan, report Report)
 }
 
 // Filler is implemented by options with defaults that depend on other options,

@@ -38,7 +38,7 @@ type layer struct {
 	Width int    `json:"width"`
 }
 
-func (o *options) Check(p *study.Plan, report func(key, what, hint string)) {
+func (o *options) Check(p *study.Plan, report study.Report) {
 	if o.Latent < 1 {
 		report("latent", fmt.Sprintf("%d dimensions", o.Latent), "at least 1")
 	}

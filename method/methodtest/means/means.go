@@ -32,7 +32,7 @@ type Method struct{}
 type Options struct{}
 
 // Check implements [study.Checker].
-func (*Options) Check(p *study.Plan, report func(key, what, hint string)) {
+func (*Options) Check(p *study.Plan, report study.Report) {
 	for _, v := range p.Views {
 		for _, f := range v.Features {
 			switch {

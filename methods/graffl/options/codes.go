@@ -160,7 +160,7 @@ func (e *EncoderOptions) Training() suffiae.Options {
 
 // checkEncoder reports whether codes have as many numbers and such a range that a prior
 // can be made of them.
-func (o *Options) checkEncoder(p *study.Plan, report func(key, what, hint string)) (ready bool) {
+func (o *Options) checkEncoder(p *study.Plan, report study.Report) (ready bool) {
 	e := o.Encoder
 	ready = true
 	most := mixture.MaxDim
@@ -181,12 +181,12 @@ func (o *Options) checkEncoder(p *study.Plan, report func(key, what, hint string
 	case EncoderSuffiAE:
 		o.checkSuffiAE(p, report)
 	default:
-		report("encoder.kind", fmt.Sprintf("%q is not known", e.Kind), "one of "+strings.Join(encoders, ", "))
+		report.OneOf("encoder.kind", e.Kind, encoders...)
 	}
 	return ready
 }
 
-func (o *Options) checkProjection(report func(key, what, hint string)) {
+func (o *Options) checkProjection(report study.Report) {
 	e := o.Encoder
 	if !e.Shared {
 		report("encoder.shared", "a projection follows from the plan, and every site has the same", "leave it out")
@@ -202,7 +202,7 @@ func (o *Options) checkProjection(report func(key, what, hint string)) {
 	}
 }
 
-func (o *Options) checkSuffiAE(p *study.Plan, report func(key, what, hint string)) {
+func (o *Options) checkSuffiAE(p *study.Plan, report study.Report) {
 	e := o.Encoder
 	if p.Privacy.Differential() {
 		report("encoder.kind", "an encoder that is trained on rows tells of them, and no noise hides that", "kind: "+EncoderProjection+", or no encoder")
@@ -225,7 +225,7 @@ func (o *Options) checkSuffiAE(p *study.Plan, report func(key, what, hint string
 	}
 }
 
-func (o *Options) checkScarce(p *study.Plan, report func(key, what, hint string)) {
+func (o *Options) checkScarce(p *study.Plan, report study.Report) {
 	s := o.Scarce
 	switch y := s.Outcome; {
 	case y.Column == "":
@@ -248,7 +248,7 @@ func (o *Options) checkScarce(p *study.Plan, report func(key, what, hint string)
 	}
 }
 
-func (o *Options) checkCalibration(report func(key, what, hint string)) {
+func (o *Options) checkCalibration(report study.Report) {
 	switch n := o.Calibration; {
 	case n == 0:
 	case o.Variant != VariantLandmark:

@@ -7,8 +7,6 @@ package options
 import (
 	"fmt"
 	"math"
-	"slices"
-	"strings"
 
 	"parley/methods/graffl/landmark"
 	"parley/methods/graffl/mixture"
@@ -155,9 +153,8 @@ func scatteredShare(n, d int) float64 {
 }
 
 // Check holds the options against the plan.
-func (o *Options) Check(p *study.Plan, report func(key, what, hint string)) {
-	if !slices.Contains(variants, o.Variant) {
-		report("variant", fmt.Sprintf("%q is not known", o.Variant), "one of "+strings.Join(variants, ", "))
+func (o *Options) Check(p *study.Plan, report study.Report) {
+	if !report.OneOf("variant", o.Variant, variants...) {
 		return
 	}
 	if o.Components < 1 || o.Components > mixture.MaxComponents {
@@ -190,7 +187,7 @@ func (o *Options) Check(p *study.Plan, report func(key, what, hint string)) {
 }
 
 // checkOthers refuses options of another variant, and privacy where there is none.
-func (o *Options) checkOthers(p *study.Plan, report func(key, what, hint string)) {
+func (o *Options) checkOthers(p *study.Plan, report study.Report) {
 	for _, x := range []struct {
 		key, variant string
 		there        bool
@@ -210,7 +207,7 @@ func (o *Options) checkOthers(p *study.Plan, report func(key, what, hint string)
 }
 
 // checkFeatures wants a public range of every number that a box is made of.
-func (o *Options) checkFeatures(p *study.Plan, report func(key, what, hint string)) bool {
+func (o *Options) checkFeatures(p *study.Plan, report study.Report) bool {
 	ok := true
 	ranges, use := true, "which the prior and the landmarks are made of"
 	switch d := Features(p); {
@@ -254,7 +251,7 @@ func (o *Options) checkFeatures(p *study.Plan, report func(key, what, hint strin
 	return ok
 }
 
-func (o *Options) checkPrior(p *study.Plan, report func(key, what, hint string)) bool {
+func (o *Options) checkPrior(p *study.Plan, report study.Report) bool {
 	ok := true
 	// Beyond these, weights or covariances drawn from the prior are not numbers any more
 	// that a sampler can go on from.
@@ -276,7 +273,7 @@ func (o *Options) checkPrior(p *study.Plan, report func(key, what, hint string))
 const maxNumbers = 1 << 23
 
 // checkSize refuses samples that nobody has room for.
-func (o *Options) checkSize(p *study.Plan, report func(key, what, hint string)) {
+func (o *Options) checkSize(p *study.Plan, report study.Report) {
 	parameters, key := o.Draws, "draws"
 	switch {
 	case o.Variant == VariantPublished && o.Published != nil:
@@ -291,7 +288,7 @@ func (o *Options) checkSize(p *study.Plan, report func(key, what, hint string)) 
 	}
 }
 
-func (o *Options) checkLandmark(p *study.Plan, ready bool, report func(key, what, hint string)) {
+func (o *Options) checkLandmark(p *study.Plan, ready bool, report study.Report) {
 	if o.Draws < 64 || o.Draws > MaxDraws {
 		report("draws", fmt.Sprintf("a sample of %d parameters", o.Draws), fmt.Sprintf("from 64 to %d", MaxDraws))
 	}

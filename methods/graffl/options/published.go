@@ -1,6 +1,10 @@
 package options
 
-import "fmt"
+import (
+	"fmt"
+
+	"parley/study"
+)
 
 // PublishedOptions are those of Algorithm 2.
 type PublishedOptions struct {
@@ -25,7 +29,7 @@ func (o *Options) fillPublished(missing func(key string) bool) {
 	}
 }
 
-func (o *Options) checkPublished(report func(key, what, hint string)) {
+func (o *Options) checkPublished(report study.Report) {
 	q := o.Published
 	switch {
 	case q == nil:

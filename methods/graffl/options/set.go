@@ -5,6 +5,7 @@ import (
 
 	"parley/methods/graffl/abc"
 	"parley/methods/graffl/mixture"
+	"parley/study"
 )
 
 // SetOptions are those of variant set: see [abc.SetChoices] and [mixture.Discrepancy]. Distances are
@@ -49,7 +50,7 @@ func (o *Options) fillSet(missing func(key string) bool) {
 	}
 }
 
-func (o *Options) checkSet(report func(key, what, hint string)) {
+func (o *Options) checkSet(report study.Report) {
 	q := o.Set
 	if q == nil {
 		report("set", "missing", "discrepancy, particles, proposals, rows, keep and least_acceptance")

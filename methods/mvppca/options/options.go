@@ -158,20 +158,10 @@ func (p *InitialPrior) fill(from InitialPrior, missing func(key string) bool) {
 }
 
 // Check holds the options against the plan.
-func (o *Options) Check(p *study.Plan, report func(key, what, hint string)) {
-	oneOf := func(key, value string, allowed ...string) {
-		if !slices.Contains(allowed, value) {
-			report(key, fmt.Sprintf("%q is not known", value), "one of "+strings.Join(allowed, ", "))
-		}
-	}
-	atLeast := func(key string, value, least int) {
-		if value < least {
-			report(key, fmt.Sprintf("%d is too few", value), fmt.Sprintf("at least %d", least))
-		}
-	}
-	oneOf("variant", o.Variant, Federated, PublishedVariant)
-	oneOf("scaling", o.Scaling, Scalings...)
-	oneOf("noise", o.Noise, "view", "feature")
+func (o *Options) Check(p *study.Plan, report study.Report) {
+	report.OneOf("variant", o.Variant, Federated, PublishedVariant)
+	report.OneOf("scaling", o.Scaling, Scalings...)
+	report.OneOf("noise", o.Noise, "view", "feature")
 	o.checkMechanism(p, report)
 	features := 0
 	for _, v := range p.Views {
@@ -184,7 +174,7 @@ func (o *Options) Check(p *study.Plan, report func(key, what, hint string)) {
 		report("latent", fmt.Sprintf("%d factors for %d features", o.Latent, features), "fewer factors than features")
 	}
 	if o.Mechanism != MechanismStatistics {
-		atLeast("iterations", o.Iterations, 1)
+		report.AtLeast("iterations", o.Iterations, 1)
 	}
 	for k, v := range p.Views {
 		for j, f := range v.Features {
@@ -199,19 +189,19 @@ func (o *Options) Check(p *study.Plan, report func(key, what, hint string)) {
 		}
 	}
 	if o.Variant == PublishedVariant {
-		o.checkPublished(p, report, oneOf, atLeast)
+		o.checkPublished(p, report)
 		return
 	}
 	if o.Published != nil {
 		report("published", "these options belong to the published variant", "variant: published, or leave them out")
 	}
 	if o.Mechanism == MechanismStatistics {
-		o.checkStatistics(p, report, atLeast)
+		o.checkStatistics(p, report)
 		return
 	}
-	atLeast("rounds", o.Rounds, 0)
+	report.AtLeast("rounds", o.Rounds, 0)
 	if o.Latent > 0 { // else its default is wrong too
-		atLeast("local_rank", o.LocalRank, 1)
+		report.AtLeast("local_rank", o.LocalRank, 1)
 	}
 	if o.Scaling == ScaleSiteRange {
 		report("scaling", fmt.Sprintf("%q gives every site other units, which only the published variant puts up with", ScaleSiteRange), "one of "+strings.Join(Scalings[:4], ", "))
@@ -224,8 +214,8 @@ func (o *Options) Check(p *study.Plan, report func(key, what, hint string)) {
 	}
 }
 
-func (o *Options) checkPublished(p *study.Plan, report func(key, what, hint string), oneOf func(string, string, ...string), atLeast func(string, int, int)) {
-	atLeast("rounds", o.Rounds, 1)
+func (o *Options) checkPublished(p *study.Plan, report study.Report) {
+	report.AtLeast("rounds", o.Rounds, 1)
 	if o.Noise == "feature" {
 		report("noise", "the published variant has one noise variance per view", "noise: view, or variant: federated")
 	}
@@ -240,21 +230,18 @@ func (o *Options) checkPublished(p *study.Plan, report func(key, what, hint stri
 		report("published", "missing", "first_iterations, initial and restart")
 		return
 	}
-	atLeast("published.first_iterations", q.FirstIterations, 1)
-	oneOf("published.initial", q.Initial, "random", "prior")
-	oneOf("published.restart", q.Restart, "draw", "mean")
+	report.AtLeast("published.first_iterations", q.FirstIterations, 1)
+	report.OneOf("published.initial", q.Initial, "random", "prior")
+	report.OneOf("published.restart", q.Restart, "draw", "mean")
 	if q.Prior != nil {
 		if q.Initial != "prior" {
 			report("published.prior", "is used only with initial: prior", "initial: prior, or leave it out")
 		}
-		for _, c := range []struct {
-			key   string
-			value float64
-		}{{"loading_sd", q.Prior.LoadingSD}, {"mean_sd", q.Prior.MeanSD}, {"noise_alpha", q.Prior.NoiseAlpha}, {"noise_beta", q.Prior.NoiseBeta}} {
-			if !(c.value > 0) {
-				report("published.prior."+c.key, fmt.Sprintf("%v is not positive", c.value), "a positive number")
-			}
-		}
+		prior := report.Within("published.prior")
+		prior.Positive("loading_sd", q.Prior.LoadingSD)
+		prior.Positive("mean_sd", q.Prior.MeanSD)
+		prior.Positive("noise_alpha", q.Prior.NoiseAlpha)
+		prior.Positive("noise_beta", q.Prior.NoiseBeta)
 	}
 	for i, s := range q.SiteIterations {
 		at := fmt.Sprintf("published.site_iterations[%d]", i)
@@ -264,7 +251,7 @@ func (o *Options) checkPublished(p *study.Plan, report func(key, what, hint stri
 		if slices.ContainsFunc(q.SiteIterations[:i], func(o SiteIterations) bool { return o.Site == s.Site }) {
 			report(at+".site", fmt.Sprintf("site %s is named twice", s.Site), "one entry for each site")
 		}
-		atLeast(at+".iterations", s.Iterations, 1)
+		report.AtLeast(at+".iterations", s.Iterations, 1)
 	}
 }
 

@@ -189,21 +189,16 @@ func (o *Options) defaultPrior() InitialPrior {
 }
 
 // checkMechanism holds the mechanism against the plan's privacy and the other options.
-func (o *Options) checkMechanism(p *study.Plan, report func(key, what, hint string)) {
+func (o *Options) checkMechanism(p *study.Plan, report study.Report) {
 	if !p.Privacy.Differential() {
 		if o.Mechanism != "" {
 			report("mechanism", "noises releases, and the plan has no differential protection", "privacy: {protection: differential, …}, or leave it out")
 		}
-		for key, given := range map[string]bool{"clipping": o.Clipping != nil, "statistics": o.Statistics != nil} {
-			if given {
-				report(key, "belongs to the private mechanisms, and the plan has no differential protection", "privacy: {protection: differential, …}, or leave it out")
-			}
-		}
+		report.Absent("belongs to the private mechanisms, and the plan has no differential protection", "privacy: {protection: differential, …}, or leave it out",
+			map[string]bool{"clipping": o.Clipping != nil, "statistics": o.Statistics != nil})
 		return
 	}
-	all := []string{MechanismStatistics, MechanismJoint, MechanismDifference}
-	if !slices.Contains(all, o.Mechanism) {
-		report("mechanism", fmt.Sprintf("%q is not known", o.Mechanism), "one of "+strings.Join(all, ", "))
+	if !report.OneOf("mechanism", o.Mechanism, MechanismStatistics, MechanismJoint, MechanismDifference) {
 		return
 	}
 	if needs := map[bool]string{true: PublishedVariant, false: Federated}[o.Clips()]; o.Variant != needs && slices.Contains([]string{Federated, PublishedVariant}, o.Variant) {
@@ -237,16 +232,11 @@ func (o *Options) checkMechanism(p *study.Plan, report func(key, what, hint stri
 		report("clipping", "missing", "noise_floor, and the options of the mechanism")
 		return
 	}
-	o.Clipping.check(o.Mechanism, p, func(key, what, hint string) { report("clipping."+key, what, hint) })
+	o.Clipping.check(o.Mechanism, p, report.Within("clipping"))
 }
 
-func (c *ClippingOptions) check(mechanism string, p *study.Plan, report func(key, what, hint string)) {
-	positive := func(key string, x float64) {
-		if !(x > 0) || math.IsInf(x, 1) {
-			report(key, fmt.Sprintf("%v is not positive", x), "a positive number")
-		}
-	}
-	positive("noise_floor", c.NoiseFloor)
+func (c *ClippingOptions) check(mechanism string, p *study.Plan, report study.Report) {
+	report.Positive("noise_floor", c.NoiseFloor)
 	c.checkLacking(p, report)
 	if c.Joint != nil && mechanism != MechanismJoint {
 		report("joint", "belongs to mechanism "+MechanismJoint, "leave it out")
@@ -261,19 +251,19 @@ func (c *ClippingOptions) check(mechanism string, p *study.Plan, report func(key
 		report("difference", "missing", "first_round, mean, loadings and noise_variance")
 	case mechanism == MechanismJoint:
 		j := c.Joint
-		positive("joint.bound", j.Bound)
-		positive("joint.mean_scale", j.Mean)
-		positive("joint.loading_scale", j.Loadings)
-		positive("joint.variance_scale", j.Noise)
+		report.Positive("joint.bound", j.Bound)
+		report.Positive("joint.mean_scale", j.Mean)
+		report.Positive("joint.loading_scale", j.Loadings)
+		report.Positive("joint.variance_scale", j.Noise)
 		if p.Privacy.Total == nil && p.Privacy.PerRelease != nil && !(p.Privacy.PerRelease.Delta < 0.5) {
 			report("joint", fmt.Sprintf("Theorem 5 has no noise for δ = %v", p.Privacy.PerRelease.Delta), "privacy.per_release with δ below 0.5")
 		}
 	default:
-		c.Difference.check(p, positive, func(key, what, hint string) { report("difference."+key, what, hint) })
+		c.Difference.check(p, report.Within("difference"))
 	}
 }
 
-func (d *DifferenceOptions) check(p *study.Plan, positive func(string, float64), report func(key, what, hint string)) {
+func (d *DifferenceOptions) check(p *study.Plan, report study.Report) {
 	switch d.FirstRound {
 	case FirstFromPrior:
 	case FirstInClear:
@@ -283,9 +273,9 @@ func (d *DifferenceOptions) check(p *study.Plan, positive func(string, float64),
 	default:
 		report("first_round", fmt.Sprintf("%q is not known", d.FirstRound), FirstFromPrior+", or "+FirstInClear+" to repeat the paper, without any guarantee")
 	}
-	positive("difference.mean.constant", d.Mean.Constant)
-	positive("difference.loadings.constant", d.Loadings.Constant)
-	positive("difference.noise_variance.constant", d.Noise.Constant)
+	report.Positive("mean.constant", d.Mean.Constant)
+	report.Positive("loadings.constant", d.Loadings.Constant)
+	report.Positive("noise_variance.constant", d.Noise.Constant)
 	budgets := []struct {
 		key   string
 		value float64
@@ -306,7 +296,7 @@ func (d *DifferenceOptions) check(p *study.Plan, positive func(string, float64),
 }
 
 // checkLacking demands that every view is held somewhere, and every site holds one.
-func (c *ClippingOptions) checkLacking(p *study.Plan, report func(key, what, hint string)) {
+func (c *ClippingOptions) checkLacking(p *study.Plan, report study.Report) {
 	lacks := map[string]int{}
 	for i, s := range c.Lacking {
 		at := fmt.Sprintf("lacking[%d]", i)
@@ -359,15 +349,9 @@ func (o *Options) ViewsAt(p *study.Plan, site string) []int {
 }
 
 // checkStatistics holds the options against one release and no rounds.
-func (o *Options) checkStatistics(p *study.Plan, report func(key, what, hint string), atLeast func(string, int, int)) {
-	for _, c := range []struct {
-		key   string
-		given bool
-	}{{"rounds", o.Rounds != 0}, {"iterations", o.Iterations != 0}, {"local_rank", o.LocalRank != 0}, {"tolerance", o.Tolerance != nil}} {
-		if c.given {
-			report(c.key, fmt.Sprintf("has no meaning for mechanism %q: sites release once, and all fitting is the coordinator's", MechanismStatistics), "leave it out")
-		}
-	}
+func (o *Options) checkStatistics(p *study.Plan, report study.Report) {
+	report.Absent(fmt.Sprintf("has no meaning for mechanism %q: sites release once, and all fitting is the coordinator's", MechanismStatistics), "leave it out",
+		map[string]bool{"rounds": o.Rounds != 0, "iterations": o.Iterations != 0, "local_rank": o.LocalRank != 0, "tolerance": o.Tolerance != nil})
 	if o.Scaling == ScaleNone {
 		report("scaling", fmt.Sprintf("mechanism %q clips values to their public ranges", MechanismStatistics), "range, with the range of every feature in the plan")
 	}
@@ -384,7 +368,7 @@ func (o *Options) checkStatistics(p *study.Plan, report func(key, what, hint str
 		report("statistics", "missing", "minimum, the number of subjects that a pattern of views needs")
 		return
 	}
-	atLeast("statistics.minimum", o.Statistics.Minimum, 1)
+	report.AtLeast("statistics.minimum", o.Statistics.Minimum, 1)
 }
 
 // StatisticsOptions are those of [MechanismStatistics].

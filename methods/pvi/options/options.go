@@ -212,20 +212,16 @@ func (o *Options) AllRows() (n int) {
 }
 
 // Check holds the options against the plan.
-func (o *Options) Check(p *study.Plan, report func(key, what, hint string)) {
+func (o *Options) Check(p *study.Plan, report study.Report) {
 	c := optionCheck{o, p, report}
-	c.oneOf("variant", o.Variant, variants)
-	c.oneOf("schedule", o.Schedule, schedules)
-	c.oneOf("missing", o.Missing, []string{string(gvi.Neutral), string(gvi.Refuse)})
+	c.report.OneOf("variant", o.Variant, variants...)
+	c.report.OneOf("schedule", o.Schedule, schedules...)
+	report.OneOf("missing", o.Missing, string(gvi.Neutral), string(gvi.Refuse))
 	c.outcome()
 	c.scaling()
 	c.positive("prior_variance", o.PriorVariance)
-	if o.Rounds < 1 {
-		report("rounds", fmt.Sprintf("%d updates of each site are too few", o.Rounds), "at least 1")
-	}
-	if !(o.Damping > 0 && o.Damping <= 1) {
-		report("damping", fmt.Sprintf("%v of a change cannot be applied", o.Damping), "above 0, to 1 for all of it")
-	}
+	report.AtLeast("rounds", o.Rounds, 1)
+	report.Share("damping", o.Damping, "of a change cannot be applied")
 	c.rows()
 	c.variant()
 	c.privacy()
@@ -235,20 +231,11 @@ func (o *Options) Check(p *study.Plan, report func(key, what, hint string)) {
 type optionCheck struct {
 	*Options
 	p      *study.Plan
-	report func(key, what, hint string)
-}
-
-func (c *optionCheck) oneOf(key, value string, allowed []string) {
-	if !slices.Contains(allowed, value) {
-		c.report(key, fmt.Sprintf("%q is not known", value), "one of "+strings.Join(allowed, ", "))
-	}
+	report study.Report
 }
 
 func (c *optionCheck) positive(key string, x float64) {
-	switch {
-	case !(x > 0) || !gvi.Finite(x):
-		c.report(key, fmt.Sprintf("%v is not positive and finite", x), "a positive number")
-	case !gvi.Inside(x, 1/Largest, Largest):
+	if c.report.Positive(key, x) && !gvi.Inside(x, 1/Largest, Largest) {
 		c.report(key, fmt.Sprintf("%v cannot be calculated with", x), fmt.Sprintf("a number from %v to %v", 1/Largest, Largest))
 	}
 }
@@ -268,7 +255,7 @@ func (c *optionCheck) outcome() {
 			c.report("outcome.levels", fmt.Sprintf("level %q is empty or there twice", l), "each class once")
 		}
 	}
-	c.oneOf("likelihood", c.Likelihood, likelihoods)
+	c.report.OneOf("likelihood", c.Likelihood, likelihoods...)
 	n := len(y.Levels)
 	switch {
 	case c.Likelihood == LikelihoodLogistic && n != 2:
@@ -290,7 +277,7 @@ func (c *optionCheck) outcome() {
 
 // scaling checks that every number is brought to common units.
 func (c *optionCheck) scaling() {
-	c.oneOf("scaling", c.Scaling, scalings)
+	c.report.OneOf("scaling", c.Scaling, scalings...)
 	if c.Scaling == ScaleStandard && c.p.Privacy.Differential() {
 		c.report("scaling", "pooled means and standard deviations would leave the sites without noise", "scaling: range, or constants that are publicly known")
 	}

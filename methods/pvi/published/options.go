@@ -1,6 +1,6 @@
 package published
 
-import "fmt"
+import "parley/study"
 
 // Options are the settings of a private update. Defaults are those of Table 2 of the
 // paper and of its code.
@@ -46,18 +46,12 @@ func (o *Options) Fill(missing func(key string) bool) {
 
 // Check reports settings that cannot be worked with; positive reports numbers that are
 // not positive.
-func (o *Options) Check(positive func(key string, x float64), report func(key, what, hint string)) {
+func (o *Options) Check(positive func(key string, x float64), report study.Report) {
 	positive("published.noise", o.Noise)
 	positive("published.learning_rate", o.LearningRate)
-	if o.Steps < 1 {
-		report("published.steps", fmt.Sprintf("%d steps", o.Steps), "at least 1")
-	}
-	if o.Draws < 1 {
-		report("published.draws", fmt.Sprintf("%d draws", o.Draws), "at least 1")
-	}
-	if !(o.BatchShare > 0 && o.BatchShare <= 1) {
-		report("published.batch_share", fmt.Sprintf("%v of the rows cannot be in a minibatch", o.BatchShare), "above 0, to 1")
-	}
+	report.AtLeast("published.steps", o.Steps, 1)
+	report.AtLeast("published.draws", o.Draws, 1)
+	report.Share("published.batch_share", o.BatchShare, "of the rows cannot be in a minibatch")
 }
 
 // Fill puts in the paper's settings where the plan has no key of that name.
@@ -72,9 +66,7 @@ func (o *GlobalOptions) Fill(missing func(key string) bool) {
 
 // Check reports settings that cannot be worked with; positive reports numbers that are
 // not positive.
-func (o *GlobalOptions) Check(positive func(key string, x float64), report func(key, what, hint string)) {
+func (o *GlobalOptions) Check(positive func(key string, x float64), report study.Report) {
 	positive("global.learning_rate", o.LearningRate)
-	if !(o.BatchShare > 0 && o.BatchShare <= 1) {
-		report("global.batch_share", fmt.Sprintf("%v of the rows cannot be in a minibatch", o.BatchShare), "above 0, to 1")
-	}
+	report.Share("global.batch_share", o.BatchShare, "of the rows cannot be in a minibatch")
 }
