@@ -10,9 +10,9 @@
 // the report:
 //
 //   - options: what a plan says; setup: what follows from it for both halves
-//   - kernelmeans: variant landmark, the default. Each site releases once its mean kernel
-//     values at public points, noised; the noise is part of the likelihood. After that one
-//     release nothing more is asked of a site.
+//   - landmark: the default variant. Each site releases once its mean kernel values at
+//     public points (landmarks), noised; the noise is part of the likelihood. After that
+//     one release nothing more is asked of a site.
 //   - published: Algorithm 2, for comparison: it does not contract to the posterior, and
 //     gives the rows away
 //   - set: one parameter for each simulated set
@@ -24,7 +24,8 @@
 // And without knowledge of sites:
 //
 //   - mixture: mixtures, priors, samples, matching, discrepancies, linear algebra
-//   - landmark: landmarks, their moments, the posterior given them, its calibration
+//   - kernelmean: kernel means at landmarks, their moments, the posterior given them, its
+//     calibration
 //   - abc: the samplers of the published algorithm and of sets
 //   - inversion: how rows are found again in what was computed from them
 //   - suffiae, augment: the encoder of rows, and what helps a scarce class

@@ -6,7 +6,7 @@ import (
 
 	"parley/methods/graffl/abc"
 	"parley/methods/graffl/inversion"
-	"parley/methods/graffl/landmark"
+	"parley/methods/graffl/kernelmean"
 	"parley/methods/graffl/mixture"
 )
 
@@ -14,7 +14,7 @@ import (
 // landmarks, once; everything after that happens away from them.
 func ExampleLandmarks_Posterior() {
 	lo, hi := []float64{-10}, []float64{10}
-	marks, err := landmark.Grid(lo, hi, []float64{1})
+	marks, err := kernelmean.Grid(lo, hi, []float64{1})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -32,7 +32,7 @@ func ExampleLandmarks_Posterior() {
 		}
 		sums = append(sums, sum) // a session of package privacy adds noise here
 	}
-	observed, err := landmark.Pool(sums, []int{500, 500}, []float64{0, 0})
+	observed, err := kernelmean.Pool(sums, []int{500, 500}, []float64{0, 0})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -42,7 +42,7 @@ func ExampleLandmarks_Posterior() {
 		fmt.Println(err)
 		return
 	}
-	post, err := marks.Posterior(observed, prior, landmark.DefaultSampling(1))
+	post, err := marks.Posterior(observed, prior, kernelmean.DefaultSampling(1))
 	if err != nil {
 		fmt.Println(err)
 		return

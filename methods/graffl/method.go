@@ -3,7 +3,7 @@ package graffl
 import (
 	"parley/internal/vectors"
 	"parley/method"
-	"parley/methods/graffl/kernelmeans"
+	"parley/methods/graffl/landmark"
 	"parley/methods/graffl/options"
 	"parley/methods/graffl/published"
 	"parley/methods/graffl/set"
@@ -63,7 +63,7 @@ func variantOf(s *setup.Setup) setup.Variant {
 	case options.VariantSet:
 		return set.Variant{}
 	}
-	return kernelmeans.Variant{}
+	return landmark.Variant{}
 }
 
 // Revision implements [method.Method].

@@ -14,7 +14,7 @@ import (
 	"parley/method"
 	"parley/method/fitted"
 	"parley/methods/graffl/augment"
-	"parley/methods/graffl/landmark"
+	"parley/methods/graffl/kernelmean"
 	"parley/methods/graffl/setup"
 	"parley/methods/graffl/stages"
 	"parley/methods/graffl/suffiae"
@@ -250,7 +250,7 @@ func TestDamagedStatesOfPhasesAreRefused(t *testing.T) {
 		"none":             func(s *stagedState) { s.Linear["a"] = nil },
 		"scores":           func(s *stagedState) { s.Worth["a"] = &worthAnswer{Gain: 3} },
 		"scores of nobody": func(s *stagedState) { s.Worth["z"] = &worthAnswer{} },
-		"ranks":            func(s *stagedState) { s.Ranks = constant(len(landmark.QuantityNames(1)), 0.5) },
+		"ranks":            func(s *stagedState) { s.Ranks = constant(len(kernelmean.QuantityNames(1)), 0.5) },
 		"a part of them":   func(s *stagedState) { s.Ranks = constant(1, 0.5) },
 		"variant": func(s *stagedState) {
 			v := unpack[landmarkState](t, s.Variant)

@@ -8,7 +8,7 @@ import (
 	"parley/method"
 	"parley/method/adversary"
 	"parley/methods/graffl/inversion"
-	"parley/methods/graffl/kernelmeans"
+	"parley/methods/graffl/landmark"
 	"parley/methods/graffl/options"
 	"parley/methods/graffl/setup"
 	"parley/privacy/account"
@@ -76,7 +76,7 @@ func (a *attacker) smallSites(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			tasks, err := kernelmeans.Ask(s.Plan.Sites[j : j+1])
+			tasks, err := landmark.Ask(s.Plan.Sites[j : j+1])
 			if err != nil {
 				return err
 			}
@@ -146,7 +146,7 @@ const others = 10
 // tellApart releases two neighbouring data sets, which are as unlike as may be, again
 // and again, and decides for each release by the likelihood ratio which it was of.
 func (a *attacker) tellApart(ctx context.Context, s *setup.Setup) (*adversary.ToldApart, error) {
-	one, two := kernelmeans.Worst(s, a.target.Adjacency)
+	one, two := landmark.Worst(s, a.target.Adjacency)
 	common := a.sites[0][:min(len(a.sites[0]), others*a.dim)]
 	base := make([]float64, s.Marks.Len())
 	phi := make([]float64, s.Marks.Len())
@@ -168,12 +168,12 @@ func (a *attacker) tellApart(ctx context.Context, s *setup.Setup) (*adversary.To
 		rows[1] = rows[0]
 		sites[1] = slices.Concat(common, two)
 	}
-	tasks, err := kernelmeans.Ask(s.Plan.Sites[:1])
+	tasks, err := landmark.Ask(s.Plan.Sites[:1])
 	if err != nil {
 		return nil, err
 	}
 	told := &adversary.ToldApart{Epsilon: s.Plan.Privacy.Total.Epsilon, Delta: s.Plan.Privacy.Total.Delta, Adjacency: a.target.Adjacency}
-	told.Allowed, told.Mechanism = inversion.MostAdvantage(told.Epsilon, told.Delta), kernelmeans.Best(kernelmeans.Visible(s))
+	told.Allowed, told.Mechanism = inversion.MostAdvantage(told.Epsilon, told.Delta), landmark.Best(landmark.Visible(s))
 	for world, rowsOf := range sites {
 		data, err := a.source(rowsOf)
 		if err != nil {
@@ -184,7 +184,7 @@ func (a *attacker) tellApart(ctx context.Context, s *setup.Setup) (*adversary.To
 			if err != nil {
 				return nil, err
 			}
-			r, err := kernelmeans.Open(s, c)
+			r, err := landmark.Open(s, c)
 			if err != nil {
 				return nil, err
 			}
@@ -211,7 +211,7 @@ func (a *attacker) tellApart(ctx context.Context, s *setup.Setup) (*adversary.To
 // sumsOf reads a site's sums of φ.
 func sumsOf(s *setup.Setup) func(method.Contribution) ([]float64, error) {
 	return func(answer method.Contribution) ([]float64, error) {
-		r, err := kernelmeans.Open(s, answer)
+		r, err := landmark.Open(s, answer)
 		if err != nil {
 			return nil, err
 		}

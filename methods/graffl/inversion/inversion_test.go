@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"parley/methods/graffl/abc"
-	"parley/methods/graffl/landmark"
+	"parley/methods/graffl/kernelmean"
 	"parley/methods/graffl/mixture"
 	"parley/privacy/account"
 )
@@ -70,7 +70,7 @@ func TestDifferencingLandmarks(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := toyMarks.NormBound()
-	sd := factor * landmark.ReplaceOne(b)
+	sd := factor * kernelmean.ReplaceOne(b)
 	// The worst pair: two rows at landmarks far apart.
 	one, two := make([]float64, toyMarks.Len()), make([]float64, toyMarks.Len())
 	toyMarks.Features(one, toyMarks.Point(65))
@@ -142,7 +142,7 @@ func TestLocateSeveralRows(t *testing.T) {
 		},
 		"no row":      func() ([]float64, error) { return Locate(toyMarks, make([]float64, toyMarks.Len()), 0) },
 		"other sums":  func() ([]float64, error) { return Locate(toyMarks, []float64{1}, 1) },
-		"no landmark": func() ([]float64, error) { return Locate(landmark.Landmarks{Dim: 1}, nil, 1) },
+		"no landmark": func() ([]float64, error) { return Locate(kernelmean.Landmarks{Dim: 1}, nil, 1) },
 	} {
 		if x, err := f(); err == nil {
 			t.Errorf("%s: %v", name, x)

@@ -3,21 +3,21 @@ package inversion
 import (
 	"math/rand/v2"
 
-	"parley/methods/graffl/landmark"
+	"parley/methods/graffl/kernelmean"
 	"parley/methods/graffl/mixture/mixturetest"
 )
 
 // The toy of section 4.2: one mode for each site.
 var (
 	toyPrior, toySites = mixturetest.Prior, mixturetest.Sites
-	toyMarks           = func() landmark.Landmarks {
-		l, _ := landmark.Grid(mixturetest.Lo, mixturetest.Hi, []float64{1.5, 1.5})
+	toyMarks           = func() kernelmean.Landmarks {
+		l, _ := kernelmean.Grid(mixturetest.Lo, mixturetest.Hi, []float64{1.5, 1.5})
 		return l
 	}()
 )
 
 // sums returns a site's sum of φ, with noise of a standard deviation.
-func sums(l landmark.Landmarks, rows []float64, sd float64, r *rand.Rand) []float64 {
+func sums(l kernelmean.Landmarks, rows []float64, sd float64, r *rand.Rand) []float64 {
 	sum, phi := make([]float64, l.Len()), make([]float64, l.Len())
 	for k := 0; k < len(rows); k += l.Dim {
 		l.Features(phi, rows[k:])

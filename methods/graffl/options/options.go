@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"math"
 
-	"parley/methods/graffl/landmark"
+	"parley/methods/graffl/kernelmean"
 	"parley/methods/graffl/mixture"
 	"parley/study"
 )
@@ -116,7 +116,7 @@ func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 		o.fillSet(missing)
 	case VariantLandmark:
 		if missing("draws") {
-			o.Draws = landmark.DefaultSampling(0).Particles
+			o.Draws = kernelmean.DefaultSampling(0).Particles
 		}
 		if o.Landmarks == nil {
 			o.Landmarks = &LandmarkOptions{}
@@ -310,8 +310,8 @@ func (o *Options) checkLandmark(p *study.Plan, ready bool, report study.Report) 
 		report("landmarks", "missing", "bandwidth and scattered")
 	case !(l.Bandwidth > 0 && l.Bandwidth <= 1):
 		report("landmarks.bandwidth", fmt.Sprintf("%v of a feature's range", l.Bandwidth), "above 0, to 1")
-	case l.Scattered < 0 || l.Scattered > landmark.MaxLandmarks:
-		report("landmarks.scattered", fmt.Sprintf("%d landmarks", l.Scattered), fmt.Sprintf("from 1 to %d; 0 for a grid", landmark.MaxLandmarks))
+	case l.Scattered < 0 || l.Scattered > kernelmean.MaxLandmarks:
+		report("landmarks.scattered", fmt.Sprintf("%d landmarks", l.Scattered), fmt.Sprintf("from 1 to %d; 0 for a grid", kernelmean.MaxLandmarks))
 	case l.Law != "" && l.Law != LawEven && l.Law != LawNormal:
 		report("landmarks.law", fmt.Sprintf("%q is not known", l.Law), "one of "+LawEven+", "+LawNormal)
 	case l.Law != "" && l.Scattered == 0:
@@ -355,7 +355,7 @@ func (o *Options) BoxPrior(p *study.Plan) (mixture.Prior, error) {
 }
 
 // PlaceLandmarks lays the landmarks.
-func (o *Options) PlaceLandmarks(p *study.Plan) (landmark.Landmarks, error) {
+func (o *Options) PlaceLandmarks(p *study.Plan) (kernelmean.Landmarks, error) {
 	_, lo, hi := o.Box(p)
 	h := make([]float64, len(lo))
 	for i := range h {
@@ -367,9 +367,9 @@ func (o *Options) PlaceLandmarks(p *study.Plan) (landmark.Landmarks, error) {
 		for i := range sd {
 			sd[i] = hi[i] / 4
 		}
-		return landmark.ScatterNormal(sd, h, n)
+		return kernelmean.ScatterNormal(sd, h, n)
 	case n > 0:
-		return landmark.Scatter(lo, hi, h, n)
+		return kernelmean.Scatter(lo, hi, h, n)
 	}
-	return landmark.Grid(lo, hi, h)
+	return kernelmean.Grid(lo, hi, h)
 }

@@ -12,7 +12,7 @@ import (
 	"parley/internal/version"
 	"parley/method"
 	"parley/method/fitted"
-	"parley/methods/graffl/landmark"
+	"parley/methods/graffl/kernelmean"
 	"parley/methods/graffl/mixture"
 	"parley/methods/graffl/options"
 	"parley/methods/graffl/suffiae"
@@ -25,19 +25,19 @@ const ModelFormat = "parley/graffl-model/1"
 // Model is what a study found, as model.json: the sample itself is beside it, in
 // posterior.csv.
 type Model struct {
-	Format  string              `json:"format"`  // ModelFormat
-	Program string              `json:"program"` // what wrote it
-	Plan    string              `json:"plan_sha256"`
-	Study   string              `json:"study"`
-	Seed    uint64              `json:"seed"`
-	Private bool                `json:"private"` // made from noised releases alone
-	Options *options.Options    `json:"options"`
-	Views   []ModelView         `json:"views"`
-	Prior   mixture.Prior       `json:"prior"`
-	Marks   *landmark.Landmarks `json:"landmarks,omitempty"` // variant landmark
-	Encoder *suffiae.Encoder    `json:"encoder,omitempty"`   // that all sites share, where the mixture is of codes
-	Mean    mixture.Mixture     `json:"mean"`                // of the posterior, components matched; of what was accepted in variant published
-	Summed  []ModelParameter    `json:"parameters"`
+	Format  string                `json:"format"`  // ModelFormat
+	Program string                `json:"program"` // what wrote it
+	Plan    string                `json:"plan_sha256"`
+	Study   string                `json:"study"`
+	Seed    uint64                `json:"seed"`
+	Private bool                  `json:"private"` // made from noised releases alone
+	Options *options.Options      `json:"options"`
+	Views   []ModelView           `json:"views"`
+	Prior   mixture.Prior         `json:"prior"`
+	Marks   *kernelmean.Landmarks `json:"landmarks,omitempty"` // variant landmark
+	Encoder *suffiae.Encoder      `json:"encoder,omitempty"`   // that all sites share, where the mixture is of codes
+	Mean    mixture.Mixture       `json:"mean"`                // of the posterior, components matched; of what was accepted in variant published
+	Summed  []ModelParameter      `json:"parameters"`
 }
 
 // ModelView is a view with its features.

@@ -16,7 +16,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"parley/methods/graffl/landmark"
+	"parley/methods/graffl/kernelmean"
 	"parley/methods/graffl/mixture"
 	"parley/methods/graffl/options"
 	"parley/methods/graffl/suffiae"
@@ -32,8 +32,8 @@ type Setup struct {
 	Names   []string  // of what the mixture is of: features, or codes
 	Lo, Hi  []float64 // its public box
 	Prior   mixture.Prior
-	Marks   landmark.Landmarks
-	Scale   float64      // B of [landmark.Landmarks.NormBound]
+	Marks   kernelmean.Landmarks
+	Scale   float64      // B of [kernelmean.Landmarks.NormBound]
 	Sum     *privacy.Sum // what a site releases under differential privacy; nil without it
 	// Encoder makes codes of rows, once it is known: a projection from the start, one that
 	// is trained when it has been.

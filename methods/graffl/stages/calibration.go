@@ -4,13 +4,13 @@ import (
 	"fmt"
 
 	"parley/method"
-	"parley/methods/graffl/landmark"
+	"parley/methods/graffl/kernelmean"
 	"parley/methods/graffl/mixture"
 )
 
 // calibrate runs one replicate.
 func (c *coordinator) calibrate(s *state) (method.Step, error) {
-	n := len(landmark.QuantityNames(c.Prior.Dim()))
+	n := len(kernelmean.QuantityNames(c.Prior.Dim()))
 	done := len(s.Ranks) / n
 	step := method.Step{Progress: done}
 	if done < c.Options.Calibration {
@@ -35,7 +35,7 @@ func (c *coordinator) calibrate(s *state) (method.Step, error) {
 
 // checkRanks checks those of a state.
 func (c *coordinator) checkRanks(s *state, complete bool) error {
-	n := len(landmark.QuantityNames(c.Prior.Dim()))
+	n := len(kernelmean.QuantityNames(c.Prior.Dim()))
 	have, want := len(s.Ranks)/n, c.Options.Calibration
 	if len(s.Ranks)%n != 0 || have > want || complete && want > 0 && have < want {
 		return fmt.Errorf("%d ranks of a calibration with %d quantities and %d replicates", len(s.Ranks), n, want)
@@ -50,16 +50,16 @@ func (c *coordinator) checkRanks(s *state, complete bool) error {
 
 // calibrated tests the ranks of all replicates.
 func (c *coordinator) calibrated(s *state) ([]mixture.Calibrated, error) {
-	n := len(landmark.QuantityNames(c.Prior.Dim()))
+	n := len(kernelmean.QuantityNames(c.Prior.Dim()))
 	var ranks [][]float64
 	for at := 0; at < len(s.Ranks); at += n {
 		ranks = append(ranks, s.Ranks[at:at+n])
 	}
-	return landmark.Replicate{Prior: c.Prior}.Calibrate(ranks)
+	return kernelmean.Replicate{Prior: c.Prior}.Calibrate(ranks)
 }
 
 // repeated is a variant's coordinator whose study can be repeated with rows of known
 // parameters, once it is done.
 type repeated interface {
-	Replicate(method.State) (landmark.Replicate, error)
+	Replicate(method.State) (kernelmean.Replicate, error)
 }

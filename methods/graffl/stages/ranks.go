@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"parley/figure"
-	"parley/methods/graffl/landmark"
+	"parley/methods/graffl/kernelmean"
 	"parley/methods/graffl/mixture"
 	"parley/methods/graffl/setup"
 )
@@ -20,7 +20,7 @@ const calibrationLevel = 0.01
 // It rests on simulated rows alone and says nothing about any person.
 func calibrationSection(all []mixture.Calibrated, replicates int) figure.Section {
 	return figure.Section{ID: "calibration", Title: "Are the intervals honest?",
-		Lead:  fmt.Sprintf("This very study was repeated %d times with made-up rows: a mixture was drawn from the prior, as many rows as here from it (at most %d), noised sums from them, and a posterior from those. The mixture that was drawn is known, and its place among the posterior's draws should be anywhere with the same probability.", replicates, landmark.MaxReplicateRows),
+		Lead:  fmt.Sprintf("This very study was repeated %d times with made-up rows: a mixture was drawn from the prior, as many rows as here from it (at most %d), noised sums from them, and a posterior from those. The mixture that was drawn is known, and its place among the posterior's draws should be anywhere with the same probability.", replicates, kernelmean.MaxReplicateRows),
 		Items: []figure.Item{{Note: calibrationVerdict(all)}, {Figure: CalibrationRanks(all, replicates)}, {Figure: coverageFigure(all, replicates)}, {Table: calibrationTable(all)}}}
 }
 

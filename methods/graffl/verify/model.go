@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"parley/internal/vectors"
-	"parley/methods/graffl/landmark"
+	"parley/methods/graffl/kernelmean"
 	"parley/methods/graffl/mixture"
 )
 
@@ -250,7 +250,7 @@ func verifySetDistance(file []byte, list *vectors.List) error {
 	if err != nil {
 		return err
 	}
-	marks := landmark.Landmarks{Dim: d, Points: points}
+	marks := kernelmean.Landmarks{Dim: d, Points: points}
 	for range d {
 		marks.Bandwidth = append(marks.Bandwidth, f.Bandwidth)
 	}
@@ -295,7 +295,7 @@ func verifySetDistance(file []byte, list *vectors.List) error {
 		}
 	}
 	list.Equal("landmark_means.by_site", len(f.Means.BySite), len(sums))
-	o, err := landmark.Pool(sums, counts, make([]float64, len(counts)))
+	o, err := kernelmean.Pool(sums, counts, make([]float64, len(counts)))
 	if err != nil {
 		return err
 	}
@@ -316,7 +316,7 @@ func verifySetDistance(file []byte, list *vectors.List) error {
 }
 
 // likelihood checks the moments of a mixture at the landmarks, and its likelihood there.
-func (f *setDistanceFile) likelihood(marks landmark.Landmarks, o landmark.Observation, list *vectors.List) error {
+func (f *setDistanceFile) likelihood(marks kernelmean.Landmarks, o kernelmean.Observation, list *vectors.List) error {
 	m, err := f.Mixture.mixture()
 	if err != nil {
 		return err

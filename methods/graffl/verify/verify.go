@@ -11,7 +11,7 @@ import (
 	"parley/internal/vectors"
 	"parley/methods/graffl/abc"
 	"parley/methods/graffl/inversion"
-	"parley/methods/graffl/landmark"
+	"parley/methods/graffl/kernelmean"
 	"parley/methods/graffl/suffiae"
 	"parley/privacy/account"
 )
@@ -225,7 +225,7 @@ func verifyPrivacy(file []byte, list *vectors.List) error {
 		if n < 1 {
 			return fmt.Errorf("a site of %d rows", n)
 		}
-		got[j] = landmark.ReplaceOne(f.Landmark.Bound) / float64(n)
+		got[j] = kernelmean.ReplaceOne(f.Landmark.Bound) / float64(n)
 	}
 	list.Floats("landmark_sensitivity.l2_replace_one", f.Landmark.L2, got, tolNumber)
 	return nil

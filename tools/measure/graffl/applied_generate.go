@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 
 	"parley/methods/graffl/abc"
-	"parley/methods/graffl/landmark"
+	"parley/methods/graffl/kernelmean"
 	"parley/methods/graffl/mixture"
 	"parley/privacy/account"
 )
@@ -35,16 +35,16 @@ func codePrior(d, k int) (mixture.Prior, error) {
 }
 
 // codeLandmarks are the landmarks over codes of d numbers.
-func codeLandmarks(d int) (landmark.Landmarks, error) {
+func codeLandmarks(d int) (kernelmean.Landmarks, error) {
 	sd, bandwidth := make([]float64, d), make([]float64, d)
 	for i := range d {
 		sd[i] = codeBox / 4
 		bandwidth[i] = sd[i] * max(0.7, float64(d)/5)
 	}
 	if d > 5 {
-		return landmark.ScatterNormal(sd, bandwidth, wideLandmarks)
+		return kernelmean.ScatterNormal(sd, bandwidth, wideLandmarks)
 	}
-	return landmark.ScatterNormal(sd, bandwidth, landmarks)
+	return kernelmean.ScatterNormal(sd, bandwidth, landmarks)
 }
 
 // ceiling samples the exact posterior of one Gaussian given all codes of the scarce
@@ -85,7 +85,7 @@ func fromLandmarks(sites [][]float64, d int, epsilon float64, seed uint64) (*mix
 	}
 	bound := marks.NormBound()
 	r := rand.New(rand.NewPCG(seed, 2))
-	o, phi := landmark.Observation{Mean: make([]float64, marks.Len())}, make([]float64, marks.Len())
+	o, phi := kernelmean.Observation{Mean: make([]float64, marks.Len())}, make([]float64, marks.Len())
 	for _, rows := range sites {
 		for at := 0; at < len(rows); at += d {
 			marks.Features(phi, rows[at:])
@@ -106,7 +106,7 @@ func fromLandmarks(sites [][]float64, d int, epsilon float64, seed uint64) (*mix
 		o.Mean[i] /= o.Rows
 	}
 	o.NoiseVar /= o.Rows * o.Rows
-	sampling := landmark.DefaultSampling(seed)
+	sampling := kernelmean.DefaultSampling(seed)
 	// With few sweeps a sample in eight dimensions has not arrived.
 	sampling.Sweeps = max(sampling.Sweeps, d-1)
 	return marks.Posterior(o, prior, sampling)

@@ -12,7 +12,7 @@ import (
 
 	"parley/figure"
 	"parley/internal/cputime"
-	"parley/methods/graffl/kernelmeans"
+	"parley/methods/graffl/kernelmean"
 	"parley/methods/graffl/landmark"
 	"parley/methods/graffl/mixture"
 	"parley/methods/graffl/stages"
@@ -31,8 +31,8 @@ func calibration(ctx context.Context, args []string) error {
 	replicates := set.Int("replicates", 200, fmt.Sprintf("parameters drawn from the prior, at least %d", leastSets))
 	rows := set.Int("rows", 900, "rows of each replicate, all sites together")
 	epsilons := set.String("epsilon", "0,5", "totals ε to calibrate; 0 for no privacy")
-	draws := set.Int("draws", landmark.DefaultSampling(0).Particles, "parameters in a sample")
-	sweeps := set.Int("sweeps", landmark.DefaultSampling(0).Sweeps, "moves of every parameter after each resampling")
+	draws := set.Int("draws", kernelmean.DefaultSampling(0).Particles, "parameters in a sample")
+	sweeps := set.Int("sweeps", kernelmean.DefaultSampling(0).Sweeps, "moves of every parameter after each resampling")
 	assumed := set.Bool("assumed", false, "draw landmark means from the likelihood's own normal law instead of rows: then only the sampler can fail")
 	out := set.String("out", "", "a folder for pictures; none without")
 	var totals []float64
@@ -43,7 +43,7 @@ func calibration(ctx context.Context, args []string) error {
 		if *replicates < leastSets || *rows < 1 || slices.Min(totals) < 0 {
 			return fmt.Errorf("want at least %d replicates, rows, and no negative ε", leastSets)
 		}
-		return landmark.Sampling{Particles: *draws, Sweeps: *sweeps}.Check()
+		return kernelmean.Sampling{Particles: *draws, Sweeps: *sweeps}.Check()
 	}); err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func calibration(ctx context.Context, args []string) error {
 		if err != nil {
 			return err
 		}
-		c, err := kernelmeans.NewReplicate(p, *rows)
+		c, err := landmark.NewReplicate(p, *rows)
 		if err != nil {
 			return err
 		}
@@ -88,7 +88,7 @@ func calibration(ctx context.Context, args []string) error {
 }
 
 // repeat runs the replicates.
-func repeat(ctx context.Context, c landmark.Replicate, n int) ([]mixture.Calibrated, error) {
+func repeat(ctx context.Context, c kernelmean.Replicate, n int) ([]mixture.Calibrated, error) {
 	var ranks [][]float64
 	for i := range n {
 		if err := ctx.Err(); err != nil {

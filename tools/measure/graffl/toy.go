@@ -18,7 +18,7 @@ import (
 	"parley/internal/cputime"
 	"parley/method"
 	"parley/methods/graffl"
-	"parley/methods/graffl/landmark"
+	"parley/methods/graffl/kernelmean"
 	"parley/methods/graffl/mixture"
 	"parley/privacy/account"
 	"parley/study"
@@ -48,7 +48,7 @@ type toyRow struct {
 func toy(ctx context.Context, args []string) error {
 	set := flag.NewFlagSet("toy", flag.ContinueOnError)
 	sets := set.Int("sets", 50, "data sets of each row, from seeds 1, 2, …; at least 2")
-	draws := set.Int("draws", landmark.DefaultSampling(0).Particles, "parameters in a study's sample")
+	draws := set.Int("draws", kernelmean.DefaultSampling(0).Particles, "parameters in a study's sample")
 	out := set.String("out", "", "a folder for the picture of coverage; none without")
 	places := set.String("rows", "300+300+300,630+180+90,3000+3000+3000", "rows of the three sites, for each part of the table")
 	epsilons := set.String("epsilon", "0,5,1", "totals ε; 0 for no privacy")
@@ -64,7 +64,7 @@ func toy(ctx context.Context, args []string) error {
 		if *sets < 2 || slices.Min(totals) < 0 {
 			return fmt.Errorf("want at least 2 sets, and no negative ε")
 		}
-		return landmark.Sampling{Particles: *draws, Sweeps: 1}.Check()
+		return kernelmean.Sampling{Particles: *draws, Sweeps: 1}.Check()
 	}); err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package kernelmeans
+package landmark
 
 import (
 	"fmt"
@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"parley/figure"
-	"parley/methods/graffl/landmark"
+	"parley/methods/graffl/kernelmean"
 	"parley/methods/graffl/mixture"
 	"parley/methods/graffl/report"
 	"parley/methods/graffl/setup/setuptest"
@@ -40,7 +40,7 @@ func pictured(t *testing.T, k, d int) *view {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := landmark.Observation{Mean: mean, Rows: 500}
+	o := kernelmean.Observation{Mean: mean, Rows: 500}
 	c := &coordinator{s}
 	fit, err := c.Marks.Fit(o, post)
 	if err != nil {

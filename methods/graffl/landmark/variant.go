@@ -1,4 +1,4 @@
-package kernelmeans
+package landmark
 
 import (
 	"parley/method"

@@ -1,4 +1,4 @@
-package kernelmeans
+package landmark
 
 import (
 	"fmt"
@@ -7,7 +7,7 @@ import (
 
 	"parley/figure"
 	"parley/method"
-	"parley/methods/graffl/landmark"
+	"parley/methods/graffl/kernelmean"
 	"parley/methods/graffl/report"
 )
 
@@ -42,8 +42,8 @@ func (c *coordinator) Result(ms method.State) (*method.Result, error) {
 // view is a posterior that was made from landmarks.
 type view struct {
 	report.View
-	observed landmark.Observation
-	fit      *landmark.Fit
+	observed kernelmean.Observation
+	fit      *kernelmean.Fit
 }
 
 func (v *view) metrics() map[string]float64 {
@@ -67,5 +67,5 @@ func (v *view) headline() []figure.Fact {
 	facts = append(facts, v.Weights()...)
 	return append(facts, rows,
 		figure.Fact{Name: fmt.Sprintf("effective sample size, of %d draws", len(v.Posterior.Draws)), Value: fmt.Sprintf("%.0f", v.Posterior.Size)},
-		figure.Fact{Name: fmt.Sprintf("largest residual, sd (below %.1f if it fits)", landmark.LikelyLargest(v.Marks.Len())), Value: fmt.Sprintf("%.1f", v.fit.Largest)})
+		figure.Fact{Name: fmt.Sprintf("largest residual, sd (below %.1f if it fits)", kernelmean.LikelyLargest(v.Marks.Len())), Value: fmt.Sprintf("%.1f", v.fit.Largest)})
 }

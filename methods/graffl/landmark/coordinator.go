@@ -1,4 +1,4 @@
-// Package kernelmeans is variant landmark, the default of graffl: [Variant] has its two
+// Package landmark is variant landmark, the default of graffl: [Variant] has its two
 // halves. Each site releases once the sum over its rows of kernel values at public points
 // (landmarks), and how many rows there are; the coordinator samples the posterior given
 // these sums, and asks for nothing more.
@@ -7,8 +7,8 @@
 // empty. Under differential protection the one sum, which [setup.New] declares with its
 // noise, is clipped and noised by the session (site.go); what arrives is taken as numbers
 // that noise may have moved anywhere (messages.go), and the noise is part of the likelihood
-// (package landmark). attacks.go says in each report what an attacker can do with it.
-package kernelmeans
+// (package kernelmean). attacks.go says in each report what an attacker can do with it.
+package landmark
 
 import (
 	"fmt"
@@ -18,7 +18,7 @@ import (
 	"parley/internal/wire"
 	"parley/method"
 	"parley/method/rounds"
-	"parley/methods/graffl/landmark"
+	"parley/methods/graffl/kernelmean"
 	"parley/methods/graffl/mixture"
 	"parley/methods/graffl/report"
 	"parley/methods/graffl/setup"
@@ -108,8 +108,8 @@ func (c *coordinator) Next(ms method.State) (method.Step, error) {
 }
 
 // observation adds the sites up.
-func (c *coordinator) observation(s *state) (landmark.Observation, error) {
-	o := landmark.Observation{Mean: make([]float64, c.Marks.Len())}
+func (c *coordinator) observation(s *state) (kernelmean.Observation, error) {
+	o := kernelmean.Observation{Mean: make([]float64, c.Marks.Len())}
 	for _, name := range c.Plan.Sites {
 		a := s.Sites[name]
 		if a == nil {
@@ -183,8 +183,8 @@ func (c *coordinator) Draws(ms method.State) (*mixture.Posterior, error) {
 }
 
 // sampling says how the posterior is sampled.
-func sampling(s *setup.Setup) landmark.Sampling {
-	o := landmark.DefaultSampling(s.Seed("posterior"))
+func sampling(s *setup.Setup) kernelmean.Sampling {
+	o := kernelmean.DefaultSampling(s.Seed("posterior"))
 	o.Particles = s.Options.Draws
 	return o
 }

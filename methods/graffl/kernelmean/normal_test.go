@@ -1,4 +1,4 @@
-package landmark
+package kernelmean
 
 import (
 	"math"
