@@ -7,51 +7,16 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"parley/methods/graffl/abc/choices"
 	"parley/methods/graffl/mixture"
 )
-
-// SetChoices say how parameters are learned from set discrepancies.
-type SetChoices struct {
-	Particles int `json:"particles" cbor:"particles"` // 16 to 65536
-	Proposals int `json:"proposals" cbor:"proposals"` // most proposals over the whole run, at least Particles
-	Rows      int `json:"rows" cbor:"rows"`           // rows simulated from each proposal, ≥ 2
-	// Keep is the share of particles below the next threshold, in (0, 1).
-	Keep float64 `json:"keep" cbor:"keep"`
-	// LeastAcceptance stops the run, inside a generation, once so small a share of at
-	// least Particles of its proposals was accepted; 0 never does.
-	LeastAcceptance float64 `json:"least_acceptance" cbor:"least_acceptance"`
-	Seed            uint64  `json:"seed" cbor:"seed"`
-}
-
-// DefaultSetChoices are what 15 000 proposals are best spent on for three components
-// in two dimensions.
-func DefaultSetChoices(seed uint64) SetChoices {
-	return SetChoices{Particles: 128, Proposals: 15000, Rows: 150, Keep: 0.7, LeastAcceptance: 0.01, Seed: seed}
-}
-
-// Check reports what is wrong with the choices.
-func (c SetChoices) Check() error {
-	switch {
-	case c.Particles < 16 || c.Particles > 1<<16:
-		return fmt.Errorf("%d particles: want 16 to 65536", c.Particles)
-	case c.Proposals < c.Particles || c.Proposals > 1<<30:
-		return fmt.Errorf("%d proposals for %d particles: want at least as many, and at most 2³⁰", c.Proposals, c.Particles)
-	case c.Rows < 2 || c.Rows > 1<<20:
-		return fmt.Errorf("%d rows simulated from each proposal: want 2 to 1048576", c.Rows)
-	case !(c.Keep > 0 && c.Keep < 1):
-		return fmt.Errorf("a share of %v kept between generations: want a number between 0 and 1", c.Keep)
-	case !(c.LeastAcceptance >= 0 && c.LeastAcceptance < 1):
-		return fmt.Errorf("a least acceptance of %v: want a number from 0 to below 1", c.LeastAcceptance)
-	}
-	return nil
-}
 
 // Stop is why a run ended.
 type Stop string
 
 const (
 	Running     Stop = ""
-	AllProposed Stop = "proposals"  // all proposals were used
+	allProposed Stop = "proposals"  // all proposals were used
 	FewAccepted Stop = "acceptance" // too few were accepted
 )
 
@@ -77,7 +42,7 @@ type SetParticle struct {
 //	}
 type SMC struct {
 	Prior      mixture.Prior `json:"-" cbor:"prior"`
-	Choices    SetChoices    `json:"-" cbor:"choices"`
+	Choices    choices.Set   `json:"-" cbor:"choices"`
 	Particles  []SetParticle `json:"particles" cbor:"particles"`
 	Generation int           `json:"generation" cbor:"generation"` // 0 while the prior is drawn from
 	Threshold  float64       `json:"threshold" cbor:"threshold"`   // of the generation; +Inf in the first
@@ -91,7 +56,7 @@ type SMC struct {
 }
 
 // NewSMC begins a run.
-func NewSMC(p mixture.Prior, c SetChoices) (*SMC, error) {
+func NewSMC(p mixture.Prior, c choices.Set) (*SMC, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
@@ -120,7 +85,7 @@ func (s *SMC) Check() error {
 		return fmt.Errorf("counts of a run are out of range: next %d, used %d, tried %d, accepted %d", s.Next, s.Used, s.Tried, s.Accepted)
 	case math.IsNaN(s.Threshold) || !(s.Scale > 0) || math.IsInf(s.Scale, 1):
 		return fmt.Errorf("threshold %v and scale %v of a run", s.Threshold, s.Scale)
-	case s.Stopped != Running && s.Stopped != AllProposed && s.Stopped != FewAccepted:
+	case s.Stopped != Running && s.Stopped != allProposed && s.Stopped != FewAccepted:
 		return fmt.Errorf("a run that stopped for %q", string(s.Stopped))
 	case s.Stopped == Running && (s.Used == s.Choices.Proposals || s.Generation == 0 && len(s.Particles) == full):
 		return fmt.Errorf("a run that goes on with nothing to propose: %d of %d proposals used, %d particles in generation %d", s.Used, s.Choices.Proposals, len(s.Particles), s.Generation)
@@ -272,7 +237,7 @@ func (s *SMC) advance() {
 	copies := float64(n) * (1 - s.Choices.Keep)
 	switch {
 	case s.Used >= s.Choices.Proposals:
-		s.Stopped = AllProposed
+		s.Stopped = allProposed
 	case len(s.Particles) < n:
 	case s.Generation > 0 && s.Tried >= n && rate < s.Choices.LeastAcceptance:
 		s.Stopped = FewAccepted

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fxamacker/cbor/v2"
 
+	"parley/methods/graffl/abc/choices"
 	"parley/methods/graffl/mixture"
 )
 
@@ -52,7 +53,7 @@ func TestSetsRecoverTheToy(t *testing.T) {
 			centre.Mean(j)[1] += rows[k+1] / 30
 		}
 	}
-	c := DefaultSetChoices(2)
+	c := choices.DefaultSet(2)
 	c.Rows = 60
 	s, err := NewSMC(toyPrior, c)
 	if err != nil {
@@ -78,7 +79,7 @@ func TestSetsRecoverTheToy(t *testing.T) {
 func TestSetsGoOnFromTheirState(t *testing.T) {
 	sites := toySites(1, []int{5, 5, 5})
 	run := func(through bool) *SMC {
-		s, err := NewSMC(toyPrior, SetChoices{32, 700, 10, 0.5, 0, 3})
+		s, err := NewSMC(toyPrior, choices.Set{Particles: 32, Proposals: 700, Rows: 10, Keep: 0.5, LeastAcceptance: 0, Seed: 3})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -107,7 +108,7 @@ func TestSetsGoOnFromTheirState(t *testing.T) {
 	if !reflect.DeepEqual(a, b) {
 		t.Error("a run that was stored on its way ends elsewhere")
 	}
-	if a.Used != 700 || a.Stopped != AllProposed || a.Generation < 2 || a.Propose(1) != nil {
+	if a.Used != 700 || a.Stopped != allProposed || a.Generation < 2 || a.Propose(1) != nil {
 		t.Errorf("used %d, stopped for %q in generation %d", a.Used, a.Stopped, a.Generation)
 	}
 }
@@ -118,7 +119,7 @@ func TestSetsGoOnFromTheirState(t *testing.T) {
 // from copies: with the fixed seed the largest error is 0.035. If chance decides instead
 // of the prior's ratio, it is 0.083.
 func TestMovesKeepThePrior(t *testing.T) {
-	s, err := NewSMC(toyPrior, SetChoices{1000, 8000, 2, 0.9, 0, 5})
+	s, err := NewSMC(toyPrior, choices.Set{Particles: 1000, Proposals: 8000, Rows: 2, Keep: 0.9, LeastAcceptance: 0, Seed: 5})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +162,7 @@ func TestMovesKeepThePrior(t *testing.T) {
 // What is carried does not grow with proposals.
 func TestSetStateIsFlat(t *testing.T) {
 	sites := toySites(1, []int{5, 5, 5})
-	s, err := NewSMC(toyPrior, SetChoices{32, 4000, 10, 0.5, 0, 3})
+	s, err := NewSMC(toyPrior, choices.Set{Particles: 32, Proposals: 4000, Rows: 10, Keep: 0.5, LeastAcceptance: 0, Seed: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +187,7 @@ func TestSetStateIsFlat(t *testing.T) {
 
 // A run stops inside a generation when hardly a proposal is accepted.
 func TestSetsStopInsideAGeneration(t *testing.T) {
-	s, err := NewSMC(toyPrior, SetChoices{16, 100000, 10, 0.5, 0.2, 3})
+	s, err := NewSMC(toyPrior, choices.Set{Particles: 16, Proposals: 100000, Rows: 10, Keep: 0.5, LeastAcceptance: 0.2, Seed: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,18 +207,18 @@ func TestSetsStopInsideAGeneration(t *testing.T) {
 }
 
 func TestSetsRefuse(t *testing.T) {
-	for want, c := range map[string]SetChoices{
-		"particles":  {1, 100, 10, 0.5, 0, 0},
-		"proposals":  {32, 10, 10, 0.5, 0, 0},
-		"rows":       {32, 100, 1, 0.5, 0, 0},
-		"share":      {32, 100, 10, 1, 0, 0},
-		"acceptance": {32, 100, 10, 0.5, 1, 0},
+	for want, c := range map[string]choices.Set{
+		"particles":  {Particles: 1, Proposals: 100, Rows: 10, Keep: 0.5, LeastAcceptance: 0, Seed: 0},
+		"proposals":  {Particles: 32, Proposals: 10, Rows: 10, Keep: 0.5, LeastAcceptance: 0, Seed: 0},
+		"rows":       {Particles: 32, Proposals: 100, Rows: 1, Keep: 0.5, LeastAcceptance: 0, Seed: 0},
+		"share":      {Particles: 32, Proposals: 100, Rows: 10, Keep: 1, LeastAcceptance: 0, Seed: 0},
+		"acceptance": {Particles: 32, Proposals: 100, Rows: 10, Keep: 0.5, LeastAcceptance: 1, Seed: 0},
 	} {
 		if _, err := NewSMC(toyPrior, c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}
-	s, err := NewSMC(toyPrior, DefaultSetChoices(1))
+	s, err := NewSMC(toyPrior, choices.DefaultSet(1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,7 +234,7 @@ func TestSetsRefuse(t *testing.T) {
 // States that come from elsewhere give errors, never panics, and what Check takes can
 // be used.
 func FuzzSMC(f *testing.F) {
-	s, err := NewSMC(toyPrior, SetChoices{16, 100, 2, 0.5, 0, 1})
+	s, err := NewSMC(toyPrior, choices.Set{Particles: 16, Proposals: 100, Rows: 2, Keep: 0.5, LeastAcceptance: 0, Seed: 1})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -303,7 +304,7 @@ func TestDiscrepancies(t *testing.T) {
 
 func BenchmarkSet(b *testing.B) {
 	sites := toySites(1, toyThirds)
-	s, err := NewSMC(toyPrior, DefaultSetChoices(1))
+	s, err := NewSMC(toyPrior, choices.DefaultSet(1))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -3,12 +3,12 @@ package options
 import (
 	"fmt"
 
-	"parley/methods/graffl/abc"
+	"parley/methods/graffl/abc/choices"
 	"parley/methods/graffl/mixture"
 	"parley/study"
 )
 
-// SetOptions are those of variant set: see [abc.SetChoices] and [mixture.Discrepancy]. Distances are
+// SetOptions are those of variant set: see [choices.Set] and [mixture.Discrepancy]. Distances are
 // in the features' own units: one in large numbers drowns the others.
 type SetOptions struct {
 	Discrepancy     string  `json:"discrepancy"`         // energy (the default) or mmd
@@ -33,7 +33,7 @@ func (o *Options) fillSet(missing func(key string) bool) {
 	if missing("set.discrepancy") {
 		q.Discrepancy = string(mixture.Energy)
 	}
-	c := abc.DefaultSetChoices(0)
+	c := choices.DefaultSet(0)
 	for key, x := range map[string]struct {
 		field *int
 		value int
@@ -79,9 +79,9 @@ func (o *Options) Discrepancy() mixture.Discrepancy {
 }
 
 // Choices are those of the sampler of variant set.
-func (o *Options) Choices(seed uint64) abc.SetChoices {
+func (o *Options) Choices(seed uint64) choices.Set {
 	q := o.Set
-	return abc.SetChoices{Particles: q.Particles, Proposals: q.Proposals, Rows: q.Rows, Keep: q.Keep, LeastAcceptance: q.LeastAcceptance, Seed: seed}
+	return choices.Set{Particles: q.Particles, Proposals: q.Proposals, Rows: q.Rows, Keep: q.Keep, LeastAcceptance: q.LeastAcceptance, Seed: seed}
 }
 
 // SetBatch is how many proposals go to the sites at a time.
