@@ -9,6 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"parley/figure"
 	"parley/privacy"
 	"parley/privacy/ledger"
 	"parley/study"
@@ -27,7 +28,7 @@ func (p *Preview) Text(w io.Writer) error {
 	}
 	t.line(0, fmt.Sprintf("Study %s (%.12s)%s", p.Name, p.Study, who))
 	t.line(1, p.Question)
-	t.line(1, fmt.Sprintf("%s: %s. This site is %s. The study ends if fewer than %d of them are left.", count(len(p.Sites), "site"), names(p.Sites), p.Site, p.Quorum))
+	t.line(1, fmt.Sprintf("%s: %s. This site is %s. The study ends if fewer than %d of them are left.", figure.Plural(len(p.Sites), "site"), names(p.Sites), p.Site, p.Quorum))
 
 	t.head("What it computes")
 	t.line(1, p.Describes)
@@ -35,7 +36,7 @@ func (p *Preview) Text(w io.Writer) error {
 
 	t.head("What it reads here")
 	if len(p.Problems) == 0 {
-		t.line(1, count(p.Subjects, "subject")+", and of each:")
+		t.line(1, figure.Plural(p.Subjects, "subject")+", and of each:")
 	}
 	for _, v := range p.Views {
 		t.item(p.view(v))
@@ -48,7 +49,7 @@ func (p *Preview) Text(w io.Writer) error {
 	for _, l := range p.Requests {
 		t.request(l)
 	}
-	t.line(1, fmt.Sprintf("In total at most %s, about %s.", count(p.Numbers, "number"), size(8*float64(p.Numbers))))
+	t.line(1, fmt.Sprintf("In total at most %s, about %s.", figure.Plural(p.Numbers, "number"), size(8*float64(p.Numbers))))
 
 	t.head("What it costs")
 	for _, line := range p.Promise {
@@ -103,13 +104,13 @@ func (p *Preview) view(v PreviewView) string {
 	case v.Subjects < p.Subjects:
 		has = fmt.Sprintf(", which %d of the subjects have", v.Subjects)
 	}
-	return fmt.Sprintf("view %s%s: %s: %s", v.Name, has, count(len(v.Features), "feature"), names(features))
+	return fmt.Sprintf("view %s%s: %s: %s", v.Name, has, figure.Plural(len(v.Features), "feature"), names(features))
 }
 
 // request says what leaves for one kind of task.
 func (t *page) request(l privacy.Listed) {
 	n := ledger.NumbersOf(l.Request)
-	many := fmt.Sprintf("at most %s (%s)", count(n, "number"), size(8*float64(n)))
+	many := fmt.Sprintf("at most %s (%s)", figure.Plural(n, "number"), size(8*float64(n)))
 	often := "at most once: " + many
 	if l.Times != 1 {
 		often = fmt.Sprintf("at most %d times: %s each time", l.Times, many)
@@ -120,7 +121,7 @@ func (t *page) request(l privacy.Listed) {
 	}
 	t.line(1, fmt.Sprintf("%s, %s. %s", l.Kind, often, how))
 	for _, c := range l.Request.Contents {
-		t.item(fmt.Sprintf("%s: %s", c.What, count(c.Values, "number")))
+		t.item(fmt.Sprintf("%s: %s", c.What, figure.Plural(c.Values, "number")))
 	}
 	for _, s := range l.Request.Sums {
 		t.item(sum(s))
@@ -144,7 +145,7 @@ func sum(s privacy.Sum) string {
 			blocks = fmt.Sprintf("in %d blocks of lengths %d to %d", n, low, high)
 		}
 	}
-	text := fmt.Sprintf("noised sum %q: %s, %s, clipped to the bound %.4g: %s; noise: %s", s.Name, of, blocks, s.Bound, count(s.Entries(), "number"), ledger.NoiseOf(s))
+	text := fmt.Sprintf("noised sum %q: %s, %s, clipped to the bound %.4g: %s; noise: %s", s.Name, of, blocks, s.Bound, figure.Plural(s.Entries(), "number"), ledger.NoiseOf(s))
 	if n := s.Mechanism.Count; n > 1 {
 		text += fmt.Sprintf("; made %d times", n)
 	}
@@ -159,7 +160,7 @@ func (p *Preview) past() string {
 	if p.Charges == 0 {
 		return "The ledger has no charge yet."
 	}
-	text := fmt.Sprintf("The ledger has %s so far", count(p.Charges, "charge"))
+	text := fmt.Sprintf("The ledger has %s so far", figure.Plural(p.Charges, "charge"))
 	for i, l := range p.Spent {
 		text += fmt.Sprintf("%s ε %s at δ %s (%s)", []string{", whose noised sums cost one subject", ","}[min(i, 1)], ledger.Spent(l.Epsilon), strconv.FormatFloat(l.Delta, 'g', -1, 64), l.Adjacency)
 	}
@@ -239,13 +240,6 @@ func names(list []string) string {
 		return strings.Join(list[:listed], ", ") + fmt.Sprintf(" and %d more", more)
 	}
 	return strings.Join(list, ", ")
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // size writes a number of bytes.

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"parley/dataset"
+	"parley/figure"
 	"parley/judge/evaluate"
 	"parley/problem"
 )
@@ -70,7 +71,7 @@ func (o *outcomes) admit(p *population) error {
 		}
 	}
 	if left := p.rows.Len() - len(known); left > 0 {
-		p.notes.Add(problem.Problem{Where: "outcome " + o.outcome.Column, What: plural(left, "subject") + " left out, whose outcome the plan does not know: a private study counts them as nothing"})
+		p.notes.Add(problem.Problem{Where: "outcome " + o.outcome.Column, What: figure.Plural(left, "subject") + " left out, whose outcome the plan does not know: a private study counts them as nothing"})
 		p.keep(known)
 	}
 	return nil

@@ -201,10 +201,3 @@ func signed(x float64) string {
 	}
 	return fmt.Sprintf("%+.4f", x)
 }
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}

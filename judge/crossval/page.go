@@ -77,7 +77,7 @@ func (ev *Evaluation) protocol() string {
 	var how []string
 	for _, sc := range ev.scenarios(partFolds) {
 		how = append(how, map[string]string{
-			"iid":     "IID spreads the training subjects evenly over " + plural(len(ev.Sites), "site") + ".",
+			"iid":     "IID spreads the training subjects evenly over " + figure.Plural(len(ev.Sites), "site") + ".",
 			"g":       "G gives some sites one half of the levels of " + ev.Groups + " only, and others the other half.",
 			"k":       "K takes the second view from some sites and the third from others.",
 			"gk":      "G/K does both.",

@@ -7,6 +7,7 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
+	"parley/figure"
 	"parley/judge/evaluate"
 	"parley/problem"
 )
@@ -167,7 +168,7 @@ func (ev *Evaluation) failures(part string, sc evaluate.Scenario, records []*rec
 		}
 		if n > 0 {
 			p := problem.Problem{Where: "scenario " + sc.String() + ", " + partTitle[part] + ", " + fit,
-				What: plural(n, "experiment") + " of " + plural(len(records), "experiment") + " lack a fit, first because: " + why}
+				What: figure.Plural(n, "experiment") + " of " + figure.Plural(len(records), "experiment") + " lack a fit, first because: " + why}
 			ev.Notes = append(ev.Notes, p.Error())
 		}
 	}

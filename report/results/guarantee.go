@@ -124,7 +124,7 @@ func (p *privacyRecord) counted() string {
 		}
 	}
 	text := fmt.Sprintf("How it was counted: all that a site gave, %s in %s, counts together, whoever sees it. The noise is exact discrete noise under keys from the operating "+
-		"system's secure generator, and its amount was fixed before the first round.", plural(sums, "noised sum"), plural(p.Rounds, "round"))
+		"system's secure generator, and its amount was fixed before the first round.", figure.Plural(sums, "noised sum"), figure.Plural(p.Rounds, "round"))
 	if len(sampled) == 0 {
 		text += " No sampling of subjects is assumed."
 	} else {
@@ -153,7 +153,7 @@ func (p *privacyRecord) unpromised() figure.Note {
 	}
 	if !math.IsInf(worst, 1) {
 		text += fmt.Sprintf("\n\nWhat is true: the %s of a site together have ε %s at δ %s, for one %s under %s. By that, odds may change by a factor of %s.",
-			plural(sums, "noised sum"), ledger.Spent(&worst), number(p.PerRelease.Delta), p.Unit, p.Adjacency, factor(worst))
+			figure.Plural(sums, "noised sum"), ledger.Spent(&worst), number(p.PerRelease.Delta), p.Unit, p.Adjacency, factor(worst))
 	}
 	if len(p.Broken) > 0 {
 		text += "\n\nBeyond that nothing is bounded: " + strings.Join(p.Broken, "; ") + "."
@@ -196,11 +196,4 @@ func sure(epsilon float64) string {
 
 func oneIn(delta float64) string {
 	return "one in " + figure.Count.Text(math.Floor(1/delta*(1+1e-12)))
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -64,7 +64,7 @@ func (s *siteSpending) section() figure.Section {
 		add(fmt.Sprintf("all time, ε %s, %s", number(l.Limit.Epsilon), l.Adjacency), 1-l.Left)
 	}
 	section := figure.Section{ID: "ledger", Title: "What this site's ledger says", Lead: fmt.Sprintf("Everything that this site was ever charged stands in its own ledger: %s in %s.",
-		plural(s.Account.Charges, "charge"), studies(len(s.Account.Studies)))}
+		figure.Plural(s.Account.Charges, "charge"), studies(len(s.Account.Studies)))}
 	if len(bars.Labels) > 0 {
 		section.Items = append(section.Items, figure.Item{Figure: &figure.Figure{ID: "ledger-budget", Title: "Privacy budget used and left",
 			Caption: "What lies between a bar and its stroke is left. The first bar is of what the plan promises, the others of what this site's policy allows one study, and all studies for all time. Bars are shares of ε; for all time, of what the policy's filter adds up.",

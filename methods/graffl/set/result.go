@@ -63,7 +63,7 @@ func attackSection(s *setup.Setup, proposals int) figure.Section {
 	given := figure.Count.Text(float64(proposals)) + " means of each site"
 	t.Add("differencing two studies", "a study of the same plan, before or after one person joins or leaves", fmt.Sprintf("%d means of each study", d+1), given,
 		report.Found(proposals, d+1, "that person's row, exactly, if the other study is ever run", "a surface that the person's row lies on, if the other study is ever run"))
-	t.Add("solving for all rows", "nothing but to read the answers: the sets follow from the plan's seed", fmt.Sprintf("%s for each row", plural(d, "mean")), given,
+	t.Add("solving for all rows", "nothing but to read the answers: the sets follow from the plan's seed", fmt.Sprintf("%s for each row", figure.Plural(d, "mean")), given,
 		fmt.Sprintf("there are as many equations as unknown numbers for a site of up to %s rows; the fewer it has, the easier they are solved", figure.Count.Text(float64(proposals/d))))
 	finds := "nothing more: the energy distance has no width to choose"
 	if s.Options.Set.Discrepancy == string(mixture.MMD) {
@@ -71,11 +71,4 @@ func attackSection(s *setup.Setup, proposals int) figure.Section {
 	}
 	t.Add("scanning with narrow kernels", "to choose the sets that sites compare their rows with, which a task of this variant does", "some dozens of means for each row", given, finds)
 	return t.Section(s)
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

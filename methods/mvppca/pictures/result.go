@@ -23,7 +23,7 @@ func Assessed(set options.Setup, m *use.Model, files []method.File, sites []Site
 		Files:   files,
 		Metrics: metrics(set, rounds, pooled),
 		Headline: []figure.Fact{
-			{Name: "subjects at " + use.Plural(len(sites), "site"), Value: strconv.Itoa(pooled.Subjects())},
+			{Name: "subjects at " + figure.Plural(len(sites), "site"), Value: strconv.Itoa(pooled.Subjects())},
 			{Name: "factors", Value: strconv.Itoa(len(m.Factors))},
 			{Name: "of a view's variance explained", Value: Explained(pooled)},
 			{Name: "mean absolute error, in " + set.Options.Unit(), Value: strconv.FormatFloat(floats.Sum(pooled.AbsError)/floats.Sum(pooled.Cells), 'f', 3, 64)},

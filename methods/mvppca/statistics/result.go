@@ -62,7 +62,7 @@ func (c way) Result(s *halves.State, m *use.Model, files []method.File) (*method
 		Files:   append(files, method.File{Name: ReleasedName, Data: append(data, '\n')}),
 		Metrics: map[string]float64{"factors": float64(c.Options.Latent), "subjects_noised": math.Round(subjects), "subjects_noised_sd": noise},
 		Headline: []figure.Fact{
-			{Name: "subjects at " + use.Plural(len(releases), "site") + ", noised", Value: countText(subjects, noise)},
+			{Name: "subjects at " + figure.Plural(len(releases), "site") + ", noised", Value: countText(subjects, noise)},
 			{Name: "factors", Value: fmt.Sprint(len(m.Factors))},
 			{Name: "of a view's variance explained", Value: pictures.Explained(own(s).Pooled)},
 		},

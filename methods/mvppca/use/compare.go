@@ -291,7 +291,7 @@ func (c *comparison) account() *fitted.Account {
 	}
 	for i, name := range []string{"A", "B"} {
 		if n := len(c.Only[i]); n > 0 {
-			a.Notes.Add(problem.Problem{Where: "model " + name, What: fmt.Sprintf("%s of it not compared, since the other lacks them: %s", Plural(n, "feature"), strings.Join(c.Only[i][:min(n, 8)], ", "))})
+			a.Notes.Add(problem.Problem{Where: "model " + name, What: fmt.Sprintf("%s of it not compared, since the other lacks them: %s", figure.Plural(n, "feature"), strings.Join(c.Only[i][:min(n, 8)], ", "))})
 		}
 	}
 	f := figure.Table{Title: "Factors, matched one to one",

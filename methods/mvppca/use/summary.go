@@ -102,7 +102,7 @@ func (m *Model) Summary(top int) (*fitted.Account, error) {
 	}
 	subjects := "not known: the sites did not release it"
 	if len(m.Sites) > 0 {
-		subjects = fmt.Sprintf("%d at %s: %s", s.Subjects, Plural(len(m.Sites), "site"), strings.Join(names, ", "))
+		subjects = fmt.Sprintf("%d at %s: %s", s.Subjects, figure.Plural(len(m.Sites), "site"), strings.Join(names, ", "))
 	}
 	return &fitted.Account{
 		Facts: []figure.Fact{
@@ -112,7 +112,7 @@ func (m *Model) Summary(top int) (*fitted.Account, error) {
 			{Name: "plan", Value: fmt.Sprintf("%.12s", m.Plan)},
 			{Name: "seed", Value: strconv.FormatUint(m.Seed, 10)},
 			{Name: "subjects", Value: subjects},
-			{Name: "features", Value: fmt.Sprintf("%d in %s", s.Features, Plural(len(m.Views), "view"))},
+			{Name: "features", Value: fmt.Sprintf("%d in %s", s.Features, figure.Plural(len(m.Views), "view"))},
 			{Name: "scaling", Value: m.Scaling + ", noise per " + noise},
 			{Name: "log-likelihood", Value: logLik + ", per subject"},
 		},

@@ -9,14 +9,6 @@ import (
 // DrawnFactors is how many factors get pictures of their own; the files have all.
 const DrawnFactors = 6
 
-// Plural counts things in words.
-func Plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
 // FactorNames numbers q factors from 1.
 func FactorNames(q int) []string {
 	names := make([]string, q)

@@ -17,9 +17,9 @@ import (
 	"fmt"
 	"math"
 
+	"parley/figure"
 	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
-	"parley/methods/mvppca/use"
 	"parley/privacy"
 	"parley/privacy/account"
 	"parley/study"
@@ -166,7 +166,7 @@ func (c *Plan) calibrate() error {
 	}
 	factor, err := account.Scale(all, p.Privacy.Adjacency, *p.Privacy.Total)
 	if err != nil {
-		return fmt.Errorf("splitting the plan's total over %s: %w", use.Plural(c.set.Options.Rounds, "round"), err)
+		return fmt.Errorf("splitting the plan's total over %s: %w", figure.Plural(c.set.Options.Rounds, "round"), err)
 	}
 	for i := range c.sums {
 		c.sums[i].Mechanism.Noise = account.RoundUp(c.sums[i].Mechanism.Noise * factor)

@@ -8,7 +8,6 @@ import (
 	"parley/figure"
 	"parley/method"
 	"parley/methods/mvppca/selection"
-	"parley/methods/mvppca/use"
 )
 
 // result draws the selection.
@@ -18,7 +17,7 @@ func (s *selector) result() *method.Result {
 	if len(s.left) > 0 {
 		r.Headline = append(r.Headline, figure.Fact{Name: "by sites left out, within one standard error", Value: strconv.Itoa(selection.ChoiceOf(s.out, selection.RuleSE))})
 	}
-	r.Headline = append(r.Headline, figure.Fact{Name: "subjects at " + use.Plural(len(s.releases), "site") + ", noised", Value: fmt.Sprintf("%.0f", s.subjects)})
+	r.Headline = append(r.Headline, figure.Fact{Name: "subjects at " + figure.Plural(len(s.releases), "site") + ", noised", Value: fmt.Sprintf("%.0f", s.subjects)})
 	r.Sections = append(r.Sections, selection.ChoiceSection(s.out, "Every rule below was worked out from what the sites of the study had released, with its noise. The recommendation follows the first."))
 	r.Sections = append(r.Sections, s.bicSection())
 	if len(s.left) > 0 {
