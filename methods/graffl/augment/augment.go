@@ -224,9 +224,9 @@ func (c *LinearClassifier) Probability(rows [][]float64) ([]float64, error) {
 	return out, nil
 }
 
-// ClassifierScore says how well probabilities of y = 1 foretell labels.
+// ClassifierScore says how well probabilities of y = 1 predict labels.
 type ClassifierScore struct {
-	AUC      float64 // see [AUC]
+	AUC      float64 // area under the ROC curve
 	Accuracy float64 // share of rows on the right side of ½
 	F1       float64 // of y = 1 at ½: 2·TP/(2·TP + FP + FN); 0 if there is no TP
 }

@@ -12,7 +12,7 @@ import (
 	"parley/internal/special"
 )
 
-// HeldScore is how well an arm foretells rows that nothing was learned from.
+// HeldScore is how well an arm predicts rows that nothing was learned from.
 type HeldScore struct {
 	// AUC does not depend on a cut-off, nor on the share of the class. Nil if the held
 	// rows have one class only.
@@ -42,15 +42,15 @@ type Verdict string
 const (
 	Kept      Verdict = "kept"             // they improve cross-validation on the site's own rows
 	NotBetter Verdict = "no improvement"   // they do not, by more than chance
-	TooFew    Verdict = "cannot be judged" // fewer than [MinJudged] own rows of a class
+	TooFew    Verdict = "cannot be judged" // fewer than [minJudged] own rows of a class
 	OneClass  Verdict = "one class only"   // nothing to validate with, and no classifier without them
 	NotScarce Verdict = "not scarce here"  // the class is at least as large as the other
 	NoRows    Verdict = "none"             // there were no synthetic rows
 )
 
-// MinJudged is the number of own rows of each class below which no verdict on
+// minJudged is the number of own rows of each class below which no verdict on
 // synthetic rows is given: they are not kept.
-const MinJudged = 5
+const minJudged = 5
 
 // verdictLevel is the chance that a gain of nothing but chance passes: the level of
 // a one-sided t test, with the degrees of freedom of the smaller class.
@@ -113,7 +113,7 @@ func Compare(own, held Labelled, generated [][]float64, borrowed *LinearClassifi
 		arms = append(arms, Borrowed)
 	}
 	var validated map[Arm]placements
-	if min(c.Scarce, c.Other) >= MinJudged {
+	if min(c.Scarce, c.Other) >= minJudged {
 		var err error
 		if validated, err = crossValidate(arms, own, generated, borrowed, seed); err != nil {
 			return nil, err
@@ -188,7 +188,7 @@ func (c *Comparison) judge(validated map[Arm]placements, labels []bool, generate
 		say(OneClass, "the site has no row of the class: without synthetic rows there is no classifier, and with them nothing to validate it with; they are not kept")
 		return
 	case validated == nil:
-		say(TooFew, "cannot be judged with %d rows of the class and %d others: at least %d of each are needed; synthetic rows are not kept", c.Scarce, c.Other, MinJudged)
+		say(TooFew, "cannot be judged with %d rows of the class and %d others: at least %d of each are needed; synthetic rows are not kept", c.Scarce, c.Other, minJudged)
 		return
 	}
 	made := validated[Generated]

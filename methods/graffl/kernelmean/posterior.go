@@ -99,7 +99,7 @@ func (s *sampler) rejuvenate(sweeps int) {
 		s.move(target{form: s.form}, sweeps)
 		now, mixed := s.summaries(), true
 		for i := range first {
-			// What all have in common, as the weight of one component, correlates with nothing.
+			// A constant summary, as the weight of an only component, has no correlation.
 			mixed = mixed && !(math.Abs(stat.Correlation(first[i], now[i], nil)) >= mixedCorrelation)
 		}
 		if mixed {

@@ -27,7 +27,7 @@ type Replicate struct {
 }
 
 // MaxReplicateRows bounds the time of a replicate, whatever numbers of rows sites claim.
-// Of so many rows chance leaves next to nothing, and calibration tells no more of more.
+// Of so many rows chance leaves next to nothing, and larger samples do not improve the check.
 const MaxReplicateRows = 1 << 20
 
 // quantities are what is ranked: functions of a parameter that do not depend on the

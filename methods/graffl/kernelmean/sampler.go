@@ -114,7 +114,7 @@ func newSampler(l Landmarks, o Observation, p mixture.Prior, opt Sampling, near 
 	return s
 }
 
-// evaluator is one goroutine's room.
+// evaluator is one goroutine's workspace.
 type evaluator struct {
 	prior    *mixture.Unconstrained
 	initial  *mixture.Initial

@@ -48,7 +48,7 @@ func (h half) discrepancies(ctx context.Context, t method.Task, s *privacy.Sessi
 		if set == nil {
 			return
 		}
-		// Beyond all measure is far enough: what travels is finite.
+		// Infinity is sent as the largest float: what travels is finite.
 		a.Across[i] = min(h.Options.Discrepancy().Cross(set, rows, d), math.MaxFloat64)
 	})
 	return a, ctx.Err()

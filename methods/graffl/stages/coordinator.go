@@ -304,7 +304,7 @@ func (c *coordinator) Share(ms method.State, site string) ([]byte, error) {
 	return wire.Marshal(out)
 }
 
-// worthShare is what a site needs for [setup.Site.compare]. The borrowed classifier is the
+// worthShare is what a site needs to compare what it can do about the scarce class (worth.go). The borrowed classifier is the
 // one that was fitted to most rows of the class: nothing weaker is a control.
 func (c *coordinator) worthShare(s *state, site string) (*worthShare, error) {
 	p, err := c.inner().Draws(s.inner)

@@ -16,7 +16,8 @@ import (
 // Cholesky replaces the lower triangle of the symmetric n × n matrix a by its
 // Cholesky factor, with the reciprocals of its diagonal on the diagonal, and
 // returns ln |a|. It reports false when a is not positive definite to working
-// precision.
+// precision. Reciprocals let solving multiply; the one of method graffl keeps the
+// diagonal itself.
 func Cholesky(a []float64, n, ld int) (logDet float64, ok bool) {
 	for i := range n {
 		ri := a[i*ld:][:n]
