@@ -187,15 +187,11 @@ func TestTheStudyEndsOnAnswersThatNoRowsGive(t *testing.T) {
 		}},
 	} {
 		p := parsePlan(t, studied()[x.plan])
-		s, err := setup.New(p)
-		if err != nil {
-			t.Fatal(err)
-		}
 		got, err := play(t, p, everySite(t, p, rowsOf(t, p)), func(step int, in method.Contribution) []method.Contribution {
 			if step > 0 {
 				return nil
 			}
-			in.Body = pack(t, x.body(s.Marks.Len()))
+			in.Body = pack(t, x.body(landmarksOf(t, p)))
 			return []method.Contribution{in}
 		})
 		if err != nil || !got.taken {

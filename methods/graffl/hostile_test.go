@@ -13,6 +13,7 @@ import (
 	"parley/method"
 	"parley/method/rounds"
 	"parley/methods/graffl/abc"
+	"parley/methods/graffl/options"
 	"parley/methods/graffl/report"
 	"parley/methods/graffl/setup"
 	"parley/privacy"
@@ -64,9 +65,9 @@ func halves(t testing.TB, p *study.Plan) (method.Coordinator, half) {
 }
 
 // hostileHalves are the halves of a plan, and a state that waits for answers.
-func hostileHalves(t testing.TB, options, privacy string) (c method.Coordinator, h half, waiting func() method.State) {
+func hostileHalves(t testing.TB, choices, privacy string) (c method.Coordinator, h half, waiting func() method.State) {
 	t.Helper()
-	c, h = halves(t, parsePlan(t, fmt.Sprintf(hostilePlan, options, privacy)))
+	c, h = halves(t, parsePlan(t, fmt.Sprintf(hostilePlan, choices, privacy)))
 	return c, h, func() method.State {
 		s, err := c.Init()
 		if err != nil {
@@ -78,6 +79,20 @@ func hostileHalves(t testing.TB, options, privacy string) (c method.Coordinator,
 		}
 		return step.State
 	}
+}
+
+// landmarksOf is how many landmarks a plan has; none in other variants.
+func landmarksOf(t testing.TB, p *study.Plan) int {
+	t.Helper()
+	o := p.Method.Options.(*options.Options)
+	if o.Landmarks == nil {
+		return 0
+	}
+	l, err := o.PlaceLandmarks(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l.Len()
 }
 
 func constant(n int, x float64) wire.Vector { return slices.Repeat(wire.Vector{x}, n) }
@@ -110,7 +125,7 @@ func TestHostileAnswersAreRefused(t *testing.T) {
 		}
 		c, h, waiting := hostileHalves(t, hostileOptions[x.kind], x.privacy)
 		s := waiting()
-		in := method.Contribution{Site: "a", Kind: x.kind, Body: pack(t, x.body(h.Marks.Len()))}
+		in := method.Contribution{Site: "a", Kind: x.kind, Body: pack(t, x.body(landmarksOf(t, h.Plan)))}
 		_, err := c.Fold(s, in)
 		if (x.problem == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), x.problem) {
 			t.Errorf("%s: got %v, want %q", name, err, x.problem)
@@ -275,7 +290,7 @@ func FuzzModel(f *testing.F) {
 	c, h, waiting := hostileHalves(f, hostileOptions[taskLandmarks], "{protection: none}")
 	s := waiting()
 	for _, site := range []string{"a", "b"} {
-		body := pack(f, landmarkAnswer{constant(h.Marks.Len(), 0.5), 4})
+		body := pack(f, landmarkAnswer{constant(landmarksOf(f, h.Plan), 0.5), 4})
 		if _, err := c.Fold(s, method.Contribution{Site: site, Kind: taskLandmarks, Body: body}); err != nil {
 			f.Fatal(err)
 		}

@@ -25,11 +25,10 @@ func (Method) Options() any { return options.Default() }
 
 // Coordinator implements [method.Method].
 func (Method) Coordinator(p *study.Plan) (method.Coordinator, error) {
-	s, err := setup.New(p)
+	s, v, err := setupOf(p)
 	if err != nil {
 		return nil, err
 	}
-	v := variantOf(s)
 	if plain(s) {
 		return v.Coordinator(s), nil
 	}
@@ -38,12 +37,12 @@ func (Method) Coordinator(p *study.Plan) (method.Coordinator, error) {
 
 // Site implements [method.Method].
 func (Method) Site(p *study.Plan, name string) (method.Site, error) {
-	s, err := setup.New(p)
+	s, v, err := setupOf(p)
 	if err != nil {
 		return nil, err
 	}
 	h := &setup.Site{Setup: s, Name: name}
-	inner := variantOf(s).Site(h)
+	inner := v.Site(h)
 	if plain(s) {
 		return inner, nil
 	}
@@ -55,15 +54,21 @@ func plain(s *setup.Setup) bool {
 	return s.Options.Encoder == nil && s.Options.Scarce == nil && s.Options.Calibration == 0
 }
 
-// variantOf returns the variant that a plan names; the default for any other name.
-func variantOf(s *setup.Setup) setup.Variant {
+// setupOf is what both halves know from a plan, and the variant that it names; the default
+// for any other name.
+func setupOf(p *study.Plan) (*setup.Setup, setup.Variant, error) {
+	s, err := setup.New(p)
+	if err != nil {
+		return nil, nil, err
+	}
 	switch s.Options.Variant {
 	case options.VariantPublished:
-		return published.Variant{}
+		return s, published.Variant{}, nil
 	case options.VariantSet:
-		return set.Variant{}
+		return s, set.Variant{}, nil
 	}
-	return landmark.Variant{}
+	v, err := landmark.NewVariant(s)
+	return s, v, err
 }
 
 // Revision implements [method.Method].
@@ -73,11 +78,11 @@ func (Method) Revision() int { return 2 }
 // variants published and set; of unprotected plans with classes, an encoder, classifiers
 // and scores beside it.
 func (Method) Requests(p *study.Plan, name string) ([]privacy.Listed, error) {
-	s, err := setup.New(p)
+	s, v, err := setupOf(p)
 	if err != nil {
 		return nil, err
 	}
-	return stages.Listed(s, name, variantOf(s)), nil
+	return stages.Listed(s, name, v), nil
 }
 
 // SchemaPrefix implements [method.Verifier].

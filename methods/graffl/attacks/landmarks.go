@@ -19,17 +19,21 @@ import (
 const fewDraws = 64
 
 // landmarks makes a plan of variant landmark.
-func (v *victims) landmarks(privacy study.Privacy) (*setup.Setup, error) {
+func (v *victims) landmarks(privacy study.Privacy) (*landmark.Setup, error) {
 	p, err := v.study(options.VariantLandmark, privacy, func(o *options.Options) { o.Draws = fewDraws })
 	if err != nil {
 		return nil, err
 	}
-	return setup.New(p)
+	s, err := setup.New(p)
+	if err != nil {
+		return nil, err
+	}
+	return landmark.New(s)
 }
 
 // byLandmarks locates persons by what two releases of their sites differ by.
-func (a *attacker) byLandmarks(ctx context.Context, s *setup.Setup, within float64) (*adversary.Recovered, error) {
-	return a.difference(ctx, s, within, sumsOf(s), func(own []float64) ([]float64, error) {
+func (a *attacker) byLandmarks(ctx context.Context, s *landmark.Setup, within float64) (*adversary.Recovered, error) {
+	return a.difference(ctx, s.Setup, within, sumsOf(s), func(own []float64) ([]float64, error) {
 		x, err := inversion.Locate(s.Marks, own, 1)
 		if s.Sum != nil { // noise points anywhere, and rows are known to be in the box
 			for i := range x {
@@ -145,7 +149,7 @@ const others = 10
 
 // tellApart releases two neighbouring data sets, which are as unlike as may be, again
 // and again, and decides for each release by the likelihood ratio which it was of.
-func (a *attacker) tellApart(ctx context.Context, s *setup.Setup) (*adversary.ToldApart, error) {
+func (a *attacker) tellApart(ctx context.Context, s *landmark.Setup) (*adversary.ToldApart, error) {
 	one, two := landmark.Worst(s, a.target.Adjacency)
 	common := a.sites[0][:min(len(a.sites[0]), others*a.dim)]
 	base := make([]float64, s.Marks.Len())
@@ -209,7 +213,7 @@ func (a *attacker) tellApart(ctx context.Context, s *setup.Setup) (*adversary.To
 }
 
 // sumsOf reads a site's sums of φ.
-func sumsOf(s *setup.Setup) func(method.Contribution) ([]float64, error) {
+func sumsOf(s *landmark.Setup) func(method.Contribution) ([]float64, error) {
 	return func(answer method.Contribution) ([]float64, error) {
 		r, err := landmark.Open(s, answer)
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"parley/dataset"
 	"parley/method"
 	"parley/method/adversary"
+	"parley/methods/graffl/landmark"
 	"parley/methods/graffl/mixture"
 	"parley/methods/graffl/options"
 	"parley/methods/graffl/set"
@@ -125,8 +126,10 @@ func TestVictimsOfAnyPlan(t *testing.T) {
 			if s.Prior.Nu != given.Prior.Freedom {
 				t.Errorf("%s: ν is %v, want %v", text, s.Prior.Nu, given.Prior.Freedom)
 			}
-			if l := given.Landmarks; variant == options.VariantLandmark && l != nil && s.Marks.Len() != l.Scattered {
-				t.Errorf("%s: %d landmarks, want %d", text, s.Marks.Len(), l.Scattered)
+			if l := given.Landmarks; variant == options.VariantLandmark && l != nil {
+				if own, err := landmark.New(s); err != nil || own.Marks.Len() != l.Scattered {
+					t.Errorf("%s: %+v, %v: want %d landmarks", text, own, err, l.Scattered)
+				}
 			}
 		}
 	}

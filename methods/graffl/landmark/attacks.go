@@ -10,7 +10,6 @@ import (
 	"parley/methods/graffl/inversion"
 	"parley/methods/graffl/mixture"
 	"parley/methods/graffl/report"
-	"parley/methods/graffl/setup"
 	"parley/privacy/account"
 )
 
@@ -24,17 +23,17 @@ func (s *state) rows() (rows []float64) {
 
 // attackSection says what an attacker can do with what left the sites, as far as these
 // numbers of rows are known.
-func attackSection(s *setup.Setup, rows []float64) figure.Section {
+func attackSection(s *Setup, rows []float64) figure.Section {
 	var t report.Attacks
 	if s.Sum == nil {
 		exactAttacks(s, &t, rows)
 	} else {
 		privateAttacks(s, &t)
 	}
-	return t.Section(s)
+	return t.Section(s.Setup)
 }
 
-func exactAttacks(s *setup.Setup, t *report.Attacks, rows []float64) {
+func exactAttacks(s *Setup, t *report.Attacks, rows []float64) {
 	d, landmarks := len(s.Names), s.Marks.Len()
 	given := fmt.Sprintf("%d sums of each site", landmarks)
 	t.Add("differencing two studies", "a study of the same plan, before or after one person joins or leaves", "1 release of each study", "1 release", "that person's row, exactly, if the other study is ever run")
@@ -53,7 +52,7 @@ func exactAttacks(s *setup.Setup, t *report.Attacks, rows []float64) {
 	t.Add("solving for all rows of a site", "nothing but to read the one release", fmt.Sprintf("up to %d rows are determined", landmarks/d), given, finds)
 }
 
-func privateAttacks(s *setup.Setup, t *report.Attacks) {
+func privateAttacks(s *Setup, t *report.Attacks) {
 	pr := s.Plan.Privacy
 	percent := func(x float64) string { return strings.ReplaceAll(figure.Percent.Text(x), " ", "\u00a0") }
 	who, what := "everything but whether one person took part", "whether that person took part"
@@ -71,12 +70,12 @@ func privateAttacks(s *setup.Setup, t *report.Attacks) {
 // Visible is how far the release moves at most, in standard deviations of its noise, if
 // one record joins or leaves, or is exchanged, whichever the plan is about. It is
 // a little less than what was charged, as no record fills the ball that is.
-func Visible(s *setup.Setup) (mu float64) {
+func Visible(s *Setup) (mu float64) {
 	one, two := Worst(s, s.Plan.Privacy.Adjacency)
 	sd := s.Sum.Mechanism.Noise * s.Sum.Bound
 	phi, other := make([]float64, s.Marks.Len()), make([]float64, s.Marks.Len())
 	s.Marks.Features(phi, one)
-	count := setup.CountEntry
+	count := countEntry
 	if two != nil {
 		s.Marks.Features(other, two)
 		count = 0 // both are counted
@@ -90,7 +89,7 @@ func Best(mu float64) float64 { return math.Erfc(-mu/math.Sqrt(8)) / 2 }
 
 // Worst is the record that moves the release the most: alone, or, if neighbours are
 // made by exchange, with the other end. They lie at landmarks, where φ is longest.
-func Worst(s *setup.Setup, adjacency account.Adjacency) (one, two []float64) {
+func Worst(s *Setup, adjacency account.Adjacency) (one, two []float64) {
 	n := s.Marks.Len()
 	phi := make([][]float64, n)
 	at, most := 0, 0.0

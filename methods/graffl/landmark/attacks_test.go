@@ -10,14 +10,13 @@ import (
 
 	"parley/figure"
 	"parley/methods/graffl/options"
-	"parley/methods/graffl/setup"
 	"parley/methods/graffl/setup/setuptest"
 	"parley/privacy/account"
 )
 
 // small is a study of the default variant, whose landmarks are 144.
-func small(privacy string) *setup.Setup {
-	return setuptest.New(setuptest.Text(2, "components: 3, draws: 64", privacy))
+func small(privacy string) *Setup {
+	return known(setuptest.Text(2, "components: 3, draws: 64", privacy))
 }
 
 // private is differential protection of subjects.

@@ -1,11 +1,11 @@
-// Package landmark is variant landmark, the default of graffl: [Variant] has its two
-// halves. Each site releases once the sum over its rows of kernel values at public points
+// Package landmark is variant landmark, the default of graffl: [NewVariant] has its
+// two halves. Each site releases once the sum over its rows of kernel values at public points
 // (landmarks), and how many rows there are; the coordinator samples the posterior given
 // these sums, and asks for nothing more.
 //
 // Where the landmarks are and how wide the kernel is follows from the plan; a task is
-// empty. Under differential protection the one sum, which [setup.New] declares with its
-// noise, is clipped and noised by the session (site.go); what arrives is taken as numbers
+// empty. Under differential protection the one sum, which [New] declares with its
+// noise (release.go), is clipped and noised by the session (site.go); what arrives is taken as numbers
 // that noise may have moved anywhere (messages.go), and the noise is part of the likelihood
 // (package kernelmean). attacks.go says in each report what an attacker can do with it.
 package landmark
@@ -26,7 +26,7 @@ import (
 
 // coordinator is the coordinator's half: in variant landmark one release of every
 // site, then a posterior that no site is asked anything for.
-type coordinator struct{ *setup.Setup }
+type coordinator struct{ *Setup }
 
 // state is what the coordinator carries.
 type state struct {
@@ -96,7 +96,7 @@ func (c *coordinator) Next(ms method.State) (method.Step, error) {
 		if err != nil {
 			return step, err
 		}
-		p, err := c.Marks.Posterior(o, c.Prior, sampling(c.Setup))
+		p, err := c.Marks.Posterior(o, c.Prior, sampling(c.Setup.Setup))
 		if err != nil {
 			return step, fmt.Errorf("sampling the posterior: %w", err)
 		}

@@ -69,7 +69,7 @@ func Ask(sites []string) ([]method.Task, error) {
 }
 
 // Open reads a release and brings it to units of φ.
-func Open(s *setup.Setup, in method.Contribution) (*Sums, error) {
+func Open(s *Setup, in method.Contribution) (*Sums, error) {
 	n := s.Marks.Len()
 	if s.Sum == nil {
 		a := new(landmarkAnswer)
@@ -83,7 +83,7 @@ func Open(s *setup.Setup, in method.Contribution) (*Sums, error) {
 		return nil, err
 	}
 	v := sum.Floats(0)
-	out := &Sums{Sums: v[:n], Rows: v[n] / setup.CountEntry, SD: sum.SD() * s.Scale, RowsSD: sum.SD() / setup.CountEntry}
+	out := &Sums{Sums: v[:n], Rows: v[n] / countEntry, SD: sum.SD() * s.Scale, RowsSD: sum.SD() / countEntry}
 	// Noise has no end, and what another program puts in its place may be any integer.
 	for r, x := range out.Sums {
 		out.Sums[r] = moved(x*s.Scale, setup.MaxRows+farOff*out.SD)

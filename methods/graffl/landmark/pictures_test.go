@@ -8,7 +8,6 @@ import (
 	"parley/figure"
 	"parley/methods/graffl/kernelmean"
 	"parley/methods/graffl/mixture"
-	"parley/methods/graffl/report"
 	"parley/methods/graffl/setup/setuptest"
 )
 
@@ -16,7 +15,7 @@ import (
 // was observed of their mixture.
 func pictured(t *testing.T, k, d int) *view {
 	t.Helper()
-	s := setuptest.New(setuptest.Text(d, fmt.Sprintf("components: %d", k), "{protection: none}"))
+	s := known(setuptest.Text(d, fmt.Sprintf("components: %d", k), "{protection: none}"))
 	rng := rand.New(rand.NewPCG(uint64(k), uint64(d)))
 	truth := mixture.NewMixture(k, d)
 	for c := range k {
@@ -46,7 +45,7 @@ func pictured(t *testing.T, k, d int) *view {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &view{report.NewView(s, post), o, fit}
+	return newView(s, post, o, fit)
 }
 
 // draws checks that everything in a section can be shown, and shows no row.

@@ -36,17 +36,21 @@ func (c *coordinator) Replicate(ms method.State) (kernelmean.Replicate, error) {
 // NewReplicate is what a plan of variant landmark repeats, if its sites have so many
 // rows together.
 func NewReplicate(p *study.Plan, rows int) (kernelmean.Replicate, error) {
-	s, err := setup.New(p)
+	all, err := setup.New(p)
 	if err != nil {
 		return kernelmean.Replicate{}, err
 	}
-	if s.Options.Variant != options.VariantLandmark || rows < 1 {
-		return kernelmean.Replicate{}, fmt.Errorf("calibration of variant %s with %d rows: want variant %s, and rows", s.Options.Variant, rows, options.VariantLandmark)
+	if all.Options.Landmarks == nil || rows < 1 {
+		return kernelmean.Replicate{}, fmt.Errorf("calibration of variant %s with %d rows: want variant %s, and rows", all.Options.Variant, rows, options.VariantLandmark)
 	}
-	c := kernelmean.Replicate{Prior: s.Prior, Landmarks: s.Marks, Rows: rows, Sampling: sampling(s)}
+	s, err := New(all)
+	if err != nil {
+		return kernelmean.Replicate{}, err
+	}
+	c := kernelmean.Replicate{Prior: s.Prior, Landmarks: s.Marks, Rows: rows, Sampling: sampling(all)}
 	if s.Sum != nil {
 		sd := s.Sum.Mechanism.Noise * s.Sum.Bound * math.Sqrt(float64(len(p.Sites)))
-		c.Noise, c.RowsNoise = sd*s.Scale, sd/setup.CountEntry
+		c.Noise, c.RowsNoise = sd*s.Scale, sd/countEntry
 	}
 	return c, nil
 }

@@ -6,13 +6,21 @@ import (
 	"testing"
 
 	"parley/methods/graffl/kernelmean"
-	"parley/methods/graffl/setup"
 	"parley/methods/graffl/setup/setuptest"
 )
 
+// known is what both halves know of a plan. It panics if the plan is wrong.
+func known(text string) *Setup {
+	s, err := New(setuptest.New(text))
+	if err != nil {
+		panic(err)
+	}
+	return s
+}
+
 // smallPlan is of one feature.
-func smallPlan(privacy string) *setup.Setup {
-	return setuptest.New(setuptest.Text(1, "components: 2", privacy))
+func smallPlan(privacy string) *Setup {
+	return known(setuptest.Text(1, "components: 2", privacy))
 }
 
 // The replicate of a plan has the noise that its sites make together.
@@ -23,7 +31,7 @@ func TestAReplicateHasThePlansNoise(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := math.Sqrt2 * s.Sum.Mechanism.Noise * s.Sum.Bound
-	if math.Abs(c.Noise-want*s.Scale) > 1e-9 || math.Abs(c.RowsNoise-want/setup.CountEntry) > 1e-9 || c.Rows != 600 {
+	if math.Abs(c.Noise-want*s.Scale) > 1e-9 || math.Abs(c.RowsNoise-want/countEntry) > 1e-9 || c.Rows != 600 {
 		t.Errorf("%+v, want noise of %v on φ/B and its share on the count", c, want)
 	}
 	open, err := NewReplicate(smallPlan("{protection: none}").Plan, 600)

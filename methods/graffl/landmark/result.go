@@ -8,6 +8,7 @@ import (
 	"parley/figure"
 	"parley/method"
 	"parley/methods/graffl/kernelmean"
+	"parley/methods/graffl/mixture"
 	"parley/methods/graffl/report"
 )
 
@@ -26,7 +27,7 @@ func (c *coordinator) Result(ms method.State) (*method.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &view{report.NewView(c.Setup, p), o, fit}
+	v := newView(c.Setup, p, o, fit)
 	files, err := v.Files()
 	if err != nil {
 		return nil, err
@@ -44,6 +45,12 @@ type view struct {
 	report.View
 	observed kernelmean.Observation
 	fit      *kernelmean.Fit
+}
+
+func newView(s *Setup, p *mixture.Posterior, o kernelmean.Observation, fit *kernelmean.Fit) *view {
+	v := &view{report.NewView(s.Setup, p), o, fit}
+	v.Called, v.Marks = "posterior", &s.Marks
+	return v
 }
 
 func (v *view) metrics() map[string]float64 {

@@ -13,7 +13,10 @@ import (
 )
 
 // half is the site half of the default.
-type half struct{ *setup.Site }
+type half struct {
+	*setup.Site
+	release
+}
 
 // Run implements [method.Site].
 func (h half) Run(ctx context.Context, t method.Task, s *privacy.Session) (method.Answer, error) {
@@ -41,7 +44,7 @@ func (h half) noised(ctx context.Context, s *privacy.Session) error {
 		for r := range v[:n] {
 			v[r] /= h.Scale
 		}
-		v[n] = setup.CountEntry
+		v[n] = countEntry
 		return 0
 	})
 	return err

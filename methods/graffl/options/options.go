@@ -28,6 +28,9 @@ const (
 
 var variants = []string{VariantLandmark, VariantPublished, VariantSet}
 
+// Contracts says whether more work brings the variant's sample nearer to the posterior.
+func (o *Options) Contracts() bool { return o.Variant != VariantPublished }
+
 // Name is what plans call the method.
 const Name = "graffl"
 

@@ -3,6 +3,7 @@ package published
 import (
 	"fmt"
 
+	"parley/figure"
 	"parley/method"
 	"parley/methods/graffl/setup"
 	"parley/privacy"
@@ -15,6 +16,13 @@ func (Variant) Task() string                             { return taskDistances 
 func (Variant) Steps(s *setup.Setup) int                 { return s.Options.Published.Rounds }
 func (Variant) Coordinator(s *setup.Setup) setup.Sampled { return &coordinator{s} }
 func (Variant) Site(h *setup.Site) method.Site           { return half{h} }
+func (Variant) CountsRows() bool                         { return false }
+func (Variant) OfCodes(*setup.Setup) *figure.Note        { return nil }
+
+// Tells says what a site tells.
+func (Variant) Tells(*setup.Setup) string {
+	return "Again and again sites tell the exact distance of each of their rows to simulated ones, from which the rows can be found."
+}
 
 // Times is how many tasks each site gets: at most 256, however many proposals there are.
 func (Variant) Times(s *setup.Setup) int {

@@ -32,7 +32,7 @@ func (t *Attacks) Section(s *setup.Setup) figure.Section {
 			t.Add("reading what was trained", what, "1 release", "1 release", "not bounded: weights that were trained on rows without noise may give some of them away")
 		}
 	}
-	if s.Options.Scarce != nil && s.Sum == nil {
+	if s.Judged() {
 		t.Add("reading the scores", "the scores of rows that sites held out", "1 release", "1 release", "not bounded: two studies that differ by one of these persons differ in these scores")
 	}
 	return figure.Section{ID: "attacks", Title: "What an attacker can do with it",

@@ -10,7 +10,6 @@ import (
 	"parley/figure"
 	"parley/internal/wire"
 	"parley/methods/graffl/mixture"
-	"parley/methods/graffl/options"
 )
 
 // ComponentsSection shows the mixture that was found, and how surely.
@@ -24,14 +23,14 @@ func (v *View) ComponentsSection() figure.Section {
 // ComponentsUnder puts a picture of where the components are above everything.
 func (v *View) ComponentsUnder(picture *figure.Figure) figure.Section {
 	section := figure.Section{ID: "components", Title: "The mixture",
-		Lead: fmt.Sprintf("Each component with the means of its parameters over the %s, and the intervals that hold 90 %% of it. Components have no names of their own: they were matched over the sample, and their numbers mean nothing.", v.called())}
+		Lead: fmt.Sprintf("Each component with the means of its parameters over the %s, and the intervals that hold 90 %% of it. Components have no names of their own: they were matched over the sample, and their numbers mean nothing.", v.Called)}
 	add := func(item figure.Item) { section.Items = append(section.Items, item) }
 	if n := v.Posterior.Size; n > 0 && n < leastSize {
 		add(figure.Item{Note: &figure.Note{Warning: true, Title: fmt.Sprintf("This sample is worth %.0f draws: do not rely on it", n),
 			Text: "Too few of the parameters that were drawn carry the weight. Means are rough, and intervals are too narrow. Try fewer components or features, or more draws (method.draws)."}})
 	}
 	add(figure.Item{Figure: picture})
-	add(figure.Item{Table: v.ComponentTable(fmt.Sprintf("Means over the %s, and the intervals that hold nine tenths of it.", v.called()))})
+	add(figure.Item{Table: v.ComponentTable(fmt.Sprintf("Means over the %s, and the intervals that hold nine tenths of it.", v.Called))})
 	if v.Options.Components > 1 {
 		add(figure.Item{Figure: v.weightsFigure()})
 	}
@@ -39,14 +38,6 @@ func (v *View) ComponentsUnder(picture *figure.Figure) figure.Section {
 		add(figure.Item{Note: note})
 	}
 	return section
-}
-
-// called is what the draws are called: the posterior, or a sample that is none.
-func (v *View) called() string {
-	if v.Options.Variant == options.VariantLandmark {
-		return "posterior"
-	}
-	return "sample"
 }
 
 // hardlyAny is a share of the rows below which a component may as well be empty.
@@ -128,7 +119,7 @@ func (v *View) weightsFigure() *figure.Figure {
 		bars.Values, bars.Low, bars.High = append(bars.Values, w.mean), append(bars.Low, w.low), append(bars.High, w.high)
 	}
 	return &figure.Figure{ID: "weights", Title: "How large each component is", Chart: bars,
-		Caption: fmt.Sprintf("Mean of each weight over the %s, with the interval that holds 90 %% of it.", v.called()), Alt: "Forest plot of the components' weights."}
+		Caption: fmt.Sprintf("Mean of each weight over the %s, with the interval that holds 90 %% of it.", v.Called), Alt: "Forest plot of the components' weights."}
 }
 
 // Groups are the components in two features, as ellipses of normal distributions:
@@ -238,7 +229,7 @@ const (
 // PosteriorSection shows the posterior of weights and means in all pairs: together
 // where that can be read, else component by component.
 func (v *View) PosteriorSection() figure.Section {
-	section := figure.Section{ID: "posterior", Title: "The " + v.called() + " in pairs",
+	section := figure.Section{ID: "posterior", Title: "The " + v.Called + " in pairs",
 		Lead: "What is known of the weights and means, and what is only known of them together: a narrow slanted region says that if one is larger, the other is too, or must be smaller. Every dot is a parameter that the data allow; no dot is a person."}
 	all := make([][]figure.Parameter, v.Options.Components)
 	left := 0

@@ -86,10 +86,7 @@ func (v *View) Files() ([]method.File, error) {
 		return nil, err
 	}
 	m := &Model{Format: ModelFormat, Program: "parley " + version.String(), Plan: digest.String(), Study: v.Plan.Name, Seed: v.Plan.Seed,
-		Private: v.Plan.Privacy.Differential(), Options: v.Options, Views: ViewsOf(v.Plan), Prior: v.Prior, Encoder: v.Encoder, Mean: v.Mean, Summed: v.parameters()}
-	if v.Options.Variant == options.VariantLandmark {
-		m.Marks = &v.Marks
-	}
+		Private: v.Plan.Privacy.Differential(), Options: v.Options, Views: ViewsOf(v.Plan), Prior: v.Prior, Marks: v.Marks, Encoder: v.Encoder, Mean: v.Mean, Summed: v.parameters()}
 	data, err := json.MarshalIndent(m, "", " ")
 	if err != nil {
 		return nil, fmt.Errorf("writing the model: %w", err)
@@ -101,7 +98,7 @@ func (v *View) Files() ([]method.File, error) {
 	return []method.File{{Name: "model/model.json", Data: append(data, '\n')}, {Name: "model/posterior.csv", Data: posterior}}, nil
 }
 
-// views lists the plan's features.
+// ViewsOf lists the plan's features.
 func ViewsOf(p *study.Plan) (all []ModelView) {
 	for _, x := range p.Views {
 		view := ModelView{Name: x.Name}
@@ -207,7 +204,7 @@ func (m *Model) Summary(top int) (*fitted.Account, error) {
 	if y := m.Options.Scarce; y != nil {
 		facts = append(facts, figure.Fact{Name: "rows are of", Value: y.Outcome.Column + " " + y.Class})
 	}
-	if m.Options.Variant == options.VariantPublished {
+	if !m.Options.Contracts() {
 		facts = append(facts, figure.Fact{Name: "not a posterior", Value: "what the published algorithm accepts does not contract to it"})
 	}
 	return &fitted.Account{

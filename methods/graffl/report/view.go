@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"parley/figure"
+	"parley/methods/graffl/kernelmean"
 	"parley/methods/graffl/mixture"
 	"parley/methods/graffl/setup"
 )
@@ -24,10 +25,15 @@ type View struct {
 	*setup.Setup
 	Posterior *mixture.Posterior
 	Mean      mixture.Mixture // of the posterior
+	// What a variant adds that has it:
+	Called string                // what draws are called: posterior, or sample, as of those that are none
+	Marks  *kernelmean.Landmarks // at which sites were asked; nil for none
 }
 
 // NewView is one of a sample.
-func NewView(s *setup.Setup, p *mixture.Posterior) View { return View{s, p, p.Mean()} }
+func NewView(s *setup.Setup, p *mixture.Posterior) View {
+	return View{Setup: s, Posterior: p, Mean: p.Mean(), Called: "sample"}
+}
 
 // interval is a posterior mean with the interval that holds 90 %.
 type interval struct{ mean, low, high float64 }

@@ -1,6 +1,7 @@
 package set
 
 import (
+	"parley/figure"
 	"parley/method"
 	"parley/methods/graffl/options"
 	"parley/methods/graffl/setup"
@@ -14,6 +15,13 @@ func (Variant) Task() string                             { return taskDiscrepanc
 func (Variant) Steps(s *setup.Setup) int                 { return s.Options.Set.Proposals }
 func (Variant) Coordinator(s *setup.Setup) setup.Sampled { return &coordinator{s} }
 func (Variant) Site(h *setup.Site) method.Site           { return half{h} }
+func (Variant) CountsRows() bool                         { return false }
+func (Variant) OfCodes(*setup.Setup) *figure.Note        { return nil }
+
+// Tells says what a site tells.
+func (Variant) Tells(*setup.Setup) string {
+	return "Again and again sites tell how far their rows as a whole are from simulated ones."
+}
 
 // Times is the most tasks that each site gets: a batch has one proposal at least.
 func (Variant) Times(s *setup.Setup) int { return s.Options.Set.Proposals }

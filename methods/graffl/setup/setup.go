@@ -16,12 +16,10 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"parley/methods/graffl/kernelmean"
 	"parley/methods/graffl/mixture"
 	"parley/methods/graffl/options"
 	"parley/methods/graffl/suffiae"
 	"parley/privacy"
-	"parley/privacy/account"
 	"parley/study"
 )
 
@@ -32,9 +30,6 @@ type Setup struct {
 	Names   []string  // of what the mixture is of: features, or codes
 	Lo, Hi  []float64 // its public box
 	Prior   mixture.Prior
-	Marks   kernelmean.Landmarks
-	Scale   float64      // B of [kernelmean.Landmarks.NormBound]
-	Sum     *privacy.Sum // what a site releases under differential privacy; nil without it
 	// Encoder makes codes of rows, once it is known: a projection from the start, one that
 	// is trained when it has been.
 	Encoder *suffiae.Encoder
@@ -63,38 +58,7 @@ func New(p *study.Plan) (*Setup, error) {
 			return nil, err
 		}
 	}
-	if opts.Variant != options.VariantLandmark {
-		return s, nil
-	}
-	if s.Marks, err = opts.PlaceLandmarks(p); err != nil {
-		return nil, err
-	}
-	s.Scale = s.Marks.NormBound()
-	if p.Privacy.Differential() {
-		s.Sum, err = s.protect()
-	}
-	return s, err
-}
-
-// CountEntry is what a row contributes beside φ(x)/B, so that the number of rows is known. It
-// costs noise √(1 + c²) times as large, 3 %, and leaves the count a standard
-// deviation of four times the noise.
-const CountEntry = 0.25
-
-const sumLandmarks = "kernel values at the landmarks, and a count"
-
-// protect declares the one sum of a site, with the noise that spends the total.
-func (s *Setup) protect() (*privacy.Sum, error) {
-	pr := s.Plan.Privacy
-	// Clipping is to a ball, so that two rows may be a diameter apart.
-	m := account.Mechanism{Kind: account.Gaussian, Noise: 1, Rate: 1, Diameter: 2, Count: 1}
-	factor, err := account.Scale([]account.Mechanism{m}, pr.Adjacency, *pr.Total)
-	if err != nil {
-		return nil, err
-	}
-	m.Noise = account.RoundUp(factor)
-	return &privacy.Sum{Name: sumLandmarks, Unit: privacy.Subject, Form: privacy.Vectors,
-		Blocks: []int{s.Marks.Len() + 1}, Bound: math.Sqrt(1 + CountEntry*CountEntry), Mechanism: m}, nil
+	return s, nil
 }
 
 // RowsReleased is what every variant says of the number that a site adds to its answer.
@@ -142,7 +106,7 @@ func (s *Setup) Class() string { return s.Options.Scarce.Outcome.Column + " " + 
 
 // What a site takes from whoever asks: numbers that no study makes are refused before
 // anything is computed from them. Limits are wide, as an honest coordinator must never
-// be refused: priors have long tails, and the particles of a sampler stray.
+// be refused: priors have long tails, and a sampler's particles may lie far from the posterior.
 
 // farthest is how many widths of its public range a mean may lie outside, and a
 // standard deviation measure. The prior has less than 1e-100 beyond.

@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"parley/figure"
 	"parley/method"
 	"parley/methods/graffl/mixture"
 	"parley/privacy"
@@ -14,7 +15,10 @@ type Variant interface {
 	Request(s *Setup) privacy.Request // what it grants each time
 	Coordinator(s *Setup) Sampled
 	Site(h *Site) method.Site
-	Steps(s *Setup) int // that the coordinator takes
+	Steps(s *Setup) int            // that the coordinator takes
+	Tells(s *Setup) string         // what sites tell whoever asks, in a sentence for their people
+	CountsRows() bool              // whether its headline has a number of rows, and says of which class
+	OfCodes(s *Setup) *figure.Note // what to know of its mixture where it is of codes; nil for nothing
 }
 
 // Sampled is a variant's coordinator that can give its sample, once it is done.

@@ -26,7 +26,7 @@ func (c *coordinator) Result(ms method.State) (*method.Result, error) {
 	}
 	r.Metrics = maps.Clone(r.Metrics)
 	if c.Options.Scarce != nil {
-		if c.Options.Variant != options.VariantLandmark { // which has a number of rows to say it of
+		if !c.variant.CountsRows() {
 			r.Headline = append(r.Headline, figure.Fact{Name: "rows are of", Value: c.Class()})
 		}
 		if c.Plan.Privacy.Differential() {
@@ -92,20 +92,10 @@ func (c *coordinator) encoderSection() figure.Section {
 		note = figure.Note{Warning: true, Title: "The sites' codes are not comparable", Text: "Encoders that are trained apart have axes that have nothing to do with one another's: code 1 of one site is not code 1 of the next. A mixture of all of them describes nobody's, and rows made of it usually harm. It is there to compare with; encoder.shared: true is what helps."}
 	}
 	section := figure.Section{ID: "encoder", Title: "What the codes are", Lead: lead, Items: []figure.Item{{Note: &note}}}
-	if most := longest(c.Plan.Privacy.Differential()); c.Options.Variant == options.VariantLandmark && e.Dimension > most {
-		section.Items = append(section.Items, figure.Item{Note: &figure.Note{Warning: true, Title: "Long codes",
-			Text: fmt.Sprintf("A component has %d numbers beside its weight. From some hundred rows, landmarks can tell those of codes of up to %d numbers here; of longer ones the mixture is mostly the prior.", e.Dimension*(e.Dimension+3)/2, most)}})
+	if note := c.variant.OfCodes(c.Setup); note != nil {
+		section.Items = append(section.Items, figure.Item{Note: note})
 	}
 	return section
-}
-
-// longest is the length of codes above which landmarks were found to be of little use: measured
-// on codes of heart patients and ICU stays, about a hundred to four hundred rows.
-func longest(private bool) int {
-	if private {
-		return 5
-	}
-	return 8
 }
 
 // worthSection compares the sites' scores.
