@@ -43,3 +43,18 @@ func TestDescribeFollowsTheOptions(t *testing.T) {
 		}
 	}
 }
+
+// Plans that give rows away say so, and private ones have nothing to say.
+func TestPlansSayWhatTheyGiveAway(t *testing.T) {
+	for _, x := range []struct{ options, privacy, want string }{
+		{"landmarks: {scattered: 20, bandwidth: 0.1}", unprotected, "every row of a site with up to 20 of them"},
+		{"variant: published", unprotected, "published gives every row away, by 2 exact distances"},
+		{"variant: set", unprotected, "set releases up to 15000 exact means"},
+		{"draws: 64", protected, ""},
+	} {
+		notes := graffl.Method{}.Notes(parse(t, planText(x.options, x.privacy)))
+		if x.want == "" && len(notes) > 0 || x.want != "" && (len(notes) != 1 || !strings.Contains(notes.Error(), x.want)) {
+			t.Errorf("%s: %v, want %q", x.options, notes, x.want)
+		}
+	}
+}

@@ -64,7 +64,7 @@ func TestPrivateSumsAreSumsOverRows(t *testing.T) {
 			p := parsePlan(t, text)
 			tasks, rows := tasksOf(t, p)
 			for _, data := range []methodtest.Rows{rows, otherRows(p, rows)} {
-				// Rows that miss a view, and that are beyond all measure, between the others.
+				// Rows that miss a view, and whose numbers are huge or infinite, between the others.
 				for _, x := range []string{"an empty row", "a huge row", "a row of NaN"} {
 					more := methodtest.Neighbours(data)[x].(methodtest.Rows).List
 					data.List = append(data.List, more[len(more)-1])

@@ -77,7 +77,7 @@ func scarceWards(t testing.TB, p *study.Plan, seed uint64) map[string]dataset.So
 }
 
 // Rows of a class that is scarce at two sites, drawn from a mixture of what all know of it,
-// are kept there and foretell held subjects better than without; and a site that has
+// are kept there and predict held subjects better than without; and a site that has
 // enough of the class is told so.
 func TestRowsOfAllSitesHelpWhereAClassIsScarce(t *testing.T) {
 	p := parse(t, wardsPlan(fmt.Sprintf(scarceSick, 0.87)+"\ndraws: 256\nencoder: {epochs: 20}", unprotected))
@@ -149,9 +149,9 @@ func file(t testing.TB, r *method.Result, name string) []byte {
 	return r.Files[i].Data
 }
 
-// What a site's report leaves foretells other subjects, from their features as they are, and
+// What a site's report leaves predicts other subjects, from their features as they are, and
 // says how well.
-func TestASitesClassifierForetellsItsSubjects(t *testing.T) {
+func TestASitesClassifierPredictsItsSubjects(t *testing.T) {
 	for name, options := range map[string]string{"codes": "encoder: {epochs: 5, dimension: 3}", "projection": "encoder: {kind: projection}", "features": "landmarks: {bandwidth: 0.5, scattered: 16}"} {
 		t.Run(name, func(t *testing.T) {
 			p := parse(t, wardsPlan(fmt.Sprintf(scarceSick, 0.25)+"\ndraws: 64\n"+options, unprotected))

@@ -21,7 +21,7 @@ type Fit struct {
 const fitDraws = 16
 
 // Fit takes expectations over draws, and not at the posterior means of parameters: a
-// component that hardly a row belongs to may be anywhere, and its mean is nowhere.
+// component that hardly a row belongs to may be anywhere, and the mean of its places is none of them.
 func (l Landmarks) Fit(o Observation, p *mixture.Posterior) (*Fit, error) {
 	if err := o.Check(l.Len()); err != nil {
 		return nil, err

@@ -173,7 +173,7 @@ func (l Landmarks) NormBound() float64 {
 }
 
 // isGrid says whether the points are different corners of a grid of the declared
-// spacing, in whatever order: the declaration alone is not believed.
+// spacing, in whatever order: the declaration alone is not enough.
 func (l Landmarks) isGrid() bool {
 	if len(l.Spacing) != l.Dim {
 		return false

@@ -119,7 +119,7 @@ func (f *form) fill(columns []float64, i int, mean []float64) {
 	}
 }
 
-// logs returns −½ |Rᵀ(y − mean)|² of each column, with room for the products.
+// logs returns −½ |Rᵀ(y − mean)|² of each column, with memory for the products.
 func (f *form) logs(columns, room []float64) (s [laneCount]float64) {
 	n := len(f.order)
 	clear(room)

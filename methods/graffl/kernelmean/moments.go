@@ -268,7 +268,7 @@ func newOverlaps(l Landmarks) *overlaps {
 	return p
 }
 
-// maxCorners bounds the room for midpoints: a grid with so many has mostly gaps.
+// maxCorners bounds the memory for midpoints: a grid with so many has mostly gaps.
 const maxCorners = 1 << 20
 
 // corners numbers the points of a grid so that the sum of two numbers tells their

@@ -210,7 +210,7 @@ func (s *sampler) proposeDifference(l *lane, b mixture.Block, scale float64) {
 // component may trade weight with another one.
 func (s *sampler) proposeFresh(e *evaluator, l *lane, t target, trade bool) {
 	k, p := l.random.IntN(s.coords.K), &l.trial
-	if t.initialPower == 0 { // nobody has kept it up to date
+	if t.initialPower == 0 { // then it is not kept up to date
 		e.prior.LogComponent(p.u, k)
 		p.initial[k] = e.initial.LogRatio(p.u, k)
 		l.particle.initial[k] = p.initial[k]

@@ -22,7 +22,7 @@ type Replicate struct {
 	RowsNoise float64 // standard deviation on n, where that is released with noise, too
 	Sampling  Sampling
 	// Assumed draws landmark means from the normal law that the posterior takes them to
-	// have, in place of rows: what is amiss then is the sampler's fault alone.
+	// have, in place of rows: an error is then the sampler's alone.
 	Assumed bool
 }
 

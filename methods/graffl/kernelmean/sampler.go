@@ -66,7 +66,7 @@ type sampler struct {
 	opt        Sampling
 	coords     mixture.Coordinates
 	particles  []particle
-	spare      []particle // room for the next ones
+	spare      []particle // memory for the next ones
 	old        []float64  // coordinates of all, before a sweep
 	workers    []*evaluator
 	blocks     []mixture.Block
@@ -127,7 +127,7 @@ type evaluator struct {
 	columns  []float64 // differences of observed and expected means, a column for each lane
 	products []float64
 	lanes    [laneCount]lane
-	square   []float64 // a covariance, and room for its factor; made when first used
+	square   []float64 // a covariance, and memory for its factor; made when first used
 	wide     *mixture.Blocked
 }
 

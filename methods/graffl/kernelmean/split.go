@@ -23,7 +23,7 @@ import (
 // from the ball, and B from the matrix beta distribution whose degrees of freedom follow v,
 // so that Σ_k and Σ_j are alike on average.
 
-// division is room for a split or a merger.
+// division is the workspace of a split or a merger.
 type division struct {
 	d               int
 	whole, within   []float64 // V and P, then their factors

@@ -9,14 +9,14 @@ import (
 // panel is how many columns of a factor are worked out together.
 const panel = 8
 
-// Blocked is room for the factors of matrices of one size, those of many rows, where most
+// Blocked is the workspace for factors of matrices of one size, those of many rows, where most
 // of the work is products of matrices. It is not safe for concurrent use.
 type Blocked struct {
 	n         int
 	cols, top []float64 // a panel of columns; the rows of the factor beside its top, turned
 }
 
-// NewBlocked returns room for matrices of n rows.
+// NewBlocked returns a workspace for matrices of n rows.
 func NewBlocked(n int) *Blocked {
 	return &Blocked{n, make([]float64, n*panel), make([]float64, n*panel)}
 }

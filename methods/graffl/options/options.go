@@ -67,23 +67,23 @@ type LandmarkOptions struct {
 	// a quarter of the range wide; else half the distance of scattered landmarks.
 	Bandwidth float64 `json:"bandwidth"`
 	// Scattered is their number if they are scattered; 0 lays them on a grid
-	// (the default for one or two features; else 128). Of codes see [LawNormal].
+	// (the default for one or two features; else 128). Of codes see Law.
 	Scattered int `json:"scattered"`
-	// Law is by which they are scattered: LawEven, the default of features, or
-	// LawNormal, that of codes.
+	// Law is by which they are scattered: even, the default of features, or
+	// normal, that of codes.
 	Law string `json:"law,omitempty"`
 }
 
 // The laws by which landmarks are scattered.
 const (
-	// LawEven scatters them evenly over the box.
-	LawEven = "even"
-	// LawNormal scatters them around 0 with a standard deviation of a quarter of a
+	// lawEven scatters them evenly over the box.
+	lawEven = "even"
+	// lawNormal scatters them around 0 with a standard deviation of a quarter of a
 	// code's largest value, where training an encoder pulls codes: of landmarks that are
 	// scattered evenly in five dimensions, hardly one is where rows are. Measured on codes of
 	// heart patients and ICU stays, 64 of them with a bandwidth of that quarter are as many as
 	// are of use to five numbers.
-	LawNormal = "normal"
+	lawNormal = "normal"
 )
 
 const (
@@ -126,20 +126,20 @@ func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 		}
 		l := o.Landmarks
 		if missing("landmarks.law") && o.Encoder != nil && (missing("landmarks.scattered") || l.Scattered > 0) {
-			l.Law = LawNormal
+			l.Law = lawNormal
 		}
 		if missing("landmarks.scattered") {
 			switch {
-			case l.Law == LawNormal && d <= 5:
+			case l.Law == lawNormal && d <= 5:
 				l.Scattered = scattered / 2
-			case l.Law == LawNormal || d > 2:
+			case l.Law == lawNormal || d > 2:
 				l.Scattered = scattered
 			}
 		}
 		if missing("landmarks.bandwidth") {
 			l.Bandwidth = gridShare
 			switch {
-			case l.Law == LawNormal:
+			case l.Law == lawNormal:
 				l.Bandwidth = min(1, max(0.7, float64(d)/5)/8)
 			case l.Scattered > 0:
 				l.Bandwidth = scatteredShare(l.Scattered, d)
@@ -275,7 +275,7 @@ func (o *Options) checkPrior(p *study.Plan, report study.Report) bool {
 // batch of proposals into a message.
 const maxNumbers = 1 << 23
 
-// checkSize refuses samples that nobody has room for.
+// checkSize refuses samples that are too large for a state or a message.
 func (o *Options) checkSize(p *study.Plan, report study.Report) {
 	parameters, key := o.Draws, "draws"
 	switch {
@@ -315,12 +315,12 @@ func (o *Options) checkLandmark(p *study.Plan, ready bool, report study.Report) 
 		report("landmarks.bandwidth", fmt.Sprintf("%v of a feature's range", l.Bandwidth), "above 0, to 1")
 	case l.Scattered < 0 || l.Scattered > kernelmean.MaxLandmarks:
 		report("landmarks.scattered", fmt.Sprintf("%d landmarks", l.Scattered), fmt.Sprintf("from 1 to %d; 0 for a grid", kernelmean.MaxLandmarks))
-	case l.Law != "" && l.Law != LawEven && l.Law != LawNormal:
-		report("landmarks.law", fmt.Sprintf("%q is not known", l.Law), "one of "+LawEven+", "+LawNormal)
+	case l.Law != "" && l.Law != lawEven && l.Law != lawNormal:
+		report("landmarks.law", fmt.Sprintf("%q is not known", l.Law), "one of "+lawEven+", "+lawNormal)
 	case l.Law != "" && l.Scattered == 0:
 		report("landmarks.law", "landmarks on a grid follow none", "leave it out, or scattered: how many")
-	case l.Law == LawNormal && o.Encoder == nil:
-		report("landmarks.law", "a normal law around 0 is for codes, and the mixture is of features", LawEven+", or an encoder")
+	case l.Law == lawNormal && o.Encoder == nil:
+		report("landmarks.law", "a normal law around 0 is for codes, and the mixture is of features", lawEven+", or an encoder")
 	case ready:
 		if _, err := o.PlaceLandmarks(p); err != nil {
 			report("landmarks", err.Error(), "a larger bandwidth, or scattered landmarks")
@@ -365,7 +365,7 @@ func (o *Options) PlaceLandmarks(p *study.Plan) (kernelmean.Landmarks, error) {
 		h[i] = o.Landmarks.Bandwidth * (hi[i] - lo[i])
 	}
 	switch n := o.Landmarks.Scattered; {
-	case o.Landmarks.Law == LawNormal:
+	case o.Landmarks.Law == lawNormal:
 		sd := make([]float64, len(lo))
 		for i := range sd {
 			sd[i] = hi[i] / 4

@@ -53,7 +53,7 @@ func (h half) distances(ctx context.Context, t method.Task, s *privacy.Session) 
 	for t := task.Iteration; t < task.Iteration+together && ctx.Err() == nil; t++ {
 		for k := range n {
 			p.Row(t*n+k, x)
-			// Beyond all measure is far enough: what travels is finite.
+			// Infinity is sent as the largest float: what travels is finite.
 			a.Distances = append(a.Distances, min(mixture.SquaredDistance(x, rows[k*d:][:d]), math.MaxFloat64))
 		}
 	}

@@ -145,7 +145,8 @@ func (s *Setup) Trains() bool {
 // Receives says whether sites get an encoder that one of them has trained.
 func (s *Setup) Receives() bool { return s.Trains() && s.Options.Encoder.Shared }
 
-// Judged says whether sites release classifiers. Nobody has paid for them under privacy.
+// Judged says whether sites release classifiers: not under differential privacy, whose budget
+// goes to the one sum.
 func (s *Setup) Judged() bool { return s.Options.Scarce != nil && !s.Plan.Privacy.Differential() }
 
 // Tested says whether they also release scores on held rows.

@@ -11,7 +11,7 @@ import (
 	"parley/methods/graffl/stages"
 )
 
-// A site's own report leaves a classifier, which foretells new subjects.
+// A site's own report leaves a classifier, which predicts the class of new subjects.
 func ExampleLoadClassifier() {
 	c, err := stages.LoadClassifier([]byte(`{
 		"format": "parley/graffl-classifier/1", "study": "wards", "site": "north", "synthetic_rows": 12,

@@ -24,7 +24,7 @@ type autoencoder struct {
 }
 
 // newAutoencoder makes the networks for rows of a width, all weights zero, and
-// room for batches of up to m rows.
+// memory for batches of up to m rows.
 func newAutoencoder(width int, o Options, m int) *autoencoder {
 	a := &autoencoder{reconstruction: o.Reconstruction, alpha: o.Noise}
 	hidden := slices.Clone(o.Hidden)

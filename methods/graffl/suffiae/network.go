@@ -74,7 +74,7 @@ type tape struct {
 	transposed  []float64 // W of one layer
 }
 
-// newTape makes room for batches of up to m rows.
+// newTape makes a workspace for batches of up to m rows.
 func (s stack) newTape(m int) *tape {
 	t := &tape{}
 	width := func(n int) {

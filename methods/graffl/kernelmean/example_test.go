@@ -1,11 +1,9 @@
-package graffl_test
+package kernelmean_test
 
 import (
 	"fmt"
 	"math/rand/v2"
 
-	"parley/methods/graffl/abc"
-	"parley/methods/graffl/inversion"
 	"parley/methods/graffl/kernelmean"
 	"parley/methods/graffl/mixture"
 )
@@ -56,17 +54,4 @@ func ExampleLandmarks_Posterior() {
 	}
 	fmt.Printf("modes at %.1f and %.1f\n", left, right)
 	// Output: modes at -4.0 and 5.0
-}
-
-// Three honest rounds of Algorithm 2 give a row in two dimensions away.
-func ExampleTrilaterate() {
-	row := []float64{7.25, -2.5}
-	points := []float64{1, -1, 0.5, -5.5, -3.5, 1.5}
-	squared := make([]float64, 3)
-	for i := range squared {
-		abc.SquaredDistances(squared[i:i+1], row, points[2*i:2*i+2], 2)
-	}
-	recovered, err := inversion.Trilaterate(points, squared, 2)
-	fmt.Printf("%.2f %v\n", recovered, err)
-	// Output: [7.25 -2.50] <nil>
 }
