@@ -26,7 +26,8 @@
 //   - mixture: mixtures, priors, samples, matching, discrepancies, linear algebra
 //   - kernelmean: kernel means at landmarks, their moments, the posterior given them, its
 //     calibration
-//   - abc: the samplers of the published algorithm and of sets
+//   - abc: the samplers of the published algorithm and of sets; abc/choices: what plans say
+//     of them
 //   - inversion: how rows are found again in what was computed from them
 //   - suffiae, augment: the encoder of rows, and what helps a scarce class
 //   - verify: test vectors from independent implementations
