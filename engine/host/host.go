@@ -21,8 +21,8 @@ import (
 	"parley/study"
 )
 
-// Store is what a site keeps: [sitestore.Store], or [sitestore.Memory] where a
-// simulation may forget.
+// Store is what a site keeps: [parley/sitestore.Store], or [parley/sitestore.Memory]
+// where a simulation may forget.
 type Store interface {
 	engine.Store
 	// Bind fails if the store belongs to another site.
