@@ -79,13 +79,20 @@ func TestOnlySealingNamesReleases(t *testing.T) {
 			}
 			// Names that are no use of the type: fields, methods and keys of that name, and
 			// the type's own declaration.
-			other := map[*ast.Ident]bool{}
+			other, own := map[*ast.Ident]bool{}, false
 			ast.Inspect(d, func(n ast.Node) bool {
 				switch n := n.(type) {
 				case *ast.FuncDecl:
 					other[n.Name] = true
 				case *ast.TypeSpec:
 					other[n.Name] = n.Name.Name == "Release" && !n.Assign.IsValid()
+					own = own || other[n.Name]
+				case *ast.StructType: // one without a name, of the same fields, can be assigned to it
+					if !own && slices.ContainsFunc(n.Fields.List, func(f *ast.Field) bool {
+						return slices.ContainsFunc(f.Names, func(id *ast.Ident) bool { return id.Name == "sealed" })
+					}) {
+						t.Errorf("%s: %s has a struct with the field of a release", f.set.Position(n.Pos()), where)
+					}
 				case *ast.Field:
 					for _, id := range n.Names {
 						other[id] = true

@@ -221,9 +221,14 @@ func NoiseOf(s privacy.Sum) string {
 	if s.Form == privacy.Moments {
 		unit = "the squared bound"
 	}
-	text := fmt.Sprintf("Gaussian, sd %.4g × %s", m.Noise, unit)
-	if m.Kind == account.Laplace {
+	var text string
+	switch m.Kind {
+	case account.Gaussian:
+		text = fmt.Sprintf("Gaussian, sd %.4g × %s", m.Noise, unit)
+	case account.Laplace:
 		text = fmt.Sprintf("Laplace, scale %.4g × %s", m.Noise, unit)
+	default: // the kind's own word, which misleads nobody
+		text = fmt.Sprintf("%s, %.4g × %s", m.Kind, m.Noise, unit)
 	}
 	if m.Rate < 1 {
 		text += fmt.Sprintf(", of a Poisson sample at rate %.4g", m.Rate)
