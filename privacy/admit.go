@@ -143,7 +143,7 @@ func (g *Gate) newKey(a Ask) ([noise.KeySize]byte, error) {
 // allow holds a request against the list, the guarantee and the policy.
 func (g *Gate) allow(a Ask, r Request) error {
 	if g.limits == nil {
-		l, err := g.policy.limits(g.study)
+		l, err := limitsOf(g.policy, g.study)
 		if err != nil {
 			return err
 		}

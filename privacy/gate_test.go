@@ -10,6 +10,7 @@ import (
 
 	"parley/dataset"
 	"parley/privacy"
+	"parley/privacy/policy"
 	"parley/sitestore"
 )
 
@@ -151,10 +152,10 @@ func TestFailureAtAStepSendsNothingAndIsNotChargedAgain(t *testing.T) {
 
 func TestPolicyRefusesBeforeAnythingHappens(t *testing.T) {
 	for name, c := range map[string]struct {
-		policy  privacy.Policy
+		policy  policy.Policy
 		request privacy.Request
 	}{
-		"unprotected where protection is demanded": {privacy.Policy{}, request},
+		"unprotected where protection is demanded": {policy.Policy{}, request},
 		"unknown protection":                       {open, privacy.Request{Protection: "wishful"}},
 		"no protection named":                      {open, privacy.Request{}},
 	} {

@@ -40,7 +40,7 @@ var floors = [][]string{
 	{"judge/evaluate"},
 	{"privacy/ledger", "privacy/privacytest"},
 	{"privacy"},
-	{"sitestore"},
+	{"sitestore", "privacy/policy"},
 	{"study", "privacy/internal/tally"},
 	{"dataset", "figure", "privacy/account"},
 	{"internal/auditlog", "internal/vectors/vectorstest", "privacy/internal/fixed"},
