@@ -1,4 +1,5 @@
-// Package site is a site's folder, and the daemon that answers the studies in it.
+// Package site is a site's folder, which [Join] makes and [Open] opens, and the [Daemon]
+// that answers the studies in it.
 //
 // The folder is the whole interface between the two: commands change its files,
 // whether the daemon runs or not, and the daemon looks at them. Nothing in it
