@@ -95,8 +95,8 @@ type Study struct {
 // [sitestore.Memory] where a simulation may forget.
 type Journal interface {
 	Release(id string) (r sitestore.Release, ok bool, err error)
-	// Room fails if there is no room for so many bytes.
-	Room(bytes int64) error
+	// Free fails if there is no room for so many bytes.
+	Free(bytes int64) error
 	// Reserve fails with sitestore.ErrMoved if the line cannot get its place, and
 	// with sitestore.ErrReserved if the release has been charged.
 	Reserve(r sitestore.Reservation, key [32]byte) error

@@ -31,11 +31,11 @@ func (t *tape) note(event string) error {
 	return nil
 }
 
-func (t *tape) Room(bytes int64) error {
+func (t *tape) Free(bytes int64) error {
 	if err := t.note("room"); err != nil {
 		return err
 	}
-	return t.Memory.Room(bytes)
+	return t.Memory.Free(bytes)
 }
 
 func (t *tape) Reserve(r sitestore.Reservation, key [32]byte) error {
