@@ -168,8 +168,7 @@ func docComments(f *ast.File) (groups []*ast.CommentGroup) {
 
 // linksOf returns the links to names in a comment.
 func linksOf(d *comment.Doc) (links []*comment.DocLink) {
-	var text func(ts []comment.Text)
-	text = func(ts []comment.Text) {
+	text := func(ts []comment.Text) {
 		for _, t := range ts {
 			if l, ok := t.(*comment.DocLink); ok {
 				links = append(links, l)
