@@ -121,7 +121,7 @@ type crashing struct {
 	room, commit func() error
 }
 
-func (c crashing) Room(n int64) error {
+func (c crashing) Free(n int64) error {
 	if c.room != nil {
 		return c.room()
 	}

@@ -117,7 +117,7 @@ func (g *Gate) reserve(a Ask, r Request) (key [noise.KeySize]byte, err error) {
 	}
 	// Declared bounds may be far above what is sent: a few MB too few show when the
 	// release is stored, at no further charge.
-	if err := g.journal.Room(int64(min(r.maxBytes(), 16<<20))); err != nil {
+	if err := g.journal.Free(int64(min(r.maxBytes(), 16<<20))); err != nil {
 		return key, err
 	}
 	for {
@@ -143,7 +143,7 @@ func (g *Gate) newKey(a Ask) ([noise.KeySize]byte, error) {
 // allow holds a request against the list, the guarantee and the policy.
 func (g *Gate) allow(a Ask, r Request) error {
 	if g.limits == nil {
-		l, err := g.policy.limits(g.study)
+		l, err := limitsOf(g.policy, g.study)
 		if err != nil {
 			return err
 		}

@@ -48,9 +48,9 @@ func (f *fragile) State(study string) ([]byte, error) {
 	return f.Journal.State(study)
 }
 
-func (f *fragile) Room(n int64) error {
+func (f *fragile) Free(n int64) error {
 	f.at("asking for room")
-	return f.Journal.Room(n)
+	return f.Journal.Free(n)
 }
 
 func (f *fragile) Reserve(r sitestore.Reservation, key [32]byte) error {

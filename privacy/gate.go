@@ -4,7 +4,7 @@
 // study may ask a site for is listed from its plan ([Listed]); the gate grants
 // what is listed, as often as it is listed, in rounds that rise.
 // [Gate.Admit] checks a request against the plan's [Guarantee] and the site's
-// [Policy], with everything that the ledger holds, and commits its charge to
+// [policy.Policy], with everything that the ledger holds, and commits its charge to
 // the ledger together with a key for its noise. Only then is there a [Session].
 // One for a differential request takes each subject's vector, clips, quantises
 // and sums, adds noise, and hands the noised sums back, which nobody can
@@ -34,6 +34,7 @@ import (
 
 	"parley/dataset"
 	"parley/privacy/internal/noise"
+	"parley/privacy/policy"
 	"parley/sitestore"
 )
 
@@ -94,8 +95,8 @@ type Study struct {
 // [sitestore.Memory] where a simulation may forget.
 type Journal interface {
 	Release(id string) (r sitestore.Release, ok bool, err error)
-	// Room fails if there is no room for so many bytes.
-	Room(bytes int64) error
+	// Free fails if there is no room for so many bytes.
+	Free(bytes int64) error
 	// Reserve fails with sitestore.ErrMoved if the line cannot get its place, and
 	// with sitestore.ErrReserved if the release has been charged.
 	Reserve(r sitestore.Reservation, key [32]byte) error
@@ -108,7 +109,7 @@ type Journal interface {
 // Gate guards one site's data in one study.
 type Gate struct {
 	study   Study
-	policy  Policy
+	policy  policy.Policy
 	journal Journal
 	data    dataset.Source
 
@@ -134,8 +135,8 @@ func Clock(now func() time.Time) Option { return func(g *Gate) { g.now = now } }
 func Simulate(s noise.Simulation) Option { return func(g *Gate) { g.simulated = &s } }
 
 // NewGate returns the gate in front of data, for one study.
-func NewGate(study Study, policy Policy, journal Journal, data dataset.Source, options ...Option) *Gate {
-	g := &Gate{study: study, policy: policy, journal: journal, data: data, now: time.Now, book: newBook(study.Digest)}
+func NewGate(study Study, rules policy.Policy, journal Journal, data dataset.Source, options ...Option) *Gate {
+	g := &Gate{study: study, policy: rules, journal: journal, data: data, now: time.Now, book: newBook(study.Digest)}
 	if study.Guarantee != nil { // what was agreed to stays
 		promised := *study.Guarantee
 		g.study.Guarantee = &promised

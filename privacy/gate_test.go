@@ -10,6 +10,7 @@ import (
 
 	"parley/dataset"
 	"parley/privacy"
+	"parley/privacy/policy"
 	"parley/sitestore"
 )
 
@@ -30,11 +31,11 @@ func (t *tape) note(event string) error {
 	return nil
 }
 
-func (t *tape) Room(bytes int64) error {
+func (t *tape) Free(bytes int64) error {
 	if err := t.note("room"); err != nil {
 		return err
 	}
-	return t.Memory.Room(bytes)
+	return t.Memory.Free(bytes)
 }
 
 func (t *tape) Reserve(r sitestore.Reservation, key [32]byte) error {
@@ -151,10 +152,10 @@ func TestFailureAtAStepSendsNothingAndIsNotChargedAgain(t *testing.T) {
 
 func TestPolicyRefusesBeforeAnythingHappens(t *testing.T) {
 	for name, c := range map[string]struct {
-		policy  privacy.Policy
+		policy  policy.Policy
 		request privacy.Request
 	}{
-		"unprotected where protection is demanded": {privacy.Policy{}, request},
+		"unprotected where protection is demanded": {policy.Policy{}, request},
 		"unknown protection":                       {open, privacy.Request{Protection: "wishful"}},
 		"no protection named":                      {open, privacy.Request{}},
 	} {

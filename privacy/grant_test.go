@@ -9,6 +9,7 @@ import (
 	"parley/privacy"
 	"parley/privacy/account"
 	"parley/privacy/ledger"
+	"parley/privacy/policy"
 	"parley/sitestore"
 )
 
@@ -140,11 +141,11 @@ func TestExactRequestsPassNoGateThatProtects(t *testing.T) {
 	promised.Requests = list
 	per := study
 	per.Requests = list
-	required := privacy.Policy{PerRelease: true}
+	required := policy.Policy{PerRelease: true}
 	for name, g := range map[string]struct {
 		study  privacy.Study
-		policy privacy.Policy
-	}{"the plan": {promised, open}, "the policy": {per, required}, "both": {promised, privacy.Policy{Protection: privacy.Required}}} {
+		policy policy.Policy
+	}{"the plan": {promised, open}, "the policy": {per, required}, "both": {promised, policy.Policy{Protection: policy.Required}}} {
 		m := sitestore.NewMemory()
 		gate := privacy.NewGate(g.study, g.policy, m, subjects(3))
 		if _, err := gate.Admit(task(1, "fit")); err != nil {
@@ -177,12 +178,12 @@ func TestEverySumOfARequestIsCounted(t *testing.T) {
 		}
 		return list
 	}
-	lifetime := privacy.Policy{PerRelease: true, Adjacency: account.AddRemove,
-		Lifetime: &privacy.Lifetime{Epsilon: 3, Delta: 1e-5, Filter: privacy.GaussianFilter}}
-	perStudy := privacy.Policy{PerRelease: true, Adjacency: account.AddRemove, Study: &account.Budget{Epsilon: 3, Delta: 1e-5}}
+	lifetime := policy.Policy{PerRelease: true, Adjacency: account.AddRemove,
+		Lifetime: &policy.Lifetime{Epsilon: 3, Delta: 1e-5, Filter: policy.GaussianFilter}}
+	perStudy := policy.Policy{PerRelease: true, Adjacency: account.AddRemove, Study: &account.Budget{Epsilon: 3, Delta: 1e-5}}
 	for name, c := range map[string]struct {
 		study  privacy.Study
-		policy privacy.Policy
+		policy policy.Policy
 	}{"guarantee": {guaranteed(privacy.Subject, account.AddRemove, 3, 1e-5), open}, "lifetime": {study, lifetime}, "policy for a study": {study, perStudy}} {
 		m := sitestore.NewMemory()
 		for round := 1; round <= room+1; round++ {

@@ -6,20 +6,21 @@ import (
 
 	"parley/privacy/account"
 	"parley/privacy/internal/tally"
+	"parley/privacy/policy"
 )
 
 // limits are everything that holds for the requests of one study at one site.
 type limits struct {
-	policy    Policy
+	policy    policy.Policy
 	study     Study
 	guarantee *meter   // nil without a guarantee
 	perStudy  []*meter // of the policy, for single subjects; none where the guarantee is as strict
 	lifetime  []account.Filter
 }
 
-// limits prepares to check; an error is one of the policy or of the study,
+// limitsOf prepares to check; an error is one of the policy or of the study,
 // which no request can mend.
-func (p Policy) limits(s Study) (*limits, error) {
+func limitsOf(p policy.Policy, s Study) (*limits, error) {
 	if err := p.Validate(); err != nil {
 		return nil, fmt.Errorf("the site's policy: %w", err)
 	}
@@ -108,7 +109,7 @@ func (l *limits) checkStudy(no *RefusalError) {
 	if p.Site != "" && p.Site != s.Site {
 		no.add("site", fmt.Sprintf("this is the policy of site %q, not of %q", p.Site, s.Site), "")
 	}
-	if !p.allows(s.Method) {
+	if !p.Allows(s.Method) {
 		no.add("methods", fmt.Sprintf("method %q is not among those it allows", s.Method), fmt.Sprintf("it allows %v", p.Methods))
 	}
 	if s.Quorum < p.Minimum.Sites {
@@ -131,7 +132,7 @@ func (l *limits) checkStudy(no *RefusalError) {
 	if p.Study != nil && (g.Epsilon > p.Study.Epsilon || g.Delta > p.Study.Delta) {
 		no.add("study", fmt.Sprintf("the plan's guarantee is ε %v, δ %v, and it allows at most ε %v, δ %v", g.Epsilon, g.Delta, p.Study.Epsilon, p.Study.Delta), "a smaller total in the plan")
 	}
-	if g.Delta > p.maxDelta(s.Subjects) {
+	if g.Delta > p.LargestDelta(s.Subjects) {
 		no.add("max_delta", fmt.Sprintf("the plan's δ of %v is above what it allows", g.Delta), "by default δ may be at most 1e-5, and at most 1 divided by 100 times the number of the site's subjects")
 	}
 }
@@ -150,7 +151,7 @@ func (l *limits) checkRequest(no *RefusalError, b *book, r Request, proposed map
 		no.add("minimum.pattern_subjects", fmt.Sprintf("the method may give numbers of %d subjects alone, and it wants at least %d", r.PatternMinimum, want), "")
 	}
 	if r.Protection == Unprotected {
-		if p.Protection != Optional {
+		if p.Protection != policy.Optional {
 			no.add("protection", "it demands differential privacy, and the plan has none", "")
 		} else if s.Guarantee != nil {
 			no.add("", "the plan guarantees differential privacy, and the method asks for a release without", "")

@@ -13,6 +13,7 @@ import (
 	"parley/privacy"
 	"parley/privacy/account"
 	"parley/privacy/ledger"
+	"parley/privacy/policy"
 	"parley/sitestore"
 )
 
@@ -91,8 +92,8 @@ func TestUnfinishedTaskComesAgainAtItsOwnCharge(t *testing.T) {
 }
 
 func TestLifetimeSpansStudies(t *testing.T) {
-	for _, filter := range []privacy.FilterName{privacy.RenyiFilter, privacy.GaussianFilter} {
-		policy := privacy.Policy{Lifetime: &privacy.Lifetime{Epsilon: 12, Delta: 1e-5, Filter: filter}}
+	for _, filter := range []policy.FilterName{policy.RenyiFilter, policy.GaussianFilter} {
+		policy := policy.Policy{Lifetime: &policy.Lifetime{Epsilon: 12, Delta: 1e-5, Filter: filter}}
 		m := sitestore.NewMemory()
 		granted := 0
 		var last error
@@ -124,7 +125,7 @@ func TestLifetimeSpansStudies(t *testing.T) {
 // Two studies of one site that charge at the same time are counted one after
 // the other, whatever each of them last saw of the ledger.
 func TestStudiesThatChargeAtOnceShareTheLifetime(t *testing.T) {
-	policy := privacy.Policy{Lifetime: &privacy.Lifetime{Epsilon: 3, Delta: 1e-5, Filter: privacy.GaussianFilter}, Adjacency: account.AddRemove}
+	policy := policy.Policy{Lifetime: &policy.Lifetime{Epsilon: 3, Delta: 1e-5, Filter: policy.GaussianFilter}, Adjacency: account.AddRemove}
 	m := sitestore.NewMemory()
 	var group sync.WaitGroup
 	var mu sync.Mutex
@@ -170,7 +171,7 @@ func (i *intruded) Reserve(r sitestore.Reservation, key [32]byte) error {
 
 func TestChargeBetweenCheckAndReservationIsSeen(t *testing.T) {
 	// μ = 0.5 each: ε 3 at 10⁻⁵ has room for two, and not for three.
-	policy := privacy.Policy{Lifetime: &privacy.Lifetime{Epsilon: 3, Delta: 1e-5, Filter: privacy.GaussianFilter}, Adjacency: account.AddRemove}
+	policy := policy.Policy{Lifetime: &policy.Lifetime{Epsilon: 3, Delta: 1e-5, Filter: policy.GaussianFilter}, Adjacency: account.AddRemove}
 	s := guaranteed(privacy.Subject, account.AddRemove, 3, 1e-5)
 	s.Digest = "other"
 	m := sitestore.NewMemory()
@@ -259,7 +260,7 @@ func BenchmarkAdmissions(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		s := guaranteed(privacy.Subject, account.AddRemove, 3, 1e-5)
-		g := privacy.NewGate(s, privacy.Policy{Lifetime: &privacy.Lifetime{Epsilon: 10, Delta: 1e-5}}, sitestore.NewMemory(), subjects(0))
+		g := privacy.NewGate(s, policy.Policy{Lifetime: &policy.Lifetime{Epsilon: 10, Delta: 1e-5}}, sitestore.NewMemory(), subjects(0))
 		for round := 1; round <= 600; round++ {
 			if _, err := g.AdmitAny(at(s.Digest, round), differential(sum)); err != nil {
 				b.Fatalf("charge %d: %v", round, err)

@@ -124,8 +124,12 @@ func (s Sum) grid() (fixed.Grid, error) {
 	if s.Form == Moments {
 		form = fixed.Moments
 	}
-	if s.Mechanism.Kind == account.Laplace {
+	switch s.Mechanism.Kind {
+	case account.Gaussian:
+	case account.Laplace:
 		norm = fixed.L1
+	default: // noise that was accounted for under another norm would be too little
+		return fixed.Grid{}, fmt.Errorf("sum %q: there is no grid for noise of kind %q", s.Name, string(s.Mechanism.Kind))
 	}
 	g, err := fixed.NewGrid(form, norm, s.Bound, s.Mechanism.Noise*(1+discreteness))
 	if err == nil {

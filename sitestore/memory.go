@@ -50,8 +50,8 @@ func (m *Memory) Bind(site string) error {
 	return nil
 }
 
-// Room always has some.
-func (m *Memory) Room(int64) error { return nil }
+// Free always has some.
+func (m *Memory) Free(int64) error { return nil }
 
 // Release is like [Store.Release].
 func (m *Memory) Release(id string) (Release, bool, error) {

@@ -73,11 +73,11 @@ type spy struct {
 	sealed [][]byte
 }
 
-func (s *spy) Room(bytes int64) error {
+func (s *spy) Free(bytes int64) error {
 	if s.full {
 		return fmt.Errorf("storing: %w", sitestore.ErrFull)
 	}
-	return s.Store.Room(bytes)
+	return s.Store.Free(bytes)
 }
 
 func (s *spy) Commit(release string, sealed, state []byte) error {
@@ -181,7 +181,7 @@ func TestRoomIsWhatTheDiskHas(t *testing.T) {
 	}
 	defer s.Close()
 	for bytes, full := range map[int64]bool{-1: false, 0: false, 1000: false, 1 << 60: true, math.MaxInt64 - 1: true, math.MaxInt64: true} {
-		if err := s.Room(bytes); errors.Is(err, sitestore.ErrFull) != full {
+		if err := s.Free(bytes); errors.Is(err, sitestore.ErrFull) != full {
 			t.Errorf("room for %d bytes: %v", bytes, err)
 		}
 	}

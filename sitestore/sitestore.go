@@ -211,9 +211,9 @@ func (s *Store) Bind(site string) error {
 // them as they were.
 const reserve = 4 << 20
 
-// Room returns ErrFull if the disk has no room for so many bytes. It is asked
+// Free returns ErrFull if the disk has no room for so many bytes. It is asked
 // before a charge, so that what is charged can be stored.
-func (s *Store) Room(bytes int64) error {
+func (s *Store) Free(bytes int64) error {
 	free, err := diskspace.Free(filepath.Dir(s.path))
 	if err != nil {
 		return fmt.Errorf("asking how much room the disk has: %w", err)

@@ -126,9 +126,14 @@ func parseMechanism(kind account.Kind, text string, needNoise bool) (m account.M
 
 // describe says in words what a mechanism is, and under which adjacency.
 func describe(m account.Mechanism, a account.Adjacency) string {
-	text := fmt.Sprintf("%d × Gaussian noise of standard deviation %.6g", m.Count, m.Noise)
-	if m.Kind == account.Laplace {
+	var text string
+	switch m.Kind {
+	case account.Gaussian:
+		text = fmt.Sprintf("%d × Gaussian noise of standard deviation %.6g", m.Count, m.Noise)
+	case account.Laplace:
 		text = fmt.Sprintf("%d × Laplace noise of scale %.6g", m.Count, m.Noise)
+	default: // the kind's own word, which misleads nobody
+		text = fmt.Sprintf("%d × noise %s of %.6g", m.Count, m.Kind, m.Noise)
 	}
 	if m.Rate < 1 {
 		text += fmt.Sprintf(", each record by itself with probability %g", m.Rate)

@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"parley/privacy"
 	"parley/privacy/ledger"
+	"parley/privacy/policy"
 	"parley/problem"
 	"parley/report/results"
 	"parley/sitestore"
@@ -17,10 +17,10 @@ func siteCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "site", Short: "Take part in studies as a site: join, approve, serve; ledger and policy"}
 	ledger := &cobra.Command{Use: "ledger", Short: "Look at what a site has ever been charged"}
 	ledger.AddCommand(ledgerShowCommand(), ledgerVerifyCommand(), ledgerExportCommand())
-	policy := &cobra.Command{Use: "policy", Short: "Write and check what a site allows"}
-	policy.AddCommand(policyCheckCommand(), policyInitCommand())
+	policies := &cobra.Command{Use: "policy", Short: "Write and check what a site allows"}
+	policies.AddCommand(policyCheckCommand(), policyInitCommand())
 	cmd.AddCommand(siteJoinCommand(), siteDataCommand(), sitePendingCommand(), siteShowCommand(), siteApproveCommand(), siteRefuseCommand(), siteServeCommand(),
-		siteStatusCommand(), siteWatchCommand(), siteResultsCommand(), siteGoOnCommand(), siteBackupCommand(), siteDoctorCommand(), logCommand("the site"), ledger, policy)
+		siteStatusCommand(), siteWatchCommand(), siteResultsCommand(), siteGoOnCommand(), siteBackupCommand(), siteDoctorCommand(), logCommand("the site"), ledger, policies)
 	return cmd
 }
 
@@ -56,20 +56,20 @@ func ledgerShowCommand() *cobra.Command {
 		Example: "  parley site ledger show results/private --site north --policy policy.yaml",
 		Args:    args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			var policy *privacy.Policy
+			var rules *policy.Policy
 			if policyFile != "" {
-				p, err := privacy.LoadPolicy(policyFile)
+				p, err := policy.Load(policyFile)
 				if err != nil {
 					return err
 				}
-				policy = &p
+				rules = &p
 			}
 			return look(a[0], site, func(_ string, s *sitestore.Store) error {
 				charged, err := ledger.Read(s)
 				if err != nil {
 					return err
 				}
-				view, err := charged.Look(delta, policy)
+				view, err := charged.Look(delta, rules)
 				if err != nil {
 					return err
 				}
@@ -157,7 +157,7 @@ func policyInitCommand() *cobra.Command {
 		Short: "Print the default policy, with comments, to begin with",
 		Args:  args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprint(cmd.OutOrStdout(), privacy.DefaultPolicyText)
+			_, err := fmt.Fprint(cmd.OutOrStdout(), policy.DefaultText)
 			return err
 		},
 	}

@@ -21,12 +21,12 @@ import (
 	"parley/federation"
 	"parley/federation/site"
 	"parley/internal/atomicfile"
-	"parley/privacy"
+	"parley/privacy/policy"
 	"parley/problem"
 )
 
 func siteJoinCommand() *cobra.Command {
-	var dir, data, policy, receipts string
+	var dir, data, policyFile, receipts string
 	var yes, anew bool
 	var wait time.Duration
 	cmd := &cobra.Command{
@@ -54,11 +54,11 @@ func siteJoinCommand() *cobra.Command {
 				}
 			}
 			var policyText []byte
-			if policy != "" { // before anything is sent
-				if _, err := privacy.LoadPolicy(policy); err != nil {
+			if policyFile != "" { // before anything is sent
+				if _, err := policy.Load(policyFile); err != nil {
 					return err
 				}
-				if policyText, err = os.ReadFile(policy); err != nil {
+				if policyText, err = os.ReadFile(policyFile); err != nil {
 					return err
 				}
 			}
@@ -94,7 +94,7 @@ func siteJoinCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&dir, "dir", "", "the site's folder (default one with the site's name, beside the invitation)")
 	cmd.Flags().StringVar(&data, "data", "", "where the site's rows are (default data in the folder)")
-	cmd.Flags().StringVar(&policy, "policy", "", "file with the site's policy, which is copied to the folder (default policy.yaml there, or\nthe strict one that 'parley site policy init' prints)")
+	cmd.Flags().StringVar(&policyFile, "policy", "", "file with the site's policy, which is copied to the folder (default policy.yaml there, or\nthe strict one that 'parley site policy init' prints)")
 	cmd.Flags().StringVar(&receipts, "receipts", "", "file in which the site notes how far its ledger has come, best on another disk than the\nfolder (default receipts.json in the folder)")
 	cmd.Flags().BoolVar(&yes, "yes", false, "approve what policy, ledger and data allow, without asking")
 	cmd.Flags().BoolVar(&anew, "new-coordinator", false, "let a folder that has joined another coordinator forget its keys for it; its ledger goes on")

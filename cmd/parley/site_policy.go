@@ -12,6 +12,7 @@ import (
 	"parley/engine/local"
 	"parley/privacy"
 	"parley/privacy/ledger"
+	"parley/privacy/policy"
 	"parley/problem"
 	"parley/sitestore"
 	"parley/study"
@@ -35,22 +36,22 @@ func policyCheckCommand() *cobra.Command {
 		Example: "  parley site policy check policy.yaml plan.yaml --site north --subjects 400 --store north/site.db",
 		Args:    args(cobra.RangeArgs(1, 2)),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			policy, err := privacy.LoadPolicy(a[0])
+			rules, err := policy.Load(a[0])
 			if err != nil {
 				return err
 			}
 			var sites []*ledger.Admission
 			if len(a) > 1 {
-				if sites, err = q.of(cmd.Context(), policy, a[1]); err != nil {
+				if sites, err = q.of(cmd.Context(), rules, a[1]); err != nil {
 					return err
 				}
 			} else if q != (admission{}) {
 				return &usageError{fmt.Errorf("--site, --subjects and --store belong to a plan")}
 			}
 			checked := struct {
-				Policy privacy.Policy      `json:"policy"`
+				Policy policy.Policy       `json:"policy"`
 				Sites  []*ledger.Admission `json:"sites,omitempty"`
-			}{policy, sites}
+			}{rules, sites}
 			if err := as.object(cmd, checked, func(w io.Writer) error {
 				fmt.Fprintf(w, "policy %s is in order\n", a[0])
 				if len(sites) == 0 {
@@ -72,7 +73,7 @@ func policyCheckCommand() *cobra.Command {
 }
 
 // of asks for every site that the flags mean.
-func (q admission) of(ctx context.Context, policy privacy.Policy, path string) ([]*ledger.Admission, error) {
+func (q admission) of(ctx context.Context, rules policy.Policy, path string) ([]*ledger.Admission, error) {
 	plan, cost, err := loadPlan(path)
 	if err != nil {
 		return nil, err
@@ -83,8 +84,8 @@ func (q admission) of(ctx context.Context, policy privacy.Policy, path string) (
 		return nil, problem.Problem{File: path, Where: "sites", What: fmt.Sprintf("%q is not a site of the plan", q.site), Hint: problem.DidYouMean(q.site, sites, "one of "+strings.Join(sites, ", "))}
 	case q.site != "":
 		sites = []string{q.site}
-	case policy.Site != "" && slices.Contains(sites, policy.Site):
-		sites = []string{policy.Site}
+	case rules.Site != "" && slices.Contains(sites, rules.Site):
+		sites = []string{rules.Site}
 	}
 	count, err := q.counter(ctx, plan)
 	if err != nil {
@@ -108,7 +109,7 @@ func (q admission) of(ctx context.Context, policy privacy.Policy, path string) (
 		if err != nil {
 			return nil, err
 		}
-		a, err := charged.Admits(policy, s, cost.Delta(), privacy.Requests(requests)...)
+		a, err := charged.Admits(rules, s, cost.Delta(), privacy.Requests(requests)...)
 		if err != nil {
 			return nil, fmt.Errorf("site %s: %w", site, err)
 		}

@@ -18,7 +18,7 @@ import (
 // [Host.Approve].
 const (
 	ByPerson = "a person"
-	ByRule   = "the policy's rule" // see [privacy.PreApproval]
+	ByRule   = "the policy's rule" // see [policy.PreApproval]
 )
 
 // Approval says that a site's people, or a rule of theirs, allow a study, and
@@ -27,7 +27,7 @@ const (
 type Approval struct {
 	Plan        string    `json:"plan"`        // its digest
 	Coordinator string    `json:"coordinator"` // digest of the public key
-	Policy      string    `json:"policy"`      // see [privacy.Policy.Digest]
+	Policy      string    `json:"policy"`      // see [policy.Policy.Digest]
 	Data        string    `json:"data"`        // fingerprint of every row
 	Method      string    `json:"method"`
 	Revision    int       `json:"revision"` // of the method in this program
@@ -49,7 +49,7 @@ func (h *Host) Approve(ctx context.Context, p *study.Plan, coordinator []byte, b
 		return nil, err
 	}
 	if by == ByRule {
-		if ok, why := h.Policy.PreApproves(s); !ok {
+		if ok, why := privacy.PreApproves(h.Policy, s); !ok {
 			return nil, fmt.Errorf("%w: pre_approval: %s", privacy.ErrRefused, why)
 		}
 	}

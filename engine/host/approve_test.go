@@ -14,6 +14,7 @@ import (
 	"parley/method"
 	"parley/privacy"
 	"parley/privacy/account"
+	"parley/privacy/policy"
 	"parley/sitestore"
 )
 
@@ -83,7 +84,7 @@ func TestApprovalIsForWhatStood(t *testing.T) {
 // approves only what it covers.
 func TestApprovalIsRefused(t *testing.T) {
 	strict := hostOf(sitestore.NewMemory(), enginetest.ToyRows(7))
-	strict.Policy = privacy.DefaultPolicy()
+	strict.Policy = policy.Default()
 	if _, err := strict.Approve(t.Context(), plan, key, host.ByPerson); !errors.Is(err, privacy.ErrRefused) || !strings.Contains(err.Error(), "minimum.subjects: it wants at least 50") {
 		t.Errorf("under a strict policy: %v", err)
 	}
@@ -94,7 +95,7 @@ func TestApprovalIsRefused(t *testing.T) {
 	if _, err := h.Approve(t.Context(), plan, key, host.ByRule); !errors.Is(err, privacy.ErrRefused) || !strings.Contains(err.Error(), "pre_approval: The policy has no rule") {
 		t.Errorf("without a rule: %v", err)
 	}
-	h.Policy.PreApproval = &privacy.PreApproval{Methods: []string{"toy"}, Study: account.Budget{Epsilon: 100, Delta: 1e-5}}
+	h.Policy.PreApproval = &policy.PreApproval{Methods: []string{"toy"}, Study: account.Budget{Epsilon: 100, Delta: 1e-5}}
 	if a, err := h.Approve(t.Context(), plan, key, host.ByRule); err != nil || a.By != host.ByRule {
 		t.Errorf("by the rule: %+v, %v", a, err)
 	}
@@ -105,7 +106,7 @@ func TestApprovalIsRefused(t *testing.T) {
 func TestStudyThatHasBegunIsApprovedAgain(t *testing.T) {
 	store := sitestore.NewMemory()
 	h := hostOf(store, enginetest.ToyRows(7))
-	h.Policy.Lifetime = &privacy.Lifetime{Epsilon: 1.3 * plan.Privacy.Total.Epsilon, Delta: 1e-5, Filter: privacy.GaussianFilter}
+	h.Policy.Lifetime = &policy.Lifetime{Epsilon: 1.3 * plan.Privacy.Total.Epsilon, Delta: 1e-5, Filter: policy.GaussianFilter}
 	h.Policy.Adjacency = account.AddRemove
 	approve(t, h)
 	site, err := h.Open(t.Context(), plan)

@@ -17,12 +17,13 @@ import (
 	"parley/method"
 	"parley/privacy"
 	"parley/privacy/ledger"
+	"parley/privacy/policy"
 	"parley/problem"
 	"parley/study"
 )
 
-// Store is what a site keeps: [sitestore.Store], or [sitestore.Memory] where a
-// simulation may forget.
+// Store is what a site keeps: [parley/sitestore.Store], or [parley/sitestore.Memory]
+// where a simulation may forget.
 type Store interface {
 	engine.Store
 	// Bind fails if the store belongs to another site.
@@ -41,7 +42,7 @@ type Host struct {
 	Census  *dataset.Census // of Data; it is taken when it is needed, unless it is known already
 	Faults  problem.List    // what is wrong with data that could not be opened, for a preview to show
 	Store   Store
-	Policy  privacy.Policy
+	Policy  policy.Policy
 	Marks   engine.Marks     // nil if nobody keeps them
 	Options []privacy.Option // of the gate; none but in tests and measuring tools
 

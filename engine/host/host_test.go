@@ -17,6 +17,7 @@ import (
 	"parley/engine/wire"
 	"parley/method"
 	"parley/privacy"
+	"parley/privacy/policy"
 	"parley/sitestore"
 )
 
@@ -40,7 +41,7 @@ func TestPreviewChangesNothing(t *testing.T) {
 		t.Errorf("%d charges", len(lines))
 	}
 	strict := hostOf(store, enginetest.ToyRows(7))
-	strict.Policy = privacy.DefaultPolicy()
+	strict.Policy = policy.Default()
 	if p, err := strict.Preview(t.Context(), plan); err != nil || p.Admission.Admitted || len(p.Admission.Reasons) == 0 {
 		t.Errorf("under a strict policy: %+v, %v", p.Admission, err)
 	}

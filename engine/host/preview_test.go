@@ -17,6 +17,7 @@ import (
 	"parley/methods/mvppca"
 	"parley/methods/pvi"
 	"parley/privacy"
+	"parley/privacy/policy"
 	"parley/problem"
 	"parley/sitestore"
 	"parley/study"
@@ -74,12 +75,12 @@ func bound(t *testing.T, path, site string) (*host.Host, *study.Plan) {
 func TestPreviewInWords(t *testing.T) {
 	for _, c := range []struct {
 		name, path, site string
-		policy           privacy.Policy
+		policy           policy.Policy
 		takesPart        bool
 	}{
 		{"alzheimer", "alzheimer/plan.yaml", "centre", privacy.SimulationPolicy(), true},
-		{"alzheimer-refused", "alzheimer/plan.yaml", "centre", privacy.DefaultPolicy(), false},
-		{"alzheimer-private", "alzheimer/private.yaml", "north", privacy.DefaultPolicy(), true},
+		{"alzheimer-refused", "alzheimer/plan.yaml", "centre", policy.Default(), false},
+		{"alzheimer-private", "alzheimer/private.yaml", "north", policy.Default(), true},
 		{"income", "income/plan.yaml", "c01", privacy.SimulationPolicy(), true},
 		{"mixture", "mixture/plan.yaml", "south", privacy.SimulationPolicy(), true},
 	} {

@@ -12,6 +12,7 @@ import (
 	"parley/engine/local"
 	"parley/privacy"
 	"parley/privacy/ledger"
+	"parley/privacy/policy"
 	"parley/sitestore"
 	"parley/study"
 )
@@ -50,8 +51,8 @@ func TestSitesRefuseAStudyBeforeItsFirstCharge(t *testing.T) {
 	change(t, dir, "plan.yaml", "protection: none", "protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 3, delta: 1e-5}")
 	first := config(t, load(t, dir))
 	first.Stores = filepath.Join(dir, "stores")
-	first.Policy = &privacy.Policy{Protection: privacy.Required, MaxDelta: 1e-5,
-		Lifetime: &privacy.Lifetime{Epsilon: 4.5, Delta: 1e-5, Filter: privacy.RenyiFilter}}
+	first.Policy = &policy.Policy{Protection: policy.Required, MaxDelta: 1e-5,
+		Lifetime: &policy.Lifetime{Epsilon: 4.5, Delta: 1e-5, Filter: policy.RenyiFilter}}
 	if _, err := local.Run(t.Context(), first); err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"parley/dataset"
-	"parley/privacy"
+	"parley/privacy/policy"
 	"parley/problem"
 	"parley/study"
 )
@@ -20,7 +20,7 @@ import (
 type Binding struct {
 	Data   map[string]dataset.Source
 	Census map[string]*dataset.Census // of these data
-	Policy *privacy.Policy            // of every site; nil if the plan names none
+	Policy *policy.Policy             // of every site; nil if the plan names none
 	Notes  problem.List               // what the sites' operators should know and nothing fails for
 }
 
@@ -34,11 +34,11 @@ func Bind(ctx context.Context, p *study.Plan) (*Binding, error) {
 	}
 	b := &Binding{Data: map[string]dataset.Source{}, Census: map[string]*dataset.Census{}}
 	if p.Local.Policy != "" {
-		policy, err := privacy.LoadPolicy(p.Local.Policy)
+		rules, err := policy.Load(p.Local.Policy)
 		if err != nil {
 			return nil, err
 		}
-		b.Policy = &policy
+		b.Policy = &rules
 	}
 	if p.Local.Data != "" {
 		return b, b.split(ctx, p)

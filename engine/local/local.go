@@ -19,6 +19,7 @@ import (
 	"parley/method"
 	"parley/privacy"
 	"parley/privacy/ledger"
+	"parley/privacy/policy"
 	"parley/problem"
 	"parley/sitestore"
 	"parley/study"
@@ -38,7 +39,7 @@ type Config struct {
 	Stores string
 	// Policy is that of every site; nil for [privacy.SimulationPolicy], which
 	// protects nobody.
-	Policy  *privacy.Policy
+	Policy  *policy.Policy
 	Observe func(engine.Event) // may be nil
 }
 

@@ -21,6 +21,7 @@ import (
 	"parley/method"
 	"parley/methods/mvppca"
 	"parley/privacy"
+	"parley/privacy/policy"
 	"parley/problem"
 	"parley/sitestore"
 	"parley/study"
@@ -400,7 +401,7 @@ func TestStudiesShareStoresAndPoliciesRefuse(t *testing.T) {
 			t.Errorf("study %s is not in the shared store: %v, %v", plan.Name, ok, err)
 		}
 	}
-	strict := privacy.DefaultPolicy()
+	strict := policy.Default()
 	c.Dir, c.Stores, c.Policy = "", "", &strict
 	if _, err := local.Run(t.Context(), c); !errors.Is(err, privacy.ErrRefused) {
 		t.Errorf("a strict policy: %v", err)

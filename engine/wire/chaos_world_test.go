@@ -119,11 +119,11 @@ type disk struct {
 
 const deadly = 0.02
 
-func (d disk) Room(n int64) error {
+func (d disk) Free(n int64) error {
 	if d.p.happens(0.1) {
 		return sitestore.ErrFull
 	}
-	return d.Store.Room(n)
+	return d.Store.Free(n)
 }
 
 func (d disk) Reserve(r sitestore.Reservation, key [32]byte) error {

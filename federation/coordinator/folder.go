@@ -1,5 +1,5 @@
-// Package coordinator is a coordinator's folder, and the daemon that serves the
-// studies in it.
+// Package coordinator is a coordinator's folder, which [Init] makes and [Open] opens, and
+// the [Daemon] that serves the studies in it.
 //
 // The folder is the whole interface between the two: commands change its files,
 // whether the daemon runs or not, and the daemon looks at them. What a command

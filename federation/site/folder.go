@@ -1,4 +1,5 @@
-// Package site is a site's folder, and the daemon that answers the studies in it.
+// Package site is a site's folder, which [Join] makes and [Open] opens, and the [Daemon]
+// that answers the studies in it.
 //
 // The folder is the whole interface between the two: commands change its files,
 // whether the daemon runs or not, and the daemon looks at them. Nothing in it
@@ -28,7 +29,7 @@ import (
 	"parley/internal/auditlog"
 	encoding "parley/internal/wire"
 	"parley/method"
-	"parley/privacy"
+	"parley/privacy/policy"
 	"parley/problem"
 	"parley/sitestore"
 	"parley/study"
@@ -202,11 +203,11 @@ func (f *Folder) DataPath() string {
 func (f *Folder) PolicyPath() string { return f.File("policy.yaml") }
 
 // Policy is what the site allows: the strict default without a file of its own.
-func (f *Folder) Policy() (privacy.Policy, error) {
+func (f *Folder) Policy() (policy.Policy, error) {
 	if _, err := os.Stat(f.PolicyPath()); errors.Is(err, fs.ErrNotExist) {
-		return privacy.DefaultPolicy(), nil
+		return policy.Default(), nil
 	}
-	return privacy.LoadPolicy(f.PolicyPath())
+	return policy.Load(f.PolicyPath())
 }
 
 // StorePath is the site's store.
@@ -441,12 +442,12 @@ func (f *Folder) withHost(ctx context.Context, p *study.Plan, do func(*host.Host
 
 // host is the site's side of a study, without its store.
 func (f *Folder) host(ctx context.Context, p *study.Plan) (*host.Host, error) {
-	policy, err := f.Policy()
+	rules, err := f.Policy()
 	if err != nil {
 		return nil, err
 	}
 	schema := p.Schema()
-	h := &host.Host{Site: f.Config.Site, Methods: f.Methods, Policy: policy, Marks: f.receipts()}
+	h := &host.Host{Site: f.Config.Site, Methods: f.Methods, Policy: rules, Marks: f.receipts()}
 	data, err := dataset.Open(ctx, f.DataPath(), dataset.Options{Schema: &schema})
 	if errors.As(err, &h.Faults) { // to be told where it is looked for
 		return h, nil

@@ -7,6 +7,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -28,8 +29,7 @@ var floors = [][]string{
 	{"federation/folder"},
 	{"judge/attack", "judge/choose", "judge/conformance", "judge/crossval", "judge/curve", "federation", "report/results"},
 	{"method/methodtest", "method/methodtest/means"},
-	{"engine/enginetest"},
-	{"engine/nats/natstest"},
+	{"engine/enginetest", "engine/nats/natstest"},
 	{"engine/nats"},
 	{"engine/local", "engine/wire"},
 	{"engine/host"},
@@ -40,7 +40,7 @@ var floors = [][]string{
 	{"judge/evaluate"},
 	{"privacy/ledger", "privacy/privacytest"},
 	{"privacy"},
-	{"sitestore"},
+	{"sitestore", "privacy/policy"},
 	{"study", "privacy/internal/tally"},
 	{"dataset", "figure", "privacy/account"},
 	{"internal/auditlog", "internal/vectors/vectorstest", "privacy/internal/fixed"},
@@ -105,7 +105,7 @@ var parsed = sync.OnceValues(func() (files []file, err error) {
 			return err
 		}
 		set := token.NewFileSet()
-		parsed, err := parser.ParseFile(set, name, data, parser.SkipObjectResolution)
+		parsed, err := parser.ParseFile(set, name, data, parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
 			return err
 		}
@@ -121,6 +121,18 @@ var parsed = sync.OnceValues(func() (files []file, err error) {
 		return nil
 	})
 	return files, err
+})
+
+// packageNames gives each package of the module its name, which need not be its folder's.
+var packageNames = sync.OnceValue(func() map[string]string {
+	names := map[string]string{}
+	files, _ := parsed()
+	for _, f := range files {
+		if !f.test {
+			names[f.pkg] = f.ast.Name.Name
+		}
+	}
+	return names
 })
 
 func TestPackagesImportOnlyFromFloorsBelow(t *testing.T) {
@@ -143,31 +155,49 @@ func TestPackagesImportOnlyFromFloorsBelow(t *testing.T) {
 	}
 }
 
-// methods lists the packages that are methods.
-var methods = []string{"methods/graffl", "methods/mvppca", "methods/pvi"}
-
-// methodOf returns the method that a package belongs to; empty for others.
+// methodOf returns the method that a package belongs to, which is a folder below
+// methods; empty for others.
 func methodOf(pkg string) string {
-	for _, m := range methods {
-		if pkg == m || strings.HasPrefix(pkg, m+"/") {
-			return m
-		}
+	room, ok := strings.CutPrefix(pkg, "methods/")
+	if !ok {
+		return ""
 	}
-	return ""
+	name, _, _ := strings.Cut(room, "/")
+	return "methods/" + name
 }
 
-func TestEveryMethodIsListed(t *testing.T) {
+// methods lists the folders below methods. A method that is added is held to every rule
+// without a line here.
+func methods(t *testing.T) []string {
+	t.Helper()
+	found := map[string]bool{}
 	for _, f := range source(t) {
-		if strings.HasPrefix(f.pkg, "methods/") && methodOf(f.pkg) == "" {
-			t.Errorf("%s belongs to no method that this test lists", f.path)
+		if m := methodOf(f.pkg); m != "" {
+			found[m] = true
+		}
+	}
+	if len(found) < 2 {
+		t.Fatalf("only %d methods were found", len(found))
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
+// A method is what its root puts together: a folder below methods without code of its
+// own would be a room that belongs to nobody.
+func TestEveryMethodHasARoot(t *testing.T) {
+	for _, m := range methods(t) {
+		if !slices.ContainsFunc(source(t), func(f file) bool { return f.pkg == m && !f.test }) {
+			t.Errorf("%s has no Go files of its own", m)
 		}
 	}
 }
+
+// small is a method in its smallest whole form, for tests.
+const small = "method/methodtest/means"
 
 // What CONTRIBUTING says of adding a method is proved by a small one: nothing knows of it
 // but a line of a test, in which studies of it run.
 func TestAMethodIsItsFolderAndOneLine(t *testing.T) {
-	const small = "method/methodtest/means"
 	var by []string
 	for _, f := range source(t) {
 		if f.pkg != small && slices.Contains(f.imports, module+"/"+small) {
@@ -188,19 +218,6 @@ func TestOnlyProgramsKnowMethods(t *testing.T) {
 		for _, p := range f.imports {
 			if m, ours := strings.CutPrefix(p, module+"/"); ours && methodOf(m) != "" && methodOf(m) != methodOf(f.pkg) {
 				t.Errorf("%s imports %s, which belongs to a method", f.path, m)
-			}
-		}
-	}
-}
-
-// Whoever reads the default, with noise or without, or what all ways to fit have in
-// common, does not meet the published method, which is kept for comparison.
-func TestPublishedMethodStandsApart(t *testing.T) {
-	const rooms = "methods/mvppca/"
-	for _, f := range source(t) {
-		for _, p := range f.imports {
-			if !f.test && strings.HasPrefix(p, module+"/"+rooms+"published") && f.pkg+"/" != rooms && !strings.HasPrefix(f.pkg, rooms+"published") {
-				t.Errorf("%s imports %s, which only the root of the method may", f.path, p)
 			}
 		}
 	}
@@ -269,17 +286,18 @@ func TestMethodsArePure(t *testing.T) {
 			return true
 		})
 	}
-	for _, m := range methods {
+	for _, m := range append(methods(t), small) {
 		if !held[m] {
 			t.Errorf("method %s was not looked at", m)
 		}
 	}
 }
 
-// heldPure lists the methods' packages, and those below them that nobody else
+// heldPure lists the methods' packages, the small method's, which is copied to begin
+// with, and those below them that nobody else
 // imports but programs: to move code out of a method's folder frees it of nothing.
 func heldPure(t *testing.T) map[string]bool {
-	held, importers := map[string]bool{}, map[string][]string{}
+	held, importers := map[string]bool{small: true}, map[string][]string{}
 	for _, f := range source(t) {
 		if f.test {
 			continue
@@ -306,22 +324,11 @@ func heldPure(t *testing.T) map[string]bool {
 	return held
 }
 
-// calls says whether a file names something of a package.
-func calls(f file, pkg, name string) (found bool) {
-	ast.Inspect(f.ast, func(n ast.Node) bool {
-		if s, ok := n.(*ast.SelectorExpr); ok && named(s.X) == path.Base(pkg) && s.Sel.Name == name {
-			found = true
-		}
-		return !found
-	})
-	return found
-}
-
 // Gates stand in front of a site's data, and its host alone puts them there.
 func TestOnlyTheHostMakesGates(t *testing.T) {
 	makes := false
 	for _, f := range source(t) {
-		if f.test || !calls(f, "parley/privacy", "NewGate") {
+		if f.test || !calls(f, module+"/privacy", "NewGate") {
 			continue
 		}
 		// The laboratory attacks sites of its own making; methodtest is for tests.
@@ -338,109 +345,31 @@ func TestOnlyTheHostMakesGates(t *testing.T) {
 	}
 }
 
-func TestOldRandomnessIsUsedNowhere(t *testing.T) {
-	for _, f := range source(t) {
-		for _, p := range f.imports {
-			if p == "math/rand" || p == "unsafe" && f.pkg != "internal/kernel" {
-				t.Errorf("%s imports %s", f.path, p)
-			}
-		}
-	}
+// forTests says whether a package exists for tests: its name ends in test, or it is one
+// of a few that are called by what they make.
+func forTests(pkg string) bool {
+	return strings.HasSuffix(pkg, "test") || pkg == small || pkg == "methods/mvppca/internal/synthetic"
 }
 
-// Global functions of math/rand/v2 draw from a source that nobody has seeded.
-func TestRandomnessIsSeeded(t *testing.T) {
-	sources := []string{"New", "NewPCG", "NewChaCha8", "NewZipf", "Rand", "Source", "PCG", "ChaCha8", "Zipf"}
-	for _, f := range source(t) {
-		if f.test || !slices.Contains(f.imports, "math/rand/v2") {
-			continue
-		}
-		ast.Inspect(f.ast, func(n ast.Node) bool {
-			if s, ok := n.(*ast.SelectorExpr); ok {
-				if x, ok := s.X.(*ast.Ident); ok && x.Name == "rand" && !slices.Contains(sources, s.Sel.Name) {
-					t.Errorf("%s uses rand.%s, whose source is not seeded", f.path, s.Sel.Name)
-				}
-			}
-			return true
-		})
-	}
-}
-
-// Only the gate makes what may leave a site: nobody else can write to a
-// Release, and a session's Seal and the outbox are the only places it comes from.
-func TestOnlyTheGateMakesReleases(t *testing.T) {
-	var makers []string
-	found := false
-	for _, f := range source(t) {
-		if f.pkg != "privacy" || f.test {
-			continue
-		}
-		for _, d := range f.ast.Decls {
-			switch d := d.(type) {
-			case *ast.FuncDecl:
-				if d.Recv != nil && receiver(d) == "Release" && d.Name.Name != "Bytes" {
-					t.Errorf("%s: Release has the method %s; it can only be read, by Bytes", f.path, d.Name.Name)
-				}
-				if d.Name.IsExported() && d.Type.Results != nil && slices.ContainsFunc(d.Type.Results.List, func(r *ast.Field) bool { return named(r.Type) == "Release" }) {
-					makers = append(makers, receiver(d)+"."+d.Name.Name)
-				}
-			case *ast.GenDecl:
-				for _, s := range d.Specs {
-					ts, ok := s.(*ast.TypeSpec)
-					if !ok || ts.Name.Name != "Release" {
-						continue
-					}
-					found = true
-					st, ok := ts.Type.(*ast.StructType)
-					if !ok {
-						t.Fatalf("Release is no struct: anybody could convert bytes to it")
-					}
-					for _, field := range st.Fields.List {
-						if len(field.Names) == 0 || slices.ContainsFunc(field.Names, (*ast.Ident).IsExported) {
-							t.Errorf("Release has a field that others can write to")
-						}
-					}
-				}
-			}
-		}
-	}
-	slices.Sort(makers)
-	if want := []string{"Gate.Stored", "Session.Seal"}; !found || !slices.Equal(makers, want) {
-		t.Errorf("releases come from %v, want %v", makers, want)
-	}
-}
-
+// What is for tests may cut corners that production may not. Tools may seed noise, by
+// privacytest, which a test of its own holds.
 func TestOnlyTestsImportWhatIsForTests(t *testing.T) {
+	found := map[string]bool{}
 	for _, f := range source(t) {
-		for _, p := range []string{"engine/enginetest", "engine/nats/natstest", "method/methodtest", "method/methodtest/means", "methods/graffl/mixture/mixturetest", "methods/graffl/setup/setuptest"} {
-			if !f.test && slices.Contains(f.imports, module+"/"+p) {
+		if forTests(f.pkg) {
+			found[f.pkg] = true
+		}
+		for _, p := range f.imports {
+			below, own := strings.CutPrefix(p, module+"/")
+			if own && !f.test && forTests(below) && below != "privacy/privacytest" {
 				t.Errorf("%s imports %s, which only tests may", f.path, p)
 			}
 		}
 	}
-}
-
-// Noise from a seed protects nobody: no program for sites can draw it.
-func TestOnlyTestsAndToolsSeedPrivacyNoise(t *testing.T) {
-	uses, makes := false, false
-	for _, f := range source(t) {
-		imports := slices.Contains(f.imports, module+"/privacy/privacytest")
-		uses = uses || imports
-		if imports && !f.test && !strings.HasPrefix(f.pkg, "tools/") && f.pkg != "method/methodtest" {
-			t.Errorf("%s imports privacy/privacytest, which only tests and tools may", f.path)
+	for _, pkg := range []string{"engine/enginetest", "engine/nats/natstest", "internal/vectors/vectorstest", "method/methodtest", small, "methods/mvppca/internal/synthetic", "privacy/privacytest"} {
+		if !found[pkg] {
+			t.Errorf("there is no package %s any more: this test looks for the wrong names", pkg)
 		}
-		if f.test || f.pkg == "privacy/internal/noise" {
-			continue
-		}
-		if calls(f, "parley/privacy/internal/noise", "Simulation") && f.pkg != "privacy" {
-			makes = true
-			if f.pkg != "privacy/privacytest" {
-				t.Errorf("%s makes simulated noise; only privacy/privacytest may", f.path)
-			}
-		}
-	}
-	if !uses || !makes {
-		t.Error("nothing uses privacytest, or it simulates nothing: this test looks for the wrong names")
 	}
 }
 

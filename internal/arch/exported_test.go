@@ -9,45 +9,43 @@ import (
 	"testing"
 )
 
-// maxUnused is how many exported names at the top of packages no other package uses.
-// It must shrink: whoever takes some away lowers it, and nobody raises it. Some stay:
-// types that others hold without naming them.
-const maxUnused = 151
+// maxUnused is how many exported names at the top of packages no other package uses
+// outside tests; what exists for tests counts as tests, and its own names do not count.
+// It is another measure than that of before, when 153 was the most of names that no
+// other package's tests used either. It must shrink: whoever takes some away lowers it,
+// and nobody raises it. Some stay: types that others hold without naming them, and what a
+// package's tests in a package of their own look at.
+const maxUnused = 204
 
 // An exported name means that it is used from outside. Names are matched by what a
 // file imports, without types: methods and fields are not counted.
 func TestExportedMeansUsedFromOutside(t *testing.T) {
-	declared, used := map[string]bool{}, map[string]bool{}
+	declared, used, tested := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, f := range source(t) {
-		if !f.test && f.ast.Name.Name != "main" {
+		if !f.test && f.ast.Name.Name != "main" && !forTests(f.pkg) {
 			for _, name := range exported(f.ast) {
 				declared[f.pkg+"."+name] = true
 			}
 		}
-		imported := map[string]string{} // package by the name that the file uses
-		for i, p := range f.imports {
+		for _, p := range f.imports {
 			below, ours := strings.CutPrefix(p, module+"/")
 			if !ours || below == f.pkg { // a package's own tests are not outside
 				continue
 			}
-			name := path.Base(p)
-			if as := f.ast.Imports[i].Name; as != nil {
-				name = as.Name
-			}
-			imported[name] = below
-		}
-		ast.Inspect(f.ast, func(n ast.Node) bool {
-			if s, ok := n.(*ast.SelectorExpr); ok {
-				if x, ok := s.X.(*ast.Ident); ok && imported[x.Name] != "" {
-					used[imported[x.Name]+"."+s.Sel.Name] = true
+			for _, name := range uses(f, p) {
+				tested[below+"."+name] = true
+				if !f.test && !forTests(f.pkg) {
+					used[below+"."+name] = true
 				}
 			}
-			return true
-		})
+		}
 	}
 	unused := map[string][]string{}
-	count := 0
+	count, untested := 0, 0
 	for _, name := range slices.Sorted(maps.Keys(declared)) {
+		if !tested[name] {
+			untested++
+		}
 		if !used[name] {
 			pkg := strings.TrimSuffix(name, path.Ext(name))
 			unused[pkg] = append(unused[pkg], path.Ext(name)[1:])
@@ -57,9 +55,9 @@ func TestExportedMeansUsedFromOutside(t *testing.T) {
 	for _, pkg := range slices.Sorted(maps.Keys(unused)) {
 		t.Logf("%3d %s: %s", len(unused[pkg]), pkg, strings.Join(unused[pkg], " "))
 	}
-	t.Logf("%d of %d exported names are used by no other package", count, len(declared))
+	t.Logf("%d of %d exported names are used by no other package outside tests, %d of them not by another package's tests either", count, len(declared), untested)
 	if count > maxUnused {
-		t.Errorf("%d exported names are used by no other package, above %d: run with -v for the list", count, maxUnused)
+		t.Errorf("%d exported names are used by no other package outside tests, above %d: run with -v for the list", count, maxUnused)
 	}
 }
 

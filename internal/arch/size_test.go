@@ -1,6 +1,7 @@
 package arch
 
 import (
+	"fmt"
 	"go/ast"
 	"maps"
 	"path"
@@ -36,17 +37,26 @@ func TestFunctionsCanBeReadInOneSitting(t *testing.T) {
 		if f.test {
 			continue
 		}
-		for _, d := range f.ast.Decls {
-			fn, ok := d.(*ast.FuncDecl)
-			if !ok {
-				continue
-			}
-			name := strings.ReplaceAll(path.Base(f.pkg)+"."+receiver(fn)+"."+fn.Name.Name, "..", ".")
+		hold := func(fn ast.Node, name string) {
 			lines := f.set.Position(fn.End()).Line - f.set.Position(fn.Pos()).Line + 1
 			if lines > max(maxFunction, longFunctions[name]) {
 				t.Errorf("%s: %s has %d lines, above %d", f.path, name, lines, max(maxFunction, longFunctions[name]))
 			}
 			found[name] = found[name] || lines > maxFunction
+		}
+		for _, d := range f.ast.Decls {
+			if fn, ok := d.(*ast.FuncDecl); ok {
+				hold(fn, strings.ReplaceAll(path.Base(f.pkg)+"."+receiver(fn)+"."+fn.Name.Name, "..", "."))
+				continue
+			}
+			// A function that a variable holds is as long to read as any other.
+			ast.Inspect(d, func(n ast.Node) bool {
+				lit, ok := n.(*ast.FuncLit)
+				if ok {
+					hold(lit, fmt.Sprintf("%s.func:%d", path.Base(f.pkg), f.set.Position(lit.Pos()).Line))
+				}
+				return !ok
+			})
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(longFunctions)) {

@@ -137,38 +137,38 @@ func (s narrowed) Schema() dataset.Schema { return s.by.schema }
 
 func (s narrowed) Rows(ctx context.Context) iter.Seq2[*dataset.Row, error] {
 	return func(yield func(*dataset.Row, error) bool) {
-		room := s.by.room()
+		workspace := s.by.workspace()
 		for row, err := range s.Source.Rows(ctx) {
 			if err != nil {
 				yield(nil, err)
 				return
 			}
-			if !yield(s.by.row(row, room), nil) {
+			if !yield(s.by.row(row, workspace), nil) {
 				return
 			}
 		}
 	}
 }
 
-func (n *narrowing) room() [][]float64 {
-	room := make([][]float64, len(n.views))
+func (n *narrowing) workspace() [][]float64 {
+	workspace := make([][]float64, len(n.views))
 	for i, k := range n.views {
-		room[i] = make([]float64, len(n.features[k]))
+		workspace[i] = make([]float64, len(n.features[k]))
 	}
-	return room
+	return workspace
 }
 
-// row is the subject without what is left out; values are written to room.
-func (n *narrowing) row(row *dataset.Row, room [][]float64) *dataset.Row {
+// row is the subject without what is left out; values are written to workspace.
+func (n *narrowing) row(row *dataset.Row, workspace [][]float64) *dataset.Row {
 	views := make([][]float64, len(n.views))
 	for i, k := range n.views {
 		if row.Views[k] == nil {
 			continue
 		}
 		for a, j := range n.features[k] {
-			room[i][a] = row.Views[k][j]
+			workspace[i][a] = row.Views[k][j]
 		}
-		views[i] = room[i]
+		views[i] = workspace[i]
 	}
 	return &dataset.Row{ID: row.ID, Views: views, Subject: row.Subject}
 }
@@ -179,9 +179,9 @@ func (n *narrowing) model(m evaluate.Model) evaluate.Model {
 	case n.whole:
 		return m
 	case n.outcome:
-		return &foretelling{n, m, n.room()}
+		return &foretelling{n, m, n.workspace()}
 	}
-	w := &widened{of: n, inner: m, room: n.room(), sd: n.room()}
+	w := &widened{of: n, inner: m, workspace: n.workspace(), sd: n.workspace()}
 	for _, v := range n.full.Views {
 		w.sizes = append(w.sizes, len(v.Columns))
 	}
@@ -192,17 +192,17 @@ func (n *narrowing) model(m evaluate.Model) evaluate.Model {
 }
 
 type widened struct {
-	of    *narrowing
-	inner evaluate.Model
-	post  evaluate.Posterior
-	room  [][]float64
-	sd    [][]float64
-	sizes []int
+	of        *narrowing
+	inner     evaluate.Model
+	post      evaluate.Posterior
+	workspace [][]float64
+	sd        [][]float64
+	sizes     []int
 }
 
 // Infer implements [evaluate.Model].
 func (w *widened) Infer(row *dataset.Row, dst *evaluate.Posterior) error {
-	if err := w.inner.Infer(w.of.row(row, w.room), &w.post); err != nil {
+	if err := w.inner.Infer(w.of.row(row, w.workspace), &w.post); err != nil {
 		return err
 	}
 	w.fill(dst)
@@ -230,7 +230,7 @@ type widenedPredictive struct {
 
 // Predict implements [evaluate.Predictive]. What does not vary is certain.
 func (w *widenedPredictive) Predict(row *dataset.Row, dst *evaluate.Posterior, sd [][]float64) error {
-	if err := w.inner.Predict(w.of.row(row, w.room), &w.post, w.sd); err != nil {
+	if err := w.inner.Predict(w.of.row(row, w.workspace), &w.post, w.sd); err != nil {
 		return err
 	}
 	w.fill(dst)
@@ -251,14 +251,14 @@ func (w *widenedPredictive) Predict(row *dataset.Row, dst *evaluate.Posterior, s
 
 // foretelling predicts outcomes from what was kept.
 type foretelling struct {
-	of    *narrowing
-	inner evaluate.Model
-	room  [][]float64
+	of        *narrowing
+	inner     evaluate.Model
+	workspace [][]float64
 }
 
 // Infer implements [evaluate.Model].
 func (f *foretelling) Infer(row *dataset.Row, dst *evaluate.Posterior) error {
-	if err := f.inner.Infer(f.of.row(row, f.room), dst); err != nil {
+	if err := f.inner.Infer(f.of.row(row, f.workspace), dst); err != nil {
 		return err
 	}
 	dst.Unknown(len(dst.Latent), row)

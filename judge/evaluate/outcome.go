@@ -65,7 +65,7 @@ type Measure struct {
 // Scoring says how fits are scored, for people too.
 type Scoring struct {
 	Measures []Measure // at least one; the first decides how much was learned
-	Baseline string    // names what learns nothing from features: see [FitBaseRate]
+	Baseline string    // names what learns nothing from features: see [Outcome.FitBaseRate]
 	About    string    // what the measures mean, in a few sentences
 }
 

@@ -66,8 +66,8 @@ type scaled struct {
 
 func (s scaled) Rows(ctx context.Context) iter.Seq2[*dataset.Row, error] {
 	return func(yield func(*dataset.Row, error) bool) {
-		room := newShape(s.Schema(), 0)
-		views := make([][]float64, len(room))
+		workspace := newShape(s.Schema(), 0)
+		views := make([][]float64, len(workspace))
 		for row, err := range s.Source.Rows(ctx) {
 			if err != nil {
 				yield(nil, err)
@@ -78,7 +78,7 @@ func (s scaled) Rows(ctx context.Context) iter.Seq2[*dataset.Row, error] {
 				if x == nil {
 					continue
 				}
-				views[k] = room[k]
+				views[k] = workspace[k]
 				for j, v := range x {
 					views[k][j] = (v - s.by.Shift[k][j]) * s.by.Factor[k][j]
 				}

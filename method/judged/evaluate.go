@@ -1,7 +1,8 @@
 // Package judged is what a method may offer beside the contract, so that its plans and
-// results can be judged: scored on rows that had no part in them, held against the fit
-// to all rows together, chosen between, imagined before any data, or made again from
-// what was released.
+// results can be judged: an [Evaluable] or [Supervised] method is scored on rows that had
+// no part in its fit, a [Centraliser] held against the fit to all rows together, a
+// [Selector] chooses between fits, a [Simulator] imagines data before there are any, and a
+// [Refitter] makes fits again from what was released.
 package judged
 
 import (

@@ -10,6 +10,7 @@ import (
 	"parley/figure"
 	"parley/privacy"
 	"parley/privacy/internal/words"
+	"parley/privacy/policy"
 	"parley/problem"
 )
 
@@ -37,7 +38,7 @@ type Reason struct {
 // Admits says what would become of the requests of a whole study under a policy,
 // after everything in the ledger. The charge is counted at delta. An error is
 // one of the policy, the study, or a request that makes no sense.
-func (l *Ledger) Admits(p privacy.Policy, s privacy.Study, delta float64, requests ...privacy.Request) (*Admission, error) {
+func (l *Ledger) Admits(p policy.Policy, s privacy.Study, delta float64, requests ...privacy.Request) (*Admission, error) {
 	a := &Admission{Site: s.Site, Subjects: s.Subjects, Admitted: true}
 	a.Begun = slices.ContainsFunc(l.Entries, func(e Entry) bool { return e.Study == s.Digest })
 	after := &Ledger{Entries: slices.Clone(l.Entries)}

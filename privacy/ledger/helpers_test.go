@@ -10,6 +10,7 @@ import (
 	"parley/dataset"
 	"parley/privacy"
 	"parley/privacy/account"
+	"parley/privacy/policy"
 )
 
 var (
@@ -56,7 +57,7 @@ func guaranteed(unit privacy.Unit, a account.Adjacency, epsilon, delta float64) 
 
 // admit admits a task to a gate of its own that lists the request for it, as often
 // as anybody asks.
-func admit(s privacy.Study, p privacy.Policy, j privacy.Journal, a privacy.Ask, r privacy.Request, options ...privacy.Option) (*privacy.Session, error) {
+func admit(s privacy.Study, p policy.Policy, j privacy.Journal, a privacy.Ask, r privacy.Request, options ...privacy.Option) (*privacy.Session, error) {
 	s.Requests = []privacy.Listed{{Kind: a.Kind, Times: math.MaxInt, Request: r}}
 	return privacy.NewGate(s, p, j, subjects(3), options...).Admit(a)
 }

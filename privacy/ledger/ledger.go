@@ -18,6 +18,7 @@ import (
 	"parley/privacy"
 	"parley/privacy/account"
 	"parley/privacy/internal/tally"
+	"parley/privacy/policy"
 	"parley/sitestore"
 )
 
@@ -69,13 +70,13 @@ func Read(j Reader) (*Ledger, error) {
 	return l, nil
 }
 
-// Check is [privacy.Policy.CheckAfter]: [privacy.Policy.Check] after everything that the ledger holds.
-func (l *Ledger) Check(p privacy.Policy, s privacy.Study, requests ...privacy.Request) error {
+// Check is [privacy.CheckAfter]: [privacy.Check] after everything that the ledger holds.
+func (l *Ledger) Check(p policy.Policy, s privacy.Study, requests ...privacy.Request) error {
 	var before []privacy.Charged
 	for _, e := range l.Entries {
 		before = append(before, privacy.Charged{Study: e.Study, Request: e.Request})
 	}
-	return p.CheckAfter(before, s, requests...)
+	return privacy.CheckAfter(p, before, s, requests...)
 }
 
 // Loss is what a composition of charges costs one unit under one adjacency.
@@ -219,9 +220,9 @@ func (l *Loss) of(t tally.Tally) error {
 
 // Spending is how much of a policy's lifetime a ledger has used.
 type Spending struct {
-	Adjacency account.Adjacency  `json:"adjacency"`
-	Limit     account.Budget     `json:"limit"`
-	Filter    privacy.FilterName `json:"filter"`
+	Adjacency account.Adjacency `json:"adjacency"`
+	Limit     account.Budget    `json:"limit"`
+	Filter    policy.FilterName `json:"filter"`
 	// Left is the share of what the filter adds up (μ², or the Rényi divergence
 	// of its order, not ε) that is left, in [0, 1].
 	Left float64 `json:"left"`
@@ -231,7 +232,7 @@ type Spending struct {
 
 // Against says what is left of a policy's lifetime, under each adjacency that
 // the policy limits; none if it sets no limit.
-func (l *Ledger) Against(p privacy.Policy) ([]Spending, error) {
+func (l *Ledger) Against(p policy.Policy) ([]Spending, error) {
 	if err := p.Validate(); err != nil {
 		return nil, err
 	}
@@ -261,7 +262,7 @@ func (l *Ledger) Against(p privacy.Policy) ([]Spending, error) {
 		}
 		out = append(out, Spending{
 			Adjacency: a, Limit: account.Budget{Epsilon: p.Lifetime.Epsilon, Delta: p.Lifetime.Delta},
-			Filter: cmp.Or(p.Lifetime.Filter, privacy.RenyiFilter), Left: left, Unprotected: unprotected,
+			Filter: cmp.Or(p.Lifetime.Filter, policy.RenyiFilter), Left: left, Unprotected: unprotected,
 		})
 	}
 	return out, nil

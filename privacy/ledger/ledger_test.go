@@ -14,6 +14,7 @@ import (
 	"parley/privacy"
 	"parley/privacy/account"
 	"parley/privacy/ledger"
+	"parley/privacy/policy"
 	"parley/sitestore"
 )
 
@@ -179,11 +180,11 @@ func TestNothingIsLimitedWithoutALifetime(t *testing.T) {
 	if s, err := l.Against(open); err != nil || len(s) != 0 {
 		t.Errorf("%+v, %v", s, err)
 	}
-	if _, err := l.Against(privacy.Policy{MaxDelta: 7}); err == nil {
+	if _, err := l.Against(policy.Policy{MaxDelta: 7}); err == nil {
 		t.Error("a policy that makes no sense was taken")
 	}
-	s, err := l.Against(privacy.Policy{Lifetime: &privacy.Lifetime{Epsilon: 10, Delta: 1e-5}, Adjacency: account.ReplaceOne})
-	if err != nil || len(s) != 1 || s[0].Adjacency != account.ReplaceOne || s[0].Filter != privacy.RenyiFilter || !(s[0].Left > 0 && s[0].Left < 1) || s[0].Unprotected != 1 {
+	s, err := l.Against(policy.Policy{Lifetime: &policy.Lifetime{Epsilon: 10, Delta: 1e-5}, Adjacency: account.ReplaceOne})
+	if err != nil || len(s) != 1 || s[0].Adjacency != account.ReplaceOne || s[0].Filter != policy.RenyiFilter || !(s[0].Left > 0 && s[0].Left < 1) || s[0].Unprotected != 1 {
 		t.Errorf("%+v, %v", s, err)
 	}
 }
@@ -204,7 +205,7 @@ func FuzzLedgerLine(f *testing.F) {
 			t.Fatal(err)
 		}
 		l, err := ledger.Read(m)
-		policy := privacy.Policy{Lifetime: &privacy.Lifetime{Epsilon: 1e9, Delta: 1e-5}, PerRelease: true}
+		policy := policy.Policy{Lifetime: &policy.Lifetime{Epsilon: 1e9, Delta: 1e-5}, PerRelease: true}
 		_, admission := admit(study, policy, m, ask, differential(vectors(100, 1)))
 		if err != nil {
 			if !strings.Contains(err.Error(), "line 1 of the ledger") || admission == nil {

@@ -11,6 +11,7 @@ import (
 	"parley/privacy"
 	"parley/privacy/account"
 	"parley/privacy/internal/words"
+	"parley/privacy/policy"
 )
 
 // View is a site's ledger as its people read it: every charge, what they add up
@@ -36,13 +37,13 @@ type StudyLimit struct {
 
 // Look adds up a ledger, at delta where no guarantee says at which δ. policy
 // may be nil.
-func (l *Ledger) Look(delta float64, policy *privacy.Policy) (*View, error) {
+func (l *Ledger) Look(delta float64, rules *policy.Policy) (*View, error) {
 	v := &View{Ledger: *l}
 	var err error
-	if v.Account, err = l.Account(delta); err != nil || policy == nil {
+	if v.Account, err = l.Account(delta); err != nil || rules == nil {
 		return v, err
 	}
-	if v.Limits, err = l.Against(*policy); err != nil || policy.Study == nil {
+	if v.Limits, err = l.Against(*rules); err != nil || rules.Study == nil {
 		return v, err
 	}
 	for _, s := range v.Account.Studies {
@@ -52,19 +53,19 @@ func (l *Ledger) Look(delta float64, policy *privacy.Policy) (*View, error) {
 				requests = append(requests, e.Request)
 			}
 		}
-		losses, err := Losses(requests, policy.Study.Delta, privacy.Subject)
+		losses, err := Losses(requests, rules.Study.Delta, privacy.Subject)
 		if err != nil {
 			return nil, err
 		}
 		for _, loss := range losses {
 			// As the gate does: under the adjacency of the plan's guarantee, and
 			// without one under every adjacency that the policy takes.
-			if g := s.Guarantee; g != nil && loss.Adjacency != g.Adjacency || g == nil && !slices.Contains(policy.Adjacencies(), loss.Adjacency) {
+			if g := s.Guarantee; g != nil && loss.Adjacency != g.Adjacency || g == nil && !slices.Contains(rules.Adjacencies(), loss.Adjacency) {
 				continue
 			}
-			limit := StudyLimit{Study: s.Study, Adjacency: loss.Adjacency, Limit: *policy.Study, Epsilon: loss.Epsilon, Unprotected: s.Unprotected}
+			limit := StudyLimit{Study: s.Study, Adjacency: loss.Adjacency, Limit: *rules.Study, Epsilon: loss.Epsilon, Unprotected: s.Unprotected}
 			if loss.Epsilon != nil {
-				limit.Left = max(0, policy.Study.Epsilon-*loss.Epsilon)
+				limit.Left = max(0, rules.Study.Epsilon-*loss.Epsilon)
 			}
 			v.Studies = append(v.Studies, limit)
 		}
@@ -221,9 +222,14 @@ func NoiseOf(s privacy.Sum) string {
 	if s.Form == privacy.Moments {
 		unit = "the squared bound"
 	}
-	text := fmt.Sprintf("Gaussian, sd %.4g × %s", m.Noise, unit)
-	if m.Kind == account.Laplace {
+	var text string
+	switch m.Kind {
+	case account.Gaussian:
+		text = fmt.Sprintf("Gaussian, sd %.4g × %s", m.Noise, unit)
+	case account.Laplace:
 		text = fmt.Sprintf("Laplace, scale %.4g × %s", m.Noise, unit)
+	default: // the kind's own word, which misleads nobody
+		text = fmt.Sprintf("%s, %.4g × %s", m.Kind, m.Noise, unit)
 	}
 	if m.Rate < 1 {
 		text += fmt.Sprintf(", of a Poisson sample at rate %.4g", m.Rate)

@@ -13,6 +13,7 @@ import (
 	"parley/privacy"
 	"parley/privacy/account"
 	"parley/privacy/ledger"
+	"parley/privacy/policy"
 	"parley/problem"
 	"parley/sitestore"
 )
@@ -29,9 +30,9 @@ func readLived(t *testing.T) (*ledger.Ledger, *aged) {
 
 func TestViewSaysWhatIsSpentAndLeft(t *testing.T) {
 	l, _ := readLived(t)
-	policy := privacy.DefaultPolicy()
-	policy.Adjacency = account.AddRemove
-	v, err := l.Look(1e-5, &policy)
+	rules := policy.Default()
+	rules.Adjacency = account.AddRemove
+	v, err := l.Look(1e-5, &rules)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,11 +195,11 @@ func TestLedgerAndOutboxBelongTogether(t *testing.T) {
 
 func TestAdmissionGivesEveryReason(t *testing.T) {
 	l := &ledger.Ledger{}
-	policy := privacy.DefaultPolicy()
+	rules := policy.Default()
 	s := guaranteed(privacy.Subject, account.AddRemove, 3, 1e-5)
 	s.Digest, s.Subjects = "new", 400
 	requests := []privacy.Request{differential(vectors(6, 2)), differential(vectors(6, 2))}
-	a, err := l.Admits(policy, s, 1e-5, requests...)
+	a, err := l.Admits(rules, s, 1e-5, requests...)
 	if err != nil || !a.Admitted || len(a.Reasons) > 0 || len(a.Charge) != 2 || a.Before[0].Left != 1 || !(a.After[0].Left < 1 && a.After[0].Left > 0) {
 		t.Fatalf("%+v, %v", a, err)
 	}
@@ -207,7 +208,7 @@ func TestAdmissionGivesEveryReason(t *testing.T) {
 	}
 
 	s.Subjects, s.Quorum, s.Guarantee = 20, 1, nil
-	a, err = l.Admits(policy, s, 1e-5, request, request, requests[0])
+	a, err = l.Admits(rules, s, 1e-5, request, request, requests[0])
 	if err != nil || a.Admitted || a.Exact != 2 {
 		t.Fatalf("%+v, %v", a, err)
 	}
@@ -236,12 +237,12 @@ func TestAdmissionGivesEveryReason(t *testing.T) {
 	for _, r := range requests {
 		l.Entries = append(l.Entries, ledger.Entry{Study: "new", Request: r})
 	}
-	a, err = l.Admits(policy, s, 1e-5, requests...)
+	a, err = l.Admits(rules, s, 1e-5, requests...)
 	if err != nil || !a.Begun || !a.Admitted || a.Before[0].Left != a.After[0].Left {
 		t.Errorf("%+v, %v", a, err)
 	}
 	var out bytes.Buffer
-	refused, err := l.Admits(policy, privacy.Study{Digest: "x", Site: "south", Quorum: 3}, 1e-5, request)
+	refused, err := l.Admits(rules, privacy.Study{Digest: "x", Site: "south", Quorum: 3}, 1e-5, request)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,7 +254,7 @@ func TestAdmissionGivesEveryReason(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, out.String())
 		}
 	}
-	if _, err := l.Admits(privacy.Policy{MaxDelta: 7}, s, 1e-5); err == nil {
+	if _, err := l.Admits(policy.Policy{MaxDelta: 7}, s, 1e-5); err == nil {
 		t.Error("a policy that makes no sense was taken")
 	}
 }

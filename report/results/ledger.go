@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"parley/figure"
-	"parley/privacy"
 	"parley/privacy/ledger"
+	"parley/privacy/policy"
 	"parley/study"
 )
 
@@ -22,7 +22,7 @@ type siteSpending struct {
 
 // spending says what a study has used of what is allowed, by a site's ledger; nil
 // if the study is not private, or the ledger has nothing of it.
-func spending(p *study.Plan, digest string, charged *ledger.Ledger, policy *privacy.Policy) (*siteSpending, error) {
+func spending(p *study.Plan, digest string, charged *ledger.Ledger, rules *policy.Policy) (*siteSpending, error) {
 	if !p.Privacy.Differential() || charged == nil {
 		return nil, nil
 	}
@@ -30,7 +30,7 @@ func spending(p *study.Plan, digest string, charged *ledger.Ledger, policy *priv
 	if t := p.Privacy.Total; t != nil {
 		delta = t.Delta
 	}
-	view, err := charged.Look(delta, policy)
+	view, err := charged.Look(delta, rules)
 	if err != nil {
 		return nil, err
 	}

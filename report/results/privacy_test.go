@@ -13,6 +13,7 @@ import (
 	"parley/privacy"
 	"parley/privacy/account"
 	"parley/privacy/ledger"
+	"parley/privacy/policy"
 	"parley/sitestore"
 	"parley/study"
 )
@@ -204,8 +205,8 @@ func TestFactorsAreNotUnderstated(t *testing.T) {
 func TestPrivateRunLeavesItsAccounts(t *testing.T) {
 	path := t.TempDir()
 	p := private(t, nil)
-	policy := filepath.Join(t.TempDir(), "policy.yaml")
-	if err := os.WriteFile(policy, []byte("policy: 1\nadjacency: add-remove\nstudy: {epsilon: 6, delta: 1e-5}\nlifetime: {epsilon: 9, delta: 1e-5}\n"), 0o644); err != nil {
+	policyFile := filepath.Join(t.TempDir(), "policy.yaml")
+	if err := os.WriteFile(policyFile, []byte("policy: 1\nadjacency: add-remove\nstudy: {epsilon: 6, delta: 1e-5}\nlifetime: {epsilon: 9, delta: 1e-5}\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	terms, err := privacy.StudyOf(p, "north", []privacy.Listed{{Kind: "sum", Times: 2, Request: privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{sum(1)}}}})
@@ -230,7 +231,7 @@ func TestPrivateRunLeavesItsAccounts(t *testing.T) {
 	if d.ledger, err = ledger.Read(store); err != nil {
 		t.Fatal(err)
 	}
-	limits, err := privacy.LoadPolicy(policy)
+	limits, err := policy.Load(policyFile)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,6 +21,7 @@ import (
 	"parley/method"
 	"parley/privacy"
 	"parley/privacy/ledger"
+	"parley/privacy/policy"
 	"parley/problem"
 	"parley/study"
 )
@@ -53,7 +54,7 @@ type both struct {
 	*Dir
 	sites  map[string]*Site
 	ledger *ledger.Ledger
-	policy *privacy.Policy
+	policy *policy.Policy
 }
 
 // begin makes them.

@@ -10,8 +10,8 @@ import (
 
 	"parley/figure"
 	"parley/method"
-	"parley/privacy"
 	"parley/privacy/ledger"
+	"parley/privacy/policy"
 	"parley/problem"
 	"parley/report"
 	"parley/study"
@@ -73,9 +73,9 @@ func OpenSite(path string, plan *study.Plan, site, data string) (*Site, error) {
 
 // Write stores what the site's people may see: the method's result, and what the
 // site's own ledger says, against its policy if it has one. ledger may be nil.
-func (d *Site) Write(r *method.Result, charged *ledger.Ledger, policy *privacy.Policy) error {
+func (d *Site) Write(r *method.Result, charged *ledger.Ledger, rules *policy.Policy) error {
 	page := d.page(r)
-	spent, err := spending(d.plan, d.digest, charged, policy)
+	spent, err := spending(d.plan, d.digest, charged, rules)
 	if err != nil {
 		return err
 	}

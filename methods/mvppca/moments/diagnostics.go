@@ -9,7 +9,7 @@ import (
 	"parley/privacy/account"
 )
 
-// The diagnostics of [mvppca.MechanismStatistics]: how well the shared model predicts
+// The diagnostics of the mechanism statistics: how well the shared model predicts
 // each view of a subject from the subject's other views, as one noised sum per
 // site over what is bounded whatever a subject holds. Values are brought to
 // parts of their ranges and end at the ends.

@@ -8,7 +8,7 @@ import (
 )
 
 // Fit fits a model of any rank to the repaired moments: post-processing, which
-// costs nothing. Values are in parts of the ranges, from 0 to 1 ([mvppca.ScaleRange]).
+// costs nothing. Values are in parts of the ranges, from 0 to 1 (scaling: range).
 func (o *Repaired) Fit(rank int) (*ppca.Fitted, error) {
 	return ppca.Fit(o.layout, o.blocks, rank, nil, ppca.FitOptions{Tol: 1e-6, MaxIter: 500})
 }

@@ -17,7 +17,7 @@ import (
 // be applied to all parameters that belong together: see [Params.Rotate].
 //
 // Columns are comparable between fits only where neighbouring eigenvalues
-// differ by a factor of about 1.8 or more; [mvppca.Model.Compare] turns one fit to the other.
+// differ by a factor of about 1.8 or more; Compare of a model of package use turns one fit to the other.
 func Canonical(l Layout, p *Params) (out *Params, eigenvalues, rotation []float64, err error) {
 	if err := p.Check(l); err != nil {
 		return nil, nil, nil, err

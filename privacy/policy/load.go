@@ -1,4 +1,4 @@
-package privacy
+package policy
 
 import (
 	"errors"
@@ -11,12 +11,12 @@ import (
 	"parley/study"
 )
 
-// policyVersion is the version of the policy format that this package reads.
-const policyVersion = 1
+// version is the version of the policy format that this package reads.
+const version = 1
 
-// LoadPolicy reads and checks the policy in a YAML file. What is wrong with it
+// Load reads and checks the policy in a YAML file. What is wrong with it
 // comes back as one problem.List.
-func LoadPolicy(path string) (Policy, error) {
+func Load(path string) (Policy, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Policy{}, problem.List{{File: path, What: "there is no such file"}}
@@ -29,20 +29,20 @@ func LoadPolicy(path string) (Policy, error) {
 	if err != nil {
 		return Policy{}, fmt.Errorf("reading the policy: %w", err)
 	}
-	return ParsePolicy(path, b)
+	return Parse(path, b)
 }
 
-// ParsePolicy is [LoadPolicy] of bytes; name stands for the file in what is
+// Parse is [Load] of bytes; name stands for the file in what is
 // reported. What a file does not mention is as in the zero Policy: it sets no
 // limit, but for protection and the default limit on δ.
-func ParsePolicy(name string, b []byte) (Policy, error) {
+func Parse(name string, b []byte) (Policy, error) {
 	p := Policy{Protection: Required}
 	err := study.Document{Kind: "policy", Plural: "policies", First: "policy"}.Decode(name, b, &p, func(missing func(string) bool, report func(path, what, hint string)) {
 		switch {
 		case missing("policy"):
-			report("policy", "missing", fmt.Sprintf("the version of the policy format: policy: %d", policyVersion))
-		case p.Version != policyVersion:
-			report("policy", fmt.Sprintf("version %d of the policy format is unknown", p.Version), fmt.Sprintf("this program reads version %d", policyVersion))
+			report("policy", "missing", fmt.Sprintf("the version of the policy format: policy: %d", version))
+		case p.Version != version:
+			report("policy", fmt.Sprintf("version %d of the policy format is unknown", p.Version), fmt.Sprintf("this program reads version %d", version))
 		}
 		if p.Lifetime != nil && missing("lifetime.filter") {
 			p.Lifetime.Filter = RenyiFilter

@@ -1,4 +1,4 @@
-package privacy
+package policy
 
 import (
 	"crypto/sha256"
@@ -7,7 +7,6 @@ import (
 
 	"parley/internal/wire"
 	"parley/privacy/account"
-	"parley/privacy/internal/words"
 )
 
 // PreApproval is a rule by which a site approves studies without asking a person
@@ -16,26 +15,6 @@ import (
 type PreApproval struct {
 	Methods []string       `json:"methods"` // at least one
 	Study   account.Budget `json:"study"`   // largest total, for single subjects
-}
-
-// PreApproves says whether the policy's rule approves a study without a person,
-// and in a sentence why or why not. It is not yet an admission: policy, ledger
-// and data must allow the study, too.
-func (p Policy) PreApproves(s Study) (ok bool, why string) {
-	r, g := p.PreApproval, s.Guarantee
-	switch {
-	case r == nil:
-		return false, "The policy has no rule that approves studies without a person."
-	case !slices.Contains(r.Methods, s.Method):
-		return false, fmt.Sprintf("The policy's rule is for %v, and the study's method is %s.", r.Methods, s.Method)
-	case g == nil || slices.ContainsFunc(s.Requests, func(l Listed) bool { return l.Request.Protection != Differential }):
-		return false, "The policy's rule is for studies with differential privacy in total, and this one has none."
-	case g.Unit != Subject:
-		return false, fmt.Sprintf("The policy's rule is for guarantees for one subject, and this one is for one %s.", g.Unit)
-	case !(g.Epsilon <= r.Study.Epsilon && g.Delta <= r.Study.Delta):
-		return false, fmt.Sprintf("The policy's rule is for studies of at most %s, and this one promises %s.", words.Budget(r.Study.Epsilon, r.Study.Delta), words.Budget(g.Epsilon, g.Delta))
-	}
-	return true, fmt.Sprintf("The policy's rule approves studies by %s of at most %s, and this one promises %s.", s.Method, words.Budget(r.Study.Epsilon, r.Study.Delta), words.Budget(g.Epsilon, g.Delta))
 }
 
 // checkPreApproval reports each wrong value of the rule.
@@ -49,7 +28,7 @@ func (p Policy) checkPreApproval(report func(key, what, hint string)) {
 	}
 	checkNames(report, "pre_approval.methods", "name each method once", r.Methods)
 	for i, m := range r.Methods {
-		if m != "" && !p.allows(m) {
+		if m != "" && !p.Allows(m) {
 			report(fmt.Sprintf("pre_approval.methods[%d]", i), fmt.Sprintf("%q is not among the methods that the policy allows", m), fmt.Sprintf("it allows %v", p.Methods))
 		}
 	}
@@ -63,7 +42,7 @@ func (p Policy) checkPreApproval(report func(key, what, hint string)) {
 // Digest is the SHA-256 of everything that the policy says, with its defaults: how
 // its file is written, and in which order methods stand, makes no difference.
 func (p Policy) Digest() [32]byte {
-	p.Version = policyVersion
+	p.Version = version
 	if p.Protection == "" {
 		p.Protection = Required
 	}

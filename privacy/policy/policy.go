@@ -1,4 +1,7 @@
-package privacy
+// Package policy is what a site allows, as a person writes it: [Load] reads and checks a
+// file, [Default] is what a site has without one, and [Default] as such a file is
+// [DefaultText]. Package privacy holds every request against it; here nothing is granted.
+package policy
 
 import (
 	"fmt"
@@ -28,9 +31,9 @@ const (
 
 // Policy is what a site allows; it outranks every plan. The zero Policy demands
 // differential privacy, with the default limit on δ, and sets no further limit.
-// [LoadPolicy] reads one from YAML.
+// [Load] reads one from YAML.
 type Policy struct {
-	Version    int               `json:"policy"`              // of the format; policyVersion in a file
+	Version    int               `json:"policy"`              // of the format; 1 in a file
 	Site       string            `json:"site,omitempty"`      // whose policy it is; empty: any site's
 	Protection Demand            `json:"protection"`          // default required
 	Adjacency  account.Adjacency `json:"adjacency,omitempty"` // that guarantees must be stated in; empty for either
@@ -63,49 +66,15 @@ type Minimum struct {
 	Sites           int `json:"sites,omitempty"`            // sites whose contributions a round needs: the plan's quorum
 }
 
-// DefaultPolicy is what a site has that sets no policy of its own: strict.
-func DefaultPolicy() Policy {
+// Default is what a site has that sets no policy of its own: strict.
+func Default() Policy {
 	return Policy{
-		Version:    policyVersion,
+		Version:    version,
 		Protection: Required,
 		Study:      &account.Budget{Epsilon: 3, Delta: 1e-5},
 		Lifetime:   &Lifetime{Epsilon: 10, Delta: 1e-5, Filter: RenyiFilter},
 		Minimum:    Minimum{Subjects: 50, PatternSubjects: 10, Sites: 3},
 	}
-}
-
-// SimulationPolicy allows everything that published papers did. It is for
-// simulated sites: it protects nobody.
-func SimulationPolicy() Policy {
-	return Policy{Version: policyVersion, Protection: Optional, MaxDelta: 1, PerRelease: true}
-}
-
-// Check reports everything for which the requests of a whole study would be
-// refused, as a [*RefusalError], if nothing had been charged before; see
-// [Policy.CheckAfter] for what is left after other studies. Its answer follows
-// from its arguments alone: no data are touched. An error that is not ErrRefused
-// is one of the policy, the study or a request that makes no sense.
-func (p Policy) Check(s Study, requests ...Request) error {
-	return p.CheckAfter(nil, s, requests...)
-}
-
-// Charged is a request that has been charged, and the study that it was for.
-type Charged struct {
-	Study   string // hexadecimal digest of the plan
-	Request Request
-}
-
-// CheckAfter is [Policy.Check] after everything that was charged before.
-func (p Policy) CheckAfter(before []Charged, s Study, requests ...Request) error {
-	l, err := p.limits(s)
-	if err != nil {
-		return err
-	}
-	b := newBook(s.Digest)
-	for _, c := range before {
-		b.add(c.Study == s.Digest, c.Request)
-	}
-	return l.check(b, requests...)
 }
 
 // Validate reports what is wrong with a policy as such.
@@ -183,13 +152,14 @@ func (p Policy) Adjacencies() []account.Adjacency {
 	return []account.Adjacency{account.AddRemove, account.ReplaceOne}
 }
 
-func (p Policy) allows(method string) bool {
+// Allows says whether studies by a method may take place here.
+func (p Policy) Allows(method string) bool {
 	return len(p.Methods) == 0 || slices.Contains(p.Methods, method)
 }
 
-// maxDelta is the largest δ of a guarantee at a site with n subjects; 0 if it
+// LargestDelta is the largest δ of a guarantee at a site with n subjects; 0 if it
 // depends on n, and nobody knows n.
-func (p Policy) maxDelta(n int) float64 {
+func (p Policy) LargestDelta(n int) float64 {
 	switch {
 	case p.MaxDelta > 0:
 		return p.MaxDelta

@@ -1,8 +1,8 @@
-package privacy
+package policy
 
-// DefaultPolicyText is [DefaultPolicy] as a file with comments, to begin one's
+// DefaultText is [Default] as a file with comments, to begin one's
 // own with.
-const DefaultPolicyText = `# What this site allows. It outranks every plan.
+const DefaultText = `# What this site allows. It outranks every plan.
 # A key that is left out sets no limit, but for protection and max_delta.
 policy: 1                # version of this format
 
