@@ -271,6 +271,12 @@ func TestDamagedStatesAreRefused(t *testing.T) {
 			t.Errorf("%s: no error", name)
 		}
 	}
+	global, _ := hostileSetup(t, "rounds: 3}", "rounds: 3, variant: global, rows: [{site: a, rows: 5}, {site: b, rows: 5}]}")
+	if data, err := waiting(t, c, message.TaskUpdate).MarshalBinary(); err != nil {
+		t.Fatal(err)
+	} else if _, err := global.Restore(data); err == nil {
+		t.Error("a state without a point was one of variant global")
+	}
 	if _, err := c.Restore([]byte{1, 2}); err == nil {
 		t.Error("two bytes were a state")
 	}

@@ -24,9 +24,11 @@ import (
 // the coordinator makes of it. All else is the same for all of them: schedules,
 // scales, messages, assessments and results.
 type Variant interface {
-	// Record is a pointer to what the variant carries beside the rest of [State], as it
-	// is before any task. It is kept as [State.Own].
+	// Record is a pointer to what the variant carries beside the rest of [State], empty.
+	// It is kept as [State.Own].
 	Record() any
+	// Begin completes the state before any task.
+	Begin(s *State)
 	// Check reports a state from elsewhere that is none of the variant.
 	Check(s *State) error
 	// Posterior returns q.

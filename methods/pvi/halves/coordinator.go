@@ -28,6 +28,7 @@ func (c *Coordinator) Init() (method.State, error) {
 	for _, name := range c.Plan.Sites {
 		s.Sites[name] = &siteRecord{Factor: message.Pack(gvi.Flat(c.Weights()))}
 	}
+	c.Variant.Begin(s)
 	return s, nil
 }
 

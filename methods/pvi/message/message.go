@@ -71,6 +71,7 @@ type ScaleAnswer struct {
 	Squares wire.Vector `cbor:"squares"`
 }
 
+// Check refuses what no rows can give.
 func (a *ScaleAnswer) Check(numbers int) error {
 	if len(a.N) != numbers || len(a.Mean) != numbers || len(a.Squares) != numbers {
 		return fmt.Errorf("sums of %d, %d and %d numbers where the plan has %d", len(a.N), len(a.Mean), len(a.Squares), numbers)

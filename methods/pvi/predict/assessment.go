@@ -51,6 +51,7 @@ func (a *Assessment) Check() error {
 	return nil
 }
 
+// Add adds the sums of other rows.
 func (a *Assessment) Add(b *Assessment) {
 	a.Rows, a.Correct, a.LogLik, a.Squares = a.Rows+b.Rows, a.Correct+b.Correct, a.LogLik+b.LogLik, a.Squares+b.Squares
 	a.Noise = math.Hypot(a.Noise, b.Noise)

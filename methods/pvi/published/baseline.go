@@ -33,7 +33,10 @@ type record struct {
 const pointLargest, pointWidest = 1e15, 100
 
 // Record implements [halves.Variant].
-func (v global) Record() any { return &record{gvi.Point(v.Prior)} }
+func (global) Record() any { return new(record) }
+
+// Begin implements [halves.Variant].
+func (v global) Begin(s *halves.State) { s.Own.(*record).Point = gvi.Point(v.Prior) }
 
 // Check implements [halves.Variant].
 func (v global) Check(s *halves.State) error {
