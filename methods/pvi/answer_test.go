@@ -9,7 +9,10 @@ import (
 	"parley/dataset"
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/pvi/message"
 	"parley/methods/pvi/options"
+	"parley/methods/pvi/predict"
+	"parley/methods/pvi/published"
 	"parley/privacy"
 	"parley/privacy/privacytest"
 	"parley/study"
@@ -30,12 +33,12 @@ func spoil(t testing.TB, r *rand.Rand, in *method.Contribution) {
 		}
 	}
 	switch in.Kind {
-	case taskScale:
-		a := new(scaleAnswer)
+	case message.TaskScale:
+		a := new(message.ScaleAnswer)
 		decode(a)
 		vectors = []*wire.Vector{&a.N, &a.Mean, &a.Squares}
-	case taskAssess:
-		a := new(assessment)
+	case message.TaskAssess:
+		a := new(predict.Assessment)
 		decode(a)
 		vectors = []*wire.Vector{&a.Count, &a.Expected, &a.Observed}
 		scalar := r.IntN(12)
@@ -56,12 +59,12 @@ func spoil(t testing.TB, r *rand.Rand, in *method.Contribution) {
 		case 5:
 			a.LogLik = math.NaN()
 		}
-	case taskUpdate:
-		if a := new(stepAnswer); wire.Unmarshal(in.Body, a) == nil && len(a.Step) > 0 {
+	case message.TaskUpdate:
+		if a := new(published.StepAnswer); wire.Unmarshal(in.Body, a) == nil && len(a.Step) > 0 {
 			answer, vectors = a, []*wire.Vector{&a.Step}
 			break
 		}
-		a := new(updateAnswer)
+		a := new(message.UpdateAnswer)
 		decode(a)
 		vectors = []*wire.Vector{&a.Change.Eta, &a.Change.Lambda}
 	}
@@ -138,7 +141,7 @@ func TestHostileSitesEndNoStudy(t *testing.T) {
 					r := rand.New(rand.NewPCG(uint64(seed), uint64(10*len(name))+uint64(name[len(name)-1])))
 					d := drive{plan: p, data: data, noise: map[string]privacy.Option{"b": hostileSums(r)}}
 					d.tamper = func(site string, in *method.Contribution) {
-						only := []string{"", taskScale, taskUpdate, taskAssess}[seed%4]
+						only := []string{"", message.TaskScale, message.TaskUpdate, message.TaskAssess}[seed%4]
 						if site == "b" && len(in.Body) > 0 && r.IntN(3) > 0 && (only == "" || in.Kind == only) {
 							spoil(t, r, in)
 						}

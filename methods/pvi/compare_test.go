@@ -10,11 +10,12 @@ import (
 
 	"parley/dataset"
 	"parley/method/fitted"
-	"parley/methods/pvi"
 	"parley/methods/pvi/gvi"
+	"parley/methods/pvi/partitioned"
+	"parley/methods/pvi/use"
 )
 
-var _ fitted.DataComparer = (*pvi.Model)(nil)
+var _ fitted.DataComparer = (*use.Model)(nil)
 
 // compared is what a comparison says to programs.
 type compared struct {
@@ -56,7 +57,7 @@ func valueOf(t *testing.T, a *fitted.Account, err error) (c compared) {
 }
 
 // modelWith is a model of numbers x0, x1, … with these effects.
-func modelWith(t *testing.T, options string, mean, sd []float64) (*pvi.Model, dataset.Schema) {
+func modelWith(t *testing.T, options string, mean, sd []float64) (*use.Model, dataset.Schema) {
 	t.Helper()
 	columns := len(mean)
 	if strings.Contains(options, "[a, b, c]") {
@@ -75,7 +76,7 @@ func modelWith(t *testing.T, options string, mean, sd []float64) (*pvi.Model, da
 		x[i%columns] = 1
 		s.x = append(s.x, x)
 	}
-	fit, err := pvi.Central(t.Context(), p, s.table(t, p, nil))
+	fit, err := partitioned.Central(t.Context(), p, s.table(t, p, nil))
 	if err != nil {
 		t.Fatal(err)
 	}

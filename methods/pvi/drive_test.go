@@ -13,6 +13,8 @@ import (
 	"parley/dataset"
 	"parley/method"
 	"parley/methods/pvi/gvi"
+	"parley/methods/pvi/halves"
+	"parley/methods/pvi/message"
 	"parley/methods/pvi/options"
 	"parley/privacy"
 	"parley/privacy/privacytest"
@@ -270,7 +272,7 @@ func (d *drive) run(t testing.TB) (out ends, err error) {
 			return out, fmt.Errorf("metric %s is %v", name, x)
 		}
 	}
-	if a, n := out.result.Metrics["accuracy"], out.result.Metrics["subjects"]; a < 0 || a > 1 || n < 0 || n > 2*mostRows*float64(len(d.plan.Sites)) {
+	if a, n := out.result.Metrics["accuracy"], out.result.Metrics["subjects"]; a < 0 || a > 1 || n < 0 || n > 2*message.MostRows*float64(len(d.plan.Sites)) {
 		return out, fmt.Errorf("accuracy %v of %v subjects", a, n)
 	}
 	out.shares = map[string][]byte{}
@@ -311,6 +313,21 @@ func (d *drive) site(name string) (*drivenSite, error) {
 	}
 	x.gate = privacy.NewGate(x.study, privacy.SimulationPolicy(), sitestore.NewMemory(), d.data[name], noise)
 	return x, nil
+}
+
+// once answers a task of site a from rows, through a gate that has seen no other task.
+func once(t testing.TB, half method.Site, rows dataset.Source, task method.Task) (method.Answer, error) {
+	t.Helper()
+	d := drive{plan: half.(*halves.Site).Plan, data: map[string]dataset.Source{"a": rows}}
+	x, err := d.site("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	session, err := x.gate.Admit(privacy.Ask{Study: x.study.Digest, Site: "a", Round: 1, Kind: task.Kind, Task: sha256.Sum256(task.Body)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return half.Run(t.Context(), task, session)
 }
 
 // answer is what a site's release opens to.

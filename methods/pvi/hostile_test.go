@@ -12,6 +12,11 @@ import (
 	"parley/internal/wire"
 	"parley/method"
 	"parley/methods/pvi/gvi"
+	"parley/methods/pvi/halves"
+	"parley/methods/pvi/message"
+	"parley/methods/pvi/predict"
+	"parley/methods/pvi/published"
+	"parley/methods/pvi/use"
 	"parley/privacy"
 	"parley/study"
 )
@@ -27,7 +32,7 @@ method: {name: pvi, outcome: {column: y, levels: [no, yes]}, rounds: 3}
 privacy: {protection: none}
 `
 
-func hostileSetup(t testing.TB, change ...string) (*coordinator, *site) {
+func hostileSetup(t testing.TB, change ...string) (*halves.Coordinator, *halves.Site) {
 	t.Helper()
 	p, err := study.Parse("plan.yaml", []byte(strings.NewReplacer(change...).Replace(hostilePlan)), method.Registry{Method{}})
 	if err != nil {
@@ -41,22 +46,22 @@ func hostileSetup(t testing.TB, change ...string) (*coordinator, *site) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c.(*coordinator), h.(*site)
+	return c.(*halves.Coordinator), h.(*halves.Site)
 }
 
 var hostilePrivate = []string{"{protection: none}", "{protection: differential, unit: subject, adjacency: add-remove, diagnostics: 0.1, total: {epsilon: 1, delta: 1e-5}}"}
 
 // waiting is a state that waits for answers of a kind.
-func waiting(t testing.TB, c *coordinator, kind string) *state {
+func waiting(t testing.TB, c *halves.Coordinator, kind string) *halves.State {
 	t.Helper()
 	ms, err := c.Init()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := ms.(*state)
+	s := ms.(*halves.State)
 	s.Phase = kind
 	for _, r := range s.Sites {
-		r.Asked, r.From = 1, packGaussian(c.prior)
+		r.Asked, r.From = 1, message.Pack(c.Prior)
 	}
 	return s
 }
@@ -98,54 +103,54 @@ func constant(n int, x float64) wire.Vector { return slices.Repeat(wire.Vector{x
 // wrong, or leaves a posterior that is a density.
 func TestHostileAnswersAreRefused(t *testing.T) {
 	c, _ := hostileSetup(t, "rounds: 3}", "rounds: 3, scaling: standard}")
-	quality := newAssessment()
+	quality := predict.NewAssessment()
 	quality.Rows = 1
-	wrong := func(change func(a *assessment)) *assessment {
-		a := newAssessment()
+	wrong := func(change func(a *predict.Assessment)) *predict.Assessment {
+		a := predict.NewAssessment()
 		a.Rows = 1
 		change(a)
 		return a
 	}
 	global, _ := hostileSetup(t, "rounds: 3}", "rounds: 3, variant: global, rows: [{site: a, rows: 5}, {site: b, rows: 5}]}")
 	private, _ := hostileSetup(t, hostilePrivate...)
-	declared := private.protected["a"]
+	declared := private.Protected["a"]
 	for name, x := range map[string]struct {
-		c       *coordinator
+		c       *halves.Coordinator
 		kind    string
 		body    any
 		fine    bool
 		problem string
 	}{
-		"change":               {c, taskUpdate, updateAnswer{gaussianMessage{constant(3, 1), constant(3, 1)}}, true, ""},
-		"change, short":        {c, taskUpdate, updateAnswer{gaussianMessage{constant(2, 1), constant(3, 1)}}, false, "want 3"},
-		"change, enormous":     {c, taskUpdate, updateAnswer{gaussianMessage{constant(3, 1e308), constant(3, 1e308)}}, false, "beyond all measure"},
-		"change, negative":     {c, taskUpdate, updateAnswer{gaussianMessage{constant(3, 9), constant(3, -9)}}, true, ""}, // projected
-		"change, of nothing":   {c, taskUpdate, struct{}{}, false, "want 3"},
-		"step":                 {global, taskUpdate, stepAnswer{constant(6, 0.5)}, true, ""},
-		"step, too far":        {global, taskUpdate, stepAnswer{constant(6, 0.6)}, false, "the rate allows"},
-		"step, short":          {global, taskUpdate, stepAnswer{constant(5, 0.5)}, false, "5 coordinates"},
-		"moments, enormous":    {c, taskScale, scaleAnswer{constant(2, 4), constant(2, 1e60), constant(2, 1)}, false, "a mean of 1e+60"},
-		"moments, of too many": {c, taskScale, scaleAnswer{constant(2, 1e15), constant(2, 1), constant(2, 1)}, false, "count of 1e+15"},
-		"moments":              {c, taskScale, scaleAnswer{constant(2, 4), constant(2, 1), constant(2, 1)}, true, ""},
-		"moments, others":      {c, taskScale, scaleAnswer{constant(1, 4), constant(1, 1), constant(1, 1)}, false, "the plan has 2"},
-		"moments, of parts":    {c, taskScale, scaleAnswer{constant(2, 4.5), constant(2, 1), constant(2, 1)}, false, "count of 4.5"},
-		"moments, negative":    {c, taskScale, scaleAnswer{constant(2, 4), constant(2, 1), constant(2, -1)}, false, "squares of -1"},
-		"quality":              {c, taskAssess, quality, true, ""},
-		"quality, no rows":     {c, taskAssess, newAssessment(), false, "0 rows"},
-		"quality, too right":   {c, taskAssess, wrong(func(a *assessment) { a.Correct = 2 }), false, "2 of them correct"},
-		"quality, few bins":    {c, taskAssess, wrong(func(a *assessment) { a.Count = nil }), false, "0, 10 and 10 bins"},
-		"quality, too much":    {c, taskAssess, wrong(func(a *assessment) { a.Observed[3] = 1 }), false, "bin 4"},
+		"change":               {c, message.TaskUpdate, message.UpdateAnswer{Change: message.Gaussian{Eta: constant(3, 1), Lambda: constant(3, 1)}}, true, ""},
+		"change, short":        {c, message.TaskUpdate, message.UpdateAnswer{Change: message.Gaussian{Eta: constant(2, 1), Lambda: constant(3, 1)}}, false, "want 3"},
+		"change, enormous":     {c, message.TaskUpdate, message.UpdateAnswer{Change: message.Gaussian{Eta: constant(3, 1e308), Lambda: constant(3, 1e308)}}, false, "beyond all measure"},
+		"change, negative":     {c, message.TaskUpdate, message.UpdateAnswer{Change: message.Gaussian{Eta: constant(3, 9), Lambda: constant(3, -9)}}, true, ""}, // projected
+		"change, of nothing":   {c, message.TaskUpdate, struct{}{}, false, "want 3"},
+		"step":                 {global, message.TaskUpdate, published.StepAnswer{Step: constant(6, 0.5)}, true, ""},
+		"step, too far":        {global, message.TaskUpdate, published.StepAnswer{Step: constant(6, 0.6)}, false, "the rate allows"},
+		"step, short":          {global, message.TaskUpdate, published.StepAnswer{Step: constant(5, 0.5)}, false, "5 coordinates"},
+		"moments, enormous":    {c, message.TaskScale, message.ScaleAnswer{N: constant(2, 4), Mean: constant(2, 1e60), Squares: constant(2, 1)}, false, "a mean of 1e+60"},
+		"moments, of too many": {c, message.TaskScale, message.ScaleAnswer{N: constant(2, 1e15), Mean: constant(2, 1), Squares: constant(2, 1)}, false, "count of 1e+15"},
+		"moments":              {c, message.TaskScale, message.ScaleAnswer{N: constant(2, 4), Mean: constant(2, 1), Squares: constant(2, 1)}, true, ""},
+		"moments, others":      {c, message.TaskScale, message.ScaleAnswer{N: constant(1, 4), Mean: constant(1, 1), Squares: constant(1, 1)}, false, "the plan has 2"},
+		"moments, of parts":    {c, message.TaskScale, message.ScaleAnswer{N: constant(2, 4.5), Mean: constant(2, 1), Squares: constant(2, 1)}, false, "count of 4.5"},
+		"moments, negative":    {c, message.TaskScale, message.ScaleAnswer{N: constant(2, 4), Mean: constant(2, 1), Squares: constant(2, -1)}, false, "squares of -1"},
+		"quality":              {c, message.TaskAssess, quality, true, ""},
+		"quality, no rows":     {c, message.TaskAssess, predict.NewAssessment(), false, "0 rows"},
+		"quality, too right":   {c, message.TaskAssess, wrong(func(a *predict.Assessment) { a.Correct = 2 }), false, "2 of them correct"},
+		"quality, few bins":    {c, message.TaskAssess, wrong(func(a *predict.Assessment) { a.Count = nil }), false, "0, 10 and 10 bins"},
+		"quality, too much":    {c, message.TaskAssess, wrong(func(a *predict.Assessment) { a.Observed[3] = 1 }), false, "bin 4"},
 		"another kind":         {c, "else", struct{}{}, false, "not asked for"},
-		"noised sum":           {private, taskUpdate, sums{sumNatural: {noised(t, declared.sum, make([]int64, 6))}}, true, ""},
-		"noised quality":       {private, taskAssess, sums{sumQuality: {noised(t, *declared.quality, make([]int64, qualityLength))}}, true, ""},
-		"noised sum, infinite": {private, taskUpdate, sums{sumNatural: {noisedBy(t, declared.sum, slices.Repeat([]int64{math.MaxInt64}, 6), 1e300)}}, true, ""},
-		"quality, infinite":    {private, taskAssess, sums{sumQuality: {noisedBy(t, *declared.quality, slices.Repeat([]int64{math.MaxInt64}, qualityLength), 1e300)}}, true, ""},
-		"no sum":               {private, taskUpdate, sums{}, false, "0 sums"},
-		"two sums":             {private, taskUpdate, sums{sumNatural: {noised(t, declared.sum, make([]int64, 6)), noised(t, declared.sum, make([]int64, 6))}}, false, "2 sums"},
-		"another sum":          {private, taskUpdate, sums{sumNatural: {noised(t, declared.sum, []int64{1})}}, false, "1 numbers"},
-		"another quality":      {private, taskAssess, sums{sumQuality: {noised(t, *declared.quality, []int64{1})}}, false, "1 numbers"},
-		"exact, where private": {private, taskUpdate, updateAnswer{gaussianMessage{constant(3, 1), constant(3, 1)}}, false, "beside its noised sum"},
-		"exact quality":        {private, taskAssess, quality, false, "beside its noised sum"},
+		"noised sum":           {private, message.TaskUpdate, sums{declared.Sum.Name: {noised(t, declared.Sum, make([]int64, 6))}}, true, ""},
+		"noised quality":       {private, message.TaskAssess, sums{predict.SumName: {noised(t, *declared.Quality, make([]int64, declared.Quality.Blocks[0]))}}, true, ""},
+		"noised sum, infinite": {private, message.TaskUpdate, sums{declared.Sum.Name: {noisedBy(t, declared.Sum, slices.Repeat([]int64{math.MaxInt64}, 6), 1e300)}}, true, ""},
+		"quality, infinite":    {private, message.TaskAssess, sums{predict.SumName: {noisedBy(t, *declared.Quality, slices.Repeat([]int64{math.MaxInt64}, declared.Quality.Blocks[0]), 1e300)}}, true, ""},
+		"no sum":               {private, message.TaskUpdate, sums{}, false, "0 sums"},
+		"two sums":             {private, message.TaskUpdate, sums{declared.Sum.Name: {noised(t, declared.Sum, make([]int64, 6)), noised(t, declared.Sum, make([]int64, 6))}}, false, "2 sums"},
+		"another sum":          {private, message.TaskUpdate, sums{declared.Sum.Name: {noised(t, declared.Sum, []int64{1})}}, false, "1 numbers"},
+		"another quality":      {private, message.TaskAssess, sums{predict.SumName: {noised(t, *declared.Quality, []int64{1})}}, false, "1 numbers"},
+		"exact, where private": {private, message.TaskUpdate, message.UpdateAnswer{Change: message.Gaussian{Eta: constant(3, 1), Lambda: constant(3, 1)}}, false, "beside its noised sum"},
+		"exact quality":        {private, message.TaskAssess, quality, false, "beside its noised sum"},
 	} {
 		s := waiting(t, x.c, x.kind)
 		in := method.Contribution{Site: "a", Kind: x.kind}
@@ -158,19 +163,19 @@ func TestHostileAnswersAreRefused(t *testing.T) {
 		if x.fine != (err == nil) || err != nil && !strings.Contains(err.Error(), x.problem) {
 			t.Errorf("%s: got %v, want %q", name, err, x.problem)
 		}
-		if _, err := x.c.variant.posterior(s); x.fine && err != nil {
+		if _, err := x.c.Variant.Posterior(s); x.fine && err != nil {
 			t.Errorf("%s: the posterior after it: %v", name, err)
 		}
 	}
-	s := waiting(t, c, taskUpdate)
+	s := waiting(t, c, message.TaskUpdate)
 	s.Sites["a"].Asked = 0
-	answer := pack(t, updateAnswer{gaussianMessage{constant(3, 1), constant(3, 1)}})
+	answer := pack(t, message.UpdateAnswer{Change: message.Gaussian{Eta: constant(3, 1), Lambda: constant(3, 1)}})
 	for site, want := range map[string]string{"a": "was not asked", "z": "not a site"} {
-		if _, err := c.Fold(s, method.Contribution{Site: site, Kind: taskUpdate, Body: answer}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := c.Fold(s, method.Contribution{Site: site, Kind: message.TaskUpdate, Body: answer}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("site %s: %v", site, err)
 		}
 	}
-	if len(declared.sum.Blocks) != 1 || declared.quality == nil {
+	if len(declared.Sum.Blocks) != 1 || declared.Quality == nil {
 		t.Error("the private plan declares other sums")
 	}
 }
@@ -185,20 +190,20 @@ func TestStepsEndWhereSitesCanWork(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := ms.(*state)
-		s.Phase = taskUpdate
+		s := ms.(*halves.State)
+		s.Phase = message.TaskUpdate
 		for range 30 {
 			s.Sites["a"].Asked++
 			step := append(constant(3, signs[0]*rate), constant(3, signs[1]*rate)...)
-			if _, err := c.Fold(s, method.Contribution{Site: "a", Kind: taskUpdate, Body: pack(t, stepAnswer{step})}); err != nil {
+			if _, err := c.Fold(s, method.Contribution{Site: "a", Kind: message.TaskUpdate, Body: pack(t, published.StepAnswer{Step: step})}); err != nil {
 				t.Fatalf("rate %v: %v", rate, err)
 			}
-			q, err := c.variant.posterior(s)
+			q, err := c.Variant.Posterior(s)
 			if err != nil {
 				t.Fatalf("rate %v: %v", rate, err)
 			}
-			task := updateTask{Q: packGaussian(q), Factor: packGaussian(gvi.Flat(3)), Update: 1, Scale: &scaleMessage{constant(2, 0), constant(2, 1)}}
-			if _, _, _, err := task.open(h.setup, "a"); err != nil {
+			task := message.UpdateTask{Q: message.Pack(q), Factor: message.Pack(gvi.Flat(3)), Update: 1, Scale: &message.Scale{Centre: constant(2, 0), Scale: constant(2, 1)}}
+			if _, err := h.OpenUpdate(&task, "a"); err != nil {
 				t.Fatalf("rate %v: %v", rate, err)
 			}
 		}
@@ -208,37 +213,37 @@ func TestStepsEndWhereSitesCanWork(t *testing.T) {
 // A site trusts no task either.
 func TestHostileTasksAreRefused(t *testing.T) {
 	_, h := hostileSetup(t, "rounds: 3}", "rounds: 3, scaling: range}")
-	good := updateTask{Q: packGaussian(h.prior), Factor: packGaussian(gvi.Flat(3)), Update: 1}
-	if _, _, _, err := good.open(h.setup, "a"); err != nil {
+	good := message.UpdateTask{Q: message.Pack(h.Prior), Factor: message.Pack(gvi.Flat(3)), Update: 1}
+	if _, err := h.OpenUpdate(&good, "a"); err != nil {
 		t.Fatal(err)
 	}
-	for name, change := range map[string]func(*updateTask){
-		"a scale":         func(u *updateTask) { u.Scale = &scaleMessage{constant(2, 0), constant(2, 1)} },
-		"late update":     func(u *updateTask) { u.Update = 4 },
-		"vast q":          func(u *updateTask) { u.Q.Eta = constant(3, 1e80) },
-		"flat q":          func(u *updateTask) { u.Q.Lambda = constant(3, 1e-80) },
-		"vast factor":     func(u *updateTask) { u.Factor.Eta = constant(3, -1e80) },
-		"short q":         func(u *updateTask) { u.Q.Eta = constant(2, 0) },
-		"improper q":      func(u *updateTask) { u.Q.Lambda = constant(3, -1) },
-		"short factor":    func(u *updateTask) { u.Factor = gaussianMessage{} },
-		"improper cavity": func(u *updateTask) { u.Factor.Lambda = constant(3, 5) },
-		"no update":       func(u *updateTask) { u.Update = 0 },
-		"not finite":      func(u *updateTask) { u.Q.Eta = constant(3, math.NaN()) },
+	for name, change := range map[string]func(*message.UpdateTask){
+		"a scale":         func(u *message.UpdateTask) { u.Scale = &message.Scale{Centre: constant(2, 0), Scale: constant(2, 1)} },
+		"late update":     func(u *message.UpdateTask) { u.Update = 4 },
+		"vast q":          func(u *message.UpdateTask) { u.Q.Eta = constant(3, 1e80) },
+		"flat q":          func(u *message.UpdateTask) { u.Q.Lambda = constant(3, 1e-80) },
+		"vast factor":     func(u *message.UpdateTask) { u.Factor.Eta = constant(3, -1e80) },
+		"short q":         func(u *message.UpdateTask) { u.Q.Eta = constant(2, 0) },
+		"improper q":      func(u *message.UpdateTask) { u.Q.Lambda = constant(3, -1) },
+		"short factor":    func(u *message.UpdateTask) { u.Factor = message.Gaussian{} },
+		"improper cavity": func(u *message.UpdateTask) { u.Factor.Lambda = constant(3, 5) },
+		"no update":       func(u *message.UpdateTask) { u.Update = 0 },
+		"not finite":      func(u *message.UpdateTask) { u.Q.Eta = constant(3, math.NaN()) },
 	} {
 		task := good
 		change(&task)
-		if _, _, _, err := task.open(h.setup, "a"); err == nil {
+		if _, err := h.OpenUpdate(&task, "a"); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
 	for name, change := range map[string][]string{"exact": nil, "private": hostilePrivate} {
 		c, _ := hostileSetup(t, change...)
-		list, err := Method{}.Requests(c.plan, "a")
+		list, err := Method{}.Requests(c.Plan, "a")
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, l := range list {
-			if known := l.Kind == taskUpdate || l.Kind == taskAssess || name == "exact" && l.Kind == taskScale; !known {
+			if known := l.Kind == message.TaskUpdate || l.Kind == message.TaskAssess || name == "exact" && l.Kind == message.TaskScale; !known {
 				t.Errorf("%s: the plan lists a task %q", name, l.Kind)
 			}
 			if protected := l.Request.Protection == privacy.Differential; protected != (name == "private") {
@@ -251,12 +256,12 @@ func TestHostileTasksAreRefused(t *testing.T) {
 // States come back from checkpoints, which may be damaged.
 func TestDamagedStatesAreRefused(t *testing.T) {
 	c, _ := hostileSetup(t)
-	for name, change := range map[string]func(*state){
-		"no site":      func(s *state) { delete(s.Sites, "b") },
-		"short factor": func(s *state) { s.Sites["b"].Factor.Eta = nil },
-		"improper q":   func(s *state) { s.Sites["b"].From = gaussianMessage{} },
+	for name, change := range map[string]func(*halves.State){
+		"no site":      func(s *halves.State) { delete(s.Sites, "b") },
+		"short factor": func(s *halves.State) { s.Sites["b"].Factor.Eta = nil },
+		"improper q":   func(s *halves.State) { s.Sites["b"].From = message.Gaussian{} },
 	} {
-		s := waiting(t, c, taskUpdate)
+		s := waiting(t, c, message.TaskUpdate)
 		change(s)
 		data, err := s.MarshalBinary()
 		if err != nil {
@@ -265,6 +270,12 @@ func TestDamagedStatesAreRefused(t *testing.T) {
 		if _, err := c.Restore(data); err == nil {
 			t.Errorf("%s: no error", name)
 		}
+	}
+	global, _ := hostileSetup(t, "rounds: 3}", "rounds: 3, variant: global, rows: [{site: a, rows: 5}, {site: b, rows: 5}]}")
+	if data, err := waiting(t, c, message.TaskUpdate).MarshalBinary(); err != nil {
+		t.Fatal(err)
+	} else if _, err := global.Restore(data); err == nil {
+		t.Error("a state without a point was one of variant global")
 	}
 	if _, err := c.Restore([]byte{1, 2}); err == nil {
 		t.Error("two bytes were a state")
@@ -276,17 +287,17 @@ func TestDamagedStatesAreRefused(t *testing.T) {
 func FuzzAnswers(f *testing.F) {
 	c, _ := hostileSetup(f, "rounds: 3}", "rounds: 3, scaling: standard}")
 	private, _ := hostileSetup(f, hostilePrivate...)
-	f.Add(pack(f, updateAnswer{gaussianMessage{constant(3, 1), constant(3, 1)}}))
-	f.Add(pack(f, scaleAnswer{constant(2, 4), constant(2, 1), constant(2, 1)}))
-	f.Add(pack(f, newAssessment()))
+	f.Add(pack(f, message.UpdateAnswer{Change: message.Gaussian{Eta: constant(3, 1), Lambda: constant(3, 1)}}))
+	f.Add(pack(f, message.ScaleAnswer{N: constant(2, 4), Mean: constant(2, 1), Squares: constant(2, 1)}))
+	f.Add(pack(f, predict.NewAssessment()))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		for _, x := range []*coordinator{c, private} {
-			for _, kind := range []string{taskScale, taskUpdate, taskAssess} {
+		for _, x := range []*halves.Coordinator{c, private} {
+			for _, kind := range []string{message.TaskScale, message.TaskUpdate, message.TaskAssess} {
 				s := waiting(t, x, kind)
 				if _, err := x.Fold(s, method.Contribution{Site: "a", Kind: kind, Body: body}); err != nil {
 					continue
 				}
-				if _, err := x.variant.posterior(s); err != nil {
+				if _, err := x.Variant.Posterior(s); err != nil {
 					t.Fatalf("%s: %v", kind, err)
 				}
 			}
@@ -296,22 +307,23 @@ func FuzzAnswers(f *testing.F) {
 
 func FuzzTasks(f *testing.F) {
 	_, h := hostileSetup(f, "rounds: 3}", "rounds: 3, scaling: range}")
-	table, err := dataset.NewTable(h.plan.Schema(), []dataset.Row{{ID: "1", Views: [][]float64{{0.5, 0.2}}, Subject: []string{"yes"}}})
+	table, err := dataset.NewTable(h.Plan.Schema(), []dataset.Row{{ID: "1", Views: [][]float64{{0.5, 0.2}}, Subject: []string{"yes"}}})
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add(pack(f, updateTask{Q: packGaussian(h.prior), Factor: packGaussian(gvi.Flat(3)), Update: 1}))
-	f.Add(pack(f, assessTask{Q: packGaussian(h.prior)}))
+	f.Add(pack(f, message.UpdateTask{Q: message.Pack(h.Prior), Factor: message.Pack(gvi.Flat(3)), Update: 1}))
+	f.Add(pack(f, message.AssessTask{Q: message.Pack(h.Prior)}))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		h.update(t.Context(), method.Task{Site: "a", Kind: taskUpdate, Body: body}, table, nil)
-		h.assess(t.Context(), method.Task{Kind: taskAssess, Body: body}, table)
+		for _, kind := range []string{message.TaskUpdate, message.TaskAssess} {
+			once(t, h, table, method.Task{Site: "a", Kind: kind, Body: body})
+		}
 		h.Report(t.Context(), body, table)
 	})
 }
 
 func FuzzModel(f *testing.F) {
 	c, _ := hostileSetup(f)
-	m, err := c.model(c.prior, &c.encoding)
+	m, err := use.New(c.Plan, c.Options, c.Prior, c.Prior, &c.Encoding)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -321,7 +333,7 @@ func FuzzModel(f *testing.F) {
 	}
 	f.Add(data)
 	f.Fuzz(func(t *testing.T, data []byte) {
-		m, err := LoadModel(data)
+		m, err := use.LoadModel(data)
 		if err != nil {
 			return
 		}

@@ -15,7 +15,8 @@ import (
 	"parley/dataset"
 	"parley/engine/local"
 	"parley/method/fitted"
-	"parley/methods/pvi"
+	"parley/methods/pvi/partitioned"
+	"parley/methods/pvi/use"
 )
 
 // What is wrong with a site's rows is said with subject and column, or has a
@@ -62,7 +63,7 @@ func TestBadInput(t *testing.T) {
 		}
 		if name == "separable" {
 			m := modelOf(t, out.Result)
-			central, err := pvi.Central(t.Context(), p, c.s.table(t, p, nil))
+			central, err := partitioned.Central(t.Context(), p, c.s.table(t, p, nil))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -235,7 +236,7 @@ func TestModelsThatDoNotFit(t *testing.T) {
 	m, out := run(t, drawn(12, 30, 2, yesNo).config(t, p))
 	data := string(out.Result.Files[0].Data)
 	for from, to := range map[string]string{
-		pvi.ModelFormat:            "parley/pvi-model/9",
+		use.ModelFormat:            "parley/pvi-model/9",
 		`"likelihood": "logistic"`: `"likelihood": "probit"`,
 		`"x1"`:                     `"x0"`,
 		`"posterior": {`:           `"posterior": {"eta": [1], "lambda": [1]}, "other": {`,
@@ -243,7 +244,7 @@ func TestModelsThatDoNotFit(t *testing.T) {
 		`"factor": {`:              `"factor": {"eta": [1], "lambda": [1]}, "other": {`,
 		`"options": {`:             `"options": null, "other": {`,
 	} {
-		if _, err := pvi.LoadModel([]byte(strings.ReplaceAll(data, from, to))); err == nil {
+		if _, err := use.LoadModel([]byte(strings.ReplaceAll(data, from, to))); err == nil {
 			t.Errorf("%s: no error", to)
 		}
 	}

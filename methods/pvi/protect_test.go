@@ -8,6 +8,7 @@ import (
 
 	"parley/method/methodtest"
 	"parley/methods/pvi"
+	"parley/methods/pvi/partitioned"
 	"parley/privacy"
 	"parley/problem"
 )
@@ -90,7 +91,7 @@ func TestPrivateStudiesLearn(t *testing.T) {
 	} {
 		p := planOf(t, 3, []string{"a", "b"}, twoLevels+options, strings.Replace(loose, "total", "diagnostics: 0.2, total", 1))
 		m, out := run(t, s.config(t, p))
-		central, err := pvi.Central(t.Context(), p, s.table(t, p, nil))
+		central, err := partitioned.Central(t.Context(), p, s.table(t, p, nil))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,6 +18,7 @@ import (
 	"parley/method/judged"
 	"parley/methods/pvi"
 	"parley/methods/pvi/options"
+	"parley/methods/pvi/partitioned"
 	"parley/study"
 )
 
@@ -113,7 +114,7 @@ func TestImaginedSubjectsFitThePlan(t *testing.T) {
 // mean over classes where there are several: a softmax model knows no more.
 func latentVariance(t *testing.T, p *study.Plan, src dataset.Source) []float64 {
 	t.Helper()
-	fit, err := pvi.Central(t.Context(), p, src)
+	fit, err := partitioned.Central(t.Context(), p, src)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -371,7 +372,7 @@ func frequencies(levels, known, asked []string) evaluate.Marks {
 func TestScoresOfAResult(t *testing.T) {
 	p := wardPlan(t, relapse)
 	drawn := simulate(t, p, judged.Simulation{Subjects: 200, Held: 50, Seed: 2, Noise: 0.2})
-	fit, err := pvi.Central(t.Context(), p, drawn.Sites["north"])
+	fit, err := partitioned.Central(t.Context(), p, drawn.Sites["north"])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -398,7 +399,7 @@ func TestForecastsAreThePredictions(t *testing.T) {
 	for name, options := range map[string]string{"two classes": relapse, "three classes": "outcome: {column: y, levels: [a, b, c]}", "a number": "outcome: {column: y}, noise_variance: 2"} {
 		p := wardPlan(t, options)
 		drawn := simulate(t, p, judged.Simulation{Subjects: 100, Held: 20, Seed: 4, Noise: 0.2})
-		fit, err := pvi.Central(t.Context(), p, drawn.Sites["north"])
+		fit, err := partitioned.Central(t.Context(), p, drawn.Sites["north"])
 		if err != nil {
 			t.Fatal(err)
 		}

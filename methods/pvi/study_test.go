@@ -14,6 +14,8 @@ import (
 	"parley/engine/local"
 	"parley/method"
 	"parley/methods/pvi"
+	"parley/methods/pvi/partitioned"
+	"parley/methods/pvi/use"
 	"parley/study"
 )
 
@@ -108,7 +110,7 @@ func (s sample) config(t testing.TB, p *study.Plan) local.Config {
 	return c
 }
 
-func run(t testing.TB, c local.Config) (*pvi.Model, *local.Outcome) {
+func run(t testing.TB, c local.Config) (*use.Model, *local.Outcome) {
 	t.Helper()
 	out, err := local.Run(t.Context(), c)
 	if err != nil {
@@ -117,13 +119,13 @@ func run(t testing.TB, c local.Config) (*pvi.Model, *local.Outcome) {
 	return modelOf(t, out.Result), out
 }
 
-func modelOf(t testing.TB, r *method.Result) *pvi.Model {
+func modelOf(t testing.TB, r *method.Result) *use.Model {
 	t.Helper()
 	i := slices.IndexFunc(r.Files, func(f method.File) bool { return f.Name == "model/model.json" })
 	if i < 0 {
 		t.Fatal("no model/model.json")
 	}
-	m, err := pvi.LoadModel(r.Files[i].Data)
+	m, err := use.LoadModel(r.Files[i].Data)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +219,7 @@ func TestSchedulesEndAtCentralInference(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := planOf(t, len(c.s.x[0]), sites, c.options+"\ntolerance: 0", unprotected)
 			m, out := run(t, c.s.config(t, p))
-			central, err := pvi.Central(t.Context(), p, c.s.table(t, p, nil))
+			central, err := partitioned.Central(t.Context(), p, c.s.table(t, p, nil))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -273,7 +275,7 @@ func TestStandardScalingPoolsMoments(t *testing.T) {
 	text = strings.Replace(strings.Replace(text, "constants: ", "scaling: standard # ", 1), "intercept: false", "intercept: true", 1)
 	p := parse(t, text)
 	m, _ := run(t, s.config(t, p))
-	central, err := pvi.Central(t.Context(), p, s.table(t, p, nil))
+	central, err := partitioned.Central(t.Context(), p, s.table(t, p, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -305,7 +307,7 @@ func TestGlobalVariantIsBiasedTowardsSitesThatComeOften(t *testing.T) {
 	})
 	c.Data["b"] = s.table(t, p, nil)
 	m, out := run(t, c)
-	central, err := pvi.Central(t.Context(), p, s.table(t, p, nil))
+	central, err := partitioned.Central(t.Context(), p, s.table(t, p, nil))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,10 @@ import (
 	"parley/method"
 	"parley/method/methodtest"
 	"parley/methods/pvi/gvi"
+	"parley/methods/pvi/halves"
+	"parley/methods/pvi/message"
+	"parley/methods/pvi/predict"
+	"parley/methods/pvi/published"
 	"parley/study"
 )
 
@@ -28,13 +32,13 @@ type crafted struct {
 func craft(t testing.TB, task method.Task, r *rand.Rand) (all []crafted) {
 	t.Helper()
 	switch task.Kind {
-	case taskUpdate:
-		var honest updateTask
+	case message.TaskUpdate:
+		var honest message.UpdateTask
 		if err := wire.Unmarshal(task.Body, &honest); err != nil {
 			t.Fatal(err)
 		}
-		add := func(what string, change func(*updateTask)) {
-			var u updateTask
+		add := func(what string, change func(*message.UpdateTask)) {
+			var u message.UpdateTask
 			if err := wire.Unmarshal(task.Body, &u); err != nil {
 				t.Fatal(err)
 			}
@@ -42,37 +46,37 @@ func craft(t testing.TB, task method.Task, r *rand.Rand) (all []crafted) {
 			all = append(all, crafted{what, method.Task{Site: task.Site, Kind: task.Kind, Body: pack(t, u)}})
 		}
 		for _, n := range []int{0, -1, honest.Update + 1, math.MaxInt64, math.MinInt64} {
-			add(fmt.Sprint("update ", n), func(u *updateTask) { u.Update = n })
+			add(fmt.Sprint("update ", n), func(u *message.UpdateTask) { u.Update = n })
 		}
-		craftVectors(r, []string{"q.eta", "q.lambda", "factor.eta", "factor.lambda", "centre", "scale"}, func(u *updateTask) []*wire.Vector {
+		craftVectors(r, []string{"q.eta", "q.lambda", "factor.eta", "factor.lambda", "centre", "scale"}, func(u *message.UpdateTask) []*wire.Vector {
 			v := []*wire.Vector{&u.Q.Eta, &u.Q.Lambda, &u.Factor.Eta, &u.Factor.Lambda}
 			if u.Scale != nil {
 				v = append(v, &u.Scale.Centre, &u.Scale.Scale)
 			}
 			return v
 		}, honest, add)
-		add("a scale or none", func(u *updateTask) { u.Scale = other(u.Scale) })
-	case taskAssess:
-		var honest assessTask
+		add("a scale or none", func(u *message.UpdateTask) { u.Scale = other(u.Scale) })
+	case message.TaskAssess:
+		var honest message.AssessTask
 		if err := wire.Unmarshal(task.Body, &honest); err != nil {
 			t.Fatal(err)
 		}
-		add := func(what string, change func(*assessTask)) {
-			var u assessTask
+		add := func(what string, change func(*message.AssessTask)) {
+			var u message.AssessTask
 			if err := wire.Unmarshal(task.Body, &u); err != nil {
 				t.Fatal(err)
 			}
 			change(&u)
 			all = append(all, crafted{what, method.Task{Site: task.Site, Kind: task.Kind, Body: pack(t, u)}})
 		}
-		craftVectors(r, []string{"q.eta", "q.lambda", "centre", "scale"}, func(u *assessTask) []*wire.Vector {
+		craftVectors(r, []string{"q.eta", "q.lambda", "centre", "scale"}, func(u *message.AssessTask) []*wire.Vector {
 			v := []*wire.Vector{&u.Q.Eta, &u.Q.Lambda}
 			if u.Scale != nil {
 				v = append(v, &u.Scale.Centre, &u.Scale.Scale)
 			}
 			return v
 		}, honest, add)
-		add("a scale or none", func(u *assessTask) { u.Scale = other(u.Scale) })
+		add("a scale or none", func(u *message.AssessTask) { u.Scale = other(u.Scale) })
 	}
 	for _, body := range [][]byte{nil, {0xa0}, {0xf6}, task.Body[:len(task.Body)/2]} {
 		all = append(all, crafted{fmt.Sprintf("a body of %d bytes", len(body)), method.Task{Site: task.Site, Kind: task.Kind, Body: body}})
@@ -80,11 +84,11 @@ func craft(t testing.TB, task method.Task, r *rand.Rand) (all []crafted) {
 	return all
 }
 
-func other(s *scaleMessage) *scaleMessage {
+func other(s *message.Scale) *message.Scale {
 	if s != nil {
 		return nil
 	}
-	return &scaleMessage{Centre: constant(2, 0), Scale: constant(2, 1)}
+	return &message.Scale{Centre: constant(2, 0), Scale: constant(2, 1)}
 }
 
 func craftVectors[T any](r *rand.Rand, names []string, vectors func(*T) []*wire.Vector, honest T, add func(string, func(*T))) {
@@ -135,7 +139,7 @@ func tasksOfDriven(t testing.TB, p *study.Plan) []method.Task {
 		last[task.Kind] = task
 	}
 	var tasks []method.Task
-	for _, kind := range []string{taskScale, taskUpdate, taskAssess} {
+	for _, kind := range []string{message.TaskScale, message.TaskUpdate, message.TaskAssess} {
 		if task, ok := last[kind]; ok {
 			tasks = append(tasks, task)
 		}
@@ -179,8 +183,8 @@ func TestCraftedTasksPanicOnNoRow(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			h := half.(*site)
-			b, err := h.bind(&h.encoding, p.Schema())
+			h := half.(*halves.Site)
+			b, err := h.Bind(&h.Encoding, p.Schema())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -194,36 +198,38 @@ func TestCraftedTasksPanicOnNoRow(t *testing.T) {
 			for _, honest := range tasksOfDriven(t, p) {
 				for _, c := range append(craft(t, honest, r), crafted{"nothing changed", honest}) {
 					contribute := func(contribution func(gvi.Row, float64, []float64), length int) {
-						each := h.overRows(b, contribution)
+						each := h.OverRows(b, contribution)
 						for i := range rows {
 							each(&rows[i], make([]float64, length))
 						}
 					}
 					var q gvi.Gaussian
 					var err error
-					if honest.Kind == taskAssess {
-						var task assessTask
+					if honest.Kind == message.TaskAssess {
+						var task message.AssessTask
 						if wire.Unmarshal(c.task.Body, &task) != nil {
 							continue
 						}
-						if _, q, err = task.open(h.setup); err == nil {
-							contribute(h.qualityContribution(q), qualityLength)
+						if _, q, err = h.OpenModel(task.Scale, task.Q); err == nil {
+							contribute(predict.Contribution(h.Likelihood, q, h.Encoding.Width()), h.Protected["a"].Quality.Blocks[0])
 						}
 					} else {
-						var task updateTask
+						var task message.UpdateTask
 						if wire.Unmarshal(c.task.Body, &task) != nil {
 							continue
 						}
-						var factor gvi.Gaussian
-						if _, q, factor, err = task.open(h.setup, "a"); err == nil {
-							length := h.protected["a"].sum.Blocks[0]
-							if u, ok := h.private.(paper); ok {
-								u.update("a").Refine(q, factor, nil, r, func(contribution func(gvi.Row, float64, []float64)) ([]float64, error) {
+						var u *halves.Update
+						if u, err = h.OpenUpdate(&task, "a"); err == nil {
+							q = u.Q
+							length := h.Protected["a"].Sum.Blocks[0]
+							if h.Options.Published != nil {
+								update := published.Update{Likelihood: h.Likelihood, Columns: h.Encoding.Width(), Rows: h.Options.RowsOf("a"), Published: *h.Options.Published}
+								update.Refine(q, u.Factor, nil, r, func(contribution func(gvi.Row, float64, []float64)) ([]float64, error) {
 									contribute(contribution, length)
 									return constant(length, 1e3*r.NormFloat64()), nil
 								})
 							} else {
-								contribute(h.private.(natural).update().Contribution(q), length)
+								contribute(gvi.Natural{Likelihood: h.Likelihood, Columns: h.Encoding.Width()}.Contribution(q), length)
 							}
 						}
 					}
@@ -231,7 +237,7 @@ func TestCraftedTasksPanicOnNoRow(t *testing.T) {
 						continue
 					}
 					accepted++
-					h.demandBoundedCost(t, b, q, rows)
+					demandBoundedCost(t, h, b, q, rows)
 				}
 			}
 			if accepted < 20 {
@@ -242,14 +248,14 @@ func TestCraftedTasksPanicOnNoRow(t *testing.T) {
 }
 
 // demandBoundedCost counts what rows cost beside their entries.
-func (h *site) demandBoundedCost(t testing.TB, b *gvi.Binding, q gvi.Gaussian, rows []dataset.Row) {
+func demandBoundedCost(t testing.TB, h *halves.Site, b *gvi.Binding, q gvi.Gaussian, rows []dataset.Row) {
 	t.Helper()
-	m := newPredictor(h.likelihood, q, h.encoding.Width())
+	m := predict.New(h.Likelihood, q, h.Encoding.Width())
 	for i := range rows {
-		h.overRows(b, func(x gvi.Row, y float64, _ []float64) {
-			m.row(x)
-			if work, most := gvi.Work(h.likelihood, m.a, m.c); work > most {
-				t.Errorf("a row at %v, %v costs %d, and %d at most", m.a, m.c, work, most)
+		h.OverRows(b, func(x gvi.Row, y float64, _ []float64) {
+			m.Row(x)
+			if work, most := gvi.Work(h.Likelihood, m.A, m.C); work > most {
+				t.Errorf("a row at %v, %v costs %d, and %d at most", m.A, m.C, work, most)
 			}
 		})(&rows[i], nil)
 	}
@@ -266,15 +272,19 @@ func TestCraftedTasksOfExactStudies(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			h := half.(*site)
+			h := half.(*halves.Site)
 			for _, honest := range tasksOfDriven(t, p) {
 				for _, c := range craft(t, honest, r) {
 					switch honest.Kind {
-					case taskUpdate:
-						h.update(t.Context(), c.task, data, nil)
-					case taskAssess:
-						if a, err := h.assess(t.Context(), c.task, data); err == nil {
-							if err := a.check(); err != nil {
+					case message.TaskUpdate:
+						once(t, h, data, c.task)
+					case message.TaskAssess:
+						if answer, err := once(t, h, data, c.task); err == nil {
+							a := new(predict.Assessment)
+							if err := wire.Unmarshal(answer.Body, a); err != nil {
+								t.Fatal(err)
+							}
+							if err := a.Check(); err != nil {
 								t.Errorf("%s: the answer would be refused: %v", c.what, err)
 							}
 						}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"parley/methods/pvi/gvi"
+	"parley/methods/pvi/options"
 	"parley/methods/pvi/published"
 )
 
@@ -28,8 +29,8 @@ func TestGlobalInferenceFailsOnDistributionC(t *testing.T) {
 		if r.Float64()*(6642+1172) < 1172 {
 			m += 5
 		}
-		baseline := published.GlobalOptions{LearningRate: 0.05, BatchShare: 100 / float64(sites[m].Rows())}
-		step, carry, err := baseline.Step(gvi.Logistic{}, prior, q, sites[m], total, carried[m], r)
+		baseline := options.Global{LearningRate: 0.05, BatchShare: 100 / float64(sites[m].Rows())}
+		step, carry, err := published.Step(&baseline, gvi.Logistic{}, prior, q, sites[m], total, carried[m], r)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,9 +10,11 @@ import (
 	"strings"
 
 	"parley/methods/pvi/gvi"
-	"parley/methods/pvi/published"
 	"parley/study"
 )
+
+// Name is the method's.
+const Name = "pvi"
 
 // The variants of the method.
 const (
@@ -91,9 +93,9 @@ type Options struct {
 	// site, where that is the unit) adds to a sum; longer contributions are
 	// shortened. It decides nothing about privacy, which the noise is scaled for.
 	// By default ½ √(features) for subjects, and 75 in variant published.
-	Clip      *float64                 `json:"clip,omitempty"`
-	Published *published.Options       `json:"published,omitempty"`
-	Global    *published.GlobalOptions `json:"global,omitempty"`
+	Clip      *float64   `json:"clip,omitempty"`
+	Published *Published `json:"published,omitempty"`
+	Global    *Global    `json:"global,omitempty"`
 }
 
 // Constant brings a number x to (x − Centre)/Scale. Under privacy it has to be
@@ -178,7 +180,7 @@ func (o *Options) fillGlobal(missing func(key string) bool) {
 		o.Damping = 1
 	}
 	if o.Global == nil {
-		o.Global = &published.GlobalOptions{}
+		o.Global = &Global{}
 	}
 	o.Global.Fill(missing)
 }

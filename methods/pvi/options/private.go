@@ -2,7 +2,6 @@ package options
 
 import (
 	"parley/methods/pvi/gvi"
-	"parley/methods/pvi/published"
 	"parley/privacy/account"
 	"parley/study"
 )
@@ -33,18 +32,18 @@ func (o *Options) fillPrivate(p *study.Plan, missing func(key string) bool) {
 	}
 	if o.Variant == VariantPublished {
 		if o.Published == nil {
-			o.Published = &published.Options{}
+			o.Published = &Published{}
 		}
 		o.Published.Fill(missing)
-		set("damping", &o.Damping, published.Damping)
+		set("damping", &o.Damping, publishedDamping)
 		if missing("schedule") {
 			o.Schedule = ScheduleRandom
 		}
 		if missing("rounds") {
-			o.Rounds = published.Rounds
+			o.Rounds = publishedRounds
 		}
 		if missing("clip") {
-			bound := published.Clip
+			bound := publishedClip
 			o.Clip = &bound
 		}
 		return

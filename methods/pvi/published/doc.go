@@ -3,10 +3,10 @@
 // Nobody meets it by default: it is there to repeat the paper's experiments.
 //
 // [Update] is a site's private update: steps of DP-Adagrad from clipped, noised sums of
-// gradients over samples of its rows. [Updates] says how often the published accountant
-// allows it. [Step] is the baseline's, global variational inference by stochastic
-// gradients without privacy. [Options] are the paper's settings.
+// gradients over samples of its rows. Package options has its settings. [Step] is the
+// baseline's, global variational inference by stochastic gradients without privacy. [New]
+// and [NewGlobal] are the variants of them.
 //
 // It draws no noise and protects nothing: sampling, clipping that is relied on, and
-// noise belong to a session of package privacy, which hands in [RowSum].
+// noise belong to a session of package privacy, which hands in the sums.
 package published

@@ -7,20 +7,15 @@ import (
 
 	"parley/internal/wire"
 	"parley/methods/pvi/gvi"
+	"parley/methods/pvi/options"
 )
-
-// GlobalOptions are those of the baseline.
-type GlobalOptions struct {
-	LearningRate float64 `json:"learning_rate"` // of each site's Adagrad (0.5)
-	BatchShare   float64 `json:"batch_share"`   // of a site's rows in a minibatch (0.02; at least 20 rows)
-}
 
 // Step takes a site's step of the baseline from q, without privacy, with rows that r
 // draws without replacement, and returns the change of means and of logarithms of
 // variances, and what the site carries to its next step: the accumulators of an
 // Adagrad of its own. Carried is what the step before returned, nil at first. All is
 // the number of rows of all sites.
-func (o *GlobalOptions) Step(l gvi.Likelihood, prior, q gvi.Gaussian, d *gvi.Design, all int, carried []byte, r *rand.Rand) (step []float64, carry []byte, err error) {
+func Step(o *options.Global, l gvi.Likelihood, prior, q gvi.Gaussian, d *gvi.Design, all int, carried []byte, r *rand.Rand) (step []float64, carry []byte, err error) {
 	batch := batch(d.Rows(), o.BatchShare)
 	g, err := gvi.NewGradient(l, prior, d.Columns(), float64(all), float64(batch))
 	if err != nil {

@@ -7,16 +7,17 @@ import (
 
 	"parley/internal/wire"
 	"parley/methods/pvi/gvi"
+	"parley/methods/pvi/options"
 	"parley/privacy/account"
 )
 
-// RowSum is one use of the noised sum that a site's update was granted: what every
+// rowSum is one use of the noised sum that a site's update was granted: what every
 // row contributes, clipped to the declared bound and summed, with noise. A
 // contribution writes to v, which is zero and as long as the declared block. Clipping,
 // sampling and noise are those of whoever gave the function, such as a session of
 // package privacy: nothing here is relied on to protect anybody, and what comes back
 // may be shown to everybody.
-type RowSum func(contribution func(x gvi.Row, y float64, v []float64)) ([]float64, error)
+type rowSum func(contribution func(x gvi.Row, y float64, v []float64)) ([]float64, error)
 
 // Update is the private update of the paper: steps of DP-Adagrad (Abadi and
 // others, 2016, with Adagrad's step) on the local free energy, from sums over
@@ -26,7 +27,7 @@ type Update struct {
 	Likelihood gvi.Likelihood // Logistic: expectations are sampled; others have their own
 	Columns    int            // of the design matrix
 	Rows       int            // of the site: public
-	Options
+	options.Published
 }
 
 // batch returns how many rows a minibatch has on average.
@@ -43,7 +44,7 @@ func (u *Update) Mechanism() account.Mechanism {
 // are made of noised gradients alone. Carried is what the update before returned, nil
 // at first. If noise leads where there is no density, it stays at q. An error of sum
 // is returned as it is.
-func (u *Update) Refine(q, factor gvi.Gaussian, carried []byte, r *rand.Rand, sum RowSum) (target gvi.Gaussian, carry []byte, err error) {
+func (u *Update) Refine(q, factor gvi.Gaussian, carried []byte, r *rand.Rand, sum rowSum) (target gvi.Gaussian, carry []byte, err error) {
 	squares, err := accumulators(carried, 2*len(q.Eta))
 	if err != nil {
 		return target, nil, err
@@ -83,7 +84,7 @@ func accumulators(carried []byte, n int) ([]float64, error) {
 // where they end. Squares are Adagrad's accumulators, of 2P gradients that hold
 // noise, and carry over from one update to the next: run adds to them. Draws come
 // from r; they decide nothing about privacy. Each step asks for one sum.
-func (u *Update) run(q, factor gvi.Gaussian, squares []float64, r *rand.Rand, sum RowSum) (gvi.Gaussian, error) {
+func (u *Update) run(q, factor gvi.Gaussian, squares []float64, r *rand.Rand, sum rowSum) (gvi.Gaussian, error) {
 	g, err := gvi.NewGradient(u.Likelihood, q.Over(factor), u.Columns, float64(u.Rows), float64(u.batch()))
 	if err != nil {
 		return gvi.Gaussian{}, err
@@ -117,11 +118,11 @@ func (u *Update) run(q, factor gvi.Gaussian, squares []float64, r *rand.Rand, su
 	return gvi.FromPoint(x)
 }
 
-// Updates returns how often a mechanism can be charged before the published
+// allowed returns how often a mechanism can be charged before the published
 // accountant says more than the total: moments of whole orders up to 33 and the
 // classic conversion. Checked before each update, where the authors' code checks
 // after. It is a valid bound, and about half of what a tight one allows.
-func Updates(m account.Mechanism, total account.Budget) (int, error) {
+func allowed(m account.Mechanism, total account.Budget) (int, error) {
 	orders := make([]float64, 32)
 	for i := range orders {
 		orders[i] = float64(i + 2)

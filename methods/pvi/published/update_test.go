@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"parley/methods/pvi/gvi"
+	"parley/methods/pvi/options"
 	"parley/privacy/account"
 )
 
@@ -22,17 +23,17 @@ func TestPaperUpdates(t *testing.T) {
 		{1172, [3]int{29, 67, 118}},
 		{6642, [3]int{30, 70, 124}},
 	} {
-		u := Update{gvi.Logistic{}, 108, c.rows, paper()}
+		u := Update{gvi.Logistic{}, 108, c.rows, settings()}
 		for i, epsilon := range []float64{0.5, 0.75, 1} {
-			got, err := Updates(u.Mechanism(), account.Budget{Epsilon: epsilon, Delta: Delta(c.rows)})
+			got, err := allowed(u.Mechanism(), account.Budget{Epsilon: epsilon, Delta: Delta(c.rows)})
 			if err != nil || got != c.want[i] {
 				t.Errorf("%d rows at ε = %v: %d updates, %v; want %d", c.rows, epsilon, got, err, c.want[i])
 			}
 		}
 	}
 	// Below ln(1/δ)/32 the orders end.
-	u := Update{gvi.Logistic{}, 108, 3907, paper()}
-	if n, err := Updates(u.Mechanism(), account.Budget{Epsilon: 0.28, Delta: 1e-4}); n != 0 || err != nil {
+	u := Update{gvi.Logistic{}, 108, 3907, settings()}
+	if n, err := allowed(u.Mechanism(), account.Budget{Epsilon: 0.28, Delta: 1e-4}); n != 0 || err != nil {
 		t.Errorf("%d updates, %v, where the accountant promises nothing", n, err)
 	}
 }
@@ -44,10 +45,10 @@ func TestPublishedUpdate(t *testing.T) {
 	prior := gvi.Isotropic(4, 0, 1)
 	q := prior
 	want, _ := optimise(t, &gvi.Local{Likelihood: gvi.Logistic{}, Data: d, Cavity: prior})
-	u := Update{gvi.Logistic{}, 4, 200, paper()}
+	u := Update{gvi.Logistic{}, 4, 200, settings()}
 	u.BatchShare = 0.5
 	r := rand.New(rand.NewPCG(1, 2))
-	sum := clippedSum(r, d, 8, 0.5, Clip, 0)
+	sum := clippedSum(r, d, 8, 0.5, 75, 0)
 	squares := make([]float64, 8)
 	before, err := q.KL(want)
 	if err != nil {
@@ -72,7 +73,7 @@ func TestPublishedUpdate(t *testing.T) {
 // The same draws and sums give the same bits, and sums of a wrong form an error.
 func TestPublishedUpdateIsAFunctionOfItsArguments(t *testing.T) {
 	d := simulated(9, 100, 3, binary)
-	u := Update{gvi.Logistic{}, 3, 100, paper()}
+	u := Update{gvi.Logistic{}, 3, 100, settings()}
 	run := func() gvi.Gaussian {
 		r := rand.New(rand.NewPCG(3, 4))
 		q, err := u.run(gvi.Isotropic(3, 0, 1), gvi.Flat(3), make([]float64, 6), r, clippedSum(r, d, 6, 0.2, 75, 375))
@@ -93,4 +94,10 @@ func TestPublishedUpdateIsAFunctionOfItsArguments(t *testing.T) {
 	if _, err := u.run(gvi.Isotropic(3, 0, 1), gvi.Flat(3), make([]float64, 5), rand.New(rand.NewPCG(1, 1)), nil); err == nil {
 		t.Error("five accumulators of six were accepted")
 	}
+}
+
+// settings are those that a plan has by default.
+func settings() (o options.Published) {
+	o.Fill(func(string) bool { return true })
+	return o
 }

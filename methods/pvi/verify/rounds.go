@@ -13,6 +13,8 @@ import (
 	"parley/method/fitted"
 	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/options"
+	"parley/methods/pvi/partitioned"
+	"parley/methods/pvi/use"
 	"parley/study"
 )
 
@@ -49,7 +51,7 @@ const (
 
 // studies are whole studies of the method.
 type studies struct {
-	Method
+	method.Method
 	run func(*study.Plan, map[string]dataset.Source) (*method.Result, error)
 }
 
@@ -81,13 +83,13 @@ func verifyRounds(file []byte, list *vectors.List, of studies) error {
 	if err != nil {
 		return err
 	}
-	central, info, err := of.Central(context.Background(), p, all)
+	central, err := partitioned.Central(context.Background(), p, all)
 	if err != nil {
 		return err
 	}
-	list.Equal("global_vi: converged", true, info.Converged)
-	f.Global.compareMoments(list, "global_vi", central, tolOptimum)
-	list.Float("global_vi.elbo", f.Global.ELBO, info.Value, tolOptimum)
+	list.Equal("global_vi: converged", true, central.Info.Converged)
+	f.Global.compareMoments(list, "global_vi", central.Model.Posterior, tolOptimum)
+	list.Float("global_vi.elbo", f.Global.ELBO, central.Info.Value, tolOptimum)
 	for i, r := range f.Runs {
 		at := fmt.Sprintf("runs[%d]", i)
 		if r.Schedule != "sequential" && r.Schedule != "synchronous" {
@@ -179,7 +181,7 @@ func (s *partition) plan(of studies, schedule string, damping float64, rounds in
 	if err != nil {
 		return nil, err
 	}
-	return study.Parse("the vectors' plan", text, method.Registry{of.Method.Method})
+	return study.Parse("the vectors' plan", text, method.Registry{of.Method})
 }
 
 // posterior is that of a whole study.
@@ -202,8 +204,9 @@ func (s *partition) posterior(of studies, schedule string, damping float64, roun
 	if err != nil {
 		return q, err
 	}
-	if q, err = of.Posterior(data); err != nil {
+	m, err := use.LoadModel(data)
+	if err != nil {
 		return q, err
 	}
-	return q, q.CheckProper(s.columns)
+	return m.Posterior, m.Posterior.CheckProper(s.columns)
 }

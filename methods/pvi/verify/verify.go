@@ -7,36 +7,22 @@
 package verify
 
 import (
-	"context"
 	"fmt"
 
-	"parley/dataset"
 	"parley/internal/vectors"
 	"parley/method"
 	"parley/methods/pvi/gvi"
-	"parley/study"
 )
 
 // Schema is how the "schema" of this method's test vectors begins.
 const Schema = "pvi/"
 
-// Method is what rounds are studies of. It stands above this package, since a program
-// asks it for its test vectors.
-type Method struct {
-	method.Method
-	// Central is the posterior of an exact fit to all rows in one place, with the
-	// evidence lower bound as value.
-	Central func(ctx context.Context, p *study.Plan, rows dataset.Source) (gvi.Gaussian, gvi.Info, error)
-	// Posterior is that of a model's JSON.
-	Posterior func(model []byte) (gvi.Gaussian, error)
-}
-
 // Vectors runs one file of published test vectors and compares every entry with the
 // tolerance its description states. adult-exact opens adult.csv.gz, the Adult data of
 // UCI in one table with a header, or if there is no such file, view_person.csv.gz and
-// subjects.csv.gz, as in examples/income/data; pvi-exact runs studies. The file's "schema" says which of the formats it
+// subjects.csv.gz, as in examples/income/data; pvi-exact runs studies of m. The file's "schema" says which of the formats it
 // is; an unknown one is an error, and so is a file that cannot be run.
-func Vectors(file []byte, m Method, means method.Means) ([]vectors.Check, error) {
+func Vectors(file []byte, m method.Method, means method.Means) ([]vectors.Check, error) {
 	return vectors.Run(file, map[string]func([]byte, *vectors.List) error{
 		"pvi/natural-parameters/1": verifyNatural,
 		"pvi/local-free-energy/1":  verifyFreeEnergy,

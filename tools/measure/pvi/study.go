@@ -14,6 +14,7 @@ import (
 	"parley/method/fitted"
 	"parley/methods/pvi"
 	"parley/methods/pvi/options"
+	"parley/methods/pvi/use"
 	"parley/privacy"
 	"parley/privacy/account"
 	"parley/privacy/ledger"
@@ -111,12 +112,12 @@ func (c *census) study(ctx context.Context, s spec, scheme string, total *accoun
 }
 
 // modelOf reads the model of a study.
-func modelOf(r *method.Result) (*pvi.Model, error) {
+func modelOf(r *method.Result) (*use.Model, error) {
 	data, err := fitted.JSON(r.Files)
 	if err != nil {
 		return nil, err
 	}
-	return pvi.LoadModel(data)
+	return use.LoadModel(data)
 }
 
 // trueEpsilon is what the dearest site releases over the whole plan.

@@ -1,28 +1,40 @@
-package pvi
+// Package pictures is what people see of a study of pvi: [Effects], [Prediction],
+// [Sites] and [Progress] for everybody, [Own] for a site's own people. Every one is a
+// function of the model and of sums over rows, and shows no single subject.
+package pictures
 
 import (
 	"fmt"
 	"math"
 
 	"parley/figure"
+	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/options"
+	"parley/methods/pvi/predict"
+	"parley/methods/pvi/use"
 )
 
-// effectsSection shows the posterior in the features' own units.
-func (c *coordinator) effectsSection(m *Model) figure.Section {
-	forest := figure.Bars{X: figure.Axis{Label: c.effectLabel()}}
+// Report is a site's assessment with its name.
+type Report struct {
+	Site string
+	*predict.Assessment
+}
+
+// Effects shows the posterior in the features' own units.
+func Effects(m *use.Model) figure.Section {
+	forest := figure.Bars{X: figure.Axis{Label: effectLabel(m.Options)}}
 	weights := figure.Bars{X: figure.Axis{Label: "change for one scaled unit, or for a level"}, Top: 40}
 	mean, variance := m.Posterior.Moments()
-	group := m.groups()
+	group := groups(&m.Encoding)
 	for j, e := range m.Effects {
-		forest.Labels = append(forest.Labels, e.name())
+		forest.Labels = append(forest.Labels, e.Label())
 		forest.Values = append(forest.Values, e.Mean)
-		forest.Low, forest.High = append(forest.Low, e.Mean-z90*e.SD), append(forest.High, e.Mean+z90*e.SD)
+		forest.Low, forest.High = append(forest.Low, e.Mean-use.Z90*e.SD), append(forest.High, e.Mean+use.Z90*e.SD)
 		forest.Groups = append(forest.Groups, group[j%len(group)])
 		sd := math.Sqrt(variance[j])
-		weights.Labels = append(weights.Labels, e.name())
+		weights.Labels = append(weights.Labels, e.Label())
 		weights.Values = append(weights.Values, mean[j])
-		weights.Low, weights.High = append(weights.Low, mean[j]-z90*sd), append(weights.High, mean[j]+z90*sd)
+		weights.Low, weights.High = append(weights.Low, mean[j]-use.Z90*sd), append(weights.High, mean[j]+use.Z90*sd)
 	}
 	weights.Groups = forest.Groups
 	section := figure.Section{ID: "effects", Title: "What goes with the outcome",
@@ -35,7 +47,7 @@ func (c *coordinator) effectsSection(m *Model) figure.Section {
 				Caption: "For a number, the change for one unit more of it; for a category, what the level adds.",
 				Alt:     "Forest plot of all effects with intervals of 90 %."}},
 		}}
-	if c.plan.Privacy.Differential() {
+	if m.Private {
 		section.Items = append([]figure.Item{{Note: &figure.Note{Title: "Trust the predictions, not single weights", Warning: true,
 			Text: "The updates that the budget pays for end before features that say nearly the same, such as being married and being a husband, have settled what each of them adds. Predictions barely depend on that; single weights do, and may be several of their standard deviations from where they would have ended, whatever the intervals say."}}}, section.Items...)
 	}
@@ -43,59 +55,59 @@ func (c *coordinator) effectsSection(m *Model) figure.Section {
 }
 
 // effectLabel says what effects are measured in.
-func (c *coordinator) effectLabel() string {
-	switch c.opts.Likelihood {
+func effectLabel(o *options.Options) string {
+	switch o.Likelihood {
 	case options.LikelihoodLinear:
-		return "change of the expected " + c.opts.Outcome.Column
+		return "change of the expected " + o.Outcome.Column
 	case options.LikelihoodSoftmax:
 		return "change of a class's log-odds against the others"
 	}
-	return fmt.Sprintf("change of the log-odds of %s", c.opts.Outcome.Levels[1])
+	return fmt.Sprintf("change of the log-odds of %s", o.Outcome.Levels[1])
 }
 
 // groups names the feature of every column of the design matrix.
-func (m *Model) groups() (names []string) {
-	for i := range m.Encoding.Columns {
-		for range m.Encoding.Columns[i].Width() {
-			names = append(names, m.Encoding.Columns[i].Name)
+func groups(e *gvi.Encoding) (names []string) {
+	for i := range e.Columns {
+		for range e.Columns[i].Width() {
+			names = append(names, e.Columns[i].Name)
 		}
 	}
-	if m.Encoding.Intercept {
+	if e.Intercept {
 		names = append(names, "intercept")
 	}
 	return names
 }
 
-// predictionSection shows how well outcomes are predicted.
-func (c *coordinator) predictionSection(sites []siteReport, pooled *assessment) figure.Section {
-	rows := append([]siteReport{{"All sites", pooled}}, sites...)
+// Prediction shows how well outcomes are predicted.
+func Prediction(o *options.Options, sites []Report, pooled *predict.Assessment) figure.Section {
+	rows := append([]Report{{"All sites", pooled}}, sites...)
 	lead := "The sites predicted their own subjects, who took part in the fit: new subjects are predicted a little worse."
 	if pooled.Noise > 0 {
-		lead += fmt.Sprintf("\n\nThese numbers were released with noise of their own, paid for by the plan's share for diagnostics: on every count of a site with a standard deviation of %.0f subjects, and %.0f on those of all sites together. Where a site or a bin has few subjects they say little. A log-likelihood below −%v counts as that much.", sites[0].Noise, pooled.Noise, qualityWorst)
+		lead += fmt.Sprintf("\n\nThese numbers were released with noise of their own, paid for by the plan's share for diagnostics: on every count of a site with a standard deviation of %.0f subjects, and %.0f on those of all sites together. Where a site or a bin has few subjects they say little. A log-likelihood below −%v counts as that much.", sites[0].Noise, pooled.Noise, predict.Worst)
 	}
 	section := figure.Section{ID: "prediction", Title: "How well outcomes are predicted",
 		Lead:  lead,
-		Items: []figure.Item{{Table: c.scoreTable(rows)}}}
-	if c.opts.Likelihood != options.LikelihoodLinear {
-		section.Items = append(section.Items, figure.Item{Figure: pooled.picture()})
+		Items: []figure.Item{{Table: scoreTable(o, rows)}}}
+	if o.Likelihood != options.LikelihoodLinear {
+		section.Items = append(section.Items, figure.Item{Figure: calibration(pooled)})
 	}
 	return section
 }
 
 // scoreTable has a line for each site.
-func (c *coordinator) scoreTable(rows []siteReport) *figure.Table {
+func scoreTable(o *options.Options, rows []Report) *figure.Table {
 	var names []string
 	var n, accuracy, logLik, rmse, off figure.Numbers
 	for _, r := range rows {
 		k := float64(r.Rows)
-		cal := r.calibration()
-		names, n = append(names, r.name), append(n, k)
+		cal := r.Calibration()
+		names, n = append(names, r.Site), append(n, k)
 		accuracy, logLik = append(accuracy, float64(r.Correct)/k), append(logLik, r.LogLik/k)
 		rmse, off = append(rmse, math.Sqrt(r.Squares/k)), append(off, cal.Error())
 	}
 	t := &figure.Table{ID: "prediction-by-site", Title: "By site", Caption: "The log-likelihood is the mean logarithm of the probability that was given to what happened: 0 would be certainty.",
 		Columns: []figure.Column{{Name: "site", Text: names}, {Name: "subjects", Format: figure.Count, Numbers: n}, {Name: "log-likelihood per subject", Numbers: logLik}}}
-	if c.opts.Likelihood == options.LikelihoodLinear {
+	if o.Likelihood == options.LikelihoodLinear {
 		t.Columns = append(t.Columns, figure.Column{Name: "root mean squared error", Numbers: rmse})
 		return t
 	}
@@ -103,9 +115,9 @@ func (c *coordinator) scoreTable(rows []siteReport) *figure.Table {
 	return t
 }
 
-// picture draws expected against observed frequencies.
-func (a *assessment) picture() *figure.Figure {
-	c := a.calibration()
+// calibration draws expected against observed frequencies.
+func calibration(a *predict.Assessment) *figure.Figure {
+	c := a.Calibration()
 	line := figure.Line{Name: "this model"}
 	for _, b := range c {
 		x, y := b.Expected, b.Observed
@@ -114,7 +126,7 @@ func (a *assessment) picture() *figure.Figure {
 		}
 		line.X, line.Y = append(line.X, x), append(line.Y, y)
 		if a.Noise > 0 { // on both what happened and what was counted
-			half := z90 * a.Noise * math.Hypot(1, y) / float64(b.Rows)
+			half := use.Z90 * a.Noise * math.Hypot(1, y) / float64(b.Rows)
 			line.Low, line.High = append(line.Low, max(y-half, 0)), append(line.High, min(y+half, 1))
 		}
 	}
@@ -128,8 +140,8 @@ func (a *assessment) picture() *figure.Figure {
 		Alt:   "Observed against expected frequency in ten bins of the predicted probability."}
 }
 
-// sitesSection shows what each site contributed.
-func (c *coordinator) sitesSection(m *Model) figure.Section {
+// Sites shows what each site contributed.
+func Sites(m *use.Model) figure.Section {
 	bars := figure.Bars{X: figure.Axis{Label: "information of the factor, in units of the prior's"}}
 	var updates figure.Numbers
 	var left []string
@@ -151,30 +163,27 @@ func (c *coordinator) sitesSection(m *Model) figure.Section {
 		}}
 }
 
-// progressSection shows how much was learned by communication.
-func (c *coordinator) progressSection(s *state) figure.Section {
-	kl := figure.Line{Name: "all sites"}
-	for _, t := range s.Trace {
-		kl.X, kl.Y = append(kl.X, float64(t.Update)), append(kl.Y, max(t.KL, 1e-16))
-	}
+// Progress shows how much was learned by communication: the divergence that updates made,
+// by their number, and how many weights a factor was projected in.
+func Progress(m *use.Model, updates, divergence figure.Numbers, projected int) figure.Section {
+	kl := figure.Line{Name: "all sites", X: updates, Y: divergence}
 	items := []figure.Item{{Figure: &figure.Figure{ID: "communication", Title: "What each communication changed", Chart: figure.Lines{
 		X: figure.Axis{Label: "updates sent by sites", Count: true}, Y: figure.Axis{Label: "divergence of q from the one before (nats)", Log: true}, Series: []figure.Line{kl}},
-		Caption: fmt.Sprintf("Each update sends %d numbers to a site and half as many back. The further the curve falls, the less another update would have changed.", 4*c.weights()),
+		Caption: fmt.Sprintf("Each update sends %d numbers to a site and half as many back. The further the curve falls, the less another update would have changed.", 4*len(m.Effects)),
 		Alt:     "Kullback-Leibler divergence of the posterior from the one before, by number of updates."}}}
-	if s.Projected > 0 {
+	if projected > 0 {
 		items = append(items, figure.Item{Note: &figure.Note{Title: "Precisions that would have become negative",
-			Text: fmt.Sprintf("%d times an update would have made a factor take precision away from a weight; there the factor was set to 1.", s.Projected)}})
+			Text: fmt.Sprintf("%d times an update would have made a factor take precision away from a weight; there the factor was set to 1.", projected)}})
 	}
 	return figure.Section{ID: "progress", Title: "How the study went", Items: items}
 }
 
-// ownSection shows a site how its own subjects are predicted.
-func (h *site) ownSection(a *assessment) figure.Section {
-	c := &coordinator{h.setup}
+// Own shows a site how its own subjects are predicted.
+func Own(o *options.Options, site string, a *predict.Assessment) figure.Section {
 	section := figure.Section{ID: "own", Title: "Your subjects under the shared model", Lead: "Made at this site from its own rows; it does not leave.",
-		Items: []figure.Item{{Table: c.scoreTable([]siteReport{{h.name, a}})}}}
-	if h.opts.Likelihood != options.LikelihoodLinear {
-		section.Items = append(section.Items, figure.Item{Figure: a.picture()})
+		Items: []figure.Item{{Table: scoreTable(o, []Report{{site, a}})}}}
+	if o.Likelihood != options.LikelihoodLinear {
+		section.Items = append(section.Items, figure.Item{Figure: calibration(a)})
 	}
 	return section
 }

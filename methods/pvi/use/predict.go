@@ -1,25 +1,51 @@
-package pvi
+package use
 
 import (
-	"cmp"
 	"context"
 	"encoding/csv"
-	"errors"
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"strconv"
 
 	"parley/dataset"
 	"parley/figure"
 	"parley/judge/evaluate"
-	"parley/method"
 	"parley/method/fitted"
 	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/options"
+	"parley/methods/pvi/predict"
 	"parley/problem"
 )
+
+// Forecaster is a model that rows are handed to.
+type Forecaster struct {
+	binding *gvi.Binding
+	predict *predict.Predictor
+	row     gvi.Row
+}
+
+// Forecaster predicts rows of a schema that has the model's features.
+func (m *Model) Forecaster(s dataset.Schema) (*Forecaster, error) {
+	b, err := m.Encoding.Bind(s, nil)
+	if err != nil {
+		return nil, err
+	}
+	return &Forecaster{binding: b, predict: predict.New(m.Options.Family(), m.Posterior, m.Encoding.Width())}, nil
+}
+
+// Infer implements [evaluate.Model] of the outcome: Latent holds the expected
+// activations, and nothing is expected of features, which the model takes as given.
+func (f *Forecaster) Infer(row *dataset.Row, dst *evaluate.Posterior) error {
+	if err := f.binding.Row(row, &f.row); err != nil {
+		return err
+	}
+	f.predict.Row(f.row)
+	dst.Unknown(len(f.predict.A), row)
+	copy(dst.Latent, f.predict.A)
+	f.predict.Forecast(&dst.Outcome)
+	return nil
+}
 
 // Outcome implements [fitted.Predictor].
 func (m *Model) Outcome() string { return m.Options.Outcome.Column }
@@ -45,11 +71,11 @@ func (m *Model) Predict(ctx context.Context, data dataset.Source, to io.Writer, 
 		return 0, nil, err
 	}
 	l := m.Options.Family()
-	p, scores := newPredictor(l, m.Posterior, m.Encoding.Width()), newAssessment()
+	p, scores := predict.New(l, m.Posterior, m.Encoding.Width()), predict.NewAssessment()
 	z := math.Sqrt2 * math.Erfinv(opts.Level)
 	var x gvi.Row
 	subjects := 0
-	record := make([]string, 0, 2+len(p.p))
+	record := make([]string, 0, 2+len(p.P))
 	for row, err := range data.Rows(ctx) {
 		if err != nil {
 			return subjects, nil, err
@@ -57,7 +83,7 @@ func (m *Model) Predict(ctx context.Context, data dataset.Source, to io.Writer, 
 		if err := b.Row(row, &x); err != nil {
 			return subjects, nil, fmt.Errorf("subject %q: %w", row.ID, err)
 		}
-		p.row(x)
+		p.Row(x)
 		if err := w.Write(m.record(append(record[:0], row.ID), p, z)); err != nil {
 			return subjects, nil, err
 		}
@@ -67,7 +93,7 @@ func (m *Model) Predict(ctx context.Context, data dataset.Source, to io.Writer, 
 			if err != nil {
 				return subjects, nil, fmt.Errorf("subject %q: %w", row.ID, err)
 			}
-			p.score(y, scores)
+			p.Score(y, scores)
 		}
 	}
 	w.Flush()
@@ -96,24 +122,24 @@ func (m *Model) header() []string {
 }
 
 // record adds a row's prediction.
-func (m *Model) record(record []string, p *predictor, z float64) []string {
+func (m *Model) record(record []string, p *predict.Predictor, z float64) []string {
 	levels := m.Options.Outcome.Levels
-	switch l := p.likelihood.(type) {
+	switch l := p.Likelihood.(type) {
 	case gvi.Linear:
-		sd := math.Sqrt(l.Variance + p.c[0])
-		return append(record, decimal(p.a[0]), decimal(sd), decimal(p.a[0]-z*sd), decimal(p.a[0]+z*sd))
+		sd := math.Sqrt(l.Variance + p.C[0])
+		return append(record, decimal(p.A[0]), decimal(sd), decimal(p.A[0]-z*sd), decimal(p.A[0]+z*sd))
 	case gvi.Softmax:
-		record = append(record, levels[surest(p.p)])
-		for _, x := range p.p {
+		record = append(record, levels[predict.Surest(p.P)])
+		for _, x := range p.P {
 			record = append(record, decimal(x))
 		}
 		return record
 	}
 	predicted := levels[0]
-	if p.p[0] > 0.5 {
+	if p.P[0] > 0.5 {
 		predicted = levels[1]
 	}
-	return append(record, predicted, decimal(1-p.p[0]), decimal(p.p[0]))
+	return append(record, predicted, decimal(1-p.P[0]), decimal(p.P[0]))
 }
 
 // predictionScores is how well outcomes were predicted, as JSON.
@@ -127,7 +153,7 @@ type predictionScores struct {
 }
 
 // scored says how well outcomes were predicted.
-func (m *Model) scored(a *assessment) *fitted.Account {
+func (m *Model) scored(a *predict.Assessment) *fitted.Account {
 	n := float64(a.Rows)
 	v := predictionScores{Subjects: a.Rows, LogLik: a.LogLik / n}
 	out := &fitted.Account{Facts: []figure.Fact{{Name: "subjects", Value: strconv.Itoa(a.Rows)}}}
@@ -139,7 +165,7 @@ func (m *Model) scored(a *assessment) *fitted.Account {
 		v.RMSE = &e
 		say("root mean squared error", "%.4g", e)
 	} else {
-		share, c := float64(a.Correct)/n, a.calibration()
+		share, c := float64(a.Correct)/n, a.Calibration()
 		off := c.Error()
 		v.Accuracy, v.Calibration, v.CalibrationError = &share, &c, &off
 		say("accuracy (%)", "%.2f", 100*share)
@@ -162,64 +188,4 @@ func calibrationTable(c *evaluate.Calibration) figure.Table {
 	return figure.Table{ID: "calibration-table", Title: "Expected against observed frequency",
 		Columns: []figure.Column{{Name: "probability", Text: from}, {Name: "predictions", Format: figure.Count, Numbers: rows},
 			{Name: "expected", Format: figure.Percent, Numbers: expected}, {Name: "observed", Format: figure.Percent, Numbers: observed}}}
-}
-
-// ExportFormats implements [fitted.Exporter].
-func (m *Model) ExportFormats() []string { return []string{"csv"} }
-
-// Export implements [fitted.Exporter].
-func (m *Model) Export(format string) ([]method.File, error) {
-	if format != "csv" {
-		return nil, problem.Problem{Where: "format", What: fmt.Sprintf("a model of pvi is not written as %q", format), Hint: "csv"}
-	}
-	posterior, err := m.posteriorCSV()
-	factors, err2 := m.factorsCSV()
-	return []method.File{{Name: "posterior.csv", Data: posterior}, {Name: "factors.csv", Data: factors}}, errors.Join(err, err2)
-}
-
-// Summary implements [fitted.Summariser]: the effects that are surest to be there.
-func (m *Model) Summary(top int) (*fitted.Account, error) {
-	ranked := slices.Clone(m.Effects)
-	slices.SortStableFunc(ranked, func(a, b OutcomeEffect) int {
-		return cmp.Compare(math.Abs(b.Mean)/b.SD, math.Abs(a.Mean)/a.SD)
-	})
-	ranked = ranked[:min(top, len(ranked))]
-	var names, sites []string
-	var mean, sd, updates, information figure.Numbers
-	for _, e := range ranked {
-		names = append(names, e.name())
-		mean, sd = append(mean, e.Mean), append(sd, e.SD)
-	}
-	for _, s := range m.Sites {
-		sites = append(sites, s.Name)
-		updates, information = append(updates, float64(s.Updates)), append(information, s.Information)
-	}
-	protection := "none: fitted from exact releases"
-	if m.Private {
-		protection = "differential: fitted from noised releases"
-	}
-	return &fitted.Account{
-		Facts: []figure.Fact{{Name: "study", Value: m.Study}, {Name: "method", Value: m.Method() + ", " + m.Options.Variant}, {Name: "outcome", Value: m.Outcome()},
-			{Name: "likelihood", Value: m.Options.Likelihood}, {Name: "weights", Value: strconv.Itoa(len(m.Effects))}, {Name: "privacy", Value: protection}, {Name: "plan", Value: m.Plan}},
-		Tables: []figure.Table{
-			{Title: "Surest effects, in the features' own units", Columns: []figure.Column{{Name: "feature", Text: names}, {Name: "mean", Numbers: mean}, {Name: "sd", Numbers: sd}}},
-			{Title: "Sites", Columns: []figure.Column{{Name: "site", Text: sites}, {Name: "updates", Format: figure.Count, Numbers: updates}, {Name: "information", Numbers: information}}},
-		},
-		Value: struct {
-			Format  string           `json:"format"`
-			Study   string           `json:"study"`
-			Plan    string           `json:"plan_sha256"`
-			Options *options.Options `json:"options"`
-			Private bool             `json:"private"`
-			Effects []OutcomeEffect  `json:"effects"` // the surest first
-		}{m.Format, m.Study, m.Plan, m.Options, m.Private, ranked},
-	}, nil
-}
-
-// name is the feature, with the class if there are several.
-func (e *OutcomeEffect) name() string {
-	if e.Class == "" {
-		return e.Feature
-	}
-	return e.Class + ": " + e.Feature
 }

@@ -1,12 +1,12 @@
-package pvi
+// Package use is a fitted model and what can be done with it: [LoadModel] reads
+// model.json, and a [Model] then describes itself, predicts rows, is compared with
+// others and exported, as package fitted asks of it. A model is a function of its file
+// alone; a file that does not fit together gives an error.
+package use
 
 import (
-	"bytes"
-	"encoding/csv"
 	"encoding/json"
 	"fmt"
-	"math"
-	"strconv"
 
 	"parley/dataset"
 	"parley/internal/version"
@@ -16,8 +16,8 @@ import (
 	"parley/study"
 )
 
-// modelFormat names the format of model.json and its version.
-const modelFormat = "parley/pvi-model/1"
+// ModelFormat names the format of model.json and its version.
+const ModelFormat = "parley/pvi-model/1"
 
 // Model is a fitted model with everything that its use needs. It is what
 // model.json holds. The weights of class k are entries k·d … (k+1)·d − 1 of
@@ -30,22 +30,22 @@ type Model struct {
 	Seed      uint64           `json:"seed"`
 	Private   bool             `json:"private"` // fitted from noised releases alone
 	Options   *options.Options `json:"options"`
-	Views     []ModelView      `json:"views"`
+	Views     []modelView      `json:"views"`
 	Encoding  gvi.Encoding     `json:"encoding"`
 	Prior     gvi.Gaussian     `json:"prior"`
 	Posterior gvi.Gaussian     `json:"posterior"`
 	Sites     []ModelSite      `json:"sites"`
-	Effects   []OutcomeEffect  `json:"effects"` // the posterior in the features' own units
+	Effects   []outcomeEffect  `json:"effects"` // the posterior in the features' own units
 }
 
-// ModelView is a view of a model: its columns in their order.
-type ModelView struct {
+// modelView is a view of a model: its columns in their order.
+type modelView struct {
 	Name    string        `json:"name"`
-	Columns []ModelColumn `json:"columns"`
+	Columns []modelColumn `json:"columns"`
 }
 
-// ModelColumn is a feature; a category if it has levels.
-type ModelColumn struct {
+// modelColumn is a feature; a category if it has levels.
+type modelColumn struct {
 	Name   string   `json:"name"`
 	Unit   string   `json:"unit,omitempty"`
 	Levels []string `json:"levels,omitempty"`
@@ -56,29 +56,39 @@ type ModelColumn struct {
 type ModelSite struct {
 	Name        string       `json:"name"`
 	Updates     int          `json:"updates"`
-	Information float64      `json:"information"` // of the factor, in units of the prior's: see [Information]
+	Information float64      `json:"information"` // of the factor, in units of the prior's: see [gvi.Information]
 	Left        bool         `json:"left,omitempty"`
 	Factor      gvi.Gaussian `json:"factor"`
 }
 
-// OutcomeEffect is an [Effect] on the activation of one class; of binary and
+// outcomeEffect is a [gvi.Effect] on the activation of one class; of binary and
 // linear models there is only one, without a name.
-type OutcomeEffect struct {
+type outcomeEffect struct {
 	Class string `json:"class,omitempty"`
 	gvi.Effect
 }
 
-func (s *setup) model(q gvi.Gaussian, e *gvi.Encoding) (*Model, error) {
-	digest, err := s.plan.Digest()
+// Label is the feature, with the class if there are several.
+func (e *outcomeEffect) Label() string {
+	if e.Class == "" {
+		return e.Feature
+	}
+	return e.Class + ": " + e.Feature
+}
+
+// New is the model of a plan whose posterior is q, over columns that e makes; what single
+// sites contributed is still to be added.
+func New(plan *study.Plan, o *options.Options, prior, q gvi.Gaussian, e *gvi.Encoding) (*Model, error) {
+	digest, err := plan.Digest()
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{Format: modelFormat, Program: "parley " + version.String(), Plan: digest.String(), Study: s.plan.Name, Seed: s.plan.Seed,
-		Private: s.plan.Privacy.Differential(), Options: s.opts, Encoding: *e, Prior: s.prior, Posterior: q}
-	for _, v := range s.plan.Views {
-		view := ModelView{Name: v.Name}
+	m := &Model{Format: ModelFormat, Program: "parley " + version.String(), Plan: digest.String(), Study: plan.Name, Seed: plan.Seed,
+		Private: plan.Privacy.Differential(), Options: o, Encoding: *e, Prior: prior, Posterior: q}
+	for _, v := range plan.Views {
+		view := modelView{Name: v.Name}
 		for _, f := range v.Features {
-			c := ModelColumn{Name: f.Name, Unit: f.Unit}
+			c := modelColumn{Name: f.Name, Unit: f.Unit}
 			if f.Kind == study.Category {
 				c.Levels, c.Other = f.Levels, f.Other
 			}
@@ -91,7 +101,7 @@ func (s *setup) model(q gvi.Gaussian, e *gvi.Encoding) (*Model, error) {
 }
 
 // effects brings the posterior to the features' own units.
-func (m *Model) effects() (all []OutcomeEffect, err error) {
+func (m *Model) effects() (all []outcomeEffect, err error) {
 	mean, variance := m.Posterior.Moments()
 	d := m.Encoding.Width()
 	for k, class := range m.Options.Classes() {
@@ -100,7 +110,7 @@ func (m *Model) effects() (all []OutcomeEffect, err error) {
 			return nil, err
 		}
 		for _, e := range effects {
-			all = append(all, OutcomeEffect{class, e})
+			all = append(all, outcomeEffect{class, e})
 		}
 	}
 	return all, nil
@@ -118,7 +128,7 @@ func (m *Model) Encode() ([]byte, error) {
 // LoadModel reads model.json. A model of another format or version is refused by
 // name; so is one whose numbers do not fit together.
 func LoadModel(data []byte) (*Model, error) {
-	if err := fitted.CheckFormat(data, modelFormat); err != nil {
+	if err := fitted.CheckFormat(data, ModelFormat); err != nil {
 		return nil, err
 	}
 	m := new(Model)
@@ -171,7 +181,7 @@ func (m *Model) check() error {
 }
 
 // Method implements [fitted.Model].
-func (m *Model) Method() string { return Method{}.Name() }
+func (m *Model) Method() string { return options.Name }
 
 // Schema implements [fitted.Model]: the views and features in the model's order,
 // and no subject columns.
@@ -190,48 +200,3 @@ func (m *Model) Schema() dataset.Schema {
 	}
 	return s
 }
-
-// ModelFormats implements [fitted.Opener].
-func (Method) ModelFormats() []string { return []string{modelFormat} }
-
-// OpenModel implements [fitted.Opener].
-func (Method) OpenModel(data []byte) (fitted.Model, error) { return LoadModel(data) }
-
-// posteriorCSV is the posterior as a table for other programs: effects in the
-// features' own units with an interval of 90 %, and the weights of scaled columns.
-func (m *Model) posteriorCSV() ([]byte, error) {
-	mean, variance := m.Posterior.Moments()
-	records := [][]string{{"class", "feature", "mean", "sd", "low_90", "high_90", "weight_mean", "weight_sd"}}
-	for j, e := range m.Effects {
-		records = append(records, []string{e.Class, e.Feature, decimal(e.Mean), decimal(e.SD),
-			decimal(e.Mean - z90*e.SD), decimal(e.Mean + z90*e.SD), decimal(mean[j]), decimal(math.Sqrt(variance[j]))})
-	}
-	return writeCSV(records)
-}
-
-// z90 is the 95 % quantile of the standard normal distribution: ± z90 standard
-// deviations hold 90 %.
-const z90 = 1.6448536269514722
-
-// factorsCSV is what each site contributed, in natural parameters.
-func (m *Model) factorsCSV() ([]byte, error) {
-	records := [][]string{{"site", "class", "feature", "precision_mean", "precision"}}
-	names := m.Encoding.Features()
-	for _, s := range m.Sites {
-		for k, class := range m.Options.Classes() {
-			for j, name := range names {
-				i := k*len(names) + j
-				records = append(records, []string{s.Name, class, name, decimal(s.Factor.Eta[i]), decimal(s.Factor.Lambda[i])})
-			}
-		}
-	}
-	return writeCSV(records)
-}
-
-func writeCSV(records [][]string) ([]byte, error) {
-	var b bytes.Buffer
-	err := csv.NewWriter(&b).WriteAll(records)
-	return b.Bytes(), err
-}
-
-func decimal(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }

@@ -1,4 +1,6 @@
-package pvi
+// Package simulate draws subjects of whom a plan's model is true: [Subjects] is what
+// judges of a plan learn from before there are data.
+package simulate
 
 import (
 	"context"
@@ -8,16 +10,18 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 
 	"parley/dataset"
 	"parley/method/judged"
 	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/options"
+	"parley/methods/pvi/setup"
 	"parley/problem"
 	"parley/study"
 )
 
-// Simulate implements [judged.Simulator]. The population is one of the plan's
+// Subjects draws what [judged.Simulator] asks for. The population is one of the plan's
 // model: outcomes follow from a weighted sum of features and from nothing else.
 //
 // A number is normal. With a public range its standard deviation is an eighth of
@@ -32,8 +36,8 @@ import (
 // of that noise from 0, so that classes differ in frequency.
 //
 // All sites draw from one population.
-func (Method) Simulate(p *study.Plan, c judged.Simulation) (*judged.Simulated, error) {
-	s, err := newSetup(p, nil)
+func Subjects(p *study.Plan, c judged.Simulation) (*judged.Simulated, error) {
+	s, err := setup.New(p)
 	if err != nil {
 		return nil, err
 	}
@@ -41,9 +45,9 @@ func (Method) Simulate(p *study.Plan, c judged.Simulation) (*judged.Simulated, e
 		return nil, problem.Problem{What: fmt.Sprintf("%d subjects and %d held out, with %v of the variance as noise, cannot be drawn", c.Subjects, c.Held, c.Noise),
 			Hint: "at least one of each, and a share between 0 and 1"}
 	}
-	population := s.imagine(c)
+	population := populationOf(s, c)
 	of := func(who string, n int) dataset.Source {
-		return imagined{population, n, func() *rand.Rand { return imagination(c.Seed, who) }}
+		return subjects{population, n, func() *rand.Rand { return rng(c.Seed, who) }}
 	}
 	out := &judged.Simulated{Sites: map[string]dataset.Source{}, Held: of("held out", c.Held)}
 	for _, site := range p.Sites {
@@ -52,41 +56,42 @@ func (Method) Simulate(p *study.Plan, c judged.Simulation) (*judged.Simulated, e
 	return out, nil
 }
 
-// imagination returns the random numbers of imagined subjects.
-func imagination(seed uint64, who string) *rand.Rand {
+// rng returns the random numbers of simulated subjects.
+func rng(seed uint64, who string) *rand.Rand {
 	return rand.New(rand.NewChaCha8(sha256.Sum256(fmt.Appendf(nil, "pvi imagines %d %q", seed, who))))
 }
 
-// population is what imagined subjects are drawn from.
+// population is what simulated subjects are drawn from.
 type population struct {
 	schema   dataset.Schema
-	features [][]imaginedFeature // by view
-	bias     []float64           // of activations
-	opts     *options.Options
+	features [][]feature // by view
+	bias     []float64   // of activations
+	options  *options.Options
 	outcome  int // subject column
 }
 
-// imaginedFeature is a number, or a category if it has frequencies.
-type imaginedFeature struct {
+// feature is a number, or a category if it has frequencies.
+type feature struct {
 	mean, sd, low, high float64     // of a number, which stays between low and high
 	until               []float64   // cumulated frequencies of a category's levels
 	weights             [][]float64 // of each activation: one for the standardised number, or one for each level
 }
 
-func (s *setup) imagine(c judged.Simulation) *population {
-	r := imagination(c.Seed, "population")
-	k := s.likelihood.Activations()
-	m := &population{schema: s.plan.Schema(), bias: make([]float64, k), opts: s.opts, outcome: slices.Index(s.plan.Subjects, s.opts.Outcome.Column)}
-	noise := s.noiseVariance()
+// populationOf draws the population.
+func populationOf(s *setup.Setup, c judged.Simulation) *population {
+	r := rng(c.Seed, "population")
+	k := s.Likelihood.Activations()
+	m := &population{schema: s.Plan.Schema(), bias: make([]float64, k), options: s.Options, outcome: slices.Index(s.Plan.Subjects, s.Options.Outcome.Column)}
+	noise := noiseVariance(s.Likelihood)
 	// Without an intercept or a category, activations are 0 where all numbers are
 	// at their centres: then the population must be so too.
-	carried := s.opts.Intercept || len(s.numbers()) < len(s.encoding.Columns)
+	carried := s.Options.Intercept || len(s.Numbers()) < len(s.Encoding.Columns)
 	mean, variance := make([]float64, k), make([]float64, k)
 	column := 0
-	for _, v := range s.plan.Views {
-		var features []imaginedFeature
+	for _, v := range s.Plan.Views {
+		var features []feature
 		for i := range v.Features {
-			f := s.imagineFeature(&v.Features[i], &s.encoding.Columns[column], carried, r)
+			f := featureOf(s, &v.Features[i], &s.Encoding.Columns[column], carried, r)
 			column++
 			for a, w := range f.weights {
 				first, second := f.moments(w)
@@ -116,9 +121,9 @@ func (s *setup) imagine(c judged.Simulation) *population {
 	return m
 }
 
-// imagineFeature draws a feature and its unscaled weights.
-func (s *setup) imagineFeature(f *study.Feature, c *gvi.Column, carried bool, r *rand.Rand) imaginedFeature {
-	own := imaginedFeature{mean: c.Centre, sd: c.Scale, low: math.Inf(-1), high: math.Inf(1)}
+// featureOf draws a feature and its unscaled weights.
+func featureOf(s *setup.Setup, f *study.Feature, c *gvi.Column, carried bool, r *rand.Rand) feature {
+	own := feature{mean: c.Centre, sd: c.Scale, low: math.Inf(-1), high: math.Inf(1)}
 	levels := max(1, len(c.Levels))
 	sum := 0.0 // gaps between exponential numbers: a flat Dirichlet distribution
 	for range c.Levels {
@@ -130,14 +135,14 @@ func (s *setup) imagineFeature(f *study.Feature, c *gvi.Column, carried bool, r 
 	}
 	if f.Range != nil {
 		own.low, own.high = f.Range[0], f.Range[1]
-		if s.opts.Scaling != options.ScaleConstants {
+		if s.Options.Scaling != options.ScaleConstants {
 			own.mean, own.sd = own.low/2+own.high/2, (own.high-own.low)/8
 			if offset := 2*r.Float64() - 1; carried {
 				own.mean += 0.8 * own.sd * offset
 			}
 		}
 	}
-	for range s.likelihood.Activations() {
+	for range s.Likelihood.Activations() {
 		w := make([]float64, levels)
 		for l := range w {
 			w[l] = r.NormFloat64()
@@ -149,8 +154,8 @@ func (s *setup) imagineFeature(f *study.Feature, c *gvi.Column, carried bool, r 
 
 // noiseVariance is that of an activation around what features say, where an
 // outcome is thought of as the largest noised activation, or its sign.
-func (s *setup) noiseVariance() float64 {
-	switch l := s.likelihood.(type) {
+func noiseVariance(l gvi.Likelihood) float64 {
+	switch l := l.(type) {
 	case gvi.Linear:
 		return l.Variance
 	case gvi.Softmax: // Gumbel
@@ -161,7 +166,7 @@ func (s *setup) noiseVariance() float64 {
 
 // moments returns the mean and the mean square of what the feature adds to an
 // activation with the given weights.
-func (f *imaginedFeature) moments(w []float64) (first, second float64) {
+func (f *feature) moments(w []float64) (first, second float64) {
 	if f.until == nil {
 		return 0, w[0] * w[0]
 	}
@@ -175,7 +180,7 @@ func (f *imaginedFeature) moments(w []float64) (first, second float64) {
 }
 
 // draw returns a value, and adds what it says to activations.
-func (f *imaginedFeature) draw(r *rand.Rand, activations []float64) (value float64) {
+func (f *feature) draw(r *rand.Rand, activations []float64) (value float64) {
 	level, units := 0, 1.0
 	if f.until != nil {
 		u := r.Float64()
@@ -194,10 +199,10 @@ func (f *imaginedFeature) draw(r *rand.Rand, activations []float64) (value float
 
 // outcomeOf draws an outcome, as it is written.
 func (m *population) outcomeOf(activations []float64, r *rand.Rand) string {
-	levels := m.opts.Outcome.Levels
-	switch m.opts.Likelihood {
+	levels := m.options.Outcome.Levels
+	switch m.options.Likelihood {
 	case options.LikelihoodLinear:
-		return decimal(activations[0] + math.Sqrt(*m.opts.NoiseVariance)*r.NormFloat64())
+		return strconv.FormatFloat(activations[0]+math.Sqrt(*m.options.NoiseVariance)*r.NormFloat64(), 'g', -1, 64)
 	case options.LikelihoodSoftmax:
 		best, most := 0, math.Inf(-1)
 		for k, a := range activations {
@@ -213,18 +218,18 @@ func (m *population) outcomeOf(activations []float64, r *rand.Rand) string {
 	return levels[0]
 }
 
-// imagined is subjects of a population, drawn anew whenever they are read.
-type imagined struct {
+// subjects are those of a population, drawn anew whenever they are read.
+type subjects struct {
 	*population
 	n      int
 	random func() *rand.Rand
 }
 
 // Schema implements [dataset.Source].
-func (m imagined) Schema() dataset.Schema { return m.schema }
+func (m subjects) Schema() dataset.Schema { return m.schema }
 
 // Rows implements [dataset.Source].
-func (m imagined) Rows(ctx context.Context) iter.Seq2[*dataset.Row, error] {
+func (m subjects) Rows(ctx context.Context) iter.Seq2[*dataset.Row, error] {
 	return func(yield func(*dataset.Row, error) bool) {
 		r := m.random()
 		activations := make([]float64, len(m.bias))

@@ -1,10 +1,10 @@
-package published
+package options
 
 import "parley/study"
 
-// Options are the settings of a private update. Defaults are those of Table 2 of the
+// Published are the settings of a private update of variant published. Defaults are those of Table 2 of the
 // paper and of its code.
-type Options struct {
+type Published struct {
 	Noise        float64 `json:"noise"`         // standard deviation of the noise on a sum of gradients, in units of clip (5)
 	Steps        int     `json:"steps"`         // of the optimiser in each update (25)
 	BatchShare   float64 `json:"batch_share"`   // of a site's rows that a minibatch has on average (0.02; at least 20 rows)
@@ -12,20 +12,20 @@ type Options struct {
 	LearningRate float64 `json:"learning_rate"` // of Adagrad, whose accumulators each site keeps (0.5)
 }
 
-// The paper's settings beside [Options].
+// The paper's settings beside [Published].
 const (
-	Clip    = 75.0 // on a row's gradient, scaled as in [gvi.Gradient]
-	Damping = 0.1
-	Rounds  = 1000 // more updates than any total allows
+	publishedClip    = 75.0 // on a row's gradient, scaled as in [gvi.Gradient]
+	publishedDamping = 0.1
+	publishedRounds  = 1000 // more updates than any total allows
 )
 
 // paper is Table 2 of the paper and what its code decides.
-func paper() Options {
-	return Options{Noise: 5, Steps: 25, BatchShare: 0.02, Draws: 50, LearningRate: 0.5}
+func paper() Published {
+	return Published{Noise: 5, Steps: 25, BatchShare: 0.02, Draws: 50, LearningRate: 0.5}
 }
 
 // Fill puts in the paper's settings where the plan has no key of that name.
-func (o *Options) Fill(missing func(key string) bool) {
+func (o *Published) Fill(missing func(key string) bool) {
 	paper := paper()
 	for key, field := range map[string][2]*float64{
 		"published.noise":         {&o.Noise, &paper.Noise},
@@ -46,7 +46,7 @@ func (o *Options) Fill(missing func(key string) bool) {
 
 // Check reports settings that cannot be worked with; positive reports numbers that are
 // not positive.
-func (o *Options) Check(positive func(key string, x float64), report study.Report) {
+func (o *Published) Check(positive func(key string, x float64), report study.Report) {
 	positive("published.noise", o.Noise)
 	positive("published.learning_rate", o.LearningRate)
 	report.AtLeast("published.steps", o.Steps, 1)
@@ -54,8 +54,14 @@ func (o *Options) Check(positive func(key string, x float64), report study.Repor
 	report.Share("published.batch_share", o.BatchShare, "of the rows cannot be in a minibatch")
 }
 
+// Global are those of the baseline, variant global.
+type Global struct {
+	LearningRate float64 `json:"learning_rate"` // of each site's Adagrad (0.5)
+	BatchShare   float64 `json:"batch_share"`   // of a site's rows in a minibatch (0.02; at least 20 rows)
+}
+
 // Fill puts in the paper's settings where the plan has no key of that name.
-func (o *GlobalOptions) Fill(missing func(key string) bool) {
+func (o *Global) Fill(missing func(key string) bool) {
 	if missing("global.learning_rate") {
 		o.LearningRate = 0.5
 	}
@@ -66,7 +72,7 @@ func (o *GlobalOptions) Fill(missing func(key string) bool) {
 
 // Check reports settings that cannot be worked with; positive reports numbers that are
 // not positive.
-func (o *GlobalOptions) Check(positive func(key string, x float64), report study.Report) {
+func (o *Global) Check(positive func(key string, x float64), report study.Report) {
 	positive("global.learning_rate", o.LearningRate)
 	report.Share("global.batch_share", o.BatchShare, "of the rows cannot be in a minibatch")
 }

@@ -1,4 +1,4 @@
-package pvi
+package predict
 
 import (
 	"math"
@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"parley/methods/pvi/gvi"
-	"parley/methods/pvi/options"
 )
 
 // No number that a model or a row can hold makes a prediction panic, or anything
@@ -16,31 +15,30 @@ func TestPredictionsTakeAnyNumber(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 4))
 	for _, l := range []gvi.Likelihood{gvi.Logistic{}, gvi.Softmax{Classes: 2}, gvi.Softmax{Classes: 5}, gvi.Linear{Variance: 1}} {
 		k := l.Activations()
-		m := &predictor{likelihood: l, columns: 1, a: make([]float64, k), c: make([]float64, k), p: make([]float64, k)}
-		a := newAssessment()
+		m := New(l, gvi.Isotropic(k, 0, 1), 1)
+		a := NewAssessment()
 		rows := 0
 		for range 3000 {
 			for i := range k {
-				m.a[i], m.c[i] = wild[r.IntN(len(wild))], math.Abs(wild[r.IntN(len(wild))])
+				m.A[i], m.C[i] = wild[r.IntN(len(wild))], math.Abs(wild[r.IntN(len(wild))])
 			}
-			l.Predict(m.a, m.c, m.p)
+			l.Predict(m.A, m.C, m.P)
 			y := 1.0
 			p, _, _, logLik := m.judge(y)
 			if math.Abs(logLik) > rowLargest || math.IsNaN(logLik) || !(p >= 0 && p <= 1) {
-				t.Fatalf("%T at %v, %v: probability %v, log-likelihood %v", l, m.a, m.c, p, logLik)
+				t.Fatalf("%T at %v, %v: probability %v, log-likelihood %v", l, m.A, m.C, p, logLik)
 			}
-			m.score(y, a)
+			m.Score(y, a)
 			rows++
 			first, second := make([]float64, 2*k), make([]float64, k*(2*k+1))
-			l.Slopes(y, m.a, m.c, first)
-			l.Expect(y, m.a, m.c, first, second)
+			l.Slopes(y, m.A, m.C, first)
+			l.Expect(y, m.A, m.C, first, second)
 		}
-		for i := range m.p { // whatever Predict would have made of it
-			m.p[i] = math.NaN()
+		for i := range m.P { // whatever Predict would have made of it
+			m.P[i] = math.NaN()
 		}
 		m.judge(1)
-		(&Model{Options: &options.Options{Outcome: gvi.Outcome{Levels: []string{"p", "q", "r", "s", "t"}}}}).record(nil, m, 1)
-		if err := a.check(); err != nil || a.Rows != rows {
+		if err := a.Check(); err != nil || a.Rows != rows {
 			t.Errorf("%T: an assessment of %d rows: %v", l, a.Rows, err)
 		}
 	}

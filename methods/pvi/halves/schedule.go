@@ -1,23 +1,25 @@
-package pvi
+package halves
 
 import (
 	"slices"
 
 	"parley/method/rounds"
+	"parley/methods/pvi/message"
 	"parley/methods/pvi/options"
+	"parley/methods/pvi/setup"
 )
 
 // turn says which sites are asked next; none when the updates are done, or as long
 // as everybody who could be asked still has an answer to give.
-func (c *coordinator) turn(s *state) []string {
+func (c *Coordinator) turn(s *State) []string {
 	if c.settled(s) {
 		return nil
 	}
-	switch c.opts.Schedule {
+	switch c.Options.Schedule {
 	case options.ScheduleSequential:
 		return c.inOrder(s)
 	case options.ScheduleSynchronous:
-		if s.Round == c.opts.Rounds {
+		if s.Round == c.Options.Rounds {
 			return nil
 		}
 		s.Round++
@@ -36,25 +38,25 @@ func (c *coordinator) turn(s *state) []string {
 
 // able lists the sites that may be asked for one more update: a private site makes
 // as many as its noise was chosen for.
-func (c *coordinator) able(s *state) []string {
+func (c *Coordinator) able(s *State) []string {
 	return slices.DeleteFunc(c.staying(s), func(site string) bool {
-		p := c.protected[site]
-		return p != nil && s.Sites[site].Asked >= p.updates
+		p := c.Protected[site]
+		return p != nil && s.Sites[site].Asked >= p.Updates
 	})
 }
 
 // updates returns how many updates there are in all, where a schedule counts so.
-func (c *coordinator) updates() int { return c.opts.Rounds * len(c.plan.Sites) }
+func (c *Coordinator) updates() int { return c.Options.Rounds * len(c.Plan.Sites) }
 
 // inOrder returns the next site of the plan's order.
-func (c *coordinator) inOrder(s *state) []string {
+func (c *Coordinator) inOrder(s *State) []string {
 	able := map[string]bool{}
 	for _, site := range c.able(s) {
 		able[site] = true
 	}
-	for len(able) > 0 && s.Round < c.opts.Rounds {
-		site := c.plan.Sites[s.Turn]
-		if s.Turn++; s.Turn == len(c.plan.Sites) {
+	for len(able) > 0 && s.Round < c.Options.Rounds {
+		site := c.Plan.Sites[s.Turn]
+		if s.Turn++; s.Turn == len(c.Plan.Sites) {
 			s.Turn, s.Round = 0, s.Round+1
 		}
 		if able[site] {
@@ -65,18 +67,18 @@ func (c *coordinator) inOrder(s *state) []string {
 }
 
 // drawn returns one site, drawn with a probability in proportion to 1/rows.
-func (c *coordinator) drawn(s *state) []string {
+func (c *Coordinator) drawn(s *State) []string {
 	able := c.able(s)
 	if s.Asked >= c.updates() || len(able) == 0 {
 		return nil
 	}
 	total := 0.0
 	for _, site := range able {
-		total += 1 / float64(c.opts.RowsOf(site))
+		total += 1 / float64(c.Options.RowsOf(site))
 	}
-	u := total * draws(c.plan, "turn", "", s.Asked).Float64()
+	u := total * setup.Draws(c.Plan, "turn", "", s.Asked).Float64()
 	for _, site := range able {
-		if u -= 1 / float64(c.opts.RowsOf(site)); u < 0 {
+		if u -= 1 / float64(c.Options.RowsOf(site)); u < 0 {
 			return []string{site}
 		}
 	}
@@ -85,17 +87,17 @@ func (c *coordinator) drawn(s *state) []string {
 
 // takes draws how long a site works on its n-th update: exponential, with a mean
 // in proportion to its declared rows.
-func (c *coordinator) takes(site string, n int) float64 {
-	return float64(c.opts.RowsOf(site)) * draws(c.plan, "takes", site, n).ExpFloat64()
+func (c *Coordinator) takes(site string, n int) float64 {
+	return float64(c.Options.RowsOf(site)) * setup.Draws(c.Plan, "takes", site, n).ExpFloat64()
 }
 
 // settled says whether no site's last update moved q by more than the tolerance.
-func (c *coordinator) settled(s *state) bool {
-	if c.opts.Tolerance == nil {
+func (c *Coordinator) settled(s *State) bool {
+	if c.Options.Tolerance == nil {
 		return false
 	}
 	for _, site := range c.staying(s) {
-		if r := s.Sites[site]; r.Folded == 0 || r.Moved > *c.opts.Tolerance {
+		if r := s.Sites[site]; r.Folded == 0 || r.Moved > *c.Options.Tolerance {
 			return false
 		}
 	}
@@ -104,17 +106,17 @@ func (c *coordinator) settled(s *state) bool {
 
 // progress counts the times that sites are asked, and an estimate of how many
 // there will be.
-func (c *coordinator) progress(s *state) (done, of int) {
-	of = c.opts.Rounds * len(c.plan.Sites)
+func (c *Coordinator) progress(s *State) (done, of int) {
+	of = c.Options.Rounds * len(c.Plan.Sites)
 	done = s.Asked
-	if c.opts.Schedule == options.ScheduleSynchronous {
-		of, done = c.opts.Rounds, s.Round
+	if c.Options.Schedule == options.ScheduleSynchronous {
+		of, done = c.Options.Rounds, s.Round
 	}
-	if n := c.variant.updates(); n > 0 {
+	if n := c.Variant.Updates(); n > 0 {
 		of = n
 	}
 	of++ // the assessment
-	if s.Phase == taskAssess || s.Phase == rounds.Done {
+	if s.Phase == message.TaskAssess || s.Phase == rounds.Done {
 		done = of
 	}
 	return min(done, of), of

@@ -1,4 +1,4 @@
-package pvi
+package message
 
 import (
 	"fmt"
@@ -17,7 +17,7 @@ import (
 // coordinator takes never makes another site refuse, nor another site's answer
 // fail.
 const (
-	factorLargest = 1e60 // where updates are noised natural gradients
+	FactorLargest = 1e60 // where updates are noised natural gradients
 	taskLargest   = 1e75
 	// factorSure is how many times as sure as the prior another factor may be: beyond
 	// about 1e16, the prior is below the rounding of the posterior, and nothing is left
@@ -27,15 +27,12 @@ const (
 	// of the prior times the factor: beyond about 1e9, steps of an optimum to 1e-7
 	// standard deviations are below the rounding of its mean.
 	factorFar = 1e8
-	// mostRows is a number of subjects that no site has.
-	mostRows = 1 << 31
-	// pointLargest bounds the means of variant global, and pointWidest the
-	// logarithms of its variances.
-	pointLargest, pointWidest = 1e15, 100
+	// MostRows is a number of subjects that no site has.
+	MostRows = 1 << 31
 )
 
-// bounded reports entries of a Gaussian that no honest coordinator sends.
-func bounded(g gvi.Gaussian) error {
+// Bounded reports entries of a Gaussian that no honest coordinator sends.
+func Bounded(g gvi.Gaussian) error {
 	for j, l := range g.Lambda {
 		if !gvi.Inside(g.Eta[j], -taskLargest, taskLargest) || !gvi.Inside(l, -taskLargest, taskLargest) {
 			return fmt.Errorf("natural parameters %v and %v of weight %d are beyond ±%v", g.Eta[j], l, j, taskLargest)
@@ -44,37 +41,27 @@ func bounded(g gvi.Gaussian) error {
 	return nil
 }
 
-// boundedDensity reports in addition precisions that no honest coordinator sends.
-func boundedDensity(g gvi.Gaussian) error {
+// BoundedDensity reports in addition precisions that no honest coordinator sends.
+func BoundedDensity(g gvi.Gaussian) error {
 	for j, l := range g.Lambda {
 		if !(l >= 1/taskLargest) {
 			return fmt.Errorf("precision %v of weight %d is below %v", l, j, 1/taskLargest)
 		}
 	}
-	return bounded(g)
+	return Bounded(g)
 }
 
-// workable reports a factor of an exact or published update that leads where no
+// Workable reports a factor of an exact or published update that leads where no
 // site could work. It depends on this factor alone, so that no site answers for
 // what another one has sent.
-func (s *setup) workable(factor gvi.Gaussian) error {
-	if err := factor.Check(s.weights()); err != nil {
+func Workable(factor, prior gvi.Gaussian) error {
+	if err := factor.Check(len(prior.Lambda)); err != nil {
 		return err
 	}
 	for j, l := range factor.Lambda {
-		prior := s.prior.Lambda[j]
-		if far := factorFar * math.Sqrt(prior+l); !gvi.Inside(l, 0, factorSure*prior) || !gvi.Inside(factor.Eta[j], -far, far) {
+		least := prior.Lambda[j]
+		if far := factorFar * math.Sqrt(least+l); !gvi.Inside(l, 0, factorSure*least) || !gvi.Inside(factor.Eta[j], -far, far) {
 			return fmt.Errorf("with precision %v and precision × mean %v of weight %d the factor is beyond all measure", l, factor.Eta[j], j)
-		}
-	}
-	return nil
-}
-
-// check reports a scale that no honest coordinator sends.
-func (m *scaleMessage) check() error {
-	for i, x := range m.Scale {
-		if !gvi.Inside(x, 1/taskLargest, taskLargest) || !gvi.Inside(m.Centre[i], -taskLargest, taskLargest) {
-			return fmt.Errorf("number %d: centre %v and scale %v are beyond all measure", i+1, m.Centre[i], x)
 		}
 	}
 	return nil

@@ -1,4 +1,4 @@
-package pvi
+package use
 
 import (
 	"cmp"
@@ -76,12 +76,12 @@ func (m *Model) compare(with fitted.Model) (*comparison, fitted.Notes, *Model, e
 	}
 	a, b := m.Options, o.Options
 	if a.Outcome.Column != b.Outcome.Column || !slices.Equal(a.Outcome.Levels, b.Outcome.Levels) || a.Likelihood != b.Likelihood {
-		return nil, nil, nil, problem.Problem{What: fmt.Sprintf("the models predict other things: %s, and %s: their effects have no common meaning", predicted(a), predicted(b)),
+		return nil, nil, nil, problem.Problem{What: fmt.Sprintf("the models predict other things: %s, and %s: their effects have no common meaning", outcomeOf(a), outcomeOf(b)),
 			Hint: "compare two fits of one outcome, with the same levels in the same order"}
 	}
 	c := &comparison{Studies: [2]string{m.Study, o.Study}, Private: [2]bool{m.Private, o.Private}, Outcome: m.Outcome(), Effects: []effectContrast{}}
 	type key struct{ class, feature string }
-	at := map[key]*OutcomeEffect{}
+	at := map[key]*outcomeEffect{}
 	for i := range m.Effects {
 		at[key{m.Effects[i].Class, m.Effects[i].Feature}] = &m.Effects[i]
 	}
@@ -94,7 +94,7 @@ func (m *Model) compare(with fitted.Model) (*comparison, fitted.Notes, *Model, e
 		delete(at, k)
 		switch {
 		case own == nil:
-			c.Only[1] = append(c.Only[1], e.name())
+			c.Only[1] = append(c.Only[1], e.Label())
 			continue
 		case other[e.Feature]:
 			continue
@@ -104,7 +104,7 @@ func (m *Model) compare(with fitted.Model) (*comparison, fitted.Notes, *Model, e
 		if math.Abs(x.Deviations) > farApart {
 			c.Apart++
 		}
-		if own.Mean*e.Mean < 0 && math.Abs(own.Mean) > z90*own.SD && math.Abs(e.Mean) > z90*e.SD {
+		if own.Mean*e.Mean < 0 && math.Abs(own.Mean) > Z90*own.SD && math.Abs(e.Mean) > Z90*e.SD {
 			c.Opposite++
 		}
 		logRatio += math.Log(own.SD / e.SD)
@@ -112,7 +112,7 @@ func (m *Model) compare(with fitted.Model) (*comparison, fitted.Notes, *Model, e
 	}
 	for i := range m.Effects { // in the model's order
 		if e := &m.Effects[i]; at[key{e.Class, e.Feature}] != nil {
-			c.Only[0] = append(c.Only[0], e.name())
+			c.Only[0] = append(c.Only[0], e.Label())
 		}
 	}
 	if len(c.Effects) == 0 {
@@ -125,8 +125,8 @@ func (m *Model) compare(with fitted.Model) (*comparison, fitted.Notes, *Model, e
 	return c, notes, o, nil
 }
 
-// predicted names what a model is of.
-func predicted(o *options.Options) string {
+// outcomeOf names what a model is of.
+func outcomeOf(o *options.Options) string {
 	if len(o.Outcome.Levels) == 0 {
 		return "the number " + o.Outcome.Column
 	}
@@ -171,10 +171,10 @@ type predictionContrast struct {
 // predictions asks both models about all rows of data, which are in the first one's
 // schema.
 func (m *Model) predictions(ctx context.Context, o *Model, data dataset.Source) (*predictionContrast, error) {
-	var ask [2]*forecaster
+	var ask [2]*Forecaster
 	for i, model := range []*Model{m, o} {
 		var err error
-		if ask[i], err = model.forecaster(data.Schema()); err != nil {
+		if ask[i], err = model.Forecaster(data.Schema()); err != nil {
 			return nil, problem.Problem{Where: "model " + string("AB"[i]), What: err.Error(), Hint: "data are read as the first model knows them: name the one first that has all features"}
 		}
 	}
@@ -261,11 +261,11 @@ func (c *comparison) account(notes fitted.Notes) *fitted.Account {
 		t.Title += fmt.Sprintf(" (%d more with --json)", n)
 	}
 	interval := func(mean, sd float64) string {
-		return fmt.Sprintf("%s [%s, %s]", figure.General.Text(mean), figure.General.Text(mean-z90*sd), figure.General.Text(mean+z90*sd))
+		return fmt.Sprintf("%s [%s, %s]", figure.General.Text(mean), figure.General.Text(mean-Z90*sd), figure.General.Text(mean+Z90*sd))
 	}
 	for _, e := range c.Effects[:min(shown, len(c.Effects))] {
-		name := OutcomeEffect{e.Class, gvi.Effect{Feature: e.Feature}}
-		t.Columns[0].Text = append(t.Columns[0].Text, name.name())
+		name := outcomeEffect{e.Class, gvi.Effect{Feature: e.Feature}}
+		t.Columns[0].Text = append(t.Columns[0].Text, name.Label())
 		t.Columns[1].Text = append(t.Columns[1].Text, interval(e.Mean[0], e.SD[0]))
 		t.Columns[2].Text = append(t.Columns[2].Text, interval(e.Mean[1], e.SD[1]))
 		for j, x := range []float64{e.Difference, e.Deviations, e.SD[0] / e.SD[1]} {

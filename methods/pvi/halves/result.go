@@ -1,4 +1,4 @@
-package pvi
+package halves
 
 import (
 	"context"
@@ -13,37 +13,41 @@ import (
 	"parley/method"
 	"parley/method/rounds"
 	"parley/methods/pvi/gvi"
+	"parley/methods/pvi/message"
 	"parley/methods/pvi/options"
+	"parley/methods/pvi/pictures"
+	"parley/methods/pvi/predict"
+	"parley/methods/pvi/use"
 )
 
 // Result implements [method.Coordinator].
-func (c *coordinator) Result(ms method.State) (*method.Result, error) {
-	s := ms.(*state)
+func (c *Coordinator) Result(ms method.State) (*method.Result, error) {
+	s := ms.(*State)
 	if s.Phase != rounds.Done {
 		return nil, fmt.Errorf("the study is not done: it waits for %q", s.Phase)
 	}
-	q, err := c.variant.posterior(s)
+	q, err := c.Variant.Posterior(s)
 	if err != nil {
 		return nil, err
 	}
-	e, err := c.scaled(s.Scale)
+	e, err := c.Scaled(s.Scale)
 	if err != nil {
 		return nil, err
 	}
-	m, err := c.model(q, e)
+	m, err := use.New(c.Plan, c.Options, c.Prior, q, e)
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range c.plan.Sites {
+	for _, name := range c.Plan.Sites {
 		r := s.Sites[name]
-		f := r.Factor.gaussian()
-		m.Sites = append(m.Sites, ModelSite{Name: name, Updates: r.Folded, Information: gvi.Information(f, c.prior), Left: slices.Contains(s.Left, name), Factor: f})
+		f := r.Factor.Unchecked()
+		m.Sites = append(m.Sites, use.ModelSite{Name: name, Updates: r.Folded, Information: gvi.Information(f, c.Prior), Left: slices.Contains(s.Left, name), Factor: f})
 	}
 	data, err := m.Encode()
 	if err != nil {
 		return nil, err
 	}
-	posterior, err := m.posteriorCSV()
+	posterior, err := m.PosteriorCSV()
 	if err != nil {
 		return nil, err
 	}
@@ -53,36 +57,39 @@ func (c *coordinator) Result(ms method.State) (*method.Result, error) {
 		Metrics:  c.metrics(s, m, pooled),
 		Headline: c.headline(s, pooled),
 	}
-	r.Sections = []figure.Section{c.effectsSection(m)}
+	r.Sections = []figure.Section{pictures.Effects(m)}
 	if pooled != nil {
-		r.Sections = append(r.Sections, c.predictionSection(sites, pooled))
+		r.Sections = append(r.Sections, pictures.Prediction(c.Options, sites, pooled))
 	}
-	r.Sections = append(r.Sections, c.sitesSection(m), c.progressSection(s))
+	r.Sections = append(r.Sections, pictures.Sites(m), s.progress(m))
 	return r, nil
 }
 
-// siteReport is a site's assessment with its name.
-type siteReport struct {
-	name string
-	*assessment
+// progress draws what was learned by communication.
+func (s *State) progress(m *use.Model) figure.Section {
+	var updates, divergence figure.Numbers
+	for _, t := range s.Trace {
+		updates, divergence = append(updates, float64(t.Update)), append(divergence, max(t.KL, 1e-16))
+	}
+	return pictures.Progress(m, updates, divergence, s.Projected)
 }
 
 // reports lists the sites' assessments in the plan's order, and adds them up; nil
 // if there are none.
-func (c *coordinator) reports(s *state) (sites []siteReport, pooled *assessment) {
-	for _, name := range c.plan.Sites {
+func (c *Coordinator) reports(s *State) (sites []pictures.Report, pooled *predict.Assessment) {
+	for _, name := range c.Plan.Sites {
 		if a := s.Sites[name].Report; a != nil {
 			if pooled == nil {
-				pooled = newAssessment()
+				pooled = predict.NewAssessment()
 			}
-			sites = append(sites, siteReport{name, a})
-			pooled.add(a)
+			sites = append(sites, pictures.Report{Site: name, Assessment: a})
+			pooled.Add(a)
 		}
 	}
 	return sites, pooled
 }
 
-func (c *coordinator) metrics(s *state, m *Model, pooled *assessment) map[string]float64 {
+func (c *Coordinator) metrics(s *State, m *use.Model, pooled *predict.Assessment) map[string]float64 {
 	out := map[string]float64{"updates": float64(s.Folded), "weights": float64(len(m.Effects))}
 	for _, site := range m.Sites {
 		out["information/"+site.Name] = site.Information
@@ -92,24 +99,24 @@ func (c *coordinator) metrics(s *state, m *Model, pooled *assessment) map[string
 	}
 	n := float64(pooled.Rows)
 	out["subjects"], out["log_likelihood_per_subject"] = n, pooled.LogLik/n
-	if c.opts.Likelihood == options.LikelihoodLinear {
+	if c.Options.Likelihood == options.LikelihoodLinear {
 		out["root_mean_squared_error"] = math.Sqrt(pooled.Squares / n)
 		return out
 	}
-	cal := pooled.calibration()
+	cal := pooled.Calibration()
 	out["accuracy"], out["calibration_error"] = float64(pooled.Correct)/n, cal.Error()
 	return out
 }
 
-func (c *coordinator) headline(s *state, pooled *assessment) []figure.Fact {
-	facts := []figure.Fact{{Name: "outcome", Value: c.opts.Outcome.Column}, {Name: "sites", Value: strconv.Itoa(len(c.plan.Sites))},
+func (c *Coordinator) headline(s *State, pooled *predict.Assessment) []figure.Fact {
+	facts := []figure.Fact{{Name: "outcome", Value: c.Options.Outcome.Column}, {Name: "sites", Value: strconv.Itoa(len(c.Plan.Sites))},
 		{Name: "updates of factors", Value: strconv.Itoa(s.Folded)}}
 	if pooled == nil {
 		return facts
 	}
 	n := float64(pooled.Rows)
 	facts = append(facts, figure.Fact{Name: "subjects", Value: strconv.Itoa(pooled.Rows)})
-	if c.opts.Likelihood == options.LikelihoodLinear {
+	if c.Options.Likelihood == options.LikelihoodLinear {
 		facts = append(facts, figure.Fact{Name: "root mean squared error", Value: fmt.Sprintf("%.4g", math.Sqrt(pooled.Squares/n))})
 	} else {
 		facts = append(facts, figure.Fact{Name: "predicted correctly", Value: fmt.Sprintf("%.2f %%", 100*float64(pooled.Correct)/n)})
@@ -118,27 +125,27 @@ func (c *coordinator) headline(s *state, pooled *assessment) []figure.Fact {
 }
 
 // Report shows a site its own rows under the shared model. It never leaves.
-func (h *site) Report(ctx context.Context, shared []byte, data dataset.Source) (*method.Result, error) {
-	task := new(assessTask)
+func (h *Site) Report(ctx context.Context, shared []byte, data dataset.Source) (*method.Result, error) {
+	task := new(message.AssessTask)
 	if err := wire.Unmarshal(shared, task); err != nil {
 		return nil, fmt.Errorf("decoding the shared model: %w", err)
 	}
-	e, q, err := task.open(h.setup)
+	e, q, err := h.OpenModel(task.Scale, task.Q)
 	if err != nil {
 		return nil, fmt.Errorf("the shared model: %w", err)
 	}
-	b, err := h.bind(e, data.Schema())
+	b, err := h.Bind(e, data.Schema())
 	if err != nil {
 		return nil, err
 	}
-	m, a := newPredictor(h.likelihood, q, e.Width()), newAssessment()
+	m, a := predict.New(h.Likelihood, q, e.Width()), predict.NewAssessment()
 	var x gvi.Row
 	left := 0
 	for row, err := range data.Rows(ctx) {
 		if err != nil {
 			return nil, err
 		}
-		y, err := b.Outcome(h.likelihood, row)
+		y, err := b.Outcome(h.Likelihood, row)
 		if err == nil {
 			err = b.Row(row, &x)
 		}
@@ -146,8 +153,8 @@ func (h *site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 			left++
 			continue
 		}
-		m.row(x)
-		m.score(y, a)
+		m.Row(x)
+		m.Score(y, a)
 	}
 	r := &method.Result{Metrics: map[string]float64{"subjects": float64(a.Rows), "left_out": float64(left)},
 		Headline: []figure.Fact{{Name: "subjects here", Value: strconv.Itoa(a.Rows)}}}
@@ -155,7 +162,7 @@ func (h *site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 		r.Headline = append(r.Headline, figure.Fact{Name: "left out: an outcome or a cell could not be used", Value: strconv.Itoa(left)})
 	}
 	if a.Rows > 0 {
-		r.Sections = []figure.Section{h.ownSection(a)}
+		r.Sections = []figure.Section{pictures.Own(h.Options, h.name, a)}
 	}
 	return r, nil
 }

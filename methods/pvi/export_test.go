@@ -1,6 +1,0 @@
-package pvi
-
-// What the tests outside of the package look at.
-var Central = central
-
-const ModelFormat = modelFormat

@@ -1,0 +1,255 @@
+package halves
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"parley/internal/wire"
+	"parley/method"
+	"parley/method/rounds"
+	"parley/methods/pvi/gvi"
+	"parley/methods/pvi/message"
+	"parley/methods/pvi/options"
+	"parley/methods/pvi/predict"
+)
+
+// Coordinator is the coordinator's half: a common scale where the plan has none,
+// updates of the sites' factors in the order of a schedule, an assessment of the
+// model by every site.
+type Coordinator struct{ *Common }
+
+// NewCoordinator is the coordinator's half of a study of this variant.
+func NewCoordinator(c *Common) *Coordinator { return &Coordinator{c} }
+
+// Init implements [method.Coordinator].
+func (c *Coordinator) Init() (method.State, error) {
+	s := &State{Sites: map[string]*siteRecord{}, Own: c.Variant.Record()}
+	for _, name := range c.Plan.Sites {
+		s.Sites[name] = &siteRecord{Factor: message.Pack(gvi.Flat(c.Weights()))}
+	}
+	c.Variant.Begin(s)
+	return s, nil
+}
+
+// Restore implements [method.Coordinator].
+func (c *Coordinator) Restore(data []byte) (method.State, error) {
+	s := &State{Own: c.Variant.Record()}
+	if err := wire.Unmarshal(data, s); err != nil {
+		return nil, err
+	}
+	if err := wire.Unmarshal(s.Kept, s.Own); err != nil {
+		return nil, err
+	}
+	if err := c.Variant.Check(s); err != nil {
+		return nil, err
+	}
+	for _, name := range c.Plan.Sites {
+		r := s.Sites[name]
+		if r == nil {
+			return nil, fmt.Errorf("the state has no site %s", name)
+		}
+		if _, err := r.Factor.Factor(c.Weights()); err != nil {
+			return nil, fmt.Errorf("the state's factor of site %s: %w", name, err)
+		}
+		if s.waits(name) {
+			if _, err := r.From.Density(c.Weights()); err != nil {
+				return nil, fmt.Errorf("the state's q for site %s: %w", name, err)
+			}
+		}
+	}
+	return s, nil
+}
+
+// staying lists the sites that have not left, in the plan's order.
+func (c *Coordinator) staying(s *State) []string {
+	return rounds.Staying(c.Plan.Sites, s.Left)
+}
+
+// Next implements [method.Coordinator].
+func (c *Coordinator) Next(ms method.State) (method.Step, error) {
+	s := ms.(*State)
+	step := method.Step{State: s}
+	was := s.Phase
+	var err error
+	switch was {
+	case "":
+		s.Phase = message.TaskUpdate
+		if c.Options.Scaling == options.ScaleStandard {
+			s.Phase = message.TaskScale
+			step.Tasks, err = rounds.Ask(message.TaskScale, c.staying(s), func(string) (any, error) { return message.ScaleTask{}, nil })
+		}
+	case message.TaskScale:
+		s.Phase = message.TaskUpdate
+		s.Scale, err = c.poolMoments(s)
+	case message.TaskUpdate:
+		step, err = c.update(s)
+	case message.TaskAssess:
+		s.Phase = rounds.Done
+	}
+	if err != nil {
+		return method.Step{}, err
+	}
+	step.Done = s.Phase == rounds.Done
+	step.Progress, step.Of = c.progress(s)
+	if was == message.TaskUpdate && s.Folded > 0 {
+		step.Info = method.Info{"KL to the q before": s.LastKL}
+	}
+	return step, nil
+}
+
+// update asks the sites whose turn it is, or goes on to the assessment.
+func (c *Coordinator) update(s *State) (method.Step, error) {
+	step := method.Step{State: s}
+	sites := c.turn(s)
+	if c.Options.Schedule == options.ScheduleAsynchronous {
+		step.Wait = method.Any
+	}
+	if len(sites) == 0 {
+		if slices.ContainsFunc(c.staying(s), s.waits) {
+			return step, nil // for what is still on its way
+		}
+		return c.assess(s)
+	}
+	q, err := c.Variant.Posterior(s)
+	if err != nil {
+		return step, err
+	}
+	step.Tasks, err = rounds.Ask(message.TaskUpdate, sites, func(site string) (any, error) {
+		r := s.Sites[site]
+		r.Asked++
+		s.Asked++
+		r.From = message.Pack(q)
+		return message.UpdateTask{Scale: s.Scale, Q: message.Pack(q), Factor: r.Factor, Update: r.Asked}, nil
+	})
+	if c.Options.Schedule == options.ScheduleAsynchronous {
+		for i, site := range sites {
+			step.Tasks[i].Takes = c.takes(site, s.Sites[site].Asked)
+		}
+	}
+	return step, err
+}
+
+// assess asks every site how well the model predicts, where that costs nothing.
+func (c *Coordinator) assess(s *State) (method.Step, error) {
+	if p := c.Protected[c.Plan.Sites[0]]; p != nil && p.Quality == nil {
+		s.Phase = rounds.Done
+		return method.Step{State: s}, nil
+	}
+	s.Phase = message.TaskAssess
+	q, err := c.Variant.Posterior(s)
+	if err != nil {
+		return method.Step{}, err
+	}
+	tasks, err := rounds.Ask(message.TaskAssess, c.staying(s), func(string) (any, error) {
+		return message.AssessTask{Scale: s.Scale, Q: message.Pack(q)}, nil
+	})
+	return method.Step{State: s, Tasks: rounds.Optional(tasks)}, err
+}
+
+// Fold implements [method.Coordinator].
+func (c *Coordinator) Fold(ms method.State, in method.Contribution) (method.State, error) {
+	s := ms.(*State)
+	err := rounds.Expect(in, c.Plan.Sites, s.Phase)
+	if err != nil {
+		return nil, err
+	}
+	r := s.Sites[in.Site]
+	switch in.Kind {
+	case message.TaskScale:
+		a := new(message.ScaleAnswer)
+		if err = rounds.Decode(in, a); err == nil {
+			err = a.Check(len(c.Numbers()))
+		}
+		r.Moments = a
+	case message.TaskUpdate:
+		if !s.waits(in.Site) {
+			return nil, fmt.Errorf("site %s was not asked for an update", in.Site)
+		}
+		if err = c.fold(s, in); err == nil {
+			r.Folded++
+			r.From = message.Gaussian{}
+		}
+	case message.TaskAssess:
+		r.Report, err = c.quality(in)
+	default:
+		err = fmt.Errorf("an answer to %q, which was not asked for", in.Kind)
+	}
+	return s, err
+}
+
+// quality reads how well a site's outcomes are predicted.
+func (c *Coordinator) quality(in method.Contribution) (*predict.Assessment, error) {
+	if c.Protected[in.Site] != nil {
+		sum, err := rounds.OnlySum(in, predict.SumName)
+		if err != nil {
+			return nil, err
+		}
+		return predict.Noised(sum)
+	}
+	a := new(predict.Assessment)
+	if err := rounds.Decode(in, a); err != nil {
+		return nil, err
+	}
+	return a, a.Check()
+}
+
+// fold replaces the site's factor, which nobody else has touched since the site was
+// asked: the change belongs to it whatever q has become meanwhile.
+func (c *Coordinator) fold(s *State, in method.Contribution) error {
+	before, err := c.Variant.Posterior(s)
+	if err != nil {
+		return err
+	}
+	if err = c.Variant.Fold(s, in, before); err != nil {
+		return err
+	}
+	after, err := c.Variant.Posterior(s)
+	if err != nil {
+		return fmt.Errorf("after this answer: %w", err)
+	}
+	kl, err := after.KL(before)
+	if err != nil {
+		return fmt.Errorf("after this answer: %w", err)
+	}
+	if !gvi.Finite(kl) { // precisions so far apart that their quotient has no digits
+		kl = math.MaxFloat64
+	}
+	s.follow(kl)
+	return nil
+}
+
+// Leave implements [method.Coordinator]: the site's factor stays.
+func (c *Coordinator) Leave(ms method.State, site string) (method.State, error) {
+	s := ms.(*State)
+	left, err := rounds.Leave(c.Plan.Sites, s.Left, site)
+	if err != nil {
+		return nil, err
+	}
+	s.Left = left
+	r := s.Sites[site]
+	r.Asked, r.From = r.Folded, message.Gaussian{}
+	return s, nil
+}
+
+// poolMoments makes a common scale from the sites' moments, which are then forgotten.
+func (c *Coordinator) poolMoments(s *State) (*message.Scale, error) {
+	var moments []*message.ScaleAnswer
+	for _, site := range c.Plan.Sites {
+		if r := s.Sites[site]; r.Moments != nil {
+			moments = append(moments, r.Moments)
+			r.Moments = nil
+		}
+	}
+	return c.Pool(moments)
+}
+
+// Share gives every site the model: it is the study's result.
+func (c *Coordinator) Share(ms method.State, _ string) ([]byte, error) {
+	s := ms.(*State)
+	q, err := c.Variant.Posterior(s)
+	if err != nil {
+		return nil, err
+	}
+	return wire.Marshal(message.AssessTask{Scale: s.Scale, Q: message.Pack(q)})
+}

@@ -1,0 +1,144 @@
+package halves
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+
+	"parley/dataset"
+	"parley/method"
+	"parley/method/rounds"
+	"parley/methods/pvi/gvi"
+	"parley/methods/pvi/message"
+	"parley/methods/pvi/predict"
+	"parley/privacy"
+)
+
+// Site is the half at one site. Between tasks it remembers only what one pass over
+// the same rows gives again.
+type Site struct {
+	*Common
+	name   string
+	design *gvi.Design
+	scale  *message.Scale // of design
+}
+
+// NewSite is the site's half of a study of this variant.
+func NewSite(c *Common, name string) *Site { return &Site{Common: c, name: name} }
+
+// Listed is what the site is asked for over the whole study, at most.
+func (h *Site) Listed() (list []privacy.Listed) {
+	for _, kind := range []string{message.TaskScale, message.TaskUpdate, message.TaskAssess} {
+		if times := h.times(kind, h.name); times > 0 {
+			list = append(list, privacy.Listed{Kind: kind, Times: times, Request: h.request(kind)})
+		}
+	}
+	return list
+}
+
+// request is what a task of a kind releases.
+func (h *Site) request(kind string) privacy.Request {
+	r := privacy.Request{Protection: privacy.Unprotected}
+	say := func(values int, what string) {
+		r.Contents = append(r.Contents, privacy.Content{What: what, Values: values})
+	}
+	switch p := h.Protected[h.name]; {
+	case p != nil && kind == message.TaskUpdate:
+		return p.request(p.Sum)
+	case p != nil:
+		return p.request(*p.Quality)
+	case kind == message.TaskScale:
+		say(3*len(h.Numbers()), "number of values, mean and sum of squared deviations of each number")
+	case kind == message.TaskUpdate:
+		r.Contents = []privacy.Content{h.exact.Releases()}
+	case kind == message.TaskAssess:
+		say(4+3*predict.Bins, "number of rows, how many are predicted correctly, their log-likelihood, the squared errors of numbers, and expected against observed frequencies in ten bins")
+	}
+	return r
+}
+
+// Run implements [method.Site].
+func (h *Site) Run(ctx context.Context, t method.Task, s *privacy.Session) (method.Answer, error) {
+	run := h.exactRun
+	if h.Protected[h.name] != nil {
+		run = h.protectedRun
+	}
+	answer, state, err := run(ctx, t, s)
+	if err != nil {
+		return method.Answer{}, err
+	}
+	return rounds.Answer(t, answer, state)
+}
+
+// exactRun answers without protection. The state is what the site carries on.
+func (h *Site) exactRun(ctx context.Context, t method.Task, s *privacy.Session) (answer any, state []byte, err error) {
+	data, err := s.Data()
+	if err != nil {
+		return nil, nil, err
+	}
+	state = s.State()
+	switch t.Kind {
+	case message.TaskScale:
+		answer, err = h.Moments(ctx, data)
+	case message.TaskUpdate:
+		answer, state, err = h.update(ctx, t, data, state)
+	case message.TaskAssess:
+		answer, err = h.assess(ctx, t, data)
+	default:
+		err = fmt.Errorf("the plan has no task %q", t.Kind)
+	}
+	return answer, state, err
+}
+
+// read makes the site's design matrix, and keeps it.
+func (h *Site) read(ctx context.Context, scale *message.Scale, data dataset.Source) (*gvi.Design, error) {
+	if h.design != nil && reflect.DeepEqual(h.scale, scale) {
+		return h.design, nil
+	}
+	d, err := h.Design(ctx, scale, data)
+	if err != nil {
+		return nil, err
+	}
+	h.design, h.scale = d, scale
+	return d, nil
+}
+
+// update answers one update.
+func (h *Site) update(ctx context.Context, t method.Task, data dataset.Source, carried []byte) (answer any, carry []byte, err error) {
+	task := new(message.UpdateTask)
+	if err := rounds.Open(t, task); err != nil {
+		return nil, nil, err
+	}
+	u, err := h.OpenUpdate(task, h.name)
+	if err != nil {
+		return nil, nil, err
+	}
+	d, err := h.read(ctx, task.Scale, data)
+	if err != nil {
+		return nil, nil, err
+	}
+	u.Carried = carried
+	return h.exact.Refine(u, d)
+}
+
+// assess predicts the site's own rows.
+func (h *Site) assess(ctx context.Context, t method.Task, data dataset.Source) (*predict.Assessment, error) {
+	task := new(message.AssessTask)
+	if err := rounds.Open(t, task); err != nil {
+		return nil, err
+	}
+	_, q, err := h.OpenModel(task.Scale, task.Q)
+	if err != nil {
+		return nil, err
+	}
+	d, err := h.read(ctx, task.Scale, data)
+	if err != nil {
+		return nil, err
+	}
+	m, a := predict.New(h.Likelihood, q, d.Columns()), predict.NewAssessment()
+	for i := range d.Rows() {
+		m.Row(d.Row(i))
+		m.Score(d.Outcome(i), a)
+	}
+	return a, nil
+}

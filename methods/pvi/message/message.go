@@ -1,0 +1,106 @@
+// Package message is what passes between coordinator and sites of pvi, and is kept:
+// tasks, answers, and the Gaussians and scales in them, each with the bounds that
+// whoever reads it demands. Methods that check return an error, and never panic.
+package message
+
+import (
+	"fmt"
+	"math"
+
+	"parley/internal/wire"
+	"parley/methods/pvi/gvi"
+	"parley/methods/pvi/options"
+)
+
+// The tasks, in the words that progress and logs show.
+const (
+	TaskScale  = "scale"  // sums for common units of numbers
+	TaskUpdate = "update" // a refinement of the site's factor, as the variant refines it
+	TaskAssess = "assess" // how well the model predicts the site's outcomes
+)
+
+// Gaussian is a Gaussian as it travels and is kept.
+type Gaussian struct {
+	Eta    wire.Vector `cbor:"eta"`
+	Lambda wire.Vector `cbor:"lambda"`
+}
+
+// Pack writes a Gaussian.
+func Pack(g gvi.Gaussian) Gaussian { return Gaussian{g.Eta, g.Lambda} }
+
+// Unchecked returns it unchecked.
+func (m Gaussian) Unchecked() gvi.Gaussian { return gvi.Gaussian{Eta: m.Eta, Lambda: m.Lambda} }
+
+// Factor returns a Gaussian over p weights that need not be a density.
+func (m Gaussian) Factor(p int) (gvi.Gaussian, error) {
+	g := m.Unchecked()
+	return g, g.Check(p)
+}
+
+// Density returns a Gaussian over p weights that is one.
+func (m Gaussian) Density(p int) (gvi.Gaussian, error) {
+	g := m.Unchecked()
+	return g, g.CheckProper(p)
+}
+
+// Scale brings numbers to common units: one entry for each number of the
+// plan, in its order.
+type Scale struct {
+	Centre wire.Vector `cbor:"centre"`
+	Scale  wire.Vector `cbor:"scale"`
+}
+
+// Check reports a scale that no honest coordinator sends.
+func (m *Scale) Check() error {
+	for i, x := range m.Scale {
+		if !gvi.Inside(x, 1/taskLargest, taskLargest) || !gvi.Inside(m.Centre[i], -taskLargest, taskLargest) {
+			return fmt.Errorf("number %d: centre %v and scale %v are beyond all measure", i+1, m.Centre[i], x)
+		}
+	}
+	return nil
+}
+
+// ScaleTask asks for the sums that a common scale needs.
+type ScaleTask struct{}
+
+// ScaleAnswer holds, for every number of the plan, how often it was observed, its
+// mean, and the sum of squared deviations from it.
+type ScaleAnswer struct {
+	N       wire.Vector `cbor:"n"`
+	Mean    wire.Vector `cbor:"mean"`
+	Squares wire.Vector `cbor:"squares"`
+}
+
+// Check refuses what no rows can give.
+func (a *ScaleAnswer) Check(numbers int) error {
+	if len(a.N) != numbers || len(a.Mean) != numbers || len(a.Squares) != numbers {
+		return fmt.Errorf("sums of %d, %d and %d numbers where the plan has %d", len(a.N), len(a.Mean), len(a.Squares), numbers)
+	}
+	for i, n := range a.N {
+		if n != math.Trunc(n) || !gvi.Inside(n, 0, MostRows) || !gvi.Inside(a.Squares[i], 0, n*options.Largest*options.Largest) || !gvi.Inside(a.Mean[i], -options.Largest, options.Largest) {
+			return fmt.Errorf("number %d: a count of %v, a mean of %v and squares of %v", i+1, n, a.Mean[i], a.Squares[i])
+		}
+	}
+	return nil
+}
+
+// UpdateTask asks for one update. What a site does with it is decided by the plan
+// that it agreed to: the task brings the coordinator's state and chooses nothing.
+type UpdateTask struct {
+	Scale  *Scale   `cbor:"scale"`
+	Q      Gaussian `cbor:"q"`
+	Factor Gaussian `cbor:"factor"` // the site's own
+	Update int      `cbor:"update"` // the site's count, from 1
+}
+
+// UpdateAnswer is where the local optimisation led from q: the quotient of the two,
+// before damping.
+type UpdateAnswer struct {
+	Change Gaussian `cbor:"change"`
+}
+
+// AssessTask asks how well the model predicts; it is what sites get back, too.
+type AssessTask struct {
+	Scale *Scale   `cbor:"scale"`
+	Q     Gaussian `cbor:"q"`
+}

@@ -1,0 +1,103 @@
+package predict
+
+import (
+	"fmt"
+	"math"
+
+	"parley/internal/wire"
+	"parley/judge/evaluate"
+	"parley/methods/pvi/gvi"
+	"parley/methods/pvi/message"
+)
+
+// Assessment is how well the model predicts outcomes that are known, in sums over
+// rows, so that those of several sites add up.
+type Assessment struct {
+	Rows    int     `cbor:"rows"`
+	Correct int     `cbor:"correct"`         // the most probable class was the outcome
+	LogLik  float64 `cbor:"log_lik"`         // of the outcomes, in nats
+	Squares float64 `cbor:"squares"`         // linear: of the prediction's errors
+	Noise   float64 `cbor:"noise,omitempty"` // standard deviation of privacy noise on every count; 0 without, and never sent
+	// Of every tenth of [0, 1]: how many probabilities were in it, their sum, and
+	// how often what they were given to happened. Of two classes the second counts,
+	// of more the most probable one.
+	Count    wire.Vector `cbor:"count"`
+	Expected wire.Vector `cbor:"expected"`
+	Observed wire.Vector `cbor:"observed"`
+}
+
+// Bins is how many bins calibration has.
+const Bins = len(evaluate.Calibration{})
+
+// NewAssessment is that of no rows.
+func NewAssessment() *Assessment {
+	return &Assessment{Count: make(wire.Vector, Bins), Expected: make(wire.Vector, Bins), Observed: make(wire.Vector, Bins)}
+}
+
+// Check refuses what no rows can give, where they were counted without noise.
+func (a *Assessment) Check() error {
+	const most = message.MostRows * rowLargest
+	if a.Rows < 1 || a.Rows > message.MostRows || a.Correct < 0 || a.Correct > a.Rows || !gvi.Inside(a.LogLik, -most, most) || !gvi.Inside(a.Squares, 0, most) || a.Noise != 0 {
+		return fmt.Errorf("an assessment of %d rows, %d of them correct, log-likelihood %v, squares %v", a.Rows, a.Correct, a.LogLik, a.Squares)
+	}
+	if len(a.Count) != Bins || len(a.Expected) != Bins || len(a.Observed) != Bins {
+		return fmt.Errorf("a calibration of %d, %d and %d bins where there are %d", len(a.Count), len(a.Expected), len(a.Observed), Bins)
+	}
+	for i, n := range a.Count {
+		if !gvi.Inside(n, 0, float64(a.Rows)) || !gvi.Inside(a.Observed[i], 0, n) || !gvi.Inside(a.Expected[i], 0, n*1.000001) {
+			return fmt.Errorf("calibration bin %d has %v probabilities, which add up to %v, and %v of what they were given to happened", i+1, n, a.Expected[i], a.Observed[i])
+		}
+	}
+	return nil
+}
+
+// Add adds the sums of other rows.
+func (a *Assessment) Add(b *Assessment) {
+	a.Rows, a.Correct, a.LogLik, a.Squares = a.Rows+b.Rows, a.Correct+b.Correct, a.LogLik+b.LogLik, a.Squares+b.Squares
+	a.Noise = math.Hypot(a.Noise, b.Noise)
+	for i := range Bins {
+		a.Count[i] += b.Count[i]
+		a.Expected[i] += b.Expected[i]
+		a.Observed[i] += b.Observed[i]
+	}
+}
+
+// Calibration turns sums into frequencies. Bins that noise could have filled, with
+// less than three standard deviations of it, are left empty, and frequencies are kept
+// within what their bin allows.
+func (a *Assessment) Calibration() (c evaluate.Calibration) {
+	for i := range c {
+		n := a.Count[i]
+		if !(n > 3*a.Noise) {
+			continue
+		}
+		half := 0.5 / float64(Bins)
+		expected := min(max(a.Expected[i]/n, middle(i)-half), middle(i)+half)
+		c[i] = evaluate.Bin{Rows: int(math.Round(n)), Expected: expected, Observed: min(max(a.Observed[i]/n, 0), 1)}
+	}
+	return c
+}
+
+// middle is that of a bin.
+func middle(i int) float64 { return (float64(i) + 0.5) / float64(Bins) }
+
+// bin counts a probability, and whether what it was given to happened.
+func (a *Assessment) bin(p float64, happened bool) {
+	i := binOf(p)
+	a.Count[i]++
+	a.Expected[i] += p
+	if happened {
+		a.Observed[i]++
+	}
+}
+
+func binOf(p float64) int {
+	if !(p > 0) { // NaN too, which is no whole number
+		return 0
+	}
+	return min(int(min(p, 1)*float64(Bins)), Bins-1)
+}
+
+// rowLargest bounds what a row adds to the sums of an assessment, so that they stay
+// finite however wrong a model is.
+const rowLargest = 1e200

@@ -1,0 +1,108 @@
+// Package predict is how outcomes are predicted from a posterior, and how well: a
+// [Predictor] works row by row, an [Assessment] is sums over rows that add up over
+// sites, with privacy noise or without. No row, however wild, makes it panic or
+// leaves a sum that is not finite.
+package predict
+
+import (
+	"math"
+
+	"parley/judge/evaluate"
+	"parley/methods/pvi/gvi"
+)
+
+// Predictor predicts rows of a design matrix.
+type Predictor struct {
+	Likelihood     gvi.Likelihood
+	mean, variance []float64
+	columns        int
+	A, C, P        []float64 // of the last row: mean and variance of activations, and what Predict sets
+}
+
+// New predicts by the posterior q, of rows of so many columns.
+func New(l gvi.Likelihood, q gvi.Gaussian, columns int) *Predictor {
+	k := l.Activations()
+	m := &Predictor{Likelihood: l, columns: columns, A: make([]float64, k), C: make([]float64, k), P: make([]float64, k)}
+	m.mean, m.variance = q.Moments()
+	return m
+}
+
+// Row sets A, C and P.
+func (m *Predictor) Row(r gvi.Row) {
+	for k := range m.A {
+		m.A[k], m.C[k] = r.Activation(m.mean[k*m.columns:], m.variance[k*m.columns:])
+	}
+	m.Likelihood.Predict(m.A, m.C, m.P)
+}
+
+// judge says of the last row how its class was predicted: a probability p and
+// whether what it was given to happened, whether the most probable class was right,
+// and the log-likelihood. Of two classes p is that of the second, of more that of
+// the most probable one. Of numbers only the log-likelihood means something.
+// Whatever the row and the model, the log-likelihood is within ±rowLargest.
+func (m *Predictor) judge(y float64) (p float64, happened, correct bool, logLik float64) {
+	switch l := m.Likelihood.(type) {
+	case gvi.Linear:
+		v, e := l.Variance+m.C[0], y-m.A[0]
+		return 0, false, false, measured(-(math.Log(2*math.Pi*v) + e*e/v) / 2)
+	case gvi.Softmax:
+		best := Surest(m.P)
+		right := best == int(y)
+		return m.P[best], right, right, math.Log(max(m.P[int(y)], math.SmallestNonzeroFloat64))
+	}
+	p, happened = m.P[0], y > 0
+	return p, happened, (p > 0.5) == happened, measured(gvi.LogExpectSigmoid(y*m.A[0], m.C[0]))
+}
+
+// measured keeps a log-likelihood within bounds; what cannot be calculated is as bad
+// as can be.
+func measured(logLik float64) float64 {
+	if math.IsNaN(logLik) {
+		return -rowLargest
+	}
+	return gvi.Clamp(logLik, rowLargest)
+}
+
+// Surest returns the first place of the largest probability.
+func Surest(p []float64) (best int) {
+	for k, x := range p {
+		if x > p[best] {
+			best = k
+		}
+	}
+	return best
+}
+
+// Score adds how well the last row's outcome was predicted.
+func (m *Predictor) Score(y float64, to *Assessment) {
+	p, happened, correct, logLik := m.judge(y)
+	to.Rows++
+	to.LogLik += logLik
+	if _, linear := m.Likelihood.(gvi.Linear); linear {
+		if e := (y - m.A[0]) * (y - m.A[0]); e <= rowLargest {
+			to.Squares += e
+		} else { // NaN too
+			to.Squares += rowLargest
+		}
+		return
+	}
+	to.bin(p, happened)
+	if correct {
+		to.Correct++
+	}
+}
+
+// Forecast says what is expected of the last row's outcome.
+func (m *Predictor) Forecast(dst *evaluate.Prediction) {
+	dst.LogP = dst.LogP[:0]
+	switch l := m.Likelihood.(type) {
+	case gvi.Linear:
+		dst.Mean, dst.SD = m.A[0], math.Sqrt(l.Variance+m.C[0])
+	case gvi.Softmax:
+		for _, p := range m.P {
+			dst.LogP = append(dst.LogP, math.Log(max(p, math.SmallestNonzeroFloat64)))
+		}
+	default:
+		dst.LogP = append(dst.LogP, measured(gvi.LogExpectSigmoid(-m.A[0], m.C[0])), measured(gvi.LogExpectSigmoid(m.A[0], m.C[0])))
+	}
+}

@@ -1,0 +1,99 @@
+package published
+
+import (
+	"fmt"
+	"math"
+
+	"parley/internal/wire"
+	"parley/method"
+	"parley/method/rounds"
+	"parley/methods/pvi/gvi"
+	"parley/methods/pvi/halves"
+	"parley/methods/pvi/setup"
+	"parley/privacy"
+)
+
+var _ halves.Exact = global{}
+
+// NewGlobal is variant global.
+func NewGlobal(c *halves.Common) halves.Variant { return global{halves.Product{Common: c}} }
+
+// global is the paper's baseline, one model for all by stochastic gradients, to compare
+// with: every update is a [Step]. Its posterior is the record's point; the sites'
+// factors stay 1.
+type global struct{ halves.Product }
+
+// record is what the coordinator carries for it.
+type record struct {
+	Point wire.Vector `cbor:"point"` // means, then logarithms of variances
+}
+
+// The means of a point are bounded by pointLargest, the logarithms of variances by
+// pointWidest: within them sites can still work.
+const pointLargest, pointWidest = 1e15, 100
+
+// Record implements [halves.Variant].
+func (global) Record() any { return new(record) }
+
+// Begin implements [halves.Variant].
+func (v global) Begin(s *halves.State) { s.Own.(*record).Point = gvi.Point(v.Prior) }
+
+// Check implements [halves.Variant].
+func (v global) Check(s *halves.State) error {
+	if p := s.Own.(*record).Point; len(p) != 2*v.Weights() {
+		return fmt.Errorf("the state's point has %d coordinates, and there are %d", len(p), 2*v.Weights())
+	}
+	return nil
+}
+
+// Posterior implements [halves.Variant].
+func (global) Posterior(s *halves.State) (gvi.Gaussian, error) {
+	return gvi.FromPoint(s.Own.(*record).Point)
+}
+
+// Releases implements [halves.Exact].
+func (v global) Releases() privacy.Content {
+	return privacy.Content{What: "a step along the gradient of a minibatch, for mean and variance of each weight", Values: 2 * v.Weights()}
+}
+
+// Refine takes a step, with rows drawn without replacement and an Adagrad of the
+// site's own, which it carries.
+func (v global) Refine(u *halves.Update, d *gvi.Design) (any, []byte, error) {
+	step, carry, err := Step(v.Options.Global, v.Likelihood, v.Prior, u.Q, d, v.Options.AllRows(), u.Carried, setup.Draws(v.Plan, "batch", u.Site, u.Number))
+	if err != nil {
+		return nil, nil, err
+	}
+	return StepAnswer{step}, carry, nil
+}
+
+// Fold moves the point by a step.
+func (c global) Fold(s *halves.State, in method.Contribution, _ gvi.Gaussian) error {
+	point := s.Own.(*record).Point
+	a := new(StepAnswer)
+	if err := rounds.Decode(in, a); err != nil {
+		return err
+	}
+	if len(a.Step) != len(point) {
+		return fmt.Errorf("a step of %d coordinates where there are %d", len(a.Step), len(point))
+	}
+	// Adagrad moves no coordinate by more than its rate, but for the rounding of a
+	// difference.
+	rate := c.Options.Global.LearningRate * 1.001
+	for i, x := range a.Step {
+		if far := rate + 1e-9*math.Abs(point[i]); !gvi.Inside(x, -far, far) {
+			return fmt.Errorf("a step of %v in coordinate %d, where the rate allows ±%v", x, i+1, rate)
+		}
+		most := pointLargest
+		if i >= c.Weights() {
+			most = pointWidest
+		}
+		point[i] = gvi.Clamp(point[i]+x, most)
+	}
+	return nil
+}
+
+// StepAnswer is a step of variant global: the change of means and of logarithms of
+// variances.
+type StepAnswer struct {
+	Step wire.Vector `cbor:"step"`
+}

@@ -1,0 +1,107 @@
+package setup
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"parley/dataset"
+	"parley/internal/wire"
+	"parley/methods/pvi/gvi"
+	"parley/methods/pvi/message"
+)
+
+// Bind reads rows of the site's data by an encoding.
+func (s *Setup) Bind(e *gvi.Encoding, schema dataset.Schema) (*gvi.Binding, error) {
+	return e.Bind(schema, &s.Options.Outcome)
+}
+
+// Design makes the design matrix of a site's rows. It fails at a row that it cannot use.
+func (s *Setup) Design(ctx context.Context, scale *message.Scale, data dataset.Source) (*gvi.Design, error) {
+	e, err := s.Scaled(scale)
+	if err != nil {
+		return nil, err
+	}
+	b, err := s.Bind(e, data.Schema())
+	if err != nil {
+		return nil, err
+	}
+	d := gvi.NewDesign(e.Width())
+	var x gvi.Row
+	for row, err := range data.Rows(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		y, err := b.Outcome(s.Likelihood, row)
+		if err == nil {
+			err = b.Row(row, &x)
+		}
+		if err == nil {
+			err = d.Append(x, y)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("subject %q: %w", row.ID, err)
+		}
+	}
+	if d.Rows() == 0 {
+		return nil, fmt.Errorf("the site has no subjects")
+	}
+	return d, nil
+}
+
+// Moments sums up the numbers of the plan.
+func (s *Setup) Moments(ctx context.Context, data dataset.Source) (*message.ScaleAnswer, error) {
+	e := s.Encoding
+	e.Columns = append([]gvi.Column(nil), e.Columns...)
+	for i := range e.Columns {
+		e.Columns[i].Missing = gvi.Fallback{Rule: gvi.Neutral}
+	}
+	b, err := e.Bind(data.Schema(), nil)
+	if err != nil {
+		return nil, err
+	}
+	numbers := s.Numbers()
+	a := &message.ScaleAnswer{N: make(wire.Vector, len(numbers)), Mean: make(wire.Vector, len(numbers)), Squares: make(wire.Vector, len(numbers))}
+	for row, err := range data.Rows(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		for i, j := range numbers {
+			x := b.Cell(row, j)
+			if math.IsNaN(x) {
+				continue
+			}
+			a.N[i]++
+			d := x - a.Mean[i]
+			a.Mean[i] += d / a.N[i]
+			a.Squares[i] += d * (x - a.Mean[i])
+		}
+	}
+	return a, nil
+}
+
+// Reader returns a function that reads rows as the plan says; not ok is a row that
+// contributes nothing. The row that it returns is valid until the next one.
+func (s *Setup) Reader(b *gvi.Binding) func(*dataset.Row) (x gvi.Row, y float64, ok bool) {
+	var x gvi.Row
+	return func(row *dataset.Row) (gvi.Row, float64, bool) {
+		y, err := b.Outcome(s.Likelihood, row)
+		if err == nil {
+			err = b.Row(row, &x)
+		}
+		return x, y, err == nil
+	}
+}
+
+// OverRows makes what rows of a design contribute into what rows of data do.
+func (s *Setup) OverRows(b *gvi.Binding, contribution func(x gvi.Row, y float64, v []float64)) func(*dataset.Row, []float64) int {
+	read := s.Reader(b)
+	return func(row *dataset.Row, v []float64) int {
+		x, y, ok := read(row)
+		if !ok {
+			return -1
+		}
+		contribution(x, y, v)
+		return 0
+	}
+}

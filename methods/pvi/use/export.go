@@ -1,0 +1,65 @@
+package use
+
+import (
+	"bytes"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+
+	"parley/method"
+	"parley/problem"
+)
+
+// ExportFormats implements [fitted.Exporter].
+func (m *Model) ExportFormats() []string { return []string{"csv"} }
+
+// Export implements [fitted.Exporter].
+func (m *Model) Export(format string) ([]method.File, error) {
+	if format != "csv" {
+		return nil, problem.Problem{Where: "format", What: fmt.Sprintf("a model of pvi is not written as %q", format), Hint: "csv"}
+	}
+	posterior, err := m.PosteriorCSV()
+	factors, err2 := m.factorsCSV()
+	return []method.File{{Name: "posterior.csv", Data: posterior}, {Name: "factors.csv", Data: factors}}, errors.Join(err, err2)
+}
+
+// PosteriorCSV is the posterior as a table for other programs: effects in the
+// features' own units with an interval of 90 %, and the weights of scaled columns.
+func (m *Model) PosteriorCSV() ([]byte, error) {
+	mean, variance := m.Posterior.Moments()
+	records := [][]string{{"class", "feature", "mean", "sd", "low_90", "high_90", "weight_mean", "weight_sd"}}
+	for j, e := range m.Effects {
+		records = append(records, []string{e.Class, e.Feature, decimal(e.Mean), decimal(e.SD),
+			decimal(e.Mean - Z90*e.SD), decimal(e.Mean + Z90*e.SD), decimal(mean[j]), decimal(math.Sqrt(variance[j]))})
+	}
+	return writeCSV(records)
+}
+
+// Z90 is the 95 % quantile of the standard normal distribution: ± z90 standard
+// deviations hold 90 %.
+const Z90 = 1.6448536269514722
+
+// factorsCSV is what each site contributed, in natural parameters.
+func (m *Model) factorsCSV() ([]byte, error) {
+	records := [][]string{{"site", "class", "feature", "precision_mean", "precision"}}
+	names := m.Encoding.Features()
+	for _, s := range m.Sites {
+		for k, class := range m.Options.Classes() {
+			for j, name := range names {
+				i := k*len(names) + j
+				records = append(records, []string{s.Name, class, name, decimal(s.Factor.Eta[i]), decimal(s.Factor.Lambda[i])})
+			}
+		}
+	}
+	return writeCSV(records)
+}
+
+func writeCSV(records [][]string) ([]byte, error) {
+	var b bytes.Buffer
+	err := csv.NewWriter(&b).WriteAll(records)
+	return b.Bytes(), err
+}
+
+func decimal(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }

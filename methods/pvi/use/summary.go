@@ -1,0 +1,51 @@
+package use
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strconv"
+
+	"parley/figure"
+	"parley/method/fitted"
+	"parley/methods/pvi/options"
+)
+
+// Summary implements [fitted.Summariser]: the effects that are surest to be there.
+func (m *Model) Summary(top int) (*fitted.Account, error) {
+	ranked := slices.Clone(m.Effects)
+	slices.SortStableFunc(ranked, func(a, b outcomeEffect) int {
+		return cmp.Compare(math.Abs(b.Mean)/b.SD, math.Abs(a.Mean)/a.SD)
+	})
+	ranked = ranked[:min(top, len(ranked))]
+	var names, sites []string
+	var mean, sd, updates, information figure.Numbers
+	for _, e := range ranked {
+		names = append(names, e.Label())
+		mean, sd = append(mean, e.Mean), append(sd, e.SD)
+	}
+	for _, s := range m.Sites {
+		sites = append(sites, s.Name)
+		updates, information = append(updates, float64(s.Updates)), append(information, s.Information)
+	}
+	protection := "none: fitted from exact releases"
+	if m.Private {
+		protection = "differential: fitted from noised releases"
+	}
+	return &fitted.Account{
+		Facts: []figure.Fact{{Name: "study", Value: m.Study}, {Name: "method", Value: m.Method() + ", " + m.Options.Variant}, {Name: "outcome", Value: m.Outcome()},
+			{Name: "likelihood", Value: m.Options.Likelihood}, {Name: "weights", Value: strconv.Itoa(len(m.Effects))}, {Name: "privacy", Value: protection}, {Name: "plan", Value: m.Plan}},
+		Tables: []figure.Table{
+			{Title: "Surest effects, in the features' own units", Columns: []figure.Column{{Name: "feature", Text: names}, {Name: "mean", Numbers: mean}, {Name: "sd", Numbers: sd}}},
+			{Title: "Sites", Columns: []figure.Column{{Name: "site", Text: sites}, {Name: "updates", Format: figure.Count, Numbers: updates}, {Name: "information", Numbers: information}}},
+		},
+		Value: struct {
+			Format  string           `json:"format"`
+			Study   string           `json:"study"`
+			Plan    string           `json:"plan_sha256"`
+			Options *options.Options `json:"options"`
+			Private bool             `json:"private"`
+			Effects []outcomeEffect  `json:"effects"` // the surest first
+		}{m.Format, m.Study, m.Plan, m.Options, m.Private, ranked},
+	}, nil
+}
