@@ -27,18 +27,11 @@ func meetsAll(pkg string) bool {
 	return m != "" && (pkg == m+"/verify" || pkg == m+"/attacks")
 }
 
-// notYetApart lists imports that break the rule today. Whoever mends one takes it out;
-// nobody adds to it.
-var notYetApart = map[string]string{
-	"methods/graffl/options": "methods/graffl/abc",
-	"methods/pvi/options":    "methods/pvi/published",
-}
-
 // Whoever reads a method's default, with noise or without, or what all its ways to fit
 // have in common, does not meet those that are kept for comparison: only the root, which
 // chooses, and what looks at all of them.
 func TestVariantsForComparisonStandApart(t *testing.T) {
-	found, excepted := map[string]bool{}, map[string]bool{}
+	found := map[string]bool{}
 	for _, f := range source(t) {
 		m := methodOf(f.pkg)
 		if f.test || m == "" {
@@ -49,12 +42,7 @@ func TestVariantsForComparisonStandApart(t *testing.T) {
 			continue
 		}
 		for _, p := range f.imports {
-			room, ours := strings.CutPrefix(p, module+"/")
-			switch {
-			case !ours || !standsApart(room) && !meetsAll(room):
-			case notYetApart[f.pkg] == room:
-				excepted[f.pkg] = true
-			default:
+			if room, ours := strings.CutPrefix(p, module+"/"); ours && (standsApart(room) || meetsAll(room)) {
 				t.Errorf("%s imports %s, which only the method's root may", f.path, p)
 			}
 		}
@@ -64,29 +52,12 @@ func TestVariantsForComparisonStandApart(t *testing.T) {
 			t.Errorf("%s has no variant that stands apart: this test looks for the wrong names", m)
 		}
 	}
-	for pkg := range notYetApart {
-		if !excepted[pkg] {
-			t.Logf("%s is no exception any more: take it out of the list", pkg)
-		}
-	}
-}
-
-// branching lists the files that ask for the variant today where only a method's root
-// and its options should. Whoever mends one takes it out; nobody adds to it.
-var branching = []string{
-	"methods/graffl/kernelmeans/replicate.go",
-	"methods/graffl/report/components.go",
-	"methods/graffl/report/model.go",
-	"methods/graffl/setup/setup.go",
-	"methods/graffl/stages/result.go",
-	"methods/mvppca/selection/heldout/heldout.go",
-	"methods/mvppca/use/use.go",
 }
 
 // Which variant a study is of decides the root of a method, once: whatever is asked again
 // elsewhere belongs into the variant's own room.
 func TestOnlyRootsAndOptionsAskForTheVariant(t *testing.T) {
-	asked, excepted := false, map[string]bool{}
+	asked := false
 	for _, f := range source(t) {
 		if f.test {
 			continue
@@ -100,20 +71,11 @@ func TestOnlyRootsAndOptionsAskForTheVariant(t *testing.T) {
 			continue
 		}
 		for _, at := range asksForVariant(f) {
-			if slices.Contains(branching, f.path) {
-				excepted[f.path] = true
-			} else {
-				t.Errorf("%s asks for the variant: only the root of a method and its options may", at)
-			}
+			t.Errorf("%s asks for the variant: only the root of a method and its options may", at)
 		}
 	}
 	if !asked {
 		t.Error("no method asks for its variant: this test looks for the wrong name")
-	}
-	for _, name := range branching {
-		if !excepted[name] {
-			t.Logf("%s is no exception any more: take it out of the list", name)
-		}
 	}
 }
 

@@ -16,9 +16,9 @@ import (
 
 // The variants of the method.
 const (
-	// Federated is one shot, then a few hierarchical rounds with prior-free
+	// federatedVariant is one shot, then a few hierarchical rounds with prior-free
 	// messages: the default.
-	Federated = "federated"
+	federatedVariant = "federated"
 	// PublishedVariant is the iteration of the paper, for comparison.
 	PublishedVariant = "published"
 )
@@ -39,7 +39,7 @@ var Scalings = []string{ScaleStandard, ScaleView, ScaleMinMax, ScaleRange, Scale
 
 // Options are what a plan says under method.
 type Options struct {
-	Variant    string `json:"variant"`    // Federated or PublishedVariant
+	Variant    string `json:"variant"`    // federatedVariant or PublishedVariant
 	Latent     int    `json:"latent"`     // q, the number of factors; no default
 	Scaling    string `json:"scaling"`    // one of the Scale constants
 	Noise      string `json:"noise"`      // "view": one noise variance per view, or "feature": one each
@@ -86,7 +86,7 @@ type SiteIterations struct {
 }
 
 func Defaults() *Options {
-	return &Options{Variant: Federated, Scaling: ScaleStandard, Noise: "view"}
+	return &Options{Variant: federatedVariant, Scaling: ScaleStandard, Noise: "view"}
 }
 
 // Fill puts in the defaults that depend on the variant, and on what the plan
@@ -159,7 +159,7 @@ func (p *InitialPrior) fill(from InitialPrior, missing func(key string) bool) {
 
 // Check holds the options against the plan.
 func (o *Options) Check(p *study.Plan, report study.Report) {
-	report.OneOf("variant", o.Variant, Federated, PublishedVariant)
+	report.OneOf("variant", o.Variant, federatedVariant, PublishedVariant)
 	report.OneOf("scaling", o.Scaling, Scalings...)
 	report.OneOf("noise", o.Noise, "view", "feature")
 	o.checkMechanism(p, report)
@@ -276,6 +276,13 @@ func (o *Options) NoiseGroups() ppca.Noise {
 	return ppca.NoisePerView
 }
 
+// OneShot says whether sites describe their subjects once, and the model is fitted to that.
+func (o *Options) OneShot() bool { return o.Variant == federatedVariant }
+
+// TypicalSite says whether the model is that of a typical site; otherwise it describes the
+// pooled population.
+func (o *Options) TypicalSite() bool { return o.Variant == PublishedVariant }
+
 // Pools says whether the scale comes from the sites.
 func (o *Options) Pools() bool {
 	return slices.Contains([]string{ScaleStandard, ScaleView, ScaleMinMax}, o.Scaling)
@@ -308,9 +315,9 @@ func (o *Options) Asks(p *study.Plan, kind string) bool {
 	case TaskScale:
 		return o.Pools() && o.Mechanism == ""
 	case TaskFit:
-		return o.Variant == Federated && o.Mechanism == ""
+		return o.Variant == federatedVariant && o.Mechanism == ""
 	case TaskRefine:
-		return o.Variant == Federated && o.Rounds > 0 && o.Mechanism == ""
+		return o.Variant == federatedVariant && o.Rounds > 0 && o.Mechanism == ""
 	case TaskIterate:
 		return o.Variant == PublishedVariant && (o.Mechanism == "" || o.FirstInClear())
 	case TaskClip:

@@ -12,7 +12,7 @@ import (
 // The mechanisms: how releases are noised under differential protection.
 const (
 	// MechanismStatistics releases noised sufficient statistics of the site's
-	// subjects once; all fitting is the coordinator's. It belongs to [Federated].
+	// subjects once; all fitting is the coordinator's. It belongs to [federatedVariant].
 	MechanismStatistics = "statistics"
 	// MechanismJoint keeps the rounds: the change of all parameters of a site,
 	// in public units, is clipped once and released under one Gaussian. That is
@@ -201,7 +201,7 @@ func (o *Options) checkMechanism(p *study.Plan, report study.Report) {
 	if !report.OneOf("mechanism", o.Mechanism, MechanismStatistics, MechanismJoint, MechanismDifference) {
 		return
 	}
-	if needs := map[bool]string{true: PublishedVariant, false: Federated}[o.Clips()]; o.Variant != needs && slices.Contains([]string{Federated, PublishedVariant}, o.Variant) {
+	if needs := map[bool]string{true: PublishedVariant, false: federatedVariant}[o.Clips()]; o.Variant != needs && slices.Contains([]string{federatedVariant, PublishedVariant}, o.Variant) {
 		hint := "variant: " + needs + ", or mechanism: " + MechanismStatistics
 		if o.Variant == PublishedVariant {
 			hint = "variant: " + needs + ", or mechanism: " + MechanismDifference + " or " + MechanismJoint

@@ -161,7 +161,7 @@ func (m *Model) newSiteVariance(v *ModelView) float64 {
 	}
 	between := *v.MeanSD**v.MeanSD + float64(len(m.Factors))**v.LoadingSD**v.LoadingSD
 	sites := float64(max(1, m.sitesWith(v.Name)))
-	if m.Options != nil && m.Options.Variant == options.PublishedVariant {
+	if m.Options != nil && m.Options.TypicalSite() {
 		return between * (1 + 1/sites)
 	}
 	return between * 2 / sites

@@ -260,7 +260,7 @@ func TestNewSiteVariance(t *testing.T) {
 		variant string
 		sites   int
 		want    float64
-	}{{options.Federated, 2, 0.07}, {options.Federated, 7, 0.02}, {options.PublishedVariant, 2, 0.105}, {options.PublishedVariant, 7, 0.08}} {
+	}{{"federated", 2, 0.07}, {"federated", 7, 0.02}, {options.PublishedVariant, 2, 0.105}, {options.PublishedVariant, 7, 0.08}} {
 		m := &Model{Options: &options.Options{Variant: c.variant}, Factors: make([]float64, 3), Sites: make([]ModelSite, c.sites)}
 		for i := range m.Sites {
 			m.Sites[i].Views = []string{"v"}

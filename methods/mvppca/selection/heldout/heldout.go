@@ -121,7 +121,7 @@ func (s *selector) check() error {
 		}
 	}
 	var wrong problem.List
-	if s.set.Options.Variant != options.Federated {
+	if !s.set.Options.OneShot() {
 		wrong.Add(problem.Problem{Where: "method.variant", What: "the number of factors is chosen by the one shot, which the " + s.set.Options.Variant + " variant does not have",
 			Hint: "variant: federated in a plan for choosing; the number holds for both"})
 	}
