@@ -119,7 +119,9 @@ func (a *answering) look(ctx context.Context) error {
 		if decision, err = a.unasked(ctx); err != nil {
 			return err
 		}
-		now = f.circumstances(a.digest)
+		if decision != nil { // which has changed what now stands for
+			return a.look(ctx)
+		}
 	}
 	a.mu.Lock()
 	a.checked, a.retry = now, time.Time{}
