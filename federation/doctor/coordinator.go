@@ -83,7 +83,7 @@ func foreign(ctx context.Context, c *nats.Conn, u string) Report {
 func hosts(ctx context.Context, f *coordinator.Folder, o Options) (r Report) {
 	for _, h := range f.Config.Hosts {
 		found := name(ctx, h, false, o)
-		if found.Result == Fail { // the name servers of sites may know it
+		if found.Result == failed { // the name servers of sites may know it
 			found = note("names", "%s; sites must be able to look it up", found.Found)
 		}
 		r = append(r, found)

@@ -18,9 +18,9 @@ import (
 
 // The results of a check.
 const (
-	OK   = "ok"
-	Note = "note" // worth knowing, and in nobody's way
-	Fail = "fail"
+	passed   = "ok"
+	remarked = "note" // worth knowing, and in nobody's way
+	failed   = "fail"
 )
 
 // Finding is what one check has found.
@@ -36,7 +36,7 @@ type Report []Finding
 
 // OK says whether nothing has failed.
 func (r Report) OK() bool {
-	return !slices.ContainsFunc(r, func(f Finding) bool { return f.Result == Fail })
+	return !slices.ContainsFunc(r, func(f Finding) bool { return f.Result == failed })
 }
 
 // Text writes a line for each finding, and one for each fix.
@@ -74,11 +74,11 @@ func (o Options) complete() Options {
 }
 
 func ok(check, format string, a ...any) Finding {
-	return Finding{Check: check, Result: OK, Found: fmt.Sprintf(format, a...)}
+	return Finding{Check: check, Result: passed, Found: fmt.Sprintf(format, a...)}
 }
 
 func note(check, format string, a ...any) Finding {
-	return Finding{Check: check, Result: Note, Found: fmt.Sprintf(format, a...)}
+	return Finding{Check: check, Result: remarked, Found: fmt.Sprintf(format, a...)}
 }
 
 // fail takes the words of an error apart: what follows "hint:" is what to do, unless
@@ -88,7 +88,7 @@ func fail(check, fix string, err error) Finding {
 	if fix == "" && has {
 		fix = hint
 	}
-	return Finding{Check: check, Result: Fail, Found: oneLine(found), Fix: oneLine(fix)}
+	return Finding{Check: check, Result: failed, Found: oneLine(found), Fix: oneLine(fix)}
 }
 
 // hinted is what to do about an error that does not say so itself.

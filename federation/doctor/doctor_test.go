@@ -151,7 +151,7 @@ func failing(t *testing.T, r Report, check, words string) {
 	t.Helper()
 	found := false
 	for _, f := range r {
-		if f.Result != Fail {
+		if f.Result != failed {
 			continue
 		}
 		if f.Check != check {
@@ -186,7 +186,7 @@ func text(r Report) string {
 
 func noted(r Report, check, words string) bool {
 	for _, f := range r {
-		if f.Check == check && f.Result == Note && strings.Contains(f.Found, words) {
+		if f.Check == check && f.Result == remarked && strings.Contains(f.Found, words) {
 			return true
 		}
 	}
@@ -429,13 +429,13 @@ func TestOtherFolders(t *testing.T) {
 }
 
 func TestRoomAndClock(t *testing.T) {
-	for free, want := range map[uint64]string{1 << 20: Fail, 512 << 20: Note, 4 << 30: OK} {
+	for free, want := range map[uint64]string{1 << 20: failed, 512 << 20: remarked, 4 << 30: passed} {
 		if f := room("DIR", free); f.Result != want {
 			t.Errorf("%d bytes: %+v", free, f)
 		}
 	}
 	now := time.Now()
-	for d, want := range map[time.Duration]string{2 * time.Second: OK, -time.Hour: Note, time.Hour: Note} {
+	for d, want := range map[time.Duration]string{2 * time.Second: passed, -time.Hour: remarked, time.Hour: remarked} {
 		if f := skew(now.Add(d), now, "it"); f.Result != want {
 			t.Errorf("%s: %+v", d, f)
 		}

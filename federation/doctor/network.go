@@ -53,7 +53,7 @@ func way(ctx context.Context, text string, roots *x509.CertPool, o Options) (r R
 		return Report{fail("names", "look at HTTPS_PROXY, NO_PROXY and the addresses in the folder", err)}
 	}
 	r = append(r, name(ctx, a.url.Hostname(), a.via != nil, o))
-	if r[0].Result == Fail {
+	if r[0].Result == failed {
 		return r
 	}
 	return append(r, touch(ctx, a, roots, o)...)
@@ -81,7 +81,7 @@ func touch(ctx context.Context, a address, roots *x509.CertPool, o Options) (r R
 	}
 	found := judge(a, state, roots, time.Now())
 	r = append(r, found)
-	if found.Result != Fail && a.url.Scheme == "wss" {
+	if found.Result != failed && a.url.Scheme == "wss" {
 		if f, known := clock(ctx, state, a); known {
 			r = append(r, f)
 		}
@@ -251,7 +251,7 @@ func ways(ctx context.Context, urls []string, roots *x509.CertPool, o Options, a
 		return r
 	}
 	for i, f := range r {
-		if f.Result == Fail {
+		if f.Result == failed {
 			r[i] = note(f.Check, "%s; another address works", f.Found)
 		}
 	}

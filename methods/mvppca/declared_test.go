@@ -131,9 +131,15 @@ func TestLargestAnswersFitWhatIsDeclared(t *testing.T) {
 		p := newPlay(t, s.study(t))
 		most := min(math.Pow(2, float64(views))-1, ppca.LargestPatterns)
 		r := rand.New(rand.NewPCG(1, uint64(views)))
-		numbers, bytes := 0, 0
+		type sent struct{ numbers, bytes int }
+		by := map[string]sent{}
+		add := func(kind string, numbers int, part any) {
+			body := synthetic.Must(wire.Marshal(part))(t)
+			by[kind] = sent{by[kind].numbers + numbers, by[kind].bytes + len(body)}
+		}
 		seen := map[string]bool{}
-		for range min(int(most), 2000) { // as many as would be sent, by their mean size
+		layout := synthetic.Shape(t, ppca.NoisePerView, s.dims...)
+		for range min(20*int(most), 2000) { // as many as would be sent, by their mean size
 			var c message.Pattern
 			for k := range views {
 				if r.IntN(2) == 0 {
@@ -145,14 +151,21 @@ func TestLargestAnswersFitWhatIsDeclared(t *testing.T) {
 			}
 			seen[fmt.Sprint(c.Views)] = true
 			c.Subjects, c.Share = ppca.LargestCount, 0.1234567890123
-			body := synthetic.Must(wire.Marshal(c))(t)
-			numbers, bytes = numbers+2, bytes+len(body)
+			add(options.TaskAssess, 2, c)
+			f := synthetic.Must(layout.FeaturesOf(c.Views))(t)
+			r := p.plan.Method.Options.(*options.Options).LocalRank
+			b := ppca.Block{Features: f, N: ppca.LargestCount, Mean: make([]float64, len(f)), Factor: make([]float64, r*len(f)), Diag: make([]float64, len(f))}
+			add(options.TaskFit, 1+(r+2)*len(f), message.PackBlock(&b))
 		}
 		for _, kind := range []string{options.TaskFit, options.TaskAssess} {
 			request := synthetic.Must(p.halves["site-0"].(*halves.Site).Request(kind))(t)
 			declared := request.Contents[0].Values
-			if scale := most / float64(len(seen)); float64(numbers)*scale > float64(declared) || float64(bytes)*scale > 18*float64(declared) {
-				t.Errorf("%d views, %s: %v patterns take %.0f numbers and %.0f bytes, and %d numbers were declared", views, kind, most, float64(numbers)*scale, float64(bytes)*scale, declared)
+			if kind == options.TaskFit {
+				declared += request.Contents[1].Values + request.Contents[2].Values
+			}
+			scale := most / float64(len(seen))
+			if numbers, bytes := float64(by[kind].numbers)*scale, float64(by[kind].bytes)*scale; numbers > 1.02*float64(declared) || bytes > 18*float64(declared) {
+				t.Errorf("%d views, %s: %v patterns take %.0f numbers and %.0f bytes, and %d numbers were declared", views, kind, most, numbers, bytes, declared)
 			}
 		}
 	}

@@ -32,7 +32,7 @@ func (Method) Describe(p *study.Plan) string {
 		}
 		return text + "."
 	case o.Rounds == 0:
-		return text + " Each site fits the model to its own subjects once and sends the model's numbers, which the coordinator joins."
+		return text + " Each site describes its own subjects once, by a few numbers for each set of views that they have, to which the coordinator fits the model."
 	}
-	return text + fmt.Sprintf(" Each site fits the model to its own subjects once and sends the model's numbers, which the coordinator joins; at most %d more rounds find how sites differ.", o.Rounds)
+	return text + fmt.Sprintf(" Each site describes its own subjects once, by a few numbers for each set of views that they have, to which the coordinator fits the model; at most %d more rounds find how sites differ.", o.Rounds)
 }

@@ -127,8 +127,8 @@ func hostileAnswer(t testing.TB, r *rand.Rand, said method.Contribution) (method
 		t.Fatal(err)
 	}
 	target := reflect.ValueOf(answer).Elem()
-	if fit, ok := answer.(*federated.FitAnswer); ok && fit.Params != nil && r.IntN(3) > 0 {
-		target = reflect.ValueOf(fit.Params).Elem()
+	if fit, ok := answer.(*federated.FitAnswer); ok && r.IntN(3) > 0 {
+		target = reflect.ValueOf(&fit.Blocks[r.IntN(len(fit.Blocks))]).Elem()
 	}
 	for range []int{1, 1, 1, 2, 4}[r.IntN(5)] {
 		hostile(r, target)

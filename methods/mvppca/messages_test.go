@@ -243,29 +243,37 @@ func TestLiesWithoutAnExcuse(t *testing.T) {
 	lie(options.TaskScale, func(a any) { a.(*rows.FeatureSums).A[0] = -1e40 })
 	lie(options.TaskScale, func(a any) { a.(*rows.FeatureSums).B[0] = 1e100 })
 	lie(options.TaskScale, func(a any) { a.(*rows.FeatureSums).N[0] = 0 })
-	lie(options.TaskFit, func(a any) { a.(*federated.FitAnswer).Patterns = nil })
-	lie(options.TaskFit, func(a any) { s := a.(*federated.FitAnswer); s.Patterns = append(s.Patterns, s.Patterns[0]) })
-	lie(options.TaskFit, func(a any) { a.(*federated.FitAnswer).Patterns[0].Share = 1e-9 })
-	lie(options.TaskFit, func(a any) { a.(*federated.FitAnswer).Patterns[0].Subjects = 1 << 40 })
-	lie(options.TaskFit, func(a any) {
-		if s := a.(*federated.FitAnswer); s.Params != nil {
-			s.Params.Mu[0] = 1e40
+	block := func(change func(b *message.Block)) {
+		lie(options.TaskFit, func(a any) { change(&a.(*federated.FitAnswer).Blocks[0]) })
+	}
+	lie(options.TaskFit, func(a any) { a.(*federated.FitAnswer).Blocks = nil })
+	lie(options.TaskFit, func(a any) { s := a.(*federated.FitAnswer); s.Blocks = append(s.Blocks, s.Blocks[0]) })
+	block(func(b *message.Block) { b.N = 1 << 40 })
+	block(func(b *message.Block) { b.N = -20 })
+	block(func(b *message.Block) { b.N = 1.5 })
+	block(func(b *message.Block) { b.Runs = [][2]int{{1, 1}} })
+	block(func(b *message.Block) { b.Runs = [][2]int{{70, 71}} })
+	block(func(b *message.Block) { b.Mean[0] = 1e40 })
+	block(func(b *message.Block) { b.Mean = b.Mean[1:] })
+	block(func(b *message.Block) {
+		if len(b.Scatter) > 0 {
+			b.Scatter[0] = -1
 		} else {
-			s.Moments[0].Mean[0] = 1e40
+			b.Diag[0] = -1
 		}
 	})
-	lie(options.TaskFit, func(a any) {
-		if s := a.(*federated.FitAnswer); s.Params != nil {
-			s.Params.Noise[0] = 1e-95
+	block(func(b *message.Block) {
+		if len(b.Scatter) > 0 {
+			b.Factor = wire.Matrix{Rows: 1, Cols: b.Factor.Cols, Data: make(wire.Vector, b.Factor.Cols)}
 		} else {
-			s.Moments[0].Scatter[0] = -1
+			b.Factor.Data[0] = 1e40
 		}
 	})
-	lie(options.TaskFit, func(a any) {
-		if s := a.(*federated.FitAnswer); s.Params != nil {
-			s.Params.W.Data[0] = 1e40
-		} else {
-			s.Moments[0].N = 1.5
+	block(func(b *message.Block) {
+		if len(b.Scatter) > 0 {
+			b.Scatter = b.Scatter[1:]
+		} else { // of more factors than the plan has
+			b.Factor = wire.Matrix{Rows: 40, Cols: b.Factor.Cols, Data: make(wire.Vector, 40*b.Factor.Cols)}
 		}
 	})
 	lie(options.TaskRefine, func(a any) { a.(*federated.RefineAnswer).Y.Data[0] = -1e40 })
@@ -275,11 +283,6 @@ func TestLiesWithoutAnExcuse(t *testing.T) {
 	lie(options.TaskRefine, func(a any) { a.(*federated.RefineAnswer).Subjects = 20.5 })
 	lie(options.TaskRefine, func(a any) { a.(*federated.RefineAnswer).Cells[0] += 0.5 })
 	lie(options.TaskRefine, func(a any) { a.(*federated.RefineAnswer).R[0] = 1e90 })
-	lie(options.TaskFit, func(a any) { a.(*federated.FitAnswer).Patterns[0].Subjects = -20 })
-	lie(options.TaskFit, func(a any) { a.(*federated.FitAnswer).Patterns[0].Views = []int{1, 0} })
-	lie(options.TaskFit, func(a any) { a.(*federated.FitAnswer).Patterns[0].Views = []int{7} })
-	lie(options.TaskFit, func(a any) { a.(*federated.FitAnswer).Patterns[0].Share = 1.01 })
-	lie(options.TaskFit, func(a any) { a.(*federated.FitAnswer).Params, a.(*federated.FitAnswer).Moments = nil, nil })
 	lie(options.TaskRefine, func(a any) { a.(*federated.RefineAnswer).Subjects = 0 })
 	lie(options.TaskRefine, func(a any) { a.(*federated.RefineAnswer).Class[0] = 99 })
 	lie(options.TaskRefine, func(a any) { a.(*federated.RefineAnswer).LogLik = math.Inf(-1) })

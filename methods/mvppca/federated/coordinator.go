@@ -15,6 +15,7 @@ import (
 	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/pictures"
 	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/ppca/hierarchical"
 	"parley/methods/mvppca/use"
 )
 
@@ -70,7 +71,7 @@ func (c way) Advance(s *halves.State) ([]method.Task, method.Info, error) {
 func (c way) Receive(a method.Contribution) ([]byte, error) {
 	switch a.Kind {
 	case options.TaskFit:
-		return halves.Received(a, func(x *FitAnswer) error { return x.check(c.Layout) })
+		return halves.Received(a, func(x *FitAnswer) error { return x.check(c.Setup) })
 	case options.TaskRefine:
 		return halves.Received(a, func(x *RefineAnswer) error { return x.check(c.Setup) })
 	}
@@ -95,14 +96,17 @@ func (c way) Result(s *halves.State, m *use.Model, files []method.File) (*method
 func (c way) oneShot(s *halves.State) ([]method.Task, method.Info, error) {
 	var blocks []ppca.Block
 	_, _, err := halves.Answers(c.Common, s, func(site string, a *FitAnswer) error {
-		own, err := a.blocks(c.Layout)
+		own, err := a.blocks(c.Setup)
 		blocks = append(blocks, own...)
 		return err
 	})
 	if err != nil {
 		return nil, nil, err
 	}
-	fit, err := ppca.Fit(c.Layout, blocks, c.Options.Latent, nil, ppca.FitOptions{})
+	if len(blocks) == 0 {
+		return nil, nil, fmt.Errorf("no site has %d subjects with the same views, of whom the plan's minimum lets it speak\n  hint: a smaller minimum, or larger sites", c.Options.Minimum)
+	}
+	fit, err := ppca.Fit(c.Layout, ppca.Merge(blocks), c.Options.Latent, nil, ppca.FitOptions{})
 	if err != nil {
 		return nil, nil, fmt.Errorf("fitting one model to all sites: %w", err)
 	}
@@ -116,7 +120,7 @@ func (c way) oneShot(s *halves.State) ([]method.Task, method.Info, error) {
 	s.Model = message.PackPrior(c.Layout, model)
 	own(s).OneShot = &oneShot{Params: s.Model.Params, Trace: fit.Trace, Converged: fit.Converged}
 	s.Trace = append(s.Trace, message.Point{})
-	info := method.Info{"iterations": float64(fit.Iterations), "log-likelihood per subject of the pseudo-data": fit.LogLik / fit.Subjects}
+	info := method.Info{"iterations": float64(fit.Iterations), "log-likelihood per subject of what the sites said": fit.LogLik / fit.Subjects}
 	if c.Options.Rounds == 0 {
 		tasks, err := c.Assess(s)
 		return tasks, info, err
@@ -136,7 +140,7 @@ const settledAfter = 3
 
 // refine folds a hierarchical round.
 func (c way) refine(s *halves.State) ([]method.Task, method.Info, error) {
-	var messages []ppca.SiteMessage
+	var messages []hierarchical.Message
 	logLik, subjects := 0.0, 0.0
 	sites, _, err := halves.Answers(c.Common, s, func(_ string, a *RefineAnswer) error {
 		m, err := a.message(c.Layout)
@@ -150,7 +154,7 @@ func (c way) refine(s *halves.State) ([]method.Task, method.Info, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	model, states, err := ppca.Pool(c.Layout, messages)
+	model, states, err := hierarchical.Pool(c.Layout, messages)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -1,13 +1,14 @@
 package federated
 
 import (
-	"errors"
 	"fmt"
+	"slices"
 
 	"parley/internal/wire"
 	"parley/methods/mvppca/message"
 	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/ppca/hierarchical"
 )
 
 // FitTask asks for the one shot.
@@ -15,48 +16,35 @@ type FitTask struct {
 	Scale message.Scale `cbor:"scale"`
 }
 
-// FitAnswer is a site's own fit, or its moments where they are smaller.
+// FitAnswer is what a site says of its subjects: a block for each set of views that they
+// have, as [ppca.Condense] makes them.
 type FitAnswer struct {
-	Patterns []message.Pattern `cbor:"patterns"`
-	Params   *message.Params   `cbor:"params"`
-	Moments  []message.Moments `cbor:"moments"`
+	Blocks []message.Block `cbor:"blocks"`
 }
 
-func (a *FitAnswer) check(l ppca.Layout) error {
-	_, err := a.blocks(l)
+func (a *FitAnswer) check(set options.Setup) error {
+	_, err := a.blocks(set)
 	return err
 }
 
-// blocks turns a site's answer into data for the coordinator's fit.
-func (a *FitAnswer) blocks(l ppca.Layout) ([]ppca.Block, error) {
-	patterns, err := message.UnpackPatterns(a.Patterns, l)
-	if err != nil {
-		return nil, err
+// blocks returns them as data for the coordinator's fit.
+func (a *FitAnswer) blocks(set options.Setup) (blocks []ppca.Block, err error) {
+	if len(a.Blocks) == 0 && set.Options.Minimum <= 1 {
+		return nil, fmt.Errorf("it says nothing of any subject")
 	}
-	if a.Params == nil && len(a.Moments) == 0 {
-		return nil, fmt.Errorf("it holds neither parameters nor moments")
+	if len(a.Blocks) > ppca.LargestPatterns {
+		return nil, fmt.Errorf("%d sets of views, want at most %d", len(a.Blocks), ppca.LargestPatterns)
 	}
-	if a.Params != nil {
-		if len(a.Moments) > 0 {
-			return nil, fmt.Errorf("it holds both parameters and moments")
-		}
-		p, err := a.Params.Unpack(l)
+	for i := range a.Blocks {
+		b, err := a.Blocks[i].Unpack(set.Layout)
 		if err != nil {
 			return nil, err
 		}
-		if err := p.Measured(l); err != nil {
-			return nil, err
+		if rows := len(b.Factor) / len(b.Features); rows > set.Options.LocalRank {
+			return nil, fmt.Errorf("a block of %d factors, and the plan has at most %d", rows, set.Options.LocalRank)
 		}
-		return ppca.PseudoBlocks(l, p, patterns)
-	}
-	var blocks []ppca.Block
-	for i := range a.Moments {
-		b, err := a.Moments[i].Unpack(l)
-		if err != nil {
-			return nil, err
-		}
-		if err := errors.Join(b.Measured(), b.MakePossible()); err != nil {
-			return nil, err
+		if i > 0 && slices.Compare(set.Layout.ViewsOf(blocks[i-1].Features), set.Layout.ViewsOf(b.Features)) >= 0 {
+			return nil, fmt.Errorf("block %d: its views do not follow those of the one before", i)
 		}
 		blocks = append(blocks, *b)
 	}
@@ -94,7 +82,7 @@ type RefineAnswer struct {
 	LogLik   float64     `cbor:"log_lik"`
 }
 
-func (a *RefineAnswer) message(l ppca.Layout) (*ppca.SiteMessage, error) {
+func (a *RefineAnswer) message(l ppca.Layout) (*hierarchical.Message, error) {
 	described, err := message.Features(a.Runs, l)
 	if err != nil {
 		return nil, err
@@ -102,7 +90,7 @@ func (a *RefineAnswer) message(l ppca.Layout) (*ppca.SiteMessage, error) {
 	if err := ppca.Finite("log-likelihood", []float64{a.LogLik}); err != nil {
 		return nil, err
 	}
-	m := &ppca.SiteMessage{
+	m := &hierarchical.Message{
 		Features: described, Rank: a.Y.Cols - 1, Y: a.Y.Data, Class: a.Class, R: a.R,
 		Noise: a.Noise, SS: a.SS, Cells: a.Cells, Spent: a.Spent, Subjects: a.Subjects, Nu: a.Nu, Xi: a.Xi,
 	}

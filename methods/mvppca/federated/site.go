@@ -11,6 +11,7 @@ import (
 	"parley/methods/mvppca/message"
 	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/ppca/hierarchical"
 	"parley/methods/mvppca/rows"
 	"parley/privacy"
 )
@@ -28,9 +29,11 @@ func (h siteWay) Request(kind string) (privacy.Request, error) {
 	var r halves.Contents
 	switch kind {
 	case options.TaskFit:
-		r.Say((2+k)<<min(k, 16), "number of subjects and share of cells observed, per pattern of present views")
-		r.Say(d+2, "which features these are of")
-		r.Say(d*(h.Options.LocalRank+1)+g, "loadings, means and noise variances of the site's own model, or mean and scatter matrix where these are fewer numbers")
+		r.PatternMinimum = h.Options.Minimum
+		sets := 1 << min(k, 16) // of views, each in half of them
+		r.Say(2*sets, "number of subjects, for each set of views that subjects have")
+		r.Say((d+2)*sets/2+1, "which features these have")
+		r.Say(d*(h.Options.LocalRank+2)*max(sets/2, 1), "means, variances and loadings of a factor analysis of each set; mean and scatter matrix where these are fewer numbers or the subjects few: of one subject, the subject's values")
 	case options.TaskRefine:
 		r.Say(d*(q+1)+q*(q+1)+4*g, "regression of the features on the factors; mean and covariance of the factors; noise variances, residual sums of squares, counts of values and degrees of freedom")
 		r.Say(d*(q+1)*(q+1), "second moments of the factors, for each set of features that the same subjects have")
@@ -51,32 +54,20 @@ func (h siteWay) Run(ctx context.Context, t method.Task, s *privacy.Session, hal
 	})
 }
 
-// fit is the site's part of the one shot: its own maximum likelihood, to a
-// local rank that keeps what the global rank would lose.
+// fit is the site's part of the one shot.
 func (h siteWay) fit(ctx context.Context, t *FitTask, sums *rows.Sums) (*FitAnswer, error) {
 	blocks, _, err := sums.Scaled(h.Setup, &t.Scale)
 	if err != nil {
 		return nil, err
 	}
-	answer := &FitAnswer{Patterns: message.PackPatterns(sums.Patterns)}
-	features := ppca.Observed(h.Layout, blocks)
-	subjects := 0.0
-	for _, p := range sums.Patterns {
-		subjects += p.Subjects
-	}
-	rank := min(h.Options.LocalRank, ppca.LocalRank(h.Options.LocalRank, len(features), subjects))
-	if ppca.PreferMoments(blocks, rank) {
-		for _, b := range ppca.Moments(blocks...) {
-			answer.Moments = append(answer.Moments, message.PackMoments(&b))
-		}
-		return answer, nil
-	}
-	own, err := ppca.Fit(h.Layout, blocks, rank, nil, ppca.FitOptions{Tol: 1e-6, Stop: ctx.Err})
+	condensed, err := ppca.Condense(h.Layout, blocks, h.Options.LocalRank, h.Options.Minimum, ppca.FitOptions{Tol: 1e-6, Stop: ctx.Err})
 	if err != nil {
-		return nil, fmt.Errorf("fitting the site's own model: %w", err)
+		return nil, fmt.Errorf("fitting the site's own subjects: %w", err)
 	}
-	packed := message.PackParams(h.Layout, &own.Params)
-	answer.Params = &packed
+	answer := new(FitAnswer)
+	for i := range condensed {
+		answer.Blocks = append(answer.Blocks, message.PackBlock(&condensed[i]))
+	}
 	return answer, nil
 }
 
@@ -93,15 +84,15 @@ func (h siteWay) refine(ctx context.Context, t *RefineTask, sums *rows.Sums) (*R
 	if err := h.CheckRank(prior.Rank); err != nil {
 		return nil, err
 	}
-	var start *ppca.SiteState
+	var start *hierarchical.State
 	if t.Start != nil {
 		p, err := t.Start.Params.Unpack(h.Layout)
 		if err != nil {
 			return nil, err
 		}
-		start = &ppca.SiteState{Params: *p, Nu: t.Start.Nu, Xi: t.Start.Xi}
+		start = &hierarchical.State{Params: *p, Nu: t.Start.Nu, Xi: t.Start.Xi}
 	}
-	round, err := ppca.NewHierarchical(h.Layout, blocks, prior, start)
+	round, err := hierarchical.NewSite(h.Layout, blocks, prior, start)
 	if err != nil {
 		return nil, err
 	}
@@ -134,5 +125,5 @@ func OneShot(ctx context.Context, set options.Setup, scale *ppca.Scale, sums *ro
 	if err != nil {
 		return nil, err
 	}
-	return answer.blocks(set.Layout)
+	return answer.blocks(set)
 }

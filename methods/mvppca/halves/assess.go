@@ -12,6 +12,7 @@ import (
 	"parley/methods/mvppca/message"
 	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/ppca/leftout"
 	"parley/methods/mvppca/rows"
 	"parley/methods/mvppca/use"
 )
@@ -92,9 +93,9 @@ func (h *Site) assess(ctx context.Context, t *message.AssessTask, sums *rows.Sum
 		Patterns: message.PackPatterns(sums.Patterns), LogLik: logLik, Cells: x.Cells, Total: x.Total,
 		Residual: wire.Matrix{Rows: x.Views, Cols: q + 1, Data: x.Residual},
 		AbsError: make(wire.Vector, x.Views), Mean: make(wire.Vector, q), Cov: make(wire.Vector, q*q),
-		FeatureTotal: x.FeatureTotal, FeatureResidual: x.FeatureResidual, LeftOut: ppca.NewLeftOutSums(x.Views),
+		FeatureTotal: x.FeatureTotal, FeatureResidual: x.FeatureResidual, LeftOut: leftout.NewSums(x.Views),
 	}
-	others := ppca.NewLeaveOut(h.Layout, model)
+	others := leftout.New(h.Layout, model)
 	rng := Draws(h.Plan.Seed, h.name, 0)
 	predictor, err := ppca.NewPredictor(h.Layout, model)
 	if err != nil {

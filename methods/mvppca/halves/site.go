@@ -11,7 +11,7 @@ import (
 	"parley/method/rounds"
 	"parley/methods/mvppca/message"
 	"parley/methods/mvppca/options"
-	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/ppca/leftout"
 	"parley/methods/mvppca/rows"
 	"parley/privacy"
 )
@@ -93,7 +93,7 @@ func (h *Site) Request(kind string) (privacy.Request, error) {
 		r.Say((2+k)<<min(k, 16), "number of subjects and share of cells observed, per pattern of present views")
 		r.Say(k*(q+4), "sums of squares and of absolute errors, total and unexplained, per view and factor")
 		r.Say(2*d, "sums of squares, total and unexplained, per feature")
-		r.Say(ppca.LeftOutValues(k), "for each view, predicted from the subjects' other views: sums of squared errors, and histograms of values, of imputed values and of where values fall in their predictions")
+		r.Say(leftout.Values(k), "for each view, predicted from the subjects' other views: sums of squared errors, and histograms of values, of imputed values and of where values fall in their predictions")
 		r.Say(q*(q+1), "mean and covariance of the factors")
 		r.Say(1, "log-likelihood of the site's subjects")
 	default:

@@ -2,6 +2,7 @@
 // factors and what is solved with them, and symmetric eigenvalues. A matrix of n
 // columns is stored by rows at a stride ld ≥ n. The routines work in place, at the
 // stride of thin matrices, and allocate nothing; failure is an ok that is false.
+// [Leading] is for matrices that are not small, and allocates its workspace.
 package linalg
 
 import (
@@ -62,14 +63,51 @@ func CholSolve(l []float64, n, ld int, x []float64) {
 	}
 }
 
+// CholSolveRows replaces each of some rows, n numbers at a stride, by a⁻¹ times the row,
+// to the last bit as [CholSolve] does. Four rows go side by side, since one is a
+// chain of operations that wait for each other.
+func CholSolveRows(l []float64, n, ld int, x []float64, stride, rows int) {
+	for ; rows >= 4; rows-- {
+		x0, x1, x2, x3 := x[:n], x[stride:][:n], x[2*stride:][:n], x[3*stride:][:n]
+		for i := range n {
+			s0, s1, s2, s3 := x0[i], x1[i], x2[i], x3[i]
+			row := l[i*ld:][:i+1]
+			for k, y := range row[:i] {
+				s0 -= y * x0[k]
+				s1 -= y * x1[k]
+				s2 -= y * x2[k]
+				s3 -= y * x3[k]
+			}
+			y := row[i]
+			x0[i], x1[i], x2[i], x3[i] = s0*y, s1*y, s2*y, s3*y
+		}
+		for i := n - 1; i >= 0; i-- {
+			s0, s1, s2, s3 := x0[i], x1[i], x2[i], x3[i]
+			for k := i + 1; k < n; k++ {
+				y := l[k*ld+i]
+				s0 -= y * x0[k]
+				s1 -= y * x1[k]
+				s2 -= y * x2[k]
+				s3 -= y * x3[k]
+			}
+			y := l[i*ld+i]
+			x0[i], x1[i], x2[i], x3[i] = s0*y, s1*y, s2*y, s3*y
+		}
+		x, rows = x[min(4*stride, len(x)):], rows-3
+	}
+	for r := range rows {
+		CholSolve(l, n, ld, x[r*stride:])
+	}
+}
+
 // CholInverse writes a⁻¹, symmetric to the last bit, given the factor of a.
 func CholInverse(dst, l []float64, n, ld int) {
 	for i := range n {
 		row := dst[i*ld:][:n]
 		clear(row)
 		row[i] = 1
-		CholSolve(l, n, ld, row)
 	}
+	CholSolveRows(l, n, ld, dst, ld, n)
 	Symmetrise(dst, n, ld)
 }
 
@@ -125,10 +163,12 @@ type Eigen struct {
 	Values  []float64 // ascending
 	work    []float64
 	matrix  blas64.Symmetric
+
+	power, scaled []float64 // n: scratch of Power
 }
 
 func NewEigen(n int) *Eigen {
-	e := &Eigen{n: n, Vectors: make([]float64, n*n), Values: make([]float64, n)}
+	e := &Eigen{n: n, Vectors: make([]float64, n*n), Values: make([]float64, n), power: make([]float64, n), scaled: make([]float64, n)}
 	e.matrix = blas64.Symmetric{Uplo: blas.Upper, N: n, Stride: n, Data: e.Vectors}
 	size := make([]float64, 1)
 	lapack64.Syev(lapack.EVCompute, e.matrix, e.Values, size, -1)
@@ -151,11 +191,17 @@ func (e *Eigen) Power(dst []float64, ld int, p float64) bool {
 		return false
 	}
 	n := e.n
+	for k, v := range e.Values {
+		e.power[k] = math.Pow(v, p)
+	}
 	for i := range n {
+		for k, v := range e.power {
+			e.scaled[k] = e.Vectors[i*n+k] * v
+		}
 		for j := range i + 1 {
 			s := 0.0
-			for k, v := range e.Values {
-				s += e.Vectors[i*n+k] * math.Pow(v, p) * e.Vectors[j*n+k]
+			for k, v := range e.Vectors[j*n:][:n] {
+				s += e.scaled[k] * v
 			}
 			dst[i*ld+j], dst[j*ld+i] = s, s
 		}

@@ -8,6 +8,7 @@ import (
 
 	"parley/internal/wire"
 	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/ppca/leftout"
 )
 
 // AssessTask asks how well the finished model describes a site.
@@ -29,9 +30,9 @@ type Assessment struct {
 	Mean     wire.Vector `cbor:"mean"`      // of the subjects' factors: q
 	Cov      wire.Vector `cbor:"cov"`       // and their covariance: q × q by rows
 	// Sums of squares of each feature, as Total and the last column of Residual.
-	FeatureTotal    wire.Vector       `cbor:"feature_total"`
-	FeatureResidual wire.Vector       `cbor:"feature_residual"`
-	LeftOut         *ppca.LeftOutSums `cbor:"left_out"`
+	FeatureTotal    wire.Vector   `cbor:"feature_total"`
+	FeatureResidual wire.Vector   `cbor:"feature_residual"`
+	LeftOut         *leftout.Sums `cbor:"left_out"`
 }
 
 // Check refuses what no site could say of a model of q factors.

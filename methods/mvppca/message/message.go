@@ -5,6 +5,7 @@
 package message
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -136,42 +137,58 @@ func UnpackPatterns(m []Pattern, l ppca.Layout) (patterns []ppca.Pattern, err er
 	return patterns, nil
 }
 
-// Moments is a dense block as it travels: what a site sends instead of
-// parameters where that is smaller.
-type Moments struct {
+// Block is a [ppca.Block] as it travels: its scatter matrix, or factors of it and what they
+// leave of its diagonal.
+type Block struct {
 	Runs    [][2]int    `cbor:"runs"`
 	N       float64     `cbor:"n"`
 	Mean    wire.Vector `cbor:"mean"`
-	Scatter wire.Vector `cbor:"scatter"` // upper triangle by rows
+	Scatter wire.Vector `cbor:"scatter"` // p(p+1)/2: upper triangle by rows
+	Factor  wire.Matrix `cbor:"factor"`  // r × p
+	Diag    wire.Vector `cbor:"diag"`    // p, or none
 }
 
-func PackMoments(b *ppca.Block) Moments {
-	m := Moments{Runs: Runs(b.Features), N: b.N, Mean: b.Mean}
+func PackBlock(b *ppca.Block) Block {
 	p := len(b.Features)
-	for i := range p {
-		m.Scatter = append(m.Scatter, b.Scatter[i*p+i:(i+1)*p]...)
+	m := Block{Runs: Runs(b.Features), N: b.N, Mean: b.Mean, Factor: wire.Matrix{Rows: len(b.Factor) / p, Cols: p, Data: b.Factor}, Diag: b.Diag}
+	if b.Scatter != nil {
+		for i := range p {
+			m.Scatter = append(m.Scatter, b.Scatter[i*p+i:(i+1)*p]...)
+		}
 	}
 	return m
 }
 
-func (m *Moments) Unpack(l ppca.Layout) (*ppca.Block, error) {
+// Unpack is the inverse of PackBlock. What it returns is what subjects can have.
+func (m *Block) Unpack(l ppca.Layout) (*ppca.Block, error) {
 	features, err := Features(m.Runs, l)
 	if err != nil {
 		return nil, err
 	}
 	p := len(features)
-	if len(m.Scatter) != p*(p+1)/2 {
-		return nil, fmt.Errorf("moments: %d numbers for the scatter of %d features", len(m.Scatter), p)
-	}
-	b := &ppca.Block{Features: features, N: m.N, Mean: m.Mean, Scatter: make([]float64, p*p)}
-	at := 0
-	for i := range p {
-		for j := i; j < p; j++ {
-			b.Scatter[i*p+j], b.Scatter[j*p+i] = m.Scatter[at], m.Scatter[at]
-			at++
+	b := &ppca.Block{Features: features, N: m.N, Mean: m.Mean, Factor: m.Factor.Data, Diag: m.Diag}
+	switch {
+	case m.Factor.Cols != p:
+		return nil, fmt.Errorf("block: factors of %d features, not %d", m.Factor.Cols, p)
+	case len(m.Scatter) > 0:
+		if len(m.Scatter) != p*(p+1)/2 || len(m.Factor.Data) > 0 || len(m.Diag) > 0 {
+			return nil, fmt.Errorf("block: %d numbers for the scatter of %d features, or factors beside them", len(m.Scatter), p)
 		}
+		b.Factor, b.Diag, b.Scatter = nil, nil, make([]float64, p*p)
+		at := 0
+		for i := range p {
+			for j := i; j < p; j++ {
+				b.Scatter[i*p+j], b.Scatter[j*p+i] = m.Scatter[at], m.Scatter[at]
+				at++
+			}
+		}
+	case len(m.Diag) == 0:
+		b.Diag = nil
 	}
-	return b, b.Check(l)
+	if err := b.Check(l); err != nil {
+		return nil, err
+	}
+	return b, errors.Join(b.Measured(), b.MakePossible())
 }
 
 // Runs writes ascending features as half-open ranges.

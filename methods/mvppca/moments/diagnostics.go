@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/ppca/leftout"
 	"parley/privacy"
 	"parley/privacy/account"
 )
@@ -86,7 +87,7 @@ func DiagnosticsSum(l ppca.Layout) privacy.Sum {
 type Checker struct {
 	layout   ppca.Layout
 	scale    *ppca.Scale // to parts of the ranges
-	others   *ppca.LeaveOut
+	others   *leftout.Predictor
 	doubt    []float64
 	limit    []float64 // E, per view
 	spread   []float64 // V, per view
@@ -109,7 +110,7 @@ func NewChecker(l ppca.Layout, scale *ppca.Scale, p *ppca.Params, doubt []float6
 	if err := predictor.Widen(doubt); err != nil {
 		return nil, err
 	}
-	c := &Checker{layout: l, scale: scale, others: ppca.NewLeaveOut(l, p), doubt: doubt}
+	c := &Checker{layout: l, scale: scale, others: leftout.New(l, p), doubt: doubt}
 	if len(doubt) == 0 {
 		c.doubt = make([]float64, l.Features())
 	}

@@ -46,7 +46,8 @@ type Options struct {
 	Rounds     int    `json:"rounds"`     // hierarchical rounds (3; 0 stops after the one shot), or published rounds (100)
 	Iterations int    `json:"iterations"` // at each site in each round (20, or 15 as published)
 
-	LocalRank int      `json:"local_rank,omitempty"` // federated: factors of each site's own fit (2q); capped by what its data carry
+	LocalRank int      `json:"local_rank,omitempty"` // federated: factors of each site's own fit (4q); fewer where its subjects carry fewer
+	Minimum   int      `json:"minimum,omitempty"`    // federated: subjects of a set of views that a site says something of in the one shot (any number)
 	Tolerance *float64 `json:"tolerance,omitempty"`  // federated: rounds after the third stop when the log-likelihood per subject gains less (0.01)
 
 	Published *PublishedOptions `json:"published,omitempty"`
@@ -85,6 +86,10 @@ type SiteIterations struct {
 	Iterations int    `json:"iterations"`
 }
 
+// LocalRank is the default number of factors of a site's own fit: what a fit of q factors
+// to all sites loses by it is hundredths of a nat, and thousandths with noise per feature.
+func LocalRank(q int) int { return 4 * q }
+
 func Defaults() *Options {
 	return &Options{Variant: federatedVariant, Scaling: ScaleStandard, Noise: "view"}
 }
@@ -108,7 +113,7 @@ func (o *Options) fillVariant(p *study.Plan, missing func(key string) bool) {
 	if o.Variant != PublishedVariant {
 		set("rounds", &o.Rounds, 3)
 		set("iterations", &o.Iterations, 20)
-		set("local_rank", &o.LocalRank, 2*o.Latent)
+		set("local_rank", &o.LocalRank, LocalRank(o.Latent))
 		if missing("tolerance") {
 			gain := 0.01
 			o.Tolerance = &gain
@@ -200,6 +205,7 @@ func (o *Options) Check(p *study.Plan, report study.Report) {
 		return
 	}
 	report.AtLeast("rounds", o.Rounds, 0)
+	report.AtLeast("minimum", o.Minimum, 0)
 	if o.Latent > 0 { // else its default is wrong too
 		report.AtLeast("local_rank", o.LocalRank, 1)
 	}
@@ -218,6 +224,9 @@ func (o *Options) checkPublished(p *study.Plan, report study.Report) {
 	report.AtLeast("rounds", o.Rounds, 1)
 	if o.Noise == "feature" {
 		report("noise", "the published variant has one noise variance per view", "noise: view, or variant: federated")
+	}
+	if o.Minimum != 0 {
+		report("minimum", "this option belongs to the federated variant", "leave it out")
 	}
 	if o.LocalRank != 0 {
 		report("local_rank", "this option belongs to the federated variant", "leave it out")

@@ -27,8 +27,8 @@ const (
 
 // The first round of [MechanismDifference].
 const (
-	// FirstFromPrior starts at the plan's public prior: every round is private.
-	FirstFromPrior = "prior"
+	// firstFromPrior starts at the plan's public prior: every round is private.
+	firstFromPrior = "prior"
 	// FirstInClear sends each site's parameters of round 1 as they are, which is
 	// how the paper's experiments start: nothing is guaranteed for the study.
 	FirstInClear = "clear"
@@ -57,7 +57,7 @@ type SiteViews struct {
 
 // DifferenceOptions are those of [MechanismDifference].
 type DifferenceOptions struct {
-	FirstRound string       `json:"first_round"`    // FirstFromPrior or FirstInClear
+	FirstRound string       `json:"first_round"`    // firstFromPrior or FirstInClear
 	Mean       GaussianPart `json:"mean"`           // μ of a view, clipped in the l2 norm
 	Loadings   GaussianPart `json:"loadings"`       // W of a view, clipped in the l2 (Frobenius) norm
 	Noise      LaplacePart  `json:"noise_variance"` // σ² of a view, clipped in size
@@ -154,7 +154,7 @@ func (o *Options) fillMechanism(p *study.Plan, missing func(key string) bool) {
 	}
 	d := c.Difference
 	if missing("clipping.difference.first_round") {
-		d.FirstRound = FirstFromPrior
+		d.FirstRound = firstFromPrior
 	}
 	set("difference.mean.constant", &d.Mean.Constant, 1)
 	set("difference.loadings.constant", &d.Loadings.Constant, 1)
@@ -265,13 +265,13 @@ func (c *ClippingOptions) check(mechanism string, p *study.Plan, report study.Re
 
 func (d *DifferenceOptions) check(p *study.Plan, report study.Report) {
 	switch d.FirstRound {
-	case FirstFromPrior:
+	case firstFromPrior:
 	case FirstInClear:
 		if p.Privacy.Total != nil {
 			report("first_round", "in clear breaks any total that a plan promises", "first_round: prior; or privacy.per_release, the published way, instead of a total")
 		}
 	default:
-		report("first_round", fmt.Sprintf("%q is not known", d.FirstRound), FirstFromPrior+", or "+FirstInClear+" to repeat the paper, without any guarantee")
+		report("first_round", fmt.Sprintf("%q is not known", d.FirstRound), firstFromPrior+", or "+FirstInClear+" to repeat the paper, without any guarantee")
 	}
 	report.Positive("mean.constant", d.Mean.Constant)
 	report.Positive("loadings.constant", d.Loadings.Constant)
@@ -351,7 +351,7 @@ func (o *Options) ViewsAt(p *study.Plan, site string) []int {
 // checkStatistics holds the options against one release and no rounds.
 func (o *Options) checkStatistics(p *study.Plan, report study.Report) {
 	report.Absent(fmt.Sprintf("has no meaning for mechanism %q: sites release once, and all fitting is the coordinator's", MechanismStatistics), "leave it out",
-		map[string]bool{"rounds": o.Rounds != 0, "iterations": o.Iterations != 0, "local_rank": o.LocalRank != 0, "tolerance": o.Tolerance != nil})
+		map[string]bool{"rounds": o.Rounds != 0, "iterations": o.Iterations != 0, "local_rank": o.LocalRank != 0, "minimum": o.Minimum != 0, "tolerance": o.Tolerance != nil})
 	if o.Scaling == ScaleNone {
 		report("scaling", fmt.Sprintf("mechanism %q clips values to their public ranges", MechanismStatistics), "range, with the range of every feature in the plan")
 	}

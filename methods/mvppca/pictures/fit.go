@@ -10,7 +10,7 @@ import (
 	"parley/figure"
 	"parley/methods/mvppca/message"
 	"parley/methods/mvppca/options"
-	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/ppca/leftout"
 )
 
 // imputationSection shows how well each view is predicted from the others
@@ -18,10 +18,10 @@ import (
 func imputationSection(set options.Setup, sites []Site) (figure.Section, bool) {
 	type row struct {
 		name string
-		sums *ppca.LeftOutSums
+		sums *leftout.Sums
 	}
 	var rows []row
-	all := ppca.NewLeftOutSums(set.Layout.Views())
+	all := leftout.NewSums(set.Layout.Views())
 	for _, s := range sites {
 		rows = append(rows, row{s.Name, s.LeftOut})
 		all.Merge(s.LeftOut)
@@ -37,11 +37,11 @@ func imputationSection(set options.Setup, sites []Site) (figure.Section, bool) {
 		Filled: "values", Outline: "if predictions are right"}
 	distribution := figure.Histograms{X: figure.Axis{Label: "standard deviations of the feature from its mean in the study"},
 		Filled: "observed", Outline: "imputed from the other views"}
-	for i := range ppca.CalibrationBins + 1 {
-		calibration.Edges = append(calibration.Edges, float64(i)/ppca.CalibrationBins)
+	for i := range leftout.CalibrationBins + 1 {
+		calibration.Edges = append(calibration.Edges, float64(i)/leftout.CalibrationBins)
 	}
-	for i := range ppca.DistributionBins + 1 {
-		distribution.Edges = append(distribution.Edges, ppca.DistributionEnd*(2*float64(i)/ppca.DistributionBins-1))
+	for i := range leftout.DistributionBins + 1 {
+		distribution.Edges = append(distribution.Edges, leftout.DistributionEnd*(2*float64(i)/leftout.DistributionBins-1))
 	}
 	for _, v := range set.Plan.Views {
 		gain.Columns = append(gain.Columns, v.Name)
@@ -53,11 +53,11 @@ func imputationSection(set options.Setup, sites []Site) (figure.Section, bool) {
 			values[k] = r.sums.Gain(k)
 			var cell, both figure.Histogram
 			if n := r.sums.Cells[k]; n > 0 {
-				cell.Filled = figure.Numbers(r.sums.Calibration.Data[k*ppca.CalibrationBins:][:ppca.CalibrationBins])
-				cell.Outline = slices.Repeat(figure.Numbers{n / ppca.CalibrationBins}, ppca.CalibrationBins)
+				cell.Filled = figure.Numbers(r.sums.Calibration.Data[k*leftout.CalibrationBins:][:leftout.CalibrationBins])
+				cell.Outline = slices.Repeat(figure.Numbers{n / leftout.CalibrationBins}, leftout.CalibrationBins)
 				cell.Note = fmt.Sprintf("90 %% interval: %.0f %%", 100*r.sums.Coverage(k))
-				both.Filled = figure.Numbers(r.sums.Observed.Data[k*ppca.DistributionBins:][:ppca.DistributionBins])
-				both.Outline = figure.Numbers(r.sums.Imputed.Data[k*ppca.DistributionBins:][:ppca.DistributionBins])
+				both.Filled = figure.Numbers(r.sums.Observed.Data[k*leftout.DistributionBins:][:leftout.DistributionBins])
+				both.Outline = figure.Numbers(r.sums.Imputed.Data[k*leftout.DistributionBins:][:leftout.DistributionBins])
 			}
 			calibration.Cells, distribution.Cells = append(calibration.Cells, cell), append(distribution.Cells, both)
 		}

@@ -13,6 +13,7 @@ import (
 	"parley/figure"
 	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/ppca/leftout"
 	"parley/methods/mvppca/use"
 )
 
@@ -21,7 +22,7 @@ import (
 type gallery struct {
 	set      options.Setup
 	scores   *scores
-	others   *ppca.LeaveOut
+	others   *leftout.Predictor
 	subjects int
 	kept     []keptSubject
 	every    int // one subject in so many is kept
@@ -49,7 +50,7 @@ const maxPoints = 3000
 
 // look reads the rows once.
 func look(ctx context.Context, set options.Setup, s *scores, model *ppca.Params) (*gallery, error) {
-	others := ppca.NewLeaveOut(set.Layout, model)
+	others := leftout.New(set.Layout, model)
 	g := &gallery{set: set, scores: s, others: others, every: 1, imputed: make([]imputedFeature, set.Layout.Features())}
 	for _, c := range s.data.Schema().Subject {
 		g.columns = append(g.columns, &use.Covariate{Name: c.Name, Number: use.NewRunning(s.rank), Levels: map[string]*use.Running{}})

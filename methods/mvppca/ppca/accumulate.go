@@ -8,25 +8,6 @@ import (
 	"parley/internal/kernel"
 )
 
-// Scale maps each feature to (x − Shift)·Factor. It is the same at all sites
-// and kept with the model.
-type Scale struct {
-	Shift, Factor []float64 // d each; factors finite and positive
-}
-
-// Check says what is wrong with a scale.
-func (s *Scale) Check(l Layout) error {
-	if d := l.Features(); len(s.Shift) != d || len(s.Factor) != d {
-		return fmt.Errorf("scale: %d shifts and %d factors for %d features", len(s.Shift), len(s.Factor), d)
-	}
-	for j, f := range s.Factor {
-		if !(f >= 1/Largest && f <= Largest) {
-			return fmt.Errorf("scale: factor %v of feature %d is not positive and finite, from %g to %g", f, j, 1/Largest, Largest)
-		}
-	}
-	return Finite("scale", s.Shift)
-}
-
 // Accumulator turns subjects, read one by one, into blocks. It holds one
 // pattern per set of observed features: its rows while they are so few that
 // the rows are cheaper to multiply by than a scatter matrix, and the scatter

@@ -124,13 +124,3 @@ func TestAccumulatorRefusesWhatDoesNotFit(t *testing.T) {
 		}
 	}
 }
-
-func TestMomentsWhereTheyAreSmaller(t *testing.T) {
-	l := synthetic.Shape(t, ppca.NoisePerView, 4, 3)
-	r := rand.New(rand.NewPCG(41, 1))
-	blocks := synthetic.BlocksOf(t, l, synthetic.NewTruth(r, l, 2, 0.5).Subjects(r, 30))
-	// 7 features: 35 moments against 7 (rank + 1) parameters.
-	if ppca.PreferMoments(blocks, 3) || !ppca.PreferMoments(blocks, 4) {
-		t.Error("35 moments are preferred to 28 parameters, or not to 35")
-	}
-}

@@ -2,7 +2,11 @@ package ppca
 
 import (
 	"fmt"
+	"math"
 	"slices"
+
+	"parley/internal/kernel"
+	"parley/methods/mvppca/linalg"
 )
 
 // Block is the sufficient statistics of subjects who share the same observed
@@ -24,16 +28,16 @@ type Block struct {
 	Diag     []float64 // factored form: p, or nil for zero
 }
 
-// rows returns the number of rows of the factor.
-func (b *Block) rows() int { return len(b.Factor) / len(b.Features) }
+// Rows returns the number of rows of the factor.
+func (b *Block) Rows() int { return len(b.Factor) / len(b.Features) }
 
 // Check says what is wrong with a block that came from elsewhere.
 func (b *Block) Check(l Layout) error {
-	if err := l.checkFeatures(b.Features); err != nil {
+	if err := l.CheckFeatures(b.Features); err != nil {
 		return fmt.Errorf("block: %w", err)
 	}
 	p := len(b.Features)
-	if !(b.N >= least && b.N <= Largest) {
+	if !(b.N >= Least && b.N <= Largest) {
 		return fmt.Errorf("block: count %v is not positive and finite", b.N)
 	}
 	if len(b.Mean) != p {
@@ -80,7 +84,7 @@ func (b *Block) Squares(dst []float64) {
 	}
 	clear(dst[:p])
 	copy(dst, b.Diag)
-	for r := range b.rows() {
+	for r := range b.Rows() {
 		for j, x := range b.Factor[r*p:][:p] {
 			dst[j] += x * x
 		}
@@ -94,87 +98,110 @@ func (b *Block) Dense() Block {
 	}
 	p := len(b.Features)
 	s := make([]float64, p*p)
-	for r := range b.rows() {
-		row := b.Factor[r*p:][:p]
-		for i, x := range row {
-			for j := i; j < p; j++ {
-				s[i*p+j] += x * row[j]
-			}
-		}
-	}
-	for i := range p {
-		if b.Diag != nil {
-			s[i*p+i] += b.Diag[i]
-		}
-		for j := range i {
-			s[i*p+j] = s[j*p+i]
-		}
+	addSquare(s, b.Factor, p)
+	for i, x := range b.Diag {
+		s[i*p+i] += x
 	}
 	return Block{Features: b.Features, N: b.N, Mean: b.Mean, Scatter: s}
 }
 
-// Moments returns dense blocks, one per set of observed features and in the
-// canonical order: by features, compared one after the other. Blocks on the
-// same features are merged in the order given.
-func Moments(blocks ...Block) []Block {
-	var out []Block
-	for i := range blocks {
-		b := blocks[i].Dense()
-		at, found := slices.BinarySearchFunc(out, b.Features, func(x Block, f []int) int { return slices.Compare(x.Features, f) })
-		if !found {
-			out = slices.Insert(out, at, b)
-			continue
+// addSquare adds FᵀF to a symmetric p × p matrix, F of p columns. Columns of the
+// result are worked out some at a time, down to the diagonal.
+func addSquare(s, f []float64, p int) {
+	const width = 64
+	rows := len(f) / p
+	ld := kernel.Stride(min(width, p))
+	b, c := make([]float64, rows*ld), make([]float64, p*ld)
+	for from := 0; from < p; from += width {
+		w := min(width, p-from)
+		wide := kernel.Stride(w)
+		clear(b)
+		for r := range rows {
+			copy(b[r*wide:][:w], f[r*p+from:])
 		}
-		out[at] = merge(&out[at], &b)
-	}
-	return out
-}
-
-// merge adds two dense blocks on the same features.
-func merge(a, b *Block) Block {
-	p := len(a.Features)
-	n := a.N + b.N
-	out := Block{Features: a.Features, N: n, Mean: make([]float64, p), Scatter: make([]float64, p*p)}
-	between := a.N * b.N / n
-	for i := range p {
-		di := b.Mean[i] - a.Mean[i]
-		out.Mean[i] = a.Mean[i] + di*b.N/n
-		for j := range i + 1 {
-			s := a.Scatter[i*p+j] + b.Scatter[i*p+j] + between*di*(b.Mean[j]-a.Mean[j])
-			out.Scatter[i*p+j], out.Scatter[j*p+i] = s, s
-		}
-	}
-	return out
-}
-
-// Scaled returns the statistics of the subjects after every value x of
-// feature j has become (x − Shift)·Factor.
-func (b *Block) Scaled(s *Scale) Block {
-	p := len(b.Features)
-	out := Block{Features: b.Features, N: b.N, Mean: make([]float64, p)}
-	for i, j := range b.Features {
-		out.Mean[i] = (b.Mean[i] - s.Shift[j]) * s.Factor[j]
-	}
-	product := func(src []float64, row func(i int) float64) []float64 {
-		if src == nil {
-			return nil
-		}
-		dst := make([]float64, len(src))
-		for i := range len(src) / p {
-			f := row(i)
-			for k, j := range b.Features {
-				dst[i*p+k] = src[i*p+k] * (f * s.Factor[j])
+		m := from + w
+		clear(c[:m*wide])
+		kernel.MulAdd(c, f, 1, p, b, m, rows, w)
+		for i := range m {
+			for j := max(i, from); j < m; j++ {
+				x := s[i*p+j] + c[i*wide+j-from]
+				s[i*p+j], s[j*p+i] = x, x
 			}
 		}
-		return dst
 	}
-	out.Scatter = product(b.Scatter, func(i int) float64 { return s.Factor[b.Features[i]] })
-	out.Factor = product(b.Factor, func(int) float64 { return 1 })
-	if b.Diag != nil {
-		out.Diag = make([]float64, p)
-		for i, j := range b.Features {
-			out.Diag[i] = b.Diag[i] * s.Factor[j] * s.Factor[j]
+}
+
+// Measured holds a site's moments to what values can be.
+func (b *Block) Measured() error {
+	if err := Counts("moments: subjects", []float64{b.N}, LargestCount); err != nil {
+		return err
+	}
+	if err := Within("moments: means", b.Mean, LargestValue); err != nil {
+		return err
+	}
+	if err := Within("moments: scatter", b.Scatter, b.N*LargestValue*LargestValue); err != nil {
+		return err
+	}
+	if err := Within("moments: factors", b.Factor, math.Sqrt(b.N)*LargestValue); err != nil {
+		return err
+	}
+	return Within("moments: rest of the diagonal", b.Diag, b.N*LargestValue*LargestValue)
+}
+
+// MakePossible makes the scatter matrix one that data can have, where more than
+// rounding keeps it from that: a fit to any other may fail. It is judged as
+// correlations, so that units have no part in it.
+func (b *Block) MakePossible() error {
+	if b.Scatter == nil { // FᵀF + diag is always one
+		return nil
+	}
+	p := len(b.Features)
+	root, c := make([]float64, p), make([]float64, p*p)
+	for i := range p {
+		root[i] = math.Sqrt(b.Scatter[i*p+i])
+	}
+	for i := range p {
+		for j := range p {
+			if s := root[i] * root[j]; s > 0 {
+				c[i*p+j] = b.Scatter[i*p+j] / s
+			} else {
+				b.Scatter[i*p+j] = 0 // what does not vary goes with nothing
+			}
 		}
 	}
-	return out
+	if err := Finite("moments: correlations", c); err != nil {
+		return err
+	}
+	const rounding = 1e-6
+	// What rounding alone may have done passes by a factorisation that costs a
+	// fraction of the eigenvalues, and any honest site's scatter matrix does.
+	shifted := slices.Clone(c)
+	for i := range p {
+		shifted[i*p+i] += rounding
+	}
+	if _, ok := linalg.Cholesky(shifted, p, p); ok {
+		return nil
+	}
+	e := linalg.NewEigen(p)
+	if !e.Factorise(c, p) {
+		return fmt.Errorf("moments: the eigenvalues of the scatter matrix did not converge")
+	}
+	if e.Values[0] >= -rounding {
+		return nil
+	}
+	clear(c)
+	for a, x := range e.Values {
+		for i := range p {
+			for j := range p {
+				c[i*p+j] += max(x, 0) * e.Vectors[i*p+a] * e.Vectors[j*p+a]
+			}
+		}
+	}
+	linalg.Symmetrise(c, p, p)
+	for i := range p {
+		for j := range p {
+			b.Scatter[i*p+j] = root[i] * root[j] * c[i*p+j]
+		}
+	}
+	return nil
 }

@@ -17,20 +17,20 @@
 // An [Accumulator] reads subjects one by one and yields one [Block] of sufficient
 // statistics per set of observed features. That one mechanism covers complete sites,
 // sites and subjects that lack views, and single missing cells: the E step is exact for
-// all of them, and its cost does not depend on the number of subjects. The
-// coordinator's stand-ins for sites are blocks too, from [PseudoBlocks].
+// all of them, and its cost does not depend on the number of subjects. What the
+// coordinator has of sites are blocks too, from [Condense].
 //
-// # The one shot, and rounds after it
+// # The one shot
 //
-// Each site fits its own model with [Fit] and [LocalRank] factors, and the coordinator
-// fits one model to the [PseudoBlocks] of all sites with the same routine.
+// Each site makes few numbers of its blocks by [Condense], set of views by set of views,
+// and the coordinator fits one model to what all sites say, added up by [Merge].
 //
-// Rounds after that estimate how sites differ. From a [Weak] prior, each site takes a
-// few steps of [Hierarchical] and sends what its likelihood alone says ([SiteMessage]);
-// [Pool] combines this with the prior.
+// # Other ways to fit
 //
-// # The published iteration
-//
-// [Published] and [PublishedMaster] are the iteration of the paper, exactly, and
-// [ClipDifference] the deterministic part of its private variant.
+// They are packages of their own: hierarchical estimates how sites differ in rounds after
+// the one shot, offsets fits sites whose means differ, relevance says how many factors a
+// model needs. They put their iterations together from an [EStep] on each block of a
+// [Model], [Sums] over the blocks, and [PXEM], which is both with the M step of [Fit].
+// Nobody else needs these. Package leftout says how well a model predicts one view from
+// the others.
 package ppca

@@ -27,13 +27,13 @@ func twoViews(seed uint64, n int) [][][]float64 {
 	return subjects
 }
 
-// Three sites fit their own models; the coordinator fits one model to them.
+// Three sites say what their subjects show; the coordinator fits one model to that.
 func Example() {
 	layout, err := ppca.NewLayout([]int{3, 2}, ppca.NoisePerView)
 	if err != nil {
 		panic(err)
 	}
-	var pseudo []ppca.Block
+	var all []ppca.Block
 	for site := range uint64(3) {
 		a, err := ppca.NewAccumulator(layout, nil)
 		if err != nil {
@@ -45,17 +45,13 @@ func Example() {
 			}
 		}
 		blocks := a.Blocks()
-		local, err := ppca.Fit(layout, blocks, ppca.LocalRank(1, 5, 200), nil, ppca.FitOptions{Tol: 1e-6})
+		said, err := ppca.Condense(layout, blocks, 2, 0, ppca.FitOptions{Tol: 1e-6})
 		if err != nil {
 			panic(err)
 		}
-		stand, err := ppca.PseudoBlocks(layout, &local.Params, ppca.Patterns(layout, blocks))
-		if err != nil {
-			panic(err)
-		}
-		pseudo = append(pseudo, stand...)
+		all = append(all, said...)
 	}
-	fit, err := ppca.Fit(layout, pseudo, 1, nil, ppca.FitOptions{})
+	fit, err := ppca.Fit(layout, ppca.Merge(all), 1, nil, ppca.FitOptions{})
 	if err != nil {
 		panic(err)
 	}

@@ -30,7 +30,7 @@ func NewExplained(l Layout, p *Params, blocks []Block) (*Explained, error) {
 	if err != nil {
 		return nil, err
 	}
-	q, ld, z := p.Rank, e.ld, standard(p.Rank)
+	q, ld := p.Rank, e.ld
 	out := &Explained{
 		Views: l.Views(), Rank: q,
 		Cells: make([]float64, l.Views()), Total: make([]float64, l.Views()), Residual: make([]float64, l.Views()*(q+1)),
@@ -42,27 +42,27 @@ func NewExplained(l Layout, p *Params, blocks []Block) (*Explained, error) {
 	count, dev, sum := make([]float64, l.Features()), make([]float64, l.Features()), make([]float64, l.Features()*q)
 	for n := range blocks {
 		b := &blocks[n]
-		if err := e.run(md, b, z); err != nil {
+		if err := e.Run(md, b, nil); err != nil {
 			return nil, err
 		}
 		for a := range q {
 			for c := range q {
-				means[a*ld+c] = e.ksk[a*ld+c] + b.N*e.x[a]*e.x[c]
+				means[a*ld+c] = e.ksk[a*ld+c] + b.N*e.X[a]*e.X[c]
 			}
 		}
 		for i, j := range b.Features {
-			w, s := e.w[i*ld:][:q], e.stx[i*ld:][:q]
+			w, s := e.w[i*ld:][:q], e.STX[i*ld:][:q]
 			count[j] += b.N
-			dev[j] += b.N * e.delta[i]
+			dev[j] += b.N * e.Delta[i]
 			res := out.Residual[view[j]*(q+1):][:q+1]
-			all := e.square[i] + linalg.Quadratic(means, ld, w, w)
+			all := e.Square[i] + linalg.Quadratic(means, ld, w, w)
 			for a, x := range w {
-				sum[j*q+a] += b.N * e.x[a]
-				res[a] += e.square[i] - 2*x*s[a] + x*x*means[a*ld+a]
+				sum[j*q+a] += b.N * e.X[a]
+				res[a] += e.Square[i] - 2*x*s[a] + x*x*means[a*ld+a]
 				all -= 2 * x * s[a]
 			}
 			out.FeatureResidual[j] += all
-			out.FeatureTotal[j] += e.square[i]
+			out.FeatureTotal[j] += e.Square[i]
 		}
 	}
 	for j, n := range count {
@@ -72,7 +72,7 @@ func NewExplained(l Layout, p *Params, blocks []Block) (*Explained, error) {
 		k := view[j]
 		out.Cells[k] += n
 		res, all := out.Residual[k*(q+1):][:q+1], dev[j]
-		for a, w := range md.w[j*ld:][:q] {
+		for a, w := range md.W[j*ld:][:q] {
 			r := dev[j] - w*sum[j*q+a]
 			res[a] -= r * r / n
 			all -= w * sum[j*q+a]

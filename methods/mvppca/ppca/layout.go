@@ -138,8 +138,8 @@ func (l Layout) ViewsOf(features []int) []int {
 	return views
 }
 
-// checkFeatures says what is wrong with a list of features.
-func (l Layout) checkFeatures(features []int) error {
+// CheckFeatures says what is wrong with a list of features.
+func (l Layout) CheckFeatures(features []int) error {
 	d := l.Features()
 	if len(features) == 0 {
 		return fmt.Errorf("no features")

@@ -3,6 +3,7 @@ package ppca
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"parley/methods/mvppca/linalg"
 )
@@ -17,10 +18,10 @@ const (
 	// LargestValue bounds a value, and everything in a site's answer that is in
 	// the units of values; variances are bounded by its square. It leaves what is
 	// made of the answers of many sites, such as the spread between them, far
-	// within largest. In grams, it is the mass of fifty suns.
+	// within Largest. In grams, it is the mass of fifty suns.
 	LargestValue = 1e35
-	// least bounds every variance from below: with largest, no quotient overflows.
-	least = 1e-100
+	// Least bounds every variance from below: with Largest, no quotient overflows.
+	Least = 1e-100
 	// leastVariance is that of what a site says is a variance of its values.
 	leastVariance = 1e-90
 	// LargestCount bounds the subjects of a site, as the noised sums do.
@@ -55,113 +56,39 @@ func Counts(what string, x []float64, limit float64) error {
 	return nil
 }
 
-// Measured holds what a site says of its parameters to what values can be.
-func (p *Params) Measured(l Layout) error {
-	if err := Within("parameters: loadings", p.W, LargestValue); err != nil {
-		return err
-	}
-	if err := Within("parameters: means", p.Mu, LargestValue); err != nil {
-		return err
-	}
-	for g, used := range p.Groups(l) {
-		if used {
-			if err := variance(p.Noise[g]); err != nil {
-				return fmt.Errorf("parameters: noise group %d: %w", g, err)
-			}
-		}
-	}
-	return nil
-}
-
-// variance holds a variance of values to what it can be.
-func variance(v float64) error {
+// CheckVariance holds a variance of values to what it can be.
+func CheckVariance(v float64) error {
 	if !(v >= leastVariance && v <= LargestValue*LargestValue) {
 		return fmt.Errorf("a variance of %v, want from %g to %g", v, leastVariance, LargestValue*LargestValue)
 	}
 	return nil
 }
 
-// Measured holds a site's moments to what values can be.
-func (b *Block) Measured() error {
-	if err := Counts("moments: subjects", []float64{b.N}, LargestCount); err != nil {
+// CheckFactors checks the law of the factors at a site.
+func CheckFactors(q int, nu, xi []float64) error {
+	if len(nu) != q || len(xi) != q*q {
+		return fmt.Errorf("the factors have %d means and %d covariances for rank %d", len(nu), len(xi), q)
+	}
+	if err := Finite("mean of the factors", nu); err != nil {
 		return err
 	}
-	if err := Within("moments: means", b.Mean, LargestValue); err != nil {
-		return err
-	}
-	if err := Within("moments: scatter", b.Scatter, b.N*LargestValue*LargestValue); err != nil {
-		return err
-	}
-	return nil
+	return CheckPositive("covariance of the factors", xi, q)
 }
 
-// MakePossible makes the scatter matrix one that data can have, where more than
-// rounding keeps it from that: a fit to any other may fail. It is judged as
-// correlations, so that units have no part in it.
-func (b *Block) MakePossible() error {
-	p := len(b.Features)
-	root, c := make([]float64, p), make([]float64, p*p)
-	for i := range p {
-		root[i] = math.Sqrt(b.Scatter[i*p+i])
+// CheckPositive says whether a symmetric n × n matrix is not positive definite.
+func CheckPositive(what string, a []float64, n int) error {
+	if err := Finite(what, a); err != nil {
+		return err
 	}
-	for i := range p {
-		for j := range p {
-			if s := root[i] * root[j]; s > 0 {
-				c[i*p+j] = b.Scatter[i*p+j] / s
-			} else {
-				b.Scatter[i*p+j] = 0 // what does not vary goes with nothing
+	for i := range n {
+		for j := range i {
+			if a[i*n+j] != a[j*n+i] {
+				return fmt.Errorf("%s is not symmetric", what)
 			}
 		}
 	}
-	if err := Finite("moments: correlations", c); err != nil {
-		return err
-	}
-	e := linalg.NewEigen(p)
-	if !e.Factorise(c, p) {
-		return fmt.Errorf("moments: the eigenvalues of the scatter matrix did not converge")
-	}
-	const rounding = 1e-6
-	if e.Values[0] >= -rounding {
-		return nil
-	}
-	clear(c)
-	for a, x := range e.Values {
-		for i := range p {
-			for j := range p {
-				c[i*p+j] += max(x, 0) * e.Vectors[i*p+a] * e.Vectors[j*p+a]
-			}
-		}
-	}
-	linalg.Symmetrise(c, p, p)
-	for i := range p {
-		for j := range p {
-			b.Scatter[i*p+j] = root[i] * root[j] * c[i*p+j]
-		}
+	if _, ok := linalg.Cholesky(slices.Clone(a), n, n); !ok {
+		return fmt.Errorf("%s is not positive definite", what)
 	}
 	return nil
-}
-
-// Measured holds what a site says of its parameters to what values can be.
-func (m *SiteMessage) Measured() error {
-	if err := Within("site message: Y", m.Y, LargestValue); err != nil {
-		return err
-	}
-	if err := Within("site message: mean of the factors", m.Nu, LargestValue); err != nil {
-		return err
-	}
-	for g, n := range m.Cells {
-		if n == 0 {
-			continue
-		}
-		if err := variance(m.Noise[g]); err != nil {
-			return fmt.Errorf("site message: noise group %d: %w", g, err)
-		}
-		if err := variance(m.SS[g] / n); err != nil {
-			return fmt.Errorf("site message: residuals of noise group %d: %w", g, err)
-		}
-	}
-	if err := Counts("site message: values", m.Cells, MaxFeatures*LargestCount); err != nil {
-		return err
-	}
-	return Counts("site message: subjects", []float64{m.Subjects}, LargestCount)
 }

@@ -14,12 +14,11 @@ func LogLik(l Layout, p *Params, blocks []Block) (total, subjects float64, err e
 	if err != nil {
 		return 0, 0, err
 	}
-	z := standard(p.Rank)
 	for i := range blocks {
-		if err := e.run(md, &blocks[i], z); err != nil {
+		if err := e.Run(md, &blocks[i], nil); err != nil {
 			return 0, 0, err
 		}
-		total += e.logLik(md, &blocks[i])
+		total += e.LogDensity(md, &blocks[i])
 		subjects += blocks[i].N
 	}
 	return total, subjects, nil
@@ -32,31 +31,30 @@ func ExpectedLogLik(l Layout, p *Params, blocks []Block) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	z := standard(p.Rank)
 	total := 0.0
 	for n := range blocks {
 		b := &blocks[n]
-		if err := e.run(md, b, z); err != nil {
+		if err := e.Run(md, b, nil); err != nil {
 			return 0, err
 		}
 		for i, j := range b.Features {
 			w := e.w[i*e.ld:][:e.q]
-			s := e.square[i] + linalg.Quadratic(e.sxx, e.ld, w, w)
+			s := e.Square[i] + linalg.Quadratic(e.SXX, e.ld, w, w)
 			for a, x := range w {
-				s -= 2 * x * e.stx[i*e.ld+a]
+				s -= 2 * x * e.STX[i*e.ld+a]
 			}
-			total -= (b.N*math.Log(md.psi[j]) + s/md.psi[j]) / 2
+			total -= (b.N*math.Log(md.Psi[j]) + s/md.Psi[j]) / 2
 		}
 		for a := range e.q {
-			total -= e.sxx[a*e.ld+a] / 2
+			total -= e.SXX[a*e.ld+a] / 2
 		}
 	}
 	return total, nil
 }
 
 // evaluator checks parameters against blocks and prepares an E step.
-func evaluator(l Layout, p *Params, blocks []Block) (*estep, *model, error) {
-	if err := checkBlocks(l, blocks); err != nil {
+func evaluator(l Layout, p *Params, blocks []Block) (*EStep, *Model, error) {
+	if err := CheckBlocks(l, blocks); err != nil {
 		return nil, nil, err
 	}
 	if err := p.Check(l); err != nil {
@@ -65,9 +63,9 @@ func evaluator(l Layout, p *Params, blocks []Block) (*estep, *model, error) {
 	if !ContainsAll(p.Features, Observed(l, blocks)) {
 		return nil, nil, fmt.Errorf("subjects have features that the parameters do not describe")
 	}
-	md := newModel(l, p.Rank)
-	md.load(p)
-	return newEstep(p.Rank, blocks), md, nil
+	md := NewModel(l, p.Rank)
+	md.Load(p)
+	return NewEStep(p.Rank, blocks), md, nil
 }
 
 // Criterion is the widely applicable information criterion and its parts.

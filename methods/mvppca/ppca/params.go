@@ -1,10 +1,9 @@
 package ppca
 
 import (
+	"errors"
 	"fmt"
 	"slices"
-
-	"parley/internal/kernel"
 )
 
 // Params is one model: t = W x + μ + noise, x ~ N(0, I). At a site it is θ_c,
@@ -29,7 +28,7 @@ func (p *Params) Check(l Layout) error {
 		return fmt.Errorf("parameters: W has %d, mu %d and noise %d entries, want %d, %d and %d",
 			len(p.W), len(p.Mu), len(p.Noise), d*p.Rank, d, l.Groups())
 	}
-	if err := l.checkFeatures(p.Features); err != nil {
+	if err := l.CheckFeatures(p.Features); err != nil {
 		return fmt.Errorf("parameters: %w", err)
 	}
 	for _, x := range [][]float64{p.W, p.Mu, p.Noise} {
@@ -39,7 +38,7 @@ func (p *Params) Check(l Layout) error {
 	}
 	used := p.Groups(l)
 	for g, v := range p.Noise {
-		if used[g] && v < least || !used[g] && v != 0 {
+		if used[g] && v < Least || !used[g] && v != 0 {
 			return fmt.Errorf("parameters: noise variance %v of group %d, which is described: %t", v, g, used[g])
 		}
 	}
@@ -73,89 +72,22 @@ func (p *Params) Groups(l Layout) []bool {
 	return used
 }
 
-// Prior is the global state: the distribution from which the parameters of the
-// sites are drawn, equations (4) to (6). Params holds W̃ and μ̃, and as noise the
-// variances to use wherever the global model is evaluated.
-type Prior struct {
-	Params
-	VarW, VarMu []float64 // per view: variance between sites of each entry of W and μ
-	Alpha, Beta []float64 // per noise group: inverse-gamma prior of the noise variance
-}
-
-// Check says what is wrong with a prior that came from elsewhere. Variances
-// may be zero: the sites then share one value.
-func (p *Prior) Check(l Layout) error {
-	if err := p.Params.Check(l); err != nil {
-		return fmt.Errorf("prior: %w", err)
+// Measured holds what a site says of its parameters to what values can be.
+func (p *Params) Measured(l Layout) error {
+	if err := Within("parameters: loadings", p.W, LargestValue); err != nil {
+		return err
 	}
-	if len(p.VarW) != l.Views() || len(p.VarMu) != l.Views() || len(p.Alpha) != l.Groups() || len(p.Beta) != l.Groups() {
-		return fmt.Errorf("prior: %d and %d variances for %d views, %d and %d inverse-gamma parameters for %d noise groups",
-			len(p.VarW), len(p.VarMu), l.Views(), len(p.Alpha), len(p.Beta), l.Groups())
-	}
-	for _, x := range [][]float64{p.VarW, p.VarMu, p.Alpha, p.Beta} {
-		if err := Finite("prior", x); err != nil {
-			return err
-		}
-		if slices.Min(x) < 0 {
-			return fmt.Errorf("prior: a variance or inverse-gamma parameter is negative")
-		}
+	if err := Within("parameters: means", p.Mu, LargestValue); err != nil {
+		return err
 	}
 	for g, used := range p.Groups(l) {
-		if used && (p.Alpha[g] < least || p.Beta[g] < least) {
-			return fmt.Errorf("prior: inverse-gamma parameters %v and %v of noise group %d are not positive", p.Alpha[g], p.Beta[g], g)
+		if used {
+			if err := CheckVariance(p.Noise[g]); err != nil {
+				return fmt.Errorf("parameters: noise group %d: %w", g, err)
+			}
 		}
 	}
 	return nil
-}
-
-// model is the working form of Params: padded loadings, noise per feature.
-type model struct {
-	d, q, ld int
-	group    []int // of each feature
-	w        []float64
-	mu, psi  []float64
-	doubt    []float64 // see [Predictor.Widen]; nil for none
-}
-
-func newModel(l Layout, rank int) *model {
-	d, ld := l.Features(), kernel.Stride(rank)
-	return &model{
-		d: d, q: rank, ld: ld, group: l.GroupOf(),
-		w: make([]float64, d*ld), mu: make([]float64, d), psi: make([]float64, d),
-	}
-}
-
-// load takes over the values of p.
-func (m *model) load(p *Params) {
-	m.loadW(p.W)
-	copy(m.mu, p.Mu)
-	m.loadNoise(p.Noise)
-}
-
-func (m *model) loadW(w []float64) {
-	for j := range m.d {
-		copy(m.w[j*m.ld:][:m.q], w[j*m.q:][:m.q])
-	}
-}
-
-func (m *model) loadNoise(noise []float64) {
-	for j, g := range m.group {
-		m.psi[j] = noise[g]
-	}
-}
-
-// params returns the values for the described features as plain arrays.
-func (m *model) params(l Layout, features []int) Params {
-	p := Params{
-		Features: slices.Clone(features), Rank: m.q,
-		W: make([]float64, m.d*m.q), Mu: make([]float64, m.d), Noise: make([]float64, l.Groups()),
-	}
-	for _, j := range features {
-		copy(p.W[j*m.q:][:m.q], m.w[j*m.ld:])
-		p.Mu[j] = m.mu[j]
-		p.Noise[m.group[j]] = m.psi[j]
-	}
-	return p
 }
 
 // Observed returns the features that at least one block observes, ascending.
@@ -189,8 +121,8 @@ func ContainsAll(features, of []int) bool {
 	return true
 }
 
-// checkBlocks checks all blocks; there must be one at least.
-func checkBlocks(l Layout, blocks []Block) error {
+// CheckBlocks checks all blocks; there must be one at least.
+func CheckBlocks(l Layout, blocks []Block) error {
 	if err := l.Check(); err != nil {
 		return err
 	}
@@ -205,7 +137,12 @@ func checkBlocks(l Layout, blocks []Block) error {
 	return nil
 }
 
+// Ln2Pi is ln 2π.
 const Ln2Pi = 1.8378770664093454836
 
+// ErrCollapsed is returned where the data cannot carry so many factors.
 var ErrCollapsed = fmt.Errorf("the covariance of the factors is no longer positive definite: " +
 	"the data have fewer directions than the model, so use fewer factors or more subjects")
+
+// ErrNoVariance is returned when no observed feature varies.
+var ErrNoVariance = errors.New("nothing varies: every observed feature is constant")

@@ -19,7 +19,7 @@ const maxKnown = 1 << 24
 type Predictor struct {
 	layout   Layout
 	features []int
-	md       *model
+	md       *described
 	known    map[string]*Posterior
 	values   []float64
 	observed []int
@@ -33,9 +33,21 @@ func NewPredictor(l Layout, p *Params) (*Predictor, error) {
 	if err := p.Check(l); err != nil {
 		return nil, err
 	}
-	md := newModel(l, p.Rank)
-	md.load(p)
-	return &Predictor{layout: l, features: slices.Clone(p.Features), md: md, known: make(map[string]*Posterior)}, nil
+	md := NewModel(l, p.Rank)
+	md.Load(p)
+	return PredictorOf(l, md, p.Features), nil
+}
+
+// PredictorOf returns a predictor of a model that describes some features, which keeps
+// the model. Nothing is checked: a model may have more factors than [Params] can.
+func PredictorOf(l Layout, md *Model, features []int) *Predictor {
+	return &Predictor{layout: l, features: slices.Clone(features), md: &described{Model: md}, known: make(map[string]*Posterior)}
+}
+
+// described is a model and what is not known of it.
+type described struct {
+	*Model
+	doubt []float64 // see [Predictor.Widen]; nil for none
 }
 
 // Widen adds to the variance of every prediction of a feature what is not known
@@ -59,13 +71,13 @@ func (p *Predictor) Widen(variance []float64) error {
 }
 
 // Rank returns q, the number of factors.
-func (p *Predictor) Rank() int { return p.md.q }
+func (p *Predictor) Rank() int { return p.md.Q }
 
 // Describes says whether the model describes feature j.
-func (p *Predictor) Describes(j int) bool { return p.md.psi[j] > 0 }
+func (p *Predictor) Describes(j int) bool { return p.md.Psi[j] > 0 }
 
 // Kept returns how many posteriors the predictor keeps, and how many it may.
-func (p *Predictor) Kept() (n, most int) { return len(p.known), maxKnown / (p.md.d * p.md.ld) }
+func (p *Predictor) Kept() (n, most int) { return len(p.known), maxKnown / (p.md.D * p.md.LD) }
 
 // Given returns what the model says once the given features are observed:
 // ascending, all described by the model, possibly none.
@@ -78,7 +90,7 @@ func (p *Predictor) Given(features []int) (*Posterior, error) {
 		return post, nil
 	}
 	if len(features) > 0 {
-		if err := p.layout.checkFeatures(features); err != nil {
+		if err := p.layout.CheckFeatures(features); err != nil {
 			return nil, err
 		}
 		if !ContainsAll(p.features, features) {
@@ -112,7 +124,7 @@ func (p *Predictor) Subject(views [][]float64, s *Scale) (*Posterior, []float64,
 		}
 		for i, x := range row {
 			j := lo + i
-			if math.IsNaN(x) || p.md.psi[j] == 0 {
+			if math.IsNaN(x) || p.md.Psi[j] == 0 {
 				continue
 			}
 			if s != nil {
@@ -126,6 +138,27 @@ func (p *Predictor) Subject(views [][]float64, s *Scale) (*Posterior, []float64,
 	return post, p.values, err
 }
 
+// LogLik returns the log-likelihood of all subjects in the blocks, natural logarithm with
+// all constants, and their number. Each subject is judged by itself, as [Posterior.LogLik]
+// does: at one site, what the one says of the site's offset is not used for the next.
+func (p *Predictor) LogLik(blocks []Block) (total, subjects float64, err error) {
+	if err := CheckBlocks(p.layout, blocks); err != nil {
+		return 0, 0, err
+	}
+	if !ContainsAll(p.features, Observed(p.layout, blocks)) {
+		return 0, 0, fmt.Errorf("subjects have features that the model does not describe")
+	}
+	e := NewEStep(p.md.Q, blocks)
+	for i := range blocks {
+		if err := e.Run(p.md.Model, &blocks[i], nil); err != nil {
+			return 0, 0, err
+		}
+		total += e.LogDensity(p.md.Model, &blocks[i])
+		subjects += blocks[i].N
+	}
+	return total, subjects, nil
+}
+
 // Posterior is the model conditioned on one set of observed features. The
 // values t passed to its methods are those of Observed, in order.
 type Posterior struct {
@@ -133,7 +166,7 @@ type Posterior struct {
 	Missing  []int     // features of the model which are not observed
 	Cov      []float64 // q × q by rows: covariance of the factors
 
-	md       *model
+	md       *described
 	gain     []float64 // p × ld: Ψ⁻¹W M; Latent is its transpose times t − μ
 	nearest  []float64 // p × ld: W (WᵀW)⁻¹; nil if that does not exist
 	constant float64   // p ln 2π + ln |C|
@@ -141,10 +174,10 @@ type Posterior struct {
 
 // Gain returns the row of Ψ⁻¹W M of the i-th observed feature, q numbers: by how much
 // the factors' mean follows its value.
-func (p *Posterior) Gain(i int) []float64 { return p.gain[i*p.md.ld:][:p.md.q] }
+func (p *Posterior) Gain(i int) []float64 { return p.gain[i*p.md.LD:][:p.md.Q] }
 
-func newPosterior(md *model, features, all []int) (*Posterior, error) {
-	q, ld, p := md.q, md.ld, len(features)
+func newPosterior(md *described, features, all []int) (*Posterior, error) {
+	q, ld, p := md.Q, md.LD, len(features)
 	post := &Posterior{Observed: features, md: md, Cov: make([]float64, q*q), gain: make([]float64, p*ld)}
 	for _, j := range all {
 		if _, ok := slices.BinarySearch(features, j); !ok {
@@ -153,11 +186,11 @@ func newPosterior(md *model, features, all []int) (*Posterior, error) {
 	}
 	w, v := make([]float64, p*ld), make([]float64, p*ld)
 	for i, j := range features {
-		copy(w[i*ld:][:ld], md.w[j*ld:])
+		copy(w[i*ld:][:ld], md.W[j*ld:])
 		for a := range q {
-			v[i*ld+a] = w[i*ld+a] / md.psi[j]
+			v[i*ld+a] = w[i*ld+a] / md.Psi[j]
 		}
-		post.constant += Ln2Pi + math.Log(md.psi[j])
+		post.constant += Ln2Pi + math.Log(md.Psi[j])
 	}
 	gram := make([]float64, q*ld)
 	kernel.MulAdd(gram, w, 1, ld, v, q, p, q)
@@ -176,16 +209,12 @@ func newPosterior(md *model, features, all []int) (*Posterior, error) {
 		copy(post.Cov[a*q:][:q], m[a*ld:])
 	}
 	copy(post.gain, v)
-	for i := range p {
-		linalg.CholSolve(prec, q, ld, post.gain[i*ld:])
-	}
+	linalg.CholSolveRows(prec, q, ld, post.gain, ld, p)
 	clear(gram)
 	kernel.MulAdd(gram, w, 1, ld, w, q, p, q)
 	linalg.Symmetrise(gram, q, ld)
 	if determined(gram, q, ld) {
-		for i := range p {
-			linalg.CholSolve(gram, q, ld, w[i*ld:])
-		}
+		linalg.CholSolveRows(gram, q, ld, w, ld, p)
 		post.nearest = w
 	}
 	return post, nil
@@ -213,11 +242,11 @@ func determined(a []float64, n, ld int) bool {
 func (p *Posterior) Latent(dst, t []float64) { p.project(dst, p.gain, t) }
 
 func (p *Posterior) project(dst, gain, t []float64) {
-	dst = dst[:p.md.q]
+	dst = dst[:p.md.Q]
 	clear(dst)
 	for i, j := range p.Observed {
-		y := t[i] - p.md.mu[j]
-		for a, x := range gain[i*p.md.ld:][:p.md.q] {
+		y := t[i] - p.md.Mu[j]
+		for a, x := range gain[i*p.md.LD:][:p.md.Q] {
 			dst[a] += x * y
 		}
 	}
@@ -226,16 +255,16 @@ func (p *Posterior) project(dst, gain, t []float64) {
 // LogLik returns ln N(t; μ, W Wᵀ + Ψ) over the observed features.
 func (p *Posterior) LogLik(t []float64) float64 {
 	// δᵀC⁻¹δ = δᵀΨ⁻¹(δ − W x), x the posterior mean.
-	x := make([]float64, p.md.q)
+	x := make([]float64, p.md.Q)
 	p.Latent(x, t)
 	quad := 0.0
 	for i, j := range p.Observed {
-		y := t[i] - p.md.mu[j]
+		y := t[i] - p.md.Mu[j]
 		r := y
-		for a, w := range p.md.w[j*p.md.ld:][:p.md.q] {
+		for a, w := range p.md.W[j*p.md.LD:][:p.md.Q] {
 			r -= w * x[a]
 		}
-		quad += y * r / p.md.psi[j]
+		quad += y * r / p.md.Psi[j]
 	}
 	return -0.5 * (p.constant + quad)
 }
@@ -243,7 +272,7 @@ func (p *Posterior) LogLik(t []float64) float64 {
 // Reconstruct writes W x + μ for the observed features, x the posterior mean
 // of the factors: shrunken a little towards the mean.
 func (p *Posterior) Reconstruct(dst, t []float64) {
-	x := make([]float64, p.md.q)
+	x := make([]float64, p.md.Q)
 	p.Latent(x, t)
 	p.md.predict(dst, p.Observed, x)
 }
@@ -257,7 +286,7 @@ func (p *Posterior) ReconstructNearest(dst, t []float64) bool {
 	if p.nearest == nil {
 		return false
 	}
-	x := make([]float64, p.md.q)
+	x := make([]float64, p.md.Q)
 	p.project(x, p.nearest, t)
 	p.md.predict(dst, p.Observed, x)
 	return true
@@ -265,7 +294,7 @@ func (p *Posterior) ReconstructNearest(dst, t []float64) bool {
 
 // Impute writes the conditional mean of the missing features.
 func (p *Posterior) Impute(dst, t []float64) {
-	x := make([]float64, p.md.q)
+	x := make([]float64, p.md.Q)
 	p.Latent(x, t)
 	p.md.predict(dst, p.Missing, x)
 }
@@ -273,10 +302,10 @@ func (p *Posterior) Impute(dst, t []float64) {
 // MissingVar writes the conditional variance of each missing feature, the
 // same for all subjects with these features observed.
 func (p *Posterior) MissingVar(dst []float64) {
-	q := p.md.q
+	q := p.md.Q
 	for i, j := range p.Missing {
-		w := p.md.w[j*p.md.ld:][:q]
-		dst[i] = p.md.psi[j] + linalg.Quadratic(p.Cov, q, w, w)
+		w := p.md.W[j*p.md.LD:][:q]
+		dst[i] = p.md.Psi[j] + linalg.Quadratic(p.Cov, q, w, w)
 		if p.md.doubt != nil {
 			dst[i] += p.md.doubt[j]
 		}
@@ -286,13 +315,13 @@ func (p *Posterior) MissingVar(dst []float64) {
 // MissingCov returns the conditional covariance of the missing features,
 // W M Wᵀ + Ψ, by rows.
 func (p *Posterior) MissingCov() []float64 {
-	q, m := p.md.q, len(p.Missing)
+	q, m := p.md.Q, len(p.Missing)
 	cov := make([]float64, m*m)
 	for i, ji := range p.Missing {
 		for k, jk := range p.Missing[:i+1] {
-			s := linalg.Quadratic(p.Cov, q, p.md.w[ji*p.md.ld:][:q], p.md.w[jk*p.md.ld:][:q])
+			s := linalg.Quadratic(p.Cov, q, p.md.W[ji*p.md.LD:][:q], p.md.W[jk*p.md.LD:][:q])
 			if i == k {
-				s += p.md.psi[ji]
+				s += p.md.Psi[ji]
 				if p.md.doubt != nil {
 					s += p.md.doubt[ji]
 				}
@@ -304,10 +333,10 @@ func (p *Posterior) MissingCov() []float64 {
 }
 
 // predict writes W x + μ for some features.
-func (m *model) predict(dst []float64, features []int, x []float64) {
+func (m *described) predict(dst []float64, features []int, x []float64) {
 	for i, j := range features {
-		s := m.mu[j]
-		for a, w := range m.w[j*m.ld:][:m.q] {
+		s := m.Mu[j]
+		for a, w := range m.W[j*m.LD:][:m.Q] {
 			s += w * x[a]
 		}
 		dst[i] = s

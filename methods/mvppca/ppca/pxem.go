@@ -1,11 +1,9 @@
 package ppca
 
 import (
-	"errors"
 	"fmt"
 	"math"
 
-	"parley/internal/kernel"
 	"parley/methods/mvppca/linalg"
 )
 
@@ -27,6 +25,8 @@ const (
 	// variance of the features of the same view, so that data with fewer
 	// directions than the model cannot drive the likelihood to infinity.
 	noiseFloor = 1e-8
+	// solvedTogether features stay in the cache.
+	solvedTogether = 16
 )
 
 // Fitted is the outcome of a fit.
@@ -42,14 +42,10 @@ type Fitted struct {
 	Floored int
 }
 
-// ErrNoVariance is returned when no observed feature varies.
-var ErrNoVariance = errors.New("nothing varies: every observed feature is constant")
-
-// LocalRank returns how many factors a site's own fit should have when the
-// study asks for rank: min(2 rank, d − 2, N − 2), at least 1. The surplus keeps
-// what a rank-q summary of the site would lose.
-func LocalRank(rank, features int, subjects float64) int {
-	return max(1, min(2*rank, features-2, int(math.Floor(subjects))-2))
+// LocalRank returns how many factors of at most so many a fit to single subjects can
+// have: min(most, d − 2, N − 2), at least 1.
+func LocalRank(most, features int, subjects float64) int {
+	return max(1, min(most, features-2, int(math.Floor(subjects))-2))
 }
 
 // Fit finds the maximum-likelihood model of the given rank for all blocks by
@@ -74,18 +70,18 @@ func Fit(l Layout, blocks []Block, rank int, start *Params, o FitOptions) (*Fitt
 	if !(o.Tol > 0) || o.MaxIter < 1 {
 		return nil, fmt.Errorf("fit: tolerance %v and %d iterations, want both positive", o.Tol, o.MaxIter)
 	}
-	f, err := newPXEM(l, blocks, rank, start)
+	f, err := NewPXEM(l, blocks, rank, start)
 	if err != nil {
 		return nil, err
 	}
-	out := &Fitted{Subjects: f.subjects}
+	out := &Fitted{Subjects: f.Subjects}
 	for {
 		if o.Stop != nil {
 			if err := o.Stop(); err != nil {
 				return nil, err
 			}
 		}
-		ll, err := f.expect()
+		ll, err := f.Expect()
 		if err != nil {
 			return nil, fmt.Errorf("fit, iteration %d: %w", out.Iterations, err)
 		}
@@ -93,7 +89,7 @@ func Fit(l Layout, blocks []Block, rank int, start *Params, o FitOptions) (*Fitt
 			return nil, fmt.Errorf("fit, iteration %d: log-likelihood is %v", out.Iterations, ll)
 		}
 		out.LogLik = ll
-		out.Trace = append(out.Trace, ll/f.subjects)
+		out.Trace = append(out.Trace, ll/f.Subjects)
 		n := len(out.Trace)
 		if n > fitWindow && out.Trace[n-1]-out.Trace[n-1-fitWindow] < o.Tol {
 			out.Converged = true
@@ -102,14 +98,14 @@ func Fit(l Layout, blocks []Block, rank int, start *Params, o FitOptions) (*Fitt
 		if out.Iterations == o.MaxIter {
 			break
 		}
-		if err := f.maximise(true); err != nil {
+		if err := f.Maximise(true); err != nil {
 			return nil, fmt.Errorf("fit, iteration %d: %w", out.Iterations, err)
 		}
 		out.Iterations++
 	}
-	out.Params = f.md.params(l, f.features)
+	out.Params = f.Model.Params(l, f.Features)
 	for g, v := range out.Noise {
-		if v > 0 && v <= f.floor[g] {
+		if v > 0 && v <= f.Floor[g] {
 			out.Floored++
 		}
 	}
@@ -120,42 +116,45 @@ func Fit(l Layout, blocks []Block, rank int, start *Params, o FitOptions) (*Fitt
 // without expand they are those of plain expectation maximisation. It returns the
 // parameters after the last, and the log-likelihood of the start and after each.
 func Iterate(l Layout, blocks []Block, start *Params, n int, expand bool) (Params, []float64, error) {
-	f, err := newPXEM(l, blocks, start.Rank, start)
+	f, err := NewPXEM(l, blocks, start.Rank, start)
 	if err != nil {
 		return Params{}, nil, err
 	}
 	var logLik []float64
 	for {
-		ll, err := f.expect()
+		ll, err := f.Expect()
 		if err != nil {
 			return Params{}, nil, err
 		}
 		if logLik = append(logLik, ll); len(logLik) > n {
-			return f.md.params(l, f.features), logLik, nil
+			return f.Model.Params(l, f.Features), logLik, nil
 		}
-		if err := f.maximise(expand); err != nil {
+		if err := f.Maximise(expand); err != nil {
 			return Params{}, nil, err
 		}
 	}
 }
 
-// pxem is the state and workspace of a fit.
-type pxem struct {
-	*sums
-	layout Layout
-	floor  []float64 // per noise group
-	md     *model
-	z      latent
-	e      *estep
+// PXEM is a fit iteration by iteration, for whoever has a stopping rule of its own or
+// something to do in between; [Fit] is for all others. An iteration is [PXEM.Expect] and
+// then [PXEM.Maximise], which leaves the model better than it was. The model and the
+// numbers of the blocks may be changed between iterations, the blocks' features not.
+type PXEM struct {
+	*Sums
+	Model *Model
+	EStep *EStep
+	Floor []float64 // least variance of each noise group
 
 	noise, weight []float64 // per noise group: residual sum and count
 	row           []float64 // q + 1 scratch
+	rows          []float64 // solvedTogether × stride: scratch
 	xi            *linalg.Eigen
 	root, turned  []float64
 }
 
-func newPXEM(l Layout, blocks []Block, rank int, start *Params) (*pxem, error) {
-	if err := checkBlocks(l, blocks); err != nil {
+// NewPXEM prepares a fit of blocks from a start, or from [Start] if that is nil.
+func NewPXEM(l Layout, blocks []Block, rank int, start *Params) (*PXEM, error) {
+	if err := CheckBlocks(l, blocks); err != nil {
 		return nil, err
 	}
 	if start == nil {
@@ -170,30 +169,30 @@ func newPXEM(l Layout, blocks []Block, rank int, start *Params) (*pxem, error) {
 	if start.Rank != rank {
 		return nil, fmt.Errorf("start has %d factors, the fit %d", start.Rank, rank)
 	}
-	f := &pxem{
-		sums: newSums(l, blocks, rank), layout: l,
-		md: newModel(l, rank), z: standard(rank), e: newEstep(rank, blocks),
+	f := &PXEM{
+		Sums: NewSums(l, blocks, rank), Model: NewModel(l, rank), EStep: NewEStep(rank, blocks),
 		noise: make([]float64, l.Groups()), weight: make([]float64, l.Groups()),
 		row: make([]float64, rank+1), xi: linalg.NewEigen(rank),
 	}
-	if !ContainsAll(start.Features, f.features) {
-		return nil, fmt.Errorf("start describes %d features, and not all of the %d observed", len(start.Features), len(f.features))
+	if !ContainsAll(start.Features, f.Features) {
+		return nil, fmt.Errorf("start describes %d features, and not all of the %d observed", len(start.Features), len(f.Features))
 	}
-	f.root, f.turned = make([]float64, rank*f.ld), make([]float64, len(f.b))
-	f.md.load(start)
+	f.rows = make([]float64, solvedTogether*f.Stride)
+	f.root, f.turned = make([]float64, rank*f.LD), make([]float64, len(f.B))
+	f.Model.Load(start)
 	var err error
-	if f.floor, err = noiseFloors(l, blocks, f.features); err != nil {
+	if f.Floor, err = NoiseFloors(l, blocks, f.Features); err != nil {
 		return nil, err
 	}
-	for _, j := range f.features {
-		f.md.psi[j] = max(f.md.psi[j], f.floor[f.md.group[j]])
+	for _, j := range f.Features {
+		f.Model.Psi[j] = max(f.Model.Psi[j], f.Floor[f.Model.Group[j]])
 	}
 	return f, nil
 }
 
-// noiseFloors returns the least noise variance of each group, from the
+// NoiseFloors returns the least noise variance of each group, from the
 // variances of the view, or of everything where the whole view is constant.
-func noiseFloors(l Layout, blocks []Block, features []int) ([]float64, error) {
+func NoiseFloors(l Layout, blocks []Block, features []int) ([]float64, error) {
 	d := l.Features()
 	n, mean, sum := make([]float64, d), make([]float64, d), make([]float64, d)
 	squares := make([]float64, d)
@@ -233,67 +232,63 @@ func noiseFloors(l Layout, blocks []Block, features []int) ([]float64, error) {
 	return floor, nil
 }
 
-// expect runs the E step over all blocks and returns the log-likelihood.
-func (f *pxem) expect() (logLik float64, err error) {
-	f.reset()
-	for i := range f.blocks {
-		if err := f.e.run(f.md, &f.blocks[i], f.z); err != nil {
+// Expect runs the E step over all blocks and returns the log-likelihood.
+func (f *PXEM) Expect() (logLik float64, err error) {
+	f.Reset()
+	for i := range f.Blocks {
+		if err := f.EStep.Run(f.Model, &f.Blocks[i], nil); err != nil {
 			return 0, err
 		}
-		logLik += f.e.logLik(f.md, &f.blocks[i])
-		f.collect(i, f.e)
+		logLik += f.EStep.LogDensity(f.Model, &f.Blocks[i])
+		f.Collect(i, f.EStep)
 	}
 	return logLik, nil
 }
 
-// maximise does the M step and, if expand is set, moves the mean and
+// Maximise does the M step and, if expand is set, moves the mean and
 // covariance of the factors into μ and W.
-func (f *pxem) maximise(expand bool) error {
-	q, ld := f.md.q, f.md.ld
-	for _, r := range f.r {
-		if _, ok := linalg.Cholesky(r, q+1, f.stride); !ok {
+func (f *PXEM) Maximise(expand bool) error {
+	q, ld := f.Model.Q, f.Model.LD
+	for _, r := range f.R {
+		if _, ok := linalg.Cholesky(r, q+1, f.Stride); !ok {
 			return ErrCollapsed
 		}
 	}
 	clear(f.noise)
 	clear(f.weight)
-	for _, j := range f.features {
-		b := f.b[j*ld:][:q]
-		copy(f.row, b)
-		f.row[q] = f.dev[j]
-		linalg.CholSolve(f.r[f.class[j]], q+1, f.stride, f.row)
-		s := f.square[j] - f.row[q]*f.dev[j]
-		for a, x := range b {
-			s -= f.row[a] * x
+	for at := 0; at < len(f.Features); {
+		// Features of one class are solved for together, a few at a time.
+		class, n := f.Class[f.Features[at]], 0
+		for ; n < solvedTogether && at+n < len(f.Features) && f.Class[f.Features[at+n]] == class; n++ {
+			j, row := f.Features[at+n], f.rows[n*f.Stride:]
+			copy(row, f.B[j*ld:][:q])
+			row[q] = f.Dev[j]
 		}
-		copy(f.md.w[j*ld:], f.row[:q])
-		f.md.mu[j] += f.row[q]
-		f.noise[f.md.group[j]] += s
-		f.weight[f.md.group[j]] += f.count[j]
+		linalg.CholSolveRows(f.R[class], q+1, f.Stride, f.rows, f.Stride, n)
+		for i, j := range f.Features[at : at+n] {
+			row := f.rows[i*f.Stride:][:q+1]
+			s := f.Square[j] - row[q]*f.Dev[j]
+			for a, x := range f.B[j*ld:][:q] {
+				s -= row[a] * x
+			}
+			copy(f.Model.W[j*ld:], row[:q])
+			f.Model.Mu[j] += row[q]
+			f.noise[f.Model.Group[j]] += s
+			f.weight[f.Model.Group[j]] += f.Count[j]
+		}
+		at += n
 	}
-	for _, j := range f.features {
-		g := f.md.group[j]
-		f.md.psi[j] = max(f.noise[g]/f.weight[g], f.floor[g])
+	for _, j := range f.Features {
+		g := f.Model.Group[j]
+		f.Model.Psi[j] = max(f.noise[g]/f.weight[g], f.Floor[g])
 	}
 	if !expand {
 		return nil
 	}
-	nu, xi := f.factors()
+	nu, xi := f.Factors()
 	if !f.xi.Factorise(xi, ld) || !f.xi.Power(f.root, ld, 0.5) {
 		return ErrCollapsed
 	}
-	f.md.move(nu, f.root, f.turned)
+	f.Model.Move(nu, f.root, f.turned)
 	return nil
-}
-
-// move changes the factors' origin and units: μ += W ν, W := W root.
-func (m *model) move(nu, root, scratch []float64) {
-	for j := range m.d {
-		for a, x := range nu {
-			m.mu[j] += m.w[j*m.ld+a] * x
-		}
-	}
-	clear(scratch)
-	kernel.MulAdd(scratch, m.w, m.ld, 1, root, m.d, m.q, m.q)
-	copy(m.w, scratch)
 }

@@ -60,7 +60,7 @@ func TestExpectationWithMissingCellsIsExact(t *testing.T) {
 		if err := f.Maximise(false); err != nil {
 			t.Fatal(err)
 		}
-		got := f.Params(l)
+		got := f.Model.Params(l, f.Features)
 		want, wantLL := bruteForceEM(l, start, rows)
 		if e := synthetic.WorstParams(&want, &got); e > 1e-11 {
 			t.Errorf("noise %d: parameters differ by %.1e", noise, e)
@@ -172,13 +172,13 @@ func TestFitIsStationaryAndFindsTheOptimum(t *testing.T) {
 				return ll
 			}
 		}
-		if g := gradient(at(func(p *ppca.Params, x []float64) { p.W = x }), tight.W); g > 1e-2 {
+		if g := synthetic.Gradient(at(func(p *ppca.Params, x []float64) { p.W = x }), tight.W); g > 1e-2 {
 			t.Errorf("noise %d: W is not stationary, %.1e", noise, g)
 		}
-		if g := gradient(at(func(p *ppca.Params, x []float64) { p.Mu = x }), tight.Mu); g > 1e-2 {
+		if g := synthetic.Gradient(at(func(p *ppca.Params, x []float64) { p.Mu = x }), tight.Mu); g > 1e-2 {
 			t.Errorf("noise %d: mu is not stationary, %.1e", noise, g)
 		}
-		if g := gradient(at(func(p *ppca.Params, x []float64) { p.Noise = x }), tight.Noise); g > 1e-2 {
+		if g := synthetic.Gradient(at(func(p *ppca.Params, x []float64) { p.Noise = x }), tight.Noise); g > 1e-2 {
 			t.Errorf("noise %d: noise is not stationary, %.1e", noise, g)
 		}
 		quick := synthetic.Must(ppca.Fit(l, blocks, 2, nil, ppca.FitOptions{}))(t)
@@ -276,7 +276,7 @@ func TestOneShotEqualsTheCentralFit(t *testing.T) {
 			all = append(all, sites[c]...)
 		}
 		central := synthetic.Must(ppca.Fit(l, all, 3, nil, ppca.FitOptions{}))(t)
-		one := oneShot(t, l, sites, 3)
+		one := synthetic.OneShot(t, l, sites, 3)
 		held := synthetic.BlocksOf(t, l, tr.Subjects(r, 500))
 		a, n, _ := ppca.LogLik(l, &central.Params, held)
 		b, _, _ := ppca.LogLik(l, &one.Params, held)
@@ -305,9 +305,48 @@ func TestLocalRank(t *testing.T) {
 		rank, features int
 		n              float64
 		want           int
-	}{{5, 33, 90, 10}, {5, 8, 90, 6}, {5, 33, 9, 7}, {5, 33, 2, 1}, {5, 2, 90, 1}} {
+	}{{10, 33, 90, 10}, {10, 8, 90, 6}, {10, 33, 9, 7}, {10, 33, 2, 1}, {10, 2, 90, 1}} {
 		if got := ppca.LocalRank(c.rank, c.features, c.n); got != c.want {
 			t.Errorf("LocalRank(%d, %d, %v) = %d, want %d", c.rank, c.features, c.n, got, c.want)
 		}
 	}
+}
+
+// drawLayout draws a small layout; every view can take all q factors.
+func drawLayout(t *rapid.T, q int, noise ppca.Noise) ppca.Layout {
+	dims := rapid.SliceOfN(rapid.IntRange(q+1, q+5), 1, 3).Draw(t, "dims")
+	return ppca.Layout{Dims: dims, Noise: noise}
+}
+
+func TestFitIterationsAgreeInEveryForm(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		q := rapid.IntRange(1, 3).Draw(rt, "q")
+		l := drawLayout(rt, q, ppca.Noise(rapid.IntRange(0, 1).Draw(rt, "noise")))
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 2))
+		tr := synthetic.NewTruth(r, l, q, 0.5)
+		rows := tr.Subjects(r, rapid.IntRange(2*q+6, 40).Draw(rt, "n"))
+		start := synthetic.NewTruth(r, l, q, 1).P
+		var want *ppca.Params
+		var wantLL float64
+		for _, name := range []string{"rows", "statistics", "mixed", "subjects", "merged"} {
+			f := synthetic.Must(ppca.NewPXEM(l, synthetic.Forms(l, rows)[name], q, &start))(t)
+			var ll float64
+			for range 6 {
+				var err error
+				if ll, err = f.Expect(); err != nil {
+					rt.Fatal(err)
+				}
+				if err := f.Maximise(true); err != nil {
+					rt.Fatal(err)
+				}
+			}
+			p := f.Model.Params(l, f.Features)
+			if want == nil {
+				want, wantLL = &p, ll
+			}
+			if e := max(synthetic.WorstParams(want, &p), math.Abs(ll-wantLL)/math.Abs(wantLL)); e > 1e-10 {
+				rt.Fatalf("%s differ from rows by %.1e", name, e)
+			}
+		}
+	})
 }

@@ -5,19 +5,34 @@ import (
 	"math"
 	"slices"
 
+	"parley/internal/kernel"
 	"parley/methods/mvppca/linalg"
 )
 
+const (
+	// exactStart is up to how many features all eigenvectors of their covariance
+	// cost no more than a fit does.
+	exactStart = 200
+	// denseStart is up to how many features a covariance with gaps is formed: it and
+	// the numbers of subjects behind its entries take 64 MB there.
+	denseStart = 2000
+)
+
 // Start returns deterministic parameters to begin a fit from: the mean of each
-// feature over the subjects who have it, and the first eigenvectors of the
-// pairwise-available covariance C (each entry over the subjects who have both
-// features, about those means, divided by their number).
+// feature over the subjects who have it, and the first eigenvectors of a
+// covariance C about those means. Up to [denseStart] features, C is the
+// pairwise-available covariance: each entry over the subjects who have both
+// features, divided by their number. Beyond, it is never formed, and where
+// subjects lack features each entry is divided by the geometric mean √(nᵢ nⱼ) of the
+// subjects who have either: then it stays positive semi-definite, and what few
+// subjects show of two features together counts for little. Both are the same
+// where nothing is missing.
 //
 // With λ the largest eigenvalues, V their vectors and s the mean of the
 // others, W = V √max(λ − s, s/10), and each noise variance is the mean
 // diagonal of C − W Wᵀ over its group, at least s/10.
 func Start(l Layout, blocks []Block, rank int) (*Params, error) {
-	if err := checkBlocks(l, blocks); err != nil {
+	if err := CheckBlocks(l, blocks); err != nil {
 		return nil, err
 	}
 	features := Observed(l, blocks)
@@ -25,21 +40,24 @@ func Start(l Layout, blocks []Block, rank int) (*Params, error) {
 	if rank < 1 || rank > d {
 		return nil, fmt.Errorf("%d factors for %d observed features", rank, d)
 	}
-	mean, cov := pairwise(l, blocks, features)
+	c, err := newCovariance(l, blocks, features)
+	if err != nil {
+		return nil, err
+	}
 	total := 0.0
-	for i := range d {
-		total += cov[i*d+i]
+	for _, v := range c.variance {
+		total += v
 	}
 	if !(total > 0) {
 		return nil, ErrNoVariance
 	}
-	e := linalg.NewEigen(d)
-	if !e.Factorise(cov, d) {
-		return nil, fmt.Errorf("the eigenvalues of the pairwise covariance did not converge")
+	values, vectors, err := c.leading(rank, total)
+	if err != nil {
+		return nil, err
 	}
 	rest := total
 	for a := range rank {
-		rest -= e.Values[d-1-a]
+		rest -= values[a]
 	}
 	// Pairwise moments need not be positive definite, nor leave anything over.
 	s := 1e-3 * total / float64(d)
@@ -47,72 +65,110 @@ func Start(l Layout, blocks []Block, rank int) (*Params, error) {
 		s = r
 	}
 
-	md := newModel(l, rank)
+	md := NewModel(l, rank)
 	for a := range rank {
-		size := math.Sqrt(max(e.Values[d-1-a]-s, 0.1*s))
-		col, top := d-1-a, 0
+		size := math.Sqrt(max(values[a]-s, 0.1*s))
+		top := 0
 		for i := range d {
-			if math.Abs(e.Vectors[i*d+col]) > math.Abs(e.Vectors[top*d+col]) {
+			if math.Abs(vectors[i*rank+a]) > math.Abs(vectors[top*rank+a]) {
 				top = i
 			}
 		}
-		if e.Vectors[top*d+col] < 0 {
+		if vectors[top*rank+a] < 0 {
 			size = -size
 		}
 		for i, j := range features {
-			md.w[j*md.ld+a] = size * e.Vectors[i*d+col]
+			md.W[j*md.LD+a] = size * vectors[i*rank+a]
 		}
 	}
 	sum, count := make([]float64, l.Groups()), make([]float64, l.Groups())
 	for i, j := range features {
-		w := md.w[j*md.ld:][:rank]
-		md.mu[j] = mean[i]
-		r := cov[i*d+i]
+		w := md.W[j*md.LD:][:rank]
+		md.Mu[j] = c.mean[i]
+		r := c.variance[i]
 		for _, x := range w {
 			r -= x * x
 		}
-		sum[md.group[j]] += r
-		count[md.group[j]]++
+		sum[md.Group[j]] += r
+		count[md.Group[j]]++
 	}
 	for _, j := range features {
-		g := md.group[j]
-		md.psi[j] = max(sum[g]/count[g], 0.1*s)
+		g := md.Group[j]
+		md.Psi[j] = max(sum[g]/count[g], 0.1*s)
 	}
-	p := md.params(l, features)
+	p := md.Params(l, features)
 	return &p, nil
 }
 
-// pairwise returns the pairwise-available mean and covariance of the features.
-func pairwise(l Layout, blocks []Block, features []int) (mean, cov []float64) {
+// covariance is that of the observed features, as [Start] describes it.
+type covariance struct {
+	blocks   []Block
+	features []int
+	at       []int     // of each feature of the layout: its place among the observed
+	count    []float64 // subjects who have each observed feature
+	mean     []float64
+	variance []float64
+	full     []float64 // d × d; nil where products with the blocks stand in for it
+
+	delta, root, x, sx, fx, dx []float64 // scratch of times
+}
+
+func newCovariance(l Layout, blocks []Block, features []int) (*covariance, error) {
 	d := len(features)
-	at := make([]int, l.Features())
-	for i, j := range features {
-		at[j] = i
+	c := &covariance{
+		blocks: blocks, features: features, at: make([]int, l.Features()),
+		count: make([]float64, d), mean: make([]float64, d), variance: make([]float64, d),
 	}
-	n, both := make([]float64, d), make([]float64, d*d)
-	mean, cov = make([]float64, d), make([]float64, d*d)
+	for i, j := range features {
+		c.at[j] = i
+	}
+	complete := true
 	for i := range blocks {
 		b := &blocks[i]
+		complete = complete && len(b.Features) == d
 		for a, j := range b.Features {
-			n[at[j]] += b.N
-			mean[at[j]] += (b.Mean[a] - mean[at[j]]) * b.N / n[at[j]]
+			c.count[c.at[j]] += b.N
+			c.mean[c.at[j]] += (b.Mean[a] - c.mean[c.at[j]]) * b.N / c.count[c.at[j]]
 		}
 	}
+	if d <= exactStart || !complete && d <= denseStart {
+		c.full = c.pairwise()
+		for i := range d {
+			c.variance[i] = c.full[i*d+i]
+		}
+		return c, nil
+	}
+	squares := make([]float64, d)
+	for i := range blocks {
+		b := &blocks[i]
+		b.Squares(squares)
+		for a, j := range b.Features {
+			delta := b.Mean[a] - c.mean[c.at[j]]
+			c.variance[c.at[j]] += (squares[a] + b.N*delta*delta) / c.count[c.at[j]]
+		}
+	}
+	return c, Finite("variances", c.variance)
+}
+
+// pairwise returns the pairwise-available covariance.
+func (c *covariance) pairwise() []float64 {
+	d, at := len(c.features), c.at
+	cov, both := make([]float64, d*d), make([]float64, d*d)
 	delta := make([]float64, d)
-	for k := range blocks {
-		b := &blocks[k]
+	for k := range c.blocks {
+		b := &c.blocks[k]
 		p := len(b.Features)
 		for a, j := range b.Features {
-			delta[a] = b.Mean[a] - mean[at[j]]
+			delta[a] = b.Mean[a] - c.mean[at[j]]
 		}
 		for a, ja := range b.Features {
-			for c, jc := range b.Features[:a+1] {
-				i := at[ja]*d + at[jc]
+			for e, je := range b.Features[:a+1] {
+				i := at[ja]*d + at[je]
 				both[i] += b.N
-				cov[i] += b.N * delta[a] * delta[c]
+				cov[i] += b.N * delta[a] * delta[e]
 				if b.Scatter != nil {
-					cov[i] += b.Scatter[a*p+c]
-				} else if a == c && b.Diag != nil {
+					cov[i] += b.Scatter[a*p+e]
+				} else if a == e && b.Diag != nil {
 					cov[i] += b.Diag[a]
 				}
 			}
@@ -120,8 +176,8 @@ func pairwise(l Layout, blocks []Block, features []int) (mean, cov []float64) {
 		for row := range slices.Chunk(b.Factor, p) {
 			for a, x := range row {
 				i := at[b.Features[a]] * d
-				for c, y := range row[:a+1] {
-					cov[i+at[b.Features[c]]] += x * y
+				for e, y := range row[:a+1] {
+					cov[i+at[b.Features[e]]] += x * y
 				}
 			}
 		}
@@ -134,5 +190,79 @@ func pairwise(l Layout, blocks []Block, features []int) (mean, cov []float64) {
 			}
 		}
 	}
-	return mean, cov
+	return cov
+}
+
+// leading returns the largest eigenvalues, falling, and their vectors: d × rank by
+// rows. The total is that of the variances. It finds all of them where that is quick, or where many are wanted.
+func (c *covariance) leading(rank int, total float64) (values, vectors []float64, err error) {
+	d := len(c.features)
+	if d > exactStart && d >= 4*(rank+linalg.Surplus) {
+		return linalg.Leading(c.times, d, rank, total)
+	}
+	full := c.full
+	if full == nil {
+		full = c.pairwise()
+	}
+	e := linalg.NewEigen(d)
+	if !e.Factorise(full, d) {
+		return nil, nil, fmt.Errorf("the eigenvalues of the pairwise covariance did not converge")
+	}
+	values, vectors = make([]float64, rank), make([]float64, d*rank)
+	for a := range rank {
+		values[a] = e.Values[d-1-a]
+		for i := range d {
+			vectors[i*rank+a] = e.Vectors[i*d+d-1-a]
+		}
+	}
+	return values, vectors, nil
+}
+
+// times adds C X to a thin matrix, X of q columns. With S the scatter of a block and δ
+// its mean less that of all, C is the sum of D^-½ (S + N δ δᵀ) D^-½ over the blocks, D
+// the counts: O(pq) for each row of a factor, O(p²q) for a dense block.
+func (c *covariance) times(dst, x []float64, q int) {
+	d, ld := len(c.features), kernel.Stride(q)
+	if c.full != nil {
+		kernel.MulAdd(dst, c.full, d, 1, x, d, d, q)
+		return
+	}
+	if c.x == nil {
+		rows := 0
+		for i := range c.blocks {
+			rows = max(rows, c.blocks[i].Rows())
+		}
+		c.delta, c.root = make([]float64, d), make([]float64, d)
+		c.x, c.sx, c.fx, c.dx = make([]float64, d*ld), make([]float64, d*ld), make([]float64, rows*ld), make([]float64, ld)
+	}
+	for i := range c.blocks {
+		b := &c.blocks[i]
+		p, r := len(b.Features), b.Rows()
+		for a, j := range b.Features {
+			c.delta[a], c.root[a] = b.Mean[a]-c.mean[c.at[j]], 1/math.Sqrt(c.count[c.at[j]])
+			for k, y := range x[c.at[j]*ld:][:ld] {
+				c.x[a*ld+k] = c.root[a] * y
+			}
+		}
+		clear(c.sx[:p*ld])
+		if b.Scatter != nil {
+			kernel.MulAdd(c.sx, b.Scatter, p, 1, c.x, p, p, q)
+		} else if r > 0 {
+			clear(c.fx[:r*ld])
+			kernel.MulAdd(c.fx, b.Factor, p, 1, c.x, r, p, q)
+			kernel.MulAdd(c.sx, b.Factor, 1, p, c.fx, p, r, q)
+		}
+		clear(c.dx)
+		kernel.MulAdd(c.dx, c.delta, 0, 1, c.x, 1, p, q)
+		for a, j := range b.Features {
+			row, own := dst[c.at[j]*ld:][:q], b.N*c.delta[a]
+			for k := range row {
+				y := c.sx[a*ld+k] + own*c.dx[k]
+				if b.Diag != nil {
+					y += b.Diag[a] * c.x[a*ld+k]
+				}
+				row[k] += c.root[a] * y
+			}
+		}
+	}
 }

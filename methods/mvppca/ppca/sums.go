@@ -5,110 +5,112 @@ import (
 	"parley/methods/mvppca/linalg"
 )
 
-// sums adds up the E step over the blocks of one site, or of all. With
+// Sums adds up the E step over the blocks of one site, or of all. With
 // x̃ = (x, 1), the M step of feature j needs Σ (t_j − μ_j) x̃ᵀ and Σ ⟨x̃ x̃ᵀ⟩ over the
 // subjects who have it; features observed by the same blocks are one class and
 // share the latter.
-type sums struct {
-	blocks   []Block
-	features []int // observed by some block, ascending
-	subjects float64
-	q, ld    int
-	stride   int // of the (q+1) × (q+1) matrices
+type Sums struct {
+	Blocks   []Block
+	Features []int // observed by some block, ascending
+	Subjects float64
+	Q, LD    int
+	Stride   int // of the (q+1) × (q+1) matrices
 
-	class        []int   // of each feature; −1 if no block observes it
-	blockClasses [][]int // the classes each block observes
+	Class []int       // of each feature; −1 if no block observes it
+	Count []float64   // d: subjects who have the feature
+	R     [][]float64 // per class, (q+1) × Stride: Σ ⟨x̃ x̃ᵀ⟩
+	Cov   [][]float64 // per class, q × LD: Σ N M
 
-	r      [][]float64 // per class: Σ ⟨x̃ x̃ᵀ⟩
-	cov    [][]float64 // per class, q × ld: Σ N M
-	b      []float64   // d × ld: Σ (t − μ)⟨x⟩ᵀ
-	dev    []float64   // d: Σ (t − μ)
-	square []float64   // d: Σ (t − μ)²
-	count  []float64   // d: subjects who have the feature
-	x      []float64   // q: Σ ⟨x⟩ over all subjects
-	xx     []float64   // q × ld: Σ ⟨x xᵀ⟩
+	B      []float64 // d × LD: Σ (t − μ)⟨x⟩ᵀ
+	Dev    []float64 // d: Σ (t − μ)
+	Square []float64 // d: Σ (t − μ)²
+
+	blockClasses [][]int   // the classes each block observes
+	x            []float64 // q: Σ ⟨x⟩ over all subjects
+	xx           []float64 // q × LD: Σ ⟨x xᵀ⟩
 }
 
-func newSums(l Layout, blocks []Block, rank int) *sums {
+// NewSums prepares the sums over some blocks.
+func NewSums(l Layout, blocks []Block, rank int) *Sums {
 	d := l.Features()
-	s := &sums{
-		blocks: blocks, features: Observed(l, blocks),
-		q: rank, ld: kernel.Stride(rank), stride: kernel.Stride(rank + 1),
-		dev: make([]float64, d), square: make([]float64, d), count: make([]float64, d), x: make([]float64, rank),
+	s := &Sums{
+		Blocks: blocks, Features: Observed(l, blocks),
+		Q: rank, LD: kernel.Stride(rank), Stride: kernel.Stride(rank + 1),
+		Dev: make([]float64, d), Square: make([]float64, d), Count: make([]float64, d), x: make([]float64, rank),
 	}
-	s.b, s.xx = make([]float64, d*s.ld), make([]float64, rank*s.ld)
-	s.class, s.blockClasses = Classes(d, blocks)
-	for _, c := range s.class {
-		for c >= len(s.r) {
-			s.r = append(s.r, make([]float64, (rank+1)*s.stride))
-			s.cov = append(s.cov, make([]float64, rank*s.ld))
+	s.B, s.xx = make([]float64, d*s.LD), make([]float64, rank*s.LD)
+	s.Class, s.blockClasses = Classes(d, blocks)
+	for _, c := range s.Class {
+		for c >= len(s.R) {
+			s.R = append(s.R, make([]float64, (rank+1)*s.Stride))
+			s.Cov = append(s.Cov, make([]float64, rank*s.LD))
 		}
 	}
 	for i := range blocks {
-		s.subjects += blocks[i].N
+		s.Subjects += blocks[i].N
 		for _, j := range blocks[i].Features {
-			s.count[j] += blocks[i].N
+			s.Count[j] += blocks[i].N
 		}
 	}
 	return s
 }
 
-// reset prepares for another E step.
-func (s *sums) reset() {
-	for c := range s.r {
-		clear(s.r[c])
-		clear(s.cov[c])
+// Reset prepares for another E step.
+func (s *Sums) Reset() {
+	for c := range s.R {
+		clear(s.R[c])
+		clear(s.Cov[c])
 	}
-	for _, x := range [][]float64{s.b, s.dev, s.square, s.x, s.xx} {
+	for _, x := range [][]float64{s.B, s.Dev, s.Square, s.x, s.xx} {
 		clear(x)
 	}
 }
 
-// collect adds block i, on which e was just run.
-func (s *sums) collect(i int, e *estep) {
-	b, q, ld := &s.blocks[i], s.q, s.ld
+// Collect adds block i, on which e was just run.
+func (s *Sums) Collect(i int, e *EStep) {
+	b, q, ld := &s.Blocks[i], s.Q, s.LD
 	for a, j := range b.Features {
-		s.dev[j] += b.N * e.delta[a]
-		s.square[j] += e.square[a]
-		row := s.b[j*ld:][:q]
-		for c, x := range e.stx[a*ld:][:q] {
+		s.Dev[j] += b.N * e.Delta[a]
+		s.Square[j] += e.Square[a]
+		row := s.B[j*ld:][:q]
+		for c, x := range e.STX[a*ld:][:q] {
 			row[c] += x
 		}
 	}
 	for _, c := range s.blockClasses[i] {
-		r := s.r[c]
+		r := s.R[c]
 		for a := range q {
-			row := r[a*s.stride:]
-			for k, x := range e.sxx[a*ld:][:q] {
+			row := r[a*s.Stride:]
+			for k, x := range e.SXX[a*ld:][:q] {
 				row[k] += x
 			}
-			row[q] += b.N * e.x[a]
-			r[q*s.stride+a] += b.N * e.x[a]
+			row[q] += b.N * e.X[a]
+			r[q*s.Stride+a] += b.N * e.X[a]
 		}
-		r[q*s.stride+q] += b.N
-		for a, x := range e.m {
-			s.cov[c][a] += b.N * x
+		r[q*s.Stride+q] += b.N
+		for a, x := range e.M {
+			s.Cov[c][a] += b.N * x
 		}
 	}
-	for a, x := range e.x {
+	for a, x := range e.X {
 		s.x[a] += b.N * x
 	}
-	for a, x := range e.sxx {
+	for a, x := range e.SXX {
 		s.xx[a] += x
 	}
 }
 
-// factors turns the sums of the factors into their mean and covariance, in place.
-func (s *sums) factors() (mean, cov []float64) {
-	for a := range s.q {
-		s.x[a] /= s.subjects
+// Factors turns the sums of the factors into their mean and covariance, in place.
+func (s *Sums) Factors() (mean, cov []float64) {
+	for a := range s.Q {
+		s.x[a] /= s.Subjects
 	}
-	for a := range s.q {
-		for c := range s.q {
-			s.xx[a*s.ld+c] = s.xx[a*s.ld+c]/s.subjects - s.x[a]*s.x[c]
+	for a := range s.Q {
+		for c := range s.Q {
+			s.xx[a*s.LD+c] = s.xx[a*s.LD+c]/s.Subjects - s.x[a]*s.x[c]
 		}
 	}
-	linalg.Symmetrise(s.xx, s.q, s.ld)
+	linalg.Symmetrise(s.xx, s.Q, s.LD)
 	return s.x, s.xx
 }
 

@@ -9,6 +9,7 @@ import (
 	"parley/methods/mvppca/internal/synthetic"
 	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/published/iteration"
 )
 
 // Sites can compute with whatever the published update makes of what they say,
@@ -32,7 +33,7 @@ func TestSitesCanComputeWithAnyPublishedModel(t *testing.T) {
 			}
 		}
 		c.blur(prior)
-		it := synthetic.Must(ppca.NewPublished(c.Layout, blocks, 2, prior.W, prior.Noise))(t)
+		it := synthetic.Must(iteration.NewSite(c.Layout, blocks, 2, prior.W, prior.Noise))(t)
 		for range 3 {
 			if err := it.Step(prior); err != nil {
 				t.Errorf("loadings times %g: %v", factor, err)

@@ -15,6 +15,7 @@ import (
 	"parley/methods/mvppca/pictures"
 	"parley/methods/mvppca/ppca"
 	"parley/methods/mvppca/published/clipping"
+	"parley/methods/mvppca/published/iteration"
 	"parley/methods/mvppca/use"
 )
 
@@ -134,7 +135,7 @@ func (c way) initialPrior(p *options.InitialPrior) *ppca.Prior {
 func dropLoadings(l ppca.Layout, p *ppca.Params, k int) {
 	lo, hi := l.View(k)
 	for j := lo; j < hi; j++ {
-		clear(p.W[j*p.Rank+ppca.EffectiveRank(hi-lo, p.Rank):][:p.Rank-ppca.EffectiveRank(hi-lo, p.Rank)])
+		clear(p.W[j*p.Rank+iteration.EffectiveRank(hi-lo, p.Rank):][:p.Rank-iteration.EffectiveRank(hi-lo, p.Rank)])
 	}
 }
 
@@ -169,7 +170,7 @@ func (c way) published(s *halves.State) ([]method.Task, method.Info, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	model, _, err := ppca.PublishedMaster(c.Layout, params)
+	model, _, err := iteration.Master(c.Layout, params)
 	if err != nil {
 		return nil, nil, err
 	}

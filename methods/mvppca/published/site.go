@@ -15,6 +15,7 @@ import (
 	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
 	"parley/methods/mvppca/published/clipping"
+	"parley/methods/mvppca/published/iteration"
 	"parley/methods/mvppca/rows"
 	"parley/privacy"
 )
@@ -133,7 +134,7 @@ func (h siteWay) iterateAt(t *IterateTask, sums *rows.Sums) (*ppca.Params, error
 			drawStart(h.Layout, prior, rng, w, noise)
 		}
 	}
-	it, err := ppca.NewPublished(h.Layout, blocks, q, w, noise)
+	it, err := iteration.NewSite(h.Layout, blocks, q, w, noise)
 	if err != nil {
 		return nil, err
 	}

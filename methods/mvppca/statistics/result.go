@@ -11,7 +11,7 @@ import (
 	"parley/methods/mvppca/halves"
 	"parley/methods/mvppca/moments"
 	"parley/methods/mvppca/pictures"
-	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/ppca/leftout"
 	"parley/methods/mvppca/use"
 )
 
@@ -148,7 +148,7 @@ func (c way) doubtSection(s *halves.State) (figure.Section, error) {
 	if err != nil {
 		return figure.Section{}, err
 	}
-	others := ppca.NewLeaveOut(c.Layout, model)
+	others := leftout.New(c.Layout, model)
 	if err := others.Prepare(c.Layout.AllFeatures()); err != nil {
 		return figure.Section{}, err
 	}

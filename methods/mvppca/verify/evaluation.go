@@ -11,6 +11,7 @@ import (
 	"parley/internal/special"
 	"parley/internal/vectors"
 	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/published/iteration"
 )
 
 // evaluationJSON is one centre under the global parameters.
@@ -217,11 +218,11 @@ func (d *dpJSON) verify(list *vectors.List, entry string, l ppca.Layout, prior *
 		return fmt.Errorf("no centre %d", d.Centre)
 	}
 	list.Equal(entry+".theta", d.Theta, fmt.Sprintf("centres[%d].map_15", d.Centre))
-	factor, c, err := ppca.GaussianFactor(d.Epsilon, d.Delta)
+	factor, c, err := iteration.GaussianFactor(d.Epsilon, d.Delta)
 	if err != nil {
 		return err
 	}
-	got, err := ppca.ClipDifference(l, &sites[d.Centre], prior, d.View, d.Epsilon, d.Delta, d.Const)
+	got, err := iteration.ClipDifference(l, &sites[d.Centre], prior, d.View, d.Epsilon, d.Delta, d.Const)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 
 	"parley/internal/vectors"
 	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/ppca/hierarchical"
 )
 
 type hierarchicalJSON struct {
@@ -72,7 +73,7 @@ func verifyHierarchical(file []byte, list *vectors.List) error {
 		}
 	}
 	list.Floats("prior.sigma2", prior.Noise, noise, tolIterate)
-	var messages []ppca.SiteMessage
+	var messages []hierarchical.Message
 	for i, s := range f.Sites {
 		entry := fmt.Sprintf("sites[%d]", i)
 		rows, err := newSiteRows(l, s.Views, s.Rows)
@@ -83,14 +84,14 @@ func verifyHierarchical(file []byte, list *vectors.List) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", entry, err)
 		}
-		start := ppca.SiteState{Params: prior.Params.Clone(), Nu: s.Start.Nu, Xi: flat(s.Start.Xi)}
+		start := hierarchical.State{Params: prior.Params.Clone(), Nu: s.Start.Nu, Xi: flat(s.Start.Xi)}
 		if len(s.Start.Sigma2) != l.Views() {
 			return fmt.Errorf("%s: start has %d variances for %d views", entry, len(s.Start.Sigma2), l.Views())
 		}
 		copy(start.Noise, s.Start.Sigma2)
-		var m *ppca.SiteMessage
+		var m *hierarchical.Message
 		for _, block := range []ppca.Block{other, own} {
-			h, err := ppca.NewHierarchical(l, []ppca.Block{block}, prior, &start)
+			h, err := hierarchical.NewSite(l, []ppca.Block{block}, prior, &start)
 			if err != nil {
 				return fmt.Errorf("%s: %w", entry, err)
 			}
@@ -128,7 +129,7 @@ func verifyHierarchical(file []byte, list *vectors.List) error {
 			if !(at.VarW >= 0 && at.VarMu >= 0) || math.IsInf(at.VarW+at.VarMu, 0) {
 				return fmt.Errorf("%s: variances %v and %v", entry, at.VarW, at.VarMu)
 			}
-			objective, w, err := ppca.Restricted(l, messages, k, at.VarW, at.VarMu)
+			objective, w, err := hierarchical.Restricted(l, messages, k, at.VarW, at.VarMu)
 			if err != nil {
 				return fmt.Errorf("%s: %w", entry, err)
 			}

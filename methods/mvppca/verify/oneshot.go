@@ -92,17 +92,17 @@ func verifyOneShot(file []byte, list *vectors.List) error {
 	tight := ppca.FitOptions{Tol: 1e-13, MaxIter: 20000}
 	var pseudo []ppca.Block
 	for i := range blocks {
-		list.Equal(fmt.Sprintf("local_rank[%d]", i), f.LocalRank[i], ppca.LocalRank(f.Q, len(blocks[i].Features), blocks[i].N))
+		list.Equal(fmt.Sprintf("local_rank[%d]", i), f.LocalRank[i], ppca.LocalRank(2*f.Q, len(blocks[i].Features), blocks[i].N))
 		fit, err := ppca.Fit(l, blocks[i:i+1], f.LocalRank[i], nil, tight)
 		if err != nil {
 			return fmt.Errorf("local[%d]: %w", i, err)
 		}
 		f.Local[i].compare(list, fmt.Sprintf("local[%d]", i), l, fit)
-		b, err := ppca.PseudoBlocks(l, &fit.Params, ppca.Patterns(l, blocks[i:i+1]))
+		b, err := impliedBlock(l, &fit.Params, &blocks[i])
 		if err != nil {
 			return fmt.Errorf("local[%d]: %w", i, err)
 		}
-		pseudo = append(pseudo, b...)
+		pseudo = append(pseudo, b)
 	}
 	for _, run := range []struct {
 		name   string
@@ -116,6 +116,20 @@ func verifyOneShot(file []byte, list *vectors.List) error {
 		run.want.compare(list, run.name, l, fit)
 	}
 	return nil
+}
+
+// impliedBlock stands for a site's subjects by what the site's own model says of them: the
+// data of the file's fit to all sites.
+func impliedBlock(l ppca.Layout, p *ppca.Params, of *ppca.Block) (ppca.Block, error) {
+	n, q, group := of.N, p.Rank, l.GroupOf()
+	b := ppca.Block{Features: of.Features, N: n, Mean: make([]float64, len(of.Features)), Factor: make([]float64, q*len(of.Features)), Diag: make([]float64, len(of.Features))}
+	for i, j := range of.Features {
+		b.Mean[i], b.Diag[i] = p.Mu[j], n*p.Noise[group[j]]
+		for a := range q {
+			b.Factor[a*len(of.Features)+i] = math.Sqrt(n) * p.W[j*q+a]
+		}
+	}
+	return b, b.Check(l)
 }
 
 // iterates checks the start and single iterations from it.

@@ -6,6 +6,7 @@ import (
 
 	"parley/internal/vectors"
 	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/published/iteration"
 )
 
 // priorJSON is global parameters as the files write them.
@@ -125,7 +126,7 @@ func verifyCase(file []byte, list *vectors.List) error {
 	}
 	qEff := make([]int, l.Views())
 	for k, d := range l.Dims {
-		qEff[k] = ppca.EffectiveRank(d, f.Q)
+		qEff[k] = iteration.EffectiveRank(d, f.Q)
 	}
 	list.Equal("q_eff", f.QEff, qEff)
 	prior, err := f.Prior.prior(l, f.Q)
@@ -143,7 +144,7 @@ func verifyCase(file []byte, list *vectors.List) error {
 		}
 		sites, rows = append(sites, p), append(rows, r)
 	}
-	master, counts, err := ppca.PublishedMaster(l, sites)
+	master, counts, err := iteration.Master(l, sites)
 	if err != nil {
 		return err
 	}
@@ -200,7 +201,7 @@ func (c *centreJSON) verify(list *vectors.List, entry string, l ppca.Layout, q i
 			n     int
 			prior *ppca.Prior
 		}{{"em_1", &c.EM1, 1, nil}, {"em_30", &c.EM30, 30, nil}, {"map_1", &c.MAP1, 1, prior}, {"map_15", &c.MAP15, 15, prior}} {
-			s, err := ppca.NewPublished(l, []ppca.Block{form.block}, q, start.W, start.Noise)
+			s, err := iteration.NewSite(l, []ppca.Block{form.block}, q, start.W, start.Noise)
 			if err != nil {
 				return ppca.Params{}, nil, err
 			}
@@ -305,7 +306,7 @@ func verifyRounds(file []byte, list *vectors.List) error {
 		}
 		var sites []ppca.Params
 		for c := range blocks {
-			s, err := ppca.NewPublished(l, blocks[c:c+1], f.Q, w, noise)
+			s, err := iteration.NewSite(l, blocks[c:c+1], f.Q, w, noise)
 			if err != nil {
 				return fmt.Errorf("rounds[%d], centres[%d]: %w", r, c, err)
 			}
@@ -320,7 +321,7 @@ func verifyRounds(file []byte, list *vectors.List) error {
 			}
 			sites = append(sites, p)
 		}
-		if prior, _, err = ppca.PublishedMaster(l, sites); err != nil {
+		if prior, _, err = iteration.Master(l, sites); err != nil {
 			return err
 		}
 		if err := round.Global.compareMaster(list, fmt.Sprintf("rounds[%d].global", r), l, prior); err != nil {
@@ -353,7 +354,7 @@ func verifyInverseGamma(file []byte, list *vectors.List) error {
 	}
 	for i, c := range f.Cases {
 		entry := fmt.Sprintf("cases[%d]", i)
-		alpha, beta, err := ppca.InverseGamma(c.X)
+		alpha, beta, err := iteration.InverseGamma(c.X)
 		if err != nil {
 			return fmt.Errorf("%s: %w", entry, err)
 		}

@@ -9,7 +9,7 @@ import (
 // Fallback says what takes the place of a cell that cannot be used as it is.
 type Fallback struct {
 	Rule  FallbackRule `json:"rule"`
-	Level string       `json:"level,omitempty"` // of UseLevel: one of the column's levels
+	Level string       `json:"level,omitempty"` // of useLevel: one of the column's levels
 }
 
 // FallbackRule is a kind of fallback.
@@ -21,8 +21,8 @@ const (
 	// Neutral leaves the cell without effect: a number becomes the centre of its
 	// column, a category none of its levels.
 	Neutral FallbackRule = "neutral"
-	// UseLevel takes the cell as the named level. For categories only.
-	UseLevel FallbackRule = "level"
+	// useLevel takes the cell as the named level. For categories only.
+	useLevel FallbackRule = "level"
 )
 
 // Column declares one input of the model: a number, or a category if it has levels.
@@ -93,12 +93,12 @@ func (c *Column) check() error {
 			if f.Level != "" {
 				return fmt.Errorf("%s: the rule %q takes no level", name, f.Rule)
 			}
-		case UseLevel:
+		case useLevel:
 			if !slices.Contains(c.Levels, f.Level) {
 				return fmt.Errorf("%s: level %q is not declared", name, f.Level)
 			}
 		default:
-			return fmt.Errorf("%s: unknown rule %q: want %s, %s or %s", name, f.Rule, Refuse, Neutral, UseLevel)
+			return fmt.Errorf("%s: unknown rule %q: want %s, %s or %s", name, f.Rule, Refuse, Neutral, useLevel)
 		}
 	}
 	return nil
@@ -191,7 +191,7 @@ func (c *Column) fall(f Fallback, what, key string) (int, float64, error) {
 	switch f.Rule {
 	case Neutral:
 		return 0, 0, nil
-	case UseLevel:
+	case useLevel:
 		return slices.Index(c.Levels, f.Level), 1, nil
 	}
 	return 0, 0, fmt.Errorf("%s; say what becomes of it under %s, such as %s", what, key, Neutral)

@@ -13,7 +13,7 @@ import (
 func patients() *Encoding {
 	return &Encoding{Intercept: true, Columns: []Column{
 		{Name: "age", Centre: 50, Scale: 10, Missing: Fallback{Rule: Neutral}},
-		{Name: "stage", Levels: []string{"I", "II", "III"}, Missing: Fallback{Rule: Neutral}, Unseen: Fallback{UseLevel, "III"}},
+		{Name: "stage", Levels: []string{"I", "II", "III"}, Missing: Fallback{Rule: Neutral}, Unseen: Fallback{useLevel, "III"}},
 		FromRange("dose", 0, 200),
 	}}
 }
@@ -70,8 +70,8 @@ func TestContradictoryColumnsAreRefused(t *testing.T) {
 		"scale NaN":                    {{Name: "a", Scale: math.NaN()}},
 		"a number has no unseen":       {{Name: "a", Scale: 1, Unseen: Fallback{Rule: Neutral}}},
 		`"x" is declared twice`:        {{Name: "a", Levels: []string{"x", "x"}}},
-		`level "y" is not declared`:    {{Name: "a", Levels: []string{"x"}, Missing: Fallback{UseLevel, "y"}}},
-		`missing: level "y" is not`:    {{Name: "a", Scale: 1, Missing: Fallback{UseLevel, "y"}}},
+		`level "y" is not declared`:    {{Name: "a", Levels: []string{"x"}, Missing: Fallback{useLevel, "y"}}},
+		`missing: level "y" is not`:    {{Name: "a", Scale: 1, Missing: Fallback{useLevel, "y"}}},
 		"takes no level":               {{Name: "a", Levels: []string{"x"}, Unseen: Fallback{Neutral, "x"}}},
 		"want refuse, neutral or leve": {{Name: "a", Scale: 1, Missing: Fallback{Rule: "mean"}}},
 	} {

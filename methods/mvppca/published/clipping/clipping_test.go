@@ -14,6 +14,7 @@ import (
 	"parley/methods/mvppca/internal/synthetic"
 	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/published/iteration"
 )
 
 // clipped is a plan of three sites under difference-clipping, of which the second lacks a view.
@@ -34,7 +35,7 @@ method:
   clipping: {lacking: [{site: site-1, views: [v1]}]}
 `
 
-// What the session is given to clip at 1 is what [ppca.ClipDifference], which the
+// What the session is given to clip at 1 is what [iteration.ClipDifference], which the
 // vectors hold, clips at g.
 func TestChangeInUnitsOfTheClip(t *testing.T) {
 	set := synthetic.Setup(t, clipped)
@@ -47,7 +48,7 @@ func TestChangeInUnitsOfTheClip(t *testing.T) {
 		}
 		prior, own := drawPrior(r, l), drawPrior(r, l).Params
 		for k := range l.Views() {
-			want, err := ppca.ClipDifference(l, &own, prior, k, 10, 0.01, constant)
+			want, err := iteration.ClipDifference(l, &own, prior, k, 10, 0.01, constant)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -94,7 +95,7 @@ func drawPrior(r *rand.Rand, l ppca.Layout) *ppca.Prior {
 	for k := range l.Views() {
 		lo, hi := l.View(k)
 		for j := lo; j < hi; j++ { // the column rule
-			clear(p.W[j*q+ppca.EffectiveRank(hi-lo, q):][:q-ppca.EffectiveRank(hi-lo, q)])
+			clear(p.W[j*q+iteration.EffectiveRank(hi-lo, q):][:q-iteration.EffectiveRank(hi-lo, q)])
 		}
 		p.Noise[k] = r.ExpFloat64() + 0.01
 		p.VarW, p.VarMu = append(p.VarW, r.ExpFloat64()), append(p.VarMu, r.ExpFloat64())

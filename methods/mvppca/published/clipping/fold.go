@@ -7,6 +7,7 @@ import (
 
 	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/published/iteration"
 )
 
 // Fold makes the next model of what the sites released around the prior, by name and in
@@ -32,7 +33,7 @@ func (c Plans) foldDifference(l ppca.Layout, prior *ppca.Prior, sites []string, 
 	for i, site := range sites {
 		params = append(params, c[site].moved(prior, all[i]))
 	}
-	model, counts, err := ppca.PublishedMaster(l, params)
+	model, counts, err := iteration.Master(l, params)
 	if err != nil {
 		return nil, err
 	}
@@ -40,12 +41,12 @@ func (c Plans) foldDifference(l ppca.Layout, prior *ppca.Prior, sites []string, 
 		switch {
 		case n == 0: // the only sites with the view have left
 			keepView(l, model, prior, k)
-		case n > 1 && model.VarW[k] == ppca.AloneVariance:
+		case n > 1 && model.VarW[k] == iteration.AloneVariance:
 			// The noise has fallen below the last bit of W: that is no reason to
 			// start it afresh.
 			model.VarW[k] = prior.VarW[k]
 		}
-		if n > 1 && model.VarMu[k] == ppca.AloneVariance {
+		if n > 1 && model.VarMu[k] == iteration.AloneVariance {
 			model.VarMu[k] = prior.VarMu[k]
 		}
 	}

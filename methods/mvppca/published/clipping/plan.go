@@ -20,6 +20,7 @@ import (
 	"parley/figure"
 	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/published/iteration"
 	"parley/privacy"
 	"parley/privacy/account"
 	"parley/study"
@@ -91,7 +92,7 @@ func NewPlan(set options.Setup, site string) (*Plan, error) {
 	entries := 0
 	for _, k := range o.ViewsAt(p, site) {
 		d := l.Dims[k]
-		for _, pt := range []piece{{k, ofMeans, d}, {k, ofLoadings, d * ppca.EffectiveRank(d, o.Latent)}, {k, ofVariance, 1}} {
+		for _, pt := range []piece{{k, ofMeans, d}, {k, ofLoadings, d * iteration.EffectiveRank(d, o.Latent)}, {k, ofVariance, 1}} {
 			if pt.length > 0 {
 				c.parts = append(c.parts, pt)
 				entries += pt.length
@@ -136,7 +137,7 @@ func differenceNoise(o *options.Options, p *study.Plan, kind parameter) (account
 	case kind == ofVariance:
 		return account.Mechanism{Kind: account.Laplace, Noise: 2 / d.Noise.Epsilon}, nil
 	}
-	factor, _, err := ppca.GaussianFactor(part.Epsilon, part.Delta)
+	factor, _, err := iteration.GaussianFactor(part.Epsilon, part.Delta)
 	return account.Mechanism{Kind: account.Gaussian, Noise: 2 * factor}, err
 }
 
@@ -144,7 +145,7 @@ func jointNoise(o *options.Options, p *study.Plan) (account.Mechanism, error) {
 	if p.Privacy.Total != nil {
 		return account.Mechanism{Kind: account.Gaussian, Noise: 2}, nil
 	}
-	factor, _, err := ppca.GaussianFactor(p.Privacy.PerRelease.Epsilon, p.Privacy.PerRelease.Delta)
+	factor, _, err := iteration.GaussianFactor(p.Privacy.PerRelease.Epsilon, p.Privacy.PerRelease.Delta)
 	return account.Mechanism{Kind: account.Gaussian, Noise: 2 * factor}, err
 }
 

@@ -14,6 +14,7 @@ import (
 	"parley/methods/mvppca/halves"
 	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/ppca/relevance"
 	"parley/methods/mvppca/selection"
 	"parley/methods/mvppca/selection/waic"
 	"parley/problem"
@@ -60,7 +61,7 @@ const waicRows = 2000
 //
 // For comparison there are, all on one shots to all rows: the Bayesian
 // information criterion with dq − q(q−1)/2 + d + noise variances as number of
-// parameters, [ppca.Relevance] begun at the largest candidate, and the widely
+// parameters, [relevance.Strengths] begun at the largest candidate, and the widely
 // applicable information criterion from draws of the posterior under flat
 // priors, which is left out where that posterior does not exist.
 func Select(ctx context.Context, set options.Setup, data map[string]dataset.Source, c judged.SelectConfig) (*judged.Selection, error) {
@@ -178,7 +179,7 @@ func (s *selector) wholeCost(q int) float64 {
 }
 
 func (s *selector) fitPart(ctx context.Context, to *heldOut, p *part, q int) error {
-	model, _, err := s.shot(ctx, p, q)
+	model, err := s.shot(ctx, p, q)
 	if err != nil {
 		return err
 	}
@@ -197,13 +198,16 @@ func (s *selector) fitWhole(ctx context.Context, i, q int) error {
 		return nil
 	}
 	p := s.parts[0]
-	model, pseudo, err := s.shot(ctx, p, q)
+	model, err := s.shot(ctx, p, q)
 	if err != nil {
 		return err
 	}
 	logLik, subjects := 0.0, 0.0
+	var all []ppca.Block
 	for _, t := range p.trained {
-		l, n, err := ppca.LogLik(s.set.Layout, model, t.sums.In(p.scale))
+		blocks := t.sums.In(p.scale)
+		all = append(all, blocks...)
+		l, n, err := ppca.LogLik(s.set.Layout, model, blocks)
 		if err != nil {
 			return fmt.Errorf("site %s: %w", t.name, err)
 		}
@@ -211,7 +215,7 @@ func (s *selector) fitWhole(ctx context.Context, i, q int) error {
 	}
 	s.whole[i].bic = selection.Parameters(s.set.Layout, q)*math.Log(subjects) - 2*logLik
 	if last && s.wants(criterionARD) {
-		if s.strength, err = ppca.Relevance(s.set.Layout, pseudo, model); err != nil {
+		if s.strength, err = relevance.Strengths(s.set.Layout, all, model); err != nil {
 			return err
 		}
 	}

@@ -108,7 +108,7 @@ func TestHeldOutScores(t *testing.T) {
 	}
 	seen := make([]int, s.subjects)
 	for _, part := range s.parts[1:] {
-		model, _, err := s.shot(t.Context(), part, 2)
+		model, err := s.shot(t.Context(), part, 2)
 		if err != nil {
 			t.Fatal(err)
 		}

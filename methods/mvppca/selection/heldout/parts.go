@@ -10,6 +10,7 @@ import (
 	"parley/dataset"
 	"parley/judge/evaluate"
 	"parley/methods/mvppca/federated"
+	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
 	"parley/methods/mvppca/rows"
 	"parley/problem"
@@ -175,7 +176,7 @@ func (s *selector) checkCarried() error {
 }
 
 // shot is the one shot of a study with q factors on the rows of a part.
-func (s *selector) shot(ctx context.Context, p *part, q int) (*ppca.Params, []ppca.Block, error) {
+func (s *selector) shot(ctx context.Context, p *part, q int) (*ppca.Params, error) {
 	opts, set := *s.set.Options, s.set
 	opts.Latent, opts.LocalRank = q, s.localRank(q)
 	set.Options = &opts
@@ -183,22 +184,22 @@ func (s *selector) shot(ctx context.Context, p *part, q int) (*ppca.Params, []pp
 	for _, t := range p.trained {
 		own, err := federated.OneShot(ctx, set, p.scale, t.sums)
 		if err != nil {
-			return nil, nil, fmt.Errorf("site %s: %w", t.name, err)
+			return nil, fmt.Errorf("site %s: %w", t.name, err)
 		}
 		blocks = append(blocks, own...)
 	}
-	fit, err := ppca.Fit(s.set.Layout, blocks, q, nil, ppca.FitOptions{Stop: ctx.Err})
+	fit, err := ppca.Fit(s.set.Layout, ppca.Merge(blocks), q, nil, ppca.FitOptions{Stop: ctx.Err})
 	if err != nil {
-		return nil, nil, fmt.Errorf("fitting one model to all sites: %w", err)
+		return nil, fmt.Errorf("fitting one model to all sites: %w", err)
 	}
-	return &fit.Params, blocks, nil
+	return &fit.Params, nil
 }
 
 // localRank is the plan's number of factors of a site's own fit for a study
-// with q: where the plan follows the rule of twice the factors, so does this.
+// with q: where the plan follows the rule of the default, so does this.
 func (s *selector) localRank(q int) int {
-	if s.set.Options.LocalRank == 2*s.set.Options.Latent {
-		return 2 * q
+	if s.set.Options.LocalRank == options.LocalRank(s.set.Options.Latent) {
+		return options.LocalRank(q)
 	}
 	return max(q, s.set.Options.LocalRank)
 }

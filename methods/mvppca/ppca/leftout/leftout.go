@@ -1,4 +1,8 @@
-package ppca
+// Package leftout says how well a model predicts each view of a subject from the subject's
+// other views. Use a [Predictor] for a model, which adds what subjects show to the [Sums]
+// that a site sends; the sums of sites are merged. A prediction is the conditional
+// Gaussian of the model, exactly. Sums that come from elsewhere give errors, never panics.
+package leftout
 
 import (
 	"fmt"
@@ -10,9 +14,10 @@ import (
 
 	"parley/internal/wire"
 	"parley/methods/mvppca/linalg"
+	"parley/methods/mvppca/ppca"
 )
 
-// Bins of the histograms that a site sends. calibrationBins is such that the
+// Bins of the histograms that a site sends. CalibrationBins is such that the
 // central interval of 90 % is bins 1 to 18: coverage needs no number of its own.
 const (
 	CalibrationBins  = 20
@@ -20,39 +25,41 @@ const (
 	DistributionEnd  = 3.5 // what lies beyond counts in the outermost bins
 )
 
-// LeftOutSums says how well the other views of a site's subjects predict a
+// Sums says how well the other views of a site's subjects predict a
 // view that they have: the only place where anybody can see what imputing it
 // at a site that lacks it is worth. Counts are of single values.
-type LeftOutSums struct {
+type Sums struct {
 	Cells   wire.Vector `cbor:"cells"`   // per view: values predicted
 	Error   wire.Vector `cbor:"error"`   // Σ (value − prediction)²
 	Squares wire.Vector `cbor:"squares"` // Σ (value − study mean)²
 	// Calibration counts values by the probability that the prediction gave to
-	// a smaller one: views × calibrationBins.
+	// a smaller one: views × CalibrationBins.
 	Calibration wire.Matrix `cbor:"calibration"`
 	// Observed counts the values, and Imputed one draw from the prediction of
-	// each, in standard deviations of the feature: views × distributionBins.
+	// each, in standard deviations of the feature: views × DistributionBins.
 	Observed wire.Matrix `cbor:"observed"`
 	Imputed  wire.Matrix `cbor:"imputed"`
 }
 
-func NewLeftOutSums(views int) *LeftOutSums {
+// NewSums returns sums of no subjects.
+func NewSums(views int) *Sums {
 	vector := func() wire.Vector { return make(wire.Vector, views) }
 	matrix := func(bins int) wire.Matrix {
 		return wire.Matrix{Rows: views, Cols: bins, Data: make([]float64, views*bins)}
 	}
-	return &LeftOutSums{vector(), vector(), vector(), matrix(CalibrationBins), matrix(DistributionBins), matrix(DistributionBins)}
+	return &Sums{vector(), vector(), vector(), matrix(CalibrationBins), matrix(DistributionBins), matrix(DistributionBins)}
 }
 
-// LeftOutValues is how many numbers the sums hold.
-func LeftOutValues(views int) int { return views * (3 + CalibrationBins + 2*DistributionBins) }
+// Values is how many numbers the sums hold.
+func Values(views int) int { return views * (3 + CalibrationBins + 2*DistributionBins) }
 
-func (s *LeftOutSums) Check(views int) error {
+// Check says what is wrong with sums that came from elsewhere.
+func (s *Sums) Check(views int) error {
 	for _, v := range []wire.Vector{s.Cells, s.Error, s.Squares} {
 		if len(v) != views {
 			return fmt.Errorf("sums of views left out: %d for %d views", len(v), views)
 		}
-		if err := Finite("sums of views left out", v); err != nil {
+		if err := ppca.Finite("sums of views left out", v); err != nil {
 			return err
 		}
 		if slices.Min(v) < 0 {
@@ -80,7 +87,7 @@ func (s *LeftOutSums) Check(views int) error {
 }
 
 // Merge adds the sums of another site.
-func (s *LeftOutSums) Merge(o *LeftOutSums) {
+func (s *Sums) Merge(o *Sums) {
 	for _, x := range [][2][]float64{{s.Cells, o.Cells}, {s.Error, o.Error}, {s.Squares, o.Squares},
 		{s.Calibration.Data, o.Calibration.Data}, {s.Observed.Data, o.Observed.Data}, {s.Imputed.Data, o.Imputed.Data}} {
 		floats.Add(x[0], x[1])
@@ -88,7 +95,7 @@ func (s *LeftOutSums) Merge(o *LeftOutSums) {
 }
 
 // Coverage is the share of view k's values in the central interval of 90 %.
-func (s *LeftOutSums) Coverage(k int) float64 {
+func (s *Sums) Coverage(k int) float64 {
 	in := 0.0
 	for _, x := range s.Calibration.Data[k*CalibrationBins+1:][:CalibrationBins-2] {
 		in += x
@@ -98,12 +105,12 @@ func (s *LeftOutSums) Coverage(k int) float64 {
 
 // Gain is the share of the squared error of "everybody has the study's mean"
 // that the prediction takes away.
-func (s *LeftOutSums) Gain(k int) float64 { return 1 - s.Error[k]/s.Squares[k] }
+func (s *Sums) Gain(k int) float64 { return 1 - s.Error[k]/s.Squares[k] }
 
-// LeaveOut predicts each view of a subject from the subject's other views.
-type LeaveOut struct {
-	layout Layout
-	md     *model
+// Predictor predicts each view of a subject from the subject's other views.
+type Predictor struct {
+	layout ppca.Layout
+	md     *ppca.Model
 	SD     []float64 // per feature, over the population
 	whole  []float64 // views × q × ld: Σ w wᵀ/ψ over all features of a view
 
@@ -119,26 +126,26 @@ type LeaveOut struct {
 	rest []float64 // scratch: q
 }
 
-// NewLeaveOut prepares for a model of the pooled population. The sites that it
+// New prepares for a model of the pooled population. The sites that it
 // is shown took part in it, so its noise holds what they differ by already.
-func NewLeaveOut(l Layout, p *Params) *LeaveOut {
-	md := newModel(l, p.Rank)
-	md.load(p)
-	n := l.Views() * md.q * md.ld
-	o := &LeaveOut{
-		layout: l, md: md, SD: make([]float64, md.d), whole: make([]float64, n),
-		From: make([]int, l.Views()+1), OK: make([]bool, l.Views()), cov: make([]float64, n), Within: make([]float64, md.d),
-		gram: make([]float64, n), b: make([]float64, l.Views()*md.ld), x: make([]float64, l.Views()*md.ld), rest: make([]float64, md.q),
+func New(l ppca.Layout, p *ppca.Params) *Predictor {
+	md := ppca.NewModel(l, p.Rank)
+	md.Load(p)
+	n := l.Views() * md.Q * md.LD
+	o := &Predictor{
+		layout: l, md: md, SD: make([]float64, md.D), whole: make([]float64, n),
+		From: make([]int, l.Views()+1), OK: make([]bool, l.Views()), cov: make([]float64, n), Within: make([]float64, md.D),
+		gram: make([]float64, n), b: make([]float64, l.Views()*md.LD), x: make([]float64, l.Views()*md.LD), rest: make([]float64, md.Q),
 	}
 	for k := range l.Views() {
 		lo, hi := l.View(k)
 		var all []int
 		for j := lo; j < hi; j++ {
-			if md.psi[j] > 0 {
+			if md.Psi[j] > 0 {
 				all = append(all, j)
 			}
-			w := md.w[j*md.ld:][:md.q]
-			o.SD[j] = md.psi[j]
+			w := md.W[j*md.LD:][:md.Q]
+			o.SD[j] = md.Psi[j]
 			for _, v := range w {
 				o.SD[j] += v * v
 			}
@@ -149,17 +156,17 @@ func NewLeaveOut(l Layout, p *Params) *LeaveOut {
 	return o
 }
 
-func (o *LeaveOut) gramOf(all []float64, k int) []float64 {
-	n := o.md.q * o.md.ld
+func (o *Predictor) gramOf(all []float64, k int) []float64 {
+	n := o.md.Q * o.md.LD
 	return all[k*n:][:n]
 }
 
-func (o *LeaveOut) addGram(dst []float64, features []int) {
-	q, ld := o.md.q, o.md.ld
+func (o *Predictor) addGram(dst []float64, features []int) {
+	q, ld := o.md.Q, o.md.LD
 	for _, j := range features {
-		w := o.md.w[j*ld:][:q]
+		w := o.md.W[j*ld:][:q]
 		for a, u := range w {
-			u /= o.md.psi[j]
+			u /= o.md.Psi[j]
 			for c, v := range w {
 				dst[a*ld+c] += u * v
 			}
@@ -168,19 +175,19 @@ func (o *LeaveOut) addGram(dst []float64, features []int) {
 }
 
 // Mean returns the study's mean of feature j.
-func (o *LeaveOut) Mean(j int) float64 { return o.md.mu[j] }
+func (o *Predictor) Mean(j int) float64 { return o.md.Mu[j] }
 
 // Noise returns the noise variance of feature j; 0 where the model lacks it.
-func (o *LeaveOut) Noise(j int) float64 { return o.md.psi[j] }
+func (o *Predictor) Noise(j int) float64 { return o.md.Psi[j] }
 
 // Factors returns the factors' mean given all views but k of the subject read last:
 // q numbers, valid until the next.
-func (o *LeaveOut) Factors(k int) []float64 { return o.x[k*o.md.ld:][:o.md.q] }
+func (o *Predictor) Factors(k int) []float64 { return o.x[k*o.md.LD:][:o.md.Q] }
 
 // Prepare works out what depends only on which features are observed.
-func (o *LeaveOut) Prepare(observed []int) error {
+func (o *Predictor) Prepare(observed []int) error {
 	o.observed = append(o.observed[:0], observed...)
-	q, ld, views, i := o.md.q, o.md.ld, o.layout.Views(), 0
+	q, ld, views, i := o.md.Q, o.md.LD, o.layout.Views(), 0
 	for k := range views {
 		lo, hi := o.layout.View(k)
 		for o.From[k] = i; i < len(observed) && observed[i] < hi; i++ {
@@ -212,33 +219,33 @@ func (o *LeaveOut) Prepare(observed []int) error {
 			}
 		}
 		if _, ok := linalg.Cholesky(prec, q, ld); !ok {
-			return ErrCollapsed
+			return ppca.ErrCollapsed
 		}
 		cov := o.gramOf(o.cov, k)
 		linalg.CholInverse(cov, prec, q, ld)
 		for _, j := range observed[o.From[k]:o.From[k+1]] {
-			w := o.md.w[j*ld:][:q]
-			o.Within[j] = math.Sqrt(o.md.psi[j] + linalg.Quadratic(cov, ld, w, w))
+			w := o.md.W[j*ld:][:q]
+			o.Within[j] = math.Sqrt(o.md.Psi[j] + linalg.Quadratic(cov, ld, w, w))
 		}
 	}
 	return nil
 }
 
 // Read takes in the observed values of one subject.
-func (o *LeaveOut) Read(observed []int, values []float64) error {
+func (o *Predictor) Read(observed []int, values []float64) error {
 	if !slices.Equal(observed, o.observed) {
 		if err := o.Prepare(observed); err != nil {
 			return err
 		}
 	}
-	q, ld, views := o.md.q, o.md.ld, o.layout.Views()
+	q, ld, views := o.md.Q, o.md.LD, o.layout.Views()
 	clear(o.b)
 	for k := range views {
 		b := o.b[k*ld:][:q]
 		for i := o.From[k]; i < o.From[k+1]; i++ {
 			j := observed[i]
-			y := (values[i] - o.md.mu[j]) / o.md.psi[j]
-			for a, w := range o.md.w[j*ld:][:q] {
+			y := (values[i] - o.md.Mu[j]) / o.md.Psi[j]
+			for a, w := range o.md.W[j*ld:][:q] {
 				b[a] += w * y
 			}
 		}
@@ -263,16 +270,16 @@ func (o *LeaveOut) Read(observed []int, values []float64) error {
 
 // Predict returns the mean and the standard deviation of feature j of view k,
 // observed, given the other views of the subject read last.
-func (o *LeaveOut) Predict(k, j int) (mean, sd float64) {
-	mean = o.md.mu[j]
-	for a, w := range o.md.w[j*o.md.ld:][:o.md.q] {
-		mean += w * o.x[k*o.md.ld+a]
+func (o *Predictor) Predict(k, j int) (mean, sd float64) {
+	mean = o.md.Mu[j]
+	for a, w := range o.md.W[j*o.md.LD:][:o.md.Q] {
+		mean += w * o.x[k*o.md.LD+a]
 	}
 	return mean, o.Within[j]
 }
 
 // Add counts one subject. rng draws the imputed values.
-func (o *LeaveOut) Add(s *LeftOutSums, observed []int, values []float64, rng *rand.Rand) error {
+func (o *Predictor) Add(s *Sums, observed []int, values []float64, rng *rand.Rand) error {
 	if err := o.Read(observed, values); err != nil {
 		return err
 	}
@@ -285,11 +292,11 @@ func (o *LeaveOut) Add(s *LeftOutSums, observed []int, values []float64, rng *ra
 			mean, sd := o.Predict(k, j)
 			s.Cells[k]++
 			s.Error[k] += (values[i] - mean) * (values[i] - mean)
-			s.Squares[k] += (values[i] - o.md.mu[j]) * (values[i] - o.md.mu[j])
+			s.Squares[k] += (values[i] - o.md.Mu[j]) * (values[i] - o.md.Mu[j])
 			p := math.Erfc((mean-values[i])/(sd*math.Sqrt2)) / 2
 			s.Calibration.Data[k*CalibrationBins+min(int(p*CalibrationBins), CalibrationBins-1)]++
-			s.Observed.Data[k*DistributionBins+distributionBin((values[i]-o.md.mu[j])/o.SD[j])]++
-			s.Imputed.Data[k*DistributionBins+distributionBin((mean+sd*rng.NormFloat64()-o.md.mu[j])/o.SD[j])]++
+			s.Observed.Data[k*DistributionBins+distributionBin((values[i]-o.md.Mu[j])/o.SD[j])]++
+			s.Imputed.Data[k*DistributionBins+distributionBin((mean+sd*rng.NormFloat64()-o.md.Mu[j])/o.SD[j])]++
 		}
 	}
 	return nil

@@ -1,4 +1,13 @@
-package ppca
+// Package iteration is the numerics of the published method, exactly, for comparison: no
+// privacy, no plan, no messages. Use a [Site] for the iterations at one site, [Master] for
+// the coordinator's update of what all sites found, and [ClipDifference] for the
+// deterministic part of the private variant. All results are functions of the arguments
+// alone, and what comes from other sites gives errors, never panics.
+//
+// Numbers in parentheses are equations of Balelli, Silva and Lorenzi, "A Differentially
+// Private Probabilistic Framework for Modeling the Variability Across Federated Datasets
+// of Heterogeneous Multi-View Observations", MELBA 2022:012.
+package iteration
 
 import (
 	"fmt"
@@ -7,9 +16,10 @@ import (
 
 	"parley/internal/kernel"
 	"parley/methods/mvppca/linalg"
+	"parley/methods/mvppca/ppca"
 )
 
-// Published is the iteration of the paper at one site: expectation
+// Site is the iteration of the paper at one site: expectation
 // maximisation, with the prior of equations (4) to (6) (MAP) or without.
 // Balelli, Silva and Lorenzi, "A Differentially Private Probabilistic Framework
 // for Modeling the Variability Across Federated Datasets of Heterogeneous
@@ -27,21 +37,20 @@ import (
 // stopping rule.
 //
 // Step allocates nothing, and its cost does not depend on the number of subjects.
-type Published struct {
-	layout   Layout
-	blocks   []Block
-	views    []publishedView // in order, those with subjects
+type Site struct {
+	layout   ppca.Layout
+	blocks   []ppca.Block
+	views    []viewSums // in order, those with subjects
 	features []int
-	md       *model
-	z        latent
-	e        *estep
+	md       *ppca.Model
+	e        *ppca.EStep
 	b        []float64 // d × ld: Σ (t − μ)⟨x⟩ᵀ
 	chol, r  []float64 // q × ld scratch
 	u        []float64 // q scratch
 }
 
-// publishedView is what the updates of one view need.
-type publishedView struct {
+// viewSums is what the updates of one view need.
+type viewSums struct {
 	view, lo, hi int
 	qEff         int       // columns of W that may be non-zero
 	n            float64   // subjects who have the view
@@ -51,13 +60,13 @@ type publishedView struct {
 	square       float64   // Σ |t − μ|²
 }
 
-// NewPublished prepares the iteration on a site's blocks, from the loadings W
+// NewSite prepares the iteration on a site's blocks, from the loadings W
 // (d × rank by rows) and the noise variance of each view to start from.
-func NewPublished(l Layout, blocks []Block, rank int, w, noise []float64) (*Published, error) {
-	if err := checkBlocks(l, blocks); err != nil {
+func NewSite(l ppca.Layout, blocks []ppca.Block, rank int, w, noise []float64) (*Site, error) {
+	if err := ppca.CheckBlocks(l, blocks); err != nil {
 		return nil, err
 	}
-	if l.Noise != NoisePerView {
+	if l.Noise != ppca.NoisePerView {
 		return nil, fmt.Errorf("the published iteration has one noise variance per view")
 	}
 	d := l.Features()
@@ -65,23 +74,23 @@ func NewPublished(l Layout, blocks []Block, rank int, w, noise []float64) (*Publ
 		return nil, fmt.Errorf("start of rank %d has %d loadings and %d noise variances for %d features and %d views",
 			rank, len(w), len(noise), d, l.Views())
 	}
-	if err := Finite("start", append(slices.Clone(w), noise...)); err != nil {
+	if err := ppca.Finite("start", append(slices.Clone(w), noise...)); err != nil {
 		return nil, err
 	}
 	ld := kernel.Stride(rank)
-	s := &Published{
-		layout: l, blocks: blocks, features: Observed(l, blocks),
-		md: newModel(l, rank), z: standard(rank), e: newEstep(rank, blocks),
+	s := &Site{
+		layout: l, blocks: blocks, features: ppca.Observed(l, blocks),
+		md: ppca.NewModel(l, rank), e: ppca.NewEStep(rank, blocks),
 		b: make([]float64, d*ld), chol: make([]float64, rank*ld), r: make([]float64, rank*ld), u: make([]float64, rank),
 	}
-	s.md.loadW(w)
-	s.md.loadNoise(noise)
+	s.md.LoadW(w)
+	s.md.LoadNoise(noise)
 	for _, k := range l.ViewsOf(s.features) {
 		lo, hi := l.View(k)
 		if noise[k] <= 0 {
 			return nil, fmt.Errorf("start has noise variance %v for view %d", noise[k], k)
 		}
-		v := publishedView{
+		v := viewSums{
 			view: k, lo: lo, hi: hi, qEff: EffectiveRank(hi-lo, rank), mean: make([]float64, hi-lo),
 			gram: make([]float64, rank*ld), sxx: make([]float64, rank*ld),
 		}
@@ -117,24 +126,24 @@ func EffectiveRank(d, q int) int {
 
 // dropColumns sets the columns that the view may not use to zero, and
 // recomputes WᵀW.
-func (s *Published) dropColumns(v *publishedView) {
-	ld := s.md.ld
-	w := s.md.w[v.lo*ld : v.hi*ld]
+func (s *Site) dropColumns(v *viewSums) {
+	ld := s.md.LD
+	w := s.md.W[v.lo*ld : v.hi*ld]
 	for j := range v.hi - v.lo {
-		clear(w[j*ld+v.qEff:][:s.md.q-v.qEff])
+		clear(w[j*ld+v.qEff:][:s.md.Q-v.qEff])
 	}
 	clear(v.gram)
-	kernel.MulAdd(v.gram, w, 1, ld, w, s.md.q, v.hi-v.lo, s.md.q)
+	kernel.MulAdd(v.gram, w, 1, ld, w, s.md.Q, v.hi-v.lo, s.md.Q)
 }
 
 // Params returns the current θ_c.
-func (s *Published) Params() Params { return s.md.params(s.layout, s.features) }
+func (s *Site) Params() ppca.Params { return s.md.Params(s.layout, s.features) }
 
 // Step does one iteration under a prior, or without one if it is nil. The
-// prior must describe the site's features with the same rank (see [Prior.Check]).
-func (s *Published) Step(prior *Prior) error {
-	if prior != nil && (prior.Rank != s.md.q || !ContainsAll(prior.Features, s.features)) {
-		return fmt.Errorf("prior of rank %d on %d features does not fit a site of rank %d", prior.Rank, len(prior.Features), s.md.q)
+// prior must describe the site's features with the same rank (see [ppca.Prior.Check]).
+func (s *Site) Step(prior *ppca.Prior) error {
+	if prior != nil && (prior.Rank != s.md.Q || !ppca.ContainsAll(prior.Features, s.features)) {
+		return fmt.Errorf("prior of rank %d on %d features does not fit a site of rank %d", prior.Rank, len(prior.Features), s.md.Q)
 	}
 	for i := range s.views {
 		if err := s.updateMu(&s.views[i], prior); err != nil {
@@ -161,34 +170,34 @@ func (s *Published) Step(prior *Prior) error {
 //
 //	μ = μ̃ + N v [s I + W Wᵀ]⁻¹ (mean − μ̃),
 //	[s I + W Wᵀ]⁻¹ r = {r − W (s I + WᵀW)⁻¹ Wᵀr} / s.
-func (s *Published) updateMu(v *publishedView, prior *Prior) error {
-	mu := s.md.mu[v.lo:v.hi]
+func (s *Site) updateMu(v *viewSums, prior *ppca.Prior) error {
+	mu := s.md.Mu[v.lo:v.hi]
 	if prior == nil {
 		copy(mu, v.mean)
 		return nil
 	}
 	center := prior.Mu[v.lo:v.hi]
-	q, ld := s.md.q, s.md.ld
+	q, ld := s.md.Q, s.md.LD
 	nv := v.n * prior.VarMu[v.view]
-	av := nv + s.md.psi[v.lo]
+	av := nv + s.md.Psi[v.lo]
 	copy(s.chol, v.gram)
 	for i := range q {
 		s.chol[i*ld+i] += av
 	}
 	if _, ok := linalg.Cholesky(s.chol, q, ld); !ok {
-		return ErrCollapsed
+		return ppca.ErrCollapsed
 	}
 	clear(s.u)
 	for j, m := range v.mean {
 		r := m - center[j]
-		for i, w := range s.md.w[(v.lo+j)*ld:][:q] {
+		for i, w := range s.md.W[(v.lo+j)*ld:][:q] {
 			s.u[i] += w * r
 		}
 	}
 	linalg.CholSolve(s.chol, q, ld, s.u)
 	for j, m := range v.mean {
 		r := m - center[j]
-		for i, w := range s.md.w[(v.lo+j)*ld:][:q] {
+		for i, w := range s.md.W[(v.lo+j)*ld:][:q] {
 			r -= w * s.u[i]
 		}
 		mu[j] = center[j] + nv/av*r
@@ -197,8 +206,8 @@ func (s *Published) updateMu(v *publishedView, prior *Prior) error {
 }
 
 // moments runs the E step on every block and sums it view by view.
-func (s *Published) moments() error {
-	ld := s.md.ld
+func (s *Site) moments() error {
+	ld := s.md.LD
 	clear(s.b)
 	for i := range s.views {
 		clear(s.views[i].sxx)
@@ -206,12 +215,12 @@ func (s *Published) moments() error {
 	}
 	for n := range s.blocks {
 		b := &s.blocks[n]
-		if err := s.e.run(s.md, b, s.z); err != nil {
+		if err := s.e.Run(s.md, b, nil); err != nil {
 			return err
 		}
 		for i, j := range b.Features {
-			row := s.b[j*ld:][:s.md.q]
-			for a, x := range s.e.stx[i*ld:][:s.md.q] {
+			row := s.b[j*ld:][:s.md.Q]
+			for a, x := range s.e.STX[i*ld:][:s.md.Q] {
 				row[a] += x
 			}
 		}
@@ -222,10 +231,10 @@ func (s *Published) moments() error {
 				continue
 			}
 			for range v.hi - v.lo {
-				v.square += s.e.square[at]
+				v.square += s.e.Square[at]
 				at++
 			}
-			for a, x := range s.e.sxx {
+			for a, x := range s.e.SXX {
 				v.sxx[a] += x
 			}
 		}
@@ -235,14 +244,14 @@ func (s *Published) moments() error {
 
 // updateW is the formula after (16): W = [Σ (t − μ)⟨x⟩ᵀ + ρ W̃] [Σ ⟨x xᵀ⟩ + ρ I]⁻¹
 // with ρ = σ²/σ²_W.
-func (s *Published) updateW(v *publishedView, prior *Prior) error {
-	q, ld := s.md.q, s.md.ld
-	w := s.md.w[v.lo*ld : v.hi*ld]
+func (s *Site) updateW(v *viewSums, prior *ppca.Prior) error {
+	q, ld := s.md.Q, s.md.LD
+	w := s.md.W[v.lo*ld : v.hi*ld]
 	copy(w, s.b[v.lo*ld:v.hi*ld])
 	copy(s.chol, v.sxx)
 	if prior != nil {
 		wPrior := prior.W[v.lo*q : v.hi*q]
-		ratio := s.md.psi[v.lo] / prior.VarW[v.view]
+		ratio := s.md.Psi[v.lo] / prior.VarW[v.view]
 		if math.IsInf(ratio, 0) { // the sites share one W
 			for j := range v.hi - v.lo {
 				copy(w[j*ld:][:q], wPrior[j*q:])
@@ -260,7 +269,7 @@ func (s *Published) updateW(v *publishedView, prior *Prior) error {
 		}
 	}
 	if _, ok := linalg.Cholesky(s.chol, q, ld); !ok {
-		return ErrCollapsed
+		return ppca.ErrCollapsed
 	}
 	for j := range v.hi - v.lo {
 		linalg.CholSolve(s.chol, q, ld, w[j*ld:])
@@ -271,12 +280,12 @@ func (s *Published) updateW(v *publishedView, prior *Prior) error {
 
 // updateNoise is (21): σ² = {Σ |t − μ|² + tr(WᵀW Σ⟨x xᵀ⟩) − 2 tr(Wᵀ Σ(t − μ)⟨x⟩ᵀ) + 2β} /
 // {N d + 2(α + 1)}, without the prior's terms if there is none.
-func (s *Published) updateNoise(v *publishedView, prior *Prior) error {
-	q, ld := s.md.q, s.md.ld
+func (s *Site) updateNoise(v *viewSums, prior *ppca.Prior) error {
+	q, ld := s.md.Q, s.md.LD
 	sum := v.square + linalg.Inner(v.gram, v.sxx, q, ld)
 	for j := v.lo; j < v.hi; j++ {
 		b := s.b[j*ld:][:q]
-		for a, w := range s.md.w[j*ld:][:q] {
+		for a, w := range s.md.W[j*ld:][:q] {
 			sum -= 2 * w * b[a]
 		}
 	}
@@ -287,10 +296,10 @@ func (s *Published) updateNoise(v *publishedView, prior *Prior) error {
 	}
 	variance := sum / weight
 	if !(variance > 0) || math.IsInf(variance, 0) {
-		return fmt.Errorf("noise variance of view %d became %v: %w", v.view, variance, ErrCollapsed)
+		return fmt.Errorf("noise variance of view %d became %v: %w", v.view, variance, ppca.ErrCollapsed)
 	}
 	for j := v.lo; j < v.hi; j++ {
-		s.md.psi[j] = variance
+		s.md.Psi[j] = variance
 	}
 	return nil
 }

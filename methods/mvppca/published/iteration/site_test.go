@@ -1,9 +1,8 @@
-package ppca_test
+package iteration
 
 import (
 	"math"
 	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"parley/methods/mvppca/internal/synthetic"
@@ -12,38 +11,6 @@ import (
 
 	"pgregory.net/rapid"
 )
-
-// forms returns the same subjects as statistics, as rows, as two blocks and as
-// one block per subject.
-func forms(l ppca.Layout, rows [][]float64) map[string][]ppca.Block {
-	features := l.AllFeatures()
-	single := func(rows [][]float64) ppca.Block {
-		d := len(features)
-		b := ppca.Block{Features: features, N: float64(len(rows)), Mean: make([]float64, d)}
-		for _, r := range rows {
-			for j, x := range r {
-				b.Mean[j] += x / b.N
-			}
-		}
-		for _, r := range rows {
-			for j, x := range r {
-				b.Factor = append(b.Factor, x-b.Mean[j])
-			}
-		}
-		return b
-	}
-	all := single(rows)
-	var subjects []ppca.Block
-	for _, r := range rows {
-		subjects = append(subjects, ppca.Block{Features: features, N: 1, Mean: r})
-	}
-	half := len(rows) / 2
-	first, second := single(rows[:half]), single(rows[half:])
-	return map[string][]ppca.Block{
-		"statistics": {all.Dense()}, "rows": {all}, "mixed": {first, second.Dense()}, "subjects": subjects,
-		"merged": ppca.Moments(subjects...),
-	}
-}
 
 // drawLayout draws a small layout; every view can take all q factors.
 func drawLayout(t *rapid.T, q int, noise ppca.Noise) ppca.Layout {
@@ -66,8 +33,8 @@ func TestPublishedIterationsAgreeInEveryForm(t *testing.T) {
 			prior = nil
 		}
 		got := map[string]ppca.Params{}
-		for name, blocks := range forms(l, rows) {
-			s := synthetic.Must(ppca.NewPublished(l, blocks, q, start.W, start.Noise))(t)
+		for name, blocks := range synthetic.Forms(l, rows) {
+			s := synthetic.Must(NewSite(l, blocks, q, start.W, start.Noise))(t)
 			for range 6 {
 				if err := s.Step(prior); err != nil {
 					rt.Fatal(err)
@@ -84,57 +51,6 @@ func TestPublishedIterationsAgreeInEveryForm(t *testing.T) {
 	})
 }
 
-func TestFitIterationsAgreeInEveryForm(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		q := rapid.IntRange(1, 3).Draw(rt, "q")
-		l := drawLayout(rt, q, ppca.Noise(rapid.IntRange(0, 1).Draw(rt, "noise")))
-		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 2))
-		tr := synthetic.NewTruth(r, l, q, 0.5)
-		rows := tr.Subjects(r, rapid.IntRange(2*q+6, 40).Draw(rt, "n"))
-		start := synthetic.NewTruth(r, l, q, 1).P
-		var want *ppca.Params
-		var wantLL float64
-		for _, name := range []string{"rows", "statistics", "mixed", "subjects", "merged"} {
-			f := synthetic.Must(ppca.NewPXEM(l, forms(l, rows)[name], q, &start))(t)
-			var ll float64
-			for range 6 {
-				var err error
-				if ll, err = f.Expect(); err != nil {
-					rt.Fatal(err)
-				}
-				if err := f.Maximise(true); err != nil {
-					rt.Fatal(err)
-				}
-			}
-			p := f.Params(l)
-			if want == nil {
-				want, wantLL = &p, ll
-			}
-			if e := max(synthetic.WorstParams(want, &p), math.Abs(ll-wantLL)/math.Abs(wantLL)); e > 1e-10 {
-				rt.Fatalf("%s differ from rows by %.1e", name, e)
-			}
-		}
-	})
-}
-
-// gradient is the central difference of f at x in every coordinate, relative
-// to the curvature scale of f.
-func gradient(f func([]float64) float64, x []float64) (largest float64) {
-	y := slices.Clone(x)
-	for i := range x {
-		h := 1e-4 * max(1e-2, math.Abs(x[i]))
-		y[i] = x[i] + h
-		up := f(y)
-		y[i] = x[i] - h
-		down := f(y)
-		y[i] = x[i]
-		// The change of f over the step, against the size of the curvature term.
-		g, c := (up-down)/2, math.Abs(up+down-2*f(x))/2
-		largest = max(largest, math.Abs(g)/(c+1e-12*math.Abs(f(x))))
-	}
-	return largest
-}
-
 // TestPublishedUpdatesAreStationary checks each update of one MAP iteration
 // against what it is to maximise, written down row by row.
 func TestPublishedUpdatesAreStationary(t *testing.T) {
@@ -146,7 +62,7 @@ func TestPublishedUpdatesAreStationary(t *testing.T) {
 	prior := synthetic.Must(ppca.Weak(l, &center))(t)
 	prior.VarMu[0], prior.VarMu[1], prior.VarW[0] = 0.3, 0.01, 0.2
 	start := synthetic.NewTruth(r, l, 2, 1).P
-	s := synthetic.Must(ppca.NewPublished(l, synthetic.BlocksOf(t, l, rows), 2, start.W, start.Noise))(t)
+	s := synthetic.Must(NewSite(l, synthetic.BlocksOf(t, l, rows), 2, start.W, start.Noise))(t)
 	if err := s.Step(prior); err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +83,7 @@ func TestPublishedUpdatesAreStationary(t *testing.T) {
 			}
 			return v
 		}
-		if g := gradient(marginal, got.Mu[lo:hi]); g > 1e-5 {
+		if g := synthetic.Gradient(marginal, got.Mu[lo:hi]); g > 1e-5 {
 			t.Errorf("view %d: (11) is not stationary, %.1e", k, g)
 		}
 	}
@@ -198,13 +114,13 @@ func TestPublishedUpdatesAreStationary(t *testing.T) {
 			}
 			return v
 		}
-		if g := gradient(w, got.W[lo*2:hi*2]); g > 1e-5 {
+		if g := synthetic.Gradient(w, got.W[lo*2:hi*2]); g > 1e-5 {
 			t.Errorf("view %d: W is not stationary, %.1e", k, g)
 		}
 		noise := func(s []float64) float64 {
 			return expected(got.W[lo*2:hi*2], s, k) - (prior.Alpha[k]+1)*math.Log(s[0]) - prior.Beta[k]/s[0]
 		}
-		if g := gradient(noise, got.Noise[k:k+1]); g > 1e-3 { // not quadratic
+		if g := synthetic.Gradient(noise, got.Noise[k:k+1]); g > 1e-3 { // not quadratic
 			t.Errorf("view %d: the noise is not stationary, %.1e", k, g)
 		}
 	}
@@ -220,7 +136,7 @@ func TestPublishedHandlesSubjectsThatLackViews(t *testing.T) {
 		t.Fatalf("%d blocks", len(blocks))
 	}
 	start := synthetic.NewTruth(r, l, 2, 1).P
-	s := synthetic.Must(ppca.NewPublished(l, blocks, 2, start.W, start.Noise))(t)
+	s := synthetic.Must(NewSite(l, blocks, 2, start.W, start.Noise))(t)
 	last := math.Inf(-1)
 	for range 200 {
 		if err := s.Step(nil); err != nil {
@@ -240,7 +156,7 @@ func TestPublishedHandlesSubjectsThatLackViews(t *testing.T) {
 		last = ll
 	}
 	holes := synthetic.BlocksOf(t, l, synthetic.Hole(r, tr.Subjects(r, 9), 0.2))
-	if _, err := ppca.NewPublished(l, holes, 2, start.W, start.Noise); err == nil {
+	if _, err := NewSite(l, holes, 2, start.W, start.Noise); err == nil {
 		t.Error("single missing cells were accepted")
 	}
 }
@@ -249,7 +165,7 @@ func TestPublishedStepDoesNotAllocate(t *testing.T) {
 	l := synthetic.Shape(t, ppca.NoisePerView, 15, 8, 10)
 	r := rand.New(rand.NewPCG(7, 1))
 	tr := synthetic.NewTruth(r, l, 5, 0.2)
-	s := synthetic.Must(ppca.NewPublished(l, synthetic.BlocksOf(t, l, tr.Subjects(r, 50)), 5, tr.P.W, tr.P.Noise))(t)
+	s := synthetic.Must(NewSite(l, synthetic.BlocksOf(t, l, tr.Subjects(r, 50)), 5, tr.P.W, tr.P.Noise))(t)
 	prior := synthetic.Must(ppca.Weak(l, &tr.P))(t)
 	if n := testing.AllocsPerRun(20, func() {
 		if err := s.Step(prior); err != nil {
@@ -267,7 +183,7 @@ func TestFrozenPriorIsFollowed(t *testing.T) {
 	prior := synthetic.Must(ppca.Weak(l, &tr.P))(t)
 	clear(prior.VarMu)
 	clear(prior.VarW)
-	s := synthetic.Must(ppca.NewPublished(l, synthetic.BlocksOf(t, l, tr.Subjects(r, 20)), 2, tr.P.W, tr.P.Noise))(t)
+	s := synthetic.Must(NewSite(l, synthetic.BlocksOf(t, l, tr.Subjects(r, 20)), 2, tr.P.W, tr.P.Noise))(t)
 	if err := s.Step(prior); err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package ppca_test
+package relevance_test
 
 import (
 	"math/rand/v2"
@@ -6,6 +6,7 @@ import (
 
 	"parley/methods/mvppca/internal/synthetic"
 	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/ppca/relevance"
 )
 
 func TestRelevanceKeepsWhatIsThere(t *testing.T) {
@@ -16,7 +17,7 @@ func TestRelevanceKeepsWhatIsThere(t *testing.T) {
 		blocks := synthetic.BlocksOf(t, l, synthetic.Lacking(l, tr.Subjects(r, 60), 1))
 		blocks = append(blocks, synthetic.BlocksOf(t, l, tr.Subjects(r, 200))...)
 		start := synthetic.Must(ppca.Fit(l, blocks, 5, nil, ppca.FitOptions{}))(t)
-		strength := synthetic.Must(ppca.Relevance(l, blocks, &start.Params))(t)
+		strength := synthetic.Must(relevance.Strengths(l, blocks, &start.Params))(t)
 		if len(strength) != 5 || !(strength[1] > 20 && strength[2] < 0.5) {
 			t.Errorf("noise %d: strengths %.3g, want two large ones", noise, strength)
 		}

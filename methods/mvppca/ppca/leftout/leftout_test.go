@@ -1,4 +1,4 @@
-package ppca_test
+package leftout
 
 import (
 	"math"
@@ -16,7 +16,7 @@ func TestLeavingOutAViewIsConditioningOnTheOthers(t *testing.T) {
 		l := synthetic.Shape(t, noise, 4, 1, 3)
 		r := rand.New(rand.NewPCG(5, uint64(noise)))
 		tr := synthetic.NewTruth(r, l, 2, 0.4)
-		o := ppca.NewLeaveOut(l, &tr.P)
+		o := New(l, &tr.P)
 		p := synthetic.Must(ppca.NewPredictor(l, &tr.P))(t)
 		for _, row := range synthetic.Hole(r, tr.Subjects(r, 20), 0.3) {
 			post, values, err := p.Subject(synthetic.Split(l, row), nil)
@@ -65,8 +65,8 @@ func TestPredictionsOfTheTruthAreCalibrated(t *testing.T) {
 	l := synthetic.Shape(t, ppca.NoisePerView, 6, 5, 4)
 	r := rand.New(rand.NewPCG(9, 2))
 	tr := synthetic.NewTruth(r, l, 2, 0.5)
-	add := func(p *ppca.Params, shift float64) *ppca.LeftOutSums {
-		o, s := ppca.NewLeaveOut(l, p), ppca.NewLeftOutSums(l.Views())
+	add := func(p *ppca.Params, shift float64) *Sums {
+		o, s := New(l, p), NewSums(l.Views())
 		for _, row := range tr.Subjects(r, 4000) {
 			for j := range row[:6] {
 				row[j] += shift
@@ -86,13 +86,13 @@ func TestPredictionsOfTheTruthAreCalibrated(t *testing.T) {
 		if c := s.Coverage(k); math.Abs(c-0.9) > 0.02 {
 			t.Errorf("view %d: the interval of 90 %% holds %v", k, c)
 		}
-		for b, n := range s.Calibration.Data[k*ppca.CalibrationBins:][:ppca.CalibrationBins] {
-			if share := n / s.Cells[k]; math.Abs(share-1.0/ppca.CalibrationBins) > 0.012 {
+		for b, n := range s.Calibration.Data[k*CalibrationBins:][:CalibrationBins] {
+			if share := n / s.Cells[k]; math.Abs(share-1.0/CalibrationBins) > 0.012 {
 				t.Errorf("view %d: bin %d holds %v", k, b, share)
 			}
 		}
-		for b, n := range s.Observed.Data[k*ppca.DistributionBins:][:ppca.DistributionBins] {
-			if d := (n - s.Imputed.Data[k*ppca.DistributionBins+b]) / s.Cells[k]; math.Abs(d) > 0.02 {
+		for b, n := range s.Observed.Data[k*DistributionBins:][:DistributionBins] {
+			if d := (n - s.Imputed.Data[k*DistributionBins+b]) / s.Cells[k]; math.Abs(d) > 0.02 {
 				t.Errorf("view %d: bin %d differs by %v between values and draws", k, b, d)
 			}
 		}
@@ -110,16 +110,16 @@ func TestHostileSumsOfViewsLeftOut(t *testing.T) {
 	l := synthetic.Shape(t, ppca.NoisePerView, 3, 2)
 	r := rand.New(rand.NewPCG(3, 3))
 	tr := synthetic.NewTruth(r, l, 1, 0.5)
-	o := ppca.NewLeaveOut(l, &tr.P)
+	o := New(l, &tr.P)
 	refused := 0
 	for range 300 {
-		s := ppca.NewLeftOutSums(2)
+		s := NewSums(2)
 		for _, row := range tr.Subjects(r, 5) {
 			if err := o.Add(s, l.AllFeatures(), row, r); err != nil {
 				t.Fatal(err)
 			}
 		}
-		mutate(r, reflect.ValueOf(s).Elem())
+		synthetic.Mutate(r, reflect.ValueOf(s).Elem())
 		if s.Check(2) != nil {
 			refused++
 			continue
@@ -137,7 +137,7 @@ func TestHostileSumsOfViewsLeftOut(t *testing.T) {
 
 func TestDistributionBinsHoldEverything(t *testing.T) {
 	for z, want := range map[float64]int{-1e9: 0, -3.5: 0, -0.25: 6, 0: 7, 0.49: 7, 0.5: 8, 3.49: 13, 3.5: 13, 1e300: 13} {
-		if got := ppca.DistributionBin(z); got != want {
+		if got := distributionBin(z); got != want {
 			t.Errorf("%v is in bin %d, want %d", z, got, want)
 		}
 	}
@@ -148,7 +148,7 @@ func BenchmarkLeaveOut(b *testing.B) {
 	l := synthetic.Shape(b, ppca.NoisePerView, 7, 41, 41, 41)
 	r := rand.New(rand.NewPCG(1, 1))
 	tr := synthetic.NewTruth(r, l, 6, 0.5)
-	o, s, row := ppca.NewLeaveOut(l, &tr.P), ppca.NewLeftOutSums(4), tr.Subject(r)
+	o, s, row := New(l, &tr.P), NewSums(4), tr.Subject(r)
 	all := l.AllFeatures()
 	b.ReportAllocs()
 	for b.Loop() {

@@ -1,4 +1,4 @@
-package ppca
+package iteration
 
 import (
 	"fmt"
@@ -64,12 +64,4 @@ func inverseLogMinusDigamma(s float64) float64 {
 		a = next
 	}
 	return a
-}
-
-// InverseGammaVariance is (20), β² / ((α − 1)²(α − 2)). It is +Inf for α ≤ 2.
-func InverseGammaVariance(alpha, beta float64) float64 {
-	if alpha <= 2 {
-		return math.Inf(1)
-	}
-	return beta / (alpha - 1) * beta / (alpha - 1) / (alpha - 2)
 }

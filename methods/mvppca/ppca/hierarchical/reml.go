@@ -1,4 +1,4 @@
-package ppca
+package hierarchical
 
 import (
 	"fmt"

@@ -1,4 +1,7 @@
-package ppca
+// Package relevance says how many factors the data need, by automatic relevance
+// determination: use [Strengths] on a fit with more factors than that. The outcome is a
+// function of the arguments alone.
+package relevance
 
 import (
 	"fmt"
@@ -6,14 +9,15 @@ import (
 	"slices"
 
 	"parley/methods/mvppca/linalg"
+	"parley/methods/mvppca/ppca"
 )
 
 const (
-	relevanceSteps = 1000
-	relevanceTol   = 1e-5
+	steps = 1000
+	tol   = 1e-5
 )
 
-// Relevance is automatic relevance determination: each column a of W has the
+// Strengths is automatic relevance determination: each column a of W has the
 // prior N(0, 1/α_a) with α_a = d / E|w_a|², estimated along with it, so that
 // columns which the data do not need shrink to nothing (Bishop, "Bayesian PCA",
 // 1999). The factors are turned to the axes of WᵀΨ⁻¹W at every step, since only
@@ -21,22 +25,26 @@ const (
 // with more factors than are needed, and returns the wᵀΨ⁻¹w of its columns,
 // falling: a factor counts where that is above 1, which says that all its
 // features together tell more of the factor than its prior does.
-func Relevance(l Layout, blocks []Block, start *Params) ([]float64, error) {
+func Strengths(l ppca.Layout, blocks []ppca.Block, start *ppca.Params) ([]float64, error) {
 	if err := start.Check(l); err != nil {
 		return nil, fmt.Errorf("relevance: %w", err)
 	}
-	f, err := newPXEM(l, blocks, start.Rank, start)
+	f, err := ppca.NewPXEM(l, blocks, start.Rank, start)
 	if err != nil {
 		return nil, fmt.Errorf("relevance: %w", err)
 	}
-	r := &relevance{pxem: f, alpha: make([]float64, f.md.q), spent: make([]float64, f.md.q*f.md.ld),
-		inverse: make([]float64, (f.md.q+1)*f.stride), system: make([]float64, (f.md.q+1)*f.stride), axes: linalg.NewEigen(f.md.q)}
+	q := f.Model.Q
+	r := &fit{
+		PXEM: f, alpha: make([]float64, q), spent: make([]float64, q*f.Model.LD),
+		inverse: make([]float64, (q+1)*f.Stride), system: make([]float64, (q+1)*f.Stride), axes: linalg.NewEigen(q),
+		noise: make([]float64, l.Groups()), weight: make([]float64, l.Groups()), row: make([]float64, q+1),
+	}
 	strength, err := r.turn()
 	if err != nil {
 		return nil, err
 	}
-	for step := range relevanceSteps {
-		if _, err := f.expect(); err != nil {
+	for step := range steps {
+		if _, err := f.Expect(); err != nil {
 			return nil, fmt.Errorf("relevance, step %d: %w", step, err)
 		}
 		if err := r.shrink(); err != nil {
@@ -50,78 +58,80 @@ func Relevance(l Layout, blocks []Block, start *Params) ([]float64, error) {
 		for a, s := range strength {
 			moved = max(moved, math.Abs(s-last[a])/max(1, s))
 		}
-		if moved < relevanceTol {
+		if moved < tol {
 			break
 		}
 	}
 	return strength, nil
 }
 
-// relevance is a fit with its priors.
-type relevance struct {
-	*pxem
+// fit is a fit with its priors.
+type fit struct {
+	*ppca.PXEM
 	alpha           []float64 // q: precision of each column's prior
 	spent           []float64 // q × ld: Σ over features of the posterior covariance of their loadings
 	system, inverse []float64 // (q+1) × stride
 	axes            *linalg.Eigen
+	noise, weight   []float64 // per noise group: residual sum and count
+	row             []float64 // q + 1 scratch
 }
 
 // shrink is the M step: with R = Σ⟨x̃x̃ᵀ⟩ and A = diag(α, 0), the loadings and mean
 // of feature j are (R + ψ A)⁻¹ b_j, their covariance V = ψ (R + ψ A)⁻¹.
-func (r *relevance) shrink() error {
-	q, ld, stride := r.md.q, r.md.ld, r.stride
+func (r *fit) shrink() error {
+	q, ld, stride := r.Model.Q, r.Model.LD, r.Stride
 	clear(r.noise)
 	clear(r.weight)
 	clear(r.spent)
 	class, psi := -1, math.NaN()
-	for _, j := range r.features {
-		sums := r.r[r.class[j]]
-		if r.class[j] != class || r.md.psi[j] != psi {
-			class, psi = r.class[j], r.md.psi[j]
+	for _, j := range r.Features {
+		sums := r.R[r.Class[j]]
+		if r.Class[j] != class || r.Model.Psi[j] != psi {
+			class, psi = r.Class[j], r.Model.Psi[j]
 			copy(r.system, sums)
 			for a, alpha := range r.alpha {
 				r.system[a*stride+a] += psi * alpha
 			}
 			if _, ok := linalg.Cholesky(r.system, q+1, stride); !ok {
-				return ErrCollapsed
+				return ppca.ErrCollapsed
 			}
 			linalg.CholInverse(r.inverse, r.system, q+1, stride)
 		}
-		b := r.b[j*ld:][:q]
+		b := r.B[j*ld:][:q]
 		copy(r.row, b)
-		r.row[q] = r.dev[j]
+		r.row[q] = r.Dev[j]
 		linalg.CholSolve(r.system, q+1, stride, r.row)
-		s := r.square[j] - 2*r.row[q]*r.dev[j] + linalg.Quadratic(sums, stride, r.row, r.row)
+		s := r.Square[j] - 2*r.row[q]*r.Dev[j] + linalg.Quadratic(sums, stride, r.row, r.row)
 		for a, x := range b {
 			s -= 2 * r.row[a] * x
 		}
-		copy(r.md.w[j*ld:], r.row[:q])
-		r.md.mu[j] += r.row[q]
-		r.noise[r.md.group[j]] += s
-		r.weight[r.md.group[j]] += r.count[j]
+		copy(r.Model.W[j*ld:], r.row[:q])
+		r.Model.Mu[j] += r.row[q]
+		r.noise[r.Model.Group[j]] += s
+		r.weight[r.Model.Group[j]] += r.Count[j]
 		for a := range q {
 			for c := range q {
 				r.spent[a*ld+c] += psi * r.inverse[a*stride+c]
 			}
 		}
 	}
-	for _, j := range r.features {
-		g := r.md.group[j]
-		r.md.psi[j] = max(r.noise[g]/r.weight[g], r.floor[g])
+	for _, j := range r.Features {
+		g := r.Model.Group[j]
+		r.Model.Psi[j] = max(r.noise[g]/r.weight[g], r.Floor[g])
 	}
 	return nil
 }
 
 // turn rotates the factors to the axes of WᵀΨ⁻¹W, strongest first, sets the
 // priors there, and returns the eigenvalues.
-func (r *relevance) turn() ([]float64, error) {
-	q, ld := r.md.q, r.md.ld
+func (r *fit) turn() ([]float64, error) {
+	q, ld := r.Model.Q, r.Model.LD
 	gram := make([]float64, q*q)
-	for _, j := range r.features {
-		w := r.md.w[j*ld:][:q]
+	for _, j := range r.Features {
+		w := r.Model.W[j*ld:][:q]
 		for a, x := range w {
 			for c, y := range w {
-				gram[a*q+c] += x * y / r.md.psi[j]
+				gram[a*q+c] += x * y / r.Model.Psi[j]
 			}
 		}
 	}
@@ -139,8 +149,8 @@ func (r *relevance) turn() ([]float64, error) {
 		column(axis, a)
 		squares[a] = linalg.Quadratic(r.spent, ld, axis, axis)
 	}
-	for _, j := range r.features {
-		w := r.md.w[j*ld:][:q]
+	for _, j := range r.Features {
+		w := r.Model.W[j*ld:][:q]
 		copy(old, w)
 		for a := range q {
 			column(axis, a)
@@ -152,7 +162,7 @@ func (r *relevance) turn() ([]float64, error) {
 		}
 	}
 	for a, s := range squares {
-		r.alpha[a] = float64(len(r.features)) / max(s, 1e-300)
+		r.alpha[a] = float64(len(r.Features)) / max(s, 1e-300)
 	}
 	strength := slices.Clone(r.axes.Values)
 	slices.Reverse(strength)

@@ -1,4 +1,4 @@
-package ppca_test
+package hierarchical
 
 import (
 	"errors"
@@ -29,12 +29,12 @@ func differingSites(r *rand.Rand, tr synthetic.Truth, sites, n int, sdW, sdMu fl
 	return out
 }
 
-// hierarchical runs the default method: one shot, then rounds.
-func hierarchical(t testing.TB, l ppca.Layout, sites [][]ppca.Block, q, rounds int) (*ppca.Prior, []ppca.SiteState) {
+// run runs the default method: one shot, then rounds.
+func run(t testing.TB, l ppca.Layout, sites [][]ppca.Block, q, rounds int) (*ppca.Prior, []State) {
 	t.Helper()
-	one := oneShot(t, l, sites, q)
+	one := synthetic.OneShot(t, l, sites, q)
 	prior := synthetic.Must(ppca.Weak(l, &one.Params))(t)
-	var states []ppca.SiteState
+	var states []State
 	for range rounds {
 		prior, states = round(t, l, sites, prior, states, 5)
 	}
@@ -56,7 +56,7 @@ func TestSpreadBetweenSitesIsRecovered(t *testing.T) {
 				for _, rows := range differingSites(r, synthetic.NewTruth(r, l, 3, 0.02), 4, 150, sd[0], sd[1]) {
 					sites = append(sites, synthetic.BlocksOf(t, l, rows))
 				}
-				prior, _ := hierarchical(t, l, sites, 3, 4)
+				prior, _ := run(t, l, sites, 3, 4)
 				w, mu := prior.Spread()
 				for k, name := range []string{"W", "mu"} {
 					mean := 0.0
@@ -83,7 +83,7 @@ func TestShiftedPopulationsShareTheirLoadings(t *testing.T) {
 	for c := range 4 {
 		sites = append(sites, synthetic.BlocksOf(t, l, synthetic.Shifted(tr, tr.Subjects(r, 150), 1.5*float64(c))))
 	}
-	prior, states := hierarchical(t, l, sites, 3, 4)
+	prior, states := run(t, l, sites, 3, 4)
 	w, mu := prior.Spread()
 	if math.Sqrt(slices.Max(w)) > 0.03 || math.Sqrt(slices.Max(mu)) > 0.05 {
 		t.Errorf("variances between sites %v and %v", w, mu)
@@ -121,7 +121,7 @@ func TestHierarchicalRoundsKeepTheFit(t *testing.T) {
 			all = append(all, sites[c]...)
 		}
 		central := synthetic.Must(ppca.Fit(l, all, 3, nil, ppca.FitOptions{}))(t)
-		prior, states := hierarchical(t, l, sites, 3, 5)
+		prior, states := run(t, l, sites, 3, 5)
 		held := synthetic.BlocksOf(t, l, tr.Subjects(r, 500))
 		a, n, _ := ppca.LogLik(l, &central.Params, held)
 		b, _, err := ppca.LogLik(l, &prior.Params, held)
@@ -144,9 +144,9 @@ func TestWithoutSpreadTheEstimateIsThePooledStep(t *testing.T) {
 	r := rand.New(rand.NewPCG(66, 1))
 	tr := synthetic.NewTruth(r, l, 2, 0.1)
 	sumR, sumB := make([]float64, 9), make([]float64, 5*3)
-	var messages []ppca.SiteMessage
+	var messages []Message
 	for n := range 3 {
-		h := synthetic.Must(ppca.NewHierarchical(l, synthetic.BlocksOf(t, l, tr.Subjects(r, 30+10*n)), synthetic.Must(ppca.Weak(l, &tr.P))(t), nil))(t)
+		h := synthetic.Must(NewSite(l, synthetic.BlocksOf(t, l, tr.Subjects(r, 30+10*n)), synthetic.Must(ppca.Weak(l, &tr.P))(t), nil))(t)
 		if err := h.Step(); err != nil {
 			t.Fatal(err)
 		}
@@ -164,8 +164,8 @@ func TestWithoutSpreadTheEstimateIsThePooledStep(t *testing.T) {
 		}
 	}
 	linalg.Cholesky(sumR, 3, 3)
-	p := ppca.NewPool(l, 2, messages)
-	err := p.View(0).Estimate(0, 0, func(j int, row []float64) {
+	p := newPool(l, 2, messages)
+	err := p.view(0).estimate(0, 0, func(j int, row []float64) {
 		want := sumB[j*3:][:3]
 		linalg.CholSolve(sumR, 3, 3, want)
 		if e := synthetic.Worst(want, row); e > 1e-11 {
@@ -183,8 +183,8 @@ func TestSitesFarApartArePooled(t *testing.T) {
 	l := synthetic.Shape(t, ppca.NoisePerView, 5, 4)
 	r := rand.New(rand.NewPCG(64, 1))
 	tr := synthetic.NewTruth(r, l, 2, 0.1)
-	message := func() ppca.SiteMessage {
-		h := synthetic.Must(ppca.NewHierarchical(l, synthetic.BlocksOf(t, l, tr.Subjects(r, 60)), synthetic.Must(ppca.Weak(l, &tr.P))(t), nil))(t)
+	message := func() Message {
+		h := synthetic.Must(NewSite(l, synthetic.BlocksOf(t, l, tr.Subjects(r, 60)), synthetic.Must(ppca.Weak(l, &tr.P))(t), nil))(t)
 		if err := h.Step(); err != nil {
 			t.Fatal(err)
 		}
@@ -195,23 +195,23 @@ func TestSitesFarApartArePooled(t *testing.T) {
 			x[i] *= f
 		}
 	}
-	for name, lie := range map[string]func(*ppca.SiteMessage){
-		"factors far off":    func(m *ppca.SiteMessage) { scale(m.Nu, 1e30) },
-		"factors wide":       func(m *ppca.SiteMessage) { scale(m.Xi, 1e60) },
-		"factors narrow":     func(m *ppca.SiteMessage) { scale(m.Xi, 1e-60) },
-		"loadings far off":   func(m *ppca.SiteMessage) { scale(m.Y, 1e30) },
-		"precise":            func(m *ppca.SiteMessage) { scale(m.R, 1e60) },
-		"imprecise":          func(m *ppca.SiteMessage) { scale(m.R, 1e-60) },
-		"noiseless":          func(m *ppca.SiteMessage) { scale(m.Noise, 1e-60) },
-		"noisy":              func(m *ppca.SiteMessage) { scale(m.Noise, 1e60) },
-		"far off, and noisy": func(m *ppca.SiteMessage) { scale(m.Nu, -1e20); scale(m.Y, 1e20); scale(m.Noise, 1e40) },
+	for name, lie := range map[string]func(*Message){
+		"factors far off":    func(m *Message) { scale(m.Nu, 1e30) },
+		"factors wide":       func(m *Message) { scale(m.Xi, 1e60) },
+		"factors narrow":     func(m *Message) { scale(m.Xi, 1e-60) },
+		"loadings far off":   func(m *Message) { scale(m.Y, 1e30) },
+		"precise":            func(m *Message) { scale(m.R, 1e60) },
+		"imprecise":          func(m *Message) { scale(m.R, 1e-60) },
+		"noiseless":          func(m *Message) { scale(m.Noise, 1e-60) },
+		"noisy":              func(m *Message) { scale(m.Noise, 1e60) },
+		"far off, and noisy": func(m *Message) { scale(m.Nu, -1e20); scale(m.Y, 1e20); scale(m.Noise, 1e40) },
 	} {
 		m := message()
 		lie(&m)
 		if err := errors.Join(m.Check(l), m.Measured()); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		prior, states, err := ppca.Pool(l, []ppca.SiteMessage{message(), m, message()})
+		prior, states, err := Pool(l, []Message{message(), m, message()})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -231,10 +231,10 @@ func TestGaugeLeavesEverySiteAsItWas(t *testing.T) {
 	l := synthetic.Shape(t, ppca.NoisePerView, 5, 4)
 	r := rand.New(rand.NewPCG(63, 1))
 	tr := synthetic.NewTruth(r, l, 2, 0.1)
-	var messages []ppca.SiteMessage
+	var messages []Message
 	for c := range 3 {
 		rows := synthetic.Shifted(tr, tr.Subjects(r, 60), 2*float64(c))
-		h := synthetic.Must(ppca.NewHierarchical(l, synthetic.BlocksOf(t, l, rows), synthetic.Must(ppca.Weak(l, &tr.P))(t), nil))(t)
+		h := synthetic.Must(NewSite(l, synthetic.BlocksOf(t, l, rows), synthetic.Must(ppca.Weak(l, &tr.P))(t), nil))(t)
 		for range 5 {
 			if err := h.Step(); err != nil {
 				t.Fatal(err)
@@ -242,16 +242,16 @@ func TestGaugeLeavesEverySiteAsItWas(t *testing.T) {
 		}
 		messages = append(messages, *synthetic.Must(h.Message())(t))
 	}
-	p := ppca.NewPool(l, 2, messages)
+	p := newPool(l, 2, messages)
 	prior := synthetic.Must(ppca.Weak(l, &tr.P))(t)
-	before := p.States(prior)
-	after := p.States(prior)
+	before := p.states(prior)
+	after := p.states(prior)
 	moved := synthetic.Must(ppca.Weak(l, &tr.P))(t)
-	if err := p.Gauge(moved, after); err != nil {
+	if err := p.gauge(moved, after); err != nil {
 		t.Fatal(err)
 	}
 	// Mean W ν + μ and covariance W Ξ Wᵀ of every site are the same as before.
-	law := func(s *ppca.SiteState) (out []float64) {
+	law := func(s *State) (out []float64) {
 		for j := range l.Features() {
 			w := s.W[j*2:][:2]
 			out = append(out, s.Mu[j]+w[0]*s.Nu[0]+w[1]*s.Nu[1], linalg.Quadratic(s.Xi, 2, w, w))
@@ -289,13 +289,13 @@ func TestMinimiseFindsTheBottom(t *testing.T) {
 	for seed := range uint64(4) {
 		r := rand.New(rand.NewPCG(seed, 64))
 		sd := []float64{0, 0.05, 0.3, 1}[seed]
-		var messages []ppca.SiteMessage
+		var messages []Message
 		tr := synthetic.NewTruth(r, l, 2, 0.05)
 		for c, rows := range differingSites(r, tr, 3, 60, sd, 0.5*sd) {
 			if c == 2 {
 				synthetic.Lacking(l, rows, 1)
 			}
-			h := synthetic.Must(ppca.NewHierarchical(l, synthetic.BlocksOf(t, l, rows), synthetic.Must(ppca.Weak(l, &tr.P))(t), nil))(t)
+			h := synthetic.Must(NewSite(l, synthetic.BlocksOf(t, l, rows), synthetic.Must(ppca.Weak(l, &tr.P))(t), nil))(t)
 			for range 3 {
 				if err := h.Step(); err != nil {
 					t.Fatal(err)
@@ -303,25 +303,30 @@ func TestMinimiseFindsTheBottom(t *testing.T) {
 			}
 			messages = append(messages, *synthetic.Must(h.Message())(t))
 		}
-		p := ppca.NewPool(l, 2, messages)
+		p := newPool(l, 2, messages)
 		for k := range l.Views() {
-			re := p.View(k)
-			w, mu := re.Minimise()
-			at := re.Objective(w, mu)
-			scaleW, scaleMu := re.Scale()
+			re := p.view(k)
+			w, mu := re.minimise()
+			at := re.objective(w, mu)
+			scaleW, scaleMu := re.scale()
 			for i := -160; i <= 40; i++ {
 				for j := -160; j <= 40; j += 4 {
 					x, y := scaleW*math.Pow(10, float64(i)/20), scaleMu*math.Pow(10, float64(j)/20)
-					if v := re.Objective(x, y); v < at-1e-6*(1+math.Abs(at)) {
+					if v := re.objective(x, y); v < at-1e-6*(1+math.Abs(at)) {
 						t.Fatalf("seed %d, view %d: %v at (%v, %v) is below %v at (%v, %v)", seed, k, v, x, y, at, w, mu)
 					}
 				}
 			}
-			if re.Objective(0, 0) < at {
+			if re.objective(0, 0) < at {
 				t.Errorf("seed %d, view %d: zero is better", seed, k)
 			}
 		}
 	}
+}
+
+// state returns a site's current values.
+func state(h *Site) State {
+	return State{Params: h.md.Params(h.layout, h.Features), Nu: slices.Clone(h.nu), Xi: packed(h.xi, h.Q, h.LD)}
 }
 
 // TestCoordinatorKnowsTheSitesPosterior: under the prior that the site had, the
@@ -333,7 +338,7 @@ func TestCoordinatorKnowsTheSitesPosterior(t *testing.T) {
 		tr := synthetic.NewTruth(r, l, 2, 0.1)
 		center := synthetic.NewTruth(r, l, 2, 0.1).P
 		prior := synthetic.Must(ppca.Weak(l, &center))(t)
-		h := synthetic.Must(ppca.NewHierarchical(l, synthetic.BlocksOf(t, l, synthetic.Hole(r, tr.Subjects(r, 60), 0.1)), prior, nil))(t)
+		h := synthetic.Must(NewSite(l, synthetic.BlocksOf(t, l, synthetic.Hole(r, tr.Subjects(r, 60), 0.1)), prior, nil))(t)
 		// Holding the noise, so that the message and the result use the same.
 		for g := range prior.Alpha {
 			prior.Alpha[g], prior.Beta[g] = 1e12, 1e12*prior.Noise[g]
@@ -343,9 +348,9 @@ func TestCoordinatorKnowsTheSitesPosterior(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		p := ppca.NewPool(l, 2, []ppca.SiteMessage{*synthetic.Must(h.Message())(t)})
-		states := p.States(prior)
-		own := h.State()
+		p := newPool(l, 2, []Message{*synthetic.Must(h.Message())(t)})
+		states := p.states(prior)
+		own := state(h)
 		if e := synthetic.WorstParams(&own.Params, &states[0].Params); e > 1e-7 {
 			t.Errorf("noise %d: the coordinator's view of the site differs by %.1e", noise, e)
 		}
@@ -363,8 +368,8 @@ func TestAViewOfOneSiteHasNoSpread(t *testing.T) {
 		synthetic.BlocksOf(t, l, tr.Subjects(r, 60)),
 		synthetic.BlocksOf(t, l, synthetic.Lacking(l, tr.Subjects(r, 60), 1)),
 	}
-	prior, _ := hierarchical(t, l, sites, 2, 2)
-	if prior.VarW[1] != 0 || prior.VarMu[1] != 0 || prior.Alpha[1] != ppca.MaxSharedAlpha {
+	prior, _ := run(t, l, sites, 2, 2)
+	if prior.VarW[1] != 0 || prior.VarMu[1] != 0 || prior.Alpha[1] != maxSharedAlpha {
 		t.Errorf("view 1: variances %v and %v, alpha %v", prior.VarW[1], prior.VarMu[1], prior.Alpha[1])
 	}
 	if !slices.Equal(prior.Features, l.AllFeatures()) {
@@ -377,7 +382,7 @@ func TestAViewOfOneSiteHasNoSpread(t *testing.T) {
 		rows[i] = append(rows[i], math.NaN(), math.NaN(), math.NaN())
 	}
 	half := [][]ppca.Block{synthetic.BlocksOf(t, third, rows[:30]), synthetic.BlocksOf(t, third, rows[30:])}
-	prior, _ = hierarchical(t, third, half, 2, 2)
+	prior, _ = run(t, third, half, 2, 2)
 	if len(prior.Features) != 9 || prior.Noise[2] != 0 {
 		t.Errorf("the prior describes features %v with noise %v", prior.Features, prior.Noise)
 	}

@@ -1,4 +1,4 @@
-package ppca
+package hierarchical
 
 import (
 	"fmt"
@@ -6,34 +6,8 @@ import (
 
 	"parley/internal/kernel"
 	"parley/methods/mvppca/linalg"
+	"parley/methods/mvppca/ppca"
 )
-
-// Weak returns a prior around a model to begin hierarchical rounds with: the
-// variances between sites are 1 % of the mean square of the loadings of a view,
-// and the noise variances are worth six values (α = 3).
-func Weak(l Layout, p *Params) (*Prior, error) {
-	if err := p.Check(l); err != nil {
-		return nil, err
-	}
-	out := &Prior{
-		Params: p.Clone(),
-		VarW:   make([]float64, l.Views()), VarMu: make([]float64, l.Views()),
-		Alpha: make([]float64, l.Groups()), Beta: make([]float64, l.Groups()),
-	}
-	for k := range l.Views() {
-		lo, hi := l.View(k)
-		s := 0.0
-		for _, w := range p.W[lo*p.Rank : hi*p.Rank] {
-			s += w * w
-		}
-		out.VarW[k] = 0.01 * s / float64((hi-lo)*p.Rank)
-		out.VarMu[k] = out.VarW[k]
-	}
-	for g, v := range p.Noise {
-		out.Alpha[g], out.Beta[g] = 3, 3*v
-	}
-	return out, nil
-}
 
 // Pool is the coordinator's half of a hierarchical round. View by view it
 // estimates the variances between sites by restricted maximum likelihood and
@@ -43,7 +17,7 @@ func Weak(l Layout, p *Params) (*Prior, error) {
 // states of the sites under it, moved alike: where the next round may start.
 //
 // A view that one site alone has gets variance zero and that site's estimate.
-func Pool(l Layout, sites []SiteMessage) (*Prior, []SiteState, error) {
+func Pool(l ppca.Layout, sites []Message) (*ppca.Prior, []State, error) {
 	if err := l.Check(); err != nil {
 		return nil, nil, err
 	}
@@ -59,10 +33,9 @@ func Pool(l Layout, sites []SiteMessage) (*Prior, []SiteState, error) {
 			return nil, nil, fmt.Errorf("site %d has %d factors, site 0 has %d", i, sites[i].Rank, q)
 		}
 	}
-	p := &pool{layout: l, q: q, sites: sites}
-	p.index()
-	prior := &Prior{
-		Params: Params{Rank: q, W: make([]float64, l.Features()*q), Mu: make([]float64, l.Features()), Noise: make([]float64, l.Groups())},
+	p := newPool(l, q, sites)
+	prior := &ppca.Prior{
+		Params: ppca.Params{Rank: q, W: make([]float64, l.Features()*q), Mu: make([]float64, l.Features()), Noise: make([]float64, l.Groups())},
 		VarW:   make([]float64, l.Views()), VarMu: make([]float64, l.Views()),
 		Alpha: make([]float64, l.Groups()), Beta: make([]float64, l.Groups()),
 	}
@@ -74,7 +47,7 @@ func Pool(l Layout, sites []SiteMessage) (*Prior, []SiteState, error) {
 		prior.VarW[k], prior.VarMu[k] = r.minimise()
 		ok := true
 		take := func(j int, row []float64) {
-			ok = ok && Within("estimate", row, 10*LargestValue) == nil
+			ok = ok && ppca.Within("estimate", row, 10*ppca.LargestValue) == nil
 			copy(prior.W[j*q:][:q], row)
 			prior.Mu[j] = row[q]
 		}
@@ -119,11 +92,11 @@ func Pool(l Layout, sites []SiteMessage) (*Prior, []SiteState, error) {
 // fresh is where a site starts that nothing is known of but the prior: it stands
 // in for a state that rounding has taken the meaning from, as it does where sites
 // are further apart than numbers are fine.
-func (p *pool) fresh(prior *Prior, i int) SiteState {
+func (p *pool) fresh(prior *ppca.Prior, i int) State {
 	m, q := &p.sites[i], p.q
 	d, group := p.layout.Features(), p.layout.GroupOf()
-	s := SiteState{
-		Params: Params{Features: slices.Clone(m.Features), Rank: q, W: make([]float64, d*q), Mu: make([]float64, d), Noise: make([]float64, p.layout.Groups())},
+	s := State{
+		Params: ppca.Params{Features: slices.Clone(m.Features), Rank: q, W: make([]float64, d*q), Mu: make([]float64, d), Noise: make([]float64, p.layout.Groups())},
 		Nu:     make([]float64, q), Xi: make([]float64, q*q),
 	}
 	for _, j := range m.Features {
@@ -140,13 +113,12 @@ func (p *pool) fresh(prior *Prior, i int) SiteState {
 // variances between sites, constants dropped, and the rows of [W μ] that belong to
 // them: what [Pool] minimises, and what it then takes. The messages are of one rank
 // and were checked.
-func Restricted(l Layout, sites []SiteMessage, view int, varW, varMu float64) (objective float64, rows []float64, err error) {
-	p := &pool{layout: l, sites: sites}
+func Restricted(l ppca.Layout, sites []Message, view int, varW, varMu float64) (objective float64, rows []float64, err error) {
+	q := 0
 	if len(sites) > 0 {
-		p.q = sites[0].Rank
+		q = sites[0].Rank
 	}
-	p.index()
-	r := p.view(view)
+	r := newPool(l, q, sites).view(view)
 	objective = r.objective(varW, varMu)
 	err = r.estimate(varW, varMu, func(_ int, row []float64) { rows = append(rows, row...) })
 	return objective, rows, err
@@ -154,16 +126,17 @@ func Restricted(l Layout, sites []SiteMessage, view int, varW, varMu float64) (o
 
 // pool is the workspace of one call.
 type pool struct {
-	layout Layout
+	layout ppca.Layout
 	q      int
-	sites  []SiteMessage
+	sites  []Message
 	at     [][]int       // per site: index of each feature in the message, −1 if absent
 	rInv   [][][]float64 // per site and class: R⁻¹
 }
 
-// index prepares what view needs of every message. The messages were checked.
-func (p *pool) index() {
-	q1 := p.q + 1
+// newPool prepares what view needs of every message. The messages were checked.
+func newPool(l ppca.Layout, q int, sites []Message) *pool {
+	p := &pool{layout: l, q: q, sites: sites}
+	q1 := q + 1
 	for i := range p.sites {
 		m := &p.sites[i]
 		at := make([]int, p.layout.Features())
@@ -182,6 +155,7 @@ func (p *pool) index() {
 		}
 		p.at, p.rInv = append(p.at, at), append(p.rInv, inv)
 	}
+	return p
 }
 
 // view gathers the estimates of one view, features of like precision together.
@@ -239,16 +213,16 @@ func (p *pool) view(k int) *reml {
 
 // states combines every site's estimate with the prior: the posterior mean
 // w + D A⁻¹(y − w) of each row of [W μ].
-func (p *pool) states(prior *Prior) []SiteState {
+func (p *pool) states(prior *ppca.Prior) []State {
 	q, q1 := p.q, p.q+1
 	d, view, group := p.layout.Features(), p.layout.ViewOf(), p.layout.GroupOf()
 	chol := make([]float64, q1*q1)
 	row := make([]float64, q1)
-	var out []SiteState
+	var out []State
 	for i := range p.sites {
 		m := &p.sites[i]
-		s := SiteState{
-			Params: Params{
+		s := State{
+			Params: ppca.Params{
 				Features: slices.Clone(m.Features), Rank: q,
 				W: make([]float64, d*q), Mu: make([]float64, d), Noise: slices.Clone(m.Noise),
 			},
@@ -294,7 +268,7 @@ func (p *pool) states(prior *Prior) []SiteState {
 // gauge gives the pooled factors mean 0 and covariance I, the differences
 // between sites included, by moving their mean ν and covariance Ξ into the
 // parameters: μ += W ν and W := W Ξ^½, for the prior and for every site.
-func (p *pool) gauge(prior *Prior, states []SiteState) error {
+func (p *pool) gauge(prior *ppca.Prior, states []State) error {
 	q, n := p.q, 0.0
 	nu, xi := make([]float64, q), make([]float64, q*q)
 	for i := range p.sites {
@@ -318,7 +292,7 @@ func (p *pool) gauge(prior *Prior, states []SiteState) error {
 	e, ld := linalg.NewEigen(q), kernel.Stride(q)
 	root, inverse := make([]float64, q*ld), make([]float64, q*q)
 	if !e.Factorise(xi, q) || !(e.Values[q-1] > 0) {
-		return ErrCollapsed
+		return ppca.ErrCollapsed
 	}
 	// Where the factors of sites are far apart, rounding hides how they spread
 	// within each.
@@ -326,14 +300,14 @@ func (p *pool) gauge(prior *Prior, states []SiteState) error {
 		e.Values[a] = max(e.Values[a], roundedAway*e.Values[q-1])
 	}
 	if !e.Power(root, ld, 0.5) || !e.Power(inverse, q, -0.5) {
-		return ErrCollapsed
+		return ppca.ErrCollapsed
 	}
-	md := newModel(p.layout, q)
-	scratch := make([]float64, len(md.w))
-	move := func(x *Params) {
-		md.load(x)
-		md.move(nu, root, scratch)
-		*x = md.params(p.layout, x.Features)
+	md := ppca.NewModel(p.layout, q)
+	scratch := make([]float64, len(md.W))
+	move := func(x *ppca.Params) {
+		md.Load(x)
+		md.Move(nu, root, scratch)
+		*x = md.Params(p.layout, x.Features)
 	}
 	move(&prior.Params)
 	for i := range states {
@@ -372,21 +346,4 @@ func sandwich(a, x []float64, n int) []float64 {
 	}
 	linalg.Symmetrise(out, n, n)
 	return out
-}
-
-// Spread returns the variances between sites of the entries of W and μ, per
-// view, as they should be reported: v d/(d − q). Of the d directions in which a
-// column of W can differ, q are absorbed by the sites' own factor laws and by
-// rotation, and so are missing from v.
-func (p *Prior) Spread() (varW, varMu []float64) {
-	f := 1.0
-	if d := len(p.Features); d > p.Rank {
-		f = float64(d) / float64(d-p.Rank)
-	}
-	varW, varMu = slices.Clone(p.VarW), slices.Clone(p.VarMu)
-	for k := range varW {
-		varW[k] *= f
-		varMu[k] *= f
-	}
-	return varW, varMu
 }

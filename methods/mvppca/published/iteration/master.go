@@ -1,12 +1,16 @@
-package ppca
+package iteration
 
-import "fmt"
+import (
+	"fmt"
+
+	"parley/methods/mvppca/ppca"
+)
 
 // AloneVariance is the variance given to the parameters of a view that one
 // site alone observes, about which the formulas say nothing.
 const AloneVariance = 1e-4
 
-// PublishedMaster is the paper's update of the global parameters: the means
+// Master is the paper's update of the global parameters: the means
 // (13) and (17) and variances (14) and (18) of the sites' parameters and the
 // inverse-gamma law of their noise variances, for each view over the sites
 // which observe it. (18) divides by d_k q, columns that are zero by rule
@@ -18,8 +22,8 @@ const AloneVariance = 1e-4
 //
 // These estimates shrink at every round: values that were drawn towards the
 // prior are taken for draws from it.
-func PublishedMaster(l Layout, sites []Params) (*Prior, []int, error) {
-	if l.Noise != NoisePerView {
+func Master(l ppca.Layout, sites []ppca.Params) (*ppca.Prior, []int, error) {
+	if l.Noise != ppca.NoisePerView {
 		return nil, nil, fmt.Errorf("the published update has one noise variance per view")
 	}
 	if len(sites) == 0 {
@@ -34,8 +38,8 @@ func PublishedMaster(l Layout, sites []Params) (*Prior, []int, error) {
 			return nil, nil, fmt.Errorf("site %d has %d factors, site 0 has %d", i, sites[i].Rank, q)
 		}
 	}
-	out := &Prior{
-		Params: Params{Rank: q, W: make([]float64, d*q), Mu: make([]float64, d), Noise: make([]float64, l.Views())},
+	out := &ppca.Prior{
+		Params: ppca.Params{Rank: q, W: make([]float64, d*q), Mu: make([]float64, d), Noise: make([]float64, l.Views())},
 		VarW:   make([]float64, l.Views()), VarMu: make([]float64, l.Views()),
 		Alpha: make([]float64, l.Views()), Beta: make([]float64, l.Views()),
 	}
@@ -52,7 +56,7 @@ func PublishedMaster(l Layout, sites []Params) (*Prior, []int, error) {
 			if sites[i].Noise[k] == 0 {
 				continue
 			}
-			if !ContainsAll(sites[i].Features, view) {
+			if !ppca.ContainsAll(sites[i].Features, view) {
 				return nil, nil, fmt.Errorf("site %d describes only a part of view %d", i, k)
 			}
 			w = append(w, sites[i].W[lo*q:hi*q])

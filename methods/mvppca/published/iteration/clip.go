@@ -1,9 +1,10 @@
-package ppca
+package iteration
 
 import (
 	"fmt"
 	"math"
 
+	"parley/methods/mvppca/ppca"
 	"parley/privacy/account"
 )
 
@@ -31,15 +32,15 @@ func GaussianFactor(epsilon, delta float64) (factor, c float64, err error) {
 // ClipDifference clips the difference between a site's parameters and the
 // prior for view k. A prior whose noise variance has no finite spread (α ≤ 2)
 // has no clipping bound and is refused.
-func ClipDifference(l Layout, site *Params, prior *Prior, k int, epsilon, delta, constant float64) (*ClippedDifference, error) {
-	if k < 0 || k >= l.Views() || l.Noise != NoisePerView || site.Rank != prior.Rank {
+func ClipDifference(l ppca.Layout, site *ppca.Params, prior *ppca.Prior, k int, epsilon, delta, constant float64) (*ClippedDifference, error) {
+	if k < 0 || k >= l.Views() || l.Noise != ppca.NoisePerView || site.Rank != prior.Rank {
 		return nil, fmt.Errorf("no view %d with one noise variance and %d factors", k, prior.Rank)
 	}
 	view, err := l.FeaturesOf([]int{k})
 	if err != nil {
 		return nil, err
 	}
-	if !ContainsAll(site.Features, view) || !ContainsAll(prior.Features, view) {
+	if !ppca.ContainsAll(site.Features, view) || !ppca.ContainsAll(prior.Features, view) {
 		return nil, fmt.Errorf("view %d is not observed at the site, or unknown to the prior", k)
 	}
 	factor, _, err := GaussianFactor(epsilon, delta)
@@ -49,7 +50,7 @@ func ClipDifference(l Layout, site *Params, prior *Prior, k int, epsilon, delta,
 	if !(constant > 0) || math.IsInf(constant, 0) {
 		return nil, fmt.Errorf("clipping constant %v is not positive and finite", constant)
 	}
-	variance := InverseGammaVariance(prior.Alpha[k], prior.Beta[k])
+	variance := ppca.InverseGammaVariance(prior.Alpha[k], prior.Beta[k])
 	if math.IsInf(variance, 0) {
 		return nil, fmt.Errorf("the prior noise variance of view %d has no finite spread (alpha %v, needs more than 2)", k, prior.Alpha[k])
 	}

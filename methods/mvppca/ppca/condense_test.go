@@ -1,0 +1,205 @@
+package ppca_test
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"parley/methods/mvppca/internal/synthetic"
+	"parley/methods/mvppca/ppca"
+
+	"pgregory.net/rapid"
+)
+
+// Sites of 6 to 120 rows with missing views lose next to nothing of what one fit to
+// all rows finds, in training and on rows held out, with either kind of noise.
+func TestGapsInsideSitesCostNothing(t *testing.T) {
+	dims, q := []int{14, 9, 5}, 3
+	for _, noise := range []ppca.Noise{ppca.NoisePerView, ppca.NoisePerFeature} {
+		l := ppca.Layout{Dims: dims, Noise: noise}
+		worst := 0.0
+		for seed := range uint64(6) {
+			cells := []float64{0, 0.1}[seed%2]
+			sites := synthetic.Gappy(seed, dims, q, []int{120, 60, 40, 30, 25, 20, 16, 12, 10, 9, 8, 6, 400}, cells)
+			held := synthetic.Gather(t, l, sites[12]...)
+			var all [][][]float64
+			var said []ppca.Block
+			for _, rows := range sites[:12] {
+				all = append(all, rows...)
+				b, err := ppca.Condense(l, synthetic.Gather(t, l, rows...), 4*q, 0, ppca.FitOptions{Tol: 1e-5, MaxIter: 100})
+				if err != nil {
+					t.Fatal(err)
+				}
+				said = append(said, b...)
+			}
+			rows := synthetic.Gather(t, l, all...)
+			central, err := ppca.Fit(l, rows, q, nil, ppca.FitOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ours, err := ppca.Fit(l, ppca.Merge(said), q, nil, ppca.FitOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for name, b := range map[string][]ppca.Block{"training": rows, "held out": held} {
+				want, n := logLik(t, l, central, b)
+				got, _ := logLik(t, l, ours, b)
+				gap := (got - want) / n
+				t.Logf("noise %d, %g of cells, seed %d, %s: %+.4f nats per row of central", noise, cells, seed, name, gap)
+				worst = min(worst, gap)
+			}
+		}
+		if worst < -0.1 {
+			t.Errorf("noise %d: %.3f nats per row worse than one fit to all rows", noise, -worst)
+		}
+	}
+}
+
+func logLik(t testing.TB, l ppca.Layout, f *ppca.Fitted, b []ppca.Block) (total, subjects float64) {
+	t.Helper()
+	total, subjects, err := ppca.LogLik(l, &f.Params, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return total, subjects
+}
+
+// What few subjects of a set say is exact, and factors follow from the scatter
+// matrix alone: rows in another order give the same.
+func TestCondenseIsExactForFew(t *testing.T) {
+	l := ppca.Layout{Dims: []int{7, 6}}
+	rapid.Check(t, func(rt *rapid.T) {
+		n, rank := rapid.IntRange(1, 9).Draw(rt, "rows"), rapid.IntRange(8, 12).Draw(rt, "rank")
+		rows := synthetic.Gappy(rapid.Uint64().Draw(rt, "seed"), l.Dims, 2, []int{n}, 0)[0]
+		blocks := synthetic.Gather(t, l, rows...)
+		got, err := ppca.Condense(l, blocks, rank, 0, ppca.FitOptions{})
+		if err != nil {
+			rt.Fatal(err)
+		}
+		slices.Reverse(rows)
+		again, err := ppca.Condense(l, synthetic.Gather(t, l, rows...), rank, 0, ppca.FitOptions{})
+		if err != nil {
+			rt.Fatal(err)
+		}
+		same := func(name string, a, b []ppca.Block) {
+			a, b = ppca.Moments(a...), ppca.Moments(b...)
+			if len(a) != len(b) {
+				rt.Fatalf("%s: %d blocks, not %d", name, len(a), len(b))
+			}
+			for i := range a {
+				if a[i].N != b[i].N || !slices.Equal(a[i].Features, b[i].Features) || apart(a[i].Mean, b[i].Mean) > 1e-9 || apart(a[i].Scatter, b[i].Scatter) > 1e-9*a[i].N {
+					rt.Fatalf("%s: block %d differs", name, i)
+				}
+			}
+		}
+		same("the rows", got, blocks)
+		same("other order", again, got)
+		for i := range got {
+			if apart(got[i].Factor, again[i].Factor) > 1e-6 {
+				rt.Errorf("the factors tell of the order of rows")
+			}
+		}
+	})
+}
+
+func times(x []float64, by float64) []float64 {
+	y := slices.Clone(x)
+	for i := range y {
+		y[i] *= by
+	}
+	return y
+}
+
+func apart(a, b []float64) (most float64) {
+	for i := range a {
+		most = max(most, math.Abs(a[i]-b[i]))
+	}
+	return most
+}
+
+func TestMergeAddsBlocks(t *testing.T) {
+	l := ppca.Layout{Dims: []int{30, 8}}
+	rapid.Check(t, func(rt *rapid.T) {
+		var blocks []ppca.Block
+		for range rapid.IntRange(1, 5).Draw(rt, "sites") {
+			n := rapid.IntRange(1, 12).Draw(rt, "rows")
+			b, err := ppca.Condense(l, synthetic.Gather(t, l, synthetic.Gappy(rapid.Uint64().Draw(rt, "seed"), l.Dims, 2, []int{n}, 0)[0]...), 4, 0, ppca.FitOptions{MaxIter: 5})
+			if err != nil {
+				rt.Fatal(err)
+			}
+			blocks = append(blocks, b...)
+		}
+		want := ppca.Moments(blocks...)
+		got := ppca.Merge(slices.Clone(blocks))
+		if len(got) != len(want) {
+			rt.Fatalf("%d blocks, want %d", len(got), len(want))
+		}
+		for i := range got {
+			d := got[i].Dense()
+			if d.N != want[i].N || !slices.Equal(d.Features, want[i].Features) || apart(d.Mean, want[i].Mean) > 1e-9 || apart(d.Scatter, want[i].Scatter) > 1e-8*d.N {
+				rt.Errorf("block %d differs", i)
+			}
+		}
+	})
+}
+
+// Filled cells are the conditional expectations of the model, with their spread.
+func TestFillIsTheConditionalExpectation(t *testing.T) {
+	l := ppca.Layout{Dims: []int{3}, Noise: ppca.NoisePerFeature}
+	fit := &ppca.Params{Features: []int{0, 1, 2}, Rank: 1, W: []float64{1, 2, -1}, Mu: []float64{0.5, 0, 1}, Noise: []float64{0.5, 1, 2}}
+	nan := math.NaN()
+	rows := [][][]float64{{{1, 2, nan}}, {{-1, 0, nan}}, {{nan, 1, nan}}, {{0, 1, 3}}, {{2, 1, 0}}}
+	got, err := ppca.Fill(l, synthetic.Gather(t, l, rows...), fit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	many, err := ppca.Fill(l, synthetic.Gather(t, l, slices.Repeat(rows, 20)...), fit) // whose scatter matrices are dense
+	if a, b := many.Dense(), got.Dense(); err != nil || apart(a.Mean, b.Mean) > 1e-12 || math.Abs(a.N-20*b.N) > 0 || apart(a.Scatter, times(b.Scatter, 20)) > 1e-10 {
+		t.Errorf("20 times the rows: %v %v, %v", a.Mean, a.Scatter, err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	// cov = wwᵀ + Ψ: rows are continued by cov_mo cov_oo⁻¹ one by one.
+	mean, second := make([]float64, 3), make([]float64, 9)
+	for _, row := range rows {
+		y, c := row[0], [9]float64{}
+		// x given what is seen has precision 1 + Σ w²/ψ, and mean Σ w (y − μ)/ψ over it
+		precision, x := 1.0, 0.0
+		for j, v := range y {
+			if !math.IsNaN(v) {
+				precision += fit.W[j] * fit.W[j] / fit.Noise[j]
+				x += fit.W[j] * (v - fit.Mu[j]) / fit.Noise[j]
+			}
+		}
+		x /= precision
+		full := slices.Clone(y)
+		for j, v := range y {
+			if !math.IsNaN(v) {
+				continue
+			}
+			full[j] = fit.Mu[j] + fit.W[j]*x
+			c[j*3+j] += fit.Noise[j]
+			for k, u := range y {
+				if math.IsNaN(u) {
+					c[j*3+k] += fit.W[j] * fit.W[k] / precision
+				}
+			}
+		}
+		for j, v := range full {
+			mean[j] += v / 5
+			for k, u := range full {
+				second[j*3+k] += v*u + c[j*3+k]
+			}
+		}
+	}
+	dense := got.Dense()
+	for j := range 3 {
+		for k := range 3 {
+			second[j*3+k] -= 5 * mean[j] * mean[k]
+		}
+	}
+	if got.N != 5 || apart(dense.Mean, mean) > 1e-12 || apart(dense.Scatter, second) > 1e-12 {
+		t.Errorf("%v %v, want %v %v", dense.Mean, dense.Scatter, mean, second)
+	}
+}

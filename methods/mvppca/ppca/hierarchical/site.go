@@ -1,0 +1,309 @@
+// Package hierarchical estimates how sites differ, in rounds after the one shot. From a
+// prior, at first [ppca.Weak], each [Site] takes a few steps on its own blocks and sends
+// what its likelihood alone says, a [Message]; [Pool] combines these with each other, and
+// returns the next prior and the [State] in which each site may start again.
+//
+// Within the limits of Check and Measured every message is pooled: whatever sites send,
+// the outcome is an error or finite numbers that are valid for another round.
+//
+// Site s has its own loadings and means, whose entries follow
+//
+//	w_s ~ N(w̃, v_W),   μ_s ~ N(μ̃, v_μ),
+//
+// with one v_W and v_μ for each view, an inverse-gamma law of the noise variances, and
+// factors x ~ N(ν_s, Ξ_s). The law is that of Balelli, Silva and Lorenzi, MELBA 2022:012,
+// equations (4) to (6); the estimates are restricted maximum likelihood (Patterson and
+// Thompson 1971) instead of the paper's, which shrink at every round.
+package hierarchical
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"parley/methods/mvppca/linalg"
+	"parley/methods/mvppca/ppca"
+)
+
+// Site is one site's half of a hierarchical round: a few iterations of
+// variational expectation maximisation of its own loadings, means, noise and
+// factor law, under the prior. The posterior of each row of [W μ] is Gaussian
+// with the covariance V = (R/σ² + P₀)⁻¹, P₀ = diag(1/v_W, …, 1/v_W, 1/v_μ), and the
+// other steps take its expectation: WᵀW becomes WᵀW + Σ V.
+type Site struct {
+	*ppca.Sums
+	layout ppca.Layout
+	prior  *ppca.Prior
+	md     *ppca.Model
+	e      *ppca.EStep
+	z      ppca.Latent
+	nu     []float64
+	xi     []float64 // q × ld
+	noise  []float64 // per noise group
+	ss     []float64 // per noise group: expected residual sum of squares
+	values []float64 // per noise group: values observed
+
+	// Features of one class and one noise group share V; they are a cell.
+	cells      []cell
+	cellOf     []int // of each feature
+	blockCells [][]cellCount
+	post       []float64 // d × stride: posterior mean of [W μ], μ relative to the E step's
+	scratch    []float64 // (q+1) × stride
+	row        []float64 // q + 1
+}
+
+type cell struct {
+	class, group, view int
+	v                  []float64 // (q+1) × stride
+}
+
+type cellCount struct{ cell, features int }
+
+// NewSite prepares a site's round. A nil start means W, μ and noise of
+// the prior and factors with mean 0 and covariance I.
+func NewSite(l ppca.Layout, blocks []ppca.Block, prior *ppca.Prior, start *State) (*Site, error) {
+	if err := ppca.CheckBlocks(l, blocks); err != nil {
+		return nil, err
+	}
+	if err := prior.Check(l); err != nil {
+		return nil, err
+	}
+	q := prior.Rank
+	if start == nil {
+		start = &State{Params: prior.Params, Nu: make([]float64, q), Xi: make([]float64, q*q)}
+		for a := range q {
+			start.Xi[a*q+a] = 1
+		}
+	}
+	if err := start.Check(l); err != nil {
+		return nil, fmt.Errorf("start: %w", err)
+	}
+	h := &Site{
+		Sums: ppca.NewSums(l, blocks, q), layout: l, prior: prior,
+		md: ppca.NewModel(l, q), e: ppca.NewEStep(q, blocks),
+		nu: slices.Clone(start.Nu), noise: slices.Clone(start.Noise),
+		ss: make([]float64, l.Groups()), values: make([]float64, l.Groups()), row: make([]float64, q+1),
+	}
+	if start.Rank != q || !ppca.ContainsAll(prior.Features, h.Features) || !ppca.ContainsAll(start.Features, h.Features) {
+		return nil, fmt.Errorf("the site has features that the prior or the start do not describe, or they differ in rank")
+	}
+	h.md.Load(&start.Params)
+	h.xi, h.z = make([]float64, q*h.LD), newLatent(q, h.LD)
+	for a := range q {
+		copy(h.xi[a*h.LD:], start.Xi[a*q:][:q])
+	}
+	h.post, h.scratch = make([]float64, h.md.D*h.Stride), make([]float64, (q+1)*h.Stride)
+	for _, j := range h.Features {
+		h.values[h.md.Group[j]] += h.Count[j]
+	}
+	h.numberCells()
+	return h, nil
+}
+
+// leastResidual bounds the expected residual sum of squares of a noise group from below,
+// relative to what its last variance makes of as many values.
+const leastResidual = 1e-8
+
+// numberCells finds the features that share a posterior covariance.
+func (h *Site) numberCells() {
+	view := h.layout.ViewOf()
+	number := make(map[[2]int]int)
+	h.cellOf = make([]int, h.md.D)
+	for _, j := range h.Features {
+		key := [2]int{h.Class[j], h.md.Group[j]}
+		c, ok := number[key]
+		if !ok {
+			c = len(number)
+			number[key] = c
+			h.cells = append(h.cells, cell{key[0], key[1], view[j], make([]float64, (h.Q+1)*h.Stride)})
+		}
+		h.cellOf[j] = c
+	}
+	counts := make([]int, len(h.cells))
+	for i := range h.Blocks {
+		clear(counts)
+		for _, j := range h.Blocks[i].Features {
+			counts[h.cellOf[j]]++
+		}
+		var list []cellCount
+		for c, n := range counts {
+			if n > 0 {
+				list = append(list, cellCount{c, n})
+			}
+		}
+		h.blockCells = append(h.blockCells, list)
+	}
+}
+
+// Step does one iteration: the E step with x ~ N(ν, Ξ) and the posterior of
+// [W μ]; that posterior; the noise; ν and Ξ.
+func (h *Site) Step() error {
+	if err := h.expect(); err != nil {
+		return err
+	}
+	for i := range h.cells {
+		if err := h.posteriorCov(&h.cells[i]); err != nil {
+			return err
+		}
+	}
+	for _, j := range h.Features {
+		h.posteriorMean(j)
+	}
+	h.updateNoise()
+	for _, j := range h.Features {
+		copy(h.md.W[j*h.LD:][:h.Q], h.post[j*h.Stride:])
+		h.md.Mu[j] += h.post[j*h.Stride+h.Q]
+	}
+	nu, xi := h.Factors()
+	copy(h.nu, nu)
+	copy(h.xi, xi)
+	return nil
+}
+
+// expect runs the E step on every block. Integrating over the posterior of
+// [W μ] adds Σ V_ww/σ² to the precision of the factors and −Σ V_wμ/σ² to WᵀΨ⁻¹(t − μ).
+func (h *Site) expect() error {
+	q, ld := h.Q, h.LD
+	base, chol := newLatent(q, ld), slices.Clone(h.xi)
+	if _, ok := linalg.Cholesky(chol, q, ld); !ok {
+		return ppca.ErrCollapsed
+	}
+	linalg.CholInverse(base.Prec, chol, q, ld)
+	linalg.Times(base.H, base.Prec, ld, h.nu)
+	h.Reset()
+	for i := range h.Blocks {
+		copy(h.z.Prec, base.Prec)
+		copy(h.z.H, base.H)
+		for _, c := range h.blockCells[i] {
+			v, s := h.cells[c.cell].v, float64(c.features)/h.noise[h.cells[c.cell].group]
+			for a := range q {
+				for b := range q {
+					h.z.Prec[a*ld+b] += s * v[a*h.Stride+b]
+				}
+				h.z.H[a] -= s * v[a*h.Stride+q]
+			}
+		}
+		if err := h.e.Run(h.md, &h.Blocks[i], &h.z); err != nil {
+			return err
+		}
+		h.Collect(i, h.e)
+	}
+	return nil
+}
+
+// posteriorCov computes V = D^½ (I + D^½ R D^½/σ²)⁻¹ D^½, D = diag(v_W, …, v_W, v_μ),
+// which is (R/σ² + D⁻¹)⁻¹ and also right where a variance is zero.
+func (h *Site) posteriorCov(c *cell) error {
+	st := h.Stride
+	for a := range h.row {
+		h.row[a] = math.Sqrt(h.prior.VarW[c.view])
+	}
+	h.row[h.Q] = math.Sqrt(h.prior.VarMu[c.view])
+	r := h.R[c.class]
+	for a, x := range h.row {
+		for b, y := range h.row {
+			h.scratch[a*st+b] = x * r[a*st+b] * y / h.noise[c.group]
+		}
+		h.scratch[a*st+a]++
+	}
+	if _, ok := linalg.Cholesky(h.scratch, h.Q+1, st); !ok {
+		return ppca.ErrCollapsed
+	}
+	linalg.CholInverse(c.v, h.scratch, h.Q+1, st)
+	for a, x := range h.row {
+		for b, y := range h.row {
+			c.v[a*st+b] *= x * y
+		}
+	}
+	return nil
+}
+
+// posteriorMean computes [W μ] = [W̃ μ̃] + (B − [W̃ μ̃] R) V/σ² for one feature, with
+// every μ relative to the one that the E step used.
+func (h *Site) posteriorMean(j int) {
+	q, st := h.Q, h.Stride
+	c := &h.cells[h.cellOf[j]]
+	post := h.post[j*st:][:q+1]
+	copy(post, h.prior.W[j*q:][:q])
+	post[q] = h.prior.Mu[j] - h.md.Mu[j]
+	linalg.Times(h.row, h.R[c.class], st, post)
+	for a, x := range h.B[j*h.LD:][:q] {
+		h.row[a] = (x - h.row[a]) / h.noise[c.group]
+	}
+	h.row[q] = (h.Dev[j] - h.row[q]) / h.noise[c.group]
+	for a := range post {
+		for b, x := range h.row {
+			post[a] += c.v[a*st+b] * x
+		}
+	}
+}
+
+// updateNoise computes ss = Σ ⟨(t − W x − μ)²⟩ and σ² = (ss + 2β)/(values + 2α).
+func (h *Site) updateNoise() {
+	q, st := h.Q, h.Stride
+	clear(h.ss)
+	for _, j := range h.Features {
+		c := &h.cells[h.cellOf[j]]
+		post, r := h.post[j*st:][:q+1], h.R[c.class]
+		s := h.Square[j] + linalg.Quadratic(r, st, post, post) + linalg.Inner(c.v, r, q+1, st) - 2*post[q]*h.Dev[j]
+		for a, x := range h.B[j*h.LD:][:q] {
+			s -= 2 * post[a] * x
+		}
+		h.ss[c.group] += s
+	}
+	for g, n := range h.values {
+		if n > 0 {
+			// The sum is positive; cancellation may leave a little less than zero.
+			h.ss[g] = max(h.ss[g], leastResidual*h.noise[g]*n)
+			h.noise[g] = (h.ss[g] + 2*h.prior.Beta[g]) / (n + 2*h.prior.Alpha[g])
+		}
+	}
+	for _, j := range h.Features {
+		h.md.Psi[j] = h.noise[h.md.Group[j]]
+	}
+}
+
+// Message returns what the site's likelihood says, from the last Step.
+func (h *Site) Message() (*Message, error) {
+	q, st := h.Q, h.Stride
+	m := &Message{
+		Features: slices.Clone(h.Features), Rank: q, Subjects: h.Subjects,
+		Nu: slices.Clone(h.nu), Xi: packed(h.xi, q, h.LD),
+		Noise: make([]float64, len(h.noise)), SS: slices.Clone(h.ss),
+		Cells: slices.Clone(h.values), Spent: make([]float64, len(h.noise)),
+	}
+	chol := make([][]float64, len(h.R))
+	for c, r := range h.R {
+		m.R = append(m.R, packed(r, q+1, st)...)
+		chol[c] = slices.Clone(r)
+		if _, ok := linalg.Cholesky(chol[c], q+1, st); !ok {
+			return nil, ppca.ErrCollapsed
+		}
+	}
+	for _, j := range h.Features {
+		g := h.md.Group[j]
+		m.Class = append(m.Class, h.Class[j])
+		copy(h.row, h.B[j*h.LD:][:q])
+		h.row[q] = h.Dev[j]
+		linalg.CholSolve(chol[h.Class[j]], q+1, st, h.row)
+		h.row[q] += h.md.Mu[j] - h.post[j*st+q] // back from the E step's μ
+		m.Y = append(m.Y, h.row...)
+		w := h.md.W[j*h.LD:][:q]
+		m.Noise[g] = h.noise[g]
+		m.Spent[g] += linalg.Quadratic(h.Cov[h.Class[j]], h.LD, w, w) / h.noise[g]
+	}
+	return m, m.Check(h.layout)
+}
+
+func newLatent(q, ld int) ppca.Latent {
+	return ppca.Latent{Prec: make([]float64, q*ld), H: make([]float64, q)}
+}
+
+// packed returns an n × n matrix without padding.
+func packed(a []float64, n, ld int) []float64 {
+	out := make([]float64, 0, n*n)
+	for i := range n {
+		out = append(out, a[i*ld:][:n]...)
+	}
+	return out
+}

@@ -1,0 +1,109 @@
+package ppca
+
+import (
+	"math"
+	"slices"
+)
+
+// Moments returns dense blocks, one per set of observed features and in the
+// canonical order: by features, compared one after the other. Blocks on the
+// same features are merged in the order given.
+func Moments(blocks ...Block) []Block {
+	var out []Block
+	for i := range blocks {
+		b := blocks[i].Dense()
+		at, found := slices.BinarySearchFunc(out, b.Features, func(x Block, f []int) int { return slices.Compare(x.Features, f) })
+		if !found {
+			out = slices.Insert(out, at, b)
+			continue
+		}
+		out[at] = merge(&out[at], &b)
+	}
+	return out
+}
+
+// merge adds two dense blocks on the same features.
+func merge(a, b *Block) Block {
+	p := len(a.Features)
+	n := a.N + b.N
+	out := Block{Features: a.Features, N: n, Mean: make([]float64, p), Scatter: make([]float64, p*p)}
+	between := a.N * b.N / n
+	for i := range p {
+		di := b.Mean[i] - a.Mean[i]
+		out.Mean[i] = a.Mean[i] + di*b.N/n
+		for j := range i + 1 {
+			s := a.Scatter[i*p+j] + b.Scatter[i*p+j] + between*di*(b.Mean[j]-a.Mean[j])
+			out.Scatter[i*p+j], out.Scatter[j*p+i] = s, s
+		}
+	}
+	return out
+}
+
+// Merge adds blocks on the same features, in the order given, and returns them in
+// canonical order. The sum is factored as long as that is cheaper to fit.
+func Merge(blocks []Block) []Block {
+	slices.SortStableFunc(blocks, func(a, b Block) int { return slices.Compare(a.Features, b.Features) })
+	var out []Block
+	for len(blocks) > 0 {
+		n := 1
+		for n < len(blocks) && slices.Equal(blocks[n].Features, blocks[0].Features) {
+			n++
+		}
+		out = append(out, mergeSame(blocks[:n])...)
+		blocks = blocks[n:]
+	}
+	return out
+}
+
+// mergeSame adds blocks on the same features.
+func mergeSame(blocks []Block) []Block {
+	if len(blocks) == 1 {
+		return blocks
+	}
+	// Two blocks' means scatter about their common one by N₁N₂/(N₁+N₂) Δ Δᵀ.
+	p := len(blocks[0].Features)
+	out := Block{Features: blocks[0].Features, Mean: make([]float64, p)}
+	for i := range blocks {
+		b := &blocks[i]
+		out.Factor = append(out.Factor, b.Factor...)
+		if b.Diag != nil && out.Diag == nil {
+			out.Diag = make([]float64, p)
+		}
+		for k, x := range b.Diag {
+			out.Diag[k] += x
+		}
+		if b.Scatter != nil {
+			if out.Scatter == nil {
+				out.Scatter = make([]float64, p*p)
+			}
+			for k, x := range b.Scatter {
+				out.Scatter[k] += x
+			}
+		}
+		n := out.N + b.N
+		size := math.Sqrt(out.N * b.N / n)
+		row := make([]float64, p)
+		for k, m := range b.Mean {
+			delta := m - out.Mean[k]
+			row[k] = size * delta
+			out.Mean[k] += delta * b.N / n
+		}
+		if i > 0 {
+			out.Factor = append(out.Factor, row...)
+		}
+		out.N = n
+	}
+	if out.Scatter == nil && 2*out.Rows() < p {
+		return []Block{out}
+	}
+	// The matrix is no dearer.
+	if out.Scatter == nil {
+		out.Scatter = make([]float64, p*p)
+	}
+	addSquare(out.Scatter, out.Factor, p)
+	for k, x := range out.Diag {
+		out.Scatter[k*p+k] += x
+	}
+	out.Factor, out.Diag = nil, nil
+	return []Block{out}
+}
