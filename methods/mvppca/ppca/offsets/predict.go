@@ -1,0 +1,53 @@
+package offsets
+
+import (
+	"fmt"
+
+	"parley/methods/mvppca/ppca"
+)
+
+// AtSite returns a predictor for further subjects of a site that took part: mean μ + δ
+// and covariance W Wᵀ + Ψ + diag(Diag) + FactorᵀFactor. It is a model of q + r factors, the
+// rows of Factor being the loadings of r more, with a noise variance for each feature:
+// the first q numbers of [ppca.Posterior.Latent] are the model's factors, given what the
+// subject and the site show, and the others what the subject says of the site's offset.
+func AtSite(l ppca.Layout, p *ppca.Params, s *Site) (*ppca.Predictor, error) {
+	if err := l.Check(); err != nil {
+		return nil, err
+	}
+	d := l.Features()
+	if len(s.Mean) != d || len(s.Diag) != d || len(s.Factor)%d != 0 {
+		return nil, fmt.Errorf("offset of a site: %d means, %d variances and a factor of %d numbers for %d features",
+			len(s.Mean), len(s.Diag), len(s.Factor), d)
+	}
+	for _, x := range [][]float64{s.Mean, s.Diag, s.Factor} {
+		if err := ppca.Finite("offset of a site", x); err != nil {
+			return nil, err
+		}
+	}
+	if err := p.Check(l); err != nil {
+		return nil, err
+	}
+	r := len(s.Factor) / d
+	md := ppca.NewModel(l, p.Rank+r)
+	md.LoadNoise(p.Noise)
+	for _, j := range p.Features {
+		if s.Diag[j] < 0 {
+			return nil, fmt.Errorf("offset of a site: variance %v of feature %d", s.Diag[j], j)
+		}
+		w := md.W[j*md.LD:]
+		copy(w, p.W[j*p.Rank:][:p.Rank])
+		for i := range r {
+			w[p.Rank+i] = s.Factor[i*d+j]
+		}
+		md.Mu[j] = p.Mu[j] + s.Mean[j]
+		md.Psi[j] += s.Diag[j]
+	}
+	return ppca.PredictorOf(l, md, p.Features), nil
+}
+
+// AtNewSite returns a predictor for subjects of a site that took no part: mean μ and
+// covariance W Wᵀ + Ψ + diag v, v being [Offsets].Variance.
+func AtNewSite(l ppca.Layout, p *ppca.Params, variance []float64) (*ppca.Predictor, error) {
+	return AtSite(l, p, &Site{Mean: make([]float64, l.Features()), Diag: variance})
+}
