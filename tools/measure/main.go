@@ -21,6 +21,7 @@ import (
 	"parley/tools/measure/acceptance"
 	"parley/tools/measure/bigcsv"
 	"parley/tools/measure/flags"
+	"parley/tools/measure/gaps"
 	"parley/tools/measure/graffl"
 	"parley/tools/measure/network"
 	"parley/tools/measure/private"
@@ -35,6 +36,7 @@ var measurements = []struct {
 	{"acceptance", "what is promised of Fed-mv-PPCA, on the data sets that the promises name", acceptance.Run},
 	{"selection", "how often each rule of parley select finds the true number of factors", selection.Run},
 	{"private", "error and coverage of the mechanism statistics on drawn data", private.Run},
+	{"gaps", "what gaps in small sites cost the factor model in one exchange, beside one fit to all rows", gaps.Run},
 	{"pvi", "classification on the income example, with privacy and without", pvi.Run},
 	{"graffl", "accuracy, calibration and worth of the method graffl, by commands of its own", graffl.Run},
 	{"network", "a coordinator and many sites over real sockets: rounds, memory, bytes", network.Run},

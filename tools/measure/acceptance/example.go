@@ -24,7 +24,7 @@ var exampleFits = []struct {
 }{
 	{"pooled", options{"rounds": 0, "local_rank": 129}},
 	{"one shot, local rank q", options{"rounds": 0, "local_rank": exampleFactors}},
-	{"one shot, local rank 2q", options{"rounds": 0, "local_rank": 2 * exampleFactors}},
+	{"one shot, local rank 4q", options{"rounds": 0, "local_rank": 4 * exampleFactors}},
 	{"published", options{"variant": says.PublishedVariant}},
 }
 
