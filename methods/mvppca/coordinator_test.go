@@ -479,3 +479,18 @@ func TestOnlySiteWithAViewLeaves(t *testing.T) {
 		}
 	}
 }
+
+// Sites of one subject each are a study: it ends with a model, and says that nothing
+// varies within a site where the explained variance would stand.
+func TestSitesOfOneSubject(t *testing.T) {
+	s := shape{dims: []int{6, 5}, sites: 40, rows: 1, gaps: 0.2, seed: 4, options: "  latent: 2\n"}
+	r := synthetic.Must(newPlay(t, s.study(t)).run())(t)
+	for name, x := range r.Metrics {
+		if math.IsNaN(x) || math.IsInf(x, 0) {
+			t.Errorf("%s is %v", name, x)
+		}
+	}
+	if got := fmt.Sprint(r.Headline); !strings.Contains(got, "unknown: no view varies within a site") || strings.Contains(got, "Inf") {
+		t.Errorf("the headline is %s", got)
+	}
+}

@@ -84,7 +84,8 @@ func metrics(set options.Setup, rounds int, pooled *message.Assessment) map[stri
 }
 
 // Explained gives the least and the most variance explained over the views; a
-// sum or a mean over views would mean nothing.
+// sum or a mean over views would mean nothing. Where every site has one subject,
+// nothing varies within sites, and there is nothing to explain.
 func Explained(pooled *message.Assessment) string {
 	low, high := math.Inf(1), math.Inf(-1)
 	explained := pooled.Explained()
@@ -93,7 +94,10 @@ func Explained(pooled *message.Assessment) string {
 			low, high = min(low, r2), max(high, r2)
 		}
 	}
-	if low < high {
+	switch {
+	case low > high:
+		return "unknown: no view varies within a site"
+	case low < high:
 		return fmt.Sprintf("%.0f to %.0f %%", low, high)
 	}
 	return fmt.Sprintf("%.0f %%", low)
