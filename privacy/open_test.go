@@ -38,6 +38,11 @@ func sealed(t testing.TB, r privacy.Request) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
+	first := release.Bytes()
+	first[0] ^= 1 // whoever is given the bytes changes no release
+	if bytes.Equal(release.Bytes(), first) {
+		t.Error("a release was changed from outside")
+	}
 	return release.Bytes()
 }
 

@@ -1,6 +1,7 @@
 package privacy
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -15,8 +16,8 @@ type Release struct {
 	sealed []byte
 }
 
-// Bytes are what is sent; they must not be changed.
-func (r Release) Bytes() []byte { return r.sealed }
+// Bytes are what is sent, in a copy: nobody but the gate changes a release.
+func (r Release) Bytes() []byte { return bytes.Clone(r.sealed) }
 
 // envelope is a release as it travels; its receiver reads it through [Open].
 type envelope struct {
