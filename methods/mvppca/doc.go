@@ -10,10 +10,10 @@
 //
 // # The default method
 //
-// Round 1, the one shot: each site fits its own model, and the coordinator fits one
-// model to what these models say, with the same routine. Nothing depends on how the
-// sites' factors are rotated, missing views are missing blocks, and means that differ
-// between sites enter as they should.
+// Round 1, the one shot: each site describes its subjects, those who have the same views
+// together, and the coordinator fits one model to these descriptions. Nothing depends on
+// how the sites' factors are rotated, missing views are missing blocks, and means that
+// differ between sites enter as they should.
 //
 // Rounds after that, if wanted, estimate how sites differ. A site never sends a value
 // that was drawn towards the prior, and variances between sites may be zero, so

@@ -37,7 +37,7 @@ type record struct {
 // oneShot is the one shot's model, and how its fit went.
 type oneShot struct {
 	Params    message.Params `cbor:"params"`
-	Trace     wire.Vector    `cbor:"trace"` // log-likelihood per subject of the pseudo-data, by iteration
+	Trace     wire.Vector    `cbor:"trace"` // log-likelihood per subject of what the sites said, by iteration
 	Converged bool           `cbor:"converged"`
 }
 

@@ -3,7 +3,7 @@ package options
 // The tasks of both variants, in the words that progress and logs show.
 const (
 	TaskScale   = "scale"   // sums for a common scale
-	TaskFit     = "fit"     // the site's own fit: the one shot
+	TaskFit     = "fit"     // what the site says of its subjects: the one shot
 	TaskRefine  = "refine"  // a hierarchical round
 	TaskIterate = "iterate" // a published round
 	TaskAssess  = "assess"  // how well the model describes the site

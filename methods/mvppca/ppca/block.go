@@ -15,13 +15,13 @@ import (
 //
 //   - dense: Scatter holds all of S;
 //   - factored: S = Fᵀ F + diag(Diag), cheaper when F has few rows. For
-//     subjects, F is their centred rows; for the pseudo-data of a site that sent
-//     its parameters, F = √N Wᵀ and Diag = N ψ.
+//     subjects, F is their centred rows; for those whom [Condense] describes by a
+//     factor analysis, F = √N Wᵀ, and Diag is what this leaves of their variances.
 //
 // The E step gives the same numbers for either.
 type Block struct {
 	Features []int     // observed, ascending; p of them
-	N        float64   // number of subjects; need not be whole for pseudo-data
+	N        float64   // number of subjects
 	Mean     []float64 // p
 	Scatter  []float64 // dense form: p × p by rows, symmetric; nil otherwise
 	Factor   []float64 // factored form: r × p by rows

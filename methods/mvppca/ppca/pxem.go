@@ -50,7 +50,7 @@ func LocalRank(most, features int, subjects float64) int {
 
 // Fit finds the maximum-likelihood model of the given rank for all blocks by
 // parameter-expanded expectation maximisation: a site's own rows, the
-// pseudo-data of many sites, views and cells missing as they may. It starts at
+// blocks of many sites, views and cells missing as they may. It starts at
 // start, or at [Start] if that is nil.
 //
 // W and μ are updated jointly, one (q+1) × (q+1) system for all features that
