@@ -29,7 +29,6 @@ func (h siteWay) Request(kind string) (privacy.Request, error) {
 	var r halves.Contents
 	switch kind {
 	case options.TaskFit:
-		r.PatternMinimum = h.Options.Minimum
 		sets := 1 << min(k, 16) // of views, each in half of them
 		r.Say(2*sets, "number of subjects, for each set of views that subjects have")
 		r.Say((d+2)*sets/2+1, "which features these have")
