@@ -494,3 +494,14 @@ func TestSitesOfOneSubject(t *testing.T) {
 		t.Errorf("the headline is %s", got)
 	}
 }
+
+// Where many single values are missing, the report begins with a warning.
+func TestManyMissingCellsAreSaidFirst(t *testing.T) {
+	for _, missing := range []float64{0, 0.3} {
+		s := shape{dims: []int{8, 6}, sites: 3, rows: 60, missing: missing, seed: 6, options: "  latent: 2\n  rounds: 0\n"}
+		r := synthetic.Must(newPlay(t, s.study(t)).run())(t)
+		if said := r.Sections[0].ID == "missing-cells"; said != (missing > 0) || said != strings.Contains(r.Headline[0].Name, "missing") {
+			t.Errorf("%v of the cells are missing: %+v, %+v", missing, r.Sections[0], r.Headline[0])
+		}
+	}
+}

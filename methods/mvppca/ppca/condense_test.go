@@ -203,3 +203,40 @@ func TestFillIsTheConditionalExpectation(t *testing.T) {
 		t.Errorf("%v %v, want %v %v", dense.Mean, dense.Scatter, mean, second)
 	}
 }
+
+// No set of views has fewer subjects than the minimum. Those of smaller sets count under a
+// set of some of their views, exactly, or take no part.
+func TestSetsBelowTheMinimum(t *testing.T) {
+	l := ppca.Layout{Dims: []int{4, 3, 2}}
+	rapid.Check(t, func(rt *rapid.T) {
+		rows := synthetic.Gappy(rapid.Uint64().Draw(rt, "seed"), l.Dims, 2, []int{rapid.IntRange(1, 60).Draw(rt, "rows")}, 0)[0]
+		minimum := rapid.IntRange(0, 20).Draw(rt, "minimum")
+		blocks := synthetic.Gather(t, l, rows...)
+		got, err := ppca.Condense(l, blocks, 30, minimum, ppca.FitOptions{})
+		if err != nil {
+			rt.Fatal(err)
+		}
+		total, sets := 0.0, 0.0
+		for i := range got {
+			if got[i].N < float64(minimum) {
+				rt.Errorf("a set of %v subjects, where %d are the least", got[i].N, minimum)
+			}
+			total += got[i].N
+		}
+		for _, p := range ppca.Patterns(l, blocks) {
+			sets += p.Subjects
+			if p.Subjects >= float64(minimum) && len(got) == 0 {
+				rt.Errorf("a set of %v subjects says nothing", p.Subjects)
+			}
+		}
+		if total > sets || minimum <= 1 && total != sets {
+			rt.Errorf("%v of %v subjects are described", total, sets)
+		}
+		// Of two sets, the smaller joins the other if it has all the views of that.
+		two := synthetic.Gather(t, l, [][]float64{{1, 2, 3, 4}, nil, nil}, [][]float64{{2, 2, 3, 4}, nil, nil}, [][]float64{{6, 5, 3, 1}, {1, 1, 1}, nil})
+		joined, err := ppca.Condense(l, two, 30, 2, ppca.FitOptions{})
+		if err != nil || len(joined) != 1 || joined[0].N != 3 || joined[0].Mean[0] != 3 || len(joined[0].Features) != 4 {
+			rt.Errorf("joined: %+v, %v", joined, err)
+		}
+	})
+}
