@@ -9,22 +9,26 @@ import (
 	"parley/engine/wire"
 )
 
+// patience is after how long an end looks by itself, here.
+const patience = time.Minute
+
+func (w *world) patient(o Options) *Conn {
+	w.t.Helper()
+	c, err := connect(o, patience)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(c.Close)
+	return c
+}
+
 // Each of many ends is woken, in both directions, whatever goes on beside it: none
 // has to wait until it looks by itself.
 func TestManyEndsAreWoken(t *testing.T) {
 	w := newWorld(t)
 	o := w.coordinatorOptions()
 	o.URLs, o.Server, o.Log = nil, w.server, nil
-	const patience = time.Minute // after which an end looks by itself, here
-	patient := func(o Options) *Conn {
-		c, err := connect(o, patience)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(c.Close)
-		return c
-	}
-	c := patient(o)
+	c := w.patient(o)
 	put(t, c, study+".coordinator", "claim", 0)
 	var group sync.WaitGroup
 	var mu sync.Mutex
@@ -47,7 +51,7 @@ func TestManyEndsAreWoken(t *testing.T) {
 		name := fmt.Sprintf("site-%03d", i)
 		o := w.siteOptions(name)
 		o.Log = nil
-		s := patient(o)
+		s := w.patient(o)
 		task, answer := wire.TaskKey(study, name), wire.AnswerKey(study, name)
 		group.Go(func() {
 			var seen, mine uint64
@@ -75,16 +79,7 @@ func TestEndsAreWokenThatConnectDuringARevocation(t *testing.T) {
 	w := newWorld(t)
 	o := w.coordinatorOptions()
 	o.URLs, o.Server, o.Log = nil, w.server, nil
-	const patience = time.Minute // after which an end looks by itself, here
-	patient := func(o Options) *Conn {
-		c, err := connect(o, patience)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(c.Close)
-		return c
-	}
-	c := patient(o)
+	c := w.patient(o)
 	put(t, c, study+".coordinator", "claim", 0)
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {

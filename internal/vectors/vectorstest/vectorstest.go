@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -16,6 +18,23 @@ import (
 
 	"parley/internal/vectors"
 )
+
+// Files reads the files that match a pattern, of which there must be so many, by their
+// names without folder.
+func Files(t testing.TB, pattern string, want int) map[string][]byte {
+	t.Helper()
+	names, err := filepath.Glob(pattern)
+	if err != nil || len(names) != want {
+		t.Fatalf("want %d files of test vectors, got %v (%v)", want, names, err)
+	}
+	files := make(map[string][]byte)
+	for _, n := range names {
+		if files[filepath.Base(n)], err = os.ReadFile(n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return files
+}
 
 // Agree fails the test for each entry that disagrees, and if fewer than least
 // were compared.

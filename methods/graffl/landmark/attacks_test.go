@@ -1,7 +1,6 @@
 package landmark
 
 import (
-	"bytes"
 	"fmt"
 	"math"
 	"slices"
@@ -26,17 +25,13 @@ func private(adjacency account.Adjacency, epsilon float64) string {
 
 const noProtection = "{protection: none}"
 
-// attacksOf prints the table of attacks in the report of a small study.
 func attacksOf(t *testing.T, section figure.Section) string {
 	t.Helper()
-	if !strings.Contains(section.Lead, "parley attack graffl") || len(section.Items) != 1 {
-		t.Fatalf("%+v", section)
-	}
-	var b bytes.Buffer
-	if err := section.Items[0].Table.Text(&b); err != nil {
+	text, err := setuptest.Attacks(section)
+	if err != nil {
 		t.Fatal(err)
 	}
-	return b.String()
+	return text
 }
 
 func TestReportsSayWhatAnAttackerFinds(t *testing.T) {

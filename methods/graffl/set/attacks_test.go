@@ -1,7 +1,6 @@
 package set
 
 import (
-	"bytes"
 	"strings"
 	"testing"
 
@@ -9,17 +8,13 @@ import (
 	"parley/methods/graffl/setup/setuptest"
 )
 
-// attacksOf prints the table of attacks in the report of a small study.
 func attacksOf(t *testing.T, section figure.Section) string {
 	t.Helper()
-	if !strings.Contains(section.Lead, "parley attack graffl") || len(section.Items) != 1 {
-		t.Fatalf("%+v", section)
-	}
-	var b bytes.Buffer
-	if err := section.Items[0].Table.Text(&b); err != nil {
+	text, err := setuptest.Attacks(section)
+	if err != nil {
 		t.Fatal(err)
 	}
-	return b.String()
+	return text
 }
 
 func TestReportsSayWhatAnAttackerFinds(t *testing.T) {

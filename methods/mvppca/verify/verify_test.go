@@ -1,8 +1,6 @@
 package verify_test
 
 import (
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -13,17 +11,7 @@ import (
 
 func vectorFiles(t testing.TB) map[string][]byte {
 	t.Helper()
-	names, err := filepath.Glob("../testdata/fedmvppca/*.json")
-	if err != nil || len(names) != 6 {
-		t.Fatalf("want six files of test vectors, got %v (%v)", names, err)
-	}
-	files := make(map[string][]byte)
-	for _, n := range names {
-		if files[filepath.Base(n)], err = os.ReadFile(n); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return files
+	return vectorstest.Files(t, "../testdata/fedmvppca/*.json", 6)
 }
 
 func TestPublishedVectorsAgree(t *testing.T) {

@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -23,17 +21,7 @@ import (
 
 func vectorFiles(t testing.TB) map[string][]byte {
 	t.Helper()
-	names, err := filepath.Glob("../testdata/pvi/*.json")
-	if err != nil || len(names) != 8 {
-		t.Fatalf("want eight files of test vectors, got %v (%v)", names, err)
-	}
-	files := make(map[string][]byte)
-	for _, n := range names {
-		if files[filepath.Base(n)], err = os.ReadFile(n); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return files
+	return vectorstest.Files(t, "../testdata/pvi/*.json", 8)
 }
 
 // inMemory is the engine.

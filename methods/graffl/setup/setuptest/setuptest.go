@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"parley/figure"
 	"parley/method"
@@ -45,6 +46,16 @@ func New(text string) *setup.Setup {
 		panic(err)
 	}
 	return s
+}
+
+// Attacks is the table of attacks in a report's section of them, as text.
+func Attacks(s figure.Section) (string, error) {
+	if !strings.Contains(s.Lead, "parley attack graffl") || len(s.Items) != 1 {
+		return "", fmt.Errorf("no section of attacks: %+v", s)
+	}
+	var b strings.Builder
+	err := s.Items[0].Table.Text(&b)
+	return b.String(), err
 }
 
 // Shown returns the figures of a section, and an error if something in it cannot be shown,
