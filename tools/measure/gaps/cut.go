@@ -11,18 +11,21 @@ import (
 	"parley/methods/mvppca/ppca"
 )
 
-// cut is a data set cut into sites, a fifth of each held out, in units of the training
-// rows' standard deviations.
+// cut is a data set cut into sites, in units of the training rows' standard deviations: every
+// fifth site, counted from the last, takes no part, and a fifth of the rows of all others is
+// held out.
 type cut struct {
 	layout      ppca.Layout
-	train, test [][]ppca.Block
-	held        [][][][]float64 // by site: rows of views
+	train, test [][]ppca.Block  // by site
+	rows, held  [][][][]float64 // their rows of views, by site
+	newTest     []ppca.Block    // of the sites that took no part
+	newRows     [][][]float64
 }
 
 // newCut deals rows out to sites of log-normal sizes, at least 6 rows each, and takes views
 // and cells away: a view from a twelfth of the sites altogether, from others at rates that
 // differ by site and view.
-func newCut(ctx context.Context, src dataset.Source, sites int, seed uint64, cells float64, perFeature bool) (*cut, error) {
+func newCut(ctx context.Context, src dataset.Source, sites int, seed uint64, cells, shift float64, perFeature bool) (*cut, error) {
 	rng := rand.New(rand.NewPCG(seed, 77))
 	var rows [][][]float64
 	for row, err := range src.Rows(ctx) {
@@ -63,25 +66,34 @@ func newCut(ctx context.Context, src dataset.Source, sites int, seed uint64, cel
 		at += n
 		takeAway(rng, parts[i], cells)
 	}
-	mean, sd := moments(c.layout, parts)
-	for _, part := range parts {
+	takesPart := func(i int) bool { return (sites-1-i)%5 != 0 }
+	mean, sd := moments(c.layout, parts, takesPart)
+	for i, part := range parts {
+		offset := make([]float64, c.layout.Features())
+		for j := range offset {
+			offset[j] = shift * rng.NormFloat64()
+		}
 		var train [][][]float64
 		var test [][][]float64
-		for i, row := range part {
+		for n, row := range part {
 			j := 0
 			for k, v := range row {
 				for a := range c.layout.Dims[k] {
 					if v != nil {
-						v[a] = (v[a] - mean[j]) / sd[j]
+						v[a] = (v[a]-mean[j])/sd[j] + offset[j]
 					}
 					j++
 				}
 			}
-			if i < max(1, len(part)/5) {
+			if !takesPart(i) || n < max(1, len(part)/5) {
 				test = append(test, row)
 			} else {
 				train = append(train, row)
 			}
+		}
+		if !takesPart(i) {
+			c.newRows = append(c.newRows, test...)
+			continue
 		}
 		b, err := blocks(c.layout, train)
 		if err != nil {
@@ -91,9 +103,11 @@ func newCut(ctx context.Context, src dataset.Source, sites int, seed uint64, cel
 		if err != nil {
 			return nil, err
 		}
-		c.train, c.test, c.held = append(c.train, b), append(c.test, h), append(c.held, test)
+		c.train, c.test, c.rows, c.held = append(c.train, b), append(c.test, h), append(c.rows, train), append(c.held, test)
 	}
-	return &c, nil
+	var err error
+	c.newTest, err = blocks(c.layout, c.newRows)
+	return &c, err
 }
 
 // takeAway removes views, but never the last of a row, and single cells.
@@ -124,13 +138,13 @@ func takeAway(rng *rand.Rand, rows [][][]float64, cells float64) {
 
 // moments are the pooled mean and standard deviation of the training rows; 1 for what
 // does not vary.
-func moments(l ppca.Layout, parts [][][][]float64) (mean, sd []float64) {
+func moments(l ppca.Layout, parts [][][][]float64, takesPart func(int) bool) (mean, sd []float64) {
 	d := l.Features()
 	n := make([]float64, d)
 	mean, sd = make([]float64, d), make([]float64, d)
-	for _, part := range parts {
+	for p, part := range parts {
 		for i, row := range part {
-			if i < max(1, len(part)/5) {
+			if !takesPart(p) || i < max(1, len(part)/5) {
 				continue
 			}
 			j := 0
@@ -169,53 +183,66 @@ func blocks(l ppca.Layout, rows [][][]float64) ([]ppca.Block, error) {
 	return acc.Blocks(), nil
 }
 
-// hide hides each view of the held-out rows in turn, where another is present, and returns
-// the root mean square error of what is imputed and the share of cells in intervals of
-// 90 %.
-func (c *cut) hide(p []*ppca.Predictor) (rmse, cover float64, err error) {
-	squares, within, n := 0.0, 0.0, 0.0
-	err = c.eachHidden(func(site int, rest [][]float64, k int, hidden []float64) error {
-		post, values, err := p[site].Subject(rest, nil)
+// spreadOut returns guess and variance of each feature of the layout given the values of a
+// subject; what the model does not describe, and everything if there is none, has the pooled
+// mean and variance, 0 and 1.
+func spreadOut(l ppca.Layout, post *ppca.Posterior, values []float64) (guess, variance []float64, err error) {
+	guess, variance = make([]float64, l.Features()), make([]float64, l.Features())
+	for j := range variance {
+		variance[j] = 1
+	}
+	if post == nil {
+		return guess, variance, nil
+	}
+	g, v := make([]float64, len(post.Missing)), make([]float64, len(post.Missing))
+	post.Impute(g, values)
+	post.MissingVar(v)
+	for i, j := range post.Missing {
+		guess[j], variance[j] = g[i], v[i]
+	}
+	return guess, variance, nil
+}
+
+// within are the halves of intervals of 50, 90 and 95 %, in standard deviations.
+var within = [3]float64{0.6744897501960817, 1.6448536269514722, 1.959963984540054}
+
+// hide hides each view of the rows in turn, where another is present, and says how well it
+// is guessed. Without variances nothing is said of intervals.
+func (c *cut) hide(to *judged, rows [][][][]float64, predict func(site int, rest [][]float64) (guess, variance []float64, err error)) error {
+	squares, n := 0.0, 0.0
+	err := eachHidden(rows, func(site int, rest [][]float64, k int, hidden []float64) error {
+		guess, variance, err := predict(site, rest)
 		if err != nil {
 			return err
 		}
-		guess, variance := make([]float64, len(post.Missing)), make([]float64, len(post.Missing))
-		post.Impute(guess, values)
-		post.MissingVar(variance)
 		lo, _ := c.layout.View(k)
-		for i, j := range post.Missing {
-			if j < lo || j >= lo+len(hidden) || math.IsNaN(hidden[j-lo]) {
+		for i, x := range hidden {
+			if math.IsNaN(x) {
 				continue
 			}
-			off := hidden[j-lo] - guess[i]
+			off := x - guess[lo+i]
 			squares += off * off
 			n++
-			if math.Abs(off) < 1.6448536269514722*math.Sqrt(variance[i]) {
-				within++
+			for a, z := range within {
+				switch {
+				case variance == nil:
+					to.cover[a] = math.NaN()
+				case math.Abs(off) < z*math.Sqrt(variance[lo+i]):
+					to.cover[a]++
+				}
 			}
 		}
 		return nil
 	})
-	return math.Sqrt(squares / n), within / n, err
+	to.error = math.Sqrt(squares / n)
+	for a := range to.cover {
+		to.cover[a] /= n
+	}
+	return err
 }
 
-// spread is the error of guessing each feature's mean.
-func (c *cut) spread() float64 {
-	squares, n := 0.0, 0.0
-	c.eachHidden(func(_ int, _ [][]float64, _ int, hidden []float64) error {
-		for _, x := range hidden {
-			if !math.IsNaN(x) {
-				squares += x * x
-				n++
-			}
-		}
-		return nil
-	})
-	return math.Sqrt(squares / n)
-}
-
-func (c *cut) eachHidden(do func(site int, rest [][]float64, k int, hidden []float64) error) error {
-	for s, rows := range c.held {
+func eachHidden(sites [][][][]float64, do func(site int, rest [][]float64, k int, hidden []float64) error) error {
+	for s, rows := range sites {
 		for _, row := range rows {
 			for k, v := range row {
 				rest := slices.Clone(row)
