@@ -40,7 +40,7 @@ func checkResult(t testing.TB, plan *study.Plan, r *method.Result) {
 		t.Fatalf("metrics: %v", err)
 	}
 	records, err := csv.NewReader(bytes.NewReader(r.Files[1].Data)).ReadAll()
-	if err != nil || len(records[0]) != 4+len(m.Factors) {
+	if err != nil || len(records[0]) != 4+len(m.Factors) && len(records[0]) != 4+2*len(m.Factors) {
 		t.Fatalf("loadings.csv has the header %v (%v)", records[0], err)
 	}
 	subjects := 0

@@ -5,6 +5,9 @@
 package pictures
 
 import (
+	"math"
+	"slices"
+
 	"parley/figure"
 	"parley/methods/mvppca/message"
 	"parley/methods/mvppca/options"
@@ -57,7 +60,7 @@ func dataSection(set options.Setup, sites []Site) figure.Section {
 }
 
 // Variance is a section on how much the factors explain, for all sites and for each.
-func Variance(set options.Setup, pooled *message.Assessment, sites []Site) figure.Section {
+func Variance(set options.Setup, m *use.Model, pooled *message.Assessment, sites []Site) figure.Section {
 	h := figure.Heatmap{Legend: "share of the view's variance explained", Format: figure.Percent, Rows: use.FactorNames(set.Options.Latent), TotalLabel: "All factors"}
 	for _, v := range set.Plan.Views {
 		h.Columns = append(h.Columns, v.Name)
@@ -81,13 +84,46 @@ func Variance(set options.Setup, pooled *message.Assessment, sites []Site) figur
 		}
 		h.Facets = append(h.Facets, facet)
 	}
-	return figure.Section{ID: "variance", Title: "How much the factors explain",
+	section := figure.Section{ID: "variance", Title: "How much the factors explain",
 		Lead: "R² is 1 − residual ÷ total sum of squares of a view's features, in scaled units, about each site's own means: how much of the difference between subjects of one site the factors account for. 100 % would be a perfect description. A factor by itself can be below 0 where the other factors have to correct it.",
 		Items: []figure.Item{{Figure: &figure.Figure{
 			ID: "variance-explained", Title: "Variance explained by factor and view", Chart: h,
 			Caption: "The darker a cell, the more of that view's variance the factor accounts for by itself, at that site. The last row is for all factors together: it is not the sum of the rows above, and rows are never added up across views.",
 			Alt:     "Table of the share of variance explained by each factor in each view, for all sites and for each.",
-		}}, {Figure: featureFigure(set, pooled)}}}
+		}}}}
+	if m != nil && m.MaximumLikelihood() {
+		section.Items = append(section.Items, figure.Item{Figure: explainedFigure(set, m, facets)})
+	}
+	section.Items = append(section.Items, figure.Item{Figure: featureFigure(set, pooled)})
+	return section
+}
+
+// explainedFigure shows what all factors together explain, with intervals.
+func explainedFigure(set options.Setup, m *use.Model, at []Site) *figure.Figure {
+	b := figure.Bars{X: figure.Axis{Label: "R² of the view, all factors together"}}
+	for k, v := range set.Plan.Views {
+		for _, s := range at {
+			subjects := 0
+			for _, p := range s.Patterns {
+				if slices.Contains(p.Views, k) {
+					subjects += p.Subjects
+				}
+			}
+			x := s.Explained()
+			r2 := x.R2(k, x.Rank)
+			if subjects < 2 || math.IsNaN(r2) {
+				continue
+			}
+			low, high := m.R2Interval(r2, k, x.Rank, float64(subjects))
+			b.Labels, b.Groups = append(b.Labels, v.Name), append(b.Groups, s.Name)
+			b.Values, b.Low, b.High = append(b.Values, r2), append(b.Low, low), append(b.High, high)
+		}
+	}
+	return &figure.Figure{
+		ID: "variance-intervals", Title: "How sure the explained variance is", Chart: b,
+		Caption: "Marks are R² with all factors, with intervals of 90 % for the sampling of so many subjects if the model holds. A site whose interval lies apart from the others' is described otherwise than the model describes the rest.",
+		Alt:     "Forest plot of the variance explained in each view, for all sites and for each.",
+	}
 }
 
 // featureFigure ranks the features by the variance that all factors explain.

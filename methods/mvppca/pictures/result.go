@@ -37,7 +37,7 @@ func Assessed(set options.Setup, m *use.Model, files []method.File, sites []Site
 		r.Headline = append([]figure.Fact{{Name: "of single cells missing: see the warning below", Value: fmt.Sprintf("%.0f %%", 100*share)}}, r.Headline...)
 		r.Sections = append(r.Sections, missingSection(share))
 	}
-	r.Sections = append(r.Sections, Reading(), dataSection(set, sites), Variance(set, pooled, sites), m.LoadingSection(), factors)
+	r.Sections = append(r.Sections, Reading(), dataSection(set, sites), Variance(set, m, pooled, sites), m.LoadingSection(), factors)
 	if spread != nil {
 		r.Sections = append(r.Sections, m.BetweenSection())
 	}

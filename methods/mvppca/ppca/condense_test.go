@@ -240,3 +240,93 @@ func TestSetsBelowTheMinimum(t *testing.T) {
 		}
 	})
 }
+
+// With a third of single cells missing at small sites, a second exchange, in which the model
+// of all sites fills them, brings the model close to the fit to all rows.
+func TestRefillComesCloseToAllRows(t *testing.T) {
+	const q = 3
+	for _, noise := range []ppca.Noise{ppca.NoisePerView, ppca.NoisePerFeature} {
+		l, err := ppca.NewLayout([]int{8, 6, 10}, noise)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for seed := range uint64(3) {
+			sites := synthetic.Gappy(seed, l.Dims, q, []int{60, 40, 30, 20, 16, 12}, 0.3)
+			var all [][][]float64
+			exchange := func(say func(b []ppca.Block) ([]ppca.Block, error)) *ppca.Fitted {
+				var said []ppca.Block
+				for _, rows := range sites {
+					b, err := say(synthetic.Gather(t, l, rows...))
+					if err != nil {
+						t.Fatal(err)
+					}
+					said = append(said, b...)
+				}
+				fit, err := ppca.FitBest(l, ppca.Merge(said), q, ppca.FitOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return fit
+			}
+			for _, rows := range sites {
+				all = append(all, rows...)
+			}
+			first := exchange(func(b []ppca.Block) ([]ppca.Block, error) {
+				return ppca.Condense(l, b, 4*q, 0, ppca.FitOptions{Tol: 1e-6})
+			})
+			second := exchange(func(b []ppca.Block) ([]ppca.Block, error) {
+				return ppca.Refill(l, &first.Params, b, 4*q, 0, ppca.FitOptions{Tol: 1e-6})
+			})
+			rows := synthetic.Gather(t, l, all...)
+			central, err := ppca.FitBest(l, rows, q, ppca.FitOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, n := logLik(t, l, central, rows)
+			before, _ := logLik(t, l, first, rows)
+			after, _ := logLik(t, l, second, rows)
+			t.Logf("noise %d, seed %d: %+.3f nats per row of central after one exchange, %+.3f after two", noise, seed, (before-want)/n, (after-want)/n)
+			if after < before || (after-want)/n < -0.3 {
+				t.Errorf("noise %d, seed %d: the second exchange leaves %.3f of %.3f nats per row", noise, seed, (want-after)/n, (want-before)/n)
+			}
+		}
+	}
+}
+
+// Where subjects lack features, more starts can only find more, and do where the first ends
+// in a lesser maximum.
+func TestFitBestIsNoWorse(t *testing.T) {
+	l, err := ppca.NewLayout([]int{40, 30, 30}, ppca.NoisePerFeature)
+	if err != nil {
+		t.Fatal(err)
+	}
+	better := 0
+	for seed := range uint64(6) {
+		all := synthetic.Gappy(seed, l.Dims, 6, []int{60}, 0)[0]
+		for i, row := range all { // hardly anybody has two views
+			for k := range row {
+				if i%10 > 0 && k != i%3 {
+					row[k] = nil
+				}
+			}
+		}
+		blocks := synthetic.Gather(t, l, all...)
+		one, err := ppca.Fit(l, blocks, 4, nil, ppca.FitOptions{Tol: 1e-4})
+		if err != nil {
+			t.Fatal(err)
+		}
+		best, err := ppca.FitBest(l, blocks, 4, ppca.FitOptions{Tol: 1e-4})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if best.LogLik < one.LogLik {
+			t.Errorf("seed %d: %v, and from one start %v", seed, best.LogLik, one.LogLik)
+		}
+		if best.LogLik > one.LogLik+0.05*best.Subjects {
+			better++
+		}
+	}
+	if better == 0 {
+		t.Error("no case in which another start finds a better maximum")
+	}
+}

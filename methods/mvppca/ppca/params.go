@@ -55,6 +55,16 @@ func (p *Params) Check(l Layout) error {
 	return nil
 }
 
+// eachNoise returns the parameters with the noise variances of a layout of noise by feature.
+func (p *Params) eachNoise(l Layout) Params {
+	out, group := p.Clone(), l.GroupOf()
+	out.Noise = make([]float64, l.Features())
+	for _, j := range p.Features {
+		out.Noise[j] = p.Noise[group[j]]
+	}
+	return out
+}
+
 // Clone returns a copy that shares nothing.
 func (p *Params) Clone() Params {
 	return Params{

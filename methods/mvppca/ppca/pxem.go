@@ -112,6 +112,44 @@ func Fit(l Layout, blocks []Block, rank int, start *Params, o FitOptions) (*Fitt
 	return out, nil
 }
 
+// FitBest is [Fit] from several starts where subjects lack features, and returns the
+// likeliest outcome: there the likelihood can have several maxima, which describe the
+// subjects at hand about as well and others not. The starts are [Start]; the same with each
+// covariance divided by the geometric mean of the subjects who have either feature, so that
+// what few subjects show of two features together counts for little; and where features
+// have noise variances of their own, the outcome with one for each view.
+func FitBest(l Layout, blocks []Block, rank int, o FitOptions) (*Fitted, error) {
+	best, err := Fit(l, blocks, rank, nil, o)
+	if err != nil || len(blocks) == 1 {
+		return best, err
+	}
+	bounded, err := start(l, blocks, rank, true)
+	if err != nil {
+		return nil, err
+	}
+	starts := []*Params{bounded}
+	if l.Noise == NoisePerFeature {
+		shared := l
+		shared.Noise = NoisePerView
+		fit, err := FitBest(shared, blocks, rank, o)
+		if err != nil {
+			return nil, err
+		}
+		each := fit.Params.eachNoise(shared)
+		starts = append(starts, &each)
+	}
+	for _, s := range starts {
+		fit, err := Fit(l, blocks, rank, s, o)
+		if err != nil {
+			return nil, err
+		}
+		if fit.LogLik > best.LogLik {
+			best = fit
+		}
+	}
+	return best, nil
+}
+
 // Iterate runs n iterations of [Fit] from a start, without its stopping rule;
 // without expand they are those of plain expectation maximisation. It returns the
 // parameters after the last, and the log-likelihood of the start and after each.

@@ -32,6 +32,12 @@ const (
 // others, W = V √max(λ − s, s/10), and each noise variance is the mean
 // diagonal of C − W Wᵀ over its group, at least s/10.
 func Start(l Layout, blocks []Block, rank int) (*Params, error) {
+	return start(l, blocks, rank, false)
+}
+
+// start is [Start], or with bounded set, from the covariance that it takes beyond
+// [denseStart] features whatever their number.
+func start(l Layout, blocks []Block, rank int, bounded bool) (*Params, error) {
 	if err := CheckBlocks(l, blocks); err != nil {
 		return nil, err
 	}
@@ -40,7 +46,7 @@ func Start(l Layout, blocks []Block, rank int) (*Params, error) {
 	if rank < 1 || rank > d {
 		return nil, fmt.Errorf("%d factors for %d observed features", rank, d)
 	}
-	c, err := newCovariance(l, blocks, features)
+	c, err := newCovariance(l, blocks, features, bounded)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +119,7 @@ type covariance struct {
 	delta, root, x, sx, fx, dx []float64 // scratch of times
 }
 
-func newCovariance(l Layout, blocks []Block, features []int) (*covariance, error) {
+func newCovariance(l Layout, blocks []Block, features []int, bounded bool) (*covariance, error) {
 	d := len(features)
 	c := &covariance{
 		blocks: blocks, features: features, at: make([]int, l.Features()),
@@ -131,8 +137,8 @@ func newCovariance(l Layout, blocks []Block, features []int) (*covariance, error
 			c.mean[c.at[j]] += (b.Mean[a] - c.mean[c.at[j]]) * b.N / c.count[c.at[j]]
 		}
 	}
-	if d <= exactStart || !complete && d <= denseStart {
-		c.full = c.pairwise()
+	if d <= exactStart || !complete && !bounded && d <= denseStart {
+		c.full = c.pairwise(bounded)
 		for i := range d {
 			c.variance[i] = c.full[i*d+i]
 		}
@@ -150,8 +156,9 @@ func newCovariance(l Layout, blocks []Block, features []int) (*covariance, error
 	return c, Finite("variances", c.variance)
 }
 
-// pairwise returns the pairwise-available covariance.
-func (c *covariance) pairwise() []float64 {
+// pairwise returns the covariance: each entry over the subjects who have both features, or
+// with bounded set, over the geometric mean of those who have either.
+func (c *covariance) pairwise(bounded bool) []float64 {
 	d, at := len(c.features), c.at
 	cov, both := make([]float64, d*d), make([]float64, d*d)
 	delta := make([]float64, d)
@@ -184,7 +191,11 @@ func (c *covariance) pairwise() []float64 {
 	}
 	for i := range d {
 		for j := range i + 1 {
-			if m := both[i*d+j]; m > 0 {
+			m := both[i*d+j]
+			if bounded {
+				m = math.Sqrt(c.count[i] * c.count[j])
+			}
+			if m > 0 {
 				cov[i*d+j] /= m
 				cov[j*d+i] = cov[i*d+j]
 			}
@@ -202,7 +213,7 @@ func (c *covariance) leading(rank int, total float64) (values, vectors []float64
 	}
 	full := c.full
 	if full == nil {
-		full = c.pairwise()
+		full = c.pairwise(true)
 	}
 	e := linalg.NewEigen(d)
 	if !e.Factorise(full, d) {

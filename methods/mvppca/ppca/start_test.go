@@ -35,7 +35,7 @@ func TestCovarianceTimes(t *testing.T) {
 				b.Diag = slices.Repeat([]float64{0.7}, len(b.Features))
 			}
 		}
-		c := synthetic.Must(ppca.NewCovariance(l, blocks, l.AllFeatures()))(t)
+		c := synthetic.Must(ppca.NewCovariance(l, blocks, l.AllFeatures(), false))(t)
 		c.Factored()
 		d, q := l.Features(), 3
 		ld := kernel.Stride(q)
@@ -74,7 +74,7 @@ func TestLeading(t *testing.T) {
 	const rank = 4
 	for name, missing := range map[string]float64{"views": 0, "cells": 0.1} {
 		l, blocks := wide(t, 400, 60, missing)
-		c := synthetic.Must(ppca.NewCovariance(l, blocks, l.AllFeatures()))(t)
+		c := synthetic.Must(ppca.NewCovariance(l, blocks, l.AllFeatures(), false))(t)
 		d := l.Features()
 		e := linalg.NewEigen(d)
 		if !e.Factorise(c.Full(), d) {
@@ -109,7 +109,7 @@ func TestStartOfManyFeatures(t *testing.T) {
 	for name, missing := range map[string]float64{"views": 0, "cells": 0.05} {
 		l, blocks := wide(t, 300, 60, missing)
 		start := synthetic.Must(ppca.Start(l, blocks, 4))(t)
-		c := synthetic.Must(ppca.NewCovariance(l, blocks, l.AllFeatures()))(t)
+		c := synthetic.Must(ppca.NewCovariance(l, blocks, l.AllFeatures(), false))(t)
 		d := l.Features()
 		c.Factored() // products, where the matrix would do
 		values, vectors, err := c.Leading(4)

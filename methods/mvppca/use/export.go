@@ -276,13 +276,25 @@ func (m *Model) LoadingsCSV() ([]byte, error) {
 	for a := range m.Factors {
 		header = append(header, fmt.Sprintf("factor_%d", a+1))
 	}
-	records := [][]string{header}
+	errors := m.precision()
+	for a := range m.Factors {
+		if errors != nil {
+			header = append(header, fmt.Sprintf("se_%d", a+1))
+		}
+	}
+	records, j := [][]string{header}, 0
 	for _, v := range m.Views {
 		for _, f := range v.Features {
 			record := []string{v.Name, f.Name, Number(f.Mean), Number(f.Noise)}
 			for _, x := range f.Loadings {
 				record = append(record, Number(x))
 			}
+			for a := range m.Factors {
+				if errors != nil {
+					record = append(record, Number(errors.Loading[j*len(m.Factors)+a]))
+				}
+			}
+			j++
 			records = append(records, record)
 		}
 	}

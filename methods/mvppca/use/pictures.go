@@ -16,16 +16,31 @@ func (m *Model) LoadingSection() figure.Section {
 	sec := figure.Section{ID: "loadings", Title: "What the factors are made of",
 		Lead:  "A standardised loading is the correlation of a feature with the factor over the study's population: −1 to 1, without a unit. Signs follow a rule, the largest loading relative to its noise being positive, and mean nothing by themselves: a factor and its mirror image describe the same pattern.",
 		Items: []figure.Item{{Figure: m.loadingMap()}}}
+	caption := ""
+	errors := m.precision()
+	if errors != nil {
+		caption = " Whiskers are intervals of 90 % for the sampling of subjects; differences between sites are not in them."
+	}
+	if note := m.unstableNote(); note != nil {
+		sec.Items = append([]figure.Item{{Note: note}}, sec.Items...)
+	}
 	for a := range min(len(m.Factors), DrawnFactors) {
 		b := figure.Bars{X: figure.Axis{Label: fmt.Sprintf("standardised loading on factor %d", a+1)}, Top: top}
+		j := 0
 		for _, v := range m.Views {
 			for i := range v.Features {
-				b.Labels, b.Groups, b.Values = append(b.Labels, v.Features[i].Name), append(b.Groups, v.Name), append(b.Values, v.Features[i].standardised(a))
+				x := v.Features[i].standardised(a)
+				b.Labels, b.Groups, b.Values = append(b.Labels, v.Features[i].Name), append(b.Groups, v.Name), append(b.Values, x)
+				if errors != nil {
+					e := z90 * errors.Standardised[j*len(m.Factors)+a]
+					b.Low, b.High = append(b.Low, max(-1, x-e)), append(b.High, min(1, x+e))
+				}
+				j++
 			}
 		}
 		sec.Items = append(sec.Items, figure.Item{Figure: &figure.Figure{
 			ID: fmt.Sprintf("loadings-%d", a+1), Title: fmt.Sprintf("Factor %d: the %d features that show it most", a+1, min(top, len(b.Labels))), Chart: b,
-			Caption: "Subjects who are high on the factor are high on features at the right and low on those at the left. Coloured by view.",
+			Caption: "Subjects who are high on the factor are high on features at the right and low on those at the left. Coloured by view." + caption,
 			Alt:     "Ranked bars of the largest standardised loadings, coloured by view.",
 		}})
 	}

@@ -1,0 +1,168 @@
+// Package precision says how far the sampling of subjects moves the loadings of a fitted
+// model: use [Of] on a model in canonical form. It needs the model and the numbers of
+// subjects, and nothing else of the data.
+package precision
+
+import (
+	"fmt"
+	"math"
+
+	"parley/methods/mvppca/ppca"
+)
+
+// Pattern counts the subjects who have the same features.
+type Pattern struct {
+	Features []int // ascending
+	Subjects float64
+}
+
+// Precision holds standard errors. Arrays cover all features of the layout, d × q by rows,
+// with zeros where the model does not describe a feature.
+type Precision struct {
+	Loading      []float64 // of W, in units of the features
+	Standardised []float64 // of w_jf/√(Σ_a w_ja² + ψ_j), the correlation of feature j and factor f
+	// Turn is, for each factor, the standard deviation in radians of the angle by which
+	// it turns among the other factors: large where another factor is about as strong.
+	Turn []float64
+}
+
+// Stable is the angle in radians, 30°, up to which a factor is called stable. A factor that
+// turns by more shares over a quarter of its variance with others, and another sample of
+// subjects would show other loadings.
+const Stable = math.Pi / 6
+
+// Of returns standard errors for the loadings of a model in canonical form
+// ([ppca.Canonical]), of which strengths are the eigenvalues λ of WᵀΨ⁻¹W: those of
+// maximum likelihood in large samples of subjects for whom the model holds.
+//
+// They are those of principal components (Girshick 1939; Anderson, "Asymptotic theory for
+// principal component analysis", 1963) of the features in units of their noise, where
+// W = Ψ^½ U Λ^½ and the covariance has eigenvalues ℓ = 1 + λ, and 1 in all other directions.
+// A sample of N moves eigenvalue f by ℓ_f z_ff/√N and turns its vector u_f by
+// √(ℓ_f ℓ_b/N)/(ℓ_f − ℓ_b) z_fb towards each direction b, with Var z_ff = 2 and Var z_fb = 1.
+// The noise variances count as known, which costs little where features are many compared
+// with factors.
+//
+// Where subjects lack features, N is the number who tell of the pair: those who have the
+// feature, or for two factors, weighted by √(ρ_f ρ_b), with ρ_f the variance of factor f
+// that a subject's features tell of in parts of what all features would.
+//
+// What differs between sites is not in these errors.
+func Of(l ppca.Layout, p *ppca.Params, strengths []float64, patterns []Pattern) (*Precision, error) {
+	q, d := p.Rank, l.Features()
+	if err := p.Check(l); err != nil {
+		return nil, err
+	}
+	if len(strengths) != q {
+		return nil, fmt.Errorf("%d strengths for %d factors", len(strengths), q)
+	}
+	n := newTold(l, p, strengths, patterns)
+	out := &Precision{Loading: make([]float64, d*q), Standardised: make([]float64, d*q), Turn: make([]float64, q)}
+	for f, lf := range strengths {
+		sum := 0.0
+		for b, lb := range strengths {
+			if b != f {
+				sum += rotation(1+lf, 1+lb) / n.pair[f*q+b]
+			}
+		}
+		out.Turn[f] = math.Sqrt(sum)
+	}
+	group := l.GroupOf()
+	u := make([]float64, q)
+	for _, j := range p.Features {
+		psi, total, rest := p.Noise[group[j]], p.Noise[group[j]], 1.0
+		for f := range u {
+			w := p.W[j*q+f]
+			total += w * w
+			u[f] = 0
+			if strengths[f] > 0 {
+				u[f] = w / math.Sqrt(psi*strengths[f])
+			}
+			rest -= u[f] * u[f]
+		}
+		rest = max(0, rest)
+		for f := range strengths {
+			own, with, both := n.loading(f, j, u, strengths, rest)
+			out.Loading[j*q+f] = math.Sqrt(psi * own)
+			// r = w/s with ds = d(s²)/2s, and d(s²) that of the feature's own variance.
+			w := p.W[j*q+f]
+			variance := psi*own/total - w*psi*math.Sqrt(psi)*with/(total*total) + w*w*psi*psi*both/(4*total*total*total)
+			out.Standardised[j*q+f] = math.Sqrt(max(0, variance))
+		}
+	}
+	return out, nil
+}
+
+// rotation is N times the variance of the angle between two directions of eigenvalues a and
+// b; beyond a right angle it has no meaning, and is infinite where they are equal.
+func rotation(a, b float64) float64 { return a * b / ((a - b) * (a - b)) }
+
+// told is how many subjects tell of what.
+type told struct {
+	q       int
+	feature []float64 // d
+	pair    []float64 // q × q: of two factors
+	factor  []float64 // d × q: of a factor, among those who have the feature
+}
+
+func newTold(l ppca.Layout, p *ppca.Params, strengths []float64, patterns []Pattern) *told {
+	q, d := p.Rank, l.Features()
+	n := &told{q: q, feature: make([]float64, d), pair: make([]float64, q*q), factor: make([]float64, d*q)}
+	group := l.GroupOf()
+	share := make([]float64, q)
+	for _, t := range patterns {
+		clear(share)
+		for _, j := range t.Features {
+			for f := range share {
+				w := p.W[j*q+f]
+				share[f] += w * w / p.Noise[group[j]]
+			}
+		}
+		for f, s := range strengths {
+			if s > 0 {
+				share[f] = share[f] / (1 + share[f]) * (1 + s) / s
+			}
+		}
+		for f := range share {
+			for b := range share {
+				n.pair[f*q+b] += t.Subjects * math.Sqrt(share[f]*share[b])
+			}
+		}
+		for _, j := range t.Features {
+			n.feature[j] += t.Subjects
+			for f := range share {
+				n.factor[j*q+f] += t.Subjects * share[f]
+			}
+		}
+	}
+	return n
+}
+
+// loading returns, in units of the noise of feature j, the variance of its loading on factor
+// f, the covariance of this with the feature's own variance, and the variance of that.
+func (n *told) loading(f, j int, u, strengths []float64, rest float64) (own, with, both float64) {
+	lf, q := 1+strengths[f], n.q
+	of := strengths[f]
+	if of <= 0 {
+		of = math.SmallestNonzeroFloat64
+	}
+	pair := n.pair[f*q+f]
+	own = lf * lf * u[f] * u[f] / (2 * of * pair)
+	with = lf * lf * u[f] * u[f] * u[f] / (math.Sqrt(of) * pair)
+	for b, s := range strengths {
+		if b == f {
+			continue
+		}
+		lb, pair := 1+s, n.pair[f*q+b]
+		own += of * rotation(lf, lb) * u[b] * u[b] / pair
+		with += 2 * math.Sqrt(of) * lf * lb * u[f] * u[b] * u[b] / ((lf - lb) * pair)
+	}
+	told := n.factor[j*q+f]
+	own += lf / of * rest / told
+	with += 2 * lf * u[f] * rest / (math.Sqrt(of) * told)
+	variance := rest
+	for b, s := range strengths {
+		variance += (1 + s) * u[b] * u[b]
+	}
+	return own, with, 2 * variance * variance / n.feature[j]
+}

@@ -1,0 +1,95 @@
+package use
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"parley/figure"
+	"parley/methods/mvppca/ppca/precision"
+)
+
+// z90 is half an interval of 90 % of a normal law, in standard deviations.
+const z90 = 1.6448536269514722
+
+// MaximumLikelihood says whether the model is the likeliest for subjects of whom it knows
+// the number: then the sampling of subjects is what its errors come from.
+func (m *Model) MaximumLikelihood() bool {
+	return len(m.Sites) > 0 && m.Options != nil && m.Options.OneShot() && m.Options.Mechanism == ""
+}
+
+// precision says how far the sampling of subjects moves the loadings; nil if other things do.
+func (m *Model) precision() *precision.Precision {
+	l, err := m.Layout()
+	if err != nil || !m.MaximumLikelihood() {
+		return nil
+	}
+	p := m.params()
+	var patterns []precision.Pattern
+	for _, s := range m.Sites {
+		for _, t := range s.Patterns {
+			n := precision.Pattern{Subjects: float64(t.Subjects)}
+			for _, name := range t.Views {
+				for k, v := range m.Views {
+					first, _ := l.View(k)
+					for j := range v.Features {
+						if v.Name == name && v.Features[j].Noise != 0 {
+							n.Features = append(n.Features, first+j)
+						}
+					}
+				}
+			}
+			patterns = append(patterns, n)
+		}
+	}
+	out, err := precision.Of(l, p, m.Factors, patterns)
+	if err != nil {
+		return nil
+	}
+	return out
+}
+
+// R2Interval is an interval of 90 % for a share of variance that factor f explains of view
+// k, or all factors for f = q, found in a sample of subjects: with the standard error that
+// [precision.R2] gives.
+func (m *Model) R2Interval(r2 float64, k, f int, subjects float64) (low, high float64) {
+	l, err := m.Layout()
+	if err != nil {
+		return math.NaN(), math.NaN()
+	}
+	_, variance := precision.R2(l, m.params(), m.Factors, k, f)
+	e := z90 * math.Sqrt(variance/subjects)
+	return r2 - e, min(1, r2+e)
+}
+
+// Unstable numbers the factors, from 1, whose loadings another sample of subjects would not
+// show again, because another factor is about as strong: see [precision.Stable].
+func (m *Model) Unstable() (factors []int) {
+	e := m.precision()
+	if e == nil {
+		return nil
+	}
+	for a, turn := range e.Turn {
+		if turn > precision.Stable {
+			factors = append(factors, a+1)
+		}
+	}
+	return factors
+}
+
+// unstableNote warns of factors that are not stable; nil if all are.
+func (m *Model) unstableNote() *figure.Note {
+	var names []string
+	for _, a := range m.Unstable() {
+		names = append(names, fmt.Sprint(a))
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	which := "factor " + names[0] + " is"
+	if len(names) > 1 {
+		which = "factors " + strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1] + " are"
+	}
+	return &figure.Note{Title: "The loadings of " + which + " not stable", Warning: true,
+		Text: "Another factor is about as strong, and these subjects are too few to tell the two apart: another sample of subjects would show other loadings, turned among these factors by more than 30° as a rule. What the factors explain together, and what they predict, is not touched by that. Do not read such a factor's loadings by themselves; a larger study, or fewer factors, may settle them."}
+}
