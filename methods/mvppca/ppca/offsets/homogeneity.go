@@ -1,0 +1,203 @@
+package offsets
+
+import (
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/mathext"
+
+	"parley/internal/kernel"
+	"parley/methods/mvppca/ppca"
+)
+
+const (
+	// level is the probability with which [Differ] is wrong about sites whose means are
+	// the same.
+	level = 0.001
+	// constant is the variance, relative to the square of the mean, that rounding
+	// leaves of a feature that does not vary.
+	constant = 1e-24
+)
+
+// Homogeneity returns for each view the p-value of the hypothesis that the means of its
+// features are the same at all sites: 1 where no feature of the view could have offsets,
+// see [Fit].
+//
+// It is Dempster's test ("A high dimensional two sample significance test", 1958) for any
+// number of sites, with each feature in units of its standard deviation within sites: the
+// ratio of the mean squares between and within sites, added over the features, is F
+// distributed with (Σ_j f_j) d/Σ_ij r_ij² and N − C degrees of freedom (Box 1954), where f_j
+// is the number of sites that have feature j, less one, and r the correlations within sites.
+// Features may be more than subjects. The test asks nothing of a model: with too few factors, or
+// one noise variance for unequal features, a ratio of likelihoods would take what the model
+// does not describe for differences between sites. The correlations are those
+// within the blocks, as they are estimated; from few subjects their squares are too
+// large, and the test is a little too strict.
+func Homogeneity(l ppca.Layout, sites [][]ppca.Block) ([]float64, error) {
+	for i := range sites {
+		if err := ppca.CheckBlocks(l, sites[i]); err != nil {
+			return nil, fmt.Errorf("site %d: %w", i, err)
+		}
+	}
+	a := analyse(l.Features(), sites)
+	p := make([]float64, l.Views())
+	for k := range p {
+		lo, hi := l.View(k)
+		p[k] = a.test(lo, hi, sites)
+	}
+	return p, nil
+}
+
+// Differ says whether the means of sites differ, given what [Homogeneity] returned: in
+// some view by more than is seen in any view of one in a thousand studies whose sites are
+// samples of one population (Bonferroni).
+func Differ(p []float64) bool {
+	for _, x := range p {
+		if x < level/float64(len(p)) {
+			return true
+		}
+	}
+	return false
+}
+
+// variance is an analysis of variance of each feature, by site.
+type variance struct {
+	sites, rows, mean []float64
+	between, within   []float64 // sums of squares
+	blocks            []float64 // the part of within that is within blocks
+}
+
+func analyse(d int, sites [][]ppca.Block) *variance {
+	vector := func() []float64 { return make([]float64, d) }
+	a := &variance{sites: vector(), rows: vector(), mean: vector(), between: vector(), within: vector(), blocks: vector()}
+	squares := vector()
+	for _, blocks := range sites {
+		n, mean := vector(), vector()
+		for i := range blocks {
+			b := &blocks[i]
+			b.Squares(squares)
+			for c, j := range b.Features {
+				delta := b.Mean[c] - mean[j]
+				a.blocks[j] += squares[c]
+				a.within[j] += squares[c] + delta*delta*n[j]*b.N/(n[j]+b.N)
+				n[j] += b.N
+				mean[j] += delta * b.N / n[j]
+			}
+		}
+		for j := range n {
+			if n[j] > 0 {
+				delta, all := mean[j]-a.mean[j], a.rows[j]+n[j]
+				a.between[j] += delta * delta * a.rows[j] * n[j] / all
+				a.mean[j] += delta * n[j] / all
+				a.rows[j] = all
+				a.sites[j]++
+			}
+		}
+	}
+	return a
+}
+
+// test returns the p-value for features lo to hi.
+func (a *variance) test(lo, hi int, sites [][]ppca.Block) float64 {
+	scale := make([]float64, hi-lo) // 1/√ of the sum of squares within blocks; 0 for features left out
+	ratio, between, within, features, known := 0.0, 0.0, 0.0, 0.0, true
+	for j := lo; j < hi; j++ {
+		all := a.within[j] + a.between[j]
+		if !mayHave(a.sites[j], a.rows[j]) || !(all > constant*a.mean[j]*a.mean[j]*a.rows[j]) {
+			continue
+		}
+		f := a.rows[j] - a.sites[j]
+		features++
+		between += a.sites[j] - 1
+		within += f
+		ratio += a.between[j] / (max(a.within[j], constant*all) / f)
+		if a.blocks[j] > constant*all {
+			scale[j-lo] = 1 / math.Sqrt(a.blocks[j])
+		} else {
+			known = false
+		}
+	}
+	if features == 0 {
+		return 1
+	}
+	squares := features * features // the most there can be
+	if known {
+		squares = min(max(correlation(lo, hi, scale, sites), features), squares)
+	}
+	f, f1, f2 := ratio/between, between*features/squares, within/features
+	return mathext.RegIncBeta(f2/2, f1/2, f2/(f2+f1*f))
+}
+
+// correlation returns the sum of the squares of all correlations of features lo to hi, given
+// what brings the scatter of all blocks to that of correlations. No matrix of features by
+// features is made of factors with few rows.
+func correlation(lo, hi int, scale []float64, sites [][]ppca.Block) (squares float64) {
+	d, ld := hi-lo, kernel.Stride(hi-lo)
+	var rows, dense []float64
+	diag := make([]float64, d)
+	for _, blocks := range sites {
+		for i := range blocks {
+			b := &blocks[i]
+			p := len(b.Features)
+			if b.Scatter != nil && dense == nil {
+				dense = make([]float64, d*ld)
+			}
+			at := len(rows)
+			rows = append(rows, make([]float64, b.Rows()*ld)...)
+			for c, j := range b.Features {
+				if j < lo || j >= hi {
+					continue
+				}
+				s := scale[j-lo]
+				for r := range b.Rows() {
+					rows[at+r*ld+j-lo] = s * b.Factor[r*p+c]
+				}
+				if b.Diag != nil {
+					diag[j-lo] += s * s * b.Diag[c]
+				}
+				for e, i := range b.Features {
+					if b.Scatter != nil && i >= lo && i < hi {
+						dense[(j-lo)*ld+i-lo] += s * scale[i-lo] * b.Scatter[c*p+e]
+					}
+				}
+			}
+		}
+	}
+	n := len(rows) / ld
+	if dense == nil && n < d {
+		for i := range n {
+			for k := range i + 1 {
+				x := 0.0
+				for c, y := range rows[i*ld:][:d] {
+					x += y * rows[k*ld+c]
+				}
+				if squares += x * x; k < i {
+					squares += x * x
+				}
+			}
+		}
+		for c, x := range diag {
+			own := 0.0
+			for i := range n {
+				own += rows[i*ld+c] * rows[i*ld+c]
+			}
+			squares += 2*x*own + x*x
+		}
+		return squares
+	}
+	if dense == nil {
+		dense = make([]float64, d*ld)
+	}
+	lower := make([]float64, d*ld)
+	kernel.MulAdd(lower, rows, 1, ld, rows, d, n, d)
+	for i := range d {
+		for k := range d {
+			x := dense[i*ld+k] + lower[i*ld+k]
+			if i == k {
+				x += diag[i]
+			}
+			squares += x * x
+		}
+	}
+	return squares
+}
