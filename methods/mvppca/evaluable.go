@@ -31,14 +31,11 @@ func (Method) Evaluator(files []method.File, newSite bool) (evaluate.Model, erro
 		return nil, problem.Problem{Where: "method.scaling", What: fmt.Sprintf("with %q every site has other units, and a subject without a site has none", options.ScaleSiteRange),
 			Hint: fmt.Sprintf("%s, which uses one minimum and maximum for all", options.ScaleMinMax)}
 	}
-	if newSite {
-		m.Widen()
-	}
 	l, err := m.Layout()
 	if err != nil {
 		return nil, err
 	}
-	p, scale, err := m.Predictor()
+	p, scale, err := m.PredictorFor(use.Population{New: newSite})
 	if err != nil {
 		return nil, err
 	}

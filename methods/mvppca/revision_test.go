@@ -23,7 +23,7 @@ var revisionDigests = map[string]map[string]string{
 	},
 }
 
-const revisionOfDigests = 3
+const revisionOfDigests = 4
 
 func TestNumbersChangeOnlyWithTheRevision(t *testing.T) {
 	if got := (Method{}).Revision(); got != revisionOfDigests {

@@ -80,7 +80,11 @@ func (c way) Receive(a method.Contribution) ([]byte, error) {
 
 func (c way) EstimatesSpread() bool { return c.Options.Rounds > 0 }
 
-func (way) Describe(*halves.State, *use.Model) {}
+func (way) Describe(s *halves.State, m *use.Model) {
+	if s.SiteMeans != nil {
+		m.PutSiteMeans(s.SiteMeans)
+	}
+}
 
 func (c way) Result(s *halves.State, m *use.Model, files []method.File) (*method.Result, error) {
 	if !c.EstimatesSpread() {
@@ -94,21 +98,27 @@ func (c way) Result(s *halves.State, m *use.Model, files []method.File) (*method
 // oneShot fits one model to what the sites said of themselves, taken as data:
 // the answer after a single round. What follows estimates how sites differ.
 func (c way) oneShot(s *halves.State) ([]method.Task, method.Info, error) {
-	var blocks []ppca.Block
+	var names []string
+	var sites [][]ppca.Block
 	_, _, err := halves.Answers(c.Common, s, func(site string, a *FitAnswer) error {
 		own, err := a.blocks(c.Setup)
-		blocks = append(blocks, own...)
+		if len(own) > 0 { // else all its sets of views are below the plan's minimum
+			names, sites = append(names, site), append(sites, own)
+		}
 		return err
 	})
 	if err != nil {
 		return nil, nil, err
 	}
-	if len(blocks) == 0 {
+	if len(sites) == 0 {
 		return nil, nil, fmt.Errorf("no site has %d subjects with the same views, of whom the plan's minimum lets it speak\n  hint: a smaller minimum, or larger sites", c.Options.Minimum)
 	}
-	fit, err := ppca.Fit(c.Layout, ppca.Merge(blocks), c.Options.Latent, nil, ppca.FitOptions{})
+	fit, means, err := c.fit(sites)
 	if err != nil {
 		return nil, nil, fmt.Errorf("fitting one model to all sites: %w", err)
+	}
+	if means != nil {
+		s.SiteMeans = message.PackSiteMeans(names, means)
 	}
 	if err := c.Complete(&fit.Params); err != nil {
 		return nil, nil, err

@@ -16,6 +16,9 @@ type AssessTask struct {
 	Scale Scale       `cbor:"scale"`
 	Model Params      `cbor:"model"`
 	Doubt wire.Vector `cbor:"doubt,omitempty"` // of each feature's predictions, if privacy noise adds any
+	// Offset is by how much the site's own means differ from the model's; none where
+	// sites are taken for samples of one population.
+	Offset *Offset `cbor:"offset,omitempty"`
 }
 
 // Assessment is what a site says of the finished model. All sums run over the
