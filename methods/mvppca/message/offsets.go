@@ -2,7 +2,6 @@ package message
 
 import (
 	"parley/internal/wire"
-	"parley/methods/mvppca/ppca"
 	"parley/methods/mvppca/ppca/offsets"
 )
 
@@ -46,25 +45,4 @@ func (m *SiteMeans) At(site string) *Offset {
 // Unpack is the inverse of packing. What it returns is checked where it is used.
 func (m *Offset) Unpack() *offsets.Site {
 	return &offsets.Site{Mean: m.Mean, Diag: m.Diag, Factor: m.Factor.Data}
-}
-
-// Predictor returns what the task's model says of subjects of the site that is asked, and
-// the model with the site's own means.
-func (t *AssessTask) Predictor(l ppca.Layout) (*ppca.Predictor, *ppca.Params, error) {
-	model, err := t.Model.Unpack(l)
-	if err != nil {
-		return nil, nil, err
-	}
-	var p *ppca.Predictor
-	if t.Offset == nil {
-		p, err = ppca.NewPredictor(l, model)
-	} else if p, err = offsets.AtSite(l, model, t.Offset.Unpack()); err == nil {
-		for _, j := range model.Features {
-			model.Mu[j] += t.Offset.Mean[j]
-		}
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	return p, model, p.Widen(t.Doubt)
 }

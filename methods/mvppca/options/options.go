@@ -40,7 +40,7 @@ var Scalings = []string{ScaleStandard, ScaleView, ScaleMinMax, ScaleRange, Scale
 // What the sites' means are taken for.
 const (
 	MeansAuto     = "auto"     // separate if a test says that they differ
-	MeansPooled   = "pooled"   // those of samples of one population
+	meansPooled   = "pooled"   // those of samples of one population
 	MeansSeparate = "separate" // each site's own: factors are how subjects of one site differ
 )
 
@@ -216,7 +216,7 @@ func (o *Options) Check(p *study.Plan, report study.Report) {
 		return
 	}
 	report.AtLeast("rounds", o.Rounds, 0)
-	report.OneOf("site_means", o.SiteMeans, MeansAuto, MeansPooled, MeansSeparate)
+	report.OneOf("site_means", o.SiteMeans, MeansAuto, meansPooled, MeansSeparate)
 	report.AtLeast("minimum", o.Minimum, 0)
 	if o.Latent > 0 { // else its default is wrong too
 		report.AtLeast("local_rank", o.LocalRank, 1)

@@ -14,16 +14,6 @@ import (
 	"parley/problem"
 )
 
-// ModelSiteMeans is by how much the means of one site differ from the model's, in scaled
-// units: offset ~ N(Offset, diag(Variance) + FactorᵀFactor), over the features of all views
-// in order. See [offsets.Site].
-type ModelSiteMeans struct {
-	Name     string      `json:"name"`
-	Offset   []float64   `json:"offset"`
-	Variance []float64   `json:"variance"`
-	Factor   [][]float64 `json:"factor"`
-}
-
 // PutSiteMeans puts in how the sites' means differ. The standard deviation between sites of
 // a view's means is then the total one.
 func (m *Model) PutSiteMeans(s *message.SiteMeans) {
@@ -75,15 +65,6 @@ func (s *ModelSiteMeans) check(d, q int) error {
 		}
 	}
 	return nil
-}
-
-// Population says whom predictions are about.
-type Population struct {
-	// Site names a site of the fit, whose subjects are predicted as its own; empty for
-	// subjects of all sites.
-	Site string
-	// New says that the subjects are of a site that took no part.
-	New bool
 }
 
 // PredictorFor returns what answers questions about subjects of a population in scaled units,

@@ -99,6 +99,16 @@ type ModelSite struct {
 	LatentCov  [][]float64    `json:"latent_covariance"`
 }
 
+// ModelSiteMeans is by how much the means of one site differ from the model's, in scaled
+// units: offset ~ N(Offset, diag(Variance) + FactorᵀFactor), over the features of all views
+// in order. See package offsets.
+type ModelSiteMeans struct {
+	Name     string      `json:"name"`
+	Offset   []float64   `json:"offset"`
+	Variance []float64   `json:"variance"`
+	Factor   [][]float64 `json:"factor"`
+}
+
 // ModelPattern counts the subjects of a site who have these views and no others.
 type ModelPattern struct {
 	Views    []string `json:"views"`
@@ -229,6 +239,15 @@ func (m *Model) Doubts(variance []float64) {
 			v.Features[j].Doubt, variance = variance[0], variance[1:]
 		}
 	}
+}
+
+// Population says whom predictions are about.
+type Population struct {
+	// Site names a site of the fit, whose subjects are predicted as its own; empty for
+	// subjects of all sites.
+	Site string
+	// New says that the subjects are of a site that took no part.
+	New bool
 }
 
 // Predictor returns what answers questions about single subjects of all sites in scaled

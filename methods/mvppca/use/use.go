@@ -168,7 +168,7 @@ func (m *Model) use(who Population) (*reader, fitted.Notes, error) {
 // The noise of a fit to the pooled rows holds E (1 − 1/C) of that already, so
 // 2E/C is missing, nothing with many sites. The published variant describes a
 // typical site, so all of it is missing. It is 0 where nothing estimated E. Where sites have
-// means of their own, v_μ is not part of it: [offsets.Offsets].NewSite takes its place.
+// means of their own, v_μ is not part of it: the variance at a new site takes its place.
 func (m *Model) newSiteVariance(v *ModelView) float64 {
 	if v.LoadingSD == nil || v.MeanSD == nil {
 		return 0

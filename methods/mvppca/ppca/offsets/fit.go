@@ -1,6 +1,6 @@
 // Package offsets fits one model to sites whose means differ. Use [Fit] on the blocks that
-// [ppca.Condense] makes at each site, [AtSite] to predict at a site that took part, and
-// [AtNewSite] at any other. Results are functions of the arguments alone, and of the order
+// [ppca.Condense] makes at each site, if [Differ] says that the sites' means differ, and
+// [AtSite] to predict at a site. Results are functions of the arguments alone, and of the order
 // of the sites by rounding only; blocks that no data give are errors, never panics.
 //
 // Subjects follow t = μ + δ_s + W x + ε, where those of site s share δ_s ~ N(0, diag v).

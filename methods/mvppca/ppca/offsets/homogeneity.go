@@ -14,9 +14,9 @@ const (
 	// level is the probability with which [Differ] is wrong about sites whose means are
 	// the same.
 	level = 0.001
-	// constant is the variance, relative to the square of the mean, that rounding
+	// unvarying is the variance, relative to the square of the mean, that rounding
 	// leaves of a feature that does not vary.
-	constant = 1e-24
+	unvarying = 1e-24
 )
 
 // Homogeneity returns for each view the p-value of the hypothesis that the means of its
@@ -60,16 +60,16 @@ func Differ(p []float64) bool {
 	return false
 }
 
-// variance is an analysis of variance of each feature, by site.
-type variance struct {
+// anova is an analysis of variance of each feature, by site.
+type anova struct {
 	sites, rows, mean []float64
 	between, within   []float64 // sums of squares
 	blocks            []float64 // the part of within that is within blocks
 }
 
-func analyse(d int, sites [][]ppca.Block) *variance {
+func analyse(d int, sites [][]ppca.Block) *anova {
 	vector := func() []float64 { return make([]float64, d) }
-	a := &variance{sites: vector(), rows: vector(), mean: vector(), between: vector(), within: vector(), blocks: vector()}
+	a := &anova{sites: vector(), rows: vector(), mean: vector(), between: vector(), within: vector(), blocks: vector()}
 	squares := vector()
 	for _, blocks := range sites {
 		n, mean := vector(), vector()
@@ -98,20 +98,20 @@ func analyse(d int, sites [][]ppca.Block) *variance {
 }
 
 // test returns the p-value for features lo to hi.
-func (a *variance) test(lo, hi int, sites [][]ppca.Block) float64 {
+func (a *anova) test(lo, hi int, sites [][]ppca.Block) float64 {
 	scale := make([]float64, hi-lo) // 1/√ of the sum of squares within blocks; 0 for features left out
 	ratio, between, within, features, known := 0.0, 0.0, 0.0, 0.0, true
 	for j := lo; j < hi; j++ {
 		all := a.within[j] + a.between[j]
-		if !mayHave(a.sites[j], a.rows[j]) || !(all > constant*a.mean[j]*a.mean[j]*a.rows[j]) {
+		if !mayHave(a.sites[j], a.rows[j]) || !(all > unvarying*a.mean[j]*a.mean[j]*a.rows[j]) {
 			continue
 		}
 		f := a.rows[j] - a.sites[j]
 		features++
 		between += a.sites[j] - 1
 		within += f
-		ratio += a.between[j] / (max(a.within[j], constant*all) / f)
-		if a.blocks[j] > constant*all {
+		ratio += a.between[j] / (max(a.within[j], unvarying*all) / f)
+		if a.blocks[j] > unvarying*all {
 			scale[j-lo] = 1 / math.Sqrt(a.blocks[j])
 		} else {
 			known = false

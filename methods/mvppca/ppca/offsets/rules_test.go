@@ -266,6 +266,10 @@ func TestThinStart(t *testing.T) {
 	}
 }
 
+func atNewSite(l ppca.Layout, p *ppca.Params, variance []float64) (*ppca.Predictor, error) {
+	return AtSite(l, p, &Site{Mean: make([]float64, len(variance)), Diag: variance})
+}
+
 // Predictors at sites that were seen and at others have the covariances written out.
 func TestPredictorsAtSites(t *testing.T) {
 	l := synthetic.Shape(t, ppca.NoisePerView, 3, 2)
@@ -291,7 +295,7 @@ func TestPredictorsAtSites(t *testing.T) {
 			}
 		}
 	}
-	seen, other := synthetic.Must(AtSite(l, &tr.P, s))(t), synthetic.Must(AtNewSite(l, &tr.P, s.Diag))(t)
+	seen, other := synthetic.Must(AtSite(l, &tr.P, s))(t), synthetic.Must(atNewSite(l, &tr.P, s.Diag))(t)
 	rows := tr.Subjects(r, 5)
 	want, wantOther := 0.0, 0.0
 	for _, row := range rows {
