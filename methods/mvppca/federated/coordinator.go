@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 
+	"parley/figure"
 	"parley/internal/wire"
 	"parley/method"
 	"parley/methods/mvppca/halves"
@@ -32,6 +33,8 @@ type record struct {
 	OneShot *oneShot `cbor:"one_shot"`
 	// Starts is where the next round starts at each site that answered the last.
 	Starts map[string]*siteStart `cbor:"starts"`
+	// Diverged says that the rounds were stopped because they ran away from the data.
+	Diverged bool `cbor:"diverged,omitempty"`
 }
 
 // oneShot is the one shot's model, and how its fit went.
@@ -81,6 +84,9 @@ func (c way) Receive(a method.Contribution) ([]byte, error) {
 func (c way) EstimatesSpread() bool { return c.Options.Rounds > 0 }
 
 func (way) Describe(s *halves.State, m *use.Model) {
+	if own(s).Diverged {
+		m.ForgetSpread()
+	}
 	if s.SiteMeans != nil {
 		m.PutSiteMeans(s.SiteMeans)
 	}
@@ -92,6 +98,9 @@ func (c way) Result(s *halves.State, m *use.Model, files []method.File) (*method
 	}
 	fit := own(s).OneShot
 	settled := pictures.Convergence(c.Setup, &pictures.Fit{Trace: fit.Trace, Converged: fit.Converged}, s.Trace)
+	if note := spreadNote(s.Trace, own(s).Diverged); note != nil {
+		settled.Items = append(settled.Items, figure.Item{Note: note})
+	}
 	return c.AssessedResult(s, m, files, &settled)
 }
 
@@ -193,7 +202,8 @@ func (c way) refine(s *halves.State) ([]method.Task, method.Info, error) {
 	s.Trace.Score(scored)
 	info := s.Trace.Record(s.Round, model)
 	info["log-likelihood per subject"] = scored
-	if s.Round < c.Options.Rounds && !c.settled(s) {
+	own(s).Diverged = diverged(s.Trace)
+	if s.Round < c.Options.Rounds && !c.settled(s) && !own(s).Diverged {
 		tasks, err := c.askRefine(s)
 		return tasks, info, err
 	}

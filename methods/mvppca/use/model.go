@@ -215,6 +215,17 @@ func (m *Model) Spread(prior *ppca.Prior, l ppca.Layout) {
 	}
 }
 
+// ForgetSpread takes out what rounds learned of how sites differ.
+func (m *Model) ForgetSpread() {
+	for k := range m.Views {
+		v := &m.Views[k]
+		v.LoadingSD, v.MeanSD = nil, nil
+		for i := range v.Features {
+			v.Features[i].NoiseSD = nil
+		}
+	}
+}
+
 // HasSpread says whether rounds learned how sites differ.
 func (m *Model) HasSpread() bool { return len(m.Views) > 0 && m.Views[0].LoadingSD != nil }
 
