@@ -1,6 +1,8 @@
 package federated
 
 import (
+	"slices"
+
 	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
 	"parley/methods/mvppca/ppca/offsets"
@@ -13,24 +15,14 @@ import (
 // that they differ and a fit with offsets is likelier than one without, marginally over the
 // offsets: the second can fail only where that fit has found a worse optimum.
 func (c way) fit(sites [][]ppca.Block) (*ppca.Fitted, *offsets.Offsets, error) {
-	auto := c.Options.SiteMeans == options.MeansAuto
 	if c.Options.SiteMeans == options.MeansSeparate {
 		return offsets.Fit(c.Layout, sites, c.Options.Latent, nil, ppca.FitOptions{})
 	}
-	differ := false
-	if auto {
-		p, err := offsets.Homogeneity(c.Layout, sites)
-		if err != nil {
-			return nil, nil, err
-		}
-		differ = offsets.Differ(p)
+	pooled, err := ppca.Fit(c.Layout, ppca.Merge(slices.Concat(sites...)), c.Options.Latent, nil, ppca.FitOptions{})
+	if err != nil || c.Options.SiteMeans != options.MeansAuto {
+		return pooled, nil, err
 	}
-	var all []ppca.Block
-	for _, blocks := range sites {
-		all = append(all, blocks...)
-	}
-	pooled, err := ppca.Fit(c.Layout, ppca.Merge(all), c.Options.Latent, nil, ppca.FitOptions{})
-	if err != nil || !differ {
+	if differ, err := offsets.Differ(c.Layout, sites, &pooled.Params); err != nil || !differ {
 		return pooled, nil, err
 	}
 	fit, means, err := offsets.Fit(c.Layout, sites, c.Options.Latent, nil, ppca.FitOptions{})

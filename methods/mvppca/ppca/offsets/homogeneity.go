@@ -3,10 +3,13 @@ package offsets
 import (
 	"fmt"
 	"math"
+	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mathext"
 
 	"parley/internal/kernel"
+	"parley/methods/mvppca/linalg"
 	"parley/methods/mvppca/ppca"
 )
 
@@ -14,12 +17,37 @@ const (
 	// level is the probability with which [Differ] is wrong about sites whose means are
 	// the same.
 	level = 0.001
-	// unvarying is the variance, relative to the square of the mean, that rounding
-	// leaves of a feature that does not vary.
+	// unvarying is the variance, relative to the square of the mean or to the total, that
+	// rounding leaves where nothing varies.
 	unvarying = 1e-24
 )
 
-// Homogeneity returns for each view the p-value of the hypothesis that the means of its
+// Differ says whether the means of sites differ by more than those of samples of one
+// population would, but for one study in a thousand. The model is that of a fit to all blocks
+// together.
+//
+// In each view, it tests values as they are and what the model's factors leave of them, where
+// small differences show that the spread of the factors hides; large ones may have become
+// factors. The level is that of all these tests together (Bonferroni). See [homogeneity].
+func Differ(l ppca.Layout, sites [][]ppca.Block, model *ppca.Params) (bool, error) {
+	for i := range sites {
+		if err := ppca.CheckBlocks(l, sites[i]); err != nil {
+			return false, fmt.Errorf("site %d: %w", i, err)
+		}
+	}
+	rest, err := residuals(l, sites, model)
+	if err != nil {
+		return false, err
+	}
+	for _, blocks := range [][][]ppca.Block{sites, rest} {
+		if slices.Min(homogeneity(l, blocks)) < level/float64(2*l.Views()) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// homogeneity returns for each view the p-value of the hypothesis that the means of its
 // features are the same at all sites: 1 where no feature of the view could have offsets,
 // see [Fit].
 //
@@ -28,36 +56,85 @@ const (
 // ratio of the mean squares between and within sites, added over the features, is F
 // distributed with (Σ_j f_j) d/Σ_ij r_ij² and N − C degrees of freedom (Box 1954), where f_j
 // is the number of sites that have feature j, less one, and r the correlations within sites.
-// Features may be more than subjects. The test asks nothing of a model: with too few factors, or
-// one noise variance for unequal features, a ratio of likelihoods would take what the model
+// Features may be more than subjects. The test does not rest on a model: with too few factors,
+// or one noise variance for unequal features, a ratio of likelihoods would take what the model
 // does not describe for differences between sites. The correlations are those
 // within the blocks, as they are estimated; from few subjects their squares are too
 // large, and the test is a little too strict.
-func Homogeneity(l ppca.Layout, sites [][]ppca.Block) ([]float64, error) {
-	for i := range sites {
-		if err := ppca.CheckBlocks(l, sites[i]); err != nil {
-			return nil, fmt.Errorf("site %d: %w", i, err)
-		}
-	}
+func homogeneity(l ppca.Layout, sites [][]ppca.Block) []float64 {
 	a := analyse(l.Features(), sites)
 	p := make([]float64, l.Views())
 	for k := range p {
 		lo, hi := l.View(k)
 		p[k] = a.test(lo, hi, sites)
 	}
-	return p, nil
+	return p
 }
 
-// Differ says whether the means of sites differ, given what [Homogeneity] returned: in
-// some view by more than is seen in any view of one in a thousand studies whose sites are
-// samples of one population (Bonferroni).
-func Differ(p []float64) bool {
-	for _, x := range p {
-		if x < level/float64(len(p)) {
-			return true
+// residuals returns the blocks of what the model's factors leave, (I − W K)(t − μ) with
+// K = M WᵀΨ⁻¹ over the features of the block. Of a block's Diag only the diagonal is kept:
+// the correlations that the factors bring into it are of the order of q in d.
+func residuals(l ppca.Layout, sites [][]ppca.Block, p *ppca.Params) ([][]ppca.Block, error) {
+	predictor, err := ppca.NewPredictor(l, p)
+	if err != nil {
+		return nil, err
+	}
+	q, out := p.Rank, make([][]ppca.Block, len(sites))
+	x, gram := make([]float64, q), make([]float64, q*q)
+	for i, blocks := range sites {
+		for k := range blocks {
+			b := &blocks[k]
+			post, err := predictor.Given(b.Features)
+			if err != nil {
+				return nil, err
+			}
+			loading := func(a int) []float64 { return p.W[b.Features[a]*q:][:q] }
+			// leave takes what the factors explain of values out of them.
+			leave := func(t []float64, stride int) {
+				clear(x)
+				for a := range b.Features {
+					for c, g := range post.Gain(a) {
+						x[c] += g * t[a*stride]
+					}
+				}
+				for a := range b.Features {
+					t[a*stride] -= floats.Dot(loading(a), x)
+				}
+			}
+			n := len(b.Features)
+			r := ppca.Block{Features: b.Features, N: b.N, Mean: slices.Clone(b.Mean), Scatter: slices.Clone(b.Scatter), Factor: slices.Clone(b.Factor), Diag: slices.Clone(b.Diag)}
+			for a, j := range b.Features {
+				r.Mean[a] -= p.Mu[j]
+			}
+			leave(r.Mean, 1)
+			for row := range slices.Chunk(r.Factor, n) {
+				leave(row, 1)
+			}
+			if r.Scatter != nil {
+				for a := range n {
+					leave(r.Scatter[a*n:][:n], 1)
+				}
+				for a := range n {
+					leave(r.Scatter[a:], n)
+				}
+			}
+			clear(gram)
+			for a, v := range b.Diag {
+				g := post.Gain(a)
+				for c := range q {
+					for e := range q {
+						gram[c*q+e] += g[c] * v * g[e]
+					}
+				}
+			}
+			for a, v := range b.Diag {
+				w := loading(a)
+				r.Diag[a] = max(v-2*v*floats.Dot(w, post.Gain(a))+linalg.Quadratic(gram, q, w, w), 0)
+			}
+			out[i] = append(out[i], r)
 		}
 	}
-	return false
+	return out, nil
 }
 
 // anova is an analysis of variance of each feature, by site.
