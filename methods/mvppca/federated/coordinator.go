@@ -7,6 +7,7 @@ package federated
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"parley/figure"
 	"parley/internal/wire"
@@ -83,12 +84,12 @@ func (c way) Receive(a method.Contribution) ([]byte, error) {
 
 func (c way) EstimatesSpread() bool { return c.Options.Rounds > 0 }
 
-func (way) Describe(s *halves.State, m *use.Model) {
+func (c way) Describe(s *halves.State, m *use.Model) {
 	if own(s).Diverged {
 		m.ForgetSpread()
 	}
 	if s.SiteMeans != nil {
-		m.PutSiteMeans(s.SiteMeans)
+		m.PutSiteMeans(c.Layout, s.SiteMeans)
 	}
 }
 
@@ -140,6 +141,7 @@ func (c way) oneShot(s *halves.State) ([]method.Task, method.Info, error) {
 	own(s).OneShot = &oneShot{Params: s.Model.Params, Trace: fit.Trace, Converged: fit.Converged}
 	s.Trace = append(s.Trace, message.Point{})
 	info := method.Info{"iterations": float64(fit.Iterations), "log-likelihood per subject of what the sites said": fit.LogLik / fit.Subjects}
+	c.meansInfo(s, info)
 	if c.Options.Rounds == 0 {
 		tasks, err := c.Assess(s)
 		return tasks, info, err
@@ -148,9 +150,17 @@ func (c way) oneShot(s *halves.State) ([]method.Task, method.Info, error) {
 	return tasks, info, err
 }
 
+// meansInfo puts in how far the sites' means differ, of which the rounds see what the
+// offsets leave.
+func (c way) meansInfo(s *halves.State, info method.Info) {
+	if s.SiteMeans != nil {
+		info["means between sites, largest sd"] = slices.Max(s.SiteMeans.SD(c.Layout))
+	}
+}
+
 func (c way) askRefine(s *halves.State) ([]method.Task, error) {
 	return c.Ask(s, options.TaskRefine, func(site string) (any, error) {
-		return RefineTask{Scale: *s.Scale, Prior: *s.Model, Start: own(s).Starts[site]}, nil
+		return RefineTask{Scale: *s.Scale, Prior: *s.Model, Start: own(s).Starts[site], Offset: s.SiteMeans.At(site)}, nil
 	})
 }
 
@@ -202,6 +212,7 @@ func (c way) refine(s *halves.State) ([]method.Task, method.Info, error) {
 	s.Trace.Score(scored)
 	info := s.Trace.Record(s.Round, model)
 	info["log-likelihood per subject"] = scored
+	c.meansInfo(s, info)
 	own(s).Diverged = diverged(s.Trace)
 	if s.Round < c.Options.Rounds && !c.settled(s) && !own(s).Diverged {
 		tasks, err := c.askRefine(s)

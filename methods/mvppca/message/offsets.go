@@ -1,7 +1,14 @@
 package message
 
 import (
+	"fmt"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
+
 	"parley/internal/wire"
+	"parley/methods/mvppca/ppca"
 	"parley/methods/mvppca/ppca/offsets"
 )
 
@@ -29,6 +36,17 @@ func PackSiteMeans(names []string, o *offsets.Offsets) *SiteMeans {
 	return m
 }
 
+// SD returns the standard deviation between sites of the means of each view: the root mean
+// square over its features.
+func (m *SiteMeans) SD(l ppca.Layout) []float64 {
+	out := make([]float64, l.Views())
+	for k := range out {
+		lo, hi := l.View(k)
+		out[k] = math.Sqrt(floats.Sum(m.Variance[lo:hi]) / float64(hi-lo))
+	}
+	return out
+}
+
 // At returns what is known of a site's offset; nil if sites have none. A site that said
 // nothing of its subjects is as any that took no part.
 func (m *SiteMeans) At(site string) *Offset {
@@ -40,6 +58,28 @@ func (m *SiteMeans) At(site string) *Offset {
 	}
 	d := len(m.NewSite)
 	return &Offset{Mean: make(wire.Vector, d), Diag: m.NewSite, Factor: wire.Matrix{Cols: d}}
+}
+
+// Remove returns the blocks of a site with its offset taken from the means; as they are if
+// there is none.
+func (m *Offset) Remove(l ppca.Layout, blocks []ppca.Block) ([]ppca.Block, error) {
+	if m == nil {
+		return blocks, nil
+	}
+	if len(m.Mean) != l.Features() {
+		return nil, fmt.Errorf("an offset of %d features, not %d", len(m.Mean), l.Features())
+	}
+	if err := ppca.Within("offset of the site", m.Mean, ppca.LargestValue); err != nil {
+		return nil, err
+	}
+	out := slices.Clone(blocks)
+	for i := range out {
+		out[i].Mean = slices.Clone(out[i].Mean)
+		for a, j := range out[i].Features {
+			out[i].Mean[a] -= m.Mean[j]
+		}
+	}
+	return out, nil
 }
 
 // Unpack is the inverse of packing. What it returns is checked where it is used.

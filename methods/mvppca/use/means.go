@@ -3,7 +3,6 @@ package use
 import (
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 
@@ -16,18 +15,16 @@ import (
 
 // PutSiteMeans puts in how the sites' means differ. The standard deviation between sites of
 // a view's means is then the total one.
-func (m *Model) PutSiteMeans(s *message.SiteMeans) {
-	j := 0
+func (m *Model) PutSiteMeans(l ppca.Layout, s *message.SiteMeans) {
+	j, sd := 0, s.SD(l)
 	for k := range m.Views {
-		v, sum := &m.Views[k], 0.0
+		v := &m.Views[k]
+		v.MeanSD = &sd[k]
 		for i := range v.Features {
 			f := &v.Features[i]
 			f.SiteVariance, f.NewSiteVariance = s.Variance[j], s.NewSite[j]
-			sum += s.Variance[j] / float64(len(v.Features))
 			j++
 		}
-		sum = math.Sqrt(sum)
-		v.MeanSD = &sum
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Sites)) {
 		at := s.Sites[name]
