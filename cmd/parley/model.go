@@ -56,9 +56,11 @@ func modelSummaryCommand() *cobra.Command {
 	return cmd
 }
 
+const siteUse = "the site of the fit that the subjects are of: its own means are used where the fit found\n" +
+	"that sites differ. Leave it out for subjects of all sites together"
+
 const newSiteUse = "the subjects are of a site that took no part in the fit: what sites differ by is added to\n" +
-	"the noise, so that standard deviations and intervals hold there too. Leave it out for\n" +
-	"subjects of the fit's own sites"
+	"the noise, so that standard deviations and intervals hold there too"
 
 func modelTransformCommand() *cobra.Command {
 	var opts fitted.TransformOptions
@@ -79,6 +81,7 @@ func modelTransformCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	out.flags(cmd)
+	f.StringVar(&opts.Site, "site", "", siteUse)
 	f.BoolVar(&opts.NewSite, "new-site", false, newSiteUse)
 	f.BoolVar(&opts.Covariance, "covariance", false, "write the covariances of the factors too")
 	as.flag(cmd, "print what was written, and the warnings, as JSON")
@@ -105,6 +108,7 @@ func modelImputeCommand() *cobra.Command {
 	out.flags(cmd)
 	f.StringSliceVar(&opts.Views, "view", nil, "only these views (default all)")
 	f.Float64Var(&opts.Level, "level", 0.9, "share of values that the intervals are to hold")
+	f.StringVar(&opts.Site, "site", "", siteUse)
 	f.BoolVar(&opts.NewSite, "new-site", false, newSiteUse)
 	as.flag(cmd, "print what was written, and the warnings, as JSON")
 	return cmd

@@ -102,6 +102,9 @@ func (t *trial) study(ctx context.Context, sites []dataset.Source, names []strin
 	if err != nil {
 		return nil, nil, err
 	}
+	if m, err = t.atHome(m, names); err != nil {
+		return nil, nil, err
+	}
 	return of.model(m), of, nil
 }
 

@@ -18,6 +18,14 @@ type Predictive interface {
 	Predict(row *dataset.Row, dst *Posterior, sd [][]float64) error
 }
 
+// Sited is a model that knows the sites of its fit apart. By itself it is about subjects
+// of all of them together.
+type Sited interface {
+	Predictive
+	// AtSite returns the model of subjects of one site.
+	AtSite(name string) (Predictive, error)
+}
+
 // Imputation says how well a model fills in views that were hidden from it.
 // What nothing can be said of is NaN.
 type Imputation struct {

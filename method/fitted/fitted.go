@@ -64,8 +64,9 @@ type Transformer interface {
 
 // TransformOptions say what Transform writes.
 type TransformOptions struct {
-	NewSite    bool // the subjects are of a site that took no part in the fit
-	Covariance bool // write covariances too
+	Site       string // the site of the fit that the subjects are of; empty for all together
+	NewSite    bool   // the subjects are of a site that took no part in the fit
+	Covariance bool   // write covariances too
 }
 
 // Imputer predicts what was not observed.
@@ -77,6 +78,7 @@ type Imputer interface {
 
 // ImputeOptions say what Impute writes.
 type ImputeOptions struct {
+	Site    string   // the site of the fit that the subjects are of; empty for all together
 	NewSite bool     // the subjects are of a site that took no part in the fit
 	Views   []string // only these; all if empty
 	Level   float64  // of the intervals, between 0 and 1

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/fxamacker/cbor/v2"
+	"gonum.org/v1/gonum/floats"
 	"pgregory.net/rapid"
 
 	"parley/dataset"
@@ -43,6 +44,7 @@ type shape struct {
 	lacks   map[[2]int]bool // site, view
 	options string          // lines below method, but for the name
 	privacy string          // the plan's privacy section; none if empty
+	shift   float64         // standard deviation of each feature's mean between sites
 	seed    uint64
 }
 
@@ -68,9 +70,17 @@ func (s shape) study(t testing.TB) *small {
 		name := fmt.Sprintf("site-%d", i)
 		fmt.Fprint(plan, name, ", ")
 		var rows []dataset.Row
+		shift := make([]float64, truth.L.Features())
+		for j := range shift {
+			if s.shift > 0 {
+				shift[j] = s.shift * rng.NormFloat64()
+			}
+		}
 		for n := range s.rows {
 			row := dataset.Row{ID: fmt.Sprintf("%s-%04d", name, n)}
-			for k, view := range synthetic.Split(truth.L, truth.Subject(rng)) {
+			subject := truth.Subject(rng)
+			floats.Add(subject, shift)
+			for k, view := range synthetic.Split(truth.L, subject) {
 				switch {
 				case s.lacks[[2]int{i, k}], n > 0 && len(s.dims) > 1 && rng.Float64() < s.gaps:
 					view = nil

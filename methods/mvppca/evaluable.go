@@ -31,14 +31,33 @@ func (Method) Evaluator(files []method.File, newSite bool) (evaluate.Model, erro
 		return nil, problem.Problem{Where: "method.scaling", What: fmt.Sprintf("with %q every site has other units, and a subject without a site has none", options.ScaleSiteRange),
 			Hint: fmt.Sprintf("%s, which uses one minimum and maximum for all", options.ScaleMinMax)}
 	}
-	if newSite {
-		m.Widen()
+	all, err := predictiveOf(m, use.Population{New: newSite})
+	switch {
+	case err != nil:
+		return nil, err
+	case m.Separate() && !newSite:
+		return &sited{all, m}, nil
 	}
+	return all, nil
+}
+
+// sited is a model of sites that have means of their own.
+type sited struct {
+	*predictive
+	model *use.Model
+}
+
+// AtSite implements [evaluate.Sited].
+func (m *sited) AtSite(name string) (evaluate.Predictive, error) {
+	return predictiveOf(m.model, use.Population{Site: name})
+}
+
+func predictiveOf(m *use.Model, who use.Population) (*predictive, error) {
 	l, err := m.Layout()
 	if err != nil {
 		return nil, err
 	}
-	p, scale, err := m.Predictor()
+	p, scale, err := m.PredictorFor(who)
 	if err != nil {
 		return nil, err
 	}

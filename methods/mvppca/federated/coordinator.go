@@ -7,7 +7,9 @@ package federated
 import (
 	"fmt"
 	"math"
+	"slices"
 
+	"parley/figure"
 	"parley/internal/wire"
 	"parley/method"
 	"parley/methods/mvppca/halves"
@@ -32,6 +34,8 @@ type record struct {
 	OneShot *oneShot `cbor:"one_shot"`
 	// Starts is where the next round starts at each site that answered the last.
 	Starts map[string]*siteStart `cbor:"starts"`
+	// Diverged says that the rounds were stopped because they ran away from the data.
+	Diverged bool `cbor:"diverged,omitempty"`
 }
 
 // oneShot is the one shot's model, and how its fit went.
@@ -80,7 +84,14 @@ func (c way) Receive(a method.Contribution) ([]byte, error) {
 
 func (c way) EstimatesSpread() bool { return c.Options.Rounds > 0 }
 
-func (way) Describe(*halves.State, *use.Model) {}
+func (c way) Describe(s *halves.State, m *use.Model) {
+	if own(s).Diverged {
+		m.ForgetSpread()
+	}
+	if s.SiteMeans != nil {
+		m.PutSiteMeans(c.Layout, s.SiteMeans)
+	}
+}
 
 func (c way) Result(s *halves.State, m *use.Model, files []method.File) (*method.Result, error) {
 	if !c.EstimatesSpread() {
@@ -88,27 +99,36 @@ func (c way) Result(s *halves.State, m *use.Model, files []method.File) (*method
 	}
 	fit := own(s).OneShot
 	settled := pictures.Convergence(c.Setup, &pictures.Fit{Trace: fit.Trace, Converged: fit.Converged}, s.Trace)
+	if note := spreadNote(s.Trace, own(s).Diverged); note != nil {
+		settled.Items = append(settled.Items, figure.Item{Note: note})
+	}
 	return c.AssessedResult(s, m, files, &settled)
 }
 
 // oneShot fits one model to what the sites said of themselves, taken as data:
 // the answer after a single round. What follows estimates how sites differ.
 func (c way) oneShot(s *halves.State) ([]method.Task, method.Info, error) {
-	var blocks []ppca.Block
+	var names []string
+	var sites [][]ppca.Block
 	_, _, err := halves.Answers(c.Common, s, func(site string, a *FitAnswer) error {
 		own, err := a.blocks(c.Setup)
-		blocks = append(blocks, own...)
+		if len(own) > 0 { // else all its sets of views are below the plan's minimum
+			names, sites = append(names, site), append(sites, own)
+		}
 		return err
 	})
 	if err != nil {
 		return nil, nil, err
 	}
-	if len(blocks) == 0 {
+	if len(sites) == 0 {
 		return nil, nil, fmt.Errorf("no site has %d subjects with the same views, of whom the plan's minimum lets it speak\n  hint: a smaller minimum, or larger sites", c.Options.Minimum)
 	}
-	fit, err := ppca.Fit(c.Layout, ppca.Merge(blocks), c.Options.Latent, nil, ppca.FitOptions{})
+	fit, means, err := c.fit(sites)
 	if err != nil {
 		return nil, nil, fmt.Errorf("fitting one model to all sites: %w", err)
+	}
+	if means != nil {
+		s.SiteMeans = message.PackSiteMeans(names, means)
 	}
 	if err := c.Complete(&fit.Params); err != nil {
 		return nil, nil, err
@@ -121,6 +141,7 @@ func (c way) oneShot(s *halves.State) ([]method.Task, method.Info, error) {
 	own(s).OneShot = &oneShot{Params: s.Model.Params, Trace: fit.Trace, Converged: fit.Converged}
 	s.Trace = append(s.Trace, message.Point{})
 	info := method.Info{"iterations": float64(fit.Iterations), "log-likelihood per subject of what the sites said": fit.LogLik / fit.Subjects}
+	c.meansInfo(s, info)
 	if c.Options.Rounds == 0 {
 		tasks, err := c.Assess(s)
 		return tasks, info, err
@@ -129,9 +150,17 @@ func (c way) oneShot(s *halves.State) ([]method.Task, method.Info, error) {
 	return tasks, info, err
 }
 
+// meansInfo puts in how far the sites' means differ, of which the rounds see what the
+// offsets leave.
+func (c way) meansInfo(s *halves.State, info method.Info) {
+	if s.SiteMeans != nil {
+		info["means between sites, largest sd"] = slices.Max(s.SiteMeans.SD(c.Layout))
+	}
+}
+
 func (c way) askRefine(s *halves.State) ([]method.Task, error) {
 	return c.Ask(s, options.TaskRefine, func(site string) (any, error) {
-		return RefineTask{Scale: *s.Scale, Prior: *s.Model, Start: own(s).Starts[site]}, nil
+		return RefineTask{Scale: *s.Scale, Prior: *s.Model, Start: own(s).Starts[site], Offset: s.SiteMeans.At(site)}, nil
 	})
 }
 
@@ -183,7 +212,9 @@ func (c way) refine(s *halves.State) ([]method.Task, method.Info, error) {
 	s.Trace.Score(scored)
 	info := s.Trace.Record(s.Round, model)
 	info["log-likelihood per subject"] = scored
-	if s.Round < c.Options.Rounds && !c.settled(s) {
+	c.meansInfo(s, info)
+	own(s).Diverged = diverged(s.Trace)
+	if s.Round < c.Options.Rounds && !c.settled(s) && !own(s).Diverged {
 		tasks, err := c.askRefine(s)
 		return tasks, info, err
 	}

@@ -56,6 +56,9 @@ type RefineTask struct {
 	Scale message.Scale `cbor:"scale"`
 	Prior message.Prior `cbor:"prior"`
 	Start *siteStart    `cbor:"start"` // none in the first round
+	// Offset is taken from the site's values before; none where sites are taken for samples
+	// of one population.
+	Offset *message.Offset `cbor:"offset,omitempty"`
 }
 
 // siteStart is where the round before left a site.

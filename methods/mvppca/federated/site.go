@@ -76,6 +76,9 @@ func (h siteWay) refine(ctx context.Context, t *RefineTask, sums *rows.Sums) (*R
 	if err != nil {
 		return nil, err
 	}
+	if blocks, err = t.Offset.Remove(h.Layout, blocks); err != nil {
+		return nil, err
+	}
 	prior, err := t.Prior.Unpack(h.Layout)
 	if err != nil {
 		return nil, err

@@ -27,8 +27,8 @@ func (c Common) Assess(s *State) ([]method.Task, error) {
 	if err := c.Finish(s, model); err != nil {
 		return nil, err
 	}
-	tasks, err := c.Ask(s, options.TaskAssess, func(string) (any, error) {
-		return message.AssessTask{Scale: *s.Scale, Model: s.Model.Params}, nil
+	tasks, err := c.Ask(s, options.TaskAssess, func(site string) (any, error) {
+		return message.AssessTask{Scale: *s.Scale, Model: s.Model.Params, Offset: s.SiteMeans.At(site)}, nil
 	})
 	return rounds.Optional(tasks), err
 }
@@ -73,7 +73,7 @@ func (h *Site) assess(ctx context.Context, t *message.AssessTask, sums *rows.Sum
 	if err != nil {
 		return nil, err
 	}
-	model, err := t.Model.Unpack(h.Layout)
+	predictor, model, err := t.Predictor(h.Layout)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func (h *Site) assess(ctx context.Context, t *message.AssessTask, sums *rows.Sum
 	if err != nil {
 		return nil, err
 	}
-	logLik, subjects, err := ppca.LogLik(h.Layout, model, blocks)
+	logLik, subjects, err := predictor.LogLik(blocks)
 	if err != nil {
 		return nil, err
 	}
@@ -95,12 +95,8 @@ func (h *Site) assess(ctx context.Context, t *message.AssessTask, sums *rows.Sum
 		AbsError: make(wire.Vector, x.Views), Mean: make(wire.Vector, q), Cov: make(wire.Vector, q*q),
 		FeatureTotal: x.FeatureTotal, FeatureResidual: x.FeatureResidual, LeftOut: leftout.NewSums(x.Views),
 	}
-	others := leftout.New(h.Layout, model)
+	others := leftout.Of(predictor)
 	rng := Draws(h.Plan.Seed, h.name, 0)
-	predictor, err := ppca.NewPredictor(h.Layout, model)
-	if err != nil {
-		return nil, err
-	}
 	view, expected, z := h.Layout.ViewOf(), make([]float64, h.Layout.Features()), make([]float64, q)
 	err = use.EachSubject(ctx, predictor, scale, data, func(_ *dataset.Row, post *ppca.Posterior, values []float64) error {
 		if len(values) == 0 {

@@ -23,6 +23,9 @@ type State struct {
 	Reports map[string]*message.Assessment `cbor:"reports"` // what the sites said of the final model
 	Trace   message.Trace                  `cbor:"trace"`
 	LogLik  float64                        `cbor:"log_lik"` // of the final model, mean per subject, in nats
+	// SiteMeans is how the sites' means differ; nil where they are taken for samples of
+	// one population.
+	SiteMeans *message.SiteMeans `cbor:"site_means,omitempty"`
 	// Strengths are the eigenvalues that order the factors, once they are final.
 	Strengths wire.Vector `cbor:"strengths"`
 	// Doubt is what privacy noise adds to the variance of each feature's predictions;

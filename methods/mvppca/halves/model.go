@@ -35,6 +35,13 @@ func (c *Coordinator) Result(ms method.State) (*method.Result, error) {
 		return nil, err
 	}
 	files := []method.File{{Name: "model/model.json", Data: data}, {Name: "model/loadings.csv", Data: loadings}}
+	means, err := m.SiteMeansCSV()
+	if err != nil {
+		return nil, err
+	}
+	if len(means) > 0 {
+		files = append(files, method.File{Name: "model/site-means.csv", Data: means})
+	}
 	return c.way.Result(s, m, files)
 }
 
@@ -110,10 +117,10 @@ func assessed(m *use.Model, sites []pictures.Site) {
 	}
 }
 
-// Share gives every site the whole model: it is the study's result.
-func (c *Coordinator) Share(ms method.State, _ string) ([]byte, error) {
+// Share gives every site the whole model, which is the study's result, and its own means.
+func (c *Coordinator) Share(ms method.State, site string) ([]byte, error) {
 	s := ms.(*State)
-	return wire.Marshal(message.AssessTask{Scale: *s.Scale, Model: s.Model.Params, Doubt: s.Doubt})
+	return wire.Marshal(message.AssessTask{Scale: *s.Scale, Model: s.Model.Params, Doubt: s.Doubt, Offset: s.SiteMeans.At(site)})
 }
 
 // Report projects the site's own subjects on the factors. It is made at the
@@ -123,7 +130,7 @@ func (h *Site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 	if err := wire.Unmarshal(shared, &share); err != nil {
 		return nil, fmt.Errorf("decoding the shared model: %w", err)
 	}
-	model, err := share.Model.Unpack(h.Layout)
+	predictor, _, err := share.Predictor(h.Layout)
 	if err != nil {
 		return nil, err
 	}
@@ -138,5 +145,5 @@ func (h *Site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 		}
 		scale = sums.OwnRange()
 	}
-	return pictures.Subjects(ctx, h.Setup, model, share.Doubt, scale, data)
+	return pictures.Subjects(ctx, h.Setup, predictor, share.Offset != nil, scale, data)
 }

@@ -9,6 +9,7 @@ import (
 	"parley/internal/wire"
 	"parley/methods/mvppca/ppca"
 	"parley/methods/mvppca/ppca/leftout"
+	"parley/methods/mvppca/ppca/offsets"
 )
 
 // AssessTask asks how well the finished model describes a site.
@@ -16,6 +17,30 @@ type AssessTask struct {
 	Scale Scale       `cbor:"scale"`
 	Model Params      `cbor:"model"`
 	Doubt wire.Vector `cbor:"doubt,omitempty"` // of each feature's predictions, if privacy noise adds any
+	// Offset is by how much the site's own means differ from the model's; none where
+	// sites are taken for samples of one population.
+	Offset *Offset `cbor:"offset,omitempty"`
+}
+
+// Predictor returns what the task's model says of subjects of the site that is asked, and
+// the model with the site's own means.
+func (t *AssessTask) Predictor(l ppca.Layout) (*ppca.Predictor, *ppca.Params, error) {
+	model, err := t.Model.Unpack(l)
+	if err != nil {
+		return nil, nil, err
+	}
+	var p *ppca.Predictor
+	if t.Offset == nil {
+		p, err = ppca.NewPredictor(l, model)
+	} else if p, err = offsets.AtSite(l, model, t.Offset.Unpack()); err == nil {
+		for _, j := range model.Features {
+			model.Mu[j] += t.Offset.Mean[j]
+		}
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return p, model, p.Widen(t.Doubt)
 }
 
 // Assessment is what a site says of the finished model. All sums run over the

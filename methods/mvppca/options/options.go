@@ -37,6 +37,13 @@ const (
 // Scalings are all of them.
 var Scalings = []string{ScaleStandard, ScaleView, ScaleMinMax, ScaleRange, ScaleNone, ScaleSiteRange}
 
+// What the sites' means are taken for.
+const (
+	MeansAuto     = "auto"     // separate if a test says that they differ
+	meansPooled   = "pooled"   // those of samples of one population
+	MeansSeparate = "separate" // each site's own: factors are how subjects of one site differ
+)
+
 // Options are what a plan says under method.
 type Options struct {
 	Variant    string `json:"variant"`    // federatedVariant or PublishedVariant
@@ -46,6 +53,7 @@ type Options struct {
 	Rounds     int    `json:"rounds"`     // hierarchical rounds (3; 0 stops after the one shot), or published rounds (100)
 	Iterations int    `json:"iterations"` // at each site in each round (20, or 15 as published)
 
+	SiteMeans string   `json:"site_means,omitempty"` // federated: one of the Means constants
 	LocalRank int      `json:"local_rank,omitempty"` // federated: factors of each site's own fit (4q); fewer where its subjects carry fewer
 	Minimum   int      `json:"minimum,omitempty"`    // federated: subjects of a set of views that a site says something of in the one shot (any number)
 	Tolerance *float64 `json:"tolerance,omitempty"`  // federated: rounds after the third stop when the log-likelihood per subject gains less (0.01)
@@ -114,6 +122,9 @@ func (o *Options) fillVariant(p *study.Plan, missing func(key string) bool) {
 		set("rounds", &o.Rounds, 3)
 		set("iterations", &o.Iterations, 20)
 		set("local_rank", &o.LocalRank, LocalRank(o.Latent))
+		if missing("site_means") {
+			o.SiteMeans = MeansAuto
+		}
 		if missing("tolerance") {
 			gain := 0.01
 			o.Tolerance = &gain
@@ -205,6 +216,7 @@ func (o *Options) Check(p *study.Plan, report study.Report) {
 		return
 	}
 	report.AtLeast("rounds", o.Rounds, 0)
+	report.OneOf("site_means", o.SiteMeans, MeansAuto, meansPooled, MeansSeparate)
 	report.AtLeast("minimum", o.Minimum, 0)
 	if o.Latent > 0 { // else its default is wrong too
 		report.AtLeast("local_rank", o.LocalRank, 1)
@@ -233,6 +245,9 @@ func (o *Options) checkPublished(p *study.Plan, report study.Report) {
 	}
 	if o.Tolerance != nil {
 		report("tolerance", "this option belongs to the federated variant", "leave it out")
+	}
+	if o.SiteMeans != "" {
+		report("site_means", "this option belongs to the federated variant", "leave it out")
 	}
 	q := o.Published
 	if q == nil {

@@ -11,11 +11,16 @@ import (
 	"parley/methods/mvppca/message"
 	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca/leftout"
+	"parley/methods/mvppca/use"
 )
 
 // imputationSection shows how well each view is predicted from the others
 // where it is known. There is none where no subject has two views.
-func imputationSection(set options.Setup, sites []Site) (figure.Section, bool) {
+func imputationSection(set options.Setup, m *use.Model, sites []Site) (figure.Section, bool) {
+	mean, never := "the study's mean", "the site had never measured it"
+	if m.Separate() {
+		mean, never = "the site's mean", "it had not been measured of these subjects, though of others of the site"
+	}
 	type row struct {
 		name string
 		sums *leftout.Sums
@@ -35,7 +40,7 @@ func imputationSection(set options.Setup, sites []Site) (figure.Section, bool) {
 	gain := figure.Heatmap{Legend: "share of the squared error taken away", Format: figure.Percent, Facets: []figure.Facet{{}}}
 	calibration := figure.Histograms{X: figure.Axis{Label: "probability that the prediction gave to a smaller value"},
 		Filled: "values", Outline: "if predictions are right"}
-	distribution := figure.Histograms{X: figure.Axis{Label: "standard deviations of the feature from its mean in the study"},
+	distribution := figure.Histograms{X: figure.Axis{Label: "standard deviations of the feature from " + mean},
 		Filled: "observed", Outline: "imputed from the other views"}
 	for i := range leftout.CalibrationBins + 1 {
 		calibration.Edges = append(calibration.Edges, float64(i)/leftout.CalibrationBins)
@@ -67,10 +72,10 @@ func imputationSection(set options.Setup, sites []Site) (figure.Section, bool) {
 		gain.Facets[0].Values = append(gain.Facets[0].Values, values)
 	}
 	return figure.Section{ID: "imputation", Title: "If a view were not measured",
-		Lead: "Where subjects have a view, the model was asked to predict it from their other views as if the site had never measured it. That shows what filling it in at a site that lacks it is worth. The same subjects took part in the fit, so a site that took no part should expect a little less.",
+		Lead: "Where subjects have a view, the model was asked to predict it from their other views as if " + never + ". That shows what filling it in is worth. The same subjects took part in the fit, so a site that took no part should expect a little less.",
 		Items: []figure.Item{
 			{Figure: &figure.Figure{ID: "imputation-gain", Title: "How well each view is predicted from the others", Chart: gain,
-				Caption: "Of the squared error made by giving everybody the study's mean, the share that the prediction takes away: 100 % would be perfect, 0 % no better than the mean, below 0 worse. Hatched: nobody there has the view and another.",
+				Caption: "Of the squared error made by giving everybody " + mean + ", the share that the prediction takes away: 100 % would be perfect, 0 % no better than the mean, below 0 worse. Hatched: nobody there has the view and another.",
 				Alt:     "Table of the share of squared error that predictions from the other views take away, by site and view."}},
 			{Figure: &figure.Figure{ID: "imputation-calibration", Title: "Do the intervals hold what they promise?", Chart: calibration,
 				Caption: "Every value has a place in its prediction: left if it is smaller than expected, right if larger. If predictions with their intervals are right, all places are equally frequent and the bars are level. Bars high at both ends mean intervals too narrow, high in the middle too wide, on one side a mean that is off. Yes-or-no measurements and codes cannot be level. The words above each say how many values the intervals of 90 % held.",

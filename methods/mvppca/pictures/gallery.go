@@ -22,6 +22,7 @@ import (
 type gallery struct {
 	set      options.Setup
 	scores   *scores
+	mean     string // whose mean the model has: in words
 	others   *leftout.Predictor
 	subjects int
 	kept     []keptSubject
@@ -49,8 +50,8 @@ type imputedFeature struct {
 const maxPoints = 3000
 
 // look reads the rows once.
-func look(ctx context.Context, set options.Setup, s *scores, model *ppca.Params) (*gallery, error) {
-	others := leftout.New(set.Layout, model)
+func look(ctx context.Context, set options.Setup, s *scores) (*gallery, error) {
+	others := leftout.Of(s.predictor)
 	g := &gallery{set: set, scores: s, others: others, every: 1, imputed: make([]imputedFeature, set.Layout.Features())}
 	for _, c := range s.data.Schema().Subject {
 		g.columns = append(g.columns, &use.Covariate{Name: c.Name, Number: use.NewRunning(s.rank), Levels: map[string]*use.Running{}})

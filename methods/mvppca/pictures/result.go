@@ -29,6 +29,12 @@ func Assessed(set options.Setup, m *use.Model, files []method.File, sites []Site
 			{Name: "mean absolute error, in " + set.Options.Unit(), Value: strconv.FormatFloat(floats.Sum(pooled.AbsError)/floats.Sum(pooled.Cells), 'f', 3, 64)},
 		},
 	}
+	if m.Separate() {
+		r.Headline = append(r.Headline, figure.Fact{Name: "of the sites differ, and are in no factor: see below", Value: "the means"})
+		for _, v := range m.Views {
+			r.Metrics["means_sd_between_sites/"+v.Name] = *v.MeanSD
+		}
+	}
 	factors, err := factorSection(set, m, sites)
 	if err != nil {
 		return nil, err
@@ -37,11 +43,15 @@ func Assessed(set options.Setup, m *use.Model, files []method.File, sites []Site
 		r.Headline = append([]figure.Fact{{Name: "of single cells missing: see the warning below", Value: fmt.Sprintf("%.0f %%", 100*share)}}, r.Headline...)
 		r.Sections = append(r.Sections, missingSection(share))
 	}
-	r.Sections = append(r.Sections, Reading(), dataSection(set, sites), Variance(set, m, pooled, sites), m.LoadingSection(), factors)
-	if spread != nil {
+	r.Sections = append(r.Sections, Reading(), dataSection(set, sites))
+	if m.Separate() {
+		r.Sections = append(r.Sections, m.SiteMeansSection())
+	}
+	r.Sections = append(r.Sections, Variance(set, m, pooled, sites), m.LoadingSection(), factors)
+	if spread != nil && m.HasSpread() {
 		r.Sections = append(r.Sections, m.BetweenSection())
 	}
-	if section, ok := imputationSection(set, sites); ok {
+	if section, ok := imputationSection(set, m, sites); ok {
 		r.Sections = append(r.Sections, section)
 	}
 	if spread != nil {

@@ -18,20 +18,16 @@ import (
 	"parley/methods/mvppca/use"
 )
 
-// Subjects shows a site's own people their subjects on the factors of a model. Doubt is
-// what privacy noise adds to the variance of each feature's predictions; nil for nothing.
-func Subjects(ctx context.Context, set options.Setup, model *ppca.Params, doubt []float64, scale *ppca.Scale, data dataset.Source) (*method.Result, error) {
-	predictor, err := ppca.NewPredictor(set.Layout, model)
-	if err != nil {
-		return nil, err
-	}
-	if err := predictor.Widen(doubt); err != nil {
-		return nil, err
-	}
-	scores := &scores{predictor: predictor, scale: scale, rank: model.Rank, data: data}
-	g, err := look(ctx, set, scores, model)
+// Subjects shows a site's own people their subjects on the factors of a model, as the
+// predictor sees them; own says that it is of subjects of this site, and not of the study.
+func Subjects(ctx context.Context, set options.Setup, predictor *ppca.Predictor, own bool, scale *ppca.Scale, data dataset.Source) (*method.Result, error) {
+	scores := &scores{predictor: predictor, scale: scale, rank: predictor.Rank(), data: data}
+	g, err := look(ctx, set, scores)
 	if err != nil {
 		return nil, fmt.Errorf("scoring the site's subjects: %w", err)
+	}
+	if g.mean = "the study"; own {
+		g.mean = "this site"
 	}
 	sections, err := g.sections(ctx)
 	if err != nil {
@@ -39,7 +35,7 @@ func Subjects(ctx context.Context, set options.Setup, model *ppca.Params, doubt 
 	}
 	return &method.Result{
 		Files:    []method.File{{Name: "scores.csv", Write: func(w io.Writer) error { return scores.write(ctx, w) }}},
-		Headline: []figure.Fact{{Name: "subjects here", Value: fmt.Sprint(g.subjects)}, {Name: "factors", Value: fmt.Sprint(model.Rank)}},
+		Headline: []figure.Fact{{Name: "subjects here", Value: fmt.Sprint(g.subjects)}, {Name: "factors", Value: fmt.Sprint(scores.rank)}},
 		Sections: sections,
 	}, nil
 }
@@ -69,7 +65,7 @@ const drawnColumns = 4
 // scoreSection shows the subjects on the factors, once for every label column.
 func (g *gallery) scoreSection() figure.Section {
 	sec := figure.Section{ID: "scores", Title: "Your subjects on the factors",
-		Lead: "Every mark is one subject of this site; of very many, an even selection is drawn. The scale is that of the whole study: 0 is its mean, 1 its standard deviation. scores.csv beside this page has the scores on all factors, with their standard deviations given what was measured of the subject."}
+		Lead: "Every mark is one subject of this site; of very many, an even selection is drawn. 0 is the mean of " + g.mean + "'s subjects, and 1 the standard deviation that the factors have in the study. scores.csv beside this page has the scores on all factors, with their standard deviations given what was measured of the subject."}
 	if len(g.columns) == 0 {
 		g.drawScores(&sec, "", 1, []string{"all subjects"}, make([]int, len(g.kept)))
 	}
@@ -188,14 +184,14 @@ func (g *gallery) viewSection() (figure.Section, bool) {
 // here; where all were, of one that it is made to forget.
 func (g *gallery) imputedSection(ctx context.Context) (figure.Section, error) {
 	sec := figure.Section{ID: "imputed", Title: "Views that were not measured",
-		Lead: "What the model expects of measurements that were not made, from those that were, in standard deviations of the feature from its mean in the study. The intervals hold nine values of ten if the model is right, and allow for the difference between sites; the shared report shows how well they kept that promise where the view is known."}
+		Lead: "What the model expects of measurements that were not made, from those that were, in standard deviations of the feature from the mean that it expects in " + g.mean + ". The intervals hold nine values of ten if the model is right, and allow for the difference between sites; the shared report shows how well they kept that promise where the view is known."}
 	if item, ok := g.imputedFigure(); ok {
 		sec.Items = append(sec.Items, item)
 	}
 	ids, hidden := g.examples()
 	if hidden {
 		sec.Title = "If a view had not been measured"
-		sec.Lead = "Nobody drawn here lacks a view, so the model was made to forget one: what it expects of it from the other views, beside what was measured, in standard deviations of the feature from its mean in the study. The intervals should hold nine values of ten."
+		sec.Lead = "Nobody drawn here lacks a view, so the model was made to forget one: what it expects of it from the other views, beside what was measured, in standard deviations of the feature from its mean in " + g.mean + ". The intervals should hold nine values of ten."
 	}
 	figures := make([]*figure.Figure, len(ids))
 	err := g.visit(ctx, ids, func(row *dataset.Row, post *ppca.Posterior, values []float64) error {
@@ -233,7 +229,7 @@ func (g *gallery) imputedFigure() (figure.Item, bool) {
 	}
 	return figure.Item{Figure: &figure.Figure{
 		ID: "imputed-features", Title: "What your subjects would probably show", Chart: b,
-		Caption: "For features of views that nobody here was measured on: the mean of the imputed values over your subjects, and the range that should hold nine of ten of them. The fifteen whose mean is furthest from the study's are drawn; the numbers below have all. Coloured by view.",
+		Caption: "For features of views that nobody here was measured on: the mean of the imputed values over your subjects, and the range that should hold nine of ten of them. The fifteen whose mean is furthest from 0 are drawn; the numbers below have all. Coloured by view.",
 		Alt:     "Forest plot of imputed features with ranges.",
 	}}, len(b.Labels) > 0
 }

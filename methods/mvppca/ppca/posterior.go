@@ -35,18 +35,21 @@ func NewPredictor(l Layout, p *Params) (*Predictor, error) {
 	}
 	md := NewModel(l, p.Rank)
 	md.Load(p)
-	return PredictorOf(l, md, p.Features), nil
+	return PredictorOf(l, md, p.Rank, p.Features), nil
 }
 
 // PredictorOf returns a predictor of a model that describes some features, which keeps
-// the model. Nothing is checked: a model may have more factors than [Params] can.
-func PredictorOf(l Layout, md *Model, features []int) *Predictor {
-	return &Predictor{layout: l, features: slices.Clone(features), md: &described{Model: md}, known: make(map[string]*Posterior)}
+// the model. Nothing is checked. The model may have more columns than the rank, and more
+// than [Params] can: the first are its factors, and the others add to the covariance of
+// a subject's features without being factors of their own.
+func PredictorOf(l Layout, md *Model, rank int, features []int) *Predictor {
+	return &Predictor{layout: l, features: slices.Clone(features), md: &described{Model: md, rank: rank}, known: make(map[string]*Posterior)}
 }
 
 // described is a model and what is not known of it.
 type described struct {
 	*Model
+	rank  int       // of its columns, how many are factors
 	doubt []float64 // see [Predictor.Widen]; nil for none
 }
 
@@ -71,7 +74,10 @@ func (p *Predictor) Widen(variance []float64) error {
 }
 
 // Rank returns q, the number of factors.
-func (p *Predictor) Rank() int { return p.md.Q }
+func (p *Predictor) Rank() int { return p.md.rank }
+
+// Model returns the model and its layout, not to be changed.
+func (p *Predictor) Model() (Layout, *Model) { return p.layout, p.md.Model }
 
 // Describes says whether the model describes feature j.
 func (p *Predictor) Describes(j int) bool { return p.md.Psi[j] > 0 }
@@ -167,6 +173,7 @@ type Posterior struct {
 	Cov      []float64 // q × q by rows: covariance of the factors
 
 	md       *described
+	cov      []float64 // as Cov, of all columns of the model
 	gain     []float64 // p × ld: Ψ⁻¹W M; Latent is its transpose times t − μ
 	nearest  []float64 // p × ld: W (WᵀW)⁻¹; nil if that does not exist
 	constant float64   // p ln 2π + ln |C|
@@ -174,11 +181,11 @@ type Posterior struct {
 
 // Gain returns the row of Ψ⁻¹W M of the i-th observed feature, q numbers: by how much
 // the factors' mean follows its value.
-func (p *Posterior) Gain(i int) []float64 { return p.gain[i*p.md.LD:][:p.md.Q] }
+func (p *Posterior) Gain(i int) []float64 { return p.gain[i*p.md.LD:][:p.md.rank] }
 
 func newPosterior(md *described, features, all []int) (*Posterior, error) {
 	q, ld, p := md.Q, md.LD, len(features)
-	post := &Posterior{Observed: features, md: md, Cov: make([]float64, q*q), gain: make([]float64, p*ld)}
+	post := &Posterior{Observed: features, md: md, cov: make([]float64, q*q), gain: make([]float64, p*ld)}
 	for _, j := range all {
 		if _, ok := slices.BinarySearch(features, j); !ok {
 			post.Missing = append(post.Missing, j)
@@ -206,11 +213,18 @@ func newPosterior(md *described, features, all []int) (*Posterior, error) {
 	post.constant += logDet
 	linalg.CholInverse(m, prec, q, ld)
 	for a := range q {
-		copy(post.Cov[a*q:][:q], m[a*ld:])
+		copy(post.cov[a*q:][:q], m[a*ld:])
+	}
+	if post.Cov = post.cov; md.rank < q {
+		post.Cov = make([]float64, 0, md.rank*md.rank)
+		for a := range md.rank {
+			post.Cov = append(post.Cov, m[a*ld:][:md.rank]...)
+		}
 	}
 	copy(post.gain, v)
 	linalg.CholSolveRows(prec, q, ld, post.gain, ld, p)
 	clear(gram)
+	q = md.rank
 	kernel.MulAdd(gram, w, 1, ld, w, q, p, q)
 	linalg.Symmetrise(gram, q, ld)
 	if determined(gram, q, ld) {
@@ -239,14 +253,21 @@ func determined(a []float64, n, ld int) bool {
 }
 
 // Latent writes the posterior mean of the factors (q).
-func (p *Posterior) Latent(dst, t []float64) { p.project(dst, p.gain, t) }
+func (p *Posterior) Latent(dst, t []float64) { p.project(dst[:p.md.rank], p.gain, t) }
 
+// columns returns the posterior mean of all columns of the model.
+func (p *Posterior) columns(t []float64) []float64 {
+	x := make([]float64, p.md.Q)
+	p.project(x, p.gain, t)
+	return x
+}
+
+// project works out as many columns as dst has room for.
 func (p *Posterior) project(dst, gain, t []float64) {
-	dst = dst[:p.md.Q]
 	clear(dst)
 	for i, j := range p.Observed {
 		y := t[i] - p.md.Mu[j]
-		for a, x := range gain[i*p.md.LD:][:p.md.Q] {
+		for a, x := range gain[i*p.md.LD:][:len(dst)] {
 			dst[a] += x * y
 		}
 	}
@@ -255,8 +276,7 @@ func (p *Posterior) project(dst, gain, t []float64) {
 // LogLik returns ln N(t; μ, W Wᵀ + Ψ) over the observed features.
 func (p *Posterior) LogLik(t []float64) float64 {
 	// δᵀC⁻¹δ = δᵀΨ⁻¹(δ − W x), x the posterior mean.
-	x := make([]float64, p.md.Q)
-	p.Latent(x, t)
+	x := p.columns(t)
 	quad := 0.0
 	for i, j := range p.Observed {
 		y := t[i] - p.md.Mu[j]
@@ -272,7 +292,7 @@ func (p *Posterior) LogLik(t []float64) float64 {
 // Reconstruct writes W x + μ for the observed features, x the posterior mean
 // of the factors: shrunken a little towards the mean.
 func (p *Posterior) Reconstruct(dst, t []float64) {
-	x := make([]float64, p.md.Q)
+	x := make([]float64, p.md.rank)
 	p.Latent(x, t)
 	p.md.predict(dst, p.Observed, x)
 }
@@ -286,7 +306,7 @@ func (p *Posterior) ReconstructNearest(dst, t []float64) bool {
 	if p.nearest == nil {
 		return false
 	}
-	x := make([]float64, p.md.Q)
+	x := make([]float64, p.md.rank)
 	p.project(x, p.nearest, t)
 	p.md.predict(dst, p.Observed, x)
 	return true
@@ -294,9 +314,7 @@ func (p *Posterior) ReconstructNearest(dst, t []float64) bool {
 
 // Impute writes the conditional mean of the missing features.
 func (p *Posterior) Impute(dst, t []float64) {
-	x := make([]float64, p.md.Q)
-	p.Latent(x, t)
-	p.md.predict(dst, p.Missing, x)
+	p.md.predict(dst, p.Missing, p.columns(t))
 }
 
 // MissingVar writes the conditional variance of each missing feature, the
@@ -305,7 +323,7 @@ func (p *Posterior) MissingVar(dst []float64) {
 	q := p.md.Q
 	for i, j := range p.Missing {
 		w := p.md.W[j*p.md.LD:][:q]
-		dst[i] = p.md.Psi[j] + linalg.Quadratic(p.Cov, q, w, w)
+		dst[i] = p.md.Psi[j] + linalg.Quadratic(p.cov, q, w, w)
 		if p.md.doubt != nil {
 			dst[i] += p.md.doubt[j]
 		}
@@ -319,7 +337,7 @@ func (p *Posterior) MissingCov() []float64 {
 	cov := make([]float64, m*m)
 	for i, ji := range p.Missing {
 		for k, jk := range p.Missing[:i+1] {
-			s := linalg.Quadratic(p.Cov, q, p.md.W[ji*p.md.LD:][:q], p.md.W[jk*p.md.LD:][:q])
+			s := linalg.Quadratic(p.cov, q, p.md.W[ji*p.md.LD:][:q], p.md.W[jk*p.md.LD:][:q])
 			if i == k {
 				s += p.md.Psi[ji]
 				if p.md.doubt != nil {
@@ -332,11 +350,11 @@ func (p *Posterior) MissingCov() []float64 {
 	return cov
 }
 
-// predict writes W x + μ for some features.
+// predict writes W x + μ for some features, with as many columns of W as x has numbers.
 func (m *described) predict(dst []float64, features []int, x []float64) {
 	for i, j := range features {
 		s := m.Mu[j]
-		for a, w := range m.W[j*m.LD:][:m.Q] {
+		for a, w := range m.W[j*m.LD:][:len(x)] {
 			s += w * x[a]
 		}
 		dst[i] = s

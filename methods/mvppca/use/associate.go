@@ -44,7 +44,7 @@ type Association struct {
 // mean is drawn towards 0 the more, the less was observed of the subject, so
 // associations are weakened where views are missing.
 func (m *Model) Associate(ctx context.Context, data dataset.Source, categories []string) (*fitted.Account, error) {
-	r, notes, err := m.use(false)
+	r, notes, err := m.use(Population{})
 	if err != nil {
 		return nil, err
 	}

@@ -203,7 +203,7 @@ func (m *Model) featureTable() figure.Table {
 		for i := range v.Features {
 			f := &v.Features[i]
 			c[0].Text, c[1].Text, c[2].Text = append(c[0].Text, v.Name), append(c[1].Text, f.Name), append(c[2].Text, f.Unit)
-			for j, x := range []float64{f.Shift, f.Factor, f.Mean, m.inUnits(f, f.Mean, 1) + f.Shift, m.inUnits(f, f.total(), 1),
+			for j, x := range []float64{f.Shift, f.Factor, f.Mean, m.inUnits(f, f.Mean, 1) + f.Shift, m.inUnits(f, f.overall(), 1),
 				f.Noise, m.inUnits(f, math.Sqrt(f.Noise), 1), value(f.NoiseSD)} {
 				c[3+j].Numbers = append(c[3+j].Numbers, x)
 			}

@@ -32,7 +32,7 @@ func (m *Model) Impute(ctx context.Context, data dataset.Source, to io.Writer, o
 	if err != nil {
 		return 0, nil, err
 	}
-	r, notes, err := m.use(opts.NewSite)
+	r, notes, err := m.use(Population{opts.Site, opts.NewSite})
 	if err != nil {
 		return 0, nil, err
 	}

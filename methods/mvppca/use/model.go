@@ -42,6 +42,10 @@ type Model struct {
 	// differential privacy would be a further release. Then Values and R2 of the
 	// views are not known either.
 	Sites []ModelSite `json:"sites"`
+	// SiteMeans is how the sites' means differ, where these are separate: then all else
+	// is about how subjects of one site differ. Left out where sites are taken for
+	// samples of one population.
+	SiteMeans []ModelSiteMeans `json:"site_means,omitempty"`
 }
 
 // ModelView is a view of a model.
@@ -54,7 +58,9 @@ type ModelView struct {
 	R2     *float64       `json:"r2"`
 	R2Each figure.Numbers `json:"r2_by_factor"`
 	// Standard deviations between sites, in scaled units, of the entries of the
-	// loadings and of the means; null where nothing estimated them.
+	// loadings and of the means; null where nothing estimated them. That of the means
+	// is the total one where sites have means of their own, and otherwise what the
+	// factors' means at the sites leave of it.
 	LoadingSD *float64       `json:"loading_sd_between_sites"`
 	MeanSD    *float64       `json:"mean_sd_between_sites"`
 	Features  []ModelFeature `json:"features"`
@@ -72,6 +78,11 @@ type ModelFeature struct {
 	// NoiseSD is the standard deviation between sites of the noise variance;
 	// null where nothing estimated it or its law has none (α ≤ 2).
 	NoiseSD *float64 `json:"noise_variance_sd_between_sites"`
+	// SiteVariance is the variance between sites of the feature's mean, and
+	// NewSiteVariance that with which the mean at a site that took no part differs from
+	// Mean; left out where sites have no means of their own.
+	SiteVariance    float64 `json:"mean_variance_between_sites,omitempty"`
+	NewSiteVariance float64 `json:"mean_variance_at_new_site,omitempty"`
 	// Doubt is the variance that privacy noise in the model adds to predictions
 	// of the feature; left out where there is none.
 	Doubt    float64   `json:"privacy_noise_variance,omitempty"`
@@ -86,6 +97,16 @@ type ModelSite struct {
 	Patterns   []ModelPattern `json:"patterns"`
 	LatentMean []float64      `json:"latent_mean"`
 	LatentCov  [][]float64    `json:"latent_covariance"`
+}
+
+// ModelSiteMeans is by how much the means of one site differ from the model's, in scaled
+// units: offset ~ N(Offset, diag(Variance) + FactorᵀFactor), over the features of all views
+// in order. See package offsets.
+type ModelSiteMeans struct {
+	Name     string      `json:"name"`
+	Offset   []float64   `json:"offset"`
+	Variance []float64   `json:"variance"`
+	Factor   [][]float64 `json:"factor"`
 }
 
 // ModelPattern counts the subjects of a site who have these views and no others.
@@ -176,7 +197,7 @@ func NewModelFile(p *study.Plan, o *options.Options, digest string, scale *ppca.
 	return m
 }
 
-// Spread puts in what was learned of how sites differ.
+// Spread puts in what rounds learned of how sites differ.
 func (m *Model) Spread(prior *ppca.Prior, l ppca.Layout) {
 	varW, varMu := prior.Spread()
 	group, j := l.GroupOf(), 0
@@ -193,6 +214,20 @@ func (m *Model) Spread(prior *ppca.Prior, l ppca.Layout) {
 		}
 	}
 }
+
+// ForgetSpread takes out what rounds learned of how sites differ.
+func (m *Model) ForgetSpread() {
+	for k := range m.Views {
+		v := &m.Views[k]
+		v.LoadingSD, v.MeanSD = nil, nil
+		for i := range v.Features {
+			v.Features[i].NoiseSD = nil
+		}
+	}
+}
+
+// HasSpread says whether rounds learned how sites differ.
+func (m *Model) HasSpread() bool { return len(m.Views) > 0 && m.Views[0].LoadingSD != nil }
 
 // Explains puts in how much of each view the factors account for.
 func (m *Model) Explains(x *ppca.Explained) {
@@ -217,24 +252,19 @@ func (m *Model) Doubts(variance []float64) {
 	}
 }
 
-// Predictor returns what answers questions about single subjects in scaled
-// units, and the scale that brings their values there.
-func (m *Model) Predictor() (*ppca.Predictor, *ppca.Scale, error) {
-	p, err := m.predictor(m.params())
-	return p, m.scale(), err
+// Population says whom predictions are about.
+type Population struct {
+	// Site names a site of the fit, whose subjects are predicted as its own; empty for
+	// subjects of all sites.
+	Site string
+	// New says that the subjects are of a site that took no part.
+	New bool
 }
 
-// predictor prepares a predictor under parameters of the model's layout.
-func (m *Model) predictor(params *ppca.Params) (*ppca.Predictor, error) {
-	l, err := m.Layout()
-	if err != nil {
-		return nil, err
-	}
-	p, err := ppca.NewPredictor(l, params)
-	if err != nil {
-		return nil, err
-	}
-	return p, p.Widen(m.doubt())
+// Predictor returns what answers questions about single subjects of all sites in scaled
+// units, and the scale that brings their values there.
+func (m *Model) Predictor() (*ppca.Predictor, *ppca.Scale, error) {
+	return m.PredictorFor(Population{})
 }
 
 // doubt lists what privacy noise adds to predictions; nil for nothing.
@@ -295,18 +325,5 @@ func (e *RowEvaluator) put(dst *evaluate.Posterior, features []int) {
 			lo += e.Dims[k]
 		}
 		dst.Mean[k][j-lo] = e.Values[i]/e.Scale.Factor[j] + e.Scale.Shift[j]
-	}
-}
-
-// Widen makes the model one of a site that took no part.
-func (m *Model) Widen() {
-	for k := range m.Views {
-		v := &m.Views[k]
-		add := m.newSiteVariance(v)
-		for j := range v.Features {
-			if v.Features[j].Noise > 0 { // else no site had it
-				v.Features[j].Noise += add
-			}
-		}
 	}
 }

@@ -85,7 +85,7 @@ func (m *Model) loadingMap() *figure.Figure {
 // BetweenSection shows what differs between sites beyond who is there.
 func (m *Model) BetweenSection() figure.Section {
 	t := figure.Table{ID: "between-sites", Title: "Spread between sites, in numbers",
-		Caption: "Standard deviations between sites, in scaled units, of a feature's loadings and of its mean, after each site's own distribution of scores has been allowed for. The size of the loadings is their root mean square over all sites, to compare with. Zero means that the sites are as alike as samples from one population would be.",
+		Caption: "Standard deviations between sites, in scaled units, of a feature's loadings and of its mean, " + m.allowedFor() + " The size of the loadings is their root mean square over all sites, to compare with. Zero means that the sites are as alike as samples from one population would be.",
 		Columns: []figure.Column{{Name: "view"}, {Name: "loadings, between sites", Numbers: figure.Numbers{}}, {Name: "loadings, size", Numbers: figure.Numbers{}},
 			{Name: "means, between sites", Numbers: figure.Numbers{}}, {Name: "noise", Unit: "sd", Numbers: figure.Numbers{}}}}
 	for _, v := range m.Views {
@@ -106,6 +106,14 @@ func (m *Model) BetweenSection() figure.Section {
 		Items: []figure.Item{{Figure: m.betweenFigure()}, {Table: &t}}}
 }
 
+// allowedFor says what the spread between sites is the spread of.
+func (m *Model) allowedFor() string {
+	if m.Separate() {
+		return "that of the loadings after each site's own distribution of scores has been allowed for, and that of the means the total one."
+	}
+	return "after each site's own distribution of scores has been allowed for."
+}
+
 // betweenFigure draws the spread between sites beside what it compares with.
 func (m *Model) betweenFigure() *figure.Figure {
 	b := figure.Bars{X: figure.Axis{Label: "standard deviation between sites, in scaled units"},
@@ -118,7 +126,7 @@ func (m *Model) betweenFigure() *figure.Figure {
 			d, variance, squares, noise, spread := float64(len(v.Features)), 0.0, 0.0, 0.0, 0.0
 			for i := range v.Features {
 				f := &v.Features[i]
-				variance += f.total() * f.total() / d
+				variance += f.overall() * f.overall() / d
 				noise += f.Noise / d
 				for _, w := range f.Loadings {
 					squares += w * w / (d * float64(len(f.Loadings)))
@@ -137,6 +145,6 @@ func (m *Model) betweenFigure() *figure.Figure {
 		}
 	}
 	return &figure.Figure{ID: "between-sites", Title: "Differences between sites, beside the size of what differs", Chart: b,
-		Caption: "A bar is the standard deviation between sites of a feature's mean, loading or noise, after each site's own distribution of scores has been allowed for; the stroke is the size of the thing itself. Where the bar is short beside its stroke, sites agree. Zero means that they are as alike as samples of one population would be. From few sites these are rough numbers.",
+		Caption: "A bar is the standard deviation between sites of a feature's mean, loading or noise, " + m.allowedFor() + " The stroke is the size of the thing itself. Where the bar is short beside its stroke, sites agree. Zero means that they are as alike as samples of one population would be. From few sites these are rough numbers.",
 		Alt:     "Bars of the spread between sites of means, loadings and noise in each view, with a stroke for the size to compare with."}
 }

@@ -9,9 +9,6 @@ import (
 	"parley/methods/mvppca/ppca/precision"
 )
 
-// z90 is half an interval of 90 % of a normal law, in standard deviations.
-const z90 = 1.6448536269514722
-
 // MaximumLikelihood says whether the model is the likeliest for subjects of whom it knows
 // the number: then the sampling of subjects is what its errors come from.
 func (m *Model) MaximumLikelihood() bool {

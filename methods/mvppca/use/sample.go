@@ -18,7 +18,8 @@ import (
 const drawnBy = "drawn_from"
 
 // Sample implements [fitted.Sampler]: subjects drawn from N(μ, W Wᵀ + Ψ), in
-// the features' own units. Which views are asked for does not change what is
+// the features' own units; with the variance between sites, where these have means of their
+// own, each subject being of another site. Which views are asked for does not change what is
 // drawn of the others. The subject column drawn_from names the model.
 func (m *Model) Sample(n int, seed uint64, views []string) (dataset.Source, error) {
 	if n < 1 {
@@ -76,7 +77,7 @@ func (s *drawn) Rows(ctx context.Context) iter.Seq2[*dataset.Row, error] {
 			for k, v := range s.model.Views {
 				row.Views[k] = nil
 				for c, f := range v.Features {
-					z := f.Mean + math.Sqrt(f.Noise)*r.NormFloat64()
+					z := f.Mean + math.Sqrt(f.Noise+f.SiteVariance)*r.NormFloat64()
 					for a, w := range f.Loadings {
 						z += w * x[a]
 					}

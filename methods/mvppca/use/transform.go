@@ -22,7 +22,7 @@ import (
 // factor_1 to factor_q, their standard deviations sd_1 to sd_q, and with
 // Covariance cov_1_2, cov_1_3 to cov_(q−1)_q.
 func (m *Model) Transform(ctx context.Context, data dataset.Source, to io.Writer, opts fitted.TransformOptions) (int, fitted.Notes, error) {
-	r, notes, err := m.use(opts.NewSite)
+	r, notes, err := m.use(Population{opts.Site, opts.NewSite})
 	if err != nil {
 		return 0, nil, err
 	}

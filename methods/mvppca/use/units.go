@@ -78,7 +78,7 @@ func (u *unitCheck) look(lo, hi int) (p problem.Problem, wrong bool) {
 		if u.n[j] == 0 {
 			continue
 		}
-		f, sd := u.features[j], u.features[j].total()
+		f, sd := u.features[j], u.features[j].overall()
 		here, there := u.mean[j]/f.Factor+f.Shift, f.Mean/f.Factor+f.Shift
 		off, offIfScaled := (u.mean[j]-f.Mean)/sd, (here-f.Mean)/sd
 		away, awayIfScaled = away+off*off, awayIfScaled+offIfScaled*offIfScaled

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"parley/dataset"
 	"parley/method/fitted"
@@ -66,9 +65,19 @@ func (m *Model) check() error {
 				return fmt.Errorf("two features are called %q, or one has no name", f.Name)
 			}
 			names[f.Name] = true
+			for _, variance := range []float64{f.SiteVariance, f.NewSiteVariance} {
+				if !(variance >= 0 && variance < ppca.Largest) {
+					return fmt.Errorf("feature %s: a variance between sites of %v", f.Name, variance)
+				}
+			}
 			if l.Noise == ppca.NoisePerView && f.Noise != v.Features[0].Noise {
 				return fmt.Errorf("view %s has one noise variance by its options, and features with several", v.Name)
 			}
+		}
+	}
+	for i := range m.SiteMeans {
+		if err := m.SiteMeans[i].check(l.Features(), q); err != nil {
+			return err
 		}
 	}
 	for _, s := range m.Sites {
@@ -104,7 +113,8 @@ func (m *Model) Schema() dataset.Schema {
 }
 
 // total returns the standard deviation of feature j in scaled units over the
-// population that the model describes, √(Σ w² + ψ).
+// population that the factors describe, √(Σ w² + ψ): where sites have means of their own,
+// that is within a site.
 func (f *ModelFeature) total() float64 {
 	s := f.Noise
 	for _, w := range f.Loadings {
@@ -113,6 +123,9 @@ func (f *ModelFeature) total() float64 {
 	return math.Sqrt(s)
 }
 
+// overall returns the standard deviation of the feature over the subjects of all sites.
+func (f *ModelFeature) overall() float64 { return math.Hypot(f.total(), math.Sqrt(f.SiteVariance)) }
+
 // reader reads new subjects under a model.
 type reader struct {
 	predictor *ppca.Predictor
@@ -120,30 +133,30 @@ type reader struct {
 	units     *unitCheck
 }
 
-// use prepares the model for new subjects: of the sites that it was fitted at
-// (or of others just like them), or of a site never seen, whose features have
-// more noise variance by newSiteVariance.
-func (m *Model) use(newSite bool) (*reader, fitted.Notes, error) {
+// use prepares the model for new subjects of a population.
+func (m *Model) use(who Population) (*reader, fitted.Notes, error) {
 	if m.Scaling == options.ScaleSiteRange {
 		return nil, nil, problem.Problem{Where: "model " + m.Study, What: fmt.Sprintf("was fitted with scaling %q: every site had units of its own, and new subjects have none", m.Scaling),
 			Hint: "fit it with another scaling; each site's scores are in its own report"}
 	}
-	l, err := m.Layout()
-	if err != nil {
-		return nil, nil, err
-	}
-	p := m.params()
 	var notes fitted.Notes
-	if newSite {
-		if notes, err = m.spreadNoise(p, l); err != nil {
-			return nil, nil, err
-		}
+	var err error
+	switch {
+	case who.New && who.Site != "":
+		err = problem.Problem{Where: "--site", What: "subjects are of a site of the fit, or of a new one", Hint: "--site or --new-site, not both"}
+	case who.New:
+		notes, err = m.spreadNotes()
+	case who.Site != "":
+		err = m.checkSite(who.Site)
 	}
-	predictor, err := m.predictor(p)
 	if err != nil {
 		return nil, nil, err
 	}
-	return &reader{predictor, m.scale(), newUnitCheck(m)}, notes, nil
+	predictor, scale, err := m.PredictorFor(who)
+	if err != nil {
+		return nil, nil, err
+	}
+	return &reader{predictor, scale, newUnitCheck(m)}, notes, nil
 }
 
 // newSiteVariance is what the noise variance of a view's features grows by at a
@@ -154,12 +167,16 @@ func (m *Model) use(newSite bool) (*reader, fitted.Notes, error) {
 // its rows are E (1 + 1/C) further from that mean than a site's from its own.
 // The noise of a fit to the pooled rows holds E (1 − 1/C) of that already, so
 // 2E/C is missing, nothing with many sites. The published variant describes a
-// typical site, so all of it is missing. It is 0 where nothing estimated E.
+// typical site, so all of it is missing. It is 0 where nothing estimated E. Where sites have
+// means of their own, v_μ is not part of it: the variance at a new site takes its place.
 func (m *Model) newSiteVariance(v *ModelView) float64 {
 	if v.LoadingSD == nil || v.MeanSD == nil {
 		return 0
 	}
-	between := *v.MeanSD**v.MeanSD + float64(len(m.Factors))**v.LoadingSD**v.LoadingSD
+	between := float64(len(m.Factors)) * *v.LoadingSD * *v.LoadingSD
+	if !m.Separate() {
+		between += *v.MeanSD * *v.MeanSD
+	}
 	sites := float64(max(1, m.sitesWith(v.Name)))
 	if m.Options != nil && m.Options.TypicalSite() {
 		return between * (1 + 1/sites)
@@ -168,31 +185,19 @@ func (m *Model) newSiteVariance(v *ModelView) float64 {
 }
 
 // spreadNoise adds what sites differ by to the noise.
-func (m *Model) spreadNoise(p *ppca.Params, l ppca.Layout) (notes fitted.Notes, err error) {
+func (m *Model) spreadNoise(p *ppca.Params, l ppca.Layout) {
 	group, j := l.GroupOf(), 0
-	var alone []string
-	for _, v := range m.Views {
-		if v.LoadingSD == nil || v.MeanSD == nil {
-			return nil, problem.Problem{Where: "model " + m.Study, What: "nothing estimated how sites differ, so there is no spread for a new site",
-				Hint: "fit it with at least one round (rounds: 3), or leave out --new-site"}
-		}
-		extra := m.newSiteVariance(&v)
+	for k := range m.Views {
+		extra := m.newSiteVariance(&m.Views[k])
 		seen := map[int]bool{}
-		for _, f := range v.Features {
-			if g := group[j]; f.Noise != 0 && !seen[g] {
+		for _, f := range m.Views[k].Features {
+			if g := group[j]; f.Noise != 0 && !seen[g] { // else no site had it
 				seen[g] = true
 				p.Noise[g] += extra
 			}
 			j++
 		}
-		if m.sitesWith(v.Name) < 2 {
-			alone = append(alone, v.Name)
-		}
 	}
-	if len(alone) > 0 {
-		notes.Add(problem.Problem{Where: "views " + strings.Join(alone, ", "), What: "fewer than two sites had them, so nothing is known of how sites differ there: no spread was added"})
-	}
-	return notes, nil
 }
 
 func (m *Model) sitesWith(view string) (n int) {

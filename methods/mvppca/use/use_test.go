@@ -351,7 +351,7 @@ func TestPosteriorsOfEverySubjectAreNotAllKept(t *testing.T) {
 	r := rand.New(rand.NewPCG(85, 1))
 	l := synthetic.Shape(t, ppca.NoisePerView, 40000)
 	m := modelOf(t, synthetic.NewTruth(r, l, 1, 0.5), r)
-	read, _, err := m.use(false)
+	read, _, err := m.use(Population{})
 	if err != nil {
 		t.Fatal(err)
 	}

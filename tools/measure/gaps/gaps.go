@@ -231,7 +231,7 @@ func (c *cut) offsets(sites [][]ppca.Block, start *ppca.Params) (way, error) {
 	}
 	return func(site int) (*ppca.Predictor, error) {
 		if site == elsewhere {
-			return offsets.AtNewSite(c.layout, &fit.Params, o.Variance)
+			return offsets.AtSite(c.layout, &fit.Params, &offsets.Site{Mean: make([]float64, c.layout.Features()), Diag: o.NewSite})
 		}
 		return offsets.AtSite(c.layout, &fit.Params, &o.Sites[site])
 	}, nil

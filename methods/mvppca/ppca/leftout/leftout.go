@@ -131,6 +131,14 @@ type Predictor struct {
 func New(l ppca.Layout, p *ppca.Params) *Predictor {
 	md := ppca.NewModel(l, p.Rank)
 	md.Load(p)
+	return newPredictor(l, md)
+}
+
+// Of prepares for the model of a predictor, such as that of one site: then the study's
+// mean is that of the site.
+func Of(p *ppca.Predictor) *Predictor { return newPredictor(p.Model()) }
+
+func newPredictor(l ppca.Layout, md *ppca.Model) *Predictor {
 	n := l.Views() * md.Q * md.LD
 	o := &Predictor{
 		layout: l, md: md, SD: make([]float64, md.D), whole: make([]float64, n),
@@ -180,8 +188,8 @@ func (o *Predictor) Mean(j int) float64 { return o.md.Mu[j] }
 // Noise returns the noise variance of feature j; 0 where the model lacks it.
 func (o *Predictor) Noise(j int) float64 { return o.md.Psi[j] }
 
-// Factors returns the factors' mean given all views but k of the subject read last:
-// q numbers, valid until the next.
+// Factors returns the factors' mean given all views but k of the subject read last,
+// valid until the next: q numbers, and one for each further column of the model.
 func (o *Predictor) Factors(k int) []float64 { return o.x[k*o.md.LD:][:o.md.Q] }
 
 // Prepare works out what depends only on which features are observed.

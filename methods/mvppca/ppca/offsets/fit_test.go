@@ -296,7 +296,7 @@ func TestOffsetsPayWhereSitesShift(t *testing.T) {
 			if v > 0 && with < without+0.5 || with < without-0.1 {
 				t.Errorf("held out at the sites: %.3f nats with offsets, %.3f without", with, without)
 			}
-			unseen := synthetic.Must(AtNewSite(l, &fit.Params, off.Variance))(t)
+			unseen := synthetic.Must(atNewSite(l, &fit.Params, off.Variance))(t)
 			gain := heldOut(t, l, other, func(int) *ppca.Predictor { return unseen }) - heldOut(t, l, other, func(int) *ppca.Predictor { return central })
 			if t.Logf("at other sites %+.3f nats", gain); gain < -0.1 {
 				t.Errorf("held out at other sites: %.3f nats worse with offsets", -gain)

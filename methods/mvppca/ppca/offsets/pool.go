@@ -77,14 +77,16 @@ func newMixed(l ppca.Layout, sites [][]ppca.Block, rank int) (*mixed, error) {
 		m.sites = append(m.sites, s)
 	}
 	for j := range m.has {
-		n := float64(len(m.having[j]))
-		m.has[j] = n >= 2 && rows[j]-n >= n
+		m.has[j] = mayHave(float64(len(m.having[j])), rows[j])
 	}
 	for i := range m.pools {
 		m.pools[i].add(m, i, rank)
 	}
 	return m, nil
 }
+
+// mayHave says whether a feature of some sites and rows can have offsets.
+func mayHave(sites, rows float64) bool { return sites >= 2 && rows-sites >= sites }
 
 // add sums the blocks of a pool. The sum without offsets is a factor only where that has
 // so few rows, with those of the means and of the offsets' covariances, that it is

@@ -7,10 +7,9 @@ import (
 )
 
 // AtSite returns a predictor for further subjects of a site that took part: mean μ + δ
-// and covariance W Wᵀ + Ψ + diag(Diag) + FactorᵀFactor. It is a model of q + r factors, the
-// rows of Factor being the loadings of r more, with a noise variance for each feature:
-// the first q numbers of [ppca.Posterior.Latent] are the model's factors, given what the
-// subject and the site show, and the others what the subject says of the site's offset.
+// and covariance W Wᵀ + Ψ + diag(Diag) + FactorᵀFactor. The factors are those of the model:
+// how a subject differs from others of its site. A site that took no part has the Mean 0 and
+// the Diag [Offsets].NewSite.
 func AtSite(l ppca.Layout, p *ppca.Params, s *Site) (*ppca.Predictor, error) {
 	if err := l.Check(); err != nil {
 		return nil, err
@@ -43,11 +42,5 @@ func AtSite(l ppca.Layout, p *ppca.Params, s *Site) (*ppca.Predictor, error) {
 		md.Mu[j] = p.Mu[j] + s.Mean[j]
 		md.Psi[j] += s.Diag[j]
 	}
-	return ppca.PredictorOf(l, md, p.Features), nil
-}
-
-// AtNewSite returns a predictor for subjects of a site that took no part: mean μ and
-// covariance W Wᵀ + Ψ + diag v, v being [Offsets].Variance.
-func AtNewSite(l ppca.Layout, p *ppca.Params, variance []float64) (*ppca.Predictor, error) {
-	return AtSite(l, p, &Site{Mean: make([]float64, l.Features()), Diag: variance})
+	return ppca.PredictorOf(l, md, p.Rank, p.Features), nil
 }

@@ -1,0 +1,51 @@
+package federated
+
+import (
+	"fmt"
+	"math"
+
+	"parley/figure"
+	"parley/methods/mvppca/message"
+)
+
+const (
+	// mostFall is by how many nats per subject the log-likelihood may fall in a round. A
+	// typical site describes the pooled rows a little worse than the one shot, by hundredths of a
+	// nat; a whole nat is another model.
+	mostFall = 1
+	// steady is the relative change of the largest spread in a round below which it counts
+	// as settled, and smallSpread what counts as none, for loadings of scaled features.
+	steady, smallSpread = 0.1, 1e-3
+)
+
+// diverged says whether the last round of which it is known made the model much worse.
+// The last point is that of a round whose model no site has scored yet.
+func diverged(t message.Trace) bool {
+	n := len(t)
+	return n >= 3 && t[n-2].LogLik < t[n-3].LogLik-mostFall
+}
+
+// spreadNote says whether the spread of the loadings between sites has settled; nil if
+// one round cannot tell.
+func spreadNote(t message.Trace, diverged bool) *figure.Note {
+	n := len(t)
+	if n < 3 {
+		return nil
+	}
+	if diverged {
+		return &figure.Note{Title: "The spread of the loadings between sites could not be estimated", Warning: true,
+			Text: fmt.Sprintf("In round %d the log-likelihood per subject fell from %.2f to %.2f nats: the rounds moved away from the data and were stopped. Nothing of them is shown or kept. The model itself is that of the one shot, and does not depend on them.", t[n-2].Round, t[n-3].LogLik, t[n-2].LogLik)}
+	}
+	change := 0.0
+	for k, sd := range t[n-1].SDW {
+		if before := t[n-2].SDW[k]; max(sd, before) > smallSpread {
+			change = max(change, math.Abs(sd-before)/max(sd, before))
+		}
+	}
+	if change > steady {
+		return &figure.Note{Title: "The spread of the loadings between sites has not settled", Warning: true,
+			Text: fmt.Sprintf("In the last of %d rounds it still changed by %.0f %% in some view. Take it for a rough number, or give the plan more rounds.", t[n-1].Round, 100*change)}
+	}
+	return &figure.Note{Title: "The spread of the loadings between sites has settled",
+		Text: fmt.Sprintf("In the last of %d rounds it changed by at most %.0f %% in any view.", t[n-1].Round, math.Ceil(100*change))}
+}

@@ -1,0 +1,45 @@
+package federated
+
+import (
+	"strings"
+	"testing"
+
+	"parley/methods/mvppca/message"
+)
+
+// A spread is shown as settled, as unsettled, or, of rounds that ran away, not at all.
+func TestSpreadIsSaidToHaveSettledOrNot(t *testing.T) {
+	trace := func(logLik []float64, sd ...float64) (out message.Trace) {
+		for i, x := range sd {
+			p := message.Point{Round: i, SDW: []float64{x, 0}}
+			if i == 0 {
+				p.SDW = nil
+			}
+			if i < len(logLik) {
+				p.LogLik = logLik[i]
+			}
+			out = append(out, p)
+		}
+		return out
+	}
+	for _, c := range []struct {
+		trace    message.Trace
+		diverged bool
+		title    string
+	}{
+		{trace([]float64{-100}, 0, 0.1), false, ""},
+		{trace([]float64{-100, -100.1}, 0, 0.1, 0.102), false, "has settled"},
+		{trace([]float64{-100, -100.1}, 0, 0.1, 0.13), false, "has not settled"},
+		{trace([]float64{-100, -100.1}, 0, 0, 0), false, "has settled"},
+		{trace([]float64{-174, -212}, 0, 0.1, 0.1), true, "could not be estimated"},
+		{trace([]float64{-212, -174}, 0, 0.1, 0.1), false, "has settled"},
+	} {
+		if got := diverged(c.trace); got != c.diverged {
+			t.Errorf("%v: diverged %t", c.trace, got)
+		}
+		note := spreadNote(c.trace, c.diverged)
+		if (note == nil) != (c.title == "") || note != nil && (!strings.Contains(note.Title, c.title) || note.Warning != (c.title != "has settled")) {
+			t.Errorf("%v: %+v, want %q", c.trace, note, c.title)
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package message
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
+
+	"parley/internal/wire"
+	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/ppca/offsets"
+)
+
+// SiteMeans is how the sites' means differ, as it is kept: an [offsets.Offsets] with names.
+type SiteMeans struct {
+	Variance wire.Vector        `cbor:"variance"`
+	NewSite  wire.Vector        `cbor:"new_site"`
+	Sites    map[string]*Offset `cbor:"sites"`
+}
+
+// Offset is an [offsets.Site] as it travels and is kept.
+type Offset struct {
+	Mean   wire.Vector `cbor:"mean"`
+	Diag   wire.Vector `cbor:"diag"`
+	Factor wire.Matrix `cbor:"factor"` // r × d
+}
+
+// PackSiteMeans puts names to the sites, which are in the same order.
+func PackSiteMeans(names []string, o *offsets.Offsets) *SiteMeans {
+	m := &SiteMeans{Variance: o.Variance, NewSite: o.NewSite, Sites: map[string]*Offset{}}
+	for i, s := range o.Sites {
+		d := len(s.Mean)
+		m.Sites[names[i]] = &Offset{s.Mean, s.Diag, wire.Matrix{Rows: len(s.Factor) / d, Cols: d, Data: s.Factor}}
+	}
+	return m
+}
+
+// SD returns the standard deviation between sites of the means of each view: the root mean
+// square over its features.
+func (m *SiteMeans) SD(l ppca.Layout) []float64 {
+	out := make([]float64, l.Views())
+	for k := range out {
+		lo, hi := l.View(k)
+		out[k] = math.Sqrt(floats.Sum(m.Variance[lo:hi]) / float64(hi-lo))
+	}
+	return out
+}
+
+// At returns what is known of a site's offset; nil if sites have none. A site that said
+// nothing of its subjects is as any that took no part.
+func (m *SiteMeans) At(site string) *Offset {
+	if m == nil {
+		return nil
+	}
+	if at, ok := m.Sites[site]; ok {
+		return at
+	}
+	d := len(m.NewSite)
+	return &Offset{Mean: make(wire.Vector, d), Diag: m.NewSite, Factor: wire.Matrix{Cols: d}}
+}
+
+// Remove returns the blocks of a site with its offset taken from the means; as they are if
+// there is none.
+func (m *Offset) Remove(l ppca.Layout, blocks []ppca.Block) ([]ppca.Block, error) {
+	if m == nil {
+		return blocks, nil
+	}
+	if len(m.Mean) != l.Features() {
+		return nil, fmt.Errorf("an offset of %d features, not %d", len(m.Mean), l.Features())
+	}
+	if err := ppca.Within("offset of the site", m.Mean, ppca.LargestValue); err != nil {
+		return nil, err
+	}
+	out := slices.Clone(blocks)
+	for i := range out {
+		out[i].Mean = slices.Clone(out[i].Mean)
+		for a, j := range out[i].Features {
+			out[i].Mean[a] -= m.Mean[j]
+		}
+	}
+	return out, nil
+}
+
+// Unpack is the inverse of packing. What it returns is checked where it is used.
+func (m *Offset) Unpack() *offsets.Site {
+	return &offsets.Site{Mean: m.Mean, Diag: m.Diag, Factor: m.Factor.Data}
+}

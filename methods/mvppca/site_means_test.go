@@ -1,0 +1,144 @@
+package mvppca
+
+import (
+	"bytes"
+	"encoding/csv"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"parley/dataset"
+	"parley/figure"
+	"parley/method"
+	"parley/method/fitted"
+	"parley/methods/mvppca/internal/synthetic"
+	"parley/methods/mvppca/use"
+)
+
+// shiftedSites is a study at four sites, of which the last lacks a view, whose means have
+// this standard deviation.
+func shiftedSites(t testing.TB, shift float64, options string) *small {
+	t.Helper()
+	return shape{dims: []int{5, 4}, sites: 4, rows: 40, gaps: 0.1, lacks: map[[2]int]bool{{3, 1}: true},
+		options: "  latent: 1\n  rounds: 1\n" + options, shift: shift, seed: 3}.study(t)
+}
+
+func modelOf(t testing.TB, s *small) (*use.Model, *method.Result, *play) {
+	t.Helper()
+	p := newPlay(t, s)
+	r, err := p.run()
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkResult(t, s.plan, r)
+	return synthetic.Must(use.LoadModel(r.Files[0].Data))(t), r, p
+}
+
+// Sites get means of their own where they differ, where the plan says so, and nowhere else.
+func TestSitesHaveMeansOfTheirOwnWhereTheyDiffer(t *testing.T) {
+	for _, c := range []struct {
+		shift   float64
+		options string
+		own     bool
+	}{
+		{0, "", false}, {2, "", true}, {2, "  site_means: pooled\n", false}, {0, "  site_means: separate\n", true},
+		{2, "  site_means: separate\n", true}, {2, "  noise: feature\n", true},
+	} {
+		s := shiftedSites(t, c.shift, c.options)
+		m, r, _ := modelOf(t, s)
+		at := slices.IndexFunc(r.Files, func(f method.File) bool { return f.Name == "model/site-means.csv" })
+		section := slices.ContainsFunc(r.Sections, func(s figure.Section) bool { return s.ID == "means-of-sites" })
+		if m.Separate() != c.own || at >= 0 != c.own || section != c.own {
+			t.Errorf("shifts of %v,%s: separate means in the model: %t, as a file: %t, in the report: %t, want %t", c.shift, c.options, m.Separate(), at >= 0, section, c.own)
+		}
+		if !c.own {
+			continue
+		}
+		if sd := *m.Views[0].MeanSD; c.shift == 0 && sd > 0.3 || c.shift > 0 && !(sd > 0.5 && sd < 1.5) {
+			t.Errorf("shifts of %v,%s: sd between sites %v, in units of the sd of all rows", c.shift, c.options, sd)
+		}
+		records := synthetic.Must(csv.NewReader(bytes.NewReader(r.Files[at].Data)).ReadAll())(t)
+		if len(records) != 1+4*5+3*4 { // the last site lacks four features
+			t.Errorf("%d lines of sites' means", len(records))
+		}
+	}
+}
+
+// What a site of the fit is told of its subjects, by the command and in its own report, is
+// about that site; of others the model knows less, and says so.
+func TestSubjectsOfASeenSite(t *testing.T) {
+	s := shiftedSites(t, 3, "")
+	m, _, p := modelOf(t, s)
+	impute := func(site string, isNew bool, rows *dataset.Table) (mean, sd float64, err error) {
+		var out bytes.Buffer
+		_, _, err = m.Impute(t.Context(), rows, &out, fitted.ImputeOptions{Site: site, NewSite: isNew, Level: 0.9})
+		if err != nil {
+			return 0, 0, err
+		}
+		for _, line := range synthetic.Must(csv.NewReader(&out).ReadAll())(t)[1:] {
+			if line[2] == "f1_0" {
+				return synthetic.Must(parse64(line[3]))(t), synthetic.Must(parse64(line[4]))(t), nil
+			}
+		}
+		t.Fatal("nothing was imputed")
+		return 0, 0, nil
+	}
+	// A subject of nothing but an average first feature; site 0's own mean of the other view.
+	data := s.data["site-0"]
+	var sum, n float64
+	for row := range data.Rows(t.Context()) {
+		if v := row.Views[1]; v != nil {
+			sum, n = sum+v[0], n+1
+		}
+	}
+	nobody := synthetic.Must(dataset.NewTable(data.Schema(), []dataset.Row{{ID: "a", Views: [][]float64{nil, nil}}}))(t)
+	own, ownSD, err := impute("site-0", false, nobody)
+	if err != nil || math.Abs(own-sum/n) > 0.4 {
+		t.Errorf("a subject of site-0 is expected at %v, the site's mean is %v: %v", own, sum/n, err)
+	}
+	lacking, lackingSD, err := impute("site-3", false, nobody) // nobody there has the view
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, allSD, _ := impute("", false, nobody)
+	other, otherSD, _ := impute("", true, nobody)
+	if !(ownSD < 0.6*allSD) || !(otherSD >= allSD) || math.Abs(other-all) > 1e-9 || math.Abs(lacking-all) > 1e-9 || math.Abs(lackingSD/otherSD-1) > 0.05 {
+		t.Errorf("sd %v at the site, %v at one that lacks the view, %v of all, %v of a new one; means %v, %v, %v, %v", ownSD, lackingSD, allSD, otherSD, own, lacking, all, other)
+	}
+	for _, c := range []struct {
+		site  string
+		isNew bool
+		want  string
+	}{{"site-9", false, "is not a site of the fit"}, {"site-0", true, "not both"}} {
+		if _, _, err := impute(c.site, c.isNew, nobody); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("site %q, new %t: %v", c.site, c.isNew, err)
+		}
+	}
+	// The site's own report has the same scores as the command.
+	var command bytes.Buffer
+	if _, _, err := m.Transform(t.Context(), data, &command, fitted.TransformOptions{Site: "site-0"}); err != nil {
+		t.Fatal(err)
+	}
+	var scores bytes.Buffer
+	half := synthetic.Must(Method{}.Site(s.plan, "site-0"))(t)
+	report := synthetic.Must(half.Report(t.Context(), synthetic.Must(p.coordinator.Share(p.state, "site-0"))(t), data))(t)
+	if err := report.Files[0].Write(&scores); err != nil {
+		t.Fatal(err)
+	}
+	a, b := synthetic.Must(csv.NewReader(&command).ReadAll())(t), synthetic.Must(csv.NewReader(&scores).ReadAll())(t)
+	mean := 0.0
+	for i := range a[1:] {
+		x, y := synthetic.Must(parse64(a[i+1][2]))(t), synthetic.Must(parse64(b[i+1][1]))(t)
+		if math.Abs(x-y) > 1e-9 {
+			t.Fatalf("subject %s scores %v by the command and %v in the report", a[i+1][0], x, y)
+		}
+		mean += x / float64(len(a)-1)
+	}
+	if math.Abs(mean) > 0.3 {
+		t.Errorf("the scores of a site's subjects are %v on average, and compare them with others of the site", mean)
+	}
+}
+
+func parse64(s string) (float64, error) { return strconv.ParseFloat(s, 64) }
