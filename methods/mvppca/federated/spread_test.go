@@ -31,8 +31,9 @@ func TestSpreadIsSaidToHaveSettledOrNot(t *testing.T) {
 		{trace([]float64{-100, -100.1}, 0, 0.1, 0.102), false, "has settled"},
 		{trace([]float64{-100, -100.1}, 0, 0.1, 0.13), false, "has not settled"},
 		{trace([]float64{-100, -100.1}, 0, 0, 0), false, "has settled"},
-		{trace([]float64{-174, -212}, 0, 0.1, 0.1), true, "could not be estimated"},
-		{trace([]float64{-212, -174}, 0, 0.1, 0.1), false, "has settled"},
+		{trace([]float64{-8, -25}, 0, 0.1, 0.1), false, "has settled"},
+		{trace([]float64{-174, -212, -2110}, 0, 0.1, 0.1, 0.1), true, "could not be estimated"},
+		{trace([]float64{-174, -212, -212.5}, 0, 0.1, 0.1, 0.1), false, "has settled"},
 	} {
 		if got := diverged(c.trace); got != c.diverged {
 			t.Errorf("%v: diverged %t", c.trace, got)
