@@ -189,7 +189,7 @@ func notANumber(body []byte) []byte {
 // into; nil where the noised sums are all of an answer.
 func answerTo(kind string) any {
 	return map[string]any{
-		options.TaskScale: new(rows.FeatureSums), options.TaskFit: new(federated.FitAnswer), options.TaskRefine: new(federated.RefineAnswer), options.TaskIterate: new(published.IterateAnswer), options.TaskAssess: new(message.Assessment),
+		options.TaskScale: new(rows.FeatureSums), options.TaskFit: new(federated.FitAnswer), options.TaskRefill: new(federated.FitAnswer), options.TaskRefine: new(federated.RefineAnswer), options.TaskIterate: new(published.IterateAnswer), options.TaskAssess: new(message.Assessment),
 		options.TaskStatistics: new(statistics.Answer),
 	}[kind]
 }

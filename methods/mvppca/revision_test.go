@@ -17,7 +17,7 @@ import (
 // changes unless the revision does.
 var revisionDigests = map[string]map[string]string{
 	"amd64": {
-		"federated":  "be3baeae68dafef1b66ccf5eddfa18ed4fe357bbea95f41d296f29a40308b43e",
+		"federated":  "6431deaba426a858ba90886b0996bfc29285184bbc2dd0c8bb588ffc217a4b75",
 		"published":  "70b7bab569776811e3d8c1b511931abfa105efc346883dcca425f9e7618cdb43",
 		"statistics": "58171395a4a53aef7fc7f851da64374cd52c1e53ed5a8e79ba3227ebeed5200d",
 	},

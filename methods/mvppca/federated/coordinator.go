@@ -6,6 +6,7 @@ package federated
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -32,6 +33,9 @@ type way struct{ halves.Common }
 // record is what the rounds carry.
 type record struct {
 	OneShot *oneShot `cbor:"one_shot"`
+	// Said is what the sites answered in the one shot, while they are asked again: it
+	// stands for sites that leave meanwhile.
+	Said map[string][]byte `cbor:"said,omitempty"`
 	// Starts is where the next round starts at each site that answered the last.
 	Starts map[string]*siteStart `cbor:"starts"`
 	// Diverged says that the rounds were stopped because they ran away from the data.
@@ -50,7 +54,7 @@ func (way) Record() any { return new(record) }
 func own(s *halves.State) *record { return s.Own.(*record) }
 
 func (c way) Steps() int {
-	n := c.Options.Rounds + 2 // the one shot and the assessment
+	n := c.Options.Rounds + 3 // the one shot, where cells are missing another, and the assessment
 	if c.Options.Pools() {
 		n++
 	}
@@ -64,7 +68,7 @@ func (c way) Begin(s *halves.State) ([]method.Task, method.Info, error) {
 
 func (c way) Advance(s *halves.State) ([]method.Task, method.Info, error) {
 	switch s.Phase {
-	case options.TaskFit:
+	case options.TaskFit, options.TaskRefill:
 		return c.oneShot(s)
 	case options.TaskRefine:
 		return c.refine(s)
@@ -74,7 +78,7 @@ func (c way) Advance(s *halves.State) ([]method.Task, method.Info, error) {
 
 func (c way) Receive(a method.Contribution) ([]byte, error) {
 	switch a.Kind {
-	case options.TaskFit:
+	case options.TaskFit, options.TaskRefill:
 		return halves.Received(a, func(x *FitAnswer) error { return x.check(c.Setup) })
 	case options.TaskRefine:
 		return halves.Received(a, func(x *RefineAnswer) error { return x.check(c.Setup) })
@@ -105,19 +109,25 @@ func (c way) Result(s *halves.State, m *use.Model, files []method.File) (*method
 	return c.AssessedResult(s, m, files, &settled)
 }
 
-// oneShot fits one model to what the sites said of themselves, taken as data:
-// the answer after a single round. What follows estimates how sites differ.
+// oneShot fits one model to what the sites said of themselves, taken as data: the answer
+// after a single round. Where sites had to fill single missing cells to say it, they are
+// asked once more, and fill them by this model. What follows estimates how sites differ.
 func (c way) oneShot(s *halves.State) ([]method.Task, method.Info, error) {
 	var names []string
 	var sites [][]ppca.Block
-	_, _, err := halves.Answers(c.Common, s, func(site string, a *FitAnswer) error {
+	filled := 0.0
+	take := func(site string, a *FitAnswer) error {
 		own, err := a.blocks(c.Setup)
 		if len(own) > 0 { // else all its sets of views are below the plan's minimum
 			names, sites = append(names, site), append(sites, own)
 		}
+		filled += a.Filled
 		return err
-	})
-	if err != nil {
+	}
+	if _, _, err := halves.Answers(c.Common, s, take); err != nil {
+		return nil, nil, err
+	}
+	if err := halves.Left(c.Common, s, own(s).Said, take); err != nil {
 		return nil, nil, err
 	}
 	if len(sites) == 0 {
@@ -127,7 +137,7 @@ func (c way) oneShot(s *halves.State) ([]method.Task, method.Info, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("fitting one model to all sites: %w", err)
 	}
-	if means != nil {
+	if s.SiteMeans = nil; means != nil {
 		s.SiteMeans = message.PackSiteMeans(names, means)
 	}
 	if err := c.Complete(&fit.Params); err != nil {
@@ -138,6 +148,14 @@ func (c way) oneShot(s *halves.State) ([]method.Task, method.Info, error) {
 		return nil, nil, err
 	}
 	s.Model = message.PackPrior(c.Layout, model)
+	if s.Phase == options.TaskFit && filled > 0 {
+		own(s).Said = maps.Clone(s.Inbox)
+		tasks, err := c.Ask(s, options.TaskRefill, func(site string) (any, error) {
+			return RefillTask{Scale: *s.Scale, Model: s.Model.Params, Offset: s.SiteMeans.At(site)}, nil
+		})
+		return tasks, method.Info{"single cells filled": filled}, err
+	}
+	own(s).Said = nil
 	own(s).OneShot = &oneShot{Params: s.Model.Params, Trace: fit.Trace, Converged: fit.Converged}
 	s.Trace = append(s.Trace, message.Point{})
 	info := method.Info{"iterations": float64(fit.Iterations), "log-likelihood per subject of what the sites said": fit.LogLik / fit.Subjects}

@@ -18,7 +18,7 @@ func (c way) fit(sites [][]ppca.Block) (*ppca.Fitted, *offsets.Offsets, error) {
 	if c.Options.SiteMeans == options.MeansSeparate {
 		return offsets.Fit(c.Layout, sites, c.Options.Latent, nil, ppca.FitOptions{})
 	}
-	pooled, err := ppca.Fit(c.Layout, ppca.Merge(slices.Concat(sites...)), c.Options.Latent, nil, ppca.FitOptions{})
+	pooled, err := ppca.FitBest(c.Layout, ppca.Merge(slices.Concat(sites...)), c.Options.Latent, ppca.FitOptions{})
 	if err != nil || c.Options.SiteMeans != options.MeansAuto {
 		return pooled, nil, err
 	}

@@ -20,6 +20,15 @@ type FitTask struct {
 // have, as [ppca.Condense] makes them.
 type FitAnswer struct {
 	Blocks []message.Block `cbor:"blocks"`
+	// Filled is how many single missing cells were filled to describe the subjects.
+	Filled float64 `cbor:"filled"`
+}
+
+// RefillTask asks for the one shot again, single missing cells being filled by a model.
+type RefillTask struct {
+	Scale  message.Scale   `cbor:"scale"`
+	Model  message.Params  `cbor:"model"`
+	Offset *message.Offset `cbor:"offset,omitempty"` // of the site, where sites have means of their own
 }
 
 func (a *FitAnswer) check(set options.Setup) error {
@@ -31,6 +40,9 @@ func (a *FitAnswer) check(set options.Setup) error {
 func (a *FitAnswer) blocks(set options.Setup) (blocks []ppca.Block, err error) {
 	if len(a.Blocks) == 0 && set.Options.Minimum <= 1 {
 		return nil, fmt.Errorf("it says nothing of any subject")
+	}
+	if err := ppca.Counts("cells filled", []float64{a.Filled}, ppca.LargestCount*ppca.MaxFeatures); err != nil {
+		return nil, err
 	}
 	if len(a.Blocks) > ppca.LargestPatterns {
 		return nil, fmt.Errorf("%d sets of views, want at most %d", len(a.Blocks), ppca.LargestPatterns)

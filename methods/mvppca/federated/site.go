@@ -28,11 +28,12 @@ func (h siteWay) Request(kind string) (privacy.Request, error) {
 	d, q, k, g := h.Layout.Features(), h.Options.Latent, h.Layout.Views(), h.Layout.Groups()
 	var r halves.Contents
 	switch kind {
-	case options.TaskFit:
+	case options.TaskFit, options.TaskRefill:
 		sets := 1 << min(k, 16) // of views, each in half of them
 		r.Say(2*sets, "number of subjects, for each set of views that subjects have")
 		r.Say((d+2)*sets/2+1, "which features these have")
 		r.Say(d*(h.Options.LocalRank+2)*max(sets/2, 1), "means, variances and loadings of a factor analysis of each set; mean and scatter matrix where these are fewer numbers or the subjects few: of one subject, the subject's values")
+		r.Say(1, "number of single missing values that were filled in")
 	case options.TaskRefine:
 		r.Say(d*(q+1)+q*(q+1)+4*g, "regression of the features on the factors; mean and covariance of the factors; noise variances, residual sums of squares, counts of values and degrees of freedom")
 		r.Say(d*(q+1)*(q+1), "second moments of the factors, for each set of features that the same subjects have")
@@ -45,7 +46,9 @@ func (h siteWay) Run(ctx context.Context, t method.Task, s *privacy.Session, hal
 	return half.Exact(ctx, s, func(sums *rows.Sums, _ dataset.Source) (any, error) {
 		switch t.Kind {
 		case options.TaskFit:
-			return halves.Open(t, func(task *FitTask) (any, error) { return h.fit(ctx, task, sums) })
+			return halves.Open(t, func(task *FitTask) (any, error) { return h.fit(ctx, &task.Scale, nil, sums) })
+		case options.TaskRefill:
+			return halves.Open(t, func(task *RefillTask) (any, error) { return h.refill(ctx, task, sums) })
 		case options.TaskRefine:
 			return halves.Open(t, func(task *RefineTask) (any, error) { return h.refine(ctx, task, sums) })
 		}
@@ -53,21 +56,49 @@ func (h siteWay) Run(ctx context.Context, t method.Task, s *privacy.Session, hal
 	})
 }
 
-// fit is the site's part of the one shot.
-func (h siteWay) fit(ctx context.Context, t *FitTask, sums *rows.Sums) (*FitAnswer, error) {
-	blocks, _, err := sums.Scaled(h.Setup, &t.Scale)
+// fit is the site's part of the one shot. The model fills single missing cells, if there is
+// one.
+func (h siteWay) fit(ctx context.Context, scale *message.Scale, model *ppca.Params, sums *rows.Sums) (*FitAnswer, error) {
+	blocks, _, err := sums.Scaled(h.Setup, scale)
 	if err != nil {
 		return nil, err
 	}
-	condensed, err := ppca.Condense(h.Layout, blocks, h.Options.LocalRank, h.Options.Minimum, ppca.FitOptions{Tol: 1e-6, Stop: ctx.Err})
+	o := ppca.FitOptions{Tol: 1e-6, Stop: ctx.Err}
+	var condensed []ppca.Block
+	if model == nil {
+		condensed, err = ppca.Condense(h.Layout, blocks, h.Options.LocalRank, h.Options.Minimum, o)
+	} else {
+		condensed, err = ppca.Refill(h.Layout, model, blocks, h.Options.LocalRank, h.Options.Minimum, o)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("fitting the site's own subjects: %w", err)
 	}
-	answer := new(FitAnswer)
+	answer := &FitAnswer{Filled: ppca.Filled(h.Layout, blocks)}
 	for i := range condensed {
 		answer.Blocks = append(answer.Blocks, message.PackBlock(&condensed[i]))
 	}
 	return answer, nil
+}
+
+// refill is the site's part of the second exchange. The site's subjects are about a mean of
+// its own, where sites have such.
+func (h siteWay) refill(ctx context.Context, t *RefillTask, sums *rows.Sums) (*FitAnswer, error) {
+	model, err := t.Model.Unpack(h.Layout)
+	if err != nil {
+		return nil, err
+	}
+	if err := h.CheckRank(model.Rank); err != nil {
+		return nil, err
+	}
+	if t.Offset != nil {
+		if err := t.Offset.CheckMean(h.Layout); err != nil {
+			return nil, err
+		}
+		for _, j := range model.Features {
+			model.Mu[j] += t.Offset.Mean[j]
+		}
+	}
+	return h.fit(ctx, &t.Scale, model, sums)
 }
 
 // refine is a hierarchical round at the site.
@@ -123,7 +154,7 @@ func (h siteWay) refine(ctx context.Context, t *RefineTask, sums *rows.Sums) (*R
 // OneShot is what a site's rows say in the one shot, on a common scale, as data for the
 // fit of one model to all sites.
 func OneShot(ctx context.Context, set options.Setup, scale *ppca.Scale, sums *rows.Sums) ([]ppca.Block, error) {
-	answer, err := siteWay{set}.fit(ctx, &FitTask{Scale: message.Scale{Shift: scale.Shift, Factor: scale.Factor}}, sums)
+	answer, err := siteWay{set}.fit(ctx, &message.Scale{Shift: scale.Shift, Factor: scale.Factor}, nil, sums)
 	if err != nil {
 		return nil, err
 	}

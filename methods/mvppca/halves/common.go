@@ -2,6 +2,7 @@ package halves
 
 import (
 	"fmt"
+	"slices"
 
 	"parley/internal/wire"
 	"parley/method"
@@ -86,6 +87,24 @@ func Answers[A any](c Common, s *State, check func(site string, a *A) error) (si
 		sites, all = append(sites, site), append(all, a)
 	}
 	return sites, all, nil
+}
+
+// Left decodes what sites said before that have left since, in the plan's order.
+func Left[A any](c Common, s *State, said map[string][]byte, take func(site string, a *A) error) error {
+	for _, site := range c.Plan.Sites {
+		data, ok := said[site]
+		if !ok || slices.Contains(c.Staying(s), site) {
+			continue
+		}
+		a := new(A)
+		if err := wire.Unmarshal(data, a); err != nil {
+			return fmt.Errorf("site %s: decoding what it said: %w", site, err)
+		}
+		if err := take(site, a); err != nil {
+			return fmt.Errorf("site %s: what it said: %w", site, err)
+		}
+	}
+	return nil
 }
 
 // Keep encodes what is kept of an answer that was checked with err.

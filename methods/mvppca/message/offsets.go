@@ -66,10 +66,7 @@ func (m *Offset) Remove(l ppca.Layout, blocks []ppca.Block) ([]ppca.Block, error
 	if m == nil {
 		return blocks, nil
 	}
-	if len(m.Mean) != l.Features() {
-		return nil, fmt.Errorf("an offset of %d features, not %d", len(m.Mean), l.Features())
-	}
-	if err := ppca.Within("offset of the site", m.Mean, ppca.LargestValue); err != nil {
+	if err := m.CheckMean(l); err != nil {
 		return nil, err
 	}
 	out := slices.Clone(blocks)
@@ -80,6 +77,14 @@ func (m *Offset) Remove(l ppca.Layout, blocks []ppca.Block) ([]ppca.Block, error
 		}
 	}
 	return out, nil
+}
+
+// CheckMean holds the offset's mean to the layout, and to what values can be.
+func (m *Offset) CheckMean(l ppca.Layout) error {
+	if len(m.Mean) != l.Features() {
+		return fmt.Errorf("an offset of %d features, not %d", len(m.Mean), l.Features())
+	}
+	return ppca.Within("offset of the site", m.Mean, ppca.LargestValue)
 }
 
 // Unpack is the inverse of packing. What it returns is checked where it is used.

@@ -316,7 +316,7 @@ func (o *Options) Pools() bool {
 // comes up at most.
 func (o *Options) Schedule(p *study.Plan) iter.Seq2[string, int] {
 	return func(yield func(string, int) bool) {
-		for _, kind := range []string{TaskScale, TaskFit, TaskRefine, TaskIterate, TaskClip, TaskStatistics, TaskCheck, TaskAssess} {
+		for _, kind := range []string{TaskScale, TaskFit, TaskRefill, TaskRefine, TaskIterate, TaskClip, TaskStatistics, TaskCheck, TaskAssess} {
 			times := 1
 			switch {
 			case !o.Asks(p, kind):
@@ -338,7 +338,7 @@ func (o *Options) Asks(p *study.Plan, kind string) bool {
 	switch kind {
 	case TaskScale:
 		return o.Pools() && o.Mechanism == ""
-	case TaskFit:
+	case TaskFit, TaskRefill:
 		return o.Variant == federatedVariant && o.Mechanism == ""
 	case TaskRefine:
 		return o.Variant == federatedVariant && o.Rounds > 0 && o.Mechanism == ""

@@ -4,6 +4,7 @@ package options
 const (
 	TaskScale   = "scale"   // sums for a common scale
 	TaskFit     = "fit"     // what the site says of its subjects: the one shot
+	TaskRefill  = "refill"  // the same, single missing cells being filled by the model of all sites
 	TaskRefine  = "refine"  // a hierarchical round
 	TaskIterate = "iterate" // a published round
 	TaskAssess  = "assess"  // how well the model describes the site

@@ -44,6 +44,23 @@ func Refill(l Layout, model *Params, blocks []Block, rank, minimum int, o FitOpt
 	return condenseSets(l, &each, blocks, rank, minimum, o)
 }
 
+// Filled returns how many single cells [Condense] fills in.
+func Filled(l Layout, blocks []Block) (cells float64) {
+	for _, pt := range Patterns(l, blocks) {
+		var same []Block
+		for i := range blocks {
+			if slices.Equal(l.ViewsOf(blocks[i].Features), pt.Views) {
+				same = append(same, blocks[i])
+			}
+		}
+		all := len(Observed(l, same))
+		for i := range same {
+			cells += same[i].N * float64(all-len(same[i].Features))
+		}
+	}
+	return cells
+}
+
 // condenseSets condenses set by set. The model, whose noise is by feature, is that of all
 // sites, or nil.
 func condenseSets(l Layout, model *Params, blocks []Block, rank, minimum int, o FitOptions) ([]Block, error) {
