@@ -43,6 +43,14 @@ func NewPredictor(l Layout, p *Params) (*Predictor, error) {
 // than [Params] can: the first are its factors, and the others add to the covariance of
 // a subject's features without being factors of their own.
 func PredictorOf(l Layout, md *Model, rank int, features []int) *Predictor {
+	at := 0
+	for j := range md.Psi { // a group's variance is not that of features which nobody has
+		if at < len(features) && features[at] == j {
+			at++
+			continue
+		}
+		md.Psi[j] = 0
+	}
 	return &Predictor{layout: l, features: slices.Clone(features), md: &described{Model: md, rank: rank}, known: make(map[string]*Posterior)}
 }
 

@@ -196,3 +196,24 @@ func aboutMean(x []float64) (s float64) {
 	}
 	return s
 }
+
+// A feature that no subject had is passed over in others, also where it shares a noise
+// variance with features that some had.
+func TestPredictorPassesOverWhatNobodyHad(t *testing.T) {
+	l, err := ppca.NewLayout([]int{4}, ppca.NoisePerView)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := ppca.Params{Features: []int{0, 1, 3}, Rank: 1, W: []float64{1, 1, 0, 1}, Mu: make([]float64, 4), Noise: []float64{1}}
+	predictor, err := ppca.NewPredictor(l, &p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	post, values, err := predictor.Subject([][]float64{{1, 2, 3, 4}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []int{0, 1, 3}; !slices.Equal(post.Observed, want) || !slices.Equal(values, []float64{1, 2, 4}) || predictor.Describes(2) {
+		t.Errorf("observed %v with %v, want %v", post.Observed, values, want)
+	}
+}
