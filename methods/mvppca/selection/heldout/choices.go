@@ -147,7 +147,7 @@ func (s *selector) warn() {
 // unequal. With one noise variance per view, further factors really do describe
 // that inequality, so prediction improves and every honest criterion says so.
 func defeatsSelection(o *options.Options) (why, mend string) {
-	if o.Noise != "view" || o.Scaling != options.ScaleStandard && o.Scaling != options.ScaleMinMax && o.Scaling != options.ScaleRange {
+	if o.Noise != "view" || !o.ScalesFeatures() {
 		return "", ""
 	}
 	return fmt.Sprintf("%s scales each feature by itself, while noise: view gives all features of a view one noise variance; "+
