@@ -155,6 +155,10 @@ func (r *Record) Print(out io.Writer, dir string) error {
 	if err := (figure.Table{Columns: []figure.Column{rule, value}}).Text(out); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(out, "\nrecommended: %s: %d\n\nOpen %s\n", r.Option, r.Recommended, filepath.Join(dir, "report.html"))
+	recommended := "nothing yet, for what is warned of above"
+	if r.Recommended > 0 {
+		recommended = fmt.Sprintf("%s: %d", r.Option, r.Recommended)
+	}
+	_, err := fmt.Fprintf(out, "\nrecommended: %s\n\nOpen %s\n", recommended, filepath.Join(dir, "report.html"))
 	return err
 }

@@ -227,7 +227,7 @@ func TestScoresTellWhatIsTrueOfDrawnData(t *testing.T) {
 		t.Errorf("accuracy without factors %.3f", a)
 	}
 	// A site that lacks a view says nothing of it, so it has no density of whole rows.
-	if ev.Find("folds", "k", crossval.Alone, crossval.LogLik, "") != nil || ev.Find("folds", "iid", crossval.Alone, crossval.LogLik, "") == nil {
+	if ev.Find("folds", "k", crossval.Alone, crossval.LogLik, "") != nil || ev.Find("sites", "iid", crossval.Alone, crossval.ErrorTest, "") != nil || ev.Find("folds", "iid", crossval.Alone, crossval.LogLik, "") == nil {
 		t.Error("densities of sites alone")
 	}
 	s := ev.Find("folds", "iid", crossval.PCA, crossval.ErrorTest, "v")

@@ -101,15 +101,20 @@ func (e *evaluation) split(x experiment) (*division, error) {
 			return held
 		})
 	}
-	if seed := e.Plan.Seed + uint64(x.repeat); x.scenario == evaluate.Unequal {
-		d.Train, err = e.scheme.Assign(subjects, sites, seed)
-	} else {
-		d.Train, err = evaluate.Assign(subjects, sites, x.scenario, seed)
-	}
+	d.Train, err = e.assign(x, subjects)
 	if err != nil || x.part == partFolds {
 		return d, err
 	}
 	return d.without(x.index), nil
+}
+
+// assign spreads subjects over the scenario's sites.
+func (e *evaluation) assign(x experiment, subjects []evaluate.Subject) ([]evaluate.Placement, error) {
+	sites, seed := e.sitesOf(x.scenario), e.Plan.Seed+uint64(x.repeat)
+	if x.scenario == evaluate.Unequal {
+		return e.scheme.Assign(subjects, sites, seed)
+	}
+	return evaluate.Assign(subjects, sites, x.scenario, seed)
 }
 
 // without holds out a whole site.

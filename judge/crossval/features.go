@@ -2,7 +2,6 @@ package crossval
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -76,6 +75,7 @@ func (*features) admit(*population) error { return nil }
 func (f *features) fits(t *trial) []fit {
 	factors := 0
 	var unit *evaluate.Scaling
+	var federated evaluate.Model
 	score := func(ctx context.Context, m evaluate.Model, of *narrowing, train dataset.Source) (*scored, error) {
 		return f.score(ctx, m, rows{of.known(train), of.known(t.test), unit})
 	}
@@ -91,7 +91,7 @@ func (f *features) fits(t *trial) []fit {
 		}
 		return f.score(ctx, of.model(m), rows{of.known(train), of.known(unit.Apply(t.test)), nil})
 	}
-	return []fit{
+	fits := []fit{
 		{Federated, func(ctx context.Context) (_ *scored, err error) {
 			// Errors of all scenarios are in one unit: ranges before views are removed.
 			if unit, err = evaluate.FitMinMax(ctx, t.complete); err != nil {
@@ -105,7 +105,7 @@ func (f *features) fits(t *trial) []fit {
 			if err := m.Infer(of.nobody(), &post); err != nil {
 				return nil, err
 			}
-			factors = len(post.Latent)
+			factors, federated = len(post.Latent), m
 			return score(ctx, m, of, t.train)
 		}},
 		{Central, func(ctx context.Context) (*scored, error) {
@@ -115,22 +115,14 @@ func (f *features) fits(t *trial) []fit {
 			}
 			return score(ctx, m, of, t.train)
 		}},
-		{Alone, func(ctx context.Context) (*scored, error) {
-			values, err := count(ctx, t.test)
-			if err != nil {
-				return nil, err
-			}
-			all, failed := t.alone(ctx, func(site int, m evaluate.Model, of *narrowing) (*scored, error) {
-				return score(ctx, m, of, t.sites[site])
-			})
-			if len(all) == 0 {
-				return nil, failed
-			}
-			return f.average(all, values), failed
-		}},
+		{Alone, func(ctx context.Context) (*scored, error) { return f.alone(ctx, t, federated, unit) }},
 		{PCA, func(ctx context.Context) (*scored, error) { return pca(ctx, factors) }},
 		{Mean, func(ctx context.Context) (*scored, error) { return pca(ctx, 0) }},
 	}
+	if t.newSite { // of which no site has a fit of its own
+		return slices.DeleteFunc(fits, func(f fit) bool { return f.name == Alone })
+	}
+	return fits
 }
 
 // rows are what one fit is scored on.
@@ -141,33 +133,48 @@ type rows struct {
 
 // score measures a model.
 func (f *features) score(ctx context.Context, m evaluate.Model, r rows) (*scored, error) {
-	s := evaluate.Marks{}
 	train, err := evaluate.EvaluateIn(ctx, r.unit, m, r.train)
 	if err != nil {
 		return nil, err
 	}
-	test, err := evaluate.Describe(ctx, r.unit, m, r.test, Level)
+	s, err := f.held(ctx, m, r.test, r.unit)
 	if err != nil {
 		return nil, err
 	}
-	s.Set(ErrorTrain, train.MAE)
-	s.Set(ErrorTest, test.MAE)
-	s.Set(ErrorViews, test.MeanViewMAE)
-	s.Set(LogLik, test.LogLik)
-	s.Set(ErrorHidden, test.Hidden.MAE)
-	s.Set(Coverage, test.Hidden.Coverage)
-	for k, v := range f.plan.Views {
-		s.Set(ErrorTrain+"/"+v.Name, train.ViewMAE[k])
-		s.Set(ErrorTest+"/"+v.Name, test.ViewMAE[k])
-		s.Set(ErrorHidden+"/"+v.Name, test.Hidden.ViewMAE[k])
-		s.Set(Coverage+"/"+v.Name, test.Hidden.ViewCoverage[k])
-	}
+	f.setTrain(s, train)
 	if f.label == "" {
 		return &scored{marks: s}, nil
 	}
 	acc, err := f.accuracy(ctx, m, r)
 	s.Set(Accuracy, acc)
 	return &scored{marks: s}, err
+}
+
+// held measures how a model describes rows that were held out, and fills in their views.
+func (f *features) held(ctx context.Context, m evaluate.Model, src dataset.Source, unit *evaluate.Scaling) (evaluate.Marks, error) {
+	test, err := evaluate.Describe(ctx, unit, m, src, Level)
+	if err != nil {
+		return nil, err
+	}
+	s := evaluate.Marks{}
+	s.Set(ErrorTest, test.MAE)
+	s.Set(ErrorViews, test.MeanViewMAE)
+	s.Set(LogLik, test.LogLik)
+	s.Set(ErrorHidden, test.Hidden.MAE)
+	s.Set(Coverage, test.Hidden.Coverage)
+	for k, v := range f.plan.Views {
+		s.Set(ErrorTest+"/"+v.Name, test.ViewMAE[k])
+		s.Set(ErrorHidden+"/"+v.Name, test.Hidden.ViewMAE[k])
+		s.Set(Coverage+"/"+v.Name, test.Hidden.ViewCoverage[k])
+	}
+	return s, nil
+}
+
+func (f *features) setTrain(s evaluate.Marks, train evaluate.Score) {
+	s.Set(ErrorTrain, train.MAE)
+	for k, v := range f.plan.Views {
+		s.Set(ErrorTrain+"/"+v.Name, train.ViewMAE[k])
+	}
 }
 
 // accuracy is NaN where the training rows hold too few subjects or only one
@@ -191,81 +198,4 @@ func (f *features) accuracy(ctx context.Context, m evaluate.Model, r rows) (floa
 		return 0, err
 	}
 	return lda.Accuracy(test), nil
-}
-
-// average is the mean over sites of what each by itself can say. A site knows
-// nothing of a view that it lacks, so scores over all views are put together
-// from those of the views, by the number of values of each that are held out.
-func (f *features) average(sites []*scored, values []float64) *scored {
-	out := evaluate.Marks{}
-	overall := func(name string, weights []float64) {
-		sum, n := 0.0, 0.0
-		for k, v := range f.plan.Views {
-			if weights[k] == 0 {
-				continue // nobody held out has it
-			}
-			x := mean(sites, name+"/"+v.Name)
-			out.Set(name+"/"+v.Name, x)
-			sum, n = sum+weights[k]*x, n+weights[k]
-		}
-		out.Set(name, sum/n)
-	}
-	equal := make([]float64, len(values))
-	for k, n := range values {
-		if n > 0 {
-			equal[k] = 1
-		}
-	}
-	overall(ErrorTest, equal)
-	out.Set(ErrorViews, out.Get(ErrorTest))
-	overall(ErrorTest, values)
-	overall(ErrorHidden, values)
-	overall(Coverage, values)
-	for _, v := range f.plan.Views {
-		out.Set(ErrorTrain+"/"+v.Name, mean(sites, ErrorTrain+"/"+v.Name))
-	}
-	out.Set(ErrorTrain, mean(sites, ErrorTrain))
-	out.Set(Accuracy, mean(sites, Accuracy))
-	if !slices.ContainsFunc(sites, func(s *scored) bool { // else densities are of different things
-		return slices.ContainsFunc(f.plan.Views, func(v study.View) bool {
-			return math.IsNaN(s.marks.Get(ErrorTest+"/"+v.Name)) && !math.IsNaN(out.Get(ErrorTest+"/"+v.Name))
-		})
-	}) {
-		out.Set(LogLik, mean(sites, LogLik))
-	}
-	return &scored{marks: out}
-}
-
-// mean is that of a measure over the sites that have it; NaN if none has.
-func mean(sites []*scored, name string) float64 {
-	sum, n := 0.0, 0.0
-	for _, s := range sites {
-		if x, ok := s.marks[name]; ok {
-			sum, n = sum+x, n+1
-		}
-	}
-	return sum / n
-}
-
-// count returns the number of observed values of each view.
-func count(ctx context.Context, src dataset.Source) ([]float64, error) {
-	n := make([]float64, len(src.Schema().Views))
-	some := false
-	for row, err := range src.Rows(ctx) {
-		if err != nil {
-			return nil, err
-		}
-		for k, x := range row.Views {
-			for _, v := range x {
-				if !math.IsNaN(v) {
-					n[k]++
-					some = true
-				}
-			}
-		}
-	}
-	if !some {
-		return nil, errors.New("those held out have no values")
-	}
-	return n, nil
 }

@@ -21,6 +21,7 @@ const (
 
 // trial is one experiment at work.
 type trial struct {
+	experiment
 	*evaluation
 	*division
 	sites       []dataset.Source
@@ -36,7 +37,7 @@ func (e *evaluation) trial(x experiment) (*trial, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &trial{evaluation: e, division: d, newSite: x.part == partSites, subjects: map[string]int{}}
+	t := &trial{experiment: x, evaluation: e, division: d, newSite: x.part == partSites, subjects: map[string]int{}}
 	t.sites, t.train, t.test = d.Sources(e.rows)
 	if len(d.hidden) > 0 {
 		t.test = evaluate.Select(t.test, func(string) ([]int, bool) { return d.hidden, true })

@@ -29,10 +29,14 @@ type judge interface {
 
 	columns() []column     // of tables; the first that is main decides
 	siteColumns() []column // what is said of the federated fit at single sites
-	headline() []column    // what is said first of all
-	units() string         // what is printed below tables
-	references() string    // what fits are, for people
-	scores() string        // what measures are, for people
+	// ownTable compares each site's own fit with the federated one, for its own subjects; nil
+	// if the table by site does.
+	ownTable(ev *Evaluation, sc string) *figure.Table
+	headline() []column // what is said first of all
+	farOff(measure string, mean float64) bool
+	units() string      // what is printed below tables
+	references() string // what fits are, for people
+	scores() string     // what measures are, for people
 	sections(ev *Evaluation) []figure.Section
 }
 
@@ -61,6 +65,7 @@ type scored struct {
 	marks       evaluate.Marks
 	calibration *evaluate.Calibration     // of classes
 	home        map[string]evaluate.Marks // by site, of those held out of it
+	beside      map[string]evaluate.Marks // of the federated fit, on the very values that home is of
 }
 
 // measure is one number that fits are scored by.

@@ -186,3 +186,14 @@ func (o *outcomes) average(sites []*scored) *scored {
 	}
 	return out
 }
+
+// mean is that of a measure over the sites that have it; NaN if none has.
+func mean(sites []*scored, name string) float64 {
+	sum, n := 0.0, 0.0
+	for _, s := range sites {
+		if x, ok := s.marks[name]; ok {
+			sum, n = sum+x, n+1
+		}
+	}
+	return sum / n
+}

@@ -34,6 +34,12 @@ func (o *outcomes) headline() (list []column) {
 	return list
 }
 
+func (*outcomes) ownTable(*Evaluation, string) *figure.Table { return nil }
+
+func (*outcomes) farOff(measure string, mean float64) bool {
+	return measure == evaluate.MeasureLogLik && mean < -farBelow
+}
+
 func (o *outcomes) units() string {
 	if len(o.outcome.Levels) == 0 {
 		return "Log-likelihoods are in nats per subject held out, errors in the outcome's unit"

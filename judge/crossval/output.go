@@ -107,6 +107,9 @@ func (ev *Evaluation) Print(w io.Writer) error {
 		}
 	}
 	_, err := fmt.Fprintf(w, "\n%s, ± the\nstandard deviation between experiments; brackets are %.0f %% intervals.\n", ev.judge.units(), 100*Level)
+	if slices.ContainsFunc(ev.Results, func(s Summary) bool { return s.FarOff }) {
+		fmt.Fprintln(w, farOffMeans)
+	}
 	for _, n := range ev.Notes {
 		fmt.Fprintln(w, "note:", n)
 	}
@@ -118,10 +121,11 @@ func (ev *Evaluation) tables() []figure.Table {
 	var tables []figure.Table
 	for _, part := range []string{partFolds, partSites} {
 		for _, sc := range ev.scenarios(part) {
-			t := figure.Table{Title: "Scenario " + title(sc) + ": " + partTitle[part], Columns: []figure.Column{{Name: "fit", Text: ev.judge.names()}}}
+			fits := ev.fitsOf(part, sc)
+			t := figure.Table{Title: "Scenario " + title(sc) + ": " + partTitle[part], Columns: []figure.Column{{Name: "fit", Text: fits}}}
 			for _, c := range ev.judge.columns() {
 				own, difference := figure.Column{Name: c.name}, figure.Column{Name: "minus federated"}
-				for _, fit := range ev.judge.names() {
+				for _, fit := range fits {
 					s := ev.Find(part, sc, fit, c.measure, "")
 					own.Text, difference.Text = append(own.Text, c.text(s)), append(difference.Text, minus(s))
 				}
@@ -130,12 +134,24 @@ func (ev *Evaluation) tables() []figure.Table {
 				}
 			}
 			tables = append(tables, t)
-			if len(ev.siteNames(part, sc)) > 0 {
+			switch own := ev.judge.ownTable(ev, sc); {
+			case part == partFolds && own != nil:
+				if own.Len() > 0 {
+					tables = append(tables, *own)
+				}
+			case len(ev.siteNames(part, sc)) > 0:
 				tables = append(tables, ev.siteTable(part, sc))
 			}
 		}
 	}
 	return tables
+}
+
+// fitsOf lists the fits that there are.
+func (ev *Evaluation) fitsOf(part, sc string) []string {
+	return slices.DeleteFunc(slices.Clone(ev.judge.names()), func(fit string) bool {
+		return !slices.ContainsFunc(ev.Results, func(s Summary) bool { return s.Part == part && s.Scenario == sc && s.Fit == fit })
+	})
 }
 
 // siteTable has one row for each site that is held out, or whose subjects are.
@@ -150,7 +166,7 @@ func (ev *Evaluation) siteTable(part, sc string) figure.Table {
 		t.Columns = append(t.Columns, own)
 	}
 	t.Columns[0].Text = ev.siteNames(part, sc)
-	for _, fit := range ev.judge.names() {
+	for _, fit := range ev.fitsOf(part, sc) {
 		add(fit, fit, first)
 	}
 	for _, c := range ev.judge.siteColumns() {
@@ -164,6 +180,9 @@ func (c *column) text(s *Summary) string {
 	if s == nil {
 		return "n/a"
 	}
+	if s.FarOff {
+		return "far off"
+	}
 	times, digits, unit := 1.0, c.digits, ""
 	if c.percent {
 		times, digits, unit = 100, 1, " %"
@@ -175,6 +194,11 @@ func (c *column) text(s *Summary) string {
 	return text + unit
 }
 
+// farBelow is how many nats a log-likelihood may lie below 0 before it is far off: with
+// one for each feature, where there are more, that is a density below that of a value
+// spread over e times a feature's range.
+const farBelow = 1000
+
 // minus is the difference from the federated fit.
 func minus(s *Summary) string {
 	if s == nil || s.Difference == nil {
@@ -183,6 +207,9 @@ func minus(s *Summary) string {
 	d := s.Difference
 	return signed(d.Mean) + " [" + signed(d.Interval[0]) + ", " + signed(d.Interval[1]) + "]"
 }
+
+// farOffMeans explains the words.
+const farOffMeans = "Far off: below −1000 nats a subject, or −1 a feature if there are more than 1000; or an error above ten ranges. Files have the numbers."
 
 func (ev *Evaluation) siteNames(part, sc string) []string {
 	var list []string

@@ -51,7 +51,7 @@ func (ev *Evaluation) headline() []figure.Fact {
 			times, unit = 100, " %"
 		}
 		for _, sc := range parts {
-			if s := ev.Find(partFolds, sc, Federated, f.measure, ""); s != nil {
+			if s := ev.Find(partFolds, sc, Federated, f.measure, ""); s != nil && !s.FarOff {
 				low, high = min(low, times*s.Mean), max(high, times*s.Mean)
 			}
 		}
@@ -103,21 +103,26 @@ func times(n int) string {
 // scores is the scores of a scenario as numbers, a row for each fit.
 func (ev *Evaluation) scores(part, sc string) *figure.Table {
 	t := &figure.Table{ID: "scores-" + part + "-" + sc, Title: "Scenario " + title(sc) + ": " + partTitle[part], Columns: []figure.Column{{Name: "fit"}}}
+	fits := ev.fitsOf(part, sc)
 	for _, c := range ev.judge.columns() {
-		column := figure.Column{Name: c.name, Format: figure.General, Numbers: figure.Numbers{}}
+		column, words, far := figure.Column{Name: c.name, Format: figure.General, Numbers: figure.Numbers{}}, []string{}, false
 		if c.share {
 			column.Format = figure.Percent
 		}
-		for _, fit := range ev.judge.names() {
-			x := math.NaN()
-			if s := ev.Find(part, sc, fit, c.measure, ""); s != nil {
-				x = s.Mean
+		for _, fit := range fits {
+			x, s := math.NaN(), ev.Find(part, sc, fit, c.measure, "")
+			if s != nil {
+				x, far = s.Mean, far || s.FarOff
 			}
-			column.Numbers = append(column.Numbers, x)
+			column.Numbers, words = append(column.Numbers, x), append(words, c.text(s))
+		}
+		if far {
+			column = figure.Column{Name: c.name, Text: words}
+			t.Caption = farOffMeans
 		}
 		t.Columns = append(t.Columns, column)
 	}
-	t.Columns[0].Text = ev.judge.names()
+	t.Columns[0].Text = fits
 	return t
 }
 
@@ -151,7 +156,7 @@ func (ev *Evaluation) fits(part, measure, axis string) *forest {
 	f := &forest{figure.Bars{X: figure.Axis{Label: axis}}}
 	for _, sc := range ev.scenarios(part) {
 		for _, fit := range ev.judge.names() {
-			if s := ev.Find(part, sc, fit, measure, ""); s != nil {
+			if s := ev.Find(part, sc, fit, measure, ""); s != nil && !s.FarOff {
 				f.add(title(sc), fit, s.Mean, s.Interval)
 			}
 		}
@@ -165,7 +170,7 @@ func (ev *Evaluation) differences(part, measure, axis string, leaveOut ...string
 	f := &forest{figure.Bars{X: figure.Axis{Label: axis}}}
 	for _, sc := range ev.scenarios(part) {
 		for _, fit := range ev.judge.names() {
-			if s := ev.Find(part, sc, fit, measure, ""); s != nil && s.Difference != nil && !slices.Contains(leaveOut, fit) {
+			if s := ev.Find(part, sc, fit, measure, ""); s != nil && !s.FarOff && s.Difference != nil && !slices.Contains(leaveOut, fit) {
 				f.add(title(sc), fit, s.Difference.Mean, &s.Difference.Interval)
 			}
 		}
@@ -195,7 +200,7 @@ func (ev *Evaluation) bySite(measure, axis string) *forest {
 	f := &forest{figure.Bars{X: figure.Axis{Label: axis}}}
 	for _, sc := range ev.scenarios(partSites) {
 		for _, site := range ev.siteNames(partSites, sc) {
-			if s := ev.find(partSites, sc, site, Federated, measure, ""); s != nil {
+			if s := ev.find(partSites, sc, site, Federated, measure, ""); s != nil && !s.FarOff {
 				f.add(title(sc), site, s.Mean, s.Interval)
 			}
 		}
@@ -210,7 +215,7 @@ func (ev *Evaluation) joining(measure, axis string) *forest {
 	f := &forest{figure.Bars{X: figure.Axis{Label: axis}}}
 	for _, sc := range ev.scenarios(partFolds) {
 		for _, site := range ev.siteNames(partFolds, sc) {
-			if s := ev.find(partFolds, sc, site, Alone, measure, ""); s != nil && s.Difference != nil {
+			if s := ev.find(partFolds, sc, site, Alone, measure, ""); s != nil && !s.FarOff && s.Difference != nil {
 				f.add(title(sc), site, s.Difference.Mean, &s.Difference.Interval)
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -60,9 +61,75 @@ func TestSitesWithTheirOwnData(t *testing.T) {
 	if fmt.Sprint(views) != "map[:1 u:1 w:1]" {
 		t.Errorf("hidden views at the second site: %v", views)
 	}
-	// A site alone predicts what does not vary there as it is.
 	if s := ev.Find("folds", "column", crossval.Alone, crossval.ErrorTest, "w"); s == nil || s.N != 6 {
 		t.Errorf("one site alone: %+v", s)
+	}
+}
+
+// One site alone is asked about its own subjects, who are unlike those of other sites, and
+// the shared fit about the same values. What is far off is said in words.
+func TestOneSiteAloneIsAskedAboutItsOwnSubjects(t *testing.T) {
+	dir := t.TempDir()
+	for i, n := range []int{40, 40, 12} {
+		draw(t, filepath.Join(dir, fmt.Sprint("data", i)), uint64(i+1), n, false)
+	}
+	path := filepath.Join(dir, "data1", "view_u.csv") // of the second site, in other units
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(b)), "\n")
+	for i, line := range lines[1:] {
+		var id string
+		var x [3]float64
+		fields := strings.Split(line, ",")
+		id = fields[0]
+		for j := range x {
+			if _, err := fmt.Sscan(fields[j+1], &x[j]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		lines[i+1] = fmt.Sprintf("%s,%v,%v,%v", id, x[0]+500, x[1]-700, x[2]+900)
+	}
+	if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	p := parse(t, dir, `{parley: 1, name: own, sites: [one, two, three], views: `+threeViews+`,
+		method: {name: mvppca, latent: 2, rounds: 0}, privacy: {protection: none}, local: {sites: {one: data0, two: data1, three: data2}}}`)
+	ev, err := crossval.Run(context.Background(), crossval.Config{Plan: p, Methods: methods, Folds: 3, Repeats: 2, Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	type key struct{ site, fit, measure string }
+	got := map[key]crossval.Summary{}
+	for _, s := range ev.Results {
+		if s.Part == "folds" && s.View == "" {
+			got[key{s.Site, s.Fit, s.Measure}] = s
+		}
+	}
+	// About everybody's subjects a site alone would err by half a range.
+	for _, site := range []string{"one", "two", "all sites"} {
+		if s, ok := got[key{site, crossval.Alone, crossval.ErrorTest}]; !ok || s.Mean > 0.15 || s.N != 6 || s.Difference == nil {
+			t.Errorf("site %s alone: %+v", site, s)
+		}
+		if s, ok := got[key{site, crossval.Federated, crossval.ErrorTest}]; !ok || s.N != 6 {
+			t.Errorf("the shared fit at site %s: %+v", site, s)
+		}
+	}
+	all, own := got[key{"", crossval.Federated, crossval.ErrorTest}], got[key{"all sites", crossval.Federated, crossval.ErrorTest}]
+	if d := all.Mean - own.Mean; d > 1e-12 || d < -1e-12 { // every site could be fitted
+		t.Errorf("the shared fit errs by %v, and by %v on every site's own subjects", all.Mean, own.Mean)
+	}
+	left := ev.Find("sites", "column", crossval.Federated, crossval.LogLik, "")
+	if left == nil || !left.FarOff || left.Mean > -1000 {
+		t.Errorf("the second site, from the others: %+v", left)
+	}
+	var text strings.Builder
+	if err := ev.Print(&text); err != nil {
+		t.Fatal(err)
+	}
+	if !regexp.MustCompile(`(?m)^two  +far off .* 0\.0 %$`).MatchString(text.String()) || !strings.Contains(text.String(), "Taking part pays at 0 of 3 sites and costs at 2") || !strings.Contains(text.String(), "Far off: below −1000 nats") {
+		t.Error(text.String())
 	}
 }
 
@@ -130,7 +197,7 @@ func TestSitesByColumn(t *testing.T) {
 	}
 	at := map[string]bool{}
 	for _, s := range ev.Results {
-		if s.Site != "" {
+		if s.Site != "" && s.Site != "all sites" {
 			at[s.Scenario+" "+s.Site] = true
 		}
 	}

@@ -69,8 +69,8 @@ func (s *Settings) Differs(old *Settings) string {
 type record struct {
 	Scores      map[string]evaluate.Marks        `json:"scores"`                // by fit
 	Calibration map[string]*evaluate.Calibration `json:"calibration,omitempty"` // by fit, of classes
-	// Home is by fit and site, where sites are as they are: of those held out of the
-	// site alone. One site alone is there that site.
+	// Home is by fit and site: of those held out of the site alone, where one site alone is
+	// that site. Of features, "" is all of these together.
 	Home   map[string]map[string]evaluate.Marks `json:"home,omitempty"`
 	Failed map[string]string                    `json:"failed,omitempty"` // why a fit could not be made, or not at every site
 }
@@ -82,6 +82,9 @@ func (r *record) add(fit string, s *scored) {
 			r.Home = map[string]map[string]evaluate.Marks{}
 		}
 		r.Home[fit] = s.home
+		if s.beside != nil {
+			r.Home[Federated] = s.beside
+		}
 	}
 	if s.calibration == nil {
 		return
@@ -90,6 +93,15 @@ func (r *record) add(fit string, s *scored) {
 		r.Calibration = map[string]*evaluate.Calibration{}
 	}
 	r.Calibration[fit] = s.calibration
+}
+
+// against is what a fit is compared with: the federated fit, where it was asked about
+// the same subjects.
+func (r *record) against(fit string) evaluate.Marks {
+	if same, ok := r.Home[Federated][everySite]; ok && fit == Alone {
+		return same
+	}
+	return r.Scores[Federated]
 }
 
 // at is what is known of those held out of one site.

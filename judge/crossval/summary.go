@@ -1,6 +1,7 @@
 package crossval
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -33,13 +34,14 @@ type Evaluation struct {
 type Summary struct {
 	Part     string   `json:"part"`           // folds: some subjects of every site are held out; sites: one site is
 	Scenario string   `json:"scenario"`       // as it is typed
-	Site     string   `json:"site,omitempty"` // that is held out, or whose subjects are; of all if empty
+	Site     string   `json:"site,omitempty"` // that is held out, or whose subjects are; of all if empty. "all sites": each asked about its own
 	Fit      string   `json:"fit"`
 	Measure  string   `json:"measure"`
 	View     string   `json:"view,omitempty"` // all if empty
 	N        int      `json:"n"`              // experiments
 	Mean     float64  `json:"mean"`
-	SD       *float64 `json:"sd"` // between experiments; null of one
+	FarOff   bool     `json:"far_off,omitempty"` // too far from what was observed for its size to mean anything; people read these words
+	SD       *float64 `json:"sd"`                // between experiments; null of one
 	// Interval is for the mean. Experiments share subjects, and it allows for
 	// that; see [evaluate.Paired]. Null of one experiment.
 	Interval *[2]float64 `json:"interval"`
@@ -64,6 +66,10 @@ type Difference struct {
 	Higher   int        `json:"higher"`
 	Equal    int        `json:"equal"`
 }
+
+// allSites is the site of summaries over all sites where one site alone is asked about its
+// own subjects, and the federated fit about the same.
+const allSites = "all sites"
 
 // Find returns the summary of a measure over all sites, or nil.
 func (ev *Evaluation) Find(part, scenario, fit, measure, view string) *Summary {
@@ -127,12 +133,15 @@ func (e *evaluation) summarise(all []experiment, kept *store) (*Evaluation, erro
 				}
 				out.group(group{part, sc, i}, sites[i], at, len(sites), e.Folds)
 			}
-			for i := 0; part == partFolds && i < len(sites); i++ {
+			if part != partFolds {
+				continue
+			}
+			for i, name := range append([]string{everySite}, sites...) {
 				var at []*record
 				for _, r := range records {
-					at = append(at, r.at(sites[i]))
+					at = append(at, r.at(name))
 				}
-				out.group(group{part, sc, i}, sites[i], at, len(sites), e.Folds)
+				out.group(group{part, sc, i - 1}, cmp.Or(name, allSites), at, len(sites), e.Folds)
 			}
 		}
 	}
@@ -194,7 +203,7 @@ func (ev *Evaluation) group(g group, site string, records []*record, sites, fold
 					continue
 				}
 				x = append(x, v)
-				if w, ok := r.Scores[Federated][name]; ok {
+				if w, ok := r.against(fit)[name]; ok {
 					a, b = append(a, v), append(b, w)
 				}
 			}
@@ -202,6 +211,7 @@ func (ev *Evaluation) group(g group, site string, records []*record, sites, fold
 				return
 			}
 			s := Summary{Part: g.part, Scenario: slug(g.scenario), Site: site, Fit: fit, Measure: measure, View: view, N: len(x), Mean: stat.Mean(x, nil)}
+			s.FarOff = ev.judge.farOff(measure, s.Mean)
 			if d, err := evaluate.Paired(x, make([]float64, len(x)), Level, overlap); err == nil {
 				sd := math.Sqrt(stat.Variance(x, nil))
 				s.SD, s.Interval = &sd, &[2]float64{d.Low, d.High}

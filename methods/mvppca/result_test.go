@@ -84,7 +84,7 @@ func TestResultBeforeTheEndIsAnError(t *testing.T) {
 // size of everything in it depends on sites, views and factors, not on subjects.
 func TestSharedResultDoesNotGrowWithSubjects(t *testing.T) {
 	size := func(rows int) (n int) {
-		s := shape{dims: []int{3, 2}, sites: 2, rows: rows, options: federatedOptions, seed: 8}.study(t)
+		s := shape{dims: []int{3, 2}, sites: 2, rows: rows, options: federatedOptions + "  noise: view\n", seed: 8}.study(t)
 		r, err := newPlay(t, s).run()
 		if err != nil {
 			t.Fatal(err)

@@ -29,12 +29,12 @@ func TestSiteRefusesTasksThatItsPlanDoesNotHave(t *testing.T) {
 // A coordinator cannot get more out of a site by asking with another rank.
 func TestSiteRefusesModelsOfAnotherRank(t *testing.T) {
 	other := map[string][]byte{}
-	for _, opts := range []string{"  latent: 3\n", strings.Replace(publishedOptions, "latent: 2", "latent: 3", 1)} {
+	for _, opts := range []string{"  latent: 3\n  noise: view\n", strings.Replace(publishedOptions, "latent: 2", "latent: 3", 1)} {
 		for _, x := range exchanges(t, threeSites(t, opts)) {
 			other[x.tasks[0].Kind] = x.tasks[0].Body
 		}
 	}
-	for _, opts := range []string{federatedOptions, publishedOptions} {
+	for _, opts := range []string{federatedOptions + "  noise: view\n", publishedOptions} {
 		for _, x := range exchanges(t, threeSites(t, opts)) {
 			kind := x.tasks[0].Kind
 			if kind == options.TaskScale || kind == options.TaskFit {

@@ -49,7 +49,7 @@ type Options struct {
 	Variant    string `json:"variant"`    // federatedVariant or PublishedVariant
 	Latent     int    `json:"latent"`     // q, the number of factors; no default
 	Scaling    string `json:"scaling"`    // one of the Scale constants
-	Noise      string `json:"noise"`      // "view": one noise variance per view, or "feature": one each
+	Noise      string `json:"noise"`      // "view": one noise variance per view, or "feature": one each (the default of unprotected one shots that scale each feature)
 	Rounds     int    `json:"rounds"`     // hierarchical rounds (3; 0 stops after the one shot), or published rounds (100)
 	Iterations int    `json:"iterations"` // at each site in each round (20, or 15 as published)
 
@@ -106,7 +106,16 @@ func Defaults() *Options {
 // says of privacy.
 func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 	o.fillMechanism(p, missing)
+	if missing("noise") && o.OneShot() && o.Mechanism == "" && o.ScalesFeatures() {
+		o.Noise = "feature"
+	}
 	o.fillVariant(p, missing)
+}
+
+// ScalesFeatures says whether each feature is scaled by itself: then features of a view
+// differ in how much of them is noise, whatever they were before.
+func (o *Options) ScalesFeatures() bool {
+	return o.Scaling != ScaleView && o.Scaling != ScaleNone
 }
 
 func (o *Options) fillVariant(p *study.Plan, missing func(key string) bool) {

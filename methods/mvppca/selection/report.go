@@ -3,6 +3,7 @@ package selection
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 
 	"parley/figure"
@@ -27,6 +28,15 @@ func Metrics(out *judged.Selection, short map[string]string) map[string]float64 
 	return m
 }
 
+// Headline is what is recommended.
+func Headline(out *judged.Selection) figure.Fact {
+	value := "none yet"
+	if out.Recommended > 0 {
+		value = strconv.Itoa(out.Recommended)
+	}
+	return figure.Fact{Name: "factors recommended", Value: value}
+}
+
 // ChoiceOf returns what a rule would take, 0 if it was not computed.
 func ChoiceOf(out *judged.Selection, rule string) int {
 	for _, c := range out.Choices {
@@ -48,7 +58,7 @@ func ChoiceSection(out *judged.Selection, lead string) figure.Section {
 		sec.Items = append(sec.Items, figure.Item{Note: &figure.Note{Title: title, Text: text, Warning: warning}})
 	}
 	for _, p := range out.Warnings {
-		note(p, "Do not trust this choice yet: "+p.Where, true)
+		note(p, "Nothing is recommended yet: "+p.Where, true)
 	}
 	rule, value, why := figure.Column{Name: "rule"}, figure.Column{Name: "factors", Format: figure.Count}, figure.Column{Name: "meaning"}
 	for _, c := range out.Choices {

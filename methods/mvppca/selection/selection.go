@@ -50,13 +50,21 @@ func Parameters(l ppca.Layout, q int) float64 {
 	return float64(d*q - q*(q-1)/2 + d + l.Groups())
 }
 
-// WarnOfEnds warns where the best candidate is the largest or the smallest.
-func WarnOfEnds(out *judged.Selection, values []int) {
+// Recommend recommends the candidate that is the best, unless something is warned of: what
+// is not to be trusted is not recommended either. At an end of the candidates the best may
+// lie beyond them, and it is said which way; below one factor there is nothing.
+func Recommend(out *judged.Selection, values []int, best int) {
+	const unturned = "where it never turns, take the elbow and look at what the factors are made of"
 	switch last := values[len(values)-1]; {
-	case len(values) > 1 && out.Recommended == last:
-		out.Warnings.Add(problem.Problem{Where: "latent", What: fmt.Sprintf("the largest candidate, %d, is the best: the held-out log-likelihood has not turned", last),
-			Hint: "try more factors with --latent; where it never turns, take the elbow and look at what the factors are made of"})
-	case len(values) > 1 && out.Recommended == values[0] && values[0] > 1:
-		out.Warnings.Add(problem.Problem{Where: "latent", What: fmt.Sprintf("the smallest candidate, %d, is the best", values[0]), Hint: "try fewer factors with --latent"})
+	case len(out.Warnings) > 0: // of what may have moved the best there
+	case best == last:
+		out.Warnings.Add(problem.Problem{Where: "latent", What: fmt.Sprintf("the largest candidate, %d, is the best: the score has not turned", last),
+			Hint: fmt.Sprintf("try more factors, as with --latent %d..%d; %s", values[max(0, len(values)-2)], 2*last, unturned)})
+	case best == values[0] && best > 1:
+		out.Warnings.Add(problem.Problem{Where: "latent", What: fmt.Sprintf("the smallest candidate, %d, is the best", best),
+			Hint: fmt.Sprintf("try fewer factors, as with --latent 1..%d", values[1])})
+	}
+	if len(out.Warnings) == 0 {
+		out.Recommended = best
 	}
 }

@@ -3,6 +3,7 @@ package selection
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strings"
 
@@ -21,6 +22,31 @@ const (
 	subjects = 400
 	sites    = 3
 )
+
+// unequal draws one data set of q factors whose views differ in size, and whose features
+// differ in unit and in how much of them is noise: a standard deviation from .6 to 4.5 where
+// the factors' is √q.
+func unequal(seed uint64, q, n int) (*dataset.Table, error) {
+	rng := rand.New(rand.NewPCG(seed, 100+uint64(q)))
+	var f melba.Features
+	for _, d := range unequalDims {
+		for range d {
+			unit := math.Exp(3 * rng.NormFloat64())
+			w := make([]float64, q)
+			for a := range w {
+				w[a] = unit * rng.NormFloat64()
+			}
+			f.W, f.Mu, f.SD = append(f.W, w), append(f.Mu, unit*rng.NormFloat64()), append(f.SD, unit*math.Exp(2*rng.Float64()-0.5))
+		}
+	}
+	rows := make([]dataset.Row, n)
+	for i := range rows {
+		rows[i] = dataset.Row{ID: fmt.Sprintf("s%04d", i), Views: melba.Views(unequalDims, f.Subject(rng, make([]float64, q)))}
+	}
+	return dataset.NewTable(melba.Schema(unequalDims), rows)
+}
+
+var unequalDims = []int{40, 12, 4}
 
 // generate draws one data set of n subjects with q factors. The noise variances are
 // those of the paper times a factor.
@@ -41,11 +67,14 @@ func generate(seed uint64, q, n int, noise float64) (*dataset.Table, error) {
 // setting is one way to prepare and model the same data.
 type setting struct {
 	name, scaling, noise string
-	variance             float64 // times the paper's noise variances
+	variance             float64 // times the paper's noise variances; 0 for views and noise that are unequal
 	kept                 bool    // whether the promise is made for it
 }
 
+// Without a scaling and noise a plan has those of its defaults.
 var settings = []setting{
+	{"defaults", "", "", 1, true},
+	{"defaults, unequal views and noise", "", "", 0, true},
 	{"one scale per view", options.ScaleView, "view", 1, true},
 	{"one scale per view, noise × 10", options.ScaleView, "view", 10, true},
 	{"noise per feature", options.ScaleStandard, "feature", 1, true},
@@ -55,10 +84,10 @@ var settings = []setting{
 }
 
 // plan is the study of one data set.
-func plan(s setting, seed uint64) (*study.Plan, error) {
+func plan(s setting, schema dataset.Schema, seed uint64) (*study.Plan, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "parley: 1\nname: selection\nseed: %d\nsites: [%s]\nviews:\n", seed, strings.Join(evaluate.SiteNames(sites), ", "))
-	for _, v := range melba.Schema(melba.Dims).Views {
+	for _, v := range schema.Views {
 		fmt.Fprintf(&b, "  - name: %s\n    features: [", v.Name)
 		for j, c := range v.Columns {
 			if j > 0 {
@@ -68,13 +97,21 @@ func plan(s setting, seed uint64) (*study.Plan, error) {
 		}
 		b.WriteString("]\n")
 	}
-	fmt.Fprintf(&b, "method: {name: mvppca, latent: 1, scaling: %s, noise: %s}\nprivacy: {protection: none}\n", s.scaling, s.noise)
+	options := ""
+	if s.scaling != "" {
+		options = fmt.Sprintf(", scaling: %s, noise: %s", s.scaling, s.noise)
+	}
+	fmt.Fprintf(&b, "method: {name: mvppca, latent: 1%s}\nprivacy: {protection: none}\n", options)
 	return study.Parse("selection", []byte(b.String()), method.Registry{mvppca.Method{}})
 }
 
 // choose runs one selection.
 func choose(ctx context.Context, s setting, seed uint64, q int, c judged.SelectConfig) (*judged.Selection, error) {
-	all, err := generate(seed, q, subjects, s.variance)
+	draw := unequal
+	if s.variance > 0 {
+		draw = func(seed uint64, q, n int) (*dataset.Table, error) { return generate(seed, q, n, s.variance) }
+	}
+	all, err := draw(seed, q, subjects)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +119,7 @@ func choose(ctx context.Context, s setting, seed uint64, q int, c judged.SelectC
 	if err != nil {
 		return nil, err
 	}
-	p, err := plan(s, seed)
+	p, err := plan(s, all.Schema(), seed)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,6 @@
 // Package selection measures how often each rule of `parley select` finds the
-// true number of factors, on data from the published synthetic generator. It
-// prints tables of counts and exits with status 1 when the recommendation
+// true number of factors, on data from the published synthetic generator and on data
+// whose views and noise are unequal. It prints tables of counts and exits with status 1 when the recommendation
 // misses on more than one seed of ten where it is promised to hold. With -released
 // it chooses from what private studies on such data have released, through real
 // gates and noise, which no seed repeats.
@@ -74,7 +74,7 @@ func (c config) rows(ctx context.Context, some int) error {
 		if err != nil {
 			return err
 		}
-		fmt.Printf("%s (%s, noise per %s): seeds of %d on which each rule gives the true number, %.0f CPU s\n\n", s.name, s.scaling, s.noise, c.seeds, (cputime.Used() - start).Seconds())
+		fmt.Printf("%s (%s): seeds of %d on which each rule gives the true number, %.0f CPU s\n\n", s.name, s.options(), c.seeds, (cputime.Used() - start).Seconds())
 		counts.print(c.from, c.to)
 		for _, n := range counts.right[0] {
 			missed = missed || s.kept && n*10 < 9*c.seeds
@@ -88,13 +88,25 @@ func (c config) rows(ctx context.Context, some int) error {
 	return nil
 }
 
+// options is what a plan says.
+func (s setting) options() string {
+	if s.scaling == "" {
+		return "defaults"
+	}
+	return fmt.Sprintf("%s, noise: %s", s.scaling, s.noise)
+}
+
 // summary is a table of how often each rule found the true number, in Markdown.
 func summary(settings []setting, all []*tally) string {
 	var b strings.Builder
 	b.WriteString("| |")
 	for _, s := range settings {
-		fmt.Fprintf(&b, " %s, noise: %s", s.scaling, s.noise)
-		if s.variance != 1 {
+		b.WriteString(" " + s.options())
+		switch s.variance {
+		case 0:
+			b.WriteString(", unequal")
+		case 1:
+		default:
 			fmt.Fprintf(&b, ", noise × %v", s.variance)
 		}
 		b.WriteString(" |")

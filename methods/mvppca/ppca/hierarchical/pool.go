@@ -3,6 +3,7 @@ package hierarchical
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"parley/internal/kernel"
 	"parley/methods/mvppca/linalg"
@@ -33,7 +34,10 @@ func Pool(l ppca.Layout, sites []Message) (*ppca.Prior, []State, error) {
 			return nil, nil, fmt.Errorf("site %d has %d factors, site 0 has %d", i, sites[i].Rank, q)
 		}
 	}
-	p := newPool(l, q, sites)
+	p, err := newPool(l, q, sites)
+	if err != nil {
+		return nil, nil, err
+	}
 	prior := &ppca.Prior{
 		Params: ppca.Params{Rank: q, W: make([]float64, l.Features()*q), Mu: make([]float64, l.Features()), Noise: make([]float64, l.Groups())},
 		VarW:   make([]float64, l.Views()), VarMu: make([]float64, l.Views()),
@@ -118,7 +122,11 @@ func Restricted(l ppca.Layout, sites []Message, view int, varW, varMu float64) (
 	if len(sites) > 0 {
 		q = sites[0].Rank
 	}
-	r := newPool(l, q, sites).view(view)
+	p, err := newPool(l, q, sites)
+	if err != nil {
+		return 0, nil, err
+	}
+	r := p.view(view)
 	objective = r.objective(varW, varMu)
 	err = r.estimate(varW, varMu, func(_ int, row []float64) { rows = append(rows, row...) })
 	return objective, rows, err
@@ -130,13 +138,14 @@ type pool struct {
 	q      int
 	sites  []Message
 	at     [][]int       // per site: index of each feature in the message, −1 if absent
-	rInv   [][][]float64 // per site and class: R⁻¹
+	rows   [][]*spectrum // per site and class, of R
 }
 
 // newPool prepares what view needs of every message. The messages were checked.
-func newPool(l ppca.Layout, q int, sites []Message) *pool {
+func newPool(l ppca.Layout, q int, sites []Message) (*pool, error) {
 	p := &pool{layout: l, q: q, sites: sites}
 	q1 := q + 1
+	e := linalg.NewEigen(q1)
 	for i := range p.sites {
 		m := &p.sites[i]
 		at := make([]int, p.layout.Features())
@@ -146,67 +155,56 @@ func newPool(l ppca.Layout, q int, sites []Message) *pool {
 		for k, j := range m.Features {
 			at[j] = k
 		}
-		var inv [][]float64
-		for r := range slices.Chunk(slices.Clone(m.R), q1*q1) {
-			linalg.Cholesky(r, q1, q1)
-			v := make([]float64, q1*q1)
-			linalg.CholInverse(v, r, q1, q1)
-			inv = append(inv, v)
+		var rows []*spectrum
+		for r := range slices.Chunk(m.R, q1*q1) {
+			one, ok := newSpectrum(e, r, q1)
+			if !ok {
+				return nil, fmt.Errorf("site %d: R has no positive eigenvalues", i)
+			}
+			rows = append(rows, one)
 		}
-		p.at, p.rInv = append(p.at, at), append(p.rInv, inv)
+		p.at, p.rows = append(p.at, at), append(p.rows, rows)
 	}
-	return p
+	return p, nil
 }
 
 // view gathers the estimates of one view, features of like precision together.
 func (p *pool) view(k int) *reml {
 	q1 := p.q + 1
-	r := newREML(p.q)
+	r := &reml{q: p.q}
 	group := p.layout.GroupOf()
 	lo, hi := p.layout.View(k)
-	number := make(map[string]*remlClass)
+	classes, groups := make(map[string]*remlClass), make(map[string]int)
 	for j := lo; j < hi; j++ {
-		key := fmt.Sprint(group[j])
-		f := remlFeature{j: j, center: make([]float64, q1)}
+		var sites []*spectrum
+		var y [][]float64
+		var noise []float64
+		var key strings.Builder
 		for i := range p.sites {
 			m, at := &p.sites[i], p.at[i][j]
 			if at < 0 {
 				continue
 			}
-			key += fmt.Sprintf(" %d:%d", i, m.Class[at])
-			f.y = append(f.y, slices.Clone(m.Y[at*q1:][:q1]))
+			fmt.Fprintf(&key, " %d:%d", i, m.Class[at])
+			sites, y, noise = append(sites, p.rows[i][m.Class[at]]), append(y, m.Y[at*q1:][:q1]), append(noise, m.Noise[group[j]])
 		}
-		if len(f.y) == 0 {
+		if len(sites) == 0 {
 			continue
 		}
-		for _, y := range f.y {
-			for a, x := range y {
-				f.center[a] += x / float64(len(f.y))
-			}
-		}
-		for _, y := range f.y {
-			for a := range y {
-				y[a] -= f.center[a]
-			}
-		}
-		c, ok := number[key]
+		c, ok := classes[key.String()]
 		if !ok {
-			c = &remlClass{gls: make([]float64, q1*q1)}
-			for i := range p.sites {
-				m, at := &p.sites[i], p.at[i][j]
-				if at < 0 {
-					continue
-				}
-				cov := slices.Clone(p.rInv[i][m.Class[at]])
-				for a := range cov {
-					cov[a] *= m.Noise[group[j]]
-				}
-				c.cov, c.inv = append(c.cov, cov), append(c.inv, make([]float64, q1*q1))
-			}
-			number[key] = c
+			c = &remlClass{sites: sites}
 			r.classes = append(r.classes, c)
+			classes[key.String()] = c
 		}
-		c.features = append(c.features, f)
+		fmt.Fprintf(&key, " of %d", group[j])
+		g, ok := groups[key.String()]
+		if !ok {
+			g = len(c.groups)
+			groups[key.String()] = g
+			r.group(c, noise)
+		}
+		r.feature(c, g, j, y)
 	}
 	return r
 }
@@ -216,8 +214,8 @@ func (p *pool) view(k int) *reml {
 func (p *pool) states(prior *ppca.Prior) []State {
 	q, q1 := p.q, p.q+1
 	d, view, group := p.layout.Features(), p.layout.ViewOf(), p.layout.GroupOf()
-	chol := make([]float64, q1*q1)
-	row := make([]float64, q1)
+	row, turned, applied := make([]float64, q1), make([]float64, q1), make([]float64, q1)
+	x := weights{w: make([]float64, q1)}
 	var out []State
 	for i := range p.sites {
 		m := &p.sites[i]
@@ -228,22 +226,8 @@ func (p *pool) states(prior *ppca.Prior) []State {
 			},
 			Nu: slices.Clone(m.Nu), Xi: slices.Clone(m.Xi),
 		}
-		last, ok := [3]int{-1, -1, -1}, true
 		for k, j := range m.Features {
-			varW, varMu := prior.VarW[view[j]], prior.VarMu[view[j]]
-			if key := [3]int{m.Class[k], group[j], view[j]}; key != last {
-				last = key
-				for a, x := range p.rInv[i][m.Class[k]] {
-					chol[a] = x * m.Noise[group[j]]
-				}
-				for a := range q {
-					chol[a*q1+a] += varW
-				}
-				chol[q*q1+q] += varMu
-				if _, ok = linalg.Cholesky(chol, q1, q1); !ok {
-					break
-				}
-			}
+			varW, varMu, rows := prior.VarW[view[j]], prior.VarMu[view[j]], p.rows[i][m.Class[k]]
 			for a, y := range m.Y[k*q1:][:q1] {
 				if a < q {
 					row[a] = y - prior.W[j*q+a]
@@ -251,14 +235,14 @@ func (p *pool) states(prior *ppca.Prior) []State {
 					row[a] = y - prior.Mu[j]
 				}
 			}
-			linalg.CholSolve(chol, q1, q1, row)
+			x.set(rows, m.Noise[group[j]], varW, varMu)
+			rows.turn(turned, row)
+			x.apply(applied, rows, turned)
+			rows.back(row, applied)
 			for a, x := range row[:q] {
 				s.W[j*q+a] = prior.W[j*q+a] + varW*x
 			}
 			s.Mu[j] = prior.Mu[j] + varMu*row[q]
-		}
-		if !ok { // its precision is not positive definite, to working precision
-			s = p.fresh(prior, i)
 		}
 		out = append(out, s)
 	}
@@ -322,10 +306,6 @@ func (p *pool) gauge(prior *ppca.Prior, states []State) error {
 	}
 	return nil
 }
-
-// roundedAway is the share of the largest eigenvalue below which rounding
-// decides of an eigenvalue.
-const roundedAway = 1e-14
 
 // sandwich returns a x a for symmetric n × n matrices.
 func sandwich(a, x []float64, n int) []float64 {

@@ -164,7 +164,7 @@ func TestWithoutSpreadTheEstimateIsThePooledStep(t *testing.T) {
 		}
 	}
 	linalg.Cholesky(sumR, 3, 3)
-	p := newPool(l, 2, messages)
+	p := synthetic.Must(newPool(l, 2, messages))(t)
 	err := p.view(0).estimate(0, 0, func(j int, row []float64) {
 		want := sumB[j*3:][:3]
 		linalg.CholSolve(sumR, 3, 3, want)
@@ -242,7 +242,7 @@ func TestGaugeLeavesEverySiteAsItWas(t *testing.T) {
 		}
 		messages = append(messages, *synthetic.Must(h.Message())(t))
 	}
-	p := newPool(l, 2, messages)
+	p := synthetic.Must(newPool(l, 2, messages))(t)
 	prior := synthetic.Must(ppca.Weak(l, &tr.P))(t)
 	before := p.states(prior)
 	after := p.states(prior)
@@ -303,7 +303,7 @@ func TestMinimiseFindsTheBottom(t *testing.T) {
 			}
 			messages = append(messages, *synthetic.Must(h.Message())(t))
 		}
-		p := newPool(l, 2, messages)
+		p := synthetic.Must(newPool(l, 2, messages))(t)
 		for k := range l.Views() {
 			re := p.view(k)
 			w, mu := re.minimise()
@@ -348,7 +348,7 @@ func TestCoordinatorKnowsTheSitesPosterior(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		p := newPool(l, 2, []Message{*synthetic.Must(h.Message())(t)})
+		p := synthetic.Must(newPool(l, 2, []Message{*synthetic.Must(h.Message())(t)}))(t)
 		states := p.states(prior)
 		own := state(h)
 		if e := synthetic.WorstParams(&own.Params, &states[0].Params); e > 1e-7 {

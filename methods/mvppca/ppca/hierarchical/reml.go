@@ -3,7 +3,9 @@ package hierarchical
 import (
 	"fmt"
 	"math"
+	"slices"
 
+	"parley/internal/kernel"
 	"parley/methods/mvppca/linalg"
 )
 
@@ -18,120 +20,325 @@ import (
 // zero are ordinary values and freeze nothing. Patterson and Thompson,
 // "Recovery of inter-block information when block sizes are unequal",
 // Biometrika 1971.
+//
+// A_c is the isotropic v_W I + σ²_c R_c⁻¹ and a matrix of rank one, (v_μ − v_W) e eᵀ with
+// e the direction of μ. So the eigenvectors of R_c, found once, serve all variances and all
+// features with these rows, whatever their noise: A_c⁻¹ follows by the formula of Sherman
+// and Morrison (1950), in forms without differences of large numbers.
 type reml struct {
 	q       int
 	classes []*remlClass
-	a, h    []float64 // (q+1)² scratch
-	s, t    []float64 // q + 1 scratch
+
+	// Sums over deviations y of features with several sites, of their squares, and of the
+	// diagonals of their own variances σ²R⁻¹: those of W and that of μ.
+	n        float64
+	dev, own [2]float64
+
+	scratch [6][]float64
 }
 
-// remlClass is the features of a view to which the same sites contribute, each
-// with the same precision for all of them.
+// zeros returns n zeros, in memory that the next call for the same place takes over.
+func (r *reml) zeros(place, n int) []float64 {
+	if cap(r.scratch[place]) < n {
+		r.scratch[place] = make([]float64, n)
+	}
+	s := r.scratch[place][:n]
+	clear(s)
+	return s
+}
+
+// spectrum is R_c = V diag(1/λ) Vᵀ.
+type spectrum struct {
+	rows   []float64 // thin: Vᵀ, whose rows are the eigenvectors
+	lambda []float64 // eigenvalues of R_c⁻¹
+	e      []float64 // Vᵀe: what each eigenvector has of μ
+}
+
+// roundedAway is the share of the largest eigenvalue below which rounding
+// decides of an eigenvalue.
+const roundedAway = 1e-14
+
+// newSpectrum decomposes a precision of n columns. Eigenvalues that rounding hides are
+// raised to what it leaves of the largest.
+func newSpectrum(e *linalg.Eigen, r []float64, n int) (*spectrum, bool) {
+	if !e.Factorise(r, n) || !(e.Values[n-1] > 0) {
+		return nil, false
+	}
+	ld := kernel.Stride(n)
+	s := &spectrum{rows: make([]float64, n*ld), lambda: make([]float64, n), e: make([]float64, n)}
+	for a, x := range e.Values {
+		s.lambda[a] = 1 / max(x, roundedAway*e.Values[n-1])
+		for k := range n {
+			s.rows[a*ld+k] = e.Vectors[k*n+a]
+		}
+		s.e[a] = e.Vectors[(n-1)*n+a]
+	}
+	return s, true
+}
+
+// turn writes Vᵀy.
+func (s *spectrum) turn(dst, y []float64) {
+	ld := kernel.Stride(len(y))
+	for a := range dst {
+		dst[a] = 0
+		for k, x := range y {
+			dst[a] += s.rows[a*ld+k] * x
+		}
+	}
+}
+
+// back writes V u, which undoes turn.
+func (s *spectrum) back(dst, u []float64) {
+	ld := kernel.Stride(len(u))
+	clear(dst)
+	for a, x := range u {
+		for k, y := range s.rows[a*ld:][:len(dst)] {
+			dst[k] += x * y
+		}
+	}
+}
+
+// weights is A⁻¹ in the coordinates of a spectrum: with w = 1/(v_W + σ²λ),
+// B⁻¹ = V diag(w) Vᵀ and δ = v_μ − v_W, A⁻¹ = B⁻¹ − κ B⁻¹e eᵀB⁻¹, κ = δ/(1 + δ eᵀB⁻¹e).
+type weights struct {
+	w            []float64
+	delta, kappa float64
+	one          float64 // 1 + δ eᵀB⁻¹e, a sum of positive terms
+}
+
+// set works the weights out, and returns ln |A|.
+func (x *weights) set(s *spectrum, noise, varW, varMu float64) float64 {
+	logDet := 0.0
+	x.delta, x.one = varMu-varW, 0
+	for a, l := range s.lambda {
+		own := varW + noise*l
+		x.w[a] = 1 / own
+		x.one += s.e[a] * s.e[a] * ((varMu + noise*l) / own)
+		logDet += math.Log(own)
+	}
+	x.kappa = x.delta / x.one
+	return logDet + math.Log(x.one)
+}
+
+// apply writes VᵀA⁻¹y for u = Vᵀy, and returns yᵀA⁻¹y.
+func (x *weights) apply(dst []float64, s *spectrum, u []float64) float64 {
+	along := 0.0
+	for a, w := range x.w {
+		along += w * s.e[a] * u[a]
+	}
+	t, square := x.kappa*along, 0.0
+	if x.delta > 0 { // (y − te)ᵀB⁻¹(y − te) + t²/δ
+		for a, w := range x.w {
+			z := u[a] - t*s.e[a]
+			dst[a] = w * z
+			square += w * z * z
+		}
+		return square + t*t/x.delta
+	}
+	for a, w := range x.w {
+		dst[a] = w * (u[a] - t*s.e[a])
+		square += w * u[a] * u[a]
+	}
+	return square - t*along
+}
+
+// remlClass is the features of a view to which the same sites contribute, each with the
+// same rows for all of them.
 type remlClass struct {
-	cov      [][]float64 // per site: (R_c/σ²_c)⁻¹
-	inv      [][]float64 // per site: A_c⁻¹, at the variances last set
-	gls      []float64   // factor of Σ A_c⁻¹
+	sites    []*spectrum
+	groups   []remlGroup
 	features []remlFeature
 }
 
+// remlGroup is features of a class that share their noise.
+type remlGroup struct {
+	noise   []float64 // per site
+	weights []weights
+	gls     []float64 // factor of Σ A_c⁻¹
+}
+
 type remlFeature struct {
-	j      int
-	center []float64   // mean of y over the sites, taken off for precision
-	y      [][]float64 // per site, relative to center
+	j, group int
+	center   []float64 // mean of y over the sites, taken off for precision
+	u        []float64 // per site, Vᵀ(y − center)
 }
 
-func newREML(q int) *reml {
-	n := (q + 1) * (q + 1)
-	return &reml{q: q, a: make([]float64, n), h: make([]float64, n), s: make([]float64, q+1), t: make([]float64, q+1)}
-}
+// remlBatch is how many features are worked on at a time.
+const remlBatch = 64
 
-// set computes A_c⁻¹ and the factor of their sum for every class, and returns
-// the part of the objective that does not depend on y.
-func (r *reml) set(varW, varMu float64) (float64, error) {
+// group adds features that share noise variances, one per site.
+func (r *reml) group(c *remlClass, noise []float64) {
 	q1 := r.q + 1
-	total := 0.0
-	for _, c := range r.classes {
-		clear(c.gls)
-		logs := 0.0
-		for i, cov := range c.cov {
-			copy(r.a, cov)
-			for a := range r.q {
-				r.a[a*q1+a] += varW
+	g := remlGroup{noise: noise, weights: make([]weights, len(noise)), gls: make([]float64, q1*q1)}
+	for i := range g.weights {
+		g.weights[i].w = make([]float64, q1)
+	}
+	c.groups = append(c.groups, g)
+}
+
+// feature adds one, from its estimates per site.
+func (r *reml) feature(c *remlClass, group, j int, y [][]float64) {
+	q1 := r.q + 1
+	f := remlFeature{j: j, group: group, center: make([]float64, q1), u: make([]float64, len(y)*q1)}
+	for _, y := range y {
+		for a, x := range y {
+			f.center[a] += x / float64(len(c.sites))
+		}
+	}
+	off := make([]float64, q1)
+	for i, y := range y {
+		for a, x := range y {
+			off[a] = x - f.center[a]
+		}
+		s := c.sites[i]
+		s.turn(f.u[i*q1:][:q1], off)
+		if len(c.sites) < 2 {
+			continue
+		}
+		r.n++
+		ld := kernel.Stride(q1)
+		for k, x := range off {
+			at := 0
+			if k == r.q {
+				at = 1
 			}
-			r.a[r.q*q1+r.q] += varMu
-			logDet, ok := linalg.Cholesky(r.a, q1, q1)
-			if !ok {
-				return 0, fmt.Errorf("the precision of a site's estimate is not positive definite")
-			}
-			logs += logDet
-			linalg.CholInverse(c.inv[i], r.a, q1, q1)
-			for k, x := range c.inv[i] {
-				c.gls[k] += x
+			r.dev[at] += x * x
+			for a, l := range s.lambda {
+				r.own[at] += c.groups[group].noise[i] * l * s.rows[a*ld+k] * s.rows[a*ld+k]
 			}
 		}
-		logDet, ok := linalg.Cholesky(c.gls, q1, q1)
+	}
+	c.features = append(c.features, f)
+}
+
+// set computes the weights and the factors of Σ A_c⁻¹ of all groups of a class, and returns
+// the part of the objective that does not depend on y.
+func (r *reml) set(c *remlClass, varW, varMu float64) (float64, error) {
+	q, q1, n := r.q, r.q+1, len(c.groups)
+	ld, triangle := kernel.Stride(q1), q*q1/2
+	wide := kernel.Stride(triangle)
+	outer := r.zeros(0, q1*wide)                   // of one site: v vᵀ of each eigenvector, the part of W below the diagonal
+	w, along := r.zeros(1, n*q1), r.zeros(2, n*q1) // the diagonal of VᵀB⁻¹V, and VᵀB⁻¹e
+	sum, logs := r.zeros(3, n*wide), r.zeros(4, n)
+	for g := range c.groups {
+		clear(c.groups[g].gls)
+	}
+	for i, s := range c.sites {
+		for g := range c.groups {
+			x := &c.groups[g].weights[i]
+			logs[g] += x.set(s, c.groups[g].noise[i], varW, varMu)
+			for a, v := range x.w {
+				w[g*q1+a], along[g*q1+a] = v, v*s.e[a]
+			}
+		}
+		for a := range q1 {
+			at, v := a*wide, s.rows[a*ld:][:q]
+			for k, x := range v {
+				for m, y := range v[:k+1] {
+					outer[at+m] = x * y
+				}
+				at += k + 1
+			}
+		}
+		h := r.zeros(5, n*ld)
+		kernel.MulAdd(sum, w, q1, 1, outer, n, q1, triangle)
+		kernel.MulAdd(h, along, q1, 1, s.rows, n, q1, q1) // B⁻¹e
+		for g := range c.groups {
+			x, at := &c.groups[g].weights[i], g*wide
+			h, last := h[g*ld:][:q1], c.groups[g].gls[q*q1:]
+			for k, y := range h {
+				last[k] += y / x.one // A⁻¹e
+			}
+			for k, y := range h[:q] {
+				for m, z := range h[:k+1] {
+					sum[at+m] -= x.kappa * y * z
+				}
+				at += k + 1
+			}
+		}
+	}
+	total := 0.0
+	for g := range c.groups {
+		gls, at := c.groups[g].gls, g*wide
+		for k := range q {
+			copy(gls[k*q1:], sum[at:at+k+1])
+			at += k + 1
+		}
+		logDet, ok := linalg.Cholesky(gls, q1, q1)
 		if !ok {
 			return 0, fmt.Errorf("the summed precision of the sites' estimates is not positive definite")
 		}
-		total += float64(len(c.features)) * (logs + logDet)
+		logs[g] += logDet
 	}
-	return total / 2, nil
+	for _, f := range c.features {
+		total += logs[f.group] / 2
+	}
+	return total, nil
 }
 
-// objective returns minus the restricted log-likelihood. Variances for which
-// it cannot be computed are no candidates.
-func (r *reml) objective(varW, varMu float64) float64 {
-	total, err := r.set(varW, varMu)
-	if err != nil {
-		return math.Inf(1)
-	}
+// project works out Σ_c A_c⁻¹ y_c of every feature at the weights last set, and returns the
+// sum of ½ y_cᵀ A_c⁻¹ y_c. What is worked out is valid during the call of use.
+func (r *reml) project(c *remlClass, use func(f *remlFeature, sum []float64)) float64 {
 	q1 := r.q + 1
-	for _, c := range r.classes {
-		if len(c.cov) < 2 {
-			continue // one site fits itself
+	ld, total := kernel.Stride(q1), 0.0
+	for batch := range slices.Chunk(c.features, remlBatch) {
+		applied, sum := r.zeros(0, len(batch)*q1), r.zeros(1, len(batch)*ld)
+		for i, s := range c.sites {
+			for b := range batch {
+				f := &batch[b]
+				total += c.groups[f.group].weights[i].apply(applied[b*q1:][:q1], s, f.u[i*q1:][:q1]) / 2
+			}
+			kernel.MulAdd(sum, applied, q1, 1, s.rows, len(batch), q1, q1)
 		}
-		for _, f := range c.features {
-			clear(r.s)
-			for i, y := range f.y {
-				linalg.Times(r.t, c.inv[i], q1, y)
-				for a, x := range r.t {
-					r.s[a] += x
-					total += x * y[a] / 2
-				}
-			}
-			// r.s is symmetric in what remains: subtract sᵀ (Σ A⁻¹)⁻¹ s.
-			copy(r.t, r.s)
-			linalg.CholSolve(c.gls, q1, q1, r.t)
-			for a, x := range r.t {
-				total -= x * r.s[a] / 2
-			}
+		for b := range batch {
+			use(&batch[b], sum[b*ld:][:q1])
 		}
 	}
 	return total
 }
 
-// estimate calls set for every feature with its generalised least squares row
+// objective returns minus the restricted log-likelihood. Variances for which
+// it cannot be computed are no candidates.
+func (r *reml) objective(varW, varMu float64) float64 {
+	total := 0.0
+	solved := make([]float64, r.q+1)
+	for _, c := range r.classes {
+		fixed, err := r.set(c, varW, varMu)
+		if err != nil {
+			return math.Inf(1)
+		}
+		total += fixed
+		if len(c.sites) < 2 {
+			continue // one site fits itself
+		}
+		total += r.project(c, func(f *remlFeature, sum []float64) {
+			// It is symmetric in what remains: subtract sᵀ (Σ A⁻¹)⁻¹ s.
+			copy(solved, sum)
+			linalg.CholSolve(c.groups[f.group].gls, len(sum), len(sum), solved)
+			for a, x := range solved {
+				total -= x * sum[a] / 2
+			}
+		})
+	}
+	return total
+}
+
+// estimate calls use for every feature with its generalised least squares row
 // at the given variances; the row is valid during the call.
 func (r *reml) estimate(varW, varMu float64, use func(j int, row []float64)) error {
-	if _, err := r.set(varW, varMu); err != nil {
-		return err
-	}
-	q1 := r.q + 1
 	for _, c := range r.classes {
-		for _, f := range c.features {
-			clear(r.s)
-			for i, y := range f.y {
-				linalg.Times(r.t, c.inv[i], q1, y)
-				for a, x := range r.t {
-					r.s[a] += x
-				}
-			}
-			linalg.CholSolve(c.gls, q1, q1, r.s)
-			for a := range r.s {
-				r.s[a] += f.center[a]
-			}
-			use(f.j, r.s)
+		if _, err := r.set(c, varW, varMu); err != nil {
+			return err
 		}
+	}
+	for _, c := range r.classes {
+		r.project(c, func(f *remlFeature, row []float64) {
+			linalg.CholSolve(c.groups[f.group].gls, len(row), len(row), row)
+			for a := range row {
+				row[a] += f.center[a]
+			}
+			use(f.j, row)
+		})
 	}
 	return nil
 }
@@ -145,43 +352,10 @@ func (r *reml) plain(use func(j int, row []float64)) {
 	}
 }
 
-// alone says whether no feature has two sites, so that nothing can be learnt
-// about differences between sites.
-func (r *reml) alone() bool {
-	for _, c := range r.classes {
-		if len(c.cov) > 1 {
-			return false
-		}
-	}
-	return true
-}
-
 // scale returns sizes that the two variances can be compared to: the largest
 // mean square of the deviations, or of the estimates' own variances.
 func (r *reml) scale() (w, mu float64) {
-	q1 := r.q + 1
-	n := 0.0
-	var dev, own [2]float64
-	for _, c := range r.classes {
-		if len(c.cov) < 2 {
-			continue
-		}
-		for _, f := range c.features {
-			for i, y := range f.y {
-				n++
-				for a, x := range y {
-					k := 0
-					if a == r.q {
-						k = 1
-					}
-					dev[k] += x * x
-					own[k] += c.cov[i][a*q1+a]
-				}
-			}
-		}
-	}
-	q := float64(r.q)
-	return max(dev[0], own[0]) / (n * q), max(dev[1], own[1]) / n
+	return max(r.dev[0], r.own[0]) / (r.n * float64(r.q)), max(r.dev[1], r.own[1]) / r.n
 }
 
 const (
@@ -195,7 +369,7 @@ const (
 // towards zero and near the minimum, so neither derivatives nor a bracket are
 // relied upon, and a variance that gains nothing over zero is zero.
 func (r *reml) minimise() (varW, varMu float64) {
-	if r.alone() {
+	if r.n == 0 { // no feature has two sites: nothing can be learnt of differences between them
 		return 0, 0
 	}
 	scaleW, scaleMu := r.scale()

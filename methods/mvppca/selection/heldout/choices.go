@@ -51,7 +51,6 @@ func (s *selector) choose() {
 		i := slices.Index(values, q)
 		return behind[i] <= se[i]
 	})
-	out.Recommended = values[best]
 	add := func(rule string, value int, why string) {
 		out.Choices = append(out.Choices, judged.Choice{Rule: rule, Value: value, Why: why})
 	}
@@ -132,12 +131,12 @@ func pairedDifference(a, b []float64) (mean, se float64) {
 	return mean, math.Sqrt(squares / (n - 1) / n)
 }
 
-// warn says what makes the recommendation doubtful.
-func (s *selector) warn() {
+// recommend says what makes the best candidate doubtful, or recommends it.
+func (s *selector) recommend() {
 	if why, mend := defeatsSelection(s.set.Options); why != "" {
 		s.out.Warnings.Add(problem.Problem{Where: "method.scaling", What: why, Hint: mend})
 	}
-	selection.WarnOfEnds(s.out, s.config.Values)
+	selection.Recommend(s.out, s.config.Values, s.choice(ruleBest))
 }
 
 // defeatsSelection says why a plan's scaling makes every criterion ask for too
@@ -147,7 +146,7 @@ func (s *selector) warn() {
 // unequal. With one noise variance per view, further factors really do describe
 // that inequality, so prediction improves and every honest criterion says so.
 func defeatsSelection(o *options.Options) (why, mend string) {
-	if o.Noise != "view" || o.Scaling != options.ScaleStandard && o.Scaling != options.ScaleMinMax && o.Scaling != options.ScaleRange {
+	if o.Noise != "view" || !o.ScalesFeatures() {
 		return "", ""
 	}
 	return fmt.Sprintf("%s scales each feature by itself, while noise: view gives all features of a view one noise variance; "+

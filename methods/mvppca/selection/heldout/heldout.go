@@ -79,7 +79,7 @@ func Select(ctx context.Context, set options.Setup, data map[string]dataset.Sour
 		return nil, err
 	}
 	s.choose()
-	s.warn()
+	s.recommend()
 	s.out.Result = s.result()
 	return s.out, nil
 }

@@ -16,7 +16,7 @@ import (
 func (s *selector) result() *method.Result {
 	r := &method.Result{Metrics: selection.Metrics(s.out, map[string]string{ruleBest: "held_out", ruleSE: "one_standard_error", ruleElbow: "elbow", ruleBIC: "bic", ruleARD: "ard", ruleWAIC: "waic"})}
 	r.Headline = []figure.Fact{
-		{Name: "factors recommended", Value: strconv.Itoa(s.out.Recommended)},
+		selection.Headline(s.out),
 		{Name: "smallest within one standard error", Value: strconv.Itoa(s.choice(ruleSE))},
 		{Name: "at the elbow", Value: strconv.Itoa(s.choice(ruleElbow))},
 	}
@@ -31,7 +31,7 @@ func (s *selector) result() *method.Result {
 func (s *selector) choice(rule string) int { return selection.ChoiceOf(s.out, rule) }
 
 func (s *selector) ChoiceSection() figure.Section {
-	return selection.ChoiceSection(s.out, "Every rule below was worked out on the same rows. The recommendation follows the first: the model under which rows that were not fitted are the most likely.")
+	return selection.ChoiceSection(s.out, "Every rule below was worked out on the same rows. A recommendation follows the first, if nothing is warned of: the model under which rows that were not fitted are the most likely.")
 }
 
 func (s *selector) heldOutSection() figure.Section {
@@ -44,7 +44,7 @@ func (s *selector) heldOutSection() figure.Section {
 	marks := []struct {
 		name  string
 		value int
-	}{{"best", s.out.Recommended}, {"elbow", s.choice(ruleElbow)}}
+	}{{"best", s.choice(ruleBest)}, {"elbow", s.choice(ruleElbow)}}
 	if marks[0].value == marks[1].value {
 		marks[0].name, marks = "best, elbow", marks[:1]
 	}
@@ -59,7 +59,7 @@ func (s *selector) heldOutSection() figure.Section {
 		Items: []figure.Item{
 			{Figure: &figure.Figure{ID: "held-out-log-likelihood", Title: "Held-out log-likelihood by number of factors", Chart: chart,
 				Caption: "Higher is better. The curve rises while factors describe what all subjects share, and falls once they describe the fitted rows only. Left of the elbow it is steep; right of it, it gains at most 2 % of its range.",
-				Alt:     fmt.Sprintf("Line of the held-out log-likelihood, highest at %d factors, with its elbow at %d.", s.out.Recommended, s.choice(ruleElbow))}},
+				Alt:     fmt.Sprintf("Line of the held-out log-likelihood, highest at %d factors, with its elbow at %d.", s.choice(ruleBest), s.choice(ruleElbow))}},
 			{Figure: &figure.Figure{ID: "held-out-error", Title: "Held-out reconstruction error by number of factors", Chart: figure.Lines{
 				X: figure.Axis{Label: "number of factors", Count: true}, Y: figure.Axis{Label: "mean absolute error, in " + s.set.Options.Unit()},
 				Series: []figure.Line{{Name: "error", X: x, Y: errors}}},

@@ -69,7 +69,7 @@ func Select(ctx context.Context, set options.Setup, sites []string, releases []m
 		return nil, err
 	}
 	s.score()
-	s.warn()
+	s.recommend()
 	s.out.Result = s.result()
 	return s.out, nil
 }

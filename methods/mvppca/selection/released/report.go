@@ -13,12 +13,12 @@ import (
 // result draws the selection.
 func (s *selector) result() *method.Result {
 	r := &method.Result{Metrics: selection.Metrics(s.out, map[string]string{ruleLeftOut: "left_out", selection.RuleSE: "one_standard_error", selection.RuleElbow: "elbow", ruleBICOfSplit: "bic"})}
-	r.Headline = []figure.Fact{{Name: "factors recommended", Value: strconv.Itoa(s.out.Recommended)}}
+	r.Headline = []figure.Fact{selection.Headline(s.out)}
 	if len(s.left) > 0 {
 		r.Headline = append(r.Headline, figure.Fact{Name: "by sites left out, within one standard error", Value: strconv.Itoa(selection.ChoiceOf(s.out, selection.RuleSE))})
 	}
 	r.Headline = append(r.Headline, figure.Fact{Name: "subjects at " + figure.Plural(len(s.releases), "site") + ", noised", Value: fmt.Sprintf("%.0f", s.subjects)})
-	r.Sections = append(r.Sections, selection.ChoiceSection(s.out, "Every rule below was worked out from what the sites of the study had released, with its noise. The recommendation follows the first."))
+	r.Sections = append(r.Sections, selection.ChoiceSection(s.out, "Every rule below was worked out from what the sites of the study had released, with its noise. A recommendation follows the first, if nothing is warned of."))
 	r.Sections = append(r.Sections, s.bicSection())
 	if len(s.left) > 0 {
 		r.Sections = append(r.Sections, s.leftOutSection())

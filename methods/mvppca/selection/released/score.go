@@ -45,7 +45,6 @@ func (s *selector) score() {
 		s.out.Choices = append(s.out.Choices, judged.Choice{Rule: rule, Value: value, Why: why})
 	}
 	add(ruleBICOfSplit, values[least], "−2 log-likelihood + parameters × ln subjects, fitted and scored with independent halves of the noise")
-	s.out.Recommended = values[least]
 	if len(s.left) > 0 {
 		s.ScoreLeftOut(add)
 	}
@@ -94,8 +93,8 @@ func (s *selector) variances(a, b int) (noise, sampling float64) {
 	return noise, sampling
 }
 
-// warn says what makes the recommendation doubtful.
-func (s *selector) warn() {
+// recommend says what makes the best candidate doubtful, or recommends it.
+func (s *selector) recommend() {
 	doubt := func(what, hint string) { s.out.Warnings.Add(problem.Problem{Where: "latent", What: what, Hint: hint}) }
 	directions := 0
 	for i := range s.releases {
@@ -113,12 +112,12 @@ func (s *selector) warn() {
 		doubt("at no site a direction stands out of the noise: the choice means nothing", "more subjects, a larger total, or narrower ranges; else take few factors")
 	case hidden:
 		doubt("no candidate is more than two standard deviations of the noise behind the best: the choice means nothing", "more subjects, a larger total, or narrower ranges; else take few factors")
-	default:
-		selection.WarnOfEnds(out, values)
 	}
-	if se := selection.ChoiceOf(out, selection.RuleSE); len(s.left) > 0 && se != out.Recommended && directions > 0 && !hidden {
-		doubt(fmt.Sprintf("BIC says %d, the sites left out %d, within one standard error", out.Recommended, se), "make both models with parley model refit, and look at them")
+	best := selection.ChoiceOf(out, ruleBICOfSplit)
+	if se := selection.ChoiceOf(out, selection.RuleSE); len(s.left) > 0 && se != best && directions > 0 && !hidden {
+		doubt(fmt.Sprintf("BIC says %d, the sites left out %d, within one standard error", best, se), "make both models with parley model refit, and look at them")
 	}
+	selection.Recommend(out, values, best)
 	note := func(what string) { out.Notes.Add(problem.Problem{Where: "latent", What: what}) }
 	switch len(s.releases) {
 	case 1:
