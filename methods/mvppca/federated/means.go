@@ -16,7 +16,11 @@ func (c way) fit(sites [][]ppca.Block) (*ppca.Fitted, *offsets.Offsets, error) {
 	case options.MeansAuto:
 		return offsets.Choose(c.Layout, sites, q, ppca.FitOptions{})
 	case options.MeansSeparate:
-		return offsets.Fit(c.Layout, sites, q, nil, ppca.FitOptions{})
+		fit, means, err := offsets.Fit(c.Layout, sites, q, nil, ppca.FitOptions{})
+		if err != nil || slices.Max(means.Variance) == 0 { // no feature could have offsets
+			return fit, nil, err
+		}
+		return fit, means, nil
 	}
 	fit, err := ppca.Fit(c.Layout, ppca.Merge(slices.Concat(sites...)), q, nil, ppca.FitOptions{})
 	return fit, nil, err
