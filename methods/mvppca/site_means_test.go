@@ -141,4 +141,23 @@ func TestSubjectsOfASeenSite(t *testing.T) {
 	}
 }
 
+// A model whose sites' means do not fit it is refused.
+func TestModelsWithWrongSiteMeansAreRefused(t *testing.T) {
+	m, _, _ := modelOf(t, shiftedSites(t, 3, ""))
+	for what, wrong := range map[string]func(m *use.Model){
+		"offsets":                func(m *use.Model) { m.SiteMeans[0].Offset = m.SiteMeans[0].Offset[1:] },
+		"variance":               func(m *use.Model) { m.SiteMeans[1].Variance[0] = -1 },
+		"numbers":                func(m *use.Model) { m.SiteMeans[1].Factor[0] = nil },
+		"factors":                func(m *use.Model) { m.SiteMeans[1].Factor = append(m.SiteMeans[1].Factor, m.SiteMeans[1].Factor[0]) },
+		"means of site":          func(m *use.Model) { m.SiteMeans[0].Offset[0] = 1e80 },
+		"variance between sites": func(m *use.Model) { m.Views[0].Features[0].SiteVariance = -1 },
+	} {
+		other := synthetic.Must(use.LoadModel(synthetic.Must(m.Encode())(t)))(t)
+		wrong(other)
+		if _, err := use.LoadModel(synthetic.Must(other.Encode())(t)); err == nil || !strings.Contains(err.Error(), what) {
+			t.Errorf("wrong %s: %v", what, err)
+		}
+	}
+}
+
 func parse64(s string) (float64, error) { return strconv.ParseFloat(s, 64) }

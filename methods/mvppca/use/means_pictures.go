@@ -102,10 +102,11 @@ func (m *Model) SiteMeansSection() figure.Section {
 		views.Columns[0].Text = append(views.Columns[0].Text, v.Name)
 		views.Columns[1].Numbers, views.Columns[2].Numbers = append(views.Columns[1].Numbers, value(v.MeanSD)), append(views.Columns[2].Numbers, math.Sqrt(squares))
 	}
-	lead := "The means of the sites' subjects differ by more than samples of one population would. So the model gives every site means of its own, and its factors describe how subjects of the same site differ: a difference between sites is no factor, and scores compare a subject with others of its site. What makes sites differ, devices, habits or whom they see, the model does not know."
+	why := "The means of the sites' subjects differ by more than samples of one population would, and not along the factors alone. So the model"
 	if m.Options != nil && m.Options.SiteMeans == options.MeansSeparate {
-		lead = "By the plan, the model gives every site means of its own, and its factors describe how subjects of the same site differ: a difference between sites is no factor, and scores compare a subject with others of its site. What makes sites differ, devices, habits or whom they see, the model does not know."
+		why = "By the plan, the model"
 	}
+	lead := why + " gives every site means of its own, and its factors describe how subjects of the same site differ: a difference between sites is no factor, and scores compare a subject with others of its site. What makes sites differ, devices, habits or whom they see, the model does not know. If that difference is what the study is about, fit it again with site_means: pooled."
 	return figure.Section{ID: "means-of-sites", Title: "How the sites' means differ", Lead: lead,
 		Items: []figure.Item{{Figure: &figure.Figure{
 			ID: "means-of-sites", Title: fmt.Sprintf("The %d means of sites that are furthest from the others", len(list)), Chart: b,

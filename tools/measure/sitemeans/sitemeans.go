@@ -196,13 +196,11 @@ func (p *people) measure(out *tabwriter.Writer, at string, sites int, sd float64
 		if err != nil {
 			return err
 		}
-		pooled, err := ppca.Fit(p.layout, ppca.Merge(slices.Concat(said...)), q, nil, ppca.FitOptions{})
+		_, o, err := offsets.Choose(p.layout, said, q, ppca.FitOptions{})
 		if err != nil {
 			return err
 		}
-		if differ, err := offsets.Differ(p.layout, said, &pooled.Params); err != nil {
-			return err
-		} else if differ {
+		if o != nil {
 			found++
 		}
 	}

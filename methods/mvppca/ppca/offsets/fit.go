@@ -1,6 +1,6 @@
 // Package offsets fits one model to sites whose means differ. Use [Fit] on the blocks that
-// [ppca.Condense] makes at each site, if [Differ] says that the sites' means differ, and
-// [AtSite] to predict at a site. Results are functions of the arguments alone, and of the order
+// [ppca.Condense] makes at each site, or [Choose] to do so only where the sites' means differ,
+// and [AtSite] to predict at a site. Results are functions of the arguments alone, and of the order
 // of the sites by rounding only; blocks that no data give are errors, never panics.
 //
 // Subjects follow t = μ + δ_s + W x + ε, where those of site s share δ_s ~ N(0, diag v).
@@ -27,6 +27,10 @@ type Offsets struct {
 	// and |w_j|²/N_j, see [Site]. 0 where the variance is.
 	NewSite []float64
 	Sites   []Site // in the order given
+	// Parameters is how many variances the data determine: one for each view that has
+	// offsets, and Σ_j Σg_j/(Σg_j + 4), the weight of each feature's own variance beside that
+	// of its view.
+	Parameters float64
 	// Fell is by how many nats the log-likelihood fell in one cycle beyond what drawing
 	// the variances to their view's mean explains: 0, or what rounding does. A fit
 	// ends, and has not converged, where this is more than a millionth of a nat for each
@@ -244,7 +248,8 @@ func (m *mixed) without(rank int, start *ppca.Params, o ppca.FitOptions) (*ppca.
 
 // offsets returns the posterior of the last E step.
 func (m *mixed) offsets() *Offsets {
-	out := &Offsets{Variance: slices.Clone(m.v), NewSite: m.widen(), Sites: make([]Site, len(m.sites))}
+	out := &Offsets{Variance: slices.Clone(m.v), Sites: make([]Site, len(m.sites))}
+	out.NewSite, out.Parameters = m.widen()
 	for i := range m.sites {
 		s := &m.sites[i]
 		out.Sites[i] = Site{Mean: s.mean, Diag: s.diag, Factor: s.factor}

@@ -1,7 +1,6 @@
 package offsets
 
 import (
-	"fmt"
 	"math"
 	"slices"
 
@@ -14,7 +13,7 @@ import (
 )
 
 const (
-	// level is the probability with which [Differ] is wrong about sites whose means are
+	// level is the probability with which [differ] is wrong about sites whose means are
 	// the same.
 	level = 0.001
 	// unvarying is the variance, relative to the square of the mean or to the total, that
@@ -22,17 +21,22 @@ const (
 	unvarying = 1e-24
 )
 
-// Differ says whether the means of sites differ by more than those of samples of one
+// differ says whether the means of sites differ by more than those of samples of one
 // population would, but for one study in a thousand. The model is that of a fit to all blocks
 // together.
 //
 // In each view, it tests values as they are and what the model's factors leave of them, where
 // small differences show that the spread of the factors hides; large ones may have become
 // factors. The level is that of all these tests together (Bonferroni). See [homogeneity].
-func Differ(l ppca.Layout, sites [][]ppca.Block, model *ppca.Params) (bool, error) {
-	for i := range sites {
-		if err := ppca.CheckBlocks(l, sites[i]); err != nil {
-			return false, fmt.Errorf("site %d: %w", i, err)
+//
+// It says no if some view cannot have offsets, as one that a single site has: what the site's
+// subjects differ in from others, and the mean of that view, could not be told apart.
+func differ(l ppca.Layout, sites [][]ppca.Block, model *ppca.Params) (bool, error) {
+	a := analyse(l.Features(), sites)
+	for k := range l.Views() {
+		lo, hi := l.View(k)
+		if slices.Max(a.rows[lo:hi]) > 0 && !a.testable(lo, hi) {
+			return false, nil
 		}
 	}
 	rest, err := residuals(l, sites, model)
@@ -172,6 +176,16 @@ func analyse(d int, sites [][]ppca.Block) *anova {
 		}
 	}
 	return a
+}
+
+// testable says whether any of the features lo to hi may have offsets.
+func (a *anova) testable(lo, hi int) bool {
+	for j := lo; j < hi; j++ {
+		if mayHave(a.sites[j], a.rows[j]) {
+			return true
+		}
+	}
+	return false
 }
 
 // test returns the p-value for features lo to hi.

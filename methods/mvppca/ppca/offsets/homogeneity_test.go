@@ -47,7 +47,7 @@ func TestHomogeneity(t *testing.T) {
 				wrong++
 			}
 			sites = siteBlocks(t, l, apart)
-			if !synthetic.Must(Differ(l, sites, pooled(t, l, sites)))(t) {
+			if !synthetic.Must(differ(l, sites, pooled(t, l, sites)))(t) {
 				missed++
 			}
 		}
@@ -78,7 +78,7 @@ func TestDifferencesBesideStrongFactors(t *testing.T) {
 		}
 		rows, _ := shifted(r, tr, slices.Repeat([]int{12}, 20), 0.05, 0)
 		sites := siteBlocks(t, l, rows)
-		if synthetic.Must(Differ(l, sites, pooled(t, l, sites)))(t) {
+		if synthetic.Must(differ(l, sites, pooled(t, l, sites)))(t) {
 			found++
 		}
 		if slices.Min(homogeneity(l, sites)) > 0.001 {
@@ -87,6 +87,39 @@ func TestDifferencesBesideStrongFactors(t *testing.T) {
 	}
 	if found < 20 || hidden < 10 {
 		t.Errorf("%d of 20 differences found, %d of 20 not to be seen in the values themselves", found, hidden)
+	}
+}
+
+// Sites get offsets where their means differ feature by feature, and none where they hold
+// other parts of one population, which factors describe, nor where a view is at one site alone.
+func TestChoose(t *testing.T) {
+	l := synthetic.Shape(t, ppca.NoisePerFeature, 8, 6)
+	for seed := range uint64(5) {
+		r := rand.New(rand.NewPCG(seed, 8))
+		tr := synthetic.NewTruth(r, l, 2, 0.3)
+		draw := func(v float64) [][][]float64 {
+			rows, _ := shifted(r, tr, []int{60, 50, 40}, v, 0.1)
+			return rows
+		}
+		parts, alone := draw(0), draw(4)
+		for i := range parts {
+			synthetic.Shifted(tr, parts[i], float64(2*i))
+		}
+		synthetic.Lacking(l, alone[1], 1)
+		synthetic.Lacking(l, alone[2], 1)
+		for _, c := range []struct {
+			name string
+			rows [][][]float64
+			want bool
+		}{{"one population", draw(0), false}, {"other means", draw(4), true}, {"parts of one population", parts, false}, {"a view at one site", alone, false}} {
+			fit, off, err := Choose(l, siteBlocks(t, l, c.rows), 2, ppca.FitOptions{})
+			if err != nil || (off != nil) != c.want {
+				t.Fatalf("%s, seed %d: offsets %t: %v", c.name, seed, off != nil, err)
+			}
+			if off != nil && !(off.Parameters > 2 && off.Parameters < 2+float64(l.Features())) || fit.Subjects != 150 {
+				t.Errorf("%s, seed %d: %v parameters of %v subjects", c.name, seed, off, fit.Subjects)
+			}
+		}
 	}
 }
 

@@ -11,8 +11,9 @@ import (
 const leastFreedom = 3
 
 // widen adds what is not known of μ and v to the posteriors of the offsets, and returns the
-// variance of a feature's mean at a site that took no part. See [Site] and [Offsets].
-func (m *mixed) widen() []float64 {
+// variance of a feature's mean at a site that took no part, and how many parameters the
+// variances are. See [Site] and [Offsets].
+func (m *mixed) widen() (unseen []float64, parameters float64) {
 	d, views := len(m.v), m.layout.Views()
 	sum, view := make([]float64, d), make([]float64, views) // Σ g, and over the features of a view
 	rows := make([]float64, d)
@@ -26,7 +27,13 @@ func (m *mixed) widen() []float64 {
 			}
 		}
 	}
-	unseen, add := make([]float64, d), make([][]float64, len(m.sites))
+	for _, g := range view {
+		if g > 0 {
+			parameters++
+		}
+	}
+	unseen = make([]float64, d)
+	add := make([][]float64, len(m.sites))
 	for i := range add {
 		add[i] = make([]float64, d)
 	}
@@ -35,6 +42,7 @@ func (m *mixed) widen() []float64 {
 			continue
 		}
 		v, freedom := m.v[j], max(min(sum[j]+priorSites, view[m.view[j]])-1, leastFreedom)
+		parameters += sum[j] / (sum[j] + priorSites)
 		mu, factors := v/sum[j], 0.0 // factors: what the mean of N subjects' factors does to μ
 		for _, w := range m.f.Model.W[j*m.f.Model.LD:][:m.f.Model.Q] {
 			factors += w * w / rows[j]
@@ -53,7 +61,7 @@ func (m *mixed) widen() []float64 {
 			m.sites[i].diag[j] += x
 		}
 	}
-	return unseen
+	return unseen, parameters
 }
 
 // known is g = 1 − (Λ⁻¹)_jj/v, the share of the variance v that the site's subjects determine.
