@@ -37,14 +37,14 @@ type SelectConfig struct {
 
 // Selection is what came of it.
 type Selection struct {
-	Option      string             `json:"option"`                // of the plan: what was chosen, such as latent
+	Option      string             `json:"option"`      // of the plan: what was chosen, such as latent
 	Recommended int                `json:"recommended"` // 0 if none is, for reasons that Warnings give
-	Choices     []Choice           `json:"choices"`               // of every rule, the one that a recommendation follows first
-	Candidates  []Candidate        `json:"candidates"`            // in the order of SelectConfig.Values
-	Settings    map[string]float64 `json:"settings"`              // numbers that decided how it was computed: folds, subjects, draws
-	Warnings    problem.List       `json:"-"`                     // what must be mended before anything is recommended
-	Notes       problem.List       `json:"-"`                     // what should be known
-	Result      *method.Result     `json:"-"`                     // the same for people: headline, curves, tables
+	Choices     []Choice           `json:"choices"`     // of every rule, the one that a recommendation follows first
+	Candidates  []Candidate        `json:"candidates"`  // in the order of SelectConfig.Values
+	Settings    map[string]float64 `json:"settings"`    // numbers that decided how it was computed: folds, subjects, draws
+	Warnings    problem.List       `json:"-"`           // what must be mended before anything is recommended
+	Notes       problem.List       `json:"-"`           // what should be known
+	Result      *method.Result     `json:"-"`           // the same for people: headline, curves, tables
 }
 
 // Choice is what one rule would take.

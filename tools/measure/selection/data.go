@@ -77,7 +77,6 @@ var settings = []setting{
 	{"defaults, unequal views and noise", "", "", 0, true},
 	{"one scale per view", options.ScaleView, "view", 1, true},
 	{"one scale per view, noise × 10", options.ScaleView, "view", 10, true},
-	{"noise per feature", options.ScaleStandard, "feature", 1, true},
 	{"noise per feature, min-max", options.ScaleMinMax, "feature", 1, true},
 	{"each feature scaled, noise per view", options.ScaleStandard, "view", 1, false},
 	{"min-max, noise per view", options.ScaleMinMax, "view", 1, false},

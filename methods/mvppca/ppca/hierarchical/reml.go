@@ -108,16 +108,18 @@ type weights struct {
 
 // set works the weights out, and returns ln |A|.
 func (x *weights) set(s *spectrum, noise, varW, varMu float64) float64 {
-	logDet := 0.0
+	logDet, product := 0.0, 1.0
 	x.delta, x.one = varMu-varW, 0
 	for a, l := range s.lambda {
 		own := varW + noise*l
 		x.w[a] = 1 / own
 		x.one += s.e[a] * s.e[a] * ((varMu + noise*l) / own)
-		logDet += math.Log(own)
+		if product *= own; product < 1e-100 || product > 1e100 { // a logarithm costs more than the rest
+			logDet, product = logDet+math.Log(product), 1
+		}
 	}
 	x.kappa = x.delta / x.one
-	return logDet + math.Log(x.one)
+	return logDet + math.Log(product) + math.Log(x.one)
 }
 
 // apply writes VᵀA⁻¹y for u = Vᵀy, and returns yᵀA⁻¹y.
