@@ -26,6 +26,7 @@ import (
 	"parley/tools/measure/network"
 	"parley/tools/measure/private"
 	"parley/tools/measure/pvi"
+	"parley/tools/measure/robust"
 	"parley/tools/measure/selection"
 )
 
@@ -37,6 +38,7 @@ var measurements = []struct {
 	{"selection", "how often each rule of parley select finds the true number of factors", selection.Run},
 	{"private", "error and coverage of the mechanism statistics on drawn data", private.Run},
 	{"gaps", "what gaps in small sites cost the factor model in one exchange, beside one fit to all rows", gaps.Run},
+	{"robust", "what becomes of the factor model on damaged data, and what its verdicts say", robust.Run},
 	{"pvi", "classification on the income example, with privacy and without", pvi.Run},
 	{"graffl", "accuracy, calibration and worth of the method graffl, by commands of its own", graffl.Run},
 	{"network", "a coordinator and many sites over real sockets: rounds, memory, bytes", network.Run},

@@ -106,7 +106,7 @@ func (c way) oneShot(s *halves.State) ([]method.Task, method.Info, error) {
 	if len(blocks) == 0 {
 		return nil, nil, fmt.Errorf("no site has %d subjects with the same views, of whom the plan's minimum lets it speak\n  hint: a smaller minimum, or larger sites", c.Options.Minimum)
 	}
-	fit, err := ppca.Fit(c.Layout, ppca.Merge(blocks), c.Options.Latent, nil, ppca.FitOptions{})
+	fit, err := ppca.Fit(c.Layout, ppca.Merge(blocks), c.Options.Latent, nil, ppca.FitOptions{LeastNoise: ppca.LeastNoise})
 	if err != nil {
 		return nil, nil, fmt.Errorf("fitting one model to all sites: %w", err)
 	}

@@ -13,6 +13,7 @@ import (
 	"parley/methods/mvppca/message"
 	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/pictures"
+	"parley/methods/mvppca/rows"
 	"parley/methods/mvppca/use"
 )
 
@@ -81,6 +82,9 @@ func (c *Coordinator) model(s *State) (*use.Model, error) {
 	if sites := c.reports(s); len(sites) > 0 {
 		m.LogLik = &s.LogLik
 		assessed(m, sites)
+		if m.Verdicts, err = pictures.Verdicts(c.Setup, m, sites); err != nil {
+			return nil, err
+		}
 	}
 	return m, nil
 }
@@ -138,5 +142,16 @@ func (h *Site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 		}
 		scale = sums.OwnRange()
 	}
-	return pictures.Subjects(ctx, h.Setup, model, share.Doubt, scale, data)
+	result, err := pictures.Subjects(ctx, h.Setup, model, share.Doubt, scale, data)
+	if err != nil {
+		return nil, err
+	}
+	outliers, err := rows.Excluded(ctx, h.Setup, data)
+	if err != nil {
+		return nil, err
+	}
+	if outliers != nil {
+		err = pictures.AddOutliers(ctx, h.Setup, result, outliers, data)
+	}
+	return result, err
 }

@@ -57,7 +57,19 @@ func (m *Model) Impute(ctx context.Context, data dataset.Source, to io.Writer, o
 		}
 		return nil
 	})
-	return written, append(notes, r.units.notes()...), errors.Join(err, w.flush())
+	return written, slices.Concat(m.warnings(opts.Views), notes, r.units.notes()), errors.Join(err, w.flush())
+}
+
+// warnings are the verdicts on values that are imputed of some views, or of any if none is
+// named.
+func (m *Model) warnings(views []string) (notes fitted.Notes) {
+	for _, v := range m.Verdicts {
+		concerned := slices.DeleteFunc(slices.Clone(v.Views), func(name string) bool { return len(views) > 0 && !slices.Contains(views, name) })
+		if len(concerned) > 0 {
+			notes.Add(problem.Problem{Where: "model " + m.Study, What: v.Says, Hint: v.Advice})
+		}
+	}
+	return notes
 }
 
 // wanted says of each feature whether it is in one of the named views; in any

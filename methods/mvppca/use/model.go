@@ -42,6 +42,15 @@ type Model struct {
 	// differential privacy would be a further release. Then Values and R2 of the
 	// views are not known either.
 	Sites []ModelSite `json:"sites"`
+	// Verdicts are what speaks against relying on the model, most severe first.
+	Verdicts []Verdict `json:"verdicts,omitempty"`
+}
+
+// Verdict is something that a user of a model must know before relying on it.
+type Verdict struct {
+	Says   string   `json:"says"`            // one sentence, without a full stop
+	Advice string   `json:"advice"`          // what it means, and what would help
+	Views  []string `json:"views,omitempty"` // of which values that are imputed are concerned
 }
 
 // ModelView is a view of a model.

@@ -1,0 +1,43 @@
+package pictures
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"parley/dataset"
+	"parley/figure"
+	"parley/method"
+	"parley/methods/mvppca/options"
+	"parley/methods/mvppca/rows"
+)
+
+// AddOutliers opens a site's own report with the subjects, by name, whom the model does not
+// describe because they are far from all others there. It adds nothing if there are none.
+func AddOutliers(ctx context.Context, set options.Setup, r *method.Result, o *rows.Outliers, data dataset.Source) error {
+	t := figure.Table{ID: "outliers", Title: "Subjects who were left out", Columns: []figure.Column{{Name: "subject"}, {Name: "views"}}}
+	for row, err := range data.Rows(ctx) {
+		if err != nil {
+			return err
+		}
+		var views []string
+		for _, k := range o.Of(row.Views) {
+			views = append(views, set.Plan.Views[k].Name)
+		}
+		if len(views) > 0 {
+			t.Columns[0].Text = append(t.Columns[0].Text, row.ID)
+			t.Columns[1].Text = append(t.Columns[1].Text, strings.Join(views, ", "))
+		}
+	}
+	if t.Len() == 0 {
+		return nil
+	}
+	says := fmt.Sprintf("%s so far from all others here that the fit left these values out", were(float64(t.Len())))
+	r.Verdicts = append(r.Verdicts, says)
+	r.Sections = append([]figure.Section{{ID: "outliers", Title: "Before you rely on this page", Items: []figure.Item{
+		{Note: &figure.Note{Title: says, Warning: true,
+			Text: "Look for wrong units, codes for missing values and mixed-up columns. The scores of these subjects below rest on their values all the same, and mean little if the values are wrong."}},
+		{Table: &t},
+	}}}, r.Sections...)
+	return nil
+}
