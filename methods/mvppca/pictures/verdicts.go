@@ -112,8 +112,8 @@ func (v *verdicts) useless() {
 
 const uselessAdvice = "Do not impute it with this model. If the views have anything in common, other factors or more subjects may find it."
 
-// misfit names sites whose noise is another than the model's, view by view, and then those
-// whose subjects the model describes badly for another reason.
+// misfit names sites whose noise is above the model's, view by view, beside those where it
+// is below, and then sites that the model describes badly for another reason.
 func (v *verdicts) misfit() error {
 	p, _, err := v.m.Predictor()
 	if err != nil {
@@ -148,8 +148,6 @@ func (v *verdicts) misfit() error {
 		v.add(v.views(views...), advice, "Sites differ in noise: its variance is above the model's at %s, and below it at %s", shortened(noisy), shortened(quiet))
 	case len(noisy) > 0:
 		v.add(v.views(views...), advice, "Noisier than the model: %s", shortened(noisy))
-	case len(quiet) > 0:
-		v.add(v.views(views...), advice, "Less noisy than the model: %s", shortened(quiet))
 	}
 	var strange []string
 	tail = falseVerdict / float64(len(v.sites))

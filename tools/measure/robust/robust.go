@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat"
 
 	"parley/dataset"
 	"parley/engine/local"
@@ -32,14 +33,21 @@ func Run(ctx context.Context, args []string) error {
 	outliers := set.String("outliers", "exclude", "exclude, keep, or both")
 	seeds := set.Int("seeds", 10, "draws of each case")
 	only := set.String("case", "", "only cases whose names contain this")
+	data := set.String("data", "", "folder of stored data sets, to fit with and without their outliers instead of drawn data")
+	names := set.String("sets", "adcsf,brca,pseudo-adni,mfeat", "data sets there")
+	count := set.Int("sites", 5, "sites that stored data are dealt out to")
+	latent := set.Int("latent", 5, "factors of stored data")
 	err := flags.Parse(set, args, func() error {
-		if *seeds < 1 {
-			return fmt.Errorf("-seeds is at least 1")
+		if *seeds < 1 || *count < 1 || *latent < 1 {
+			return fmt.Errorf("-seeds, -sites and -latent are at least 1")
 		}
 		return nil
 	})
 	if err != nil {
 		return err
+	}
+	if *data != "" {
+		return stored(ctx, *data, *names, *noise, *count, *latent, *seeds)
 	}
 	missed := 0
 	for kind := range strings.SplitSeq(*noise, ",") {
@@ -98,16 +106,17 @@ func (m *damage) report(ctx context.Context, noise, outliers string, seeds int) 
 		return median(x)
 	}
 	fmt.Printf("| %s | %.0f° | %.2f | %.3f | %.3f | %d | %d |\n", m.name,
-		middle(func(o outcome) float64 { return o.angle }), middle(func(o outcome) float64 { return o.nats }),
+		middle(func(o outcome) float64 { return o.angle }), middle(func(o outcome) float64 { return stat.Mean(o.nats, nil) }),
 		middle(func(o outcome) float64 { return o.rmse }), middle(func(o outcome) float64 { return o.cover }), said, others)
 	return m.want == "" || 10*said >= 9*seeds, nil
 }
 
 // outcome is what came of one study.
 type outcome struct {
-	angle       float64 // largest principal angle between fitted and true factors, degrees
-	nats        float64 // of a test row, in units of the features
-	rmse, cover float64 // of views that are hidden in test rows
+	angle       float64   // largest principal angle between fitted and true factors, degrees
+	nats        []float64 // of each test row, in units of the features
+	rmse, cover float64   // of views that are hidden in test rows
+	ratio       []float64 // by view: squared error of what is hidden over that of its mean
 	verdicts    []string
 }
 
@@ -142,7 +151,11 @@ func (m *damage) run(ctx context.Context, seed uint64, noise, outliers string) (
 	if err != nil {
 		return nil, err
 	}
-	return o, o.predict(model.(evaluate.Predictive), test)
+	rows, err := table("test", test)
+	if err != nil {
+		return nil, err
+	}
+	return o, o.predict(model.(evaluate.Predictive), rows)
 }
 
 func planOf(schema dataset.Schema, sites []string, latent int, seed uint64, noise, outliers string) (*study.Plan, error) {
@@ -214,29 +227,30 @@ func basis(w []float64, d int) *mat.Dense {
 }
 
 // predict scores a model on test rows, whose views are hidden one at a time.
-func (o *outcome) predict(model evaluate.Predictive, test [][]float64) error {
-	data, err := table("test", test)
-	if err != nil {
+func (o *outcome) predict(model evaluate.Predictive, data *dataset.Table) error {
+	var post, nothing evaluate.Posterior
+	views := data.Schema().Views
+	sd := make([][]float64, len(views))
+	for k, v := range views {
+		sd[k] = make([]float64, len(v.Columns))
+	}
+	if err := model.Predict(&dataset.Row{Views: make([][]float64, len(views))}, &nothing, sd); err != nil {
 		return err
 	}
-	var post evaluate.Posterior
-	sd := make([][]float64, len(dims))
-	for k, d := range dims {
-		sd[k] = make([]float64, d)
-	}
 	squares, within, cells := 0.0, 0.0, 0.0
+	errors, spread := make([]float64, len(views)), make([]float64, len(views))
 	for i := range data.Len() {
 		row := data.Row(i)
 		if err := model.Infer(&row, &post); err != nil {
 			return err
 		}
-		o.nats += post.LogLik / float64(data.Len())
+		o.nats = append(o.nats, post.LogLik)
 		for k, hidden := range row.Views {
 			if hidden == nil {
 				continue
 			}
 			rest := row
-			rest.Views = append([][]float64{}, row.Views...)
+			rest.Views = slices.Clone(row.Views)
 			rest.Views[k] = nil
 			if err := model.Predict(&rest, &post, sd); err != nil {
 				return err
@@ -245,8 +259,10 @@ func (o *outcome) predict(model evaluate.Predictive, test [][]float64) error {
 				if math.IsNaN(v) {
 					continue
 				}
-				off := v - post.Mean[k][j]
+				off, plain := v-post.Mean[k][j], v-nothing.Mean[k][j]
 				squares, cells = squares+off*off, cells+1
+				scale := sd[k][j] * sd[k][j] // features of any units count alike
+				errors[k], spread[k] = errors[k]+off*off/scale, spread[k]+plain*plain/scale
 				if math.Abs(off) < 1.6448536269514722*sd[k][j] {
 					within++
 				}
@@ -254,6 +270,9 @@ func (o *outcome) predict(model evaluate.Predictive, test [][]float64) error {
 		}
 	}
 	o.rmse, o.cover = math.Sqrt(squares/cells), within/cells
+	for k := range views {
+		o.ratio = append(o.ratio, errors[k]/spread[k])
+	}
 	return nil
 }
 
