@@ -286,7 +286,7 @@ func (v *verdicts) heywood() error {
 	}
 	if len(names) > 0 {
 		v.add(v.views(views...), "A factor rests on this feature alone, and the model takes it as measured without error. Its noise is at a bound, so intervals of what follows from it are too narrow. Fewer factors usually cure it.",
-			"Heywood case: the model leaves no noise to %s", shortened(names))
+			"Heywood case: the model leaves hardly any noise to %s", shortened(names))
 	}
 	return nil
 }

@@ -44,7 +44,7 @@ func found(t testing.TB, l ppca.Layout, rows [][]float64, chance float64) (out [
 
 // Of normal values, a view has any outlier with at most the probability that was asked
 // for, whatever the factors and the number of subjects. (With 300 draws of a rate of .05,
-// 30 are exceeded by chance once in 300 000 times; by any of 24 cases, once in 12 000.)
+// 30 are exceeded by chance once in 8 000 times; by any of 24 cases, once in 300.)
 func TestCleanRowsHaveHardlyAnyOutliers(t *testing.T) {
 	for _, q := range []int{1, 4} {
 		for _, d := range []int{1, 3, 25} {

@@ -57,15 +57,16 @@ func (m *Model) Impute(ctx context.Context, data dataset.Source, to io.Writer, o
 		}
 		return nil
 	})
-	return written, slices.Concat(m.warnings(opts.Views), notes, r.units.notes()), errors.Join(err, w.flush())
+	warnings := m.verdictNotes(func(views []string) bool {
+		return slices.ContainsFunc(views, func(name string) bool { return len(opts.Views) == 0 || slices.Contains(opts.Views, name) })
+	})
+	return written, slices.Concat(warnings, notes, r.units.notes()), errors.Join(err, w.flush())
 }
 
-// warnings are the verdicts on values that are imputed of some views, or of any if none is
-// named.
-func (m *Model) warnings(views []string) (notes fitted.Notes) {
+// verdictNotes are the verdicts on such views.
+func (m *Model) verdictNotes(concerned func(views []string) bool) (notes fitted.Notes) {
 	for _, v := range m.Verdicts {
-		concerned := slices.DeleteFunc(slices.Clone(v.Views), func(name string) bool { return len(views) > 0 && !slices.Contains(views, name) })
-		if len(concerned) > 0 {
+		if concerned(v.Views) {
 			notes.Add(problem.Problem{Where: "model " + m.Study, What: v.Says, Hint: v.Advice})
 		}
 	}
