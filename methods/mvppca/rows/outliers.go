@@ -13,9 +13,9 @@ import (
 	"parley/methods/mvppca/ppca"
 )
 
-// FalseOutliers is the probability that a study of normally distributed values leaves
+// falseOutliers is the probability that a study of normally distributed values leaves
 // out any subject's view, over all its sites and views.
-const FalseOutliers = 0.01
+const falseOutliers = 0.01
 
 // Outliers tells which subjects of a site are so far from its others in a view that
 // hardly anything but an error or another kind of subject explains it. The rule needs
@@ -43,12 +43,12 @@ type Outliers struct {
 	dims           []int
 }
 
-// sampledValues bounds what [FindOutliers] keeps of the rows: of more, an even selection.
+// sampledValues bounds what [findOutliers] keeps of the rows: of more, an even selection.
 const sampledValues = 1 << 21
 
-// FindOutliers reads a site's rows. Chance is the probability that normally distributed
+// findOutliers reads a site's rows. Chance is the probability that normally distributed
 // values of a view have any outlier.
-func FindOutliers(ctx context.Context, l ppca.Layout, data dataset.Source, chance float64) (*Outliers, error) {
+func findOutliers(ctx context.Context, l ppca.Layout, data dataset.Source, chance float64) (*Outliers, error) {
 	d := l.Features()
 	most, every, seen := 2*max(100, sampledValues/d/2), 1, 0
 	var kept []float64 // d values of each row, NaN where it has none
@@ -225,5 +225,5 @@ func Excluded(ctx context.Context, set options.Setup, data dataset.Source) (*Out
 	if set.Options.Outliers != options.ExcludeOutliers {
 		return nil, nil
 	}
-	return FindOutliers(ctx, set.Layout, data, FalseOutliers/float64(len(set.Plan.Sites)*set.Layout.Views()))
+	return findOutliers(ctx, set.Layout, data, falseOutliers/float64(len(set.Plan.Sites)*set.Layout.Views()))
 }

@@ -33,7 +33,7 @@ func tableOf(t testing.TB, l ppca.Layout, subjects [][]float64) *dataset.Table {
 // found lists the outliers as row and view.
 func found(t testing.TB, l ppca.Layout, rows [][]float64, chance float64) (out [][2]int) {
 	t.Helper()
-	o := synthetic.Must(FindOutliers(t.Context(), l, tableOf(t, l, rows), chance))(t)
+	o := synthetic.Must(findOutliers(t.Context(), l, tableOf(t, l, rows), chance))(t)
 	for i, x := range rows {
 		for _, k := range o.Of(synthetic.Split(l, x)) {
 			out = append(out, [2]int{i, k})
@@ -89,7 +89,7 @@ func TestOutliersAreFoundViewByView(t *testing.T) {
 	if got := found(t, l, rows, 0.01); !slices.Equal(got, want) {
 		t.Errorf("outliers (row, view): %v, want %v", got, want)
 	}
-	o := synthetic.Must(FindOutliers(t.Context(), l, tableOf(t, l, rows), 0.01))(t)
+	o := synthetic.Must(findOutliers(t.Context(), l, tableOf(t, l, rows), 0.01))(t)
 	sums := synthetic.Must(Read(t.Context(), l, o.Without(tableOf(t, l, rows)), nil))(t)
 	if !slices.Equal(o.Views, []float64{2, 4, 0}) || o.Subjects != 6 {
 		t.Errorf("left out: %v of the views, %v subjects", o.Views, o.Subjects)
