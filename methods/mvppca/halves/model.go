@@ -142,15 +142,12 @@ func (h *Site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 		}
 		scale = sums.OwnRange()
 	}
-	result, err := pictures.Subjects(ctx, h.Setup, model, share.Doubt, scale, data)
-	if err != nil {
-		return nil, err
-	}
 	outliers, err := rows.Excluded(ctx, h.Setup, data)
 	if err != nil {
 		return nil, err
 	}
-	if outliers != nil {
+	result, err := pictures.Subjects(ctx, h.Setup, model, share.Doubt, scale, outliers.Without(data))
+	if err == nil && outliers != nil {
 		err = pictures.AddOutliers(ctx, h.Setup, result, outliers, data)
 	}
 	return result, err

@@ -36,7 +36,7 @@ func AddOutliers(ctx context.Context, set options.Setup, r *method.Result, o *ro
 	r.Verdicts = append(r.Verdicts, says)
 	r.Sections = append([]figure.Section{{ID: "outliers", Title: "Before you rely on this page", Items: []figure.Item{
 		{Note: &figure.Note{Title: says, Warning: true,
-			Text: "Look for wrong units, codes for missing values and mixed-up columns. The scores of these subjects below rest on their values all the same, and mean little if the values are wrong."}},
+			Text: "Look for wrong units, codes for missing values and mixed-up columns. The scores of these subjects rest on their other views; of subjects who have no other, nothing is known, and they stand at 0."}},
 		{Table: &t},
 	}}}, r.Sections...)
 	return nil
