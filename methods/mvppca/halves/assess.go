@@ -124,7 +124,12 @@ func (h *Site) assess(ctx context.Context, t *message.AssessTask, sums *rows.Sum
 		return nil, err
 	}
 	if h.outliers != nil {
-		a.Outliers, a.Outlying = h.outliers.Views, h.outliers.Subjects
+		a.Outlying = float64(len(h.outliers.Found))
+		for _, o := range h.outliers.Found {
+			for _, k := range o.Views {
+				a.Outliers[k]++
+			}
+		}
 	}
 	for i, u := range a.Mean {
 		for j, v := range a.Mean {

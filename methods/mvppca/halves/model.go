@@ -13,7 +13,6 @@ import (
 	"parley/methods/mvppca/message"
 	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/pictures"
-	"parley/methods/mvppca/rows"
 	"parley/methods/mvppca/use"
 )
 
@@ -142,13 +141,13 @@ func (h *Site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 		}
 		scale = sums.OwnRange()
 	}
-	outliers, err := rows.Excluded(ctx, h.Setup, data)
+	described, err := h.described(ctx, data)
 	if err != nil {
 		return nil, err
 	}
-	result, err := pictures.Subjects(ctx, h.Setup, model, share.Doubt, scale, outliers.Without(data))
-	if err == nil && outliers != nil {
-		err = pictures.AddOutliers(ctx, h.Setup, result, outliers, data)
+	result, err := pictures.Subjects(ctx, h.Setup, model, share.Doubt, scale, described)
+	if err == nil && h.outliers != nil {
+		pictures.AddOutliers(h.Setup, result, h.outliers.Found)
 	}
 	return result, err
 }

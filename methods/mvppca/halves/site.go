@@ -55,6 +55,16 @@ func (h *Site) Read(ctx context.Context, data dataset.Source) (*rows.Sums, error
 	return sums, nil
 }
 
+// described is the site's rows as far as the model describes them.
+func (h *Site) described(ctx context.Context, data dataset.Source) (_ dataset.Source, err error) {
+	if h.outliers == nil {
+		if h.outliers, err = rows.Excluded(ctx, h.Setup, data); err != nil {
+			return nil, err
+		}
+	}
+	return h.outliers.Without(data), nil
+}
+
 // Draws returns the random numbers of one site in one round: a function of the
 // plan's seed, the site's name and the round alone.
 func Draws(seed uint64, site string, round int) *rand.Rand {
@@ -98,9 +108,7 @@ func (h *Site) Request(kind string) (privacy.Request, error) {
 		r.Say(leftout.Values(k), "for each view, predicted from the subjects' other views: sums of squared errors, histograms of values, of imputed values and of where values fall in their predictions, and how much subjects differ in that")
 		r.Say(q*(q+1), "mean and covariance of the factors")
 		r.Say(2, "log-likelihood of the site's subjects, and what the model expects of as many")
-		if h.Options.Outliers == options.ExcludeOutliers {
-			r.Say(k+1, "number of subjects who were left out as outliers, and of them in each view")
-		}
+		r.Say(k+1, "number of subjects who were left out as outliers, and of them in each view")
 	default:
 		return h.way.Request(kind)
 	}
@@ -140,12 +148,9 @@ func (h *Site) Exact(ctx context.Context, s *privacy.Session, answer func(sums *
 	if err != nil {
 		return nil, err
 	}
-	if h.outliers == nil {
-		if h.outliers, err = rows.Excluded(ctx, h.Setup, data); err != nil {
-			return nil, err
-		}
+	if data, err = h.described(ctx, data); err != nil {
+		return nil, err
 	}
-	data = h.outliers.Without(data)
 	sums, err := h.Read(ctx, data)
 	if err != nil {
 		return nil, err

@@ -33,14 +33,19 @@ const falseOutliers = 0.01
 // Nearly a quarter of the subjects can be outliers without hiding each other, even if
 // they are all alike.
 type Outliers struct {
-	// What the last reading of [Outliers.Without] left out: subjects of each view, and
-	// subjects of any.
-	Views    []float64
-	Subjects float64
+	// Found lists them, as far as [Outliers.Without] has been read.
+	Found []Outlier
 
+	read           int       // rows that Found covers
 	centre, spread []float64 // by feature
 	limit          []float64 // by view: of the distance
 	dims           []int
+}
+
+// Outlier is a subject with the views, by number, in which it is one.
+type Outlier struct {
+	ID    string
+	Views []int
 }
 
 // sampledValues bounds what [findOutliers] keeps of the rows: of more, an even selection.
@@ -72,7 +77,7 @@ func findOutliers(ctx context.Context, l ppca.Layout, data dataset.Source, chanc
 			kept = append(kept, v...)
 		}
 	}
-	o := &Outliers{Views: make([]float64, l.Views()), centre: make([]float64, d), spread: make([]float64, d), limit: make([]float64, l.Views()), dims: l.Dims}
+	o := &Outliers{centre: make([]float64, d), spread: make([]float64, d), limit: make([]float64, l.Views()), dims: l.Dims}
 	values := make([]float64, 0, len(kept)/d)
 	for j := range d {
 		values = values[:0]
@@ -166,9 +171,9 @@ func (o *Outliers) distance(k int, values []float64) float64 {
 	return sum / n
 }
 
-// Of lists the views in which a subject is an outlier. Values that no measurement can
+// of lists the views in which a subject is an outlier. Values that no measurement can
 // have are for [Read] to refuse.
-func (o *Outliers) Of(views [][]float64) (out []int) {
+func (o *Outliers) of(views [][]float64) (out []int) {
 	for k, v := range views {
 		if v != nil && o.distance(k, v) > o.limit[k] && !slices.ContainsFunc(v, beyondMeasure) {
 			out = append(out, k)
@@ -196,27 +201,36 @@ type within struct {
 
 func (s within) Rows(ctx context.Context) iter.Seq2[*dataset.Row, error] {
 	return func(yield func(*dataset.Row, error) bool) {
-		o := s.outliers
-		o.Subjects = 0
-		clear(o.Views)
+		at := 0
 		for row, err := range s.Source.Rows(ctx) {
 			if err == nil {
-				if out := o.Of(row.Views); len(out) > 0 {
-					o.Subjects++
-					copied := *row
-					copied.Views = slices.Clone(row.Views)
-					for _, k := range out {
-						o.Views[k]++
-						copied.Views[k] = nil
-					}
-					row = &copied
-				}
+				row = s.outliers.strip(row, at)
+				at++
 			}
 			if !yield(row, err) {
 				return
 			}
 		}
 	}
+}
+
+// strip is a row, the at-th, without the views in which the subject is an outlier.
+func (o *Outliers) strip(row *dataset.Row, at int) *dataset.Row {
+	out := o.of(row.Views)
+	if at >= o.read {
+		if o.read++; len(out) > 0 {
+			o.Found = append(o.Found, Outlier{row.ID, out})
+		}
+	}
+	if len(out) == 0 {
+		return row
+	}
+	copied := *row
+	copied.Views = slices.Clone(row.Views)
+	for _, k := range out {
+		copied.Views[k] = nil
+	}
+	return &copied
 }
 
 // Excluded returns the outliers that a plan's model does not describe, of a site's rows;

@@ -105,6 +105,16 @@ var damages = []damage{
 			}
 		}
 	}},
+	{name: "sites shifted by 2 sd", apply: func(rng *rand.Rand, _ *truth, x [][][]float64) {
+		for _, site := range x {
+			for j := range site[0] {
+				by := 2 * rng.NormFloat64()
+				for _, row := range site {
+					row[j] += by
+				}
+			}
+		}
+	}},
 	{name: "loadings of one site drawn anew", want: "site3", often: true, apply: func(rng *rand.Rand, t *truth, x [][][]float64) {
 		other := newTruth(rng)
 		for i := range x[2] {
