@@ -25,7 +25,7 @@ func AddOutliers(set options.Setup, r *method.Result, found []rows.Outlier) {
 		t.Columns[0].Text = append(t.Columns[0].Text, o.ID)
 		t.Columns[1].Text = append(t.Columns[1].Text, strings.Join(views, ", "))
 	}
-	says := fmt.Sprintf("%s so far from all others here that the fit left these values out", were(float64(len(found))))
+	says := fmt.Sprintf("%s so far from all others here that the fit left these values out", subjectsAre(float64(len(found))))
 	r.Verdicts = append(r.Verdicts, says)
 	r.Sections = append([]figure.Section{{ID: "outliers", Title: "Before you rely on this page", Items: []figure.Item{
 		{Note: &figure.Note{Title: says, Warning: true,

@@ -18,10 +18,11 @@ import (
 	"parley/methods/mvppca/use"
 )
 
-// Limits of what is said. What chance alone would do is bounded by falseVerdict, the
-// probability that a study whose model is right gets any verdict of one kind, and so by
-// tests; but in large studies chance is no bound, and a difference also has to matter.
+// Limits of what is said.
 const (
+	// falseVerdict is the probability that a study whose model is right gets any verdict of
+	// one kind by chance, of those that hold what sites saw against what the model expects.
+	// Large studies notice whatever differs, so a difference also has to matter.
 	falseVerdict = 0.01
 	// unequal is by how much the noise of a site must differ: with a variance 1.3 times as
 	// large, 15 values of a hundred lie outside intervals of 90 %, half as many again.
@@ -131,7 +132,7 @@ func (v *verdicts) misfit() error {
 				return err
 			}
 			switch {
-			case !(freedom > 0):
+			case !(freedom > 0) || math.IsInf(freedom, 1): // the site has nothing of the view
 			case ratio > unequal && beyond(ratio, freedom, tail):
 				more, views = append(more, fmt.Sprintf("%.1f times in %s", ratio, v.m.Views[k].Name)), append(views, k)
 			case ratio < 1/unequal && beyond(ratio, freedom, tail):
@@ -158,14 +159,14 @@ func (v *verdicts) misfit() error {
 		}
 	}
 	if len(strange) > 0 {
-		v.add(v.views(), "The squared distances of its subjects from the model are so many times as large as the model expects. The site may see other subjects, or measure otherwise.",
+		v.add(v.views(), "By so much are the squared distances of a site's subjects from the model larger than the model expects. The site may see other subjects, or measure otherwise.",
 			"The model does not describe %s", shortened(strange))
 	}
 	return nil
 }
 
 // noiseRatio is a site's residual sum of squares of view k over what the model expects, and
-// with how many degrees of freedom it is known, 0 where the site has nothing of the view.
+// with how many degrees of freedom it is known: none where the site has nothing of the view.
 // Given all that is observed of a subject, the residual t − W⟨x⟩ − μ of a feature has
 // variance ψ − wᵀMw, M being the factors' covariance.
 func noiseRatio(set options.Setup, p *ppca.Predictor, s Site, k int) (ratio, freedom float64, err error) {
@@ -246,11 +247,11 @@ func (v *verdicts) outliers() {
 	}
 	if total > 0 {
 		v.add(nil, "Each site's own report names them. They count as if they had not been measured in these views. Look for wrong units, codes for missing values and mixed-up columns; if they are right, outliers: keep in the plan keeps them.",
-			"%s so far from all others of the site that the fit left these values out: %s", were(total), shortened(where))
+			"%s so far from all others of the site that the fit left these values out: %s", subjectsAre(total), shortened(where))
 	}
 }
 
-func were(n float64) string {
+func subjectsAre(n float64) string {
 	if n == 1 {
 		return "1 subject is"
 	}
@@ -285,7 +286,7 @@ func (v *verdicts) heywood() error {
 		}
 	}
 	if len(names) > 0 {
-		v.add(v.views(views...), "A factor rests on this feature alone, and the model takes it as measured without error. Its noise is at a bound, so intervals of what follows from it are too narrow. Fewer factors usually cure it.",
+		v.add(v.views(views...), "A factor rests on such a feature alone, and the model takes it as measured almost without error, so intervals of what follows from it are too narrow. Fewer factors usually cure it.",
 			"Heywood case: the model leaves hardly any noise to %s", shortened(names))
 	}
 	return nil

@@ -166,6 +166,11 @@ var damages = []damage{
 	}},
 	{name: "33 sites of 3 rows", sites: 33, rows: 3},
 	{name: "100 sites of 1 row", sites: 100, rows: 1},
+	{name: "100 sites of 1 row, 1 outlier", want: "does not describe site1", sites: 100, rows: 1, apply: func(_ *rand.Rand, _ *truth, x [][][]float64) {
+		for j := range x[0][0] {
+			x[0][0][j] *= 30
+		}
+	}},
 	{name: "10 sites of 11 rows, 1 outlier", sites: 10, rows: 11, want: excluded, apply: func(_ *rand.Rand, _ *truth, x [][][]float64) {
 		for j := range x[0][0] {
 			x[0][0][j] *= 30
