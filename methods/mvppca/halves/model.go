@@ -81,7 +81,7 @@ func (c *Coordinator) model(s *State) (*use.Model, error) {
 	if sites := c.reports(s); len(sites) > 0 {
 		m.LogLik = &s.LogLik
 		assessed(m, sites)
-		if m.Verdicts, err = pictures.Verdicts(c.Setup, m, sites); err != nil {
+		if m.Verdicts, err = pictures.Verdicts(c.Setup, m, &prior.Params, sites); err != nil {
 			return nil, err
 		}
 	}

@@ -40,9 +40,14 @@ const (
 )
 
 // Verdicts are what speaks against relying on a model, most severe first, from what the
-// sites, at least one, said of it. Nothing in them says more of subjects than that.
-func Verdicts(set options.Setup, m *use.Model, sites []Site) ([]use.Verdict, error) {
-	v := verdicts{set: set, m: m, sites: sites, all: leftout.NewSums(set.Layout.Views())}
+// sites, at least one, said of it. Its parameters are those of subjects of one site.
+// Nothing in verdicts says more of subjects than the sites did.
+func Verdicts(set options.Setup, m *use.Model, p *ppca.Params, sites []Site) ([]use.Verdict, error) {
+	predictor, err := ppca.NewPredictor(set.Layout, p)
+	if err != nil {
+		return nil, err
+	}
+	v := verdicts{set: set, m: m, predictor: predictor, sites: sites, all: leftout.NewSums(set.Layout.Views())}
 	for _, s := range sites {
 		v.all.Merge(s.LeftOut)
 	}
@@ -61,11 +66,12 @@ func Verdicts(set options.Setup, m *use.Model, sites []Site) ([]use.Verdict, err
 
 // verdicts collects them.
 type verdicts struct {
-	set   options.Setup
-	m     *use.Model
-	sites []Site
-	all   *leftout.Sums // of all sites
-	list  []use.Verdict
+	set       options.Setup
+	m         *use.Model
+	predictor *ppca.Predictor
+	sites     []Site
+	all       *leftout.Sums // of all sites
+	list      []use.Verdict
 }
 
 func (v *verdicts) add(views []string, advice, says string, a ...any) {
@@ -116,10 +122,6 @@ const uselessAdvice = "Do not impute it with this model. If the views have anyth
 // misfit names sites whose noise is above the model's, view by view, beside those where it
 // is below, and then sites that the model describes badly for another reason.
 func (v *verdicts) misfit() error {
-	p, _, err := v.m.Predictor()
-	if err != nil {
-		return err
-	}
 	tail := falseVerdict / float64(2*len(v.sites)*len(v.m.Views))
 	var noisy, quiet []string
 	var views []int
@@ -127,7 +129,7 @@ func (v *verdicts) misfit() error {
 	for _, s := range v.sites {
 		var more []string
 		for k := range v.m.Views {
-			ratio, freedom, err := noiseRatio(v.set, p, s, k)
+			ratio, freedom, err := v.noiseRatio(s, k)
 			if err != nil {
 				return err
 			}
@@ -169,18 +171,18 @@ func (v *verdicts) misfit() error {
 // with how many degrees of freedom it is known: none where the site has nothing of the view.
 // Given all that is observed of a subject, the residual t − W⟨x⟩ − μ of a feature has
 // variance ψ − wᵀMw, M being the factors' covariance.
-func noiseRatio(set options.Setup, p *ppca.Predictor, s Site, k int) (ratio, freedom float64, err error) {
+func (v *verdicts) noiseRatio(s Site, k int) (ratio, freedom float64, err error) {
 	expected, squares, subjects := 0.0, 0.0, 0.0
-	lo, hi := set.Layout.View(k)
+	lo, hi := v.set.Layout.View(k)
 	for _, pt := range s.Patterns {
 		if !slices.Contains(pt.Views, k) {
 			continue
 		}
-		features, err := set.Layout.FeaturesOf(pt.Views)
+		features, err := v.set.Layout.FeaturesOf(pt.Views)
 		if err != nil {
 			return 0, 0, err
 		}
-		post, err := p.Given(slices.DeleteFunc(features, func(j int) bool { return !p.Describes(j) }))
+		post, err := v.predictor.Given(slices.DeleteFunc(features, func(j int) bool { return !v.predictor.Describes(j) }))
 		if err != nil {
 			return 0, 0, err
 		}
@@ -265,12 +267,8 @@ func (v *verdicts) heywood() error {
 	if v.set.Layout.Noise != ppca.NoisePerFeature {
 		return nil
 	}
-	p, _, err := v.m.Predictor()
-	if err != nil {
-		return err
-	}
-	features := slices.DeleteFunc(v.set.Layout.AllFeatures(), func(j int) bool { return !p.Describes(j) })
-	post, err := p.Given(features)
+	features := slices.DeleteFunc(v.set.Layout.AllFeatures(), func(j int) bool { return !v.predictor.Describes(j) })
+	post, err := v.predictor.Given(features)
 	if err != nil {
 		return err
 	}
