@@ -204,6 +204,20 @@ type Result struct {
 	Metrics  map[string]float64 // finite, dimension in the name where there is one
 	Headline []figure.Fact      // what a reader should know first
 	Sections []figure.Section   // in reading order
+	Verdicts []string           // what speaks against relying on the result, most severe first
+}
+
+// Numbers is what metrics.json holds of a result: its metrics, and the verdicts, if there
+// are any, under "verdicts".
+func (r *Result) Numbers() map[string]any {
+	numbers := map[string]any{}
+	for name, x := range r.Metrics {
+		numbers[name] = x
+	}
+	if len(r.Verdicts) > 0 {
+		numbers["verdicts"] = r.Verdicts
+	}
+	return numbers
 }
 
 // File is one file of a result: Data, or what Write writes where that may be

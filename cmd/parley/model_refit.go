@@ -44,7 +44,7 @@ func modelRefitCommand() *cobra.Command {
 			if err := s.WriteRefit(out, "latent", latent, r, time.Now()); err != nil {
 				return err
 			}
-			return as.line(cmd, ran{out, r.Metrics}, func(w io.Writer) error {
+			return as.line(cmd, ran{out, r.Numbers()}, func(w io.Writer) error {
 				for _, f := range r.Headline {
 					fmt.Fprintf(w, "%-22s %s\n", f.Name, f.Value)
 				}

@@ -84,12 +84,18 @@ func runCommand() *cobra.Command {
 				return err
 			}
 			show.close()
-			return as.line(cmd, ran{dir.Path(), outcome.Result.Metrics}, func(w io.Writer) error {
+			return as.line(cmd, ran{dir.Path(), outcome.Result.Numbers()}, func(w io.Writer) error {
 				if n := len(outcome.Left); n > 0 {
 					fmt.Fprintf(w, "%d of %d sites are not in this result to its end: %s left\n", n, len(plan.Sites), strings.Join(outcome.Left, ", "))
 				}
 				for _, f := range outcome.Result.Headline {
 					fmt.Fprintf(w, "%-22s %s\n", f.Name, f.Value)
+				}
+				if n := len(outcome.Result.Verdicts); n > 0 {
+					fmt.Fprintf(w, "\nBefore you rely on this result:\n")
+					for _, v := range outcome.Result.Verdicts {
+						fmt.Fprintf(w, "- %s\n", v)
+					}
 				}
 				_, err := fmt.Fprintf(w, "\nOpen %s\n", filepath.Join(dir.Path(), "report.html"))
 				return err
@@ -103,6 +109,6 @@ func runCommand() *cobra.Command {
 
 // ran is what --json prints of a run, and of another model of what one released.
 type ran struct {
-	Results string             `json:"results"`
-	Metrics map[string]float64 `json:"metrics"`
+	Results string         `json:"results"`
+	Metrics map[string]any `json:"metrics"`
 }

@@ -102,7 +102,7 @@ func (s *Study) WriteRefit(dir, option string, value int, r *method.Result, now 
 	if err := page.WriteFiles(dir); err != nil {
 		return err
 	}
-	if err := writeIndented(filepath.Join(dir, "metrics.json"), r.Metrics); err != nil {
+	if err := writeIndented(filepath.Join(dir, "metrics.json"), r.Numbers()); err != nil {
 		return err
 	}
 	return writeIndented(filepath.Join(dir, "provenance.json"), p)

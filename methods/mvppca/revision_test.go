@@ -17,8 +17,8 @@ import (
 // changes unless the revision does.
 var revisionDigests = map[string]map[string]string{
 	"amd64": {
-		"federated":  "6431deaba426a858ba90886b0996bfc29285184bbc2dd0c8bb588ffc217a4b75",
-		"published":  "70b7bab569776811e3d8c1b511931abfa105efc346883dcca425f9e7618cdb43",
+		"federated":  "a2db8df4f79bad4360cbb80153aa4f0cdd8d2e3c3713174f7caa374615038674",
+		"published":  "c0b8989654b363ef42c5f81dc016b63654e230571e5fc29765e595d8807544f5",
 		"statistics": "58171395a4a53aef7fc7f851da64374cd52c1e53ed5a8e79ba3227ebeed5200d",
 	},
 }

@@ -181,7 +181,7 @@ func (d folder) writeResult(r *method.Result, page *report.Report) error {
 		}
 	}
 	if r.Metrics != nil {
-		if err := d.writeJSON("metrics.json", r.Metrics); err != nil {
+		if err := d.writeJSON("metrics.json", r.Numbers()); err != nil {
 			return err
 		}
 	}

@@ -27,6 +27,7 @@ import (
 	"parley/tools/measure/network"
 	"parley/tools/measure/private"
 	"parley/tools/measure/pvi"
+	"parley/tools/measure/robust"
 	"parley/tools/measure/selection"
 	"parley/tools/measure/sitemeans"
 )
@@ -41,6 +42,7 @@ var measurements = []struct {
 	{"private", "error and coverage of the mechanism statistics on drawn data", private.Run},
 	{"gaps", "what gaps in small sites cost the factor model in one exchange, beside one fit to all rows", gaps.Run},
 	{"sitemeans", "what means of their own are worth to sites, and how often they are given any", sitemeans.Run},
+	{"robust", "what becomes of the factor model on damaged data, and what its verdicts say", robust.Run},
 	{"pvi", "classification on the income example, with privacy and without", pvi.Run},
 	{"graffl", "accuracy, calibration and worth of the method graffl, by commands of its own", graffl.Run},
 	{"network", "a coordinator and many sites over real sockets: rounds, memory, bytes", network.Run},

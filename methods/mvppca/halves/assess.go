@@ -93,7 +93,7 @@ func (h *Site) assess(ctx context.Context, t *message.AssessTask, sums *rows.Sum
 		Patterns: message.PackPatterns(sums.Patterns), LogLik: logLik, Cells: x.Cells, Total: x.Total,
 		Residual: wire.Matrix{Rows: x.Views, Cols: q + 1, Data: x.Residual},
 		AbsError: make(wire.Vector, x.Views), Mean: make(wire.Vector, q), Cov: make(wire.Vector, q*q),
-		FeatureTotal: x.FeatureTotal, FeatureResidual: x.FeatureResidual, LeftOut: leftout.NewSums(x.Views),
+		FeatureTotal: x.FeatureTotal, FeatureResidual: x.FeatureResidual, LeftOut: leftout.NewSums(x.Views), Outliers: make(wire.Vector, x.Views),
 	}
 	others := leftout.Of(predictor)
 	rng := Draws(h.Plan.Seed, h.name, 0)
@@ -102,6 +102,7 @@ func (h *Site) assess(ctx context.Context, t *message.AssessTask, sums *rows.Sum
 		if len(values) == 0 {
 			return nil
 		}
+		a.Expected -= post.Entropy()
 		post.Describe(expected, values)
 		for i, j := range post.Observed {
 			a.AbsError[view[j]] += math.Abs(values[i] - expected[i])
@@ -117,6 +118,14 @@ func (h *Site) assess(ctx context.Context, t *message.AssessTask, sums *rows.Sum
 	})
 	if err != nil {
 		return nil, err
+	}
+	if h.outliers != nil {
+		a.Outlying = float64(len(h.outliers.Found))
+		for _, o := range h.outliers.Found {
+			for _, k := range o.Views {
+				a.Outliers[k]++
+			}
+		}
 	}
 	for i, u := range a.Mean {
 		for j, v := range a.Mean {

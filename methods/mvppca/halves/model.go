@@ -88,6 +88,9 @@ func (c *Coordinator) model(s *State) (*use.Model, error) {
 	if sites := c.reports(s); len(sites) > 0 {
 		m.LogLik = &s.LogLik
 		assessed(m, sites)
+		if m.Verdicts, err = pictures.Verdicts(c.Setup, m, &prior.Params, sites); err != nil {
+			return nil, err
+		}
 	}
 	return m, nil
 }
@@ -145,5 +148,13 @@ func (h *Site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 		}
 		scale = sums.OwnRange()
 	}
-	return pictures.Subjects(ctx, h.Setup, predictor, share.Offset != nil, scale, data)
+	described, err := h.described(ctx, data)
+	if err != nil {
+		return nil, err
+	}
+	result, err := pictures.Subjects(ctx, h.Setup, predictor, share.Offset != nil, scale, described)
+	if err == nil && h.outliers != nil {
+		pictures.AddOutliers(h.Setup, result, h.outliers.Found)
+	}
+	return result, err
 }

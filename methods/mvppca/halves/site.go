@@ -32,6 +32,8 @@ type Site struct {
 	way  SiteWay
 	held func(views [][]float64) [][]float64
 	seen *rows.Sums
+	// outliers are whom the model does not describe; nil for nobody.
+	outliers *rows.Outliers
 }
 
 // NewSite is a site's half of a study that is fitted in this way. Held returns those of
@@ -51,6 +53,16 @@ func (h *Site) Read(ctx context.Context, data dataset.Source) (*rows.Sums, error
 	}
 	h.seen = sums
 	return sums, nil
+}
+
+// described is the site's rows as far as the model describes them.
+func (h *Site) described(ctx context.Context, data dataset.Source) (_ dataset.Source, err error) {
+	if h.outliers == nil {
+		if h.outliers, err = rows.Excluded(ctx, h.Setup, data); err != nil {
+			return nil, err
+		}
+	}
+	return h.outliers.Without(data), nil
 }
 
 // Draws returns the random numbers of one site in one round: a function of the
@@ -93,9 +105,10 @@ func (h *Site) Request(kind string) (privacy.Request, error) {
 		r.Say((2+k)<<min(k, 16), "number of subjects and share of cells observed, per pattern of present views")
 		r.Say(k*(q+4), "sums of squares and of absolute errors, total and unexplained, per view and factor")
 		r.Say(2*d, "sums of squares, total and unexplained, per feature")
-		r.Say(leftout.Values(k), "for each view, predicted from the subjects' other views: sums of squared errors, and histograms of values, of imputed values and of where values fall in their predictions")
+		r.Say(leftout.Values(k), "for each view, predicted from the subjects' other views: sums of squared errors, histograms of values, of imputed values and of where values fall in their predictions, and how much subjects differ in that")
 		r.Say(q*(q+1), "mean and covariance of the factors")
-		r.Say(1, "log-likelihood of the site's subjects")
+		r.Say(2, "log-likelihood of the site's subjects, and what the model expects of as many")
+		r.Say(k+1, "number of subjects who were left out as outliers, and of them in each view")
 	default:
 		return h.way.Request(kind)
 	}
@@ -133,6 +146,9 @@ func (h *Site) Run(ctx context.Context, t method.Task, s *privacy.Session) (meth
 func (h *Site) Exact(ctx context.Context, s *privacy.Session, answer func(sums *rows.Sums, data dataset.Source) (any, error)) (any, error) {
 	data, err := s.Data()
 	if err != nil {
+		return nil, err
+	}
+	if data, err = h.described(ctx, data); err != nil {
 		return nil, err
 	}
 	sums, err := h.Read(ctx, data)

@@ -48,6 +48,7 @@ func (t *AssessTask) Predictor(l ppca.Layout) (*ppca.Predictor, *ppca.Params, er
 type Assessment struct {
 	Patterns []Pattern   `cbor:"patterns"`
 	LogLik   float64     `cbor:"log_lik"`   // summed over subjects
+	Expected float64     `cbor:"expected"`  // what LogLik is on average, if the model is right
 	Cells    wire.Vector `cbor:"cells"`     // observed values, per view
 	Total    wire.Vector `cbor:"total"`     // sums of squares about the site's means, per view
 	Residual wire.Matrix `cbor:"residual"`  // what is left of them, views × (q+1): each factor alone, then all
@@ -58,6 +59,9 @@ type Assessment struct {
 	FeatureTotal    wire.Vector   `cbor:"feature_total"`
 	FeatureResidual wire.Vector   `cbor:"feature_residual"`
 	LeftOut         *leftout.Sums `cbor:"left_out"`
+	// Subjects who were left out as outliers in each view, and in any.
+	Outliers wire.Vector `cbor:"outliers"`
+	Outlying float64     `cbor:"outlying"`
 }
 
 // Check refuses what no site could say of a model of q factors.
@@ -66,7 +70,13 @@ func (a *Assessment) Check(l ppca.Layout, q int) error {
 		return fmt.Errorf("%d × %d residuals and %d absolute errors for %d views and %d factors",
 			a.Residual.Rows, a.Residual.Cols, len(a.AbsError), l.Views(), q)
 	}
-	if err := ppca.Finite("log-likelihood", []float64{a.LogLik}); err != nil {
+	if err := ppca.Finite("log-likelihood", []float64{a.LogLik, a.Expected}); err != nil {
+		return err
+	}
+	if len(a.Outliers) != l.Views() || slices.Max(a.Outliers) > a.Outlying {
+		return fmt.Errorf("outliers of %d views, or more in one than %v", len(a.Outliers), a.Outlying)
+	}
+	if err := ppca.Counts("outliers", append([]float64{a.Outlying}, a.Outliers...), ppca.LargestCount); err != nil {
 		return err
 	}
 	if err := ppca.Finite("absolute errors", a.AbsError); err != nil {

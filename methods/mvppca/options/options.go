@@ -34,6 +34,12 @@ const (
 	ScaleSiteRange = "site-min-max" // each site by its own minimum and maximum: as published, only to compare
 )
 
+// What becomes of subjects who are far from all others of their site.
+const (
+	ExcludeOutliers = "exclude" // they lack the views in which they are, in fit and assessment
+	keepOutliers    = "keep"
+)
+
 // Scalings are all of them.
 var Scalings = []string{ScaleStandard, ScaleView, ScaleMinMax, ScaleRange, ScaleNone, ScaleSiteRange}
 
@@ -57,6 +63,7 @@ type Options struct {
 	LocalRank int      `json:"local_rank,omitempty"` // federated: factors of each site's own fit (4q); fewer where its subjects carry fewer
 	Minimum   int      `json:"minimum,omitempty"`    // federated: subjects of a set of views that a site says something of in the one shot (any number)
 	Tolerance *float64 `json:"tolerance,omitempty"`  // federated: rounds after the third stop when the log-likelihood per subject gains less (0.01)
+	Outliers  string   `json:"outliers,omitempty"`   // federated: "exclude" subjects' views that are far from all others of their site (default), or "keep" them
 
 	Published *PublishedOptions `json:"published,omitempty"`
 
@@ -137,6 +144,9 @@ func (o *Options) fillVariant(p *study.Plan, missing func(key string) bool) {
 		if missing("tolerance") {
 			gain := 0.01
 			o.Tolerance = &gain
+		}
+		if missing("outliers") {
+			o.Outliers = ExcludeOutliers
 		}
 		return
 	}
@@ -227,6 +237,7 @@ func (o *Options) Check(p *study.Plan, report study.Report) {
 	report.AtLeast("rounds", o.Rounds, 0)
 	report.OneOf("site_means", o.SiteMeans, MeansAuto, meansPooled, MeansSeparate)
 	report.AtLeast("minimum", o.Minimum, 0)
+	report.OneOf("outliers", o.Outliers, ExcludeOutliers, keepOutliers)
 	if o.Latent > 0 { // else its default is wrong too
 		report.AtLeast("local_rank", o.LocalRank, 1)
 	}
@@ -257,6 +268,9 @@ func (o *Options) checkPublished(p *study.Plan, report study.Report) {
 	}
 	if o.SiteMeans != "" {
 		report("site_means", "this option belongs to the federated variant", "leave it out")
+	}
+	if o.Outliers != "" {
+		report("outliers", "this option belongs to the federated variant", "leave it out")
 	}
 	q := o.Published
 	if q == nil {

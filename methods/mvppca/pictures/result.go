@@ -39,10 +39,7 @@ func Assessed(set options.Setup, m *use.Model, files []method.File, sites []Site
 	if err != nil {
 		return nil, err
 	}
-	if share := missingCells(set, sites); share > muchMissing {
-		r.Headline = append([]figure.Fact{{Name: "of single cells missing: see the warning below", Value: fmt.Sprintf("%.0f %%", 100*share)}}, r.Headline...)
-		r.Sections = append(r.Sections, missingSection(share))
-	}
+	r.Sections = verdictSection(r, m.Verdicts)
 	r.Sections = append(r.Sections, Reading(), dataSection(set, sites))
 	if m.Separate() {
 		r.Sections = append(r.Sections, m.SiteMeansSection())
@@ -58,31 +55,6 @@ func Assessed(set options.Setup, m *use.Model, files []method.File, sites []Site
 		r.Sections = append(r.Sections, *spread)
 	}
 	return r, nil
-}
-
-// muchMissing is the share of single cells from which on a warning comes first: with a
-// tenth of them missing, one exchange loses hundredths of a nat per subject, and with three
-// tenths one or two nats (tools/measure gaps).
-const muchMissing = 0.1
-
-// missingCells is the share of the cells in views that subjects have which were not
-// observed.
-func missingCells(set options.Setup, sites []Site) float64 {
-	observed, all := 0.0, 0.0
-	for _, s := range sites {
-		for _, p := range s.Patterns {
-			cells := float64(p.Subjects * set.Layout.Width(p.Views))
-			observed, all = observed+p.Share*cells, all+cells
-		}
-	}
-	return 1 - observed/all
-}
-
-func missingSection(share float64) figure.Section {
-	return figure.Section{ID: "missing-cells", Title: "Many single values are missing", Items: []figure.Item{{Note: &figure.Note{
-		Title: "This model may be behind what the rows could show", Warning: true,
-		Text: fmt.Sprintf("In the views that subjects have, %.0f %% of the single values are missing. Before a site describes its subjects, it fills these values in with a small model of its own, and what it fills in is not what all sites together would expect. Where three values of ten were missing at small sites, the model was one to two nats per subject behind a fit to all rows in one place.\n\nLook at the features that are missing most often, and consider leaving them out of the plan. A view that is missing as a whole costs nothing of this kind.", 100*share),
-	}}}}
 }
 
 // Unassessed is the result of a study in which no site said how well the model

@@ -242,6 +242,18 @@ func newPosterior(md *described, features, all []int) (*Posterior, error) {
 	return post, nil
 }
 
+// Entropy is the differential entropy of the observed features in nats: what minus the
+// log-likelihood of such a subject is on average, if the model is right.
+func (p *Posterior) Entropy() float64 { return (p.constant + float64(len(p.Observed))) / 2 }
+
+// ResidualVar is the variance of what the factors' mean leaves of the i-th observed feature,
+// t − W⟨x⟩ − μ, if the model is right: ψ − wᵀMw, M being Cov.
+func (p *Posterior) ResidualVar(i int) float64 {
+	j, q := p.Observed[i], p.md.Q
+	w := p.md.W[j*p.md.LD:][:q]
+	return p.md.Psi[j] - linalg.Quadratic(p.Cov, q, w, w)
+}
+
 // determined factorises a and says whether it is well enough conditioned to
 // be solved with.
 func determined(a []float64, n, ld int) bool {

@@ -41,7 +41,18 @@ func TestPosteriorIsTheConditionalGaussian(t *testing.T) {
 		if got, want := post.LogLik(values), synthetic.LogDensity(values, mu, coo); math.Abs(got-want) > 1e-11*(1+math.Abs(want)) {
 			rt.Fatalf("log-likelihood %v, want %v", got, want)
 		}
+		if got, want := -post.LogLik(mu)+float64(n)/2, post.Entropy(); math.Abs(got-want) > 1e-11*(1+math.Abs(want)) {
+			rt.Fatalf("entropy %v, want %v", want, got)
+		}
 		linalg.Cholesky(coo, n, n)
+		inverse, group := make([]float64, n*n), l.GroupOf()
+		linalg.CholInverse(inverse, coo, n, n)
+		for i, j := range o { // of Ψ C⁻¹ (t − μ)
+			psi := tr.P.Noise[group[j]]
+			if got, want := post.ResidualVar(i), psi*psi*inverse[i*n+i]; math.Abs(got-want) > 1e-10*psi {
+				rt.Fatalf("residual variance %v of feature %d, want %v", got, j, want)
+			}
+		}
 		mean, cov := make([]float64, len(m)), make([]float64, len(m)*len(m))
 		for i, ji := range m {
 			solved := slices.Clone(c[(n+i)*all:][:n])

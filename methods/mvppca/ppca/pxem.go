@@ -14,10 +14,22 @@ type FitOptions struct {
 	Tol float64
 	// MaxIter bounds the iterations; 0 means 2000.
 	MaxIter int
+	// LeastNoise bounds the noise variance of a feature with one of its own from below, as a
+	// share of the feature's variance; see [LeastNoise]. Where that is less, and where it is
+	// 0, a bound holds that only keeps the likelihood finite.
+	LeastNoise float64
 	// Stop, if not nil, is asked before every iteration; what it returns ends
 	// the fit as its error. A context's Err will do.
 	Stop func() error
 }
+
+// LeastNoise is the share of a feature's variance that the model of a study takes for noise
+// at least, where features have noise variances of their own. Maximum likelihood may drive
+// one to zero (a Heywood case), as if the feature were measured without any error: then a
+// subject's other features say nothing beside it, and a site whose instrument differs by a
+// trace is infinitely unlikely. A thousandth is what two measurements of the same thing
+// that correlate by 0.999 leave: hardly any instrument does better.
+const LeastNoise = 1e-3
 
 const (
 	fitWindow = 10
@@ -72,6 +84,9 @@ func Fit(l Layout, blocks []Block, rank int, start *Params, o FitOptions) (*Fitt
 	}
 	f, err := NewPXEM(l, blocks, rank, start)
 	if err != nil {
+		return nil, err
+	}
+	if err := f.RaiseFloors(l, o.LeastNoise); err != nil {
 		return nil, err
 	}
 	out := &Fitted{Subjects: f.Subjects}
@@ -231,30 +246,14 @@ func NewPXEM(l Layout, blocks []Block, rank int, start *Params) (*PXEM, error) {
 // NoiseFloors returns the least noise variance of each group, from the
 // variances of the view, or of everything where the whole view is constant.
 func NoiseFloors(l Layout, blocks []Block, features []int) ([]float64, error) {
-	d := l.Features()
-	n, mean, sum := make([]float64, d), make([]float64, d), make([]float64, d)
-	squares := make([]float64, d)
-	for i := range blocks {
-		b := &blocks[i]
-		b.Squares(squares)
-		for a, j := range b.Features {
-			delta := b.Mean[a] - mean[j]
-			sum[j] += squares[a] + delta*delta*n[j]*b.N/(n[j]+b.N)
-			n[j] += b.N
-			mean[j] += delta * b.N / n[j]
-		}
-	}
+	of := variances(l, blocks)
 	view, group := l.ViewOf(), l.GroupOf()
 	variance, count := make([]float64, l.Views()), make([]float64, l.Views())
 	total := 0.0
 	for _, j := range features {
-		v := sum[j] / n[j]
-		if math.Sqrt(v) <= 1e-13*math.Abs(mean[j]) {
-			v = 0 // what rounding leaves of a constant is not variance
-		}
-		variance[view[j]] += v
+		variance[view[j]] += of[j]
 		count[view[j]]++
-		total += v
+		total += of[j]
 	}
 	if !(total > 0) {
 		return nil, ErrNoVariance
@@ -268,6 +267,48 @@ func NoiseFloors(l Layout, blocks []Block, features []int) ([]float64, error) {
 		floor[group[j]] = noiseFloor * v
 	}
 	return floor, nil
+}
+
+// variances are those of the features over all subjects of the blocks; 0 of what nobody has.
+func variances(l Layout, blocks []Block) []float64 {
+	d := l.Features()
+	n, mean, sum := make([]float64, d), make([]float64, d), make([]float64, d)
+	squares := make([]float64, d)
+	for i := range blocks {
+		b := &blocks[i]
+		b.Squares(squares)
+		for a, j := range b.Features {
+			delta := b.Mean[a] - mean[j]
+			sum[j] += squares[a] + delta*delta*n[j]*b.N/(n[j]+b.N)
+			n[j] += b.N
+			mean[j] += delta * b.N / n[j]
+		}
+	}
+	for j, x := range n {
+		if x == 0 {
+			continue
+		}
+		if sum[j] /= x; math.Sqrt(sum[j]) <= 1e-13*math.Abs(mean[j]) {
+			sum[j] = 0 // what rounding leaves of a constant is not variance
+		}
+	}
+	return sum
+}
+
+// RaiseFloors bounds noise variances of single features by a share of the features'.
+func (f *PXEM) RaiseFloors(l Layout, share float64) error {
+	if !(share >= 0 && share < 1) {
+		return fmt.Errorf("fit: a least share of noise of %v, want one from 0 to 1", share)
+	}
+	if share == 0 || l.Noise != NoisePerFeature {
+		return nil
+	}
+	for j, v := range variances(l, f.Blocks) {
+		if f.Floor[j] = max(f.Floor[j], share*v); f.Model.Psi[j] > 0 {
+			f.Model.Psi[j] = max(f.Model.Psi[j], f.Floor[j])
+		}
+	}
+	return nil
 }
 
 // Expect runs the E step over all blocks and returns the log-likelihood.

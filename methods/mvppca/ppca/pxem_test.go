@@ -350,3 +350,28 @@ func TestFitIterationsAgreeInEveryForm(t *testing.T) {
 		}
 	})
 }
+
+// A copy of a feature has no noise of its own, and maximum likelihood would say so; the
+// least share is of each feature's own variance, and leaves the others' noise as it is.
+func TestNoiseStaysAboveItsLeastShare(t *testing.T) {
+	l := synthetic.Shape(t, ppca.NoisePerFeature, 5, 4)
+	r := rand.New(rand.NewPCG(8, 8))
+	rows := synthetic.NewTruth(r, l, 2, 0.5).Subjects(r, 80)
+	for _, row := range rows {
+		row[3] = 100 * row[2]
+	}
+	blocks := synthetic.BlocksOf(t, l, rows)
+	variance := make([]float64, l.Features())
+	ppca.Moments(blocks...)[0].Squares(variance)
+	free := synthetic.Must(ppca.Fit(l, blocks, 3, nil, ppca.FitOptions{}))(t)
+	held := synthetic.Must(ppca.Fit(l, blocks, 3, nil, ppca.FitOptions{LeastNoise: ppca.LeastNoise}))(t)
+	for j, v := range variance {
+		least := ppca.LeastNoise * v / 80
+		if bound := j == 2 || j == 3; bound != (free.Noise[j] < least) || held.Noise[j] < least*(1-1e-12) {
+			t.Errorf("feature %d: noise %v, and %v with a least share, which is %v", j, free.Noise[j], held.Noise[j], least)
+		}
+	}
+	if _, err := ppca.Fit(l, blocks, 3, nil, ppca.FitOptions{LeastNoise: 1}); err == nil {
+		t.Error("all of the variance may be noise")
+	}
+}

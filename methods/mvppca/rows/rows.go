@@ -6,7 +6,6 @@ package rows
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 
 	"parley/dataset"
@@ -41,7 +40,7 @@ func Read(ctx context.Context, l ppca.Layout, data dataset.Source, held func([][
 			views = held(views)
 		}
 		for k, v := range views {
-			if j := slices.IndexFunc(v, func(x float64) bool { return math.Abs(x) > ppca.LargestValue }); j >= 0 {
+			if j := slices.IndexFunc(v, beyondMeasure); j >= 0 {
 				return nil, fmt.Errorf("subject %q: value %d of view %d is beyond %g: no measurement is as large", row.ID, j+1, k+1, ppca.LargestValue)
 			}
 		}

@@ -57,7 +57,20 @@ func (m *Model) Impute(ctx context.Context, data dataset.Source, to io.Writer, o
 		}
 		return nil
 	})
-	return written, append(notes, r.units.notes()...), errors.Join(err, w.flush())
+	warnings := m.verdictNotes(func(views []string) bool {
+		return slices.ContainsFunc(views, func(name string) bool { return len(opts.Views) == 0 || slices.Contains(opts.Views, name) })
+	})
+	return written, slices.Concat(warnings, notes, r.units.notes()), errors.Join(err, w.flush())
+}
+
+// verdictNotes are the verdicts on such views.
+func (m *Model) verdictNotes(concerned func(views []string) bool) (notes fitted.Notes) {
+	for _, v := range m.Verdicts {
+		if concerned(v.Views) {
+			notes.Add(problem.Problem{Where: "model " + m.Study, What: v.Says, Hint: v.Advice})
+		}
+	}
+	return notes
 }
 
 // wanted says of each feature whether it is in one of the named views; in any

@@ -46,6 +46,15 @@ type Model struct {
 	// is about how subjects of one site differ. Left out where sites are taken for
 	// samples of one population.
 	SiteMeans []ModelSiteMeans `json:"site_means,omitempty"`
+	// Verdicts are what speaks against relying on the model, most severe first.
+	Verdicts []Verdict `json:"verdicts,omitempty"`
+}
+
+// Verdict is something that a user of a model must know before relying on it.
+type Verdict struct {
+	Says   string   `json:"says"`            // one sentence, without a full stop
+	Advice string   `json:"advice"`          // what it means, and what would help
+	Views  []string `json:"views,omitempty"` // of which values that are imputed are concerned
 }
 
 // ModelView is a view of a model.

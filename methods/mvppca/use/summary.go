@@ -117,6 +117,7 @@ func (m *Model) Summary(top int) (*fitted.Account, error) {
 			{Name: "log-likelihood", Value: logLik + ", per subject"},
 		},
 		Tables: m.summaryTables(loadings),
+		Notes:  m.verdictNotes(func([]string) bool { return true }),
 		Value:  s,
 	}, nil
 }

@@ -39,6 +39,10 @@ type Sums struct {
 	// each, in standard deviations of the feature: views × DistributionBins.
 	Observed wire.Matrix `cbor:"observed"`
 	Imputed  wire.Matrix `cbor:"imputed"`
+	// Uneven is Σ (values of a subject in their central intervals of 90 % − 0.9 times its
+	// values)², over subjects, per view: how well coverage is known, though the values
+	// of one subject go together.
+	Uneven wire.Vector `cbor:"uneven"`
 }
 
 // NewSums returns sums of no subjects.
@@ -47,15 +51,15 @@ func NewSums(views int) *Sums {
 	matrix := func(bins int) wire.Matrix {
 		return wire.Matrix{Rows: views, Cols: bins, Data: make([]float64, views*bins)}
 	}
-	return &Sums{vector(), vector(), vector(), matrix(CalibrationBins), matrix(DistributionBins), matrix(DistributionBins)}
+	return &Sums{vector(), vector(), vector(), matrix(CalibrationBins), matrix(DistributionBins), matrix(DistributionBins), vector()}
 }
 
 // Values is how many numbers the sums hold.
-func Values(views int) int { return views * (3 + CalibrationBins + 2*DistributionBins) }
+func Values(views int) int { return views * (4 + CalibrationBins + 2*DistributionBins) }
 
 // Check says what is wrong with sums that came from elsewhere.
 func (s *Sums) Check(views int) error {
-	for _, v := range []wire.Vector{s.Cells, s.Error, s.Squares} {
+	for _, v := range []wire.Vector{s.Cells, s.Error, s.Squares, s.Uneven} {
 		if len(v) != views {
 			return fmt.Errorf("sums of views left out: %d for %d views", len(v), views)
 		}
@@ -89,7 +93,7 @@ func (s *Sums) Check(views int) error {
 // Merge adds the sums of another site.
 func (s *Sums) Merge(o *Sums) {
 	for _, x := range [][2][]float64{{s.Cells, o.Cells}, {s.Error, o.Error}, {s.Squares, o.Squares},
-		{s.Calibration.Data, o.Calibration.Data}, {s.Observed.Data, o.Observed.Data}, {s.Imputed.Data, o.Imputed.Data}} {
+		{s.Uneven, o.Uneven}, {s.Calibration.Data, o.Calibration.Data}, {s.Observed.Data, o.Observed.Data}, {s.Imputed.Data, o.Imputed.Data}} {
 		floats.Add(x[0], x[1])
 	}
 }
@@ -102,6 +106,10 @@ func (s *Sums) Coverage(k int) float64 {
 	}
 	return in / s.Cells[k] // NaN where there is none
 }
+
+// CoverageError is the standard error of [Sums.Coverage], subjects taken as drawn one by
+// one and the values of each as they come (the variance of a ratio of sums over clusters).
+func (s *Sums) CoverageError(k int) float64 { return math.Sqrt(s.Uneven[k]) / s.Cells[k] }
 
 // Gain is the share of the squared error of "everybody has the study's mean"
 // that the prediction takes away.
@@ -295,6 +303,7 @@ func (o *Predictor) Add(s *Sums, observed []int, values []float64, rng *rand.Ran
 		if !o.OK[k] {
 			continue
 		}
+		within := 0.0 // of intervals, less what is expected
 		for i := o.From[k]; i < o.From[k+1]; i++ {
 			j := observed[i]
 			mean, sd := o.Predict(k, j)
@@ -302,10 +311,15 @@ func (o *Predictor) Add(s *Sums, observed []int, values []float64, rng *rand.Ran
 			s.Error[k] += (values[i] - mean) * (values[i] - mean)
 			s.Squares[k] += (values[i] - o.md.Mu[j]) * (values[i] - o.md.Mu[j])
 			p := math.Erfc((mean-values[i])/(sd*math.Sqrt2)) / 2
-			s.Calibration.Data[k*CalibrationBins+min(int(p*CalibrationBins), CalibrationBins-1)]++
+			bin := min(int(p*CalibrationBins), CalibrationBins-1)
+			s.Calibration.Data[k*CalibrationBins+bin]++
+			if within -= 0.9; bin > 0 && bin < CalibrationBins-1 {
+				within++
+			}
 			s.Observed.Data[k*DistributionBins+distributionBin((values[i]-o.md.Mu[j])/o.SD[j])]++
 			s.Imputed.Data[k*DistributionBins+distributionBin((mean+sd*rng.NormFloat64()-o.md.Mu[j])/o.SD[j])]++
 		}
+		s.Uneven[k] += within * within
 	}
 	return nil
 }

@@ -157,3 +157,33 @@ func BenchmarkLeaveOut(b *testing.B) {
 		}
 	}
 }
+
+// The standard error of coverage is that of draws of subjects, whose values go together:
+// each subject's values are all in their intervals or all outside, so that there are as
+// many observations as subjects.
+func TestCoverageIsKnownBySubjects(t *testing.T) {
+	l := synthetic.Shape(t, ppca.NoisePerView, 2, 8)
+	r := rand.New(rand.NewPCG(9, 9))
+	truth := synthetic.NewTruth(r, l, 1, 0.4)
+	o := New(l, &truth.P)
+	sums, n, out := NewSums(2), 400, 40
+	row := make([]float64, 10)
+	for i := range n {
+		if err := o.Read(l.AllFeatures(), row); err != nil {
+			t.Fatal(err)
+		}
+		for j := 2; j < 10; j++ {
+			mean, sd := o.Predict(1, j)
+			if row[j] = mean; i < out {
+				row[j] = mean + 5*sd
+			}
+		}
+		if err := o.Add(sums, l.AllFeatures(), row, r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := math.Sqrt(0.9 * 0.1 / float64(n))
+	if c, e := sums.Coverage(1), sums.CoverageError(1); math.Abs(c-0.9) > 1e-12 || math.Abs(e-want) > 1e-12 {
+		t.Errorf("coverage %v ± %v, want 0.9 ± %v", c, e, want)
+	}
+}

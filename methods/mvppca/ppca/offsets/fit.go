@@ -144,7 +144,7 @@ func Fit(l ppca.Layout, sites [][]ppca.Block, rank int, start *ppca.Params, o pp
 	if !slices.Contains(m.has, true) {
 		return m.without(rank, start, plain)
 	}
-	if err := m.begin(rank, start); err != nil {
+	if err := m.begin(rank, start, o.LeastNoise); err != nil {
 		return nil, nil, fmt.Errorf("fit of sites' offsets: %w", err)
 	}
 	out := &ppca.Fitted{Subjects: m.f.Subjects}

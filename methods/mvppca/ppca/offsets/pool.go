@@ -131,7 +131,7 @@ func (p *pool) add(m *mixed, place, rank int) {
 // begin prepares the fit. The first offsets are those of each feature by itself: with
 // s² its variance within sites, m_s its mean at a site and m that of all, v is the mean of
 // (m_s − m)² − s²/n_s, at least s²/100, and δ_s = (m_s − m) v/(v + s²/n_s).
-func (m *mixed) begin(rank int, start *ppca.Params) error {
+func (m *mixed) begin(rank int, start *ppca.Params, leastNoise float64) error {
 	d := len(m.v)
 	sums := make([]ppca.Block, len(m.pools))
 	for i := range m.pools {
@@ -162,6 +162,9 @@ func (m *mixed) begin(rank int, start *ppca.Params) error {
 	m.f.Floor = floor
 	for _, j := range m.f.Features {
 		m.f.Model.Psi[j] = max(m.f.Model.Psi[j], floor[m.f.Model.Group[j]])
+	}
+	if err := m.f.RaiseFloors(m.layout, leastNoise); err != nil {
+		return err
 	}
 	m.kept.v, m.kept.w = make([]float64, d), make([]float64, len(m.f.Model.W))
 	m.kept.mu, m.kept.psi = make([]float64, d), make([]float64, d)

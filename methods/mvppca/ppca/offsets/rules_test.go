@@ -142,7 +142,7 @@ func TestOffsetsNeverLowerTheBound(t *testing.T) {
 		sizes := append(rapid.SliceOfN(rapid.IntRange(1, 20), 2, 8).Draw(rt, "sizes"), 12, 12)
 		rows, _ := shifted(r, synthetic.NewTruth(r, l, q, 0.5), sizes, rapid.Float64Range(0, 2).Draw(rt, "v"), 0.3)
 		m := synthetic.Must(newMixed(l, siteBlocks(rt, l, rows), q))(rt)
-		if err := m.begin(q, nil); err != nil {
+		if err := m.begin(q, nil, 0); err != nil {
 			rt.Fatal(err)
 		}
 		was, rise := math.Inf(-1), 0.0

@@ -54,7 +54,11 @@ func (s *selector) collect(ctx context.Context, data map[string]dataset.Source) 
 		if !ok {
 			return fmt.Errorf("site %s has no data", name)
 		}
-		table, err := dataset.Collect(ctx, src)
+		outliers, err := rows.Excluded(ctx, s.set, src)
+		if err != nil {
+			return fmt.Errorf("site %s: %w", name, err)
+		}
+		table, err := dataset.Collect(ctx, outliers.Without(src))
 		if err != nil {
 			return fmt.Errorf("site %s: %w", name, err)
 		}
@@ -188,7 +192,7 @@ func (s *selector) shot(ctx context.Context, p *part, q int) (*ppca.Params, erro
 		}
 		blocks = append(blocks, own...)
 	}
-	fit, err := ppca.Fit(s.set.Layout, ppca.Merge(blocks), q, nil, ppca.FitOptions{Stop: ctx.Err})
+	fit, err := ppca.Fit(s.set.Layout, ppca.Merge(blocks), q, nil, ppca.FitOptions{LeastNoise: ppca.LeastNoise, Stop: ctx.Err})
 	if err != nil {
 		return nil, fmt.Errorf("fitting one model to all sites: %w", err)
 	}

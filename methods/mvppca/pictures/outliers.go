@@ -1,0 +1,35 @@
+package pictures
+
+import (
+	"fmt"
+	"strings"
+
+	"parley/figure"
+	"parley/method"
+	"parley/methods/mvppca/options"
+	"parley/methods/mvppca/rows"
+)
+
+// AddOutliers opens a site's own report with the subjects, by name, whom the model does not
+// describe because they are far from all others there. It adds nothing if there are none.
+func AddOutliers(set options.Setup, r *method.Result, found []rows.Outlier) {
+	if len(found) == 0 {
+		return
+	}
+	t := figure.Table{ID: "outliers", Title: "Subjects who were left out", Columns: []figure.Column{{Name: "subject"}, {Name: "views"}}}
+	for _, o := range found {
+		var views []string
+		for _, k := range o.Views {
+			views = append(views, set.Plan.Views[k].Name)
+		}
+		t.Columns[0].Text = append(t.Columns[0].Text, o.ID)
+		t.Columns[1].Text = append(t.Columns[1].Text, strings.Join(views, ", "))
+	}
+	says := fmt.Sprintf("%s so far from all others here that the fit left these values out", subjectsAre(float64(len(found))))
+	r.Verdicts = append(r.Verdicts, says)
+	r.Sections = append([]figure.Section{{ID: "outliers", Title: "Before you rely on this page", Items: []figure.Item{
+		{Note: &figure.Note{Title: says, Warning: true,
+			Text: "Look for wrong units, codes for missing values and mixed-up columns. The scores of these subjects rest on their other views; of subjects who have no other, nothing is known, and they stand at 0."}},
+		{Table: &t},
+	}}}, r.Sections...)
+}

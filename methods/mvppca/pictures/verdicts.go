@@ -1,0 +1,329 @@
+package pictures
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mathext"
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"parley/figure"
+	"parley/method"
+	"parley/methods/mvppca/options"
+	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/ppca/leftout"
+	"parley/methods/mvppca/use"
+)
+
+// Limits of what is said.
+const (
+	// falseVerdict is the probability that a study whose model is right gets any verdict of
+	// one kind by chance, of those that hold what sites saw against what the model expects.
+	// Large studies notice whatever differs, so a difference also has to matter.
+	falseVerdict = 0.01
+	// unequal is by how much the noise of a site must differ: with a variance 1.3 times as
+	// large, 15 values of a hundred lie outside intervals of 90 %, half as many again.
+	unequal = 1.3
+	// offCoverage is by how much a coverage must differ from 0.9.
+	offCoverage = 0.015
+	// alone is the share of a feature's variance given all others that its noise must make
+	// up for the feature not to be a Heywood case: with a factor for what a feature has
+	// alone it is a hundredth or so, and where two features share a factor a half.
+	alone = 0.05
+	// muchMissing is the share of single cells: with a tenth of them missing, one exchange
+	// loses hundredths of a nat per subject, and with three tenths one or two nats
+	// (tools/measure gaps).
+	muchMissing = 0.1
+)
+
+// Verdicts are what speaks against relying on a model, most severe first, from what the
+// sites, at least one, said of it. Its parameters are those of subjects of one site.
+// Nothing in verdicts says more of subjects than the sites did.
+func Verdicts(set options.Setup, m *use.Model, p *ppca.Params, sites []Site) ([]use.Verdict, error) {
+	predictor, err := ppca.NewPredictor(set.Layout, p)
+	if err != nil {
+		return nil, err
+	}
+	v := verdicts{set: set, m: m, predictor: predictor, sites: sites, all: leftout.NewSums(set.Layout.Views())}
+	for _, s := range sites {
+		v.all.Merge(s.LeftOut)
+	}
+	v.useless()
+	if err := v.misfit(); err != nil {
+		return nil, err
+	}
+	v.intervals()
+	v.outliers()
+	if err := v.heywood(); err != nil {
+		return nil, err
+	}
+	v.missing()
+	return v.list, nil
+}
+
+// verdicts collects them.
+type verdicts struct {
+	set       options.Setup
+	m         *use.Model
+	predictor *ppca.Predictor
+	sites     []Site
+	all       *leftout.Sums // of all sites
+	list      []use.Verdict
+}
+
+func (v *verdicts) add(views []string, advice, says string, a ...any) {
+	v.list = append(v.list, use.Verdict{Says: fmt.Sprintf(says, a...), Advice: advice, Views: views})
+}
+
+// views names some views, or all.
+func (v *verdicts) views(ks ...int) (names []string) {
+	for k, x := range v.m.Views {
+		if len(ks) == 0 || slices.Contains(ks, k) {
+			names = append(names, x.Name)
+		}
+	}
+	return names
+}
+
+// useless names views that are predicted worse than by their means. The subjects who say so
+// took part in the fit, which makes their errors smaller than those of others: q factors
+// fitted to n subjects explain q/n of what has nothing to do with them, and err by as much
+// more elsewhere, so the error of others is about (n + q)/(n − q) times as large (the final
+// prediction error of Akaike 1970).
+func (v *verdicts) useless() {
+	q := float64(len(v.m.Factors))
+	for k := range v.m.Views {
+		n := 0.0 // have the view and another
+		for _, s := range v.sites {
+			for _, p := range s.Patterns {
+				if len(p.Views) > 1 && slices.Contains(p.Views, k) {
+					n += float64(p.Subjects)
+				}
+			}
+		}
+		if !(v.all.Squares[k] > 0) {
+			continue
+		}
+		times := (1 - v.all.Gain(k)) * (n + q) / max(n-q, 0)
+		switch says := "View %s is predicted from the other views no better than by its mean"; {
+		case math.IsInf(times, 1):
+			v.add(v.views(k), uselessAdvice, says+": %.0f subjects have it and another, and the model has %.0f factors", v.m.Views[k].Name, n, q)
+		case times > 1:
+			v.add(v.views(k), uselessAdvice, says+": the squared error at new subjects is about %.2f times that of the mean", v.m.Views[k].Name, times)
+		}
+	}
+}
+
+const uselessAdvice = "Do not impute it with this model. If the views have anything in common, other factors or more subjects may find it."
+
+// misfit names sites whose noise is above the model's, view by view, beside those where it
+// is below, and then sites that the model describes badly for another reason.
+func (v *verdicts) misfit() error {
+	tail := falseVerdict / float64(2*len(v.sites)*len(v.m.Views))
+	var noisy, quiet []string
+	var views []int
+	explained := map[string]bool{}
+	for _, s := range v.sites {
+		var more []string
+		for k := range v.m.Views {
+			ratio, freedom, err := v.noiseRatio(s, k)
+			if err != nil {
+				return err
+			}
+			switch {
+			case !(freedom > 0) || math.IsInf(freedom, 1): // the site has nothing of the view
+			case ratio > unequal && beyond(ratio, freedom, tail):
+				more, views = append(more, fmt.Sprintf("%.1f times in %s", ratio, v.m.Views[k].Name)), append(views, k)
+			case ratio < 1/unequal && beyond(ratio, freedom, tail):
+				quiet, views = append(quiet, fmt.Sprintf("%s (%.2g times in %s)", s.Name, ratio, v.m.Views[k].Name)), append(views, k)
+			}
+		}
+		if len(more) > 0 {
+			noisy, explained[s.Name] = append(noisy, fmt.Sprintf("%s (%s)", s.Name, strings.Join(more, ", "))), true
+		}
+	}
+	const advice = "Intervals are too narrow at sites with more noise than the model's, and too wide at those with less. Look for other instruments, units or protocols there, or leave the site out."
+	switch {
+	case len(noisy) > 0 && len(quiet) > 0:
+		v.add(v.views(views...), advice, "Sites differ in noise: its variance is above the model's at %s, and below it at %s", shortened(noisy), shortened(quiet))
+	case len(noisy) > 0:
+		v.add(v.views(views...), advice, "Noisier than the model: %s", shortened(noisy))
+	}
+	var strange []string
+	tail = falseVerdict / float64(len(v.sites))
+	for _, s := range v.sites {
+		cells := floats.Sum(s.Cells)
+		if ratio := 1 + 2*(s.Expected-s.LogLik)/cells; ratio > unequal && beyond(ratio, cells, tail) && !explained[s.Name] {
+			strange = append(strange, fmt.Sprintf("%s (%.1f times)", s.Name, ratio))
+		}
+	}
+	if len(strange) > 0 {
+		v.add(v.views(), "By so much are the squared distances of a site's subjects from the model larger than the model expects. The site may see other subjects, or measure otherwise.",
+			"The model does not describe %s", shortened(strange))
+	}
+	return nil
+}
+
+// noiseRatio is a site's residual sum of squares of view k over what the model expects, and
+// with how many degrees of freedom it is known: none where the site has nothing of the view.
+// Given all that is observed of a subject, the residual t − W⟨x⟩ − μ of a feature has
+// variance ψ − wᵀMw, M being the factors' covariance.
+func (v *verdicts) noiseRatio(s Site, k int) (ratio, freedom float64, err error) {
+	expected, squares, subjects := 0.0, 0.0, 0.0
+	lo, hi := v.set.Layout.View(k)
+	for _, pt := range s.Patterns {
+		if !slices.Contains(pt.Views, k) {
+			continue
+		}
+		features, err := v.set.Layout.FeaturesOf(pt.Views)
+		if err != nil {
+			return 0, 0, err
+		}
+		post, err := v.predictor.Given(slices.DeleteFunc(features, func(j int) bool { return !v.predictor.Describes(j) }))
+		if err != nil {
+			return 0, 0, err
+		}
+		n := float64(pt.Subjects) * pt.Share
+		subjects += n
+		for i, j := range post.Observed {
+			if j >= lo && j < hi {
+				x := post.ResidualVar(i)
+				expected, squares = expected+n*x, squares+n*x*x
+			}
+		}
+	}
+	if !(expected > 0) || subjects <= 1 {
+		return 0, 0, nil
+	}
+	left := (subjects - 1) / subjects // the residuals are about the site's own mean
+	q := s.Residual.Cols
+	return s.Residual.Data[k*q+q-1] / (left * expected), left * expected * expected / squares, nil
+}
+
+// beyond says whether chance would take a variance with so many degrees of freedom as far
+// from its expectation, on that side, with less than some probability.
+func beyond(ratio, freedom, tail float64) bool {
+	if ratio > 1 {
+		return mathext.GammaIncRegComp(freedom/2, ratio*freedom/2) < tail
+	}
+	return mathext.GammaIncReg(freedom/2, ratio*freedom/2) < tail
+}
+
+// intervals names views whose intervals of 90 % hold another share of the values.
+func (v *verdicts) intervals() {
+	z := distuv.UnitNormal.Quantile(1 - falseVerdict/float64(2*len(v.m.Views)))
+	for k := range v.m.Views {
+		coverage := v.all.Coverage(k)
+		if !(math.Abs(coverage-0.9) > offCoverage+z*v.all.CoverageError(k)) {
+			continue
+		}
+		kind := "narrow"
+		if coverage > 0.9 {
+			kind = "wide"
+		}
+		v.add(v.views(k), "Values that are not normally distributed do that: skewed, cut off at a limit, or 0 and 1. Logarithms help skewed features.",
+			"Intervals for view %s are too %s: those of 90 %% held %.1f %% of its values", v.m.Views[k].Name, kind, 100*coverage)
+	}
+}
+
+// outliers says how many subjects the model does not describe because they were far from
+// all others.
+func (v *verdicts) outliers() {
+	var where []string
+	total := 0.0
+	for _, s := range v.sites {
+		if s.Outlying == 0 {
+			continue
+		}
+		var views []string
+		for k, n := range s.Outliers {
+			if n > 0 {
+				views = append(views, v.m.Views[k].Name)
+			}
+		}
+		total += s.Outlying
+		where = append(where, fmt.Sprintf("%.0f at %s (%s)", s.Outlying, s.Name, strings.Join(views, ", ")))
+	}
+	if total > 0 {
+		v.add(nil, "Each site's own report names them. They count as if they had not been measured in these views. Look for wrong units, codes for missing values and mixed-up columns; if they are right, outliers: keep in the plan keeps them.",
+			"%s so far from all others of the site that the fit left these values out: %s", subjectsAre(total), shortened(where))
+	}
+}
+
+func subjectsAre(n float64) string {
+	if n == 1 {
+		return "1 subject is"
+	}
+	return fmt.Sprintf("%.0f subjects are", n)
+}
+
+// heywood names features that hardly have noise beside a factor that rests on them alone:
+// of the variance that a feature has given all others, 1/(C⁻¹)_jj, its noise should be
+// more than a trace. Where features of a view share their noise, one cannot drive it down.
+func (v *verdicts) heywood() error {
+	if v.set.Layout.Noise != ppca.NoisePerFeature {
+		return nil
+	}
+	features := slices.DeleteFunc(v.set.Layout.AllFeatures(), func(j int) bool { return !v.predictor.Describes(j) })
+	post, err := v.predictor.Given(features)
+	if err != nil {
+		return err
+	}
+	view := v.set.Layout.ViewOf()
+	var names []string
+	var views []int
+	for i, j := range post.Observed {
+		lo, _ := v.set.Layout.View(view[j])
+		f := v.m.Views[view[j]].Features[j-lo]
+		// (C⁻¹)_jj = (ψ − wᵀMw)/ψ².
+		if post.ResidualVar(i) < alone*f.Noise {
+			names, views = append(names, f.Name), append(views, view[j])
+		}
+	}
+	if len(names) > 0 {
+		v.add(v.views(views...), "A factor rests on such a feature alone, and the model takes it as measured almost without error, so intervals of what follows from it are too narrow. Fewer factors usually cure it.",
+			"Heywood case: the model leaves hardly any noise to %s", shortened(names))
+	}
+	return nil
+}
+
+// missing says so if many single cells are missing.
+func (v *verdicts) missing() {
+	observed, all := 0.0, 0.0
+	for _, s := range v.sites {
+		for _, p := range s.Patterns {
+			cells := float64(p.Subjects * v.set.Layout.Width(p.Views))
+			observed, all = observed+p.Share*cells, all+cells
+		}
+	}
+	if share := 1 - observed/all; share > muchMissing {
+		v.add(v.views(), "Before a site describes its subjects, it fills these values in with a small model of its own. Where three values of ten were missing at small sites, the model was one to two nats per subject behind a fit to all rows in one place. Look at the features that are missing most often. A view that is missing as a whole costs nothing of this kind.",
+			"%.0f %% of the single values are missing in the views that subjects have: the model may be behind what the rows could show", 100*share)
+	}
+}
+
+// shortened lists the first few.
+func shortened(list []string) string {
+	const shown = 5
+	if more := len(list) - shown; more > 0 {
+		return strings.Join(list[:shown], ", ") + fmt.Sprintf(" and %d more", more)
+	}
+	return strings.Join(list, ", ")
+}
+
+// verdictSection puts verdicts into a result, and returns the section that opens its
+// report, if there are any.
+func verdictSection(r *method.Result, list []use.Verdict) []figure.Section {
+	if len(list) == 0 {
+		return nil
+	}
+	sec := figure.Section{ID: "verdicts", Title: "Before you rely on this model"}
+	for _, v := range list {
+		r.Verdicts = append(r.Verdicts, v.Says)
+		sec.Items = append(sec.Items, figure.Item{Note: &figure.Note{Title: v.Says, Text: v.Advice, Warning: true}})
+	}
+	return []figure.Section{sec}
+}

@@ -1,0 +1,138 @@
+package mvppca
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"parley/dataset"
+	"parley/method/fitted"
+	"parley/methods/mvppca/internal/synthetic"
+	"parley/methods/mvppca/use"
+	"parley/report"
+)
+
+// spoilt is a study with an outlier at its second site, in view v1.
+func spoilt(t *testing.T, options string) (s *small, id string) {
+	s = shape{dims: []int{5, 4, 3}, sites: 3, rows: 40, seed: 3, options: options}.study(t)
+	table := s.data[s.plan.Sites[1]]
+	var rows []dataset.Row
+	for i := range table.Len() {
+		row := table.Row(i)
+		if i == 17 {
+			id = row.ID
+			row.Views = slices.Clone(row.Views)
+			row.Views[1] = slices.Repeat([]float64{1e4}, 4)
+		}
+		rows = append(rows, row)
+	}
+	s.data[s.plan.Sites[1]] = synthetic.Must(dataset.NewTable(table.Schema(), rows))(t)
+	return s, id
+}
+
+// A verdict opens the report and stands in metrics.json and in the model. It counts
+// subjects; who they are stands in the report of their own site, and nowhere else.
+func TestOutliersAreNamedAtTheirOwnSiteOnly(t *testing.T) {
+	s, id := spoilt(t, "  latent: 1\n")
+	p := newPlay(t, s)
+	r := synthetic.Must(p.run())(t)
+	const want = "1 subject is so far from all others of the site that the fit left these values out: 1 at site-1 (v1)"
+	if !slices.Equal(r.Verdicts, []string{want}) || r.Sections[0].ID != "verdicts" {
+		t.Errorf("the result says %q, and begins with %q", r.Verdicts, r.Sections[0].ID)
+	}
+	numbers := synthetic.Must(json.Marshal(r.Numbers()))(t)
+	if !bytes.Contains(numbers, []byte(`"verdicts":["1 subject is so far`)) {
+		t.Errorf("metrics.json is %s", numbers)
+	}
+	m := synthetic.Must(use.LoadModel(r.Files[0].Data))(t)
+	if len(m.Verdicts) != 1 || m.Verdicts[0].Says != want {
+		t.Errorf("the model says %+v", m.Verdicts)
+	}
+	var page bytes.Buffer
+	if err := (&report.Report{Title: "shared", Sections: r.Sections}).HTML(&page); err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range [][]byte{page.Bytes(), numbers, r.Files[0].Data} {
+		if bytes.Contains(x, []byte(id)) {
+			t.Errorf("what everybody may read names %s", id)
+		}
+	}
+	for i, site := range s.plan.Sites {
+		half := synthetic.Must(Method{}.Site(s.plan, site))(t)
+		own := synthetic.Must(half.Report(t.Context(), synthetic.Must(p.coordinator.Share(p.state, site))(t), s.data[site]))(t)
+		if named := own.Sections[0].ID == "outliers" && own.Sections[0].Items[1].Table.Columns[0].Text[0] == id; named != (i == 1) {
+			t.Errorf("the report of %s begins with %+v", site, own.Sections[0])
+		}
+	}
+}
+
+// An outlier that is left out changes the model by what one subject's view tells, and one
+// that is kept by far more: most of a feature's variance is its.
+func TestOutliersAreLeftOutUnlessThePlanKeepsThem(t *testing.T) {
+	factor := map[string]float64{}
+	for _, options := range []string{"", "  outliers: keep\n"} {
+		s, _ := spoilt(t, "  latent: 1\n"+options)
+		r := synthetic.Must(newPlay(t, s).run())(t)
+		m := synthetic.Must(use.LoadModel(r.Files[0].Data))(t)
+		factor[options] = 1 / m.Views[1].Features[0].Factor // standard deviation over all sites
+		if said := len(r.Verdicts) > 0 && strings.Contains(r.Verdicts[0], "left these values out"); said != (options == "") {
+			t.Errorf("%q: the result says %q", options, r.Verdicts)
+		}
+	}
+	if factor[""] > 5 || factor["  outliers: keep\n"] < 500 {
+		t.Errorf("standard deviations of a feature: %v", factor)
+	}
+}
+
+// Imputing says what is wrong with the views that are imputed, and of no others.
+func TestImputingSaysWhatConcernsIt(t *testing.T) {
+	s := shape{dims: []int{3, 2}, sites: 2, rows: 30, seed: 4, options: "  latent: 1\n"}.study(t)
+	m := synthetic.Must(use.LoadModel(synthetic.Must(newPlay(t, s).run())(t).Files[0].Data))(t)
+	m.Verdicts = []use.Verdict{{Says: "its intervals are too wide", Advice: "beware", Views: []string{"v1"}}, {Says: "1 subject is far from all others"}}
+	for views, want := range map[string]bool{"": true, "v0": false, "v1": true} {
+		o := fitted.ImputeOptions{Level: 0.9}
+		if views != "" {
+			o.Views = []string{views}
+		}
+		_, notes, err := m.Impute(t.Context(), s.data[s.plan.Sites[0]].Without(1), &bytes.Buffer{}, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, n := range notes {
+			got += n.What
+		}
+		if said := got == "its intervals are too wide"; said != want || !want && got != "" {
+			t.Errorf("imputing %q: %q", views, got)
+		}
+	}
+}
+
+// Views that have nothing in common are named, however much factors of their own explain.
+func TestUselessViewsAreNamed(t *testing.T) {
+	s := shape{dims: []int{6, 5}, sites: 2, rows: 60, seed: 9, options: "  latent: 2\n"}.study(t)
+	for at, site := range s.plan.Sites { // view v1 is dealt out anew: it goes with nothing
+		table := s.data[site]
+		var rows []dataset.Row
+		for i := range table.Len() {
+			row := table.Row(i)
+			row.Views = [][]float64{row.Views[0], table.Row((7*i + 3 + at) % table.Len()).Views[1]}
+			rows = append(rows, row)
+		}
+		s.data[site] = synthetic.Must(dataset.NewTable(table.Schema(), rows))(t)
+	}
+	r := synthetic.Must(newPlay(t, s).run())(t)
+	for _, view := range []string{"v0", "v1"} {
+		if !slices.ContainsFunc(r.Verdicts, func(v string) bool {
+			return strings.HasPrefix(v, "View "+view+" is predicted from the other views no better than by its mean")
+		}) {
+			t.Errorf("verdicts on %s: %q", view, r.Verdicts)
+		}
+	}
+	if x := r.Metrics["r2/v1"]; math.IsNaN(x) || x < 0.3 {
+		t.Errorf("view v1 has factors of its own, and %v of it is explained", x)
+	}
+}
