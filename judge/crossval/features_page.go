@@ -41,11 +41,15 @@ func (*features) ownTable(ev *Evaluation, sc string) *figure.Table {
 		}
 	}
 	add("gained", func(site string) string {
-		switch s := find(site, Alone, LogLik); {
+		switch s, shared := find(site, Alone, LogLik), find(site, Federated, LogLik); {
 		case s == nil || s.Difference == nil:
 			return ""
+		case s.FarOff && shared.FarOff:
+			return "both far off"
 		case s.FarOff:
 			return "own far off"
+		case shared.FarOff:
+			return "shared far off"
 		default:
 			d := s.Difference
 			return fmt.Sprintf("%+.2f [%+.2f, %+.2f]", -d.Mean, -d.Interval[1], -d.Interval[0])

@@ -133,7 +133,8 @@ func (b predictiveBySite) Predict(row *dataset.Row, dst *evaluate.Posterior, sd 
 	return b.models[b.place[row.ID]].(evaluate.Predictive).Predict(row, dst, sd)
 }
 
-// comparable is the rows that some narrowing knows, without what it leaves out.
+// comparable is the rows that some narrowing knows, without what it leaves out. Rows of
+// which nothing is left are passed over.
 type comparable struct {
 	dataset.Source
 	known func(id string) *narrowing // nil for rows to leave out
@@ -151,7 +152,13 @@ func (c comparable) Rows(ctx context.Context) iter.Seq2[*dataset.Row, error] {
 			if of == nil {
 				continue
 			}
-			if !yield(&dataset.Row{ID: row.ID, Views: of.varying(row.Views), Subject: row.Subject}, nil) {
+			views := of.varying(row.Views)
+			if !slices.ContainsFunc(views, func(x []float64) bool {
+				return slices.ContainsFunc(x, func(v float64) bool { return !math.IsNaN(v) })
+			}) {
+				continue
+			}
+			if !yield(&dataset.Row{ID: row.ID, Views: views, Subject: row.Subject}, nil) {
 				return
 			}
 		}

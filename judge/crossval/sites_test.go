@@ -66,6 +66,35 @@ func TestSitesWithTheirOwnData(t *testing.T) {
 	}
 }
 
+// A subject of whom only a view was measured that nobody else at the site has is no reason
+// to leave the sites' own fits out.
+func TestSubjectsOfWhomTheirSiteKnowsNothing(t *testing.T) {
+	p := ownData(t)
+	for _, view := range []string{"u", "w"} { // at the second site, which has no v either, nobody but the first has w
+		path := filepath.Join(filepath.Dir(p.Local.Sites["two"]), "data1", "view_"+view+".csv")
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.SplitAfter(string(b), "\n")
+		if view == "w" {
+			lines = lines[:2]
+		} else {
+			lines = append(lines[:1], lines[2:]...)
+		}
+		if err := os.WriteFile(path, []byte(strings.Join(lines, "")), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ev, err := crossval.Run(context.Background(), crossval.Config{Plan: p, Methods: methods, Folds: 30, Repeats: 1, Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := ev.Find("folds", "column", crossval.Alone, crossval.ErrorTest, ""); s == nil || s.N != 30 {
+		t.Errorf("one site alone: %+v, %v", s, ev.Notes)
+	}
+}
+
 // One site alone is asked about its own subjects, who are unlike those of other sites, and
 // the shared fit about the same values. What is far off is said in words.
 func TestOneSiteAloneIsAskedAboutItsOwnSubjects(t *testing.T) {
