@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -25,7 +24,7 @@ func modelCommand() *cobra.Command {
 			"subjects may lack whole views and single values.",
 	}
 	cmd.AddCommand(modelSummaryCommand(), modelTransformCommand(), modelImputeCommand(), modelPredictCommand(),
-		modelSampleCommand(), modelExportCommand(), modelAssociateCommand(), modelRefitCommand())
+		modelSampleCommand(), modelExportCommand(), modelRotateCommand(), modelAssociateCommand(), modelRefitCommand())
 	return cmd
 }
 
@@ -224,20 +223,8 @@ func modelExportCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			outputs := make([]output, len(files))
-			for i, f := range files { // nothing is written if one of them is in the way
-				outputs[i] = output{path: filepath.Join(out, filepath.FromSlash(f.Name)), force: force}
-				if err := outputs[i].check(inputsOf(a)...); err != nil {
-					return err
-				}
-			}
-			for i, f := range files {
-				if err := outputs[i].write(func(w io.Writer) error {
-					_, err := w.Write(f.Data)
-					return err
-				}); err != nil {
-					return err
-				}
+			if err := writeFiles(files, out, force, inputsOf(a)); err != nil {
+				return err
 			}
 			return printWritten(cmd, as, out, "files", len(files), nil)
 		},

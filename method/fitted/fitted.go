@@ -113,6 +113,13 @@ type Exporter interface {
 	Export(format string) ([]method.File, error)
 }
 
+// Rotator shows a model's factors on other axes, which changes nothing that it predicts.
+type Rotator interface {
+	// Rotate returns the files of a model folder, model.json among them, of the model
+	// with another rotation of its factors, and what it then says of itself.
+	Rotate(to string) ([]method.File, *Account, error)
+}
+
 // Comparer compares two models of one method.
 type Comparer interface {
 	Compare(other Model) (*Account, error)

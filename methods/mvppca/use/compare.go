@@ -78,7 +78,7 @@ func (m *Model) Compare(with fitted.Model) (*fitted.Account, error) {
 		return nil, err
 	}
 	c := comparison{Studies: [2]string{m.Study, o.Study}, Features: len(shared), Only: only, Angles: angles}
-	if c.Matches, err = matches(a, b, m.Factors, o.Factors); err != nil {
+	if c.Matches, err = m.matches(o); err != nil {
 		return nil, err
 	}
 	for k, v := range o.Views {
@@ -87,7 +87,26 @@ func (m *Model) Compare(with fitted.Model) (*fitted.Account, error) {
 			c.Views = append(c.Views, x)
 		}
 	}
-	return c.account(), nil
+	account := c.account()
+	if m.Rotation.name() != o.Rotation.name() {
+		account.Notes.Add(problem.Problem{What: fmt.Sprintf("the factors of A are rotated by %s and those of B by %s: compare single factors only under one rotation", m.Rotation.name(), o.Rotation.name()),
+			Hint: "parley model rotate gives a model another rotation"})
+	}
+	return account, nil
+}
+
+// matches pairs the factors as they are shown.
+func (m *Model) matches(o *Model) ([]factorMatch, error) {
+	a, b := m.shown(), o.shown()
+	shared, _ := a.inCommon(b)
+	wa, wb := columns(shared, len(a.Factors), len(b.Factors))
+	list, err := matches(wa, wb, a.Factors, b.Factors)
+	if m.Rotation != nil || o.Rotation != nil { // axes follow from the criterion, not from strengths
+		for i := range list {
+			list[i].Comparable = m.Rotation.name() == o.Rotation.name()
+		}
+	}
+	return list, err
 }
 
 func (m *Model) r2Of(view string) *float64 {

@@ -47,6 +47,9 @@ func (m *Model) check() error {
 	if err := ppca.Finite("strengths of the factors", m.Factors); err != nil {
 		return err
 	}
+	if err := m.Rotation.check(q); err != nil {
+		return err
+	}
 	names := map[string]bool{}
 	for _, v := range m.Views {
 		if v.Name == "" || names["view "+v.Name] {
@@ -106,6 +109,9 @@ func (m *Model) Schema() dataset.Schema {
 // total returns the standard deviation of feature j in scaled units over the
 // population that the model describes, √(Σ w² + ψ).
 func (f *ModelFeature) total() float64 {
+	if f.sd != 0 { // loadings on factors that may be correlated
+		return f.sd
+	}
 	s := f.Noise
 	for _, w := range f.Loadings {
 		s += w * w
@@ -118,6 +124,7 @@ type reader struct {
 	predictor *ppca.Predictor
 	scale     *ppca.Scale
 	units     *unitCheck
+	rotation  *Rotation // of the factors' means and covariances, for whoever shows them
 }
 
 // use prepares the model for new subjects: of the sites that it was fitted at
@@ -143,7 +150,7 @@ func (m *Model) use(newSite bool) (*reader, fitted.Notes, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return &reader{predictor, m.scale(), newUnitCheck(m)}, notes, nil
+	return &reader{predictor, m.scale(), newUnitCheck(m), m.Rotation}, notes, nil
 }
 
 // newSiteVariance is what the noise variance of a view's features grows by at a
