@@ -238,45 +238,6 @@ func modelExportCommand() *cobra.Command {
 	return cmd
 }
 
-func modelAssociateCommand() *cobra.Command {
-	var with, categories []string
-	var as form
-	cmd := &cobra.Command{
-		Use:   "associate MODEL DATA --with COLUMN",
-		Short: "Test each factor against columns of subjects.csv, for the site's own use",
-		Long: "Associate scores the subjects of a site and holds each factor against columns of\n" +
-			"subjects.csv: numbers by correlation, categories by analysis of variance, with p values\n" +
-			"adjusted over all tests. The answer is exact and is not for release.",
-		Args: args(cobra.ExactArgs(2)),
-		RunE: func(cmd *cobra.Command, a []string) error {
-			var columns []string
-			for _, c := range append(slices.Clone(with), categories...) {
-				if !slices.Contains(columns, c) {
-					columns = append(columns, c)
-				}
-			}
-			if len(columns) == 0 {
-				return &usageError{fmt.Errorf("name a column of subjects.csv\n  hint: --with age, or --category group")}
-			}
-			m, data, notes, err := openUse[fitted.Associater](cmd.Context(), a, "associated with columns", columns...)
-			if err != nil {
-				return err
-			}
-			account, err := m.Associate(cmd.Context(), data, categories)
-			if err != nil {
-				return err
-			}
-			account.Notes = append(notes, account.Notes...)
-			return printAccount(cmd, account, as)
-		},
-	}
-	f := cmd.Flags()
-	f.StringSliceVar(&with, "with", nil, "columns; those whose cells are all numbers are taken as numbers")
-	f.StringSliceVar(&categories, "category", nil, "columns to take as categories even if they hold numbers, such as codes")
-	as.flag(cmd, "print everything as JSON")
-	return cmd
-}
-
 // openModel opens a model and refuses it by its method's name if the method
 // cannot do what is wanted.
 func openModel[C any](path, doing string) (C, error) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,7 +23,8 @@ import (
 type output struct {
 	path   string
 	force  bool
-	fixed  bool // nothing is replaced, and there is no --force
+	fixed  bool   // nothing is replaced, and there is no --force
+	flag   string // that names it, if not --out
 	inputs []string
 }
 
@@ -39,15 +41,16 @@ func (o *output) flags(cmd *cobra.Command) {
 // inputs are files that the command reads, and may not exist.
 func (o *output) check(inputs ...string) error {
 	o.inputs = inputs
+	flag := cmp.Or(o.flag, "--out")
 	if o.path == "" || os.IsPathSeparator(o.path[len(o.path)-1]) {
-		return &usageError{fmt.Errorf("--out %q is not the name of a file", o.path)}
+		return &usageError{fmt.Errorf("%s %q is not the name of a file", flag, o.path)}
 	}
 	if _, err := os.Lstat(o.path); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	} else if err != nil {
 		return err
 	}
-	refused := problem.Problem{File: o.path, Hint: "choose another with --out"}
+	refused := problem.Problem{File: o.path, Hint: "choose another with " + flag}
 	target, err := os.Stat(o.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist): // a link to nothing, which is a file to be kept as any other

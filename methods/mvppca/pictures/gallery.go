@@ -26,7 +26,7 @@ type gallery struct {
 	subjects int
 	kept     []keptSubject
 	every    int // one subject in so many is kept
-	columns  []*use.Covariate
+	tests    *use.Associations // of the factors against the label columns; added to by a second reading
 	imputed  []imputedFeature // of every feature
 }
 
@@ -51,17 +51,12 @@ const maxPoints = 3000
 // look reads the rows once.
 func look(ctx context.Context, set options.Setup, s *scores, model *ppca.Params) (*gallery, error) {
 	others := leftout.New(set.Layout, model)
-	g := &gallery{set: set, scores: s, others: others, every: 1, imputed: make([]imputedFeature, set.Layout.Features())}
-	for _, c := range s.data.Schema().Subject {
-		g.columns = append(g.columns, &use.Covariate{Name: c.Name, Number: use.NewRunning(s.rank), Levels: map[string]*use.Running{}})
-	}
+	g := &gallery{set: set, scores: s, others: others, every: 1, tests: use.NewAssociations(s.data.Schema().Subject, nil, nil, s.rank), imputed: make([]imputedFeature, set.Layout.Features())}
 	z, mean, variance := make([]float64, s.rank), make([]float64, len(g.imputed)), make([]float64, len(g.imputed))
 	return g, use.EachSubject(ctx, s.predictor, s.scale, s.data, func(row *dataset.Row, post *ppca.Posterior, values []float64) error {
 		post.Latent(z, values)
 		if len(values) > 0 {
-			for i, c := range g.columns {
-				c.Add(row.Subject[i], z)
-			}
+			g.tests.Look(row.Subject)
 		}
 		post.Impute(mean, values)
 		post.MissingVar(variance)
