@@ -238,6 +238,46 @@ func modelExportCommand() *cobra.Command {
 	return cmd
 }
 
+func modelRotateCommand() *cobra.Command {
+	var to, out string
+	var force bool
+	var as form
+	cmd := &cobra.Command{
+		Use:   "rotate MODEL --to varimax|promax --out DIR",
+		Short: "Turn the factors towards simple structure, and write the model with them",
+		Long: "Rotate writes model.json and loadings.csv of the same model with other axes for its\n" +
+			"factors: varimax keeps them uncorrelated, promax lets them correlate, none is the form of\n" +
+			"the fit. Predictions and likelihoods stay; scores, loadings and tests are of the rotated\n" +
+			"factors wherever DIR is used as MODEL.",
+		Args: args(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			if err := checkFolder(out); err != nil {
+				return err
+			}
+			m, err := openModel[fitted.Rotator](a[0], "rotated")
+			if err != nil {
+				return err
+			}
+			files, account, err := m.Rotate(to)
+			if err != nil {
+				return err
+			}
+			if err := writeFiles(files, out, force, inputsOf(a)); err != nil {
+				return err
+			}
+			return printAccount(cmd, account, as)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&to, "to", "", "varimax, promax or none")
+	f.StringVar(&out, "out", "", "folder to write to")
+	f.BoolVar(&force, "force", false, forceUsage)
+	as.flag(cmd, "print the summary of the rotated model as JSON")
+	cmd.MarkFlagRequired("to")
+	cmd.MarkFlagRequired("out")
+	return cmd
+}
+
 // openModel opens a model and refuses it by its method's name if the method
 // cannot do what is wanted.
 func openModel[C any](path, doing string) (C, error) {

@@ -46,12 +46,13 @@ func modelAssociateCommand() *cobra.Command {
 				}
 				return combineTables(cmd, a, as)
 			}
-			tested := slices.DeleteFunc(append(slices.Clone(with), opts.Categories...), func(c string) bool { return slices.Contains(opts.Adjust, c) })
+			adjusted := func(c string) bool { return slices.Contains(opts.Adjust, c) }
+			if i := slices.IndexFunc(with, adjusted); i >= 0 {
+				return &usageError{fmt.Errorf("column %s cannot be tested and adjusted for\n  hint: leave it out of --with or of --adjust", with[i])}
+			}
+			tested := slices.DeleteFunc(append(slices.Clone(with), opts.Categories...), adjusted)
 			if len(tested) == 0 {
 				return &usageError{fmt.Errorf("name a column of subjects.csv\n  hint: --with age, or --category group")}
-			}
-			if i := slices.IndexFunc(with, func(c string) bool { return slices.Contains(opts.Adjust, c) }); i >= 0 {
-				return &usageError{fmt.Errorf("column %s cannot be tested and adjusted for\n  hint: leave it out of --with or of --adjust", with[i])}
 			}
 			var columns []string
 			for _, c := range append(tested, opts.Adjust...) {
@@ -67,7 +68,7 @@ func modelAssociateCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringSliceVar(&with, "with", nil, "columns; those whose cells are all numbers are taken as numbers")
-	f.StringSliceVar(&opts.Categories, "category", nil, "columns to take as categories even if they hold numbers, such as codes")
+	f.StringSliceVar(&opts.Categories, "category", nil, "columns to take as categories even if they hold numbers, such as codes; they are tested\nunless they are adjusted for")
 	f.StringSliceVar(&opts.Adjust, "adjust", nil, "columns that every test is adjusted for, such as age, sex and site")
 	f.StringVar(&share.path, "share", "", "also write a table to combine with other sites': JSON")
 	f.BoolVar(&share.force, "force", false, forceUsage)

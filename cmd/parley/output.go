@@ -15,6 +15,7 @@ import (
 
 	"parley/dataset"
 	"parley/internal/atomicfile"
+	"parley/method"
 	"parley/problem"
 )
 
@@ -92,6 +93,26 @@ func (o *output) write(write func(io.Writer) error) error {
 		}
 	}
 	return err
+}
+
+// writeFiles writes files into a folder, or none of them if one is in the way.
+func writeFiles(files []method.File, dir string, force bool, inputs []string) error {
+	outputs := make([]output, len(files))
+	for i, f := range files {
+		outputs[i] = output{path: filepath.Join(dir, filepath.FromSlash(f.Name)), force: force}
+		if err := outputs[i].check(inputs...); err != nil {
+			return err
+		}
+	}
+	for i, f := range files {
+		if err := outputs[i].write(func(w io.Writer) error {
+			_, err := w.Write(f.Data)
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // inputsOf are the files that a command with the arguments MODEL and DATA may read.

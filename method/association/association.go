@@ -32,8 +32,8 @@ type Table struct {
 	Model    string   `json:"model_sha256"` // of the model whose factors these are
 	Adjusted []string `json:"adjusted_for"` // columns in every regression, sorted
 	Subjects int      `json:"subjects"`     // with values and all columns of Adjusted
-	// Reliability is, by factor, the mean over subjects of 1 − Var(x | values)/Var(x): by
-	// about so much a score moves when the factor moves by 1, and so do estimates.
+	// Reliability is, by factor, the mean over subjects of 1 − Var(x | values)/Var(x):
+	// estimates are about so many times those of the factor itself.
 	Reliability []float64 `json:"reliability"`
 	Tests       []Test    `json:"tests"`
 }
@@ -128,12 +128,12 @@ type Combined struct {
 	Reference string `json:"reference,omitempty"` // this one
 	Sites     int    `json:"sites"`
 	Subjects  int    `json:"subjects"`
-	Pooled
+	pooled
 	CommonAdjusted float64 `json:"common_p_adjusted"`
 	RandomAdjusted float64 `json:"random_p_adjusted"`
 }
 
-// Combine pools what the sites' tables say, see [Pool]. The tables are of one model and
+// Combine pools what the sites' tables say, weighted by their variances. The tables are of one model and
 // adjusted for the same columns; names are for errors. P values are adjusted over all
 // effects ([BenjaminiHochberg]), those of either model by themselves. Effects that fewer
 // than two sites tell of are left out and named in notes.
@@ -254,7 +254,7 @@ func combine(e effect, names []string, tables []*Table) (c Combined, err error) 
 		}
 	}
 	if c.Sites >= 2 {
-		c.Pooled = Pool(estimates, variances)
+		c.pooled = pool(estimates, variances)
 	}
 	return c, nil
 }

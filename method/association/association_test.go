@@ -23,7 +23,7 @@ func TestPoolAgreesWithPublishedNumbers(t *testing.T) {
 		n, m := x[0]+x[1], x[2]+x[3]
 		y, v = append(y, math.Log(x[0]/n/(x[2]/m))), append(v, 1/x[0]-1/n+1/x[2]-1/m)
 	}
-	got := Pool(y, v)
+	got := pool(y, v)
 	for name, x := range map[string][2]float64{
 		"common": {got.Common.Estimate, -0.4303}, "common se": {got.Common.SE, 0.0405}, "common low": {got.Common.Low, -0.5097}, "common high": {got.Common.High, -0.3509},
 		"random": {got.Random.Estimate, -0.7141}, "τ²": {got.Tau2, 0.3088}, "Q": {got.Q, 152.2330}, "I²": {got.I2, 0.9212},
@@ -52,7 +52,7 @@ func TestPoolAgreesWithPublishedNumbers(t *testing.T) {
 
 // TestEqualEstimatesHaveNoHeterogeneity is by hand: two sites of variance 1 that say 3.
 func TestEqualEstimatesHaveNoHeterogeneity(t *testing.T) {
-	got := Pool([]float64{3, 3}, []float64{1, 1})
+	got := pool([]float64{3, 3}, []float64{1, 1})
 	se := math.Sqrt(0.5)
 	// With one degree of freedom t is a Cauchy variable.
 	p := 1 - 2/math.Pi*math.Atan(3/se)
@@ -74,7 +74,7 @@ func TestRandomIntervalsHold(t *testing.T) {
 			v[i] = 0.02 + 0.04*r.Float64()
 			y[i] = 1 + 0.4*r.NormFloat64() + math.Sqrt(v[i])*r.NormFloat64()
 		}
-		got := Pool(y, v)
+		got := pool(y, v)
 		if got.Random.Low <= 1 && 1 <= got.Random.High {
 			random++
 		}

@@ -9,19 +9,19 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// Level of the intervals of [Pool].
+// Level of the intervals of pool.
 const confidence = 0.95
 
-// Pooled is a meta-analysis of one effect.
-type Pooled struct {
+// pooled is a meta-analysis of one effect.
+type pooled struct {
 	// Common supposes that the effect is the same at all sites: the mean weighted by
 	// 1/variance, with normal tests and intervals.
-	Common Estimate `json:"common_effect"`
+	Common estimate `json:"common_effect"`
 	// Random lets the effect differ between sites with variance Tau2 (DerSimonian and
 	// Laird 1986). Tests and intervals are those of Hartung and Knapp 2001 with sites − 1
 	// degrees of freedom, and never narrower than with variances known (Röver, Knapp and
 	// Friede 2015).
-	Random Estimate `json:"random_effects"`
+	Random estimate `json:"random_effects"`
 	Tau2   float64  `json:"tau_squared"`
 	// Q = Σ (estimate − common)²/variance is χ² with sites − 1 degrees of freedom where
 	// the effect is the same everywhere, PQ its p value; I2 = max(0, 1 − df/Q), the
@@ -31,8 +31,8 @@ type Pooled struct {
 	I2 float64 `json:"i_squared"`
 }
 
-// Estimate is one number with a standard error, a 95 % interval and a p value.
-type Estimate struct {
+// estimate is one number with a standard error, a 95 % interval and a p value.
+type estimate struct {
 	Estimate float64 `json:"estimate"`
 	SE       float64 `json:"standard_error"`
 	Low      float64 `json:"low"`
@@ -40,9 +40,9 @@ type Estimate struct {
 	P        float64 `json:"p"` // two-sided, of no effect
 }
 
-// Pool combines two or more estimates, given their variances, which are above 0 and are
+// pool combines two or more estimates, given their variances, which are above 0 and are
 // taken as known: with few degrees of freedom at a site, its weight is uncertain.
-func Pool(estimates, variances []float64) (out Pooled) {
+func pool(estimates, variances []float64) (out pooled) {
 	df := float64(len(estimates) - 1)
 	mean, total := weighted(estimates, variances, 0)
 	squares := 0.0 // of the weights
@@ -52,7 +52,7 @@ func Pool(estimates, variances []float64) (out Pooled) {
 	}
 	se := 1 / math.Sqrt(total)
 	half := mathext.NormalQuantile(0.5+confidence/2) * se
-	out.Common = Estimate{mean, se, mean - half, mean + half, math.Erfc(math.Abs(mean) / se / math.Sqrt2)}
+	out.Common = estimate{mean, se, mean - half, mean + half, math.Erfc(math.Abs(mean) / se / math.Sqrt2)}
 	out.PQ = mathext.GammaIncRegComp(df/2, out.Q/2)
 	if out.Q > df {
 		out.I2 = 1 - df/out.Q
@@ -65,7 +65,7 @@ func Pool(estimates, variances []float64) (out Pooled) {
 	}
 	se = math.Sqrt(max(1, spread) / total)
 	half = distuv.StudentsT{Mu: 0, Sigma: 1, Nu: df}.Quantile(0.5+confidence/2) * se
-	out.Random = Estimate{mean, se, mean - half, mean + half, studentP(mean/se, df)}
+	out.Random = estimate{mean, se, mean - half, mean + half, studentP(mean/se, df)}
 	return out
 }
 

@@ -25,9 +25,9 @@ type gallery struct {
 	others   *leftout.Predictor
 	subjects int
 	kept     []keptSubject
-	every    int // one subject in so many is kept
-	tests    *use.Associations // of the factors against the label columns; added to by a second reading
-	imputed  []imputedFeature // of every feature
+	every    int               // one subject in so many is kept
+	tests    *use.Associations // of the factors against the label columns
+	imputed  []imputedFeature  // of every feature
 }
 
 // keptSubject is a subject that is drawn.
@@ -56,7 +56,7 @@ func look(ctx context.Context, set options.Setup, s *scores, model *ppca.Params)
 	return g, use.EachSubject(ctx, s.predictor, s.scale, s.data, func(row *dataset.Row, post *ppca.Posterior, values []float64) error {
 		post.Latent(z, values)
 		if len(values) > 0 {
-			g.tests.Look(row.Subject)
+			g.tests.Add(row.Subject, z)
 		}
 		post.Impute(mean, values)
 		post.MissingVar(variance)

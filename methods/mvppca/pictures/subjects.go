@@ -52,11 +52,7 @@ func (g *gallery) sections(ctx context.Context) ([]figure.Section, error) {
 	}
 	list := []figure.Section{Reading(), g.scoreSection()}
 	if len(g.columns()) > 0 {
-		section, err := g.associationSection(ctx)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, section)
+		list = append(list, g.associationSection())
 	}
 	if section, ok := g.viewSection(); ok {
 		list = append(list, section)
@@ -131,28 +127,17 @@ func (g *gallery) drawScores(sec *figure.Section, column string, number int, nam
 }
 
 // associationSection tests every factor against every label column.
-func (g *gallery) associationSection(ctx context.Context) (figure.Section, error) {
+func (g *gallery) associationSection() figure.Section {
 	sec := figure.Section{ID: "associations", Title: "Do the factors go with what is known of the subjects?",
 		Lead: "Each factor against each column of the subjects table, among this site's subjects. A small adjusted p says that so clear a connection would rarely arise by chance; the share explained says how strong it is. Neither says what causes what."}
-	z := make([]float64, g.scores.rank)
-	if err := use.EachSubject(ctx, g.scores.predictor, g.scores.scale, g.scores.data, func(row *dataset.Row, post *ppca.Posterior, values []float64) error {
-		if len(values) > 0 {
-			post.Latent(z, values)
-			g.tests.Add(row.Subject, z)
-		}
-		return nil
-	}); err != nil {
-		return sec, err
-	}
 	var notes fitted.Notes
-	list, untested := g.tests.Tests(&notes)
+	t, untested := g.tests.Table(&notes)
 	for _, p := range untested {
 		sec.Items = append(sec.Items, figure.Item{Note: &figure.Note{Title: "Not tested", Text: sentence(p.Error())}})
 	}
-	if len(list) == 0 {
-		return sec, nil
+	if t.Len() == 0 {
+		return sec
 	}
-	t := use.AssociationAccount(list, nil).Tables[0]
 	t.ID, t.Title = "associations", "Factors and subject columns"
 	t.Columns = slices.DeleteFunc(t.Columns, func(c figure.Column) bool { // a correlation where nothing is a number
 		return c.Numbers != nil && !slices.ContainsFunc(c.Numbers, func(x float64) bool { return !math.IsNaN(x) })
@@ -161,7 +146,7 @@ func (g *gallery) associationSection(ctx context.Context) (figure.Section, error
 	for _, n := range notes {
 		sec.Items = append(sec.Items, figure.Item{Note: &figure.Note{Text: sentence(n.Where + " " + n.What)}})
 	}
-	return sec, nil
+	return sec
 }
 
 // columns lists the label columns.

@@ -39,7 +39,7 @@ type Model struct {
 	LogLik *float64    `json:"log_likelihood_per_subject"`
 	Views  []ModelView `json:"views"`
 	// Rotation says on which axes factors are shown; left out for those of the loadings.
-	Rotation *Rotation `json:"rotation,omitempty"`
+	Rotation *factorRotation `json:"rotation,omitempty"`
 	// Sites is empty where no site said how the model describes it, which under
 	// differential privacy would be a further release. Then Values and R2 of the
 	// views are not known either.

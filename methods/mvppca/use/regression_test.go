@@ -158,14 +158,11 @@ func TestSlopesAreInTheColumnsUnit(t *testing.T) {
 		years = append(years, 1900+float64(i))
 		z = append(z, -0.02*years[i]+0.001*r.NormFloat64())
 	}
-	for _, year := range years {
-		tests.Look([]string{fmt.Sprint(year)})
-	}
 	for i, year := range years {
 		tests.Add([]string{fmt.Sprint(year)}, z[i:i+1])
 	}
 	var notes fitted.Notes
-	list, untested := tests.Tests(&notes)
+	list, untested := tests.results(&notes)
 	if len(list) != 1 || len(untested) != 0 || math.Abs(list[0].Effects[0].Estimate+0.02) > 1e-4 || *list[0].R > -0.999 {
 		t.Errorf("%+v, %v", list, untested)
 	}
@@ -206,13 +203,12 @@ func TestSitesThatDifferMakeNoAssociations(t *testing.T) {
 			for i := range 60 {
 				cells = append(cells, []string{fmt.Sprint("s", i%3), fmt.Sprint(50 + 10*float64(i%3) + 5*r.NormFloat64())})
 				z = append(z, float64(i%3)+r.NormFloat64())
-				tests.Look(cells[i])
 			}
 			for i := range cells {
 				tests.Add(cells[i], z[i:i+1])
 			}
 			var notes fitted.Notes
-			list, _ := tests.Tests(&notes)
+			list, _ := tests.results(&notes)
 			for _, x := range list {
 				if x.Column == "age" && x.P < 0.1 {
 					count++

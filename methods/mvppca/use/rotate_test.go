@@ -191,12 +191,12 @@ func TestRotationsThatCannotBeAreRefused(t *testing.T) {
 	if _, _, err := m.Rotate("varimx"); err == nil || !strings.Contains(err.Error(), "did you mean varimax") {
 		t.Errorf("got %v", err)
 	}
-	for name, change := range map[string]func(r *Rotation){
-		"another method":         func(r *Rotation) { r.Method = "oblimin" },
-		"too few rows":           func(r *Rotation) { r.Matrix = r.Matrix[1:] },
-		"other correlations":     func(r *Rotation) { r.Correlations[0][1] += 1e-6 },
-		"another matrix":         func(r *Rotation) { r.Matrix[1][1] *= 1.001 },
-		"correlated and varimax": func(r *Rotation) { r.Method = rotateVarimax },
+	for name, change := range map[string]func(r *factorRotation){
+		"another method":         func(r *factorRotation) { r.Method = "oblimin" },
+		"too few rows":           func(r *factorRotation) { r.Matrix = r.Matrix[1:] },
+		"other correlations":     func(r *factorRotation) { r.Correlations[0][1] += 1e-6 },
+		"another matrix":         func(r *factorRotation) { r.Matrix[1][1] *= 1.001 },
+		"correlated and varimax": func(r *factorRotation) { r.Method = rotateVarimax },
 	} {
 		out := rotated(t, m, rotatePromax)
 		change(out.Rotation)

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"slices"
 
 	"parley/figure"
 	"parley/internal/version"
@@ -14,7 +13,7 @@ import (
 
 // share makes of a site's tests what may be combined with others'. It refuses groups so
 // small that an estimate tells of single subjects.
-func (m *Model) share(a *Associations, list []Association, reliability []float64) (*association.Table, error) {
+func (m *Model) share(a *Associations, list []tested, reliability []float64) (*association.Table, error) {
 	data, err := m.Encode()
 	if err != nil {
 		return nil, err
@@ -24,7 +23,7 @@ func (m *Model) share(a *Associations, list []Association, reliability []float64
 		Adjusted: a.adjusted(), Subjects: a.complete, Reliability: reliability, Tests: []association.Test{}}
 	var wrong problem.List
 	for _, test := range a.tests {
-		if p := a.columns[test.at].tooSmall(test.fit); p != nil {
+		if p := test.tooSmall(); p != nil {
 			wrong.Add(*p)
 		}
 	}
@@ -34,7 +33,7 @@ func (m *Model) share(a *Associations, list []Association, reliability []float64
 	for i, x := range list {
 		test := a.tests[i/a.q] // q tests of each column, in order
 		out := association.Test{Column: x.Column, Factor: x.Factor, Subjects: x.Subjects, DF: x.DF[1]}
-		c, variance := a.columns[test.at], test.fit.variance(x.Factor-1)
+		variance := test.fit.variance(x.Factor - 1)
 		if variance == 0 {
 			return nil, problem.Problem{Where: fmt.Sprintf("factor %d", x.Factor), What: "is the same for all subjects here, so it cannot be tested"}
 		}
@@ -45,12 +44,12 @@ func (m *Model) share(a *Associations, list []Association, reliability []float64
 				row[l] = variance * (test.fit.inverse[k][l] + test.fit.inverse[l][k]) / 2 // the same from both sides
 			}
 			out.Covariance = append(out.Covariance, row)
-			if c.category {
+			if test.category {
 				out.Levels = append(out.Levels, association.Level{Name: e.Level, Subjects: e.Subjects})
 			}
 		}
-		if c.category {
-			out.Reference = &association.Level{Name: x.Reference, Subjects: c.levels[x.Reference]}
+		if test.category {
+			out.Reference = &association.Level{Name: x.Reference, Subjects: test.counts[test.level[x.Reference]]}
 		}
 		t.Tests = append(t.Tests, out)
 	}
@@ -58,21 +57,21 @@ func (m *Model) share(a *Associations, list []Association, reliability []float64
 }
 
 // tooSmall says why a column's tests may not be shared, nil if they may.
-func (c *covariate) tooSmall(f *fittedRegression) *problem.Problem {
-	p := problem.Problem{Where: "column " + c.name, Hint: "merge levels or choose another column; without --share the answer is for this site alone"}
-	if c.category || len(c.levels) <= fewCodes {
-		for _, level := range slices.Sorted(slices.Values(c.order())) {
-			if n := c.levels[level]; n < association.Minimum {
-				p.What = fmt.Sprintf("only %s with %s: an estimate for fewer than %d tells of single subjects", figure.Plural(n, "subject"), level, association.Minimum)
+func (t *columnTest) tooSmall() *problem.Problem {
+	p := problem.Problem{Where: "column " + t.name, Hint: "merge levels or choose another column; without --share the answer is for this site alone"}
+	if t.category || len(t.names) <= fewCodes {
+		for level, n := range t.counts {
+			if n < association.Minimum {
+				p.What = fmt.Sprintf("only %s with %s: an estimate for fewer than %d tells of single subjects", figure.Plural(n, "subject"), t.names[level], association.Minimum)
 				return &p
 			}
 		}
 	}
 	switch {
-	case !f.full:
+	case !t.fit.full:
 		p.What = "some of its levels are told already by what is adjusted for, so they have no estimates"
-	case f.df[1] < association.Minimum:
-		p.What = fmt.Sprintf("%d degrees of freedom are left: with fewer than %d, estimates tell of single subjects", f.df[1], association.Minimum)
+	case t.fit.df[1] < association.Minimum:
+		p.What = fmt.Sprintf("%d degrees of freedom are left: with fewer than %d, estimates tell of single subjects", t.fit.df[1], association.Minimum)
 	default:
 		return nil
 	}

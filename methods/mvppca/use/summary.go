@@ -27,7 +27,7 @@ type modelSummary struct {
 	Views    []viewJSON       `json:"views"`
 	Sites    []siteJSON       `json:"sites"`
 	Loadings []rankedLoading  `json:"loadings"` // the strongest of each factor
-	Rotation *Rotation        `json:"rotation,omitempty"`
+	Rotation *factorRotation  `json:"rotation,omitempty"`
 }
 
 type factorJSON struct {

@@ -124,7 +124,7 @@ type reader struct {
 	predictor *ppca.Predictor
 	scale     *ppca.Scale
 	units     *unitCheck
-	rotation  *Rotation // of the factors' means and covariances, for whoever shows them
+	rotation  *factorRotation // of the factors' means and covariances, for whoever shows them
 }
 
 // use prepares the model for new subjects: of the sites that it was fitted at
