@@ -1,12 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -116,7 +119,9 @@ func combineTables(cmd *cobra.Command, paths []string, as form) error {
 	seen := map[string]string{}
 	for _, path := range paths {
 		data, err := os.ReadFile(path)
-		if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return problem.Problem{File: path, What: "there is no such table", Hint: "parley model associate MODEL DATA --with COLUMN --share FILE.json writes one"}
+		} else if err != nil {
 			return err
 		}
 		if other, ok := seen[string(data)]; ok {
@@ -141,7 +146,7 @@ func combineTables(cmd *cobra.Command, paths []string, as form) error {
 	}
 	account := combinedAccount(list)
 	account.Facts = []figure.Fact{{Name: "model", Value: fmt.Sprintf("%.12s of study %s", tables[0].Model, tables[0].Study)}, {Name: "sites", Value: fmt.Sprint(len(tables))},
-		{Name: "adjusted for", Value: fmt.Sprint(tables[0].Adjusted)}}
+		{Name: "adjusted for", Value: cmp.Or(strings.Join(tables[0].Adjusted, ", "), "nothing")}}
 	account.Notes = notes
 	account.Value = map[string]any{"model_sha256": tables[0].Model, "study": tables[0].Study, "tables": paths, "adjusted_for": tables[0].Adjusted, "effects": list}
 	return printAccount(cmd, account, as)

@@ -3,6 +3,7 @@ package use
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"parley/dataset"
 	"parley/figure"
@@ -72,7 +73,7 @@ func (m *Model) Associate(ctx context.Context, data dataset.Source, opts fitted.
 		Value:  sitesOwn{"this site only: exact, not for release", tests.adjusted(), reliability, list},
 	}
 	if len(opts.Adjust) > 0 {
-		account.Facts = []figure.Fact{{Name: "adjusted for", Value: fmt.Sprint(tests.adjusted())}}
+		account.Facts = []figure.Fact{{Name: "adjusted for", Value: strings.Join(tests.adjusted(), ", ")}}
 	}
 	if !opts.Share {
 		return account, nil, nil
