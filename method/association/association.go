@@ -76,7 +76,17 @@ func Read(data []byte) (*Table, error) {
 	if err := json.Unmarshal(data, t); err != nil || t.Format != Format {
 		return nil, problem.Problem{What: fmt.Sprintf("this is not a table of associations of format %q", Format), Hint: "parley model associate MODEL DATA --with COLUMN --share FILE.json writes one"}
 	}
+	type key struct {
+		column string
+		factor int
+	}
+	seen := map[key]bool{}
 	for i := range t.Tests {
+		k := key{t.Tests[i].Column, t.Tests[i].Factor}
+		if seen[k] {
+			return nil, fmt.Errorf("column %s, factor %d: tested twice", k.column, k.factor)
+		}
+		seen[k] = true
 		if err := t.Tests[i].check(len(t.Reliability)); err != nil {
 			return nil, fmt.Errorf("column %s, factor %d: %w", t.Tests[i].Column, t.Tests[i].Factor, err)
 		}
@@ -133,10 +143,10 @@ type Combined struct {
 	RandomAdjusted float64 `json:"random_p_adjusted"`
 }
 
-// Combine pools what the sites' tables say, weighted by their variances. The tables are of one model and
-// adjusted for the same columns; names are for errors. P values are adjusted over all
-// effects ([BenjaminiHochberg]), those of either model by themselves. Effects that fewer
-// than two sites tell of are left out and named in notes.
+// Combine pools what the sites' tables say. The tables are of one model and adjusted for
+// the same columns; names are for errors. P values are adjusted over all effects
+// ([BenjaminiHochberg]), those of either model by themselves. Effects that fewer than two
+// sites tell of are left out and named in notes.
 func Combine(names []string, tables []*Table) (list []Combined, notes problem.List, err error) {
 	if len(tables) < 2 {
 		return nil, nil, problem.Problem{What: "one table alone cannot be combined", Hint: "give the tables of two sites or more"}

@@ -82,6 +82,7 @@ func TestRandomIntervalsHold(t *testing.T) {
 			common++
 		}
 	}
+	t.Logf("of 2000 intervals with the mean effect: %d by random effects, %d by a common effect", random, common)
 	if random < 1852 || random > 1980 || common > 1500 {
 		t.Errorf("random-effects intervals hold %d of 2000, common-effect ones %d", random, common)
 	}
@@ -154,6 +155,7 @@ func TestTablesThatDoNotGoTogetherAreRefused(t *testing.T) {
 		"is not positive definite": func(x *Table) {
 			x.Tests[0] = Test{Column: "x", Factor: 1, Subjects: 30, DF: 27, Reference: level("a", 10), Levels: []Level{{"b", 10}, {"c", 10}}, Estimates: []float64{1, 2}, Covariance: [][]float64{{1, 2}, {2, 1}}}
 		},
+		"tested twice":                func(x *Table) { x.Tests = append(x.Tests, x.Tests[0]) },
 		"an estimate is 1e+200":       func(x *Table) { x.Tests[0].Estimates = []float64{1e200} },
 		"not a table of associations": func(x *Table) { x.Format = "parley/associations/9" },
 	} {

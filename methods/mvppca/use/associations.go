@@ -172,7 +172,7 @@ func (a *Associations) results(notes *fitted.Notes) (list []tested, untested pro
 			continue
 		}
 		if missing := a.complete - t.n; missing > 0 {
-			notes.Add(problem.Problem{Where: "column " + t.name, What: fmt.Sprintf("%s without it left out", figure.Plural(missing, "subject"))})
+			notes.Add(problem.Problem{Where: "column " + t.name, What: fmt.Sprintf("is not known of %s, left out of its tests", figure.Plural(missing, "subject"))})
 		}
 		if !t.category && !t.fraction && len(t.names) <= fewCodes {
 			notes.Add(problem.Problem{Where: "column " + t.name, What: fmt.Sprintf("was taken as a number, and has only %d different values", len(t.names)), Hint: "if they are codes of a category, say --category " + t.name})

@@ -80,11 +80,16 @@ func (r *factorRotation) check(q int) error {
 
 // latent turns the mean of a subject's factors in place.
 func (r *factorRotation) latent(x []float64) {
-	if r != nil {
-		y := new(mat.VecDense)
-		y.MulVec(dense(r.Matrix), mat.NewVecDense(len(x), slices.Clone(x)))
-		copy(x, y.RawVector().Data)
+	if r == nil {
+		return
 	}
+	y := make([]float64, len(x))
+	for i, row := range r.Matrix {
+		for k, v := range row {
+			y[i] += v * x[k]
+		}
+	}
+	copy(x, y)
 }
 
 // covariance returns R C Rᵀ by rows.
