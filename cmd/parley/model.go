@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -25,7 +24,7 @@ func modelCommand() *cobra.Command {
 			"subjects may lack whole views and single values.",
 	}
 	cmd.AddCommand(modelSummaryCommand(), modelTransformCommand(), modelImputeCommand(), modelPredictCommand(),
-		modelSampleCommand(), modelExportCommand(), modelAssociateCommand(), modelRefitCommand())
+		modelSampleCommand(), modelExportCommand(), modelRotateCommand(), modelAssociateCommand(), modelRefitCommand())
 	return cmd
 }
 
@@ -228,20 +227,8 @@ func modelExportCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			outputs := make([]output, len(files))
-			for i, f := range files { // nothing is written if one of them is in the way
-				outputs[i] = output{path: filepath.Join(out, filepath.FromSlash(f.Name)), force: force}
-				if err := outputs[i].check(inputsOf(a)...); err != nil {
-					return err
-				}
-			}
-			for i, f := range files {
-				if err := outputs[i].write(func(w io.Writer) error {
-					_, err := w.Write(f.Data)
-					return err
-				}); err != nil {
-					return err
-				}
+			if err := writeFiles(files, out, force, inputsOf(a)); err != nil {
+				return err
 			}
 			return printWritten(cmd, as, out, "files", len(files), nil)
 		},
@@ -255,42 +242,43 @@ func modelExportCommand() *cobra.Command {
 	return cmd
 }
 
-func modelAssociateCommand() *cobra.Command {
-	var with, categories []string
+func modelRotateCommand() *cobra.Command {
+	var to, out string
+	var force bool
 	var as form
 	cmd := &cobra.Command{
-		Use:   "associate MODEL DATA --with COLUMN",
-		Short: "Test each factor against columns of subjects.csv, for the site's own use",
-		Long: "Associate scores the subjects of a site and holds each factor against columns of\n" +
-			"subjects.csv: numbers by correlation, categories by analysis of variance, with p values\n" +
-			"adjusted over all tests. The answer is exact and is not for release.",
-		Args: args(cobra.ExactArgs(2)),
+		Use:   "rotate MODEL --to varimax|promax --out DIR",
+		Short: "Turn the factors towards simple structure, and write the model with them",
+		Long: "Rotate writes model.json and loadings.csv of the same model with other axes for its\n" +
+			"factors: varimax keeps them uncorrelated, promax lets them correlate, none is the form of\n" +
+			"the fit. Predictions and likelihoods stay; scores, loadings and tests are of the rotated\n" +
+			"factors wherever DIR is used as MODEL.",
+		Args: args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
-			var columns []string
-			for _, c := range append(slices.Clone(with), categories...) {
-				if !slices.Contains(columns, c) {
-					columns = append(columns, c)
-				}
+			if err := checkFolder(out); err != nil {
+				return err
 			}
-			if len(columns) == 0 {
-				return &usageError{fmt.Errorf("name a column of subjects.csv\n  hint: --with age, or --category group")}
-			}
-			m, data, notes, err := openUse[fitted.Associater](cmd.Context(), a, "associated with columns", columns...)
+			m, err := openModel[fitted.Rotator](a[0], "rotated")
 			if err != nil {
 				return err
 			}
-			account, err := m.Associate(cmd.Context(), data, categories)
+			files, account, err := m.Rotate(to)
 			if err != nil {
 				return err
 			}
-			account.Notes = append(notes, account.Notes...)
+			if err := writeFiles(files, out, force, inputsOf(a)); err != nil {
+				return err
+			}
 			return printAccount(cmd, account, as)
 		},
 	}
 	f := cmd.Flags()
-	f.StringSliceVar(&with, "with", nil, "columns; those whose cells are all numbers are taken as numbers")
-	f.StringSliceVar(&categories, "category", nil, "columns to take as categories even if they hold numbers, such as codes")
-	as.flag(cmd, "print everything as JSON")
+	f.StringVar(&to, "to", "", "varimax, promax or none")
+	f.StringVar(&out, "out", "", "folder to write to")
+	f.BoolVar(&force, "force", false, forceUsage)
+	as.flag(cmd, "print the summary of the rotated model as JSON")
+	cmd.MarkFlagRequired("to")
+	cmd.MarkFlagRequired("out")
 	return cmd
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 
 	"parley/dataset"
 	"parley/internal/atomicfile"
+	"parley/method"
 	"parley/problem"
 )
 
@@ -22,7 +24,8 @@ import (
 type output struct {
 	path   string
 	force  bool
-	fixed  bool // nothing is replaced, and there is no --force
+	fixed  bool   // nothing is replaced, and there is no --force
+	flag   string // that names it, if not --out
 	inputs []string
 }
 
@@ -39,15 +42,16 @@ func (o *output) flags(cmd *cobra.Command) {
 // inputs are files that the command reads, and may not exist.
 func (o *output) check(inputs ...string) error {
 	o.inputs = inputs
+	flag := cmp.Or(o.flag, "--out")
 	if o.path == "" || os.IsPathSeparator(o.path[len(o.path)-1]) {
-		return &usageError{fmt.Errorf("--out %q is not the name of a file", o.path)}
+		return &usageError{fmt.Errorf("%s %q is not the name of a file", flag, o.path)}
 	}
 	if _, err := os.Lstat(o.path); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	} else if err != nil {
 		return err
 	}
-	refused := problem.Problem{File: o.path, Hint: "choose another with --out"}
+	refused := problem.Problem{File: o.path, Hint: "choose another with " + flag}
 	target, err := os.Stat(o.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist): // a link to nothing, which is a file to be kept as any other
@@ -89,6 +93,26 @@ func (o *output) write(write func(io.Writer) error) error {
 		}
 	}
 	return err
+}
+
+// writeFiles writes files into a folder, or none of them if one is in the way.
+func writeFiles(files []method.File, dir string, force bool, inputs []string) error {
+	outputs := make([]output, len(files))
+	for i, f := range files {
+		outputs[i] = output{path: filepath.Join(dir, filepath.FromSlash(f.Name)), force: force}
+		if err := outputs[i].check(inputs...); err != nil {
+			return err
+		}
+	}
+	for i, f := range files {
+		if err := outputs[i].write(func(w io.Writer) error {
+			_, err := w.Write(f.Data)
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // inputsOf are the files that a command with the arguments MODEL and DATA may read.

@@ -16,6 +16,7 @@ import (
 	"parley/dataset"
 	"parley/figure"
 	"parley/method"
+	"parley/method/association"
 	"parley/problem"
 )
 
@@ -115,6 +116,13 @@ type Exporter interface {
 	Export(format string) ([]method.File, error)
 }
 
+// Rotator shows a model's factors on other axes, which changes nothing that it predicts.
+type Rotator interface {
+	// Rotate returns the files of a model folder, model.json among them, of the model
+	// with another rotation of its factors, and what it then says of itself.
+	Rotate(to string) ([]method.File, *Account, error)
+}
+
 // Comparer compares two models of one method.
 type Comparer interface {
 	Compare(other Model) (*Account, error)
@@ -131,9 +139,16 @@ type DataComparer interface {
 // Associater holds what the model says of single subjects against the columns
 // that describe them. The answer is exact, and so for the subjects' own site.
 type Associater interface {
-	// Associate uses the subject columns of data's schema. Those in categories
-	// are taken as categories even if they are written as numbers.
-	Associate(ctx context.Context, data dataset.Source, categories []string) (*Account, error)
+	// Associate uses the subject columns of data's schema. The table, nil unless it is
+	// asked for, is one that may be combined with other sites'.
+	Associate(ctx context.Context, data dataset.Source, opts AssociateOptions) (*Account, *association.Table, error)
+}
+
+// AssociateOptions say what Associate tests.
+type AssociateOptions struct {
+	Categories []string // columns that are categories even if they are written as numbers
+	Adjust     []string // columns that every test is adjusted for, and that are not tested
+	Share      bool     // make a table for other sites, or refuse where it would tell too much
 }
 
 // CheckFormat returns nil if data is a JSON object of the given format. What

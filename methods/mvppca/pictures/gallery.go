@@ -26,9 +26,9 @@ type gallery struct {
 	others   *leftout.Predictor
 	subjects int
 	kept     []keptSubject
-	every    int // one subject in so many is kept
-	columns  []*use.Covariate
-	imputed  []imputedFeature // of every feature
+	every    int               // one subject in so many is kept
+	tests    *use.Associations // of the factors against the label columns
+	imputed  []imputedFeature  // of every feature
 }
 
 // keptSubject is a subject that is drawn.
@@ -52,17 +52,12 @@ const maxPoints = 3000
 // look reads the rows once.
 func look(ctx context.Context, set options.Setup, s *scores) (*gallery, error) {
 	others := leftout.Of(s.predictor)
-	g := &gallery{set: set, scores: s, others: others, every: 1, imputed: make([]imputedFeature, set.Layout.Features())}
-	for _, c := range s.data.Schema().Subject {
-		g.columns = append(g.columns, &use.Covariate{Name: c.Name, Number: use.NewRunning(s.rank), Levels: map[string]*use.Running{}})
-	}
+	g := &gallery{set: set, scores: s, others: others, every: 1, tests: use.NewAssociations(s.data.Schema().Subject, nil, nil, s.rank), imputed: make([]imputedFeature, set.Layout.Features())}
 	z, mean, variance := make([]float64, s.rank), make([]float64, len(g.imputed)), make([]float64, len(g.imputed))
 	return g, use.EachSubject(ctx, s.predictor, s.scale, s.data, func(row *dataset.Row, post *ppca.Posterior, values []float64) error {
 		post.Latent(z, values)
 		if len(values) > 0 {
-			for i, c := range g.columns {
-				c.Add(row.Subject[i], z)
-			}
+			g.tests.Add(row.Subject, z)
 		}
 		post.Impute(mean, values)
 		post.MissingVar(variance)

@@ -47,7 +47,7 @@ func (g *gallery) sections(ctx context.Context) ([]figure.Section, error) {
 		return nil, err
 	}
 	list := []figure.Section{Reading(), g.scoreSection()}
-	if len(g.columns) > 0 {
+	if len(g.columns()) > 0 {
 		list = append(list, g.associationSection())
 	}
 	if section, ok := g.viewSection(); ok {
@@ -66,14 +66,15 @@ const drawnColumns = 4
 func (g *gallery) scoreSection() figure.Section {
 	sec := figure.Section{ID: "scores", Title: "Your subjects on the factors",
 		Lead: "Every mark is one subject of this site; of very many, an even selection is drawn. 0 is the mean of " + g.mean + "'s subjects, and 1 the standard deviation that the factors have in the study. scores.csv beside this page has the scores on all factors, with their standard deviations given what was measured of the subject."}
-	if len(g.columns) == 0 {
+	columns := g.columns()
+	if len(columns) == 0 {
 		g.drawScores(&sec, "", 1, []string{"all subjects"}, make([]int, len(g.kept)))
 	}
-	for i, c := range g.columns[:min(len(g.columns), drawnColumns)] {
+	for i, c := range columns[:min(len(columns), drawnColumns)] {
 		names, of := g.grouping(i)
 		g.drawScores(&sec, c.Name, i+1, names, of)
 	}
-	if n := len(g.columns); n > drawnColumns {
+	if n := len(columns); n > drawnColumns {
 		sec.Items = append(sec.Items, figure.Item{Note: &figure.Note{Title: "More columns",
 			Text: fmt.Sprintf("The first %d of %d columns of the subjects table are drawn. The association of all with the factors is in the table below.", drawnColumns, n)}})
 	}
@@ -126,20 +127,13 @@ func (g *gallery) associationSection() figure.Section {
 	sec := figure.Section{ID: "associations", Title: "Do the factors go with what is known of the subjects?",
 		Lead: "Each factor against each column of the subjects table, among this site's subjects. A small adjusted p says that so clear a connection would rarely arise by chance; the share explained says how strong it is. Neither says what causes what."}
 	var notes fitted.Notes
-	var list []use.Association
-	for _, c := range g.columns {
-		found, err := c.Associations(g.scores.rank, &notes)
-		if err != nil {
-			sec.Items = append(sec.Items, figure.Item{Note: &figure.Note{Title: "Not tested", Text: sentence(err.Error())}})
-			continue
-		}
-		list = append(list, found...)
+	t, untested := g.tests.Table(&notes)
+	for _, p := range untested {
+		sec.Items = append(sec.Items, figure.Item{Note: &figure.Note{Title: "Not tested", Text: sentence(p.Error())}})
 	}
-	if len(list) == 0 {
+	if t.Len() == 0 {
 		return sec
 	}
-	use.Adjust(list)
-	t := use.AssociationAccount(list, nil).Tables[0]
 	t.ID, t.Title = "associations", "Factors and subject columns"
 	t.Columns = slices.DeleteFunc(t.Columns, func(c figure.Column) bool { // a correlation where nothing is a number
 		return c.Numbers != nil && !slices.ContainsFunc(c.Numbers, func(x float64) bool { return !math.IsNaN(x) })
@@ -150,6 +144,9 @@ func (g *gallery) associationSection() figure.Section {
 	}
 	return sec
 }
+
+// columns lists the label columns.
+func (g *gallery) columns() []dataset.Column { return g.scores.data.Schema().Subject }
 
 // sentence makes one line of an error's first.
 func sentence(s string) string {

@@ -12,6 +12,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"parley/dataset"
+	"parley/method/fitted"
 	"parley/methods/mvppca/internal/synthetic"
 	"parley/methods/mvppca/ppca"
 )
@@ -32,13 +33,13 @@ func labelled(t testing.TB, table *dataset.Table, names []string, cells func(i i
 	return synthetic.Must(dataset.NewTable(schema, rows))(t)
 }
 
-func associations(t testing.TB, m *Model, data dataset.Source, categories ...string) ([]Association, string) {
+func associations(t testing.TB, m *Model, data dataset.Source, categories ...string) ([]tested, string) {
 	t.Helper()
-	account := synthetic.Must(m.Associate(context.Background(), data, categories))(t)
-	value := account.Value.(struct {
-		For          string        `json:"for"`
-		Associations []Association `json:"associations"`
-	})
+	account, _, err := m.Associate(context.Background(), data, fitted.AssociateOptions{Categories: categories})
+	if err != nil {
+		t.Fatal(err)
+	}
+	value := account.Value.(sitesOwn)
 	if !strings.Contains(value.For, "this site only") || !strings.Contains(account.Tables[0].Title, "for this site only") {
 		t.Errorf("labelled %q, %q", value.For, account.Tables[0].Title)
 	}
@@ -110,37 +111,12 @@ func TestAssociationsEqualTheTextbook(t *testing.T) {
 		}
 		f := (total - within) / 2 / (within / 56)
 		p = distuv.F{D1: 2, D2: 56}.Survival(f)
-		for _, got := range []Association{list[2+a], list[4+a]} {
+		for _, got := range []tested{list[2+a], list[4+a]} {
 			if got.Kind != "category" || got.Levels != 3 || got.Subjects != 59 || got.R != nil || got.DF != [2]int{2, 56} ||
 				math.Abs(got.R2-(1-within/total)) > 1e-10 || math.Abs(got.F-f) > 1e-8*f || math.Abs(got.P-p) > 1e-8*p+1e-12 {
 				t.Errorf("%+v: F %v, p %v", got, f, p)
 			}
 		}
-	}
-}
-
-// TestAdjustedPValues has the example of Benjamini and Hochberg 1995, section
-// 3.2: of these fifteen, the four smallest are below .05 when adjusted.
-func TestAdjustedPValues(t *testing.T) {
-	p := []float64{0.6528, 0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262, 0.5719, 0.7590, 1}
-	list := make([]Association, len(p))
-	for i, x := range p {
-		list[i].P = x
-	}
-	Adjust(list)
-	below := 0
-	for _, x := range list {
-		if x.Adjusted < x.P || x.Adjusted > 1 {
-			t.Errorf("%v adjusted to %v", x.P, x.Adjusted)
-		}
-		if x.Adjusted <= 0.05 {
-			below++
-		}
-	}
-	// The sixth, 0.0278·15/6, cannot be more than the seventh, 0.0298·15/7.
-	seventh := 0.0298 * 15 / 7
-	if below != 4 || math.Abs(list[1].Adjusted-0.0015) > 1e-15 || math.Abs(list[6].Adjusted-seventh) > 1e-15 || math.Abs(list[7].Adjusted-seventh) > 1e-15 {
-		t.Errorf("%d below: %+v", below, list)
 	}
 }
 
@@ -157,7 +133,7 @@ func TestColumnsThatTellNothingAreRefused(t *testing.T) {
 		"2 subjects are too few":       func(i int) string { return map[bool]string{true: fmt.Sprint(i)}[i < 2] },
 	} {
 		data := labelled(t, table, []string{"column"}, func(i int) []string { return []string{cell(i)} })
-		if _, err := m.Associate(context.Background(), data, nil); err == nil || !strings.Contains(err.Error(), "column column: ") || !strings.Contains(err.Error(), want) {
+		if _, _, err := m.Associate(context.Background(), data, fitted.AssociateOptions{}); err == nil || !strings.Contains(err.Error(), "column column: ") || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}

@@ -78,7 +78,7 @@ func (m *Model) Compare(with fitted.Model) (*fitted.Account, error) {
 		return nil, err
 	}
 	c := comparison{Studies: [2]string{m.Study, o.Study}, Features: len(shared), Only: only, Angles: angles}
-	if c.Matches, err = matches(a, b, m.Factors, o.Factors); err != nil {
+	if c.Matches, err = m.shownMatches(o); err != nil {
 		return nil, err
 	}
 	for k, v := range o.Views {
@@ -87,7 +87,26 @@ func (m *Model) Compare(with fitted.Model) (*fitted.Account, error) {
 			c.Views = append(c.Views, x)
 		}
 	}
-	return c.account(), nil
+	account := c.account()
+	if m.Rotation.name() != o.Rotation.name() {
+		account.Notes.Add(problem.Problem{What: fmt.Sprintf("the factors of A are rotated by %s and those of B by %s: compare single factors only under one rotation", m.Rotation.name(), o.Rotation.name()),
+			Hint: "parley model rotate gives a model another rotation"})
+	}
+	return account, nil
+}
+
+// shownMatches pairs the factors on the axes that they are shown on.
+func (m *Model) shownMatches(o *Model) ([]factorMatch, error) {
+	a, b := m.shown(), o.shown()
+	shared, _ := a.inCommon(b)
+	wa, wb := columns(shared, len(a.Factors), len(b.Factors))
+	list, err := matches(wa, wb, a.Factors, b.Factors)
+	if m.Rotation != nil || o.Rotation != nil { // axes follow from the criterion, not from strengths
+		for i := range list {
+			list[i].Comparable = m.Rotation.name() == o.Rotation.name()
+		}
+	}
+	return list, err
 }
 
 func (m *Model) r2Of(view string) *float64 {
@@ -295,7 +314,7 @@ func (c *comparison) account() *fitted.Account {
 		}
 	}
 	f := figure.Table{Title: "Factors, matched one to one",
-		Caption: "Correlation is that of the loadings, weighted by the noise; aligned is that after all factors of A are turned together to those of B. Compare single factors only where it says yes: elsewhere a neighbour is so close in strength (less than 1.8 times) that the two may turn into each other, and only the space that they span is sure, for which see the principal angles.",
+		Caption: "Correlation is that of the loadings, weighted by the noise; aligned is that after all factors of A are turned together to those of B. Compare single factors only where it says yes: elsewhere a neighbour is so close in strength (less than 1.8 times) that the two may turn into each other, or the models have other rotations, and only the space that they span is sure, for which see the principal angles.",
 		Columns: []figure.Column{{Name: "A", Format: figure.Count}, {Name: "B", Format: figure.Count}, {Name: "correlation"}, {Name: "aligned"}, {Name: "comparable"}}}
 	for _, m := range c.Matches {
 		for j, x := range []float64{float64(m.A), float64(m.B), m.Correlation, m.Aligned} {

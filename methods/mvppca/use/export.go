@@ -32,11 +32,19 @@ func (m *Model) ExportFormats() []string { return []string{exportCSV, exportNPY,
 // standardised, w/√(Σ w² + ψ), the correlation of feature and factor in the
 // population of the model, which has no unit and is between −1 and 1. What a
 // model does not know is empty in CSV and NaN elsewhere.
+//
+// Of a rotated model everything is on the rotated axes: loadings are the pattern, and
+// what of factors stands beside it, their correlations, is in the files too.
 func (m *Model) Export(format string) ([]method.File, error) {
+	m = m.shown()
 	switch format {
 	case exportCSV:
 		var files []method.File
-		for _, t := range []figure.Table{m.loadingTable(0), m.featureTable(), m.factorTable(), m.viewTable(), m.siteTable()} {
+		tables := []figure.Table{m.loadingTable(0), m.featureTable(), m.factorTable(), m.viewTable(), m.siteTable()}
+		if m.Rotation != nil {
+			tables = append(tables, m.Rotation.correlationTable())
+		}
+		for _, t := range tables {
 			var b bytes.Buffer
 			if err := t.CSV(&b); err != nil {
 				return nil, err
@@ -63,7 +71,11 @@ func (m *Model) Export(format string) ([]method.File, error) {
 		if err != nil {
 			return nil, fmt.Errorf("writing names: %w", err)
 		}
-		data, err := tensor.Safetensors(m.arrays(), map[string]string{"format": m.Format, "program": m.Program, "plan_sha256": m.Plan, "names": string(names)})
+		about := map[string]string{"format": m.Format, "program": m.Program, "plan_sha256": m.Plan, "names": string(names)}
+		if m.Rotation != nil {
+			about["rotation"] = m.Rotation.Method
+		}
+		data, err := tensor.Safetensors(m.arrays(), about)
 		return []method.File{{Name: "model.safetensors", Data: data}}, err
 	}
 	return nil, problem.Problem{Where: "format " + format, What: "is not known", Hint: problem.DidYouMean(format, m.ExportFormats(), "one of "+strings.Join(m.ExportFormats(), ", "))}
@@ -133,7 +145,7 @@ func (m *Model) arrays() []tensor.Tensor {
 		}
 	}
 	views, sites := len(m.Views), len(m.Sites)
-	return []tensor.Tensor{
+	list := []tensor.Tensor{
 		{Name: "loadings_scaled", Shape: []int{d, q}, Data: scaled},
 		{Name: "loadings_own", Shape: []int{d, q}, Data: own},
 		{Name: "loadings_standardised", Shape: []int{d, q}, Data: unitFree},
@@ -150,6 +162,11 @@ func (m *Model) arrays() []tensor.Tensor {
 		{Name: "site_latent_mean", Shape: []int{sites, q}, Data: nu},
 		{Name: "site_latent_covariance", Shape: []int{sites, q, q}, Data: xi},
 	}
+	if m.Rotation != nil {
+		list = append(list, tensor.Tensor{Name: "rotation", Shape: []int{q, q}, Data: slices.Concat(m.Rotation.Matrix...)},
+			tensor.Tensor{Name: "factor_correlations", Shape: []int{q, q}, Data: slices.Concat(m.Rotation.Correlations...)})
+	}
+	return list
 }
 
 // loadingTable ranks the features of each factor by the size of their
@@ -169,6 +186,9 @@ func (m *Model) loadingTable(top int) figure.Table {
 	}
 	t := figure.Table{ID: "loadings", Columns: []figure.Column{{Name: "factor", Format: figure.Count}, {Name: "rank", Format: figure.Count}, {Name: "view"}, {Name: "feature"}, {Name: "unit"},
 		{Name: "standardised", Numbers: figure.Numbers{}}, {Name: "scaled", Numbers: figure.Numbers{}}, {Name: "own", Numbers: figure.Numbers{}}}}
+	if m.Rotation.correlated() { // else a standardised loading is the correlation
+		t.Columns = append(t.Columns, figure.Column{Name: "correlation", Numbers: figure.Numbers{}})
+	}
 	c := t.Columns
 	for a := range m.Factors {
 		ranked := slices.Clone(all)
@@ -185,6 +205,9 @@ func (m *Model) loadingTable(top int) figure.Table {
 			c[2].Text, c[3].Text, c[4].Text = append(c[2].Text, e.view), append(c[3].Text, e.f.Name), append(c[4].Text, e.f.Unit)
 			for j, x := range []float64{e.f.standardised(a), e.f.Loadings[a], m.inUnits(e.f, e.f.Loadings[a], 1)} {
 				c[5+j].Numbers = append(c[5+j].Numbers, x)
+			}
+			if m.Rotation.correlated() {
+				c[8].Numbers = append(c[8].Numbers, e.f.structure[a]/e.f.total())
 			}
 		}
 	}
@@ -212,7 +235,8 @@ func (m *Model) featureTable() figure.Table {
 	return t
 }
 
-// factorTable has each factor's strength, and its R² by itself in each view.
+// factorTable has each factor's strength, and its R² by itself in each view or, of a
+// rotated factor, the share of the view's population variance that it explains by itself.
 func (m *Model) factorTable() figure.Table {
 	t := figure.Table{ID: "factors", Columns: []figure.Column{{Name: "factor", Format: figure.Count}, {Name: "strength", Numbers: figure.Numbers(m.Factors)}}}
 	for a := range m.Factors {
@@ -221,6 +245,9 @@ func (m *Model) factorTable() figure.Table {
 	for _, v := range m.Views {
 		if len(v.R2Each) > 0 {
 			t.Columns = append(t.Columns, figure.Column{Name: "r2 " + v.Name, Format: figure.Percent, Numbers: v.R2Each})
+		}
+		if len(v.shares) > 0 {
+			t.Columns = append(t.Columns, figure.Column{Name: "share " + v.Name, Format: figure.Percent, Numbers: v.shares})
 		}
 	}
 	return t
@@ -270,6 +297,7 @@ func (m *Model) siteTable() figure.Table {
 
 // LoadingsCSV is the loadings as a table for other programs.
 func (m *Model) LoadingsCSV() ([]byte, error) {
+	m = m.shown()
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
 	header := []string{"view", "feature", "mean", "noise_variance"}

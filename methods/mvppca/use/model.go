@@ -38,6 +38,8 @@ type Model struct {
 	// scaled units; null where a site did not say.
 	LogLik *float64    `json:"log_likelihood_per_subject"`
 	Views  []ModelView `json:"views"`
+	// Rotation says on which axes factors are shown; left out for those of the loadings.
+	Rotation *factorRotation `json:"rotation,omitempty"`
 	// Sites is empty where no site said how the model describes it, which under
 	// differential privacy would be a further release. Then Values and R2 of the
 	// views are not known either.
@@ -73,6 +75,8 @@ type ModelView struct {
 	LoadingSD *float64       `json:"loading_sd_between_sites"`
 	MeanSD    *float64       `json:"mean_sd_between_sites"`
 	Features  []ModelFeature `json:"features"`
+
+	shares figure.Numbers // of its population variance, by rotated factor; see shown
 }
 
 // ModelFeature is a feature of a model. Shift is in the feature's own unit and
@@ -96,6 +100,11 @@ type ModelFeature struct {
 	// of the feature; left out where there is none.
 	Doubt    float64   `json:"privacy_noise_variance,omitempty"`
 	Loadings []float64 `json:"loadings"`
+
+	// With rotated loadings, see shown: the population's standard deviation, and the
+	// covariances of the feature with the factors.
+	sd        float64
+	structure []float64
 }
 
 // ModelSite is what the model says of one site.

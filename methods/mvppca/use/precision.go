@@ -18,7 +18,7 @@ func (m *Model) MaximumLikelihood() bool {
 // precision says how far the sampling of subjects moves the loadings; nil if other things do.
 func (m *Model) precision() *precision.Precision {
 	l, err := m.Layout()
-	if err != nil || !m.MaximumLikelihood() {
+	if err != nil || !m.MaximumLikelihood() || m.Rotation != nil { // errors are those of the fit's own axes
 		return nil
 	}
 	p := m.params()

@@ -27,6 +27,7 @@ type modelSummary struct {
 	Views    []viewJSON       `json:"views"`
 	Sites    []siteJSON       `json:"sites"`
 	Loadings []rankedLoading  `json:"loadings"` // the strongest of each factor
+	Rotation *factorRotation  `json:"rotation,omitempty"`
 }
 
 type factorJSON struct {
@@ -43,6 +44,7 @@ type viewJSON struct {
 	R2Each    figure.Numbers `json:"r2_by_factor"`
 	LoadingSD *float64       `json:"loading_sd_between_sites"`
 	MeanSD    *float64       `json:"mean_sd_between_sites"`
+	Shares    figure.Numbers `json:"share_by_factor,omitempty"` // of a rotated model
 }
 
 type siteJSON struct {
@@ -60,20 +62,22 @@ type rankedLoading struct {
 	Standardised float64  `json:"standardised"`
 	Scaled       float64  `json:"scaled"`
 	Own          *float64 `json:"own"`
+	Correlation  *float64 `json:"correlation,omitempty"` // with a correlated factor
 }
 
 // Summary implements [fitted.Summariser].
 func (m *Model) Summary(top int) (*fitted.Account, error) {
+	m = m.shown()
 	s := modelSummary{
 		Format: m.Format, Program: m.Program, Method: m.Method(), Study: m.Study, Plan: m.Plan, Seed: m.Seed,
-		Options: m.Options, Scaling: m.Scaling, LogLik: m.LogLik, Sites: []siteJSON{},
+		Options: m.Options, Scaling: m.Scaling, LogLik: m.LogLik, Sites: []siteJSON{}, Rotation: m.Rotation,
 	}
 	for a, x := range m.Factors {
 		s.Factors = append(s.Factors, factorJSON{a + 1, x})
 	}
 	for _, v := range m.Views {
 		s.Features += len(v.Features)
-		s.Views = append(s.Views, viewJSON{v.Name, len(v.Features), v.Values, m.sitesWith(v.Name), v.R2, v.R2Each, v.LoadingSD, v.MeanSD})
+		s.Views = append(s.Views, viewJSON{v.Name, len(v.Features), v.Values, m.sitesWith(v.Name), v.R2, v.R2Each, v.LoadingSD, v.MeanSD, v.shares})
 	}
 	names := make([]string, len(m.Sites))
 	for i, x := range m.Sites {
@@ -88,6 +92,9 @@ func (m *Model) Summary(top int) (*fitted.Account, error) {
 			Standardised: c[5].Numbers[i], Scaled: c[6].Numbers[i]}
 		if own := c[7].Numbers[i]; own == own {
 			r.Own = &own
+		}
+		if len(c) > 8 {
+			r.Correlation = &c[8].Numbers[i]
 		}
 		s.Loadings = append(s.Loadings, r)
 	}
@@ -104,7 +111,7 @@ func (m *Model) Summary(top int) (*fitted.Account, error) {
 	if len(m.Sites) > 0 {
 		subjects = fmt.Sprintf("%d at %s: %s", s.Subjects, figure.Plural(len(m.Sites), "site"), strings.Join(names, ", "))
 	}
-	return &fitted.Account{
+	account := &fitted.Account{
 		Facts: []figure.Fact{
 			{Name: "study", Value: m.Study},
 			{Name: "method", Value: m.Method() + ", " + variant},
@@ -119,7 +126,11 @@ func (m *Model) Summary(top int) (*fitted.Account, error) {
 		Tables: m.summaryTables(loadings),
 		Notes:  m.verdictNotes(func([]string) bool { return true }),
 		Value:  s,
-	}, nil
+	}
+	if m.Rotation != nil {
+		account.Facts = append(account.Facts, figure.Fact{Name: "rotation", Value: m.Rotation.Method})
+	}
+	return account, nil
 }
 
 // summaryTables are the tables of the export with words for people.
@@ -132,5 +143,15 @@ func (m *Model) summaryTables(loadings figure.Table) []figure.Table {
 	views.Columns[5].Name, views.Columns[6].Name = "loadings between sites", "means between sites"
 	loadings.Title = "Strongest loadings"
 	loadings.Caption = "Standardised is the correlation of feature and factor. Own is the feature's own unit for one standard deviation of the factor. The sign of a factor is a rule, not a finding."
-	return []figure.Table{factors, views, loadings}
+	if m.Rotation == nil {
+		return []figure.Table{factors, views, loadings}
+	}
+	factors.Caption = "Factors are rotated, in the order of the variance that they account for. Strength is λᵀΨ⁻¹λ of a factor's own loadings. share is the share of the view's variance, as the model describes it, that the factor explains by itself."
+	if !m.Rotation.correlated() {
+		return []figure.Table{factors, views, loadings}
+	}
+	factors.Caption += " The factors are correlated, so that shares overlap."
+	views.Caption += " The spread of loadings is that before the rotation."
+	loadings.Caption = "The factors are correlated: standardised is the coefficient of the feature on the factor with the others held constant, and correlation that of the two. Own is the feature's own unit for one standard deviation of the factor. The sign of a factor is a rule, not a finding."
+	return []figure.Table{factors, m.Rotation.correlationTable(), views, loadings}
 }

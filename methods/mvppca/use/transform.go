@@ -18,7 +18,8 @@ import (
 // Transform implements [fitted.Transformer]: the posterior of each subject's
 // factors given what was observed of the subject, N(M WᵀΨ⁻¹(t − μ), M) with
 // M = (I + WᵀΨ⁻¹W)⁻¹ over the observed features. A subject without any value
-// has the prior, N(0, I). The columns are id, values (how many were observed),
+// has the prior, N(0, I). Of a rotated model it is that of the rotated factors, with the
+// prior N(0, Φ). The columns are id, values (how many were observed),
 // factor_1 to factor_q, their standard deviations sd_1 to sd_q, and with
 // Covariance cov_1_2, cov_1_3 to cov_(q−1)_q.
 func (m *Model) Transform(ctx context.Context, data dataset.Source, to io.Writer, opts fitted.TransformOptions) (int, fitted.Notes, error) {
@@ -32,15 +33,17 @@ func (m *Model) Transform(ctx context.Context, data dataset.Source, to io.Writer
 	n, err := r.each(ctx, data, func(row *dataset.Row, post *ppca.Posterior, values []float64) error {
 		w.text(row.ID).text(strconv.Itoa(len(values)))
 		post.Latent(z, values)
+		r.rotation.latent(z)
+		cov := r.rotation.covariance(post.Cov)
 		for _, x := range z {
 			w.number(x)
 		}
 		for a := range z {
-			w.number(math.Sqrt(post.Cov[a*q+a]))
+			w.number(math.Sqrt(cov[a*q+a]))
 		}
 		for a := range z {
 			for b := a + 1; opts.Covariance && b < q; b++ {
-				w.number(post.Cov[a*q+b])
+				w.number(cov[a*q+b])
 			}
 		}
 		return w.end()

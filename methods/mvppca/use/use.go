@@ -46,6 +46,9 @@ func (m *Model) check() error {
 	if err := ppca.Finite("strengths of the factors", m.Factors); err != nil {
 		return err
 	}
+	if err := m.Rotation.check(q); err != nil {
+		return err
+	}
 	names := map[string]bool{}
 	for _, v := range m.Views {
 		if v.Name == "" || names["view "+v.Name] {
@@ -116,6 +119,9 @@ func (m *Model) Schema() dataset.Schema {
 // population that the factors describe, √(Σ w² + ψ): where sites have means of their own,
 // that is within a site.
 func (f *ModelFeature) total() float64 {
+	if f.sd != 0 { // loadings on factors that may be correlated
+		return f.sd
+	}
 	s := f.Noise
 	for _, w := range f.Loadings {
 		s += w * w
@@ -131,6 +137,7 @@ type reader struct {
 	predictor *ppca.Predictor
 	scale     *ppca.Scale
 	units     *unitCheck
+	rotation  *factorRotation // of the factors' means and covariances, for whoever shows them
 }
 
 // use prepares the model for new subjects of a population.
@@ -156,7 +163,7 @@ func (m *Model) use(who Population) (*reader, fitted.Notes, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return &reader{predictor, scale, newUnitCheck(m)}, notes, nil
+	return &reader{predictor, scale, newUnitCheck(m), m.Rotation}, notes, nil
 }
 
 // newSiteVariance is what the noise variance of a view's features grows by at a

@@ -1,0 +1,197 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"parley/figure"
+	"parley/method/association"
+	"parley/method/fitted"
+	"parley/problem"
+)
+
+func modelAssociateCommand() *cobra.Command {
+	var with []string
+	var opts fitted.AssociateOptions
+	share := output{flag: "--share"}
+	var combine bool
+	var as form
+	cmd := &cobra.Command{
+		Use:   "associate MODEL DATA --with COLUMN | associate --combine TABLE TABLE...",
+		Short: "Test each factor against columns of subjects.csv, at one site or over all",
+		Long: "Associate scores the subjects of a site and holds each factor against columns of\n" +
+			"subjects.csv: numbers by a slope, categories by their levels' means, by least squares given\n" +
+			"the columns of --adjust, with p values adjusted over all tests. The answer is exact and is\n" +
+			"not for release.\n\n" +
+			"With --share it also writes a table of estimates and covariances, without rows, for a\n" +
+			"person to give to others; --combine pools the tables of several sites.",
+		Args: args(func(cmd *cobra.Command, a []string) error {
+			if combine {
+				return cobra.MinimumNArgs(2)(cmd, a)
+			}
+			return cobra.ExactArgs(2)(cmd, a)
+		}),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			if combine {
+				for _, name := range []string{"with", "category", "adjust", "share", "force"} {
+					if cmd.Flags().Changed(name) {
+						return &usageError{fmt.Errorf("--%s does nothing with --combine\n  hint: it belongs to the command that made the tables", name)}
+					}
+				}
+				return combineTables(cmd, a, as)
+			}
+			adjusted := func(c string) bool { return slices.Contains(opts.Adjust, c) }
+			if i := slices.IndexFunc(with, adjusted); i >= 0 {
+				return &usageError{fmt.Errorf("column %s cannot be tested and adjusted for\n  hint: leave it out of --with or of --adjust", with[i])}
+			}
+			tested := slices.DeleteFunc(append(slices.Clone(with), opts.Categories...), adjusted)
+			if len(tested) == 0 {
+				return &usageError{fmt.Errorf("name a column of subjects.csv\n  hint: --with age, or --category group")}
+			}
+			var columns []string
+			for _, c := range append(tested, opts.Adjust...) {
+				if !slices.Contains(columns, c) {
+					columns = append(columns, c)
+				}
+			}
+			if share.force && !cmd.Flags().Changed("share") {
+				return &usageError{fmt.Errorf("--force does nothing without --share")}
+			}
+			return associate(cmd, a, columns, opts, &share, as)
+		},
+	}
+	f := cmd.Flags()
+	f.StringSliceVar(&with, "with", nil, "columns; those whose cells are all numbers are taken as numbers")
+	f.StringSliceVar(&opts.Categories, "category", nil, "columns to take as categories even if they hold numbers, such as codes; they are tested\nunless they are adjusted for")
+	f.StringSliceVar(&opts.Adjust, "adjust", nil, "columns that every test is adjusted for, such as age, sex and site")
+	f.StringVar(&share.path, "share", "", "also write a table to combine with other sites': JSON")
+	f.BoolVar(&share.force, "force", false, forceUsage)
+	f.BoolVar(&combine, "combine", false, "pool tables that sites wrote with --share")
+	as.flag(cmd, "print everything as JSON")
+	return cmd
+}
+
+// associate tests at one site.
+func associate(cmd *cobra.Command, a, columns []string, opts fitted.AssociateOptions, share *output, as form) error {
+	if opts.Share = cmd.Flags().Changed("share"); opts.Share {
+		if err := share.check(inputsOf(a)...); err != nil {
+			return err
+		}
+	}
+	m, data, notes, err := openUse[fitted.Associater](cmd.Context(), a, "associated with columns", columns...)
+	if err != nil {
+		return err
+	}
+	account, table, err := m.Associate(cmd.Context(), data, opts)
+	if err != nil {
+		return err
+	}
+	if table != nil {
+		bytes, err := table.Encode()
+		if err != nil {
+			return err
+		}
+		if err := share.write(func(w io.Writer) error {
+			_, err := w.Write(bytes)
+			return err
+		}); err != nil {
+			return err
+		}
+		account.Notes.Add(problem.Problem{File: share.path, What: fmt.Sprintf("has exact estimates, and counts of subjects by level, none below %d; it has no rows and no noise. Of two tables of nearly the same subjects the difference tells of those who are in one alone", association.Minimum),
+			Hint: "give it only to whoever may know this, and make one table of one selection of subjects"})
+	}
+	account.Notes = append(notes, account.Notes...)
+	return printAccount(cmd, account, as)
+}
+
+// combineTables pools tables of several sites.
+func combineTables(cmd *cobra.Command, paths []string, as form) error {
+	var tables []*association.Table
+	seen := map[string]string{}
+	for _, path := range paths {
+		data, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return problem.Problem{File: path, What: "there is no such table", Hint: "parley model associate MODEL DATA --with COLUMN --share FILE.json writes one"}
+		} else if err != nil {
+			return err
+		}
+		if other, ok := seen[string(data)]; ok {
+			return problem.Problem{File: path, What: "is the same table as " + other, Hint: "give each site's table once"}
+		}
+		seen[string(data)] = path
+		t, err := association.Read(data)
+		if p := (problem.Problem{}); errors.As(err, &p) {
+			p.File = path
+			return p
+		} else if err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		tables = append(tables, t)
+	}
+	list, notes, err := association.Combine(paths, tables)
+	if err != nil {
+		return err
+	}
+	if len(list) == 0 {
+		return problem.Problem{What: "no two tables tell of the same column and factor", Hint: "let every site use the same --with and --category"}
+	}
+	account := combinedAccount(list)
+	account.Facts = []figure.Fact{{Name: "model", Value: fmt.Sprintf("%.12s of study %s", tables[0].Model, tables[0].Study)}, {Name: "sites", Value: fmt.Sprint(len(tables))},
+		{Name: "adjusted for", Value: cmp.Or(strings.Join(tables[0].Adjusted, ", "), "nothing")}}
+	account.Notes = notes
+	account.Value = map[string]any{"model_sha256": tables[0].Model, "study": tables[0].Study, "tables": paths, "adjusted_for": tables[0].Adjusted, "effects": list}
+	return printAccount(cmd, account, as)
+}
+
+// combinedAccount shows effects over all sites under both models.
+func combinedAccount(list []association.Combined) *fitted.Account {
+	columns := func(names ...string) []figure.Column {
+		out := []figure.Column{{Name: "column"}, {Name: "effect"}, {Name: "factor", Format: figure.Count}}
+		for _, name := range names {
+			c := figure.Column{Name: name}
+			switch name {
+			case "sites", "subjects":
+				c.Format = figure.Count
+			case "I²":
+				c.Format = figure.Percent
+			}
+			out = append(out, c)
+		}
+		return out
+	}
+	random := figure.Table{Title: "If the effect may differ between sites (random effects)",
+		Caption: "The mean effect, in standard deviations of the factor. Variance between sites by DerSimonian and Laird; intervals of 95 % and p by Hartung and Knapp, with sites − 1 degrees of freedom, which with two or three sites is very little. Adjusted p is by Benjamini and Hochberg over all rows.",
+		Columns: columns("sites", "subjects", "estimate", "low", "high", "p", "adjusted p")}
+	common := figure.Table{Title: "If the effect is the same at all sites (common effect)",
+		Caption: "Weighted by 1/variance, with normal intervals and p. Q tests whether the effect is the same everywhere; I² is the share of the estimates' variance that is between sites, and τ its standard deviation.",
+		Columns: columns("estimate", "low", "high", "p", "adjusted p", "Q", "p of Q", "I²", "τ")}
+	for _, c := range list {
+		what := "slope"
+		if c.Level != "" {
+			what = c.Level + " − " + c.Reference
+		}
+		for _, t := range []struct {
+			table   *figure.Table
+			numbers []float64
+		}{
+			{&random, []float64{float64(c.Sites), float64(c.Subjects), c.Random.Estimate, c.Random.Low, c.Random.High, c.Random.P, c.RandomAdjusted}},
+			{&common, []float64{c.Common.Estimate, c.Common.Low, c.Common.High, c.Common.P, c.CommonAdjusted, c.Q, c.PQ, c.I2, math.Sqrt(c.Tau2)}},
+		} {
+			x := t.table.Columns
+			x[0].Text, x[1].Text, x[2].Numbers = append(x[0].Text, c.Column), append(x[1].Text, what), append(x[2].Numbers, float64(c.Factor))
+			for i, y := range t.numbers {
+				x[3+i].Numbers = append(x[3+i].Numbers, y)
+			}
+		}
+	}
+	return &fitted.Account{Tables: []figure.Table{random, common}}
+}

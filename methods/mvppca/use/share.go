@@ -1,0 +1,79 @@
+package use
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	"parley/figure"
+	"parley/internal/version"
+	"parley/method/association"
+	"parley/problem"
+)
+
+// share makes of a site's tests what may be combined with others'. It refuses groups so
+// small that an estimate tells of single subjects.
+func (m *Model) share(a *Associations, list []tested, reliability []float64) (*association.Table, error) {
+	data, err := m.Encode()
+	if err != nil {
+		return nil, err
+	}
+	digest := sha256.Sum256(data)
+	t := &association.Table{Format: association.Format, Program: "parley " + version.Number, Study: m.Study, Model: hex.EncodeToString(digest[:]),
+		Adjusted: a.adjusted(), Subjects: a.complete, Reliability: reliability, Tests: []association.Test{}}
+	var wrong problem.List
+	for _, test := range a.tests {
+		if p := test.tooSmall(); p != nil {
+			wrong.Add(*p)
+		}
+	}
+	if err := wrong.Err(); err != nil {
+		return nil, err
+	}
+	for i, x := range list {
+		test := a.tests[i/a.q] // q tests of each column, in order
+		out := association.Test{Column: x.Column, Factor: x.Factor, Subjects: x.Subjects, DF: x.DF[1]}
+		variance := test.fit.variance(x.Factor - 1)
+		if variance == 0 {
+			return nil, problem.Problem{Where: fmt.Sprintf("factor %d", x.Factor), What: "is the same for all subjects here, so it cannot be tested"}
+		}
+		for k, e := range x.Effects {
+			out.Estimates = append(out.Estimates, e.Estimate)
+			row := make([]float64, len(x.Effects))
+			for l := range row {
+				row[l] = variance * (test.fit.inverse[k][l] + test.fit.inverse[l][k]) / 2 // the same from both sides
+			}
+			out.Covariance = append(out.Covariance, row)
+			if test.category {
+				out.Levels = append(out.Levels, association.Level{Name: e.Level, Subjects: e.Subjects})
+			}
+		}
+		if test.category {
+			out.Reference = &association.Level{Name: x.Reference, Subjects: test.counts[test.level[x.Reference]]}
+		}
+		t.Tests = append(t.Tests, out)
+	}
+	return t, nil
+}
+
+// tooSmall says why a column's tests may not be shared, nil if they may.
+func (t *columnTest) tooSmall() *problem.Problem {
+	p := problem.Problem{Where: "column " + t.name, Hint: "merge levels or choose another column; without --share the answer is for this site alone"}
+	if t.category || len(t.names) <= fewCodes {
+		for level, n := range t.counts {
+			if n < association.Minimum {
+				p.What = fmt.Sprintf("only %s with %s: an estimate for fewer than %d tells of single subjects", figure.Plural(n, "subject"), t.names[level], association.Minimum)
+				return &p
+			}
+		}
+	}
+	switch {
+	case !t.fit.full:
+		p.What = "some of its levels are told already by what is adjusted for, so they have no estimates"
+	case t.fit.df[1] < association.Minimum:
+		p.What = fmt.Sprintf("%d degrees of freedom are left: with fewer than %d, estimates tell of single subjects", t.fit.df[1], association.Minimum)
+	default:
+		return nil
+	}
+	return &p
+}
