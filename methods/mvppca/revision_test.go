@@ -23,7 +23,7 @@ var revisionDigests = map[string]map[string]string{
 	},
 }
 
-const revisionOfDigests = 3
+const revisionOfDigests = 4
 
 func TestNumbersChangeOnlyWithTheRevision(t *testing.T) {
 	if got := (Method{}).Revision(); got != revisionOfDigests {
@@ -32,7 +32,7 @@ func TestNumbersChangeOnlyWithTheRevision(t *testing.T) {
 	for name, s := range map[string]*small{
 		"federated":  threeSites(t, federatedOptions),
 		"published":  threeSites(t, publishedOptions),
-		"statistics": private(statisticsOptions, checkedBudget).study(t),
+		"statistics": private(patternsOptions, checkedBudget).study(t),
 	} {
 		p := newPlay(t, s)
 		if s.plan.Privacy.Differential() {

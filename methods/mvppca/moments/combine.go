@@ -21,6 +21,8 @@ type total struct {
 	gain []float64 // (p+1)²: what one subject more in the count adds to T
 	more float64   // standard deviation of the count from the overview
 
+	countVar float64 // of the noise in the count in t
+
 	sizes [2]sizes // of the coarse and the fine sum
 }
 
@@ -162,8 +164,12 @@ func (r *Released) combine(i int, pass [2]passed) (*total, error) {
 		out.gain[x] *= scale
 	}
 	out.correct(out.t, fine.Count)
+	out.countVar = fine.CountVar * out.gain[d*d-1]
 	return out, nil
 }
+
+// count is the number of subjects, noised.
+func (t *total) count() float64 { return t.t[len(t.t)-1] }
 
 // correct moves T to what another count says.
 func (t *total) correct(x []float64, count float64) {

@@ -88,13 +88,7 @@ func Repair(l ppca.Layout, sites []Released, seed uint64) (*Repaired, error) {
 // pool sums T of the sites, pattern by pattern.
 func (o *Repaired) pool(sites []Released, pass [][][2]passed) error {
 	o.pooled = nil
-	type entry struct {
-		t      *total
-		at     int
-		weight float64
-	}
-	var all []entry
-	top := 0.0
+	var kappa [][]float64 // by pattern and part
 	for i := range sites {
 		for k := range sites[i].Fine {
 			n := &sites[i].Fine[k]
@@ -109,21 +103,48 @@ func (o *Repaired) pool(sites []Released, pass [][][2]passed) error {
 					return err
 				}
 				at = len(o.pooled)
-				o.pooled = append(o.pooled, &pooled{views: n.Views, features: f})
+				o.pooled, kappa = append(o.pooled, &pooled{views: n.Views, features: f}), append(kappa, nil)
 			}
-			count := max(1, t.t[len(t.t)-1])
 			// Over the mean square: how large a site took its subjects for is mostly noise.
 			unit := n.Bound * n.Bound / (n.room() * n.room()) * 4 * float64(t.p) / n.reach()
-			kappa := sites[i].FineSD * sites[i].FineSD / 2 * unit * unit
-			w := count / (count + kappa)
-			top = max(top, w)
-			all = append(all, entry{t, at, w})
+			o.pooled[at].parts = append(o.pooled[at].parts, t)
+			kappa[at] = append(kappa[at], sites[i].FineSD*sites[i].FineSD/2*unit*unit)
 		}
 	}
-	for _, e := range all {
-		o.pooled[e.at].add(e.t, e.weight/top)
+	top := 0.0
+	for at, q := range o.pooled {
+		q.weight = shrunkCounts(q.parts)
+		for i, n := range q.weight {
+			q.weight[i] = n / (n + kappa[at][i])
+			top = max(top, q.weight[i])
+		}
+	}
+	for _, q := range o.pooled {
+		q.sum(top)
 	}
 	return nil
+}
+
+// shrunkCounts are the noised counts of the sites, drawn to their mean by as much
+// as noise explains their differences, and at least 1: weights that follow the
+// noise would favour the sites which noise made large. Efron and Morris, "Stein's
+// estimation rule and its competitors", 1973.
+func shrunkCounts(parts []*total) []float64 {
+	n := float64(len(parts))
+	mean, noise, between := 0.0, 0.0, 0.0
+	for _, t := range parts {
+		mean += t.count() / n
+		noise += t.countVar / n
+	}
+	for _, t := range parts {
+		between += (t.count() - mean) * (t.count() - mean) / max(1, n-1)
+	}
+	between = max(0, between-noise)
+	out := make([]float64, len(parts))
+	for i, t := range parts {
+		out[i] = max(1, mean+between/(between+t.countVar)*(t.count()-mean))
+	}
+	return out
 }
 
 // repairedBlocks makes blocks of repaired moments.

@@ -20,11 +20,11 @@ func triangle(i, j, n int) int {
 }
 
 // unpackMoments returns the (p+1) × (p+1) matrix of one block without the size,
-// x first and the constant last. A block may have been noised at a greater length.
+// x first and the constant last.
 func unpackMoments(block []float64, p int) ([]float64, error) {
 	n := p + 1
-	if least := (n + 1) * (n + 2) / 2; len(block) < least {
-		return nil, fmt.Errorf("moments have %d entries, want at least %d for %d features", len(block), least, p)
+	if want := (n + 1) * (n + 2) / 2; len(block) != want {
+		return nil, fmt.Errorf("moments have %d entries, want %d for %d features", len(block), want, p)
 	}
 	for i, x := range block {
 		if !(math.Abs(x) <= largestMoment) {
@@ -32,10 +32,9 @@ func unpackMoments(block []float64, p int) ([]float64, error) {
 		}
 	}
 	out := make([]float64, n*n)
-	stored := storedLength(len(block))
 	for i := range n {
 		for j := range n {
-			out[i*n+j] = block[triangle(i, j, stored)]
+			out[i*n+j] = block[triangle(i, j, n+1)]
 		}
 	}
 	return out, nil
@@ -43,15 +42,6 @@ func unpackMoments(block []float64, p int) ([]float64, error) {
 
 // largestMoment bounds an entry of a sum of moments: each subject adds at most 1.
 const largestMoment = 1e15
-
-// storedLength returns n for n (n+1)/2 entries.
-func storedLength(entries int) int {
-	n := int((math.Sqrt(8*float64(entries)+1) - 1) / 2)
-	for (n+1)*(n+2)/2 <= entries {
-		n++
-	}
-	return n
-}
 
 // spike is the variance of a direction that stands out of noise alone: with
 // symmetric noise of standard deviation sd beside the diagonal, an eigenvalue λ
@@ -80,7 +70,7 @@ func unshrunk(y, sd float64, p int) float64 {
 // Focus turns the noised coarse sum (one block per lens, the standard deviation
 // of the noise on the diagonal) into the lenses of the fine one.
 func (s *Statistics) Focus(coarse []Lens, blocks [][]float64, sd float64) ([]Lens, error) {
-	if len(blocks) < len(coarse) || !(sd > 0 && sd <= ppca.Largest) {
+	if len(blocks) != len(coarse) || !(sd > 0 && sd <= ppca.Largest) {
 		return nil, fmt.Errorf("%d blocks for %d patterns, noise %v", len(blocks), len(coarse), sd)
 	}
 	out := make([]Lens, len(coarse))
@@ -193,7 +183,7 @@ type Released struct {
 // Check says what is wrong with a release that came from elsewhere.
 func (r *Released) Check(l ppca.Layout) error {
 	n := len(r.Coarse)
-	if n == 0 || len(r.Fine) != n || len(r.CoarseBlocks) < n || len(r.FineBlocks) < n {
+	if n == 0 || len(r.Fine) != n || len(r.CoarseBlocks) != n || len(r.FineBlocks) != n {
 		return fmt.Errorf("release has %d and %d lenses, %d and %d blocks", n, len(r.Fine), len(r.CoarseBlocks), len(r.FineBlocks))
 	}
 	if !(r.CoarseSD >= 1e-6 && r.CoarseSD <= largestMoment && r.FineSD >= 1e-6 && r.FineSD <= largestMoment) {
@@ -219,10 +209,10 @@ func (r *Released) Check(l ppca.Layout) error {
 func (r *Released) SplitNoise(rng *rand.Rand) (a, b Released) {
 	a, b = *r, *r
 	blocks := func(all [][]float64, sd float64) (plus, minus [][]float64) {
-		for _, block := range all {
+		for lens, block := range all {
 			p, m := make([]float64, len(block)), make([]float64, len(block))
 			k := 0
-			for n := storedLength(len(block)); n > 0; n-- { // a row of the upper triangle
+			for n := len(r.Fine[lens].Scale) + 2; n > 0; n-- { // a row of the upper triangle
 				for i := range n {
 					w := sd * rng.NormFloat64()
 					if i > 0 {

@@ -18,17 +18,18 @@ type pooled struct {
 	weight   []float64
 }
 
-// add takes in a site. Its weight grows from n/κ to 1 with the number n of its
-// subjects, κ being the noise over the sampling variance of one subject: T/n of
-// two sites are best averaged by precision, n² where noise dominates.
-func (q *pooled) add(t *total, weight float64) {
-	if q.t == nil {
-		q.t = make([]float64, len(t.t))
+// sum adds up the sites, and divides their weights by the largest of the study. A
+// site's weight grows from n/κ to 1 with the number n of its subjects, κ being the
+// noise over the sampling variance of one subject: T/n of two sites are best
+// averaged by precision, n² where noise dominates.
+func (q *pooled) sum(largest float64) {
+	q.t = make([]float64, len(q.parts[0].t))
+	for i, t := range q.parts {
+		q.weight[i] /= largest
+		for k, x := range t.t {
+			q.t[k] += q.weight[i] * x
+		}
 	}
-	for i, x := range t.t {
-		q.t[i] += weight * x
-	}
-	q.parts, q.weight = append(q.parts, t), append(q.weight, weight)
 }
 
 // noise draws noise like that of T.

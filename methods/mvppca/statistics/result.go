@@ -45,7 +45,7 @@ func (c way) Result(s *halves.State, m *use.Model, files []method.File) (*method
 		if site == nil {
 			continue
 		}
-		r, err := c.noised.released(site)
+		r, err := c.noised[name].released(site)
 		if err != nil {
 			return nil, fmt.Errorf("site %s: %w", name, err)
 		}
@@ -77,7 +77,7 @@ func (c way) Result(s *halves.State, m *use.Model, files []method.File) (*method
 		return nil, err
 	}
 	r.Sections = []figure.Section{pictures.Reading(), c.releasedSection(out.Sites, releases), c.noisedVarianceSection(s), m.LoadingSection(), doubt}
-	if c.noised.check != nil {
+	if c.checking() {
 		checks, err := c.checks(s)
 		if err != nil {
 			return nil, err
