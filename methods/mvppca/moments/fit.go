@@ -113,38 +113,12 @@ func (o *Repaired) pool(sites []Released, pass [][][2]passed) error {
 	}
 	top := 0.0
 	for at, q := range o.pooled {
-		q.weight = shrunkCounts(q.parts)
-		for i, n := range q.weight {
-			q.weight[i] = n / (n + kappa[at][i])
-			top = max(top, q.weight[i])
-		}
+		top = max(top, q.weigh(kappa[at]))
 	}
 	for _, q := range o.pooled {
 		q.sum(top)
 	}
 	return nil
-}
-
-// shrunkCounts are the noised counts of the sites, drawn to their mean by as much
-// as noise explains their differences, and at least 1: weights that follow the
-// noise would favour the sites which noise made large. Efron and Morris, "Stein's
-// estimation rule and its competitors", 1973.
-func shrunkCounts(parts []*total) []float64 {
-	n := float64(len(parts))
-	mean, noise, between := 0.0, 0.0, 0.0
-	for _, t := range parts {
-		mean += t.count() / n
-		noise += t.countVar / n
-	}
-	for _, t := range parts {
-		between += (t.count() - mean) * (t.count() - mean) / max(1, n-1)
-	}
-	between = max(0, between-noise)
-	out := make([]float64, len(parts))
-	for i, t := range parts {
-		out[i] = max(1, mean+between/(between+t.countVar)*(t.count()-mean))
-	}
-	return out
 }
 
 // repairedBlocks makes blocks of repaired moments.

@@ -93,7 +93,8 @@ func (n *Lens) refocus(m []float64, sd float64) (Lens, error) {
 	b2 := n.Constant * n.Constant
 	countVar := sd * sd / (b2 * b2)
 	count := (n.Count/n.CountVar + m[(p+1)*(p+1)-1]/b2/countVar) / (1/n.CountVar + 1/countVar)
-	count = max(count, 1, 1/math.Sqrt(1/n.CountVar+1/countVar))
+	countSD := 1 / math.Sqrt(1/n.CountVar+1/countVar)
+	count = max(count, 1, countSD)
 	unit := n.Bound * n.Bound / (n.room() * n.room()) / count // of an entry of m, in z
 	out := Lens{
 		Views: n.Views, Count: n.Count, CountVar: n.CountVar, Scale: n.Scale,
@@ -116,16 +117,24 @@ func (n *Lens) refocus(m []float64, sd float64) (Lens, error) {
 		mean[j] = out.Centre[j] * n.Scale[j]
 	}
 	cov := make([]float64, p*p)
-	// The mean square about the centre, which is off by what noise is left in it.
-	total := keep*noise*float64(p) - max(0, size-noise*float64(p))
+	trace := 0.0
 	for i := range p {
 		for j := range p {
 			cov[i*p+j] = m[i*(p+1)+j]*unit - mean[i]*mean[j]
 		}
-		total += m[i*(p+1)+i] * unit
+		trace += m[i*(p+1)+i] * unit
 	}
+	// By the scale of the views, which the overview told, it is p: what noise says
+	// else is not to be followed, or the bound is one that clips everybody.
+	wide := float64(p)
+	known := traceDoubt * traceDoubt * wide / (traceDoubt*traceDoubt*wide + sd*sd*unit*unit + wide*countSD*countSD/count/count)
+	trace = wide + known*(trace-wide)
+	// The mean square about the centre, which is off by what noise is left in it.
+	total := trace + keep*noise*float64(p) - max(0, size-noise*float64(p))
 	off := sd / math.Sqrt2 * unit
-	total = max(min(total, float64(p)), off*math.Sqrt(2*float64(p)), 0.01*float64(p))
+	// Nor is it below what noise may have taken off it.
+	least := math.Sqrt((1-known)*traceDoubt*traceDoubt*wide*wide + 2*wide*noise*noise + 4*keep*size*noise)
+	total = max(min(total, wide), min(least, wide), 0.01*wide)
 	e := linalg.NewEigen(p)
 	if !e.Factorise(cov, p) {
 		return Lens{}, fmt.Errorf("the eigenvalues of the coarse moments did not converge")
@@ -141,7 +150,7 @@ func (n *Lens) refocus(m []float64, sd float64) (Lens, error) {
 		rest -= x
 	}
 	// Trace and eigenvalues are both noised: something is always left.
-	rest = max(rest, off*math.Sqrt(2*float64(p)), 0.02*total)
+	rest = max(rest, min(off*math.Sqrt(2*float64(p)), total), 0.02*total)
 	k := len(strength)
 	size = rest
 	floor := rest / float64(p)
@@ -159,6 +168,10 @@ func (n *Lens) refocus(m []float64, sd float64) (Lens, error) {
 	out.Constant = fineConstant(float64(k + 5))
 	return out, nil
 }
+
+// traceDoubt is the prior standard deviation of the mean square of z, over what the
+// scale of the views makes it.
+const traceDoubt = 0.3
 
 // MaxAxes bounds what a lens squeezes.
 const MaxAxes = 30

@@ -9,29 +9,6 @@ import (
 	"parley/methods/mvppca/ppca"
 )
 
-// pooled is T of one pattern over all sites that released it.
-type pooled struct {
-	views    []int
-	features []int
-	t        []float64
-	parts    []*total
-	weight   []float64
-}
-
-// sum adds up the sites, and divides their weights by the largest of the study. A
-// site's weight grows from n/κ to 1 with the number n of its subjects, κ being the
-// noise over the sampling variance of one subject: T/n of two sites are best
-// averaged by precision, n² where noise dominates.
-func (q *pooled) sum(largest float64) {
-	q.t = make([]float64, len(q.parts[0].t))
-	for i, t := range q.parts {
-		q.weight[i] /= largest
-		for k, x := range t.t {
-			q.t[k] += q.weight[i] * x
-		}
-	}
-}
-
 // noise draws noise like that of T.
 func (q *pooled) noise(r *rand.Rand) []float64 {
 	out := make([]float64, len(q.t))

@@ -57,7 +57,7 @@ func (e *experiment) measure(ctx context.Context, seed uint64) (*scores, error) 
 	}
 	var out scores
 	for _, epsilon := range e.epsilons {
-		p, err := x.plan(epsilon, seed)
+		p, err := x.plan(epsilon, sites, seed)
 		if err != nil {
 			return nil, err
 		}
@@ -82,8 +82,8 @@ func (e *experiment) measure(ctx context.Context, seed uint64) (*scores, error) 
 
 var methods = method.Registry{mvppca.Method{}}
 
-// plan is the study of a draw that keeps a total.
-func (x *data) plan(epsilon float64, seed uint64) (*study.Plan, error) {
+// plan is the study of a draw at so many sites that keeps a total.
+func (x *data) plan(epsilon float64, sites int, seed uint64) (*study.Plan, error) {
 	type feature struct {
 		Name  string     `json:"name"`
 		Range [2]float64 `json:"range"`
