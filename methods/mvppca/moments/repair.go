@@ -166,6 +166,7 @@ const meanSpread = 0.25
 const (
 	unknownVariance = 1.0 / 12
 	unknownDoubt    = 0.04 // prior standard deviation
+	largestVariance = 0.25 // of what lies in a range of 1
 	countDoubt      = 0.4  // relative error of the count from which nothing is known
 )
 
@@ -193,7 +194,7 @@ func (r *repairing) sizes() {
 		s[k] += v[k] * v[k] * r.doubt * r.doubt
 		w := doubt * doubt / (doubt*doubt + s[k]) / (1 + math.Pow(r.doubt/countDoubt, 4))
 		v[k] = max(mean+w*(v[k]-mean), 0.5*min(math.Sqrt(s[k]), mean), 1e-9)
-		v[k] = min(v[k], 0.25)
+		v[k] = min(v[k], largestVariance)
 	}
 	r.variance = v
 }
@@ -401,6 +402,7 @@ func (r *repairing) remainder(e *linalg.Eigen, strong []int, forth, back []float
 		share := noise[g] / (noise[g] + max(psi[g], 1e-300))
 		psi[g] += 2 * share * share * share * noise[g]
 		psi[g] = max(psi[g], 0.1*min(noise[g], r.variance[g]), 1e-3*r.variance[g])
+		psi[g] = min(psi[g], largestVariance)
 	}
 	spread, off := make([]float64, v), make([]float64, p)
 	for j := range p {
