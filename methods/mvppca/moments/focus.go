@@ -43,6 +43,10 @@ func unpackMoments(block []float64, p int) ([]float64, error) {
 // largestMoment bounds an entry of a sum of moments: each subject adds at most 1.
 const largestMoment = 1e15
 
+// noiseEdge is how large an eigenvalue of symmetric p × p noise of standard deviation
+// sd beside the diagonal is.
+func noiseEdge(sd float64, p int) float64 { return 2 * sd * math.Sqrt(float64(p)) }
+
 // spike is the variance of a direction that stands out of noise alone: with
 // symmetric noise of standard deviation sd beside the diagonal, an eigenvalue λ
 // of a low-rank p × p matrix is seen at y = λ + p sd²/λ, if λ > sd√p, and noise
@@ -51,9 +55,8 @@ const largestMoment = 1e15
 // what noise may have made; odd in y.
 // Gavish and Donoho, "Optimal shrinkage of singular values", 2017.
 func spike(y, sd float64, p int) float64 {
-	edge := 2 * sd * math.Sqrt(float64(p))
-	// The largest noise eigenvalue exceeds this once in a hundred times.
-	if math.Abs(y) <= edge*(1+math.Pow(float64(p), -2.0/3)) {
+	edge := noiseEdge(sd, p)
+	if math.Abs(y) <= edge { // just beyond it little is let through, so no jump needs a margin
 		return 0
 	}
 	return math.Copysign(math.Sqrt(y*y-edge*edge), y)
@@ -164,14 +167,16 @@ func (n *Lens) refocus(m []float64, sd float64) (Lens, error) {
 		}
 	}
 	out.Bound = clip(p) * math.Sqrt(size)
-	// Directions not seen yet are sought too: five more are allowed for.
-	out.Constant = fineConstant(float64(k + 5))
+	out.Constant = fineConstant(float64(k) + newDirections)
 	return out, nil
 }
 
 // traceDoubt is the prior standard deviation of the mean square of z, over what the
 // scale of the views makes it.
 const traceDoubt = 0.3
+
+// newDirections are those allowed for that were not seen yet and are sought too.
+const newDirections = 5
 
 // MaxAxes bounds what a lens squeezes.
 const MaxAxes = 30
@@ -183,6 +188,26 @@ const MaxAxes = 30
 func fineConstant(q float64) float64 {
 	beta := (-1 + math.Sqrt(1+16*q*q)) / (8 * q * q)
 	return math.Sqrt(beta / (1 + beta))
+}
+
+// SubjectsToSee returns how many subjects each of so many sites needs for a direction
+// that holds a share of the variance of p features to stand out of the noise of all
+// sites together, at the Gaussian DP parameter μ of the three sums, where every
+// value has the variance that the scale of its view says and nothing is squeezed.
+//
+// With n subjects at each of C sites, the sums of moments leave noise of standard
+// deviation s √C c² p/(r² C n) beside the diagonal of the covariance, s being that of
+// both sums together and c and r the bound and the room of a lens, and noise as large
+// as 2 √p times that in its eigenvalues; the direction's is share · p.
+func SubjectsToSee(p, sites int, share, mu float64) float64 {
+	precision := 0.0
+	for _, of := range []struct{ share, constant float64 }{{shareCoarse, coarseConstant}, {shareFine, fineConstant(newDirections)}} {
+		room := 1 - of.constant*of.constant - sizeWeight*sizeWeight
+		precision += of.share * room * room
+	}
+	c := clip(p)
+	sd := c * c * float64(p) / (mu * math.Sqrt(2*precision))
+	return noiseEdge(sd, p) / (share * float64(p) * math.Sqrt(float64(sites)))
 }
 
 // Released is what one site released: the lenses of both sums of moments and
