@@ -159,14 +159,15 @@ func (c way) statistics(s *halves.State) ([]method.Task, method.Info, error) {
 	return nil, info, nil
 }
 
-// subjectsOf is the noised number of subjects behind some releases, not below 0.
+// subjectsOf is the noised number of subjects behind some releases: without bias, and
+// so below 0 at times.
 func subjectsOf(releases []moments.Released) (n float64) {
 	for i := range releases {
 		for _, lens := range releases[i].Fine {
 			n += lens.Count
 		}
 	}
-	return max(n, 0)
+	return n
 }
 
 // subjectsSD is the standard deviation of the noise in it.
