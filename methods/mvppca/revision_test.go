@@ -19,7 +19,7 @@ var revisionDigests = map[string]map[string]string{
 	"amd64": {
 		"federated":  "9f7e48a9fbe106e0a410db414cf1690768d3f65ce7dfdd0d352733f76ccd58c4",
 		"published":  "70b7bab569776811e3d8c1b511931abfa105efc346883dcca425f9e7618cdb43",
-		"statistics": "58171395a4a53aef7fc7f851da64374cd52c1e53ed5a8e79ba3227ebeed5200d",
+		"statistics": "c3b08d7100a09830bb6fce76619174e6f14428497b581828990cce7e85d7741e",
 	},
 }
 
