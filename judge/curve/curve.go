@@ -111,7 +111,7 @@ func (c *Curve) hopeless() (notes []string) {
 	gain := func(n int, epsilon float64) float64 {
 		// Any factor describes the values that it is shown; filling in is what it has to learn.
 		own, mean, open := c.Find(Private, n, epsilon, ErrorHidden), c.Find(c.scoring.Baseline, n, 0, ErrorHidden), c.Find(Open, n, 0, ErrorHidden)
-		if own != nil && mean != nil && open != nil {
+		if own != nil && mean != nil && open != nil && mean.Mean > open.Mean {
 			return (mean.Mean - own.Mean) / (mean.Mean - open.Mean)
 		}
 		if own = c.Find(Private, n, epsilon, Gain); own != nil {

@@ -32,10 +32,10 @@ import (
 // the stated pattern with most features whose views it has, or not at all: which
 // patterns there are is public, and no noised count chooses among them.
 //
-// In the coarse
-// sum the missing ones stand at the middle of their range and the others are
-// drawn out by 1/√(share observed), which keeps the view's sum of squares; in
-// the fine sum they are predicted from the others by what the coarse sum said.
+// Of a view that is there, missing values stand at the middle of their range in the
+// coarse sum and the others are drawn out by 1/√(share observed), which keeps the view's
+// sum of squares; in the fine sum they are predicted from the others by what the coarse
+// sum said.
 type Statistics struct {
 	layout   ppca.Layout
 	low, inv []float64 // of each feature: lowest value and 1/(highest − lowest)
