@@ -98,7 +98,7 @@ func (n *Noised) Check(s Sum) error {
 
 // check holds the integers against the declared blocks.
 func (n *Noised) check(s Sum) error {
-	if len(n.blocks) == 0 || len(n.blocks) > len(s.Blocks) {
+	if len(n.blocks) != len(s.Blocks) {
 		return fmt.Errorf("sum %q: %d blocks where %d were declared", s.Name, len(n.blocks), len(s.Blocks))
 	}
 	for i, b := range n.blocks {

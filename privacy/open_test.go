@@ -102,6 +102,7 @@ func TestOpenedReleaseHasWhatWasDeclared(t *testing.T) {
 		{"a sum more often", `"v" was sent more often`, func(f map[string]any) { f["sums"].([]any)[2] = sum(f, 0) }},
 		{"more sums", "an array of 4 elements", func(f map[string]any) { f["sums"] = append(f["sums"].([]any), sum(f, 0)) }},
 		{"more blocks", "an array of 3 elements", func(f map[string]any) { sum(f, 0)["blocks"] = append(sum(f, 0)["blocks"].([]any), []any{}) }},
+		{"fewer blocks", "an array of 1 elements", func(f map[string]any) { sum(f, 0)["blocks"] = sum(f, 0)["blocks"].([]any)[:1] }},
 		{"no blocks", "an array of 0 elements", func(f map[string]any) { sum(f, 0)["blocks"] = []any{} }},
 		{"a longer block", "block 0: an array of 3 elements", func(f map[string]any) { sum(f, 0)["blocks"].([]any)[0] = []any{1, 2, 3} }},
 		{"no integers", "block 0", func(f map[string]any) { sum(f, 0)["blocks"].([]any)[0] = []any{1.5, 2} }},
@@ -115,10 +116,6 @@ func TestOpenedReleaseHasWhatWasDeclared(t *testing.T) {
 	}
 	if _, err := privacy.Open(append(bytes.Clone(good), 0), declared); err == nil {
 		t.Error("bytes after the release were taken")
-	}
-	first := forged(t, good, func(f map[string]any) { sum(f, 0)["blocks"] = sum(f, 0)["blocks"].([]any)[:1] })
-	if o, err := privacy.Open(first, declared); err != nil || o.Sums["v"][0].Blocks() != 1 {
-		t.Errorf("the first of the declared blocks: %v", err)
 	}
 }
 

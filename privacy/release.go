@@ -171,7 +171,7 @@ func (s Sum) noised(raw wire.Raw) (*Noised, error) {
 	if err != nil {
 		return nil, err
 	}
-	blocks, err := wire.Elements(raw, 1, len(s.Blocks))
+	blocks, err := wire.Elements(raw, len(s.Blocks), len(s.Blocks))
 	if err != nil {
 		return nil, fmt.Errorf("sum %q: %w", s.Name, err)
 	}

@@ -31,23 +31,9 @@ import (
 // as often as declared, the data could not be read, or ctx has ended. A sum
 // that failed has been used.
 func (s *Session) Sum(ctx context.Context, name string, contribution func(row *dataset.Row, v []float64) (block int)) (*Noised, error) {
-	return s.First(ctx, name, -1, contribution)
-}
-
-// First is [Session.Sum] of the first so many of the declared blocks, at least
-// one, and of all if blocks is negative; contributions to others count as
-// nothing. How many there are must follow from the plan, the task and sums
-// noised before.
-func (s *Session) First(ctx context.Context, name string, blocks int, contribution func(row *dataset.Row, v []float64) (block int)) (*Noised, error) {
 	sum, use, err := s.use(name, Subject)
 	if err != nil {
 		return nil, err
-	}
-	if blocks == 0 || blocks > len(sum.Blocks) {
-		return nil, fmt.Errorf("sum %q: %d of %d blocks", name, blocks, len(sum.Blocks))
-	}
-	if blocks > 0 {
-		sum.Blocks = sum.Blocks[:blocks]
 	}
 	total, err := s.total(sum)
 	if err != nil {

@@ -91,10 +91,53 @@ func (s *simulation) summarise(settings *Settings, all []trial, kept *trials.Sto
 			}
 		}
 	}
+	c.Notes = append(c.Notes, c.hopeless()...)
 	if failed == len(s.Subjects)*len(s.Epsilons)*s.Repeats {
 		return nil, fmt.Errorf("no simulated study found anything: %s", reason)
 	}
 	return c, nil
+}
+
+// Of the way from the baseline to the fit without privacy: below little a study has
+// learned next to nothing, from much on it is of use.
+const (
+	little = 0.1
+	much   = 0.5
+)
+
+// hopeless says where the plan's total leaves next to nothing to learn, and what of
+// all that was simulated would leave more.
+func (c *Curve) hopeless() (notes []string) {
+	gain := func(n int, epsilon float64) float64 {
+		// Any factor describes the values that it is shown; filling in is what it has to learn.
+		own, mean, open := c.Find(Private, n, epsilon, ErrorHidden), c.Find(c.scoring.Baseline, n, 0, ErrorHidden), c.Find(Open, n, 0, ErrorHidden)
+		if own != nil && mean != nil && open != nil && mean.Mean > open.Mean {
+			return (mean.Mean - own.Mean) / (mean.Mean - open.Mean)
+		}
+		if own = c.Find(Private, n, epsilon, Gain); own != nil {
+			return own.Mean
+		}
+		return math.NaN()
+	}
+	for _, n := range c.Subjects {
+		if !(gain(n, c.Total.Epsilon) < little) {
+			continue
+		}
+		var better []string
+		if i := slices.IndexFunc(c.Subjects, func(n int) bool { return gain(n, c.Total.Epsilon) >= much }); i >= 0 {
+			better = append(better, fmt.Sprintf("%d subjects at each site", c.Subjects[i]))
+		}
+		if i := slices.IndexFunc(c.Epsilons, func(e float64) bool { return gain(n, e) >= much }); i >= 0 {
+			better = append(better, fmt.Sprintf("ε %g", c.Epsilons[i]))
+		}
+		hint := "fewer views or features, fewer and larger sites, or more subjects and larger ε than were simulated"
+		if better != nil {
+			hint = strings.Join(better, ", or ") + ", by this simulation; or fewer views or features, or fewer and larger sites"
+		}
+		notes = append(notes, problem.Problem{Where: fmt.Sprintf("ε %g, %d subjects at each site", c.Total.Epsilon, n),
+			What: "the study would learn next to nothing: it comes less than a tenth of the way from " + c.scoring.Baseline + " to the fit without privacy", Hint: hint}.Error())
+	}
+	return notes
 }
 
 func (c *Curve) add(records []*record, fit string, subjects int, epsilon float64) {

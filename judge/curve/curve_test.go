@@ -45,6 +45,22 @@ func config(t *testing.T) curve.Config {
 		Noise: 0.2, Dir: filepath.Join(t.TempDir(), "out")}
 }
 
+// A total that leaves nothing to learn is said to, with what would help: at ε 0.01 the
+// noise is hundreds of times the signal of 20 subjects, and at ε 10 it is nothing beside
+// that of 400.
+func TestHopelessTotalsAreNoted(t *testing.T) {
+	c := config(t)
+	c.Plan = plan(t, strings.Replace(promise, "epsilon: 3", "epsilon: 0.01", 1))
+	got, err := curve.Run(context.Background(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	notes := strings.Join(got.Notes, "\n")
+	if strings.Count(notes, "would learn next to nothing") != 2 || !strings.Contains(notes, "ε 0.01, 20 subjects at each site: ") || !strings.Contains(notes, "hint: ε 10, by this simulation") {
+		t.Errorf("the notes are:\n%s", notes)
+	}
+}
+
 // The noise is that of real studies and cannot be seeded. At ε 0.01 with 20
 // subjects at each site it is hundreds of times the signal, so that what is
 // learned is chance around nothing; at ε 10 with 400 it adds about 0.1 % to the

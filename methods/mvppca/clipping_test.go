@@ -24,7 +24,7 @@ const (
 	perReleaseBudget = "{protection: differential, unit: subject, adjacency: replace-one, per_release: {epsilon: 10, delta: 0.01}}"
 	totalBudget      = "{protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 3, delta: 1e-5}}"
 
-	differenceOptions = "  variant: published\n  latent: 2\n  rounds: 3\n  clipping: {lacking: [{site: site-1, views: [v1]}]}\n"
+	differenceOptions = "  variant: published\n  latent: 2\n  rounds: 3\n  patterns: [{site: site-1, views: [v0]}]\n"
 	jointOptions      = "  variant: published\n  mechanism: joint-clipping\n  latent: 2\n  rounds: 2\n"
 )
 
@@ -107,7 +107,7 @@ func notesOf(r *method.Result) string {
 }
 
 func TestFirstRoundInClearIsSaid(t *testing.T) {
-	s := private(strings.Replace(differenceOptions, "clipping: {", "clipping: {difference: {first_round: clear}, ", 1), perReleaseBudget).study(t)
+	s := private(differenceOptions+"  clipping: {difference: {first_round: clear}}\n", perReleaseBudget).study(t)
 	p := newPlay(t, s)
 	r, err := p.run()
 	if err != nil {

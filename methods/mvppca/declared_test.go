@@ -26,7 +26,7 @@ func TestRequestsAreThoseOfThePlan(t *testing.T) {
 		"difference":    private(differenceOptions, perReleaseBudget).study(t),
 		"joint":         private(jointOptions, totalBudget).study(t),
 		"statistics":    private(statisticsOptions, totalBudget).study(t),
-		"diagnostics":   private(statisticsOptions, checkedBudget).study(t),
+		"diagnostics":   private(patternsOptions, checkedBudget).study(t),
 		"federated":     threeSites(t, federatedOptions),
 		"published":     threeSites(t, publishedOptions),
 		"one shot only": threeSites(t, federatedOptions+"  rounds: 0\n"),
@@ -72,7 +72,7 @@ func requestsOf(t testing.TB, p *study.Plan, site string) []privacy.Request {
 // Every release fits what the plan declares of it, in numbers and in bytes, or
 // the gate could not seal it and the coordinator would not open it: of many views
 // of which every subject has others, of many features, of single features that go
-// missing one by one, and with every slot of the noised statistics in use.
+// missing one by one, and of many patterns.
 // (answer counts the numbers, sealing and opening the bytes.)
 func TestReleasesFitWhatIsDeclared(t *testing.T) {
 	many := func(n, d int) (dims []int) {
@@ -88,9 +88,9 @@ func TestReleasesFitWhatIsDeclared(t *testing.T) {
 		"single cells":           {dims: []int{60}, sites: 2, rows: 200, missing: 0.97, options: "  latent: 1\n  rounds: 1\n  iterations: 1\n  local_rank: 30\n"},
 		"moments":                {dims: []int{2, 2}, sites: 2, rows: 60, missing: 0.3, options: "  latent: 1\n  rounds: 1\n  iterations: 1\n  local_rank: 4\n"},
 		"published":              {dims: many(12, 2), sites: 2, rows: 300, gaps: 0.5, options: "  variant: published\n  latent: 2\n  rounds: 1\n  iterations: 1\n  published: {first_iterations: 1}\n"},
-		"statistics, many views": {dims: many(9, 1), sites: 2, rows: 400, gaps: 0.15, options: "  latent: 1\n  statistics: {minimum: 1}\n", privacy: loudBudget},
-		"statistics, all slots":  {dims: []int{3, 1, 2}, sites: 2, rows: 900, gaps: 0.5, options: "  latent: 1\n  statistics: {minimum: 1}\n", privacy: loudBudget},
-		"statistics, wide":       {dims: []int{60, 20}, sites: 1, rows: 500, options: "  latent: 3\n  statistics: {minimum: 1}\n", privacy: loudBudget},
+		"statistics, many views": {dims: many(9, 1), sites: 2, rows: 400, gaps: 0.15, options: "  latent: 1\n  patterns: [{views: [v0, v1, v2, v3, v4, v5, v6, v7, v8]}, {views: [v1, v2]}, {views: [v0, v1]}, {site: site-0, views: [v8, v3, v5]}]\n", privacy: loudBudget},
+		"statistics, patterns":   {dims: []int{3, 1, 2}, sites: 2, rows: 900, gaps: 0.5, options: "  latent: 1\n  patterns: [{views: [v0, v1, v2]}, {views: [v2, v0]}, {views: [v1]}, {views: [v0]}]\n", privacy: loudBudget},
+		"statistics, wide":       {dims: []int{60, 20}, sites: 1, rows: 500, options: "  latent: 3\n", privacy: loudBudget},
 		"difference":             {dims: []int{40, 30, 1}, sites: 2, rows: 30, options: "  variant: published\n  latent: 6\n  rounds: 1\n  iterations: 1\n", privacy: perReleaseBudget},
 	} {
 		s.seed = 11

@@ -30,9 +30,9 @@ func privateVariants(t testing.TB) map[string]*small {
 	out := map[string]*small{}
 	for name, s := range map[string]shape{
 		"statistics":                    private(statisticsOptions, totalBudget),
-		"statistics and diagnostics":    private(statisticsOptions, checkedBudget),
+		"statistics and diagnostics":    private(patternsOptions, checkedBudget),
 		"statistics, replace one":       private(statisticsOptions, strings.Replace(checkedBudget, "add-remove", "replace-one", 1)),
-		"statistics, a variance each":   private(statisticsOptions+"  noise: feature\n", checkedBudget),
+		"statistics, a variance each":   private(patternsOptions+"  noise: feature\n", checkedBudget),
 		"joint, subjects":               private(jointOptions, totalBudget),
 		"joint, sites":                  private(jointOptions, unit("site", totalBudget)),
 		"joint, per release":            private(jointOptions, perReleaseBudget),

@@ -17,9 +17,9 @@ import (
 // changes unless the revision does.
 var revisionDigests = map[string]map[string]string{
 	"amd64": {
-		"federated":  "a2db8df4f79bad4360cbb80153aa4f0cdd8d2e3c3713174f7caa374615038674",
-		"published":  "c0b8989654b363ef42c5f81dc016b63654e230571e5fc29765e595d8807544f5",
-		"statistics": "58171395a4a53aef7fc7f851da64374cd52c1e53ed5a8e79ba3227ebeed5200d",
+		"federated":  "9f7e48a9fbe106e0a410db414cf1690768d3f65ce7dfdd0d352733f76ccd58c4",
+		"published":  "70b7bab569776811e3d8c1b511931abfa105efc346883dcca425f9e7618cdb43",
+		"statistics": "c3b08d7100a09830bb6fce76619174e6f14428497b581828990cce7e85d7741e",
 	},
 }
 
@@ -32,7 +32,7 @@ func TestNumbersChangeOnlyWithTheRevision(t *testing.T) {
 	for name, s := range map[string]*small{
 		"federated":  threeSites(t, federatedOptions),
 		"published":  threeSites(t, publishedOptions),
-		"statistics": private(statisticsOptions, checkedBudget).study(t),
+		"statistics": private(patternsOptions, checkedBudget).study(t),
 	} {
 		p := newPlay(t, s)
 		if s.plan.Privacy.Differential() {

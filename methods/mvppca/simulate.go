@@ -39,7 +39,7 @@ func (Method) Simulate(p *study.Plan, c judged.Simulation) (*judged.Simulated, e
 	s := &judged.Simulated{Sites: map[string]dataset.Source{}}
 	for _, site := range p.Sites {
 		var views []string // all, if none is named
-		if set.Options.Clipping != nil {
+		if set.Options.Mechanism != "" {
 			for _, k := range set.Options.ViewsAt(p, site) {
 				views = append(views, p.Views[k].Name)
 			}

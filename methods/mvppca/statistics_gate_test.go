@@ -27,7 +27,8 @@ import (
 )
 
 const (
-	statisticsOptions = "  latent: 2\n  statistics: {minimum: 5}\n"
+	statisticsOptions = "  latent: 2\n"
+	patternsOptions   = statisticsOptions + "  patterns: [{views: [v0, v1]}, {views: [v1]}, {site: site-1, views: [v0]}]\n"
 	checkedBudget     = "{protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 3, delta: 1e-5}, diagnostics: 0.1}"
 )
 

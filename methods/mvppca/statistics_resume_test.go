@@ -35,7 +35,7 @@ quorum: 1
 views:
   - {name: v, features: [{name: a, range: [0, 9]}, {name: b, range: [0, 9]}, {name: c, range: [0, 9]}]}
   - {name: w, features: [{name: d, range: [0, 9]}, {name: e, range: [0, 9]}]}
-method: {name: mvppca, latent: 1, statistics: {minimum: 5}}
+method: {name: mvppca, latent: 1}
 privacy: {protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 3, delta: 1e-5}, diagnostics: %v}
 `
 

@@ -19,7 +19,9 @@ type total struct {
 	z    []float64 // (p+1)²
 	sd   []float64 // (p+1)²: of Y beside the diagonal; on it √2 as much
 	gain []float64 // (p+1)²: what one subject more in the count adds to T
-	more float64   // standard deviation of the count from the overview
+	more float64   // standard deviation of the count that T was moved to
+
+	countVar float64 // of the noise in the count in t
 
 	sizes [2]sizes // of the coarse and the fine sum
 }
@@ -127,7 +129,7 @@ func (r *Released) combine(i int, pass [2]passed) (*total, error) {
 		return nil, fmt.Errorf("pattern %v: the eigenvalues of its lenses did not converge", fine.Views)
 	}
 	// Q₁ = e.vec; Z = A₁⁻¹ Q₁; B Q₁ = Q₂ Λ^½.
-	out := &total{p: p, z: product(inv, e.Vectors, d), sd: make([]float64, d*d), more: math.Sqrt(fine.CountVar)}
+	out := &total{p: p, z: product(inv, e.Vectors, d), sd: make([]float64, d*d)}
 	q2 := product(b, e.Vectors, d)
 	w := make([]float64, d)
 	for k := range d {
@@ -157,13 +159,34 @@ func (r *Released) combine(i int, pass [2]passed) (*total, error) {
 		}
 	}
 	out.gain = congruent(out.z, cov, d)
-	scale := 1 / (out.gain[d*d-1] + fine.CountVar)
+	n, variance, overview := r.countOf(i, m1[d*d-1], m2[d*d-1])
+	// T₀ is the best linear estimate, so that of N = (1 − w) N' + w N₀, N₀ the
+	// overview's count, the part N' has the covariance of T₀ itself with T₀.
+	own := out.gain[d*d-1]
 	for x := range out.gain {
-		out.gain[x] *= scale
+		out.gain[x] *= overview / own
 	}
-	out.correct(out.t, fine.Count)
+	out.countVar = variance
+	out.more = math.Sqrt(max(0, variance-(1-overview)*(1-overview)*own)) / overview
+	now := out.t[d*d-1]
+	out.correct(out.t, now+(n-now)/overview)
 	return out, nil
 }
+
+// countOf is the best estimate of the number of subjects of pattern i that only counts
+// make: the overview's, which has the weight that is returned too, and the constants
+// of both sums. Where a sum lay about the noised mean of the sum before, the two
+// means would say something of the count too, but not without bias, as both have the
+// same noise.
+func (r *Released) countOf(i int, coarse, fine float64) (n, variance, overview float64) {
+	b1, b2 := r.Coarse[i].Constant*r.Coarse[i].Constant, r.Fine[i].Constant*r.Fine[i].Constant
+	p0, p1, p2 := 1/r.Fine[i].CountVar, b1*b1/(r.CoarseSD*r.CoarseSD), b2*b2/(r.FineSD*r.FineSD)
+	variance = 1 / (p0 + p1 + p2)
+	return variance * (p0*r.Fine[i].Count + p1*coarse/b1 + p2*fine/b2), variance, p0 * variance
+}
+
+// count is the number of subjects, noised.
+func (t *total) count() float64 { return t.t[len(t.t)-1] }
 
 // correct moves T to what another count says.
 func (t *total) correct(x []float64, count float64) {

@@ -27,7 +27,7 @@ func TestSumsFarOutAreRepaired(t *testing.T) {
 		for j := range ranges {
 			ranges[j] = [2]float64{0, 1}
 		}
-		s := synthetic.Must(NewStatistics(l, ranges, 5))(t)
+		s := synthetic.Must(NewStatistics(l, ranges, whole(l)))(t)
 		sd := math.Exp(4 * r.NormFloat64())
 		far := []float64{1, 30, -30, 1e3, 1e6, 1e12}[r.IntN(6)]
 		what := fmt.Sprintf("draw %d: %v, noise %.3g, %v standard deviations out", n, dims, sd, far)

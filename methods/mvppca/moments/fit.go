@@ -88,13 +88,7 @@ func Repair(l ppca.Layout, sites []Released, seed uint64) (*Repaired, error) {
 // pool sums T of the sites, pattern by pattern.
 func (o *Repaired) pool(sites []Released, pass [][][2]passed) error {
 	o.pooled = nil
-	type entry struct {
-		t      *total
-		at     int
-		weight float64
-	}
-	var all []entry
-	top := 0.0
+	var kappa [][]float64 // by pattern and part
 	for i := range sites {
 		for k := range sites[i].Fine {
 			n := &sites[i].Fine[k]
@@ -109,19 +103,20 @@ func (o *Repaired) pool(sites []Released, pass [][][2]passed) error {
 					return err
 				}
 				at = len(o.pooled)
-				o.pooled = append(o.pooled, &pooled{views: n.Views, features: f})
+				o.pooled, kappa = append(o.pooled, &pooled{views: n.Views, features: f}), append(kappa, nil)
 			}
-			count := max(1, t.t[len(t.t)-1])
 			// Over the mean square: how large a site took its subjects for is mostly noise.
 			unit := n.Bound * n.Bound / (n.room() * n.room()) * 4 * float64(t.p) / n.reach()
-			kappa := sites[i].FineSD * sites[i].FineSD / 2 * unit * unit
-			w := count / (count + kappa)
-			top = max(top, w)
-			all = append(all, entry{t, at, w})
+			o.pooled[at].parts = append(o.pooled[at].parts, t)
+			kappa[at] = append(kappa[at], sites[i].FineSD*sites[i].FineSD/2*unit*unit)
 		}
 	}
-	for _, e := range all {
-		o.pooled[e.at].add(e.t, e.weight/top)
+	top := 0.0
+	for at, q := range o.pooled {
+		top = max(top, q.weigh(kappa[at]))
+	}
+	for _, q := range o.pooled {
+		q.sum(top)
 	}
 	return nil
 }

@@ -20,11 +20,11 @@ func triangle(i, j, n int) int {
 }
 
 // unpackMoments returns the (p+1) × (p+1) matrix of one block without the size,
-// x first and the constant last. A block may have been noised at a greater length.
+// x first and the constant last.
 func unpackMoments(block []float64, p int) ([]float64, error) {
 	n := p + 1
-	if least := (n + 1) * (n + 2) / 2; len(block) < least {
-		return nil, fmt.Errorf("moments have %d entries, want at least %d for %d features", len(block), least, p)
+	if want := (n + 1) * (n + 2) / 2; len(block) != want {
+		return nil, fmt.Errorf("moments have %d entries, want %d for %d features", len(block), want, p)
 	}
 	for i, x := range block {
 		if !(math.Abs(x) <= largestMoment) {
@@ -32,10 +32,9 @@ func unpackMoments(block []float64, p int) ([]float64, error) {
 		}
 	}
 	out := make([]float64, n*n)
-	stored := storedLength(len(block))
 	for i := range n {
 		for j := range n {
-			out[i*n+j] = block[triangle(i, j, stored)]
+			out[i*n+j] = block[triangle(i, j, n+1)]
 		}
 	}
 	return out, nil
@@ -44,14 +43,9 @@ func unpackMoments(block []float64, p int) ([]float64, error) {
 // largestMoment bounds an entry of a sum of moments: each subject adds at most 1.
 const largestMoment = 1e15
 
-// storedLength returns n for n (n+1)/2 entries.
-func storedLength(entries int) int {
-	n := int((math.Sqrt(8*float64(entries)+1) - 1) / 2)
-	for (n+1)*(n+2)/2 <= entries {
-		n++
-	}
-	return n
-}
+// noiseEdge is how large an eigenvalue of symmetric p × p noise of standard deviation
+// sd beside the diagonal is.
+func noiseEdge(sd float64, p int) float64 { return 2 * sd * math.Sqrt(float64(p)) }
 
 // spike is the variance of a direction that stands out of noise alone: with
 // symmetric noise of standard deviation sd beside the diagonal, an eigenvalue λ
@@ -61,9 +55,8 @@ func storedLength(entries int) int {
 // what noise may have made; odd in y.
 // Gavish and Donoho, "Optimal shrinkage of singular values", 2017.
 func spike(y, sd float64, p int) float64 {
-	edge := 2 * sd * math.Sqrt(float64(p))
-	// The largest noise eigenvalue exceeds this once in a hundred times.
-	if math.Abs(y) <= edge*(1+math.Pow(float64(p), -2.0/3)) {
+	edge := noiseEdge(sd, p)
+	if math.Abs(y) <= edge { // just beyond it little is let through, so no jump needs a margin
 		return 0
 	}
 	return math.Copysign(math.Sqrt(y*y-edge*edge), y)
@@ -80,7 +73,7 @@ func unshrunk(y, sd float64, p int) float64 {
 // Focus turns the noised coarse sum (one block per lens, the standard deviation
 // of the noise on the diagonal) into the lenses of the fine one.
 func (s *Statistics) Focus(coarse []Lens, blocks [][]float64, sd float64) ([]Lens, error) {
-	if len(blocks) < len(coarse) || !(sd > 0 && sd <= ppca.Largest) {
+	if len(blocks) != len(coarse) || !(sd > 0 && sd <= ppca.Largest) {
 		return nil, fmt.Errorf("%d blocks for %d patterns, noise %v", len(blocks), len(coarse), sd)
 	}
 	out := make([]Lens, len(coarse))
@@ -103,7 +96,8 @@ func (n *Lens) refocus(m []float64, sd float64) (Lens, error) {
 	b2 := n.Constant * n.Constant
 	countVar := sd * sd / (b2 * b2)
 	count := (n.Count/n.CountVar + m[(p+1)*(p+1)-1]/b2/countVar) / (1/n.CountVar + 1/countVar)
-	count = max(count, 1, 1/math.Sqrt(1/n.CountVar+1/countVar))
+	countSD := 1 / math.Sqrt(1/n.CountVar+1/countVar)
+	count = max(count, 1, countSD)
 	unit := n.Bound * n.Bound / (n.room() * n.room()) / count // of an entry of m, in z
 	out := Lens{
 		Views: n.Views, Count: n.Count, CountVar: n.CountVar, Scale: n.Scale,
@@ -126,16 +120,24 @@ func (n *Lens) refocus(m []float64, sd float64) (Lens, error) {
 		mean[j] = out.Centre[j] * n.Scale[j]
 	}
 	cov := make([]float64, p*p)
-	// The mean square about the centre, which is off by what noise is left in it.
-	total := keep*noise*float64(p) - max(0, size-noise*float64(p))
+	trace := 0.0
 	for i := range p {
 		for j := range p {
 			cov[i*p+j] = m[i*(p+1)+j]*unit - mean[i]*mean[j]
 		}
-		total += m[i*(p+1)+i] * unit
+		trace += m[i*(p+1)+i] * unit
 	}
+	// By the scale of the views, which the overview told, it is p: what noise says
+	// else is not to be followed, or the bound is one that clips everybody.
+	wide := float64(p)
+	known := traceDoubt * traceDoubt * wide / (traceDoubt*traceDoubt*wide + sd*sd*unit*unit + wide*countSD*countSD/count/count)
+	trace = wide + known*(trace-wide)
+	// The mean square about the centre, which is off by what noise is left in it.
+	total := trace + keep*noise*float64(p) - max(0, size-noise*float64(p))
 	off := sd / math.Sqrt2 * unit
-	total = max(min(total, float64(p)), off*math.Sqrt(2*float64(p)), 0.01*float64(p))
+	// Nor is it below what noise may have taken off it.
+	least := math.Sqrt((1-known)*traceDoubt*traceDoubt*wide*wide + 2*wide*noise*noise + 4*keep*size*noise)
+	total = max(min(total, wide), min(least, wide), 0.01*wide)
 	e := linalg.NewEigen(p)
 	if !e.Factorise(cov, p) {
 		return Lens{}, fmt.Errorf("the eigenvalues of the coarse moments did not converge")
@@ -151,7 +153,7 @@ func (n *Lens) refocus(m []float64, sd float64) (Lens, error) {
 		rest -= x
 	}
 	// Trace and eigenvalues are both noised: something is always left.
-	rest = max(rest, off*math.Sqrt(2*float64(p)), 0.02*total)
+	rest = max(rest, min(off*math.Sqrt(2*float64(p)), total), 0.02*total)
 	k := len(strength)
 	size = rest
 	floor := rest / float64(p)
@@ -165,10 +167,16 @@ func (n *Lens) refocus(m []float64, sd float64) (Lens, error) {
 		}
 	}
 	out.Bound = clip(p) * math.Sqrt(size)
-	// Directions not seen yet are sought too: five more are allowed for.
-	out.Constant = fineConstant(float64(k + 5))
+	out.Constant = fineConstant(float64(k) + newDirections)
 	return out, nil
 }
+
+// traceDoubt is the prior standard deviation of the mean square of z, over what the
+// scale of the views makes it.
+const traceDoubt = 0.3
+
+// newDirections are those allowed for that were not seen yet and are sought too.
+const newDirections = 5
 
 // MaxAxes bounds what a lens squeezes.
 const MaxAxes = 30
@@ -182,6 +190,26 @@ func fineConstant(q float64) float64 {
 	return math.Sqrt(beta / (1 + beta))
 }
 
+// SubjectsToSee returns how many subjects each of so many sites needs for a direction
+// that holds a share of the variance of p features to stand out of the noise of all
+// sites together, at the Gaussian DP parameter μ of the three sums, where every
+// value has the variance that the scale of its view says and nothing is squeezed.
+//
+// With n subjects at each of C sites, the sums of moments leave noise of standard
+// deviation s √C c² p/(r² C n) beside the diagonal of the covariance, s being that of
+// both sums together and c and r the bound and the room of a lens, and noise as large
+// as 2 √p times that in its eigenvalues; the direction's is share · p.
+func SubjectsToSee(p, sites int, share, mu float64) float64 {
+	precision := 0.0
+	for _, of := range []struct{ share, constant float64 }{{shareCoarse, coarseConstant}, {shareFine, fineConstant(newDirections)}} {
+		room := 1 - of.constant*of.constant - sizeWeight*sizeWeight
+		precision += of.share * room * room
+	}
+	c := clip(p)
+	sd := c * c * float64(p) / (mu * math.Sqrt(2*precision))
+	return noiseEdge(sd, p) / (share * float64(p) * math.Sqrt(float64(sites)))
+}
+
 // Released is what one site released: the lenses of both sums of moments and
 // the noised sums, with the standard deviation of the noise on the diagonal.
 type Released struct {
@@ -193,7 +221,7 @@ type Released struct {
 // Check says what is wrong with a release that came from elsewhere.
 func (r *Released) Check(l ppca.Layout) error {
 	n := len(r.Coarse)
-	if n == 0 || len(r.Fine) != n || len(r.CoarseBlocks) < n || len(r.FineBlocks) < n {
+	if n == 0 || len(r.Fine) != n || len(r.CoarseBlocks) != n || len(r.FineBlocks) != n {
 		return fmt.Errorf("release has %d and %d lenses, %d and %d blocks", n, len(r.Fine), len(r.CoarseBlocks), len(r.FineBlocks))
 	}
 	if !(r.CoarseSD >= 1e-6 && r.CoarseSD <= largestMoment && r.FineSD >= 1e-6 && r.FineSD <= largestMoment) {
@@ -219,10 +247,10 @@ func (r *Released) Check(l ppca.Layout) error {
 func (r *Released) SplitNoise(rng *rand.Rand) (a, b Released) {
 	a, b = *r, *r
 	blocks := func(all [][]float64, sd float64) (plus, minus [][]float64) {
-		for _, block := range all {
+		for lens, block := range all {
 			p, m := make([]float64, len(block)), make([]float64, len(block))
 			k := 0
-			for n := storedLength(len(block)); n > 0; n-- { // a row of the upper triangle
+			for n := len(r.Fine[lens].Scale) + 2; n > 0; n-- { // a row of the upper triangle
 				for i := range n {
 					w := sd * rng.NormFloat64()
 					if i > 0 {

@@ -49,7 +49,7 @@ func TestVarianceOfScoresIsKnown(t *testing.T) {
 	l := synthetic.Shape(t, ppca.NoisePerView, 3, 2)
 	r := rand.New(rand.NewPCG(6, 20))
 	tr := synthetic.NewTruth(r, l, 2, 0.3)
-	s := synthetic.Must(NewStatistics(l, make2(5), 1))(t)
+	s := synthetic.Must(NewStatistics(l, make2(5), whole(l)))(t)
 	rel := testRelease(t, r, s, synthetic.SplitAll(l, tr.Subjects(r, 500)), 2)
 	u := unclipped(len(rel.Fine[0].Squeeze))
 	x := synthetic.Must(rel.combine(0, [2]passed{u, u}))(t)
@@ -108,7 +108,7 @@ func TestVarianceOfScoresIsKnown(t *testing.T) {
 func TestNoiseIsSplitIntoIndependentHalves(t *testing.T) {
 	l := synthetic.Shape(t, ppca.NoisePerView, 2, 3)
 	r := rand.New(rand.NewPCG(7, 21))
-	s := synthetic.Must(NewStatistics(l, make2(5), 1))(t)
+	s := synthetic.Must(NewStatistics(l, make2(5), whole(l)))(t)
 	rows := synthetic.SplitAll(l, synthetic.NewTruth(r, l, 1, 0.1).Subjects(r, 200))
 	rel := testRelease(t, r, s, rows, 3)
 	sums := s.Sums()

@@ -98,8 +98,7 @@ const (
 )
 
 // Lenses turns the noised overview into the lenses of the coarse sum, one for
-// each pattern to release: those with enough subjects, as many as there are
-// slots, or else the one pattern that holds most values.
+// each pattern.
 func (s *Statistics) Lenses(overview []float64, sd float64) ([]Lens, error) {
 	p, views := len(s.patterns), s.layout.Views()
 	if len(overview) != p+views || !(sd > 0) {
@@ -128,11 +127,10 @@ func (s *Statistics) Lenses(overview []float64, sd float64) ([]Lens, error) {
 		e = min(1, max(usualSpread+w*(e-usualSpread), 1e-6, 0.2*(1-w)*usualSpread))
 		scale[k] = 2 / math.Sqrt(e)
 	}
-	released := s.released(count, sdCount)
-	out := make([]Lens, len(released))
-	for i, at := range released {
-		out[i] = Lens{Views: s.patterns[at], Constant: coarseConstant}
-		for _, k := range s.patterns[at] {
+	out := make([]Lens, p)
+	for i, pattern := range s.patterns {
+		out[i] = Lens{Views: pattern, Count: count[i], CountVar: sdCount * sdCount, Constant: coarseConstant}
+		for _, k := range pattern {
 			for range s.layout.Dims[k] {
 				out[i].Scale = append(out[i].Scale, scale[k])
 			}
@@ -140,68 +138,18 @@ func (s *Statistics) Lenses(overview []float64, sd float64) ([]Lens, error) {
 		out[i].Centre = make([]float64, len(out[i].Scale))
 		out[i].Bound = clip(len(out[i].Scale)) * math.Sqrt(float64(len(out[i].Scale)))
 	}
-	for i, present := range s.patterns {
-		if to := s.slot(out, present); to >= 0 {
-			out[to].Count += count[i]
-			out[to].CountVar += sdCount * sdCount
-		}
-	}
 	return out, nil
 }
 
-// released chooses the patterns to release, by their noised counts. A count
-// must exceed four standard deviations of its noise too, or empty patterns
-// would be released.
-func (s *Statistics) released(count []float64, sd float64) []int {
-	var order []int
-	for i, c := range count {
-		if c >= max(s.minimum, 4*sd) {
-			order = append(order, i)
-		}
-	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		if count[a] > count[b] {
-			return -1
-		}
-		return 1
-	})
-	if len(order) > 0 {
-		return order[:min(len(order), s.slots)]
-	}
-	best, most := 0, math.Inf(-1)
-	for i, p := range s.patterns {
-		n := 0.0
-		for k, c := range count {
-			if ppca.ContainsAll(s.patterns[k], p) {
-				n += c
-			}
-		}
-		if cells := n * float64(s.layout.Width(p)); cells > most {
-			best, most = i, cells
-		}
-	}
-	return []int{best}
-}
-
-// slot returns the lens that a subject with these views goes through: that of
-// the largest released pattern among them, or −1.
-func (s *Statistics) slot(lenses []Lens, present []int) int {
-	patterns := make([][]int, len(lenses))
-	for i := range lenses {
-		patterns[i] = lenses[i].Views
-	}
-	return bestWithin(s.layout, patterns, present)
-}
-
-// Contribution returns what writes a subject's t through its lens into v,
-// which is zero and of the length that Sums says, and returns the block, or −1
+// Contribution returns what writes a subject's t through the lens of its pattern into
+// v, which is zero and as long as Sums says, and returns the block, or −1
 // if the subject contributes nothing. It is not safe for concurrent use.
 func (s *Statistics) Contribution(lenses []Lens) func(row [][]float64, v []float64) int {
 	var present []int
 	mask := make([]bool, s.layout.Features())
 	return func(row [][]float64, v []float64) int {
 		present = s.views(row, present)
-		at := s.slot(lenses, present)
+		at := s.pattern(present)
 		if at < 0 {
 			return -1
 		}

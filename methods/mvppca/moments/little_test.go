@@ -32,7 +32,7 @@ func TestLittleNoiseLeavesTheNoiseVariances(t *testing.T) {
 		for j := range ranges {
 			ranges[j] = [2]float64{0, 1}
 		}
-		s, err := NewStatistics(l, ranges, 20)
+		s, err := NewStatistics(l, ranges, whole(l))
 		if err != nil {
 			t.Fatal(err)
 		}

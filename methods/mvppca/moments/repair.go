@@ -16,19 +16,56 @@ type pooled struct {
 	t        []float64
 	parts    []*total
 	weight   []float64
+	slope    []float64 // of each weight, by the count of its part
 }
 
-// add takes in a site. Its weight grows from n/κ to 1 with the number n of its
-// subjects, κ being the noise over the sampling variance of one subject: T/n of
-// two sites are best averaged by precision, n² where noise dominates.
-func (q *pooled) add(t *total, weight float64) {
-	if q.t == nil {
-		q.t = make([]float64, len(t.t))
+// weigh gives each site the weight n/(n + κ), κ being the noise over the sampling
+// variance of one subject: T/n of two sites are best averaged by precision, n² where
+// noise dominates. It returns the weight of a site with the mean count.
+//
+// n are the noised counts, drawn to their mean by as much as noise explains their
+// differences (Efron and Morris, "Stein's estimation rule and its competitors",
+// 1973), and at least 1.
+func (q *pooled) weigh(kappa []float64) (typical float64) {
+	sites := float64(len(q.parts))
+	mean, noise, spread := 0.0, 0.0, 0.0
+	for _, t := range q.parts {
+		mean += t.count() / sites
+		noise += t.countVar / sites
 	}
-	for i, x := range t.t {
-		q.t[i] += weight * x
+	for _, t := range q.parts {
+		spread += (t.count() - mean) * (t.count() - mean) / max(1, sites-1)
 	}
-	q.parts, q.weight = append(q.parts, t), append(q.weight, weight)
+	q.weight, q.slope = nil, nil
+	for i, t := range q.parts {
+		n, slope := mean, 0.0
+		if off := t.count() - mean; spread > noise {
+			keep := 1 - noise/spread
+			n += keep * off
+			slope = keep*(1-1/sites) + 2*noise*off*off/((sites-1)*spread*spread)
+		}
+		if n < 1 {
+			n, slope = 1, 0
+		}
+		q.weight = append(q.weight, n/(n+kappa[i]))
+		q.slope = append(q.slope, slope*kappa[i]/((n+kappa[i])*(n+kappa[i])))
+		typical += max(1, mean) / (max(1, mean) + kappa[i]) / sites
+	}
+	return typical
+}
+
+// sum adds up the sites with their weights, relative to that of a typical site of
+// the study. A weight that follows the noise in a count favours what the same noise
+// did to T: that is taken off, E[w(c) e] = w'(c) Cov(c, e) (Stein's lemma).
+func (q *pooled) sum(typical float64) {
+	q.t = make([]float64, len(q.parts[0].t))
+	for i, t := range q.parts {
+		q.weight[i] /= typical
+		bias := q.slope[i] / typical * t.countVar / t.gain[len(t.gain)-1]
+		for k, x := range t.t {
+			q.t[k] += q.weight[i]*x - bias*t.gain[k]
+		}
+	}
 }
 
 // noise draws noise like that of T.
@@ -188,6 +225,7 @@ const meanSpread = 0.25
 const (
 	unknownVariance = 1.0 / 12
 	unknownDoubt    = 0.04 // prior standard deviation
+	largestVariance = 0.25 // of what lies in a range of 1
 	countDoubt      = 0.4  // relative error of the count from which nothing is known
 )
 
@@ -215,7 +253,7 @@ func (r *repairing) sizes() {
 		s[k] += v[k] * v[k] * r.doubt * r.doubt
 		w := doubt * doubt / (doubt*doubt + s[k]) / (1 + math.Pow(r.doubt/countDoubt, 4))
 		v[k] = max(mean+w*(v[k]-mean), 0.5*min(math.Sqrt(s[k]), mean), 1e-9)
-		v[k] = min(v[k], 0.25)
+		v[k] = min(v[k], largestVariance)
 	}
 	r.variance = v
 }
@@ -423,6 +461,7 @@ func (r *repairing) remainder(e *linalg.Eigen, strong []int, forth, back []float
 		share := noise[g] / (noise[g] + max(psi[g], 1e-300))
 		psi[g] += 2 * share * share * share * noise[g]
 		psi[g] = max(psi[g], 0.1*min(noise[g], r.variance[g]), 1e-3*r.variance[g])
+		psi[g] = min(psi[g], largestVariance)
 	}
 	spread, off := make([]float64, v), make([]float64, p)
 	for j := range p {

@@ -43,7 +43,7 @@ type sizes struct {
 func (n *Lens) sizes(block []float64, sd float64, pass passed) sizes {
 	p := len(n.Scale)
 	unit := n.reach() / (n.Constant * sizeWeight * pass.size)
-	return sizes{n, unit * block[triangle(p, p+1, storedLength(len(block)))], unit * unit * sd * sd / 2}
+	return sizes{n, unit * block[triangle(p, p+1, p+2)], unit * unit * sd * sd / 2}
 }
 
 // Prior standard deviations of what clipping made of the scale of the covariance

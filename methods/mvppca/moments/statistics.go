@@ -3,7 +3,6 @@ package moments
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"parley/methods/mvppca/ppca"
 	"parley/privacy"
@@ -16,8 +15,8 @@ import (
 //
 // A site makes three sums, each guided by the noised ones before it:
 //
-//  1. overview (vectors): how many subjects have which views, and how far each
-//     view spreads over its ranges. It tells which patterns of views to release.
+//  1. overview (vectors): how many subjects have which of the patterns of views
+//     that the plan states, and how far each view spreads over its ranges.
 //  2. coarse (moments): Σ t tᵀ per pattern, t = (x centred in its range and
 //     clipped, b, size). It tells the mean and the directions that stand out.
 //  3. fine (moments): the same about that mean, the directions that stand out
@@ -29,16 +28,18 @@ import (
 // isotropic release of that kind; squeezing by an earlier release follows
 // Biswas, Dong, Kamath and Ullman, "CoinPress", NeurIPS 2020.
 //
-// A subject has a view if at least half of its values are there. In the coarse
-// sum the missing ones stand at the middle of their range and the others are
-// drawn out by 1/√(share observed), which keeps the view's sum of squares; in
-// the fine sum they are predicted from the others by what the coarse sum said.
+// A subject has a view if at least half of its values are there, and counts under
+// the stated pattern with most features whose views it has, or not at all: which
+// patterns there are is public, and no noised count chooses among them.
+//
+// Of a view that is there, missing values stand at the middle of their range in the
+// coarse sum and the others are drawn out by 1/√(share observed), which keeps the view's
+// sum of squares; in the fine sum they are predicted from the others by what the coarse
+// sum said.
 type Statistics struct {
 	layout   ppca.Layout
 	low, inv []float64 // of each feature: lowest value and 1/(highest − lowest)
-	minimum  float64
-	patterns [][]int // candidates, in the order of their counts in the overview
-	slots    int
+	patterns [][]int   // that subjects can have, in the plan's order
 }
 
 // Names of the sums, in order.
@@ -56,25 +57,25 @@ const (
 	shareFine     = 0.74
 )
 
-const (
-	allPatterns = 5 // views up to which every pattern is a candidate
-	maxSlots    = 6 // patterns that one site releases at most
-)
-
-// NewStatistics prepares the mechanism. Ranges are the plan's, lowest and
-// highest plausible value of each feature; minimum is how many subjects a
-// pattern of views needs for a release of its own, at least 1.
-func NewStatistics(l ppca.Layout, ranges [][2]float64, minimum int) (*Statistics, error) {
+// NewStatistics prepares the mechanism for one site. Ranges are the plan's, lowest
+// and highest plausible value of each feature; patterns are the sets of views, as
+// rising indices, that subjects can have there, at least one.
+func NewStatistics(l ppca.Layout, ranges [][2]float64, patterns [][]int) (*Statistics, error) {
 	if err := l.Check(); err != nil {
 		return nil, err
 	}
 	if len(ranges) != l.Features() {
 		return nil, fmt.Errorf("%d ranges for %d features: every feature needs one", len(ranges), l.Features())
 	}
-	if minimum < 1 {
-		return nil, fmt.Errorf("a minimum of %d subjects per pattern of views: it must be at least 1", minimum)
+	if len(patterns) == 0 {
+		return nil, fmt.Errorf("no pattern of views that subjects can have")
 	}
-	s := &Statistics{layout: l, minimum: float64(minimum)}
+	s := &Statistics{layout: l, patterns: patterns}
+	for _, p := range patterns {
+		if f, err := l.FeaturesOf(p); err != nil || len(f) == 0 {
+			return nil, fmt.Errorf("pattern %v is not one of the views", p)
+		}
+	}
 	for j, r := range ranges {
 		inv := 1 / (r[1] - r[0])
 		if !(inv > 0 && inv <= ppca.Largest && math.Abs(r[0]) <= ppca.Largest) {
@@ -82,59 +83,19 @@ func NewStatistics(l ppca.Layout, ranges [][2]float64, minimum int) (*Statistics
 		}
 		s.low, s.inv = append(s.low, r[0]), append(s.inv, inv)
 	}
-	s.patterns = candidates(l.Views())
-	s.slots = min(maxSlots, len(s.patterns))
 	return s, nil
 }
 
-// Slots returns how many patterns of views a site releases at most.
-func (s *Statistics) Slots() int { return s.slots }
-
-// candidates lists patterns of present views: all of them for few views;
-// otherwise those lacking at most two views, and each view alone.
-func candidates(views int) [][]int {
-	var out [][]int
-	if views <= allPatterns {
-		for set := 1<<views - 1; set > 0; set-- {
-			var p []int
-			for k := range views {
-				if set>>k&1 == 1 {
-					p = append(p, k)
-				}
-			}
-			out = append(out, p)
-		}
-		return out
-	}
-	all := make([]int, views)
-	for k := range all {
-		all[k] = k
-	}
-	lacking := func(gone ...int) []int {
-		return slices.DeleteFunc(slices.Clone(all), func(k int) bool { return slices.Contains(gone, k) })
-	}
-	out = append(out, all)
-	for k := range views {
-		out = append(out, lacking(k))
-	}
-	for k := range views {
-		for i := range k {
-			out = append(out, lacking(i, k))
-		}
-	}
-	for k := range views {
-		out = append(out, []int{k})
-	}
-	return out
-}
+// Patterns returns the patterns of views that the site releases sums for.
+func (s *Statistics) Patterns() [][]int { return s.patterns }
 
 // Sums declares the three sums. Their noise is relative: multiplied by one
 // common factor ([account.Scale]) it meets a total. A subject moves each sum by
 // at most 1, the norm of its vector being at most 1.
 func (s *Statistics) Sums() []privacy.Sum {
-	blocks := make([]int, s.slots)
-	for i := range blocks {
-		blocks[i] = s.layout.Features() + 2
+	var blocks []int
+	for _, p := range s.patterns {
+		blocks = append(blocks, s.layout.Width(p)+2)
 	}
 	sum := func(name string, form privacy.Form, blocks []int, share, diameter float64) privacy.Sum {
 		return privacy.Sum{
@@ -182,16 +143,12 @@ const overviewHalf = math.Sqrt2 / 2
 // Overview writes what one subject contributes to the overview, into v, which
 // is zero, and returns its block, or −1 if it contributes nothing.
 func (s *Statistics) Overview(row [][]float64, v []float64) int {
-	present := s.views(row, nil)
-	at := slices.IndexFunc(s.patterns, func(p []int) bool { return slices.Equal(p, present) })
-	if at < 0 { // rarer than the candidates: counted as the largest that it contains
-		at = bestWithin(s.layout, s.patterns, present)
-	}
+	at := s.pattern(s.views(row, nil))
 	if at < 0 {
 		return -1
 	}
 	v[at] = overviewHalf
-	for _, k := range present {
+	for _, k := range s.patterns[at] {
 		lo, _ := s.layout.View(k)
 		sum, n := 0.0, 0
 		for i, x := range row[k] {
@@ -205,12 +162,12 @@ func (s *Statistics) Overview(row [][]float64, v []float64) int {
 	return 0
 }
 
-// bestWithin returns the pattern with most features among those that the
-// present views contain, or −1.
-func bestWithin(l ppca.Layout, patterns [][]int, present []int) int {
+// pattern returns the pattern that a subject with these views counts under: the
+// one with most features among those whose views it has, or −1.
+func (s *Statistics) pattern(present []int) int {
 	best, most := -1, 0
-	for i, p := range patterns {
-		if d := l.Width(p); d > most && ppca.ContainsAll(present, p) {
+	for i, p := range s.patterns {
+		if d := s.layout.Width(p); d > most && ppca.ContainsAll(present, p) {
 			best, most = i, d
 		}
 	}

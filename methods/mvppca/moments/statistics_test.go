@@ -28,7 +28,7 @@ func testRelease(t testing.TB, r *rand.Rand, s *Statistics, rows [][][]float64, 
 }
 
 func TestStatisticsSharesAreTheWholeBudget(t *testing.T) {
-	s := synthetic.Must(NewStatistics(synthetic.Shape(t, ppca.NoisePerView, 2, 3), make2(5), 1))(t)
+	s := synthetic.Must(NewStatistics(synthetic.Shape(t, ppca.NoisePerView, 2, 3), make2(5), [][]int{{0, 1}, {1}}))(t)
 	total := 0.0
 	for _, x := range s.Sums() {
 		if err := x.Mechanism.Check(); err != nil {
@@ -39,6 +39,20 @@ func TestStatisticsSharesAreTheWholeBudget(t *testing.T) {
 	if math.Abs(total-1) > 1e-12 {
 		t.Errorf("the squared Gaussian DP parameters add up to %v of the total's", total)
 	}
+}
+
+// whole is the one pattern of all views, and those without some of them.
+func whole(l ppca.Layout, lacking ...int) [][]int {
+	var all, rest []int
+	for k := range l.Dims {
+		if all = append(all, k); !slices.Contains(lacking, k) {
+			rest = append(rest, k)
+		}
+	}
+	if len(lacking) == 0 {
+		return [][]int{all}
+	}
+	return [][]int{all, rest}
 }
 
 func make2(d int) [][2]float64 {
@@ -54,7 +68,7 @@ func make2(d int) [][2]float64 {
 func TestContributionsHaveNormOne(t *testing.T) {
 	l := synthetic.Shape(t, ppca.NoisePerView, 2, 4, 1)
 	r := rand.New(rand.NewPCG(1, 2))
-	s := synthetic.Must(NewStatistics(l, make2(7), 2))(t)
+	s := synthetic.Must(NewStatistics(l, make2(7), whole(l)))(t)
 	tr := synthetic.NewTruth(r, l, 2, 0.1)
 	rel := testRelease(t, r, s, synthetic.SplitAll(l, tr.Subjects(r, 300)), 20)
 	if len(rel.Fine[0].Squeeze) == 0 {
@@ -82,7 +96,7 @@ func TestCombiningIsExactWithoutNoise(t *testing.T) {
 	l := synthetic.Shape(t, ppca.NoisePerView, 3, 4)
 	r := rand.New(rand.NewPCG(3, 4))
 	rows := synthetic.NewTruth(r, l, 2, 0.1).Subjects(r, 200)
-	s := synthetic.Must(NewStatistics(l, synthetic.RangesOf(rows), 1))(t)
+	s := synthetic.Must(NewStatistics(l, synthetic.RangesOf(rows), whole(l)))(t)
 	sums := s.Sums()
 	overview := synthetic.NoisedSum(r, synthetic.SplitAll(l, rows), sums[0], 0, s.Overview)[0]
 	rel := Released{CoarseSD: 1e-3, FineSD: 1e-3}
@@ -122,7 +136,7 @@ func TestNoiseOfCombinedMomentsIsKnown(t *testing.T) {
 	l := synthetic.Shape(t, ppca.NoisePerView, 2, 3)
 	r := rand.New(rand.NewPCG(5, 6))
 	rows := synthetic.SplitAll(l, synthetic.NewTruth(r, l, 1, 0.1).Subjects(r, 500))
-	s := synthetic.Must(NewStatistics(l, make2(5), 1))(t)
+	s := synthetic.Must(NewStatistics(l, make2(5), whole(l)))(t)
 	sums := s.Sums()
 	rel := testRelease(t, r, s, rows, 3)
 	u := unclipped(len(rel.Fine[0].Squeeze))
@@ -161,7 +175,7 @@ func TestStatisticsAreUsefulAtHonestTotals(t *testing.T) {
 		l, rows := synthetic.PaperLike(r, 4000)
 		train, test := rows[:2667], rows[2667:3067]
 		ranges := synthetic.RangesOf(train)
-		s := synthetic.Must(NewStatistics(l, ranges, 10))(t)
+		s := synthetic.Must(NewStatistics(l, ranges, whole(l)))(t)
 		var sites []Released
 		for i := range 3 {
 			sites = append(sites, testRelease(t, r, s, synthetic.SplitAll(l, train[i*889:(i+1)*889]), mu))
@@ -229,7 +243,7 @@ func TestRepairNeverBreaks(t *testing.T) {
 			r := rand.New(rand.NewPCG(uint64(i), 7))
 			l := synthetic.Shape(t, c.noise, c.dims...)
 			tr := synthetic.NewTruth(r, l, 1, 0.1)
-			s := synthetic.Must(NewStatistics(l, make2(l.Features()), 5))(t)
+			s := synthetic.Must(NewStatistics(l, make2(l.Features()), whole(l, c.lacking...)))(t)
 			var sites []Released
 			for site := range 3 {
 				rows := synthetic.Hole(r, tr.Subjects(r, c.subjects), 0.1)
@@ -270,7 +284,7 @@ func TestRepairNeverBreaks(t *testing.T) {
 func TestReleasesFromElsewhereAreChecked(t *testing.T) {
 	l := synthetic.Shape(t, ppca.NoisePerView, 2, 3)
 	r := rand.New(rand.NewPCG(8, 9))
-	s := synthetic.Must(NewStatistics(l, make2(5), 1))(t)
+	s := synthetic.Must(NewStatistics(l, make2(5), whole(l)))(t)
 	rows := synthetic.SplitAll(l, synthetic.NewTruth(r, l, 1, 0.1).Subjects(r, 400))
 	for name, spoil := range map[string]func(*Released){
 		"no lens":      func(x *Released) { x.Coarse, x.Fine = nil, nil },

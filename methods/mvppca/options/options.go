@@ -69,9 +69,18 @@ type Options struct {
 
 	// Mechanism is how releases are noised: one of the Mechanism constants where
 	// the plan's protection is differential, empty otherwise.
-	Mechanism  string             `json:"mechanism,omitempty"`
-	Clipping   *ClippingOptions   `json:"clipping,omitempty"` // of both clipping mechanisms
-	Statistics *StatisticsOptions `json:"statistics,omitempty"`
+	Mechanism string           `json:"mechanism,omitempty"`
+	Clipping  *ClippingOptions `json:"clipping,omitempty"` // of both clipping mechanisms
+	Patterns  []Pattern        `json:"patterns,omitempty"` // of private plans: the sets of views that subjects can have
+}
+
+// Pattern is a set of views that subjects can have: a public fact, because what
+// a site releases depends on it and on nothing that its subjects turn out to
+// have. What a pattern calls for is noised and sent even if nobody has it.
+type Pattern struct {
+	// Site is where subjects can have it; without one, every site that no pattern names.
+	Site  string   `json:"site,omitempty"`
+	Views []string `json:"views,omitempty"`
 }
 
 // PublishedOptions are the options that only the published variant has.

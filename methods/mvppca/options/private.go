@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"parley/study"
 )
@@ -38,21 +37,11 @@ const (
 // Both noise a message for everything that the site holds, so the noise does
 // not fall with the number of its subjects.
 type ClippingOptions struct {
-	// Lacking names the views that a site does not hold: a public fact, because
-	// which parameters a site sends depends on it. All else counts as held, and
-	// is noised and sent even where no subject turns out to have it.
-	Lacking []SiteViews `json:"lacking,omitempty"`
 	// NoiseFloor is the least noise variance σ², in scaled units: released ones
 	// below it, which noise makes negative too, are raised to it (1e-4).
 	NoiseFloor float64            `json:"noise_floor"`
 	Difference *DifferenceOptions `json:"difference,omitempty"`
 	Joint      *JointOptions      `json:"joint,omitempty"`
-}
-
-// SiteViews names views of one site.
-type SiteViews struct {
-	Site  string   `json:"site"`
-	Views []string `json:"views,omitempty"`
 }
 
 // DifferenceOptions are those of [MechanismDifference].
@@ -116,14 +105,6 @@ func (o *Options) fillMechanism(p *study.Plan, missing func(key string) bool) {
 	}
 	if missing("scaling") {
 		o.Scaling = ScaleRange
-	}
-	if o.Mechanism == MechanismStatistics {
-		if o.Statistics == nil {
-			o.Statistics = &StatisticsOptions{}
-		}
-		if missing("statistics.minimum") {
-			o.Statistics.Minimum = 20
-		}
 	}
 	if !o.Clips() {
 		return
@@ -195,7 +176,7 @@ func (o *Options) checkMechanism(p *study.Plan, report study.Report) {
 			report("mechanism", "noises releases, and the plan has no differential protection", "privacy: {protection: differential, …}, or leave it out")
 		}
 		report.Absent("belongs to the private mechanisms, and the plan has no differential protection", "privacy: {protection: differential, …}, or leave it out",
-			map[string]bool{"clipping": o.Clipping != nil, "statistics": o.Statistics != nil})
+			map[string]bool{"clipping": o.Clipping != nil, "patterns": o.Patterns != nil})
 		return
 	}
 	if !report.OneOf("mechanism", o.Mechanism, MechanismStatistics, MechanismJoint, MechanismDifference) {
@@ -208,9 +189,7 @@ func (o *Options) checkMechanism(p *study.Plan, report study.Report) {
 		}
 		report("mechanism", fmt.Sprintf("%q does not go with variant %q", o.Mechanism, o.Variant), hint)
 	}
-	if o.Statistics != nil && o.Mechanism != MechanismStatistics {
-		report("statistics", "belongs to mechanism "+MechanismStatistics, "leave it out")
-	}
+	o.checkPatterns(p, report)
 	if private := []string{ScaleRange, ScaleNone}; slices.Contains(Scalings, o.Scaling) && !slices.Contains(private, o.Scaling) &&
 		!(o.Scaling == ScaleSiteRange && o.Mechanism == MechanismDifference) {
 		report("scaling", fmt.Sprintf("%q takes the scale from the subjects' values, which mechanism %q does not protect", o.Scaling, o.Mechanism),
@@ -237,7 +216,6 @@ func (o *Options) checkMechanism(p *study.Plan, report study.Report) {
 
 func (c *ClippingOptions) check(mechanism string, p *study.Plan, report study.Report) {
 	report.Positive("noise_floor", c.NoiseFloor)
-	c.checkLacking(p, report)
 	if c.Joint != nil && mechanism != MechanismJoint {
 		report("joint", "belongs to mechanism "+MechanismJoint, "leave it out")
 	}
@@ -295,59 +273,6 @@ func (d *DifferenceOptions) check(p *study.Plan, report study.Report) {
 	}
 }
 
-// checkLacking demands that every view is held somewhere, and every site holds one.
-func (c *ClippingOptions) checkLacking(p *study.Plan, report study.Report) {
-	lacks := map[string]int{}
-	for i, s := range c.Lacking {
-		at := fmt.Sprintf("lacking[%d]", i)
-		if !slices.Contains(p.Sites, s.Site) {
-			report(at+".site", fmt.Sprintf("%q is not a site of the plan", s.Site), "one of "+strings.Join(p.Sites, ", "))
-		}
-		if slices.ContainsFunc(c.Lacking[:i], func(o SiteViews) bool { return o.Site == s.Site }) {
-			report(at+".site", fmt.Sprintf("site %s is named twice", s.Site), "one entry for each site")
-		}
-		for j, name := range s.Views {
-			key := fmt.Sprintf("%s.views[%d]", at, j)
-			switch {
-			case !slices.ContainsFunc(p.Views, func(v study.View) bool { return v.Name == name }):
-				report(key, fmt.Sprintf("%q is not a view of the plan", name), "")
-			case slices.Contains(s.Views[:j], name):
-				report(key, fmt.Sprintf("view %s is named twice", name), "")
-			default:
-				lacks[name]++
-			}
-		}
-		switch n := len(s.Views); {
-		case n == 0:
-			report(at+".views", "no views", "leave out a site that holds all views")
-		case n >= len(p.Views):
-			report(at+".views", fmt.Sprintf("site %s would hold no view", s.Site), "at least one view must be left")
-		}
-	}
-	for _, v := range p.Views {
-		if len(p.Sites) > 0 && lacks[v.Name] >= len(p.Sites) {
-			report("lacking", fmt.Sprintf("no site holds view %s", v.Name), "leave the view out of the plan")
-		}
-	}
-}
-
-// ViewsAt returns the views that a site holds, by the plan.
-func (o *Options) ViewsAt(p *study.Plan, site string) []int {
-	var lacking []string
-	for _, s := range o.Clipping.Lacking {
-		if s.Site == site {
-			lacking = s.Views
-		}
-	}
-	var views []int
-	for k, v := range p.Views {
-		if !slices.Contains(lacking, v.Name) {
-			views = append(views, k)
-		}
-	}
-	return views
-}
-
 // checkStatistics holds the options against one release and no rounds.
 func (o *Options) checkStatistics(p *study.Plan, report study.Report) {
 	report.Absent(fmt.Sprintf("has no meaning for mechanism %q: sites release once, and all fitting is the coordinator's", MechanismStatistics), "leave it out",
@@ -364,17 +289,4 @@ func (o *Options) checkStatistics(p *study.Plan, report study.Report) {
 	if p.Privacy.Unit == study.UnitSite {
 		report("mechanism", fmt.Sprintf("%q protects single subjects, not a site as a whole", MechanismStatistics), "privacy.unit: subject, or mechanism: "+MechanismJoint+" with variant: "+PublishedVariant)
 	}
-	if o.Statistics == nil {
-		report("statistics", "missing", "minimum, the number of subjects that a pattern of views needs")
-		return
-	}
-	report.AtLeast("statistics.minimum", o.Statistics.Minimum, 1)
-}
-
-// StatisticsOptions are those of [MechanismStatistics].
-type StatisticsOptions struct {
-	// Minimum is how many subjects a pattern of present views needs at a site,
-	// by its noised count, for sums of its own (20). Subjects of a rarer one count
-	// under the largest released pattern whose views they have, or not at all.
-	Minimum int `json:"minimum"`
 }

@@ -84,7 +84,7 @@ func TestAuditOfTheWholeRelease(t *testing.T) {
 		if err := wire.Unmarshal(synthetic.Must(p.way.Receive(p.answer(1, task)))(t), &a); err != nil {
 			t.Fatal(err)
 		}
-		return loss(t, p.way.noised, &a, row)
+		return loss(t, p.way.noised["north"], &a, row)
 	}
 	var with, without []float64
 	for i := range uint64(runs) {
@@ -119,7 +119,7 @@ func TestAuditOfTheWholeRelease(t *testing.T) {
 	}
 	// The losses are those of a Gaussian mechanism at the plan's own μ: N(±μ²/2, μ²).
 	mu := 0.0
-	for _, s := range p.way.noised.sums {
+	for _, s := range p.way.noised["north"].sums {
 		mu += 1 / (s.Mechanism.Noise * s.Mechanism.Noise)
 	}
 	mu = math.Sqrt(mu)

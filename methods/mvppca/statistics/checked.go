@@ -45,7 +45,7 @@ func (c way) checks(s *halves.State) ([]checkOf, error) {
 			continue
 		}
 		n := &checked.Sum
-		if err := n.Check(*c.noised.check); err != nil {
+		if err := n.Check(*c.noised[name].check); err != nil {
 			return nil, fmt.Errorf("site %s: %w", name, err)
 		}
 		out = append(out, read(name, n.Floats(0), n.SD()))

@@ -17,7 +17,7 @@ import (
 
 // Coordinator is the coordinator's half of a study of noised statistics.
 func Coordinator(set options.Setup) (method.Coordinator, error) {
-	noised, err := newDeclared(set)
+	noised, err := declaredBy(set)
 	if err != nil {
 		return nil, err
 	}
@@ -28,8 +28,11 @@ func Coordinator(set options.Setup) (method.Coordinator, error) {
 // diagnostics if the plan spends a share on them.
 type way struct {
 	halves.Common
-	noised *declared // what every site releases
+	noised map[string]*declared // what every site releases
 }
+
+// checking says whether the plan spends a share on diagnostics, as all sites do.
+func (c way) checking() bool { return c.noised[c.Plan.Sites[0]].check != nil }
 
 // record is what the coordinator keeps of the releases.
 type record struct {
@@ -45,7 +48,7 @@ func (way) Record() any {
 func own(s *halves.State) *record { return s.Own.(*record) }
 
 func (c way) Steps() int {
-	if c.noised.check != nil {
+	if c.checking() {
 		return 2
 	}
 	return 1
@@ -74,16 +77,17 @@ func (c way) Receive(a method.Contribution) ([]byte, error) {
 			return nil, err
 		}
 		x := &siteSums{Lenses: sent.Lenses}
+		want := c.noised[a.Site]
 		for i, to := range []*privacy.Noised{&x.Overview, &x.Coarse, &x.Fine} {
-			sum, err := a.Sum(c.noised.sums[i].Name)
+			sum, err := a.Sum(want.sums[i].Name)
 			if err != nil {
 				return nil, err
 			}
 			*to = *sum
 		}
-		r, err := c.noised.released(x)
+		r, err := want.released(x)
 		if err == nil {
-			err = c.noised.follows(r, x.Overview.Floats(0), x.Overview.SD())
+			err = want.follows(r, x.Overview.Floats(0), x.Overview.SD())
 		}
 		return halves.Keep(x, err)
 	case options.TaskCheck:
@@ -92,7 +96,7 @@ func (c way) Receive(a method.Contribution) ([]byte, error) {
 			return nil, err
 		}
 		x := &checkAnswer{Sum: *sum}
-		return halves.Keep(x, x.check(c.noised))
+		return halves.Keep(x, x.check(c.noised[a.Site]))
 	}
 	return nil, fmt.Errorf("no such task")
 }
@@ -110,8 +114,8 @@ func (c way) Describe(s *halves.State, m *use.Model) {
 // costs anything, but for the diagnostics if the plan spends a share on them.
 func (c way) statistics(s *halves.State) ([]method.Task, method.Info, error) {
 	var releases []moments.Released
-	sites, all, err := halves.Answers(c.Common, s, func(_ string, a *siteSums) error {
-		r, err := c.noised.released(a)
+	sites, all, err := halves.Answers(c.Common, s, func(site string, a *siteSums) error {
+		r, err := c.noised[site].released(a)
 		if err == nil {
 			releases = append(releases, *r)
 		}
@@ -147,7 +151,7 @@ func (c way) statistics(s *halves.State) ([]method.Task, method.Info, error) {
 		own(s).Released[name] = all[i]
 	}
 	info := method.Info{"iterations": float64(fit.Iterations), "subjects, noised": math.Round(subjectsOf(releases))}
-	if c.noised.check != nil {
+	if c.checking() {
 		tasks, err := c.askCheck(s)
 		return tasks, info, err
 	}
@@ -155,14 +159,15 @@ func (c way) statistics(s *halves.State) ([]method.Task, method.Info, error) {
 	return nil, info, nil
 }
 
-// subjectsOf is the noised number of subjects behind some releases, not below 0.
+// subjectsOf is the noised number of subjects behind some releases: without bias, and
+// so below 0 at times.
 func subjectsOf(releases []moments.Released) (n float64) {
 	for i := range releases {
 		for _, lens := range releases[i].Fine {
 			n += lens.Count
 		}
 	}
-	return max(n, 0)
+	return n
 }
 
 // subjectsSD is the standard deviation of the noise in it.

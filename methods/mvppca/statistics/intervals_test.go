@@ -38,7 +38,7 @@ func newPlay(t testing.TB, plan string) *play {
 	t.Helper()
 	set := synthetic.Setup(t, plan)
 	p := &play{Setup: set, t: t, sites: map[string]*halves.Site{}, lists: map[string][]privacy.Listed{}}
-	p.way = way{halves.Common{Setup: set}, synthetic.Must(newDeclared(set))(t)}
+	p.way = way{halves.Common{Setup: set}, synthetic.Must(declaredBy(set))(t)}
 	for _, name := range set.Plan.Sites {
 		p.sites[name] = synthetic.Must(Site(set, name))(t)
 		for kind, times := range set.Options.Schedule(set.Plan) {

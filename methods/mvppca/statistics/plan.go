@@ -8,6 +8,7 @@ package statistics
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"parley/dataset"
 	"parley/methods/mvppca/moments"
@@ -17,18 +18,35 @@ import (
 	"parley/privacy/account"
 )
 
-// declared is what every site releases, by the plan alone.
+// declared is what a site releases, by the plan alone.
 type declared struct {
 	*moments.Statistics
-	layout  ppca.Layout
-	minimum int
-	sums    []privacy.Sum // overview, coarse and fine moments
-	check   *privacy.Sum  // diagnostics of the model; nil where the plan spends nothing on them
+	layout ppca.Layout
+	sums   []privacy.Sum // overview, coarse and fine moments
+	check  *privacy.Sum  // diagnostics of the model; nil where the plan spends nothing on them
+}
+
+// declaredBy are what the sites of a plan release, by name. Sites with the same
+// patterns of views release the same.
+func declaredBy(set options.Setup) (map[string]*declared, error) {
+	all, same := map[string]*declared{}, map[string]*declared{}
+	for _, site := range set.Plan.Sites {
+		key := fmt.Sprint(set.Options.PatternsAt(set.Plan, site))
+		if same[key] == nil {
+			d, err := newDeclared(set, site)
+			if err != nil {
+				return nil, err
+			}
+			same[key] = d
+		}
+		all[site] = same[key]
+	}
+	return all, nil
 }
 
 // newDeclared plans the releases of a site, and calibrates their noise so
 // that together they keep the plan's total.
-func newDeclared(set options.Setup) (*declared, error) {
+func newDeclared(set options.Setup, site string) (*declared, error) {
 	p, o, l := set.Plan, set.Options, set.Layout
 	var ranges [][2]float64
 	for _, v := range p.Views {
@@ -39,11 +57,11 @@ func newDeclared(set options.Setup) (*declared, error) {
 			ranges = append(ranges, *f.Range)
 		}
 	}
-	st, err := moments.NewStatistics(l, ranges, o.Statistics.Minimum)
+	st, err := moments.NewStatistics(l, ranges, o.PatternsAt(p, site))
 	if err != nil {
 		return nil, err
 	}
-	out := &declared{Statistics: st, layout: l, minimum: o.Statistics.Minimum}
+	out := &declared{Statistics: st, layout: l}
 	all := st.Sums()
 	if share := p.Privacy.Diagnostics; share > 0 {
 		check, err := besides(l, all, p.Privacy.Adjacency, share)
@@ -68,24 +86,20 @@ func newDeclared(set options.Setup) (*declared, error) {
 
 // request is what a site asks its gate for.
 func (p *declared) request() privacy.Request {
-	r := privacy.Request{Protection: privacy.Differential, Sums: p.sums, PatternMinimum: p.minimum}
-	d := p.sums[1].Blocks[0]
+	r := privacy.Request{Protection: privacy.Differential, Sums: p.sums}
 	for i, what := range []string{
 		"noised number of subjects per pattern of present views, and how far each view spreads",
-		"noised count, sums and second moments of the features, per released pattern",
+		"noised count, sums and second moments of the features, per pattern",
 		"the same about what the sum before told, strong directions squeezed",
 	} {
-		values := p.sums[i].Blocks[0]
-		if i > 0 {
-			values = p.Slots() * d * (d + 1) / 2
-		}
-		r.Contents = append(r.Contents, privacy.Content{What: what, Values: values})
+		r.Contents = append(r.Contents, privacy.Content{What: what, Values: p.sums[i].Entries()})
 	}
-	features := d - 2
-	r.Contents = append(r.Contents, privacy.Content{
-		What:   "what follows from the noised sums: which patterns were released, and where the next sum looked",
-		Values: p.Slots() * (p.layout.Views()*2 + 8 + 4*features + min(features/2, moments.MaxAxes)*(features+2)),
-	})
+	lenses := 0
+	for _, views := range p.Patterns() {
+		features := p.layout.Width(views)
+		lenses += len(views)*2 + 8 + 4*features + min(features/2, moments.MaxAxes)*(features+2)
+	}
+	r.Contents = append(r.Contents, privacy.Content{What: "what follows from the noised sums: where the next sum looked", Values: lenses})
 	return r
 }
 
@@ -119,11 +133,10 @@ func (p *declared) release(ctx context.Context, s *privacy.Session) (*Answer, er
 	return a, nil
 }
 
-// moments makes the blocks of a sum that have a lens: the others would be noise
-// alone.
+// moments makes a sum, through a lens for each pattern.
 func (p *declared) moments(ctx context.Context, s *privacy.Session, name string, lenses []moments.Lens) (*privacy.Noised, error) {
 	write := p.Contribution(lenses)
-	return s.First(ctx, name, len(lenses), func(row *dataset.Row, v []float64) int { return write(row.Views, v) })
+	return s.Sum(ctx, name, func(row *dataset.Row, v []float64) int { return write(row.Views, v) })
 }
 
 func floatBlocks(n *privacy.Noised) (out [][]float64) {
@@ -135,16 +148,13 @@ func floatBlocks(n *privacy.Noised) (out [][]float64) {
 
 // released checks a release against what was declared.
 func (p *declared) released(a *siteSums) (*moments.Released, error) {
-	n := len(a.Lenses) / 2
-	if n < 1 || n > p.Slots() || len(a.Lenses) != 2*n {
-		return nil, fmt.Errorf("%d lenses for two sums of at most %d patterns", len(a.Lenses), p.Slots())
+	n := len(p.Patterns())
+	if len(a.Lenses) != 2*n {
+		return nil, fmt.Errorf("%d lenses for two sums of %d patterns", len(a.Lenses), n)
 	}
 	for i, sum := range []*privacy.Noised{&a.Overview, &a.Coarse, &a.Fine} {
 		if err := sum.Check(p.sums[i]); err != nil {
 			return nil, err
-		}
-		if i > 0 && sum.Blocks() != n {
-			return nil, fmt.Errorf("sum %q has %d blocks for %d lenses", p.sums[i].Name, sum.Blocks(), n)
 		}
 	}
 	r := &moments.Released{CoarseBlocks: floatBlocks(&a.Coarse), FineBlocks: floatBlocks(&a.Fine), CoarseSD: a.Coarse.SD(), FineSD: a.Fine.SD()}
@@ -152,6 +162,9 @@ func (p *declared) released(a *siteSums) (*moments.Released, error) {
 		lens, err := a.Lenses[i].lens()
 		if err != nil {
 			return nil, err
+		}
+		if want := p.Patterns()[i%n]; !slices.Equal(lens.Views, want) {
+			return nil, fmt.Errorf("lens %d is of views %v, and the plan's pattern is %v", i, lens.Views, want)
 		}
 		if i < n {
 			r.Coarse = append(r.Coarse, lens)
@@ -170,9 +183,6 @@ func (p *declared) follows(r *moments.Released, overview []float64, sd float64) 
 	coarse, err := p.Lenses(overview, sd)
 	if err != nil {
 		return err
-	}
-	if len(coarse) != len(r.Coarse) {
-		return fmt.Errorf("%d patterns, and the overview leads to %d", len(r.Coarse), len(coarse))
 	}
 	fine, err := p.Focus(coarse, r.CoarseBlocks, r.CoarseSD)
 	if err != nil {

@@ -23,7 +23,7 @@ type Study struct {
 	options.Setup
 	Sites    []string           // that released something, in the plan's order
 	Releases []moments.Released // theirs
-	noised   *declared
+	noised   map[string]*declared
 	file     []byte
 	answers  []*siteSums
 }
@@ -40,7 +40,7 @@ type answeredSite struct {
 // it is what the plan declares. The plan's mechanism has to be statistics.
 func ReadReleased(set options.Setup, data []byte) (*Study, error) {
 	p := set.Plan
-	noised, err := newDeclared(set)
+	noised, err := declaredBy(set)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func ReadReleased(set options.Setup, data []byte) (*Study, error) {
 			return nil, problem.Problem{What: fmt.Sprintf("site %q is not of the plan, or not in its order, or there twice", site.Site)}
 		}
 		last = at
-		answer, err := noised.released(&site.siteSums)
+		answer, err := noised[site.Site].released(&site.siteSums)
 		if err != nil {
 			return nil, fmt.Errorf("site %s: %w", site.Site, err)
 		}
@@ -101,11 +101,15 @@ func (r *Study) Refit(latent int) (*method.Result, error) {
 	if err := r.CheckLatent(latent); err != nil {
 		return nil, err
 	}
-	set, once := r.Setup, *r.noised
+	set, once := r.Setup, map[string]*declared{}
 	opts := *set.Options // the plan keeps its own number of factors
 	opts.Latent, set.Options = latent, &opts
-	once.check = nil // what the study's own model was asked is not asked of another
-	w := way{halves.Common{Setup: set}, &once}
+	for site, noised := range r.noised {
+		own := *noised
+		own.check = nil // what the study's own model was asked is not asked of another
+		once[site] = &own
+	}
+	w := way{halves.Common{Setup: set}, once}
 	c := halves.NewCoordinator(set, w)
 	s, err := r.answered(c)
 	if err != nil {

@@ -45,7 +45,7 @@ func (c way) Result(s *halves.State, m *use.Model, files []method.File) (*method
 		if site == nil {
 			continue
 		}
-		r, err := c.noised.released(site)
+		r, err := c.noised[name].released(site)
 		if err != nil {
 			return nil, fmt.Errorf("site %s: %w", name, err)
 		}
@@ -77,13 +77,26 @@ func (c way) Result(s *halves.State, m *use.Model, files []method.File) (*method
 		return nil, err
 	}
 	r.Sections = []figure.Section{pictures.Reading(), c.releasedSection(out.Sites, releases), c.noisedVarianceSection(s), m.LoadingSection(), doubt}
-	if c.noised.check != nil {
-		checks, err := c.checks(s)
-		if err != nil {
+	var checks []checkOf
+	if c.checking() {
+		if checks, err = c.checks(s); err != nil {
 			return nil, err
 		}
 		c.checkMetrics(checks, r.Metrics)
 		r.Sections = append(r.Sections, c.checkSection(s, checks))
+	}
+	verdicts, err := c.verdicts(s, checks)
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range verdicts {
+		if !math.IsNaN(v.gain) {
+			r.Metrics["gain_over_mean/"+v.view] = v.gain
+		}
+	}
+	if warning, fact := verdictSection(verdicts); warning != nil {
+		r.Sections = append([]figure.Section{*warning}, r.Sections...)
+		r.Headline = append([]figure.Fact{*fact}, r.Headline...)
 	}
 	return r, nil
 }
@@ -126,21 +139,8 @@ func (c way) noisedVarianceSection(s *halves.State) figure.Section {
 		sec.Items[i].Figure.Caption = caption
 	}
 	sec.Items[0].Figure.Alt = "Table of the share of variance explained by each factor in each view, for all sites together."
-	explained, most := own(s).Pooled.Explained(), 0.0
-	for k := range explained.Views {
-		if r2 := explained.R2(k, explained.Rank); r2 > most {
-			most = r2
-		}
-	}
-	if most < littleLearned {
-		sec.Items = append([]figure.Item{{Note: &figure.Note{Title: "Next to nothing was learned", Warning: true,
-			Text: "The factors explain less than a tenth of what the noised releases show of any view. That does not mean that there is nothing to find: at this total, and from so few subjects, the noise hides it. The model predicts hardly better than the features' means do, and its loadings say nothing."}}}, sec.Items...)
-	}
 	return sec
 }
-
-// littleLearned is the R² of the best described view below which the report warns.
-const littleLearned = 0.1
 
 // doubtSection shows how much of the uncertainty of predictions is noise.
 func (c way) doubtSection(s *halves.State) (figure.Section, error) {

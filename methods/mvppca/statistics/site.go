@@ -15,7 +15,7 @@ import (
 
 // Site is a site's half of a study of noised statistics.
 func Site(set options.Setup, name string) (*halves.Site, error) {
-	noised, err := newDeclared(set)
+	noised, err := newDeclared(set, name)
 	if err != nil {
 		return nil, err
 	}

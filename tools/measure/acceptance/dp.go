@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"parley/dataset"
 	"parley/judge/evaluate"
@@ -108,22 +109,19 @@ func (t *table) cost(schema dataset.Schema) error {
 func inClear(schema dataset.Schema, s evaluate.Split) options {
 	o := asPublished(sdFactors)
 	o["privacy"], o["mechanism"] = perRelease, says.MechanismDifference
-	var lacking []map[string]any
+	var patterns []map[string]any
 	names := evaluate.SiteNames(s.Sites)
 	for i, views := range s.Lacking {
-		var missing []string
-		for _, k := range views {
-			missing = append(missing, schema.Views[k].Name)
+		var held []string
+		for k, v := range schema.Views {
+			if !slices.Contains(views, k) {
+				held = append(held, v.Name)
+			}
 		}
-		if len(missing) > 0 {
-			lacking = append(lacking, map[string]any{"site": names[i], "views": missing})
-		}
+		patterns = append(patterns, map[string]any{"site": names[i], "views": held})
 	}
-	clipping := map[string]any{"difference": map[string]any{"first_round": says.FirstInClear}}
-	if lacking != nil {
-		clipping["lacking"] = lacking
-	}
-	o["clipping"] = clipping
+	o["patterns"] = patterns
+	o["clipping"] = map[string]any{"difference": map[string]any{"first_round": says.FirstInClear}}
 	return o
 }
 

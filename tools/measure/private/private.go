@@ -4,10 +4,13 @@
 // is hidden, at δ = 10⁻⁵ under add-remove, with three sites.
 //
 //	go run ./tools/measure private [-only TEXT] [-draws N] [-out DIR]
+//	go run ./tools/measure private -sites 3,4,34 [-set DIR] [-subjects 400,4000] [-draws N]
 //	go run ./tools/measure private -plan 8,8,6 -latent 3
 //
-// The second form writes a plan for parley privacy curve, with views of so many
-// features. The first measures.
+// The first form measures at three sites. The second holds studies of so many sites
+// against one site that has all rows (a trusted curator), plain noised moments of every
+// site, no privacy and the mean: on drawn subjects, or on the complete rows of a data
+// set. The third writes a plan for parley privacy curve, with views of so many features.
 //
 // Errors are in parts of the range of the training rows, which stands in for the
 // public one. Of paper's subjects two thirds are trained with; wide's number is
@@ -61,8 +64,14 @@ func Run(ctx context.Context, args []string) error {
 	out := set.String("out", "", "folder for private-statistics.csv and its figures")
 	sizes := set.String("plan", "", "write a plan with views of so many features, with commas between, and measure nothing")
 	latent := set.Int("latent", 3, "factors of that plan")
+	many := set.String("sites", "", "numbers of sites to compare, with commas between")
+	folder := set.String("set", "", "folder of a data set to cut into these sites")
+	subjects := set.String("subjects", "400,4000", "numbers of subjects to draw for them, where there is no data set")
 	if err := flags.Values(set, args); err != nil {
 		return err
+	}
+	if *many != "" {
+		return compare(ctx, os.Stdout, *many, *folder, *subjects, max(2, *draws))
 	}
 	if set.NArg() > 0 || *draws < 0 || *draws == 1 || *latent < 1 {
 		return flags.Refuse(set)

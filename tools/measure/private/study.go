@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"parley/engine/local"
 	"parley/judge/evaluate"
@@ -44,6 +45,10 @@ func (e *experiment) measure(ctx context.Context, seed uint64) (*scores, error) 
 	if err != nil {
 		return nil, err
 	}
+	lacking, err := evaluate.Lacking(e.scenario, sites, len(x.train.Schema().Views))
+	if err != nil {
+		return nil, err
+	}
 	judge := func(m evaluate.Model, err error) (s score, _ error) {
 		if err != nil {
 			return s, err
@@ -57,7 +62,7 @@ func (e *experiment) measure(ctx context.Context, seed uint64) (*scores, error) 
 	}
 	var out scores
 	for _, epsilon := range e.epsilons {
-		p, err := x.plan(epsilon, seed)
+		p, err := x.plan(epsilon, lacking, seed)
 		if err != nil {
 			return nil, err
 		}
@@ -82,8 +87,8 @@ func (e *experiment) measure(ctx context.Context, seed uint64) (*scores, error) 
 
 var methods = method.Registry{mvppca.Method{}}
 
-// plan is the study of a draw that keeps a total.
-func (x *data) plan(epsilon float64, seed uint64) (*study.Plan, error) {
+// plan is the study of a draw that keeps a total, at sites that lack these views.
+func (x *data) plan(epsilon float64, lacking [][]int, seed uint64) (*study.Plan, error) {
 	type feature struct {
 		Name  string     `json:"name"`
 		Range [2]float64 `json:"range"`
@@ -102,10 +107,21 @@ func (x *data) plan(epsilon float64, seed uint64) (*study.Plan, error) {
 		}
 		views = append(views, own)
 	}
+	names := evaluate.SiteNames(len(lacking))
+	var patterns []options.Pattern
+	for i, gone := range lacking {
+		pattern := options.Pattern{Site: names[i]}
+		for k, v := range views {
+			if !slices.Contains(gone, k) {
+				pattern.Views = append(pattern.Views, v.Name)
+			}
+		}
+		patterns = append(patterns, pattern)
+	}
 	// JSON is YAML.
 	text, err := json.Marshal(map[string]any{
-		"parley": study.Version, "name": "private", "seed": seed, "sites": evaluate.SiteNames(sites), "views": views,
-		"method": map[string]any{"name": mvppca.Method{}.Name(), "latent": x.q, "scaling": options.ScaleRange, "mechanism": options.MechanismStatistics},
+		"parley": study.Version, "name": "private", "seed": seed, "sites": names, "views": views,
+		"method": map[string]any{"name": mvppca.Method{}.Name(), "latent": x.q, "scaling": options.ScaleRange, "mechanism": options.MechanismStatistics, "patterns": patterns},
 		"privacy": map[string]any{
 			"protection": study.ProtectionDifferential, "unit": study.UnitSubject, "adjacency": "add-remove",
 			"total": map[string]any{"epsilon": epsilon, "delta": delta},

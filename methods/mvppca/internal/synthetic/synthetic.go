@@ -254,14 +254,19 @@ func NoisedSum(r *rand.Rand, rows [][][]float64, s privacy.Sum, sd float64, cont
 	v := make([]float64, slices.Max(s.Blocks))
 	for _, row := range rows {
 		clear(v)
-		if at := contribution(row, v); at >= 0 && s.Form == privacy.Vectors {
-			for k, x := range v {
+		at := contribution(row, v)
+		if at < 0 {
+			continue
+		}
+		own := v[:s.Blocks[at]]
+		if s.Form == privacy.Vectors {
+			for k, x := range own {
 				out[at][k] += x
 			}
-		} else if at >= 0 {
+		} else {
 			k := 0
-			for i, x := range v {
-				for _, y := range v[i:] {
+			for i, x := range own {
+				for _, y := range own[i:] {
 					out[at][k] += x * y
 					k++
 				}

@@ -32,7 +32,7 @@ method:
   variant: published
   latent: 2
   rounds: 3
-  clipping: {lacking: [{site: site-1, views: [v1]}]}
+  patterns: [{site: site-1, views: [v0]}]
 `
 
 // What the session is given to clip at 1 is what [iteration.ClipDifference], which the

@@ -62,7 +62,11 @@ func paperDraw(r *rand.Rand, n, q int) (ppca.Layout, [][]float64) {
 
 // releasedOf makes what the sites of a study of these rows release at μ.
 func releasedOf(t testing.TB, r *rand.Rand, l ppca.Layout, rows [][]float64, sites int, mu float64) *statistics.Study {
-	s := synthetic.Must(moments.NewStatistics(l, synthetic.RangesOf(rows), 20))(t)
+	all := make([]int, l.Views())
+	for k := range all {
+		all[k] = k
+	}
+	s := synthetic.Must(moments.NewStatistics(l, synthetic.RangesOf(rows), [][]int{all}))(t)
 	out := &statistics.Study{Setup: options.Setup{Plan: &study.Plan{Seed: 1}, Options: &options.Options{Noise: "view"}, Layout: l}}
 	for range l.Views() {
 		out.Plan.Views = append(out.Plan.Views, study.View{Name: fmt.Sprint(len(out.Plan.Views))})

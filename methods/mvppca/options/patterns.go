@@ -1,0 +1,90 @@
+package options
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"parley/study"
+)
+
+// PatternsAt returns the patterns of a site in the plan's order, each as rising
+// indices of the plan's views: one of all views where the plan states none.
+func (o *Options) PatternsAt(p *study.Plan, site string) (patterns [][]int) {
+	if !slices.ContainsFunc(o.Patterns, func(x Pattern) bool { return x.Site == site }) {
+		site = "" // not named
+	}
+	for _, x := range o.Patterns {
+		if x.Site != site {
+			continue
+		}
+		var views []int
+		for k, v := range p.Views {
+			if slices.Contains(x.Views, v.Name) {
+				views = append(views, k)
+			}
+		}
+		patterns = append(patterns, views)
+	}
+	if patterns == nil {
+		all := make([]int, len(p.Views))
+		for k := range all {
+			all[k] = k
+		}
+		patterns = [][]int{all}
+	}
+	return patterns
+}
+
+// ViewsAt returns the views that a site holds, by the plan: those of its patterns.
+func (o *Options) ViewsAt(p *study.Plan, site string) []int {
+	views := slices.Concat(o.PatternsAt(p, site)...)
+	slices.Sort(views)
+	return slices.Compact(views)
+}
+
+// checkPatterns demands that every pattern can occur, and every view at some site.
+func (o *Options) checkPatterns(p *study.Plan, report study.Report) {
+	for i, x := range o.Patterns {
+		at := fmt.Sprintf("patterns[%d]", i)
+		if x.Site != "" && !slices.Contains(p.Sites, x.Site) {
+			report(at+".site", fmt.Sprintf("%q is not a site of the plan", x.Site), "one of "+strings.Join(p.Sites, ", "))
+		}
+		if len(x.Views) == 0 {
+			report(at+".views", "no views", "leave out subjects without any")
+		}
+		for j, name := range x.Views {
+			key := fmt.Sprintf("%s.views[%d]", at, j)
+			switch {
+			case !slices.ContainsFunc(p.Views, func(v study.View) bool { return v.Name == name }):
+				report(key, fmt.Sprintf("%q is not a view of the plan", name), "")
+			case slices.Contains(x.Views[:j], name):
+				report(key, fmt.Sprintf("view %s is named twice", name), "")
+			}
+		}
+		if slices.ContainsFunc(o.Patterns[:i], func(y Pattern) bool { return y.Site == x.Site && sameViews(x.Views, y.Views) }) {
+			report(at+".views", "the same set of views is stated twice", "each once for a site")
+		}
+		if x.Site == "" && !slices.ContainsFunc(p.Sites, func(site string) bool {
+			return !slices.ContainsFunc(o.Patterns, func(y Pattern) bool { return y.Site == site })
+		}) {
+			report(at, "no subject can have it: every site has patterns of its own", "leave it out, or name a site")
+		}
+	}
+	held := map[int]bool{}
+	for _, site := range p.Sites {
+		for _, k := range o.ViewsAt(p, site) {
+			held[k] = true
+		}
+	}
+	for k, v := range p.Views {
+		if len(p.Sites) > 0 && !held[k] {
+			report("patterns", fmt.Sprintf("no subject can have view %s", v.Name), "leave the view out of the plan, or state who has it")
+		}
+	}
+}
+
+// sameViews says whether two lists name the same views, in any order.
+func sameViews(a, b []string) bool {
+	return len(a) == len(b) && !slices.ContainsFunc(a, func(name string) bool { return !slices.Contains(b, name) })
+}
