@@ -17,8 +17,8 @@ import (
 // changes unless the revision does.
 var revisionDigests = map[string]map[string]string{
 	"amd64": {
-		"federated":  "9f7e48a9fbe106e0a410db414cf1690768d3f65ce7dfdd0d352733f76ccd58c4",
-		"published":  "70b7bab569776811e3d8c1b511931abfa105efc346883dcca425f9e7618cdb43",
+		"federated":  "76a09acd03e390bd399e0dd23cb548e02e1f426893b5f6c72ce8d4e56ba6f468",
+		"published":  "c0b8989654b363ef42c5f81dc016b63654e230571e5fc29765e595d8807544f5",
 		"statistics": "c3b08d7100a09830bb6fce76619174e6f14428497b581828990cce7e85d7741e",
 	},
 }

@@ -162,12 +162,15 @@ func Fit(l ppca.Layout, sites [][]ppca.Block, rank int, start *ppca.Params, o pp
 			out.Floored++
 		}
 	}
+	offsets := &Offsets{Variance: slices.Clone(m.v), Sites: make([]Site, len(m.sites))}
+	offsets.NewSite, offsets.Parameters = m.widen()
 	for i := range m.sites {
-		if !m.sites[i].strongest(rank, m.f.Model.Psi) {
+		s := &m.sites[i]
+		if !s.strongest(rank, m.f.Model.Psi) {
 			return nil, nil, fmt.Errorf("fit of sites' offsets: the eigenvalues of the covariance at site %d did not converge", i)
 		}
+		offsets.Sites[i] = Site{Mean: s.mean, Diag: s.diag, Factor: s.factor}
 	}
-	offsets := m.offsets()
 	offsets.Fell = fell
 	for _, s := range offsets.Sites {
 		for _, x := range [][]float64{s.Mean, s.Diag, s.Factor} {
@@ -240,21 +243,12 @@ func (m *mixed) without(rank int, start *ppca.Params, o ppca.FitOptions) (*ppca.
 	if err != nil {
 		return nil, nil, err
 	}
-	for i := range m.sites {
-		m.sites[i].mean, m.sites[i].diag = make([]float64, len(m.v)), make([]float64, len(m.v))
+	d := len(m.v)
+	none := &Offsets{Variance: m.v, NewSite: make([]float64, d), Sites: make([]Site, len(m.sites))}
+	for i := range none.Sites {
+		none.Sites[i] = Site{Mean: make([]float64, d), Diag: make([]float64, d)}
 	}
-	return fit, m.offsets(), nil
-}
-
-// offsets returns the posterior of the last E step.
-func (m *mixed) offsets() *Offsets {
-	out := &Offsets{Variance: slices.Clone(m.v), Sites: make([]Site, len(m.sites))}
-	out.NewSite, out.Parameters = m.widen()
-	for i := range m.sites {
-		s := &m.sites[i]
-		out.Sites[i] = Site{Mean: s.mean, Diag: s.diag, Factor: s.factor}
-	}
-	return out
+	return fit, none, nil
 }
 
 // expect does the E step at all sites and returns the marginal log-likelihood. With r the

@@ -1,6 +1,7 @@
 package offsets
 
 import (
+	"math"
 	"slices"
 
 	"parley/methods/mvppca/linalg"
@@ -33,6 +34,10 @@ func (m *mixed) widen() (unseen []float64, parameters float64) {
 		}
 	}
 	unseen = make([]float64, d)
+	// What the mean of all subjects' factors does to μ goes along the loadings: a subject's
+	// own factors absorb it, and what is predicted of one view by others is no less sure.
+	q := m.f.Model.Q
+	common := make([]float64, q*d)
 	add := make([][]float64, len(m.sites))
 	for i := range add {
 		add[i] = make([]float64, d)
@@ -43,23 +48,25 @@ func (m *mixed) widen() (unseen []float64, parameters float64) {
 		}
 		v, freedom := m.v[j], max(min(sum[j]+priorSites, view[m.view[j]])-1, leastFreedom)
 		parameters += sum[j] / (sum[j] + priorSites)
-		mu, factors := v/sum[j], 0.0 // factors: what the mean of N subjects' factors does to μ
-		for _, w := range m.f.Model.W[j*m.f.Model.LD:][:m.f.Model.Q] {
+		mu, factors := v/sum[j], 0.0
+		for a, w := range m.f.Model.W[j*m.f.Model.LD:][:q] {
+			common[a*d+j] = w / math.Sqrt(rows[j])
 			factors += w * w / rows[j]
 		}
 		unseen[j] = (v+mu)*freedom/(freedom-2) + factors
 		for i := range add {
-			add[i][j] = unseen[j] - v // for a site that lacks it
+			add[i][j] = unseen[j] - factors - v // for a site that lacks it
 		}
 		for _, i := range sites {
 			g := m.sites[i].known(j, v)
-			add[i][j] = (1-g)*(1-g)*(mu+4*g*v/freedom) + factors
+			add[i][j] = (1-g)*(1-g)*(mu+4*g*v/freedom)
 		}
 	}
 	for i := range add {
 		for j, x := range add[i] {
 			m.sites[i].diag[j] += x
 		}
+		m.sites[i].factor = append(m.sites[i].factor, common...)
 	}
 	return unseen, parameters
 }
