@@ -124,7 +124,7 @@ func TestOneSiteAloneIsAskedAboutItsOwnSubjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := parse(t, dir, `{parley: 1, name: own, sites: [one, two, three], views: `+threeViews+`,
-		method: {name: mvppca, latent: 2, rounds: 0}, privacy: {protection: none}, local: {sites: {one: data0, two: data1, three: data2}}}`)
+		method: {name: mvppca, latent: 2, rounds: 0, site_means: pooled}, privacy: {protection: none}, local: {sites: {one: data0, two: data1, three: data2}}}`)
 	ev, err := crossval.Run(context.Background(), crossval.Config{Plan: p, Methods: methods, Folds: 3, Repeats: 2, Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)

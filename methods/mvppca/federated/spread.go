@@ -10,20 +10,25 @@ import (
 
 const (
 	// mostFall is by how many nats per subject the log-likelihood may fall from one round's
-	// model to the next. In the first round it may fall by anything: a typical site describes
-	// pooled rows worse than the one shot does. After it, rounds that settle change it by
-	// fractions of a nat.
+	// model to the next, where it does not fall by less than before. A typical site
+	// describes pooled rows worse than the one shot does, by many nats where sites differ
+	// much: rounds that settle come closer to that by ever smaller steps.
 	mostFall = 1
 	// steady is the relative change of the largest spread in a round below which it counts
 	// as settled, and smallSpread what counts as none, for loadings of scaled features.
 	steady, smallSpread = 0.1, 1e-3
 )
 
-// diverged says whether the last round of which it is known, after the first, made the model
-// much worse. The last point is that of a round whose model no site has scored yet.
+// diverged says whether the last round of which it is known made the model much worse, and
+// worse by more than the round before it. The last point is that of a round whose model no
+// site has scored yet.
 func diverged(t message.Trace) bool {
 	n := len(t)
-	return n >= 4 && t[n-2].LogLik < t[n-3].LogLik-mostFall
+	if n < 4 {
+		return false
+	}
+	fall := t[n-3].LogLik - t[n-2].LogLik
+	return fall > mostFall && fall > t[n-4].LogLik-t[n-3].LogLik
 }
 
 // spreadNote says whether the spread of the loadings between sites has settled; nil if
