@@ -59,7 +59,7 @@ func (m *mixed) widen() (unseen []float64, parameters float64) {
 		}
 		for _, i := range sites {
 			g := m.sites[i].known(j, v)
-			add[i][j] = (1-g)*(1-g)*(mu+4*g*v/freedom)
+			add[i][j] = (1 - g) * (1 - g) * (mu + 4*g*v/freedom)
 		}
 	}
 	for i := range add {
