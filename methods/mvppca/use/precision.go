@@ -83,10 +83,10 @@ func (m *Model) unstableNote() *figure.Note {
 	if len(names) == 0 {
 		return nil
 	}
-	which := "factor " + names[0] + " is"
+	which := "Factor " + names[0] + " is"
 	if len(names) > 1 {
-		which = "factors " + strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1] + " are"
+		which = "Factors " + strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1] + " are"
 	}
-	return &figure.Note{Title: "The loadings of " + which + " not stable", Warning: true,
+	return &figure.Note{Title: which + " not stable", Warning: true,
 		Text: "Another factor is about as strong, and these subjects are too few to tell the two apart: another sample of subjects would show other loadings, turned among these factors by more than 30° as a rule. What the factors explain together, and what they predict, is not touched by that. Do not read such a factor's loadings by themselves; a larger study, or fewer factors, may settle them."}
 }
