@@ -88,13 +88,14 @@ func (c way) Receive(a method.Contribution) ([]byte, error) {
 
 func (c way) EstimatesSpread() bool { return c.Options.Rounds > 0 }
 
-func (c way) Describe(s *halves.State, m *use.Model) {
+func (c way) Describe(s *halves.State, m *use.Model) error {
 	if own(s).Diverged {
 		m.ForgetSpread()
 	}
 	if s.SiteMeans != nil {
 		m.PutSiteMeans(c.Layout, s.SiteMeans)
 	}
+	return nil
 }
 
 func (c way) Result(s *halves.State, m *use.Model, files []method.File) (*method.Result, error) {

@@ -37,7 +37,7 @@ type Way interface {
 	// EstimatesSpread says whether anything is learned of how sites differ.
 	EstimatesSpread() bool
 	// Describe adds to the model's file what only this way knows.
-	Describe(s *State, m *use.Model)
+	Describe(s *State, m *use.Model) error
 	// Result draws the model that is in these files.
 	Result(s *State, m *use.Model, files []method.File) (*method.Result, error)
 }

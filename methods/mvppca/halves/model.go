@@ -84,7 +84,9 @@ func (c *Coordinator) model(s *State) (*use.Model, error) {
 	if c.way.EstimatesSpread() {
 		m.Spread(prior, c.Layout)
 	}
-	c.way.Describe(s, m)
+	if err := c.way.Describe(s, m); err != nil {
+		return nil, err
+	}
 	if sites := c.reports(s); len(sites) > 0 {
 		m.LogLik = &s.LogLik
 		assessed(m, sites)

@@ -39,7 +39,7 @@ func Assessed(set options.Setup, m *use.Model, files []method.File, sites []Site
 	if err != nil {
 		return nil, err
 	}
-	r.Sections = verdictSection(r, m.Verdicts)
+	r.Sections = VerdictSection(r, m.Verdicts)
 	r.Sections = append(r.Sections, Reading(), dataSection(set, sites))
 	if m.Separate() {
 		r.Sections = append(r.Sections, m.SiteMeansSection())

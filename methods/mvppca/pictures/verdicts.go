@@ -314,9 +314,9 @@ func shortened(list []string) string {
 	return strings.Join(list, ", ")
 }
 
-// verdictSection puts verdicts into a result, and returns the section that opens its
+// VerdictSection puts verdicts into a result, and returns the section that opens its
 // report, if there are any.
-func verdictSection(r *method.Result, list []use.Verdict) []figure.Section {
+func VerdictSection(r *method.Result, list []use.Verdict) []figure.Section {
 	if len(list) == 0 {
 		return nil
 	}

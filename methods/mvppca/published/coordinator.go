@@ -85,7 +85,7 @@ func (c way) Receive(a method.Contribution) ([]byte, error) {
 // spread of their noise, or the plan's.
 func (c way) EstimatesSpread() bool { return !c.Options.Clips() }
 
-func (way) Describe(*halves.State, *use.Model) {}
+func (way) Describe(*halves.State, *use.Model) error { return nil }
 
 func (c way) Result(s *halves.State, m *use.Model, files []method.File) (*method.Result, error) {
 	if !c.Options.Clips() {

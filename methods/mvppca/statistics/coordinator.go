@@ -11,7 +11,6 @@ import (
 	"parley/methods/mvppca/moments"
 	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
-	"parley/methods/mvppca/use"
 	"parley/privacy"
 )
 
@@ -104,11 +103,6 @@ func (c way) Receive(a method.Contribution) ([]byte, error) {
 // EstimatesSpread implements [halves.Way]: noised statistics differ between sites by their
 // noise above all.
 func (c way) EstimatesSpread() bool { return false }
-
-func (c way) Describe(s *halves.State, m *use.Model) {
-	m.Explains(own(s).Pooled.Explained())
-	m.Doubts(s.Doubt)
-}
 
 // statistics makes the model of what all sites released. Nothing after this
 // costs anything, but for the diagnostics if the plan spends a share on them.

@@ -85,20 +85,28 @@ func (c way) Result(s *halves.State, m *use.Model, files []method.File) (*method
 		c.checkMetrics(checks, r.Metrics)
 		r.Sections = append(r.Sections, c.checkSection(s, checks))
 	}
-	verdicts, err := c.verdicts(s, checks)
+	gains, err := c.gains(s)
 	if err != nil {
 		return nil, err
 	}
-	for _, v := range verdicts {
+	for _, v := range gains {
 		if !math.IsNaN(v.gain) {
 			r.Metrics["gain_over_mean/"+v.view] = v.gain
 		}
 	}
-	if warning, fact := verdictSection(verdicts); warning != nil {
-		r.Sections = append([]figure.Section{*warning}, r.Sections...)
-		r.Headline = append([]figure.Fact{*fact}, r.Headline...)
-	}
+	r.Sections = append(pictures.VerdictSection(r, m.Verdicts), r.Sections...)
 	return r, nil
+}
+
+// Describe implements [halves.Way].
+func (c way) Describe(s *halves.State, m *use.Model) error {
+	m.Explains(own(s).Pooled.Explained())
+	m.Doubts(s.Doubt)
+	gains, err := c.gains(s)
+	if v := verdictOf(gains); v != nil {
+		m.Verdicts = []use.Verdict{*v}
+	}
+	return err
 }
 
 // releasedSection says what each site released, and how much of it is noise.

@@ -1,22 +1,21 @@
 package statistics
 
 import (
-	"fmt"
 	"math"
 	"strings"
 
-	"parley/figure"
 	"parley/methods/mvppca/halves"
 	"parley/methods/mvppca/ppca/leftout"
+	"parley/methods/mvppca/use"
 )
 
-// A verdict is what a view gains from being predicted from all others, over giving
+// A gain is what a view gains from being predicted from all others, over giving
 // everybody the mean: 1 − the ratio of the mean squared errors. With diagnostics it is
 // what the sites said of it, else what the model and the known law of the noise lead to
 // expect: the variance that the model leaves, and what privacy noise adds to it, over
 // the whole. Of a single view, which nothing predicts, it is the R² that the model
 // claims.
-type verdict struct {
+type gain struct {
 	view string
 	gain float64
 	sd   float64 // of the privacy noise in it; 0 where it is an expectation
@@ -27,15 +26,22 @@ type verdict struct {
 const leastGain = 0.1
 
 // poor says whether the model cannot be told to be better than the mean.
-func (v verdict) poor() bool {
+func (v gain) poor() bool {
 	if v.sd > 0 {
 		return !(v.gain-2*v.sd > 0)
 	}
 	return !(v.gain >= leastGain)
 }
 
-// verdicts judges every view.
-func (c way) verdicts(s *halves.State, checks []checkOf) ([]verdict, error) {
+// gains are those of every view.
+func (c way) gains(s *halves.State) ([]gain, error) {
+	var checks []checkOf
+	if c.checking() {
+		var err error
+		if checks, err = c.checks(s); err != nil {
+			return nil, err
+		}
+	}
 	model, err := s.Model.Params.Unpack(c.Layout)
 	if err != nil {
 		return nil, err
@@ -45,9 +51,9 @@ func (c way) verdicts(s *halves.State, checks []checkOf) ([]verdict, error) {
 		return nil, err
 	}
 	explained := own(s).Pooled.Explained()
-	var out []verdict
+	var out []gain
 	for k, view := range c.Plan.Views {
-		v := verdict{view: view.Name, gain: explained.R2(k, explained.Rank)}
+		v := gain{view: view.Name, gain: explained.R2(k, explained.Rank)}
 		if others.OK[k] {
 			left, whole := 0.0, 0.0
 			for lo, hi := c.Layout.View(k); lo < hi; lo++ {
@@ -64,8 +70,8 @@ func (c way) verdicts(s *halves.State, checks []checkOf) ([]verdict, error) {
 	return out, nil
 }
 
-// verdictSection is for the top of the report: nil if every view gains.
-func verdictSection(all []verdict) (*figure.Section, *figure.Fact) {
+// verdictOf warns of the views that gain nothing; nil if all do.
+func verdictOf(all []gain) *use.Verdict {
 	var poor []string
 	for _, v := range all {
 		if v.poor() {
@@ -73,14 +79,14 @@ func verdictSection(all []verdict) (*figure.Section, *figure.Fact) {
 		}
 	}
 	if len(poor) == 0 {
-		return nil, nil
+		return nil
 	}
-	what, views := "Next to nothing was learned", "any view"
+	what, views := "Next to nothing was learned: no view is predicted better than by its mean, as far as anybody can tell", "any view"
 	if len(poor) < len(all) {
-		what, views = "Some views are predicted no better than by their means", strings.Join(poor, ", ")
+		views = strings.Join(poor, ", ")
+		what = "Predicted no better than by their means, as far as anybody can tell: " + views
 	}
-	return &figure.Section{ID: "verdict", Title: what, Items: []figure.Item{{Note: &figure.Note{Title: what, Warning: true,
-			Text: "By what is known of the privacy noise, nobody can tell that this model predicts " + views + " better than the features' means do, and it may do worse. That does not mean that there is nothing to find: at this total, from so few subjects at so many sites, the noise hides it. Do not read the loadings there, and do not impute with them.\n\n" +
-				"More would be learned from fewer views or features, from more subjects at each site, from fewer and larger sites, or at a larger ε: parley plan check and parley privacy curve say how many subjects a plan needs, before any budget is spent."}}}},
-		&figure.Fact{Name: "of the views predicted better than by the mean: see the warning below", Value: fmt.Sprintf("%d of %d", len(all)-len(poor), len(all))}
+	return &use.Verdict{Says: what, Views: poor,
+		Advice: "By what is known of the privacy noise, this model may predict " + views + " worse than the features' means do. That does not mean that there is nothing to find: at this total, from so few subjects at so many sites, the noise hides it. Do not read the loadings there, and do not impute with them. " +
+			"More would be learned from fewer views or features, from more subjects at each site, from fewer and larger sites, or at a larger ε: parley plan check and parley privacy curve say how many subjects a plan needs, before any budget is spent."}
 }

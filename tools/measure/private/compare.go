@@ -145,7 +145,7 @@ func (x *data) fits(ctx context.Context, sites int, epsilon float64, seed uint64
 		if fits[of.name], err = (mvppca.Method{}).Evaluator(out.Result.Files, false); err != nil {
 			return nil, false, err
 		}
-		warned = out.Result.Sections[0].ID == "verdict" // of the study, which is the last
+		warned = out.Result.Sections[0].ID == "verdicts" // of the study, which is the last
 	}
 	var err error
 	fits["the mean"], err = evaluate.FitMean(ctx, x.train)
