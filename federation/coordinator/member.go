@@ -24,11 +24,9 @@ type member struct {
 	joined  *Member // nil if it has not
 	peer    wire.Peer
 	hello   federation.Hello
-	current bool            // the hello is of this life of the coordinator
-	life    string          // of the site's process
-	lives   map[string]bool // it, and the earlier ones
-	count   uint64          // of its last hello
-	seen    time.Time       // of the last hello, by this machine's clock
+	current bool              // the hello is of this life of the coordinator
+	lives   map[string]uint64 // of the site's processes: the count of the last hello of each
+	seen    time.Time         // of the last hello, by this machine's clock
 	words   map[string]standing
 	news    notice
 
@@ -70,7 +68,7 @@ func (m *member) update(j Member) {
 		return
 	}
 	if m.joined == nil || m.joined.Serial != j.Serial {
-		m.life, m.count, m.current, m.hello = "", 0, false, federation.Hello{}
+		m.current, m.hello = false, federation.Hello{}
 		m.words = map[string]standing{}
 	}
 	m.joined, m.peer = &j, peer
@@ -150,24 +148,17 @@ func (m *member) take(value []byte) error {
 // coordinator.
 const maxLives = 10000
 
-// advances says whether a hello is later than every one before it; the caller holds
-// m.mu.
+// advances says whether a hello is later than every one before it of the same process; the
+// caller holds m.mu. Processes have no order: what an earlier one said, and the coordinator
+// missed, is believed when somebody says it again, until the next hello of the present one.
 func (m *member) advances(life string, count uint64) bool {
-	switch {
-	case life == m.life:
-		if count <= m.count {
-			return false
-		}
-	case m.lives[life]:
+	if last, known := m.lives[life]; known && count <= last {
 		return false
-	default:
-		if m.lives == nil || len(m.lives) >= maxLives {
-			m.lives = map[string]bool{}
-		}
-		m.lives[life] = true
-		m.life = life
 	}
-	m.count = count
+	if m.lives == nil || len(m.lives) >= maxLives {
+		m.lives = map[string]uint64{}
+	}
+	m.lives[life] = count
 	return true
 }
 
