@@ -47,18 +47,23 @@ func Refill(l Layout, model *Params, blocks []Block, rank, minimum int, o FitOpt
 // Filled returns how many single cells [Condense] fills in.
 func Filled(l Layout, blocks []Block) (cells float64) {
 	for _, pt := range Patterns(l, blocks) {
-		var same []Block
-		for i := range blocks {
-			if slices.Equal(l.ViewsOf(blocks[i].Features), pt.Views) {
-				same = append(same, blocks[i])
-			}
-		}
+		same := withViews(l, blocks, pt.Views)
 		all := len(Observed(l, same))
 		for i := range same {
 			cells += same[i].N * float64(all-len(same[i].Features))
 		}
 	}
 	return cells
+}
+
+// withViews returns the blocks of those who have these views and no others.
+func withViews(l Layout, blocks []Block, views []int) (same []Block) {
+	for _, b := range blocks {
+		if slices.Equal(l.ViewsOf(b.Features), views) {
+			same = append(same, b)
+		}
+	}
+	return same
 }
 
 // condenseSets condenses set by set. The model, whose noise is by feature, is that of all
@@ -74,13 +79,7 @@ func condenseSets(l Layout, model *Params, blocks []Block, rank, minimum int, o 
 	blocks = joined(l, blocks, minimum)
 	var out []Block
 	for _, pt := range Patterns(l, blocks) {
-		var same []Block
-		for i := range blocks {
-			if slices.Equal(l.ViewsOf(blocks[i].Features), pt.Views) {
-				same = append(same, blocks[i])
-			}
-		}
-		b, err := condense(l, model, same, rank, pt, o)
+		b, err := condense(l, model, withViews(l, blocks, pt.Views), rank, pt, o)
 		if err != nil {
 			return nil, fmt.Errorf("subjects with views %v: %w", pt.Views, err)
 		}
