@@ -200,7 +200,7 @@ func (d *describer) summary() (*Summary, error) {
 			} else if m.n[j] > 0 {
 				f.Moments = &Moments{Min: m.min[j], Max: m.max[j], Mean: m.mean[j], SD: math.Sqrt(m.deviation[j] / float64(max(1, m.n[j]-1)))}
 				if sum := f.Moments.SD + f.Moments.Mean; math.IsInf(sum, 0) || math.IsNaN(sum) {
-					return nil, fmt.Errorf("view %s: feature %s: values from %g to %g are too large to be summarised", v.Name, c.Name, m.min[j], m.max[j])
+					return nil, fmt.Errorf("view %s: feature %s: values from %g to %g are too large to be summarised\n  hint: is it a code for a missing value? leave such cells empty", v.Name, c.Name, m.min[j], m.max[j])
 				}
 			}
 			view.Features = append(view.Features, f)

@@ -21,6 +21,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"parley/judge/evaluate"
 	"parley/judge/trials"
@@ -140,7 +141,8 @@ func (e *evaluation) checkScenarios() error {
 		case len(e.Scenarios) > 0:
 			return problem.Problem{Where: "--scenarios", What: err.Error(), Hint: e.scenarioHint()}
 		default:
-			e.notes.Add(problem.Problem{Where: "scenario " + sc.String(), What: "left out: " + err.Error()})
+			e.notes.Add(problem.Problem{Where: "scenario " + sc.String(), What: "left out: " + strings.TrimPrefix(err.Error(), "scenario "+sc.String()+": "),
+				Hint: "every site needs a subject beside those that are held out: evaluate a plan without its smallest sites"})
 		}
 	}
 	if len(e.scenarios) == 0 {

@@ -3,6 +3,7 @@ package mvppca
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -134,5 +135,64 @@ func TestUselessViewsAreNamed(t *testing.T) {
 	}
 	if x := r.Metrics["r2/v1"]; math.IsNaN(x) || x < 0.3 {
 		t.Errorf("view v1 has factors of its own, and %v of it is explained", x)
+	}
+}
+
+// More factors than the covariances of so many features can tell are said to be.
+func TestTooManyFactorsAreNamed(t *testing.T) {
+	for q, want := range map[int]bool{2: false, 9: true} {
+		s := shape{dims: []int{6, 5}, sites: 2, rows: 60, seed: 9, options: fmt.Sprintf("  latent: %d\n  rounds: 0\n", q)}.study(t)
+		r := synthetic.Must(newPlay(t, s).run())(t)
+		if said := slices.ContainsFunc(r.Verdicts, func(v string) bool { return strings.Contains(v, "more than the covariances of 11 features can tell") }); said != want {
+			t.Errorf("%d factors: %q", q, r.Verdicts)
+		}
+	}
+}
+
+// Who uses a model on a subject that it knows nothing like is told, and at a site with a mean
+// of its own the site's subjects are nothing strange.
+func TestStrangeSubjectsAreCounted(t *testing.T) {
+	s := shape{dims: []int{5, 4}, sites: 3, rows: 40, seed: 5, options: "  latent: 2\n  rounds: 0\n  site_means: separate\n"}.study(t)
+	last := s.plan.Sites[2]
+	move := func(table *dataset.Table, by float64, some func(i int) bool) *dataset.Table {
+		var rows []dataset.Row
+		for i := range table.Len() {
+			row := table.Row(i)
+			views := make([][]float64, len(row.Views))
+			for k, v := range row.Views {
+				views[k] = slices.Clone(v)
+				for a := range v {
+					if some(i) {
+						views[k][a] += by
+					}
+				}
+			}
+			row.Views = views
+			rows = append(rows, row)
+		}
+		return synthetic.Must(dataset.NewTable(table.Schema(), rows))(t)
+	}
+	s.data[last] = move(s.data[last], 30, func(int) bool { return true })
+	m := synthetic.Must(use.LoadModel(synthetic.Must(newPlay(t, s).run())(t).Files[0].Data))(t)
+	for _, c := range []struct {
+		site string
+		data dataset.Source
+		want string
+	}{
+		{last, s.data[last], ""},
+		{s.plan.Sites[0], s.data[last], "40 of 40 subjects are far"},
+		{last, move(s.data[last], 200, func(i int) bool { return i < 2 }), "2 of 40 subjects are far"},
+	} {
+		_, notes, err := m.Transform(t.Context(), c.data, &bytes.Buffer{}, fitted.TransformOptions{Site: c.site})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, n := range notes {
+			got += n.What + "\n"
+		}
+		if (c.want == "") != (got == "") || !strings.Contains(got, c.want) {
+			t.Errorf("as subjects of %s: %q, want %q", c.site, got, c.want)
+		}
 	}
 }

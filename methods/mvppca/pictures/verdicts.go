@@ -57,6 +57,7 @@ func Verdicts(set options.Setup, m *use.Model, p *ppca.Params, sites []Site) ([]
 	}
 	v.intervals()
 	v.outliers()
+	v.tooMany()
 	if err := v.heywood(); err != nil {
 		return nil, err
 	}
@@ -267,8 +268,7 @@ func (v *verdicts) heywood() error {
 	if v.set.Layout.Noise != ppca.NoisePerFeature {
 		return nil
 	}
-	features := slices.DeleteFunc(v.set.Layout.AllFeatures(), func(j int) bool { return !v.predictor.Describes(j) })
-	post, err := v.predictor.Given(features)
+	post, err := v.predictor.Given(v.features())
 	if err != nil {
 		return err
 	}
@@ -288,6 +288,22 @@ func (v *verdicts) heywood() error {
 			"Heywood case: the model leaves hardly any noise to %s", shortened(names))
 	}
 	return nil
+}
+
+// tooMany says so if there are more factors than covariances can tell, whatever the
+// subjects: d features with noise of their own have d(d + 1)/2 variances and covariances,
+// and a model dq − q(q − 1)/2 + d numbers (Ledermann 1937).
+func (v *verdicts) tooMany() {
+	d, q := len(v.features()), v.set.Options.Latent
+	if v.set.Layout.Noise == ppca.NoisePerFeature && (d-q)*(d-q) < d+q {
+		v.add(v.views(), "Infinitely many models describe the same subjects as well as this one: what it explains is not evidence, and another would impute otherwise. Ask parley select how many factors the data support.",
+			"%d factors are more than the covariances of %d features can tell", q, d)
+	}
+}
+
+// features are those that the model describes.
+func (v *verdicts) features() []int {
+	return slices.DeleteFunc(v.set.Layout.AllFeatures(), func(j int) bool { return !v.predictor.Describes(j) })
 }
 
 // missing says so if many single cells are missing.

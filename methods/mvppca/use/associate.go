@@ -69,7 +69,7 @@ func (m *Model) Associate(ctx context.Context, data dataset.Source, opts fitted.
 	}
 	account := &fitted.Account{
 		Tables: []figure.Table{associationTable(list), effectTable(list, reliability)},
-		Notes:  append(notes, r.units.notes()...),
+		Notes:  append(notes, r.notes()...),
 		Value:  sitesOwn{"this site only: exact, not for release", tests.adjusted(), reliability, list},
 	}
 	if len(opts.Adjust) > 0 {

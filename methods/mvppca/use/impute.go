@@ -60,7 +60,7 @@ func (m *Model) Impute(ctx context.Context, data dataset.Source, to io.Writer, o
 	warnings := m.verdictNotes(func(views []string) bool {
 		return slices.ContainsFunc(views, func(name string) bool { return len(opts.Views) == 0 || slices.Contains(opts.Views, name) })
 	})
-	return written, slices.Concat(warnings, notes, r.units.notes()), errors.Join(err, w.flush())
+	return written, slices.Concat(warnings, notes, r.notes()), errors.Join(err, w.flush())
 }
 
 // verdictNotes are the verdicts on such views.

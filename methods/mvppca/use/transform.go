@@ -48,7 +48,7 @@ func (m *Model) Transform(ctx context.Context, data dataset.Source, to io.Writer
 		}
 		return w.end()
 	})
-	return n, append(notes, r.units.notes()...), errors.Join(err, w.flush())
+	return n, append(notes, r.notes()...), errors.Join(err, w.flush())
 }
 
 func transformHeader(q int, covariance bool) []string {

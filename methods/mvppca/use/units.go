@@ -15,12 +15,19 @@ import (
 type unitCheck struct {
 	features []*ModelFeature
 	view     []string
+	centre   []float64                   // of the population, scaled
+	sd       func(*ModelFeature) float64 // in it
 	n        []float64
 	mean, ss []float64 // of scaled values, and squared deviations from it
 }
 
-func newUnitCheck(m *Model) *unitCheck {
-	u := &unitCheck{}
+// newUnitCheck compares with a population that has these means of the features, scaled: that
+// of one site, or of all.
+func newUnitCheck(m *Model, centre []float64, oneSite bool) *unitCheck {
+	u := &unitCheck{centre: centre, sd: (*ModelFeature).overall}
+	if oneSite {
+		u.sd = (*ModelFeature).total
+	}
 	for k := range m.Views {
 		v := &m.Views[k]
 		for i := range v.Features {
@@ -78,9 +85,9 @@ func (u *unitCheck) look(lo, hi int) (p problem.Problem, wrong bool) {
 		if u.n[j] == 0 {
 			continue
 		}
-		f, sd := u.features[j], u.features[j].overall()
-		here, there := u.mean[j]/f.Factor+f.Shift, f.Mean/f.Factor+f.Shift
-		off, offIfScaled := (u.mean[j]-f.Mean)/sd, (here-f.Mean)/sd
+		f, sd := u.features[j], u.sd(u.features[j])
+		here, there := u.mean[j]/f.Factor+f.Shift, u.centre[j]/f.Factor+f.Shift
+		off, offIfScaled := (u.mean[j]-u.centre[j])/sd, (here-u.centre[j])/sd
 		away, awayIfScaled = away+off*off, awayIfScaled+offIfScaled*offIfScaled
 		text := fmt.Sprintf("%s (mean %.4g, in the fit %.4g ± %.3g%s)", f.Name, here, there, sd/f.Factor, power(here, there))
 		all = append(all, text)

@@ -138,6 +138,8 @@ type reader struct {
 	scale     *ppca.Scale
 	units     *unitCheck
 	rotation  *factorRotation // of the factors' means and covariances, for whoever shows them
+
+	subjects, strange int // read, and of them far from what the model expects
 }
 
 // use prepares the model for new subjects of a population.
@@ -163,7 +165,8 @@ func (m *Model) use(who Population) (*reader, fitted.Notes, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return &reader{predictor, scale, newUnitCheck(m), m.Rotation}, notes, nil
+	_, md := predictor.Model()
+	return &reader{predictor: predictor, scale: scale, units: newUnitCheck(m, md.Mu, who.Site != ""), rotation: m.Rotation}, notes, nil
 }
 
 // newSiteVariance is what the noise variance of a view's features grows by at a
@@ -221,13 +224,41 @@ func (m *Model) sitesWith(view string) (n int) {
 func (r *reader) each(ctx context.Context, data dataset.Source, do func(*dataset.Row, *ppca.Posterior, []float64) error) (subjects int, err error) {
 	err = EachSubject(ctx, r.predictor, r.scale, data, func(row *dataset.Row, post *ppca.Posterior, values []float64) error {
 		subjects++
+		if strange(post, values) {
+			r.strange++
+		}
 		r.units.add(post.Observed, values)
 		return do(row, post, values)
 	})
+	r.subjects = subjects
 	if err == nil && subjects == 0 {
 		err = problem.Problem{Where: "data", What: "there are no subjects in them", Hint: "subjects.csv needs a row for each subject"}
 	}
 	return subjects, err
+}
+
+// strange says whether a subject is far from the model: its squared distance δᵀC⁻¹δ, which
+// is p on average over p values, is more than ten times that, and beyond what one of
+// a million subjects of the model has (χ², by Wilson and Hilferty 1931).
+func strange(post *ppca.Posterior, values []float64) bool {
+	p := float64(len(values))
+	if p == 0 {
+		return false
+	}
+	const million = 4.753 // quantile of the normal distribution
+	distance := p + 2*(-post.LogLik(values)-post.Entropy())
+	root := 1 - 2/(9*p) + million*math.Sqrt(2/(9*p))
+	return distance > 10*p && distance > p*root*root*root
+}
+
+// notes are what readers are told once all subjects have been read.
+func (r *reader) notes() fitted.Notes {
+	notes := r.units.notes()
+	if r.strange > 0 {
+		notes.Add(problem.Problem{Where: "data", What: fmt.Sprintf("%d of %d subjects are far from all that the model expects", r.strange, r.subjects),
+			Hint: "rely on nothing that is said of them: neither factors nor imputed values; look for wrong units, codes for missing values and mixed-up columns"})
+	}
+	return notes
 }
 
 // own brings feature j from scaled to its own units.
