@@ -17,7 +17,7 @@ import (
 // changes unless the revision does.
 var revisionDigests = map[string]map[string]string{
 	"amd64": {
-		"federated":  "76a09acd03e390bd399e0dd23cb548e02e1f426893b5f6c72ce8d4e56ba6f468",
+		"federated":  "96ebe3d5423ba04baba488713021e0c48b3216f14f2f833b19877d4c13a2fd96",
 		"published":  "c0b8989654b363ef42c5f81dc016b63654e230571e5fc29765e595d8807544f5",
 		"statistics": "c3b08d7100a09830bb6fce76619174e6f14428497b581828990cce7e85d7741e",
 	},

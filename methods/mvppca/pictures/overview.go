@@ -98,32 +98,38 @@ func Variance(set options.Setup, m *use.Model, pooled *message.Assessment, sites
 	return section
 }
 
-// explainedFigure shows what all factors together explain, with intervals.
+// explainedFigure shows what all factors together explain, with intervals. The first of the
+// places is all sites.
 func explainedFigure(set options.Setup, m *use.Model, at []Site) *figure.Figure {
 	b := figure.Bars{X: figure.Axis{Label: "R² of the view, all factors together"}}
 	for k, v := range set.Plan.Views {
 		for _, s := range at {
-			subjects := 0
-			for _, p := range s.Patterns {
-				if slices.Contains(p.Views, k) {
-					subjects += p.Subjects
-				}
-			}
+			subjects := having(s, k)
 			x := s.Explained()
 			r2 := x.R2(k, x.Rank)
 			if subjects < 2 || math.IsNaN(r2) {
 				continue
 			}
-			low, high := m.R2Interval(r2, k, x.Rank, float64(subjects))
+			low, high := m.R2Interval(r2, k, float64(subjects), float64(having(at[0], k)))
 			b.Labels, b.Groups = append(b.Labels, v.Name), append(b.Groups, s.Name)
 			b.Values, b.Low, b.High = append(b.Values, r2), append(b.Low, low), append(b.High, high)
 		}
 	}
 	return &figure.Figure{
 		ID: "variance-intervals", Title: "How sure the explained variance is", Chart: b,
-		Caption: "Marks are R² with all factors, with intervals of 90 % for the sampling of so many subjects if the model holds. A site whose interval lies apart from the others' is described otherwise than the model describes the rest.",
+		Caption: "Marks are R² with all factors, with intervals of 90 % for the sampling of so many subjects if the model holds; they allow for it that a model explains more of the subjects it was fitted to than of others. A site whose interval lies apart from the others' is described otherwise than the model describes the rest.",
 		Alt:     "Forest plot of the variance explained in each view, for all sites and for each.",
 	}
+}
+
+// having returns how many of the subjects have a view.
+func having(s Site, view int) (subjects int) {
+	for _, p := range s.Patterns {
+		if slices.Contains(p.Views, view) {
+			subjects += p.Subjects
+		}
+	}
+	return subjects
 }
 
 // featureFigure ranks the features by the variance that all factors explain.

@@ -32,7 +32,7 @@ func (m *Model) LoadingSection() figure.Section {
 				x := v.Features[i].standardised(a)
 				b.Labels, b.Groups, b.Values = append(b.Labels, v.Features[i].Name), append(b.Groups, v.Name), append(b.Values, x)
 				if errors != nil {
-					e := z90 * errors.Standardised[j*len(m.Factors)+a]
+					e := errors.Half(j) * errors.Standardised[j*len(m.Factors)+a]
 					b.Low, b.High = append(b.Low, max(-1, x-e)), append(b.High, min(1, x+e))
 				}
 				j++

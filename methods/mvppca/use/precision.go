@@ -46,17 +46,17 @@ func (m *Model) precision() *precision.Precision {
 	return out
 }
 
-// R2Interval is an interval of 90 % for a share of variance that factor f explains of view
-// k, or all factors for f = q, found in a sample of subjects: with the standard error that
-// [precision.R2] gives.
-func (m *Model) R2Interval(r2 float64, k, f int, subjects float64) (low, high float64) {
+// R2Interval is an interval of 90 % for the share of variance that all factors explain of
+// view k, found in a sample of so many subjects; fitted is how many have the view of those
+// that the model was fitted to, of whom it explains more than of others. See
+// [precision.Interval].
+func (m *Model) R2Interval(r2 float64, k int, subjects, fitted float64) (low, high float64) {
 	l, err := m.Layout()
 	if err != nil {
 		return math.NaN(), math.NaN()
 	}
-	_, variance := precision.R2(l, m.params(), m.Factors, k, f)
-	e := z90 * math.Sqrt(variance/subjects)
-	return r2 - e, min(1, r2+e)
+	_, variance := precision.R2(l, m.params(), m.Factors, k)
+	return precision.Interval(r2, variance, len(m.Factors), subjects, fitted)
 }
 
 // Unstable numbers the factors, from 1, whose loadings another sample of subjects would not

@@ -3,26 +3,23 @@ package precision
 import (
 	"math"
 
+	"gonum.org/v1/gonum/stat/distuv"
+
 	"parley/methods/mvppca/ppca"
 )
 
-// R2 returns the share of the variance of view k that factor f of a canonical model explains
-// by itself, or all factors together for f = q, in large samples of subjects with all
-// features: see [ppca.Explained.R2]. Its standard error in a sample of N is the square root
-// of variance/N, by the delta method from the two sums of squares, whose law is that of
-// quadratic forms of normal vectors.
-//
-// With D the factors that are counted and M the posterior covariance of all, the view's
-// residuals have covariance Ψ + W (I − D − D M D) Wᵀ, and Ψ + W (I − D) Wᵀ with its values.
-func R2(l ppca.Layout, p *ppca.Params, strengths []float64, k, f int) (r2, variance float64) {
+// R2 returns the share of the variance of view k that all factors of a canonical model
+// explain together, in large samples of subjects with all features: see
+// [ppca.Explained.R2]. Its standard error in a sample of N is the square root of variance/N,
+// by the delta method from the two sums of squares, whose law is that of quadratic forms of
+// normal vectors: with M the posterior covariance of the factors, the view's residuals have
+// covariance Ψ − W M Wᵀ, and Ψ with its values.
+func R2(l ppca.Layout, p *ppca.Params, strengths []float64, k int) (r2, variance float64) {
 	q, group := p.Rank, l.GroupOf()
 	first, end := l.View(k)
 	residual, cross, all := make([]float64, q), make([]float64, q), make([]float64, q)
 	for a, s := range strengths {
-		all[a], cross[a], residual[a] = 1, 1, 1
-		if f == q || a == f {
-			cross[a], residual[a] = 0, -1/(1+s)
-		}
+		all[a], residual[a] = 1, -1/(1+s)
 	}
 	h := make([]float64, q*q) // WᵀW
 	for j := first; j < end; j++ {
@@ -55,4 +52,15 @@ func R2(l ppca.Layout, p *ppca.Params, strengths []float64, k, f int) (r2, varia
 	_, rt := sums(cross)
 	ratio := rest / total
 	return 1 - ratio, math.Max(0, 2*(rr-2*ratio*rt+ratio*ratio*tt)/(total*total))
+}
+
+// Interval is an interval of 90 % for the share that a model of q factors explains in the
+// population, where it explains r2 of subjects it was fitted to, and [R2] gives the
+// variance. It is about 1 − (1 − r2) (n − 1)/(n − q − 1), n being all whom the model was
+// fitted to (Ezekiel 1930): of these it explains more than of others.
+func Interval(r2, variance float64, q int, subjects, fitted float64) (low, high float64) {
+	freedom := max(1, fitted-float64(q+1))
+	centre := 1 - (1-r2)*max(1, (fitted-1)/freedom)
+	half := distuv.StudentsT{Sigma: 1, Nu: freedom}.Quantile(0.95) * math.Sqrt(variance/subjects*max(1, fitted/freedom))
+	return centre - half, min(1, centre+half)
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math"
 
+	"gonum.org/v1/gonum/stat/distuv"
+
 	"parley/methods/mvppca/ppca"
 )
 
@@ -21,6 +23,9 @@ type Pattern struct {
 type Precision struct {
 	Loading      []float64 // of W, in units of the features
 	Standardised []float64 // of w_jf/√(Σ_a w_ja² + ψ_j), the correlation of feature j and factor f
+	// Freedom is, for each feature, the subjects who have it less q + 1, at least 1: an
+	// interval is as wide as Student's law with so many degrees of freedom has it.
+	Freedom []float64
 	// Turn is, for each factor, the standard deviation in radians of the angle by which
 	// it turns among the other factors: large where another factor is about as strong.
 	Turn []float64
@@ -41,7 +46,8 @@ const Stable = math.Pi / 6
 // A sample of N moves eigenvalue f by ℓ_f z_ff/√N and turns its vector u_f by
 // √(ℓ_f ℓ_b/N)/(ℓ_f − ℓ_b) z_fb towards each direction b, with Var z_ff = 2 and Var z_fb = 1.
 // The noise variances count as known, which costs little where features are many compared
-// with factors.
+// with factors. As in a regression on q factors and a mean, variances are larger than in
+// large samples by n/(n − q − 1), n subjects having the feature.
 //
 // Where subjects lack features, N is the number who tell of the pair: those who have the
 // feature, or for two factors, weighted by √(ρ_f ρ_b), with ρ_f the variance of factor f
@@ -57,7 +63,7 @@ func Of(l ppca.Layout, p *ppca.Params, strengths []float64, patterns []Pattern) 
 		return nil, fmt.Errorf("%d strengths for %d factors", len(strengths), q)
 	}
 	n := newTold(l, p, strengths, patterns)
-	out := &Precision{Loading: make([]float64, d*q), Standardised: make([]float64, d*q), Turn: make([]float64, q)}
+	out := &Precision{Loading: make([]float64, d*q), Standardised: make([]float64, d*q), Freedom: make([]float64, d), Turn: make([]float64, q)}
 	for f, lf := range strengths {
 		sum := 0.0
 		for b, lb := range strengths {
@@ -81,16 +87,24 @@ func Of(l ppca.Layout, p *ppca.Params, strengths []float64, patterns []Pattern) 
 			rest -= u[f] * u[f]
 		}
 		rest = max(0, rest)
+		out.Freedom[j] = max(1, n.feature[j]-float64(q+1))
+		few := math.Sqrt(max(1, n.feature[j]/out.Freedom[j]))
 		for f := range strengths {
 			own, with, both := n.loading(f, j, u, strengths, rest)
-			out.Loading[j*q+f] = math.Sqrt(psi * own)
+			out.Loading[j*q+f] = few * math.Sqrt(psi*own)
 			// r = w/s with ds = d(s²)/2s, and d(s²) that of the feature's own variance.
 			w := p.W[j*q+f]
 			variance := psi*own/total - w*psi*math.Sqrt(psi)*with/(total*total) + w*w*psi*psi*both/(4*total*total*total)
-			out.Standardised[j*q+f] = math.Sqrt(max(0, variance))
+			out.Standardised[j*q+f] = few * math.Sqrt(max(0, variance))
 		}
 	}
 	return out, nil
+}
+
+// Half is half the width of an interval of 90 % for a loading of feature j, in standard
+// errors.
+func (p *Precision) Half(j int) float64 {
+	return distuv.StudentsT{Sigma: 1, Nu: p.Freedom[j]}.Quantile(0.95)
 }
 
 // rotation is N times the variance of the angle between two directions of eigenvalues a and
