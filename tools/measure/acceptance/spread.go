@@ -9,7 +9,7 @@ import (
 	"gonum.org/v1/gonum/floats"
 
 	"parley/dataset"
-	"parley/tools/measure/melba"
+	"parley/experiment/melba"
 )
 
 // population is the law of the synthetic data, with sites that differ by a

@@ -28,7 +28,7 @@ import (
 	"parley/methods/mvppca"
 	"parley/study"
 	"parley/tools/measure/flags"
-	"parley/tools/measure/melba"
+	"parley/experiment/melba"
 )
 
 // config is what the flags say.

@@ -16,7 +16,7 @@ import (
 	"parley/judge/evaluate"
 	"parley/methods/mvppca"
 	"parley/tools/measure/flags"
-	"parley/tools/measure/melba"
+	"parley/experiment/melba"
 	"parley/tools/measure/protocol"
 )
 

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"parley/dataset"
-	"parley/tools/measure/melba"
+	"parley/experiment/melba"
 )
 
 // data is one draw: complete subjects of several views, one population.

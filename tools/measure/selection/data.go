@@ -14,7 +14,7 @@ import (
 	"parley/methods/mvppca"
 	"parley/methods/mvppca/options"
 	"parley/study"
-	"parley/tools/measure/melba"
+	"parley/experiment/melba"
 	"parley/tools/measure/protocol"
 )
 

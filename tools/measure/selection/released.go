@@ -18,7 +18,7 @@ import (
 	"parley/methods/mvppca/statistics"
 	"parley/privacy/account"
 	"parley/study"
-	"parley/tools/measure/melba"
+	"parley/experiment/melba"
 	"parley/tools/measure/protocol"
 )
 

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"parley/experiment"
+	"parley/experiment/fedmvppca"
+	"parley/figure"
+	"parley/problem"
+)
+
+// experiments are all of them, and papers what they repeat.
+var (
+	experiments = slices.Concat(fedmvppca.Experiments())
+	papers      = []experiment.Paper{fedmvppca.Paper}
+)
+
+func experimentCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "experiment",
+		Short: "Repeat the published experiments, and set their numbers beside ours",
+		Long: "Repeats the tables and figures of the papers that the methods come from, with open data, and sets\n" +
+			"the published number, ours and the difference side by side.",
+	}
+	cmd.AddCommand(experimentListCommand(), experimentRunCommand(), experimentReportCommand())
+	return cmd
+}
+
+func experimentListCommand() *cobra.Command {
+	var as form
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "Show the experiments that there are",
+		Args:  args(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			t := figure.Table{Columns: []figure.Column{{Name: "name"}, {Name: "item"}, {Name: "computations"}, {Name: "about"}}}
+			var list []map[string]any
+			for _, x := range experiments {
+				cells := len(x.Cells(false))
+				for i, text := range []string{x.Name, x.Item, fmt.Sprint(cells), x.About} {
+					t.Columns[i].Text = append(t.Columns[i].Text, text)
+				}
+				list = append(list, map[string]any{"name": x.Name, "paper": x.Paper, "item": x.Item, "computations": cells, "about": x.About})
+			}
+			return as.line(cmd, map[string]any{"experiments": list}, t.Text)
+		},
+	}
+	as.flag(cmd, "print them as JSON")
+	return cmd
+}
+
+func experimentRunCommand() *cobra.Command {
+	var c experiment.Config
+	var as form
+	cmd := &cobra.Command{
+		Use:   "run NAME",
+		Short: "Repeat one experiment",
+		Long: "Works through the computations of one experiment, several at a time, and shows published and own\n" +
+			"numbers. It may be stopped at any moment: the same command continues it. What a run leaves is kept\n" +
+			"for 'parley experiment report'.",
+		Example:     "  parley experiment run fedmvppca-table-6 --quick",
+		Annotations: map[string]string{resumes: "yes"},
+		Args:        args(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			var err error
+			if c.Experiment, err = experiments.Find(a[0]); err != nil {
+				return err
+			}
+			if c.Dir == "" {
+				c.Dir = filepath.Join("results", "experiments", a[0])
+				if c.Quick {
+					c.Dir += "-quick"
+				}
+			} else if err := checkFolder(c.Dir); err != nil {
+				return err
+			}
+			show := &evaluationProgress{progress: newProgress(cmd.ErrOrStderr())}
+			defer show.close()
+			c.Progress = show.experiments
+			r, err := experiment.Run(cmd.Context(), c)
+			if err != nil {
+				return err
+			}
+			show.close()
+			return present(cmd, as, c.Dir, "experiment", printed{r})
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVar(&c.Quick, "quick", false, "a few small computations, which show that the experiment runs and not what it finds")
+	f.StringVar(&c.Dir, "out", "", "directory for what is computed (default results/experiments/NAME)")
+	f.StringVar(&c.Data.Clone, "clone", ".", "a clone of the repository, whose examples have most data sets")
+	f.StringVar(&c.Data.More, "data", "", "folder that holds data sets which are not shipped, by name")
+	f.IntVar(&c.Workers, "workers", 0, "computations at a time (default as many as there are processors)")
+	as.flag(cmd, "print where the results are, and all numbers, as JSON")
+	return cmd
+}
+
+// printed is a record that can be shown.
+type printed struct{ *experiment.Record }
+
+// Print shows what was published beside ours.
+func (p printed) Print(w io.Writer) error {
+	for _, n := range p.Notes {
+		fmt.Fprintln(w, n)
+	}
+	for _, t := range p.AllTables() {
+		fmt.Fprintln(w)
+		if err := t.Text(w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func experimentReportCommand() *cobra.Command {
+	var dir string
+	cmd := &cobra.Command{
+		Use:   "report [RUN...]",
+		Short: "Write the pages of the documentation from finished runs",
+		Long: "Puts the records of finished runs, which 'parley experiment run' left, with those that a folder has\n" +
+			"already, and writes a page for each paper there, with its pictures. Without runs the pages are\n" +
+			"written again from the records.",
+		Example: "  parley experiment report results/experiments/fedmvppca-table-6",
+		RunE: func(cmd *cobra.Command, runs []string) error {
+			for _, run := range runs {
+				r, err := experiment.ReadRecord(run)
+				if err != nil {
+					return problem.Problem{Where: run, What: err.Error(), Hint: "name the directory of a finished 'parley experiment run'"}
+				}
+				if r.Quick {
+					return problem.Problem{Where: run, What: "this was a quick run, whose numbers say nothing", Hint: "run it without --quick"}
+				}
+				if err := experiment.Keep(dir, r); err != nil {
+					return err
+				}
+			}
+			return experiment.WritePages(dir, papers, experiments)
+		},
+	}
+	cmd.Flags().StringVar(&dir, "out", filepath.Join("docs", "experiments"), "folder of the pages")
+	return cmd
+}

@@ -1,0 +1,162 @@
+// Package experiment repeats published experiments, and sets what comes of them beside
+// what was published.
+//
+// An [Experiment] is one table or figure of a paper: a list of [Cell] values, each a
+// computation by itself, and a conclusion from what came of all of them. [Run] works
+// through the cells, several at a time, and keeps each one's numbers as soon as they are
+// known, so that a run that was stopped goes on where it was. What a run leaves is a
+// [Record] with its report; [Page] makes the documentation of a paper from records.
+//
+// The package knows no method and no paper: rooms below it do.
+package experiment
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"gonum.org/v1/gonum/stat"
+
+	"parley/figure"
+	"parley/problem"
+)
+
+// Experiment is one table or figure of a paper.
+type Experiment struct {
+	Name  string // of paper and item: fedmvppca-table-6
+	Paper string // whose page it is on: fedmvppca
+	Item  string // as the paper counts: Table 6
+	About string // what is measured, and on which data, in a sentence or two
+
+	// Cells are the computations; the quick ones are few and small enough for a test, and
+	// show that the experiment runs, not what it finds.
+	Cells func(quick bool) []Cell
+	// Conclude makes what is shown of what came of all cells.
+	Conclude func(Outcomes) Conclusion
+}
+
+// Cell is one computation, whose numbers are a function of itself and of the data; where
+// privacy noise is drawn, up to that noise.
+type Cell struct {
+	ID  string // names its file: letters, digits, dots and hyphens
+	Run func(context.Context, Data) (Values, error)
+}
+
+// Key and String implement [trials.Trial].
+func (c Cell) Key() string    { return c.ID }
+func (c Cell) String() string { return c.ID }
+
+// Values are numbers by name. Those of one name are of repeats, folds or rounds.
+type Values map[string][]float64
+
+// Outcomes are the values of cells by their ID.
+type Outcomes map[string]Values
+
+// Gather joins the values of one name over cells, in the order of the IDs. Cells that
+// were not run have none.
+func (o Outcomes) Gather(name string, ids ...string) (all []float64) {
+	for _, id := range ids {
+		all = append(all, o[id][name]...)
+	}
+	return all
+}
+
+// Spread is the mean of repeats with their standard deviation, as papers print it.
+type Spread struct {
+	Mean float64 `json:"mean"`
+	SD   float64 `json:"sd"` // 0 where it was not given, or of a single number
+	N    int     `json:"n,omitempty"`
+}
+
+// SpreadOf summarises repeats; nil if there are none.
+func SpreadOf(x []float64) *Spread {
+	switch len(x) {
+	case 0:
+		return nil
+	case 1:
+		return &Spread{Mean: x[0], N: 1}
+	}
+	mean, sd := stat.MeanStdDev(x, nil)
+	return &Spread{mean, sd, len(x)}
+}
+
+// Row is one published number beside ours.
+type Row struct {
+	Of        []string `json:"of"`      // what it is of, as the conclusion's Headings say
+	Measure   string   `json:"measure"` // what is measured
+	Published *Spread  `json:"published,omitempty"`
+	Ours      *Spread  `json:"ours,omitempty"`
+	Digits    int      `json:"digits"` // after the point
+}
+
+// Conclusion is what an experiment shows.
+type Conclusion struct {
+	Headings []string        `json:"headings,omitempty"` // of what Rows are of
+	Rows     []Row           `json:"rows,omitempty"`
+	Tables   []figure.Table  `json:"tables,omitempty"`
+	Figures  []figure.Figure `json:"figures,omitempty"`
+	// Notes say where ours differ from what was published, and why.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// Difference says by how much ours differs from the published number, in words for a
+// table; "" where there is nothing to compare.
+func (r Row) Difference() string {
+	if r.Published == nil || r.Ours == nil {
+		return ""
+	}
+	d := r.Ours.Mean - r.Published.Mean
+	text := fmt.Sprintf("%+.*f", r.Digits, d)
+	if scale := math.Hypot(r.Published.SD, r.Ours.SD); scale > 0 {
+		text += fmt.Sprintf(" (%.1f sd)", math.Abs(d)/scale)
+	}
+	return text
+}
+
+// Text is mean ± standard deviation with so many digits after the point.
+func (s *Spread) Text(digits int) string {
+	switch {
+	case s == nil:
+		return ""
+	case s.SD == 0:
+		return fmt.Sprintf("%.*f", digits, s.Mean)
+	}
+	return fmt.Sprintf("%.*f ± %.*f", digits, s.Mean, digits, s.SD)
+}
+
+// Data says where data sets are.
+type Data struct {
+	Clone string // of this repository, whose examples have most of them
+	More  string // a folder with those that are not shipped, by name; "" if there is none
+}
+
+// shipped are the data sets of the repository's examples.
+var shipped = map[string]string{"adcsf": "alzheimer", "adult": "income", "physionet2012": "icu"}
+
+// Folder returns where a data set lies.
+func (d Data) Folder(name string) (string, error) {
+	dir, hint := filepath.Join(d.More, name), "fetch it as docs/experiments/README.md says, and name the folder that holds it with --data"
+	if example, ok := shipped[name]; ok {
+		dir, hint = filepath.Join(d.Clone, "examples", example, "data"), "run this in a clone of the repository, or name one with --clone"
+	} else if d.More == "" {
+		dir = name
+	}
+	if _, err := os.Stat(dir); err != nil {
+		return "", problem.Problem{Where: "data set " + name, What: fmt.Sprintf("there is no folder %s", dir), Hint: hint}
+	}
+	return dir, nil
+}
+
+// List is what a program offers.
+type List []Experiment
+
+// Find returns the experiment of that name.
+func (l List) Find(name string) (Experiment, error) {
+	if i := slices.IndexFunc(l, func(x Experiment) bool { return x.Name == name }); i >= 0 {
+		return l[i], nil
+	}
+	return Experiment{}, problem.Problem{Where: name, What: "no experiment has this name", Hint: "parley experiment list shows those that there are"}
+}

@@ -1,0 +1,257 @@
+// Package fedmvppca repeats the experiments of Fed-mv-PPCA (Balelli, Silva and Lorenzi,
+// MELBA 2022:012) with open data: its synthetic data as section 4.1 describes them, and in
+// place of ADNI, which may not be shipped, a table of the same shape.
+package fedmvppca
+
+import (
+	"bytes"
+	"embed"
+	"encoding/csv"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"parley/experiment"
+	"parley/figure"
+	"parley/judge/evaluate"
+)
+
+// Paper is its page.
+var Paper = experiment.Paper{Name: "fedmvppca", Title: "Fed-mv-PPCA: its tables and figures",
+	Lead: "Every table and figure of Balelli, Silva and Lorenzi, “A Differentially Private Probabilistic Framework for Modeling the Variability Across Federated Datasets of Heterogeneous Multi-View Observations” (MELBA 2022:012), that open data can repeat."}
+
+//go:embed published
+var files embed.FS
+
+// line is one line of a published table.
+type line struct {
+	scenario evaluate.Scenario
+	sites    int
+	method   string
+	values   map[string]*experiment.Spread // by trainError, testError and accuracy
+}
+
+// tableOf reads a published table. The files are part of the program.
+func tableOf(name string) (all []line) {
+	for _, c := range read(name) {
+		sc, err := evaluate.ParseScenario(c["scenario"])
+		if err != nil {
+			panic(err)
+		}
+		l := line{scenario: sc, sites: int(number(c["centres"])), method: c["method"], values: map[string]*experiment.Spread{}}
+		for _, m := range []string{trainError, testError, accuracy} {
+			l.values[m] = &experiment.Spread{Mean: number(c[m]), SD: number(c[m+"_sd"])}
+		}
+		all = append(all, l)
+	}
+	return all
+}
+
+// read returns the lines of a published table by column.
+func read(name string) (lines []map[string]string) {
+	data, err := files.ReadFile("published/" + name + ".csv")
+	if err != nil {
+		panic(err)
+	}
+	records, err := csv.NewReader(bytes.NewReader(data)).ReadAll()
+	if err != nil {
+		panic(err)
+	}
+	for _, r := range records[1:] {
+		l := map[string]string{}
+		for i, name := range records[0] {
+			l[name] = r[i]
+		}
+		lines = append(lines, l)
+	}
+	return lines
+}
+
+func number(text string) float64 {
+	x, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		panic(err)
+	}
+	return x
+}
+
+// Experiments are those of the paper.
+func Experiments() experiment.List {
+	return experiment.List{
+		heterogeneity("fedmvppca-table-2", "Table 2", adcsf),
+		heterogeneity("fedmvppca-table-6", "Table 6", synthetic),
+	}
+}
+
+// id names a cell.
+func (c condition) id(rival string, repeat int) string {
+	scale := "common"
+	if c.own {
+		scale = "own"
+	}
+	slug := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '.':
+			return r
+		case r >= 'A' && r <= 'Z':
+			return r + 'a' - 'A'
+		}
+		return '-'
+	}, fmt.Sprintf("%s-%v-%d-%s-%s", c.data.name, c.scenario, c.sites, scale, rival))
+	return fmt.Sprintf("%s-%02d", slug, repeat+1)
+}
+
+// number of repeats of cross-validation.
+func repeats(quick bool) int {
+	if quick {
+		return 1
+	}
+	return 10
+}
+
+// heterogeneity is Table 2 or 6: all scenarios and methods, as published, and beside them
+// the default and what anybody could have, on one common scale.
+func heterogeneity(name, item string, data source) experiment.Experiment {
+	published := tableOf(strings.TrimPrefix(name, "fedmvppca-"))
+	var conditions []condition
+	for _, l := range published {
+		c := condition{data: data, scenario: l.scenario, sites: l.sites}
+		if !slices.ContainsFunc(conditions, func(o condition) bool { return o.scenario == c.scenario && o.sites == c.sites }) {
+			conditions = append(conditions, c)
+		}
+	}
+	common := []rival{today, paperFit, central, components, mean}
+	each := func(quick bool, do func(c condition, r rival, ids []string)) {
+		for _, c := range conditions {
+			if quick && (c.sites != 3 || c.scenario != evaluate.GK) {
+				continue
+			}
+			for i, rivals := range [][]rival{{paperFit, paperDP}, common} {
+				c.own = i == 0
+				for _, r := range rivals {
+					if r.whole && (c.scenario == evaluate.K || c.scenario == evaluate.GK) || r.name == paperDP.name && c.sites == 1 {
+						continue
+					}
+					var ids []string
+					for i := range repeats(quick) {
+						ids = append(ids, c.id(r.name, i))
+					}
+					do(c, r, ids)
+				}
+			}
+		}
+	}
+	return experiment.Experiment{Name: name, Paper: Paper.Name, Item: item,
+		About: "Errors of reconstruction and accuracy in latent space, by how sites differ: IID, groups apart (G), views missing (K), both (G/K). " + about[data.name],
+		Cells: func(quick bool) (cells []experiment.Cell) {
+			each(quick, func(c condition, r rival, ids []string) {
+				for i := range ids {
+					cells = append(cells, c.cell(r, i, quick))
+				}
+			})
+			return cells
+		},
+		Conclude: func(o experiment.Outcomes) experiment.Conclusion {
+			return conclude(o, data, published, conditions, common)
+		},
+	}
+}
+
+var about = map[string]string{
+	"sd":    "Each repeat draws new data as section 4.1 describes them, where the paper has one draw.",
+	"adcsf": "ADNI may not be shipped: the data are the open table adcsf, of the same shape, so that the published numbers are of other people.",
+}
+
+// measures of a fit, as people read them.
+var measures = []struct {
+	name, title string
+	digits      int
+}{{trainError, "training error", 4}, {testError, "test error", 4}, {accuracy, "accuracy", 3}}
+
+// ids are those of the repeats that were run.
+func (c condition) ids(o experiment.Outcomes, rival string) (ids []string) {
+	for i := range repeats(false) {
+		if id := c.id(rival, i); o[id] != nil {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// conclude sets what was published beside ours, and ours beside each other.
+func conclude(o experiment.Outcomes, data source, published []line, conditions []condition, common []rival) experiment.Conclusion {
+	out := experiment.Conclusion{Headings: []string{"scenario", "sites", "method"}}
+	for _, l := range published {
+		c := condition{data: data, scenario: l.scenario, sites: l.sites, own: true}
+		ids := c.ids(o, l.method)
+		if len(ids) == 0 {
+			continue
+		}
+		for _, m := range measures {
+			out.Rows = append(out.Rows, experiment.Row{Of: []string{l.scenario.String(), fmt.Sprint(l.sites), l.method}, Measure: m.title,
+				Published: l.values[m.name], Ours: experiment.SpreadOf(o.Gather(m.name, ids...)), Digits: m.digits})
+		}
+	}
+	out.Tables = append(out.Tables, ours(o, conditions, common), contest(o, conditions, common))
+	return out
+}
+
+// ours shows every method on one common scale.
+func ours(o experiment.Outcomes, conditions []condition, rivals []rival) figure.Table {
+	t := figure.Table{ID: "common-scale", Title: "On one common scale",
+		Caption: "All rows by the minimum and maximum of all training rows together. Mean ± standard deviation over folds.",
+		Columns: []figure.Column{{Name: "scenario"}, {Name: "sites"}, {Name: "method"}}}
+	for _, m := range measures {
+		t.Columns = append(t.Columns, figure.Column{Name: m.title})
+	}
+	for _, c := range conditions {
+		for _, r := range rivals {
+			ids := c.ids(o, r.name)
+			if len(ids) == 0 {
+				continue
+			}
+			texts := []string{c.scenario.String(), fmt.Sprint(c.sites), r.name}
+			for _, m := range measures {
+				texts = append(texts, experiment.SpreadOf(o.Gather(m.name, ids...)).Text(m.digits))
+			}
+			for i, text := range texts {
+				t.Columns[i].Text = append(t.Columns[i].Text, text)
+			}
+		}
+	}
+	return t
+}
+
+// contest compares the default with every rival on the same folds.
+func contest(o experiment.Outcomes, conditions []condition, rivals []rival) figure.Table {
+	t := figure.Table{ID: "who-wins", Title: "Who wins where",
+		Caption: "Test error of the default less that of a rival on the same folds, with a 95 % interval for cross-validation (Nadeau and Bengio): below zero the default wins.",
+		Columns: []figure.Column{{Name: "scenario"}, {Name: "sites"}, {Name: "rival"}, {Name: "difference"}, {Name: "95 % interval"}, {Name: "folds won, lost"}, {Name: "verdict"}}}
+	for _, c := range conditions {
+		own := o.Gather(testError, c.ids(o, today.name)...)
+		for _, r := range rivals {
+			theirs := o.Gather(testError, c.ids(o, r.name)...)
+			n := min(len(own), len(theirs))
+			if r.name == today.name || n < 2 {
+				continue
+			}
+			d, err := evaluate.Paired(own[:n], theirs[:n], 0.95, 0.5)
+			if err != nil {
+				continue // scores that are not finite are in the table above
+			}
+			verdict := "no difference"
+			switch {
+			case d.High < 0:
+				verdict = "the default wins"
+			case d.Low > 0:
+				verdict = "the default loses"
+			}
+			for i, text := range []string{c.scenario.String(), fmt.Sprint(c.sites), r.name, fmt.Sprintf("%+.4f", d.Mean),
+				fmt.Sprintf("%+.4f to %+.4f", d.Low, d.High), fmt.Sprintf("%d, %d", d.Wins, d.Losses), verdict} {
+				t.Columns[i].Text = append(t.Columns[i].Text, strings.ReplaceAll(text, "-0", "−0"))
+			}
+		}
+	}
+	return t
+}

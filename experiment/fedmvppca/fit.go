@@ -1,0 +1,262 @@
+package fedmvppca
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"slices"
+
+	"parley/dataset"
+	"parley/engine/local"
+	"parley/experiment"
+	"parley/judge/evaluate"
+	"parley/method"
+	"parley/method/judged"
+	"parley/methods/mvppca"
+	"parley/methods/mvppca/options"
+	"parley/study"
+)
+
+var methods = method.Registry{mvppca.Method{}}
+
+// folds of every cross-validation.
+const folds = 3
+
+// condition is the circumstances under which methods are compared.
+type condition struct {
+	data     source
+	scenario evaluate.Scenario
+	sites    int
+	// own says that every site brings its rows to [0, 1] by its own minimum and maximum, as
+	// the paper's code does; else all rows are by those of all training rows together.
+	own bool
+}
+
+// rival is what is fitted.
+type rival struct {
+	name string
+	fit  func(ctx context.Context, c condition, d *division, seed uint64) (evaluate.Model, error)
+	// whole says that it needs every view at every site.
+	whole bool
+}
+
+// keys are what a plan says under a key.
+type keys = map[string]any
+
+// federated fits a method by a study over the sites, of rows that are scaled already.
+func federated(name string, whole bool, say func(c condition, d *division) (method, privacy keys)) rival {
+	return rival{name, func(ctx context.Context, c condition, d *division, seed uint64) (evaluate.Model, error) {
+		m, _, err := run(ctx, c, d, seed, say)
+		return m, err
+	}, whole}
+}
+
+// run runs a study and opens its model.
+func run(ctx context.Context, c condition, d *division, seed uint64, say func(condition, *division) (method, privacy keys)) (evaluate.Model, *local.Outcome, error) {
+	m, privacy := say(c, d)
+	p, err := plan(d.sites, m, privacy, seed)
+	if err != nil {
+		return nil, nil, err
+	}
+	data := map[string]dataset.Source{}
+	for i, name := range p.Sites {
+		data[name] = d.sites[i]
+	}
+	out, err := local.Run(ctx, local.Config{Plan: p, Methods: methods, Data: data})
+	if err != nil {
+		return nil, nil, err
+	}
+	able, _ := methods.Lookup(p.Method.Name)
+	model, err := able.(judged.Evaluable).Evaluator(out.Result.Files, false)
+	return model, out, err
+}
+
+// plan describes a study of the views of the sites' rows.
+func plan(sites []dataset.Source, m, privacy keys, seed uint64) (*study.Plan, error) {
+	var views []keys
+	for _, v := range sites[0].Schema().Views {
+		var features []string
+		for _, c := range v.Columns {
+			features = append(features, c.Name)
+		}
+		views = append(views, keys{"name": v.Name, "features": features})
+	}
+	if privacy == nil {
+		privacy = keys{"protection": study.ProtectionNone}
+	}
+	// JSON is YAML.
+	text, err := json.Marshal(keys{"parley": study.Version, "name": "experiment", "seed": seed, "sites": evaluate.SiteNames(len(sites)),
+		"views": views, "method": m, "privacy": privacy})
+	if err != nil {
+		return nil, err
+	}
+	return study.Parse("plan", text, methods)
+}
+
+// published is the paper's iteration: 100 rounds of 15 iterations, 30 in the first; one
+// round of 800 where there is one site.
+func published(c condition, _ *division) (keys, keys) {
+	m := keys{"name": "mvppca", "variant": options.PublishedVariant, "latent": c.data.factors, "scaling": options.ScaleNone}
+	if c.sites == 1 {
+		m["rounds"], m["published"] = 1, keys{"first_iterations": 800}
+	}
+	return m, nil
+}
+
+// noised is the paper's Algorithm 2, its first round in clear: ε and δ are of each release,
+// and the clip is so many standard deviations of the prior.
+func noised(epsilon, clip float64) func(condition, *division) (keys, keys) {
+	return func(c condition, d *division) (keys, keys) {
+		m, _ := published(c, d)
+		part := keys{"constant": clip}
+		m["mechanism"] = options.MechanismDifference
+		m["clipping"] = keys{"difference": keys{"first_round": options.FirstInClear, "mean": part, "loadings": part, "noise_variance": part}}
+		var patterns []keys
+		for i, lacking := range d.lacking {
+			var views []string
+			for k, v := range d.sites[i].Schema().Views {
+				if !slices.Contains(lacking, k) {
+					views = append(views, v.Name)
+				}
+			}
+			patterns = append(patterns, keys{"site": evaluate.SiteNames(c.sites)[i], "views": views})
+		}
+		m["patterns"] = patterns
+		return m, keys{"protection": study.ProtectionDifferential, "unit": study.UnitSubject, "adjacency": "replace-one",
+			"per_release": keys{"epsilon": epsilon, "delta": 0.01}}
+	}
+}
+
+// byDefault is the method of today, with one noise variance for each view as the paper has.
+func byDefault(c condition, _ *division) (keys, keys) {
+	return keys{"name": "mvppca", "latent": c.data.factors, "scaling": options.ScaleNone}, nil
+}
+
+// The rivals.
+var (
+	paperFit = federated("Fed-mv-PPCA", false, published)
+	paperDP  = federated("DP-Fed-mv-PPCA", false, noised(10, 1))
+	today    = federated("default", false, byDefault)
+	central  = rival{name: "default, all rows in one place", fit: func(ctx context.Context, c condition, d *division, seed uint64) (evaluate.Model, error) {
+		m, _ := byDefault(c, d)
+		p, err := plan(d.sites, m, nil, seed)
+		if err != nil {
+			return nil, err
+		}
+		return mvppca.Method{}.Central(ctx, p, pooled(d.sites))
+	}}
+	components = rival{name: "principal components, means in gaps", fit: func(ctx context.Context, c condition, d *division, _ uint64) (evaluate.Model, error) {
+		return evaluate.FitPCA(ctx, c.data.factors, d.sites...)
+	}}
+	mean = rival{name: "the mean", fit: func(ctx context.Context, _ condition, d *division, _ uint64) (evaluate.Model, error) {
+		return evaluate.FitMean(ctx, d.sites...)
+	}}
+)
+
+// pooled is the rows of all sites, one site after the other.
+type pooled []dataset.Source
+
+func (p pooled) Schema() dataset.Schema { return p[0].Schema() }
+
+func (p pooled) Rows(ctx context.Context) iter.Seq2[*dataset.Row, error] {
+	return func(yield func(*dataset.Row, error) bool) {
+		for _, site := range p {
+			for row, err := range site.Rows(ctx) {
+				if !yield(row, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// The names of a fit's values, each with one number for a fold.
+const (
+	trainError = "train"    // mean absolute error over the observed entries of training rows
+	testError  = "test"     // and of rows held out
+	accuracy   = "accuracy" // of linear discriminant analysis on factors, fitted to training rows
+)
+
+// cell makes the fits of one repeat.
+func (c condition) cell(r rival, repeat int, quick bool) experiment.Cell {
+	return experiment.Cell{ID: c.id(r.name, repeat), Run: func(ctx context.Context, at experiment.Data) (experiment.Values, error) {
+		rows, err := c.data.open(ctx, at, repeat)
+		if err != nil {
+			return nil, err
+		}
+		v := experiment.Values{}
+		n := folds
+		if quick {
+			n = 1
+		}
+		for fold := range n {
+			d, err := c.divide(ctx, rows, repeat, fold)
+			if err != nil {
+				return nil, err
+			}
+			if err := c.scale(ctx, d); err != nil {
+				return nil, err
+			}
+			m, err := r.fit(ctx, c, d, uint64(folds*repeat+fold))
+			if err != nil {
+				return nil, fmt.Errorf("fold %d: %w", fold+1, err)
+			}
+			if err := score(ctx, m, d, v); err != nil {
+				return nil, fmt.Errorf("fold %d: %w", fold+1, err)
+			}
+		}
+		return v, nil
+	}}
+}
+
+// scale brings the rows of a division to [0, 1].
+func (c condition) scale(ctx context.Context, d *division) (err error) {
+	if c.own {
+		if d.sites, err = scaled(ctx, d.sites); err != nil {
+			return err
+		}
+		d.tests, err = scaled(ctx, d.tests)
+		return err
+	}
+	unit, err := evaluate.FitMinMax(ctx, d.whole)
+	if err != nil {
+		return err
+	}
+	for _, sources := range [][]dataset.Source{d.sites, d.tests} {
+		for i, s := range sources {
+			sources[i] = unit.Apply(s)
+		}
+	}
+	return nil
+}
+
+// score adds what a model is worth. Errors are means over the parts of the training rows
+// and over those of the test rows, as the paper has them.
+func score(ctx context.Context, m evaluate.Model, d *division, v experiment.Values) error {
+	for name, sources := range map[string][]dataset.Source{trainError: d.sites, testError: d.tests} {
+		total := 0.0
+		for _, s := range sources {
+			r, err := evaluate.Evaluate(ctx, m, s)
+			if err != nil {
+				return err
+			}
+			total += r.MAE / float64(len(sources))
+		}
+		v[name] = append(v[name], total)
+	}
+	fitted, err := evaluate.Project(ctx, m, pooled(d.sites), "group")
+	if err != nil {
+		return err
+	}
+	held, err := evaluate.Project(ctx, m, pooled(d.tests), "group")
+	if err != nil {
+		return err
+	}
+	lda, err := evaluate.FitLDA(fitted)
+	if err != nil {
+		return err
+	}
+	v[accuracy] = append(v[accuracy], lda.Accuracy(held))
+	return nil
+}

@@ -1,0 +1,111 @@
+package experiment
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"parley/figure"
+	"parley/internal/atomicfile"
+	"parley/judge/trials"
+)
+
+// Paper is what a page of the documentation is about.
+type Paper struct {
+	Name  string // of its page and its experiments: fedmvppca
+	Title string // of the page
+	Lead  string // what is repeated, on which data, and what is not
+}
+
+// WritePages writes the documentation of papers into a folder: for each a page NAME.md,
+// with pictures in images/, from the records of the folder's records/. Experiments
+// without a record are named as not run. The pages are a function of the records.
+func WritePages(dir string, papers []Paper, all List) error {
+	for _, p := range papers {
+		var page bytes.Buffer
+		fmt.Fprintf(&page, "# %s\n\n%s\n", p.Title, p.Lead)
+		for _, x := range all {
+			if x.Paper != p.Name {
+				continue
+			}
+			r, err := readJSON(filepath.Join(dir, "records", x.Name+".json"))
+			if err != nil && !os.IsNotExist(err) {
+				return err
+			}
+			if err := section(&page, dir, x, r); err != nil {
+				return err
+			}
+		}
+		if err := atomicfile.Write(filepath.Join(dir, p.Name+".md"), page.Bytes()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Keep puts a record where [WritePages] finds it.
+func Keep(dir string, r *Record) error {
+	return trials.WriteJSON(filepath.Join(dir, "records", r.Experiment+".json"), r)
+}
+
+// section writes what came of one experiment, and its pictures beside the page.
+func section(w *bytes.Buffer, dir string, x Experiment, r *Record) error {
+	fmt.Fprintf(w, "\n## %s\n\n%s\n\n", x.Item, x.About)
+	if r == nil {
+		fmt.Fprintf(w, "Not run yet: `parley experiment run %s`.\n", x.Name)
+		return nil
+	}
+	fmt.Fprintf(w, "`parley experiment run %s`: %s, %.1f minutes of computing, version %s.\n", x.Name, figure.Plural(r.Cells, "computation"), r.Minutes, r.Version)
+	for _, n := range r.Notes {
+		fmt.Fprintf(w, "\n%s\n", n)
+	}
+	for _, t := range r.AllTables() {
+		markdown(w, t)
+	}
+	for _, f := range r.Figures {
+		var svg bytes.Buffer
+		if err := f.SVG(&svg); err != nil {
+			return err
+		}
+		name := filepath.Join("images", x.Name+"-"+f.ID+".svg")
+		if err := atomicfile.Write(filepath.Join(dir, name), svg.Bytes()); err != nil {
+			return err
+		}
+		fmt.Fprintf(w, "\n![%s](%s)\n\n%s\n", f.Alt, filepath.ToSlash(name), f.Caption)
+	}
+	return nil
+}
+
+// markdown writes a table.
+func markdown(w *bytes.Buffer, t figure.Table) {
+	if t.Title != "" {
+		fmt.Fprintf(w, "\n**%s.** %s\n\n", t.Title, t.Caption)
+	}
+	rule := "|"
+	fmt.Fprint(w, "|")
+	for _, c := range t.Columns {
+		fmt.Fprintf(w, " %s |", c.Name)
+		if len(c.Numbers) > 0 {
+			rule += "---:|"
+		} else {
+			rule += "---|"
+		}
+	}
+	fmt.Fprintf(w, "\n%s\n", rule)
+	for i := range t.Len() {
+		fmt.Fprint(w, "|")
+		for _, c := range t.Columns {
+			text := ""
+			switch {
+			case i < len(c.Text):
+				text = c.Text[i]
+			case i < len(c.Numbers):
+				text = strings.ReplaceAll(fmt.Sprintf("%.4g", c.Numbers[i]), "-", "−")
+			}
+			fmt.Fprintf(w, " %s |", text)
+		}
+		fmt.Fprintln(w)
+	}
+}

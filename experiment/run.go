@@ -1,0 +1,164 @@
+package experiment
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"parley/figure"
+	"parley/internal/version"
+	"parley/judge/trials"
+	"parley/report"
+)
+
+// Config says how to run an experiment.
+type Config struct {
+	Experiment Experiment
+	Data       Data
+	Quick      bool
+	Dir        string // keeps what was computed
+	Workers    int    // cells at a time; 0 for as many as there are processors
+	Progress   func(trials.Progress)
+}
+
+// settings are what the numbers of cells depend on, beside the program.
+type settings struct {
+	Experiment string `json:"experiment"`
+	Quick      bool   `json:"quick"`
+	Version    string `json:"version"`
+}
+
+// Differs implements [trials.Settings].
+func (s *settings) Differs(old *settings) string {
+	switch {
+	case s.Experiment != old.Experiment:
+		return "experiment " + old.Experiment
+	case s.Quick != old.Quick:
+		return fmt.Sprintf("quick: %v", old.Quick)
+	case s.Version != old.Version:
+		return "version " + old.Version + " of the program"
+	}
+	return ""
+}
+
+// kept is what stays of a cell.
+type kept struct {
+	Values  Values  `json:"values"`
+	Seconds float64 `json:"seconds"` // between its begin and its end, beside others
+}
+
+// Record is what came of a run, for people and for the documentation.
+type Record struct {
+	Experiment string  `json:"experiment"`
+	Quick      bool    `json:"quick,omitempty"`
+	Version    string  `json:"version"`
+	Cells      int     `json:"cells"`
+	Minutes    float64 `json:"minutes"` // of all cells, one after the other
+	Conclusion
+}
+
+// RecordName is the file of a [Record] in the folder of a run.
+const RecordName = "record.json"
+
+// Run computes what is missing, and writes the record and the report.
+func Run(ctx context.Context, c Config) (*Record, error) {
+	x := c.Experiment
+	s := &settings{x.Name, c.Quick, version.String()}
+	cells := x.Cells(c.Quick)
+	work := trials.Work{Dir: c.Dir, Folder: "cells", Kind: "experiment", Workers: c.Workers, Progress: c.Progress}
+	store, err := trials.Complete(ctx, work, s, cells, func(ctx context.Context, cell Cell) (*kept, error) {
+		start := time.Now()
+		v, err := cell.Run(ctx, c.Data)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", cell.ID, err)
+		}
+		return &kept{v, time.Since(start).Seconds()}, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	r := &Record{Experiment: x.Name, Quick: c.Quick, Version: s.Version, Cells: len(cells)}
+	outcomes := Outcomes{}
+	for _, cell := range cells {
+		k, err := store.Get(cell.ID)
+		if err != nil {
+			return nil, err
+		}
+		outcomes[cell.ID] = k.Values
+		r.Minutes += k.Seconds / 60
+	}
+	r.Conclusion = x.Conclude(outcomes)
+	if err := trials.WriteJSON(filepath.Join(c.Dir, RecordName), r); err != nil {
+		return nil, err
+	}
+	return r, r.report(x).WriteFiles(c.Dir)
+}
+
+// ReadRecord reads the record of a run from its folder.
+func ReadRecord(dir string) (*Record, error) { return readJSON(filepath.Join(dir, RecordName)) }
+
+func readJSON(path string) (*Record, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	r := &Record{}
+	if err := json.Unmarshal(data, r); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return r, nil
+}
+
+// Comparison is the table of published numbers beside ours.
+func (c *Conclusion) Comparison() figure.Table {
+	t := figure.Table{ID: "comparison", Title: "Published and ours",
+		Caption: "Mean ± standard deviation over repeats. The difference is ours less the published number, and in brackets the same in standard deviations of both together."}
+	for _, h := range c.Headings {
+		t.Columns = append(t.Columns, figure.Column{Name: h})
+	}
+	n := len(c.Headings)
+	for _, name := range []string{"measure", "published", "ours", "difference"} {
+		t.Columns = append(t.Columns, figure.Column{Name: name})
+	}
+	for _, r := range c.Rows {
+		for i := range c.Headings {
+			t.Columns[i].Text = append(t.Columns[i].Text, r.Of[i])
+		}
+		for i, text := range []string{r.Measure, r.Published.Text(r.Digits), r.Ours.Text(r.Digits), r.Difference()} {
+			t.Columns[n+i].Text = append(t.Columns[n+i].Text, strings.ReplaceAll(text, "-", "−"))
+		}
+	}
+	return t
+}
+
+// AllTables are the comparison with what was published, and the others.
+func (c *Conclusion) AllTables() (all []figure.Table) {
+	if len(c.Rows) > 0 {
+		all = append(all, c.Comparison())
+	}
+	return append(all, c.Tables...)
+}
+
+// report is the page of one run.
+func (r *Record) report(x Experiment) *report.Report {
+	s := figure.Section{ID: "results", Title: x.Item, Lead: x.About}
+	for _, n := range r.Notes {
+		s.Items = append(s.Items, figure.Item{Note: &figure.Note{Title: "Published and ours", Text: n}})
+	}
+	for _, t := range r.AllTables() {
+		s.Items = append(s.Items, figure.Item{Table: &t})
+	}
+	for _, f := range r.Figures {
+		s.Items = append(s.Items, figure.Item{Figure: &f})
+	}
+	out := &report.Report{Title: x.Name, Subtitle: x.Item, Sections: []figure.Section{s},
+		Meta: []figure.Fact{{Name: "version", Value: r.Version}, {Name: "cells", Value: fmt.Sprint(r.Cells)}, {Name: "minutes of computing", Value: fmt.Sprintf("%.1f", r.Minutes)}}}
+	if r.Quick {
+		out.Headline = []figure.Fact{{Name: "A quick run", Value: "it shows that the experiment runs, not what it finds"}}
+	}
+	return out
+}
