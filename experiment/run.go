@@ -74,7 +74,7 @@ func Run(ctx context.Context, c Config) (*Record, error) {
 		start := time.Now()
 		v, err := cell.Run(ctx, c.Data)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", cell.ID, err)
+			return nil, err
 		}
 		return &kept{v, time.Since(start).Seconds()}, nil
 	})

@@ -80,7 +80,9 @@ func number(text string) float64 {
 func Experiments() experiment.List {
 	return experiment.List{
 		heterogeneity("fedmvppca-table-2", "Table 2", adcsf),
+		latentDimension(),
 		heterogeneity("fedmvppca-table-6", "Table 6", synthetic),
+		latentSpace(), privacyFigure(), spreads(), noises(),
 	}
 }
 
@@ -90,7 +92,12 @@ func (c condition) id(rival string, repeat int) string {
 	if c.own {
 		scale = "own"
 	}
-	slug := strings.Map(func(r rune) rune {
+	return fmt.Sprintf("%s-%02d", slug(fmt.Sprintf("%s-%v-%d-%s-%s", c.data.name, c.scenario, c.sites, scale, rival)), repeat+1)
+}
+
+// slug makes a name of files of any text.
+func slug(text string) string {
+	return strings.Map(func(r rune) rune {
 		switch {
 		case r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '.':
 			return r
@@ -98,11 +105,10 @@ func (c condition) id(rival string, repeat int) string {
 			return r + 'a' - 'A'
 		}
 		return '-'
-	}, fmt.Sprintf("%s-%v-%d-%s-%s", c.data.name, c.scenario, c.sites, scale, rival))
-	return fmt.Sprintf("%s-%02d", slug, repeat+1)
+	}, text)
 }
 
-// number of repeats of cross-validation.
+// repeats is how often there is a cross-validation.
 func repeats(quick bool) int {
 	if quick {
 		return 1

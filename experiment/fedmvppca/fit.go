@@ -39,6 +39,8 @@ type rival struct {
 	fit  func(ctx context.Context, c condition, d *division, seed uint64) (evaluate.Model, error)
 	// whole says that it needs every view at every site.
 	whole bool
+	// fails says that a fit may come to nothing, as the published noise can grow without end.
+	fails bool
 }
 
 // keys are what a plan says under a key.
@@ -46,10 +48,10 @@ type keys = map[string]any
 
 // federated fits a method by a study over the sites, of rows that are scaled already.
 func federated(name string, whole bool, say func(c condition, d *division) (method, privacy keys)) rival {
-	return rival{name, func(ctx context.Context, c condition, d *division, seed uint64) (evaluate.Model, error) {
+	return rival{name: name, whole: whole, fit: func(ctx context.Context, c condition, d *division, seed uint64) (evaluate.Model, error) {
 		m, _, err := run(ctx, c, d, seed, say)
 		return m, err
-	}, whole}
+	}}
 }
 
 // run runs a study and opens its model.
@@ -176,6 +178,7 @@ const (
 	trainError = "train"    // mean absolute error over the observed entries of training rows
 	testError  = "test"     // and of rows held out
 	accuracy   = "accuracy" // of linear discriminant analysis on factors, fitted to training rows
+	failed     = "failed"   // 1 for every fit that came to nothing, in place of the others
 )
 
 // cell makes the fits of one repeat.
@@ -199,6 +202,10 @@ func (c condition) cell(r rival, repeat int, quick bool) experiment.Cell {
 				return nil, err
 			}
 			m, err := r.fit(ctx, c, d, uint64(folds*repeat+fold))
+			if err != nil && r.fails && ctx.Err() == nil {
+				v[failed] = append(v[failed], 1)
+				continue
+			}
 			if err != nil {
 				return nil, fmt.Errorf("fold %d: %w", fold+1, err)
 			}
