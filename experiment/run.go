@@ -129,7 +129,10 @@ func (c *Conclusion) Comparison() figure.Table {
 			t.Columns[i].Text = append(t.Columns[i].Text, r.Of[i])
 		}
 		for i, text := range []string{r.Measure, r.Published.Text(r.Digits), r.Ours.Text(r.Digits), r.Difference()} {
-			t.Columns[n+i].Text = append(t.Columns[n+i].Text, strings.ReplaceAll(text, "-", "−"))
+			if i > 0 {
+				text = strings.ReplaceAll(text, "-", "−")
+			}
+			t.Columns[n+i].Text = append(t.Columns[n+i].Text, text)
 		}
 	}
 	return t

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"parley/experiment"
+	"parley/experiment/dppvi"
 	"parley/experiment/fedmvppca"
 	"parley/figure"
 	"parley/problem"
@@ -16,8 +17,8 @@ import (
 
 // experiments are all of them, and papers what they repeat.
 var (
-	experiments = slices.Concat(fedmvppca.Experiments())
-	papers      = []experiment.Paper{fedmvppca.Paper}
+	experiments = slices.Concat(fedmvppca.Experiments(), dppvi.Experiments())
+	papers      = []experiment.Paper{fedmvppca.Paper, dppvi.Paper}
 )
 
 func experimentCommand() *cobra.Command {

@@ -57,11 +57,12 @@ func privacyFigure() experiment.Experiment {
 					ids := c.ids(o, setting(v).name)
 					s, n := experiment.SpreadOf(o.Gather(accuracy, ids...)), len(o.Gather(failed, ids...))
 					x = append(x, v)
-					if s == nil {
+					spread = append(spread, s.Text(3))
+					if s == nil { // nothing came of any fit
 						s = &experiment.Spread{Mean: math.NaN()}
 					}
 					y, low, high = append(y, s.Mean), append(low, s.Mean-s.SD), append(high, s.Mean+s.SD)
-					spread, came = append(spread, s.Text(3)), append(came, fmt.Sprintf("%d of %d", n, n+s.N))
+					came = append(came, fmt.Sprintf("%d of %d", n, n+s.N))
 				}
 				if clear == nil {
 					return

@@ -1,0 +1,196 @@
+package dppvi
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"math"
+	"path/filepath"
+	"slices"
+
+	"parley/dataset"
+	"parley/engine/local"
+	"parley/experiment"
+	"parley/judge/evaluate"
+	"parley/method"
+	pvimethod "parley/methods/pvi"
+	"parley/methods/pvi/options"
+	"parley/study"
+)
+
+var methods = method.Registry{pvimethod.Method{}}
+
+// census is the example's data as the published experiments see them.
+type census struct {
+	plan     *study.Plan // the example's, with the columns that divide the rows
+	says     *options.Options
+	table    *dataset.Table
+	outcome  int // its column among those of subjects
+	positive string
+	views    []keys
+	constant []options.Constant
+}
+
+// open reads the data.
+func open(ctx context.Context, at experiment.Data) (*census, error) {
+	folder, err := at.Folder("adult")
+	if err != nil {
+		return nil, err
+	}
+	plan, err := study.Load(filepath.Join(at.Clone, "examples", "income", "plan.yaml"), methods)
+	if err != nil {
+		return nil, err
+	}
+	c := &census{plan: plan, says: plan.Method.Options.(*options.Options)}
+	plan.Subjects = append([]string{c.says.Outcome.Column, "split"}, schemes...)
+	c.positive = c.says.Outcome.Levels[1]
+	schema := plan.Schema()
+	dir, err := dataset.Open(ctx, folder, dataset.Options{Schema: &schema})
+	if err != nil {
+		return nil, err
+	}
+	if c.table, err = dataset.Collect(ctx, dir); err != nil {
+		return nil, err
+	}
+	for k, v := range plan.Views {
+		var features []keys
+		for j, f := range v.Features {
+			one := keys{"name": f.Name}
+			if f.Kind == study.Category {
+				one["kind"], one["levels"] = f.Kind, f.Levels
+			} else {
+				c.constant = append(c.constant, c.standard(k, j, f.Name))
+			}
+			features = append(features, one)
+		}
+		c.views = append(c.views, keys{"name": v.Name, "features": features})
+	}
+	return c, nil
+}
+
+// standard is the mean and the standard deviation (divisor n) of a column over all rows.
+func (c *census) standard(view, column int, name string) options.Constant {
+	n, mean, square := float64(c.table.Len()), 0.0, 0.0
+	for i := range c.table.Len() {
+		mean += c.table.Row(i).Views[view][column] / n
+	}
+	for i := range c.table.Len() {
+		d := c.table.Row(i).Views[view][column] - mean
+		square += d * d / n
+	}
+	return options.Constant{Feature: name, Centre: mean, Scale: math.Sqrt(square)}
+}
+
+// where returns the rows by what a column says.
+func (c *census) where(column string) map[string]*dataset.Table {
+	place := slices.Index(c.plan.Subjects, column)
+	at := map[string][]int{}
+	for i := range c.table.Len() {
+		level := c.table.Row(i).Subject[place]
+		at[level] = append(at[level], i)
+	}
+	out := map[string]*dataset.Table{}
+	for level, rows := range at {
+		out[level] = c.table.Select(rows...)
+	}
+	return out
+}
+
+// spread divides the training rows by a distribution of Table 1.
+func (c *census) spread(scheme string) map[string]*dataset.Table {
+	sites := c.where(scheme)
+	maps.DeleteFunc(sites, func(name string, _ *dataset.Table) bool { return !slices.Contains(c.plan.Sites, name) })
+	return sites
+}
+
+// divide divides the training rows by a scheme; nil if there are too few of a class.
+func (c *census) divide(s evaluate.Scheme) (map[string]*dataset.Table, error) {
+	train := c.where("split")["train"]
+	var subjects []evaluate.Subject
+	majority := 0
+	for i := range train.Len() {
+		r := train.Row(i)
+		subjects = append(subjects, evaluate.Subject{ID: r.ID, Group: r.Subject[c.outcome]})
+		if r.Subject[c.outcome] != c.positive {
+			majority++
+		}
+	}
+	if shares, err := s.Shares(len(c.plan.Sites), train.Len(), majority); err != nil || !shares.Valid() {
+		return nil, nil
+	}
+	placed, err := s.Assign(subjects, c.plan.Sites, 0)
+	if err != nil {
+		return nil, err
+	}
+	ids := map[string][]string{}
+	for _, p := range placed {
+		name := c.plan.Sites[p.Site]
+		ids[name] = append(ids[name], p.ID)
+	}
+	sites := map[string]*dataset.Table{}
+	for name, of := range ids {
+		if sites[name], err = train.SelectIDs(of...); err != nil {
+			return nil, err
+		}
+	}
+	return sites, nil
+}
+
+// scores runs a rival's study with each seed, and judges it by the test rows.
+func (c *census) scores(ctx context.Context, r rival, sites map[string]*dataset.Table, seeds int) (experiment.Values, error) {
+	v := experiment.Values{}
+	for seed := range seeds {
+		p, err := c.study(r, sites, uint64(seed)+1)
+		if err != nil {
+			return nil, err
+		}
+		data := map[string]dataset.Source{}
+		for name, t := range sites {
+			data[name] = t
+		}
+		out, err := local.Run(ctx, local.Config{Plan: p, Methods: methods, Data: data})
+		if err != nil {
+			return nil, err
+		}
+		m, err := pvimethod.Method{}.Evaluator(out.Result.Files, false)
+		if err != nil {
+			return nil, err
+		}
+		outcome, err := pvimethod.Method{}.Outcome(p)
+		if err != nil {
+			return nil, err
+		}
+		j, err := outcome.Judge(ctx, m, c.where("split")["test"], 0.9)
+		if err != nil {
+			return nil, err
+		}
+		v[accuracy] = append(v[accuracy], 100*j.Marks.Get(evaluate.MeasureAccuracy))
+		v[logLik] = append(v[logLik], j.Marks.Get(evaluate.MeasureLogLik))
+	}
+	return v, nil
+}
+
+// study is the plan of one run.
+func (c *census) study(r rival, sites map[string]*dataset.Table, seed uint64) (*study.Plan, error) {
+	with := keys{"name": "pvi", "outcome": c.says.Outcome, "intercept": false, "constants": c.constant}
+	maps.Copy(with, r.options)
+	names := slices.Sorted(maps.Keys(sites))
+	if r.rows {
+		var rows []options.SiteRows
+		for _, name := range names {
+			rows = append(rows, options.SiteRows{Site: name, Rows: sites[name].Len()})
+		}
+		with["rows"] = rows
+	}
+	protection := keys{"protection": study.ProtectionNone}
+	if r.total != nil {
+		protection = keys{"protection": study.ProtectionDifferential, "unit": study.UnitSubject, "adjacency": "add-remove", "total": r.total}
+	}
+	// JSON is YAML.
+	text, err := json.Marshal(keys{"parley": study.Version, "name": "income", "seed": seed, "sites": names, "views": c.views,
+		"subjects": c.plan.Subjects, "method": with, "privacy": protection})
+	if err != nil {
+		return nil, err
+	}
+	return study.Parse("plan", text, methods)
+}
