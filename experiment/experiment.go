@@ -5,7 +5,7 @@
 // computation by itself, and a conclusion from what came of all of them. [Run] works
 // through the cells, several at a time, and keeps each one's numbers as soon as they are
 // known, so that a run that was stopped goes on where it was. What a run leaves is a
-// [Record] with its report; [Page] makes the documentation of a paper from records.
+// [Record] with its report; [WritePages] makes the documentation of papers from records.
 //
 // The package knows no method and no paper: rooms below it do.
 package experiment

@@ -1,0 +1,109 @@
+package experiment_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"parley/experiment"
+	"parley/figure"
+)
+
+// twice is an experiment of three cells, which counts what is computed.
+func twice(computed *[]string, fails map[string]bool) experiment.Experiment {
+	return experiment.Experiment{Name: "paper-table-1", Paper: "paper", Item: "Table 1", About: "Nothing.",
+		Cells: func(bool) (cells []experiment.Cell) {
+			for i, id := range []string{"a", "b", "c"} {
+				cells = append(cells, experiment.Cell{ID: id, Run: func(context.Context, experiment.Data) (experiment.Values, error) {
+					if fails[id] {
+						return nil, errors.New("no light")
+					}
+					*computed = append(*computed, id)
+					return experiment.Values{"x": {float64(i), float64(i) + 1}}, nil
+				}})
+			}
+			return cells
+		},
+		Conclude: func(o experiment.Outcomes) experiment.Conclusion {
+			return experiment.Conclusion{Headings: []string{"of"}, Notes: []string{"One differs."},
+				Rows: []experiment.Row{
+					{Of: []string{"all"}, Measure: "x", Published: &experiment.Spread{Mean: 1, SD: 0.3}, Ours: experiment.SpreadOf(o.Gather("x", "a", "b", "c")), Digits: 1},
+					{Of: []string{"none"}, Measure: "x", Published: &experiment.Spread{Mean: 1}, Digits: 1},
+				},
+				Figures: []figure.Figure{{ID: "x", Title: "x", Alt: "A line.", Caption: "Rising.", Chart: figure.Lines{Series: []figure.Line{{Name: "x", X: figure.Numbers{1, 2}, Y: o.Gather("x", "a")}}}}}}
+		},
+	}
+}
+
+func TestAStoppedRunGoesOnWhereItWas(t *testing.T) {
+	var computed []string
+	fails := map[string]bool{"c": true}
+	c := experiment.Config{Experiment: twice(&computed, fails), Dir: t.TempDir(), Workers: 1}
+	if _, err := experiment.Run(t.Context(), c); err == nil || !strings.Contains(err.Error(), "c: no light") {
+		t.Fatalf("%v, want what failed and why", err)
+	}
+	delete(fails, "c")
+	r, err := experiment.Run(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(computed, ""); got != "abc" {
+		t.Errorf("computed %s, want each once", got)
+	}
+	if got := r.Rows[0].Difference(); got != "+0.5 (0.5 sd)" {
+		t.Errorf("difference %q", got)
+	}
+	c.Quick = true
+	if _, err := experiment.Run(t.Context(), c); err == nil || !strings.Contains(err.Error(), "quick") {
+		t.Errorf("a quick run went on in the directory of a whole one: %v", err)
+	}
+}
+
+func TestPagesShowWhatRecordsHold(t *testing.T) {
+	var computed []string
+	x := twice(&computed, nil)
+	run, docs := t.TempDir(), t.TempDir()
+	if _, err := experiment.Run(t.Context(), experiment.Config{Experiment: x, Dir: run}); err != nil {
+		t.Fatal(err)
+	}
+	r, err := experiment.ReadRecord(run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := experiment.Keep(docs, r); err != nil {
+		t.Fatal(err)
+	}
+	other := x
+	other.Name, other.Item = "paper-table-2", "Table 2"
+	if err := experiment.WritePages(docs, []experiment.Paper{{Name: "paper", Title: "A paper", Lead: "Its tables."}}, experiment.List{x, other}); err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile(filepath.Join(docs, "paper.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"# A paper\n\nIts tables.\n", "| all | x | 1.0 ± 0.3 | 1.5 ± 1.0 | +0.5 (0.5 sd) |", "| none | x | 1.0 |  |  |", "One differs.",
+		"![A line.](images/paper-table-1-x.svg)", "Not run yet: `parley experiment run paper-table-2`"} {
+		if !strings.Contains(string(page), want) {
+			t.Errorf("the page lacks %q:\n%s", want, page)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(docs, "images", "paper-table-1-x.svg")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestDataThatAreNotThereAreNamed(t *testing.T) {
+	for name, hint := range map[string]string{"adcsf": "--clone", "mfeat": "--data"} {
+		_, err := experiment.Data{Clone: t.TempDir()}.Folder(name)
+		if err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), hint) {
+			t.Errorf("%s: %v, want its name and %s", name, err, hint)
+		}
+	}
+	if _, err := (experiment.List{}).Find("x"); err == nil || !strings.Contains(err.Error(), "experiment list") {
+		t.Error(err)
+	}
+}
