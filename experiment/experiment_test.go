@@ -40,17 +40,17 @@ func twice(computed *[]string, fails map[string]bool) experiment.Experiment {
 
 func TestAStoppedRunGoesOnWhereItWas(t *testing.T) {
 	var computed []string
-	fails := map[string]bool{"c": true}
+	fails := map[string]bool{"a": true} // which comes last
 	c := experiment.Config{Experiment: twice(&computed, fails), Dir: t.TempDir(), Workers: 1}
-	if _, err := experiment.Run(t.Context(), c); err == nil || !strings.Contains(err.Error(), "c: no light") {
+	if _, err := experiment.Run(t.Context(), c); err == nil || !strings.Contains(err.Error(), "a: no light") {
 		t.Fatalf("%v, want what failed and why", err)
 	}
-	delete(fails, "c")
+	delete(fails, "a")
 	r, err := experiment.Run(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Join(computed, ""); got != "abc" {
+	if got := strings.Join(computed, ""); got != "cba" {
 		t.Errorf("computed %s, want each once", got)
 	}
 	if got := r.Rows[0].Difference(); got != "+0.5 (0.5 sd)" {

@@ -1,11 +1,14 @@
 package experiment
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"hash/crc32"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -69,6 +72,11 @@ func Run(ctx context.Context, c Config) (*Record, error) {
 	x := c.Experiment
 	s := &settings{x.Name, c.Quick, version.String()}
 	cells := x.Cells(c.Quick)
+	// Cells of one kind stand together; in another order those that are left are like
+	// those that were done, so that the remaining time can be told.
+	slices.SortFunc(cells, func(a, b Cell) int {
+		return cmp.Compare(crc32.ChecksumIEEE([]byte(a.ID)), crc32.ChecksumIEEE([]byte(b.ID)))
+	})
 	work := trials.Work{Dir: c.Dir, Folder: "cells", Kind: "experiment", Workers: c.Workers, Progress: c.Progress}
 	store, err := trials.Complete(ctx, work, s, cells, func(ctx context.Context, cell Cell) (*kept, error) {
 		start := time.Now()

@@ -52,9 +52,9 @@ func evaluateCommand() *cobra.Command {
 			if c.Dir, err = directoryOf(c.Dir, c.Plan, "evaluation"); err != nil {
 				return err
 			}
-			show := &evaluationProgress{progress: newProgress(cmd.ErrOrStderr())}
+			show := &evaluationProgress{progress: newProgress(cmd.ErrOrStderr()), noun: "experiment"}
 			defer show.close()
-			c.Progress = show.experiments
+			c.Progress = show.trials
 			result, err := crossval.Run(cmd.Context(), c)
 			if err != nil {
 				return instead(c.Plan, err)

@@ -80,9 +80,9 @@ func experimentRunCommand() *cobra.Command {
 			} else if err := checkFolder(c.Dir); err != nil {
 				return err
 			}
-			show := &evaluationProgress{progress: newProgress(cmd.ErrOrStderr())}
+			show := &evaluationProgress{progress: newProgress(cmd.ErrOrStderr()), noun: "computation"}
 			defer show.close()
-			c.Progress = show.experiments
+			c.Progress = show.trials
 			r, err := experiment.Run(cmd.Context(), c)
 			if err != nil {
 				return err

@@ -204,9 +204,9 @@ func curveCommand() *cobra.Command {
 			if c.Dir, err = directoryOf(c.Dir, c.Plan, "curve"); err != nil {
 				return err
 			}
-			show := &evaluationProgress{progress: newProgress(cmd.ErrOrStderr())}
+			show := &evaluationProgress{progress: newProgress(cmd.ErrOrStderr()), noun: "experiment"}
 			defer show.close()
-			c.Progress = show.experiments
+			c.Progress = show.trials
 			curve, err := curve.Run(cmd.Context(), c)
 			if err != nil {
 				return err

@@ -149,22 +149,23 @@ func (p *progress) share(now func() time.Time) func(done, of float64) {
 // line for every tenth elsewhere.
 type evaluationProgress struct {
 	*progress
+	noun   string // of one piece of work: experiment
 	began  time.Time
 	before int // experiments that were stored when this run began
 	tenth  int // last told
 }
 
-func (p *evaluationProgress) experiments(now crossval.Progress) {
+func (p *evaluationProgress) trials(now crossval.Progress) {
 	if p.began.IsZero() {
 		p.began, p.before = time.Now(), now.Stored
 		if now.Stored > 0 {
-			p.line("%d of %d experiments are stored already", now.Stored, now.Of)
+			p.line("%d of %d %ss are stored already", now.Stored, now.Of, p.noun)
 		}
 	}
 	if p.bars != nil {
 		if p.bar == nil {
 			p.bar = p.bars.AddBar(int64(now.Of),
-				mpb.PrependDecorators(decor.Name("experiment "), decor.CountersNoUnit("%d of %d")),
+				mpb.PrependDecorators(decor.Name(p.noun+" "), decor.CountersNoUnit("%d of %d")),
 				mpb.AppendDecorators(decor.Any(func(s decor.Statistics) string { return p.remaining(int(s.Current), int(s.Total)) })))
 		}
 		p.bar.SetCurrent(int64(now.Done))
@@ -172,7 +173,7 @@ func (p *evaluationProgress) experiments(now crossval.Progress) {
 	}
 	if tenth := 10 * now.Done / max(now.Of, 1); tenth > p.tenth && now.Done > p.before {
 		p.tenth = tenth
-		p.line("%d of %d experiments%s", now.Done, now.Of, p.remaining(now.Done, now.Of))
+		p.line("%d of %d %ss%s", now.Done, now.Of, p.noun, p.remaining(now.Done, now.Of))
 	}
 }
 

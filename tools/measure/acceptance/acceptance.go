@@ -2,7 +2,7 @@
 // data sets that the promises name, through the real engine. It prints one
 // table and exits with status 1 when a promise is broken.
 //
-//	go run ./tools/measure acceptance [-data DIR] sd|adcsf|mfeat|spread|published|dp|example|bytes|all
+//	go run ./tools/measure acceptance [-data DIR] sd|adcsf|mfeat|spread|dp|example|bytes|all
 //
 // DIR holds the folders adcsf, mfeat, sd and splits. Neither spread nor example
 // needs it.
@@ -44,7 +44,6 @@ var promises = []promise{
 	}},
 	{"mfeat", func(ctx context.Context, c config) ([]row, error) { return mfeat(ctx, c.data, c.repeatsOr(3)) }},
 	{"spread", func(ctx context.Context, c config) ([]row, error) { return spread(ctx, c.seeds, []int{3, 6}) }},
-	{"published", func(ctx context.Context, c config) ([]row, error) { return publishedTable(ctx, c.data) }},
 	{"dp", func(ctx context.Context, c config) ([]row, error) { return privateRounds(ctx, c.data) }},
 	{"example", func(ctx context.Context, _ config) ([]row, error) { return example(ctx) }},
 	{"bytes", func(ctx context.Context, c config) ([]row, error) { return bytesSent(ctx, c.data) }},

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"parley/dataset"
+	"parley/experiment/melba"
 	"parley/internal/cputime"
 	"parley/judge/crossval"
 	"parley/judge/evaluate"
@@ -28,7 +29,6 @@ import (
 	"parley/methods/mvppca"
 	"parley/study"
 	"parley/tools/measure/flags"
-	"parley/experiment/melba"
 )
 
 // config is what the flags say.

@@ -13,10 +13,10 @@ import (
 
 	"parley/dataset"
 	"parley/engine/local"
+	"parley/experiment/melba"
 	"parley/judge/evaluate"
 	"parley/methods/mvppca"
 	"parley/tools/measure/flags"
-	"parley/experiment/melba"
 	"parley/tools/measure/protocol"
 )
 

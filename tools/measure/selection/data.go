@@ -8,13 +8,13 @@ import (
 	"strings"
 
 	"parley/dataset"
+	"parley/experiment/melba"
 	"parley/judge/evaluate"
 	"parley/method"
 	"parley/method/judged"
 	"parley/methods/mvppca"
 	"parley/methods/mvppca/options"
 	"parley/study"
-	"parley/experiment/melba"
 	"parley/tools/measure/protocol"
 )
 

@@ -9,6 +9,7 @@ import (
 
 	"parley/dataset"
 	"parley/engine/local"
+	"parley/experiment/melba"
 	"parley/internal/cputime"
 	"parley/judge/evaluate"
 	"parley/method"
@@ -18,7 +19,6 @@ import (
 	"parley/methods/mvppca/statistics"
 	"parley/privacy/account"
 	"parley/study"
-	"parley/experiment/melba"
 	"parley/tools/measure/protocol"
 )
 
