@@ -247,14 +247,31 @@ func smallFit(l Layout, blocks []Block, rank int, o FitOptions) (*Params, error)
 
 // exact returns the block in the form of fewer numbers: its scatter matrix, or where
 // that has few directions factors in a form that depends on it alone, so that they
-// say no more of single subjects than the matrix does.
+// say no more of single subjects than the matrix does. Of subjects whose missing cells were
+// filled, the scatter has more directions than subjects: what at most rank of them leave of
+// the variances is the diagonal, as in a factor analysis.
 func (b *Block) exact(rank int) (Block, error) {
 	p := len(b.Features)
 	if b.Factor == nil && b.Scatter == nil { // a single subject does not scatter
 		return *b, nil
 	}
-	directions := min(rank, int(b.N)-1)
-	if b.Scatter != nil || p+1 <= 2*directions {
+	if b.Scatter != nil {
+		if p+1 <= 2*(rank+1) {
+			return *b, nil
+		}
+		f, err := b.factored()
+		if err != nil {
+			return Block{}, err
+		}
+		b = &f
+	}
+	directions := min(rank, b.Rows())
+	size := directions // of what takes the place of the matrix, in numbers a feature
+	rest := b.Diag != nil || directions < b.Rows()
+	if rest {
+		size++
+	}
+	if p+1 <= 2*size {
 		return b.Dense(), nil
 	}
 	// FᵀF = Σ λ v vᵀ, and v = Fᵀ u / √λ for the eigenvectors u of FFᵀ.
@@ -295,6 +312,13 @@ func (b *Block) exact(rank int) (Block, error) {
 			}
 		}
 		out.Factor = append(out.Factor, row...)
+	}
+	if rest {
+		out.Diag = make([]float64, p)
+		b.Squares(out.Diag)
+		for i, x := range out.Factor {
+			out.Diag[i%p] = max(0, out.Diag[i%p]-x*x)
+		}
 	}
 	return out, nil
 }
