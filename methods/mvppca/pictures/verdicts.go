@@ -34,7 +34,7 @@ const (
 	// alone it is a hundredth or so, and where two features share a factor a half.
 	alone = 0.05
 	// muchMissing is the share of single cells: with a fiftieth of them missing, what is said
-	// of sites loses hundredths of a nat per subject, and with three tenths one
+	// of sites loses hundredths of a nat per subject, and with three tenths half a nat
 	// (tools/measure gaps).
 	muchMissing = 0.1
 )
@@ -316,7 +316,7 @@ func (v *verdicts) missing() {
 		}
 	}
 	if share := 1 - observed/all; share > muchMissing {
-		v.add(v.views(), "Before a site describes its subjects, it fills these values in, first with a small model of its own and then with the model of all sites. Where three values of ten were missing at small sites, the outcome was one nat per subject behind a fit to all rows in one place. Look at the features that are missing most often. A view that is missing as a whole costs nothing of this kind.",
+		v.add(v.views(), "Before a site describes its subjects, it fills these values in, first with a small model of its own and then with the model of all sites. Where three values of ten were missing at small sites, the outcome was half a nat per subject behind a fit to all rows in one place. Look at the features that are missing most often. A view that is missing as a whole costs nothing of this kind.",
 			"%.0f %% of the single values are missing in the views that subjects have: the model may be behind what the rows could show", 100*share)
 	}
 }

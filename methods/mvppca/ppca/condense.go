@@ -265,13 +265,8 @@ func (b *Block) exact(rank int) (Block, error) {
 		}
 		b = &f
 	}
-	directions := min(rank, b.Rows())
-	size := directions // of what takes the place of the matrix, in numbers a feature
-	rest := b.Diag != nil || directions < b.Rows()
-	if rest {
-		size++
-	}
-	if p+1 <= 2*size {
+	directions := min(rank, int(b.N)-1)
+	if p+1 <= 2*directions {
 		return b.Dense(), nil
 	}
 	// FᵀF = Σ λ v vᵀ, and v = Fᵀ u / √λ for the eigenvectors u of FFᵀ.
@@ -290,11 +285,17 @@ func (b *Block) exact(rank int) (Block, error) {
 	if !e.Factorise(gram, n) {
 		return Block{}, fmt.Errorf("the eigenvalues of the subjects' inner products did not converge")
 	}
+	found := 0 // directions, rounding aside
+	for found < n && e.Values[n-1-found] > 1e-14*e.Values[n-1] {
+		found++
+	}
+	directions = min(directions, found)
+	rest := b.Diag != nil || directions < found
+	if rest && p+1 <= 2*(directions+1) {
+		return b.Dense(), nil
+	}
 	out := Block{Features: b.Features, N: b.N, Mean: b.Mean}
-	for a := n - 1; a >= 0 && len(out.Factor) < directions*p; a-- {
-		if !(e.Values[a] > 1e-14*e.Values[n-1]) {
-			break
-		}
+	for a := n - 1; a >= n-directions; a-- {
 		row, top := make([]float64, p), 0
 		for i := range n {
 			for k, x := range b.Factor[i*p:][:p] {
