@@ -146,7 +146,10 @@ func (v *verdicts) misfit() error {
 			noisy, explained[s.Name] = append(noisy, fmt.Sprintf("%s (%s)", s.Name, strings.Join(more, ", "))), true
 		}
 	}
-	const advice = "Intervals are too narrow at sites with more noise than the model's, and too wide at those with less. Look for other instruments, units or protocols there, or leave the site out."
+	advice := "Intervals are too narrow at sites with more noise than the model's, and too wide at those with less. Look for other instruments, units or protocols there, or leave the site out."
+	if len(v.m.SiteNoise) > 0 {
+		advice = "For subjects of a site of the study, the site's own noise is used (--site); intervals for others are too narrow where there is more noise than the model's, and too wide where there is less. Look for other instruments, units or protocols there, or leave the site out."
+	}
 	switch {
 	case len(noisy) > 0 && len(quiet) > 0:
 		v.add(v.views(views...), advice, "Sites differ in noise: its variance is above the model's at %s, and below it at %s", shortened(noisy), shortened(quiet))
