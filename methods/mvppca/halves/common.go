@@ -9,6 +9,7 @@ import (
 	"parley/method/rounds"
 	"parley/methods/mvppca/message"
 	"parley/methods/mvppca/options"
+	"parley/methods/mvppca/rows"
 )
 
 // State is what the coordinator carries, whichever way it fits: a checkpoint says
@@ -27,6 +28,9 @@ type State struct {
 	// SiteMeans is how the sites' means differ; nil where they are taken for samples of
 	// one population.
 	SiteMeans *message.SiteMeans `cbor:"site_means,omitempty"`
+	// Apart are the views of sites, numbered as in the plan, whose values have nothing in
+	// common with those of the others.
+	Apart []rows.Apart `cbor:"apart,omitempty"`
 	// Strengths are the eigenvalues that order the factors, once they are final.
 	Strengths wire.Vector `cbor:"strengths"`
 	// Doubt is what privacy noise adds to the variance of each feature's predictions;

@@ -97,7 +97,7 @@ func (c *Coordinator) model(s *State) (*use.Model, error) {
 			return nil, err
 		}
 		m.PutSiteNoise(noise)
-		if m.Verdicts, err = pictures.Verdicts(c.Setup, m, &prior.Params, sites); err != nil {
+		if m.Verdicts, err = pictures.Verdicts(c.Setup, m, &prior.Params, sites, s.Apart); err != nil {
 			return nil, err
 		}
 	}
@@ -203,9 +203,31 @@ func (h *Site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 	result, err := pictures.Subjects(ctx, h.Setup, predictor, share.Offset != nil, scale, described)
 	if err == nil {
 		pictures.AddNoise(h.Setup, result, share.Noise)
+		err = h.addUncounted(ctx, result, data)
 	}
 	if err == nil && h.outliers != nil {
 		pictures.AddOutliers(h.Setup, result, h.outliers.Found)
 	}
 	return result, err
+}
+
+// addUncounted says in a site's own report how many of its subjects count for nothing, because
+// they have none of the sets of views that the plan states for the site.
+func (h *Site) addUncounted(ctx context.Context, result *method.Result, data dataset.Source) error {
+	if h.Options.Mechanism != options.MechanismStatistics {
+		return nil
+	}
+	patterns := h.Options.PatternsAt(h.Plan, h.name)
+	without, all := 0, 0
+	for row, err := range data.Rows(ctx) {
+		if err != nil {
+			return err
+		}
+		all++
+		if !options.Counts(patterns, row.Views) {
+			without++
+		}
+	}
+	pictures.AddUncounted(result, without, all)
+	return nil
 }
