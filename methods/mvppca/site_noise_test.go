@@ -12,6 +12,7 @@ import (
 	"parley/figure"
 	"parley/method/fitted"
 	"parley/methods/mvppca/internal/synthetic"
+	"parley/methods/mvppca/ppca"
 	"parley/methods/mvppca/use"
 )
 
@@ -58,6 +59,42 @@ func TestSitesHaveNoiseOfTheirOwnWhereItDiffers(t *testing.T) {
 	}
 	if a, b := sd("site-0"), sd("site-1"); !(a > 1.3*b) {
 		t.Errorf("imputed values have sd %v at the noisy site, and %v at another", a, b)
+	}
+	// Subjects of a quiet site are likelier as its own, and they and those of the noisy one lie
+	// in nine tenths of the intervals for what is hidden: view 0, given view 1.
+	for i, site := range s.plan.Sites[:2] {
+		own, scale, err := m.PredictorFor(use.Population{Site: site})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, _, _ := m.Predictor()
+		gain, held, n := 0.0, 0.0, 0.0
+		for row := range s.data[site].Rows(t.Context()) {
+			for times, p := range map[float64]*ppca.Predictor{1: own, -1: all} {
+				post, values, err := p.Subject(row.Views, scale)
+				if err != nil {
+					t.Fatal(err)
+				}
+				gain += times * post.LogLik(values) / 60
+			}
+			post, values, err := own.Subject([][]float64{nil, row.Views[1]}, scale)
+			if err != nil {
+				t.Fatal(err)
+			}
+			guess, variance := make([]float64, len(post.Missing)), make([]float64, len(post.Missing))
+			post.Impute(guess, values)
+			post.MissingVar(variance)
+			for a, j := range post.Missing {
+				x := (row.Views[0][a] - scale.Shift[j]) * scale.Factor[j]
+				if n++; math.Abs(x-guess[a]) < 1.645*math.Sqrt(variance[a]) {
+					held++
+				}
+			}
+		}
+		t.Logf("%s: %+.2f nats a subject, %.3f in intervals of 90 %%", site, gain, held/n)
+		if i == 1 && gain < 0.2 || gain < 0 || held/n < 0.85 || held/n > 0.96 {
+			t.Errorf("subjects of %s gain %.2f nats each by its own noise; %.3f of their values lie in intervals of 90 %%", site, gain, held/n)
+		}
 	}
 	// The site's own report scores as the command does, and says so.
 	half := synthetic.Must(Method{}.Site(s.plan, "site-0"))(t)
