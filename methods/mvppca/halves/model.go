@@ -150,7 +150,7 @@ func (c Common) siteNoise(s *State) (map[string][]sitenoise.Noise, error) {
 		if err != nil {
 			return nil, err
 		}
-		sums[i] = sitenoise.Site{Sums: site.Noise, Patterns: patterns}
+		sums[i] = sitenoise.Site{Sums: site.Noise, Patterns: patterns, OwnMean: s.SiteMeans != nil}
 	}
 	found, err := sitenoise.Estimate(predictor, sums)
 	if err != nil || found == nil {

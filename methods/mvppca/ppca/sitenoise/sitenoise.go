@@ -137,6 +137,18 @@ func Estimate(predictor *ppca.Predictor, sites []Site) ([][]Noise, error) {
 type Site struct {
 	*Sums
 	Patterns []ppca.Pattern
+	// OwnMean says that the residuals are about a mean of the site's own, from which its N
+	// subjects are (N − 1)/N times as far in squares as from a mean that others tell.
+	OwnMean bool
+}
+
+// mean is the mean of u over the subjects who have a view.
+func (s *Site) mean(k int) float64 {
+	n := s.Subjects[k]
+	if s.OwnMean && n > 1 {
+		n--
+	}
+	return s.U[k] / n
 }
 
 // solution is the noise of each view at a site, and how many degrees of freedom of ū are left
@@ -179,7 +191,7 @@ func solve(predictor *ppca.Predictor, site *Site) (s solution, err error) {
 			right.SetVec(k, 1)
 			continue
 		}
-		right.SetVec(k, right.AtVec(k)+n*site.U[k]/site.Subjects[k])
+		right.SetVec(k, right.AtVec(k)+n*site.mean(k))
 	}
 	var inverse mat.Dense
 	if inverse.Inverse(system) != nil {
@@ -191,7 +203,7 @@ func solve(predictor *ppca.Predictor, site *Site) (s solution, err error) {
 		if n == 0 {
 			continue
 		}
-		mean := site.U[k] / site.Subjects[k]
+		mean := site.mean(k)
 		s.times[k] = max(c.AtVec(k), determined*mean)
 		gain := inverse.At(k, k) * n * mean / s.times[k]
 		s.share[k] = min(1/(gain*gain), 1)

@@ -3,7 +3,10 @@ package sitenoise_test
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
+
+	"gonum.org/v1/gonum/floats"
 
 	"parley/methods/mvppca/internal/synthetic"
 	"parley/methods/mvppca/ppca"
@@ -12,12 +15,14 @@ import (
 
 // sums is what sites say whose noise has these standard deviations, and whose subjects are
 // each scaled by a draw of tail.
-func sums(t *testing.T, r *rand.Rand, truth synthetic.Truth, sizes []int, sd []float64, tail func() float64) (all []sitenoise.Site) {
+func sums(t *testing.T, r *rand.Rand, truth synthetic.Truth, sizes []int, sd []float64, ownMean bool, tail func() float64) (all []sitenoise.Site) {
 	t.Helper()
 	p := synthetic.Must(ppca.NewPredictor(truth.L, &truth.P))(t)
 	group := truth.L.GroupOf()
 	for i, n := range sizes {
 		s := sitenoise.NewSums(truth.L.Views())
+		var rows [][]float64
+		mean := make([]float64, truth.L.Features())
 		for range n {
 			row := make([]float64, truth.L.Features())
 			x, scale := []float64{r.NormFloat64(), r.NormFloat64()}, tail()
@@ -28,6 +33,14 @@ func sums(t *testing.T, r *rand.Rand, truth synthetic.Truth, sizes []int, sd []f
 				}
 				row[j] = truth.P.Mu[j] + scale*(truth.P.W[2*j]*x[0]+truth.P.W[2*j+1]*x[1]+noise)
 			}
+			rows = append(rows, row)
+			floats.AddScaled(mean, 1/float64(n), row)
+		}
+		for _, row := range rows {
+			if ownMean {
+				floats.Sub(row, mean)
+				floats.Add(row, truth.P.Mu)
+			}
 			post, values, err := p.Subject(synthetic.Split(truth.L, row), nil)
 			if err != nil {
 				t.Fatal(err)
@@ -37,7 +50,7 @@ func sums(t *testing.T, r *rand.Rand, truth synthetic.Truth, sizes []int, sd []f
 		if err := s.Check(truth.L.Views()); err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, sitenoise.Site{Sums: s, Patterns: []ppca.Pattern{{Views: []int{0, 1}, Subjects: float64(n), Share: 1}}})
+		all = append(all, sitenoise.Site{Sums: s, Patterns: []ppca.Pattern{{Views: []int{0, 1}, Subjects: float64(n), Share: 1}}, OwnMean: ownMean})
 	}
 	return all
 }
@@ -56,9 +69,9 @@ func truth(t *testing.T, r *rand.Rand) synthetic.Truth {
 // tails (t of 5 degrees of freedom) do not make it more than one in a hundred: of 300, 8 or
 // more by chance once in a hundred.
 func TestEqualNoiseIsHardlyEverCalledDifferent(t *testing.T) {
-	sizes := []int{5, 8, 20, 20, 40, 100}
-	same := []float64{1, 1, 1, 1, 1, 1}
-	for name, most := range map[string]int{"normal": 2, "t": 7} {
+	sizes := []int{3, 3, 4, 4, 5, 5, 20, 40, 200}
+	same := slices.Repeat([]float64{1}, len(sizes))
+	for name, most := range map[string]int{"normal": 2, "t": 7, "means of their own": 2} {
 		r := rand.New(rand.NewPCG(1, 2))
 		tr := truth(t, r)
 		tail := func() float64 { return 1 }
@@ -74,7 +87,7 @@ func TestEqualNoiseIsHardlyEverCalledDifferent(t *testing.T) {
 		}
 		found := 0
 		for range 300 {
-			if estimate(t, tr, sums(t, r, tr, sizes, same, tail)) != nil {
+			if estimate(t, tr, sums(t, r, tr, sizes, same, name == "means of their own", tail)) != nil {
 				found++
 			}
 		}
@@ -97,7 +110,7 @@ func TestNoiseOfSites(t *testing.T) {
 		for i := range sd {
 			sd[i] = math.Exp(0.3 * r.NormFloat64())
 		}
-		found := estimate(t, tr, sums(t, r, tr, sizes, sd, func() float64 { return 1 }))
+		found := estimate(t, tr, sums(t, r, tr, sizes, sd, false, func() float64 { return 1 }))
 		if found == nil {
 			t.Fatal("nothing was found")
 		}
@@ -118,7 +131,7 @@ func TestNoiseOfSites(t *testing.T) {
 		t.Errorf("intervals of 90 %% held %.3f of the variances", share)
 	}
 	sizes[0] = 2
-	few := sums(t, r, tr, sizes, []float64{1, 1, 1, 1, 1, 1, 1, 2}, func() float64 { return 1 })
+	few := sums(t, r, tr, sizes, []float64{1, 1, 1, 1, 1, 1, 1, 2}, false, func() float64 { return 1 })
 	few[0].U[0] *= 9 // two subjects of nine times the noise
 	few[0].Squares[0] *= 81
 	if x := estimate(t, tr, few)[0][0].Times; !(x > 1.2 && x < 8.5) {
