@@ -22,6 +22,7 @@ import (
 	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
 	"parley/methods/mvppca/ppca/offsets"
+	"parley/methods/mvppca/ppca/sitenoise"
 	"parley/tools/measure/flags"
 	"parley/tools/measure/protocol"
 )
@@ -158,6 +159,7 @@ const (
 	oneExchange  = "one exchange"
 	twoExchanges = "two exchanges"
 	withOffsets  = "two exchanges, offsets"
+	withNoise    = "two exchanges, noise of sites"
 )
 
 // elsewhere is the index of all sites that took no part.
@@ -224,6 +226,7 @@ func (c *cut) compare(ctx context.Context, peer string, q int) ([]score, error) 
 		{centralMeans, math.NaN(), func() (way, error) { return c.central(ctx, peer, q, true) }},
 		{oneExchange, numbers, is(first)},
 		{twoExchanges, numbers + more, is(second)},
+		{withNoise, numbers + more, func() (way, error) { return c.ownNoise(&second.Params) }},
 		{withOffsets, numbers + more, func() (way, error) { return c.offsets(refilled, &second.Params) }},
 	} {
 		at, err := w.fit()
@@ -258,6 +261,40 @@ func (c *cut) say(of func([]ppca.Block) ([]ppca.Block, error)) (said [][]ppca.Bl
 		said = append(said, x)
 	}
 	return said, numbers / float64(len(c.train)), nil
+}
+
+// ownNoise gives the sites noise of their own where it differs.
+func (c *cut) ownNoise(p *ppca.Params) (way, error) {
+	model, err := ppca.NewPredictor(c.layout, p)
+	if err != nil {
+		return nil, err
+	}
+	var said []sitenoise.Site
+	for i, rows := range c.rows {
+		s := sitenoise.NewSums(c.layout.Views())
+		for _, row := range rows {
+			post, values, err := model.Subject(row, nil)
+			if err != nil {
+				return nil, err
+			}
+			s.Add(model, post, values)
+		}
+		said = append(said, sitenoise.Site{Sums: s, Patterns: ppca.Patterns(c.layout, c.train[i])})
+	}
+	found, err := sitenoise.Estimate(model, said)
+	return func(site int) (*ppca.Predictor, error) {
+		var times []float64
+		if site != elsewhere && found != nil {
+			for _, view := range found[site] {
+				times = append(times, view.Times)
+			}
+		}
+		own, err := sitenoise.At(c.layout, p, times)
+		if err != nil {
+			return nil, err
+		}
+		return ppca.NewPredictor(c.layout, own)
+	}, err
 }
 
 func (c *cut) offsets(sites [][]ppca.Block, start *ppca.Params) (way, error) {
