@@ -235,7 +235,9 @@ func TestSwappedPatternsAreNamed(t *testing.T) {
 		p := newPlay(t, s)
 		p.behindGates(3)
 		r := synthetic.Must(p.run())(t)
-		if said := slices.ContainsFunc(r.Verdicts, func(v string) bool { return strings.HasPrefix(v, "It may be that no subject counts at site-0, site-1:") }); said != swapped {
+		if said := slices.ContainsFunc(r.Verdicts, func(v string) bool {
+			return strings.HasPrefix(v, "It may be that no subject counts at site-0, site-1:")
+		}); said != swapped {
 			t.Errorf("swapped %t: %q", swapped, r.Verdicts)
 		}
 		for i, site := range s.plan.Sites {
