@@ -115,13 +115,12 @@ func matched(want, got []float64) (list [3]match) {
 func TestRotatedByNothing(t *testing.T) {
 	for _, lacks := range []float64{0, 0.4} {
 		w := newWorld(t, ppca.NoisePerFeature, lacks, 1.5, 1, 0.6)
-		p, e := w.fit(t, rand.New(rand.NewPCG(1, 1)), 200)
+		p, _ := w.fit(t, rand.New(rand.NewPCG(1, 1)), 200)
 		patterns := []precision.Pattern{{Features: p.Features, Subjects: 200}}
 		_, strength, _, err := ppca.Canonical(w.layout, p)
 		check(t, err)
-		if e, err = precision.Of(w.layout, p, strength, patterns); err != nil {
-			t.Fatal(err)
-		}
+		e, err := precision.Of(w.layout, p, strength, patterns)
+		check(t, err)
 		got, err := precision.Rotated(w.layout, p, strength, patterns, func([]float64) ([]float64, error) {
 			return []float64{1, 0, 0, 0, 1, 0, 0, 0, 1}, nil
 		})
