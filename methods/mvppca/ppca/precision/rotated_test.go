@@ -42,7 +42,7 @@ func rotated(t testing.TB, w world, p *ppca.Params, rotate func([]float64) ([]fl
 	return out
 }
 
-// Intervals of 90 % for rotated loadings hold the truth in 87 to 93 % over 200 draws, though
+// Intervals of 90 % for rotated loadings hold the truth in 87 to 93 % over 100 draws, though
 // the rotation is found anew in each.
 func TestIntervalsOfRotatedLoadingsHoldTheTruth(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -54,7 +54,7 @@ func TestIntervalsOfRotatedLoadingsHoldTheTruth(t *testing.T) {
 	} {
 		w, rng := c.world, rand.New(rand.NewPCG(1, 2))
 		held, n := map[string]float64{}, 0.0
-		for range 200 {
+		for range 100 {
 			blocks := w.draw(t, rng, c.subjects)
 			fitted, err := ppca.Fit(w.layout, blocks, 3, nil, ppca.FitOptions{Tol: 1e-6})
 			check(t, err)
