@@ -117,17 +117,17 @@ func Estimate(predictor *ppca.Predictor, sites []Site) ([][]Noise, error) {
 			return nil, err
 		}
 	}
-	any := false
+	differs := false
 	for k, d := range l.Dims {
 		v := newVariances(k, d, sites, solved)
 		if !(v.test() < level/float64(l.Views())) {
 			continue
 		}
 		for i, x := range v.shrunken() {
-			out[v.site[i]][k], any = x, true
+			out[v.site[i]][k], differs = x, true
 		}
 	}
-	if !any {
+	if !differs {
 		return nil, nil
 	}
 	return out, nil
@@ -315,8 +315,11 @@ func (v *variances) shrunken() []Noise {
 	out := make([]Noise, len(z))
 	for i, f := range v.f {
 		total, freedom := prior+f*v.s2[i], 2*half+f
-		times := min(max(total/max(freedom-2, freedom/2), 1/most), most)
-		out[i] = Noise{times, total / 2 / mathext.GammaIncRegCompInv(freedom/2, 0.05), total / 2 / mathext.GammaIncRegCompInv(freedom/2, 0.95)}
+		times := func(x float64) float64 { return min(max(x, 1/most), most) }
+		quantile := func(tail float64) float64 {
+			return times(total / 2 / mathext.GammaIncRegCompInv(freedom/2, tail))
+		}
+		out[i] = Noise{times(total / max(freedom-2, freedom/2)), quantile(0.05), quantile(0.95)}
 	}
 	return out
 }
