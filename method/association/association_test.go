@@ -8,14 +8,15 @@ import (
 	"strings"
 	"testing"
 
+	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// TestPoolAgreesWithPublishedNumbers has the thirteen trials of the BCG vaccine (Colditz
-// et al. 1994: tuberculosis and none among the vaccinated, and among the others) by log
-// relative risk, with what package metafor of R prints for them (Viechtbauer 2010, Journal
-// of Statistical Software 36(3), and its manual): methods FE and DL.
-func TestPoolAgreesWithPublishedNumbers(t *testing.T) {
+// TestPoolAgreesWithMatrices has the thirteen trials of the BCG vaccine (Colditz et al. 1994:
+// tuberculosis and none among the vaccinated, and among the others) by log relative risk, and
+// the general form of the moment estimate (DerSimonian and Kacker 2007): with X a column of
+// ones, W the weights and P = W − WX(XᵀWX)⁻¹XᵀW, Q = yᵀPy has mean tr PV + τ² tr P.
+func TestPoolAgreesWithMatrices(t *testing.T) {
 	trials := [][4]float64{{4, 119, 11, 128}, {6, 300, 29, 274}, {3, 228, 11, 209}, {62, 13536, 248, 12619}, {33, 5036, 47, 5761}, {180, 1361, 372, 1079}, {8, 2537, 10, 619},
 		{505, 87886, 499, 87892}, {29, 7470, 45, 7232}, {17, 1699, 65, 1600}, {186, 50448, 141, 27197}, {5, 2493, 3, 2338}, {27, 16886, 29, 17825}}
 	var y, v []float64
@@ -23,14 +24,41 @@ func TestPoolAgreesWithPublishedNumbers(t *testing.T) {
 		n, m := x[0]+x[1], x[2]+x[3]
 		y, v = append(y, math.Log(x[0]/n/(x[2]/m))), append(v, 1/x[0]-1/n+1/x[2]-1/m)
 	}
-	got := pool(y, v)
+	got, k := pool(y, v), len(y)
+	ones, values := mat.NewDense(k, 1, slices.Repeat([]float64{1}, k)), mat.NewVecDense(k, y)
+	// fit returns P, the weighted mean and its variance for variances v + more.
+	fit := func(more float64) (p *mat.Dense, mean, variance float64) {
+		w := mat.NewDiagDense(k, nil)
+		for i, x := range v {
+			w.SetDiag(i, 1/(x+more))
+		}
+		var wx, xwx, hat mat.Dense
+		wx.Mul(w, ones)
+		xwx.Mul(ones.T(), &wx)
+		variance = 1 / xwx.At(0, 0)
+		hat.Mul(&wx, wx.T())
+		hat.Scale(-variance, &hat)
+		p = new(mat.Dense)
+		p.Add(w, &hat)
+		return p, variance * mat.Dot(wx.ColView(0), values), variance
+	}
+	p, mean, variance := fit(0)
+	var pv mat.Dense
+	pv.Mul(p, mat.NewDiagDense(k, v))
+	q := mat.Inner(values, p, values)
+	tau2 := (q - mat.Trace(&pv)) / mat.Trace(p)
+	_, random, _ := fit(tau2)
+	half := 1.959963984540054 * math.Sqrt(variance)
 	for name, x := range map[string][2]float64{
-		"common": {got.Common.Estimate, -0.4303}, "common se": {got.Common.SE, 0.0405}, "common low": {got.Common.Low, -0.5097}, "common high": {got.Common.High, -0.3509},
-		"random": {got.Random.Estimate, -0.7141}, "τ²": {got.Tau2, 0.3088}, "Q": {got.Q, 152.2330}, "I²": {got.I2, 0.9212},
+		"common": {got.Common.Estimate, mean}, "common se": {got.Common.SE, math.Sqrt(variance)}, "common low": {got.Common.Low, mean - half}, "common high": {got.Common.High, mean + half},
+		"random": {got.Random.Estimate, random}, "τ²": {got.Tau2, tau2}, "Q": {got.Q, q}, "I²": {got.I2, (q - 12) / q},
 	} {
-		if math.Abs(x[0]-x[1]) > 0.00006 {
+		if math.Abs(x[0]-x[1]) > 1e-9*math.Abs(x[1]) {
 			t.Errorf("%s: %v, want %v", name, x[0], x[1])
 		}
+	}
+	if !(tau2 > 0.1 && q > 100) {
+		t.Errorf("the trials differ by τ² %v, Q %v", tau2, q)
 	}
 	// Hartung and Knapp written out, with distributions of another kind.
 	sum, spread := 0.0, 0.0

@@ -35,13 +35,13 @@ func (Method) Evaluator(files []method.File, newSite bool) (evaluate.Model, erro
 	switch {
 	case err != nil:
 		return nil, err
-	case m.Separate() && !newSite:
+	case m.KnowsSites() && !newSite:
 		return &sited{all, m}, nil
 	}
 	return all, nil
 }
 
-// sited is a model of sites that have means of their own.
+// sited is a model of sites that have means or noise of their own.
 type sited struct {
 	*predictive
 	model *use.Model

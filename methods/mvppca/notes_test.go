@@ -34,7 +34,18 @@ func TestPrivatePlansAreToldHowManySubjectsTheyNeed(t *testing.T) {
 	if notes := (Method{}).Notes(simulatedPlan(t, underTotal("  latent: 2\n"))).Lines(); len(notes) != 2 || !strings.Contains(notes[1], "count for nothing") {
 		t.Errorf("without patterns: %q", notes)
 	}
-	if notes := (Method{}).Notes(simulatedPlan(t, planWith(twoViews, "  latent: 2\n"))); notes != nil {
+	if notes := (Method{}).Notes(simulatedPlan(t, planWith(twoViews, "  latent: 1\n"))); notes != nil {
 		t.Errorf("a plan without privacy: %v", notes)
+	}
+}
+
+// A plan with more factors than its features can tell is told so, and how many they can.
+func TestPlansAreToldOfTooManyFactors(t *testing.T) {
+	notes := Method{}.Notes(simulatedPlan(t, planWith(twoViews, "  latent: 2\n"))).Lines()
+	if len(notes) != 1 || !strings.Contains(notes[0], "2 factors are more than the covariances of 4 features can tell") || !strings.Contains(notes[0], "at most 1, or noise: view") {
+		t.Errorf("the notes are %q", notes)
+	}
+	if notes := (Method{}).Notes(simulatedPlan(t, planWith(twoViews, "  latent: 2\n  noise: view\n"))); notes != nil {
+		t.Errorf("with noise by view: %v", notes)
 	}
 }

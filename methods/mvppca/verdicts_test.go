@@ -196,3 +196,57 @@ func TestStrangeSubjectsAreCounted(t *testing.T) {
 		}
 	}
 }
+
+// A view that is offset at one site by what no population has is named with the site before
+// everything that follows from it.
+func TestViewsThatLieApartAreNamedFirst(t *testing.T) {
+	for by, want := range map[float64]bool{0: false, 3: false, 1e12: true} {
+		s := shape{dims: []int{5, 4}, sites: 4, rows: 40, seed: 5, options: "  latent: 1\n"}.study(t)
+		site := s.plan.Sites[2]
+		var rows []dataset.Row
+		for i := range s.data[site].Len() {
+			row := s.data[site].Row(i)
+			row.Views = slices.Clone(row.Views)
+			row.Views[1] = slices.Clone(row.Views[1])
+			for a := range row.Views[1] {
+				row.Views[1][a] += by
+			}
+			rows = append(rows, row)
+		}
+		s.data[site] = synthetic.Must(dataset.NewTable(s.data[site].Schema(), rows))(t)
+		r := synthetic.Must(newPlay(t, s).run())(t)
+		said := len(r.Verdicts) > 0 && strings.HasPrefix(r.Verdicts[0], "Values have nothing in common with those of other sites: v1 at "+site+" (")
+		if said != want || !want && strings.Contains(strings.Join(r.Verdicts, "\n"), "nothing in common") {
+			t.Errorf("offset by %v: %q", by, r.Verdicts)
+		}
+	}
+}
+
+// Where the patterns of two sites are swapped, the shared report says that nobody may count
+// there, and each site's own says how many do not.
+func TestSwappedPatternsAreNamed(t *testing.T) {
+	for _, swapped := range []bool{false, true} {
+		a, b := "v0", "v1"
+		if swapped {
+			a, b = b, a
+		}
+		s := shape{dims: []int{3, 3}, sites: 3, rows: 400, lacks: map[[2]int]bool{{0, 1}: true, {1, 0}: true}, seed: 5, privacy: totalBudget,
+			options: "  latent: 1\n  patterns: [{site: site-0, views: [" + a + "]}, {site: site-1, views: [" + b + "]}, {views: [v0, v1]}]\n"}.study(t)
+		p := newPlay(t, s)
+		p.behindGates(3)
+		r := synthetic.Must(p.run())(t)
+		if said := slices.ContainsFunc(r.Verdicts, func(v string) bool {
+			return strings.HasPrefix(v, "It may be that no subject counts at site-0, site-1:")
+		}); said != swapped {
+			t.Errorf("swapped %t: %q", swapped, r.Verdicts)
+		}
+		for i, site := range s.plan.Sites {
+			half := synthetic.Must(Method{}.Site(s.plan, site))(t)
+			own := synthetic.Must(half.Report(t.Context(), synthetic.Must(p.coordinator.Share(p.state, site))(t), s.data[site]))(t)
+			want := swapped && i < 2
+			if said := len(own.Verdicts) > 0 && own.Verdicts[0] == "400 of 400 subjects here count for nothing"; said != want {
+				t.Errorf("swapped %t, %s: %q", swapped, site, own.Verdicts)
+			}
+		}
+	}
+}

@@ -29,7 +29,6 @@ import (
 	"parley/tools/measure/pvi"
 	"parley/tools/measure/robust"
 	"parley/tools/measure/selection"
-	"parley/tools/measure/sitemeans"
 )
 
 var measurements = []struct {
@@ -41,7 +40,6 @@ var measurements = []struct {
 	{"evaluation", "processor time of parley evaluate at many small sites with missing views", evaluation.Run},
 	{"private", "error and coverage of the mechanism statistics on drawn data", private.Run},
 	{"gaps", "what gaps in small sites cost the factor model in one exchange, beside one fit to all rows", gaps.Run},
-	{"sitemeans", "what means of their own are worth to sites, and how often they are given any", sitemeans.Run},
 	{"robust", "what becomes of the factor model on damaged data, and what its verdicts say", robust.Run},
 	{"pvi", "classification on the income example, with privacy and without", pvi.Run},
 	{"graffl", "accuracy, calibration and worth of the method graffl, by commands of its own", graffl.Run},

@@ -13,6 +13,7 @@ import (
 	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
 	"parley/methods/mvppca/ppca/leftout"
+	"parley/methods/mvppca/ppca/sitenoise"
 	"parley/methods/mvppca/rows"
 	"parley/methods/mvppca/use"
 )
@@ -80,6 +81,10 @@ func (h *Site) assess(ctx context.Context, t *message.AssessTask, sums *rows.Sum
 	if err := h.CheckRank(model.Rank); err != nil {
 		return nil, err
 	}
+	plain, err := ppca.NewPredictor(h.Layout, model) // with the site's mean, and no doubt about it
+	if err != nil {
+		return nil, err
+	}
 	x, err := ppca.NewExplained(h.Layout, model, blocks)
 	if err != nil {
 		return nil, err
@@ -93,7 +98,7 @@ func (h *Site) assess(ctx context.Context, t *message.AssessTask, sums *rows.Sum
 		Patterns: message.PackPatterns(sums.Patterns), LogLik: logLik, Cells: x.Cells, Total: x.Total,
 		Residual: wire.Matrix{Rows: x.Views, Cols: q + 1, Data: x.Residual},
 		AbsError: make(wire.Vector, x.Views), Mean: make(wire.Vector, q), Cov: make(wire.Vector, q*q),
-		FeatureTotal: x.FeatureTotal, FeatureResidual: x.FeatureResidual, LeftOut: leftout.NewSums(x.Views), Outliers: make(wire.Vector, x.Views),
+		FeatureTotal: x.FeatureTotal, FeatureResidual: x.FeatureResidual, LeftOut: leftout.NewSums(x.Views), Noise: sitenoise.NewSums(x.Views), Outliers: make(wire.Vector, x.Views),
 	}
 	others := leftout.Of(predictor)
 	rng := Draws(h.Plan.Seed, h.name, 0)
@@ -107,6 +112,11 @@ func (h *Site) assess(ctx context.Context, t *message.AssessTask, sums *rows.Sum
 		for i, j := range post.Observed {
 			a.AbsError[view[j]] += math.Abs(values[i] - expected[i])
 		}
+		given, err := plain.Given(post.Observed)
+		if err != nil {
+			return err
+		}
+		a.Noise.Add(plain, given, values)
 		post.Latent(z, values)
 		for i, u := range z {
 			a.Mean[i] += u / subjects

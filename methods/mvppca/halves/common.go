@@ -9,6 +9,7 @@ import (
 	"parley/method/rounds"
 	"parley/methods/mvppca/message"
 	"parley/methods/mvppca/options"
+	"parley/methods/mvppca/rows"
 )
 
 // State is what the coordinator carries, whichever way it fits: a checkpoint says
@@ -27,6 +28,9 @@ type State struct {
 	// SiteMeans is how the sites' means differ; nil where they are taken for samples of
 	// one population.
 	SiteMeans *message.SiteMeans `cbor:"site_means,omitempty"`
+	// Apart are the views of sites, numbered as in the plan, whose values have nothing in
+	// common with those of the others.
+	Apart []rows.Apart `cbor:"apart,omitempty"`
 	// Strengths are the eigenvalues that order the factors, once they are final.
 	Strengths wire.Vector `cbor:"strengths"`
 	// Doubt is what privacy noise adds to the variance of each feature's predictions;
@@ -72,39 +76,35 @@ func Received[A any](a method.Contribution, check func(*A) error) ([]byte, error
 
 // Answers decodes what was kept of the round's answers, in the plan's order of sites.
 func Answers[A any](c Common, s *State, check func(site string, a *A) error) (sites []string, all []*A, err error) {
-	for _, site := range c.Staying(s) {
-		data, ok := s.Inbox[site]
-		if !ok {
+	staying := c.Staying(s)
+	for _, site := range staying {
+		if _, ok := s.Inbox[site]; !ok {
 			return nil, nil, fmt.Errorf("site %s has not answered %q", site, s.Phase)
 		}
-		a := new(A)
-		if err := wire.Unmarshal(data, a); err != nil {
-			return nil, nil, fmt.Errorf("site %s: decoding its answer to %q: %w", site, s.Phase, err)
-		}
-		if err := check(site, a); err != nil {
-			return nil, nil, fmt.Errorf("site %s: its answer to %q: %w", site, s.Phase, err)
-		}
-		sites, all = append(sites, site), append(all, a)
 	}
-	return sites, all, nil
+	return kept(s.Inbox, staying, fmt.Sprintf("its answer to %q", s.Phase), check)
 }
 
 // Left decodes what sites said before that have left since, in the plan's order.
 func Left[A any](c Common, s *State, said map[string][]byte, take func(site string, a *A) error) error {
-	for _, site := range c.Plan.Sites {
-		data, ok := said[site]
-		if !ok || slices.Contains(c.Staying(s), site) {
-			continue
-		}
+	left := slices.DeleteFunc(slices.Clone(c.Plan.Sites), func(site string) bool { return slices.Contains(c.Staying(s), site) || said[site] == nil })
+	_, _, err := kept(said, left, "what it said before", take)
+	return err
+}
+
+// kept decodes what sites said.
+func kept[A any](said map[string][]byte, sites []string, what string, check func(site string, a *A) error) (_ []string, all []*A, err error) {
+	for _, site := range sites {
 		a := new(A)
-		if err := wire.Unmarshal(data, a); err != nil {
-			return fmt.Errorf("site %s: decoding what it said: %w", site, err)
+		if err := wire.Unmarshal(said[site], a); err != nil {
+			return nil, nil, fmt.Errorf("site %s: decoding %s: %w", site, what, err)
 		}
-		if err := take(site, a); err != nil {
-			return fmt.Errorf("site %s: what it said: %w", site, err)
+		if err := check(site, a); err != nil {
+			return nil, nil, fmt.Errorf("site %s: %s: %w", site, what, err)
 		}
+		all = append(all, a)
 	}
-	return nil
+	return sites, all, nil
 }
 
 // Keep encodes what is kept of an answer that was checked with err.

@@ -10,6 +10,7 @@ package halves
 
 import (
 	"fmt"
+	"slices"
 
 	"parley/internal/wire"
 	"parley/method"
@@ -156,9 +157,13 @@ func (c *Coordinator) checkSums(x *rows.FeatureSums) error {
 }
 
 func (c *Coordinator) poolScale(s *State) error {
-	_, all, err := Answers(c.Common, s, func(_ string, a *rows.FeatureSums) error { return c.checkSums(a) })
+	sites, all, err := Answers(c.Common, s, func(_ string, a *rows.FeatureSums) error { return c.checkSums(a) })
 	if err != nil {
 		return err
+	}
+	s.Apart = rows.FarApart(c.Layout, all, c.Options.Scaling == options.ScaleMinMax)
+	for i := range s.Apart {
+		s.Apart[i].Site = slices.Index(c.Plan.Sites, sites[s.Apart[i].Site])
 	}
 	pooled := rows.NewFeatureSums(c.Layout.Features())
 	for _, a := range all {

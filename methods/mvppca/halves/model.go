@@ -13,6 +13,8 @@ import (
 	"parley/methods/mvppca/message"
 	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/pictures"
+	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/ppca/sitenoise"
 	"parley/methods/mvppca/use"
 )
 
@@ -90,7 +92,12 @@ func (c *Coordinator) model(s *State) (*use.Model, error) {
 	if sites := c.reports(s); len(sites) > 0 {
 		m.LogLik = &s.LogLik
 		assessed(m, sites)
-		if m.Verdicts, err = pictures.Verdicts(c.Setup, m, &prior.Params, sites); err != nil {
+		noise, err := c.siteNoise(s)
+		if err != nil {
+			return nil, err
+		}
+		m.PutSiteNoise(noise)
+		if m.Verdicts, err = pictures.Verdicts(c.Setup, m, &prior.Params, sites, s.Apart); err != nil {
 			return nil, err
 		}
 	}
@@ -122,10 +129,49 @@ func assessed(m *use.Model, sites []pictures.Site) {
 	}
 }
 
-// Share gives every site the whole model, which is the study's result, and its own means.
+// siteNoise is how the noise of the sites differs that said how the model describes them;
+// nil where it does not, or where the model is not that of all subjects.
+func (c Common) siteNoise(s *State) (map[string][]sitenoise.Noise, error) {
+	if !c.Options.OneShot() {
+		return nil, nil
+	}
+	model, err := s.Model.Params.Unpack(c.Layout)
+	if err != nil {
+		return nil, err
+	}
+	predictor, err := ppca.NewPredictor(c.Layout, model)
+	if err != nil {
+		return nil, err
+	}
+	sites := c.reports(s)
+	sums := make([]sitenoise.Site, len(sites))
+	for i, site := range sites {
+		patterns, err := message.UnpackPatterns(site.Patterns, c.Layout)
+		if err != nil {
+			return nil, err
+		}
+		sums[i] = sitenoise.Site{Sums: site.Noise, Patterns: patterns, OwnMean: s.SiteMeans != nil}
+	}
+	found, err := sitenoise.Estimate(predictor, sums)
+	if err != nil || found == nil {
+		return nil, err
+	}
+	out := map[string][]sitenoise.Noise{}
+	for i, site := range sites {
+		out[site.Name] = found[i]
+	}
+	return out, nil
+}
+
+// Share gives every site the whole model, which is the study's result, and its own means
+// and noise.
 func (c *Coordinator) Share(ms method.State, site string) ([]byte, error) {
 	s := ms.(*State)
-	return wire.Marshal(message.AssessTask{Scale: *s.Scale, Model: s.Model.Params, Doubt: s.Doubt, Offset: s.SiteMeans.At(site)})
+	noise, err := c.siteNoise(s)
+	if err != nil {
+		return nil, err
+	}
+	return wire.Marshal(message.AssessTask{Scale: *s.Scale, Model: s.Model.Params, Doubt: s.Doubt, Offset: s.SiteMeans.At(site), Noise: use.NoiseTimes(noise[site])})
 }
 
 // Report projects the site's own subjects on the factors. It is made at the
@@ -155,8 +201,33 @@ func (h *Site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 		return nil, err
 	}
 	result, err := pictures.Subjects(ctx, h.Setup, predictor, share.Offset != nil, scale, described)
+	if err == nil {
+		pictures.AddNoise(h.Setup, result, share.Noise)
+		err = h.addUncounted(ctx, result, data)
+	}
 	if err == nil && h.outliers != nil {
 		pictures.AddOutliers(h.Setup, result, h.outliers.Found)
 	}
 	return result, err
+}
+
+// addUncounted says in a site's own report how many of its subjects count for nothing, because
+// they have none of the sets of views that the plan states for the site.
+func (h *Site) addUncounted(ctx context.Context, result *method.Result, data dataset.Source) error {
+	if h.Options.Mechanism != options.MechanismStatistics {
+		return nil
+	}
+	patterns := h.Options.PatternsAt(h.Plan, h.name)
+	without, all := 0, 0
+	for row, err := range data.Rows(ctx) {
+		if err != nil {
+			return err
+		}
+		all++
+		if !options.Counts(patterns, row.Views) {
+			without++
+		}
+	}
+	pictures.AddUncounted(result, without, all)
+	return nil
 }

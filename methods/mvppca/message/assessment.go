@@ -10,6 +10,7 @@ import (
 	"parley/methods/mvppca/ppca"
 	"parley/methods/mvppca/ppca/leftout"
 	"parley/methods/mvppca/ppca/offsets"
+	"parley/methods/mvppca/ppca/sitenoise"
 )
 
 // AssessTask asks how well the finished model describes a site.
@@ -20,13 +21,19 @@ type AssessTask struct {
 	// Offset is by how much the site's own means differ from the model's; none where
 	// sites are taken for samples of one population.
 	Offset *Offset `cbor:"offset,omitempty"`
+	// Noise is how many times that of the model the noise variance of each view is at the
+	// site; none where sites are taken to have the same.
+	Noise wire.Vector `cbor:"noise,omitempty"`
 }
 
 // Predictor returns what the task's model says of subjects of the site that is asked, and
-// the model with the site's own means.
+// the model with the site's own means and noise.
 func (t *AssessTask) Predictor(l ppca.Layout) (*ppca.Predictor, *ppca.Params, error) {
 	model, err := t.Model.Unpack(l)
 	if err != nil {
+		return nil, nil, err
+	}
+	if model, err = sitenoise.At(l, model, t.Noise); err != nil {
 		return nil, nil, err
 	}
 	var p *ppca.Predictor
@@ -59,6 +66,8 @@ type Assessment struct {
 	FeatureTotal    wire.Vector   `cbor:"feature_total"`
 	FeatureResidual wire.Vector   `cbor:"feature_residual"`
 	LeftOut         *leftout.Sums `cbor:"left_out"`
+	// Noise is what the residuals show of the site's own noise.
+	Noise *sitenoise.Sums `cbor:"noise"`
 	// Subjects who were left out as outliers in each view, and in any.
 	Outliers wire.Vector `cbor:"outliers"`
 	Outlying float64     `cbor:"outlying"`
@@ -88,8 +97,11 @@ func (a *Assessment) Check(l ppca.Layout, q int) error {
 	if err := a.Explained().Check(l); err != nil {
 		return err
 	}
-	if a.LeftOut == nil {
-		return fmt.Errorf("no sums of views left out")
+	if a.LeftOut == nil || a.Noise == nil {
+		return fmt.Errorf("no sums of views left out, or none of residuals")
+	}
+	if err := a.Noise.Check(l.Views()); err != nil {
+		return err
 	}
 	if err := a.LeftOut.Check(l.Views()); err != nil {
 		return err

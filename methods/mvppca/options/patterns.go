@@ -36,6 +36,14 @@ func (o *Options) PatternsAt(p *study.Plan, site string) (patterns [][]int) {
 	return patterns
 }
 
+// Counts says whether a subject with these views, nil where it has none, has one of the
+// patterns of its site.
+func Counts(patterns [][]int, views [][]float64) bool {
+	return slices.ContainsFunc(patterns, func(pattern []int) bool {
+		return !slices.ContainsFunc(pattern, func(k int) bool { return views[k] == nil })
+	})
+}
+
 // ViewsAt returns the views that a site holds, by the plan: those of its patterns.
 func (o *Options) ViewsAt(p *study.Plan, site string) []int {
 	views := slices.Concat(o.PatternsAt(p, site)...)

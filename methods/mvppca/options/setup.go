@@ -47,6 +47,14 @@ func (s Setup) CheckLatent(q int) error {
 	return nil
 }
 
+// TooManyFactors says whether the plan's factors are more than the covariances of so many
+// features can tell, whatever the subjects: d features with noise of their own have d(d + 1)/2
+// variances and covariances, and a model dq − q(q − 1)/2 + d numbers (Ledermann 1937).
+func (s Setup) TooManyFactors(features int) bool {
+	d, q := features, s.Options.Latent
+	return s.Layout.Noise == ppca.NoisePerFeature && (d-q)*(d-q) < d+q
+}
+
 // Complete demands that the sites together have every feature of the plan.
 func (s Setup) Complete(p *ppca.Params) error {
 	if len(p.Features) == s.Layout.Features() {

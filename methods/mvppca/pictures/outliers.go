@@ -33,3 +33,15 @@ func AddOutliers(set options.Setup, r *method.Result, found []rows.Outlier) {
 		{Table: &t},
 	}}}, r.Sections...)
 }
+
+// AddUncounted opens a site's own report with how many of its subjects count for nothing in a
+// private study, for want of a set of views that the plan states. It adds nothing if all count.
+func AddUncounted(r *method.Result, without, all int) {
+	if without == 0 {
+		return
+	}
+	says := fmt.Sprintf("%d of %d subjects here count for nothing", without, all)
+	r.Verdicts = append(r.Verdicts, says)
+	r.Sections = append([]figure.Section{{ID: "uncounted", Title: "Who counts", Items: []figure.Item{{Note: &figure.Note{Title: says, Warning: true,
+		Text: "They have none of the sets of views that the plan states for this site (patterns), so nothing of them was in what the site released. Another plan may state theirs. This number is exact and for this site only."}}}}}, r.Sections...)
+}

@@ -44,6 +44,9 @@ func Assessed(set options.Setup, m *use.Model, files []method.File, sites []Site
 	if m.Separate() {
 		r.Sections = append(r.Sections, m.SiteMeansSection())
 	}
+	if len(m.SiteNoise) > 0 {
+		r.Sections = append(r.Sections, m.SiteNoiseSection())
+	}
 	r.Sections = append(r.Sections, Variance(set, m, pooled, sites), m.LoadingSection(), factors)
 	if spread != nil && m.HasSpread() {
 		r.Sections = append(r.Sections, m.BetweenSection())

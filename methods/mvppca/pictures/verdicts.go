@@ -15,6 +15,7 @@ import (
 	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
 	"parley/methods/mvppca/ppca/leftout"
+	"parley/methods/mvppca/rows"
 	"parley/methods/mvppca/use"
 )
 
@@ -34,15 +35,16 @@ const (
 	// alone it is a hundredth or so, and where two features share a factor a half.
 	alone = 0.05
 	// muchMissing is the share of single cells: with a fiftieth of them missing, what is said
-	// of sites loses hundredths of a nat per subject, and with three tenths one
+	// of sites loses hundredths of a nat per subject, and with three tenths half a nat
 	// (tools/measure gaps).
 	muchMissing = 0.1
 )
 
 // Verdicts are what speaks against relying on a model, most severe first, from what the
-// sites, at least one, said of it. Its parameters are those of subjects of one site.
+// sites, at least one, said of it, and from views that lie apart. Its parameters are those of
+// subjects of one site.
 // Nothing in verdicts says more of subjects than the sites did.
-func Verdicts(set options.Setup, m *use.Model, p *ppca.Params, sites []Site) ([]use.Verdict, error) {
+func Verdicts(set options.Setup, m *use.Model, p *ppca.Params, sites []Site, apart []rows.Apart) ([]use.Verdict, error) {
 	predictor, err := ppca.NewPredictor(set.Layout, p)
 	if err != nil {
 		return nil, err
@@ -51,6 +53,7 @@ func Verdicts(set options.Setup, m *use.Model, p *ppca.Params, sites []Site) ([]
 	for _, s := range sites {
 		v.all.Merge(s.LeftOut)
 	}
+	v.apart(apart)
 	v.useless()
 	if err := v.misfit(); err != nil {
 		return nil, err
@@ -87,6 +90,20 @@ func (v *verdicts) views(ks ...int) (names []string) {
 		}
 	}
 	return names
+}
+
+// apart names the views of sites that have nothing in common with the same views elsewhere:
+// they spoil what all sites have together, the scale first.
+func (v *verdicts) apart(list []rows.Apart) {
+	var where []string
+	var views []int
+	for _, a := range list {
+		where, views = append(where, fmt.Sprintf("%s at %s (%.2g times the spread within a site)", v.m.Views[a.View].Name, v.set.Plan.Sites[a.Site], a.Times)), append(views, a.View)
+	}
+	if len(where) > 0 {
+		v.add(v.views(views...), "Whatever else this report says follows from that, and the other views suffer too. Look for other units, an instrument that is set otherwise, codes for missing values or mixed-up columns there, and run the study again.",
+			"Values have nothing in common with those of other sites: %s", shortened(where))
+	}
 }
 
 // useless names views that are predicted worse than by their means. The subjects who say so
@@ -146,7 +163,10 @@ func (v *verdicts) misfit() error {
 			noisy, explained[s.Name] = append(noisy, fmt.Sprintf("%s (%s)", s.Name, strings.Join(more, ", "))), true
 		}
 	}
-	const advice = "Intervals are too narrow at sites with more noise than the model's, and too wide at those with less. Look for other instruments, units or protocols there, or leave the site out."
+	advice := "Intervals are too narrow at sites with more noise than the model's, and too wide at those with less. Look for other instruments, units or protocols there, or leave the site out."
+	if len(v.m.SiteNoise) > 0 {
+		advice = "For subjects of a site of the study, the site's own noise is used (--site); intervals for others are too narrow where there is more noise than the model's, and too wide where there is less. Look for other instruments, units or protocols there, or leave the site out."
+	}
 	switch {
 	case len(noisy) > 0 && len(quiet) > 0:
 		v.add(v.views(views...), advice, "Sites differ in noise: its variance is above the model's at %s, and below it at %s", shortened(noisy), shortened(quiet))
@@ -290,14 +310,12 @@ func (v *verdicts) heywood() error {
 	return nil
 }
 
-// tooMany says so if there are more factors than covariances can tell, whatever the
-// subjects: d features with noise of their own have d(d + 1)/2 variances and covariances,
-// and a model dq − q(q − 1)/2 + d numbers (Ledermann 1937).
+// tooMany says so if there are more factors than covariances can tell, whatever the subjects.
 func (v *verdicts) tooMany() {
-	d, q := len(v.features()), v.set.Options.Latent
-	if v.set.Layout.Noise == ppca.NoisePerFeature && (d-q)*(d-q) < d+q {
+	d := len(v.features())
+	if v.set.TooManyFactors(d) {
 		v.add(v.views(), "Infinitely many models describe the same subjects as well as this one: what it explains is not evidence, and another would impute otherwise. Ask parley select how many factors the data support.",
-			"%d factors are more than the covariances of %d features can tell", q, d)
+			"%d factors are more than the covariances of %d features can tell", v.set.Options.Latent, d)
 	}
 }
 
@@ -316,7 +334,7 @@ func (v *verdicts) missing() {
 		}
 	}
 	if share := 1 - observed/all; share > muchMissing {
-		v.add(v.views(), "Before a site describes its subjects, it fills these values in, first with a small model of its own and then with the model of all sites. Where three values of ten were missing at small sites, the outcome was one nat per subject behind a fit to all rows in one place. Look at the features that are missing most often. A view that is missing as a whole costs nothing of this kind.",
+		v.add(v.views(), "Before a site describes its subjects, it fills these values in, first with a small model of its own and then with the model of all sites. Where three values of ten were missing at small sites, the outcome was half a nat per subject behind a fit to all rows in one place. Look at the features that are missing most often. A view that is missing as a whole costs nothing of this kind.",
 			"%.0f %% of the single values are missing in the views that subjects have: the model may be behind what the rows could show", 100*share)
 	}
 }

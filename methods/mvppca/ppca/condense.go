@@ -247,14 +247,26 @@ func smallFit(l Layout, blocks []Block, rank int, o FitOptions) (*Params, error)
 
 // exact returns the block in the form of fewer numbers: its scatter matrix, or where
 // that has few directions factors in a form that depends on it alone, so that they
-// say no more of single subjects than the matrix does.
+// say no more of single subjects than the matrix does. Of subjects whose missing cells were
+// filled, the scatter has more directions than subjects: what at most rank of them leave of
+// the variances is the diagonal, as in a factor analysis.
 func (b *Block) exact(rank int) (Block, error) {
 	p := len(b.Features)
 	if b.Factor == nil && b.Scatter == nil { // a single subject does not scatter
 		return *b, nil
 	}
+	if b.Scatter != nil {
+		if p+1 <= 2*(rank+1) {
+			return *b, nil
+		}
+		f, err := b.factored()
+		if err != nil {
+			return Block{}, err
+		}
+		b = &f
+	}
 	directions := min(rank, int(b.N)-1)
-	if b.Scatter != nil || p+1 <= 2*directions {
+	if p+1 <= 2*directions {
 		return b.Dense(), nil
 	}
 	// FᵀF = Σ λ v vᵀ, and v = Fᵀ u / √λ for the eigenvectors u of FFᵀ.
@@ -273,11 +285,17 @@ func (b *Block) exact(rank int) (Block, error) {
 	if !e.Factorise(gram, n) {
 		return Block{}, fmt.Errorf("the eigenvalues of the subjects' inner products did not converge")
 	}
+	found := 0 // directions, rounding aside
+	for found < n && e.Values[n-1-found] > 1e-14*e.Values[n-1] {
+		found++
+	}
+	directions = min(directions, found)
+	rest := b.Diag != nil || directions < found
+	if rest && p+1 <= 2*(directions+1) {
+		return b.Dense(), nil
+	}
 	out := Block{Features: b.Features, N: b.N, Mean: b.Mean}
-	for a := n - 1; a >= 0 && len(out.Factor) < directions*p; a-- {
-		if !(e.Values[a] > 1e-14*e.Values[n-1]) {
-			break
-		}
+	for a := n - 1; a >= n-directions; a-- {
 		row, top := make([]float64, p), 0
 		for i := range n {
 			for k, x := range b.Factor[i*p:][:p] {
@@ -295,6 +313,13 @@ func (b *Block) exact(rank int) (Block, error) {
 			}
 		}
 		out.Factor = append(out.Factor, row...)
+	}
+	if rest {
+		out.Diag = make([]float64, p)
+		b.Squares(out.Diag)
+		for i, x := range out.Factor {
+			out.Diag[i%p] = max(0, out.Diag[i%p]-x*x)
+		}
 	}
 	return out, nil
 }

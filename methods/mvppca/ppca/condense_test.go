@@ -102,6 +102,61 @@ func TestCondenseIsExactForFew(t *testing.T) {
 	})
 }
 
+// Of few subjects of whom single cells were filled, what is said has all of the filled
+// variance, in no more numbers than a factor analysis of them has.
+func TestFilledVariancesAreKept(t *testing.T) {
+	const q, rank, n = 2, 8, 7
+	for _, d := range []int{12, 16, 17, 18, 40, 90} {
+		l := ppca.Layout{Dims: []int{d}, Noise: ppca.NoisePerFeature}
+		rows := synthetic.Gappy(uint64(d), l.Dims, q, []int{n, 400}, 0.2)
+		blocks := synthetic.Gather(t, l, rows[0]...)
+		model, err := ppca.Fit(l, synthetic.Gather(t, l, rows[1]...), q, nil, ppca.FitOptions{Tol: 1e-5})
+		if err != nil {
+			t.Fatal(err)
+		}
+		said, err := ppca.Refill(l, &model.Params, blocks, rank, 0, ppca.FitOptions{})
+		if err != nil || len(said) != 1 {
+			t.Fatal(said, err)
+		}
+		// The E step of each row by itself.
+		predictor, err := ppca.NewPredictor(l, &model.Params)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum, squares := make([]float64, d), make([]float64, d)
+		for _, row := range rows[0] {
+			post, values, err := predictor.Subject(row, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			guess, variance := make([]float64, len(post.Missing)), make([]float64, len(post.Missing))
+			post.Impute(guess, values)
+			post.MissingVar(variance)
+			for i, j := range post.Observed {
+				sum[j], squares[j] = sum[j]+values[i], squares[j]+values[i]*values[i]
+			}
+			for i, j := range post.Missing {
+				sum[j], squares[j] = sum[j]+guess[i], squares[j]+guess[i]*guess[i]+variance[i]
+			}
+		}
+		got := make([]float64, d)
+		said[0].Squares(got)
+		for j := range squares {
+			squares[j] -= sum[j] * sum[j] / n
+		}
+		if off := apart(got, squares); off > 1e-9 {
+			t.Errorf("%d features: a sum of squares is off by %.2g", d, off)
+		}
+		numbers := len(said[0].Factor) + len(said[0].Diag)
+		if said[0].Scatter != nil {
+			numbers = d * (d + 1) / 2
+		}
+		if most := min(d*(rank+1), d*(d+1)/2); numbers > most {
+			t.Errorf("%d features: %d numbers of the scatter, want at most %d", d, numbers, most)
+		}
+	}
+}
+
 func times(x []float64, by float64) []float64 {
 	y := slices.Clone(x)
 	for i := range y {

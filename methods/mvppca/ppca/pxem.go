@@ -3,6 +3,7 @@ package ppca
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 
 	"parley/methods/mvppca/linalg"
 )
@@ -131,8 +132,9 @@ func Fit(l Layout, blocks []Block, rank int, start *Params, o FitOptions) (*Fitt
 // likeliest outcome: there the likelihood can have several maxima, which describe the
 // subjects at hand about as well and others not. The starts are [Start]; the same with each
 // covariance divided by the geometric mean of the subjects who have either feature, so that
-// what few subjects show of two features together counts for little; and where features
-// have noise variances of their own, the outcome with one for each view.
+// what few subjects show of two features together counts for little; where features have
+// noise variances of their own, the outcome with one for each view; and where subjects are
+// fewer than features, drawn loadings (see [drawnStart]).
 func FitBest(l Layout, blocks []Block, rank int, o FitOptions) (*Fitted, error) {
 	best, err := Fit(l, blocks, rank, nil, o)
 	if err != nil || len(blocks) == 1 {
@@ -153,6 +155,13 @@ func FitBest(l Layout, blocks []Block, rank int, o FitOptions) (*Fitted, error) 
 		each := fit.Params.eachNoise(shared)
 		starts = append(starts, &each)
 	}
+	drawn, err := drawnStart(l, blocks, bounded, o)
+	if err != nil {
+		return nil, err
+	}
+	if drawn != nil {
+		starts = append(starts, drawn)
+	}
 	for _, s := range starts {
 		fit, err := Fit(l, blocks, rank, s, o)
 		if err != nil {
@@ -160,6 +169,47 @@ func FitBest(l Layout, blocks []Block, rank int, o FitOptions) (*Fitted, error) 
 		}
 		if fit.LogLik > best.LogLik {
 			best = fit
+		}
+	}
+	return best, nil
+}
+
+const (
+	// drawnStarts is how many starts are drawn, and drawnIterations how far each is followed
+	// before the likeliest alone goes on.
+	drawnStarts, drawnIterations = 8, 50
+)
+
+// drawnStart is the likeliest of several starts with drawn loadings after a short run of each
+// (Biernacki, Celeux and Govaert, "Choosing starting values for the EM algorithm", 2003);
+// nil where subjects are as many as features: then hardly any start leads elsewhere. All
+// else is as in the start given.
+func drawnStart(l Layout, blocks []Block, like *Params, o FitOptions) (best *Params, err error) {
+	subjects := 0.0
+	for i := range blocks {
+		subjects += blocks[i].N
+	}
+	if subjects >= float64(len(like.Features)) {
+		return nil, nil
+	}
+	o.MaxIter = drawnIterations
+	variance := variances(l, blocks)
+	r := rand.New(rand.NewPCG(uint64(len(like.Features)), uint64(like.Rank))) // the same for the same data
+	most := math.Inf(-1)
+	for range drawnStarts {
+		s := *like
+		s.W = make([]float64, len(like.W))
+		for _, j := range s.Features {
+			for a := range s.Rank {
+				s.W[j*s.Rank+a] = math.Sqrt(variance[j]/float64(2*s.Rank)) * r.NormFloat64()
+			}
+		}
+		fit, err := Fit(l, blocks, s.Rank, &s, o)
+		if err != nil {
+			return nil, err
+		}
+		if fit.LogLik > most {
+			best, most = &fit.Params, fit.LogLik
 		}
 	}
 	return best, nil

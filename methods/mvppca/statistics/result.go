@@ -104,7 +104,13 @@ func (c way) Describe(s *halves.State, m *use.Model) error {
 	m.Doubts(s.Doubt)
 	gains, err := c.gains(s)
 	if v := verdictOf(gains); v != nil {
-		m.Verdicts = []use.Verdict{*v}
+		m.Verdicts = append(m.Verdicts, *v)
+	}
+	if err == nil {
+		var uncounted *use.Verdict
+		if uncounted, err = c.uncounted(s); uncounted != nil {
+			m.Verdicts = append(m.Verdicts, *uncounted)
+		}
 	}
 	return err
 }

@@ -1,10 +1,12 @@
 package statistics
 
 import (
+	"fmt"
 	"math"
 	"strings"
 
 	"parley/methods/mvppca/halves"
+	"parley/methods/mvppca/moments"
 	"parley/methods/mvppca/ppca/leftout"
 	"parley/methods/mvppca/use"
 )
@@ -68,6 +70,30 @@ func (c way) gains(s *halves.State) ([]gain, error) {
 		out = append(out, v)
 	}
 	return out, nil
+}
+
+// uncounted names the sites of which no subject may have counted: whose noised count is less
+// than two standard deviations of its noise. Nil if there is none.
+func (c way) uncounted(s *halves.State) (*use.Verdict, error) {
+	var names []string
+	for _, name := range c.Plan.Sites {
+		site := own(s).Released[name]
+		if site == nil {
+			continue
+		}
+		r, err := c.noised[name].released(site)
+		if err != nil {
+			return nil, fmt.Errorf("site %s: %w", name, err)
+		}
+		if one := []moments.Released{*r}; subjectsOf(one) < 2*subjectsSD(one) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return nil, nil
+	}
+	return &use.Verdict{Says: "It may be that no subject counts at " + strings.Join(names, ", ") + ": the noised count is not above what noise makes of none",
+		Advice: "Either the site has few subjects for this total, or hardly any of them has one of the sets of views that the plan states for the site (patterns): who has none of them counts for nothing. The site's own report says exactly how many that are. Are the patterns of two sites swapped?"}, nil
 }
 
 // verdictOf warns of the views that gain nothing; nil if all do.

@@ -297,6 +297,7 @@ func (m *Model) siteTable() figure.Table {
 
 // LoadingsCSV is the loadings as a table for other programs.
 func (m *Model) LoadingsCSV() ([]byte, error) {
+	errors := m.loadingErrors()
 	m = m.shown()
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
@@ -304,7 +305,6 @@ func (m *Model) LoadingsCSV() ([]byte, error) {
 	for a := range m.Factors {
 		header = append(header, fmt.Sprintf("factor_%d", a+1))
 	}
-	errors := m.precision()
 	for a := range m.Factors {
 		if errors != nil {
 			header = append(header, fmt.Sprintf("se_%d", a+1))
@@ -319,7 +319,7 @@ func (m *Model) LoadingsCSV() ([]byte, error) {
 			}
 			for a := range m.Factors {
 				if errors != nil {
-					record = append(record, Number(errors.Loading[j*len(m.Factors)+a]))
+					record = append(record, Number(errors[j*len(m.Factors)+a]))
 				}
 			}
 			j++

@@ -39,6 +39,9 @@ func (m *Model) PutSiteMeans(l ppca.Layout, s *message.SiteMeans) {
 // Separate says whether sites have means of their own, which are then in no factor.
 func (m *Model) Separate() bool { return len(m.SiteMeans) > 0 }
 
+// KnowsSites says whether subjects of a site are predicted in another way than those of all.
+func (m *Model) KnowsSites() bool { return m.Separate() || len(m.SiteNoise) > 0 }
+
 // offset returns the law of a site's offset.
 func (s *ModelSiteMeans) offset() *offsets.Site {
 	return &offsets.Site{Mean: s.Offset, Diag: s.Variance, Factor: slices.Concat(s.Factor...)}
@@ -74,6 +77,9 @@ func (m *Model) PredictorFor(who Population) (*ppca.Predictor, *ppca.Scale, erro
 	params := m.params()
 	if who.New {
 		m.spreadNoise(params, l)
+	}
+	if params, err = m.noiseAt(params, l, who); err != nil {
+		return nil, nil, err
 	}
 	var p *ppca.Predictor
 	if m.Separate() {

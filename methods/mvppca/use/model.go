@@ -48,6 +48,8 @@ type Model struct {
 	// is about how subjects of one site differ. Left out where sites are taken for
 	// samples of one population.
 	SiteMeans []ModelSiteMeans `json:"site_means,omitempty"`
+	// SiteNoise is how the noise of sites differs; left out where nothing says that it does.
+	SiteNoise []ModelSiteNoise `json:"site_noise,omitempty"`
 	// Verdicts are what speaks against relying on the model, most severe first.
 	Verdicts []Verdict `json:"verdicts,omitempty"`
 }
@@ -125,6 +127,20 @@ type ModelSiteMeans struct {
 	Offset   []float64   `json:"offset"`
 	Variance []float64   `json:"variance"`
 	Factor   [][]float64 `json:"factor"`
+}
+
+// ModelSiteNoise is the noise of one site.
+type ModelSiteNoise struct {
+	Name  string           `json:"name"`
+	Views []ModelViewNoise `json:"views"` // in the order of the model's
+}
+
+// ModelViewNoise is how many times that of the model the noise variance of a view is, with
+// an interval of 90 %; all 1 where nothing says that it differs. See package sitenoise.
+type ModelViewNoise struct {
+	Times float64 `json:"times"`
+	Low   float64 `json:"low"`
+	High  float64 `json:"high"`
 }
 
 // ModelPattern counts the subjects of a site who have these views and no others.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"parley/figure"
+	"parley/methods/mvppca/ppca"
 	"parley/methods/mvppca/ppca/precision"
 )
 
@@ -15,14 +16,42 @@ func (m *Model) MaximumLikelihood() bool {
 	return len(m.Sites) > 0 && m.Options != nil && m.Options.OneShot() && m.Options.Mechanism == ""
 }
 
-// precision says how far the sampling of subjects moves the loadings; nil if other things do.
+// precision says how far the sampling of subjects moves the loadings of the fit's own axes;
+// nil if other things do, or if others are shown.
 func (m *Model) precision() *precision.Precision {
 	l, err := m.Layout()
-	if err != nil || !m.MaximumLikelihood() || m.Rotation != nil { // errors are those of the fit's own axes
+	if err != nil || !m.MaximumLikelihood() || m.Rotation != nil {
 		return nil
 	}
-	p := m.params()
-	var patterns []precision.Pattern
+	out, err := precision.Of(l, m.params(), m.Factors, m.patterns(l))
+	if err != nil {
+		return nil
+	}
+	return out
+}
+
+// loadingErrors are standard errors of the loadings that are shown, d × q; nil as for
+// precision, and where a factor has hardly any loadings.
+func (m *Model) loadingErrors() []float64 {
+	l, err := m.Layout()
+	if err != nil || !m.MaximumLikelihood() {
+		return nil
+	}
+	if m.Rotation == nil {
+		if e := m.precision(); e != nil {
+			return e.Loading
+		}
+		return nil
+	}
+	out, err := precision.Rotated(l, m.params(), m.Factors, m.patterns(l), func(a []float64) ([]float64, error) { return rotate(m.Rotation.Method, a, len(m.Factors)) })
+	if err != nil {
+		return nil
+	}
+	return out
+}
+
+// patterns counts the subjects of all sites who have the same features.
+func (m *Model) patterns(l ppca.Layout) (patterns []precision.Pattern) {
 	for _, s := range m.Sites {
 		for _, t := range s.Patterns {
 			n := precision.Pattern{Subjects: float64(t.Subjects)}
@@ -39,11 +68,7 @@ func (m *Model) precision() *precision.Precision {
 			patterns = append(patterns, n)
 		}
 	}
-	out, err := precision.Of(l, p, m.Factors, patterns)
-	if err != nil {
-		return nil
-	}
-	return out
+	return patterns
 }
 
 // R2Interval is an interval of 90 % for the share of variance that all factors explain of

@@ -56,13 +56,7 @@ func (m *Model) rotation(to string) (*factorRotation, error) {
 			}
 		}
 	}
-	var t []float64
-	var err error
-	if to == rotatePromax {
-		t, err = rotation.Promax(a, q, rotation.Power)
-	} else {
-		t, err = rotation.Varimax(a, q)
-	}
+	t, err := rotate(to, a, q)
 	if err != nil {
 		return nil, err
 	}
@@ -73,6 +67,14 @@ func (m *Model) rotation(to string) (*factorRotation, error) {
 	phi.Mul(&matrix, matrix.T())
 	r := &factorRotation{Method: to, Matrix: byRows(&matrix), Correlations: byRows(&phi)}
 	return r, r.check(q)
+}
+
+// rotate finds T, the rotated pattern being A T.
+func rotate(to string, a []float64, q int) ([]float64, error) {
+	if to == rotatePromax {
+		return rotation.Promax(a, q, rotation.Power)
+	}
+	return rotation.Varimax(a, q)
 }
 
 // shown returns the model with loadings, strengths and sites' factors on the axes that

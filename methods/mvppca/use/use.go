@@ -11,6 +11,7 @@ import (
 	"parley/method/fitted"
 	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
+	"parley/methods/mvppca/ppca/sitenoise"
 	"parley/problem"
 )
 
@@ -81,6 +82,18 @@ func (m *Model) check() error {
 	for i := range m.SiteMeans {
 		if err := m.SiteMeans[i].check(l.Features(), q); err != nil {
 			return err
+		}
+	}
+	for _, s := range m.SiteNoise {
+		var times []float64
+		for _, v := range s.Views {
+			times = append(times, v.Times)
+		}
+		if len(times) != l.Views() {
+			return fmt.Errorf("site %q: noise of %d views, not %d", s.Name, len(times), l.Views())
+		}
+		if _, err := sitenoise.At(l, m.params(), times); err != nil {
+			return fmt.Errorf("site %q: %w", s.Name, err)
 		}
 	}
 	for _, s := range m.Sites {

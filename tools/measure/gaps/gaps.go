@@ -2,7 +2,8 @@
 // cells, cost the factor model: [Run] holds what sites say in one exchange and in two, with and without
 // offsets of the sites, against fits to all rows in one place by another program
 // (central/central.c) and against simpler rivals, on rows held out at the same sites and at
-// sites that took no part.
+// sites that took no part; and how often the rule of a study finds the means of sites to
+// differ, which may be shifted.
 package gaps
 
 import (
@@ -21,6 +22,7 @@ import (
 	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
 	"parley/methods/mvppca/ppca/offsets"
+	"parley/methods/mvppca/ppca/sitenoise"
 	"parley/tools/measure/flags"
 	"parley/tools/measure/protocol"
 )
@@ -35,18 +37,23 @@ func Run(ctx context.Context, args []string) error {
 	q := set.Int("latent", 5, "factors")
 	seeds := set.Int("seeds", 1, "cuts of each")
 	cells := set.Float64("cells", 0.02, "share of single cells that are missing")
-	shift := set.Float64("shift", 0, "by how much the sites' means differ: the standard deviation of what is added to every feature of a site, in those of the features")
+	shifts := set.String("shifts", "0", "by how much the sites' means differ: standard deviations of what is added to every feature of a site, in those of the features")
+	tries := set.Int("tries", 0, "cuts of each on which the rule for means of their own is tried too")
 	source := set.String("central", "tools/measure/gaps/central/central.c", "source of the central fit, which the C compiler cc makes a program of")
-	var counts []float64
+	var counts, sds []float64
 	err := flags.Parse(set, args, func() (err error) {
-		counts, err = flags.Numbers(*sites)
+		if counts, err = flags.Numbers(*sites); err == nil {
+			sds, err = flags.Numbers(*shifts)
+		}
 		switch {
+		case err != nil:
+			return err
 		case *data == "":
 			return fmt.Errorf("-data is missing")
-		case *q < 1 || *seeds < 1 || !(*cells >= 0 && *cells < 1) || !(*shift >= 0):
-			return fmt.Errorf("-latent and -seeds are at least 1, -cells is a share, -shift is not negative")
+		case *q < 1 || *seeds < 1 || *tries < 0 || !(*cells >= 0 && *cells < 1) || slices.Min(sds) < 0:
+			return fmt.Errorf("-latent and -seeds are at least 1, -cells is a share, -shifts and -tries are not negative")
 		}
-		return err
+		return nil
 	})
 	if err != nil {
 		return err
@@ -57,7 +64,7 @@ func Run(ctx context.Context, args []string) error {
 	}
 	defer done()
 	out := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(out, "set\tsites\tnoise\tseed\tmodel\ttraining\tseen\terror\tcover .5\t.9\t.95\tunseen\terror\tcover .5\t.9\t.95\tnumbers a site")
+	fmt.Fprintln(out, "set\tsites\tnoise\tshift\tseed\tmodel\ttraining\tseen\terror\tcover .5\t.9\t.95\tunseen\terror\tcover .5\t.9\t.95\tnumbers a site")
 	missed := 0
 	for name := range strings.SplitSeq(*names, ",") {
 		rows, err := protocol.Open(ctx, filepath.Join(*data, name))
@@ -66,16 +73,34 @@ func Run(ctx context.Context, args []string) error {
 		}
 		for _, n := range counts {
 			for kind := range strings.SplitSeq(*noise, ",") {
-				for seed := range *seeds {
-					c, err := newCut(ctx, rows, int(n), uint64(seed), *cells, *shift, kind == "feature")
-					if err != nil {
-						return fmt.Errorf("%s: %w", name, err)
+				for _, shift := range sds {
+					found := 0
+					for seed := range max(*seeds, *tries) {
+						c, err := newCut(ctx, rows, int(n), uint64(seed), *cells, shift, kind == "feature")
+						if err != nil {
+							return fmt.Errorf("%s: %w", name, err)
+						}
+						at := fmt.Sprintf("%s\t%v\t%s\t%v\t%d", name, n, kind, shift, seed)
+						if seed < *tries {
+							differs, err := c.differs(*q)
+							if err != nil {
+								return fmt.Errorf("%s: %w", at, err)
+							}
+							if differs {
+								found++
+							}
+						}
+						if seed < *seeds {
+							scores, err := c.compare(ctx, peer, *q)
+							if err != nil {
+								return fmt.Errorf("%s: %w", at, err)
+							}
+							missed += report(out, at, scores)
+						}
 					}
-					scores, err := c.compare(ctx, peer, *q)
-					if err != nil {
-						return fmt.Errorf("%s, %v sites, noise per %s, seed %d: %w", name, n, kind, seed, err)
+					if *tries > 0 {
+						fmt.Fprintf(out, "%s\t%v\t%s\t%v\t\tmeans differ in %d of %d cuts\n", name, n, kind, shift, found, *tries)
 					}
-					missed += report(out, fmt.Sprintf("%s\t%v\t%s\t%d", name, n, kind, seed), scores)
 					out.Flush()
 				}
 			}
@@ -134,6 +159,7 @@ const (
 	oneExchange  = "one exchange"
 	twoExchanges = "two exchanges"
 	withOffsets  = "two exchanges, offsets"
+	withNoise    = "two exchanges, noise of sites"
 )
 
 // elsewhere is the index of all sites that took no part.
@@ -147,11 +173,26 @@ func same(l ppca.Layout, p *ppca.Params) way {
 	return func(int) (*ppca.Predictor, error) { return ppca.NewPredictor(l, p) }
 }
 
-// compare fits the ways and scores them.
-func (c *cut) compare(ctx context.Context, peer string, q int) ([]score, error) {
-	said, numbers, err := c.say(func(b []ppca.Block) ([]ppca.Block, error) {
+// differs says whether the rule of a study gives the sites means of their own.
+func (c *cut) differs(q int) (bool, error) {
+	said, _, err := c.condensed(q)
+	if err != nil {
+		return false, err
+	}
+	_, o, err := offsets.Choose(c.layout, said, q, ppca.FitOptions{})
+	return o != nil, err
+}
+
+// condensed is what the sites say in one exchange, and how many numbers that is.
+func (c *cut) condensed(q int) ([][]ppca.Block, float64, error) {
+	return c.say(func(b []ppca.Block) ([]ppca.Block, error) {
 		return ppca.Condense(c.layout, b, options.LocalRank(q), 0, ppca.FitOptions{Tol: 1e-6})
 	})
+}
+
+// compare fits the ways and scores them.
+func (c *cut) compare(ctx context.Context, peer string, q int) ([]score, error) {
+	said, numbers, err := c.condensed(q)
 	if err != nil {
 		return nil, err
 	}
@@ -185,6 +226,7 @@ func (c *cut) compare(ctx context.Context, peer string, q int) ([]score, error) 
 		{centralMeans, math.NaN(), func() (way, error) { return c.central(ctx, peer, q, true) }},
 		{oneExchange, numbers, is(first)},
 		{twoExchanges, numbers + more, is(second)},
+		{withNoise, numbers + more, func() (way, error) { return c.ownNoise(&second.Params) }},
 		{withOffsets, numbers + more, func() (way, error) { return c.offsets(refilled, &second.Params) }},
 	} {
 		at, err := w.fit()
@@ -219,6 +261,40 @@ func (c *cut) say(of func([]ppca.Block) ([]ppca.Block, error)) (said [][]ppca.Bl
 		said = append(said, x)
 	}
 	return said, numbers / float64(len(c.train)), nil
+}
+
+// ownNoise gives the sites noise of their own where it differs.
+func (c *cut) ownNoise(p *ppca.Params) (way, error) {
+	model, err := ppca.NewPredictor(c.layout, p)
+	if err != nil {
+		return nil, err
+	}
+	var said []sitenoise.Site
+	for i, rows := range c.rows {
+		s := sitenoise.NewSums(c.layout.Views())
+		for _, row := range rows {
+			post, values, err := model.Subject(row, nil)
+			if err != nil {
+				return nil, err
+			}
+			s.Add(model, post, values)
+		}
+		said = append(said, sitenoise.Site{Sums: s, Patterns: ppca.Patterns(c.layout, c.train[i])})
+	}
+	found, err := sitenoise.Estimate(model, said)
+	return func(site int) (*ppca.Predictor, error) {
+		var times []float64
+		if site != elsewhere && found != nil {
+			for _, view := range found[site] {
+				times = append(times, view.Times)
+			}
+		}
+		own, err := sitenoise.At(c.layout, p, times)
+		if err != nil {
+			return nil, err
+		}
+		return ppca.NewPredictor(c.layout, own)
+	}, err
 }
 
 func (c *cut) offsets(sites [][]ppca.Block, start *ppca.Params) (way, error) {

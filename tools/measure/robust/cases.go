@@ -91,6 +91,13 @@ var damages = []damage{
 			x[i][i][7*i] = 1e12
 		}
 	}},
+	{name: "a view offset by 1e12 at one site", want: "nothing in common", apply: func(_ *rand.Rand, _ *truth, x [][][]float64) {
+		for _, row := range x[1] {
+			for j := range dims[0] {
+				row[j] += 1e12
+			}
+		}
+	}},
 	{name: "1 % of cells at −999", want: excluded, apply: func(rng *rand.Rand, _ *truth, x [][][]float64) {
 		each(x, func(v *float64) {
 			if rng.Float64() < 0.01 {

@@ -87,8 +87,8 @@ func Of(l ppca.Layout, p *ppca.Params, strengths []float64, patterns []Pattern) 
 			rest -= u[f] * u[f]
 		}
 		rest = max(0, rest)
-		out.Freedom[j] = max(1, n.feature[j]-float64(q+1))
-		few := math.Sqrt(max(1, n.feature[j]/out.Freedom[j]))
+		out.Freedom[j] = n.freedom(j, q)
+		few := n.few(j, q)
 		for f := range strengths {
 			own, with, both := n.loading(f, j, u, strengths, rest)
 			out.Loading[j*q+f] = few * math.Sqrt(psi*own)
@@ -151,6 +151,12 @@ func newTold(l ppca.Layout, p *ppca.Params, strengths []float64, patterns []Patt
 	}
 	return n
 }
+
+// freedom is the degrees of freedom of a regression of feature j on q factors and a mean.
+func (n *told) freedom(j, q int) float64 { return max(1, n.feature[j]-float64(q+1)) }
+
+// few is by how much errors are larger than in large samples.
+func (n *told) few(j, q int) float64 { return math.Sqrt(max(1, n.feature[j]/n.freedom(j, q))) }
 
 // loading returns, in units of the noise of feature j, the variance of its loading on factor
 // f, the covariance of this with the feature's own variance, and the variance of that.

@@ -1,0 +1,181 @@
+package precision
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"parley/methods/mvppca/ppca"
+)
+
+const (
+	// directions is how many perturbations [Rotated] draws: standard errors have a standard
+	// deviation of 1/√(2·directions), 3.5 %.
+	directions = 400
+	// small is the size of a perturbation of the factors among each other, in radians.
+	small = 1e-4
+	// leastStrength is the strength below which a factor tells nothing of its loadings.
+	leastStrength = 1e-6
+)
+
+// Rotated returns standard errors of loadings that were rotated, W T by rows, d × q. Rotate
+// finds T from standardised loadings, those of the features that the model describes by rows;
+// model, strengths and patterns are as for [Of].
+//
+// It is the delta method: the square root of the mean square of the derivative of W T in
+// directions drawn from the law that [Of] has for W in large samples, of the rotation as well as
+// of the loadings. Derivatives are numerical, so any smooth rotation will do (compare Archer
+// and Jennrich, "Estimated standard errors for rotated factor loadings", 1973). Directions are
+// the same for the same arguments.
+func Rotated(l ppca.Layout, p *ppca.Params, strengths []float64, patterns []Pattern, rotate func(standardised []float64) ([]float64, error)) ([]float64, error) {
+	if err := p.Check(l); err != nil {
+		return nil, err
+	}
+	if len(strengths) != p.Rank {
+		return nil, fmt.Errorf("%d strengths for %d factors", len(strengths), p.Rank)
+	}
+	for _, s := range strengths {
+		if !(s > leastStrength) {
+			return nil, fmt.Errorf("a factor of strength %v tells nothing of its loadings", s)
+		}
+	}
+	w := newPerturbed(l, p, strengths, patterns)
+	fitted, err := w.rotated(0, rotate)
+	if err != nil {
+		return nil, err
+	}
+	rng := rand.New(rand.NewPCG(uint64(len(p.Features)), uint64(p.Rank)))
+	squares := make([]float64, len(fitted))
+	for range directions {
+		step := w.draw(rng)
+		moved, err := w.rotated(step, rotate)
+		if err != nil {
+			return nil, err
+		}
+		for i, x := range moved {
+			slope := (x - fitted[i]) / step
+			squares[i] += slope * slope / directions
+		}
+	}
+	out := make([]float64, len(p.W))
+	for i, j := range p.Features {
+		for f := range p.Rank {
+			out[j*p.Rank+f] = w.n.few(j, p.Rank) * math.Sqrt(squares[i*p.Rank+f])
+		}
+	}
+	return out, nil
+}
+
+// perturbed is a model with one direction in which sampling moves it. Loadings and variances
+// are in units of the features' noise.
+type perturbed struct {
+	p         *ppca.Params
+	strengths []float64
+	n         *told
+	noise     []float64 // p
+	u         []float64 // p × q: U
+	rest      []float64 // p: 1 − |u_j|²
+
+	loading  []float64 // p × q: direction of Ψ^−½W
+	variance []float64 // p: of the features' variances
+}
+
+func newPerturbed(l ppca.Layout, p *ppca.Params, strengths []float64, patterns []Pattern) *perturbed {
+	q, group := p.Rank, l.GroupOf()
+	w := &perturbed{p: p, strengths: strengths, n: newTold(l, p, strengths, patterns), loading: make([]float64, len(p.Features)*q), variance: make([]float64, len(p.Features))}
+	for _, j := range p.Features {
+		psi, rest := p.Noise[group[j]], 1.0
+		for f, s := range strengths {
+			u := p.W[j*q+f] / math.Sqrt(psi*s)
+			w.u = append(w.u, u)
+			rest -= u * u
+		}
+		w.noise, w.rest = append(w.noise, psi), append(w.rest, max(0, rest))
+	}
+	return w
+}
+
+// draw sets a direction and returns how far to go.
+func (w *perturbed) draw(rng *rand.Rand) (step float64) {
+	q := len(w.strengths)
+	z, turn, most := make([]float64, q*q), make([]float64, q*q), 1.0
+	for f, s := range w.strengths {
+		for b := range f + 1 {
+			x := rng.NormFloat64() / math.Sqrt(w.n.pair[f*q+b])
+			if b == f {
+				x *= math.Sqrt2
+			}
+			z[f*q+b], z[b*q+f] = x, x
+			if b == f {
+				turn[f*q+f] = (1 + s) * x / (2 * s)
+			} else {
+				apart := math.Sqrt(rotation(1+s, 1+w.strengths[b])) * x
+				if s < w.strengths[b] {
+					apart = -apart
+				}
+				turn[f*q+b], turn[b*q+f] = apart, -apart
+			}
+			most = max(most, math.Abs(turn[f*q+b]))
+		}
+	}
+	outside := make([]float64, len(w.loading)) // drawn, less what lies in the factors
+	inside := make([]float64, q*q)
+	for i := range w.rest {
+		for f := range q {
+			x := rng.NormFloat64()
+			outside[i*q+f] = x
+			for b := range q {
+				inside[b*q+f] += w.u[i*q+b] * x
+			}
+		}
+	}
+	for i, j := range w.p.Features {
+		u := w.u[i*q:][:q]
+		variance := w.rest[i] * math.Sqrt(2/w.n.feature[j]) * rng.NormFloat64()
+		for f, s := range w.strengths {
+			g := outside[i*q+f]
+			for b, x := range u {
+				g -= x * inside[b*q+f]
+			}
+			g /= math.Sqrt(w.n.factor[j*q+f])
+			x := math.Sqrt((1+s)/s) * g
+			variance += 2 * math.Sqrt(1+s) * u[f] * g
+			for b, v := range u {
+				x += math.Sqrt(s) * turn[f*q+b] * v
+				variance += math.Sqrt((1+s)*(1+w.strengths[b])) * u[f] * v * z[f*q+b]
+			}
+			w.loading[i*q+f] = x
+		}
+		w.variance[i] = variance
+	}
+	return small / most
+}
+
+// rotated is the rotated loadings so far along the direction, those of described features.
+func (w *perturbed) rotated(step float64, rotate func([]float64) ([]float64, error)) ([]float64, error) {
+	q := len(w.strengths)
+	loadings, standardised, out := make([]float64, len(w.loading)), make([]float64, len(w.loading)), make([]float64, len(w.loading))
+	for i := range w.rest {
+		total := 1 + step*w.variance[i]
+		for f, s := range w.strengths {
+			v := math.Sqrt(s) * w.u[i*q+f]
+			total += v * v
+			loadings[i*q+f] = math.Sqrt(w.noise[i]) * (v + step*w.loading[i*q+f])
+		}
+		for f := range q {
+			standardised[i*q+f] = loadings[i*q+f] / math.Sqrt(w.noise[i]*total)
+		}
+	}
+	t, err := rotate(standardised)
+	if err != nil {
+		return nil, err
+	}
+	for i := range w.rest {
+		for f := range q {
+			for b := range q {
+				out[i*q+f] += loadings[i*q+b] * t[b*q+f]
+			}
+		}
+	}
+	return out, nil
+}
