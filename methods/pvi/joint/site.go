@@ -78,7 +78,7 @@ func (h *Site) answer(ctx context.Context, t method.Task, data dataset.Source) (
 	}
 	l := h.at(task.At.Noise)
 	if t.Kind == taskSums {
-		return Gather(l, q, d), nil
+		return gather(l, q, d), nil
 	}
 	return results.Assess(l, q, d), nil
 }
