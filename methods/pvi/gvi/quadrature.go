@@ -9,9 +9,9 @@ import (
 // Rule replaces the expectation of g(z) under z ~ N(0, 1) by Σ Weights·g(Nodes).
 type Rule struct{ Nodes, Weights []float64 }
 
-// gaussHermite returns the rule of n nodes that is exact for polynomials below
+// GaussHermite returns the rule of n nodes that is exact for polynomials below
 // degree 2n. n is between 1 and 200.
-func gaussHermite(n int) Rule {
+func GaussHermite(n int) Rule {
 	r := Rule{make([]float64, n), make([]float64, n)}
 	quad.Hermite{}.FixedLocations(r.Nodes, r.Weights, math.Inf(-1), math.Inf(1))
 	for i := range n { // from the weight exp(−x²) to that of N(0, 1)
@@ -31,7 +31,7 @@ func Sampled(draws []float64) Rule {
 	return r
 }
 
-var twenty = gaussHermite(20)
+var twenty = GaussHermite(20)
 
 // narrow is the largest standard deviation of the activation for which the
 // 20 nodes serve. The logistic function has poles at ±iπ, so that their error
