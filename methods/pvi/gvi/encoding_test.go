@@ -133,9 +133,9 @@ func TestRowsOfOtherSchemasAreBoundByName(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []Row{
-		{[]int32{0, 2, 5}, []float64{1, 1, 1}},
-		{[]int32{3, 5}, []float64{1, 1}},
-		{[]int32{4, 5}, []float64{1, 1}},
+		{Index: []int32{0, 2, 5}, Value: []float64{1, 1, 1}},
+		{Index: []int32{3, 5}, Value: []float64{1, 1}},
+		{Index: []int32{4, 5}, Value: []float64{1, 1}},
 	}
 	var r Row
 	i := 0
