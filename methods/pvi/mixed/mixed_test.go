@@ -3,6 +3,9 @@ package mixed
 import (
 	"math"
 	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
@@ -359,32 +362,92 @@ func TestTheSearchFindsTheExactPosteriorOfNormalOutcomes(t *testing.T) {
 // many. With other seeds the bounds would fail a right program once in 10 000: four standard
 // deviations, .0122 for the three weights of 200 studies and .0212 for τ.
 func TestIntervalsHoldTheTruth(t *testing.T) {
-	for f, family := range families {
-		for _, sites := range []int{3, 12} {
-			r := rand.New(rand.NewPCG(uint64(f), uint64(sites)))
-			weights := []float64{0.5, -1, 0.3}
-			p := Prior{Weights: gvi.Isotropic(3, 0, 4), Tau: TauScale(family.l)}
-			held, heldTau := 0, 0
-			const sets = 200
-			for range sets {
-				tau := p.Tau * math.Abs(r.NormFloat64())
-				q, _ := search(t, p, study(t, r, f, sites, 15, weights, tau))
-				at := 0
-				for j, w := range weights {
-					if math.Abs(q.Mean[j]-w) < 1.6449*math.Sqrt(q.Covariance[at]) {
-						held++
-					}
-					at += j + 2
+	for _, c := range []struct{ family, sites int }{{0, 3}, {0, 12}, {1, 5}, {2, 5}} {
+		f, sites, family := c.family, c.sites, families[c.family]
+		r := rand.New(rand.NewPCG(uint64(f), uint64(sites)))
+		weights := []float64{0.5, -1, 0.3}
+		p := Prior{Weights: gvi.Isotropic(3, 0, 4), Tau: TauScale(family.l)}
+		held, heldTau := 0, 0
+		const sets = 200
+		for range sets {
+			tau := p.Tau * math.Abs(r.NormFloat64())
+			q, _ := search(t, p, study(t, r, f, sites, 12, weights, tau))
+			at := 0
+			for j, w := range weights {
+				if math.Abs(q.Mean[j]-w) < 1.6449*math.Sqrt(q.Covariance[at]) {
+					held++
 				}
-				if tau > q.Tau.Low && tau < q.Tau.High {
-					heldTau++
-				}
+				at += j + 2
 			}
-			share, shareTau := float64(held)/(3*sets), float64(heldTau)/sets
-			t.Logf("%s, %d sites: weights %.3f, τ %.3f", family.name, sites, share, shareTau)
-			if math.Abs(share-0.9) > 4*0.0122 || math.Abs(shareTau-0.9) > 4*0.0212 {
-				t.Errorf("%s, %d sites: the truth is held in %.3f of weights' intervals and %.3f of those of τ", family.name, sites, share, shareTau)
+			if tau > q.Tau.Low && tau < q.Tau.High {
+				heldTau++
 			}
+		}
+		share, shareTau := float64(held)/(3*sets), float64(heldTau)/sets
+		t.Logf("%s, %d sites: weights %.3f, τ %.3f", family.name, sites, share, shareTau)
+		if math.Abs(share-0.9) > 4*0.0122 || math.Abs(shareTau-0.9) > 4*0.0212 {
+			t.Errorf("%s, %d sites: the truth is held in %.3f of weights' intervals and %.3f of those of τ", family.name, sites, share, shareTau)
+		}
+	}
+}
+
+// numbers reads a file of numbers apart by white space.
+func numbers(t *testing.T, name string) (all []float64) {
+	data, err := os.ReadFile("testdata/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range strings.Fields(string(data)) {
+		v, err := strconv.ParseFloat(s, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, v)
+	}
+	return all
+}
+
+// The whole posterior against an independent program: see testdata/README.md.
+func TestAnotherImplementationAgrees(t *testing.T) {
+	for f, family := range families[:2] {
+		in, want := numbers(t, family.name+".txt"), numbers(t, family.name+".want")
+		n, columns, sites := int(in[0]), int(in[1]), int(in[2])
+		variance := in[5]
+		p := Prior{Weights: gvi.Isotropic(columns, 0, variance), Tau: in[5+columns]}
+		designs := make([]*gvi.Design, sites)
+		for i := range designs {
+			designs[i] = gvi.NewDesign(columns)
+		}
+		rows := in[6+columns:]
+		for i := range n {
+			r := rows[i*(4+columns):]
+			x := gvi.Row{Offset: r[1], Weight: r[2]}
+			for j, v := range r[4 : 4+columns] {
+				x.Index, x.Value = append(x.Index, int32(j)), append(x.Value, v)
+			}
+			if err := designs[int(r[3])].Append(x, r[0]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var all []*Marginal
+		for _, d := range designs {
+			m, err := New(families[f].l, d)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, m)
+		}
+		got, _ := search(t, p, all)
+		for j := range columns {
+			sd := math.Sqrt(want[columns+j*columns+j])
+			near(t, "mean, in standard deviations", 0, (got.Mean[j]-want[j])/sd, 4e-4)
+			for k := range j + 1 {
+				scale := sd * math.Sqrt(want[columns+k*columns+k])
+				near(t, "covariance", want[columns+j*columns+k]/scale, got.Covariance[j*(j+1)/2+k]/scale, 1e-3)
+			}
+		}
+		for i, v := range []float64{got.Tau.Low, got.Tau.Median, got.Tau.High, got.Tau.Square} {
+			near(t, "τ", want[columns+columns*columns+i], v, 5e-3)
 		}
 	}
 }

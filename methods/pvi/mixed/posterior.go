@@ -83,9 +83,10 @@ const (
 	tail = 12
 )
 
-// tauOf returns quantiles and the mean square of τ, and each grid point's share of the
-// probability, by the trapezoidal rule. The logarithm of the evidence is a cubic spline
-// between the points, and straight outside; the prior is exact everywhere.
+// tauOf returns quantiles and the mean square of τ, and the share by which each grid point
+// counts in an expectation of what changes with τ. The logarithm of the evidence is a cubic
+// spline between the points, and straight outside; the prior is exact everywhere. What an
+// expectation is taken of is such a spline too, and constant outside.
 func (p Prior) tauOf(logTau, evidence []float64) (t Tau, share []float64, err error) {
 	var spline interp.NotAKnotCubic
 	if err := spline.Fit(logTau, evidence); err != nil {
@@ -127,13 +128,17 @@ func (p Prior) tauOf(logTau, evidence []float64) (t Tau, share []float64, err er
 	}
 	t.Square /= sum
 	share = make([]float64, n)
-	whole := 0.0
-	for k, x := range logTau {
-		share[k] = density(x)
-		whole += share[k]
-	}
 	for k := range share {
-		share[k] /= whole
+		unit := make([]float64, n)
+		unit[k] = 1
+		var weight interp.NotAKnotCubic
+		if err := weight.Fit(logTau, unit); err != nil {
+			return t, nil, fmt.Errorf("the density of τ: %w", err)
+		}
+		for i := range count {
+			x := min(max(begin+(float64(i)+0.5)*h, first), last)
+			share[k] += (cumulated[i+1] - cumulated[i]) / sum * weight.Predict(x)
+		}
 	}
 	quantile := func(q float64) float64 {
 		i := 0

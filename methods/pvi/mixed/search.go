@@ -54,23 +54,25 @@ const (
 	largestLog = 1.0 // step of ln τ
 )
 
-// The grid over ln τ, in standard deviations of its mode: the lower tail is the longer one.
+// The grid over ln τ, in standard deviations from its mode: its density is skewed either way.
 const (
-	gridLow  = -6
-	gridHigh = 4
+	gridLow    = -6
+	gridHigh   = 7
+	gridPoints = 14
 )
 
 // Search finds the posterior of weights and τ, given sums over sites at points that it asks
-// for: first the joint mode by safeguarded Newton steps, then, in one more exchange, a grid
-// of ln τ about it with one Newton step of the weights at each. This is the integrated
+// for: first the joint mode by safeguarded Newton steps, then, in two more exchanges, a grid
+// of ln τ about it with two Newton steps of the weights at each. This is the integrated
 // nested Laplace approximation with one hyperparameter (Rue, Martino and Chopin, J R Stat
 // Soc B 2009). Its fields are its state, to be kept between exchanges.
 type Search struct {
-	Best  Point     `cbor:"best"`  // the best point so far
-	Value float64   `cbor:"value"` // the log posterior there
-	Step  []float64 `cbor:"step"`  // from Best, by weights and ln τ; of the first point none
-	Tried int       `cbor:"tried"` // exchanges
-	Grid  []Point   `cbor:"grid"`  // asked for next instead of a step; nil before
+	Best    Point     `cbor:"best"`    // the best point so far
+	Value   float64   `cbor:"value"`   // the log posterior there
+	Step    []float64 `cbor:"step"`    // from Best, by weights and ln τ; of the first point none
+	Tried   int       `cbor:"tried"`   // exchanges
+	Grid    []Point   `cbor:"grid"`    // asked for next instead of a step; nil before
+	Refined bool      `cbor:"refined"` // whether the grid's weights have made a step of their own
 }
 
 // NewSearch starts at the prior's mean, with sites that differ as the prior expects.
@@ -105,8 +107,12 @@ func (s *Search) Tell(p Prior, sums []*Derivatives) (*Posterior, error) {
 	for i, d := range sums {
 		p.add(asked[i], d)
 	}
-	if s.Grid != nil {
+	switch {
+	case s.Grid != nil && s.Refined:
 		return posterior(p, asked, sums)
+	case s.Grid != nil:
+		s.Refined = true
+		return nil, refine(s.Grid, sums)
 	}
 	s.Tried++
 	d, x := sums[0], asked[0]
@@ -137,8 +143,8 @@ func (s *Search) Tell(p Prior, sums []*Derivatives) (*Posterior, error) {
 	s.Best = s.Ask()[0]
 	s.Step = nil
 	n := len(step) - 1
-	for t := gridLow; t <= gridHigh; t++ {
-		by := float64(t) * l.sd
+	for k := range gridPoints {
+		by := (gridLow + float64(k)*(gridHigh-gridLow)/(gridPoints-1)) * l.sd
 		g := Point{Weights: append([]float64(nil), s.Best.Weights...), LogTau: gvi.Clamp(s.Best.LogTau+by, LogTauLargest)}
 		for j := range n {
 			g.Weights[j] += l.along[j] * by
@@ -146,6 +152,20 @@ func (s *Search) Tell(p Prior, sums []*Derivatives) (*Posterior, error) {
 		s.Grid = append(s.Grid, g)
 	}
 	return nil, nil
+}
+
+// refine moves the weights at each point of the grid by a Newton step.
+func refine(grid []Point, sums []*Derivatives) error {
+	for k, d := range sums {
+		l, err := factorise(d)
+		if err != nil {
+			return err
+		}
+		for j, x := range l.conditional(d) {
+			grid[k].Weights[j] += x
+		}
+	}
+	return nil
 }
 
 // local is the curvature at a point, split into that of the weights, which is positive
