@@ -22,7 +22,7 @@ func (Method) Outcome(p *study.Plan) (evaluate.Outcome, error) {
 	if !ok {
 		return evaluate.Outcome{}, fmt.Errorf("the plan's options are of method %s, not of pvi", p.Method.Name)
 	}
-	return evaluate.Outcome(o.Outcome), nil
+	return o.Outcome.Judged(), nil
 }
 
 // Evaluator implements [judged.Evaluable]. The model knows nothing of how sites

@@ -34,6 +34,9 @@ type Column struct {
 	Scale  float64 `json:"scale,omitempty"`
 	// Bounded numbers are first moved to the nearest end of Centre ± Scale.
 	Bounded bool `json:"bounded,omitempty"`
+	// A number with knots enters by the basis of a restricted cubic spline, each function
+	// from its value at Centre and over Scale.
+	Knots Knots `json:"knots,omitempty"`
 	// A category enters as one column of 0 and 1 for each level.
 	Levels []string `json:"levels,omitempty"`
 
@@ -49,13 +52,19 @@ func FromRange(name string, low, high float64) Column {
 
 // Encoding makes design matrices from declared columns.
 type Encoding struct {
-	Columns   []Column `json:"columns"`
-	Intercept bool     `json:"intercept"` // a last column of ones
+	Columns      []Column      `json:"columns"`
+	Interactions []Interaction `json:"interactions,omitempty"` // after the columns
+	Periods      Periods       `json:"periods,omitempty"`      // a last column for each: see [Encoding.Person]
+	Intercept    bool          `json:"intercept"`              // a last column of ones
+	// Offset and Weight are columns that describe subjects: what is added to every
+	// activation, and what a row's log-likelihood is multiplied by.
+	Offset string `json:"offset,omitempty"`
+	Weight string `json:"weight,omitempty"`
 }
 
 // Check reports columns that contradict themselves.
 func (e *Encoding) Check() error {
-	if len(e.Columns) == 0 && !e.Intercept {
+	if len(e.Columns) == 0 && !e.Intercept && len(e.Periods) == 0 {
 		return fmt.Errorf("no columns")
 	}
 	seen := map[string]bool{}
@@ -69,18 +78,23 @@ func (e *Encoding) Check() error {
 			return fmt.Errorf("column %s: %w", c.Name, err)
 		}
 	}
-	return nil
+	return e.checkTerms()
 }
 
 func (c *Column) check() error {
 	category := len(c.Levels) > 0
 	switch {
-	case category && (c.Centre != 0 || c.Scale != 0 || c.Bounded):
+	case category && (c.Centre != 0 || c.Scale != 0 || c.Bounded || len(c.Knots) > 0):
 		return fmt.Errorf("has levels and constants of a number: want one of both")
 	case !category && (!(c.Scale > 0) || !Finite(c.Scale) || !Finite(c.Centre)):
 		return fmt.Errorf("centre %v and scale %v: want finite numbers, the scale positive (a column that is constant cannot be scaled by its deviation)", c.Centre, c.Scale)
 	case !category && c.Unseen != Fallback{}:
 		return fmt.Errorf("a number has no unseen levels")
+	}
+	if len(c.Knots) > 0 {
+		if err := c.Knots.Check(); err != nil {
+			return err
+		}
 	}
 	for i, l := range c.Levels {
 		if slices.Contains(c.Levels[:i], l) {
@@ -105,7 +119,12 @@ func (c *Column) check() error {
 }
 
 // Width returns the number of columns in the design matrix.
-func (c *Column) Width() int { return max(1, len(c.Levels)) }
+func (c *Column) Width() int {
+	if len(c.Knots) > 0 {
+		return c.Knots.Width()
+	}
+	return max(1, len(c.Levels))
+}
 
 // Width returns the number of columns of the design matrix.
 func (e *Encoding) Width() int {
@@ -113,23 +132,27 @@ func (e *Encoding) Width() int {
 	for i := range e.Columns {
 		n += e.Columns[i].Width()
 	}
+	for _, t := range e.Interactions {
+		a, b, _, _ := e.pair(t)
+		n += a.Width() * b.Width()
+	}
+	n += len(e.Periods)
 	if e.Intercept {
 		n++
 	}
 	return n
 }
 
-// Features names the columns of the design matrix: age, workclass=Private, intercept.
+// Features names the columns of the design matrix: age, workclass=Private,
+// age × sex=male, period (0, 30], intercept.
 func (e *Encoding) Features() []string {
 	var names []string
 	for i := range e.Columns {
-		c := &e.Columns[i]
-		if len(c.Levels) == 0 {
-			names = append(names, c.Name)
-		}
-		for _, l := range c.Levels {
-			names = append(names, c.Name+"="+l)
-		}
+		names = append(names, e.Columns[i].names()...)
+	}
+	names = append(names, e.termNames()...)
+	for _, p := range e.Periods.Names() {
+		names = append(names, "period "+p)
 	}
 	if e.Intercept {
 		names = append(names, "intercept")
@@ -148,7 +171,7 @@ func (e *Encoding) Encode(cells []float64, dst *Row) error {
 	if len(cells) != len(e.Columns) {
 		return fmt.Errorf("%d cells for %d columns", len(cells), len(e.Columns))
 	}
-	dst.Index, dst.Value = dst.Index[:0], dst.Value[:0]
+	*dst = Row{Index: dst.Index[:0], Value: dst.Value[:0]}
 	at := 0
 	for i, x := range cells {
 		c := &e.Columns[i]
@@ -156,15 +179,31 @@ func (e *Encoding) Encode(cells []float64, dst *Row) error {
 		if err != nil {
 			return fmt.Errorf("column %s: %w", c.Name, err)
 		}
-		if v != 0 {
+		switch {
+		case v != 0 && len(c.Knots) > 0:
+			c.appendBasis(v, at, dst)
+		case v != 0:
 			dst.Index, dst.Value = append(dst.Index, int32(at+j)), append(dst.Value, v)
 		}
 		at += c.Width()
 	}
+	at = e.appendTerms(at, dst)
 	if e.Intercept {
 		dst.Index, dst.Value = append(dst.Index, int32(at)), append(dst.Value, 1)
 	}
 	return nil
+}
+
+// appendBasis adds the basis of a spline at a scaled number that is not zero.
+func (c *Column) appendBasis(v float64, at int, dst *Row) {
+	var here, centre [maxKnots]float64
+	c.Knots.Basis(c.Centre+v*c.Scale, here[:])
+	c.Knots.Basis(c.Centre, centre[:])
+	for j := range c.Width() {
+		if x := (here[j] - centre[j]) / c.Scale; x != 0 {
+			dst.Index, dst.Value = append(dst.Index, int32(at+j)), append(dst.Value, x)
+		}
+	}
 }
 
 // encode returns the only entry of a cell that is not zero, or zero.
@@ -206,32 +245,39 @@ type Effect struct {
 }
 
 // Effects takes the scaling of numbers out of weights with the given means and
-// variances, those of one activation. The intercept, if there is one, becomes the
-// activation where all numbers are 0 instead of at their centres.
+// variances, those of one activation. The intercept, if there is one, and the periods
+// become the activation where numbers are 0 instead of at their centres; numbers of
+// splines and interactions stay at their centres.
 func (e *Encoding) Effects(mean, variance []float64) ([]Effect, error) {
 	names := e.Features()
 	if len(mean) != len(names) || len(variance) != len(names) {
 		return nil, fmt.Errorf("%d means and %d variances for %d features", len(mean), len(variance), len(names))
 	}
-	out := make([]Effect, len(names))
-	at := 0
+	out := make([]Effect, 0, len(names))
+	add := func(scale, shift, shiftVar float64) {
+		at := len(out)
+		out = append(out, Effect{names[at], (mean[at] + shift) / scale, math.Sqrt(variance[at]+shiftVar) / scale})
+	}
 	var shift, shiftVar float64
 	for i := range e.Columns {
 		c := &e.Columns[i]
-		scale := 1.0
-		if len(c.Levels) == 0 {
-			scale = c.Scale
+		if len(c.Levels) == 0 && !e.centred(c) {
 			r := c.Centre / c.Scale
-			shift -= r * mean[at]
-			shiftVar += r * r * variance[at]
+			shift -= r * mean[len(out)]
+			shiftVar += r * r * variance[len(out)]
 		}
 		for range c.Width() {
-			out[at] = Effect{names[at], mean[at] / scale, math.Sqrt(variance[at]) / scale}
-			at++
+			add(c.scale(), 0, 0)
 		}
 	}
-	if e.Intercept {
-		out[at] = Effect{names[at], mean[at] + shift, math.Sqrt(variance[at] + shiftVar)}
+	for _, t := range e.Interactions {
+		a, b, _, _ := e.pair(t)
+		for range a.Width() * b.Width() {
+			add(a.scale()*b.scale(), 0, 0)
+		}
+	}
+	for len(out) < len(names) { // periods, or the intercept
+		add(1, shift, shiftVar)
 	}
 	return out, nil
 }

@@ -119,7 +119,7 @@ var clinic = dataset.Schema{
 }
 
 func TestRowsOfOtherSchemasAreBoundByName(t *testing.T) {
-	b, err := patients().Bind(clinic, &Outcome{"relapse", []string{"no", "yes"}})
+	b, err := patients().Bind(clinic, &Outcome{Column: "relapse", Levels: []string{"no", "yes"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,14 +181,14 @@ func TestSchemasThatDoNotFitAreRefused(t *testing.T) {
 }
 
 func TestOutcomesAreReadByTheModelsKind(t *testing.T) {
-	three := &Outcome{"stage", []string{"a", "b", "c"}}
+	three := &Outcome{Column: "stage", Levels: []string{"a", "b", "c"}}
 	number := &Outcome{Column: "score"}
 	for _, c := range []struct {
 		o    *Outcome
 		k    int
 		text string
 		want float64
-	}{{three, 3, "c", 2}, {three, 3, "a", 0}, {number, 1, "-2.5", -2.5}, {&Outcome{"x", []string{"0", "1"}}, 1, "0", -1}} {
+	}{{three, 3, "c", 2}, {three, 3, "a", 0}, {number, 1, "-2.5", -2.5}, {&Outcome{Column: "x", Levels: []string{"0", "1"}}, 1, "0", -1}} {
 		if got, err := c.o.Value(c.k, c.text); err != nil || got != c.want {
 			t.Errorf("%s of %v: %v, %v", c.text, c.o, got, err)
 		}

@@ -50,6 +50,8 @@ const (
 	LikelihoodLogistic = "logistic" // two levels
 	LikelihoodSoftmax  = "softmax"  // two levels or more, with weights for each
 	LikelihoodLinear   = "linear"   // a number, with normal noise of known variance
+	LikelihoodPoisson  = "poisson"  // a count, whose rate's logarithm is the activation
+	LikelihoodHazard   = "hazard"   // the time until an event, in discrete periods: logistic in person-periods
 )
 
 // The ways to bring numbers to common units.
@@ -62,7 +64,7 @@ const (
 var (
 	variants    = []string{VariantPartitioned, VariantPublished, VariantGlobal}
 	schedules   = []string{ScheduleSequential, ScheduleSynchronous, ScheduleAsynchronous, ScheduleRandom}
-	likelihoods = []string{LikelihoodLogistic, LikelihoodSoftmax, LikelihoodLinear}
+	likelihoods = []string{LikelihoodLogistic, LikelihoodSoftmax, LikelihoodLinear, LikelihoodPoisson, LikelihoodHazard}
 	scalings    = []string{ScaleStandard, ScaleRange, ScaleConstants}
 )
 
@@ -78,6 +80,12 @@ type Options struct {
 	NoiseVariance *float64    `json:"noise_variance,omitempty"` // linear: of the outcome around its expectation
 	Intercept     bool        `json:"intercept"`                // a column of ones (true)
 	PriorVariance float64     `json:"prior_variance"`           // of every weight, around 0 (1)
+
+	Splines      []Spline   `json:"splines,omitempty"`      // numbers whose effect bends
+	Interactions [][]string `json:"interactions,omitempty"` // pairs of features whose effects depend on each other
+	Offset       string     `json:"offset,omitempty"`       // subject column that is added to every activation, such as the logarithm of exposure
+	Weight       string     `json:"weight,omitempty"`       // subject column that a row's log-likelihood is multiplied by
+	Priors       []Prior    `json:"priors,omitempty"`       // of single terms, in place of prior_variance
 
 	Scaling   string     `json:"scaling"`             // one of the Scale constants (standard, or range with privacy)
 	Constants []Constant `json:"constants,omitempty"` // scaling constants: for every number
@@ -121,6 +129,8 @@ func Default() *Options {
 func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 	if missing("likelihood") {
 		switch n := len(o.Outcome.Levels); {
+		case o.Outcome.Event != "":
+			o.Likelihood = LikelihoodHazard
 		case n == 2:
 			o.Likelihood = LikelihoodLogistic
 		case n > 2:
@@ -128,6 +138,9 @@ func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 		default:
 			o.Likelihood = LikelihoodLinear
 		}
+	}
+	if missing("intercept") && o.Likelihood == LikelihoodHazard {
+		o.Intercept = false // every period has one
 	}
 	if missing("scaling") {
 		o.Scaling = ScaleStandard
@@ -220,6 +233,9 @@ func (o *Options) Check(p *study.Plan, report study.Report) {
 	c.report.OneOf("schedule", o.Schedule, schedules...)
 	report.OneOf("missing", o.Missing, string(gvi.Neutral), string(gvi.Refuse))
 	c.outcome()
+	c.event()
+	c.terms()
+	c.plain()
 	c.scaling()
 	c.positive("prior_variance", o.PriorVariance)
 	report.AtLeast("rounds", o.Rounds, 1)
@@ -264,8 +280,8 @@ func (c *optionCheck) outcome() {
 		c.report("outcome.levels", fmt.Sprintf("%d levels, and a logistic model has two", n), "two levels, or likelihood: softmax for more")
 	case c.Likelihood == LikelihoodSoftmax && (n < 2 || n > gvi.MaxClasses):
 		c.report("outcome.levels", fmt.Sprintf("%d levels for a softmax model", n), fmt.Sprintf("from 2 to %d", gvi.MaxClasses))
-	case c.Likelihood == LikelihoodLinear && n > 0:
-		c.report("outcome.levels", "a linear model predicts a number, which has no levels", "leave them out, or likelihood: logistic or softmax")
+	case (c.Likelihood == LikelihoodLinear || c.Likelihood == LikelihoodPoisson) && n > 0:
+		c.report("outcome.levels", fmt.Sprintf("a %s model predicts a number, which has no levels", c.Likelihood), "leave them out, or likelihood: logistic or softmax")
 	}
 	switch {
 	case c.Likelihood != LikelihoodLinear && c.NoiseVariance != nil:
@@ -384,8 +400,15 @@ func (o *Options) Family() gvi.Likelihood {
 		return gvi.Softmax{Classes: len(o.Outcome.Levels)}
 	case LikelihoodLinear:
 		return gvi.Linear{Variance: *o.NoiseVariance}
+	case LikelihoodPoisson:
+		return gvi.Poisson{}
 	}
-	return gvi.Logistic{}
+	return gvi.Logistic{} // of subjects, or of person-periods
+}
+
+// Numeric says whether the outcome is a number, and not a class or the time until an event.
+func (o *Options) Numeric() bool {
+	return o.Likelihood == LikelihoodLinear || o.Likelihood == LikelihoodPoisson
 }
 
 // Classes names the activations: the levels of a softmax likelihood, and else one

@@ -33,15 +33,26 @@ func New(p *study.Plan) (*Setup, error) {
 		return nil, err
 	}
 	s.Prior = gvi.Isotropic(s.Weights(), 0, opts.PriorVariance)
+	names, groups := s.Encoding.Features(), s.Encoding.Groups()
+	for j := range s.Prior.Eta {
+		for _, k := range opts.Priors {
+			if i := j % len(names); k.Of(names[i], groups[i]) {
+				s.Prior.Eta[j], s.Prior.Lambda[j] = k.Mean/k.Variance, 1/k.Variance
+			}
+		}
+	}
 	return s, nil
 }
 
 // Weights returns the number of weights, of all activations.
 func (s *Setup) Weights() int { return s.Likelihood.Activations() * s.Encoding.Width() }
 
-// encodingOf makes a column of every feature of the plan.
+// encodingOf makes a column of every feature of the plan, and its other terms.
 func encodingOf(o *options.Options, p *study.Plan) gvi.Encoding {
-	e := gvi.Encoding{Intercept: o.Intercept}
+	e := gvi.Encoding{Intercept: o.Intercept, Periods: o.Outcome.Cuts, Offset: o.Offset, Weight: o.Weight}
+	for _, t := range o.Interactions {
+		e.Interactions = append(e.Interactions, gvi.Interaction(t))
+	}
 	missing := gvi.Fallback{Rule: gvi.FallbackRule(o.Missing)}
 	for _, v := range p.Views {
 		for _, f := range v.Features {
@@ -56,6 +67,11 @@ func encodingOf(o *options.Options, p *study.Plan) gvi.Encoding {
 					if k.Feature == f.Name {
 						c.Centre, c.Scale = k.Centre, k.Scale
 					}
+				}
+			}
+			for _, k := range o.Splines {
+				if k.Feature == f.Name {
+					c.Knots = k.Knots
 				}
 			}
 			c.Missing = missing
