@@ -13,6 +13,7 @@ import (
 	"parley/methods/pvi/partitioned"
 	"parley/methods/pvi/simulate"
 	"parley/methods/pvi/use"
+	"parley/problem"
 	"parley/study"
 )
 
@@ -21,6 +22,9 @@ func (Method) Outcome(p *study.Plan) (evaluate.Outcome, error) {
 	o, ok := p.Method.Options.(*options.Options)
 	if !ok {
 		return evaluate.Outcome{}, fmt.Errorf("the plan's options are of method %s, not of pvi", p.Method.Name)
+	}
+	if o.Outcome.Event != "" {
+		return evaluate.Outcome{}, problem.Problem{Where: "method.outcome", What: "the time until an event cannot be judged by cross-validation", Hint: "parley model predict --score says how well person-periods of other subjects are predicted"}
 	}
 	return o.Outcome.Judged(), nil
 }

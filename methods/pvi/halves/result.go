@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"parley/dataset"
 	"parley/figure"
@@ -14,7 +15,6 @@ import (
 	"parley/method/rounds"
 	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/message"
-	"parley/methods/pvi/options"
 	"parley/methods/pvi/pictures"
 	"parley/methods/pvi/predict"
 	"parley/methods/pvi/use"
@@ -98,8 +98,9 @@ func (c *Coordinator) metrics(s *State, m *use.Model, pooled *predict.Assessment
 		return out
 	}
 	n := float64(pooled.Rows)
-	out["subjects"], out["log_likelihood_per_subject"] = n, pooled.LogLik/n
-	if c.Options.Likelihood == options.LikelihoodLinear {
+	unit := strings.ReplaceAll(c.Options.Unit(), "-", "_")
+	out[unit+"s"], out["log_likelihood_per_"+unit] = n, pooled.LogLik/n
+	if c.Options.Numeric() {
 		out["root_mean_squared_error"] = math.Sqrt(pooled.Squares / n)
 		return out
 	}
@@ -115,13 +116,13 @@ func (c *Coordinator) headline(s *State, pooled *predict.Assessment) []figure.Fa
 		return facts
 	}
 	n := float64(pooled.Rows)
-	facts = append(facts, figure.Fact{Name: "subjects", Value: strconv.Itoa(pooled.Rows)})
-	if c.Options.Likelihood == options.LikelihoodLinear {
+	facts = append(facts, figure.Fact{Name: c.Options.Unit() + "s", Value: strconv.Itoa(pooled.Rows)})
+	if c.Options.Numeric() {
 		facts = append(facts, figure.Fact{Name: "root mean squared error", Value: fmt.Sprintf("%.4g", math.Sqrt(pooled.Squares/n))})
 	} else {
 		facts = append(facts, figure.Fact{Name: "predicted correctly", Value: fmt.Sprintf("%.2f %%", 100*float64(pooled.Correct)/n)})
 	}
-	return append(facts, figure.Fact{Name: "log-likelihood per subject", Value: fmt.Sprintf("%.4f", pooled.LogLik/n)})
+	return append(facts, figure.Fact{Name: "log-likelihood per " + c.Options.Unit(), Value: fmt.Sprintf("%.4f", pooled.LogLik/n)})
 }
 
 // Report shows a site its own rows under the shared model. It never leaves.
@@ -145,19 +146,18 @@ func (h *Site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 		if err != nil {
 			return nil, err
 		}
-		y, err := b.Outcome(h.Likelihood, row)
-		if err == nil {
-			err = b.Row(row, &x)
-		}
+		err = b.Rows(h.Likelihood, row, &x, func(x gvi.Row, y float64) error {
+			m.Row(x)
+			m.Score(y, a)
+			return nil
+		})
 		if err != nil { // a private study counted such rows as nothing
 			left++
-			continue
 		}
-		m.Row(x)
-		m.Score(y, a)
 	}
-	r := &method.Result{Metrics: map[string]float64{"subjects": float64(a.Rows), "left_out": float64(left)},
-		Headline: []figure.Fact{{Name: "subjects here", Value: strconv.Itoa(a.Rows)}}}
+	unit := h.Options.Unit() + "s"
+	r := &method.Result{Metrics: map[string]float64{strings.ReplaceAll(unit, "-", "_"): float64(a.Rows), "left_out": float64(left)},
+		Headline: []figure.Fact{{Name: unit + " here", Value: strconv.Itoa(a.Rows)}}}
 	if left > 0 {
 		r.Headline = append(r.Headline, figure.Fact{Name: "left out: an outcome or a cell could not be used", Value: strconv.Itoa(left)})
 	}

@@ -68,6 +68,9 @@ var (
 	scalings    = []string{ScaleStandard, ScaleRange, ScaleConstants}
 )
 
+// Likelihoods lists the likelihoods.
+func Likelihoods() []string { return slices.Clone(likelihoods) }
+
 // Largest bounds a plan's own numbers: those that are positive lie in
 // 1/Largest … Largest, so that no product of a few of them overflows.
 const Largest = 1e50
@@ -404,6 +407,14 @@ func (o *Options) Family() gvi.Likelihood {
 		return gvi.Poisson{}
 	}
 	return gvi.Logistic{} // of subjects, or of person-periods
+}
+
+// Unit names what rows of the design matrix are: subject, or person-period.
+func (o *Options) Unit() string {
+	if o.Likelihood == LikelihoodHazard {
+		return "person-period"
+	}
+	return "subject"
 }
 
 // Numeric says whether the outcome is a number, and not a class or the time until an event.

@@ -45,6 +45,8 @@ func (m *Predictor) judge(y float64) (p float64, happened, correct bool, logLik 
 	case gvi.Linear:
 		v, e := l.Variance+m.C[0], y-m.A[0]
 		return 0, false, false, measured(-(math.Log(2*math.Pi*v) + e*e/v) / 2)
+	case gvi.Poisson:
+		return 0, false, false, measured(gvi.LogExpectPoisson(y, m.A[0], m.C[0]))
 	case gvi.Softmax:
 		best := Surest(m.P)
 		right := best == int(y)
@@ -78,8 +80,9 @@ func (m *Predictor) Score(y float64, to *Assessment) {
 	p, happened, correct, logLik := m.judge(y)
 	to.Rows++
 	to.LogLik += logLik
-	if _, linear := m.Likelihood.(gvi.Linear); linear {
-		if e := (y - m.A[0]) * (y - m.A[0]); e <= rowLargest {
+	switch m.Likelihood.(type) {
+	case gvi.Linear, gvi.Poisson:
+		if e := (y - m.P[0]) * (y - m.P[0]); e <= rowLargest {
 			to.Squares += e
 		} else { // NaN too
 			to.Squares += rowLargest
@@ -98,6 +101,8 @@ func (m *Predictor) Forecast(dst *evaluate.Prediction) {
 	switch l := m.Likelihood.(type) {
 	case gvi.Linear:
 		dst.Mean, dst.SD = m.A[0], math.Sqrt(l.Variance+m.C[0])
+	case gvi.Poisson:
+		dst.Mean, dst.SD = m.P[0], gvi.CountSpread(m.A[0], m.C[0])
 	case gvi.Softmax:
 		for _, p := range m.P {
 			dst.LogP = append(dst.LogP, math.Log(max(p, math.SmallestNonzeroFloat64)))

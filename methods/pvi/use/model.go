@@ -7,6 +7,7 @@ package use
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"parley/dataset"
 	"parley/internal/version"
@@ -149,11 +150,15 @@ func (m *Model) check() error {
 		return fmt.Errorf("it has no options")
 	case o.Likelihood == options.LikelihoodLinear && (o.NoiseVariance == nil || !(*o.NoiseVariance > 0)):
 		return fmt.Errorf("a linear model without a positive noise variance")
+	case o.Likelihood == options.LikelihoodHazard && (len(o.Outcome.Levels) != 2 || o.Outcome.Event == "" || !slices.Equal(o.Outcome.Cuts, m.Encoding.Periods) || len(m.Encoding.Periods) == 0):
+		return fmt.Errorf("a hazard model of %d levels, whose periods are %v and %v", len(o.Outcome.Levels), o.Outcome.Cuts, m.Encoding.Periods)
+	case o.Likelihood != options.LikelihoodHazard && len(m.Encoding.Periods) > 0:
+		return fmt.Errorf("periods in a %s model", o.Likelihood)
 	case o.Likelihood == options.LikelihoodLogistic && len(o.Outcome.Levels) != 2:
 		return fmt.Errorf("a logistic model of %d levels", len(o.Outcome.Levels))
 	case o.Likelihood == options.LikelihoodSoftmax && (len(o.Outcome.Levels) < 2 || len(o.Outcome.Levels) > gvi.MaxClasses):
 		return fmt.Errorf("a softmax model of %d levels", len(o.Outcome.Levels))
-	case o.Likelihood != options.LikelihoodLinear && o.Likelihood != options.LikelihoodLogistic && o.Likelihood != options.LikelihoodSoftmax:
+	case !slices.Contains(options.Likelihoods(), o.Likelihood):
 		return fmt.Errorf("the likelihood %q is not known", o.Likelihood)
 	}
 	if err := m.Encoding.Check(); err != nil {
@@ -183,8 +188,8 @@ func (m *Model) check() error {
 // Method implements [fitted.Model].
 func (m *Model) Method() string { return options.Name }
 
-// Schema implements [fitted.Model]: the views and features in the model's order,
-// and no subject columns.
+// Schema implements [fitted.Model]: the views and features in the model's order, and of
+// subject columns that of offsets, if there are any.
 func (m *Model) Schema() dataset.Schema {
 	var s dataset.Schema
 	for _, v := range m.Views {
@@ -197,6 +202,9 @@ func (m *Model) Schema() dataset.Schema {
 			view.Columns = append(view.Columns, dataset.Column{Name: c.Name, Kind: kind, Levels: c.Levels, Other: c.Other})
 		}
 		s.Views = append(s.Views, view)
+	}
+	if offset := m.Encoding.Offset; offset != "" {
+		s.Subject = []dataset.Column{{Name: offset, Kind: dataset.Label}}
 	}
 	return s
 }

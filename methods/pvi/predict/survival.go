@@ -1,0 +1,35 @@
+package predict
+
+import (
+	"math"
+
+	"parley/methods/pvi/gvi"
+)
+
+// Survival is the probability of no event until the end of a period, averaged over the
+// posterior, with the interval that what is not known of the weights leaves it.
+type Survival struct{ Mean, Low, High float64 }
+
+// Survival sets dst, one for each period, from a row without the columns of periods, which
+// are the design's last. The logarithm of survival Σ ln σ(−a_k) is taken as normal, with
+// the variance of its linear form in the weights (the delta method); the interval of ± z
+// standard deviations is made on the scale of ln(−ln S), where it stays within 0 and 1
+// (Kalbfleisch and Prentice, The Statistical Analysis of Failure Time Data, section 1.4).
+func (m *Predictor) Survival(x gvi.Row, z float64, dst []Survival) {
+	base, common := x.Activation(m.mean, m.variance)
+	first := m.columns - len(dst)
+	var log, slopes, own float64
+	var d [2]float64
+	for k := range dst {
+		j := first + k
+		v := m.variance[j]
+		// ln σ(−a) is the log-likelihood of no event.
+		log += gvi.Logistic{}.Expect(-1, []float64{base + m.mean[j]}, []float64{common + v}, d[:], nil)
+		slopes += d[0]
+		own += d[0] * d[0] * v
+		variance := slopes*slopes*common + own
+		dst[k].Mean = math.Exp(min(log+variance/2, 0))
+		wide := z * math.Sqrt(variance) / max(-log, math.SmallestNonzeroFloat64)
+		dst[k].Low, dst[k].High = math.Exp(log*math.Exp(wide)), math.Exp(log*math.Exp(-wide))
+	}
+}
