@@ -20,7 +20,7 @@ type Outcome struct {
 	// that says how that ended: Levels are being followed no longer, and the event.
 	Event string `json:"event,omitempty"`
 	// Cuts are the ends of periods of that time, in its unit.
-	Cuts Periods `json:"cuts,omitempty"`
+	Cuts cuts `json:"cuts,omitempty"`
 }
 
 // Judged is the outcome as predictions of it are judged.
@@ -146,14 +146,14 @@ func (b *Binding) Row(r *dataset.Row, dst *Row) error {
 		return err
 	}
 	if b.offset >= 0 {
-		x, err := number(r.Subject[b.offset])
+		x, err := readNumber(r.Subject[b.offset])
 		if err != nil {
 			return fmt.Errorf("offset %s: %w", b.encoding.Offset, err)
 		}
 		dst.Offset = x
 	}
 	if b.weight >= 0 {
-		x, err := number(r.Subject[b.weight])
+		x, err := readNumber(r.Subject[b.weight])
 		if err == nil && !(x > 0) {
 			err = fmt.Errorf("%v is not positive", x)
 		}
@@ -165,8 +165,8 @@ func (b *Binding) Row(r *dataset.Row, dst *Row) error {
 	return nil
 }
 
-// number reads a cell of the subjects table.
-func number(text string) (float64, error) {
+// readNumber reads a cell of the subjects table.
+func readNumber(text string) (float64, error) {
 	x, err := strconv.ParseFloat(text, 64)
 	if err != nil || !Finite(x) {
 		return 0, fmt.Errorf("%q is not a finite number", text)
@@ -189,7 +189,7 @@ func (b *Binding) Rows(l Likelihood, r *dataset.Row, x *Row, yield func(x Row, y
 		}
 		return yield(*x, y)
 	}
-	time, err := number(r.Subject[b.subject])
+	time, err := readNumber(r.Subject[b.subject])
 	if err != nil {
 		return fmt.Errorf("outcome %s: %w", b.outcome.Column, err)
 	}

@@ -50,11 +50,17 @@ func FromRange(name string, low, high float64) Column {
 	return Column{Name: name, Centre: low + (high-low)/2, Scale: (high - low) / 2, Bounded: true}
 }
 
+// Interaction names two columns whose entries are multiplied: one column of the design
+// matrix for each pair of their columns, the first one's outside. A number counts from its
+// centre, so that the weights of both columns alone are effects where the other is at its
+// centre, or at none of its levels.
+type Interaction [2]string
+
 // Encoding makes design matrices from declared columns.
 type Encoding struct {
 	Columns      []Column      `json:"columns"`
 	Interactions []Interaction `json:"interactions,omitempty"` // after the columns
-	Periods      Periods       `json:"periods,omitempty"`      // a last column for each: see [Encoding.Person]
+	Periods      cuts          `json:"periods,omitempty"`      // a last column for each: see [Encoding.Person]
 	Intercept    bool          `json:"intercept"`              // a last column of ones
 	// Offset and Weight are columns that describe subjects: what is added to every
 	// activation, and what a row's log-likelihood is multiplied by.

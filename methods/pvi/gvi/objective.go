@@ -94,8 +94,8 @@ func (e *eval) run() {
 		value := e.Likelihood.Expect(e.Data.Outcome(i), e.a, e.c, e.first, second)
 		if r.Weight != 1 {
 			value *= r.Weight
-			scale(r.Weight, e.first)
-			scale(r.Weight, second)
+			multiplyAll(r.Weight, e.first)
+			multiplyAll(r.Weight, second)
 		}
 		e.value += value
 		for k := range e.k {
@@ -111,7 +111,7 @@ func (e *eval) run() {
 	}
 }
 
-func scale(by float64, x []float64) {
+func multiplyAll(by float64, x []float64) {
 	for i := range x {
 		x[i] *= by
 	}

@@ -5,12 +5,6 @@ import (
 	"slices"
 )
 
-// Interaction names two columns whose entries are multiplied: one column of the design
-// matrix for each pair of their columns, the first one's outside. A number counts from its
-// centre, so that the weights of both columns alone are effects where the other is at its
-// centre, or at none of its levels.
-type Interaction [2]string
-
 // checkTerms reports terms that are none of the columns.
 func (e *Encoding) checkTerms() error {
 	for i, t := range e.Interactions {

@@ -13,14 +13,14 @@ const nodes = 25
 
 var rule = gvi.GaussHermite(nodes)
 
-// LogTauLargest bounds ln τ: beyond e^±12 deviations between sites are none, or are all
+// logTauLargest bounds ln τ: beyond e^±12 deviations between sites are none, or are all
 // there is.
-const LogTauLargest = 12
+const logTauLargest = 12
 
 // Point is where derivatives are asked for.
 type Point struct {
 	Weights []float64 `cbor:"w" json:"weights"`
-	LogTau  float64   `cbor:"t" json:"log_tau"` // within ±LogTauLargest
+	LogTau  float64   `cbor:"t" json:"log_tau"` // within ±logTauLargest
 }
 
 // Derivatives are those of a log-likelihood by p weights and then by ln τ.
@@ -132,8 +132,8 @@ func (m *Marginal) At(x Point) (*Derivatives, error) {
 	if p != m.data.Columns() {
 		return nil, fmt.Errorf("%d weights for %d columns", p, m.data.Columns())
 	}
-	if !gvi.Inside(x.LogTau, -LogTauLargest, LogTauLargest) {
-		return nil, fmt.Errorf("ln τ = %v is not within ±%v", x.LogTau, LogTauLargest)
+	if !gvi.Inside(x.LogTau, -logTauLargest, logTauLargest) {
+		return nil, fmt.Errorf("ln τ = %v is not within ±%v", x.LogTau, logTauLargest)
 	}
 	m.at(x.Weights)
 	d := NewDerivatives(p)

@@ -15,11 +15,11 @@ import (
 type Posterior struct {
 	Mean       []float64 // of the weights
 	Covariance []float64 // their lower triangle by rows
-	Tau        Tau
+	Tau        Spread
 }
 
-// Tau is the posterior of the standard deviation between sites.
-type Tau struct {
+// Spread is the posterior of the standard deviation between sites.
+type Spread struct {
 	Median float64 `json:"median" cbor:"median"`
 	Low    float64 `json:"low_90" cbor:"low"` // the 5 % quantile
 	High   float64 `json:"high_90" cbor:"high"`
@@ -87,7 +87,7 @@ const (
 // counts in an expectation of what changes with τ. The logarithm of the evidence is a cubic
 // spline between the points, and straight outside; the prior is exact everywhere. What an
 // expectation is taken of is such a spline too, and constant outside.
-func (p Prior) tauOf(logTau, evidence []float64) (t Tau, share []float64, err error) {
+func (p Prior) tauOf(logTau, evidence []float64) (t Spread, share []float64, err error) {
 	var spline interp.NotAKnotCubic
 	if err := spline.Fit(logTau, evidence); err != nil {
 		return t, nil, fmt.Errorf("the density of τ: %w", err)

@@ -84,11 +84,11 @@ type Options struct {
 	Intercept     bool        `json:"intercept"`                // a column of ones (true)
 	PriorVariance float64     `json:"prior_variance"`           // of every weight, around 0 (1)
 
-	Splines      []Spline   `json:"splines,omitempty"`      // numbers whose effect bends
-	Interactions [][]string `json:"interactions,omitempty"` // pairs of features whose effects depend on each other
-	Offset       string     `json:"offset,omitempty"`       // subject column that is added to every activation, such as the logarithm of exposure
-	Weight       string     `json:"weight,omitempty"`       // subject column that a row's log-likelihood is multiplied by
-	Priors       []Prior    `json:"priors,omitempty"`       // of single terms, in place of prior_variance
+	Splines      []spline    `json:"splines,omitempty"`      // numbers whose effect bends
+	Interactions [][]string  `json:"interactions,omitempty"` // pairs of features whose effects depend on each other
+	Offset       string      `json:"offset,omitempty"`       // subject column that is added to every activation, such as the logarithm of exposure
+	Weight       string      `json:"weight,omitempty"`       // subject column that a row's log-likelihood is multiplied by
+	Priors       []termPrior `json:"priors,omitempty"`       // of single terms, in place of prior_variance
 
 	Scaling   string     `json:"scaling"`             // one of the Scale constants (standard, or range with privacy)
 	Constants []Constant `json:"constants,omitempty"` // scaling constants: for every number
@@ -115,6 +115,29 @@ type Constant struct {
 	Feature string  `json:"feature"`
 	Centre  float64 `json:"centre"`
 	Scale   float64 `json:"scale"`
+}
+
+// spline makes a number enter by a restricted cubic spline with public knots, in the
+// feature's unit.
+type spline struct {
+	Feature string    `json:"feature"`
+	Knots   gvi.Knots `json:"knots,omitempty"`
+}
+
+// termPrior is the prior of the weights of one term in place of the one that all others have, in
+// scaled units.
+type termPrior struct {
+	// Feature is a feature, "intercept", "period", or an interaction, as "age × sex".
+	Feature  string  `json:"feature"`
+	Level    string  `json:"level,omitempty"` // of a category: of this level alone
+	Mean     float64 `json:"mean,omitempty"`  // (0)
+	Variance float64 `json:"variance"`
+}
+
+// Of says whether the prior is of a weight with the given name and group: see
+// [gvi.Encoding.Features] and [gvi.Encoding.Groups].
+func (p *termPrior) Of(name, group string) bool {
+	return group == p.Feature && (p.Level == "" || name == p.Feature+"="+p.Level)
 }
 
 // SiteRows is how many rows a site has, which is then public.

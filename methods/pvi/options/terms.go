@@ -9,29 +9,6 @@ import (
 	"parley/study"
 )
 
-// Spline makes a number enter by a restricted cubic spline with public knots, in the
-// feature's unit.
-type Spline struct {
-	Feature string    `json:"feature"`
-	Knots   gvi.Knots `json:"knots,omitempty"`
-}
-
-// Prior is that of the weights of one term in place of the one that all others have, in
-// scaled units.
-type Prior struct {
-	// Feature is a feature, "intercept", "period", or an interaction, as "age × sex".
-	Feature  string  `json:"feature"`
-	Level    string  `json:"level,omitempty"` // of a category: of this level alone
-	Mean     float64 `json:"mean,omitempty"`  // (0)
-	Variance float64 `json:"variance"`
-}
-
-// Of says whether the prior is of a weight with the given name and group: see
-// [gvi.Encoding.Features] and [gvi.Encoding.Groups].
-func (p *Prior) Of(name, group string) bool {
-	return group == p.Feature && (p.Level == "" || name == p.Feature+"="+p.Level)
-}
-
 // terms checks what the plan says of terms beyond one for each feature.
 func (c *optionCheck) terms() {
 	features := map[string]*study.Feature{}
@@ -46,7 +23,7 @@ func (c *optionCheck) terms() {
 		switch f := features[s.Feature]; {
 		case f == nil || f.Kind == study.Category:
 			c.report(at+".feature", fmt.Sprintf("%q is not a number of the plan", s.Feature), "the name of a number under views")
-		case slices.ContainsFunc(c.Splines[:i], func(o Spline) bool { return o.Feature == s.Feature }):
+		case slices.ContainsFunc(c.Splines[:i], func(o spline) bool { return o.Feature == s.Feature }):
 			c.report(at+".feature", fmt.Sprintf("%q is there twice", s.Feature), "each feature once")
 		}
 		if err := s.Knots.Check(); err != nil {
