@@ -95,6 +95,9 @@ var exactPlans = map[string]driven{
 	"exact, synchronous":   {twoClasses + ", rounds: 4, schedule: synchronous", noProtection},
 	"exact, random":        {twoClasses + ", rounds: 4, schedule: random" + declaredRows, noProtection},
 	"exact, asynchronous":  {twoClasses + ", rounds: 4, schedule: asynchronous" + declaredRows, noProtection},
+	"joint, logistic":      {twoClasses + ", variant: joint", noProtection},
+	"joint, levels":        {twoClasses + ", variant: joint, coding: levels, scaling: range", noProtection},
+	"joint, linear":        {"outcome: {column: y}, variant: joint", noProtection},
 	"global":               {twoClasses + ", rounds: 5, variant: global" + declaredRows, noProtection},
 	"global, softmax":      {threeClasses + ", rounds: 5, variant: global" + declaredRows, noProtection},
 	"global, linear":       {aNumber + ", rounds: 5, variant: global" + declaredRows, noProtection},
@@ -104,6 +107,9 @@ var exactPlans = map[string]driven{
 
 func (d driven) plan(t testing.TB) *study.Plan {
 	t.Helper()
+	if !strings.Contains(d.method, "variant:") {
+		d.method += ", variant: partitioned"
+	}
 	text := strings.NewReplacer("[method]", d.method, "[privacy]", d.privacy).Replace(drivenPlan)
 	p, err := study.Parse("plan.yaml", []byte(text), method.Registry{Method{}})
 	if err != nil {

@@ -16,13 +16,15 @@ import (
 // round fused products otherwise. The private ones' noise is seeded.
 var golden = map[string]map[string]string{
 	"amd64": {
-		"exact, logistic":                  "4d4049e32c700a77e9073fba26d49adcf0f9edf9b5d7796ba8b9240ffe60c8a6",
-		"exact, softmax":                   "94df699469f44d74530b9fb7c22d3920641f53fb7d106ab855010b5018726165",
-		"global":                           "adb01d569d46cecdabafdf4e3d5c11193c748819f0aafb5920101053faa59610",
-		"logistic, diagnostics":            "95cb523eed1aae533d80464d50f567b74b7948840a7877f06232f6eac0ac1358",
-		"softmax, diagnostics":             "6f694325fea25f298a776077eb89dd090c2777810cd09d0a09bb7ba1b041d6bf",
-		"linear":                           "792964ccefef027618267c4fbf052e6e63bf3c7a3c06b96b85c0b00f3f6435b6",
-		"published, logistic, diagnostics": "c71d4ccc600651bb5aebcebd8ed25d306a9b7a3393fd466cba95740048d677a5",
+		"exact, logistic":                  "",
+		"joint, logistic":                  "",
+		"joint, linear":                    "",
+		"exact, softmax":                   "",
+		"global":                           "",
+		"logistic, diagnostics":            "",
+		"softmax, diagnostics":             "",
+		"linear":                           "",
+		"published, logistic, diagnostics": "",
 	},
 }
 
@@ -32,8 +34,8 @@ var versions = regexp.MustCompile(`(?m)^ "(program|plan_sha256)": .*$`)
 // The revision stands for the numbers: both ends of a study must have the same one,
 // so that it must change with them.
 func TestRevisionStandsForTheNumbers(t *testing.T) {
-	if got := (Method{}).Revision(); got != 2 {
-		t.Fatalf("these hashes are those of revision 2, not %d: run the test with them left empty, and put in what it says", got)
+	if got := (Method{}).Revision(); got != 3 {
+		t.Fatalf("these hashes are those of revision 3, not %d: run the test with them left empty, and put in what it says", got)
 	}
 	for name, want := range golden[runtime.GOARCH] {
 		x, exact := exactPlans[name]

@@ -28,7 +28,7 @@ sites: [a, b]
 views:
   - {name: v, features: [{name: x0, range: [0, 1]}, {name: x1, range: [0, 1]}]}
 subjects: [y]
-method: {name: pvi, outcome: {column: y, levels: [no, yes]}, rounds: 3}
+method: {name: pvi, outcome: {column: y, levels: [no, yes]}, rounds: 3, variant: partitioned}
 privacy: {protection: none}
 `
 
@@ -323,7 +323,7 @@ func FuzzTasks(f *testing.F) {
 
 func FuzzModel(f *testing.F) {
 	c, _ := hostileSetup(f)
-	m, err := use.New(c.Plan, c.Options, c.Prior, c.Prior, &c.Encoding)
+	m, err := use.New(c.Plan, c.Options, c.Prior, c.Prior.Normal(), &c.Encoding)
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -211,7 +211,7 @@ func TestCraftedTasksPanicOnNoRow(t *testing.T) {
 							continue
 						}
 						if _, q, err = h.OpenModel(task.Scale, task.Q); err == nil {
-							contribute(predict.Contribution(h.Likelihood, q, h.Encoding.Width()), h.Protected["a"].Quality.Blocks[0])
+							contribute(predict.Contribution(h.Likelihood, q.Normal(), h.Encoding.Width()), h.Protected["a"].Quality.Blocks[0])
 						}
 					} else {
 						var task message.UpdateTask
@@ -250,7 +250,7 @@ func TestCraftedTasksPanicOnNoRow(t *testing.T) {
 // demandBoundedCost counts what rows cost beside their entries.
 func demandBoundedCost(t testing.TB, h *halves.Site, b *gvi.Binding, q gvi.Gaussian, rows []dataset.Row) {
 	t.Helper()
-	m := predict.New(h.Likelihood, q, h.Encoding.Width())
+	m := predict.New(h.Likelihood, q.Normal(), h.Encoding.Width())
 	for i := range rows {
 		h.OverRows(b, func(x gvi.Row, y float64, _ []float64) {
 			m.Row(x)

@@ -19,7 +19,7 @@ const (
 	// Refuse, as the empty rule, makes the cell an error.
 	Refuse FallbackRule = "refuse"
 	// Neutral leaves the cell without effect: a number becomes the centre of its
-	// column, a category none of its levels.
+	// column, a category none of its levels, which with a reference is the reference.
 	Neutral FallbackRule = "neutral"
 	// useLevel takes the cell as the named level. For categories only.
 	useLevel FallbackRule = "level"
@@ -37,8 +37,10 @@ type Column struct {
 	// A number with knots enters by the basis of a restricted cubic spline, each function
 	// from its value at Centre and over Scale.
 	Knots Knots `json:"knots,omitempty"`
-	// A category enters as one column of 0 and 1 for each level.
-	Levels []string `json:"levels,omitempty"`
+	// A category enters as one column of 0 and 1 for each level, but for the reference,
+	// if there is one: the others are then measured against it.
+	Levels    []string `json:"levels,omitempty"`
+	Reference string   `json:"reference,omitempty"`
 
 	Missing Fallback `json:"missing"`          // of a cell that was not observed
 	Unseen  Fallback `json:"unseen,omitempty"` // of a level that is not declared
@@ -94,6 +96,8 @@ func (c *Column) check() error {
 		return fmt.Errorf("has levels and constants of a number: want one of both")
 	case !category && (!(c.Scale > 0) || !Finite(c.Scale) || !Finite(c.Centre)):
 		return fmt.Errorf("centre %v and scale %v: want finite numbers, the scale positive (a column that is constant cannot be scaled by its deviation)", c.Centre, c.Scale)
+	case c.Reference != "" && !slices.Contains(c.Levels, c.Reference):
+		return fmt.Errorf("the reference %q is none of its levels", c.Reference)
 	case !category && c.Unseen != Fallback{}:
 		return fmt.Errorf("a number has no unseen levels")
 	}
@@ -129,7 +133,32 @@ func (c *Column) Width() int {
 	if len(c.Knots) > 0 {
 		return c.Knots.Width()
 	}
+	if c.Reference != "" {
+		return len(c.Levels) - 1
+	}
 	return max(1, len(c.Levels))
+}
+
+// Own returns the levels that have a column of their own, in order.
+func (c *Column) Own() []string {
+	if c.Reference == "" {
+		return c.Levels
+	}
+	return slices.DeleteFunc(slices.Clone(c.Levels), func(l string) bool { return l == c.Reference })
+}
+
+// place returns the column of a level; not ok of the reference, which has none.
+func (c *Column) place(level int) (column int, ok bool) {
+	if c.Reference == "" {
+		return level, true
+	}
+	switch r := slices.Index(c.Levels, c.Reference); {
+	case level == r:
+		return 0, false
+	case level > r:
+		return level - 1, true
+	}
+	return level, true
 }
 
 // Width returns the number of columns of the design matrix.
@@ -229,7 +258,15 @@ func (c *Column) encode(x float64) (j int, v float64, err error) {
 	if x != math.Trunc(x) || x < 0 || x >= float64(len(c.Levels)) {
 		return c.fall(c.Unseen, "the level is not one of those declared", "unseen")
 	}
-	return int(x), 1, nil
+	return c.entry(int(x))
+}
+
+// entry is that of a level: none of the reference.
+func (c *Column) entry(level int) (int, float64, error) {
+	if j, ok := c.place(level); ok {
+		return j, 1, nil
+	}
+	return 0, 0, nil
 }
 
 func (c *Column) fall(f Fallback, what, key string) (int, float64, error) {
@@ -237,7 +274,7 @@ func (c *Column) fall(f Fallback, what, key string) (int, float64, error) {
 	case Neutral:
 		return 0, 0, nil
 	case useLevel:
-		return slices.Index(c.Levels, f.Level), 1, nil
+		return c.entry(slices.Index(c.Levels, f.Level))
 	}
 	return 0, 0, fmt.Errorf("%s; say what becomes of it under %s, such as %s", what, key, Neutral)
 }
@@ -250,40 +287,45 @@ type Effect struct {
 	SD   float64 `json:"sd"`
 }
 
-// Effects takes the scaling of numbers out of weights with the given means and
-// variances, those of one activation. The intercept, if there is one, and the periods
-// become the activation where numbers are 0 instead of at their centres; numbers of
-// splines and interactions stay at their centres.
-func (e *Encoding) Effects(mean, variance []float64) ([]Effect, error) {
+// Effects takes the scaling of numbers out of weights, those of the activation that begins
+// at an offset. The intercept, if there is one, and the periods become the activation
+// where numbers are 0 instead of at their centres: see [Encoding.Own].
+func (e *Encoding) Effects(q Normal, offset int) ([]Effect, error) {
 	names := e.Features()
-	if len(mean) != len(names) || len(variance) != len(names) {
-		return nil, fmt.Errorf("%d means and %d variances for %d features", len(mean), len(variance), len(names))
+	if len(q.Mean) < offset+len(names) {
+		return nil, fmt.Errorf("%d weights for %d features", len(q.Mean)-offset, len(names))
 	}
 	out := make([]Effect, 0, len(names))
-	add := func(scale, shift, shiftVar float64) {
-		at := len(out)
-		out = append(out, Effect{names[at], (mean[at] + shift) / scale, math.Sqrt(variance[at]+shiftVar) / scale})
+	for j := range names {
+		mean, variance := q.Activation(e.Own(j), offset)
+		out = append(out, Effect{names[j], mean, math.Sqrt(variance)})
 	}
-	var shift, shiftVar float64
+	return out, nil
+}
+
+// Own is effect j in the features' own units as a combination of weights. Numbers of splines
+// and interactions stay at their centres in that of the intercept, or of a period.
+func (e *Encoding) Own(j int) Row {
+	var scales []float64
+	var centres Row
 	for i := range e.Columns {
 		c := &e.Columns[i]
-		if len(c.Levels) == 0 && !e.centred(c) {
-			r := c.Centre / c.Scale
-			shift -= r * mean[len(out)]
-			shiftVar += r * r * variance[len(out)]
+		if len(c.Levels) == 0 && c.Centre != 0 && !e.centred(c) {
+			centres.Index, centres.Value = append(centres.Index, int32(len(scales))), append(centres.Value, -c.Centre/c.Scale)
 		}
 		for range c.Width() {
-			add(c.scale(), 0, 0)
+			scales = append(scales, c.scale())
 		}
 	}
 	for _, t := range e.Interactions {
 		a, b, _, _ := e.pair(t)
 		for range a.Width() * b.Width() {
-			add(a.scale()*b.scale(), 0, 0)
+			scales = append(scales, a.scale()*b.scale())
 		}
 	}
-	for len(out) < len(names) { // periods, or the intercept
-		add(1, shift, shiftVar)
+	if j < len(scales) {
+		return Row{Index: []int32{int32(j)}, Value: []float64{1 / scales[j]}}
 	}
-	return out, nil
+	centres.Index, centres.Value = append(centres.Index, int32(j)), append(centres.Value, 1)
+	return centres
 }

@@ -103,7 +103,7 @@ func (c *Column) names() (names []string) {
 			name += "'"
 		}
 	}
-	for _, l := range c.Levels {
+	for _, l := range c.Own() {
 		names = append(names, c.Name+"="+l)
 	}
 	return names
@@ -137,6 +137,12 @@ func (e *Encoding) termNames() (names []string) {
 	return names
 }
 
+// What the columns of the design matrix are of that stand for no feature.
+const (
+	PeriodGroup    = "period"
+	InterceptGroup = "intercept"
+)
+
 // Groups names what every column of the design matrix belongs to: a column, an
 // interaction, the periods or the intercept.
 func (e *Encoding) Groups() (names []string) {
@@ -152,10 +158,10 @@ func (e *Encoding) Groups() (names []string) {
 		}
 	}
 	for range e.Periods {
-		names = append(names, "period")
+		names = append(names, PeriodGroup)
 	}
 	if e.Intercept {
-		names = append(names, "intercept")
+		names = append(names, InterceptGroup)
 	}
 	return names
 }

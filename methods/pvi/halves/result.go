@@ -3,10 +3,8 @@ package halves
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	"parley/dataset"
 	"parley/figure"
@@ -17,6 +15,7 @@ import (
 	"parley/methods/pvi/message"
 	"parley/methods/pvi/pictures"
 	"parley/methods/pvi/predict"
+	"parley/methods/pvi/results"
 	"parley/methods/pvi/use"
 )
 
@@ -34,7 +33,7 @@ func (c *Coordinator) Result(ms method.State) (*method.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := use.New(c.Plan, c.Options, c.Prior, q, e)
+	m, err := use.New(c.Plan, c.Options, c.Prior, q.Normal(), e)
 	if err != nil {
 		return nil, err
 	}
@@ -77,52 +76,23 @@ func (s *State) progress(m *use.Model) figure.Section {
 // reports lists the sites' assessments in the plan's order, and adds them up; nil
 // if there are none.
 func (c *Coordinator) reports(s *State) (sites []pictures.Report, pooled *predict.Assessment) {
-	for _, name := range c.Plan.Sites {
-		if a := s.Sites[name].Report; a != nil {
-			if pooled == nil {
-				pooled = predict.NewAssessment()
-			}
-			sites = append(sites, pictures.Report{Site: name, Assessment: a})
-			pooled.Add(a)
-		}
-	}
-	return sites, pooled
+	return results.Reports(c.Plan.Sites, func(site string) *predict.Assessment { return s.Sites[site].Report })
 }
 
+// metrics are the numbers of the result.
 func (c *Coordinator) metrics(s *State, m *use.Model, pooled *predict.Assessment) map[string]float64 {
 	out := map[string]float64{"updates": float64(s.Folded), "weights": float64(len(m.Effects))}
 	for _, site := range m.Sites {
 		out["information/"+site.Name] = site.Information
 	}
-	if pooled == nil {
-		return out
-	}
-	n := float64(pooled.Rows)
-	unit := strings.ReplaceAll(c.Options.Unit(), "-", "_")
-	out[unit+"s"], out["log_likelihood_per_"+unit] = n, pooled.LogLik/n
-	if c.Options.Numeric() {
-		out["root_mean_squared_error"] = math.Sqrt(pooled.Squares / n)
-		return out
-	}
-	cal := pooled.Calibration()
-	out["accuracy"], out["calibration_error"] = float64(pooled.Correct)/n, cal.Error()
+	results.Metrics(c.Options, pooled, out)
 	return out
 }
 
 func (c *Coordinator) headline(s *State, pooled *predict.Assessment) []figure.Fact {
 	facts := []figure.Fact{{Name: "outcome", Value: c.Options.Outcome.Column}, {Name: "sites", Value: strconv.Itoa(len(c.Plan.Sites))},
 		{Name: "updates of factors", Value: strconv.Itoa(s.Folded)}}
-	if pooled == nil {
-		return facts
-	}
-	n := float64(pooled.Rows)
-	facts = append(facts, figure.Fact{Name: c.Options.Unit() + "s", Value: strconv.Itoa(pooled.Rows)})
-	if c.Options.Numeric() {
-		facts = append(facts, figure.Fact{Name: "root mean squared error", Value: fmt.Sprintf("%.4g", math.Sqrt(pooled.Squares/n))})
-	} else {
-		facts = append(facts, figure.Fact{Name: "predicted correctly", Value: fmt.Sprintf("%.2f %%", 100*float64(pooled.Correct)/n)})
-	}
-	return append(facts, figure.Fact{Name: "log-likelihood per " + c.Options.Unit(), Value: fmt.Sprintf("%.4f", pooled.LogLik/n)})
+	return append(facts, results.Headline(c.Options, pooled)...)
 }
 
 // Report shows a site its own rows under the shared model. It never leaves.
@@ -135,34 +105,5 @@ func (h *Site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 	if err != nil {
 		return nil, fmt.Errorf("the shared model: %w", err)
 	}
-	b, err := h.Bind(e, data.Schema())
-	if err != nil {
-		return nil, err
-	}
-	m, a := predict.New(h.Likelihood, q, e.Width()), predict.NewAssessment()
-	var x gvi.Row
-	left := 0
-	for row, err := range data.Rows(ctx) {
-		if err != nil {
-			return nil, err
-		}
-		err = b.Rows(h.Likelihood, row, &x, func(x gvi.Row, y float64) error {
-			m.Row(x)
-			m.Score(y, a)
-			return nil
-		})
-		if err != nil { // a private study counted such rows as nothing
-			left++
-		}
-	}
-	unit := h.Options.Unit() + "s"
-	r := &method.Result{Metrics: map[string]float64{strings.ReplaceAll(unit, "-", "_"): float64(a.Rows), "left_out": float64(left)},
-		Headline: []figure.Fact{{Name: unit + " here", Value: strconv.Itoa(a.Rows)}}}
-	if left > 0 {
-		r.Headline = append(r.Headline, figure.Fact{Name: "left out: an outcome or a cell could not be used", Value: strconv.Itoa(left)})
-	}
-	if a.Rows > 0 {
-		r.Sections = []figure.Section{pictures.Own(h.Options, h.name, a)}
-	}
-	return r, nil
+	return results.Own(ctx, h.Setup, h.Likelihood, h.name, e, q.Normal(), data)
 }

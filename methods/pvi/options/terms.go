@@ -74,6 +74,14 @@ func (c *optionCheck) prior(at string, i int, features map[string]*study.Feature
 	if p.Level != "" && (f == nil || f.Kind != study.Category || !slices.Contains(f.Levels, p.Level)) {
 		c.report(at+".level", fmt.Sprintf("%q is not a level of %s", p.Level, p.Feature), "a level that the plan gives the category")
 	}
+	if p.Level != "" && f != nil && c.Coding == CodingReference {
+		switch c.Reference(p.Feature) {
+		case "":
+			c.report(at+".level", fmt.Sprintf("which level of %s is the reference follows from the sites' counts", p.Feature), fmt.Sprintf("references: [{feature: %s, level: …}], or coding: levels", p.Feature))
+		case p.Level:
+			c.report(at+".level", fmt.Sprintf("%q is the reference of %s, and the reference has no weight", p.Level, p.Feature), "another level, or another reference")
+		}
+	}
 	for j := range i {
 		if o := &c.Priors[j]; o.Feature == p.Feature && (o.Level == p.Level || o.Level == "" || p.Level == "") {
 			c.report(at, fmt.Sprintf("%s has a prior already", p.Feature), "one for each term, or one for each level")
@@ -128,8 +136,8 @@ func (c *optionCheck) plain() {
 		switch {
 		case c.p.Privacy.Differential():
 			c.report(key, fmt.Sprintf("%s has no differentially private form", what), "protection: none, or leave it out")
-		case c.Variant != VariantPartitioned:
-			c.report(key, fmt.Sprintf("variant: %s does not know %s", c.Variant, what), "variant: partitioned, or leave it out")
+		case c.Variant != VariantPartitioned && !c.Joint():
+			c.report(key, fmt.Sprintf("variant: %s does not know %s", c.Variant, what), "variant: joint, or leave it out")
 		}
 	}
 }

@@ -77,7 +77,7 @@ func termsCaption(o *options.Options) string {
 		text += " The functions of a spline, marked ', belong together: no single one of them is the feature's effect."
 	}
 	if len(o.Interactions) > 0 {
-		text += " Where features interact (×), the effect of each alone holds where the other one is at its centre, if it is a number, or unknown, if it is a category."
+		text += " Where features interact (×), the effect of each alone holds where the other one is at its centre, if it is a number, and at its reference or unknown, if it is a category."
 	}
 	return text
 }

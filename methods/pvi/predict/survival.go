@@ -2,6 +2,7 @@ package predict
 
 import (
 	"math"
+	"slices"
 
 	"parley/methods/pvi/gvi"
 )
@@ -16,18 +17,21 @@ type Survival struct{ Mean, Low, High float64 }
 // standard deviations is made on the scale of ln(−ln S), where it stays within 0 and 1
 // (Kalbfleisch and Prentice, The Statistical Analysis of Failure Time Data, section 1.4).
 func (m *Predictor) Survival(x gvi.Row, z float64, dst []Survival) {
-	base, common := x.Activation(m.mean, m.variance)
 	first := m.columns - len(dst)
-	var log, slopes, own float64
+	log, slopes := 0.0, 0.0
 	var d [2]float64
+	linear := gvi.Row{Index: slices.Clone(x.Index), Value: make([]float64, len(x.Value))}
 	for k := range dst {
-		j := first + k
-		v := m.variance[j]
+		at := gvi.Row{Index: append(slices.Clip(x.Index), int32(first+k)), Value: append(slices.Clip(x.Value), 1), Offset: x.Offset}
+		a, c := m.posterior.Activation(at, 0)
 		// ln σ(−a) is the log-likelihood of no event.
-		log += gvi.Logistic{}.Expect(-1, []float64{base + m.mean[j]}, []float64{common + v}, d[:], nil)
+		log += gvi.Logistic{}.Expect(-1, []float64{a}, []float64{c}, d[:], nil)
 		slopes += d[0]
-		own += d[0] * d[0] * v
-		variance := slopes*slopes*common + own
+		linear.Index, linear.Value = append(linear.Index, int32(first+k)), append(linear.Value, d[0])
+		for i, v := range x.Value {
+			linear.Value[i] = slopes * v
+		}
+		_, variance := m.posterior.Activation(linear, 0)
 		dst[k].Mean = math.Exp(min(log+variance/2, 0))
 		wide := z * math.Sqrt(variance) / max(-log, math.SmallestNonzeroFloat64)
 		dst[k].Low, dst[k].High = math.Exp(log*math.Exp(wide)), math.Exp(log*math.Exp(-wide))

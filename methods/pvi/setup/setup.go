@@ -4,6 +4,7 @@
 package setup
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"fmt"
 	"math/rand/v2"
@@ -32,16 +33,27 @@ func New(p *study.Plan) (*Setup, error) {
 	if err := s.Encoding.Check(); err != nil {
 		return nil, err
 	}
-	s.Prior = gvi.Isotropic(s.Weights(), 0, opts.PriorVariance)
-	names, groups := s.Encoding.Features(), s.Encoding.Groups()
-	for j := range s.Prior.Eta {
-		for _, k := range opts.Priors {
-			if i := j % len(names); k.Of(names[i], groups[i]) {
-				s.Prior.Eta[j], s.Prior.Lambda[j] = k.Mean/k.Variance, 1/k.Variance
+	s.Prior = s.prior(&s.Encoding, 1)
+	return s, nil
+}
+
+// prior is that of the weights of an encoding, with variances in units of unit.
+func (s *Setup) prior(e *gvi.Encoding, unit float64) gvi.Gaussian {
+	d := e.Width()
+	g := gvi.Isotropic(s.Likelihood.Activations()*d, 0, unit*s.Options.PriorVariance)
+	names, groups := e.Features(), e.Groups()
+	for j := range g.Lambda {
+		name, group := names[j%d], groups[j%d]
+		if group == gvi.InterceptGroup || group == gvi.PeriodGroup {
+			g.Lambda[j] = 1 / (unit * s.Options.InterceptVariance)
+		}
+		for _, p := range s.Options.Priors {
+			if p.Of(name, group) {
+				g.Eta[j], g.Lambda[j] = p.Mean/p.Variance, 1/p.Variance
 			}
 		}
 	}
-	return s, nil
+	return g
 }
 
 // Weights returns the number of weights, of all activations.
@@ -60,6 +72,10 @@ func encodingOf(o *options.Options, p *study.Plan) gvi.Encoding {
 			switch {
 			case f.Kind == study.Category:
 				c = gvi.Column{Name: f.Name, Levels: f.Levels}
+				if o.Coding == options.CodingReference {
+					// Which level it is without a name decides nothing before the sites have counted them.
+					c.Reference = cmp.Or(o.Reference(f.Name), f.Levels[0])
+				}
 			case o.Scaling == options.ScaleRange:
 				c = gvi.FromRange(f.Name, f.Range[0], f.Range[1])
 			case o.Scaling == options.ScaleConstants:
