@@ -13,7 +13,6 @@ import (
 	"parley/dataset"
 	"parley/method"
 	"parley/methods/pvi/gvi"
-	"parley/methods/pvi/halves"
 	"parley/methods/pvi/message"
 	"parley/methods/pvi/options"
 	"parley/privacy"
@@ -322,9 +321,9 @@ func (d *drive) site(name string) (*drivenSite, error) {
 }
 
 // once answers a task of site a from rows, through a gate that has seen no other task.
-func once(t testing.TB, half method.Site, rows dataset.Source, task method.Task) (method.Answer, error) {
+func once(t testing.TB, p *study.Plan, half method.Site, rows dataset.Source, task method.Task) (method.Answer, error) {
 	t.Helper()
-	d := drive{plan: half.(*halves.Site).Plan, data: map[string]dataset.Source{"a": rows}}
+	d := drive{plan: p, data: map[string]dataset.Source{"a": rows}}
 	x, err := d.site("a")
 	if err != nil {
 		t.Fatal(err)

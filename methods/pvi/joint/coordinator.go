@@ -106,7 +106,7 @@ func (c coordinator) pool(s *state) (err error) {
 			continue
 		}
 		moments = append(moments, a)
-		if s.Levels == nil {
+		if len(s.Levels) == 0 {
 			s.Levels = make([]float64, len(a.Levels))
 		}
 		for i, n := range a.Levels {

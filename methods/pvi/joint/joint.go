@@ -106,11 +106,18 @@ func (f *fit) take(c common, scale *message.Scale, s *Sums) {
 		if c.Options.Weight != "" {
 			n = s.Weight * noise // their information is weight/noise
 		}
-		noise = max(-noise*(2*s.Value/n+math.Log(2*math.Pi*noise)), scale.Outcome*1e-12)
+		noise = min(max(-noise*(2*s.Value/n+math.Log(2*math.Pi*noise)), scale.Outcome*1e-12), scale.Outcome*1e12)
 	}
 	next, moved, ok := step(prior, q, s)
 	if !ok {
-		f.Stuck = true
+		if f.Stuck = true; first { // nothing was learned
+			mean, variance := prior.Moments()
+			covariance := make([]float64, gvi.Triangle(len(mean)))
+			for j, v := range variance {
+				covariance[gvi.Packed(j, j)] = v
+			}
+			f.At = density{mean, covariance, noise}
+		}
 		return
 	}
 	if noise > 0 {

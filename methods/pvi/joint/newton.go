@@ -7,6 +7,7 @@ import (
 
 	"parley/internal/wire"
 	"parley/methods/pvi/gvi"
+	"parley/methods/pvi/message"
 )
 
 // Sums are those over a site's rows under a posterior q, by which all of its weights move
@@ -104,7 +105,7 @@ func step(prior gvi.Gaussian, q gvi.Normal, s *Sums) (next gvi.Normal, moved flo
 		return q, 0, false
 	}
 	for j, v := range next.Variance {
-		if !gvi.Finite(mean[j]) || !(v > 0) {
+		if !gvi.Inside(mean[j], -message.FactorLargest, message.FactorLargest) || !gvi.Inside(v, 1/message.FactorLargest, message.FactorLargest) {
 			return q, 0, false
 		}
 		moved = max(moved, math.Abs(mean[j]-q.Mean[j])/math.Sqrt(v))
