@@ -18,6 +18,7 @@ import (
 	"parley/method"
 	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/message"
+	"parley/methods/pvi/mixed"
 	"parley/methods/pvi/options"
 	"parley/methods/pvi/setup"
 	"parley/methods/pvi/use"
@@ -36,6 +37,7 @@ const settled = 0.01
 type Task struct {
 	Scale *message.Scale `cbor:"scale"`
 	At    density        `cbor:"at"`
+	Tau   *mixed.Spread  `cbor:"tau,omitempty"` // of a finished model with random intercepts
 }
 
 // common is what both halves know of a plan.

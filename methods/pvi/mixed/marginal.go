@@ -23,6 +23,25 @@ type Point struct {
 	LogTau  float64   `cbor:"t" json:"log_tau"` // within ±logTauLargest
 }
 
+// Check reports a point that is none of p weights, or beyond what can be calculated with.
+func (x Point) Check(p int) error {
+	if len(x.Weights) != p {
+		return fmt.Errorf("a point of %d weights, want %d", len(x.Weights), p)
+	}
+	for j, w := range x.Weights {
+		if !gvi.Inside(w, -largestWeight, largestWeight) {
+			return fmt.Errorf("weight %d of %v is beyond ±%v", j, w, largestWeight)
+		}
+	}
+	if !gvi.Inside(x.LogTau, -logTauLargest, logTauLargest) {
+		return fmt.Errorf("ln τ = %v is not within ±%v", x.LogTau, logTauLargest)
+	}
+	return nil
+}
+
+// largestWeight bounds weights at which derivatives are asked for.
+const largestWeight = 1e20
+
 // Derivatives are those of a log-likelihood by p weights and then by ln τ.
 type Derivatives struct {
 	Value     float64
@@ -129,11 +148,8 @@ func (m *Marginal) quadrature(tau float64) (b, p [nodes]float64, value float64) 
 // point, since the integral does not depend on where they are.
 func (m *Marginal) At(x Point) (*Derivatives, error) {
 	p := len(x.Weights)
-	if p != m.data.Columns() {
-		return nil, fmt.Errorf("%d weights for %d columns", p, m.data.Columns())
-	}
-	if !gvi.Inside(x.LogTau, -logTauLargest, logTauLargest) {
-		return nil, fmt.Errorf("ln τ = %v is not within ±%v", x.LogTau, logTauLargest)
+	if err := x.Check(m.data.Columns()); err != nil {
+		return nil, err
 	}
 	m.at(x.Weights)
 	d := NewDerivatives(p)

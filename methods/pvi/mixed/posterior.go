@@ -26,6 +26,15 @@ type Spread struct {
 	Square float64 `json:"mean_square" cbor:"square"` // E τ², the variance that a new site adds
 }
 
+// Check reports what is no posterior of a standard deviation.
+func (t Spread) Check() error {
+	most := math.Exp(logTauLargest + 1)
+	if !(t.Low > 0) || !(t.Low <= t.Median && t.Median <= t.High && t.High <= most) || !gvi.Inside(t.Square, 0, most*most) {
+		return fmt.Errorf("a standard deviation between sites of %v, from %v to %v", t.Median, t.Low, t.High)
+	}
+	return nil
+}
+
 // posterior takes one Newton step of the weights at each point of the grid, and integrates
 // them out by Laplace's method there.
 func posterior(p Prior, grid []Point, sums []*Derivatives) (*Posterior, error) {

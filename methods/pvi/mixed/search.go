@@ -7,17 +7,15 @@ import (
 	"parley/methods/pvi/gvi"
 )
 
-// The search for the mode.
 const (
-	maxNewton = 40  // exchanges for the mode; about seven are usual
-	nearMode  = 0.1 // standard deviations: a step below it is the last, since each point of the grid takes one more
+	nearMode = 0.1 // standard deviations: a step below it is the last, since each point of the grid takes one more
 )
 
 // The grid over ln τ, in standard deviations from its mode: its density is skewed either way.
 const (
 	gridLow    = -6
 	gridHigh   = 7
-	gridPoints = 14
+	GridPoints = 14 // that are asked for at once
 )
 
 // Search finds the posterior of weights and τ, given sums over sites at points that it asks
@@ -29,6 +27,7 @@ type Search struct {
 	Best    Point     `cbor:"best"`    // the best point so far
 	Value   float64   `cbor:"value"`   // the log posterior there
 	Step    []float64 `cbor:"step"`    // from Best, by weights and ln τ; of the first point none
+	Size    float64   `cbor:"size"`    // of Step, in standard deviations
 	Tried   int       `cbor:"tried"`   // exchanges
 	Grid    []Point   `cbor:"grid"`    // asked for next instead of a step; nil before
 	Refined bool      `cbor:"refined"` // whether the grid's weights have made a step of their own
@@ -40,13 +39,29 @@ func NewSearch(p Prior) *Search {
 	return &Search{Best: Point{Weights: mean, LogTau: math.Log(p.Tau / 2)}}
 }
 
+// Check reports a search from elsewhere that is none of p weights.
+func (s *Search) Check(p int) error {
+	if err := s.Best.Check(p); err != nil {
+		return err
+	}
+	if len(s.Step) > 0 && len(s.Step) != p+1 || len(s.Grid) > 0 && len(s.Grid) != GridPoints {
+		return fmt.Errorf("a step of %d numbers and a grid of %d points", len(s.Step), len(s.Grid))
+	}
+	for _, x := range s.Ask() {
+		if err := x.Check(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Ask returns the points at which the sites' derivatives are wanted.
 func (s *Search) Ask() []Point {
-	if s.Grid != nil {
+	if len(s.Grid) > 0 {
 		return s.Grid
 	}
 	x := Point{Weights: append([]float64(nil), s.Best.Weights...), LogTau: s.Best.LogTau}
-	if s.Step != nil {
+	if len(s.Step) > 0 {
 		n := len(x.Weights)
 		for j := range x.Weights {
 			x.Weights[j] += s.Step[j]
@@ -57,8 +72,9 @@ func (s *Search) Ask() []Point {
 }
 
 // Tell takes in the sums over sites at the points that Ask returned. The posterior is not
-// nil when the search is done, after the grid.
-func (s *Search) Tell(p Prior, sums []*Derivatives) (*Posterior, error) {
+// nil when the search is done, after the grid; most bounds the exchanges before it, of which
+// about seven are usual.
+func (s *Search) Tell(p Prior, sums []*Derivatives, most int) (*Posterior, error) {
 	asked := s.Ask()
 	if len(sums) != len(asked) {
 		return nil, fmt.Errorf("derivatives at %d points of %d", len(sums), len(asked))
@@ -67,16 +83,16 @@ func (s *Search) Tell(p Prior, sums []*Derivatives) (*Posterior, error) {
 		p.add(asked[i], d)
 	}
 	switch {
-	case s.Grid != nil && s.Refined:
+	case len(s.Grid) > 0 && s.Refined:
 		return posterior(p, asked, sums)
-	case s.Grid != nil:
+	case len(s.Grid) > 0:
 		s.Refined = true
 		return nil, refine(s.Grid, sums)
 	}
 	s.Tried++
 	d, x := sums[0], asked[0]
-	if s.Step != nil && !(d.Value >= s.Value-1e-9*(1+math.Abs(s.Value))) {
-		if s.Tried >= maxNewton {
+	if len(s.Step) > 0 && !(d.Value >= s.Value-1e-9*(1+math.Abs(s.Value))) {
+		if s.Tried >= most {
 			return nil, fmt.Errorf("%w: after %d steps the log posterior still falls", gvi.ErrNotConverged, s.Tried)
 		}
 		for j := range s.Step {
@@ -92,9 +108,9 @@ func (s *Search) Tell(p Prior, sums []*Derivatives) (*Posterior, error) {
 		return nil, err
 	}
 	step, size := l.newton(d)
-	s.Best, s.Value, s.Step = x, d.Value, step
+	s.Best, s.Value, s.Step, s.Size = x, d.Value, step, size
 	if size > nearMode {
-		if s.Tried >= maxNewton {
+		if s.Tried >= most {
 			return nil, fmt.Errorf("%w: after %d steps the last was %.1e standard deviations", gvi.ErrNotConverged, s.Tried, size)
 		}
 		return nil, nil
@@ -102,8 +118,8 @@ func (s *Search) Tell(p Prior, sums []*Derivatives) (*Posterior, error) {
 	s.Best = s.Ask()[0]
 	s.Step = nil
 	n := len(step) - 1
-	for k := range gridPoints {
-		by := (gridLow + float64(k)*(gridHigh-gridLow)/(gridPoints-1)) * l.sd
+	for k := range GridPoints {
+		by := (gridLow + float64(k)*(gridHigh-gridLow)/(GridPoints-1)) * l.sd
 		g := Point{Weights: append([]float64(nil), s.Best.Weights...), LogTau: gvi.Clamp(s.Best.LogTau+by, logTauLargest)}
 		for j := range n {
 			g.Weights[j] += l.along[j] * by
@@ -112,6 +128,9 @@ func (s *Search) Tell(p Prior, sums []*Derivatives) (*Posterior, error) {
 	}
 	return nil, nil
 }
+
+// Forget takes the value of the best point away, where sums are of other rows from now on.
+func (s *Search) Forget() { s.Value = -math.MaxFloat64 }
 
 // refine moves the weights at each point of the grid by a Newton step.
 func refine(grid []Point, sums []*Derivatives) error {

@@ -69,6 +69,12 @@ const (
 	CodingLevels    = "levels"    // one for each level
 )
 
+// What sites may differ by beyond what the features of their subjects say.
+const (
+	EffectsNone   = "none"
+	EffectsRandom = "random" // a random intercept for each site, around 0 with a variance that is estimated
+)
+
 // The ways to bring numbers to common units.
 const (
 	ScaleStandard  = "standard"  // by pooled means and standard deviations, which a first task releases
@@ -111,6 +117,8 @@ type Options struct {
 	Offset       string      `json:"offset,omitempty"`       // subject column that is added to every activation, such as the logarithm of exposure
 	Weight       string      `json:"weight,omitempty"`       // subject column that a row's log-likelihood is multiplied by
 	Priors       []termPrior `json:"priors,omitempty"`       // of single terms, in place of prior_variance
+	// SiteEffects is one of the Effects constants: what sites may differ by beyond their rows; none if left out.
+	SiteEffects string `json:"site_effects,omitempty"`
 
 	Scaling   string     `json:"scaling"`             // one of the Scale constants (standard, or range with privacy)
 	Constants []Constant `json:"constants,omitempty"` // scaling constants: for every number
@@ -577,42 +585,4 @@ func (c *optionCheck) variant() {
 		c.report("tolerance", "steps of single minibatches never settle", "leave it out")
 	}
 	c.Global.Check(c.positive, c.report)
-}
-
-// Family returns the likelihood.
-func (o *Options) Family() gvi.Likelihood {
-	switch o.Likelihood {
-	case LikelihoodSoftmax:
-		return gvi.Softmax{Classes: len(o.Outcome.Levels)}
-	case LikelihoodLinear:
-		if o.NoiseVariance == nil { // to be estimated
-			return gvi.Linear{Variance: 1}
-		}
-		return gvi.Linear{Variance: *o.NoiseVariance}
-	case LikelihoodPoisson:
-		return gvi.Poisson{}
-	}
-	return gvi.Logistic{} // of subjects, or of person-periods
-}
-
-// Unit names what rows of the design matrix are: subject, or person-period.
-func (o *Options) Unit() string {
-	if o.Likelihood == LikelihoodHazard {
-		return "person-period"
-	}
-	return "subject"
-}
-
-// Numeric says whether the outcome is a number, and not a class or the time until an event.
-func (o *Options) Numeric() bool {
-	return o.Likelihood == LikelihoodLinear || o.Likelihood == LikelihoodPoisson
-}
-
-// Classes names the activations: the levels of a softmax likelihood, and else one
-// without a name.
-func (o *Options) Classes() []string {
-	if o.Likelihood == LikelihoodSoftmax {
-		return o.Outcome.Levels
-	}
-	return []string{""}
 }

@@ -125,12 +125,25 @@ func (c *optionCheck) plain() {
 		"interactions":                len(c.Interactions) > 0,
 		"splines":                     len(c.Splines) > 0,
 		"weight":                      c.Weight != "",
+		"site_effects: random":        c.Random(),
 	} {
 		if there {
 			has = append(has, what)
 		}
 	}
 	slices.Sort(has)
+	if c.SiteEffects != "" {
+		c.report.OneOf("site_effects", c.SiteEffects, EffectsNone, EffectsRandom)
+	}
+	if c.Random() && !c.Joint() && !c.p.Privacy.Differential() {
+		c.report("site_effects", "only a joint posterior has random intercepts", "variant: joint, or site_effects: none")
+	}
+	if c.Random() && c.Likelihood == LikelihoodLinear && c.NoiseVariance == nil {
+		c.report("noise_variance", "missing: with random intercepts the variance of the outcome within sites has to be known", "such as noise_variance: 1, in the outcome's unit squared")
+	}
+	if c.Random() && len(c.p.Sites) < 3 {
+		c.report("site_effects", fmt.Sprintf("how much sites differ cannot be told from %d", len(c.p.Sites)), "three sites at least, or site_effects: none")
+	}
 	for _, what := range has {
 		key, _, _ := strings.Cut(what, ":")
 		switch {

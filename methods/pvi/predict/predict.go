@@ -15,6 +15,7 @@ import (
 type Predictor struct {
 	Likelihood gvi.Likelihood
 	posterior  gvi.Normal
+	site       SiteEffect
 	columns    int
 	A, C, P    []float64 // of the last row: mean and variance of activations, and what Predict sets
 }
@@ -28,7 +29,7 @@ func New(l gvi.Likelihood, q gvi.Normal, columns int) *Predictor {
 // Row sets A, C and P.
 func (m *Predictor) Row(r gvi.Row) {
 	for k := range m.A {
-		m.A[k], m.C[k] = m.posterior.Activation(r, k*m.columns)
+		m.A[k], m.C[k] = m.activation(r, k*m.columns)
 	}
 	m.Likelihood.Predict(m.A, m.C, m.P)
 }

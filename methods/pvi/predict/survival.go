@@ -23,7 +23,7 @@ func (m *Predictor) Survival(x gvi.Row, z float64, dst []Survival) {
 	linear := gvi.Row{Index: slices.Clone(x.Index), Value: make([]float64, len(x.Value))}
 	for k := range dst {
 		at := gvi.Row{Index: append(slices.Clip(x.Index), int32(first+k)), Value: append(slices.Clip(x.Value), 1), Offset: x.Offset}
-		a, c := m.posterior.Activation(at, 0)
+		a, c := m.activation(at, 0)
 		// ln σ(−a) is the log-likelihood of no event.
 		log += gvi.Logistic{}.Expect(-1, []float64{a}, []float64{c}, d[:], nil)
 		slopes += d[0]
@@ -31,7 +31,7 @@ func (m *Predictor) Survival(x gvi.Row, z float64, dst []Survival) {
 		for i, v := range x.Value {
 			linear.Value[i] = slopes * v
 		}
-		_, variance := m.posterior.Activation(linear, 0)
+		variance := m.spread(linear, slopes)
 		dst[k].Mean = math.Exp(min(log+variance/2, 0))
 		wide := z * math.Sqrt(variance) / max(-log, math.SmallestNonzeroFloat64)
 		dst[k].Low, dst[k].High = math.Exp(log*math.Exp(wide)), math.Exp(log*math.Exp(-wide))

@@ -65,9 +65,13 @@ func Headline(o *options.Options, pooled *predict.Assessment) []figure.Fact {
 	return append(facts, figure.Fact{Name: "log-likelihood per " + o.Unit(), Value: fmt.Sprintf("%.4f", pooled.LogLik/n)})
 }
 
-// Assess is how well a posterior predicts the rows of a design.
-func Assess(l gvi.Likelihood, q gvi.Normal, d *gvi.Design) *predict.Assessment {
+// Assess is how well a posterior predicts the rows of a design, of a site whose own effect is
+// b; nil if sites have none.
+func Assess(l gvi.Likelihood, q gvi.Normal, b *predict.SiteEffect, d *gvi.Design) *predict.Assessment {
 	m, a := predict.New(l, q, d.Columns()), predict.NewAssessment()
+	if b != nil {
+		m.At(*b)
+	}
 	for i := range d.Rows() {
 		m.Row(d.Row(i))
 		m.Score(d.Outcome(i), a)
@@ -77,12 +81,15 @@ func Assess(l gvi.Likelihood, q gvi.Normal, d *gvi.Design) *predict.Assessment {
 
 // Own is a site's report about its own rows, which leaves out those that a private study
 // counted as nothing. It never leaves the site.
-func Own(ctx context.Context, s *setup.Setup, l gvi.Likelihood, site string, e *gvi.Encoding, q gvi.Normal, data dataset.Source) (*method.Result, error) {
+func Own(ctx context.Context, s *setup.Setup, l gvi.Likelihood, site string, e *gvi.Encoding, q gvi.Normal, effect *predict.SiteEffect, data dataset.Source) (*method.Result, error) {
 	b, err := s.Bind(e, data.Schema())
 	if err != nil {
 		return nil, err
 	}
 	m, a := predict.New(l, q, e.Width()), predict.NewAssessment()
+	if effect != nil {
+		m.At(*effect)
+	}
 	var x gvi.Row
 	left := 0
 	for row, err := range data.Rows(ctx) {
@@ -101,6 +108,11 @@ func Own(ctx context.Context, s *setup.Setup, l gvi.Likelihood, site string, e *
 	unit := s.Options.Unit() + "s"
 	r := &method.Result{Metrics: map[string]float64{strings.ReplaceAll(unit, "-", "_"): float64(a.Rows), "left_out": float64(left)},
 		Headline: []figure.Fact{{Name: unit + " here", Value: strconv.Itoa(a.Rows)}}}
+	if effect != nil {
+		sd := effect.SD(q)
+		r.Metrics["intercept"], r.Metrics["intercept_sd"] = effect.Mean, sd
+		r.Headline = append(r.Headline, figure.Fact{Name: "this site's own intercept", Value: fmt.Sprintf("%.3g ± %.2g (one standard deviation; it stays here)", effect.Mean, sd)})
+	}
 	if left > 0 {
 		r.Headline = append(r.Headline, figure.Fact{Name: "left out: an outcome or a cell could not be used", Value: strconv.Itoa(left)})
 	}

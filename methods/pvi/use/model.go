@@ -13,6 +13,7 @@ import (
 	"parley/internal/version"
 	"parley/method/fitted"
 	"parley/methods/pvi/gvi"
+	"parley/methods/pvi/mixed"
 	"parley/methods/pvi/options"
 	"parley/study"
 )
@@ -45,8 +46,11 @@ type Model struct {
 	Sites      []ModelSite `json:"sites"`
 	// Converged says whether the fit ended because it had settled; left out where a
 	// plan's number of rounds ends it in any case.
-	Converged *bool           `json:"converged,omitempty"`
-	Effects   []outcomeEffect `json:"effects"` // the posterior in the features' own units
+	Converged *bool `json:"converged,omitempty"`
+	// BetweenSites is the standard deviation of the sites' random intercepts, where they
+	// have any. The intercepts themselves stay at the sites.
+	BetweenSites *mixed.Spread   `json:"between_sites,omitempty"`
+	Effects      []outcomeEffect `json:"effects"` // the posterior in the features' own units
 }
 
 // modelView is a view of a model: its columns in their order.
@@ -195,6 +199,11 @@ func (m *Model) check() error {
 	}
 	if err := m.Prior.CheckProper(p); err != nil {
 		return fmt.Errorf("prior: %w", err)
+	}
+	if t := m.BetweenSites; t != nil {
+		if err := t.Check(); err != nil {
+			return fmt.Errorf("between sites: %w", err)
+		}
 	}
 	if m.Covariance != nil {
 		q, err := gvi.NewNormal(m.Weights().Mean, m.Covariance)

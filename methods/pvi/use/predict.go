@@ -31,7 +31,17 @@ func (m *Model) Forecaster(s dataset.Schema) (*Forecaster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Forecaster{binding: b, predict: predict.New(m.Options.Family(), m.Weights(), m.Encoding.Width()), until: make([]predict.Survival, len(m.Encoding.Periods))}, nil
+	return &Forecaster{binding: b, predict: m.predictor(), until: make([]predict.Survival, len(m.Encoding.Periods))}, nil
+}
+
+// predictor predicts rows of the design matrix. With random intercepts they are of a site
+// whose own is not known: the model does not hold any.
+func (m *Model) predictor() *predict.Predictor {
+	p := predict.New(m.Options.Family(), m.Weights(), m.Encoding.Width())
+	if m.BetweenSites != nil {
+		p.At(predict.SiteEffect{Variance: m.BetweenSites.Square})
+	}
+	return p
 }
 
 // Infer implements [evaluate.Model] of the outcome: Latent holds the expected
@@ -86,7 +96,7 @@ func (m *Model) Predict(ctx context.Context, data dataset.Source, to io.Writer, 
 		return 0, nil, err
 	}
 	l := m.Options.Family()
-	p, scores := predict.New(l, m.Weights(), m.Encoding.Width()), predict.NewAssessment()
+	p, scores := m.predictor(), predict.NewAssessment()
 	z := math.Sqrt2 * math.Erfinv(opts.Level)
 	var x gvi.Row
 	subjects, until := 0, make([]predict.Survival, len(e.Periods))

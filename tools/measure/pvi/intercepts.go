@@ -131,7 +131,7 @@ func search(p mixed.Prior, sites []*mixed.Marginal) (*mixed.Posterior, int, erro
 				sums[i].Add(d)
 			}
 		}
-		if q, err := s.Tell(p, sums); q != nil || err != nil {
+		if q, err := s.Tell(p, sums, 40); q != nil || err != nil {
 			return q, exchange, err
 		}
 	}
