@@ -162,7 +162,7 @@ func Central(ctx context.Context, p *study.Plan, rows dataset.Source) (*Fit, err
 	}
 	f := &fit{At: c.begin(scale)}
 	for range 200 {
-		f.take(c, scale, Gather(c.at(f.At.Noise), f.At.normal(), d))
+		f.take(c, scale, gather(c.at(f.At.Noise), f.At.normal(), d))
 		if f.Stuck || f.Settled && len(f.Trace) > 1 && f.Trace[len(f.Trace)-1] < 1e-6 {
 			break
 		}

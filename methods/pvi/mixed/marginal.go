@@ -231,8 +231,8 @@ func (o *outer) moments(mean, curvature []float64) {
 	}
 }
 
-// Intercept is what a site knows of its own intercept: normal, by the first two moments.
-type Intercept struct {
+// intercept is what a site knows of its own intercept: normal, by the first two moments.
+type intercept struct {
 	Mean, Variance float64   // given the weights
 	Slope          []float64 // derivative of the mean by each weight
 }
@@ -240,10 +240,10 @@ type Intercept struct {
 // Intercept returns the posterior of the site's intercept at a point. With weights that
 // are N(m, S) themselves it is N(Mean, Variance + Slopeᵀ S Slope), and an activation x·w + b
 // has variance Variance + (x + Slope)ᵀ S (x + Slope).
-func (m *Marginal) Intercept(x Point) Intercept {
+func (m *Marginal) Intercept(x Point) intercept {
 	m.at(x.Weights)
 	b, prob, _ := m.quadrature(math.Exp(x.LogTau))
-	out := Intercept{Slope: make([]float64, len(x.Weights))}
+	out := intercept{Slope: make([]float64, len(x.Weights))}
 	for k, p := range prob {
 		out.Mean += p * b[k]
 	}

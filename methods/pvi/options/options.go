@@ -18,10 +18,10 @@ const Name = "pvi"
 
 // The variants of the method.
 const (
-	// VariantJoint is a posterior of all weights together, with their correlations, by
+	// variantJoint is a posterior of all weights together, with their correlations, by
 	// Newton's method from sums over rows: the default without privacy, where a row has one
-	// activation and there are at most [MostJoint] weights.
-	VariantJoint = "joint"
+	// activation and there are at most [mostJoint] weights.
+	variantJoint = "joint"
 	// VariantPartitioned is partitioned variational inference, as published without
 	// privacy: weights are taken as independent. It is the default everywhere else.
 	VariantPartitioned = "partitioned"
@@ -59,20 +59,20 @@ const (
 	LikelihoodHazard   = "hazard"   // the time until an event, in discrete periods: logistic in person-periods
 )
 
-// MostJoint is the largest number of weights of a joint posterior by default: each exchange
+// mostJoint is the largest number of weights of a joint posterior by default: each exchange
 // sends half as many numbers as its square, which are then 16 megabytes.
-const MostJoint = 2000
+const mostJoint = 2000
 
 // The columns that a category has.
 const (
 	CodingReference = "reference" // one for each level but one, against which the others are measured
-	CodingLevels    = "levels"    // one for each level
+	codingLevels    = "levels"    // one for each level
 )
 
 // What sites may differ by beyond what the features of their subjects say.
 const (
-	EffectsNone   = "none"
-	EffectsRandom = "random" // a random intercept for each site, around 0 with a variance that is estimated
+	effectsNone   = "none"
+	effectsRandom = "random" // a random intercept for each site, around 0 with a variance that is estimated
 )
 
 // The ways to bring numbers to common units.
@@ -83,7 +83,7 @@ const (
 )
 
 var (
-	variants    = []string{VariantJoint, VariantPartitioned, VariantPublished, VariantGlobal}
+	variants    = []string{variantJoint, VariantPartitioned, VariantPublished, VariantGlobal}
 	schedules   = []string{ScheduleSequential, ScheduleSynchronous, ScheduleAsynchronous, ScheduleRandom}
 	likelihoods = []string{LikelihoodLogistic, LikelihoodSoftmax, LikelihoodLinear, LikelihoodPoisson, LikelihoodHazard}
 	scalings    = []string{ScaleStandard, ScaleRange, ScaleConstants}
@@ -206,12 +206,12 @@ func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 	}
 	if missing("variant") {
 		o.Variant = VariantPartitioned
-		if !p.Privacy.Differential() && o.Likelihood != LikelihoodSoftmax && o.columns(p) <= MostJoint {
-			o.Variant = VariantJoint
+		if !p.Privacy.Differential() && o.Likelihood != LikelihoodSoftmax && o.columns(p) <= mostJoint {
+			o.Variant = variantJoint
 		}
 	}
 	if missing("coding") {
-		o.Coding = CodingLevels
+		o.Coding = codingLevels
 		if o.Joint() && o.based() {
 			o.Coding = CodingReference
 		}
@@ -267,7 +267,7 @@ func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 }
 
 // Joint says whether the posterior is of all weights together.
-func (o *Options) Joint() bool { return o.Variant == VariantJoint }
+func (o *Options) Joint() bool { return o.Variant == variantJoint }
 
 // based says whether something stands for a subject of all references.
 func (o *Options) based() bool { return o.Intercept || o.Likelihood == LikelihoodHazard }
@@ -401,7 +401,7 @@ func (c *optionCheck) joint() {
 
 // references checks the coding of categories.
 func (c *optionCheck) references() {
-	c.report.OneOf("coding", c.Coding, CodingReference, CodingLevels)
+	c.report.OneOf("coding", c.Coding, CodingReference, codingLevels)
 	if c.Coding != CodingReference {
 		if len(c.References) > 0 {
 			c.report("references", fmt.Sprintf("mean nothing with coding: %s", c.Coding), "coding: reference, or leave them out")

@@ -133,7 +133,7 @@ func (c *optionCheck) plain() {
 	}
 	slices.Sort(has)
 	if c.SiteEffects != "" {
-		c.report.OneOf("site_effects", c.SiteEffects, EffectsNone, EffectsRandom)
+		c.report.OneOf("site_effects", c.SiteEffects, effectsNone, effectsRandom)
 	}
 	if c.Random() && !c.Joint() && !c.p.Privacy.Differential() {
 		c.report("site_effects", "only a joint posterior has random intercepts", "variant: joint, or site_effects: none")

@@ -26,12 +26,32 @@ func New(l gvi.Likelihood, q gvi.Normal, columns int) *Predictor {
 	return &Predictor{Likelihood: l, posterior: q, columns: columns, A: make([]float64, k), C: make([]float64, k), P: make([]float64, k)}
 }
 
+// At makes the predictor one of subjects of a site. For a site that took no part, the effect
+// has mean 0 and the variance between sites.
+func (m *Predictor) At(b SiteEffect) { m.site = b }
+
 // Row sets A, C and P.
 func (m *Predictor) Row(r gvi.Row) {
 	for k := range m.A {
 		m.A[k], m.C[k] = m.activation(r, k*m.columns)
 	}
 	m.Likelihood.Predict(m.A, m.C, m.P)
+}
+
+// activation is that of a row at the site, with variance Variance + (x + Slope)ᵀ S (x + Slope)
+// for weights with covariance S.
+func (m *Predictor) activation(r gvi.Row, offset int) (a, c float64) {
+	if m.site.Slope == nil {
+		a, c = m.posterior.Activation(r, offset)
+		return a + m.site.Mean, c + m.site.Variance
+	}
+	a, _ = m.posterior.Activation(r, offset)
+	x := append([]float64(nil), m.site.Slope...)
+	for i, j := range r.Index {
+		x[j] += r.Value[i]
+	}
+	_, c = m.posterior.Activation(dense(x), offset)
+	return a + m.site.Mean, c + m.site.Variance
 }
 
 // judge says of the last row how its class was predicted: a probability p and

@@ -37,3 +37,19 @@ func (m *Predictor) Survival(x gvi.Row, z float64, dst []Survival) {
 		dst[k].Low, dst[k].High = math.Exp(log*math.Exp(wide)), math.Exp(log*math.Exp(-wide))
 	}
 }
+
+// spread is the variance of Σ x w + times b for the site's intercept b.
+func (m *Predictor) spread(x gvi.Row, times float64) (variance float64) {
+	if m.site.Slope != nil {
+		all := make([]float64, len(m.site.Slope))
+		for j, s := range m.site.Slope {
+			all[j] = times * s
+		}
+		for i, j := range x.Index {
+			all[j] += x.Value[i]
+		}
+		x = dense(all)
+	}
+	_, variance = m.posterior.Activation(x, 0)
+	return variance + times*times*m.site.Variance
+}
