@@ -15,7 +15,7 @@ import (
 	"math"
 
 	"parley/dataset"
-	"parley/method"
+	"parley/internal/wire"
 	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/message"
 	"parley/methods/pvi/mixed"
@@ -42,9 +42,6 @@ type Task struct {
 
 // common is what both halves know of a plan.
 type common struct{ *setup.Setup }
-
-// New works out what a plan says.
-func New(s *setup.Setup) method.Coordinator { return coordinator{common{s}} }
 
 // at returns the likelihood where its noise is estimated, as it is so far.
 func (c common) at(noise float64) gvi.Likelihood {
@@ -201,9 +198,9 @@ func (c common) model(scale *message.Scale, f *fit) (*use.Model, error) {
 // density is a normal density over weights as it travels and is kept, with the variance of
 // a number's noise; 0 for other outcomes.
 type density struct {
-	Mean       vector  `cbor:"mean"`
-	Covariance vector  `cbor:"covariance"`
-	Noise      float64 `cbor:"noise"`
+	Mean       wire.Vector `cbor:"mean"`
+	Covariance wire.Vector `cbor:"covariance"`
+	Noise      float64     `cbor:"noise"`
 }
 
 func pack(q gvi.Normal, noise float64) density { return density{q.Mean, q.Covariance, noise} }

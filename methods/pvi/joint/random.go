@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"parley/internal/wire"
 	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/message"
 	"parley/methods/pvi/mixed"
@@ -25,9 +26,9 @@ type pointsTask struct {
 
 // derivatives are [mixed.Derivatives] as they travel and are kept.
 type derivatives struct {
-	Value     float64 `cbor:"value"`
-	Gradient  vector  `cbor:"gradient"`
-	Curvature vector  `cbor:"curvature"`
+	Value     float64     `cbor:"value"`
+	Gradient  wire.Vector `cbor:"gradient"`
+	Curvature wire.Vector `cbor:"curvature"`
 }
 
 // pointsAnswer is a site's derivatives at the points that it was asked for.
