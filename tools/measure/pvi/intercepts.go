@@ -41,11 +41,11 @@ func intercepts(ctx context.Context, sets int) error {
 	fmt.Print("| likelihood | sites × rows | τ | weights | intercept | τ | exchanges |\n| --- | --- | --- | --- | --- | --- | --- |\n")
 	for i, k := range kinds {
 		for _, size := range [][2]int{{3, 60}, {10, 40}, {34, 20}} {
-			for _, tau := range []float64{0.3, 1, 0} {
+			for j, tau := range []float64{0.3, 1, 0} {
 				if err := ctx.Err(); err != nil {
 					return err
 				}
-				r := rand.New(rand.NewPCG(uint64(i), uint64(size[0])))
+				r := rand.New(rand.NewPCG(uint64(3*i+j), uint64(size[0])))
 				if err := cover(r, k, size[0], size[1], tau, sets); err != nil {
 					return err
 				}
