@@ -137,7 +137,7 @@ func modelPredictCommand() *cobra.Command {
 			}
 			var known []string
 			if opts.Score {
-				known = []string{m.Outcome()}
+				known = m.Outcome()
 			}
 			m, data, notes, err := openUse[fitted.Predictor](cmd.Context(), a, "used to predict", known...)
 			if err != nil {

@@ -88,8 +88,8 @@ type ImputeOptions struct {
 // Predictor predicts an outcome, a column that describes subjects, from their
 // features.
 type Predictor interface {
-	// Outcome names the column.
-	Outcome() string
+	// Outcome names the columns that it is known from: one, or a time and how it ended.
+	Outcome() []string
 	// Predict writes one line of CSV for each subject, in the order of data and in
 	// bounded memory, and returns their number. With Score the schema of data has
 	// the outcome, and the account, which is nil otherwise, says how well it was

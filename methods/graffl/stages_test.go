@@ -162,7 +162,7 @@ func TestASitesClassifierPredictsItsSubjects(t *testing.T) {
 				t.Fatal(err)
 			}
 			m, ok := opened.(fitted.Predictor)
-			if !ok || m.Outcome() != "sick" || !reflect.DeepEqual(opened.Schema().Views, p.Schema().Views) {
+			if !ok || m.Outcome()[0] != "sick" || !reflect.DeepEqual(opened.Schema().Views, p.Schema().Views) {
 				t.Fatalf("%T of %+v", opened, opened.Schema())
 			}
 			if _, err := opened.(fitted.Summariser).Summary(1); err != nil {

@@ -22,6 +22,12 @@ func (Method) Describe(p *study.Plan) string {
 	if len(o.Outcome.Levels) > 0 {
 		what = fmt.Sprintf("which level of column %s a subject has (%s)", o.Outcome.Column, strings.Join(o.Outcome.Levels, ", "))
 	}
+	switch o.Likelihood {
+	case options.LikelihoodPoisson:
+		what = fmt.Sprintf("the count in column %s", o.Outcome.Column)
+	case options.LikelihoodHazard:
+		what = fmt.Sprintf("in which of %d periods of the time in column %s the event in column %s happens", len(o.Outcome.Cuts), o.Outcome.Column, o.Outcome.Event)
+	}
 	text := fmt.Sprintf("It predicts %s from %d features by a Bayesian %s regression, and says how surely each weight is known.", what, features, o.Likelihood)
 	how := "the change of the weights that its own subjects ask for"
 	switch {

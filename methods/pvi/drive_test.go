@@ -97,6 +97,8 @@ var exactPlans = map[string]driven{
 	"joint, logistic":      {twoClasses + ", variant: joint", noProtection},
 	"joint, levels":        {twoClasses + ", variant: joint, coding: levels, scaling: range", noProtection},
 	"joint, linear":        {"outcome: {column: y}, variant: joint", noProtection},
+	"joint, random":        {twoClasses + ", variant: joint, site_effects: random", noProtection},
+	"joint, counts":        {"outcome: {column: y}, likelihood: poisson, variant: joint, interactions: [[x0, k]], splines: [{feature: x1, knots: [-1, 0, 1, 3]}], site_effects: random", noProtection},
 	"global":               {twoClasses + ", rounds: 5, variant: global" + declaredRows, noProtection},
 	"global, softmax":      {threeClasses + ", rounds: 5, variant: global" + declaredRows, noProtection},
 	"global, linear":       {aNumber + ", rounds: 5, variant: global" + declaredRows, noProtection},
@@ -129,6 +131,9 @@ func rowsFor(t testing.TB, p *study.Plan, site string, n int) *dataset.Table {
 		y := fmt.Sprint(f + 0.7*r.NormFloat64())
 		if levels := opts.Outcome.Levels; len(levels) > 0 {
 			y = levels[min(max(int(math.Round(f+r.NormFloat64()))+1, 0), len(levels)-1)]
+		}
+		if opts.Likelihood == options.LikelihoodPoisson {
+			y = fmt.Sprint(math.Round(math.Exp(min(f, 3))))
 		}
 		row := dataset.Row{ID: fmt.Sprintf("%04d", i), Views: [][]float64{{x0, k}, {x1}}, Subject: []string{y}}
 		switch {

@@ -15,6 +15,7 @@ import (
 	"parley/methods/pvi/setup"
 	"parley/methods/pvi/simulate"
 	"parley/methods/pvi/use"
+	"parley/problem"
 	"parley/study"
 )
 
@@ -24,7 +25,10 @@ func (Method) Outcome(p *study.Plan) (evaluate.Outcome, error) {
 	if !ok {
 		return evaluate.Outcome{}, fmt.Errorf("the plan's options are of method %s, not of pvi", p.Method.Name)
 	}
-	return evaluate.Outcome(o.Outcome), nil
+	if o.Outcome.Event != "" {
+		return evaluate.Outcome{}, problem.Problem{Where: "method.outcome", What: "the time until an event cannot be judged by cross-validation", Hint: "parley model predict --score says how well person-periods of other subjects are predicted"}
+	}
+	return o.Outcome.Judged(), nil
 }
 
 // Evaluator implements [judged.Evaluable]. The model knows nothing of how sites

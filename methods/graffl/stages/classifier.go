@@ -135,7 +135,7 @@ func (c *Classifier) Method() string { return options.Name }
 func (c *Classifier) Schema() dataset.Schema { return report.Schema(c.Views) }
 
 // Outcome implements [fitted.Predictor].
-func (c *Classifier) Outcome() string { return c.Target.Column }
+func (c *Classifier) Outcome() []string { return []string{c.Target.Column} }
 
 // other is what a subject is that is not of the class.
 func (c *Classifier) other() string {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 
 	"parley/dataset"
 	"parley/judge/evaluate"
@@ -15,12 +16,22 @@ type Outcome struct {
 	// Levels are the classes. Two of them under a logistic likelihood are −1 and
 	// +1 in this order. Without levels the outcome is a number.
 	Levels []string `json:"levels,omitempty"`
+	// Event makes Column the time that a subject was followed for, and names the column
+	// that says how that ended: Levels are being followed no longer, and the event.
+	Event string `json:"event,omitempty"`
+	// Cuts are the ends of periods of that time, in its unit.
+	Cuts cuts `json:"cuts,omitempty"`
+}
+
+// Judged is the outcome as predictions of it are judged.
+func (o *Outcome) Judged() evaluate.Outcome {
+	return evaluate.Outcome{Column: o.Column, Levels: o.Levels}
 }
 
 // Value returns an outcome as likelihoods with the given number of activations
 // take it. An error quotes the cell: it is for the people of the site.
 func (o *Outcome) Value(activations int, text string) (float64, error) {
-	y, err := evaluate.Outcome(*o).Value(text)
+	y, err := o.Judged().Value(text)
 	if err != nil || activations > 1 || len(o.Levels) == 0 {
 		return y, err
 	}
@@ -37,6 +48,9 @@ type Binding struct {
 	cells    []float64
 	outcome  *Outcome // nil if outcomes are not read
 	subject  int      // column of the outcome
+	event    int      // column of the event; −1 without one
+	offset   int      // column of offsets; −1 without one
+	weight   int      // column of weights; −1 without one, or where outcomes are not read
 }
 
 // place is where a column of the encoding is found.
@@ -48,10 +62,11 @@ type place struct {
 // Bind finds an encoding's columns in a schema, by name and kind. The outcome may
 // be nil: then only inputs are read.
 func (e *Encoding) Bind(s dataset.Schema, o *Outcome) (*Binding, error) {
-	if err := e.Check(); err != nil {
+	err := e.Check()
+	if err != nil {
 		return nil, err
 	}
-	b := &Binding{encoding: e, places: make([]place, len(e.Columns)), cells: make([]float64, len(e.Columns)), outcome: o}
+	b := &Binding{encoding: e, places: make([]place, len(e.Columns)), cells: make([]float64, len(e.Columns)), outcome: o, event: -1, weight: -1}
 	for i := range e.Columns {
 		c := &e.Columns[i]
 		p, found := find(s, c.Name)
@@ -67,12 +82,30 @@ func (e *Encoding) Bind(s dataset.Schema, o *Outcome) (*Binding, error) {
 		b.places[i] = p
 	}
 	if o != nil {
-		b.subject = slices.IndexFunc(s.Subject, func(c dataset.Column) bool { return c.Name == o.Column })
-		if b.subject < 0 {
-			return nil, fmt.Errorf("the data have no subject column %q, the outcome", o.Column)
+		if b.subject, err = subjectColumn(s, o.Column, "the outcome"); err != nil {
+			return nil, err
+		}
+		if b.event, err = subjectColumn(s, o.Event, "the event"); err != nil {
+			return nil, err
+		}
+		if b.weight, err = subjectColumn(s, e.Weight, "the weight"); err != nil {
+			return nil, err
 		}
 	}
-	return b, nil
+	b.offset, err = subjectColumn(s, e.Offset, "the offset")
+	return b, err
+}
+
+// subjectColumn finds a column that describes subjects; −1 for no name.
+func subjectColumn(s dataset.Schema, name, what string) (int, error) {
+	if name == "" {
+		return -1, nil
+	}
+	at := slices.IndexFunc(s.Subject, func(c dataset.Column) bool { return c.Name == name })
+	if at < 0 {
+		return 0, fmt.Errorf("the data have no subject column %q, %s", name, what)
+	}
+	return at, nil
 }
 
 func find(s dataset.Schema, name string) (place, *dataset.Column) {
@@ -119,10 +152,74 @@ func (b *Binding) Row(r *dataset.Row, dst *Row) error {
 		}
 		b.cells[i] = x
 	}
-	return b.encoding.Encode(b.cells, dst)
+	if err := b.encoding.Encode(b.cells, dst); err != nil {
+		return err
+	}
+	if b.offset >= 0 {
+		x, err := readNumber(r.Subject[b.offset])
+		if err != nil {
+			return fmt.Errorf("offset %s: %w", b.encoding.Offset, err)
+		}
+		dst.Offset = x
+	}
+	if b.weight >= 0 {
+		x, err := readNumber(r.Subject[b.weight])
+		if err == nil && !(x > 0) {
+			err = fmt.Errorf("%v is not positive", x)
+		}
+		if err != nil {
+			return fmt.Errorf("weight %s: %w", b.encoding.Weight, err)
+		}
+		dst.Weight = x
+	}
+	return nil
 }
 
-// Outcome returns a subject's outcome. The binding must have been made with one.
+// readNumber reads a cell of the subjects table.
+func readNumber(text string) (float64, error) {
+	x, err := strconv.ParseFloat(text, 64)
+	if err != nil || !Finite(x) {
+		return 0, fmt.Errorf("%q is not a finite number", text)
+	}
+	return x, nil
+}
+
+// Rows calls yield with the rows of the design matrix that a subject makes, one for each
+// person-period where there are periods and otherwise a single one, and with their
+// outcomes. It uses x as work space; rows are valid until the next. The binding must have
+// been made with an outcome.
+func (b *Binding) Rows(l Likelihood, r *dataset.Row, x *Row, yield func(x Row, y float64) error) error {
+	if b.event < 0 {
+		y, err := b.Outcome(l, r)
+		if err == nil {
+			err = b.Row(r, x)
+		}
+		if err != nil {
+			return err
+		}
+		return yield(*x, y)
+	}
+	time, err := readNumber(r.Subject[b.subject])
+	if err != nil {
+		return fmt.Errorf("outcome %s: %w", b.outcome.Column, err)
+	}
+	o := evaluate.Outcome{Column: b.outcome.Event, Levels: b.outcome.Levels}
+	end, err := o.Value(r.Subject[b.event])
+	if err != nil {
+		return err
+	}
+	periods, failed, err := b.outcome.Cuts.Seen(time, end == 1)
+	if err != nil {
+		return fmt.Errorf("outcome %s: %w", b.outcome.Column, err)
+	}
+	if err := b.Row(r, x); err != nil {
+		return err
+	}
+	return b.encoding.Person(x, periods, failed, yield)
+}
+
+// Outcome returns a subject's outcome, where it is no time until an event. The binding
+// must have been made with one.
 func (b *Binding) Outcome(l Likelihood, r *dataset.Row) (float64, error) {
 	y, err := b.outcome.Value(l.Activations(), r.Subject[b.subject])
 	if err == nil {

@@ -8,8 +8,10 @@ import (
 // Row is one row of a design matrix, in coordinate form: Value[i] stands in
 // column Index[i], all other columns are zero. Columns ascend.
 type Row struct {
-	Index []int32
-	Value []float64
+	Index  []int32
+	Value  []float64
+	Offset float64 // is added to every activation: a term whose weight is known to be 1
+	Weight float64 // of the row's log-likelihood, positive; 0 stands for 1, a row that counts once
 }
 
 // Design is a design matrix with its outcomes, kept as the entries that are not
@@ -20,6 +22,8 @@ type Design struct {
 	index   []int32
 	value   []float64
 	outcome []float64
+	offset  []float64
+	weight  []float64
 }
 
 // NewDesign returns a matrix of the given number of columns without rows.
@@ -34,14 +38,14 @@ func (d *Design) Columns() int { return d.columns }
 // Row returns row i. It is valid as long as the design and must not be changed.
 func (d *Design) Row(i int) Row {
 	lo, hi := d.start[i], d.start[i+1]
-	return Row{d.index[lo:hi:hi], d.value[lo:hi:hi]}
+	return Row{d.index[lo:hi:hi], d.value[lo:hi:hi], d.offset[i], d.weight[i]}
 }
 
 // Outcome returns the outcome of row i.
 func (d *Design) Outcome(i int) float64 { return d.outcome[i] }
 
 // Append adds a copy of a row with its outcome. Columns must ascend and exist,
-// and values be finite.
+// and values be finite, the weight not negative.
 func (d *Design) Append(r Row, outcome float64) error {
 	if len(r.Index) != len(r.Value) {
 		return fmt.Errorf("row %d: %d columns and %d values", d.Rows(), len(r.Index), len(r.Value))
@@ -59,10 +63,18 @@ func (d *Design) Append(r Row, outcome float64) error {
 	if !Finite(outcome) {
 		return fmt.Errorf("row %d: the outcome %v is not finite", d.Rows(), outcome)
 	}
+	if !Finite(r.Offset) || !(r.Weight >= 0) || !Finite(r.Weight) {
+		return fmt.Errorf("row %d: the offset %v is not finite, or the weight %v negative or not finite", d.Rows(), r.Offset, r.Weight)
+	}
+	if r.Weight == 0 {
+		r.Weight = 1
+	}
 	d.index = append(d.index, r.Index...)
 	d.value = append(d.value, r.Value...)
 	d.start = append(d.start, len(d.index))
 	d.outcome = append(d.outcome, outcome)
+	d.offset = append(d.offset, r.Offset)
+	d.weight = append(d.weight, r.Weight)
 	return nil
 }
 
@@ -80,9 +92,15 @@ func (d *Design) AppendDense(x []float64, outcome float64) error {
 	return d.Append(r, outcome)
 }
 
-// Activation returns mean and variance of w·x under independent weights with
+// Activation returns mean and variance of Offset + w·x under independent weights with
 // the given means and variances.
 func (r Row) Activation(mean, variance []float64) (a, c float64) {
+	a, c = r.products(mean, variance)
+	return a + r.Offset, c
+}
+
+// products returns Σ x w and Σ x² v.
+func (r Row) products(mean, variance []float64) (a, c float64) {
 	for i, j := range r.Index {
 		x := r.Value[i]
 		a += x * mean[j]

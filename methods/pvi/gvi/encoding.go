@@ -34,6 +34,9 @@ type Column struct {
 	Scale  float64 `json:"scale,omitempty"`
 	// Bounded numbers are first moved to the nearest end of Centre ± Scale.
 	Bounded bool `json:"bounded,omitempty"`
+	// A number with knots enters by the basis of a restricted cubic spline, each function
+	// from its value at Centre and over Scale.
+	Knots Knots `json:"knots,omitempty"`
 	// A category enters as one column of 0 and 1 for each level, but for the reference,
 	// if there is one: the others are then measured against it.
 	Levels    []string `json:"levels,omitempty"`
@@ -49,15 +52,27 @@ func FromRange(name string, low, high float64) Column {
 	return Column{Name: name, Centre: low + (high-low)/2, Scale: (high - low) / 2, Bounded: true}
 }
 
+// Interaction names two columns whose entries are multiplied: one column of the design
+// matrix for each pair of their columns, the first one's outside. A number counts from its
+// centre, so that the weights of both columns alone are effects where the other is at its
+// centre, or at none of its levels.
+type Interaction [2]string
+
 // Encoding makes design matrices from declared columns.
 type Encoding struct {
-	Columns   []Column `json:"columns"`
-	Intercept bool     `json:"intercept"` // a last column of ones
+	Columns      []Column      `json:"columns"`
+	Interactions []Interaction `json:"interactions,omitempty"` // after the columns
+	Periods      cuts          `json:"periods,omitempty"`      // a last column for each: see [Encoding.Person]
+	Intercept    bool          `json:"intercept"`              // a last column of ones
+	// Offset and Weight are columns that describe subjects: what is added to every
+	// activation, and what a row's log-likelihood is multiplied by.
+	Offset string `json:"offset,omitempty"`
+	Weight string `json:"weight,omitempty"`
 }
 
 // Check reports columns that contradict themselves.
 func (e *Encoding) Check() error {
-	if len(e.Columns) == 0 && !e.Intercept {
+	if len(e.Columns) == 0 && !e.Intercept && len(e.Periods) == 0 {
 		return fmt.Errorf("no columns")
 	}
 	seen := map[string]bool{}
@@ -71,13 +86,13 @@ func (e *Encoding) Check() error {
 			return fmt.Errorf("column %s: %w", c.Name, err)
 		}
 	}
-	return nil
+	return e.checkTerms()
 }
 
 func (c *Column) check() error {
 	category := len(c.Levels) > 0
 	switch {
-	case category && (c.Centre != 0 || c.Scale != 0 || c.Bounded):
+	case category && (c.Centre != 0 || c.Scale != 0 || c.Bounded || len(c.Knots) > 0):
 		return fmt.Errorf("has levels and constants of a number: want one of both")
 	case !category && (!(c.Scale > 0) || !Finite(c.Scale) || !Finite(c.Centre)):
 		return fmt.Errorf("centre %v and scale %v: want finite numbers, the scale positive (a column that is constant cannot be scaled by its deviation)", c.Centre, c.Scale)
@@ -85,6 +100,11 @@ func (c *Column) check() error {
 		return fmt.Errorf("the reference %q is none of its levels", c.Reference)
 	case !category && c.Unseen != Fallback{}:
 		return fmt.Errorf("a number has no unseen levels")
+	}
+	if len(c.Knots) > 0 {
+		if err := c.Knots.Check(); err != nil {
+			return err
+		}
 	}
 	for i, l := range c.Levels {
 		if slices.Contains(c.Levels[:i], l) {
@@ -110,6 +130,9 @@ func (c *Column) check() error {
 
 // Width returns the number of columns in the design matrix.
 func (c *Column) Width() int {
+	if len(c.Knots) > 0 {
+		return c.Knots.Width()
+	}
 	if c.Reference != "" {
 		return len(c.Levels) - 1
 	}
@@ -144,23 +167,27 @@ func (e *Encoding) Width() int {
 	for i := range e.Columns {
 		n += e.Columns[i].Width()
 	}
+	for _, t := range e.Interactions {
+		a, b, _, _ := e.pair(t)
+		n += a.Width() * b.Width()
+	}
+	n += len(e.Periods)
 	if e.Intercept {
 		n++
 	}
 	return n
 }
 
-// Features names the columns of the design matrix: age, workclass=Private, intercept.
+// Features names the columns of the design matrix: age, workclass=Private,
+// age × sex=male, period (0, 30], intercept.
 func (e *Encoding) Features() []string {
 	var names []string
 	for i := range e.Columns {
-		c := &e.Columns[i]
-		if len(c.Levels) == 0 {
-			names = append(names, c.Name)
-		}
-		for _, l := range c.Own() {
-			names = append(names, c.Name+"="+l)
-		}
+		names = append(names, e.Columns[i].names()...)
+	}
+	names = append(names, e.termNames()...)
+	for _, p := range e.Periods.Names() {
+		names = append(names, "period "+p)
 	}
 	if e.Intercept {
 		names = append(names, "intercept")
@@ -179,7 +206,7 @@ func (e *Encoding) Encode(cells []float64, dst *Row) error {
 	if len(cells) != len(e.Columns) {
 		return fmt.Errorf("%d cells for %d columns", len(cells), len(e.Columns))
 	}
-	dst.Index, dst.Value = dst.Index[:0], dst.Value[:0]
+	*dst = Row{Index: dst.Index[:0], Value: dst.Value[:0]}
 	at := 0
 	for i, x := range cells {
 		c := &e.Columns[i]
@@ -187,15 +214,31 @@ func (e *Encoding) Encode(cells []float64, dst *Row) error {
 		if err != nil {
 			return fmt.Errorf("column %s: %w", c.Name, err)
 		}
-		if v != 0 {
+		switch {
+		case v != 0 && len(c.Knots) > 0:
+			c.appendBasis(v, at, dst)
+		case v != 0:
 			dst.Index, dst.Value = append(dst.Index, int32(at+j)), append(dst.Value, v)
 		}
 		at += c.Width()
 	}
+	at = e.appendTerms(at, dst)
 	if e.Intercept {
 		dst.Index, dst.Value = append(dst.Index, int32(at)), append(dst.Value, 1)
 	}
 	return nil
+}
+
+// appendBasis adds the basis of a spline at a scaled number that is not zero.
+func (c *Column) appendBasis(v float64, at int, dst *Row) {
+	var here, centre [maxKnots]float64
+	c.Knots.Basis(c.Centre+v*c.Scale, here[:])
+	c.Knots.Basis(c.Centre, centre[:])
+	for j := range c.Width() {
+		if x := (here[j] - centre[j]) / c.Scale; x != 0 {
+			dst.Index, dst.Value = append(dst.Index, int32(at+j)), append(dst.Value, x)
+		}
+	}
 }
 
 // encode returns the only entry of a cell that is not zero, or zero.
@@ -245,8 +288,8 @@ type Effect struct {
 }
 
 // Effects takes the scaling of numbers out of weights, those of the activation that begins
-// at an offset. The intercept, if there is one, becomes the activation where all numbers
-// are 0 instead of at their centres.
+// at an offset. The intercept, if there is one, and the periods become the activation
+// where numbers are 0 instead of at their centres: see [Encoding.Own].
 func (e *Encoding) Effects(q Normal, offset int) ([]Effect, error) {
 	names := e.Features()
 	if len(q.Mean) < offset+len(names) {
@@ -260,25 +303,29 @@ func (e *Encoding) Effects(q Normal, offset int) ([]Effect, error) {
 	return out, nil
 }
 
-// Own is effect j in the features' own units as a combination of weights.
+// Own is effect j in the features' own units as a combination of weights. Numbers of splines
+// and interactions stay at their centres in that of the intercept, or of a period.
 func (e *Encoding) Own(j int) Row {
-	at := 0
+	var scales []float64
 	var centres Row
 	for i := range e.Columns {
 		c := &e.Columns[i]
-		number := len(c.Levels) == 0
-		if number && c.Centre != 0 {
-			centres.Index, centres.Value = append(centres.Index, int32(at)), append(centres.Value, -c.Centre/c.Scale)
+		if len(c.Levels) == 0 && c.Centre != 0 && !e.centred(c) {
+			centres.Index, centres.Value = append(centres.Index, int32(len(scales))), append(centres.Value, -c.Centre/c.Scale)
 		}
-		if j < at+c.Width() {
-			scale := 1.0
-			if number {
-				scale = c.Scale
-			}
-			return Row{[]int32{int32(j)}, []float64{1 / scale}}
+		for range c.Width() {
+			scales = append(scales, c.scale())
 		}
-		at += c.Width()
 	}
-	centres.Index, centres.Value = append(centres.Index, int32(at)), append(centres.Value, 1)
+	for _, t := range e.Interactions {
+		a, b, _, _ := e.pair(t)
+		for range a.Width() * b.Width() {
+			scales = append(scales, a.scale()*b.scale())
+		}
+	}
+	if j < len(scales) {
+		return Row{Index: []int32{int32(j)}, Value: []float64{1 / scales[j]}}
+	}
+	centres.Index, centres.Value = append(centres.Index, int32(j)), append(centres.Value, 1)
 	return centres
 }

@@ -119,7 +119,7 @@ var clinic = dataset.Schema{
 }
 
 func TestRowsOfOtherSchemasAreBoundByName(t *testing.T) {
-	b, err := patients().Bind(clinic, &Outcome{"relapse", []string{"no", "yes"}})
+	b, err := patients().Bind(clinic, &Outcome{Column: "relapse", Levels: []string{"no", "yes"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,9 +133,9 @@ func TestRowsOfOtherSchemasAreBoundByName(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []Row{
-		{[]int32{0, 2, 5}, []float64{1, 1, 1}},
-		{[]int32{3, 5}, []float64{1, 1}},
-		{[]int32{4, 5}, []float64{1, 1}},
+		{Index: []int32{0, 2, 5}, Value: []float64{1, 1, 1}},
+		{Index: []int32{3, 5}, Value: []float64{1, 1}},
+		{Index: []int32{4, 5}, Value: []float64{1, 1}},
 	}
 	var r Row
 	i := 0
@@ -181,14 +181,14 @@ func TestSchemasThatDoNotFitAreRefused(t *testing.T) {
 }
 
 func TestOutcomesAreReadByTheModelsKind(t *testing.T) {
-	three := &Outcome{"stage", []string{"a", "b", "c"}}
+	three := &Outcome{Column: "stage", Levels: []string{"a", "b", "c"}}
 	number := &Outcome{Column: "score"}
 	for _, c := range []struct {
 		o    *Outcome
 		k    int
 		text string
 		want float64
-	}{{three, 3, "c", 2}, {three, 3, "a", 0}, {number, 1, "-2.5", -2.5}, {&Outcome{"x", []string{"0", "1"}}, 1, "0", -1}} {
+	}{{three, 3, "c", 2}, {three, 3, "a", 0}, {number, 1, "-2.5", -2.5}, {&Outcome{Column: "x", Levels: []string{"0", "1"}}, 1, "0", -1}} {
 		if got, err := c.o.Value(c.k, c.text); err != nil || got != c.want {
 			t.Errorf("%s of %v: %v, %v", c.text, c.o, got, err)
 		}

@@ -62,11 +62,11 @@ func TestMinibatchesAreScaledAsPublished(t *testing.T) {
 	}
 	g.At([]float64{3, 0}) // q = N(3, 1), cavity N(0, 1): ∇KL = (3, 0)
 	got := make([]float64, 2)
-	g.Example(Row{[]int32{0}, []float64{2}}, 7, got)
+	g.Example(Row{Index: []int32{0}, Value: []float64{2}}, 7, got)
 	// y − a = 1: by the mean 1·x = 2, by the logarithm of the variance −½·x²·v = −2.
 	near(t, "gradient", []float64{50*2 - 3.0/20, 50 * -2}, got, 1e-12)
 	g.With(Linear{2})
-	g.Example(Row{[]int32{0}, []float64{2}}, 7, got)
+	g.Example(Row{Index: []int32{0}, Value: []float64{2}}, 7, got)
 	near(t, "with twice the noise", []float64{50*1 - 3.0/20, 50 * -1}, got, 1e-12)
 }
 
@@ -79,7 +79,7 @@ func TestGradientsAllocateNothing(t *testing.T) {
 		}
 		x, dst := make([]float64, 2*p), make([]float64, 2*p)
 		state := Adagrad{1, make([]float64, 2*p)}
-		row := Row{[]int32{0, 3}, []float64{1, 2}}
+		row := Row{Index: []int32{0, 3}, Value: []float64{1, 2}}
 		if n := testing.AllocsPerRun(20, func() {
 			g.At(x)
 			g.Example(row, 1, dst)

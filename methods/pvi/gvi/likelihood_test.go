@@ -10,13 +10,15 @@ import (
 
 // drawLikelihood draws one of each kind, and an outcome that it knows.
 func drawLikelihood(t *rapid.T) (Likelihood, float64) {
-	switch rapid.IntRange(0, 3).Draw(t, "likelihood") {
+	switch rapid.IntRange(0, 4).Draw(t, "likelihood") {
 	case 0:
 		return Logistic{}, rapid.SampledFrom([]float64{-1, 1}).Draw(t, "y")
 	case 1:
 		return LogisticBy{Rule: Sampled([]float64{-1.2, 0.4, 0.9, 2})}, rapid.SampledFrom([]float64{-1, 1}).Draw(t, "y")
 	case 2:
 		return Linear{rapid.Float64Range(0.1, 4).Draw(t, "noise")}, rapid.Float64Range(-5, 5).Draw(t, "y")
+	case 3:
+		return Poisson{}, float64(rapid.IntRange(0, 20).Draw(t, "y"))
 	}
 	k := rapid.IntRange(2, 5).Draw(t, "classes")
 	return Softmax{k}, float64(rapid.IntRange(0, k-1).Draw(t, "y"))
@@ -107,6 +109,10 @@ func TestOutcomesAreChecked(t *testing.T) {
 		{Logistic{}, math.NaN(), "want -1 or +1"},
 		{Linear{1}, math.Inf(1), "not finite"},
 		{Linear{0}, 1, "not positive"},
+		{Poisson{}, -1, "whole number"},
+		{Poisson{}, 1.5, "whole number"},
+		{Poisson{}, 2e9, "whole number"},
+		{Poisson{}, math.NaN(), "whole number"},
 		{Softmax{3}, 3, "one of 0 to 2"},
 		{Softmax{3}, 0.5, "one of 0 to 2"},
 		{Softmax{1}, 0, "want 2 to 32"},

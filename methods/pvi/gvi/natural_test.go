@@ -115,7 +115,7 @@ func TestNaturalContributionsAllocateNothing(t *testing.T) {
 		n := Natural{l, 4}
 		v := make([]float64, n.Len())
 		contribution := n.Contribution(Isotropic(n.Len()/2, 0, 1))
-		row := Row{[]int32{0, 3}, []float64{1, 2}}
+		row := Row{Index: []int32{0, 3}, Value: []float64{1, 2}}
 		if a := testing.AllocsPerRun(20, func() { contribution(row, 1, v) }); a > 0 {
 			t.Errorf("%T: %v allocations", l, a)
 		}

@@ -52,11 +52,12 @@ func Packed(i, j int) int { return i*(i+1)/2 + j }
 // variances.
 func (n Normal) Marginals() (Gaussian, error) { return FromMoments(n.Mean, n.Variance) }
 
-// Activation returns mean and variance of Σ x w over the weights from an offset on.
+// Activation returns mean and variance of Offset + Σ x w over the weights from an offset on.
 func (n Normal) Activation(r Row, offset int) (a, c float64) {
 	if n.Covariance == nil {
 		return r.Activation(n.Mean[offset:], n.Variance[offset:])
 	}
+	a = r.Offset
 	for i, j := range r.Index {
 		x, at := r.Value[i], offset+int(j)
 		a += x * n.Mean[at]

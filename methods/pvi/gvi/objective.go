@@ -9,7 +9,7 @@ import (
 //
 //	F(q) = Σᵢ E_q ln p(yᵢ | xᵢ, w) − KL(q ‖ cavity)
 //
-// of a density q = N(m, diag v), where the cavity is q_old divided by the site's
+// (each row times its weight) of a density q = N(m, diag v), where the cavity is q_old divided by the site's
 // own factor. With all rows and the prior in place of the cavity it is the
 // evidence lower bound of central variational inference. The weights of class k
 // are entries k·Columns … (k+1)·Columns − 1.
@@ -91,7 +91,13 @@ func (e *eval) run() {
 		if e.curve != nil {
 			second = e.curve[i*n : (i+1)*n]
 		}
-		e.value += e.Likelihood.Expect(e.Data.Outcome(i), e.a, e.c, e.first, second)
+		value := e.Likelihood.Expect(e.Data.Outcome(i), e.a, e.c, e.first, second)
+		if r.Weight != 1 {
+			value *= r.Weight
+			multiplyAll(r.Weight, e.first)
+			multiplyAll(r.Weight, second)
+		}
+		e.value += value
 		for k := range e.k {
 			r.addSlopes(e.gradMean[k*e.d:], e.dataVar[k*e.d:], e.first[k], e.first[e.k+k])
 		}
@@ -102,6 +108,12 @@ func (e *eval) run() {
 		e.value -= (l*v - math.Log(l*v) + l*diff*diff - 1) / 2
 		e.gradMean[j] -= l * diff
 		e.gradVar[j] = e.dataVar[j] + (1/v-l)/2
+	}
+}
+
+func multiplyAll(by float64, x []float64) {
+	for i := range x {
+		x[i] *= by
 	}
 }
 

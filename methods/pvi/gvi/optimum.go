@@ -197,7 +197,7 @@ func (n *newton) multiply() {
 	for i := range e.Data.Rows() {
 		h, r := e.curve[i*size:(i+1)*size], e.Data.Row(i)
 		for k := range e.k {
-			in[k], in[e.k+k] = r.Activation(dm[k*e.d:], u2[k*e.d:])
+			in[k], in[e.k+k] = r.products(dm[k*e.d:], u2[k*e.d:])
 		}
 		multiplyPacked(h, in, out)
 		for k := range e.k {

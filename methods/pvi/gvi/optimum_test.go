@@ -246,10 +246,10 @@ func TestUnusableProblemsAreRefused(t *testing.T) {
 func TestRowsAreChecked(t *testing.T) {
 	d := NewDesign(2)
 	for want, r := range map[string]Row{
-		"2 columns and 1 values":  {[]int32{0, 1}, []float64{1}},
-		"column 0 after column 1": {[]int32{1, 0}, []float64{1, 1}},
-		"column 2 after":          {[]int32{2}, []float64{1}},
-		"is not finite":           {[]int32{0}, []float64{math.NaN()}},
+		"2 columns and 1 values":  {Index: []int32{0, 1}, Value: []float64{1}},
+		"column 0 after column 1": {Index: []int32{1, 0}, Value: []float64{1, 1}},
+		"column 2 after":          {Index: []int32{2}, Value: []float64{1}},
+		"is not finite":           {Index: []int32{0}, Value: []float64{math.NaN()}},
 	} {
 		if err := d.Append(r, 1); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want %q", r, err, want)

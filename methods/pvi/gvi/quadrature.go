@@ -9,9 +9,9 @@ import (
 // Rule replaces the expectation of g(z) under z ~ N(0, 1) by Σ Weights·g(Nodes).
 type Rule struct{ Nodes, Weights []float64 }
 
-// gaussHermite returns the rule of n nodes that is exact for polynomials below
+// GaussHermite returns the rule of n nodes that is exact for polynomials below
 // degree 2n. n is between 1 and 200.
-func gaussHermite(n int) Rule {
+func GaussHermite(n int) Rule {
 	r := Rule{make([]float64, n), make([]float64, n)}
 	quad.Hermite{}.FixedLocations(r.Nodes, r.Weights, math.Inf(-1), math.Inf(1))
 	for i := range n { // from the weight exp(−x²) to that of N(0, 1)
@@ -31,7 +31,7 @@ func Sampled(draws []float64) Rule {
 	return r
 }
 
-var twenty = gaussHermite(20)
+var twenty = GaussHermite(20)
 
 // narrow is the largest standard deviation of the activation for which the
 // 20 nodes serve. The logistic function has poles at ±iπ, so that their error
@@ -88,8 +88,13 @@ type logSigmoid struct {
 // to about 1e-11 for every a and c.
 func expectLogSigmoid(a, c float64) logSigmoid {
 	s := math.Sqrt(c)
-	if s > narrow {
+	switch {
+	case s > narrow:
 		return wideLogSigmoid(a, s)
+	case s == 0:
+		e := logSigmoid{}
+		e.add(1, a)
+		return e
 	}
 	return twentyLogSigmoid(a, s)
 }
@@ -97,22 +102,25 @@ func expectLogSigmoid(a, c float64) logSigmoid {
 // twentyLogSigmoid takes every expectation by the 20 nodes.
 func twentyLogSigmoid(a, s float64) (e logSigmoid) {
 	for k, z := range twenty.Nodes {
-		w := twenty.Weights[k]
-		f := a + s*z
-		x := math.Exp(-math.Abs(f))
-		p := x / (1 + x) // σ(−|f|)
-		d2 := p / (1 + x)
-		e.value -= w * math.Log1p(x)
-		if f < 0 {
-			e.value += w * f
-			p = 1 - p
-		}
-		e.d[0] += w * p // σ(−f)
-		e.d[1] -= w * d2
-		e.d[2] -= w * d2 * (2*p - 1)
-		e.d[3] -= w * d2 * (1 - 6*d2)
+		e.add(twenty.Weights[k], a+s*z)
 	}
 	return e
+}
+
+// add adds what ln σ and its derivatives are at f, times w.
+func (e *logSigmoid) add(w, f float64) {
+	x := math.Exp(-math.Abs(f))
+	p := x / (1 + x) // σ(−|f|)
+	d2 := p / (1 + x)
+	e.value -= w * math.Log1p(x)
+	if f < 0 {
+		e.value += w * f
+		p = 1 - p
+	}
+	e.d[0] += w * p // σ(−f)
+	e.d[1] -= w * d2
+	e.d[2] -= w * d2 * (2*p - 1)
+	e.d[3] -= w * d2 * (1 - 6*d2)
 }
 
 func wideLogSigmoid(a, s float64) (e logSigmoid) {

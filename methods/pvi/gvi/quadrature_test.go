@@ -73,7 +73,7 @@ func TestTwentyNodesAreNotEnoughForWideActivations(t *testing.T) {
 }
 
 func TestHermiteRuleIsExactForPolynomials(t *testing.T) {
-	r := gaussHermite(20)
+	r := GaussHermite(20)
 	moment := 1.0 // of z², z⁴, …: 1, 3, 15, …
 	for k := 2; k < 40; k += 2 {
 		moment *= float64(k - 1)

@@ -101,5 +101,5 @@ func (h *Site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 	if err != nil {
 		return nil, fmt.Errorf("the shared model: %w", err)
 	}
-	return results.Own(ctx, h.Setup, h.Likelihood, h.name, e, q.Normal(), data)
+	return results.Own(ctx, h.Setup, h.Likelihood, h.name, e, q.Normal(), nil, data)
 }

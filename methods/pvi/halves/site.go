@@ -136,5 +136,5 @@ func (h *Site) assess(ctx context.Context, t method.Task, data dataset.Source) (
 	if err != nil {
 		return nil, err
 	}
-	return results.Assess(h.Likelihood, q.Normal(), d), nil
+	return results.Assess(h.Likelihood, q.Normal(), nil, d), nil
 }

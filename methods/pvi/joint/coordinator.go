@@ -8,6 +8,7 @@ import (
 	"parley/method"
 	"parley/method/rounds"
 	"parley/methods/pvi/message"
+	"parley/methods/pvi/mixed"
 	"parley/methods/pvi/predict"
 	"parley/methods/pvi/setup"
 )
@@ -30,7 +31,12 @@ type state struct {
 	Fit     fit                             `cbor:"fit"`
 	Sums    map[string]*Sums                `cbor:"sums"` // of the exchange under way
 	Rows    map[string]int                  `cbor:"rows"` // of each site
-	Reports map[string]*predict.Assessment  `cbor:"reports"`
+	// With random intercepts: the search, the derivatives of the exchange under way, and at
+	// the end the spread of sites.
+	Search  *mixed.Search                  `cbor:"search,omitempty"`
+	Points  map[string]*pointsAnswer       `cbor:"points,omitempty"`
+	Tau     *mixed.Spread                  `cbor:"tau,omitempty"`
+	Reports map[string]*predict.Assessment `cbor:"reports"`
 }
 
 // MarshalBinary implements [method.State].
@@ -38,7 +44,7 @@ func (s *state) MarshalBinary() ([]byte, error) { return wire.Marshal(s) }
 
 // Init implements [method.Coordinator].
 func (c coordinator) Init() (method.State, error) {
-	return &state{Moments: map[string]*message.ScaleAnswer{}, Sums: map[string]*Sums{}, Rows: map[string]int{}, Reports: map[string]*predict.Assessment{}}, nil
+	return &state{Moments: map[string]*message.ScaleAnswer{}, Sums: map[string]*Sums{}, Rows: map[string]int{}, Points: map[string]*pointsAnswer{}, Reports: map[string]*predict.Assessment{}}, nil
 }
 
 // Restore implements [method.Coordinator].
@@ -50,16 +56,25 @@ func (c coordinator) Restore(data []byte) (method.State, error) {
 	if s.Moments == nil || s.Sums == nil || s.Rows == nil || s.Reports == nil {
 		return nil, fmt.Errorf("the state is not one of a joint posterior")
 	}
+	if s.Points == nil {
+		s.Points = map[string]*pointsAnswer{}
+	}
 	if s.Scale == nil {
+		if s.Phase != "" && s.Phase != message.TaskScale {
+			return nil, fmt.Errorf("the state has no scale")
+		}
 		return s, nil
 	}
 	for _, d := range []density{s.Fit.At, s.Fit.Last} {
 		if len(d.Mean) == 0 {
 			continue
 		}
-		if _, err := c.check(&Task{s.Scale, d}); err != nil {
+		if _, err := c.checkDensity(&Task{Scale: s.Scale, At: d}); err != nil {
 			return nil, fmt.Errorf("the state's density: %w", err)
 		}
+	}
+	if err := c.restoreRandom(s); err != nil {
+		return nil, err
 	}
 	for site, sums := range s.Sums {
 		if err := sums.check(c.Weights()); err != nil {
@@ -73,6 +88,9 @@ func (c coordinator) Restore(data []byte) (method.State, error) {
 func (c coordinator) Next(ms method.State) (method.Step, error) {
 	s := ms.(*state)
 	step := method.Step{State: s, Of: c.Options.Rounds + 2}
+	if c.Options.Random() {
+		step.Of += 2 // the grid
+	}
 	var err error
 	switch s.Phase {
 	case "":
@@ -80,9 +98,10 @@ func (c coordinator) Next(ms method.State) (method.Step, error) {
 		step.Tasks, err = rounds.Ask(message.TaskScale, c.staying(s), func(string) (any, error) { return message.ScaleTask{}, nil })
 	case message.TaskScale:
 		if err = c.pool(s); err == nil {
-			s.Phase = taskSums
 			step.Tasks, err = c.ask(s)
 		}
+	case taskMarginal, taskGrid:
+		step.Tasks, step.Info, err = c.search(s)
 	case taskSums:
 		step.Tasks, step.Info, err = c.advance(s)
 	case message.TaskAssess:
@@ -126,9 +145,19 @@ func (c coordinator) pool(s *state) (err error) {
 
 // ask asks all sites for sums.
 func (c coordinator) ask(s *state) ([]method.Task, error) {
+	if c.Options.Random() {
+		return c.askPoints(s)
+	}
+	s.Phase = taskSums
 	s.Round++
 	clear(s.Sums)
-	return rounds.Ask(taskSums, c.staying(s), func(string) (any, error) { return Task{s.Scale, s.Fit.At}, nil })
+	return rounds.Ask(taskSums, c.staying(s), func(string) (any, error) { return Task{Scale: s.Scale, At: s.Fit.At}, nil })
+}
+
+// askQuality asks all sites how well the model predicts.
+func (c coordinator) askQuality(s *state) ([]method.Task, error) {
+	tasks, err := rounds.Ask(message.TaskAssess, c.staying(s), func(string) (any, error) { return Task{s.Scale, s.Fit.At, s.Tau}, nil })
+	return rounds.Optional(tasks), err
 }
 
 // advance makes a step of the sites' sums, and asks again or goes on to the assessment.
@@ -153,8 +182,8 @@ func (c coordinator) advance(s *state) (tasks []method.Task, info method.Info, e
 	}
 	clear(s.Sums)
 	s.Phase = message.TaskAssess
-	tasks, err = rounds.Ask(message.TaskAssess, c.staying(s), func(string) (any, error) { return Task{s.Scale, s.Fit.At}, nil })
-	return rounds.Optional(tasks), info, err
+	tasks, err = c.askQuality(s)
+	return tasks, info, err
 }
 
 // Fold implements [method.Coordinator].
@@ -177,6 +206,8 @@ func (c coordinator) Fold(ms method.State, in method.Contribution) (method.State
 			err = a.check(c.Weights())
 		}
 		s.Sums[in.Site] = a
+	case taskMarginal, taskGrid:
+		err = c.foldPoints(s, in)
 	case message.TaskAssess:
 		a := new(predict.Assessment)
 		if err = rounds.Decode(in, a); err == nil {
@@ -199,6 +230,10 @@ func (c coordinator) Leave(ms method.State, site string) (method.State, error) {
 	}
 	s.Left = left
 	delete(s.Sums, site)
+	delete(s.Points, site)
+	if s.Search != nil {
+		s.Search.Forget()
+	}
 	if s.Phase == taskSums && slices.Contains(left, site) {
 		s.Fit.Bound = -1e300 // of other rows: any step is an improvement
 	}
@@ -208,5 +243,5 @@ func (c coordinator) Leave(ms method.State, site string) (method.State, error) {
 // Share gives every site the model: it is the study's result.
 func (c coordinator) Share(ms method.State, _ string) ([]byte, error) {
 	s := ms.(*state)
-	return wire.Marshal(Task{s.Scale, s.Fit.At})
+	return wire.Marshal(Task{s.Scale, s.Fit.At, s.Tau})
 }

@@ -18,6 +18,7 @@ import (
 	"parley/internal/wire"
 	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/message"
+	"parley/methods/pvi/mixed"
 	"parley/methods/pvi/options"
 	"parley/methods/pvi/setup"
 	"parley/methods/pvi/use"
@@ -36,6 +37,7 @@ const settled = 0.01
 type Task struct {
 	Scale *message.Scale `cbor:"scale"`
 	At    density        `cbor:"at"`
+	Tau   *mixed.Spread  `cbor:"tau,omitempty"` // of a finished model with random intercepts
 }
 
 // common is what both halves know of a plan.
@@ -100,6 +102,9 @@ func (f *fit) take(c common, scale *message.Scale, s *Sums) {
 	noise := f.At.Noise
 	if c.estimated() { // the squares that the value is made of, by their number
 		n := float64(s.Rows)
+		if c.Options.Weight != "" {
+			n = s.Weight * noise // their information is weight/noise
+		}
 		noise = min(max(-noise*(2*s.Value/n+math.Log(2*math.Pi*noise)), scale.Outcome*1e-12), scale.Outcome*1e12)
 	}
 	next, moved, ok := step(prior, q, s)

@@ -16,12 +16,22 @@ func (c common) open(t method.Task) (*Task, gvi.Normal, error) {
 	if err := rounds.Open(t, task); err != nil {
 		return nil, gvi.Normal{}, err
 	}
+	if t.Kind == taskSums && c.Options.Random() {
+		return nil, gvi.Normal{}, fmt.Errorf("the plan has no task %q", t.Kind)
+	}
 	q, err := c.check(task)
 	return task, q, err
 }
 
 // check returns the density of a task.
 func (c common) check(t *Task) (gvi.Normal, error) {
+	if err := c.checkTau(t); err != nil {
+		return gvi.Normal{}, err
+	}
+	return c.checkDensity(t)
+}
+
+func (c common) checkDensity(t *Task) (gvi.Normal, error) {
 	if _, err := c.Scaled(t.Scale); err != nil {
 		return gvi.Normal{}, err
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // Sums are those over a site's rows under a posterior q, by which all of its weights move
-// together. With f = x·w of a row, under q normal with mean a and variance c, they are
+// together. Every row counts by its weight, if rows have weights. With f = x·w of a row, under q normal with mean a and variance c, they are
 //
 //	value        Σ E ln p(y | f)
 //	gradient     Σ E[∂/∂f ln p(y | f)] x
@@ -38,8 +38,8 @@ func gather(l gvi.Likelihood, q gvi.Normal, d *gvi.Design) *Sums {
 	for i := range d.Rows() {
 		r := d.Row(i)
 		a[0], c[0] = q.Activation(r, 0)
-		s.Value += l.Expect(d.Outcome(i), a[:], c[:], first[:], nil)
-		g, h := first[0], max(-2*first[1], 0) // ∂/∂c E = ½ E of the second derivative
+		s.Value += r.Weight * l.Expect(d.Outcome(i), a[:], c[:], first[:], nil)
+		g, h := r.Weight*first[0], r.Weight*max(-2*first[1], 0) // ∂/∂c E = ½ E of the second derivative
 		s.Weight += h
 		for k, j := range r.Index {
 			x := r.Value[k]

@@ -28,6 +28,7 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 		m.Sites = append(m.Sites, use.ModelSite{Name: name, Updates: s.Round, Rows: s.Rows[name], Left: slices.Contains(s.Left, name)})
 	}
 	m.Counts(s.Levels)
+	m.BetweenSites = s.Tau
 	files, err := m.Files()
 	if err != nil {
 		return nil, err
@@ -39,9 +40,15 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 		metrics["converged"], settled = 1, "yes"
 	}
 	results.Metrics(m.Options, pooled, metrics)
+	if t := s.Tau; t != nil {
+		metrics["between_sites"], metrics["between_sites_low_90"], metrics["between_sites_high_90"] = t.Median, t.Low, t.High
+	}
 	r := &method.Result{Files: files, Metrics: metrics}
 	r.Headline = append([]figure.Fact{{Name: "converged", Value: settled}, {Name: "outcome", Value: c.Options.Outcome.Column}, {Name: "sites", Value: strconv.Itoa(len(c.Plan.Sites))},
 		{Name: "exchanges", Value: strconv.Itoa(s.Round)}}, results.Headline(m.Options, pooled)...)
+	if t := s.Tau; t != nil {
+		r.Headline = append(r.Headline, figure.Fact{Name: "sites differ by (standard deviation of their intercepts, 90 %)", Value: fmt.Sprintf("%.3g (%.3g to %.3g)", t.Median, t.Low, t.High)})
+	}
 	if !s.Fit.Settled {
 		r.Verdicts = append(r.Verdicts, fmt.Sprintf("The fit had not converged after %d exchanges: the last step still moved a weight by %.2g of its standard deviations. Do not rely on the estimates; allow more method.rounds, or look for features that say the same or that part the classes without error.", s.Round, s.lastStep()))
 	}

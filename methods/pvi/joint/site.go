@@ -11,6 +11,7 @@ import (
 	"parley/method/rounds"
 	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/message"
+	"parley/methods/pvi/mixed"
 	"parley/methods/pvi/predict"
 	"parley/methods/pvi/results"
 	"parley/methods/pvi/setup"
@@ -36,11 +37,15 @@ func (h *Site) Listed() []privacy.Listed {
 	}
 	numbers, levels := h.Counted()
 	p := h.Weights()
-	return []privacy.Listed{
-		ask(message.TaskScale, 1, 3*numbers+levels, "number of values, mean and sum of squared deviations of each number, and how often each level of each category was observed"),
-		ask(taskSums, h.Options.Rounds, 3+p+gvi.Triangle(p), "number of rows, their log-likelihood, and sums of its first and second derivatives by all weights"),
-		ask(message.TaskAssess, 1, predict.Values, predict.Says),
+	list := []privacy.Listed{ask(message.TaskScale, 1, 3*numbers+levels, "number of values, mean and sum of squared deviations of each number, and how often each level of each category was observed")}
+	if h.Options.Random() {
+		const what = "number of rows, their log-likelihood over the site's random intercept, and its first and second derivatives by all weights and by the logarithm of how much sites differ"
+		list = append(list, ask(taskMarginal, h.Options.Rounds, h.values(1), what),
+			ask(taskGrid, 2, h.values(mixed.GridPoints), what+fmt.Sprintf(", for %d sizes of that", mixed.GridPoints)))
+	} else {
+		list = append(list, ask(taskSums, h.Options.Rounds, 3+p+gvi.Triangle(p), "number of rows, their log-likelihood, and sums of its first and second derivatives by all weights"))
 	}
+	return append(list, ask(message.TaskAssess, 1, predict.Values, predict.Says))
 }
 
 // Run implements [method.Site].
@@ -55,6 +60,8 @@ func (h *Site) Run(ctx context.Context, t method.Task, s *privacy.Session) (meth
 		if err = h.CheckRows(ctx, data); err == nil {
 			answer, err = h.Moments(ctx, data)
 		}
+	case taskMarginal, taskGrid:
+		answer, err = h.derive(ctx, t, data)
 	case taskSums, message.TaskAssess:
 		answer, err = h.answer(ctx, t, data)
 	default:
@@ -80,7 +87,11 @@ func (h *Site) answer(ctx context.Context, t method.Task, data dataset.Source) (
 	if t.Kind == taskSums {
 		return gather(l, q, d), nil
 	}
-	return results.Assess(l, q, d), nil
+	b, err := h.own(task, d)
+	if err != nil {
+		return nil, err
+	}
+	return results.Assess(l, q, b, d), nil
 }
 
 // read makes the site's design matrix, and keeps it.
@@ -110,5 +121,16 @@ func (h *Site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 	if err != nil {
 		return nil, fmt.Errorf("the shared model: %w", err)
 	}
-	return results.Own(ctx, h.Setup, h.at(task.At.Noise), h.name, e, q, data)
+	if task.Tau == nil {
+		return results.Own(ctx, h.Setup, h.at(task.At.Noise), h.name, e, q, nil, data)
+	}
+	d, err := h.read(ctx, task.Scale, data)
+	if err != nil {
+		return nil, err
+	}
+	b, err := h.own(task, d)
+	if err != nil {
+		return nil, err
+	}
+	return results.Own(ctx, h.Setup, h.Likelihood, h.name, e, q, b, data)
 }

@@ -55,6 +55,8 @@ const (
 	LikelihoodLogistic = "logistic" // two levels
 	LikelihoodSoftmax  = "softmax"  // two levels or more, with weights for each
 	LikelihoodLinear   = "linear"   // a number, with normal noise of known variance
+	LikelihoodPoisson  = "poisson"  // a count, whose rate's logarithm is the activation
+	LikelihoodHazard   = "hazard"   // the time until an event, in discrete periods: logistic in person-periods
 )
 
 // mostJoint is the largest number of weights of a joint posterior by default: each exchange
@@ -67,6 +69,12 @@ const (
 	codingLevels    = "levels"    // one for each level
 )
 
+// What sites may differ by beyond what the features of their subjects say.
+const (
+	effectsNone   = "none"
+	effectsRandom = "random" // a random intercept for each site, around 0 with a variance that is estimated
+)
+
 // The ways to bring numbers to common units.
 const (
 	ScaleStandard  = "standard"  // by pooled means and standard deviations, which a first task releases
@@ -77,9 +85,12 @@ const (
 var (
 	variants    = []string{variantJoint, VariantPartitioned, VariantPublished, VariantGlobal}
 	schedules   = []string{ScheduleSequential, ScheduleSynchronous, ScheduleAsynchronous, ScheduleRandom}
-	likelihoods = []string{LikelihoodLogistic, LikelihoodSoftmax, LikelihoodLinear}
+	likelihoods = []string{LikelihoodLogistic, LikelihoodSoftmax, LikelihoodLinear, LikelihoodPoisson, LikelihoodHazard}
 	scalings    = []string{ScaleStandard, ScaleRange, ScaleConstants}
 )
+
+// Likelihoods lists the likelihoods.
+func Likelihoods() []string { return slices.Clone(likelihoods) }
 
 // Largest bounds a plan's own numbers: those that are positive lie in
 // 1/Largest … Largest, so that no product of a few of them overflows.
@@ -100,6 +111,14 @@ type Options struct {
 
 	Coding     string      `json:"coding"`               // one of the Coding constants (reference in a joint posterior with an intercept, else levels)
 	References []Reference `json:"references,omitempty"` // coding reference: by default each category's most frequent level
+
+	Splines      []spline    `json:"splines,omitempty"`      // numbers whose effect bends
+	Interactions [][]string  `json:"interactions,omitempty"` // pairs of features whose effects depend on each other
+	Offset       string      `json:"offset,omitempty"`       // subject column that is added to every activation, such as the logarithm of exposure
+	Weight       string      `json:"weight,omitempty"`       // subject column that a row's log-likelihood is multiplied by
+	Priors       []termPrior `json:"priors,omitempty"`       // of single terms, in place of prior_variance
+	// SiteEffects is one of the Effects constants: what sites may differ by beyond their rows; none if left out.
+	SiteEffects string `json:"site_effects,omitempty"`
 
 	Scaling   string     `json:"scaling"`             // one of the Scale constants (standard, or range with privacy)
 	Constants []Constant `json:"constants,omitempty"` // scaling constants: for every number
@@ -134,6 +153,29 @@ type Constant struct {
 	Scale   float64 `json:"scale"`
 }
 
+// spline makes a number enter by a restricted cubic spline with public knots, in the
+// feature's unit.
+type spline struct {
+	Feature string    `json:"feature"`
+	Knots   gvi.Knots `json:"knots,omitempty"`
+}
+
+// termPrior is the prior of the weights of one term in place of the one that all others have, in
+// scaled units.
+type termPrior struct {
+	// Feature is a feature, "intercept", "period", or an interaction, as "age × sex".
+	Feature  string  `json:"feature"`
+	Level    string  `json:"level,omitempty"` // of a category: of this level alone
+	Mean     float64 `json:"mean,omitempty"`  // (0)
+	Variance float64 `json:"variance"`
+}
+
+// Of says whether the prior is of a weight with the given name and group: see
+// [gvi.Encoding.Features] and [gvi.Encoding.Groups].
+func (p *termPrior) Of(name, group string) bool {
+	return group == p.Feature && (p.Level == "" || name == p.Feature+"="+p.Level)
+}
+
 // SiteRows is how many rows a site has, which is then public.
 type SiteRows struct {
 	Site string `json:"site"`
@@ -149,6 +191,8 @@ func Default() *Options {
 func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 	if missing("likelihood") {
 		switch n := len(o.Outcome.Levels); {
+		case o.Outcome.Event != "":
+			o.Likelihood = LikelihoodHazard
 		case n == 2:
 			o.Likelihood = LikelihoodLogistic
 		case n > 2:
@@ -157,15 +201,18 @@ func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 			o.Likelihood = LikelihoodLinear
 		}
 	}
+	if missing("intercept") && o.Likelihood == LikelihoodHazard {
+		o.Intercept = false // every period has one
+	}
 	if missing("variant") {
 		o.Variant = VariantPartitioned
-		if !p.Privacy.Differential() && o.Likelihood != LikelihoodSoftmax && columns(p) <= mostJoint {
+		if !p.Privacy.Differential() && o.Likelihood != LikelihoodSoftmax && o.columns(p) <= mostJoint {
 			o.Variant = variantJoint
 		}
 	}
 	if missing("coding") {
 		o.Coding = codingLevels
-		if o.Joint() && o.Intercept {
+		if o.Joint() && o.based() {
 			o.Coding = CodingReference
 		}
 	}
@@ -222,11 +269,28 @@ func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 // Joint says whether the posterior is of all weights together.
 func (o *Options) Joint() bool { return o.Variant == variantJoint }
 
-// columns is the number of columns of the plan's features, with one for each level.
-func columns(p *study.Plan) (n int) {
+// based says whether something stands for a subject of all references.
+func (o *Options) based() bool { return o.Intercept || o.Likelihood == LikelihoodHazard }
+
+// columns is the number of columns of the plan's features, with one for each level, and of
+// its other terms.
+func (o *Options) columns(p *study.Plan) int {
+	width := map[string]int{}
 	for _, v := range p.Views {
 		for _, f := range v.Features {
-			n += max(1, len(f.Levels))
+			width[f.Name] = max(1, len(f.Levels))
+		}
+	}
+	for _, s := range o.Splines {
+		width[s.Feature] = len(s.Knots) - 1
+	}
+	n := len(o.Outcome.Cuts)
+	for _, w := range width {
+		n += w
+	}
+	for _, t := range o.Interactions {
+		if len(t) == 2 {
+			n += width[t[0]] * width[t[1]]
 		}
 	}
 	return n
@@ -295,6 +359,9 @@ func (o *Options) Check(p *study.Plan, report study.Report) {
 	c.joint()
 	report.OneOf("missing", o.Missing, string(gvi.Neutral), string(gvi.Refuse))
 	c.outcome()
+	c.event()
+	c.terms()
+	c.plain()
 	c.scaling()
 	c.positive("prior_variance", o.PriorVariance)
 	c.positive("intercept_variance", o.InterceptVariance)
@@ -344,7 +411,7 @@ func (c *optionCheck) references() {
 	if !c.Joint() {
 		c.report("coding", "only a joint posterior has references", "coding: levels")
 	}
-	if !c.Intercept {
+	if !c.based() {
 		c.report("coding", "without an intercept nothing stands for the references", "intercept: true, or coding: levels")
 	}
 	levels := map[string][]string{}
@@ -406,8 +473,8 @@ func (c *optionCheck) outcome() {
 		c.report("outcome.levels", fmt.Sprintf("%d levels, and a logistic model has two", n), "two levels, or likelihood: softmax for more")
 	case c.Likelihood == LikelihoodSoftmax && (n < 2 || n > gvi.MaxClasses):
 		c.report("outcome.levels", fmt.Sprintf("%d levels for a softmax model", n), fmt.Sprintf("from 2 to %d", gvi.MaxClasses))
-	case c.Likelihood == LikelihoodLinear && n > 0:
-		c.report("outcome.levels", "a linear model predicts a number, which has no levels", "leave them out, or likelihood: logistic or softmax")
+	case (c.Likelihood == LikelihoodLinear || c.Likelihood == LikelihoodPoisson) && n > 0:
+		c.report("outcome.levels", fmt.Sprintf("a %s model predicts a number, which has no levels", c.Likelihood), "leave them out, or likelihood: logistic or softmax")
 	}
 	switch {
 	case c.Likelihood != LikelihoodLinear && c.NoiseVariance != nil:
@@ -518,27 +585,4 @@ func (c *optionCheck) variant() {
 		c.report("tolerance", "steps of single minibatches never settle", "leave it out")
 	}
 	c.Global.Check(c.positive, c.report)
-}
-
-// Family returns the likelihood.
-func (o *Options) Family() gvi.Likelihood {
-	switch o.Likelihood {
-	case LikelihoodSoftmax:
-		return gvi.Softmax{Classes: len(o.Outcome.Levels)}
-	case LikelihoodLinear:
-		if o.NoiseVariance == nil { // to be estimated
-			return gvi.Linear{Variance: 1}
-		}
-		return gvi.Linear{Variance: *o.NoiseVariance}
-	}
-	return gvi.Logistic{}
-}
-
-// Classes names the activations: the levels of a softmax likelihood, and else one
-// without a name.
-func (o *Options) Classes() []string {
-	if o.Likelihood == LikelihoodSoftmax {
-		return o.Outcome.Levels
-	}
-	return []string{""}
 }

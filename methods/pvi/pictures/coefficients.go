@@ -7,13 +7,14 @@ import (
 	"strings"
 
 	"parley/figure"
+	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/use"
 )
 
 // Coefficients is the regression table of a joint model, with its forest plot.
 func Coefficients(m *use.Model) figure.Section {
 	table := figure.Table{ID: "coefficients", Title: "Coefficients", Caption: "Estimates with standard errors and intervals of 95 %. " +
-		"A number is per unit; a level is against the reference, which is the most frequent one unless the plan names another."}
+		"A number is per unit; a level is against the reference, which is the most frequent one unless the plan names another." + termsCaption(m.Options)}
 	var names, against, subjects, estimate, se, ratio, notes []string
 	only := 0
 	for _, c := range m.Coefficients() {
@@ -52,15 +53,16 @@ func Coefficients(m *use.Model) figure.Section {
 	}
 	forest := figure.Bars{X: figure.Axis{Label: effectLabel(m.Options) + ", in standard deviations of numbers"}, Top: 40}
 	mean, variance := m.Posterior.Moments()
+	groups := m.Encoding.Groups()
 	for j, e := range m.Effects {
-		if m.Encoding.Intercept && j == len(m.Effects)-1 {
+		if groups[j] == gvi.InterceptGroup || groups[j] == gvi.PeriodGroup {
 			break // its place is no effect
 		}
 		sd := math.Sqrt(variance[j])
 		forest.Labels, forest.Values = append(forest.Labels, e.Feature), append(forest.Values, mean[j])
 		forest.Low, forest.High = append(forest.Low, mean[j]-use.Z95*sd), append(forest.High, mean[j]+use.Z95*sd)
 	}
-	forest.Groups = groups(&m.Encoding)[:len(forest.Labels)]
+	forest.Groups = groups[:len(forest.Labels)]
 	section.Items = append(section.Items, figure.Item{Table: &table},
 		figure.Item{Figure: &figure.Figure{ID: "weights", Title: "The strongest effects, on one scale", Chart: forest,
 			Caption: "Numbers are scaled, so that effects can be compared: the larger, the more the feature moves predictions. The forty largest are drawn; the table behind the picture has all.",

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"parley/figure"
-	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/options"
 	"parley/methods/pvi/predict"
 	"parley/methods/pvi/use"
@@ -26,7 +25,7 @@ func Effects(m *use.Model) figure.Section {
 	forest := figure.Bars{X: figure.Axis{Label: effectLabel(m.Options)}}
 	weights := figure.Bars{X: figure.Axis{Label: "change for one scaled unit, or for a level"}, Top: 40}
 	mean, variance := m.Posterior.Moments()
-	group := groups(&m.Encoding)
+	group := m.Encoding.Groups()
 	for j, e := range m.Effects {
 		forest.Labels = append(forest.Labels, e.Label())
 		forest.Values = append(forest.Values, e.Mean)
@@ -45,7 +44,7 @@ func Effects(m *use.Model) figure.Section {
 				Caption: "Numbers are scaled, so that effects can be compared: the larger, the more the feature moves predictions. The forty largest are drawn; the table behind the picture has all.",
 				Alt:     "Forest plot of the largest weights with intervals of 90 %."}},
 			{Figure: &figure.Figure{ID: "effects", Title: "Every effect, in the features' own units", Chart: forest,
-				Caption: "For a number, the change for one unit more of it; for a category, what the level adds.",
+				Caption: "For a number, the change for one unit more of it; for a category, what the level adds." + termsCaption(m.Options),
 				Alt:     "Forest plot of all effects with intervals of 90 %."}},
 		}}
 	if m.Private {
@@ -60,23 +59,28 @@ func effectLabel(o *options.Options) string {
 	switch o.Likelihood {
 	case options.LikelihoodLinear:
 		return "change of the expected " + o.Outcome.Column
+	case options.LikelihoodPoisson:
+		return "change of the logarithm of the rate of " + o.Outcome.Column
 	case options.LikelihoodSoftmax:
 		return "change of a class's log-odds against the others"
 	}
-	return fmt.Sprintf("change of the log-odds of %s", o.Outcome.Levels[1])
+	what := o.Outcome.Levels[1]
+	if o.Likelihood == options.LikelihoodHazard {
+		what = fmt.Sprintf("%s = %s in a period that was reached without", o.Outcome.Event, what)
+	}
+	return fmt.Sprintf("change of the log-odds of %s", what)
 }
 
-// groups names the feature of every column of the design matrix.
-func groups(e *gvi.Encoding) (names []string) {
-	for i := range e.Columns {
-		for range e.Columns[i].Width() {
-			names = append(names, e.Columns[i].Name)
-		}
+// termsCaption says how effects of splines and interactions are to be read.
+func termsCaption(o *options.Options) string {
+	var text string
+	if len(o.Splines) > 0 {
+		text += " The functions of a spline, marked ', belong together: no single one of them is the feature's effect."
 	}
-	if e.Intercept {
-		names = append(names, "intercept")
+	if len(o.Interactions) > 0 {
+		text += " Where features interact (×), the effect of each alone holds where the other one is at its centre, if it is a number, and at its reference or unknown, if it is a category."
 	}
-	return names
+	return text
 }
 
 // Prediction shows how well outcomes are predicted.
@@ -96,7 +100,7 @@ func Prediction(o *options.Options, sites []Report, pooled *predict.Assessment) 
 	if pooled.Ranking != nil {
 		section.Items = append(section.Items, figure.Item{Figure: roc(pooled.Ranking)})
 	}
-	if o.Likelihood != options.LikelihoodLinear {
+	if !o.Numeric() {
 		section.Items = append(section.Items, figure.Item{Figure: calibration(pooled)})
 	}
 	return section
@@ -140,8 +144,8 @@ func scoreTable(o *options.Options, rows []Report) *figure.Table {
 		rmse, off = append(rmse, math.Sqrt(r.Squares/k)), append(off, cal.Error())
 	}
 	t := &figure.Table{ID: "prediction-by-site", Title: "By site", Caption: "The log-likelihood is the mean logarithm of the probability that was given to what happened: 0 would be certainty.",
-		Columns: []figure.Column{{Name: "site", Text: names}, {Name: "subjects", Format: figure.Count, Numbers: n}, {Name: "log-likelihood per subject", Numbers: logLik}}}
-	if o.Likelihood == options.LikelihoodLinear {
+		Columns: []figure.Column{{Name: "site", Text: names}, {Name: o.Unit() + "s", Format: figure.Count, Numbers: n}, {Name: "log-likelihood per " + o.Unit(), Numbers: logLik}}}
+	if o.Numeric() {
 		t.Columns = append(t.Columns, figure.Column{Name: "root mean squared error", Numbers: rmse})
 		return t
 	}
@@ -228,7 +232,7 @@ func Progress(m *use.Model, updates, divergence figure.Numbers, projected int) f
 func Own(o *options.Options, site string, a *predict.Assessment) figure.Section {
 	section := figure.Section{ID: "own", Title: "Your subjects under the shared model", Lead: "Made at this site from its own rows; it does not leave.",
 		Items: []figure.Item{{Table: scoreTable(o, []Report{{site, a}})}}}
-	if o.Likelihood != options.LikelihoodLinear {
+	if !o.Numeric() {
 		section.Items = append(section.Items, figure.Item{Figure: calibration(a)})
 	}
 	return section

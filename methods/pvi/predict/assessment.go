@@ -16,7 +16,7 @@ type Assessment struct {
 	Rows    int     `cbor:"rows"`
 	Correct int     `cbor:"correct"`         // the most probable class was the outcome
 	LogLik  float64 `cbor:"log_lik"`         // of the outcomes, in nats
-	Squares float64 `cbor:"squares"`         // linear: of the prediction's errors
+	Squares float64 `cbor:"squares"`         // numbers: of the prediction's errors
 	Noise   float64 `cbor:"noise,omitempty"` // standard deviation of privacy noise on every count; 0 without, and never sent
 	// Of every tenth of [0, 1]: how many probabilities were in it, their sum, and
 	// how often what they were given to happened. Of two classes the second counts,

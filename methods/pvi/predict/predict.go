@@ -15,6 +15,7 @@ import (
 type Predictor struct {
 	Likelihood gvi.Likelihood
 	posterior  gvi.Normal
+	site       SiteEffect
 	columns    int
 	A, C, P    []float64 // of the last row: mean and variance of activations, and what Predict sets
 }
@@ -25,12 +26,32 @@ func New(l gvi.Likelihood, q gvi.Normal, columns int) *Predictor {
 	return &Predictor{Likelihood: l, posterior: q, columns: columns, A: make([]float64, k), C: make([]float64, k), P: make([]float64, k)}
 }
 
+// At makes the predictor one of subjects of a site. For a site that took no part, the effect
+// has mean 0 and the variance between sites.
+func (m *Predictor) At(b SiteEffect) { m.site = b }
+
 // Row sets A, C and P.
 func (m *Predictor) Row(r gvi.Row) {
 	for k := range m.A {
-		m.A[k], m.C[k] = m.posterior.Activation(r, k*m.columns)
+		m.A[k], m.C[k] = m.activation(r, k*m.columns)
 	}
 	m.Likelihood.Predict(m.A, m.C, m.P)
+}
+
+// activation is that of a row at the site, with variance Variance + (x + Slope)ᵀ S (x + Slope)
+// for weights with covariance S.
+func (m *Predictor) activation(r gvi.Row, offset int) (a, c float64) {
+	if m.site.Slope == nil {
+		a, c = m.posterior.Activation(r, offset)
+		return a + m.site.Mean, c + m.site.Variance
+	}
+	a, _ = m.posterior.Activation(r, offset)
+	x := append([]float64(nil), m.site.Slope...)
+	for i, j := range r.Index {
+		x[j] += r.Value[i]
+	}
+	_, c = m.posterior.Activation(dense(x), offset)
+	return a + m.site.Mean, c + m.site.Variance
 }
 
 // judge says of the last row how its class was predicted: a probability p and
@@ -43,6 +64,8 @@ func (m *Predictor) judge(y float64) (p float64, happened, correct bool, logLik 
 	case gvi.Linear:
 		v, e := l.Variance+m.C[0], y-m.A[0]
 		return 0, false, false, measured(-(math.Log(2*math.Pi*v) + e*e/v) / 2)
+	case gvi.Poisson:
+		return 0, false, false, measured(gvi.LogExpectPoisson(y, m.A[0], m.C[0]))
 	case gvi.Softmax:
 		best := Surest(m.P)
 		right := best == int(y)
@@ -76,8 +99,9 @@ func (m *Predictor) Score(y float64, to *Assessment) {
 	p, happened, correct, logLik := m.judge(y)
 	to.Rows++
 	to.LogLik += logLik
-	if _, linear := m.Likelihood.(gvi.Linear); linear {
-		if e := (y - m.A[0]) * (y - m.A[0]); e <= rowLargest {
+	switch m.Likelihood.(type) {
+	case gvi.Linear, gvi.Poisson:
+		if e := (y - m.P[0]) * (y - m.P[0]); e <= rowLargest {
 			to.Squares += e
 		} else { // NaN too
 			to.Squares += rowLargest
@@ -102,6 +126,8 @@ func (m *Predictor) Forecast(dst *evaluate.Prediction) {
 	switch l := m.Likelihood.(type) {
 	case gvi.Linear:
 		dst.Mean, dst.SD = m.A[0], math.Sqrt(l.Variance+m.C[0])
+	case gvi.Poisson:
+		dst.Mean, dst.SD = m.P[0], gvi.CountSpread(m.A[0], m.C[0])
 	case gvi.Softmax:
 		for _, p := range m.P {
 			dst.LogP = append(dst.LogP, math.Log(max(p, math.SmallestNonzeroFloat64)))

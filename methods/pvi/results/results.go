@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 
 	"parley/dataset"
 	"parley/figure"
@@ -39,8 +40,9 @@ func Metrics(o *options.Options, pooled *predict.Assessment, out map[string]floa
 		return
 	}
 	n := float64(pooled.Rows)
-	out["subjects"], out["log_likelihood_per_subject"] = n, pooled.LogLik/n
-	if o.Likelihood == options.LikelihoodLinear {
+	unit := strings.ReplaceAll(o.Unit(), "-", "_")
+	out[unit+"s"], out["log_likelihood_per_"+unit] = n, pooled.LogLik/n
+	if o.Numeric() {
 		out["root_mean_squared_error"] = math.Sqrt(pooled.Squares / n)
 		return
 	}
@@ -63,8 +65,8 @@ func Headline(o *options.Options, pooled *predict.Assessment) []figure.Fact {
 		return nil
 	}
 	n := float64(pooled.Rows)
-	facts := []figure.Fact{{Name: "subjects", Value: strconv.Itoa(pooled.Rows)}}
-	if o.Likelihood == options.LikelihoodLinear {
+	facts := []figure.Fact{{Name: o.Unit() + "s", Value: strconv.Itoa(pooled.Rows)}}
+	if o.Numeric() {
 		facts = append(facts, figure.Fact{Name: "root mean squared error", Value: fmt.Sprintf("%.4g", math.Sqrt(pooled.Squares/n))})
 	} else {
 		facts = append(facts, figure.Fact{Name: "predicted correctly", Value: fmt.Sprintf("%.2f %%", 100*float64(pooled.Correct)/n)})
@@ -74,12 +76,16 @@ func Headline(o *options.Options, pooled *predict.Assessment) []figure.Fact {
 			facts = append(facts, figure.Fact{Name: "area under the ROC curve", Value: fmt.Sprintf("%.3f", area)})
 		}
 	}
-	return append(facts, figure.Fact{Name: "log-likelihood per subject", Value: fmt.Sprintf("%.4f", pooled.LogLik/n)})
+	return append(facts, figure.Fact{Name: "log-likelihood per " + o.Unit(), Value: fmt.Sprintf("%.4f", pooled.LogLik/n)})
 }
 
-// Assess is how well a posterior predicts the rows of a design.
-func Assess(l gvi.Likelihood, q gvi.Normal, d *gvi.Design) *predict.Assessment {
+// Assess is how well a posterior predicts the rows of a design, of a site whose own effect is
+// b; nil if sites have none.
+func Assess(l gvi.Likelihood, q gvi.Normal, b *predict.SiteEffect, d *gvi.Design) *predict.Assessment {
 	m, a := predict.New(l, q, d.Columns()), predict.NewAssessment()
+	if b != nil {
+		m.At(*b)
+	}
 	for i := range d.Rows() {
 		m.Row(d.Row(i))
 		m.Score(d.Outcome(i), a)
@@ -89,31 +95,38 @@ func Assess(l gvi.Likelihood, q gvi.Normal, d *gvi.Design) *predict.Assessment {
 
 // Own is a site's report about its own rows, which leaves out those that a private study
 // counted as nothing. It never leaves the site.
-func Own(ctx context.Context, s *setup.Setup, l gvi.Likelihood, site string, e *gvi.Encoding, q gvi.Normal, data dataset.Source) (*method.Result, error) {
+func Own(ctx context.Context, s *setup.Setup, l gvi.Likelihood, site string, e *gvi.Encoding, q gvi.Normal, effect *predict.SiteEffect, data dataset.Source) (*method.Result, error) {
 	b, err := s.Bind(e, data.Schema())
 	if err != nil {
 		return nil, err
 	}
 	m, a := predict.New(l, q, e.Width()), predict.NewAssessment()
+	if effect != nil {
+		m.At(*effect)
+	}
 	var x gvi.Row
 	left := 0
 	for row, err := range data.Rows(ctx) {
 		if err != nil {
 			return nil, err
 		}
-		y, err := b.Outcome(l, row)
-		if err == nil {
-			err = b.Row(row, &x)
-		}
+		err = b.Rows(l, row, &x, func(x gvi.Row, y float64) error {
+			m.Row(x)
+			m.Score(y, a)
+			return nil
+		})
 		if err != nil {
 			left++
-			continue
 		}
-		m.Row(x)
-		m.Score(y, a)
 	}
-	r := &method.Result{Metrics: map[string]float64{"subjects": float64(a.Rows), "left_out": float64(left)},
-		Headline: []figure.Fact{{Name: "subjects here", Value: strconv.Itoa(a.Rows)}}}
+	unit := s.Options.Unit() + "s"
+	r := &method.Result{Metrics: map[string]float64{strings.ReplaceAll(unit, "-", "_"): float64(a.Rows), "left_out": float64(left)},
+		Headline: []figure.Fact{{Name: unit + " here", Value: strconv.Itoa(a.Rows)}}}
+	if effect != nil {
+		sd := effect.SD(q)
+		r.Metrics["intercept"], r.Metrics["intercept_sd"] = effect.Mean, sd
+		r.Headline = append(r.Headline, figure.Fact{Name: "this site's own intercept", Value: fmt.Sprintf("%.3g ± %.2g (one standard deviation; it stays here)", effect.Mean, sd)})
+	}
 	if left > 0 {
 		r.Headline = append(r.Headline, figure.Fact{Name: "left out: an outcome or a cell could not be used", Value: strconv.Itoa(left)})
 	}

@@ -33,14 +33,7 @@ func (s *Setup) Design(ctx context.Context, scale *message.Scale, data dataset.S
 		if err != nil {
 			return nil, err
 		}
-		y, err := b.Outcome(s.Likelihood, row)
-		if err == nil {
-			err = b.Row(row, &x)
-		}
-		if err == nil {
-			err = d.Append(x, y)
-		}
-		if err != nil {
+		if err := b.Rows(s.Likelihood, row, &x, d.Append); err != nil {
 			return nil, fmt.Errorf("subject %q: %w", row.ID, err)
 		}
 	}
@@ -149,10 +142,7 @@ func (s *Setup) CheckRows(ctx context.Context, data dataset.Source) error {
 			return err
 		}
 		all++
-		if _, err = b.Outcome(s.Likelihood, row); err == nil {
-			err = b.Row(row, &x)
-		}
-		if err != nil {
+		if err = b.Rows(s.Likelihood, row, &x, func(gvi.Row, float64) error { return nil }); err != nil {
 			if bad++; bad == 1 {
 				first, why = row.ID, err
 			}

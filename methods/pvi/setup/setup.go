@@ -41,8 +41,17 @@ func New(p *study.Plan) (*Setup, error) {
 func (s *Setup) prior(e *gvi.Encoding, unit float64) gvi.Gaussian {
 	d := e.Width()
 	g := gvi.Isotropic(s.Likelihood.Activations()*d, 0, unit*s.Options.PriorVariance)
-	for k := d - 1; e.Intercept && k < len(g.Lambda); k += d {
-		g.Lambda[k] = 1 / (unit * s.Options.InterceptVariance)
+	names, groups := e.Features(), e.Groups()
+	for j := range g.Lambda {
+		name, group := names[j%d], groups[j%d]
+		if group == gvi.InterceptGroup || group == gvi.PeriodGroup {
+			g.Lambda[j] = 1 / (unit * s.Options.InterceptVariance)
+		}
+		for _, p := range s.Options.Priors {
+			if p.Of(name, group) {
+				g.Eta[j], g.Lambda[j] = p.Mean/p.Variance, 1/p.Variance
+			}
+		}
 	}
 	return g
 }
@@ -50,9 +59,12 @@ func (s *Setup) prior(e *gvi.Encoding, unit float64) gvi.Gaussian {
 // Weights returns the number of weights, of all activations.
 func (s *Setup) Weights() int { return s.Likelihood.Activations() * s.Encoding.Width() }
 
-// encodingOf makes a column of every feature of the plan.
+// encodingOf makes a column of every feature of the plan, and its other terms.
 func encodingOf(o *options.Options, p *study.Plan) gvi.Encoding {
-	e := gvi.Encoding{Intercept: o.Intercept}
+	e := gvi.Encoding{Intercept: o.Intercept, Periods: o.Outcome.Cuts, Offset: o.Offset, Weight: o.Weight}
+	for _, t := range o.Interactions {
+		e.Interactions = append(e.Interactions, gvi.Interaction(t))
+	}
 	missing := gvi.Fallback{Rule: gvi.FallbackRule(o.Missing)}
 	for _, v := range p.Views {
 		for _, f := range v.Features {
@@ -71,6 +83,11 @@ func encodingOf(o *options.Options, p *study.Plan) gvi.Encoding {
 					if k.Feature == f.Name {
 						c.Centre, c.Scale = k.Centre, k.Scale
 					}
+				}
+			}
+			for _, k := range o.Splines {
+				if k.Feature == f.Name {
+					c.Knots = k.Knots
 				}
 			}
 			c.Missing = missing

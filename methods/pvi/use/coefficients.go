@@ -57,7 +57,7 @@ func (m *Model) Coefficients() []Coefficient {
 			add(units[c.Name], c.Reference)
 		}
 	}
-	if m.Encoding.Intercept {
+	for len(out) < len(m.Effects) { // interactions, periods and the intercept
 		add("", "")
 	}
 	return out
@@ -65,8 +65,11 @@ func (m *Model) Coefficients() []Coefficient {
 
 // Ratio names what the exponential of an effect is; "" where it is nothing that people use.
 func (m *Model) Ratio() string {
-	if m.Options.Likelihood == options.LikelihoodLogistic {
+	switch m.Options.Likelihood {
+	case options.LikelihoodLogistic, options.LikelihoodHazard:
 		return "odds ratio"
+	case options.LikelihoodPoisson:
+		return "rate ratio"
 	}
 	return ""
 }
@@ -78,7 +81,7 @@ func (m *Model) Counts(levels []float64) {
 	for i := range m.Encoding.Columns {
 		c := &m.Encoding.Columns[i]
 		if len(c.Levels) == 0 {
-			j++
+			j += c.Width()
 			continue
 		}
 		for l, name := range c.Levels {

@@ -79,7 +79,7 @@ func (m *Model) compare(with fitted.Model) (*comparison, fitted.Notes, *Model, e
 		return nil, nil, nil, problem.Problem{What: fmt.Sprintf("the models predict other things: %s, and %s: their effects have no common meaning", outcomeOf(a), outcomeOf(b)),
 			Hint: "compare two fits of one outcome, with the same levels in the same order"}
 	}
-	c := &comparison{Studies: [2]string{m.Study, o.Study}, Private: [2]bool{m.Private, o.Private}, Outcome: m.Outcome(), Effects: []effectContrast{}}
+	c := &comparison{Studies: [2]string{m.Study, o.Study}, Private: [2]bool{m.Private, o.Private}, Outcome: m.Options.Outcome.Column, Effects: []effectContrast{}}
 	type key struct{ class, feature string }
 	at := map[key]*outcomeEffect{}
 	for i := range m.Effects {
@@ -210,7 +210,7 @@ func (m *Model) predictions(ctx context.Context, o *Model, data dataset.Source) 
 	switch {
 	case c.Subjects == 0:
 		return nil, problem.Problem{Where: "data", What: "there are no subjects in them", Hint: "subjects.csv needs a row for each subject"}
-	case m.Options.Likelihood == options.LikelihoodLinear:
+	case m.Options.Numeric():
 		rms, ratio := math.Sqrt(squares/n), math.Exp(logRatio/n)
 		c.RMS, c.SDRatio = &rms, &ratio
 	default:

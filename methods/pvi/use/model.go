@@ -7,11 +7,13 @@ package use
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"parley/dataset"
 	"parley/internal/version"
 	"parley/method/fitted"
 	"parley/methods/pvi/gvi"
+	"parley/methods/pvi/mixed"
 	"parley/methods/pvi/options"
 	"parley/study"
 )
@@ -44,8 +46,11 @@ type Model struct {
 	Sites      []ModelSite `json:"sites"`
 	// Converged says whether the fit ended because it had settled; left out where a
 	// plan's number of rounds ends it in any case.
-	Converged *bool           `json:"converged,omitempty"`
-	Effects   []outcomeEffect `json:"effects"` // the posterior in the features' own units
+	Converged *bool `json:"converged,omitempty"`
+	// BetweenSites is the standard deviation of the sites' random intercepts, where they
+	// have any. The intercepts themselves stay at the sites.
+	BetweenSites *mixed.Spread   `json:"between_sites,omitempty"`
+	Effects      []outcomeEffect `json:"effects"` // the posterior in the features' own units
 }
 
 // modelView is a view of a model: its columns in their order.
@@ -171,11 +176,15 @@ func (m *Model) check() error {
 		return fmt.Errorf("it has no options")
 	case o.Likelihood == options.LikelihoodLinear && (o.NoiseVariance == nil || !(*o.NoiseVariance > 0)):
 		return fmt.Errorf("a linear model without a positive noise variance")
+	case o.Likelihood == options.LikelihoodHazard && (len(o.Outcome.Levels) != 2 || o.Outcome.Event == "" || !slices.Equal(o.Outcome.Cuts, m.Encoding.Periods) || len(m.Encoding.Periods) == 0):
+		return fmt.Errorf("a hazard model of %d levels, whose periods are %v and %v", len(o.Outcome.Levels), o.Outcome.Cuts, m.Encoding.Periods)
+	case o.Likelihood != options.LikelihoodHazard && len(m.Encoding.Periods) > 0:
+		return fmt.Errorf("periods in a %s model", o.Likelihood)
 	case o.Likelihood == options.LikelihoodLogistic && len(o.Outcome.Levels) != 2:
 		return fmt.Errorf("a logistic model of %d levels", len(o.Outcome.Levels))
 	case o.Likelihood == options.LikelihoodSoftmax && (len(o.Outcome.Levels) < 2 || len(o.Outcome.Levels) > gvi.MaxClasses):
 		return fmt.Errorf("a softmax model of %d levels", len(o.Outcome.Levels))
-	case o.Likelihood != options.LikelihoodLinear && o.Likelihood != options.LikelihoodLogistic && o.Likelihood != options.LikelihoodSoftmax:
+	case !slices.Contains(options.Likelihoods(), o.Likelihood):
 		return fmt.Errorf("the likelihood %q is not known", o.Likelihood)
 	}
 	if err := m.Encoding.Check(); err != nil {
@@ -190,6 +199,11 @@ func (m *Model) check() error {
 	}
 	if err := m.Prior.CheckProper(p); err != nil {
 		return fmt.Errorf("prior: %w", err)
+	}
+	if t := m.BetweenSites; t != nil {
+		if err := t.Check(); err != nil {
+			return fmt.Errorf("between sites: %w", err)
+		}
 	}
 	if m.Covariance != nil {
 		q, err := gvi.NewNormal(m.Weights().Mean, m.Covariance)
@@ -217,8 +231,8 @@ func (m *Model) check() error {
 // Method implements [fitted.Model].
 func (m *Model) Method() string { return options.Name }
 
-// Schema implements [fitted.Model]: the views and features in the model's order,
-// and no subject columns.
+// Schema implements [fitted.Model]: the views and features in the model's order, and of
+// subject columns that of offsets, if there are any.
 func (m *Model) Schema() dataset.Schema {
 	var s dataset.Schema
 	for _, v := range m.Views {
@@ -231,6 +245,9 @@ func (m *Model) Schema() dataset.Schema {
 			view.Columns = append(view.Columns, dataset.Column{Name: c.Name, Kind: kind, Levels: c.Levels, Other: c.Other})
 		}
 		s.Views = append(s.Views, view)
+	}
+	if offset := m.Encoding.Offset; offset != "" {
+		s.Subject = []dataset.Column{{Name: offset, Kind: dataset.Label}}
 	}
 	return s
 }

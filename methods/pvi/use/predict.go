@@ -13,7 +13,6 @@ import (
 	"parley/judge/evaluate"
 	"parley/method/fitted"
 	"parley/methods/pvi/gvi"
-	"parley/methods/pvi/options"
 	"parley/methods/pvi/predict"
 	"parley/problem"
 )
@@ -23,6 +22,7 @@ type Forecaster struct {
 	binding *gvi.Binding
 	predict *predict.Predictor
 	row     gvi.Row
+	until   []predict.Survival // of a hazard model, for each period
 }
 
 // Forecaster predicts rows of a schema that has the model's features.
@@ -31,11 +31,22 @@ func (m *Model) Forecaster(s dataset.Schema) (*Forecaster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Forecaster{binding: b, predict: predict.New(m.Options.Family(), m.Weights(), m.Encoding.Width())}, nil
+	return &Forecaster{binding: b, predict: m.predictor(), until: make([]predict.Survival, len(m.Encoding.Periods))}, nil
+}
+
+// predictor predicts rows of the design matrix. With random intercepts they are of a site
+// whose own is not known: the model does not hold any.
+func (m *Model) predictor() *predict.Predictor {
+	p := predict.New(m.Options.Family(), m.Weights(), m.Encoding.Width())
+	if m.BetweenSites != nil {
+		p.At(predict.SiteEffect{Variance: m.BetweenSites.Square})
+	}
+	return p
 }
 
 // Infer implements [evaluate.Model] of the outcome: Latent holds the expected
-// activations, and nothing is expected of features, which the model takes as given.
+// activations, and nothing is expected of features, which the model takes as given. Of a
+// hazard model the outcome is whether the event is before the last cut.
 func (f *Forecaster) Infer(row *dataset.Row, dst *evaluate.Posterior) error {
 	if err := f.binding.Row(row, &f.row); err != nil {
 		return err
@@ -43,16 +54,28 @@ func (f *Forecaster) Infer(row *dataset.Row, dst *evaluate.Posterior) error {
 	f.predict.Row(f.row)
 	dst.Unknown(len(f.predict.A), row)
 	copy(dst.Latent, f.predict.A)
+	if n := len(f.until); n > 0 {
+		f.predict.Survival(f.row, 0, f.until)
+		s := f.until[n-1].Mean
+		dst.Outcome.LogP = append(dst.Outcome.LogP[:0], math.Log(max(s, math.SmallestNonzeroFloat64)), math.Log(max(1-s, math.SmallestNonzeroFloat64)))
+		return nil
+	}
 	f.predict.Forecast(&dst.Outcome)
 	return nil
 }
 
 // Outcome implements [fitted.Predictor].
-func (m *Model) Outcome() string { return m.Options.Outcome.Column }
+func (m *Model) Outcome() []string {
+	if o := m.Options.Outcome; o.Event != "" {
+		return []string{o.Column, o.Event}
+	}
+	return []string{m.Options.Outcome.Column}
+}
 
 // Predict implements [fitted.Predictor]. Of classes it writes the probability of
 // each, of numbers the expectation with the standard deviation and the interval of
-// a new observation. Probabilities are averaged over the posterior, so that what is
+// a new observation, of the time until an event the probability of none until each cut,
+// with an interval. Probabilities are averaged over the posterior, so that what is
 // not known of the weights makes them less sure.
 func (m *Model) Predict(ctx context.Context, data dataset.Source, to io.Writer, opts fitted.PredictOptions) (int, *fitted.Account, error) {
 	if !(opts.Level > 0 && opts.Level < 1) {
@@ -62,7 +85,9 @@ func (m *Model) Predict(ctx context.Context, data dataset.Source, to io.Writer, 
 	if opts.Score {
 		outcome = &m.Options.Outcome
 	}
-	b, err := m.Encoding.Bind(data.Schema(), outcome)
+	e := m.Encoding
+	e.Weight = "" // belongs to the fit
+	b, err := e.Bind(data.Schema(), outcome)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -71,10 +96,10 @@ func (m *Model) Predict(ctx context.Context, data dataset.Source, to io.Writer, 
 		return 0, nil, err
 	}
 	l := m.Options.Family()
-	p, scores := predict.New(l, m.Weights(), m.Encoding.Width()), predict.NewAssessment()
+	p, scores := m.predictor(), predict.NewAssessment()
 	z := math.Sqrt2 * math.Erfinv(opts.Level)
 	var x gvi.Row
-	subjects := 0
+	subjects, until := 0, make([]predict.Survival, len(e.Periods))
 	record := make([]string, 0, 2+len(p.P))
 	for row, err := range data.Rows(ctx) {
 		if err != nil {
@@ -84,16 +109,29 @@ func (m *Model) Predict(ctx context.Context, data dataset.Source, to io.Writer, 
 			return subjects, nil, fmt.Errorf("subject %q: %w", row.ID, err)
 		}
 		p.Row(x)
-		if err := w.Write(m.record(append(record[:0], row.ID), p, z)); err != nil {
+		record = append(record[:0], row.ID)
+		if len(until) > 0 {
+			p.Survival(x, z, until)
+			for _, s := range until {
+				record = append(record, decimal(s.Mean), decimal(s.Low), decimal(s.High))
+			}
+		} else {
+			record = m.record(record, p, z)
+		}
+		if err := w.Write(record); err != nil {
 			return subjects, nil, err
 		}
 		subjects++
-		if opts.Score {
-			y, err := b.Outcome(l, row)
-			if err != nil {
-				return subjects, nil, fmt.Errorf("subject %q: %w", row.ID, err)
-			}
+		if !opts.Score {
+			continue
+		}
+		err := b.Rows(l, row, &x, func(x gvi.Row, y float64) error {
+			p.Row(x)
 			p.Score(y, scores)
+			return nil
+		})
+		if err != nil {
+			return subjects, nil, fmt.Errorf("subject %q: %w", row.ID, err)
 		}
 	}
 	w.Flush()
@@ -111,8 +149,17 @@ func (m *Model) Predict(ctx context.Context, data dataset.Source, to io.Writer, 
 
 // header names the columns of predictions.
 func (m *Model) header() []string {
-	if m.Options.Likelihood == options.LikelihoodLinear {
+	if m.Options.Numeric() {
 		return []string{"id", "predicted", "sd", "low", "high"}
+	}
+	if len(m.Encoding.Periods) > 0 {
+		head := []string{"id"}
+		for _, c := range m.Encoding.Periods {
+			for _, what := range []string{"survival", "low", "high"} {
+				head = append(head, what+"="+decimal(c))
+			}
+		}
+		return head
 	}
 	head := []string{"id", "predicted"}
 	for _, l := range m.Options.Outcome.Levels {
@@ -128,6 +175,9 @@ func (m *Model) record(record []string, p *predict.Predictor, z float64) []strin
 	case gvi.Linear:
 		sd := math.Sqrt(l.Variance + p.C[0])
 		return append(record, decimal(p.A[0]), decimal(sd), decimal(p.A[0]-z*sd), decimal(p.A[0]+z*sd))
+	case gvi.Poisson:
+		tail := math.Erfc(z/math.Sqrt2) / 2 // of the probability outside, above and below
+		return append(record, decimal(p.P[0]), decimal(gvi.CountSpread(p.A[0], p.C[0])), decimal(gvi.CountQuantile(tail, p.A[0], p.C[0])), decimal(gvi.CountQuantile(1-tail, p.A[0], p.C[0])))
 	case gvi.Softmax:
 		record = append(record, levels[predict.Surest(p.P)])
 		for _, x := range p.P {
@@ -144,7 +194,7 @@ func (m *Model) record(record []string, p *predict.Predictor, z float64) []strin
 
 // predictionScores is how well outcomes were predicted, as JSON.
 type predictionScores struct {
-	Subjects         int                   `json:"subjects"`
+	Subjects         int                   `json:"subjects"` // or person-periods
 	Accuracy         *float64              `json:"accuracy,omitempty"`
 	LogLik           float64               `json:"log_likelihood_per_subject"`
 	RMSE             *float64              `json:"root_mean_squared_error,omitempty"`
@@ -156,11 +206,11 @@ type predictionScores struct {
 func (m *Model) scored(a *predict.Assessment) *fitted.Account {
 	n := float64(a.Rows)
 	v := predictionScores{Subjects: a.Rows, LogLik: a.LogLik / n}
-	out := &fitted.Account{Facts: []figure.Fact{{Name: "subjects", Value: strconv.Itoa(a.Rows)}}}
+	out := &fitted.Account{Facts: []figure.Fact{{Name: m.Options.Unit() + "s", Value: strconv.Itoa(a.Rows)}}}
 	say := func(name, format string, x float64) {
 		out.Facts = append(out.Facts, figure.Fact{Name: name, Value: fmt.Sprintf(format, x)})
 	}
-	if m.Options.Likelihood == options.LikelihoodLinear {
+	if m.Options.Numeric() {
 		e := math.Sqrt(a.Squares / n)
 		v.RMSE = &e
 		say("root mean squared error", "%.4g", e)
@@ -172,7 +222,7 @@ func (m *Model) scored(a *predict.Assessment) *fitted.Account {
 		say("calibration error", "%.4f", off)
 		out.Tables = append(out.Tables, calibrationTable(&c))
 	}
-	say("log-likelihood per subject", "%.5f", v.LogLik)
+	say("log-likelihood per "+m.Options.Unit(), "%.5f", v.LogLik)
 	out.Value = v
 	return out
 }

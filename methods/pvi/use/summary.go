@@ -33,7 +33,7 @@ func (m *Model) Summary(top int) (*fitted.Account, error) {
 		protection = "differential: fitted from noised releases"
 	}
 	return &fitted.Account{
-		Facts: []figure.Fact{{Name: "study", Value: m.Study}, {Name: "method", Value: m.Method() + ", " + m.Options.Variant}, {Name: "outcome", Value: m.Outcome()},
+		Facts: []figure.Fact{{Name: "study", Value: m.Study}, {Name: "method", Value: m.Method() + ", " + m.Options.Variant}, {Name: "outcome", Value: m.Options.Outcome.Column},
 			{Name: "likelihood", Value: m.Options.Likelihood}, {Name: "weights", Value: strconv.Itoa(len(m.Effects))}, {Name: "privacy", Value: protection}, {Name: "plan", Value: m.Plan}},
 		Tables: []figure.Table{
 			{Title: "Surest effects, in the features' own units", Columns: []figure.Column{{Name: "feature", Text: names}, {Name: "mean", Numbers: mean}, {Name: "sd", Numbers: sd}}},

@@ -1,0 +1,56 @@
+package joint
+
+import (
+	"context"
+	"math"
+
+	"parley/dataset"
+	"parley/internal/wire"
+	"parley/method"
+	"parley/method/rounds"
+	"parley/methods/pvi/gvi"
+	"parley/methods/pvi/mixed"
+	"parley/methods/pvi/predict"
+)
+
+// derive answers with derivatives of the site's marginal likelihood.
+func (h *Site) derive(ctx context.Context, t method.Task, data dataset.Source) (any, error) {
+	task := new(pointsTask)
+	if err := rounds.Open(t, task); err != nil {
+		return nil, err
+	}
+	if err := h.checkPoints(task, t.Kind); err != nil {
+		return nil, err
+	}
+	d, err := h.read(ctx, task.Scale, data)
+	if err != nil {
+		return nil, err
+	}
+	m, err := mixed.New(h.Likelihood, d)
+	if err != nil {
+		return nil, err
+	}
+	a := &pointsAnswer{Rows: d.Rows()}
+	for _, x := range task.Points {
+		at, err := m.At(x)
+		if err != nil {
+			return nil, err
+		}
+		a.At = append(a.At, derivatives{at.Value, wire.Vector(at.Gradient), wire.Vector(at.Curvature)})
+	}
+	return a, nil
+}
+
+// own is what the site knows of its own intercept under the shared model; nil without random
+// intercepts. It stays at the site.
+func (h *Site) own(t *Task, d *gvi.Design) (*predict.SiteEffect, error) {
+	if t.Tau == nil {
+		return nil, nil
+	}
+	m, err := mixed.New(h.Likelihood, d)
+	if err != nil {
+		return nil, err
+	}
+	b := m.Intercept(mixed.Point{Weights: t.At.Mean, LogTau: math.Log(t.Tau.Median)})
+	return &predict.SiteEffect{Mean: b.Mean, Variance: b.Variance, Slope: b.Slope}, nil
+}

@@ -1,0 +1,129 @@
+package mixed
+
+import (
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+
+	"parley/methods/pvi/gvi"
+)
+
+// Prior is that of weights and of τ, which are independent.
+type Prior struct {
+	Weights gvi.Gaussian
+	Tau     float64 // τ is half-normal with this scale: |N(0, Tau²)|
+}
+
+// TauScale is the scale of τ's prior for a likelihood: 1 on the scale of log-odds or
+// log-rates, where sites that differ by more than 2 are rare, and one standard deviation
+// of the outcome's noise for a number (Gelman, Bayesian Analysis 2006, on half-normal and
+// half-t priors for few groups).
+func TauScale(l gvi.Likelihood) float64 {
+	if l, ok := l.(gvi.Linear); ok {
+		return math.Sqrt(l.Variance)
+	}
+	return 1
+}
+
+// add adds the logarithm of the prior's density at a point, by ln τ, up to a constant.
+func (p Prior) add(x Point, d *Derivatives) {
+	at := 0
+	for j, w := range x.Weights {
+		l := p.Weights.Lambda[j]
+		diff := w - p.Weights.Eta[j]/l
+		d.Value -= l * diff * diff / 2
+		d.Gradient[j] -= l * diff
+		d.Curvature[at+j] += l
+		at += j + 1
+	}
+	n := len(x.Weights)
+	u := math.Exp(2*x.LogTau) / (p.Tau * p.Tau)
+	d.Value += p.logTau(x.LogTau)
+	d.Gradient[n] += 1 - u
+	d.Curvature[at+n] += 2 * u
+}
+
+// logTau is the logarithm of the density of ln τ, up to a constant.
+func (p Prior) logTau(x float64) float64 { return x - math.Exp(2*x)/(2*p.Tau*p.Tau) }
+
+// largestLog is the largest step of ln τ, whose log posterior need not be concave.
+const largestLog = 1.0
+
+// local is the curvature at a point, split into that of the weights, which is positive
+// definite as the marginal likelihood is log-concave in them, and what ln τ adds.
+type local struct {
+	weights mat.Cholesky
+	along   []float64 // how the best weights move with ln τ
+	left    float64   // curvature by ln τ along with the weights, made positive
+	sd      float64   // left^−½
+}
+
+// factorise reads the curvature at a point.
+func factorise(d *Derivatives) (*local, error) {
+	n := len(d.Gradient) - 1
+	l := &local{along: make([]float64, n)}
+	if ok := l.weights.Factorize(symmetric(d.Curvature, n)); !ok {
+		return nil, fmt.Errorf("the curvature by the weights is not positive definite: sites' sums do not fit together")
+	}
+	last := d.Curvature[n*(n+1)/2:]
+	cross := mat.NewVecDense(n, append([]float64(nil), last[:n]...))
+	move := mat.NewVecDense(n, l.along)
+	if err := l.weights.SolveVecTo(move, cross); err != nil {
+		return nil, fmt.Errorf("the curvature by the weights is close to singular: %w", err)
+	}
+	l.left = last[n] - mat.Dot(cross, move)
+	// Far from the mode the log posterior need not be concave in ln τ.
+	l.left = max(l.left, 0.25)
+	l.sd = 1 / math.Sqrt(l.left)
+	for j := range l.along {
+		l.along[j] = -l.along[j]
+	}
+	return l, nil
+}
+
+// newton returns Newton's step, and its largest entry in standard deviations.
+func (l *local) newton(d *Derivatives) (step []float64, size float64) {
+	n := len(d.Gradient) - 1
+	own := l.conditional(d)
+	g := d.Gradient[n]
+	for j, a := range l.along {
+		g += a * d.Gradient[j]
+	}
+	u := gvi.Clamp(g/l.left, largestLog)
+	step = append(step, own...)
+	for j := range step {
+		step[j] += l.along[j] * u
+	}
+	size = math.Abs(u) / l.sd
+	var covariance mat.SymDense
+	if err := l.weights.InverseTo(&covariance); err != nil {
+		return append(step, u), math.Inf(1)
+	}
+	for j, x := range step {
+		size = max(size, math.Abs(x)/math.Sqrt(covariance.At(j, j)))
+	}
+	return append(step, u), size
+}
+
+// conditional returns Newton's step of the weights alone.
+func (l *local) conditional(d *Derivatives) []float64 {
+	n := len(d.Gradient) - 1
+	step := mat.NewVecDense(n, nil)
+	// An error says that the matrix is badly conditioned, which factorise has refused.
+	_ = l.weights.SolveVecTo(step, mat.NewVecDense(n, append([]float64(nil), d.Gradient[:n]...)))
+	return step.RawVector().Data
+}
+
+// symmetric reads the first n rows of a lower triangle.
+func symmetric(lower []float64, n int) *mat.SymDense {
+	s := mat.NewSymDense(n, nil)
+	at := 0
+	for i := range n {
+		for j := range i + 1 {
+			s.SetSym(i, j, lower[at])
+			at++
+		}
+	}
+	return s
+}

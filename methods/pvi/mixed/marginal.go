@@ -1,0 +1,263 @@
+package mixed
+
+import (
+	"fmt"
+	"math"
+
+	"parley/methods/pvi/gvi"
+)
+
+// nodes of the quadrature over a site's intercept: what they leave of the logarithm is
+// below 1e-9 for usual sites, and 1e-6 for a single subject where sites differ by τ = 3.
+const nodes = 25
+
+var rule = gvi.GaussHermite(nodes)
+
+// logTauLargest bounds ln τ: beyond e^±12 deviations between sites are none, or are all
+// there is.
+const logTauLargest = 12
+
+// Point is where derivatives are asked for.
+type Point struct {
+	Weights []float64 `cbor:"w" json:"weights"`
+	LogTau  float64   `cbor:"t" json:"log_tau"` // within ±logTauLargest
+}
+
+// Check reports a point that is none of p weights, or beyond what can be calculated with.
+func (x Point) Check(p int) error {
+	if len(x.Weights) != p {
+		return fmt.Errorf("a point of %d weights, want %d", len(x.Weights), p)
+	}
+	for j, w := range x.Weights {
+		if !gvi.Inside(w, -largestWeight, largestWeight) {
+			return fmt.Errorf("weight %d of %v is beyond ±%v", j, w, largestWeight)
+		}
+	}
+	if !gvi.Inside(x.LogTau, -logTauLargest, logTauLargest) {
+		return fmt.Errorf("ln τ = %v is not within ±%v", x.LogTau, logTauLargest)
+	}
+	return nil
+}
+
+// largestWeight bounds weights at which derivatives are asked for.
+const largestWeight = 1e20
+
+// Derivatives are those of a log-likelihood by p weights and then by ln τ.
+type Derivatives struct {
+	Value     float64
+	Gradient  []float64 // p + 1
+	Curvature []float64 // minus the second derivatives, the lower triangle by rows: (p+1)(p+2)/2
+}
+
+// NewDerivatives returns zeros for p weights.
+func NewDerivatives(p int) *Derivatives {
+	return &Derivatives{Gradient: make([]float64, p+1), Curvature: make([]float64, (p+1)*(p+2)/2)}
+}
+
+// Add adds another site's.
+func (d *Derivatives) Add(o *Derivatives) {
+	d.Value += o.Value
+	for i, x := range o.Gradient {
+		d.Gradient[i] += x
+	}
+	for i, x := range o.Curvature {
+		d.Curvature[i] += x
+	}
+}
+
+// Marginal is the log-likelihood of a site's rows over its random intercept,
+//
+//	ℓ(w, ln τ) = ln ∫ Πᵢ p(yᵢ | xᵢ·w + τz)^{wᵢ} φ(z) dz,
+//
+// by adaptive Gauss–Hermite quadrature in one dimension (Pinheiro and Bates, J Comput
+// Graph Stat 1995). The likelihood has one activation and is log-concave in it.
+type Marginal struct {
+	likelihood gvi.Likelihood
+	data       *gvi.Design
+	eta        []float64 // of each row, without the intercept
+	first      []float64 // at the last intercept: derivative by the activation
+	curve      []float64 // and minus the second one
+}
+
+// New is the marginal likelihood of a design's rows.
+func New(l gvi.Likelihood, d *gvi.Design) (*Marginal, error) {
+	if l.Activations() != 1 {
+		return nil, fmt.Errorf("a random intercept belongs to a model of one activation, not of %d", l.Activations())
+	}
+	for i := range d.Rows() {
+		if err := l.Check(d.Outcome(i)); err != nil {
+			return nil, fmt.Errorf("row %d: %w", i, err)
+		}
+	}
+	n := d.Rows()
+	return &Marginal{likelihood: l, data: d, eta: make([]float64, n), first: make([]float64, n), curve: make([]float64, n)}, nil
+}
+
+// at sets the activations without intercept.
+func (m *Marginal) at(weights []float64) {
+	none := make([]float64, len(weights))
+	for i := range m.eta {
+		m.eta[i], _ = m.data.Row(i).Activation(weights, none)
+	}
+}
+
+// rows sums up the rows' log-likelihood at intercept b, and its first and minus its
+// second derivative by b; those of each row stay in first and curve.
+func (m *Marginal) rows(b float64) (value, first, curve float64) {
+	var a, c [1]float64
+	var d [2]float64
+	var h [3]float64
+	for i, eta := range m.eta {
+		a[0] = eta + b
+		w := m.data.Row(i).Weight
+		value += w * m.likelihood.Expect(m.data.Outcome(i), a[:], c[:], d[:], h[:])
+		m.first[i], m.curve[i] = w*d[0], -w*h[0]
+		first += m.first[i]
+		curve += m.curve[i]
+	}
+	return value, first, curve
+}
+
+// quadrature returns intercepts b with their posterior probabilities, and the value ℓ.
+func (m *Marginal) quadrature(tau float64) (b, p [nodes]float64, value float64) {
+	rule.Adaptive(func(z float64) (float64, float64) {
+		_, first, curve := m.rows(tau * z)
+		return tau * first, -tau * tau * curve
+	}, b[:], p[:])
+	top := math.Inf(-1)
+	for k, z := range b {
+		b[k] = tau * z
+		v, _, _ := m.rows(b[k])
+		p[k] += v
+		top = max(top, p[k])
+	}
+	sum := 0.0
+	for k := range p {
+		p[k] = math.Exp(p[k] - top)
+		sum += p[k]
+	}
+	for k := range p {
+		p[k] /= sum
+	}
+	return b, p, top + math.Log(sum)
+}
+
+// At returns the derivatives at a point, exact but for the quadrature: the gradient is
+// the posterior mean of that of the rows, and the curvature that of theirs less the
+// covariance of the gradient (Louis, J R Stat Soc B 1982). Nodes do not move with the
+// point, since the integral does not depend on where they are.
+func (m *Marginal) At(x Point) (*Derivatives, error) {
+	p := len(x.Weights)
+	if err := x.Check(m.data.Columns()); err != nil {
+		return nil, err
+	}
+	m.at(x.Weights)
+	d := NewDerivatives(p)
+	b, prob, value := m.quadrature(math.Exp(x.LogTau))
+	d.Value = value
+	curve, cross := make([]float64, len(m.eta)), make([]float64, len(m.eta)) // E h and E h b of each row
+	g := make([]float64, p+1)
+	last := d.Curvature[p*(p+1)/2:]
+	outer := newOuter(p + 1)
+	for i := range prob {
+		k := (i + nodes/2) % nodes // the mode first
+		pk := prob[k]
+		_, sum, h := m.rows(b[k])
+		clear(g)
+		for i := range m.eta {
+			r := m.data.Row(i)
+			for t, j := range r.Index {
+				g[j] += m.first[i] * r.Value[t]
+			}
+			curve[i] += pk * m.curve[i]
+			cross[i] += pk * m.curve[i] * b[k]
+		}
+		g[p] = b[k] * sum
+		last[p] += pk * b[k] * (b[k]*h - sum)
+		outer.add(pk, g)
+	}
+	outer.moments(d.Gradient, d.Curvature)
+	for i := range m.eta {
+		r := m.data.Row(i)
+		for t, j := range r.Index {
+			last[j] += cross[i] * r.Value[t]
+			row := d.Curvature[j*(j+1)/2:]
+			for u := range t + 1 {
+				row[r.Index[u]] += curve[i] * r.Value[t] * r.Value[u]
+			}
+		}
+	}
+	return d, nil
+}
+
+// outer gathers a mean and a covariance of weighted vectors, about the first of them, so
+// that little cancels.
+type outer struct {
+	centre, mean, d []float64
+	square          []float64 // lower triangle
+}
+
+func newOuter(n int) *outer {
+	return &outer{mean: make([]float64, n), d: make([]float64, n), square: make([]float64, n*(n+1)/2)}
+}
+
+func (o *outer) add(p float64, g []float64) {
+	if p == 0 {
+		return
+	}
+	if o.centre == nil {
+		o.centre = append([]float64(nil), g...)
+	}
+	at := 0
+	for i := range g {
+		o.d[i] = g[i] - o.centre[i]
+		o.mean[i] += p * o.d[i]
+		for j := range i + 1 {
+			o.square[at] += p * o.d[i] * o.d[j]
+			at++
+		}
+	}
+}
+
+// moments sets the mean, and takes the covariance away from curvature.
+func (o *outer) moments(mean, curvature []float64) {
+	at := 0
+	for i := range o.mean {
+		mean[i] = o.centre[i] + o.mean[i]
+		for j := range i + 1 {
+			curvature[at] -= o.square[at] - o.mean[i]*o.mean[j]
+			at++
+		}
+	}
+}
+
+// intercept is what a site knows of its own intercept: normal, by the first two moments.
+type intercept struct {
+	Mean, Variance float64   // given the weights
+	Slope          []float64 // derivative of the mean by each weight
+}
+
+// Intercept returns the posterior of the site's intercept at a point. With weights that
+// are N(m, S) themselves it is N(Mean, Variance + Slopeᵀ S Slope), and an activation x·w + b
+// has variance Variance + (x + Slope)ᵀ S (x + Slope).
+func (m *Marginal) Intercept(x Point) intercept {
+	m.at(x.Weights)
+	b, prob, _ := m.quadrature(math.Exp(x.LogTau))
+	out := intercept{Slope: make([]float64, len(x.Weights))}
+	for k, p := range prob {
+		out.Mean += p * b[k]
+	}
+	// The slope is the covariance of b with the gradient by the weights.
+	for k, p := range prob {
+		d := b[k] - out.Mean
+		out.Variance += p * d * d
+		m.rows(b[k])
+		for i, f := range m.first {
+			r := m.data.Row(i)
+			for t, j := range r.Index {
+				out.Slope[j] += p * d * f * r.Value[t]
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,55 @@
+package predict
+
+import (
+	"math"
+	"slices"
+
+	"parley/methods/pvi/gvi"
+)
+
+// Survival is the probability of no event until the end of a period, averaged over the
+// posterior, with the interval that what is not known of the weights leaves it.
+type Survival struct{ Mean, Low, High float64 }
+
+// Survival sets dst, one for each period, from a row without the columns of periods, which
+// are the design's last. The logarithm of survival Σ ln σ(−a_k) is taken as normal, with
+// the variance of its linear form in the weights (the delta method); the interval of ± z
+// standard deviations is made on the scale of ln(−ln S), where it stays within 0 and 1
+// (Kalbfleisch and Prentice, The Statistical Analysis of Failure Time Data, section 1.4).
+func (m *Predictor) Survival(x gvi.Row, z float64, dst []Survival) {
+	first := m.columns - len(dst)
+	log, slopes := 0.0, 0.0
+	var d [2]float64
+	linear := gvi.Row{Index: slices.Clone(x.Index), Value: make([]float64, len(x.Value))}
+	for k := range dst {
+		at := gvi.Row{Index: append(slices.Clip(x.Index), int32(first+k)), Value: append(slices.Clip(x.Value), 1), Offset: x.Offset}
+		a, c := m.activation(at, 0)
+		// ln σ(−a) is the log-likelihood of no event.
+		log += gvi.Logistic{}.Expect(-1, []float64{a}, []float64{c}, d[:], nil)
+		slopes += d[0]
+		linear.Index, linear.Value = append(linear.Index, int32(first+k)), append(linear.Value, d[0])
+		for i, v := range x.Value {
+			linear.Value[i] = slopes * v
+		}
+		variance := m.spread(linear, slopes)
+		dst[k].Mean = math.Exp(min(log+variance/2, 0))
+		wide := z * math.Sqrt(variance) / max(-log, math.SmallestNonzeroFloat64)
+		dst[k].Low, dst[k].High = math.Exp(log*math.Exp(wide)), math.Exp(log*math.Exp(-wide))
+	}
+}
+
+// spread is the variance of Σ x w + times b for the site's intercept b.
+func (m *Predictor) spread(x gvi.Row, times float64) (variance float64) {
+	if m.site.Slope != nil {
+		all := make([]float64, len(m.site.Slope))
+		for j, s := range m.site.Slope {
+			all[j] = times * s
+		}
+		for i, j := range x.Index {
+			all[j] += x.Value[i]
+		}
+		x = dense(all)
+	}
+	_, variance = m.posterior.Activation(x, 0)
+	return variance + times*times*m.site.Variance
+}

@@ -1,0 +1,138 @@
+package pvi
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"parley/methods/pvi/gvi"
+	"parley/methods/pvi/mixed"
+	"parley/methods/pvi/use"
+)
+
+// kind is a likelihood that takes random intercepts, with draws of its outcomes.
+type kind struct {
+	name string
+	l    gvi.Likelihood
+	draw func(r *rand.Rand, a float64) float64
+}
+
+var kinds = []kind{
+	{"logistic", gvi.Logistic{}, func(r *rand.Rand, a float64) float64 {
+		if r.Float64() < 1/(1+math.Exp(-a)) {
+			return 1
+		}
+		return -1
+	}},
+	{"poisson", gvi.Poisson{}, func(r *rand.Rand, a float64) (k float64) {
+		for left := math.Exp(a) - r.ExpFloat64(); left > 0; left -= r.ExpFloat64() {
+			k++
+		}
+		return k
+	}},
+	{"linear", gvi.Linear{Variance: 1}, func(r *rand.Rand, a float64) float64 { return a + r.NormFloat64() }},
+}
+
+// intercepts prints how often intervals of 90 % hold the truth of simulated studies with a
+// random intercept for each site: two features and an intercept, as many rows in every
+// site, the truth of τ fixed or drawn from its prior.
+func intercepts(ctx context.Context, sets int) error {
+	fmt.Print("| likelihood | sites × rows | τ | weights | intercept | τ | exchanges |\n| --- | --- | --- | --- | --- | --- | --- |\n")
+	for i, k := range kinds {
+		for _, size := range [][2]int{{3, 60}, {10, 40}, {34, 20}} {
+			for j, tau := range []float64{0.3, 1, 0} {
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+				r := rand.New(rand.NewPCG(uint64(3*i+j), uint64(size[0])))
+				if err := cover(r, k, size[0], size[1], tau, sets); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// cover prints one line; τ of 0 is drawn from its prior.
+func cover(r *rand.Rand, k kind, sites, rows int, tau float64, sets int) error {
+	truth := []float64{0.5, -1, 0.3} // the last of the intercept
+	p := mixed.Prior{Weights: gvi.Isotropic(len(truth), 0, 4), Tau: mixed.TauScale(k.l)}
+	var held [3]int
+	heldTau, exchanges := 0, 0
+	name := fmt.Sprint(tau)
+	if tau == 0 {
+		name = "from its prior"
+	}
+	for range sets {
+		spread := tau
+		if tau == 0 {
+			spread = p.Tau * math.Abs(r.NormFloat64())
+		}
+		var all []*mixed.Marginal
+		for range sites {
+			m, err := mixed.New(k.l, drawSite(r, k, rows, truth, spread*r.NormFloat64()))
+			if err != nil {
+				return err
+			}
+			all = append(all, m)
+		}
+		q, n, err := search(p, all)
+		if err != nil {
+			return err
+		}
+		exchanges += n
+		at := 0
+		for j, w := range truth {
+			if math.Abs(q.Mean[j]-w) < use.Z90*math.Sqrt(q.Covariance[at]) {
+				held[j]++
+			}
+			at += j + 2
+		}
+		if spread > q.Tau.Low && spread < q.Tau.High {
+			heldTau++
+		}
+	}
+	n := float64(sets)
+	fmt.Printf("| %s | %d × %d | %s | %.3f | %.3f | %.3f | %.1f |\n", k.name, sites, rows, name,
+		float64(held[0]+held[1])/(2*n), float64(held[2])/n, float64(heldTau)/n, float64(exchanges)/n)
+	return nil
+}
+
+func drawSite(r *rand.Rand, k kind, rows int, weights []float64, intercept float64) *gvi.Design {
+	d := gvi.NewDesign(len(weights))
+	for range rows {
+		x := []float64{r.NormFloat64(), r.NormFloat64(), 1}
+		a := intercept
+		for j, w := range weights {
+			a += w * x[j]
+		}
+		if err := d.AppendDense(x, k.draw(r, a)); err != nil {
+			panic(err) // finite numbers in as many columns
+		}
+	}
+	return d
+}
+
+// search finds the posterior from sums over sites, and counts exchanges.
+func search(p mixed.Prior, sites []*mixed.Marginal) (*mixed.Posterior, int, error) {
+	s := mixed.NewSearch(p)
+	for exchange := 1; ; exchange++ {
+		points := s.Ask()
+		sums := make([]*mixed.Derivatives, len(points))
+		for i, x := range points {
+			sums[i] = mixed.NewDerivatives(len(x.Weights))
+			for _, m := range sites {
+				d, err := m.At(x)
+				if err != nil {
+					return nil, 0, err
+				}
+				sums[i].Add(d)
+			}
+		}
+		if q, err := s.Tell(p, sums, 40); q != nil || err != nil {
+			return q, exchange, err
+		}
+	}
+}
