@@ -1,0 +1,207 @@
+package noised
+
+import (
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+)
+
+// Fit climbs the posterior of a logistic regression by noised sums of clipped gradients.
+// All that it knows of rows it has from those sums and a [Gram].
+type Fit struct {
+	Round    int       `cbor:"round"` // sums taken in
+	Mean     []float64 `cbor:"mean"`  // weights at which the next sum is asked for
+	Before   []float64 `cbor:"before"`
+	Gradient []float64 `cbor:"gradient"` // filtered, at Before
+	Noise    float64   `cbor:"noise"`    // variance of its entries; 0 before any
+	Clip     float64   `cbor:"clip"`     // of the next sum
+	Clipped  float64   `cbor:"clipped"`  // of Gradient
+	Trace    []float64 `cbor:"trace"`    // root mean square over rows of each step in activations
+}
+
+// The rule by which the fit goes; none of it looks at data.
+const (
+	burn     = 4    // first rounds, whose gradients are soon of no use
+	least    = 0.5  // weight of a new gradient among them
+	pace     = 0.8  // share of a Newton step that is made
+	farthest = 1.0  // root mean square over rows of a step in activations
+	target   = 0.95 // share of gradients that are short enough
+	follow   = 0.15 // largest change of ln clip
+	flattest = 0.5  // eigenvalue of the Hessian, in rows
+)
+
+// NewFit begins with all weights 0.
+func NewFit(c *Columns) *Fit {
+	return &Fit{Mean: make([]float64, c.width()), Clip: c.reach() / 2}
+}
+
+// Forget drops the filtered gradient: the next sum is of other rows.
+func (f *Fit) Forget() { f.Gradient, f.Noise = nil, 0 }
+
+// Take takes in one sum over all rows of what [score] writes at Mean, with noise of
+// standard deviation sd on every entry. The prior is N(0, 1/precision) of each weight.
+//
+// With u the filtered gradient less its clip bias, V its noise's variance and H the
+// Hessian, the truth w has u ~ N(H(w − m), H + V): its own sampling variance is H. So the
+// step from m is that of a posterior (Bernstein and Sheldon, 2019, in one Newton step)
+//
+//	Δ = (Λ₀ + H (H+V)⁻¹ H)⁻¹ (H (H+V)⁻¹ u − Λ₀ m).
+func (f *Fit) Take(g *Gram, precision, sum []float64, sd float64) {
+	d := len(f.Mean)
+	at := g.expect(f.Mean, f.Clip)
+	fresh := make([]float64, d)
+	for j := range fresh {
+		fresh[j] = f.Clip*sum[j] - at.Bias[j]
+	}
+	f.filter(g, at, fresh, f.Clip*f.Clip*sd*sd)
+	f.Clipped, f.Before = f.Clip, slices.Clone(f.Mean)
+	f.adapt(g, sum[d]/(counted*g.Rows)+0.5, sd/(counted*g.Rows))
+
+	values, vectors := eigen(at.Hessian)
+	noise := make([]float64, d)
+	for k := range values {
+		values[k], noise[k] = max(values[k], flattest), f.Noise
+	}
+	step, _ := posterior(values, vectors, noise, precision, f.Gradient, f.Mean)
+	far := math.Sqrt(max(mat.Inner(step, g.Matrix, step)/g.Rows, 0))
+	times := pace
+	if far > farthest {
+		times *= farthest / far
+	}
+	for j := range f.Mean {
+		f.Mean[j] += times * step.AtVec(j)
+	}
+	f.Trace = append(f.Trace, times*far)
+	f.Round++
+}
+
+// filter combines a new gradient with those before, carried to here by the Hessian half way
+// and to this clip by the ratio of what it leaves: the Kalman filter of a gradient that
+// moves as the model says.
+func (f *Fit) filter(g *Gram, at *curvature, fresh []float64, variance float64) {
+	if f.Noise == 0 {
+		f.Gradient, f.Noise = fresh, variance
+		return
+	}
+	moved := f.carried(g, at)
+	if f.Clip != f.Clipped {
+		ratio := at.Mean / max(g.expect(f.Mean, f.Clipped).Mean, 1e-9)
+		for j := range moved {
+			moved[j] *= ratio
+		}
+		f.Noise *= ratio * ratio
+	}
+	weight := f.Noise / (f.Noise + variance)
+	if f.Round < burn {
+		weight = max(weight, least)
+	}
+	for j := range moved {
+		f.Gradient[j] = (1-weight)*moved[j] + weight*fresh[j]
+	}
+	f.Noise = (1-weight)*(1-weight)*f.Noise + weight*weight*variance
+}
+
+// carried is the filtered gradient as it is at Mean, still of its own clip.
+func (f *Fit) carried(g *Gram, at *curvature) []float64 {
+	d := len(f.Mean)
+	before := g.expect(f.Before, f.Clipped)
+	here := at
+	if f.Clip != f.Clipped {
+		here = g.expect(f.Mean, f.Clipped)
+	}
+	out := slices.Clone(f.Gradient)
+	for i := range d {
+		for j := range d {
+			out[i] -= (here.Hessian.At(i, j) + before.Hessian.At(i, j)) / 2 * (f.Mean[j] - f.Before[j])
+		}
+	}
+	return out
+}
+
+// adapt moves the clip towards the target's quantile of gradients' norms, of which short is
+// the share below it, with standard error se (Andrew et al., 2021).
+func (f *Fit) adapt(g *Gram, short, se float64) {
+	most := g.Columns.reach() / 2
+	off := min(max((short-target)/(1-target+se), -1), 1)
+	f.Clip = min(max(f.Clip*math.Exp(-follow*off), most/2), most)
+}
+
+// posterior is the step from mean and the covariance, for a Hessian with these eigenvalues
+// and vectors, and noise of these variances in its basis.
+func posterior(values []float64, vectors *mat.Dense, noise, precision, gradient, mean []float64) (*mat.VecDense, *mat.SymDense) {
+	d := len(values)
+	informed, trusted := make([]float64, d), make([]float64, d)
+	for k, h := range values {
+		trusted[k] = h / (h + noise[k])
+		informed[k] = h * trusted[k]
+	}
+	p := compose(vectors, informed)
+	var right, turned mat.VecDense
+	turned.MulVec(vectors.T(), mat.NewVecDense(d, gradient))
+	for k := range trusted {
+		turned.SetVec(k, turned.AtVec(k)*trusted[k])
+	}
+	right.MulVec(vectors, &turned)
+	for j, l := range precision {
+		p.SetSym(j, j, p.At(j, j)+l)
+		right.SetVec(j, right.AtVec(j)-l*mean[j])
+	}
+	var chol mat.Cholesky
+	var step mat.VecDense
+	var covariance mat.SymDense
+	if !chol.Factorize(p) || chol.SolveVecTo(&step, &right) != nil || chol.InverseTo(&covariance) != nil {
+		panic("noised: a sum of a positive diagonal and a positive matrix is singular")
+	}
+	return &step, &covariance
+}
+
+// sweeps are how often the posterior's own variance enters the error of its Hessian.
+const sweeps = 4
+
+// Posterior returns mean and covariance of all weights. Beside the noise of the gradient
+// and its sampling variance, the covariance holds the error of the Gram matrix: the
+// gradient at the truth differs from what the Hessian makes of w − m by
+// κ₀ (G − Ĝ)(w − m), of which half the variance counts, as m is where others vanish.
+// Width is the median ratio of its standard deviations to those without noise.
+func (f *Fit) Posterior(g *Gram, precision []float64) (mean []float64, covariance *mat.SymDense, width float64) {
+	d := len(f.Mean)
+	at := g.expect(f.Mean, f.Clipped)
+	same := *f
+	same.Clip = f.Clipped
+	gradient := same.carried(g, at)
+	values, vectors := eigen(at.Hessian)
+	noise := make([]float64, d)
+	for k := range values {
+		values[k] = max(values[k], flattest)
+	}
+	_, exact := posterior(values, vectors, noise, precision, gradient, f.Mean)
+	for k := range noise {
+		noise[k] = f.Noise
+	}
+	step, covariance := posterior(values, vectors, noise, precision, gradient, f.Mean)
+	for range sweeps {
+		var off mat.VecDense
+		variances := mat.NewVecDense(d, nil)
+		for j := range d {
+			variances.SetVec(j, covariance.At(j, j))
+		}
+		off.MulVec(g.Error, variances)
+		for k := range noise {
+			noise[k] = f.Noise
+			for j := range d {
+				u := vectors.At(j, k)
+				noise[k] += at.Mean * at.Mean / 2 * u * u * off.AtVec(j)
+			}
+		}
+		step, covariance = posterior(values, vectors, noise, precision, gradient, f.Mean)
+	}
+	mean = slices.Clone(f.Mean)
+	ratios := make([]float64, d)
+	for j := range mean {
+		mean[j] += step.AtVec(j)
+		ratios[j] = math.Sqrt(covariance.At(j, j) / exact.At(j, j))
+	}
+	slices.Sort(ratios)
+	return mean, covariance, ratios[d/2]
+}
