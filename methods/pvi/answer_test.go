@@ -4,11 +4,13 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"parley/dataset"
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/pvi/joint"
 	"parley/methods/pvi/message"
 	"parley/methods/pvi/options"
 	"parley/methods/pvi/predict"
@@ -37,6 +39,9 @@ func spoil(t testing.TB, r *rand.Rand, in *method.Contribution) {
 		a := new(message.ScaleAnswer)
 		decode(a)
 		vectors = []*wire.Vector{&a.N, &a.Mean, &a.Squares}
+		if len(a.Levels) > 0 {
+			vectors = append(vectors, &a.Levels)
+		}
 	case message.TaskAssess:
 		a := new(predict.Assessment)
 		decode(a)
@@ -58,6 +63,18 @@ func spoil(t testing.TB, r *rand.Rand, in *method.Contribution) {
 			a.Correct = -a.Correct
 		case 5:
 			a.LogLik = math.NaN()
+		}
+	case "sums":
+		a := new(joint.Sums)
+		decode(a)
+		vectors = []*wire.Vector{&a.Gradient, &a.Information}
+		switch r.IntN(12) {
+		case 0:
+			a.Rows, vectors = math.MaxInt, nil
+		case 1:
+			a.Value, vectors = hostileNumbers[r.IntN(len(hostileNumbers))], nil
+		case 2:
+			a.Weight, vectors = hostileNumbers[r.IntN(len(hostileNumbers))], nil
 		}
 	case message.TaskUpdate:
 		if a := new(published.StepAnswer); wire.Unmarshal(in.Body, a) == nil && len(a.Step) > 0 {
@@ -142,6 +159,9 @@ func TestHostileSitesEndNoStudy(t *testing.T) {
 					d := drive{plan: p, data: data, noise: map[string]privacy.Option{"b": hostileSums(r)}}
 					d.tamper = func(site string, in *method.Contribution) {
 						only := []string{"", message.TaskScale, message.TaskUpdate, message.TaskAssess}[seed%4]
+						if only == message.TaskUpdate && strings.HasPrefix(name, "joint") {
+							only = "sums"
+						}
 						if site == "b" && len(in.Body) > 0 && r.IntN(3) > 0 && (only == "" || in.Kind == only) {
 							spoil(t, r, in)
 						}

@@ -13,7 +13,6 @@ import (
 	"parley/dataset"
 	"parley/method"
 	"parley/methods/pvi/gvi"
-	"parley/methods/pvi/halves"
 	"parley/methods/pvi/message"
 	"parley/methods/pvi/options"
 	"parley/privacy"
@@ -95,6 +94,9 @@ var exactPlans = map[string]driven{
 	"exact, synchronous":   {twoClasses + ", rounds: 4, schedule: synchronous", noProtection},
 	"exact, random":        {twoClasses + ", rounds: 4, schedule: random" + declaredRows, noProtection},
 	"exact, asynchronous":  {twoClasses + ", rounds: 4, schedule: asynchronous" + declaredRows, noProtection},
+	"joint, logistic":      {twoClasses + ", variant: joint", noProtection},
+	"joint, levels":        {twoClasses + ", variant: joint, coding: levels, scaling: range", noProtection},
+	"joint, linear":        {"outcome: {column: y}, variant: joint", noProtection},
 	"global":               {twoClasses + ", rounds: 5, variant: global" + declaredRows, noProtection},
 	"global, softmax":      {threeClasses + ", rounds: 5, variant: global" + declaredRows, noProtection},
 	"global, linear":       {aNumber + ", rounds: 5, variant: global" + declaredRows, noProtection},
@@ -104,6 +106,9 @@ var exactPlans = map[string]driven{
 
 func (d driven) plan(t testing.TB) *study.Plan {
 	t.Helper()
+	if !strings.Contains(d.method, "variant:") {
+		d.method += ", variant: partitioned"
+	}
 	text := strings.NewReplacer("[method]", d.method, "[privacy]", d.privacy).Replace(drivenPlan)
 	p, err := study.Parse("plan.yaml", []byte(text), method.Registry{Method{}})
 	if err != nil {
@@ -316,9 +321,9 @@ func (d *drive) site(name string) (*drivenSite, error) {
 }
 
 // once answers a task of site a from rows, through a gate that has seen no other task.
-func once(t testing.TB, half method.Site, rows dataset.Source, task method.Task) (method.Answer, error) {
+func once(t testing.TB, p *study.Plan, half method.Site, rows dataset.Source, task method.Task) (method.Answer, error) {
 	t.Helper()
-	d := drive{plan: half.(*halves.Site).Plan, data: map[string]dataset.Source{"a": rows}}
+	d := drive{plan: p, data: map[string]dataset.Source{"a": rows}}
 	x, err := d.site("a")
 	if err != nil {
 		t.Fatal(err)

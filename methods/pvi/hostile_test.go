@@ -34,7 +34,11 @@ privacy: {protection: none}
 
 func hostileSetup(t testing.TB, change ...string) (*halves.Coordinator, *halves.Site) {
 	t.Helper()
-	p, err := study.Parse("plan.yaml", []byte(strings.NewReplacer(change...).Replace(hostilePlan)), method.Registry{Method{}})
+	text := strings.NewReplacer(change...).Replace(hostilePlan)
+	if !strings.Contains(text, "variant:") {
+		text = strings.Replace(text, "rounds: 3", "variant: partitioned, rounds: 3", 1)
+	}
+	p, err := study.Parse("plan.yaml", []byte(text), method.Registry{Method{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -315,7 +319,7 @@ func FuzzTasks(f *testing.F) {
 	f.Add(pack(f, message.AssessTask{Q: message.Pack(h.Prior)}))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for _, kind := range []string{message.TaskUpdate, message.TaskAssess} {
-			once(t, h, table, method.Task{Site: "a", Kind: kind, Body: body})
+			once(t, h.Plan, h, table, method.Task{Site: "a", Kind: kind, Body: body})
 		}
 		h.Report(t.Context(), body, table)
 	})
@@ -323,7 +327,7 @@ func FuzzTasks(f *testing.F) {
 
 func FuzzModel(f *testing.F) {
 	c, _ := hostileSetup(f)
-	m, err := use.New(c.Plan, c.Options, c.Prior, c.Prior, &c.Encoding)
+	m, err := use.New(c.Plan, c.Options, c.Prior, c.Prior.Normal(), &c.Encoding)
 	if err != nil {
 		f.Fatal(err)
 	}

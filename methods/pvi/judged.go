@@ -9,6 +9,7 @@ import (
 	"parley/method"
 	"parley/method/fitted"
 	"parley/method/judged"
+	"parley/methods/pvi/joint"
 	"parley/methods/pvi/options"
 	"parley/methods/pvi/partitioned"
 	"parley/methods/pvi/simulate"
@@ -54,11 +55,14 @@ func (Method) Sized(p *study.Plan, subjects map[string]int) *study.Plan {
 	return &sized
 }
 
-// Central implements [judged.Centraliser]: exact mean-field inference on all rows,
-// which is what partitioned inference converges to and the ceiling of everything
-// private. Numbers are scaled as the plan says, by moments of all rows if it says
+// Central implements [judged.Centraliser]: the same posterior fitted to all rows, or
+// exact mean-field inference, which is what partitioned inference converges to and the
+// ceiling of everything private. Numbers are scaled as the plan says, by moments of all rows if it says
 // standard.
 func (Method) Central(ctx context.Context, p *study.Plan, rows dataset.Source) (evaluate.Model, error) {
+	if o, ok := p.Method.Options.(*options.Options); ok && o.Joint() {
+		return joint.Central(ctx, p, rows)
+	}
 	return partitioned.Central(ctx, p, rows)
 }
 

@@ -5,6 +5,7 @@ import (
 	"parley/method"
 	"parley/method/fitted"
 	"parley/methods/pvi/halves"
+	"parley/methods/pvi/joint"
 	"parley/methods/pvi/options"
 	"parley/methods/pvi/partitioned"
 	"parley/methods/pvi/published"
@@ -26,7 +27,14 @@ func (Method) Options() any { return options.Default() }
 
 // Coordinator implements [method.Method].
 func (Method) Coordinator(p *study.Plan) (method.Coordinator, error) {
-	c, err := commonOf(p, p.Sites)
+	s, err := setup.New(p)
+	if err != nil {
+		return nil, err
+	}
+	if s.Options.Joint() {
+		return joint.New(s), nil
+	}
+	c, err := commonOf(s, p.Sites)
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +43,24 @@ func (Method) Coordinator(p *study.Plan) (method.Coordinator, error) {
 
 // Site implements [method.Method].
 func (Method) Site(p *study.Plan, name string) (method.Site, error) {
-	c, err := commonOf(p, []string{name})
+	return siteOf(p, name)
+}
+
+// listing is a site's half, which says what it may be asked for.
+type listing interface {
+	method.Site
+	Listed() []privacy.Listed
+}
+
+func siteOf(p *study.Plan, name string) (listing, error) {
+	s, err := setup.New(p)
+	if err != nil {
+		return nil, err
+	}
+	if s.Options.Joint() {
+		return joint.NewSite(s, name), nil
+	}
+	c, err := commonOf(s, []string{name})
 	if err != nil {
 		return nil, err
 	}
@@ -43,13 +68,9 @@ func (Method) Site(p *study.Plan, name string) (method.Site, error) {
 }
 
 // commonOf works out what the halves of the given sites know of a plan.
-func commonOf(p *study.Plan, sites []string) (*halves.Common, error) {
-	s, err := setup.New(p)
-	if err != nil {
-		return nil, err
-	}
+func commonOf(s *setup.Setup, sites []string) (*halves.Common, error) {
 	variant := partitioned.New
-	switch private := p.Privacy.Differential(); {
+	switch private := s.Plan.Privacy.Differential(); {
 	case private && s.Options.Variant == options.VariantPublished:
 		variant = published.New
 	case !private && s.Options.Variant == options.VariantGlobal:
@@ -59,15 +80,15 @@ func commonOf(p *study.Plan, sites []string) (*halves.Common, error) {
 }
 
 // Revision implements [method.Method].
-func (Method) Revision() int { return 2 }
+func (Method) Revision() int { return 3 }
 
 // Requests implements [method.Method].
 func (Method) Requests(p *study.Plan, name string) ([]privacy.Listed, error) {
-	c, err := commonOf(p, []string{name})
+	h, err := siteOf(p, name)
 	if err != nil {
 		return nil, err
 	}
-	return halves.NewSite(c, name).Listed(), nil
+	return h.Listed(), nil
 }
 
 // SchemaPrefix implements [method.Verifier].
@@ -79,7 +100,7 @@ func (m Method) Verify(file []byte, means method.Means) ([]vectors.Check, error)
 }
 
 // ModelFormats implements [fitted.Opener].
-func (Method) ModelFormats() []string { return []string{use.ModelFormat} }
+func (Method) ModelFormats() []string { return []string{use.ModelFormat, use.OldFormat} }
 
 // OpenModel implements [fitted.Opener].
 func (Method) OpenModel(data []byte) (fitted.Model, error) { return use.LoadModel(data) }

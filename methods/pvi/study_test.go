@@ -37,6 +37,9 @@ func parse(t testing.TB, text string) *study.Plan {
 }
 
 func planText(columns int, sites []string, options, privacy string) string {
+	if !strings.Contains(options, "variant:") {
+		options = "variant: partitioned\n" + options
+	}
 	var features, constants []string
 	for j := range columns {
 		features = append(features, fmt.Sprintf("x%d", j))

@@ -12,6 +12,7 @@ import (
 	"parley/method/methodtest"
 	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/halves"
+	"parley/methods/pvi/joint"
 	"parley/methods/pvi/message"
 	"parley/methods/pvi/predict"
 	"parley/methods/pvi/published"
@@ -56,7 +57,12 @@ func craft(t testing.TB, task method.Task, r *rand.Rand) (all []crafted) {
 			return v
 		}, honest, add)
 		add("a scale or none", func(u *message.UpdateTask) { u.Scale = other(u.Scale) })
+	case "sums":
+		return append(craftJoint(t, task, r), crafted{"nothing", method.Task{Site: task.Site, Kind: task.Kind}})
 	case message.TaskAssess:
+		if wire.Unmarshal(task.Body, new(joint.Task)) == nil {
+			return craftJoint(t, task, r)
+		}
 		var honest message.AssessTask
 		if err := wire.Unmarshal(task.Body, &honest); err != nil {
 			t.Fatal(err)
@@ -81,6 +87,32 @@ func craft(t testing.TB, task method.Task, r *rand.Rand) (all []crafted) {
 	for _, body := range [][]byte{nil, {0xa0}, {0xf6}, task.Body[:len(task.Body)/2]} {
 		all = append(all, crafted{fmt.Sprintf("a body of %d bytes", len(body)), method.Task{Site: task.Site, Kind: task.Kind, Body: body}})
 	}
+	return all
+}
+
+// craftJoint changes a task under a joint posterior.
+func craftJoint(t testing.TB, task method.Task, r *rand.Rand) (all []crafted) {
+	t.Helper()
+	var honest joint.Task
+	if err := wire.Unmarshal(task.Body, &honest); err != nil {
+		t.Fatal(err)
+	}
+	add := func(what string, change func(*joint.Task)) {
+		var u joint.Task
+		if err := wire.Unmarshal(task.Body, &u); err != nil {
+			t.Fatal(err)
+		}
+		change(&u)
+		all = append(all, crafted{what, method.Task{Site: task.Site, Kind: task.Kind, Body: pack(t, u)}})
+	}
+	craftVectors(r, []string{"mean", "covariance"}, func(u *joint.Task) []*wire.Vector {
+		return []*wire.Vector{&u.At.Mean, &u.At.Covariance}
+	}, honest, add)
+	for _, x := range wildNumbers {
+		add(fmt.Sprint("noise ", x), func(u *joint.Task) { u.At.Noise = x })
+		add(fmt.Sprint("a reference ", x), func(u *joint.Task) { u.Scale.References = append(u.Scale.References, int(min(max(x, -1e9), 1e9))) })
+	}
+	add("no scale", func(u *joint.Task) { u.Scale = nil })
 	return all
 }
 
@@ -139,7 +171,7 @@ func tasksOfDriven(t testing.TB, p *study.Plan) []method.Task {
 		last[task.Kind] = task
 	}
 	var tasks []method.Task
-	for _, kind := range []string{message.TaskScale, message.TaskUpdate, message.TaskAssess} {
+	for _, kind := range []string{message.TaskScale, message.TaskUpdate, "sums", message.TaskAssess} {
 		if task, ok := last[kind]; ok {
 			tasks = append(tasks, task)
 		}
@@ -211,7 +243,7 @@ func TestCraftedTasksPanicOnNoRow(t *testing.T) {
 							continue
 						}
 						if _, q, err = h.OpenModel(task.Scale, task.Q); err == nil {
-							contribute(predict.Contribution(h.Likelihood, q, h.Encoding.Width()), h.Protected["a"].Quality.Blocks[0])
+							contribute(predict.Contribution(h.Likelihood, q.Normal(), h.Encoding.Width()), h.Protected["a"].Quality.Blocks[0])
 						}
 					} else {
 						var task message.UpdateTask
@@ -250,7 +282,7 @@ func TestCraftedTasksPanicOnNoRow(t *testing.T) {
 // demandBoundedCost counts what rows cost beside their entries.
 func demandBoundedCost(t testing.TB, h *halves.Site, b *gvi.Binding, q gvi.Gaussian, rows []dataset.Row) {
 	t.Helper()
-	m := predict.New(h.Likelihood, q, h.Encoding.Width())
+	m := predict.New(h.Likelihood, q.Normal(), h.Encoding.Width())
 	for i := range rows {
 		h.OverRows(b, func(x gvi.Row, y float64, _ []float64) {
 			m.Row(x)
@@ -272,14 +304,13 @@ func TestCraftedTasksOfExactStudies(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			h := half.(*halves.Site)
 			for _, honest := range tasksOfDriven(t, p) {
 				for _, c := range craft(t, honest, r) {
 					switch honest.Kind {
-					case message.TaskUpdate:
-						once(t, h, data, c.task)
+					case message.TaskUpdate, "sums":
+						once(t, p, half, data, c.task)
 					case message.TaskAssess:
-						if answer, err := once(t, h, data, c.task); err == nil {
+						if answer, err := once(t, p, half, data, c.task); err == nil {
 							a := new(predict.Assessment)
 							if err := wire.Unmarshal(answer.Body, a); err != nil {
 								t.Fatal(err)
@@ -288,7 +319,7 @@ func TestCraftedTasksOfExactStudies(t *testing.T) {
 								t.Errorf("%s: the answer would be refused: %v", c.what, err)
 							}
 						}
-						h.Report(t.Context(), c.task.Body, data)
+						half.Report(t.Context(), c.task.Body, data)
 					}
 				}
 			}

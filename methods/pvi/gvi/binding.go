@@ -96,6 +96,16 @@ func (b *Binding) Cell(r *dataset.Row, column int) float64 {
 	return math.NaN()
 }
 
+// Level returns the place of a subject's level among those of the encoding's column; −1
+// if it is missing or not declared.
+func (b *Binding) Level(r *dataset.Row, column int) int {
+	x, code := b.Cell(r, column), b.places[column].code
+	if !(x >= 0 && x < float64(len(code))) {
+		return -1
+	}
+	return int(code[int(x)])
+}
+
 // Row writes a subject's row of the design matrix to dst, whose slices it reuses.
 func (b *Binding) Row(r *dataset.Row, dst *Row) error {
 	for i, p := range b.places {

@@ -19,7 +19,7 @@ const (
 	// Refuse, as the empty rule, makes the cell an error.
 	Refuse FallbackRule = "refuse"
 	// Neutral leaves the cell without effect: a number becomes the centre of its
-	// column, a category none of its levels.
+	// column, a category none of its levels, which with a reference is the reference.
 	Neutral FallbackRule = "neutral"
 	// useLevel takes the cell as the named level. For categories only.
 	useLevel FallbackRule = "level"
@@ -34,8 +34,10 @@ type Column struct {
 	Scale  float64 `json:"scale,omitempty"`
 	// Bounded numbers are first moved to the nearest end of Centre ± Scale.
 	Bounded bool `json:"bounded,omitempty"`
-	// A category enters as one column of 0 and 1 for each level.
-	Levels []string `json:"levels,omitempty"`
+	// A category enters as one column of 0 and 1 for each level, but for the reference,
+	// if there is one: the others are then measured against it.
+	Levels    []string `json:"levels,omitempty"`
+	Reference string   `json:"reference,omitempty"`
 
 	Missing Fallback `json:"missing"`          // of a cell that was not observed
 	Unseen  Fallback `json:"unseen,omitempty"` // of a level that is not declared
@@ -79,6 +81,8 @@ func (c *Column) check() error {
 		return fmt.Errorf("has levels and constants of a number: want one of both")
 	case !category && (!(c.Scale > 0) || !Finite(c.Scale) || !Finite(c.Centre)):
 		return fmt.Errorf("centre %v and scale %v: want finite numbers, the scale positive (a column that is constant cannot be scaled by its deviation)", c.Centre, c.Scale)
+	case c.Reference != "" && !slices.Contains(c.Levels, c.Reference):
+		return fmt.Errorf("the reference %q is none of its levels", c.Reference)
 	case !category && c.Unseen != Fallback{}:
 		return fmt.Errorf("a number has no unseen levels")
 	}
@@ -105,7 +109,34 @@ func (c *Column) check() error {
 }
 
 // Width returns the number of columns in the design matrix.
-func (c *Column) Width() int { return max(1, len(c.Levels)) }
+func (c *Column) Width() int {
+	if c.Reference != "" {
+		return len(c.Levels) - 1
+	}
+	return max(1, len(c.Levels))
+}
+
+// Own returns the levels that have a column of their own, in order.
+func (c *Column) Own() []string {
+	if c.Reference == "" {
+		return c.Levels
+	}
+	return slices.DeleteFunc(slices.Clone(c.Levels), func(l string) bool { return l == c.Reference })
+}
+
+// place returns the column of a level; not ok of the reference, which has none.
+func (c *Column) place(level int) (column int, ok bool) {
+	if c.Reference == "" {
+		return level, true
+	}
+	switch r := slices.Index(c.Levels, c.Reference); {
+	case level == r:
+		return 0, false
+	case level > r:
+		return level - 1, true
+	}
+	return level, true
+}
 
 // Width returns the number of columns of the design matrix.
 func (e *Encoding) Width() int {
@@ -127,7 +158,7 @@ func (e *Encoding) Features() []string {
 		if len(c.Levels) == 0 {
 			names = append(names, c.Name)
 		}
-		for _, l := range c.Levels {
+		for _, l := range c.Own() {
 			names = append(names, c.Name+"="+l)
 		}
 	}
@@ -184,7 +215,15 @@ func (c *Column) encode(x float64) (j int, v float64, err error) {
 	if x != math.Trunc(x) || x < 0 || x >= float64(len(c.Levels)) {
 		return c.fall(c.Unseen, "the level is not one of those declared", "unseen")
 	}
-	return int(x), 1, nil
+	return c.entry(int(x))
+}
+
+// entry is that of a level: none of the reference.
+func (c *Column) entry(level int) (int, float64, error) {
+	if j, ok := c.place(level); ok {
+		return j, 1, nil
+	}
+	return 0, 0, nil
 }
 
 func (c *Column) fall(f Fallback, what, key string) (int, float64, error) {
@@ -192,7 +231,7 @@ func (c *Column) fall(f Fallback, what, key string) (int, float64, error) {
 	case Neutral:
 		return 0, 0, nil
 	case useLevel:
-		return slices.Index(c.Levels, f.Level), 1, nil
+		return c.entry(slices.Index(c.Levels, f.Level))
 	}
 	return 0, 0, fmt.Errorf("%s; say what becomes of it under %s, such as %s", what, key, Neutral)
 }
@@ -205,33 +244,41 @@ type Effect struct {
 	SD   float64 `json:"sd"`
 }
 
-// Effects takes the scaling of numbers out of weights with the given means and
-// variances, those of one activation. The intercept, if there is one, becomes the
-// activation where all numbers are 0 instead of at their centres.
-func (e *Encoding) Effects(mean, variance []float64) ([]Effect, error) {
+// Effects takes the scaling of numbers out of weights, those of the activation that begins
+// at an offset. The intercept, if there is one, becomes the activation where all numbers
+// are 0 instead of at their centres.
+func (e *Encoding) Effects(q Normal, offset int) ([]Effect, error) {
 	names := e.Features()
-	if len(mean) != len(names) || len(variance) != len(names) {
-		return nil, fmt.Errorf("%d means and %d variances for %d features", len(mean), len(variance), len(names))
+	if len(q.Mean) < offset+len(names) {
+		return nil, fmt.Errorf("%d weights for %d features", len(q.Mean)-offset, len(names))
 	}
-	out := make([]Effect, len(names))
-	at := 0
-	var shift, shiftVar float64
-	for i := range e.Columns {
-		c := &e.Columns[i]
-		scale := 1.0
-		if len(c.Levels) == 0 {
-			scale = c.Scale
-			r := c.Centre / c.Scale
-			shift -= r * mean[at]
-			shiftVar += r * r * variance[at]
-		}
-		for range c.Width() {
-			out[at] = Effect{names[at], mean[at] / scale, math.Sqrt(variance[at]) / scale}
-			at++
-		}
-	}
-	if e.Intercept {
-		out[at] = Effect{names[at], mean[at] + shift, math.Sqrt(variance[at] + shiftVar)}
+	out := make([]Effect, 0, len(names))
+	for j := range names {
+		mean, variance := q.Activation(e.Own(j), offset)
+		out = append(out, Effect{names[j], mean, math.Sqrt(variance)})
 	}
 	return out, nil
+}
+
+// Own is effect j in the features' own units as a combination of weights.
+func (e *Encoding) Own(j int) Row {
+	at := 0
+	var centres Row
+	for i := range e.Columns {
+		c := &e.Columns[i]
+		number := len(c.Levels) == 0
+		if number && c.Centre != 0 {
+			centres.Index, centres.Value = append(centres.Index, int32(at)), append(centres.Value, -c.Centre/c.Scale)
+		}
+		if j < at+c.Width() {
+			scale := 1.0
+			if number {
+				scale = c.Scale
+			}
+			return Row{[]int32{int32(j)}, []float64{1 / scale}}
+		}
+		at += c.Width()
+	}
+	centres.Index, centres.Value = append(centres.Index, int32(at)), append(centres.Value, 1)
+	return centres
 }

@@ -87,7 +87,7 @@ func TestEffectsAreInOwnUnits(t *testing.T) {
 	e := patients()
 	mean := []float64{0.5, -1, 0, 2, 0.8, -0.3}
 	variance := []float64{0.04, 0.1, 0.2, 0.3, 0.01, 0.09}
-	effects, err := e.Effects(mean, variance)
+	effects, err := e.Effects(Normal{Mean: mean, Variance: variance}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestEffectsAreInOwnUnits(t *testing.T) {
 	if effects[4].Feature != "dose" {
 		t.Errorf("%+v", effects[4])
 	}
-	if _, err := e.Effects(mean[1:], variance); err == nil {
+	if _, err := e.Effects(Normal{Mean: mean[1:], Variance: variance}, 0); err == nil {
 		t.Error("five means for six features pass")
 	}
 }

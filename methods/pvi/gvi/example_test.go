@@ -79,7 +79,7 @@ func ExampleEncoding() {
 	for i, j := range r.Index {
 		fmt.Println(e.Features()[j], r.Value[i])
 	}
-	effects, err := e.Effects([]float64{1, 0, 2, 0.5}, []float64{0.04, 1, 1, 1})
+	effects, err := e.Effects(gvi.Normal{Mean: []float64{1, 0, 2, 0.5}, Variance: []float64{0.04, 1, 1, 1}}, 0)
 	if err != nil {
 		log.Fatal(err)
 	}

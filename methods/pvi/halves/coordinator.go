@@ -159,7 +159,7 @@ func (c *Coordinator) Fold(ms method.State, in method.Contribution) (method.Stat
 	case message.TaskScale:
 		a := new(message.ScaleAnswer)
 		if err = rounds.Decode(in, a); err == nil {
-			err = a.Check(len(c.Numbers()))
+			err = a.Check(c.Counted())
 		}
 		r.Moments = a
 	case message.TaskUpdate:

@@ -66,6 +66,6 @@ func (h *Site) protectedQuality(ctx context.Context, t method.Task, s *privacy.S
 	if err != nil {
 		return err
 	}
-	_, err = s.Sum(ctx, predict.SumName, h.OverRows(b, predict.Contribution(h.Likelihood, q, h.Encoding.Width())))
+	_, err = s.Sum(ctx, predict.SumName, h.OverRows(b, predict.Contribution(h.Likelihood, q.Normal(), h.Encoding.Width())))
 	return err
 }

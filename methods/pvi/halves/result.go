@@ -3,7 +3,6 @@ package halves
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 
@@ -14,9 +13,9 @@ import (
 	"parley/method/rounds"
 	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/message"
-	"parley/methods/pvi/options"
 	"parley/methods/pvi/pictures"
 	"parley/methods/pvi/predict"
+	"parley/methods/pvi/results"
 	"parley/methods/pvi/use"
 )
 
@@ -34,7 +33,7 @@ func (c *Coordinator) Result(ms method.State) (*method.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := use.New(c.Plan, c.Options, c.Prior, q, e)
+	m, err := use.New(c.Plan, c.Options, c.Prior, q.Normal(), e)
 	if err != nil {
 		return nil, err
 	}
@@ -77,51 +76,23 @@ func (s *State) progress(m *use.Model) figure.Section {
 // reports lists the sites' assessments in the plan's order, and adds them up; nil
 // if there are none.
 func (c *Coordinator) reports(s *State) (sites []pictures.Report, pooled *predict.Assessment) {
-	for _, name := range c.Plan.Sites {
-		if a := s.Sites[name].Report; a != nil {
-			if pooled == nil {
-				pooled = predict.NewAssessment()
-			}
-			sites = append(sites, pictures.Report{Site: name, Assessment: a})
-			pooled.Add(a)
-		}
-	}
-	return sites, pooled
+	return results.Reports(c.Plan.Sites, func(site string) *predict.Assessment { return s.Sites[site].Report })
 }
 
+// metrics are the numbers of the result.
 func (c *Coordinator) metrics(s *State, m *use.Model, pooled *predict.Assessment) map[string]float64 {
 	out := map[string]float64{"updates": float64(s.Folded), "weights": float64(len(m.Effects))}
 	for _, site := range m.Sites {
 		out["information/"+site.Name] = site.Information
 	}
-	if pooled == nil {
-		return out
-	}
-	n := float64(pooled.Rows)
-	out["subjects"], out["log_likelihood_per_subject"] = n, pooled.LogLik/n
-	if c.Options.Likelihood == options.LikelihoodLinear {
-		out["root_mean_squared_error"] = math.Sqrt(pooled.Squares / n)
-		return out
-	}
-	cal := pooled.Calibration()
-	out["accuracy"], out["calibration_error"] = float64(pooled.Correct)/n, cal.Error()
+	results.Metrics(c.Options, pooled, out)
 	return out
 }
 
 func (c *Coordinator) headline(s *State, pooled *predict.Assessment) []figure.Fact {
 	facts := []figure.Fact{{Name: "outcome", Value: c.Options.Outcome.Column}, {Name: "sites", Value: strconv.Itoa(len(c.Plan.Sites))},
 		{Name: "updates of factors", Value: strconv.Itoa(s.Folded)}}
-	if pooled == nil {
-		return facts
-	}
-	n := float64(pooled.Rows)
-	facts = append(facts, figure.Fact{Name: "subjects", Value: strconv.Itoa(pooled.Rows)})
-	if c.Options.Likelihood == options.LikelihoodLinear {
-		facts = append(facts, figure.Fact{Name: "root mean squared error", Value: fmt.Sprintf("%.4g", math.Sqrt(pooled.Squares/n))})
-	} else {
-		facts = append(facts, figure.Fact{Name: "predicted correctly", Value: fmt.Sprintf("%.2f %%", 100*float64(pooled.Correct)/n)})
-	}
-	return append(facts, figure.Fact{Name: "log-likelihood per subject", Value: fmt.Sprintf("%.4f", pooled.LogLik/n)})
+	return append(facts, results.Headline(c.Options, pooled)...)
 }
 
 // Report shows a site its own rows under the shared model. It never leaves.
@@ -134,35 +105,5 @@ func (h *Site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 	if err != nil {
 		return nil, fmt.Errorf("the shared model: %w", err)
 	}
-	b, err := h.Bind(e, data.Schema())
-	if err != nil {
-		return nil, err
-	}
-	m, a := predict.New(h.Likelihood, q, e.Width()), predict.NewAssessment()
-	var x gvi.Row
-	left := 0
-	for row, err := range data.Rows(ctx) {
-		if err != nil {
-			return nil, err
-		}
-		y, err := b.Outcome(h.Likelihood, row)
-		if err == nil {
-			err = b.Row(row, &x)
-		}
-		if err != nil { // a private study counted such rows as nothing
-			left++
-			continue
-		}
-		m.Row(x)
-		m.Score(y, a)
-	}
-	r := &method.Result{Metrics: map[string]float64{"subjects": float64(a.Rows), "left_out": float64(left)},
-		Headline: []figure.Fact{{Name: "subjects here", Value: strconv.Itoa(a.Rows)}}}
-	if left > 0 {
-		r.Headline = append(r.Headline, figure.Fact{Name: "left out: an outcome or a cell could not be used", Value: strconv.Itoa(left)})
-	}
-	if a.Rows > 0 {
-		r.Sections = []figure.Section{pictures.Own(h.Options, h.name, a)}
-	}
-	return r, nil
+	return results.Own(ctx, h.Setup, h.Likelihood, h.name, e, q.Normal(), data)
 }

@@ -11,6 +11,7 @@ import (
 	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/message"
 	"parley/methods/pvi/predict"
+	"parley/methods/pvi/results"
 	"parley/privacy"
 )
 
@@ -52,7 +53,7 @@ func (h *Site) request(kind string) privacy.Request {
 	case kind == message.TaskUpdate:
 		r.Contents = []privacy.Content{h.exact.Releases()}
 	case kind == message.TaskAssess:
-		say(4+3*predict.Bins, "number of rows, how many are predicted correctly, their log-likelihood, the squared errors of numbers, and expected against observed frequencies in ten bins")
+		say(predict.Values, predict.Says)
 	}
 	return r
 }
@@ -135,10 +136,5 @@ func (h *Site) assess(ctx context.Context, t method.Task, data dataset.Source) (
 	if err != nil {
 		return nil, err
 	}
-	m, a := predict.New(h.Likelihood, q, d.Columns()), predict.NewAssessment()
-	for i := range d.Rows() {
-		m.Row(d.Row(i))
-		m.Score(d.Outcome(i), a)
-	}
-	return a, nil
+	return results.Assess(h.Likelihood, q.Normal(), d), nil
 }

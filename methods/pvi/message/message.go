@@ -48,10 +48,17 @@ func (m Gaussian) Density(p int) (gvi.Gaussian, error) {
 type Scale struct {
 	Centre wire.Vector `cbor:"centre"`
 	Scale  wire.Vector `cbor:"scale"`
+	// Joint posteriors: the reference of each category, as a place among its levels, and
+	// the variance of the outcome, of which the prior is in units; 1 if it is not.
+	References []int   `cbor:"references,omitempty"`
+	Outcome    float64 `cbor:"outcome,omitempty"`
 }
 
 // Check reports a scale that no honest coordinator sends.
 func (m *Scale) Check() error {
+	if m.Outcome != 0 && !gvi.Inside(m.Outcome, 1/taskLargest, taskLargest) {
+		return fmt.Errorf("the variance %v of the outcome is beyond all measure", m.Outcome)
+	}
 	for i, x := range m.Scale {
 		if !gvi.Inside(x, 1/taskLargest, taskLargest) || !gvi.Inside(m.Centre[i], -taskLargest, taskLargest) {
 			return fmt.Errorf("number %d: centre %v and scale %v are beyond all measure", i+1, m.Centre[i], x)
@@ -64,15 +71,25 @@ func (m *Scale) Check() error {
 type ScaleTask struct{}
 
 // ScaleAnswer holds, for every number of the plan, how often it was observed, its
-// mean, and the sum of squared deviations from it.
+// mean, and the sum of squared deviations from it; of a joint posterior of a number also
+// the same of the outcome, last, and how often each level of each category was observed.
 type ScaleAnswer struct {
 	N       wire.Vector `cbor:"n"`
 	Mean    wire.Vector `cbor:"mean"`
 	Squares wire.Vector `cbor:"squares"`
+	Levels  wire.Vector `cbor:"levels,omitempty"`
 }
 
 // Check refuses what no rows can give.
-func (a *ScaleAnswer) Check(numbers int) error {
+func (a *ScaleAnswer) Check(numbers, levels int) error {
+	if len(a.Levels) != levels {
+		return fmt.Errorf("counts of %d levels where the plan has %d", len(a.Levels), levels)
+	}
+	for i, n := range a.Levels {
+		if n != math.Trunc(n) || !gvi.Inside(n, 0, MostRows) {
+			return fmt.Errorf("level %d: a count of %v", i+1, n)
+		}
+	}
 	if len(a.N) != numbers || len(a.Mean) != numbers || len(a.Squares) != numbers {
 		return fmt.Errorf("sums of %d, %d and %d numbers where the plan has %d", len(a.N), len(a.Mean), len(a.Squares), numbers)
 	}

@@ -18,7 +18,12 @@ const Name = "pvi"
 
 // The variants of the method.
 const (
-	// VariantPartitioned is partitioned variational inference: the default.
+	// VariantJoint is a posterior of all weights together, with their correlations, by
+	// Newton's method from sums over rows: the default without privacy, where a row has one
+	// activation and there are at most [MostJoint] weights.
+	VariantJoint = "joint"
+	// VariantPartitioned is partitioned variational inference, as published without
+	// privacy: weights are taken as independent. It is the default everywhere else.
 	VariantPartitioned = "partitioned"
 	// VariantPublished is DP-PVI with the settings of the paper, for comparison: each
 	// update is 25 steps of DP-Adagrad on minibatches, and the published accountant says
@@ -52,6 +57,16 @@ const (
 	LikelihoodLinear   = "linear"   // a number, with normal noise of known variance
 )
 
+// MostJoint is the largest number of weights of a joint posterior by default: each exchange
+// sends half as many numbers as its square, which are then 16 megabytes.
+const MostJoint = 2000
+
+// The columns that a category has.
+const (
+	CodingReference = "reference" // one for each level but one, against which the others are measured
+	CodingLevels    = "levels"    // one for each level
+)
+
 // The ways to bring numbers to common units.
 const (
 	ScaleStandard  = "standard"  // by pooled means and standard deviations, which a first task releases
@@ -60,7 +75,7 @@ const (
 )
 
 var (
-	variants    = []string{VariantPartitioned, VariantPublished, VariantGlobal}
+	variants    = []string{VariantJoint, VariantPartitioned, VariantPublished, VariantGlobal}
 	schedules   = []string{ScheduleSequential, ScheduleSynchronous, ScheduleAsynchronous, ScheduleRandom}
 	likelihoods = []string{LikelihoodLogistic, LikelihoodSoftmax, LikelihoodLinear}
 	scalings    = []string{ScaleStandard, ScaleRange, ScaleConstants}
@@ -77,7 +92,14 @@ type Options struct {
 	Likelihood    string      `json:"likelihood"`               // one of the Likelihood constants; follows from the outcome's levels
 	NoiseVariance *float64    `json:"noise_variance,omitempty"` // linear: of the outcome around its expectation
 	Intercept     bool        `json:"intercept"`                // a column of ones (true)
-	PriorVariance float64     `json:"prior_variance"`           // of every weight, around 0 (1)
+	// PriorVariance is that of every weight around 0 (1; in a joint posterior 6.25, a deviation of 2.5 for one
+	// standard deviation of a number). Of a joint linear model without noise_variance it is in units of the
+	// outcome's variance.
+	PriorVariance     float64 `json:"prior_variance"`
+	InterceptVariance float64 `json:"intercept_variance"` // the same of the intercept (prior_variance; in a joint posterior 100)
+
+	Coding     string      `json:"coding"`               // one of the Coding constants (reference in a joint posterior with an intercept, else levels)
+	References []Reference `json:"references,omitempty"` // coding reference: by default each category's most frequent level
 
 	Scaling   string     `json:"scaling"`             // one of the Scale constants (standard, or range with privacy)
 	Constants []Constant `json:"constants,omitempty"` // scaling constants: for every number
@@ -98,6 +120,12 @@ type Options struct {
 	Global    *Global    `json:"global,omitempty"`
 }
 
+// Reference is the level of a category against which the others are measured.
+type Reference struct {
+	Feature string `json:"feature"`
+	Level   string `json:"level"`
+}
+
 // Constant brings a number x to (x − Centre)/Scale. Under privacy it has to be
 // known without looking at the data.
 type Constant struct {
@@ -114,7 +142,7 @@ type SiteRows struct {
 
 // Default returns options with the defaults that depend on nothing.
 func Default() *Options {
-	return &Options{Variant: VariantPartitioned, Intercept: true, PriorVariance: 1, Missing: string(gvi.Neutral)}
+	return &Options{Intercept: true, Missing: string(gvi.Neutral)}
 }
 
 // Fill puts in the defaults that depend on other options and on privacy.
@@ -129,6 +157,19 @@ func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 			o.Likelihood = LikelihoodLinear
 		}
 	}
+	if missing("variant") {
+		o.Variant = VariantPartitioned
+		if !p.Privacy.Differential() && o.Likelihood != LikelihoodSoftmax && columns(p) <= MostJoint {
+			o.Variant = VariantJoint
+		}
+	}
+	if missing("coding") {
+		o.Coding = CodingLevels
+		if o.Joint() && o.Intercept {
+			o.Coding = CodingReference
+		}
+	}
+	o.fillPrior(missing)
 	if missing("scaling") {
 		o.Scaling = ScaleStandard
 		if p.Privacy.Differential() {
@@ -137,6 +178,12 @@ func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 		if len(o.Constants) > 0 {
 			o.Scaling = ScaleConstants
 		}
+	}
+	if o.Joint() {
+		if missing("rounds") {
+			o.Rounds = 25
+		}
+		return
 	}
 	if p.Privacy.Differential() && o.Variant != VariantGlobal {
 		o.fillPrivate(p, missing)
@@ -169,6 +216,34 @@ func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 	if missing("tolerance") {
 		small := 1e-3
 		o.Tolerance = &small
+	}
+}
+
+// Joint says whether the posterior is of all weights together.
+func (o *Options) Joint() bool { return o.Variant == VariantJoint }
+
+// columns is the number of columns of the plan's features, with one for each level.
+func columns(p *study.Plan) (n int) {
+	for _, v := range p.Views {
+		for _, f := range v.Features {
+			n += max(1, len(f.Levels))
+		}
+	}
+	return n
+}
+
+func (o *Options) fillPrior(missing func(key string) bool) {
+	weights, intercept := 1.0, 1.0
+	if o.Joint() {
+		weights, intercept = 6.25, 100
+	}
+	if missing("prior_variance") {
+		o.PriorVariance = weights
+	} else if !o.Joint() {
+		intercept = o.PriorVariance
+	}
+	if missing("intercept_variance") {
+		o.InterceptVariance = intercept
 	}
 }
 
@@ -217,13 +292,14 @@ func (o *Options) AllRows() (n int) {
 func (o *Options) Check(p *study.Plan, report study.Report) {
 	c := optionCheck{o, p, report}
 	c.report.OneOf("variant", o.Variant, variants...)
-	c.report.OneOf("schedule", o.Schedule, schedules...)
+	c.joint()
 	report.OneOf("missing", o.Missing, string(gvi.Neutral), string(gvi.Refuse))
 	c.outcome()
 	c.scaling()
 	c.positive("prior_variance", o.PriorVariance)
+	c.positive("intercept_variance", o.InterceptVariance)
+	c.references()
 	report.AtLeast("rounds", o.Rounds, 1)
-	report.Share("damping", o.Damping, "of a change cannot be applied")
 	c.rows()
 	c.variant()
 	c.privacy()
@@ -234,6 +310,72 @@ type optionCheck struct {
 	*Options
 	p      *study.Plan
 	report study.Report
+}
+
+// joint checks what only one of joint and other posteriors has.
+func (c *optionCheck) joint() {
+	if !c.Joint() {
+		c.report.OneOf("schedule", c.Schedule, schedules...)
+		c.report.Share("damping", c.Damping, "of a change cannot be applied")
+		return
+	}
+	for key, there := range map[string]bool{"schedule": c.Schedule != "", "damping": c.Damping != 0, "tolerance": c.Tolerance != nil, "rows": len(c.Rows) > 0} {
+		if there {
+			c.report(key, "means nothing for a joint posterior, for which all sites are asked at once until it has settled", "leave it out, or variant: partitioned")
+		}
+	}
+	if c.Likelihood == LikelihoodSoftmax {
+		c.report("variant", "a softmax model has no joint posterior here", "variant: partitioned")
+	}
+	if c.p.Privacy.Differential() {
+		c.report("variant", "a joint posterior has no differentially private form here", "variant: partitioned")
+	}
+}
+
+// references checks the coding of categories.
+func (c *optionCheck) references() {
+	c.report.OneOf("coding", c.Coding, CodingReference, CodingLevels)
+	if c.Coding != CodingReference {
+		if len(c.References) > 0 {
+			c.report("references", fmt.Sprintf("mean nothing with coding: %s", c.Coding), "coding: reference, or leave them out")
+		}
+		return
+	}
+	if !c.Joint() {
+		c.report("coding", "only a joint posterior has references", "coding: levels")
+	}
+	if !c.Intercept {
+		c.report("coding", "without an intercept nothing stands for the references", "intercept: true, or coding: levels")
+	}
+	levels := map[string][]string{}
+	for _, v := range c.p.Views {
+		for _, f := range v.Features {
+			levels[f.Name] = f.Levels
+		}
+	}
+	seen := map[string]bool{}
+	for i, r := range c.References {
+		at := fmt.Sprintf("references[%d]", i)
+		switch {
+		case len(levels[r.Feature]) == 0:
+			c.report(at+".feature", fmt.Sprintf("%q is no category of the plan", r.Feature), "the name of a category under views")
+		case seen[r.Feature]:
+			c.report(at+".feature", fmt.Sprintf("%q is there twice", r.Feature), "each feature once")
+		case !slices.Contains(levels[r.Feature], r.Level):
+			c.report(at+".level", fmt.Sprintf("%q is no level of %s", r.Level, r.Feature), "one of "+strings.Join(levels[r.Feature], ", "))
+		}
+		seen[r.Feature] = true
+	}
+}
+
+// Reference is the level that the plan names for a category; "" if it names none.
+func (o *Options) Reference(feature string) string {
+	for _, r := range o.References {
+		if r.Feature == feature {
+			return r.Level
+		}
+	}
+	return ""
 }
 
 func (c *optionCheck) positive(key string, x float64) {
@@ -270,6 +412,7 @@ func (c *optionCheck) outcome() {
 	switch {
 	case c.Likelihood != LikelihoodLinear && c.NoiseVariance != nil:
 		c.report("noise_variance", "belongs to likelihood: linear", "leave it out")
+	case c.Likelihood == LikelihoodLinear && c.NoiseVariance == nil && c.Joint(): // it is estimated
 	case c.Likelihood == LikelihoodLinear && c.NoiseVariance == nil:
 		c.report("noise_variance", "missing: a linear model needs the variance of the outcome around its expectation", "such as noise_variance: 1, in the outcome's unit squared")
 	case c.NoiseVariance != nil:
@@ -383,6 +526,9 @@ func (o *Options) Family() gvi.Likelihood {
 	case LikelihoodSoftmax:
 		return gvi.Softmax{Classes: len(o.Outcome.Levels)}
 	case LikelihoodLinear:
+		if o.NoiseVariance == nil { // to be estimated
+			return gvi.Linear{Variance: 1}
+		}
 		return gvi.Linear{Variance: *o.NoiseVariance}
 	}
 	return gvi.Logistic{}

@@ -55,7 +55,7 @@ func Central(ctx context.Context, p *study.Plan, rows dataset.Source) (*Fit, err
 		return nil, err
 	}
 	fit := &Fit{Info: info}
-	if fit.Model, err = use.New(p, s.Options, s.Prior, q, e); err != nil {
+	if fit.Model, err = use.New(p, s.Options, s.Prior, q.Normal(), e); err != nil {
 		return nil, err
 	}
 	fit.Model.Private = false

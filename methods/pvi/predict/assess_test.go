@@ -15,7 +15,7 @@ func TestPredictionsTakeAnyNumber(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 4))
 	for _, l := range []gvi.Likelihood{gvi.Logistic{}, gvi.Softmax{Classes: 2}, gvi.Softmax{Classes: 5}, gvi.Linear{Variance: 1}} {
 		k := l.Activations()
-		m := New(l, gvi.Isotropic(k, 0, 1), 1)
+		m := New(l, gvi.Isotropic(k, 0, 1).Normal(), 1)
 		a := NewAssessment()
 		rows := 0
 		for range 3000 {

@@ -29,6 +29,12 @@ type Assessment struct {
 // Bins is how many bins calibration has.
 const Bins = len(evaluate.Calibration{})
 
+// Values is how many numbers an assessment has, and Says what they are.
+const (
+	Values = 4 + 3*Bins
+	Says   = "number of rows, how many are predicted correctly, their log-likelihood, the squared errors of numbers, and expected against observed frequencies in ten bins"
+)
+
 // NewAssessment is that of no rows.
 func NewAssessment() *Assessment {
 	return &Assessment{Count: make(wire.Vector, Bins), Expected: make(wire.Vector, Bins), Observed: make(wire.Vector, Bins)}

@@ -29,7 +29,7 @@ var bound = math.Sqrt(1 + 0.25 + 1 + 1 + 4)
 
 // Contribution returns what a row contributes to the sum of the quality of q.
 // It is for one goroutine.
-func Contribution(l gvi.Likelihood, q gvi.Gaussian, columns int) func(x gvi.Row, y float64, v []float64) {
+func Contribution(l gvi.Likelihood, q gvi.Normal, columns int) func(x gvi.Row, y float64, v []float64) {
 	m := New(l, q, columns)
 	return func(x gvi.Row, y float64, v []float64) {
 		m.Row(x)

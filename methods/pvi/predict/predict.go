@@ -13,24 +13,22 @@ import (
 
 // Predictor predicts rows of a design matrix.
 type Predictor struct {
-	Likelihood     gvi.Likelihood
-	mean, variance []float64
-	columns        int
-	A, C, P        []float64 // of the last row: mean and variance of activations, and what Predict sets
+	Likelihood gvi.Likelihood
+	posterior  gvi.Normal
+	columns    int
+	A, C, P    []float64 // of the last row: mean and variance of activations, and what Predict sets
 }
 
 // New predicts by the posterior q, of rows of so many columns.
-func New(l gvi.Likelihood, q gvi.Gaussian, columns int) *Predictor {
+func New(l gvi.Likelihood, q gvi.Normal, columns int) *Predictor {
 	k := l.Activations()
-	m := &Predictor{Likelihood: l, columns: columns, A: make([]float64, k), C: make([]float64, k), P: make([]float64, k)}
-	m.mean, m.variance = q.Moments()
-	return m
+	return &Predictor{Likelihood: l, posterior: q, columns: columns, A: make([]float64, k), C: make([]float64, k), P: make([]float64, k)}
 }
 
 // Row sets A, C and P.
 func (m *Predictor) Row(r gvi.Row) {
 	for k := range m.A {
-		m.A[k], m.C[k] = r.Activation(m.mean[k*m.columns:], m.variance[k*m.columns:])
+		m.A[k], m.C[k] = m.posterior.Activation(r, k*m.columns)
 	}
 	m.Likelihood.Predict(m.A, m.C, m.P)
 }

@@ -49,32 +49,58 @@ func (s *Setup) Design(ctx context.Context, scale *message.Scale, data dataset.S
 	return d, nil
 }
 
-// Moments sums up the numbers of the plan.
+// Moments sums up the numbers of the plan, and counts levels where the plan wants that.
 func (s *Setup) Moments(ctx context.Context, data dataset.Source) (*message.ScaleAnswer, error) {
 	e := s.Encoding
 	e.Columns = append([]gvi.Column(nil), e.Columns...)
 	for i := range e.Columns {
 		e.Columns[i].Missing = gvi.Fallback{Rule: gvi.Neutral}
 	}
-	b, err := e.Bind(data.Schema(), nil)
+	var outcome *gvi.Outcome
+	if s.unitOfOutcome() {
+		outcome = &s.Options.Outcome
+	}
+	b, err := e.Bind(data.Schema(), outcome)
 	if err != nil {
 		return nil, err
 	}
 	numbers := s.Numbers()
-	a := &message.ScaleAnswer{N: make(wire.Vector, len(numbers)), Mean: make(wire.Vector, len(numbers)), Squares: make(wire.Vector, len(numbers))}
+	n, levels := s.Counted()
+	a := &message.ScaleAnswer{N: make(wire.Vector, n), Mean: make(wire.Vector, n), Squares: make(wire.Vector, n)}
+	if levels > 0 {
+		a.Levels = make(wire.Vector, levels)
+	}
+	add := func(i int, x float64) {
+		if math.IsNaN(x) {
+			return
+		}
+		a.N[i]++
+		d := x - a.Mean[i]
+		a.Mean[i] += d / a.N[i]
+		a.Squares[i] += d * (x - a.Mean[i])
+	}
 	for row, err := range data.Rows(ctx) {
 		if err != nil {
 			return nil, err
 		}
 		for i, j := range numbers {
-			x := b.Cell(row, j)
-			if math.IsNaN(x) {
-				continue
+			add(i, b.Cell(row, j))
+		}
+		if outcome != nil {
+			y, err := b.Outcome(s.Likelihood, row)
+			if err != nil {
+				return nil, fmt.Errorf("subject %q: %w", row.ID, err)
 			}
-			a.N[i]++
-			d := x - a.Mean[i]
-			a.Mean[i] += d / a.N[i]
-			a.Squares[i] += d * (x - a.Mean[i])
+			add(len(numbers), y)
+		}
+		at := 0
+		for j := range e.Columns {
+			if c := &e.Columns[j]; levels > 0 && len(c.Levels) > 0 {
+				if l := b.Level(row, j); l >= 0 {
+					a.Levels[at+l]++
+				}
+				at += len(c.Levels)
+			}
 		}
 	}
 	return a, nil

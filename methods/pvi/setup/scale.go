@@ -3,6 +3,7 @@ package setup
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/message"
@@ -19,15 +20,38 @@ func (s *Setup) Numbers() (columns []int) {
 	return columns
 }
 
-// Scaled returns the encoding with constants that the sites released together;
-// nil if the plan has them all.
+// Counted returns how many numbers have moments in a [message.ScaleAnswer], and how many
+// levels are counted.
+func (s *Setup) Counted() (numbers, levels int) {
+	if numbers = len(s.Numbers()); s.unitOfOutcome() {
+		numbers++
+	}
+	if s.Options.Joint() {
+		for i := range s.Encoding.Columns {
+			levels += len(s.Encoding.Columns[i].Levels)
+		}
+	}
+	return numbers, levels
+}
+
+// unitOfOutcome says whether the prior is in units of the outcome's variance.
+func (s *Setup) unitOfOutcome() bool {
+	return s.Options.Joint() && s.Options.Likelihood == options.LikelihoodLinear && s.Options.NoiseVariance == nil
+}
+
+// Scaled returns the encoding with constants and references that the sites released
+// together; nil if the plan has them all.
 func (s *Setup) Scaled(m *message.Scale) (*gvi.Encoding, error) {
-	numbers := s.Numbers()
-	if s.Options.Scaling != options.ScaleStandard {
+	standard, joint := s.Options.Scaling == options.ScaleStandard, s.Options.Joint()
+	if !standard && !joint {
 		if m != nil {
 			return nil, fmt.Errorf("constants of a scale that the plan gives itself")
 		}
 		return &s.Encoding, nil
+	}
+	var numbers []int
+	if standard {
+		numbers = s.Numbers()
 	}
 	if m == nil || len(m.Centre) != len(numbers) || len(m.Scale) != len(numbers) {
 		return nil, fmt.Errorf("a scale for %d numbers is missing, or is of others", len(numbers))
@@ -40,30 +64,104 @@ func (s *Setup) Scaled(m *message.Scale) (*gvi.Encoding, error) {
 	for i, j := range numbers {
 		e.Columns[j].Centre, e.Columns[j].Scale = m.Centre[i], m.Scale[i]
 	}
+	if err := s.refer(&e, m.References); err != nil {
+		return nil, err
+	}
 	return &e, e.Check()
+}
+
+// refer puts in the references that the sites' counts have chosen.
+func (s *Setup) refer(e *gvi.Encoding, references []int) error {
+	for i := range e.Columns {
+		c := &e.Columns[i]
+		if c.Reference == "" {
+			continue
+		}
+		if len(references) == 0 || references[0] < 0 || references[0] >= len(c.Levels) {
+			return fmt.Errorf("the reference of %s is missing, or none of its levels", c.Name)
+		}
+		c.Reference, references = c.Levels[references[0]], references[1:]
+	}
+	if len(references) > 0 {
+		return fmt.Errorf("%d references too many", len(references))
+	}
+	return nil
+}
+
+// PriorOf is the prior of the weights of rows at this scale.
+func (s *Setup) PriorOf(m *message.Scale) gvi.Gaussian {
+	if m == nil || m.Outcome == 0 {
+		return s.Prior
+	}
+	return s.prior(&s.Encoding, m.Outcome)
 }
 
 // Pool makes one scale of the moments of several sites, which were checked. It
 // fails only where all sites together have nothing to scale a number by.
 func (s *Setup) Pool(moments []*message.ScaleAnswer) (*message.Scale, error) {
 	m := &message.Scale{}
-	for i, j := range s.Numbers() {
-		var n, mean, squares float64
-		for _, a := range moments {
-			if a.N[i] == 0 {
-				continue
+	numbers := s.Numbers()
+	if s.Options.Scaling == options.ScaleStandard {
+		for i, j := range numbers {
+			n, mean, sd := pooled(moments, i)
+			if !(sd >= 1/message.FactorLargest) || !gvi.Finite(sd) || !gvi.Finite(mean) {
+				return nil, fmt.Errorf("feature %s: of %v values the mean is %v and the standard deviation %v, so that it cannot be scaled; if it is constant, leave it out of the plan", s.Encoding.Columns[j].Name, n, mean, sd)
 			}
-			// Chan, Golub and LeVeque (1979): nothing cancels.
-			d, all := a.Mean[i]-mean, n+a.N[i]
-			squares += a.Squares[i] + d*d*n*a.N[i]/all
-			mean += d * a.N[i] / all
-			n = all
+			m.Centre, m.Scale = append(m.Centre, mean), append(m.Scale, sd)
 		}
-		sd := math.Sqrt(squares / n)
-		if !(sd >= 1/message.FactorLargest) || !gvi.Finite(sd) || !gvi.Finite(mean) {
-			return nil, fmt.Errorf("feature %s: of %v values the mean is %v and the standard deviation %v, so that it cannot be scaled; if it is constant, leave it out of the plan", s.Encoding.Columns[j].Name, n, mean, sd)
-		}
-		m.Centre, m.Scale = append(m.Centre, mean), append(m.Scale, sd)
 	}
+	if s.unitOfOutcome() {
+		n, mean, sd := pooled(moments, len(numbers))
+		// The intercept has to reach the mean.
+		if m.Outcome = sd*sd + mean*mean/s.Options.InterceptVariance; !(sd >= 1/message.FactorLargest) || !gvi.Finite(m.Outcome) {
+			return nil, fmt.Errorf("outcome %s: of %v values the mean is %v and the standard deviation %v, so that there is nothing to predict", s.Options.Outcome.Column, n, mean, sd)
+		}
+	}
+	s.references(m, moments)
 	return m, nil
+}
+
+// references chooses the most frequent level of each category that has a reference, the
+// first of several, unless the plan names another.
+func (s *Setup) references(m *message.Scale, moments []*message.ScaleAnswer) {
+	at := 0
+	for i := range s.Encoding.Columns {
+		c := &s.Encoding.Columns[i]
+		best, most := 0, -1.0
+		for l := range c.Levels {
+			n := 0.0
+			for _, a := range moments {
+				if at+l < len(a.Levels) {
+					n += a.Levels[at+l]
+				}
+			}
+			if n > most {
+				best, most = l, n
+			}
+		}
+		at += len(c.Levels)
+		if c.Reference == "" {
+			continue
+		}
+		if named := s.Options.Reference(c.Name); named != "" {
+			best = slices.Index(c.Levels, named)
+		}
+		m.References = append(m.References, best)
+	}
+}
+
+// pooled is the number, mean and standard deviation of values at all sites.
+func pooled(moments []*message.ScaleAnswer, i int) (n, mean, sd float64) {
+	squares := 0.0
+	for _, a := range moments {
+		if a.N[i] == 0 {
+			continue
+		}
+		// Chan, Golub and LeVeque (1979): nothing cancels.
+		d, all := a.Mean[i]-mean, n+a.N[i]
+		squares += a.Squares[i] + d*d*n*a.N[i]/all
+		mean += d * a.N[i] / all
+		n = all
+	}
+	return n, mean, math.Sqrt(squares / n)
 }

@@ -4,6 +4,7 @@
 package setup
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"fmt"
 	"math/rand/v2"
@@ -32,8 +33,18 @@ func New(p *study.Plan) (*Setup, error) {
 	if err := s.Encoding.Check(); err != nil {
 		return nil, err
 	}
-	s.Prior = gvi.Isotropic(s.Weights(), 0, opts.PriorVariance)
+	s.Prior = s.prior(&s.Encoding, 1)
 	return s, nil
+}
+
+// prior is that of the weights of an encoding, with variances in units of unit.
+func (s *Setup) prior(e *gvi.Encoding, unit float64) gvi.Gaussian {
+	d := e.Width()
+	g := gvi.Isotropic(s.Likelihood.Activations()*d, 0, unit*s.Options.PriorVariance)
+	for k := d - 1; e.Intercept && k < len(g.Lambda); k += d {
+		g.Lambda[k] = 1 / (unit * s.Options.InterceptVariance)
+	}
+	return g
 }
 
 // Weights returns the number of weights, of all activations.
@@ -49,6 +60,10 @@ func encodingOf(o *options.Options, p *study.Plan) gvi.Encoding {
 			switch {
 			case f.Kind == study.Category:
 				c = gvi.Column{Name: f.Name, Levels: f.Levels}
+				if o.Coding == options.CodingReference {
+					// Which level it is without a name decides nothing before the sites have counted them.
+					c.Reference = cmp.Or(o.Reference(f.Name), f.Levels[0])
+				}
 			case o.Scaling == options.ScaleRange:
 				c = gvi.FromRange(f.Name, f.Range[0], f.Range[1])
 			case o.Scaling == options.ScaleConstants:

@@ -264,7 +264,7 @@ func (c *comparison) account(notes fitted.Notes) *fitted.Account {
 		return fmt.Sprintf("%s [%s, %s]", figure.General.Text(mean), figure.General.Text(mean-Z90*sd), figure.General.Text(mean+Z90*sd))
 	}
 	for _, e := range c.Effects[:min(shown, len(c.Effects))] {
-		name := outcomeEffect{e.Class, gvi.Effect{Feature: e.Feature}}
+		name := outcomeEffect{Class: e.Class, Effect: gvi.Effect{Feature: e.Feature}}
 		t.Columns[0].Text = append(t.Columns[0].Text, name.Label())
 		t.Columns[1].Text = append(t.Columns[1].Text, interval(e.Mean[0], e.SD[0]))
 		t.Columns[2].Text = append(t.Columns[2].Text, interval(e.Mean[1], e.SD[1]))

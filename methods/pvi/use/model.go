@@ -16,8 +16,12 @@ import (
 	"parley/study"
 )
 
-// ModelFormat names the format of model.json and its version.
-const ModelFormat = "parley/pvi-model/1"
+// ModelFormat names the format of model.json and its version; OldFormat is one that is
+// read too, of models whose weights are all taken as independent.
+const (
+	ModelFormat = "parley/pvi-model/2"
+	OldFormat   = "parley/pvi-model/1"
+)
 
 // Model is a fitted model with everything that its use needs. It is what
 // model.json holds. The weights of class k are entries k·d … (k+1)·d − 1 of
@@ -33,9 +37,15 @@ type Model struct {
 	Views     []modelView      `json:"views"`
 	Encoding  gvi.Encoding     `json:"encoding"`
 	Prior     gvi.Gaussian     `json:"prior"`
-	Posterior gvi.Gaussian     `json:"posterior"`
-	Sites     []ModelSite      `json:"sites"`
-	Effects   []outcomeEffect  `json:"effects"` // the posterior in the features' own units
+	Posterior gvi.Gaussian     `json:"posterior"` // of each weight by itself
+	// Covariance is that of all weights together, its lower triangle by rows; left out
+	// where the approximation takes them as independent.
+	Covariance []float64   `json:"covariance,omitempty"`
+	Sites      []ModelSite `json:"sites"`
+	// Converged says whether the fit ended because it had settled; left out where a
+	// plan's number of rounds ends it in any case.
+	Converged *bool           `json:"converged,omitempty"`
+	Effects   []outcomeEffect `json:"effects"` // the posterior in the features' own units
 }
 
 // modelView is a view of a model: its columns in their order.
@@ -55,10 +65,11 @@ type modelColumn struct {
 // ModelSite is what one site contributed.
 type ModelSite struct {
 	Name        string       `json:"name"`
-	Updates     int          `json:"updates"`
-	Information float64      `json:"information"` // of the factor, in units of the prior's: see [gvi.Information]
+	Updates     int          `json:"updates"`               // of its factor, or exchanges of a joint fit
+	Rows        int          `json:"rows,omitempty"`        // of a joint fit
+	Information float64      `json:"information,omitempty"` // of the factor, in units of the prior's: see [gvi.Information]
 	Left        bool         `json:"left,omitempty"`
-	Factor      gvi.Gaussian `json:"factor"`
+	Factor      gvi.Gaussian `json:"factor,omitzero"` // of a product of factors
 }
 
 // outcomeEffect is a [gvi.Effect] on the activation of one class; of binary and
@@ -66,6 +77,8 @@ type ModelSite struct {
 type outcomeEffect struct {
 	Class string `json:"class,omitempty"`
 	gvi.Effect
+	// Subjects is how many have the level, where that is known.
+	Subjects *float64 `json:"subjects,omitempty"`
 }
 
 // Label is the feature, with the class if there are several.
@@ -78,13 +91,17 @@ func (e *outcomeEffect) Label() string {
 
 // New is the model of a plan whose posterior is q, over columns that e makes; what single
 // sites contributed is still to be added.
-func New(plan *study.Plan, o *options.Options, prior, q gvi.Gaussian, e *gvi.Encoding) (*Model, error) {
+func New(plan *study.Plan, o *options.Options, prior gvi.Gaussian, q gvi.Normal, e *gvi.Encoding) (*Model, error) {
 	digest, err := plan.Digest()
 	if err != nil {
 		return nil, err
 	}
+	posterior, err := q.Marginals()
+	if err != nil {
+		return nil, err
+	}
 	m := &Model{Format: ModelFormat, Program: "parley " + version.String(), Plan: digest.String(), Study: plan.Name, Seed: plan.Seed,
-		Private: plan.Privacy.Differential(), Options: o, Encoding: *e, Prior: prior, Posterior: q}
+		Private: plan.Privacy.Differential(), Options: o, Encoding: *e, Prior: prior, Posterior: posterior, Covariance: q.Covariance}
 	for _, v := range plan.Views {
 		view := modelView{Name: v.Name}
 		for _, f := range v.Features {
@@ -100,17 +117,22 @@ func New(plan *study.Plan, o *options.Options, prior, q gvi.Gaussian, e *gvi.Enc
 	return m, err
 }
 
+// Weights is the posterior of all weights.
+func (m *Model) Weights() gvi.Normal {
+	q := m.Posterior.Normal()
+	q.Covariance = m.Covariance
+	return q
+}
+
 // effects brings the posterior to the features' own units.
 func (m *Model) effects() (all []outcomeEffect, err error) {
-	mean, variance := m.Posterior.Moments()
-	d := m.Encoding.Width()
 	for k, class := range m.Options.Classes() {
-		effects, err := m.Encoding.Effects(mean[k*d:(k+1)*d], variance[k*d:(k+1)*d])
+		effects, err := m.Encoding.Effects(m.Weights(), k*m.Encoding.Width())
 		if err != nil {
 			return nil, err
 		}
 		for _, e := range effects {
-			all = append(all, outcomeEffect{class, e})
+			all = append(all, outcomeEffect{Class: class, Effect: e})
 		}
 	}
 	return all, nil
@@ -128,7 +150,7 @@ func (m *Model) Encode() ([]byte, error) {
 // LoadModel reads model.json. A model of another format or version is refused by
 // name; so is one whose numbers do not fit together.
 func LoadModel(data []byte) (*Model, error) {
-	if err := fitted.CheckFormat(data, ModelFormat); err != nil {
+	if err := fitted.CheckFormat(data, ModelFormat); err != nil && fitted.CheckFormat(data, OldFormat) != nil {
 		return nil, err
 	}
 	m := new(Model)
@@ -169,10 +191,22 @@ func (m *Model) check() error {
 	if err := m.Prior.CheckProper(p); err != nil {
 		return fmt.Errorf("prior: %w", err)
 	}
+	if m.Covariance != nil {
+		q, err := gvi.NewNormal(m.Weights().Mean, m.Covariance)
+		if err == nil {
+			_, err = q.KL(m.Prior)
+		}
+		if err != nil {
+			return fmt.Errorf("covariance: %w", err)
+		}
+	}
 	if len(m.Effects) != p {
 		return fmt.Errorf("%d effects of %d weights", len(m.Effects), p)
 	}
 	for _, s := range m.Sites {
+		if s.Factor.Eta == nil && m.Covariance != nil {
+			continue // a joint fit has no factors
+		}
 		if err := s.Factor.Check(p); err != nil {
 			return fmt.Errorf("site %s: %w", s.Name, err)
 		}

@@ -31,7 +31,7 @@ func (m *Model) Forecaster(s dataset.Schema) (*Forecaster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Forecaster{binding: b, predict: predict.New(m.Options.Family(), m.Posterior, m.Encoding.Width())}, nil
+	return &Forecaster{binding: b, predict: predict.New(m.Options.Family(), m.Weights(), m.Encoding.Width())}, nil
 }
 
 // Infer implements [evaluate.Model] of the outcome: Latent holds the expected
@@ -71,7 +71,7 @@ func (m *Model) Predict(ctx context.Context, data dataset.Source, to io.Writer, 
 		return 0, nil, err
 	}
 	l := m.Options.Family()
-	p, scores := predict.New(l, m.Posterior, m.Encoding.Width()), predict.NewAssessment()
+	p, scores := predict.New(l, m.Weights(), m.Encoding.Width()), predict.NewAssessment()
 	z := math.Sqrt2 * math.Erfinv(opts.Level)
 	var x gvi.Row
 	subjects := 0

@@ -13,7 +13,7 @@ import (
 func TestPredictionsOfNoNumberAreWritten(t *testing.T) {
 	levels := []string{"p", "q", "r", "s", "t"}
 	for _, l := range []gvi.Likelihood{gvi.Logistic{}, gvi.Softmax{Classes: 2}, gvi.Softmax{Classes: 5}, gvi.Linear{Variance: 1}} {
-		p := predict.New(l, gvi.Isotropic(l.Activations(), 0, 1), 1)
+		p := predict.New(l, gvi.Isotropic(l.Activations(), 0, 1).Normal(), 1)
 		for i := range p.P {
 			p.P[i] = math.NaN()
 		}

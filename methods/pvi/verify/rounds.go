@@ -174,7 +174,7 @@ func (s *partition) plan(of studies, schedule string, damping float64, rounds in
 		"views":   []any{map[string]any{"name": "v", "features": features}},
 		"privacy": map[string]any{"protection": study.ProtectionNone},
 		"method": map[string]any{
-			"name": of.Name(), "outcome": gvi.Outcome{Column: "y", Levels: []string{"no", "yes"}}, "intercept": false, "constants": constants,
+			"name": of.Name(), "variant": options.VariantPartitioned, "outcome": gvi.Outcome{Column: "y", Levels: []string{"no", "yes"}}, "intercept": false, "constants": constants,
 			"prior_variance": s.variance, "schedule": schedule, "rounds": rounds, "damping": damping, "tolerance": 0,
 		},
 	})

@@ -1,0 +1,208 @@
+package joint
+
+import (
+	"fmt"
+	"slices"
+
+	"parley/internal/wire"
+	"parley/method"
+	"parley/method/rounds"
+	"parley/methods/pvi/message"
+	"parley/methods/pvi/predict"
+)
+
+// coordinator asks all sites for common units and counts of levels, then again and again
+// for sums until Newton's steps have settled, and at the end how well the model predicts.
+type coordinator struct{ common }
+
+// state is what the coordinator carries.
+type state struct {
+	Phase   string                          `cbor:"phase"`
+	Round   int                             `cbor:"round"` // exchanges of sums asked for
+	Left    []string                        `cbor:"left"`
+	Moments map[string]*message.ScaleAnswer `cbor:"moments"` // until they are pooled
+	Levels  []float64                       `cbor:"levels"`  // how often each level of each category was observed
+	Scale   *message.Scale                  `cbor:"scale"`
+	Fit     fit                             `cbor:"fit"`
+	Sums    map[string]*Sums                `cbor:"sums"` // of the exchange under way
+	Rows    map[string]int                  `cbor:"rows"` // of each site
+	Reports map[string]*predict.Assessment  `cbor:"reports"`
+}
+
+// MarshalBinary implements [method.State].
+func (s *state) MarshalBinary() ([]byte, error) { return wire.Marshal(s) }
+
+// Init implements [method.Coordinator].
+func (c coordinator) Init() (method.State, error) {
+	return &state{Moments: map[string]*message.ScaleAnswer{}, Sums: map[string]*Sums{}, Rows: map[string]int{}, Reports: map[string]*predict.Assessment{}}, nil
+}
+
+// Restore implements [method.Coordinator].
+func (c coordinator) Restore(data []byte) (method.State, error) {
+	s := new(state)
+	if err := wire.Unmarshal(data, s); err != nil {
+		return nil, err
+	}
+	if s.Moments == nil || s.Sums == nil || s.Rows == nil || s.Reports == nil {
+		return nil, fmt.Errorf("the state is not one of a joint posterior")
+	}
+	if s.Scale == nil {
+		return s, nil
+	}
+	for _, d := range []density{s.Fit.At, s.Fit.Last} {
+		if len(d.Mean) == 0 {
+			continue
+		}
+		if _, err := c.check(&Task{s.Scale, d}); err != nil {
+			return nil, fmt.Errorf("the state's density: %w", err)
+		}
+	}
+	for site, sums := range s.Sums {
+		if err := sums.check(c.Weights()); err != nil {
+			return nil, fmt.Errorf("the state's sums of site %s: %w", site, err)
+		}
+	}
+	return s, nil
+}
+
+// Next implements [method.Coordinator].
+func (c coordinator) Next(ms method.State) (method.Step, error) {
+	s := ms.(*state)
+	step := method.Step{State: s, Of: c.Options.Rounds + 2}
+	var err error
+	switch s.Phase {
+	case "":
+		s.Phase = message.TaskScale
+		step.Tasks, err = rounds.Ask(message.TaskScale, c.staying(s), func(string) (any, error) { return message.ScaleTask{}, nil })
+	case message.TaskScale:
+		if err = c.pool(s); err == nil {
+			s.Phase = taskSums
+			step.Tasks, err = c.ask(s)
+		}
+	case taskSums:
+		step.Tasks, step.Info, err = c.advance(s)
+	case message.TaskAssess:
+		s.Phase = rounds.Done
+	}
+	if err != nil {
+		return method.Step{}, err
+	}
+	step.Done = s.Phase == rounds.Done
+	step.Progress = 1 + s.Round
+	if s.Phase == message.TaskAssess || step.Done {
+		step.Progress = step.Of
+	}
+	return step, nil
+}
+
+func (c coordinator) staying(s *state) []string { return rounds.Staying(c.Plan.Sites, s.Left) }
+
+// pool makes common units of what the sites counted.
+func (c coordinator) pool(s *state) (err error) {
+	var moments []*message.ScaleAnswer
+	for _, site := range c.Plan.Sites {
+		a := s.Moments[site]
+		if a == nil {
+			continue
+		}
+		moments = append(moments, a)
+		if len(s.Levels) == 0 {
+			s.Levels = make([]float64, len(a.Levels))
+		}
+		for i, n := range a.Levels {
+			s.Levels[i] += n
+		}
+	}
+	clear(s.Moments)
+	if s.Scale, err = c.Pool(moments); err == nil {
+		s.Fit.At = c.begin(s.Scale)
+	}
+	return err
+}
+
+// ask asks all sites for sums.
+func (c coordinator) ask(s *state) ([]method.Task, error) {
+	s.Round++
+	clear(s.Sums)
+	return rounds.Ask(taskSums, c.staying(s), func(string) (any, error) { return Task{s.Scale, s.Fit.At}, nil })
+}
+
+// advance makes a step of the sites' sums, and asks again or goes on to the assessment.
+func (c coordinator) advance(s *state) (tasks []method.Task, info method.Info, err error) {
+	total := newSums(c.Weights())
+	for _, site := range c.Plan.Sites {
+		if own := s.Sums[site]; own != nil {
+			total.add(own)
+			s.Rows[site] = own.Rows
+		}
+	}
+	before := len(s.Fit.Trace)
+	if total.Rows > 0 {
+		s.Fit.take(c.common, s.Scale, total)
+	}
+	if n := len(s.Fit.Trace); n > before {
+		info = method.Info{"step in standard deviations": s.Fit.Trace[n-1]}
+	}
+	if !s.Fit.Settled && !s.Fit.Stuck && s.Round < c.Options.Rounds {
+		tasks, err = c.ask(s)
+		return tasks, info, err
+	}
+	clear(s.Sums)
+	s.Phase = message.TaskAssess
+	tasks, err = rounds.Ask(message.TaskAssess, c.staying(s), func(string) (any, error) { return Task{s.Scale, s.Fit.At}, nil })
+	return rounds.Optional(tasks), info, err
+}
+
+// Fold implements [method.Coordinator].
+func (c coordinator) Fold(ms method.State, in method.Contribution) (method.State, error) {
+	s := ms.(*state)
+	err := rounds.Expect(in, c.Plan.Sites, s.Phase)
+	if err != nil {
+		return nil, err
+	}
+	switch in.Kind {
+	case message.TaskScale:
+		a := new(message.ScaleAnswer)
+		if err = rounds.Decode(in, a); err == nil {
+			err = a.Check(c.Counted())
+		}
+		s.Moments[in.Site] = a
+	case taskSums:
+		a := new(Sums)
+		if err = rounds.Decode(in, a); err == nil {
+			err = a.check(c.Weights())
+		}
+		s.Sums[in.Site] = a
+	case message.TaskAssess:
+		a := new(predict.Assessment)
+		if err = rounds.Decode(in, a); err == nil {
+			err = a.Check()
+		}
+		s.Reports[in.Site] = a
+	default:
+		err = fmt.Errorf("an answer to %q, which was not asked for", in.Kind)
+	}
+	return s, err
+}
+
+// Leave implements [method.Coordinator]: what the site gave to steps that were made stays in
+// them, and the next steps are made without it.
+func (c coordinator) Leave(ms method.State, site string) (method.State, error) {
+	s := ms.(*state)
+	left, err := rounds.Leave(c.Plan.Sites, s.Left, site)
+	if err != nil {
+		return nil, err
+	}
+	s.Left = left
+	delete(s.Sums, site)
+	if s.Phase == taskSums && slices.Contains(left, site) {
+		s.Fit.Bound = -1e300 // of other rows: any step is an improvement
+	}
+	return s, nil
+}
+
+// Share gives every site the model: it is the study's result.
+func (c coordinator) Share(ms method.State, _ string) ([]byte, error) {
+	s := ms.(*state)
+	return wire.Marshal(Task{s.Scale, s.Fit.At})
+}

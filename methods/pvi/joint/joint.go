@@ -1,0 +1,210 @@
+// Package joint is the posterior of all weights together, with their correlations: the
+// default variant of pvi without privacy. It is the normal density that maximises the
+// evidence lower bound, which Newton's method finds from one sum over the rows of every
+// site in each exchange; for many rows it is what maximum likelihood with standard errors
+// from the information matrix says, with a weak prior.
+//
+// Read coordinator.go for the order of exchanges, newton.go for the arithmetic, and site.go
+// for what a site answers. [New] puts both halves together for a plan, and [Central] is the
+// same fit to all rows in one place.
+package joint
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"parley/dataset"
+	"parley/method"
+	"parley/methods/pvi/gvi"
+	"parley/methods/pvi/message"
+	"parley/methods/pvi/options"
+	"parley/methods/pvi/setup"
+	"parley/methods/pvi/use"
+	"parley/study"
+)
+
+// taskSums asks for [Sums].
+const taskSums = "sums"
+
+// settled is how far the last step may have moved, in standard deviations, for the fit to
+// count as converged: the optimum is then far closer, as Newton's steps shrink by squares.
+const settled = 0.01
+
+// Task asks for sums under a posterior, or how well it predicts. It is what sites get back,
+// too.
+type Task struct {
+	Scale *message.Scale `cbor:"scale"`
+	At    density        `cbor:"at"`
+}
+
+// common is what both halves know of a plan.
+type common struct{ *setup.Setup }
+
+// New works out what a plan says.
+func New(s *setup.Setup) method.Coordinator { return coordinator{common{s}} }
+
+// at returns the likelihood where its noise is estimated, as it is so far.
+func (c common) at(noise float64) gvi.Likelihood {
+	if c.estimated() {
+		return gvi.Linear{Variance: noise}
+	}
+	return c.Likelihood
+}
+
+// estimated says whether the variance of the outcome around its expectation is estimated.
+func (c common) estimated() bool {
+	return c.Options.Likelihood == options.LikelihoodLinear && c.Options.NoiseVariance == nil
+}
+
+// begin is where the fit begins: all weights 0 for sure, and the outcome's noise all of its
+// variance.
+func (c common) begin(scale *message.Scale) density {
+	p := c.Weights()
+	d := density{Mean: make([]float64, p), Covariance: make([]float64, gvi.Triangle(p))}
+	if c.estimated() {
+		d.Noise = scale.Outcome
+	}
+	return d
+}
+
+// fit is Newton's method between exchanges.
+type fit struct {
+	At     density   `cbor:"at"`     // where sums are asked for
+	Last   density   `cbor:"last"`   // the best so far, from which the step to At was made
+	Bound  float64   `cbor:"bound"`  // the evidence lower bound at Last
+	Halved int       `cbor:"halved"` // how often the last step was
+	Trace  []float64 `cbor:"trace"`  // how far each step moved
+	// Settled says that the last step hardly moved; Stuck that there was no better one.
+	Settled bool `cbor:"settled"`
+	Stuck   bool `cbor:"stuck"`
+}
+
+// mostHalvings is how often a step is halved that makes the bound smaller.
+const mostHalvings = 8
+
+// take moves on by the sums at At.
+func (f *fit) take(c common, scale *message.Scale, s *Sums) {
+	prior := c.PriorOf(scale)
+	q := f.At.normal()
+	bound := math.Inf(-1)
+	if kl, err := q.KL(prior); err == nil {
+		bound = s.Value - kl
+	}
+	first := len(f.Trace) == 0
+	if !first && !(bound >= f.Bound-1e-9*math.Abs(f.Bound)) && f.Bound > -math.MaxFloat64 && !f.Settled {
+		if f.Halved++; f.Halved > mostHalvings {
+			f.At, f.Stuck = f.Last, true
+			return
+		}
+		f.At = pack(between(f.Last.normal(), q), math.Sqrt(f.Last.Noise*f.At.Noise))
+		return
+	}
+	noise := f.At.Noise
+	if c.estimated() { // the squares that the value is made of, by their number
+		n := float64(s.Rows)
+		noise = min(max(-noise*(2*s.Value/n+math.Log(2*math.Pi*noise)), scale.Outcome*1e-12), scale.Outcome*1e12)
+	}
+	next, moved, ok := step(prior, q, s)
+	if !ok {
+		if f.Stuck = true; first { // nothing was learned
+			mean, variance := prior.Moments()
+			covariance := make([]float64, gvi.Triangle(len(mean)))
+			for j, v := range variance {
+				covariance[gvi.Packed(j, j)] = v
+			}
+			f.At = density{mean, covariance, noise}
+		}
+		return
+	}
+	if noise > 0 {
+		moved = max(moved, math.Abs(math.Log(noise/f.At.Noise)))
+	}
+	if !gvi.Finite(moved) {
+		moved = math.MaxFloat64
+	}
+	if !gvi.Finite(bound) {
+		bound = -math.MaxFloat64
+	}
+	f.Last, f.Bound, f.Halved = f.At, bound, 0
+	f.At, f.Trace, f.Settled = pack(next, noise), append(f.Trace, moved), moved < settled
+}
+
+// Fit is a fit to all rows in one place.
+type Fit struct {
+	Model *use.Model
+	*use.Forecaster
+}
+
+// Central fits all rows in one place by the same steps.
+func Central(ctx context.Context, p *study.Plan, rows dataset.Source) (*Fit, error) {
+	s, err := setup.New(p)
+	if err != nil {
+		return nil, err
+	}
+	c := common{s}
+	moments, err := s.Moments(ctx, rows)
+	if err != nil {
+		return nil, err
+	}
+	scale, err := s.Pool([]*message.ScaleAnswer{moments})
+	if err != nil {
+		return nil, err
+	}
+	d, err := s.Design(ctx, scale, rows)
+	if err != nil {
+		return nil, err
+	}
+	f := &fit{At: c.begin(scale)}
+	for range 200 {
+		f.take(c, scale, Gather(c.at(f.At.Noise), f.At.normal(), d))
+		if f.Stuck || f.Settled && len(f.Trace) > 1 && f.Trace[len(f.Trace)-1] < 1e-6 {
+			break
+		}
+	}
+	if !f.Settled {
+		return nil, fmt.Errorf("fitting all rows: %w", gvi.ErrNotConverged)
+	}
+	m, err := c.model(scale, f)
+	if err != nil {
+		return nil, err
+	}
+	out := &Fit{Model: m}
+	out.Forecaster, err = m.Forecaster(m.Schema())
+	return out, err
+}
+
+// model is the fitted model; what the sites gave is still to be added.
+func (c common) model(scale *message.Scale, f *fit) (*use.Model, error) {
+	e, err := c.Scaled(scale)
+	if err != nil {
+		return nil, err
+	}
+	o := *c.Options
+	if c.estimated() {
+		o.NoiseVariance = &f.At.Noise
+	}
+	m, err := use.New(c.Plan, &o, c.PriorOf(scale), f.At.normal(), e)
+	if err != nil {
+		return nil, err
+	}
+	converged := f.Settled
+	m.Converged = &converged
+	return m, nil
+}
+
+// density is a normal density over weights as it travels and is kept, with the variance of
+// a number's noise; 0 for other outcomes.
+type density struct {
+	Mean       vector  `cbor:"mean"`
+	Covariance vector  `cbor:"covariance"`
+	Noise      float64 `cbor:"noise"`
+}
+
+func pack(q gvi.Normal, noise float64) density { return density{q.Mean, q.Covariance, noise} }
+
+// normal returns the density of what was checked.
+func (d density) normal() gvi.Normal {
+	q, _ := gvi.NewNormal(d.Mean, d.Covariance)
+	return q
+}

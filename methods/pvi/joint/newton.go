@@ -1,0 +1,129 @@
+package joint
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+
+	"parley/internal/wire"
+	"parley/methods/pvi/gvi"
+	"parley/methods/pvi/message"
+)
+
+// Sums are those over a site's rows under a posterior q, by which all of its weights move
+// together. With f = x·w of a row, under q normal with mean a and variance c, they are
+//
+//	value        Σ E ln p(y | f)
+//	gradient     Σ E[∂/∂f ln p(y | f)] x
+//	information  Σ E[−∂²/∂f² ln p(y | f)] x xᵀ   (its lower triangle by rows)
+//	weight       Σ E[−∂²/∂f² ln p(y | f)]
+type Sums struct {
+	Rows        int         `cbor:"rows"`
+	Value       float64     `cbor:"value"`
+	Weight      float64     `cbor:"weight"`
+	Gradient    wire.Vector `cbor:"gradient"`
+	Information wire.Vector `cbor:"information"`
+}
+
+func newSums(weights int) *Sums {
+	return &Sums{Gradient: make(wire.Vector, weights), Information: make(wire.Vector, gvi.Triangle(weights))}
+}
+
+// Gather makes the sums over the rows of a design.
+func Gather(l gvi.Likelihood, q gvi.Normal, d *gvi.Design) *Sums {
+	s := newSums(d.Columns())
+	s.Rows = d.Rows()
+	var a, c [1]float64
+	var first [2]float64
+	for i := range d.Rows() {
+		r := d.Row(i)
+		a[0], c[0] = q.Activation(r, 0)
+		s.Value += l.Expect(d.Outcome(i), a[:], c[:], first[:], nil)
+		g, h := first[0], max(-2*first[1], 0) // ∂/∂c E = ½ E of the second derivative
+		s.Weight += h
+		for k, j := range r.Index {
+			x := r.Value[k]
+			s.Gradient[j] += g * x
+			row := s.Information[gvi.Packed(int(j), 0):]
+			for m := range k + 1 {
+				row[r.Index[m]] += h * x * r.Value[m]
+			}
+		}
+	}
+	return s
+}
+
+// add adds the sums of other rows.
+func (s *Sums) add(o *Sums) {
+	s.Rows, s.Value, s.Weight = s.Rows+o.Rows, s.Value+o.Value, s.Weight+o.Weight
+	for j, x := range o.Gradient {
+		s.Gradient[j] += x
+	}
+	for j, x := range o.Information {
+		s.Information[j] += x
+	}
+}
+
+// farthest is how far one step may move activations, as a root mean square over rows in
+// the weights of the information: Newton's step for counts that lie far from where it
+// begins would go beyond what can be calculated.
+const farthest = 3
+
+// step is Newton's step from q, for the optimum of the evidence lower bound over all
+// normal densities: with precision P = Λ₀ + information, the mean moves by
+// P⁻¹(gradient − Λ₀(m − m₀)) and the covariance becomes P⁻¹ (Opper and Archambeau, 2009,
+// equations 12 and 13). Moved is how far, in standard deviations: of the weight whose mean
+// moves most, or the largest |ln| of a ratio of deviations, if that is more. Not ok is a P that cannot be
+// inverted.
+func step(prior gvi.Gaussian, q gvi.Normal, s *Sums) (next gvi.Normal, moved float64, ok bool) {
+	d := len(q.Mean)
+	p := gvi.Symmetric(s.Information, d)
+	g := mat.NewVecDense(d, nil)
+	for j, l := range prior.Lambda {
+		p.SetSym(j, j, p.At(j, j)+l)
+		g.SetVec(j, s.Gradient[j]-(l*q.Mean[j]-prior.Eta[j]))
+	}
+	var chol mat.Cholesky
+	if !chol.Factorize(p) {
+		return q, 0, false
+	}
+	var by mat.VecDense
+	var inverse mat.SymDense
+	if chol.SolveVecTo(&by, g) != nil || chol.InverseTo(&inverse) != nil {
+		return q, 0, false
+	}
+	scale := 1.0
+	if far := math.Sqrt(mat.Inner(&by, gvi.Symmetric(s.Information, d), &by) / s.Weight); far > farthest {
+		scale = farthest / far
+	}
+	mean := make([]float64, d)
+	for j := range mean {
+		mean[j] = q.Mean[j] + scale*by.AtVec(j)
+	}
+	next, err := gvi.NewNormal(mean, gvi.Lower(&inverse))
+	if err != nil {
+		return q, 0, false
+	}
+	for j, v := range next.Variance {
+		if !gvi.Inside(mean[j], -message.FactorLargest, message.FactorLargest) || !gvi.Inside(v, 1/message.FactorLargest, message.FactorLargest) {
+			return q, 0, false
+		}
+		moved = max(moved, math.Abs(mean[j]-q.Mean[j])/math.Sqrt(v))
+		if q.Variance[j] > 0 { // where the fit begins nothing is unsure yet
+			moved = max(moved, math.Abs(math.Log(v/q.Variance[j]))/2)
+		}
+	}
+	return next, moved, true
+}
+
+// between is the density half way in mean and covariance.
+func between(a, b gvi.Normal) gvi.Normal {
+	half := func(x, y []float64) []float64 {
+		out := make([]float64, len(x))
+		for j := range x {
+			out[j] = (x[j] + y[j]) / 2
+		}
+		return out
+	}
+	return gvi.Normal{Mean: half(a.Mean, b.Mean), Variance: half(a.Variance, b.Variance), Covariance: half(a.Covariance, b.Covariance)}
+}

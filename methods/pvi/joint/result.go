@@ -1,0 +1,61 @@
+package joint
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"parley/figure"
+	"parley/method"
+	"parley/method/rounds"
+	"parley/methods/pvi/pictures"
+	"parley/methods/pvi/predict"
+	"parley/methods/pvi/results"
+	"parley/methods/pvi/use"
+)
+
+// Result implements [method.Coordinator].
+func (c coordinator) Result(ms method.State) (*method.Result, error) {
+	s := ms.(*state)
+	if s.Phase != rounds.Done {
+		return nil, fmt.Errorf("the study is not done: it waits for %q", s.Phase)
+	}
+	m, err := c.model(s.Scale, &s.Fit)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range c.Plan.Sites {
+		m.Sites = append(m.Sites, use.ModelSite{Name: name, Updates: s.Round, Rows: s.Rows[name], Left: slices.Contains(s.Left, name)})
+	}
+	m.Counts(s.Levels)
+	files, err := m.Files()
+	if err != nil {
+		return nil, err
+	}
+	sites, pooled := results.Reports(c.Plan.Sites, func(site string) *predict.Assessment { return s.Reports[site] })
+	metrics := map[string]float64{"exchanges": float64(s.Round), "weights": float64(c.Weights()), "converged": 0}
+	settled := "no: do not rely on the estimates"
+	if s.Fit.Settled {
+		metrics["converged"], settled = 1, "yes"
+	}
+	results.Metrics(m.Options, pooled, metrics)
+	r := &method.Result{Files: files, Metrics: metrics}
+	r.Headline = append([]figure.Fact{{Name: "converged", Value: settled}, {Name: "outcome", Value: c.Options.Outcome.Column}, {Name: "sites", Value: strconv.Itoa(len(c.Plan.Sites))},
+		{Name: "exchanges", Value: strconv.Itoa(s.Round)}}, results.Headline(m.Options, pooled)...)
+	if !s.Fit.Settled {
+		r.Verdicts = append(r.Verdicts, fmt.Sprintf("The fit had not converged after %d exchanges: the last step still moved a weight by %.2g of its standard deviations. Do not rely on the estimates; allow more method.rounds, or look for features that say the same or that part the classes without error.", s.Round, s.lastStep()))
+	}
+	r.Sections = []figure.Section{pictures.Coefficients(m)}
+	if pooled != nil {
+		r.Sections = append(r.Sections, pictures.Prediction(m.Options, sites, pooled))
+	}
+	r.Sections = append(r.Sections, pictures.Settling(s.Fit.Trace))
+	return r, nil
+}
+
+func (s *state) lastStep() float64 {
+	if n := len(s.Fit.Trace); n > 0 {
+		return s.Fit.Trace[n-1]
+	}
+	return 0
+}

@@ -1,0 +1,112 @@
+package joint
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+
+	"parley/dataset"
+	"parley/internal/wire"
+	"parley/method"
+	"parley/method/rounds"
+	"parley/methods/pvi/gvi"
+	"parley/methods/pvi/message"
+	"parley/methods/pvi/predict"
+	"parley/methods/pvi/results"
+	"parley/methods/pvi/setup"
+	"parley/privacy"
+)
+
+// Site is the half at one site. Between tasks it remembers only what one pass over
+// the same rows gives again.
+type Site struct {
+	common
+	name   string
+	design *gvi.Design
+	scale  *message.Scale // of design
+}
+
+// NewSite is the site's half of a study.
+func NewSite(s *setup.Setup, name string) *Site { return &Site{common: common{s}, name: name} }
+
+// Listed is what the site is asked for over the whole study, at most.
+func (h *Site) Listed() []privacy.Listed {
+	ask := func(kind string, times, values int, what string) privacy.Listed {
+		return privacy.Listed{Kind: kind, Times: times, Request: privacy.Request{Protection: privacy.Unprotected, Contents: []privacy.Content{{What: what, Values: values}}}}
+	}
+	numbers, levels := h.Counted()
+	p := h.Weights()
+	return []privacy.Listed{
+		ask(message.TaskScale, 1, 3*numbers+levels, "number of values, mean and sum of squared deviations of each number, and how often each level of each category was observed"),
+		ask(taskSums, h.Options.Rounds, 3+p+gvi.Triangle(p), "number of rows, their log-likelihood, and sums of its first and second derivatives by all weights"),
+		ask(message.TaskAssess, 1, predict.Values, predict.Says),
+	}
+}
+
+// Run implements [method.Site].
+func (h *Site) Run(ctx context.Context, t method.Task, s *privacy.Session) (method.Answer, error) {
+	data, err := s.Data()
+	if err != nil {
+		return method.Answer{}, err
+	}
+	var answer any
+	switch t.Kind {
+	case message.TaskScale:
+		answer, err = h.Moments(ctx, data)
+	case taskSums, message.TaskAssess:
+		answer, err = h.answer(ctx, t, data)
+	default:
+		err = fmt.Errorf("the plan has no task %q", t.Kind)
+	}
+	if err != nil {
+		return method.Answer{}, err
+	}
+	return rounds.Answer(t, answer, s.State())
+}
+
+// answer answers what is asked under a posterior.
+func (h *Site) answer(ctx context.Context, t method.Task, data dataset.Source) (any, error) {
+	task, q, err := h.open(t)
+	if err != nil {
+		return nil, err
+	}
+	d, err := h.read(ctx, task.Scale, data)
+	if err != nil {
+		return nil, err
+	}
+	l := h.at(task.At.Noise)
+	if t.Kind == taskSums {
+		return Gather(l, q, d), nil
+	}
+	return results.Assess(l, q, d), nil
+}
+
+// read makes the site's design matrix, and keeps it.
+func (h *Site) read(ctx context.Context, scale *message.Scale, data dataset.Source) (*gvi.Design, error) {
+	if h.design != nil && reflect.DeepEqual(h.scale, scale) {
+		return h.design, nil
+	}
+	d, err := h.Design(ctx, scale, data)
+	if err != nil {
+		return nil, err
+	}
+	h.design, h.scale = d, scale
+	return d, nil
+}
+
+// Report shows a site its own rows under the shared model. It never leaves.
+func (h *Site) Report(ctx context.Context, shared []byte, data dataset.Source) (*method.Result, error) {
+	task := new(Task)
+	if err := wire.Unmarshal(shared, task); err != nil {
+		return nil, fmt.Errorf("decoding the shared model: %w", err)
+	}
+	q, err := h.check(task)
+	if err != nil {
+		return nil, fmt.Errorf("the shared model: %w", err)
+	}
+	e, err := h.Scaled(task.Scale)
+	if err != nil {
+		return nil, fmt.Errorf("the shared model: %w", err)
+	}
+	return results.Own(ctx, h.Setup, h.at(task.At.Noise), h.name, e, q, data)
+}

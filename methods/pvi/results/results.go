@@ -1,0 +1,110 @@
+// Package results is what all variants say of a fitted model in the same way: how well
+// it predicts, to everybody, and to a site about its own subjects.
+package results
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+
+	"parley/dataset"
+	"parley/figure"
+	"parley/method"
+	"parley/methods/pvi/gvi"
+	"parley/methods/pvi/options"
+	"parley/methods/pvi/pictures"
+	"parley/methods/pvi/predict"
+	"parley/methods/pvi/setup"
+)
+
+// Reports lists the assessments that sites gave, in the plan's order, and adds them up; nil
+// if there are none.
+func Reports(plan []string, of func(site string) *predict.Assessment) (sites []pictures.Report, pooled *predict.Assessment) {
+	for _, name := range plan {
+		if a := of(name); a != nil {
+			if pooled == nil {
+				pooled = predict.NewAssessment()
+			}
+			sites = append(sites, pictures.Report{Site: name, Assessment: a})
+			pooled.Add(a)
+		}
+	}
+	return sites, pooled
+}
+
+// Metrics adds how well outcomes are predicted; nothing if pooled is nil.
+func Metrics(o *options.Options, pooled *predict.Assessment, out map[string]float64) {
+	if pooled == nil {
+		return
+	}
+	n := float64(pooled.Rows)
+	out["subjects"], out["log_likelihood_per_subject"] = n, pooled.LogLik/n
+	if o.Likelihood == options.LikelihoodLinear {
+		out["root_mean_squared_error"] = math.Sqrt(pooled.Squares / n)
+		return
+	}
+	cal := pooled.Calibration()
+	out["accuracy"], out["calibration_error"] = float64(pooled.Correct)/n, cal.Error()
+}
+
+// Headline says in a few words how well outcomes are predicted; nothing if pooled is nil.
+func Headline(o *options.Options, pooled *predict.Assessment) []figure.Fact {
+	if pooled == nil {
+		return nil
+	}
+	n := float64(pooled.Rows)
+	facts := []figure.Fact{{Name: "subjects", Value: strconv.Itoa(pooled.Rows)}}
+	if o.Likelihood == options.LikelihoodLinear {
+		facts = append(facts, figure.Fact{Name: "root mean squared error", Value: fmt.Sprintf("%.4g", math.Sqrt(pooled.Squares/n))})
+	} else {
+		facts = append(facts, figure.Fact{Name: "predicted correctly", Value: fmt.Sprintf("%.2f %%", 100*float64(pooled.Correct)/n)})
+	}
+	return append(facts, figure.Fact{Name: "log-likelihood per subject", Value: fmt.Sprintf("%.4f", pooled.LogLik/n)})
+}
+
+// Assess is how well a posterior predicts the rows of a design.
+func Assess(l gvi.Likelihood, q gvi.Normal, d *gvi.Design) *predict.Assessment {
+	m, a := predict.New(l, q, d.Columns()), predict.NewAssessment()
+	for i := range d.Rows() {
+		m.Row(d.Row(i))
+		m.Score(d.Outcome(i), a)
+	}
+	return a
+}
+
+// Own is a site's report about its own rows, which leaves out those that a private study
+// counted as nothing. It never leaves the site.
+func Own(ctx context.Context, s *setup.Setup, l gvi.Likelihood, site string, e *gvi.Encoding, q gvi.Normal, data dataset.Source) (*method.Result, error) {
+	b, err := s.Bind(e, data.Schema())
+	if err != nil {
+		return nil, err
+	}
+	m, a := predict.New(l, q, e.Width()), predict.NewAssessment()
+	var x gvi.Row
+	left := 0
+	for row, err := range data.Rows(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		y, err := b.Outcome(l, row)
+		if err == nil {
+			err = b.Row(row, &x)
+		}
+		if err != nil {
+			left++
+			continue
+		}
+		m.Row(x)
+		m.Score(y, a)
+	}
+	r := &method.Result{Metrics: map[string]float64{"subjects": float64(a.Rows), "left_out": float64(left)},
+		Headline: []figure.Fact{{Name: "subjects here", Value: strconv.Itoa(a.Rows)}}}
+	if left > 0 {
+		r.Headline = append(r.Headline, figure.Fact{Name: "left out: an outcome or a cell could not be used", Value: strconv.Itoa(left)})
+	}
+	if a.Rows > 0 {
+		r.Sections = []figure.Section{pictures.Own(s.Options, site, a)}
+	}
+	return r, nil
+}

@@ -1,0 +1,166 @@
+package use
+
+import (
+	"math"
+	"slices"
+
+	"parley/method"
+	"parley/methods/pvi/options"
+)
+
+// Coefficient is one line of a regression table.
+type Coefficient struct {
+	Feature string // the column of the design matrix: age, sex=Male, intercept
+	Against string // the reference level; "" of a number, of the intercept, or without one
+	Unit    string // of a number
+	// Subjects is how many have the level; NaN where nobody counted.
+	Subjects float64
+	// Estimate is the posterior mean of the change in the outcome's activation, by a unit of a
+	// number, or by the level in place of the reference, and SE its standard deviation. Of
+	// the intercept it is the activation where every number is 0 and every category at its
+	// reference.
+	Estimate, SE float64
+	// PriorOnly says that the data say next to nothing of it.
+	PriorOnly bool
+}
+
+// Z95 is the 97.5 % quantile of the standard normal distribution.
+const Z95 = 1.959963984540054
+
+// priorOnly is the share of the prior's deviation above which a weight is the prior's.
+const priorOnly = 0.9
+
+// Coefficients are those of the one activation of a joint model.
+func (m *Model) Coefficients() []Coefficient {
+	_, variance := m.Posterior.Moments()
+	_, prior := m.Prior.Moments()
+	var out []Coefficient
+	add := func(unit, against string) {
+		j := len(out)
+		e := m.Effects[j]
+		c := Coefficient{Feature: e.Feature, Against: against, Unit: unit, Subjects: math.NaN(), Estimate: e.Mean, SE: e.SD}
+		if e.Subjects != nil {
+			c.Subjects = *e.Subjects
+		}
+		c.PriorOnly = math.Sqrt(variance[j]/prior[j]) > priorOnly || c.Subjects == 0
+		out = append(out, c)
+	}
+	units := map[string]string{}
+	for _, v := range m.Views {
+		for _, c := range v.Columns {
+			units[c.Name] = c.Unit
+		}
+	}
+	for i := range m.Encoding.Columns {
+		c := &m.Encoding.Columns[i]
+		for range c.Width() {
+			add(units[c.Name], c.Reference)
+		}
+	}
+	if m.Encoding.Intercept {
+		add("", "")
+	}
+	return out
+}
+
+// Ratio names what the exponential of an effect is; "" where it is nothing that people use.
+func (m *Model) Ratio() string {
+	if m.Options.Likelihood == options.LikelihoodLogistic {
+		return "odds ratio"
+	}
+	return ""
+}
+
+// Counts puts in how many subjects have each level of each category, in the order of the
+// encoding's columns.
+func (m *Model) Counts(levels []float64) {
+	j := 0
+	for i := range m.Encoding.Columns {
+		c := &m.Encoding.Columns[i]
+		if len(c.Levels) == 0 {
+			j++
+			continue
+		}
+		for l, name := range c.Levels {
+			if name != c.Reference {
+				if l < len(levels) {
+					m.Effects[j].Subjects = &levels[l]
+				}
+				j++
+			}
+		}
+		levels = levels[min(len(c.Levels), len(levels)):]
+	}
+}
+
+// Files are those of a result: the model, its coefficients, and, of a joint posterior, the
+// covariances of its weights.
+func (m *Model) Files() ([]method.File, error) {
+	data, err := m.Encode()
+	if err != nil {
+		return nil, err
+	}
+	posterior, err := m.PosteriorCSV()
+	if err != nil {
+		return nil, err
+	}
+	files := []method.File{{Name: "model/model.json", Data: data}, {Name: "model/posterior.csv", Data: posterior}}
+	if m.Covariance == nil {
+		return files, nil
+	}
+	for _, f := range []struct {
+		name string
+		make func() ([]byte, error)
+	}{{"coefficients", m.coefficientsCSV}, {"correlations", m.correlationsCSV}} {
+		data, err := f.make()
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, method.File{Name: "model/" + f.name + ".csv", Data: data})
+	}
+	return files, nil
+}
+
+// coefficientsCSV is the regression table.
+func (m *Model) coefficientsCSV() ([]byte, error) {
+	head := []string{"feature", "reference", "unit", "subjects", "estimate", "standard_error", "low_95", "high_95"}
+	ratio := m.Ratio() != ""
+	if ratio {
+		head = append(head, "ratio", "ratio_low_95", "ratio_high_95")
+	}
+	records := [][]string{append(head, "prior_only")}
+	for _, c := range m.Coefficients() {
+		low, high := c.Estimate-Z95*c.SE, c.Estimate+Z95*c.SE
+		subjects := ""
+		if !math.IsNaN(c.Subjects) {
+			subjects = decimal(c.Subjects)
+		}
+		r := []string{c.Feature, c.Against, c.Unit, subjects, decimal(c.Estimate), decimal(c.SE), decimal(low), decimal(high)}
+		if ratio {
+			r = append(r, decimal(math.Exp(c.Estimate)), decimal(math.Exp(low)), decimal(math.Exp(high)))
+		}
+		only := ""
+		if c.PriorOnly {
+			only = "yes"
+		}
+		records = append(records, append(r, only))
+	}
+	return writeCSV(records)
+}
+
+// correlationsCSV has the correlation of every two effects in the features' own units, as
+// a square table.
+func (m *Model) correlationsCSV() ([]byte, error) {
+	q, n := m.Weights(), len(m.Effects)
+	records := [][]string{{"feature"}}
+	for i := range n {
+		records[0] = append(records[0], m.Effects[i].Feature)
+		r := []string{m.Effects[i].Feature}
+		for j := range n {
+			c := q.Between(m.Encoding.Own(i), m.Encoding.Own(j)) / (m.Effects[i].SD * m.Effects[j].SD)
+			r = append(r, decimal(min(max(c, -1), 1)))
+		}
+		records = append(records, r)
+	}
+	return writeCSV(slices.Clip(records))
+}
