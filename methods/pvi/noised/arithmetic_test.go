@@ -133,8 +133,8 @@ func TestGramShrinks(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 1))
 	c := example(3)
 	d := simulate(c, 4000, make([]float64, c.width()), r)
-	totals, products := d.sums(c, 1, 1e5, r)
-	g := NewGram(c, totals, 1, products, 1e10)
+	totals, products := d.sums(c, 1, 1e6, r)
+	g := NewGram(c, totals, 1, products, 1e12)
 	exact, _ := d.sums(c, 0, 0, r)
 	if want := exact[0] * exact[1] / 4000; math.Abs(g.Matrix.At(0, 1)-want) > 0.02*4000 {
 		t.Errorf("product of numbers: %v, want %v", g.Matrix.At(0, 1), want)
@@ -275,9 +275,9 @@ func rehearse(c *Columns, d data, mu float64, sites int, r *rand.Rand) ([]float6
 	s := m * c.reach() * c.reach() / math.Sqrt(shareProducts)
 	totals, products := d.sums(c, s0, s, r)
 	g := NewGram(c, totals, s0*s0, products, s*s)
-	f := NewFit(c)
-	for k := range rounds {
-		sd := m * scoreBound / math.Sqrt(shareOf(k))
+	f := NewFit(c, Rounds)
+	for k := range Rounds {
+		sd := m * scoreBound / math.Sqrt(share(Rounds, k))
 		f.Take(g, precision, d.gradient(f.Mean, f.Clip, sd, r), sd)
 	}
 	mean, covariance, _ := f.Posterior(g, precision)

@@ -64,7 +64,7 @@ func (c *Columns) totalsBound() float64 {
 }
 
 // products writes x, whose products with itself the gate sums.
-func (c *Columns) products(x gvi.Row, v []float64) {
+func products(x gvi.Row, v []float64) {
 	for i, j := range x.Index {
 		v[j] = x.Value[i]
 	}

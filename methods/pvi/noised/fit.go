@@ -10,7 +10,8 @@ import (
 // Fit climbs the posterior of a logistic regression by noised sums of clipped gradients.
 // All that it knows of rows it has from those sums and a [Gram].
 type Fit struct {
-	Round    int       `cbor:"round"` // sums taken in
+	Rounds   int       `cbor:"rounds"` // sums there will be
+	Round    int       `cbor:"round"`  // sums taken in
 	Mean     []float64 `cbor:"mean"`  // weights at which the next sum is asked for
 	Before   []float64 `cbor:"before"`
 	Gradient []float64 `cbor:"gradient"` // filtered, at Before
@@ -22,8 +23,10 @@ type Fit struct {
 
 // The rule by which the fit goes; none of it looks at data.
 const (
-	burn     = 4    // first rounds, whose gradients are soon of no use
-	least    = 0.5  // weight of a new gradient among them
+	// Rounds is the default number of gradients.
+	Rounds = 20
+
+	least    = 0.5  // weight of a new gradient among the first few
 	pace     = 0.8  // share of a Newton step that is made
 	farthest = 1.0  // root mean square over rows of a step in activations
 	target   = 0.95 // share of gradients that are short enough
@@ -31,9 +34,9 @@ const (
 	flattest = 0.5  // eigenvalue of the Hessian, in rows
 )
 
-// NewFit begins with all weights 0.
-func NewFit(c *Columns) *Fit {
-	return &Fit{Mean: make([]float64, c.width()), Clip: c.reach() / 2}
+// NewFit begins with all weights 0, for so many rounds.
+func NewFit(c *Columns, rounds int) *Fit {
+	return &Fit{Rounds: rounds, Mean: make([]float64, c.width()), Clip: c.reach() / 2}
 }
 
 // Forget drops the filtered gradient: the next sum is of other rows.
@@ -93,7 +96,7 @@ func (f *Fit) filter(g *Gram, at *curvature, fresh []float64, variance float64) 
 		f.Noise *= ratio * ratio
 	}
 	weight := f.Noise / (f.Noise + variance)
-	if f.Round < burn {
+	if f.Round < burn(f.Rounds) {
 		weight = max(weight, least)
 	}
 	for j := range moved {
@@ -147,13 +150,16 @@ func posterior(values []float64, vectors *mat.Dense, noise, precision, gradient,
 		p.SetSym(j, j, p.At(j, j)+l)
 		right.SetVec(j, right.AtVec(j)-l*mean[j])
 	}
-	var chol mat.Cholesky
-	var step mat.VecDense
-	var covariance mat.SymDense
-	if !chol.Factorize(p) || chol.SolveVecTo(&step, &right) != nil || chol.InverseTo(&covariance) != nil {
-		panic("noised: a sum of a positive diagonal and a positive matrix is singular")
+	// By eigenvalues, which rounding cannot make smaller than the prior's: sums from a
+	// hostile site may be of any size.
+	own, basis := eigen(p)
+	for k := range own {
+		own[k] = 1 / max(own[k], slices.Min(precision))
 	}
-	return &step, &covariance
+	covariance := compose(basis, own)
+	var step mat.VecDense
+	step.MulVec(covariance, &right)
+	return &step, covariance
 }
 
 // sweeps are how often the posterior's own variance enters the error of its Hessian.

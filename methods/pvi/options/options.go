@@ -159,7 +159,7 @@ func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 	}
 	if missing("variant") {
 		o.Variant = VariantPartitioned
-		if !p.Privacy.Differential() && o.Likelihood != LikelihoodSoftmax && columns(p) <= MostJoint {
+		if o.jointByDefault(p) {
 			o.Variant = VariantJoint
 		}
 	}
@@ -169,7 +169,7 @@ func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 			o.Coding = CodingReference
 		}
 	}
-	o.fillPrior(missing)
+	o.fillPrior(p, missing)
 	if missing("scaling") {
 		o.Scaling = ScaleStandard
 		if p.Privacy.Differential() {
@@ -182,6 +182,9 @@ func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 	if o.Joint() {
 		if missing("rounds") {
 			o.Rounds = 25
+			if o.Noised(p) {
+				o.Rounds = noisedRounds
+			}
 		}
 		return
 	}
@@ -232,14 +235,14 @@ func columns(p *study.Plan) (n int) {
 	return n
 }
 
-func (o *Options) fillPrior(missing func(key string) bool) {
+func (o *Options) fillPrior(p *study.Plan, missing func(key string) bool) {
 	weights, intercept := 1.0, 1.0
-	if o.Joint() {
+	if o.Joint() && !o.Noised(p) {
 		weights, intercept = 6.25, 100
 	}
 	if missing("prior_variance") {
 		o.PriorVariance = weights
-	} else if !o.Joint() {
+	} else if !o.Joint() || o.Noised(p) {
 		intercept = o.PriorVariance
 	}
 	if missing("intercept_variance") {
@@ -327,8 +330,8 @@ func (c *optionCheck) joint() {
 	if c.Likelihood == LikelihoodSoftmax {
 		c.report("variant", "a softmax model has no joint posterior here", "variant: partitioned")
 	}
-	if c.p.Privacy.Differential() {
-		c.report("variant", "a joint posterior has no differentially private form here", "variant: partitioned")
+	if c.Noised(c.p) {
+		c.noised()
 	}
 }
 
