@@ -12,7 +12,7 @@ import (
 type Fit struct {
 	Rounds   int       `cbor:"rounds"` // sums there will be
 	Round    int       `cbor:"round"`  // sums taken in
-	Mean     []float64 `cbor:"mean"`  // weights at which the next sum is asked for
+	Mean     []float64 `cbor:"mean"`   // weights at which the next sum is asked for
 	Before   []float64 `cbor:"before"`
 	Gradient []float64 `cbor:"gradient"` // filtered, at Before
 	Noise    float64   `cbor:"noise"`    // variance of its entries; 0 before any
