@@ -15,7 +15,6 @@ import (
 	"parley/methods/pvi/halves"
 	"parley/methods/pvi/joint"
 	"parley/methods/pvi/message"
-	"parley/methods/pvi/noised"
 	"parley/methods/pvi/predict"
 	"parley/methods/pvi/published"
 	"parley/study"
@@ -64,7 +63,7 @@ func craft(t testing.TB, task method.Task, r *rand.Rand) (all []crafted) {
 	case "sums":
 		return append(craftJoint(t, task, r), crafted{"nothing", method.Task{Site: task.Site, Kind: task.Kind}})
 	case message.TaskAssess:
-		if wire.Unmarshal(task.Body, new(noised.Model)) == nil {
+		if wire.Unmarshal(task.Body, new(modelTask)) == nil {
 			return craftNoisedModel(t, task, r)
 		}
 		if wire.Unmarshal(task.Body, new(joint.Task)) == nil {
@@ -97,21 +96,33 @@ func craft(t testing.TB, task method.Task, r *rand.Rand) (all []crafted) {
 	return all
 }
 
+// gradientTask and modelTask are the tasks of package noised.
+type (
+	gradientTask struct {
+		Mean wire.Vector `cbor:"mean"`
+		Clip float64     `cbor:"clip"`
+	}
+	modelTask struct {
+		Mean       wire.Vector `cbor:"mean"`
+		Covariance wire.Vector `cbor:"covariance"`
+	}
+)
+
 // craftNoised changes a task for a clipped gradient.
 func craftNoised(t testing.TB, task method.Task, r *rand.Rand) (all []crafted) {
 	t.Helper()
-	var honest noised.Task
+	var honest gradientTask
 	if err := wire.Unmarshal(task.Body, &honest); err != nil {
 		t.Fatal(err)
 	}
-	add := func(what string, change func(*noised.Task)) {
-		u := noised.Task{Mean: slices.Clone(honest.Mean), Clip: honest.Clip}
+	add := func(what string, change func(*gradientTask)) {
+		u := gradientTask{Mean: slices.Clone(honest.Mean), Clip: honest.Clip}
 		change(&u)
 		all = append(all, crafted{what, method.Task{Site: task.Site, Kind: task.Kind, Body: pack(t, u)}})
 	}
-	craftVectors(r, []string{"mean"}, func(u *noised.Task) []*wire.Vector { return []*wire.Vector{&u.Mean} }, honest, add)
+	craftVectors(r, []string{"mean"}, func(u *gradientTask) []*wire.Vector { return []*wire.Vector{&u.Mean} }, honest, add)
 	for _, x := range wildNumbers {
-		add(fmt.Sprint("clip ", x), func(u *noised.Task) { u.Clip = x })
+		add(fmt.Sprint("clip ", x), func(u *gradientTask) { u.Clip = x })
 	}
 	return all
 }
@@ -119,16 +130,16 @@ func craftNoised(t testing.TB, task method.Task, r *rand.Rand) (all []crafted) {
 // craftNoisedModel changes a task for how well the model of a private study predicts.
 func craftNoisedModel(t testing.TB, task method.Task, r *rand.Rand) (all []crafted) {
 	t.Helper()
-	var honest noised.Model
+	var honest modelTask
 	if err := wire.Unmarshal(task.Body, &honest); err != nil {
 		t.Fatal(err)
 	}
-	add := func(what string, change func(*noised.Model)) {
-		u := noised.Model{Mean: slices.Clone(honest.Mean), Covariance: slices.Clone(honest.Covariance)}
+	add := func(what string, change func(*modelTask)) {
+		u := modelTask{Mean: slices.Clone(honest.Mean), Covariance: slices.Clone(honest.Covariance)}
 		change(&u)
 		all = append(all, crafted{what, method.Task{Site: task.Site, Kind: task.Kind, Body: pack(t, u)}})
 	}
-	craftVectors(r, []string{"mean", "covariance"}, func(u *noised.Model) []*wire.Vector { return []*wire.Vector{&u.Mean, &u.Covariance} }, honest, add)
+	craftVectors(r, []string{"mean", "covariance"}, func(u *modelTask) []*wire.Vector { return []*wire.Vector{&u.Mean, &u.Covariance} }, honest, add)
 	return all
 }
 

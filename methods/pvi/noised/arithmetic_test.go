@@ -11,8 +11,8 @@ import (
 )
 
 // example has numbers, a category of three levels and one of two, by reference.
-func example(numbers int) *Columns {
-	c := &Columns{features: numbers + 2}
+func example(numbers int) *columns {
+	c := &columns{features: numbers + 2}
 	for j := range numbers {
 		c.numbers = append(c.numbers, j)
 		c.Feature, c.Category = append(c.Feature, j), append(c.Category, false)
@@ -23,7 +23,7 @@ func example(numbers int) *Columns {
 }
 
 // draw is one row of the example: correlated numbers, which decide about the last category.
-func draw(c *Columns, r *rand.Rand) gvi.Row {
+func draw(c *columns, r *rand.Rand) gvi.Row {
 	var x gvi.Row
 	add := func(j int, v float64) { x.Index, x.Value = append(x.Index, int32(j)), append(x.Value, v) }
 	common := r.NormFloat64()
@@ -47,7 +47,7 @@ type data struct {
 }
 
 // simulate draws rows, and outcomes of which weights are true.
-func simulate(c *Columns, n int, w []float64, r *rand.Rand) (d data) {
+func simulate(c *columns, n int, w []float64, r *rand.Rand) (d data) {
 	for range n {
 		x := draw(c, r)
 		a := 0.0
@@ -64,9 +64,9 @@ func simulate(c *Columns, n int, w []float64, r *rand.Rand) (d data) {
 }
 
 // sums are those that sites release, with noise of the given standard deviations.
-func (d data) sums(c *Columns, totals, products float64, r *rand.Rand) ([]float64, *mat.SymDense) {
+func (d data) sums(c *columns, totals, products float64, r *rand.Rand) ([]float64, *mat.SymDense) {
 	p := c.width()
-	all, gram := make([]float64, c.totalsLen()), mat.NewSymDense(p, nil)
+	all, square := make([]float64, c.totalsLen()), mat.NewSymDense(p, nil)
 	for _, x := range d.rows {
 		v := make([]float64, len(all))
 		c.totals(x, v)
@@ -75,7 +75,7 @@ func (d data) sums(c *Columns, totals, products float64, r *rand.Rand) ([]float6
 		}
 		for i, j := range x.Index {
 			for k := range i + 1 {
-				gram.SetSym(int(j), int(x.Index[k]), gram.At(int(j), int(x.Index[k]))+x.Value[i]*x.Value[k])
+				square.SetSym(int(j), int(x.Index[k]), square.At(int(j), int(x.Index[k]))+x.Value[i]*x.Value[k])
 			}
 		}
 	}
@@ -83,12 +83,12 @@ func (d data) sums(c *Columns, totals, products float64, r *rand.Rand) ([]float6
 		all[j] += totals * r.NormFloat64()
 	}
 	for i := range p {
-		gram.SetSym(i, i, gram.At(i, i)+products*r.NormFloat64())
+		square.SetSym(i, i, square.At(i, i)+products*r.NormFloat64())
 		for j := range i {
-			gram.SetSym(i, j, gram.At(i, j)+products/math.Sqrt2*r.NormFloat64())
+			square.SetSym(i, j, square.At(i, j)+products/math.Sqrt2*r.NormFloat64())
 		}
 	}
-	return all, gram
+	return all, square
 }
 
 // gradient is the sum that one round releases.
@@ -114,7 +114,7 @@ func TestGramWithoutNoise(t *testing.T) {
 	c := example(3)
 	d := simulate(c, 4000, make([]float64, c.width()), r)
 	totals, products := d.sums(c, 0, 0, r)
-	g := NewGram(c, totals, 0, products, 0)
+	g := newGram(c, totals, 0, products, 0)
 	if g.Rows != 4000 {
 		t.Errorf("%v rows", g.Rows)
 	}
@@ -134,7 +134,7 @@ func TestGramShrinks(t *testing.T) {
 	c := example(3)
 	d := simulate(c, 4000, make([]float64, c.width()), r)
 	totals, products := d.sums(c, 1, 1e6, r)
-	g := NewGram(c, totals, 1, products, 1e12)
+	g := newGram(c, totals, 1, products, 1e12)
 	exact, _ := d.sums(c, 0, 0, r)
 	if want := exact[0] * exact[1] / 4000; math.Abs(g.Matrix.At(0, 1)-want) > 0.02*4000 {
 		t.Errorf("product of numbers: %v, want %v", g.Matrix.At(0, 1), want)
@@ -149,19 +149,19 @@ func TestGramShrinks(t *testing.T) {
 func TestExpectationsOfNormalRows(t *testing.T) {
 	const n = 400_000
 	r := rand.New(rand.NewPCG(3, 1))
-	c := &Columns{Feature: []int{0, 1, 2, -1}, Category: make([]bool, 4), numbers: []int{0, 1, 2}, features: 3}
+	c := &columns{Feature: []int{0, 1, 2, -1}, Category: make([]bool, 4), numbers: []int{0, 1, 2}, features: 3}
 	m := []float64{0.9, -0.6, 0.4, -1.2}
-	gram, hessian, bias := mat.NewSymDense(4, nil), mat.NewSymDense(4, nil), make([]float64, 4)
+	products, hessian, bias := mat.NewSymDense(4, nil), mat.NewSymDense(4, nil), make([]float64, 4)
 	var rows [][]float64
 	for range n {
 		z := r.NormFloat64()
 		x := []float64{0.5 + z, 0.7*z + 0.6*r.NormFloat64(), r.NormFloat64() - 0.3, 1}
 		rows = append(rows, x)
-		gram.SymRankOne(gram, 1, mat.NewVecDense(4, x))
+		products.SymRankOne(products, 1, mat.NewVecDense(4, x))
 	}
 	const clip = 0.8
-	g := &Gram{Columns: c, Matrix: gram, Rows: n}
-	size := math.Sqrt(mat.Trace(gram) / n)
+	g := &gram{Columns: c, Matrix: products, Rows: n}
+	size := math.Sqrt(mat.Trace(products) / n)
 	for _, x := range rows {
 		a := 0.0
 		for j := range x {
@@ -194,7 +194,7 @@ func TestBiasOfClipping(t *testing.T) {
 	w := []float64{1, -0.5, 0.5, 0.2, 0.4, -0.6, 0.8, -1.5}
 	d := simulate(c, 200_000, w, r)
 	totals, products := d.sums(c, 0, 0, r)
-	g := NewGram(c, totals, 0, products, 0)
+	g := newGram(c, totals, 0, products, 0)
 	const clip = 0.7
 	sum := d.gradient(w, clip, 0, r)
 	at := g.expect(w, clip)
@@ -265,7 +265,7 @@ func TestIntervalsHold(t *testing.T) {
 }
 
 // rehearse fits with the noise of so many sites at a total signal over noise of mu.
-func rehearse(c *Columns, d data, mu float64, sites int, r *rand.Rand) ([]float64, *mat.SymDense) {
+func rehearse(c *columns, d data, mu float64, sites int, r *rand.Rand) ([]float64, *mat.SymDense) {
 	m := math.Sqrt(float64(sites)) / mu
 	precision := make([]float64, c.width())
 	for j := range precision {
@@ -274,10 +274,10 @@ func rehearse(c *Columns, d data, mu float64, sites int, r *rand.Rand) ([]float6
 	s0 := m * c.totalsBound() / math.Sqrt(shareTotals)
 	s := m * c.reach() * c.reach() / math.Sqrt(shareProducts)
 	totals, products := d.sums(c, s0, s, r)
-	g := NewGram(c, totals, s0*s0, products, s*s)
-	f := NewFit(c, Rounds)
-	for k := range Rounds {
-		sd := m * scoreBound / math.Sqrt(share(Rounds, k))
+	g := newGram(c, totals, s0*s0, products, s*s)
+	f := newFit(c, 20)
+	for k := range 20 {
+		sd := m * scoreBound / math.Sqrt(share(20, k))
 		f.Take(g, precision, d.gradient(f.Mean, f.Clip, sd, r), sd)
 	}
 	mean, covariance, _ := f.Posterior(g, precision)

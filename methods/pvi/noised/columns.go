@@ -6,18 +6,18 @@ import (
 	"parley/methods/pvi/gvi"
 )
 
-// Columns are those of a design matrix: for each the place of its feature, and whether
+// columns are those of a design matrix: for each the place of its feature, and whether
 // that is a category. The last column is the intercept, whose place is −1.
-type Columns struct {
+type columns struct {
 	Feature  []int
 	Category []bool
 	numbers  []int // columns that are numbers
 	features int
 }
 
-// ColumnsOf lists the columns of an encoding with an intercept.
-func ColumnsOf(e *gvi.Encoding) *Columns {
-	c := &Columns{features: len(e.Columns)}
+// columnsOf lists the columns of an encoding with an intercept.
+func columnsOf(e *gvi.Encoding) *columns {
+	c := &columns{features: len(e.Columns)}
 	for i := range e.Columns {
 		category := len(e.Columns[i].Levels) > 0
 		for range e.Columns[i].Width() {
@@ -32,16 +32,16 @@ func ColumnsOf(e *gvi.Encoding) *Columns {
 }
 
 // width is the number of columns.
-func (c *Columns) width() int { return len(c.Feature) }
+func (c *columns) width() int { return len(c.Feature) }
 
 // reach is √(features + 1): the norm of a row whose numbers are one scale from their centre.
-func (c *Columns) reach() float64 { return math.Sqrt(float64(c.features + 1)) }
+func (c *columns) reach() float64 { return math.Sqrt(float64(c.features + 1)) }
 
 // The three contributions of a row x with outcome y = ±1.
 
-// totals writes (x, ½ x² of numbers). Its norm is at most [Columns.totalsBound], which is
+// totals writes (x, ½ x² of numbers). Its norm is at most [columns.totalsBound], which is
 // that of a row whose numbers are one scale from their centre, by the gate's clipping.
-func (c *Columns) totals(x gvi.Row, v []float64) {
+func (c *columns) totals(x gvi.Row, v []float64) {
 	number := 0
 	for i, j := range x.Index {
 		v[j] = x.Value[i]
@@ -55,11 +55,11 @@ func (c *Columns) totals(x gvi.Row, v []float64) {
 }
 
 // totalsLen is the length of what totals writes.
-func (c *Columns) totalsLen() int { return c.width() + len(c.numbers) }
+func (c *columns) totalsLen() int { return c.width() + len(c.numbers) }
 
 // totalsBound bounds the norm of what totals adds: 1 of the intercept and of each category,
 // 1 + ½ of each number.
-func (c *Columns) totalsBound() float64 {
+func (c *columns) totalsBound() float64 {
 	return math.Sqrt(1 + float64(c.features-len(c.numbers)) + 1.5*float64(len(c.numbers)))
 }
 

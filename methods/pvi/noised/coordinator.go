@@ -49,7 +49,7 @@ type state struct {
 	Totals    map[string]*released           `cbor:"totals"`
 	Products  map[string]*released           `cbor:"products"`
 	Gradients map[string]*released           `cbor:"gradients"` // of the round under way
-	Fit       *Fit                           `cbor:"fit"`
+	Fit       *fit                           `cbor:"fit"`
 	Reports   map[string]*predict.Assessment `cbor:"reports"`
 }
 
@@ -59,7 +59,7 @@ func (s *state) MarshalBinary() ([]byte, error) { return wire.Marshal(s) }
 // Init implements [method.Coordinator].
 func (c coordinator) Init() (method.State, error) {
 	return &state{Totals: map[string]*released{}, Products: map[string]*released{}, Gradients: map[string]*released{},
-		Fit: NewFit(c.columns, c.Options.Rounds), Reports: map[string]*predict.Assessment{}}, nil
+		Fit: newFit(c.columns, c.Options.Rounds), Reports: map[string]*predict.Assessment{}}, nil
 }
 
 // Restore implements [method.Coordinator].
@@ -80,10 +80,10 @@ func (c coordinator) Restore(data []byte) (method.State, error) {
 		}
 	}
 	f := s.Fit
-	if err := c.check(&Task{f.Mean, f.Clip}); err != nil {
+	if err := c.check(&gradientTask{f.Mean, f.Clip}); err != nil {
 		return nil, fmt.Errorf("the state's fit: %w", err)
 	}
-	if f.Rounds != c.Options.Rounds || f.Round < 0 || f.Round > f.Rounds || f.Noise != 0 && (len(f.Gradient) != d || c.check(&Task{f.Before, f.Clipped}) != nil) {
+	if f.Rounds != c.Options.Rounds || f.Round < 0 || f.Round > f.Rounds || f.Noise != 0 && (len(f.Gradient) != d || c.check(&gradientTask{f.Before, f.Clipped}) != nil) {
 		return nil, fmt.Errorf("the state's fit is none of the plan's")
 	}
 	return s, nil
@@ -96,9 +96,9 @@ func (c coordinator) Next(ms method.State) (method.Step, error) {
 	var err error
 	switch s.Phase {
 	case "":
-		step.Tasks, err = c.ask(s, taskTotals, Task{})
+		step.Tasks, err = c.ask(s, taskTotals, gradientTask{})
 	case taskTotals:
-		step.Tasks, err = c.ask(s, taskProducts, Task{})
+		step.Tasks, err = c.ask(s, taskProducts, gradientTask{})
 	case taskProducts:
 		step.Tasks, err = c.gradient(s)
 	case taskEarly, taskLate:
@@ -140,9 +140,9 @@ func (c coordinator) ask(s *state, kind string, body any) ([]method.Task, error)
 func (c coordinator) gradient(s *state) ([]method.Task, error) {
 	switch {
 	case s.Fit.Round < burn(c.Options.Rounds):
-		return c.ask(s, taskEarly, Task{s.Fit.Mean, s.Fit.Clip})
+		return c.ask(s, taskEarly, gradientTask{s.Fit.Mean, s.Fit.Clip})
 	case s.Fit.Round < c.Options.Rounds:
-		return c.ask(s, taskLate, Task{s.Fit.Mean, s.Fit.Clip})
+		return c.ask(s, taskLate, gradientTask{s.Fit.Mean, s.Fit.Clip})
 	case c.sums.quality == nil:
 		s.Phase = rounds.Done
 		return nil, nil
@@ -153,7 +153,7 @@ func (c coordinator) gradient(s *state) ([]method.Task, error) {
 }
 
 // gram is what the sites that stay released of their rows.
-func (c coordinator) gram(s *state) *Gram {
+func (c coordinator) gram(s *state) *gram {
 	var totals, products released
 	for _, site := range c.Plan.Sites {
 		if t, p := s.Totals[site], s.Products[site]; t != nil && p != nil {
@@ -173,22 +173,22 @@ func (c coordinator) gram(s *state) *Gram {
 			at++
 		}
 	}
-	return NewGram(c.columns, totals.Values, totals.Variance, m, products.Variance)
+	return newGram(c.columns, totals.Values, totals.Variance, m, products.Variance)
 }
 
 // posterior is what all that was released says of the weights, and how much wider its
 // intervals are than without noise.
-func (c coordinator) posterior(s *state) (Model, float64) {
+func (c coordinator) posterior(s *state) (modelTask, float64) {
 	if s.Fit.Noise == 0 { // no gradient since sites left: nothing is known
 		prior := gvi.Gaussian{Eta: make([]float64, c.columns.width()), Lambda: c.Prior.Lambda}.Normal()
 		m := mat.NewSymDense(c.columns.width(), nil)
 		for j, v := range prior.Variance {
 			m.SetSym(j, j, v)
 		}
-		return Model{prior.Mean, gvi.Lower(m)}, 1
+		return modelTask{prior.Mean, gvi.Lower(m)}, 1
 	}
 	mean, covariance, width := s.Fit.Posterior(c.gram(s), c.Prior.Lambda)
-	return Model{mean, gvi.Lower(covariance)}, width
+	return modelTask{mean, gvi.Lower(covariance)}, width
 }
 
 // largest bounds entries of a sum: far beyond what rows of any study add up to, and so that

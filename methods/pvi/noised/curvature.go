@@ -44,7 +44,7 @@ type curvature struct {
 //
 // (Stein, 1981, lemma 2; the second by applying it twice). |x| has three values about its
 // root mean square √(tr G/n) and is taken as independent of a.
-func (g *Gram) expect(m []float64, clip float64) *curvature {
+func (g *gram) expect(m []float64, clip float64) *curvature {
 	d := len(m)
 	mean, b := make([]float64, d), make([]float64, d)
 	a0 := 0.0

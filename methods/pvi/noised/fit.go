@@ -7,9 +7,9 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Fit climbs the posterior of a logistic regression by noised sums of clipped gradients.
-// All that it knows of rows it has from those sums and a [Gram].
-type Fit struct {
+// fit climbs the posterior of a logistic regression by noised sums of clipped gradients.
+// All that it knows of rows it has from those sums and a [gram].
+type fit struct {
 	Rounds   int       `cbor:"rounds"` // sums there will be
 	Round    int       `cbor:"round"`  // sums taken in
 	Mean     []float64 `cbor:"mean"`   // weights at which the next sum is asked for
@@ -23,9 +23,6 @@ type Fit struct {
 
 // The rule by which the fit goes; none of it looks at data.
 const (
-	// Rounds is the default number of gradients.
-	Rounds = 20
-
 	least    = 0.5  // weight of a new gradient among the first few
 	pace     = 0.8  // share of a Newton step that is made
 	farthest = 1.0  // root mean square over rows of a step in activations
@@ -34,13 +31,13 @@ const (
 	flattest = 0.5  // eigenvalue of the Hessian, in rows
 )
 
-// NewFit begins with all weights 0, for so many rounds.
-func NewFit(c *Columns, rounds int) *Fit {
-	return &Fit{Rounds: rounds, Mean: make([]float64, c.width()), Clip: c.reach() / 2}
+// newFit begins with all weights 0, for so many rounds.
+func newFit(c *columns, rounds int) *fit {
+	return &fit{Rounds: rounds, Mean: make([]float64, c.width()), Clip: c.reach() / 2}
 }
 
 // Forget drops the filtered gradient: the next sum is of other rows.
-func (f *Fit) Forget() { f.Gradient, f.Noise = nil, 0 }
+func (f *fit) Forget() { f.Gradient, f.Noise = nil, 0 }
 
 // Take takes in one sum over all rows of what [score] writes at Mean, with noise of
 // standard deviation sd on every entry. The prior is N(0, 1/precision) of each weight.
@@ -50,7 +47,7 @@ func (f *Fit) Forget() { f.Gradient, f.Noise = nil, 0 }
 // step from m is that of a posterior (Bernstein and Sheldon, 2019, in one Newton step)
 //
 //	Δ = (Λ₀ + H (H+V)⁻¹ H)⁻¹ (H (H+V)⁻¹ u − Λ₀ m).
-func (f *Fit) Take(g *Gram, precision, sum []float64, sd float64) {
+func (f *fit) Take(g *gram, precision, sum []float64, sd float64) {
 	d := len(f.Mean)
 	at := g.expect(f.Mean, f.Clip)
 	fresh := make([]float64, d)
@@ -66,7 +63,7 @@ func (f *Fit) Take(g *Gram, precision, sum []float64, sd float64) {
 	for k := range values {
 		values[k], noise[k] = max(values[k], flattest), f.Noise
 	}
-	step, _ := posterior(values, vectors, noise, precision, f.Gradient, f.Mean)
+	step, _ := posterior(values, g.path(f, vectors), vectors, noise, precision, f.Gradient, f.Mean)
 	far := math.Sqrt(max(mat.Inner(step, g.Matrix, step)/g.Rows, 0))
 	times := pace
 	if far > farthest {
@@ -79,10 +76,31 @@ func (f *Fit) Take(g *Gram, precision, sum []float64, sd float64) {
 	f.Round++
 }
 
+// path is the Hessian averaged between all weights 0 and where the fit is, along the given
+// directions. Noise is weighed against it and not against the Hessian where the fit is,
+// which hardly says anything once labels are nearly certain: what gradients have said of a
+// direction on the way there is not lost by that.
+func (g *gram) path(f *fit, vectors *mat.Dense) []float64 {
+	d := len(f.Mean)
+	out := make([]float64, d)
+	for _, q := range [...]struct{ at, weight float64 }{{0.1127, 0.2778}, {0.5, 0.4444}, {0.8873, 0.2778}} {
+		m := slices.Clone(f.Mean)
+		for j := range m {
+			m[j] *= q.at
+		}
+		h := g.expect(m, f.Clipped).Hessian
+		for k := range d {
+			u := vectors.ColView(k)
+			out[k] += q.weight * max(mat.Inner(u, h, u), flattest)
+		}
+	}
+	return out
+}
+
 // filter combines a new gradient with those before, carried to here by the Hessian half way
 // and to this clip by the ratio of what it leaves: the Kalman filter of a gradient that
 // moves as the model says.
-func (f *Fit) filter(g *Gram, at *curvature, fresh []float64, variance float64) {
+func (f *fit) filter(g *gram, at *curvature, fresh []float64, variance float64) {
 	if f.Noise == 0 {
 		f.Gradient, f.Noise = fresh, variance
 		return
@@ -106,7 +124,7 @@ func (f *Fit) filter(g *Gram, at *curvature, fresh []float64, variance float64) 
 }
 
 // carried is the filtered gradient as it is at Mean, still of its own clip.
-func (f *Fit) carried(g *Gram, at *curvature) []float64 {
+func (f *fit) carried(g *gram, at *curvature) []float64 {
 	d := len(f.Mean)
 	before := g.expect(f.Before, f.Clipped)
 	here := at
@@ -124,19 +142,19 @@ func (f *Fit) carried(g *Gram, at *curvature) []float64 {
 
 // adapt moves the clip towards the target's quantile of gradients' norms, of which short is
 // the share below it, with standard error se (Andrew et al., 2021).
-func (f *Fit) adapt(g *Gram, short, se float64) {
+func (f *fit) adapt(g *gram, short, se float64) {
 	most := g.Columns.reach() / 2
 	off := min(max((short-target)/(1-target+se), -1), 1)
 	f.Clip = min(max(f.Clip*math.Exp(-follow*off), most/2), most)
 }
 
 // posterior is the step from mean and the covariance, for a Hessian with these eigenvalues
-// and vectors, and noise of these variances in its basis.
-func posterior(values []float64, vectors *mat.Dense, noise, precision, gradient, mean []float64) (*mat.VecDense, *mat.SymDense) {
+// and vectors, and noise of these variances in its basis, which is weighed against along.
+func posterior(values, along []float64, vectors *mat.Dense, noise, precision, gradient, mean []float64) (*mat.VecDense, *mat.SymDense) {
 	d := len(values)
 	informed, trusted := make([]float64, d), make([]float64, d)
 	for k, h := range values {
-		trusted[k] = h / (h + noise[k])
+		trusted[k] = along[k] / (along[k] + noise[k])
 		informed[k] = h * trusted[k]
 	}
 	p := compose(vectors, informed)
@@ -170,22 +188,19 @@ const sweeps = 4
 // gradient at the truth differs from what the Hessian makes of w − m by
 // κ₀ (G − Ĝ)(w − m), of which half the variance counts, as m is where others vanish.
 // Width is the median ratio of its standard deviations to those without noise.
-func (f *Fit) Posterior(g *Gram, precision []float64) (mean []float64, covariance *mat.SymDense, width float64) {
+func (f *fit) Posterior(g *gram, precision []float64) (mean []float64, covariance *mat.SymDense, width float64) {
 	d := len(f.Mean)
 	at := g.expect(f.Mean, f.Clipped)
-	same := *f
-	same.Clip = f.Clipped
-	gradient := same.carried(g, at)
 	values, vectors := eigen(at.Hessian)
 	noise := make([]float64, d)
 	for k := range values {
 		values[k] = max(values[k], flattest)
 	}
-	_, exact := posterior(values, vectors, noise, precision, gradient, f.Mean)
+	_, exact := posterior(values, values, vectors, noise, precision, f.Gradient, f.Mean)
 	for k := range noise {
 		noise[k] = f.Noise
 	}
-	step, covariance := posterior(values, vectors, noise, precision, gradient, f.Mean)
+	_, covariance = posterior(values, values, vectors, noise, precision, f.Gradient, f.Mean)
 	for range sweeps {
 		var off mat.VecDense
 		variances := mat.NewVecDense(d, nil)
@@ -200,14 +215,12 @@ func (f *Fit) Posterior(g *Gram, precision []float64) (mean []float64, covarianc
 				noise[k] += at.Mean * at.Mean / 2 * u * u * off.AtVec(j)
 			}
 		}
-		step, covariance = posterior(values, vectors, noise, precision, gradient, f.Mean)
+		_, covariance = posterior(values, values, vectors, noise, precision, f.Gradient, f.Mean)
 	}
-	mean = slices.Clone(f.Mean)
 	ratios := make([]float64, d)
-	for j := range mean {
-		mean[j] += step.AtVec(j)
+	for j := range ratios {
 		ratios[j] = math.Sqrt(covariance.At(j, j) / exact.At(j, j))
 	}
 	slices.Sort(ratios)
-	return mean, covariance, ratios[d/2]
+	return slices.Clone(f.Mean), covariance, ratios[d/2]
 }

@@ -6,9 +6,9 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Gram is what noised sums say of Σ x xᵀ over the rows of all sites.
-type Gram struct {
-	Columns *Columns
+// gram is what noised sums say of Σ x xᵀ over the rows of all sites.
+type gram struct {
+	Columns *columns
 	Matrix  *mat.SymDense
 	Rows    float64    // how many there are
 	Error   *mat.Dense // variance of each entry around the truth, given the sums
@@ -21,14 +21,14 @@ const (
 	doubt = 4
 )
 
-// NewGram combines noised sums over rows of (x, ½ x² of numbers), with noise of variance
+// newGram combines noised sums over rows of (x, ½ x² of numbers), with noise of variance
 // v, and of x xᵀ, with noise of variance s on its diagonal and s/2 beside it.
 //
 // Entries that both sums know are averaged by the inverse of their variance. Those of two
 // features are shrunk towards independence, n μ μᵀ, by the weight τ²u/(τ²u + doubt·s/2), u
 // being n² times both variances and τ² by the method of moments; levels of one category
 // never meet. Eigenvalues are at least 1, a row's worth.
-func NewGram(c *Columns, totals []float64, v float64, products *mat.SymDense, s float64) *Gram {
+func newGram(c *columns, totals []float64, v float64, products *mat.SymDense, s float64) *gram {
 	d := c.width()
 	one := d - 1
 	sum, square := c.pooled(totals, v, products, s)
@@ -38,7 +38,7 @@ func NewGram(c *Columns, totals []float64, v float64, products *mat.SymDense, s 
 		mean[j] = sum[j] / rows
 		spread[j] = max(square[j]/rows-mean[j]*mean[j], 0)
 	}
-	g := &Gram{Columns: c, Matrix: mat.NewSymDense(d, nil), Rows: rows, Error: mat.NewDense(d, d, nil)}
+	g := &gram{Columns: c, Matrix: mat.NewSymDense(d, nil), Rows: rows, Error: mat.NewDense(d, d, nil)}
 	excess, known := 0.0, 0.0
 	for i := range one {
 		g.Matrix.SetSym(i, i, square[i])
@@ -76,7 +76,7 @@ func NewGram(c *Columns, totals []float64, v float64, products *mat.SymDense, s 
 
 // pooled returns Σ x and Σ x² of every column as both sums say it, where the data allow:
 // 0 ≤ Σ x = Σ x² ≤ n of levels, |Σ x| ≤ √(n Σ x²).
-func (c *Columns) pooled(totals []float64, v float64, products *mat.SymDense, s float64) (sum, square []float64) {
+func (c *columns) pooled(totals []float64, v float64, products *mat.SymDense, s float64) (sum, square []float64) {
 	d := c.width()
 	one := d - 1
 	sum, square = make([]float64, d), make([]float64, d)

@@ -43,7 +43,7 @@ type sums struct {
 // subject more or less changes a sum by a vector no longer than the bound, of products by
 // a matrix x xᵀ no larger than its square in the Frobenius norm; one in another's place by
 // twice as much, of products √2 times.
-func (c *Columns) declare(rounds int, p study.Privacy) (*sums, error) {
+func (c *columns) declare(rounds int, p study.Privacy) (*sums, error) {
 	of := func(share, diameter float64, count int) account.Mechanism {
 		return account.Mechanism{Kind: account.Gaussian, Noise: 1 / math.Sqrt(share), Rate: 1, Diameter: diameter, Count: count}
 	}

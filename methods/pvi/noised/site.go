@@ -24,15 +24,15 @@ const (
 	taskLate     = "gradient"
 )
 
-// Task asks for a gradient at weights, clipped so; other sums need nothing. All of it
+// gradientTask asks for a gradient at weights, clipped so; other sums need nothing. All of it
 // follows from the plan and from noised sums.
-type Task struct {
+type gradientTask struct {
 	Mean wire.Vector `cbor:"mean"`
 	Clip float64     `cbor:"clip"`
 }
 
-// Model asks how well a posterior predicts. It is what sites get back, too.
-type Model struct {
+// modelTask asks how well a posterior predicts. It is what sites get back, too.
+type modelTask struct {
 	Mean       wire.Vector `cbor:"mean"`
 	Covariance wire.Vector `cbor:"covariance"` // its lower triangle by rows
 }
@@ -40,12 +40,12 @@ type Model struct {
 // common is what both halves know of a plan.
 type common struct {
 	*setup.Setup
-	columns *Columns
+	columns *columns
 	sums    *sums
 }
 
 func newCommon(s *setup.Setup) (*common, error) {
-	c := &common{Setup: s, columns: ColumnsOf(&s.Encoding)}
+	c := &common{Setup: s, columns: columnsOf(&s.Encoding)}
 	var err error
 	c.sums, err = c.columns.declare(s.Options.Rounds, s.Plan.Privacy)
 	return c, err
@@ -69,7 +69,7 @@ func (c *common) sum(kind string) *privacy.Sum {
 }
 
 // check reports a task for a gradient that no honest coordinator sends.
-func (c *common) check(t *Task) error {
+func (c *common) check(t *gradientTask) error {
 	if len(t.Mean) != c.columns.width() {
 		return fmt.Errorf("%d weights, want %d", len(t.Mean), c.columns.width())
 	}
@@ -85,8 +85,8 @@ func (c *common) check(t *Task) error {
 }
 
 // normal returns the density of a model that was sent.
-func (c *common) normal(m *Model) (gvi.Normal, error) {
-	if err := c.check(&Task{m.Mean, c.columns.reach()}); err != nil {
+func (c *common) normal(m *modelTask) (gvi.Normal, error) {
+	if err := c.check(&gradientTask{m.Mean, c.columns.reach()}); err != nil {
 		return gvi.Normal{}, err
 	}
 	return gvi.NewNormal(m.Mean, m.Covariance)
@@ -142,18 +142,18 @@ func (h *Site) contribution(t method.Task) (func(x gvi.Row, y float64, v []float
 	case h.sum(t.Kind) == nil:
 		return nil, fmt.Errorf("the plan has no task %q", t.Kind)
 	case t.Kind == taskTotals:
-		return func(x gvi.Row, _ float64, v []float64) { h.columns.totals(x, v) }, rounds.Open(t, new(Task))
+		return func(x gvi.Row, _ float64, v []float64) { h.columns.totals(x, v) }, rounds.Open(t, new(gradientTask))
 	case t.Kind == taskProducts:
-		return func(x gvi.Row, _ float64, v []float64) { products(x, v) }, rounds.Open(t, new(Task))
+		return func(x gvi.Row, _ float64, v []float64) { products(x, v) }, rounds.Open(t, new(gradientTask))
 	case t.Kind == message.TaskAssess:
-		m := new(Model)
+		m := new(modelTask)
 		if err := rounds.Open(t, m); err != nil {
 			return nil, err
 		}
 		q, err := h.normal(m)
 		return predict.Contribution(h.Likelihood, q, h.columns.width()), err
 	}
-	task := new(Task)
+	task := new(gradientTask)
 	err := rounds.Open(t, task)
 	if err == nil {
 		err = h.check(task)
@@ -163,7 +163,7 @@ func (h *Site) contribution(t method.Task) (func(x gvi.Row, y float64, v []float
 
 // Report shows a site its own rows under the shared model. It never leaves.
 func (h *Site) Report(ctx context.Context, shared []byte, data dataset.Source) (*method.Result, error) {
-	m := new(Model)
+	m := new(modelTask)
 	if err := wire.Unmarshal(shared, m); err != nil {
 		return nil, fmt.Errorf("decoding the shared model: %w", err)
 	}
