@@ -63,7 +63,13 @@ func (f *fit) Take(g *gram, precision, sum []float64, sd float64) {
 	for k := range values {
 		values[k], noise[k] = max(values[k], flattest), f.Noise
 	}
-	step, _ := posterior(values, g.path(f, vectors), vectors, noise, precision, f.Gradient, f.Mean)
+	_, spread := posterior(values, values, vectors, noise, precision, f.Gradient, f.Mean)
+	along := g.path(f, vectors)
+	sure := g.sure(f.Mean, spread)
+	for k, h := range values {
+		along[k] = math.Pow(h, 1-sure) * math.Pow(along[k], sure)
+	}
+	step, _ := posterior(values, along, vectors, noise, precision, f.Gradient, f.Mean)
 	far := math.Sqrt(max(mat.Inner(step, g.Matrix, step)/g.Rows, 0))
 	times := pace
 	if far > farthest {
@@ -76,10 +82,19 @@ func (f *fit) Take(g *gram, precision, sum []float64, sd float64) {
 	f.Round++
 }
 
+// sure is the share of the variance of activations that is not what the posterior's
+// covariance makes of it.
+func (g *gram) sure(mean []float64, covariance *mat.SymDense) float64 {
+	m := mat.NewVecDense(len(mean), mean)
+	var both mat.Dense
+	both.Mul(covariance, g.Matrix)
+	return max(1-mat.Trace(&both)/max(mat.Inner(m, g.Matrix, m), 1e-9), 0)
+}
+
 // path is the Hessian averaged between all weights 0 and where the fit is, along the given
-// directions. Noise is weighed against it and not against the Hessian where the fit is,
-// which hardly says anything once labels are nearly certain: what gradients have said of a
-// direction on the way there is not lost by that.
+// directions. Once labels are nearly certain, the Hessian at the fit hardly says anything,
+// while gradients on the way have told these directions well: noise is then weighed
+// against the path's, as far as the way was not noise itself.
 func (g *gram) path(f *fit, vectors *mat.Dense) []float64 {
 	d := len(f.Mean)
 	out := make([]float64, d)
