@@ -24,7 +24,7 @@ func modelCommand() *cobra.Command {
 			"subjects may lack whole views and single values.",
 	}
 	cmd.AddCommand(modelSummaryCommand(), modelTransformCommand(), modelImputeCommand(), modelPredictCommand(),
-		modelSampleCommand(), modelExportCommand(), modelRotateCommand(), modelAssociateCommand(), modelRefitCommand())
+		modelSampleCommand(), modelExportCommand(), modelRotateCommand(), modelContrastCommand(), modelAssociateCommand(), modelRefitCommand())
 	return cmd
 }
 
@@ -239,6 +239,32 @@ func modelExportCommand() *cobra.Command {
 	f.BoolVar(&force, "force", false, forceUsage)
 	as.flag(cmd, "print what was written as JSON")
 	cmd.MarkFlagRequired("out")
+	return cmd
+}
+
+func modelContrastCommand() *cobra.Command {
+	var as form
+	cmd := &cobra.Command{
+		Use:   "contrast MODEL COLUMN AGAINST",
+		Short: "Compare two effects of a regression, with the standard error of their difference",
+		Long: "Contrast takes the names of two columns, as model summary and coefficients.csv show them, and\n" +
+			"says by how much the first has more effect than the second. The standard error knows how\n" +
+			"the two estimates go together.",
+		Example: "  parley model contrast results/income education=Masters education=Bachelors",
+		Args:    args(cobra.ExactArgs(3)),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			m, err := openModel[fitted.Contraster](a[0], "asked for contrasts")
+			if err != nil {
+				return err
+			}
+			account, err := m.Contrast(a[1], a[2])
+			if err != nil {
+				return err
+			}
+			return printAccount(cmd, account, as)
+		},
+	}
+	as.flag(cmd, "print everything as JSON")
 	return cmd
 }
 

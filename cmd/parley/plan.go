@@ -52,6 +52,9 @@ func planCheckCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
+				if err := methods.CheckData(cmd.Context(), plan, binding.Data); err != nil {
+					return err
+				}
 				notes = append(notes, binding.Notes...)
 			}
 			lines := notes.Lines()

@@ -32,6 +32,9 @@ subjects: [outcome]
 
 // regression is a plan of pvi on small data.
 func regression(name, options, privacy string) string {
+	if strings.Contains(options, "schedule") {
+		options += ", variant: partitioned"
+	}
 	return "parley: 1\nname: " + name + fmt.Sprintf(smallViews, "{name: age, range: [-4, 4]}, {name: weight, range: [-4, 4]}") +
 		"method: {name: pvi, outcome: {column: outcome, levels: [\"no\", \"yes\"]}, " + options + "}\n" +
 		"privacy: " + privacy + "\n" + local

@@ -119,7 +119,7 @@ func found(t *testing.T, ev *crossval.Evaluation, part, scenario, fit, measure s
 // Drawn outcomes are predicted about as well as by the central fit, better than by
 // sites alone, and much better than by the base rate.
 func TestPredictionsTellWhatIsTrueOfDrawnData(t *testing.T) {
-	p := wardPlan(t, 600, relapses, open, "{data: data, split: {scenario: IID}}")
+	p := wardPlan(t, 600, relapses+", variant: partitioned", open, "{data: data, split: {scenario: IID}}")
 	ev := evaluation(t, crossval.Config{Plan: p, Scenarios: []evaluate.Scenario{evaluate.IID, evaluate.GK}})
 	for _, part := range []string{"folds", "sites"} {
 		for _, sc := range []string{"iid", "gk"} {

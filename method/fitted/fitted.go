@@ -123,6 +123,12 @@ type Rotator interface {
 	Rotate(to string) ([]method.File, *Account, error)
 }
 
+// Contraster compares two effects of one model.
+type Contraster interface {
+	// Contrast is the effect named first less the other, with its standard error.
+	Contrast(of, against string) (*Account, error)
+}
+
 // Comparer compares two models of one method.
 type Comparer interface {
 	Compare(other Model) (*Account, error)

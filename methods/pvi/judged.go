@@ -12,6 +12,7 @@ import (
 	"parley/methods/pvi/joint"
 	"parley/methods/pvi/options"
 	"parley/methods/pvi/partitioned"
+	"parley/methods/pvi/setup"
 	"parley/methods/pvi/simulate"
 	"parley/methods/pvi/use"
 	"parley/study"
@@ -69,4 +70,17 @@ func (Method) Central(ctx context.Context, p *study.Plan, rows dataset.Source) (
 // Simulate implements [judged.Simulator].
 func (Method) Simulate(p *study.Plan, c judged.Simulation) (*judged.Simulated, error) {
 	return simulate.Subjects(p, c)
+}
+
+// CheckData implements [method.DataChecker]. A private study counts rows that it cannot use
+// as nothing, so that there is nothing to refuse.
+func (Method) CheckData(ctx context.Context, p *study.Plan, rows dataset.Source) error {
+	if p.Privacy.Differential() {
+		return nil
+	}
+	s, err := setup.New(p)
+	if err != nil {
+		return err
+	}
+	return s.CheckRows(ctx, rows)
 }

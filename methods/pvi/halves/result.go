@@ -42,17 +42,13 @@ func (c *Coordinator) Result(ms method.State) (*method.Result, error) {
 		f := r.Factor.Unchecked()
 		m.Sites = append(m.Sites, use.ModelSite{Name: name, Updates: r.Folded, Information: gvi.Information(f, c.Prior), Left: slices.Contains(s.Left, name), Factor: f})
 	}
-	data, err := m.Encode()
-	if err != nil {
-		return nil, err
-	}
-	posterior, err := m.PosteriorCSV()
+	files, err := m.Files()
 	if err != nil {
 		return nil, err
 	}
 	sites, pooled := c.reports(s)
 	r := &method.Result{
-		Files:    []method.File{{Name: "model/model.json", Data: data}, {Name: "model/posterior.csv", Data: posterior}},
+		Files:    files,
 		Metrics:  c.metrics(s, m, pooled),
 		Headline: c.headline(s, pooled),
 	}

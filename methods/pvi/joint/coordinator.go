@@ -9,11 +9,15 @@ import (
 	"parley/method/rounds"
 	"parley/methods/pvi/message"
 	"parley/methods/pvi/predict"
+	"parley/methods/pvi/setup"
 )
 
 // coordinator asks all sites for common units and counts of levels, then again and again
 // for sums until Newton's steps have settled, and at the end how well the model predicts.
 type coordinator struct{ common }
+
+// New is the coordinator's half of a study.
+func New(s *setup.Setup) method.Coordinator { return coordinator{common{s}} }
 
 // state is what the coordinator carries.
 type state struct {

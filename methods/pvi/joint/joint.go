@@ -15,7 +15,7 @@ import (
 	"math"
 
 	"parley/dataset"
-	"parley/method"
+	"parley/internal/wire"
 	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/message"
 	"parley/methods/pvi/options"
@@ -40,9 +40,6 @@ type Task struct {
 
 // common is what both halves know of a plan.
 type common struct{ *setup.Setup }
-
-// New works out what a plan says.
-func New(s *setup.Setup) method.Coordinator { return coordinator{common{s}} }
 
 // at returns the likelihood where its noise is estimated, as it is so far.
 func (c common) at(noise float64) gvi.Likelihood {
@@ -159,7 +156,7 @@ func Central(ctx context.Context, p *study.Plan, rows dataset.Source) (*Fit, err
 	}
 	f := &fit{At: c.begin(scale)}
 	for range 200 {
-		f.take(c, scale, Gather(c.at(f.At.Noise), f.At.normal(), d))
+		f.take(c, scale, gather(c.at(f.At.Noise), f.At.normal(), d))
 		if f.Stuck || f.Settled && len(f.Trace) > 1 && f.Trace[len(f.Trace)-1] < 1e-6 {
 			break
 		}
@@ -198,9 +195,9 @@ func (c common) model(scale *message.Scale, f *fit) (*use.Model, error) {
 // density is a normal density over weights as it travels and is kept, with the variance of
 // a number's noise; 0 for other outcomes.
 type density struct {
-	Mean       vector  `cbor:"mean"`
-	Covariance vector  `cbor:"covariance"`
-	Noise      float64 `cbor:"noise"`
+	Mean       wire.Vector `cbor:"mean"`
+	Covariance wire.Vector `cbor:"covariance"`
+	Noise      float64     `cbor:"noise"`
 }
 
 func pack(q gvi.Normal, noise float64) density { return density{q.Mean, q.Covariance, noise} }

@@ -3,14 +3,11 @@ package joint
 import (
 	"fmt"
 
-	"parley/internal/wire"
 	"parley/method"
 	"parley/method/rounds"
 	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/message"
 )
-
-type vector = wire.Vector
 
 // open checks a task against the plan: that it is refused does not depend on the site's
 // rows.

@@ -29,8 +29,8 @@ func newSums(weights int) *Sums {
 	return &Sums{Gradient: make(wire.Vector, weights), Information: make(wire.Vector, gvi.Triangle(weights))}
 }
 
-// Gather makes the sums over the rows of a design.
-func Gather(l gvi.Likelihood, q gvi.Normal, d *gvi.Design) *Sums {
+// gather makes the sums over the rows of a design.
+func gather(l gvi.Likelihood, q gvi.Normal, d *gvi.Design) *Sums {
 	s := newSums(d.Columns())
 	s.Rows = d.Rows()
 	var a, c [1]float64

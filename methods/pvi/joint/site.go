@@ -52,7 +52,9 @@ func (h *Site) Run(ctx context.Context, t method.Task, s *privacy.Session) (meth
 	var answer any
 	switch t.Kind {
 	case message.TaskScale:
-		answer, err = h.Moments(ctx, data)
+		if err = h.CheckRows(ctx, data); err == nil {
+			answer, err = h.Moments(ctx, data)
+		}
 	case taskSums, message.TaskAssess:
 		answer, err = h.answer(ctx, t, data)
 	default:
@@ -76,7 +78,7 @@ func (h *Site) answer(ctx context.Context, t method.Task, data dataset.Source) (
 	}
 	l := h.at(task.At.Noise)
 	if t.Kind == taskSums {
-		return Gather(l, q, d), nil
+		return gather(l, q, d), nil
 	}
 	return results.Assess(l, q, d), nil
 }

@@ -18,10 +18,10 @@ const Name = "pvi"
 
 // The variants of the method.
 const (
-	// VariantJoint is a posterior of all weights together, with their correlations, by
+	// variantJoint is a posterior of all weights together, with their correlations, by
 	// Newton's method from sums over rows: the default without privacy, where a row has one
-	// activation and there are at most [MostJoint] weights.
-	VariantJoint = "joint"
+	// activation and there are at most [mostJoint] weights.
+	variantJoint = "joint"
 	// VariantPartitioned is partitioned variational inference, as published without
 	// privacy: weights are taken as independent. It is the default everywhere else.
 	VariantPartitioned = "partitioned"
@@ -57,14 +57,14 @@ const (
 	LikelihoodLinear   = "linear"   // a number, with normal noise of known variance
 )
 
-// MostJoint is the largest number of weights of a joint posterior by default: each exchange
+// mostJoint is the largest number of weights of a joint posterior by default: each exchange
 // sends half as many numbers as its square, which are then 16 megabytes.
-const MostJoint = 2000
+const mostJoint = 2000
 
 // The columns that a category has.
 const (
 	CodingReference = "reference" // one for each level but one, against which the others are measured
-	CodingLevels    = "levels"    // one for each level
+	codingLevels    = "levels"    // one for each level
 )
 
 // The ways to bring numbers to common units.
@@ -75,7 +75,7 @@ const (
 )
 
 var (
-	variants    = []string{VariantJoint, VariantPartitioned, VariantPublished, VariantGlobal}
+	variants    = []string{variantJoint, VariantPartitioned, VariantPublished, VariantGlobal}
 	schedules   = []string{ScheduleSequential, ScheduleSynchronous, ScheduleAsynchronous, ScheduleRandom}
 	likelihoods = []string{LikelihoodLogistic, LikelihoodSoftmax, LikelihoodLinear}
 	scalings    = []string{ScaleStandard, ScaleRange, ScaleConstants}
@@ -160,11 +160,11 @@ func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 	if missing("variant") {
 		o.Variant = VariantPartitioned
 		if o.jointByDefault(p) {
-			o.Variant = VariantJoint
+			o.Variant = variantJoint
 		}
 	}
 	if missing("coding") {
-		o.Coding = CodingLevels
+		o.Coding = codingLevels
 		if o.Joint() && o.Intercept {
 			o.Coding = CodingReference
 		}
@@ -223,7 +223,7 @@ func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 }
 
 // Joint says whether the posterior is of all weights together.
-func (o *Options) Joint() bool { return o.Variant == VariantJoint }
+func (o *Options) Joint() bool { return o.Variant == variantJoint }
 
 // columns is the number of columns of the plan's features, with one for each level.
 func columns(p *study.Plan) (n int) {
@@ -337,7 +337,7 @@ func (c *optionCheck) joint() {
 
 // references checks the coding of categories.
 func (c *optionCheck) references() {
-	c.report.OneOf("coding", c.Coding, CodingReference, CodingLevels)
+	c.report.OneOf("coding", c.Coding, CodingReference, codingLevels)
 	if c.Coding != CodingReference {
 		if len(c.References) > 0 {
 			c.report("references", fmt.Sprintf("mean nothing with coding: %s", c.Coding), "coding: reference, or leave them out")

@@ -27,7 +27,7 @@ func (o *Options) Noised(p *study.Plan) bool { return p.Privacy.Differential() &
 // leaves clipping, damping and schedule to the method; the others are partitioned.
 func (o *Options) jointByDefault(p *study.Plan) bool {
 	if !p.Privacy.Differential() {
-		return o.Likelihood != LikelihoodSoftmax && columns(p) <= MostJoint
+		return o.Likelihood != LikelihoodSoftmax && columns(p) <= mostJoint
 	}
 	return o.Likelihood == LikelihoodLogistic && o.Intercept && p.Privacy.Unit == study.UnitSubject && columns(p) <= mostNoised &&
 		o.Clip == nil && o.Damping == 0 && o.Schedule == ""

@@ -3,6 +3,8 @@ package pictures
 import (
 	"fmt"
 	"math"
+	"strconv"
+	"strings"
 
 	"parley/figure"
 	"parley/methods/pvi/use"
@@ -12,36 +14,41 @@ import (
 func Coefficients(m *use.Model) figure.Section {
 	table := figure.Table{ID: "coefficients", Title: "Coefficients", Caption: "Estimates with standard errors and intervals of 95 %. " +
 		"A number is per unit; a level is against the reference, which is the most frequent one unless the plan names another."}
-	var names, against, notes []string
-	var subjects, estimate, se, low, high, ratio, ratioLow, ratioHigh figure.Numbers
+	var names, against, subjects, estimate, se, ratio, notes []string
 	only := 0
 	for _, c := range m.Coefficients() {
-		name := c.Feature
+		name, n, note := c.Feature, "", ""
 		if c.Unit != "" {
 			name += ", per " + c.Unit
 		}
-		note := ""
+		if !math.IsNaN(c.Subjects) {
+			n = figure.Count.Text(c.Subjects)
+		}
 		if c.PriorOnly {
 			note, only = "the prior alone", only+1
 		}
-		l, h := c.Estimate-use.Z95*c.SE, c.Estimate+use.Z95*c.SE
-		names, against, notes = append(names, name), append(against, c.Against), append(notes, note)
-		subjects, estimate, se = append(subjects, c.Subjects), append(estimate, c.Estimate), append(se, c.SE)
-		low, high = append(low, l), append(high, h)
-		ratio, ratioLow, ratioHigh = append(ratio, math.Exp(c.Estimate)), append(ratioLow, math.Exp(l)), append(ratioHigh, math.Exp(h))
+		digits := meaningful(c.SE)
+		low, high := c.Estimate-use.Z95*c.SE, c.Estimate+use.Z95*c.SE
+		names, against, subjects, notes = append(names, name), append(against, c.Against), append(subjects, n), append(notes, note)
+		estimate, se = append(estimate, interval(c.Estimate, low, high, digits)), append(se, fixed(c.SE, digits))
+		ratio = append(ratio, fmt.Sprintf(between, three(math.Exp(c.Estimate)), three(math.Exp(low)), three(math.Exp(high))))
 	}
-	table.Columns = []figure.Column{{Name: "feature", Text: names}, {Name: "against", Text: against}, {Name: "subjects", Format: figure.Count, Numbers: subjects},
-		{Name: "estimate", Numbers: estimate, Low: low, High: high}, {Name: "standard error", Numbers: se}}
+	table.Columns = []figure.Column{{Name: "feature", Text: names}, {Name: "against", Text: against}, {Name: "subjects", Text: subjects},
+		{Name: "estimate (95 %)", Text: estimate}, {Name: "standard error", Text: se}}
 	if word := m.Ratio(); word != "" {
-		table.Columns = append(table.Columns, figure.Column{Name: word, Numbers: ratio, Low: ratioLow, High: ratioHigh})
+		table.Columns = append(table.Columns, figure.Column{Name: word + " (95 %)", Text: ratio})
 	}
 	section := figure.Section{ID: "effects", Title: "What goes with the outcome",
-		Lead: "Each feature with its effect on " + effectLabel(m.Options) + ", given all other features. An interval across zero leaves the direction open. Effects describe what goes together in these data; they do not say what causes what.\n\n" +
-			"The intervals know which features go together: model/correlations.csv has the correlations of all estimates, and model/model.json their covariances."}
+		Lead: "What is estimated is the " + effectLabel(m.Options) + ", given all other features. An interval across zero leaves the direction open. Effects describe what goes together in these data; they do not say what causes what.\n\n" +
+			"The intervals know which features go together: model/correlations.csv has the correlations of all estimates, model/coefficients.csv this table, and model/model.json the covariances."}
+	if m.Converged != nil && !*m.Converged {
+		section.Items = append(section.Items, figure.Item{Note: &figure.Note{Title: "Not converged: do not rely on these estimates", Warning: true,
+			Text: "The exchanges of the plan ended before the estimates had settled. Allow more method.rounds, or look for features that say the same, or that part the classes without error."}})
+	}
 	if only > 0 {
 		table.Columns = append(table.Columns, figure.Column{Name: "known from", Text: notes})
 		section.Items = append(section.Items, figure.Item{Note: &figure.Note{Title: "Coefficients that the data say nothing of", Warning: true,
-			Text: fmt.Sprintf("%s nobody or hardly anybody speaks for: their intervals are those of the prior, and are marked in the table.", figure.Plural(only, "coefficient"))}})
+			Text: fmt.Sprintf("For %s there are hardly any data. The intervals there are those of the prior, and the table marks them.", figure.Plural(only, "coefficient"))}})
 	}
 	forest := figure.Bars{X: figure.Axis{Label: effectLabel(m.Options) + ", in standard deviations of numbers"}, Top: 40}
 	mean, variance := m.Posterior.Moments()
@@ -59,6 +66,37 @@ func Coefficients(m *use.Model) figure.Section {
 			Caption: "Numbers are scaled, so that effects can be compared: the larger, the more the feature moves predictions. The forty largest are drawn; the table behind the picture has all.",
 			Alt:     "Forest plot of the largest weights with intervals of 95 %."}})
 	return section
+}
+
+// meaningful is how many digits after the point two digits of a standard error have.
+func meaningful(se float64) int {
+	if !(se > 0) || math.IsInf(se, 0) {
+		return 3
+	}
+	return min(max(1-int(math.Floor(math.Log10(se))), 0), 12)
+}
+
+func fixed(x float64, digits int) string {
+	if math.Abs(x) >= 1e7 {
+		return figure.General.Text(x)
+	}
+	return strings.ReplaceAll(strconv.FormatFloat(x, 'f', digits, 64), "-", "−")
+}
+
+func interval(x, low, high float64, digits int) string {
+	return fmt.Sprintf(between, fixed(x, digits), fixed(low, digits), fixed(high, digits))
+}
+
+// between keeps an interval on one line.
+const between = "%s (%s\u00a0to\u00a0%s)"
+
+// three shows a ratio to three digits; what is within a thousandth of 1, to more.
+func three(x float64) string {
+	far := math.Abs(x - 1)
+	if far > 0 && far < 0.01 {
+		return fixed(x, min(max(2-int(math.Floor(math.Log10(far))), 0), 12))
+	}
+	return fixed(x, min(max(2-int(math.Floor(math.Log10(x))), 0), 12))
 }
 
 // Settling shows how far each exchange moved the estimates.

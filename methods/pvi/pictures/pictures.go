@@ -6,6 +6,7 @@ package pictures
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"parley/figure"
 	"parley/methods/pvi/gvi"
@@ -88,10 +89,43 @@ func Prediction(o *options.Options, sites []Report, pooled *predict.Assessment) 
 	section := figure.Section{ID: "prediction", Title: "How well outcomes are predicted",
 		Lead:  lead,
 		Items: []figure.Item{{Table: scoreTable(o, rows)}}}
+	if worse := worseThanBase(sites); len(worse) > 0 {
+		section.Items = append([]figure.Item{{Note: &figure.Note{Title: "Sites that the model does not help", Warning: true,
+			Text: "Giving everybody at the site its own share of cases would have predicted better there: " + strings.Join(worse, ", ") + ". Do not use the model there without finding out why."}}}, section.Items...)
+	}
+	if pooled.Ranking != nil {
+		section.Items = append(section.Items, figure.Item{Figure: roc(pooled.Ranking)})
+	}
 	if o.Likelihood != options.LikelihoodLinear {
 		section.Items = append(section.Items, figure.Item{Figure: calibration(pooled)})
 	}
 	return section
+}
+
+// worseThanBase names the sites at which the base rate predicts better than the model.
+func worseThanBase(sites []Report) (worse []string) {
+	for _, s := range sites {
+		if r := s.Ranking; r != nil {
+			if base := r.Base(); s.LogLik/float64(s.Rows) < base {
+				worse = append(worse, fmt.Sprintf("%s (%.3f per subject against %.3f)", s.Site, s.LogLik/float64(s.Rows), base))
+			}
+		}
+	}
+	return worse
+}
+
+// roc draws the receiver operating characteristic.
+func roc(r *predict.Ranking) *figure.Figure {
+	controls, cases, area := r.ROC()
+	intercept, slope := r.Line()
+	caption := fmt.Sprintf("Of those without the outcome, and of those with it, the share that a threshold calls cases, for every threshold. The area is %.3f: the probability that a case is given more than a control.", area)
+	if !math.IsNaN(slope) {
+		caption += fmt.Sprintf(" A regression of the outcomes on the log-odds that they were given has the intercept %.3f and the slope %.3f: 0 and 1 if probabilities hold.", intercept, slope)
+	}
+	chance := figure.Line{Name: "chance", X: figure.Numbers{0, 1}, Y: figure.Numbers{0, 1}, Reference: true}
+	return &figure.Figure{ID: "roc", Title: "Are cases told from controls?", Caption: caption, Alt: "Receiver operating characteristic.",
+		Chart: figure.Lines{X: figure.Axis{Label: "share of controls called cases"}, Y: figure.Axis{Label: "share of cases found"},
+			Series: []figure.Line{{Name: "this model", X: controls, Y: cases}, chance}}}
 }
 
 // scoreTable has a line for each site.
@@ -112,6 +146,18 @@ func scoreTable(o *options.Options, rows []Report) *figure.Table {
 		return t
 	}
 	t.Columns = append(t.Columns, figure.Column{Name: "predicted correctly", Format: figure.Percent, Numbers: accuracy}, figure.Column{Name: "calibration error", Numbers: off})
+	if rows[0].Ranking != nil {
+		var base, area figure.Numbers
+		for _, r := range rows {
+			if r.Ranking == nil { // what a site does not say is not known
+				base, area = append(base, math.NaN()), append(area, math.NaN())
+				continue
+			}
+			_, _, a := r.Ranking.ROC()
+			base, area = append(base, r.Ranking.Base()), append(area, a)
+		}
+		t.Columns = append(t.Columns, figure.Column{Name: "log-likelihood of the base rate", Numbers: base}, figure.Column{Name: "area under ROC", Numbers: area})
+	}
 	return t
 }
 

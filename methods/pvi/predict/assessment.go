@@ -24,6 +24,7 @@ type Assessment struct {
 	Count    wire.Vector `cbor:"count"`
 	Expected wire.Vector `cbor:"expected"`
 	Observed wire.Vector `cbor:"observed"`
+	Ranking  *Ranking    `cbor:"ranking,omitempty"` // of two classes, without noise
 }
 
 // Bins is how many bins calibration has.
@@ -31,8 +32,8 @@ const Bins = len(evaluate.Calibration{})
 
 // Values is how many numbers an assessment has, and Says what they are.
 const (
-	Values = 4 + 3*Bins
-	Says   = "number of rows, how many are predicted correctly, their log-likelihood, the squared errors of numbers, and expected against observed frequencies in ten bins"
+	Values = 4 + 3*Bins + 2*Ranks
+	Says   = "number of rows, how many are predicted correctly, their log-likelihood, the squared errors of numbers, and expected against observed frequencies in ten bins, and counts of either class in 64 bins of log-odds"
 )
 
 // NewAssessment is that of no rows.
@@ -49,6 +50,11 @@ func (a *Assessment) Check() error {
 	if len(a.Count) != Bins || len(a.Expected) != Bins || len(a.Observed) != Bins {
 		return fmt.Errorf("a calibration of %d, %d and %d bins where there are %d", len(a.Count), len(a.Expected), len(a.Observed), Bins)
 	}
+	if a.Ranking != nil {
+		if err := a.Ranking.check(a.Rows); err != nil {
+			return err
+		}
+	}
 	for i, n := range a.Count {
 		if !gvi.Inside(n, 0, float64(a.Rows)) || !gvi.Inside(a.Observed[i], 0, n) || !gvi.Inside(a.Expected[i], 0, n*1.000001) {
 			return fmt.Errorf("calibration bin %d has %v probabilities, which add up to %v, and %v of what they were given to happened", i+1, n, a.Expected[i], a.Observed[i])
@@ -61,6 +67,12 @@ func (a *Assessment) Check() error {
 func (a *Assessment) Add(b *Assessment) {
 	a.Rows, a.Correct, a.LogLik, a.Squares = a.Rows+b.Rows, a.Correct+b.Correct, a.LogLik+b.LogLik, a.Squares+b.Squares
 	a.Noise = math.Hypot(a.Noise, b.Noise)
+	if b.Ranking != nil {
+		if a.Ranking == nil {
+			a.Ranking = newRanking()
+		}
+		a.Ranking.add(b.Ranking)
+	}
 	for i := range Bins {
 		a.Count[i] += b.Count[i]
 		a.Expected[i] += b.Expected[i]

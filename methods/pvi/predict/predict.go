@@ -84,6 +84,12 @@ func (m *Predictor) Score(y float64, to *Assessment) {
 		}
 		return
 	}
+	if _, two := m.Likelihood.(gvi.Logistic); two {
+		if to.Ranking == nil {
+			to.Ranking = newRanking()
+		}
+		to.Ranking.count(p, happened)
+	}
 	to.bin(p, happened)
 	if correct {
 		to.Correct++

@@ -46,6 +46,15 @@ func Metrics(o *options.Options, pooled *predict.Assessment, out map[string]floa
 	}
 	cal := pooled.Calibration()
 	out["accuracy"], out["calibration_error"] = float64(pooled.Correct)/n, cal.Error()
+	if r := pooled.Ranking; r != nil {
+		_, _, area := r.ROC()
+		intercept, slope := r.Line()
+		for name, x := range map[string]float64{"auc": area, "calibration_intercept": intercept, "calibration_slope": slope} {
+			if !math.IsNaN(x) {
+				out[name] = x
+			}
+		}
+	}
 }
 
 // Headline says in a few words how well outcomes are predicted; nothing if pooled is nil.
@@ -59,6 +68,11 @@ func Headline(o *options.Options, pooled *predict.Assessment) []figure.Fact {
 		facts = append(facts, figure.Fact{Name: "root mean squared error", Value: fmt.Sprintf("%.4g", math.Sqrt(pooled.Squares/n))})
 	} else {
 		facts = append(facts, figure.Fact{Name: "predicted correctly", Value: fmt.Sprintf("%.2f %%", 100*float64(pooled.Correct)/n)})
+	}
+	if r := pooled.Ranking; r != nil {
+		if _, _, area := r.ROC(); !math.IsNaN(area) {
+			facts = append(facts, figure.Fact{Name: "area under the ROC curve", Value: fmt.Sprintf("%.3f", area)})
+		}
 	}
 	return append(facts, figure.Fact{Name: "log-likelihood per subject", Value: fmt.Sprintf("%.4f", pooled.LogLik/n)})
 }

@@ -9,6 +9,7 @@ import (
 	"parley/internal/wire"
 	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/message"
+	"parley/problem"
 )
 
 // Bind reads rows of the site's data by an encoding.
@@ -130,4 +131,39 @@ func (s *Setup) OverRows(b *gvi.Binding, contribution func(x gvi.Row, y float64,
 		contribution(x, y, v)
 		return 0
 	}
+}
+
+// CheckRows reads all rows as a fit without privacy will, and says how many it cannot use,
+// and which the first of them is: for the people of the site, before anything is released.
+func (s *Setup) CheckRows(ctx context.Context, data dataset.Source) error {
+	b, err := s.Bind(&s.Encoding, data.Schema())
+	if err != nil {
+		return err
+	}
+	var x gvi.Row
+	var first string
+	var why error
+	bad, all := 0, 0
+	for row, err := range data.Rows(ctx) {
+		if err != nil {
+			return err
+		}
+		all++
+		if _, err = b.Outcome(s.Likelihood, row); err == nil {
+			err = b.Row(row, &x)
+		}
+		if err != nil {
+			if bad++; bad == 1 {
+				first, why = row.ID, err
+			}
+		}
+	}
+	switch {
+	case bad > 0:
+		return problem.Problem{Where: "subjects", What: fmt.Sprintf("%d of %d cannot be used; the first is %q: %v", bad, all, first, why),
+			Hint: "leave them out of the data, or complete them; missing features are no fault with missing: neutral"}
+	case all == 0:
+		return fmt.Errorf("the site has no subjects")
+	}
+	return nil
 }

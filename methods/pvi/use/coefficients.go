@@ -100,7 +100,7 @@ func (m *Model) Files() ([]method.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	posterior, err := m.PosteriorCSV()
+	posterior, err := m.posteriorCSV()
 	if err != nil {
 		return nil, err
 	}

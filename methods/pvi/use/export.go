@@ -3,10 +3,10 @@ package use
 import (
 	"bytes"
 	"encoding/csv"
-	"errors"
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 
 	"parley/method"
 	"parley/problem"
@@ -20,14 +20,24 @@ func (m *Model) Export(format string) ([]method.File, error) {
 	if format != "csv" {
 		return nil, problem.Problem{Where: "format", What: fmt.Sprintf("a model of pvi is not written as %q", format), Hint: "csv"}
 	}
-	posterior, err := m.PosteriorCSV()
-	factors, err2 := m.factorsCSV()
-	return []method.File{{Name: "posterior.csv", Data: posterior}, {Name: "factors.csv", Data: factors}}, errors.Join(err, err2)
+	files, err := m.Files()
+	if err != nil {
+		return nil, err
+	}
+	files = files[1:] // of the model itself there is no other form
+	for i := range files {
+		files[i].Name = strings.TrimPrefix(files[i].Name, "model/")
+	}
+	if m.Covariance != nil {
+		return files, nil
+	}
+	factors, err := m.factorsCSV()
+	return append(files, method.File{Name: "factors.csv", Data: factors}), err
 }
 
-// PosteriorCSV is the posterior as a table for other programs: effects in the
+// posteriorCSV is the posterior as a table for other programs: effects in the
 // features' own units with an interval of 90 %, and the weights of scaled columns.
-func (m *Model) PosteriorCSV() ([]byte, error) {
+func (m *Model) posteriorCSV() ([]byte, error) {
 	mean, variance := m.Posterior.Moments()
 	records := [][]string{{"class", "feature", "mean", "sd", "low_90", "high_90", "weight_mean", "weight_sd"}}
 	for j, e := range m.Effects {

@@ -34,6 +34,9 @@ const (
 	armOnce        = "default, noise once"
 )
 
+// jointVariant is the variant of a private plan for two classes that names none.
+const jointVariant = "joint"
+
 var arms = []string{armDefault, armPartitioned, armDescent, armFedAvg, armOnce}
 
 // fitOf runs a plan for a problem; no total is no privacy.
@@ -267,7 +270,7 @@ func (c *config) measure(ctx context.Context, k problemCase, total account.Budge
 		}
 		var encoding *gvi.Encoding
 		for _, arm := range []string{armDefault, armPartitioned, armOnce} {
-			variant := options.VariantJoint
+			variant := jointVariant
 			if arm == armPartitioned {
 				variant = options.VariantPartitioned
 			}
@@ -367,7 +370,7 @@ func (c *config) coverage(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			m, _, err := fitOf(ctx, p, options.VariantJoint, &total, false)
+			m, _, err := fitOf(ctx, p, jointVariant, &total, false)
 			if err != nil {
 				return err
 			}

@@ -1,0 +1,71 @@
+package predict
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"parley/judge/evaluate"
+)
+
+// Of probabilities that hold, area, line and base rate are those that the rows themselves
+// give, up to the width of the bins.
+func TestRankingIsThatOfTheRows(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	a := newRanking()
+	var scores []float64
+	var labels []bool
+	rows := 200_000
+	for range rows {
+		odds := 2*r.NormFloat64() - 1
+		p := 1 / (1 + math.Exp(-odds))
+		happened := r.Float64() < p
+		a.count(p, happened)
+		scores, labels = append(scores, p), append(labels, happened)
+	}
+	if err := a.check(rows); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, area := a.ROC(); math.Abs(area-evaluate.AUC(scores, labels)) > 0.001 {
+		t.Errorf("area %.4f, of the rows %.4f", area, evaluate.AUC(scores, labels))
+	}
+	if intercept, slope := a.Line(); math.Abs(intercept) > 0.03 || math.Abs(slope-1) > 0.03 {
+		t.Errorf("intercept %.3f, slope %.3f", intercept, slope)
+	}
+	cases := 0.0
+	for _, l := range labels {
+		if l {
+			cases++
+		}
+	}
+	p := cases / float64(rows)
+	if want := p*math.Log(p) + (1-p)*math.Log(1-p); math.Abs(a.Base()-want) > 1e-12 {
+		t.Errorf("base rate %v, want %v", a.Base(), want)
+	}
+}
+
+// Probabilities of half the log-odds that they should have had have a slope of two.
+func TestTimidProbabilitiesHaveASlopeAboveOne(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	a := newRanking()
+	for range 100_000 {
+		odds := 2 * r.NormFloat64()
+		a.count(1/(1+math.Exp(-odds/2)), r.Float64() < 1/(1+math.Exp(-odds)))
+	}
+	if intercept, slope := a.Line(); math.Abs(intercept) > 0.05 || math.Abs(slope-2) > 0.05 {
+		t.Errorf("intercept %.3f, slope %.3f", intercept, slope)
+	}
+}
+
+func TestRankingOfNothing(t *testing.T) {
+	a := newRanking()
+	for _, p := range []float64{0, 1, math.NaN(), 1e-300} {
+		a.count(p, true)
+	}
+	if _, _, area := a.ROC(); !math.IsNaN(area) {
+		t.Errorf("area %v without controls", area)
+	}
+	if i, s := a.Line(); !math.IsNaN(i) && !math.IsNaN(s) {
+		t.Errorf("line %v, %v without controls", i, s)
+	}
+}

@@ -1,0 +1,71 @@
+package use
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"parley/figure"
+	"parley/method/fitted"
+	"parley/methods/pvi/gvi"
+	"parley/problem"
+)
+
+// contrast is what Contrast says, as JSON.
+type contrast struct {
+	Of       string   `json:"of"`
+	Against  string   `json:"against"`
+	Estimate float64  `json:"estimate"`
+	SE       float64  `json:"standard_error"`
+	Low      float64  `json:"low_95"`
+	High     float64  `json:"high_95"`
+	Ratio    *float64 `json:"ratio,omitempty"` // the exponential, where people use it
+}
+
+// Contrast implements [fitted.Contraster]: the effect of a column less that of another, with
+// the standard error that their covariance gives. A level that is the reference of its
+// feature has the effect 0.
+func (m *Model) Contrast(of, against string) (*fitted.Account, error) {
+	if len(m.Options.Classes()) > 1 {
+		return nil, problem.Problem{What: "a model of several classes has an effect on each, and no contrast of two columns alone"}
+	}
+	a, err := m.column(of)
+	if err != nil {
+		return nil, err
+	}
+	b, err := m.column(against)
+	if err != nil {
+		return nil, err
+	}
+	q := m.Weights()
+	value := func(r gvi.Row) float64 { x, _ := q.Activation(r, 0); return x }
+	c := contrast{Of: of, Against: against, Estimate: value(a) - value(b),
+		SE: math.Sqrt(max(q.Between(a, a)+q.Between(b, b)-2*q.Between(a, b), 0))}
+	c.Low, c.High = c.Estimate-Z95*c.SE, c.Estimate+Z95*c.SE
+	out := &fitted.Account{Facts: []figure.Fact{{Name: "contrast", Value: of + " against " + against},
+		{Name: "estimate", Value: fmt.Sprintf("%.4g (%.4g to %.4g)", c.Estimate, c.Low, c.High)}, {Name: "standard error", Value: fmt.Sprintf("%.3g", c.SE)}}}
+	if word := m.Ratio(); word != "" {
+		r := math.Exp(c.Estimate)
+		c.Ratio = &r
+		out.Facts = append(out.Facts, figure.Fact{Name: word, Value: fmt.Sprintf("%.4g (%.4g to %.4g)", r, math.Exp(c.Low), math.Exp(c.High))})
+	}
+	if m.Covariance == nil {
+		out.Notes.Add(problem.Problem{What: "this model takes weights as independent: the standard error leaves out how the two estimates go together", Hint: "variant: joint knows it"})
+	}
+	out.Value = c
+	return out, nil
+}
+
+// column is an effect as a combination of weights, by its name.
+func (m *Model) column(name string) (gvi.Row, error) {
+	if j := slices.Index(m.Encoding.Features(), name); j >= 0 {
+		return m.Encoding.Own(j), nil
+	}
+	for i := range m.Encoding.Columns {
+		if c := &m.Encoding.Columns[i]; c.Reference != "" && name == c.Name+"="+c.Reference {
+			return gvi.Row{}, nil
+		}
+	}
+	return gvi.Row{}, problem.Problem{Where: name, What: "the model has no such column", Hint: "one of " + strings.Join(m.Encoding.Features(), ", ")}
+}
