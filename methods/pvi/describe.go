@@ -33,6 +33,8 @@ func (Method) Describe(p *study.Plan) string {
 	switch {
 	case o.Variant == options.VariantGlobal:
 		how = "a step along the gradient of some of its own subjects"
+	case o.Noised(p):
+		how = "noised sums over its own subjects: of their features once, of how each would change the weights in every round"
 	case o.Private(p):
 		how += ", which follows from noised sums of their gradients"
 	case p.Privacy.Differential():

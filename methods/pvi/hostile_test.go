@@ -83,7 +83,7 @@ func pack(t testing.TB, v any) []byte {
 type sums map[string][]*privacy.Noised
 
 // noised is a noised sum with chosen integers, as it comes out of a release.
-func noised(t testing.TB, s privacy.Sum, block []int64) *privacy.Noised {
+func noisedSum(t testing.TB, s privacy.Sum, block []int64) *privacy.Noised {
 	t.Helper()
 	return noisedBy(t, s, block, 0.25)
 }
@@ -145,14 +145,14 @@ func TestHostileAnswersAreRefused(t *testing.T) {
 		"quality, few bins":    {c, message.TaskAssess, wrong(func(a *predict.Assessment) { a.Count = nil }), false, "0, 10 and 10 bins"},
 		"quality, too much":    {c, message.TaskAssess, wrong(func(a *predict.Assessment) { a.Observed[3] = 1 }), false, "bin 4"},
 		"another kind":         {c, "else", struct{}{}, false, "not asked for"},
-		"noised sum":           {private, message.TaskUpdate, sums{declared.Sum.Name: {noised(t, declared.Sum, make([]int64, 6))}}, true, ""},
-		"noised quality":       {private, message.TaskAssess, sums{predict.SumName: {noised(t, *declared.Quality, make([]int64, declared.Quality.Blocks[0]))}}, true, ""},
+		"noised sum":           {private, message.TaskUpdate, sums{declared.Sum.Name: {noisedSum(t, declared.Sum, make([]int64, 6))}}, true, ""},
+		"noised quality":       {private, message.TaskAssess, sums{predict.SumName: {noisedSum(t, *declared.Quality, make([]int64, declared.Quality.Blocks[0]))}}, true, ""},
 		"noised sum, infinite": {private, message.TaskUpdate, sums{declared.Sum.Name: {noisedBy(t, declared.Sum, slices.Repeat([]int64{math.MaxInt64}, 6), 1e300)}}, true, ""},
 		"quality, infinite":    {private, message.TaskAssess, sums{predict.SumName: {noisedBy(t, *declared.Quality, slices.Repeat([]int64{math.MaxInt64}, declared.Quality.Blocks[0]), 1e300)}}, true, ""},
 		"no sum":               {private, message.TaskUpdate, sums{}, false, "0 sums"},
-		"two sums":             {private, message.TaskUpdate, sums{declared.Sum.Name: {noised(t, declared.Sum, make([]int64, 6)), noised(t, declared.Sum, make([]int64, 6))}}, false, "2 sums"},
-		"another sum":          {private, message.TaskUpdate, sums{declared.Sum.Name: {noised(t, declared.Sum, []int64{1})}}, false, "1 numbers"},
-		"another quality":      {private, message.TaskAssess, sums{predict.SumName: {noised(t, *declared.Quality, []int64{1})}}, false, "1 numbers"},
+		"two sums":             {private, message.TaskUpdate, sums{declared.Sum.Name: {noisedSum(t, declared.Sum, make([]int64, 6)), noisedSum(t, declared.Sum, make([]int64, 6))}}, false, "2 sums"},
+		"another sum":          {private, message.TaskUpdate, sums{declared.Sum.Name: {noisedSum(t, declared.Sum, []int64{1})}}, false, "1 numbers"},
+		"another quality":      {private, message.TaskAssess, sums{predict.SumName: {noisedSum(t, *declared.Quality, []int64{1})}}, false, "1 numbers"},
 		"exact, where private": {private, message.TaskUpdate, message.UpdateAnswer{Change: message.Gaussian{Eta: constant(3, 1), Lambda: constant(3, 1)}}, false, "beside its noised sum"},
 		"exact quality":        {private, message.TaskAssess, quality, false, "beside its noised sum"},
 	} {

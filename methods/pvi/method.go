@@ -6,6 +6,7 @@ import (
 	"parley/method/fitted"
 	"parley/methods/pvi/halves"
 	"parley/methods/pvi/joint"
+	"parley/methods/pvi/noised"
 	"parley/methods/pvi/options"
 	"parley/methods/pvi/partitioned"
 	"parley/methods/pvi/published"
@@ -31,7 +32,10 @@ func (Method) Coordinator(p *study.Plan) (method.Coordinator, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.Options.Joint() {
+	switch {
+	case s.Options.Noised(p):
+		return noised.New(s)
+	case s.Options.Joint():
 		return joint.New(s), nil
 	}
 	c, err := commonOf(s, p.Sites)
@@ -57,7 +61,10 @@ func siteOf(p *study.Plan, name string) (listing, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.Options.Joint() {
+	switch {
+	case s.Options.Noised(p):
+		return noised.NewSite(s, name)
+	case s.Options.Joint():
 		return joint.NewSite(s, name), nil
 	}
 	c, err := commonOf(s, []string{name})

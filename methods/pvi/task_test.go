@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"parley/dataset"
@@ -57,9 +58,14 @@ func craft(t testing.TB, task method.Task, r *rand.Rand) (all []crafted) {
 			return v
 		}, honest, add)
 		add("a scale or none", func(u *message.UpdateTask) { u.Scale = other(u.Scale) })
+	case "early gradient", "gradient":
+		all = craftNoised(t, task, r)
 	case "sums":
 		return append(craftJoint(t, task, r), crafted{"nothing", method.Task{Site: task.Site, Kind: task.Kind}})
 	case message.TaskAssess:
+		if wire.Unmarshal(task.Body, new(modelTask)) == nil {
+			return craftNoisedModel(t, task, r)
+		}
 		if wire.Unmarshal(task.Body, new(joint.Task)) == nil {
 			return craftJoint(t, task, r)
 		}
@@ -87,6 +93,53 @@ func craft(t testing.TB, task method.Task, r *rand.Rand) (all []crafted) {
 	for _, body := range [][]byte{nil, {0xa0}, {0xf6}, task.Body[:len(task.Body)/2]} {
 		all = append(all, crafted{fmt.Sprintf("a body of %d bytes", len(body)), method.Task{Site: task.Site, Kind: task.Kind, Body: body}})
 	}
+	return all
+}
+
+// gradientTask and modelTask are the tasks of package noised.
+type (
+	gradientTask struct {
+		Mean wire.Vector `cbor:"mean"`
+		Clip float64     `cbor:"clip"`
+	}
+	modelTask struct {
+		Mean       wire.Vector `cbor:"mean"`
+		Covariance wire.Vector `cbor:"covariance"`
+	}
+)
+
+// craftNoised changes a task for a clipped gradient.
+func craftNoised(t testing.TB, task method.Task, r *rand.Rand) (all []crafted) {
+	t.Helper()
+	var honest gradientTask
+	if err := wire.Unmarshal(task.Body, &honest); err != nil {
+		t.Fatal(err)
+	}
+	add := func(what string, change func(*gradientTask)) {
+		u := gradientTask{Mean: slices.Clone(honest.Mean), Clip: honest.Clip}
+		change(&u)
+		all = append(all, crafted{what, method.Task{Site: task.Site, Kind: task.Kind, Body: pack(t, u)}})
+	}
+	craftVectors(r, []string{"mean"}, func(u *gradientTask) []*wire.Vector { return []*wire.Vector{&u.Mean} }, honest, add)
+	for _, x := range wildNumbers {
+		add(fmt.Sprint("clip ", x), func(u *gradientTask) { u.Clip = x })
+	}
+	return all
+}
+
+// craftNoisedModel changes a task for how well the model of a private study predicts.
+func craftNoisedModel(t testing.TB, task method.Task, r *rand.Rand) (all []crafted) {
+	t.Helper()
+	var honest modelTask
+	if err := wire.Unmarshal(task.Body, &honest); err != nil {
+		t.Fatal(err)
+	}
+	add := func(what string, change func(*modelTask)) {
+		u := modelTask{Mean: slices.Clone(honest.Mean), Covariance: slices.Clone(honest.Covariance)}
+		change(&u)
+		all = append(all, crafted{what, method.Task{Site: task.Site, Kind: task.Kind, Body: pack(t, u)}})
+	}
+	craftVectors(r, []string{"mean", "covariance"}, func(u *modelTask) []*wire.Vector { return []*wire.Vector{&u.Mean, &u.Covariance} }, honest, add)
 	return all
 }
 
@@ -171,7 +224,7 @@ func tasksOfDriven(t testing.TB, p *study.Plan) []method.Task {
 		last[task.Kind] = task
 	}
 	var tasks []method.Task
-	for _, kind := range []string{message.TaskScale, message.TaskUpdate, "sums", message.TaskAssess} {
+	for _, kind := range []string{message.TaskScale, message.TaskUpdate, "sums", "totals", "products", "early gradient", "gradient", message.TaskAssess} {
 		if task, ok := last[kind]; ok {
 			tasks = append(tasks, task)
 		}
@@ -215,7 +268,10 @@ func TestCraftedTasksPanicOnNoRow(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			h := half.(*halves.Site)
+			h, ok := half.(*halves.Site)
+			if !ok { // see package noised
+				return
+			}
 			b, err := h.Bind(&h.Encoding, p.Schema())
 			if err != nil {
 				t.Fatal(err)

@@ -37,6 +37,8 @@ type Column struct {
 	// A number with knots enters by the basis of a restricted cubic spline, each function
 	// from its value at Centre and over Scale.
 	Knots Knots `json:"knots,omitempty"`
+	// Limit, if it is not 0, bounds numbers as they enter: to −Limit … Limit.
+	Limit float64 `json:"limit,omitempty"`
 	// A category enters as one column of 0 and 1 for each level, but for the reference,
 	// if there is one: the others are then measured against it.
 	Levels    []string `json:"levels,omitempty"`
@@ -92,10 +94,12 @@ func (e *Encoding) Check() error {
 func (c *Column) check() error {
 	category := len(c.Levels) > 0
 	switch {
-	case category && (c.Centre != 0 || c.Scale != 0 || c.Bounded || len(c.Knots) > 0):
+	case category && (c.Centre != 0 || c.Scale != 0 || c.Bounded || len(c.Knots) > 0 || c.Limit != 0):
 		return fmt.Errorf("has levels and constants of a number: want one of both")
 	case !category && (!(c.Scale > 0) || !Finite(c.Scale) || !Finite(c.Centre)):
 		return fmt.Errorf("centre %v and scale %v: want finite numbers, the scale positive (a column that is constant cannot be scaled by its deviation)", c.Centre, c.Scale)
+	case !(c.Limit >= 0) || !Finite(c.Limit):
+		return fmt.Errorf("limit %v: want a number from 0", c.Limit)
 	case c.Reference != "" && !slices.Contains(c.Levels, c.Reference):
 		return fmt.Errorf("the reference %q is none of its levels", c.Reference)
 	case !category && c.Unseen != Fallback{}:
@@ -252,6 +256,9 @@ func (c *Column) encode(x float64) (j int, v float64, err error) {
 		}
 		if v = (x - c.Centre) / c.Scale; !Finite(v) {
 			return 0, 0, fmt.Errorf("the value %v cannot be scaled", x)
+		}
+		if c.Limit > 0 {
+			v = Clamp(v, c.Limit)
 		}
 		return 0, v, nil
 	}

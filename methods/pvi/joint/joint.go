@@ -145,13 +145,15 @@ func Central(ctx context.Context, p *study.Plan, rows dataset.Source) (*Fit, err
 		return nil, err
 	}
 	c := common{s}
-	moments, err := s.Moments(ctx, rows)
-	if err != nil {
-		return nil, err
-	}
-	scale, err := s.Pool([]*message.ScaleAnswer{moments})
-	if err != nil {
-		return nil, err
+	var scale *message.Scale
+	if !s.Options.Noised(p) { // whose plan has all constants and references
+		moments, err := s.Moments(ctx, rows)
+		if err != nil {
+			return nil, err
+		}
+		if scale, err = s.Pool([]*message.ScaleAnswer{moments}); err != nil {
+			return nil, err
+		}
 	}
 	d, err := s.Design(ctx, scale, rows)
 	if err != nil {

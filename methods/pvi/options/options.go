@@ -206,7 +206,7 @@ func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 	}
 	if missing("variant") {
 		o.Variant = VariantPartitioned
-		if !p.Privacy.Differential() && o.Likelihood != LikelihoodSoftmax && o.columns(p) <= mostJoint {
+		if o.jointByDefault(p) {
 			o.Variant = variantJoint
 		}
 	}
@@ -216,7 +216,7 @@ func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 			o.Coding = CodingReference
 		}
 	}
-	o.fillPrior(missing)
+	o.fillPrior(p, missing)
 	if missing("scaling") {
 		o.Scaling = ScaleStandard
 		if p.Privacy.Differential() {
@@ -229,6 +229,9 @@ func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 	if o.Joint() {
 		if missing("rounds") {
 			o.Rounds = 25
+			if o.Noised(p) {
+				o.Rounds = noisedRounds
+			}
 		}
 		return
 	}
@@ -296,14 +299,14 @@ func (o *Options) columns(p *study.Plan) int {
 	return n
 }
 
-func (o *Options) fillPrior(missing func(key string) bool) {
+func (o *Options) fillPrior(p *study.Plan, missing func(key string) bool) {
 	weights, intercept := 1.0, 1.0
-	if o.Joint() {
+	if o.Joint() && !o.Noised(p) {
 		weights, intercept = 6.25, 100
 	}
 	if missing("prior_variance") {
 		o.PriorVariance = weights
-	} else if !o.Joint() {
+	} else if !o.Joint() || o.Noised(p) {
 		intercept = o.PriorVariance
 	}
 	if missing("intercept_variance") {
@@ -394,8 +397,8 @@ func (c *optionCheck) joint() {
 	if c.Likelihood == LikelihoodSoftmax {
 		c.report("variant", "a softmax model has no joint posterior here", "variant: partitioned")
 	}
-	if c.p.Privacy.Differential() {
-		c.report("variant", "a joint posterior has no differentially private form here", "variant: partitioned")
+	if c.Noised(c.p) {
+		c.noised()
 	}
 }
 

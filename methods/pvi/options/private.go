@@ -12,6 +12,46 @@ func (o *Options) Private(p *study.Plan) bool {
 	return p.Privacy.Differential() && o.Variant == VariantPartitioned
 }
 
+// mostNoised is the largest number of weights of a private joint posterior by default: the
+// coordinator finds the eigenvalues of a few matrices of their size in each round.
+const mostNoised = 500
+
+// noisedRounds is how many gradients a private joint posterior is made of.
+const noisedRounds = 20
+
+// Noised says whether the posterior of all weights together is made of noised sums.
+func (o *Options) Noised(p *study.Plan) bool { return p.Privacy.Differential() && o.Joint() }
+
+// jointByDefault says whether a plan without a variant has a joint posterior. Under
+// differential privacy this is so of two classes, with subjects as the unit, where the plan
+// leaves clipping, damping and schedule to the method; the others are partitioned.
+func (o *Options) jointByDefault(p *study.Plan) bool {
+	if !p.Privacy.Differential() {
+		return o.Likelihood != LikelihoodSoftmax && o.columns(p) <= mostJoint
+	}
+	return o.Likelihood == LikelihoodLogistic && o.Intercept && p.Privacy.Unit == study.UnitSubject && o.columns(p) <= mostNoised &&
+		o.Clip == nil && o.Damping == 0 && o.Schedule == ""
+}
+
+// noised checks what only a private joint posterior asks for.
+func (c *optionCheck) noised() {
+	if c.Likelihood != LikelihoodLogistic {
+		c.report("variant", "a joint posterior has a differentially private form for two classes alone", "variant: partitioned")
+	}
+	if c.p.Privacy.Unit == study.UnitSite {
+		c.report("variant", "a private joint posterior is made of sums over subjects", "privacy.unit: subject, or variant: partitioned")
+	}
+	if !c.Intercept || c.Coding != CodingReference {
+		c.report("coding", "a private joint posterior has an intercept, and references", "leave out intercept and coding, or variant: partitioned")
+	}
+	if c.Rounds < 5 {
+		c.report("rounds", "too few to find the way and to be sure of it", "leave it out, or 5 and more")
+	}
+	if c.Clip != nil {
+		c.report("clip", "means nothing for a private joint posterior, which chooses it by the way and pays for that", "leave it out, or variant: partitioned")
+	}
+}
+
 // entries returns the largest number of entries of a row that are not zero.
 func (o *Options) entries(p *study.Plan) (n int) {
 	for _, v := range p.Views {
@@ -86,6 +126,7 @@ func (c *optionCheck) privacy() {
 		c.report("", "privacy.diagnostics buys how well classes of single subjects are predicted", "leave it out for a linear likelihood, and for unit: site")
 	}
 	switch {
+	case c.Joint():
 	case c.Clip == nil && pr.Unit == study.UnitSite:
 		c.report("clip", "missing: the largest norm of the sum of a whole site's gradients", "about a tenth of the rows of a middling site, a number that is public")
 	case c.Clip == nil:

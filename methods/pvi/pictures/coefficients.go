@@ -14,7 +14,11 @@ import (
 // Coefficients is the regression table of a joint model, with its forest plot.
 func Coefficients(m *use.Model) figure.Section {
 	table := figure.Table{ID: "coefficients", Title: "Coefficients", Caption: "Estimates with standard errors and intervals of 95 %. " +
-		"A number is per unit; a level is against the reference, which is the most frequent one unless the plan names another." + termsCaption(m.Options)}
+		"A number is per unit; a level is against the reference, which is the most frequent one unless the plan names another."}
+	if m.Private {
+		table.Caption = "Estimates with standard errors and intervals of 95 %, which count the noise. A number is per unit; a level is against the reference, which is the first in the plan unless the plan names another."
+	}
+	table.Caption += termsCaption(m.Options)
 	var names, against, subjects, estimate, se, ratio, notes []string
 	only := 0
 	for _, c := range m.Coefficients() {

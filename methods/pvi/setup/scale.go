@@ -42,7 +42,7 @@ func (s *Setup) unitOfOutcome() bool {
 // Scaled returns the encoding with constants and references that the sites released
 // together; nil if the plan has them all.
 func (s *Setup) Scaled(m *message.Scale) (*gvi.Encoding, error) {
-	standard, joint := s.Options.Scaling == options.ScaleStandard, s.Options.Joint()
+	standard, joint := s.Options.Scaling == options.ScaleStandard, s.Options.Joint() && !s.Options.Noised(s.Plan)
 	if !standard && !joint {
 		if m != nil {
 			return nil, fmt.Errorf("constants of a scale that the plan gives itself")

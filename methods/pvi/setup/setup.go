@@ -91,10 +91,25 @@ func encodingOf(o *options.Options, p *study.Plan) gvi.Encoding {
 				}
 			}
 			c.Missing = missing
+			if len(c.Levels) == 0 && o.Noised(p) {
+				bound(&c)
+			}
 			e.Columns = append(e.Columns, c)
 		}
 	}
 	return e
+}
+
+// bound keeps a number within four scales of its centre, so that no row weighs so much
+// that gradients must be clipped to a few of them. A public range has its ends at two: its
+// standard deviation, which is an eighth of a range that was chosen wide and a third of one
+// that values fill, is then between a half and 1.2 scales.
+func bound(c *gvi.Column) {
+	c.Limit = 4
+	if c.Bounded {
+		c.Bounded, c.Limit = false, 2
+		c.Scale /= c.Limit
+	}
 }
 
 // Draws returns the random numbers that the plan's seed has for a purpose at a

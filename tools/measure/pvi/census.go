@@ -26,6 +26,7 @@ type census struct {
 	views       []map[string]any
 	sites       map[string]map[string]*dataset.Table // by distribution and site
 	train, test *gvi.Design
+	held        *dataset.Table // the rows of test
 }
 
 // open reads the data, and divides the rows by every distribution asked for.
@@ -68,6 +69,7 @@ func open(ctx context.Context, c *config) (*census, error) {
 		maps.DeleteFunc(x.sites[scheme], func(name string, _ *dataset.Table) bool { return !slices.Contains(plan.Sites, name) })
 	}
 	parts := rows("split")
+	x.held = parts["test"]
 	if x.train, err = x.design(ctx, parts["train"]); err != nil {
 		return nil, err
 	}

@@ -7,11 +7,17 @@
 //	go run ./tools/measure pvi [-data DIR] [-schemes ABCD] [-seeds 5] [-epsilon 0.5,1] [-delta 1e-4,1e-5] [-methods …]
 //	go run ./tools/measure pvi -example [-seeds 5]
 //	go run ./tools/measure pvi -intercepts 200
+//	go run ./tools/measure pvi -rivals [-quick] [-seeds 5] [-epsilon 0.25,0.5,1,3,8] [-delta 1e-5] [-sets DIR] [-cases …]
+//	go run ./tools/measure pvi -coverage [-seeds 200] [-epsilon 1,3,8] [-delta 1e-5]
 //
 // The second form runs the example's own plan, with its privacy, without it and at other
 // totals: how well it predicts, and what the intervals of its weights hold. The third
 // draws studies whose sites have random intercepts, and tells how often intervals hold the
 // truth.
+//
+// The third measures the private default beside today's rivals on simulations, on the
+// census data and, from DIR, on heart-sites and physionet2012; the last what its intervals
+// hold.
 //
 // In the first, numbers are standardised over all rows, test rows included, as the published
 // experiments do: a plan for real data takes publicly known constants. Noise comes
@@ -43,7 +49,12 @@ type config struct {
 	totals  []account.Budget
 	methods []string
 	alone   bool // the example itself, in place of the tables
-	sets    int  // simulated studies with random intercepts, in place of all else
+	random  int  // simulated studies with random intercepts, in place of all else
+	rival   bool // the private default beside its rivals
+	covers  bool // what the private default's intervals hold
+	quick   bool // of rivals a few cases
+	sets    string
+	only    []string // of rivals' cases; all if empty
 }
 
 // Run measures what the flags say; -h lists them.
@@ -70,13 +81,21 @@ func parse(set *flag.FlagSet, args []string) (*config, error) {
 	deltas := set.String("delta", "1e-4,1e-5", "δ of these totals")
 	names := set.String("methods", strings.Join(methodNames(false), ","), "which methods to measure, of "+strings.Join(methodNames(true), ","))
 	set.BoolVar(&c.alone, "example", false, "run the example itself, and tell what its predictions and its intervals are worth")
-	set.IntVar(&c.sets, "intercepts", 0, "so many simulated studies of each kind with random intercepts: how often intervals of 90 % hold the truth")
+	set.IntVar(&c.random, "intercepts", 0, "so many simulated studies of each kind with random intercepts: how often intervals of 90 % hold the truth")
+	set.BoolVar(&c.rival, "rivals", false, "measure the private default beside its rivals")
+	set.BoolVar(&c.covers, "coverage", false, "measure what the intervals of the private default hold")
+	set.BoolVar(&c.quick, "quick", false, "of -rivals a few cases only")
+	set.StringVar(&c.sets, "sets", "", "for -rivals: the directory of heart-sites and physionet2012")
+	cases := set.String("cases", "", "for -rivals: names of cases, with semicolons; all if empty")
 	if err := flags.Values(set, args); err != nil {
 		return nil, err
 	}
+	if *cases != "" {
+		c.only = strings.Split(*cases, ";")
+	}
 	es, err1 := flags.Numbers(*epsilons)
 	ds, err2 := flags.Numbers(*deltas)
-	if err1 != nil || err2 != nil || set.NArg() > 0 || c.seeds < 2 || c.sets < 0 {
+	if err1 != nil || err2 != nil || set.NArg() > 0 || c.seeds < 2 || c.random < 0 {
 		return nil, fmt.Errorf("flags out of range")
 	}
 	for _, d := range ds {
@@ -104,11 +123,17 @@ func parse(set *flag.FlagSet, args []string) (*config, error) {
 }
 
 func run(ctx context.Context, c *config) error {
-	if c.sets > 0 {
-		return intercepts(ctx, c.sets)
+	if c.random > 0 {
+		return intercepts(ctx, c.random)
 	}
 	if c.alone {
 		return c.example(ctx)
+	}
+	if c.rival {
+		return c.rivals(ctx)
+	}
+	if c.covers {
+		return c.coverage(ctx)
 	}
 	census, err := open(ctx, c)
 	if err != nil {

@@ -1,0 +1,98 @@
+package noised
+
+import (
+	"math"
+
+	"parley/methods/pvi/gvi"
+)
+
+// columns are those of a design matrix: for each the place of its feature, and whether
+// that is a category. The last column is the intercept, whose place is −1.
+type columns struct {
+	Feature  []int
+	Category []bool
+	numbers  []int // columns that are numbers
+	features int
+}
+
+// columnsOf lists the columns of an encoding with an intercept.
+func columnsOf(e *gvi.Encoding) *columns {
+	c := &columns{features: len(e.Columns)}
+	for i := range e.Columns {
+		category := len(e.Columns[i].Levels) > 0
+		for range e.Columns[i].Width() {
+			if !category {
+				c.numbers = append(c.numbers, len(c.Feature))
+			}
+			c.Feature, c.Category = append(c.Feature, i), append(c.Category, category)
+		}
+	}
+	c.Feature, c.Category = append(c.Feature, -1), append(c.Category, false)
+	return c
+}
+
+// width is the number of columns.
+func (c *columns) width() int { return len(c.Feature) }
+
+// reach is √(features + 1): the norm of a row whose numbers are one scale from their centre.
+func (c *columns) reach() float64 { return math.Sqrt(float64(c.features + 1)) }
+
+// The three contributions of a row x with outcome y = ±1.
+
+// totals writes (x, ½ x² of numbers). Its norm is at most [columns.totalsBound], which is
+// that of a row whose numbers are one scale from their centre, by the gate's clipping.
+func (c *columns) totals(x gvi.Row, v []float64) {
+	number := 0
+	for i, j := range x.Index {
+		v[j] = x.Value[i]
+		for number < len(c.numbers) && c.numbers[number] < int(j) {
+			number++
+		}
+		if number < len(c.numbers) && c.numbers[number] == int(j) {
+			v[c.width()+number] = x.Value[i] * x.Value[i] / 2
+		}
+	}
+}
+
+// totalsLen is the length of what totals writes.
+func (c *columns) totalsLen() int { return c.width() + len(c.numbers) }
+
+// totalsBound bounds the norm of what totals adds: 1 of the intercept and of each category,
+// 1 + ½ of each number.
+func (c *columns) totalsBound() float64 {
+	return math.Sqrt(1 + float64(c.features-len(c.numbers)) + 1.5*float64(len(c.numbers)))
+}
+
+// products writes x, whose products with itself the gate sums.
+func products(x gvi.Row, v []float64) {
+	for i, j := range x.Index {
+		v[j] = x.Value[i]
+	}
+}
+
+// counted is the weight of the indicator beside the gradient. The quantile that it follows
+// costs the gradient a share of counted²/4 of the noise's variance.
+const counted = 0.3
+
+// scoreBound bounds the norm of what score writes: √(1 + counted²/4).
+var scoreBound = math.Sqrt(1 + counted*counted/4)
+
+// score writes the gradient of ln p(y | x) at weights m, shortened to clip and in units of
+// it, and ±counted/2 for whether it was short enough. Its norm is at most [scoreBound],
+// whatever the row: the first part is at most 1, the second counted/2.
+func score(m []float64, clip float64, x gvi.Row, y float64, v []float64) {
+	a := 0.0
+	for i, j := range x.Index {
+		a += x.Value[i] * m[j]
+	}
+	residual := y / (1 + math.Exp(y*a))
+	norm := math.Abs(residual) * x.Norm()
+	times := residual / max(clip, norm)
+	for i, j := range x.Index {
+		v[j] = times * x.Value[i]
+	}
+	v[len(m)] = -counted / 2
+	if norm <= clip {
+		v[len(m)] = counted / 2
+	}
+}

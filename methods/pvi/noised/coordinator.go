@@ -1,0 +1,255 @@
+package noised
+
+import (
+	"fmt"
+
+	"gonum.org/v1/gonum/mat"
+
+	"parley/internal/wire"
+	"parley/method"
+	"parley/method/rounds"
+	"parley/methods/pvi/gvi"
+	"parley/methods/pvi/message"
+	"parley/methods/pvi/predict"
+	"parley/methods/pvi/setup"
+)
+
+// coordinator asks all sites for totals, for products, for one gradient after the other,
+// and at the end, where that is paid for, how well the model predicts.
+type coordinator struct{ *common }
+
+// New works out what a plan says to the coordinator.
+func New(s *setup.Setup) (method.Coordinator, error) {
+	c, err := newCommon(s)
+	return coordinator{c}, err
+}
+
+// released is a noised sum of one site, or of several.
+type released struct {
+	Values   wire.Vector `cbor:"values"`
+	Variance float64     `cbor:"variance"` // of its noise
+}
+
+func (r *released) add(o *released) {
+	if r.Values == nil {
+		r.Values = make(wire.Vector, len(o.Values))
+	}
+	for i, v := range o.Values {
+		r.Values[i] += v
+	}
+	r.Variance += o.Variance
+}
+
+// state is what the coordinator carries.
+type state struct {
+	Phase string   `cbor:"phase"`
+	Left  []string `cbor:"left"`
+	// By site: the first two of those that stay, as the Gram matrix is of the same rows as
+	// gradients are.
+	Totals    map[string]*released           `cbor:"totals"`
+	Products  map[string]*released           `cbor:"products"`
+	Gradients map[string]*released           `cbor:"gradients"` // of the round under way
+	Fit       *fit                           `cbor:"fit"`
+	Reports   map[string]*predict.Assessment `cbor:"reports"`
+}
+
+// MarshalBinary implements [method.State].
+func (s *state) MarshalBinary() ([]byte, error) { return wire.Marshal(s) }
+
+// Init implements [method.Coordinator].
+func (c coordinator) Init() (method.State, error) {
+	return &state{Totals: map[string]*released{}, Products: map[string]*released{}, Gradients: map[string]*released{},
+		Fit: newFit(c.columns, c.Options.Rounds), Reports: map[string]*predict.Assessment{}}, nil
+}
+
+// Restore implements [method.Coordinator].
+func (c coordinator) Restore(data []byte) (method.State, error) {
+	s := new(state)
+	if err := wire.Unmarshal(data, s); err != nil {
+		return nil, err
+	}
+	if s.Totals == nil || s.Products == nil || s.Gradients == nil || s.Reports == nil || s.Fit == nil {
+		return nil, fmt.Errorf("the state is not one of a private joint posterior")
+	}
+	d := c.columns.width()
+	for what, of := range map[int]map[string]*released{c.columns.totalsLen(): s.Totals, gvi.Triangle(d): s.Products, d + 1: s.Gradients} {
+		for site, r := range of {
+			if r == nil || len(r.Values) != what || !(r.Variance > 0) {
+				return nil, fmt.Errorf("the state's sums of site %s are not those of the plan", site)
+			}
+		}
+	}
+	f := s.Fit
+	if err := c.check(&gradientTask{f.Mean, f.Clip}); err != nil {
+		return nil, fmt.Errorf("the state's fit: %w", err)
+	}
+	if f.Rounds != c.Options.Rounds || f.Round < 0 || f.Round > f.Rounds || f.Noise != 0 && (len(f.Gradient) != d || c.check(&gradientTask{f.Before, f.Clipped}) != nil) {
+		return nil, fmt.Errorf("the state's fit is none of the plan's")
+	}
+	return s, nil
+}
+
+// Next implements [method.Coordinator].
+func (c coordinator) Next(ms method.State) (method.Step, error) {
+	s := ms.(*state)
+	step := method.Step{State: s, Of: c.Options.Rounds + 3}
+	var err error
+	switch s.Phase {
+	case "":
+		step.Tasks, err = c.ask(s, taskTotals, gradientTask{})
+	case taskTotals:
+		step.Tasks, err = c.ask(s, taskProducts, gradientTask{})
+	case taskProducts:
+		step.Tasks, err = c.gradient(s)
+	case taskEarly, taskLate:
+		if len(s.Gradients) > 0 {
+			var sum released
+			for _, site := range c.Plan.Sites {
+				if own := s.Gradients[site]; own != nil {
+					sum.add(own)
+				}
+			}
+			s.Fit.Take(c.gram(s), c.Prior.Lambda, sum.Values, sum.sd())
+			clear(s.Gradients)
+			step.Info = method.Info{"root mean square step in activations": s.Fit.Trace[len(s.Fit.Trace)-1]}
+		} else {
+			s.Fit.Round++ // nobody who was asked is still there
+		}
+		step.Tasks, err = c.gradient(s)
+	case message.TaskAssess:
+		s.Phase = rounds.Done
+	}
+	if err != nil {
+		return method.Step{}, err
+	}
+	step.Done = s.Phase == rounds.Done
+	step.Progress = min(s.Fit.Round+len(s.Totals)/max(len(s.Totals), 1)+len(s.Products)/max(len(s.Products), 1), step.Of)
+	if step.Done {
+		step.Progress = step.Of
+	}
+	return step, nil
+}
+
+// ask asks all sites that stay for the same.
+func (c coordinator) ask(s *state, kind string, body any) ([]method.Task, error) {
+	s.Phase = kind
+	return rounds.Ask(kind, rounds.Staying(c.Plan.Sites, s.Left), func(string) (any, error) { return body, nil })
+}
+
+// gradient asks for the next one, or goes on to the end.
+func (c coordinator) gradient(s *state) ([]method.Task, error) {
+	switch {
+	case s.Fit.Round < burn(c.Options.Rounds):
+		return c.ask(s, taskEarly, gradientTask{s.Fit.Mean, s.Fit.Clip})
+	case s.Fit.Round < c.Options.Rounds:
+		return c.ask(s, taskLate, gradientTask{s.Fit.Mean, s.Fit.Clip})
+	case c.sums.quality == nil:
+		s.Phase = rounds.Done
+		return nil, nil
+	}
+	m, _ := c.posterior(s)
+	tasks, err := c.ask(s, message.TaskAssess, m)
+	return rounds.Optional(tasks), err
+}
+
+// gram is what the sites that stay released of their rows.
+func (c coordinator) gram(s *state) *gram {
+	var totals, products released
+	for _, site := range c.Plan.Sites {
+		if t, p := s.Totals[site], s.Products[site]; t != nil && p != nil {
+			totals.add(t)
+			products.add(p)
+		}
+	}
+	d := c.columns.width()
+	if totals.Values == nil { // all have left
+		totals, products = released{make(wire.Vector, c.columns.totalsLen()), 1}, released{make(wire.Vector, gvi.Triangle(d)), 1}
+	}
+	m := mat.NewSymDense(d, nil)
+	at := 0
+	for i := range d { // the upper triangle by rows
+		for j := i; j < d; j++ {
+			m.SetSym(i, j, products.Values[at])
+			at++
+		}
+	}
+	return newGram(c.columns, totals.Values, totals.Variance, m, products.Variance)
+}
+
+// posterior is what all that was released says of the weights, and how much wider its
+// intervals are than without noise.
+func (c coordinator) posterior(s *state) (modelTask, float64) {
+	if s.Fit.Noise == 0 { // no gradient since sites left: nothing is known
+		prior := gvi.Gaussian{Eta: make([]float64, c.columns.width()), Lambda: c.Prior.Lambda}.Normal()
+		m := mat.NewSymDense(c.columns.width(), nil)
+		for j, v := range prior.Variance {
+			m.SetSym(j, j, v)
+		}
+		return modelTask{prior.Mean, gvi.Lower(m)}, 1
+	}
+	mean, covariance, width := s.Fit.Posterior(c.gram(s), c.Prior.Lambda)
+	return modelTask{mean, gvi.Lower(covariance)}, width
+}
+
+// largest bounds entries of a sum: far beyond what rows of any study add up to, and so that
+// whatever is calculated from them is finite.
+const largest = 1e12
+
+// Fold implements [method.Coordinator]. The noise of an honest site may be anything: no
+// sum is refused for its size, but cut where nobody could go on from it.
+func (c coordinator) Fold(ms method.State, in method.Contribution) (method.State, error) {
+	s := ms.(*state)
+	if err := rounds.Expect(in, c.Plan.Sites, s.Phase); err != nil {
+		return nil, err
+	}
+	declared := c.sum(in.Kind)
+	if declared == nil {
+		return nil, fmt.Errorf("an answer to %q, which was not asked for", in.Kind)
+	}
+	sum, err := rounds.OnlySum(in, declared.Name)
+	if err != nil {
+		return nil, err
+	}
+	if in.Kind == message.TaskAssess {
+		s.Reports[in.Site], err = predict.Noised(sum)
+		return s, err
+	}
+	r := &released{sum.Floats(0), sum.SD() * sum.SD()}
+	for i, v := range r.Values {
+		r.Values[i] = gvi.Clamp(v, largest)
+	}
+	switch in.Kind {
+	case taskTotals:
+		s.Totals[in.Site] = r
+	case taskProducts:
+		s.Products[in.Site] = r
+	default:
+		s.Gradients[in.Site] = r
+	}
+	return s, nil
+}
+
+// Leave implements [method.Coordinator]. The Gram matrix is of those who stay, and so are
+// the gradients from here on: what was filtered of others is dropped, but not at the end.
+func (c coordinator) Leave(ms method.State, site string) (method.State, error) {
+	s := ms.(*state)
+	left, err := rounds.Leave(c.Plan.Sites, s.Left, site)
+	if err != nil {
+		return nil, err
+	}
+	s.Left = left
+	if s.Phase == message.TaskAssess || s.Phase == rounds.Done {
+		return s, nil
+	}
+	delete(s.Totals, site)
+	delete(s.Products, site)
+	delete(s.Gradients, site)
+	s.Fit.Forget()
+	return s, nil
+}
+
+// Share gives every site the model: it is the study's result.
+func (c coordinator) Share(ms method.State, _ string) ([]byte, error) {
+	m, _ := c.posterior(ms.(*state))
+	return wire.Marshal(m)
+}

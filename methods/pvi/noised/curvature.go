@@ -1,0 +1,97 @@
+package noised
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/integrate/quad"
+	"gonum.org/v1/gonum/mat"
+)
+
+// nodes and weights integrate against N(0, 1).
+var nodes, weights = func() (z, w [31]float64) {
+	quad.Hermite{}.FixedLocations(z[:], w[:], math.Inf(-1), math.Inf(1))
+	for i := range z {
+		z[i] *= math.Sqrt2
+		w[i] /= math.SqrtPi
+	}
+	return z, w
+}()
+
+// norms are those of rows in units of their root mean square, with their weights.
+var norms = [...]struct{ size, weight float64 }{{0.72, 0.25}, {1, 0.5}, {1.28, 0.25}}
+
+// curvature is what the model expects of clipped gradients at weights m.
+type curvature struct {
+	Hessian *mat.SymDense // −∂/∂m of the expected sum
+	Bias    []float64     // the expected sum where m is true: what clipping alone makes of it
+	Mean    float64       // of −∂/∂a of the clipped residual over rows
+}
+
+// expect returns the curvature of the sum over all rows of clip(r x, C), where r is the
+// residual 1{y > 0} − p, p = 1/(1 + e^−a), a = xᵀm, by what the Gram matrix says of rows.
+//
+// Clipping shortens r to ±K, K = C/|x|, so that where m is true its mean is no longer 0 but
+//
+//	t(a) = p min(1−p, K) − (1−p) min(p, K)
+//
+// and changes, as the truth moves from m, by h(a) = p (1−p) (min(1−p, K) + min(p, K)). With
+// activations a ~ N(μᵀm, v), b = Σm, v = mᵀb, μ and Σ the mean and covariance of rows,
+// and z = (a − μᵀm)/√v, Stein's identity E[x f(a)] = μ E f + b E f′ gives
+//
+//	Σ E[t x]    = n (E[t] μ + E[t z]/√v b)
+//	Σ E[h x xᵀ] = κ₀ G + n (κ₁ (μbᵀ + bμᵀ) + κ₂ b bᵀ),
+//	κ₀ = E h, κ₁ = E[h z]/√v, κ₂ = E[h (z² − 1)]/v
+//
+// (Stein, 1981, lemma 2; the second by applying it twice). |x| has three values about its
+// root mean square √(tr G/n) and is taken as independent of a.
+func (g *gram) expect(m []float64, clip float64) *curvature {
+	d := len(m)
+	mean, b := make([]float64, d), make([]float64, d)
+	a0 := 0.0
+	for j := range mean {
+		mean[j] = g.Matrix.At(j, d-1) / g.Rows
+		a0 += mean[j] * m[j]
+	}
+	v := 0.0
+	for j := range b {
+		for k := range m {
+			b[j] += g.Matrix.At(j, k) * m[k]
+		}
+		b[j] = b[j]/g.Rows - mean[j]*a0
+		v += m[j] * b[j]
+	}
+	size := math.Sqrt(max(mat.Trace(g.Matrix)/g.Rows, 1))
+	sd := math.Sqrt(max(v, 0))
+	var h0, h1, h2, t0, t1 float64
+	for i, z := range nodes {
+		h, t := clipped(a0+sd*z, clip/size)
+		w := weights[i]
+		h0, h1, h2 = h0+w*h, h1+w*h*z, h2+w*h*(z*z-1)
+		t0, t1 = t0+w*t, t1+w*t*z
+	}
+	if v < 1e-4 { // the quotients are derivatives, of order v where multiplied by b
+		h1, h2, t1, sd, v = 0, 0, 0, 1, 1
+	}
+	h1, h2, t1 = h1/sd, h2/v, t1/sd
+	out := &curvature{Hessian: mat.NewSymDense(d, nil), Bias: make([]float64, d), Mean: h0}
+	for i := range d {
+		out.Bias[i] = g.Rows * (t0*mean[i] + t1*b[i])
+		for j := range i + 1 {
+			out.Hessian.SetSym(i, j, h0*g.Matrix.At(i, j)+g.Rows*(h1*(mean[i]*b[j]+b[i]*mean[j])+h2*b[i]*b[j]))
+		}
+	}
+	return out
+}
+
+// clipped returns h(a) and t(a), averaged over norms of rows; k is the clip in units of
+// their root mean square.
+func clipped(a, k float64) (h, t float64) {
+	p := 1 / (1 + math.Exp(-a))
+	q := 1 / (1 + math.Exp(a))
+	for _, n := range norms {
+		yes, no := min(q, k/n.size), min(p, k/n.size)
+		h += n.weight * p * q * (yes + no)
+		t += n.weight * (p*yes - q*no)
+	}
+	return h, t
+}

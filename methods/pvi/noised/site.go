@@ -1,0 +1,175 @@
+package noised
+
+import (
+	"context"
+	"fmt"
+
+	"parley/dataset"
+	"parley/internal/wire"
+	"parley/method"
+	"parley/method/rounds"
+	"parley/methods/pvi/gvi"
+	"parley/methods/pvi/message"
+	"parley/methods/pvi/predict"
+	"parley/methods/pvi/results"
+	"parley/methods/pvi/setup"
+	"parley/privacy"
+)
+
+// The tasks. An early gradient has less of the budget.
+const (
+	taskTotals   = "totals"
+	taskProducts = "products"
+	taskEarly    = "early gradient"
+	taskLate     = "gradient"
+)
+
+// gradientTask asks for a gradient at weights, clipped so; other sums need nothing. All of it
+// follows from the plan and from noised sums.
+type gradientTask struct {
+	Mean wire.Vector `cbor:"mean"`
+	Clip float64     `cbor:"clip"`
+}
+
+// modelTask asks how well a posterior predicts. It is what sites get back, too.
+type modelTask struct {
+	Mean       wire.Vector `cbor:"mean"`
+	Covariance wire.Vector `cbor:"covariance"` // its lower triangle by rows
+}
+
+// common is what both halves know of a plan.
+type common struct {
+	*setup.Setup
+	columns *columns
+	sums    *sums
+}
+
+func newCommon(s *setup.Setup) (*common, error) {
+	c := &common{Setup: s, columns: columnsOf(&s.Encoding)}
+	var err error
+	c.sums, err = c.columns.declare(s.Options.Rounds, s.Plan.Privacy)
+	return c, err
+}
+
+// sum is what a task releases; nil of one that the plan does not have.
+func (c *common) sum(kind string) *privacy.Sum {
+	switch kind {
+	case taskTotals:
+		return &c.sums.totals
+	case taskProducts:
+		return &c.sums.products
+	case taskEarly:
+		return &c.sums.early
+	case taskLate:
+		return &c.sums.late
+	case message.TaskAssess:
+		return c.sums.quality
+	}
+	return nil
+}
+
+// check reports a task for a gradient that no honest coordinator sends.
+func (c *common) check(t *gradientTask) error {
+	if len(t.Mean) != c.columns.width() {
+		return fmt.Errorf("%d weights, want %d", len(t.Mean), c.columns.width())
+	}
+	for j, m := range t.Mean {
+		if !gvi.Inside(m, -message.FactorLargest, message.FactorLargest) {
+			return fmt.Errorf("weight %d is %v", j, m)
+		}
+	}
+	if !gvi.Inside(t.Clip, c.columns.reach()/8, c.columns.reach()) {
+		return fmt.Errorf("a clip of %v", t.Clip)
+	}
+	return nil
+}
+
+// normal returns the density of a model that was sent.
+func (c *common) normal(m *modelTask) (gvi.Normal, error) {
+	if err := c.check(&gradientTask{m.Mean, c.columns.reach()}); err != nil {
+		return gvi.Normal{}, err
+	}
+	return gvi.NewNormal(m.Mean, m.Covariance)
+}
+
+// Site is the half at one site. It remembers nothing between tasks.
+type Site struct {
+	*common
+	name string
+}
+
+// NewSite is the site's half of a study.
+func NewSite(s *setup.Setup, name string) (*Site, error) {
+	c, err := newCommon(s)
+	return &Site{c, name}, err
+}
+
+// Listed is what the site is asked for over the whole study, at most.
+func (h *Site) Listed() (list []privacy.Listed) {
+	early := burn(h.Options.Rounds)
+	for _, k := range []struct {
+		kind  string
+		times int
+	}{{taskTotals, 1}, {taskProducts, 1}, {taskEarly, early}, {taskLate, h.Options.Rounds - early}, {message.TaskAssess, 1}} {
+		if sum := h.sum(k.kind); sum != nil {
+			list = append(list, privacy.Listed{Kind: k.kind, Times: k.times, Request: privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{*sum}}})
+		}
+	}
+	return list
+}
+
+// Run answers from one noised sum alone. Nothing that depends on a row but through it may
+// show: a row that cannot be read as the plan says contributes nothing, and no error tells
+// of it.
+func (h *Site) Run(ctx context.Context, t method.Task, s *privacy.Session) (method.Answer, error) {
+	b, err := h.Bind(&h.Encoding, h.Plan.Schema())
+	if err != nil {
+		return method.Answer{}, err
+	}
+	contribution, err := h.contribution(t)
+	if err != nil {
+		return method.Answer{}, err
+	}
+	if _, err = s.Sum(ctx, h.sum(t.Kind).Name, h.OverRows(b, contribution)); err != nil {
+		return method.Answer{}, err
+	}
+	return rounds.Answer(t, nil, s.State())
+}
+
+// contribution is what a row gives to the sum that a task asks for.
+func (h *Site) contribution(t method.Task) (func(x gvi.Row, y float64, v []float64), error) {
+	switch {
+	case h.sum(t.Kind) == nil:
+		return nil, fmt.Errorf("the plan has no task %q", t.Kind)
+	case t.Kind == taskTotals:
+		return func(x gvi.Row, _ float64, v []float64) { h.columns.totals(x, v) }, rounds.Open(t, new(gradientTask))
+	case t.Kind == taskProducts:
+		return func(x gvi.Row, _ float64, v []float64) { products(x, v) }, rounds.Open(t, new(gradientTask))
+	case t.Kind == message.TaskAssess:
+		m := new(modelTask)
+		if err := rounds.Open(t, m); err != nil {
+			return nil, err
+		}
+		q, err := h.normal(m)
+		return predict.Contribution(h.Likelihood, q, h.columns.width()), err
+	}
+	task := new(gradientTask)
+	err := rounds.Open(t, task)
+	if err == nil {
+		err = h.check(task)
+	}
+	return func(x gvi.Row, y float64, v []float64) { score(task.Mean, task.Clip, x, y, v) }, err
+}
+
+// Report shows a site its own rows under the shared model. It never leaves.
+func (h *Site) Report(ctx context.Context, shared []byte, data dataset.Source) (*method.Result, error) {
+	m := new(modelTask)
+	if err := wire.Unmarshal(shared, m); err != nil {
+		return nil, fmt.Errorf("decoding the shared model: %w", err)
+	}
+	q, err := h.normal(m)
+	if err != nil {
+		return nil, fmt.Errorf("the shared model: %w", err)
+	}
+	return results.Own(ctx, h.Setup, h.Likelihood, h.name, &h.Encoding, q, nil, data)
+}
