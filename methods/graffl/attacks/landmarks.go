@@ -80,7 +80,7 @@ func (a *attacker) smallSites(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			tasks, err := landmark.Ask(s.Plan.Sites[j : j+1])
+			tasks, err := landmark.Ask(s, s.Plan.Sites[j:j+1])
 			if err != nil {
 				return err
 			}
@@ -172,7 +172,7 @@ func (a *attacker) tellApart(ctx context.Context, s *landmark.Setup) (*adversary
 		rows[1] = rows[0]
 		sites[1] = slices.Concat(common, two)
 	}
-	tasks, err := landmark.Ask(s.Plan.Sites[:1])
+	tasks, err := landmark.Ask(s, s.Plan.Sites[:1])
 	if err != nil {
 		return nil, err
 	}
