@@ -90,7 +90,7 @@ const (
 	// surely is how well the place of a component must be known, as a share of the distance to
 	// its neighbour, and its weight, in standard deviations, for it to be told apart.
 	surelyPlace, surelyWeight = 0.1, 5
-	mostRows                  = 1e9
+	leastRows, mostRows       = 30., 1e9
 )
 
 // RowsNeeded says how many rows all sites must have together, so that a mixture of k equally
@@ -110,10 +110,17 @@ func (f Frequencies) RowsNeeded(k int, noise Noise, seed uint64) (most float64) 
 			o := kernelmean.Observation{Rows: rows, NoiseVar: noise.SD * noise.SD / (rows * rows), RowsVar: noise.Rows * noise.Rows}
 			return m.told(o, t, mean, jac, cov)
 		}
-		rows := 30.
-		for ; !enough(rows); rows *= 1.5 {
-			if rows > mostRows {
+		few, rows := leastRows, max(most, leastRows)
+		for !enough(rows) {
+			if few, rows = rows, 4*rows; rows > mostRows {
 				return math.Inf(1)
+			}
+		}
+		for few < rows/1.2 { // the answer is between
+			if mid := math.Sqrt(few * rows); enough(mid) {
+				rows = mid
+			} else {
+				few = mid
 			}
 		}
 		most = max(most, rows)
