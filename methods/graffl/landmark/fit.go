@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"parley/figure"
 	"parley/methods/graffl/kernelmean"
@@ -123,7 +122,7 @@ func (v *view) residuals() []float64 {
 
 // fitFigure compares landmark by landmark: along the axis, if there is but one.
 func (v *view) fitFigure() *figure.Figure {
-	order, x := make([]int, v.rel.Of.Len()), figure.Axis{Label: strings.TrimSuffix(v.rel.points(), "s"), Count: true}
+	order, x := make([]int, v.rel.Of.Len()), figure.Axis{Label: v.rel.point(), Count: true}
 	for r := range order {
 		order[r] = r
 	}
@@ -154,7 +153,7 @@ func (v *view) fitFigure() *figure.Figure {
 	if v.rel.sketched() {
 		value = "mean cosine or sine"
 	}
-	return &figure.Figure{ID: strings.TrimSuffix(v.rel.points(), "s") + "-means", Title: "Observed and expected means", Caption: caption,
+	return &figure.Figure{ID: v.rel.point() + "-means", Title: "Observed and expected means", Caption: caption,
 		Chart: figure.Lines{X: x, Y: figure.Axis{Label: value}, Series: []figure.Line{expected, observed}},
 		Alt:   "Observed means of what the sites released, against the expected ones with their band."}
 }

@@ -85,12 +85,14 @@ func (r *release) task() string {
 	return taskLandmarks
 }
 
-// points is what the sums are called by in files.
-func (r *release) points() string {
+// points is what the sums are taken at, in words and in the names of files, and point one of them.
+func (r *release) points() string { return r.task() }
+
+func (r *release) point() string {
 	if r.sketched() {
-		return "frequencies"
+		return "frequency"
 	}
-	return "landmarks"
+	return "landmark"
 }
 
 // protect declares the one sum of a site, with the noise that spends the total.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"strings"
 
 	"parley/figure"
 	"parley/method"
@@ -62,7 +61,7 @@ func (v *view) metrics() map[string]float64 {
 	p := v.Posterior
 	out := map[string]float64{"rows": v.observed.Rows, v.rel.points(): float64(v.rel.Of.Len()), "draws": float64(len(p.Draws)), "effective_sample_size": p.Size,
 		"temperatures": float64(p.Stages), "acceptance": p.Acceptance, "largest_residual_sd": v.fit.Largest, "misfit_chi_square": v.fit.ChiSq, "misfit_p": v.fit.Tail,
-		"noise_sd_of_" + strings.TrimSuffix(v.rel.points(), "s") + "_means": math.Sqrt(v.observed.NoiseVar)}
+		"noise_sd_of_" + v.rel.point() + "_means": math.Sqrt(v.observed.NoiseVar)}
 	out["doubts"] = float64(len(v.doubts()))
 	v.Components(out)
 	return out

@@ -14,21 +14,25 @@ import (
 )
 
 // Fit compares what was observed with what the posterior expects. χ² has as many degrees of
-// freedom as numbers were observed beyond the parameters that were fitted to them.
+// freedom as numbers were observed, less those that were fitted to them: by how much more
+// draws are off on average than their mean (Spiegelhalter and others 2002, p_D), as noise and
+// prior leave less to fit than there are parameters.
 func (f Frequencies) Fit(o kernelmean.Observation, p *mixture.Posterior) (*kernelmean.Fit, error) {
 	if err := o.Check(f.Len()); err != nil {
 		return nil, err
 	}
 	n := f.Len()
 	m := f.model(p.Draws[0].Components(), false)
-	fit := &kernelmean.Fit{Expected: make([]float64, n), SD: make([]float64, n), Freedom: float64(n - m.len())}
+	fit := &kernelmean.Fit{Expected: make([]float64, n), SD: make([]float64, n)}
 	mean, t := make([]float64, n), make([]float64, m.len())
 	likely, top := -1, 0.0
+	means := make([]float64, 0, n*len(p.Draws))
 	for i, d := range p.Draws {
 		if err := f.coordinates(d, t); err != nil {
 			return nil, fmt.Errorf("draw %d: %w", i+1, err)
 		}
 		m.mean(t, mean, nil)
+		means = append(means, mean...)
 		off := 0.0
 		for r, v := range mean {
 			fit.Expected[r] += p.Weights[i] * v
@@ -56,6 +60,15 @@ func (f Frequencies) Fit(o kernelmean.Observation, p *mixture.Posterior) (*kerne
 	}
 	w.apply(off, 1)
 	fit.ChiSq = mixture.Squares(off)
+	draws := 0.0
+	for i, share := range p.Weights {
+		for r := range off {
+			off[r] = o.Mean[r] - means[i*n+r]
+		}
+		w.apply(off, 1)
+		draws += share * mixture.Squares(off)
+	}
+	fit.Freedom = max(float64(n)-(draws-fit.ChiSq), 1)
 	fit.Tail = tail(fit.ChiSq, fit.Freedom)
 	return fit, nil
 }
