@@ -1,10 +1,10 @@
-// Package landmark is variant landmark, the default of graffl: [NewVariant] has its
-// two halves. Each site releases once the sum over its rows of kernel values at public points
-// (landmarks), and how many rows there are; the coordinator samples the posterior given
-// these sums, and asks for nothing more.
+// Package landmark is the defaults of graffl, variants landmark and sketch: [NewVariant] has
+// their two halves. Each site releases once the sum over its rows of kernel values at public
+// points (landmarks), or of cosines and sines at public frequencies (package sketch), and how
+// many rows there are; the coordinator samples the posterior given these sums, and asks for
+// nothing more. [Statistic] is what the two differ in.
 //
-// Where the landmarks are and how wide the kernel is follows from the plan; a task is
-// empty. Under differential protection the one sum, which [New] declares with its
+// Where the landmarks or frequencies are follows from the plan; a task is empty. Under differential protection the one sum, which [New] declares with its
 // noise (release.go), is clipped and noised by the session (site.go); what arrives is taken as numbers
 // that noise may have moved anywhere (messages.go), and the noise is part of the likelihood
 // (package kernelmean). attacks.go says in each report what an attacker can do with it.
@@ -24,7 +24,7 @@ import (
 	"parley/methods/graffl/setup"
 )
 
-// coordinator is the coordinator's half: in variant landmark one release of every
+// coordinator is the coordinator's half: one release of every
 // site, then a posterior that no site is asked anything for.
 type coordinator struct{ *Setup }
 

@@ -79,5 +79,5 @@ func (v *view) headline() []figure.Fact {
 	facts = append(facts, v.Weights()...)
 	return append(facts, rows,
 		figure.Fact{Name: fmt.Sprintf("effective sample size, of %d draws", len(v.Posterior.Draws)), Value: fmt.Sprintf("%.0f", v.Posterior.Size)},
-		figure.Fact{Name: fmt.Sprintf("largest residual, sd (below %.1f if it fits)", kernelmean.LikelyLargest(v.rel.Of.Len())), Value: fmt.Sprintf("%.1f", v.fit.Largest)})
+		figure.Fact{Name: fmt.Sprintf("speak against it (largest residual %.1f sd, misfit p %.2g)", v.fit.Largest, v.fit.Tail), Value: v.verdict()})
 }

@@ -83,7 +83,7 @@ type SketchOptions struct {
 	// Scale is about the standard deviation of a component, as a share of each feature's range
 	// (1/16): components from half to twice as wide are found as well.
 	Scale float64 `json:"scale"`
-	// Frequencies is their number: by default twice that of the mixture's parameters,
+	// Frequencies is their number: by default three times that of the mixture's parameters,
 	// from 64 to 512.
 	Frequencies int `json:"frequencies"`
 	// Rows is how many complete rows all sites have together, at least, as is publicly known; 0

@@ -28,7 +28,7 @@ func (o *Options) fillSketch(d int, missing func(key string) bool) {
 		o.Sketch.Scale = gridShare
 	}
 	if missing("sketch.frequencies") {
-		o.Sketch.Frequencies = min(max(2*o.parameters(d), fewestFrequencies), sketch.MaxFrequencies)
+		o.Sketch.Frequencies = min(max(3*o.parameters(d), fewestFrequencies), sketch.MaxFrequencies)
 	}
 }
 

@@ -38,9 +38,10 @@ type Frequencies struct {
 }
 
 // New draws count frequencies for a public box. Directions are random, in orthogonal blocks;
-// a quarter of the lengths are even in their logarithm from the width of the box to that of
-// a component, which tells where components are at all, the others even between ½ and 2.2,
-// where the means and the widths of components show best.
+// an eighth of the lengths are even in their logarithm from the width of the box to that of
+// a component, which tells where components are at all, the others even from 0.3 to 3. A
+// component's mean shows best at the inverse of its standard deviation, so that those from half
+// to twice as wide as the scale are seen.
 func New(lo, hi, scale []float64, count int, seed uint64) (Frequencies, error) {
 	d := len(lo)
 	f := Frequencies{Dim: d}
@@ -60,7 +61,7 @@ func New(lo, hi, scale []float64, count int, seed uint64) (Frequencies, error) {
 	}
 	r := rand.New(rand.NewPCG(seed, mixture.SplitMix(seed)))
 	lengths := make([]float64, 0, count)
-	far := count / 4
+	far := count / 8
 	for j := range far {
 		u := (float64(j) + 0.5) / float64(far)
 		lengths = append(lengths, min(0.9, 0.7/f.half)*math.Pow(max(0.9*f.half/0.7, 1), u))
@@ -97,7 +98,7 @@ func New(lo, hi, scale []float64, count int, seed uint64) (Frequencies, error) {
 }
 
 // The lengths of most frequencies, in radians per Scale.
-const shortest, longest = 0.5, 2.2
+const shortest, longest = 0.3, 3.0
 
 // Count is how many frequencies there are.
 func (f Frequencies) Count() int { return len(f.Omega) / max(f.Dim, 1) }

@@ -56,13 +56,16 @@ func (f Frequencies) Posterior(o kernelmean.Observation, prior mixture.Prior, op
 	if p := prior.Components() * (1 + f.Dim + f.Dim*(f.Dim+1)/2); p-1 > f.Len() {
 		return nil, fmt.Errorf("%d parameters and %d observed means: want more means than parameters", p-1, f.Len())
 	}
+	if !prior.Symmetric() {
+		return nil, fmt.Errorf("a prior that tells components apart, by α %v: want the same of each", prior.Alpha)
+	}
 	modes, err := f.modes(o, f.scaled(prior), opt.Seed)
 	if err != nil {
 		return nil, err
 	}
 	s := &sampler{f: &f, o: o, prior: f.scaled(prior), modes: modes, r: rand.New(rand.NewPCG(opt.Seed, 1))}
 	s.model = f.model(prior.Components(), false)
-	return s.sample(opt.Particles, prior.Symmetric()), nil
+	return s.sample(opt.Particles), nil
 }
 
 // scaled is a prior in units of the frequencies.
@@ -222,7 +225,7 @@ type particle struct {
 const mostStages, moves, lastMoves = 40, 4, 4
 
 // sample is the whole run.
-func (s *sampler) sample(count int, symmetric bool) *mixture.Posterior {
+func (s *sampler) sample(count int) *mixture.Posterior {
 	q := s.len()
 	share := make([]float64, len(s.modes))
 	sum := 0.0
@@ -285,14 +288,9 @@ func (s *sampler) sample(count int, symmetric bool) *mixture.Posterior {
 	reference := s.mixture(s.particles[top].t)
 	for _, p := range s.particles {
 		m := s.mixture(p.t)
-		if symmetric {
-			m = m.Reorder(mixture.Match(reference, m, nil))
-		}
-		post.Draws = append(post.Draws, s.f.unscaled(m))
+		post.Draws = append(post.Draws, s.f.unscaled(m.Reorder(mixture.Match(reference, m, nil))))
 	}
-	if symmetric {
-		post.LargestFirst()
-	}
+	post.LargestFirst()
 	return post
 }
 
@@ -430,13 +428,15 @@ func nextShare(beta float64, logs, weights []float64) float64 {
 }
 
 func nextWeights(from, to float64, logs, weights []float64) {
-	top, sum := slices.Max(logs), 0.0
+	top, sum := max(slices.Max(logs), -math.MaxFloat64), 0.0
 	for i, v := range logs {
 		weights[i] = math.Exp((to - from) * (v - top))
 		sum += weights[i]
 	}
 	for i := range weights {
-		weights[i] /= sum
+		if weights[i] /= sum; sum == 0 { // no draw is possible: none is better than another
+			weights[i] = 1 / float64(len(weights))
+		}
 	}
 }
 
