@@ -36,10 +36,10 @@ type mixtureCell struct {
 
 // mixtureScore is what came of a line.
 type mixtureScore struct {
-	own, all                             scores // of the study, and of the Gibbs sampler
-	found                                scores // of those runs that were not lost
-	lost, flagged, alarms, sets, refused int
-	seconds                              float64
+	own, all                    scores // of the study, and of the Gibbs sampler
+	found                       scores // of those runs that were not lost
+	lost, flagged, alarms, sets int
+	seconds                     float64
 }
 
 func mixtures(ctx context.Context, args []string) error {
