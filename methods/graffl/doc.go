@@ -10,9 +10,10 @@
 // the report:
 //
 //   - options: what a plan says; setup: what follows from it for both halves
-//   - landmark: the default variant. Each site releases once its mean kernel values at
-//     public points (landmarks), noised; the noise is part of the likelihood. After that
-//     one release nothing more is asked of a site.
+//   - landmark: the default variants. Each site releases once its mean kernel values at
+//     public points (landmarks), or cosines and sines at public frequencies (sketch), noised;
+//     the noise is part of the likelihood. After that one release nothing more is asked of a
+//     site.
 //   - published: Algorithm 2, for comparison: it does not contract to the posterior, and
 //     gives the rows away
 //   - set: one parameter for each simulated set
@@ -26,6 +27,7 @@
 //   - mixture: mixtures, priors, samples, matching, discrepancies, linear algebra
 //   - kernelmean: kernel means at landmarks, their moments, the posterior given them, its
 //     calibration
+//   - sketch: the same with characteristic functions at random frequencies
 //   - abc: the samplers of the published algorithm and of sets; abc/choices: what plans say
 //     of them
 //   - inversion: how rows are found again in what was computed from them

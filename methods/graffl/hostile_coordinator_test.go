@@ -25,6 +25,7 @@ import (
 // taskTypes are the bodies of tasks, by kind.
 var taskTypes = map[string]func() any{
 	taskLandmarks:     func() any { return new(landmarkTask) },
+	taskFrequencies:   func() any { return new(landmarkTask) },
 	taskDistances:     func() any { return new(distancesTask) },
 	taskDiscrepancies: func() any { return new(discrepanciesTask) },
 	taskEncoder:       func() any { return new(encoderTask) },

@@ -49,6 +49,7 @@ func privatePlans() map[string]string {
 		"private":              fmt.Sprintf(hostilePlan, "draws: 64", smallPrivate),
 		"private, replace-one": fmt.Sprintf(hostilePlan, "draws: 64", strings.Replace(smallPrivate, "add-remove", "replace-one", 1)),
 		"private, scattered":   fmt.Sprintf(hostilePlan, "draws: 64, landmarks: {scattered: 7}", smallPrivate),
+		"private, sketch":      fmt.Sprintf(hostilePlan, "variant: sketch, draws: 64", smallPrivate),
 		"private, calibrated":  fmt.Sprintf(hostilePlan, "draws: 64, calibration: 20", smallPrivate),
 		"private classes":      fmt.Sprintf(staged, "components: 1\n  draws: 64"),
 		"private codes":        fmt.Sprintf(staged, "encoder: {dimension: 1}\n  draws: 64"),
@@ -87,6 +88,7 @@ func rowsOf(t testing.TB, p *study.Plan) dataset.Source {
 // answerTypes are the bodies of answers, by the kind of their task.
 var answerTypes = map[string]func() any{
 	taskLandmarks:     func() any { return new(landmarkAnswer) },
+	taskFrequencies:   func() any { return new(landmarkAnswer) },
 	taskDistances:     func() any { return new(distancesAnswer) },
 	taskDiscrepancies: func() any { return new(discrepanciesAnswer) },
 	taskEncoder:       func() any { return new(encoderAnswer) },
@@ -161,6 +163,8 @@ func TestTheStudyEndsOnAnswersThatNoRowsGive(t *testing.T) {
 		plan string
 		body func(n int) any
 	}{
+		"all at every frequency":      {taskFrequencies, func(n int) any { return landmarkAnswer{constant(n, setup.MaxRows), setup.MaxRows} }},
+		"no row at any frequency":     {taskFrequencies, func(n int) any { return landmarkAnswer{constant(n, 0), 0} }},
 		"every row at every landmark": {taskLandmarks, func(n int) any { return landmarkAnswer{constant(n, setup.MaxRows), setup.MaxRows} }},
 		"many rows at none":           {taskLandmarks, func(n int) any { return landmarkAnswer{constant(n, 0), setup.MaxRows} }},
 		"many rows at one": {taskLandmarks, func(n int) any {

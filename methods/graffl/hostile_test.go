@@ -33,6 +33,7 @@ privacy: %s
 
 var hostileOptions = map[string]string{
 	taskLandmarks:     "draws: 64",
+	taskFrequencies:   "variant: sketch, draws: 64",
 	taskDistances:     "variant: published, published: {rounds: 3, accepted: 5}",
 	taskDiscrepancies: "variant: set, set: {particles: 16, proposals: 40, rows: 4}",
 }
@@ -81,10 +82,13 @@ func hostileHalves(t testing.TB, choices, privacy string) (c method.Coordinator,
 	}
 }
 
-// landmarksOf is how many landmarks a plan has; none in other variants.
+// landmarksOf is how many sums a site of the plan releases; none in other variants.
 func landmarksOf(t testing.TB, p *study.Plan) int {
 	t.Helper()
 	o := p.Method.Options.(*options.Options)
+	if o.Sketch != nil {
+		return 2 * o.Sketch.Frequencies
+	}
 	if o.Landmarks == nil {
 		return 0
 	}
@@ -110,6 +114,8 @@ func TestHostileAnswersAreRefused(t *testing.T) {
 		"sums, negative":        {taskLandmarks, "", func(n int) any { return landmarkAnswer{constant(n, -1), 4} }, "each row adds 0 to 1"},
 		"sums, too large":       {taskLandmarks, "", func(n int) any { return landmarkAnswer{constant(n, 5), 4} }, "each row adds 0 to 1"},
 		"sums, negative rows":   {taskLandmarks, "", func(n int) any { return landmarkAnswer{constant(n, 0), -4} }, "-4 rows"},
+		"cosines":               {taskFrequencies, "", func(n int) any { return landmarkAnswer{constant(n, -1), 4} }, ""},
+		"cosines, too large":    {taskFrequencies, "", func(n int) any { return landmarkAnswer{constant(n, -5), 4} }, "each row adds -1 to 1"},
 		"sums, of nothing":      {taskLandmarks, "", func(int) any { return struct{}{} }, "where the plan has"},
 		"exact, where private":  {taskLandmarks, hostilePrivate, func(n int) any { return landmarkAnswer{constant(n, 1), 4} }, "0 sums"},
 		"no sum":                {taskLandmarks, hostilePrivate, func(int) any { return nil }, "0 sums"},
@@ -148,6 +154,7 @@ func TestHostileAnswersAreRefused(t *testing.T) {
 func TestHostileTasksAreRefused(t *testing.T) {
 	for kind, bodies := range map[string][]any{
 		taskLandmarks:     {1, map[string]int{"points": 3}},
+		taskFrequencies:   {1, map[string]int{"points": 3}},
 		taskDistances:     {distancesTask{-1}, distancesTask{3}, "text"},
 		taskDiscrepancies: {discrepanciesTask{}, discrepanciesTask{First: 40, Proposals: constant(5, 0)}, discrepanciesTask{Proposals: constant(4, 0)}, discrepanciesTask{First: -1, Proposals: constant(5, 0)}},
 	} {

@@ -15,6 +15,7 @@ import (
 
 const (
 	taskLandmarks     = "landmarks"
+	taskFrequencies   = "frequencies"
 	taskDistances     = "distances"
 	taskDiscrepancies = "discrepancies"
 	taskEncoder       = "encoder"

@@ -28,6 +28,8 @@ func (Method) Notes(p *study.Plan) (notes problem.List) {
 			notes.Add(problem.Problem{Where: "privacy", What: fmt.Sprintf("without noise, landmarks give away every %s of a site with up to %d of them, and whoever joins or leaves between two studies", row, l.Len()/l.Dim),
 				Hint: "protection: differential for data of persons; else sites with ten times as many rows, or more"})
 		}
+	case options.VariantSketch:
+		noteSketch(p, o, row, &notes)
 	case options.VariantPublished:
 		notes.Add(problem.Problem{Where: "method.variant", What: fmt.Sprintf("published gives every %s away, by %d exact distances to known points, and what it accepts does not become the posterior", row, o.Dim(p)+1),
 			Hint: "it is there to compare with; variant: landmark for data of persons"})
@@ -36,4 +38,22 @@ func (Method) Notes(p *study.Plan) (notes problem.List) {
 			Hint: "variant: landmark for data of persons"})
 	}
 	return notes
+}
+
+// noteSketch says of how many rows the components of a plan can be told apart, and what
+// is given away without noise.
+func noteSketch(p *study.Plan, o *options.Options, row string, notes *problem.List) {
+	if !p.Privacy.Differential() {
+		notes.Add(problem.Problem{Where: "privacy", What: fmt.Sprintf("without noise, sums at frequencies may give away every %s of a site with up to %d of them, and whoever joins or leaves between two studies", row, 2*o.Sketch.Frequencies/o.Dim(p)),
+			Hint: "protection: differential for data of persons; else sites with ten times as many rows, or more"})
+	}
+	if o.Sketch.Rows > 0 {
+		return // refused if they are too few
+	}
+	need, err := o.RowsNeeded(p)
+	if err != nil {
+		return // which the plan says already
+	}
+	notes.Add(problem.Problem{Where: "method.components", What: fmt.Sprintf("%d components in %d dimensions, four standard deviations apart, can be told from each other with about %s complete rows of all sites together", o.Components, o.Dim(p), options.RowsText(need)),
+		Hint: "if there may be fewer, take fewer features or components, or a larger ε; with sketch.rows, how many there are at least, a plan that needs more is refused"})
 }

@@ -3,6 +3,7 @@ package attacks
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 
 	"parley/method"
@@ -34,13 +35,7 @@ func (v *victims) landmarks(privacy study.Privacy) (*landmark.Setup, error) {
 // byLandmarks locates persons by what two releases of their sites differ by.
 func (a *attacker) byLandmarks(ctx context.Context, s *landmark.Setup, within float64) (*adversary.Recovered, error) {
 	return a.difference(ctx, s.Setup, within, sumsOf(s), func(own []float64) ([]float64, error) {
-		x, err := inversion.Locate(s.Marks, own, 1)
-		if s.Sum != nil { // noise points anywhere, and rows are known to be in the box
-			for i := range x {
-				x[i] = min(max(x[i], s.Lo[i]), s.Hi[i])
-			}
-		}
-		return x, err
+		return inversion.Locate(s.Marks, own, 1)
 	})
 }
 
@@ -80,7 +75,7 @@ func (a *attacker) smallSites(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			tasks, err := landmark.Ask(s.Plan.Sites[j : j+1])
+			tasks, err := landmark.Ask(s, s.Plan.Sites[j:j+1])
 			if err != nil {
 				return err
 			}
@@ -123,18 +118,21 @@ func (a *attacker) privateLandmarks(ctx context.Context) error {
 		}
 		variant := fmt.Sprintf("landmark, ε %g", epsilon)
 		a.tell(variant + ": differencing")
-		r, err := a.byLandmarks(ctx, s, 0.25)
+		left, err := a.differenced(ctx, s)
 		if err != nil {
 			return err
 		}
-		a.found(adversary.Attack{Variant: variant, Name: "E: differencing two studies", Answers: 2, Of: "releases", Active: true,
-			Needs: "two private studies, charged twice, between which one person has left or joined"}, r, 0, false)
+		needs := "two private studies, charged twice; the row of one person, who has left between them or not"
+		if a.target.Adjacency == account.ReplaceOne {
+			needs = "two private studies, charged twice; the row of one person, whom another known one has replaced between them or not"
+		}
+		a.came = append(a.came, adversary.Attack{Variant: variant, Name: "E: differencing two studies", Answers: 2, Of: "releases", Active: true, Needs: needs, ToldApart: left})
 		a.tell(variant + ": telling neighbours apart")
 		told, err := a.tellApart(ctx, s)
 		if err != nil {
 			return err
 		}
-		needs := "every row of the site but one, and that this one is at a landmark or not there"
+		needs = "every row of the site but one, and that this one is at a landmark or not there"
 		if a.target.Adjacency == account.ReplaceOne {
 			needs = "every row of the site but one, and that this one is at one landmark or at another far away"
 		}
@@ -172,26 +170,14 @@ func (a *attacker) tellApart(ctx context.Context, s *landmark.Setup) (*adversary
 		rows[1] = rows[0]
 		sites[1] = slices.Concat(common, two)
 	}
-	tasks, err := landmark.Ask(s.Plan.Sites[:1])
-	if err != nil {
-		return nil, err
-	}
 	told := &adversary.ToldApart{Epsilon: s.Plan.Privacy.Total.Epsilon, Delta: s.Plan.Privacy.Total.Delta, Adjacency: a.target.Adjacency}
 	told.Allowed, told.Mechanism = inversion.MostAdvantage(told.Epsilon, told.Delta), landmark.Best(landmark.Visible(s))
 	for world, rowsOf := range sites {
-		data, err := a.source(rowsOf)
+		all, err := a.releases(ctx, s, rowsOf, a.target.Releases)
 		if err != nil {
 			return nil, err
 		}
-		n := 0
-		for c, err := range a.lab.Again(ctx, s.Plan, s.Plan.Sites[0], data, tasks[0]) {
-			if err != nil {
-				return nil, err
-			}
-			r, err := landmark.Open(s, c)
-			if err != nil {
-				return nil, err
-			}
+		for _, r := range all {
 			// ln p(release | with) − ln p(release | without)
 			ratio := 0.0
 			for i, v := range r.Sums {
@@ -204,8 +190,81 @@ func (a *attacker) tellApart(ctx context.Context, s *landmark.Setup) (*adversary
 			if (ratio > 0) == (world == 0) {
 				told.Right++
 			}
-			if n++; n >= a.target.Releases {
-				break
+		}
+	}
+	return told, nil
+}
+
+// releases are n of the first site, if these were its rows.
+func (a *attacker) releases(ctx context.Context, s *landmark.Setup, rows []float64, n int) (all []*landmark.Sums, err error) {
+	tasks, err := landmark.Ask(s, s.Plan.Sites[:1])
+	if err != nil {
+		return nil, err
+	}
+	data, err := a.source(rows)
+	if err != nil {
+		return nil, err
+	}
+	for c, err := range a.lab.Again(ctx, s.Plan, s.Plan.Sites[0], data, tasks[0]) {
+		if err != nil {
+			return nil, err
+		}
+		r, err := landmark.Open(s, c)
+		if err != nil {
+			return nil, err
+		}
+		if all = append(all, r); len(all) == n {
+			break
+		}
+	}
+	return all, nil
+}
+
+// differenced takes two releases of a site, between which one known person has left, or nobody
+// has (replace-one: whom another has replaced), and decides by the likelihood ratio of
+// their difference which it was. All other rows cancel, so that the attacker need not know
+// them: no test on the two releases is right more often.
+func (a *attacker) differenced(ctx context.Context, s *landmark.Setup) (*adversary.ToldApart, error) {
+	rows := a.sites[0][:min(len(a.sites[0]), (others+1)*a.dim)]
+	n := s.Marks.Len()
+	shift, phi, count := make([]float64, n), make([]float64, n), 1.0
+	s.Marks.Features(shift, rows[:a.dim])
+	gone := rows[a.dim:]
+	if a.target.Adjacency == account.ReplaceOne {
+		other := a.sites[len(a.sites)-1][:a.dim]
+		s.Marks.Features(phi, other)
+		for i, v := range phi {
+			shift[i] -= v
+		}
+		count, gone = 0, slices.Concat(gone, other)
+	}
+	// A laboratory whose noise follows from a seed begins anew with every call: the first
+	// releases are left out, so that none is held against one with the same noise.
+	before, err := a.releases(ctx, s, rows, 3*a.target.Releases)
+	if err != nil {
+		return nil, err
+	}
+	told := &adversary.ToldApart{Epsilon: 2 * s.Plan.Privacy.Total.Epsilon, Delta: 2 * s.Plan.Privacy.Total.Delta, Adjacency: a.target.Adjacency}
+	told.Allowed = inversion.MostAdvantage(told.Epsilon, told.Delta)
+	for world, now := range [][]float64{rows, gone} {
+		after, err := a.releases(ctx, s, now, a.target.Releases)
+		if err != nil {
+			return nil, err
+		}
+		for i, r := range after {
+			b := before[(world+1)*a.target.Releases+i]
+			sd, countSD := math.Hypot(b.SD, r.SD), math.Hypot(b.RowsSD, r.RowsSD)
+			// ln p(difference | left) − ln p(difference | nobody did), and how many standard
+			// deviations apart the two are, squared.
+			ratio, mu := count*(b.Rows-r.Rows-count/2)/(countSD*countSD), count*count/(countSD*countSD)
+			for j, v := range shift {
+				ratio += v * (b.Sums[j] - r.Sums[j] - v/2) / (sd * sd)
+				mu += v * v / (sd * sd)
+			}
+			told.Mechanism = landmark.Best(math.Sqrt(mu))
+			told.Trials++
+			if (ratio > 0) == (world == 1) {
+				told.Right++
 			}
 		}
 	}

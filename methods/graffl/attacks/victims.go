@@ -242,7 +242,7 @@ func (v *victims) study(variant string, privacy study.Privacy, tailor func(*opti
 		o.Landmarks = &l
 	}
 	o.Fill(&p, func(key string) bool {
-		return !(given && key == "prior.freedom") && !(marked && strings.HasPrefix(key, "landmarks."))
+		return key != "variant" && !(given && key == "prior.freedom") && !(marked && strings.HasPrefix(key, "landmarks."))
 	})
 	tailor(o)
 	p.Method = study.Method{Name: options.Name, Options: o}

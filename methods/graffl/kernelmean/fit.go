@@ -14,6 +14,7 @@ type Fit struct {
 	Largest  float64   // distance, in sd
 	ChiSq    float64   // of all distances together, and the probability of as much or
 	Tail     float64   // more if the model is right: see Landmarks.Misfit
+	Freedom  float64   // degrees of freedom of ChiSq
 }
 
 // fitDraws is how many draws the covariance of observed means is averaged over: it
@@ -27,7 +28,7 @@ func (l Landmarks) Fit(o Observation, p *mixture.Posterior) (*Fit, error) {
 		return nil, err
 	}
 	n := l.Len()
-	f := &Fit{Expected: make([]float64, n), SD: make([]float64, n)}
+	f := &Fit{Expected: make([]float64, n), SD: make([]float64, n), Freedom: float64(n)}
 	e, pairs := newMoments(l), newOverlaps(l)
 	mean, one, cov := make([]float64, n), make([]float64, n*n), make([]float64, n*n)
 	sum, next := 0.0, 0.5

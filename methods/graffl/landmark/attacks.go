@@ -34,7 +34,7 @@ func attackSection(s *Setup, rows []float64) figure.Section {
 }
 
 func exactAttacks(s *Setup, t *report.Attacks, rows []float64) {
-	d, landmarks := len(s.Names), s.Marks.Len()
+	d, landmarks := len(s.Names), s.Of.Len()
 	given := fmt.Sprintf("%d sums of each site", landmarks)
 	t.Add("differencing two studies", "a study of the same plan, before or after one person joins or leaves", "1 release of each study", "1 release", "that person's row, exactly, if the other study is ever run")
 	finds := "at a site with so few rows all of them; with some ten times more, nothing of single rows is known to be found"
@@ -71,8 +71,14 @@ func privateAttacks(s *Setup, t *report.Attacks) {
 // one record joins or leaves, or is exchanged, whichever the plan is about. It is
 // a little less than what was charged, as no record fills the ball that is.
 func Visible(s *Setup) (mu float64) {
-	one, two := Worst(s, s.Plan.Privacy.Adjacency)
 	sd := s.Sum.Mechanism.Noise * s.Sum.Bound
+	if s.sketched() { // every row is as long, and two may be opposite
+		if s.Plan.Privacy.Adjacency == account.ReplaceOne {
+			return 2 / sd
+		}
+		return math.Sqrt(1+countEntry*countEntry) / sd
+	}
+	one, two := Worst(s, s.Plan.Privacy.Adjacency)
 	phi, other := make([]float64, s.Marks.Len()), make([]float64, s.Marks.Len())
 	s.Marks.Features(phi, one)
 	count := countEntry

@@ -1,10 +1,10 @@
-// Package landmark is variant landmark, the default of graffl: [NewVariant] has its
-// two halves. Each site releases once the sum over its rows of kernel values at public points
-// (landmarks), and how many rows there are; the coordinator samples the posterior given
-// these sums, and asks for nothing more.
+// Package landmark is the defaults of graffl, variants landmark and sketch: [NewVariant] has
+// their two halves. Each site releases once the sum over its rows of kernel values at public
+// points (landmarks), or of cosines and sines at public frequencies (package sketch), and how
+// many rows there are; the coordinator samples the posterior given these sums, and asks for
+// nothing more. [Statistic] is what the two differ in.
 //
-// Where the landmarks are and how wide the kernel is follows from the plan; a task is
-// empty. Under differential protection the one sum, which [New] declares with its
+// Where the landmarks or frequencies are follows from the plan; a task is empty. Under differential protection the one sum, which [New] declares with its
 // noise (release.go), is clipped and noised by the session (site.go); what arrives is taken as numbers
 // that noise may have moved anywhere (messages.go), and the noise is part of the likelihood
 // (package kernelmean). attacks.go says in each report what an attacker can do with it.
@@ -24,7 +24,7 @@ import (
 	"parley/methods/graffl/setup"
 )
 
-// coordinator is the coordinator's half: in variant landmark one release of every
+// coordinator is the coordinator's half: one release of every
 // site, then a posterior that no site is asked anything for.
 type coordinator struct{ *Setup }
 
@@ -57,12 +57,12 @@ func (c *coordinator) Restore(data []byte) (method.State, error) {
 		if !slices.Contains(c.Plan.Sites, name) || a == nil {
 			return nil, fmt.Errorf("the state has sums of %q, which is no site of the plan", name)
 		}
-		if err := a.check(c.Marks.Len()); err != nil {
+		if err := a.check(c.Of.Len()); err != nil {
 			return nil, fmt.Errorf("the state's sums of site %s: %w", name, err)
 		}
 	}
 	switch s.Phase {
-	case "", taskLandmarks:
+	case "", c.task():
 	case rounds.Done:
 		if _, err := c.sample(s); err != nil {
 			return nil, fmt.Errorf("the state: %w", err)
@@ -87,16 +87,16 @@ func (c *coordinator) Next(ms method.State) (method.Step, error) {
 	step := method.Step{State: s, Of: 2}
 	switch s.Phase {
 	case "":
-		s.Phase = taskLandmarks
+		s.Phase = c.task()
 		var err error
-		step.Tasks, err = Ask(rounds.Staying(c.Plan.Sites, s.Left))
+		step.Tasks, err = Ask(c.Setup, rounds.Staying(c.Plan.Sites, s.Left))
 		return step, err
-	case taskLandmarks:
+	case c.task():
 		o, err := c.observation(s)
 		if err != nil {
 			return step, err
 		}
-		p, err := c.Marks.Posterior(o, c.Prior, sampling(c.Setup.Setup))
+		p, err := c.Of.Posterior(o, c.Prior, sampling(c.Setup.Setup))
 		if err != nil {
 			return step, fmt.Errorf("sampling the posterior: %w", err)
 		}
@@ -109,7 +109,7 @@ func (c *coordinator) Next(ms method.State) (method.Step, error) {
 
 // observation adds the sites up.
 func (c *coordinator) observation(s *state) (kernelmean.Observation, error) {
-	o := kernelmean.Observation{Mean: make([]float64, c.Marks.Len())}
+	o := kernelmean.Observation{Mean: make([]float64, c.Of.Len())}
 	for _, name := range c.Plan.Sites {
 		a := s.Sites[name]
 		if a == nil {
@@ -131,13 +131,13 @@ func (c *coordinator) observation(s *state) (kernelmean.Observation, error) {
 	}
 	o.NoiseVar /= o.Rows * o.Rows
 	if c.Sum != nil {
-		// A mean of φ is from 0 to 1, and noise is not as far off as what else may be sent.
+		// A mean of φ is between its ends, and noise is not as far off as what else may be sent.
 		off := farOff * (math.Sqrt(o.NoiseVar) + math.Sqrt(o.RowsVar)/o.Rows)
 		for r, x := range o.Mean {
-			o.Mean[r] = min(max(x, -off), 1+off)
+			o.Mean[r] = min(max(x, c.least-off), 1+off)
 		}
 	}
-	return o, o.Check(c.Marks.Len())
+	return o, o.Check(c.Of.Len())
 }
 
 // Fold implements [method.Coordinator].
@@ -147,7 +147,7 @@ func (c *coordinator) Fold(ms method.State, in method.Contribution) (method.Stat
 		return nil, err
 	}
 	switch {
-	case in.Kind != taskLandmarks:
+	case in.Kind != c.task():
 		return nil, fmt.Errorf("an answer to %q, which was not asked for", in.Kind)
 	case s.Sites[in.Site] != nil:
 		return nil, fmt.Errorf("site %s has already answered", in.Site)

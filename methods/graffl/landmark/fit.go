@@ -17,16 +17,15 @@ func (v *view) componentsSection() figure.Section {
 	if f := v.modesFigure(); f != nil {
 		section = v.ComponentsUnder(f)
 	}
-	if v.misfits() {
-		section.Items = slices.Insert(section.Items, 0, figure.Item{Note: &figure.Note{Warning: true, Title: "The mixture does not fit everywhere",
-			Text: "What the sites released is further from what the mixture expects than chance and noise explain. Do not rely on intervals; “Does the mixture fit?” below shows where."}})
+	if note := v.doubtsNote(); note != nil {
+		section.Items = slices.Insert(section.Items, 0, figure.Item{Note: note})
 	}
 	return section
 }
 
 // misfits reports whether what was released speaks against the mixture.
 func (v *view) misfits() bool {
-	return v.fit.Largest > kernelmean.LikelyLargest(v.Marks.Len()) || v.fit.Tail < 0.01
+	return v.fit.Largest > kernelmean.LikelyLargest(v.rel.Of.Len()) || v.fit.Tail < 0.01
 }
 
 // modesFigure draws the components over the kernel means at a grid of landmarks in
@@ -51,7 +50,7 @@ func (v *view) modesFigure() *figure.Figure {
 // not ok for other landmarks.
 func (v *view) grid() (c figure.Contours, ok bool) {
 	l := v.Marks
-	if l.Dim != 2 || len(l.Spacing) == 0 {
+	if v.rel.sketched() || l.Dim != 2 || len(l.Spacing) == 0 {
 		return c, false
 	}
 	nx := 1
@@ -83,8 +82,13 @@ func (v *view) onGrid(values []float64) (rows []figure.Numbers) {
 
 // fitSection compares what sites released with what the mixture expects.
 func (v *view) fitSection() figure.Section {
-	lead := fmt.Sprintf("All that is known of the rows is the mean of a kernel at each of %d public landmarks. If the mixture describes the rows, observed means scatter around those that the posterior expects as chance and noise make them; the largest distance is %.1f of their standard deviations.", v.Marks.Len(), v.fit.Largest)
-	lead += fmt.Sprintf(" Of so many landmarks the largest should be below about %.1f. All together, by χ² = %.0f with %d degrees of freedom, a mixture that is right is off by as much or more in %s of studies (a little fewer, since it was fitted to them).", kernelmean.LikelyLargest(v.Marks.Len()), v.fit.ChiSq, v.Marks.Len(), rarity(v.fit.Tail))
+	lead := fmt.Sprintf("All that is known of the rows is the mean of a kernel at each of %d public landmarks. If the mixture describes the rows, observed means scatter around those that the posterior expects as chance and noise make them; the largest distance is %.1f of their standard deviations.", v.rel.Of.Len(), v.fit.Largest)
+	fewer := " (a little fewer, since it was fitted to them)"
+	if v.rel.sketched() {
+		fewer = ""
+		lead = fmt.Sprintf("All that is known of the rows are the means of a cosine and a sine at each of %d public frequencies. If the mixture describes the rows, observed means scatter around those that the posterior expects as chance and noise make them; the largest distance is %.1f of their standard deviations.", v.rel.Of.Len()/2, v.fit.Largest)
+	}
+	lead += fmt.Sprintf(" Of so many the largest should be below about %.1f. All together, by χ² = %.0f with %.0f degrees of freedom, a mixture that is right is off by as much or more in %s of studies%s.", kernelmean.LikelyLargest(v.rel.Of.Len()), v.fit.ChiSq, v.fit.Freedom, rarity(v.fit.Tail), fewer)
 	section := figure.Section{ID: "fit", Title: "Does the mixture fit?", Lead: lead}
 	if h := v.fitMap(); h != nil {
 		section.Items = append(section.Items, figure.Item{Figure: h})
@@ -92,7 +96,7 @@ func (v *view) fitSection() figure.Section {
 	section.Items = append(section.Items, figure.Item{Figure: v.fitFigure()})
 	if v.misfits() {
 		section.Items = append(section.Items, figure.Item{Note: &figure.Note{Warning: true, Title: "What may be wrong with it",
-			Text: "At some landmark far more, or far fewer, rows were seen than the mixture expects. Rows may not be normally distributed within components, or there may be more components than the plan says, or ranges may cut off tails: intervals are then too narrow. More components (method.components) are worth a try."}})
+			Text: "Rows are elsewhere than the mixture expects. They may not be normally distributed within components, or there may be more components than the plan says, or ranges may cut off tails: intervals are then too narrow. More components (method.components) are worth a try."}})
 	}
 	return section
 }
@@ -118,14 +122,16 @@ func (v *view) residuals() []float64 {
 
 // fitFigure compares landmark by landmark: along the axis, if there is but one.
 func (v *view) fitFigure() *figure.Figure {
-	order, x := make([]int, v.Marks.Len()), figure.Axis{Label: "landmark", Count: true}
+	order, x := make([]int, v.rel.Of.Len()), figure.Axis{Label: v.rel.point(), Count: true}
 	for r := range order {
 		order[r] = r
 	}
 	at := func(_, i int) float64 { return float64(i + 1) }
 	key := func(r int) float64 { return v.fit.Expected[r] }
 	caption := "Landmarks in the order of what the mixture expects there. The band holds nine of ten observed means if the mixture is right."
-	if v.Marks.Dim == 1 {
+	if v.rel.sketched() {
+		caption = "Cosines and sines in the order of what the mixture expects of them. The band holds nine of ten observed means if the mixture is right."
+	} else if v.Marks.Dim == 1 {
 		x = figure.Axis{Label: v.Labels()[0]}
 		key = func(r int) float64 { return v.Marks.Point(r)[0] }
 		at = func(r, _ int) float64 { return key(r) }
@@ -143,9 +149,13 @@ func (v *view) fitFigure() *figure.Figure {
 	if v.observed.NoiseVar > 0 {
 		caption += fmt.Sprintf(" Privacy noise is part of it: a standard deviation of %.2g on every mean.", math.Sqrt(v.observed.NoiseVar))
 	}
-	return &figure.Figure{ID: "landmark-means", Title: "Observed and expected kernel means", Caption: caption,
-		Chart: figure.Lines{X: x, Y: figure.Axis{Label: "mean kernel value"}, Series: []figure.Line{expected, observed}},
-		Alt:   "Observed kernel means over landmarks, against the expected ones with their band."}
+	value := "mean kernel value"
+	if v.rel.sketched() {
+		value = "mean cosine or sine"
+	}
+	return &figure.Figure{ID: v.rel.point() + "-means", Title: "Observed and expected means", Caption: caption,
+		Chart: figure.Lines{X: x, Y: figure.Axis{Label: value}, Series: []figure.Line{expected, observed}},
+		Alt:   "Observed means of what the sites released, against the expected ones with their band."}
 }
 
 // fitMap draws the means over a grid of landmarks in two features, and how far they
@@ -158,7 +168,7 @@ func (v *view) fitMap() *figure.Figure {
 	const legend = "mean kernel value"
 	c.Groups = nil
 	c.Panels = []figure.Panel{{Title: "observed", Legend: legend, Values: v.onGrid(v.observed.Mean)}, {Title: "expected", Legend: legend, Values: v.onGrid(v.fit.Expected)},
-		{Title: "difference", Legend: "standard deviations", Values: v.onGrid(v.residuals()), Diverging: true, Reach: figure.Numbers{kernelmean.LikelyLargest(v.Marks.Len())}}}
+		{Title: "difference", Legend: "standard deviations", Values: v.onGrid(v.residuals()), Diverging: true, Reach: figure.Numbers{kernelmean.LikelyLargest(v.rel.Of.Len())}}}
 	return &figure.Figure{ID: "landmark-map", Title: "Kernel means over the landmarks", Chart: c,
 		Caption: "Left, where rows are, as far as anybody outside a site can see; in the middle, where the mixture expects them; right, what is left over, in standard deviations of what chance and noise make of it, on a scale to the largest that is likely. The right one should look like pale noise: a hill or a hollow where a component lies says that its rows are not as normally distributed as the mixture takes them to be.",
 		Alt:     "Three maps over the grid of landmarks: observed kernel means, those expected by the mixture, and their difference in standard deviations."}

@@ -10,9 +10,6 @@ import (
 	"parley/methods/graffl/setup"
 )
 
-// taskLandmarks asks for the sums at the landmarks: where they are, the plan says.
-const taskLandmarks = "landmarks"
-
 // landmarkTask chooses nothing: a kernel that whoever asks may choose would scan
 // the rows out.
 type landmarkTask struct{}
@@ -23,18 +20,19 @@ type landmarkAnswer struct {
 	Rows int         `cbor:"rows"`
 }
 
-// check holds an answer against the number of landmarks: as kernel values are in
-// [0, 1], so is their mean.
-func (a *landmarkAnswer) check(landmarks int) error {
-	if len(a.Sums) != landmarks {
-		return fmt.Errorf("sums at %d landmarks where the plan has %d", len(a.Sums), landmarks)
+// check holds an answer against the plan: as kernel values are in [0, 1], cosines and sines
+// in [−1, 1], so are their means.
+func (a *landmarkAnswer) check(r *release) error {
+	if len(a.Sums) != r.Of.Len() {
+		return fmt.Errorf("%d sums at the %s where the plan has %d", len(a.Sums), r.points(), r.Of.Len())
 	}
 	if a.Rows < 0 || a.Rows > setup.MaxRows {
 		return fmt.Errorf("%d rows: want 0 to %d", a.Rows, setup.MaxRows)
 	}
-	for r, v := range a.Sums {
-		if !(v >= 0 && v <= float64(a.Rows)*(1+1e-9)) {
-			return fmt.Errorf("a sum of %v at landmark %d over %d rows: each row adds 0 to 1", v, r+1, a.Rows)
+	most := float64(a.Rows) * (1 + 1e-9)
+	for i, v := range a.Sums {
+		if !(v >= r.least*most && v <= most) {
+			return fmt.Errorf("sum %d of %d is %v over %d rows: each row adds %v to 1", i+1, len(a.Sums), v, a.Rows, r.least)
 		}
 	}
 	return nil
@@ -64,19 +62,19 @@ func (a *Sums) check(landmarks int) error {
 }
 
 // Ask asks sites for their release.
-func Ask(sites []string) ([]method.Task, error) {
-	return rounds.Ask(taskLandmarks, sites, func(string) (any, error) { return landmarkTask{}, nil })
+func Ask(s *Setup, sites []string) ([]method.Task, error) {
+	return rounds.Ask(s.task(), sites, func(string) (any, error) { return landmarkTask{}, nil })
 }
 
 // Open reads a release and brings it to units of φ.
 func Open(s *Setup, in method.Contribution) (*Sums, error) {
-	n := s.Marks.Len()
+	n := s.Of.Len()
 	if s.Sum == nil {
 		a := new(landmarkAnswer)
 		if err := rounds.Decode(in, a); err != nil {
 			return nil, err
 		}
-		return &Sums{Sums: a.Sums, Rows: float64(a.Rows)}, a.check(n)
+		return &Sums{Sums: a.Sums, Rows: float64(a.Rows)}, a.check(&s.release)
 	}
 	sum, err := rounds.OnlySum(in, s.Sum.Name)
 	if err != nil {

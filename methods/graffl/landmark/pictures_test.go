@@ -3,6 +3,7 @@ package landmark
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"parley/figure"
@@ -35,13 +36,25 @@ func pictured(t *testing.T, k, d int) *view {
 		post.Draws, post.Weights = append(post.Draws, m), append(post.Weights, 1./draws)
 	}
 	post.Size = mixture.EffectiveSize(post.Weights)
-	mean, _, err := s.Marks.Moments(truth)
-	if err != nil {
-		t.Fatal(err)
+	o := kernelmean.Observation{Mean: make([]float64, s.Of.Len()), Rows: 500}
+	if s.sketched() { // any mixture's rows do
+		phi, x := make([]float64, s.Of.Len()), make([]float64, 500*d)
+		if err := truth.Simulate(rng, x); err != nil {
+			t.Fatal(err)
+		}
+		for row := range slices.Chunk(x, d) {
+			s.Of.Features(phi, row)
+			for i, v := range phi {
+				o.Mean[i] += v / 500
+			}
+		}
+	} else {
+		var err error
+		if o.Mean, _, err = s.Marks.Moments(truth); err != nil {
+			t.Fatal(err)
+		}
 	}
-	o := kernelmean.Observation{Mean: mean, Rows: 500}
-	c := &coordinator{s}
-	fit, err := c.Marks.Fit(o, post)
+	fit, err := s.Of.Fit(o, post)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +163,7 @@ func TestMisfitIsSaidFirst(t *testing.T) {
 		t.Errorf("a mixture that fits begins with %q", got)
 	}
 	v.fit.Largest = 20
-	if got := first(); got != "The mixture does not fit everywhere" {
+	if got := first(); got != "Do not rely on this mixture" {
 		t.Errorf("a mixture that does not fit begins with %q", got)
 	}
 }

@@ -23,7 +23,7 @@ func (c *coordinator) Result(ms method.State) (*method.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	fit, err := c.Marks.Fit(o, p)
+	fit, err := c.Of.Fit(o, p)
 	if err != nil {
 		return nil, err
 	}
@@ -43,21 +43,26 @@ func (c *coordinator) Result(ms method.State) (*method.Result, error) {
 // view is a posterior that was made from landmarks.
 type view struct {
 	report.View
+	rel      *release
 	observed kernelmean.Observation
 	fit      *kernelmean.Fit
 }
 
 func newView(s *Setup, p *mixture.Posterior, o kernelmean.Observation, fit *kernelmean.Fit) *view {
-	v := &view{report.NewView(s.Setup, p), o, fit}
-	v.Called, v.Marks = "posterior", &s.Marks
+	v := &view{report.NewView(s.Setup, p), &s.release, o, fit}
+	v.Called = "posterior"
+	if !s.sketched() {
+		v.Marks = &s.Marks
+	}
 	return v
 }
 
 func (v *view) metrics() map[string]float64 {
 	p := v.Posterior
-	out := map[string]float64{"rows": v.observed.Rows, "landmarks": float64(v.Marks.Len()), "draws": float64(len(p.Draws)), "effective_sample_size": p.Size,
+	out := map[string]float64{"rows": v.observed.Rows, v.rel.points(): float64(v.rel.Of.Len()), "draws": float64(len(p.Draws)), "effective_sample_size": p.Size,
 		"temperatures": float64(p.Stages), "acceptance": p.Acceptance, "largest_residual_sd": v.fit.Largest, "misfit_chi_square": v.fit.ChiSq, "misfit_p": v.fit.Tail,
-		"noise_sd_of_landmark_means": math.Sqrt(v.observed.NoiseVar)}
+		"noise_sd_of_" + v.rel.point() + "_means": math.Sqrt(v.observed.NoiseVar)}
+	out["doubts"] = float64(len(v.doubts()))
 	v.Components(out)
 	return out
 }
@@ -74,5 +79,5 @@ func (v *view) headline() []figure.Fact {
 	facts = append(facts, v.Weights()...)
 	return append(facts, rows,
 		figure.Fact{Name: fmt.Sprintf("effective sample size, of %d draws", len(v.Posterior.Draws)), Value: fmt.Sprintf("%.0f", v.Posterior.Size)},
-		figure.Fact{Name: fmt.Sprintf("largest residual, sd (below %.1f if it fits)", kernelmean.LikelyLargest(v.Marks.Len())), Value: fmt.Sprintf("%.1f", v.fit.Largest)})
+		figure.Fact{Name: fmt.Sprintf("speak against it (largest residual %.1f sd, misfit p %.2g)", v.fit.Largest, v.fit.Tail), Value: v.verdict()})
 }

@@ -20,7 +20,7 @@ type half struct {
 
 // Run implements [method.Site].
 func (h half) Run(ctx context.Context, t method.Task, s *privacy.Session) (method.Answer, error) {
-	if err := h.Open(t, taskLandmarks, new(landmarkTask)); err != nil {
+	if err := h.Open(t, h.task(), new(landmarkTask)); err != nil {
 		return method.Answer{}, err
 	}
 	if h.Sum != nil {
@@ -35,12 +35,12 @@ func (h half) Run(ctx context.Context, t method.Task, s *privacy.Session) (metho
 
 // noised releases the one sum. Nothing that depends on a row but through it shows.
 func (h half) noised(ctx context.Context, s *privacy.Session) error {
-	x, n := make([]float64, len(h.Names)), h.Marks.Len()
+	x, n := make([]float64, len(h.Names)), h.Of.Len()
 	_, err := s.Sum(ctx, h.Sum.Name, func(row *dataset.Row, v []float64) int {
 		if !h.Read(row, x) {
 			return -1
 		}
-		h.Marks.Features(v[:n], x)
+		h.Of.Features(v[:n], x)
 		for r := range v[:n] {
 			v[r] /= h.Scale
 		}
@@ -56,8 +56,8 @@ func (h half) exact(ctx context.Context, s *privacy.Session) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := landmarkAnswer{Sums: make(wire.Vector, h.Marks.Len())}
-	x, phi := make([]float64, len(h.Names)), make([]float64, h.Marks.Len())
+	a := landmarkAnswer{Sums: make(wire.Vector, h.Of.Len())}
+	x, phi := make([]float64, len(h.Names)), make([]float64, h.Of.Len())
 	for row, err := range h.Mixed(data).Rows(ctx) {
 		if err != nil {
 			return nil, err
@@ -65,7 +65,7 @@ func (h half) exact(ctx context.Context, s *privacy.Session) (any, error) {
 		if !setup.Complete(row, x) {
 			continue
 		}
-		h.Marks.Features(phi, x)
+		h.Of.Features(phi, x)
 		for r, v := range phi {
 			a.Sums[r] += v
 		}

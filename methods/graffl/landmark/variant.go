@@ -22,7 +22,7 @@ func NewVariant(s *setup.Setup) (setup.Variant, error) {
 	return variant{own.release}, nil
 }
 
-func (variant) Task() string                     { return taskLandmarks }
+func (v variant) Task() string                   { return v.task() }
 func (variant) Times(*setup.Setup) int           { return 1 }
 func (variant) Steps(*setup.Setup) int           { return 2 }
 func (v variant) Site(h *setup.Site) method.Site { return half{h, v.release} }
@@ -33,8 +33,12 @@ func (v variant) Request(*setup.Setup) privacy.Request {
 	if v.Sum != nil {
 		return privacy.Request{Protection: privacy.Differential, Sums: []privacy.Sum{*v.Sum}}
 	}
+	what := "sum over the rows of kernel values at each landmark"
+	if v.sketched() {
+		what = "sums over the rows of a cosine and a sine at each frequency"
+	}
 	return setup.Unprotected(
-		privacy.Content{What: "sum over the rows of kernel values at each landmark", Values: v.Marks.Len()},
+		privacy.Content{What: what, Values: v.Of.Len()},
 		privacy.Content{What: setup.RowsReleased, Values: 1})
 }
 
@@ -45,7 +49,10 @@ func (v variant) Coordinator(s *setup.Setup) setup.Sampled {
 
 // Tells says what a site tells.
 func (v variant) Tells(s *setup.Setup) string {
-	text := fmt.Sprintf("Each site tells once how close its rows lie to %d public points", v.Marks.Len())
+	text := fmt.Sprintf("Each site tells once how close its rows lie to %d public points", v.Of.Len())
+	if v.sketched() {
+		text = fmt.Sprintf("Each site tells once %d sums over its rows, of public cosines and sines of their features", v.Of.Len())
+	}
 	if v.Sum != nil {
 		text += ", with noise"
 	}

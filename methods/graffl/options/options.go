@@ -15,9 +15,12 @@ import (
 
 // The variants of the method.
 const (
-	// VariantLandmark is the default: every site releases its mean kernel values
-	// at public landmarks once.
+	// VariantLandmark is the default of one or two features, of codes and of a scarce class:
+	// every site releases its mean kernel values at public landmarks once.
 	VariantLandmark = "landmark"
+	// VariantSketch is the default of three features or more: every site releases
+	// once the means of cosines and sines of its rows at public random frequencies.
+	VariantSketch = "sketch"
 	// VariantPublished is Algorithm 2 of the paper, for comparison. It gives rows
 	// away and does not contract to the posterior.
 	VariantPublished = "published"
@@ -26,7 +29,7 @@ const (
 	VariantSet = "set"
 )
 
-var variants = []string{VariantLandmark, VariantPublished, VariantSet}
+var variants = []string{VariantLandmark, VariantSketch, VariantPublished, VariantSet}
 
 // Contracts says whether more work brings the variant's sample nearer to the posterior.
 func (o *Options) Contracts() bool { return o.Variant != VariantPublished }
@@ -40,7 +43,8 @@ type Options struct {
 	Components int               `json:"components"`          // K of the mixture, 1 to 64; no default, but of codes (1)
 	Prior      PriorOptions      `json:"prior"`               // public, in terms of the features' ranges
 	Landmarks  *LandmarkOptions  `json:"landmarks,omitempty"` // variant landmark
-	Draws      int               `json:"draws,omitempty"`     // variant landmark: parameters in the sample, 64 to 10000 (384)
+	Sketch     *SketchOptions    `json:"sketch,omitempty"`    // variant sketch
+	Draws      int               `json:"draws,omitempty"`     // variants landmark and sketch: parameters in the sample, 64 to 10000 (384)
 	Published  *PublishedOptions `json:"published,omitempty"` // variant published
 	Set        *SetOptions       `json:"set,omitempty"`       // variant set
 	Encoder    *EncoderOptions   `json:"encoder,omitempty"`   // none: the mixture is of the features themselves
@@ -74,6 +78,19 @@ type LandmarkOptions struct {
 	Law string `json:"law,omitempty"`
 }
 
+// SketchOptions draw the frequencies of variant sketch.
+type SketchOptions struct {
+	// Scale is about the standard deviation of a component, as a share of each feature's range
+	// (1/16): components from half to twice as wide are found as well.
+	Scale float64 `json:"scale"`
+	// Frequencies is their number: by default three times that of the mixture's parameters,
+	// from 64 to 512.
+	Frequencies int `json:"frequencies"`
+	// Rows is how many complete rows all sites have together, at least, as is publicly known; 0
+	// for unknown (the default). A plan that needs more to find its components is refused.
+	Rows float64 `json:"rows,omitempty"`
+}
+
 // The laws by which landmarks are scattered.
 const (
 	// lawEven scatters them evenly over the box.
@@ -92,6 +109,12 @@ const (
 	gridShare = 1. / 16
 )
 
+// defaultDraws is how many parameters a sample has.
+var defaultDraws = kernelmean.DefaultSampling(0).Particles
+
+// Releases says whether a site tells no more than one set of sums, of which the posterior is made.
+func (o *Options) Releases() bool { return o.Variant == VariantLandmark || o.Variant == VariantSketch }
+
 // Default is what a plan begins with: [Options.Fill] adds what depends on it.
 func Default() *Options {
 	return &Options{Variant: VariantLandmark, Prior: PriorOptions{Concentration: 1, Kappa: 0.02, Spread: 0.02}}
@@ -109,6 +132,9 @@ func Features(p *study.Plan) (d int) {
 func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 	o.fillCodes(p, missing)
 	d := o.Dim(p)
+	if missing("variant") && d > 2 && o.Encoder == nil && o.Scarce == nil && o.Landmarks == nil {
+		o.Variant = VariantSketch
+	}
 	if missing("prior.freedom") {
 		o.Prior.Freedom = float64(d) + 3
 	}
@@ -117,9 +143,11 @@ func (o *Options) Fill(p *study.Plan, missing func(key string) bool) {
 		o.fillPublished(missing)
 	case VariantSet:
 		o.fillSet(missing)
+	case VariantSketch:
+		o.fillSketch(d, missing)
 	case VariantLandmark:
 		if missing("draws") {
-			o.Draws = kernelmean.DefaultSampling(0).Particles
+			o.Draws = defaultDraws
 		}
 		if o.Landmarks == nil {
 			o.Landmarks = &LandmarkOptions{}
@@ -181,7 +209,11 @@ func (o *Options) Check(p *study.Plan, report study.Report) {
 	o.checkOthers(p, report)
 	switch o.Variant {
 	case VariantLandmark:
+		o.checkRelease(p, report)
 		o.checkLandmark(p, ready, report)
+	case VariantSketch:
+		o.checkRelease(p, report)
+		o.checkSketch(p, ready, report)
 	case VariantPublished:
 		o.checkPublished(report)
 	case VariantSet:
@@ -194,13 +226,16 @@ func (o *Options) checkOthers(p *study.Plan, report study.Report) {
 	for _, x := range []struct {
 		key, variant string
 		there        bool
-	}{{"landmarks", VariantLandmark, o.Landmarks != nil}, {"draws", VariantLandmark, o.Draws != 0},
+	}{{"landmarks", VariantLandmark, o.Landmarks != nil}, {"sketch", VariantSketch, o.Sketch != nil},
 		{"published", VariantPublished, o.Published != nil}, {"set", VariantSet, o.Set != nil}} {
 		if x.there && o.Variant != x.variant {
 			report(x.key, "belongs to variant: "+x.variant, "leave it out")
 		}
 	}
-	if o.Variant != VariantLandmark && p.Privacy.Differential() {
+	if o.Draws != 0 && !o.Releases() {
+		report("draws", "belongs to variant: "+VariantLandmark+" or "+VariantSketch, "leave it out")
+	}
+	if !o.Releases() && p.Privacy.Differential() {
 		what := "the published algorithm releases exact distances, which give rows away"
 		if o.Variant == VariantSet {
 			what = "set discrepancies are released exactly, for as many simulated sets as there are proposals"
@@ -291,7 +326,8 @@ func (o *Options) checkSize(p *study.Plan, report study.Report) {
 	}
 }
 
-func (o *Options) checkLandmark(p *study.Plan, ready bool, report study.Report) {
+// checkRelease is what variants have in common whose sites release one set of sums.
+func (o *Options) checkRelease(p *study.Plan, report study.Report) {
 	if o.Draws < 64 || o.Draws > MaxDraws {
 		report("draws", fmt.Sprintf("a sample of %d parameters", o.Draws), fmt.Sprintf("from 64 to %d", MaxDraws))
 	}
@@ -301,12 +337,15 @@ func (o *Options) checkLandmark(p *study.Plan, ready bool, report study.Report) 
 			report("", "graffl calibrates its noise to a total, and the plan has none", "privacy.total instead of per_release")
 		}
 		if pr.Unit == study.UnitSite {
-			report("", "landmarks protect subjects: hardly anything is left of a whole site under noise that hides it", "privacy.unit: subject")
+			report("", "sums over rows protect subjects: hardly anything is left of a whole site under noise that hides it", "privacy.unit: subject")
 		}
 		if pr.Diagnostics > 0 {
 			report("", "graffl has nothing to release for its report alone", "leave privacy.diagnostics out")
 		}
 	}
+}
+
+func (o *Options) checkLandmark(p *study.Plan, ready bool, report study.Report) {
 	l := o.Landmarks
 	switch {
 	case l == nil:

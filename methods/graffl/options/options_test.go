@@ -185,6 +185,9 @@ func TestDefaultsAreWrittenIntoThePlan(t *testing.T) {
 		"variant: landmark": func(o *options.Options) bool {
 			return o.Draws == 384 && o.Landmarks.Bandwidth == 1./16 && o.Prior.Freedom == 4
 		},
+		"variant: sketch": func(o *options.Options) bool {
+			return o.Draws == 384 && o.Landmarks == nil && o.Sketch.Scale == 1./16 && o.Sketch.Frequencies == 64
+		},
 		"variant: published": func(o *options.Options) bool { return o.Published.Rounds == 100 && o.Landmarks == nil },
 		"encoder: {dimension: 3, epochs: 200, batch: 32, rate: 0.001}\n" + sick: func(o *options.Options) bool {
 			return o.Encoder.Epochs == 200 && o.Encoder.Batch == 32 && o.Encoder.Rate == 0.001 && o.Encoder.Noise == 0.05
@@ -222,4 +225,40 @@ func digest(t *testing.T, p *study.Plan) string {
 		t.Fatal(err)
 	}
 	return d.String()
+}
+
+// Features decide the default variant, unless the plan says landmarks, codes or classes.
+func TestTheVariantFollowsTheFeatures(t *testing.T) {
+	three := func(text string) *options.Options {
+		plan := strings.Replace(planText(text, unprotected), "range: [-8, 8]}", "range: [-8, 8]}, {name: y, range: [0, 1]}, {name: z, range: [0, 1]}", 1)
+		return parse(t, plan).Method.Options.(*options.Options)
+	}
+	for text, want := range map[string]string{
+		"draws: 64":                 options.VariantSketch,
+		"landmarks: {scattered: 9}": options.VariantLandmark,
+		"variant: landmark":         options.VariantLandmark,
+		"variant: set":              options.VariantSet,
+	} {
+		if o := three(text); o.Variant != want {
+			t.Errorf("%s: %s, want %s", text, o.Variant, want)
+		}
+	}
+	if o := parse(t, planText("draws: 64", unprotected)).Method.Options.(*options.Options); o.Variant != options.VariantLandmark {
+		t.Errorf("one feature: %s", o.Variant)
+	}
+}
+
+// A plan that cannot find its components is refused.
+func TestSketchesHaveLimits(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"variant: sketch\nsketch: {rows: 20}", "would not be found"},
+		{"variant: sketch\nsketch: {frequencies: 2}", "too many for 2 frequencies"},
+		{"variant: sketch\nsketch: {frequencies: 5000}", "5000 frequencies"},
+		{"variant: sketch\nsketch: {scale: 2}", "of a feature's range"},
+		{"variant: sketch\nsketch: {rows: -1}", "-1 rows"},
+		{"variant: landmark\nsketch: {rows: 1}", "belongs to variant: sketch"},
+		{"variant: set\ndraws: 64", "belongs to variant: landmark or sketch"},
+	} {
+		refused(t, planText(c.text, protected), c.want)
+	}
 }

@@ -54,8 +54,8 @@ func (v *View) emptyNote() *figure.Note {
 	if len(empty) == 0 || v.Options.Components == 1 {
 		return nil
 	}
-	return &figure.Note{Title: "Components that may be empty",
-		Text: fmt.Sprintf("The intervals of these weights reach below 1 %%: %s. Where no rows are, means and standard deviations are what the prior says, and may lie outside the ranges. Fewer components would do as well.", strings.Join(empty, ", "))}
+	return &figure.Note{Title: "Components that were not found",
+		Text: fmt.Sprintf("The intervals of these weights reach below 1 %%: %s. These components were not found: either there are fewer, or rows and noise do not show them. Where no rows are, means and standard deviations are what the prior says, and may lie outside the ranges.", strings.Join(empty, ", "))}
 }
 
 // leastSize is an effective sample size below which nothing should be reported: see

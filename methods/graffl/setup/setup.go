@@ -8,8 +8,6 @@
 package setup
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -70,10 +68,7 @@ func Unprotected(contents ...privacy.Content) privacy.Request {
 }
 
 // Seed makes a seed for a purpose of the plan's: nothing else decides it.
-func (s *Setup) Seed(purpose string) uint64 {
-	sum := sha256.Sum256(fmt.Appendf(nil, "graffl %d %s", s.Plan.Seed, purpose))
-	return binary.LittleEndian.Uint64(sum[:])
-}
+func (s *Setup) Seed(purpose string) uint64 { return options.Seed(s.Plan, purpose) }
 
 // NoRows is the error of a study whose sites have nothing that the mixture is of.
 func (s *Setup) NoRows() error {

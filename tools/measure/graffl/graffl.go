@@ -28,6 +28,7 @@ type command struct {
 
 var commands = []command{
 	{"toy", "error, coverage and cost of variant landmark on the paper's toy, through the engine", toy},
+	{"mixtures", "error, coverage and false advice in two to ten dimensions, beside a Gibbs sampler on all rows", mixtures},
 	{"calibration", "simulation-based calibration of variant landmark, with a verdict", calibration},
 	{"published", "what variant published finds of the toy, and what it does not", published},
 	{"set", "error and cost of variant set on the toy", set},

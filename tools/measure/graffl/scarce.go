@@ -142,7 +142,7 @@ func (p scarcePlan) measure(ctx context.Context, seeds int) (*scarceTable, error
 // scarceTable is what the sites' own reports say, seeds one after the other.
 type scarceTable struct {
 	sites   []string
-	metrics map[string][]map[string]float64 // by site
+	metrics map[string][]map[string]float64 // by site; of controls, too, as "auc/" and their name
 }
 
 var grafflOnly = method.Registry{graffl.Method{}}
@@ -163,7 +163,14 @@ func (t *scarceTable) study(ctx context.Context, p *study.Plan) error {
 		return err
 	}
 	t.sites = p.Sites
+	others, err := controls(ctx, p, b.Data)
+	if err != nil {
+		return err
+	}
 	for site, r := range reports {
+		for name, auc := range others[site] {
+			r.Result.Metrics["auc/"+string(name)] = auc
+		}
 		t.metrics[site] = append(t.metrics[site], r.Result.Metrics)
 	}
 	return nil
@@ -181,27 +188,28 @@ func (t *scarceTable) column(site, name string) (all []float64) {
 	return all
 }
 
-// String returns the tables as Markdown: AUC with the difference that synthetic rows make,
+// String returns the tables as Markdown: AUC, what needs nothing made up first, with the difference that synthetic rows make,
 // and F1.
 func (t *scarceTable) String() string {
 	arms := slices.DeleteFunc(slices.Clone(scarceArms), func(a augment.Arm) bool {
 		return !slices.ContainsFunc(t.sites, func(site string) bool { return !math.IsNaN(stat.Mean(t.column(site, "auc/"+string(a)), nil)) })
 	})
 	var b strings.Builder
-	header := func(what string, more ...string) {
+	header := func(what string, columns []augment.Arm, more ...string) {
 		b.WriteString("| " + what)
-		for _, a := range arms {
+		for _, a := range columns {
 			fmt.Fprintf(&b, " | %s", a)
 		}
 		for _, m := range more {
 			b.WriteString(" | " + m)
 		}
-		b.WriteString(" |\n|---" + strings.Repeat("|---:", len(arms)+len(more)) + "|\n")
+		b.WriteString(" |\n|---" + strings.Repeat("|---:", len(columns)+len(more)) + "|\n")
 	}
-	header("AUC, held", "difference", "kept")
+	first := slices.Concat(scarceControls, arms)
+	header("AUC, held", first, "difference", "kept")
 	for _, site := range t.sites {
 		b.WriteString("| " + site)
-		for _, a := range arms {
+		for _, a := range first {
 			fmt.Fprintf(&b, " | %.3f", stat.Mean(t.column(site, "auc/"+string(a)), nil))
 		}
 		difference := t.column(site, "auc/"+string(augment.Generated))
@@ -213,7 +221,7 @@ func (t *scarceTable) String() string {
 		fmt.Fprintf(&b, " | %+.3f ± %.3f | %.0f of %d |\n", mean, sd/math.Sqrt(float64(len(difference))), stat.Mean(kept, nil)*float64(len(kept)), len(kept))
 	}
 	b.WriteString("\n")
-	header("F1 at ½, held")
+	header("F1 at ½, held", arms)
 	for _, site := range t.sites {
 		b.WriteString("| " + site)
 		for _, a := range arms {

@@ -1,0 +1,44 @@
+package landmark
+
+import (
+	"fmt"
+	"strings"
+
+	"parley/figure"
+	"parley/methods/graffl/report"
+)
+
+// doubts are what speaks against the posterior: the components by themselves, the residual and the
+// effective sample size.
+func (v *view) doubts() (all []string) {
+	all = report.Doubts(v.Posterior)
+	if v.misfits() {
+		all = append(all, "what the sites released is further from what the mixture expects than chance and noise explain (“Does the mixture fit?”)")
+	}
+	if v.Posterior.Size < report.FewDraws {
+		all = append(all, fmt.Sprintf("the sample is worth %.0f independent draws only", v.Posterior.Size))
+	}
+	return all
+}
+
+// verdict counts the doubts, in the words of a headline.
+func (v *view) verdict() string {
+	switch n := len(v.doubts()); n {
+	case 0:
+		return "no doubts"
+	case 1:
+		return "1 doubt"
+	default:
+		return fmt.Sprintf("%d doubts", n)
+	}
+}
+
+// doubtsNote stands above a mixture that should not be relied on; nil over others.
+func (v *view) doubtsNote() *figure.Note {
+	all := v.doubts()
+	if len(all) == 0 {
+		return nil
+	}
+	return &figure.Note{Warning: true, Title: "Do not rely on this mixture",
+		Text: fmt.Sprintf("Against it speaks that %s. Components may lie elsewhere than this report says, by more than its intervals do. More rows, a larger ε, fewer features or another number of components may help.", strings.Join(all, "; that "))}
+}

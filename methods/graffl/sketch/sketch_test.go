@@ -1,0 +1,265 @@
+package sketch
+
+import (
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+
+	"parley/methods/graffl/kernelmean"
+	"parley/methods/graffl/mixture"
+)
+
+// study is rows of k round components whose means are apart standard deviations from each other,
+// in a box of ±10, and what sites release of them.
+type study struct {
+	f     Frequencies
+	prior mixture.Prior
+	truth mixture.Mixture
+	o     kernelmean.Observation
+}
+
+func newStudy(t testing.TB, d, k int, apart float64, rows int, noise float64, seed uint64) study {
+	t.Helper()
+	lo, hi, scale := make([]float64, d), make([]float64, d), make([]float64, d)
+	for i := range lo {
+		lo[i], hi[i], scale[i] = -10, 10, 1.25
+	}
+	var s study
+	var err error
+	p := k * (1 + d + d*(d+1)/2)
+	if s.f, err = New(lo, hi, scale, min(max(2*p, 64), MaxFrequencies), 3); err != nil {
+		t.Fatal(err)
+	}
+	if s.prior, err = mixture.BoxPrior(lo, hi, k); err != nil {
+		t.Fatal(err)
+	}
+	r := rand.New(rand.NewPCG(seed, 7))
+	s.truth = mixture.NewMixture(k, d)
+	total := 0.0
+	for {
+		for i := range s.truth.Means {
+			s.truth.Means[i] = r.NormFloat64()
+		}
+		least := math.Inf(1)
+		for a := range k {
+			for b := range a {
+				least = min(least, math.Sqrt(mixture.SquaredDistance(s.truth.Mean(a), s.truth.Mean(b))))
+			}
+		}
+		if k == 1 {
+			least = apart
+		}
+		far := 0.0
+		for i := range s.truth.Means {
+			s.truth.Means[i] *= apart / least
+			far = max(far, math.Abs(s.truth.Means[i]))
+		}
+		if far < 8 {
+			break
+		}
+	}
+	for j := range k {
+		s.truth.Weights[j] = float64(2*k - j)
+		total += s.truth.Weights[j]
+		for i := range d {
+			s.truth.Cov(j)[i*d+i] = 0.6 + 0.9*r.Float64()
+		}
+	}
+	for j := range k {
+		s.truth.Weights[j] /= total
+	}
+	x := make([]float64, rows*d)
+	if err := s.truth.Simulate(r, x); err != nil {
+		t.Fatal(err)
+	}
+	n := s.f.Len()
+	s.o = kernelmean.Observation{Mean: make([]float64, n), Rows: float64(rows), NoiseVar: noise * noise / float64(rows*rows)}
+	phi := make([]float64, n)
+	for i := range rows {
+		s.f.Features(phi, x[i*d:][:d])
+		for j, v := range phi {
+			s.o.Mean[j] += v
+		}
+	}
+	for j := range s.o.Mean {
+		s.o.Mean[j] = (s.o.Mean[j] + noise*r.NormFloat64()) / float64(rows)
+	}
+	return s
+}
+
+// Every row has the same norm, whatever it is: this is what noise is scaled by.
+func TestEveryRowHasTheNormThatIsClaimed(t *testing.T) {
+	s := newStudy(t, 3, 2, 6, 50, 0, 1)
+	phi := make([]float64, s.f.Len())
+	for _, x := range [][]float64{{0, 0, 0}, {1e300, -3, 2}, {-9.9, 9.9, 9.9}} {
+		s.f.Features(phi, x)
+		if n, b := math.Sqrt(mixture.Squares(phi)), s.f.NormBound(); !(n <= b && n >= b*(1-1e-9)) {
+			t.Errorf("|φ(%v)| is %v, and B %v", x, n, b)
+		}
+	}
+}
+
+// The closed forms are those of simulated rows: within 5 standard errors each, which of so many
+// entries one in a thousand tests exceeds.
+func TestMomentsAreThoseOfRows(t *testing.T) {
+	s := newStudy(t, 2, 2, 4, 50, 0, 2)
+	m := s.f.model(2, false)
+	u := make([]float64, m.len())
+	if err := s.f.coordinates(s.truth, u); err != nil {
+		t.Fatal(err)
+	}
+	n := s.f.Len()
+	mean, cov := make([]float64, n), make([]float64, n*n)
+	m.mean(u, mean, nil)
+	m.covariance(u, mean, cov)
+	const rows = 40000
+	x := make([]float64, rows*2)
+	if err := s.truth.Simulate(rand.New(rand.NewPCG(1, 1)), x); err != nil {
+		t.Fatal(err)
+	}
+	phi, sum, products := make([]float64, n), make([]float64, n), make([]float64, n*n)
+	for i := range rows {
+		s.f.Features(phi, x[2*i:][:2])
+		for r, a := range phi {
+			sum[r] += a / rows
+			for c := r; c < n; c++ {
+				products[r*n+c] += (a - mean[r]) * (phi[c] - mean[c]) / rows
+			}
+		}
+	}
+	for r := range n {
+		if off := math.Abs(sum[r]-mean[r]) / math.Sqrt(cov[r*n+r]/rows); off > 5 {
+			t.Errorf("mean %d is %v, of rows %v: %.1f standard errors", r, mean[r], sum[r], off)
+		}
+		for c := r; c < n; c++ { // a product of two numbers of at most 2 in size
+			if off := math.Abs(products[r*n+c] - cov[r*n+c]); off > 5/math.Sqrt(rows) {
+				t.Errorf("covariance %d, %d is %v, of rows %v", r, c, cov[r*n+c], products[r*n+c])
+			}
+		}
+	}
+}
+
+func TestDerivativesAreThoseOfDifferences(t *testing.T) {
+	s := newStudy(t, 3, 3, 4, 50, 0, 3)
+	for _, spherical := range []bool{true, false} {
+		m := s.f.model(3, spherical)
+		r := rand.New(rand.NewPCG(4, 4))
+		u := make([]float64, m.len())
+		for i := range u {
+			u[i] = 0.4 * r.NormFloat64()
+		}
+		n, q := s.f.Len(), m.len()
+		mean, jac, up, down := make([]float64, n), make([]float64, n*q), make([]float64, n), make([]float64, n)
+		m.mean(u, mean, jac)
+		const step = 1e-5
+		for i := range u {
+			was := u[i]
+			u[i] = was + step
+			m.mean(u, up, nil)
+			u[i] = was - step
+			m.mean(u, down, nil)
+			u[i] = was
+			for j := range n {
+				if want := (up[j] - down[j]) / (2 * step); math.Abs(want-jac[j*q+i]) > 1e-8 {
+					t.Fatalf("spherical %v: ∂%d/∂%d is %v, by differences %v", spherical, j, i, jac[j*q+i], want)
+				}
+			}
+		}
+	}
+}
+
+// In six dimensions three components are found, with and without noise, as well as
+// rows allow: an error of a mean in one coordinate is about 1/√3000.
+func TestComponentsAreFoundInSixDimensions(t *testing.T) {
+	for _, noise := range []float64{0, 30} {
+		s := newStudy(t, 6, 3, 6, 9000, noise, 1)
+		post, err := s.f.Posterior(s.o, s.prior, kernelmean.Sampling{Particles: 64, Sweeps: 1, Seed: 5})
+		if err != nil {
+			t.Fatal(err)
+		}
+		mean := post.Mean()
+		mean = mean.Reorder(mixture.Match(s.truth, mean, nil))
+		if rmse := math.Sqrt(mixture.SquaredDistance(mean.Means, s.truth.Means) / 18); rmse > 0.05 {
+			t.Errorf("noise %v: means are off by %v", noise, rmse)
+		}
+		fit, err := s.f.Fit(s.o, post)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if fit.Tail < 0.001 || post.Size < 20 {
+			t.Errorf("noise %v: χ² %v of %v, a sample worth %v", noise, fit.ChiSq, fit.Freedom, post.Size)
+		}
+		again, err := s.f.Posterior(s.o, s.prior, kernelmean.Sampling{Particles: 64, Sweeps: 1, Seed: 5})
+		if err != nil || !reflect.DeepEqual(again, post) {
+			t.Errorf("noise %v: another sample for the same seed (%v)", noise, err)
+		}
+	}
+}
+
+// Rows that are not normal within components do not fit.
+func TestAnotherShapeDoesNotFit(t *testing.T) {
+	s := newStudy(t, 4, 3, 4, 9000, 0, 1)
+	prior, err := mixture.BoxPrior([]float64{-10, -10, -10, -10}, []float64{10, 10, 10, 10}, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	post, err := s.f.Posterior(s.o, prior, kernelmean.Sampling{Particles: 64, Sweeps: 1, Seed: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if fit, err := s.f.Fit(s.o, post); err != nil || fit.Tail > 1e-3 {
+		t.Errorf("two components for three: %+v, %v", fit, err)
+	}
+}
+
+// More components and more noise need more rows, and what noise drowns no number of rows shows.
+func TestRowsNeeded(t *testing.T) {
+	s := newStudy(t, 3, 3, 6, 50, 0, 1)
+	few, more, noisy := s.f.RowsNeeded(2, Noise{}, 1), s.f.RowsNeeded(4, Noise{}, 1), s.f.RowsNeeded(2, Noise{SD: 300, Rows: 10}, 1)
+	if !(few < more && few < noisy && noisy < 1e6) {
+		t.Errorf("2 components need %v rows, 4 need %v, 2 under noise %v", few, more, noisy)
+	}
+	if n := s.f.RowsNeeded(2, Noise{SD: 1e12}, 1); !math.IsInf(n, 1) {
+		t.Errorf("under noise beyond measure %v rows would do", n)
+	}
+}
+
+func TestWrongArgumentsAreErrors(t *testing.T) {
+	s := newStudy(t, 2, 2, 6, 50, 0, 1)
+	box := []float64{1, 1}
+	for name, c := range map[string]func() error{
+		"no range":     func() error { _, err := New(box, box, box, 8, 1); return err },
+		"ends":         func() error { _, err := New(box, box[:1], box, 8, 1); return err },
+		"no frequency": func() error { _, err := New([]float64{0, 0}, box, box, 0, 1); return err },
+		"scale":        func() error { _, err := New([]float64{0, 0}, box, []float64{1, 0}, 8, 1); return err },
+		"means": func() error {
+			_, err := s.f.Posterior(kernelmean.Observation{Mean: []float64{1}, Rows: 5}, s.prior, kernelmean.DefaultSampling(1))
+			return err
+		},
+		"dimensions": func() error {
+			p, _ := mixture.BoxPrior([]float64{0}, []float64{1}, 2)
+			_, err := s.f.Posterior(s.o, p, kernelmean.DefaultSampling(1))
+			return err
+		},
+		"parameters": func() error {
+			f, err := New([]float64{-10, -10}, []float64{10, 10}, box, 4, 1)
+			if err != nil {
+				return nil
+			}
+			_, err = f.Posterior(kernelmean.Observation{Mean: make([]float64, 8), Rows: 5}, s.prior, kernelmean.DefaultSampling(1))
+			return err
+		},
+	} {
+		if c() == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	// What noise moved anywhere is no error, and no panic.
+	wild := s.o
+	wild.Mean = slices.Repeat([]float64{50}, len(wild.Mean))
+	if p, err := s.f.Posterior(wild, s.prior, kernelmean.Sampling{Particles: 64, Sweeps: 1, Seed: 1}); err == nil && mixture.NotFinite(p.Mean().Means) >= 0 {
+		t.Error("a posterior that is not finite")
+	}
+}
