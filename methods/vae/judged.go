@@ -11,6 +11,12 @@ import (
 	"parley/study"
 )
 
+// ModelFormats implements [fitted.Opener].
+func (Method) ModelFormats() []string { return []string{modelFormat} }
+
+// OpenModel implements [fitted.Opener].
+func (Method) OpenModel(data []byte) (fitted.Model, error) { return loadModel(data) }
+
 // Evaluator implements [judged.Evaluable]. To the model a new site is as any other.
 func (Method) Evaluator(files []method.File, _ bool) (evaluate.Model, error) {
 	data, err := fitted.JSON(files)

@@ -15,16 +15,8 @@ import (
 	"fmt"
 
 	"parley/method"
-	"parley/method/fitted"
-	"parley/method/judged"
 	"parley/privacy"
 	"parley/study"
-)
-
-var (
-	_ fitted.Opener      = Method{}
-	_ judged.Evaluable   = Method{}
-	_ judged.Centraliser = Method{}
 )
 
 // Method is federated autoencoders, for the registry.
@@ -38,30 +30,6 @@ func (Method) Options() any { return defaults() }
 
 // Revision implements [method.Method].
 func (Method) Revision() int { return 1 }
-
-// The tasks.
-const (
-	taskScale  = "scale"  // once: how features spread
-	taskTrain  = "train"  // every round: epochs from the common weights on
-	taskAssess = "assess" // once: how well the model describes the site's subjects
-)
-
-// setup is what both halves know from the plan.
-type setup struct {
-	plan *study.Plan
-	*options
-	dims []int // features of each view
-	net  *network
-}
-
-func newSetup(p *study.Plan) (*setup, error) {
-	o, ok := p.Method.Options.(*options)
-	if !ok {
-		return nil, fmt.Errorf("the plan's options are of method %s, not of vae", p.Method.Name)
-	}
-	d, _ := dims(p)
-	return &setup{p, o, d, newNetwork(d, o)}, nil
-}
 
 // Describe implements [method.Describer].
 func (Method) Describe(p *study.Plan) string {

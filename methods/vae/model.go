@@ -23,12 +23,6 @@ import (
 
 const modelFormat = "parley/vae-model/1"
 
-// ModelFormats implements [fitted.Opener].
-func (Method) ModelFormats() []string { return []string{modelFormat} }
-
-// OpenModel implements [fitted.Opener].
-func (Method) OpenModel(data []byte) (fitted.Model, error) { return loadModel(data) }
-
 // model is a fitted autoencoder, and what model.json holds.
 type model struct {
 	Format  string      `json:"format"`
@@ -155,11 +149,11 @@ func (m *model) Schema() (s dataset.Schema) {
 }
 
 // at reports a site that the model does not know. To the model all sites are alike.
-func (m *model) at(site string) error {
-	if site == "" || slices.ContainsFunc(m.Sites, func(s modelSite) bool { return s.Name == site }) {
+func (m *model) at(name string) error {
+	if name == "" || slices.ContainsFunc(m.Sites, func(s modelSite) bool { return s.Name == name }) {
 		return nil
 	}
-	return problem.Problem{Where: "site " + site, What: "took no part in the fit", Hint: "leave it out: to an autoencoder all sites are alike"}
+	return problem.Problem{Where: "site " + name, What: "took no part in the fit", Hint: "leave it out: to an autoencoder all sites are alike"}
 }
 
 // each asks about every subject of a source.

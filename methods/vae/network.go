@@ -59,13 +59,20 @@ func newNetwork(dims []int, o *options) *network {
 	return n
 }
 
-// start draws weights from N(0, 1/in), as they travel. Biases are 0, and the noise has the variance
-// of the unit that features are scaled to.
+// startNoise is the log variance from which the noise of every feature is learned, that of Antelmi
+// et al.'s own program: 0.05, about that of a feature which fills its range. From the unit's
+// variance, 1, the paper's step size would not come to the features' own in the paper's rounds.
+const startNoise = -3
+
+// start draws weights from N(0, 1/in), as they travel. Biases are 0.
 func (n *network) start(rng *rand.Rand) []float64 {
 	theta := make([]float64, n.size)
 	for _, c := range n.channels {
 		c.encoder.Start(theta, rng)
 		c.decoder.Start(theta, rng)
+		for j := range c.hi - c.lo {
+			theta[c.noise+j] = startNoise
+		}
 	}
 	return n.pack(theta)
 }

@@ -101,20 +101,3 @@ func (a *autoencoder) ascent(m int) Objective {
 	a.encoder.Backward(a.theta, a.grad, a.up, m, false)
 	return o
 }
-
-// export returns a stack's layers as plain matrices, as the encoder travels.
-func export(s nn.Stack, theta []float64) []Layer {
-	var out []Layer
-	for i := range s {
-		l := &s[i]
-		wt, b := l.Weights(theta)
-		w := make([]float64, 0, l.Out*l.In)
-		for c := range l.Out {
-			for r := range l.In {
-				w = append(w, wt[r*l.Stride()+c])
-			}
-		}
-		out = append(out, newLayer(l.In, w, slices.Clone(b[:l.Out])))
-	}
-	return out
-}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"parley/internal/kernel"
 	"parley/internal/nn"
@@ -115,6 +116,23 @@ type Layer struct {
 
 func newLayer(in int, w, b []float64) Layer {
 	return Layer{Weights: wire.Matrix{Rows: len(b), Cols: in, Data: w}, Bias: b}
+}
+
+// export returns a stack's layers as plain matrices, as the encoder travels.
+func export(s nn.Stack, theta []float64) []Layer {
+	var out []Layer
+	for i := range s {
+		l := &s[i]
+		wt, b := l.Weights(theta)
+		w := make([]float64, 0, l.Out*l.In)
+		for c := range l.Out {
+			for r := range l.In {
+				w = append(w, wt[r*l.Stride()+c])
+			}
+		}
+		out = append(out, newLayer(l.In, w, slices.Clone(b[:l.Out])))
+	}
+	return out
 }
 
 // Encoder is x ↦ q(x) of a [Network], without noise: layers with tanh after all
