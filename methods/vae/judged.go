@@ -17,7 +17,10 @@ func (Method) ModelFormats() []string { return []string{modelFormat} }
 // OpenModel implements [fitted.Opener].
 func (Method) OpenModel(data []byte) (fitted.Model, error) { return loadModel(data) }
 
-// Evaluator implements [judged.Evaluable]. To the model a new site is as any other.
+// Method implements [fitted.Model].
+func (m *model) Method() string { return "vae" }
+
+// Evaluator implements judged.Evaluable. To the model a new site is as any other.
 func (Method) Evaluator(files []method.File, _ bool) (evaluate.Model, error) {
 	data, err := fitted.JSON(files)
 	if err != nil {
@@ -30,7 +33,7 @@ func (Method) Evaluator(files []method.File, _ bool) (evaluate.Model, error) {
 	return m.predictive(), nil
 }
 
-// Central implements [judged.Centraliser]: the same autoencoder trained on all rows in one
+// Central implements judged.Centraliser: the same autoencoder trained on all rows in one
 // place, in one round of as many epochs as all rounds have.
 func (Method) Central(ctx context.Context, p *study.Plan, rows dataset.Source) (evaluate.Model, error) {
 	s, err := newSetup(p)

@@ -133,9 +133,6 @@ func loadModel(data []byte) (*model, error) {
 	return m, nil
 }
 
-// Method implements [fitted.Model].
-func (m *model) Method() string { return "vae" }
-
 // Schema implements [fitted.Model].
 func (m *model) Schema() (s dataset.Schema) {
 	for _, v := range m.Views {

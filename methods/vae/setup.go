@@ -25,9 +25,10 @@ type setup struct {
 }
 
 func newSetup(p *study.Plan) (*setup, error) {
-	o, ok := p.Method.Options.(*options)
+	chosen := p.Method
+	o, ok := chosen.Options.(*options)
 	if !ok {
-		return nil, fmt.Errorf("the plan's options are of method %s, not of vae", p.Method.Name)
+		return nil, fmt.Errorf("the plan's options are of method %s, not of vae", chosen.Name)
 	}
 	d, _ := dims(p)
 	return &setup{p, o, d, newNetwork(d, o)}, nil
