@@ -68,13 +68,13 @@ func (s Stack) Places() (at []int) {
 	return at
 }
 
-// Start draws weights from N(0, 1/in), which keeps the variance of what passes
-// through, and leaves biases at zero.
-func (s Stack) Start(theta []float64, rng *rand.Rand) {
+// Start draws weights from N(0, gain²/in), and leaves biases at zero. A gain of 1 keeps the
+// variance of what passes through.
+func (s Stack) Start(theta []float64, gain float64, rng *rand.Rand) {
 	for i := range s {
 		l := &s[i]
 		wt, _ := l.Weights(theta)
-		sd, ld := 1/math.Sqrt(float64(l.In)), l.Stride()
+		sd, ld := gain/math.Sqrt(float64(l.In)), l.Stride()
 		for r := range l.In {
 			for c := range l.Out {
 				wt[r*ld+c] = sd * rng.NormFloat64()

@@ -35,7 +35,7 @@ func TestAdamTakesThePublishedSteps(t *testing.T) {
 func TestWeightsStartWithUnitGain(t *testing.T) {
 	s, size := NewStack(0, 300, 200)
 	theta := make([]float64, size)
-	s.Start(theta, rand.New(rand.NewPCG(1, 0)))
+	s.Start(theta, 1, rand.New(rand.NewPCG(1, 0)))
 	wt, b := s[0].Weights(theta)
 	sum := 0.0
 	for _, w := range wt {

@@ -64,12 +64,14 @@ func newNetwork(dims []int, o *options) *network {
 // variance, 1, the paper's step size would not come to the features' own in the paper's rounds.
 const startNoise = -3
 
-// start draws weights from N(0, 1/in), as they travel. Biases are 0.
+// start draws weights from N(0, 1/(3 in)), as they travel: the variance by which common
+// libraries start. Biases are 0.
 func (n *network) start(rng *rand.Rand) []float64 {
 	theta := make([]float64, n.size)
+	gain := 1 / math.Sqrt(3)
 	for _, c := range n.channels {
-		c.encoder.Start(theta, rng)
-		c.decoder.Start(theta, rng)
+		c.encoder.Start(theta, gain, rng)
+		c.decoder.Start(theta, gain, rng)
 		for j := range c.hi - c.lo {
 			theta[c.noise+j] = startNoise
 		}

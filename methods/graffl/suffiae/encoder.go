@@ -160,7 +160,7 @@ func NewProjection(in *Inputs, d int, rng *rand.Rand) (*Encoder, error) {
 	}
 	s, size := nn.NewStack(0, len(in.Centre), d)
 	theta := make([]float64, size)
-	s.Start(theta, rng)
+	s.Start(theta, 1, rng)
 	return &Encoder{Inputs: *in, Layers: export(s, theta)}, nil
 }
 

@@ -142,7 +142,7 @@ func Train(ctx context.Context, in *Inputs, rows [][]float64, labels []bool, o O
 	batch := min(o.Batch, len(rows))
 	net := newAutoencoder(width, o, batch)
 	for _, s := range []nn.Stack{net.encoder, net.decoder, net.classifier} {
-		s.Start(net.theta, rng)
+		s.Start(net.theta, 1, rng)
 	}
 	order := make([]int, len(rows))
 	for i := range order {

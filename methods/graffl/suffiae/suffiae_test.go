@@ -122,7 +122,7 @@ func TestGradientIsThatOfTheObjective(t *testing.T) {
 		a.drawNoise(m, rng)
 		var used []int // parameters that are not padding
 		for _, s := range []nn.Stack{a.encoder, a.decoder, a.classifier} {
-			s.Start(a.theta, rng)
+			s.Start(a.theta, 1, rng)
 			for i := range s {
 				l := &s[i]
 				for k := range (l.In + 1) * l.Stride() {
