@@ -19,10 +19,11 @@ import (
 	"parley/methods/graffl"
 	"parley/methods/mvppca"
 	"parley/methods/pvi"
+	"parley/methods/vae"
 )
 
 // methods is every method this program knows: the one line to add to.
-var methods = method.Registry{mvppca.Method{}, pvi.Method{}, graffl.Method{}}
+var methods = method.Registry{mvppca.Method{}, pvi.Method{}, graffl.Method{}, vae.Method{}}
 
 // Exit codes, documented in docs/reference/cli.md.
 const (

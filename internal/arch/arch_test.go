@@ -45,7 +45,7 @@ var floors = [][]string{
 	{"sitestore", "privacy/policy"},
 	{"study", "privacy/internal/tally"},
 	{"dataset", "figure", "privacy/account"},
-	{"internal/auditlog", "internal/vectors/vectorstest", "privacy/internal/fixed"},
+	{"internal/auditlog", "internal/nn", "internal/vectors/vectorstest", "privacy/internal/fixed"},
 	{"problem", "internal/...", "privacy/internal/noise", "privacy/internal/words"},
 }
 

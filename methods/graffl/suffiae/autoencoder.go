@@ -6,19 +6,20 @@ import (
 	"slices"
 
 	"parley/internal/kernel"
+	"parley/internal/nn"
 	"parley/internal/special"
 )
 
 // autoencoder is the three networks of SuffiAE and a batch that is passed
 // through them.
 type autoencoder struct {
-	encoder, decoder, classifier stack
+	encoder, decoder, classifier nn.Stack
 	reconstruction               float64 // λ
 	alpha                        float64 // α
 
 	theta, grad []float64 // parameters of all three, and a gradient by them
-	up          *tape     // of the encoder; holds the batch's rows
-	back, aside *tape     // of decoder and classifier, which share the noisy codes
+	up          *nn.Tape  // of the encoder; holds the batch's rows
+	back, aside *nn.Tape  // of decoder and classifier, which share the noisy codes
 	label       []bool
 	noise       []float64 // z − q(x), padded as codes are
 }
@@ -29,27 +30,27 @@ func newAutoencoder(width int, o Options, m int) *autoencoder {
 	a := &autoencoder{reconstruction: o.Reconstruction, alpha: o.Noise}
 	hidden := slices.Clone(o.Hidden)
 	at := 0
-	a.encoder, at = newStack(at, slices.Concat([]int{width}, hidden, []int{o.Dimension})...)
+	a.encoder, at = nn.NewStack(at, slices.Concat([]int{width}, hidden, []int{o.Dimension})...)
 	slices.Reverse(hidden)
-	a.decoder, at = newStack(at, slices.Concat([]int{o.Dimension}, hidden, []int{width})...)
-	a.classifier, at = newStack(at, o.Dimension, 1)
+	a.decoder, at = nn.NewStack(at, slices.Concat([]int{o.Dimension}, hidden, []int{width})...)
+	a.classifier, at = nn.NewStack(at, o.Dimension, 1)
 	a.theta, a.grad = make([]float64, at), make([]float64, at)
-	a.up, a.back, a.aside = a.encoder.newTape(m), a.decoder.newTape(m), a.classifier.newTape(m)
-	a.aside.acts[0] = a.back.acts[0]
+	a.up, a.back, a.aside = a.encoder.NewTape(m), a.decoder.NewTape(m), a.classifier.NewTape(m)
+	a.aside.Acts[0] = a.back.Acts[0]
 	a.label = make([]bool, m)
-	a.noise = make([]float64, len(a.back.acts[0]))
+	a.noise = make([]float64, len(a.back.Acts[0]))
 	return a
 }
 
 // set puts a row, in the network's units, and its label into the batch.
 func (a *autoencoder) set(r int, x []float64, label bool) {
-	copy(a.up.acts[0][r*kernel.Stride(len(x)):], x)
+	copy(a.up.Acts[0][r*kernel.Stride(len(x)):], x)
 	a.label[r] = label
 }
 
 // drawNoise draws the batch's noise from N(0, αI).
 func (a *autoencoder) drawNoise(m int, rng *rand.Rand) {
-	d, sd := a.encoder.out(), math.Sqrt(a.alpha)
+	d, sd := a.encoder.Out(), math.Sqrt(a.alpha)
 	for at := 0; at < m*kernel.Stride(d); at += kernel.Stride(d) {
 		for j := range d {
 			a.noise[at+j] = sd * rng.NormFloat64()
@@ -60,9 +61,9 @@ func (a *autoencoder) drawNoise(m int, rng *rand.Rand) {
 // ascent returns the objective of the first m rows of the batch, with the noise
 // as it is, and adds its gradient by all parameters to grad.
 func (a *autoencoder) ascent(m int) Objective {
-	d, ld := a.encoder.out(), kernel.Stride(a.encoder.out())
-	a.encoder.forward(a.theta, a.up, m)
-	mean, z := a.up.output()[:m*ld], a.back.acts[0][:m*ld]
+	d, ld := a.encoder.Out(), kernel.Stride(a.encoder.Out())
+	a.encoder.Forward(a.theta, a.up, m)
+	mean, z := a.up.Output()[:m*ld], a.back.Acts[0][:m*ld]
 	var o Objective
 	for i, q := range mean {
 		o.KL += q * q
@@ -70,17 +71,17 @@ func (a *autoencoder) ascent(m int) Objective {
 	}
 	o.KL = (o.KL + float64(m*d)*(a.alpha-1-math.Log(a.alpha))) / 2
 
-	a.decoder.forward(a.theta, a.back, m)
-	x, g := a.up.acts[0], a.back.slope()
-	for i, f := range a.back.output()[:m*kernel.Stride(a.decoder.out())] {
+	a.decoder.Forward(a.theta, a.back, m)
+	x, g := a.up.Acts[0], a.back.Slope()
+	for i, f := range a.back.Output()[:m*kernel.Stride(a.decoder.Out())] {
 		e := x[i] - f // padding is zero in both
 		o.Reconstruction -= e * e / 2
 		g[i] = a.reconstruction * e
 	}
-	a.decoder.backward(a.theta, a.grad, a.back, m, true)
+	a.decoder.Backward(a.theta, a.grad, a.back, m, true)
 
-	a.classifier.forward(a.theta, a.aside, m)
-	s, h := a.aside.output(), a.aside.slope()
+	a.classifier.Forward(a.theta, a.aside, m)
+	s, h := a.aside.Output(), a.aside.Slope()
 	for r := range m {
 		at := r * kernel.Stride(1)
 		h[at] = -special.Logistic(s[at])
@@ -91,29 +92,12 @@ func (a *autoencoder) ascent(m int) Objective {
 			o.Classification += special.LogLogistic(-s[at])
 		}
 	}
-	a.classifier.backward(a.theta, a.grad, a.aside, m, true)
+	a.classifier.Backward(a.theta, a.grad, a.aside, m, true)
 
-	down, byDecoder, byClassifier := a.up.slope(), a.back.grads[0], a.aside.grads[0]
+	down, byDecoder, byClassifier := a.up.Slope(), a.back.Grads[0], a.aside.Grads[0]
 	for i, q := range mean {
 		down[i] = byDecoder[i] + byClassifier[i] - q
 	}
-	a.encoder.backward(a.theta, a.grad, a.up, m, false)
+	a.encoder.Backward(a.theta, a.grad, a.up, m, false)
 	return o
-}
-
-// export returns a stack's layers as plain matrices, as the encoder travels.
-func (s stack) export(theta []float64) []Layer {
-	var out []Layer
-	for i := range s {
-		l := &s[i]
-		wt, b := l.weights(theta)
-		w := make([]float64, 0, l.out*l.in)
-		for c := range l.out {
-			for r := range l.in {
-				w = append(w, wt[r*l.stride()+c])
-			}
-		}
-		out = append(out, newLayer(l.in, w, slices.Clone(b[:l.out])))
-	}
-	return out
 }

@@ -7,16 +7,17 @@ import (
 	"testing"
 
 	"parley/internal/kernel"
+	"parley/internal/nn"
 )
 
 func TestDecoderMirrorsTheEncoder(t *testing.T) {
 	o := Defaults()
 	o.Dimension, o.Hidden = 3, []int{20, 9}
 	a := newAutoencoder(31, o, 1)
-	widths := func(s stack) (w []int) {
-		w = append(w, s.in())
+	widths := func(s nn.Stack) (w []int) {
+		w = append(w, s.In())
 		for i := range s {
-			w = append(w, s[i].out)
+			w = append(w, s[i].Out)
 		}
 		return w
 	}

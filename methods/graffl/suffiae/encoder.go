@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"parley/internal/kernel"
+	"parley/internal/nn"
 	"parley/internal/wire"
 )
 
@@ -116,6 +118,23 @@ func newLayer(in int, w, b []float64) Layer {
 	return Layer{Weights: wire.Matrix{Rows: len(b), Cols: in, Data: w}, Bias: b}
 }
 
+// export returns a stack's layers as plain matrices, as the encoder travels.
+func export(s nn.Stack, theta []float64) []Layer {
+	var out []Layer
+	for i := range s {
+		l := &s[i]
+		wt, b := l.Weights(theta)
+		w := make([]float64, 0, l.Out*l.In)
+		for c := range l.Out {
+			for r := range l.In {
+				w = append(w, wt[r*l.Stride()+c])
+			}
+		}
+		out = append(out, newLayer(l.In, w, slices.Clone(b[:l.Out])))
+	}
+	return out
+}
+
 // Encoder is x ↦ q(x) of a [Network], without noise: layers with tanh after all
 // but the last. It travels as plain matrices, as part of a message,
 // whose reader calls Check.
@@ -139,10 +158,10 @@ func NewProjection(in *Inputs, d int, rng *rand.Rand) (*Encoder, error) {
 	if d < 1 || d > maxWidth {
 		return nil, fmt.Errorf("suffiae: a projection onto %d dimensions: want 1 to %d", d, maxWidth)
 	}
-	s, size := newStack(0, len(in.Centre), d)
+	s, size := nn.NewStack(0, len(in.Centre), d)
 	theta := make([]float64, size)
-	s.start(theta, rng)
-	return &Encoder{Inputs: *in, Layers: s.export(theta)}, nil
+	s.Start(theta, 1, rng)
+	return &Encoder{Inputs: *in, Layers: export(s, theta)}, nil
 }
 
 // Dimension returns d, the length of a code.
@@ -189,42 +208,42 @@ func (e *Encoder) Encode(rows [][]float64) ([][]float64, error) {
 	}
 	s, theta := e.stack()
 	const batch = 64
-	t := s.newTape(min(batch, len(rows)))
-	d, ld, ldIn := s.out(), kernel.Stride(s.out()), kernel.Stride(s.in())
+	t := s.NewTape(min(batch, len(rows)))
+	d, ld, ldIn := s.Out(), kernel.Stride(s.Out()), kernel.Stride(s.In())
 	flat := make([]float64, len(rows)*d)
 	codes := make([][]float64, len(rows))
 	for at := 0; at < len(rows); at += batch {
 		m := min(batch, len(rows)-at)
 		for r, row := range rows[at : at+m] {
-			if err := e.Inputs.apply(t.acts[0][r*ldIn:r*ldIn+s.in()], row); err != nil {
+			if err := e.Inputs.apply(t.Acts[0][r*ldIn:r*ldIn+s.In()], row); err != nil {
 				return nil, fmt.Errorf("encoding row %d: %w", at+r+1, err)
 			}
 		}
-		s.forward(theta, t, m)
+		s.Forward(theta, t, m)
 		for r := range m {
 			i := at + r
 			codes[i] = flat[i*d : (i+1)*d : (i+1)*d]
-			copy(codes[i], t.output()[r*ld:r*ld+d])
+			copy(codes[i], t.Output()[r*ld:r*ld+d])
 		}
 	}
 	return codes, nil
 }
 
 // stack returns the encoder as layers for the kernels.
-func (e *Encoder) stack() (stack, []float64) {
+func (e *Encoder) stack() (nn.Stack, []float64) {
 	widths := []int{len(e.Inputs.Centre)}
 	for i := range e.Layers {
 		widths = append(widths, len(e.Layers[i].Bias))
 	}
-	s, size := newStack(0, widths...)
+	s, size := nn.NewStack(0, widths...)
 	theta := make([]float64, size)
 	for i := range s {
 		l := &s[i]
-		wt, b := l.weights(theta)
+		wt, b := l.Weights(theta)
 		copy(b, e.Layers[i].Bias)
-		for c := range l.out {
-			for r := range l.in {
-				wt[r*l.stride()+c] = e.Layers[i].Weights.Data[c*l.in+r]
+		for c := range l.Out {
+			for r := range l.In {
+				wt[r*l.Stride()+c] = e.Layers[i].Weights.Data[c*l.In+r]
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"parley/internal/nn"
 	"parley/internal/special"
 )
 
@@ -34,12 +35,12 @@ func (s *Network) Probability(code []float64) (float64, error) {
 
 var errCode = errors.New("suffiae: a code of another length")
 
-func (a *autoencoder) run(s stack, code []float64) ([]float64, error) {
-	if len(code) != s.in() {
-		return nil, fmt.Errorf("%w: %d numbers, want %d", errCode, len(code), s.in())
+func (a *autoencoder) run(s nn.Stack, code []float64) ([]float64, error) {
+	if len(code) != s.In() {
+		return nil, fmt.Errorf("%w: %d numbers, want %d", errCode, len(code), s.In())
 	}
-	t := s.newTape(1)
-	copy(t.acts[0], code)
-	s.forward(a.theta, t, 1)
-	return t.output()[:s.out()], nil
+	t := s.NewTape(1)
+	copy(t.Acts[0], code)
+	s.Forward(a.theta, t, 1)
+	return t.Output()[:s.Out()], nil
 }

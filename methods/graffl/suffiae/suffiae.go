@@ -16,6 +16,8 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+
+	"parley/internal/nn"
 )
 
 // Options are the shape and the training of a [Network].
@@ -139,15 +141,15 @@ func Train(ctx context.Context, in *Inputs, rows [][]float64, labels []bool, o O
 	}
 	batch := min(o.Batch, len(rows))
 	net := newAutoencoder(width, o, batch)
-	for _, s := range []stack{net.encoder, net.decoder, net.classifier} {
-		s.start(net.theta, rng)
+	for _, s := range []nn.Stack{net.encoder, net.decoder, net.classifier} {
+		s.Start(net.theta, 1, rng)
 	}
 	order := make([]int, len(rows))
 	for i := range order {
 		order[i] = i
 	}
 	s := &Network{net: net}
-	steps := newAdam(len(net.theta), o.Rate)
+	steps := nn.NewAdam(len(net.theta), o.Rate)
 	for range o.Epochs {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -161,13 +163,13 @@ func Train(ctx context.Context, in *Inputs, rows [][]float64, labels []bool, o O
 			}
 			net.drawNoise(len(chosen), rng)
 			sum = sum.plus(net.ascent(len(chosen)))
-			steps.ascend(net.theta, net.grad, 1/float64(len(chosen)))
+			steps.Ascend(net.theta, net.grad, 1/float64(len(chosen)))
 		}
 		n := float64(len(rows))
 		s.History = append(s.History, Objective{sum.Reconstruction / n, sum.Classification / n, sum.KL / n})
 	}
-	s.Encoder = &Encoder{Inputs: *in, Layers: net.encoder.export(net.theta)}
-	s.Classifier = net.classifier.export(net.theta)[0]
+	s.Encoder = &Encoder{Inputs: *in, Layers: export(net.encoder, net.theta)}
+	s.Classifier = export(net.classifier, net.theta)[0]
 	if err := s.Encoder.Check(); err != nil {
 		return nil, fmt.Errorf("suffiae: training did not converge, try a smaller rate than %v: %w", o.Rate, err)
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"parley/internal/kernel"
+	"parley/internal/nn"
 	"parley/internal/vectors"
 	"parley/internal/wire"
 	"parley/judge/evaluate"
@@ -55,16 +56,16 @@ func train(tb testing.TB, rows [][]float64, labels []bool, o Options, seed uint6
 // and padding, over complex numbers: its imaginary part along a tiny imaginary
 // step is the derivative, exact to rounding (Squire and Trapp 1998).
 func complexObjective(a *autoencoder, theta []complex128, m int) complex128 {
-	pass := func(s stack, x []complex128) []complex128 {
+	pass := func(s nn.Stack, x []complex128) []complex128 {
 		for i := range s {
 			l := &s[i]
-			y := make([]complex128, l.out)
+			y := make([]complex128, l.Out)
 			for c := range y {
-				y[c] = theta[l.at+l.in*l.stride()+c]
+				y[c] = theta[l.At+l.In*l.Stride()+c]
 				for r, v := range x {
-					y[c] += theta[l.at+r*l.stride()+c] * v
+					y[c] += theta[l.At+r*l.Stride()+c] * v
 				}
-				if l.tanh {
+				if l.Tanh {
 					y[c] = cmplx.Tanh(y[c])
 				}
 			}
@@ -72,12 +73,12 @@ func complexObjective(a *autoencoder, theta []complex128, m int) complex128 {
 		}
 		return x
 	}
-	width, d := a.encoder.in(), a.encoder.out()
+	width, d := a.encoder.In(), a.encoder.Out()
 	var total complex128
 	for r := range m {
 		x := make([]complex128, width)
 		for j := range x {
-			x[j] = complex(a.up.acts[0][r*kernel.Stride(width)+j], 0)
+			x[j] = complex(a.up.Acts[0][r*kernel.Stride(width)+j], 0)
 		}
 		q := pass(a.encoder, x)
 		z := make([]complex128, d)
@@ -120,14 +121,14 @@ func TestGradientIsThatOfTheObjective(t *testing.T) {
 		}
 		a.drawNoise(m, rng)
 		var used []int // parameters that are not padding
-		for _, s := range []stack{a.encoder, a.decoder, a.classifier} {
-			s.start(a.theta, rng)
+		for _, s := range []nn.Stack{a.encoder, a.decoder, a.classifier} {
+			s.Start(a.theta, 1, rng)
 			for i := range s {
 				l := &s[i]
-				for k := range (l.in + 1) * l.stride() {
-					if k%l.stride() < l.out {
-						used = append(used, l.at+k)
-						a.theta[l.at+k] += 0.1 * rng.NormFloat64()
+				for k := range (l.In + 1) * l.Stride() {
+					if k%l.Stride() < l.Out {
+						used = append(used, l.At+k)
+						a.theta[l.At+k] += 0.1 * rng.NormFloat64()
 					}
 				}
 			}

@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"parley/internal/kernel"
+	"parley/internal/nn"
 	"parley/internal/special"
 	"parley/internal/vectors"
 )
@@ -59,10 +60,10 @@ func Verify(file []byte, list *vectors.List) error {
 	compare := func(entry string, want [][]float64, padded []float64, width int) {
 		list.Floats(entry, oneRow(want), unpad(padded, m, width), tol)
 	}
-	compare("mean", v.Mean, a.up.output(), a.encoder.out())
-	compare("z", v.Z, a.back.acts[0], a.encoder.out())
-	compare("reconstruction", v.Reconstruction, a.back.output(), a.decoder.out())
-	p := unpad(a.aside.output(), m, 1)
+	compare("mean", v.Mean, a.up.Output(), a.encoder.Out())
+	compare("z", v.Z, a.back.Acts[0], a.encoder.Out())
+	compare("reconstruction", v.Reconstruction, a.back.Output(), a.decoder.Out())
+	p := unpad(a.aside.Output(), m, 1)
 	for i := range p {
 		p[i] = special.Logistic(p[i])
 	}
@@ -71,9 +72,9 @@ func Verify(file []byte, list *vectors.List) error {
 	list.Floats("parts", []float64{v.Parts.Reconstruction, v.Parts.Classification, v.Parts.KL}, []float64{got.Reconstruction, got.Classification, got.KL}, tol)
 	for _, l := range a.named() {
 		want := v.Gradient[l.name]
-		gw, gb := l.dense.weights(a.grad)
-		list.Floats("gradient_of_objective "+l.name+" W", oneRow(byInput(want.W, l.dense.in)), unpad(gw, l.dense.in, l.dense.out), tol)
-		list.Floats("gradient_of_objective "+l.name+" b", want.B, gb[:l.dense.out], tol)
+		gw, gb := l.dense.Weights(a.grad)
+		list.Floats("gradient_of_objective "+l.name+" W", oneRow(byInput(want.W, l.dense.In)), unpad(gw, l.dense.In, l.dense.Out), tol)
+		list.Floats("gradient_of_objective "+l.name+" b", want.B, gb[:l.dense.Out], tol)
 	}
 
 	// A row of zeros through an encoder of zeros has the code 0.
@@ -97,25 +98,25 @@ func (v *vector) network() (*autoencoder, error) {
 	}
 	a := newAutoencoder(len(v.X[0]), o, len(v.X))
 	for r, x := range v.X {
-		if len(x) != a.encoder.in() || len(v.Noise[r]) != a.encoder.out() || v.Y[r] != 0 && v.Y[r] != 1 {
+		if len(x) != a.encoder.In() || len(v.Noise[r]) != a.encoder.Out() || v.Y[r] != 0 && v.Y[r] != 1 {
 			return nil, fmt.Errorf("row %d has %d numbers, noise of %d and the label %v", r+1, len(x), len(v.Noise[r]), v.Y[r])
 		}
 		a.set(r, x, v.Y[r] == 1)
-		copy(a.noise[r*kernel.Stride(a.encoder.out()):], v.Noise[r])
+		copy(a.noise[r*kernel.Stride(a.encoder.Out()):], v.Noise[r])
 	}
 	for _, l := range a.named() {
 		from := v.Weights[l.name]
-		if len(from.W) != l.dense.out || len(from.B) != l.dense.out {
-			return nil, fmt.Errorf("layer %s has %d rows and %d biases: want %d", l.name, len(from.W), len(from.B), l.dense.out)
+		if len(from.W) != l.dense.Out || len(from.B) != l.dense.Out {
+			return nil, fmt.Errorf("layer %s has %d rows and %d biases: want %d", l.name, len(from.W), len(from.B), l.dense.Out)
 		}
-		wt, b := l.dense.weights(a.theta)
+		wt, b := l.dense.Weights(a.theta)
 		copy(b, from.B)
 		for c, row := range from.W {
-			if len(row) != l.dense.in {
-				return nil, fmt.Errorf("layer %s has a row of %d weights: want %d", l.name, len(row), l.dense.in)
+			if len(row) != l.dense.In {
+				return nil, fmt.Errorf("layer %s has a row of %d weights: want %d", l.name, len(row), l.dense.In)
 			}
 			for r, w := range row {
-				wt[r*l.dense.stride()+c] = w
+				wt[r*l.dense.Stride()+c] = w
 			}
 		}
 	}
@@ -124,7 +125,7 @@ func (v *vector) network() (*autoencoder, error) {
 
 type namedLayer struct {
 	name  string
-	dense *dense
+	dense *nn.Dense
 }
 
 // named returns the layers of a network with one hidden layer, as files name them.

@@ -1,4 +1,4 @@
-package suffiae
+package nn
 
 import (
 	"math"
@@ -12,7 +12,7 @@ func TestAdamTakesThePublishedSteps(t *testing.T) {
 	theta, grad := []float64{1, -2, 0}, make([]float64, 3)
 	want := []float64{1, -2, 0}
 	m, v := make([]float64, 3), make([]float64, 3)
-	steps := newAdam(3, rate)
+	steps := NewAdam(3, rate)
 	rng := rand.New(rand.NewPCG(1, 0))
 	for n := 1; n <= 50; n++ {
 		for i := range 2 { // the third has no gradient, as padding
@@ -23,7 +23,7 @@ func TestAdamTakesThePublishedSteps(t *testing.T) {
 			mHat, vHat := m[i]/(1-math.Pow(0.9, float64(n))), v[i]/(1-math.Pow(0.999, float64(n)))
 			want[i] -= rate * mHat / (math.Sqrt(vHat) + 1e-8)
 		}
-		steps.ascend(theta, grad, scale)
+		steps.Ascend(theta, grad, scale)
 		for i := range theta {
 			if math.Abs(theta[i]-want[i]) > 1e-12 || grad[i] != 0 {
 				t.Fatalf("step %d: number %d is %v, want %v; gradient left: %v", n, i, theta[i], want[i], grad[i])
@@ -33,10 +33,10 @@ func TestAdamTakesThePublishedSteps(t *testing.T) {
 }
 
 func TestWeightsStartWithUnitGain(t *testing.T) {
-	s, size := newStack(0, 300, 200)
+	s, size := NewStack(0, 300, 200)
 	theta := make([]float64, size)
-	s.start(theta, rand.New(rand.NewPCG(1, 0)))
-	wt, b := s[0].weights(theta)
+	s.Start(theta, 1, rand.New(rand.NewPCG(1, 0)))
+	wt, b := s[0].Weights(theta)
 	sum := 0.0
 	for _, w := range wt {
 		sum += w * w

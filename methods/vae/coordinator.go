@@ -1,0 +1,190 @@
+package vae
+
+import (
+	"errors"
+	"maps"
+
+	"parley/internal/wire"
+	"parley/method"
+	"parley/method/rounds"
+)
+
+// state is what the coordinator carries.
+type state struct {
+	Phase   string               `cbor:"phase"`
+	Left    []string             `cbor:"left"`
+	Round   int                  `cbor:"round"` // rounds that were asked for
+	Extents map[string]*extent   `cbor:"extents"`
+	Scale   scale                `cbor:"scale"`
+	Weights wire.Vector          `cbor:"weights"`
+	Trained map[string]*trained  `cbor:"trained"` // answers of this round
+	Losses  []wire.Vector        `cbor:"losses"`  // by round: of all sites together, then of each site of the plan that answered
+	Answers []wire.Vector        `cbor:"answers"` // by round: 1 for each site of the plan that answered, else 0
+	Fit     map[string]*assessed `cbor:"fit"`
+}
+
+// MarshalBinary implements [method.State].
+func (s *state) MarshalBinary() ([]byte, error) { return wire.Marshal(s) }
+
+type coordinator struct{ *setup }
+
+func empty() *state {
+	return &state{Extents: map[string]*extent{}, Trained: map[string]*trained{}, Fit: map[string]*assessed{}}
+}
+
+// Init implements [method.Coordinator].
+func (coordinator) Init() (method.State, error) { return empty(), nil }
+
+// Restore implements [method.Coordinator].
+func (coordinator) Restore(data []byte) (method.State, error) {
+	s := empty()
+	return s, wire.Unmarshal(data, s)
+}
+
+// Next implements [method.Coordinator].
+func (c coordinator) Next(ms method.State) (method.Step, error) {
+	s := ms.(*state)
+	step := method.Step{State: s, Of: c.Rounds + 2}
+	switch s.Phase {
+	case "":
+		s.Phase = taskScale
+	case taskScale:
+		var said []*extent
+		for _, name := range c.plan.Sites {
+			if e := s.Extents[name]; e != nil {
+				said = append(said, e)
+			}
+		}
+		s.Scale = scaleOf(c.net.features, said)
+		s.Weights = c.net.start(c.stream("", 0))
+		s.Phase, s.Round = taskTrain, 1
+	case taskTrain:
+		step.Info = method.Info{"loss": c.average(s)}
+		if s.Round++; s.Round > c.Rounds {
+			s.Phase = taskAssess
+		}
+	case taskAssess, rounds.Done:
+		s.Phase = rounds.Done
+		step.Done, step.Progress = true, step.Of
+		return step, nil
+	}
+	step.Progress = s.Round
+	var err error
+	step.Tasks, err = rounds.Ask(s.Phase, rounds.Staying(c.plan.Sites, s.Left), func(string) (any, error) {
+		switch s.Phase {
+		case taskTrain:
+			return given{s.Round, s.Scale, s.Weights}, nil
+		case taskAssess:
+			return given{0, s.Scale, s.Weights}, nil
+		}
+		return struct{}{}, nil
+	})
+	return step, err
+}
+
+// average replaces the weights by the mean of where sites ended, and returns the mean
+// loss. A channel's weights are averaged over the sites that have it, by their numbers
+// of subjects with it (McMahan et al. 2017, Algorithm 1); where none has it they stay.
+func (c coordinator) average(s *state) float64 {
+	for k, ch := range c.net.channels {
+		total := 0.0
+		for name := range s.Trained {
+			total += s.Extents[name].Rows[k] // whole numbers: the order does not matter
+		}
+		if total == 0 {
+			continue
+		}
+		clear(s.Weights[ch.at:ch.end])
+		for _, name := range c.plan.Sites {
+			t := s.Trained[name]
+			if t == nil {
+				continue
+			}
+			share := s.Extents[name].Rows[k] / total
+			for i := ch.at; i < ch.end; i++ {
+				s.Weights[i] += share * t.Weights[i]
+			}
+		}
+	}
+	n := len(c.plan.Sites)
+	losses, answered := make(wire.Vector, n+1), make(wire.Vector, n)
+	rows := 0.0
+	for i, name := range c.plan.Sites {
+		if t := s.Trained[name]; t != nil {
+			r := s.Extents[name].most()
+			losses[i+1], answered[i] = t.Loss, 1
+			rows += r
+			losses[0] += r * t.Loss
+		}
+	}
+	losses[0] /= max(rows, 1)
+	s.Losses, s.Answers = append(s.Losses, losses), append(s.Answers, answered)
+	clear(s.Trained)
+	return losses[0]
+}
+
+// Fold implements [method.Coordinator].
+func (c coordinator) Fold(ms method.State, in method.Contribution) (method.State, error) {
+	s := ms.(*state)
+	if err := rounds.Expect(in, c.plan.Sites, s.Phase); err != nil {
+		return nil, err
+	}
+	var err error
+	switch s.Phase {
+	case taskScale:
+		e := &extent{}
+		if err = rounds.Decode(in, e); err == nil {
+			err = e.check(c.net)
+		}
+		s.Extents[in.Site] = e
+	case taskTrain:
+		t := &trained{}
+		if err = rounds.Decode(in, t); err == nil {
+			err = t.check(c.net)
+		}
+		if s.Extents[in.Site] == nil {
+			err = errors.New("a site that said nothing of its values")
+		}
+		s.Trained[in.Site] = t
+	case taskAssess:
+		a := &assessed{}
+		if err = rounds.Decode(in, a); err == nil {
+			err = a.check(c.setup)
+		}
+		s.Fit[in.Site] = a
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Leave implements [method.Coordinator]: what the site has said stays.
+func (c coordinator) Leave(ms method.State, name string) (method.State, error) {
+	s := ms.(*state)
+	left, err := rounds.Leave(c.plan.Sites, s.Left, name)
+	s.Left = left
+	return s, err
+}
+
+// Result implements [method.Coordinator].
+func (c coordinator) Result(ms method.State) (*method.Result, error) {
+	s := ms.(*state)
+	sites := map[string]float64{}
+	for name := range maps.Keys(s.Extents) {
+		sites[name] = s.Extents[name].most()
+	}
+	data, err := newModel(c.setup, &s.Scale, s.Weights, sites).encode()
+	if err != nil {
+		return nil, err
+	}
+	r := c.pictures(s)
+	r.Files = []method.File{{Name: "model/model.json", Data: data}}
+	return r, nil
+}
+
+// Share implements [method.Coordinator].
+func (c coordinator) Share(ms method.State, _ string) ([]byte, error) {
+	s := ms.(*state)
+	return wire.Marshal(given{0, s.Scale, s.Weights})
+}

@@ -1,0 +1,260 @@
+package vae
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gonum.org/v1/gonum/mathext"
+
+	"parley/dataset"
+	"parley/internal/version"
+	"parley/method/fitted"
+	"parley/problem"
+)
+
+const modelFormat = "parley/vae-model/1"
+
+// model is a fitted autoencoder, and what model.json holds.
+type model struct {
+	Format  string      `json:"format"`
+	Program string      `json:"program"`
+	Plan    string      `json:"plan_sha256"`
+	Study   string      `json:"study"`
+	Seed    uint64      `json:"seed"`
+	Options *options    `json:"options"`
+	Views   []modelView `json:"views"`
+	Sites   []modelSite `json:"sites"`
+	// Weights are those of each channel in turn: encoder and decoder, layer by layer as Wᵀ by
+	// rows and then b, and then the log variances of the features' noise.
+	Weights []float64 `json:"weights"`
+
+	scale scale
+	net   *network
+	dims  []int
+}
+
+type modelView struct {
+	Name     string         `json:"name"`
+	Features []modelFeature `json:"features"`
+}
+
+// modelFeature is scaled by its lowest and highest value at the sites to [0, 1].
+type modelFeature struct {
+	Name string  `json:"name"`
+	Unit string  `json:"unit,omitempty"`
+	Low  float64 `json:"low"`
+	High float64 `json:"high"`
+	Mean float64 `json:"mean"`
+}
+
+type modelSite struct {
+	Name string  `json:"name"`
+	Rows float64 `json:"rows"`
+}
+
+func newModel(s *setup, sc *scale, weights []float64, sites map[string]float64) *model {
+	m := &model{Format: modelFormat, Program: "parley " + version.String(), Study: s.plan.Name, Seed: s.plan.Seed, Options: s.options,
+		Weights: weights, scale: *sc, net: s.net, dims: s.dims}
+	if digest, err := s.plan.Digest(); err == nil {
+		m.Plan = digest.String()
+	}
+	j := 0
+	for _, v := range s.plan.Views {
+		view := modelView{Name: v.Name}
+		for _, f := range v.Features {
+			view.Features = append(view.Features, modelFeature{f.Name, f.Unit, sc.Low[j], sc.High[j], sc.Mean[j]})
+			j++
+		}
+		m.Views = append(m.Views, view)
+	}
+	for _, name := range s.plan.Sites {
+		if rows, ok := sites[name]; ok {
+			m.Sites = append(m.Sites, modelSite{name, rows})
+		}
+	}
+	return m
+}
+
+func (m *model) encode() ([]byte, error) {
+	data, err := json.MarshalIndent(m, "", " ")
+	return append(data, '\n'), err
+}
+
+// loadModel reads model.json; what does not fit together is an error.
+func loadModel(data []byte) (*model, error) {
+	if err := fitted.CheckFormat(data, modelFormat); err != nil {
+		return nil, err
+	}
+	m := &model{}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(m); err != nil {
+		return nil, fmt.Errorf("reading the model: %w", err)
+	}
+	all := 0
+	for _, v := range m.Views {
+		m.dims = append(m.dims, len(v.Features))
+		all += len(v.Features)
+		if len(v.Features) == 0 {
+			return nil, errors.New("the model has a view without features")
+		}
+		for _, f := range v.Features {
+			m.scale.Low, m.scale.High, m.scale.Mean = append(m.scale.Low, f.Low), append(m.scale.High, f.High), append(m.scale.Mean, f.Mean)
+		}
+	}
+	o := m.Options
+	switch {
+	case o == nil || all == 0:
+		return nil, errors.New("the model has no options or no features")
+	case !slices.Contains([]string{linear, twoLayer, multiChannel}, o.Model):
+		return nil, fmt.Errorf("the model is a %q autoencoder, which there is not", o.Model)
+	case o.Latent < 1 || o.Latent >= all || o.Hidden < 0 || o.Latent+o.Hidden > len(m.Weights):
+		return nil, errors.New("the model's options do not fit its features and weights")
+	}
+	m.net = newNetwork(m.dims, o)
+	if len(m.Weights) != len(m.net.places) {
+		return nil, fmt.Errorf("the model has %d weights, and its options need %d", len(m.Weights), len(m.net.places))
+	}
+	if !bounded(m.Weights, 2*largestWeight) {
+		return nil, errors.New("a weight of the model is too large")
+	}
+	if err := m.scale.check(m.net); err != nil {
+		return nil, fmt.Errorf("the model has %w", err)
+	}
+	return m, nil
+}
+
+// Schema implements [fitted.Model].
+func (m *model) Schema() (s dataset.Schema) {
+	for _, v := range m.Views {
+		view := dataset.View{Name: v.Name}
+		for _, f := range v.Features {
+			view.Columns = append(view.Columns, dataset.Column{Name: f.Name})
+		}
+		s.Views = append(s.Views, view)
+	}
+	return s
+}
+
+// at reports a site that the model does not know. To the model all sites are alike.
+func (m *model) at(name string) error {
+	if name == "" || slices.ContainsFunc(m.Sites, func(s modelSite) bool { return s.Name == name }) {
+		return nil
+	}
+	return problem.Problem{Where: "site " + name, What: "took no part in the fit", Hint: "leave it out: to an autoencoder all sites are alike"}
+}
+
+// each asks about every subject of a source.
+func (m *model) each(ctx context.Context, data dataset.Source, do func(row *dataset.Row, s *subject, a *answer) error) (n int, err error) {
+	in := m.net.inferrer(m.Weights)
+	var x []float64
+	for row, err := range data.Rows(ctx) {
+		if err != nil {
+			return n, err
+		}
+		x = flatten(x, m.dims, row)
+		s := m.scale.subject(x)
+		if err := do(row, &s, in.infer(&s)); err != nil {
+			return n, fmt.Errorf("subject %q: %w", row.ID, err)
+		}
+		n++
+	}
+	return n, nil
+}
+
+// Transform implements [fitted.Transformer]: the mean of each subject's code, and the
+// standard deviation of every number of it. The columns are id, values (how many were
+// observed), code_1 to code_q and sd_1 to sd_q.
+func (m *model) Transform(ctx context.Context, data dataset.Source, to io.Writer, opts fitted.TransformOptions) (int, fitted.Notes, error) {
+	if opts.Covariance {
+		return 0, nil, problem.Problem{Where: "covariance", What: "an autoencoder's encoder says nothing of how the numbers of a code vary together", Hint: "leave it out: standard deviations are written"}
+	}
+	if err := m.at(opts.Site); err != nil {
+		return 0, nil, err
+	}
+	header := []string{"id", "values"}
+	for _, of := range []string{"code_", "sd_"} {
+		for a := range m.net.latent {
+			header = append(header, of+strconv.Itoa(a+1))
+		}
+	}
+	w := csv.NewWriter(to)
+	w.Write(header) // an error comes back from Flush
+	n, err := m.each(ctx, data, func(row *dataset.Row, s *subject, a *answer) error {
+		values := 0
+		for _, ok := range s.seen {
+			if ok {
+				values++
+			}
+		}
+		record := []string{row.ID, strconv.Itoa(values)}
+		for _, x := range a.code {
+			record = append(record, decimal(x))
+		}
+		for _, v := range a.codeVar {
+			record = append(record, decimal(math.Sqrt(v)))
+		}
+		return w.Write(record)
+	})
+	w.Flush()
+	return n, nil, errors.Join(err, w.Error())
+}
+
+// Impute implements [fitted.Imputer]: what the decoders expect of every value that was not
+// observed, given the code of what was. The columns are id, view, feature, mean, sd, low and high, in
+// the feature's own unit. Weights are taken as known.
+func (m *model) Impute(ctx context.Context, data dataset.Source, to io.Writer, opts fitted.ImputeOptions) (int, fitted.Notes, error) {
+	if !(opts.Level > 0 && opts.Level < 1) {
+		return 0, nil, problem.Problem{Where: "level", What: fmt.Sprintf("%v is not between 0 and 1", opts.Level), Hint: "0.9 for intervals that hold nine values of ten"}
+	}
+	var known []string
+	for _, v := range m.Views {
+		known = append(known, v.Name)
+	}
+	for _, name := range opts.Views {
+		if !slices.Contains(known, name) {
+			return 0, nil, problem.Problem{Where: "view " + name, What: "the model has no such view", Hint: problem.DidYouMean(name, known, "one of "+strings.Join(known, ", "))}
+		}
+	}
+	if err := m.at(opts.Site); err != nil {
+		return 0, nil, err
+	}
+	z := mathext.NormalQuantile(0.5 + opts.Level/2)
+	w := csv.NewWriter(to)
+	w.Write([]string{"id", "view", "feature", "mean", "sd", "low", "high"}) // an error comes back from Flush
+	written := 0
+	_, err := m.each(ctx, data, func(row *dataset.Row, s *subject, a *answer) error {
+		j := -1
+		for _, v := range m.Views {
+			for _, f := range v.Features {
+				if j++; s.seen[j] || len(opts.Views) > 0 && !slices.Contains(opts.Views, v.Name) {
+					continue
+				}
+				mean, sd := m.scale.own(j, a)
+				written++
+				if err := w.Write([]string{row.ID, v.Name, f.Name, decimal(mean), decimal(sd), decimal(mean - z*sd), decimal(mean + z*sd)}); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	w.Flush()
+	return written, nil, errors.Join(err, w.Error())
+}
+
+// own is what is expected of a feature in its own unit.
+func (s *scale) own(j int, a *answer) (mean, sd float64) {
+	return s.Low[j] + s.width(j)*a.mean[j], s.width(j) * math.Sqrt(a.variance[j])
+}
+
+func decimal(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
