@@ -64,8 +64,8 @@ type Record struct {
 	Conclusion
 }
 
-// RecordName is the file of a [Record] in the folder of a run.
-const RecordName = "record.json"
+// recordName is the file of a [Record] in the folder of a run.
+const recordName = "record.json"
 
 // Run computes what is missing, and writes the record and the report.
 func Run(ctx context.Context, c Config) (*Record, error) {
@@ -100,14 +100,14 @@ func Run(ctx context.Context, c Config) (*Record, error) {
 		r.Minutes += k.Seconds / 60
 	}
 	r.Conclusion = x.Conclude(outcomes)
-	if err := trials.WriteJSON(filepath.Join(c.Dir, RecordName), r); err != nil {
+	if err := trials.WriteJSON(filepath.Join(c.Dir, recordName), r); err != nil {
 		return nil, err
 	}
 	return r, r.report(x).WriteFiles(c.Dir)
 }
 
 // ReadRecord reads the record of a run from its folder.
-func ReadRecord(dir string) (*Record, error) { return readJSON(filepath.Join(dir, RecordName)) }
+func ReadRecord(dir string) (*Record, error) { return readJSON(filepath.Join(dir, recordName)) }
 
 func readJSON(path string) (*Record, error) {
 	data, err := os.ReadFile(path)

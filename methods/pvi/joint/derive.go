@@ -14,7 +14,7 @@ import (
 )
 
 // derive answers with derivatives of the site's marginal likelihood.
-func (h *Site) derive(ctx context.Context, t method.Task, data dataset.Source) (any, error) {
+func (h *site) derive(ctx context.Context, t method.Task, data dataset.Source) (any, error) {
 	task := new(pointsTask)
 	if err := rounds.Open(t, task); err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func (h *Site) derive(ctx context.Context, t method.Task, data dataset.Source) (
 
 // own is what the site knows of its own intercept under the shared model; nil without random
 // intercepts. It stays at the site.
-func (h *Site) own(t *Task, d *gvi.Design) (*predict.SiteEffect, error) {
+func (h *site) own(t *Task, d *gvi.Design) (*predict.SiteEffect, error) {
 	if t.Tau == nil {
 		return nil, nil
 	}

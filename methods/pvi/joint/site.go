@@ -18,9 +18,9 @@ import (
 	"parley/privacy"
 )
 
-// Site is the half at one site. Between tasks it remembers only what one pass over
+// site is the half at one site. Between tasks it remembers only what one pass over
 // the same rows gives again.
-type Site struct {
+type site struct {
 	common
 	name   string
 	design *gvi.Design
@@ -28,10 +28,10 @@ type Site struct {
 }
 
 // NewSite is the site's half of a study.
-func NewSite(s *setup.Setup, name string) *Site { return &Site{common: common{s}, name: name} }
+func NewSite(s *setup.Setup, name string) *site { return &site{common: common{s}, name: name} }
 
 // Listed is what the site is asked for over the whole study, at most.
-func (h *Site) Listed() []privacy.Listed {
+func (h *site) Listed() []privacy.Listed {
 	ask := func(kind string, times, values int, what string) privacy.Listed {
 		return privacy.Listed{Kind: kind, Times: times, Request: privacy.Request{Protection: privacy.Unprotected, Contents: []privacy.Content{{What: what, Values: values}}}}
 	}
@@ -49,7 +49,7 @@ func (h *Site) Listed() []privacy.Listed {
 }
 
 // Run implements [method.Site].
-func (h *Site) Run(ctx context.Context, t method.Task, s *privacy.Session) (method.Answer, error) {
+func (h *site) Run(ctx context.Context, t method.Task, s *privacy.Session) (method.Answer, error) {
 	data, err := s.Data()
 	if err != nil {
 		return method.Answer{}, err
@@ -74,7 +74,7 @@ func (h *Site) Run(ctx context.Context, t method.Task, s *privacy.Session) (meth
 }
 
 // answer answers what is asked under a posterior.
-func (h *Site) answer(ctx context.Context, t method.Task, data dataset.Source) (any, error) {
+func (h *site) answer(ctx context.Context, t method.Task, data dataset.Source) (any, error) {
 	task, q, err := h.open(t)
 	if err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ func (h *Site) answer(ctx context.Context, t method.Task, data dataset.Source) (
 }
 
 // read makes the site's design matrix, and keeps it.
-func (h *Site) read(ctx context.Context, scale *message.Scale, data dataset.Source) (*gvi.Design, error) {
+func (h *site) read(ctx context.Context, scale *message.Scale, data dataset.Source) (*gvi.Design, error) {
 	if h.design != nil && reflect.DeepEqual(h.scale, scale) {
 		return h.design, nil
 	}
@@ -108,7 +108,7 @@ func (h *Site) read(ctx context.Context, scale *message.Scale, data dataset.Sour
 }
 
 // Report shows a site its own rows under the shared model. It never leaves.
-func (h *Site) Report(ctx context.Context, shared []byte, data dataset.Source) (*method.Result, error) {
+func (h *site) Report(ctx context.Context, shared []byte, data dataset.Source) (*method.Result, error) {
 	task := new(Task)
 	if err := wire.Unmarshal(shared, task); err != nil {
 		return nil, fmt.Errorf("decoding the shared model: %w", err)

@@ -154,3 +154,27 @@ func (c *optionCheck) plain() {
 		}
 	}
 }
+
+// columns is the number of columns of the plan's features, with one for each level, and of
+// its other terms.
+func (o *Options) columns(p *study.Plan) int {
+	width := map[string]int{}
+	for _, v := range p.Views {
+		for _, f := range v.Features {
+			width[f.Name] = max(1, len(f.Levels))
+		}
+	}
+	for _, s := range o.Splines {
+		width[s.Feature] = len(s.Knots) - 1
+	}
+	n := len(o.Outcome.Cuts)
+	for _, w := range width {
+		n += w
+	}
+	for _, t := range o.Interactions {
+		if len(t) == 2 {
+			n += width[t[0]] * width[t[1]]
+		}
+	}
+	return n
+}

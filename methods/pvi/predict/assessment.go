@@ -32,7 +32,7 @@ const Bins = len(evaluate.Calibration{})
 
 // Values is how many numbers an assessment has, and Says what they are.
 const (
-	Values = 4 + 3*Bins + 2*Ranks
+	Values = 4 + 3*Bins + 2*ranks
 	Says   = "number of rows, how many are predicted correctly, their log-likelihood, the squared errors of numbers, and expected against observed frequencies in ten bins, and counts of either class in 64 bins of log-odds"
 )
 

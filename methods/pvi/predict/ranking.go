@@ -8,9 +8,9 @@ import (
 	"parley/methods/pvi/gvi"
 )
 
-// Ranks is how many bins of log-odds the probabilities of two classes are counted in: a
+// ranks is how many bins of log-odds the probabilities of two classes are counted in: a
 // quarter wide, from −8 to 8, and whatever is beyond in the last.
-const Ranks = 64
+const ranks = 64
 
 // Ranking counts predictions of two classes by their log-odds: how many of those that the
 // second class was given to turned out to be of it, and how many of the first.
@@ -20,13 +20,13 @@ type Ranking struct {
 }
 
 func newRanking() *Ranking {
-	return &Ranking{make(wire.Vector, Ranks), make(wire.Vector, Ranks)}
+	return &Ranking{make(wire.Vector, ranks), make(wire.Vector, ranks)}
 }
 
 // check refuses what no rows can give.
 func (r *Ranking) check(rows int) error {
-	if len(r.Cases) != Ranks || len(r.Controls) != Ranks {
-		return fmt.Errorf("%d and %d bins of log-odds where there are %d", len(r.Cases), len(r.Controls), Ranks)
+	if len(r.Cases) != ranks || len(r.Controls) != ranks {
+		return fmt.Errorf("%d and %d bins of log-odds where there are %d", len(r.Cases), len(r.Controls), ranks)
 	}
 	n := 0.0
 	for _, v := range [][]float64{r.Cases, r.Controls} {
@@ -44,7 +44,7 @@ func (r *Ranking) check(rows int) error {
 }
 
 func (r *Ranking) add(o *Ranking) {
-	for i := range Ranks {
+	for i := range ranks {
 		r.Cases[i] += o.Cases[i]
 		r.Controls[i] += o.Controls[i]
 	}
@@ -54,7 +54,7 @@ func (r *Ranking) add(o *Ranking) {
 func (r *Ranking) count(p float64, happened bool) {
 	i := 0
 	if odds := math.Log(p) - math.Log1p(-p); odds == odds { // NaN is no whole number
-		i = int(min(max(4*odds+Ranks/2, 0), Ranks-1))
+		i = int(min(max(4*odds+ranks/2, 0), ranks-1))
 	}
 	if happened {
 		r.Cases[i]++
@@ -70,7 +70,7 @@ func (r *Ranking) ROC() (controls, cases []float64, area float64) {
 	n, m := sum(r.Cases), sum(r.Controls)
 	controls, cases = []float64{0}, []float64{0}
 	var x, y float64
-	for i := Ranks - 1; i >= 0; i-- {
+	for i := ranks - 1; i >= 0; i-- {
 		dx, dy := r.Controls[i]/m, r.Cases[i]/n
 		area += dx * (y + dy/2)
 		x, y = x+dx, y+dy
@@ -86,8 +86,8 @@ func (r *Ranking) Line() (intercept, slope float64) {
 	slope = 1
 	for range 50 {
 		var g0, g1, h00, h01, h11 float64
-		for i := range Ranks {
-			x := (float64(i)+0.5)/4 - Ranks/8
+		for i := range ranks {
+			x := (float64(i)+0.5)/4 - ranks/8
 			n := r.Cases[i] + r.Controls[i]
 			p := 1 / (1 + math.Exp(-intercept-slope*x))
 			e, w := r.Cases[i]-n*p, n*p*(1-p)
