@@ -28,7 +28,7 @@ import (
 const taskSums = "sums"
 
 // settled is how far the last step may have moved, in standard deviations, for the fit to
-// count as converged: the optimum is then far closer, as Newton's steps shrink by squares.
+// count as converged: the optimum is then closer still, as steps shrink.
 const settled = 0.01
 
 // Task asks for sums under a posterior, or how well it predicts. It is what sites get back,
@@ -102,7 +102,7 @@ func (f *fit) take(c common, scale *message.Scale, s *Sums) {
 		n := float64(s.Rows)
 		noise = min(max(-noise*(2*s.Value/n+math.Log(2*math.Pi*noise)), scale.Outcome*1e-12), scale.Outcome*1e12)
 	}
-	next, moved, ok := step(prior, q, s)
+	next, moved, ok := step(prior, q, s, c.farthest())
 	if !ok {
 		if f.Stuck = true; first { // nothing was learned
 			mean, variance := prior.Moments()

@@ -8,6 +8,7 @@ import (
 	"parley/internal/wire"
 	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/message"
+	"parley/methods/pvi/options"
 )
 
 // Sums are those over a site's rows under a posterior q, by which all of its weights move
@@ -66,16 +67,22 @@ func (s *Sums) add(o *Sums) {
 
 // farthest is how far one step may move activations, as a root mean square over rows in
 // the weights of the information: Newton's step for counts that lie far from where it
-// begins would go beyond what can be calculated.
-const farthest = 3
+// begins would go beyond what can be calculated. The expectation of a number has no such
+// limit: its log-likelihood is a parabola, whose top one step finds in whatever units.
+func (c common) farthest() float64 {
+	if c.Options.Likelihood == options.LikelihoodLinear {
+		return math.Inf(1)
+	}
+	return 3
+}
 
 // step is Newton's step from q, for the optimum of the evidence lower bound over all
 // normal densities: with precision P = Λ₀ + information, the mean moves by
 // P⁻¹(gradient − Λ₀(m − m₀)) and the covariance becomes P⁻¹ (Opper and Archambeau, 2009,
 // equations 12 and 13). Moved is how far, in standard deviations: of the weight whose mean
 // moves most, or the largest |ln| of a ratio of deviations, if that is more. Not ok is a P that cannot be
-// inverted.
-func step(prior gvi.Gaussian, q gvi.Normal, s *Sums) (next gvi.Normal, moved float64, ok bool) {
+// inverted. Activations move by at most farthest.
+func step(prior gvi.Gaussian, q gvi.Normal, s *Sums, farthest float64) (next gvi.Normal, moved float64, ok bool) {
 	d := len(q.Mean)
 	p := gvi.Symmetric(s.Information, d)
 	g := mat.NewVecDense(d, nil)
