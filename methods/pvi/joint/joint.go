@@ -54,6 +54,17 @@ func (c common) estimated() bool {
 	return c.Options.Likelihood == options.LikelihoodLinear && c.Options.NoiseVariance == nil
 }
 
+// farthest is how far one step may move activations, as a root mean square over rows in
+// the weights of the information: Newton's step for counts that lie far from where it
+// begins would go beyond what can be calculated. The expectation of a number has no such
+// limit: its log-likelihood is a parabola, whose top one step finds in whatever units.
+func (c common) farthest() float64 {
+	if c.Options.Likelihood == options.LikelihoodLinear {
+		return math.Inf(1)
+	}
+	return 3
+}
+
 // begin is where the fit begins: all weights 0 for sure, and the outcome's noise all of its
 // variance.
 func (c common) begin(scale *message.Scale) density {

@@ -8,7 +8,6 @@ import (
 	"parley/internal/wire"
 	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/message"
-	"parley/methods/pvi/options"
 )
 
 // Sums are those over a site's rows under a posterior q, by which all of its weights move
@@ -63,17 +62,6 @@ func (s *Sums) add(o *Sums) {
 	for j, x := range o.Information {
 		s.Information[j] += x
 	}
-}
-
-// farthest is how far one step may move activations, as a root mean square over rows in
-// the weights of the information: Newton's step for counts that lie far from where it
-// begins would go beyond what can be calculated. The expectation of a number has no such
-// limit: its log-likelihood is a parabola, whose top one step finds in whatever units.
-func (c common) farthest() float64 {
-	if c.Options.Likelihood == options.LikelihoodLinear {
-		return math.Inf(1)
-	}
-	return 3
 }
 
 // step is Newton's step from q, for the optimum of the evidence lower bound over all
