@@ -28,6 +28,7 @@ type state struct {
 	Moments map[string]*message.ScaleAnswer `cbor:"moments"` // until they are pooled
 	Levels  []float64                       `cbor:"levels"`  // how often each level of each category was observed
 	Scale   *message.Scale                  `cbor:"scale"`
+	Unlike  []string                        `cbor:"unlike,omitempty"` // what is odd about a site's numbers, in words
 	Fit     fit                             `cbor:"fit"`
 	Sums    map[string]*Sums                `cbor:"sums"` // of the exchange under way
 	Rows    map[string]int                  `cbor:"rows"` // of each site
@@ -136,6 +137,7 @@ func (c coordinator) pool(s *state) (err error) {
 			s.Levels[i] += n
 		}
 	}
+	s.Unlike = c.Unlike(c.Plan.Sites, s.Moments)
 	clear(s.Moments)
 	if s.Scale, err = c.Pool(moments); err == nil {
 		s.Fit.At = c.begin(s.Scale)

@@ -29,7 +29,7 @@ import (
 const taskSums = "sums"
 
 // settled is how far the last step may have moved, in standard deviations, for the fit to
-// count as converged: the optimum is then far closer, as Newton's steps shrink by squares.
+// count as converged: the optimum is then closer still, as steps shrink.
 const settled = 0.01
 
 // Task asks for sums under a posterior, or how well it predicts. It is what sites get back,
@@ -54,6 +54,17 @@ func (c common) at(noise float64) gvi.Likelihood {
 // estimated says whether the variance of the outcome around its expectation is estimated.
 func (c common) estimated() bool {
 	return c.Options.Likelihood == options.LikelihoodLinear && c.Options.NoiseVariance == nil
+}
+
+// farthest is how far one step may move activations, as a root mean square over rows in
+// the weights of the information: Newton's step for counts that lie far from where it
+// begins would go beyond what can be calculated. The expectation of a number has no such
+// limit: its log-likelihood is a parabola, whose top one step finds in whatever units.
+func (c common) farthest() float64 {
+	if c.Options.Likelihood == options.LikelihoodLinear {
+		return math.Inf(1)
+	}
+	return 3
 }
 
 // begin is where the fit begins: all weights 0 for sure, and the outcome's noise all of its
@@ -107,7 +118,7 @@ func (f *fit) take(c common, scale *message.Scale, s *Sums) {
 		}
 		noise = min(max(-noise*(2*s.Value/n+math.Log(2*math.Pi*noise)), scale.Outcome*1e-12), scale.Outcome*1e12)
 	}
-	next, moved, ok := step(prior, q, s)
+	next, moved, ok := step(prior, q, s, c.farthest())
 	if !ok {
 		if f.Stuck = true; first { // nothing was learned
 			mean, variance := prior.Moments()

@@ -230,3 +230,35 @@ func TestReferences(t *testing.T) {
 		}
 	}
 }
+
+// One wrong cell squeezes all other values of a number together: the report names the site
+// and the number, the site's own report the subject.
+func TestAWrongCellIsNamed(t *testing.T) {
+	for _, wrong := range []float64{3, 1e6} {
+		p, err := study.Parse("plan", []byte("{parley: 1, name: small, sites: [one, two], subjects: [y], views: [{name: v, features: [a, b, {name: c, kind: category, levels: [x, y, z]}]}], method: {name: pvi, "+logistic+"}, privacy: {protection: none}}"), methods)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := rand.New(rand.NewPCG(15, 2))
+		rows, _ := drawn(r, 900, binary(r))
+		rows[7].Views[0][1] = wrong
+		out, err := local.Run(t.Context(), local.Config{Plan: p, Methods: methods, Data: map[string]dataset.Source{"one": table(t, p, rows[:300]), "two": table(t, p, rows[300:])}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		reports, err := out.SiteReports(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		everybody, own := strings.Join(out.Result.Verdicts, "\n"), strings.Join(reports["one"].Result.Verdicts, "\n")
+		if found := strings.Contains(everybody, "At site one, b has a standard deviation of"); found != (wrong == 1e6) {
+			t.Errorf("of %v everybody reads %q", wrong, everybody)
+		}
+		if found := strings.Contains(own, `the farthest 1e+06 of subject "000007"`); found != (wrong == 1e6) {
+			t.Errorf("of %v the site reads %q", wrong, own)
+		}
+		if strings.Contains(everybody, "000007") || len(reports["two"].Result.Verdicts) > 0 {
+			t.Errorf("everybody reads %q, the other site %q", everybody, reports["two"].Result.Verdicts)
+		}
+	}
+}

@@ -64,18 +64,13 @@ func (s *Sums) add(o *Sums) {
 	}
 }
 
-// farthest is how far one step may move activations, as a root mean square over rows in
-// the weights of the information: Newton's step for counts that lie far from where it
-// begins would go beyond what can be calculated.
-const farthest = 3
-
 // step is Newton's step from q, for the optimum of the evidence lower bound over all
 // normal densities: with precision P = Λ₀ + information, the mean moves by
 // P⁻¹(gradient − Λ₀(m − m₀)) and the covariance becomes P⁻¹ (Opper and Archambeau, 2009,
 // equations 12 and 13). Moved is how far, in standard deviations: of the weight whose mean
 // moves most, or the largest |ln| of a ratio of deviations, if that is more. Not ok is a P that cannot be
-// inverted.
-func step(prior gvi.Gaussian, q gvi.Normal, s *Sums) (next gvi.Normal, moved float64, ok bool) {
+// inverted. Activations move by at most farthest.
+func step(prior gvi.Gaussian, q gvi.Normal, s *Sums, farthest float64) (next gvi.Normal, moved float64, ok bool) {
 	d := len(q.Mean)
 	p := gvi.Symmetric(s.Information, d)
 	g := mat.NewVecDense(d, nil)

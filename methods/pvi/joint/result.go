@@ -52,6 +52,7 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 	if !s.Fit.Settled {
 		r.Verdicts = append(r.Verdicts, fmt.Sprintf("The fit had not converged after %d exchanges: the last step still moved a weight by %.2g of its standard deviations. Do not rely on the estimates; allow more method.rounds, or look for features that say the same or that part the classes without error.", s.Round, s.lastStep()))
 	}
+	r.Verdicts = append(r.Verdicts, s.Unlike...)
 	r.Sections = []figure.Section{pictures.Coefficients(m)}
 	if pooled != nil {
 		r.Sections = append(r.Sections, pictures.Prediction(m.Options, sites, pooled))

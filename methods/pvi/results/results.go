@@ -130,6 +130,9 @@ func Own(ctx context.Context, s *setup.Setup, l gvi.Likelihood, site string, e *
 	if left > 0 {
 		r.Headline = append(r.Headline, figure.Fact{Name: "left out: an outcome or a cell could not be used", Value: strconv.Itoa(left)})
 	}
+	if r.Verdicts, err = s.Outlying(ctx, b, data); err != nil {
+		return nil, err
+	}
 	if a.Rows > 0 {
 		r.Sections = []figure.Section{pictures.Own(s.Options, site, a)}
 	}
