@@ -67,6 +67,15 @@ func (c common) farthest() float64 {
 	return 3
 }
 
+// largest bounds the mean of a weight, so that the sums under it are within those that a
+// coordinator takes: a number's grow with the square of its distance, in units of the noise.
+func (c common) largest(noise float64) float64 {
+	if l, ok := c.at(noise).(gvi.Linear); ok {
+		return 1e25 * math.Sqrt(l.Variance)
+	}
+	return message.FactorLargest
+}
+
 // begin is where the fit begins: all weights 0 for sure, and the outcome's noise all of its
 // variance.
 func (c common) begin(scale *message.Scale) density {
@@ -118,7 +127,7 @@ func (f *fit) take(c common, scale *message.Scale, s *Sums) {
 		}
 		noise = min(max(-noise*(2*s.Value/n+math.Log(2*math.Pi*noise)), scale.Outcome*1e-12), scale.Outcome*1e12)
 	}
-	next, moved, ok := step(prior, q, s, c.farthest())
+	next, moved, ok := step(prior, q, s, c.farthest(), c.largest(f.At.Noise))
 	if !ok {
 		if f.Stuck = true; first { // nothing was learned
 			mean, variance := prior.Moments()

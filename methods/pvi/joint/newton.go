@@ -69,8 +69,9 @@ func (s *Sums) add(o *Sums) {
 // P⁻¹(gradient − Λ₀(m − m₀)) and the covariance becomes P⁻¹ (Opper and Archambeau, 2009,
 // equations 12 and 13). Moved is how far, in standard deviations: of the weight whose mean
 // moves most, or the largest |ln| of a ratio of deviations, if that is more. Not ok is a P that cannot be
-// inverted. Activations move by at most farthest.
-func step(prior gvi.Gaussian, q gvi.Normal, s *Sums, farthest float64) (next gvi.Normal, moved float64, ok bool) {
+// inverted. Activations move by at most
+// farthest, and a mean beyond largest is no step.
+func step(prior gvi.Gaussian, q gvi.Normal, s *Sums, farthest, largest float64) (next gvi.Normal, moved float64, ok bool) {
 	d := len(q.Mean)
 	p := gvi.Symmetric(s.Information, d)
 	g := mat.NewVecDense(d, nil)
@@ -100,7 +101,7 @@ func step(prior gvi.Gaussian, q gvi.Normal, s *Sums, farthest float64) (next gvi
 		return q, 0, false
 	}
 	for j, v := range next.Variance {
-		if !gvi.Inside(mean[j], -message.FactorLargest, message.FactorLargest) || !gvi.Inside(v, 1/message.FactorLargest, message.FactorLargest) {
+		if !gvi.Inside(mean[j], -largest, largest) || !gvi.Inside(v, 1/message.FactorLargest, message.FactorLargest) {
 			return q, 0, false
 		}
 		moved = max(moved, math.Abs(mean[j]-q.Mean[j])/math.Sqrt(v))
