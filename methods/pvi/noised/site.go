@@ -92,20 +92,20 @@ func (c *common) normal(m *modelTask) (gvi.Normal, error) {
 	return gvi.NewNormal(m.Mean, m.Covariance)
 }
 
-// Site is the half at one site. It remembers nothing between tasks.
-type Site struct {
+// site is the half at one site. It remembers nothing between tasks.
+type site struct {
 	*common
 	name string
 }
 
 // NewSite is the site's half of a study.
-func NewSite(s *setup.Setup, name string) (*Site, error) {
+func NewSite(s *setup.Setup, name string) (*site, error) {
 	c, err := newCommon(s)
-	return &Site{c, name}, err
+	return &site{c, name}, err
 }
 
 // Listed is what the site is asked for over the whole study, at most.
-func (h *Site) Listed() (list []privacy.Listed) {
+func (h *site) Listed() (list []privacy.Listed) {
 	early := burn(h.Options.Rounds)
 	for _, k := range []struct {
 		kind  string
@@ -121,7 +121,7 @@ func (h *Site) Listed() (list []privacy.Listed) {
 // Run answers from one noised sum alone. Nothing that depends on a row but through it may
 // show: a row that cannot be read as the plan says contributes nothing, and no error tells
 // of it.
-func (h *Site) Run(ctx context.Context, t method.Task, s *privacy.Session) (method.Answer, error) {
+func (h *site) Run(ctx context.Context, t method.Task, s *privacy.Session) (method.Answer, error) {
 	b, err := h.Bind(&h.Encoding, h.Plan.Schema())
 	if err != nil {
 		return method.Answer{}, err
@@ -137,7 +137,7 @@ func (h *Site) Run(ctx context.Context, t method.Task, s *privacy.Session) (meth
 }
 
 // contribution is what a row gives to the sum that a task asks for.
-func (h *Site) contribution(t method.Task) (func(x gvi.Row, y float64, v []float64), error) {
+func (h *site) contribution(t method.Task) (func(x gvi.Row, y float64, v []float64), error) {
 	switch {
 	case h.sum(t.Kind) == nil:
 		return nil, fmt.Errorf("the plan has no task %q", t.Kind)
@@ -162,7 +162,7 @@ func (h *Site) contribution(t method.Task) (func(x gvi.Row, y float64, v []float
 }
 
 // Report shows a site its own rows under the shared model. It never leaves.
-func (h *Site) Report(ctx context.Context, shared []byte, data dataset.Source) (*method.Result, error) {
+func (h *site) Report(ctx context.Context, shared []byte, data dataset.Source) (*method.Result, error) {
 	m := new(modelTask)
 	if err := wire.Unmarshal(shared, m); err != nil {
 		return nil, fmt.Errorf("decoding the shared model: %w", err)
