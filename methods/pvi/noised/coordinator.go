@@ -2,6 +2,7 @@ package noised
 
 import (
 	"fmt"
+	"math"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -39,6 +40,8 @@ func (r *released) add(o *released) {
 	}
 	r.Variance += o.Variance
 }
+
+func (r *released) sd() float64 { return math.Sqrt(r.Variance) }
 
 // state is what the coordinator carries.
 type state struct {

@@ -2,7 +2,6 @@ package noised
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 
@@ -15,8 +14,6 @@ import (
 	"parley/methods/pvi/results"
 	"parley/methods/pvi/use"
 )
-
-func (r *released) sd() float64 { return math.Sqrt(r.Variance) }
 
 // Result implements [method.Coordinator].
 func (c coordinator) Result(ms method.State) (*method.Result, error) {
