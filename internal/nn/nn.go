@@ -171,21 +171,21 @@ func (s Stack) Backward(theta, grad []float64, t *Tape, m int, input bool) {
 	}
 }
 
-// Adam is the optimiser of Kingma and Ba, "Adam: a method for stochastic
+// adam is the optimiser of Kingma and Ba, "Adam: a method for stochastic
 // optimization" (2015), Algorithm 1, with their constants.
-type Adam struct {
+type adam struct {
 	rate   float64
 	m, v   []float64
 	b1, b2 float64 // β₁ᵗ, β₂ᵗ
 }
 
 // NewAdam is the optimiser before its first step, for so many parameters, with the step size.
-func NewAdam(size int, rate float64) *Adam {
-	return &Adam{rate: rate, m: make([]float64, size), v: make([]float64, size), b1: 1, b2: 1}
+func NewAdam(size int, rate float64) *adam {
+	return &adam{rate: rate, m: make([]float64, size), v: make([]float64, size), b1: 1, b2: 1}
 }
 
 // Ascend moves theta up along scale·grad, and clears grad.
-func (a *Adam) Ascend(theta, grad []float64, scale float64) {
+func (a *adam) Ascend(theta, grad []float64, scale float64) {
 	const beta1, beta2, tiny = 0.9, 0.999, 1e-8
 	a.b1 *= beta1
 	a.b2 *= beta2

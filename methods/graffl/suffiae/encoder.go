@@ -12,6 +12,13 @@ import (
 	"parley/internal/wire"
 )
 
+// Limits of a network that this package trains or reads from elsewhere.
+const (
+	maxInputs = 1 << 16
+	maxWidth  = 1 << 12
+	maxLayers = 16
+)
+
 // Inputs brings rows to the units in which a network sees them:
 // (x − Centre)/Scale, moved to the nearest end of ±Limit. What was not observed
 // (NaN) becomes 0, the centre.

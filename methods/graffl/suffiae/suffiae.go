@@ -47,13 +47,6 @@ func Defaults() Options {
 	return Options{Dimension: 5, Hidden: []int{32}, Noise: 0.05, Reconstruction: 1, Epochs: 100, Batch: 64, Rate: 0.003}
 }
 
-// Limits of a network that this package trains or reads from elsewhere.
-const (
-	maxInputs = 1 << 16
-	maxWidth  = 1 << 12
-	maxLayers = 16
-)
-
 // Check reports options that make no sense.
 func (o *Options) Check() error {
 	bad := func(name string, v any, want string) error {

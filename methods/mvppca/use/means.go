@@ -28,7 +28,7 @@ func (m *Model) PutSiteMeans(l ppca.Layout, s *message.SiteMeans) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Sites)) {
 		at := s.Sites[name]
-		x := ModelSiteMeans{Name: name, Offset: at.Mean, Variance: at.Diag, Factor: [][]float64{}}
+		x := modelSiteMeans{Name: name, Offset: at.Mean, Variance: at.Diag, Factor: [][]float64{}}
 		for row := range slices.Chunk([]float64(at.Factor.Data), j) {
 			x.Factor = append(x.Factor, row)
 		}
@@ -43,11 +43,11 @@ func (m *Model) Separate() bool { return len(m.SiteMeans) > 0 }
 func (m *Model) KnowsSites() bool { return m.Separate() || len(m.SiteNoise) > 0 }
 
 // offset returns the law of a site's offset.
-func (s *ModelSiteMeans) offset() *offsets.Site {
+func (s *modelSiteMeans) offset() *offsets.Site {
 	return &offsets.Site{Mean: s.Offset, Diag: s.Variance, Factor: slices.Concat(s.Factor...)}
 }
 
-func (s *ModelSiteMeans) check(d, q int) error {
+func (s *modelSiteMeans) check(d, q int) error {
 	if len(s.Offset) != d || len(s.Variance) != d || len(s.Factor) > q {
 		return fmt.Errorf("the means of site %q: %d offsets, %d variances and %d factors for %d features and %d factors", s.Name, len(s.Offset), len(s.Variance), len(s.Factor), d, q)
 	}

@@ -47,9 +47,9 @@ type Model struct {
 	// SiteMeans is how the sites' means differ, where these are separate: then all else
 	// is about how subjects of one site differ. Left out where sites are taken for
 	// samples of one population.
-	SiteMeans []ModelSiteMeans `json:"site_means,omitempty"`
+	SiteMeans []modelSiteMeans `json:"site_means,omitempty"`
 	// SiteNoise is how the noise of sites differs; left out where nothing says that it does.
-	SiteNoise []ModelSiteNoise `json:"site_noise,omitempty"`
+	SiteNoise []modelSiteNoise `json:"site_noise,omitempty"`
 	// Verdicts are what speaks against relying on the model, most severe first.
 	Verdicts []Verdict `json:"verdicts,omitempty"`
 }
@@ -119,25 +119,25 @@ type ModelSite struct {
 	LatentCov  [][]float64    `json:"latent_covariance"`
 }
 
-// ModelSiteMeans is by how much the means of one site differ from the model's, in scaled
+// modelSiteMeans is by how much the means of one site differ from the model's, in scaled
 // units: offset ~ N(Offset, diag(Variance) + FactorᵀFactor), over the features of all views
 // in order. See package offsets.
-type ModelSiteMeans struct {
+type modelSiteMeans struct {
 	Name     string      `json:"name"`
 	Offset   []float64   `json:"offset"`
 	Variance []float64   `json:"variance"`
 	Factor   [][]float64 `json:"factor"`
 }
 
-// ModelSiteNoise is the noise of one site.
-type ModelSiteNoise struct {
+// modelSiteNoise is the noise of one site.
+type modelSiteNoise struct {
 	Name  string           `json:"name"`
-	Views []ModelViewNoise `json:"views"` // in the order of the model's
+	Views []modelViewNoise `json:"views"` // in the order of the model's
 }
 
-// ModelViewNoise is how many times that of the model the noise variance of a view is, with
+// modelViewNoise is how many times that of the model the noise variance of a view is, with
 // an interval of 90 %; all 1 where nothing says that it differs. See package sitenoise.
-type ModelViewNoise struct {
+type modelViewNoise struct {
 	Times float64 `json:"times"`
 	Low   float64 `json:"low"`
 	High  float64 `json:"high"`

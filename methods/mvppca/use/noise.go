@@ -12,9 +12,9 @@ import (
 // PutSiteNoise puts in how the noise of sites differs.
 func (m *Model) PutSiteNoise(sites map[string][]sitenoise.Noise) {
 	for _, name := range slices.Sorted(maps.Keys(sites)) {
-		x := ModelSiteNoise{Name: name}
+		x := modelSiteNoise{Name: name}
 		for _, v := range sites[name] {
-			x.Views = append(x.Views, ModelViewNoise(v))
+			x.Views = append(x.Views, modelViewNoise(v))
 		}
 		m.SiteNoise = append(m.SiteNoise, x)
 	}

@@ -152,14 +152,14 @@ func (f *fit) take(c common, scale *message.Scale, s *Sums) {
 	f.At, f.Trace, f.Settled = pack(next, noise), append(f.Trace, moved), moved < settled
 }
 
-// Fit is a fit to all rows in one place.
-type Fit struct {
+// centralFit is a fit to all rows in one place.
+type centralFit struct {
 	Model *use.Model
 	*use.Forecaster
 }
 
 // Central fits all rows in one place by the same steps.
-func Central(ctx context.Context, p *study.Plan, rows dataset.Source) (*Fit, error) {
+func Central(ctx context.Context, p *study.Plan, rows dataset.Source) (*centralFit, error) {
 	s, err := setup.New(p)
 	if err != nil {
 		return nil, err
@@ -193,7 +193,7 @@ func Central(ctx context.Context, p *study.Plan, rows dataset.Source) (*Fit, err
 	if err != nil {
 		return nil, err
 	}
-	out := &Fit{Model: m}
+	out := &centralFit{Model: m}
 	out.Forecaster, err = m.Forecaster(m.Schema())
 	return out, err
 }

@@ -105,11 +105,11 @@ func (c *columns) pooled(totals []float64, v float64, products *mat.SymDense, s 
 	return sum, square
 }
 
-// floored raises the eigenvalues of a matrix to least.
-func floored(m *mat.SymDense, least float64) *mat.SymDense {
+// floored raises the eigenvalues of a matrix to smallest.
+func floored(m *mat.SymDense, smallest float64) *mat.SymDense {
 	values, vectors := eigen(m)
 	for k := range values {
-		values[k] = max(values[k], least)
+		values[k] = max(values[k], smallest)
 	}
 	return compose(vectors, values)
 }

@@ -63,6 +63,9 @@ const (
 // sends half as many numbers as its square, which are then 16 megabytes.
 const mostJoint = 2000
 
+// noisedRounds is how many gradients a private joint posterior is made of.
+const noisedRounds = 20
+
 // The columns that a category has.
 const (
 	CodingReference = "reference" // one for each level but one, against which the others are measured

@@ -16,9 +16,6 @@ func (o *Options) Private(p *study.Plan) bool {
 // coordinator finds the eigenvalues of a few matrices of their size in each round.
 const mostNoised = 500
 
-// noisedRounds is how many gradients a private joint posterior is made of.
-const noisedRounds = 20
-
 // Noised says whether the posterior of all weights together is made of noised sums.
 func (o *Options) Noised(p *study.Plan) bool { return p.Privacy.Differential() && o.Joint() }
 
