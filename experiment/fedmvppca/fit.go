@@ -15,10 +15,11 @@ import (
 	"parley/method/judged"
 	"parley/methods/mvppca"
 	"parley/methods/mvppca/options"
+	"parley/methods/vae"
 	"parley/study"
 )
 
-var methods = method.Registry{mvppca.Method{}}
+var methods = method.Registry{mvppca.Method{}, vae.Method{}}
 
 // folds of every cross-validation.
 const folds = 3
@@ -135,8 +136,19 @@ func byDefault(c condition, _ *division) (keys, keys) {
 	return keys{"name": "mvppca", "latent": c.data.factors, "scaling": options.ScaleNone}, nil
 }
 
+// autoencoder is a baseline of the paper: rounds and steps are its, weights are averaged
+// by numbers of rows, and λ is FedProx's.
+func autoencoder(model string, lambda float64) func(condition, *division) (keys, keys) {
+	return func(c condition, _ *division) (keys, keys) {
+		return keys{"name": "vae", "model": model, "latent": c.data.factors, "proximal": lambda}, nil
+	}
+}
+
 // The rivals.
 var (
+	linear       = federated("VAE", true, autoencoder("linear", 0))
+	multiChannel = federated("mc-VAE", true, autoencoder("multi-channel", 0))
+
 	paperFit = federated("Fed-mv-PPCA", false, published)
 	paperDP  = federated("DP-Fed-mv-PPCA", false, noised(10, 1))
 	today    = federated("default", false, byDefault)

@@ -59,13 +59,13 @@ func newNetwork(dims []int, o *options) *network {
 	return n
 }
 
-// startNoise is the log variance from which the noise of every feature is learned, that of Antelmi
-// et al.'s own program: 0.05, about that of a feature which fills its range. From the unit's
+// startNoise is the log variance from which the noise of every feature is learned, 0.05 in
+// units of a feature's squared range, about that of one which fills its range. From the unit's
 // variance, 1, the paper's step size would not come to the features' own in the paper's rounds.
 const startNoise = -3
 
-// start draws weights from N(0, 1/(3 in)), as they travel: the variance by which common
-// libraries start. Biases are 0.
+// start draws weights from N(0, 1/(3 in)), as they travel: it and the noise above were
+// chosen by the errors on one data set, see docs/explanation/vae.md. Biases are 0.
 func (n *network) start(rng *rand.Rand) []float64 {
 	theta := make([]float64, n.size)
 	gain := 1 / math.Sqrt(3)
