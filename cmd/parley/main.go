@@ -51,7 +51,7 @@ func execute() int {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(planCommand(), dataCommand(), selectCommand(), runCommand(), modelCommand(), compareCommand(), evaluateCommand(), privacyCommand(), siteCommand(), coordinatorCommand(), demoCommand(), attackCommand(), experimentCommand(), verifyCommand())
+	root.AddCommand(commands()...)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return &usageError{fmt.Errorf("%w\n  hint: see '%s --help'", err, c.CommandPath())}
 	})
@@ -74,6 +74,11 @@ func execute() int {
 		return exitUsage
 	}
 	return exitFailed
+}
+
+// commands are all of them.
+func commands() []*cobra.Command {
+	return []*cobra.Command{planCommand(), dataCommand(), selectCommand(), runCommand(), modelCommand(), compareCommand(), evaluateCommand(), privacyCommand(), siteCommand(), coordinatorCommand(), demoCommand(), attackCommand(), experimentCommand(), verifyCommand()}
 }
 
 // prepare makes the commands set began when they have been understood and

@@ -14,7 +14,7 @@ import (
 // commandTree is every command, as execute puts them together.
 func commandTree() *cobra.Command {
 	root := &cobra.Command{Use: "parley"}
-	root.AddCommand(planCommand(), dataCommand(), selectCommand(), runCommand(), modelCommand(), compareCommand(), evaluateCommand(), privacyCommand(), siteCommand(), coordinatorCommand(), demoCommand(), attackCommand(), verifyCommand())
+	root.AddCommand(commands()...)
 	root.InitDefaultHelpFlag()
 	return root
 }
