@@ -309,10 +309,17 @@ func TestLaterCoordinatorFencesTheEarlier(t *testing.T) {
 		}()
 		time.Sleep(10 * time.Second)
 		links := e.links(t.Context())
+		ended := make(chan error, 1)
+		var out *engine.Outcome
+		go func() {
+			var err error
+			out, err = e.coordinator(links).Run(t.Context())
+			ended <- err
+		}()
+		synctest.Wait() // it has written to the sites, before anybody answers the earlier one
 		ctx, cancel := context.WithCancel(t.Context())
 		wait := e.serve(ctx)
-		out, err := e.coordinator(links).Run(t.Context())
-		if err != nil || len(out.Rounds) != 3 {
+		if err := <-ended; err != nil || len(out.Rounds) != 3 {
 			t.Fatalf("the later one: %v", err)
 		}
 		if err := <-failed; !errors.Is(err, wire.ErrFenced) {
