@@ -30,6 +30,8 @@ type Experiment struct {
 	Paper string // whose page it is on: fedmvppca
 	Item  string // as the paper counts: Table 6
 	About string // what is measured, and on which data, in a sentence or two
+	// Notes say where ours differ from what was published, and why.
+	Notes []string
 
 	// Cells are the computations; the quick ones are few and small enough for a test, and
 	// show that the experiment runs, not what it finds.
@@ -98,8 +100,6 @@ type Conclusion struct {
 	Rows     []Row           `json:"rows,omitempty"`
 	Tables   []figure.Table  `json:"tables,omitempty"`
 	Figures  []figure.Figure `json:"figures,omitempty"`
-	// Notes say where ours differ from what was published, and why.
-	Notes []string `json:"notes,omitempty"`
 }
 
 // Difference says by how much ours differs from the published number, in words for a

@@ -14,7 +14,7 @@ import (
 
 // twice is an experiment of three cells, which counts what is computed.
 func twice(computed *[]string, fails map[string]bool) experiment.Experiment {
-	return experiment.Experiment{Name: "paper-table-1", Paper: "paper", Item: "Table 1", About: "Nothing.",
+	return experiment.Experiment{Name: "paper-table-1", Paper: "paper", Item: "Table 1", About: "Nothing.", Notes: []string{"One differs."},
 		Cells: func(bool) (cells []experiment.Cell) {
 			for i, id := range []string{"a", "b", "c"} {
 				cells = append(cells, experiment.Cell{ID: id, Run: func(context.Context, experiment.Data) (experiment.Values, error) {
@@ -28,7 +28,7 @@ func twice(computed *[]string, fails map[string]bool) experiment.Experiment {
 			return cells
 		},
 		Conclude: func(o experiment.Outcomes) experiment.Conclusion {
-			return experiment.Conclusion{Headings: []string{"of"}, Notes: []string{"One differs."},
+			return experiment.Conclusion{Headings: []string{"of"},
 				Rows: []experiment.Row{
 					{Of: []string{"all"}, Measure: "x", Published: &experiment.Spread{Mean: 1, SD: 0.3}, Ours: experiment.SpreadOf(o.Gather("x", "a", "b", "c")), Digits: 1},
 					{Of: []string{"none"}, Measure: "x", Published: &experiment.Spread{Mean: 1}, Digits: 1},

@@ -58,7 +58,7 @@ func section(w *bytes.Buffer, dir string, x Experiment, r *Record) error {
 		return nil
 	}
 	fmt.Fprintf(w, "`parley experiment run %s`: %s, %.1f minutes of computing, version %s.\n", x.Name, figure.Plural(r.Cells, "computation"), r.Minutes, r.Version)
-	for _, n := range r.Notes {
+	for _, n := range x.Notes {
 		fmt.Fprintf(w, "\n%s\n", n)
 	}
 	for _, t := range r.AllTables() {

@@ -157,7 +157,7 @@ func (c *Conclusion) AllTables() (all []figure.Table) {
 // report is the page of one run.
 func (r *Record) report(x Experiment) *report.Report {
 	s := figure.Section{ID: "results", Title: x.Item, Lead: x.About}
-	for _, n := range r.Notes {
+	for _, n := range x.Notes {
 		s.Items = append(s.Items, figure.Item{Note: &figure.Note{Title: "Published and ours", Text: n}})
 	}
 	for _, t := range r.AllTables() {

@@ -88,7 +88,7 @@ func experimentRunCommand() *cobra.Command {
 				return err
 			}
 			show.close()
-			return present(cmd, as, c.Dir, "experiment", printed{r})
+			return present(cmd, as, c.Dir, "experiment", printed{c.Experiment, r})
 		},
 	}
 	f := cmd.Flags()
@@ -102,11 +102,14 @@ func experimentRunCommand() *cobra.Command {
 }
 
 // printed is a record that can be shown.
-type printed struct{ *experiment.Record }
+type printed struct {
+	of experiment.Experiment
+	*experiment.Record
+}
 
 // Print shows what was published beside ours.
 func (p printed) Print(w io.Writer) error {
-	for _, n := range p.Notes {
+	for _, n := range p.of.Notes {
 		fmt.Fprintln(w, n)
 	}
 	for _, t := range p.AllTables() {

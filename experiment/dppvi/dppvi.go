@@ -147,6 +147,10 @@ func table5() experiment.Experiment {
 	}
 	return experiment.Experiment{Name: "dppvi-table-5", Paper: Paper.Name, Item: "Table 5",
 		About: "Accuracy and log-likelihood of test rows by distribution and method. The default stands beside the published method at the same total ε; it is not in the paper, and neither is distribution D.",
+		Notes: []string{
+			"PVI here is the exact local optimum, made in turn, where the paper steps by gradients. " +
+				"The published accountant has a floor near ε 0.29 and gives half the updates that a tight one allows at ε 0.5; here the tight one counts, so that the private rows may make more updates.",
+		},
 		Cells: func(quick bool) (cells []experiment.Cell) {
 			for _, s := range schemes {
 				for _, r := range rivals {
@@ -158,10 +162,7 @@ func table5() experiment.Experiment {
 			return cells
 		},
 		Conclude: func(o experiment.Outcomes) experiment.Conclusion {
-			out := experiment.Conclusion{Headings: []string{"distribution", "method"}, Notes: []string{
-				"PVI here is the exact local optimum, made in turn, where the paper steps by gradients. " +
-					"The published accountant has a floor near ε 0.29 and gives half the updates that a tight one allows at ε 0.5; here the tight one counts, so that the private rows may make more updates.",
-			}}
+			out := experiment.Conclusion{Headings: []string{"distribution", "method"}}
 			for _, s := range schemes {
 				for _, r := range rivals {
 					v := o[id(s, r)]
@@ -194,6 +195,7 @@ func curves(scheme, item string) experiment.Experiment {
 	}
 	return experiment.Experiment{Name: "dppvi-" + name, Paper: Paper.Name, Item: item,
 		About: "Distribution " + scheme + ": accuracy and log-likelihood of test rows by the number of updates, and by ε.",
+		Notes: []string{"Each point is a study of its own with so many rounds, because a study shows nobody how it would have predicted on the way. A study whose budget ends earlier stops there."},
 		Cells: func(quick bool) (cells []experiment.Cell) {
 			for _, r := range byRounds {
 				for _, n := range rounds {
@@ -212,7 +214,7 @@ func curves(scheme, item string) experiment.Experiment {
 			return cells
 		},
 		Conclude: func(o experiment.Outcomes) experiment.Conclusion {
-			out := experiment.Conclusion{Notes: []string{"Each point is a study of its own with so many rounds, because a study shows nobody how it would have predicted on the way. A study whose budget ends earlier stops there."}}
+			out := experiment.Conclusion{}
 			for _, value := range []string{accuracy, logLik} {
 				var lines []figure.Line
 				for _, r := range byRounds {
@@ -311,6 +313,7 @@ func differences() experiment.Experiment {
 	at := func(rho, kappa float64) string { return fmt.Sprintf("rho %v kappa %v", rho, kappa) }
 	return experiment.Experiment{Name: "dppvi-figure-3", Paper: Paper.Name, Item: "Figure 3",
 		About: "By how much PVI predicts better than Global VI, by how unequal sites are in size (ρ) and in classes (κ). Empty: the data have too few rows of a class.",
+		Notes: []string{"The paper shows colours without numbers. That Global VI falls behind where sites are unequal has one cause: each site steps as often as its size allows and as far as all others, so that the small ones pull the model to themselves."},
 		Cells: func(quick bool) (cells []experiment.Cell) {
 			for _, rho := range rhos {
 				for _, kappa := range kappas {
@@ -335,7 +338,7 @@ func differences() experiment.Experiment {
 			return cells
 		},
 		Conclude: func(o experiment.Outcomes) experiment.Conclusion {
-			out := experiment.Conclusion{Notes: []string{"The paper shows colours without numbers. That Global VI falls behind where sites are unequal has one cause: each site steps as often as its size allows and as far as all others, so that the small ones pull the model to themselves."}}
+			out := experiment.Conclusion{}
 			for _, value := range []string{accuracy, logLik} {
 				h := figure.Heatmap{Legend: "PVI less Global VI", Diverging: true, Facets: []figure.Facet{{Title: value}}}
 				for _, kappa := range kappas {

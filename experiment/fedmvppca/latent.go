@@ -50,6 +50,10 @@ const waicRepeats = 3 // draws of the posterior take their time
 func latentDimension() experiment.Experiment {
 	return experiment.Experiment{Name: "fedmvppca-table-5", Paper: Paper.Name, Item: "Table 5, Figures 3, 4 and 9",
 		About: "Which latent dimension is chosen: errors of reconstruction and WAIC by dimension, IID, three sites. " + about["sd"] + " " + about["adcsf"],
+		Notes: []string{
+			"The paper does not say of which posterior WAIC is, over which rows, and from how many draws; its values are on the scale of its own min-max units at every site. Ours draws the posterior by Gibbs sampling under flat priors, given the training rows on one common scale, so that only the shape by dimension can be compared: where the smallest value is.",
+			"The formula under Figure 4 subtracts the variance of the smaller model under the root, which can be negative; ours adds it, as the standard error of a difference has it.",
+		},
 		Cells: func(quick bool) (cells []experiment.Cell) {
 			for _, d := range latentSources {
 				largest, n := d.largest, min(repeats(quick), 3)
@@ -133,10 +137,7 @@ func waic(ctx context.Context, data source, at experiment.Data, repeat, largest 
 }
 
 func concludeLatent(o experiment.Outcomes) experiment.Conclusion {
-	out := experiment.Conclusion{Headings: []string{"data", "dimension"}, Notes: []string{
-		"The paper does not say of which posterior WAIC is, over which rows, and from how many draws; its values are on the scale of its own min-max units at every site. Ours draws the posterior by Gibbs sampling under flat priors, given the training rows on one common scale, so that only the shape by dimension can be compared: where the smallest value is.",
-		"The formula under Figure 4 subtracts the variance of the smaller model under the root, which can be negative; ours adds it, as the standard error of a difference has it.",
-	}}
+	out := experiment.Conclusion{Headings: []string{"data", "dimension"}}
 	for _, d := range latentSources {
 		said := map[string]map[string]string{}
 		for _, l := range read("table-5") {

@@ -28,6 +28,10 @@ func latentSpace() experiment.Experiment {
 	c := condition{data: adcsf, scenario: evaluate.GK, sites: 3}
 	return experiment.Experiment{Name: "fedmvppca-figure-5", Paper: Paper.Name, Item: "Figures 5 and 8",
 		About: "Where the subjects of each site lie in latent space, and how well the distribution of every feature of a missing view is predicted, G/K, three sites. " + about["adcsf"],
+		Notes: []string{
+			"The paper draws the posterior of the latent variables as points. Ellipses hold half and nine tenths of each site's subjects, and show no one.",
+			"A distribution that is predicted well says little of single values: docs/explanation/model.md has the errors of imputation.",
+		},
 		Cells: func(bool) []experiment.Cell {
 			return series("fit", 1, func(ctx context.Context, at experiment.Data, repeat int) (experiment.Values, error) {
 				return c.picture(ctx, at, repeat)
@@ -128,10 +132,7 @@ func hidden(ctx context.Context, m evaluate.Predictive, held dataset.Source, s d
 }
 
 func conclude5(v experiment.Values) experiment.Conclusion {
-	out := experiment.Conclusion{Notes: []string{
-		"The paper draws the posterior of the latent variables as points. Ellipses hold half and nine tenths of each site's subjects, and show no one.",
-		"A distribution that is predicted well says little of single values: docs/explanation/model.md has the errors of imputation.",
-	}}
+	out := experiment.Conclusion{}
 	groups := []string{"site 1, both groups", "site 2, one group, lacks a view", "site 3, the other group, lacks another"}
 	var scatter figure.Scatter
 	scatter.X.Label, scatter.Y.Label = "factor 1", "factor 2"

@@ -37,6 +37,9 @@ func privacyFigure() experiment.Experiment {
 	}
 	return experiment.Experiment{Name: "fedmvppca-figure-6", Paper: Paper.Name, Item: "Figure 6",
 		About: "Accuracy in latent space by ε of each release and by the constant of the clipping, IID, three sites. " + about["adcsf"],
+		Notes: []string{
+			"The paper shows boxes without numbers. ε and δ = 0.01 are of each release; the first round is in clear, as the published errors need it to be. Nothing is promised in total: docs/privacy.md says what 100 rounds of such releases come to.",
+		},
 		Cells: func(quick bool) (cells []experiment.Cell) {
 			for _, r := range rivals {
 				for i := range repeats(quick) {
@@ -46,9 +49,7 @@ func privacyFigure() experiment.Experiment {
 			return cells
 		},
 		Conclude: func(o experiment.Outcomes) experiment.Conclusion {
-			out := experiment.Conclusion{Notes: []string{
-				"The paper shows boxes without numbers. ε and δ = 0.01 are of each release; the first round is in clear, as the published errors need it to be. Nothing is promised in total: docs/privacy.md says what 100 rounds of such releases come to.",
-			}}
+			out := experiment.Conclusion{}
 			clear := experiment.SpreadOf(o.Gather(accuracy, c.ids(o, paperFit.name)...))
 			show := func(id, title, label string, values []float64, setting func(float64) rival) {
 				var x, y, low, high figure.Numbers

@@ -25,9 +25,9 @@ var followed = []struct {
 }{{paperFit.name, published}, {paperDP.name, noised(10, 1)}}
 
 // byRound is Figure 7 in scenario G/K, or Figure 10 and the last panel of Figure 7 in IID.
-func byRound(name, item, what string, sc evaluate.Scenario, conclude func(experiment.Outcomes) experiment.Conclusion) experiment.Experiment {
+func byRound(name, item, what string, notes []string, sc evaluate.Scenario, conclude func(experiment.Outcomes) experiment.Conclusion) experiment.Experiment {
 	c := condition{data: adcsf, scenario: sc, sites: 3, own: true}
-	return experiment.Experiment{Name: name, Paper: Paper.Name, Item: item, About: what + " " + about["adcsf"],
+	return experiment.Experiment{Name: name, Paper: Paper.Name, Item: item, About: what + " " + about["adcsf"], Notes: notes,
 		Cells: func(quick bool) (cells []experiment.Cell) {
 			rounds := looked
 			if quick {
@@ -122,10 +122,10 @@ func quantile(x []float64, p float64) float64 {
 
 // spreads is Figure 7, (a) and (b).
 func spreads() experiment.Experiment {
-	return byRound("fedmvppca-figure-7", "Figure 7, (a) and (b)", "Standard deviations between sites of every global parameter by round, G/K, three sites: the median over repeats.", evaluate.GK, func(o experiment.Outcomes) experiment.Conclusion {
-		out := experiment.Conclusion{Notes: []string{
-			"That all spreads fall to zero with noise is no convergence: each round's noise makes the clip, which is the prior's standard deviation, smaller by a factor that does not depend on the data (docs/explanation/model.md).",
-		}}
+	return byRound("fedmvppca-figure-7", "Figure 7, (a) and (b)", "Standard deviations between sites of every global parameter by round, G/K, three sites: the median over repeats.", []string{
+		"That all spreads fall to zero with noise is no convergence: each round's noise makes the clip, which is the prior's standard deviation, smaller by a factor that does not depend on the data (docs/explanation/model.md).",
+	}, evaluate.GK, func(o experiment.Outcomes) experiment.Conclusion {
+		out := experiment.Conclusion{}
 		for _, f := range followed {
 			for _, what := range []struct{ key, title string }{{"loadings", "loadings"}, {"mean", "means"}, {"noise sd", "noise variances"}} {
 				var lines []figure.Line
@@ -148,7 +148,7 @@ func spreads() experiment.Experiment {
 
 // noises is Figure 10 with Figure 7 (c).
 func noises() experiment.Experiment {
-	return byRound("fedmvppca-figure-10", "Figure 10 and Figure 7 (c)", "Noise variance of every view and accuracy in latent space by round, IID, three sites.", evaluate.IID, func(o experiment.Outcomes) experiment.Conclusion {
+	return byRound("fedmvppca-figure-10", "Figure 10 and Figure 7 (c)", "Noise variance of every view and accuracy in latent space by round, IID, three sites.", nil, evaluate.IID, func(o experiment.Outcomes) experiment.Conclusion {
 		out := experiment.Conclusion{}
 		draw := func(value, title, unit string) {
 			var lines []figure.Line
