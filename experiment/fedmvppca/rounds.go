@@ -46,6 +46,10 @@ func byRound(name, item, what string, notes []string, sc evaluate.Scenario, conc
 	}
 }
 
+// largest are what the coordinator knows of the spread between sites after each round, in
+// a private study too, whose model keeps none.
+var largest = []string{"loadings between sites, largest sd", "means between sites, largest sd"}
+
 // after is the fit of the first fold after so many rounds.
 func after(ctx context.Context, c condition, at experiment.Data, repeat, rounds int, say func(condition, *division) (keys, keys)) (experiment.Values, error) {
 	rows, err := c.data.open(ctx, at, repeat)
@@ -78,6 +82,13 @@ func after(ctx context.Context, c condition, at experiment.Data, repeat, rounds 
 	model, err := use.LoadModel(file)
 	if err != nil {
 		return nil, err
+	}
+	for _, r := range out.Rounds {
+		for _, name := range largest {
+			if x, ok := r.Info[name]; ok {
+				v[name] = []float64{x}
+			}
+		}
 	}
 	for k, view := range model.Views {
 		add := func(what string, x *float64) {
@@ -126,6 +137,19 @@ func spreads() experiment.Experiment {
 		"That all spreads fall to zero with noise is no convergence: each round's noise makes the clip, which is the prior's standard deviation, smaller by a factor that does not depend on the data (docs/explanation/model.md).",
 	}, evaluate.GK, func(o experiment.Outcomes) experiment.Conclusion {
 		out := experiment.Conclusion{}
+		for i, name := range largest {
+			var lines []figure.Line
+			for _, f := range followed {
+				if l, ok := curve(o, f.name, name, f.name, true); ok {
+					lines = append(lines, l)
+				}
+			}
+			if len(lines) > 0 {
+				what := []string{"loadings", "means"}[i]
+				out.Figures = append(out.Figures, figure.Figure{ID: "largest-" + what, Title: "Largest spread of " + what, Caption: "The largest standard deviation between sites over views, by round, with noise and without.",
+					Alt: "Largest spread of " + what + " by round.", Chart: figure.Lines{X: figure.Axis{Label: "round"}, Y: figure.Axis{Label: "standard deviation", Log: true}, Series: lines}})
+			}
+		}
 		for _, f := range followed {
 			for _, what := range []struct{ key, title string }{{"loadings", "loadings"}, {"mean", "means"}, {"noise sd", "noise variances"}} {
 				var lines []figure.Line
