@@ -66,7 +66,7 @@ func TestPagesShowWhatRecordsHold(t *testing.T) {
 	var computed []string
 	x := twice(&computed, nil)
 	run, docs := t.TempDir(), t.TempDir()
-	if _, err := experiment.Run(t.Context(), experiment.Config{Experiment: x, Dir: run}); err != nil {
+	if _, err := experiment.Run(t.Context(), experiment.Config{Experiment: x, Dir: run, Workers: 1}); err != nil {
 		t.Fatal(err)
 	}
 	r, err := experiment.ReadRecord(run)
