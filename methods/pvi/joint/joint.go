@@ -125,7 +125,7 @@ func (f *fit) take(c common, scale *message.Scale, s *Sums) {
 		if c.Options.Weight != "" {
 			n = s.Weight * noise // their information is weight/noise
 		}
-		noise = min(max(-noise*(2*s.Value/n+math.Log(2*math.Pi*noise)), scale.Outcome*1e-12), scale.Outcome*1e12)
+		noise = min(max(-noise*(2*s.Value/n+math.Log(2*math.Pi*noise)), scale.Outcome*1e-28), scale.Outcome*1e12)
 	}
 	next, moved, ok := step(prior, q, s, c.farthest(), c.largest(f.At.Noise))
 	if !ok {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -152,6 +153,38 @@ func TestLinearIsTheClosedForm(t *testing.T) {
 		if math.Abs(e.Mean-mean.AtVec(j)) > 1e-6*sd || math.Abs(e.SD/sd-1) > 1e-6 {
 			t.Errorf("%s: %v ± %v, want %v ± %v", e.Feature, e.Mean, e.SD, mean.AtVec(j), sd)
 		}
+	}
+}
+
+// Where a number lies changes no standard error, as far as its digits go.
+func TestWhereTheOutcomeLiesDoesNotMatter(t *testing.T) {
+	var sd []float64
+	for _, shift := range []float64{0, 1e6, 1e9} {
+		r := rand.New(rand.NewPCG(15, 16))
+		p := plan(t, "outcome: {column: y}", "one")
+		rows, _ := drawn(r, 300, func(f float64) string { return strconv.FormatFloat(shift+f+r.NormFloat64(), 'g', -1, 64) })
+		fit, err := joint.Central(t.Context(), p, table(t, p, rows))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sd = append(sd, fit.Model.Effects[0].SD)
+	}
+	if math.Abs(sd[1]/sd[0]-1) > 0.05 || math.Abs(sd[2]/sd[0]-1) > 0.05 {
+		t.Errorf("standard errors %v at 0, 1e6 and 1e9", sd)
+	}
+}
+
+// A prior that leaves a weight no room does not keep the others from being fitted.
+func TestAPriorMayBeVeryNarrow(t *testing.T) {
+	r := rand.New(rand.NewPCG(17, 18))
+	p := plan(t, logistic+", references: [{feature: c, level: y}], priors: [{feature: c, level: x, variance: 1e-20}]", "one")
+	rows, _ := drawn(r, 300, binary(r))
+	fit, err := joint.Central(t.Context(), p, table(t, p, rows))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := fit.Model.Effects; math.Abs(e[2].Mean) > 1e-6 || math.Abs(e[0].Mean-truth[0]) > 4*e[0].SD {
+		t.Errorf("%+v", e)
 	}
 }
 

@@ -85,7 +85,7 @@ func step(prior gvi.Gaussian, q gvi.Normal, s *Sums, farthest, largest float64) 
 	}
 	var by mat.VecDense
 	var inverse mat.SymDense
-	if chol.SolveVecTo(&by, g) != nil || chol.InverseTo(&inverse) != nil {
+	if !usable(chol.SolveVecTo(&by, g)) || !usable(chol.InverseTo(&inverse)) {
 		return q, 0, false
 	}
 	scale := 1.0
@@ -96,7 +96,14 @@ func step(prior gvi.Gaussian, q gvi.Normal, s *Sums, farthest, largest float64) 
 	for j := range mean {
 		mean[j] = q.Mean[j] + scale*by.AtVec(j)
 	}
-	next, err := gvi.NewNormal(mean, gvi.Lower(&inverse))
+	lower := gvi.Lower(&inverse)
+	for i := range d { // beside a variance that a narrow prior makes tiny, rounding may go beyond it
+		for j := range i {
+			most := math.Sqrt(lower[gvi.Packed(i, i)] * lower[gvi.Packed(j, j)])
+			lower[gvi.Packed(i, j)] = min(max(lower[gvi.Packed(i, j)], -most), most)
+		}
+	}
+	next, err := gvi.NewNormal(mean, lower)
 	if err != nil {
 		return q, 0, false
 	}
@@ -110,6 +117,13 @@ func step(prior gvi.Gaussian, q gvi.Normal, s *Sums, farthest, largest float64) 
 		}
 	}
 	return next, moved, true
+}
+
+// usable takes what a factorisation warns of alone: weights whose priors differ by many
+// orders of magnitude make a bad condition number, and lose no digits of each.
+func usable(err error) bool {
+	_, warned := err.(mat.Condition)
+	return err == nil || warned
 }
 
 // between is the density half way in mean and covariance.

@@ -50,6 +50,9 @@ func (m *Model) Contrast(of, against string) (*fitted.Account, error) {
 		c.Ratio = &r
 		out.Facts = append(out.Facts, figure.Fact{Name: word, Value: fmt.Sprintf("%.4g (%.4g to %.4g)", r, math.Exp(c.Low), math.Exp(c.High))})
 	}
+	if m.Converged != nil && !*m.Converged {
+		out.Notes.Add(problem.Problem{What: "the fit had not converged: do not rely on this contrast", Hint: "allow the plan more method.rounds, and run it again"})
+	}
 	if m.Covariance == nil {
 		out.Notes.Add(problem.Problem{What: "this model takes weights as independent: the standard error leaves out how the two estimates go together", Hint: "variant: joint knows it"})
 	}
