@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 
+	"gonum.org/v1/gonum/mat"
+
 	"parley/methods/pvi/gvi"
 )
 
@@ -187,7 +189,43 @@ func (m *Marginal) At(x Point) (*Derivatives, error) {
 			}
 		}
 	}
+	d.concave(p)
 	return d, nil
+}
+
+// concave takes away what errors of quadrature make convex: of p weights the marginal
+// likelihood is log-concave (Prékopa, 1973), and where τ is large beside what a row or two
+// can tell, the nodes are too few to show it.
+func (d *Derivatives) concave(p int) {
+	convex := false
+	for j := range p {
+		convex = convex || d.Curvature[j*(j+3)/2] < 0
+	}
+	if !convex {
+		return
+	}
+	block := mat.NewSymDense(p, nil)
+	for i := range p {
+		for j := range i + 1 {
+			block.SetSym(i, j, d.Curvature[i*(i+1)/2+j])
+		}
+	}
+	var e mat.EigenSym
+	if !e.Factorize(block, true) {
+		return // whoever takes the curvature refuses it
+	}
+	var vectors mat.Dense
+	e.VectorsTo(&vectors)
+	values := e.Values(nil)
+	for i := range p {
+		for j := range i + 1 {
+			x := 0.0
+			for k, v := range values {
+				x += max(v, 0) * vectors.At(i, k) * vectors.At(j, k)
+			}
+			d.Curvature[i*(i+1)/2+j] = x
+		}
+	}
 }
 
 // outer gathers a mean and a covariance of weighted vectors, about the first of them, so

@@ -452,3 +452,26 @@ func TestAnotherImplementationAgrees(t *testing.T) {
 		}
 	}
 }
+
+// At no spread of sites is the marginal likelihood of a row or two convex in the weights,
+// though the quadrature alone would have it so.
+func TestSmallSitesAreConcave(t *testing.T) {
+	for seed := range uint64(30) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		m, err := New(families[0].l, site(r, 0, 1+int(seed%2), []float64{0.5, -1, 0.3}, r.NormFloat64(), true))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for log := -4.0; log <= 6; log++ {
+			d, err := m.At(Point{Weights: []float64{3 * r.NormFloat64(), 3 * r.NormFloat64(), 3 * r.NormFloat64()}, LogTau: log})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for j := range 3 {
+				if v := d.Curvature[gvi.Packed(j, j)]; v < 0 {
+					t.Errorf("seed %d, ln τ %v: curvature %v of weight %d", seed, log, v, j)
+				}
+			}
+		}
+	}
+}
