@@ -120,14 +120,25 @@ func compareDelta(t reporter, q query, e, d float64) (compared bool) {
 	return true
 }
 
+// someCompared fails if the exact integral was of no use. It converges for about four draws
+// in five; ten failures in a row are one run in 10⁷.
+func someCompared(t *testing.T, drawn, compared int) {
+	t.Helper()
+	t.Logf("%d of %d draws were compared", compared, drawn)
+	if drawn >= 10 && compared == 0 {
+		t.Error("nothing was compared")
+	}
+}
+
 // TestEpsilonOfRandomPlans holds ε against the exact integral, against Rényi's
 // bound, and against itself on a plan that costs more or the same.
 func TestEpsilonOfRandomPlans(t *testing.T) {
-	compared := 0
+	drawn, compared := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		if rapid.IntRange(0, 5).Draw(t, "sixth") > 0 { // each draw is several queries
 			return
 		}
+		drawn++
 		q := drawQuery(t)
 		e := q.epsilon(t)
 		if compareEpsilon(t, q, e) {
@@ -170,17 +181,16 @@ func TestEpsilonOfRandomPlans(t *testing.T) {
 			t.Errorf("ε falls from %v to %v for %+v by a change of %s by %v", e, worse, q, what, more)
 		}
 	})
-	if compared == 0 {
-		t.Error("nothing was compared")
-	}
+	someCompared(t, drawn, compared)
 }
 
 func TestDeltaOfRandomPlans(t *testing.T) {
-	compared := 0
+	drawn, compared := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		if rapid.IntRange(0, 3).Draw(t, "fourth") > 0 { // as above
 			return
 		}
+		drawn++
 		q := drawQuery(t)
 		e := math.Exp(rapid.Float64Range(-5, 3).Draw(t, "log epsilon"))
 		d, err := Delta(q.ms, q.a, e)
@@ -191,9 +201,7 @@ func TestDeltaOfRandomPlans(t *testing.T) {
 			compared++
 		}
 	})
-	if compared == 0 {
-		t.Error("nothing was compared")
-	}
+	someCompared(t, drawn, compared)
 }
 
 // TestPlansOfTwoModes: where sampling is rare, the loss that decides δ has two
