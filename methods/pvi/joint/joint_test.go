@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat"
 
 	"parley/dataset"
 	"parley/engine/local"
@@ -133,10 +134,12 @@ func TestLinearIsTheClosedForm(t *testing.T) {
 	}
 	d := len(truth)
 	precision, right := mat.NewSymDense(d, nil), mat.NewVecDense(d, nil)
+	mean0, sd0 := stat.PopMeanStdDev(y, nil) // of the outcome, in whose units the prior is
+	unit := sd0*sd0 + mean0*mean0/100
 	for i := range d {
-		precision.SetSym(i, i, 1/6.25)
+		precision.SetSym(i, i, 1/(6.25*unit))
 	}
-	precision.SetSym(d-1, d-1, 1/100.0)
+	precision.SetSym(d-1, d-1, 1/(100*unit))
 	for n, row := range x {
 		v := mat.NewVecDense(d, row)
 		precision.SymRankOne(precision, 4, v)
@@ -171,6 +174,20 @@ func TestWhereTheOutcomeLiesDoesNotMatter(t *testing.T) {
 	}
 	if math.Abs(sd[1]/sd[0]-1) > 0.05 || math.Abs(sd[2]/sd[0]-1) > 0.05 {
 		t.Errorf("standard errors %v at 0, 1e6 and 1e9", sd)
+	}
+}
+
+// A number far from 0 with known noise is found as well: the default prior does not know where.
+func TestKnownNoiseFarFromZero(t *testing.T) {
+	r := rand.New(rand.NewPCG(25, 26))
+	p := plan(t, "outcome: {column: y}, noise_variance: 1000000", "one")
+	rows, _ := drawn(r, 300, func(f float64) string { return fmt.Sprint(1e4 + 1e3*(f+r.NormFloat64())) })
+	fit, err := joint.Central(t.Context(), p, table(t, p, rows))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := fit.Model.Effects; math.Abs(e[0].Mean-800) > 4*e[0].SD || e[0].SD > 100 || math.Abs(e[4].Mean-9700) > 4*e[4].SD {
+		t.Errorf("%+v", e)
 	}
 }
 

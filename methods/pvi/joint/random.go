@@ -91,7 +91,7 @@ func (c common) checkPoints(t *pointsTask, kind string) error {
 
 // random is the prior of a model with random intercepts.
 func (c common) random(scale *message.Scale) mixed.Prior {
-	return mixed.Prior{Weights: c.PriorOf(scale), Tau: mixed.TauScale(c.Likelihood)}
+	return mixed.Prior{Weights: c.PriorOf(scale), Tau: mixed.TauScale(scale.Outcome)}
 }
 
 // checkTau reports a spread of sites that no honest coordinator sends.

@@ -15,13 +15,13 @@ type Prior struct {
 	Tau     float64 // τ is half-normal with this scale: |N(0, Tau²)|
 }
 
-// TauScale is the scale of τ's prior for a likelihood: 1 on the scale of log-odds or
-// log-rates, where sites that differ by more than 2 are rare, and one standard deviation
-// of the outcome's noise for a number (Gelman, Bayesian Analysis 2006, on half-normal and
-// half-t priors for few groups).
-func TauScale(l gvi.Likelihood) float64 {
-	if l, ok := l.(gvi.Linear); ok {
-		return math.Sqrt(l.Variance)
+// TauScale is the scale of τ's prior: 1 on the scale of log-odds or log-rates, where sites
+// that differ by more than 2 are rare, and one standard deviation of the outcome for a number,
+// whose variance that is; 0 if it is none (Gelman, Bayesian Analysis 2006, on half-normal
+// and half-t priors for few groups).
+func TauScale(variance float64) float64 {
+	if variance > 0 {
+		return math.Sqrt(variance)
 	}
 	return 1
 }

@@ -252,7 +252,7 @@ func TestTheSearchFindsTheExactPosteriorOfNormalOutcomes(t *testing.T) {
 	for _, sites := range []int{3, 12} {
 		const n, noise = 20, 0.7
 		all := study(t, r, 2, sites, n, []float64{0.5, -1, 0.3}, 0.6)
-		p := Prior{Weights: gvi.Isotropic(3, 0, 4), Tau: TauScale(gvi.Linear{Variance: noise})}
+		p := Prior{Weights: gvi.Isotropic(3, 0, 4), Tau: TauScale(noise)}
 		got, exchanges := search(t, p, all)
 		if exchanges > 10 {
 			t.Errorf("%d sites: %d exchanges", sites, exchanges)
@@ -367,7 +367,11 @@ func TestIntervalsHoldTheTruth(t *testing.T) {
 		f, sites, family := c.family, c.sites, families[c.family]
 		r := rand.New(rand.NewPCG(uint64(f), uint64(sites)))
 		weights := []float64{0.5, -1, 0.3}
-		p := Prior{Weights: gvi.Isotropic(3, 0, 4), Tau: TauScale(family.l)}
+		variance := 0.0
+		if l, ok := family.l.(gvi.Linear); ok {
+			variance = l.Variance
+		}
+		p := Prior{Weights: gvi.Isotropic(3, 0, 4), Tau: TauScale(variance)}
 		held, heldTau := 0, 0
 		const sets = 60
 		for range sets {

@@ -34,9 +34,10 @@ func (s *Setup) Counted() (numbers, levels int) {
 	return numbers, levels
 }
 
-// unitOfOutcome says whether the prior is in units of the outcome's variance.
+// unitOfOutcome says whether the prior is in units of the outcome's variance: else it would
+// say where the weights of a number are, which nobody asked of a default.
 func (s *Setup) unitOfOutcome() bool {
-	return s.Options.Joint() && s.Options.Likelihood == options.LikelihoodLinear && s.Options.NoiseVariance == nil
+	return s.Options.Joint() && s.Options.Likelihood == options.LikelihoodLinear
 }
 
 // Scaled returns the encoding with constants and references that the sites released

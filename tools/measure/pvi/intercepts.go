@@ -58,7 +58,11 @@ func intercepts(ctx context.Context, sets int) error {
 // cover prints one line; τ of 0 is drawn from its prior.
 func cover(r *rand.Rand, k kind, sites, rows int, tau float64, sets int) error {
 	truth := []float64{0.5, -1, 0.3} // the last of the intercept
-	p := mixed.Prior{Weights: gvi.Isotropic(len(truth), 0, 4), Tau: mixed.TauScale(k.l)}
+	variance := 0.0
+	if l, ok := k.l.(gvi.Linear); ok {
+		variance = l.Variance
+	}
+	p := mixed.Prior{Weights: gvi.Isotropic(len(truth), 0, 4), Tau: mixed.TauScale(variance)}
 	var held [3]int
 	heldTau, exchanges := 0, 0
 	name := fmt.Sprint(tau)
