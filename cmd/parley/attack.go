@@ -25,8 +25,7 @@ func attackCommand() *cobra.Command {
 			"counts and errors printed. Without METHOD it lists what can be attacked.\n\n" +
 			"Exits with 0 if everything went as the method's documentation says: demonstrations succeed, and\n" +
 			"private releases hide what they claim to hide. Exits with 1 if an attack did worse or better.",
-		Example: "  parley attack graffl\n  parley attack graffl examples/mixture/plan.yaml --epsilon 0.5,2",
-		Args:    args(cobra.RangeArgs(0, 2)),
+		Args: args(cobra.RangeArgs(0, 2)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			targets := attack.Targets(methods)
 			if len(a) == 0 {

@@ -93,8 +93,7 @@ func coordinatorInitCommand() *cobra.Command {
 		Short: "Make a coordinator's folder, with its keys",
 		Long: "Makes the folder of a coordinator. Its file coordinator.key is all that is needed, beside the plans and\n" +
 			"the sites, to make everything else again: keep a copy where nobody else can read it.",
-		Example: "  parley coordinator init study-centre --host parley.example.org --websocket :443",
-		Args:    args(cobra.ExactArgs(1)),
+		Args: args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			account, err := p.complete()
 			if err != nil {

@@ -252,8 +252,7 @@ func coordinatorRebuildCommand() *cobra.Command {
 			"that it had. When it serves, sites reconnect without joining again, each study's history is asked of them,\n" +
 			"and the studies go on to the same models: sites send what they have stored, and nothing is charged again.\n" +
 			"Give the addresses as they were.",
-		Example: "  parley coordinator rebuild study-centre --key backup/coordinator.key --host parley.example.org plan.yaml",
-		Args:    args(cobra.MinimumNArgs(2)),
+		Args: args(cobra.MinimumNArgs(2)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			if _, err := p.complete(); err != nil {
 				return err

@@ -28,8 +28,7 @@ func demoCommand() *cobra.Command {
 		Long: "Makes a coordinator's folder with its keys, submits the plan, writes an invitation for each site and splits\n" +
 			"the plan's data into the sites' folders; then it serves as the coordinator. Each site is served by a command\n" +
 			"of its own, which it prints.",
-		Example: "  parley demo examples/alzheimer/plan.yaml",
-		Args:    args(cobra.ExactArgs(1)),
+		Args: args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			plan, err := study.Load(a[0], methods)
 			if err != nil {

@@ -64,7 +64,6 @@ func experimentRunCommand() *cobra.Command {
 		Long: "Works through the computations of one experiment, several at a time, and shows published and own\n" +
 			"numbers. It may be stopped at any moment: the same command continues it. What a run leaves is kept\n" +
 			"for 'parley experiment report'.",
-		Example:     "  parley experiment run fedmvppca-table-6 --quick",
 		Annotations: map[string]string{resumes: "yes"},
 		Args:        args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
@@ -129,7 +128,6 @@ func experimentReportCommand() *cobra.Command {
 		Long: "Puts the records of finished runs, which 'parley experiment run' left, with those that a folder has\n" +
 			"already, and writes a page for each paper there, with its pictures. Without runs the pages are\n" +
 			"written again from the records.",
-		Example: "  parley experiment report results/experiments/fedmvppca-table-6",
 		RunE: func(cmd *cobra.Command, runs []string) error {
 			for _, run := range runs {
 				r, err := experiment.ReadRecord(run)

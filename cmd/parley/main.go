@@ -51,6 +51,7 @@ func execute() int {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
+	root.AddGroup(groups...)
 	root.AddCommand(commands()...)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return &usageError{fmt.Errorf("%w\n  hint: see '%s --help'", err, c.CommandPath())}
@@ -76,9 +77,106 @@ func execute() int {
 	return exitFailed
 }
 
-// commands are all of them.
+// The groups of commands in the help, in the order of a study.
+var groups = []*cobra.Group{
+	{ID: "study", Title: "From data to a study:"},
+	{ID: "model", Title: "What to do with a fitted model:"},
+	{ID: "privacy", Title: "What is protected, and whether it holds:"},
+	{ID: "network", Title: "Over a network:"},
+}
+
+// commands are all of them, with their groups and examples.
 func commands() []*cobra.Command {
-	return []*cobra.Command{planCommand(), dataCommand(), selectCommand(), runCommand(), modelCommand(), compareCommand(), evaluateCommand(), privacyCommand(), siteCommand(), coordinatorCommand(), demoCommand(), attackCommand(), experimentCommand(), verifyCommand()}
+	all := []*cobra.Command{}
+	add := func(group string, commands ...*cobra.Command) {
+		for _, c := range commands {
+			c.GroupID = group
+			illustrate(c, c.Name())
+			all = append(all, c)
+		}
+	}
+	add("study", dataCommand(), planCommand(), runCommand(), selectCommand(), evaluateCommand(), experimentCommand())
+	add("model", modelCommand(), compareCommand())
+	add("privacy", privacyCommand(), attackCommand(), verifyCommand())
+	add("network", demoCommand(), coordinatorCommand(), siteCommand())
+	return all
+}
+
+// illustrate gives a command and those below it their examples.
+func illustrate(c *cobra.Command, path string) {
+	for _, line := range examples[path] {
+		c.Example += "  parley " + line + "\n"
+	}
+	c.Example = strings.TrimSuffix(c.Example, "\n")
+	for _, sub := range c.Commands() {
+		illustrate(sub, path+" "+sub.Name())
+	}
+}
+
+// examples are what to type, by command; every command that does something has one.
+var examples = map[string][]string{
+	"attack":                 {`attack graffl`, `attack graffl examples/mixture/plan.yaml --epsilon 0.5,2`},
+	"compare":                {`compare results/first results/second`},
+	"coordinator abort":      {`coordinator abort study-centre alzheimer`},
+	"coordinator doctor":     {`coordinator doctor study-centre`},
+	"coordinator drop":       {`coordinator drop study-centre alzheimer south`},
+	"coordinator init":       {`coordinator init study-centre --host parley.example.org --websocket :443`},
+	"coordinator invite":     {`coordinator invite study-centre north`},
+	"coordinator log show":   {`coordinator log show study-centre`},
+	"coordinator log verify": {`coordinator log verify study-centre`},
+	"coordinator rebuild":    {`coordinator rebuild study-centre --key backup/coordinator.key --host parley.example.org plan.yaml`},
+	"coordinator results":    {`coordinator results study-centre alzheimer`},
+	"coordinator revoke":     {`coordinator revoke study-centre north`},
+	"coordinator serve":      {`coordinator serve study-centre`},
+	"coordinator sites":      {`coordinator sites study-centre`},
+	"coordinator status":     {`coordinator status study-centre`},
+	"coordinator submit":     {`coordinator submit study-centre plan.yaml`},
+	"coordinator watch":      {`coordinator watch study-centre`},
+	"data describe":          {`data describe examples/alzheimer/data --features`},
+	"data split":             {`data split examples/alzheimer/data --scenario k --sites 2 --out sites`},
+	"demo":                   {`demo examples/alzheimer/plan.yaml`},
+	"evaluate":               {`evaluate examples/alzheimer/plan.yaml --repeats 1`},
+	"experiment list":        {`experiment list`},
+	"experiment report":      {`experiment report results/experiments/fedmvppca-table-6`},
+	"experiment run":         {`experiment run fedmvppca-table-6 --quick`},
+	"model associate":        {`model associate results/fit sites/north --with group`},
+	"model contrast":         {`model contrast results/income education=Masters education=Bachelors`},
+	"model export":           {`model export results/fit --out results/tables`},
+	"model impute":           {`model impute results/fit sites/north --view immune --out imputed.csv`},
+	"model predict":          {`model predict results/fit sites/north --out predicted.csv`},
+	"model refit":            {`model refit results/private --latent 3 --out results/three`},
+	"model rotate":           {`model rotate results/fit --to varimax --out results/varimax`},
+	"model sample":           {`model sample results/fit --n 100 --out results/drawn`},
+	"model summary":          {`model summary results/fit --top 3`},
+	"model transform":        {`model transform results/fit sites/north --out scores.csv`},
+	"plan check":             {`plan check plan.yaml --data`},
+	"plan show":              {`plan show plan.yaml`},
+	"privacy account":        {`privacy account --adjacency add-remove --gaussian noise=1.2,count=100,rate=0.02`, `privacy account --published fed-mv-ppca --views 3 --rounds 100 --release-epsilon 10 --release-delta 0.01`, `privacy account plan.yaml`},
+	"privacy calibrate":      {`privacy calibrate --epsilon 1 --delta 1e-5 --adjacency add-remove --gaussian count=100,rate=0.02`, `privacy calibrate --epsilon 1 --delta 1e-5 --adjacency add-remove --gaussian noise=5,rate=0.02 --most`, `privacy calibrate --epsilon 3 --delta 1e-5 --published fed-mv-ppca --views 3 --rounds 5 --release-delta 1e-5`},
+	"privacy curve":          {`privacy curve plan.yaml`, `privacy curve plan.yaml --epsilon 0.3,1,3 --subjects 150,600 --repeats 10`},
+	"run":                    {`run examples/alzheimer/plan.yaml --out results/mine`},
+	"select":                 {`select examples/alzheimer/plan.yaml --latent 1..8`},
+	"site approve":           {`site approve north alzheimer`},
+	"site backup":            {`site backup north --out backup/north`},
+	"site data":              {`site data north /srv/registry`},
+	"site doctor":            {`site doctor north`},
+	"site go-on":             {`site go-on north alzheimer`},
+	"site join":              {`site join north.invitation --data /srv/registry --policy policy.yaml`},
+	"site ledger export":     {`site ledger export results/private --site north --format csv > north.csv`},
+	"site ledger show":       {`site ledger show results/private --site north --policy policy.yaml`},
+	"site ledger verify":     {`site ledger verify results/private --site north`},
+	"site log show":          {`site log show north`},
+	"site log verify":        {`site log verify north`},
+	"site pending":           {`site pending north`},
+	"site policy check":      {`site policy check policy.yaml plan.yaml --site north --subjects 400 --store north/site.db`},
+	"site policy init":       {`site policy init > policy.yaml`},
+	"site refuse":            {`site refuse north alzheimer --reason "our ethics board meets in May"`},
+	"site results":           {`site results north`},
+	"site serve":             {`site serve north`},
+	"site show":              {`site show north alzheimer`},
+	"site status":            {`site status north`},
+	"site watch":             {`site watch north`},
+	"verify":                 {`verify methods/mvppca/testdata/fedmvppca`},
 }
 
 // prepare makes the commands set began when they have been understood and

@@ -253,8 +253,7 @@ func modelContrastCommand() *cobra.Command {
 		Long: "Contrast takes the names of two columns, as model summary and coefficients.csv show them, and\n" +
 			"says by how much the first has more effect than the second. The standard error knows how\n" +
 			"the two estimates go together.",
-		Example: "  parley model contrast results/income education=Masters education=Bachelors",
-		Args:    args(cobra.ExactArgs(3)),
+		Args: args(cobra.ExactArgs(3)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			m, err := openModel[fitted.Contraster](a[0], "asked for contrasts")
 			if err != nil {

@@ -193,7 +193,6 @@ func curveCommand() *cobra.Command {
 			"What is drawn follows from the plan's seed; the noise is that of a real study, and cannot be\n" +
 			"drawn again. It may be stopped at any moment: the same command continues it, and more budgets,\n" +
 			"numbers of subjects and repeats may be asked for later.",
-		Example:     "  parley privacy curve plan.yaml\n  parley privacy curve plan.yaml --epsilon 0.3,1,3 --subjects 150,600 --repeats 10",
 		Annotations: map[string]string{resumes: "yes"},
 		Args:        args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {

@@ -57,9 +57,6 @@ func accountCommand() *cobra.Command {
 			"describe batches of a fixed size. The diameter, 2 unless given, is how far apart two records may\n" +
 			"lie.\n\n" +
 			"With a plan, counts what it would ask of a site, for the unit and adjacency of its promise.",
-		Example: "  parley privacy account --adjacency add-remove --gaussian noise=1.2,count=100,rate=0.02\n" +
-			"  parley privacy account --published fed-mv-ppca --views 3 --rounds 100 --release-epsilon 10 --release-delta 0.01\n" +
-			"  parley privacy account plan.yaml",
 		Args: args(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			if err := c.checkPlan(cmd, len(a) > 0); err != nil {

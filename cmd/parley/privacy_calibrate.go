@@ -49,9 +49,6 @@ func calibrateCommand() *cobra.Command {
 			"given sets the proportions between the sums; it is 1 where it is left out. With --most noise is\n" +
 			"as given, and the answer is how often the last sum fits after the others. All else is as in\n" +
 			"'parley privacy account'.",
-		Example: "  parley privacy calibrate --epsilon 1 --delta 1e-5 --adjacency add-remove --gaussian count=100,rate=0.02\n" +
-			"  parley privacy calibrate --epsilon 1 --delta 1e-5 --adjacency add-remove --gaussian noise=5,rate=0.02 --most\n" +
-			"  parley privacy calibrate --epsilon 3 --delta 1e-5 --published fed-mv-ppca --views 3 --rounds 5 --release-delta 1e-5",
 		Args: args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			err := c.check(cmd)

@@ -53,8 +53,7 @@ func ledgerShowCommand() *cobra.Command {
 		Short: "List every charge, and what they add up to",
 		Long: "Lists every charge of a site's ledger, then what each study and all of them together have cost under\n" +
 			"both adjacencies, and what is left of each study's promise and of a policy.\n\n" + storeHelp,
-		Example: "  parley site ledger show results/private --site north --policy policy.yaml",
-		Args:    args(cobra.ExactArgs(1)),
+		Args: args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			var rules *policy.Policy
 			if policyFile != "" {
@@ -124,8 +123,7 @@ func ledgerExportCommand() *cobra.Command {
 		Short: "Write every charge for an auditor",
 		Long: "Writes every charge with its mechanisms and parameters, what it costs by itself, the size of what left,\n" +
 			"and all hashes. It has no word of what was in a release.\n\n" + storeHelp,
-		Example: "  parley site ledger export results/private --site north --format csv > north.csv",
-		Args:    args(cobra.ExactArgs(1)),
+		Args: args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			if format != "csv" && format != "json" {
 				return &usageError{fmt.Errorf("--format %s is not known\n  hint: csv or json", format)}

@@ -34,8 +34,7 @@ func siteJoinCommand() *cobra.Command {
 		Short: "Join a coordinator by an invitation, and look at the studies that wait",
 		Long: "Makes the site's folder, with keys that never leave it, and joins the coordinator who wrote the invitation.\n" +
 			"Then it shows each study that the coordinator has posted, and asks whether the site takes part.",
-		Example: "  parley site join north.invitation --data /srv/registry --policy policy.yaml",
-		Args:    args(cobra.ExactArgs(1)),
+		Args: args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			text, err := readLimited(a[0])
 			if err != nil {

@@ -33,8 +33,7 @@ func policyCheckCommand() *cobra.Command {
 		Long: "Checks the policy's file. With a plan, says of each of its sites whether it would take part under this\n" +
 			"policy, what the study would cost it, and what would be left; exit code 1 with every reason if one would\n" +
 			"not. Subjects are counted in the data of the plan's local section, or given with --subjects.",
-		Example: "  parley site policy check policy.yaml plan.yaml --site north --subjects 400 --store north/site.db",
-		Args:    args(cobra.RangeArgs(1, 2)),
+		Args: args(cobra.RangeArgs(1, 2)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			rules, err := policy.Load(a[0])
 			if err != nil {

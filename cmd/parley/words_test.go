@@ -34,6 +34,36 @@ func understood(words []string) error {
 	return err
 }
 
+// Every command that does something shows how, in words that the program understands.
+func TestExamples(t *testing.T) {
+	paths := map[string]bool{}
+	var walk func(c *cobra.Command)
+	walk = func(c *cobra.Command) {
+		path := strings.TrimPrefix(c.CommandPath(), "parley ")
+		paths[path] = true
+		if c.Runnable() && !c.HasSubCommands() && c.Example == "" {
+			t.Errorf("%s has no example", path)
+		}
+		for line := range strings.Lines(c.Example) {
+			words := word.FindAllString(beyond.ReplaceAllString(strings.TrimSpace(line), ""), -1)
+			if err := understood(words[1:]); err != nil || !strings.Contains(line, " parley "+path+" ") && !strings.HasSuffix(line, " parley "+path) {
+				t.Errorf("%s: %s: %v", path, line, err)
+			}
+		}
+		for _, sub := range c.Commands() {
+			walk(sub)
+		}
+	}
+	for _, c := range commandTree().Commands() {
+		walk(c)
+	}
+	for path := range examples {
+		if !paths[path] {
+			t.Errorf("there is no command %s", path)
+		}
+	}
+}
+
 // TestUnitsStartCommandsThatExist holds the files in deploy to the program.
 func TestUnitsStartCommandsThatExist(t *testing.T) {
 	units, err := filepath.Glob("../../deploy/*.service")
