@@ -51,6 +51,7 @@ func execute() int {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
+	cobra.EnableCommandSorting = false // but as they come in a study
 	root.AddGroup(groups...)
 	root.AddCommand(commands()...)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
