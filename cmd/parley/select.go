@@ -32,8 +32,9 @@ type selectFlags struct {
 func selectCommand() *cobra.Command {
 	var f selectFlags
 	cmd := &cobra.Command{
-		Use:   "select PLAN|RESULTS --latent 1..8",
-		Short: "Choose the number of factors by cross-validation",
+		Use:         "select PLAN|RESULTS --latent 1..8",
+		Annotations: map[string]string{resumes: "yes"},
+		Short:       "Choose the number of factors by cross-validation",
 		Long: "Fits the study of a plan with every number of factors given, and recommends the one under\n" +
 			"which subjects that were not fitted are the most likely. Each site splits its own subjects\n" +
 			"into folds, all sites fit one model in a single round without each fold in turn, and each\n" +
@@ -168,9 +169,11 @@ func (f *selectFlags) fromRows(cmd *cobra.Command, path string, values []int) er
 	if err := f.claim(record); err != nil {
 		return err
 	}
-	chosen, err := selector.Select(ctx, plan, binding.Data, judged.SelectConfig{
-		Values: values, Folds: f.folds, Repeats: f.repeats, Criteria: f.criteria, Progress: show.share(time.Now),
-	})
+	config := judged.SelectConfig{Values: values, Folds: f.folds, Repeats: f.repeats, Criteria: f.criteria, Progress: show.share(time.Now)}
+	if err := record.Keep(f.out, &config); err != nil {
+		return err
+	}
+	chosen, err := selector.Select(ctx, plan, binding.Data, config)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,8 @@
 package choose
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -69,6 +71,9 @@ func (r *Record) Claim(dir string) error {
 		return err
 	}
 	const hint = "choose another with --out"
+	if len(entries) == 1 && entries[0].Name() == fits {
+		return nil // an interrupted selection
+	}
 	data, err := os.ReadFile(filepath.Join(dir, fileName))
 	if errors.Is(err, os.ErrNotExist) {
 		return problem.Problem{File: dir, What: "this directory is not empty and holds no selection", Hint: hint}
@@ -126,7 +131,10 @@ func (r *Record) Write(dir string, plan *study.Plan) error {
 	if err := writeIndented(filepath.Join(dir, "metrics.json"), r.Result.Metrics); err != nil {
 		return err
 	}
-	return writeIndented(filepath.Join(dir, fileName), r)
+	if err := writeIndented(filepath.Join(dir, fileName), r); err != nil {
+		return err
+	}
+	return os.RemoveAll(filepath.Join(dir, fits))
 }
 
 func writeIndented(path string, v any) error {
@@ -135,6 +143,67 @@ func writeIndented(path string, v any) error {
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
 	return atomicfile.Write(path, append(data, '\n'))
+}
+
+// fits is the folder of what an unfinished selection has come to.
+const fits = "fits"
+
+// settings are what the fits of a selection depend on.
+type settings struct {
+	Program  string   `json:"program"`
+	Plan     string   `json:"plan_sha256"`
+	Data     string   `json:"data_sha256"`
+	Values   []int    `json:"values"`
+	Folds    int      `json:"folds"`
+	Repeats  int      `json:"repeats"`
+	Criteria []string `json:"criteria"`
+}
+
+// digest names the settings.
+func (s *settings) digest() (string, error) {
+	data, err := json.Marshal(s)
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:6]), err
+}
+
+// kept is a Kept of [judged.SelectConfig] in a folder, which the first outcome makes.
+type kept string
+
+func (k kept) path(key string) string { return filepath.Join(string(k), key+".json") }
+
+func (k kept) Get(key string, v any) (bool, error) {
+	data, err := os.ReadFile(k.path(key))
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(data, v)
+	}
+	if err != nil {
+		return false, problem.Problem{File: k.path(key), What: "this is not what a selection keeps: " + err.Error(), Hint: "remove the file, and it is computed again"}
+	}
+	return true, nil
+}
+
+func (k kept) Put(key string, v any) error {
+	if err := os.MkdirAll(string(k), 0o777); err != nil {
+		return err
+	}
+	return writeIndented(k.path(key), v)
+}
+
+// Keep makes a selection resume in a directory that was claimed: the config's fits are
+// kept there until [Record.Write] has written what came of them, each with what it
+// depends on. They hold the log-likelihoods of single subjects, exact, and stay on the
+// machine that reads the rows.
+func (r *Record) Keep(dir string, c *judged.SelectConfig) error {
+	s := &settings{r.Program, r.Plan, r.Data, c.Values, c.Folds, c.Repeats, c.Criteria}
+	name, err := s.digest()
+	if err != nil {
+		return err
+	}
+	c.Kept = kept(filepath.Join(dir, fits, name))
+	return nil
 }
 
 // Print tells people what was chosen.

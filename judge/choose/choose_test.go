@@ -3,8 +3,11 @@ package choose
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"parley/method/judged"
 )
 
 func TestClaimOverwritesOnlyItsOwn(t *testing.T) {
@@ -35,6 +38,52 @@ func TestClaimOverwritesOnlyItsOwn(t *testing.T) {
 		err := r.Claim(dir)
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%q: %v, want %q", c.text, err, c.want)
+		}
+	}
+}
+
+// What an interrupted selection kept is for the same selection alone.
+func TestKeepIsForTheSameSelection(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "chosen")
+	r := &Record{Program: "parley 1", Plan: "p", Data: "d"}
+	c := judged.SelectConfig{Values: []int{1, 2}, Folds: 3, Repeats: 1}
+	open := func(r *Record, c judged.SelectConfig) (kept, error) {
+		if err := r.Claim(dir); err != nil {
+			return "", err
+		}
+		err := r.Keep(dir, &c)
+		return c.Kept.(kept), err
+	}
+	first, err := open(r, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []float64
+	if found, err := first.Get("one", &got); found || err != nil {
+		t.Errorf("%v, %v", found, err)
+	}
+	if err := first.Put("one", []float64{0.1, -1e300}); err != nil {
+		t.Fatal(err)
+	}
+	again, err := open(r, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found, err := again.Get("one", &got); !found || err != nil || !slices.Equal(got, []float64{0.1, -1e300}) {
+		t.Errorf("%v, %v, %v", found, err, got)
+	}
+	other := c
+	other.Folds = 5
+	for name, try := range map[string]func() (kept, error){
+		"folds": func() (kept, error) { return open(r, other) },
+		"data":  func() (kept, error) { return open(&Record{Program: "parley 1", Plan: "p", Data: "e"}, c) },
+	} {
+		k, err := try()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found, err := k.Get("one", &got); found || err != nil {
+			t.Errorf("other %s: %v, %v", name, found, err)
 		}
 	}
 }

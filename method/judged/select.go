@@ -30,6 +30,14 @@ type SelectConfig struct {
 	Repeats  int      // divisions into folds, at least 1
 	Criteria []string // beside the first of [Selector.Criteria]; names of that list
 
+	// Kept has what an interrupted selection of the same settings has come to, by keys
+	// that are names of files. Get fills v, as JSON does, with what was put under the
+	// key, and says whether anything was. May be nil.
+	Kept interface {
+		Get(key string, v any) (bool, error)
+		Put(key string, v any) error
+	}
+
 	// Progress is told how much of the work is done. It is never called by two
 	// goroutines at a time. May be nil.
 	Progress func(done, of float64)

@@ -24,10 +24,10 @@ func (s *selector) choose() {
 			h := s.held[i][n+1]
 			for at, here := range s.sites {
 				for c, row := range p.held[at] {
-					rows[i][here.at+row] += h.logLik[at][c] / float64(s.config.Repeats)
+					rows[i][here.at+row] += h.LogLik[at][c] / float64(s.config.Repeats)
 				}
 			}
-			absError, cells = absError+h.absError, cells+h.cells
+			absError, cells = absError+h.AbsError, cells+h.Cells
 		}
 		for _, l := range rows[i] {
 			mean[i] += l / float64(s.subjects)
@@ -80,14 +80,14 @@ func (s *selector) chooseWhole(add func(rule string, value int, why string)) {
 	}
 	if s.wants(criterionBIC) {
 		for i := range values {
-			s.out.Candidates[i].Scores[selection.ScoreBIC] = s.whole[i].bic
+			s.out.Candidates[i].Scores[selection.ScoreBIC] = s.whole[i].BIC
 		}
 		value, _ := least(selection.ScoreBIC)
 		add(ruleBIC, value, "−2 log-likelihood + parameters × ln subjects, of fits to all rows")
 	}
 	if s.wants(criterionARD) {
 		kept := 0
-		for _, x := range s.strength {
+		for _, x := range s.whole[len(values)-1].Strength {
 			if x > 1 {
 				kept++
 			}
@@ -97,16 +97,16 @@ func (s *selector) chooseWhole(add func(rule string, value int, why string)) {
 	if !s.wants(criterionWAIC) {
 		return
 	}
-	var lack error
+	lack := ""
 	for i := range values {
-		if w := s.whole[i].waic; w != nil {
+		if w := s.whole[i].WAIC; w != nil {
 			s.out.Candidates[i].Scores[scoreWAIC], s.out.Candidates[i].Scores[scoreWAICCount] = w.WAIC, w.P
-		} else if lack == nil {
-			lack = s.whole[i].lack
+		} else if lack == "" {
+			lack = s.whole[i].Lack
 		}
 	}
-	if lack != nil {
-		s.out.Notes.Add(problem.Problem{Where: criterionWAIC, What: "left out where the posterior under flat priors cannot be drawn; first: " + lack.Error()})
+	if lack != "" {
+		s.out.Notes.Add(problem.Problem{Where: criterionWAIC, What: "left out where the posterior under flat priors cannot be drawn; first: " + lack})
 	}
 	if value, ok := least(scoreWAIC); ok {
 		add(ruleWAIC, value, fmt.Sprintf("%d draws of the posterior under flat priors given %d subjects", waic.Draws, s.drawn()))

@@ -94,15 +94,15 @@ type selector struct {
 	parts    []*part     // all rows first
 	held     [][]heldOut // per candidate and part, that of all rows empty
 	whole    []whole     // per candidate
-	strength []float64   // of the factors by relevance, falling
 	out      *judged.Selection
 }
 
 // whole is what the one shot to all rows says of a candidate.
 type whole struct {
-	bic  float64
-	waic *ppca.Criterion
-	lack error // why there is no WAIC
+	BIC      float64
+	WAIC     *ppca.Criterion
+	Lack     string    // why there is no WAIC
+	Strength []float64 // of the largest candidate: of the factors by relevance, falling
 }
 
 func (s *selector) wants(criterion string) bool { return slices.Contains(s.config.Criteria, criterion) }
@@ -145,14 +145,15 @@ func (s *selector) run(ctx context.Context) error {
 	for i, q := range values {
 		s.held[i] = make([]heldOut, len(s.parts))
 		fits = append(fits, selection.Job{Cost: s.wholeCost(q), Do: func() error {
-			if err := s.fitWhole(ctx, i, q); err != nil {
+			if err := s.keep(fmt.Sprintf("latent-%d-all", q), &s.whole[i], func() error { return s.fitWhole(ctx, i, q) }); err != nil {
 				return fmt.Errorf("%d factors, all rows: %w", q, err)
 			}
 			return nil
 		}})
 		for n, p := range s.parts[1:] {
 			fits = append(fits, selection.Job{Cost: selection.ShotCost(q), Do: func() error {
-				if err := s.fitPart(ctx, &s.held[i][n+1], p, q); err != nil {
+				key := fmt.Sprintf("latent-%d-repeat-%d-fold-%d", q, p.repeat, p.fold)
+				if err := s.keep(key, &s.held[i][n+1], func() error { return s.fitPart(ctx, &s.held[i][n+1], p, q) }); err != nil {
 					return fmt.Errorf("%d factors, %v: %w", q, p, err)
 				}
 				return nil
@@ -176,6 +177,22 @@ func (s *selector) wholeCost(q int) float64 {
 		return selection.ShotCost(q)
 	}
 	return 4 * selection.ShotCost(q)
+}
+
+// keep fills v with what an interrupted selection kept under a key, or else by compute,
+// and keeps it.
+func (s *selector) keep(key string, v any, compute func() error) error {
+	kept := s.config.Kept
+	if kept == nil {
+		return compute()
+	}
+	if found, err := kept.Get(key, v); found || err != nil {
+		return err
+	}
+	if err := compute(); err != nil {
+		return err
+	}
+	return kept.Put(key, v)
 }
 
 func (s *selector) fitPart(ctx context.Context, to *heldOut, p *part, q int) error {
@@ -213,9 +230,9 @@ func (s *selector) fitWhole(ctx context.Context, i, q int) error {
 		}
 		logLik, subjects = logLik+l, subjects+n
 	}
-	s.whole[i].bic = selection.Parameters(s.set.Layout, q)*math.Log(subjects) - 2*logLik
+	s.whole[i].BIC = selection.Parameters(s.set.Layout, q)*math.Log(subjects) - 2*logLik
 	if last && s.wants(criterionARD) {
-		if s.strength, err = relevance.Strengths(s.set.Layout, all, model); err != nil {
+		if s.whole[i].Strength, err = relevance.Strengths(s.set.Layout, all, model); err != nil {
 			return err
 		}
 	}
@@ -230,10 +247,10 @@ func (s *selector) fitWhole(ctx context.Context, i, q int) error {
 	case err != nil:
 		// With hardly more subjects than features the posterior has no moments,
 		// or none exists. That says nothing against the candidate.
-		s.whole[i].lack = fmt.Errorf("%d factors: %w", q, err)
+		s.whole[i].Lack = fmt.Sprintf("%d factors: %v", q, err)
 		return nil
 	}
-	s.whole[i].waic = &w
+	s.whole[i].WAIC = &w
 	return nil
 }
 

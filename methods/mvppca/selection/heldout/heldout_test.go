@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 
 	"gonum.org/v1/gonum/stat"
@@ -93,6 +94,67 @@ func TestSelectDoesNotDependOnProcessors(t *testing.T) {
 	}
 }
 
+// memory is a Kept of [judged.SelectConfig] that takes no more after some outcomes, as a process that is
+// stopped.
+type memory struct {
+	mu    sync.Mutex
+	kept  map[string][]byte
+	room  int
+	reads int
+}
+
+var errStopped = errors.New("stopped")
+
+func (m *memory) Get(key string, v any) (bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	data, ok := m.kept[key]
+	if !ok {
+		return false, nil
+	}
+	m.reads++
+	return true, json.Unmarshal(data, v)
+}
+
+func (m *memory) Put(key string, v any) error {
+	data, err := json.Marshal(v)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.kept) == m.room {
+		return errStopped
+	}
+	if _, twice := m.kept[key]; twice {
+		return fmt.Errorf("%s is kept twice", key)
+	}
+	m.kept[key] = data
+	return err
+}
+
+// A selection that is stopped again and again ends as one that is not.
+func TestSelectGoesOnWhereItWas(t *testing.T) {
+	set, data := choosing(t, "scaling: view", 2, 30)
+	c := upToFive
+	c.Values, c.Repeats = []int{1, 2}, 2
+	text := func(out *judged.Selection) string {
+		return string(synthetic.Must(json.Marshal([]any{out, out.Result.Metrics, out.Result.Sections}))(t))
+	}
+	want := text(synthetic.Must(Select(t.Context(), set, data, c))(t))
+	m := &memory{kept: map[string][]byte{}}
+	c.Kept = m
+	const fits = 2 * (1 + 2*3)
+	for m.room = 1; m.room < fits; m.room += 5 {
+		if _, err := Select(t.Context(), set, data, c); !errors.Is(err, errStopped) || len(m.kept) != m.room {
+			t.Fatalf("with room for %d: %v, %d kept", m.room, err, len(m.kept))
+		}
+	}
+	m.room, m.reads = fits, 0
+	before := len(m.kept)
+	got := text(synthetic.Must(Select(t.Context(), set, data, c))(t))
+	if got != want || m.reads != before || len(m.kept) != fits {
+		t.Errorf("%d of %d were read, %d kept; it says\n%s\nwithout a stop\n%s", m.reads, before, len(m.kept), got, want)
+	}
+}
+
 // Held-out densities and errors are those of the fitted model, in the units of
 // all rows, and the scale of a fold comes from its fitted rows alone.
 func TestHeldOutScores(t *testing.T) {
@@ -140,8 +202,8 @@ func TestHeldOutScores(t *testing.T) {
 					}
 				}
 				want := synthetic.LogDensity(raw, mean, synthetic.Covariance(s.set.Layout, model, features)) + unit
-				if math.Abs(h.logLik[at][i]-want) > 1e-9*math.Abs(want) {
-					t.Fatalf("%v: density %v, want %v", part, h.logLik[at][i], want)
+				if math.Abs(h.LogLik[at][i]-want) > 1e-9*math.Abs(want) {
+					t.Fatalf("%v: density %v, want %v", part, h.LogLik[at][i], want)
 				}
 			}
 		}

@@ -210,9 +210,9 @@ func (s *selector) localRank(q int) int {
 
 // heldOut is what one part's held-out rows say of a model.
 type heldOut struct {
-	logLik   [][]float64 // per site and held-out row, in the units of the fit to all rows
-	absError float64     // of all cells, in the same units
-	cells    int
+	LogLik   [][]float64 // per site and held-out row, in the units of the fit to all rows
+	AbsError float64     // of all cells, in the same units
+	Cells    int
 }
 
 // score scores the held-out rows of a part. Densities and errors are brought
@@ -228,10 +228,10 @@ func (s *selector) score(p *part, model *ppca.Params) (*heldOut, error) {
 		ratio[j] = unit.Factor[j] / p.scale.Factor[j]
 		logRatio[j] = -math.Log(ratio[j])
 	}
-	h := &heldOut{logLik: make([][]float64, len(s.sites))}
+	h := &heldOut{LogLik: make([][]float64, len(s.sites))}
 	expected := make([]float64, s.set.Layout.Features())
 	for at, here := range s.sites {
-		h.logLik[at] = make([]float64, len(p.held[at]))
+		h.LogLik[at] = make([]float64, len(p.held[at]))
 		for i, n := range p.held[at] {
 			row := here.data.Row(n)
 			post, t, err := predictor.Subject(row.Views, p.scale)
@@ -242,13 +242,13 @@ func (s *selector) score(p *part, model *ppca.Params) (*heldOut, error) {
 			post.Describe(expected, t)
 			for c, j := range post.Observed {
 				l += logRatio[j]
-				h.absError += math.Abs(t[c]-expected[c]) * ratio[j]
+				h.AbsError += math.Abs(t[c]-expected[c]) * ratio[j]
 			}
 			if math.IsNaN(l) || math.IsInf(l, 0) {
 				return nil, fmt.Errorf("site %s, subject %q: log-likelihood %v", here.name, row.ID, l)
 			}
-			h.logLik[at][i] = l
-			h.cells += len(t)
+			h.LogLik[at][i] = l
+			h.Cells += len(t)
 		}
 	}
 	return h, nil

@@ -96,7 +96,7 @@ func (s *selector) wholeSection() figure.Section {
 	}
 	if s.wants(criterionARD) {
 		b := figure.Bars{X: figure.Axis{Label: "wᵀΨ⁻¹w"}}
-		for a, x := range s.strength {
+		for a, x := range s.whole[len(s.whole)-1].Strength {
 			b.Labels = append(b.Labels, fmt.Sprintf("factor %d", a+1))
 			b.Values = append(b.Values, x)
 		}
