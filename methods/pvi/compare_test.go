@@ -11,6 +11,7 @@ import (
 	"parley/dataset"
 	"parley/method/fitted"
 	"parley/methods/pvi/gvi"
+	"parley/methods/pvi/joint"
 	"parley/methods/pvi/partitioned"
 	"parley/methods/pvi/use"
 )
@@ -192,5 +193,27 @@ func TestEffectsWithoutCommonMeaning(t *testing.T) {
 	b.Views[0].Columns[1].Unit = "weeks"
 	if _, err := a.Compare(b); err == nil || !strings.Contains(err.Error(), "no effect in common") {
 		t.Errorf("nothing in common: %v", err)
+	}
+}
+
+// Effects against different references mean different things, and are not set side by side.
+func TestEffectsAgainstOtherReferencesAreNotCompared(t *testing.T) {
+	rows := stays(8, 200, func(age, _, sex float64) float64 { return 0.3*age + sex })
+	model := func(reference string) *use.Model {
+		p := stayPlan(t, "outcome: {column: died, levels: [\"no\", \"yes\"]}\ninteractions: [[age, sex]]\nreferences: [{feature: sex, level: "+reference+"}]")
+		fit, err := joint.Central(t.Context(), p, tableOf(t, p, rows))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fit.Model
+	}
+	f, m := model("f"), model("m")
+	account, err := f.Compare(m)
+	c := valueOf(t, account, err)
+	if len(c.Effects) != 1 || c.Effects[0].Feature != "dose" || len(account.Notes) != 3 || !strings.Contains(account.Notes[0].Error(), `against "f" in A and "m" in B`) {
+		t.Errorf("%+v, %v", c.Effects, account.Notes)
+	}
+	if account, err = f.Compare(f); len(valueOf(t, account, err).Effects) != len(f.Effects) || len(account.Notes) != 0 {
+		t.Errorf("with itself: %v", account.Notes)
 	}
 }

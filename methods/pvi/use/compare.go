@@ -85,7 +85,7 @@ func (m *Model) compare(with fitted.Model) (*comparison, fitted.Notes, *Model, e
 	for i := range m.Effects {
 		at[key{m.Effects[i].Class, m.Effects[i].Feature}] = &m.Effects[i]
 	}
-	other, notes := m.otherUnits(o)
+	other, notes := m.incomparable(o)
 	logRatio := 0.0
 	for i := range o.Effects {
 		e := &o.Effects[i]
@@ -96,7 +96,7 @@ func (m *Model) compare(with fitted.Model) (*comparison, fitted.Notes, *Model, e
 		case own == nil:
 			c.Only[1] = append(c.Only[1], e.Label())
 			continue
-		case other[e.Feature]:
+		case slices.ContainsFunc(strings.Split(e.Feature, " × "), func(part string) bool { return other[part] }):
 			continue
 		}
 		d := own.Mean - e.Mean
@@ -133,25 +133,63 @@ func outcomeOf(o *options.Options) string {
 	return fmt.Sprintf("%s as one of %q (%s)", o.Outcome.Column, o.Outcome.Levels, o.Likelihood)
 }
 
-// otherUnits finds numbers whose unit is not the same in both models.
-func (m *Model) otherUnits(o *Model) (map[string]bool, fitted.Notes) {
-	units := map[string]string{}
-	for _, v := range m.Views {
-		for _, c := range v.Columns {
-			units[c.Name] = c.Unit
-		}
+// incomparable finds effects that do not mean the same in both models: of numbers in
+// different units, of categories against different references, and with these the
+// intercept's.
+func (m *Model) incomparable(o *Model) (map[string]bool, fitted.Notes) {
+	type column struct{ unit, reference string }
+	own := map[string]column{}
+	for _, c := range m.Encoding.Columns {
+		own[c.Name] = column{m.unit(c.Name), c.Reference}
 	}
 	other := map[string]bool{}
 	var notes fitted.Notes
-	for _, v := range o.Views {
-		for _, c := range v.Columns {
-			if unit, ok := units[c.Name]; ok && unit != c.Unit && len(c.Levels) == 0 {
-				other[c.Name] = true
-				notes.Add(problem.Problem{Where: "feature " + c.Name, What: fmt.Sprintf("not compared: its unit is %q in A and %q in B", unit, c.Unit)})
+	for _, c := range o.Encoding.Columns {
+		a, ok := own[c.Name]
+		b := column{o.unit(c.Name), c.Reference}
+		switch {
+		case !ok:
+		case len(c.Levels) == 0 && a.unit != b.unit:
+			other[c.Name] = true
+			notes.Add(problem.Problem{Where: "feature " + c.Name, What: fmt.Sprintf("not compared: its unit is %q in A and %q in B", a.unit, b.unit)})
+		case len(c.Levels) > 0 && a.reference != b.reference:
+			for _, level := range c.Levels {
+				other[c.Name+"="+level] = true
+			}
+			other["intercept"] = true
+			notes.Add(problem.Problem{Where: "feature " + c.Name, What: fmt.Sprintf("not compared: effects are against %s in A and %s in B", against(a.reference), against(b.reference)),
+				Hint: "name the reference in both plans, or compare predictions with --data"})
+		}
+	}
+	// What an interaction shares with such a category is its effect at the reference.
+	for i := range o.Effects {
+		if parts := strings.Split(o.Effects[i].Feature, " × "); slices.ContainsFunc(parts, func(part string) bool { return other[part] }) {
+			for _, part := range parts {
+				other[part] = true
 			}
 		}
 	}
 	return other, notes
+}
+
+// against names a reference level.
+func against(level string) string {
+	if level == "" {
+		return "no level"
+	}
+	return strconv.Quote(level)
+}
+
+// unit is that of a feature, as the plan has it.
+func (m *Model) unit(feature string) string {
+	for _, v := range m.Views {
+		for _, c := range v.Columns {
+			if c.Name == feature {
+				return c.Unit
+			}
+		}
+	}
+	return ""
 }
 
 // predictionContrast is how far apart two models' predictions are.
