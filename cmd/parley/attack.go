@@ -54,9 +54,9 @@ func attackCommand() *cobra.Command {
 					c.Data = bound.Data
 				}
 			}
-			show := newProgress(cmd.ErrOrStderr())
+			show := newProgress(cmd)
 			defer show.close()
-			c.Tell = func(what string) { show.line("attacking %s", what) }
+			c.Tell = func(what string) { show.step("attacking %s", what) }
 			report, err := attack.Run(cmd.Context(), c)
 			if err != nil {
 				return err

@@ -52,7 +52,7 @@ func evaluateCommand() *cobra.Command {
 			if c.Dir, err = directoryOf(c.Dir, c.Plan, "evaluation"); err != nil {
 				return err
 			}
-			show := &evaluationProgress{progress: newProgress(cmd.ErrOrStderr()), noun: "experiment"}
+			show := &evaluationProgress{progress: newProgress(cmd), noun: "experiment"}
 			defer show.close()
 			c.Progress = show.trials
 			result, err := crossval.Run(cmd.Context(), c)

@@ -79,7 +79,7 @@ func experimentRunCommand() *cobra.Command {
 			} else if err := checkFolder(c.Dir); err != nil {
 				return err
 			}
-			show := &evaluationProgress{progress: newProgress(cmd.ErrOrStderr()), noun: "computation"}
+			show := &evaluationProgress{progress: newProgress(cmd), noun: "computation"}
 			defer show.close()
 			c.Progress = show.trials
 			r, err := experiment.Run(cmd.Context(), c)

@@ -42,18 +42,7 @@ func execute() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the program at once
-	root := &cobra.Command{
-		Use:   "parley",
-		Short: "Federated Bayesian learning for multi-centre studies",
-		Long: "Parley fits one Bayesian model to the data of several sites, while no subject's row\n" +
-			"leaves a site. A study is described by a plan, one YAML file.",
-		Version:       version.String(),
-		SilenceErrors: true,
-		SilenceUsage:  true,
-	}
-	cobra.EnableCommandSorting = false // but as they come in a study
-	root.AddGroup(groups...)
-	root.AddCommand(commands()...)
+	root := commandTree()
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return &usageError{fmt.Errorf("%w\n  hint: see '%s --help'", err, c.CommandPath())}
 	})
@@ -76,6 +65,24 @@ func execute() int {
 		return exitUsage
 	}
 	return exitFailed
+}
+
+// commandTree is the program's commands.
+func commandTree() *cobra.Command {
+	cobra.EnableCommandSorting = false // but as they come in a study
+	root := &cobra.Command{
+		Use:   "parley",
+		Short: "Federated Bayesian learning for multi-centre studies",
+		Long: "Parley fits one Bayesian model to the data of several sites, while no subject's row\n" +
+			"leaves a site. A study is described by a plan, one YAML file.",
+		Version:       version.String(),
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.PersistentFlags().BoolP("quiet", "q", false, "show no progress; what should be known about a result is said all the same")
+	root.AddGroup(groups...)
+	root.AddCommand(commands()...)
+	return root
 }
 
 // The groups of commands in the help, in the order of a study.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
 
@@ -17,10 +18,11 @@ import (
 
 // progress shows how a study goes: a bar on a terminal, plain lines elsewhere.
 type progress struct {
-	w    io.Writer
-	bars *mpb.Progress // nil elsewhere
-	bar  *mpb.Bar
-	next int // of a long study, the progress at which the next line is due
+	w     io.Writer
+	steps io.Writer     // for how far the work is
+	bars  *mpb.Progress // nil elsewhere
+	bar   *mpb.Bar
+	next  int // of a long study, the progress at which the next line is due
 }
 
 // A study of up to manySteps steps has a line for each round, a longer one
@@ -30,8 +32,15 @@ const (
 	fewLines  = 100
 )
 
-func newProgress(w io.Writer) *progress {
-	p := &progress{w: w}
+// newProgress shows progress where a command's errors go. With --quiet there is none, but
+// notes are: what should be known about a result is no progress.
+func newProgress(cmd *cobra.Command) *progress {
+	w := cmd.ErrOrStderr()
+	p := &progress{w: w, steps: w}
+	if quiet, err := cmd.Flags().GetBool("quiet"); err == nil && quiet {
+		p.steps = io.Discard
+		return p
+	}
 	if f, ok := w.(*os.File); ok {
 		if info, err := f.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb" {
 			p.bars = mpb.New(mpb.WithOutput(w), mpb.WithWidth(64))
@@ -40,8 +49,12 @@ func newProgress(w io.Writer) *progress {
 	return p
 }
 
-func (p *progress) line(format string, a ...any) {
-	w := p.w
+func (p *progress) line(format string, a ...any) { p.to(p.w, format, a...) }
+
+// step tells how far the work is.
+func (p *progress) step(format string, a ...any) { p.to(p.steps, format, a...) }
+
+func (p *progress) to(w io.Writer, format string, a ...any) {
 	if p.bars != nil {
 		w = p.bars // prints above the bar
 	}
@@ -53,7 +66,7 @@ func (p *progress) note(n problem.Problem) { p.line("note: %v", n) }
 func (p *progress) event(e engine.Event) {
 	switch {
 	case e.Resumed:
-		p.line("continuing from the last checkpoint")
+		p.step("continuing from the last checkpoint")
 	case e.Left != nil:
 		p.line("note: site %s has left: %v", e.Left.Site, e.Left.Reason)
 	case e.Of > 0 && p.bars != nil:
@@ -66,7 +79,7 @@ func (p *progress) event(e engine.Event) {
 		p.bar.SetCurrent(int64(e.Progress))
 	}
 	if e.Round != nil && p.bars == nil && p.due(e) {
-		p.line("%s", roundLine(e))
+		p.step("%s", roundLine(e))
 	}
 }
 
@@ -77,7 +90,7 @@ func (p *progress) due(e engine.Event) bool {
 		return true
 	}
 	if p.next == 0 {
-		p.line("%d steps: a line for about %d of them; rounds.jsonl will have every round", e.Of, fewLines)
+		p.step("%d steps: a line for about %d of them; rounds.jsonl will have every round", e.Of, fewLines)
 	}
 	if e.Progress < p.next {
 		return false
@@ -140,7 +153,7 @@ func (p *progress) share(now func() time.Time) func(done, of float64) {
 			tenths = n
 			spent := now().Sub(start)
 			left := time.Duration(float64(spent) * (of - done) / done)
-			p.line("%d %% fitted; about %s left", 10*n, left.Round(time.Second))
+			p.step("%d %% fitted; about %s left", 10*n, left.Round(time.Second))
 		}
 	}
 }
@@ -159,7 +172,7 @@ func (p *evaluationProgress) trials(now crossval.Progress) {
 	if p.began.IsZero() {
 		p.began, p.before = time.Now(), now.Stored
 		if now.Stored > 0 {
-			p.line("%d of %d %ss are stored already", now.Stored, now.Of, p.noun)
+			p.step("%d of %d %ss are stored already", now.Stored, now.Of, p.noun)
 		}
 	}
 	if p.bars != nil {
@@ -173,7 +186,7 @@ func (p *evaluationProgress) trials(now crossval.Progress) {
 	}
 	if tenth := 10 * now.Done / max(now.Of, 1); tenth > p.tenth && now.Done > p.before {
 		p.tenth = tenth
-		p.line("%d of %d %ss%s", now.Done, now.Of, p.noun, p.remaining(now.Done, now.Of))
+		p.step("%d of %d %ss%s", now.Done, now.Of, p.noun, p.remaining(now.Done, now.Of))
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
+
 	"parley/engine"
 	"parley/method"
 )
@@ -14,7 +16,9 @@ import (
 // without progress, and returns the lines.
 func watch(rounds, step int) []string {
 	var out bytes.Buffer
-	show := newProgress(&out)
+	cmd := &cobra.Command{}
+	cmd.SetErr(&out)
+	show := newProgress(cmd)
 	for i := 1; i <= rounds+2; i++ {
 		round := &engine.Round{Round: i, Sites: []engine.Exchange{{Kind: "update", Up: 7}}, Info: method.Info{}}
 		show.event(engine.Event{Progress: min(i, rounds) * step, Of: rounds * step, Round: round})

@@ -33,7 +33,7 @@ func runCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			show := newProgress(cmd.ErrOrStderr())
+			show := newProgress(cmd)
 			defer show.close()
 			for _, l := range cost.Lines() {
 				show.line("privacy: %s", l)

@@ -88,7 +88,7 @@ func (f *selectFlags) fromResults(cmd *cobra.Command, path string, values []int)
 	if err := f.claim(record); err != nil {
 		return err
 	}
-	show := newProgress(cmd.ErrOrStderr())
+	show := newProgress(cmd)
 	defer show.close()
 	for _, line := range s.Origin.Guarantee {
 		show.line("privacy: nothing is added to %s", line)
@@ -153,7 +153,7 @@ func (f *selectFlags) fromRows(cmd *cobra.Command, path string, values []int) er
 			return &usageError{fmt.Errorf("--criteria: %w", problem.Problem{What: fmt.Sprintf("%q is not a criterion", c), Hint: problem.DidYouMean(c, selector.Criteria(), valid)})}
 		}
 	}
-	show := newProgress(cmd.ErrOrStderr())
+	show := newProgress(cmd)
 	defer show.close()
 	binding, err := local.Bind(ctx, plan)
 	if err != nil {

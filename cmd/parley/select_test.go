@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/spf13/cobra"
 )
 
 func TestParseCounts(t *testing.T) {
@@ -45,7 +47,9 @@ func FuzzParseCounts(f *testing.F) {
 func TestShareTellsWhatIsLeft(t *testing.T) {
 	var out bytes.Buffer
 	now := time.Unix(0, 0)
-	show := newProgress(&out)
+	cmd := &cobra.Command{}
+	cmd.SetErr(&out)
+	show := newProgress(cmd)
 	share := show.share(func() time.Time { return now })
 	for i := range 10 {
 		now = now.Add(2 * time.Second)

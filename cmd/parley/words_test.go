@@ -11,14 +11,6 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// commandTree is every command, as execute puts them together.
-func commandTree() *cobra.Command {
-	root := &cobra.Command{Use: "parley"}
-	root.AddCommand(commands()...)
-	root.InitDefaultHelpFlag()
-	return root
-}
-
 // understood says whether there is such a command, with these flags and arguments.
 func understood(words []string) error {
 	cmd, rest, err := commandTree().Find(words)
