@@ -348,9 +348,12 @@ func openUse[C any](ctx context.Context, a []string, doing string, columns ...st
 	if err != nil {
 		return can, nil, nil, err
 	}
-	notes = slices.DeleteFunc(slices.Clone(dir.Warnings()), func(p problem.Problem) bool {
+	if fit, ok := m.(fitted.Cautious); ok {
+		notes = fit.Cautions()
+	}
+	notes = append(notes, slices.DeleteFunc(slices.Clone(dir.Warnings()), func(p problem.Problem) bool {
 		return p.Where == "subjects" // columns that nobody asked for
-	})
+	})...)
 	return can, dir, notes, nil
 }
 

@@ -286,6 +286,17 @@ func (c *Column) fall(f Fallback, what, key string) (int, float64, error) {
 	return 0, 0, fmt.Errorf("%s; say what becomes of it under %s, such as %s", what, key, Neutral)
 }
 
+// Neutral says in words what a cell without effect counts as: see [Neutral].
+func (c *Column) Neutral() string {
+	switch {
+	case c.Reference != "":
+		return c.Reference
+	case len(c.Levels) > 0:
+		return "none of its levels"
+	}
+	return fmt.Sprintf("%.4g", c.Centre)
+}
+
 // Effect is what the posterior says of one feature, in the feature's own units.
 type Effect struct {
 	Feature string `json:"feature"`

@@ -81,7 +81,7 @@ func (c *Coordinator) metrics(s *State, m *use.Model, pooled *predict.Assessment
 	for _, site := range m.Sites {
 		out["information/"+site.Name] = site.Information
 	}
-	results.Metrics(c.Options, pooled, out)
+	results.Metrics(c.Options, pooled, len(m.Effects), out)
 	return out
 }
 

@@ -37,7 +37,7 @@ func (h *site) Listed() []privacy.Listed {
 	}
 	numbers, levels := h.Counted()
 	p := h.Weights()
-	list := []privacy.Listed{ask(message.TaskScale, 1, 3*numbers+levels, "number of values, mean and sum of squared deviations of each number, and how often each level of each category was observed")}
+	list := []privacy.Listed{ask(message.TaskScale, 1, 3*len(numbers)+levels, "number of values, mean and sum of squared deviations of each number, and how often each level of each category was observed")}
 	if h.Options.Random() {
 		const what = "number of rows, their log-likelihood over the site's random intercept, and its first and second derivatives by all weights and by the logarithm of how much sites differ"
 		list = append(list, ask(taskMarginal, h.Options.Rounds, h.values(1), what),

@@ -48,7 +48,7 @@ func Coefficients(m *use.Model) figure.Section {
 			"The intervals know which features go together: model/correlations.csv has the correlations of all estimates, model/coefficients.csv this table, and model/model.json the covariances."}
 	if m.Converged != nil && !*m.Converged {
 		section.Items = append(section.Items, figure.Item{Note: &figure.Note{Title: "Not converged: do not rely on these estimates", Warning: true,
-			Text: "The exchanges of the plan ended before the estimates had settled. Allow more method.rounds, or look for features that say the same, or that part the classes without error."}})
+			Text: "The exchanges of the plan ended before the estimates had settled." + first(m.Verdicts)}})
 	}
 	if only > 0 {
 		table.Columns = append(table.Columns, figure.Column{Name: "known from", Text: notes})
@@ -72,6 +72,14 @@ func Coefficients(m *use.Model) figure.Section {
 			Caption: "Numbers are scaled, so that effects can be compared: the larger, the more the feature moves predictions. The forty largest are drawn; the table behind the picture has all.",
 			Alt:     "Forest plot of the largest weights with intervals of 95 %."}})
 	return section
+}
+
+// first is the worst of a fit's verdicts, after another sentence.
+func first(verdicts []string) string {
+	if len(verdicts) == 0 {
+		return ""
+	}
+	return " " + verdicts[0]
 }
 
 // meaningful is how many digits after the point two digits of a standard error have.
@@ -98,6 +106,9 @@ const between = "%s (%s\u00a0to\u00a0%s)"
 
 // three shows a ratio to three digits; what is within a thousandth of 1, to more.
 func three(x float64) string {
+	if !gvi.Finite(x) {
+		return figure.General.Text(x)
+	}
 	far := math.Abs(x - 1)
 	if far > 0 && far < 0.01 {
 		return fixed(x, min(max(2-int(math.Floor(math.Log10(far))), 0), 12))

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"parley/dataset"
 	"parley/internal/version"
@@ -15,6 +16,7 @@ import (
 	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/mixed"
 	"parley/methods/pvi/options"
+	"parley/problem"
 	"parley/study"
 )
 
@@ -47,6 +49,8 @@ type Model struct {
 	// Converged says whether the fit ended because it had settled; left out where a
 	// plan's number of rounds ends it in any case.
 	Converged *bool `json:"converged,omitempty"`
+	// Verdicts are what the report of the fit says first: why it may not be relied on.
+	Verdicts []string `json:"verdicts,omitempty"`
 	// BetweenSites is the standard deviation of the sites' random intercepts, where they
 	// have any. The intercepts themselves stay at the sites.
 	BetweenSites *mixed.Spread   `json:"between_sites,omitempty"`
@@ -230,6 +234,17 @@ func (m *Model) check() error {
 
 // Method implements [fitted.Model].
 func (m *Model) Method() string { return options.Name }
+
+// Cautions implements [fitted.Cautious].
+func (m *Model) Cautions() (notes fitted.Notes) {
+	for _, v := range m.Verdicts {
+		notes.Add(problem.Problem{What: "the fit: " + strings.TrimSuffix(v, ".")})
+	}
+	if len(m.Verdicts) == 0 && m.Converged != nil && !*m.Converged { // a model of before verdicts were kept
+		notes.Add(problem.Problem{What: "the fit had not converged: do not rely on what it says", Hint: "allow the plan more method.rounds, and run it again"})
+	}
+	return notes
+}
 
 // Schema implements [fitted.Model]: the views and features in the model's order, and of
 // subject columns that of offsets, if there are any.

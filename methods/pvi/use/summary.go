@@ -37,6 +37,7 @@ func (m *Model) Summary(top int) (*fitted.Account, error) {
 		facts = append(facts, figure.Fact{Name: "converged", Value: "no: do not rely on the estimates"})
 	}
 	return &fitted.Account{
+		Notes: m.Cautions(),
 		Facts: append(facts, []figure.Fact{{Name: "method", Value: m.Method() + ", " + m.Options.Variant}, {Name: "outcome", Value: m.Options.Outcome.Column},
 			{Name: "likelihood", Value: m.Options.Likelihood}, {Name: "weights", Value: strconv.Itoa(len(m.Effects))}, {Name: "privacy", Value: protection}, {Name: "plan", Value: m.Plan}}...),
 		Tables: []figure.Table{
