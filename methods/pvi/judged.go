@@ -78,13 +78,15 @@ func (Method) Simulate(p *study.Plan, c judged.Simulation) (*judged.Simulated, e
 
 // CheckData implements [method.DataChecker]. A private study counts rows that it cannot use
 // as nothing, so that there is nothing to refuse.
-func (Method) CheckData(ctx context.Context, p *study.Plan, rows dataset.Source) error {
-	if p.Privacy.Differential() {
-		return nil
-	}
+func (Method) CheckData(ctx context.Context, p *study.Plan, rows dataset.Source) (problem.List, error) {
 	s, err := setup.New(p)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return s.CheckRows(ctx, rows)
+	if !p.Privacy.Differential() {
+		if err := s.CheckRows(ctx, rows); err != nil {
+			return nil, err
+		}
+	}
+	return s.Notes(ctx, rows)
 }

@@ -314,6 +314,8 @@ func TestBadOutcomesOfTerms(t *testing.T) {
 		`"maybe" is not one of`:                  {hazard, 1, "maybe"},
 		"want a whole number":                    {counts, 2, "1.5"},
 		`offset exposure: "x" is not`:            {counts, 3, "x"},
+		"offset exposure: 365 is beyond ±30":     {counts, 3, "365"},
+		"offset exposure: -31 is beyond ±30":     {hazard + "\noffset: exposure", 3, "-31"},
 		"weight worth: 0 is not positive":        {counts, 4, "0"},
 		`weight worth: "NaN" is not a finite`:    {counts, 4, "NaN"},
 		`outcome falls: "Inf" is not a finite`:   {counts, 2, "Inf"},

@@ -70,6 +70,8 @@ type Encoding struct {
 	// activation, and what a row's log-likelihood is multiplied by.
 	Offset string `json:"offset,omitempty"`
 	Weight string `json:"weight,omitempty"`
+	// OffsetLimit, if it is not 0, bounds offsets: one beyond it is an error.
+	OffsetLimit float64 `json:"offset_limit,omitempty"`
 }
 
 // Check reports columns that contradict themselves.

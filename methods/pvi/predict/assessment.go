@@ -25,7 +25,7 @@ type Assessment struct {
 	Expected wire.Vector `cbor:"expected"`
 	Observed wire.Vector `cbor:"observed"`
 	Ranking  *Ranking    `cbor:"ranking,omitempty"` // of two classes, without noise
-	Counts   *Dispersion `cbor:"counts,omitempty"`  // of counts
+	Counts   *dispersion `cbor:"counts,omitempty"`  // of counts
 }
 
 // Bins is how many bins calibration has.
@@ -81,9 +81,9 @@ func (a *Assessment) Add(b *Assessment) {
 	}
 	if c := b.Counts; c != nil {
 		if a.Counts == nil {
-			a.Counts = new(Dispersion)
+			a.Counts = new(dispersion)
 		}
-		a.Counts.Sum, a.Counts.Pearson, a.Counts.Inverse = a.Counts.Sum+c.Sum, a.Counts.Pearson+c.Pearson, a.Counts.Inverse+c.Inverse
+		a.Counts.Total, a.Counts.Pearson, a.Counts.Inverse = a.Counts.Total+c.Total, a.Counts.Pearson+c.Pearson, a.Counts.Inverse+c.Inverse
 	}
 	for i := range Bins {
 		a.Count[i] += b.Count[i]
@@ -127,7 +127,3 @@ func binOf(p float64) int {
 	}
 	return min(int(min(p, 1)*float64(Bins)), Bins-1)
 }
-
-// rowLargest bounds what a row adds to the sums of an assessment, so that they stay
-// finite however wrong a model is.
-const rowLargest = 1e200

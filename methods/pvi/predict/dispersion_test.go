@@ -16,7 +16,7 @@ func TestOverdispersionIsSaid(t *testing.T) {
 	for _, mean := range []float64{0.05, 0.5, 5, 50} {
 		found := 0
 		for seed := range uint64(100) {
-			var plain, wide Dispersion
+			var plain, wide dispersion
 			r := rand.NewPCG(seed, 7)
 			for range 400 {
 				plain.count(distuv.Poisson{Lambda: mean, Src: r}.Rand(), mean)
@@ -41,7 +41,7 @@ func TestOverdispersionIsSaid(t *testing.T) {
 	if alarms > 3 {
 		t.Errorf("%d false alarms in 400", alarms)
 	}
-	if ratio, over := (&Dispersion{Pearson: 9}).Ratio(3, 3); !math.IsNaN(ratio) || over {
+	if ratio, over := (&dispersion{Pearson: 9}).Ratio(3, 3); !math.IsNaN(ratio) || over {
 		t.Errorf("without degrees of freedom: %v", ratio)
 	}
 }

@@ -101,7 +101,7 @@ func (m *Predictor) Score(y float64, to *Assessment) {
 	to.LogLik += logLik
 	if _, count := m.Likelihood.(gvi.Poisson); count {
 		if to.Counts == nil {
-			to.Counts = new(Dispersion)
+			to.Counts = new(dispersion)
 		}
 		to.Counts.count(y, m.P[0])
 	}

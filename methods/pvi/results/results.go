@@ -56,7 +56,7 @@ func Verdicts(o *options.Options, pooled *predict.Assessment, weights int) (says
 		}
 	}
 	if c := pooled.Counts; c != nil {
-		if c.Sum == 0 {
+		if c.Total == 0 {
 			says = append(says, fmt.Sprintf("All counts of %s at all sites are 0: there is nothing to learn, and the estimates are those of the prior. See whether the sites' data have the right column.", o.Outcome.Column))
 		}
 		if ratio, over := c.Ratio(pooled.Rows, weights); over {
@@ -168,7 +168,7 @@ func Own(ctx context.Context, s *setup.Setup, l gvi.Likelihood, site string, e *
 	if left > 0 {
 		r.Headline = append(r.Headline, figure.Fact{Name: "left out: an outcome or a cell could not be used", Value: strconv.Itoa(left)})
 	}
-	if r.Verdicts, err = s.Outlying(ctx, b, data); err != nil {
+	if r.Verdicts, err = s.Remarks(ctx, b, data); err != nil {
 		return nil, err
 	}
 	if a.Rows > 0 {
