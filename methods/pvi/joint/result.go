@@ -55,7 +55,7 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 	if text := c.missingCells(s, m); text != "" {
 		effects.Items = append(effects.Items, figure.Item{Note: &figure.Note{Title: "Missing cells", Text: text}})
 	}
-	r.Sections = []figure.Section{effects}
+	r.Sections = append(pictures.Verdicts(r.Verdicts), effects)
 	if pooled != nil {
 		r.Sections = append(r.Sections, pictures.Prediction(m.Options, sites, pooled))
 	}

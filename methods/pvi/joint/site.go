@@ -107,7 +107,8 @@ func (h *site) read(ctx context.Context, scale *message.Scale, data dataset.Sour
 	return d, nil
 }
 
-// Report shows a site its own rows under the shared model. It never leaves.
+// Report shows a site its own rows under the shared model, and with random intercepts has the
+// model of its own subjects. It never leaves.
 func (h *site) Report(ctx context.Context, shared []byte, data dataset.Source) (*method.Result, error) {
 	task := new(Task)
 	if err := wire.Unmarshal(shared, task); err != nil {
@@ -132,5 +133,16 @@ func (h *site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 	if err != nil {
 		return nil, err
 	}
-	return results.Own(ctx, h.Setup, h.Likelihood, h.name, e, q, b, data)
+	r, err := results.Own(ctx, h.Setup, h.Likelihood, h.name, e, q, b, data)
+	if err != nil {
+		return nil, err
+	}
+	m, err := h.model(task.Scale, &fit{At: task.At, Settled: true})
+	if err != nil {
+		return nil, err
+	}
+	m.BetweenSites = task.Tau
+	file, err := m.At(h.name, *b).Encode()
+	r.Files = []method.File{{Name: "model/model.json", Data: file}}
+	return r, err
 }

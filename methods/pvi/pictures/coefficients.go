@@ -48,7 +48,7 @@ func Coefficients(m *use.Model) figure.Section {
 			"The intervals know which features go together: model/correlations.csv has the correlations of all estimates, model/coefficients.csv this table, and model/model.json the covariances."}
 	if m.Converged != nil && !*m.Converged {
 		section.Items = append(section.Items, figure.Item{Note: &figure.Note{Title: "Not converged: do not rely on these estimates", Warning: true,
-			Text: "The exchanges of the plan ended before the estimates had settled." + first(m.Verdicts)}})
+			Text: "The exchanges of the plan ended before the estimates had settled. What to do about it stands above."}})
 	}
 	if only > 0 {
 		table.Columns = append(table.Columns, figure.Column{Name: "known from", Text: notes})
@@ -72,14 +72,6 @@ func Coefficients(m *use.Model) figure.Section {
 			Caption: "Numbers are scaled, so that effects can be compared: the larger, the more the feature moves predictions. The forty largest are drawn; the table behind the picture has all.",
 			Alt:     "Forest plot of the largest weights with intervals of 95 %."}})
 	return section
-}
-
-// first is the worst of a fit's verdicts, after another sentence.
-func first(verdicts []string) string {
-	if len(verdicts) == 0 {
-		return ""
-	}
-	return " " + verdicts[0]
 }
 
 // meaningful is how many digits after the point two digits of a standard error have.

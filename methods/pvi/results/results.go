@@ -171,8 +171,9 @@ func Own(ctx context.Context, s *setup.Setup, l gvi.Likelihood, site string, e *
 	if r.Verdicts, err = s.Remarks(ctx, b, data); err != nil {
 		return nil, err
 	}
+	r.Sections = pictures.Verdicts(r.Verdicts)
 	if a.Rows > 0 {
-		r.Sections = []figure.Section{pictures.Own(s.Options, site, a)}
+		r.Sections = append(r.Sections, pictures.Own(s.Options, site, a))
 	}
 	return r, nil
 }

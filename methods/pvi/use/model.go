@@ -16,6 +16,7 @@ import (
 	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/mixed"
 	"parley/methods/pvi/options"
+	"parley/methods/pvi/predict"
 	"parley/problem"
 	"parley/study"
 )
@@ -53,8 +54,11 @@ type Model struct {
 	Verdicts []string `json:"verdicts,omitempty"`
 	// BetweenSites is the standard deviation of the sites' random intercepts, where they
 	// have any. The intercepts themselves stay at the sites.
-	BetweenSites *mixed.Spread   `json:"between_sites,omitempty"`
-	Effects      []outcomeEffect `json:"effects"` // the posterior in the features' own units
+	BetweenSites *mixed.Spread `json:"between_sites,omitempty"`
+	// Site is what a site knows of its own intercept, in a model that is kept there: it is of
+	// that site's subjects alone.
+	Site    *ownSite        `json:"site,omitempty"`
+	Effects []outcomeEffect `json:"effects"` // the posterior in the features' own units
 }
 
 // modelView is a view of a model: its columns in their order.
@@ -79,6 +83,19 @@ type ModelSite struct {
 	Information float64      `json:"information,omitempty"` // of the factor, in units of the prior's: see [gvi.Information]
 	Left        bool         `json:"left,omitempty"`
 	Factor      gvi.Gaussian `json:"factor,omitzero"` // of a product of factors
+}
+
+// ownSite is a site's own intercept.
+type ownSite struct {
+	Name string `json:"name"`
+	predict.SiteEffect
+}
+
+// At returns the model of a site's own subjects, which stays there.
+func (m *Model) At(site string, b predict.SiteEffect) *Model {
+	own := *m
+	own.Site = &ownSite{site, b}
+	return &own
 }
 
 // outcomeEffect is a [gvi.Effect] on the activation of one class; of binary and
@@ -207,6 +224,11 @@ func (m *Model) check() error {
 	if t := m.BetweenSites; t != nil {
 		if err := t.Check(); err != nil {
 			return fmt.Errorf("between sites: %w", err)
+		}
+	}
+	if b := m.Site; b != nil {
+		if m.BetweenSites == nil || !(b.Variance >= 0) || !gvi.Finite(b.Mean) || !gvi.Finite(b.Variance) || len(b.Slope) != p {
+			return fmt.Errorf("site %q: an intercept of %v with variance %v and %d slopes for %d weights", b.Name, b.Mean, b.Variance, len(b.Slope), p)
 		}
 	}
 	if m.Covariance != nil {

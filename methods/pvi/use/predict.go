@@ -34,11 +34,14 @@ func (m *Model) Forecaster(s dataset.Schema) (*Forecaster, error) {
 	return &Forecaster{binding: b, predict: m.predictor(), until: make([]predict.Survival, len(m.Encoding.Periods))}, nil
 }
 
-// predictor predicts rows of the design matrix. With random intercepts they are of a site
-// whose own is not known: the model does not hold any.
+// predictor predicts rows of the design matrix. With random intercepts they are of the site
+// whose model it is, or of a new one.
 func (m *Model) predictor() *predict.Predictor {
 	p := predict.New(m.Options.Family(), m.Weights(), m.Encoding.Width())
-	if m.BetweenSites != nil {
+	switch {
+	case m.Site != nil:
+		p.At(m.Site.SiteEffect)
+	case m.BetweenSites != nil:
 		p.At(predict.SiteEffect{Variance: m.BetweenSites.Square})
 	}
 	return p

@@ -2,6 +2,7 @@ package use
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -35,6 +36,9 @@ func (m *Model) Summary(top int) (*fitted.Account, error) {
 	facts := []figure.Fact{{Name: "study", Value: m.Study}}
 	if m.Converged != nil && !*m.Converged {
 		facts = append(facts, figure.Fact{Name: "converged", Value: "no: do not rely on the estimates"})
+	}
+	if m.Site != nil {
+		facts = append(facts, figure.Fact{Name: "of the subjects of", Value: fmt.Sprintf("%s: its own intercept is %.3g ± %.2g", m.Site.Name, m.Site.Mean, m.Site.SD(m.Weights()))})
 	}
 	return &fitted.Account{
 		Notes: m.Cautions(),
