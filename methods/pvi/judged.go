@@ -25,9 +25,6 @@ func (Method) Outcome(p *study.Plan) (evaluate.Outcome, error) {
 	if !ok {
 		return evaluate.Outcome{}, fmt.Errorf("the plan's options are of method %s, not of pvi", p.Method.Name)
 	}
-	if o.Outcome.Event != "" {
-		return evaluate.Outcome{}, problem.Problem{Where: "method.outcome", What: "the time until an event cannot be judged by cross-validation", Hint: "parley model predict --score says how well person-periods of other subjects are predicted"}
-	}
 	return o.Outcome.Judged(), nil
 }
 

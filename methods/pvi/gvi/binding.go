@@ -20,11 +20,14 @@ type Outcome struct {
 	// that says how that ended: Levels are being followed no longer, and the event.
 	Event string `json:"event,omitempty"`
 	// Cuts are the ends of periods of that time, in its unit.
-	Cuts cuts `json:"cuts,omitempty"`
+	Cuts evaluate.Cuts `json:"cuts,omitempty"`
 }
 
 // Judged is the outcome as predictions of it are judged.
 func (o *Outcome) Judged() evaluate.Outcome {
+	if o.Event != "" {
+		return evaluate.Outcome{Column: o.Event, Levels: o.Levels, Times: &evaluate.Times{Column: o.Column, Cuts: o.Cuts}}
+	}
 	return evaluate.Outcome{Column: o.Column, Levels: o.Levels}
 }
 

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"parley/judge/evaluate"
 )
 
 // Fallback says what takes the place of a cell that cannot be used as it is.
@@ -64,7 +66,7 @@ type Interaction [2]string
 type Encoding struct {
 	Columns      []Column      `json:"columns"`
 	Interactions []Interaction `json:"interactions,omitempty"` // after the columns
-	Periods      cuts          `json:"periods,omitempty"`      // a last column for each: see [Encoding.Person]
+	Periods      evaluate.Cuts `json:"periods,omitempty"`      // a last column for each: see [Encoding.Person]
 	Intercept    bool          `json:"intercept"`              // a last column of ones
 	// Offset and Weight are columns that describe subjects: what is added to every
 	// activation, and what a row's log-likelihood is multiplied by.

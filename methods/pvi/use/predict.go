@@ -59,6 +59,10 @@ func (f *Forecaster) Infer(row *dataset.Row, dst *evaluate.Posterior) error {
 	copy(dst.Latent, f.predict.A)
 	if n := len(f.until); n > 0 {
 		f.predict.Survival(f.row, 0, f.until)
+		dst.Outcome.LogSurvival = dst.Outcome.LogSurvival[:0]
+		for _, u := range f.until {
+			dst.Outcome.LogSurvival = append(dst.Outcome.LogSurvival, math.Log(max(u.Mean, math.SmallestNonzeroFloat64)))
+		}
 		s := f.until[n-1].Mean
 		dst.Outcome.LogP = append(dst.Outcome.LogP[:0], math.Log(max(s, math.SmallestNonzeroFloat64)), math.Log(max(1-s, math.SmallestNonzeroFloat64)))
 		return nil
