@@ -22,6 +22,8 @@ var golden = map[string]map[string]string{
 		"exact, softmax":                   "0e63313d1de43a342e43c4c88525fb6b468d8e5e2addeff5905169d4efdd22f1",
 		"global":                           "6e1dba474edbb345ae74e9b5fa8ade44ed37bf19310e941c1e73ec1029f3efa4",
 		"logistic, diagnostics":            "69c05de4275f7ca5e8c570f3f9e8e1595f23f9d3e2bfa9fa090a46b62283401b",
+		"noised, logistic":                 "53d92ea9d08d861f216b288369df72f89806dff96566203a45413e0ac496c52e",
+		"noised, diagnostics":              "02a1f44f06d65061e88d684b1c32bee6e18b5b2097c27b8576856c500179aa3a",
 		"softmax, diagnostics":             "a69d07091b4a995e7c335ee2831bac2218a2137b41e32c99b29213b042377956",
 		"linear":                           "4e389f60d932cc07f5367b5701786acaf20af9189a0145d1c87063620a78a8cf",
 		"published, logistic, diagnostics": "893b629c5329d9bfbd9f25db9228e503b5e32a2d59e24a89cbec6d12253c19a2",
