@@ -21,77 +21,116 @@ const nearDependency, partOf = 30, 0.5
 // above nine tenths of the prior's: the same rule marks single coefficients.
 const unknown = 1/0.81 - 1
 
+// mostTold is the largest number of columns that are looked into: an eigenvalue problem of
+// their size takes a second.
+const mostTold = 500
+
 // undetermined says which features the data hardly tell apart, and which splines bend where
 // there are no data. Both follow from the posterior alone.
 func undetermined(m *use.Model) (says []string) {
 	groups, names := m.Encoding.Groups(), m.Encoding.Features()
-	var features []int
-	for j, g := range groups {
-		if g != gvi.InterceptGroup && g != gvi.PeriodGroup {
-			features = append(features, j)
-		}
-	}
-	if len(features) == 0 {
+	terms := termsOf(m, groups)
+	if len(terms) == 0 || len(terms) > mostTold {
 		return nil
 	}
-	for _, columns := range dependencies(m, features) {
-		if shareFeature(groups, columns) {
+	for _, set := range dependencies(m, terms) {
+		if shareFeature(groups, set) {
 			continue
 		}
 		var list []string
-		for _, j := range columns {
-			list = append(list, names[j])
+		for _, t := range set {
+			list = append(list, names[t.Index[0]])
 		}
 		says = append(says, fmt.Sprintf("The data hardly tell apart %s: each is nearly a combination of the others. Predictions hold, and so does what they add up to; how that is divided among them follows from the prior. Leave one out, or do not read their coefficients one by one.", strings.Join(list, ", ")))
 	}
 	for i := range m.Encoding.Columns {
 		c := &m.Encoding.Columns[i]
-		if len(c.Knots) > 0 && straight(m, slices.DeleteFunc(slices.Clone(features), func(j int) bool { return groups[j] != c.Name })) {
+		if len(c.Knots) > 0 && straight(m, slices.DeleteFunc(slices.Clone(terms), func(t gvi.Row) bool { return groups[t.Index[0]] != c.Name })) {
 			says = append(says, fmt.Sprintf("How the effect of %s bends is known from the prior alone: at the sites it has hardly any values around the knots of its spline, %v to %v. See whether the knots are in the unit of the data, or leave the spline out.", c.Name, c.Knots[0], c.Knots[len(c.Knots)-1]))
 		}
 	}
 	return says
 }
 
-// information is what the data say of some weights, all others being unknown: the inverse of
-// their posterior covariance less the precision of their prior. Nil if that cannot be
-// calculated.
-func information(m *use.Model, columns []int) *mat.SymDense {
-	n := len(columns)
-	s := mat.NewSymDense(n, nil)
-	for a, i := range columns {
-		for b, j := range columns[:a+1] {
-			s.SetSym(a, b, m.Covariance[gvi.Packed(max(i, j), min(i, j))])
+// termsOf lists effects as combinations of weights: every column but intercept and periods, of
+// a category without a reference against the level that is known best. What all levels have in
+// common is nothing that single ones could be told apart by.
+func termsOf(m *use.Model, groups []string) (terms []gvi.Row) {
+	_, variance := m.Posterior.Moments()
+	at := 0
+	for i := range m.Encoding.Columns {
+		c := &m.Encoding.Columns[i]
+		base := -1
+		if len(c.Levels) > 0 && c.Reference == "" {
+			base = at
+			for j := at; j < at+c.Width(); j++ {
+				if variance[j] < variance[base] {
+					base = j
+				}
+			}
 		}
+		for j := at; j < at+c.Width(); j++ {
+			switch {
+			case base < 0:
+				terms = append(terms, gvi.Row{Index: []int32{int32(j)}, Value: []float64{1}})
+			case j != base:
+				terms = append(terms, gvi.Row{Index: []int32{int32(j), int32(base)}, Value: []float64{1, -1}})
+			}
+		}
+		at += c.Width()
 	}
-	var chol mat.Cholesky
-	if !chol.Factorize(s) {
-		return nil
+	for ; at < len(groups) && groups[at] != gvi.InterceptGroup && groups[at] != gvi.PeriodGroup; at++ {
+		terms = append(terms, gvi.Row{Index: []int32{int32(at)}, Value: []float64{1}})
 	}
-	var h mat.SymDense
-	if !usable(chol.InverseTo(&h)) {
-		return nil
-	}
-	for a, i := range columns {
-		h.SetSym(a, a, h.At(a, a)-m.Prior.Lambda[i])
-	}
-	return &h
+	return terms
 }
 
-// dependencies lists sets of columns that are nearly combinations of each other. Columns that
-// the data say nothing of have no part in any.
-func dependencies(m *use.Model, features []int) (sets [][]int) {
-	h := information(m, features)
-	if h == nil {
-		return nil
+// information is what the data say of some effects, all else being unknown: the inverse of
+// their posterior covariance less that of their prior, which it returns too. Not ok if that
+// cannot be calculated.
+func information(m *use.Model, terms []gvi.Row) (data, prior *mat.SymDense, ok bool) {
+	precision := func(q gvi.Normal) (*mat.SymDense, bool) {
+		s := mat.NewSymDense(len(terms), nil)
+		for a := range terms {
+			for b := range a + 1 {
+				s.SetSym(a, b, q.Between(terms[a], terms[b]))
+			}
+		}
+		var chol mat.Cholesky
+		inverse := new(mat.SymDense)
+		return inverse, chol.Factorize(s) && usable(chol.InverseTo(inverse))
 	}
-	var columns, at []int
-	for a, j := range features {
-		if h.At(a, a) > unknown*m.Prior.Lambda[j] {
-			columns, at = append(columns, j), append(at, a)
+	prior, ok = precision(m.Prior.Normal())
+	if !ok {
+		return nil, nil, false
+	}
+	all, ok := precision(m.Weights())
+	if !ok {
+		return nil, nil, false
+	}
+	data = mat.NewSymDense(len(terms), nil)
+	for a := range terms {
+		for b := range a + 1 {
+			data.SetSym(a, b, all.At(a, b)-prior.At(a, b))
 		}
 	}
-	n := len(columns)
+	return data, prior, true
+}
+
+// dependencies lists sets of effects whose columns are nearly combinations of each other. Those
+// that the data say nothing of have no part in any.
+func dependencies(m *use.Model, terms []gvi.Row) (sets [][]gvi.Row) {
+	h, prior, ok := information(m, terms)
+	if !ok {
+		return nil
+	}
+	var at []int
+	for a := range terms {
+		if h.At(a, a) > unknown*prior.At(a, a) {
+			at = append(at, a)
+		}
+	}
+	n := len(at)
 	if n < 2 {
 		return nil
 	}
@@ -114,7 +153,7 @@ func dependencies(m *use.Model, features []int) (sets [][]int) {
 		near++
 	}
 	var involved []int
-	for i := range columns {
+	for i := range at {
 		within, all := 0.0, 0.0
 		for k, x := range values {
 			part := v.At(i, k) * v.At(i, k) / max(x, 1e-12*largest)
@@ -143,43 +182,42 @@ func dependencies(m *use.Model, features []int) (sets [][]int) {
 			})
 		}
 		if len(set) > 1 {
-			for i := range set {
-				set[i] = columns[set[i]]
-			}
 			slices.Sort(set)
-			sets = append(sets, set)
+			var found []gvi.Row
+			for _, i := range set {
+				found = append(found, terms[at[i]])
+			}
+			sets = append(sets, found)
 		}
 	}
 	return sets
 }
 
-// shareFeature says whether columns belong to one feature and its interactions, such as the
+// shareFeature says whether effects belong to one feature and its interactions, such as the
 // functions of a spline or the levels of a category: how near these are to each other is known
 // to whoever chose them.
-func shareFeature(groups []string, columns []int) bool {
-	for _, f := range strings.Split(groups[columns[0]], " × ") {
-		if !slices.ContainsFunc(columns, func(j int) bool { return !slices.Contains(strings.Split(groups[j], " × "), f) }) {
+func shareFeature(groups []string, terms []gvi.Row) bool {
+	of := func(t gvi.Row) []string { return strings.Split(groups[t.Index[0]], " × ") }
+	for _, f := range of(terms[0]) {
+		if !slices.ContainsFunc(terms, func(t gvi.Row) bool { return !slices.Contains(of(t), f) }) {
 			return true
 		}
 	}
 	return false
 }
 
-// straight says whether the data know at most one direction of a spline's columns: no more
+// straight says whether the data know at most one direction of a spline's functions: no more
 // than that it rises or falls.
-func straight(m *use.Model, columns []int) bool {
-	h := information(m, columns)
-	if h == nil {
+func straight(m *use.Model, terms []gvi.Row) bool {
+	h, prior, ok := information(m, terms)
+	if !ok {
 		return false
 	}
-	for a, i := range columns {
-		for b, j := range columns[:a+1] {
-			h.SetSym(a, b, h.At(a, b)/math.Sqrt(m.Prior.Lambda[i]*m.Prior.Lambda[j]))
+	for a := range terms {
+		for b := range a + 1 {
+			h.SetSym(a, b, h.At(a, b)/math.Sqrt(prior.At(a, a)*prior.At(b, b)))
 		}
 	}
 	var e mat.EigenSym
-	if !e.Factorize(h, false) {
-		return false
-	}
-	return e.Values(nil)[len(columns)-2] < unknown
+	return e.Factorize(h, false) && e.Values(nil)[len(terms)-2] < unknown
 }
