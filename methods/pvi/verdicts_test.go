@@ -121,7 +121,7 @@ func TestMissingCellsAreCounted(t *testing.T) {
 			rows[5*i].Views[0][2] = math.NaN()
 		}
 		rows[3].Views[0][1] = math.NaN()
-		if text := note(); !strings.Contains(text, "Of 90 subjects, 1 cell of dose (2), 12 cells of sex (f) are missing") {
+		if text := note(); !strings.Contains(text, "90 subjects, 1 cell of dose (2), 12 cells of sex (f) are missing") {
 			t.Errorf("%s: %q", name, text)
 		}
 	}

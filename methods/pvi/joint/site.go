@@ -141,7 +141,7 @@ func (h *site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 	if err != nil {
 		return nil, err
 	}
-	m.BetweenSites = task.Tau
+	m.BetweenSites, m.Verdicts = task.Tau, undetermined(m)
 	file, err := m.At(h.name, *b).Encode()
 	r.Files = []method.File{{Name: "model/model.json", Data: file}}
 	return r, err

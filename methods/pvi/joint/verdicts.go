@@ -45,9 +45,9 @@ func (c coordinator) emptyReferences(s *state, m *use.Model) (says []string) {
 // none are missing. How many subjects there are is told by rows, or where these are
 // person-periods by the feature with most cells.
 func (c coordinator) missingCells(s *state, m *use.Model) string {
-	subjects := 0.0
+	subjects, least := 0.0, ""
 	if len(c.Options.Outcome.Cuts) > 0 {
-		subjects = slices.Max(append([]float64{0}, s.Cells...))
+		subjects, least = slices.Max(append([]float64{0}, s.Cells...)), "at least "
 	} else {
 		for _, rows := range s.Rows {
 			subjects += float64(rows)
@@ -64,5 +64,5 @@ func (c coordinator) missingCells(s *state, m *use.Model) string {
 	if len(parts) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("Of %.0f subjects, %s are missing. With missing: neutral they count as what stands in brackets, as if it had been observed.", subjects, strings.Join(parts, ", "))
+	return fmt.Sprintf("Of %s%.0f subjects, %s are missing. With missing: neutral they count as what stands in brackets, as if it had been observed.", least, subjects, strings.Join(parts, ", "))
 }

@@ -13,18 +13,18 @@ import (
 	"parley/problem"
 )
 
-// Remarks says of a site's rows what a fit takes as it is, and a person should know: cells
-// that are missing and what they count as, times that lie in no period or beyond all of them,
-// splines without a value between their outer knots, and outlying numbers. It never leaves the
-// site. Rows that cannot be used are left out.
-func (s *Setup) Remarks(ctx context.Context, b *gvi.Binding, data dataset.Source) (says []string, err error) {
+// Remarks says of a site's rows what a fit takes as it is, and a person should know: times that
+// lie in no period or beyond all of them, splines without a value between their outer knots,
+// and outlying numbers; and which cells are absent, with what they count as. It never leaves
+// the site. Rows that cannot be used are left out.
+func (s *Setup) Remarks(ctx context.Context, b *gvi.Binding, data dataset.Source) (says, absent []string, err error) {
 	columns := s.Encoding.Columns
 	missing, values, inside := make([]int, len(columns)), make([]int, len(columns)), make([]int, len(columns))
 	var times followed
 	subjects := 0
 	for row, err := range data.Rows(ctx) {
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		subjects++
 		for j := range columns {
@@ -53,14 +53,14 @@ func (s *Setup) Remarks(ctx context.Context, b *gvi.Binding, data dataset.Source
 			case len(c.Levels) == 0 && s.Options.Scaling == options.ScaleStandard:
 				as = "its mean"
 			}
-			says = append(says, fmt.Sprintf("%s of %s missing of %d: with missing: neutral each counts as %s, as if it had been observed.", figure.Plural(missing[j], "cell"), c.Name, subjects, as))
+			absent = append(absent, fmt.Sprintf("%s of %s missing of %d: with missing: neutral each counts as %s, as if it had been observed.", figure.Plural(missing[j], "cell"), c.Name, subjects, as))
 		}
 		if k := c.Knots; len(k) > 0 && values[j] > 0 && inside[j] == 0 {
 			says = append(says, fmt.Sprintf("None of %d values of %s is between the outer knots of its spline, %v and %v. See whether the knots are in the unit of the data.", values[j], c.Name, k[0], k[len(k)-1]))
 		}
 	}
 	far, err := s.outlying(ctx, b, data)
-	return append(says, far...), err
+	return append(says, far...), absent, err
 }
 
 // followed counts how long subjects were followed.
@@ -112,8 +112,8 @@ func (s *Setup) Notes(ctx context.Context, data dataset.Source) (notes problem.L
 	if err != nil {
 		return nil, err
 	}
-	says, err := s.Remarks(ctx, b, data)
-	for _, text := range says {
+	says, absent, err := s.Remarks(ctx, b, data)
+	for _, text := range append(says, absent...) {
 		notes.Add(problem.Problem{Where: "subjects", What: strings.TrimSuffix(text, ".")})
 	}
 	return notes, err
