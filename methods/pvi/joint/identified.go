@@ -41,7 +41,7 @@ func undetermined(m *use.Model) (says []string) {
 		for _, t := range set {
 			list = append(list, names[t.Index[0]])
 		}
-		says = append(says, fmt.Sprintf("The data hardly tell apart %s: each is nearly a combination of the others. Predictions hold, and so does what they add up to; how that is divided among them follows from the prior. Leave one out, or do not read their coefficients one by one.", strings.Join(list, ", ")))
+		says = append(says, fmt.Sprintf("The data hardly tell apart %s: each is nearly a combination of the others, so that their standard errors are many times what each alone would have. Predictions hold, and so does what they add up to. Leave one out, or do not read their coefficients one by one.", strings.Join(list, ", ")))
 	}
 	for i := range m.Encoding.Columns {
 		c := &m.Encoding.Columns[i]
