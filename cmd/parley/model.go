@@ -118,6 +118,7 @@ func modelImputeCommand() *cobra.Command {
 
 func modelPredictCommand() *cobra.Command {
 	var opts fitted.PredictOptions
+	var site string
 	var out output
 	var as form
 	cmd := &cobra.Command{
@@ -128,6 +129,13 @@ func modelPredictCommand() *cobra.Command {
 			"With --score the data hold the outcomes too, and it says how well they were predicted.",
 		Args: args(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, a []string) error {
+			if site != "" {
+				own, err := results.SiteModel(a[0], site)
+				if err != nil {
+					return err
+				}
+				a = []string{own, a[1]}
+			}
 			if err := out.check(inputsOf(a)...); err != nil {
 				return err
 			}
@@ -161,6 +169,8 @@ func modelPredictCommand() *cobra.Command {
 	f := cmd.Flags()
 	out.flags(cmd)
 	f.BoolVar(&opts.Score, "score", false, "compare with the outcomes, a column of subjects.csv")
+	f.StringVar(&site, "site", "", "the site of the fit that the subjects are of: the model in that site's own folder is used,\n"+
+		"which knows its random intercept. Leave it out for subjects of a new site")
 	f.Float64Var(&opts.Level, "level", 0.9, "share of outcomes that the intervals of numbers are to hold")
 	as.flag(cmd, "print what was written or the scores, and the warnings, as JSON")
 	return cmd
@@ -347,9 +357,12 @@ func openUse[C any](ctx context.Context, a []string, doing string, columns ...st
 	if err != nil {
 		return can, nil, nil, err
 	}
-	notes = slices.DeleteFunc(slices.Clone(dir.Warnings()), func(p problem.Problem) bool {
+	if fit, ok := m.(fitted.Cautious); ok {
+		notes = fit.Cautions()
+	}
+	notes = append(notes, slices.DeleteFunc(slices.Clone(dir.Warnings()), func(p problem.Problem) bool {
 		return p.Where == "subjects" // columns that nobody asked for
-	})
+	})...)
 	return can, dir, notes, nil
 }
 

@@ -52,10 +52,11 @@ func planCheckCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if err := methods.CheckData(cmd.Context(), plan, binding.Data); err != nil {
+				said, err := methods.CheckData(cmd.Context(), plan, binding.Data)
+				if err != nil {
 					return err
 				}
-				notes = append(notes, binding.Notes...)
+				notes = append(append(notes, binding.Notes...), said...)
 			}
 			lines := notes.Lines()
 			checked := struct {

@@ -55,14 +55,15 @@ func (o *outcomes) chooseLabel(c *Config, _ string) error {
 // admit refuses subjects whose outcome cannot be read; a private study counts them as
 // nothing, and so does its evaluation.
 func (o *outcomes) admit(p *population) error {
-	column := slices.IndexFunc(p.rows.Schema().Subject, func(c dataset.Column) bool { return c.Name == o.outcome.Column })
-	if column < 0 {
-		return problem.Problem{Where: "method.outcome", What: fmt.Sprintf("%s is no column under subjects", o.outcome.Column)}
+	for _, name := range o.outcome.Columns() {
+		if !slices.ContainsFunc(p.rows.Schema().Subject, func(c dataset.Column) bool { return c.Name == name }) {
+			return problem.Problem{Where: "method.outcome", What: fmt.Sprintf("%s is no column under subjects", name)}
+		}
 	}
 	var known []int
 	for i := range p.rows.Len() {
 		row := p.rows.Row(i)
-		_, err := o.outcome.Value(row.Subject[column])
+		err := o.outcome.Read(p.rows.Schema(), &row)
 		switch {
 		case err == nil:
 			known = append(known, i)

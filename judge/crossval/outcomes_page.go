@@ -23,6 +23,8 @@ func (o *outcomes) headline() (list []column) {
 		switch c.measure {
 		case evaluate.MeasureAccuracy:
 			list = append(list, column{name: "of outcomes predicted rightly", measure: c.measure, share: true, digits: 1})
+		case evaluate.MeasureConcordance:
+			list = append(list, column{name: "concordance of times", measure: c.measure, digits: 3})
 		case evaluate.MeasureAUC:
 			list = append(list, column{name: "area under the curve (AUC)", measure: c.measure, digits: 3})
 		case evaluate.MeasureError:
@@ -49,7 +51,10 @@ func (o *outcomes) units() string {
 
 func (o *outcomes) references() string {
 	own := "“The base rate” gives everybody the frequencies of the training subjects."
-	if len(o.outcome.Levels) == 0 {
+	switch {
+	case o.outcome.Times != nil:
+		own = "“The life table” gives everybody the training subjects' share of events in each period."
+	case len(o.outcome.Levels) == 0:
 		own = "“The mean” predicts the training subjects' mean for everybody, with their variance."
 	}
 	return "“One site alone” is the method at each site by itself, asked about those held out of all sites, and averaged over sites: what a site would have to offer without the others. Where sites are as they are, each is also asked about its own subjects alone, with " + o.scoring.Baseline + " of its own. " + own
@@ -66,7 +71,7 @@ const minusFederated = "log-likelihood − that of the federated fit (nats)"
 
 func (o *outcomes) predictionSection(ev *Evaluation) figure.Section {
 	sec := figure.Section{ID: "prediction", Title: "How well outcomes of subjects held out are predicted",
-		Lead: "Every fit was told the features of subjects it had never seen, and asked for their " + o.outcome.Column + "."}
+		Lead: "Every fit was told the features of subjects it had never seen, and asked for their " + strings.Join(o.outcome.Columns(), " and ") + "."}
 	sec.Items = append(sec.Items, ev.differences(partFolds, evaluate.MeasureLogLik, minusFederated).item("log-likelihood-differences", "References against the federated fit",
 		"The line at zero is the federated fit. A mark at the left of it is a reference that gave less probability to what happened, one at the right more; where the whiskers (90 % intervals) cross the line, the experiments do not tell the two apart.",
 		"Differences in held-out log-likelihood between each reference and the federated fit, with intervals, for every scenario.")...)
@@ -131,6 +136,9 @@ func (o *outcomes) curve(ev *Evaluation, part, sc string) *figure.Figure {
 	what := fmt.Sprintf("the probability of “%s”", o.outcome.Levels[1])
 	if len(o.outcome.Levels) > 2 {
 		what = "the probability of the most probable class"
+	}
+	if o.outcome.Times != nil {
+		what = "the probability of the event in a period that was begun without, once for each period,"
 	}
 	caption := "Those held out in all experiments, sorted by " + what + " into ten bins; a mark is a bin's mean probability, and how often it happened. Marks on the dashed line are right. Below it predictions are too sure, above it not sure enough. Bins of few subjects are off by chance."
 	if part == partSites || sc == slug(evaluate.Column) {

@@ -14,26 +14,34 @@ type BaseRate struct{ prediction Prediction }
 
 // FitBaseRate learns outcomes and nothing from features: the frequencies of the
 // levels, as if there were one subject more of each, so that a class that nobody has
-// is not impossible; or the mean and the variance of a number. It is an error if
+// is not impossible; the mean and the variance of a number; or a life table of times. It is an error if
 // there are no rows, or if a row lacks the outcome, or if a number does not vary.
 func (o Outcome) FitBaseRate(ctx context.Context, sources ...dataset.Source) (*BaseRate, error) {
 	schema, err := commonSchema(sources)
 	if err != nil {
 		return nil, fmt.Errorf("fitting the base rate: %w", err)
 	}
-	column, err := o.column(schema)
+	read, err := o.reader(schema)
 	if err != nil {
 		return nil, fmt.Errorf("fitting the base rate: %w", err)
+	}
+	var table *lifeTable
+	if o.Times != nil {
+		table = newLifeTable(len(o.Times.Cuts))
 	}
 	count := make([]float64, len(o.Levels))
 	n, mean, squares := 0.0, 0.0, 0.0
 	var wrong error
 	err = pooled(ctx, sources, func(row *dataset.Row) {
-		y, err := o.Value(row.Subject[column])
+		seen, err := read(row)
+		y := seen.value
 		switch {
 		case err != nil && wrong == nil:
 			wrong = fmt.Errorf("subject %s: %w", row.ID, err)
 		case err != nil:
+		case table != nil:
+			n++
+			table.add(seen)
 		case len(count) > 0:
 			n, count[int(y)] = n+1, count[int(y)]+1
 		default:
@@ -53,6 +61,10 @@ func (o Outcome) FitBaseRate(ctx context.Context, sources ...dataset.Source) (*B
 		return nil, fmt.Errorf("fitting the base rate: %w", err)
 	}
 	m := &BaseRate{}
+	if table != nil {
+		m.prediction.LogSurvival = table.logSurvival()
+		return m, nil
+	}
 	if len(count) > 0 {
 		for _, c := range count {
 			m.prediction.LogP = append(m.prediction.LogP, math.Log((c+1)/(n+float64(len(count)))))
@@ -71,5 +83,6 @@ func (m *BaseRate) Infer(row *dataset.Row, dst *Posterior) error {
 	dst.Unknown(0, row)
 	dst.Outcome.Mean, dst.Outcome.SD = m.prediction.Mean, m.prediction.SD
 	dst.Outcome.LogP = append(dst.Outcome.LogP[:0], m.prediction.LogP...)
+	dst.Outcome.LogSurvival = append(dst.Outcome.LogSurvival[:0], m.prediction.LogSurvival...)
 	return nil
 }

@@ -47,13 +47,13 @@ func (o Outcome) Judge(ctx context.Context, m Model, src dataset.Source, level f
 	if !(0 < level && level < 1) {
 		return nil, fmt.Errorf("judging: intervals of level %v; needs 0 < level < 1", level)
 	}
-	column, err := o.column(src.Schema())
+	read, err := o.reader(src.Schema())
 	if err != nil {
 		return nil, fmt.Errorf("judging: %w", err)
 	}
 	t := &tally{outcome: o, cover: NewCoverage(level)}
 	err = infer(ctx, m, src, func(row *dataset.Row, p *Posterior) error {
-		y, err := o.Value(row.Subject[column])
+		y, err := read(row)
 		if err == nil {
 			err = t.add(y, &p.Outcome)
 		}
@@ -68,11 +68,11 @@ func (o Outcome) Judge(ctx context.Context, m Model, src dataset.Source, level f
 	return t.judgement(), nil
 }
 
-// column is the place of the outcome among a schema's subject columns.
-func (o Outcome) column(s dataset.Schema) (int, error) {
-	i := slices.IndexFunc(s.Subject, func(c dataset.Column) bool { return c.Name == o.Column })
+// column is the place of a column of the outcome among a schema's subject columns.
+func (o Outcome) column(s dataset.Schema, name string) (int, error) {
+	i := slices.IndexFunc(s.Subject, func(c dataset.Column) bool { return c.Name == name })
 	if i < 0 {
-		return 0, fmt.Errorf("the data have no subject column %q, the outcome", o.Column)
+		return 0, fmt.Errorf("the data have no subject column %q, the outcome", name)
 	}
 	return i, nil
 }
@@ -89,23 +89,33 @@ type tally struct {
 	is      []bool    // whether it was
 	squares float64
 	cover   *Coverage
+	// Of times: what is given to being without the event until the last cut, beside what was.
+	survival []float64
+	times    []observed
 }
 
-func (t *tally) add(y float64, p *Prediction) error {
+func (t *tally) add(y observed, p *Prediction) error {
+	if times := t.outcome.Times; times != nil {
+		if len(p.LogSurvival) != len(times.Cuts) {
+			return fmt.Errorf("survival until %d of %d cuts", len(p.LogSurvival), len(times.Cuts))
+		}
+		t.rows++
+		return t.period(y, p.LogSurvival)
+	}
 	if len(p.LogP) != len(t.outcome.Levels) {
 		return fmt.Errorf("%d probabilities for %d levels of %s", len(p.LogP), len(t.outcome.Levels), t.outcome.Column)
 	}
 	t.rows++
 	if len(p.LogP) > 0 {
-		return t.class(int(y), p.LogP)
+		return t.class(int(y.value), p.LogP)
 	}
 	if !(p.SD > 0) || math.IsNaN(p.Mean) || math.IsInf(p.Mean, 0) {
 		return fmt.Errorf("the model expects %v ± %v of %s", p.Mean, p.SD, t.outcome.Column)
 	}
-	e := y - p.Mean
+	e := y.value - p.Mean
 	t.logLik -= (math.Log(2*math.Pi) + 2*math.Log(p.SD) + e*e/(p.SD*p.SD)) / 2
 	t.squares += e * e
-	t.cover.Add(y, p.Mean, p.SD)
+	t.cover.Add(y.value, p.Mean, p.SD)
 	return nil
 }
 
@@ -143,6 +153,11 @@ func (t *tally) class(y int, logP []float64) error {
 func (t *tally) judgement() *Judgement {
 	n, m := float64(t.rows), Marks{}
 	m.Set(MeasureLogLik, t.logLik/n)
+	if t.outcome.Times != nil {
+		m.Set(MeasureConcordance, concordance(t.survival, t.times))
+		m.Set(MeasureCalibration, t.bins.Error())
+		return &Judgement{m, &t.bins}
+	}
 	if len(t.outcome.Levels) == 0 {
 		m.Set(MeasureError, math.Sqrt(t.squares/n))
 		m.Set(MeasureCoverage, t.cover.Rate())

@@ -12,6 +12,7 @@ import (
 type Outcome struct {
 	Column string
 	Levels []string // the classes; a number has none
+	Times  *Times   // of the time until an event: when; nil of other outcomes
 }
 
 // Prediction is what a model expects of a row's outcome, given the row's features.
@@ -21,6 +22,9 @@ type Prediction struct {
 	LogP []float64
 	// Mean and SD are those of the normal distribution of a number.
 	Mean, SD float64
+	// LogSurvival holds of the time until an event the natural logarithm of the probability of
+	// none until each cut.
+	LogSurvival []float64
 }
 
 // Value reads an outcome: the place of its level, or a number. An error quotes the
@@ -45,6 +49,7 @@ const (
 	MeasureLogLik      = "log_likelihood"          // mean of an outcome held out, in nats
 	MeasureAccuracy    = "accuracy"                // share of outcomes that were thought the most probable
 	MeasureAUC         = "auc"                     // of two classes
+	MeasureConcordance = "concordance"             // of times: Harrell's
 	MeasureBrier       = "brier_score"             // see [Judgement]
 	MeasureCalibration = "calibration_error"       // see [Calibration.Error]
 	MeasureError       = "root_mean_squared_error" // of a number, in its unit
@@ -74,6 +79,17 @@ type Scoring struct {
 // probabilities are right.
 func (o Outcome) Scoring(level float64) Scoring {
 	logLik := Measure{Name: MeasureLogLik, Heading: "log-likelihood", Title: "Log-likelihood of outcomes", Unit: "nats per subject", Higher: true}
+	if o.Times != nil {
+		return Scoring{
+			Measures: []Measure{logLik,
+				{Name: MeasureConcordance, Heading: "concordance", Title: "Harrell's concordance", Higher: true},
+				{Name: MeasureCalibration, Heading: "calibration error", Title: "Calibration error of hazards"}},
+			Baseline: "the life table",
+			About: "The log-likelihood is the mean logarithm of the probability that the fit gave to what was seen of a subject: the event in its period, or none in all periods that the subject counts in. " +
+				"The concordance is how often, of two subjects of whom it is known who had the event first, that one was given less survival until the last cut: ½ is chance, 1 perfect. " +
+				"The calibration error is how far hazards are from frequencies, in ten bins of person-periods.",
+		}
+	}
 	if len(o.Levels) == 0 {
 		return Scoring{
 			Measures: []Measure{logLik,

@@ -41,6 +41,12 @@ type Model interface {
 // Notes are what a person should know of a use of a model that went well.
 type Notes = problem.List
 
+// Cautious is a model that knows of its fit why what it says may not be relied on.
+type Cautious interface {
+	// Cautions are said first, whatever the model is used for; none of a fit that went well.
+	Cautions() Notes
+}
+
 // Account is an answer for people and for programs: facts and tables to be
 // read, and the same as a value for JSON.
 type Account struct {

@@ -25,9 +25,6 @@ func (Method) Outcome(p *study.Plan) (evaluate.Outcome, error) {
 	if !ok {
 		return evaluate.Outcome{}, fmt.Errorf("the plan's options are of method %s, not of pvi", p.Method.Name)
 	}
-	if o.Outcome.Event != "" {
-		return evaluate.Outcome{}, problem.Problem{Where: "method.outcome", What: "the time until an event cannot be judged by cross-validation", Hint: "parley model predict --score says how well person-periods of other subjects are predicted"}
-	}
 	return o.Outcome.Judged(), nil
 }
 
@@ -78,13 +75,15 @@ func (Method) Simulate(p *study.Plan, c judged.Simulation) (*judged.Simulated, e
 
 // CheckData implements [method.DataChecker]. A private study counts rows that it cannot use
 // as nothing, so that there is nothing to refuse.
-func (Method) CheckData(ctx context.Context, p *study.Plan, rows dataset.Source) error {
-	if p.Privacy.Differential() {
-		return nil
-	}
+func (Method) CheckData(ctx context.Context, p *study.Plan, rows dataset.Source) (problem.List, error) {
 	s, err := setup.New(p)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return s.CheckRows(ctx, rows)
+	if !p.Privacy.Differential() {
+		if err := s.CheckRows(ctx, rows); err != nil {
+			return nil, err
+		}
+	}
+	return s.Notes(ctx, rows)
 }

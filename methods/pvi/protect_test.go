@@ -78,6 +78,44 @@ func TestPublishedTotalThatAllowsNothing(t *testing.T) {
 	}
 }
 
+// With delta_by_rows a site makes as many updates as the published accountant allows at its own
+// δ, all of them keep the promise of the plan, and a promise of less than a site's δ is refused.
+func TestPublishedDeltaByRows(t *testing.T) {
+	options := twoLevels + "variant: published\npublished: {steps: 25}\n" + publishedRows
+	updates := func(options, delta, site string) int {
+		p := planOf(t, 2, []string{"a", "b"}, options, strings.Replace(protected, "1e-5", delta, 1))
+		list, err := pvi.Method{}.Requests(p, site)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return list[0].Times
+	}
+	byRows := strings.Replace(options, "steps: 25", "steps: 25, delta_by_rows: true", 1)
+	for site, delta := range map[string]string{"a": "1e-4", "b": "1e-3"} { // of 2000 and 400 rows
+		got, want, other := updates(byRows, "1e-3", site), updates(options, delta, site), updates(options, "1e-5", site)
+		if got != want || got <= other {
+			t.Errorf("site %s: %d updates, %d at a δ of %s and %d at less", site, got, want, delta, other)
+		}
+	}
+	p := planOf(t, 2, []string{"a", "b"}, byRows, strings.Replace(protected, "1e-5", "1e-3", 1))
+	cost, err := methods.Cost(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, site := range cost.Sites {
+		for _, l := range site.Losses {
+			if l.Adjacency == p.Privacy.Adjacency && (l.Delta != 1e-3 || *l.Epsilon > p.Privacy.Total.Epsilon) {
+				t.Errorf("%+v spends %v at δ %v", site, *l.Epsilon, l.Delta)
+			}
+		}
+	}
+	p = planOf(t, 2, []string{"a", "b"}, byRows, strings.Replace(protected, "1e-5", "1e-4", 1))
+	wrong := problem.Problem{}
+	if _, err := methods.Cost(p); !errors.As(err, &wrong) || wrong.Where != "privacy.total.delta" || !strings.Contains(wrong.What, "site b with 400 rows, 0.001") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // With a total beyond all use the noise is small: then a private study ends where
 // central inference does, by every schedule, and the noised quality is right.
 func TestPrivateStudiesLearn(t *testing.T) {

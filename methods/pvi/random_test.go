@@ -2,6 +2,7 @@ package pvi_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/csv"
 	"fmt"
 	"math"
@@ -15,6 +16,7 @@ import (
 	"parley/judge/evaluate"
 	"parley/method"
 	"parley/method/fitted"
+	"parley/methods/pvi/use"
 )
 
 // Sites whose intercepts differ by a standard deviation of 1: what everybody gets to know of
@@ -103,11 +105,64 @@ func TestRandomIntercepts(t *testing.T) {
 	if a, b := math.Exp(wide.Outcome.LogP[1]), math.Exp(narrow.Outcome.LogP[1]); !(math.Abs(a-0.5) < math.Abs(b-0.5)-0.005) {
 		t.Errorf("%v at a new site, %v without what sites differ by", a, b)
 	}
-	var b bytes.Buffer
-	if _, _, err := m.Predict(t.Context(), c.Data[names[0]], &b, fitted.PredictOptions{Level: 0.9}); err != nil {
+	ownPredictions(t, c, names, reports, m)
+}
+
+// ownPredictions holds a site's own model against that of a new site, on rows of the site
+// that farthest from the others: its probabilities add up to what happened there, and are
+// surer than those of a site that nobody has seen.
+func ownPredictions(t *testing.T, c local.Config, names []string, reports map[string]*local.SiteReport, m *use.Model) {
+	t.Helper()
+	far := slices.MaxFunc(names, func(a, b string) int {
+		return cmp.Compare(math.Abs(reports[a].Result.Metrics["intercept"]), math.Abs(reports[b].Result.Metrics["intercept"]))
+	})
+	files := reports[far].Result.Files
+	if len(files) != 1 || files[0].Name != "model/model.json" {
+		t.Fatalf("site %s keeps %v", far, files)
+	}
+	own, err := use.LoadModel(files[0].Data)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if records, err := csv.NewReader(&b).ReadAll(); err != nil || len(records) != 81 {
-		t.Errorf("%d records, %v", len(records), err)
+	if own.Site == nil || own.Site.Name != far || own.Site.Mean != reports[far].Result.Metrics["intercept"] {
+		t.Errorf("%+v", own.Site)
+	}
+	for name, m := range map[string]*use.Model{"own": own, "new": m} {
+		var b bytes.Buffer
+		_, account, err := m.Predict(t.Context(), c.Data[far], &b, fitted.PredictOptions{Score: true, Level: 0.9})
+		if err != nil {
+			t.Fatal(err)
+		}
+		records, err := csv.NewReader(&b).ReadAll()
+		if err != nil || len(records) != 81 {
+			t.Fatalf("%d records, %v", len(records), err)
+		}
+		expected, died, i := 0.0, 0.0, 0
+		for row, err := range c.Data[far].Rows(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			i++
+			expected += float(t, records[i][3])
+			if row.Subject[1] == "yes" {
+				died++
+			}
+		}
+		// Shrinkage leaves a part of a deviation of √(80 · ¼ · ¾) = 4.
+		if off := math.Abs(expected - died); name == "own" && off > 4 || name == "new" && off < 8 {
+			t.Errorf("%s: %.1f expected of %v, %v", name, expected, died, account.Facts)
+		}
+	}
+	for from, to := range map[string]string{`"variance": `: `"variance": -`, `"slope": [`: `"slope": [1,`, `"between_sites": {`: `"between_sites": null, "other": {`} {
+		bad := strings.Replace(string(files[0].Data), `"site": {`, "\x00", 1)
+		head, tail, _ := strings.Cut(bad, "\x00")
+		if strings.Contains(from, "between") {
+			head = strings.Replace(head, from, to, 1)
+		} else {
+			tail = strings.Replace(tail, from, to, 1)
+		}
+		if _, err := use.LoadModel([]byte(head + `"site": {` + tail)); err == nil {
+			t.Errorf("a model with %s is read", to)
+		}
 	}
 }

@@ -237,8 +237,26 @@ func TestSurvivalWithoutFeatures(t *testing.T) {
 	if facts := fmt.Sprint(account.Facts); !strings.Contains(facts, fmt.Sprintf("person-periods %v", atRisk[0]+atRisk[1]+atRisk[2])) {
 		t.Errorf("%s, want %v person-periods", facts, atRisk[0]+atRisk[1]+atRisk[2])
 	}
-	if _, err := (pvi.Method{}).Outcome(p); err == nil || !strings.Contains(err.Error(), "cannot be judged") {
-		t.Errorf("a time that can be judged: %v", err)
+	// As a judge sees it: survival until each cut.
+	o, err := (pvi.Method{}).Outcome(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := m.Forecaster(p.Schema())
+	if err != nil {
+		t.Fatal(err)
+	}
+	j, err := o.Judge(t.Context(), f, tableOf(t, p, rows), 0.9)
+	if err != nil {
+		t.Fatal(err)
+	}
+	logLik := 0.0
+	for k := range 3 {
+		h := events[k] / atRisk[k]
+		logLik += (events[k]*math.Log(h) + (atRisk[k]-events[k])*math.Log1p(-h)) / float64(len(rows))
+	}
+	if got := j.Marks.Get(evaluate.MeasureLogLik); math.Abs(got-logLik) > 1e-3 {
+		t.Errorf("log-likelihood %v of a subject, want %v", got, logLik)
 	}
 }
 
@@ -314,6 +332,8 @@ func TestBadOutcomesOfTerms(t *testing.T) {
 		`"maybe" is not one of`:                  {hazard, 1, "maybe"},
 		"want a whole number":                    {counts, 2, "1.5"},
 		`offset exposure: "x" is not`:            {counts, 3, "x"},
+		"offset exposure: 365 is beyond ±30":     {counts, 3, "365"},
+		"offset exposure: -31 is beyond ±30":     {hazard + "\noffset: exposure", 3, "-31"},
 		"weight worth: 0 is not positive":        {counts, 4, "0"},
 		`weight worth: "NaN" is not a finite`:    {counts, 4, "NaN"},
 		`outcome falls: "Inf" is not a finite`:   {counts, 2, "Inf"},

@@ -34,6 +34,17 @@ func ReadModel(methods method.Registry, path string) (fitted.Model, error) {
 	return nil, fmt.Errorf("%s: %w", file, err)
 }
 
+// SiteModel is the folder of a site in the directory of a run that has a model of the site's
+// own subjects. Sites keep these to themselves, so that there is one only where the site is.
+func SiteModel(path, site string) (string, error) {
+	own := SiteIn(path, site)
+	if _, err := modelFile(own); err != nil || !filepath.IsLocal(site) {
+		return "", problem.Problem{File: path, Where: "site " + site, What: "there is no model of this site's own subjects here",
+			Hint: "only sites that have random intercepts make one, in their own folders: give such a folder as MODEL, or leave the site out for subjects of a new one"}
+	}
+	return own, nil
+}
+
 func modelFile(path string) (string, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -20,11 +20,14 @@ type Outcome struct {
 	// that says how that ended: Levels are being followed no longer, and the event.
 	Event string `json:"event,omitempty"`
 	// Cuts are the ends of periods of that time, in its unit.
-	Cuts cuts `json:"cuts,omitempty"`
+	Cuts evaluate.Cuts `json:"cuts,omitempty"`
 }
 
 // Judged is the outcome as predictions of it are judged.
 func (o *Outcome) Judged() evaluate.Outcome {
+	if o.Event != "" {
+		return evaluate.Outcome{Column: o.Event, Levels: o.Levels, Times: &evaluate.Times{Column: o.Column, Cuts: o.Cuts}}
+	}
 	return evaluate.Outcome{Column: o.Column, Levels: o.Levels}
 }
 
@@ -160,6 +163,9 @@ func (b *Binding) Row(r *dataset.Row, dst *Row) error {
 		if err != nil {
 			return fmt.Errorf("offset %s: %w", b.encoding.Offset, err)
 		}
+		if most := b.encoding.OffsetLimit; most > 0 && !Inside(x, -most, most) {
+			return fmt.Errorf("offset %s: %v is beyond ±%v, which no log-odds or logarithm of an exposure is: see whether the column has the exposure itself in place of its logarithm", b.encoding.Offset, x, most)
+		}
 		dst.Offset = x
 	}
 	if b.weight >= 0 {
@@ -199,23 +205,39 @@ func (b *Binding) Rows(l Likelihood, r *dataset.Row, x *Row, yield func(x Row, y
 		}
 		return yield(*x, y)
 	}
-	time, err := readNumber(r.Subject[b.subject])
-	if err != nil {
-		return fmt.Errorf("outcome %s: %w", b.outcome.Column, err)
-	}
-	o := evaluate.Outcome{Column: b.outcome.Event, Levels: b.outcome.Levels}
-	end, err := o.Value(r.Subject[b.event])
+	seen, err := b.Seen(r)
 	if err != nil {
 		return err
-	}
-	periods, failed, err := b.outcome.Cuts.Seen(time, end == 1)
-	if err != nil {
-		return fmt.Errorf("outcome %s: %w", b.outcome.Column, err)
 	}
 	if err := b.Row(r, x); err != nil {
 		return err
 	}
-	return b.encoding.Person(x, periods, failed, yield)
+	return b.encoding.Person(x, seen.Periods, seen.Failed, yield)
+}
+
+// followUp is how a subject was followed.
+type followUp struct {
+	Time    float64
+	Event   bool // at that time
+	Periods int  // that the subject counts in
+	Failed  bool // the event was in the last of them
+}
+
+// Seen returns how a subject was followed. The binding must have been made with an event.
+func (b *Binding) Seen(r *dataset.Row) (f followUp, err error) {
+	if f.Time, err = readNumber(r.Subject[b.subject]); err != nil {
+		return f, fmt.Errorf("outcome %s: %w", b.outcome.Column, err)
+	}
+	o := evaluate.Outcome{Column: b.outcome.Event, Levels: b.outcome.Levels}
+	end, err := o.Value(r.Subject[b.event])
+	if err != nil {
+		return f, err
+	}
+	f.Event = end == 1
+	if f.Periods, f.Failed, err = b.outcome.Cuts.Seen(f.Time, f.Event); err != nil {
+		return f, fmt.Errorf("outcome %s: %w", b.outcome.Column, err)
+	}
+	return f, nil
 }
 
 // Outcome returns a subject's outcome, where it is no time until an event. The binding

@@ -13,13 +13,13 @@ func CountQuantile(p, a, c float64) float64 {
 	s := math.Sqrt(c)
 	below := func(k float64) (sum float64) { // the probability of at most k
 		for i, z := range twenty.Nodes {
-			mean, _, _ := rate(min(a+s*z, logRateEnd))
+			mean, _, _ := rate(a + s*z)
 			sum += twenty.Weights[i] * mathext.GammaIncRegComp(k+1, max(mean, math.SmallestNonzeroFloat64))
 		}
 		return sum
 	}
 	high := 1.0
-	for below(high) < p && high < math.Exp(logRateEnd) {
+	for below(high) < p && high < math.MaxFloat64/2 {
 		high *= 2
 	}
 	low := -1.0 // below low+1 is too little

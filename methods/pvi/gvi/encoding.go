@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"parley/judge/evaluate"
 )
 
 // Fallback says what takes the place of a cell that cannot be used as it is.
@@ -64,12 +66,14 @@ type Interaction [2]string
 type Encoding struct {
 	Columns      []Column      `json:"columns"`
 	Interactions []Interaction `json:"interactions,omitempty"` // after the columns
-	Periods      cuts          `json:"periods,omitempty"`      // a last column for each: see [Encoding.Person]
+	Periods      evaluate.Cuts `json:"periods,omitempty"`      // a last column for each: see [Encoding.Person]
 	Intercept    bool          `json:"intercept"`              // a last column of ones
 	// Offset and Weight are columns that describe subjects: what is added to every
 	// activation, and what a row's log-likelihood is multiplied by.
 	Offset string `json:"offset,omitempty"`
 	Weight string `json:"weight,omitempty"`
+	// OffsetLimit, if it is not 0, bounds offsets: one beyond it is an error.
+	OffsetLimit float64 `json:"offset_limit,omitempty"`
 }
 
 // Check reports columns that contradict themselves.
@@ -284,6 +288,17 @@ func (c *Column) fall(f Fallback, what, key string) (int, float64, error) {
 		return c.entry(slices.Index(c.Levels, f.Level))
 	}
 	return 0, 0, fmt.Errorf("%s; say what becomes of it under %s, such as %s", what, key, Neutral)
+}
+
+// Neutral says in words what a cell without effect counts as: see [Neutral].
+func (c *Column) Neutral() string {
+	switch {
+	case c.Reference != "":
+		return c.Reference
+	case len(c.Levels) > 0:
+		return "none of its levels"
+	}
+	return fmt.Sprintf("%.4g", c.Centre)
 }
 
 // Effect is what the posterior says of one feature, in the feature's own units.

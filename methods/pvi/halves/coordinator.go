@@ -201,9 +201,12 @@ func (c *Coordinator) fold(s *State, in method.Contribution) error {
 	if err != nil {
 		return err
 	}
+	r := s.Sites[in.Site]
+	last := r.Moved
 	if err = c.Variant.Fold(s, in, before); err != nil {
 		return err
 	}
+	r.Before = last
 	after, err := c.Variant.Posterior(s)
 	if err != nil {
 		return fmt.Errorf("after this answer: %w", err)

@@ -3,6 +3,7 @@ package halves
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 
@@ -42,22 +43,49 @@ func (c *Coordinator) Result(ms method.State) (*method.Result, error) {
 		f := r.Factor.Unchecked()
 		m.Sites = append(m.Sites, use.ModelSite{Name: name, Updates: r.Folded, Information: gvi.Information(f, c.Prior), Left: slices.Contains(s.Left, name), Factor: f})
 	}
+	sites, pooled := c.reports(s)
+	m.Verdicts = results.Verdicts(c.Options, pooled, len(m.Effects))
+	if c.Options.Tolerance != nil { // updates are exact, and have an end
+		left := c.left(s)
+		converged := left <= near
+		m.Converged = &converged
+		if !converged {
+			m.Verdicts = append(m.Verdicts, notConverged(left))
+		}
+	}
 	files, err := m.Files()
 	if err != nil {
 		return nil, err
 	}
-	sites, pooled := c.reports(s)
 	r := &method.Result{
 		Files:    files,
 		Metrics:  c.metrics(s, m, pooled),
 		Headline: c.headline(s, pooled),
+		Verdicts: m.Verdicts,
 	}
-	r.Sections = []figure.Section{pictures.Effects(m)}
+	if m.Converged != nil {
+		r.Metrics["converged"] = 0
+		fact := figure.Fact{Name: "converged", Value: "no: do not rely on single weights"}
+		if *m.Converged {
+			r.Metrics["converged"], fact.Value = 1, "yes"
+		}
+		r.Headline = append([]figure.Fact{fact}, r.Headline...)
+	}
+	r.Sections = append(pictures.Verdicts(r.Verdicts), pictures.Effects(m))
 	if pooled != nil {
 		r.Sections = append(r.Sections, pictures.Prediction(c.Options, sites, pooled))
 	}
 	r.Sections = append(r.Sections, pictures.Sites(m), s.progress(m))
 	return r, nil
+}
+
+// notConverged says how far from its end a fit is.
+func notConverged(left float64) string {
+	far := "their steps have not begun to shrink"
+	if !math.IsInf(left, 1) {
+		far = fmt.Sprintf("by the last two steps a weight is still about %.2g of its standard deviations from where they would lead", left)
+	}
+	return "The updates had not converged: " + far + ". Predictions settle before single weights do; do not rely on these. Allow more method.rounds with a smaller method.tolerance, or use variant: joint, which has the weights' correlations."
 }
 
 // progress draws what was learned by communication.
@@ -81,7 +109,7 @@ func (c *Coordinator) metrics(s *State, m *use.Model, pooled *predict.Assessment
 	for _, site := range m.Sites {
 		out["information/"+site.Name] = site.Information
 	}
-	results.Metrics(c.Options, pooled, out)
+	results.Metrics(c.Options, pooled, len(m.Effects), out)
 	return out
 }
 

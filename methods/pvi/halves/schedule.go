@@ -1,6 +1,7 @@
 package halves
 
 import (
+	"math"
 	"slices"
 
 	"parley/method/rounds"
@@ -102,6 +103,32 @@ func (c *Coordinator) settled(s *State) bool {
 		}
 	}
 	return true
+}
+
+// near is how far from its end, in standard deviations, a fit counts as converged: as close
+// as a joint one.
+const near = 0.01
+
+// left estimates how far q is from where updates would lead it, in standard deviations. Steps
+// of partitioned inference shrink by nearly the same factor ρ from one of a site's updates to
+// the next, so that those still to come add up to ρ/(1 − ρ) times the last (Aitken's
+// extrapolation). Infinite where steps do not shrink, or a site has made only one.
+func (c *Coordinator) left(s *State) float64 {
+	last, before := 0.0, 0.0
+	for _, site := range c.staying(s) {
+		r := s.Sites[site]
+		if r.Folded == 0 {
+			return math.Inf(1)
+		}
+		last, before = last+c.Options.Damping*r.Moved, before+c.Options.Damping*r.Before
+	}
+	switch rest := before - last; {
+	case last < near*1e-4: // rounding
+		return 0
+	case rest > 0:
+		return last * max(last/rest, 1)
+	}
+	return math.Inf(1)
 }
 
 // progress counts the times that sites are asked, and an estimate of how many

@@ -36,7 +36,8 @@ type siteRecord struct {
 	From    message.Gaussian     `cbor:"from"`  // q as the site was sent it with the update that it works on
 	Asked   int                  `cbor:"asked"` // updates asked for
 	Folded  int                  `cbor:"folded"`
-	Moved   float64              `cbor:"moved"` // by its last update, before damping: see moved
+	Moved   float64              `cbor:"moved"`  // by its last update, before damping: see moved
+	Before  float64              `cbor:"before"` // the same of the update before that
 	Moments *message.ScaleAnswer `cbor:"moments"`
 	Report  *predict.Assessment  `cbor:"report"`
 }

@@ -25,8 +25,9 @@ type state struct {
 	Phase   string                          `cbor:"phase"`
 	Round   int                             `cbor:"round"` // exchanges of sums asked for
 	Left    []string                        `cbor:"left"`
-	Moments map[string]*message.ScaleAnswer `cbor:"moments"` // until they are pooled
-	Levels  []float64                       `cbor:"levels"`  // how often each level of each category was observed
+	Moments map[string]*message.ScaleAnswer `cbor:"moments"`         // until they are pooled
+	Levels  []float64                       `cbor:"levels"`          // how often each level of each category was observed
+	Cells   []float64                       `cbor:"cells,omitempty"` // how many of each feature were observed
 	Scale   *message.Scale                  `cbor:"scale"`
 	Unlike  []string                        `cbor:"unlike,omitempty"` // what is odd about a site's numbers, in words
 	Fit     fit                             `cbor:"fit"`
@@ -130,8 +131,11 @@ func (c coordinator) pool(s *state) (err error) {
 			continue
 		}
 		moments = append(moments, a)
-		if len(s.Levels) == 0 {
-			s.Levels = make([]float64, len(a.Levels))
+		if s.Cells == nil {
+			s.Levels, s.Cells = make([]float64, len(a.Levels)), make([]float64, len(c.Encoding.Columns))
+		}
+		for i, n := range c.Cells(a) {
+			s.Cells[i] += n
 		}
 		for i, n := range a.Levels {
 			s.Levels[i] += n

@@ -29,17 +29,18 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 	}
 	m.Counts(s.Levels)
 	m.BetweenSites = s.Tau
+	sites, pooled := results.Reports(c.Plan.Sites, func(site string) *predict.Assessment { return s.Reports[site] })
+	m.Verdicts = c.verdicts(s, m, pooled)
 	files, err := m.Files()
 	if err != nil {
 		return nil, err
 	}
-	sites, pooled := results.Reports(c.Plan.Sites, func(site string) *predict.Assessment { return s.Reports[site] })
 	metrics := map[string]float64{"exchanges": float64(s.Round), "weights": float64(c.Weights()), "converged": 0}
 	settled := "no: do not rely on the estimates"
 	if s.Fit.Settled {
 		metrics["converged"], settled = 1, "yes"
 	}
-	results.Metrics(m.Options, pooled, metrics)
+	results.Metrics(m.Options, pooled, c.Weights(), metrics)
 	if t := s.Tau; t != nil {
 		metrics["between_sites"], metrics["between_sites_low_90"], metrics["between_sites_high_90"] = t.Median, t.Low, t.High
 	}
@@ -49,11 +50,12 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 	if t := s.Tau; t != nil {
 		r.Headline = append(r.Headline, figure.Fact{Name: "sites differ by (standard deviation of their intercepts, 90 %)", Value: fmt.Sprintf("%.3g (%.3g to %.3g)", t.Median, t.Low, t.High)})
 	}
-	if !s.Fit.Settled {
-		r.Verdicts = append(r.Verdicts, fmt.Sprintf("The fit had not converged after %d exchanges: the last step still moved a weight by %.2g of its standard deviations. Do not rely on the estimates; allow more method.rounds, or look for features that say the same or that part the classes without error.", s.Round, s.lastStep()))
+	r.Verdicts = m.Verdicts
+	effects := pictures.Coefficients(m)
+	if text := c.missingCells(s, m); text != "" {
+		effects.Items = append(effects.Items, figure.Item{Note: &figure.Note{Title: "Missing cells", Text: text}})
 	}
-	r.Verdicts = append(r.Verdicts, s.Unlike...)
-	r.Sections = []figure.Section{pictures.Coefficients(m)}
+	r.Sections = append(pictures.Verdicts(r.Verdicts), effects)
 	if pooled != nil {
 		r.Sections = append(r.Sections, pictures.Prediction(m.Options, sites, pooled))
 	}

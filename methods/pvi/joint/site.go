@@ -37,7 +37,7 @@ func (h *site) Listed() []privacy.Listed {
 	}
 	numbers, levels := h.Counted()
 	p := h.Weights()
-	list := []privacy.Listed{ask(message.TaskScale, 1, 3*numbers+levels, "number of values, mean and sum of squared deviations of each number, and how often each level of each category was observed")}
+	list := []privacy.Listed{ask(message.TaskScale, 1, 3*len(numbers)+levels, "number of values, mean and sum of squared deviations of each number, and how often each level of each category was observed")}
 	if h.Options.Random() {
 		const what = "number of rows, their log-likelihood over the site's random intercept, and its first and second derivatives by all weights and by the logarithm of how much sites differ"
 		list = append(list, ask(taskMarginal, h.Options.Rounds, h.values(1), what),
@@ -107,7 +107,8 @@ func (h *site) read(ctx context.Context, scale *message.Scale, data dataset.Sour
 	return d, nil
 }
 
-// Report shows a site its own rows under the shared model. It never leaves.
+// Report shows a site its own rows under the shared model, and with random intercepts has the
+// model of its own subjects. It never leaves.
 func (h *site) Report(ctx context.Context, shared []byte, data dataset.Source) (*method.Result, error) {
 	task := new(Task)
 	if err := wire.Unmarshal(shared, task); err != nil {
@@ -132,5 +133,16 @@ func (h *site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 	if err != nil {
 		return nil, err
 	}
-	return results.Own(ctx, h.Setup, h.Likelihood, h.name, e, q, b, data)
+	r, err := results.Own(ctx, h.Setup, h.Likelihood, h.name, e, q, b, data)
+	if err != nil {
+		return nil, err
+	}
+	m, err := h.model(task.Scale, &fit{At: task.At, Settled: true})
+	if err != nil {
+		return nil, err
+	}
+	m.BetweenSites, m.Verdicts = task.Tau, undetermined(m)
+	file, err := m.At(h.name, *b).Encode()
+	r.Files = []method.File{{Name: "model/model.json", Data: file}}
+	return r, err
 }

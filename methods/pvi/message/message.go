@@ -80,8 +80,8 @@ type ScaleAnswer struct {
 	Levels  wire.Vector `cbor:"levels,omitempty"`
 }
 
-// Check refuses what no rows can give.
-func (a *ScaleAnswer) Check(numbers, levels int) error {
+// Check refuses what no rows can give; numbers are the names of those that have moments.
+func (a *ScaleAnswer) Check(numbers []string, levels int) error {
 	if len(a.Levels) != levels {
 		return fmt.Errorf("counts of %d levels where the plan has %d", len(a.Levels), levels)
 	}
@@ -90,12 +90,12 @@ func (a *ScaleAnswer) Check(numbers, levels int) error {
 			return fmt.Errorf("level %d: a count of %v", i+1, n)
 		}
 	}
-	if len(a.N) != numbers || len(a.Mean) != numbers || len(a.Squares) != numbers {
-		return fmt.Errorf("sums of %d, %d and %d numbers where the plan has %d", len(a.N), len(a.Mean), len(a.Squares), numbers)
+	if n := len(numbers); len(a.N) != n || len(a.Mean) != n || len(a.Squares) != n {
+		return fmt.Errorf("sums of %d, %d and %d numbers where the plan has %d", len(a.N), len(a.Mean), len(a.Squares), n)
 	}
 	for i, n := range a.N {
 		if n != math.Trunc(n) || !gvi.Inside(n, 0, MostRows) || !gvi.Inside(a.Squares[i], 0, n*options.Largest*options.Largest) || !gvi.Inside(a.Mean[i], -options.Largest, options.Largest) {
-			return fmt.Errorf("number %d: a count of %v, a mean of %v and squares of %v", i+1, n, a.Mean[i], a.Squares[i])
+			return fmt.Errorf("%s: a count of %v, a mean of %v and squares of %v", numbers[i], n, a.Mean[i], a.Squares[i])
 		}
 	}
 	return nil

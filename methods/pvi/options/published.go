@@ -10,6 +10,10 @@ type Published struct {
 	BatchShare   float64 `json:"batch_share"`   // of a site's rows that a minibatch has on average (0.02; at least 20 rows)
 	Draws        int     `json:"draws"`         // of the activation, shared by a minibatch (50)
 	LearningRate float64 `json:"learning_rate"` // of Adagrad, whose accumulators each site keeps (0.5)
+	// DeltaByRows makes every site spend at the δ that the paper has for its number of rows, the power of ten
+	// at or below one over it (Table 1), and the promise that of the plan, which must be no less. By default
+	// the plan's δ is everybody's.
+	DeltaByRows bool `json:"delta_by_rows,omitempty"`
 }
 
 // The paper's settings beside [Published].

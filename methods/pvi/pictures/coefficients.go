@@ -48,7 +48,7 @@ func Coefficients(m *use.Model) figure.Section {
 			"The intervals know which features go together: model/correlations.csv has the correlations of all estimates, model/coefficients.csv this table, and model/model.json the covariances."}
 	if m.Converged != nil && !*m.Converged {
 		section.Items = append(section.Items, figure.Item{Note: &figure.Note{Title: "Not converged: do not rely on these estimates", Warning: true,
-			Text: "The exchanges of the plan ended before the estimates had settled. Allow more method.rounds, or look for features that say the same, or that part the classes without error."}})
+			Text: "The exchanges of the plan ended before the estimates had settled. What to do about it stands above."}})
 	}
 	if only > 0 {
 		table.Columns = append(table.Columns, figure.Column{Name: "known from", Text: notes})
@@ -98,6 +98,9 @@ const between = "%s (%s\u00a0to\u00a0%s)"
 
 // three shows a ratio to three digits; what is within a thousandth of 1, to more.
 func three(x float64) string {
+	if !gvi.Finite(x) {
+		return figure.General.Text(x)
+	}
 	far := math.Abs(x - 1)
 	if far > 0 && far < 0.01 {
 		return fixed(x, min(max(2-int(math.Floor(math.Log10(far))), 0), 12))

@@ -228,6 +228,19 @@ func Progress(m *use.Model, updates, divergence figure.Numbers, projected int) f
 	return figure.Section{ID: "progress", Title: "How the study went", Items: items}
 }
 
+// Verdicts comes first in a report: what speaks against relying on the result. There is no
+// such section where nothing does.
+func Verdicts(says []string) []figure.Section {
+	if len(says) == 0 {
+		return nil
+	}
+	s := figure.Section{ID: "verdicts", Title: "Before you rely on this result"}
+	for _, text := range says {
+		s.Items = append(s.Items, figure.Item{Note: &figure.Note{Title: "To be looked into", Warning: true, Text: text}})
+	}
+	return []figure.Section{s}
+}
+
 // Own shows a site how its own subjects are predicted.
 func Own(o *options.Options, site string, a *predict.Assessment) figure.Section {
 	section := figure.Section{ID: "own", Title: "Your subjects under the shared model", Lead: "Made at this site from its own rows; it does not leave.",

@@ -25,6 +25,7 @@ type Assessment struct {
 	Expected wire.Vector `cbor:"expected"`
 	Observed wire.Vector `cbor:"observed"`
 	Ranking  *Ranking    `cbor:"ranking,omitempty"` // of two classes, without noise
+	Counts   *dispersion `cbor:"counts,omitempty"`  // of counts
 }
 
 // Bins is how many bins calibration has.
@@ -32,8 +33,8 @@ const Bins = len(evaluate.Calibration{})
 
 // Values is how many numbers an assessment has, and Says what they are.
 const (
-	Values = 4 + 3*Bins + 2*ranks
-	Says   = "number of rows, how many are predicted correctly, their log-likelihood, the squared errors of numbers, and expected against observed frequencies in ten bins, and counts of either class in 64 bins of log-odds"
+	Values = 7 + 3*Bins + 2*ranks
+	Says   = "number of rows, how many are predicted correctly, their log-likelihood, the squared errors of numbers, and expected against observed frequencies in ten bins, counts of either class in 64 bins of log-odds, and of counts their sum, Pearson's χ² and what it varies by"
 )
 
 // NewAssessment is that of no rows.
@@ -55,6 +56,11 @@ func (a *Assessment) Check() error {
 			return err
 		}
 	}
+	if a.Counts != nil {
+		if err := a.Counts.check(); err != nil {
+			return err
+		}
+	}
 	for i, n := range a.Count {
 		if !gvi.Inside(n, 0, float64(a.Rows)) || !gvi.Inside(a.Observed[i], 0, n) || !gvi.Inside(a.Expected[i], 0, n*1.000001) {
 			return fmt.Errorf("calibration bin %d has %v probabilities, which add up to %v, and %v of what they were given to happened", i+1, n, a.Expected[i], a.Observed[i])
@@ -72,6 +78,12 @@ func (a *Assessment) Add(b *Assessment) {
 			a.Ranking = newRanking()
 		}
 		a.Ranking.add(b.Ranking)
+	}
+	if c := b.Counts; c != nil {
+		if a.Counts == nil {
+			a.Counts = new(dispersion)
+		}
+		a.Counts.Total, a.Counts.Pearson, a.Counts.Inverse = a.Counts.Total+c.Total, a.Counts.Pearson+c.Pearson, a.Counts.Inverse+c.Inverse
 	}
 	for i := range Bins {
 		a.Count[i] += b.Count[i]
@@ -115,7 +127,3 @@ func binOf(p float64) int {
 	}
 	return min(int(min(p, 1)*float64(Bins)), Bins-1)
 }
-
-// rowLargest bounds what a row adds to the sums of an assessment, so that they stay
-// finite however wrong a model is.
-const rowLargest = 1e200

@@ -99,6 +99,12 @@ func (m *Predictor) Score(y float64, to *Assessment) {
 	p, happened, correct, logLik := m.judge(y)
 	to.Rows++
 	to.LogLik += logLik
+	if _, count := m.Likelihood.(gvi.Poisson); count {
+		if to.Counts == nil {
+			to.Counts = new(dispersion)
+		}
+		to.Counts.count(y, m.P[0])
+	}
 	switch m.Likelihood.(type) {
 	case gvi.Linear, gvi.Poisson:
 		if e := (y - m.P[0]) * (y - m.P[0]); e <= rowLargest {

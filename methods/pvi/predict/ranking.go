@@ -63,6 +63,9 @@ func (r *Ranking) count(p float64, happened bool) {
 	}
 }
 
+// Classes returns how many cases and controls there are.
+func (r *Ranking) Classes() (cases, controls float64) { return sum(r.Cases), sum(r.Controls) }
+
 // ROC returns the receiver operating characteristic, from the surest predictions down: the
 // share of controls, and of cases, that are called cases; and the area under it, in
 // which ties of a bin count one half. NaN if there are no cases or no controls.

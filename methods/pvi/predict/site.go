@@ -9,8 +9,9 @@ import (
 // SiteEffect is what is known of the random intercept of a site: normal given the weights,
 // with a mean that has a slope in them. The zero value is none.
 type SiteEffect struct {
-	Mean, Variance float64
-	Slope          []float64 // of Mean by each weight; nil if it does not depend on them
+	Mean     float64   `json:"mean"`
+	Variance float64   `json:"variance"`
+	Slope    []float64 `json:"slope"` // of Mean by each weight; nil if it does not depend on them
 }
 
 // SD is the standard deviation of the intercept, of what is not known of weights too.

@@ -11,11 +11,15 @@ import (
 // posterior, with the interval that what is not known of the weights leaves it.
 type Survival struct{ Mean, Low, High float64 }
 
+var twenty = gvi.GaussHermite(20)
+
 // Survival sets dst, one for each period, from a row without the columns of periods, which
 // are the design's last. The logarithm of survival Σ ln σ(−a_k) is taken as normal, with
 // the variance of its linear form in the weights (the delta method); the interval of ± z
 // standard deviations is made on the scale of ln(−ln S), where it stays within 0 and 1
-// (Kalbfleisch and Prentice, The Statistical Analysis of Failure Time Data, section 1.4).
+// (Kalbfleisch and Prentice, The Statistical Analysis of Failure Time Data, section 1.4). The
+// mean is that of the same normal distribution, so that it too is a probability, however
+// little is known.
 func (m *Predictor) Survival(x gvi.Row, z float64, dst []Survival) {
 	first := m.columns - len(dst)
 	log, slopes := 0.0, 0.0
@@ -32,8 +36,12 @@ func (m *Predictor) Survival(x gvi.Row, z float64, dst []Survival) {
 			linear.Value[i] = slopes * v
 		}
 		variance := m.spread(linear, slopes)
-		dst[k].Mean = math.Exp(min(log+variance/2, 0))
-		wide := z * math.Sqrt(variance) / max(-log, math.SmallestNonzeroFloat64)
+		sd := math.Sqrt(variance) / max(-log, math.SmallestNonzeroFloat64) // of ln(−ln S)
+		dst[k].Mean = 0
+		for i, node := range twenty.Nodes {
+			dst[k].Mean += twenty.Weights[i] * math.Exp(log*math.Exp(sd*node))
+		}
+		wide := z * sd
 		dst[k].Low, dst[k].High = math.Exp(log*math.Exp(wide)), math.Exp(log*math.Exp(-wide))
 	}
 }

@@ -43,6 +43,12 @@ func (s paper) Updates() (n int) {
 func (s paper) Protection(site string) (*halves.Protection, error) {
 	pr := s.Plan.Privacy
 	total := *pr.Total
+	if s.Options.Published.DeltaByRows {
+		if total.Delta = Delta(s.Options.RowsOf(site)); total.Delta > pr.Total.Delta {
+			return nil, problem.Problem{Where: "privacy.total.delta", What: fmt.Sprintf("%v is less than the published δ of site %s with %d rows, %v", pr.Total.Delta, site, s.Options.RowsOf(site), total.Delta),
+				Hint: fmt.Sprintf("delta: %v or more, which the promise then says of every site; or leave out published.delta_by_rows", total.Delta)}
+		}
+	}
 	p := &halves.Protection{}
 	if d := pr.Diagnostics; d > 0 {
 		m := account.Mechanism{Kind: account.Gaussian, Noise: 1, Rate: 1, Diameter: 2, Count: 1}

@@ -34,8 +34,41 @@ func Reports(plan []string, of func(site string) *predict.Assessment) (sites []p
 	return sites, pooled
 }
 
-// Metrics adds how well outcomes are predicted; nothing if pooled is nil.
-func Metrics(o *options.Options, pooled *predict.Assessment, out map[string]float64) {
+// Verdicts says why outcomes have nothing to learn from, or do not vary as the likelihood
+// says; nothing if pooled is nil.
+func Verdicts(o *options.Options, pooled *predict.Assessment, weights int) (says []string) {
+	if pooled == nil {
+		return nil
+	}
+	y := o.Outcome
+	if r := pooled.Ranking; r != nil && len(y.Levels) == 2 {
+		cases, controls := r.Classes()
+		switch {
+		case o.Likelihood == options.LikelihoodHazard && cases == 0:
+			says = append(says, fmt.Sprintf("No subject of any site has an event (%s = %s) until the last cut, %v: there is nothing to learn, and the estimates are those of the prior. See whether %s is in the unit of the cuts, and whether method.outcome.levels has the event last.",
+				y.Event, y.Levels[1], y.Cuts[len(y.Cuts)-1], y.Column))
+		case o.Likelihood != options.LikelihoodHazard && (cases == 0 || controls == 0):
+			only := y.Levels[0]
+			if controls == 0 {
+				only = y.Levels[1]
+			}
+			says = append(says, fmt.Sprintf("All %d subjects of all sites have %s = %s: with one class there is nothing to learn, and the estimates are those of the prior. See whether the sites' data have the right column and subjects of both classes.", pooled.Rows, y.Column, only))
+		}
+	}
+	if c := pooled.Counts; c != nil && o.Likelihood == options.LikelihoodPoisson {
+		if c.Total == 0 {
+			says = append(says, fmt.Sprintf("All counts of %s at all sites are 0: there is nothing to learn, and the estimates are those of the prior. See whether the sites' data have the right column.", y.Column))
+		}
+		if ratio, over := c.Ratio(pooled.Rows, weights); over {
+			says = append(says, fmt.Sprintf("Counts vary more than a Poisson model says: Pearson's χ² is %.3g times its degrees of freedom. Standard errors and intervals, those of predictions too, are too narrow: by a factor of about %.2g, the root of that. Look for what subjects differ by, such as an exposure that belongs under method.offset, a missing feature, or sites (site_effects: random); or widen standard errors by the factor.", ratio, math.Sqrt(ratio)))
+		}
+	}
+	return says
+}
+
+// Metrics adds how well outcomes are predicted, of a model with so many weights; nothing if
+// pooled is nil.
+func Metrics(o *options.Options, pooled *predict.Assessment, weights int, out map[string]float64) {
 	if pooled == nil {
 		return
 	}
@@ -44,6 +77,11 @@ func Metrics(o *options.Options, pooled *predict.Assessment, out map[string]floa
 	out[unit+"s"], out["log_likelihood_per_"+unit] = n, pooled.LogLik/n
 	if o.Numeric() {
 		out["root_mean_squared_error"] = math.Sqrt(pooled.Squares / n)
+		if c := pooled.Counts; c != nil && o.Likelihood == options.LikelihoodPoisson {
+			if ratio, _ := c.Ratio(pooled.Rows, weights); !math.IsNaN(ratio) {
+				out["dispersion"] = ratio
+			}
+		}
 		return
 	}
 	cal := pooled.Calibration()
@@ -130,11 +168,16 @@ func Own(ctx context.Context, s *setup.Setup, l gvi.Likelihood, site string, e *
 	if left > 0 {
 		r.Headline = append(r.Headline, figure.Fact{Name: "left out: an outcome or a cell could not be used", Value: strconv.Itoa(left)})
 	}
-	if r.Verdicts, err = s.Outlying(ctx, b, data); err != nil {
+	var missing []string
+	if r.Verdicts, missing, err = s.Remarks(ctx, b, data); err != nil {
 		return nil, err
 	}
+	r.Sections = pictures.Verdicts(r.Verdicts)
+	if len(missing) > 0 {
+		r.Sections = append(r.Sections, figure.Section{ID: "missing", Title: "Missing cells", Items: []figure.Item{{Note: &figure.Note{Title: "Counted as if they had been observed", Text: strings.Join(missing, " ")}}}})
+	}
 	if a.Rows > 0 {
-		r.Sections = []figure.Section{pictures.Own(s.Options, site, a)}
+		r.Sections = append(r.Sections, pictures.Own(s.Options, site, a))
 	}
 	return r, nil
 }

@@ -18,11 +18,11 @@ const fewest = 20
 // rare is the share of a number's values that should not be most of its spread.
 const rare = 0.001
 
-// Outlying says of which numbers hardly any values are most of the spread: at most one in a
+// outlying says of which numbers hardly any values are most of the spread: at most one in a
 // thousand, or a single one, makes up more than half of the sum of squared deviations from
 // the mean, so that a scale made of them would squeeze all others together. Wrong units and
 // codes for missing values are like that. It names the subjects and never leaves the site.
-func (s *Setup) Outlying(ctx context.Context, b *gvi.Binding, data dataset.Source) ([]string, error) {
+func (s *Setup) outlying(ctx context.Context, b *gvi.Binding, data dataset.Source) ([]string, error) {
 	type cell struct {
 		subject string
 		value   float64

@@ -59,7 +59,8 @@ func (s *Setup) Moments(ctx context.Context, data dataset.Source) (*message.Scal
 		return nil, err
 	}
 	numbers := s.Numbers()
-	n, levels := s.Counted()
+	names, levels := s.Counted()
+	n := len(names)
 	a := &message.ScaleAnswer{N: make(wire.Vector, n), Mean: make(wire.Vector, n), Squares: make(wire.Vector, n)}
 	if levels > 0 {
 		a.Levels = make(wire.Vector, levels)

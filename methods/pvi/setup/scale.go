@@ -20,11 +20,14 @@ func (s *Setup) Numbers() (columns []int) {
 	return columns
 }
 
-// Counted returns how many numbers have moments in a [message.ScaleAnswer], and how many
-// levels are counted.
-func (s *Setup) Counted() (numbers, levels int) {
-	if numbers = len(s.Numbers()); s.unitOfOutcome() {
-		numbers++
+// Counted names the numbers that have moments in a [message.ScaleAnswer], and returns how
+// many levels are counted.
+func (s *Setup) Counted() (numbers []string, levels int) {
+	for _, j := range s.Numbers() {
+		numbers = append(numbers, s.Encoding.Columns[j].Name)
+	}
+	if s.unitOfOutcome() {
+		numbers = append(numbers, s.Options.Outcome.Column)
 	}
 	if s.Options.Joint() {
 		for i := range s.Encoding.Columns {
@@ -149,6 +152,26 @@ func (s *Setup) references(m *message.Scale, moments []*message.ScaleAnswer) {
 		}
 		m.References = append(m.References, best)
 	}
+}
+
+// Cells returns how many cells of each column of the encoding were observed, by the moments of
+// a joint posterior.
+func (s *Setup) Cells(a *message.ScaleAnswer) (cells []float64) {
+	number, level := 0, 0
+	for i := range s.Encoding.Columns {
+		n := 0.0
+		if levels := len(s.Encoding.Columns[i].Levels); levels > 0 {
+			for range levels {
+				n += a.Levels[level]
+				level++
+			}
+		} else {
+			n = a.N[number]
+			number++
+		}
+		cells = append(cells, n)
+	}
+	return cells
 }
 
 // pooled is the number, mean and standard deviation of values at all sites.

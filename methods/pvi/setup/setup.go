@@ -59,11 +59,17 @@ func (s *Setup) prior(e *gvi.Encoding, unit float64) gvi.Gaussian {
 // Weights returns the number of weights, of all activations.
 func (s *Setup) Weights() int { return s.Likelihood.Activations() * s.Encoding.Width() }
 
+// mostOffset bounds what is added to the logarithm of odds or of a rate: e³⁰ is about 10¹³.
+const mostOffset = 30
+
 // encodingOf makes a column of every feature of the plan, and its other terms.
 func encodingOf(o *options.Options, p *study.Plan) gvi.Encoding {
 	e := gvi.Encoding{Intercept: o.Intercept, Periods: o.Outcome.Cuts, Offset: o.Offset, Weight: o.Weight}
 	for _, t := range o.Interactions {
 		e.Interactions = append(e.Interactions, gvi.Interaction(t))
+	}
+	if o.Offset != "" && o.Likelihood != options.LikelihoodLinear {
+		e.OffsetLimit = mostOffset
 	}
 	missing := gvi.Fallback{Rule: gvi.FallbackRule(o.Missing)}
 	for _, v := range p.Views {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"parley/method"
+	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/options"
 )
 
@@ -140,7 +141,13 @@ func (m *Model) coefficientsCSV() ([]byte, error) {
 		}
 		r := []string{c.Feature, c.Against, c.Unit, subjects, decimal(c.Estimate), decimal(c.SE), decimal(low), decimal(high)}
 		if ratio {
-			r = append(r, decimal(math.Exp(c.Estimate)), decimal(math.Exp(low)), decimal(math.Exp(high)))
+			for _, x := range []float64{c.Estimate, low, high} {
+				text := ""
+				if e := math.Exp(x); gvi.Finite(e) {
+					text = decimal(e)
+				}
+				r = append(r, text)
+			}
 		}
 		only := ""
 		if c.PriorOnly {

@@ -38,6 +38,9 @@ func (m *Model) Contrast(of, against string) (*fitted.Account, error) {
 	if err != nil {
 		return nil, err
 	}
+	if of == against || len(a.Index)+len(b.Index) == 0 { // or two references
+		return nil, problem.Problem{Where: of + " against " + against, What: "this contrast is 0 by definition", Hint: "two columns of which one at least has a coefficient of its own: " + strings.Join(m.Encoding.Features(), ", ")}
+	}
 	q := m.Weights()
 	value := func(r gvi.Row) float64 { x, _ := q.Activation(r, 0); return x }
 	c := contrast{Of: of, Against: against, Estimate: value(a) - value(b),
@@ -46,18 +49,25 @@ func (m *Model) Contrast(of, against string) (*fitted.Account, error) {
 	out := &fitted.Account{Facts: []figure.Fact{{Name: "contrast", Value: of + " against " + against},
 		{Name: "estimate", Value: fmt.Sprintf("%.4g (%.4g to %.4g)", c.Estimate, c.Low, c.High)}, {Name: "standard error", Value: fmt.Sprintf("%.3g", c.SE)}}}
 	if word := m.Ratio(); word != "" {
-		r := math.Exp(c.Estimate)
-		c.Ratio = &r
-		out.Facts = append(out.Facts, figure.Fact{Name: word, Value: fmt.Sprintf("%.4g (%.4g to %.4g)", r, math.Exp(c.Low), math.Exp(c.High))})
+		if r := math.Exp(c.Estimate); gvi.Finite(r) {
+			c.Ratio = &r
+		}
+		out.Facts = append(out.Facts, figure.Fact{Name: word, Value: fmt.Sprintf("%s (%s to %s)", general(math.Exp(c.Estimate)), general(math.Exp(c.Low)), general(math.Exp(c.High)))})
 	}
-	if m.Converged != nil && !*m.Converged {
-		out.Notes.Add(problem.Problem{What: "the fit had not converged: do not rely on this contrast", Hint: "allow the plan more method.rounds, and run it again"})
-	}
+	out.Notes = m.Cautions()
 	if m.Covariance == nil {
 		out.Notes.Add(problem.Problem{What: "this model takes weights as independent: the standard error leaves out how the two estimates go together", Hint: "variant: joint knows it"})
 	}
 	out.Value = c
 	return out, nil
+}
+
+// general shows a ratio to four digits; n/a is one that no number stands for.
+func general(x float64) string {
+	if !gvi.Finite(x) {
+		return "n/a"
+	}
+	return fmt.Sprintf("%.4g", x)
 }
 
 // column is an effect as a combination of weights, by its name.

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"parley/dataset"
 	"parley/internal/version"
@@ -15,6 +16,8 @@ import (
 	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/mixed"
 	"parley/methods/pvi/options"
+	"parley/methods/pvi/predict"
+	"parley/problem"
 	"parley/study"
 )
 
@@ -47,10 +50,15 @@ type Model struct {
 	// Converged says whether the fit ended because it had settled; left out where a
 	// plan's number of rounds ends it in any case.
 	Converged *bool `json:"converged,omitempty"`
+	// Verdicts are what the report of the fit says first: why it may not be relied on.
+	Verdicts []string `json:"verdicts,omitempty"`
 	// BetweenSites is the standard deviation of the sites' random intercepts, where they
 	// have any. The intercepts themselves stay at the sites.
-	BetweenSites *mixed.Spread   `json:"between_sites,omitempty"`
-	Effects      []outcomeEffect `json:"effects"` // the posterior in the features' own units
+	BetweenSites *mixed.Spread `json:"between_sites,omitempty"`
+	// Site is what a site knows of its own intercept, in a model that is kept there: it is of
+	// that site's subjects alone.
+	Site    *ownSite        `json:"site,omitempty"`
+	Effects []outcomeEffect `json:"effects"` // the posterior in the features' own units
 }
 
 // modelView is a view of a model: its columns in their order.
@@ -75,6 +83,19 @@ type ModelSite struct {
 	Information float64      `json:"information,omitempty"` // of the factor, in units of the prior's: see [gvi.Information]
 	Left        bool         `json:"left,omitempty"`
 	Factor      gvi.Gaussian `json:"factor,omitzero"` // of a product of factors
+}
+
+// ownSite is a site's own intercept.
+type ownSite struct {
+	Name string `json:"name"`
+	predict.SiteEffect
+}
+
+// At returns the model of a site's own subjects, which stays there.
+func (m *Model) At(site string, b predict.SiteEffect) *Model {
+	own := *m
+	own.Site = &ownSite{site, b}
+	return &own
 }
 
 // outcomeEffect is a [gvi.Effect] on the activation of one class; of binary and
@@ -205,6 +226,11 @@ func (m *Model) check() error {
 			return fmt.Errorf("between sites: %w", err)
 		}
 	}
+	if b := m.Site; b != nil {
+		if m.BetweenSites == nil || !(b.Variance >= 0) || !gvi.Finite(b.Mean) || !gvi.Finite(b.Variance) || len(b.Slope) != p {
+			return fmt.Errorf("site %q: an intercept of %v with variance %v and %d slopes for %d weights", b.Name, b.Mean, b.Variance, len(b.Slope), p)
+		}
+	}
 	if m.Covariance != nil {
 		q, err := gvi.NewNormal(m.Weights().Mean, m.Covariance)
 		if err == nil {
@@ -230,6 +256,17 @@ func (m *Model) check() error {
 
 // Method implements [fitted.Model].
 func (m *Model) Method() string { return options.Name }
+
+// Cautions implements [fitted.Cautious].
+func (m *Model) Cautions() (notes fitted.Notes) {
+	for _, v := range m.Verdicts {
+		notes.Add(problem.Problem{What: "the fit: " + strings.TrimSuffix(v, ".")})
+	}
+	if len(m.Verdicts) == 0 && m.Converged != nil && !*m.Converged { // a model of before verdicts were kept
+		notes.Add(problem.Problem{What: "the fit had not converged: do not rely on what it says", Hint: "allow the plan more method.rounds, and run it again"})
+	}
+	return notes
+}
 
 // Schema implements [fitted.Model]: the views and features in the model's order, and of
 // subject columns that of offsets, if there are any.

@@ -34,11 +34,14 @@ func (m *Model) Forecaster(s dataset.Schema) (*Forecaster, error) {
 	return &Forecaster{binding: b, predict: m.predictor(), until: make([]predict.Survival, len(m.Encoding.Periods))}, nil
 }
 
-// predictor predicts rows of the design matrix. With random intercepts they are of a site
-// whose own is not known: the model does not hold any.
+// predictor predicts rows of the design matrix. With random intercepts they are of the site
+// whose model it is, or of a new one.
 func (m *Model) predictor() *predict.Predictor {
 	p := predict.New(m.Options.Family(), m.Weights(), m.Encoding.Width())
-	if m.BetweenSites != nil {
+	switch {
+	case m.Site != nil:
+		p.At(m.Site.SiteEffect)
+	case m.BetweenSites != nil:
 		p.At(predict.SiteEffect{Variance: m.BetweenSites.Square})
 	}
 	return p
@@ -56,6 +59,10 @@ func (f *Forecaster) Infer(row *dataset.Row, dst *evaluate.Posterior) error {
 	copy(dst.Latent, f.predict.A)
 	if n := len(f.until); n > 0 {
 		f.predict.Survival(f.row, 0, f.until)
+		dst.Outcome.LogSurvival = dst.Outcome.LogSurvival[:0]
+		for _, u := range f.until {
+			dst.Outcome.LogSurvival = append(dst.Outcome.LogSurvival, math.Log(max(u.Mean, math.SmallestNonzeroFloat64)))
+		}
 		s := f.until[n-1].Mean
 		dst.Outcome.LogP = append(dst.Outcome.LogP[:0], math.Log(max(s, math.SmallestNonzeroFloat64)), math.Log(max(1-s, math.SmallestNonzeroFloat64)))
 		return nil

@@ -2,6 +2,7 @@ package use
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -36,7 +37,11 @@ func (m *Model) Summary(top int) (*fitted.Account, error) {
 	if m.Converged != nil && !*m.Converged {
 		facts = append(facts, figure.Fact{Name: "converged", Value: "no: do not rely on the estimates"})
 	}
+	if m.Site != nil {
+		facts = append(facts, figure.Fact{Name: "of the subjects of", Value: fmt.Sprintf("%s: its own intercept is %.3g ± %.2g", m.Site.Name, m.Site.Mean, m.Site.SD(m.Weights()))})
+	}
 	return &fitted.Account{
+		Notes: m.Cautions(),
 		Facts: append(facts, []figure.Fact{{Name: "method", Value: m.Method() + ", " + m.Options.Variant}, {Name: "outcome", Value: m.Options.Outcome.Column},
 			{Name: "likelihood", Value: m.Options.Likelihood}, {Name: "weights", Value: strconv.Itoa(len(m.Effects))}, {Name: "privacy", Value: protection}, {Name: "plan", Value: m.Plan}}...),
 		Tables: []figure.Table{

@@ -1,25 +1,26 @@
-package gvi
+package evaluate
 
 import (
 	"fmt"
+	"math"
 	"sort"
 )
 
-// cuts divide the time since a subject's start by public cuts c₁ < … < c_K: period k
+// Cuts divide the time since a subject's start by public cuts c₁ < … < c_K: period k
 // is (c_{k−1}, c_k], the first one begins at 0. A discrete-time hazard model (Singer and
 // Willett, J Educ Stat 1993) is a logistic model of person-periods: one row for each
 // period that a subject was seen in, with outcome +1 in that of the event and −1
 // otherwise, and a coefficient for each period in place of the intercept.
-type cuts []float64
+type Cuts []float64
 
 // Check reports cuts that do not ascend from above 0, or are not finite.
-func (p cuts) Check() error {
+func (p Cuts) Check() error {
 	if len(p) == 0 {
 		return fmt.Errorf("no cuts: want the ends of the periods, such as [30, 60, 90]")
 	}
 	last := 0.0
 	for _, c := range p {
-		if !(c > last) || !Finite(c) {
+		if !(c > last) || math.IsInf(c, 1) {
 			return fmt.Errorf("a cut at %v after %v: want finite times above 0 that ascend", c, last)
 		}
 		last = c
@@ -32,8 +33,8 @@ func (p cuts) Check() error {
 // the period of that time if it was seen through at least half (Gensheimer and
 // Narasimhan, PeerJ 2019), which leaves hazards unbiased to first order; an event after
 // the last cut is none before it. A time is not negative.
-func (p cuts) Seen(time float64, event bool) (periods int, failed bool, err error) {
-	if !(time >= 0) || !Finite(time) {
+func (p Cuts) Seen(time float64, event bool) (periods int, failed bool, err error) {
+	if !(time >= 0) || math.IsInf(time, 1) {
 		return 0, false, fmt.Errorf("the time %v is negative or not finite", time)
 	}
 	k := sort.SearchFloat64s(p, time) // the first cut at or after time
@@ -54,7 +55,7 @@ func (p cuts) Seen(time float64, event bool) (periods int, failed bool, err erro
 }
 
 // Names names the periods by their ends: (0, 30], (30, 60].
-func (p cuts) Names() (names []string) {
+func (p Cuts) Names() (names []string) {
 	last := 0.0
 	for _, c := range p {
 		names = append(names, fmt.Sprintf("(%v, %v]", last, c))

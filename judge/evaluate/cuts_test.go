@@ -1,4 +1,4 @@
-package gvi
+package evaluate
 
 import (
 	"math"
@@ -9,7 +9,7 @@ import (
 )
 
 func TestPersonPeriodsByHand(t *testing.T) {
-	months := cuts{30, 60, 90}
+	months := Cuts{30, 60, 90}
 	for _, c := range []struct {
 		time    float64
 		event   bool
@@ -33,7 +33,7 @@ func TestPersonPeriodsByHand(t *testing.T) {
 	if got := strings.Join(months.Names(), " "); got != "(0, 30] (30, 60] (60, 90]" {
 		t.Error(got)
 	}
-	for _, bad := range []cuts{nil, {0, 1}, {2, 2}, {3, 1}, {math.Inf(1)}, {math.NaN()}} {
+	for _, bad := range []Cuts{nil, {0, 1}, {2, 2}, {3, 1}, {math.Inf(1)}, {math.NaN()}} {
 		if bad.Check() == nil {
 			t.Errorf("%v passes", bad)
 		}
@@ -43,7 +43,7 @@ func TestPersonPeriodsByHand(t *testing.T) {
 // Events are counted once and in their own period, whatever the cuts.
 func TestPersonPeriodsKeepEvents(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var ends cuts
+		var ends Cuts
 		last := 0.0
 		for range rapid.IntRange(1, 8).Draw(t, "periods") {
 			last += rapid.Float64Range(0.1, 20).Draw(t, "length")

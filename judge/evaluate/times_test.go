@@ -1,0 +1,107 @@
+package evaluate
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strconv"
+	"testing"
+
+	"parley/dataset"
+)
+
+// Concordance is that of counting all pairs.
+func TestConcordanceCountsPairs(t *testing.T) {
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		n := 1 + r.IntN(30)
+		survival, y := make([]float64, n), make([]observed, n)
+		for i := range n { // few values, so that there are ties of both
+			survival[i], y[i] = -float64(r.IntN(6)), observed{time: float64(r.IntN(5)), value: float64(r.IntN(2))}
+		}
+		right, pairs := 0.0, 0.0
+		for i := range n {
+			for j := range n {
+				if y[i].value == 1 && (y[j].time > y[i].time || y[j].time == y[i].time && y[j].value == 0) {
+					pairs++
+					if survival[i] < survival[j] {
+						right++
+					} else if survival[i] == survival[j] {
+						right += 0.5
+					}
+				}
+			}
+		}
+		want, got := right/pairs, concordance(survival, y)
+		if pairs == 0 != math.IsNaN(got) || pairs > 0 && math.Abs(got-want) > 1e-12 {
+			t.Fatalf("seed %d: %v, want %v of %v pairs", seed, got, want, pairs)
+		}
+	}
+}
+
+type fixed []float64
+
+func (f fixed) Infer(row *dataset.Row, dst *Posterior) error {
+	dst.Unknown(0, row)
+	dst.Outcome.LogSurvival = f
+	return nil
+}
+
+// What is said of times is the probability of what was seen, and the life table is that of
+// the rows with one subject more of each kind.
+func TestTimesAreJudged(t *testing.T) {
+	o := Outcome{Column: "died", Levels: []string{"no", "yes"}, Times: &Times{Column: "days", Cuts: Cuts{10, 20}}}
+	s := dataset.Schema{Views: []dataset.View{{Name: "v", Columns: []dataset.Column{{Name: "x", Kind: dataset.Number}}}},
+		Subject: []dataset.Column{{Name: "died", Kind: dataset.Label}, {Name: "days", Kind: dataset.Label}}}
+	var rows []dataset.Row
+	for i, c := range []struct {
+		days float64
+		died string
+	}{{5, "yes"}, {12, "yes"}, {18, "no"}, {30, "yes"}, {10, "no"}, {2, "no"}} {
+		rows = append(rows, dataset.Row{ID: fmt.Sprint(i), Views: [][]float64{{1}}, Subject: []string{c.died, strconv.FormatFloat(c.days, 'g', -1, 64)}})
+	}
+	table, err := dataset.NewTable(s, rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j, err := o.Judge(context.Background(), fixed{math.Log(0.8), math.Log(0.6)}, table, 0.9)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Seen: the event in the first period and in the second, two through both, one through the
+	// first, and one who counts in none.
+	want := (math.Log(0.2) + math.Log(0.2) + 2*math.Log(0.6) + math.Log(0.8)) / 6
+	if got := j.Marks.Get(MeasureLogLik); math.Abs(got-want) > 1e-12 {
+		t.Errorf("log-likelihood %v, want %v", got, want)
+	}
+	if got := j.Marks.Get(MeasureConcordance); got != 0.5 {
+		t.Errorf("concordance %v of the same for all", got)
+	}
+	if n := j.Calibration[2].Rows + j.Calibration[1].Rows; n != 8 { // hazards of .2 and ¼
+		t.Errorf("%+v of 8 person-periods", j.Calibration)
+	}
+	base, err := o.FitBaseRate(context.Background(), table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var p Posterior
+	if err := base.Infer(&rows[0], &p); err != nil {
+		t.Fatal(err)
+	}
+	for k, want := range []float64{5.0 / 7, 5.0 / 7 * 3 / 5} { // 1 of 5, and 1 of 3
+		if got := math.Exp(p.Outcome.LogSurvival[k]); math.Abs(got-want) > 1e-12 {
+			t.Errorf("survival %v until cut %d, want %v", got, k+1, want)
+		}
+	}
+	for name, bad := range map[string]fixed{"one cut": {0}, "above 1": {0.1, 0}, "none": {0, math.NaN()}} {
+		if _, err := o.Judge(context.Background(), bad, table, 0.9); err == nil {
+			t.Errorf("%s passes", name)
+		}
+	}
+	for _, bad := range [][]string{{"maybe", "3"}, {"yes", "-1"}, {"yes", "x"}} {
+		if o.Read(s, &dataset.Row{Subject: bad}) == nil {
+			t.Errorf("%q can be read", bad)
+		}
+	}
+}

@@ -1,0 +1,68 @@
+package joint
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"parley/figure"
+	"parley/methods/pvi/predict"
+	"parley/methods/pvi/results"
+	"parley/methods/pvi/use"
+)
+
+// verdicts are what is to be known of the fit before anything is read from it, the worst
+// first. Nothing is said where all is well.
+func (c coordinator) verdicts(s *state, m *use.Model, pooled *predict.Assessment) []string {
+	says := results.Verdicts(m.Options, pooled, c.Weights())
+	if !s.Fit.Settled {
+		advice := " Allow more method.rounds, or look for features that say the same or that part the classes without error."
+		if len(says) > 0 {
+			advice = ""
+		}
+		says = append(says, fmt.Sprintf("The fit had not converged after %d exchanges: the last step still moved a weight by %.2g of its standard deviations. Do not rely on the estimates.%s", s.Round, s.lastStep(), advice))
+	}
+	says = append(says, s.Unlike...)
+	says = append(says, c.emptyReferences(s, m)...)
+	return append(says, undetermined(m)...)
+}
+
+// emptyReferences says which categories are measured against a level that nobody has.
+func (c coordinator) emptyReferences(s *state, m *use.Model) (says []string) {
+	levels := s.Levels
+	for i := range m.Encoding.Columns {
+		col := &m.Encoding.Columns[i]
+		own := levels[:min(len(col.Levels), len(levels))]
+		levels = levels[len(own):]
+		if r := slices.Index(col.Levels, col.Reference); r >= 0 && r < len(own) && own[r] == 0 {
+			says = append(says, fmt.Sprintf("Nobody has the reference of %s, %s: what its levels are measured against is known from the prior alone. Name another under method.references.", col.Name, col.Reference))
+		}
+	}
+	return says
+}
+
+// missingCells says how many cells of each feature no site has, and what they count as; "" if
+// none are missing. How many subjects there are is told by rows, or where these are
+// person-periods by the feature with most cells.
+func (c coordinator) missingCells(s *state, m *use.Model) string {
+	subjects, least := 0.0, ""
+	if len(c.Options.Outcome.Cuts) > 0 {
+		subjects, least = slices.Max(append([]float64{0}, s.Cells...)), "at least "
+	} else {
+		for _, rows := range s.Rows {
+			subjects += float64(rows)
+		}
+	}
+	var parts []string
+	for i := range m.Encoding.Columns {
+		col := &m.Encoding.Columns[i]
+		if i >= len(s.Cells) || !(subjects > s.Cells[i]) {
+			continue
+		}
+		parts = append(parts, fmt.Sprintf("%s of %s (%s)", figure.Plural(int(subjects-s.Cells[i]), "cell"), col.Name, col.Neutral()))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Of %s%.0f subjects, %s are missing. With missing: neutral they count as what stands in brackets, as if it had been observed.", least, subjects, strings.Join(parts, ", "))
+}

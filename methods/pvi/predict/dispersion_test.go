@@ -1,0 +1,47 @@
+package predict
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// Poisson counts are called overdispersed in one data set of a thousand, rare counts among
+// them (400 data sets: four alarms or more come in less than one run of a thousand);
+// counts of twice their variance nearly always, where there are counts to see it by.
+func TestOverdispersionIsSaid(t *testing.T) {
+	alarms := 0
+	for _, mean := range []float64{0.05, 0.5, 5, 50} {
+		found := 0
+		for seed := range uint64(100) {
+			var plain, wide dispersion
+			r := rand.NewPCG(seed, 7)
+			for range 400 {
+				plain.count(distuv.Poisson{Lambda: mean, Src: r}.Rand(), mean)
+				rate := distuv.Gamma{Alpha: mean, Beta: 1, Src: r}.Rand() // variance μ
+				wide.count(distuv.Poisson{Lambda: max(rate, 1e-300), Src: r}.Rand(), mean)
+			}
+			if _, over := plain.Ratio(400, 0); over {
+				alarms++
+			}
+			ratio, over := wide.Ratio(400, 0)
+			if over {
+				found++
+			}
+			if mean > 1 && math.Abs(ratio-2) > 0.9 {
+				t.Errorf("mean %v: a ratio of %.2f, not of 2", mean, ratio)
+			}
+		}
+		if mean >= 0.5 && found < 95 {
+			t.Errorf("mean %v: found in %d of 100", mean, found)
+		}
+	}
+	if alarms > 3 {
+		t.Errorf("%d false alarms in 400", alarms)
+	}
+	if ratio, over := (&dispersion{Pearson: 9}).Ratio(3, 3); !math.IsNaN(ratio) || over {
+		t.Errorf("without degrees of freedom: %v", ratio)
+	}
+}

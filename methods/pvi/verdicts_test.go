@@ -1,0 +1,184 @@
+package pvi_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+
+	"parley/dataset"
+	"parley/methods/pvi/use"
+)
+
+// What a fit may not be relied on for is said by its report first and kept in model.json, and
+// nothing is said of the same data without the fault.
+func TestVerdictsSayWhatIsWrong(t *testing.T) {
+	const (
+		counts = "outcome: {column: falls}\nlikelihood: poisson\n"
+		hazard = "outcome: {column: days, event: died, levels: [\"no\", \"yes\"], cuts: [30, 60, 90]}\n"
+		dead   = "outcome: {column: died, levels: [\"no\", \"yes\"]}\n"
+	)
+	same := func(*rand.Rand, *dataset.Row) {}
+	for name, c := range map[string]struct {
+		options string
+		change  func(r *rand.Rand, row *dataset.Row)
+		want    string // "" for no verdict at all
+	}{
+		"counts":        {counts, same, ""},
+		"hazard":        {hazard, same, ""},
+		"two classes":   {dead, same, ""},
+		"spline":        {counts + "splines: [{feature: age, knots: [45, 52, 58, 62, 68, 75]}]\ninteractions: [[age, sex]]", same, ""},
+		"two rounds":    {counts + "rounds: 2", same, "had not converged after 2 exchanges"},
+		"one class":     {dead, func(_ *rand.Rand, row *dataset.Row) { row.Subject[1] = "no" }, "All 300 subjects of all sites have died = no"},
+		"other class":   {dead, func(_ *rand.Rand, row *dataset.Row) { row.Subject[1] = "yes" }, "All 300 subjects of all sites have died = yes"},
+		"no events":     {hazard, func(_ *rand.Rand, row *dataset.Row) { row.Subject[0] = "9" + row.Subject[0] }, "until the last cut, 90"},
+		"no counts":     {counts, func(_ *rand.Rand, row *dataset.Row) { row.Subject[2] = "0" }, "All counts of falls at all sites are 0"},
+		"overdispersed": {counts, func(r *rand.Rand, row *dataset.Row) { row.Subject[2] += strings.Repeat("0", r.IntN(2)) }, "times its degrees of freedom"},
+		"repeated":      {counts, func(_ *rand.Rand, row *dataset.Row) { row.Views[0][1] = 2 + (row.Views[0][0]-60)/20 }, "The data hardly tell apart age, dose"},
+		"nearly": {counts, func(r *rand.Rand, row *dataset.Row) {
+			row.Views[0][1] = 2 + (row.Views[0][0]-60)/20 + 0.005*r.NormFloat64()
+		}, "The data hardly tell apart age, dose"},
+		"together": {counts, func(r *rand.Rand, row *dataset.Row) {
+			row.Views[0][1] = 2 + (row.Views[0][0]-60)/20 + 0.1*r.NormFloat64()
+		}, ""},
+		"low knots":    {counts + "splines: [{feature: age, knots: [1, 2, 3, 4]}]", same, "How the effect of age bends is known from the prior alone"},
+		"high knots":   {counts + "splines: [{feature: age, knots: [450, 600, 750]}]", same, "How the effect of age bends is known from the prior alone"},
+		"no reference": {counts + "references: [{feature: sex, level: m}]", func(_ *rand.Rand, row *dataset.Row) { row.Views[0][2] = 0 }, "Nobody has the reference of sex, m"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := stayPlan(t, c.options)
+			rows := stays(11, 300, func(age, dose, sex float64) float64 { return 0.3*age - 0.2*sex })
+			if !strings.Contains(c.options, "offset") { // as if all had been observed for as long
+				r := rand.New(rand.NewPCG(12, 5))
+				for i := range rows {
+					falls := 0
+					for left := math.Exp(0.03*(rows[i].Views[0][0]-60)-0.2*rows[i].Views[0][2]) - r.ExpFloat64(); left > 0; left -= r.ExpFloat64() {
+						falls++
+					}
+					rows[i].Subject[2] = strconv.Itoa(falls)
+				}
+			}
+			r := rand.New(rand.NewPCG(13, 5))
+			for i := range rows {
+				c.change(r, &rows[i])
+			}
+			m, out := run(t, among(t, p, rows))
+			said := strings.Join(out.Result.Verdicts, "\n")
+			if c.want == "" && said != "" || !strings.Contains(said, c.want) {
+				t.Errorf("said %q, want %q", said, c.want)
+			}
+			if c.want != "" && len(out.Result.Verdicts) > 2 {
+				t.Errorf("%d verdicts of one fault:\n%s", len(out.Result.Verdicts), said)
+			}
+			notes := strings.Join(m.Cautions().Lines(), "\n")
+			if c.want != "" && (!strings.Contains(notes, c.want) || !strings.HasPrefix(said, out.Result.Verdicts[0])) || c.want == "" && notes != "" {
+				t.Errorf("the model says %q", notes)
+			}
+			if x, ok := out.Result.Metrics["dispersion"]; ok != strings.HasPrefix(c.options, counts) || ok && c.want == "" && math.Abs(x-1) > 0.3 {
+				t.Errorf("dispersion %v, %v", x, ok)
+			}
+		})
+	}
+}
+
+// A model that had not converged says so wherever it is used, also one of before verdicts
+// were kept.
+func TestCautionsOfOldModels(t *testing.T) {
+	no := false
+	if text := fmt.Sprint((&use.Model{Converged: &no}).Cautions()); !strings.Contains(text, "had not converged") {
+		t.Error(text)
+	}
+	if notes := (&use.Model{}).Cautions(); len(notes) != 0 {
+		t.Error(notes)
+	}
+}
+
+// Missing cells are counted, with what they count as.
+func TestMissingCellsAreCounted(t *testing.T) {
+	for name, options := range map[string]string{
+		"counts": "outcome: {column: falls}\nlikelihood: poisson\n",
+		"hazard": "outcome: {column: days, event: died, levels: [\"no\", \"yes\"], cuts: [30, 60, 90]}\n",
+	} {
+		p := stayPlan(t, options+"references: [{feature: sex, level: f}]")
+		rows := stays(14, 90, func(age, dose, sex float64) float64 { return 0 })
+		note := func() string {
+			_, out := run(t, among(t, p, rows))
+			for _, s := range out.Result.Sections {
+				for _, i := range s.Items {
+					if i.Note != nil && i.Note.Title == "Missing cells" {
+						return i.Note.Text
+					}
+				}
+			}
+			return ""
+		}
+		if text := note(); text != "" {
+			t.Errorf("%s: nothing is missing: %s", name, text)
+		}
+		for i := range 12 {
+			rows[5*i].Views[0][2] = math.NaN()
+		}
+		rows[3].Views[0][1] = math.NaN()
+		if text := note(); !strings.Contains(text, "90 subjects, 1 cell of dose (2), 12 cells of sex (f) are missing") {
+			t.Errorf("%s: %q", name, text)
+		}
+	}
+}
+
+// What a fit takes as it is, and a person should know, is told before the study and in the
+// site's own report; of sound rows nothing is said.
+func TestRemarksOnRows(t *testing.T) {
+	const (
+		counts = "outcome: {column: falls}\nlikelihood: poisson\n"
+		hazard = "outcome: {column: days, event: died, levels: [\"no\", \"yes\"], cuts: [30, 60, 90]}\n"
+		spline = counts + "splines: [{feature: age, knots: [45, 60, 75]}]"
+	)
+	times := func(by float64) func(i int, row *dataset.Row) {
+		return func(_ int, row *dataset.Row) {
+			row.Subject[0] = strconv.FormatFloat(by*float(t, row.Subject[0]), 'g', -1, 64)
+		}
+	}
+	same := func(int, *dataset.Row) {}
+	for name, c := range map[string]struct {
+		options string
+		change  func(i int, row *dataset.Row)
+		want    []string
+	}{
+		"sound counts": {spline, same, nil},
+		"sound times":  {hazard, same, nil},
+		"hours":        {hazard, times(24), []string{"event after the last cut, 90, and count as without one", "followed beyond the last cut, 90. See whether days is in the unit of the cuts"}},
+		"months":       {hazard, times(1.0 / 30), []string{"100 of 100 subjects were followed no further than the first cut, 30. See whether"}},
+		"years":        {hazard, times(1.0 / 365), []string{"count in no period"}},
+		"no values":    {spline, func(_ int, row *dataset.Row) { row.Views[0][0] += 1000 }, []string{"None of 100 values of age is between the outer knots of its spline, 45 and 75"}},
+		"missing":      {spline, func(i int, row *dataset.Row) { row.Views[0][2] = math.NaN() }, []string{"100 cells of sex missing of 100: with missing: neutral each counts as its reference"}},
+		"a number":     {spline, func(i int, row *dataset.Row) { row.Views[0][1] = math.NaN() }, []string{"100 cells of dose missing of 100: with missing: neutral each counts as 2,"}},
+		"an outlier": {spline, func(i int, row *dataset.Row) {
+			if i == 3 {
+				row.Views[0][1] = 9999
+			}
+		}, []string{`the farthest 9999 of subject "000003"`}},
+	} {
+		p := stayPlan(t, c.options)
+		rows := stays(15, 100, func(age, dose, sex float64) float64 { return 0 })
+		for i := range rows {
+			c.change(i, &rows[i])
+		}
+		notes, err := methods.CheckData(t.Context(), p, map[string]dataset.Source{"north": tableOf(t, p, rows), "south": tableOf(t, p, rows[:1]), "west": tableOf(t, p, rows[:1])})
+		said := ""
+		for _, l := range notes.Lines() {
+			if strings.HasPrefix(l, "site north: ") {
+				said += l + "\n"
+			}
+		}
+		if err != nil || (said == "") != (len(c.want) == 0) {
+			t.Errorf("%s: %q, %v", name, said, err)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(said, want) {
+				t.Errorf("%s: %q, want %q", name, said, want)
+			}
+		}
+	}
+}
