@@ -165,6 +165,9 @@ func (n *noisedShare) release(cmd *cobra.Command, a []string, share *output, as 
 	if err != nil {
 		return err
 	}
+	if _, err := os.Stat(n.store); errors.Is(err, fs.ErrNotExist) {
+		notes.Add(problem.Problem{File: n.store, What: "there was no store, and one with an empty ledger was made", Hint: "what the site has released before counts only in the store that it was charged to: if there is one, name it"})
+	}
 	store, err := sitestore.Open(n.store)
 	if err != nil {
 		return err
