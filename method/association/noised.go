@@ -25,10 +25,10 @@ type guarantee struct {
 	NoiseSD float64 `json:"subjects_noise_sd"`
 }
 
-// clear is by how many times the noise's standard deviation the smallest eigenvalue of the
+// standsOut is by how many times the noise's standard deviation the smallest eigenvalue of the
 // columns' products must stand out: what is left of the estimates' bias is then of the order
-// of 1/clear², 4 %.
-const clear = 5
+// of 1/standsOut², 4 %.
+const standsOut = 5
 
 // tests are what follows from a site's noised sum: by ordinary least squares on the
 // sums as if they were exact, with covariances that count the noise to first order. Counts
@@ -130,7 +130,7 @@ func (s *noisedSum) regression(column int) *noisedRegression {
 		}
 	}
 	var eigen mat.EigenSym
-	if !eigen.Factorize(a, false) || !(slices.Min(eigen.Values(nil)) > clear*s.sd) || s.subjects()-k < Minimum {
+	if !eigen.Factorize(a, false) || !(slices.Min(eigen.Values(nil)) > standsOut*s.sd) || s.subjects()-k < Minimum {
 		return nil
 	}
 	var chol mat.Cholesky

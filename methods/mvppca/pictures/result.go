@@ -20,18 +20,19 @@ import (
 // sites differ; nil where nothing did.
 func Assessed(set options.Setup, m *use.Model, files []method.File, sites []Site, rounds int, spread *figure.Section) (*method.Result, error) {
 	pooled := Pooled(sites)
+	numbers, off := metrics(set, m, rounds, pooled), notMeaningful
+	if x, ok := numbers["mean_absolute_error"]; ok {
+		off = strconv.FormatFloat(x, 'f', 3, 64)
+	}
 	r := &method.Result{
 		Files:   files,
-		Metrics: metrics(set, m, rounds, pooled),
+		Metrics: numbers,
 		Headline: []figure.Fact{
 			{Name: "subjects at " + figure.Plural(len(sites), "site"), Value: strconv.Itoa(pooled.Subjects())},
 			{Name: "factors", Value: strconv.Itoa(len(m.Factors))},
 			{Name: "of a view's variance explained", Value: Explained(m, pooled)},
-			{Name: "mean absolute error, in " + set.Options.Unit(), Value: notMeaningful},
+			{Name: "mean absolute error, in " + set.Options.Unit(), Value: off},
 		},
-	}
-	if x, ok := r.Metrics["mean_absolute_error"]; ok {
-		r.Headline[3].Value = strconv.FormatFloat(x, 'f', 3, 64)
 	}
 	if m.Separate() {
 		r.Headline = append(r.Headline, figure.Fact{Name: "of the sites differ, and are in no factor: see below", Value: "the means"})
