@@ -13,10 +13,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"parley/engine/host"
 	"parley/figure"
 	"parley/method/association"
 	"parley/method/fitted"
+	"parley/privacy/policy"
 	"parley/problem"
+	"parley/sitestore"
 )
 
 func modelAssociateCommand() *cobra.Command {
@@ -24,6 +27,7 @@ func modelAssociateCommand() *cobra.Command {
 	var opts fitted.AssociateOptions
 	share := output{flag: "--share"}
 	var combine bool
+	var private noisedShare
 	var as form
 	cmd := &cobra.Command{
 		Use:   "associate MODEL DATA --with COLUMN | associate --combine TABLE TABLE...",
@@ -33,7 +37,10 @@ func modelAssociateCommand() *cobra.Command {
 			"the columns of --adjust, with p values adjusted over all tests. The answer is exact and is\n" +
 			"not for release.\n\n" +
 			"With --share it also writes a table of estimates and covariances, without rows, for a\n" +
-			"person to give to others; --combine pools the tables of several sites.",
+			"person to give to others; --combine pools the tables of several sites.\n\n" +
+			"With --protocol nothing exact is printed or written: the site's subjects are summed once, with\n" +
+			"noise, as the protocol says that the sites agreed on; the site's ledger is charged first, and its\n" +
+			"policy is kept. The tests in the table follow from the noised sums.",
 		Args: args(func(cmd *cobra.Command, a []string) error {
 			if combine {
 				return cobra.MinimumNArgs(2)(cmd, a)
@@ -42,12 +49,23 @@ func modelAssociateCommand() *cobra.Command {
 		}),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			if combine {
-				for _, name := range []string{"with", "category", "adjust", "share", "force"} {
+				for _, name := range []string{"with", "category", "adjust", "share", "force", "protocol", "site", "store", "policy"} {
 					if cmd.Flags().Changed(name) {
 						return &usageError{fmt.Errorf("--%s does nothing with --combine\n  hint: it belongs to the command that made the tables", name)}
 					}
 				}
 				return combineTables(cmd, a, as)
+			}
+			if private.protocol != "" {
+				for _, name := range []string{"with", "category", "adjust"} {
+					if cmd.Flags().Changed(name) {
+						return &usageError{fmt.Errorf("--%s does nothing with --protocol\n  hint: the protocol says which columns are tested and adjusted for", name)}
+					}
+				}
+				return private.release(cmd, a, &share, as)
+			}
+			if private != (noisedShare{}) {
+				return &usageError{fmt.Errorf("--site, --store and --policy belong to --protocol")}
 			}
 			adjusted := func(c string) bool { return slices.Contains(opts.Adjust, c) }
 			if i := slices.IndexFunc(with, adjusted); i >= 0 {
@@ -75,6 +93,10 @@ func modelAssociateCommand() *cobra.Command {
 	f.StringSliceVar(&opts.Adjust, "adjust", nil, "columns that every test is adjusted for, such as age, sex and site")
 	f.StringVar(&share.path, "share", "", "also write a table to combine with other sites': JSON")
 	f.BoolVar(&share.force, "force", false, forceUsage)
+	f.StringVar(&private.protocol, "protocol", "", "make the table under differential privacy, as this file says: YAML")
+	f.StringVar(&private.site, "site", "", "with --protocol: whose subjects they are")
+	f.StringVar(&private.store, "store", "", "with --protocol: the site's store (site.db), whose ledger is charged")
+	f.StringVar(&private.policy, "policy", "", "with --protocol: the site's policy")
 	f.BoolVar(&combine, "combine", false, "pool tables that sites wrote with --share")
 	as.flag(cmd, "print everything as JSON")
 	return cmd
@@ -113,6 +135,72 @@ func associate(cmd *cobra.Command, a, columns []string, opts fitted.AssociateOpt
 	return printAccount(cmd, account, as)
 }
 
+// noisedShare is where a table under differential privacy comes from.
+type noisedShare struct{ protocol, site, store, policy string }
+
+// release charges the site's ledger for a noised sum over its subjects, and writes the table
+// that follows from it.
+func (n *noisedShare) release(cmd *cobra.Command, a []string, share *output, as form) (err error) {
+	if share.path == "" || n.site == "" || n.store == "" || n.policy == "" {
+		return &usageError{fmt.Errorf("--protocol needs --share, --site, --store and --policy")}
+	}
+	if err := share.check(append(inputsOf(a), n.protocol, n.store, n.policy)...); err != nil {
+		return err
+	}
+	text, err := os.ReadFile(n.protocol)
+	if errors.Is(err, fs.ErrNotExist) {
+		return problem.Problem{File: n.protocol, What: "there is no such file"}
+	} else if err != nil {
+		return err
+	}
+	p, err := association.ParseProtocol(n.protocol, text)
+	if err != nil {
+		return err
+	}
+	rules, err := policy.Load(n.policy)
+	if err != nil {
+		return err
+	}
+	m, data, notes, err := openUse[fitted.NoisedAssociater](cmd.Context(), a, "associated with columns", p.Names()...)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(n.store); errors.Is(err, fs.ErrNotExist) {
+		notes.Add(problem.Problem{File: n.store, What: "there was no store, and one with an empty ledger was made", Hint: "what the site has released before counts only in the store that it was charged to: if there is one, name it"})
+	}
+	store, err := sitestore.Open(n.store)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	h := &host.Host{Site: n.site, Methods: methods, Data: data, Store: store, Policy: rules}
+	made, err := m.ReleaseAssociations(p)
+	if err != nil {
+		return err
+	}
+	noised, err := h.Once(cmd.Context(), made.Study, made.Contribution)
+	if err != nil {
+		return err
+	}
+	table, more := made.Table(n.site, noised)
+	bytes, err := table.Encode()
+	if err != nil {
+		return err
+	}
+	if err := share.write(func(w io.Writer) error {
+		_, err := w.Write(bytes)
+		return err
+	}); err != nil {
+		return err
+	}
+	g := table.Privacy
+	account := &fitted.Account{Value: table, Tables: []figure.Table{table.Figure()}, Notes: append(append(notes, more...), problem.Problem{
+		File: share.path, What: fmt.Sprintf("follows from noised sums alone, which the ledger of %s was charged for once: ε %v at δ %v (%s), for one subject", n.store, g.Epsilon, g.Delta, g.Adjacency)})}
+	account.Facts = []figure.Fact{{Name: "model", Value: fmt.Sprintf("%.12s of study %s", table.Model, table.Study)}, {Name: "adjusted for", Value: cmp.Or(strings.Join(table.Adjusted, ", "), "nothing")},
+		{Name: "subjects, noised", Value: fmt.Sprintf("%d ± %.2g", table.Subjects, g.NoiseSD)}}
+	return printAccount(cmd, account, as)
+}
+
 // combineTables pools tables of several sites.
 func combineTables(cmd *cobra.Command, paths []string, as form) error {
 	var tables []*association.Table
@@ -147,6 +235,9 @@ func combineTables(cmd *cobra.Command, paths []string, as form) error {
 	account := combinedAccount(list)
 	account.Facts = []figure.Fact{{Name: "model", Value: fmt.Sprintf("%.12s of study %s", tables[0].Model, tables[0].Study)}, {Name: "sites", Value: fmt.Sprint(len(tables))},
 		{Name: "adjusted for", Value: cmp.Or(strings.Join(tables[0].Adjusted, ", "), "nothing")}}
+	if tables[0].Privacy != nil {
+		account.Facts = append(account.Facts, figure.Fact{Name: "privacy noise", Value: "in every table; standard errors and intervals count it"})
+	}
 	account.Notes = notes
 	account.Value = map[string]any{"model_sha256": tables[0].Model, "study": tables[0].Study, "tables": paths, "adjusted_for": tables[0].Adjusted, "effects": list}
 	return printAccount(cmd, account, as)

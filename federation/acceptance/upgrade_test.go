@@ -14,7 +14,7 @@ import (
 
 // revised is the program with another revision of the method pvi.
 func revised(t *testing.T) string {
-	return changed(t, "revised", change{"methods/pvi/method.go", "func (Method) Revision() int { return 3 }", "func (Method) Revision() int { return 4 }"})
+	return changed(t, "revised", change{"methods/pvi/method.go", "func (Method) Revision() int { return 4 }", "func (Method) Revision() int { return 5 }"})
 }
 
 // A coordinator that was upgraded to another revision of the method in the middle of
@@ -33,7 +33,7 @@ func TestUpgradedCoordinatorRefuses(t *testing.T) {
 	w.programs[""] = revised(t)
 	w.coordinate()
 	st := w.comes("upgraded", coordinator.Stopped)
-	if want := "install parley " + version.Number + " here"; !strings.Contains(st.Text, want) || !strings.Contains(st.Text, "revision 3 of method pvi") {
+	if want := "install parley " + version.Number + " here"; !strings.Contains(st.Text, want) || !strings.Contains(st.Text, "revision 4 of method pvi") {
 		t.Errorf("the study has stopped: %s", st.Text)
 	}
 	for _, s := range three { // they have heard of it
@@ -65,7 +65,7 @@ func TestUpgradedSiteWaits(t *testing.T) {
 	_, head := w.ledger("south")
 	w.programs["south"] = revised(t)
 	w.serve("south")
-	want := "install parley " + version.Number + ": this study is computed with revision 3 of method pvi"
+	want := "install parley " + version.Number + ": this study is computed with revision 4 of method pvi"
 	w.says("south", want)
 	w.until("the coordinator's status says what site south must install", func() error {
 		st, err := w.stands("upgraded", "south")
@@ -102,7 +102,7 @@ func TestSitesInstallWhatAStudyNeeds(t *testing.T) {
 	w.join()
 	for _, s := range three {
 		w.serve(s)
-		w.says(s, "install parley "+version.Number+": this study is computed with revision 4 of method pvi")
+		w.says(s, "install parley "+version.Number+": this study is computed with revision 5 of method pvi")
 	}
 	for _, s := range three {
 		w.stop(s)

@@ -24,7 +24,7 @@ const Format = "parley/associations/1"
 // freedom. It is a common threshold of statistical disclosure control.
 const Minimum = 10
 
-// Table is what one site says, exactly and without noise.
+// Table is what one site says: exactly, or with privacy noise.
 type Table struct {
 	Format   string   `json:"format"`
 	Program  string   `json:"program"`
@@ -36,6 +36,9 @@ type Table struct {
 	// estimates are about so many times those of the factor itself.
 	Reliability []float64 `json:"reliability"`
 	Tests       []Test    `json:"tests"`
+	// Privacy is nil of an exact table. With it, counts of subjects are noised, covariances
+	// count the noise, and Reliability is that of a subject with every view.
+	Privacy *guarantee `json:"privacy,omitempty"`
 }
 
 // Test is the regression of one factor's score, in standard deviations of the factor in
@@ -160,6 +163,9 @@ func Combine(names []string, tables []*Table) (list []Combined, notes problem.Li
 			return nil, nil, problem.Problem{File: names[i], What: fmt.Sprintf("it is adjusted for [%s], and %s for [%s]", strings.Join(t.Adjusted, ", "), names[0], strings.Join(first.Adjusted, ", ")), Hint: "let every site use the same --adjust"}
 		}
 	}
+	if err := checkGuarantees(names, tables); err != nil {
+		return nil, nil, err
+	}
 	for _, key := range effects(tables) {
 		c, err := combine(key, names, tables)
 		if err != nil {
@@ -197,7 +203,8 @@ func (e effect) what() string {
 }
 
 // effects lists what any site tells of, in the order of the tables. Levels of a category
-// are compared with the one that most sites have; of those, with the most subjects.
+// are compared with the one that most sites have; of those, with the most subjects. Sites
+// with a protocol have agreed on it.
 func effects(tables []*Table) (list []effect) {
 	type key struct {
 		column string
@@ -214,6 +221,9 @@ func effects(tables []*Table) (list []effect) {
 			}
 			if x.Reference == nil {
 				continue
+			}
+			if t.Privacy != nil {
+				sites[k][x.Reference.Name] += len(tables) // more than any other
 			}
 			for _, l := range append([]Level{*x.Reference}, x.Levels...) {
 				sites[k][l.Name]++

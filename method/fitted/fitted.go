@@ -156,6 +156,13 @@ type Associater interface {
 	Associate(ctx context.Context, data dataset.Source, opts AssociateOptions) (*Account, *association.Table, error)
 }
 
+// NoisedAssociater makes tables under differential privacy. A method that offers it is an
+// [Associater], too.
+type NoisedAssociater interface {
+	// ReleaseAssociations says what a site releases by a protocol, and what follows from it.
+	ReleaseAssociations(*association.Protocol) (*association.Release, error)
+}
+
 // AssociateOptions say what Associate tests.
 type AssociateOptions struct {
 	Categories []string // columns that are categories even if they are written as numbers

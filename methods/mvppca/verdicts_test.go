@@ -219,6 +219,12 @@ func TestViewsThatLieApartAreNamedFirst(t *testing.T) {
 		if said != want || !want && strings.Contains(strings.Join(r.Verdicts, "\n"), "nothing in common") {
 			t.Errorf("offset by %v: %q", by, r.Verdicts)
 		}
+		headline := fmt.Sprint(r.Headline)
+		_, shown := r.Metrics["r2/v0"]
+		_, error := r.Metrics["mean_absolute_error"]
+		if void := strings.Count(headline, "not meaningful: see below") == 2; void != want || shown == want || error == want {
+			t.Errorf("offset by %v: the headline is %s, and the metrics are %v", by, headline, r.Metrics)
+		}
 	}
 }
 

@@ -29,6 +29,7 @@ import (
 	"parley/tools/measure/pvi"
 	"parley/tools/measure/robust"
 	"parley/tools/measure/selection"
+	"parley/tools/measure/size"
 )
 
 var measurements = []struct {
@@ -40,6 +41,7 @@ var measurements = []struct {
 	{"evaluation", "processor time of parley evaluate at many small sites with missing views", evaluation.Run},
 	{"private", "error and coverage of the mechanism statistics on drawn data", private.Run},
 	{"gaps", "what gaps in small sites cost the factor model in one exchange, beside one fit to all rows", gaps.Run},
+	{"size", "processor time of whole studies of many features or many sites, beside numpy on pooled rows", size.Run},
 	{"robust", "what becomes of the factor model on damaged data, and what its verdicts say", robust.Run},
 	{"pvi", "classification on the income example, with privacy and without", pvi.Run},
 	{"graffl", "accuracy, calibration and worth of the method graffl, by commands of its own", graffl.Run},

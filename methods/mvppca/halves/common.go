@@ -9,6 +9,7 @@ import (
 	"parley/method/rounds"
 	"parley/methods/mvppca/message"
 	"parley/methods/mvppca/options"
+	"parley/methods/mvppca/ppca/sitenoise"
 	"parley/methods/mvppca/rows"
 )
 
@@ -39,6 +40,8 @@ type State struct {
 	Own   any         `cbor:"-"` // what [Way.Record] made
 
 	Kept wire.Raw `cbor:"own"` // its encoding, in that of the state
+
+	noise *map[string][]sitenoise.Noise // of the finished study, once it has been asked for
 }
 
 // MarshalBinary implements [method.State].

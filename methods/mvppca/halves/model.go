@@ -129,9 +129,21 @@ func assessed(m *use.Model, sites []pictures.Site) {
 	}
 }
 
-// siteNoise is how the noise of the sites differs that said how the model describes them;
-// nil where it does not, or where the model is not that of all subjects.
+// siteNoise is [Common.estimateNoise], which is the same for all sites of a finished study.
 func (c Common) siteNoise(s *State) (map[string][]sitenoise.Noise, error) {
+	if s.noise != nil {
+		return *s.noise, nil
+	}
+	noise, err := c.estimateNoise(s)
+	if err == nil && s.Phase == rounds.Done {
+		s.noise = &noise
+	}
+	return noise, err
+}
+
+// estimateNoise is how the noise of the sites differs that said how the model describes them;
+// nil where it does not, or where the model is not that of all subjects.
+func (c Common) estimateNoise(s *State) (map[string][]sitenoise.Noise, error) {
 	if !c.Options.OneShot() {
 		return nil, nil
 	}

@@ -3,6 +3,7 @@ package pictures
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 
 	"gonum.org/v1/gonum/floats"
@@ -19,14 +20,18 @@ import (
 // sites differ; nil where nothing did.
 func Assessed(set options.Setup, m *use.Model, files []method.File, sites []Site, rounds int, spread *figure.Section) (*method.Result, error) {
 	pooled := Pooled(sites)
+	numbers, off := metrics(set, m, rounds, pooled), notMeaningful
+	if x, ok := numbers["mean_absolute_error"]; ok {
+		off = strconv.FormatFloat(x, 'f', 3, 64)
+	}
 	r := &method.Result{
 		Files:   files,
-		Metrics: metrics(set, rounds, pooled),
+		Metrics: numbers,
 		Headline: []figure.Fact{
 			{Name: "subjects at " + figure.Plural(len(sites), "site"), Value: strconv.Itoa(pooled.Subjects())},
 			{Name: "factors", Value: strconv.Itoa(len(m.Factors))},
-			{Name: "of a view's variance explained", Value: Explained(pooled)},
-			{Name: "mean absolute error, in " + set.Options.Unit(), Value: strconv.FormatFloat(floats.Sum(pooled.AbsError)/floats.Sum(pooled.Cells), 'f', 3, 64)},
+			{Name: "of a view's variance explained", Value: Explained(m, pooled)},
+			{Name: "mean absolute error, in " + set.Options.Unit(), Value: off},
 		},
 	}
 	if m.Separate() {
@@ -78,15 +83,22 @@ func Unassessed(set options.Setup, m *use.Model, files []method.File, sites int,
 	return r
 }
 
-func metrics(set options.Setup, rounds int, pooled *message.Assessment) map[string]float64 {
+// notMeaningful stands for a number that verdicts say must not be relied on.
+const notMeaningful = "not meaningful: see below"
+
+// metrics leaves out what verdicts say must not be relied on.
+func metrics(set options.Setup, model *use.Model, rounds int, pooled *message.Assessment) map[string]float64 {
 	subjects := float64(pooled.Subjects())
-	m := map[string]float64{
-		"subjects": subjects, "factors": float64(set.Options.Latent), "rounds": float64(rounds),
-		"log_likelihood_per_subject": pooled.LogLik / subjects,
-		"mean_absolute_error":        floats.Sum(pooled.AbsError) / floats.Sum(pooled.Cells),
+	m := map[string]float64{"subjects": subjects, "factors": float64(set.Options.Latent), "rounds": float64(rounds)}
+	if !slices.ContainsFunc(model.Views, func(v use.ModelView) bool { return model.Void(v.Name) }) {
+		m["log_likelihood_per_subject"] = pooled.LogLik / subjects
+		m["mean_absolute_error"] = floats.Sum(pooled.AbsError) / floats.Sum(pooled.Cells)
 	}
 	explained := pooled.Explained()
 	for k, v := range set.Plan.Views {
+		if model.Void(v.Name) {
+			continue
+		}
 		if pooled.Cells[k] > 0 { // the only site with the view may have left
 			m["mean_absolute_error/"+v.Name] = pooled.AbsError[k] / pooled.Cells[k]
 		}
@@ -98,21 +110,31 @@ func metrics(set options.Setup, rounds int, pooled *message.Assessment) map[stri
 }
 
 // Explained gives the least and the most variance explained over the views; a
-// sum or a mean over views would mean nothing. Where every site has one subject,
+// sum or a mean over views would mean nothing. Views of which verdicts say that this must
+// not be relied on are left out. Where every site has one subject,
 // nothing varies within sites, and there is nothing to explain.
-func Explained(pooled *message.Assessment) string {
+func Explained(m *use.Model, pooled *message.Assessment) string {
 	low, high := math.Inf(1), math.Inf(-1)
 	explained := pooled.Explained()
-	for k := range explained.Views {
-		if r2 := math.Round(100 * explained.R2(k, explained.Rank)); !math.IsNaN(r2) {
+	var void []string
+	for k, v := range m.Views {
+		if m.Void(v.Name) {
+			void = append(void, v.Name)
+		} else if r2 := math.Round(100 * explained.R2(k, explained.Rank)); !math.IsNaN(r2) {
 			low, high = min(low, r2), max(high, r2)
 		}
 	}
+	says := fmt.Sprintf("%.0f to %.0f %%", low, high)
 	switch {
+	case len(void) == len(m.Views):
+		return notMeaningful
 	case low > high:
-		return "unknown: no view varies within a site"
-	case low < high:
-		return fmt.Sprintf("%.0f to %.0f %%", low, high)
+		says = "unknown: no view varies within a site"
+	case low == high:
+		says = fmt.Sprintf("%.0f %%", low)
 	}
-	return fmt.Sprintf("%.0f %%", low)
+	if len(void) > 0 {
+		says += ", but of " + shortened(void) + " " + notMeaningful
+	}
+	return says
 }

@@ -82,6 +82,13 @@ func (v *verdicts) add(views []string, advice, says string, a ...any) {
 	v.list = append(v.list, use.Verdict{Says: fmt.Sprintf(says, a...), Advice: advice, Views: views})
 }
 
+// voids adds a verdict by which no number on how well the model describes its subjects may
+// be relied on.
+func (v *verdicts) voids(views []string, advice, says string, a ...any) {
+	v.add(views, advice, says, a...)
+	v.list[len(v.list)-1].Voids = v.views()
+}
+
 // views names some views, or all.
 func (v *verdicts) views(ks ...int) (names []string) {
 	for k, x := range v.m.Views {
@@ -101,7 +108,7 @@ func (v *verdicts) apart(list []rows.Apart) {
 		where, views = append(where, fmt.Sprintf("%s at %s (%.2g times the spread within a site)", v.m.Views[a.View].Name, v.set.Plan.Sites[a.Site], a.Times)), append(views, a.View)
 	}
 	if len(where) > 0 {
-		v.add(v.views(views...), "Whatever else this report says follows from that, and the other views suffer too. Look for other units, an instrument that is set otherwise, codes for missing values or mixed-up columns there, and run the study again.",
+		v.voids(v.views(views...), "Whatever else this report says follows from that, and the other views suffer too. Look for other units, an instrument that is set otherwise, codes for missing values or mixed-up columns there, and run the study again.",
 			"Values have nothing in common with those of other sites: %s", shortened(where))
 	}
 }
@@ -314,7 +321,7 @@ func (v *verdicts) heywood() error {
 func (v *verdicts) tooMany() {
 	d := len(v.features())
 	if v.set.TooManyFactors(d) {
-		v.add(v.views(), "Infinitely many models describe the same subjects as well as this one: what it explains is not evidence, and another would impute otherwise. Ask parley select how many factors the data support.",
+		v.voids(v.views(), "Infinitely many models describe the same subjects as well as this one: what it explains is not evidence, and another would impute otherwise. Ask parley select how many factors the data support.",
 			"%d factors are more than the covariances of %d features can tell", v.set.Options.Latent, d)
 	}
 }

@@ -64,11 +64,11 @@ func (c way) Result(s *halves.State, m *use.Model, files []method.File) (*method
 		Headline: []figure.Fact{
 			{Name: "subjects at " + figure.Plural(len(releases), "site") + ", noised", Value: countText(subjects, noise)},
 			{Name: "factors", Value: fmt.Sprint(len(m.Factors))},
-			{Name: "of a view's variance explained", Value: pictures.Explained(own(s).Pooled)},
+			{Name: "of a view's variance explained", Value: pictures.Explained(m, own(s).Pooled)},
 		},
 	}
 	for k, v := range c.Plan.Views {
-		if r2 := explained.R2(k, explained.Rank); !math.IsNaN(r2) {
+		if r2 := explained.R2(k, explained.Rank); !math.IsNaN(r2) && !m.Void(v.Name) {
 			r.Metrics["r2/"+v.Name] = r2
 		}
 	}

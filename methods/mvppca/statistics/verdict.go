@@ -112,7 +112,7 @@ func verdictOf(all []gain) *use.Verdict {
 		views = strings.Join(poor, ", ")
 		what = "Predicted no better than by their means, as far as anybody can tell: " + views
 	}
-	return &use.Verdict{Says: what, Views: poor,
+	return &use.Verdict{Says: what, Views: poor, Voids: poor,
 		Advice: "By what is known of the privacy noise, this model may predict " + views + " worse than the features' means do. That does not mean that there is nothing to find: at this total, from so few subjects at so many sites, the noise hides it. Do not read the loadings there, and do not impute with them. " +
 			"More would be learned from fewer views or features, from more subjects at each site, from fewer and larger sites, or at a larger ε: parley plan check and parley privacy curve say how many subjects a plan needs, before any budget is spent."}
 }

@@ -31,7 +31,7 @@ import (
 func (m *Model) Associate(ctx context.Context, data dataset.Source, opts fitted.AssociateOptions) (*fitted.Account, *association.Table, error) {
 	if opts.Share && m.Options != nil && m.Options.Mechanism != "" {
 		return nil, nil, problem.Problem{Where: "model " + m.Study, What: "was fitted in a study under differential privacy, and a table of exact tests would tell of its subjects beyond what the sites agreed to release",
-			Hint: "leave out --share: the answer is then for this site alone"}
+			Hint: "leave out --share: the answer is then for this site alone; or release noised sums by a --protocol that all sites agree to"}
 	}
 	r, notes, err := m.use(Population{})
 	if err != nil {

@@ -59,6 +59,14 @@ type Verdict struct {
 	Says   string   `json:"says"`            // one sentence, without a full stop
 	Advice string   `json:"advice"`          // what it means, and what would help
 	Views  []string `json:"views,omitempty"` // of which values that are imputed are concerned
+	// Voids names the views of which the study's own numbers on how well the model describes
+	// them, such as R², must not be relied on.
+	Voids []string `json:"voids,omitempty"`
+}
+
+// Void says whether a verdict voids the numbers of a view.
+func (m *Model) Void(view string) bool {
+	return slices.ContainsFunc(m.Verdicts, func(v Verdict) bool { return slices.Contains(v.Voids, view) })
 }
 
 // ModelView is a view of a model.

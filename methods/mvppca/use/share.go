@@ -4,23 +4,66 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 
+	"parley/dataset"
 	"parley/figure"
 	"parley/internal/version"
 	"parley/method/association"
 	"parley/problem"
 )
 
-// share makes of a site's tests what may be combined with others'. It refuses groups so
-// small that an estimate tells of single subjects.
-func (m *Model) share(a *Associations, list []tested, reliability []float64) (*association.Table, error) {
+// emptyTable has no tests yet.
+func (m *Model) emptyTable() (*association.Table, error) {
 	data, err := m.Encode()
 	if err != nil {
 		return nil, err
 	}
 	digest := sha256.Sum256(data)
-	t := &association.Table{Format: association.Format, Program: "parley " + version.Number, Study: m.Study, Model: hex.EncodeToString(digest[:]),
-		Adjusted: a.adjusted(), Subjects: a.complete, Reliability: reliability, Tests: []association.Test{}}
+	return &association.Table{Format: association.Format, Program: "parley " + version.Number, Study: m.Study, Model: hex.EncodeToString(digest[:]), Tests: []association.Test{}}, nil
+}
+
+// ReleaseAssociations implements [fitted.NoisedAssociater]: of each subject the posterior
+// means of the factors, whatever was not measured of it; one without any value does not
+// count. Reliability is that of a subject with every view, by the model alone.
+func (m *Model) ReleaseAssociations(p *association.Protocol) (*association.Release, error) {
+	r, _, err := m.use(Population{})
+	if err != nil {
+		return nil, err
+	}
+	t, err := m.emptyTable()
+	if err != nil {
+		return nil, err
+	}
+	l, _ := r.predictor.Model()
+	post, err := r.predictor.Given(slices.DeleteFunc(l.AllFeatures(), func(j int) bool { return !r.predictor.Describes(j) }))
+	if err != nil {
+		return nil, err
+	}
+	q := len(m.Factors)
+	cov := r.rotation.covariance(post.Cov)
+	for a := range q {
+		t.Reliability = append(t.Reliability, 1-cov[a*q+a]) // the prior variance is 1
+	}
+	return p.Release(m.Method(), *t, func(row *dataset.Row, z []float64) bool {
+		post, values, err := r.predictor.Subject(row.Views, r.scale)
+		if err != nil || len(values) == 0 {
+			return false
+		}
+		post.Latent(z, values)
+		r.rotation.latent(z)
+		return true
+	})
+}
+
+// share makes of a site's tests what may be combined with others'. It refuses groups so
+// small that an estimate tells of single subjects.
+func (m *Model) share(a *Associations, list []tested, reliability []float64) (*association.Table, error) {
+	t, err := m.emptyTable()
+	if err != nil {
+		return nil, err
+	}
+	t.Adjusted, t.Subjects, t.Reliability = a.adjusted(), a.complete, reliability
 	var wrong problem.List
 	for _, test := range a.tests {
 		if p := test.tooSmall(); p != nil {

@@ -111,9 +111,10 @@ func Estimate(predictor *ppca.Predictor, sites []Site) ([][]Noise, error) {
 		}
 	}
 	solved := make([]solution, len(sites))
+	known := map[string]*taken{} // by pattern: sites share them
 	for i := range sites {
 		var err error
-		if solved[i], err = solve(predictor, &sites[i]); err != nil {
+		if solved[i], err = solve(predictor, &sites[i], known); err != nil {
 			return nil, err
 		}
 	}
@@ -158,15 +159,19 @@ type solution struct{ times, share []float64 }
 // determined is the share of a view's noise that must be left by the factors.
 const determined = 0.1
 
-func solve(predictor *ppca.Predictor, site *Site) (s solution, err error) {
+func solve(predictor *ppca.Predictor, site *Site, known map[string]*taken) (s solution, err error) {
 	l, _ := predictor.Model()
 	views := l.Views()
 	s = solution{make([]float64, views), make([]float64, views)}
 	system, right, rows := mat.NewDense(views, views, nil), mat.NewVecDense(views, nil), make([]float64, views)
 	for _, pt := range site.Patterns {
-		n, err := newTaken(predictor, pt.Views)
-		if err != nil {
-			return s, err
+		pattern := fmt.Sprint(pt.Views)
+		n := known[pattern]
+		if n == nil {
+			if n, err = newTaken(predictor, pt.Views); err != nil {
+				return s, err
+			}
+			known[pattern] = n
 		}
 		for i, k := range n.views {
 			rows[k] += pt.Subjects
