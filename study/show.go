@@ -115,7 +115,7 @@ func (w *yamlWriter) list(v reflect.Value, indent string, used int) {
 // isPlain says whether a value is a feature that its name describes in full.
 func isPlain(v reflect.Value) bool {
 	f, ok := v.Interface().(Feature)
-	return ok && f.Kind == Number && f.Range == nil && f.Unit == ""
+	return ok && f.Kind == Number && f.Range == nil && f.Unit == "" && len(f.Missing) == 0
 }
 
 func allPlain(v reflect.Value) bool {
@@ -159,6 +159,9 @@ func flow(v reflect.Value) string {
 		}
 		return "[" + strings.Join(parts, ", ") + "]"
 	case reflect.String:
+		if _, ok := v.Interface().(Code); ok && real.MatchString(v.String()) {
+			return v.String() // as people write it
+		}
 		return quote(v.String())
 	case reflect.Float64:
 		return strconv.FormatFloat(v.Float(), 'g', -1, 64)
