@@ -191,6 +191,9 @@ func (d *Dir) checkOrder(f *faults, opts Options) {
 
 // sortHint is a command that sorts a file whose cells hold no line breaks.
 func sortHint(path string) string {
+	if !strings.HasPrefix(ending(path), ".csv") && ending(path) != "" {
+		return "sort its rows by id once, as texts: s10 before s2"
+	}
 	cat := "cat"
 	if strings.HasSuffix(path, ".gz") {
 		cat = "gzip -dc"

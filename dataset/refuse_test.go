@@ -169,6 +169,19 @@ func TestRefused(t *testing.T) {
 			files: map[string]string{"subjects.csv": abc, "view_v.csv": "PK\x03\x04rest"},
 			want:  []string{"view_v.csv: is a spreadsheet workbook or a zip archive, not CSV"},
 		},
+		"old workbook": {
+			files: map[string]string{"subjects.csv": abc, "view_v.csv": "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"},
+			want:  []string{"view_v.csv: is a workbook of Excel 97 to 2003 (.xls), not CSV"},
+		},
+		"Parquet under another name": {
+			files: map[string]string{"subjects.csv": abc, "view_v.csv": "PAR1...."},
+			want:  []string{"view_v.csv: is a Parquet file, not CSV", "  hint: let its name end in .parquet"},
+		},
+		"text under the name of a workbook": {
+			files: map[string]string{"subjects.csv": abc, "view_v.xlsx": "id,x\na,1\n", "view_w.parquet": "id,y\na,1\n"},
+			want: []string{"view_v.xlsx: cannot be read as an Excel workbook: zip: not a valid zip file",
+				`view_w.parquet: cannot be read as Parquet: invalid magic header of parquet file: "id,y"`},
+		},
 		"damaged gzip": {
 			files: map[string]string{"subjects.csv": abc, "view_v.csv": zipped(strings.Repeat("id,x\n", 500))[:40]},
 			want:  []string{"view_v.csv: cannot be read to its end: unexpected EOF"},
