@@ -109,6 +109,11 @@ func Open(ctx context.Context, path string, opts Options) (*Dir, error) {
 	if err := gather(all); err != nil {
 		return nil, err
 	}
+	for _, v := range found {
+		if d.subjects != nil && v.table != nil {
+			v.table.checkSpelling(d.subjects)
+		}
+	}
 	b.bindViews(found)
 	d.columns = b.bindSubjects(d.subjects)
 	d.schema = b.schema

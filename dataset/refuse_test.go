@@ -59,8 +59,8 @@ func TestRefused(t *testing.T) {
 			files: map[string]string{"subjects.csv": abc, "view_v.csv": "id,x,y\na,1,high\nb,?,2\nc,3,1.5.2\n"},
 			want: []string{
 				`view_v.csv:2:5: subject a, feature y: "high" is not a number`,
-				`view_v.csv:3:3: subject b, feature x: "?" is not a number`,
 				"  hint: write missing cells empty or as NA, or list their code in the plan, such as missing: [-9, unknown]; a column of words has to be a category in the plan",
+				`view_v.csv:3:3: subject b, feature x: "?" is not a number`,
 				`view_v.csv:4:5: subject c, feature y: "1.5.2" is not a number`,
 			},
 		},

@@ -246,7 +246,7 @@ var refusals = []struct{ old, new, want string }{
 	{"male", `""`, "plan.yaml:6:21: views.features: has no name"},
 	{"male", `" m"`, `plan.yaml:6:21: views.features: " m" begins or ends with a space`},
 	{"male", strings.Repeat("m", 201), `plan.yaml:6:21: views.features: longer than 200 bytes`},
-	{"male", "7", "plan.yaml:6:21: views.features: 7 where keys with values are expected"},
+	{"male", "7", "plan.yaml:6:21: views.features: 7 where a name is expected\n  hint: to mean the name, write it in quotes: \"7\""},
 	{"[0, 12.5]", "[12.5, 0]", "plan.yaml:9:21: views.features.range: 12.5 is not below 0\n  hint: the lowest and the highest"},
 	{"range: [0, 12.5]", "levels: [a, b]", "plan.yaml:9:21: views.features.levels: a number has no levels\n  hint: for one of a list of values: kind: category"},
 	{"kind: category", "kind: categroy", `plan.yaml:10:29: views.features.kind: unknown kind "categroy"` + "\n  hint: number or category"},
