@@ -61,7 +61,7 @@ type suspect struct {
 
 // Codes returns the values of the feature that look like codes for missing values, as a
 // plan lists them: −1, or two or more equal digits of 7, 8 or 9 (or one, below zero), at
-// an end of the range and apart from the rest by more than half of its range, or
+// an end of the range and apart from the rest by more than its range, or
 // negative where all else is not.
 func (f *FeatureSummary) Codes() []string {
 	var codes []string
@@ -79,12 +79,12 @@ func (f *FeatureSummary) suspects() (found []suspect) {
 	k := leading(low, func(v float64) bool { return v < 0 && isCode(v) })
 	l := leading(high, func(v float64) bool { return v > 9 && isCode(v) })
 	for ; l > 0; l-- {
-		if k+l+3 <= f.distinct() && high[l-1].value-high[l].value > (high[l].value-low[k].value)/2 {
+		if k+l+3 <= f.distinct() && high[l-1].value-high[l].value > high[l].value-low[k].value {
 			break
 		}
 	}
 	for ; k > 0; k-- {
-		if k+l+3 <= f.distinct() && (low[k].value >= 0 || low[k].value-low[k-1].value > (high[l].value-low[k].value)/2) {
+		if k+l+3 <= f.distinct() && (low[k].value >= 0 || low[k].value-low[k-1].value > high[l].value-low[k].value) {
 			break
 		}
 	}

@@ -44,6 +44,8 @@ func TestCodesAreSuspected(t *testing.T) {
 		"-1 among counts":               {[]float64{-1, -1, 0, 1, 2, 3, 4, 5, 6, 7}, "[-1]"},
 		"-1 among deviations":           {[]float64{-2, -1, -1, 0, 1, 2, 1, 0, -2}, "[]"},
 		"-9 among deviations":           {[]float64{-9, -2.5, -1, 0.5, 0, 1, 2.2, 1, 0, -2}, "[-9]"},
+		"77 among few ages":             {[]float64{77, 60, 61, 70, 68, 65}, "[]"},
+		"99 of a score from 1 to 5":     {[]float64{99, 1, 2, 3, 4, 5}, "[99]"},
 		"two values":                    {[]float64{0, 1, 1, 0, 1}, "[]"},
 		"9 of a score from 1 to 5":      {[]float64{9, 1, 2, 3, 4, 5}, "[]"},
 		"values that differ in nothing": {[]float64{-9, -9, -9}, "[]"},

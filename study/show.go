@@ -142,7 +142,7 @@ func (w *yamlWriter) item(v reflect.Value, indent string) {
 // flow returns a value in one line.
 func flow(v reflect.Value) string {
 	if isPlain(v) {
-		return quote(v.Interface().(Feature).Name)
+		return Quote(v.Interface().(Feature).Name)
 	}
 	var parts []string
 	switch v.Kind() {
@@ -162,7 +162,7 @@ func flow(v reflect.Value) string {
 		if _, ok := v.Interface().(Code); ok && real.MatchString(v.String()) {
 			return v.String() // as people write it
 		}
-		return quote(v.String())
+		return Quote(v.String())
 	case reflect.Float64:
 		return strconv.FormatFloat(v.Float(), 'g', -1, 64)
 	}
@@ -175,8 +175,8 @@ var (
 	escapes  = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 )
 
-// quote returns printable text, or lines of it, so that YAML reads it as text.
-func quote(s string) string {
+// Quote returns printable text, or lines of it, so that YAML reads it as text.
+func Quote(s string) string {
 	if harmless.MatchString(s) && !reserved.MatchString(s) {
 		return s
 	}

@@ -78,7 +78,7 @@ func execute() int {
 
 // commands are all of them.
 func commands() []*cobra.Command {
-	return []*cobra.Command{planCommand(), dataCommand(), selectCommand(), runCommand(), modelCommand(), compareCommand(), evaluateCommand(), privacyCommand(), siteCommand(), coordinatorCommand(), demoCommand(), attackCommand(), experimentCommand(), verifyCommand()}
+	return []*cobra.Command{initCommand(), planCommand(), dataCommand(), selectCommand(), runCommand(), modelCommand(), compareCommand(), evaluateCommand(), privacyCommand(), siteCommand(), coordinatorCommand(), demoCommand(), attackCommand(), experimentCommand(), verifyCommand()}
 }
 
 // prepare makes the commands set began when they have been understood and

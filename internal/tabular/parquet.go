@@ -248,7 +248,7 @@ type ordered struct {
 	names []string
 }
 
-// Fields implements [parquet.Node].
+// Fields lists the columns, as a node of Parquet does.
 func (o ordered) Fields() []parquet.Field {
 	byName := map[string]parquet.Field{}
 	for _, f := range o.Group.Fields() {
