@@ -250,7 +250,10 @@ func (c *checker) method() {
 	}
 	if o, ok := m.Options.(Checker); ok {
 		o.Check(c.p, func(key, what, hint string) {
-			c.report(strings.TrimSuffix("method."+key, "."), what, hint)
+			if !strings.HasPrefix(key, "views[") {
+				key = strings.TrimSuffix("method."+key, ".")
+			}
+			c.report(key, what, hint)
 		})
 	}
 }
@@ -284,7 +287,7 @@ func (c *checker) local() {
 func (c *checker) localSites(folders map[string]string) {
 	for _, name := range c.p.Sites {
 		if _, ok := folders[name]; !ok {
-			c.report("local.sites", "no folder for site "+name, "")
+			c.report("local.sites", "no folder for site "+name, fmt.Sprintf("add it: %s: FOLDER, relative to the plan's file", name))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(folders)) {

@@ -102,8 +102,8 @@ type Methods interface {
 }
 
 // Checker is implemented by options that demand more than the types of their
-// fields say. Check reports each demand that the plan does not meet. The plan's Views,
-// Sites and Quorum may be wrong themselves.
+// fields say. Check reports each demand that the plan does not meet, under the key of an
+// option or, as views[0].features[1], of a feature. The plan's Views, Sites and Quorum may be wrong themselves.
 type Checker interface {
 	Check(p *Plan, report Report)
 }

@@ -101,7 +101,7 @@ func (b *Binding) look(ctx context.Context, p *study.Plan) error {
 		for _, v := range s.Views {
 			if v.Subjects == 0 {
 				lacks[site] = append(lacks[site], v.Name)
-				b.Notes.Add(problem.Problem{Where: "site " + site, What: "lacks the view " + v.Name})
+				b.Notes.Add(problem.Problem{Where: "site " + site, What: "lacks the view " + v.Name, Hint: "if it has it, the file is missing or named differently"})
 			}
 			for _, f := range v.Features {
 				m := f.Moments
