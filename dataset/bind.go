@@ -157,7 +157,8 @@ func (b *binder) bindColumns(f *faults, line int, where string, expected []Colum
 			bound[i] = newColumn(c, j)
 			continue
 		}
-		p := problem.Problem{Line: line, Where: where, What: fmt.Sprintf("column %s of the plan is missing", c.Name)}
+		p := problem.Problem{Line: line, Where: where, What: fmt.Sprintf("column %s of the plan is missing", c.Name),
+			Hint: "a site has all columns that the plan names: add it, with empty cells for what was not measured, or take it out of the plan"}
 		if near := problem.Nearest(c.Name, ignored); near != "" {
 			p.Hint = fmt.Sprintf("is it the column %s?", near)
 		}

@@ -130,6 +130,8 @@ func (w *walker) fields() ([]field, bool) {
 		}
 	} else if bytes.ContainsAny(w.rec.text, ";\t") {
 		p.Hint = "separate all cells by commas"
+	} else {
+		p.Hint = "write every cell of a row, those without a value as empty ones between commas"
 	}
 	w.fault(p)
 	return nil, false

@@ -44,6 +44,8 @@ type FeatureSummary struct {
 	Missing  int64    `json:"missing"`  // subjects who have the view, but not this value
 	Moments  *Moments `json:"moments,omitempty"`
 	Levels   []Level  `json:"levels,omitempty"` // of a category, in the order of their codes
+
+	ends *extremes // of a number
 }
 
 // Moments are the range, mean and standard deviation (divisor n − 1; 0 for a
@@ -113,13 +115,14 @@ type viewMoments struct {
 	min, max        []float64
 	mean, deviation []float64 // deviation: sum of squared deviations from the mean
 	levels          [][]int64
+	ends            []extremes
 }
 
 func newDescriber(s *Schema) *describer {
 	d := &describer{schema: s, patterns: map[string]int64{}, key: make([]byte, len(s.Views))}
 	for _, v := range s.Views {
 		n := len(v.Columns)
-		m := &viewMoments{n: make([]int64, n), min: make([]float64, n), max: make([]float64, n), mean: make([]float64, n), deviation: make([]float64, n), levels: make([][]int64, n)}
+		m := &viewMoments{n: make([]int64, n), min: make([]float64, n), max: make([]float64, n), mean: make([]float64, n), deviation: make([]float64, n), levels: make([][]int64, n), ends: make([]extremes, n)}
 		for j, c := range v.Columns {
 			m.min[j], m.max[j] = math.Inf(1), math.Inf(-1)
 			if c.Kind == Category {
@@ -174,6 +177,7 @@ func (m *viewMoments) add(values []float64) {
 			n = m.n[j]
 			inverse = 1 / float64(n)
 		}
+		m.ends[j].add(v)
 		if v < m.min[j] {
 			m.min[j] = v
 		}
@@ -198,6 +202,7 @@ func (d *describer) summary() (*Summary, error) {
 					f.Levels = append(f.Levels, Level{c.Levels[i], n})
 				}
 			} else if m.n[j] > 0 {
+				f.ends = &m.ends[j]
 				f.Moments = &Moments{Min: m.min[j], Max: m.max[j], Mean: m.mean[j], SD: math.Sqrt(m.deviation[j] / float64(max(1, m.n[j]-1)))}
 				if sum := f.Moments.SD + f.Moments.Mean; math.IsInf(sum, 0) || math.IsNaN(sum) {
 					return nil, fmt.Errorf("view %s: feature %s: values from %g to %g are too large to be summarised\n  hint: is it a code for a missing value? leave such cells empty", v.Name, c.Name, m.min[j], m.max[j])
@@ -270,6 +275,7 @@ func (s *Summary) Warnings() problem.List {
 			}
 		}
 	}
+	list = append(append(list, s.Doubts()...), s.SmallCells()...)
 	if s.OtherPatterns > 0 {
 		return list // which views share subjects is not known
 	}
@@ -288,10 +294,15 @@ func (f *FeatureSummary) warning() string {
 	switch {
 	case f.Observed == 0:
 		return "has no value"
+	case f.Moments != nil && f.Moments.Min == f.Moments.Max && f.Observed < SmallCell:
+		return fmt.Sprintf("is constant here, at %d of the subjects", f.Observed) // whose value it is would be told
 	case f.Moments != nil && f.Moments.Min == f.Moments.Max:
 		return fmt.Sprintf("is constant here: always %g", f.Moments.Min)
 	}
 	for _, l := range f.Levels {
+		if l.Subjects == f.Observed && f.Observed < SmallCell {
+			return fmt.Sprintf("is constant here, at %d of the subjects", f.Observed)
+		}
 		if l.Subjects == f.Observed {
 			return fmt.Sprintf("is constant here: always %s", l.Name)
 		}

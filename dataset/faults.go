@@ -29,6 +29,14 @@ func (f *faults) add(p problem.Problem) {
 
 // problems returns what was found, headed by the count where not all is listed.
 func (f *faults) problems() problem.List {
+	said := map[string]bool{}
+	for i := range f.list { // the same hint once
+		if p := &f.list[i]; said[p.Hint] {
+			p.Hint = ""
+		} else {
+			said[p.Hint] = true
+		}
+	}
 	if f.total <= maxFaults {
 		return f.list
 	}

@@ -55,7 +55,7 @@ func findFiles(path string, schema *Schema) (*files, error) {
 	misnamed := found.misnamed(schema)
 	list = append(list, misnamed...)
 	subject := func(p problem.Problem) bool { return p.Where == wantSubjects.where }
-	const layout = "a data set is subjects.csv and one view_NAME.csv for each view, or long.csv; each may end in .gz"
+	const layout = "a data set is subjects.csv and one view_NAME.csv for each view, or long.csv; each may end in .csv, .csv.gz, .xlsx or .parquet"
 	switch {
 	case found.long != "" && len(found.views) > 0:
 		list.Add(problem.Problem{File: found.long, What: "is a long table beside files of views", Hint: "keep one form: " + layout})
@@ -72,6 +72,16 @@ func findFiles(path string, schema *Schema) (*files, error) {
 		list.Add(problem.Problem{File: path, What: "has no subjects.csv", Hint: "list the ids of all subjects in a column id, with columns such as group or sex if there are any"})
 	}
 	return found, list.Err()
+}
+
+// ending returns how the name of a file that can be read ends, "" for others.
+func ending(name string) string {
+	for _, kind := range []string{".csv", ".csv.gz", ".xlsx", ".parquet"} {
+		if strings.HasSuffix(name, kind) {
+			return kind
+		}
+	}
+	return ""
 }
 
 // listFiles sorts the files of a folder, or those beside a long table, by their names.
@@ -94,11 +104,14 @@ func listFiles(path string) (*files, error) {
 	var list problem.List
 	paths := map[string]string{} // by name without .gz
 	for _, e := range entries {
-		base, isCSV := strings.CutSuffix(strings.TrimSuffix(e.Name(), ".gz"), ".csv")
+		kind := ending(e.Name())
+		base := strings.TrimSuffix(e.Name(), kind)
 		name, isView := strings.CutPrefix(base, "view_")
 		isView = isView && name != ""
 		full := filepath.Join(folder, e.Name())
-		if !isCSV || base != "subjects" && (found.alone || base != "long" && !isView) {
+		isCSV := strings.HasPrefix(kind, ".csv")
+		// Beside a CSV file, the workbook that it was saved from is not another view.
+		if kind == "" || !isCSV && paths[base] != "" || base != "subjects" && (found.alone || base != "long" && !isView) {
 			if s := newStray(full); s != nil && !e.IsDir() && full != filepath.Clean(path) {
 				found.strays = append(found.strays, s)
 			}

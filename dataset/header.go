@@ -6,6 +6,9 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode"
+
+	"parley/problem"
 )
 
 var decimalComma = regexp.MustCompile(`\d,\d`)
@@ -122,4 +125,41 @@ func (t *table) checkLong(first []byte) {
 		t.faults.add(t.header[0].problem("", fmt.Sprintf("a long table has the columns %s; this one starts with %s", longHeader, b.String()),
 			"give a folder with subjects.csv and view_NAME.csv files, or a long table"))
 	}
+}
+
+// checkSpelling recognises ids that are written differently here than in the table of
+// subjects: with other capitals, leading zeros, letters before the number or signs.
+func (t *table) checkSpelling(subjects *table) {
+	known, spelt := map[string]bool{}, map[string]string{}
+	for _, id := range subjects.ids {
+		known[id] = true
+		spelt[plainID(id)] = id
+	}
+	exact, other, here, there := 0, 0, "", ""
+	for _, id := range t.ids {
+		if known[id] {
+			exact++
+		} else if same, ok := spelt[plainID(id)]; ok {
+			if other++; other == 1 {
+				here, there = id, same
+			}
+		}
+	}
+	// Of many subjects only some are known, and others may be written as they are here.
+	if other == 0 || exact > 0 && len(subjects.ids) == sampleIDs || exact == 0 && 2*other < min(len(t.ids), len(subjects.ids)) {
+		return
+	}
+	t.faults.add(problem.Problem{Where: "id", What: fmt.Sprintf("ids are written differently than in subjects.csv: %s here may be %s there", here, there),
+		Hint: "write ids the same way in all files, with the same capitals, zeros and signs"})
+}
+
+// plainID is what two ways to write an id have in common: its number without leading
+// zeros, if it has one and letters only before it, and else its letters and digits.
+func plainID(id string) string {
+	plain := nameOnly.ReplaceAllString(strings.ToLower(id), "")
+	number := strings.TrimLeftFunc(plain, unicode.IsLetter)
+	if number == "" || strings.ContainsFunc(number, unicode.IsLetter) {
+		return plain
+	}
+	return strings.TrimLeft(number, "0")
 }

@@ -4,11 +4,13 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"io"
 	"os"
 	"sync"
 	"time"
 
+	"parley/internal/tabular"
 	"parley/problem"
 )
 
@@ -54,6 +56,9 @@ func (in input) text(f *os.File) (io.ReadCloser, error) {
 	if info.Size() != in.size || !info.ModTime().Equal(in.changed) {
 		return nil, in.problem("has changed since it was opened", "start again with the new data")
 	}
+	if kind := ending(in.path); kind == ".xlsx" || kind == ".parquet" {
+		return in.decode(f, kind)
+	}
 	raw := bufio.NewReaderSize(f, 64<<10)
 	var text io.ReadCloser = struct {
 		*bufio.Reader
@@ -84,12 +89,49 @@ func (in input) text(f *os.File) (io.ReadCloser, error) {
 		return nil, in.problem("is not text, or UTF-16 without a byte order mark", saveAs)
 	case bytes.HasPrefix(mark, []byte("PK\x03\x04")):
 		text.Close()
-		return nil, in.problem("is a spreadsheet workbook or a zip archive, not CSV", saveAs)
+		return nil, in.problem("is a spreadsheet workbook or a zip archive, not CSV", "if it is an Excel workbook, let its name end in .xlsx; otherwise "+saveAs)
+	case bytes.HasPrefix(mark, []byte("\xd0\xcf\x11\xe0")):
+		text.Close()
+		return nil, in.problem("is a workbook of Excel 97 to 2003 (.xls), not CSV", "save it as .xlsx, or as CSV in UTF-8")
+	case bytes.HasPrefix(mark, []byte("PAR1")):
+		text.Close()
+		return nil, in.problem("is a Parquet file, not CSV", "let its name end in .parquet")
 	}
 	return struct {
 		io.Reader
 		io.Closer
 	}{start, text}, nil
+}
+
+// decode returns the table in a workbook or a Parquet file as CSV.
+func (in input) decode(f *os.File, kind string) (io.ReadCloser, error) {
+	if kind == ".parquet" {
+		text, err := tabular.Parquet(f, in.size)
+		if err != nil {
+			return nil, in.problem("cannot be read as Parquet: "+err.Error(), "write texts, numbers and dates in flat columns, or save it as CSV in UTF-8")
+		}
+		return struct {
+			io.Reader
+			io.Closer
+		}{text, closers{text, f}}, nil
+	}
+	text, err := tabular.XLSX(f)
+	f.Close() // it was read as a whole
+	if err != nil {
+		return nil, in.problem("cannot be read as an Excel workbook: "+err.Error(), "save the one sheet that holds the table as .xlsx, or as CSV in UTF-8")
+	}
+	return text, nil
+}
+
+// closers closes all.
+type closers []io.Closer
+
+func (c closers) Close() error {
+	var errs []error
+	for _, one := range c {
+		errs = append(errs, one.Close())
+	}
+	return errors.Join(errs...)
 }
 
 func (in input) problem(what, hint string) problem.Problem {

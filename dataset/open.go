@@ -109,6 +109,11 @@ func Open(ctx context.Context, path string, opts Options) (*Dir, error) {
 	if err := gather(all); err != nil {
 		return nil, err
 	}
+	for _, v := range found {
+		if d.subjects != nil && v.table != nil {
+			v.table.checkSpelling(d.subjects)
+		}
+	}
 	b.bindViews(found)
 	d.columns = b.bindSubjects(d.subjects)
 	d.schema = b.schema
@@ -191,6 +196,9 @@ func (d *Dir) checkOrder(f *faults, opts Options) {
 
 // sortHint is a command that sorts a file whose cells hold no line breaks.
 func sortHint(path string) string {
+	if !strings.HasPrefix(ending(path), ".csv") && ending(path) != "" {
+		return "sort its rows by id once, as texts: s10 before s2"
+	}
 	cat := "cat"
 	if strings.HasSuffix(path, ".gz") {
 		cat = "gzip -dc"

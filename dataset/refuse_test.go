@@ -59,8 +59,8 @@ func TestRefused(t *testing.T) {
 			files: map[string]string{"subjects.csv": abc, "view_v.csv": "id,x,y\na,1,high\nb,?,2\nc,3,1.5.2\n"},
 			want: []string{
 				`view_v.csv:2:5: subject a, feature y: "high" is not a number`,
+				"  hint: write missing cells empty or as NA, or list their code in the plan, such as missing: [-9, unknown]; a column of words has to be a category in the plan",
 				`view_v.csv:3:3: subject b, feature x: "?" is not a number`,
-				"  hint: write missing cells empty or as NA; a column of words has to be a category in the plan",
 				`view_v.csv:4:5: subject c, feature y: "1.5.2" is not a number`,
 			},
 		},
@@ -168,6 +168,19 @@ func TestRefused(t *testing.T) {
 		"workbook": {
 			files: map[string]string{"subjects.csv": abc, "view_v.csv": "PK\x03\x04rest"},
 			want:  []string{"view_v.csv: is a spreadsheet workbook or a zip archive, not CSV"},
+		},
+		"old workbook": {
+			files: map[string]string{"subjects.csv": abc, "view_v.csv": "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"},
+			want:  []string{"view_v.csv: is a workbook of Excel 97 to 2003 (.xls), not CSV"},
+		},
+		"Parquet under another name": {
+			files: map[string]string{"subjects.csv": abc, "view_v.csv": "PAR1...."},
+			want:  []string{"view_v.csv: is a Parquet file, not CSV", "  hint: let its name end in .parquet"},
+		},
+		"text under the name of a workbook": {
+			files: map[string]string{"subjects.csv": abc, "view_v.xlsx": "id,x\na,1\n", "view_w.parquet": "id,y\na,1\n"},
+			want: []string{"view_v.xlsx: cannot be read as an Excel workbook: zip: not a valid zip file",
+				`view_w.parquet: cannot be read as Parquet: invalid magic header of parquet file: "id,y"`},
 		},
 		"damaged gzip": {
 			files: map[string]string{"subjects.csv": abc, "view_v.csv": zipped(strings.Repeat("id,x\n", 500))[:40]},

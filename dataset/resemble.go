@@ -134,8 +134,8 @@ func (s *stray) insteadOf(w *wanted) problem.Problem {
 	switch {
 	case strings.HasSuffix(name, ".csv"):
 		p.Hint = "rename it to " + w.file
-	case strings.HasSuffix(name, ".csv.gz"):
-		p.Hint = "rename it to " + w.file + ".gz"
+	case ending(name) != "":
+		p.Hint = "rename it to " + strings.TrimSuffix(w.file, ".csv") + ending(name)
 	default:
 		p.Hint = "save it as CSV in UTF-8, with commas and decimal points, and name that " + w.file
 	}
@@ -145,7 +145,7 @@ func (s *stray) insteadOf(w *wanted) problem.Problem {
 
 // ignored says that the file is not read.
 func (s *stray) ignored() problem.Problem {
-	return problem.Problem{File: s.path, What: "is no part of the data set and ignored", Hint: "views are CSV files named view_NAME.csv"}
+	return problem.Problem{File: s.path, What: "is no part of the data set and ignored", Hint: "a view is one file: view_NAME.csv, view_NAME.xlsx or view_NAME.parquet"}
 }
 
 // tables returns the names of the files that probably hold tables.

@@ -23,7 +23,7 @@ var planned = func() *Schema {
 func TestFileThatResemblesAPlannedViewIsRefused(t *testing.T) {
 	for _, name := range []string{
 		"view_Clinic.csv", "VIEW_CLINIC.CSV", "View_clinic.csv", "view_clinic.CSV", "view_clinic.Csv.gz", "view_CLINIC.csv.gz",
-		"view_clinic.tsv", "view_clinic.txt", "view_clinic.xlsx", "view_clinic.xls", "view_clinic.ods", "view_clinic.parquet", "view_clinic.gz", "view_clinic", "view_clinic.csv.zip",
+		"view_clinic.tsv", "view_clinic.txt", "view_clinic.XLSX", "view_clinic.xls", "view_clinic.ods", "view_Clinic.parquet", "view_clinic.gz", "view_clinic", "view_clinic.csv.zip",
 		"clinic.csv", "clinic.xlsx", "Clinic.csv.gz", "viewclinic.csv", "viewClinic.csv", "view-clinic.csv", "view clinic.csv", "view.clinic.csv", "views_clinic.csv", "clinic_view.csv", "data_clinic.csv", "south-clinic.tsv",
 		"view_clinic (1).csv", "Copy of view_clinic.csv", "view_clinic_final.csv", "view_clinic.csv.bak", "view_clinic.csv~", "view_clinic.csv.csv", "view_clinic.2024.csv",
 		"view_clinc.csv", "view_cilnic.csv", "view_clinics.csv", "clinc.csv", "viewclinc.tsv",
@@ -103,7 +103,8 @@ func TestHintsOfMisnamedFiles(t *testing.T) {
 	for name, want := range map[string]string{
 		"view_Clinic.csv":    "rename it to view_clinic.csv",
 		"view_clinic.CSV.gz": "rename it to view_clinic.csv.gz",
-		"view_clinic.xlsx":   "save it as CSV in UTF-8, with commas and decimal points, and name that view_clinic.csv",
+		"view_Clinic.xlsx":   "rename it to view_clinic.xlsx",
+		"view_clinic.ods":    "save it as CSV in UTF-8, with commas and decimal points, and name that view_clinic.csv",
 	} {
 		dir := folder(t, map[string]string{"subjects.csv": subjects("a"), name: "id,clinic_x\na,1\n"})
 		_, err := Open(context.Background(), dir, Options{Schema: planned})
@@ -115,7 +116,7 @@ func TestHintsOfMisnamedFiles(t *testing.T) {
 }
 
 func TestFileThatResemblesSubjects(t *testing.T) {
-	for _, name := range []string{"Subjects.csv", "subjects.CSV", "subjects.tsv", "subjects.xlsx", "subject.csv", "subjcets.csv", "my subjects.csv", "SUBJECTS.csv.gz"} {
+	for _, name := range []string{"Subjects.csv", "subjects.CSV", "subjects.tsv", "subjects.XLSX", "subject.csv", "subjcets.csv", "my subjects.csv", "SUBJECTS.csv.gz"} {
 		for form, files := range map[string]map[string]string{
 			"wide": {"view_genes.csv": "id,genes_x\na,1\n"}, "long": {"long.csv": longHeader + "\na,genes,genes_x,1\n"},
 		} {
@@ -150,7 +151,7 @@ func TestLookAlikesWithoutAPlan(t *testing.T) {
 	}
 	got := d.Warnings().Error()
 	for _, name := range []string{"view_clinic.tsv", "view_genes.xlsx", "genes.txt", "mri.parquet"} {
-		if !strings.Contains(got, name+": is no part of the data set and ignored\n  hint: views are CSV files named view_NAME.csv") {
+		if !strings.Contains(got, name+": is no part of the data set and ignored\n  hint: a view is one file: view_NAME.csv, view_NAME.xlsx or view_NAME.parquet") {
 			t.Errorf("%s is not mentioned:\n%s", name, got)
 		}
 	}
@@ -174,8 +175,8 @@ func TestViewsOfLongTablesThatResemblePlannedOnes(t *testing.T) {
 }
 
 func TestFiles(t *testing.T) {
-	dir := folder(t, map[string]string{"subjects.csv": "", "view_b.csv.gz": "", "view_a.csv": "", "view_c.xlsx": "", "scores.csv": ""})
-	if got, want := fmt.Sprint(Files(dir)), fmt.Sprint([]string{filepath.Join(dir, "subjects.csv"), filepath.Join(dir, "view_a.csv"), filepath.Join(dir, "view_b.csv.gz")}); got != want {
+	dir := folder(t, map[string]string{"subjects.csv": "", "view_b.csv.gz": "", "view_a.csv": "", "view_c.xlsx": "", "view_c.tsv": "", "scores.csv": ""})
+	if got, want := fmt.Sprint(Files(dir)), fmt.Sprint([]string{filepath.Join(dir, "subjects.csv"), filepath.Join(dir, "view_a.csv"), filepath.Join(dir, "view_b.csv.gz"), filepath.Join(dir, "view_c.xlsx")}); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	long := filepath.Join(dir, "scores.csv")

@@ -22,7 +22,10 @@ type Column struct {
 	Name   string
 	Kind   Kind
 	Levels []string // of a Category, in the order of their codes 0, 1, …; nil otherwise
-	Other  string   // of a Category: the level that any level not listed counts as; "" if such a cell is refused
+	// Missing are cells that stand for a value that was not observed, beside those that
+	// always do. One that is a number stands for every way to write that number.
+	Missing []string
+	Other   string // of a Category: the level that any level not listed counts as; "" if such a cell is refused
 }
 
 // View is a named block of features measured together.

@@ -24,10 +24,33 @@ type column struct {
 	Column
 	index int // in the schema
 	code  map[string]float64
+	codes missingCodes
 }
 
+// missingCodes are the cells of one column that stand for a missing value.
+type missingCodes struct {
+	words   map[string]bool
+	numbers []float64
+}
+
+func newMissingCodes(cells []string) (m missingCodes) {
+	for _, cell := range cells {
+		if m.words == nil {
+			m.words = map[string]bool{}
+		}
+		m.words[cell] = true
+		if v, ok := parseNumber([]byte(cell)); ok && !math.IsNaN(v) {
+			m.numbers = append(m.numbers, v)
+		}
+	}
+	return m
+}
+
+// none says that there is no code.
+func (m *missingCodes) none() bool { return m.words == nil }
+
 func newColumn(c Column, index int) *column {
-	col := &column{Column: c, index: index}
+	col := &column{Column: c, index: index, codes: newMissingCodes(c.Missing)}
 	if c.Kind == Category {
 		col.code = make(map[string]float64, len(c.Levels))
 		for i, level := range c.Levels {
@@ -39,8 +62,15 @@ func newColumn(c Column, index int) *column {
 
 // parse reads a cell without the space around it. Not ok is a fault.
 func (c *column) parse(cell []byte) (float64, bool) {
+	if !c.codes.none() && c.codes.words[string(cell)] {
+		return math.NaN(), true
+	}
 	if c.Kind != Category {
-		return parseNumber(cell)
+		v, ok := parseNumber(cell)
+		if ok && slices.Contains(c.codes.numbers, v) {
+			v = math.NaN()
+		}
+		return v, ok
 	}
 	if code, ok := c.code[string(cell)]; ok {
 		return code, true
@@ -57,7 +87,7 @@ func (c *column) explain(cell, id []byte) (what, hint string) {
 		return fmt.Sprintf("%q is not a level", cell), "levels: " + strings.Join(c.Levels, ", ")
 	}
 	what = fmt.Sprintf("%q is not a number", cell)
-	hint = "write missing cells empty or as NA; a column of words has to be a category in the plan"
+	hint = "write missing cells empty or as NA, or list their code in the plan, such as missing: [-9, unknown]; a column of words has to be a category in the plan"
 	v, err := strconv.ParseFloat(string(cell), 64)
 	switch {
 	case math.IsInf(v, 0) && err != nil:
@@ -101,7 +131,7 @@ func (c *viewCursor) parseFast() bool {
 			pos += len(firstCell(rest)) + 1
 			continue
 		}
-		if col.Kind == Number {
+		if col.Kind == Number && col.codes.none() {
 			v, n, ok := scanNumber(rest)
 			if ok && (n == len(rest) || rest[n] == ',') {
 				c.values[col.index] = v

@@ -101,7 +101,7 @@ func newWriter(dir string, schema Schema, lacking []int) (*writer, error) {
 	return w, err
 }
 
-// Vacant refuses a folder that holds CSV files, which another data set would
+// Vacant refuses a folder that holds tables, which another data set would
 // mix with; one that does not exist is vacant.
 func Vacant(dir string) error {
 	entries, err := os.ReadDir(dir)
@@ -112,7 +112,7 @@ func Vacant(dir string) error {
 		return err
 	}
 	for _, e := range entries {
-		if strings.HasSuffix(strings.TrimSuffix(e.Name(), ".gz"), ".csv") {
+		if ending(e.Name()) != "" {
 			return taken(filepath.Join(dir, e.Name()))
 		}
 	}

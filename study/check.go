@@ -16,6 +16,7 @@ import (
 const (
 	maxSites   = 1000
 	maxViews   = 1000
+	maxCodes   = 100 // for missing values, in one list
 	maxNameLen = 200 // of features, columns, levels and units, in bytes
 )
 
@@ -141,6 +142,7 @@ func (c *checker) views() {
 		return
 	}
 	views, features := map[string]string{}, map[string]string{}
+	c.codes("missing", c.p.Missing)
 	for k, v := range c.p.Views {
 		path := fmt.Sprintf("views[%d]", k)
 		if c.required(path+".name", viewHint) {
@@ -148,12 +150,19 @@ func (c *checker) views() {
 			// Views become files, and some file systems do not know case.
 			c.once(views, path+".name", strings.ToLower(v.Name), "view "+v.Name, fmt.Sprintf("view %d of the list", k+1))
 		}
+		c.codes(path+".missing", v.Missing)
 		if c.required(path+".features", "a list of the columns of the view") && len(v.Features) == 0 {
 			c.report(path+".features", "no features", "a view has at least one")
 		}
 		for j, f := range v.Features {
 			at := fmt.Sprintf("%s.features[%d]", path, j)
 			c.feature(at, f)
+			c.codes(at+".missing", f.Missing)
+			for _, code := range c.p.Codes(k, j) {
+				if slices.Contains(f.Levels, code) {
+					c.report(at+".levels", fmt.Sprintf("level %s is a code for missing values too", code), "either a level, or a code under missing")
+				}
+			}
 			c.column(features, at, f.Name, "feature", "in view "+v.Name)
 		}
 	}
@@ -170,6 +179,20 @@ func (c *checker) column(seen map[string]string, path, name, what, where string)
 		c.report(path, "id names the subjects and cannot be a "+what, "")
 	case c.label(path, name):
 		c.once(seen, path, name, what+" "+name, where)
+	}
+}
+
+// codes checks the cells that stand for missing values.
+func (c *checker) codes(path string, codes []Code) {
+	if len(codes) > maxCodes {
+		c.report(path, fmt.Sprintf("%d codes", len(codes)), fmt.Sprintf("at most %d", maxCodes))
+	}
+	seen := map[string]string{}
+	for i, code := range codes {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		if c.label(at, string(code)) {
+			c.once(seen, at, string(code), "code "+string(code), fmt.Sprintf("code %d", i+1))
+		}
 	}
 }
 
@@ -227,7 +250,10 @@ func (c *checker) method() {
 	}
 	if o, ok := m.Options.(Checker); ok {
 		o.Check(c.p, func(key, what, hint string) {
-			c.report(strings.TrimSuffix("method."+key, "."), what, hint)
+			if !strings.HasPrefix(key, "views[") {
+				key = strings.TrimSuffix("method."+key, ".")
+			}
+			c.report(key, what, hint)
 		})
 	}
 }
@@ -261,7 +287,7 @@ func (c *checker) local() {
 func (c *checker) localSites(folders map[string]string) {
 	for _, name := range c.p.Sites {
 		if _, ok := folders[name]; !ok {
-			c.report("local.sites", "no folder for site "+name, "")
+			c.report("local.sites", "no folder for site "+name, fmt.Sprintf("add it: %s: FOLDER, relative to the plan's file", name))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(folders)) {

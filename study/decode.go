@@ -39,6 +39,9 @@ func (d *decoder) value(n ast.Node, v reflect.Value, path string) {
 		if s, ok := text(n); ok {
 			f.fromScalar(s)
 			return
+		} else if !isContainer(n) {
+			d.fail(path, describe(n)+" where a name is expected", fmt.Sprintf("to mean the name, write it in quotes: %q", n.GetToken().Value))
+			return
 		}
 	}
 	switch v.Kind() {

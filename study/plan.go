@@ -40,6 +40,8 @@ type Plan struct {
 	// Deadline is how long a site may take to answer a task, by the coordinator's
 	// clock, before it leaves the study; empty for ever.
 	Deadline Duration `json:"deadline,omitempty"`
+	// Missing are cells that stand for a measurement that was not made, in every view.
+	Missing  []Code   `json:"missing,omitempty"`
 	Views    []View   `json:"views"`              // their order is that of every model's parameters
 	Subjects []string `json:"subjects,omitempty"` // label columns of the subjects table, which describe results
 	Method   Method   `json:"method"`
@@ -50,9 +52,14 @@ type Plan struct {
 
 // View is a named block of features measured together.
 type View struct {
-	Name     string    `json:"name"` // [A-Za-z0-9][A-Za-z0-9_-]{0,39}
+	Name     string    `json:"name"`              // [A-Za-z0-9][A-Za-z0-9_-]{0,39}
+	Missing  []Code    `json:"missing,omitempty"` // as of the plan, in this view
 	Features []Feature `json:"features"`
 }
+
+// Code is a cell that stands for a measurement that was not made, such as -9 or
+// unknown. One that is a number stands for every way to write that number.
+type Code string
 
 // The kinds of feature.
 const (
@@ -69,6 +76,8 @@ type Feature struct {
 	Other  string      `json:"other,omitempty"`  // of a category: the level that one not listed counts as; without it such a cell is refused
 	Range  *[2]float64 `json:"range,omitempty"`  // of a number: lowest and highest plausible value, known without looking at the data
 	Unit   string      `json:"unit,omitempty"`   // of a number, for people
+	// Missing are cells that stand for a missing value, as of the plan, in this feature.
+	Missing []Code `json:"missing,omitempty"`
 }
 
 // Method names a method and holds its options, a pointer to a struct that the
@@ -93,8 +102,8 @@ type Methods interface {
 }
 
 // Checker is implemented by options that demand more than the types of their
-// fields say. Check reports each demand that the plan does not meet. The plan's Views,
-// Sites and Quorum may be wrong themselves.
+// fields say. Check reports each demand that the plan does not meet, under the key of an
+// option or, as views[0].features[1], of a feature. The plan's Views, Sites and Quorum may be wrong themselves.
 type Checker interface {
 	Check(p *Plan, report Report)
 }
@@ -221,13 +230,25 @@ func (p *Plan) fill(missing func(path string) bool) {
 	}
 }
 
+// Codes returns the cells that stand for a missing value of feature j of view k:
+// those of the plan, of the view and of the feature, together. It is nil for none.
+func (p *Plan) Codes(k, j int) (codes []string) {
+	v := &p.Views[k]
+	for _, list := range [][]Code{p.Missing, v.Missing, v.Features[j].Missing} {
+		for _, c := range list {
+			codes = append(codes, string(c))
+		}
+	}
+	return codes
+}
+
 // Schema returns the views and columns that the plan speaks of.
 func (p *Plan) Schema() dataset.Schema {
 	var s dataset.Schema
-	for _, v := range p.Views {
+	for k, v := range p.Views {
 		view := dataset.View{Name: v.Name}
-		for _, f := range v.Features {
-			c := dataset.Column{Name: f.Name, Kind: dataset.Number}
+		for j, f := range v.Features {
+			c := dataset.Column{Name: f.Name, Kind: dataset.Number, Missing: p.Codes(k, j)}
 			if f.Kind == Category {
 				c.Kind, c.Levels, c.Other = dataset.Category, f.Levels, f.Other
 			}

@@ -39,6 +39,10 @@ func scalar(n ast.Node, v reflect.Value) bool {
 	decimal := n.GetToken().Type == token.IntegerType
 	switch v.Kind() {
 	case reflect.String:
+		if _, ok := v.Addr().Interface().(*Code); ok && !isContainer(n) {
+			v.SetString(n.GetToken().Value) // a number or a word, as it stands in a table
+			return true
+		}
 		s, ok := text(n)
 		v.SetString(s)
 		return ok

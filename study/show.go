@@ -115,7 +115,7 @@ func (w *yamlWriter) list(v reflect.Value, indent string, used int) {
 // isPlain says whether a value is a feature that its name describes in full.
 func isPlain(v reflect.Value) bool {
 	f, ok := v.Interface().(Feature)
-	return ok && f.Kind == Number && f.Range == nil && f.Unit == ""
+	return ok && f.Kind == Number && f.Range == nil && f.Unit == "" && len(f.Missing) == 0
 }
 
 func allPlain(v reflect.Value) bool {
@@ -142,7 +142,7 @@ func (w *yamlWriter) item(v reflect.Value, indent string) {
 // flow returns a value in one line.
 func flow(v reflect.Value) string {
 	if isPlain(v) {
-		return quote(v.Interface().(Feature).Name)
+		return Quote(v.Interface().(Feature).Name)
 	}
 	var parts []string
 	switch v.Kind() {
@@ -159,7 +159,10 @@ func flow(v reflect.Value) string {
 		}
 		return "[" + strings.Join(parts, ", ") + "]"
 	case reflect.String:
-		return quote(v.String())
+		if _, ok := v.Interface().(Code); ok && real.MatchString(v.String()) {
+			return v.String() // as people write it
+		}
+		return Quote(v.String())
 	case reflect.Float64:
 		return strconv.FormatFloat(v.Float(), 'g', -1, 64)
 	}
@@ -172,8 +175,8 @@ var (
 	escapes  = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 )
 
-// quote returns printable text, or lines of it, so that YAML reads it as text.
-func quote(s string) string {
+// Quote returns printable text, or lines of it, so that YAML reads it as text.
+func Quote(s string) string {
 	if harmless.MatchString(s) && !reserved.MatchString(s) {
 		return s
 	}

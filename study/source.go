@@ -153,5 +153,9 @@ func (d *decoder) syntax(err error) {
 			at = positionOf(tk)
 		}
 	}
-	d.add(at, "", "not YAML: "+what, "")
+	hint := "look at this line and the one before: indentation, a space after each colon, brackets and quotes that are closed"
+	if strings.Contains(what, "'\t'") {
+		what, hint = "a tab cannot indent a line", "indent with spaces, two for each level"
+	}
+	d.add(at, "", "not YAML: "+what, hint)
 }

@@ -199,7 +199,7 @@ var refusals = []struct{ old, new, want string }{
 	// Keys and types.
 	{"sites:", "sties:", "plan.yaml:1:1: sites: missing\n  hint: the names of the sites"},
 	{"sites:", "sties:", "plan.yaml:3:1: sties: unknown key\n  hint: did you mean sites?"},
-	{"subjects:", "unheard:", "plan.yaml:11:1: unheard: unknown key\n  hint: valid here: parley, name, question, seed, sites, quorum, deadline, views, subjects, method, privacy, local"},
+	{"subjects:", "unheard:", "plan.yaml:11:1: unheard: unknown key\n  hint: valid here: parley, name, question, seed, sites, quorum, deadline, missing, views, subjects, method, privacy, local"},
 	{"latent: 6", "latnet: 6", "plan.yaml:14:3: method.latnet: unknown key\n  hint: did you mean latent?"},
 	{"latent: 6", "latent: six", `plan.yaml:14:11: method.latent: "six" where a whole number is expected`},
 	{"latent: 6", "latent: 6.5", "plan.yaml:14:11: method.latent: 6.5 where a whole number is expected"},
@@ -246,7 +246,7 @@ var refusals = []struct{ old, new, want string }{
 	{"male", `""`, "plan.yaml:6:21: views.features: has no name"},
 	{"male", `" m"`, `plan.yaml:6:21: views.features: " m" begins or ends with a space`},
 	{"male", strings.Repeat("m", 201), `plan.yaml:6:21: views.features: longer than 200 bytes`},
-	{"male", "7", "plan.yaml:6:21: views.features: 7 where keys with values are expected"},
+	{"male", "7", "plan.yaml:6:21: views.features: 7 where a name is expected\n  hint: to mean the name, write it in quotes: \"7\""},
 	{"[0, 12.5]", "[12.5, 0]", "plan.yaml:9:21: views.features.range: 12.5 is not below 0\n  hint: the lowest and the highest"},
 	{"range: [0, 12.5]", "levels: [a, b]", "plan.yaml:9:21: views.features.levels: a number has no levels\n  hint: for one of a list of values: kind: category"},
 	{"kind: category", "kind: categroy", `plan.yaml:10:29: views.features.kind: unknown kind "categroy"` + "\n  hint: number or category"},

@@ -78,6 +78,11 @@ func demo(cmd *cobra.Command, dir string, plan *study.Plan, listen, websocket st
 		return nil, err
 	}
 	for _, site := range plan.Sites {
+		if err := (&output{path: filepath.Join(dir, site, "policy.yaml"), flag: "--dir", fixed: true}).check(); err != nil {
+			return nil, err
+		}
+	}
+	for _, site := range plan.Sites {
 		if err := dataset.Write(cmd.Context(), filepath.Join(dir, site, "data"), binding.Data[site]); err != nil {
 			return nil, fmt.Errorf("site %s: %w", site, err)
 		}

@@ -103,7 +103,7 @@ func commands() []*cobra.Command {
 			all = append(all, c)
 		}
 	}
-	add("study", dataCommand(), planCommand(), runCommand(), selectCommand(), evaluateCommand(), experimentCommand())
+	add("study", initCommand(), dataCommand(), planCommand(), runCommand(), selectCommand(), evaluateCommand(), experimentCommand())
 	add("model", modelCommand(), compareCommand())
 	add("privacy", privacyCommand(), attackCommand(), verifyCommand())
 	add("network", demoCommand(), coordinatorCommand(), siteCommand())
@@ -147,6 +147,7 @@ var examples = map[string][]string{
 	"experiment list":        {`experiment list`},
 	"experiment report":      {`experiment report results/experiments/fedmvppca-table-6`},
 	"experiment run":         {`experiment run fedmvppca-table-6 --quick`},
+	"init":                   {`init hospitals`, `init hospitals --outcome group --missing -9,unknown --out study.yaml`},
 	"model associate":        {`model associate results/fit sites/north --with group`},
 	"model contrast":         {`model contrast results/income education=Masters education=Bachelors`},
 	"model export":           {`model export results/fit --out results/tables`},

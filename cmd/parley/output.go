@@ -10,11 +10,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"parley/dataset"
 	"parley/internal/atomicfile"
+	"parley/internal/tabular"
 	"parley/method"
 	"parley/problem"
 )
@@ -33,7 +35,7 @@ const forceUsage = "replace what is there; a folder, or a file that the command 
 
 // flags adds --out and --force.
 func (o *output) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&o.path, "out", "", "CSV file to write; it must not exist yet")
+	cmd.Flags().StringVar(&o.path, "out", "", "file to write, as Parquet if its name ends in .parquet and else as CSV; it must not exist yet")
 	cmd.Flags().BoolVar(&o.force, "force", false, forceUsage)
 	cmd.MarkFlagRequired("out")
 }
@@ -83,6 +85,9 @@ func (o *output) check(inputs ...string) error {
 // write writes the file. Whatever has taken its name since check stays, unless
 // it may be replaced.
 func (o *output) write(write func(io.Writer) error) error {
+	if csv := write; strings.HasSuffix(o.path, ".parquet") {
+		write = func(w io.Writer) error { return tabular.WriteParquet(w, csv) }
+	}
 	if o.force {
 		return atomicfile.Stream(o.path, write) // in place of a link, not of what it leads to
 	}

@@ -1,14 +1,21 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"parley/dataset"
 	"parley/engine/local"
 	"parley/privacy/ledger"
+	"parley/problem"
 	"parley/study"
+	"parley/study/draft"
 )
 
 func planCommand() *cobra.Command {
@@ -27,6 +34,20 @@ func loadPlan(path string) (*study.Plan, *ledger.Cost, error) {
 	return plan, cost, err
 }
 
+// checkNotes says what to know before a plan is run, with its data or without.
+func checkNotes(ctx context.Context, plan *study.Plan, withData bool) (problem.List, error) {
+	notes, err := methods.Notes(plan)
+	if err != nil || !withData {
+		return notes, err
+	}
+	binding, err := local.Bind(ctx, plan)
+	if err != nil {
+		return nil, err
+	}
+	said, err := methods.CheckData(ctx, plan, binding.Data)
+	return append(append(notes, binding.Notes...), said...), err
+}
+
 func planCheckCommand() *cobra.Command {
 	var withData bool
 	var as form
@@ -43,20 +64,9 @@ func planCheckCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			notes, err := methods.Notes(plan)
+			notes, err := checkNotes(cmd.Context(), plan, withData)
 			if err != nil {
 				return err
-			}
-			if withData {
-				binding, err := local.Bind(cmd.Context(), plan)
-				if err != nil {
-					return err
-				}
-				said, err := methods.CheckData(cmd.Context(), plan, binding.Data)
-				if err != nil {
-					return err
-				}
-				notes = append(append(notes, binding.Notes...), said...)
 			}
 			lines := notes.Lines()
 			checked := struct {
@@ -112,4 +122,108 @@ func planShowCommand() *cobra.Command {
 	}
 	as.flag(cmd, "print the digest and the plan as JSON")
 	return cmd
+}
+
+func initCommand() *cobra.Command {
+	var o draft.Options
+	var as form
+	out := output{fixed: true}
+	cmd := &cobra.Command{
+		Use:   "init DIR",
+		Short: "Look at a folder of data and write a first plan for it",
+		Long: "Init reads the data in DIR, which is one data set or holds a folder for each site, and\n" +
+			"writes a commented plan: sites and the views that they lack, features with their types,\n" +
+			"codes for missing values that it suspects, and a method with the reason for it. It then\n" +
+			"checks the plan with the data. On a terminal it asks for the outcome, if a column could be\n" +
+			"one; --outcome answers beforehand, and --outcome '' says that there is none.",
+		Args: args(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, a []string) error {
+			if err := out.check(dataset.Files(a[0])...); err != nil {
+				return err
+			}
+			d, err := draft.Look(cmd.Context(), a[0], o)
+			if err != nil {
+				return err
+			}
+			if !cmd.Flags().Changed("outcome") && !as.json && len(d.Candidates) > 0 && terminal(cmd.InOrStdin()) {
+				if o.Outcome, err = askOutcome(cmd, d); err != nil {
+					return err
+				}
+				if d, err = draft.Look(cmd.Context(), a[0], o); err != nil {
+					return err
+				}
+			}
+			text := d.YAML(filepath.Dir(out.path))
+			if _, err := study.Parse(out.path, text, methods); err != nil {
+				return fmt.Errorf("these data need a plan that is written by hand:\n%w", err)
+			}
+			if err := out.write(func(w io.Writer) error {
+				_, err := w.Write(text)
+				return err
+			}); err != nil {
+				return err
+			}
+			plan, err := study.Load(out.path, methods)
+			if err != nil {
+				return err
+			}
+			notes, err := checkNotes(cmd.Context(), plan, true)
+			if err != nil {
+				return fmt.Errorf("%s was written, and is not in order yet:\n%w", out.path, err)
+			}
+			notes = slices.DeleteFunc(notes, func(p problem.Problem) bool { return p.Hint == "" && p.File != "" }) // columns that were left out
+			made := struct {
+				Plan string `json:"plan"`
+				*draft.Draft
+				Notes []string `json:"notes"`
+			}{out.path, d, notes.Lines()}
+			return as.line(cmd, made, func(w io.Writer) error { return printDraft(w, d, out.path, notes.Lines()) })
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&out.path, "out", "plan.yaml", "file to write; it must not exist yet")
+	f.StringVar(&o.Name, "name", "", "name of the study (default from the folder)")
+	f.StringVar(&o.Outcome, "outcome", "", "column of the subjects tables to predict")
+	f.StringSliceVar(&o.Missing, "missing", nil, "codes for missing values, such as -9,unknown")
+	as.flag(cmd, "print the plan's parts, what was left out and the notes as JSON")
+	return cmd
+}
+
+// askOutcome asks what is to be predicted.
+func askOutcome(cmd *cobra.Command, d *draft.Draft) (string, error) {
+	fmt.Fprintln(cmd.ErrOrStderr(), "Do you want to predict one of these columns?")
+	for _, c := range d.Candidates {
+		what := "a number"
+		if len(c.Levels) > 0 {
+			what = strings.Join(c.Levels, ", ")
+		}
+		fmt.Fprintf(cmd.ErrOrStderr(), "  %s (%s)\n", c.Column, what)
+	}
+	return askLine(cmd.Context(), cmd.InOrStdin(), cmd.ErrOrStderr(), "Its name, or Enter for none: ")
+}
+
+// printDraft says what is in a draft, and what to do with it.
+func printDraft(w io.Writer, d *draft.Draft, path string, notes []string) error {
+	printLines(w, "note:", notes)
+	for _, l := range d.LeftOut {
+		fmt.Fprintf(w, "left out: %s: %s\n", l.Column, l.Why)
+	}
+	for _, v := range d.Views {
+		fmt.Fprintf(w, "view %s: %d features\n", v.Name, len(v.Features))
+		for _, f := range v.Features {
+			for _, code := range f.Missing {
+				fmt.Fprintf(w, "taken as missing: %s of %s\n", code, f.Name)
+			}
+		}
+	}
+	if d.Data != "" {
+		fmt.Fprintf(w, "sites: %d simulated ones, since %s is one data set\n", len(d.Sites), d.Data)
+	} else {
+		for _, s := range d.Sites {
+			fmt.Fprintf(w, "site %s: %d subjects\n", s.Name, s.Subjects)
+		}
+	}
+	fmt.Fprintf(w, "method %s: %s\n", d.Method, d.Reason)
+	_, err := fmt.Fprintf(w, "\nRead %s, change what is wrong, and run it:\n  parley run %s\n", path, path)
+	return err
 }

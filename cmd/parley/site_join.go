@@ -197,18 +197,24 @@ func terminal(in io.Reader) bool {
 
 // ask asks a person for a yes, until ctx ends: a signal is an answer, too.
 func ask(ctx context.Context, in io.Reader, out io.Writer, question string) (bool, error) {
-	fmt.Fprint(out, question+" [y/N] ")
+	a, err := askLine(ctx, in, out, question+" [y/N] ")
+	return strings.EqualFold(a, "y") || strings.EqualFold(a, "yes"), err
+}
+
+// askLine asks a person for a line of text, which may be empty.
+func askLine(ctx context.Context, in io.Reader, out io.Writer, question string) (string, error) {
+	fmt.Fprint(out, question)
 	answer := make(chan string, 1)
 	go func() {
 		line, _ := bufio.NewReader(in).ReadString('\n')
-		answer <- strings.ToLower(strings.TrimSpace(line))
+		answer <- strings.TrimSpace(line)
 	}()
 	select {
 	case a := <-answer:
-		return a == "y" || a == "yes", nil
+		return a, nil
 	case <-ctx.Done():
 		fmt.Fprintln(out)
-		return false, context.Cause(ctx)
+		return "", context.Cause(ctx)
 	}
 }
 

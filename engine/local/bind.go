@@ -76,6 +76,7 @@ func (b *Binding) Fingerprint() string {
 func (b *Binding) look(ctx context.Context, p *study.Plan) error {
 	type span struct{ low, high float64 }
 	everywhere := map[string]span{}
+	observed := map[string]int64{}
 	constant := map[string][]string{} // sites where a feature does not vary
 	lacks := map[string][]string{}
 	var wrong problem.List
@@ -89,9 +90,18 @@ func (b *Binding) look(ctx context.Context, p *study.Plan) error {
 			return fmt.Errorf("site %s: %w", site, err)
 		}
 		b.Census[site] = s.Census
+		doubts := s.Doubts()
+		if !p.Privacy.Differential() {
+			doubts = append(doubts, s.SmallCells()...)
+		}
+		for _, doubt := range doubts {
+			doubt.Where = "site " + site + ", " + doubt.Where
+			b.Notes.Add(doubt)
+		}
 		for _, v := range s.Views {
 			if v.Subjects == 0 {
 				lacks[site] = append(lacks[site], v.Name)
+				b.Notes.Add(problem.Problem{Where: "site " + site, What: "lacks the view " + v.Name, Hint: "if it has it, the file is missing or named differently"})
 			}
 			for _, f := range v.Features {
 				m := f.Moments
@@ -103,6 +113,7 @@ func (b *Binding) look(ctx context.Context, p *study.Plan) error {
 				if !seen {
 					all = span{m.Min, m.Max}
 				}
+				observed[name] += f.Observed
 				everywhere[name] = span{min(all.low, m.Min), max(all.high, m.Max)}
 				if m.Min == m.Max {
 					constant[name] = append(constant[name], site)
@@ -121,6 +132,8 @@ func (b *Binding) look(ctx context.Context, p *study.Plan) error {
 			case f.Kind != study.Number:
 			case !seen:
 				wrong.Add(problem.Problem{Where: name, What: "no site has a single value of it", Hint: "leave it out of the plan"})
+			case all.low == all.high && observed[name] < dataset.SmallCell: // whose value it is would be told
+				wrong.Add(problem.Problem{Where: name, What: fmt.Sprintf("it has a value at %d subjects only, and it is the same", observed[name]), Hint: "leave it out of the plan"})
 			case all.low == all.high:
 				wrong.Add(problem.Problem{Where: name, What: fmt.Sprintf("it is %v for every subject of every site", all.low), Hint: "leave it out of the plan"})
 			case len(sites) > 0:

@@ -39,7 +39,7 @@ var floors = [][]string{
 	{"methods/..."},
 	{"method/adversary", "method/fitted", "method/judged", "method/rounds"},
 	{"method"},
-	{"judge/evaluate", "method/association"},
+	{"judge/evaluate", "method/association", "study/draft"},
 	{"privacy/ledger", "privacy/privacytest"},
 	{"privacy"},
 	{"sitestore", "privacy/policy"},

@@ -54,6 +54,8 @@ type modelFeature struct {
 	Low  float64 `json:"low"`
 	High float64 `json:"high"`
 	Mean float64 `json:"mean"`
+	// Missing are cells that stand for a missing value.
+	Missing []string `json:"missing,omitempty"`
 }
 
 type modelSite struct {
@@ -68,10 +70,10 @@ func newModel(s *setup, sc *scale, weights []float64, sites map[string]float64) 
 		m.Plan = digest.String()
 	}
 	j := 0
-	for _, v := range s.plan.Views {
+	for k, v := range s.plan.Views {
 		view := modelView{Name: v.Name}
-		for _, f := range v.Features {
-			view.Features = append(view.Features, modelFeature{f.Name, f.Unit, sc.Low[j], sc.High[j], sc.Mean[j]})
+		for i, f := range v.Features {
+			view.Features = append(view.Features, modelFeature{f.Name, f.Unit, sc.Low[j], sc.High[j], sc.Mean[j], s.plan.Codes(k, i)})
 			j++
 		}
 		m.Views = append(m.Views, view)
@@ -138,7 +140,7 @@ func (m *model) Schema() (s dataset.Schema) {
 	for _, v := range m.Views {
 		view := dataset.View{Name: v.Name}
 		for _, f := range v.Features {
-			view.Columns = append(view.Columns, dataset.Column{Name: f.Name})
+			view.Columns = append(view.Columns, dataset.Column{Name: f.Name, Missing: f.Missing})
 		}
 		s.Views = append(s.Views, view)
 	}

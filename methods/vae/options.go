@@ -67,10 +67,10 @@ func (o *options) Check(p *study.Plan, report study.Report) {
 	if p.Privacy.Differential() {
 		report("", "an autoencoder's weights are exact functions of a site's subjects, and no noise is put on them", "privacy: {protection: none}, or method mvppca, which has private variants")
 	}
-	for _, v := range p.Views {
-		for _, f := range v.Features {
+	for k, v := range p.Views {
+		for j, f := range v.Features {
 			if f.Kind == study.Category {
-				report("", f.Name+" is a category, and the decoder's law is normal", "leave it out, or write it as numbers")
+				report(fmt.Sprintf("views[%d].features[%d]", k, j), f.Name+" is a category, and the decoder's law is normal", "leave it out, or write it as numbers")
 			}
 		}
 	}

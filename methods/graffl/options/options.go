@@ -266,7 +266,7 @@ func (o *Options) checkFeatures(p *study.Plan, report study.Report) bool {
 			at := fmt.Sprintf("views[%d].features[%d] (%s)", k, j, f.Name)
 			switch {
 			case f.Kind == study.Category:
-				report("", at+" is a category, and a Gaussian mixture is of numbers", "leave it out of the views")
+				report(fmt.Sprintf("views[%d].features[%d]", k, j), f.Name+" is a category, and a Gaussian mixture is of numbers", "leave it out of the views")
 				ok = false
 			case f.Range == nil && ranges:
 				if without++; without <= listed {

@@ -48,8 +48,9 @@ type ModelView struct {
 
 // ModelColumn is a feature.
 type ModelColumn struct {
-	Name string `json:"name"`
-	Unit string `json:"unit,omitempty"`
+	Name    string   `json:"name"`
+	Unit    string   `json:"unit,omitempty"`
+	Missing []string `json:"missing,omitempty"` // cells that stand for a missing value
 }
 
 // ModelParameter is one number of the mixture, with the interval that holds it
@@ -100,10 +101,10 @@ func (v *View) Files() ([]method.File, error) {
 
 // ViewsOf lists the plan's features.
 func ViewsOf(p *study.Plan) (all []ModelView) {
-	for _, x := range p.Views {
+	for k, x := range p.Views {
 		view := ModelView{Name: x.Name}
-		for _, f := range x.Features {
-			view.Columns = append(view.Columns, ModelColumn{f.Name, f.Unit})
+		for j, f := range x.Features {
+			view.Columns = append(view.Columns, ModelColumn{f.Name, f.Unit, p.Codes(k, j)})
 		}
 		all = append(all, view)
 	}
@@ -181,7 +182,7 @@ func Schema(views []ModelView) (s dataset.Schema) {
 	for _, v := range views {
 		view := dataset.View{Name: v.Name}
 		for _, c := range v.Columns {
-			view.Columns = append(view.Columns, dataset.Column{Name: c.Name, Kind: dataset.Number})
+			view.Columns = append(view.Columns, dataset.Column{Name: c.Name, Kind: dataset.Number, Missing: c.Missing})
 		}
 		s.Views = append(s.Views, view)
 	}

@@ -224,7 +224,7 @@ func (o *Options) Check(p *study.Plan, report study.Report) {
 		for j, f := range v.Features {
 			at := fmt.Sprintf("views[%d].features[%d]", k, j)
 			if f.Kind == study.Category {
-				report("", fmt.Sprintf("%s (%s) is a category, and mvppca models numbers", at, f.Name), "leave it out, or list it under subjects")
+				report(at, f.Name+" is a category, and mvppca models numbers", "leave it out, or list it under subjects")
 			}
 			if o.Scaling == ScaleRange && f.Range == nil {
 				report("scaling", fmt.Sprintf("%q needs the range of every feature, and %s (%s) has none", ScaleRange, at, f.Name),

@@ -106,6 +106,8 @@ type ModelFeature struct {
 	// Mean; left out where sites have no means of their own.
 	SiteVariance    float64 `json:"mean_variance_between_sites,omitempty"`
 	NewSiteVariance float64 `json:"mean_variance_at_new_site,omitempty"`
+	// Missing are cells that stand for a missing value.
+	Missing []string `json:"missing,omitempty"`
 	// Doubt is the variance that privacy noise in the model adds to predictions
 	// of the feature; left out where there is none.
 	Doubt    float64   `json:"privacy_noise_variance,omitempty"`
@@ -225,11 +227,11 @@ func NewModelFile(p *study.Plan, o *options.Options, digest string, scale *ppca.
 		l.Dims = append(l.Dims, len(v.Features))
 	}
 	group := l.GroupOf()
-	for _, v := range p.Views {
+	for k, v := range p.Views {
 		view := ModelView{Name: v.Name}
-		for _, f := range v.Features {
+		for i, f := range v.Features {
 			view.Features = append(view.Features, ModelFeature{
-				Name: f.Name, Unit: f.Unit, Shift: scale.Shift[j], Factor: scale.Factor[j],
+				Name: f.Name, Unit: f.Unit, Missing: p.Codes(k, i), Shift: scale.Shift[j], Factor: scale.Factor[j],
 				Mean: prior.Mu[j], Noise: prior.Noise[group[j]], Loadings: slices.Clone(prior.W[j*q : (j+1)*q]),
 			})
 			j++

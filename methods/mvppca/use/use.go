@@ -121,7 +121,7 @@ func (m *Model) Schema() dataset.Schema {
 	for _, v := range m.Views {
 		view := dataset.View{Name: v.Name}
 		for _, f := range v.Features {
-			view.Columns = append(view.Columns, dataset.Column{Name: f.Name, Kind: dataset.Number})
+			view.Columns = append(view.Columns, dataset.Column{Name: f.Name, Kind: dataset.Number, Missing: f.Missing})
 		}
 		s.Views = append(s.Views, view)
 	}

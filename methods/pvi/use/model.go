@@ -73,6 +73,8 @@ type modelColumn struct {
 	Unit   string   `json:"unit,omitempty"`
 	Levels []string `json:"levels,omitempty"`
 	Other  string   `json:"other,omitempty"` // level that one not listed counts as
+	// Missing are cells that stand for a missing value.
+	Missing []string `json:"missing,omitempty"`
 }
 
 // ModelSite is what one site contributed.
@@ -128,10 +130,10 @@ func New(plan *study.Plan, o *options.Options, prior gvi.Gaussian, q gvi.Normal,
 	}
 	m := &Model{Format: ModelFormat, Program: "parley " + version.String(), Plan: digest.String(), Study: plan.Name, Seed: plan.Seed,
 		Private: plan.Privacy.Differential(), Options: o, Encoding: *e, Prior: prior, Posterior: posterior, Covariance: q.Covariance}
-	for _, v := range plan.Views {
+	for k, v := range plan.Views {
 		view := modelView{Name: v.Name}
-		for _, f := range v.Features {
-			c := modelColumn{Name: f.Name, Unit: f.Unit}
+		for j, f := range v.Features {
+			c := modelColumn{Name: f.Name, Unit: f.Unit, Missing: plan.Codes(k, j)}
 			if f.Kind == study.Category {
 				c.Levels, c.Other = f.Levels, f.Other
 			}
@@ -279,7 +281,7 @@ func (m *Model) Schema() dataset.Schema {
 			if len(c.Levels) > 0 {
 				kind = dataset.Category
 			}
-			view.Columns = append(view.Columns, dataset.Column{Name: c.Name, Kind: kind, Levels: c.Levels, Other: c.Other})
+			view.Columns = append(view.Columns, dataset.Column{Name: c.Name, Kind: kind, Levels: c.Levels, Other: c.Other, Missing: c.Missing})
 		}
 		s.Views = append(s.Views, view)
 	}

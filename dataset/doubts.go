@@ -1,0 +1,203 @@
+package dataset
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"parley/problem"
+)
+
+// SmallCell is the fewest subjects that a count may stand for without a note: fewer can
+// be told apart. It is the default of DataSHIELD (nfilter.tab).
+const SmallCell = 3
+
+// edge is how many different values are kept at each end of a feature's range: three
+// that may be apart, and three of those that they are apart from.
+const edge = 6
+
+// extremes are the lowest and the highest different values of a feature, outermost
+// first, and how many subjects have each.
+type extremes struct{ low, high []extreme }
+
+type extreme struct {
+	value float64
+	n     int64
+}
+
+func (e *extremes) add(v float64) {
+	if len(e.low) == edge && v > e.low[edge-1].value && v < e.high[edge-1].value {
+		return
+	}
+	e.low = insert(e.low, v, func(a, b float64) bool { return a < b })
+	e.high = insert(e.high, v, func(a, b float64) bool { return a > b })
+}
+
+func insert(list []extreme, v float64, before func(a, b float64) bool) []extreme {
+	at := 0
+	for at < len(list) && before(list[at].value, v) {
+		at++
+	}
+	if at < len(list) && list[at].value == v {
+		list[at].n++
+		return list
+	}
+	if at == edge {
+		return list
+	}
+	if list = slices.Insert(list, at, extreme{v, 1}); len(list) > edge {
+		list = list[:edge]
+	}
+	return list
+}
+
+// suspect is a value that may stand for "not measured".
+type suspect struct {
+	code     float64
+	subjects int64
+}
+
+// Codes returns the values of the feature that look like codes for missing values, as a
+// plan lists them: −1, or two or more equal digits of 7, 8 or 9 (or one, below zero), at
+// an end of the range and apart from the rest by more than its range, or
+// negative where all else is not.
+func (f *FeatureSummary) Codes() []string {
+	var codes []string
+	for _, s := range f.suspects() {
+		codes = append(codes, strconv.FormatFloat(s.code, 'f', -1, 64))
+	}
+	return codes
+}
+
+func (f *FeatureSummary) suspects() (found []suspect) {
+	if f.ends == nil {
+		return nil
+	}
+	low, high := f.ends.low, f.ends.high
+	k := leading(low, func(v float64) bool { return v < 0 && isCode(v) })
+	l := leading(high, func(v float64) bool { return v > 9 && isCode(v) })
+	for ; l > 0; l-- {
+		if k+l+3 <= f.distinct() && high[l-1].value-high[l].value > high[l].value-low[k].value {
+			break
+		}
+	}
+	for ; k > 0; k-- {
+		if k+l+3 <= f.distinct() && (low[k].value >= 0 || low[k].value-low[k-1].value > high[l].value-low[k].value) {
+			break
+		}
+	}
+	for _, e := range append(slices.Clone(low[:k]), high[:l]...) {
+		found = append(found, suspect{e.value, e.n})
+	}
+	return found
+}
+
+// distinct is how many different values are known, at most the lengths of both ends.
+func (f *FeatureSummary) distinct() int {
+	all := map[float64]bool{}
+	for _, e := range append(slices.Clone(f.ends.low), f.ends.high...) {
+		all[e.value] = true
+	}
+	return len(all)
+}
+
+// leading counts the first values that are such, leaving one that is not.
+func leading(list []extreme, such func(float64) bool) int {
+	n := 0
+	for n < min(3, len(list)-1) && such(list[n].value) {
+		n++
+	}
+	return n
+}
+
+// isCode says whether a number is written with one digit only, 7, 8 or 9, or is −1.
+func isCode(v float64) bool {
+	if v == -1 {
+		return true
+	}
+	if v != math.Trunc(v) || math.Abs(v) > 1e6 {
+		return false
+	}
+	digits := strconv.FormatFloat(math.Abs(v), 'f', -1, 64)
+	return strings.Contains("789", digits[:1]) && strings.Trim(digits, digits[:1]) == ""
+}
+
+// outliers counts the values at the ends of the range, three different ones at each at
+// most, that are further from the rest than three times as far as the rest reaches. There
+// are at most a tenth of the values. how is that distance over the reach of the rest.
+func (f *FeatureSummary) outliers() (n int64, how float64) {
+	if f.ends == nil || f.Observed < 10 {
+		return 0, 0
+	}
+	low, high := f.ends.low, f.ends.high
+	best := func(k, l int) (apart float64) { // of k lowest and l highest
+		reach := high[l].value - low[k].value
+		apart = math.Inf(1)
+		if k > 0 {
+			apart = min(apart, low[k].value-low[k-1].value)
+		}
+		if l > 0 {
+			apart = min(apart, high[l-1].value-high[l].value)
+		}
+		return apart / reach
+	}
+	for k := range 4 {
+		for l := range 4 {
+			if k+l == 0 || k+l+3 > f.distinct() || max(k+1, l+1) > len(low) {
+				continue
+			}
+			var many int64
+			for _, e := range append(slices.Clone(low[:k]), high[:l]...) {
+				many += e.n
+			}
+			if apart := best(k, l); apart > 3 && many > n && 10*many <= f.Observed {
+				n, how = many, apart
+			}
+		}
+	}
+	return n, how
+}
+
+// Doubts returns what makes a person look again before the data are used: values that
+// look like codes for missing ones, and values far from all others. No value that one person has is quoted; codes are.
+func (s *Summary) Doubts() (list problem.List) {
+	for _, v := range s.Views {
+		for _, f := range v.Features {
+			where := "view " + v.Name + ", feature " + f.Name
+			suspects := f.suspects()
+			for _, c := range suspects {
+				code := strconv.FormatFloat(c.code, 'f', -1, 64)
+				list.Add(problem.Problem{Where: where, What: fmt.Sprintf("%s, at %d of %d subjects, looks like a code for a missing value", code, c.subjects, f.Observed),
+					Hint: fmt.Sprintf("if it is one, list it in the plan: {name: %s, missing: [%s]}", f.Name, code)})
+			}
+			if n, how := f.outliers(); n > 0 && len(suspects) == 0 {
+				list.Add(problem.Problem{Where: where, What: fmt.Sprintf("%d of %d values are far from the rest: %.2g times as far as the rest reaches", n, f.Observed, how),
+					Hint: "is it another unit, a missing decimal point or a code? 'parley data describe DATA --features' shows the range"})
+			}
+		}
+	}
+	return list
+}
+
+// SmallCells returns a note if so few subjects are here, or have some set of views, that
+// what a site releases without privacy can tell of single people.
+func (s *Summary) SmallCells() (list problem.List) {
+	if s.Subjects < SmallCell {
+		list.Add(problem.Problem{Where: "subjects", What: fmt.Sprintf("there are only %d: without privacy, what leaves this site tells of single people", s.Subjects),
+			Hint: "join this site with another, or protect the study with privacy: {protection: differential, …}"})
+		return list
+	}
+	sets, few := 0, int64(0)
+	for _, p := range s.Patterns {
+		if p.Subjects < SmallCell && len(p.Views) > 0 {
+			sets, few = sets+1, few+p.Subjects
+		}
+	}
+	if sets > 0 {
+		list.Add(problem.Problem{Where: "subjects", What: fmt.Sprintf("%d have a set of views that fewer than %d have; sets of this kind: %d", few, SmallCell, sets),
+			Hint: fmt.Sprintf("without privacy their numbers may be released by themselves: method: {minimum: %d} of mvppca, or minimum: {pattern_subjects: %d} in the site's policy", SmallCell, SmallCell)})
+	}
+	return list
+}

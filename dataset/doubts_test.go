@@ -1,0 +1,162 @@
+package dataset
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// column is a table of one feature.
+func oneColumn(t *testing.T, values []float64) *Summary {
+	t.Helper()
+	var rows []Row
+	for i, v := range values {
+		rows = append(rows, Row{ID: fmt.Sprintf("s%04d", i), Views: [][]float64{{v}}})
+	}
+	table, err := NewTable(Schema{Views: []View{{Name: "v", Columns: []Column{{Name: "x"}}}}}, rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return describe(t, table)
+}
+
+func TestCodesAreSuspected(t *testing.T) {
+	ages := func(more ...float64) []float64 {
+		for i := range 40 {
+			more = append(more, float64(25+i*3/2))
+		}
+		return more
+	}
+	for name, c := range map[string]struct {
+		values []float64
+		want   string
+	}{
+		"ages":                          {ages(), "[]"},
+		"-9 among ages":                 {ages(-9, -9, -9), "[-9]"},
+		"three codes":                   {ages(-999, -99, -9, -9), "[-999 -99 -9]"},
+		"999":                           {ages(999), "[999]"},
+		"both ends":                     {ages(-9, 9999), "[-9 9999]"},
+		"88 and 99 are ages":            {ages(88, 99), "[]"},
+		"a plausible 9":                 {append(ages(), 9), "[]"},
+		"-1 among counts":               {[]float64{-1, -1, 0, 1, 2, 3, 4, 5, 6, 7}, "[-1]"},
+		"-1 among deviations":           {[]float64{-2, -1, -1, 0, 1, 2, 1, 0, -2}, "[]"},
+		"-9 among deviations":           {[]float64{-9, -2.5, -1, 0.5, 0, 1, 2.2, 1, 0, -2}, "[-9]"},
+		"77 among few ages":             {[]float64{77, 60, 61, 70, 68, 65}, "[]"},
+		"99 of a score from 1 to 5":     {[]float64{99, 1, 2, 3, 4, 5}, "[99]"},
+		"two values":                    {[]float64{0, 1, 1, 0, 1}, "[]"},
+		"9 of a score from 1 to 5":      {[]float64{9, 1, 2, 3, 4, 5}, "[]"},
+		"values that differ in nothing": {[]float64{-9, -9, -9}, "[]"},
+	} {
+		s := oneColumn(t, c.values)
+		if got := fmt.Sprint(s.Views[0].Features[0].Codes()); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+func TestOutliersAreCounted(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 5))
+	normal := func(n int, more ...float64) []float64 {
+		for range n {
+			more = append(more, rng.NormFloat64())
+		}
+		return more
+	}
+	for name, c := range map[string]struct {
+		values []float64
+		want   int64
+	}{
+		"none": {normal(1000), 0}, "one": {normal(50, 1e12), 1}, "two together": {normal(50, 1e12, 1e12), 2}, "both ends": {normal(60, -1e6, 1e12), 2},
+		"three": {normal(60, 100, 200, 300), 3}, "too few to say": {normal(5, 1e12), 0}, "a fifth is no outlier": {normal(8, 1e5, 1e5), 0},
+	} {
+		s := oneColumn(t, c.values)
+		f := s.Views[0].Features[0]
+		if got, _ := f.outliers(); got != c.want {
+			t.Errorf("%s: %d outliers, want %d", name, got, c.want)
+		}
+	}
+	// Of samples of a normal law, none has an outlier; of a Laplace law neither. The rule
+	// asks for a gap of three times the whole range, of which both are far.
+	for range 300 {
+		laplace := make([]float64, 30)
+		for i := range laplace {
+			laplace[i] = rng.ExpFloat64() - rng.ExpFloat64()
+		}
+		for _, values := range [][]float64{normal(30), laplace} {
+			s := oneColumn(t, values)
+			if n, how := s.Views[0].Features[0].outliers(); n != 0 {
+				t.Fatalf("%d outliers, %g: %v", n, how, values)
+			}
+		}
+	}
+}
+
+// The ends are those of the sorted values, whatever the order of the rows.
+func TestExtremes(t *testing.T) {
+	rng := rand.New(rand.NewPCG(6, 6))
+	for range 200 {
+		var e extremes
+		count := map[float64]int64{}
+		for range rng.IntN(40) + 1 {
+			v := math.Round(8 * rng.NormFloat64())
+			e.add(v)
+			count[v]++
+		}
+		var values []float64
+		for v := range count {
+			values = append(values, v)
+		}
+		slices.Sort(values)
+		for i, low := range e.low {
+			if low != (extreme{values[i], count[values[i]]}) {
+				t.Fatalf("lowest %d: %v of %v", i, low, count)
+			}
+		}
+		slices.Reverse(values)
+		for i, high := range e.high {
+			if high != (extreme{values[i], count[values[i]]}) {
+				t.Fatalf("highest %d: %v of %v", i, high, count)
+			}
+		}
+		if want := min(edge, len(values)); len(e.low) != want || len(e.high) != want {
+			t.Fatalf("%d and %d of %d", len(e.low), len(e.high), len(values))
+		}
+	}
+}
+
+// What one person was measured is in no message; codes and counts are.
+func TestDoubtsQuoteNoMeasurement(t *testing.T) {
+	s := oneColumn(t, append([]float64{123456.75, -99}, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22))
+	if got := s.Doubts().Error(); !strings.Contains(got, "-99, at 1 of 24 subjects, looks like a code") || strings.Contains(got, "123456") {
+		t.Errorf("got %s", got)
+	}
+	alone := oneColumn(t, []float64{123456.75})
+	got := alone.Warnings().Error()
+	if strings.Contains(got, "123456") || !strings.Contains(got, "is constant here, at 1 of the subjects") || !strings.Contains(got, "there are only 1") {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestIDsWrittenDifferently(t *testing.T) {
+	for name, c := range map[string]struct{ subjects, ids, want string }{
+		"capitals":     {"p1 p2 p3", "P1 P2 P3", "P1 here may be p1 there"},
+		"zeros":        {"P1 P2 P10", "P001 P002 P010", "P001 here may be P1 there"},
+		"letters":      {"1 2 3", "s1 s2 s3", "s1 here may be 1 there"},
+		"one of three": {"p1 p2 p3", "p1 p2 P03", "P03 here may be p3 there"},
+		"signs":        {"ab-1 ab-2", "ab_1 ab_2", "ab_1 here may be ab-1 there"},
+		"others":       {"a b c", "a b d", "is not in subjects.csv"},
+	} {
+		dir := folder(t, map[string]string{"subjects.csv": subjects(strings.Fields(c.subjects)...),
+			"view_v.csv": "id,x\n" + strings.Join(strings.Fields(c.ids), ",1\n") + ",2\n"})
+		d, err := Open(t.Context(), dir, Options{})
+		if err == nil {
+			_, err = Count(t.Context(), d)
+		}
+		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Count(err.Error(), "hint:") != 1 {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}

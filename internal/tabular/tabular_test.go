@@ -1,0 +1,175 @@
+package tabular
+
+import (
+	"bytes"
+	"io"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/parquet-go/parquet-go"
+	"github.com/xuri/excelize/v2"
+)
+
+// workbook is an Excel file with the cells of a few sheets.
+func workbook(t testing.TB, sheets ...[][]any) []byte {
+	t.Helper()
+	book := excelize.NewFile()
+	defer book.Close()
+	for i, rows := range sheets {
+		name := []string{"Sheet1", "more", "notes"}[i]
+		if _, err := book.NewSheet(name); err != nil {
+			t.Fatal(err)
+		}
+		for j, row := range rows {
+			cell, _ := excelize.CoordinatesToCellName(1, j+1)
+			if err := book.SetSheetRow(name, cell, &row); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	var b bytes.Buffer
+	if err := book.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestXLSX(t *testing.T) {
+	cells := [][]any{{"id", "age", "note"}, {"s1", 0.1, "a, \"b\""}, {}, {"s2", nil, " c"}, {"s3", 1e-7}, {7, -9, "x", "beyond"}}
+	r, err := XLSX(bytes.NewReader(workbook(t, cells, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	got, err := io.ReadAll(r)
+	want := "id,age,note\ns1,0.1,\"a, \"\"b\"\"\"\n\ns2,,\" c\"\ns3,0.0000001,\n7,-9,x,beyond\n"
+	if err != nil || string(got) != want {
+		t.Errorf("%v: got\n%s\nwant\n%s", err, got, want)
+	}
+}
+
+func TestXLSXRefused(t *testing.T) {
+	for want, data := range map[string][]byte{
+		"2 sheets hold cells (Sheet1, more)": workbook(t, [][]any{{"id"}}, [][]any{{"id"}}),
+		"not a valid zip file":               []byte("PK\x03\x04 nothing"),
+		"password":                           []byte("\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1 an older workbook"),
+	} {
+		if _, err := XLSX(bytes.NewReader(data)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
+type row struct {
+	Age  float64   `parquet:"age"`
+	N    *int32    `parquet:"n,optional"`
+	Many uint64    `parquet:"many"`
+	Yes  bool      `parquet:"yes"`
+	Day  int32     `parquet:"day,date"`
+	At   time.Time `parquet:"at,timestamp(microsecond)"`
+	Word string    `parquet:"word"`
+	ID   string    `parquet:"id"`
+}
+
+func TestParquet(t *testing.T) {
+	n := int32(-3)
+	var b bytes.Buffer
+	w := parquet.NewGenericWriter[row](&b)
+	at := time.Date(2020, 2, 29, 12, 0, 0, 500000, time.UTC)
+	for _, rows := range [][]row{{{0.1, &n, math.MaxUint64, true, 18321, at, "a,b", "s1"}}, {{math.NaN(), nil, 0, false, 0, at, "", "s2"}}} {
+		if _, err := w.Write(rows); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Flush(); err != nil { // a group of its own
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	got := readParquet(t, b.Bytes())
+	want := "id,age,n,many,yes,day,at,word\n" +
+		"s1,0.1,-3,18446744073709551615,true,2020-02-29,2020-02-29T12:00:00.0005Z,\"a,b\"\n" +
+		"s2,NaN,,0,false,1970-01-01,2020-02-29T12:00:00.0005Z,\n"
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func readParquet(t *testing.T, data []byte) string {
+	t.Helper()
+	r, err := Parquet(bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	got, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(got)
+}
+
+func TestParquetRefused(t *testing.T) {
+	var lists bytes.Buffer
+	if err := parquet.Write(&lists, []struct {
+		ID string    `parquet:"id"`
+		X  []float64 `parquet:"x"`
+	}{{"a", []float64{1, 2}}}); err != nil {
+		t.Fatal(err)
+	}
+	for want, data := range map[string][]byte{"column x is of a type": lists.Bytes(), "magic": []byte("PAR1 something else")} {
+		if _, err := Parquet(bytes.NewReader(data), int64(len(data))); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
+// What is written as Parquet reads back as the same table.
+func TestWriteParquet(t *testing.T) {
+	const table = "id,zeta,alpha,predicted\n007,0.1,x,1\n\"s,2\",,2,0\n"
+	var b bytes.Buffer
+	if err := WriteParquet(&b, func(w io.Writer) error { _, err := io.WriteString(w, table); return err }); err != nil {
+		t.Fatal(err)
+	}
+	if got := readParquet(t, b.Bytes()); got != table {
+		t.Errorf("got\n%s\nwant\n%s", got, table)
+	}
+	f, err := parquet.OpenFile(bytes.NewReader(b.Bytes()), int64(b.Len()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, kind := range map[string]parquet.Kind{"id": parquet.ByteArray, "zeta": parquet.Double, "alpha": parquet.ByteArray, "predicted": parquet.ByteArray} {
+		if got := f.Root().Column(name).Type().Kind(); got != kind {
+			t.Errorf("%s is %v, want %v", name, got, kind)
+		}
+	}
+}
+
+// Whatever the bytes are, decoders end with text or an error.
+func FuzzXLSX(f *testing.F) {
+	f.Add(workbook(f, [][]any{{"id", "x"}, {"a", 1.5}}))
+	f.Add([]byte("PK\x03\x04"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if r, err := XLSX(bytes.NewReader(data)); err == nil {
+			io.Copy(io.Discard, io.LimitReader(r, 1<<20))
+			r.Close()
+		}
+	})
+}
+
+func FuzzParquet(f *testing.F) {
+	var b bytes.Buffer
+	if err := parquet.Write(&b, []row{{Age: 1, ID: "a"}}); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b.Bytes())
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if r, err := Parquet(bytes.NewReader(data), int64(len(data))); err == nil {
+			io.Copy(io.Discard, io.LimitReader(r, 1<<20))
+			r.Close()
+		}
+	})
+}

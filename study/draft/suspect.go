@@ -1,0 +1,177 @@
+package draft
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"parley/dataset"
+	"parley/problem"
+	"parley/study"
+)
+
+// schema is that of the draft.
+func (d *Draft) schema() dataset.Schema {
+	p := study.Plan{Subjects: d.Subjects}
+	for _, code := range d.Missing {
+		p.Missing = append(p.Missing, study.Code(code))
+	}
+	for _, v := range d.Views {
+		p.Views = append(p.Views, study.View{Name: v.Name, Features: v.Features})
+	}
+	return p.Schema()
+}
+
+// suspect reads the data as the draft describes them, twice: it adds codes that look as
+// if they stood for missing values, and then leaves out what says nothing.
+func (d *Draft) suspect(ctx context.Context) error {
+	for k := range d.Views {
+		for j := range d.Views[k].Features {
+			d.Views[k].Features[j].Missing = nil
+		}
+	}
+	if len(d.Views) == 0 {
+		return nil
+	}
+	if err := d.describe(ctx, func(k, j int, f *dataset.FeatureSummary) {
+		own := &d.Views[k].Features[j]
+		for _, code := range f.Codes() {
+			if own.Kind == study.Number && !slices.Contains(own.Missing, study.Code(code)) {
+				own.Missing = append(own.Missing, study.Code(code))
+			}
+		}
+	}); err != nil {
+		return err
+	}
+	spans := map[string]*dataset.Moments{}
+	categories := map[string]map[string]bool{}
+	for i := range d.Sites {
+		d.Sites[i].Lacks = []string{}
+	}
+	if err := d.describe(ctx, func(k, j int, f *dataset.FeatureSummary) {
+		if m := f.Moments; m != nil {
+			if all := spans[f.Name]; all == nil {
+				spans[f.Name] = &dataset.Moments{Min: m.Min, Max: m.Max}
+			} else {
+				all.Min, all.Max = min(all.Min, m.Min), max(all.Max, m.Max)
+			}
+		}
+		for _, l := range f.Levels {
+			if l.Subjects > 0 {
+				if categories[f.Name] == nil {
+					categories[f.Name] = map[string]bool{}
+				}
+				categories[f.Name][l.Name] = true
+			}
+		}
+	}); err != nil {
+		return err
+	}
+	for k := range d.Views {
+		v := &d.Views[k]
+		for j := range v.Features {
+			f := &v.Features[j]
+			f.Missing = slices.DeleteFunc(f.Missing, func(c study.Code) bool { return !apart(c, spans[f.Name]) })
+		}
+		v.Features = slices.DeleteFunc(v.Features, func(f study.Feature) bool {
+			span := spans[f.Name]
+			varies := span != nil && span.Min < span.Max || len(categories[f.Name]) > 1
+			if !varies {
+				d.LeftOut = append(d.LeftOut, leftOut{v.Name, f.Name, "it is the same for everybody, or has no value"})
+			}
+			return !varies
+		})
+	}
+	d.Views = slices.DeleteFunc(d.Views, func(v view) bool { return len(v.Features) == 0 })
+	for i := range d.Sites {
+		d.Sites[i].Lacks = slices.DeleteFunc(d.Sites[i].Lacks, func(name string) bool {
+			return !slices.ContainsFunc(d.Views, func(v view) bool { return v.Name == name })
+		})
+	}
+	return nil
+}
+
+// apart says whether a code of one site is apart from the values of all sites together,
+// as [dataset.FeatureSummary.Codes] asks of a single one.
+func apart(code study.Code, all *dataset.Moments) bool {
+	v, err := strconv.ParseFloat(string(code), 64)
+	if err != nil || all == nil {
+		return false
+	}
+	return v < 0 && all.Min >= 0 || max(all.Min-v, v-all.Max) > all.Max-all.Min
+}
+
+// describe reads all sites and hands over what each has of each feature.
+func (d *Draft) describe(ctx context.Context, look func(k, j int, f *dataset.FeatureSummary)) error {
+	schema := d.schema()
+	for i := range d.Sites {
+		s := &d.Sites[i]
+		dir, err := dataset.Open(ctx, s.Folder, dataset.Options{Schema: &schema})
+		if err != nil {
+			return err
+		}
+		summary, err := dataset.Describe(ctx, dir)
+		if err != nil {
+			return err
+		}
+		s.Subjects, s.Lacks = summary.Subjects, []string{}
+		for k, v := range summary.Views {
+			if v.Subjects == 0 {
+				s.Lacks = append(s.Lacks, v.Name)
+			}
+			for j := range v.Features {
+				look(k, j, &v.Features[j])
+			}
+		}
+	}
+	return nil
+}
+
+// settle ends the draft: how many factors, and why this method.
+func (d *Draft) settle() error {
+	features := 0
+	for _, v := range d.Views {
+		features += len(v.Features)
+	}
+	if d.Outcome != nil {
+		if features == 0 {
+			return problem.Problem{What: "no column can be a feature", Hint: d.why()}
+		}
+		d.Reason = fmt.Sprintf("%s is to be predicted from %d features: a regression", d.Outcome.Column, features)
+		d.spread()
+		return nil
+	}
+	if features < 2 {
+		return problem.Problem{What: fmt.Sprintf("%d columns are numbers that vary, and factors need at least 2", features), Hint: d.why()}
+	}
+	// Ledermann's bound (1937): the covariances of d features can tell q factors apart
+	// from noise of the features if (d − q)² ≥ d + q.
+	d.Latent = 1
+	for q := 2; q <= maxFactors && (features-q)*(features-q) >= features+q; q++ {
+		d.Latent = q
+	}
+	d.Reason = fmt.Sprintf("%d numbers in %d views and no outcome: factors that the views share", features, len(d.Views))
+	d.spread()
+	return nil
+}
+
+// why lists what was left out.
+func (d *Draft) why() string {
+	hint := "name an outcome with --outcome, or mend the data"
+	for _, l := range d.LeftOut[:min(5, len(d.LeftOut))] {
+		hint += fmt.Sprintf("\n%s was left out: %s", l.Column, l.Why)
+	}
+	return hint
+}
+
+// spread puts simulated sites in the place of one data set.
+func (d *Draft) spread() {
+	if d.Data == "" {
+		return
+	}
+	d.Sites = nil
+	for i := range simulated {
+		d.Sites = append(d.Sites, site{Name: fmt.Sprintf("site-%d", i+1), Lacks: []string{}})
+	}
+}
