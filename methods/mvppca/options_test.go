@@ -97,7 +97,7 @@ func TestOptionsThatCannotBe(t *testing.T) {
 			t.Errorf("%s\nis refused without its place: %v", options, err)
 		}
 	}
-	if _, err := parse(planWith("  - name: v\n    features: [a, b, {name: stage, kind: category, levels: [I, II]}]\n", "  latent: 1\n")); err == nil || !strings.Contains(err.Error(), "(stage) is a category") {
+	if _, err := parse(planWith("  - name: v\n    features: [a, b, {name: stage, kind: category, levels: [I, II]}]\n", "  latent: 1\n")); err == nil || !strings.Contains(err.Error(), "plan.yaml:7:22: views.features: stage is a category") {
 		t.Errorf("a category: %v", err)
 	}
 }
