@@ -87,7 +87,10 @@ const (
 
 func (k Pairs) draw(c *canvas) {
 	n := min(len(k.Features), maxPairs)
-	c.w = pageWidth
+	if c.slim() {
+		n = min(n, maxSlim)
+	}
+	c.w = c.page
 	if n == 0 || len(k.Groups) == 0 {
 		c.w, c.h = 360, 120
 		c.nothing(c.w/2, c.h/2)
@@ -120,7 +123,7 @@ func (k Pairs) draw(c *canvas) {
 	if n < len(k.Features) {
 		words += fmt.Sprintf(" The first %d of %d features.", n, len(k.Features))
 	}
-	c.text(6, c.h-4, words, smallSize, c.w-12, "fill", muted)
+	c.foot(words)
 }
 
 // over is a scale along x, and up one along y, of a cell.
