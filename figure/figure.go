@@ -33,6 +33,8 @@ type Figure struct {
 	// Choice says what a reader chooses among pictures next to each other that have the same: such
 	// as "Factor". Where nothing can be chosen, as on paper, all are shown.
 	Choice string
+	// Detail marks a picture that a reader can do without at first: a long page folds it away.
+	Detail bool
 }
 
 // Chart is the data of one picture. The kinds are those of this package.
@@ -90,6 +92,7 @@ type figureJSON struct {
 	Caption string          `json:"caption,omitempty"`
 	Alt     string          `json:"alt,omitempty"`
 	Choice  string          `json:"choice,omitempty"`
+	Detail  bool            `json:"detail,omitempty"`
 	Kind    string          `json:"kind"`
 	Chart   json.RawMessage `json:"chart"`
 }
@@ -103,7 +106,7 @@ func (f Figure) MarshalJSON() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(figureJSON{f.ID, f.Title, f.Caption, f.Alt, f.Choice, f.Chart.kind(), chart})
+	return json.Marshal(figureJSON{f.ID, f.Title, f.Caption, f.Alt, f.Choice, f.Detail, f.Chart.kind(), chart})
 }
 
 // UnmarshalJSON reads what [Figure.MarshalJSON] wrote. An unknown kind of
@@ -117,7 +120,7 @@ func (f *Figure) UnmarshalJSON(b []byte) error {
 	if err != nil {
 		return fmt.Errorf("reading figure %q: %w", s.ID, err)
 	}
-	*f = Figure{s.ID, s.Title, s.Caption, s.Alt, chart, s.Choice}
+	*f = Figure{s.ID, s.Title, s.Caption, s.Alt, chart, s.Choice, s.Detail}
 	return nil
 }
 

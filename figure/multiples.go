@@ -16,7 +16,7 @@ const maxTogether = 9
 // whose means are farthest from the middle.
 func (s Scatter) multiples(c *canvas) {
 	ex, ey := s.extents()
-	across := max(int(c.page/118), 1)
+	across := max(int(c.page/104), 1)
 	const space, head, left, foot = 10.0, 20.0, 34.0, 20.0
 	side := (c.page-left)/float64(across) - space
 	down := (len(s.Groups) + across - 1) / across

@@ -119,7 +119,7 @@ func (o Overview) plan(page float64) overviewPlan {
 	}
 	p.left = 24 + max(widest(names, fontSize, page*0.23), 84)
 	if p.dense {
-		p.left, p.step, p.thick = 64+widest(names, fontSize, page*0.2)/0.9, 19, 12
+		p.left, p.step, p.thick = 70+widest(names, fontSize, page*0.2)/0.9, 16, 11
 	}
 	if page < pageWidth {
 		p.space = 8
@@ -131,7 +131,7 @@ func (o Overview) plan(page float64) overviewPlan {
 		heads[v] = view.Name
 	}
 	if label := widest(heads, fontSize+1, 120) / 0.9; label > p.block+p.space-4 && p.block < 90 {
-		p.turned, p.head = true, label+24
+		p.turned, p.head = true, label+28
 	}
 	return p
 }
@@ -186,7 +186,7 @@ func (o Overview) row(c *canvas, p overviewPlan, s SiteSubjects, y, unit float64
 	n, _ := s.subjects(0)
 	count := "n = " + Count.Text(float64(n))
 	if p.dense {
-		c.text(6, y+p.thick, s.Name, fontSize, p.left-66, "font-weight", "600")
+		c.text(6, y+p.thick, s.Name, fontSize, p.left-62, "font-weight", "600")
 		c.text(p.left-10, y+p.thick, Count.Text(float64(n)), smallSize, 46, "text-anchor", "end", "fill", muted)
 	} else {
 		c.line(6, y-4, c.w-p.space, y-4, grid)

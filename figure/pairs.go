@@ -15,6 +15,10 @@ type Pairs struct {
 	Groups   []Cloud  `json:"groups"`
 	// Values are subjects', by feature: with them the picture is for their own site only.
 	Values []Numbers `json:"values,omitempty"`
+	// Low and High are what each feature can be at least and at most, if that is known: ellipses
+	// are cut there.
+	Low  Numbers `json:"low,omitempty"`
+	High Numbers `json:"high,omitempty"`
 }
 
 // Cloud is one normal distribution. One without a positive share has no density on the
@@ -146,7 +150,16 @@ func (k Pairs) extent(i int) (e extent) {
 			break
 		}
 	}
-	return e.padded()
+	e = e.padded()
+	if low, high := k.Low.at(i), k.High.at(i); e.some {
+		if low < e.hi {
+			e.lo = max(e.lo, low)
+		}
+		if high > e.lo {
+			e.hi = min(e.hi, high)
+		}
+	}
+	return e
 }
 
 // pair draws features j and i.

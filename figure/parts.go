@@ -32,8 +32,8 @@ func (f Figure) Parts() []Figure {
 }
 
 const (
-	partFacets, restFacets = 12, 4 // tables of a heatmap in the first piece and in others
-	partRows, restRows     = 8, 3  // rows of histograms
+	partFacets, restFacets = 8, 4 // tables of a heatmap in the first piece and in others
+	partRows, restRows     = 5, 3 // rows of histograms
 	partBars, restBars     = 36, 22
 )
 

@@ -29,11 +29,12 @@ var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{"ad
 // Bounds that keep the page below 1 MB for large studies. Files beside the
 // report are complete.
 const (
-	dataRows   = 30      // of the table behind a figure
-	tableRows  = 500     // of a table by itself
-	inlineFile = 12_000  // bytes of a file that the page holds for download
-	inlineAll  = 80_000  // bytes of all of them
-	foldedAll  = 100_000 // bytes of the pictures that are folded away
+	dataRows   = 30     // of the table behind a figure
+	tableRows  = 500    // of a table by itself
+	inlineFile = 12_000 // bytes of a file that the page holds for download
+	inlineAll  = 80_000 // bytes of all of them
+	longTable  = 20     // rows beyond which a long page folds a table away
+	foldedAll  = 70_000 // bytes of the pictures that are folded away
 )
 
 // page is a report in the form that the template walks over.
@@ -72,6 +73,7 @@ type itemView struct {
 	Paragraphs  []template.HTML
 	Warning     bool
 	Pictures    []pictureView // one, or several of a picture that is too long for a page
+	Folded      bool          // away, since the page is long
 	Cut         bool          // the last pieces are in the figure's file alone
 	Terms       []template.HTML
 	Data        template.HTML
@@ -100,6 +102,7 @@ func (r *Report) page() (page, error) {
 	budget := room{inlineAll, foldedAll}
 	w, l := newWords(), newLooks()
 	p.Verdict = r.verdict(w)
+	long := r.long()
 	for _, s := range r.Sections {
 		w.section()
 		v := sectionView{ID: s.ID, Title: s.Title, Lead: w.texts(paragraphs(s.Lead))}
@@ -108,6 +111,7 @@ func (r *Report) page() (page, error) {
 			if err != nil {
 				return page{}, err
 			}
+			iv.Folded = long && (iv.Kind == "table" && iv.Rows > longTable || item.Figure != nil && item.Figure.Detail)
 			v.Items = append(v.Items, iv)
 		}
 		p.Sections = append(p.Sections, v)
@@ -115,6 +119,19 @@ func (r *Report) page() (page, error) {
 	p.Words = w.list()
 	p.CSS += template.CSS(l.rules.String()) // of attributes that package figure wrote
 	return p, nil
+}
+
+// long reports whether a picture of the report is too long for one page, as with many sites:
+// then details are folded away.
+func (r *Report) long() bool {
+	for _, s := range r.Sections {
+		for _, item := range s.Items {
+			if item.Figure != nil && len(item.Figure.Parts()) > 1 {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // verdict is what the page opens with: what was found, how sure that is, and what speaks
@@ -126,18 +143,26 @@ func (r *Report) verdict(w *words) []verdictView {
 			all = append(all, verdictView{Question: x.question, Answers: w.texts(paragraphs(x.answer))})
 		}
 	}
-	if len(all) == 0 {
-		return nil
-	}
 	doubts := verdictView{Question: "What not to trust"}
+	said := map[string]bool{}
 	for _, s := range r.Sections {
 		for _, item := range s.Items {
-			if n := item.Note; n != nil && n.Warning {
+			if n := item.Note; n != nil && n.Warning && !r.Local { // a site's own are about who may read it
 				doubts.Doubts = append(doubts.Doubts, doubtView{n.Title, s.ID})
+				said[n.Title] = true
 			}
 		}
 	}
-	if len(doubts.Doubts) == 0 {
+	for _, d := range r.Doubts {
+		if !said[d] {
+			doubts.Answers = append(doubts.Answers, w.text(d))
+		}
+	}
+	switch {
+	case len(doubts.Doubts)+len(doubts.Answers) > 0:
+	case len(all) == 0:
+		return nil // nothing was said either way
+	default:
 		doubts.Answers = w.texts([]string{"No check of this report speaks against the result. That is no proof that it is right: other patients and other hospitals may differ."})
 	}
 	return append(all, doubts)

@@ -25,6 +25,7 @@ type Report struct {
 	Subtitle string
 	Found    string        // what was found, in a sentence or two; the page opens with it
 	Sure     string        // how sure that is, and what it rests on
+	Doubts   []string      // what speaks against relying on it, besides the warnings in the sections
 	Headline []figure.Fact // what a reader should know first, in a few words each
 	Meta     []figure.Fact // such as the plan's digest, the version, the method
 	Sections []figure.Section

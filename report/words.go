@@ -152,5 +152,8 @@ func letterBefore(s string, at int) bool {
 }
 
 func letterAfter(s string, at int) bool {
+	if at+1 < len(s) && s[at] == '.' && s[at+1] != ' ' && s[at+1] != '\n' {
+		return true // a file's name
+	}
 	return at < len(s) && (s[at] >= 'a' && s[at] <= 'z' || s[at] >= 'A' && s[at] <= 'Z' || s[at] >= '0' && s[at] <= '9' || s[at] == '_' || s[at] == '-')
 }

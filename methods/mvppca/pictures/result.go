@@ -29,6 +29,7 @@ func Assessed(set options.Setup, m *use.Model, files []method.File, sites []Site
 			{Name: "mean absolute error, in " + set.Options.Unit(), Value: strconv.FormatFloat(floats.Sum(pooled.AbsError)/floats.Sum(pooled.Cells), 'f', 3, 64)},
 		},
 	}
+	r.Found, r.Sure = Found(m, Explained(pooled)), sure(set, sites)
 	if m.Separate() {
 		r.Headline = append(r.Headline, figure.Fact{Name: "of the sites differ, and are in no factor: see below", Value: "the means"})
 		for _, v := range m.Views {
@@ -73,6 +74,8 @@ func Unassessed(set options.Setup, m *use.Model, files []method.File, sites int,
 			{Name: "factors", Value: strconv.Itoa(len(m.Factors))},
 		},
 		Sections: []figure.Section{Reading()},
+		Found:    Found(m, ""),
+		Sure:     "No site said how well the model describes its subjects: that would have been a further release. Nothing on this page measures how good the model is.",
 	}
 	r.Sections = append(append(r.Sections, about...), m.LoadingSection())
 	return r
