@@ -158,7 +158,7 @@ func (b Bars) draw(c *canvas) {
 	c.h = 68 + p.step*float64(max(len(rows), 2))
 	area := box{left: 16 + p.nameRoom + p.groupRoom, top: 10, right: c.w - 62, bottom: c.h - 52}
 	if p.stacked {
-		area.left, area.right = 12, c.w-12
+		area.left, area.right = 22, c.w-20
 	}
 	if b.Mark != "" {
 		c.h += 22
@@ -199,7 +199,7 @@ func (b Bars) row(c *canvas, p barPlan, rows []int, names []string, k int, area 
 	if i < 0 {
 		at, anchor := 6+p.nameRoom, "end"
 		if p.stacked {
-			at, anchor = area.left, "start"
+			at, anchor = 6, "start"
 		}
 		c.text(at, top+15, fmt.Sprintf("%d more between", b.len()-len(rows)+1), smallSize, p.nameRoom, "text-anchor", anchor, "fill", muted)
 		c.line(area.left, y, area.right, y, rule, "stroke-dasharray", "2 4")
@@ -215,7 +215,7 @@ func (b Bars) row(c *canvas, p barPlan, rows []int, names []string, k int, area 
 		if len(p.groups) > 1 {
 			name = strings.TrimSuffix(name+", "+group, ", ")
 		}
-		c.text(area.left, top+13, name, fontSize, c.w-90)
+		c.text(6, top+13, name, fontSize, c.w-90)
 	case first || !p.blocks:
 		c.text(6+p.nameRoom, y+4, name, fontSize, p.nameRoom, "text-anchor", "end")
 	}
