@@ -33,7 +33,7 @@ func (f Figure) Parts() []Figure {
 
 const (
 	partFacets, restFacets = 8, 4 // tables of a heatmap in the first piece and in others
-	partRows, restRows     = 5, 3 // rows of histograms
+	partRows, restRows     = 3, 3 // rows of histograms
 	partBars, restBars     = 36, 22
 )
 

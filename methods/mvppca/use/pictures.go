@@ -145,7 +145,7 @@ func (m *Model) betweenFigure() *figure.Figure {
 			}
 		}
 	}
-	return &figure.Figure{ID: "between-sites", Title: "Differences between sites, beside the size of what differs", Chart: b,
+	return &figure.Figure{ID: "between-sites", Detail: true, Title: "Differences between sites, beside the size of what differs", Chart: b,
 		Caption: "A bar is the standard deviation between sites of a feature's mean, loading or noise, " + m.allowedFor() + " The stroke is the size of the thing itself. Where the bar is short beside its stroke, sites agree. Zero means that they are as alike as samples of one population would be. From few sites these are rough numbers.",
 		Alt:     "Bars of the spread between sites of means, loadings and noise in each view, with a stroke for the size to compare with."}
 }
