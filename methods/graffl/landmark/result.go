@@ -90,6 +90,6 @@ func (v *view) sure() string {
 	if len(v.doubts()) > 0 {
 		says = "The mixture is not to be relied on as it is: see below."
 	}
-	return says + fmt.Sprintf(" The largest residual is %.1f standard deviations, and a misfit as large would come by chance with probability %.2g. The effective sample size is %.0f of %d draws.",
-		v.fit.Largest, v.fit.Tail, v.Posterior.Size, len(v.Posterior.Draws))
+	return says + fmt.Sprintf(" The largest residual is %.1f standard deviations, and a misfit as large would come by chance with probability %s. The effective sample size is %.0f of %d draws.",
+		v.fit.Largest, figure.General.Text(v.fit.Tail), v.Posterior.Size, len(v.Posterior.Draws))
 }
