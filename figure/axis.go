@@ -249,8 +249,7 @@ func (c *canvas) frame(x, y *scale, xAxis, yAxis Axis, b box) box {
 		c.text(p, b.bottom+17, t.label, smallSize, 0, "text-anchor", "middle", "fill", muted)
 	}
 	c.text(6, b.top-12, yAxis.Label, fontSize, c.w-12, "font-weight", "600")
-	room := b.right - b.left
-	c.text((b.left+b.right)/2, b.bottom+36, xAxis.Label, fontSize, room, "text-anchor", "middle", "font-weight", "600")
+	c.axisLabel((b.left+b.right)/2, b.bottom+36, b.right-b.left, xAxis.Label)
 	return b
 }
 

@@ -24,7 +24,12 @@ type Bars struct {
 	Bottom int      `json:"bottom,omitempty"` // with Top: rank by value, and draw the smallest below the largest
 	// Subject says that the values are of one single subject.
 	Subject bool `json:"subject,omitempty"`
+
+	part span // of the rows in their order, on the scale of all
 }
+
+// span is so many rows from one on; none stands for all.
+type span struct{ from, of int }
 
 func (b Bars) len() int { return max(len(b.Labels), len(b.Values)) }
 
@@ -55,8 +60,7 @@ func numeric(n Numbers) Numbers {
 	return n
 }
 
-// maxBars bounds the height of the picture.
-const maxBars = 300
+const maxBars = 300 // bounds the height of all parts of the picture together
 
 // order returns the rows to draw; −1 stands for rows left out.
 func (b Bars) order() []int {
@@ -90,91 +94,153 @@ func (b Bars) order() []int {
 	return slices.Concat(rows[:top], []int{-1}, rows[len(rows)-bottom:])
 }
 
-func (b Bars) draw(c *canvas) {
-	const step = 22.0
-	rows := b.order()
-	forest := len(b.Low)+len(b.High) > 0
-	// Zero is on the axis unless estimates are compared with something else.
-	e := extent{some: !forest || len(b.Marks) == 0}
-	var names []string
+// barPlan holds the sizes of a picture of bars.
+type barPlan struct {
+	nameRoom, groupRoom float64
+	step, down          float64 // from row to row; from a row's top to its bar's middle
+	stacked             bool    // names stand above their bars
+	blocks              bool    // with groups, a name that comes again right away is named once
+	groups              []string
+}
+
+func (b Bars) plan(rows []int, names []string, page float64) barPlan {
+	p := barPlan{step: 22, down: 11, groups: distinct(b.Groups), nameRoom: widest(names, fontSize, 230)}
+	p.blocks = b.inBlocks(rows)
+	if p.groupRoom = widest(p.groups, smallSize, 90); p.groupRoom > 0 {
+		p.groupRoom += 12
+	}
+	if p.stacked = page < pageWidth && p.nameRoom+p.groupRoom > 0.36*page; p.stacked {
+		p.step, p.down, p.nameRoom, p.groupRoom = 38, 26, page*0.6, 0
+	}
+	return p
+}
+
+// inBlocks reports whether rows of several groups stand in blocks of one name.
+func (b Bars) inBlocks(rows []int) bool {
+	again := func(i int) bool { return i > 0 && text(b.Labels, i) == text(b.Labels, i-1) }
+	return b.Top <= 0 && len(distinct(b.Groups)) > 1 && slices.ContainsFunc(rows, again)
+}
+
+// extent is that of all values, whatever part of them is drawn. Zero is on the axis unless
+// estimates are compared with something else.
+func (b Bars) extent(rows []int) extent {
+	e := extent{some: !b.forest() || len(b.Marks) == 0}
 	for _, i := range rows {
-		names = append(names, text(b.Labels, i))
 		for _, n := range []Numbers{b.Values, b.Low, b.High, b.Marks} {
 			e.add(n.at(i))
 		}
 	}
-	groups := distinct(b.Groups)
-	// With groups, a name that comes again right away is a block: named once.
-	blocks := len(groups) > 1 && slices.ContainsFunc(rows, func(i int) bool { return i > 0 && text(b.Labels, i) == text(b.Labels, i-1) }) && b.Top <= 0
-	nameRoom := widest(names, fontSize, 230)
-	groupRoom := widest(groups, smallSize, 90)
-	if groupRoom > 0 {
-		groupRoom += 12
+	if e.lo == e.hi && e.lo == 0 {
+		e = extent{0, 1, true}
 	}
-	c.w = pageWidth
-	c.h = 62 + step*float64(max(len(rows), 2))
-	area := box{left: 16 + nameRoom + groupRoom, top: 10, right: c.w - 62, bottom: c.h - 46}
+	return e
+}
+
+// forest reports whether the values have intervals.
+func (b Bars) forest() bool { return len(b.Low)+len(b.High) > 0 }
+
+func (b Bars) draw(c *canvas) {
+	rows := b.order()
+	if b.crowded(rows) {
+		b.caterpillars(c, rows)
+		return
+	}
+	e := b.extent(rows)
+	if b.part.of > 0 {
+		rows = rows[min(b.part.from, len(rows)):min(b.part.from+b.part.of, len(rows))]
+	}
+	names := make([]string, len(rows))
+	for k, i := range rows {
+		names[k] = text(b.Labels, i)
+	}
+	p := b.plan(rows, names, c.page)
+	c.w = c.page
+	c.h = 68 + p.step*float64(max(len(rows), 2))
+	area := box{left: 16 + p.nameRoom + p.groupRoom, top: 10, right: c.w - 62, bottom: c.h - 52}
+	if p.stacked {
+		area.left, area.right = 22, c.w-20
+	}
 	if b.Mark != "" {
 		c.h += 22
 		area.top, area.bottom = 32, area.bottom+22
 		c.compare(area.left+6, 14)
-		c.text(area.left+16, 18, b.Mark, smallSize, area.right-area.left-16, "fill", muted)
+		c.text(area.left+16, 18, b.Mark, smallSize, c.w-area.left-20, "fill", muted)
 	}
-	if e.lo == e.hi && e.lo == 0 {
-		e = extent{0, 1, true}
-	}
-	x := newScale(e, false, true, 6)
+	x := newScale(e, false, true, min(6, int((area.right-area.left)/45)))
 	x.a, x.b = area.left, area.right
 	for _, t := range x.ticks {
-		p := x.position(t.value)
-		c.line(p, area.top, p, area.bottom, grid)
-		c.text(p, area.bottom+15, t.label, smallSize, 0, "text-anchor", "middle", "fill", muted)
+		at := x.position(t.value)
+		c.line(at, area.top, at, area.bottom, grid)
+		c.text(at, area.bottom+15, t.label, smallSize, 0, "text-anchor", "middle", "fill", muted)
 	}
-	c.text((area.left+area.right)/2, area.bottom+36, b.X.Label, fontSize, area.right-area.left, "text-anchor", "middle", "font-weight", "600")
-	if n := b.len(); len(rows) < n && b.Bottom <= 0 {
+	mid, room := (area.left+area.right)/2, area.right-area.left
+	if c.slim() {
+		mid, room = c.w/2, c.w-12
+	}
+	c.axisLabel(mid, area.bottom+34, room, b.X.Label)
+	if n := b.len(); len(rows) < n && b.Bottom <= 0 && b.part.of == 0 && !p.stacked {
 		c.text(6, area.bottom+15, fmt.Sprintf("%d of %d", len(rows), n), smallSize, 0, "fill", muted)
 	}
-	for k, i := range rows {
-		y := area.top + step*(float64(k)+0.5)
-		if i < 0 {
-			c.text(6+nameRoom, y+4, fmt.Sprintf("%d more between", b.len()-len(rows)+1), smallSize, nameRoom, "text-anchor", "end", "fill", muted)
-			c.line(area.left, y, area.right, y, rule, "stroke-dasharray", "2 4")
-			continue
-		}
-		switch again := k > 0 && names[k] == names[k-1]; {
-		case !again:
-			c.text(6+nameRoom, y+4, names[k], fontSize, nameRoom, "text-anchor", "end")
-			if blocks && k > 0 {
-				c.line(6, y-step/2, area.right, y-step/2, rule, "stroke-width", 0.7)
-			}
-		case !blocks:
-			c.text(6+nameRoom, y+4, names[k], fontSize, nameRoom, "text-anchor", "end")
-		}
-		group := text(b.Groups, i)
-		c.text(area.left-10, y+4, group, smallSize, 90, "text-anchor", "end", "fill", muted)
-		st := styleOf(max(0, slices.Index(groups, group)))
-		mark := b.Marks.at(i)
-		if forest && available(mark) {
-			c.compare(x.at(mark), y)
-		}
-		c.bar(b, i, st, x, y, forest)
-		if !forest && available(mark) {
-			c.compare(x.at(mark), y)
-		}
+	for k := range rows {
+		b.row(c, p, rows, names, k, area, x)
 	}
 	if x.lo <= 0 && x.hi >= 0 {
 		c.line(x.at(0), area.top, x.at(0), area.bottom, muted)
 	}
 	if len(rows) == 0 {
-		c.nothing(c.w/2, area.top+step)
+		c.nothing(c.w/2, area.top+p.step)
 	}
 }
 
-// bar draws row i at height y, and its value at the right.
-func (c *canvas) bar(b Bars, i int, st style, x scale, y float64, forest bool) {
+// row draws the k-th of the rows with its names.
+func (b Bars) row(c *canvas, p barPlan, rows []int, names []string, k int, area box, x scale) {
+	i, top := rows[k], area.top+p.step*float64(k)
+	y := top + p.down
+	if i < 0 {
+		at, anchor := 6+p.nameRoom, "end"
+		if p.stacked {
+			at, anchor = 6, "start"
+		}
+		c.text(at, top+15, fmt.Sprintf("%d more between", b.len()-len(rows)+1), smallSize, p.nameRoom, "text-anchor", anchor, "fill", muted)
+		c.line(area.left, y, area.right, y, rule, "stroke-dasharray", "2 4")
+		return
+	}
+	first := k == 0 || names[k] != names[k-1]
+	if p.blocks && first && k > 0 {
+		c.line(6, top, area.right, top, rule, "stroke-width", 0.7)
+	}
+	group := text(b.Groups, i)
+	switch name := names[k]; {
+	case p.stacked:
+		if len(p.groups) > 1 {
+			name = strings.TrimSuffix(name+", "+group, ", ")
+		}
+		c.text(6, top+13, name, fontSize, c.w-90)
+	case first || !p.blocks:
+		c.text(6+p.nameRoom, y+4, name, fontSize, p.nameRoom, "text-anchor", "end")
+	}
+	if !p.stacked {
+		c.text(area.left-10, y+4, group, smallSize, 90, "text-anchor", "end", "fill", muted)
+	}
+	valueAt := y + 4
+	if p.stacked {
+		valueAt = top + 13
+	}
+	c.text(c.w-6, valueAt, x.text(b.Values.at(i)), smallSize, 76, "text-anchor", "end", "fill", muted)
+	mark := b.Marks.at(i)
+	if b.forest() && available(mark) {
+		c.compare(x.at(mark), y)
+	}
+	c.bar(b, i, styleOf(max(0, slices.Index(p.groups, group))), x, y)
+	if !b.forest() && available(mark) {
+		c.compare(x.at(mark), y)
+	}
+}
+
+// bar draws row i at height y.
+func (c *canvas) bar(b Bars, i int, st style, x scale, y float64) {
 	const half = 7.0
 	v := b.Values.at(i)
-	c.text(c.w-6, y+4, x.text(v), smallSize, 56, "text-anchor", "end", "fill", muted)
 	if !available(v) {
 		return
 	}
@@ -183,7 +249,7 @@ func (c *canvas) bar(b Bars, i int, st style, x scale, y float64, forest bool) {
 	if available(low) && available(high) {
 		tip += " (" + General.Text(low) + " to " + General.Text(high) + ")"
 	}
-	if !forest {
+	if !b.forest() {
 		left := min(x.at(0), x.at(v))
 		c.el("rect", tip, "x", left, "y", y-half, "width", max(math.Abs(x.at(v)-x.at(0)), 0.5), "height", 2*half, "fill", st.colour, "rx", 1.0)
 		return

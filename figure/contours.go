@@ -100,10 +100,13 @@ func (k Contours) draw(c *canvas) {
 	ey.add(k.YAt[0])
 	ey.add(k.YAt[len(k.YAt)-1])
 	across := min(len(panels), 3)
+	if c.slim() {
+		across = 1
+	}
 	x, y := newScale(ex, false, false, 9-2*across), newScale(ey, false, false, 6)
 	const space = 16.0
 	left := 14 + widest(y.labels(), smallSize, 110)
-	c.w = pageWidth
+	c.w = c.page
 	// Square: features that are alike, such as two codes, are as wide as high.
 	wide := min((c.w-left-10)/float64(across)-space, 470)
 	head := c.groupKey(k.Groups, left) + 30

@@ -58,6 +58,7 @@ func (k Corner) Table() Table {
 const (
 	// maxCorner is the number of parameters whose pairs can be read on one page.
 	maxCorner = 12
+	maxSlim   = 4 // rows of a matrix of pairs on a phone
 	// maxCornerPoints bounds the draws that are drawn, over all pairs.
 	maxCornerPoints = 6000
 	cornerGrid      = 40 // places along an axis of a pair's density
@@ -68,8 +69,11 @@ const (
 
 func (k Corner) draw(c *canvas) {
 	shown := k.Parameters[:min(len(k.Parameters), maxCorner)]
+	if c.slim() {
+		shown = shown[:min(len(shown), maxSlim)]
+	}
 	n := len(shown)
-	c.w = pageWidth
+	c.w = c.page
 	if n == 0 || k.draws() == 0 {
 		c.w, c.h = 360, 120
 		c.nothing(c.w/2, c.h/2)
@@ -78,7 +82,7 @@ func (k Corner) draw(c *canvas) {
 	const left, top, foot = 66.0, 22.0, 48.0
 	side := min((c.w-left-8)/float64(n)-cornerSpace, 190)
 	step := side + cornerSpace
-	c.w = max(left+step*float64(n)+8, 560)
+	c.w = max(left+step*float64(n)+8, min(c.page, 560))
 	rise := side + cornerRise
 	c.h = top + rise*float64(n) + foot
 	weights := shares(k.Weights, k.draws())
@@ -259,6 +263,9 @@ func (c *canvas) cornerOwn(k cornerCells, i int, x scale, y, side float64) {
 	if high > low {
 		spread = around(mean, low, high)
 	}
+	if c.slim() && textWidth(spread, smallSize) > side+cornerSpace {
+		spread = General.Text(mean)
+	}
 	half := textWidth(spread, smallSize) / 2
 	c.text(max(min((x.a+x.b)/2, c.w-half-4), 4), y-5, spread, smallSize, 0, "text-anchor", "middle", "fill", ink)
 }
@@ -289,5 +296,5 @@ func (k Corner) key(c *canvas, n, points int) {
 	if n < len(k.Parameters) {
 		words += fmt.Sprintf(" The first %d of %d parameters.", n, len(k.Parameters))
 	}
-	c.text(6, c.h-8, words, smallSize, c.w-12, "fill", muted)
+	c.foot(words)
 }

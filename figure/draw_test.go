@@ -122,7 +122,7 @@ var charts = rapid.Custom(func(t *rapid.T) Chart {
 })
 
 var figures = rapid.Custom(func(t *rapid.T) Figure {
-	return Figure{"any", labels.Draw(t, "title"), labels.Draw(t, "caption"), labels.Draw(t, "alt"), charts.Draw(t, "chart")}
+	return Figure{"any", labels.Draw(t, "title"), labels.Draw(t, "caption"), labels.Draw(t, "alt"), charts.Draw(t, "chart"), "", rapid.Bool().Draw(t, "detail")}
 })
 
 func svg(t interface{ Fatalf(string, ...any) }, f Figure) []byte {

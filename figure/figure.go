@@ -30,6 +30,11 @@ type Figure struct {
 	Caption string // how to read this picture, in one or two plain sentences
 	Alt     string // what the picture shows, for those who cannot see it
 	Chart   Chart
+	// Choice says what a reader chooses among pictures next to each other that have the same: such
+	// as "Factor". Where nothing can be chosen, as on paper, all are shown.
+	Choice string
+	// Detail marks a picture that a reader can do without at first: a long page folds it away.
+	Detail bool
 }
 
 // Chart is the data of one picture. The kinds are those of this package.
@@ -46,11 +51,21 @@ type Chart interface {
 // SVG writes the picture as one svg element that stands alone as a file and
 // may also be placed in an HTML page: its identifiers begin with svg- and the
 // figure's own.
-func (f Figure) SVG(w io.Writer) error {
+func (f Figure) SVG(w io.Writer) error { return f.drawTo(w, pageWidth) }
+
+// SlimSVG is SVG for the screen of a phone: as wide as that, with letters of the same size.
+// What stands side by side in the other stands below each other, and the largest matrices are cut.
+// Its identifiers begin with slim-.
+func (f Figure) SlimSVG(w io.Writer) error { return f.drawTo(w, slimWidth) }
+
+func (f Figure) drawTo(w io.Writer, page float64) error {
 	if f.Chart == nil {
 		return fmt.Errorf("drawing figure %q: it has no chart", f.ID)
 	}
-	c := new(canvas)
+	c := &canvas{page: page, id: "svg-" + f.ID}
+	if c.slim() {
+		c.id = "slim-" + f.ID
+	}
 	f.Chart.draw(c)
 	if err := c.writeTo(w, f); err != nil {
 		return fmt.Errorf("drawing figure %q: %w", f.ID, err)
@@ -76,6 +91,8 @@ type figureJSON struct {
 	Title   string          `json:"title"`
 	Caption string          `json:"caption,omitempty"`
 	Alt     string          `json:"alt,omitempty"`
+	Choice  string          `json:"choice,omitempty"`
+	Detail  bool            `json:"detail,omitempty"`
 	Kind    string          `json:"kind"`
 	Chart   json.RawMessage `json:"chart"`
 }
@@ -89,7 +106,7 @@ func (f Figure) MarshalJSON() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(figureJSON{f.ID, f.Title, f.Caption, f.Alt, f.Chart.kind(), chart})
+	return json.Marshal(figureJSON{f.ID, f.Title, f.Caption, f.Alt, f.Choice, f.Detail, f.Chart.kind(), chart})
 }
 
 // UnmarshalJSON reads what [Figure.MarshalJSON] wrote. An unknown kind of
@@ -103,7 +120,7 @@ func (f *Figure) UnmarshalJSON(b []byte) error {
 	if err != nil {
 		return fmt.Errorf("reading figure %q: %w", s.ID, err)
 	}
-	*f = Figure{s.ID, s.Title, s.Caption, s.Alt, chart}
+	*f = Figure{s.ID, s.Title, s.Caption, s.Alt, chart, s.Choice, s.Detail}
 	return nil
 }
 

@@ -20,6 +20,8 @@ type Heatmap struct {
 	// TotalLabel names the row of totals below each facet. Totals come from
 	// the caller: shares of variance do not add up over rows or columns.
 	TotalLabel string `json:"total_label,omitempty"`
+
+	reach float64 // of the darkest colour, if the facets are a part of more
 }
 
 // Facet is one table of a heatmap.
@@ -85,9 +87,9 @@ func (h Heatmap) Table() Table {
 }
 
 const (
-	facetSpace = 26   // between facets
-	totalSpace = 6    // above the row of totals
-	maxTips    = 1500 // cells beyond which tips would make the file large
+	facetSpace = 26  // between facets
+	totalSpace = 6   // above the row of totals
+	maxTips    = 400 // cells beyond which tips would make the file large
 )
 
 // plan holds the sizes that the facets of a heatmap share.
@@ -109,20 +111,20 @@ func (p plan) pointer() string {
 	return ""
 }
 
-func (h Heatmap) plan() plan {
+func (h Heatmap) plan(page float64) plan {
 	names := make([]string, 0, h.height())
 	for i := range h.height() {
 		names = append(names, h.rowName(i))
 	}
-	p := plan{high: 24, left: 18 + widest(names, fontSize, 150)*1.08, head: 42}
+	p := plan{high: 24, left: 18 + widest(names, fontSize, page*0.2)*1.08, head: 42}
 	if len(h.Rows) > 10 {
 		p.high = 18
 	}
 	columns, facets := float64(max(len(h.Columns), 1)), max(len(h.Facets), 1)
-	p.tips = facets*h.height()*len(h.Columns) <= maxTips
+	p.tips = page == pageWidth && facets*h.height()*len(h.Columns) <= maxTips // else the numbers in the cells do
 	// As many facets beside each other as their numbers allow, the same number
 	// in every row of facets, and cells as wide as that leaves room for.
-	least, room := max(24, h.widestCell()+4), pageWidth-p.left
+	least, room := max(24, h.widestCell()+4), page-p.left
 	p.across = min(max(int(room/(least*columns+facetSpace)), 1), facets)
 	down := (facets + p.across - 1) / p.across
 	p.across = (facets + down - 1) / down
@@ -151,16 +153,19 @@ func (h Heatmap) widestCell() float64 {
 }
 
 func (h Heatmap) draw(c *canvas) {
-	p := h.plan()
+	p := h.plan(c.page)
 	down := (len(h.Facets) + p.across - 1) / p.across
 	c.h = p.deep*float64(down) + 30
+	if c.slim() {
+		c.h += 20 // for the words of the legend
+	}
 	if len(h.Facets) == 0 || len(h.Rows) == 0 || len(h.Columns) == 0 {
 		c.w, c.h = 360, 120
 		c.nothing(c.w/2, c.h/2)
 		return
 	}
 	top := h.top()
-	c.w = max(p.left+float64(p.across)*(p.width+facetSpace), h.legendStart(p, top)+min(textWidth(h.legendText(), fontSize), 300)+6)
+	c.w = max(p.left+float64(p.across)*(p.width+facetSpace), min(c.page, h.legendStart(p, top)+min(textWidth(h.legendText(), fontSize), 300)+6))
 	for k, f := range h.Facets {
 		x, y := p.left+float64(k%p.across)*(p.width+facetSpace), p.deep*float64(k/p.across)
 		h.facet(c, p, f, x, y, top, k%p.across == 0)
@@ -170,6 +175,9 @@ func (h Heatmap) draw(c *canvas) {
 
 // top returns the value of the darkest colour.
 func (h Heatmap) top() float64 {
+	if h.reach > 0 {
+		return h.reach
+	}
 	var e extent
 	for _, f := range h.Facets {
 		for i := range h.Rows {
@@ -223,7 +231,7 @@ func (h Heatmap) facet(c *canvas, p plan, f Facet, x, y, top float64, first bool
 		if first {
 			c.text(p.left-10, cy+p.high/2+4, h.rowName(i), fontSize, p.left-14, "text-anchor", "end", "font-weight", weight)
 		}
-		c.open("g", "font-size", smallSize, "text-anchor", "middle", "font-weight", weight)
+		c.open("g", "font-size", smallSize, "text-anchor", "middle", "font-weight", weight, "fill", "#000", "pointer-events", p.pointer())
 		for j := range h.Columns {
 			if v := h.at(f, i, j); available(v) {
 				h.cell(c, p, f, i, j, box{left: x + p.cell*float64(j), top: cy}, top)
@@ -241,15 +249,19 @@ func (h Heatmap) cell(c *canvas, p plan, f Facet, i, j int, at box, top float64)
 	if p.tips {
 		tip = fmt.Sprintf("%s, %s, %s: %s", f.Title, h.rowName(i), h.Columns[j], h.Format.Text(v))
 	}
-	fill := "#000"
+	fill := "" // black
 	if i < len(h.Rows) {
 		colour, dark := h.colour(v, top)
 		if dark {
 			fill = "#fff"
 		}
-		c.el("rect", tip, "x", at.left+1, "y", at.top+1, "width", p.cell-2, "height", p.high-2, "fill", colour)
+		events := ""
+		if tip != "" {
+			events = "auto"
+		}
+		c.el("path", tip, "d", "M"+pixel(at.left+1)+" "+pixel(at.top+p.high/2)+"h"+pixel(p.cell-2), "stroke", colour, "stroke-width", p.high-2, "pointer-events", events)
 	}
-	c.open("text", "x", at.left+p.cell/2, "y", at.top+p.high/2+4, "fill", fill, "pointer-events", p.pointer())
+	c.open("text", "x", at.left+p.cell/2, "y", at.top+p.high/2+4, "fill", fill)
 	c.buf.WriteString(escape(fit(h.Format.cell(v), smallSize, p.cell)))
 	c.close("text")
 }
@@ -304,5 +316,9 @@ func (h Heatmap) legend(c *canvas, p plan, top float64) {
 	}
 	c.text(p.left+legendWidth+12, y+10, h.Format.cell(top), smallSize, 0, "fill", muted)
 	x := h.legendStart(p, top)
+	if c.slim() {
+		c.text(6, y-10, h.legendText(), fontSize, c.w-8)
+		return
+	}
 	c.text(x, y+10, h.legendText(), fontSize, c.w-x-4)
 }

@@ -19,6 +19,8 @@ type Histograms struct {
 	Filled  string      `json:"filled,omitempty"`  // what the filled ones are
 	Outline string      `json:"outline,omitempty"` // what the outlines are
 	Band    string      `json:"band,omitempty"`    // what the bands are
+
+	peak float64 // the largest height, if the rows are a part of more
 }
 
 // Histogram is one cell; each part may be left out.
@@ -137,66 +139,96 @@ const (
 	maxGridRows    = 60
 )
 
+// histogramPlan holds the sizes that the cells of a grid share.
+type histogramPlan struct {
+	rows, columns, across int     // across: columns beside each other
+	left, wide, top       float64 // of row names, of a cell, of the key
+	peak                  float64 // the largest height
+}
+
+const (
+	cellHigh, cellHead, cellSpace = 60.0, 27.0, 22.0
+	bankFoot                      = 30.0 // below a bank of columns: its axis
+)
+
+func (h Histograms) plan(page float64) histogramPlan {
+	p := histogramPlan{rows: min(len(h.Rows), maxGridRows), columns: min(len(h.Columns), maxGridColumns), top: 6, peak: h.peak}
+	// A single column leaves room for names.
+	nameRoom, widestCell := 130.0, 260.0
+	if p.columns == 1 {
+		nameRoom, widestCell = 300, 400
+	}
+	p.left = 18 + widest(h.Rows[:p.rows], fontSize, min(nameRoom, page*0.25))*1.12 // bold
+	p.across = p.columns
+	if page < pageWidth { // else the grid scrolls
+		p.across = min(p.columns, max(int((page-p.left)/(100+cellSpace)), 1))
+	}
+	p.wide = min(max((page-p.left)/float64(max(p.across, 1))-cellSpace, 62), widestCell)
+	if h.Filled != "" || h.Outline != "" || h.Band != "" {
+		p.top += 24
+	}
+	for i := range p.rows {
+		for j := range p.columns {
+			for _, counts := range []Numbers{h.cell(i, j).Filled, h.cell(i, j).Outline} {
+				_, most := h.density(counts)
+				p.peak = max(p.peak, most)
+			}
+			_, _, most := h.band(h.cell(i, j))
+			p.peak = max(p.peak, most)
+		}
+	}
+	return p
+}
+
 func (h Histograms) draw(c *canvas) {
-	const high, head, space = 60.0, 27.0, 22.0
-	rows, columns := min(len(h.Rows), maxGridRows), min(len(h.Columns), maxGridColumns)
-	if rows == 0 || columns == 0 || h.bins() == 0 {
-		c.w, c.h = 360, 120
+	p := h.plan(c.page)
+	if p.rows == 0 || p.columns == 0 || h.bins() == 0 {
+		c.w, c.h = min(360, c.page), 120
 		c.nothing(c.w/2, c.h/2)
 		return
 	}
-	// A single column leaves room for names.
-	nameRoom, widestCell := 130.0, 260.0
-	if columns == 1 {
-		nameRoom, widestCell = 300, 400
-	}
-	left := 18 + widest(h.Rows[:rows], fontSize, nameRoom)*1.12 // bold
-	wide := min(max((pageWidth-left)/float64(columns)-space, 62), widestCell)
-	c.w = left + float64(columns)*(wide+space)
-	top := 28.0
-	if h.Filled != "" || h.Outline != "" || h.Band != "" {
-		top += 24
-		c.histogramKey(h, left)
-	}
-	c.h = top + float64(rows)*(high+head) + 52
-	peak := 0.0
-	for i := range rows {
-		for j := range columns {
-			for _, counts := range []Numbers{h.cell(i, j).Filled, h.cell(i, j).Outline} {
-				_, most := h.density(counts)
-				peak = max(peak, most)
-			}
-			_, _, most := h.band(h.cell(i, j))
-			peak = max(peak, most)
+	c.w = p.left + float64(p.across)*(p.wide+cellSpace)
+	if keyLeft := p.left; p.top > 6 {
+		if c.slim() {
+			keyLeft = 6
 		}
+		p.top += c.histogramKey(h, keyLeft)
 	}
+	banks := (p.columns + p.across - 1) / p.across
+	deep := 22 + float64(p.rows)*(cellHigh+cellHead) + bankFoot
+	c.h = p.top + float64(banks)*deep + 22
 	var e extent
 	e.add(h.Edges[0])
 	e.add(h.Edges[h.bins()])
-	for j := range columns {
-		x := newScale(e, false, false, max(int(wide/36), 1))
-		x.a = left + float64(j)*(wide+space)
-		x.b = x.a + wide
-		c.text(x.a, top-8, h.Columns[j], fontSize, wide+space-4, "font-weight", "600")
-		for i := range rows {
-			y := top + float64(i)*(high+head) + head + high
-			if j == 0 {
-				c.text(left-12, y-high/2+4, h.Rows[i], fontSize, left-16, "text-anchor", "end", "font-weight", "600")
-			}
-			c.histogram(h, h.cell(i, j), h.Rows[i]+", "+h.Columns[j], j, x, y, high, peak)
-		}
-		bottom := top + float64(rows)*(high+head)
-		for _, t := range x.ticks {
-			p := x.position(t.value)
-			c.line(p, bottom, p, bottom+4, muted)
-			if room := textWidth(t.label, smallSize) / 2; p-room >= x.a-space/2 && p+room <= x.b+space/2 {
-				c.text(p, bottom+16, t.label, smallSize, 0, "text-anchor", "middle", "fill", muted)
-			}
-		}
+	for j := range p.columns {
+		x := newScale(e, false, false, max(int(p.wide/36), 1))
+		x.a = p.left + float64(j%p.across)*(p.wide+cellSpace)
+		x.b = x.a + p.wide
+		h.column(c, p, j, x, p.top+22+deep*float64(j/p.across))
 	}
-	c.text((left+c.w)/2, c.h-12, h.X.Label, fontSize, c.w-left, "text-anchor", "middle", "font-weight", "600")
-	if rows < len(h.Rows) || columns < len(h.Columns) {
-		c.text(6, c.h-12, fmt.Sprintf("%d × %d of %d × %d", rows, columns, len(h.Rows), len(h.Columns)), smallSize, left-10, "fill", muted)
+	c.text((p.left+c.w)/2, c.h-12, h.X.Label, fontSize, c.w-p.left, "text-anchor", "middle", "font-weight", "600")
+	if p.rows < len(h.Rows) || p.columns < len(h.Columns) {
+		c.text(6, c.h-12, fmt.Sprintf("%d × %d of %d × %d", p.rows, p.columns, len(h.Rows), len(h.Columns)), smallSize, p.left-10, "fill", muted)
+	}
+}
+
+// column draws the histograms of column j below each other, and their axis.
+func (h Histograms) column(c *canvas, p histogramPlan, j int, x scale, top float64) {
+	c.text(x.a, top-8, h.Columns[j], fontSize, p.wide+cellSpace-4, "font-weight", "600")
+	for i := range p.rows {
+		y := top + float64(i)*(cellHigh+cellHead) + cellHead + cellHigh
+		if j%p.across == 0 {
+			c.text(p.left-12, y-cellHigh/2+4, h.Rows[i], fontSize, p.left-16, "text-anchor", "end", "font-weight", "600")
+		}
+		c.histogram(h, h.cell(i, j), h.Rows[i]+", "+h.Columns[j], j, x, y, cellHigh, p.peak)
+	}
+	bottom := top + float64(p.rows)*(cellHigh+cellHead)
+	for _, t := range x.ticks {
+		at := x.position(t.value)
+		c.line(at, bottom, at, bottom+4, muted)
+		if room := textWidth(t.label, smallSize) / 2; at-room >= x.a-cellSpace/2 && at+room <= x.b+cellSpace/2 {
+			c.text(at, bottom+16, t.label, smallSize, 0, "text-anchor", "middle", "fill", muted)
+		}
 	}
 }
 
@@ -206,27 +238,36 @@ const (
 	bandOpacity = 0.1
 )
 
-// histogramKey says what is filled, what is drawn as an outline and what the bands
-// are.
-func (c *canvas) histogramKey(h Histograms, x float64) {
-	if h.Filled != "" {
-		c.el("rect", "", "x", x, "y", 8.0, "width", 16.0, "height", 11.0, "fill", muted, "fill-opacity", 0.5)
-		c.text(x+22, 17, h.Filled, smallSize, 290, "fill", muted)
-		x += 44 + min(textWidth(h.Filled, smallSize), 290)
+// histogramKey says what is filled, what is drawn as an outline and what the bands are, below
+// each other on a slim page. It returns the height of what is below the first line.
+func (c *canvas) histogramKey(h Histograms, left float64) float64 {
+	x, y := left, 8.0
+	for _, part := range []struct{ words, look string }{{h.Filled, "filled"}, {h.Outline, "outline"}, {h.Band, "band"}} {
+		if part.words == "" {
+			continue
+		}
+		if x > left && x+26+textWidth(part.words, smallSize) > c.w-4 {
+			x, y = left, y+18
+		}
+		switch part.look {
+		case "filled":
+			c.el("rect", "", "x", x, "y", y, "width", 16.0, "height", 11.0, "fill", muted, "fill-opacity", 0.5)
+		case "outline":
+			c.line(x, y+5, x+18, y+5, ink, "stroke-width", 1.8)
+		case "band":
+			c.el("rect", "", "x", x, "y", y, "width", 16.0, "height", 11.0, "fill", bandColour, "fill-opacity", bandOpacity)
+		}
+		c.text(x+24, y+9, part.words, smallSize, max(c.w-x-26, 20), "fill", muted)
+		x += 46 + textWidth(part.words, smallSize)
 	}
-	if h.Outline != "" {
-		c.line(x, 13, x+18, 13, ink, "stroke-width", 1.8)
-		c.text(x+24, 17, h.Outline, smallSize, min(max(c.w-x-26, 20), 290), "fill", muted)
-		x += 46 + min(textWidth(h.Outline, smallSize), 290)
-	}
-	if h.Band != "" && x < c.w-60 {
-		c.el("rect", "", "x", x, "y", 8.0, "width", 16.0, "height", 11.0, "fill", bandColour, "fill-opacity", bandOpacity)
-		c.text(x+22, 17, h.Band, smallSize, c.w-x-24, "fill", muted)
-	}
+	return y - 8
 }
 
 // histogram draws one cell on its base line y.
 func (c *canvas) histogram(h Histograms, cell Histogram, tip string, column int, x scale, y, high, peak float64) {
+	if c.slim() {
+		tip = "" // it would name the row and the column that are written beside it
+	}
 	if cell.Note != "" {
 		c.text(x.a, y-high-4, cell.Note, smallSize, x.b-x.a, "fill", muted)
 	}
@@ -241,7 +282,7 @@ func (c *canvas) histogram(h Histograms, cell Histogram, tip string, column int,
 		var d strings.Builder
 		fmt.Fprintf(&d, "M%s %s", num(x.at(h.Edges[0])), num(y))
 		for b, v := range heights {
-			fmt.Fprintf(&d, "V%sH%s", num(up(v)), num(x.at(h.Edges[b+1])))
+			d.WriteString("V" + pixel(up(v)) + "H" + pixel(x.at(h.Edges[b+1])))
 		}
 		fmt.Fprintf(&d, "V%s", num(y))
 		return d.String()

@@ -79,11 +79,30 @@ func keyWidth(names []string) float64 {
 	return 56 + widest(names, fontSize, keyRoom)
 }
 
-// key names the series at the right of b. Entries stand as near as they can to
+// keyed sets the picture's height, at least that given on a wide page, and returns the box for
+// a plane with axes: beside its key, or on a slim page above it.
+func (c *canvas) keyed(names []string, least float64) box {
+	if c.slim() {
+		box := box{top: 34, right: c.w - 12, bottom: 34 + 0.8*c.w}
+		c.h = box.bottom + 62 + keyStep*float64(len(names)) + 8
+		return box
+	}
+	c.h = max(least, 106+keyStep*float64(len(names)))
+	return box{top: 34, right: c.w - keyWidth(names), bottom: c.h - 60}
+}
+
+// key names the series at the right of b, or below it on a slim page. Entries stand as near as they can to
 // where their series end, in that order; those that end nowhere come last.
 // With dashes, each shows a piece of its line.
 func (c *canvas) key(b box, entries []entry, lines bool) {
 	place := slices.Clone(entries)
+	if c.slim() {
+		for i := range place {
+			place[i].from, place[i].edge = math.NaN(), false
+		}
+		foot := b.bottom + 66
+		b = box{left: 0, right: 0, top: foot - 6, bottom: foot + keyStep*float64(len(entries)-1)}
+	}
 	for i := range place {
 		if math.IsNaN(place[i].from) {
 			place[i].from = math.Inf(1)
@@ -105,6 +124,10 @@ func (c *canvas) key(b box, entries []entry, lines bool) {
 		y[i] = min(y[i], limit)
 		limit = y[i] - keyStep
 	}
+	room := keyRoom
+	if c.slim() {
+		room = c.w - 48
+	}
 	for i, e := range place {
 		x := b.right + 20
 		if e.edge && len(place) <= maxLeaders {
@@ -121,6 +144,6 @@ func (c *canvas) key(b box, entries []entry, lines bool) {
 			marker(&d, e.style.marker, x+5, y[i], 4)
 			c.el("path", "", "d", d.String(), "fill", e.style.colour)
 		}
-		c.text(x+22, y[i]+4, e.name, fontSize, keyRoom)
+		c.text(x+22, y[i]+4, e.name, fontSize, room)
 	}
 }

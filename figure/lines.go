@@ -93,10 +93,9 @@ func (l Lines) draw(c *canvas) {
 			}
 		}
 	}
-	c.w = pageWidth
-	c.h = max(360, 100+keyStep*float64(len(names)))
-	b := box{top: 34, right: c.w - keyWidth(names), bottom: c.h - 48}
-	x, y := l.X.scale(ex, false, 7), l.Y.scale(ey, true, 6)
+	c.w = c.page
+	b := c.keyed(names, 360)
+	x, y := l.X.scale(ex, false, int(c.page/100)), l.Y.scale(ey, true, 6)
 	b = c.frame(&x, &y, l.X, l.Y, b)
 	if !ex.some {
 		c.nothing((b.left+b.right)/2, (b.top+b.bottom)/2)

@@ -100,59 +100,112 @@ func (o Overview) Table() Table {
 	return Table{Columns: cols}
 }
 
-func (o Overview) draw(c *canvas) {
-	const (
-		head, step, thick, space = 64.0, 46.0, 20.0, 14.0
-	)
+// manySites is from how many sites on a row is one line.
+const manySites = 12
+
+// overviewPlan holds the sizes of an overview: of rows and bars, and the heads of views,
+// which stand upright where they do not fit.
+type overviewPlan struct {
+	left, block, space float64
+	head, step, thick  float64
+	turned, dense      bool
+}
+
+func (o Overview) plan(page float64) overviewPlan {
+	p := overviewPlan{head: 64, step: 46, thick: 20, space: 14, dense: len(o.Sites) > manySites}
 	names := make([]string, len(o.Sites))
-	most := 0
 	for i, s := range o.Sites {
 		names[i] = s.Name
+	}
+	p.left = 24 + max(widest(names, fontSize, page*0.23), 84)
+	if p.dense {
+		p.left, p.step, p.thick = 70+widest(names, fontSize, page*0.2)/0.9, 16, 11
+	}
+	if page < pageWidth {
+		p.space = 8
+	}
+	k := float64(max(len(o.Views), 1))
+	p.block = min(max((page-p.left)/k-p.space, 24), 190)
+	heads := make([]string, len(o.Views))
+	for v, view := range o.Views {
+		heads[v] = view.Name
+	}
+	if label := widest(heads, fontSize+1, 120) / 0.9; label > p.block+p.space-4 && p.block < 90 {
+		p.turned, p.head = true, label+28
+	}
+	return p
+}
+
+func (o Overview) draw(c *canvas) {
+	p := o.plan(c.page)
+	most := 0
+	for _, s := range o.Sites {
 		n, _ := s.subjects(0)
 		most = max(most, n)
 	}
-	left := 24 + max(widest(names, fontSize, 170), 84)
-	k := float64(max(len(o.Views), 1))
-	block := min(max((pageWidth-left)/k-space, 56), 190)
-	c.w = max(left+k*(block+space), 320)
-	c.h = head + step*float64(max(len(o.Sites), 1)) + 30
+	c.w = max(p.left+float64(max(len(o.Views), 1))*(p.block+p.space), min(320, c.page))
+	c.h = p.head + p.step*float64(max(len(o.Sites), 1)) + 30
 	if len(o.Sites) == 0 || len(o.Views) == 0 {
 		c.nothing(c.w/2, c.h/2)
 		return
 	}
 	for v, view := range o.Views {
-		n := 0
-		for _, s := range o.Sites {
-			_, with := s.subjects(v)
-			n += with
-		}
-		x := left + float64(v)*(block+space)
-		c.text(x, 20, view.Name, fontSize+1, block+space-4, "font-weight", "600", "fill", ink)
-		c.text(x, 36, "d = "+Count.Text(float64(view.Features)), smallSize, block+space, "fill", muted)
-		c.text(x, 50, "n = "+Count.Text(float64(n)), smallSize, block+space, "fill", muted)
+		o.viewHead(c, p, v, view)
 	}
 	for i, s := range o.Sites {
-		y := head + step*float64(i)
-		n, _ := s.subjects(0)
-		c.line(6, y-4, c.w-space, y-4, grid)
-		c.text(6, y+14, s.Name, fontSize, left-24, "font-weight", "600")
-		c.text(6, y+29, "n = "+Count.Text(float64(n)), smallSize, left-24, "fill", muted)
-		for v := range o.Views {
-			x := left + float64(v)*(block+space)
-			c.block(s, v, len(o.Views), o.Views[v].Name, x, y+3, block/float64(max(most, 1)), thick)
-			_, with := s.subjects(v)
-			label := Count.Text(float64(with))
-			if with == 0 {
-				label = "none"
-			}
-			c.text(x, y+thick+15, label, smallSize, block, "fill", muted)
-		}
+		o.row(c, p, s, p.head+p.step*float64(i), p.block/float64(max(most, 1)))
 	}
-	y := c.h - 14
-	c.el("rect", "", "x", left, "y", y-9, "width", 18.0, "height", 10.0, "fill", muted)
-	c.text(left+24, y, "measured", smallSize, 0, "fill", muted)
-	c.gap(left+96, y-9, 18, 10, "")
-	c.text(left+120, y, "not measured", smallSize, 0, "fill", muted)
+	x, y := min(p.left, c.w-190), c.h-14
+	c.el("rect", "", "x", x, "y", y-9, "width", 18.0, "height", 10.0, "fill", muted)
+	c.text(x+24, y, "measured", smallSize, 0, "fill", muted)
+	c.gap(x+92, y-9, 18, 10, "")
+	c.text(x+114, y, "not measured", smallSize, 0, "fill", muted)
+}
+
+// viewHead names view v with its features and subjects.
+func (o Overview) viewHead(c *canvas, p overviewPlan, v int, view ViewSize) {
+	n := 0
+	for _, s := range o.Sites {
+		_, with := s.subjects(v)
+		n += with
+	}
+	x := p.left + float64(v)*(p.block+p.space)
+	if p.turned {
+		at := fmt.Sprintf("rotate(-90 %s %s)", num(x+p.block/2+4), num(p.head-22))
+		c.text(x+p.block/2+4, p.head-22, view.Name, fontSize+1, p.head-26, "font-weight", "600", "transform", at)
+		c.text(x, p.head-8, Count.Text(float64(n)), smallSize, p.block+p.space-2, "fill", muted)
+		return
+	}
+	c.text(x, 20, view.Name, fontSize+1, p.block+p.space-4, "font-weight", "600", "fill", ink)
+	c.text(x, 36, "d = "+Count.Text(float64(view.Features)), smallSize, p.block+p.space, "fill", muted)
+	c.text(x, 50, "n = "+Count.Text(float64(n)), smallSize, p.block+p.space, "fill", muted)
+}
+
+// row draws a site; unit is the width of one subject.
+func (o Overview) row(c *canvas, p overviewPlan, s SiteSubjects, y, unit float64) {
+	n, _ := s.subjects(0)
+	count := "n = " + Count.Text(float64(n))
+	if p.dense {
+		c.text(6, y+p.thick, s.Name, fontSize, p.left-62, "font-weight", "600")
+		c.text(p.left-10, y+p.thick, Count.Text(float64(n)), smallSize, 46, "text-anchor", "end", "fill", muted)
+	} else {
+		c.line(6, y-4, c.w-p.space, y-4, grid)
+		c.text(6, y+14, s.Name, fontSize, p.left-24, "font-weight", "600")
+		c.text(6, y+29, count, smallSize, p.left-24, "fill", muted)
+	}
+	for v := range o.Views {
+		x := p.left + float64(v)*(p.block+p.space)
+		c.block(s, v, len(o.Views), o.Views[v].Name, x, y+3, unit, p.thick)
+		if p.dense {
+			continue
+		}
+		_, with := s.subjects(v)
+		label := Count.Text(float64(with))
+		if with == 0 {
+			label = "none"
+		}
+		c.text(x, y+p.thick+15, label, smallSize, p.block+p.space-2, "fill", muted)
+	}
 }
 
 // block draws the subjects of one site in one view; unit is the width of one.
@@ -169,10 +222,17 @@ func (c *canvas) block(s SiteSubjects, v, views int, view string, x, y, unit, th
 		}
 		w := unit * float64(n)
 		tip := fmt.Sprintf("%s, %s: %d subjects", s.Name, view, n)
-		if has {
-			c.el("rect", tip+" measured", "x", x, "y", y, "width", max(w, 0.8), "height", thick, "fill", styleOf(v).colour)
+		if c.slim() {
+			tip = ""
+		} else if has {
+			tip += " measured"
 		} else {
-			c.gap(x, y, max(w, 0.8), thick, tip+" not measured")
+			tip += " not measured"
+		}
+		if has {
+			c.el("rect", tip, "x", x, "y", y, "width", max(w, 0.8), "height", thick, "fill", styleOf(v).colour)
+		} else {
+			c.gap(x, y, max(w, 0.8), thick, tip)
 		}
 		x += w
 	}

@@ -15,6 +15,10 @@ type Pairs struct {
 	Groups   []Cloud  `json:"groups"`
 	// Values are subjects', by feature: with them the picture is for their own site only.
 	Values []Numbers `json:"values,omitempty"`
+	// Low and High are what each feature can be at least and at most, if that is known: ellipses
+	// are cut there.
+	Low  Numbers `json:"low,omitempty"`
+	High Numbers `json:"high,omitempty"`
 }
 
 // Cloud is one normal distribution. One without a positive share has no density on the
@@ -87,7 +91,10 @@ const (
 
 func (k Pairs) draw(c *canvas) {
 	n := min(len(k.Features), maxPairs)
-	c.w = pageWidth
+	if c.slim() {
+		n = min(n, maxSlim)
+	}
+	c.w = c.page
 	if n == 0 || len(k.Groups) == 0 {
 		c.w, c.h = 360, 120
 		c.nothing(c.w/2, c.h/2)
@@ -112,7 +119,7 @@ func (k Pairs) draw(c *canvas) {
 		}
 		c.footAxis(k.Features[i], scales[i], left+step*float64(i), top+step*float64(n)-cornerSpace, side)
 	}
-	k.groupKey(c, left+step*float64(n)/2+70, top+14, top+step*float64(n)/2-20)
+	k.groupKey(c, min(left+step*float64(n)/2+70, c.w-112), top+14, top+step*float64(n)/2-20)
 	words := "Marks: means. Ellipses: half (solid) and nine tenths (dashed)."
 	if k.perSubject() {
 		words += " Grey: where the rows are."
@@ -120,7 +127,7 @@ func (k Pairs) draw(c *canvas) {
 	if n < len(k.Features) {
 		words += fmt.Sprintf(" The first %d of %d features.", n, len(k.Features))
 	}
-	c.text(6, c.h-4, words, smallSize, c.w-12, "fill", muted)
+	c.foot(words)
 }
 
 // over is a scale along x, and up one along y, of a cell.
@@ -143,7 +150,16 @@ func (k Pairs) extent(i int) (e extent) {
 			break
 		}
 	}
-	return e.padded()
+	e = e.padded()
+	if low, high := k.Low.at(i), k.High.at(i); e.some {
+		if low < e.hi {
+			e.lo = max(e.lo, low)
+		}
+		if high > e.lo {
+			e.hi = min(e.hi, high)
+		}
+	}
+	return e
 }
 
 // pair draws features j and i.

@@ -75,14 +75,9 @@ func (s Scatter) Table() Table {
 // group is drawn, and the picture says so.
 const maxPoints = 6000
 
-func (s Scatter) draw(c *canvas) {
-	s.X.Log, s.Y.Log = false, false
-	var ex, ey extent
-	names := make([]string, len(s.Groups))
-	points := 0
-	for i, g := range s.Groups {
-		names[i] = g.Name
-		points += g.len()
+// extents are those of all groups.
+func (s Scatter) extents() (ex, ey extent) {
+	for _, g := range s.Groups {
 		for j := range g.len() {
 			if x, y := g.X.at(j), g.Y.at(j); available(x) && available(y) {
 				ex.add(x)
@@ -96,10 +91,24 @@ func (s Scatter) draw(c *canvas) {
 			ey.add(g.Mean[1] + ry)
 		}
 	}
-	c.w = pageWidth
-	c.h = max(440, 116+keyStep*float64(len(names)))
-	b := box{top: 34, right: c.w - keyWidth(names), bottom: c.h - 48}
-	x, y := newScale(ex.padded(), false, false, 6), newScale(ey.padded(), false, false, 6)
+	return ex, ey
+}
+
+func (s Scatter) draw(c *canvas) {
+	if len(s.Groups) > maxTogether && !s.perSubject() {
+		s.multiples(c)
+		return
+	}
+	ex, ey := s.extents()
+	names := make([]string, len(s.Groups))
+	points := 0
+	for i, g := range s.Groups {
+		names[i] = g.Name
+		points += g.len()
+	}
+	c.w = c.page
+	b := c.keyed(names, 440)
+	x, y := newScale(ex.padded(), false, false, min(6, int(c.page/90))), newScale(ey.padded(), false, false, 6)
 	b = c.frame(&x, &y, s.X, s.Y, b)
 	for _, t := range x.ticks {
 		c.line(x.position(t.value), b.top, x.position(t.value), b.bottom, grid)
@@ -107,7 +116,11 @@ func (s Scatter) draw(c *canvas) {
 	if !ex.some {
 		c.nothing((b.left+b.right)/2, (b.top+b.bottom)/2)
 	}
-	every := (points + maxPoints - 1) / maxPoints
+	most := maxPoints
+	if c.slim() {
+		most /= 4
+	}
+	every := (points + most - 1) / most
 	if every > 1 {
 		c.text(b.right, b.top-12, fmt.Sprintf("one point in %d is drawn", every), smallSize, 0, "text-anchor", "end", "fill", muted)
 	}
@@ -147,7 +160,7 @@ func (g Group) reach() (rx, ry float64, ok bool) {
 }
 
 // ellipses draws the two contours of a group's normal distribution. density
-// thins their filling where many lie on each other.
+// thins their filling where many lie on each other; without a name they have no tips.
 func (c *canvas) ellipses(g Group, st style, x, y scale, density float64) {
 	if _, _, ok := g.reach(); !ok {
 		return
@@ -165,7 +178,11 @@ func (c *canvas) ellipses(g Group, st style, x, y scale, density float64) {
 		radius, opacity float64
 		dash, tip       string
 	}{{radius90, 0.07, "5 3", "90 %"}, {radius50, 0.16, "", "50 %"}} {
-		c.el("ellipse", fmt.Sprintf("%s: holds %s of its subjects if they are normally distributed", g.Name, e.tip),
+		tip := ""
+		if g.Name != "" {
+			tip = fmt.Sprintf("%s: %s of its subjects, if normally distributed", g.Name, e.tip)
+		}
+		c.el("ellipse", tip,
 			"rx", e.radius*long, "ry", e.radius*short, "transform", turn, "fill", st.colour, "fill-opacity", e.opacity*density,
 			"stroke", st.colour, "stroke-width", 1.4, "stroke-dasharray", e.dash)
 	}

@@ -80,24 +80,28 @@ func (s Strips) draw(c *canvas) {
 			}
 		}
 	}
-	c.w = pageWidth
-	c.h = 64 + float64(len(panels))*(head+step*float64(len(groups)))
+	c.w = c.page
+	c.h = 70 + float64(len(panels))*(head+step*float64(len(groups)))
 	if !e.some {
 		c.w, c.h = 360, 120
 		c.nothing(c.w/2, c.h/2)
 		return
 	}
-	left := 18 + widest(groups, fontSize, 170)
-	x := newScale(e.padded(), false, false, 7)
+	left := 18 + widest(groups, fontSize, c.page*0.23)
+	x := newScale(e.padded(), false, false, int(c.page/100))
 	x.a, x.b = left, c.w-12
-	bottom := c.h - 46
+	bottom := c.h - 52
 	for _, t := range x.ticks {
 		p := x.position(t.value)
 		c.line(p, 10, p, bottom, grid)
 		c.text(p, bottom+15, t.label, smallSize, 0, "text-anchor", "middle", "fill", muted)
 	}
-	c.text((x.a+x.b)/2, bottom+36, s.X.Label, fontSize, x.b-x.a, "text-anchor", "middle", "font-weight", "600")
-	every := max((points+maxStripPoints-1)/maxStripPoints, 1)
+	c.axisLabel((x.a+x.b)/2, bottom+34, x.b-x.a, s.X.Label)
+	most := maxStripPoints
+	if c.slim() {
+		most /= 4
+	}
+	every := max((points+most-1)/most, 1)
 	y := 10.0
 	for _, p := range panels {
 		c.line(6, y+2, c.w-12, y+2, rule)

@@ -13,17 +13,24 @@ import (
 
 // Sizes in user units; drawn at its own size, one unit is one CSS pixel.
 const (
-	pageWidth = 740.0
+	pageWidth = 740.0 // of a picture on a desk or on paper
+	slimWidth = 356.0 // of a picture on a phone
 	fontSize  = 12.0
 	smallSize = 11.0
 	fontStack = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 )
 
-// canvas collects the elements of one picture. The chart sets its size.
+// canvas collects the elements of one picture. The chart sets its size, in w and h; page
+// is how wide it may be.
 type canvas struct {
 	buf  strings.Builder
+	page float64
 	w, h float64
+	id   string // what the picture's identifiers begin with
 }
+
+// slim says whether the picture is for a narrow screen.
+func (c *canvas) slim() bool { return c.page < pageWidth }
 
 // writeTo puts the frame around what was drawn.
 func (c *canvas) writeTo(w io.Writer, f Figure) error {
@@ -32,9 +39,9 @@ func (c *canvas) writeTo(w io.Writer, f Figure) error {
 		alt = f.Caption
 	}
 	_, err := fmt.Fprintf(w, `<svg xmlns="http://www.w3.org/2000/svg" width="%[1]s" height="%[2]s" viewBox="0 0 %[1]s %[2]s" `+
-		`role="img" aria-labelledby="svg-%[3]s-title svg-%[3]s-desc" font-family="%[4]s" font-size="%[5]s" fill="%[6]s">`+
-		"\n<title id=\"svg-%[3]s-title\">%[7]s</title><desc id=\"svg-%[3]s-desc\">%[8]s</desc>\n<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n%[9]s</svg>\n",
-		num(math.Ceil(c.w)), num(math.Ceil(c.h)), escape(f.ID), fontStack, num(fontSize), ink, escape(f.Title), escape(alt), c.buf.String())
+		`role="img" aria-labelledby="%[3]s-title %[3]s-desc" font-family="%[4]s" font-size="%[5]s" fill="%[6]s">`+
+		"\n<title id=\"%[3]s-title\">%[7]s</title><desc id=\"%[3]s-desc\">%[8]s</desc>\n<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n%[9]s</svg>\n",
+		num(math.Ceil(c.w)), num(math.Ceil(c.h)), escape(c.id), fontStack, num(fontSize), ink, escape(f.Title), escape(alt), c.buf.String())
 	return err
 }
 
@@ -100,6 +107,42 @@ func (c *canvas) text(x, y float64, s string, size, room float64, attrs ...any) 
 	c.close("text")
 }
 
+// lines parts s at its spaces into lines that fit into room.
+func lines(s string, size, room float64) []string {
+	var all []string
+	line := ""
+	for word := range strings.FieldsSeq(s) {
+		if longer := strings.TrimPrefix(line+" "+word, " "); line == "" || textWidth(longer, size) <= room {
+			line = longer
+			continue
+		}
+		all, line = append(all, line), word
+	}
+	return append(all, line)
+}
+
+// foot writes words at the bottom of the picture, which it makes as much higher as they need.
+func (c *canvas) foot(words string) {
+	for i, line := range lines(words, smallSize, c.w-12) {
+		if i > 0 {
+			c.h += 15
+		}
+		c.text(6, c.h-6, line, smallSize, c.w-8, "fill", muted)
+	}
+}
+
+// axisLabel writes the label of an axis in the middle of room below a box, in two lines if
+// it has to; the rest of a longer one shows as a tip.
+func (c *canvas) axisLabel(mid, y, room float64, s string) {
+	all := lines(s, fontSize/0.9, room) // bold
+	if len(all) > 2 {
+		all = []string{all[0], strings.Join(all[1:], " ")}
+	}
+	for i, line := range all {
+		c.text(mid, y+15*float64(i), line, fontSize, room, "text-anchor", "middle", "font-weight", "600")
+	}
+}
+
 // gap draws a hatched box: something is not there. The lines are cut by
 // arithmetic, since patterns need identifiers and some viewers ignore them.
 func (c *canvas) gap(x, y, w, h float64, tip string) {
@@ -109,10 +152,10 @@ func (c *canvas) gap(x, y, w, h float64, tip string) {
 	// The line x + y = s crosses the box for s in 0..w+h.
 	for s := float64(step); s < w+h; s += step {
 		x1, x2 := max(0, s-h), min(w, s)
-		fmt.Fprintf(&d, "M%s %sL%s %s", num(x+x1), num(y+s-x1), num(x+x2), num(y+s-x2))
+		fmt.Fprintf(&d, "M%s %sl%s %s", pixel(x+x1), pixel(y+s-x1), pixel(x2-x1), pixel(x1-x2))
 	}
 	if d.Len() > 0 {
-		c.el("path", tip, "d", d.String(), "stroke", hatch, "stroke-width", 0.8, "fill", "none")
+		c.el("path", "", "d", d.String(), "stroke", hatch, "stroke-width", 0.8, "pointer-events", "none")
 	}
 }
 

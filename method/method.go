@@ -202,6 +202,8 @@ type Answer struct {
 type Result struct {
 	Files    []File             // of the model, to be kept beside the report
 	Metrics  map[string]float64 // finite, dimension in the name where there is one
+	Found    string             // what was found, in a sentence or two of plain words; may be empty
+	Sure     string             // how sure that is and what it rests on; may be empty
 	Headline []figure.Fact      // what a reader should know first
 	Sections []figure.Section   // in reading order
 	Verdicts []string           // what speaks against relying on the result, most severe first

@@ -19,12 +19,12 @@ func (r *Report) WriteFiles(dir string) error {
 	if err != nil {
 		return err
 	}
-	for i, s := range r.Sections {
-		for j, item := range s.Items {
+	for _, s := range r.Sections {
+		for _, item := range s.Items {
 			switch {
 			case item.Figure != nil:
 				base := filepath.Join(dir, "figures", item.Figure.ID)
-				if err = atomicfile.Write(base+".svg", []byte(p.Sections[i].Items[j].SVG)); err == nil { // drawn once
+				if err = atomicfile.Stream(base+".svg", item.Figure.SVG); err == nil {
 					err = atomicfile.Stream(base+".csv", item.Figure.CSV)
 				}
 			case item.Table != nil:

@@ -2,11 +2,14 @@ package report
 
 import (
 	"bytes"
+	"crypto/sha256"
 	_ "embed"
 	"encoding/base64"
 	"fmt"
+	"html"
 	"html/template"
 	"io"
+	"regexp"
 	"strings"
 
 	"parley/figure"
@@ -18,63 +21,151 @@ var pageHTML string
 //go:embed page.css
 var pageCSS string
 
-var pageTemplate = template.Must(template.New("page").Parse(pageHTML))
+//go:embed page.js
+var pageJS string
 
-// Bounds that keep the page below 3 MB for large studies. Files beside the
+var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{"add": func(a, b int) int { return a + b }}).Parse(pageHTML))
+
+// Bounds that keep the page below 1 MB for large studies. Files beside the
 // report are complete.
 const (
-	dataRows   = 60      // of the table behind a figure
-	tableRows  = 500     // of a table by itself
-	inlineFile = 24_000  // bytes of a file that the page holds for download
-	inlineAll  = 600_000 // bytes of all of them
+	dataRows   = 30     // of the table behind a figure
+	tableRows  = 500    // of a table by itself
+	inlineFile = 12_000 // bytes of a file that the page holds for download
+	inlineAll  = 80_000 // bytes of all of them
+	longTable  = 20     // rows beyond which a long page folds a table away
+	foldedAll  = 70_000 // bytes of the pictures that are folded away
 )
 
 // page is a report in the form that the template walks over.
 type page struct {
 	*Report
 	CSS      template.CSS
+	JS       template.JS
+	Policy   string // of what the browser may do for the page
+	Verdict  []verdictView
 	Sections []sectionView
+	Words    []wordView
 }
+
+// verdictView is one answer of the page's first lines.
+type verdictView struct {
+	Question string
+	Answers  []template.HTML
+	Doubts   []doubtView
+}
+
+// doubtView is the title of a warning, with the section that explains it.
+type doubtView struct{ Title, Section string }
 
 type sectionView struct {
 	ID, Title string
-	Lead      []string
+	Lead      []template.HTML
 	Items     []itemView
 }
 
-// itemView is one item, drawn. SVG is empty for tables, both SVG and Data for
-// notes.
+// itemView is one item, drawn. Pictures are empty for tables, and Data too for notes.
 type itemView struct {
-	ID, Title, Caption string
-	Kind               string // figure, table or note
-	Paragraphs         []string
-	Warning            bool
-	SVG, Data          template.HTML
-	Rows, Shown        int
-	Downloads          []download
-	Beside             string // where the files are, if the page does not hold them
+	ID, Title   string
+	Choice      string
+	Caption     template.HTML
+	Kind        string // figure, table or note
+	Paragraphs  []template.HTML
+	Warning     bool
+	Pictures    []pictureView // one, or several of a picture that is too long for a page
+	Folded      bool          // away, since the page is long
+	Cut         bool          // the last pieces are in the figure's file alone
+	Terms       []template.HTML
+	Data        template.HTML
+	Rows, Shown int
+	Downloads   []download
+	Beside      string // where the files are, if the page does not hold them
 }
+
+// pictureView is one picture for wide and one for narrow screens. Pieces after the first have
+// the narrow one alone, which stands in two columns where there is room.
+type pictureView struct{ Wide, Slim template.HTML }
 
 type download struct {
 	Name, Label string
 	Href        template.URL
 }
 
+// policy allows what the page holds and nothing else: its own script by its digest.
+func policy(script string) string {
+	digest := sha256.Sum256([]byte(script))
+	return "default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-" + base64.StdEncoding.EncodeToString(digest[:]) + "'"
+}
+
 func (r *Report) page() (page, error) {
-	p := page{Report: r, CSS: template.CSS(pageCSS)}
-	budget := inlineAll
+	p := page{Report: r, CSS: template.CSS(pageCSS), JS: template.JS(pageJS), Policy: policy(pageJS)}
+	budget := room{inlineAll, foldedAll}
+	w, l := newWords(), newLooks()
+	p.Verdict = r.verdict(w)
+	long := r.long()
 	for _, s := range r.Sections {
-		v := sectionView{ID: s.ID, Title: s.Title, Lead: paragraphs(s.Lead)}
+		w.section()
+		v := sectionView{ID: s.ID, Title: s.Title, Lead: w.texts(paragraphs(s.Lead))}
 		for _, item := range s.Items {
-			iv, err := viewItem(item, &budget)
+			iv, err := viewItem(item, &budget, w, l)
 			if err != nil {
 				return page{}, err
 			}
+			iv.Folded = long && (iv.Kind == "table" && iv.Rows > longTable || item.Figure != nil && item.Figure.Detail)
 			v.Items = append(v.Items, iv)
 		}
 		p.Sections = append(p.Sections, v)
 	}
+	p.Words = w.list()
+	p.CSS += template.CSS(l.rules.String()) // of attributes that package figure wrote
 	return p, nil
+}
+
+// long reports whether a picture of the report is too long for one page, as with many sites:
+// then details are folded away.
+func (r *Report) long() bool {
+	for _, s := range r.Sections {
+		for _, item := range s.Items {
+			if item.Figure != nil && len(item.Figure.Parts()) > 1 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// verdict is what the page opens with: what was found, how sure that is, and what speaks
+// against relying on it, which the warnings of all sections say.
+func (r *Report) verdict(w *words) []verdictView {
+	var all []verdictView
+	for _, x := range []struct{ question, answer string }{{"What was found", r.Found}, {"How sure that is", r.Sure}} {
+		if x.answer != "" {
+			all = append(all, verdictView{Question: x.question, Answers: w.texts(paragraphs(x.answer))})
+		}
+	}
+	doubts := verdictView{Question: "What not to trust"}
+	said := map[string]bool{}
+	for _, s := range r.Sections {
+		for _, item := range s.Items {
+			if n := item.Note; n != nil && n.Warning && !r.Local { // a site's own are about who may read it
+				doubts.Doubts = append(doubts.Doubts, doubtView{n.Title, s.ID})
+				said[n.Title] = true
+			}
+		}
+	}
+	for _, d := range r.Doubts {
+		if !said[d] {
+			doubts.Answers = append(doubts.Answers, w.text(d))
+		}
+	}
+	switch {
+	case len(doubts.Doubts)+len(doubts.Answers) > 0:
+	case len(all) == 0:
+		return nil // nothing was said either way
+	default:
+		doubts.Answers = w.texts([]string{"No check of this report speaks against the result. That is no proof that it is right: other patients and other hospitals may differ."})
+	}
+	return append(all, doubts)
 }
 
 func (p page) write(w io.Writer) error {
@@ -84,33 +175,34 @@ func (p page) write(w io.Writer) error {
 	return nil
 }
 
-// viewItem draws an item. budget is what is left for downloads.
-func viewItem(item figure.Item, budget *int) (itemView, error) {
+// room is what is left of the page for downloads and for folded pictures, in bytes.
+type room struct{ files, folded int }
+
+// viewItem draws an item.
+func viewItem(item figure.Item, left *room, w *words, l *looks) (itemView, error) {
 	if n := item.Note; n != nil {
-		return itemView{Kind: "note", Title: n.Title, Paragraphs: paragraphs(n.Text), Warning: n.Warning}, nil
+		return itemView{Kind: "note", Title: n.Title, Paragraphs: w.texts(paragraphs(n.Text)), Warning: n.Warning}, nil
 	}
 	var v itemView
 	var data figure.Table
 	limit := tableRows
 	if f := item.Figure; f != nil {
-		v = itemView{Kind: "figure", ID: f.ID, Title: f.Title, Caption: f.Caption}
-		var svg bytes.Buffer
-		if err := f.SVG(&svg); err != nil {
+		v = itemView{Kind: "figure", ID: f.ID, Title: f.Title, Choice: f.Choice, Caption: w.text(f.Caption)}
+		if err := v.draw(f, left, w, l); err != nil {
 			return v, err
 		}
-		v.SVG = template.HTML(svg.String()) // escaped where it was drawn
-		v.offer(f.ID+".svg", "image/svg+xml", svg.Bytes(), budget)
 		data, limit = f.Chart.Table(), dataRows
+		v.Beside = "figures/" + f.ID + ".svg"
 	} else {
 		t := item.Table
-		v = itemView{Kind: "table", ID: t.ID, Title: t.Title, Caption: t.Caption}
+		v = itemView{Kind: "table", ID: t.ID, Title: t.Title, Caption: w.text(t.Caption)}
 		data = *t
 	}
 	var csv, rows bytes.Buffer
 	if err := data.CSV(&csv); err != nil {
 		return v, err
 	}
-	v.offer(v.ID+".csv", "text/csv", csv.Bytes(), budget)
+	v.offer(v.ID+".csv", "text/csv", csv.Bytes(), &left.files)
 	v.Rows = data.Len()
 	v.Shown = min(v.Rows, limit)
 	data = data.Head(limit)
@@ -121,6 +213,37 @@ func viewItem(item figure.Item, budget *int) (itemView, error) {
 	v.Data = template.HTML(rows.String()) // made by html/template
 	return v, nil
 }
+
+// draw draws a figure at both widths, and links the terms within it that its caption does not.
+func (v *itemView) draw(f *figure.Figure, left *room, w *words, l *looks) error {
+	var inside []string
+	for i, part := range f.Parts() {
+		var wide, slim bytes.Buffer
+		if i == 0 {
+			if err := part.SVG(&wide); err != nil {
+				return err
+			}
+		}
+		if err := part.SlimSVG(&slim); err != nil {
+			return err
+		}
+		if i > 0 {
+			if left.folded -= slim.Len(); left.folded < 0 {
+				v.Cut = true
+				break
+			}
+		}
+		for _, m := range drawnText.FindAllSubmatch(wide.Bytes(), -1) {
+			inside = append(inside, html.UnescapeString(string(m[1])))
+		}
+		v.Pictures = append(v.Pictures, pictureView{template.HTML(l.compact(wide.String())), template.HTML(l.compact(slim.String()))}) // escaped where they were drawn
+	}
+	v.Terms = w.also(inside)
+	return nil
+}
+
+// drawnText is what a picture writes.
+var drawnText = regexp.MustCompile(`<text [^>]*>([^<]*)`)
 
 // offer adds a file to download, or says where it is if it is too large.
 func (v *itemView) offer(name, media string, content []byte, budget *int) {

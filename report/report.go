@@ -1,9 +1,11 @@
 // Package report assembles figures, tables and notes into one page that people
 // read.
 //
-// The page is a single HTML file without scripts, links to other machines or
-// anything to load: it opens on a computer without a network, prints, fits a
-// phone and works with a keyboard and a screen reader. What it shows comes as
+// The page is a single HTML file without links to other machines or anything to load: it opens
+// on a computer without a network, prints, fits a phone, follows a dark screen and works with a
+// keyboard and a screen reader. A little script, which the page's own policy allows by its digest,
+// sorts and filters tables, picks one of several pictures and tells values; without it all is
+// there too. What it shows comes as
 // data from [figure]; the package knows no method.
 package report
 
@@ -21,9 +23,16 @@ import (
 type Report struct {
 	Title    string
 	Subtitle string
+	Found    string        // what was found, in a sentence or two; the page opens with it
+	Sure     string        // how sure that is, and what it rests on
+	Doubts   []string      // what speaks against relying on it, besides the warnings in the sections
 	Headline []figure.Fact // what a reader should know first, in a few words each
 	Meta     []figure.Fact // such as the plan's digest, the version, the method
 	Sections []figure.Section
+
+	// SitePages are the sites' own pages, by name, where they lie beside this one: paths
+	// relative to it, with forward slashes.
+	SitePages []figure.Fact
 
 	// Local marks a site's report about its own subjects, for its own people.
 	// Only such a report may hold figures with a mark for every subject.

@@ -3,59 +3,181 @@
 package report_test
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
-
-	"github.com/chromedp/chromedp"
 )
 
-// study runs the example plan with the program itself and returns the
-// directory of its results.
-func study(t *testing.T) string {
+// program builds the program once for all studies.
+var program = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "parley-browser-")
+	if err != nil {
+		return "", err
+	}
+	bin := filepath.Join(dir, "parley")
+	text, err := exec.Command("go", "build", "-o", bin, "parley/cmd/parley").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%w: %s", err, text)
+	}
+	return bin, nil
+})
+
+// study runs a plan with the program itself and returns the directory of its results.
+func study(t *testing.T, plan string) string {
 	t.Helper()
-	bin, out := filepath.Join(t.TempDir(), "parley"), filepath.Join(t.TempDir(), "results")
-	for _, c := range [][]string{
-		{"go", "build", "-o", bin, "parley/cmd/parley"},
-		{bin, "run", filepath.Join("..", "examples", "alzheimer", "plan.yaml"), "--out", out},
-	} {
-		if text, err := exec.Command(c[0], c[1:]...).CombinedOutput(); err != nil {
-			t.Fatalf("%v: %v\n%s", c, err, text)
-		}
+	bin, err := program()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(t.TempDir(), "results")
+	if text, err := exec.Command(bin, "run", plan, "--out", out).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, text)
 	}
 	return out
 }
 
-// The reports of the example, the shared one and those of its sites: whole on
-// a phone, a desktop and paper, quick to open, and all of it reached by keys.
-func TestReportsOfTheExample(t *testing.T) {
-	dir := study(t)
-	for _, name := range []string{"report.html", "sites/north/report.html", "sites/centre/report.html", "sites/south/report.html"} {
-		file := filepath.Join(dir, filepath.FromSlash(name))
-		if info, err := os.Stat(file); err != nil || info.Size() > 3_000_000 {
-			t.Fatalf("%s: %v, %v", name, info, err)
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if bin, err := program(); err == nil {
+		os.RemoveAll(filepath.Dir(bin))
+	}
+	os.Exit(code)
+}
+
+// The reports of every example, the shared one and that of a site: whole on a phone, a tablet, a
+// desktop and paper, in light and dark, quick to open, and all of it reached by keys.
+func TestReportsOfTheExamples(t *testing.T) {
+	for _, plan := range []string{"alzheimer/plan", "alzheimer/private", "icu/plan", "icu/private", "income/plan", "mixture/plan"} {
+		t.Run(plan, func(t *testing.T) {
+			dir := study(t, filepath.Join("..", "examples", filepath.FromSlash(plan)+".yaml"))
+			sites, err := filepath.Glob(filepath.Join(dir, "sites", "*", "report.html"))
+			if err != nil || len(sites) == 0 {
+				t.Fatalf("no site has a page: %v", err)
+			}
+			for _, file := range []string{filepath.Join(dir, "report.html"), sites[0]} {
+				wholeAtAllWidths(t, file, false)
+			}
+		})
+	}
+}
+
+// forty writes a study of 40 sites with 216 features in five views, of which each site lacks one,
+// and returns its plan.
+func forty(t *testing.T) string {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(40, 216))
+	views, sizes := []string{"clinic", "immune", "metabolic", "vascular", "imaging"}, []int{16, 50, 50, 50, 50}
+	const factors = 4
+	loadings := map[string][]float64{}
+	for k, v := range views {
+		for range sizes[k] * factors {
+			loadings[v] = append(loadings[v], rng.NormFloat64())
 		}
-		for _, width := range []int64{390, 1200} {
-			t.Run(name, func(t *testing.T) {
-				ctx := open(t, file, width, 800)
-				least := 6
-				if name == "report.html" {
-					least = 18
-				}
-				if count := eval[int](t, ctx, `document.querySelectorAll('svg').length`); count < least {
-					t.Errorf("%d pictures, want %d or more", count, least)
-				}
-				faults(t, ctx, pictures)
-				faults(t, ctx, overlaps)
-				faults(t, ctx, overflow(width))
-				faults(t, ctx, `[...document.querySelectorAll('figure:not(.table)')].filter(f => !f.querySelector('figcaption').textContent.trim() || !f.querySelector('svg desc').textContent.trim())
-					.map(f => f.id + ' has no words')`)
-				// What scrolls or opens can be reached without a pointer.
-				faults(t, ctx, `[...document.querySelectorAll('.scroll, summary, a')].filter(e => e.tabIndex < 0).map(e => e.outerHTML.slice(0, 80) + ' is not reached by keys')`)
-				eval[chromedp.Void](t, ctx, `document.querySelectorAll('details').forEach(d => d.open = true)`)
-				faults(t, ctx, overflow(width))
-			})
+	}
+	dir := t.TempDir()
+	var plan, folders strings.Builder
+	for s := range 40 {
+		name := fmt.Sprintf("site%02d", s+1)
+		fmt.Fprintf(&folders, "    %s: %s\n", name, name)
+		n := 20 + rng.IntN(30)
+		tables := make([]strings.Builder, len(views))
+		subjects := "id\n"
+		var shift [factors]float64
+		for a := range shift {
+			shift[a] = 0.4 * rng.NormFloat64()
 		}
+		for k, v := range views {
+			tables[k].WriteString("id")
+			for j := range sizes[k] {
+				fmt.Fprintf(&tables[k], ",%s_%d", v, j+1)
+			}
+		}
+		for i := range n {
+			subjects += fmt.Sprintf("s%d\n", i)
+			var z [factors]float64
+			for a := range z {
+				z[a] = shift[a] + rng.NormFloat64()
+			}
+			for k, v := range views {
+				fmt.Fprintf(&tables[k], "\ns%d", i)
+				for j := range sizes[k] {
+					x := 2 * rng.NormFloat64()
+					for a := range z {
+						x += loadings[v][j*factors+a] * z[a]
+					}
+					fmt.Fprintf(&tables[k], ",%.4g", x)
+				}
+			}
+		}
+		write(t, filepath.Join(dir, name, "subjects.csv"), subjects)
+		for k, v := range views {
+			if k == 0 || (s+k)%5 != 0 {
+				write(t, filepath.Join(dir, name, "view_"+v+".csv"), tables[k].String()+"\n")
+			}
+		}
+	}
+	plan.WriteString("parley: 1\nname: forty\nseed: 1\nsites: [")
+	for s := range 40 {
+		fmt.Fprintf(&plan, "site%02d, ", s+1)
+	}
+	plan.WriteString("]\nviews:\n")
+	for k, v := range views {
+		fmt.Fprintf(&plan, "  - name: %s\n    features: [", v)
+		for j := range sizes[k] {
+			fmt.Fprintf(&plan, "%s_%d, ", v, j+1)
+		}
+		plan.WriteString("]\n")
+	}
+	plan.WriteString("method:\n  name: mvppca\n  latent: 4\n  noise: feature\nprivacy:\n  protection: none\nlocal:\n  sites:\n" + folders.String())
+	file := filepath.Join(dir, "plan.yaml")
+	write(t, file, plan.String())
+	return file
+}
+
+func write(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A study of forty sites has a page below a megabyte, and not many times as long as one of three.
+func TestReportOfFortySites(t *testing.T) {
+	file := filepath.Join(study(t, forty(t)), "report.html")
+	if info, err := os.Stat(file); err != nil || info.Size() > 1_000_000 {
+		t.Errorf("%v, %v", info.Size(), err)
+	}
+	if high := eval[int](t, open(t, file, 1280, 1080), `document.documentElement.scrollHeight`); high > 12*1080 {
+		t.Errorf("%d pixels before folding, want twelve screens", high)
+	}
+	wholeAtAllWidths(t, file, true)
+}
+
+func wholeAtAllWidths(t *testing.T, file string, crowded bool) {
+	t.Helper()
+	if info, err := os.Stat(file); err != nil || info.Size() > 2_000_000 {
+		t.Fatalf("%s: %v, %v", file, info, err)
+	}
+	for _, width := range []int64{400, 768, 1280} {
+		t.Run(fmt.Sprintf("%s, %d wide", filepath.Base(filepath.Dir(file)), width), func(t *testing.T) {
+			ctx := open(t, file, width, 800)
+			if count := eval[int](t, ctx, `document.querySelectorAll('figure:not(.table)').length`); count == 0 {
+				t.Error("there is no picture")
+			}
+			faults(t, ctx, `[...document.querySelectorAll('figure:not(.table)')].filter(f => !f.querySelector('figcaption').textContent.trim() || !f.querySelector('svg desc').textContent.trim())
+				.map(f => f.id + ' has no words')`)
+			whole(t, ctx, width, crowded)
+			if width == 1280 {
+				printed(t, ctx)
+			}
+		})
 	}
 }

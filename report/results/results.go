@@ -22,6 +22,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -198,7 +199,15 @@ func (d folder) writeJSON(name string, v any) error {
 
 // sharedPage is the report that everybody in the study may read.
 func (d *Dir) sharedPage(out *engine.Outcome, promise *privacyRecord) *report.Report {
-	page := &report.Report{Title: d.plan.Name, Subtitle: d.plan.Question, Headline: out.Result.Headline, Meta: d.meta()}
+	page := &report.Report{Title: d.plan.Name, Subtitle: d.plan.Question, Headline: out.Result.Headline, Meta: d.meta(),
+		Found: out.Result.Found, Sure: out.Result.Sure, Doubts: out.Result.Verdicts}
+	if d.provenance.Simulated {
+		for _, site := range d.plan.Sites {
+			if !slices.Contains(out.Left, site) {
+				page.SitePages = append(page.SitePages, figure.Fact{Name: site, Value: "sites/" + url.PathEscape(site) + "/report.html"})
+			}
+		}
+	}
 	if left := leftSection(d.plan.Sites, out.Rounds); left != nil {
 		page.Sections = append(page.Sections, *left)
 	}

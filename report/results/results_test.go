@@ -424,7 +424,7 @@ func TestOnlyTheSitesPageShowsSubjects(t *testing.T) {
 	if page := all["sites/north/report.html"]; !strings.Contains(page, "must not leave the site") || !strings.Contains(page, "This page shows single subjects") {
 		t.Error("the site's page does not say what it is")
 	}
-	if page := all["report.html"]; strings.Contains(page, "must not leave") || !strings.Contains(page, "Not protected by differential privacy") {
+	if page := all["report.html"]; strings.Contains(page, "must not leave") || !strings.Contains(page, "<h3>Not protected by differential privacy") {
 		t.Error("the shared page does not say how it is protected")
 	}
 }

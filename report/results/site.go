@@ -94,7 +94,7 @@ func (d *Site) page(r *method.Result) *report.Report {
 		Text: "It was made at " + d.name + " from the site's own rows and the shared model. It must not leave the site.",
 	}}}}
 	return &report.Report{
-		Title: d.plan.Name + ", " + d.name, Subtitle: d.plan.Question, Headline: r.Headline, Meta: meta(d.plan, d.digest), Local: true,
+		Title: d.plan.Name + ", " + d.name, Subtitle: d.plan.Question, Found: r.Found, Sure: r.Sure, Doubts: r.Verdicts, Headline: r.Headline, Meta: meta(d.plan, d.digest), Local: true,
 		Sections: append([]figure.Section{note}, r.Sections...),
 	}
 }

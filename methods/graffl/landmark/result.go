@@ -35,6 +35,8 @@ func (c *coordinator) Result(ms method.State) (*method.Result, error) {
 	return &method.Result{
 		Files:    files,
 		Metrics:  v.metrics(),
+		Found:    v.Found(),
+		Sure:     v.sure(),
 		Headline: v.headline(),
 		Sections: []figure.Section{v.componentsSection(), v.PosteriorSection(), v.fitSection(), v.samplingSection(s), attackSection(c.Setup, s.rows())},
 	}, nil
@@ -79,5 +81,15 @@ func (v *view) headline() []figure.Fact {
 	facts = append(facts, v.Weights()...)
 	return append(facts, rows,
 		figure.Fact{Name: fmt.Sprintf("effective sample size, of %d draws", len(v.Posterior.Draws)), Value: fmt.Sprintf("%.0f", v.Posterior.Size)},
-		figure.Fact{Name: fmt.Sprintf("speak against it (largest residual %.1f sd, misfit p %.2g)", v.fit.Largest, v.fit.Tail), Value: v.verdict()})
+		figure.Fact{Name: "speak against it", Value: v.verdict()})
+}
+
+// sure says in words how well the mixture fits, and how precisely it was computed.
+func (v *view) sure() string {
+	says := "The mixture agrees with what the sites released, as far as that tells."
+	if len(v.doubts()) > 0 {
+		says = "The mixture is not to be relied on as it is: see below."
+	}
+	return says + fmt.Sprintf(" The largest residual is %.1f standard deviations, and a misfit as large would come by chance with probability %s. The effective sample size is %.0f of %d draws.",
+		v.fit.Largest, figure.General.Text(v.fit.Tail), v.Posterior.Size, len(v.Posterior.Draws))
 }

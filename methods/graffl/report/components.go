@@ -10,6 +10,7 @@ import (
 	"parley/figure"
 	"parley/internal/wire"
 	"parley/methods/graffl/mixture"
+	"parley/methods/graffl/setup"
 )
 
 // ComponentsSection shows the mixture that was found, and how surely.
@@ -146,6 +147,15 @@ func clouds(m mixture.Mixture) (all []figure.Cloud) {
 	return all
 }
 
+// inPairs is a chart of all pairs, which ends where the plan says that a feature does.
+func inPairs(s *setup.Setup, m mixture.Mixture) figure.Pairs {
+	c := figure.Pairs{Features: s.Labels(), Groups: clouds(m)}
+	if s.Options.Encoder == nil {
+		c.Low, c.High = s.Lo, s.Hi
+	}
+	return c
+}
+
 // pairsFigure draws the components in all pairs of features.
 func (v *View) pairsFigure() *figure.Figure {
 	const caption = "The mark is a component's mean; the ellipses hold half and nine tenths of its rows, if they are as normal as the mixture takes them to be."
@@ -155,7 +165,7 @@ func (v *View) pairsFigure() *figure.Figure {
 			Chart:   figure.Scatter{X: figure.Axis{Label: labels[0]}, Y: figure.Axis{Label: labels[1]}, Groups: Groups(v.Mean, 0, 1)},
 			Caption: caption, Alt: fmt.Sprintf("Ellipses of each component's rows, in %s and %s.", v.Names[0], v.Names[1])}
 	}
-	return &figure.Figure{ID: "pairs", Title: "Components in all pairs of " + v.things(), Chart: figure.Pairs{Features: labels, Groups: clouds(v.Mean)},
+	return &figure.Figure{ID: "pairs", Title: "Components in all pairs of " + v.things(), Chart: inPairs(v.Setup, v.Mean),
 		Caption: caption + " On the diagonal each component's density, as large as its share of the rows.",
 		Alt:     "Ellipses of each component's rows in all pairs, and each component's density in every one."}
 }

@@ -120,7 +120,9 @@ func ownFigures(s *setup.Setup, m mixture.Mixture, columns []figure.Numbers, exp
 	}
 	labels := s.Labels()
 	if len(columns) > 2 {
-		return []*figure.Figure{{ID: "own-pairs", Title: "Your rows, and the shared components", Chart: figure.Pairs{Features: labels, Groups: clouds(m), Values: columns},
+		chart := inPairs(s, m)
+		chart.Values = columns
+		return []*figure.Figure{{ID: "own-pairs", Title: "Your rows, and the shared components", Chart: chart,
 			Caption: "Grey is the density of this site's rows, smoothed, and on the diagonal how many there are; marks, ellipses and curves are the components of all sites' mixture, which hold half and nine tenths of their rows. Where the grey is elsewhere, your subjects are not those of the others.",
 			Alt:     "Density of this site's rows in all pairs, with an ellipse and a mark for each shared component."}}
 	}

@@ -31,7 +31,7 @@ func factorSection(set options.Setup, m *use.Model, sites []Site) (figure.Sectio
 		sec.Items = append(sec.Items, figure.Item{Figure: &figure.Figure{
 			ID: fmt.Sprintf("scores-%d-%d", a+1, b+1), Title: fmt.Sprintf("Sites on factors %d and %d", a+1, b+1), Chart: chart,
 			Caption: "The inner ellipse holds half of a site's subjects and the outer nine tenths, if their scores are normally distributed.",
-			Alt:     "Ellipses of the sites' scores on two factors.",
+			Alt:     "Ellipses of the sites' scores on two factors.", Choice: "Factors",
 		}})
 		if q == 1 {
 			break
@@ -89,7 +89,7 @@ func spreadFigure(set options.Setup, sites []Site) *figure.Figure {
 			sd.Values, sd.Low, sd.High, sd.Marks = append(sd.Values, y), append(sd.Low, y/f), append(sd.High, y*f), append(sd.Marks, 1)
 		}
 	}
-	return &figure.Figure{ID: "site-spreads", Title: "How widely each site's subjects are spread", Chart: sd,
+	return &figure.Figure{ID: "site-spreads", Detail: true, Title: "How widely each site's subjects are spread", Chart: sd,
 		Caption: "Marks are standard deviations of the scores at each site, with 90 % intervals for a sample of its size, if scores are normally distributed. Below 1, the site's subjects are more alike than those of the whole study. Where a site's views say little about a factor, the value is drawn towards 1.",
 		Alt:     "Forest plot of the standard deviations of the sites' scores on each factor."}
 }
@@ -184,7 +184,7 @@ func correlationFigure(set options.Setup, sites []Site) *figure.Figure {
 	for _, s := range sites {
 		add(s.Name, s.Cov)
 	}
-	return &figure.Figure{ID: "factor-correlations", Title: "Do the factors tell different things?", Chart: h,
+	return &figure.Figure{ID: "factor-correlations", Detail: true, Title: "Do the factors tell different things?", Chart: h,
 		Caption: "Correlations of the factors among the subjects of all sites and of each: blue if subjects high on one are high on the other, brown if low, pale if the two have nothing to do with each other. Over all sites the table should be pale off its diagonal. At a single site it need not be; strong colours there say that its subjects are a special selection, or that its views cannot tell two factors apart.",
 		Alt:     "Tables of the correlations between factors, for all sites and for each."}
 }

@@ -80,7 +80,7 @@ func imputationSection(set options.Setup, m *use.Model, sites []Site) (figure.Se
 			{Figure: &figure.Figure{ID: "imputation-calibration", Title: "Do the intervals hold what they promise?", Chart: calibration,
 				Caption: "Every value has a place in its prediction: left if it is smaller than expected, right if larger. If predictions with their intervals are right, all places are equally frequent and the bars are level. Bars high at both ends mean intervals too narrow, high in the middle too wide, on one side a mean that is off. Yes-or-no measurements and codes cannot be level. The words above each say how many values the intervals of 90 % held.",
 				Alt:     "Histograms of where values fall in their predictions, by site and view."}},
-			{Figure: &figure.Figure{ID: "imputation-distribution", Title: "Imputed beside observed", Chart: distribution,
+			{Figure: &figure.Figure{ID: "imputation-distribution", Detail: true, Title: "Imputed beside observed", Chart: distribution,
 				Caption: "Filled: the values that were measured. Line: one draw from the prediction of each, its uncertainty included, as imputation would give. The two should have one shape: a line shifted or too narrow would mislead whoever analyses imputed values. What lies beyond the ends counts in the outermost bars.",
 				Alt:     "Histograms of observed values with those of imputed values drawn over them, by site and view."}},
 		}}, true
@@ -105,7 +105,7 @@ func Convergence(set options.Setup, oneShot *Fit, trace message.Trace) figure.Se
 			fit.X = append(fit.X, float64(i))
 		}
 		sec.Items = append(sec.Items, figure.Item{Figure: &figure.Figure{
-			ID: "log-likelihood", Title: "Log-likelihood by iteration",
+			ID: "log-likelihood", Detail: true, Title: "Log-likelihood by iteration",
 			Chart:   figure.Lines{X: figure.Axis{Label: "iteration at the coordinator", Count: true}, Y: figure.Axis{Label: "log-likelihood per subject (nats)"}, Series: []figure.Line{fit}},
 			Caption: "How well one model for all sites describes what they sent of themselves. It can only rise, and the fit ends when ten more iterations would gain next to nothing.",
 			Alt:     "Line of the log-likelihood per subject over the iterations of the fit.",

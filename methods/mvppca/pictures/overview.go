@@ -116,7 +116,7 @@ func explainedFigure(set options.Setup, m *use.Model, at []Site) *figure.Figure 
 		}
 	}
 	return &figure.Figure{
-		ID: "variance-intervals", Title: "How sure the explained variance is", Chart: b,
+		ID: "variance-intervals", Detail: true, Title: "How sure the explained variance is", Chart: b,
 		Caption: "Marks are R² with all factors, with intervals of 90 % for the sampling of so many subjects if the model holds; they allow for it that a model explains more of the subjects it was fitted to than of others. A site whose interval lies apart from the others' is described otherwise than the model describes the rest.",
 		Alt:     "Forest plot of the variance explained in each view, for all sites and for each.",
 	}
@@ -143,7 +143,7 @@ func featureFigure(set options.Setup, pooled *message.Assessment) *figure.Figure
 		}
 	}
 	return &figure.Figure{
-		ID: "variance-by-feature", Title: "Features that the factors describe best and least", Chart: b,
+		ID: "variance-by-feature", Detail: true, Title: "Features that the factors describe best and least", Chart: b,
 		Caption: "R² of single features, over all sites: 1 is a perfect description. A feature at the bottom goes its own way; the factors say next to nothing about it, and imputing it is guessing its mean. Coloured by view.",
 		Alt:     "Bars of the variance explained of the best and the least described features.",
 	}

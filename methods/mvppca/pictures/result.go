@@ -34,6 +34,7 @@ func Assessed(set options.Setup, m *use.Model, files []method.File, sites []Site
 			{Name: "mean absolute error, in " + set.Options.Unit(), Value: off},
 		},
 	}
+	r.Found, r.Sure = Found(m, Explained(m, pooled)), sure(set, m, sites)
 	if m.Separate() {
 		r.Headline = append(r.Headline, figure.Fact{Name: "of the sites differ, and are in no factor: see below", Value: "the means"})
 		for _, v := range m.Views {
@@ -78,13 +79,12 @@ func Unassessed(set options.Setup, m *use.Model, files []method.File, sites int,
 			{Name: "factors", Value: strconv.Itoa(len(m.Factors))},
 		},
 		Sections: []figure.Section{Reading()},
+		Found:    Found(m, ""),
+		Sure:     "No site said how well the model describes its subjects: that would have been a further release. Nothing on this page measures how good the model is.",
 	}
 	r.Sections = append(append(r.Sections, about...), m.LoadingSection())
 	return r
 }
-
-// notMeaningful stands for a number that verdicts say must not be relied on.
-const notMeaningful = "not meaningful: see below"
 
 // metrics leaves out what verdicts say must not be relied on.
 func metrics(set options.Setup, model *use.Model, rounds int, pooled *message.Assessment) map[string]float64 {

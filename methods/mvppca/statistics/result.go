@@ -67,6 +67,7 @@ func (c way) Result(s *halves.State, m *use.Model, files []method.File) (*method
 			{Name: "of a view's variance explained", Value: pictures.Explained(m, own(s).Pooled)},
 		},
 	}
+	r.Found, r.Sure = pictures.Found(m, pictures.Explained(m, own(s).Pooled)), pictures.SureOfNoised
 	for k, v := range c.Plan.Views {
 		if r2 := explained.R2(k, explained.Rank); !math.IsNaN(r2) && !m.Void(v.Name) {
 			r.Metrics["r2/"+v.Name] = r2

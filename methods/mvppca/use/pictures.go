@@ -1,6 +1,7 @@
 package use
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -41,7 +42,7 @@ func (m *Model) LoadingSection() figure.Section {
 		sec.Items = append(sec.Items, figure.Item{Figure: &figure.Figure{
 			ID: fmt.Sprintf("loadings-%d", a+1), Title: fmt.Sprintf("Factor %d: the %d features that show it most", a+1, min(top, len(b.Labels))), Chart: b,
 			Caption: "Subjects who are high on the factor are high on features at the right and low on those at the left. Coloured by view." + caption,
-			Alt:     "Ranked bars of the largest standardised loadings, coloured by view.",
+			Alt:     "Ranked bars of the largest standardised loadings, coloured by view.", Choice: "Factor",
 		}})
 	}
 	t := m.loadingTable(5)
@@ -77,7 +78,7 @@ func (m *Model) loadingMap() *figure.Figure {
 			h.Rows, h.Facets[0].Values = append(h.Rows, f.Name), append(h.Facets[0].Values, row)
 		}
 	}
-	return &figure.Figure{ID: "loading-map", Title: "The strongest features on every factor", Chart: h,
+	return &figure.Figure{ID: "loading-map", Detail: true, Title: "The strongest features on every factor", Chart: h,
 		Caption: "One row for each feature that is among the strongest of some factor, in the order of the views; one column for each factor. Blue features rise with the factor, brown ones fall. Features with colour in one column belong to one pattern alone.",
 		Alt:     "Table of standardised loadings of the strongest features on all factors."}
 }
@@ -144,7 +145,26 @@ func (m *Model) betweenFigure() *figure.Figure {
 			}
 		}
 	}
-	return &figure.Figure{ID: "between-sites", Title: "Differences between sites, beside the size of what differs", Chart: b,
+	return &figure.Figure{ID: "between-sites", Detail: true, Title: "Differences between sites, beside the size of what differs", Chart: b,
 		Caption: "A bar is the standard deviation between sites of a feature's mean, loading or noise, " + m.allowedFor() + " The stroke is the size of the thing itself. Where the bar is short beside its stroke, sites agree. Zero means that they are as alike as samples of one population would be. From few sites these are rough numbers.",
 		Alt:     "Bars of the spread between sites of means, loadings and noise in each view, with a stroke for the size to compare with."}
+}
+
+// Strongest names the n features with the largest standardised loadings on factor a, from 0.
+func (m *Model) Strongest(a, n int) (names []string) {
+	var all []*ModelFeature
+	for k := range m.Views {
+		for i := range m.Views[k].Features {
+			if f := &m.Views[k].Features[i]; math.Abs(f.standardised(a)) > 0 {
+				all = append(all, f)
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(x, y *ModelFeature) int {
+		return cmp.Compare(math.Abs(y.standardised(a)), math.Abs(x.standardised(a)))
+	})
+	for _, f := range all[:min(n, len(all))] {
+		names = append(names, f.Name)
+	}
+	return names
 }

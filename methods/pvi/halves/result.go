@@ -60,6 +60,8 @@ func (c *Coordinator) Result(ms method.State) (*method.Result, error) {
 	r := &method.Result{
 		Files:    files,
 		Metrics:  c.metrics(s, m, pooled),
+		Found:    pictures.Found(m),
+		Sure:     pictures.Sure(m, pooled),
 		Headline: c.headline(s, pooled),
 		Verdicts: m.Verdicts,
 	}

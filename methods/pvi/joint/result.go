@@ -44,7 +44,7 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 	if t := s.Tau; t != nil {
 		metrics["between_sites"], metrics["between_sites_low_90"], metrics["between_sites_high_90"] = t.Median, t.Low, t.High
 	}
-	r := &method.Result{Files: files, Metrics: metrics}
+	r := &method.Result{Files: files, Metrics: metrics, Found: pictures.Found(m), Sure: pictures.Sure(m, pooled)}
 	r.Headline = append([]figure.Fact{{Name: "converged", Value: settled}, {Name: "outcome", Value: c.Options.Outcome.Column}, {Name: "sites", Value: strconv.Itoa(len(c.Plan.Sites))},
 		{Name: "exchanges", Value: strconv.Itoa(s.Round)}}, results.Headline(m.Options, pooled)...)
 	if t := s.Tau; t != nil {

@@ -40,7 +40,7 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 	sites, pooled := results.Reports(c.Plan.Sites, func(site string) *predict.Assessment { return s.Reports[site] })
 	metrics := map[string]float64{"gradients": float64(s.Fit.Round), "weights": float64(c.columns.width()), "width_by_noise": width}
 	results.Metrics(m.Options, pooled, c.columns.width(), metrics)
-	r := &method.Result{Files: files, Metrics: metrics}
+	r := &method.Result{Files: files, Metrics: metrics, Found: pictures.Found(m), Sure: pictures.Sure(m, pooled)}
 	r.Headline = append([]figure.Fact{{Name: "outcome", Value: c.Options.Outcome.Column}, {Name: "sites", Value: strconv.Itoa(len(c.Plan.Sites))},
 		{Name: "standard errors, beside those without noise", Value: fmt.Sprintf("%.1f times", width)}}, results.Headline(m.Options, pooled)...)
 	effects := pictures.Coefficients(m)

@@ -1,0 +1,61 @@
+package report_test
+
+import (
+	"strings"
+	"testing"
+
+	"parley/figure"
+	"parley/report"
+)
+
+// A page opens with its verdict, and a term leads to its meaning: once in a section, also from
+// within a picture, and never from within another word or a file's name.
+func TestVerdictAndTerms(t *testing.T) {
+	r := &report.Report{Found: "Two factors were found.", Sure: "Intervals of 90 % held 91 %.", Doubts: []string{"Few subjects", "Too wide"},
+		Sections: []figure.Section{{ID: "s", Title: "S", Lead: "A factor, a factor; the refactor and scores.csv.", Items: []figure.Item{
+			{Note: &figure.Note{Title: "Too wide", Text: "x", Warning: true}},
+			{Figure: &figure.Figure{ID: "f", Title: "F", Caption: "c", Chart: figure.Lines{Y: figure.Axis{Label: "change (nats)"}}}},
+		}}}}
+	page := html(t, r)
+	order := 0
+	for _, want := range []string{"What was found", "How sure that is", "What not to trust", `<li><a href="#section-s">Too wide</a></li>`, `id="section-s"`, "Words in the picture: ", `>nats</a>`, "What the words mean"} {
+		_, rest, ok := strings.Cut(page[order:], want)
+		if !ok {
+			t.Fatalf("%q is missing, or stands before what it should follow", want)
+		}
+		order = len(page) - len(rest)
+	}
+	if n := strings.Count(page, "Few subjects"); n != 1 {
+		t.Errorf("a doubt without a section is there %d times", n)
+	}
+	lead := page[strings.Index(page, `id="section-s"`):]
+	lead = lead[:strings.Index(lead, "</p>")]
+	if strings.Count(lead, "<a ") != 1 || !strings.HasSuffix(lead, "the refactor and scores.csv.") {
+		t.Errorf("terms in %s", lead)
+	}
+}
+
+func TestTooLongPicturesAreParted(t *testing.T) {
+	b := figure.Bars{}
+	for i := range 100 {
+		b.Labels, b.Values = append(b.Labels, "row "+string(rune('A'+i%26))), append(b.Values, float64(i))
+	}
+	parts := figure.Figure{ID: "f", Chart: b}.Parts()
+	if len(parts) != 4 { // 36, 22, 22 and 20 rows
+		t.Fatalf("%d parts", len(parts))
+	}
+	marks := 0
+	for _, p := range parts {
+		var svg strings.Builder
+		if err := p.SVG(&svg); err != nil {
+			t.Fatal(err)
+		}
+		marks += strings.Count(svg.String(), `rx="1"`)
+		if !strings.Contains(svg.String(), ">100</text>") {
+			t.Errorf("%s is not on the scale of all", p.ID)
+		}
+	}
+	if marks != 100 {
+		t.Errorf("%d bars", marks)
+	}
+}
