@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"parley/internal/manual"
 	"parley/internal/version"
 	"parley/method"
 	"parley/methods/graffl"
@@ -78,7 +79,18 @@ func execute() int {
 
 // commands are all of them.
 func commands() []*cobra.Command {
-	return []*cobra.Command{planCommand(), dataCommand(), selectCommand(), runCommand(), modelCommand(), compareCommand(), evaluateCommand(), privacyCommand(), siteCommand(), coordinatorCommand(), demoCommand(), attackCommand(), experimentCommand(), verifyCommand()}
+	return []*cobra.Command{planCommand(), dataCommand(), selectCommand(), runCommand(), modelCommand(), compareCommand(), evaluateCommand(), privacyCommand(), siteCommand(), coordinatorCommand(), demoCommand(), attackCommand(), experimentCommand(), verifyCommand(), manualCommand()}
+}
+
+func manualCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "manual DIR",
+		Short: "Write the manual pages",
+		Long: "Writes a manual page for each command into a folder that exists, as parley-COMMAND.1. They\n" +
+			"say what --help says. Pages that are there are replaced.",
+		Args: args(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, a []string) error { return manual.Write(cmd.Root(), a[0]) },
+	}
 }
 
 // prepare makes the commands set began when they have been understood and
