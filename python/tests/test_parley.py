@@ -3,9 +3,13 @@
     PARLEY=/path/to/parley python3 -m unittest discover python/tests
 """
 
+import contextlib
 import csv
+import gzip
+import io
 import os
 import random
+import re
 import tempfile
 import unittest
 from pathlib import Path
@@ -255,6 +259,44 @@ class Mofa(unittest.TestCase):
             parley.from_mofa(table.replace("Group_2", "group 1"), folder / "m")
         with self.assertRaisesRegex(TypeError, "not text"):
             parley.from_mofa(table.assign(sample=range(len(table))), folder / "m")
+
+
+class Documentation(unittest.TestCase):
+    def test_the_page_s_code_runs(self):
+        page = (EXAMPLES.parent / "docs/how-to/use-from-r-and-python.md").read_text(encoding="utf-8")
+        blocks = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+        self.assertEqual(len(blocks), 3)
+        back = os.getcwd()
+        self.addCleanup(os.chdir, back)
+        for block, prepare in zip(blocks, (self.results, self.sites, self.mofa)):
+            where = folder / f"page-{prepare.__name__}"
+            where.mkdir()
+            os.chdir(where)
+            prepare()
+            names = {"parley": parley}
+            with contextlib.redirect_stdout(io.StringIO()):
+                exec(block, names)
+            self.assertEqual(names["results"].path.name, "mine")
+
+    def results(self):
+        Path("results").mkdir()
+        os.symlink(study.path, "results/mine")
+        Path("data").mkdir()
+        packed = (EXAMPLES / "alzheimer/data/subjects.csv.gz").read_bytes()
+        Path("data/subjects.csv").write_bytes(gzip.decompress(packed))
+
+    def sites(self):
+        draw = random.Random(3)
+        for site in ("north", "south"):
+            Path(site).mkdir()
+            lines = [f"{site}{i:02d}," + ",".join(str(draw.gauss(0, 1)) for _ in "abcdef") for i in range(50)]
+            Path(site, "view_clinic.csv").write_text("id,a,b,c,d,e,f\n" + "\n".join(lines))
+            Path(site, "subjects.csv").write_text("id\n" + "\n".join(x.split(",")[0] for x in lines))
+
+    def mofa(self):
+        draw = random.Random(4)
+        lines = [f"s{g}{i:02d},f{f},rna,{g},{draw.gauss(0, 1)}" for g in "ab" for i in range(50) for f in range(8)]
+        Path("mofa.csv").write_text("sample,feature,view,group,value\n" + "\n".join(lines))
 
 
 class Plots(unittest.TestCase):

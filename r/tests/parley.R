@@ -172,3 +172,39 @@ refused(parley_score_plot(study, 9), "no column 'factor_9'")
 refused(parley_loading_plot(study, 7), "no factor 7")
 refused(parley_coefficient_plot(study), "no coefficients")
 refused(parley_variance_plot(regression), "no factors")
+
+# The code of the page about this package.
+lines <- readLines(file.path(examples, "../docs/how-to/use-from-r-and-python.md"), encoding = "UTF-8")
+starts <- which(lines == "```r")
+blocks <- lapply(starts, function(i) lines[(i + 1):(i + which(lines[-(1:i)] == "```")[1] - 1)])
+prepared <- list(
+  function() {
+    dir.create("results")
+    file.symlink(at("study"), "results/mine")
+    dir.create("data")
+    writeLines(readLines(subjects), "data/subjects.csv")
+  },
+  function() {
+    for (site in c("north", "south")) {
+      dir.create(site)
+      ids <- sprintf("%s%02d", site, 1:50)
+      write.csv(data.frame(id = ids, matrix(rnorm(300), 50)), file.path(site, "view_clinic.csv"), row.names = FALSE)
+      write.csv(data.frame(id = ids), file.path(site, "subjects.csv"), row.names = FALSE)
+    }
+  },
+  function() {
+    long <- expand.grid(feature = letters[1:8], view = "rna", i = 1:50, group = c("a", "b"))
+    long$sample <- paste0(long$group, long$i)
+    write.csv(cbind(long, value = rnorm(nrow(long))), "mofa.csv", row.names = FALSE)
+  }
+)
+stopifnot(length(blocks) == 3)
+for (i in seq_along(blocks)) {
+  dir.create(at(paste0("page", i)))
+  back <- setwd(at(paste0("page", i)))
+  prepared[[i]]()
+  names <- new.env()
+  eval(parse(text = blocks[[i]]), names)
+  stopifnot(basename(names$results$path) == "mine")
+  setwd(back)
+}

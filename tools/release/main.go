@@ -162,10 +162,13 @@ func command(dir, name string, args ...string) (string, error) {
 // system, and returns its path.
 func build(root, work string, t target) (string, error) {
 	path := filepath.Join(work, t.os+"-"+t.arch, t.program())
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w -buildid=", "-o", path, "./cmd/parley")
+	// The program names its commit, unless there is none: outside a clone.
+	_, err := command(root, "git", "rev-parse", "HEAD")
+	cmd := exec.Command("go", "build", "-buildvcs="+strconv.FormatBool(err == nil), "-ldflags=-s -w -buildid=", "-o", path, "./cmd/parley")
 	cmd.Dir = root
-	// The oldest processors of each architecture, whatever this machine is set to.
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+t.os, "GOARCH="+t.arch, "GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=", "GOEXPERIMENT=")
+	// The oldest processors of each architecture, and Go's own flags, whatever this
+	// machine is set to.
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+t.os, "GOARCH="+t.arch, "GOAMD64=v1", "GOARM64=v8.0", "GOFLAGS=-trimpath")
 	if said, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building for %s: %w\n%s", t, err, said)
 	}
