@@ -72,7 +72,7 @@ func release(out, list string, rest []string) error {
 	if err != nil {
 		return err
 	}
-	made, err := commitTime(root)
+	commit, made, err := commitOf(root)
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func release(out, list string, rest []string) error {
 
 	// The pages are written by the program itself, on this machine.
 	host := target{runtime.GOOS, runtime.GOARCH}
-	own, err := build(root, work, host)
+	own, err := build(root, work, commit, host)
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func release(out, list string, rest []string) error {
 	for _, t := range chosen {
 		binary := own
 		if t != host {
-			if binary, err = build(root, work, t); err != nil {
+			if binary, err = build(root, work, commit, t); err != nil {
 				return err
 			}
 		}
@@ -129,20 +129,32 @@ func choose(list string) ([]target, error) {
 	return chosen, nil
 }
 
-// commitTime is the time that all files bear.
-func commitTime(root string) (time.Time, error) {
+// commitOf names the commit that the source is at, and says when it was made: the time
+// that all files bear, unless SOURCE_DATE_EPOCH says another. Source outside a clone
+// has no commit, and needs that variable.
+func commitOf(root string) (name string, made time.Time, err error) {
+	name, err = command(root, "git", "rev-parse", "--short=12", "HEAD")
 	seconds := os.Getenv("SOURCE_DATE_EPOCH")
-	if seconds == "" {
-		var err error
-		if seconds, err = command(root, "git", "log", "-1", "--format=%ct"); err != nil {
-			return time.Time{}, fmt.Errorf("%w\n  hint: outside a clone, set SOURCE_DATE_EPOCH to the release's time in seconds", err)
+	if err == nil {
+		changed, failed := command(root, "git", "status", "--porcelain", "--untracked-files=no")
+		if failed != nil {
+			return "", made, failed
 		}
+		if changed != "" {
+			name += ".modified"
+		}
+		if seconds == "" {
+			seconds, err = command(root, "git", "log", "-1", "--format=%ct")
+		}
+	}
+	if seconds == "" {
+		return "", made, fmt.Errorf("%w\n  hint: outside a clone, set SOURCE_DATE_EPOCH to the release's time in seconds", err)
 	}
 	n, err := strconv.ParseInt(seconds, 10, 64)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("SOURCE_DATE_EPOCH %q is not a number of seconds", seconds)
+		return "", made, fmt.Errorf("SOURCE_DATE_EPOCH %q is not a number of seconds", seconds)
 	}
-	return time.Unix(n, 0).UTC(), nil
+	return name, time.Unix(n, 0).UTC(), nil
 }
 
 // command runs a command in a folder and returns what it printed, without space around.
@@ -159,12 +171,11 @@ func command(dir, name string, args ...string) (string, error) {
 }
 
 // build builds the program for a target without cgo, and so without libraries of the
-// system, and returns its path.
-func build(root, work string, t target) (string, error) {
+// system, and returns its path. The program names the commit, if there is one.
+func build(root, work, commit string, t target) (string, error) {
 	path := filepath.Join(work, t.os+"-"+t.arch, t.program())
-	// The program names its commit, unless there is none: outside a clone.
-	_, err := command(root, "git", "rev-parse", "HEAD")
-	cmd := exec.Command("go", "build", "-buildvcs="+strconv.FormatBool(err == nil), "-ldflags=-s -w -buildid=", "-o", path, "./cmd/parley")
+	cmd := exec.Command("go", "build", "-buildvcs=false",
+		"-ldflags=-s -w -buildid= -X parley/internal/version.commit="+commit, "-o", path, "./cmd/parley")
 	cmd.Dir = root
 	// The oldest processors of each architecture, and Go's own flags, whatever this
 	// machine is set to.

@@ -256,13 +256,18 @@ func TestTargetsAndTimesThatAreWrong(t *testing.T) {
 	if _, err := choose("linux/amd64,plan9/386"); err == nil || !strings.Contains(err.Error(), "plan9/386") {
 		t.Errorf("%v", err)
 	}
+	outside := t.TempDir()
+	t.Setenv("SOURCE_DATE_EPOCH", "")
+	if _, _, err := commitOf(outside); err == nil || !strings.Contains(err.Error(), "hint: outside a clone") {
+		t.Errorf("%v", err)
+	}
 	t.Setenv("SOURCE_DATE_EPOCH", "today")
-	if _, err := commitTime("."); err == nil || !strings.Contains(err.Error(), "today") {
+	if _, _, err := commitOf(outside); err == nil || !strings.Contains(err.Error(), "today") {
 		t.Errorf("%v", err)
 	}
 	t.Setenv("SOURCE_DATE_EPOCH", "1700000000")
-	if got, err := commitTime("."); err != nil || !got.Equal(made) {
-		t.Errorf("%v, %v", got, err)
+	if name, got, err := commitOf(outside); err != nil || name != "" || !got.Equal(made) {
+		t.Errorf("%q, %v, %v", name, got, err)
 	}
 	full := t.TempDir()
 	if err := os.WriteFile(filepath.Join(full, "old"), nil, 0o600); err != nil {
