@@ -87,7 +87,7 @@ func manualCommand() *cobra.Command {
 		Use:   "manual DIR",
 		Short: "Write the manual pages",
 		Long: "Writes a manual page for each command into a folder that exists, as parley-COMMAND.1. They\n" +
-			"say what --help says. Pages that are there are replaced.",
+			"say what --help says. A page that is there already is not replaced.",
 		Args: args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error { return manual.Write(cmd.Root(), a[0]) },
 	}

@@ -4,6 +4,7 @@ package manual
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,11 +14,16 @@ import (
 )
 
 // Write writes one page of section 1 for the command and each below it that is not
-// hidden, as NAME-SUBCOMMAND.1, into a folder that exists. Pages with the same name
-// are replaced. The pages carry no date, so that the same program writes the same
-// bytes.
+// hidden, as NAME-SUBCOMMAND.1, into a folder that exists. A file that is there
+// already is an error. The pages carry no date, so that the same program writes the
+// same bytes.
 func Write(c *cobra.Command, folder string) error {
-	if err := os.WriteFile(filepath.Join(folder, pageName(c)+".1"), page(c), 0o644); err != nil {
+	f, err := os.OpenFile(filepath.Join(folder, pageName(c)+".1"), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(page(c))
+	if err := errors.Join(err, f.Close()); err != nil {
 		return err
 	}
 	for _, sub := range shown(c) {

@@ -1,6 +1,8 @@
 package manual
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -30,6 +32,9 @@ func TestEveryCommandThatIsShownHasAPage(t *testing.T) {
 	want := []string{filepath.Join(folder, "tool-work.1"), filepath.Join(folder, "tool.1")}
 	if !slices.Equal(names, want) {
 		t.Errorf("pages %v, want %v", names, want)
+	}
+	if err := Write(tree(), folder); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("pages were written again: %v", err)
 	}
 	got, err := os.ReadFile(want[0])
 	if err != nil {

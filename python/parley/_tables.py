@@ -2,11 +2,12 @@
 
 import csv
 import gzip
+from itertools import product
 
 import pandas as pd
 
 # What a missing cell may hold, in any case (docs/reference/data.md).
-_MISSING = ["", "NA", "NaN", "null", "na", "nan", "NULL", "Na", "Null"]
+_MISSING = ["", *("".join(x) for word in ("na", "nan", "null") for x in product(*zip(word, word.upper())))]
 
 # Columns that hold names. They are never numbers, and "NA" may be a name.
 NAMES = ["id", "site", "view", "feature", "class", "reference", "unit", "sample", "group"]

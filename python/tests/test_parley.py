@@ -124,7 +124,7 @@ class Joining(unittest.TestCase):
 
     def test_ids_stay_text(self):
         path = folder / "ids.csv"
-        path.write_text("id,value,label\n007,1.5,a\nNA,,NA\n1e3,2,b\n")
+        path.write_text("id,value,label\n007,1.5,a\nNA,nUlL,nA\n1e3,2,b\n")
         scores = pd.DataFrame({"id": ["007", "NA", "1e3"], "factor_1": [0.0, 1.0, 2.0]})
         joined = parley.join_subjects(scores, path)
         self.assertEqual(joined["value"].fillna(-1).tolist(), [1.5, -1, 2])

@@ -6,7 +6,7 @@ parley_from_mofa <- function(table, folder) {
   if (length(lacking) > 0) {
     fail("the table has no column '", lacking[1], "': MOFA2's have sample, feature, view, group, value")
   }
-  if (is.null(table$group)) table$group <- "group1"
+  if (!"group" %in% names(table)) table$group <- "group1"
   if (is.factor(table$sample)) table$sample <- as.character(table$sample)
   if (!is.character(table$sample)) {
     fail("the ids of the samples are not text, and may have lost leading zeros",

@@ -65,7 +65,7 @@ parley_coefficient_plot <- function(results) {
   joint <- "estimate" %in% names(table)
   share <- if (joint) 95 else 90
   label <- table$feature
-  if (!is.null(table$class)) label <- ifelse(table$class == "", label, paste0(table$class, ": ", label))
+  if ("class" %in% names(table)) label <- ifelse(table$class == "", label, paste0(table$class, ": ", label))
   shown <- data.frame(
     label = factor(label, rev(label)), coefficient = table[[if (joint) "estimate" else "mean"]],
     low = table[[paste0("low_", share)]], high = table[[paste0("high_", share)]]
