@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"parley/internal/manual"
 	"parley/internal/version"
 	"parley/method"
 	"parley/methods/graffl"
@@ -107,7 +108,19 @@ func commands() []*cobra.Command {
 	add("model", modelCommand(), compareCommand())
 	add("privacy", privacyCommand(), attackCommand(), verifyCommand())
 	add("network", demoCommand(), coordinatorCommand(), siteCommand())
+	add("", manualCommand())
 	return all
+}
+
+func manualCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "manual DIR",
+		Short: "Write the manual pages",
+		Long: "Writes a manual page for each command into a folder that exists, as parley-COMMAND.1. They\n" +
+			"say what --help says. A page that is there already is not replaced.",
+		Args: args(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, a []string) error { return manual.Write(cmd.Root(), a[0]) },
+	}
 }
 
 // illustrate gives a command and those below it their examples.
@@ -147,6 +160,7 @@ var examples = map[string][]string{
 	"experiment list":        {`experiment list`},
 	"experiment report":      {`experiment report results/experiments/fedmvppca-table-6`},
 	"experiment run":         {`experiment run fedmvppca-table-6 --quick`},
+	"manual":                 {`manual man`},
 	"init":                   {`init hospitals`, `init hospitals --outcome group --missing -9,unknown --out study.yaml`},
 	"model associate":        {`model associate results/fit sites/north --with group`},
 	"model contrast":         {`model contrast results/income education=Masters education=Bachelors`},

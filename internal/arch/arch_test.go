@@ -21,7 +21,7 @@ import (
 // floors lists the packages of the module from the top down. A package imports
 // only from floors below its own; "x/..." stands for everything below x.
 var floors = [][]string{
-	{"cmd/parley", "federation/acceptance", "tools/measure", "tools/prose"},
+	{"cmd/parley", "federation/acceptance", "tools/measure", "tools/prose", "tools/release"},
 	{"tools/measure/acceptance", "tools/measure/bigcsv", "tools/measure/evaluation", "tools/measure/gaps", "tools/measure/graffl", "tools/measure/network", "tools/measure/private", "tools/measure/pvi", "tools/measure/robust", "tools/measure/selection", "tools/measure/size"},
 	{"tools/measure/..."},
 	{"experiment/dppvi", "experiment/fedmvppca"},
