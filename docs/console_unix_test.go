@@ -45,7 +45,8 @@ func blocks(page string) (all []block) {
 var elsewhere = []string{
 	"docs/how-to/back-up-and-restore.md", "docs/how-to/run-a-coordinator.md",
 	"docs/how-to/take-part-as-a-site.md", "docs/how-to/use-a-nats-cluster.md",
-	"docs/tutorials/three-hospitals.md", // typed by federation/acceptance
+	"docs/tutorials/three-hospitals.md",                              // typed by federation/acceptance
+	"docs/how-to/install.md", "docs/how-to/use-from-r-and-python.md", // .ci/run installs what they install
 }
 
 // notHere says why a command is not run: it measures for long, is a test itself, changes
