@@ -45,6 +45,9 @@ func TestAsInMemory(t *testing.T) {
 				value := rapid.SliceOfN(rapid.Byte(), 0, 9).Draw(t, "value")
 				want, wantErr := memory.Put(ctx, key, value, after)
 				got, err := by.Put(ctx, key, value, revisions[key][after])
+				if errors.Is(err, errBroke) && wantErr == nil {
+					t.Skip("on a busy machine a connection may break, and nobody knows whether the value was put")
+				}
 				if !errors.Is(err, wantErr) {
 					t.Fatalf("put %s after %d: %v, want %v", key, after, err, wantErr)
 				}
