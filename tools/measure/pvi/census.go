@@ -124,28 +124,7 @@ func (x *census) design(ctx context.Context, table *dataset.Table) (*gvi.Design,
 			constants = constants[1:]
 		}
 	}
-	b, err := e.Bind(table.Schema(), &x.outcome)
-	if err != nil {
-		return nil, err
-	}
-	d := gvi.NewDesign(e.Width())
-	var row gvi.Row
-	for r, err := range table.Rows(ctx) {
-		if err != nil {
-			return nil, err
-		}
-		y, err := b.Outcome(gvi.Logistic{}, r)
-		if err == nil {
-			err = b.Row(r, &row)
-		}
-		if err == nil {
-			err = d.Append(row, y)
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return d, nil
+	return designOf(ctx, &e, &x.outcome, table)
 }
 
 // score is how well the test rows are predicted, by the probit approximation.

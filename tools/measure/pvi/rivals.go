@@ -96,7 +96,7 @@ func (p *problem) data(once bool) (map[string]dataset.Source, error) {
 
 // held is the mean log-likelihood of the rows held out under a model.
 func heldLogLik(ctx context.Context, p *problem, m *use.Model) (float64, error) {
-	d, err := designOf(ctx, &m.Encoding, p, p.held)
+	d, err := designOf(ctx, &m.Encoding, &p.outcome, p.held)
 	if err != nil {
 		return 0, err
 	}
@@ -108,8 +108,9 @@ func heldLogLik(ctx context.Context, p *problem, m *use.Model) (float64, error) 
 	return sum / float64(d.Rows()), nil
 }
 
-func designOf(ctx context.Context, e *gvi.Encoding, p *problem, t *dataset.Table) (*gvi.Design, error) {
-	b, err := e.Bind(t.Schema(), &p.outcome)
+// designOf encodes rows as a model's encoding says.
+func designOf(ctx context.Context, e *gvi.Encoding, outcome *gvi.Outcome, t *dataset.Table) (*gvi.Design, error) {
+	b, err := e.Bind(t.Schema(), outcome)
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +145,7 @@ type rival struct {
 func newRival(ctx context.Context, p *problem, e *gvi.Encoding, seed uint64) (*rival, error) {
 	v := &rival{r: rand.New(rand.NewPCG(seed, 23))}
 	for _, name := range slices.Sorted(maps.Keys(p.sites)) {
-		d, err := designOf(ctx, e, p, p.sites[name])
+		d, err := designOf(ctx, e, &p.outcome, p.sites[name])
 		if err != nil {
 			return nil, err
 		}
@@ -309,7 +310,7 @@ func (c *config) measure(ctx context.Context, k problemCase, total account.Budge
 		if err != nil {
 			return nil, nil, err
 		}
-		test, err := designOf(ctx, encoding, p, p.held)
+		test, err := designOf(ctx, encoding, &p.outcome, p.held)
 		if err != nil {
 			return nil, nil, err
 		}
