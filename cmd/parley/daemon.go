@@ -15,17 +15,20 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/spf13/cobra"
+
+	"parley/live"
 )
 
 // daemonFlags are those of everything that serves.
 type daemonFlags struct {
-	log, metrics string
-	again        time.Duration
+	log, metrics, page string
+	again              time.Duration
 }
 
 func (f *daemonFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.log, "log", "text", "text: plain lines; json: one object a line, for programs")
 	cmd.Flags().StringVar(&f.metrics, "metrics", "", "serve Prometheus metrics and /healthz at this address of this machine, such as 127.0.0.1:9090")
+	cmd.Flags().StringVar(&f.page, "page", "", "show a live page at this address of this machine, such as 127.0.0.1:8080; off: none\n(default a free port where this is a terminal, else none)")
 	cmd.Flags().DurationVar(&f.again, "again", 30*time.Second, "after how long something is put again that has no answer")
 }
 
@@ -116,9 +119,8 @@ func (f *daemonFlags) monitor(ctx context.Context) (*monitor, error) {
 	if f.metrics == "" {
 		return m, nil
 	}
-	host, _, err := net.SplitHostPort(f.metrics)
-	if ip := net.ParseIP(host); err != nil || host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return nil, &usageError{fmt.Errorf("--metrics %s is not an address of this machine alone\n  hint: such as 127.0.0.1:9090; a proxy with a password may stand before it", f.metrics)}
+	if err := live.Loopback(f.metrics); err != nil {
+		return nil, &usageError{fmt.Errorf("--metrics %w", err)}
 	}
 	listener, err := net.Listen("tcp", f.metrics)
 	if err != nil {
@@ -133,9 +135,34 @@ func (f *daemonFlags) monitor(ctx context.Context) (*monitor, error) {
 	return m, nil
 }
 
-// serve runs a daemon with the log and the monitor that the flags ask for. That it was
-// told to stop is how it should end.
-func (f *daemonFlags) serve(cmd *cobra.Command, daemon func(*slog.Logger, *monitor) func(context.Context) error) error {
+// show serves the live page if the flags ask for it, until ctx ends. Its link goes to the
+// terminal and not to the log, since whoever has it may decide.
+func (f *daemonFlags) show(ctx context.Context, out io.Writer, source live.Source) error {
+	address := f.page
+	if address == "" && terminal(out) {
+		address = "127.0.0.1:0"
+	}
+	if address == "" || address == "off" {
+		return nil
+	}
+	if err := live.Loopback(address); err != nil {
+		return &usageError{fmt.Errorf("--page %w", err)}
+	}
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return err
+	}
+	page, link := live.New(source, listener.Addr().String(), 500*time.Millisecond)
+	server := &http.Server{Handler: page, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
+	go server.Serve(listener)
+	context.AfterFunc(ctx, func() { server.Close() })
+	fmt.Fprintf(out, "open %s on this machine to see this live; the link is as good as a password\n", link)
+	return nil
+}
+
+// serve runs a daemon with the log, the monitor and the page that the flags ask for. That
+// it was told to stop is how it should end.
+func (f *daemonFlags) serve(cmd *cobra.Command, source live.Source, daemon func(*slog.Logger, *monitor) func(context.Context) error) error {
 	ctx := cmd.Context()
 	log, err := f.logger(cmd.ErrOrStderr())
 	if err != nil {
@@ -143,6 +170,9 @@ func (f *daemonFlags) serve(cmd *cobra.Command, daemon func(*slog.Logger, *monit
 	}
 	watch, err := f.monitor(ctx)
 	if err != nil {
+		return err
+	}
+	if err := f.show(ctx, cmd.ErrOrStderr(), source); err != nil {
 		return err
 	}
 	err = daemon(log, watch)(ctx)

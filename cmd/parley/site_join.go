@@ -190,8 +190,8 @@ func firstStudies(cmd *cobra.Command, f *site.Folder, wait time.Duration, yes bo
 }
 
 // terminal says whether somebody can be asked.
-func terminal(in io.Reader) bool {
-	f, ok := in.(*os.File)
+func terminal(stream any) bool {
+	f, ok := stream.(*os.File)
 	return ok && isatty.IsTerminal(f.Fd())
 }
 

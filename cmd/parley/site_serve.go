@@ -14,6 +14,7 @@ import (
 
 	"parley/federation"
 	"parley/federation/site"
+	"parley/live"
 )
 
 func siteServeCommand() *cobra.Command {
@@ -27,7 +28,7 @@ func siteServeCommand() *cobra.Command {
 			"SIGTERM: what has been charged is finished first, and everything goes on when it is started again.",
 		Args: args(cobra.ExactArgs(1)),
 		RunE: inSite(func(cmd *cobra.Command, f *site.Folder, a []string) error {
-			return flags.serve(cmd, func(log *slog.Logger, watch *monitor) func(context.Context) error {
+			return flags.serve(cmd, live.OfSite(f), func(log *slog.Logger, watch *monitor) func(context.Context) error {
 				return (&site.Daemon{Folder: f, Again: flags.again, Log: log, Watch: watch, UntilDone: untilDone}).Serve
 			})
 		}),

@@ -26,7 +26,7 @@ var floors = [][]string{
 	{"tools/measure/..."},
 	{"experiment/dppvi", "experiment/fedmvppca"},
 	{"experiment", "experiment/melba"},
-	{"federation/doctor"},
+	{"federation/doctor", "live"},
 	{"federation/coordinator", "federation/site"},
 	{"federation/folder"},
 	{"judge/attack", "judge/choose", "judge/conformance", "judge/crossval", "judge/curve", "federation", "report/results"},

@@ -1,0 +1,139 @@
+package live
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"parley/engine/host"
+	"parley/federation"
+	"parley/federation/coordinator"
+	"parley/federation/site"
+	"parley/internal/auditlog"
+	"parley/privacy/ledger"
+	"parley/sitestore"
+)
+
+// OfCoordinator is what a coordinator's folder shows.
+func OfCoordinator(f *coordinator.Folder) Source { return coordinating{f} }
+
+type coordinating struct{ *coordinator.Folder }
+
+func (c coordinating) View(context.Context) (*View, error) {
+	s, err := c.ReadStatus()
+	if err != nil {
+		return nil, err
+	}
+	v := &View{Title: "Coordinator", Says: "the broker is " + s.Broker}
+	for _, x := range s.Sites {
+		one := standing{Name: x.Site, State: x.State}
+		if x.Program != nil {
+			one.Text = fmt.Sprintf("parley %s on %s", x.Program.Version, x.Program.Platform)
+		}
+		v.Sites = append(v.Sites, one)
+	}
+	for _, x := range s.Studies {
+		one := study{ID: x.Study, Name: x.Name, State: x.State, Text: x.Text, Round: x.Round, Done: x.Progress, Of: x.Of}
+		for _, y := range x.Sites {
+			one.Sites = append(one.Sites, standing{Name: y.Site, State: y.State, Text: y.Text})
+		}
+		v.Studies = append(v.Studies, one)
+	}
+	v.Log, err = lastLines(c.Path)
+	return v, err
+}
+
+// OfSite is what a site's folder shows; a person decides there.
+func OfSite(f *site.Folder) Source { return taking{f} }
+
+type taking struct{ *site.Folder }
+
+func (t taking) View(context.Context) (*View, error) {
+	s, err := t.ReadStatus()
+	if err != nil {
+		return nil, err
+	}
+	v := &View{Title: "Site " + s.Site, Says: "connected to the coordinator"}
+	if !s.Connected {
+		v.Says = "not connected to the coordinator: " + s.Trouble
+	}
+	for _, x := range s.Studies {
+		v.Studies = append(v.Studies, study{ID: x.Study, Name: x.Name, State: x.State, Text: x.Text, Pending: x.State == federation.Pending})
+	}
+	v.Log, err = lastLines(t.Path)
+	return v, err
+}
+
+func (t taking) Show(ctx context.Context, study string) (string, error) {
+	p, err := t.Preview(ctx, study)
+	if err != nil {
+		return "", err
+	}
+	var text strings.Builder
+	if err := p.Text(&text); err != nil {
+		return "", err
+	}
+	keys, err := t.Keys(study)
+	if err != nil {
+		return "", err
+	}
+	if len(keys) > 0 {
+		text.WriteString("\nThe sites' public keys\n")
+	}
+	for _, name := range slices.Sorted(maps.Keys(keys)) {
+		fmt.Fprintf(&text, "  %-20s %s\n", name, keys[name])
+	}
+	return text.String(), nil
+}
+
+func (t taking) Approve(ctx context.Context, study string) error {
+	return t.Folder.Approve(ctx, study, host.ByPerson+" at the live page")
+}
+
+func (t taking) Refuse(_ context.Context, study, reason string) error {
+	return t.Folder.Refuse(study, reason)
+}
+
+// delta is that at which a budget is counted where no guarantee names one.
+const delta = 1e-5
+
+func (t taking) Budget(context.Context) (string, error) {
+	rules, err := t.Policy()
+	if err != nil {
+		return "", err
+	}
+	var text strings.Builder
+	err = sitestore.Look(t.StorePath(), func(s *sitestore.Store) error {
+		charged, err := ledger.Read(s)
+		if err != nil {
+			return err
+		}
+		v, err := charged.Look(delta, &rules)
+		if err != nil {
+			return err
+		}
+		return v.Text(&text)
+	})
+	return text.String(), err
+}
+
+// mostLines are shown of an audit log.
+const mostLines = 50
+
+func lastLines(dir string) (lines []auditlog.Entry, err error) {
+	err = auditlog.Read(filepath.Join(dir, "audit.jsonl"), func(e auditlog.Entry) error {
+		e.Previous, e.At = "", e.At.Truncate(time.Second)
+		lines = append(lines, e)
+		if len(lines) > 2*mostLines {
+			lines = slices.Clone(lines[mostLines:])
+		}
+		return nil
+	})
+	lines = lines[max(0, len(lines)-mostLines):]
+	slices.Reverse(lines)
+	return lines, err
+}
