@@ -43,8 +43,8 @@ type study struct {
 	Name    string     `json:"name"`
 	State   string     `json:"state"`
 	Text    string     `json:"text,omitempty"`
-	Round   int        `json:"round,omitempty"`
-	Done    int        `json:"done,omitempty"` // of Of steps
+	Round   int        `json:"round,omitempty"` // 0 before the first
+	Done    int        `json:"done,omitempty"`  // of Of steps
 	Of      int        `json:"of,omitempty"`
 	Sites   []standing `json:"sites,omitempty"`
 	Pending bool       `json:"pending,omitempty"` // waits for a person's decision here

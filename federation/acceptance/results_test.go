@@ -51,11 +51,16 @@ func files(dir string, keep func(name string) bool) (map[string][]byte, error) {
 		if filepath.Base(path) == "rounds.jsonl" {
 			data = keys.ReplaceAll(data, nil)
 		}
+		data = links.ReplaceAll(data, nil)
 		all[filepath.ToSlash(rel)] = bytes.ReplaceAll(data, []byte(newer), []byte(version.Number)) // reports name the program
 		return err
 	})
 	return all, err
 }
+
+// links lead from a shared report to those of the sites, which lie beside it only where
+// all sites ran on one computer.
+var links = regexp.MustCompile(`(?s)<li><a href="#section-site-pages">.*?</li>\n|<section id="section-site-pages".*?</section>\n`)
 
 // keys are the names of those by which releases were signed: there are none where
 // all is one process.
