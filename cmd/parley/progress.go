@@ -73,7 +73,7 @@ func (p *progress) event(e engine.Event) {
 		if p.bar == nil {
 			p.bar = p.bars.AddBar(int64(e.Of),
 				mpb.PrependDecorators(decor.Name("round "), decor.CountersNoUnit("%d of %d")),
-				mpb.AppendDecorators(decor.AverageETA(decor.ET_STYLE_GO, decor.WC{W: 8}), decor.Name(" left")))
+				mpb.AppendDecorators(left(&countdown{now: time.Now}, fewSteps)))
 		}
 		p.bar.SetTotal(int64(e.Of), false)
 		p.bar.SetCurrent(int64(e.Progress))
@@ -139,21 +139,19 @@ func (p *progress) close() {
 // every tenth elsewhere, each with the time that is left if the rest goes as
 // fast.
 func (p *progress) share(now func() time.Time) func(done, of float64) {
-	start, tenths := now(), 0
+	tenths, rest := 0, countdown{now: now, began: now()}
 	return func(done, of float64) {
 		if p.bars != nil {
 			if p.bar == nil {
 				p.bar = p.bars.AddBar(1000, mpb.PrependDecorators(decor.Name("fitting "), decor.Percentage()),
-					mpb.AppendDecorators(decor.AverageETA(decor.ET_STYLE_GO, decor.WC{W: 8}), decor.Name(" left")))
+					mpb.AppendDecorators(left(&rest, 0)))
 			}
 			p.bar.SetCurrent(int64(1000 * done / of))
 			return
 		}
 		if n := int(10 * done / of); n > tenths {
 			tenths = n
-			spent := now().Sub(start)
-			left := time.Duration(float64(spent) * (of - done) / done)
-			p.step("%d %% fitted; about %s left", 10*n, left.Round(time.Second))
+			p.step("%d %% fitted%s", 10*n, rest.text("; ", done, of))
 		}
 	}
 }
@@ -163,14 +161,14 @@ func (p *progress) share(now func() time.Time) func(done, of float64) {
 type evaluationProgress struct {
 	*progress
 	noun   string // of one piece of work: experiment
-	began  time.Time
+	rest   countdown
 	before int // experiments that were stored when this run began
 	tenth  int // last told
 }
 
 func (p *evaluationProgress) trials(now crossval.Progress) {
-	if p.began.IsZero() {
-		p.began, p.before = time.Now(), now.Stored
+	if p.rest.now == nil {
+		p.rest, p.before = countdown{now: time.Now, began: time.Now()}, now.Stored
 		if now.Stored > 0 {
 			p.step("%d of %d %ss are stored already", now.Stored, now.Of, p.noun)
 		}
@@ -197,6 +195,50 @@ func (p *evaluationProgress) remaining(done, of int) string {
 	if computed < min(8, of-p.before) || done == of {
 		return ""
 	}
-	left := time.Since(p.began) * time.Duration(of-done) / time.Duration(computed)
-	return ", about " + left.Round(time.Second).String() + " left"
+	return p.rest.text(", ", float64(computed), float64(of-p.before))
+}
+
+// countdown tells the time that is left, if the rest goes as fast as what was done. It
+// never tells more than it told before, less the time since, and nothing once that has
+// passed.
+type countdown struct {
+	now   func() time.Time
+	began time.Time // the first call, if it is zero
+	told  time.Time // the end that was told last
+}
+
+func (c *countdown) text(before string, done, of float64) string {
+	now := c.now()
+	if c.began.IsZero() {
+		c.began = now
+	}
+	if done <= 0 {
+		return ""
+	}
+	end := now.Add(time.Duration(float64(now.Sub(c.began)) * (of - done) / done))
+	if !c.told.IsZero() && c.told.Before(end) {
+		end = c.told
+	}
+	if c.told = end; done >= of {
+		end = now
+	}
+	if end.Before(now) {
+		return ""
+	}
+	return before + "about " + end.Sub(now).Round(time.Second).String() + " left"
+}
+
+// A study of fewer steps than fewSteps is of rounds that are too unlike for one to tell
+// how long the next will take.
+const fewSteps = 10
+
+// left shows a countdown beside a bar of at least so many steps, once a tenth is done.
+func left(c *countdown, least int64) decor.Decorator {
+	return decor.Any(func(s decor.Statistics) string {
+		text := c.text(" ", float64(s.Current), float64(s.Total))
+		if s.Total < least || 10*s.Current < s.Total || s.Completed {
+			return ""
+		}
+		return text
+	})
 }
