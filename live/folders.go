@@ -4,10 +4,11 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
+	"sync"
 
 	"parley/engine/host"
 	"parley/federation"
@@ -19,9 +20,12 @@ import (
 )
 
 // OfCoordinator is what a coordinator's folder shows.
-func OfCoordinator(f *coordinator.Folder) Source { return coordinating{f} }
+func OfCoordinator(f *coordinator.Folder) Source { return coordinating{f, &tail{}} }
 
-type coordinating struct{ *coordinator.Folder }
+type coordinating struct {
+	*coordinator.Folder
+	log *tail
+}
 
 func (c coordinating) View(context.Context) (*View, error) {
 	s, err := c.ReadStatus()
@@ -43,14 +47,17 @@ func (c coordinating) View(context.Context) (*View, error) {
 		}
 		v.Studies = append(v.Studies, one)
 	}
-	v.Log, err = lastLines(c.Path)
+	v.Log, err = c.log.lines(c.Path)
 	return v, err
 }
 
 // OfSite is what a site's folder shows; a person decides there.
-func OfSite(f *site.Folder) Source { return taking{f} }
+func OfSite(f *site.Folder) Source { return taking{f, &tail{}} }
 
-type taking struct{ *site.Folder }
+type taking struct {
+	*site.Folder
+	log *tail
+}
 
 func (t taking) View(context.Context) (*View, error) {
 	s, err := t.ReadStatus()
@@ -64,7 +71,7 @@ func (t taking) View(context.Context) (*View, error) {
 	for _, x := range s.Studies {
 		v.Studies = append(v.Studies, study{ID: x.Study, Name: x.Name, State: x.State, Text: x.Text, Pending: x.State == federation.Pending})
 	}
-	v.Log, err = lastLines(t.Path)
+	v.Log, err = t.log.lines(t.Path)
 	return v, err
 }
 
@@ -124,16 +131,34 @@ func (t taking) Budget(context.Context) (string, error) {
 // mostLines are shown of an audit log.
 const mostLines = 50
 
-func lastLines(dir string) (lines []auditlog.Entry, err error) {
-	err = auditlog.Read(filepath.Join(dir, "audit.jsonl"), func(e auditlog.Entry) error {
-		e.Previous, e.At = "", e.At.Truncate(time.Second)
-		lines = append(lines, e)
-		if len(lines) > 2*mostLines {
-			lines = slices.Clone(lines[mostLines:])
+// tail keeps the last lines of a log, which is read again only when it has grown.
+type tail struct {
+	mu   sync.Mutex
+	size int64
+	last []auditlog.Entry // newest first
+}
+
+func (t *tail) lines(dir string) ([]auditlog.Entry, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	file := filepath.Join(dir, "audit.jsonl")
+	info, err := os.Stat(file)
+	if err != nil || info.Size() == t.size {
+		return t.last, err
+	}
+	var last []auditlog.Entry
+	err = auditlog.Read(file, func(e auditlog.Entry) error {
+		e.Previous = ""
+		if last = append(last, e); len(last) > 2*mostLines {
+			last = slices.Clone(last[mostLines:])
 		}
 		return nil
 	})
-	lines = lines[max(0, len(lines)-mostLines):]
-	slices.Reverse(lines)
-	return lines, err
+	if err != nil {
+		return nil, err
+	}
+	last = last[max(0, len(last)-mostLines):]
+	slices.Reverse(last)
+	t.size, t.last = info.Size(), last
+	return last, nil
 }
