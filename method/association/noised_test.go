@@ -131,6 +131,9 @@ func released(t *testing.T, p *Protocol, name string, seed uint64, rows []datase
 // say, and a common effect is estimated without much bias. 300 draws of a probability of .95
 // lie outside .90 to .99 once in ten thousand times.
 func TestCoverageOfNoisedAssociations(t *testing.T) {
+	if testing.Short() {
+		t.Skip("numbers that no concurrency changes")
+	}
 	const draws, slope = 300, 0.03
 	p := protocolOf(t, ageAndSex)
 	rng := rand.New(rand.NewPCG(2, 14))

@@ -158,6 +158,9 @@ func TestTheStudyEndsWhateverASiteAnswers(t *testing.T) {
 
 // Answers that pass every check, and that no rows give.
 func TestTheStudyEndsOnAnswersThatNoRowsGive(t *testing.T) {
+	if testing.Short() {
+		t.Skip("numbers that no concurrency changes")
+	}
 	most := 0.9 * math.MaxFloat64
 	for name, x := range map[string]struct {
 		plan string
@@ -206,6 +209,9 @@ func TestTheStudyEndsOnAnswersThatNoRowsGive(t *testing.T) {
 
 // Noised sums of an honest site can be anything, as noise has no end: the study ends.
 func TestTheStudyEndsWhateverNoiseIs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("numbers that no concurrency changes")
+	}
 	const huge = 1 << 62
 	for name, text := range privatePlans() {
 		p := parsePlan(t, text)

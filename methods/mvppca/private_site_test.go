@@ -92,6 +92,9 @@ var forcedScales = []float64{0, 1 << 10, 30 << 10, 30 << 20, 1 << 33, 1 << 40, 1
 // same sums give the same bytes, whatever the rows are, and even if no noise
 // could have brought the sums about. What site-1 lacks makes no difference.
 func TestAnswersFollowFromNoisedSumsAlone(t *testing.T) {
+	if testing.Short() {
+		t.Skip("numbers that no concurrency changes")
+	}
 	for name, s := range privateVariants(t) {
 		tasks := methodtest.Tasks(t, Method{}, s.plan, sources(s))
 		for _, site := range []string{"site-0", "site-1"} {
