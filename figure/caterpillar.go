@@ -143,7 +143,11 @@ func (b Bars) thin(c *canvas, i int, x scale, y float64, apart bool) {
 
 // name writes the group of a row beside its interval, where there is more room.
 func (b Bars) name(c *canvas, i int, x scale, y float64) {
-	low, high := x.at(min(b.Low.at(i), b.Values.at(i))), x.at(max(b.High.at(i), b.Values.at(i)))
+	drawn := extent{}
+	for _, n := range []Numbers{b.Values, b.Low, b.High} { // one end may be missing
+		drawn.add(n.at(i))
+	}
+	low, high := x.at(drawn.lo), x.at(drawn.hi)
 	if x.b-high >= low-x.a {
 		c.text(high+5, y, text(b.Groups, i), smallSize, x.b+16-high, "fill", ink)
 		return

@@ -204,6 +204,18 @@ func TestAnyChartIsWellFormed(t *testing.T) {
 	})
 }
 
+func TestCrowdedIntervalsWithOneEnd(t *testing.T) {
+	values := make(Numbers, crowdedBlock)
+	values[0] = 1
+	one := Bars{Values: values, High: Numbers{2}, Low: Numbers{0.5}, Labels: make([]string, crowdedBlock), Groups: []string{"MRI", ""}}
+	for _, ends := range [][2]Numbers{{one.Low, one.High}, {one.Low, nil}, {nil, one.High}, {nil, {-1}}} {
+		one.Low, one.High = ends[0], ends[1]
+		if err := checkSVG(svg(t, Figure{ID: "any", Chart: one})); err != nil {
+			t.Errorf("%v: %v", ends, err)
+		}
+	}
+}
+
 func TestAnyFigureSurvivesJSON(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := figures.Draw(t, "figure")
