@@ -106,7 +106,7 @@ func TestWarnings(t *testing.T) {
 		"view u, feature level: is constant here, at 2 of the subjects",
 		"view w: no subject has it",
 		"subjects: 1 of 5 have no view at all",
-		"subjects: 4 have a set of views that fewer than 3 have; sets of this kind: 2",
+		"sets of views with fewer than 3 subjects: 2; subjects who have them: 4",
 		"  hint: without privacy their numbers may be released by themselves: method: {minimum: 3} of mvppca, or minimum: {pattern_subjects: 3} in the site's policy",
 		"views u and v: no subject has both",
 		"  hint: here nothing links them; are the ids written the same way in both files?",

@@ -60,9 +60,10 @@ type suspect struct {
 }
 
 // Codes returns the values of the feature that look like codes for missing values, as a
-// plan lists them: −1, or two or more equal digits of 7, 8 or 9 (or one, below zero), at
-// an end of the range and apart from the rest by more than its range, or
-// negative where all else is not.
+// plan lists them: −1, or equal digits of 7, 8 or 9, at an end of the range. Below zero
+// they are such where nothing else is negative; otherwise they are apart from the rest by
+// more than its range. Where the rest are two values, a code is apart from them by more
+// than three times their range, and one digit above them can be a code too.
 func (f *FeatureSummary) Codes() []string {
 	var codes []string
 	for _, s := range f.suspects() {
@@ -77,14 +78,17 @@ func (f *FeatureSummary) suspects() (found []suspect) {
 	}
 	low, high := f.ends.low, f.ends.high
 	k := leading(low, func(v float64) bool { return v < 0 && isCode(v) })
-	l := leading(high, func(v float64) bool { return v > 9 && isCode(v) })
+	l := leading(high, func(v float64) bool { return v > 0 && isCode(v) })
 	for ; l > 0; l-- {
-		if k+l+3 <= f.distinct() && high[l-1].value-high[l].value > high[l].value-low[k].value {
+		code, rest, reach := high[l-1].value, f.distinct()-k-l, high[l].value-low[k].value
+		if rest >= 3 && code > 9 && code-high[l].value > reach || rest == 2 && code-high[l].value > 3*reach {
 			break
 		}
 	}
 	for ; k > 0; k-- {
-		if k+l+3 <= f.distinct() && (low[k].value >= 0 || low[k].value-low[k-1].value > high[l].value-low[k].value) {
+		code, rest, reach := low[k-1].value, f.distinct()-k-l, high[l].value-low[k].value
+		if rest >= 3 && (low[k].value >= 0 || low[k].value-code > reach) ||
+			code <= -7 && (rest >= 1 && low[k].value >= 0 || rest == 2 && low[k].value-code > 3*reach) {
 			break
 		}
 	}
@@ -92,6 +96,15 @@ func (f *FeatureSummary) suspects() (found []suspect) {
 		found = append(found, suspect{e.value, e.n})
 	}
 	return found
+}
+
+// FewWhole says whether a number takes three to five different values, all whole: they
+// may be codes of kinds and not amounts.
+func (f *FeatureSummary) FewWhole() bool {
+	if f.ends == nil || len(f.ends.low) < 3 || len(f.ends.low) == edge {
+		return false
+	}
+	return !slices.ContainsFunc(f.ends.low, func(e extreme) bool { return e.value != math.Trunc(e.value) })
 }
 
 // distinct is how many different values are known, at most the lengths of both ends.
@@ -161,7 +174,8 @@ func (f *FeatureSummary) outliers() (n int64, how float64) {
 }
 
 // Doubts returns what makes a person look again before the data are used: values that
-// look like codes for missing ones, and values far from all others. No value that one person has is quoted; codes are.
+// look like codes for missing ones, and values far from all others. Codes are quoted, and
+// no other value.
 func (s *Summary) Doubts() (list problem.List) {
 	for _, v := range s.Views {
 		for _, f := range v.Features {
@@ -196,7 +210,7 @@ func (s *Summary) SmallCells() (list problem.List) {
 		}
 	}
 	if sets > 0 {
-		list.Add(problem.Problem{Where: "subjects", What: fmt.Sprintf("%d have a set of views that fewer than %d have; sets of this kind: %d", few, SmallCell, sets),
+		list.Add(problem.Problem{Where: fmt.Sprintf("sets of views with fewer than %d subjects", SmallCell), What: fmt.Sprintf("%d; subjects who have them: %d", sets, few),
 			Hint: fmt.Sprintf("without privacy their numbers may be released by themselves: method: {minimum: %d} of mvppca, or minimum: {pattern_subjects: %d} in the site's policy", SmallCell, SmallCell)})
 	}
 	return list

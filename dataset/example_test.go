@@ -117,6 +117,6 @@ func ExampleSummary_Print() {
 	// mri          observed  min  mean   max  sd
 	// hippocampus  3         2.2  2.667  3.1  0.4509
 	// subjects: 1 of 5 have no view at all
-	// subjects: 1 have a set of views that fewer than 3 have; sets of this kind: 1
+	// sets of views with fewer than 3 subjects: 1; subjects who have them: 1
 	//   hint: without privacy their numbers may be released by themselves: method: {minimum: 3} of mvppca, or minimum: {pattern_subjects: 3} in the site's policy
 }

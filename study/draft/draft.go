@@ -56,6 +56,8 @@ type Draft struct {
 	Method     string      `json:"method"`
 	Latent     int         `json:"latent,omitempty"` // factors, of mvppca
 	Reason     string      `json:"reason"`
+
+	mayBeKinds map[string]bool // numbers by name that take a few whole values at every site
 }
 
 // site is a folder of data.

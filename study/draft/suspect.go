@@ -46,11 +46,14 @@ func (d *Draft) suspect(ctx context.Context) error {
 	}
 	spans := map[string]*dataset.Moments{}
 	categories := map[string]map[string]bool{}
+	d.mayBeKinds = map[string]bool{}
 	for i := range d.Sites {
 		d.Sites[i].Lacks = []string{}
 	}
 	if err := d.describe(ctx, func(k, j int, f *dataset.FeatureSummary) {
 		if m := f.Moments; m != nil {
+			before, known := d.mayBeKinds[f.Name]
+			d.mayBeKinds[f.Name] = f.FewWhole() && (before || !known)
 			if all := spans[f.Name]; all == nil {
 				spans[f.Name] = &dataset.Moments{Min: m.Min, Max: m.Max}
 			} else {

@@ -66,8 +66,11 @@ func (d *Draft) writeView(w *strings.Builder, v *view) {
 			parts = append(parts, "missing: "+flow(f.Missing, func(c study.Code) string { return code(string(c)) }))
 			note = "  # looks like a code for a missing value; take it out if it was measured"
 		}
+		if f.Kind == study.Number && d.mayBeKinds[f.Name] {
+			note += "  # few whole numbers: if they stand for kinds, add kind: category and levels: [...]"
+		}
 		if len(parts) == 1 {
-			fmt.Fprintf(w, "      - %s\n", study.Quote(f.Name))
+			fmt.Fprintf(w, "      - %s%s\n", study.Quote(f.Name), note)
 			continue
 		}
 		fmt.Fprintf(w, "      - {%s}%s\n", strings.Join(parts, ", "), note)
