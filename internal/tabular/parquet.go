@@ -93,7 +93,7 @@ func printer(c *parquet.Column) func([]byte, parquet.Value) []byte {
 	case parquet.Boolean:
 		return func(b []byte, v parquet.Value) []byte { return strconv.AppendBool(b, v.Boolean()) }
 	case parquet.Float:
-		return func(b []byte, v parquet.Value) []byte { return strconv.AppendFloat(b, float64(v.Float()), 'g', -1, 64) }
+		return func(b []byte, v parquet.Value) []byte { return strconv.AppendFloat(b, float64(v.Float()), 'g', -1, 32) }
 	case parquet.Double:
 		return func(b []byte, v parquet.Value) []byte { return strconv.AppendFloat(b, v.Double(), 'g', -1, 64) }
 	case parquet.ByteArray:

@@ -64,6 +64,7 @@ func TestXLSXRefused(t *testing.T) {
 
 type row struct {
 	Age  float64   `parquet:"age"`
+	Dose float32   `parquet:"dose"`
 	N    *int32    `parquet:"n,optional"`
 	Many uint64    `parquet:"many"`
 	Yes  bool      `parquet:"yes"`
@@ -78,7 +79,7 @@ func TestParquet(t *testing.T) {
 	var b bytes.Buffer
 	w := parquet.NewGenericWriter[row](&b)
 	at := time.Date(2020, 2, 29, 12, 0, 0, 500000, time.UTC)
-	for _, rows := range [][]row{{{0.1, &n, math.MaxUint64, true, 18321, at, "a,b", "s1"}}, {{math.NaN(), nil, 0, false, 0, at, "", "s2"}}} {
+	for _, rows := range [][]row{{{0.1, 0.1, &n, math.MaxUint64, true, 18321, at, "a,b", "s1"}}, {{math.NaN(), 2, nil, 0, false, 0, at, "", "s2"}}} {
 		if _, err := w.Write(rows); err != nil {
 			t.Fatal(err)
 		}
@@ -90,9 +91,9 @@ func TestParquet(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := readParquet(t, b.Bytes())
-	want := "id,age,n,many,yes,day,at,word\n" +
-		"s1,0.1,-3,18446744073709551615,true,2020-02-29,2020-02-29T12:00:00.0005Z,\"a,b\"\n" +
-		"s2,NaN,,0,false,1970-01-01,2020-02-29T12:00:00.0005Z,\n"
+	want := "id,age,dose,n,many,yes,day,at,word\n" +
+		"s1,0.1,0.1,-3,18446744073709551615,true,2020-02-29,2020-02-29T12:00:00.0005Z,\"a,b\"\n" +
+		"s2,NaN,2,,0,false,1970-01-01,2020-02-29T12:00:00.0005Z,\n"
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
