@@ -69,7 +69,7 @@ func (s *Setup) outlying(ctx context.Context, b *gvi.Binding, data dataset.Sourc
 		if !(sum > total/2) {
 			continue
 		}
-		says = append(says, fmt.Sprintf("%s of %s make up most of its spread here, the farthest %.6g of subject %q. Look for wrong units, codes for missing values and mixed-up columns; give the number constants or a range that fit the others.",
+		says = append(says, fmt.Sprintf("Most of the spread of %[2]s here comes from %[1]s, the farthest %.6[3]g of subject %[4]q. Look for wrong units, codes for missing values and mixed-up columns; give the number constants or a range that fit the others.",
 			figure.Plural(n, "value"), s.Encoding.Columns[numbers[i]].Name, all[0].value, all[0].subject))
 	}
 	return says, nil

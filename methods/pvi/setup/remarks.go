@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"parley/dataset"
-	"parley/figure"
 	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/options"
 	"parley/problem"
@@ -53,7 +52,7 @@ func (s *Setup) Remarks(ctx context.Context, b *gvi.Binding, data dataset.Source
 			case len(c.Levels) == 0 && s.Options.Scaling == options.ScaleStandard:
 				as = "its mean"
 			}
-			absent = append(absent, fmt.Sprintf("%s of %s missing of %d: with missing: neutral each counts as %s, as if it had been observed.", figure.Plural(missing[j], "cell"), c.Name, subjects, as))
+			absent = append(absent, fmt.Sprintf("%s is missing for %d of %d subjects. With missing: neutral it counts as %s, as if it had been observed.", c.Name, missing[j], subjects, as))
 		}
 		if k := c.Knots; len(k) > 0 && values[j] > 0 && inside[j] == 0 {
 			says = append(says, fmt.Sprintf("None of %d values of %s is between the outer knots of its spline, %v and %v. See whether the knots are in the unit of the data.", values[j], c.Name, k[0], k[len(k)-1]))
