@@ -118,14 +118,7 @@ func associate(cmd *cobra.Command, a, columns []string, opts fitted.AssociateOpt
 		return err
 	}
 	if table != nil {
-		bytes, err := table.Encode()
-		if err != nil {
-			return err
-		}
-		if err := share.write(func(w io.Writer) error {
-			_, err := w.Write(bytes)
-			return err
-		}); err != nil {
+		if err := writeTable(share, table); err != nil {
 			return err
 		}
 		account.Notes.Add(problem.Problem{File: share.path, What: fmt.Sprintf("has exact estimates, and counts of subjects by level, none below %d; it has no rows and no noise. Of two tables of nearly the same subjects the difference tells of those who are in one alone", association.Minimum),
@@ -133,6 +126,17 @@ func associate(cmd *cobra.Command, a, columns []string, opts fitted.AssociateOpt
 	}
 	account.Notes = append(notes, account.Notes...)
 	return printAccount(cmd, account, as)
+}
+
+func writeTable(share *output, table *association.Table) error {
+	text, err := table.Encode()
+	if err != nil {
+		return err
+	}
+	return share.write(func(w io.Writer) error {
+		_, err := w.Write(text)
+		return err
+	})
 }
 
 // noisedShare is where a table under differential privacy comes from.
@@ -183,14 +187,7 @@ func (n *noisedShare) release(cmd *cobra.Command, a []string, share *output, as 
 		return err
 	}
 	table, more := made.Table(n.site, noised)
-	bytes, err := table.Encode()
-	if err != nil {
-		return err
-	}
-	if err := share.write(func(w io.Writer) error {
-		_, err := w.Write(bytes)
-		return err
-	}); err != nil {
+	if err := writeTable(share, table); err != nil {
 		return err
 	}
 	g := table.Privacy
