@@ -20,6 +20,7 @@ func (r *run) collect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	r.arrivals(ctx, now)
 	round := Round{Round: now[len(now)-1].Round}
 	var contributions []*contribution
 	lost := map[*pending]error{}
@@ -70,6 +71,37 @@ func (r *run) collect(ctx context.Context) error {
 	}
 	r.rounds = append(r.rounds, round)
 	return nil
+}
+
+// arrivals tells an onlooker how many answers are here until all are, or until one ends the
+// study.
+func (r *run) arrivals(ctx context.Context, now []*pending) {
+	if r.Observe == nil || len(now) == 1 {
+		return
+	}
+	for before := -1; ; {
+		here := 0
+		for _, p := range now {
+			if p.left || len(p.answer) > 0 {
+				here++
+			}
+		}
+		if here > before {
+			before = here
+			r.observe(Event{Answered: here, Asked: len(now)})
+		}
+		if here == len(now) {
+			return
+		}
+		select {
+		case fatal := <-r.arrived:
+			if fatal {
+				return
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // due takes the tasks whose answers are folded next from those that are pending.

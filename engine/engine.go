@@ -106,10 +106,11 @@ func (c *Coordinator) Drop(site string) {
 
 // Event is what an onlooker may see while a study runs.
 type Event struct {
-	Progress, Of int
-	Round        *Round // set when a round has ended
-	Resumed      bool   // set once, when a checkpoint was found
-	Left         *Left  // set when a site leaves
+	Progress, Of    int    // steps of the study
+	Answered, Asked int    // sites whose answers to the tasks of this round are here, and all; 0 of 0 outside
+	Round           *Round // set when a round has ended
+	Resumed         bool   // set once, when a checkpoint was found
+	Left            *Left  // set when a site leaves
 }
 
 // Left says that a site answers no more, and why.
@@ -161,6 +162,8 @@ type run struct {
 	state   method.State
 	before  []byte     // state, encoded, as it was when answers were last waited for
 	pending []*pending // outstanding tasks, oldest first
+	seen    Event      // the steps that were told last
+	arrived chan bool  // wakes whoever counts answers; true if one ends the study
 	wg      sync.WaitGroup
 }
 
@@ -182,7 +185,7 @@ type answer struct {
 // again, in another process too, and continues from the last checkpoint.
 func (c *Coordinator) Run(ctx context.Context) (*Outcome, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	r := &run{Coordinator: c, history: newManifest(len(c.Sites))}
+	r := &run{Coordinator: c, history: newManifest(len(c.Sites)), arrived: make(chan bool, len(c.Sites))}
 	c.mu.Lock()
 	c.cancel = map[string]context.CancelCauseFunc{}
 	c.mu.Unlock()
@@ -263,7 +266,8 @@ func guarded(call func() error) (err error) {
 
 // close ends the record of the round before a step.
 func (r *run) close(step method.Step) {
-	e := Event{Progress: step.Progress, Of: step.Of}
+	r.seen = Event{Progress: step.Progress, Of: step.Of}
+	e := Event{}
 	if n := len(r.rounds); n > 0 && r.rounds[n-1].Info == nil {
 		last := &r.rounds[n-1]
 		last.Info = method.Info{}
@@ -336,6 +340,10 @@ func (r *run) send(ctx context.Context, o outstanding) error {
 			err = cause
 		}
 		p.answer <- answer{reply, err}
+		select {
+		case r.arrived <- err != nil && !leaves(err):
+		default: // whoever counts is behind, and will look at all answers
+		}
 	})
 	return nil
 }
@@ -357,6 +365,7 @@ func publicReason(err error) string {
 
 func (r *run) observe(e Event) {
 	if r.Observe != nil {
+		e.Progress, e.Of = r.seen.Progress, r.seen.Of
 		r.Observe(e)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -274,5 +275,47 @@ func TestForkedManifestIsRefused(t *testing.T) {
 	}
 	if _, err := process(enginetest.New(sites...), m, "", 3, nil).Run(t.Context()); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// held answers when its channel is closed.
+type held struct {
+	toySite
+	until chan struct{}
+}
+
+func (h held) Run(ctx context.Context, task method.Task, s *privacy.Session) (method.Answer, error) {
+	select {
+	case <-h.until:
+	case <-ctx.Done():
+		return method.Answer{}, context.Cause(ctx)
+	}
+	return h.toySite.Run(ctx, task, s)
+}
+
+// Whoever looks on sees each answer of a round as it comes, whichever site is first.
+func TestAnswersAreCountedAsTheyCome(t *testing.T) {
+	w := enginetest.New(sites...)
+	m := toy{sites: sites, rounds: 2}
+	gates := map[string]chan struct{}{}
+	var seen []string
+	c := process(w, m, "", 3, func(e engine.Event) {
+		if e.Asked == 0 {
+			return
+		}
+		seen = append(seen, fmt.Sprintf("%d/%d after %d", e.Answered, e.Asked, e.Progress))
+		if later := []string{"south", "centre", "north"}; e.Progress == 0 && e.Answered < len(later) {
+			close(gates[later[e.Answered]])
+		}
+	})
+	for _, name := range sites {
+		gates[name] = make(chan struct{})
+		replaced(w, c, m, name, listing(1000, counted), held{toySite{}, gates[name]})
+	}
+	if _, err := c.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"0/3 after 0", "1/3 after 0", "2/3 after 0", "3/3 after 0"}; !slices.Equal(seen[:4], want) || seen[len(seen)-1] != "3/3 after 3" {
+		t.Errorf("seen %q", seen)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,7 +23,8 @@ type progress struct {
 	steps io.Writer     // for how far the work is
 	bars  *mpb.Progress // nil elsewhere
 	bar   *mpb.Bar
-	next  int // of a long study, the progress at which the next line is due
+	sites atomic.Pointer[string] // of the round that runs: how many have answered
+	next  int                    // of a long study, the progress at which the next line is due
 }
 
 // A study of up to manySteps steps has a line for each round, a longer one
@@ -70,9 +72,15 @@ func (p *progress) event(e engine.Event) {
 	case e.Left != nil:
 		p.line("note: site %s has left: %v", e.Left.Site, e.Left.Reason)
 	case e.Of > 0 && p.bars != nil:
+		text := ""
+		if e.Asked > 0 {
+			text = fmt.Sprintf(", %d of %d sites", e.Answered, e.Asked)
+		}
+		p.sites.Store(&text)
 		if p.bar == nil {
 			p.bar = p.bars.AddBar(int64(e.Of),
-				mpb.PrependDecorators(decor.Name("round "), decor.CountersNoUnit("%d of %d")),
+				mpb.PrependDecorators(decor.Name("round "), decor.CountersNoUnit("%d of %d"),
+					decor.Any(func(decor.Statistics) string { return *p.sites.Load() }, decor.WCSyncSpaceR)),
 				mpb.AppendDecorators(left(&countdown{now: time.Now}, fewSteps)))
 		}
 		p.bar.SetTotal(int64(e.Of), false)
