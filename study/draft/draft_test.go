@@ -110,6 +110,45 @@ func TestRareLevelsAreNotNamed(t *testing.T) {
 	}
 }
 
+// A code that is one in several features is one wherever it is beyond all values, though
+// it may be near those of another site.
+func TestCodesOfOtherFeaturesAreSuspected(t *testing.T) {
+	nines := func(reach int, n int) func(int) any {
+		return func(i int) any {
+			if i < n {
+				return -9
+			}
+			return i%(2*reach+1) - reach
+		}
+	}
+	ages := func(n int) func(int) any {
+		return func(i int) any {
+			if i < n {
+				return -9
+			}
+			return 20 + i
+		}
+	}
+	for name, c := range map[string]struct {
+		coded int
+		want  bool
+	}{"alone": {0, false}, "with others": {2, true}} {
+		root := folders(t, map[string]string{
+			"a/subjects.csv": rows("a", 30, "group", label("u", "v")),
+			"a/view_v.csv":   rows("a", 30, "shift,x,y", nines(1, 3), ages(c.coded), ages(c.coded)),
+			"b/subjects.csv": rows("b", 30, "group", label("u", "v")),
+			"b/view_v.csv":   rows("b", 30, "shift,x,y", nines(5, 0), ages(0), ages(0)),
+		})
+		d, err := Look(t.Context(), root, Options{Name: "tried"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := string(d.YAML(root)); strings.Contains(text, "{name: shift, missing: [-9]}") != c.want {
+			t.Errorf("%s: got\n%s", name, text)
+		}
+	}
+}
+
 func TestLookRefused(t *testing.T) {
 	good := rows("n", 10, "x,y", value, value)
 	for name, c := range map[string]struct {

@@ -71,11 +71,23 @@ func (d *Draft) suspect(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
+	used := map[study.Code]int{} // of how many features
+	for _, v := range d.Views {
+		for _, f := range v.Features {
+			for _, c := range f.Missing {
+				if apart(c, spans[f.Name]) {
+					used[c]++
+				}
+			}
+		}
+	}
 	for k := range d.Views {
 		v := &d.Views[k]
 		for j := range v.Features {
 			f := &v.Features[j]
-			f.Missing = slices.DeleteFunc(f.Missing, func(c study.Code) bool { return !apart(c, spans[f.Name]) })
+			f.Missing = slices.DeleteFunc(f.Missing, func(c study.Code) bool {
+				return !apart(c, spans[f.Name]) && !(used[c] > 1 && outside(c, spans[f.Name]))
+			})
 		}
 		v.Features = slices.DeleteFunc(v.Features, func(f study.Feature) bool {
 			span := spans[f.Name]
@@ -103,6 +115,13 @@ func apart(code study.Code, all *dataset.Moments) bool {
 		return false
 	}
 	return v < 0 && all.Min >= 0 || max(all.Min-v, v-all.Max) > all.Max-all.Min
+}
+
+// outside says whether a code is beyond all values of all sites, which is enough where
+// other features have the same code.
+func outside(code study.Code, all *dataset.Moments) bool {
+	v, err := strconv.ParseFloat(string(code), 64)
+	return err == nil && all != nil && (v < all.Min || v > all.Max)
 }
 
 // describe reads all sites and hands over what each has of each feature.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"parley/dataset"
@@ -42,6 +43,8 @@ func (s *Setup) Remarks(ctx context.Context, b *gvi.Binding, data dataset.Source
 		}
 	}
 	says = times.says(s)
+	var kinds []string // of what counts in the place of missing cells, in order
+	lacks := map[string][]string{}
 	for j := range columns {
 		c := &columns[j]
 		if missing[j] > 0 && s.Options.Missing == string(gvi.Neutral) {
@@ -52,11 +55,17 @@ func (s *Setup) Remarks(ctx context.Context, b *gvi.Binding, data dataset.Source
 			case len(c.Levels) == 0 && s.Options.Scaling == options.ScaleStandard:
 				as = "its mean"
 			}
-			absent = append(absent, fmt.Sprintf("%s is missing for %d of %d subjects. With missing: neutral it counts as %s, as if it had been observed.", c.Name, missing[j], subjects, as))
+			if !slices.Contains(kinds, as) {
+				kinds = append(kinds, as)
+			}
+			lacks[as] = append(lacks[as], fmt.Sprintf("%s for %d", c.Name, missing[j]))
 		}
 		if k := c.Knots; len(k) > 0 && values[j] > 0 && inside[j] == 0 {
 			says = append(says, fmt.Sprintf("None of %d values of %s is between the outer knots of its spline, %v and %v. See whether the knots are in the unit of the data.", values[j], c.Name, k[0], k[len(k)-1]))
 		}
+	}
+	for _, as := range kinds {
+		absent = append(absent, fmt.Sprintf("What is missing counts as %s, as if it had been observed (missing: neutral). Of %d subjects that is %s.", as, subjects, strings.Join(lacks[as], ", ")))
 	}
 	far, err := s.outlying(ctx, b, data)
 	return append(says, far...), absent, err
