@@ -173,18 +173,36 @@ func (f *FeatureSummary) outliers() (n int64, how float64) {
 	return n, how
 }
 
+// bareZeros counts the zeros of a feature whose other values are all positive and begin
+// farther from zero than the five lowest of them reach: a blood pressure of 0.
+func (f *FeatureSummary) bareZeros() int64 {
+	if f.ends == nil || len(f.ends.low) < edge {
+		return 0
+	}
+	low := f.ends.low
+	if low[0].value != 0 || low[0].n < 2 || !(low[1].value > low[edge-1].value-low[1].value) {
+		return 0
+	}
+	return low[0].n
+}
+
 // Doubts returns what makes a person look again before the data are used: values that
 // look like codes for missing ones, and values far from all others. Codes are quoted, and
 // no other value.
 func (s *Summary) Doubts() (list problem.List) {
 	for _, v := range s.Views {
-		for _, f := range v.Features {
+		for i := range v.Features {
+			f := &v.Features[i]
 			where := "view " + v.Name + ", feature " + f.Name
 			suspects := f.suspects()
 			for _, c := range suspects {
 				code := strconv.FormatFloat(c.code, 'f', -1, 64)
 				list.Add(problem.Problem{Where: where, What: fmt.Sprintf("%s, at %d of %d subjects, looks like a code for a missing value", code, c.subjects, f.Observed),
 					Hint: fmt.Sprintf("if it is one, list it in the plan: {name: %s, missing: [%s]}", f.Name, code)})
+			}
+			if n := f.bareZeros(); n > 0 {
+				list.Add(problem.Problem{Where: where, What: fmt.Sprintf("0, at %d of %d subjects, is apart from all other values, which are positive", n, f.Observed),
+					Hint: fmt.Sprintf("if it stands for a missing value, list it in the plan: {name: %s, missing: [0]}", f.Name)})
 			}
 			if n, how := f.outliers(); n > 0 && len(suspects) == 0 {
 				list.Add(problem.Problem{Where: where, What: fmt.Sprintf("%d of %d values are far from the rest: %.2g times as far as the rest reaches", n, f.Observed, how),

@@ -68,6 +68,27 @@ func TestCodesAreSuspected(t *testing.T) {
 	}
 }
 
+func TestBareZeros(t *testing.T) {
+	numbers := func(from, step float64, more ...float64) []float64 {
+		for i := range 30 {
+			more = append(more, from+step*float64(i))
+		}
+		return more
+	}
+	for name, c := range map[string]struct {
+		values []float64
+		want   int64
+	}{
+		"blood pressures": {numbers(80, 2, 0, 0, 0), 3}, "one zero": {numbers(80, 2, 0), 0}, "counts": {numbers(1, 1, 0, 0), 0},
+		"years smoked": {numbers(3, 1, 0, 0, 0, 0), 0}, "below detection": {numbers(2, 0.1, 0, 0), 2}, "deviations": {numbers(-8, 4, 0, 0), 0}, "no zeros": {numbers(80, 2), 0},
+	} {
+		s := oneColumn(t, c.values)
+		if got := s.Views[0].Features[0].bareZeros(); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+}
+
 func TestOutliersAreCounted(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 5))
 	normal := func(n int, more ...float64) []float64 {

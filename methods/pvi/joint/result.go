@@ -52,7 +52,7 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 	}
 	r.Verdicts = m.Verdicts
 	effects := pictures.Coefficients(m)
-	if text := c.missingCells(s, m); text != "" {
+	if text, _ := c.missingCells(s, m); text != "" {
 		effects.Items = append(effects.Items, figure.Item{Note: &figure.Note{Title: "Missing cells", Text: text}})
 	}
 	r.Sections = append(pictures.Verdicts(r.Verdicts), effects)
