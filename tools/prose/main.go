@@ -16,6 +16,7 @@ import (
 	"regexp"
 	"strings"
 	"text/tabwriter"
+	"unicode"
 )
 
 func main() {
@@ -87,7 +88,7 @@ func read(rev, page string) (string, error) {
 
 // counts are what one page or several have.
 type counts struct {
-	words     int // of everything but code blocks
+	words     int // of everything but code blocks; a bar of a table is none
 	sentences int // outside tables and headings
 	within    int // words of those sentences
 	long      int // sentences of more than 30 words
@@ -135,7 +136,11 @@ func count(page string, fault func(kind, sentence string)) (c counts) {
 	page = link.ReplaceAllString(page, "$1")
 	page = code.ReplaceAllString(page, "X")
 	page = emphasis.ReplaceAllString(page, "$1")
-	c.words = len(strings.Fields(page))
+	for _, field := range strings.Fields(page) {
+		if strings.ContainsFunc(field, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
+			c.words++
+		}
+	}
 	for _, paragraph := range paragraphs(page) {
 		for _, s := range sentences(paragraph) {
 			words := len(strings.Fields(s))

@@ -13,6 +13,9 @@ func TestCount(t *testing.T) {
 		"- Beside the table stands the error of who predicts the mean.\n"+
 		"- Who is right is a question.\n\n"+
 		"```console\n$ not prose at all\n```\n", func(kind, s string) { faults = append(faults, kind+": "+s) })
+	if c.words != 5+4+7+4+11+6 {
+		t.Errorf("%d words", c.words)
+	}
 	if c.sentences != 4 || c.within != 4+7+11+6 || c.passive != 1 || c.long != 0 {
 		t.Errorf("%+v", c)
 	}
