@@ -134,7 +134,7 @@ type Data struct {
 }
 
 // shipped are the data sets of the repository's examples.
-var shipped = map[string]string{"adcsf": "alzheimer", "adult": "income", "physionet2012": "icu"}
+var shipped = map[string]string{"adcsf": "alzheimer", "adult": "income", "heart": "heart", "physionet2012": "icu"}
 
 // Folder returns where a data set lies.
 func (d Data) Folder(name string) (string, error) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	experiments "parley/experiment/graffl"
 	"parley/methods/graffl/options"
 	"parley/study"
 )
@@ -14,7 +15,7 @@ import (
 func TestScarceTable(t *testing.T) {
 	row := func(raw, synthetic, kept float64) map[string]float64 {
 		return map[string]float64{"auc/raw": raw, "auc/oversampling": raw, "auc/SMOTE": raw, "auc/synthetic rows": synthetic, "kept": kept,
-			"auc/" + string(controlRidge): raw + 0.1, "auc/" + string(controlPVI): 0.9, "auc/" + string(controlAll): 0.8,
+			"auc/" + experiments.RidgeAtSite: raw + 0.1, "auc/" + experiments.PVIOverSites: 0.9, "auc/" + experiments.RidgeAllRows: 0.8,
 			"f1/raw": 0, "f1/oversampling": 0.25, "f1/SMOTE": 0.25, "f1/synthetic rows": 0.25}
 	}
 	x := &scarceTable{sites: []string{"a"}, metrics: map[string][]map[string]float64{"a": {row(0.5, 0.7, 1), row(0.6, 0.7, 0), row(0.7, 0.7, 0)}}}

@@ -1,0 +1,36 @@
+// Package graffl repeats the experiments of GRAFFL (Hahn and Lee 2020): its example of three
+// modes, and what synthetic rows of a scarce class are worth, with the controls that the
+// paper lacks.
+package graffl
+
+import (
+	"strings"
+
+	"parley/experiment"
+)
+
+// Paper is its page.
+var Paper = experiment.Paper{Name: "graffl", Title: "GRAFFL: its tables and figures",
+	Lead: "Every table and figure with results of Hahn and Lee, “GRAFFL: Gradient-free Federated Learning of a Bayesian Generative Model” (2020), with the controls that it lacks. " +
+		"No code of the authors is known; what the paper does not say is chosen here, and said. " +
+		"Noise of private studies comes from the operating system, so that private numbers repeat within their deviation only."}
+
+// Experiments are those of the paper.
+func Experiments() experiment.List { return experiment.List{figure3(), table1(), table2()} }
+
+// slug makes a name of files of any text.
+func slug(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '.':
+			return r
+		case r >= 'A' && r <= 'Z':
+			return r + 'a' - 'A'
+		case r == 'ε':
+			return 'e'
+		case r == 'α':
+			return 'a'
+		}
+		return '-'
+	}, text)
+}
