@@ -19,9 +19,9 @@ import (
 	"parley/study"
 )
 
-// Box is the public range of both features, and Delta the δ of private studies.
+// box is the public range of both features, and Delta the δ of private studies.
 const (
-	Box   = 12.0 // ±
+	box   = 12.0 // ±
 	Delta = 1e-5
 )
 
@@ -61,7 +61,7 @@ func Data(rows []int, seed uint64) (sites [][]float64) {
 
 // Prior is that of the studies, with a concentration α of the weights.
 func Prior(alpha float64) (mixture.Prior, error) {
-	p, err := mixture.BoxPrior([]float64{-Box, -Box}, []float64{Box, Box}, len(Sites))
+	p, err := mixture.BoxPrior([]float64{-box, -box}, []float64{box, box}, len(Sites))
 	for k := range p.Alpha {
 		p.Alpha[k] = alpha
 	}
@@ -84,7 +84,7 @@ func (s Study) Plan() (*study.Plan, error) {
 	}
 	var features []map[string]any
 	for _, name := range names {
-		features = append(features, map[string]any{"name": name, "range": [2]float64{-Box, Box}})
+		features = append(features, map[string]any{"name": name, "range": [2]float64{-box, box}})
 	}
 	privacy := map[string]any{"protection": study.ProtectionNone}
 	if s.Epsilon > 0 {
@@ -101,15 +101,15 @@ func (s Study) Plan() (*study.Plan, error) {
 	return study.Parse("plan", text, method.Registry{graffl.Method{}})
 }
 
-// Run is what came of a study.
-type Run struct {
+// result is what came of a study.
+type result struct {
 	Metrics map[string]float64
 	Sample  *mixture.Posterior
 	Up      int // bytes that sites sent
 }
 
 // Run runs the study through the engine, in memory.
-func (s Study) Run(ctx context.Context) (*Run, error) {
+func (s Study) Run(ctx context.Context) (*result, error) {
 	p, err := s.Plan()
 	if err != nil {
 		return nil, err
@@ -124,7 +124,7 @@ func (s Study) Run(ctx context.Context) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Run{Metrics: out.Result.Metrics}
+	r := &result{Metrics: out.Result.Metrics}
 	for _, round := range out.Rounds {
 		for _, x := range round.Sites {
 			r.Up += x.Up
@@ -145,7 +145,7 @@ func Table(schema dataset.Schema, rows []float64) (*dataset.Table, error) {
 
 // Modes are the modes that a study of the published variant reports, matched to the
 // truth; ok is false where there are fewer.
-func (r *Run) Modes(truth mixture.Mixture) (m mixture.Mixture, ok bool) {
+func (r *result) Modes(truth mixture.Mixture) (m mixture.Mixture, ok bool) {
 	m = truth.Clone()
 	for k := range Sites {
 		for i, name := range names {

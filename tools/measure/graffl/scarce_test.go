@@ -3,7 +3,6 @@ package graffl
 import (
 	"math"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 
@@ -35,12 +34,12 @@ func TestScarceTable(t *testing.T) {
 
 // The plans of the example can be changed as the flags say.
 func TestScarcePlans(t *testing.T) {
-	p, err := scarcePlan{path: "../../../examples/icu/plan.yaml", reconstruction: 0.3, hidden: []int{16, 8}}.load(7)
+	p, err := scarcePlan{path: "../../../examples/icu/plan.yaml", reconstruction: 0.3}.load(7)
 	if err != nil {
 		t.Fatal(err)
 	}
 	e := p.Method.Options.(*options.Options).Encoder
-	if p.Seed != 7 || e.Reconstruction != 0.3 || !slices.Equal(e.Hidden, []int{16, 8}) {
+	if p.Seed != 7 || e.Reconstruction != 0.3 {
 		t.Errorf("seed %d, encoder %+v", p.Seed, e)
 	}
 	if p, err = (scarcePlan{path: "../../../examples/icu/private.yaml", open: true}).load(1); err != nil || p.Privacy.Protection != study.ProtectionNone {
@@ -51,18 +50,6 @@ func TestScarcePlans(t *testing.T) {
 	}
 	if _, err := (scarcePlan{path: "../../../examples/income/plan.yaml"}).load(1); err == nil {
 		t.Error("a plan of another method was taken")
-	}
-}
-
-func TestListsWithPlus(t *testing.T) {
-	got, err := plusLists("16,64+32")
-	if err != nil || !slices.EqualFunc(got, [][]int{{16}, {64, 32}}, slices.Equal) {
-		t.Errorf("%v, %v", got, err)
-	}
-	for _, list := range []string{"", "16,", "0", "a+1"} {
-		if _, err := plusLists(list); err == nil {
-			t.Errorf("%q was read", list)
-		}
 	}
 }
 
