@@ -55,7 +55,7 @@ const (
 	proposals = 200_000 // of the published algorithm
 	sets      = 20      // sets of rows that are drawn from a mixture, as published
 	// Landmarks do not tell long codes apart.
-	maxLandmarkCodes = 10
+	maxLandmarkCodes = 5
 )
 
 // trial is one split in one setting.
@@ -96,8 +96,8 @@ func (t *trial) run(ctx context.Context) error {
 // features are the arms without any encoder, and that of all rows.
 func (t *trial) features(ctx context.Context) error {
 	for _, site := range t.sites[t.targets:] {
-		lacking, rest := site.Count()
-		t.values["ratio"] = append(t.values["ratio"], float64(rest)/float64(lacking))
+		class, rest := site.Count()
+		t.values["ratio"] = append(t.values["ratio"], float64(rest)/float64(class))
 		for _, c := range []struct {
 			arm     string
 			train   augment.Labelled

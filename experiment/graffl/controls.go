@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -72,6 +73,7 @@ type Regression struct {
 // beside its name and method: seed, sites, views, subjects, privacy. levels are those of the
 // outcome, of which the class is one.
 func FitPVI(ctx context.Context, plan map[string]any, outcome string, levels []string, class string, data map[string]dataset.Source) (*Regression, error) {
+	plan = maps.Clone(plan)
 	plan["parley"], plan["name"] = study.Version, "control"
 	plan["method"] = map[string]any{"name": pvi.Method{}.Name(), "outcome": map[string]any{"column": outcome, "levels": levels}}
 	text, err := json.Marshal(plan) // JSON is YAML

@@ -15,7 +15,6 @@ import (
 const (
 	codeBox        = 4.0   // ± of every number
 	codeSpread     = 0.005 // E Σ of a component as a share of the box's width, squared
-	wideLandmarks  = 128   // for more than five numbers
 	landmarks      = 64
 	publishedParts = 3 // components of the published algorithm's mixture
 	draws          = 256
@@ -40,9 +39,6 @@ func codeLandmarks(d int) (kernelmean.Landmarks, error) {
 	for i := range d {
 		sd[i] = codeBox / 4
 		bandwidth[i] = sd[i] * max(0.7, float64(d)/5)
-	}
-	if d > 5 {
-		return kernelmean.ScatterNormal(sd, bandwidth, wideLandmarks)
 	}
 	return kernelmean.ScatterNormal(sd, bandwidth, landmarks)
 }
@@ -107,7 +103,7 @@ func fromLandmarks(sites [][]float64, d int, epsilon float64, seed uint64) (*mix
 	}
 	o.NoiseVar /= o.Rows * o.Rows
 	sampling := kernelmean.DefaultSampling(seed)
-	// With few sweeps a sample in eight dimensions has not arrived.
+	// With few sweeps a sample in many dimensions has not arrived.
 	sampling.Sweeps = max(sampling.Sweeps, d-1)
 	return marks.Posterior(o, prior, sampling)
 }

@@ -38,8 +38,11 @@ func (s source) open(ctx context.Context, at experiment.Data) (all augment.Label
 		if err != nil {
 			return all, err
 		}
-		all.Labels = append(all.Labels, labels[len(all.Rows)] == "1")
-		all.Rows = append(all.Rows, slices.Concat(row.Views...))
+		x := slices.Concat(row.Views...)
+		if len(all.Rows) > 0 && len(x) != len(all.Rows[0]) {
+			return all, fmt.Errorf("data set %s: %s lacks a view", s.name, row.ID)
+		}
+		add(&all, x, labels[len(all.Rows)] == "1")
 	}
 	return all, nil
 }
