@@ -13,7 +13,7 @@ import (
 var Paper = experiment.Paper{Name: "graffl", Title: "GRAFFL: its tables and figures",
 	Lead: "Every table and figure with results of Hahn and Lee, “GRAFFL: Gradient-free Federated Learning of a Bayesian Generative Model” (2020), with the controls that it lacks. " +
 		"No code of the authors is known; what the paper does not say is chosen here, and said. " +
-		"Noise of private studies comes from the operating system, so that private numbers repeat within their deviation only."}
+		"The noise of private studies in Figure 3 comes from the operating system, so that their numbers repeat within their deviation only; all else follows from seeds."}
 
 // Experiments are those of the paper.
 func Experiments() experiment.List { return experiment.List{figure3(), table1(), table2()} }
