@@ -95,7 +95,7 @@ func (s sampler) privacy() string {
 }
 
 func (s sampler) id(set int) string {
-	return fmt.Sprintf("%s-%02d", slug(s.name+" "+s.sites()+" "+s.privacy()), set+1)
+	return fmt.Sprintf("%s-%02d", experiment.Slug(s.name+" "+s.sites()+" "+s.privacy()), set+1)
 }
 
 // ids are those of the data sets that were run.

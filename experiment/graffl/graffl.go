@@ -3,11 +3,7 @@
 // paper lacks.
 package graffl
 
-import (
-	"strings"
-
-	"parley/experiment"
-)
+import "parley/experiment"
 
 // Paper is its page.
 var Paper = experiment.Paper{Name: "graffl", Title: "GRAFFL: its tables and figures",
@@ -17,20 +13,3 @@ var Paper = experiment.Paper{Name: "graffl", Title: "GRAFFL: its tables and figu
 
 // Experiments are those of the paper.
 func Experiments() experiment.List { return experiment.List{figure3(), table1(), table2()} }
-
-// slug makes a name of files of any text.
-func slug(text string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '.':
-			return r
-		case r >= 'A' && r <= 'Z':
-			return r + 'a' - 'A'
-		case r == 'ε':
-			return 'e'
-		case r == 'α':
-			return 'a'
-		}
-		return '-'
-	}, text)
-}

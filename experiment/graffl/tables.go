@@ -29,7 +29,9 @@ func wards(rows, codes int) setting {
 	return setting{source: intensive, name: fmt.Sprintf("3 × %d, d = %d", rows, codes), codes: codes, among: 3, rows: rows, aside: 0.25}
 }
 
-func (s setting) id(split int) string { return fmt.Sprintf("%s-%02d", slug(s.name), split+1) }
+func (s setting) id(split int) string {
+	return fmt.Sprintf("%s-%02d", experiment.Slug(s.name), split+1)
+}
 
 // splits is how often rows are dealt.
 const splits = 10
