@@ -17,6 +17,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"gonum.org/v1/gonum/stat"
 
@@ -50,6 +51,23 @@ type Cell struct {
 // Key and String implement [trials.Trial].
 func (c Cell) Key() string    { return c.ID }
 func (c Cell) String() string { return c.ID }
+
+// Slug makes of any text what may be the ID of a [Cell].
+func Slug(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '.':
+			return r
+		case r >= 'A' && r <= 'Z':
+			return r + 'a' - 'A'
+		case r == 'ε':
+			return 'e'
+		case r == 'α':
+			return 'a'
+		}
+		return '-'
+	}, text)
+}
 
 // Values are numbers by name. Those of one name are of repeats, folds or rounds.
 type Values map[string][]float64
@@ -134,7 +152,7 @@ type Data struct {
 }
 
 // shipped are the data sets of the repository's examples.
-var shipped = map[string]string{"adcsf": "alzheimer", "adult": "income", "physionet2012": "icu"}
+var shipped = map[string]string{"adcsf": "alzheimer", "adult": "income", "heart": "heart", "physionet2012": "icu"}
 
 // Folder returns where a data set lies.
 func (d Data) Folder(name string) (string, error) {

@@ -11,14 +11,15 @@ import (
 	"parley/experiment"
 	"parley/experiment/dppvi"
 	"parley/experiment/fedmvppca"
+	"parley/experiment/graffl"
 	"parley/figure"
 	"parley/problem"
 )
 
 // experiments are all of them, and papers what they repeat.
 var (
-	experiments = slices.Concat(fedmvppca.Experiments(), dppvi.Experiments())
-	papers      = []experiment.Paper{fedmvppca.Paper, dppvi.Paper}
+	experiments = slices.Concat(fedmvppca.Experiments(), dppvi.Experiments(), graffl.Experiments())
+	papers      = []experiment.Paper{fedmvppca.Paper, dppvi.Paper, graffl.Paper}
 )
 
 func experimentCommand() *cobra.Command {

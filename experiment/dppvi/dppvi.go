@@ -96,17 +96,7 @@ func id(scheme string, r rival, of ...any) string {
 	for _, x := range of {
 		text += fmt.Sprintf(" %v", x)
 	}
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '.':
-			return r
-		case r >= 'A' && r <= 'Z':
-			return r + 'a' - 'A'
-		case r == 'ε':
-			return 'e'
-		}
-		return '-'
-	}, text)
+	return experiment.Slug(text)
 }
 
 // seeds is how often something that draws is repeated.

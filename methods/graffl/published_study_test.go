@@ -16,7 +16,7 @@ import (
 // At 900 000 proposals the modes of all accepted component means lie within 0.5 of the
 // rows' (root mean square), as was found of the published algorithm, while its
 // intervals are as wide as the prior's. Over ten seeds the error is 0.29 on average and
-// 0.47 at worst; see tools/measure graffl published.
+// 0.47 at worst; see docs/experiments/graffl.md.
 func TestPublishedStudyFindsModesAndNoPosterior(t *testing.T) {
 	if testing.Short() {
 		t.Skip("900 000 proposals")

@@ -11,7 +11,7 @@ import (
 
 // Variant set finds the toy's component means through the engine, with its own numbers
 // of particles and proposals. Sites have a fifth of the toy's rows, in time; over eight
-// data sets the error is 0.21 at worst. tools/measure graffl set measures 300 rows.
+// data sets the error is 0.21 at worst. docs/experiments/graffl.md has 300 rows.
 func TestSetStudyRecoversTheToy(t *testing.T) {
 	if testing.Short() {
 		t.Skip("15 000 proposals")

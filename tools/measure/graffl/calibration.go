@@ -8,19 +8,18 @@ import (
 	"slices"
 	"strings"
 
-	"parley/tools/measure/flags"
-
+	"parley/experiment/graffl/toy"
 	"parley/figure"
 	"parley/internal/cputime"
 	"parley/methods/graffl/kernelmean"
 	"parley/methods/graffl/landmark"
 	"parley/methods/graffl/mixture"
 	"parley/methods/graffl/stages"
+	"parley/tools/measure/flags"
 )
 
 const (
 	verdictLevel = 0.01 // at which a calibrated method fails
-	bandLevel    = 0.98 // of what single bins and shares may show by chance
 	leastSets    = 20   // replicates that can be judged
 )
 
@@ -52,7 +51,7 @@ func calibration(ctx context.Context, args []string) error {
 	fmt.Println("|---|---|---:|---:|---:|---|---:|")
 	var failed []string
 	for _, epsilon := range totals {
-		p, err := toyPlan(epsilon, 1, *draws)
+		p, err := toy.Study{Epsilon: epsilon, Seed: 1, Options: map[string]any{"draws": *draws}}.Plan()
 		if err != nil {
 			return err
 		}
@@ -105,9 +104,9 @@ func repeat(ctx context.Context, c kernelmean.Replicate, n int) ([]mixture.Calib
 
 // drawCalibration draws the histograms of ranks, and what intervals hold.
 func drawCalibration(dir string, epsilon float64, replicates int, all []mixture.Calibrated) error {
-	var curves []curve
+	var curves []toy.Curve
 	for _, one := range all {
-		curves = append(curves, curve{one.Name, one.Curve})
+		curves = append(curves, toy.Curve{Name: one.Name, Shares: one.Curve})
 	}
 	what := "without privacy"
 	if epsilon > 0 {
@@ -120,31 +119,8 @@ func drawCalibration(dir string, epsilon float64, replicates int, all []mixture.
 		return err
 	}
 	return draw(dir, figure.Figure{ID: name + "-coverage", Title: "What intervals hold, " + what,
-		Chart: coverageLines(curves, replicates),
+		Chart: toy.CoverageLines(curves, replicates),
 		Alt:   "Share of the replicates whose truth is inside the central interval against its nominal level, one line for each quantity, beside the diagonal with the band of chance."})
-}
-
-// curve is the share of true values in the intervals of graffl.Levels.
-type curve struct {
-	name   string
-	shares []float64
-}
-
-// coverageLines draws curves beside what they should be, with the band of chance of
-// n independent intervals.
-func coverageLines(curves []curve, n int) figure.Lines {
-	l := figure.Lines{X: figure.Axis{Label: "nominal level"}, Y: figure.Axis{Label: "share that holds the truth"}}
-	ideal := figure.Line{Name: "nominal", Reference: true}
-	for _, level := range mixture.Levels() {
-		low, high := mixture.ChanceBand(n, level, bandLevel)
-		ideal.X, ideal.Y = append(ideal.X, level), append(ideal.Y, level)
-		ideal.Low, ideal.High = append(ideal.Low, low), append(ideal.High, high)
-	}
-	l.Series = append(l.Series, ideal)
-	for _, c := range curves {
-		l.Series = append(l.Series, figure.Line{Name: c.name, X: ideal.X, Y: c.shares})
-	}
-	return l
 }
 
 func privacyName(epsilon float64) string {

@@ -27,12 +27,9 @@ type command struct {
 }
 
 var commands = []command{
-	{"toy", "error, coverage and cost of variant landmark on the paper's toy, through the engine", toy},
 	{"mixtures", "error, coverage and false advice in two to ten dimensions, beside a Gibbs sampler on all rows", mixtures},
-	{"calibration", "simulation-based calibration of variant landmark, with a verdict", calibration},
-	{"published", "what variant published finds of the toy, and what it does not", published},
-	{"set", "error and cost of variant set on the toy", set},
-	{"applied", "what synthetic rows of a scarce class are worth, beside the controls", applied},
+	{"calibration", "simulation-based calibration of variant landmark on the toy, with a verdict", calibration},
+	{"sums", "that energy distances to sites add up and Wasserstein distances do not", sums},
 	{"scarce", "the example of deaths in intensive care over seeds, with and without privacy", scarce},
 	{"verdict", "how often sites keep synthetic rows that help, and rows that do not", verdicts},
 }

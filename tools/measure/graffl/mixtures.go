@@ -11,6 +11,7 @@ import (
 
 	"parley/dataset"
 	"parley/engine/local"
+	"parley/experiment/graffl/toy"
 	"parley/internal/cputime"
 	"parley/method"
 	"parley/methods/graffl"
@@ -36,8 +37,8 @@ type mixtureCell struct {
 
 // mixtureScore is what came of a line.
 type mixtureScore struct {
-	own, all                    scores // of the study, and of the Gibbs sampler
-	found                       scores // of those runs that were not lost
+	own, all                    toy.Scores // of the study, and of the Gibbs sampler
+	found                       toy.Scores // of those runs that were not lost
 	lost, flagged, alarms, sets int
 	seconds                     float64
 }
@@ -67,7 +68,7 @@ func mixtures(ctx context.Context, args []string) error {
 	}); err != nil {
 		return err
 	}
-	fmt.Printf("%d data sets a line, %d rows at three sites, δ = %v. A run is lost if a component's mean is off by half of the distance between components; flagged if its report has a doubt. Gibbs is a sampler on all rows that begins at the truth.\n\n", *sets, *rows, toyDelta)
+	fmt.Printf("%d data sets a line, %d rows at three sites, δ = %v. A run is lost if a component's mean is off by half of the distance between components; flagged if its report has a doubt. Gibbs is a sampler on all rows that begins at the truth.\n\n", *sets, *rows, toy.Delta)
 	fmt.Println("| features | components | apart | privacy | RMSE μ | Gibbs | coverage μ | Gibbs | found | RMSE μ if found | lost and flagged | found and flagged | CPU s |")
 	fmt.Println("|---:|---:|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
 	lost, flagged, alarms, all := 0, 0, 0, 0
@@ -82,10 +83,10 @@ func mixtures(ctx context.Context, args []string) error {
 					}
 					found := "–"
 					if s.sets > s.lost {
-						found = fmt.Sprintf("%.4f", s.found.means.rmse())
+						found = fmt.Sprintf("%.4f", s.found.Means.RMSE())
 					}
-					fmt.Printf("| %d | %d | %g | %s | %.4f | %.4f | %.3f | %.3f | %d of %d | %s | %d of %d | %d of %d | %.1f |\n", c.dim, c.components, apart, privacyName(epsilon), s.own.means.rmse(), s.all.means.rmse(),
-						s.own.means.coverage(), s.all.means.coverage(), s.sets-s.lost, s.sets, found, s.flagged, s.lost, s.alarms, s.sets-s.lost, s.seconds/float64(s.sets))
+					fmt.Printf("| %d | %d | %g | %s | %.4f | %.4f | %.3f | %.3f | %d of %d | %s | %d of %d | %d of %d | %.1f |\n", c.dim, c.components, apart, privacyName(epsilon), s.own.Means.RMSE(), s.all.Means.RMSE(),
+						s.own.Means.Coverage(toy.Level), s.all.Means.Coverage(toy.Level), s.sets-s.lost, s.sets, found, s.flagged, s.lost, s.alarms, s.sets-s.lost, s.seconds/float64(s.sets))
 					lost, flagged, alarms, all = lost+s.lost, flagged+s.flagged, alarms+s.alarms, all+s.sets
 				}
 			}
@@ -123,11 +124,7 @@ func (c mixtureCell) one(ctx context.Context, seed uint64, s *mixtureScore) erro
 		return err
 	}
 	s.seconds += (cputime.Used() - start).Seconds()
-	at := slices.IndexFunc(out.Result.Files, func(f method.File) bool { return f.Name == "model/posterior.csv" })
-	if at < 0 {
-		return fmt.Errorf("the result has no sample")
-	}
-	post, err := readPosterior(out.Result.Files[at].Data, c.components, c.dim)
+	post, err := toy.Sample(out.Result.Files, c.components, c.dim)
 	if err != nil {
 		return err
 	}
@@ -136,8 +133,8 @@ func (c mixtureCell) one(ctx context.Context, seed uint64, s *mixtureScore) erro
 	if err != nil {
 		return err
 	}
-	s.own.add(post, truth)
-	s.all.add(gibbs(prior, truth, rows, r), truth)
+	s.own.Add(post, truth)
+	s.all.Add(gibbs(prior, truth, rows, r), truth)
 	mean, far := post.Mean(), 0.0
 	mean = mean.Reorder(mixture.Match(truth, mean, nil))
 	for k := range c.components {
@@ -151,7 +148,7 @@ func (c mixtureCell) one(ctx context.Context, seed uint64, s *mixtureScore) erro
 		}
 		return nil
 	}
-	s.found.add(post, truth)
+	s.found.Add(post, truth)
 	if flagged {
 		s.alarms++
 	}
@@ -201,10 +198,10 @@ func (c mixtureCell) config(seed uint64, rows []float64) (*local.Config, error) 
 	}
 	privacy := map[string]any{"protection": study.ProtectionNone}
 	if c.epsilon > 0 {
-		privacy = map[string]any{"protection": study.ProtectionDifferential, "unit": study.UnitSubject, "adjacency": "add-remove", "total": map[string]any{"epsilon": c.epsilon, "delta": toyDelta}}
+		privacy = map[string]any{"protection": study.ProtectionDifferential, "unit": study.UnitSubject, "adjacency": "add-remove", "total": map[string]any{"epsilon": c.epsilon, "delta": toy.Delta}}
 	}
 	text, err := json.Marshal(map[string]any{ // JSON is YAML
-		"parley": study.Version, "name": "mixtures", "seed": seed, "sites": toySites, "method": map[string]any{"name": graffl.Method{}.Name(), "components": c.components},
+		"parley": study.Version, "name": "mixtures", "seed": seed, "sites": toy.Sites, "method": map[string]any{"name": graffl.Method{}.Name(), "components": c.components},
 		"views": []map[string]any{{"name": "point", "features": features}}, "privacy": privacy,
 	})
 	if err != nil {
@@ -214,13 +211,9 @@ func (c mixtureCell) config(seed uint64, rows []float64) (*local.Config, error) 
 	if config.Plan, err = study.Parse("plan", text, config.Methods); err != nil {
 		return nil, err
 	}
-	each := (len(rows)/c.dim + len(toySites) - 1) / len(toySites) * c.dim
-	for j, name := range toySites {
-		var table []dataset.Row
-		for x := range slices.Chunk(rows[j*each:min((j+1)*each, len(rows))], c.dim) {
-			table = append(table, dataset.Row{ID: fmt.Sprintf("%06d", len(table)), Views: [][]float64{x}})
-		}
-		if config.Data[name], err = dataset.NewTable(config.Plan.Schema(), table); err != nil {
+	each := (len(rows)/c.dim + len(toy.Sites) - 1) / len(toy.Sites) * c.dim
+	for j, name := range toy.Sites {
+		if config.Data[name], err = toy.Table(config.Plan.Schema(), rows[j*each:min((j+1)*each, len(rows))]); err != nil {
 			return nil, err
 		}
 	}
@@ -260,7 +253,7 @@ func gibbs(prior mixture.Prior, truth mixture.Mixture, rows []float64, r *rand.R
 			k := mixture.Pick(r, logs)
 			parts[k] = append(parts[k], x...)
 		}
-		now = conjugate(prior, parts, 1, r).Draws[0]
+		now = toy.Conjugate(prior, parts, 1, r).Draws[0]
 		if sweep >= gibbsDiscards {
 			out.Draws = append(out.Draws, now)
 			out.Weights = append(out.Weights, 1./gibbsSweeps)

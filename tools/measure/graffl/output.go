@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 
 	"parley/figure"
 )
@@ -29,20 +27,4 @@ func draw(dir string, f figure.Figure) error {
 		}
 	}
 	return nil
-}
-
-// plusLists reads lists of positive numbers with + between, which have commas between them.
-func plusLists(list string) (out [][]int, err error) {
-	for part := range strings.SplitSeq(list, ",") {
-		var one []int
-		for s := range strings.SplitSeq(part, "+") {
-			n, err := strconv.Atoi(s)
-			if err != nil || n < 1 {
-				return nil, fmt.Errorf("%q is no positive number", s)
-			}
-			one = append(one, n)
-		}
-		out = append(out, one)
-	}
-	return out, nil
 }

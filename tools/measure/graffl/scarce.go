@@ -1,7 +1,6 @@
 package graffl
 
 import (
-	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -33,17 +32,10 @@ func scarce(ctx context.Context, args []string) error {
 	plans := set.String("plans", "examples/icu/plan.yaml,examples/icu/private.yaml", "plans, with commas between")
 	open := set.Bool("open", false, "without privacy, whatever the plans say")
 	weights := set.String("reconstruction", "", "also with these weights of the encoder's reconstruction term, with commas between")
-	layers := set.String("hidden", "", "also with these widths of the encoder's hidden layers, with commas between and + between layers, such as 16,64+32")
 	var lambdas []float64
-	var widths [][]int
 	if err := flags.Parse(set, args, func() (err error) {
 		if *weights != "" {
 			if lambdas, err = flags.Numbers(*weights); err != nil {
-				return err
-			}
-		}
-		if *layers != "" {
-			if widths, err = plusLists(*layers); err != nil {
 				return err
 			}
 		}
@@ -58,9 +50,6 @@ func scarce(ctx context.Context, args []string) error {
 		variants := []scarcePlan{{path: path, open: *open}}
 		for _, lambda := range lambdas {
 			variants = append(variants, scarcePlan{path: path, open: *open, reconstruction: lambda})
-		}
-		for _, hidden := range widths {
-			variants = append(variants, scarcePlan{path: path, open: *open, hidden: hidden})
 		}
 		for _, v := range variants {
 			start := cputime.Used()
@@ -80,7 +69,6 @@ type scarcePlan struct {
 	path           string
 	open           bool    // without privacy
 	reconstruction float64 // weight in the encoder's training; 0 for the plan's
-	hidden         []int   // widths of the encoder's hidden layers; nil for the plan's
 }
 
 func (p scarcePlan) String() string {
@@ -90,9 +78,6 @@ func (p scarcePlan) String() string {
 	}
 	if p.reconstruction > 0 {
 		s += fmt.Sprintf(", λ = %v", p.reconstruction)
-	}
-	if p.hidden != nil {
-		s += fmt.Sprintf(", hidden layers of %v", p.hidden)
 	}
 	return s
 }
@@ -111,16 +96,13 @@ func (p scarcePlan) load(seed uint64) (*study.Plan, error) {
 	if p.open {
 		plan.Privacy = study.Privacy{Protection: study.ProtectionNone}
 	}
-	if p.reconstruction == 0 && p.hidden == nil {
+	if p.reconstruction == 0 {
 		return plan, nil
 	}
 	if o.Encoder == nil || o.Encoder.Kind != options.EncoderSuffiAE {
 		return nil, fmt.Errorf("it trains no encoder")
 	}
-	o.Encoder.Reconstruction = cmp.Or(p.reconstruction, o.Encoder.Reconstruction)
-	if p.hidden != nil {
-		o.Encoder.Hidden = p.hidden
-	}
+	o.Encoder.Reconstruction = p.reconstruction
 	return plan, nil
 }
 

@@ -3,10 +3,10 @@ package graffl
 import (
 	"math"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 
+	experiments "parley/experiment/graffl"
 	"parley/methods/graffl/options"
 	"parley/study"
 )
@@ -14,7 +14,7 @@ import (
 func TestScarceTable(t *testing.T) {
 	row := func(raw, synthetic, kept float64) map[string]float64 {
 		return map[string]float64{"auc/raw": raw, "auc/oversampling": raw, "auc/SMOTE": raw, "auc/synthetic rows": synthetic, "kept": kept,
-			"auc/" + string(controlRidge): raw + 0.1, "auc/" + string(controlPVI): 0.9, "auc/" + string(controlAll): 0.8,
+			"auc/" + experiments.RidgeAtSite: raw + 0.1, "auc/" + experiments.PVIOverSites: 0.9, "auc/" + experiments.RidgeAllRows: 0.8,
 			"f1/raw": 0, "f1/oversampling": 0.25, "f1/SMOTE": 0.25, "f1/synthetic rows": 0.25}
 	}
 	x := &scarceTable{sites: []string{"a"}, metrics: map[string][]map[string]float64{"a": {row(0.5, 0.7, 1), row(0.6, 0.7, 0), row(0.7, 0.7, 0)}}}
@@ -34,12 +34,12 @@ func TestScarceTable(t *testing.T) {
 
 // The plans of the example can be changed as the flags say.
 func TestScarcePlans(t *testing.T) {
-	p, err := scarcePlan{path: "../../../examples/icu/plan.yaml", reconstruction: 0.3, hidden: []int{16, 8}}.load(7)
+	p, err := scarcePlan{path: "../../../examples/icu/plan.yaml", reconstruction: 0.3}.load(7)
 	if err != nil {
 		t.Fatal(err)
 	}
 	e := p.Method.Options.(*options.Options).Encoder
-	if p.Seed != 7 || e.Reconstruction != 0.3 || !slices.Equal(e.Hidden, []int{16, 8}) {
+	if p.Seed != 7 || e.Reconstruction != 0.3 {
 		t.Errorf("seed %d, encoder %+v", p.Seed, e)
 	}
 	if p, err = (scarcePlan{path: "../../../examples/icu/private.yaml", open: true}).load(1); err != nil || p.Privacy.Protection != study.ProtectionNone {
@@ -50,18 +50,6 @@ func TestScarcePlans(t *testing.T) {
 	}
 	if _, err := (scarcePlan{path: "../../../examples/income/plan.yaml"}).load(1); err == nil {
 		t.Error("a plan of another method was taken")
-	}
-}
-
-func TestListsWithPlus(t *testing.T) {
-	got, err := plusLists("16,64+32")
-	if err != nil || !slices.EqualFunc(got, [][]int{{16}, {64, 32}}, slices.Equal) {
-		t.Errorf("%v, %v", got, err)
-	}
-	for _, list := range []string{"", "16,", "0", "a+1"} {
-		if _, err := plusLists(list); err == nil {
-			t.Errorf("%q was read", list)
-		}
 	}
 }
 

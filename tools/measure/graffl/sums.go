@@ -1,12 +1,16 @@
 package graffl
 
 import (
+	"context"
+	"flag"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
 
+	"parley/experiment/graffl/toy"
 	"parley/methods/graffl/mixture"
+	"parley/tools/measure/flags"
 )
 
 const (
@@ -16,18 +20,23 @@ const (
 
 // sums prints what discrepancies between a simulated set and the rows of every site come to
 // over sites, for the toy's truth and for one mode in the middle.
-func sums(seed uint64) error {
+func sums(_ context.Context, args []string) error {
+	if err := flags.Parse(flag.NewFlagSet("sums", flag.ContinueOnError), args, func() error { return nil }); err != nil {
+		return err
+	}
+	const seed = 1
 	r := rand.New(rand.NewPCG(seed, 8))
-	sites := toyRow{rows: slices.Repeat([]int{sumsRows}, len(toySites))}.data(seed)
+	size := slices.Repeat([]int{sumsRows}, len(toy.Sites))
+	truth, sites := toy.Truth(size), toy.Data(size, seed)
 	blob := mixture.Mixture{Dim: 2, Weights: []float64{1}, Means: make([]float64, 2), Covs: []float64{1, 0, 0, 1}}
-	for i, x := range toyTruth.Means {
-		blob.Means[i%2] += x / float64(len(toySites))
+	for i, x := range truth.Means {
+		blob.Means[i%2] += x / float64(len(toy.Sites))
 	}
 	fmt.Printf("Distances of every site to a simulated set, %d rows each, weighted by rows.\n\n| simulated from | energy distance | sliced Wasserstein distance |\n|---|---:|---:|\n", sumsRows)
 	for _, c := range []struct {
 		name string
 		m    mixture.Mixture
-	}{{"the truth", thirds()}, {"one mode in the middle", blob}} {
+	}{{"the truth", truth}, {"one mode in the middle", blob}} {
 		set := make([]float64, sumsRows*c.m.Dim)
 		if err := c.m.Simulate(r, set); err != nil {
 			return err

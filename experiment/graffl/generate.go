@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"parley/experiment/graffl/toy"
 	"parley/methods/graffl/abc"
 	"parley/methods/graffl/kernelmean"
 	"parley/methods/graffl/mixture"
@@ -14,11 +15,9 @@ import (
 const (
 	codeBox        = 4.0   // ± of every number
 	codeSpread     = 0.005 // E Σ of a component as a share of the box's width, squared
-	wideLandmarks  = 128   // for more than five numbers
 	landmarks      = 64
 	publishedParts = 3 // components of the published algorithm's mixture
-	appliedDelta   = 1e-5
-	appliedDraws   = 256
+	draws          = 256
 )
 
 // codePrior is the prior of k components over codes of d numbers.
@@ -41,15 +40,12 @@ func codeLandmarks(d int) (kernelmean.Landmarks, error) {
 		sd[i] = codeBox / 4
 		bandwidth[i] = sd[i] * max(0.7, float64(d)/5)
 	}
-	if d > 5 {
-		return kernelmean.ScatterNormal(sd, bandwidth, wideLandmarks)
-	}
 	return kernelmean.ScatterNormal(sd, bandwidth, landmarks)
 }
 
-// ceiling samples the exact posterior of one Gaussian given all codes of the scarce
+// fromAll samples the exact posterior of one Gaussian given all codes of the scarce
 // class in one place: no generator of this kind can know more.
-func ceiling(sites [][]float64, d int, seed uint64) (*mixture.Posterior, error) {
+func fromAll(sites [][]float64, d int, seed uint64) (*mixture.Posterior, error) {
 	prior, err := codePrior(d, 1)
 	if err != nil {
 		return nil, err
@@ -58,7 +54,7 @@ func ceiling(sites [][]float64, d int, seed uint64) (*mixture.Posterior, error) 
 	for _, rows := range sites {
 		all = append(all, rows...)
 	}
-	return conjugate(prior, [][]float64{all}, appliedDraws, rand.New(rand.NewPCG(seed, 1))), nil
+	return toy.Conjugate(prior, [][]float64{all}, draws, rand.New(rand.NewPCG(seed, 1))), nil
 }
 
 // fromLandmarks samples variant landmark's posterior of one Gaussian. With ε above 0
@@ -77,7 +73,7 @@ func fromLandmarks(sites [][]float64, d int, epsilon float64, seed uint64) (*mix
 	const count = 0.25
 	unit := 0.0
 	if epsilon > 0 {
-		factor, err := account.AnalyticGaussian(epsilon, appliedDelta)
+		factor, err := account.AnalyticGaussian(epsilon, toy.Delta)
 		if err != nil {
 			return nil, err
 		}
@@ -107,7 +103,7 @@ func fromLandmarks(sites [][]float64, d int, epsilon float64, seed uint64) (*mix
 	}
 	o.NoiseVar /= o.Rows * o.Rows
 	sampling := kernelmean.DefaultSampling(seed)
-	// With few sweeps a sample in eight dimensions has not arrived.
+	// With few sweeps a sample in many dimensions has not arrived.
 	sampling.Sweeps = max(sampling.Sweeps, d-1)
 	return marks.Posterior(o, prior, sampling)
 }
@@ -118,7 +114,7 @@ func fromAlgorithm2(sites [][]float64, d, proposals int, seed uint64) (*mixture.
 	if err != nil {
 		return nil, err
 	}
-	kept, err := abc.Published(prior, sites, proposals, appliedDraws, seed)
+	kept, err := abc.Published(prior, sites, proposals, draws, seed)
 	if err != nil {
 		return nil, err
 	}
