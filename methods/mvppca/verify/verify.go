@@ -15,11 +15,12 @@ import (
 // and so is a file that cannot be run.
 func Vectors(file []byte) ([]vectors.Check, error) {
 	return vectors.Run(file, map[string]func([]byte, *vectors.List) error{
-		"fedmvppca/case/1":          verifyCase,
-		"fedmvppca/rounds/1":        verifyRounds,
-		"fedmvppca/inverse-gamma/1": verifyInverseGamma,
-		"fedmvppca/one-shot/1":      verifyOneShot,
-		"fedmvppca/hierarchical/1":  verifyHierarchical,
+		"fedmvppca/case/1":            verifyCase,
+		"fedmvppca/rounds/1":          verifyRounds,
+		"fedmvppca/inverse-gamma/1":   verifyInverseGamma,
+		"fedmvppca/one-shot/1":        verifyOneShot,
+		"fedmvppca/hierarchical/1":    verifyHierarchical,
+		"fedmvppca/factor-analysis/1": verifyFactorAnalysis,
 	})
 }
 
@@ -31,6 +32,8 @@ var (
 	// Iterates and messages of the one shot and of the hierarchical rounds.
 	tolIterate = vectors.Tolerance{Rel: 1e-8, Floor: 0.1}
 	tolOptimum = vectors.Tolerance{Rel: 1e-5, Floor: 0.1}
+	// Noise by feature, where expectation maximisation creeps.
+	tolFactors = vectors.Tolerance{Rel: 1e-4, Floor: 0.1}
 	tolLogLik  = vectors.Tolerance{Rel: 1e-8}
 )
 
