@@ -1,0 +1,127 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"io/fs"
+	"log"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"parley/internal/atomicfile"
+	"parley/internal/version"
+	"parley/tools/measure/flags"
+	"parley/tools/measure/measured"
+)
+
+// records is where the documentation keeps what commands printed.
+const records = "docs/records"
+
+// record runs the commands that pages name, keeps what they print, and writes it into every
+// page that shows it.
+func record(ctx context.Context, args []string) error {
+	set := flag.NewFlagSet("-record", flag.ContinueOnError)
+	data := set.String("data", "", "the folder that commands call DIR")
+	if err := flags.Values(set, args); err != nil {
+		return err
+	}
+	if set.NArg() == 0 {
+		log.Print("which pages?")
+		return flags.Refuse(set)
+	}
+	outputs := map[string]string{}
+	for _, name := range set.Args() {
+		page, err := read(name)
+		if err != nil {
+			return err
+		}
+		for _, b := range page.Blocks {
+			if _, ok := outputs[b.Command]; ok {
+				continue
+			}
+			if outputs[b.Command], err = run(ctx, b.Command, *data); err != nil {
+				return fmt.Errorf("%s:%d: %w", name, b.Line, err)
+			}
+		}
+	}
+	return fill(outputs)
+}
+
+func read(name string) (*measured.Page, error) {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	page, err := measured.Parse(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return page, nil
+}
+
+// run measures, and keeps the record.
+func run(ctx context.Context, command, data string) (string, error) {
+	args, ok := strings.CutPrefix(command, measured.Program)
+	if !ok {
+		return "", fmt.Errorf("%s: a command begins with %s", command, measured.Program)
+	}
+	words := strings.Fields(args)
+	if i := slices.Index(words, "DIR"); i >= 0 {
+		if data == "" {
+			return "", fmt.Errorf("%s wants a folder: -record -data FOLDER", command)
+		}
+		words[i] = data
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	log.Printf("%s …", command)
+	var out bytes.Buffer
+	cmd := exec.CommandContext(ctx, self, words...)
+	cmd.Stdout, cmd.Stderr = &out, os.Stderr
+	start := time.Now()
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("%s: %w", command, err)
+	}
+	commit, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty=.modified", "--exclude=*", "--abbrev=12").Output()
+	if err != nil {
+		return "", fmt.Errorf("asking git for the commit: %w", err)
+	}
+	r := measured.Record{Command: command, Version: version.Number + "+" + strings.TrimSpace(string(commit)), Seconds: time.Since(start).Seconds(), Output: out.String()}
+	return r.Output, r.Write(records)
+}
+
+// fill writes outputs into all pages that show them.
+func fill(outputs map[string]string) error {
+	pages := []string{"README.md"}
+	err := filepath.WalkDir("docs", func(path string, _ fs.DirEntry, err error) error {
+		if filepath.Ext(path) == ".md" {
+			pages = append(pages, path)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, name := range pages {
+		page, err := read(name)
+		if err != nil {
+			return err
+		}
+		text, err := page.Fill(outputs)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		if err := atomicfile.Write(name, []byte(text)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
