@@ -23,8 +23,8 @@ import (
 // records is where the documentation keeps what commands printed.
 const records = "docs/records"
 
-// record runs the commands that pages name, keeps what they print, and writes it into every
-// page that shows it.
+// record runs the commands that marks of pages name, keeps what they print, and writes it
+// into every page that shows it.
 func record(ctx context.Context, args []string) error {
 	set := flag.NewFlagSet("-record", flag.ContinueOnError)
 	data := set.String("data", "", "the folder that commands call DIR")
@@ -41,12 +41,12 @@ func record(ctx context.Context, args []string) error {
 		if err != nil {
 			return err
 		}
-		for _, b := range page.Blocks {
-			if _, ok := outputs[b.Command]; ok {
+		for _, command := range page.Commands() {
+			if _, ok := outputs[command]; ok {
 				continue
 			}
-			if outputs[b.Command], err = run(ctx, b.Command, *data); err != nil {
-				return fmt.Errorf("%s:%d: %w", name, b.Line, err)
+			if outputs[command], err = run(ctx, command, *data); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
 			}
 		}
 	}

@@ -12,8 +12,8 @@
 //
 //	<!-- quoted: go run ./tools/measure pvi -example -->
 //
-// on the line before a paragraph says that its numbers with a decimal point are among those
-// that the command prints, as they are or rounded. Several such lines name several commands.
+// on the line before a paragraph or a table says that its numbers with a decimal point are
+// among those that the command prints, as they are or rounded. Several such lines name several commands.
 package measured
 
 import (
@@ -38,7 +38,7 @@ type Block struct {
 	rows    string // text that rows have
 }
 
-// Quote is a paragraph with numbers that commands print.
+// Quote is a paragraph or a table with numbers that commands print.
 type Quote struct {
 	Line     int // its first, from 1
 	Commands []string
@@ -97,6 +97,18 @@ func Parse(text string) (*Page, error) {
 		p.Quotes = append(p.Quotes, *quote)
 	}
 	return p, nil
+}
+
+// Commands are those that the page shows or quotes, each once.
+func (p *Page) Commands() (all []string) {
+	for _, b := range p.Blocks {
+		all = append(all, b.Command)
+	}
+	for _, q := range p.Quotes {
+		all = append(all, q.Commands...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // parse reads what a mark says.
