@@ -20,8 +20,7 @@ import (
 	"parley/tools/measure/measured"
 )
 
-// records is where the documentation keeps what commands printed.
-const records = "docs/records"
+const docs = "docs"
 
 // record runs the commands that marks of pages name, keeps what they print, and writes it
 // into every page that shows it.
@@ -42,8 +41,8 @@ func record(ctx context.Context, args []string) error {
 			return err
 		}
 		for _, command := range page.Commands() {
-			if _, ok := outputs[command]; ok {
-				continue
+			if _, ok := outputs[command]; ok || !strings.HasPrefix(command, measured.Program) {
+				continue // measured already, or an experiment, which keeps its own record
 			}
 			if outputs[command], err = run(ctx, command, *data); err != nil {
 				return fmt.Errorf("%s: %w", name, err)
@@ -67,11 +66,7 @@ func read(name string) (*measured.Page, error) {
 
 // run measures, and keeps the record.
 func run(ctx context.Context, command, data string) (string, error) {
-	args, ok := strings.CutPrefix(command, measured.Program)
-	if !ok {
-		return "", fmt.Errorf("%s: a command begins with %s", command, measured.Program)
-	}
-	words := strings.Fields(args)
+	words := strings.Fields(strings.TrimPrefix(command, measured.Program))
 	if i := slices.Index(words, "DIR"); i >= 0 {
 		if data == "" {
 			return "", fmt.Errorf("%s wants a folder: -record -data FOLDER", command)
@@ -90,18 +85,21 @@ func run(ctx context.Context, command, data string) (string, error) {
 	if err := cmd.Run(); err != nil {
 		return "", fmt.Errorf("%s: %w", command, err)
 	}
-	commit, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty=.modified", "--exclude=*", "--abbrev=12").Output()
+	commit, err := exec.CommandContext(ctx, "git", "rev-parse", "--short=12", "HEAD").Output()
 	if err != nil {
 		return "", fmt.Errorf("asking git for the commit: %w", err)
 	}
 	r := measured.Record{Command: command, Version: version.Number + "+" + strings.TrimSpace(string(commit)), Seconds: time.Since(start).Seconds(), Output: out.String()}
-	return r.Output, r.Write(records)
+	if exec.CommandContext(ctx, "git", "diff", "--quiet", "HEAD", "--", "*.go").Run() != nil {
+		r.Version += ".modified"
+	}
+	return r.Output, r.Write(docs)
 }
 
 // fill writes outputs into all pages that show them.
 func fill(outputs map[string]string) error {
 	pages := []string{"README.md"}
-	err := filepath.WalkDir("docs", func(path string, _ fs.DirEntry, err error) error {
+	err := filepath.WalkDir(docs, func(path string, _ fs.DirEntry, err error) error {
 		if filepath.Ext(path) == ".md" {
 			pages = append(pages, path)
 		}

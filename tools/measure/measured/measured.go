@@ -7,13 +7,14 @@
 //	<!-- end -->
 //
 // Between the marks stands the first table that the command prints, and of this the rows
-// with that text; without these words all that it prints. With "repeated" in place of
-// "measured" the command takes seconds and prints the same every time.
+// with that text; without these words all that it prints.
 //
 //	<!-- quoted: go run ./tools/measure pvi -example -->
 //
 // on the line before a paragraph or a table says that its numbers with a decimal point are
-// among those that the command prints, as they are or rounded. Several such lines name several commands.
+// among those that the command prints, as they are or rounded. Several such lines name
+// several commands. With "measured again" or "quoted again" the command takes seconds and
+// prints the same every time, to which a test holds it.
 package measured
 
 import (
@@ -25,14 +26,15 @@ import (
 	"strings"
 )
 
-// Program is what every command begins with.
+// Program is what commands begin with, but for those of experiments, which are quoted as
+//
+//	<!-- quoted: parley experiment run dppvi-choices -->
 const Program = "go run ./tools/measure "
 
 // Block is what stands between two marks.
 type Block struct {
 	Line    int // of the first mark, from 1
 	Command string
-	Repeats bool
 	Text    string
 	table   int    // from 1; 0 for all that is printed
 	rows    string // text that rows have
@@ -49,10 +51,11 @@ type Quote struct {
 type Page struct {
 	Blocks []Block
 	Quotes []Quote
+	Again  []string // commands that print the same again
 	lines  []string
 }
 
-var mark = regexp.MustCompile(`^<!-- (measured|repeated|quoted): (.*) -->$`)
+var mark = regexp.MustCompile(`^<!-- (measured|quoted)( again)?: (.*) -->$`)
 
 const end = "<!-- end -->"
 
@@ -82,12 +85,16 @@ func Parse(text string) (*Page, error) {
 			if quote == nil {
 				quote = &Quote{}
 			}
-			quote.Line, quote.Commands = i+2, append(quote.Commands, m[2])
+			quote.Line, quote.Commands = i+2, append(quote.Commands, m[3])
 		default:
-			block = &Block{Line: i + 1, Repeats: m[1] == "repeated"}
-			if err := block.parse(m[2]); err != nil {
+			block = &Block{Line: i + 1}
+			if err := block.parse(m[3]); err != nil {
 				return nil, fmt.Errorf("line %d: %w", i+1, err)
 			}
+		}
+		if m != nil && m[2] != "" {
+			command, _, _ := strings.Cut(m[3], " | ")
+			p.Again = append(p.Again, command)
 		}
 	}
 	if block != nil {

@@ -26,7 +26,7 @@ const page = `# Page
 <!-- measured: ` + command + ` -->
 old
 <!-- end -->
-<!-- repeated: ` + command + ` | table 1 | rows b -->
+<!-- measured again: ` + command + ` | table 1 | rows b -->
 <!-- end -->
 
 Between.
@@ -43,8 +43,8 @@ func TestBlocksShowWhatRecordsHold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(p.Blocks) != 2 || p.Blocks[0].Repeats || !p.Blocks[1].Repeats || p.Blocks[1].Command != command || p.Blocks[0].Text != "old\n" {
-		t.Fatalf("%+v", p.Blocks)
+	if len(p.Blocks) != 2 || len(p.Again) != 1 || p.Again[0] != command || p.Blocks[1].Command != command || p.Blocks[0].Text != "old\n" {
+		t.Fatalf("%+v", p)
 	}
 	dir := t.TempDir()
 	r := measured.Record{Command: command, Version: "1", Seconds: 2, Output: output}
@@ -55,8 +55,10 @@ func TestBlocksShowWhatRecordsHold(t *testing.T) {
 	if err != nil || kept != output {
 		t.Fatalf("%q, %v", kept, err)
 	}
-	if _, err := measured.Read(dir, command+" -z"); err == nil {
-		t.Error("a record that was not written was read")
+	for _, other := range []string{command + " -z", "parley experiment run x"} {
+		if _, err := measured.Read(dir, other); err == nil {
+			t.Errorf("%s: a record that was not written was read", other)
+		}
 	}
 	filled, err := p.Fill(map[string]string{command: kept})
 	if err != nil {

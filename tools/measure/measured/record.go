@@ -27,16 +27,23 @@ func name(command string) string {
 	}, strings.TrimPrefix(command, Program)) + ".txt"
 }
 
-const headings = "%s\nversion %s, %.0f seconds\n\n"
-
-// Write keeps the record in a folder.
-func (r *Record) Write(dir string) error {
-	return atomicfile.Write(filepath.Join(dir, name(r.Command)), fmt.Appendf(nil, headings+"%s", r.Command, r.Version, r.Seconds, r.Output))
+// Write keeps the record in the folder of the documentation.
+func (r *Record) Write(docs string) error {
+	return atomicfile.Write(filepath.Join(docs, "records", name(r.Command)), fmt.Appendf(nil, "%s\nversion %s, %.0f seconds\n\n%s", r.Command, r.Version, r.Seconds, r.Output))
 }
 
-// Read returns the output that a folder's record of a command has.
-func Read(dir, command string) (string, error) {
-	file := filepath.Join(dir, name(command))
+// experiment is what the other commands begin with. Their records are those that
+// parley experiment report makes pages of.
+const experiment = "parley experiment run "
+
+// Read returns what the documentation's record of a command says that it printed; of an
+// experiment, the record with all numbers.
+func Read(docs, command string) (string, error) {
+	if of, ok := strings.CutPrefix(command, experiment); ok {
+		data, err := os.ReadFile(filepath.Join(docs, "experiments", "records", of+".json"))
+		return string(data), err
+	}
+	file := filepath.Join(docs, "records", name(command))
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return "", err
