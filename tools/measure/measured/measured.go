@@ -11,9 +11,9 @@
 //
 //	<!-- quoted: go run ./tools/measure pvi -example -->
 //
-// on the line before a paragraph or a table says that its numbers with a decimal point are
-// among those that the command prints, as they are or rounded. Several such lines name
-// several commands. With "measured again" or "quoted again" the command takes seconds and
+// on the line before a paragraph or a table says that its numbers with a decimal point, and
+// those of thousands (12 345), are among those that the command prints, as they are or
+// rounded. Several such lines name several commands. With "measured again" or "quoted again" the command takes seconds and
 // prints the same every time, to which a test holds it.
 package measured
 
@@ -202,12 +202,13 @@ func (p *Page) Fill(outputs map[string]string) (string, error) {
 }
 
 var (
-	withPoint = regexp.MustCompile(`\d*\.\d+`)
-	number    = regexp.MustCompile(`\d*\.?\d+(e[+-]?\d+)?`)
+	quoted = regexp.MustCompile(`\d*\.\d+|\b\d{1,3}( \d{3})+\b`)
+	number = regexp.MustCompile(`\d*\.?\d+(e[+-]?\d+)?`)
 )
 
-// Numbers looks for the paragraph's numbers with a decimal point among those of outputs,
-// rounded to as many digits, and returns how many are there and which are not.
+// Numbers looks for the paragraph's numbers with a decimal point, and for those of thousands
+// (12 345), among those of outputs, rounded to as many digits. It returns how many are there
+// and which are not.
 func (q *Quote) Numbers(outputs ...string) (found int, missing []string) {
 	var printed []float64
 	for _, text := range outputs {
@@ -217,7 +218,8 @@ func (q *Quote) Numbers(outputs ...string) (found int, missing []string) {
 			}
 		}
 	}
-	for _, s := range withPoint.FindAllString(q.Text, -1) {
+	for _, s := range quoted.FindAllString(q.Text, -1) {
+		s = strings.ReplaceAll(s, " ", "")
 		_, digits, _ := strings.Cut(s, ".")
 		half := 0.5 * math.Pow10(-len(digits)) * (1 + 1e-9) // of a tie either neighbour will do
 		x, err := strconv.ParseFloat(s, 64)
