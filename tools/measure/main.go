@@ -51,7 +51,7 @@ var measurements = []struct {
 	{"pvi", "classification on the income example, with privacy and without", pvi.Run},
 	{"graffl", "accuracy, calibration and worth of the method graffl, by commands of its own", graffl.Run},
 	{"network", "a coordinator and many sites over real sockets: rounds, memory, bytes", network.Run},
-	{"-record", "what marked blocks of pages show, and writes it there: -record [-data DIR] PAGE...", record},
+	{"-record", "what pages show of measurements, and writes it there: -record [-data DIR] PAGE...", record},
 	{"bigcsv", "nothing: writes a large data set to measure reading with", bigcsv.Run},
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io/fs"
@@ -22,34 +23,31 @@ import (
 
 const docs = "docs"
 
-// record runs the commands that marks of pages name, keeps what they print, and writes it
-// into every page that shows it.
+// record runs the commands that marks of pages name, and keeps what they print. Then it
+// writes what the records hold into every page that shows it.
 func record(ctx context.Context, args []string) error {
 	set := flag.NewFlagSet("-record", flag.ContinueOnError)
 	data := set.String("data", "", "the folder that commands call DIR")
 	if err := flags.Values(set, args); err != nil {
 		return err
 	}
-	if set.NArg() == 0 {
-		log.Print("which pages?")
-		return flags.Refuse(set)
-	}
-	outputs := map[string]string{}
+	done := map[string]bool{}
 	for _, name := range set.Args() {
 		page, err := read(name)
 		if err != nil {
 			return err
 		}
 		for _, command := range page.Commands() {
-			if _, ok := outputs[command]; ok || !strings.HasPrefix(command, measured.Program) {
-				continue // measured already, or an experiment, which keeps its own record
+			if done[command] || !strings.HasPrefix(command, measured.Program) {
+				continue // an experiment keeps a record of its own
 			}
-			if outputs[command], err = run(ctx, command, *data); err != nil {
+			done[command] = true
+			if err := run(ctx, command, *data); err != nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}
 		}
 	}
-	return fill(outputs)
+	return fill()
 }
 
 func read(name string) (*measured.Page, error) {
@@ -65,17 +63,17 @@ func read(name string) (*measured.Page, error) {
 }
 
 // run measures, and keeps the record.
-func run(ctx context.Context, command, data string) (string, error) {
+func run(ctx context.Context, command, data string) error {
 	words := strings.Fields(strings.TrimPrefix(command, measured.Program))
 	if i := slices.Index(words, "DIR"); i >= 0 {
 		if data == "" {
-			return "", fmt.Errorf("%s wants a folder: -record -data FOLDER", command)
+			return fmt.Errorf("%s wants a folder: -record -data FOLDER", command)
 		}
 		words[i] = data
 	}
 	self, err := os.Executable()
 	if err != nil {
-		return "", err
+		return err
 	}
 	log.Printf("%s …", command)
 	var out bytes.Buffer
@@ -83,21 +81,22 @@ func run(ctx context.Context, command, data string) (string, error) {
 	cmd.Stdout, cmd.Stderr = &out, os.Stderr
 	start := time.Now()
 	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("%s: %w", command, err)
+		return fmt.Errorf("%s: %w", command, err)
 	}
 	commit, err := exec.CommandContext(ctx, "git", "rev-parse", "--short=12", "HEAD").Output()
 	if err != nil {
-		return "", fmt.Errorf("asking git for the commit: %w", err)
+		return fmt.Errorf("asking git for the commit: %w", err)
 	}
 	r := measured.Record{Command: command, Version: version.Number + "+" + strings.TrimSpace(string(commit)), Seconds: time.Since(start).Seconds(), Output: out.String()}
 	if exec.CommandContext(ctx, "git", "diff", "--quiet", "HEAD", "--", "*.go").Run() != nil {
 		r.Version += ".modified"
 	}
-	return r.Output, r.Write(docs)
+	return r.Write(docs)
 }
 
-// fill writes outputs into all pages that show them.
-func fill(outputs map[string]string) error {
+// fill writes what records hold into all pages that show it. Commands without a record stay
+// as they are.
+func fill() error {
 	pages := []string{"README.md"}
 	err := filepath.WalkDir(docs, func(path string, _ fs.DirEntry, err error) error {
 		if filepath.Ext(path) == ".md" {
@@ -112,6 +111,16 @@ func fill(outputs map[string]string) error {
 		page, err := read(name)
 		if err != nil {
 			return err
+		}
+		outputs := map[string]string{}
+		for _, command := range page.Commands() {
+			output, err := measured.Read(docs, command)
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+			if err == nil {
+				outputs[command] = output
+			}
 		}
 		text, err := page.Fill(outputs)
 		if err != nil {

@@ -7,6 +7,9 @@ import (
 	"parley/methods/mvppca/ppca"
 )
 
+// tolFactors is wide, because expectation maximisation creeps where noise is by feature.
+var tolFactors = vectors.Tolerance{Rel: 1e-4, Floor: 0.1}
+
 type factorAnalysisJSON struct {
 	Schema     string      `json:"schema"`
 	Subjects   float64     `json:"subjects"`

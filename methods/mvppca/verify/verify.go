@@ -32,8 +32,6 @@ var (
 	// Iterates and messages of the one shot and of the hierarchical rounds.
 	tolIterate = vectors.Tolerance{Rel: 1e-8, Floor: 0.1}
 	tolOptimum = vectors.Tolerance{Rel: 1e-5, Floor: 0.1}
-	// Noise by feature, where expectation maximisation creeps.
-	tolFactors = vectors.Tolerance{Rel: 1e-4, Floor: 0.1}
 	tolLogLik  = vectors.Tolerance{Rel: 1e-8}
 )
 

@@ -31,8 +31,8 @@ import (
 //	<!-- quoted: parley experiment run dppvi-choices -->
 const Program = "go run ./tools/measure "
 
-// Block is what stands between two marks.
-type Block struct {
+// block is what stands between two marks.
+type block struct {
 	Line    int // of the first mark, from 1
 	Command string
 	Text    string
@@ -40,8 +40,8 @@ type Block struct {
 	rows    string // text that rows have
 }
 
-// Quote is a paragraph or a table with numbers that commands print.
-type Quote struct {
+// quote is a paragraph or a table with numbers that commands print.
+type quote struct {
 	Line     int // its first, from 1
 	Commands []string
 	Text     string
@@ -49,8 +49,8 @@ type Quote struct {
 
 // Page is a page with its marks.
 type Page struct {
-	Blocks []Block
-	Quotes []Quote
+	Blocks []block
+	Quotes []quote
 	Again  []string // commands that print the same again
 	lines  []string
 }
@@ -62,33 +62,33 @@ const end = "<!-- end -->"
 // Parse finds the marks of a page.
 func Parse(text string) (*Page, error) {
 	p := &Page{lines: strings.SplitAfter(text, "\n")}
-	var block *Block
-	var quote *Quote
+	var open *block
+	var quoted *quote
 	for i, line := range p.lines {
 		bare := strings.TrimSpace(line)
 		m := mark.FindStringSubmatch(bare)
 		switch {
-		case bare == end && block != nil:
-			p.Blocks, block = append(p.Blocks, *block), nil
+		case bare == end && open != nil:
+			p.Blocks, open = append(p.Blocks, *open), nil
 		case bare == end:
 			return nil, fmt.Errorf("line %d: nothing is marked that could end here", i+1)
-		case m == nil && block != nil:
-			block.Text += line
-		case m == nil && quote != nil && bare != "":
-			quote.Text += line
-		case m == nil && quote != nil:
-			p.Quotes, quote = append(p.Quotes, *quote), nil
+		case m == nil && open != nil:
+			open.Text += line
+		case m == nil && quoted != nil && bare != "":
+			quoted.Text += line
+		case m == nil && quoted != nil:
+			p.Quotes, quoted = append(p.Quotes, *quoted), nil
 		case m == nil:
-		case block != nil:
-			return nil, fmt.Errorf("line %d: the block of line %d has not ended", i+1, block.Line)
+		case open != nil:
+			return nil, fmt.Errorf("line %d: the block of line %d has not ended", i+1, open.Line)
 		case m[1] == "quoted":
-			if quote == nil {
-				quote = &Quote{}
+			if quoted == nil {
+				quoted = &quote{}
 			}
-			quote.Line, quote.Commands = i+2, append(quote.Commands, m[3])
+			quoted.Line, quoted.Commands = i+2, append(quoted.Commands, m[3])
 		default:
-			block = &Block{Line: i + 1}
-			if err := block.parse(m[3]); err != nil {
+			open = &block{Line: i + 1}
+			if err := open.parse(m[3]); err != nil {
 				return nil, fmt.Errorf("line %d: %w", i+1, err)
 			}
 		}
@@ -97,11 +97,11 @@ func Parse(text string) (*Page, error) {
 			p.Again = append(p.Again, command)
 		}
 	}
-	if block != nil {
-		return nil, fmt.Errorf("line %d: the block has no end", block.Line)
+	if open != nil {
+		return nil, fmt.Errorf("line %d: the block has no end", open.Line)
 	}
-	if quote != nil {
-		p.Quotes = append(p.Quotes, *quote)
+	if quoted != nil {
+		p.Quotes = append(p.Quotes, *quoted)
 	}
 	return p, nil
 }
@@ -119,7 +119,7 @@ func (p *Page) Commands() (all []string) {
 }
 
 // parse reads what a mark says.
-func (b *Block) parse(text string) (err error) {
+func (b *block) parse(text string) (err error) {
 	parts := strings.Split(text, " | ")
 	b.Command = parts[0]
 	for _, part := range parts[1:] {
@@ -141,7 +141,7 @@ func (b *Block) parse(text string) (err error) {
 }
 
 // Of returns what the block shows of a command's output.
-func (b *Block) Of(output string) (string, error) {
+func (b *block) Of(output string) (string, error) {
 	if b.table == 0 {
 		return output, nil
 	}
@@ -202,14 +202,14 @@ func (p *Page) Fill(outputs map[string]string) (string, error) {
 }
 
 var (
-	quoted = regexp.MustCompile(`\d*\.\d+|\b\d{1,3}( \d{3})+\b`)
+	stated = regexp.MustCompile(`\d*\.\d+|\b\d{1,3}( \d{3})+\b`)
 	number = regexp.MustCompile(`\d*\.?\d+(e[+-]?\d+)?`)
 )
 
 // Numbers looks for the paragraph's numbers with a decimal point, and for those of thousands
 // (12 345), among those of outputs, rounded to as many digits. It returns how many are there
 // and which are not.
-func (q *Quote) Numbers(outputs ...string) (found int, missing []string) {
+func (q *quote) Numbers(outputs ...string) (found int, missing []string) {
 	var printed []float64
 	for _, text := range outputs {
 		for _, s := range number.FindAllString(text, -1) {
@@ -218,7 +218,7 @@ func (q *Quote) Numbers(outputs ...string) (found int, missing []string) {
 			}
 		}
 	}
-	for _, s := range quoted.FindAllString(q.Text, -1) {
+	for _, s := range stated.FindAllString(q.Text, -1) {
 		s = strings.ReplaceAll(s, " ", "")
 		_, digits, _ := strings.Cut(s, ".")
 		half := 0.5 * math.Pow10(-len(digits)) * (1 + 1e-9) // of a tie either neighbour will do

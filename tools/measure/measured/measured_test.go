@@ -79,8 +79,11 @@ func TestQuotedNumbersAreLookedFor(t *testing.T) {
 	for text, missing := range map[string]string{
 		"1.3 and .50, 1.2 or 3 s": "", "1.25 and 0.5": "", "1.24 and 0.5": "1.24", "1.250 1.251": "1.251", "0.6": "0.6", "3.0": "", "12 345 and 12 346 at 2022 012.": "12346",
 	} {
-		q := measured.Quote{Text: text}
-		found, got := q.Numbers(output)
+		p, err := measured.Parse("<!-- quoted: " + command + " -->\n" + text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, got := p.Quotes[0].Numbers(output)
 		if strings.Join(got, " ") != missing || found == 0 && len(got) == 0 {
 			t.Errorf("%q: found %d, missing %q, want %q", text, found, got, missing)
 		}
