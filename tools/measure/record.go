@@ -79,18 +79,19 @@ func run(ctx context.Context, command, data string) error {
 	var out bytes.Buffer
 	cmd := exec.CommandContext(ctx, self, words...)
 	cmd.Stdout, cmd.Stderr = &out, os.Stderr
-	start := time.Now()
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("%s: %w", command, err)
-	}
 	commit, err := exec.CommandContext(ctx, "git", "rev-parse", "--short=12", "HEAD").Output()
 	if err != nil {
 		return fmt.Errorf("asking git for the commit: %w", err)
 	}
-	r := measured.Record{Command: command, Version: version.Number + "+" + strings.TrimSpace(string(commit)), Seconds: time.Since(start).Seconds(), Output: out.String()}
+	r := measured.Record{Command: command, Version: version.Number + "+" + strings.TrimSpace(string(commit))}
 	if exec.CommandContext(ctx, "git", "diff", "--quiet", "HEAD", "--", "*.go").Run() != nil {
 		r.Version += ".modified"
 	}
+	start := time.Now()
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%s: %w", command, err)
+	}
+	r.Seconds, r.Output = time.Since(start).Seconds(), out.String()
 	return r.Write(docs)
 }
 
