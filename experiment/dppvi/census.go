@@ -3,6 +3,7 @@ package dppvi
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"math"
 	"path/filepath"
@@ -14,7 +15,11 @@ import (
 	"parley/judge/evaluate"
 	"parley/method"
 	pvimethod "parley/methods/pvi"
+	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/options"
+	"parley/privacy"
+	"parley/privacy/account"
+	"parley/privacy/ledger"
 	"parley/study"
 )
 
@@ -164,6 +169,13 @@ func (c *census) scores(ctx context.Context, r rival, sites map[string]*dataset.
 		if err != nil {
 			return nil, err
 		}
+		if r.total != nil && seed == 0 {
+			e, err := trueEpsilon(p, r.total.Delta)
+			if err != nil {
+				return nil, err
+			}
+			v[spent] = []float64{e}
+		}
 		v[accuracy] = append(v[accuracy], 100*j.Marks.Get(evaluate.MeasureAccuracy))
 		v[logLik] = append(v[logLik], j.Marks.Get(evaluate.MeasureLogLik))
 	}
@@ -184,7 +196,7 @@ func (c *census) study(r rival, sites map[string]*dataset.Table, seed uint64) (*
 	}
 	protection := keys{"protection": study.ProtectionNone}
 	if r.total != nil {
-		protection = keys{"protection": study.ProtectionDifferential, "unit": study.UnitSubject, "adjacency": "add-remove", "total": r.total}
+		protection = keys{"protection": study.ProtectionDifferential, "unit": study.UnitSubject, "adjacency": account.AddRemove, "total": r.total}
 	}
 	// JSON is YAML.
 	text, err := json.Marshal(keys{"parley": study.Version, "name": "income", "seed": seed, "sites": names, "views": c.views,
@@ -193,4 +205,47 @@ func (c *census) study(r rival, sites map[string]*dataset.Table, seed uint64) (*
 		return nil, err
 	}
 	return study.Parse("plan", text, methods)
+}
+
+// trueEpsilon is what the dearest site releases over the whole plan.
+func trueEpsilon(p *study.Plan, delta float64) (worst float64, err error) {
+	for _, site := range p.Sites {
+		list, err := pvimethod.Method{}.Requests(p, site)
+		if err != nil {
+			return 0, err
+		}
+		losses, err := ledger.Losses(privacy.Requests(list), delta, privacy.Subject)
+		if err != nil {
+			return 0, err
+		}
+		for _, l := range losses {
+			if l.Adjacency != account.AddRemove {
+				continue
+			}
+			if l.Epsilon == nil {
+				return 0, fmt.Errorf("site %s: no total: %s", site, l.Unbounded)
+			}
+			worst = max(worst, *l.Epsilon)
+		}
+	}
+	return worst, nil
+}
+
+// Division is the rows of a distribution, with what a plan says of their columns.
+type Division struct {
+	Views     []map[string]any
+	Constants []options.Constant
+	Outcome   gvi.Outcome
+	Subjects  []string
+	Sites     map[string]*dataset.Table
+	Held      *dataset.Table // the rows kept for testing
+}
+
+// Divide reads the data and divides the rows by a distribution of Table 1.
+func Divide(ctx context.Context, at experiment.Data, scheme string) (*Division, error) {
+	c, err := open(ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	return &Division{c.views, c.constant, c.says.Outcome, c.plan.Subjects, c.spread(scheme), c.where("split")["test"]}, nil
 }

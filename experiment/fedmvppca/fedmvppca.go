@@ -136,7 +136,7 @@ func heterogeneity(name, item, table string, data source) experiment.Experiment 
 			conditions = append(conditions, c)
 		}
 	}
-	common := []rival{today, paperFit, central, components, mean, linear, multiChannel}
+	common := []rival{today, paperFit, central, factors, components, mean, linear, multiChannel}
 	each := func(quick bool, do func(c condition, r rival, ids []string)) {
 		for _, c := range conditions {
 			if quick && (c.sites != 3 || c.scenario != evaluate.GK) {

@@ -55,6 +55,18 @@ func federated(name string, whole bool, say func(c condition, d *division) (meth
 	}}
 }
 
+// centrally fits a plan's model to the rows of all sites together.
+func centrally(name string, say func(c condition, d *division) (method, privacy keys)) rival {
+	return rival{name: name, fit: func(ctx context.Context, c condition, d *division, seed uint64) (evaluate.Model, error) {
+		m, privacy := say(c, d)
+		p, err := plan(d.sites, m, privacy, seed)
+		if err != nil {
+			return nil, err
+		}
+		return mvppca.Method{}.Central(ctx, p, pooled(d.sites))
+	}}
+}
+
 // run runs a study and opens its model.
 func run(ctx context.Context, c condition, d *division, seed uint64, say func(condition, *division) (method, privacy keys)) (evaluate.Model, *local.Outcome, error) {
 	m, privacy := say(c, d)
@@ -136,6 +148,14 @@ func byDefault(c condition, _ *division) (keys, keys) {
 	return keys{"name": "mvppca", "latent": c.data.factors, "scaling": options.ScaleNone}, nil
 }
 
+// noiseByFeature is the default with a noise variance for each feature. Its fit to all rows
+// is maximum-likelihood factor analysis.
+func noiseByFeature(c condition, d *division) (keys, keys) {
+	m, privacy := byDefault(c, d)
+	m["noise"] = "feature"
+	return m, privacy
+}
+
 // autoencoder is a baseline of the paper: rounds and steps are its, weights are averaged
 // by numbers of rows, and λ is FedProx's.
 func autoencoder(model string, lambda float64) func(condition, *division) (keys, keys) {
@@ -152,14 +172,9 @@ var (
 	paperFit = federated("Fed-mv-PPCA", false, published)
 	paperDP  = federated("DP-Fed-mv-PPCA", false, noised(10, 1))
 	today    = federated("default", false, byDefault)
-	central  = rival{name: "default, all rows in one place", fit: func(ctx context.Context, c condition, d *division, seed uint64) (evaluate.Model, error) {
-		m, _ := byDefault(c, d)
-		p, err := plan(d.sites, m, nil, seed)
-		if err != nil {
-			return nil, err
-		}
-		return mvppca.Method{}.Central(ctx, p, pooled(d.sites))
-	}}
+	central  = centrally("default, all rows in one place", byDefault)
+	factors  = centrally("factor analysis, all rows in one place", noiseByFeature)
+
 	components = rival{name: "principal components, means in gaps", fit: func(ctx context.Context, c condition, d *division, _ uint64) (evaluate.Model, error) {
 		return evaluate.FitPCA(ctx, c.data.factors, d.sites...)
 	}}

@@ -152,6 +152,9 @@ func (m *machine) decode(d int, z []float64, k int) []float64 {
 	return down.Output()
 }
 
+// normal draws standard normal numbers.
+type normal interface{ NormFloat64() float64 }
+
 // ascent returns the sum over a batch of the evidence lower bounds, with one draw
 // of each code, and adds its gradient to grad. The bound of a subject is that of Antelmi et al. 2019,
 // equation 6, over the channels E that it has features of:
@@ -160,7 +163,7 @@ func (m *machine) decode(d int, z []float64, k int) []float64 {
 //
 // where log p leaves out what was not observed. Of one channel it is the usual bound of
 // Kingma and Welling.
-func (m *machine) ascent(batch []subject, rng *rand.Rand) float64 {
+func (m *machine) ascent(batch []subject, draws normal) float64 {
 	q, ld, lo2 := m.latent, kernel.Stride(m.latent), kernel.Stride(2*m.latent)
 	for _, c := range m.channels {
 		for j := range c.hi - c.lo {
@@ -188,7 +191,7 @@ func (m *machine) ascent(batch []subject, rng *rand.Rand) float64 {
 				weight[r] = share[r]
 			}
 			for a := range q {
-				m.eps[r*ld+a] = rng.NormFloat64()
+				m.eps[r*ld+a] = draws.NormFloat64()
 				m.z[r*ld+a] = code[r*lo2+a] + math.Exp(code[r*lo2+q+a]/2)*m.eps[r*ld+a]
 			}
 		}

@@ -4,7 +4,12 @@
 //
 //	go run ./tools/measure MEASUREMENT [flags]
 //
-// Measurements are listed by running it without one, and the flags of one by
+// What the documentation shows of measurements stands between marks (see
+// [parley/tools/measure/measured]), and
+//
+//	go run ./tools/measure -record PAGE...
+//
+// measures it again. Measurements are listed by running it without one, and the flags of one by
 // MEASUREMENT -h. It exits with status 1 when what is promised does not hold, and
 // with 2 on flags that make no sense.
 package main
@@ -46,6 +51,7 @@ var measurements = []struct {
 	{"pvi", "classification on the income example, with privacy and without", pvi.Run},
 	{"graffl", "accuracy, calibration and worth of the method graffl, by commands of its own", graffl.Run},
 	{"network", "a coordinator and many sites over real sockets: rounds, memory, bytes", network.Run},
+	{"-record", "what pages show of measurements, and writes it there: -record [-data DIR] PAGE...", record},
 	{"bigcsv", "nothing: writes a large data set to measure reading with", bigcsv.Run},
 }
 

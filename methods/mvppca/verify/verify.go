@@ -15,11 +15,12 @@ import (
 // and so is a file that cannot be run.
 func Vectors(file []byte) ([]vectors.Check, error) {
 	return vectors.Run(file, map[string]func([]byte, *vectors.List) error{
-		"fedmvppca/case/1":          verifyCase,
-		"fedmvppca/rounds/1":        verifyRounds,
-		"fedmvppca/inverse-gamma/1": verifyInverseGamma,
-		"fedmvppca/one-shot/1":      verifyOneShot,
-		"fedmvppca/hierarchical/1":  verifyHierarchical,
+		"fedmvppca/case/1":            verifyCase,
+		"fedmvppca/rounds/1":          verifyRounds,
+		"fedmvppca/inverse-gamma/1":   verifyInverseGamma,
+		"fedmvppca/one-shot/1":        verifyOneShot,
+		"fedmvppca/hierarchical/1":    verifyHierarchical,
+		"fedmvppca/factor-analysis/1": verifyFactorAnalysis,
 	})
 }
 

@@ -11,7 +11,7 @@ import (
 
 func vectorFiles(t testing.TB) map[string][]byte {
 	t.Helper()
-	return vectorstest.Files(t, "../testdata/fedmvppca/*.json", 6)
+	return vectorstest.Files(t, "../testdata/fedmvppca/*.json", 7)
 }
 
 func TestPublishedVectorsAgree(t *testing.T) {
@@ -21,7 +21,11 @@ func TestPublishedVectorsAgree(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			vectorstest.Agree(t, checks, 20)
+			least := 20
+			if name == "factor_analysis.json" { // two optima of four entries each
+				least = 8
+			}
+			vectorstest.Agree(t, checks, least)
 		})
 	}
 }

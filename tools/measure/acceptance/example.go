@@ -16,15 +16,16 @@ const (
 	exampleFactors = 6
 )
 
-// exampleFits are ways to fit the example, beside the pooled fit, whose sites send their
-// exact moments, or, with few subjects, a fit that leaves out one direction.
+// exampleFits are ways to fit the example with a noise variance for each view, which is all
+// that the published variant has, beside the pooled fit, whose sites send their exact
+// moments, or, with few subjects, a fit that leaves out one direction.
 var exampleFits = []struct {
 	name    string
 	options options
 }{
-	{"pooled", options{"rounds": 0, "local_rank": 129}},
-	{"one shot, local rank q", options{"rounds": 0, "local_rank": exampleFactors}},
-	{"one shot, local rank 4q", options{"rounds": 0, "local_rank": 4 * exampleFactors}},
+	{"pooled", options{"noise": "view", "rounds": 0, "local_rank": 129}},
+	{"one shot, local rank q", options{"noise": "view", "rounds": 0, "local_rank": exampleFactors}},
+	{"one shot, local rank 4q", options{"noise": "view", "rounds": 0, "local_rank": 4 * exampleFactors}},
 	{"published", options{"variant": says.PublishedVariant}},
 }
 

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"text/tabwriter"
+	"strings"
 )
 
 // row is one measured number and, if it was promised, what it must be.
@@ -50,7 +50,13 @@ func (r *row) bar() string {
 	return ""
 }
 
-func number(x float64) string { return fmt.Sprintf("%.5g", x) }
+// number has five digits that count, and all of a whole number.
+func number(x float64) string {
+	if x == math.Trunc(x) && math.Abs(x) < 1e15 {
+		return fmt.Sprintf("%.0f", x)
+	}
+	return fmt.Sprintf("%.5g", x)
+}
 
 // table collects the rows of one promise.
 type table struct {
@@ -83,12 +89,13 @@ func missed(rows []row) (bad []row) {
 }
 
 func writeTable(w io.Writer, rows []row) error {
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "promise\tcase\twhat\tvalue\tbar\t\t")
+	_, err := fmt.Fprint(w, "| promise | case | what | value | bar | | |\n|---|---|---|---:|---|---|---|\n")
 	for _, r := range rows {
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Promise, r.Case, r.What, number(r.Value), r.bar(), r.verdict(), r.Note)
+		if err == nil {
+			_, err = fmt.Fprintf(w, "| %s | %s | %s | %s | %s | %s | %s |\n", r.Promise, r.Case, r.What, strings.ReplaceAll(number(r.Value), "-", "−"), r.bar(), r.verdict(), r.Note)
+		}
 	}
-	return tw.Flush()
+	return err
 }
 
 func writeJSON(w io.Writer, rows []row) error {

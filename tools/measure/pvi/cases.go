@@ -14,6 +14,8 @@ import (
 	"strconv"
 
 	"parley/dataset"
+	"parley/experiment"
+	"parley/experiment/dppvi"
 	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/options"
 )
@@ -222,12 +224,12 @@ func (d recorded) read(name string) ([][]string, error) {
 }
 
 // adult is the example's data by one of its distributions.
-func (c *config) adult(ctx context.Context, scheme string) problemCase {
+func adult(ctx context.Context, scheme string) problemCase {
 	return problemCase{"adult " + scheme, false, func(uint64) (*problem, error) {
-		x, err := open(ctx, &config{plan: c.plan, data: c.data, schemes: []string{scheme}})
+		x, err := dppvi.Divide(ctx, experiment.Data{Clone: "."}, scheme)
 		if err != nil {
 			return nil, err
 		}
-		return &problem{x.views, x.constants, x.outcome, x.plan.Subjects, x.sites[scheme], x.held, nil}, nil
+		return &problem{x.Views, x.Constants, x.Outcome, x.Subjects, x.Sites, x.Held, nil}, nil
 	}}
 }

@@ -2,7 +2,6 @@ package pvi
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
@@ -11,18 +10,15 @@ import (
 	"strconv"
 
 	"parley/dataset"
-	"parley/engine/local"
-	"parley/method"
-	"parley/methods/pvi"
 	"parley/methods/pvi/options"
-	"parley/study"
+	"parley/methods/pvi/use"
 )
 
 const z90 = 1.6448536269514722
 
-// coverage prints what 90 % intervals hold over simulated data sets: of each outcome without
+// runCoverage prints what 90 % intervals hold over simulated data sets: of each outcome without
 // privacy, and of the private default.
-func (c *config) coverage(ctx context.Context) error {
+func runCoverage(ctx context.Context, c *config) error {
 	if err := c.openCoverage(ctx); err != nil {
 		return err
 	}
@@ -129,13 +125,15 @@ func (c *config) openCoverage(ctx context.Context) error {
 			if err != nil {
 				return fmt.Errorf("%s, set %d: %w", o.name, seed, err)
 			}
+			names := m.Encoding.Features()
+			mean, variance := m.Posterior.Moments()
 			for name, w := range truth {
-				i := slices.Index(m.names, name)
+				i := slices.Index(names, name)
 				if i < 0 {
-					return fmt.Errorf("%s: there is no weight of %s among %v", o.name, name, m.names)
+					return fmt.Errorf("%s: there is no weight of %s among %v", o.name, name, names)
 				}
 				cases++
-				if math.Abs(m.mean[i]-w) <= z90*math.Sqrt(m.variance[i]) {
+				if math.Abs(mean[i]-w) <= z90*math.Sqrt(variance[i]) {
 					held++
 				}
 			}
@@ -145,17 +143,11 @@ func (c *config) openCoverage(ctx context.Context) error {
 	return nil
 }
 
-// weights are a fit's, by name.
-type weights struct {
-	names          []string
-	mean, variance []float64
-}
-
 // fit draws a data set and fits it as a study.
-func (o *observed) fit(ctx context.Context, r *rand.Rand) (*weights, map[string]float64, error) {
+func (o *observed) fit(ctx context.Context, r *rand.Rand) (*use.Model, map[string]float64, error) {
 	const d, correlation, spread = 4, 0.5, 0.5
 	truth := maps.Clone(o.truth)
-	p := &problem{}
+	p := &problem{subjects: o.columns}
 	var names []string
 	var w [d]float64
 	view := dataset.View{Name: "v"}
@@ -170,7 +162,7 @@ func (o *observed) fit(ctx context.Context, r *rand.Rand) (*weights, map[string]
 	for _, name := range o.columns {
 		schema.Subject = append(schema.Subject, dataset.Column{Name: name})
 	}
-	data, sites := map[string]dataset.Source{}, []string{}
+	data := map[string]dataset.Source{}
 	for site := range 5 {
 		var rows []dataset.Row
 		for i := range o.subjects {
@@ -188,30 +180,8 @@ func (o *observed) fit(ctx context.Context, r *rand.Rand) (*weights, map[string]
 		if err != nil {
 			return nil, nil, err
 		}
-		name := fmt.Sprintf("s%d", site)
-		data[name], sites = table, append(sites, name)
+		data[fmt.Sprintf("s%d", site)] = table
 	}
-	with := map[string]any{"name": pvi.Method{}.Name(), "constants": p.constants}
-	maps.Copy(with, o.options)
-	text, err := json.Marshal(map[string]any{"parley": study.Version, "name": "case", "sites": sites, "views": p.views, "subjects": o.columns,
-		"method": with, "privacy": map[string]any{"protection": study.ProtectionNone}})
-	if err != nil {
-		return nil, nil, err
-	}
-	methods := method.Registry{pvi.Method{}}
-	plan, err := study.Parse("plan", text, methods)
-	if err != nil {
-		return nil, nil, err
-	}
-	out, err := local.Run(ctx, local.Config{Plan: plan, Methods: methods, Data: data})
-	if err != nil {
-		return nil, nil, err
-	}
-	m, err := modelOf(out.Result)
-	if err != nil {
-		return nil, nil, err
-	}
-	fit := &weights{names: m.Encoding.Features()}
-	fit.mean, fit.variance = m.Posterior.Moments()
-	return fit, truth, nil
+	m, _, err := p.study(ctx, o.options, data, nil)
+	return m, truth, err
 }

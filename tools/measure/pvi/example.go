@@ -28,14 +28,16 @@ type exampleStudy struct {
 }
 
 const (
+	plan           = "examples/income/plan.yaml"
 	publishedTotal = "total: {epsilon: 1, delta: 1e-5}"
 	protection     = "protection: differential"
-	settled        = 200 // rounds after which nothing moves
+	settled        = "partitioned, no privacy, 200 rounds" // where nothing moves any more
 )
 
 var exampleStudies = []exampleStudy{
 	{"without privacy", false, unprotected()},
-	{fmt.Sprintf("without privacy, %d rounds", settled), false, append(unprotected(), "  name: pvi", fmt.Sprintf("  name: pvi\n  rounds: %d", settled))},
+	{"partitioned, no privacy", false, append(unprotected(), "  name: pvi", "  name: pvi\n  variant: partitioned")},
+	{settled, false, append(unprotected(), "  name: pvi", "  name: pvi\n  variant: partitioned\n  rounds: 200")},
 	{"ε 1, δ 1e-5", true, nil},
 	{"ε 1, δ 1e-6", true, []string{publishedTotal, "total: {epsilon: 1, delta: 1e-6}"}},
 	{"ε 1000, δ 1e-5", true, []string{publishedTotal, "total: {epsilon: 1000, delta: 1e-5}"}},
@@ -65,10 +67,10 @@ type fit struct {
 	mean, sd  []float64      // of every weight
 }
 
-// example runs the example as it is, without its privacy, and at other totals, and prints
+// runExample runs the example as it is, without its privacy, and at other totals, and prints
 // how it predicts and what its intervals hold.
-func (c *config) example(ctx context.Context) error {
-	text, err := os.ReadFile(c.plan)
+func runExample(ctx context.Context, c *config) error {
+	text, err := os.ReadFile(plan)
 	if err != nil {
 		return err
 	}
@@ -81,7 +83,7 @@ func (c *config) example(ctx context.Context) error {
 		}
 		start := cputime.Used()
 		for range runs {
-			f, err := c.fit(ctx, string(text), s.lines)
+			f, err := fitExample(ctx, string(text), s.lines)
 			if err != nil {
 				return fmt.Errorf("%s: %w", s.name, err)
 			}
@@ -104,18 +106,18 @@ func (c *config) example(ctx context.Context) error {
 	return intervals(fits)
 }
 
-// fit runs the example's plan with other lines.
-func (c *config) fit(ctx context.Context, text string, lines []string) (*fit, error) {
+// fitExample runs the example's plan with other lines.
+func fitExample(ctx context.Context, text string, lines []string) (*fit, error) {
 	text, err := with(text, lines)
 	if err != nil {
 		return nil, err
 	}
 	methods := method.Registry{pvi.Method{}}
-	p, err := study.Parse(c.plan, []byte(text), methods)
+	p, err := study.Parse(plan, []byte(text), methods)
 	if err != nil {
 		return nil, err
 	}
-	p.Local.Data = filepath.Join(filepath.Dir(c.plan), p.Local.Data)
+	p.Local.Data = filepath.Join(filepath.Dir(plan), p.Local.Data)
 	b, err := local.Bind(ctx, p)
 	if err != nil {
 		return nil, err
@@ -196,9 +198,9 @@ var watched = [][]string{
 
 // intervals prints how far private weights are from those where nothing moves any more.
 func intervals(fits map[string][]fit) error {
-	truth := fits[exampleStudies[1].name][0]
-	fmt.Printf("\nWeights, beside those without privacy after %d rounds. Spread: standard deviation between runs, in stated ones.\n\n"+
-		"| study | 90 %% intervals that hold | spread: root mean square | median | largest |\n|---|---:|---:|---:|---:|\n", settled)
+	truth := fits[settled][0]
+	fmt.Print("\nWeights, beside those of partitioned without privacy after 200 rounds. Spread: standard deviation between runs, in stated ones.\n\n" +
+		"| study | 90 % intervals that hold | spread: root mean square | median | largest |\n|---|---:|---:|---:|---:|\n")
 	for _, s := range exampleStudies {
 		if !s.private {
 			continue
@@ -294,4 +296,14 @@ func weight(all []fit, which []string) (string, error) {
 		text += fmt.Sprintf(", sd %.3f", rootMeanSquare(stated))
 	}
 	return strings.ReplaceAll(text, "-", "−"), nil
+}
+
+// plusMinus gives mean ± standard deviation; of a single number the number.
+func plusMinus(x []float64, format string) string {
+	mean, sd := stat.MeanStdDev(x, nil)
+	text := fmt.Sprintf(format, mean)
+	if len(x) > 1 {
+		text += " ± " + fmt.Sprintf(format, sd)
+	}
+	return strings.ReplaceAll(text, "-", "−")
 }

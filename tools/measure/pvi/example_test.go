@@ -58,9 +58,3 @@ func TestWhatIntervalsHold(t *testing.T) {
 		t.Error("a weight that is not there was found")
 	}
 }
-
-func TestDefaultClip(t *testing.T) {
-	if want := math.Sqrt(14) / 2; math.Abs(defaultClip-want) > 1e-15 {
-		t.Errorf("%v, want %v", defaultClip, want)
-	}
-}

@@ -37,7 +37,7 @@ var kinds = []kind{
 // intercepts prints how often intervals of 90 % hold the truth of simulated studies with a
 // random intercept for each site: two features and an intercept, as many rows in every
 // site, the truth of τ fixed or drawn from its prior.
-func intercepts(ctx context.Context, sets int) error {
+func intercepts(ctx context.Context, c *config) error {
 	fmt.Print("| likelihood | sites × rows | τ | weights | intercept | τ | exchanges |\n| --- | --- | --- | --- | --- | --- | --- |\n")
 	for i, k := range kinds {
 		for _, size := range [][2]int{{3, 60}, {10, 40}, {34, 20}} {
@@ -46,7 +46,7 @@ func intercepts(ctx context.Context, sets int) error {
 					return err
 				}
 				r := rand.New(rand.NewPCG(uint64(3*i+j), uint64(size[0])))
-				if err := cover(r, k, size[0], size[1], tau, sets); err != nil {
+				if err := cover(r, k, size[0], size[1], tau, c.sets); err != nil {
 					return err
 				}
 			}

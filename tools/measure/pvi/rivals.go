@@ -2,7 +2,6 @@ package pvi
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
@@ -15,13 +14,10 @@ import (
 	"parley/dataset"
 	"parley/engine/local"
 	"parley/internal/cputime"
-	"parley/method"
-	"parley/methods/pvi"
 	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/options"
 	"parley/methods/pvi/use"
 	"parley/privacy/account"
-	"parley/study"
 )
 
 // The arms of the table. Those of the product run through the engine; noise once is the
@@ -39,33 +35,13 @@ const jointVariant = "joint"
 
 var arms = []string{armDefault, armPartitioned, armDescent, armFedAvg, armOnce}
 
-// fitOf runs a plan for a problem; no total is no privacy.
+// fitOf fits a problem's two classes; no total is no privacy.
 func fitOf(ctx context.Context, p *problem, variant string, total *account.Budget, once bool) (*use.Model, *local.Outcome, error) {
 	data, err := p.data(once)
 	if err != nil {
 		return nil, nil, err
 	}
-	with := map[string]any{"name": pvi.Method{}.Name(), "outcome": p.outcome, "constants": p.constants, "variant": variant}
-	protection := map[string]any{"protection": study.ProtectionNone}
-	if total != nil {
-		protection = map[string]any{"protection": study.ProtectionDifferential, "unit": study.UnitSubject, "adjacency": account.AddRemove, "total": total}
-	}
-	text, err := json.Marshal(map[string]any{"parley": study.Version, "name": "case", "sites": slices.Sorted(maps.Keys(data)), "views": p.views, "subjects": p.subjects,
-		"method": with, "privacy": protection})
-	if err != nil {
-		return nil, nil, err
-	}
-	methods := method.Registry{pvi.Method{}}
-	plan, err := study.Parse("plan", text, methods)
-	if err != nil {
-		return nil, nil, err
-	}
-	out, err := local.Run(ctx, local.Config{Plan: plan, Methods: methods, Data: data})
-	if err != nil {
-		return nil, nil, err
-	}
-	m, err := modelOf(out.Result)
-	return m, out, err
+	return p.study(ctx, map[string]any{"outcome": p.outcome, "variant": variant}, data, total)
 }
 
 // data are the rows of every site, or of one that has them all.
@@ -274,8 +250,8 @@ func sent(out *local.Outcome) (bytes float64) {
 // marks are mean log-likelihoods by arm (of rivals by setting) and seed.
 type marks map[string][]float64
 
-// measure runs every arm of a case.
-func (c *config) measure(ctx context.Context, k problemCase, total account.Budget) (marks, map[string]price, error) {
+// marks runs every arm of a case.
+func (c *config) marks(ctx context.Context, k problemCase, total account.Budget) (marks, map[string]price, error) {
 	out, cost := marks{}, map[string]price{}
 	for seed := range uint64(c.seeds) {
 		p, err := k.draw(seed + 1)
@@ -338,14 +314,14 @@ func (c *config) measure(ctx context.Context, k problemCase, total account.Budge
 	return out, cost, nil
 }
 
-// rivals prints the table of all arms, cases and totals.
-func (c *config) rivals(ctx context.Context) error {
+// runRivals prints the table of all arms, cases and totals.
+func runRivals(ctx context.Context, c *config) error {
 	cases := slices.Clone(simulations)
-	if c.sets != "" {
-		cases = append(cases, problemCase{"heart-sites", true, heart.draw(c.sets)}, problemCase{"physionet2012", false, stays.draw(c.sets)})
+	if c.folder != "" {
+		cases = append(cases, problemCase{"heart-sites", true, heart.draw(c.folder)}, problemCase{"physionet2012", false, stays.draw(c.folder)})
 	}
 	for _, s := range c.schemes {
-		cases = append(cases, c.adult(ctx, s))
+		cases = append(cases, adult(ctx, s))
 	}
 	fmt.Printf("Mean log-likelihood of rows held out, over %d runs; in brackets the default's less the arm's, ± its standard error. Rivals have the best of four settings, picked by these rows. CPU in seconds and kB sent by a site: of the default, of partitioned.\n\n", c.seeds)
 	fmt.Printf("| case | ε | %s | CPU | kB |\n|---|---|%s---|---|\n", strings.Join(arms, " | "), strings.Repeat("---|", len(arms)))
@@ -354,7 +330,7 @@ func (c *config) rivals(ctx context.Context) error {
 			continue
 		}
 		for _, total := range c.totals {
-			all, cost, err := c.measure(ctx, k, total)
+			all, cost, err := c.marks(ctx, k, total)
 			if err != nil {
 				return err
 			}

@@ -1,0 +1,119 @@
+package docs
+
+import (
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"parley/tools/measure/measured"
+)
+
+const again = "run: go run ./tools/measure -record PAGE"
+
+// marked are the pages with marks of measurements, by their names below the root.
+func marked(t *testing.T) map[string]*measured.Page {
+	t.Helper()
+	names := []string{"../README.md"}
+	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
+		if filepath.Ext(path) == ".md" {
+			names = append(names, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages := map[string]*measured.Page{}
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := measured.Parse(string(text))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if len(p.Blocks)+len(p.Quotes) > 0 {
+			pages[filepath.ToSlash(filepath.Join("docs", name))] = p
+		}
+	}
+	return pages
+}
+
+// Tables of measurements, and numbers of theirs in the prose, are those of the records, and
+// every record is shown somewhere.
+func TestMeasuredNumbersAreThoseOfTheirRecords(t *testing.T) {
+	outputs := map[string]string{}
+	recorded := func(command string) string {
+		if _, ok := outputs[command]; !ok {
+			output, err := measured.Read(".", command)
+			if err != nil {
+				t.Errorf("%v; %s", err, again)
+			}
+			outputs[command] = output
+		}
+		return outputs[command]
+	}
+	numbers := 0
+	for name, p := range marked(t) {
+		for _, b := range p.Blocks {
+			if want, err := b.Of(recorded(b.Command)); err != nil || want != b.Text {
+				t.Errorf("%s:%d: the block is not what the record says (%v); %s", name, b.Line, err, again)
+			}
+		}
+		for _, q := range p.Quotes {
+			var all []string
+			for _, command := range q.Commands {
+				all = append(all, recorded(command))
+			}
+			found, missing := q.Numbers(all...)
+			if len(missing) > 0 {
+				t.Errorf("%s:%d: %s is not among the numbers of %s", name, q.Line, strings.Join(missing, ", "), strings.Join(q.Commands, "; "))
+			}
+			numbers += found
+		}
+	}
+	files, err := filepath.Glob("records/*.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	maps.DeleteFunc(outputs, func(command, _ string) bool { return !strings.HasPrefix(command, measured.Program) })
+	if len(files) != len(outputs) || numbers < 30 {
+		t.Errorf("%d records of %d commands that pages name, and %d numbers quoted", len(files), len(outputs), numbers)
+	}
+}
+
+// What is said to repeat is measured again, and prints the same.
+func TestRepeatedMeasurementsRepeat(t *testing.T) {
+	var commands []string
+	for _, p := range marked(t) {
+		commands = append(commands, p.Again...)
+	}
+	slices.Sort(commands)
+	commands = slices.Compact(commands)
+	program := filepath.Join(t.TempDir(), "measure")
+	if out, err := exec.Command("go", "build", "-o", program, "../tools/measure").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, command := range commands {
+		cmd := exec.Command(program, strings.Fields(strings.TrimPrefix(command, measured.Program))...)
+		cmd.Dir = ".."
+		got, err := cmd.Output()
+		if err != nil {
+			t.Errorf("%s: %v", command, err)
+			continue
+		}
+		want, err := measured.Read(".", command)
+		if err != nil || string(got) != want {
+			t.Errorf("%s prints, with the record's error %v,\n%s\nand the record has\n%s", command, err, got, want)
+		}
+	}
+	if len(commands) == 0 {
+		t.Error("nothing is said to repeat")
+	}
+}
