@@ -54,6 +54,9 @@ var cases = []sized{
 	{"200 × 50 × 60", []int{30, 30}, 4, 0, slices.Repeat([]int{50}, 200)},
 }
 
+// oneExchange are the options of a study that does what a fit to pooled rows does.
+const oneExchange = "rounds: 0, site_means: pooled"
+
 // hospitals is the sizes of 34 sites: most small, the largest of 184 subjects.
 func hospitals() []int {
 	out := make([]int, 34)
@@ -113,7 +116,7 @@ func (c sized) measure(ctx context.Context, file, python, script string, repeats
 	for range repeats {
 		for i, run := range []func() (cost, error){
 			func() (cost, error) { return c.numpy(ctx, file, python, script) },
-			func() (cost, error) { return c.study(ctx, sites, "rounds: 0, site_means: pooled") },
+			func() (cost, error) { return c.study(ctx, sites, oneExchange) },
 			func() (cost, error) { return c.study(ctx, sites, "") },
 		} {
 			x, err := run()

@@ -49,3 +49,25 @@ func TestRowsAreTheSites(t *testing.T) {
 		t.Errorf("the study cost %+v: %v", x, err)
 	}
 }
+
+// BenchmarkStudy is whole studies of one exchange, to be profiled.
+func BenchmarkStudy(b *testing.B) {
+	for _, c := range cases {
+		b.Run(c.name, func(b *testing.B) {
+			sites, err := c.draw(filepath.Join(b.TempDir(), "rows"))
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			used := 0.0
+			for b.Loop() {
+				x, err := c.study(b.Context(), sites, oneExchange)
+				if err != nil {
+					b.Fatal(err)
+				}
+				used += x.CPU
+			}
+			b.ReportMetric(used/float64(b.N), "cpu-s/op")
+		})
+	}
+}

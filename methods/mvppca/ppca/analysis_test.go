@@ -1,0 +1,45 @@
+package ppca_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"parley/methods/mvppca/internal/synthetic"
+	"parley/methods/mvppca/ppca"
+
+	"pgregory.net/rapid"
+)
+
+// A set of views is described by the iterations of Fit, whether it comes as rows or as a
+// scatter matrix: the likelihood is theirs after as many, and so is the covariance. Noise of
+// a millionth leaves some directions of the factors determined a million times as sharply as
+// others.
+func TestAnalysisOfOneBlockIsAFit(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		q := rapid.IntRange(1, 9).Draw(rt, "q")
+		l := synthetic.Shape(t, ppca.NoisePerFeature, q+rapid.IntRange(3, 30).Draw(rt, "d"), 2)
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 2))
+		noise := rapid.SampledFrom([]float64{1, 0.1, 1e-3}).Draw(rt, "noise")
+		tr := synthetic.NewTruth(r, l, rapid.IntRange(1, q).Draw(rt, "factors"), noise)
+		rows := tr.Subjects(r, rapid.IntRange(q+4, 90).Draw(rt, "n"))
+		o := ppca.FitOptions{Tol: 1e-6, MaxIter: rapid.IntRange(1, 100).Draw(rt, "iterations")}
+		for _, name := range []string{"rows", "statistics"} {
+			b := synthetic.Forms(l, rows)[name][0]
+			fit := synthetic.Must(ppca.Fit(l, []ppca.Block{b}, q, nil, o))(t)
+			got, logLik, iterations, err := ppca.Analyse(l, &b, q, o)
+			if err != nil {
+				rt.Fatal(err)
+			}
+			if iterations != fit.Iterations {
+				rt.Fatalf("%s: %d iterations, and Fit %d", name, iterations, fit.Iterations)
+			}
+			if e := math.Abs(logLik-fit.LogLik) / math.Abs(fit.LogLik); e > 1e-10 {
+				rt.Errorf("%s: log-likelihoods differ by %.1e", name, e)
+			}
+			if e := synthetic.Worst(got, synthetic.Covariance(l, &fit.Params, fit.Features)); e > 1e-9 {
+				rt.Errorf("%s: covariances differ by %.1e", name, e)
+			}
+		}
+	})
+}
