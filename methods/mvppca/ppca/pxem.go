@@ -136,26 +136,39 @@ func Fit(l Layout, blocks []Block, rank int, start *Params, o FitOptions) (*Fitt
 // noise variances of their own, the outcome with one for each view; and where subjects are
 // fewer than features, drawn loadings (see [drawnStart]).
 func FitBest(l Layout, blocks []Block, rank int, o FitOptions) (*Fitted, error) {
-	best, err := Fit(l, blocks, rank, nil, o)
-	if err != nil || len(blocks) == 1 {
-		return best, err
+	if len(blocks) == 1 {
+		return Fit(l, blocks, rank, nil, o)
 	}
-	bounded, err := start(l, blocks, rank, true)
+	pairwise, err := newSpectrum(l, blocks, rank, false)
 	if err != nil {
 		return nil, err
 	}
-	starts := []*Params{bounded}
+	bounded, err := newSpectrum(l, blocks, rank, true)
+	if err != nil {
+		return nil, err
+	}
+	return fitBest(l, blocks, pairwise, bounded, o)
+}
+
+// fitBest is [FitBest] from starts that are made of these.
+func fitBest(l Layout, blocks []Block, pairwise, bounded *spectrum, o FitOptions) (*Fitted, error) {
+	rank := pairwise.rank
+	best, err := Fit(l, blocks, rank, pairwise.start(l), o)
+	if err != nil {
+		return nil, err
+	}
+	starts := []*Params{bounded.start(l)}
 	if l.Noise == NoisePerFeature {
 		shared := l
 		shared.Noise = NoisePerView
-		fit, err := FitBest(shared, blocks, rank, o)
+		fit, err := fitBest(shared, blocks, pairwise, bounded, o)
 		if err != nil {
 			return nil, err
 		}
 		each := fit.Params.eachNoise(shared)
 		starts = append(starts, &each)
 	}
-	drawn, err := drawnStart(l, blocks, bounded, o)
+	drawn, err := drawnStart(l, blocks, starts[0], o)
 	if err != nil {
 		return nil, err
 	}
