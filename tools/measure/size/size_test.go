@@ -50,24 +50,28 @@ func TestRowsAreTheSites(t *testing.T) {
 	}
 }
 
-// BenchmarkStudy is whole studies of one exchange, to be profiled.
+// BenchmarkStudy is whole studies, to be profiled.
 func BenchmarkStudy(b *testing.B) {
 	for _, c := range cases {
-		b.Run(c.name, func(b *testing.B) {
-			sites, err := c.draw(filepath.Join(b.TempDir(), "rows"))
-			if err != nil {
-				b.Fatal(err)
-			}
-			b.ReportAllocs()
-			used := 0.0
-			for b.Loop() {
-				x, err := c.study(b.Context(), sites, oneExchange)
-				if err != nil {
-					b.Fatal(err)
-				}
-				used += x.CPU
-			}
-			b.ReportMetric(used/float64(b.N), "cpu-s/op")
-		})
+		for name, options := range map[string]string{"one exchange": oneExchange, "default": ""} {
+			b.Run(c.name+"/"+name, func(b *testing.B) { benchmark(b, c, options) })
+		}
 	}
+}
+
+func benchmark(b *testing.B, c sized, options string) {
+	sites, err := c.draw(filepath.Join(b.TempDir(), "rows"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	used := 0.0
+	for b.Loop() {
+		x, err := c.study(b.Context(), sites, options)
+		if err != nil {
+			b.Fatal(err)
+		}
+		used += x.CPU
+	}
+	b.ReportMetric(used/float64(b.N), "cpu-s/op")
 }
