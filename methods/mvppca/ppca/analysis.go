@@ -32,9 +32,13 @@ type analysis struct {
 	inverse             []float64 // q × LD
 }
 
-// analyse iterates by the stopping rule of [Fit].
+// analyse iterates by the stopping rule of [Fit], and with its bounds on the noise.
 func analyse(l Layout, b *Block, rank int, o FitOptions) (*analysis, error) {
 	l.Noise = NoisePerFeature
+	o, err := o.filled()
+	if err != nil {
+		return nil, err
+	}
 	blocks := []Block{*b}
 	begin, err := Start(l, blocks, rank)
 	if err != nil {
@@ -59,8 +63,8 @@ func analyse(l Layout, b *Block, rank int, o FitOptions) (*analysis, error) {
 	b.Squares(f.squares)
 	for i, j := range b.Features {
 		copy(f.W[i*ld:], begin.W[j*rank:][:rank])
-		f.floor[i] = floor[j]
-		f.psi[i] = max(begin.Noise[j], floor[j])
+		f.floor[i] = max(floor[j], o.LeastNoise*f.squares[i]/b.N)
+		f.psi[i] = max(begin.Noise[j], f.floor[i])
 	}
 	var trace []float64
 	for ; ; f.Iterations++ {

@@ -23,7 +23,7 @@ func TestAnalysisOfOneBlockIsAFit(t *testing.T) {
 		noise := rapid.SampledFrom([]float64{1, 0.1, 1e-3}).Draw(rt, "noise")
 		tr := synthetic.NewTruth(r, l, rapid.IntRange(1, q).Draw(rt, "factors"), noise)
 		rows := tr.Subjects(r, rapid.IntRange(q+4, 90).Draw(rt, "n"))
-		o := ppca.FitOptions{Tol: 1e-6, MaxIter: rapid.IntRange(1, 100).Draw(rt, "iterations")}
+		o := ppca.FitOptions{Tol: 1e-6, MaxIter: rapid.IntRange(1, 100).Draw(rt, "iterations"), LeastNoise: rapid.SampledFrom([]float64{0, ppca.LeastNoise}).Draw(rt, "least")}
 		for _, name := range []string{"rows", "statistics"} {
 			b := synthetic.Forms(l, rows)[name][0]
 			fit := synthetic.Must(ppca.Fit(l, []ppca.Block{b}, q, nil, o))(t)

@@ -24,6 +24,27 @@ type FitOptions struct {
 	Stop func() error
 }
 
+// filled returns the options with defaults in the place of zeros.
+func (o FitOptions) filled() (FitOptions, error) {
+	if o.Tol == 0 {
+		o.Tol = 1e-7
+	}
+	if o.MaxIter == 0 {
+		o.MaxIter = 2000
+	}
+	if !(o.Tol > 0) || o.MaxIter < 1 {
+		return o, fmt.Errorf("fit: tolerance %v and %d iterations, want both positive", o.Tol, o.MaxIter)
+	}
+	return o, checkShare(o.LeastNoise)
+}
+
+func checkShare(noise float64) error {
+	if !(noise >= 0 && noise < 1) {
+		return fmt.Errorf("fit: a least share of noise of %v, want one from 0 to 1", noise)
+	}
+	return nil
+}
+
 // LeastNoise is the share of a feature's variance that the model of a study takes for noise
 // at least, where features have noise variances of their own. Maximum likelihood may drive
 // one to zero (a Heywood case), as if the feature were measured without any error: then a
@@ -74,14 +95,9 @@ func LocalRank(most, features int, subjects float64) int {
 //
 // The likelihood never falls, rounding aside.
 func Fit(l Layout, blocks []Block, rank int, start *Params, o FitOptions) (*Fitted, error) {
-	if o.Tol == 0 {
-		o.Tol = 1e-7
-	}
-	if o.MaxIter == 0 {
-		o.MaxIter = 2000
-	}
-	if !(o.Tol > 0) || o.MaxIter < 1 {
-		return nil, fmt.Errorf("fit: tolerance %v and %d iterations, want both positive", o.Tol, o.MaxIter)
+	o, err := o.filled()
+	if err != nil {
+		return nil, err
 	}
 	f, err := NewPXEM(l, blocks, rank, start)
 	if err != nil {
@@ -360,8 +376,8 @@ func variances(l Layout, blocks []Block) []float64 {
 
 // RaiseFloors bounds noise variances of single features by a share of the features'.
 func (f *PXEM) RaiseFloors(l Layout, share float64) error {
-	if !(share >= 0 && share < 1) {
-		return fmt.Errorf("fit: a least share of noise of %v, want one from 0 to 1", share)
+	if err := checkShare(share); err != nil {
+		return err
 	}
 	if share == 0 || l.Noise != NoisePerFeature {
 		return nil
