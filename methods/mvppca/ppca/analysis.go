@@ -26,10 +26,10 @@ type analysis struct {
 
 	b                   *Block
 	psi, floor, squares []float64 // p
-	v, y, u             []float64 // p × LD: Ψ⁻¹W; S V, and with that L⁻ᵀ; V L⁻ᵀ
-	fv, fu              []float64 // r × LD: F V, F V L⁻ᵀ
-	small, inner, turn  []float64 // q × LD: P and L; K; L⁻ᵀ and K⁻ᵀ
-	inverse             []float64 // q × LD
+	v, u, y             []float64 // p × LD: V, V L⁻ᵀ, S V L⁻ᵀ; the latter two of a dense block
+	fv, fu              []float64 // r × LD: F V, F V L⁻ᵀ; of a factor
+	small, inner, turn  []float64 // q × LD: P and then L; K Kᵀ and then K; L⁻ᵀ or K⁻ᵀ
+	inverse             []float64 // q × LD: scratch
 }
 
 // analyse iterates by the stopping rule of [Fit], and with its bounds on the noise.
@@ -87,7 +87,7 @@ func analyse(l Layout, b *Block, rank int, o FitOptions) (*analysis, error) {
 	}
 }
 
-// expect works out the log-likelihood, L⁻¹VᵀS V L⁻ᵀ and what it is made of.
+// expect works out the log-likelihood, L⁻¹VᵀS V L⁻ᵀ, and S V L⁻ᵀ or F V L⁻ᵀ.
 func (f *analysis) expect() bool {
 	b, q, ld, p := f.b, f.Rank, f.LD, len(f.b.Features)
 	quad, logPsi := 0.0, 0.0
