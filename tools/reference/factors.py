@@ -38,10 +38,17 @@ def grouped(x):
 
 def start(x, q):
     filled = np.nan_to_num(x)
-    u, s, vt = np.linalg.svd(filled, full_matrices=False)
     n, d = x.shape
-    rest = (s[q:] ** 2).sum() / n / max(1, d - q)
-    w = vt[:q].T * np.sqrt(np.maximum(s[:q] ** 2 / n - rest, 1e-6))
+    # Squares of singular values from the smaller of the two products.
+    if d <= n:
+        squares, v = np.linalg.eigh(filled.T @ filled)
+        v = v[:, ::-1][:, :q]
+    else:
+        squares, u = np.linalg.eigh(filled @ filled.T)
+        v = filled.T @ u[:, ::-1][:, :q] / np.sqrt(squares[::-1][:q])
+    squares = squares[::-1]
+    rest = squares[q:].sum() / n / max(1, d - q)
+    w = v * np.sqrt(np.maximum(squares[:q] / n - rest, 1e-6))
     return w, np.zeros(d), np.maximum(1 - (w**2).sum(1), 0.05)
 
 

@@ -81,9 +81,11 @@ func (h *Site) assess(ctx context.Context, t *message.AssessTask, sums *rows.Sum
 	if err := h.CheckRank(model.Rank); err != nil {
 		return nil, err
 	}
-	plain, err := ppca.NewPredictor(h.Layout, model) // with the site's mean, and no doubt about it
-	if err != nil {
-		return nil, err
+	plain := predictor // with the site's mean, and no doubt about it
+	if t.Offset != nil {
+		if plain, err = ppca.NewPredictor(h.Layout, model); err != nil {
+			return nil, err
+		}
 	}
 	x, err := ppca.NewExplained(h.Layout, model, blocks)
 	if err != nil {

@@ -111,6 +111,28 @@ func CholInverse(dst, l []float64, n, ld int) {
 	Symmetrise(dst, n, ld)
 }
 
+// TransposedInverse writes L⁻ᵀ, given the factor L of some a = L Lᵀ as [Cholesky] leaves
+// it, with zeros below the diagonal. The scratch has as many numbers.
+func TransposedInverse(dst, scratch, l []float64, n, ld int) {
+	for i := range n {
+		// Row i of L⁻¹ from those above: sums of whole rows do not wait for each other.
+		row := scratch[i*ld:][:i+1]
+		clear(row)
+		for k, x := range l[i*ld:][:i] {
+			for c, y := range scratch[k*ld:][:k+1] {
+				row[c] -= x * y
+			}
+		}
+		d := l[i*ld+i]
+		row[i] = 1
+		for c := range row {
+			row[c] *= d
+			dst[c*ld+i] = row[c]
+		}
+		clear(dst[i*ld:][:i])
+	}
+}
+
 // Symmetrise replaces a by (a + aᵀ)/2.
 func Symmetrise(a []float64, n, ld int) {
 	for i := range n {

@@ -175,7 +175,7 @@ func condense(l Layout, model *Params, blocks []Block, rank int, pt Pattern, o F
 	if o.MaxIter == 0 || o.MaxIter > condensing {
 		o.MaxIter = condensing
 	}
-	fit, err := Fit(l, []Block{b}, LocalRank(rank, p, b.N), nil, o)
+	fit, err := analyse(l, &b, LocalRank(rank, p, b.N), o)
 	if err == ErrNoVariance {
 		return constant(blocks, b.Features), nil
 	}
@@ -184,9 +184,9 @@ func condense(l Layout, model *Params, blocks []Block, rank int, pt Pattern, o F
 	}
 	out := Block{Features: b.Features, N: b.N, Mean: b.Mean, Factor: make([]float64, fit.Rank*p), Diag: make([]float64, p)}
 	b.Squares(out.Diag)
-	for i, j := range b.Features {
+	for i := range p {
 		shared := 0.0
-		for a, w := range fit.W[j*fit.Rank:][:fit.Rank] {
+		for a, w := range fit.W[i*fit.LD:][:fit.Rank] {
 			out.Factor[a*p+i] = math.Sqrt(b.N) * w
 			shared += b.N * w * w
 		}

@@ -185,6 +185,7 @@ type Posterior struct {
 	gain     []float64 // p × ld: Ψ⁻¹W M; Latent is its transpose times t − μ
 	nearest  []float64 // p × ld: W (WᵀW)⁻¹; nil if that does not exist
 	constant float64   // p ln 2π + ln |C|
+	residual []float64 // p: see [Posterior.ResidualVar]; nil until it is asked for
 }
 
 // Gain returns the row of Ψ⁻¹W M of the i-th observed feature, q numbers: by how much
@@ -249,9 +250,14 @@ func (p *Posterior) Entropy() float64 { return (p.constant + float64(len(p.Obser
 // ResidualVar is the variance of what the factors' mean leaves of the i-th observed feature,
 // t − W⟨x⟩ − μ, if the model is right: ψ − wᵀMw, M being Cov.
 func (p *Posterior) ResidualVar(i int) float64 {
-	j, q := p.Observed[i], p.md.Q
-	w := p.md.W[j*p.md.LD:][:q]
-	return p.md.Psi[j] - linalg.Quadratic(p.Cov, q, w, w)
+	if p.residual == nil {
+		p.residual = make([]float64, len(p.Observed))
+		for i, j := range p.Observed {
+			w := p.md.W[j*p.md.LD:][:p.md.Q]
+			p.residual[i] = p.md.Psi[j] - linalg.Quadratic(p.Cov, p.md.Q, w, w)
+		}
+	}
+	return p.residual[i]
 }
 
 // determined factorises a and says whether it is well enough conditioned to

@@ -24,6 +24,27 @@ type FitOptions struct {
 	Stop func() error
 }
 
+// filled returns the options with defaults in the place of zeros.
+func (o FitOptions) filled() (FitOptions, error) {
+	if o.Tol == 0 {
+		o.Tol = 1e-7
+	}
+	if o.MaxIter == 0 {
+		o.MaxIter = 2000
+	}
+	if !(o.Tol > 0) || o.MaxIter < 1 {
+		return o, fmt.Errorf("fit: tolerance %v and %d iterations, want both positive", o.Tol, o.MaxIter)
+	}
+	return o, checkShare(o.LeastNoise)
+}
+
+func checkShare(noise float64) error {
+	if !(noise >= 0 && noise < 1) {
+		return fmt.Errorf("fit: a least share of noise of %v, want one from 0 to 1", noise)
+	}
+	return nil
+}
+
 // LeastNoise is the share of a feature's variance that the model of a study takes for noise
 // at least, where features have noise variances of their own. Maximum likelihood may drive
 // one to zero (a Heywood case), as if the feature were measured without any error: then a
@@ -74,14 +95,9 @@ func LocalRank(most, features int, subjects float64) int {
 //
 // The likelihood never falls, rounding aside.
 func Fit(l Layout, blocks []Block, rank int, start *Params, o FitOptions) (*Fitted, error) {
-	if o.Tol == 0 {
-		o.Tol = 1e-7
-	}
-	if o.MaxIter == 0 {
-		o.MaxIter = 2000
-	}
-	if !(o.Tol > 0) || o.MaxIter < 1 {
-		return nil, fmt.Errorf("fit: tolerance %v and %d iterations, want both positive", o.Tol, o.MaxIter)
+	o, err := o.filled()
+	if err != nil {
+		return nil, err
 	}
 	f, err := NewPXEM(l, blocks, rank, start)
 	if err != nil {
@@ -136,26 +152,39 @@ func Fit(l Layout, blocks []Block, rank int, start *Params, o FitOptions) (*Fitt
 // noise variances of their own, the outcome with one for each view; and where subjects are
 // fewer than features, drawn loadings (see [drawnStart]).
 func FitBest(l Layout, blocks []Block, rank int, o FitOptions) (*Fitted, error) {
-	best, err := Fit(l, blocks, rank, nil, o)
-	if err != nil || len(blocks) == 1 {
-		return best, err
+	if len(blocks) == 1 {
+		return Fit(l, blocks, rank, nil, o)
 	}
-	bounded, err := start(l, blocks, rank, true)
+	pairwise, err := newSpectrum(l, blocks, rank, false)
 	if err != nil {
 		return nil, err
 	}
-	starts := []*Params{bounded}
+	bounded, err := newSpectrum(l, blocks, rank, true)
+	if err != nil {
+		return nil, err
+	}
+	return fitBest(l, blocks, pairwise, bounded, o)
+}
+
+// fitBest is [FitBest] from starts that are made of these.
+func fitBest(l Layout, blocks []Block, pairwise, bounded *spectrum, o FitOptions) (*Fitted, error) {
+	rank := pairwise.rank
+	best, err := Fit(l, blocks, rank, pairwise.start(l), o)
+	if err != nil {
+		return nil, err
+	}
+	starts := []*Params{bounded.start(l)}
 	if l.Noise == NoisePerFeature {
 		shared := l
 		shared.Noise = NoisePerView
-		fit, err := FitBest(shared, blocks, rank, o)
+		fit, err := fitBest(shared, blocks, pairwise, bounded, o)
 		if err != nil {
 			return nil, err
 		}
 		each := fit.Params.eachNoise(shared)
 		starts = append(starts, &each)
 	}
-	drawn, err := drawnStart(l, blocks, bounded, o)
+	drawn, err := drawnStart(l, blocks, starts[0], o)
 	if err != nil {
 		return nil, err
 	}
@@ -347,8 +376,8 @@ func variances(l Layout, blocks []Block) []float64 {
 
 // RaiseFloors bounds noise variances of single features by a share of the features'.
 func (f *PXEM) RaiseFloors(l Layout, share float64) error {
-	if !(share >= 0 && share < 1) {
-		return fmt.Errorf("fit: a least share of noise of %v, want one from 0 to 1", share)
+	if err := checkShare(share); err != nil {
+		return err
 	}
 	if share == 0 || l.Noise != NoisePerFeature {
 		return nil

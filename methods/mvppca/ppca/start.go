@@ -32,12 +32,25 @@ const (
 // others, W = V √max(λ − s, s/10), and each noise variance is the mean
 // diagonal of C − W Wᵀ over its group, at least s/10.
 func Start(l Layout, blocks []Block, rank int) (*Params, error) {
-	return start(l, blocks, rank, false)
+	s, err := newSpectrum(l, blocks, rank, false)
+	if err != nil {
+		return nil, err
+	}
+	return s.start(l), nil
 }
 
-// start is [Start], or with bounded set, from the covariance that it takes beyond
+// spectrum is what a start is made of, whatever the noise of the layout.
+type spectrum struct {
+	features        []int
+	mean, variance  []float64 // d
+	total           float64   // of the variances
+	rank            int
+	values, vectors []float64 // the largest eigenvalues, falling, and d × rank by rows
+}
+
+// newSpectrum is that of [Start], or with bounded set, of the covariance that it takes beyond
 // [denseStart] features whatever their number.
-func start(l Layout, blocks []Block, rank int, bounded bool) (*Params, error) {
+func newSpectrum(l Layout, blocks []Block, rank int, bounded bool) (*spectrum, error) {
 	if err := CheckBlocks(l, blocks); err != nil {
 		return nil, err
 	}
@@ -61,12 +74,18 @@ func start(l Layout, blocks []Block, rank int, bounded bool) (*Params, error) {
 	if err != nil {
 		return nil, err
 	}
-	rest := total
+	return &spectrum{features, c.mean, c.variance, total, rank, values, vectors}, nil
+}
+
+// start makes a model of it, with the noise of the layout.
+func (c *spectrum) start(l Layout) *Params {
+	rank, d, values, vectors, features := c.rank, len(c.features), c.values, c.vectors, c.features
+	rest := c.total
 	for a := range rank {
 		rest -= values[a]
 	}
 	// Pairwise moments need not be positive definite, nor leave anything over.
-	s := 1e-3 * total / float64(d)
+	s := 1e-3 * c.total / float64(d)
 	if r := rest / float64(max(1, d-rank)); rank < d && r > 1e-8*s {
 		s = r
 	}
@@ -103,7 +122,7 @@ func start(l Layout, blocks []Block, rank int, bounded bool) (*Params, error) {
 		md.Psi[j] = max(sum[g]/count[g], 0.1*s)
 	}
 	p := md.Params(l, features)
-	return &p, nil
+	return &p
 }
 
 // covariance is that of the observed features, as [Start] describes it.

@@ -71,17 +71,16 @@ func (m *Model) patterns(l ppca.Layout) (patterns []precision.Pattern) {
 	return patterns
 }
 
-// R2Interval is an interval of 90 % for the share of variance that all factors explain of
-// view k, found in a sample of so many subjects; fitted is how many have the view of those
+// R2Interval returns intervals of 90 % for the share r2 of variance that all factors explain
+// of view k, found in samples of so many subjects; fitted is how many have the view of those
 // that the model was fitted to, of whom it explains more than of others. See
 // [precision.Interval].
-func (m *Model) R2Interval(r2 float64, k int, subjects, fitted float64) (low, high float64) {
-	l, err := m.Layout()
-	if err != nil {
-		return math.NaN(), math.NaN()
+func (m *Model) R2Interval(k int, fitted float64) func(r2, subjects float64) (low, high float64) {
+	variance := math.NaN()
+	if l, err := m.Layout(); err == nil {
+		_, variance = precision.R2(l, m.params(), m.Factors, k)
 	}
-	_, variance := precision.R2(l, m.params(), m.Factors, k)
-	return precision.Interval(r2, variance, len(m.Factors), subjects, fitted)
+	return precision.Interval(variance, len(m.Factors), fitted)
 }
 
 // Unstable numbers the factors, from 1, whose loadings another sample of subjects would not

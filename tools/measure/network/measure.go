@@ -29,6 +29,7 @@ import (
 	"parley/method"
 	"parley/methods/mvppca"
 	"parley/study"
+	"parley/tools/measure/memory"
 )
 
 type options struct {
@@ -222,7 +223,7 @@ func (r *result) watch(ctx context.Context, o options, c *process, p *proxy) err
 	if round < o.rounds {
 		return fmt.Errorf("the coordinator ended after %d rounds:\n%s", round, c.log())
 	}
-	r.running = c.peak()
+	r.running = memory.Peak(c.cmd.Process.Pid)
 	r.socket = float64(p.bytes.Load()-first) / float64(o.sites*(o.rounds-1))
 	return nil
 }
@@ -365,7 +366,7 @@ func start(binary, folder string) (*process, error) {
 		}
 	}()
 	c.stop = sync.OnceValue(func() int64 {
-		most := c.peak()
+		most := memory.Peak(c.cmd.Process.Pid)
 		c.cmd.Process.Signal(syscall.SIGTERM)
 		go func() {
 			for range c.rounds {
@@ -376,18 +377,6 @@ func start(binary, folder string) (*process, error) {
 		return most
 	})
 	return c, nil
-}
-
-// peak is the most memory that the process has needed so far; 0 where that is not told.
-func (c *process) peak() int64 {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.cmd.Process.Pid))
-	if err != nil {
-		return 0
-	}
-	_, text, _ := strings.Cut(string(data), "VmHWM:")
-	var kb int64
-	fmt.Sscan(text, &kb)
-	return kb << 10
 }
 
 func (c *process) log() string {

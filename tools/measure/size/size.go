@@ -1,13 +1,17 @@
 // Package size measures what whole studies of a factor model cost at the sizes that are
 // promised, beside a fit to the rows of all sites in one place by numpy
-// (tools/reference/factors.py), in one run. It prints times, their ratios, and by how much
-// the likelihoods differ.
+// (tools/reference/factors.py), in one run:
 //
 //	go run ./tools/measure size -numpy PYTHON [-case NAME]
 //
 // PYTHON is an interpreter that has numpy, which works with one thread. Times are processor
-// seconds, which a busy machine changes less than those of the clock; a study's are of both
-// halves: all sites, and the coordinator.
+// seconds, which a busy machine changes less than those of the clock. From left to right, each
+// does more than the one before: numpy's fit; the same fit here (same model, same scaling,
+// same rule to stop); the fits of a study of one exchange, of which every site makes its own
+// with four times the factors, and the coordinator several; that whole study, with messages,
+// assessment of every subject, intervals, verdicts and report; and a study by default, which
+// estimates how sites differ as well. Each is a process of its own, whose peak of memory holds
+// the rows, too; reading and drawing rows is not timed, and neither is starting.
 package size
 
 import (
@@ -54,6 +58,9 @@ var cases = []sized{
 	{"200 × 50 × 60", []int{30, 30}, 4, 0, slices.Repeat([]int{50}, 200)},
 }
 
+// oneExchange are the options of a study that does what a fit to pooled rows does.
+const oneExchange = "rounds: 0, site_means: pooled"
+
 // hospitals is the sizes of 34 sites: most small, the largest of 184 subjects.
 func hospitals() []int {
 	out := make([]int, 34)
@@ -66,29 +73,45 @@ func hospitals() []int {
 // Run measures what the flags say; -h lists them.
 func Run(ctx context.Context, args []string) error {
 	set := flag.NewFlagSet("size", flag.ContinueOnError)
-	python := set.String("numpy", "", "a Python interpreter with numpy (required)")
+	python := set.String("numpy", "", "a Python interpreter with numpy (required without -work)")
 	script := set.String("script", filepath.FromSlash("tools/reference/factors.py"), "the fit by numpy")
 	only := set.String("case", "", "only cases whose names contain this")
-	repeats := set.Int("repeats", 3, "runs of each, of which the fastest counts")
+	work := set.String("work", "", "do only this in this process, once, and print what it cost as JSON: pooled, fits, exchange or default")
+	repeats := set.Int("repeats", 3, "runs of each, of which the cheapest counts")
+	var chosen []sized
 	if err := flags.Parse(set, args, func() error {
-		if *python == "" || *repeats < 1 {
+		for _, c := range cases {
+			if strings.Contains(c.name, *only) {
+				chosen = append(chosen, c)
+			}
+		}
+		switch {
+		case *work == "" && *python == "" || *repeats < 1:
 			return errors.New("-numpy is needed, and at least one repeat")
+		case len(chosen) == 0:
+			return fmt.Errorf("no case has %q in its name", *only)
+		case *work != "" && len(chosen) > 1:
+			return errors.New("-work is for one case")
 		}
 		return nil
 	}); err != nil {
 		return err
+	}
+	if *work != "" {
+		x, err := chosen[0].work(ctx, *work)
+		if err != nil {
+			return err
+		}
+		return json.NewEncoder(os.Stdout).Encode(x)
 	}
 	dir, err := os.MkdirTemp("", "parley-size-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	fmt.Println("| study | numpy, s | one exchange, s | ratio | default, s | ratio | on the clock, s | nats a subject, one exchange and default, minus numpy's |")
-	fmt.Println("|---|---:|---:|---:|---:|---:|---:|---:|")
-	for i, c := range cases {
-		if !strings.Contains(c.name, *only) {
-			continue
-		}
+	fmt.Println("| study | numpy, s (iterations) | all rows, s | fits, s | one exchange, s | default, s | iterations with all rows | peak of one exchange and default, MB | on the clock, s | nats a subject minus numpy's |")
+	fmt.Println("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
+	for i, c := range chosen {
 		if err := c.measure(ctx, filepath.Join(dir, fmt.Sprint(i)), *python, *script, *repeats); err != nil {
 			return fmt.Errorf("%s: %w", c.name, err)
 		}
@@ -96,27 +119,24 @@ func Run(ctx context.Context, args []string) error {
 	return nil
 }
 
-// cost is what a fit took, and its training log-likelihood per subject.
-type cost struct {
-	CPU    float64 `json:"cpu"`
-	Wall   float64 `json:"wall"`
-	LogLik float64 `json:"log_likelihood_per_subject"`
-}
-
-// measure prints a line.
+// measure prints a line: the cheapest of several runs of numpy, and of each of the works.
 func (c sized) measure(ctx context.Context, file, python, script string, repeats int) error {
-	sites, err := c.draw(file)
+	if _, err := c.draw(file); err != nil {
+		return err
+	}
+	program, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	var best [3]cost // of numpy, one exchange, and the default
+	best := make([]cost, 1+len(works))
 	for range repeats {
-		for i, run := range []func() (cost, error){
-			func() (cost, error) { return c.numpy(ctx, file, python, script) },
-			func() (cost, error) { return c.study(ctx, sites, "rounds: 0, site_means: pooled") },
-			func() (cost, error) { return c.study(ctx, sites, "") },
-		} {
-			x, err := run()
+		for i := range best {
+			cmd := exec.CommandContext(ctx, python, script, file, fmt.Sprint(c.features()), fmt.Sprint(c.factors))
+			cmd.Env = append(os.Environ(), "OPENBLAS_NUM_THREADS=1", "OMP_NUM_THREADS=1", "MKL_NUM_THREADS=1")
+			if i > 0 {
+				cmd = exec.CommandContext(ctx, program, "size", "-case", c.name, "-work", works[i-1].name)
+			}
+			x, err := run(cmd)
 			if err != nil {
 				return err
 			}
@@ -125,25 +145,35 @@ func (c sized) measure(ctx context.Context, file, python, script string, repeats
 			}
 		}
 	}
-	fmt.Printf("| %s | %.2f | %.2f | %.1f | %.2f | %.1f | %.2f, %.2f, %.2f | %+.4f, %+.4f |\n", c.name, best[0].CPU, best[1].CPU, best[1].CPU/best[0].CPU, best[2].CPU, best[2].CPU/best[0].CPU,
-		best[0].Wall, best[1].Wall, best[2].Wall, best[1].LogLik-best[0].LogLik, best[2].LogLik-best[0].LogLik)
+	numpy := best[0]
+	fmt.Printf("| %s | %.2f (%d) ", c.name, numpy.CPU, numpy.Iterations)
+	for _, x := range best[1:] {
+		fmt.Printf("| %.2f (%.1f ×) ", x.CPU, x.CPU/numpy.CPU)
+	}
+	fmt.Printf("| %d | %.0f, %.0f | %.1f, %.1f ", best[1].Iterations, float64(best[3].Peak)/1e6, float64(best[4].Peak)/1e6, best[3].Wall, best[4].Wall)
+	for i, x := range best[1:] {
+		fmt.Printf("%s %+.4f", []string{"|", ",", ",", ","}[i], x.LogLik-numpy.LogLik)
+	}
+	fmt.Println(" |")
 	return nil
 }
 
-// numpy fits all rows.
-func (c sized) numpy(ctx context.Context, file, python, script string) (out cost, err error) {
-	d := 0
-	for _, n := range c.dims {
-		d += n
-	}
-	cmd := exec.CommandContext(ctx, python, script, file, fmt.Sprint(d), fmt.Sprint(c.factors))
-	cmd.Env = append(os.Environ(), "OPENBLAS_NUM_THREADS=1", "OMP_NUM_THREADS=1", "MKL_NUM_THREADS=1")
+// run reads the cost that a process prints.
+func run(cmd *exec.Cmd) (out cost, err error) {
 	cmd.Stderr = os.Stderr
 	text, err := cmd.Output()
 	if err != nil {
-		return out, fmt.Errorf("running %s: %w", script, err)
+		return out, fmt.Errorf("running %s: %w", cmd, err)
 	}
 	return out, json.Unmarshal(text, &out)
+}
+
+// features is how many a row has.
+func (c sized) features() (d int) {
+	for _, n := range c.dims {
+		d += n
+	}
+	return d
 }
 
 // study runs a whole study in one process.
@@ -171,7 +201,7 @@ func (c sized) study(ctx context.Context, sites map[string]dataset.Source, optio
 	if err != nil {
 		return out, err
 	}
-	return cost{(cputime.Used() - used).Seconds(), time.Since(began).Seconds(), r.Result.Metrics["log_likelihood_per_subject"]}, nil
+	return cost{CPU: (cputime.Used() - used).Seconds(), Wall: time.Since(began).Seconds(), LogLik: r.Result.Metrics["log_likelihood_per_subject"]}, nil
 }
 
 // draw draws subjects of one population with unequal noise, and writes the rows of all sites

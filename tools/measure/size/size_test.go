@@ -45,7 +45,47 @@ func TestRowsAreTheSites(t *testing.T) {
 	if missing == 0 {
 		t.Error("nothing is missing")
 	}
-	if x, err := c.study(t.Context(), sites, "rounds: 0"); err != nil || !(x.CPU > 0) || !(x.LogLik < 0) {
-		t.Errorf("the study cost %+v: %v", x, err)
+	var pooled float64
+	for i, w := range works {
+		x, err := w.run(c, t.Context(), sites)
+		if err != nil {
+			t.Fatalf("%s: %v", w.name, err)
+		}
+		if i == 0 {
+			pooled = x.LogLik
+		}
+		// So few features are said exactly, and nothing is lost.
+		if !(x.CPU > 0) || !(math.Abs(x.LogLik-pooled) < 1e-3) {
+			t.Errorf("%s: %+v, and all rows in one place reach %v", w.name, x, pooled)
+		}
 	}
+	if _, err := c.work(t.Context(), "nothing"); err == nil {
+		t.Error("a work that does not exist was done")
+	}
+}
+
+// BenchmarkStudy is whole studies, to be profiled.
+func BenchmarkStudy(b *testing.B) {
+	for _, c := range cases {
+		for name, options := range map[string]string{"one exchange": oneExchange, "default": ""} {
+			b.Run(c.name+"/"+name, func(b *testing.B) { benchmark(b, c, options) })
+		}
+	}
+}
+
+func benchmark(b *testing.B, c sized, options string) {
+	sites, err := c.draw(filepath.Join(b.TempDir(), "rows"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	used := 0.0
+	for b.Loop() {
+		x, err := c.study(b.Context(), sites, options)
+		if err != nil {
+			b.Fatal(err)
+		}
+		used += x.CPU
+	}
+	b.ReportMetric(used/float64(b.N), "cpu-s/op")
 }

@@ -382,7 +382,14 @@ func (r *reml) minimise() (varW, varMu float64) {
 		}
 		return scale * math.Pow(10, x)
 	}
-	value := func(x, y float64) float64 { return r.objective(at(x, scaleW), at(y, scaleMu)) }
+	known := map[[2]float64]float64{} // steps come back, and everything below the range is zero
+	value := func(x, y float64) float64 {
+		v := [2]float64{at(x, scaleW), at(y, scaleMu)}
+		if _, ok := known[v]; !ok {
+			known[v] = r.objective(v[0], v[1])
+		}
+		return known[v]
+	}
 	bestX, bestY := -remlBelow-1.0, -remlBelow-1.0
 	best := value(bestX, bestY)
 	// What an objective of this size cannot resolve is no gain.

@@ -122,17 +122,27 @@ type Predictor struct {
 	SD     []float64 // per feature, over the population
 	whole  []float64 // views × q × ld: Σ w wᵀ/ψ over all features of a view
 
-	// Of subjects with the same features observed, as the one before:
-	observed []int
-	From     []int     // positions from[k] to from[k+1] are view k's
-	OK       []bool    // view k is there and so is another
-	cov      []float64 // views × q × ld: covariance of the factors given the others
-	Within   []float64 // per feature: standard deviation of the prediction
-	gram     []float64 // scratch: views × q × ld
+	*Given           // of subjects with the same features observed, as the one before
+	known  []*Given  // the last few
+	gram   []float64 // scratch: views × q × ld
 
 	b, x []float64 // of one subject, views × ld: Σ w (t − μ)/ψ, and the factors' mean given the others
 	rest []float64 // scratch: q
 }
+
+// Given is what depends only on which features of a subject are observed.
+type Given struct {
+	From   []int     // positions from[k] to from[k+1] are view k's
+	OK     []bool    // view k is there and so is another
+	Within []float64 // per feature: standard deviation of the prediction
+
+	observed []int
+	cov      []float64 // views × q × ld: covariance of the factors given the others
+}
+
+// mostKnown is how many sets of observed features are kept: few sites have subjects with more
+// combinations of views, and where cells are missing hardly any two subjects are alike.
+const mostKnown = 16
 
 // New prepares for a model of the pooled population. The sites that it
 // is shown took part in it, so its noise holds what they differ by already.
@@ -150,8 +160,7 @@ func newPredictor(l ppca.Layout, md *ppca.Model) *Predictor {
 	n := l.Views() * md.Q * md.LD
 	o := &Predictor{
 		layout: l, md: md, SD: make([]float64, md.D), whole: make([]float64, n),
-		From: make([]int, l.Views()+1), OK: make([]bool, l.Views()), cov: make([]float64, n), Within: make([]float64, md.D),
-		gram: make([]float64, n), b: make([]float64, l.Views()*md.LD), x: make([]float64, l.Views()*md.LD), rest: make([]float64, md.Q),
+		Given: &Given{From: make([]int, l.Views()+1), OK: make([]bool, l.Views())}, gram: make([]float64, n), b: make([]float64, l.Views()*md.LD), x: make([]float64, l.Views()*md.LD), rest: make([]float64, md.Q),
 	}
 	for k := range l.Views() {
 		lo, hi := l.View(k)
@@ -200,10 +209,24 @@ func (o *Predictor) Noise(j int) float64 { return o.md.Psi[j] }
 // valid until the next: q numbers, and one for each further column of the model.
 func (o *Predictor) Factors(k int) []float64 { return o.x[k*o.md.LD:][:o.md.Q] }
 
-// Prepare works out what depends only on which features are observed.
+// Prepare works out what depends only on which features are observed, or remembers it.
 func (o *Predictor) Prepare(observed []int) error {
-	o.observed = append(o.observed[:0], observed...)
+	for _, g := range o.known {
+		if slices.Equal(g.observed, observed) {
+			o.Given = g
+			return nil
+		}
+	}
 	q, ld, views, i := o.md.Q, o.md.LD, o.layout.Views(), 0
+	if len(o.known) < mostKnown {
+		o.Given = &Given{
+			From: make([]int, views+1), OK: make([]bool, views), Within: make([]float64, o.md.D), cov: make([]float64, views*q*ld),
+		}
+	} else {
+		o.Given = o.known[0] // the oldest, and its room
+		o.known = append(o.known[:0], o.known[1:]...)
+	}
+	o.observed = append(o.observed[:0], observed...)
 	for k := range views {
 		lo, hi := o.layout.View(k)
 		for o.From[k] = i; i < len(observed) && observed[i] < hi; i++ {
@@ -244,6 +267,7 @@ func (o *Predictor) Prepare(observed []int) error {
 			o.Within[j] = math.Sqrt(o.md.Psi[j] + linalg.Quadratic(cov, ld, w, w))
 		}
 	}
+	o.known = append(o.known, o.Given)
 	return nil
 }
 

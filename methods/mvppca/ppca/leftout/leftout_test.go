@@ -187,3 +187,38 @@ func TestCoverageIsKnownBySubjects(t *testing.T) {
 		t.Errorf("coverage %v ± %v, want 0.9 ± %v", c, e, want)
 	}
 }
+
+// What is kept of one set of observed features serves whoever has them next, and nobody else,
+// however many sets come between.
+func TestSubjectsComeInAnyOrder(t *testing.T) {
+	l := synthetic.Shape(t, ppca.NoisePerFeature, 4, 3, 2)
+	r := rand.New(rand.NewPCG(6, 6))
+	tr := synthetic.NewTruth(r, l, 2, 0.4)
+	p, kept := synthetic.Must(ppca.NewPredictor(l, &tr.P))(t), New(l, &tr.P)
+	rows := synthetic.Hole(r, tr.Subjects(r, 2*mostKnown), 0.3)
+	for range 400 {
+		post, values, err := p.Subject(synthetic.Split(l, rows[r.IntN(len(rows))]), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fresh := New(l, &tr.P)
+		for _, o := range []*Predictor{kept, fresh} {
+			if err := o.Read(post.Observed, values); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !slices.Equal(kept.OK, fresh.OK) || !slices.Equal(kept.From, fresh.From) {
+			t.Fatalf("of features %v: %v and %v, and a fresh predictor has %v and %v", post.Observed, kept.OK, kept.From, fresh.OK, fresh.From)
+		}
+		for i, j := range post.Observed {
+			k := l.ViewOf()[j]
+			if !kept.OK[k] {
+				continue
+			}
+			mean, sd := kept.Predict(k, j)
+			if wantMean, wantSD := fresh.Predict(k, j); mean != wantMean || sd != wantSD {
+				t.Fatalf("value %d of %v: %v ± %v, and a fresh predictor says %v ± %v", i, post.Observed, mean, sd, wantMean, wantSD)
+			}
+		}
+	}
+}

@@ -3,8 +3,6 @@ package precision
 import (
 	"math"
 
-	"gonum.org/v1/gonum/stat/distuv"
-
 	"parley/methods/mvppca/ppca"
 )
 
@@ -54,13 +52,16 @@ func R2(l ppca.Layout, p *ppca.Params, strengths []float64, k int) (r2, variance
 	return 1 - ratio, math.Max(0, 2*(rr-2*ratio*rt+ratio*ratio*tt)/(total*total))
 }
 
-// Interval is an interval of 90 % for the share that a model of q factors explains in the
-// population, where it explains r2 of subjects it was fitted to, and [R2] gives the
-// variance. It is about 1 − (1 − r2) (n − 1)/(n − q − 1), n being all whom the model was
+// Interval returns intervals of 90 % for the share that a model of q factors explains in the
+// population, where it explains r2 of some of the subjects it was fitted to, and [R2] gives
+// the variance. It is about 1 − (1 − r2) (n − 1)/(n − q − 1), n being all whom the model was
 // fitted to (Ezekiel 1930): of these it explains more than of others.
-func Interval(r2, variance float64, q int, subjects, fitted float64) (low, high float64) {
+func Interval(variance float64, q int, fitted float64) func(r2, subjects float64) (low, high float64) {
 	freedom := max(1, fitted-float64(q+1))
-	centre := 1 - (1-r2)*max(1, (fitted-1)/freedom)
-	half := distuv.StudentsT{Sigma: 1, Nu: freedom}.Quantile(0.95) * math.Sqrt(variance/subjects*max(1, fitted/freedom))
-	return centre - half, min(1, centre+half)
+	quantile := half(freedom)
+	return func(r2, subjects float64) (low, high float64) {
+		centre := 1 - (1-r2)*max(1, (fitted-1)/freedom)
+		half := quantile * math.Sqrt(variance/subjects*max(1, fitted/freedom))
+		return centre - half, min(1, centre+half)
+	}
 }

@@ -29,6 +29,8 @@ type Precision struct {
 	// Turn is, for each factor, the standard deviation in radians of the angle by which
 	// it turns among the other factors: large where another factor is about as strong.
 	Turn []float64
+
+	half []float64 // see [Precision.Half]
 }
 
 // Stable is the angle in radians, 30°, up to which a factor is called stable. A factor that
@@ -63,7 +65,7 @@ func Of(l ppca.Layout, p *ppca.Params, strengths []float64, patterns []Pattern) 
 		return nil, fmt.Errorf("%d strengths for %d factors", len(strengths), q)
 	}
 	n := newTold(l, p, strengths, patterns)
-	out := &Precision{Loading: make([]float64, d*q), Standardised: make([]float64, d*q), Freedom: make([]float64, d), Turn: make([]float64, q)}
+	out := &Precision{Loading: make([]float64, d*q), Standardised: make([]float64, d*q), Freedom: make([]float64, d), Turn: make([]float64, q), half: make([]float64, d)}
 	for f, lf := range strengths {
 		sum := 0.0
 		for b, lb := range strengths {
@@ -74,7 +76,7 @@ func Of(l ppca.Layout, p *ppca.Params, strengths []float64, patterns []Pattern) 
 		out.Turn[f] = math.Sqrt(sum)
 	}
 	group := l.GroupOf()
-	u := make([]float64, q)
+	u, halves := make([]float64, q), map[float64]float64{} // many features have the same freedom
 	for _, j := range p.Features {
 		psi, total, rest := p.Noise[group[j]], p.Noise[group[j]], 1.0
 		for f := range u {
@@ -88,6 +90,10 @@ func Of(l ppca.Layout, p *ppca.Params, strengths []float64, patterns []Pattern) 
 		}
 		rest = max(0, rest)
 		out.Freedom[j] = n.freedom(j, q)
+		if _, known := halves[out.Freedom[j]]; !known {
+			halves[out.Freedom[j]] = half(out.Freedom[j])
+		}
+		out.half[j] = halves[out.Freedom[j]]
 		few := n.few(j, q)
 		for f := range strengths {
 			own, with, both := n.loading(f, j, u, strengths, rest)
@@ -102,10 +108,11 @@ func Of(l ppca.Layout, p *ppca.Params, strengths []float64, patterns []Pattern) 
 }
 
 // Half is half the width of an interval of 90 % for a loading of feature j, in standard
-// errors.
-func (p *Precision) Half(j int) float64 {
-	return distuv.StudentsT{Sigma: 1, Nu: p.Freedom[j]}.Quantile(0.95)
-}
+// errors; 0 where the model does not describe it.
+func (p *Precision) Half(j int) float64 { return p.half[j] }
+
+// half is the same with so many degrees of freedom.
+func half(freedom float64) float64 { return distuv.StudentsT{Sigma: 1, Nu: freedom}.Quantile(0.95) }
 
 // rotation is N times the variance of the angle between two directions of eigenvalues a and
 // b; beyond a right angle it has no meaning, and is infinite where they are equal.

@@ -177,7 +177,7 @@ func TestIntervalsOfR2HoldTheTruth(t *testing.T) {
 			for k := range views {
 				want, _ := precision.R2(w.layout, w.truth, w.strength, k)
 				_, variance := precision.R2(w.layout, p, strength, k)
-				low, high := precision.Interval(x.R2(k, q), variance, q, float64(subjects), float64(subjects))
+				low, high := precision.Interval(variance, q, float64(subjects))(x.R2(k, q), float64(subjects))
 				if low < want && want < high {
 					held++
 				}

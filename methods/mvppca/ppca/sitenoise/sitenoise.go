@@ -36,16 +36,17 @@ func Values(views int) int { return 3 * views }
 // posterior's observed features.
 func (s *Sums) Add(model *ppca.Predictor, post *ppca.Posterior, values []float64) {
 	l, md := model.Model()
-	view, described := l.ViewOf(), make([]float64, len(values))
+	described := make([]float64, len(values))
 	post.Reconstruct(described, values)
-	for i := 0; i < len(post.Observed); {
-		k, squares, expected := view[post.Observed[i]], 0.0, 0.0
-		for ; i < len(post.Observed) && view[post.Observed[i]] == k; i++ {
+	i, end := 0, 0
+	for k, d := range l.Dims {
+		first, squares, expected := i, 0.0, 0.0
+		for end += d; i < len(post.Observed) && post.Observed[i] < end; i++ {
 			psi, r := md.Psi[post.Observed[i]], values[i]-described[i]
 			squares += r * r / psi
 			expected += post.ResidualVar(i) / psi
 		}
-		if u := squares / expected; u < ppca.LargestValue { // else the factors take up all of it
+		if u := squares / expected; i > first && u < ppca.LargestValue { // else the factors take up all of it
 			s.Subjects[k]++
 			s.U[k] += u
 			s.Squares[k] += u * u

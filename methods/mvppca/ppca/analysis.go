@@ -1,0 +1,174 @@
+package ppca
+
+import (
+	"fmt"
+	"math"
+
+	"parley/internal/kernel"
+	"parley/methods/mvppca/linalg"
+)
+
+// analysis is a factor analysis of one block with a noise variance for each feature. Its
+// iterations are those of [Fit] from [Start], up to a rotation of the factors, in a form
+// that one block allows. With t centred, S = Σ t tᵀ, V = Ψ⁻¹W and P = I + WᵀV = L Lᵀ, the
+// regression on the factors and the move of their covariance into W come to
+//
+//	W⁺ = S V L⁻ᵀ K⁻ᵀ / N   with K Kᵀ = I + L⁻¹ VᵀS V L⁻ᵀ / N,
+//	ψ⁺ = diag S / N − diag W⁺W⁺ᵀ.
+//
+// The mean is that of the block throughout. It takes O(pqr) for a factor of r rows, whose
+// F V L⁻ᵀ stands for both products with S, and O(p²q) for a dense block.
+type analysis struct {
+	Rank, LD   int
+	W          []float64 // p × LD
+	LogLik     float64   // at W and ψ
+	Iterations int
+
+	b                   *Block
+	psi, floor, squares []float64 // p
+	v, u, y             []float64 // p × LD: V, V L⁻ᵀ, S V L⁻ᵀ; the latter two of a dense block
+	fv, fu              []float64 // r × LD: F V, F V L⁻ᵀ; of a factor
+	small, inner, turn  []float64 // q × LD: P and then L; K Kᵀ and then K; L⁻ᵀ or K⁻ᵀ
+	inverse             []float64 // q × LD: scratch
+}
+
+// analyse iterates by the stopping rule of [Fit], and with its bounds on the noise.
+func analyse(l Layout, b *Block, rank int, o FitOptions) (*analysis, error) {
+	l.Noise = NoisePerFeature
+	o, err := o.filled()
+	if err != nil {
+		return nil, err
+	}
+	blocks := []Block{*b}
+	begin, err := Start(l, blocks, rank)
+	if err != nil {
+		return nil, err
+	}
+	floor, err := NoiseFloors(l, blocks, b.Features)
+	if err != nil {
+		return nil, err
+	}
+	p, ld := len(b.Features), kernel.Stride(rank)
+	thin := func(rows int) []float64 { return make([]float64, rows*ld) }
+	f := &analysis{
+		Rank: rank, LD: ld, W: thin(p), b: b,
+		psi: make([]float64, p), floor: make([]float64, p), squares: make([]float64, p),
+		v: thin(p), small: thin(rank), inner: thin(rank), turn: thin(rank), inverse: thin(rank),
+	}
+	if b.Scatter != nil {
+		f.y, f.u = thin(p), thin(p)
+	} else {
+		f.fv, f.fu = thin(b.Rows()), thin(b.Rows())
+	}
+	b.Squares(f.squares)
+	for i, j := range b.Features {
+		copy(f.W[i*ld:], begin.W[j*rank:][:rank])
+		f.floor[i] = max(floor[j], o.LeastNoise*f.squares[i]/b.N)
+		f.psi[i] = max(begin.Noise[j], f.floor[i])
+	}
+	var trace []float64
+	for ; ; f.Iterations++ {
+		if o.Stop != nil {
+			if err := o.Stop(); err != nil {
+				return nil, err
+			}
+		}
+		if !f.expect() || math.IsNaN(f.LogLik) || math.IsInf(f.LogLik, 0) {
+			return nil, fmt.Errorf("factor analysis, iteration %d: %w", f.Iterations, ErrCollapsed)
+		}
+		trace = append(trace, f.LogLik/b.N)
+		n := len(trace)
+		if n > fitWindow && trace[n-1]-trace[n-1-fitWindow] < o.Tol || f.Iterations == o.MaxIter {
+			return f, nil
+		}
+		if !f.maximise() {
+			return nil, fmt.Errorf("factor analysis, iteration %d: %w", f.Iterations, ErrCollapsed)
+		}
+	}
+}
+
+// expect works out the log-likelihood, L⁻¹VᵀS V L⁻ᵀ, and S V L⁻ᵀ or F V L⁻ᵀ.
+func (f *analysis) expect() bool {
+	b, q, ld, p := f.b, f.Rank, f.LD, len(f.b.Features)
+	quad, logPsi := 0.0, 0.0
+	for i, psi := range f.psi {
+		s := 1 / psi
+		v := f.v[i*ld:][:ld]
+		for a, w := range f.W[i*ld:][:ld] {
+			v[a] = w * s
+		}
+		quad += f.squares[i] * s
+		logPsi += math.Log(psi)
+	}
+	clear(f.small)
+	kernel.MulAdd(f.small, f.W, 1, ld, f.v, q, p, q)
+	linalg.Symmetrise(f.small, q, ld)
+	for a := range q {
+		f.small[a*ld+a]++
+	}
+	logDet, ok := linalg.Cholesky(f.small, q, ld)
+	if !ok {
+		return false
+	}
+	linalg.TransposedInverse(f.turn, f.inverse, f.small, q, ld)
+	clear(f.inner)
+	// Rows are turned before they are multiplied by each other: in products with V itself,
+	// directions of the factors that a subject determines sharply would drown the others.
+	if b.Scatter != nil {
+		clear(f.y)
+		clear(f.u)
+		kernel.MulAdd(f.u, f.v, ld, 1, f.turn, p, q, q)
+		kernel.MulAdd(f.y, b.Scatter, p, 1, f.u, p, p, q)
+		kernel.MulAdd(f.inner, f.u, 1, ld, f.y, q, p, q)
+	} else {
+		r := b.Rows()
+		clear(f.fv)
+		clear(f.fu)
+		kernel.MulAdd(f.fv, b.Factor, p, 1, f.v, r, p, q)
+		kernel.MulAdd(f.fu, f.fv, ld, 1, f.turn, r, q, q)
+		kernel.MulAdd(f.inner, f.fu, 1, ld, f.fu, q, r, q)
+	}
+	for a := range q {
+		quad -= f.inner[a*ld+a]
+	}
+	f.LogLik = -0.5 * (b.N*(float64(p)*Ln2Pi+logPsi+logDet) + quad)
+	return true
+}
+
+// maximise finds the next loadings and noise.
+func (f *analysis) maximise() bool {
+	b, q, ld, p := f.b, f.Rank, f.LD, len(f.b.Features)
+	linalg.Symmetrise(f.inner, q, ld)
+	for a := range q {
+		for c := range q {
+			f.inner[a*ld+c] /= b.N
+		}
+		f.inner[a*ld+a]++
+	}
+	if _, ok := linalg.Cholesky(f.inner, q, ld); !ok {
+		return false
+	}
+	linalg.TransposedInverse(f.turn, f.inverse, f.inner, q, ld)
+	for a := range q {
+		for c := a; c < q; c++ {
+			f.turn[a*ld+c] /= b.N
+		}
+	}
+	clear(f.W)
+	if b.Scatter != nil {
+		kernel.MulAdd(f.W, f.y, ld, 1, f.turn, p, q, q)
+	} else {
+		r := b.Rows()
+		clear(f.fv)
+		kernel.MulAdd(f.fv, f.fu, ld, 1, f.turn, r, q, q)
+		kernel.MulAdd(f.W, b.Factor, 1, p, f.fv, p, r, q)
+	}
+	for i, s := range f.squares {
+		s /= b.N
+		for _, w := range f.W[i*ld:][:q] {
+			s -= w * w
+		}
+		f.psi[i] = max(s, f.floor[i])
+	}
+	return true
+}
