@@ -25,6 +25,9 @@ type ViewSize struct {
 type SiteSubjects struct {
 	Name     string    `json:"name"`
 	Patterns []Pattern `json:"patterns"`
+	// Noise is the standard deviation of privacy noise in the number of all subjects; 0 if counts
+	// are exact.
+	Noise float64 `json:"noise,omitempty"`
 }
 
 // Pattern is a set of present views, in the order of the overview's views,
@@ -84,6 +87,8 @@ func (o Overview) Table() Table {
 	for _, v := range o.Views {
 		cols = append(cols, Column{Name: v.Name, Unit: fmt.Sprintf("d = %d", v.Features)})
 	}
+	noised := slices.ContainsFunc(o.Sites, func(s SiteSubjects) bool { return s.Noise > 0 })
+	noise := Column{Name: "noise in the site's subjects", Unit: "sd", Numbers: Numbers{}}
 	for _, s := range o.Sites {
 		for _, p := range s.sorted(len(o.Views)) {
 			cols[0].Text = append(cols[0].Text, s.Name)
@@ -95,7 +100,11 @@ func (o Overview) Table() Table {
 				}
 				cols[2+v].Text = append(cols[2+v].Text, word)
 			}
+			noise.Numbers = append(noise.Numbers, s.Noise)
 		}
+	}
+	if noised {
+		cols = append(cols, noise)
 	}
 	return Table{Columns: cols}
 }
@@ -185,6 +194,9 @@ func (o Overview) viewHead(c *canvas, p overviewPlan, v int, view ViewSize) {
 func (o Overview) row(c *canvas, p overviewPlan, s SiteSubjects, y, unit float64) {
 	n, _ := s.subjects(0)
 	count := "n = " + Count.Text(float64(n))
+	if s.Noise > 0 {
+		count = fmt.Sprintf("n = %s ± %.0f", Count.Text(float64(n)), 2*s.Noise)
+	}
 	if p.dense {
 		c.text(6, y+p.thick, s.Name, fontSize, p.left-62, "font-weight", "600")
 		c.text(p.left-10, y+p.thick, Count.Text(float64(n)), smallSize, 46, "text-anchor", "end", "fill", muted)

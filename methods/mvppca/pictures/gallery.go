@@ -29,6 +29,8 @@ type gallery struct {
 	every    int               // one subject in so many is kept
 	tests    *use.Associations // of the factors against the label columns
 	imputed  []imputedFeature  // of every feature
+	drawn    []int             // features whose values are kept
+	worst    []described       // of all subjects, the worst first
 }
 
 // keptSubject is a subject that is drawn.
@@ -38,6 +40,8 @@ type keptSubject struct {
 	z      []float64
 	moved  []float64 // per view: how far leaving it out moves the scores; NaN where that cannot be
 	lacks  bool      // a whole view
+	r2     []float64 // per view; NaN where nothing of it was measured
+	values []float64 // of the features drawn, in standard deviations from the mean; NaN where missing
 }
 
 // imputedFeature sums up what the model says of a feature of those who lack it.
@@ -53,6 +57,7 @@ const maxPoints = 3000
 func look(ctx context.Context, set options.Setup, s *scores) (*gallery, error) {
 	others := leftout.Of(s.predictor)
 	g := &gallery{set: set, scores: s, others: others, every: 1, tests: use.NewAssociations(s.data.Schema().Subject, nil, nil, s.rank), imputed: make([]imputedFeature, set.Layout.Features())}
+	g.drawn = g.strongest()
 	z, mean, variance := make([]float64, s.rank), make([]float64, len(g.imputed)), make([]float64, len(g.imputed))
 	return g, use.EachSubject(ctx, s.predictor, s.scale, s.data, func(row *dataset.Row, post *ppca.Posterior, values []float64) error {
 		post.Latent(z, values)
@@ -69,12 +74,14 @@ func look(ctx context.Context, set options.Setup, s *scores) (*gallery, error) {
 			f.squares += d * (mean[i] - f.mean)
 			f.within += (variance[i] + others.Noise(j) - others.Noise(j) - f.within) / f.n
 		}
-		return g.keep(row, z, post.Observed, values)
+		views := g.describe(row.ID, post, values)
+		g.rank(views)
+		return g.keep(row, z, post.Observed, values, views)
 	})
 }
 
 // keep keeps a subject if it is one of those that are drawn.
-func (g *gallery) keep(row *dataset.Row, z []float64, observed []int, values []float64) error {
+func (g *gallery) keep(row *dataset.Row, z []float64, observed []int, values []float64, views []described) error {
 	g.subjects++
 	if (g.subjects-1)%g.every != 0 {
 		return nil
@@ -103,6 +110,16 @@ func (g *gallery) keep(row *dataset.Row, z []float64, observed []int, values []f
 			s.moved[k] = math.Sqrt(squares)
 		}
 		s.lacks = s.lacks || g.others.From[k] == g.others.From[k+1]
+	}
+	for _, v := range views {
+		s.r2 = append(s.r2, v.r2)
+	}
+	for _, j := range g.drawn {
+		x := math.NaN()
+		if i, ok := slices.BinarySearch(observed, j); ok {
+			x = (values[i] - g.others.Mean(j)) / g.others.SD[j]
+		}
+		s.values = append(s.values, x)
 	}
 	g.kept = append(g.kept, s)
 	return nil
