@@ -11,9 +11,10 @@ import (
 )
 
 const (
-	behindFeatures = 16 // features in the picture of a factor's data
-	behindColumns  = 80 // columns in it; of more subjects, neighbours are averaged
-	behindReach    = 2.5
+	behindFeatures = 16  // features in the picture of a factor's data
+	behindSubjects = 120 // up to so many subjects have a column each
+	behindColumns  = 80  // of more, so many columns have the means of neighbours
+	behindReach    = 2.5 // standard deviations that have the darkest colour
 )
 
 // strongest lists, over all factors with pictures, the features of each view that show them
@@ -77,7 +78,11 @@ func (g *gallery) behindFigure(a int) *figure.Figure {
 	slices.SortStableFunc(shown, func(i, j int) int { return cmp.Compare(strength(j), strength(i)) })
 	order := slices.Clone(g.kept)
 	slices.SortStableFunc(order, func(s, t keptSubject) int { return cmp.Compare(s.z[a], t.z[a]) })
-	columns := min(len(order), behindColumns)
+	columns, each := len(order), "Each column is one subject."
+	if columns > behindSubjects {
+		columns = behindColumns
+		each = fmt.Sprintf("Each column is the mean of %d or %d subjects who are neighbours on the factor.", len(order)/columns, (len(order)+columns-1)/columns)
+	}
 	h := figure.Heatmap{Legend: "standard deviations from the mean of " + g.mean, Diverging: true, Reach: behindReach, Subjects: true, Rows: []string{"score"}}
 	row := func(value func(keptSubject) float64) (values figure.Numbers) {
 		for c := range columns {
@@ -85,7 +90,7 @@ func (g *gallery) behindFigure(a int) *figure.Figure {
 		}
 		return values
 	}
-	facet := figure.Facet{Title: "subjects, from the lowest score to the highest", Values: []figure.Numbers{row(func(s keptSubject) float64 { return s.z[a] })}}
+	facet := figure.Facet{Title: "subjects, sorted by their score", Values: []figure.Numbers{row(func(s keptSubject) float64 { return s.z[a] })}}
 	view := g.set.Layout.ViewOf()
 	for _, at := range shown {
 		j := g.drawn[at]
@@ -101,10 +106,6 @@ func (g *gallery) behindFigure(a int) *figure.Figure {
 		h.Columns = append(h.Columns, name)
 	}
 	h.Facets = []figure.Facet{facet}
-	each := "Each column is one subject."
-	if len(order) > columns {
-		each = fmt.Sprintf("Each column is the mean of about %.0f subjects who are neighbours on the factor.", math.Round(float64(len(order))/float64(columns)))
-	}
 	return &figure.Figure{ID: fmt.Sprintf("behind-%d", a+1), Title: fmt.Sprintf("Factor %d: the data behind it", a+1), Chart: h, Choice: "Data behind a factor",
 		Caption: each + " The first row is the score. Below it stand measurements that rise with the factor, the strongest first, and then those that fall. Blue is above the mean, brown below it, and a thin line was not measured.",
 		Alt:     fmt.Sprintf("Heatmap of the strongest features of factor %d over this site's subjects, sorted by their score.", a+1)}

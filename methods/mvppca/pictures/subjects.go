@@ -158,7 +158,7 @@ func (g *gallery) associationSection() figure.Section {
 	sec := figure.Section{ID: "associations", Title: "Do the factors go with what is known of the subjects?",
 		Lead: "Each factor against each column of the subjects table, among this site's subjects. A small adjusted p says that so clear a connection would rarely arise by chance; the share explained says how strong it is. Neither says what causes what."}
 	var notes fitted.Notes
-	t, untested := g.tests.Table(&notes)
+	t, f, untested := g.tests.Shown(&notes)
 	for _, p := range untested {
 		sec.Items = append(sec.Items, figure.Item{Note: &figure.Note{Title: "Not tested", Text: sentence(p.Error())}})
 	}
@@ -169,7 +169,7 @@ func (g *gallery) associationSection() figure.Section {
 	t.Columns = slices.DeleteFunc(t.Columns, func(c figure.Column) bool { // a correlation where nothing is a number
 		return c.Numbers != nil && !slices.ContainsFunc(c.Numbers, func(x float64) bool { return !math.IsNaN(x) })
 	})
-	sec.Items = append([]figure.Item{{Table: &t}}, sec.Items...)
+	sec.Items = append([]figure.Item{{Figure: &f}, {Table: &t}}, sec.Items...)
 	for _, n := range notes {
 		sec.Items = append(sec.Items, figure.Item{Note: &figure.Note{Text: sentence(n.Where + " " + n.What)}})
 	}
