@@ -3,6 +3,7 @@ package figure
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 )
 
@@ -126,7 +127,7 @@ func (h Heatmap) plan(page float64) plan {
 	}
 	columns, facets := float64(max(len(h.Columns), 1)), max(len(h.Facets), 1)
 	if h.Subjects {
-		p.across, p.high, p.head = 1, 18, 26
+		p.across, p.high, p.head = 1, 15, 26
 		p.cell = min((page-p.left-facetSpace)/columns, 24)
 		p.width, p.deep = p.cell*columns, p.head+p.high*float64(h.height())+totalSpace+18
 		return p
@@ -260,12 +261,11 @@ func (h Heatmap) facet(c *canvas, p plan, f Facet, x, y, top float64, first bool
 // which keeps the file small.
 const shades = 17
 
-// strips draws a table whose columns are subjects.
+// strips draws a table whose columns are subjects. Its unit is a cell.
 func (h Heatmap) strips(c *canvas, p plan, f Facet, x, y, top float64) {
 	paths, missing := make([]strings.Builder, shades), strings.Builder{}
 	for i := range h.height() {
-		mid := y + p.high*(float64(i)+0.5)
-		c.text(p.left-10, mid+4, h.rowName(i), fontSize, p.left-14, "text-anchor", "end")
+		c.text(p.left-10, y+p.high*(float64(i)+0.5)+4, h.rowName(i), fontSize, p.left-14, "text-anchor", "end")
 		for j, from := 0, 0; j < len(h.Columns); j++ {
 			shade := h.shade(h.at(f, i, j), top)
 			if j+1 < len(h.Columns) && h.shade(h.at(f, i, j+1), top) == shade {
@@ -275,10 +275,11 @@ func (h Heatmap) strips(c *canvas, p plan, f Facet, x, y, top float64) {
 			if shade >= 0 {
 				d = &paths[shade]
 			}
-			d.WriteString("M" + pixel(x+p.cell*float64(from)) + " " + pixel(mid) + "H" + pixel(x+p.cell*float64(j+1)))
+			fmt.Fprintf(d, "M%d %dh%d", from, i, j+1-from)
 			from = j + 1
 		}
 	}
+	at := fmt.Sprintf("translate(%s %s) scale(%s %s)", num(x), num(y+p.high/2), strconv.FormatFloat(p.cell, 'f', 4, 64), num(p.high))
 	for k, d := range paths {
 		if d.Len() > 0 {
 			share := float64(k) / (shades - 1)
@@ -286,11 +287,11 @@ func (h Heatmap) strips(c *canvas, p plan, f Facet, x, y, top float64) {
 				share = 2*share - 1
 			}
 			colour, _ := h.colour(share, 1)
-			c.el("path", "", "d", d.String(), "stroke", colour, "stroke-width", p.high-2)
+			c.el("path", "", "d", d.String(), "stroke", colour, "stroke-width", 0.9, "transform", at)
 		}
 	}
 	if missing.Len() > 0 {
-		c.el("path", f.Title+": not available", "d", missing.String(), "stroke", hatch, "stroke-width", 2.0)
+		c.el("path", f.Title+": not available", "d", missing.String(), "stroke", hatch, "stroke-width", 0.1, "transform", at)
 	}
 }
 

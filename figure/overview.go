@@ -134,7 +134,7 @@ func (o Overview) plan(page float64) overviewPlan {
 		p.space = 8
 	}
 	k := float64(max(len(o.Views), 1))
-	p.block = min(max((page-p.left)/k-p.space, 24), 190)
+	p.block = min(max((page-p.left)/k-p.space, 24), max(190, 400/k))
 	heads := make([]string, len(o.Views))
 	for v, view := range o.Views {
 		heads[v] = view.Name
@@ -164,11 +164,27 @@ func (o Overview) draw(c *canvas) {
 	for i, s := range o.Sites {
 		o.row(c, p, s, p.head+p.step*float64(i), p.block/float64(max(most, 1)))
 	}
+	if !o.lacking() {
+		c.h -= 24
+		return
+	}
 	x, y := min(p.left, c.w-190), c.h-14
 	c.el("rect", "", "x", x, "y", y-9, "width", 18.0, "height", 10.0, "fill", muted)
 	c.text(x+24, y, "measured", smallSize, 0, "fill", muted)
 	c.gap(x+92, y-9, 18, 10, "")
 	c.text(x+114, y, "not measured", smallSize, 0, "fill", muted)
+}
+
+// lacking says whether some subject lacks a view.
+func (o Overview) lacking() bool {
+	for _, s := range o.Sites {
+		for v := range o.Views {
+			if all, with := s.subjects(v); with < all {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // viewHead names view v with its features and subjects.

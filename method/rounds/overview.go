@@ -2,6 +2,7 @@ package rounds
 
 import (
 	"math"
+	"slices"
 
 	"parley/figure"
 	"parley/study"
@@ -10,18 +11,21 @@ import (
 // Overview is the section of a report that says who has what.
 func Overview(p *study.Plan, sites []figure.SiteSubjects) figure.Section {
 	o := figure.Overview{Sites: sites}
-	noise := ""
+	lacking, noise := "", ""
 	for _, v := range p.Views {
 		o.Views = append(o.Views, figure.ViewSize{Name: v.Name, Features: len(v.Features)})
 	}
 	for _, s := range sites {
+		if slices.ContainsFunc(s.Patterns, func(p figure.Pattern) bool { return slices.Contains(p.Present, false) }) {
+			lacking = " Hatched parts lack the view. Nothing was filled in for those who lack it."
+		}
 		if s.Noise > 0 {
 			noise = " Counts hold privacy noise: ± is two standard deviations of it, and a count that noise took below 0 stands at 0."
 		}
 	}
 	return figure.Section{ID: "data", Title: "Who has what", Items: []figure.Item{{Figure: &figure.Figure{
 		ID: "overview", Title: "Subjects by site and view", Chart: o,
-		Caption: "A bar is as long as the site has subjects; hatched parts lack the view. d is the number of features, n that of subjects." + noise,
+		Caption: "A bar is as long as the site has subjects. d is the number of features, n that of subjects." + lacking + noise,
 		Alt:     "For every site and view, how many subjects have the view and how many lack it.",
 	}}}}
 }

@@ -47,9 +47,7 @@ func dataSection(set options.Setup, sites []Site) figure.Section {
 		}
 		all = append(all, x)
 	}
-	section := rounds.Overview(set.Plan, all)
-	section.Items[0].Figure.Caption += " Nothing was filled in for those who lack a view."
-	return section
+	return rounds.Overview(set.Plan, all)
 }
 
 // PatternOf says how many subjects have a set of views.
