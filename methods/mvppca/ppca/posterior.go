@@ -247,11 +247,15 @@ func newPosterior(md *described, features, all []int) (*Posterior, error) {
 func (p *Posterior) Entropy() float64 { return (p.constant + float64(len(p.Observed))) / 2 }
 
 // ResidualVar is the variance of what the factors' mean leaves of the i-th observed feature,
-// t − W⟨x⟩ − μ, if the model is right: ψ − wᵀMw, M being Cov.
+// t − W⟨x⟩ − μ, if the model is right: ψ − wᵀMw, M being Cov, and what columns beyond the
+// factors add.
 func (p *Posterior) ResidualVar(i int) float64 {
-	j, q := p.Observed[i], p.md.Q
-	w := p.md.W[j*p.md.LD:][:q]
-	return p.md.Psi[j] - linalg.Quadratic(p.Cov, q, w, w)
+	j, q := p.Observed[i], p.md.rank
+	w, v := p.md.W[j*p.md.LD:][:p.md.Q], p.md.Psi[j]
+	for _, x := range w[q:] {
+		v += x * x
+	}
+	return v - linalg.Quadratic(p.Cov, q, w[:q], w[:q])
 }
 
 // determined factorises a and says whether it is well enough conditioned to
