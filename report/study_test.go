@@ -68,6 +68,11 @@ func TestReportsOfTheExamples(t *testing.T) {
 			for _, file := range []string{filepath.Join(dir, "report.html"), sites[0]} {
 				wholeAtAllWidths(t, file, false)
 			}
+			ctx := open(t, filepath.Join(dir, "report.html"), 400, 800)
+			faults(t, ctx, `document.querySelector('#figure-overview svg') ? [] : ['nothing says who has what']`)
+			// On a phone the verdict comes before the contents, and these before what they lead to.
+			faults(t, ctx, `(() => { const [a, b, c] = ['#verdict', 'nav', 'main section[id^=section-]'].map(s => document.querySelector(s).getBoundingClientRect());
+				return a.bottom <= b.top && b.bottom <= c.top ? [] : ['the verdict does not come first']; })()`)
 		})
 	}
 }
