@@ -11,43 +11,10 @@ import (
 )
 
 const (
-	behindFeatures = 16  // features in the picture of a factor's data
 	behindSubjects = 120 // up to so many subjects have a column each
 	behindColumns  = 80  // of more, so many columns have the means of neighbours
 	behindReach    = 2.5 // standard deviations that have the darkest colour
 )
-
-// strongest lists, over all factors with pictures, the features of each view that show them
-// most, ascending: what is kept of a subject's values.
-func (g *gallery) strongest() (features []int) {
-	for k := range g.set.Layout.Views() {
-		lo, hi := g.set.Layout.View(k)
-		for a := range min(g.scores.rank, use.DrawnFactors) {
-			features = append(features, g.ranked(a, lo, hi)...)
-		}
-	}
-	slices.Sort(features)
-	return slices.Compact(features)
-}
-
-// ranked lists the features from lo to hi that show factor a most, the strongest first.
-func (g *gallery) ranked(a, lo, hi int) (features []int) {
-	for j := lo; j < hi; j++ {
-		if g.others.Noise(j) > 0 && g.loading(a, j) != 0 {
-			features = append(features, j)
-		}
-	}
-	slices.SortStableFunc(features, func(i, j int) int {
-		return cmp.Compare(math.Abs(g.loading(a, j)), math.Abs(g.loading(a, i)))
-	})
-	return features[:min(len(features), behindFeatures)]
-}
-
-// loading is the standardised loading of feature j on factor a.
-func (g *gallery) loading(a, j int) float64 {
-	_, md := g.scores.predictor.Model()
-	return md.W[j*md.LD+a] / g.others.SD[j]
-}
 
 // behindSection shows the data that each factor sums up.
 func (g *gallery) behindSection() (figure.Section, bool) {

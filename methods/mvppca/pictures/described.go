@@ -1,64 +1,11 @@
 package pictures
 
 import (
-	"cmp"
 	"fmt"
 	"math"
-	"slices"
 
 	"parley/figure"
-	"parley/methods/mvppca/ppca"
 )
-
-const (
-	worstNamed = 10 // subjects who are named because the model describes them badly
-	leastR2    = -1 // below which R² of single subjects is not told apart: they are near the mean
-)
-
-// described is how well the model describes one view of one subject.
-type described struct {
-	id    string
-	view  int
-	r2    float64
-	times float64 // squared residuals over what the model expects of them
-}
-
-// describe says how well the model describes each view of a subject; r2 is NaN where nothing
-// of the view was measured.
-func (g *gallery) describe(id string, post *ppca.Posterior, values []float64) (all []described) {
-	near, mean := make([]float64, len(values)), make([]float64, len(values))
-	post.Describe(near, values)
-	post.Reconstruct(mean, values)
-	for k := range g.set.Layout.Views() {
-		lo, hi := g.set.Layout.View(k)
-		left, total, squares, n := 0.0, 0.0, 0.0, 0.0
-		for i, j := range post.Observed {
-			if j < lo || j >= hi {
-				continue
-			}
-			left += (values[i] - near[i]) * (values[i] - near[i])
-			total += (values[i] - g.others.Mean(j)) * (values[i] - g.others.Mean(j))
-			if expected := post.ResidualVar(i); expected > 0 {
-				squares += (values[i] - mean[i]) * (values[i] - mean[i]) / expected
-				n++
-			}
-		}
-		all = append(all, described{id, k, max(1-left/total, leastR2), squares / n})
-	}
-	return all
-}
-
-// rank keeps a subject's views if they are among the worst described of all.
-func (g *gallery) rank(all []described) {
-	for _, x := range all {
-		if math.IsNaN(x.times) || len(g.worst) == worstNamed && x.times <= g.worst[worstNamed-1].times {
-			continue
-		}
-		at, _ := slices.BinarySearchFunc(g.worst, x, func(a, b described) int { return cmp.Compare(b.times, a.times) })
-		g.worst = slices.Insert(g.worst, at, x)
-		g.worst = g.worst[:min(len(g.worst), worstNamed)]
-	}
-}
 
 // describedSection shows how well the model describes each subject.
 func (g *gallery) describedSection() figure.Section {

@@ -280,7 +280,11 @@ func Verdicts(says []string) []figure.Section {
 	}
 	s := figure.Section{ID: "verdicts", Title: "Before you rely on this result"}
 	for _, text := range says {
-		s.Items = append(s.Items, figure.Item{Note: &figure.Note{Title: "To be looked into", Warning: true, Text: text}})
+		title, why := text, ""
+		if at := strings.IndexAny(text, ":."); at >= 0 && strings.HasPrefix(text[at+1:], " ") {
+			title, why = text[:at], strings.ToUpper(text[at+2:at+3])+text[at+3:]
+		}
+		s.Items = append(s.Items, figure.Item{Note: &figure.Note{Title: title, Warning: true, Text: why}})
 	}
 	return []figure.Section{s}
 }
