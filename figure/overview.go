@@ -87,7 +87,6 @@ func (o Overview) Table() Table {
 	for _, v := range o.Views {
 		cols = append(cols, Column{Name: v.Name, Unit: fmt.Sprintf("d = %d", v.Features)})
 	}
-	noised := slices.ContainsFunc(o.Sites, func(s SiteSubjects) bool { return s.Noise > 0 })
 	noise := Column{Name: "noise in the site's subjects", Unit: "sd", Numbers: Numbers{}}
 	for _, s := range o.Sites {
 		for _, p := range s.sorted(len(o.Views)) {
@@ -103,7 +102,7 @@ func (o Overview) Table() Table {
 			noise.Numbers = append(noise.Numbers, s.Noise)
 		}
 	}
-	if noised {
+	if o.noised() {
 		cols = append(cols, noise)
 	}
 	return Table{Columns: cols}
@@ -116,6 +115,7 @@ const manySites = 12
 // which stand upright where they do not fit.
 type overviewPlan struct {
 	left, block, space float64
+	count              float64 // room for a number of subjects, where rows are one line
 	head, step, thick  float64
 	turned, dense      bool
 }
@@ -128,7 +128,11 @@ func (o Overview) plan(page float64) overviewPlan {
 	}
 	p.left = 24 + max(widest(names, fontSize, page*0.23), 84)
 	if p.dense {
-		p.left, p.step, p.thick = 70+widest(names, fontSize, page*0.2)/0.9, 16, 11
+		p.count = 46
+		if o.noised() {
+			p.count = 86
+		}
+		p.left, p.step, p.thick = p.count+24+widest(names, fontSize, page*0.2)/0.9, 16, 11
 	}
 	if page < pageWidth {
 		p.space = 8
@@ -175,6 +179,11 @@ func (o Overview) draw(c *canvas) {
 	c.text(x+114, y, "not measured", smallSize, 0, "fill", muted)
 }
 
+// noised says whether some count holds noise.
+func (o Overview) noised() bool {
+	return slices.ContainsFunc(o.Sites, func(s SiteSubjects) bool { return s.Noise > 0 })
+}
+
 // lacking says whether some subject lacks a view.
 func (o Overview) lacking() bool {
 	for _, s := range o.Sites {
@@ -209,17 +218,17 @@ func (o Overview) viewHead(c *canvas, p overviewPlan, v int, view ViewSize) {
 // row draws a site; unit is the width of one subject.
 func (o Overview) row(c *canvas, p overviewPlan, s SiteSubjects, y, unit float64) {
 	n, _ := s.subjects(0)
-	count := "n = " + Count.Text(float64(n))
+	count := Count.Text(float64(n))
 	if s.Noise > 0 {
-		count = fmt.Sprintf("n = %s ± %.0f", Count.Text(float64(n)), 2*s.Noise)
+		count += fmt.Sprintf(" ± %.0f", 2*s.Noise)
 	}
 	if p.dense {
-		c.text(6, y+p.thick, s.Name, fontSize, p.left-62, "font-weight", "600")
-		c.text(p.left-10, y+p.thick, Count.Text(float64(n)), smallSize, 46, "text-anchor", "end", "fill", muted)
+		c.text(6, y+p.thick, s.Name, fontSize, p.left-p.count-16, "font-weight", "600")
+		c.text(p.left-10, y+p.thick, count, smallSize, p.count, "text-anchor", "end", "fill", muted)
 	} else {
 		c.line(6, y-4, c.w-p.space, y-4, grid)
 		c.text(6, y+14, s.Name, fontSize, p.left-24, "font-weight", "600")
-		c.text(6, y+29, count, smallSize, p.left-24, "fill", muted)
+		c.text(6, y+29, "n = "+count, smallSize, p.left-24, "fill", muted)
 	}
 	for v := range o.Views {
 		x := p.left + float64(v)*(p.block+p.space)

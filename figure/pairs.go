@@ -237,7 +237,8 @@ func (c *canvas) members(k Pairs, j, i int, x, y scale) {
 	if c.slim() {
 		n = min(n, maxSlim)
 	}
-	for s := 0; s < len(k.Of); s += k.every(n) {
+	every := k.every(n)
+	for s := 0; s < len(k.Of); s += every {
 		u, v, g := k.value(j, s), k.value(i, s), k.group(s)
 		if g >= 0 && u >= x.lo && u <= x.hi && v >= y.lo && v <= y.hi {
 			paths[g].WriteString(dot(x.at(u), y.at(v)))
