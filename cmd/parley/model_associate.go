@@ -302,7 +302,7 @@ func combinedAccount(list []association.Combined) *fitted.Account {
 func combinedPicture(list []association.Combined) figure.Figure {
 	const clearest = 6 // −log₁₀ p that has the darkest colour
 	h := figure.Heatmap{Legend: "−log₁₀ of adjusted p, with the sign of the effect", Diverging: true, Reach: clearest,
-		Facets: []figure.Facet{{Title: "Factor, if the effect is the same at all sites"}, {Title: "Factor, if it may differ"}}}
+		Facets: []figure.Facet{{Title: "Factor, common effect"}, {Title: "Factor, random effects"}}}
 	factors := 0
 	for _, c := range list {
 		factors = max(factors, c.Factor)
@@ -327,6 +327,6 @@ func combinedPicture(list []association.Combined) figure.Figure {
 		}
 	}
 	return figure.Figure{ID: "associations", Title: "Which factors go with what is known of the subjects", Chart: h,
-		Caption: "The darker, the clearer: 1.3 is an adjusted p of 5 %, 3 is one in a thousand, and all beyond 6 looks the same. Blue effects are upwards, brown ones downwards. How large an effect is, the tables say. Hatched: fewer than two sites tell of it.",
+		Caption: "Common effect: if it is the same at all sites; random effects: if it may differ. The darker, the clearer: 1.3 is an adjusted p of 5 %, 3 is one in a thousand, and all beyond 6 looks the same. Blue effects are upwards, brown ones downwards. How large an effect is, the tables say. Hatched: fewer than two sites tell of it.",
 		Alt:     "Heatmap of how clear the effect of each column on each factor is, over all sites, under two models."}
 }
