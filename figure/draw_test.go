@@ -45,12 +45,12 @@ var charts = rapid.Custom(func(t *rapid.T) Chart {
 		for _, n := range names(30) {
 			o.Sites = append(o.Sites, SiteSubjects{n, rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Pattern {
 				return Pattern{rapid.SliceOfN(rapid.Bool(), 0, 13).Draw(t, "present"), rapid.IntRange(-1, 1e5).Draw(t, "n")}
-			}), 0, 4).Draw(t, "patterns")})
+			}), 0, 4).Draw(t, "patterns"), rapid.SampledFrom([]float64{0, 0.3, 1e9}).Draw(t, "noise")})
 		}
 		return o
 	case 1:
 		h := Heatmap{Legend: labels.Draw(t, "legend"), Diverging: rapid.Bool().Draw(t, "diverging"), Format: rapid.SampledFrom([]Format{General, Count, Percent, Score}).Draw(t, "format"),
-			Rows: names(20), Columns: names(12), TotalLabel: labels.Draw(t, "total")}
+			Rows: names(20), Columns: names(12), TotalLabel: labels.Draw(t, "total"), Subjects: rapid.Bool().Draw(t, "subjects"), Reach: rapid.SampledFrom([]float64{0, 3, 1e-300}).Draw(t, "reach")}
 		for _, n := range names(5) {
 			h.Facets = append(h.Facets, Facet{n, rapid.SliceOfN(numbers(13), 0, 21).Draw(t, "values"), numbers(13).Draw(t, "totals")})
 		}
@@ -110,7 +110,8 @@ var charts = rapid.Custom(func(t *rapid.T) Chart {
 		}
 		return k
 	case 8:
-		k := Pairs{Features: names(12), Values: rapid.SliceOfN(numbers(20), 0, 12).Draw(t, "values")}
+		k := Pairs{Features: names(12), Values: rapid.SliceOfN(numbers(20), 0, 12).Draw(t, "values"),
+			Of: rapid.SliceOfN(rapid.IntRange(-1, 9), 0, 25).Draw(t, "of")}
 		for _, n := range names(30) {
 			k.Groups = append(k.Groups, Cloud{n, rapid.SampledFrom([]float64{0, 1e-300, 0.2, 1, 1e300}).Draw(t, "share"), numbers(12).Draw(t, "mean"), numbers(40).Draw(t, "cov")})
 		}

@@ -3,6 +3,8 @@ package figure
 import (
 	"fmt"
 	"math"
+	"strconv"
+	"strings"
 )
 
 // Heatmap shows tables of numbers as coloured cells with the numbers printed
@@ -20,8 +22,11 @@ type Heatmap struct {
 	// TotalLabel names the row of totals below each facet. Totals come from
 	// the caller: shares of variance do not add up over rows or columns.
 	TotalLabel string `json:"total_label,omitempty"`
-
-	reach float64 // of the darkest colour, if the facets are a part of more
+	// Reach is the value of the darkest colour; 0 for the largest of all cells.
+	Reach float64 `json:"reach,omitempty"`
+	// Subjects says that columns are subjects, or means of a few of them: they are drawn thin,
+	// without names and numbers, and the picture is for the subjects' own site only.
+	Subjects bool `json:"subjects,omitempty"`
 }
 
 // Facet is one table of a heatmap.
@@ -62,8 +67,8 @@ func (h Heatmap) rowName(i int) string {
 	return h.TotalLabel
 }
 
-func (Heatmap) kind() string     { return "heatmap" }
-func (Heatmap) perSubject() bool { return false }
+func (Heatmap) kind() string       { return "heatmap" }
+func (h Heatmap) perSubject() bool { return h.Subjects }
 
 // Table has one row for every cell.
 func (h Heatmap) Table() Table {
@@ -121,6 +126,12 @@ func (h Heatmap) plan(page float64) plan {
 		p.high = 18
 	}
 	columns, facets := float64(max(len(h.Columns), 1)), max(len(h.Facets), 1)
+	if h.Subjects {
+		p.across, p.high, p.head = 1, 15, 26
+		p.cell = min((page-p.left-facetSpace)/columns, 24)
+		p.width, p.deep = p.cell*columns, p.head+p.high*float64(h.height())+totalSpace+18
+		return p
+	}
 	p.tips = page == pageWidth && facets*h.height()*len(h.Columns) <= maxTips // else the numbers in the cells do
 	// As many facets beside each other as their numbers allow, the same number
 	// in every row of facets, and cells as wide as that leaves room for.
@@ -175,8 +186,8 @@ func (h Heatmap) draw(c *canvas) {
 
 // top returns the value of the darkest colour.
 func (h Heatmap) top() float64 {
-	if h.reach > 0 {
-		return h.reach
+	if h.Reach > 0 {
+		return h.Reach
 	}
 	var e extent
 	for _, f := range h.Facets {
@@ -208,6 +219,10 @@ func (h Heatmap) colour(v, top float64) (string, bool) {
 func (h Heatmap) facet(c *canvas, p plan, f Facet, x, y, top float64, first bool) {
 	c.text(x, y+18, f.Title, fontSize+1, p.width+facetSpace-4, "font-weight", "600")
 	y += p.head
+	if h.Subjects {
+		h.strips(c, p, f, x, y, top)
+		return
+	}
 	for j, name := range h.Columns {
 		mid := x + p.cell*(float64(j)+0.5)
 		if p.turned {
@@ -240,6 +255,59 @@ func (h Heatmap) facet(c *canvas, p plan, f Facet, x, y, top float64, first bool
 		c.close("g")
 	}
 	h.gaps(c, p, f, x, y)
+}
+
+// shades is how many colours tell the cells of subjects apart: those of one colour are one path,
+// which keeps the file small.
+const shades = 17
+
+// strips draws a table whose columns are subjects. Its unit is a cell.
+func (h Heatmap) strips(c *canvas, p plan, f Facet, x, y, top float64) {
+	paths, missing := make([]strings.Builder, shades), strings.Builder{}
+	for i := range h.height() {
+		c.text(p.left-10, y+p.high*(float64(i)+0.5)+4, h.rowName(i), fontSize, p.left-14, "text-anchor", "end")
+		for j, from := 0, 0; j < len(h.Columns); j++ {
+			shade := h.shade(h.at(f, i, j), top)
+			if j+1 < len(h.Columns) && h.shade(h.at(f, i, j+1), top) == shade {
+				continue
+			}
+			d := &missing
+			if shade >= 0 {
+				d = &paths[shade]
+			}
+			fmt.Fprintf(d, "M%d %dh%d", from, i, j+1-from)
+			from = j + 1
+		}
+	}
+	at := fmt.Sprintf("translate(%s %s) scale(%s %s)", num(x), num(y+p.high/2), strconv.FormatFloat(p.cell, 'f', 4, 64), num(p.high))
+	for k, d := range paths {
+		if d.Len() > 0 {
+			share := float64(k) / (shades - 1)
+			if h.Diverging {
+				share = 2*share - 1
+			}
+			colour, _ := h.colour(share, 1)
+			c.el("path", "", "d", d.String(), "stroke", colour, "stroke-width", 0.9, "transform", at)
+		}
+	}
+	if missing.Len() > 0 {
+		c.el("path", f.Title+": not available", "d", missing.String(), "stroke", hatch, "stroke-width", 0.1, "transform", at)
+	}
+}
+
+// shade is which of the colours a value has; −1 for none.
+func (h Heatmap) shade(v, top float64) int {
+	if !available(v) {
+		return -1
+	}
+	share := 0.0
+	if top > 0 {
+		share = min(max(v/top, -1), 1)
+	}
+	if h.Diverging {
+		share = (share + 1) / 2
+	}
+	return int(math.Round(max(share, 0) * (shades - 1)))
 }
 
 // cell draws one cell. Totals have no colour, since they are not on the scale.

@@ -25,6 +25,9 @@ type ViewSize struct {
 type SiteSubjects struct {
 	Name     string    `json:"name"`
 	Patterns []Pattern `json:"patterns"`
+	// Noise is the standard deviation of privacy noise in the number of all subjects; 0 if counts
+	// are exact.
+	Noise float64 `json:"noise,omitempty"`
 }
 
 // Pattern is a set of present views, in the order of the overview's views,
@@ -84,6 +87,7 @@ func (o Overview) Table() Table {
 	for _, v := range o.Views {
 		cols = append(cols, Column{Name: v.Name, Unit: fmt.Sprintf("d = %d", v.Features)})
 	}
+	noise := Column{Name: "noise in the site's subjects", Unit: "sd", Numbers: Numbers{}}
 	for _, s := range o.Sites {
 		for _, p := range s.sorted(len(o.Views)) {
 			cols[0].Text = append(cols[0].Text, s.Name)
@@ -95,7 +99,11 @@ func (o Overview) Table() Table {
 				}
 				cols[2+v].Text = append(cols[2+v].Text, word)
 			}
+			noise.Numbers = append(noise.Numbers, s.Noise)
 		}
+	}
+	if o.noised() {
+		cols = append(cols, noise)
 	}
 	return Table{Columns: cols}
 }
@@ -107,6 +115,7 @@ const manySites = 12
 // which stand upright where they do not fit.
 type overviewPlan struct {
 	left, block, space float64
+	count              float64 // room for a number of subjects, where rows are one line
 	head, step, thick  float64
 	turned, dense      bool
 }
@@ -119,13 +128,17 @@ func (o Overview) plan(page float64) overviewPlan {
 	}
 	p.left = 24 + max(widest(names, fontSize, page*0.23), 84)
 	if p.dense {
-		p.left, p.step, p.thick = 70+widest(names, fontSize, page*0.2)/0.9, 16, 11
+		p.count = 46
+		if o.noised() {
+			p.count = 86
+		}
+		p.left, p.step, p.thick = p.count+24+widest(names, fontSize, page*0.2)/0.9, 16, 11
 	}
 	if page < pageWidth {
 		p.space = 8
 	}
 	k := float64(max(len(o.Views), 1))
-	p.block = min(max((page-p.left)/k-p.space, 24), 190)
+	p.block = min(max((page-p.left)/k-p.space, 24), max(190, 400/k))
 	heads := make([]string, len(o.Views))
 	for v, view := range o.Views {
 		heads[v] = view.Name
@@ -155,11 +168,32 @@ func (o Overview) draw(c *canvas) {
 	for i, s := range o.Sites {
 		o.row(c, p, s, p.head+p.step*float64(i), p.block/float64(max(most, 1)))
 	}
+	if !o.lacking() {
+		c.h -= 24
+		return
+	}
 	x, y := min(p.left, c.w-190), c.h-14
 	c.el("rect", "", "x", x, "y", y-9, "width", 18.0, "height", 10.0, "fill", muted)
 	c.text(x+24, y, "measured", smallSize, 0, "fill", muted)
 	c.gap(x+92, y-9, 18, 10, "")
 	c.text(x+114, y, "not measured", smallSize, 0, "fill", muted)
+}
+
+// noised says whether some count holds noise.
+func (o Overview) noised() bool {
+	return slices.ContainsFunc(o.Sites, func(s SiteSubjects) bool { return s.Noise > 0 })
+}
+
+// lacking says whether some subject lacks a view.
+func (o Overview) lacking() bool {
+	for _, s := range o.Sites {
+		for v := range o.Views {
+			if all, with := s.subjects(v); with < all {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // viewHead names view v with its features and subjects.
@@ -184,14 +218,17 @@ func (o Overview) viewHead(c *canvas, p overviewPlan, v int, view ViewSize) {
 // row draws a site; unit is the width of one subject.
 func (o Overview) row(c *canvas, p overviewPlan, s SiteSubjects, y, unit float64) {
 	n, _ := s.subjects(0)
-	count := "n = " + Count.Text(float64(n))
+	count := Count.Text(float64(n))
+	if s.Noise > 0 {
+		count += fmt.Sprintf(" ± %.0f", 2*s.Noise)
+	}
 	if p.dense {
-		c.text(6, y+p.thick, s.Name, fontSize, p.left-62, "font-weight", "600")
-		c.text(p.left-10, y+p.thick, Count.Text(float64(n)), smallSize, 46, "text-anchor", "end", "fill", muted)
+		c.text(6, y+p.thick, s.Name, fontSize, p.left-p.count-16, "font-weight", "600")
+		c.text(p.left-10, y+p.thick, count, smallSize, p.count, "text-anchor", "end", "fill", muted)
 	} else {
 		c.line(6, y-4, c.w-p.space, y-4, grid)
 		c.text(6, y+14, s.Name, fontSize, p.left-24, "font-weight", "600")
-		c.text(6, y+29, count, smallSize, p.left-24, "fill", muted)
+		c.text(6, y+29, "n = "+count, smallSize, p.left-24, "fill", muted)
 	}
 	for v := range o.Views {
 		x := p.left + float64(v)*(p.block+p.space)

@@ -9,12 +9,16 @@ import (
 
 // Pairs shows normal distributions of several features in all their pairs: below the
 // diagonal the ellipses that hold half and nine tenths of each, on it its density, as
-// large as its share. Under both may lie the density of values, such as a site's rows.
+// large as its share. Under both may lie the density of values, such as a site's rows; or the
+// values are drawn one by one, in the colours of their groups.
 type Pairs struct {
 	Features []string `json:"features"`
 	Groups   []Cloud  `json:"groups"`
 	// Values are subjects', by feature: with them the picture is for their own site only.
 	Values []Numbers `json:"values,omitempty"`
+	// Of is the group of every subject, as its place in Groups. With it subjects are points in
+	// their groups' colours, and the diagonal shows how each group is spread.
+	Of []int `json:"of,omitempty"`
 	// Low and High are what each feature can be at least and at most, if that is known: ellipses
 	// are cut there.
 	Low  Numbers `json:"low,omitempty"`
@@ -54,6 +58,14 @@ func (k Pairs) value(feature, subject int) float64 {
 	return math.NaN()
 }
 
+// group is a subject's place in Groups; −1 for none.
+func (k Pairs) group(subject int) int {
+	if subject < len(k.Of) && k.Of[subject] >= 0 && k.Of[subject] < len(k.Groups) {
+		return k.Of[subject]
+	}
+	return -1
+}
+
 // Table has a row for the mean of every group and for every row of its covariance, then
 // one for every subject.
 func (k Pairs) Table() Table {
@@ -70,13 +82,20 @@ func (k Pairs) Table() Table {
 		}
 	}
 	for _, g := range k.Groups {
+		if len(g.Mean)+len(g.Cov) == 0 {
+			continue
+		}
 		add("mean", g.Name, g.Share, g.Mean.at)
 		for j, f := range k.Features {
 			add("covariance with "+f, g.Name, math.NaN(), func(i int) float64 { return g.Cov.at(j*n + i) })
 		}
 	}
 	for s := range k.subjects() {
-		add("row", "", math.NaN(), func(i int) float64 { return k.value(i, s) })
+		name := ""
+		if g := k.group(s); g >= 0 {
+			name = k.Groups[g].Name
+		}
+		add("row", name, math.NaN(), func(i int) float64 { return k.value(i, s) })
 	}
 	return Table{Columns: append([]Column{mark, name, share}, columns...)}
 }
@@ -87,6 +106,7 @@ const (
 	pairsGrid      = 36 // places along an axis at which it is computed
 	pairsCurve     = 72 // steps of a curve on the diagonal
 	leastPairShare = 0.01
+	maxPairPoints  = 3000 // bounds the size of the file, over all pairs
 )
 
 func (k Pairs) draw(c *canvas) {
@@ -121,7 +141,13 @@ func (k Pairs) draw(c *canvas) {
 	}
 	k.groupKey(c, min(left+step*float64(n)/2+70, c.w-112), top+14, top+step*float64(n)/2-20)
 	words := "Marks: means. Ellipses: half (solid) and nine tenths (dashed)."
-	if k.perSubject() {
+	switch {
+	case len(k.Of) > 0:
+		words = "Every mark is one subject."
+		if every := k.every(n); every > 1 {
+			words = fmt.Sprintf("One subject in %d is drawn.", every)
+		}
+	case k.perSubject():
 		words += " Grey: where the rows are."
 	}
 	if n < len(k.Features) {
@@ -165,7 +191,9 @@ func (k Pairs) extent(i int) (e extent) {
 // pair draws features j and i.
 func (c *canvas) pair(k Pairs, j, i int, x, y scale) {
 	b := box{left: x.a, right: x.b, top: y.b, bottom: y.a}
-	if k.perSubject() {
+	if len(k.Of) > 0 {
+		c.members(k, j, i, x, y)
+	} else if k.perSubject() {
 		s := newSample(k.column(j), k.column(i), nil)
 		if l, ok := s.lattice(steps(x.lo, x.hi, pairsGrid), steps(y.lo, y.hi, pairsGrid)); ok {
 			highest := slices.Max(l.values)
@@ -196,17 +224,94 @@ func (k Pairs) column(i int) Numbers {
 	return nil
 }
 
-// alone draws feature i by itself: its values in grey, and every group's density.
-func (c *canvas) alone(k Pairs, i int, x scale, y, side float64) {
-	wide := x.hi - x.lo
-	heights := make([]float64, cornerBins)
-	rows := 0.0
-	for _, v := range k.column(i) {
+// every is of how many subjects one is drawn, of n features.
+func (k Pairs) every(n int) int {
+	all := k.subjects() * n * (n - 1) / 2
+	return max((all+maxPairPoints-1)/maxPairPoints, 1)
+}
+
+// members draws the subjects in features j and i, each in its group's colour.
+func (c *canvas) members(k Pairs, j, i int, x, y scale) {
+	paths := make([]strings.Builder, len(k.Groups))
+	n := min(len(k.Features), maxPairs)
+	if c.slim() {
+		n = min(n, maxSlim)
+	}
+	every := k.every(n)
+	for s := 0; s < len(k.Of); s += every {
+		u, v, g := k.value(j, s), k.value(i, s), k.group(s)
+		if g >= 0 && u >= x.lo && u <= x.hi && v >= y.lo && v <= y.hi {
+			paths[g].WriteString(dot(x.at(u), y.at(v)))
+		}
+	}
+	for g, d := range paths {
+		if d.Len() > 0 {
+			c.el("path", k.Groups[g].Name, "d", d.String(), "stroke", styleOf(g).colour, "stroke-width", 3.2, "stroke-linecap", "round", "stroke-opacity", 0.6)
+		}
+	}
+}
+
+// spread draws how the subjects of each group are spread over feature i: all groups with the
+// same area, as far as that fits.
+func (c *canvas) spread(k Pairs, i int, x scale, y, side float64) {
+	curves := make([][]float64, len(k.Groups))
+	top := 0.0
+	for g := range k.Groups {
+		column := make(Numbers, 0, len(k.Of))
+		for s := range k.Of {
+			if k.group(s) == g {
+				column = append(column, k.value(i, s))
+			}
+		}
+		heights, rows := bins(column, x)
+		for b := range heights {
+			heights[b] /= max(rows, 1)
+			top = max(top, heights[b])
+		}
+		if rows > 0 {
+			curves[g] = heights
+		}
+	}
+	for g, heights := range curves {
+		if heights != nil {
+			c.el("path", k.Groups[g].Name, "d", skyline(heights, x.a, y+side, side, 0.94*side/max(top, 1e-300)),
+				"fill", styleOf(g).colour, "fill-opacity", 0.08, "stroke", styleOf(g).colour, "stroke-width", 1.4, "stroke-dasharray", styleOf(g).dash)
+		}
+	}
+	c.line(x.a, y+side, x.b, y+side, muted)
+}
+
+// bins counts values in equal bins over a scale, and how many there are.
+func bins(values Numbers, x scale) (heights []float64, rows float64) {
+	heights = make([]float64, cornerBins)
+	for _, v := range values {
 		if available(v) && v >= x.lo && v <= x.hi {
-			heights[min(int((v-x.lo)/wide*cornerBins), cornerBins-1)]++
+			heights[min(int((v-x.lo)/(x.hi-x.lo)*cornerBins), cornerBins-1)]++
 			rows++
 		}
 	}
+	return heights, rows
+}
+
+// skyline is the outline of bars that stand side by side on a line.
+func skyline(heights []float64, left, foot, side, unit float64) string {
+	var d strings.Builder
+	d.WriteString("M" + pixel(left) + " " + pixel(foot))
+	for b, h := range heights {
+		d.WriteString("V" + pixel(foot-unit*h) + "H" + pixel(left+side*float64(b+1)/float64(len(heights))))
+	}
+	d.WriteString("V" + pixel(foot) + "z")
+	return d.String()
+}
+
+// alone draws feature i by itself: its values in grey, and every group's density.
+func (c *canvas) alone(k Pairs, i int, x scale, y, side float64) {
+	if len(k.Of) > 0 {
+		c.spread(k, i, x, y, side)
+		return
+	}
+	wide := x.hi - x.lo
+	heights, rows := bins(k.column(i), x)
 	curves := make([][]float64, len(k.Groups))
 	top := 0.0
 	for n, g := range k.Groups {
@@ -229,13 +334,7 @@ func (c *canvas) alone(k Pairs, i int, x scale, y, side float64) {
 	if top > 0 && available(top) {
 		at := func(v float64) string { return pixel(y + side - 0.94*side*v/top) }
 		if rows > 0 {
-			var d strings.Builder
-			d.WriteString("M" + pixel(x.a) + " " + pixel(y+side))
-			for b, h := range heights {
-				d.WriteString("V" + at(h) + "H" + pixel(x.a+side*float64(b+1)/cornerBins))
-			}
-			d.WriteString("V" + pixel(y+side) + "z")
-			c.el("path", k.Features[i]+": the rows", "d", d.String(), "fill", wash(0.5))
+			c.el("path", k.Features[i]+": the rows", "d", skyline(heights, x.a, y+side, side, 0.94*side/top), "fill", wash(0.5))
 		}
 		for n, curve := range curves {
 			var d strings.Builder
@@ -262,7 +361,11 @@ func (k Pairs) groupKey(c *canvas, x, y, end float64) {
 			name = fmt.Sprintf("and %d more", left)
 		} else {
 			var d strings.Builder
-			marker(&d, styleOf(n).marker, x+6, y-4, 4.5)
+			shape := styleOf(n).marker
+			if len(k.Of) > 0 {
+				shape = 0
+			}
+			marker(&d, shape, x+6, y-4, 4.5)
 			c.el("path", "", "d", d.String(), "fill", styleOf(n).colour)
 		}
 		c.text(x+18, y, name, fontSize, c.w-x-24)

@@ -44,7 +44,7 @@ func (h Heatmap) parts() []Chart {
 		return []Chart{h}
 	}
 	whole := h
-	h.reach = h.top()
+	h.Reach = h.top()
 	h.Facets = slices.Clone(h.Facets)
 	first, rest := h.Facets[0], h.Facets[1:]
 	far := func(f Facet) float64 {

@@ -388,3 +388,22 @@ func TestDigitsOfWhatIsNarrow(t *testing.T) {
 		t.Errorf("0.0092 beside ticks of 0.2 is %s", got)
 	}
 }
+
+// Cells of subjects are drawn in the colour of their value, neighbours of one colour at once, and
+// what is missing in none.
+func TestHeatmapOfSubjects(t *testing.T) {
+	h := Heatmap{Diverging: true, Reach: 2, Subjects: true, Rows: []string{"a", "b"}, Columns: []string{"s1", "s2", "s3", "s4"},
+		Facets: []Facet{{Values: []Numbers{{-2, -9, 0, math.NaN()}, {2, math.NaN(), math.NaN(), 2}}}}}
+	text := string(svg(t, Figure{ID: "h", Title: "h", Chart: h}))
+	low, _ := diverge(-1)
+	middle, _ := diverge(0)
+	high, _ := diverge(1)
+	for want, colour := range map[string]string{"M0 0h2": low, "M2 0h1": middle, "M0 1h1M3 1h1": high, "M3 0h1M1 1h2": hatch} {
+		if !strings.Contains(text, `d="`+want+`" stroke="`+colour+`"`) {
+			t.Errorf("no %s in %s", want, colour)
+		}
+	}
+	if !h.perSubject() {
+		t.Error("columns are subjects")
+	}
+}

@@ -3,16 +3,14 @@
 package live
 
 import (
-	"context"
 	"fmt"
 	"slices"
-	"sync"
+	"strings"
 	"testing"
-	"time"
 
-	"github.com/chromedp/cdproto/log"
-	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+
+	"parley/internal/browsertest"
 )
 
 // Somebody without a mouse reads what a study would do, and approves it. Nothing of the
@@ -20,48 +18,21 @@ import (
 func TestDecidingByKeys(t *testing.T) {
 	o := &office{state: "pending"}
 	base, token := serve(t, o)
-	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
-	defer stop()
-	ctx, stop = chromedp.NewExecAllocator(ctx, append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()))...)
-	defer stop()
-	ctx, stop = chromedp.NewContext(ctx)
-	defer stop()
-	var mu sync.Mutex
-	var seen []string
-	err := chromedp.Listen(ctx, func(event any) {
-		mu.Lock()
-		defer mu.Unlock()
-		switch e := event.(type) {
-		case *runtime.EventExceptionThrown:
-			seen = append(seen, "exception: "+e.ExceptionDetails.Text)
-		case *log.EventEntryAdded:
-			seen = append(seen, "log: "+e.Entry.Text+" "+e.Entry.URL)
-		}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ctx := browsertest.Open(t, func(url string) bool { return strings.HasPrefix(url, base) })
 	do := func(actions ...chromedp.Action[chromedp.Void]) {
 		t.Helper()
-		if err := chromedp.Do(ctx, actions...); err != nil {
-			t.Fatal(err)
-		}
+		browsertest.Do(t, ctx, actions...)
 	}
 	eval := func(script string) string {
 		t.Helper()
-		v, err := chromedp.Run(ctx, chromedp.Evaluate[string](script))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
+		return browsertest.Eval[string](t, ctx, script)
 	}
 	// until waits in the page until a script gives true.
 	until := func(script string) {
 		t.Helper()
 		wait := fmt.Sprintf(`new Promise((yes, no) => { const end = Date.now() + 20000, look = () => { if (%s) yes('yes'); else if (Date.now() > end) yes(document.body.innerText); else requestAnimationFrame(look) }; look() })`, script)
-		v, err := chromedp.Run(ctx, chromedp.Evaluate[string](wait, chromedp.EvalAwaitPromise))
-		if err != nil || v != "yes" {
-			t.Fatalf("waiting for %s: %v\n%s", script, err, v)
+		if v := eval(wait); v != "yes" {
+			t.Fatalf("waiting for %s\n%s", script, v)
 		}
 	}
 	do(chromedp.EmulateViewport(400, 800), chromedp.Navigate(base+"/#"+token))
@@ -84,10 +55,5 @@ func TestDecidingByKeys(t *testing.T) {
 	defer o.mu.Unlock()
 	if !slices.Equal(o.decided, []string{"approve d1"}) {
 		t.Errorf("decided: %v", o.decided)
-	}
-	mu.Lock()
-	defer mu.Unlock()
-	for _, s := range seen {
-		t.Error(s)
 	}
 }

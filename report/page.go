@@ -10,6 +10,7 @@ import (
 	"html/template"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 
 	"parley/figure"
@@ -144,17 +145,18 @@ func (r *Report) verdict(w *words) []verdictView {
 		}
 	}
 	doubts := verdictView{Question: "What not to trust"}
-	said := map[string]bool{}
+	said := func(doubt string) bool { // by a warning whose title it begins with
+		return slices.ContainsFunc(doubts.Doubts, func(d doubtView) bool { return d.Title != "" && strings.HasPrefix(doubt, d.Title) })
+	}
 	for _, s := range r.Sections {
 		for _, item := range s.Items {
 			if n := item.Note; n != nil && n.Warning && !r.Local { // a site's own are about who may read it
 				doubts.Doubts = append(doubts.Doubts, doubtView{n.Title, s.ID})
-				said[n.Title] = true
 			}
 		}
 	}
 	for _, d := range r.Doubts {
-		if !said[d] {
+		if !said(d) {
 			doubts.Answers = append(doubts.Answers, w.text(d))
 		}
 	}

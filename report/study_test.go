@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"parley/internal/browsertest"
 )
 
 // program builds the program once for all studies.
@@ -66,6 +68,11 @@ func TestReportsOfTheExamples(t *testing.T) {
 			for _, file := range []string{filepath.Join(dir, "report.html"), sites[0]} {
 				wholeAtAllWidths(t, file, false)
 			}
+			ctx := open(t, filepath.Join(dir, "report.html"), 400, 800)
+			faults(t, ctx, `document.querySelector('#figure-overview svg') ? [] : ['nothing says who has what']`)
+			// On a phone the verdict comes before the contents, and these before what they lead to.
+			faults(t, ctx, `(() => { const [a, b, c] = ['#verdict', 'nav', 'main section[id^=section-]'].map(s => document.querySelector(s).getBoundingClientRect());
+				return a.bottom <= b.top && b.bottom <= c.top ? [] : ['the verdict does not come first']; })()`)
 		})
 	}
 }
@@ -159,7 +166,7 @@ func TestReportOfFortySites(t *testing.T) {
 	if info, err := os.Stat(file); err != nil || info.Size() > 1_000_000 {
 		t.Errorf("%v, %v", info.Size(), err)
 	}
-	if high := eval[int](t, open(t, file, 1280, 1080), `document.documentElement.scrollHeight`); high > 12*1080 {
+	if high := browsertest.Eval[int](t, open(t, file, 1280, 1080), `document.documentElement.scrollHeight`); high > 12*1080 {
 		t.Errorf("%d pixels before folding, want twelve screens", high)
 	}
 	wholeAtAllWidths(t, file, true)
@@ -173,7 +180,7 @@ func wholeAtAllWidths(t *testing.T, file string, crowded bool) {
 	for _, width := range []int64{400, 768, 1280} {
 		t.Run(fmt.Sprintf("%s, %d wide", filepath.Base(filepath.Dir(file)), width), func(t *testing.T) {
 			ctx := open(t, file, width, 800)
-			if count := eval[int](t, ctx, `document.querySelectorAll('figure:not(.table)').length`); count == 0 {
+			if count := browsertest.Eval[int](t, ctx, `document.querySelectorAll('figure:not(.table)').length`); count == 0 {
 				t.Error("there is no picture")
 			}
 			faults(t, ctx, `[...document.querySelectorAll('figure:not(.table)')].filter(f => !f.querySelector('figcaption').textContent.trim() || !f.querySelector('svg desc').textContent.trim())

@@ -122,8 +122,11 @@ func (w *words) texts(list []string) []template.HTML {
 func (w *words) also(list []string) []template.HTML {
 	var all []template.HTML
 	for _, s := range list {
-		for _, m := range anyWord.FindAllString(s, -1) {
-			if link := w.text(m); strings.Contains(string(link), "<a ") {
+		for _, m := range anyWord.FindAllStringIndex(s, -1) {
+			if letterBefore(s, m[0]) || letterAfter(s, m[1]) {
+				continue
+			}
+			if link := w.text(s[m[0]:m[1]]); strings.Contains(string(link), "<a ") {
 				all = append(all, link)
 			}
 		}

@@ -11,10 +11,11 @@ import (
 // A page opens with its verdict, and a term leads to its meaning: once in a section, also from
 // within a picture, and never from within another word or a file's name.
 func TestVerdictAndTerms(t *testing.T) {
-	r := &report.Report{Found: "Two factors were found.", Sure: "Intervals of 90 % held 91 %.", Doubts: []string{"Few subjects", "Too wide"},
+	r := &report.Report{Found: "Two factors were found.", Sure: "Intervals of 90 % held 91 %.", Doubts: []string{"Few subjects", "Too wide", "Too narrow: noise differs"},
 		Sections: []figure.Section{{ID: "s", Title: "S", Lead: "A factor, a factor; the refactor and scores.csv.", Items: []figure.Item{
 			{Note: &figure.Note{Title: "Too wide", Text: "x", Warning: true}},
-			{Figure: &figure.Figure{ID: "f", Title: "F", Caption: "c", Chart: figure.Lines{Y: figure.Axis{Label: "change (nats)"}}}},
+			{Note: &figure.Note{Title: "Too narrow", Text: "Noise differs", Warning: true}},
+			{Figure: &figure.Figure{ID: "f", Title: "F", Caption: "c", Chart: figure.Lines{X: figure.Axis{Label: "Tissue_Factor"}, Y: figure.Axis{Label: "change (nats)"}}}},
 		}}}}
 	page := html(t, r)
 	order := 0
@@ -27,6 +28,12 @@ func TestVerdictAndTerms(t *testing.T) {
 	}
 	if n := strings.Count(page, "Few subjects"); n != 1 {
 		t.Errorf("a doubt without a section is there %d times", n)
+	}
+	if strings.Contains(page, "Too narrow: noise differs") {
+		t.Error("a doubt is said in the verdict and again in its section")
+	}
+	if strings.Contains(page, ">Factor</a>") {
+		t.Error("a part of a name is taken for a term")
 	}
 	lead := page[strings.Index(page, `id="section-s"`):]
 	lead = lead[:strings.Index(lead, "</p>")]

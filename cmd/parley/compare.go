@@ -11,6 +11,7 @@ import (
 
 func compareCommand() *cobra.Command {
 	var on string
+	var page accountPage
 	var as form
 	cmd := &cobra.Command{
 		Use:   "compare MODEL MODEL",
@@ -22,14 +23,21 @@ func compareCommand() *cobra.Command {
 			"a run's results directory, its model folder, or its model.json.",
 		Args: args(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, a []string) error {
+			if err := page.check(); err != nil {
+				return err
+			}
 			account, err := compare(cmd.Context(), a[0], a[1], on)
 			if err != nil {
+				return err
+			}
+			if err := page.write("Two fits compared", account); err != nil {
 				return err
 			}
 			return printAccount(cmd, account, as)
 		},
 	}
 	cmd.Flags().StringVar(&on, "data", "", "also compare what both predict for the subjects of this data set")
+	page.flag(cmd)
 	as.flag(cmd, "print everything as JSON")
 	return cmd
 }

@@ -28,6 +28,7 @@ func modelAssociateCommand() *cobra.Command {
 	share := output{flag: "--share"}
 	var combine bool
 	var private noisedShare
+	var page accountPage
 	var as form
 	cmd := &cobra.Command{
 		Use:   "associate MODEL DATA --with COLUMN | associate --combine TABLE TABLE...",
@@ -54,7 +55,10 @@ func modelAssociateCommand() *cobra.Command {
 						return &usageError{fmt.Errorf("--%s does nothing with --combine\n  hint: it belongs to the command that made the tables", name)}
 					}
 				}
-				return combineTables(cmd, a, as)
+				return combineTables(cmd, a, &page, as)
+			}
+			if page.dir != "" {
+				return &usageError{fmt.Errorf("--out belongs to --combine\n  hint: the site's own page in its results has the pictures of its own tests")}
 			}
 			if private.protocol != "" {
 				for _, name := range []string{"with", "category", "adjust"} {
@@ -98,6 +102,7 @@ func modelAssociateCommand() *cobra.Command {
 	f.StringVar(&private.store, "store", "", "with --protocol: the site's store (site.db), whose ledger is charged")
 	f.StringVar(&private.policy, "policy", "", "with --protocol: the site's policy")
 	f.BoolVar(&combine, "combine", false, "pool tables that sites wrote with --share")
+	page.flag(cmd)
 	as.flag(cmd, "print everything as JSON")
 	return cmd
 }
@@ -199,7 +204,10 @@ func (n *noisedShare) release(cmd *cobra.Command, a []string, share *output, as 
 }
 
 // combineTables pools tables of several sites.
-func combineTables(cmd *cobra.Command, paths []string, as form) error {
+func combineTables(cmd *cobra.Command, paths []string, page *accountPage, as form) error {
+	if err := page.check(); err != nil {
+		return err
+	}
 	var tables []*association.Table
 	seen := map[string]string{}
 	for _, path := range paths {
@@ -237,6 +245,9 @@ func combineTables(cmd *cobra.Command, paths []string, as form) error {
 	}
 	account.Notes = notes
 	account.Value = map[string]any{"model_sha256": tables[0].Model, "study": tables[0].Study, "tables": paths, "adjusted_for": tables[0].Adjusted, "effects": list}
+	if err := page.write("Factors and subject columns, over all sites", account); err != nil {
+		return err
+	}
 	return printAccount(cmd, account, as)
 }
 
@@ -281,5 +292,38 @@ func combinedAccount(list []association.Combined) *fitted.Account {
 			}
 		}
 	}
-	return &fitted.Account{Tables: []figure.Table{random, common}}
+	return &fitted.Account{Figures: []figure.Figure{combinedPicture(list)}, Tables: []figure.Table{random, common}}
+}
+
+// combinedPicture shows how clear every effect on every factor is.
+func combinedPicture(list []association.Combined) figure.Figure {
+	const clearest = 6 // −log₁₀ p that has the darkest colour
+	h := figure.Heatmap{Legend: "−log₁₀ of adjusted p, with the sign of the effect", Diverging: true, Reach: clearest,
+		Facets: []figure.Facet{{Title: "Factor, common effect"}, {Title: "Factor, random effects"}}}
+	factors := 0
+	for _, c := range list {
+		factors = max(factors, c.Factor)
+	}
+	for a := range factors {
+		h.Columns = append(h.Columns, fmt.Sprint(a+1))
+	}
+	for _, c := range list {
+		name := c.Column
+		if c.Level != "" {
+			name += ": " + c.Level + " − " + c.Reference
+		}
+		at := slices.Index(h.Rows, name)
+		if at < 0 {
+			at, h.Rows = len(h.Rows), append(h.Rows, name)
+			for i := range h.Facets {
+				h.Facets[i].Values = append(h.Facets[i].Values, slices.Repeat(figure.Numbers{math.NaN()}, factors))
+			}
+		}
+		for i, x := range []struct{ p, estimate float64 }{{c.CommonAdjusted, c.Common.Estimate}, {c.RandomAdjusted, c.Random.Estimate}} {
+			h.Facets[i].Values[at][c.Factor-1] = math.Copysign(-math.Log10(max(x.p, 1e-300)), x.estimate)
+		}
+	}
+	return figure.Figure{ID: "associations", Title: "Which factors go with what is known of the subjects", Chart: h,
+		Caption: "Common effect: if it is the same at all sites; random effects: if it may differ. The darker, the clearer: 1.3 is an adjusted p of 5 %, 3 is one in a thousand, and all beyond 6 looks the same. Blue effects are upwards, brown ones downwards. How large an effect is, the tables say. Hatched: fewer than two sites tell of it.",
+		Alt:     "Heatmap of how clear the effect of each column on each factor is, over all sites, under two models."}
 }

@@ -48,12 +48,13 @@ type Cautious interface {
 }
 
 // Account is an answer for people and for programs: facts and tables to be
-// read, and the same as a value for JSON.
+// read, pictures for a page, and the same as a value for JSON.
 type Account struct {
-	Facts  []figure.Fact
-	Tables []figure.Table
-	Notes  Notes
-	Value  any
+	Facts   []figure.Fact
+	Figures []figure.Figure
+	Tables  []figure.Table
+	Notes   Notes
+	Value   any
 }
 
 // Summariser says what was fitted, where and how. Of long rankings it gives

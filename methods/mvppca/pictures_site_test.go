@@ -79,7 +79,7 @@ func TestReportOfAHundredThousandSubjectsIsSmall(t *testing.T) {
 		t.Errorf("the page has %d bytes", page.Len())
 	}
 	found := pictures(r)
-	for _, id := range []string{"plane", "plane-4", "subjects", "subjects-4", "contributions", "imputed-subject-1"} {
+	for _, id := range []string{"plane", "plane-4", "subjects", "subjects-4", "contributions", "imputed-subject-1", "pairs", "pairs-4", "behind-1", "behind-6", "subjects-described"} {
 		f := found[id]
 		if f == nil || !f.PerSubject() {
 			t.Errorf("figure %s is %v", id, f)
@@ -93,6 +93,70 @@ func TestReportOfAHundredThousandSubjectsIsSmall(t *testing.T) {
 	}
 	if err := (&report.Report{Title: "large", Sections: r.Sections}).HTML(&page); err == nil {
 		t.Error("single subjects were let into a shared report")
+	}
+}
+
+// A site's own page names the subject whom the model describes worst, draws every subject among
+// the pairs of factors, and sorts the data behind a factor by its score.
+func TestOwnReportShowsEverySubject(t *testing.T) {
+	s := shape{dims: []int{5, 3, 4}, sites: 2, rows: 40, options: "  latent: 3\n  outliers: keep\n", seed: 3}.study(t)
+	p := newPlay(t, s)
+	if _, err := p.run(); err != nil {
+		t.Fatal(err)
+	}
+	name := s.plan.Sites[0]
+	half := synthetic.Must(Method{}.Site(s.plan, name))(t)
+	source := crowd{s.data[name], 40, []string{"sex"}, func(_, i int) string { return string("fm"[i%2]) }}
+	r := synthetic.Must(half.Report(context.Background(), synthetic.Must(p.coordinator.Share(p.state, name))(t), strange{source, "subject-0000017"}))(t)
+	for _, section := range r.Sections {
+		if section.ID == "described" {
+			if worst := section.Items[1].Table; worst.Columns[0].Text[0] != "subject-0000017" || worst.Columns[2].Numbers[0] < 10 {
+				t.Errorf("the worst is %s with %v times the residuals", worst.Columns[0].Text[0], worst.Columns[2].Numbers[0])
+			}
+		}
+	}
+	found := pictures(r)
+	if k, ok := found["pairs"].Chart.(figure.Pairs); !ok || len(k.Groups) != 2 || len(k.Of) != 40 || len(k.Values) != 3 {
+		t.Errorf("pairs: %+v", k.Groups)
+	}
+	for a := range 3 {
+		h := found[fmt.Sprintf("behind-%d", a+1)].Chart.(figure.Heatmap)
+		scores := h.Facets[0].Values[0]
+		if len(h.Columns) != 40 || len(scores) != 40 || !slices.IsSorted(scores) || len(h.Rows) != len(h.Facets[0].Values) {
+			t.Errorf("factor %d: %d columns, %d rows, scores %v", a+1, len(h.Columns), len(h.Rows), scores)
+		}
+		along := 0.0 // what rises with the factor stands first
+		for c, z := range scores {
+			if x := h.Facets[0].Values[1][c]; x > -5 && x < 5 { // not of the strange one
+				along += z * x
+			}
+		}
+		if along <= 0 && a == 0 {
+			t.Errorf("the first feature below factor 1 falls with it: %v", along)
+		}
+	}
+}
+
+// strange is data of which one subject has values that nobody else has.
+type strange struct {
+	dataset.Source
+	id string
+}
+
+func (s strange) Rows(ctx context.Context) iter.Seq2[*dataset.Row, error] {
+	return func(yield func(*dataset.Row, error) bool) {
+		for row, err := range s.Source.Rows(ctx) {
+			if err == nil && row.ID == s.id {
+				for _, v := range row.Views {
+					for j := range v {
+						v[j] += float64(1-2*(j%2)) * 30
+					}
+				}
+			}
+			if !yield(row, err) {
+				return
+			}
+		}
 	}
 }
 

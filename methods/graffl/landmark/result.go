@@ -7,6 +7,7 @@ import (
 
 	"parley/figure"
 	"parley/method"
+	"parley/method/rounds"
 	"parley/methods/graffl/kernelmean"
 	"parley/methods/graffl/mixture"
 	"parley/methods/graffl/report"
@@ -32,13 +33,19 @@ func (c *coordinator) Result(ms method.State) (*method.Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	var counted []figure.SiteSubjects
+	for _, name := range c.Plan.Sites {
+		if a := s.Sites[name]; a != nil {
+			counted = append(counted, rounds.Complete(c.Plan, name, a.Rows, a.RowsSD))
+		}
+	}
 	return &method.Result{
 		Files:    files,
 		Metrics:  v.metrics(),
 		Found:    v.Found(),
 		Sure:     v.sure(),
 		Headline: v.headline(),
-		Sections: []figure.Section{v.componentsSection(), v.PosteriorSection(), v.fitSection(), v.samplingSection(s), attackSection(c.Setup, s.rows())},
+		Sections: []figure.Section{v.Overview(counted), v.componentsSection(), v.PosteriorSection(), v.fitSection(), v.samplingSection(s), attackSection(c.Setup, s.rows())},
 	}, nil
 }
 

@@ -58,7 +58,7 @@ func (c *coordinator) Result(ms method.State) (*method.Result, error) {
 		Lead:  "Means over the accepted parameters and the intervals that hold 90 % of them, components matched to the parameter whose row came closest. This is not the posterior.",
 		Items: []figure.Item{{Table: v.ComponentTable("Means over what was accepted, and the intervals that hold nine tenths of it.")}}}
 	return &method.Result{Files: files, Metrics: metrics, Headline: facts,
-		Sections: []figure.Section{first, c.modesSection(peaks, made), section, attackSection(c.Setup, s.Iteration)}}, nil
+		Sections: []figure.Section{first, v.OverviewOf(s.Rows), c.modesSection(peaks, made), section, attackSection(c.Setup, s.Iteration)}}, nil
 }
 
 // attackSection says what an attacker can do with so many distances of each row.

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"parley/figure"
+	"parley/method/rounds"
 	"parley/methods/graffl/kernelmean"
 	"parley/methods/graffl/mixture"
 	"parley/methods/graffl/setup"
@@ -68,6 +69,30 @@ func (v *View) Components(out map[string]float64) {
 			out[fmt.Sprintf("mean/%d/%s", k+1, name)] = v.Mean.Mean(k)[i]
 		}
 	}
+}
+
+// Overview shows how many rows of each site the mixture was learned from.
+func (v *View) Overview(sites []figure.SiteSubjects) figure.Section {
+	section := rounds.Overview(v.Plan, sites)
+	f := section.Items[0].Figure
+	f.Title = "Rows by site"
+	f.Alt = "For every site, how many rows the mixture was learned from."
+	if v.Options.Scarce != nil {
+		f.Title = "Rows of " + v.Class() + " by site"
+		f.Caption += " Only rows of " + v.Class() + " count: the mixture is of them."
+	}
+	return section
+}
+
+// OverviewOf is Overview where counts are exact.
+func (v *View) OverviewOf(rows map[string]int) figure.Section {
+	var all []figure.SiteSubjects
+	for _, name := range v.Plan.Sites {
+		if n, ok := rows[name]; ok {
+			all = append(all, rounds.Complete(v.Plan, name, float64(n), 0))
+		}
+	}
+	return v.Overview(all)
 }
 
 // Weights says in a few words how large the components are: nothing of a single one.

@@ -28,7 +28,7 @@ func (c *coordinator) Result(ms method.State) (*method.Result, error) {
 	v.Components(metrics)
 	facts := []figure.Fact{{Name: "components", Value: strconv.Itoa(c.Options.Components)}, {Name: "proposals", Value: figure.Count.Text(float64(s.SMC.Used))}, {Name: "generations", Value: strconv.Itoa(s.SMC.Generation)}}
 	return &method.Result{Files: files, Metrics: metrics, Headline: append(facts, v.Weights()...),
-		Sections: []figure.Section{setWarning(), v.ComponentsSection(), v.PosteriorSection(), c.generationsSection(s), attackSection(c.Setup, s.SMC.Used)}}, nil
+		Sections: []figure.Section{setWarning(), v.OverviewOf(s.Rows), v.ComponentsSection(), v.PosteriorSection(), c.generationsSection(s), attackSection(c.Setup, s.SMC.Used)}}, nil
 }
 
 // setWarning says first what a reader of all that follows has to know.

@@ -29,6 +29,8 @@ type gallery struct {
 	every    int               // one subject in so many is kept
 	tests    *use.Associations // of the factors against the label columns
 	imputed  []imputedFeature  // of every feature
+	drawn    []int             // features whose values are kept
+	worst    []described       // of all subjects, the worst first
 }
 
 // keptSubject is a subject that is drawn.
@@ -38,12 +40,17 @@ type keptSubject struct {
 	z      []float64
 	moved  []float64 // per view: how far leaving it out moves the scores; NaN where that cannot be
 	lacks  bool      // a whole view
+	r2     []float64 // per view; NaN where nothing of it was measured
+	values []float64 // of the features drawn, in standard deviations from the mean; NaN where missing
 }
 
 // imputedFeature sums up what the model says of a feature of those who lack it.
 type imputedFeature struct {
 	n, mean, squares, within float64 // Welford's moments of the predictions, and the mean of their variances
 }
+
+// behindFeatures is how many features the picture of a factor's data has.
+const behindFeatures = 16
 
 // maxPoints bounds the subjects that are drawn: of more, every second is kept,
 // or every fourth, and so on.
@@ -53,6 +60,7 @@ const maxPoints = 3000
 func look(ctx context.Context, set options.Setup, s *scores) (*gallery, error) {
 	others := leftout.Of(s.predictor)
 	g := &gallery{set: set, scores: s, others: others, every: 1, tests: use.NewAssociations(s.data.Schema().Subject, nil, nil, s.rank), imputed: make([]imputedFeature, set.Layout.Features())}
+	g.drawn = g.strongest()
 	z, mean, variance := make([]float64, s.rank), make([]float64, len(g.imputed)), make([]float64, len(g.imputed))
 	return g, use.EachSubject(ctx, s.predictor, s.scale, s.data, func(row *dataset.Row, post *ppca.Posterior, values []float64) error {
 		post.Latent(z, values)
@@ -69,12 +77,14 @@ func look(ctx context.Context, set options.Setup, s *scores) (*gallery, error) {
 			f.squares += d * (mean[i] - f.mean)
 			f.within += (variance[i] + others.Noise(j) - others.Noise(j) - f.within) / f.n
 		}
-		return g.keep(row, z, post.Observed, values)
+		views := g.describe(row.ID, post, values)
+		g.rank(views)
+		return g.keep(row, z, post.Observed, values, views)
 	})
 }
 
 // keep keeps a subject if it is one of those that are drawn.
-func (g *gallery) keep(row *dataset.Row, z []float64, observed []int, values []float64) error {
+func (g *gallery) keep(row *dataset.Row, z []float64, observed []int, values []float64, views []described) error {
 	g.subjects++
 	if (g.subjects-1)%g.every != 0 {
 		return nil
@@ -104,8 +114,100 @@ func (g *gallery) keep(row *dataset.Row, z []float64, observed []int, values []f
 		}
 		s.lacks = s.lacks || g.others.From[k] == g.others.From[k+1]
 	}
+	for _, v := range views {
+		s.r2 = append(s.r2, v.r2)
+	}
+	for _, j := range g.drawn {
+		x := math.NaN()
+		if i, ok := slices.BinarySearch(observed, j); ok {
+			x = (values[i] - g.others.Mean(j)) / g.others.SD[j]
+		}
+		s.values = append(s.values, x)
+	}
 	g.kept = append(g.kept, s)
 	return nil
+}
+
+const (
+	worstNamed = 10 // subjects who are named because the model describes them badly
+	leastR2    = -1 // below which R² of single subjects is not told apart: they are near the mean
+)
+
+// described is how well the model describes one view of one subject.
+type described struct {
+	id    string
+	view  int
+	r2    float64
+	times float64 // squared residuals over what the model expects of them
+}
+
+// describe says how well the model describes each view of a subject; r2 is NaN where nothing
+// of the view was measured.
+func (g *gallery) describe(id string, post *ppca.Posterior, values []float64) (all []described) {
+	near, mean := make([]float64, len(values)), make([]float64, len(values))
+	post.Describe(near, values)
+	post.Reconstruct(mean, values)
+	for k := range g.set.Layout.Views() {
+		lo, hi := g.set.Layout.View(k)
+		left, total, squares, n := 0.0, 0.0, 0.0, 0.0
+		for i, j := range post.Observed {
+			if j < lo || j >= hi {
+				continue
+			}
+			left += (values[i] - near[i]) * (values[i] - near[i])
+			total += (values[i] - g.others.Mean(j)) * (values[i] - g.others.Mean(j))
+			if expected := post.ResidualVar(i); expected > 0 {
+				squares += (values[i] - mean[i]) * (values[i] - mean[i]) / expected
+				n++
+			}
+		}
+		all = append(all, described{id, k, max(1-left/total, leastR2), squares / n})
+	}
+	return all
+}
+
+// rank keeps a subject's views if they are among the worst described of all.
+func (g *gallery) rank(all []described) {
+	for _, x := range all {
+		if math.IsNaN(x.times) || len(g.worst) == worstNamed && x.times <= g.worst[worstNamed-1].times {
+			continue
+		}
+		at, _ := slices.BinarySearchFunc(g.worst, x, func(a, b described) int { return cmp.Compare(b.times, a.times) })
+		g.worst = slices.Insert(g.worst, at, x)
+		g.worst = g.worst[:min(len(g.worst), worstNamed)]
+	}
+}
+
+// strongest lists, over all factors with pictures, the features of each view that show them
+// most, ascending: what is kept of a subject's values.
+func (g *gallery) strongest() (features []int) {
+	for k := range g.set.Layout.Views() {
+		lo, hi := g.set.Layout.View(k)
+		for a := range min(g.scores.rank, use.DrawnFactors) {
+			features = append(features, g.ranked(a, lo, hi)...)
+		}
+	}
+	slices.Sort(features)
+	return slices.Compact(features)
+}
+
+// ranked lists the features from lo to hi that show factor a most, the strongest first.
+func (g *gallery) ranked(a, lo, hi int) (features []int) {
+	for j := lo; j < hi; j++ {
+		if g.others.Noise(j) > 0 && g.loading(a, j) != 0 {
+			features = append(features, j)
+		}
+	}
+	slices.SortStableFunc(features, func(i, j int) int {
+		return cmp.Compare(math.Abs(g.loading(a, j)), math.Abs(g.loading(a, i)))
+	})
+	return features[:min(len(features), behindFeatures)]
+}
+
+// loading is the standardised loading of feature j on factor a.
+func (g *gallery) loading(a, j int) float64 {
+	_, md := g.scores.predictor.Model()
+	return md.W[j*md.LD+a] / g.others.SD[j]
 }
 
 // lacking reports whether nobody here has view k: the model says something of all

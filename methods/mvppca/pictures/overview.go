@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"parley/figure"
+	"parley/method/rounds"
 	"parley/methods/mvppca/message"
 	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/use"
@@ -36,27 +37,26 @@ func Reading() figure.Section {
 			"R² says how much of the differences between subjects the factors account for: 0 % is nothing, 100 % everything; what is left is peculiar to each measurement, measurement error included. Because views share factors, the model can predict a view that a hospital did not measure from those that it did, with an interval that says how far to trust it. Hospitals differ, in whom they see and in how they measure; the report shows both, each beside its uncertainty or a size to compare it with. Every picture has a sentence on how to read it, and below it the numbers behind it."}
 }
 
+// dataSection shows which views the subjects of each site have.
 func dataSection(set options.Setup, sites []Site) figure.Section {
-	o := figure.Overview{}
-	for _, v := range set.Plan.Views {
-		o.Views = append(o.Views, figure.ViewSize{Name: v.Name, Features: len(v.Features)})
-	}
+	var all []figure.SiteSubjects
 	for _, site := range sites {
 		x := figure.SiteSubjects{Name: site.Name}
 		for _, p := range site.Patterns {
-			present := make([]bool, len(o.Views))
-			for _, k := range p.Views {
-				present[k] = true
-			}
-			x.Patterns = append(x.Patterns, figure.Pattern{Present: present, Subjects: p.Subjects})
+			x.Patterns = append(x.Patterns, PatternOf(set, p.Views, p.Subjects))
 		}
-		o.Sites = append(o.Sites, x)
+		all = append(all, x)
 	}
-	return figure.Section{ID: "data", Title: "Who has what", Items: []figure.Item{{Figure: &figure.Figure{
-		ID: "overview", Title: "Subjects by site and view", Chart: o,
-		Caption: "A bar is as long as the site has subjects; hatched parts lack the view. d is the number of features, n that of subjects. Nothing was filled in for those who lack a view.",
-		Alt:     "For every site and view, how many subjects have the view and how many lack it.",
-	}}}}
+	return rounds.Overview(set.Plan, all)
+}
+
+// PatternOf says how many subjects have a set of views.
+func PatternOf(set options.Setup, views []int, subjects int) figure.Pattern {
+	p := figure.Pattern{Present: make([]bool, set.Layout.Views()), Subjects: subjects}
+	for _, k := range views {
+		p.Present[k] = true
+	}
+	return p
 }
 
 // Variance is a section on how much the factors explain, for all sites and for each.

@@ -82,7 +82,7 @@ func Unassessed(set options.Setup, m *use.Model, files []method.File, sites int,
 		Found:    Found(m, ""),
 		Sure:     "No site said how well the model describes its subjects: that would have been a further release. Nothing on this page measures how good the model is.",
 	}
-	r.Sections = append(append(r.Sections, about...), m.LoadingSection())
+	r.Sections = append(append(append(r.Sections, m.ImpliedSection()), about...), m.LoadingSection())
 	return r
 }
 

@@ -50,6 +50,10 @@ func (g *gallery) sections(ctx context.Context) ([]figure.Section, error) {
 	if len(g.columns()) > 0 {
 		list = append(list, g.associationSection())
 	}
+	if section, ok := g.behindSection(); ok {
+		list = append(list, section)
+	}
+	list = append(list, g.describedSection())
 	if section, ok := g.viewSection(); ok {
 		list = append(list, section)
 	}
@@ -67,12 +71,25 @@ func (g *gallery) scoreSection() figure.Section {
 	sec := figure.Section{ID: "scores", Title: "Your subjects on the factors",
 		Lead: "Every mark is one subject of this site; of very many, an even selection is drawn. 0 is the mean of " + g.mean + "'s subjects, and 1 the standard deviation that the factors have in the study. scores.csv beside this page has the scores on all factors, with their standard deviations given what was measured of the subject."}
 	columns := g.columns()
-	if len(columns) == 0 {
-		g.drawScores(&sec, "", 1, []string{"all subjects"}, make([]int, len(g.kept)))
+	drawings := []func(string, string, []string, []int) *figure.Figure{g.stripsFigure}
+	if g.scores.rank > 1 {
+		drawings = append([]func(string, string, []string, []int) *figure.Figure{g.planeFigure}, drawings...)
 	}
-	for i, c := range columns[:min(len(columns), drawnColumns)] {
-		names, of := g.grouping(i)
-		g.drawScores(&sec, c.Name, i+1, names, of)
+	if g.scores.rank > 2 {
+		drawings = append(drawings, g.pairsFigure)
+	}
+	for _, draw := range drawings {
+		if len(columns) == 0 {
+			sec.Items = append(sec.Items, figure.Item{Figure: draw("", "", []string{"all subjects"}, make([]int, len(g.kept)))})
+		}
+		for i, c := range columns[:min(len(columns), drawnColumns)] {
+			suffix := ""
+			if i > 0 {
+				suffix = fmt.Sprintf("-%d", i+1)
+			}
+			names, of := g.grouping(i)
+			sec.Items = append(sec.Items, figure.Item{Figure: draw(", by "+c.Name, suffix, names, of)})
+		}
 	}
 	if n := len(columns); n > drawnColumns {
 		sec.Items = append(sec.Items, figure.Item{Note: &figure.Note{Title: "More columns",
@@ -81,45 +98,59 @@ func (g *gallery) scoreSection() figure.Section {
 	return sec
 }
 
-// drawScores draws the subjects in groups: two factors in a plane, then every
-// factor by itself.
-func (g *gallery) drawScores(sec *figure.Section, column string, number int, names []string, of []int) {
-	by, suffix := "", ""
-	if column != "" {
-		by = ", by " + column
+// planeFigure draws the subjects on two factors, in groups: by says what these are, and suffix
+// tells the picture from those of other groups.
+func (g *gallery) planeFigure(by, suffix string, names []string, of []int) *figure.Figure {
+	chart := figure.Scatter{X: figure.Axis{Label: "score on factor 1"}, Y: figure.Axis{Label: "score on factor 2"}, Groups: make([]figure.Group, len(names))}
+	for i, name := range names {
+		chart.Groups[i].Name = name
 	}
-	if number > 1 {
-		suffix = fmt.Sprintf("-%d", number)
+	for i, s := range g.kept {
+		group := &chart.Groups[of[i]]
+		group.X, group.Y = append(group.X, s.z[0]), append(group.Y, s.z[1])
 	}
-	q := g.scores.rank
-	if q > 1 {
-		chart := figure.Scatter{X: figure.Axis{Label: "score on factor 1"}, Y: figure.Axis{Label: "score on factor 2"}, Groups: make([]figure.Group, len(names))}
-		for i, name := range names {
-			chart.Groups[i].Name = name
-		}
-		for i, s := range g.kept {
-			group := &chart.Groups[of[i]]
-			group.X, group.Y = append(group.X, s.z[0]), append(group.Y, s.z[1])
-		}
-		sec.Items = append(sec.Items, figure.Item{Figure: &figure.Figure{
-			ID: "plane" + suffix, Title: "Subjects on factors 1 and 2" + by, Chart: chart,
-			Caption: "Subjects close to each other show these two factors alike.",
-			Alt:     "Scatter of this site's subjects on the first two factors" + by + ".",
-		}})
+	return &figure.Figure{
+		ID: "plane" + suffix, Title: "Subjects on factors 1 and 2" + by, Chart: chart, Choice: "Two factors",
+		Caption: "Subjects close to each other show these two factors alike.",
+		Alt:     "Scatter of this site's subjects on the first two factors" + by + ".",
 	}
+}
+
+// stripsFigure draws the subjects on every factor by itself.
+func (g *gallery) stripsFigure(by, suffix string, names []string, of []int) *figure.Figure {
 	strips := figure.Strips{X: figure.Axis{Label: "score"}, Groups: names}
-	for a := range min(q, use.DrawnFactors) {
+	for a := range min(g.scores.rank, use.DrawnFactors) {
 		panel := figure.StripPanel{Name: fmt.Sprintf("Factor %d", a+1), Values: make([]figure.Numbers, len(names))}
 		for i, s := range g.kept {
 			panel.Values[of[i]] = append(panel.Values[of[i]], s.z[a])
 		}
 		strips.Panels = append(strips.Panels, panel)
 	}
-	sec.Items = append(sec.Items, figure.Item{Figure: &figure.Figure{
-		ID: "subjects" + suffix, Title: "Scores on each factor" + by, Chart: strips,
+	return &figure.Figure{
+		ID: "subjects" + suffix, Title: "Scores on each factor" + by, Chart: strips, Choice: "Each factor",
 		Caption: "One mark for each subject. The box spans the middle half of a group and the thick stroke is its median; groups whose boxes lie apart differ on the factor.",
 		Alt:     "Strips of the subjects' scores on each factor" + by + ".",
-	}})
+	}
+}
+
+// pairsFigure draws the subjects on all pairs of the first factors.
+func (g *gallery) pairsFigure(by, suffix string, names []string, of []int) *figure.Figure {
+	chart := figure.Pairs{Of: of}
+	for _, name := range names {
+		chart.Groups = append(chart.Groups, figure.Cloud{Name: name})
+	}
+	for a := range min(g.scores.rank, use.DrawnFactors) {
+		var scores figure.Numbers
+		for _, s := range g.kept {
+			scores = append(scores, s.z[a])
+		}
+		chart.Features, chart.Values = append(chart.Features, fmt.Sprintf("factor %d", a+1)), append(chart.Values, scores)
+	}
+	return &figure.Figure{
+		ID: "pairs" + suffix, Title: "Pairs of factors" + by, Chart: chart, Choice: "All pairs of factors", Detail: true,
+		Caption: "Below the diagonal, subjects on every two of the first factors. On the diagonal, how the subjects of each group are spread over one factor; all groups are drawn equally large. Two groups that lie apart in some pair differ in these two factors together.",
+		Alt:     "Matrix of scatter plots of this site's subjects on all pairs of factors" + by + ".",
+	}
 }
 
 // associationSection tests every factor against every label column.
@@ -127,7 +158,7 @@ func (g *gallery) associationSection() figure.Section {
 	sec := figure.Section{ID: "associations", Title: "Do the factors go with what is known of the subjects?",
 		Lead: "Each factor against each column of the subjects table, among this site's subjects. A small adjusted p says that so clear a connection would rarely arise by chance; the share explained says how strong it is. Neither says what causes what."}
 	var notes fitted.Notes
-	t, untested := g.tests.Table(&notes)
+	t, f, untested := g.tests.Shown(&notes)
 	for _, p := range untested {
 		sec.Items = append(sec.Items, figure.Item{Note: &figure.Note{Title: "Not tested", Text: sentence(p.Error())}})
 	}
@@ -138,7 +169,7 @@ func (g *gallery) associationSection() figure.Section {
 	t.Columns = slices.DeleteFunc(t.Columns, func(c figure.Column) bool { // a correlation where nothing is a number
 		return c.Numbers != nil && !slices.ContainsFunc(c.Numbers, func(x float64) bool { return !math.IsNaN(x) })
 	})
-	sec.Items = append([]figure.Item{{Table: &t}}, sec.Items...)
+	sec.Items = append([]figure.Item{{Figure: &f}, {Table: &t}}, sec.Items...)
 	for _, n := range notes {
 		sec.Items = append(sec.Items, figure.Item{Note: &figure.Note{Text: sentence(n.Where + " " + n.What)}})
 	}

@@ -248,13 +248,18 @@ func newPosterior(md *described, features, all []int) (*Posterior, error) {
 func (p *Posterior) Entropy() float64 { return (p.constant + float64(len(p.Observed))) / 2 }
 
 // ResidualVar is the variance of what the factors' mean leaves of the i-th observed feature,
-// t − W⟨x⟩ − μ, if the model is right: ψ − wᵀMw, M being Cov.
+// t − W⟨x⟩ − μ, if the model is right: ψ − wᵀMw, M being Cov, and what columns beyond the
+// factors add.
 func (p *Posterior) ResidualVar(i int) float64 {
 	if p.residual == nil {
 		p.residual = make([]float64, len(p.Observed))
-		for i, j := range p.Observed {
-			w := p.md.W[j*p.md.LD:][:p.md.Q]
-			p.residual[i] = p.md.Psi[j] - linalg.Quadratic(p.Cov, p.md.Q, w, w)
+		q := p.md.rank
+		for k, j := range p.Observed {
+			w, v := p.md.W[j*p.md.LD:][:p.md.Q], p.md.Psi[j]
+			for _, x := range w[q:] {
+				v += x * x
+			}
+			p.residual[k] = v - linalg.Quadratic(p.Cov, q, w[:q], w[:q])
 		}
 	}
 	return p.residual[i]

@@ -8,6 +8,7 @@ import (
 
 	"parley/figure"
 	"parley/method"
+	"parley/method/rounds"
 	"parley/methods/mvppca/halves"
 	"parley/methods/mvppca/moments"
 	"parley/methods/mvppca/pictures"
@@ -77,7 +78,7 @@ func (c way) Result(s *halves.State, m *use.Model, files []method.File) (*method
 	if err != nil {
 		return nil, err
 	}
-	r.Sections = []figure.Section{pictures.Reading(), c.releasedSection(out.Sites, releases), c.noisedVarianceSection(s), m.LoadingSection(), doubt}
+	r.Sections = []figure.Section{pictures.Reading(), c.overview(out.Sites, releases), c.noisedVarianceSection(s), m.LoadingSection(), doubt, c.releasedSection(out.Sites, releases)}
 	var checks []checkOf
 	if c.checking() {
 		if checks, err = c.checks(s); err != nil {
@@ -116,6 +117,19 @@ func (c way) Describe(s *halves.State, m *use.Model) error {
 	return err
 }
 
+// overview shows who has what, by the sites' noised counts.
+func (c way) overview(sites []releasedOfASite, releases []moments.Released) figure.Section {
+	var all []figure.SiteSubjects
+	for i, site := range sites {
+		x := figure.SiteSubjects{Name: site.Site, Noise: subjectsSD(releases[i : i+1])}
+		for _, lens := range releases[i].Fine {
+			x.Patterns = append(x.Patterns, pictures.PatternOf(c.Setup, lens.Views, int(math.Round(max(lens.Count, 0)))))
+		}
+		all = append(all, x)
+	}
+	return rounds.Overview(c.Plan, all)
+}
+
 // releasedSection says what each site released, and how much of it is noise.
 func (c way) releasedSection(sites []releasedOfASite, releases []moments.Released) figure.Section {
 	t := figure.Table{ID: "released", Title: "Patterns of views that the sites released sums for",
@@ -137,7 +151,7 @@ func (c way) releasedSection(sites []releasedOfASite, releases []moments.Release
 		}
 	}
 	return figure.Section{ID: "released", Title: "What the sites released",
-		Lead: "Each site released noised counts, sums and second moments of its subjects, once. The model below, and any other that is made of them, costs no more privacy; they are in " + ReleasedName + ".",
+		Lead: "Each site released noised counts, sums and second moments of its subjects, once. The model above, and any other that is made of them, costs no more privacy; they are in " + ReleasedName + ".",
 		Items: []figure.Item{{Table: &t}, {Note: &figure.Note{Title: "Nothing is known of how sites differ",
 			Text: "What two sites released differs by the noise of each, and by how their subjects differ; this version does not tell these apart, and describes all sites together."}}}}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 
 	"gonum.org/v1/gonum/mathext"
 
@@ -155,11 +156,41 @@ func (c *covariate) untestable() *problem.Problem {
 // fewCodes is how many different whole numbers look like the codes of a category.
 const fewCodes = 8
 
-// Table shows the associations, and says of the columns that cannot be tested why. It is
-// empty where none can.
-func (a *Associations) Table(notes *fitted.Notes) (t figure.Table, untested problem.List) {
+// Shown shows the associations, as a table and as a picture, and says of the columns that
+// cannot be tested why. Both are empty where none can.
+func (a *Associations) Shown(notes *fitted.Notes) (t figure.Table, f figure.Figure, untested problem.List) {
 	list, untested := a.results(notes)
-	return associationTable(list), untested
+	return associationTable(list), a.picture(list), untested
+}
+
+// clearP is the adjusted p below which an association is shown as one.
+const clearP = 0.05
+
+// picture shows how much of each factor's variance each column goes with.
+func (a *Associations) picture(list []tested) figure.Figure {
+	h := figure.Heatmap{Legend: "share of the factor's variance", Format: figure.Percent, Columns: numbered(a.q), Facets: []figure.Facet{{Title: "Factor"}}}
+	for _, x := range list {
+		if x.Factor == 1 {
+			h.Rows, h.Facets[0].Values = append(h.Rows, x.Column), append(h.Facets[0].Values, nil)
+		}
+		share := x.R2
+		if x.Adjusted >= clearP {
+			share = math.NaN()
+		}
+		row := &h.Facets[0].Values[len(h.Rows)-1]
+		*row = append(*row, share)
+	}
+	return figure.Figure{ID: "association-map", Title: "Which factors go with what is known of the subjects", Chart: h,
+		Caption: "The share of a factor's variance that goes with a column: r² for numbers and η² for categories. Hatched: chance alone would often do as much (an adjusted p of 5 % or more).",
+		Alt:     "Table of the share of each factor's variance that goes with each column of the subjects table."}
+}
+
+// numbered names n factors by their numbers.
+func numbered(n int) (names []string) {
+	for a := range n {
+		names = append(names, strconv.Itoa(a+1))
+	}
+	return names
 }
 
 func (a *Associations) results(notes *fitted.Notes) (list []tested, untested problem.List) {

@@ -3,6 +3,8 @@ package use
 import (
 	"fmt"
 	"math"
+	"slices"
+	"strconv"
 	"strings"
 
 	"gonum.org/v1/gonum/mat"
@@ -22,12 +24,15 @@ const steadyRatio = 1.8
 
 // comparison is what compare says, as JSON.
 type comparison struct {
-	Studies  [2]string      `json:"studies"`
-	Features int            `json:"features_in_common"`
-	Only     [2][]string    `json:"features_only"` // in the first, in the second
-	Angles   []float64      `json:"principal_angles_degrees"`
-	Matches  []factorMatch  `json:"matches"`
-	Views    []viewContrast `json:"views"`
+	Studies  [2]string     `json:"studies"`
+	Features int           `json:"features_in_common"`
+	Only     [2][]string   `json:"features_only"` // in the first, in the second
+	Angles   []float64     `json:"principal_angles_degrees"`
+	Matches  []factorMatch `json:"matches"`
+	// Correlations are those of all factors of the first with all of the second, by their weighted
+	// loadings.
+	Correlations [][]float64    `json:"correlations"`
+	Views        []viewContrast `json:"views"`
 }
 
 // factorMatch is a factor of the first model with its counterpart in the second.
@@ -78,7 +83,7 @@ func (m *Model) Compare(with fitted.Model) (*fitted.Account, error) {
 		return nil, err
 	}
 	c := comparison{Studies: [2]string{m.Study, o.Study}, Features: len(shared), Only: only, Angles: angles}
-	if c.Matches, err = m.shownMatches(o); err != nil {
+	if c.Matches, c.Correlations, err = m.shownMatches(o); err != nil {
 		return nil, err
 	}
 	for k, v := range o.Views {
@@ -96,17 +101,17 @@ func (m *Model) Compare(with fitted.Model) (*fitted.Account, error) {
 }
 
 // shownMatches pairs the factors on the axes that they are shown on.
-func (m *Model) shownMatches(o *Model) ([]factorMatch, error) {
+func (m *Model) shownMatches(o *Model) ([]factorMatch, [][]float64, error) {
 	a, b := m.shown(), o.shown()
 	shared, _ := a.inCommon(b)
 	wa, wb := columns(shared, len(a.Factors), len(b.Factors))
-	list, err := matches(wa, wb, a.Factors, b.Factors)
+	list, correlations, err := matches(wa, wb, a.Factors, b.Factors)
 	if m.Rotation != nil || o.Rotation != nil { // axes follow from the criterion, not from strengths
 		for i := range list {
 			list[i].Comparable = m.Rotation.name() == o.Rotation.name()
 		}
 	}
-	return list, err
+	return list, correlations, err
 }
 
 func (m *Model) r2Of(view string) *float64 {
@@ -188,21 +193,23 @@ func subspaceAngles(a, b *mat.Dense) ([]float64, error) {
 
 // matches pairs the factors one to one so that the correlations of their
 // weighted loadings are largest in sum, whatever their signs, and says how
-// alike the pairs are once all of A is turned to B by orthogonal Procrustes.
-func matches(a, b *mat.Dense, strengthA, strengthB []float64) ([]factorMatch, error) {
+// alike the pairs are once all of A is turned to B by orthogonal Procrustes. It also returns
+// the correlations of all factors.
+func matches(a, b *mat.Dense, strengthA, strengthB []float64) ([]factorMatch, [][]float64, error) {
 	var cross mat.Dense
 	cross.Mul(a.T(), b)
 	normA, normB := norms(a), norms(b)
-	gain := make([][]float64, len(normA))
+	gain, correlations := make([][]float64, len(normA)), make([][]float64, len(normA))
 	for i := range gain {
-		gain[i] = make([]float64, len(normB))
+		gain[i], correlations[i] = make([]float64, len(normB)), make([]float64, len(normB))
 		for j := range gain[i] {
-			gain[i][j] = math.Abs(cosine(cross.At(i, j), normA[i], normB[j]))
+			correlations[i][j] = cosine(cross.At(i, j), normA[i], normB[j])
+			gain[i][j] = math.Abs(correlations[i][j])
 		}
 	}
 	var svd mat.SVD
 	if !svd.Factorize(&cross, mat.SVDThin) {
-		return nil, fmt.Errorf("the singular values of the loadings did not converge")
+		return nil, nil, fmt.Errorf("the singular values of the loadings did not converge")
 	}
 	var u, v, turn, turned mat.Dense
 	svd.UTo(&u)
@@ -216,12 +223,12 @@ func matches(a, b *mat.Dense, strengthA, strengthB []float64) ([]factorMatch, er
 			continue
 		}
 		list = append(list, factorMatch{
-			A: i + 1, B: j + 1, Correlation: cosine(cross.At(i, j), normA[i], normB[j]),
+			A: i + 1, B: j + 1, Correlation: correlations[i][j],
 			Aligned:    cosine(mat.Dot(turned.ColView(j), b.ColView(j)), normT[j], normB[j]),
 			Comparable: apart(strengthA, i) && apart(strengthB, j),
 		})
 	}
-	return list, nil
+	return list, correlations, nil
 }
 
 func norms(a *mat.Dense) []float64 {
@@ -331,6 +338,34 @@ func (c *comparison) account() *fitted.Account {
 			v.Columns[1+j].Numbers = append(v.Columns[1+j].Numbers, y)
 		}
 	}
-	a.Tables = []figure.Table{f, v}
+	a.Figures, a.Tables = []figure.Figure{c.picture()}, []figure.Table{f, v}
 	return a
+}
+
+// picture shows all factors against all, those of B in the order of their counterparts.
+func (c *comparison) picture() figure.Figure {
+	h := figure.Heatmap{Legend: "correlation of loadings", Diverging: true, Reach: 1, Facets: []figure.Facet{{Title: "Factor of B"}}}
+	var order []int
+	for _, m := range c.Matches {
+		order = append(order, m.B-1)
+	}
+	for i, row := range c.Correlations {
+		for j := range row {
+			if !slices.Contains(order, j) {
+				order = append(order, j)
+			}
+		}
+		h.Rows = append(h.Rows, fmt.Sprintf("A, factor %d", i+1))
+		values := make(figure.Numbers, len(row))
+		for at, j := range order {
+			values[at] = row[j]
+		}
+		h.Facets[0].Values = append(h.Facets[0].Values, values)
+	}
+	for _, j := range order {
+		h.Columns = append(h.Columns, strconv.Itoa(j+1))
+	}
+	return figure.Figure{ID: "factors-compared", Title: "Factors of one model against those of the other", Chart: h,
+		Caption: "Correlations of the loadings of the features that both models have. Factors of B stand in the order of their counterparts in A: if the models agree, the diagonal is dark and all else pale. Brown on the diagonal is a factor of opposite sign, which is the same pattern. A row that is dark in several places is a factor that the other model divides.",
+		Alt:     "Heatmap of the correlations between the factors of two models."}
 }

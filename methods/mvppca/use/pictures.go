@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"parley/figure"
@@ -56,10 +55,7 @@ func (m *Model) LoadingSection() figure.Section {
 // loadingMap shows the strongest features of every factor on all factors.
 func (m *Model) loadingMap() *figure.Figure {
 	const rows = 36
-	h := figure.Heatmap{Legend: "standardised loading", Diverging: true, Facets: []figure.Facet{{Title: "Factor"}}}
-	for a := range m.Factors {
-		h.Columns = append(h.Columns, strconv.Itoa(a+1))
-	}
+	h := figure.Heatmap{Legend: "standardised loading", Diverging: true, Columns: numbered(len(m.Factors)), Facets: []figure.Facet{{Title: "Factor"}}}
 	chosen := map[string]bool{}
 	ranked := m.loadingTable(max(1, min(6, rows/len(m.Factors))))
 	for _, name := range ranked.Columns[3].Text {
@@ -81,6 +77,38 @@ func (m *Model) loadingMap() *figure.Figure {
 	return &figure.Figure{ID: "loading-map", Detail: true, Title: "The strongest features on every factor", Chart: h,
 		Caption: "One row for each feature that is among the strongest of some factor, in the order of the views; one column for each factor. Blue features rise with the factor, brown ones fall. Features with colour in one column belong to one pattern alone.",
 		Alt:     "Table of standardised loadings of the strongest features on all factors."}
+}
+
+// ImpliedSection shows how much of each view the factors account for by the model alone, for
+// studies in which no site said so.
+func (m *Model) ImpliedSection() figure.Section {
+	h := figure.Heatmap{Legend: "share of the view's variance", Format: figure.Percent, Rows: FactorNames(len(m.Factors)), TotalLabel: "All factors"}
+	facet := figure.Facet{Title: "By the model"}
+	rows := make([]figure.Numbers, len(m.Factors)+1)
+	for _, v := range m.Views {
+		squares, total := make([]float64, len(m.Factors)), 0.0
+		for i := range v.Features {
+			f := &v.Features[i]
+			total += f.total() * f.total()
+			for a, w := range f.Loadings {
+				squares[a] += w * w
+			}
+		}
+		all := 0.0
+		for a, x := range squares {
+			rows[a] = append(rows[a], x/total)
+			all += x
+		}
+		rows[len(squares)] = append(rows[len(squares)], all/total)
+		h.Columns = append(h.Columns, v.Name)
+	}
+	facet.Values, facet.Totals = rows[:len(m.Factors)], rows[len(m.Factors)]
+	h.Facets = []figure.Facet{facet}
+	return figure.Section{ID: "variance", Title: "How much the factors explain, by the model",
+		Lead: "No site said how well the model describes its subjects. This is what the model says of itself: of a feature's variance, the part that is in its loadings and not in its noise, in scaled units. Privacy noise in the loadings makes it look like more.",
+		Items: []figure.Item{{Figure: &figure.Figure{ID: "variance-explained", Title: "Variance of each view that is in each factor, by the model", Chart: h,
+			Caption: "The darker a cell, the more of that view's variance the model gives to the factor. Nothing here was measured on subjects.",
+			Alt:     "Table of the share of each view's variance that the model gives to each factor."}}}}
 }
 
 // BetweenSection shows what differs between sites beyond who is there.

@@ -73,7 +73,11 @@ func (c *Coordinator) Result(ms method.State) (*method.Result, error) {
 		}
 		r.Headline = append([]figure.Fact{fact}, r.Headline...)
 	}
-	r.Sections = append(pictures.Verdicts(r.Verdicts), pictures.Effects(m))
+	r.Sections = pictures.Verdicts(r.Verdicts)
+	if pooled != nil {
+		r.Sections = append(r.Sections, pictures.Data(c.Plan, c.Options, sites))
+	}
+	r.Sections = append(r.Sections, pictures.Effects(m))
 	if pooled != nil {
 		r.Sections = append(r.Sections, pictures.Prediction(c.Options, sites, pooled))
 	}

@@ -55,7 +55,11 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 	if text, _ := c.missingCells(s, m); text != "" {
 		effects.Items = append(effects.Items, figure.Item{Note: &figure.Note{Title: "Missing cells", Text: text}})
 	}
-	r.Sections = append(pictures.Verdicts(r.Verdicts), effects)
+	r.Sections = pictures.Verdicts(r.Verdicts)
+	if pooled != nil {
+		r.Sections = append(r.Sections, pictures.Data(c.Plan, c.Options, sites))
+	}
+	r.Sections = append(r.Sections, effects)
 	if pooled != nil {
 		r.Sections = append(r.Sections, pictures.Prediction(m.Options, sites, pooled))
 	}

@@ -2,6 +2,7 @@ package noised
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 
@@ -46,7 +47,13 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 	effects := pictures.Coefficients(m)
 	effects.Items = append([]figure.Item{{Note: &figure.Note{Title: "What noise costs", Text: fmt.Sprintf(
 		"The intervals count the noise of every release. By what was released, standard errors are %.1f times those that the same rows would give without noise (the median over weights).", width)}}}, effects.Items...)
-	r.Sections = []figure.Section{effects}
+	var counted []figure.SiteSubjects
+	for _, name := range c.Plan.Sites {
+		if t := s.Totals[name]; t != nil {
+			counted = append(counted, rounds.Complete(c.Plan, name, t.Values[c.columns.width()-1], math.Sqrt(t.Variance)))
+		}
+	}
+	r.Sections = []figure.Section{rounds.Overview(c.Plan, counted), effects}
 	if pooled != nil {
 		r.Sections = append(r.Sections, pictures.Prediction(m.Options, sites, pooled))
 	}

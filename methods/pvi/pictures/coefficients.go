@@ -36,7 +36,7 @@ func Coefficients(m *use.Model) figure.Section {
 		low, high := c.Estimate-use.Z95*c.SE, c.Estimate+use.Z95*c.SE
 		names, against, subjects, notes = append(names, name), append(against, c.Against), append(subjects, n), append(notes, note)
 		estimate, se = append(estimate, interval(c.Estimate, low, high, digits)), append(se, fixed(c.SE, digits))
-		ratio = append(ratio, fmt.Sprintf(between, three(math.Exp(c.Estimate)), three(math.Exp(low)), three(math.Exp(high))))
+		ratio = append(ratio, between(three(math.Exp(c.Estimate)), three(math.Exp(low)), three(math.Exp(high))))
 	}
 	table.Columns = []figure.Column{{Name: "feature", Text: names}, {Name: "against", Text: against}, {Name: "subjects", Text: subjects},
 		{Name: "estimate (95 %)", Text: estimate}, {Name: "standard error", Text: se}}
@@ -90,11 +90,17 @@ func fixed(x float64, digits int) string {
 }
 
 func interval(x, low, high float64, digits int) string {
-	return fmt.Sprintf(between, fixed(x, digits), fixed(low, digits), fixed(high, digits))
+	return between(fixed(x, digits), fixed(low, digits), fixed(high, digits))
 }
 
-// between keeps an interval on one line.
-const between = "%s (%s\u00a0to\u00a0%s)"
+// between keeps an interval on one line, unless that would make its column wide.
+func between(x, low, high string) string {
+	space := "\u00a0"
+	if len(low)+len(high) > 16 {
+		space = " "
+	}
+	return x + " (" + low + space + "to" + space + high + ")"
+}
 
 // three shows a ratio to three digits; what is within a thousandth of 1, to more.
 func three(x float64) string {

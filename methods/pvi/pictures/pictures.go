@@ -6,18 +6,62 @@ package pictures
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"parley/figure"
+	"parley/method/rounds"
 	"parley/methods/pvi/options"
 	"parley/methods/pvi/predict"
 	"parley/methods/pvi/use"
+	"parley/study"
 )
 
 // Report is a site's assessment with its name.
 type Report struct {
 	Site string
 	*predict.Assessment
+}
+
+// Data shows how many subjects each site has, and how many of them have the outcome, as far
+// as the sites said it.
+func Data(p *study.Plan, o *options.Options, sites []Report) figure.Section {
+	var all []figure.SiteSubjects
+	cases := figure.Bars{X: figure.Axis{Label: "share with the outcome"}}
+	with, of := 0.0, 0.0
+	for _, s := range sites {
+		all = append(all, rounds.Complete(p, s.Site, float64(s.Rows), s.Noise))
+		if s.Ranking != nil && s.Noise == 0 {
+			k, m := s.Ranking.Classes()
+			share, low, high := wilson(k, k+m)
+			cases.Labels, cases.Values = append(cases.Labels, s.Site), append(cases.Values, share)
+			cases.Low, cases.High = append(cases.Low, low), append(cases.High, high)
+			with, of = with+k, of+k+m
+		}
+	}
+	section := rounds.Overview(p, all)
+	f := section.Items[0].Figure
+	f.Title = strings.ToUpper(o.Unit()[:1]) + o.Unit()[1:] + "s by site"
+	f.Alt = "For every site, how many " + o.Unit() + "s were used."
+	if o.Unit() != "subject" {
+		f.Caption += " Here every period that a subject reached counts."
+	}
+	if len(cases.Labels) > 0 {
+		cases.Mark = "all sites"
+		cases.Marks = slices.Repeat(figure.Numbers{with / of}, len(cases.Labels))
+		section.Items = append(section.Items, figure.Item{Figure: &figure.Figure{ID: "cases", Title: "How many have the outcome", Chart: cases,
+			Caption: "The share of each site's " + o.Unit() + "s with " + o.Outcome.Levels[1] + ", with intervals of 90 % for the sampling of so many. Sites that lie far apart see other people, or count otherwise.",
+			Alt:     "Forest plot of the share of cases at each site."}})
+	}
+	return section
+}
+
+// wilson is a share of n with its interval of 90 % (Wilson 1927).
+func wilson(k, n float64) (share, low, high float64) {
+	z2 := use.Z90 * use.Z90
+	share = k / n
+	mid, half := (k+z2/2)/(n+z2), use.Z90/(n+z2)*math.Sqrt(k*(n-k)/n+z2/4)
+	return share, max(mid-half, 0), min(mid+half, 1)
 }
 
 // Effects shows the posterior in the features' own units.
@@ -236,7 +280,11 @@ func Verdicts(says []string) []figure.Section {
 	}
 	s := figure.Section{ID: "verdicts", Title: "Before you rely on this result"}
 	for _, text := range says {
-		s.Items = append(s.Items, figure.Item{Note: &figure.Note{Title: "To be looked into", Warning: true, Text: text}})
+		title, why := text, ""
+		if at := strings.IndexAny(text, ":."); at >= 0 && strings.HasPrefix(text[at+1:], " ") {
+			title, why = text[:at], strings.ToUpper(text[at+2:at+3])+text[at+3:]
+		}
+		s.Items = append(s.Items, figure.Item{Note: &figure.Note{Title: title, Warning: true, Text: why}})
 	}
 	return []figure.Section{s}
 }

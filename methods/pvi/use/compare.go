@@ -310,6 +310,23 @@ func (c *comparison) account(notes fitted.Notes) *fitted.Account {
 			t.Columns[3+j].Numbers = append(t.Columns[3+j].Numbers, x)
 		}
 	}
-	a.Tables = []figure.Table{t}
+	a.Figures, a.Tables = []figure.Figure{c.picture()}, []figure.Table{t}
 	return a
+}
+
+// picture shows effects side by side, in units of the standard deviations of both, so that
+// effects of all sizes are seen.
+func (c *comparison) picture() figure.Figure {
+	b := figure.Bars{X: figure.Axis{Label: "effect, in standard deviations of its estimates"}}
+	for _, e := range c.Effects[:min(shown, len(c.Effects))] {
+		name, unit := outcomeEffect{Class: e.Class, Effect: gvi.Effect{Feature: e.Feature}}, math.Hypot(e.SD[0], e.SD[1])
+		for i, model := range []string{"A", "B"} {
+			b.Labels, b.Groups = append(b.Labels, name.Label()), append(b.Groups, model)
+			b.Values = append(b.Values, e.Mean[i]/unit)
+			b.Low, b.High = append(b.Low, (e.Mean[i]-Z90*e.SD[i])/unit), append(b.High, (e.Mean[i]+Z90*e.SD[i])/unit)
+		}
+	}
+	return figure.Figure{ID: "effects-compared", Title: "Effects of both models, those furthest apart first", Chart: b,
+		Caption: "Marks are posterior means with intervals of 90 %, divided by the root of the sum of both squared standard deviations. Marks that lie more than 2 apart are further apart than chance usually takes two fits of different subjects.",
+		Alt:     "Forest plot of the effects of two models side by side."}
 }
