@@ -351,6 +351,9 @@ func openUse[C any](ctx context.Context, a []string, doing string, columns ...st
 	}
 	schema := m.Schema()
 	for _, c := range columns {
+		if slices.ContainsFunc(schema.Subject, func(x dataset.Column) bool { return x.Name == c }) {
+			continue
+		}
 		schema.Subject = append(schema.Subject, dataset.Column{Name: c, Kind: dataset.Label})
 	}
 	dir, err := dataset.Open(ctx, a[1], dataset.Options{Schema: &schema})

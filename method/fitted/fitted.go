@@ -33,8 +33,8 @@ type Opener interface {
 // below, of which a method offers those that it has a meaning for.
 type Model interface {
 	Method() string
-	// Schema is what data must look like to be used with the model: its views
-	// and features in their order, without subject columns.
+	// Schema is what data must look like to be used with the model: its views and features
+	// in their order, and the subject columns without which nothing is said of a subject.
 	Schema() dataset.Schema
 }
 

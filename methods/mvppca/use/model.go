@@ -38,6 +38,13 @@ type Model struct {
 	// scaled units; null where a site did not say.
 	LogLik *float64    `json:"log_likelihood_per_subject"`
 	Views  []ModelView `json:"views"`
+	// Covariates are what the features are adjusted for, and AdjustedSubjects and
+	// LackingCovariates how many subjects of the fit have all, and how many took no part
+	// because they do not; left out where the plan adjusts for nothing. All else is then of
+	// features less what covariates add.
+	Covariates        []ModelCovariate `json:"covariates,omitempty"`
+	AdjustedSubjects  int              `json:"subjects_with_covariates,omitempty"`
+	LackingCovariates int              `json:"subjects_without_covariates,omitempty"`
 	// Rotation says on which axes factors are shown; left out for those of the loadings.
 	Rotation *factorRotation `json:"rotation,omitempty"`
 	// Sites is empty where no site said how the model describes it, which under
@@ -110,8 +117,16 @@ type ModelFeature struct {
 	Missing []string `json:"missing,omitempty"`
 	// Doubt is the variance that privacy noise in the model adds to predictions
 	// of the feature; left out where there is none.
-	Doubt    float64   `json:"privacy_noise_variance,omitempty"`
-	Loadings []float64 `json:"loadings"`
+	Doubt float64 `json:"privacy_noise_variance,omitempty"`
+	// Effects are what the model's covariates add, in the feature's own unit: for one more of
+	// a number, or for a level instead of the first. An effect that is null could not be told,
+	// and was taken as 0. EffectDF are the degrees of freedom of their standard errors, and
+	// BeforeSD is the standard deviation within sites before the adjustment.
+	Effects  figure.Numbers `json:"covariate_effects,omitempty"`
+	EffectSE figure.Numbers `json:"covariate_effect_standard_errors,omitempty"`
+	EffectDF float64        `json:"covariate_effect_degrees_of_freedom,omitempty"`
+	BeforeSD float64        `json:"sd_within_sites_before_adjustment,omitempty"`
+	Loadings []float64      `json:"loadings"`
 
 	// With rotated loadings, see shown: the population's standard deviation, and the
 	// covariances of the feature with the factors.
@@ -329,6 +344,9 @@ func (m *Model) doubt() (out []float64) {
 // to: observed values are reconstructed as [ppca.Posterior.Describe] does, others
 // are expected by the conditional mean. The log-likelihood is in scaled units.
 func (m *Model) Evaluator() (evaluate.Model, error) {
+	if m.Adjusts() {
+		return nil, fmt.Errorf("the model is adjusted for %s, which rows alone do not have", options.AdjustedFor(m.adjustedFor()))
+	}
 	p, scale, err := m.Predictor()
 	if err != nil {
 		return nil, err

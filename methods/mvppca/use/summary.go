@@ -127,6 +127,7 @@ func (m *Model) Summary(top int) (*fitted.Account, error) {
 		Notes:  m.verdictNotes(func([]string) bool { return true }),
 		Value:  s,
 	}
+	account.Facts = append(account.Facts, m.adjustedFact()...)
 	if m.Rotation != nil {
 		account.Facts = append(account.Facts, figure.Fact{Name: "rotation", Value: m.Rotation.Method})
 	}

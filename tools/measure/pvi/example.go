@@ -132,7 +132,7 @@ func (c *config) fit(ctx context.Context, text string, lines []string) (*fit, er
 	if err != nil {
 		return nil, err
 	}
-	predictor, err := pvi.Method{}.Evaluator(out.Result.Files, false)
+	predictor, err := pvi.Method{}.Evaluator(p, out.Result.Files, false)
 	if err != nil {
 		return nil, err
 	}
