@@ -165,6 +165,7 @@ type NoisedAssociater interface {
 
 // AssociateOptions say what Associate tests.
 type AssociateOptions struct {
+	Tested     []string // columns that are tested; if empty, all of data's that are not adjusted for
 	Categories []string // columns that are categories even if they are written as numbers
 	Adjust     []string // columns that every test is adjusted for, and that are not tested
 	Share      bool     // make a table for other sites, or refuse where it would tell too much
