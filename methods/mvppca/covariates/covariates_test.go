@@ -85,7 +85,7 @@ func sumsOf(t interface{ Fatal(...any) }, set options.Setup, data dataset.Source
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := covariates.Read(context.Background(), set.Layout, design, data)
+	s, err := covariates.SumUp(context.Background(), set.Layout, design, data)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ func Regress(ctx context.Context, set options.Setup, sites ...dataset.Source) (*
 		if designs[i], err = Bind(set.Options.Adjust, data.Schema().Subject); err != nil {
 			return nil, nil, err
 		}
-		if sums[i], err = Read(ctx, set.Layout, designs[i], data); err != nil {
+		if sums[i], err = SumUp(ctx, set.Layout, designs[i], data); err != nil {
 			return nil, nil, fmt.Errorf("regressing the features on covariates: %w", err)
 		}
 	}

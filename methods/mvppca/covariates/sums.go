@@ -27,8 +27,8 @@ type Sums struct {
 // Values is the number of numbers in the sums.
 func Values(d, p int) int { return 2 + p + d*(p*(p+1)/2+p+2) }
 
-// Read sums up a site's subjects.
-func Read(ctx context.Context, l ppca.Layout, design *Design, data dataset.Source) (*Sums, error) {
+// SumUp sums up a site's subjects.
+func SumUp(ctx context.Context, l ppca.Layout, design *Design, data dataset.Source) (*Sums, error) {
 	d, p := l.Features(), design.Terms()
 	s := &Sums{
 		Mean: make(wire.Vector, p), N: make(wire.Vector, d), YY: make(wire.Vector, d),

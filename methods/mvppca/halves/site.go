@@ -196,7 +196,7 @@ func (h *Site) regress(ctx context.Context, s *privacy.Session) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return covariates.Read(ctx, h.Layout, design, data)
+	return covariates.SumUp(ctx, h.Layout, design, data)
 }
 
 // Exact answers a task without protection, from rows less the effects of covariates.

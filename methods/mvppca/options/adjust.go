@@ -9,14 +9,6 @@ import (
 	"parley/study"
 )
 
-// Covariate is a subject column that features are adjusted for: one of numbers or, with
-// levels, a category. A plan may name a column of numbers alone.
-type Covariate struct {
-	Column string `json:"column,omitempty"`
-	// Levels of a category. The others are compared with the first.
-	Levels []string `json:"levels,omitempty"`
-}
-
 // FromScalar is a column of numbers that is written as its name.
 func (c *Covariate) FromScalar(s string) { c.Column = s }
 
@@ -44,8 +36,8 @@ func AdjustedFor(covariates []Covariate) string {
 	return strings.Join(names, ", ")
 }
 
-// MaxTerms bounds the terms of the regression on covariates.
-const MaxTerms = 64
+// maxTerms bounds the terms of the regression on covariates.
+const maxTerms = 64
 
 func (o *Options) checkAdjust(p *study.Plan, report study.Report) {
 	if len(o.Adjust) == 0 {
@@ -77,7 +69,7 @@ func (o *Options) checkAdjust(p *study.Plan, report study.Report) {
 			}
 		}
 	}
-	if n := len(Terms(o.Adjust)); n > MaxTerms {
-		report("adjust", fmt.Sprintf("%d numbers and levels to adjust for", n), fmt.Sprintf("at most %d", MaxTerms))
+	if n := len(Terms(o.Adjust)); n > maxTerms {
+		report("adjust", fmt.Sprintf("%d numbers and levels to adjust for", n), fmt.Sprintf("at most %d", maxTerms))
 	}
 }

@@ -87,6 +87,14 @@ type Pattern struct {
 	Views []string `json:"views,omitempty"`
 }
 
+// Covariate is a subject column that features are adjusted for: one of numbers or, with
+// levels, a category. A plan may name a column of numbers alone.
+type Covariate struct {
+	Column string `json:"column,omitempty"`
+	// Levels of a category. The others are compared with the first.
+	Levels []string `json:"levels,omitempty"`
+}
+
 // PublishedOptions are the options that only the published variant has.
 type PublishedOptions struct {
 	FirstIterations int              `json:"first_iterations"`          // of EM in round 1 (30)

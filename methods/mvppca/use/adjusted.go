@@ -24,24 +24,13 @@ const adjustedFormat = "parley/mvppca-model/2"
 // ModelFormats lists the formats that [LoadModel] reads.
 func ModelFormats() []string { return []string{ModelFormat, adjustedFormat} }
 
-// ModelCovariate is a subject column that a model's features are adjusted for.
-type ModelCovariate struct {
-	Column string   `json:"column"`
-	Levels []string `json:"levels,omitempty"` // of a category: the others are compared with the first
-	// Mean and WithinSD have one number for a column of numbers, and one for each level but the
-	// first of a category: the mean over the subjects of all sites, and the standard deviation
-	// within sites.
-	Mean     []float64 `json:"mean"`
-	WithinSD []float64 `json:"sd_within_sites"`
-}
-
 // PutAdjusted puts in what the features are adjusted for.
 func (m *Model) PutAdjusted(of []options.Covariate, e *covariates.Estimates) {
 	m.Format, m.AdjustedSubjects, m.LackingCovariates = adjustedFormat, int(e.Subjects), int(e.Lacking)
 	at := 0
 	for _, c := range of {
 		next := at + len(options.Terms([]options.Covariate{c}))
-		m.Covariates = append(m.Covariates, ModelCovariate{c.Column, c.Levels, e.Effects.Centre[at:next], e.CovariateSD[at:next]})
+		m.Covariates = append(m.Covariates, modelCovariate{c.Column, c.Levels, e.Effects.Centre[at:next], e.CovariateSD[at:next]})
 		at = next
 	}
 	j := 0

@@ -42,7 +42,7 @@ type Model struct {
 	// LackingCovariates how many subjects of the fit have all, and how many took no part
 	// because they do not; left out where the plan adjusts for nothing. All else is then of
 	// features less what covariates add.
-	Covariates        []ModelCovariate `json:"covariates,omitempty"`
+	Covariates        []modelCovariate `json:"covariates,omitempty"`
 	AdjustedSubjects  int              `json:"subjects_with_covariates,omitempty"`
 	LackingCovariates int              `json:"subjects_without_covariates,omitempty"`
 	// Rotation says on which axes factors are shown; left out for those of the loadings.
@@ -142,6 +142,17 @@ type ModelSite struct {
 	Patterns   []ModelPattern `json:"patterns"`
 	LatentMean []float64      `json:"latent_mean"`
 	LatentCov  [][]float64    `json:"latent_covariance"`
+}
+
+// modelCovariate is a subject column that a model's features are adjusted for.
+type modelCovariate struct {
+	Column string   `json:"column"`
+	Levels []string `json:"levels,omitempty"` // of a category: the others are compared with the first
+	// Mean and WithinSD have one number for a column of numbers, and one for each level but the
+	// first of a category: the mean over the subjects of all sites, and the standard deviation
+	// within sites.
+	Mean     []float64 `json:"mean"`
+	WithinSD []float64 `json:"sd_within_sites"`
 }
 
 // modelSiteMeans is by how much the means of one site differ from the model's, in scaled

@@ -18,10 +18,8 @@ import (
 // LoadModel reads model.json. A model of another format or version is refused
 // by name; so is one whose numbers do not fit together.
 func LoadModel(data []byte) (*Model, error) {
-	if fitted.CheckFormat(data, ModelFormat) != nil {
-		if err := fitted.CheckFormat(data, adjustedFormat); err != nil {
-			return nil, err
-		}
+	if err := fitted.CheckFormat(data, ModelFormat); err != nil && fitted.CheckFormat(data, adjustedFormat) != nil {
+		return nil, err
 	}
 	m := new(Model)
 	if err := json.Unmarshal(data, m); err != nil {

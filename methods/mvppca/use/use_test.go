@@ -450,7 +450,7 @@ func TestModelsThatDoNotFitTogetherAreRefused(t *testing.T) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}
-	if _, err := LoadModel([]byte(`{"format": "parley/mvppca-model/2", "program": "parley 9"}`)); err == nil || !strings.Contains(err.Error(), "newer") {
+	if _, err := LoadModel([]byte(`{"format": "parley/mvppca-model/3", "program": "parley 9"}`)); err == nil || !strings.Contains(err.Error(), "newer") {
 		t.Errorf("got %v", err)
 	}
 }
