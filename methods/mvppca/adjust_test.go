@@ -380,6 +380,8 @@ func TestAdjustmentsThatCannotBe(t *testing.T) {
 		"means":               func(m *use.Model) { m.Covariates[0].Mean = nil },
 		"effects":             func(m *use.Model) { m.Views[0].Features[0].Effects = nil },
 		"slopes":              func(m *use.Model) { m.Views[0].Features[0].Effects[0] = 1e80 },
+		"degrees of freedom":  func(m *use.Model) { m.Views[1].Features[0].EffectDF = 0 },
+		"standard error of":   func(m *use.Model) { m.Views[1].Features[0].EffectSE[1] = -1 },
 		"standard deviations": func(m *use.Model) { m.Covariates[0].WithinSD = []float64{-1, 1} },
 	} {
 		other := synthetic.Must(use.LoadModel(synthetic.Must(m.Encode())(t)))(t)

@@ -459,7 +459,7 @@ const (
 )
 
 func TestSiteMayLeaveAtAnyRound(t *testing.T) {
-	for _, options := range []string{federatedOptions, publishedOptions} {
+	for _, options := range []string{federatedOptions, publishedOptions, adjustedOptions} {
 		s := threeSites(t, options)
 		whole := newPlay(t, s)
 		if _, err := whole.run(); err != nil {

@@ -101,6 +101,11 @@ func (m *Model) checkAdjusted(d int) error {
 			if len(f.Effects) != p || len(f.EffectSE) != p {
 				return fmt.Errorf("feature %s: %d effects and %d standard errors for %d covariates", f.Name, len(f.Effects), len(f.EffectSE), p)
 			}
+			for t, b := range f.Effects {
+				if !math.IsNaN(b) && !(f.EffectDF >= 1 && f.EffectDF <= ppca.Largest && f.EffectSE[t] >= 0 && f.EffectSE[t] <= ppca.Largest && f.BeforeSD >= 0 && f.BeforeSD <= ppca.Largest) {
+					return fmt.Errorf("feature %s: an effect with %v degrees of freedom and a standard error of %v, of values with a standard deviation of %v", f.Name, f.EffectDF, f.EffectSE[t], f.BeforeSD)
+				}
+			}
 		}
 	}
 	return m.effects().Check(d, p)

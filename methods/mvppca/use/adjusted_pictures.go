@@ -117,6 +117,7 @@ func (m *Model) AdjustedSection() figure.Section {
 			sec.Items = append(sec.Items, figure.Item{Note: &figure.Note{Title: v.Says, Text: v.Advice, Warning: true}})
 		}
 	}
+	sec.Items = append(sec.Items, m.untoldEffects()...)
 	var shown []covariateEffect
 	for i, list := range m.effectsByTerm() {
 		list = list[:min(shownEffects, len(list))]
@@ -131,6 +132,26 @@ func (m *Model) AdjustedSection() figure.Section {
 		sec.Items = append(sec.Items, figure.Item{Table: &t})
 	}
 	return sec
+}
+
+// untoldEffects says of how many features the effect of a covariate could not be told that
+// could be of others.
+func (m *Model) untoldEffects() (items []figure.Item) {
+	for t, name := range options.Terms(m.adjustedFor()) {
+		untold, all := 0, 0
+		for _, v := range m.Views {
+			for _, f := range v.Features {
+				if all++; math.IsNaN(f.Effects[t]) {
+					untold++
+				}
+			}
+		}
+		if 0 < untold && untold < all {
+			items = append(items, figure.Item{Note: &figure.Note{Title: fmt.Sprintf("%d of %d features could not be adjusted for %s", untold, all, name), Warning: true,
+				Text: "Among the subjects of one site who have these features it does not vary, or follows from the other covariates, or they are too few. Its effect on them was taken as 0."}})
+		}
+	}
+	return items
 }
 
 // effectFigure draws the effects of one term.
