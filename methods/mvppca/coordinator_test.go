@@ -48,6 +48,7 @@ type shape struct {
 	shift   float64         // standard deviation of each feature's mean between sites
 	ageing  float64         // by which the first view's features rise in ten years, and fall by as much with one level of sex
 	unknown float64         // share of subjects of whom no age is known
+	coded   int             // subjects of the first site whose age is 999
 	seed    uint64
 }
 
@@ -106,7 +107,9 @@ func (s shape) study(t testing.TB) *small {
 			subject := truth.Subject(rng)
 			floats.Add(subject, shift)
 			if schema.Subject != nil {
-				row.Subject = s.aged(ages, i, subject)
+				if row.Subject = s.aged(ages, i, subject); i == 0 && n < s.coded {
+					row.Subject[0] = "999"
+				}
 			}
 			for k, view := range synthetic.Split(truth.L, subject) {
 				switch {

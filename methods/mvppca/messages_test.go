@@ -250,6 +250,7 @@ func TestLiesWithoutAnExcuse(t *testing.T) {
 	}
 	sums(func(s *covariates.Sums) { s.Subjects = 0 })
 	sums(func(s *covariates.Sums) { s.Lacking = 0.5 })
+	sums(func(s *covariates.Sums) { s.Far = s.Subjects + 1 })
 	sums(func(s *covariates.Sums) { s.N[0] = s.Subjects + 1 })
 	sums(func(s *covariates.Sums) { s.N[0] = 1 }) // with sums of squares
 	sums(func(s *covariates.Sums) { s.Mean[0] = 1e20 })

@@ -27,6 +27,7 @@ type Estimates struct {
 	FeatureSD   wire.Vector `cbor:"feature_sd"`
 	Subjects    float64     `cbor:"subjects"`
 	Lacking     float64     `cbor:"lacking"` // who lack a covariate
+	Far         float64     `cbor:"far"`     // of Subjects, those with a number far from all others of their site
 }
 
 // Told says whether the slope of feature j on covariate k is an estimate.
@@ -48,7 +49,7 @@ func Solve(set options.Setup, sites []*Sums) (*Estimates, error) {
 	matrix := func() wire.Matrix { return wire.Matrix{Rows: d, Cols: p, Data: make([]float64, d*p)} }
 	e := &Estimates{Effects: Effects{make(wire.Vector, p), matrix()}, SE: matrix(), DF: make(wire.Vector, d), CovariateSD: make(wire.Vector, p), FeatureSD: make(wire.Vector, d)}
 	for _, s := range sites {
-		e.Subjects, e.Lacking = e.Subjects+s.Subjects, e.Lacking+s.Lacking
+		e.Subjects, e.Lacking, e.Far = e.Subjects+s.Subjects, e.Lacking+s.Lacking, e.Far+s.Far
 	}
 	for _, s := range sites {
 		floats.AddScaled(e.Effects.Centre, s.Subjects/e.Subjects, s.Mean)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"parley/dataset"
 	"parley/internal/wire"
@@ -17,6 +18,7 @@ import (
 type Sums struct {
 	Subjects float64     `cbor:"subjects"` // with any value, of whom all covariates are known
 	Lacking  float64     `cbor:"lacking"`  // with any value, of whom one is not: they count for nothing
+	Far      float64     `cbor:"far"`      // of Subjects, those with a number far from all others of the site
 	Mean     wire.Vector `cbor:"mean"`     // of the covariates over Subjects: p
 	N        wire.Vector `cbor:"n"`        // values of each feature: d
 	XX       wire.Matrix `cbor:"xx"`       // products of covariates, d × p(p+1)/2: upper triangles by rows
@@ -25,7 +27,7 @@ type Sums struct {
 }
 
 // Values is the number of numbers in the sums.
-func Values(d, p int) int { return 2 + p + d*(p*(p+1)/2+p+2) }
+func Values(d, p int) int { return 3 + p + d*(p*(p+1)/2+p+2) }
 
 // SumUp sums up a site's subjects.
 func SumUp(ctx context.Context, l ppca.Layout, design *Design, data dataset.Source) (*Sums, error) {
@@ -34,6 +36,7 @@ func SumUp(ctx context.Context, l ppca.Layout, design *Design, data dataset.Sour
 		Mean: make(wire.Vector, p), N: make(wire.Vector, d), YY: make(wire.Vector, d),
 		XX: wire.Matrix{Rows: d, Cols: p * (p + 1) / 2, Data: make([]float64, d*p*(p+1)/2)}, XY: wire.Matrix{Rows: d, Cols: p, Data: make([]float64, d*p)},
 	}
+	var seen []float64 // p numbers of each subject
 	x, means, away := make([]float64, p), make([]float64, d*(p+1)), make([]float64, p+1)
 	for row, err := range data.Rows(ctx) {
 		if err != nil {
@@ -51,6 +54,7 @@ func SumUp(ctx context.Context, l ppca.Layout, design *Design, data dataset.Sour
 			continue
 		}
 		s.Subjects++
+		seen = append(seen, x...)
 		for k, v := range x {
 			s.Mean[k] += (v - s.Mean[k]) / s.Subjects
 		}
@@ -70,7 +74,53 @@ func SumUp(ctx context.Context, l ppca.Layout, design *Design, data dataset.Sour
 	if s.Subjects == 0 {
 		return nil, fmt.Errorf("no subject with any value of the plan's views has all that the plan adjusts for\n  hint: subjects.csv needs the columns of adjust, with values")
 	}
+	s.Far = design.far(seen)
 	return s, nil
+}
+
+// farAway is how many times their spread numbers of one kind do not lie from their median.
+const farAway = 20
+
+// far counts the subjects with a number that is so far from the others: most likely a code for
+// a missing value, or another unit. The spread is the median absolute deviation of the
+// numbers that differ from the median, in standard deviations of a normal law.
+func (d *Design) far(seen []float64) float64 {
+	p, at := d.Terms(), 0
+	far := make([]bool, len(seen)/p)
+	median := func(values []float64) float64 {
+		slices.Sort(values)
+		return values[len(values)/2]
+	}
+	for _, c := range d.of {
+		if len(c.Levels) > 0 {
+			at += len(c.Levels) - 1
+			continue
+		}
+		var values, off []float64
+		for i := at; i < len(seen); i += p {
+			values = append(values, seen[i])
+		}
+		centre := median(values)
+		for _, v := range values {
+			if v != centre {
+				off = append(off, math.Abs(v-centre))
+			}
+		}
+		if len(off) > 0 {
+			limit := farAway * 1.4826 * median(off)
+			for i := range far {
+				far[i] = far[i] || math.Abs(seen[i*p+at]-centre) > limit
+			}
+		}
+		at++
+	}
+	count := 0.0
+	for _, is := range far {
+		if is {
+			count++
+		}
+	}
+	return count
 }
 
 func hasAny(views [][]float64) bool {
@@ -114,6 +164,9 @@ func (s *Sums) Check(d, p int) error {
 		return fmt.Errorf("sums of %d covariates and %d features do not have %d and %d", len(s.Mean), len(s.N), p, d)
 	}
 	if err := ppca.Counts("subjects", []float64{s.Subjects, s.Lacking}, ppca.LargestCount); err != nil {
+		return err
+	}
+	if err := ppca.Counts("subjects far from others", []float64{s.Far}, s.Subjects); err != nil {
 		return err
 	}
 	if s.Subjects < 1 {

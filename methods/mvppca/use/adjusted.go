@@ -26,7 +26,7 @@ func ModelFormats() []string { return []string{ModelFormat, adjustedFormat} }
 
 // PutAdjusted puts in what the features are adjusted for.
 func (m *Model) PutAdjusted(of []options.Covariate, e *covariates.Estimates) {
-	m.Format, m.AdjustedSubjects, m.LackingCovariates = adjustedFormat, int(e.Subjects), int(e.Lacking)
+	m.Format, m.AdjustedSubjects, m.LackingCovariates, m.FarCovariates = adjustedFormat, int(e.Subjects), int(e.Lacking), int(e.Far)
 	at := 0
 	for _, c := range of {
 		next := at + len(options.Terms([]options.Covariate{c}))
@@ -231,8 +231,8 @@ func (m *adjustedModel) Predict(row *dataset.Row, dst *evaluate.Posterior, sd []
 	return nil
 }
 
-// AdjustmentVerdicts say which covariates could not be adjusted for, and whether many
-// subjects lack one.
+// AdjustmentVerdicts say which covariates could not be adjusted for, whether some are no
+// measurements, and whether many subjects lack one.
 func (m *Model) AdjustmentVerdicts() (list []Verdict) {
 	var none []string
 	terms := options.Terms(m.adjustedFor())
@@ -247,11 +247,23 @@ func (m *Model) AdjustmentVerdicts() (list []Verdict) {
 		list = append(list, Verdict{Says: "the features could not be adjusted for " + strings.Join(none, ", "),
 			Advice: "It does not vary among the subjects of any one site, or follows from the other covariates, so no slope can be told. Factors may be differences in it. What separates whole sites is for site_means; a covariate that says what another says can be left out of adjust."})
 	}
+	if m.FarCovariates > 0 {
+		list = append(list, Verdict{Says: fmt.Sprintf("%s a covariate that is far from all others of the site", has(m.FarCovariates)),
+			Advice: "Such a value decides the slopes, so that the features of everybody else may not be adjusted at all. Look for codes for missing values, such as 999, which have to be empty cells, and for other units. If the values are right, adjust for their logarithm."})
+	}
 	if all := m.AdjustedSubjects + m.LackingCovariates; float64(m.LackingCovariates) > muchLacking*float64(all) {
 		list = append(list, Verdict{Says: fmt.Sprintf("%d of %d subjects took no part, because a covariate of theirs is not known", m.LackingCovariates, all),
 			Advice: "The model is of the others. If covariates are not known of a certain kind of subject, it does not describe that kind."})
 	}
 	return list
+}
+
+// has begins a sentence on some subjects.
+func has(subjects int) string {
+	if subjects == 1 {
+		return "1 subject has"
+	}
+	return fmt.Sprintf("%d subjects have", subjects)
 }
 
 // muchLacking is the share of subjects who lack a covariate of which a verdict speaks.

@@ -45,6 +45,8 @@ type Model struct {
 	Covariates        []modelCovariate `json:"covariates,omitempty"`
 	AdjustedSubjects  int              `json:"subjects_with_covariates,omitempty"`
 	LackingCovariates int              `json:"subjects_without_covariates,omitempty"`
+	// FarCovariates counts the subjects with a covariate far from all others of their site.
+	FarCovariates int `json:"subjects_with_far_covariates,omitempty"`
 	// Rotation says on which axes factors are shown; left out for those of the loadings.
 	Rotation *factorRotation `json:"rotation,omitempty"`
 	// Sites is empty where no site said how the model describes it, which under
