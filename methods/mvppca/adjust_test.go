@@ -413,7 +413,7 @@ func TestCovariatesThatCannotBe(t *testing.T) {
 		}
 	}
 	_, err := parse(strings.Replace("subjects: [age]\n"+planWith("  - {name: clinic, features: [{name: bmi, range: [10, 60]}, {name: weight, range: [20, 200]}]}\n", "  latent: 1\n  adjust: [age]\n"), "{protection: none}", totalBudget, 1))
-	if err == nil || !strings.Contains(err.Error(), "exact sums, which do not leave a site under differential privacy") || !strings.Contains(err.Error(), "parley associate --adjust") {
+	if err == nil || !strings.Contains(err.Error(), "exact sums, which do not leave a site under differential privacy") || !strings.Contains(err.Error(), "parley model associate --adjust") {
 		t.Errorf("under differential privacy: %v", err)
 	}
 }

@@ -256,6 +256,7 @@ func TestLiesWithoutAnExcuse(t *testing.T) {
 	sums(func(s *covariates.Sums) { s.Mean[0] = 1e20 })
 	sums(func(s *covariates.Sums) { s.Mean = s.Mean[1:] })
 	sums(func(s *covariates.Sums) { s.XX.Data[0] = -1 })
+	sums(func(s *covariates.Sums) { s.XX.Data[0], s.XX.Data[1], s.XY.Data[0] = 1e-40, 0, 0 })
 	sums(func(s *covariates.Sums) { s.XX.Data[0] = 0 })
 	sums(func(s *covariates.Sums) { s.XX.Data[1] = 2 * s.XX.Data[0] })
 	sums(func(s *covariates.Sums) { s.XY.Data[0] = 1e9 })

@@ -191,12 +191,12 @@ func (s *Sums) possible(j, p int, n float64) error {
 	m := s.products(j, p)
 	scale := make([]float64, p+1)
 	for k := range scale {
-		limit := Largest * Largest
+		least, limit := 1/Largest/Largest, Largest*Largest // of what is not 0
 		if k == p {
-			limit = ppca.LargestValue * ppca.LargestValue
+			least, limit = 0, ppca.LargestValue*ppca.LargestValue
 		}
 		v := m[k*(p+1)+k]
-		if !(v >= 0 && v <= n*limit) || n <= 1 && v != 0 {
+		if !(v == 0 || v >= least && v <= n*limit) || n <= 1 && v != 0 {
 			return fmt.Errorf("a sum of squares of %v over %v subjects", v, n)
 		}
 		scale[k] = math.Sqrt(v)

@@ -46,7 +46,7 @@ func (o *Options) checkAdjust(p *study.Plan, report study.Report) {
 	switch {
 	case o.Mechanism != "":
 		report("adjust", "the regression on covariates is made of exact sums, which do not leave a site under differential privacy",
-			"leave it out; parley associate --adjust adjusts what is said of the factors, or each site can adjust its features before the study by coefficients that are published")
+			"leave it out; parley model associate --adjust adjusts what is said of the factors, or each site can adjust its features before the study by coefficients that are published")
 	case o.Variant == PublishedVariant:
 		report("adjust", "this option belongs to the federated variant", "leave it out")
 	}
