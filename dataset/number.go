@@ -91,3 +91,7 @@ func appendNumber(b []byte, v float64) []byte {
 	}
 	return strconv.AppendFloat(b, v, 'g', -1, 64)
 }
+
+// IsMissing reports whether a cell of a subject column stands for what is not known: it is
+// empty, NA, NaN or null, whatever the case.
+func IsMissing(cell string) bool { return isMissing([]byte(cell)) }

@@ -13,9 +13,10 @@ import (
 func reflectValue(pointer any) reflect.Value { return reflect.ValueOf(pointer).Elem() }
 
 // scalarForm is implemented by structs that may be written as one word.
-type scalarForm interface{ fromScalar(s string) }
+type scalarForm interface{ FromScalar(s string) }
 
-func (f *Feature) fromScalar(s string) { f.Name = s }
+// FromScalar is a feature that is written as its name.
+func (f *Feature) FromScalar(s string) { f.Name = s }
 
 // value decodes a node into v; path is where it stands, for reports.
 func (d *decoder) value(n ast.Node, v reflect.Value, path string) {
@@ -37,7 +38,7 @@ func (d *decoder) value(n ast.Node, v reflect.Value, path string) {
 	}
 	if f, ok := v.Addr().Interface().(scalarForm); ok {
 		if s, ok := text(n); ok {
-			f.fromScalar(s)
+			f.FromScalar(s)
 			return
 		} else if !isContainer(n) {
 			d.fail(path, describe(n)+" where a name is expected", fmt.Sprintf("to mean the name, write it in quotes: %q", n.GetToken().Value))

@@ -349,12 +349,17 @@ func openUse[C any](ctx context.Context, a []string, doing string, columns ...st
 	if can, err = capable[C](m, a[0], doing); err != nil {
 		return can, nil, nil, err
 	}
-	schema := m.Schema()
+	schema, needed := m.Schema(), subjectColumns(m)
 	for _, c := range columns {
-		schema.Subject = append(schema.Subject, dataset.Column{Name: c, Kind: dataset.Label})
+		if !slices.Contains(needed, c) {
+			schema.Subject = append(schema.Subject, dataset.Column{Name: c, Kind: dataset.Label})
+		}
 	}
 	dir, err := dataset.Open(ctx, a[1], dataset.Options{Schema: &schema})
-	if err != nil {
+	switch {
+	case err != nil && len(needed) > 0:
+		return can, nil, nil, fmt.Errorf("%w\n  hint: this model says nothing of subjects without %s: their subjects.csv needs these columns", err, strings.Join(needed, ", "))
+	case err != nil:
 		return can, nil, nil, err
 	}
 	if fit, ok := m.(fitted.Cautious); ok {
@@ -364,6 +369,14 @@ func openUse[C any](ctx context.Context, a []string, doing string, columns ...st
 		return p.Where == "subjects" // columns that nobody asked for
 	})...)
 	return can, dir, notes, nil
+}
+
+// subjectColumns names the subject columns without which a model says nothing of a subject.
+func subjectColumns(m fitted.Model) (names []string) {
+	for _, c := range m.Schema().Subject {
+		names = append(names, c.Name)
+	}
+	return names
 }
 
 // tabulate writes the table that a model makes of data, and says of how many things.

@@ -79,6 +79,7 @@ func modelAssociateCommand() *cobra.Command {
 			if len(tested) == 0 {
 				return &usageError{fmt.Errorf("name a column of subjects.csv\n  hint: --with age, or --category group")}
 			}
+			opts.Tested = tested
 			var columns []string
 			for _, c := range append(tested, opts.Adjust...) {
 				if !slices.Contains(columns, c) {

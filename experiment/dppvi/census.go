@@ -157,7 +157,7 @@ func (c *census) scores(ctx context.Context, r rival, sites map[string]*dataset.
 		if err != nil {
 			return nil, err
 		}
-		m, err := pvimethod.Method{}.Evaluator(out.Result.Files, false)
+		m, err := pvimethod.Method{}.Evaluator(p, out.Result.Files, false)
 		if err != nil {
 			return nil, err
 		}

@@ -83,7 +83,7 @@ func run(ctx context.Context, c condition, d *division, seed uint64, say func(co
 		return nil, nil, err
 	}
 	able, _ := methods.Lookup(p.Method.Name)
-	model, err := able.(judged.Evaluable).Evaluator(out.Result.Files, false)
+	model, err := able.(judged.Evaluable).Evaluator(p, out.Result.Files, false)
 	return model, out, err
 }
 

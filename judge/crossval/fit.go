@@ -99,7 +99,7 @@ func (t *trial) study(ctx context.Context, sites []dataset.Source, names []strin
 	if err != nil {
 		return nil, nil, err
 	}
-	m, err := t.method.Evaluator(out.Result.Files, t.newSite)
+	m, err := t.method.Evaluator(plan, out.Result.Files, t.newSite)
 	if err != nil {
 		return nil, nil, err
 	}

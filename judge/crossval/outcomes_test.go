@@ -203,7 +203,7 @@ func TestAnExperimentIsTheStudyOfTheOthers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := pvi.Method{}.Evaluator(out.Result.Files, true)
+	m, err := pvi.Method{}.Evaluator(&others, out.Result.Files, true)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -125,7 +125,7 @@ func (s *simulation) conduct(ctx context.Context, x trial) (*record, error) {
 	out, err := local.Run(ctx, local.Config{Plan: withTotal(plan, x.epsilon), Methods: s.Methods, Data: drawn.Sites})
 	if err == nil {
 		var m evaluate.Model
-		if m, err = s.fits.Evaluator(out.Result.Files, false); err == nil {
+		if m, err = s.fits.Evaluator(plan, out.Result.Files, false); err == nil {
 			scores, err = s.score.score(ctx, m, drawn.Held)
 		}
 	}

@@ -33,8 +33,8 @@ type Opener interface {
 // below, of which a method offers those that it has a meaning for.
 type Model interface {
 	Method() string
-	// Schema is what data must look like to be used with the model: its views
-	// and features in their order, without subject columns.
+	// Schema is what data must look like to be used with the model: its views and features
+	// in their order, and the subject columns without which nothing is said of a subject.
 	Schema() dataset.Schema
 }
 
@@ -166,6 +166,7 @@ type NoisedAssociater interface {
 
 // AssociateOptions say what Associate tests.
 type AssociateOptions struct {
+	Tested     []string // columns that are tested; if empty, all of data's that are not adjusted for
 	Categories []string // columns that are categories even if they are written as numbers
 	Adjust     []string // columns that every test is adjusted for, and that are not tested
 	Share      bool     // make a table for other sites, or refuse where it would tell too much

@@ -25,7 +25,7 @@ type Evaluable interface {
 	// [evaluate.Predictive]. With newSite the rows will be of a site that took no
 	// part, so what differs between sites adds to the uncertainty. The model
 	// need not be safe for concurrent use.
-	Evaluator(files []method.File, newSite bool) (evaluate.Model, error)
+	Evaluator(p *study.Plan, files []method.File, newSite bool) (evaluate.Model, error)
 }
 
 // Supervised is a method that learns from an outcome to predict it: its models, and

@@ -40,7 +40,7 @@ func TestPlansOfOneSiteAreCentralBaselines(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := mvppca.Method{}.Evaluator(federated(t, p, map[string]dataset.Source{"all": table}), false)
+		got, err := mvppca.Method{}.Evaluator(p, federated(t, p, map[string]dataset.Source{"all": table}), false)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -45,7 +46,27 @@ type shape struct {
 	options string          // lines below method, but for the name
 	privacy string          // the plan's privacy section; none if empty
 	shift   float64         // standard deviation of each feature's mean between sites
+	ageing  float64         // by which the first view's features rise in ten years, and fall by as much with one level of sex
+	unknown float64         // share of subjects of whom no age is known
+	coded   int             // subjects of the first site whose age is 999
 	seed    uint64
+}
+
+// columns are the subject columns of a shape whose plan adjusts for some.
+var columns = []dataset.Column{{Name: "age", Kind: dataset.Label}, {Name: "sex", Kind: dataset.Label}, {Name: "scanner", Kind: dataset.Label}}
+
+// aged draws a subject's columns, and adds their effects to the first view. Sites differ in age
+// and have a scanner each.
+func (s shape) aged(rng *rand.Rand, site int, subject []float64) []string {
+	age, sex := 60+5*float64(site)+10*rng.NormFloat64(), rng.IntN(2)
+	for j := range s.dims[0] {
+		subject[j] += s.ageing * ((age-60)/10 - float64(sex))
+	}
+	cells := []string{strconv.FormatFloat(age, 'g', -1, 64), []string{"f", "m"}[sex], fmt.Sprint(site)}
+	if rng.Float64() < s.unknown {
+		cells[0] = "NA"
+	}
+	return cells
 }
 
 func (s shape) study(t testing.TB) *small {
@@ -64,6 +85,11 @@ func (s shape) study(t testing.TB) *small {
 		}
 		schema.Views = append(schema.Views, v)
 	}
+	ages := rand.New(rand.NewPCG(s.seed, 8))
+	if strings.Contains(s.options, "adjust") || s.ageing != 0 {
+		schema.Subject = columns
+		fmt.Fprint(plan, "subjects: [age, sex, scanner]\n")
+	}
 	out := &small{data: map[string]*dataset.Table{}}
 	fmt.Fprint(plan, "sites: [")
 	for i := range s.sites {
@@ -80,6 +106,11 @@ func (s shape) study(t testing.TB) *small {
 			row := dataset.Row{ID: fmt.Sprintf("%s-%04d", name, n)}
 			subject := truth.Subject(rng)
 			floats.Add(subject, shift)
+			if schema.Subject != nil {
+				if row.Subject = s.aged(ages, i, subject); i == 0 && n < s.coded {
+					row.Subject[0] = "999"
+				}
+			}
 			for k, view := range synthetic.Split(truth.L, subject) {
 				switch {
 				case s.lacks[[2]int{i, k}], n > 0 && len(s.dims) > 1 && rng.Float64() < s.gaps:
@@ -426,11 +457,12 @@ func threeSites(t testing.TB, options string) *small {
 
 const (
 	federatedOptions = "  latent: 2\n"
+	adjustedOptions  = "  latent: 2\n  adjust: [age, {column: sex, levels: [f, m]}]\n"
 	publishedOptions = "  variant: published\n  latent: 2\n  rounds: 3\n  scaling: none\n"
 )
 
 func TestSiteMayLeaveAtAnyRound(t *testing.T) {
-	for _, options := range []string{federatedOptions, publishedOptions} {
+	for _, options := range []string{federatedOptions, publishedOptions, adjustedOptions} {
 		s := threeSites(t, options)
 		whole := newPlay(t, s)
 		if _, err := whole.run(); err != nil {

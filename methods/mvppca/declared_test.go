@@ -29,6 +29,7 @@ func TestRequestsAreThoseOfThePlan(t *testing.T) {
 		"diagnostics":   private(patternsOptions, checkedBudget).study(t),
 		"federated":     threeSites(t, federatedOptions),
 		"published":     threeSites(t, publishedOptions),
+		"adjusted":      threeSites(t, adjustedOptions),
 		"one shot only": threeSites(t, federatedOptions+"  rounds: 0\n"),
 	} {
 		p := newPlay(t, s)
@@ -86,6 +87,7 @@ func TestReleasesFitWhatIsDeclared(t *testing.T) {
 		"more views":             {dims: many(20, 1), sites: 1, rows: 1500, gaps: 0.5, options: "  latent: 1\n  rounds: 0\n  local_rank: 1\n"},
 		"many features":          {dims: []int{300}, sites: 2, rows: 40, options: "  latent: 1\n  rounds: 1\n  iterations: 1\n  local_rank: 1\n  noise: feature\n"},
 		"single cells":           {dims: []int{60}, sites: 2, rows: 200, missing: 0.97, options: "  latent: 1\n  rounds: 1\n  iterations: 1\n  local_rank: 30\n"},
+		"adjusted":               {dims: []int{30, 20}, sites: 2, rows: 60, missing: 0.1, options: adjustedOptions + "  rounds: 0\n"},
 		"moments":                {dims: []int{2, 2}, sites: 2, rows: 60, missing: 0.3, options: "  latent: 1\n  rounds: 1\n  iterations: 1\n  local_rank: 4\n"},
 		"published":              {dims: many(12, 2), sites: 2, rows: 300, gaps: 0.5, options: "  variant: published\n  latent: 2\n  rounds: 1\n  iterations: 1\n  published: {first_iterations: 1}\n"},
 		"statistics, many views": {dims: many(9, 1), sites: 2, rows: 400, gaps: 0.15, options: "  latent: 1\n  patterns: [{views: [v0, v1, v2, v3, v4, v5, v6, v7, v8]}, {views: [v1, v2]}, {views: [v0, v1]}, {site: site-0, views: [v8, v3, v5]}]\n", privacy: loudBudget},

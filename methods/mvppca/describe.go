@@ -19,6 +19,9 @@ func (Method) Describe(p *study.Plan) string {
 		factors = fmt.Sprintf("%d factors", o.Latent)
 	}
 	text := fmt.Sprintf("It looks for %s, patterns that run through the %d features of all %d views together, and how strongly each feature belongs to each.", factors, l.Features(), l.Views())
+	if len(o.Adjust) > 0 {
+		text += fmt.Sprintf(" Before, what goes linearly with %s is taken out of the features, as sums of all sites say it.", options.AdjustedFor(o.Adjust))
+	}
 	switch {
 	case o.Mechanism == options.MechanismStatistics:
 		return text + " Each site releases noised counts, sums and products of its subjects' values once, and everything is computed from these."

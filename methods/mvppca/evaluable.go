@@ -9,6 +9,7 @@ import (
 	"parley/judge/evaluate"
 	"parley/method"
 	"parley/method/fitted"
+	"parley/methods/mvppca/covariates"
 	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
 	"parley/methods/mvppca/rows"
@@ -18,7 +19,7 @@ import (
 )
 
 // Evaluator implements [judged.Evaluable].
-func (Method) Evaluator(files []method.File, newSite bool) (evaluate.Model, error) {
+func (Method) Evaluator(p *study.Plan, files []method.File, newSite bool) (evaluate.Model, error) {
 	data, err := fitted.JSON(files)
 	if err != nil {
 		return nil, err
@@ -31,28 +32,30 @@ func (Method) Evaluator(files []method.File, newSite bool) (evaluate.Model, erro
 		return nil, problem.Problem{Where: "method.scaling", What: fmt.Sprintf("with %q every site has other units, and a subject without a site has none", options.ScaleSiteRange),
 			Hint: fmt.Sprintf("%s, which uses one minimum and maximum for all", options.ScaleMinMax)}
 	}
-	all, err := predictiveOf(m, use.Population{New: newSite})
+	columns := p.Schema().Subject
+	all, err := predictiveOf(m, columns, use.Population{New: newSite})
 	switch {
 	case err != nil:
 		return nil, err
 	case m.KnowsSites() && !newSite:
-		return &sited{all, m}, nil
+		return &sited{all, m, columns}, nil
 	}
 	return all, nil
 }
 
 // sited is a model of sites that have means or noise of their own.
 type sited struct {
-	*predictive
-	model *use.Model
+	evaluate.Predictive
+	model   *use.Model
+	columns []dataset.Column // of the rows' subjects
 }
 
 // AtSite implements [evaluate.Sited].
 func (m *sited) AtSite(name string) (evaluate.Predictive, error) {
-	return predictiveOf(m.model, use.Population{Site: name})
+	return predictiveOf(m.model, m.columns, use.Population{Site: name})
 }
 
-func predictiveOf(m *use.Model, who use.Population) (*predictive, error) {
+func predictiveOf(m *use.Model, columns []dataset.Column, who use.Population) (evaluate.Predictive, error) {
 	l, err := m.Layout()
 	if err != nil {
 		return nil, err
@@ -61,12 +64,13 @@ func predictiveOf(m *use.Model, who use.Population) (*predictive, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newPredictive(l, p, scale), nil
+	return m.Adjust(columns, newPredictive(l, p, scale))
 }
 
 // Central implements [judged.Centraliser]: the maximum-likelihood fit to all
 // rows, each with what it has. The scale is the plan's; where that would give
-// every site its own range, it is the range of all rows.
+// every site its own range, it is the range of all rows. Where the plan has covariates, the
+// features are regressed on them over all rows alike.
 func (Method) Central(ctx context.Context, p *study.Plan, all dataset.Source) (evaluate.Model, error) {
 	set, err := options.SetUp(p)
 	if err != nil {
@@ -76,7 +80,12 @@ func (Method) Central(ctx context.Context, p *study.Plan, all dataset.Source) (e
 	if scaling == options.ScaleSiteRange {
 		scaling = options.ScaleMinMax
 	}
-	sums, err := rows.Read(ctx, l, all, nil)
+	columns := all.Schema().Subject
+	effects, sources, err := covariates.Regress(ctx, set, all)
+	if err != nil {
+		return nil, err
+	}
+	sums, err := rows.Read(ctx, l, sources[0], nil)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +101,10 @@ func (Method) Central(ctx context.Context, p *study.Plan, all dataset.Source) (e
 	if err != nil {
 		return nil, err
 	}
-	return newPredictive(l, predictor, scale), nil
+	if effects == nil {
+		return newPredictive(l, predictor, scale), nil
+	}
+	return use.AdjustModel(set.Options.Adjust, effects, columns, l.Dims, newPredictive(l, predictor, scale))
 }
 
 // predictive answers about rows in the units in which they were measured.

@@ -87,7 +87,7 @@ func TestEvaluationIsInMeasuredUnits(t *testing.T) {
 	var got [2]numbers
 	for i, unit := range []float64{1, 100} {
 		p, data := evaluationPlan(t, unit, "scaling: standard")
-		m, err := mvppca.Method{}.Evaluator(federated(t, p, data), false)
+		m, err := mvppca.Method{}.Evaluator(p, federated(t, p, data), false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -144,7 +144,7 @@ func TestANewSiteIsLessCertain(t *testing.T) {
 	}
 	row := dataset.Row{ID: "x", Views: [][]float64{{1, 2, 0.5}, nil}}
 	sd := func(newSite bool) []float64 {
-		m, err := mvppca.Method{}.Evaluator(files, newSite)
+		m, err := mvppca.Method{}.Evaluator(p, files, newSite)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -170,11 +170,11 @@ func TestANewSiteIsLessCertain(t *testing.T) {
 
 func TestOnlyAModelInCommonUnitsIsEvaluated(t *testing.T) {
 	p, data := evaluationPlan(t, 1, "variant: published, scaling: site-min-max, rounds: 2")
-	_, err := mvppca.Method{}.Evaluator(federated(t, p, data), false)
+	_, err := mvppca.Method{}.Evaluator(p, federated(t, p, data), false)
 	if err == nil || !strings.Contains(err.Error(), "every site has other units") || !strings.Contains(err.Error(), "hint: min-max") {
 		t.Errorf("got %v", err)
 	}
-	if _, err := (mvppca.Method{}).Evaluator(nil, false); err == nil {
+	if _, err := (mvppca.Method{}).Evaluator(p, nil, false); err == nil {
 		t.Error("no files made a model")
 	}
 	for _, options := range []string{"scaling: min-max", "scaling: view", "scaling: none"} {

@@ -19,7 +19,7 @@ import (
 // could bring about together: what nobody has, or what does not vary anywhere,
 // cannot be modelled.
 func excused(err error) bool {
-	for _, text := range []string{"no site has a single value", "for every subject of every site", "nothing varies: every observed feature is constant"} {
+	for _, text := range []string{"no site has a single value", "for every subject of every site", "nothing varies: every observed feature is constant", "nothing is left of it"} {
 		if strings.Contains(err.Error(), text) {
 			return true
 		}
@@ -141,6 +141,7 @@ func hostileAnswer(t testing.TB, r *rand.Rand, said method.Contribution) (method
 // everyVariant has exchanges of every variant and mechanism.
 func everyVariant(t testing.TB) []exchange {
 	list := everyKind(t)
+	list = append(list, exchanges(t, threeSites(t, adjustedOptions))...)
 	for _, options := range []string{
 		"  latent: 2\n  scaling: view\n  noise: feature\n  rounds: 5\n  tolerance: 0\n", "  latent: 1\n  scaling: none\n", "  latent: 3\n  local_rank: 1\n  scaling: range\n",
 		"  variant: published\n  latent: 3\n  rounds: 3\n  scaling: standard\n  published: {initial: prior, restart: mean}\n",

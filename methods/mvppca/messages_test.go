@@ -13,6 +13,7 @@ import (
 
 	"parley/internal/wire"
 	"parley/method"
+	"parley/methods/mvppca/covariates"
 	"parley/methods/mvppca/federated"
 	"parley/methods/mvppca/message"
 	"parley/methods/mvppca/options"
@@ -82,6 +83,7 @@ func everyKind(t testing.TB) (list []exchange) {
 	for _, options := range []string{differenceOptions, jointOptions} {
 		list = append(list, exchanges(t, private(options, perReleaseBudget).study(t))...)
 	}
+	list = append(list, exchanges(t, threeSites(t, adjustedOptions))[0])
 	return append(list, exchanges(t, private(statisticsOptions, checkedBudget).study(t))...)
 }
 
@@ -189,7 +191,7 @@ func notANumber(body []byte) []byte {
 // into; nil where the noised sums are all of an answer.
 func answerTo(kind string) any {
 	return map[string]any{
-		options.TaskScale: new(rows.FeatureSums), options.TaskFit: new(federated.FitAnswer), options.TaskRefill: new(federated.FitAnswer), options.TaskRefine: new(federated.RefineAnswer), options.TaskIterate: new(published.IterateAnswer), options.TaskAssess: new(message.Assessment),
+		options.TaskAdjust: new(covariates.Sums), options.TaskScale: new(rows.FeatureSums), options.TaskFit: new(federated.FitAnswer), options.TaskRefill: new(federated.FitAnswer), options.TaskRefine: new(federated.RefineAnswer), options.TaskIterate: new(published.IterateAnswer), options.TaskAssess: new(message.Assessment),
 		options.TaskStatistics: new(statistics.Answer),
 	}[kind]
 }
@@ -243,6 +245,23 @@ func TestLiesWithoutAnExcuse(t *testing.T) {
 	lie(options.TaskScale, func(a any) { a.(*rows.FeatureSums).A[0] = -1e40 })
 	lie(options.TaskScale, func(a any) { a.(*rows.FeatureSums).B[0] = 1e100 })
 	lie(options.TaskScale, func(a any) { a.(*rows.FeatureSums).N[0] = 0 })
+	sums := func(change func(s *covariates.Sums)) {
+		lie(options.TaskAdjust, func(a any) { change(a.(*covariates.Sums)) })
+	}
+	sums(func(s *covariates.Sums) { s.Subjects = 0 })
+	sums(func(s *covariates.Sums) { s.Lacking = 0.5 })
+	sums(func(s *covariates.Sums) { s.Far = s.Subjects + 1 })
+	sums(func(s *covariates.Sums) { s.N[0] = s.Subjects + 1 })
+	sums(func(s *covariates.Sums) { s.N[0] = 1 }) // with sums of squares
+	sums(func(s *covariates.Sums) { s.Mean[0] = 1e20 })
+	sums(func(s *covariates.Sums) { s.Mean = s.Mean[1:] })
+	sums(func(s *covariates.Sums) { s.XX.Data[0] = -1 })
+	sums(func(s *covariates.Sums) { s.XX.Data[0], s.XX.Data[1], s.XY.Data[0] = 1e-40, 0, 0 })
+	sums(func(s *covariates.Sums) { s.XX.Data[0] = 0 })
+	sums(func(s *covariates.Sums) { s.XX.Data[1] = 2 * s.XX.Data[0] })
+	sums(func(s *covariates.Sums) { s.XY.Data[0] = 1e9 })
+	sums(func(s *covariates.Sums) { s.YY[0] = 1e80 })
+	sums(func(s *covariates.Sums) { s.XY = wire.Matrix{} })
 	block := func(change func(b *message.Block)) {
 		lie(options.TaskFit, func(a any) { change(&a.(*federated.FitAnswer).Blocks[0]) })
 	}

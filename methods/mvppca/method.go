@@ -93,7 +93,7 @@ func (Method) Verify(file []byte, _ method.Means) ([]vectors.Check, error) {
 }
 
 // ModelFormats implements [fitted.Opener].
-func (Method) ModelFormats() []string { return []string{use.ModelFormat} }
+func (Method) ModelFormats() []string { return use.ModelFormats() }
 
 // OpenModel implements [fitted.Opener].
 func (Method) OpenModel(data []byte) (fitted.Model, error) { return use.LoadModel(data) }

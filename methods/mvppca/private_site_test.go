@@ -131,7 +131,7 @@ func TestSumsAreAddedUpOfRows(t *testing.T) {
 // taskOf returns what the bodies of tasks of a kind are decoded into.
 func taskOf(kind string) any {
 	return map[string]any{
-		options.TaskScale: new(halves.ScaleTask), options.TaskFit: new(federated.FitTask), options.TaskRefill: new(federated.RefillTask), options.TaskRefine: new(federated.RefineTask), options.TaskIterate: new(published.IterateTask), options.TaskAssess: new(message.AssessTask),
+		options.TaskAdjust: new(halves.AdjustTask), options.TaskScale: new(halves.ScaleTask), options.TaskFit: new(federated.FitTask), options.TaskRefill: new(federated.RefillTask), options.TaskRefine: new(federated.RefineTask), options.TaskIterate: new(published.IterateTask), options.TaskAssess: new(message.AssessTask),
 		options.TaskClip: new(published.IterateTask), options.TaskStatistics: new(statistics.Task), options.TaskCheck: new(statistics.CheckTask),
 	}[kind]
 }

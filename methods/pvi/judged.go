@@ -30,7 +30,7 @@ func (Method) Outcome(p *study.Plan) (evaluate.Outcome, error) {
 
 // Evaluator implements [judged.Evaluable]. The model knows nothing of how sites
 // differ, so that a new site is to it as any other.
-func (Method) Evaluator(files []method.File, newSite bool) (evaluate.Model, error) {
+func (Method) Evaluator(_ *study.Plan, files []method.File, newSite bool) (evaluate.Model, error) {
 	data, err := fitted.JSON(files)
 	if err != nil {
 		return nil, err

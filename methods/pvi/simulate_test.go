@@ -380,7 +380,7 @@ func TestScoresOfAResult(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	opened, err := pvi.Method{}.Evaluator([]method.File{{Name: "model/model.json", Data: data}}, true)
+	opened, err := pvi.Method{}.Evaluator(p, []method.File{{Name: "model/model.json", Data: data}}, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -388,7 +388,7 @@ func TestScoresOfAResult(t *testing.T) {
 	if got, want := marks(t, outcome, opened, drawn.Held), marks(t, outcome, fit, drawn.Held); len(want) < 5 || !reflect.DeepEqual(got, want) {
 		t.Errorf("%v from a file, %v", got, want)
 	}
-	if _, err := (pvi.Method{}).Evaluator(nil, false); err == nil || !strings.Contains(err.Error(), "no model/model.json") {
+	if _, err := (pvi.Method{}).Evaluator(p, nil, false); err == nil || !strings.Contains(err.Error(), "no model/model.json") {
 		t.Errorf("without a model: %v", err)
 	}
 }

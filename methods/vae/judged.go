@@ -21,7 +21,7 @@ func (Method) OpenModel(data []byte) (fitted.Model, error) { return loadModel(da
 func (m *model) Method() string { return "vae" }
 
 // Evaluator implements judged.Evaluable. To the model a new site is as any other.
-func (Method) Evaluator(files []method.File, _ bool) (evaluate.Model, error) {
+func (Method) Evaluator(_ *study.Plan, files []method.File, _ bool) (evaluate.Model, error) {
 	data, err := fitted.JSON(files)
 	if err != nil {
 		return nil, err

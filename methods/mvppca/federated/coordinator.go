@@ -58,6 +58,9 @@ func (c way) Steps() int {
 	if c.Options.Pools() {
 		n++
 	}
+	if c.Options.Asks(c.Plan, options.TaskAdjust) {
+		n++
+	}
 	return n
 }
 

@@ -43,17 +43,24 @@ func (h siteWay) Request(kind string) (privacy.Request, error) {
 }
 
 func (h siteWay) Run(ctx context.Context, t method.Task, s *privacy.Session, half *halves.Site) (any, error) {
-	return half.Exact(ctx, s, func(sums *rows.Sums, _ dataset.Source) (any, error) {
-		switch t.Kind {
-		case options.TaskFit:
-			return halves.Open(t, func(task *FitTask) (any, error) { return h.fit(ctx, &task.Scale, nil, sums) })
-		case options.TaskRefill:
-			return halves.Open(t, func(task *RefillTask) (any, error) { return h.refill(ctx, task, sums) })
-		case options.TaskRefine:
-			return halves.Open(t, func(task *RefineTask) (any, error) { return h.refine(ctx, task, sums) })
-		}
-		return nil, fmt.Errorf("unknown task %q", t.Kind)
-	})
+	exact := func(scale *message.Scale, answer func(sums *rows.Sums) (any, error)) (any, error) {
+		return half.Exact(ctx, s, scale.Effects, func(sums *rows.Sums, _ dataset.Source) (any, error) { return answer(sums) })
+	}
+	switch t.Kind {
+	case options.TaskFit:
+		return halves.Open(t, func(task *FitTask) (any, error) {
+			return exact(&task.Scale, func(sums *rows.Sums) (any, error) { return h.fit(ctx, &task.Scale, nil, sums) })
+		})
+	case options.TaskRefill:
+		return halves.Open(t, func(task *RefillTask) (any, error) {
+			return exact(&task.Scale, func(sums *rows.Sums) (any, error) { return h.refill(ctx, task, sums) })
+		})
+	case options.TaskRefine:
+		return halves.Open(t, func(task *RefineTask) (any, error) {
+			return exact(&task.Scale, func(sums *rows.Sums) (any, error) { return h.refine(ctx, task, sums) })
+		})
+	}
+	return nil, fmt.Errorf("unknown task %q", t.Kind)
 }
 
 // fit is the site's part of the one shot. The model fills single missing cells, if there is

@@ -7,6 +7,7 @@ import (
 	"parley/internal/wire"
 	"parley/method"
 	"parley/method/rounds"
+	"parley/methods/mvppca/covariates"
 	"parley/methods/mvppca/message"
 	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca/sitenoise"
@@ -29,6 +30,8 @@ type State struct {
 	// SiteMeans is how the sites' means differ; nil where they are taken for samples of
 	// one population.
 	SiteMeans *message.SiteMeans `cbor:"site_means,omitempty"`
+	// Adjusted is what covariates add to the features; nil where the plan has none.
+	Adjusted *covariates.Estimates `cbor:"adjusted,omitempty"`
 	// Apart are the views of sites, numbered as in the plan, whose values have nothing in
 	// common with those of the others.
 	Apart []rows.Apart `cbor:"apart,omitempty"`

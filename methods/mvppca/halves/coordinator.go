@@ -15,6 +15,7 @@ import (
 	"parley/internal/wire"
 	"parley/method"
 	"parley/method/rounds"
+	"parley/methods/mvppca/covariates"
 	"parley/methods/mvppca/message"
 	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
@@ -91,12 +92,20 @@ func (c *Coordinator) Next(ms method.State) (method.Step, error) {
 func (c *Coordinator) advance(s *State) ([]method.Task, method.Info, error) {
 	switch s.Phase {
 	case "":
-		if c.Options.Pools() {
-			tasks, err := c.Ask(s, options.TaskScale, func(string) (any, error) { return ScaleTask{}, nil })
+		if c.Options.Asks(c.Plan, options.TaskAdjust) {
+			tasks, err := c.Ask(s, options.TaskAdjust, func(string) (any, error) { return AdjustTask{}, nil })
 			return tasks, nil, err
 		}
-		s.scaled(rows.StartScale(c.Setup))
-		return c.way.Begin(s)
+		return c.scale(s)
+	case options.TaskAdjust:
+		_, sums, err := Answers(c.Common, s, func(_ string, a *covariates.Sums) error { return c.checkRegression(a) })
+		if err != nil {
+			return nil, nil, err
+		}
+		if s.Adjusted, err = covariates.Solve(c.Setup, sums); err != nil {
+			return nil, nil, err
+		}
+		return c.scale(s)
 	case options.TaskScale:
 		if err := c.poolScale(s); err != nil {
 			return nil, nil, err
@@ -108,6 +117,24 @@ func (c *Coordinator) advance(s *State) ([]method.Task, method.Info, error) {
 		return nil, nil, nil
 	}
 	return c.way.Advance(s)
+}
+
+// scale brings features to common units: it asks for sums if the plan does.
+func (c *Coordinator) scale(s *State) ([]method.Task, method.Info, error) {
+	if c.Options.Pools() {
+		tasks, err := c.Ask(s, options.TaskScale, func(string) (any, error) { return ScaleTask{s.effects()}, nil })
+		return tasks, nil, err
+	}
+	s.scaled(rows.StartScale(c.Setup))
+	return c.way.Begin(s)
+}
+
+// effects are what covariates add to features; nil where the plan has none.
+func (s *State) effects() *covariates.Effects {
+	if s.Adjusted == nil {
+		return nil
+	}
+	return &s.Adjusted.Effects
 }
 
 // Fold keeps an answer until the round is complete, so that it is worked
@@ -131,6 +158,8 @@ func (c *Coordinator) Fold(ms method.State, a method.Contribution) (method.State
 // receive checks an answer, and returns what is kept of it.
 func (c *Coordinator) receive(a method.Contribution) ([]byte, error) {
 	switch a.Kind {
+	case options.TaskAdjust:
+		return Received(a, c.checkRegression)
 	case options.TaskScale:
 		return Received(a, c.checkSums)
 	case options.TaskAssess:
@@ -150,6 +179,10 @@ func (c *Coordinator) Leave(ms method.State, site string) (method.State, error) 
 		return nil, fmt.Errorf("no site is left")
 	}
 	return s, nil
+}
+
+func (c *Coordinator) checkRegression(x *covariates.Sums) error {
+	return x.Check(c.Layout.Features(), len(options.Terms(c.Options.Adjust)))
 }
 
 func (c *Coordinator) checkSums(x *rows.FeatureSums) error {
@@ -178,5 +211,5 @@ func (c *Coordinator) poolScale(s *State) error {
 }
 
 func (s *State) scaled(scale *ppca.Scale) {
-	s.Scale = &message.Scale{Shift: scale.Shift, Factor: scale.Factor}
+	s.Scale = &message.Scale{Shift: scale.Shift, Factor: scale.Factor, Effects: s.effects()}
 }

@@ -44,6 +44,13 @@ func (c *Coordinator) Result(ms method.State) (*method.Result, error) {
 	if len(means) > 0 {
 		files = append(files, method.File{Name: "model/site-means.csv", Data: means})
 	}
+	effects, err := m.EffectsCSV()
+	if err != nil {
+		return nil, err
+	}
+	if len(effects) > 0 {
+		files = append(files, method.File{Name: "model/covariate-effects.csv", Data: effects})
+	}
 	return c.way.Result(s, m, files)
 }
 
@@ -53,7 +60,11 @@ func (c *Coordinator) Result(ms method.State) (*method.Result, error) {
 func (c Common) AssessedResult(s *State, m *use.Model, files []method.File, spread *figure.Section) (*method.Result, error) {
 	sites := c.reports(s)
 	if len(sites) == 0 {
-		return pictures.Unassessed(c.Setup, m, files, len(c.Staying(s))), nil
+		var about []figure.Section
+		if m.Adjusts() {
+			about = append(about, m.AdjustedSection())
+		}
+		return pictures.Unassessed(c.Setup, m, files, len(c.Staying(s)), about...), nil
 	}
 	return pictures.Assessed(c.Setup, m, files, sites, s.Trace[len(s.Trace)-1].Round, spread)
 }
@@ -89,6 +100,9 @@ func (c *Coordinator) model(s *State) (*use.Model, error) {
 	if err := c.way.Describe(s, m); err != nil {
 		return nil, err
 	}
+	if s.Adjusted != nil {
+		m.PutAdjusted(c.Options.Adjust, s.Adjusted)
+	}
 	if sites := c.reports(s); len(sites) > 0 {
 		m.LogLik = &s.LogLik
 		assessed(m, sites)
@@ -101,6 +115,7 @@ func (c *Coordinator) model(s *State) (*use.Model, error) {
 			return nil, err
 		}
 	}
+	m.Verdicts = append(m.AdjustmentVerdicts(), m.Verdicts...)
 	return m, nil
 }
 
@@ -212,10 +227,17 @@ func (h *Site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 	if err != nil {
 		return nil, err
 	}
-	result, err := pictures.Subjects(ctx, h.Setup, predictor, share.Offset != nil, scale, described)
+	adjusted, err := h.adjusted(share.Scale.Effects, described)
+	if err != nil {
+		return nil, err
+	}
+	result, err := pictures.Subjects(ctx, h.Setup, predictor, share.Offset != nil, scale, adjusted)
 	if err == nil {
 		pictures.AddNoise(h.Setup, result, share.Noise)
 		err = h.addUncounted(ctx, result, data)
+	}
+	if err == nil && share.Scale.Effects != nil {
+		err = pictures.AddAdjusted(ctx, h.Setup, result, described, adjusted)
 	}
 	if err == nil && h.outliers != nil {
 		pictures.AddOutliers(h.Setup, result, h.outliers.Found)

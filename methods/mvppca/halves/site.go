@@ -5,10 +5,12 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 
 	"parley/dataset"
 	"parley/method"
 	"parley/method/rounds"
+	"parley/methods/mvppca/covariates"
 	"parley/methods/mvppca/message"
 	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca/leftout"
@@ -33,6 +35,7 @@ type Site struct {
 	way  SiteWay
 	held func(views [][]float64) [][]float64
 	seen *rows.Sums
+	less *covariates.Effects // what seen is less of
 	// outliers are whom the model does not describe; nil for nobody.
 	outliers *rows.Outliers
 }
@@ -45,15 +48,40 @@ func NewSite(set options.Setup, name string, way SiteWay, held func(views [][]fl
 
 // Read makes the one pass over the site's rows, once.
 func (h *Site) Read(ctx context.Context, data dataset.Source) (*rows.Sums, error) {
-	if h.seen != nil {
+	return h.read(ctx, nil, data)
+}
+
+// read is Read of rows less the effects of covariates.
+func (h *Site) read(ctx context.Context, less *covariates.Effects, data dataset.Source) (*rows.Sums, error) {
+	if h.seen != nil && reflect.DeepEqual(h.less, less) {
 		return h.seen, nil
 	}
 	sums, err := rows.Read(ctx, h.Layout, data, h.held)
 	if err != nil {
 		return nil, err
 	}
-	h.seen = sums
+	h.seen, h.less = sums, less
 	return sums, nil
+}
+
+// adjusted is rows less the effects of covariates, without the subjects who lack one. A task
+// has effects if the plan has covariates, and only then.
+func (h *Site) adjusted(effects *covariates.Effects, data dataset.Source) (dataset.Source, error) {
+	p := len(options.Terms(h.Options.Adjust))
+	switch {
+	case p == 0 && effects == nil:
+		return data, nil
+	case p == 0 || effects == nil:
+		return nil, fmt.Errorf("the plan adjusts for %d covariates, and the task does otherwise", p)
+	}
+	if err := effects.Check(h.Layout.Features(), p); err != nil {
+		return nil, err
+	}
+	design, err := covariates.Bind(h.Options.Adjust, data.Schema().Subject)
+	if err != nil {
+		return nil, err
+	}
+	return covariates.Remove(design, effects, data), nil
 }
 
 // described is the site's rows as far as the model describes them.
@@ -75,8 +103,13 @@ func Draws(seed uint64, site string, round int) *rand.Rand {
 // What a site releases is decided by the plan that it agreed to: a task brings
 // the coordinator's state and chooses nothing.
 
+// AdjustTask asks for the sums of the regression on the plan's covariates.
+type AdjustTask struct{}
+
 // ScaleTask asks for the sums that the plan's scaling needs.
-type ScaleTask struct{}
+type ScaleTask struct {
+	Effects *covariates.Effects `cbor:"effects,omitempty"` // of covariates, which are taken out before
+}
 
 // Contents lists what a task without protection releases. The counts of numbers are
 // upper bounds, for a site that has every view, whatever cells are missing.
@@ -96,6 +129,10 @@ func (h *Site) Request(kind string) (privacy.Request, error) {
 	d, q, k := h.Layout.Features(), h.Options.Latent, h.Layout.Views()
 	var r Contents
 	switch kind {
+	case options.TaskAdjust:
+		p := len(options.Terms(h.Options.Adjust))
+		r.Say(3+p, "number of subjects of whom all covariates are known, of others, and of those with a covariate far from all others here; mean of each covariate")
+		r.Say(covariates.Values(d, p)-3-p, "for each feature: number of values; sums of squares about the site's means, and products, of the feature and the covariates of the subjects who have it")
 	case options.TaskScale:
 		what := "number of values, mean and sum of squared deviations of each feature"
 		if h.Options.Scaling == options.ScaleMinMax {
@@ -122,9 +159,11 @@ func (h *Site) Run(ctx context.Context, t method.Task, s *privacy.Session) (meth
 	var answer any // nil where the noised sums are all of it
 	var err error
 	switch t.Kind {
+	case options.TaskAdjust:
+		answer, err = Open(t, func(*AdjustTask) (any, error) { return h.regress(ctx, s) })
 	case options.TaskScale:
-		answer, err = h.Exact(ctx, s, func(sums *rows.Sums, _ dataset.Source) (any, error) {
-			return Open(t, func(*ScaleTask) (any, error) {
+		answer, err = Open(t, func(task *ScaleTask) (any, error) {
+			return h.Exact(ctx, s, task.Effects, func(sums *rows.Sums, _ dataset.Source) (any, error) {
 				if h.Options.Scaling == options.ScaleMinMax {
 					return sums.Extremes, nil
 				}
@@ -132,8 +171,8 @@ func (h *Site) Run(ctx context.Context, t method.Task, s *privacy.Session) (meth
 			})
 		})
 	case options.TaskAssess:
-		answer, err = h.Exact(ctx, s, func(sums *rows.Sums, data dataset.Source) (any, error) {
-			return Open(t, func(task *message.AssessTask) (any, error) { return h.assess(ctx, task, sums, data) })
+		answer, err = Open(t, func(task *message.AssessTask) (any, error) {
+			return h.Exact(ctx, s, task.Scale.Effects, func(sums *rows.Sums, data dataset.Source) (any, error) { return h.assess(ctx, task, sums, data) })
 		})
 	default:
 		answer, err = h.way.Run(ctx, t, s, h)
@@ -144,8 +183,8 @@ func (h *Site) Run(ctx context.Context, t method.Task, s *privacy.Session) (meth
 	return rounds.Answer(t, answer, nil)
 }
 
-// Exact answers a task without protection.
-func (h *Site) Exact(ctx context.Context, s *privacy.Session, answer func(sums *rows.Sums, data dataset.Source) (any, error)) (any, error) {
+// regress sums up the site's rows for the regression on covariates.
+func (h *Site) regress(ctx context.Context, s *privacy.Session) (any, error) {
 	data, err := s.Data()
 	if err != nil {
 		return nil, err
@@ -153,7 +192,26 @@ func (h *Site) Exact(ctx context.Context, s *privacy.Session, answer func(sums *
 	if data, err = h.described(ctx, data); err != nil {
 		return nil, err
 	}
-	sums, err := h.Read(ctx, data)
+	design, err := covariates.Bind(h.Options.Adjust, data.Schema().Subject)
+	if err != nil {
+		return nil, err
+	}
+	return covariates.SumUp(ctx, h.Layout, design, data)
+}
+
+// Exact answers a task without protection, from rows less the effects of covariates.
+func (h *Site) Exact(ctx context.Context, s *privacy.Session, effects *covariates.Effects, answer func(sums *rows.Sums, data dataset.Source) (any, error)) (any, error) {
+	data, err := s.Data()
+	if err != nil {
+		return nil, err
+	}
+	if data, err = h.described(ctx, data); err != nil {
+		return nil, err
+	}
+	if data, err = h.adjusted(effects, data); err != nil {
+		return nil, err
+	}
+	sums, err := h.read(ctx, effects, data)
 	if err != nil {
 		return nil, err
 	}

@@ -230,3 +230,25 @@ func (e *Eigen) Power(dst []float64, ld int, p float64) bool {
 	}
 	return true
 }
+
+// Sweep takes term k of d into a regression, given the sums of products of the terms and of
+// what is explained (Goodnight 1979): afterwards the swept block holds its
+// inverse, the columns beside it the estimates, and the rest what is left.
+func Sweep(sums []float64, d, k int) {
+	row := sums[k*d:][:d]
+	pivot := row[k]
+	for j := range row {
+		row[j] /= pivot
+	}
+	for i := range d {
+		b := sums[i*d+k]
+		if i == k || b == 0 {
+			continue
+		}
+		for j, x := range row {
+			sums[i*d+j] -= b * x
+		}
+		sums[i*d+k] = -b / pivot
+	}
+	row[k] = 1 / pivot
+}

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"parley/internal/wire"
+	"parley/methods/mvppca/covariates"
 	"parley/methods/mvppca/ppca"
 )
 
@@ -17,6 +18,9 @@ import (
 type Scale struct {
 	Shift  wire.Vector `cbor:"shift"`
 	Factor wire.Vector `cbor:"factor"`
+	// Effects of covariates are taken out of the values before; none where the plan adjusts
+	// for nothing.
+	Effects *covariates.Effects `cbor:"effects,omitempty"`
 }
 
 func (m Scale) Unpack(l ppca.Layout) (*ppca.Scale, error) {

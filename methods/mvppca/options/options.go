@@ -65,6 +65,10 @@ type Options struct {
 	Tolerance *float64 `json:"tolerance,omitempty"`  // federated: rounds after the third stop when the log-likelihood per subject gains less (0.01)
 	Outliers  string   `json:"outliers,omitempty"`   // federated: "exclude" subjects' views that are far from all others of their site (default), or "keep" them
 
+	// Adjust are what the factors must not be: the model is of what a linear regression on
+	// them leaves of the features. Federated only, without differential privacy.
+	Adjust []Covariate `json:"adjust,omitempty"`
+
 	Published *PublishedOptions `json:"published,omitempty"`
 
 	// Mechanism is how releases are noised: one of the Mechanism constants where
@@ -81,6 +85,14 @@ type Pattern struct {
 	// Site is where subjects can have it; without one, every site that no pattern names.
 	Site  string   `json:"site,omitempty"`
 	Views []string `json:"views,omitempty"`
+}
+
+// Covariate is a subject column that features are adjusted for: one of numbers or, with
+// levels, a category. A plan may name a column of numbers alone.
+type Covariate struct {
+	Column string `json:"column,omitempty"`
+	// Levels of a category. The others are compared with the first.
+	Levels []string `json:"levels,omitempty"`
 }
 
 // PublishedOptions are the options that only the published variant has.
@@ -207,6 +219,7 @@ func (o *Options) Check(p *study.Plan, report study.Report) {
 	report.OneOf("scaling", o.Scaling, Scalings...)
 	report.OneOf("noise", o.Noise, "view", "feature")
 	o.checkMechanism(p, report)
+	o.checkAdjust(p, report)
 	features := 0
 	for _, v := range p.Views {
 		features += len(v.Features)
@@ -348,7 +361,7 @@ func (o *Options) Pools() bool {
 // comes up at most.
 func (o *Options) Schedule(p *study.Plan) iter.Seq2[string, int] {
 	return func(yield func(string, int) bool) {
-		for _, kind := range []string{TaskScale, TaskFit, TaskRefill, TaskRefine, TaskIterate, TaskClip, TaskStatistics, TaskCheck, TaskAssess} {
+		for _, kind := range []string{TaskAdjust, TaskScale, TaskFit, TaskRefill, TaskRefine, TaskIterate, TaskClip, TaskStatistics, TaskCheck, TaskAssess} {
 			times := 1
 			switch {
 			case !o.Asks(p, kind):
@@ -368,6 +381,8 @@ func (o *Options) Schedule(p *study.Plan) iter.Seq2[string, int] {
 // Asks says whether a task of this kind can come up in the plan's study.
 func (o *Options) Asks(p *study.Plan, kind string) bool {
 	switch kind {
+	case TaskAdjust:
+		return len(o.Adjust) > 0
 	case TaskScale:
 		return o.Pools() && o.Mechanism == ""
 	case TaskFit, TaskRefill:

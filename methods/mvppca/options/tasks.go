@@ -2,6 +2,7 @@ package options
 
 // The tasks of both variants, in the words that progress and logs show.
 const (
+	TaskAdjust  = "adjust"  // sums for the regression on covariates
 	TaskScale   = "scale"   // sums for a common scale
 	TaskFit     = "fit"     // what the site says of its subjects: the one shot
 	TaskRefill  = "refill"  // the same, single missing cells being filled by the model of all sites

@@ -1,9 +1,11 @@
 package pictures
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
+	"parley/dataset"
 	"parley/figure"
 	"parley/method"
 	"parley/methods/mvppca/options"
@@ -32,6 +34,37 @@ func AddOutliers(set options.Setup, r *method.Result, found []rows.Outlier) {
 			Text: "Look for wrong units, codes for missing values and mixed-up columns. The scores of these subjects rest on their other views; of subjects who have no other, nothing is known, and they stand at 0."}},
 		{Table: &t},
 	}}}, r.Sections...)
+}
+
+// AddAdjusted says in a site's own report what the features are adjusted for, and how many of
+// its subjects are therefore not on the page: all has them, and adjusted has not.
+func AddAdjusted(ctx context.Context, set options.Setup, r *method.Result, all, adjusted dataset.Source) error {
+	with, err := count(ctx, adjusted)
+	if err != nil {
+		return err
+	}
+	subjects, err := count(ctx, all)
+	if err != nil {
+		return err
+	}
+	note := figure.Note{Title: "Factors are adjusted for " + options.AdjustedFor(set.Options.Adjust),
+		Text: "Scores, and values that are expected, compare a subject with others of the same " + options.AdjustedFor(set.Options.Adjust) + ", as a linear regression has it."}
+	if lacking := subjects - with; lacking > 0 {
+		note.Warning = true
+		note.Text += fmt.Sprintf(" Of %d of %d subjects here one of these is not known: they took no part, and are not on this page.", lacking, subjects)
+	}
+	r.Sections[0].Items = append(r.Sections[0].Items, figure.Item{Note: &note})
+	return nil
+}
+
+func count(ctx context.Context, data dataset.Source) (n int, err error) {
+	for _, err := range data.Rows(ctx) {
+		if err != nil {
+			return 0, err
+		}
+		n++
+	}
+	return n, nil
 }
 
 // AddUncounted opens a site's own report with how many of its subjects count for nothing in a

@@ -47,6 +47,9 @@ func Assessed(set options.Setup, m *use.Model, files []method.File, sites []Site
 	}
 	r.Sections = VerdictSection(r, m.Verdicts)
 	r.Sections = append(r.Sections, Reading(), dataSection(set, sites))
+	if m.Adjusts() {
+		r.Sections = append(r.Sections, m.AdjustedSection())
+	}
 	if m.Separate() {
 		r.Sections = append(r.Sections, m.SiteMeansSection())
 	}

@@ -55,7 +55,7 @@ func (h siteWay) Run(ctx context.Context, t method.Task, s *privacy.Session, hal
 	if t.Kind == options.TaskClip && h.clip != nil {
 		return halves.Open(t, func(task *IterateTask) (any, error) { return nil, h.release(ctx, t.Kind, task, s, half) })
 	}
-	return half.Exact(ctx, s, func(sums *rows.Sums, _ dataset.Source) (any, error) {
+	return half.Exact(ctx, s, nil, func(sums *rows.Sums, _ dataset.Source) (any, error) {
 		if t.Kind != options.TaskIterate {
 			return nil, fmt.Errorf("unknown task %q", t.Kind)
 		}

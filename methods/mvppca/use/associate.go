@@ -3,6 +3,7 @@ package use
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"parley/dataset"
@@ -39,6 +40,9 @@ func (m *Model) Associate(ctx context.Context, data dataset.Source, opts fitted.
 	}
 	q, empty := len(m.Factors), 0
 	tests := NewAssociations(data.Schema().Subject, opts.Categories, opts.Adjust, q)
+	if len(opts.Tested) > 0 { // the data may have others that the model needs
+		tests.tests = slices.DeleteFunc(tests.tests, func(t *columnTest) bool { return !slices.Contains(opts.Tested, t.name) })
+	}
 	z, reliability := make([]float64, q), make([]float64, q)
 	if _, err := r.each(ctx, data, func(row *dataset.Row, post *ppca.Posterior, values []float64) error {
 		if len(values) == 0 {

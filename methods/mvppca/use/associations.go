@@ -80,7 +80,7 @@ func NewAssociations(schema []dataset.Column, categories, adjust []string, q int
 // Add takes in a subject's cells, one for each column, and the means of its factors, and
 // says whether the subject counts: it does if all that is adjusted for is known.
 func (a *Associations) Add(cells []string, z []float64) bool {
-	if slices.ContainsFunc(a.adjust, func(t *columnTest) bool { return !isKnown(cells[t.at]) }) {
+	if slices.ContainsFunc(a.adjust, func(t *columnTest) bool { return dataset.IsMissing(cells[t.at]) }) {
 		a.incomplete++
 		return false
 	}
@@ -89,7 +89,7 @@ func (a *Associations) Add(cells []string, z []float64) bool {
 		t.number, t.place = t.look(cells[t.at])
 	}
 	for _, t := range a.tests {
-		if !isKnown(cells[t.at]) {
+		if dataset.IsMissing(cells[t.at]) {
 			continue
 		}
 		t.number, t.place = t.look(cells[t.at])

@@ -1,6 +1,7 @@
 package use
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -93,6 +94,9 @@ func (m *Model) Compare(with fitted.Model) (*fitted.Account, error) {
 		}
 	}
 	account := c.account()
+	if a, b := options.AdjustedFor(m.adjustedFor()), options.AdjustedFor(o.adjustedFor()); a != b {
+		account.Notes.Add(problem.Problem{What: fmt.Sprintf("the features of A are adjusted for %s and those of B for %s: factors that are such differences are in one model alone", cmp.Or(a, "nothing"), cmp.Or(b, "nothing"))})
+	}
 	if m.Rotation.name() != o.Rotation.name() {
 		account.Notes.Add(problem.Problem{What: fmt.Sprintf("the factors of A are rotated by %s and those of B by %s: compare single factors only under one rotation", m.Rotation.name(), o.Rotation.name()),
 			Hint: "parley model rotate gives a model another rotation"})

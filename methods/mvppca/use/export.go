@@ -44,6 +44,9 @@ func (m *Model) Export(format string) ([]method.File, error) {
 		if m.Rotation != nil {
 			tables = append(tables, m.Rotation.correlationTable())
 		}
+		if m.Adjusts() {
+			tables = append(tables, effectTableOf(slices.Concat(m.effectsByTerm()...)))
+		}
 		for _, t := range tables {
 			var b bytes.Buffer
 			if err := t.CSV(&b); err != nil {
@@ -89,10 +92,12 @@ type modelNames struct {
 	Units    []string `json:"units"`
 	Sites    []string `json:"sites"`
 	Factors  []string `json:"factors"`
+	// Covariates are numbers, and levels of categories, that features are adjusted for.
+	Covariates []string `json:"covariates,omitempty"`
 }
 
 func (m *Model) names() modelNames {
-	n := modelNames{Views: []string{}, Features: []string{}, ViewOf: []int{}, Units: []string{}, Sites: []string{}, Factors: FactorNames(len(m.Factors))}
+	n := modelNames{Views: []string{}, Features: []string{}, ViewOf: []int{}, Units: []string{}, Sites: []string{}, Factors: FactorNames(len(m.Factors)), Covariates: options.Terms(m.adjustedFor())}
 	for k, v := range m.Views {
 		n.Views = append(n.Views, v.Name)
 		for _, f := range v.Features {
@@ -161,6 +166,11 @@ func (m *Model) arrays() []tensor.Tensor {
 		{Name: "mean_sd_between_sites", Shape: []int{views}, Data: sdMu},
 		{Name: "site_latent_mean", Shape: []int{sites, q}, Data: nu},
 		{Name: "site_latent_covariance", Shape: []int{sites, q, q}, Data: xi},
+	}
+	if m.Adjusts() {
+		e := m.effects()
+		list = append(list, tensor.Tensor{Name: "covariate_effects", Shape: []int{d, e.Slopes.Cols}, Data: e.Slopes.Data},
+			tensor.Tensor{Name: "covariate_means", Shape: []int{e.Slopes.Cols}, Data: e.Centre})
 	}
 	if m.Rotation != nil {
 		list = append(list, tensor.Tensor{Name: "rotation", Shape: []int{q, q}, Data: slices.Concat(m.Rotation.Matrix...)},

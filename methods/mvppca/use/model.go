@@ -38,6 +38,15 @@ type Model struct {
 	// scaled units; null where a site did not say.
 	LogLik *float64    `json:"log_likelihood_per_subject"`
 	Views  []ModelView `json:"views"`
+	// Covariates are what the features are adjusted for, and AdjustedSubjects and
+	// LackingCovariates how many subjects of the fit have all, and how many took no part
+	// because they do not; left out where the plan adjusts for nothing. All else is then of
+	// features less what covariates add.
+	Covariates        []modelCovariate `json:"covariates,omitempty"`
+	AdjustedSubjects  int              `json:"subjects_with_covariates,omitempty"`
+	LackingCovariates int              `json:"subjects_without_covariates,omitempty"`
+	// FarCovariates counts the subjects with a covariate far from all others of their site.
+	FarCovariates int `json:"subjects_with_far_covariates,omitempty"`
 	// Rotation says on which axes factors are shown; left out for those of the loadings.
 	Rotation *factorRotation `json:"rotation,omitempty"`
 	// Sites is empty where no site said how the model describes it, which under
@@ -110,8 +119,16 @@ type ModelFeature struct {
 	Missing []string `json:"missing,omitempty"`
 	// Doubt is the variance that privacy noise in the model adds to predictions
 	// of the feature; left out where there is none.
-	Doubt    float64   `json:"privacy_noise_variance,omitempty"`
-	Loadings []float64 `json:"loadings"`
+	Doubt float64 `json:"privacy_noise_variance,omitempty"`
+	// Effects are what the model's covariates add, in the feature's own unit: for one more of
+	// a number, or for a level instead of the first. An effect that is null could not be told,
+	// and was taken as 0. EffectDF are the degrees of freedom of their standard errors, and
+	// BeforeSD is the standard deviation within sites before the adjustment.
+	Effects  figure.Numbers `json:"covariate_effects,omitempty"`
+	EffectSE figure.Numbers `json:"covariate_effect_standard_errors,omitempty"`
+	EffectDF float64        `json:"covariate_effect_degrees_of_freedom,omitempty"`
+	BeforeSD float64        `json:"sd_within_sites_before_adjustment,omitempty"`
+	Loadings []float64      `json:"loadings"`
 
 	// With rotated loadings, see shown: the population's standard deviation, and the
 	// covariances of the feature with the factors.
@@ -127,6 +144,17 @@ type ModelSite struct {
 	Patterns   []ModelPattern `json:"patterns"`
 	LatentMean []float64      `json:"latent_mean"`
 	LatentCov  [][]float64    `json:"latent_covariance"`
+}
+
+// modelCovariate is a subject column that a model's features are adjusted for.
+type modelCovariate struct {
+	Column string   `json:"column"`
+	Levels []string `json:"levels,omitempty"` // of a category: the others are compared with the first
+	// Mean and WithinSD have one number for a column of numbers, and one for each level but the
+	// first of a category: the mean over the subjects of all sites, and the standard deviation
+	// within sites.
+	Mean     []float64 `json:"mean"`
+	WithinSD []float64 `json:"sd_within_sites"`
 }
 
 // modelSiteMeans is by how much the means of one site differ from the model's, in scaled
@@ -329,6 +357,9 @@ func (m *Model) doubt() (out []float64) {
 // to: observed values are reconstructed as [ppca.Posterior.Describe] does, others
 // are expected by the conditional mean. The log-likelihood is in scaled units.
 func (m *Model) Evaluator() (evaluate.Model, error) {
+	if m.Adjusts() {
+		return nil, fmt.Errorf("the model is adjusted for %s, which rows alone do not have", options.AdjustedFor(m.adjustedFor()))
+	}
 	p, scale, err := m.Predictor()
 	if err != nil {
 		return nil, err

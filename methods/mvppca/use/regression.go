@@ -5,9 +5,9 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	"parley/dataset"
+	"parley/methods/mvppca/linalg"
 )
 
 // covariate is a subject column while it is read.
@@ -24,15 +24,6 @@ type covariate struct {
 
 func newCovariate(name string, category bool) *covariate {
 	return &covariate{name: name, category: category, level: map[string]int{}}
-}
-
-// isKnown says whether a cell has anything in it.
-func isKnown(cell string) bool {
-	switch strings.ToLower(cell) {
-	case "", "na", "nan", "null":
-		return false
-	}
-	return true
 }
 
 // look takes in a known cell and returns its number, and the number of its level, −1 if
@@ -180,7 +171,7 @@ func (r *regression) fit(before []*covariate, last *covariate) *fittedRegression
 		}
 		return list
 	}
-	sweep(sums, d, 0)
+	linalg.Sweep(sums, d, 0)
 	centred, rank := make([]float64, p), 1
 	for i := range centred {
 		centred[i] = sums[i*d+i]
@@ -190,7 +181,7 @@ func (r *regression) fit(before []*covariate, last *covariate) *fittedRegression
 			out.before = rest()
 		}
 		if sums[i*d+i] > aliased*centred[i] {
-			sweep(sums, d, i)
+			linalg.Sweep(sums, d, i)
 			rank++
 			if i >= first {
 				out.df[0]++
@@ -211,25 +202,4 @@ func (r *regression) fit(before []*covariate, last *covariate) *fittedRegression
 		out.estimates = append(out.estimates, b)
 	}
 	return out
-}
-
-// sweep takes term k of d into the regression: afterwards the swept block holds its
-// inverse, the columns beside it the estimates, and the rest what is left.
-func sweep(sums []float64, d, k int) {
-	row := sums[k*d:][:d]
-	pivot := row[k]
-	for j := range row {
-		row[j] /= pivot
-	}
-	for i := range d {
-		b := sums[i*d+k]
-		if i == k || b == 0 {
-			continue
-		}
-		for j, x := range row {
-			sums[i*d+j] -= b * x
-		}
-		sums[i*d+k] = -b / pivot
-	}
-	row[k] = 1 / pivot
 }

@@ -42,9 +42,9 @@ func leastSquares(x [][]float64, y []float64) (b []float64, inverse *mat.Dense, 
 	return coefficients.RawVector().Data, inverse, rss
 }
 
-// covariates are columns that go with the factors and with each other: age, sex, site,
+// manyColumns are columns that go with the factors and with each other: age, sex, site,
 // group, and a copy of sex.
-func covariates(r *rand.Rand, n int) (cells func(i int) []string, age []float64, sex, site, group []int) {
+func manyColumns(r *rand.Rand, n int) (cells func(i int) []string, age []float64, sex, site, group []int) {
 	for i := range n {
 		age = append(age, 1950+30*r.Float64())
 		sex, site, group = append(sex, r.IntN(2)), append(site, i%3), append(group, (i%3+r.IntN(3))%3)
@@ -81,7 +81,7 @@ func TestAdjustedAssociationsAreLeastSquares(t *testing.T) {
 	m := modelOf(t, tr, r)
 	const n = 90
 	rows := tr.Subjects(r, n)
-	cells, age, sex, site, group := covariates(r, n)
+	cells, age, sex, site, group := manyColumns(r, n)
 	data := choose(t, m, rows, cells, "age", "sex", "site", "group")
 	opts := fitted.AssociateOptions{Adjust: []string{"sex", "site", "age"}, Share: true}
 	account, table, err := m.Associate(context.Background(), data, opts)
@@ -172,7 +172,7 @@ func TestWhatTheCovariatesSayAlreadyIsNotTested(t *testing.T) {
 	r := rand.New(rand.NewPCG(403, 1))
 	tr := synthetic.NewTruth(r, synthetic.Shape(t, ppca.NoisePerView, 3, 2), 1, 0.5)
 	m := modelOf(t, tr, r)
-	cells, _, _, _, _ := covariates(r, 60)
+	cells, _, _, _, _ := manyColumns(r, 60)
 	rows := tr.Subjects(r, 60)
 	data := choose(t, m, rows, cells, "sex", "copy")
 	if _, _, err := m.Associate(context.Background(), data, fitted.AssociateOptions{Adjust: []string{"sex"}}); err == nil || !strings.Contains(err.Error(), "column copy: says nothing that [sex] does not say already") {

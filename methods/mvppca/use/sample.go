@@ -19,7 +19,7 @@ const drawnBy = "drawn_from"
 
 // Sample implements [fitted.Sampler]: subjects drawn from N(μ, W Wᵀ + Ψ), in
 // the features' own units; with the variance between sites, where these have means of their
-// own, each subject being of another site. Which views are asked for does not change what is
+// own, each subject being of another site. A model of adjusted features draws nobody. Which views are asked for does not change what is
 // drawn of the others. The subject column drawn_from names the model.
 func (m *Model) Sample(n int, seed uint64, views []string) (dataset.Source, error) {
 	if n < 1 {
@@ -32,6 +32,10 @@ func (m *Model) Sample(n int, seed uint64, views []string) (dataset.Source, erro
 	if m.Scaling == options.ScaleSiteRange {
 		return nil, problem.Problem{Where: "model " + m.Study, What: fmt.Sprintf("was fitted with scaling %q: every site had units of its own, and drawn subjects have none", m.Scaling),
 			Hint: "fit it with another scaling"}
+	}
+	if m.Adjusts() {
+		return nil, problem.Problem{Where: "model " + m.Study, What: fmt.Sprintf("is adjusted for %s: it says what to expect of a subject of whom these are known, and drawn subjects have none", options.AdjustedFor(m.adjustedFor())),
+			Hint: "draw from a model that was fitted without adjust"}
 	}
 	s := &drawn{model: m, n: n, seed: seed, schema: m.Schema(), params: m.params(), scale: m.scale(), wanted: wanted}
 	s.schema.Subject = []dataset.Column{{Name: drawnBy, Kind: dataset.Label}}

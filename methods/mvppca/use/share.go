@@ -10,6 +10,7 @@ import (
 	"parley/figure"
 	"parley/internal/version"
 	"parley/method/association"
+	"parley/methods/mvppca/options"
 	"parley/problem"
 )
 
@@ -27,6 +28,10 @@ func (m *Model) emptyTable() (*association.Table, error) {
 // means of the factors, whatever was not measured of it; one without any value does not
 // count. Reliability is that of a subject with every view, by the model alone.
 func (m *Model) ReleaseAssociations(p *association.Protocol) (*association.Release, error) {
+	if m.Adjusts() {
+		return nil, problem.Problem{Where: "model " + m.Study, What: fmt.Sprintf("is adjusted for %s by exact sums, so that its factors are no function of one subject's features alone", options.AdjustedFor(m.adjustedFor())),
+			Hint: "release associations of a model that was fitted without adjust, adjusted for these by the protocol; --share makes a table without noise"}
+	}
 	r, _, err := m.use(Population{})
 	if err != nil {
 		return nil, err

@@ -28,6 +28,7 @@ type modelSummary struct {
 	Sites    []siteJSON       `json:"sites"`
 	Loadings []rankedLoading  `json:"loadings"` // the strongest of each factor
 	Rotation *factorRotation  `json:"rotation,omitempty"`
+	Adjusted []modelCovariate `json:"covariates,omitempty"`
 }
 
 type factorJSON struct {
@@ -70,7 +71,7 @@ func (m *Model) Summary(top int) (*fitted.Account, error) {
 	m = m.shown()
 	s := modelSummary{
 		Format: m.Format, Program: m.Program, Method: m.Method(), Study: m.Study, Plan: m.Plan, Seed: m.Seed,
-		Options: m.Options, Scaling: m.Scaling, LogLik: m.LogLik, Sites: []siteJSON{}, Rotation: m.Rotation,
+		Options: m.Options, Scaling: m.Scaling, LogLik: m.LogLik, Sites: []siteJSON{}, Rotation: m.Rotation, Adjusted: m.Covariates,
 	}
 	for a, x := range m.Factors {
 		s.Factors = append(s.Factors, factorJSON{a + 1, x})
@@ -127,6 +128,7 @@ func (m *Model) Summary(top int) (*fitted.Account, error) {
 		Notes:  m.verdictNotes(func([]string) bool { return true }),
 		Value:  s,
 	}
+	account.Facts = append(account.Facts, m.adjustedFact()...)
 	if m.Rotation != nil {
 		account.Facts = append(account.Facts, figure.Fact{Name: "rotation", Value: m.Rotation.Method})
 	}

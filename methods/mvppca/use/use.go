@@ -18,7 +18,7 @@ import (
 // LoadModel reads model.json. A model of another format or version is refused
 // by name; so is one whose numbers do not fit together.
 func LoadModel(data []byte) (*Model, error) {
-	if err := fitted.CheckFormat(data, ModelFormat); err != nil {
+	if err := fitted.CheckFormat(data, ModelFormat); err != nil && fitted.CheckFormat(data, adjustedFormat) != nil {
 		return nil, err
 	}
 	m := new(Model)
@@ -79,6 +79,9 @@ func (m *Model) check() error {
 			}
 		}
 	}
+	if err := m.checkAdjusted(l.Features()); err != nil {
+		return err
+	}
 	for i := range m.SiteMeans {
 		if err := m.SiteMeans[i].check(l.Features(), q); err != nil {
 			return err
@@ -115,7 +118,7 @@ func (m *Model) check() error {
 func (m *Model) Method() string { return "mvppca" }
 
 // Schema implements [fitted.Model]: the views and features in the model's
-// order, and no subject columns.
+// order, and the subject columns that the features are adjusted for.
 func (m *Model) Schema() dataset.Schema {
 	var s dataset.Schema
 	for _, v := range m.Views {
@@ -124,6 +127,9 @@ func (m *Model) Schema() dataset.Schema {
 			view.Columns = append(view.Columns, dataset.Column{Name: f.Name, Kind: dataset.Number, Missing: f.Missing})
 		}
 		s.Views = append(s.Views, view)
+	}
+	for _, c := range m.Covariates {
+		s.Subject = append(s.Subject, dataset.Column{Name: c.Column, Kind: dataset.Label})
 	}
 	return s
 }
@@ -151,6 +157,8 @@ type reader struct {
 	scale     *ppca.Scale
 	units     *unitCheck
 	rotation  *factorRotation // of the factors' means and covariances, for whoever shows them
+	model     *Model
+	part      []float64 // what covariates add to each feature of the subject; nil where there are none
 
 	subjects, strange int // read, and of them far from what the model expects
 }
@@ -179,7 +187,7 @@ func (m *Model) use(who Population) (*reader, fitted.Notes, error) {
 		return nil, nil, err
 	}
 	_, md := predictor.Model()
-	return &reader{predictor: predictor, scale: scale, units: newUnitCheck(m, md.Mu, who.Site != ""), rotation: m.Rotation}, notes, nil
+	return &reader{predictor: predictor, scale: scale, units: newUnitCheck(m, md.Mu, who.Site != ""), rotation: m.Rotation, model: m}, notes, nil
 }
 
 // newSiteVariance is what the noise variance of a view's features grows by at a
@@ -235,6 +243,13 @@ func (m *Model) sitesWith(view string) (n int) {
 // each reads the subjects one by one, in bounded memory, and counts them. The
 // values are those of the posterior's observed features, in scaled units.
 func (r *reader) each(ctx context.Context, data dataset.Source, do func(*dataset.Row, *ppca.Posterior, []float64) error) (subjects int, err error) {
+	less, err := r.model.adjusted(ctx, data)
+	if err != nil {
+		return 0, err
+	}
+	if less != nil {
+		data, r.part = less, less.Part
+	}
 	err = EachSubject(ctx, r.predictor, r.scale, data, func(row *dataset.Row, post *ppca.Posterior, values []float64) error {
 		subjects++
 		if strange(post, values) {
@@ -274,8 +289,14 @@ func (r *reader) notes() fitted.Notes {
 	return notes
 }
 
-// own brings feature j from scaled to its own units.
-func (r *reader) own(j int, z float64) float64 { return z/r.scale.Factor[j] + r.scale.Shift[j] }
+// own brings feature j of the subject who is read from scaled to its own units.
+func (r *reader) own(j int, z float64) float64 {
+	y := z/r.scale.Factor[j] + r.scale.Shift[j]
+	if r.part != nil {
+		y += r.part[j]
+	}
+	return y
+}
 
 // EachSubject reads the rows with what the model says of each subject: the
 // posterior given what was observed, and the scaled values of that. Both, and

@@ -18,7 +18,9 @@ import (
 
 	"parley/dataset"
 	"parley/figure"
+	"parley/internal/wire"
 	"parley/method/fitted"
+	"parley/methods/mvppca/covariates"
 	"parley/methods/mvppca/internal/synthetic"
 	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
@@ -450,7 +452,7 @@ func TestModelsThatDoNotFitTogetherAreRefused(t *testing.T) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}
-	if _, err := LoadModel([]byte(`{"format": "parley/mvppca-model/2", "program": "parley 9"}`)); err == nil || !strings.Contains(err.Error(), "newer") {
+	if _, err := LoadModel([]byte(`{"format": "parley/mvppca-model/3", "program": "parley 9"}`)); err == nil || !strings.Contains(err.Error(), "newer") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -460,6 +462,10 @@ func TestModelsThatDoNotFitTogetherAreRefused(t *testing.T) {
 func FuzzUseModel(f *testing.F) {
 	r := rand.New(rand.NewPCG(89, 1))
 	m := modelOf(f, synthetic.NewTruth(r, synthetic.Shape(f, ppca.NoisePerFeature, 2, 1), 1, 0.5), r)
+	f.Add(synthetic.Must(m.Encode())(f))
+	m.PutAdjusted([]options.Covariate{{Column: "age"}, {Column: "sex", Levels: []string{"f", "m"}}}, &covariates.Estimates{
+		Effects: covariates.Effects{Centre: []float64{60, 0.5}, Slopes: wire.Matrix{Rows: 3, Cols: 2, Data: []float64{1, 2, 3, 0, 5, 6}}},
+		SE:      wire.Matrix{Rows: 3, Cols: 2, Data: []float64{0.1, 0.1, 0.1, 0, 0.1, 0.1}}, DF: []float64{9, 9, 3}, CovariateSD: []float64{10, 0.5}, FeatureSD: []float64{1, 2, 3}, Subjects: 20})
 	f.Add(synthetic.Must(m.Encode())(f))
 	f.Add([]byte(`{"format": "parley/mvppca-model/1"}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -477,6 +483,9 @@ func FuzzUseModel(f *testing.F) {
 			if _, err := m.Export(format); err != nil {
 				t.Fatal(err)
 			}
+		}
+		if m.Adjusts() {
+			m.AdjustedSection()
 		}
 		if s, err := m.Sample(1, 1, nil); err == nil {
 			for _, err := range s.Rows(context.Background()) {

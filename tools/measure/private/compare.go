@@ -142,7 +142,7 @@ func (x *data) fits(ctx context.Context, sites int, epsilon float64, seed uint64
 		if err != nil {
 			return nil, false, err
 		}
-		if fits[of.name], err = (mvppca.Method{}).Evaluator(out.Result.Files, false); err != nil {
+		if fits[of.name], err = (mvppca.Method{}).Evaluator(p, out.Result.Files, false); err != nil {
 			return nil, false, err
 		}
 		warned = out.Result.Sections[0].ID == "verdicts" // of the study, which is the last

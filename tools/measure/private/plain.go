@@ -17,6 +17,7 @@ import (
 	"parley/methods/mvppca/ppca"
 	"parley/methods/mvppca/use"
 	"parley/privacy/account"
+	"parley/study"
 )
 
 // Of a plain release: the constant entry of a subject's vector, and the standard deviation
@@ -123,5 +124,5 @@ func (x *data) model(l ppca.Layout, p *ppca.Params) (evaluate.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	return mvppca.Method{}.Evaluator([]method.File{{Name: "model/model.json", Data: data}}, false)
+	return mvppca.Method{}.Evaluator(new(study.Plan), []method.File{{Name: "model/model.json", Data: data}}, false)
 }

@@ -70,7 +70,7 @@ func (e *experiment) measure(ctx context.Context, seed uint64) (*scores, error) 
 		if err != nil {
 			return nil, err
 		}
-		s, err := judge(mvppca.Method{}.Evaluator(result.Result.Files, false))
+		s, err := judge(mvppca.Method{}.Evaluator(p, result.Result.Files, false))
 		if err != nil {
 			return nil, err
 		}

@@ -134,7 +134,7 @@ func fitExample(ctx context.Context, text string, lines []string) (*fit, error) 
 	if err != nil {
 		return nil, err
 	}
-	predictor, err := pvi.Method{}.Evaluator(out.Result.Files, false)
+	predictor, err := pvi.Method{}.Evaluator(p, out.Result.Files, false)
 	if err != nil {
 		return nil, err
 	}

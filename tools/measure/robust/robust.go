@@ -156,7 +156,7 @@ func (m *damage) run(ctx context.Context, seed uint64, noise, outliers string) (
 	if o.angle, err = t.angle(result.Result.Files); err != nil {
 		return nil, err
 	}
-	model, err := mvppca.Method{}.Evaluator(result.Result.Files, false)
+	model, err := mvppca.Method{}.Evaluator(plan, result.Result.Files, false)
 	if err != nil {
 		return nil, err
 	}

@@ -69,7 +69,7 @@ func heldOut(ctx context.Context, all *dataset.Table, seed uint64, sites, latent
 	if err != nil {
 		return nil, err
 	}
-	model, err := mvppca.Method{}.Evaluator(result.Result.Files, false)
+	model, err := mvppca.Method{}.Evaluator(plan, result.Result.Files, false)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"parley/dataset"
 	"parley/judge/evaluate"
+	"parley/methods/mvppca/covariates"
 	"parley/methods/mvppca/federated"
 	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
@@ -47,8 +48,10 @@ func (p *part) String() string {
 	return fmt.Sprintf("fold %d", p.fold+1)
 }
 
-// collect reads every site.
+// collect reads every site. Covariates are taken out of all rows at once, those that will be
+// held out among them: so few numbers do not tell candidates apart.
 func (s *selector) collect(ctx context.Context, data map[string]dataset.Source) error {
+	var sources []dataset.Source
 	for _, name := range s.set.Plan.Sites {
 		src, ok := data[name]
 		if !ok {
@@ -58,7 +61,14 @@ func (s *selector) collect(ctx context.Context, data map[string]dataset.Source) 
 		if err != nil {
 			return fmt.Errorf("site %s: %w", name, err)
 		}
-		table, err := dataset.Collect(ctx, outliers.Without(src))
+		sources = append(sources, outliers.Without(src))
+	}
+	_, sources, err := covariates.Regress(ctx, s.set, sources...)
+	if err != nil {
+		return err
+	}
+	for i, name := range s.set.Plan.Sites {
+		table, err := dataset.Collect(ctx, sources[i])
 		if err != nil {
 			return fmt.Errorf("site %s: %w", name, err)
 		}
