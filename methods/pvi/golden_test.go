@@ -17,7 +17,7 @@ import (
 var golden = map[string]map[string]string{
 	"amd64": {
 		"exact, logistic":                  "9eed1526e0307ab2a42fd5c5a852ef1fb2aee0f1d039fdd9aee3a47f54d0e2d0",
-		"joint, logistic":                  "ed30f5edf69a6e066567860a93ca2eb65dd3e19d3ab07980e844b0484981475e",
+		"joint, logistic":                  "5abcb68117b3be0c0ebfaf3d82e912f44b7f4accce2c6cf579b585a158aff0a4",
 		"joint, linear":                    "ef75dc1e98a2853358c842c027d307aa8aff9aa6ca1574c45061b077c36a7c4f",
 		"exact, softmax":                   "0e63313d1de43a342e43c4c88525fb6b468d8e5e2addeff5905169d4efdd22f1",
 		"global":                           "6e1dba474edbb345ae74e9b5fa8ade44ed37bf19310e941c1e73ec1029f3efa4",

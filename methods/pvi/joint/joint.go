@@ -29,7 +29,7 @@ import (
 const taskSums = "sums"
 
 // settled is how far the last step may have moved, in standard deviations, for the fit to
-// count as converged: the optimum is then some ten times closer still, as steps shrink.
+// count as converged: the optimum is then closer still, as steps shrink.
 const settled = 1e-3
 
 // Task asks for sums under a posterior, or how well it predicts. It is what sites get back,

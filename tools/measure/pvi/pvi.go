@@ -9,6 +9,7 @@
 //	go run ./tools/measure pvi -intercepts 200
 //	go run ./tools/measure pvi -rivals [-quick] [-seeds 5] [-epsilon 0.25,0.5,1,3,8] [-delta 1e-5] [-sets DIR] [-cases …]
 //	go run ./tools/measure pvi -coverage [-seeds 200] [-epsilon 1,3,8] [-delta 1e-5]
+//	go run ./tools/measure pvi -reference tools/reference [-sets DIR]
 //
 // The second form runs the example's own plan, with its privacy, without it and at other
 // totals: how well it predicts, and what the intervals of its weights hold. The third
@@ -16,8 +17,8 @@
 // truth.
 //
 // The third measures the private default beside today's rivals on simulations, on the
-// census data and, from DIR, on heart-sites and physionet2012; the last what its intervals
-// hold.
+// census data and, from DIR, on heart-sites and physionet2012; the last but one what its
+// intervals hold. The last compares studies without privacy with a second implementation.
 //
 // In the first, numbers are standardised over all rows, test rows included, as the published
 // experiments do: a plan for real data takes publicly known constants. Noise comes
@@ -54,7 +55,9 @@ type config struct {
 	covers  bool // what the private default's intervals hold
 	quick   bool // of rivals a few cases
 	sets    string
-	only    []string // of rivals' cases; all if empty
+	// reference is the directory of the second implementation, to compare with it; or ""
+	reference string
+	only      []string // of rivals' cases; all if empty
 }
 
 // Run measures what the flags say; -h lists them.
@@ -85,7 +88,8 @@ func parse(set *flag.FlagSet, args []string) (*config, error) {
 	set.BoolVar(&c.rival, "rivals", false, "measure the private default beside its rivals")
 	set.BoolVar(&c.covers, "coverage", false, "measure what the intervals of the private default hold")
 	set.BoolVar(&c.quick, "quick", false, "of -rivals a few cases only")
-	set.StringVar(&c.sets, "sets", "", "for -rivals: the directory of heart-sites and physionet2012")
+	set.StringVar(&c.reference, "reference", "", "compare studies with the second implementation in this directory")
+	set.StringVar(&c.sets, "sets", "", "for -rivals and -reference: the directory of heart-sites and physionet2012")
 	cases := set.String("cases", "", "for -rivals: names of cases, with semicolons; all if empty")
 	if err := flags.Values(set, args); err != nil {
 		return nil, err
@@ -128,6 +132,9 @@ func run(ctx context.Context, c *config) error {
 	}
 	if c.alone {
 		return c.example(ctx)
+	}
+	if c.reference != "" {
+		return c.references(ctx)
 	}
 	if c.rival {
 		return c.rivals(ctx)
