@@ -29,8 +29,13 @@ import (
 const taskSums = "sums"
 
 // settled is how far the last step may have moved, in standard deviations, for the fit to
-// count as converged: the optimum is then closer still, as steps shrink.
-const settled = 1e-3
+// count as converged: the optimum is then closer still, as steps shrink. From the step of
+// number many on settledLate is enough, as every one is an exchange with all sites.
+const (
+	settled     = 1e-3
+	many        = 10
+	settledLate = 5e-3
+)
 
 // Task asks for sums under a posterior, or how well it predicts. It is what sites get back,
 // too.
@@ -149,7 +154,7 @@ func (f *fit) take(c common, scale *message.Scale, s *Sums) {
 	if !gvi.Finite(bound) {
 		bound = -math.MaxFloat64
 	}
-	f.Settled = moved < settled
+	f.Settled = moved < settled || len(f.Trace)+1 >= many && moved < settledLate
 	on := next
 	if n := len(f.Trace); len(f.Next.Mean) > 0 && !f.Settled && !c.estimated() && max(moved, f.Trace[n-1]) < nearby {
 		on = carriedOn(q, next, f.Last.normal(), f.Next, c.largest(noise))
