@@ -78,7 +78,11 @@ func (c *config) references(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", r.Name, err)
 		}
-		fmt.Printf("| %s | %d | %d | %d | %.1e | %.1e | %d | %.1e | %.1e |\n", r.Name, a.subjects, a.sites, a.weights, a.fit.estimate, a.fit.covariance, a.exchanges, a.study.estimate, a.study.covariance)
+		says := ""
+		if !a.converged {
+			says = ", not converged"
+		}
+		fmt.Printf("| %s | %d | %d | %d | %.1e | %.1e | %d%s | %.1e | %.1e |\n", r.Name, a.subjects, a.sites, a.weights, a.fit.estimate, a.fit.covariance, a.exchanges, says, a.study.estimate, a.study.covariance)
 		if !(a.fit.estimate <= estimateOff && a.fit.covariance <= covarianceOff && (a.study.estimate <= studyOff || !a.converged)) {
 			far = append(far, r.Name)
 		}
