@@ -119,7 +119,7 @@ func cover(r *rand.Rand, k kind, sites, rows int, tau float64, sets int) error {
 
 // seen predicts a subject of a site that took part, whose features are all 0.
 func seen(l gvi.Likelihood, m *mixed.Marginal, q *mixed.Posterior, weights gvi.Normal) *predict.Predictor {
-	b := m.Intercept(mixed.Point{Weights: q.Mean, LogTau: math.Log(q.Tau.Median)})
+	b := m.InterceptOver(q.Mean, q.Tau)
 	p := predict.New(l, weights, len(q.Mean))
 	p.At(predict.SiteEffect{Mean: b.Mean, Variance: b.Variance, Slope: b.Slope})
 	p.Row(gvi.Row{Index: []int32{int32(len(q.Mean) - 1)}, Value: []float64{1}, Weight: 1})
