@@ -14,7 +14,7 @@ import (
 
 // revised is the program with another revision of the method pvi.
 func revised(t *testing.T) string {
-	return changed(t, "revised", change{"methods/pvi/method.go", "func (Method) Revision() int { return 4 }", "func (Method) Revision() int { return 5 }"})
+	return changed(t, "revised", change{"methods/pvi/method.go", "func (Method) Revision() int { return 5 }", "func (Method) Revision() int { return 6 }"})
 }
 
 // A coordinator that was upgraded to another revision of the method in the middle of

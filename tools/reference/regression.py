@@ -1,34 +1,56 @@
 #!/usr/bin/env python3
-"""The joint posterior of a regression, calculated a second time with nothing of Parley.
+"""The posterior of a regression, calculated a second time with nothing of Parley.
 
-    regression.py DIR SPEC > reference.csv
+    regression.py DATA SPEC [NAME] > reference.csv
 
-DIR holds the tables of a data set by id: subjects.csv with the outcome, and every other
-*.csv with features. SPEC is a file of JSON: outcome; levels (two, of a logistic regression;
-left out for a linear one); numbers; categories (feature to its levels). Numbers are scaled
-by mean and standard deviation, categories coded against their most frequent level, and a
-missing cell has no effect. Weights have the prior N(0, 6.25), the intercept N(0, 100); of a
-linear regression in units of the outcome's variance (the intercept's: and of the square of
-its mean, over 100), and its noise is estimated.
+DATA is a table (.csv or .csv.gz), or a directory of tables that are joined by their column id.
+SPEC is a file of JSON that describes a regression, or with NAME a list of such: outcome;
+levels of the outcome, two of a logistic regression, more of a softmax; count, true of a
+Poisson regression; event, levels and cuts of a time until an event; none of these of a linear
+regression; least, below which a row's outcome is left out, as are rows without one; features;
+and the levels of those that are categories.
 
-The optimum is the fixed point of Opper and Archambeau (2009), by Newton's steps with
-expectations from the trapezoid rule over ±8 standard deviations. Written are, for every
-weight of scaled columns, its name, mean and the lower triangle of the covariance.
+Numbers are scaled by mean and standard deviation (/ n) of subjects, categories coded against
+their most frequent level, and a missing cell has no effect. Weights have the prior N(0, 6.25),
+the intercept and those of periods N(0, 100); of a linear regression in units of the outcome's
+variance and of the square of its mean over 100, and its noise is estimated. Of a softmax
+categories have all levels, and all priors are N(0, 1). A time is seen through periods that end
+at the cuts: one without an event counts in the last if it reaches its middle.
+
+The optimum is the fixed point of Opper and Archambeau (2009) with full covariances, by Newton's
+steps with expectations from the trapezoid rule over +-8 standard deviations; of a softmax with
+independent weights, by the tilted bound of Knowles and Minka (2011). Written are, for every
+weight of scaled columns, its name, mean and the lower triangle of the covariance; of a softmax
+the variance alone, class by class.
 """
-import csv, glob, json, math, os, sys
+import csv, glob, gzip, json, math, os, sys
 
 GRID = [i / 4 for i in range(-32, 33)]
 MASS = [math.exp(-z * z / 2) for z in GRID]
 MASS = [m / sum(MASS) for m in MASS]
 
 
-def read(folder, spec):
+def table(path):
+    with (gzip.open if path.endswith(".gz") else open)(path, "rt", newline="") as f:
+        return list(csv.DictReader(f))
+
+
+def read(path, spec):
+    """The rows of all tables whose outcome is known, by id where there is one."""
     rows = {}
-    for path in sorted(glob.glob(os.path.join(folder, "*.csv"))):
-        with open(path, newline="") as f:
-            for r in csv.DictReader(f):
-                rows.setdefault(r["id"], {}).update(r)
-    return [rows[i] for i in sorted(rows) if rows[i].get(spec["outcome"])]
+    for name in sorted(glob.glob(os.path.join(path, "*.csv*"))) or [path]:
+        for i, r in enumerate(table(name)):
+            rows.setdefault(r.get("id", i), {}).update(r)
+
+    def known(r):
+        y = r[spec["outcome"]]
+        if "event" in spec and r[spec["event"]] not in spec["levels"] or spec.get("site") and r[spec["site"]] == "":
+            return False
+        if "levels" in spec and "event" not in spec:
+            return y in spec["levels"]
+        return y != "" and float(y) >= spec.get("least", -math.inf)
+
+    return [rows[i] for i in sorted(rows) if known(rows[i])]
 
 
 def moments(values):
@@ -36,98 +58,193 @@ def moments(values):
     return mean, math.fsum((x - mean) ** 2 for x in values) / len(values)
 
 
-def design(rows, spec):
+def design(rows, spec, reference):
     """Sparse rows of the design matrix, and the names of its columns."""
     x, names = [[] for _ in rows], []
-    for name in spec["order"]:
-        if name in spec["numbers"]:
+    for name in spec["features"]:
+        levels = spec.get("categories", {}).get(name)
+        if levels is None:
             mean, var = moments([float(r[name]) for r in rows if r[name] != ""])
             for entries, r in zip(x, rows):
                 if r[name] != "":
                     entries.append((len(names), (float(r[name]) - mean) / math.sqrt(var)))
             names.append(name)
             continue
-        levels = spec["categories"][name]
         count = [sum(r[name] == v for r in rows) for v in levels]
-        reference = levels[count.index(max(count))]
+        left = levels[count.index(max(count))] if reference else None
         place = {}
         for v in levels:
-            if v != reference:
+            if v != left:
                 place[v] = len(names)
                 names.append(name + "=" + v)
         for entries, r in zip(x, rows):
             if r[name] in place:
                 entries.append((place[r[name]], 1.0))
-    for entries in x:
-        entries.append((len(names), 1.0))
-    return x, names + ["intercept"]
+    return x, names
+
+
+def periods(x, names, rows, spec):
+    """A row for each period that a subject was seen in, and whether the event was in it."""
+    out, y, ends = [], [], spec["cuts"]
+    for entries, r in zip(x, rows):
+        time, event, begin = float(r[spec["outcome"]]), r[spec["event"]] == spec["levels"][1], 0
+        for k, end in enumerate(ends):
+            if time <= end and not event and time < (begin + end) / 2:
+                break
+            out.append(entries + [(len(names) + k, 1.0)])
+            y.append(float(event and time <= end))
+            if time <= end:
+                break
+            begin = end
+    return out, y, names + ["until %g" % end for end in ends]
 
 
 def invert(a):
-    """The inverse of a positive definite matrix, by Cholesky's factor."""
+    """The inverse of a positive definite matrix by its lower triangle, by Cholesky's factor."""
     n = len(a)
     low = [[0.0] * n for _ in range(n)]
     for i in range(n):
         for j in range(i + 1):
             s = a[i][j] - sum(map(float.__mul__, low[i][:j], low[j][:j]))
             low[i][j] = math.sqrt(s) if i == j else s / low[j][j]
-    inv = [[0.0] * n for _ in range(n)]  # of the factor
+    up = [[0.0] * n for _ in range(n)]  # of the factor's inverse, transposed
     for j in range(n):
         for i in range(j, n):
-            s = float(i == j) - sum(low[i][k] * inv[k][j] for k in range(j, i))
-            inv[i][j] = s / low[i][i]
-    return [[sum(inv[k][i] * inv[k][j] for k in range(max(i, j), n)) for j in range(n)] for i in range(n)]
+            s = float(i == j) - sum(map(float.__mul__, low[i][j:i], up[j][j:i]))
+            up[j][i] = s / low[i][i]
+    out = [[0.0] * n for _ in range(n)]
+    for i in range(n):
+        for j in range(i + 1):
+            out[i][j] = out[j][i] = sum(map(float.__mul__, up[i][i:], up[j][i:]))
+    return out
 
 
-def fit(x, y, d, logistic, prior):
-    m, s = [0.0] * d, None
+def logistic(t, a, c, _):
+    p, q, sd = 0.0, 0.0, math.sqrt(c)
+    for z, mass in zip(GRID, MASS) if c > 0 else ((0.0, 1.0),):
+        e = 1 / (1 + math.exp(-(a + sd * z)))
+        p, q = p + mass * e, q + mass * e * (1 - e)
+    return t - p, q
+
+
+def poisson(t, a, c, _):
+    rate = math.exp(min(a + c / 2, 30))
+    return t - rate, rate
+
+
+def linear(t, a, c, noise):
+    return (t - a) / noise, 1 / noise
+
+
+def fit(x, y, d, slopes, prior, start):
+    """Mean and covariance; slopes are E of the first derivative, and minus that of the second."""
+    m, s = list(start), None
     noise = moments(y)[1]
-    for step in range(100):
+    for step in range(200):
         g, h, squares = [-m[j] / prior[j] for j in range(d)], [[0.0] * d for _ in range(d)], 0.0
         for entries, t in zip(x, y):
-            a = sum(v * m[j] for j, v in entries)
-            c = max(sum(v * w * s[j][k] for j, v in entries for k, w in entries), 0.0) if s else 0.0
-            if logistic:
-                p, q, sd = 0.0, 0.0, math.sqrt(c)
-                for z, mass in zip(GRID, MASS) if s else ((0.0, 1.0),):
-                    e = 1 / (1 + math.exp(-(a + sd * z)))
-                    p, q = p + mass * e, q + mass * e * (1 - e)
-                first, second = t - p, q
-            else:
-                first, second = (t - a) / noise, 1 / noise
-                squares += (t - a) ** 2 + c
-            for j, v in entries:
+            a, c = sum(v * m[j] for j, v in entries), 0.0
+            if s:
+                for i, (j, v) in enumerate(entries):
+                    row = s[j]
+                    c += v * (v * row[j] + 2 * sum(w * row[k] for k, w in entries[:i]))
+            first, second = slopes(t, a, max(c, 0.0), noise)
+            squares += (t - a) ** 2 + c
+            for i, (j, v) in enumerate(entries):
                 g[j] += first * v
-                row = h[j]
-                for k, w in entries:
-                    row[k] += second * v * w
+                row, v = h[j], v * second
+                for k, w in entries[: i + 1]:
+                    row[k] += v * w
         for j in range(d):
             h[j][j] += 1 / prior[j]
         s = invert(h)
         move = [sum(map(float.__mul__, s[j], g)) for j in range(d)]
         m = [a + b for a, b in zip(m, move)]
         off = max(abs(b) / math.sqrt(s[j][j]) for j, b in enumerate(move))
-        if not logistic:
+        if slopes is linear:
             off = max(off, abs(math.log(squares / len(y) / noise)))
             noise = squares / len(y)
         print(f"step {step + 1}: {off:.3g} standard deviations", file=sys.stderr)
-        if off < 1e-7 and step > 0:
-            return m, s
+        if off < 1e-6 and step > 0:
+            return m, [s[j][: j + 1] for j in range(d)]
+    sys.exit("not converged")
+
+
+def tilt(a, c, p):
+    """The softmax of a + (1 - 2 p) c / 2, of which p is the fixed point."""
+    for _ in range(1000):
+        f = [b + (1 - 2 * q) * v / 2 for b, v, q in zip(a, c, p)]
+        top = max(f)
+        e = [math.exp(b - top) for b in f]
+        new = [(q + b / sum(e)) / 2 for q, b in zip(p, e)]
+        if max(abs(q - b) for q, b in zip(p, new)) < 1e-13:
+            break
+        p = new
+    return new
+
+
+def several(x, y, d, classes, prior):
+    """Means and variances of independent weights of each class."""
+    n = d * classes
+    m, v, shares = [0.0] * n, [0.0] * n, [[1 / classes] * classes for _ in x]
+    for step in range(200):
+        g, h = [-w / prior for w in m], [[0.0] * n for _ in range(n)]
+        for i, (entries, t) in enumerate(zip(x, y)):
+            a = [sum(w * m[k * d + j] for j, w in entries) for k in range(classes)]
+            c = [sum(w * w * v[k * d + j] for j, w in entries) for k in range(classes)]
+            p = shares[i] = tilt(a, c, shares[i])
+            for k in range(classes):
+                first = (k == t) - p[k]
+                for at, (j, w) in enumerate(entries):
+                    g[k * d + j] += first * w
+                    row = h[k * d + j]
+                    for o in range(k):
+                        curve = -w * p[k] * p[o]
+                        for q, u in entries:
+                            row[o * d + q] += curve * u
+                    curve = w * p[k] * (1 - p[k])
+                    for q, u in entries[: at + 1]:
+                        row[k * d + q] += curve * u
+        for j in range(n):
+            h[j][j] += 1 / prior
+        before, v = v, [1 / h[j][j] for j in range(n)]
+        s = invert(h)
+        move = [sum(map(float.__mul__, s[j], g)) for j in range(n)]
+        m = [a + b for a, b in zip(m, move)]
+        off = max(max(abs(b) / math.sqrt(w), abs(w - o) / w) for b, w, o in zip(move, v, before))
+        print(f"step {step + 1}: {off:.3g} standard deviations", file=sys.stderr)
+        if off < 1e-6:
+            return m, [[w] for w in v]
     sys.exit("not converged")
 
 
 def main():
-    folder, spec = sys.argv[1], json.load(open(sys.argv[2]))
-    rows = read(folder, spec)
-    x, names = design(rows, spec)
-    logistic = "levels" in spec
-    y = [float(r[spec["outcome"]] == spec["levels"][1]) if logistic else float(r[spec["outcome"]]) for r in rows]
-    mean, var = moments(y)
-    unit = 1.0 if logistic else var + mean * mean / 100
-    m, s = fit(x, y, len(names), logistic, [6.25 * unit] * (len(names) - 1) + [100 * unit])
+    spec = json.load(open(sys.argv[2]))
+    if len(sys.argv) > 3:
+        spec = next(s for s in spec if s["name"] == sys.argv[3])
+    rows, levels = read(sys.argv[1], spec), spec.get("levels", [])
+    soft = len(levels) > 2
+    x, names = design(rows, spec, not soft)
+    unit, start, slopes, first = 1.0, 0.0, logistic, len(names)
+    if "event" in spec:
+        x, y, names = periods(x, names, rows, spec)
+    else:
+        x, names = [entries + [(first, 1.0)] for entries in x], names + ["intercept"]
+        y = [float(levels.index(r[spec["outcome"]]) if levels else r[spec["outcome"]]) for r in rows]
+    if spec.get("count"):
+        slopes, start = poisson, math.log(moments(y)[0])
+    elif not levels:
+        mean, var = moments(y)
+        slopes, unit = linear, var + mean * mean / 100
+    if soft:
+        m, s = several(x, y, len(names), len(levels), 1.0)
+        names = [v + ": " + name for v in levels for name in names]
+    else:
+        rest = len(names) - first
+        m, s = fit(x, y, len(names), slopes, [6.25 * unit] * first + [100 * unit] * rest, [0.0] * first + [start] * rest)
     out = csv.writer(sys.stdout, lineterminator="\n")
-    for i, name in enumerate(names):
-        out.writerow([name, repr(m[i])] + [repr(s[i][j]) for j in range(i + 1)])
+    for name, mean, row in zip(names, m, s):
+        out.writerow([name, "%.10g" % mean] + ["%.8g" % v for v in row])
 
 
 main()

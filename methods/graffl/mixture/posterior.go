@@ -13,6 +13,10 @@ type Posterior struct {
 	Size       float64 `json:"effective_size" cbor:"effective_size"`
 	Stages     int     `json:"stages" cbor:"stages"`         // temperatures between prior and posterior
 	Acceptance float64 `json:"acceptance" cbor:"acceptance"` // share of moves accepted in the last stage
+	// Rivals are other mixtures that a search found, of which one component or more is elsewhere
+	// than in the best, by at least half of the distance to its neighbour: by how much their log
+	// evidence is below that of the best, the closest first.
+	Rivals []float64 `json:"rivals,omitempty" cbor:"rivals,omitempty"`
 }
 
 // Mean returns the mixture whose parameters are the posterior means of those of

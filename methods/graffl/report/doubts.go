@@ -17,13 +17,19 @@ const (
 	// share of the distance to the nearest other component the standard deviation of a
 	// component's mean may be, in the direction where it is largest.
 	unsureWeight, unsurePlace = 3, 0.2
+	// nearlyAsWell is by how much the log evidence of another mixture may be below that of the best
+	// for it to be doubted which is right.
+	nearlyAsWell = 5
 )
 
 // Doubts says of which components a posterior is unsure: whose weight may be nothing, and whose
 // place is not known well beside the distance to its neighbour. Both are what a search that
-// has missed the right mixture, or found several that fit as well, looks like. Distances are
-// in standard deviations of the components' rows, feature by feature.
+// has missed the right mixture looks like. It says, too, whether another mixture fits nearly as
+// well. Distances are in standard deviations of the components' rows, feature by feature.
 func Doubts(p *mixture.Posterior) (all []string) {
+	if len(p.Rivals) > 0 && p.Rivals[0] < nearlyAsWell {
+		all = append(all, fmt.Sprintf("another mixture, with components elsewhere, explains what the sites released nearly as well: its log evidence is %.1f lower", p.Rivals[0]))
+	}
 	m := p.Mean()
 	d := m.Dim
 	width := make([]float64, d)

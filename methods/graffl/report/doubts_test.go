@@ -34,6 +34,13 @@ func TestDoubtsNameTheComponents(t *testing.T) {
 			t.Errorf("weight %v ± 0.05, mean ± %v: %q, want %q", c.weight, c.moves, got, c.want)
 		}
 	}
+	rivalled := sample(0.4, 0.1)
+	for below, want := range map[float64]string{nearlyAsWell - 1: "another mixture, with components elsewhere", nearlyAsWell + 1: ""} {
+		rivalled.Rivals = []float64{below, 20}
+		if got := strings.Join(Doubts(rivalled), "; "); want == "" && got != "" || !strings.HasPrefix(got, want) {
+			t.Errorf("a rival whose log evidence is %v lower: %q, want %q", below, got, want)
+		}
+	}
 	one := &mixture.Posterior{Draws: []mixture.Mixture{{Dim: 1, Weights: []float64{1}, Means: []float64{0}, Covs: []float64{1}}}, Weights: []float64{1}}
 	if got := Doubts(one); len(got) > 0 {
 		t.Errorf("the only component: %v", got)

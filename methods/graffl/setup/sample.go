@@ -16,11 +16,12 @@ type Sample struct {
 	Numbers    wire.Vector `cbor:"numbers"` // π, μ, Σ of each draw
 	Stages     int         `cbor:"stages"`
 	Acceptance float64     `cbor:"acceptance"`
+	Rivals     wire.Vector `cbor:"rivals,omitempty"`
 }
 
 // PackSample packs a posterior.
 func PackSample(p *mixture.Posterior) *Sample {
-	s := &Sample{Weights: p.Weights, Stages: p.Stages, Acceptance: p.Acceptance}
+	s := &Sample{Weights: p.Weights, Stages: p.Stages, Acceptance: p.Acceptance, Rivals: p.Rivals}
 	for _, m := range p.Draws {
 		s.Numbers = append(append(append(s.Numbers, m.Weights...), m.Means...), m.Covs...)
 	}
@@ -37,7 +38,7 @@ func (s *Sample) Posterior(k, d int) (*mixture.Posterior, error) {
 	if s.Stages < 0 || !(s.Acceptance >= 0 && s.Acceptance <= 1) {
 		return nil, fmt.Errorf("a sample made in %d stages with an acceptance of %v", s.Stages, s.Acceptance)
 	}
-	p := &mixture.Posterior{Weights: s.Weights, Stages: s.Stages, Acceptance: s.Acceptance}
+	p := &mixture.Posterior{Weights: s.Weights, Stages: s.Stages, Acceptance: s.Acceptance, Rivals: s.Rivals}
 	sum := 0.0
 	for i, w := range s.Weights {
 		if !(w >= 0) {

@@ -65,7 +65,26 @@ func (f Frequencies) Posterior(o kernelmean.Observation, prior mixture.Prior, op
 	}
 	s := &sampler{f: &f, o: o, prior: f.scaled(prior), modes: modes, r: rand.New(rand.NewPCG(opt.Seed, 1))}
 	s.model = f.model(prior.Components(), false)
-	return s.sample(opt.Particles), nil
+	post := s.sample(opt.Particles)
+	post.Rivals = s.rivals(modes)
+	return post, nil
+}
+
+// rivals are [mixture.Posterior.Rivals] among modes, the best first.
+func (m model) rivals(modes []mode) (below []float64) {
+	best := m.mixture(modes[0].t)
+	nearest := math.Inf(1)
+	for k := range m.k {
+		for j := range k {
+			nearest = min(nearest, math.Sqrt(mixture.SquaredDistance(best.Mean(k), best.Mean(j))))
+		}
+	}
+	for _, at := range modes[1:] {
+		if m.apart(modes[0].t, at.t) >= nearest/2 {
+			below = append(below, at.minusLog-modes[0].minusLog)
+		}
+	}
+	return below
 }
 
 // scaled is a prior in units of the frequencies.

@@ -263,3 +263,26 @@ func TestWrongArgumentsAreErrors(t *testing.T) {
 		t.Error("a posterior that is not finite")
 	}
 }
+
+// A mixture is a rival if a component of it is elsewhere by half of the distance to its
+// neighbour or more.
+func TestRivalsHaveComponentsElsewhere(t *testing.T) {
+	s := newStudy(t, 2, 2, 4, 100, 0, 1)
+	m := s.f.model(2, false)
+	at := func(x, y, minusLog float64) mode {
+		u := mixture.Mixture{Dim: 2, Weights: []float64{0.5, 0.5}, Means: []float64{0, 0, x, y}, Covs: []float64{1, 0, 0, 1, 1, 0, 0, 1}}
+		to := make([]float64, m.len())
+		if err := (mixture.Coordinates{K: 2, Dim: 2}).To(to, u); err != nil {
+			t.Fatal(err)
+		}
+		return mode{t: to, minusLog: minusLog}
+	}
+	best := at(4, 0, -7)
+	got := m.rivals([]mode{best, at(4, 1.9, -6), at(4, 2.1, -4.5), at(-4, 0, -2)})
+	if want := []float64{2.5, 5}; !slices.Equal(got, want) {
+		t.Errorf("rivals %v below the best, want %v", got, want)
+	}
+	if got := m.rivals([]mode{best}); len(got) > 0 {
+		t.Errorf("rivals %v of the only mixture", got)
+	}
+}

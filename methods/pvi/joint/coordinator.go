@@ -75,6 +75,9 @@ func (c coordinator) Restore(data []byte) (method.State, error) {
 			return nil, fmt.Errorf("the state's density: %w", err)
 		}
 	}
+	if n := s.Fit.Next; len(n.Mean) != len(n.Variance) || len(n.Mean) > 0 && (len(n.Mean) != c.Weights() || len(s.Fit.Trace) == 0 || len(s.Fit.Last.Mean) == 0) {
+		return nil, fmt.Errorf("the state's last step has %d means and %d variances of %d weights", len(n.Mean), len(n.Variance), c.Weights())
+	}
 	if err := c.restoreRandom(s); err != nil {
 		return nil, err
 	}
@@ -241,7 +244,7 @@ func (c coordinator) Leave(ms method.State, site string) (method.State, error) {
 		s.Search.Forget()
 	}
 	if s.Phase == taskSums && slices.Contains(left, site) {
-		s.Fit.Bound = -1e300 // of other rows: any step is an improvement
+		s.Fit.Bound, s.Fit.Next = -1e300, reached{} // of other rows: any step is an improvement
 	}
 	return s, nil
 }

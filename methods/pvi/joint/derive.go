@@ -2,7 +2,6 @@ package joint
 
 import (
 	"context"
-	"math"
 
 	"parley/dataset"
 	"parley/internal/wire"
@@ -51,6 +50,6 @@ func (h *site) own(t *Task, d *gvi.Design) (*predict.SiteEffect, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := m.Intercept(mixed.Point{Weights: t.At.Mean, LogTau: math.Log(t.Tau.Median)})
+	b := m.InterceptOver(t.At.Mean, *t.Tau)
 	return &predict.SiteEffect{Mean: b.Mean, Variance: b.Variance, Slope: b.Slope}, nil
 }

@@ -29,8 +29,13 @@ import (
 const taskSums = "sums"
 
 // settled is how far the last step may have moved, in standard deviations, for the fit to
-// count as converged: the optimum is then closer still, as steps shrink.
-const settled = 0.01
+// count as converged: the optimum is then closer still, as steps shrink. From the step of
+// number many on settledLate is enough, as every one is an exchange with all sites.
+const (
+	settled     = 1e-3
+	many        = 10
+	settledLate = 5e-3
+)
 
 // Task asks for sums under a posterior, or how well it predicts. It is what sites get back,
 // too.
@@ -91,6 +96,7 @@ func (c common) begin(scale *message.Scale) density {
 type fit struct {
 	At     density   `cbor:"at"`     // where sums are asked for
 	Last   density   `cbor:"last"`   // the best so far, from which the step to At was made
+	Next   reached   `cbor:"next"`   // where that step led, before it was carried on to At
 	Bound  float64   `cbor:"bound"`  // the evidence lower bound at Last
 	Halved int       `cbor:"halved"` // how often the last step was
 	Trace  []float64 `cbor:"trace"`  // how far each step moved
@@ -148,8 +154,13 @@ func (f *fit) take(c common, scale *message.Scale, s *Sums) {
 	if !gvi.Finite(bound) {
 		bound = -math.MaxFloat64
 	}
-	f.Last, f.Bound, f.Halved = f.At, bound, 0
-	f.At, f.Trace, f.Settled = pack(next, noise), append(f.Trace, moved), moved < settled
+	f.Settled = moved < settled || len(f.Trace)+1 >= many && moved < settledLate
+	on := next
+	if n := len(f.Trace); len(f.Next.Mean) > 0 && !f.Settled && !c.estimated() && max(moved, f.Trace[n-1]) < nearby {
+		on = carriedOn(q, next, f.Last.normal(), f.Next, c.largest(noise))
+	}
+	f.Last, f.Next, f.Bound, f.Halved = f.At, reached{next.Mean, next.Variance}, bound, 0
+	f.At, f.Trace = pack(on, noise), append(f.Trace, moved)
 }
 
 // centralFit is a fit to all rows in one place.

@@ -107,16 +107,77 @@ func step(prior gvi.Gaussian, q gvi.Normal, s *Sums, farthest, largest float64) 
 	if err != nil {
 		return q, 0, false
 	}
+	if !inside(next, largest) {
+		return q, 0, false
+	}
 	for j, v := range next.Variance {
-		if !gvi.Inside(mean[j], -largest, largest) || !gvi.Inside(v, 1/message.FactorLargest, message.FactorLargest) {
-			return q, 0, false
-		}
 		moved = max(moved, math.Abs(mean[j]-q.Mean[j])/math.Sqrt(v))
 		if q.Variance[j] > 0 { // where the fit begins nothing is unsure yet
 			moved = max(moved, math.Abs(math.Log(v/q.Variance[j]))/2)
 		}
 	}
 	return next, moved, true
+}
+
+// nearby is how far a step may move, in standard deviations, for it to be carried on. Where the
+// noise of a number is estimated none is: deviations wait for that, and not for means.
+const nearby = 3
+
+// farthestOn is by how much of the difference between two steps the second is carried on: means
+// and deviations by themselves come nearer by a quarter in each step, but there are others.
+const farthestOn = 0.3
+
+// reached are the moments of each weight after a step.
+type reached struct {
+	Mean     wire.Vector `cbor:"mean"`
+	Variance wire.Vector `cbor:"variance"`
+}
+
+// carriedOn carries a step from q to next on to where it and the one before, from last to
+// before, say that there would be none: for each weight by itself, whose mean and logarithm of
+// deviation wait for each other and come nearer by the same ratio in every step (Anderson
+// 1965, with one step kept). Correlations are those of next. A mean beyond largest is not gone to.
+func carriedOn(q, next, last gvi.Normal, before reached, largest float64) gvi.Normal {
+	d := len(q.Mean)
+	mean, widen := make([]float64, d), make([]float64, d)
+	for j, v := range next.Variance {
+		sd := math.Sqrt(v)
+		to, then := [2]float64{next.Mean[j] / sd, math.Log(v) / 2}, [2]float64{before.Mean[j] / sd, math.Log(before.Variance[j]) / 2}
+		from, earlier := [2]float64{q.Mean[j] / sd, math.Log(q.Variance[j]) / 2}, [2]float64{last.Mean[j] / sd, math.Log(last.Variance[j]) / 2}
+		along, square := 0.0, 0.0
+		for i := range to {
+			off := to[i] - from[i]
+			change := off - (then[i] - earlier[i])
+			along, square = along+off*change, square+change*change
+		}
+		by := min(max(along/square, -farthestOn), farthestOn)
+		if !gvi.Finite(by) { // nothing has changed, or nothing was unsure yet
+			by = 0
+		}
+		mean[j] = next.Mean[j] + by*(before.Mean[j]-next.Mean[j])
+		widen[j] = math.Exp(by * (then[1] - to[1]))
+	}
+	covariance := append([]float64(nil), next.Covariance...)
+	for i := range d {
+		for j := range i + 1 {
+			covariance[gvi.Packed(i, j)] *= widen[i] * widen[j]
+		}
+	}
+	on, err := gvi.NewNormal(mean, covariance)
+	if err != nil || !inside(on, largest) {
+		return next
+	}
+	return on
+}
+
+// inside says whether sites take a density, with means up to largest.
+func inside(q gvi.Normal, largest float64) bool {
+	for j, v := range q.Variance {
+		if !gvi.Inside(q.Mean[j], -largest, largest) || !gvi.Inside(v, 1/message.FactorLargest, message.FactorLargest) {
+			return false
+		}
+	}
+	return true
 }
 
 // usable takes what a factorisation warns of alone: weights whose priors differ by many

@@ -8,6 +8,7 @@ import (
 
 	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/mixed"
+	"parley/methods/pvi/predict"
 	"parley/methods/pvi/use"
 )
 
@@ -36,9 +37,10 @@ var kinds = []kind{
 
 // intercepts prints how often intervals of 90 % hold the truth of simulated studies with a
 // random intercept for each site: two features and an intercept, as many rows in every
-// site, the truth of τ fixed or drawn from its prior.
+// site, the truth of τ fixed or drawn from its prior. Of seen sites it is the intercept that
+// their own subjects are predicted with: that of all, and the site's.
 func intercepts(ctx context.Context, c *config) error {
-	fmt.Print("| likelihood | sites × rows | τ | weights | intercept | τ | exchanges |\n| --- | --- | --- | --- | --- | --- | --- |\n")
+	fmt.Print("| likelihood | sites × rows | τ | weights | intercept | τ | seen sites | exchanges |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n")
 	for i, k := range kinds {
 		for _, size := range [][2]int{{3, 60}, {10, 40}, {34, 20}} {
 			for j, tau := range []float64{0.3, 1, 0} {
@@ -64,7 +66,7 @@ func cover(r *rand.Rand, k kind, sites, rows int, tau float64, sets int) error {
 	}
 	p := mixed.Prior{Weights: gvi.Isotropic(len(truth), 0, 4), Tau: mixed.TauScale(variance)}
 	var held [3]int
-	heldTau, exchanges := 0, 0
+	heldTau, heldSites, exchanges := 0, 0, 0
 	name := fmt.Sprint(tau)
 	if tau == 0 {
 		name = "from its prior"
@@ -75,8 +77,10 @@ func cover(r *rand.Rand, k kind, sites, rows int, tau float64, sets int) error {
 			spread = p.Tau * math.Abs(r.NormFloat64())
 		}
 		var all []*mixed.Marginal
+		var own []float64 // the truth of each site
 		for range sites {
-			m, err := mixed.New(k.l, drawSite(r, k, rows, truth, spread*r.NormFloat64()))
+			own = append(own, spread*r.NormFloat64())
+			m, err := mixed.New(k.l, drawSite(r, k, rows, truth, own[len(own)-1]))
 			if err != nil {
 				return err
 			}
@@ -94,14 +98,32 @@ func cover(r *rand.Rand, k kind, sites, rows int, tau float64, sets int) error {
 			}
 			at += j + 2
 		}
+		weights, err := gvi.NewNormal(q.Mean, q.Covariance)
+		if err != nil {
+			return err
+		}
+		for i, m := range all {
+			if b := seen(k.l, m, q, weights); math.Abs(b.A[0]-truth[2]-own[i]) < use.Z90*math.Sqrt(b.C[0]) {
+				heldSites++
+			}
+		}
 		if spread > q.Tau.Low && spread < q.Tau.High {
 			heldTau++
 		}
 	}
 	n := float64(sets)
-	fmt.Printf("| %s | %d × %d | %s | %.3f | %.3f | %.3f | %.1f |\n", k.name, sites, rows, name,
-		float64(held[0]+held[1])/(2*n), float64(held[2])/n, float64(heldTau)/n, float64(exchanges)/n)
+	fmt.Printf("| %s | %d × %d | %s | %.3f | %.3f | %.3f | %.3f | %.1f |\n", k.name, sites, rows, name,
+		float64(held[0]+held[1])/(2*n), float64(held[2])/n, float64(heldTau)/n, float64(heldSites)/(n*float64(sites)), float64(exchanges)/n)
 	return nil
+}
+
+// seen predicts a subject of a site that took part, whose features are all 0.
+func seen(l gvi.Likelihood, m *mixed.Marginal, q *mixed.Posterior, weights gvi.Normal) *predict.Predictor {
+	b := m.InterceptOver(q.Mean, q.Tau)
+	p := predict.New(l, weights, len(q.Mean))
+	p.At(predict.SiteEffect{Mean: b.Mean, Variance: b.Variance, Slope: b.Slope})
+	p.Row(gvi.Row{Index: []int32{int32(len(q.Mean) - 1)}, Value: []float64{1}, Weight: 1})
+	return p
 }
 
 func drawSite(r *rand.Rand, k kind, rows int, weights []float64, intercept float64) *gvi.Design {

@@ -6,13 +6,15 @@
 //	go run ./tools/measure pvi -intercepts 200
 //	go run ./tools/measure pvi -coverage [-seeds 200] [-epsilon 1,3,8] [-delta 1e-5]
 //	go run ./tools/measure pvi -rivals [-quick] [-seeds 5] [-epsilon 0.25,0.5,1,3,8] [-delta 1e-5] [-sets DIR] [-cases …]
+//	go run ./tools/measure pvi -reference tools/reference [-sets DIR]
 //
 // The first form runs the example's own plan, with its privacy, without it and at other
 // totals: how well it predicts, and what the intervals of its weights hold. The second
 // draws studies whose sites have random intercepts, and tells how often intervals hold the
-// truth; the third does so for every outcome, and for the private default. The last sets
+// truth; the third does so for every outcome, and for the private default. The fourth sets
 // the private default beside today's rivals on simulations, on the census data and, from
-// DIR, on heart-sites and physionet2012.
+// DIR, on heart-sites and physionet2012. The last compares studies without privacy with a
+// second implementation.
 //
 // Noise comes from the operating system, so that private rows repeat within their
 // deviation only.
@@ -40,6 +42,7 @@ type config struct {
 	quick   bool     // of rivals a few cases
 	folder  string   // of recorded data
 	only    []string // of rivals' cases; all if empty
+	second  string   // the directory of the second implementation
 }
 
 // Run measures what the flags say; -h lists them.
@@ -67,7 +70,8 @@ func parse(set *flag.FlagSet, args []string) (*config, error) {
 	rivals := set.Bool("rivals", false, "measure the private default beside its rivals")
 	coverage := set.Bool("coverage", false, "measure what intervals hold")
 	set.BoolVar(&c.quick, "quick", false, "of -rivals a few cases only")
-	set.StringVar(&c.folder, "sets", "", "for -rivals: the directory of heart-sites and physionet2012")
+	set.StringVar(&c.folder, "sets", "", "for -rivals and -reference: the directory of heart-sites and physionet2012")
+	set.StringVar(&c.second, "reference", "", "compare studies with the second implementation in this directory")
 	cases := set.String("cases", "", "for -rivals: names of cases, with semicolons; all if empty")
 	if err := flags.Values(set, args); err != nil {
 		return nil, err
@@ -99,14 +103,14 @@ func parse(set *flag.FlagSet, args []string) (*config, error) {
 	for _, m := range []struct {
 		is  bool
 		run func(context.Context, *config) error
-	}{{*example, runExample}, {c.sets > 0, intercepts}, {*rivals, runRivals}, {*coverage, runCoverage}} {
+	}{{*example, runExample}, {c.sets > 0, intercepts}, {*rivals, runRivals}, {*coverage, runCoverage}, {c.second != "", references}} {
 		if m.is {
 			c.measure = m.run
 			asked++
 		}
 	}
 	if asked != 1 {
-		return nil, fmt.Errorf("want one of -example, -intercepts, -rivals and -coverage")
+		return nil, fmt.Errorf("want one of -example, -intercepts, -rivals, -coverage and -reference")
 	}
 	return c, nil
 }

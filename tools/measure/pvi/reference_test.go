@@ -1,0 +1,41 @@
+package pvi
+
+import (
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// The vectors beside the second implementation are those of the fits to data of the repository:
+// to all rows within its own tolerance, and studies of nine very unequal sites in ten exchanges.
+func TestFitsAgreeWithTheSecondImplementation(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads 48,842 rows")
+	}
+	root := filepath.Join("..", "..", "..")
+	dir := filepath.Join(root, "tools", "reference")
+	all, err := regressions(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"adult-linear", "adult-poisson", "adult-hazard"} {
+		t.Run(name, func(t *testing.T) {
+			i := slices.IndexFunc(all, func(r regression) bool { return r.Name == name })
+			if i < 0 {
+				t.Fatal("not described")
+			}
+			r := all[i]
+			r.Data = filepath.Join(root, r.Data)
+			a, err := r.agreement(t.Context(), dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !(a.fit.estimate < 1e-6 && a.fit.covariance < 1e-6) {
+				t.Errorf("a fit to all rows is off by %v", a.fit)
+			}
+			if !(a.study.estimate < estimateOff && a.study.covariance < estimateOff) || a.exchanges > 10 || !a.converged {
+				t.Errorf("a study is off by %v after %d exchanges, converged: %v", a.study, a.exchanges, a.converged)
+			}
+		})
+	}
+}
