@@ -40,9 +40,9 @@ var digammaTaylor = [...]float64{
 	-0.00016170622091974803,
 }
 
-// Digamma returns ψ(x) = d/dx ln Γ(x) for x > 0, to about 1e-15 relative, also
+// digamma returns ψ(x) = d/dx ln Γ(x) for x > 0, to about 1e-15 relative, also
 // near its zero at 1.46. It is NaN for x ≤ 0 and for NaN.
-func Digamma(x float64) float64 {
+func digamma(x float64) float64 {
 	switch {
 	case math.IsNaN(x) || x <= 0:
 		return math.NaN()
@@ -72,7 +72,7 @@ func LogMinusDigamma(x float64) float64 {
 	if x >= asymptoticFrom {
 		return logMinusDigamma(x)
 	}
-	return math.Log(x) - Digamma(x)
+	return math.Log(x) - digamma(x)
 }
 
 // trigamma returns ψ′(x) for x > 0, to about 1e-15 relative. It is NaN for
@@ -110,7 +110,7 @@ func InverseDigamma(y float64) float64 {
 		x = -1 / (y + 0.57721566490153286)
 	}
 	for range 20 {
-		next := x - (Digamma(x)-y)/trigamma(x)
+		next := x - (digamma(x)-y)/trigamma(x)
 		if next <= 0 {
 			next = x / 2
 		}

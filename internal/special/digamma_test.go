@@ -40,7 +40,7 @@ func near(t *testing.T, name string, x, got, want, tol float64) {
 
 func TestKnownValues(t *testing.T) {
 	for _, k := range known {
-		near(t, "Digamma", k.x, Digamma(k.x), k.psi, 3e-15)
+		near(t, "digamma", k.x, digamma(k.x), k.psi, 3e-15)
 		near(t, "Trigamma", k.x, trigamma(k.x), k.psi1, 1e-15)
 		near(t, "LogMinusDigamma", k.x, LogMinusDigamma(k.x), k.logMinus, 1e-14)
 		near(t, "InverseDigamma", k.psi, InverseDigamma(k.psi), k.x, 1e-14*max(1, math.Abs(k.psi)))
@@ -51,7 +51,7 @@ func TestRecurrence(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := math.Exp(rapid.Float64Range(-15, 15).Draw(t, "ln x"))
 		scale := max(1, 1/x)
-		if d := Digamma(x+1) - Digamma(x) - 1/x; math.Abs(d) > 1e-14*scale {
+		if d := digamma(x+1) - digamma(x) - 1/x; math.Abs(d) > 1e-14*scale {
 			t.Fatalf("ψ(x+1) − ψ(x) − 1/x = %v at %v", d, x)
 		}
 		if d := trigamma(x) - trigamma(x+1) - 1/(x*x); math.Abs(d) > 1e-14*scale*scale {
@@ -63,7 +63,7 @@ func TestRecurrence(t *testing.T) {
 func TestInverseDigammaInverts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		y := rapid.Float64Range(-1e6, 40).Draw(t, "y")
-		if d := Digamma(InverseDigamma(y)) - y; math.Abs(d) > 1e-14*max(1, math.Abs(y)) {
+		if d := digamma(InverseDigamma(y)) - y; math.Abs(d) > 1e-14*max(1, math.Abs(y)) {
 			t.Fatalf("ψ(ψ⁻¹(y)) − y = %v at %v", d, y)
 		}
 	})
@@ -71,11 +71,11 @@ func TestInverseDigammaInverts(t *testing.T) {
 
 func TestOutsideTheDomain(t *testing.T) {
 	for _, x := range []float64{0, -1, math.Inf(-1), math.NaN()} {
-		if !math.IsNaN(Digamma(x)) || !math.IsNaN(trigamma(x)) {
+		if !math.IsNaN(digamma(x)) || !math.IsNaN(trigamma(x)) {
 			t.Errorf("a value at %v", x)
 		}
 	}
-	if !math.IsInf(Digamma(math.Inf(1)), 1) || trigamma(math.Inf(1)) != 0 {
+	if !math.IsInf(digamma(math.Inf(1)), 1) || trigamma(math.Inf(1)) != 0 {
 		t.Error("wrong limits at infinity")
 	}
 	if !math.IsInf(InverseDigamma(1e3), 1) || InverseDigamma(math.Inf(-1)) != 0 || !math.IsNaN(InverseDigamma(math.NaN())) {

@@ -122,16 +122,16 @@ type Predictor struct {
 	SD     []float64 // per feature, over the population
 	whole  []float64 // views × q × ld: Σ w wᵀ/ψ over all features of a view
 
-	*Given           // of subjects with the same features observed, as the one before
-	known  []*Given  // the last few
+	*given           // of subjects with the same features observed, as the one before
+	known  []*given  // the last few
 	gram   []float64 // scratch: views × q × ld
 
 	b, x []float64 // of one subject, views × ld: Σ w (t − μ)/ψ, and the factors' mean given the others
 	rest []float64 // scratch: q
 }
 
-// Given is what depends only on which features of a subject are observed.
-type Given struct {
+// given is what depends only on which features of a subject are observed.
+type given struct {
 	From   []int     // positions from[k] to from[k+1] are view k's
 	OK     []bool    // view k is there and so is another
 	Within []float64 // per feature: standard deviation of the prediction
@@ -160,7 +160,7 @@ func newPredictor(l ppca.Layout, md *ppca.Model) *Predictor {
 	n := l.Views() * md.Q * md.LD
 	o := &Predictor{
 		layout: l, md: md, SD: make([]float64, md.D), whole: make([]float64, n),
-		Given: &Given{From: make([]int, l.Views()+1), OK: make([]bool, l.Views())}, gram: make([]float64, n), b: make([]float64, l.Views()*md.LD), x: make([]float64, l.Views()*md.LD), rest: make([]float64, md.Q),
+		given: &given{From: make([]int, l.Views()+1), OK: make([]bool, l.Views())}, gram: make([]float64, n), b: make([]float64, l.Views()*md.LD), x: make([]float64, l.Views()*md.LD), rest: make([]float64, md.Q),
 	}
 	for k := range l.Views() {
 		lo, hi := l.View(k)
@@ -213,17 +213,17 @@ func (o *Predictor) Factors(k int) []float64 { return o.x[k*o.md.LD:][:o.md.Q] }
 func (o *Predictor) Prepare(observed []int) error {
 	for _, g := range o.known {
 		if slices.Equal(g.observed, observed) {
-			o.Given = g
+			o.given = g
 			return nil
 		}
 	}
 	q, ld, views, i := o.md.Q, o.md.LD, o.layout.Views(), 0
 	if len(o.known) < mostKnown {
-		o.Given = &Given{
+		o.given = &given{
 			From: make([]int, views+1), OK: make([]bool, views), Within: make([]float64, o.md.D), cov: make([]float64, views*q*ld),
 		}
 	} else {
-		o.Given = o.known[0] // the oldest, and its room
+		o.given = o.known[0] // the oldest, and its room
 		o.known = append(o.known[:0], o.known[1:]...)
 	}
 	o.observed = append(o.observed[:0], observed...)
@@ -267,7 +267,7 @@ func (o *Predictor) Prepare(observed []int) error {
 			o.Within[j] = math.Sqrt(o.md.Psi[j] + linalg.Quadratic(cov, ld, w, w))
 		}
 	}
-	o.known = append(o.known, o.Given)
+	o.known = append(o.known, o.given)
 	return nil
 }
 
