@@ -152,8 +152,8 @@ func (m *machine) decode(d int, z []float64, k int) []float64 {
 	return down.Output()
 }
 
-// normal draws standard normal numbers.
-type normal interface{ NormFloat64() float64 }
+// drawer draws standard normal numbers.
+type drawer interface{ NormFloat64() float64 }
 
 // ascent returns the sum over a batch of the evidence lower bounds, with one draw
 // of each code, and adds its gradient to grad. The bound of a subject is that of Antelmi et al. 2019,
@@ -163,7 +163,7 @@ type normal interface{ NormFloat64() float64 }
 //
 // where log p leaves out what was not observed. Of one channel it is the usual bound of
 // Kingma and Welling.
-func (m *machine) ascent(batch []subject, draws normal) float64 {
+func (m *machine) ascent(batch []subject, draws drawer) float64 {
 	q, ld, lo2 := m.latent, kernel.Stride(m.latent), kernel.Stride(2*m.latent)
 	for _, c := range m.channels {
 		for j := range c.hi - c.lo {

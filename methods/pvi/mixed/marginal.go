@@ -299,24 +299,3 @@ func (m *Marginal) Intercept(x Point) intercept {
 	}
 	return out
 }
-
-// endShare is the share of each quantile of 5 and 95 % beside the median in a rule of three points
-// that has the variance of a normal ln τ: 1/(2 · 1.645²).
-const endShare = 0.1848
-
-// InterceptOver is [Marginal.Intercept] averaged over what is known of τ, by its median and its
-// quantiles: with few rows at each site τ is the larger part of what is not known.
-func (m *Marginal) InterceptOver(weights []float64, t Spread) intercept {
-	out := intercept{Slope: make([]float64, len(weights))}
-	square := 0.0
-	for _, at := range []struct{ tau, share float64 }{{t.Low, endShare}, {t.Median, 1 - 2*endShare}, {t.High, endShare}} {
-		b := m.Intercept(Point{Weights: weights, LogTau: math.Log(at.tau)})
-		out.Mean += at.share * b.Mean
-		square += at.share * (b.Variance + b.Mean*b.Mean)
-		for j, x := range b.Slope {
-			out.Slope[j] += at.share * x
-		}
-	}
-	out.Variance = max(square-out.Mean*out.Mean, 0)
-	return out
-}
