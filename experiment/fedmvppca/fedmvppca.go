@@ -93,20 +93,7 @@ func (c condition) id(rival string, repeat int) string {
 	if c.own {
 		scale = "own"
 	}
-	return fmt.Sprintf("%s-%02d", slug(fmt.Sprintf("%s-%v-%d-%s-%s", c.data.name, c.scenario, c.sites, scale, rival)), repeat+1)
-}
-
-// slug makes a name of files of any text.
-func slug(text string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '.':
-			return r
-		case r >= 'A' && r <= 'Z':
-			return r + 'a' - 'A'
-		}
-		return '-'
-	}, text)
+	return fmt.Sprintf("%s-%02d", experiment.Slug(fmt.Sprintf("%s-%v-%d-%s-%s", c.data.name, c.scenario, c.sites, scale, rival)), repeat+1)
 }
 
 // repeats is how often there is a cross-validation.

@@ -18,7 +18,7 @@ import (
 // series makes a cell of every repeat, with the identifiers that ids gives.
 func series(prefix string, repeats int, run func(ctx context.Context, at experiment.Data, repeat int) (experiment.Values, error)) (cells []experiment.Cell) {
 	for i := range repeats {
-		cells = append(cells, experiment.Cell{ID: fmt.Sprintf("%s-%02d", slug(prefix), i+1), Run: func(ctx context.Context, at experiment.Data) (experiment.Values, error) {
+		cells = append(cells, experiment.Cell{ID: fmt.Sprintf("%s-%02d", experiment.Slug(prefix), i+1), Run: func(ctx context.Context, at experiment.Data) (experiment.Values, error) {
 			return run(ctx, at, i)
 		}})
 	}
@@ -29,7 +29,7 @@ func series(prefix string, repeats int, run func(ctx context.Context, at experim
 func of(o experiment.Outcomes, prefix, name string) []float64 {
 	var ids []string
 	for i := range repeats(false) {
-		ids = append(ids, fmt.Sprintf("%s-%02d", slug(prefix), i+1))
+		ids = append(ids, fmt.Sprintf("%s-%02d", experiment.Slug(prefix), i+1))
 	}
 	return o.Gather(name, ids...)
 }

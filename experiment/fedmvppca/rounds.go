@@ -163,7 +163,7 @@ func spreads() experiment.Experiment {
 					continue
 				}
 				id := fmt.Sprintf("%s-%s", map[string]string{paperFit.name: "clear", paperDP.name: "private"}[f.name], what.title)
-				out.Figures = append(out.Figures, figure.Figure{ID: slug(id), Title: f.name + ": spread of " + what.title, Caption: "Standard deviation between sites by round, one line for each view.",
+				out.Figures = append(out.Figures, figure.Figure{ID: experiment.Slug(id), Title: f.name + ": spread of " + what.title, Caption: "Standard deviation between sites by round, one line for each view.",
 					Alt: "Spread of " + what.title + " by round.", Chart: figure.Lines{X: figure.Axis{Label: "round"}, Y: figure.Axis{Label: "standard deviation", Log: true}, Series: lines}})
 			}
 		}
@@ -183,7 +183,7 @@ func noises() experiment.Experiment {
 				}
 			}
 			if len(lines) > 0 {
-				out.Figures = append(out.Figures, figure.Figure{ID: slug(value), Title: title, Caption: "Mean over repeats, and one standard deviation to both sides.", Alt: title + " by round.",
+				out.Figures = append(out.Figures, figure.Figure{ID: experiment.Slug(value), Title: title, Caption: "Mean over repeats, and one standard deviation to both sides.", Alt: title + " by round.",
 					Chart: figure.Lines{X: figure.Axis{Label: "round"}, Y: figure.Axis{Label: unit}, Series: lines}})
 			}
 		}

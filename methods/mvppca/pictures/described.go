@@ -2,27 +2,13 @@ package pictures
 
 import (
 	"fmt"
-	"math"
 
 	"parley/figure"
 )
 
 // describedSection shows how well the model describes each subject.
 func (g *gallery) describedSection() figure.Section {
-	strips := figure.Strips{X: figure.Axis{Label: "R² of the subject in the view, all factors together"}}
-	panel := figure.StripPanel{Name: "Variance explained of each subject"}
-	for k, v := range g.set.Plan.Views {
-		var r2 figure.Numbers
-		for _, s := range g.kept {
-			if !math.IsNaN(s.r2[k]) {
-				r2 = append(r2, s.r2[k])
-			}
-		}
-		if len(r2) > 0 {
-			strips.Groups, panel.Values = append(strips.Groups, v.Name), append(panel.Values, r2)
-		}
-	}
-	strips.Panels = []figure.StripPanel{panel}
+	strips := g.byView("R² of the subject in the view, all factors together", "Variance explained of each subject", func(s *keptSubject, k int) float64 { return s.r2[k] })
 	t := figure.Table{ID: "worst-described", Title: "Subjects whom the model describes worst",
 		Caption: fmt.Sprintf("The %d views of subjects that are furthest from what the model expects. Residuals are the squared distances of the values from the model's description, over what the model expects of them: 1 is as expected. A subject far above 1 may be a different kind of patient, or have a value that is wrong.", len(g.worst)),
 		Columns: []figure.Column{{Name: "subject"}, {Name: "view"}, {Name: "residuals, times the expected", Numbers: figure.Numbers{}}, {Name: "R²", Format: figure.Percent, Numbers: figure.Numbers{}}}}

@@ -185,22 +185,28 @@ func sentence(s string) string {
 	return strings.ToUpper(s[:1]) + s[1:] + "."
 }
 
-// viewSection shows what each view contributes to where subjects stand.
-func (g *gallery) viewSection() (figure.Section, bool) {
-	strips := figure.Strips{X: figure.Axis{Label: "distance that the scores move without the view, in standard deviations"}}
-	panel := figure.StripPanel{Name: "Scores without the view"}
+// byView shows a number of every subject in each view, where there is one.
+func (g *gallery) byView(label, title string, of func(s *keptSubject, view int) float64) figure.Strips {
+	strips := figure.Strips{X: figure.Axis{Label: label}}
+	panel := figure.StripPanel{Name: title}
 	for k, v := range g.set.Plan.Views {
-		var moved figure.Numbers
-		for _, s := range g.kept {
-			if !math.IsNaN(s.moved[k]) {
-				moved = append(moved, s.moved[k])
+		var values figure.Numbers
+		for i := range g.kept {
+			if x := of(&g.kept[i], k); !math.IsNaN(x) {
+				values = append(values, x)
 			}
 		}
-		if len(moved) > 0 {
-			strips.Groups, panel.Values = append(strips.Groups, v.Name), append(panel.Values, moved)
+		if len(values) > 0 {
+			strips.Groups, panel.Values = append(strips.Groups, v.Name), append(panel.Values, values)
 		}
 	}
 	strips.Panels = []figure.StripPanel{panel}
+	return strips
+}
+
+// viewSection shows what each view contributes to where subjects stand.
+func (g *gallery) viewSection() (figure.Section, bool) {
+	strips := g.byView("distance that the scores move without the view, in standard deviations", "Scores without the view", func(s *keptSubject, k int) float64 { return s.moved[k] })
 	return figure.Section{ID: "contributions", Title: "What each view contributes", Items: []figure.Item{{Figure: &figure.Figure{
 		ID: "contributions", Title: "How far a subject would move without a view", Chart: strips,
 		Caption: "One mark for each subject and view: the distance between the subject's scores with everything that was measured, and without that view. A view far to the right tells what the others do not; one near 0 could have been spared for placing these subjects.",

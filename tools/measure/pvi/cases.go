@@ -1,14 +1,11 @@
 package pvi
 
 import (
-	"compress/gzip"
 	"context"
-	"encoding/csv"
 	"fmt"
 	"maps"
 	"math"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -211,16 +208,7 @@ func (d recorded) draw(dir string) func(uint64) (*problem, error) {
 }
 
 func (d recorded) read(name string) ([][]string, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }() // only read
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		return nil, err
-	}
-	return csv.NewReader(z).ReadAll()
+	return compressed(name, 0)
 }
 
 // adult is the example's data by one of its distributions.
