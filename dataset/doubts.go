@@ -72,6 +72,19 @@ func (f *FeatureSummary) Codes() []string {
 	return codes
 }
 
+// SuspectCodes returns those of the values that look like codes for missing values, as
+// [FeatureSummary.Codes] has it.
+func SuspectCodes(values []float64) (codes []float64) {
+	f := FeatureSummary{ends: &extremes{}}
+	for _, v := range values {
+		f.ends.add(v)
+	}
+	for _, s := range f.suspects() {
+		codes = append(codes, s.code)
+	}
+	return codes
+}
+
 func (f *FeatureSummary) suspects() (found []suspect) {
 	if f.ends == nil {
 		return nil

@@ -48,7 +48,8 @@ type shape struct {
 	shift   float64         // standard deviation of each feature's mean between sites
 	ageing  float64         // by which the first view's features rise in ten years, and fall by as much with one level of sex
 	unknown float64         // share of subjects of whom no age is known
-	coded   int             // subjects of the first site whose age is 999
+	coded   int             // subjects of the first site whose age is a code
+	code    string          // 999 if empty
 	seed    uint64
 }
 
@@ -108,7 +109,7 @@ func (s shape) study(t testing.TB) *small {
 			floats.Add(subject, shift)
 			if schema.Subject != nil {
 				if row.Subject = s.aged(ages, i, subject); i == 0 && n < s.coded {
-					row.Subject[0] = "999"
+					row.Subject[0] = cmp.Or(s.code, "999")
 				}
 			}
 			for k, view := range synthetic.Split(truth.L, subject) {

@@ -18,7 +18,7 @@ import (
 type Sums struct {
 	Subjects float64     `cbor:"subjects"` // with any value, of whom all covariates are known
 	Lacking  float64     `cbor:"lacking"`  // with any value, of whom one is not: they count for nothing
-	Far      float64     `cbor:"far"`      // of Subjects, those with a number far from all others of the site
+	Far      float64     `cbor:"far"`      // of Subjects, those with a number far from all others of the site, or like a code
 	Mean     wire.Vector `cbor:"mean"`     // of the covariates over Subjects: p
 	N        wire.Vector `cbor:"n"`        // values of each feature: d
 	XX       wire.Matrix `cbor:"xx"`       // products of covariates, d × p(p+1)/2: upper triangles by rows
@@ -81,8 +81,8 @@ func SumUp(ctx context.Context, l ppca.Layout, design *Design, data dataset.Sour
 // farAway is how many times their spread numbers of one kind do not lie from their median.
 const farAway = 20
 
-// far counts the subjects with a number that is so far from the others: most likely a code for
-// a missing value, or another unit. The spread is the median absolute deviation of the
+// far counts the subjects with a number that is so far from the others, or looks like a code
+// for a missing value. The spread is the median absolute deviation of the
 // numbers that differ from the median, in standard deviations of a normal law.
 func (d *Design) far(seen []float64) float64 {
 	p, at := d.Terms(), 0
@@ -99,6 +99,10 @@ func (d *Design) far(seen []float64) float64 {
 		var values, off []float64
 		for i := at; i < len(seen); i += p {
 			values = append(values, seen[i])
+		}
+		codes := dataset.SuspectCodes(values)
+		for i := range far {
+			far[i] = far[i] || slices.Contains(codes, seen[i*p+at])
 		}
 		centre := median(values)
 		for _, v := range values {

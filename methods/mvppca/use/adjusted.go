@@ -248,8 +248,8 @@ func (m *Model) AdjustmentVerdicts() (list []Verdict) {
 			Advice: "It does not vary among the subjects of any one site, or follows from the other covariates, so no slope can be told. Factors may be differences in it. What separates whole sites is for site_means; a covariate that says what another says can be left out of adjust."})
 	}
 	if m.FarCovariates > 0 {
-		list = append(list, Verdict{Says: fmt.Sprintf("%s a covariate that is far from all others of the site", has(m.FarCovariates)),
-			Advice: "Such a value decides the slopes, so that the features of everybody else may not be adjusted at all. Look for codes for missing values, such as 999, which have to be empty cells, and for other units. If the values are right, adjust for their logarithm."})
+		list = append(list, Verdict{Says: fmt.Sprintf("%s a covariate that is far from all others of the site, or looks like a code for a missing value", has(m.FarCovariates)),
+			Advice: "Such a value decides the slopes, so that the features of everybody else may not be adjusted at all. Look for codes for missing values, such as 999 or −9, which have to be empty cells, and for other units. If the values are right, adjust for their logarithm."})
 	}
 	if all := m.AdjustedSubjects + m.LackingCovariates; float64(m.LackingCovariates) > muchLacking*float64(all) {
 		list = append(list, Verdict{Says: fmt.Sprintf("%d of %d subjects took no part, because a covariate of theirs is not known", m.LackingCovariates, all),

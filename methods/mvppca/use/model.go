@@ -45,7 +45,7 @@ type Model struct {
 	Covariates        []modelCovariate `json:"covariates,omitempty"`
 	AdjustedSubjects  int              `json:"subjects_with_covariates,omitempty"`
 	LackingCovariates int              `json:"subjects_without_covariates,omitempty"`
-	// FarCovariates counts the subjects with a covariate far from all others of their site.
+	// FarCovariates counts the subjects with a covariate far from all others of their site, or like a code.
 	FarCovariates int `json:"subjects_with_far_covariates,omitempty"`
 	// Rotation says on which axes factors are shown; left out for those of the loadings.
 	Rotation *factorRotation `json:"rotation,omitempty"`
