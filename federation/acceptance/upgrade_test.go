@@ -4,17 +4,26 @@ package acceptance
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
 	"parley/federation"
 	"parley/federation/coordinator"
 	"parley/internal/version"
+	"parley/methods/pvi"
 )
 
-// revised is the program with another revision of the method pvi.
+// revised is the program with the next revision of the method pvi.
 func revised(t *testing.T) string {
-	return changed(t, "revised", change{"methods/pvi/method.go", "func (Method) Revision() int { return 5 }", "func (Method) Revision() int { return 6 }"})
+	now := pvi.Method{}.Revision()
+	says := func(n int) string { return fmt.Sprintf("func (Method) Revision() int { return %d }", n) }
+	return changed(t, "revised", change{"methods/pvi/method.go", says(now), says(now + 1)})
+}
+
+// revision names the method's, or the one so many after it.
+func revision(after int) string {
+	return fmt.Sprintf("revision %d of method pvi", pvi.Method{}.Revision()+after)
 }
 
 // A coordinator that was upgraded to another revision of the method in the middle of
@@ -33,7 +42,7 @@ func TestUpgradedCoordinatorRefuses(t *testing.T) {
 	w.programs[""] = revised(t)
 	w.coordinate()
 	st := w.comes("upgraded", coordinator.Stopped)
-	if want := "install parley " + version.Number + " here"; !strings.Contains(st.Text, want) || !strings.Contains(st.Text, "revision 4 of method pvi") {
+	if want := "install parley " + version.Number + " here"; !strings.Contains(st.Text, want) || !strings.Contains(st.Text, revision(0)) {
 		t.Errorf("the study has stopped: %s", st.Text)
 	}
 	for _, s := range three { // they have heard of it
@@ -65,7 +74,7 @@ func TestUpgradedSiteWaits(t *testing.T) {
 	_, head := w.ledger("south")
 	w.programs["south"] = revised(t)
 	w.serve("south")
-	want := "install parley " + version.Number + ": this study is computed with revision 4 of method pvi"
+	want := "install parley " + version.Number + ": this study is computed with " + revision(0)
 	w.says("south", want)
 	w.until("the coordinator's status says what site south must install", func() error {
 		st, err := w.stands("upgraded", "south")
@@ -102,7 +111,7 @@ func TestSitesInstallWhatAStudyNeeds(t *testing.T) {
 	w.join()
 	for _, s := range three {
 		w.serve(s)
-		w.says(s, "install parley "+version.Number+": this study is computed with revision 5 of method pvi")
+		w.says(s, "install parley "+version.Number+": this study is computed with "+revision(1))
 	}
 	for _, s := range three {
 		w.stop(s)

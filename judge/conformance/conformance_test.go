@@ -108,7 +108,7 @@ func TestPublishedVectorsAgree(t *testing.T) {
 	for _, f := range r.Files {
 		entries += len(f.Checks)
 	}
-	if !r.OK || len(r.Files) != 6 || entries < 100 {
+	if !r.OK || len(r.Files) != 7 || entries < 100 {
 		t.Errorf("%d files with %d entries; agreement: %v", len(r.Files), entries, r.OK)
 	}
 }
