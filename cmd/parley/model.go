@@ -357,7 +357,7 @@ func openUse[C any](ctx context.Context, a []string, doing string, columns ...st
 	}
 	dir, err := dataset.Open(ctx, a[1], dataset.Options{Schema: &schema})
 	switch {
-	case err != nil && len(needed) > 0:
+	case err != nil && slices.ContainsFunc(needed, func(c string) bool { return strings.Contains(err.Error(), "column "+c) }):
 		return can, nil, nil, fmt.Errorf("%w\n  hint: this model says nothing of subjects without %s: their subjects.csv needs these columns", err, strings.Join(needed, ", "))
 	case err != nil:
 		return can, nil, nil, err

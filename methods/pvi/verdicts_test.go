@@ -199,8 +199,8 @@ func TestRemarksOnRows(t *testing.T) {
 		"months":       {hazard, times(1.0 / 30), []string{"100 of 100 subjects were followed no further than the first cut, 30. See whether"}},
 		"years":        {hazard, times(1.0 / 365), []string{"count in no period"}},
 		"no values":    {spline, func(_ int, row *dataset.Row) { row.Views[0][0] += 1000 }, []string{"None of 100 values of age is between the outer knots of its spline, 45 and 75"}},
-		"missing":      {spline, func(i int, row *dataset.Row) { row.Views[0][2] = math.NaN() }, []string{"What is missing counts as its reference, as if it had been observed (missing: neutral). Of 100 subjects that is sex for 100"}},
-		"a number":     {spline, func(i int, row *dataset.Row) { row.Views[0][1] = math.NaN() }, []string{"What is missing counts as 2, as", "Of 100 subjects that is dose for 100"}},
+		"missing":      {spline, func(i int, row *dataset.Row) { row.Views[0][2] = math.NaN() }, []string{"Missing values count as the reference, as if they had been observed (missing: neutral). Of 100 subjects, that concerns sex for 100"}},
+		"a number":     {spline, func(i int, row *dataset.Row) { row.Views[0][1] = math.NaN() }, []string{"Missing values count as 2, as", "Of 100 subjects, that concerns dose for 100"}},
 		"an outlier": {spline, func(i int, row *dataset.Row) {
 			if i == 3 {
 				row.Views[0][1] = 9999

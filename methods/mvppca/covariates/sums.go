@@ -74,17 +74,17 @@ func SumUp(ctx context.Context, l ppca.Layout, design *Design, data dataset.Sour
 	if s.Subjects == 0 {
 		return nil, fmt.Errorf("no subject with any value of the plan's views has all that the plan adjusts for\n  hint: subjects.csv needs the columns of adjust, with values")
 	}
-	s.Far = design.far(seen)
+	s.Far = design.Far(seen)
 	return s, nil
 }
 
 // farAway is how many times their spread numbers of one kind do not lie from their median.
 const farAway = 20
 
-// far counts the subjects with a number that is so far from the others, or looks like a code
-// for a missing value. The spread is the median absolute deviation of the
+// Far counts the subjects with a number that is so far from the others, or looks like a code
+// for a missing value; seen are the numbers of each subject in turn. The spread is the median absolute deviation of the
 // numbers that differ from the median, in standard deviations of a normal law.
-func (d *Design) far(seen []float64) float64 {
+func (d *Design) Far(seen []float64) float64 {
 	p, at := d.Terms(), 0
 	far := make([]bool, len(seen)/p)
 	median := func(values []float64) float64 {

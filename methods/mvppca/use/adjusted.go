@@ -113,27 +113,35 @@ func (m *Model) checkAdjusted(d int) error {
 
 // adjusted is data less what the covariates of each subject add; nil where the model is not
 // adjusted for any. It is an error if a subject lacks one: nothing is expected of such a
-// subject. The rows are read once to find out.
-func (m *Model) adjusted(ctx context.Context, data dataset.Source) (*covariates.Rows, error) {
+// subject. far counts the subjects with a number far from those of the fit or of the others,
+// or like a code for a missing value. The rows are read once to find out.
+func (m *Model) adjusted(ctx context.Context, data dataset.Source) (less *covariates.Rows, far int, err error) {
 	if !m.Adjusts() {
-		return nil, nil
+		return nil, 0, nil
 	}
 	design, err := covariates.Bind(m.adjustedFor(), data.Schema().Subject)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	subjects, x := 0, make([]float64, design.Terms())
 	var lacking []string
+	var seen []float64
+	beyond := 0
 	for row, err := range data.Rows(ctx) {
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		known, err := design.Read(row, x)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		if subjects++; !known {
 			lacking = append(lacking, row.ID)
+			continue
+		}
+		seen = append(seen, x...)
+		if m.beyondFit(x) {
+			beyond++
 		}
 	}
 	if len(lacking) > 0 {
@@ -142,10 +150,26 @@ func (m *Model) adjusted(ctx context.Context, data dataset.Source) (*covariates.
 		if more := len(lacking) - shown; more > 0 {
 			names += fmt.Sprintf(" and %d more", more)
 		}
-		return nil, problem.Problem{Where: "subjects", What: fmt.Sprintf("of %d of %d subjects one of %s is not known, which the model is adjusted for: %s", len(lacking), subjects, options.AdjustedFor(m.adjustedFor()), names),
+		return nil, 0, problem.Problem{Where: "subjects", What: fmt.Sprintf("of %d of %d subjects one of %s is not known, which the model is adjusted for: %s", len(lacking), subjects, options.AdjustedFor(m.adjustedFor()), names),
 			Hint: "fill in the cells, or leave these subjects out: what is expected of them is not known"}
 	}
-	return covariates.Remove(design, m.effects(), data), nil
+	return covariates.Remove(design, m.effects(), data), max(beyond, int(design.Far(seen))), nil
+}
+
+// farFromFit is how many times its standard deviation within sites a number is from the mean
+// of the fit where no subject of it is likely to be.
+const farFromFit = 20
+
+// beyondFit says whether a number among the covariates of a subject is that far.
+func (m *Model) beyondFit(x []float64) bool {
+	at := 0
+	for _, c := range m.Covariates {
+		if len(c.Levels) == 0 && math.Abs(x[at]-c.Mean[0]) > farFromFit*c.WithinSD[0] {
+			return true
+		}
+		at += len(c.Mean)
+	}
+	return false
 }
 
 // AdjustModel makes of a model of adjusted features one of features as they were measured,

@@ -161,6 +161,7 @@ type reader struct {
 	part      []float64 // what covariates add to each feature of the subject; nil where there are none
 
 	subjects, strange int // read, and of them far from what the model expects
+	far               int // with a covariate far from others
 }
 
 // use prepares the model for new subjects of a population.
@@ -243,12 +244,12 @@ func (m *Model) sitesWith(view string) (n int) {
 // each reads the subjects one by one, in bounded memory, and counts them. The
 // values are those of the posterior's observed features, in scaled units.
 func (r *reader) each(ctx context.Context, data dataset.Source, do func(*dataset.Row, *ppca.Posterior, []float64) error) (subjects int, err error) {
-	less, err := r.model.adjusted(ctx, data)
+	less, far, err := r.model.adjusted(ctx, data)
 	if err != nil {
 		return 0, err
 	}
 	if less != nil {
-		data, r.part = less, less.Part
+		data, r.part, r.far = less, less.Part, far
 	}
 	err = EachSubject(ctx, r.predictor, r.scale, data, func(row *dataset.Row, post *ppca.Posterior, values []float64) error {
 		subjects++
@@ -282,6 +283,10 @@ func strange(post *ppca.Posterior, values []float64) bool {
 // notes are what readers are told once all subjects have been read.
 func (r *reader) notes() fitted.Notes {
 	notes := r.units.notes()
+	if r.far > 0 {
+		notes.Add(problem.Problem{Where: "subjects", What: fmt.Sprintf("%s a covariate far from the others or from those of the fit, or like a code for a missing value", has(r.far)),
+			Hint: "what the model says of them is wrong if the value is: codes such as 999 or -9 have to be empty cells"})
+	}
 	if r.strange > 0 {
 		notes.Add(problem.Problem{Where: "data", What: fmt.Sprintf("%d of %d subjects are far from all that the model expects", r.strange, r.subjects),
 			Hint: "rely on nothing that is said of them: neither factors nor imputed values; look for wrong units, codes for missing values and mixed-up columns"})

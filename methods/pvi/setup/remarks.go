@@ -51,9 +51,9 @@ func (s *Setup) Remarks(ctx context.Context, b *gvi.Binding, data dataset.Source
 			as := c.Neutral()
 			switch {
 			case len(c.Levels) > 0 && c.Reference != "" && s.Options.Reference(c.Name) == "":
-				as = "its reference"
+				as = "the reference"
 			case len(c.Levels) == 0 && s.Options.Scaling == options.ScaleStandard:
-				as = "its mean"
+				as = "the mean"
 			}
 			if !slices.Contains(kinds, as) {
 				kinds = append(kinds, as)
@@ -65,7 +65,7 @@ func (s *Setup) Remarks(ctx context.Context, b *gvi.Binding, data dataset.Source
 		}
 	}
 	for _, as := range kinds {
-		absent = append(absent, fmt.Sprintf("What is missing counts as %s, as if it had been observed (missing: neutral). Of %d subjects that is %s.", as, subjects, strings.Join(lacks[as], ", ")))
+		absent = append(absent, fmt.Sprintf("Missing values count as %s, as if they had been observed (missing: neutral). Of %d subjects, that concerns %s.", as, subjects, strings.Join(lacks[as], ", ")))
 	}
 	far, err := s.outlying(ctx, b, data)
 	return append(says, far...), absent, err
