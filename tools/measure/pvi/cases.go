@@ -27,13 +27,8 @@ type problemCase struct {
 
 // problem is what a case has drawn.
 type problem struct {
-	views     []map[string]any
-	constants []options.Constant
-	outcome   gvi.Outcome
-	subjects  []string
-	sites     map[string]*dataset.Table
-	held      *dataset.Table
-	truth     map[string]float64 // weights of columns, where they are known
+	dppvi.Division
+	truth map[string]float64 // weights of columns, where they are known
 }
 
 const outcomeColumn = "y"
@@ -46,24 +41,24 @@ func (p *problem) numbers(names ...string) {
 	var features []map[string]any
 	for _, n := range names {
 		features = append(features, map[string]any{"name": n})
-		p.constants = append(p.constants, options.Constant{Feature: n, Centre: 0, Scale: 1})
+		p.Constants = append(p.Constants, options.Constant{Feature: n, Centre: 0, Scale: 1})
 	}
-	p.views = []map[string]any{{"name": "v", "features": features}}
+	p.Views = []map[string]any{{"name": "v", "features": features}}
 }
 
 // divide gives rows to sites of these sizes, and the rest to nobody.
 func (p *problem) divide(schema dataset.Schema, rows []dataset.Row, sizes []int) error {
-	p.sites = map[string]*dataset.Table{}
+	p.Sites = map[string]*dataset.Table{}
 	for i, n := range sizes {
 		t, err := dataset.NewTable(schema, rows[:n])
 		if err != nil {
 			return err
 		}
-		p.sites[fmt.Sprintf("s%03d", i)] = t
+		p.Sites[fmt.Sprintf("s%03d", i)] = t
 		rows = rows[n:]
 	}
 	var err error
-	p.held, err = dataset.NewTable(schema, rows)
+	p.Held, err = dataset.NewTable(schema, rows)
 	return err
 }
 
@@ -83,7 +78,7 @@ const heldOut = 4000
 
 func (s simulation) draw(seed uint64) (*problem, error) {
 	r := rand.New(rand.NewPCG(seed, 17))
-	p := &problem{outcome: classes, subjects: []string{outcomeColumn}, truth: map[string]float64{"intercept": s.intercept}}
+	p := &problem{Division: dppvi.Division{Outcome: classes, Subjects: []string{outcomeColumn}}, truth: map[string]float64{"intercept": s.intercept}}
 	var names []string
 	var columns []dataset.Column
 	w := make([]float64, s.d)
@@ -158,7 +153,7 @@ func (d recorded) draw(dir string) func(uint64) (*problem, error) {
 			at[name] = i
 		}
 		records = records[1:]
-		p := &problem{outcome: classes, subjects: []string{outcomeColumn}, constants: d.numbers, sites: map[string]*dataset.Table{}}
+		p := &problem{Division: dppvi.Division{Outcome: classes, Subjects: []string{outcomeColumn}, Constants: d.numbers, Sites: map[string]*dataset.Table{}}}
 		var features []map[string]any
 		view := dataset.View{Name: "v"}
 		for _, k := range d.numbers {
@@ -169,7 +164,7 @@ func (d recorded) draw(dir string) func(uint64) (*problem, error) {
 			features = append(features, map[string]any{"name": name, "kind": "category", "levels": d.categories[name]})
 			view.Columns = append(view.Columns, dataset.Column{Name: name, Kind: dataset.Category, Levels: d.categories[name]})
 		}
-		p.views = []map[string]any{{"name": "v", "features": features}}
+		p.Views = []map[string]any{{"name": "v", "features": features}}
 		schema := dataset.Schema{Views: []dataset.View{view}, Subject: []dataset.Column{{Name: outcomeColumn}}}
 		rand.New(rand.NewPCG(seed, 19)).Shuffle(len(records), func(i, j int) { records[i], records[j] = records[j], records[i] })
 		sites := map[string][]dataset.Row{}
@@ -198,11 +193,11 @@ func (d recorded) draw(dir string) func(uint64) (*problem, error) {
 			}
 		}
 		for site, rows := range sites {
-			if p.sites[site], err = dataset.NewTable(schema, rows); err != nil {
+			if p.Sites[site], err = dataset.NewTable(schema, rows); err != nil {
 				return nil, err
 			}
 		}
-		p.held, err = dataset.NewTable(schema, held)
+		p.Held, err = dataset.NewTable(schema, held)
 		return p, err
 	}
 }
@@ -218,6 +213,6 @@ func adult(ctx context.Context, scheme string) problemCase {
 		if err != nil {
 			return nil, err
 		}
-		return &problem{x.Views, x.Constants, x.Outcome, x.Subjects, x.Sites, x.Held, nil}, nil
+		return &problem{Division: *x}, nil
 	}}
 }

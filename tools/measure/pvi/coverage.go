@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"parley/dataset"
+	"parley/experiment/dppvi"
 	"parley/methods/pvi/options"
 	"parley/methods/pvi/use"
 )
@@ -147,7 +148,7 @@ func (c *config) openCoverage(ctx context.Context) error {
 func (o *observed) fit(ctx context.Context, r *rand.Rand) (*use.Model, map[string]float64, error) {
 	const d, correlation, spread = 4, 0.5, 0.5
 	truth := maps.Clone(o.truth)
-	p := &problem{subjects: o.columns}
+	p := &problem{Division: dppvi.Division{Subjects: o.columns}}
 	var names []string
 	var w [d]float64
 	view := dataset.View{Name: "v"}

@@ -41,13 +41,13 @@ func fitOf(ctx context.Context, p *problem, variant string, total *account.Budge
 	if err != nil {
 		return nil, nil, err
 	}
-	return p.study(ctx, map[string]any{"outcome": p.outcome, "variant": variant}, data, total)
+	return p.study(ctx, map[string]any{"outcome": p.Outcome, "variant": variant}, data, total)
 }
 
 // data are the rows of every site, or of one that has them all.
 func (p *problem) data(once bool) (map[string]dataset.Source, error) {
 	data := map[string]dataset.Source{}
-	for name, t := range p.sites {
+	for name, t := range p.Sites {
 		data[name] = t
 	}
 	if !once {
@@ -56,8 +56,8 @@ func (p *problem) data(once bool) (map[string]dataset.Source, error) {
 	var rows []dataset.Row
 	n := 0
 	var schema dataset.Schema
-	for _, name := range slices.Sorted(maps.Keys(p.sites)) {
-		t := p.sites[name]
+	for _, name := range slices.Sorted(maps.Keys(p.Sites)) {
+		t := p.Sites[name]
 		schema = t.Schema()
 		for i := range t.Len() {
 			row := t.Row(i)
@@ -72,7 +72,7 @@ func (p *problem) data(once bool) (map[string]dataset.Source, error) {
 
 // held is the mean log-likelihood of the rows held out under a model.
 func heldLogLik(ctx context.Context, p *problem, m *use.Model) (float64, error) {
-	d, err := designOf(ctx, &m.Encoding, &p.outcome, p.held)
+	d, err := designOf(ctx, &m.Encoding, &p.Outcome, p.Held)
 	if err != nil {
 		return 0, err
 	}
@@ -120,8 +120,8 @@ type rival struct {
 
 func newRival(ctx context.Context, p *problem, e *gvi.Encoding, seed uint64) (*rival, error) {
 	v := &rival{r: rand.New(rand.NewPCG(seed, 23))}
-	for _, name := range slices.Sorted(maps.Keys(p.sites)) {
-		d, err := designOf(ctx, e, &p.outcome, p.sites[name])
+	for _, name := range slices.Sorted(maps.Keys(p.Sites)) {
+		d, err := designOf(ctx, e, &p.Outcome, p.Sites[name])
 		if err != nil {
 			return nil, err
 		}
@@ -271,7 +271,7 @@ func (c *config) marks(ctx context.Context, k problemCase, total account.Budget)
 			}
 			x := cost[arm]
 			x.seconds += (cputime.Used() - start).Seconds() / float64(c.seeds)
-			x.bytes += sent(ran) / float64(len(p.sites)*c.seeds)
+			x.bytes += sent(ran) / float64(len(p.Sites)*c.seeds)
 			cost[arm] = x
 			ll, err := heldLogLik(ctx, p, m)
 			if err != nil {
@@ -286,7 +286,7 @@ func (c *config) marks(ctx context.Context, k problemCase, total account.Budget)
 		if err != nil {
 			return nil, nil, err
 		}
-		test, err := designOf(ctx, encoding, &p.outcome, p.held)
+		test, err := designOf(ctx, encoding, &p.Outcome, p.Held)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -19,14 +19,14 @@ import (
 // study runs a plan for a problem through the engine, in memory, with these options of the
 // method; no total is no privacy.
 func (p *problem) study(ctx context.Context, options map[string]any, data map[string]dataset.Source, total *account.Budget) (*use.Model, *local.Outcome, error) {
-	with := map[string]any{"name": pvi.Method{}.Name(), "constants": p.constants}
+	with := map[string]any{"name": pvi.Method{}.Name(), "constants": p.Constants}
 	maps.Copy(with, options)
 	protection := map[string]any{"protection": study.ProtectionNone}
 	if total != nil {
 		protection = map[string]any{"protection": study.ProtectionDifferential, "unit": study.UnitSubject, "adjacency": account.AddRemove, "total": total}
 	}
 	// JSON is YAML.
-	text, err := json.Marshal(map[string]any{"parley": study.Version, "name": "case", "sites": slices.Sorted(maps.Keys(data)), "views": p.views, "subjects": p.subjects,
+	text, err := json.Marshal(map[string]any{"parley": study.Version, "name": "case", "sites": slices.Sorted(maps.Keys(data)), "views": p.Views, "subjects": p.Subjects,
 		"method": with, "privacy": protection})
 	if err != nil {
 		return nil, nil, err
