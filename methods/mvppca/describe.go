@@ -20,7 +20,7 @@ func (Method) Describe(p *study.Plan) string {
 	}
 	text := fmt.Sprintf("It looks for %s, patterns that run through the %d features of all %d views together, and how strongly each feature belongs to each.", factors, l.Features(), l.Views())
 	if len(o.Adjust) > 0 {
-		text += fmt.Sprintf(" Before, what goes linearly with %s is taken out of the features, as sums of all sites say it.", options.AdjustedFor(o.Adjust))
+		text += fmt.Sprintf(" Before that, a linear regression on %s is taken out of the features, which follows from sums of all sites.", options.AdjustedFor(o.Adjust))
 	}
 	switch {
 	case o.Mechanism == options.MechanismStatistics:

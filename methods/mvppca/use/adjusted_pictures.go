@@ -93,7 +93,7 @@ const (
 // AdjustedSection says what the factors are adjusted for, and shows the largest effects.
 func (m *Model) AdjustedSection() figure.Section {
 	names := options.AdjustedFor(m.adjustedFor())
-	lead := fmt.Sprintf("By the plan, the factors are adjusted for %s: they describe what a linear regression on these leaves of the features, within sites, of %s. So no factor goes linearly with them among subjects of one site. A relation that is not linear, such as one that begins at some age, is left in.",
+	lead := fmt.Sprintf("The plan adjusts the features for %s. A linear regression within sites, over %s, was taken out of them, and the factors describe what is left. So no factor rises or falls in proportion to a covariate among the subjects of one site. A relation that is not linear, such as one that begins at some age, is left in.",
 		names, figure.Plural(m.AdjustedSubjects, "subject"))
 	if m.LackingCovariates > 0 {
 		lead += fmt.Sprintf(" Of %d more one of these is not known, so they took no part.", m.LackingCovariates)
