@@ -97,7 +97,7 @@ func TestReadingsOfExperimentsAreThoseOfTheirTables(t *testing.T) {
 		"fedmvppca.md": {"4.1", "0.01", ".8289"},
 		"graffl.md":    {"0.9524", "0.9762", "11.5", "10000", "200000"},
 	}
-	link := regexp.MustCompile(`\]\([^)]*\)`)
+	target := regexp.MustCompile(`\]\([^)]*\)`)
 	numbers := 0
 	for name, constants := range given {
 		page, err := os.ReadFile(filepath.Join("experiments", name))
@@ -112,7 +112,7 @@ func TestReadingsOfExperimentsAreThoseOfTheirTables(t *testing.T) {
 				case strings.HasPrefix(line, "|"):
 					tables = append(tables, line)
 				case i > 0 && !strings.HasPrefix(line, "`parley experiment"):
-					notes = append(notes, link.ReplaceAllString(line, "]"))
+					notes = append(notes, target.ReplaceAllString(line, "]"))
 				}
 			}
 			found, missing := measured.Numbers(strings.Join(notes, ""), strings.Join(tables, ""))
