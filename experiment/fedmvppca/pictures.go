@@ -30,7 +30,7 @@ func latentSpace() experiment.Experiment {
 		About: "Where the subjects of each site lie in latent space, and how well the distribution of every feature of a missing view is predicted, G/K, three sites. " + about["adcsf"],
 		Notes: []string{
 			"The paper draws the posterior of the latent variables as points. Ellipses hold half and nine tenths of each site's subjects, and show no one.",
-			"A distribution that is predicted well says little of single values: docs/explanation/model.md has the errors of imputation.",
+			"A distribution that is predicted well says little of single values: parley evaluate measures the errors of imputation.",
 		},
 		Cells: func(bool) []experiment.Cell {
 			return series("fit", 1, func(ctx context.Context, at experiment.Data, repeat int) (experiment.Values, error) {

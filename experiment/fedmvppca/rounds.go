@@ -134,7 +134,7 @@ func quantile(x []float64, p float64) float64 {
 // spreads is Figure 7, (a) and (b).
 func spreads() experiment.Experiment {
 	return byRound("fedmvppca-figure-7", "Figure 7, (a) and (b)", "Standard deviations between sites of every global parameter by round, G/K, three sites: the median over repeats.", []string{
-		"That all spreads fall to zero with noise is no convergence: each round's noise makes the clip, which is the prior's standard deviation, smaller by a factor that does not depend on the data (docs/explanation/model.md).",
+		"That all spreads fall to zero with noise is no convergence: each round's noise makes the clip, which is the prior's standard deviation, smaller by a factor that does not depend on the data (docs/privacy.md).",
 		"Without noise they fall further, to rounding errors after a dozen rounds where sites are alike enough: the variances are estimated without a floor, and then nothing moves any more. The paper's figure shows them level off.",
 	}, evaluate.GK, func(o experiment.Outcomes) experiment.Conclusion {
 		out := experiment.Conclusion{}

@@ -25,7 +25,6 @@ import (
 
 	"parley/tools/measure/acceptance"
 	"parley/tools/measure/bigcsv"
-	"parley/tools/measure/evaluation"
 	"parley/tools/measure/flags"
 	"parley/tools/measure/gaps"
 	"parley/tools/measure/graffl"
@@ -43,7 +42,6 @@ var measurements = []struct {
 }{
 	{"acceptance", "what is promised of Fed-mv-PPCA, on the data sets that the promises name", acceptance.Run},
 	{"selection", "how often each rule of parley select finds the true number of factors", selection.Run},
-	{"evaluation", "processor time of parley evaluate at many small sites with missing views", evaluation.Run},
 	{"private", "error and coverage of the mechanism statistics on drawn data", private.Run},
 	{"gaps", "what gaps in small sites cost the factor model in one exchange, beside one fit to all rows", gaps.Run},
 	{"size", "processor time of whole studies of many features or many sites, beside numpy on pooled rows", size.Run},

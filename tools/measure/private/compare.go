@@ -60,7 +60,7 @@ func compare(ctx context.Context, w io.Writer, many, folder, subjects string, dr
 	fmt.Fprintf(w, "| subjects | sites | ε | %s | worse, warned |\n|---|---:|---:|%s---:|\n", strings.Join(compared, " | "), strings.Repeat("---:|", len(compared)))
 	for _, kind := range kinds {
 		for _, sites := range counts {
-			for _, epsilon := range []float64{1, 3, 10} {
+			for _, epsilon := range epsilons {
 				line, err := compareAt(ctx, kind.draw, int(sites), epsilon, draws)
 				if err != nil {
 					return fmt.Errorf("%s, %v sites, ε %v: %w", kind.name, sites, epsilon, err)

@@ -3,7 +3,7 @@
 // describing subjects who took no part, and how often 90 % intervals hold what
 // is hidden, at δ = 10⁻⁵ under add-remove, with three sites.
 //
-//	go run ./tools/measure private [-only TEXT] [-draws N] [-out DIR]
+//	go run ./tools/measure private [-only TEXT] [-draws N]
 //	go run ./tools/measure private -sites 3,4,34 [-set DIR] [-subjects 400,4000] [-draws N]
 //	go run ./tools/measure private -plan 8,8,6 -latent 3
 //
@@ -34,26 +34,26 @@ import (
 	"parley/judge/evaluate"
 )
 
-// experiment is one line of a figure.
+// experiment is one line of the tables.
 type experiment struct {
 	name     string
 	draw     func(*rand.Rand, int) (*data, error)
 	scenario evaluate.Scenario
 	subjects int
 	draws    int // unless the flag says otherwise
-	epsilons []float64
-	plain    []float64 // errors of one plain release at these ε, from an independent study; 0 for none
 }
 
+var epsilons = []float64{1, 3, 10} // of every experiment
+
 var experiments = []experiment{
-	{"paper, 400", paper, evaluate.IID, 400, 10, []float64{1, 3, 10}, []float64{0.079, 0.062, 0.039}},
-	{"paper, 4000", paper, evaluate.IID, 4000, 10, []float64{1, 3, 10}, []float64{0.030, 0.014, 0.010}},
-	{"paper, 40000", paper, evaluate.IID, 40000, 10, []float64{1, 3, 10}, []float64{0.0096, 0, 0}},
-	{"paper, G, 4000", paper, evaluate.G, 4000, 10, []float64{3}, nil},
-	{"paper, K, 4000", paper, evaluate.K, 4000, 10, []float64{3}, nil},
-	{"paper, G/K, 4000", paper, evaluate.GK, 4000, 10, []float64{3}, nil},
-	{"wide, 400", wide, evaluate.IID, 400, 5, []float64{1, 3, 10}, nil},
-	{"wide, 2000", wide, evaluate.IID, 2000, 5, []float64{1, 3, 10}, nil},
+	{"paper, 400", paper, evaluate.IID, 400, 10},
+	{"paper, 4000", paper, evaluate.IID, 4000, 10},
+	{"paper, 40000", paper, evaluate.IID, 40000, 10},
+	{"paper, G, 4000", paper, evaluate.G, 4000, 10},
+	{"paper, K, 4000", paper, evaluate.K, 4000, 10},
+	{"paper, G/K, 4000", paper, evaluate.GK, 4000, 10},
+	{"wide, 400", wide, evaluate.IID, 400, 5},
+	{"wide, 2000", wide, evaluate.IID, 2000, 5},
 }
 
 // Run measures what the flags say; -h lists them.
@@ -61,7 +61,6 @@ func Run(ctx context.Context, args []string) error {
 	set := flag.NewFlagSet("private", flag.ContinueOnError)
 	only := set.String("only", "", "measure only what has this in its name, such as \"paper, 400\"")
 	draws := set.Int("draws", 0, "data sets to draw, at least 2; by default 10, and 5 of wide")
-	out := set.String("out", "", "folder for private-statistics.csv and its figures")
 	sizes := set.String("plan", "", "write a plan with views of so many features, with commas between, and measure nothing")
 	latent := set.Int("latent", 3, "factors of that plan")
 	many := set.String("sites", "", "numbers of sites to compare, with commas between")
@@ -97,11 +96,8 @@ func Run(ctx context.Context, args []string) error {
 			return fmt.Errorf("%s: %w", e.name, err)
 		}
 		all = append(all, m)
-		m.print(os.Stdout)
 	}
-	if *out != "" {
-		return write(*out, all)
-	}
+	write(os.Stdout, all)
 	return nil
 }
 
@@ -116,7 +112,7 @@ type measured struct {
 type summary struct{ error, errorSD, coverage, coverageSD float64 }
 
 func (e *experiment) run(ctx context.Context) (*measured, error) {
-	private, open, mean := make([][]score, len(e.epsilons)), []score{}, []score{}
+	private, open, mean := make([][]score, len(epsilons)), []score{}, []score{}
 	for seed := range e.draws {
 		s, err := e.measure(ctx, uint64(seed))
 		if err != nil {

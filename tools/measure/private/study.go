@@ -61,7 +61,7 @@ func (e *experiment) measure(ctx context.Context, seed uint64) (*scores, error) 
 		return score{own.MAE, hidden.Coverage}, err
 	}
 	var out scores
-	for _, epsilon := range e.epsilons {
+	for _, epsilon := range epsilons {
 		p, err := x.plan(epsilon, lacking, seed)
 		if err != nil {
 			return nil, err

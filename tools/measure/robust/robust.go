@@ -114,7 +114,7 @@ func (m *damage) report(ctx context.Context, noise, outliers string, seeds int) 
 		fmt.Printf("| %s | | | | | | | %d |\n", m.name, failed)
 		return false, nil
 	}
-	fmt.Printf("| %s | %.0f° | %.2f | %.3f | %.3f | %d | %d | %d |\n", m.name,
+	fmt.Printf("| %s | %.1f° | %.2f | %.3f | %.3f | %d | %d | %d |\n", m.name,
 		middle(func(o outcome) float64 { return o.angle }), middle(func(o outcome) float64 { return stat.Mean(o.nats, nil) }),
 		middle(func(o outcome) float64 { return o.rmse }), middle(func(o outcome) float64 { return o.cover }), said, others, failed)
 	return failed == 0 && (m.want == "" || 10*said >= 9*seeds), nil
