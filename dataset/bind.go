@@ -190,14 +190,18 @@ func (b *binder) bindSubjects(t *table) []*column {
 	return bound
 }
 
-// warnIgnored names what is not used, ten names at most.
+// warnIgnored names what is not used.
 func (b *binder) warnIgnored(file, where string, names []string) {
-	if len(names) == 0 {
-		return
+	if len(names) > 0 {
+		b.warnings.Add(problem.Problem{File: file, Where: where, What: "not in the plan and ignored: " + enumerate(names)})
 	}
+}
+
+// enumerate lists ten names at most, and says how many more there are.
+func enumerate(names []string) string {
 	list := strings.Join(names[:min(len(names), 10)], ", ")
 	if more := len(names) - 10; more > 0 {
 		list += fmt.Sprintf(" and %d more", more)
 	}
-	b.warnings.Add(problem.Problem{File: file, Where: where, What: "not in the plan and ignored: " + list})
+	return list
 }

@@ -187,27 +187,39 @@ func (f *FeatureSummary) outliers() (n int64, how float64) {
 }
 
 // bareZeros counts the zeros of a feature whose other values are all positive and begin
-// farther from zero than the five lowest of them reach: a blood pressure of 0.
+// farther from zero than the five lowest of them reach: a blood pressure of 0. Where more
+// than three quarters are zeros, it is rather an amount that few people have.
 func (f *FeatureSummary) bareZeros() int64 {
 	if f.ends == nil || len(f.ends.low) < edge {
 		return 0
 	}
 	low := f.ends.low
-	if low[0].value != 0 || low[0].n < 2 || !(low[1].value > low[edge-1].value-low[1].value) {
+	if low[0].value != 0 || low[0].n < 2 || 4*low[0].n > 3*f.Observed || !(low[1].value > low[edge-1].value-low[1].value) {
 		return 0
 	}
 	return low[0].n
 }
 
+// skewed says whether a feature without negative values has a standard deviation above its
+// mean, so that a few large values decide what a mean or a product says. No symmetric
+// distribution of such values has it.
+func (f *FeatureSummary) skewed() bool {
+	return f.ends != nil && f.Observed >= 30 && len(f.ends.low) == edge && f.Moments.Min >= 0 && f.Moments.SD > f.Moments.Mean
+}
+
 // Doubts returns what makes a person look again before the data are used: values that
-// look like codes for missing ones, and values far from all others. Codes are quoted, and
-// no other value.
+// look like codes for missing ones, values far from all others, and skewed features. Codes
+// are quoted, and no other value.
 func (s *Summary) Doubts() (list problem.List) {
 	for _, v := range s.Views {
+		var skewed []string
 		for i := range v.Features {
 			f := &v.Features[i]
 			where := "view " + v.Name + ", feature " + f.Name
 			suspects := f.suspects()
+			if f.skewed() && len(suspects) == 0 {
+				skewed = append(skewed, f.Name)
+			}
 			for _, c := range suspects {
 				code := strconv.FormatFloat(c.code, 'f', -1, 64)
 				list.Add(problem.Problem{Where: where, What: fmt.Sprintf("%s, at %d of %d subjects, looks like a code for a missing value", code, c.subjects, f.Observed),
@@ -221,6 +233,10 @@ func (s *Summary) Doubts() (list problem.List) {
 				list.Add(problem.Problem{Where: where, What: fmt.Sprintf("%d of %d values are far from the rest: %.2g times as far as the rest reaches", n, f.Observed, how),
 					Hint: "is it another unit, a missing decimal point or a code? 'parley data describe DATA --features' shows the range"})
 			}
+		}
+		if len(skewed) > 0 {
+			list.Add(problem.Problem{Where: "view " + v.Name, What: "skewed, so that a few large values decide: " + enumerate(skewed),
+				Hint: "give their logarithms instead, at all sites; of values that can be 0, the logarithm of one more"})
 		}
 	}
 	return list

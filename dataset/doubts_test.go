@@ -192,3 +192,30 @@ func TestIDsWrittenDifferently(t *testing.T) {
 		}
 	}
 }
+
+func TestSkewedFeaturesAreNamed(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	draw := func(n int, next func() float64) (values []float64) {
+		for range n {
+			values = append(values, next())
+		}
+		return values
+	}
+	for name, c := range map[string]struct {
+		values []float64
+		want   bool
+	}{
+		"log-normal":            {draw(200, func() float64 { return math.Exp(1.2 * rng.NormFloat64()) }), true},
+		"counts of rare events": {draw(400, func() float64 { return math.Floor(rng.ExpFloat64() * rng.ExpFloat64() * 4) }), true},
+		"normal":                {draw(200, func() float64 { return 50 + 10*rng.NormFloat64() }), false},
+		"standardised":          {draw(200, rng.NormFloat64), false},
+		"uniform from 0":        {draw(200, rng.Float64), false},
+		"a rare condition":      {draw(200, func() float64 { return math.Floor(rng.Float64() + 0.05) }), false},
+		"few values":            {draw(12, func() float64 { return math.Exp(2 * rng.NormFloat64()) }), false},
+	} {
+		got := strings.Contains(oneColumn(t, c.values).Doubts().Error(), "skewed")
+		if got != c.want {
+			t.Errorf("%s: skewed: %v", name, got)
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -71,7 +72,7 @@ func TestMeasuredNumbersAreThoseOfTheirRecords(t *testing.T) {
 			for _, command := range q.Commands {
 				all = append(all, recorded(command))
 			}
-			found, missing := q.Numbers(all...)
+			found, missing := measured.Numbers(q.Text, all...)
 			if len(missing) > 0 {
 				t.Errorf("%s:%d: %s is not among the numbers of %s", name, q.Line, strings.Join(missing, ", "), strings.Join(q.Commands, "; "))
 			}
@@ -85,6 +86,45 @@ func TestMeasuredNumbersAreThoseOfTheirRecords(t *testing.T) {
 	maps.DeleteFunc(outputs, func(command, _ string) bool { return !strings.HasPrefix(command, measured.Program) })
 	if len(files) != len(outputs) || numbers < 30 {
 		t.Errorf("%d records of %d commands that pages name, and %d numbers quoted", len(files), len(outputs), numbers)
+	}
+}
+
+// Numbers in the notes of experiments are those of the tables below them, but for what was
+// set, what the paper says elsewhere, and what was worked out on paper.
+func TestReadingsOfExperimentsAreThoseOfTheirTables(t *testing.T) {
+	given := map[string][]string{
+		"dppvi.md":     {"0.0001", "0.25", "0.29", "10000"},
+		"fedmvppca.md": {"4.1", "0.01", ".8289"},
+		"graffl.md":    {"0.9524", "0.9762", "11.5", "10000", "200000"},
+	}
+	target := regexp.MustCompile(`\]\([^)]*\)`)
+	numbers := 0
+	for name, constants := range given {
+		page, err := os.ReadFile(filepath.Join("experiments", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, section := range strings.Split(string(page), "\n## ") {
+			title, _, _ := strings.Cut(section, "\n")
+			var notes, tables []string
+			for line := range strings.Lines(section) {
+				switch {
+				case strings.HasPrefix(line, "|"):
+					tables = append(tables, line)
+				case i > 0 && !strings.HasPrefix(line, "`parley experiment"):
+					notes = append(notes, target.ReplaceAllString(line, "]"))
+				}
+			}
+			found, missing := measured.Numbers(strings.Join(notes, ""), strings.Join(tables, ""))
+			missing = slices.DeleteFunc(missing, func(x string) bool { return slices.Contains(constants, x) })
+			if len(missing) > 0 {
+				t.Errorf("%s, %s: %s is in none of its tables", name, title, strings.Join(missing, ", "))
+			}
+			numbers += found
+		}
+	}
+	if numbers < 10 {
+		t.Errorf("only %d numbers were looked at", numbers)
 	}
 }
 

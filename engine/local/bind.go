@@ -77,7 +77,9 @@ func (b *Binding) look(ctx context.Context, p *study.Plan) error {
 	type span struct{ low, high float64 }
 	everywhere := map[string]span{}
 	observed := map[string]int64{}
-	constant := map[string][]string{} // sites where a feature does not vary
+	constant := map[string][]string{}         // sites where a feature does not vary
+	doubted := map[problem.Problem][]string{} // sites of which the same is to be said
+	var order []problem.Problem
 	lacks := map[string][]string{}
 	var wrong problem.List
 	for _, site := range p.Sites {
@@ -95,8 +97,10 @@ func (b *Binding) look(ctx context.Context, p *study.Plan) error {
 			doubts = append(doubts, s.SmallCells()...)
 		}
 		for _, doubt := range doubts {
-			doubt.Where = "site " + site + ", " + doubt.Where
-			b.Notes.Add(doubt)
+			if doubted[doubt] == nil {
+				order = append(order, doubt)
+			}
+			doubted[doubt] = append(doubted[doubt], site)
 		}
 		for _, v := range s.Views {
 			if v.Subjects == 0 {
@@ -123,6 +127,17 @@ func (b *Binding) look(ctx context.Context, p *study.Plan) error {
 	}
 	if err := wrong.Err(); err != nil {
 		return err
+	}
+	for _, doubt := range order {
+		switch sites := doubted[doubt]; {
+		case len(sites) == 1:
+			doubt.Where = "site " + sites[0] + ", " + doubt.Where
+		case len(sites) == len(p.Sites):
+			doubt.Where = "all sites, " + doubt.Where
+		default:
+			doubt.Where = "sites " + strings.Join(sites, ", ") + ", " + doubt.Where
+		}
+		b.Notes.Add(doubt)
 	}
 	for _, v := range p.Views {
 		for _, f := range v.Features {

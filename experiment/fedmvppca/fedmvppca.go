@@ -79,10 +79,11 @@ func number(text string) float64 {
 // Experiments are those of the paper.
 func Experiments() experiment.List {
 	return experiment.List{
-		heterogeneity("fedmvppca-table-2", "Table 2", "table-2", adcsf),
-		heterogeneity("fedmvppca-table-2-mfeat", "Table 2, with mfeat", "table-2", mfeat),
+		heterogeneity("fedmvppca-table-2", "Table 2", "table-2", adcsf, everyone),
+		heterogeneity("fedmvppca-table-2-mfeat", "Table 2, with mfeat", "table-2", mfeat, everyone.autoencoders(false)),
+		heterogeneity("fedmvppca-table-2-mfeat-vae", "Table 2, autoencoders with mfeat", "table-2", mfeat, everyone.autoencoders(true)),
 		latentDimension(),
-		heterogeneity("fedmvppca-table-6", "Table 6", "table-6", synthetic),
+		heterogeneity("fedmvppca-table-6", "Table 6", "table-6", synthetic, everyone),
 		proximal(), latentSpace(), privacyFigure(), spreads(), noises(),
 	}
 }
@@ -112,9 +113,39 @@ func (r rival) repeats(quick bool) int {
 	return repeats(quick)
 }
 
+// field is who takes part: on scales of every site's own, as published, and on one common scale.
+type field struct {
+	own, common []rival
+	quick       evaluate.Scenario // the one of a quick run
+}
+
+var everyone = field{
+	quick:  evaluate.GK,
+	own:    []rival{paperFit, paperDP, linear, multiChannel},
+	common: []rival{today, paperFit, central, factors, components, mean, linear, multiChannel},
+}
+
+// autoencoders leaves the autoencoders beside the default, or everyone but them: theirs are
+// hours where there are many rows and features.
+func (f field) autoencoders(only bool) field {
+	keep := func(all []rival) (kept []rival) {
+		for _, r := range all {
+			if r.whole == only || only && r.name == today.name {
+				kept = append(kept, r)
+			}
+		}
+		return kept
+	}
+	f.own, f.common = keep(f.own), keep(f.common)
+	if only {
+		f.quick = evaluate.G // they need every view at every site
+	}
+	return f
+}
+
 // heterogeneity is Table 2 or 6: all scenarios and methods, as published, and beside them
 // the default and what anybody could have, on one common scale.
-func heterogeneity(name, item, table string, data source) experiment.Experiment {
+func heterogeneity(name, item, table string, data source, who field) experiment.Experiment {
 	published := tableOf(table)
 	var conditions []condition
 	for _, l := range published {
@@ -123,13 +154,12 @@ func heterogeneity(name, item, table string, data source) experiment.Experiment 
 			conditions = append(conditions, c)
 		}
 	}
-	common := []rival{today, paperFit, central, factors, components, mean, linear, multiChannel}
 	each := func(quick bool, do func(c condition, r rival, ids []string)) {
 		for _, c := range conditions {
-			if quick && (c.sites != 3 || c.scenario != evaluate.GK) {
+			if quick && (c.sites != 3 || c.scenario != who.quick) {
 				continue
 			}
-			for i, rivals := range [][]rival{{paperFit, paperDP, linear, multiChannel}, common} {
+			for i, rivals := range [][]rival{who.own, who.common} {
 				c.own = i == 0
 				for _, r := range rivals {
 					if r.whole && (c.scenario == evaluate.K || c.scenario == evaluate.GK) || r.name == paperDP.name && c.sites == 1 {
@@ -160,7 +190,7 @@ func heterogeneity(name, item, table string, data source) experiment.Experiment 
 			return cells
 		},
 		Conclude: func(o experiment.Outcomes) experiment.Conclusion {
-			return conclude(o, data, published, conditions, common)
+			return conclude(o, data, published, conditions, who.common)
 		},
 	}
 }

@@ -206,19 +206,19 @@ var (
 	number = regexp.MustCompile(`\d*\.?\d+(e[+-]?\d+)?`)
 )
 
-// Numbers looks for the paragraph's numbers with a decimal point, and for those of thousands
+// Numbers looks for the numbers of a text with a decimal point, and for those of thousands
 // (12 345), among those of outputs, rounded to as many digits. It returns how many are there
 // and which are not.
-func (q *quote) Numbers(outputs ...string) (found int, missing []string) {
+func Numbers(text string, outputs ...string) (found int, missing []string) {
 	var printed []float64
-	for _, text := range outputs {
-		for _, s := range number.FindAllString(text, -1) {
+	for _, output := range outputs {
+		for _, s := range number.FindAllString(output, -1) {
 			if x, err := strconv.ParseFloat(s, 64); err == nil {
 				printed = append(printed, x)
 			}
 		}
 	}
-	for _, s := range stated.FindAllString(q.Text, -1) {
+	for _, s := range stated.FindAllString(text, -1) {
 		s = strings.ReplaceAll(s, " ", "")
 		_, digits, _ := strings.Cut(s, ".")
 		half := 0.5 * math.Pow10(-len(digits)) * (1 + 1e-9) // of a tie either neighbour will do
