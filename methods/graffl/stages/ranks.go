@@ -21,7 +21,7 @@ const calibrationLevel = 0.01
 func calibrationSection(all []mixture.Calibrated, replicates int) figure.Section {
 	return figure.Section{ID: "calibration", Title: "Are the intervals honest?",
 		Lead:  fmt.Sprintf("This very study was repeated %d times with made-up rows: a mixture was drawn from the prior, as many rows as here from it (at most %d), noised sums from them, and a posterior from those. The mixture that was drawn is known, and its place among the posterior's draws should be anywhere with the same probability.", replicates, kernelmean.MaxReplicateRows),
-		Items: []figure.Item{{Note: calibrationVerdict(all)}, {Figure: CalibrationRanks(all, replicates)}, {Figure: coverageFigure(all, replicates)}, {Table: calibrationTable(all)}}}
+		Items: []figure.Item{{Note: calibrationVerdict(all)}, {Figure: calibrationRanks(all, replicates)}, {Figure: coverageFigure(all, replicates)}, {Table: calibrationTable(all)}}}
 }
 
 // calibrationVerdict says in words what [mixture.Pass] does, and which quantities fail.
@@ -56,9 +56,9 @@ func chanceText(p float64) string {
 	return fmt.Sprintf("= %.2g", p)
 }
 
-// CalibrationRanks draws the ranks of every quantity over so many replicates, with what
+// calibrationRanks draws the ranks of every quantity over so many replicates, with what
 // chance makes of them.
-func CalibrationRanks(all []mixture.Calibrated, replicates int) *figure.Figure {
+func calibrationRanks(all []mixture.Calibrated, replicates int) *figure.Figure {
 	bins := 0
 	for _, c := range all {
 		bins = max(bins, len(c.Counts))

@@ -9,12 +9,10 @@ import (
 	"strings"
 
 	"parley/experiment/graffl/toy"
-	"parley/figure"
 	"parley/internal/cputime"
 	"parley/methods/graffl/kernelmean"
 	"parley/methods/graffl/landmark"
 	"parley/methods/graffl/mixture"
-	"parley/methods/graffl/stages"
 	"parley/tools/measure/flags"
 )
 
@@ -33,7 +31,6 @@ func calibration(ctx context.Context, args []string) error {
 	draws := set.Int("draws", kernelmean.DefaultSampling(0).Particles, "parameters in a sample")
 	sweeps := set.Int("sweeps", kernelmean.DefaultSampling(0).Sweeps, "moves of every parameter after each resampling")
 	assumed := set.Bool("assumed", false, "draw landmark means from the likelihood's own normal law instead of rows: then only the sampler can fail")
-	out := set.String("out", "", "a folder for pictures; none without")
 	var totals []float64
 	if err := flags.Parse(set, args, func() (err error) {
 		if totals, err = flags.Numbers(*epsilons); err != nil {
@@ -74,11 +71,6 @@ func calibration(ctx context.Context, args []string) error {
 		for _, one := range all {
 			fmt.Printf("| %s | %s | %.4f | %.3f | %.3f | %s | %.2f |\n", privacyName(epsilon), one.Name, one.P, one.Curve[slices.Index(mixture.Levels(), 0.5)], one.Within, verdict, used)
 		}
-		if *out != "" {
-			if err := drawCalibration(*out, epsilon, *replicates, all); err != nil {
-				return err
-			}
-		}
 	}
 	if len(failed) > 0 {
 		return fmt.Errorf("not calibrated: %s", strings.Join(failed, ", "))
@@ -100,27 +92,6 @@ func repeat(ctx context.Context, c kernelmean.Replicate, n int) ([]mixture.Calib
 		ranks = append(ranks, r)
 	}
 	return c.Calibrate(ranks)
-}
-
-// drawCalibration draws the histograms of ranks, and what intervals hold.
-func drawCalibration(dir string, epsilon float64, replicates int, all []mixture.Calibrated) error {
-	var curves []toy.Curve
-	for _, one := range all {
-		curves = append(curves, toy.Curve{Name: one.Name, Shares: one.Curve})
-	}
-	what := "without privacy"
-	if epsilon > 0 {
-		what = fmt.Sprintf("with noise as at ε %v", epsilon)
-	}
-	name := "graffl-calibration-" + strings.ReplaceAll(privacyName(epsilon), "ε ", "epsilon-")
-	ranks := stages.CalibrationRanks(all, replicates)
-	ranks.ID = name + "-ranks"
-	if err := draw(dir, *ranks); err != nil {
-		return err
-	}
-	return draw(dir, figure.Figure{ID: name + "-coverage", Title: "What intervals hold, " + what,
-		Chart: toy.CoverageLines(curves, replicates),
-		Alt:   "Share of the replicates whose truth is inside the central interval against its nominal level, one line for each quantity, beside the diagonal with the band of chance."})
 }
 
 func privacyName(epsilon float64) string {

@@ -1,5 +1,4 @@
-// Package graffl measures the method graffl for its documentation: tables in
-// Markdown, pictures as SVG with their numbers as CSV.
+// Package graffl measures the method graffl for its documentation. It prints Markdown tables.
 //
 //	go run ./tools/measure graffl COMMAND [flags]
 //
@@ -29,7 +28,6 @@ type command struct {
 var commands = []command{
 	{"mixtures", "error, coverage and false advice in two to ten dimensions, beside a Gibbs sampler on all rows", mixtures},
 	{"calibration", "simulation-based calibration of variant landmark on the toy, with a verdict", calibration},
-	{"sums", "that energy distances to sites add up and Wasserstein distances do not", sums},
 	{"scarce", "the example of deaths in intensive care over seeds, with and without privacy", scarce},
 	{"verdict", "how often sites keep synthetic rows that help, and rows that do not", verdicts},
 }

@@ -314,7 +314,32 @@ func (c *config) marks(ctx context.Context, k problemCase, total account.Budget)
 	return out, cost, nil
 }
 
-// runRivals prints the table of all arms, cases and totals.
+// A difference counts if it is larger than this and than two standard errors.
+const (
+	leastDifference = 0.002 // of mean log-likelihoods
+	leastErrors     = 2
+)
+
+// tally counts comparisons of the default with an arm.
+type tally struct {
+	ahead, level int
+	behind       []string // case and total of each
+}
+
+// add counts a comparison: the default's advantage with its standard error.
+func (t *tally) add(where string, advantage, se float64) {
+	switch {
+	case math.Abs(advantage) <= max(leastDifference, leastErrors*se):
+		t.level++
+	case advantage > 0:
+		t.ahead++
+	default:
+		t.behind = append(t.behind, where)
+	}
+}
+
+// runRivals prints the table of all arms, cases and totals, and one of where the default
+// is ahead and behind.
 func runRivals(ctx context.Context, c *config) error {
 	cases := slices.Clone(simulations)
 	if c.folder != "" {
@@ -325,6 +350,7 @@ func runRivals(ctx context.Context, c *config) error {
 	}
 	fmt.Printf("Mean log-likelihood of rows held out, over %d runs; in brackets the default's less the arm's, ± its standard error. Rivals have the best of four settings, picked by these rows. CPU in seconds and kB sent by a site: of the default, of partitioned.\n\n", c.seeds)
 	fmt.Printf("| case | ε | %s | CPU | kB |\n|---|---|%s---|---|\n", strings.Join(arms, " | "), strings.Repeat("---|", len(arms)))
+	tallies := map[string]*tally{}
 	for _, k := range cases {
 		if c.quick && !k.quick || len(c.only) > 0 && !slices.Contains(c.only, k.name) {
 			continue
@@ -341,10 +367,21 @@ func runRivals(ctx context.Context, c *config) error {
 					less = append(less, all[armDefault][i]-x)
 				}
 				mean, sd := stat.MeanStdDev(less, nil)
-				cells = append(cells, fmt.Sprintf("%.4f (%+.4f ± %.4f)", stat.Mean(all[arm], nil), mean, sd/math.Sqrt(float64(len(less)))))
+				se := sd / math.Sqrt(float64(len(less)))
+				cells = append(cells, fmt.Sprintf("%.4f (%+.4f ± %.4f)", stat.Mean(all[arm], nil), mean, se))
+				if tallies[arm] == nil {
+					tallies[arm] = &tally{}
+				}
+				tallies[arm].add(fmt.Sprintf("%s at ε %v", k.name, total.Epsilon), mean, se)
 			}
 			fmt.Printf("| %s | %v | %s | %.1f, %.1f | %.0f, %.0f |\n", k.name, total.Epsilon, strings.ReplaceAll(strings.Join(cells, " | "), "-", "−"),
 				cost[armDefault].seconds, cost[armPartitioned].seconds, cost[armDefault].bytes/1000, cost[armPartitioned].bytes/1000)
+		}
+	}
+	fmt.Printf("\nAhead or behind: by more than %v and %d standard errors.\n\n| beside | comparisons | default ahead | level | default behind | where it is behind |\n|---|---|---|---|---|---|\n", leastDifference, leastErrors)
+	for _, arm := range arms[1:] {
+		if t := tallies[arm]; t != nil && arm != armOnce {
+			fmt.Printf("| %s | %d | %d | %d | %d | %s |\n", arm, t.ahead+t.level+len(t.behind), t.ahead, t.level, len(t.behind), strings.Join(t.behind, "; "))
 		}
 	}
 	return nil
