@@ -106,7 +106,7 @@ func (l Landmarks) Fit(o Observation, p *mixture.Posterior) (*Fit, error) {
 	observed := statistics(off, nil)
 	f.ChiSq, f.Largest, f.Freedom = observed[0], observed[1], max(float64(n)-draws, 1)
 	null, err := Null{Observed: o, Posterior: p, Features: l.Features, Rows: nullRows,
-		Expected: func(i int) []float64 { return means[i*n:][:n] }}.Statistics(func(off []float64) []float64 { return statistics(off, fitted) })
+		Expected: func(i int) []float64 { return means[i*n:][:n] }}.Statistics(func(_ int, off []float64) []float64 { return statistics(off, fitted) })
 	if err != nil {
 		return nil, err
 	}

@@ -28,10 +28,10 @@ type Null struct {
 	Rows int
 }
 
-// Statistics draws 299 data sets, and returns what check makes of each: of the distances of
-// its means from those that its own parameters expect. check may overwrite them, and must be safe
-// for concurrent use.
-func (u Null) Statistics(check func(off []float64) []float64) ([][]float64, error) {
+// Statistics draws 299 data sets, and returns what check makes of each: of which draw it is of, and
+// of the distances of its means from those that the draw expects. check may overwrite them, and
+// must be safe for concurrent use.
+func (u Null) Statistics(check func(draw int, off []float64) []float64) ([][]float64, error) {
 	out := make([][]float64, nullSets)
 	draws := make([]int, nullSets)
 	at, sum := 0, u.Posterior.Weights[0]
@@ -51,7 +51,7 @@ func (u Null) Statistics(check func(off []float64) []float64) ([][]float64, erro
 					failed[first] = err
 					return
 				}
-				out[b] = check(off)
+				out[b] = check(draws[b], off)
 			}
 		})
 	}

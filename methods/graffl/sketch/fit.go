@@ -60,7 +60,7 @@ func (f Frequencies) Fit(o kernelmean.Observation, p *mixture.Posterior) (*kerne
 		return nil, fmt.Errorf("the covariance of %d observed means is singular", n)
 	}
 	c := &check{w: w, sd: fit.SD, tails: m.tails(likely, w, jac)}
-	observed := c.statistics(off, nil)
+	observed := c.statistics(off, nil, 0)
 	fit.ChiSq, fit.Largest = observed[0], observed[1]
 	draws := 0.0
 	for i, share := range p.Weights {
@@ -74,7 +74,13 @@ func (f Frequencies) Fit(o kernelmean.Observation, p *mixture.Posterior) (*kerne
 	}
 	fit.Freedom = max(float64(n)-draws, 1)
 	null, err := kernelmean.Null{Observed: o, Posterior: p, Features: f.Features, Rows: nullRows,
-		Expected: func(i int) []float64 { return means[i*n:][:n] }}.Statistics(func(off []float64) []float64 { return c.statistics(off, c.fitted) })
+		Expected: func(i int) []float64 { return means[i*n:][:n] }}.Statistics(func(draw int, off []float64) []float64 {
+		place := make([]float64, n) // of the draw, as the posterior knows it from other draws
+		for r, v := range fit.Expected {
+			place[r] = means[draw*n+r] - v
+		}
+		return c.statistics(off, c.fitted, c.heavier(place))
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -86,36 +92,41 @@ func (f Frequencies) Fit(o kernelmean.Observation, p *mixture.Posterior) (*kerne
 type check struct {
 	w      *white
 	sd     []float64
-	tails  []float64 // a direction of whitened means, of length 1; nil without
+	tails  []float64 // weights of distances, by which heavier tails have a variance of 1; nil without
 	fitted []float64 // whitened, the posterior's draws around their mean, by the root of their weights
 }
 
 // statistics are χ², the largest distance, and how far tails are from normal. Of simulated
 // distances χ² loses what a fit to them would take: the square in the directions in which the
-// posterior is uncertain, as its covariance is that of a fit.
-func (c *check) statistics(off, fitted []float64) []float64 {
+// posterior is uncertain, as its covariance is that of a fit. Their tails are off by as much as
+// those of the draw that they are of, besides.
+func (c *check) statistics(off, fitted []float64, besides float64) []float64 {
 	largest := 0.0
 	for r, v := range off {
 		largest = max(largest, math.Abs(v)/c.sd[r])
 	}
-	white := append([]float64(nil), off...)
-	c.w.apply(white, 1)
-	chiSq := mixture.Squares(white)
+	tails := math.Abs(c.heavier(off) + besides)
+	c.w.apply(off, 1)
+	chiSq := mixture.Squares(off)
 	for at := 0; at < len(fitted); at += len(off) {
-		s := dot(fitted[at:][:len(off)], white)
+		s := dot(fitted[at:][:len(off)], off)
 		chiSq -= s * s
-	}
-	tails := 0.0
-	if c.tails != nil {
-		tails = math.Abs(dot(c.tails, white))
 	}
 	return []float64{chiSq, largest, tails}
 }
 
+// heavier is how far distances are off in the direction of heavier tails.
+func (c *check) heavier(off []float64) float64 {
+	if c.tails == nil {
+		return 0
+	}
+	return dot(c.tails, off)
+}
+
 // tails is the direction in which whitened means move as tails of all components grow heavier, a
 // factor exp(η q²/8) on what a frequency with q = ωᵀΣω sees of each, as far as no change of the
-// parameters moves them as well: a score test. jac are the derivatives of means, which it
-// overwrites.
+// parameters moves them as well: a score test. It returns the weights of distances in it, nil if
+// there is no such direction. jac are the derivatives of means, which it overwrites.
 func (m model) tails(t []float64, w *white, jac []float64) []float64 {
 	n, q := 2*m.m, m.len()
 	v := make([]float64, n)
@@ -161,6 +172,7 @@ func (m model) tails(t []float64, w *white, jac []float64) []float64 {
 	for i := range v {
 		v[i] /= length
 	}
+	blas64.Trsv(blas.NoTrans, w.upper, blas64.Vector{N: n, Data: v, Inc: 1}) // to weights of what is not whitened
 	return v
 }
 
