@@ -42,6 +42,15 @@ func (v *view) doubtsNote() *figure.Note {
 	if len(all) == 0 {
 		return nil
 	}
+	if v.merelyImprecise() {
+		return &figure.Note{Warning: true, Title: "This mixture is less precise than its rows would allow",
+			Text: fmt.Sprintf("Nothing speaks against where its components are, but %s. Intervals say how uncertain they are. More rows, a larger ε, fewer features or fewer components would help.", all[0])}
+	}
 	return &figure.Note{Warning: true, Title: "Do not rely on this mixture",
 		Text: fmt.Sprintf("Against it speaks that %s. Components may lie elsewhere than this report says, by more than its intervals do. More rows, a larger ε, fewer features or another number of components may help.", strings.Join(all, "; that "))}
+}
+
+// merelyImprecise says whether nothing but precision speaks against a mixture.
+func (v *view) merelyImprecise() bool {
+	return len(v.doubts) == 1 && v.doubts[0] == report.Imprecise(v.imprecision)
 }

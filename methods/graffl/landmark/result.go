@@ -99,7 +99,10 @@ func (v *view) headline() []figure.Fact {
 // sure says in words how well the mixture fits, and how precisely it was computed.
 func (v *view) sure() string {
 	says := "The mixture agrees with what the sites released, as far as that tells."
-	if len(v.doubts) > 0 {
+	switch {
+	case v.merelyImprecise():
+		says = "The mixture agrees with what the sites released, but it is less precise than its rows would allow: see below."
+	case len(v.doubts) > 0:
 		says = "The mixture is not to be relied on as it is: see below."
 	}
 	return says + fmt.Sprintf(" The largest residual is %.1f standard deviations, and a misfit as large would come by chance with probability %s. The effective sample size is %.0f of %d draws.",
