@@ -69,7 +69,7 @@ func TestShapes(t *testing.T) {
 	if truth.Mean(0)[2] != 0 || truth.Mean(1)[2] != 0 {
 		t.Errorf("means %v", truth.Means)
 	}
-	if all, err := shapesOf("normal,one each"); err != nil || len(all) != 2 {
+	if all, err := shapesOf("normal,sites"); err != nil || len(all) != 2 {
 		t.Errorf("%v, %v", all, err)
 	}
 	if _, err := shapesOf("round"); err == nil {

@@ -14,12 +14,12 @@ import (
 type shape string
 
 const (
-	shapeNormal  shape = "normal"        // standard deviations of 0.7 to 1.3, weights that fall to half
-	shapeWeights shape = "weights"       // each component has a third of the weight of the one before
-	shapeSpreads shape = "spreads"       // components are 0.5 to 1.6 times as wide
-	shapeTails   shape = "heavy tails"   // rows have Student's law with 4 degrees of freedom
-	shapeNoise   shape = "noise feature" // the last feature is the same in all components
-	shapeSites   shape = "one each"      // rows are divided among sites by component
+	shapeNormal  shape = "normal"  // standard deviations of 0.7 to 1.3, weights that fall to half
+	shapeWeights shape = "weights" // each component has a third of the weight of the one before
+	shapeSpreads shape = "spreads" // components are 0.5 to 1.6 times as wide
+	shapeTails   shape = "tails"   // rows have Student's law with 4 degrees of freedom
+	shapeNoise   shape = "noise"   // the last feature is the same in all components
+	shapeSites   shape = "sites"   // rows are divided among sites by component
 )
 
 var allShapes = []shape{shapeNormal, shapeWeights, shapeSpreads, shapeTails, shapeNoise, shapeSites}
