@@ -21,19 +21,6 @@ func (l Landmarks) Misfit(o Observation, m mixture.Mixture) (chiSq, tail float64
 		return 0, 0, err
 	}
 	spread(regularised(o), mean, cov)
-	return misfit(o, mean, cov)
-}
-
-// regularised is an observation with a variance of ¼/n² more on every mean: the means of
-// landmarks that hardly a row comes near are far from Gaussian. The posterior uses it, too.
-func regularised(o Observation) Observation {
-	o.NoiseVar += 1 / (4 * o.Rows * o.Rows)
-	return o
-}
-
-// misfit is [Landmarks.Misfit] given the law of the observed means: their expectation
-// and their covariance, noise included, which it overwrites.
-func misfit(o Observation, mean, cov []float64) (chiSq, tail float64, err error) {
 	n := len(mean)
 	if _, ok := mixture.Cholesky(cov, n); !ok {
 		return 0, 0, fmt.Errorf("the covariance of %d landmark means is singular", n)
@@ -45,4 +32,11 @@ func misfit(o Observation, mean, cov []float64) (chiSq, tail float64, err error)
 	mixture.Forward(cov, n, off)
 	chiSq = mixture.Squares(off)
 	return chiSq, distuv.ChiSquared{K: float64(n)}.Survival(chiSq), nil
+}
+
+// regularised is an observation with a variance of ¼/n² more on every mean: the means of
+// landmarks that hardly a row comes near are far from Gaussian. The posterior uses it, too.
+func regularised(o Observation) Observation {
+	o.NoiseVar += 1 / (4 * o.Rows * o.Rows)
+	return o
 }

@@ -8,12 +8,15 @@ import (
 	"parley/methods/graffl/report"
 )
 
-// doubts are what speaks against the posterior: the components by themselves, the residual and the
-// effective sample size.
-func (v *view) doubts() (all []string) {
+// doubt collects what speaks against the posterior: the components by themselves, the predictive
+// check, how precise means are beside what the rows would tell, and the effective sample size.
+func (v *view) doubt() (all []string) {
 	all = report.Doubts(v.Posterior)
 	if v.misfits() {
 		all = append(all, "what the sites released is further from what the mixture expects than chance and noise explain (“Does the mixture fit?”)")
+	}
+	if says := report.Imprecise(v.imprecision); says != "" {
+		all = append(all, says)
 	}
 	if v.Posterior.Size < report.FewDraws {
 		all = append(all, fmt.Sprintf("the sample is worth %.0f independent draws only", v.Posterior.Size))
@@ -23,7 +26,7 @@ func (v *view) doubts() (all []string) {
 
 // verdict counts the doubts, in the words of a headline.
 func (v *view) verdict() string {
-	switch n := len(v.doubts()); n {
+	switch n := len(v.doubts); n {
 	case 0:
 		return "no doubts"
 	case 1:
@@ -35,10 +38,19 @@ func (v *view) verdict() string {
 
 // doubtsNote stands above a mixture that should not be relied on; nil over others.
 func (v *view) doubtsNote() *figure.Note {
-	all := v.doubts()
+	all := v.doubts
 	if len(all) == 0 {
 		return nil
 	}
+	if v.merelyImprecise() {
+		return &figure.Note{Warning: true, Title: "This mixture is less precise than its rows would allow",
+			Text: fmt.Sprintf("Nothing speaks against where its components are, but %s. Intervals say how uncertain they are. More rows, a larger ε, fewer features or fewer components would help.", all[0])}
+	}
 	return &figure.Note{Warning: true, Title: "Do not rely on this mixture",
 		Text: fmt.Sprintf("Against it speaks that %s. Components may lie elsewhere than this report says, by more than its intervals do. More rows, a larger ε, fewer features or another number of components may help.", strings.Join(all, "; that "))}
+}
+
+// merelyImprecise says whether nothing but precision speaks against a mixture.
+func (v *view) merelyImprecise() bool {
+	return len(v.doubts) == 1 && v.doubts[0] == report.Imprecise(v.imprecision)
 }

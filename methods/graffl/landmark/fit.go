@@ -25,7 +25,7 @@ func (v *view) componentsSection() figure.Section {
 
 // misfits reports whether what was released speaks against the mixture.
 func (v *view) misfits() bool {
-	return v.fit.Largest > kernelmean.LikelyLargest(v.rel.Of.Len()) || v.fit.Tail < 0.01
+	return v.fit.Tail <= report.Level
 }
 
 // modesFigure draws the components over the kernel means at a grid of landmarks in
@@ -83,12 +83,10 @@ func (v *view) onGrid(values []float64) (rows []figure.Numbers) {
 // fitSection compares what sites released with what the mixture expects.
 func (v *view) fitSection() figure.Section {
 	lead := fmt.Sprintf("All that is known of the rows is the mean of a kernel at each of %d public landmarks. If the mixture describes the rows, observed means scatter around those that the posterior expects as chance and noise make them; the largest distance is %.1f of their standard deviations.", v.rel.Of.Len(), v.fit.Largest)
-	fewer := " (a little fewer, since it was fitted to them)"
 	if v.rel.sketched() {
-		fewer = ""
 		lead = fmt.Sprintf("All that is known of the rows are the means of a cosine and a sine at each of %d public frequencies. If the mixture describes the rows, observed means scatter around those that the posterior expects as chance and noise make them; the largest distance is %.1f of their standard deviations.", v.rel.Of.Len()/2, v.fit.Largest)
 	}
-	lead += fmt.Sprintf(" Of so many the largest should be below about %.1f. All together, by χ² = %.0f with %.0f degrees of freedom, a mixture that is right is off by as much or more in %s of studies%s.", kernelmean.LikelyLargest(v.rel.Of.Len()), v.fit.ChiSq, v.fit.Freedom, rarity(v.fit.Tail), fewer)
+	lead += fmt.Sprintf(" Of so many the largest should be below about %.1f. All together, χ² is %.0f with %.0f degrees of freedom. Data sets were drawn from this mixture, with the same noise. By them, a mixture that is right is off by as much in %s of studies.", kernelmean.LikelyLargest(v.rel.Of.Len()), v.fit.ChiSq, v.fit.Freedom, rarity(v.fit.Tail))
 	section := figure.Section{ID: "fit", Title: "Does the mixture fit?", Lead: lead}
 	if h := v.fitMap(); h != nil {
 		section.Items = append(section.Items, figure.Item{Figure: h})
@@ -103,10 +101,10 @@ func (v *view) fitSection() figure.Section {
 
 // rarity writes a share of studies.
 func rarity(p float64) string {
-	if p < 0.001 {
-		return "fewer than 0.1 %"
+	if p <= report.Level {
+		return "1\u00a0% or fewer"
 	}
-	return fmt.Sprintf("%.2g %%", 100*p)
+	return fmt.Sprintf("%.2g\u00a0%%", 100*p)
 }
 
 // residuals are the distances of observed from expected means, in standard deviations.

@@ -162,7 +162,8 @@ func TestMisfitIsSaidFirst(t *testing.T) {
 	if got := first(); got != "" {
 		t.Errorf("a mixture that fits begins with %q", got)
 	}
-	v.fit.Largest = 20
+	v.fit.Tail = 0.005
+	v.doubts = v.doubt()
 	if got := first(); got != "Do not rely on this mixture" {
 		t.Errorf("a mixture that does not fit begins with %q", got)
 	}

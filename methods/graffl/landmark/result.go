@@ -55,11 +55,16 @@ type view struct {
 	rel      *release
 	observed kernelmean.Observation
 	fit      *kernelmean.Fit
+	// imprecision is [report.Imprecision], and doubts what speaks against the posterior.
+	imprecision float64
+	doubts      []string
 }
 
 func newView(s *Setup, p *mixture.Posterior, o kernelmean.Observation, fit *kernelmean.Fit) *view {
-	v := &view{report.NewView(s.Setup, p), &s.release, o, fit}
+	v := &view{View: report.NewView(s.Setup, p), rel: &s.release, observed: o, fit: fit}
 	v.Called = "posterior"
+	v.imprecision = report.Imprecision(p, o.Rows, s.Seed("imprecision"))
+	v.doubts = v.doubt()
 	if !s.sketched() {
 		v.Marks = &s.Marks
 	}
@@ -71,7 +76,7 @@ func (v *view) metrics() map[string]float64 {
 	out := map[string]float64{"rows": v.observed.Rows, v.rel.points(): float64(v.rel.Of.Len()), "draws": float64(len(p.Draws)), "effective_sample_size": p.Size,
 		"temperatures": float64(p.Stages), "acceptance": p.Acceptance, "largest_residual_sd": v.fit.Largest, "misfit_chi_square": v.fit.ChiSq, "misfit_p": v.fit.Tail,
 		"noise_sd_of_" + v.rel.point() + "_means": math.Sqrt(v.observed.NoiseVar)}
-	out["doubts"] = float64(len(v.doubts()))
+	out["doubts"], out["imprecision"] = float64(len(v.doubts)), v.imprecision
 	v.Components(out)
 	return out
 }
@@ -94,7 +99,10 @@ func (v *view) headline() []figure.Fact {
 // sure says in words how well the mixture fits, and how precisely it was computed.
 func (v *view) sure() string {
 	says := "The mixture agrees with what the sites released, as far as that tells."
-	if len(v.doubts()) > 0 {
+	switch {
+	case v.merelyImprecise():
+		says = "The mixture agrees with what the sites released, but it is less precise than its rows would allow: see below."
+	case len(v.doubts) > 0:
 		says = "The mixture is not to be relied on as it is: see below."
 	}
 	return says + fmt.Sprintf(" The largest residual is %.1f standard deviations, and a misfit as large would come by chance with probability %s. The effective sample size is %.0f of %d draws.",

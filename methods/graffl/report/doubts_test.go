@@ -1,6 +1,7 @@
 package report
 
 import (
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -28,21 +29,46 @@ func TestDoubtsNameTheComponents(t *testing.T) {
 	}{
 		{0.4, 0.1, ""},
 		{0.05, 0.1, "component 2 was not found"},
-		{0.4, 2, "component 2 may lie elsewhere"}, // of a distance of 5
+		{0.4, 2, "a component may lie elsewhere"}, // of a distance of 5
 	} {
 		if got := strings.Join(Doubts(sample(c.weight, c.moves)), "; "); c.want == "" && got != "" || !strings.HasPrefix(got, c.want) {
 			t.Errorf("weight %v ± 0.05, mean ± %v: %q, want %q", c.weight, c.moves, got, c.want)
 		}
 	}
+	// Two rivals whose evidence is e⁻⁵ of the best's have 1.3 % together, one alone 0.7 %.
 	rivalled := sample(0.4, 0.1)
-	for below, want := range map[float64]string{nearlyAsWell - 1: "another mixture, with components elsewhere", nearlyAsWell + 1: ""} {
-		rivalled.Rivals = []float64{below, 20}
-		if got := strings.Join(Doubts(rivalled), "; "); want == "" && got != "" || !strings.HasPrefix(got, want) {
-			t.Errorf("a rival whose log evidence is %v lower: %q, want %q", below, got, want)
+	for _, c := range []struct {
+		rivals []float64
+		want   string
+	}{{[]float64{5, 5}, "another mixture, with components elsewhere"}, {[]float64{5, 20}, ""}} {
+		rivalled.Rivals = c.rivals
+		if got := strings.Join(Doubts(rivalled), "; "); c.want == "" && got != "" || !strings.HasPrefix(got, c.want) {
+			t.Errorf("rivals whose log evidence is %v lower: %q, want %q", c.rivals, got, c.want)
 		}
 	}
 	one := &mixture.Posterior{Draws: []mixture.Mixture{{Dim: 1, Weights: []float64{1}, Means: []float64{0}, Covs: []float64{1}}}, Weights: []float64{1}}
 	if got := Doubts(one); len(got) > 0 {
 		t.Errorf("the only component: %v", got)
+	}
+}
+
+// Errors of σ/√(n π) are those of all rows: a posterior twice as wide is twice as uncertain.
+func TestImprecisionIsInTermsOfAllRows(t *testing.T) {
+	r := rand.New(rand.NewPCG(2, 2))
+	p := &mixture.Posterior{}
+	const draws, rows = 2000, 800
+	for range draws {
+		mu := func(at float64) float64 { return at + 2/math.Sqrt(rows/2)*r.NormFloat64() }
+		m := mixture.Mixture{Dim: 1, Weights: []float64{0.5, 0.5}, Means: []float64{mu(0), mu(20)}, Covs: []float64{1, 1}}
+		p.Draws, p.Weights = append(p.Draws, m), append(p.Weights, 1./draws)
+	}
+	if got := Imprecision(p, rows, 1); math.Abs(got-2) > 0.15 {
+		t.Errorf("%v times as uncertain, want 2", got)
+	}
+	if got := Imprecision(p, rows/4, 1); math.Abs(got-1) > 0.08 {
+		t.Errorf("%v times as uncertain as a quarter of the rows would leave them, want 1", got)
+	}
+	if Imprecise(1.4) != "" || !strings.Contains(Imprecise(2.1), "2.1 times") {
+		t.Errorf("%q, %q", Imprecise(1.4), Imprecise(2.1))
 	}
 }

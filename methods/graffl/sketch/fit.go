@@ -13,10 +13,15 @@ import (
 	"parley/methods/graffl/mixture"
 )
 
+// nullRows is of how many rows data sets of a check are made at most.
+const nullRows = 500
+
 // Fit compares what was observed with what the posterior expects. χ² has as many degrees of
 // freedom as numbers were observed, less those that were fitted to them: by how much more
 // draws are off on average than their mean (Spiegelhalter and others 2002, p_D), as noise and
-// prior leave less to fit than there are parameters.
+// prior leave less to fit than there are parameters. Its tail is that of a posterior
+// predictive check by χ², by the largest distance, and by whether tails of components are
+// heavier or lighter than normal ones.
 func (f Frequencies) Fit(o kernelmean.Observation, p *mixture.Posterior) (*kernelmean.Fit, error) {
 	if err := o.Check(f.Len()); err != nil {
 		return nil, err
@@ -24,53 +29,151 @@ func (f Frequencies) Fit(o kernelmean.Observation, p *mixture.Posterior) (*kerne
 	n := f.Len()
 	m := f.model(p.Draws[0].Components(), false)
 	fit := &kernelmean.Fit{Expected: make([]float64, n), SD: make([]float64, n)}
-	mean, t := make([]float64, n), make([]float64, m.len())
-	likely, top := -1, 0.0
-	means := make([]float64, 0, n*len(p.Draws))
+	t, likely := make([]float64, m.len()), make([]float64, m.len())
+	top := math.Inf(1)
+	means := make([]float64, n*len(p.Draws))
 	for i, d := range p.Draws {
 		if err := f.coordinates(d, t); err != nil {
 			return nil, fmt.Errorf("draw %d: %w", i+1, err)
 		}
+		mean, off := means[i*n:][:n], 0.0
 		m.mean(t, mean, nil)
-		means = append(means, mean...)
-		off := 0.0
 		for r, v := range mean {
 			fit.Expected[r] += p.Weights[i] * v
 			off += (o.Mean[r] - v) * (o.Mean[r] - v)
 		}
-		if likely < 0 || off < top {
-			likely, top = i, off
+		if off < top {
+			top = off
+			copy(likely, t)
 		}
 	}
-	if err := f.coordinates(p.Draws[likely], t); err != nil {
-		return nil, err
-	}
-	cov := make([]float64, n*n)
-	m.mean(t, mean, nil)
-	m.spread(o, t, mean, cov)
+	cov, mean, jac := make([]float64, n*n), make([]float64, n), make([]float64, n*m.len())
+	m.mean(likely, mean, jac)
+	m.spread(o, likely, mean, cov)
 	off := make([]float64, n)
 	for r, v := range fit.Expected {
 		fit.SD[r] = math.Sqrt(cov[r*n+r])
 		off[r] = o.Mean[r] - v
-		fit.Largest = max(fit.Largest, math.Abs(off[r])/fit.SD[r])
 	}
 	w, ok := factorised(cov, n)
 	if !ok {
 		return nil, fmt.Errorf("the covariance of %d observed means is singular", n)
 	}
-	w.apply(off, 1)
-	fit.ChiSq = mixture.Squares(off)
+	c := &check{w: w, sd: fit.SD, tails: m.tails(likely, w, jac)}
+	observed := c.statistics(off, nil, 0)
+	fit.ChiSq, fit.Largest = observed[0], observed[1]
 	draws := 0.0
 	for i, share := range p.Weights {
-		for r := range off {
-			off[r] = o.Mean[r] - means[i*n+r]
+		one := make([]float64, n)
+		for r := range one {
+			one[r] = math.Sqrt(share) * (fit.Expected[r] - means[i*n+r])
 		}
-		w.apply(off, 1)
-		draws += share * mixture.Squares(off)
+		w.apply(one, 1)
+		draws += mixture.Squares(one)
+		c.fitted = append(c.fitted, one...)
 	}
-	fit.Freedom = max(float64(n)-(draws-fit.ChiSq), 1)
-	fit.Tail = tail(fit.ChiSq, fit.Freedom)
+	fit.Freedom = max(float64(n)-draws, 1)
+	null, err := kernelmean.Null{Observed: o, Posterior: p, Features: f.Features, Rows: nullRows,
+		Expected: func(i int) []float64 { return means[i*n:][:n] }}.Statistics(func(draw int, off []float64) []float64 {
+		place := make([]float64, n) // of the draw, as the posterior knows it from other draws
+		for r, v := range fit.Expected {
+			place[r] = means[draw*n+r] - v
+		}
+		return c.statistics(off, c.fitted, c.heavier(place))
+	})
+	if err != nil {
+		return nil, err
+	}
+	fit.Tail = kernelmean.TailOf(observed, null)
 	return fit, nil
+}
+
+// check computes the statistics of [Frequencies.Fit].
+type check struct {
+	w      *white
+	sd     []float64
+	tails  []float64 // weights of distances, by which heavier tails have a variance of 1; nil without
+	fitted []float64 // whitened, the posterior's draws around their mean, by the root of their weights
+}
+
+// statistics are χ², the largest distance, and how far tails are from normal. Of simulated
+// distances χ² loses what a fit to them would take: the square in the directions in which the
+// posterior is uncertain, as its covariance is that of a fit. Their tails are off by as much as
+// those of the draw that they are of, besides.
+func (c *check) statistics(off, fitted []float64, besides float64) []float64 {
+	largest := 0.0
+	for r, v := range off {
+		largest = max(largest, math.Abs(v)/c.sd[r])
+	}
+	tails := math.Abs(c.heavier(off) + besides)
+	c.w.apply(off, 1)
+	chiSq := mixture.Squares(off)
+	for at := 0; at < len(fitted); at += len(off) {
+		s := dot(fitted[at:][:len(off)], off)
+		chiSq -= s * s
+	}
+	return []float64{chiSq, largest, tails}
+}
+
+// heavier is how far distances are off in the direction of heavier tails.
+func (c *check) heavier(off []float64) float64 {
+	if c.tails == nil {
+		return 0
+	}
+	return dot(c.tails, off)
+}
+
+// tails is the direction in which whitened means move as tails of all components grow heavier, a
+// factor exp(η q²/8) on what a frequency with q = ωᵀΣω sees of each, as far as no change of the
+// parameters moves them as well: a score test. It returns the weights of distances in it, nil if
+// there is no such direction. jac are the derivatives of means, which it overwrites.
+func (m model) tails(t []float64, w *white, jac []float64) []float64 {
+	n, q := 2*m.m, m.len()
+	v := make([]float64, n)
+	l := make([]float64, m.d*m.d)
+	for k, share := range m.weights(t) {
+		m.factor(t, k, l)
+		for j := range m.m {
+			om := m.f.Omega[j*m.d:][:m.d]
+			s := 0.0
+			for b := range m.d {
+				x := 0.0
+				for a := b; a < m.d; a++ {
+					x += om[a] * l[a*m.d+b]
+				}
+				s += x * x
+			}
+			sin, cos := math.Sincos(dot(om, m.means(t, k)))
+			a := share * math.Exp(-s/2) * s * s / 8
+			v[j] += a * cos
+			v[m.m+j] += a * sin
+		}
+	}
+	w.apply(v, 1)
+	w.apply(jac, q)
+	before := math.Sqrt(mixture.Squares(v))
+	a := blas64.General{Rows: n, Cols: q, Stride: q, Data: jac}
+	h, g := make([]float64, q*q), make([]float64, q)
+	blas64.Syrk(blas.Trans, 1, a, 0, blas64.Symmetric{N: q, Stride: q, Data: h, Uplo: blas.Upper})
+	for i := range q {
+		h[i*q+i] *= 1 + 1e-10
+	}
+	blas64.Gemv(blas.Trans, 1, a, blas64.Vector{N: n, Data: v, Inc: 1}, 0, blas64.Vector{N: q, Data: g, Inc: 1})
+	u, ok := lapack64.Potrf(blas64.Symmetric{N: q, Stride: q, Data: h, Uplo: blas.Upper})
+	if !ok {
+		return nil
+	}
+	lapack64.Potrs(u, blas64.General{Rows: q, Cols: 1, Stride: 1, Data: g})
+	blas64.Gemv(blas.NoTrans, -1, a, blas64.Vector{N: q, Data: g, Inc: 1}, 1, blas64.Vector{N: n, Data: v, Inc: 1})
+	length := math.Sqrt(mixture.Squares(v))
+	if !(length > 1e-6*before) {
+		return nil
+	}
+	for i := range v {
+		v[i] /= length
+	}
+	blas64.Trsv(blas.NoTrans, w.upper, blas64.Vector{N: n, Data: v, Inc: 1}) // to weights of what is not whitened
+	return v
 }
 
 // coordinates writes the parameter of a mixture in units of the features.

@@ -11,7 +11,6 @@ import (
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/lapack/lapack64"
-	"gonum.org/v1/gonum/stat/distuv"
 
 	"parley/methods/graffl/kernelmean"
 	"parley/methods/graffl/mixture"
@@ -457,9 +456,4 @@ func nextWeights(from, to float64, logs, weights []float64) {
 			weights[i] = 1 / float64(len(weights))
 		}
 	}
-}
-
-// tail is the probability that a χ² is as large or larger.
-func tail(chiSq, freedom float64) float64 {
-	return distuv.ChiSquared{K: max(freedom, 1)}.Survival(chiSq)
 }

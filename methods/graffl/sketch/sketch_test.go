@@ -209,8 +209,48 @@ func TestAnotherShapeDoesNotFit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if fit, err := s.f.Fit(s.o, post); err != nil || fit.Tail > 1e-3 {
+	if fit, err := s.f.Fit(s.o, post); err != nil || fit.Tail > 0.01 || fit.ChiSq < 10*fit.Freedom {
 		t.Errorf("two components for three: %+v, %v", fit, err)
+	}
+}
+
+// Tails that are heavier than normal ones do not fit, though means and covariances do; normal ones
+// fit, of which one in a hundred data sets would not.
+func TestHeavyTailsDoNotFit(t *testing.T) {
+	s := newStudy(t, 3, 2, 6, 3000, 0, 1)
+	for _, heavy := range []bool{false, true} {
+		r := rand.New(rand.NewPCG(9, 9))
+		n := s.f.Len()
+		o := kernelmean.Observation{Mean: make([]float64, n), Rows: 3000, NoiseVar: 1e-4 / 9}
+		phi, x := make([]float64, n), make([]float64, 3)
+		for i := range 3000 {
+			square := 0.0
+			for range 4 {
+				z := r.NormFloat64()
+				square += z * z
+			}
+			wide := math.Sqrt(2 / square) // of Student's law with 4 degrees of freedom, variance 1
+			if !heavy {
+				wide = 1
+			}
+			for j := range x {
+				x[j] = s.truth.Mean(i % 2)[j] + wide*r.NormFloat64()
+			}
+			s.f.Features(phi, x)
+			for j, v := range phi {
+				o.Mean[j] += v / 3000
+			}
+		}
+		for j := range o.Mean {
+			o.Mean[j] += 0.01 / 3 * r.NormFloat64()
+		}
+		post, err := s.f.Posterior(o, s.prior, kernelmean.Sampling{Particles: 96, Sweeps: 1, Seed: 5})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if fit, err := s.f.Fit(o, post); err != nil || (fit.Tail <= 0.01) != heavy {
+			t.Errorf("heavy tails %v: χ² %v of %v, p %v (%v)", heavy, fit.ChiSq, fit.Freedom, fit.Tail, err)
+		}
 	}
 }
 

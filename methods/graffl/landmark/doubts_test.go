@@ -1,0 +1,43 @@
+package landmark
+
+import (
+	"strings"
+	"testing"
+
+	"parley/methods/graffl/kernelmean"
+	"parley/methods/graffl/mixture"
+	"parley/methods/graffl/report"
+)
+
+// What a report begins with is about precision only where nothing else speaks against the mixture.
+func TestDoubtsOfPrecisionAloneAreCalledThat(t *testing.T) {
+	v := &view{imprecision: 2, fit: &kernelmean.Fit{}}
+	v.Posterior = &mixture.Posterior{}
+	for _, c := range []struct {
+		doubts []string
+		title  string
+		first  string
+	}{
+		{nil, "", "The mixture agrees with what the sites released, as far"},
+		{[]string{report.Imprecise(2)}, "less precise than its rows", "The mixture agrees with what the sites released, but"},
+		{[]string{report.Imprecise(2), "component 2 was not found"}, "Do not rely on this mixture", "The mixture is not to be relied on"},
+		{[]string{"component 2 was not found"}, "Do not rely on this mixture", "The mixture is not to be relied on"},
+	} {
+		v.doubts = c.doubts
+		title := ""
+		if n := v.doubtsNote(); n != nil {
+			title = n.Title
+			for _, d := range c.doubts {
+				if !strings.Contains(n.Text, d) {
+					t.Errorf("%q does not say %q", n.Text, d)
+				}
+			}
+		}
+		if (title == "") != (c.title == "") || !strings.Contains(title, c.title) {
+			t.Errorf("%q: title %q, want %q", c.doubts, title, c.title)
+		}
+		if got := v.sure(); !strings.HasPrefix(got, c.first) {
+			t.Errorf("%q: %q, want %q first", c.doubts, got, c.first)
+		}
+	}
+}
