@@ -2,9 +2,11 @@ package size
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"os"
+	"runtime/pprof"
 	"slices"
 	"time"
 
@@ -58,6 +60,25 @@ func (c sized) work(ctx context.Context, name string) (cost, error) {
 		}
 	}
 	return cost{}, fmt.Errorf("no work is called %q", name)
+}
+
+// profile writes where the processor time of a work goes when it is done so many times.
+func (c sized) profile(ctx context.Context, name, file string, times int) (err error) {
+	f, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return err
+	}
+	defer pprof.StopCPUProfile()
+	for range times {
+		if _, err := c.work(ctx, name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // fits measures scaling and a fit, without anything around them.
