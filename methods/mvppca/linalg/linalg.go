@@ -12,7 +12,31 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/lapack"
 	"gonum.org/v1/gonum/lapack/lapack64"
+
+	"parley/internal/kernel"
 )
+
+// LogSum adds up the logarithms of positive numbers. It multiplies as many as it can before it
+// takes a logarithm, which costs as much as ten products. It begins as LogSum{Product: 1}.
+type LogSum struct{ sum, Product float64 }
+
+// Add adds ln x.
+func (s *LogSum) Add(x float64) {
+	if p := s.Product * x; p > 1e-200 && p < 1e200 {
+		s.Product = p
+	} else {
+		s.flush(x)
+	}
+}
+
+// flush keeps apart what cannot be multiplied.
+func (s *LogSum) flush(x float64) {
+	s.sum += math.Log(s.Product) + math.Log(x)
+	s.Product = 1
+}
+
+// Sum returns what has been added.
+func (s *LogSum) Sum() float64 { return s.sum + math.Log(s.Product) }
 
 // Cholesky replaces the lower triangle of the symmetric n × n matrix a by its
 // Cholesky factor, with the reciprocals of its diagonal on the diagonal, and
@@ -20,6 +44,7 @@ import (
 // precision. Reciprocals let solving multiply; the one of method graffl keeps the
 // diagonal itself.
 func Cholesky(a []float64, n, ld int) (logDet float64, ok bool) {
+	logs := LogSum{Product: 1}
 	for i := range n {
 		ri := a[i*ld:][:n]
 		for j := range i {
@@ -37,10 +62,10 @@ func Cholesky(a []float64, n, ld int) (logDet float64, ok bool) {
 		if !(s > 0) || math.IsInf(s, 0) {
 			return 0, false
 		}
-		logDet += math.Log(s)
+		logs.Add(s)
 		ri[i] = 1 / math.Sqrt(s)
 	}
-	return logDet, true
+	return logs.Sum(), true
 }
 
 // CholSolve replaces x by a⁻¹x, given the factor of a.
@@ -98,6 +123,43 @@ func CholSolveRows(l []float64, n, ld int, x []float64, stride, rows int) {
 	for r := range rows {
 		CholSolve(l, n, ld, x[r*stride:])
 	}
+}
+
+// Solver replaces rows by a⁻¹ times each, as [CholSolveRows] does, by products with the
+// triangular inverse of the factor: for many rows that is several times faster.
+type Solver struct {
+	n, ld       int
+	upper, turn []float64 // n × ld: L⁻ᵀ and L⁻¹
+	rows        []float64 // scratch
+}
+
+// manyRows is from how many rows products are worth what the inverse costs.
+const manyRows = 16
+
+// NewSolver returns a workspace for n columns at the stride of thin matrices, and at most so
+// many rows at a time.
+func NewSolver(n, rows int) *Solver {
+	ld := kernel.Stride(n)
+	return &Solver{n: n, ld: ld, upper: make([]float64, n*ld), turn: make([]float64, n*ld), rows: make([]float64, rows*ld)}
+}
+
+// Solve replaces rows of a thin matrix, given the factor of a as [Cholesky] leaves it.
+func (s *Solver) Solve(l, x []float64, rows int) {
+	n, ld := s.n, s.ld
+	if rows < manyRows {
+		CholSolveRows(l, n, ld, x, ld, rows)
+		return
+	}
+	TransposedInverse(s.upper, s.turn, l, n, ld)
+	clear(s.rows[:rows*ld])
+	kernel.MulAdd(s.rows, x, ld, 1, s.upper, rows, n, n)
+	for i := range n {
+		for k := range n {
+			s.turn[i*ld+k] = s.upper[k*ld+i]
+		}
+	}
+	clear(x[:rows*ld])
+	kernel.MulAdd(x, s.rows, ld, 1, s.turn, rows, n, n)
 }
 
 // CholInverse writes a⁻¹, symmetric to the last bit, given the factor of a.

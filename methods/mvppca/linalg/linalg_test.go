@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"parley/internal/kernel"
 )
 
 // TestCholSolveRows checks that rows solved together are, to the last bit, those
@@ -44,5 +46,60 @@ func TestCholSolveRows(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// Rows solved by products are those solved one by one, up to what the condition allows.
+func TestSolver(t *testing.T) {
+	r := rand.New(rand.NewPCG(2, 2))
+	for _, n := range []int{1, 7, 16, 41} {
+		ld := kernel.Stride(n)
+		a, x := make([]float64, n*ld), make([]float64, 50*ld)
+		for range 2 * n {
+			v := make([]float64, n)
+			for i := range v {
+				v[i] = r.NormFloat64() * math.Pow(10, float64(i%5)) // scales far apart
+			}
+			for i := range n {
+				for k := range n {
+					a[i*ld+k] += v[i] * v[k]
+				}
+			}
+		}
+		for i := range n {
+			a[i*ld+i]++
+			for k := range 50 {
+				x[k*ld+i] = r.NormFloat64()
+			}
+		}
+		want := append([]float64(nil), x...)
+		if _, ok := Cholesky(a, n, ld); !ok {
+			t.Fatal("not positive definite")
+		}
+		s := NewSolver(n, 50)
+		s.Solve(a, x, 50)
+		CholSolveRows(a, n, ld, want, ld, 50)
+		for k := range 50 {
+			size := 0.0
+			for _, y := range want[k*ld:][:n] {
+				size = max(size, math.Abs(y))
+			}
+			for i, y := range want[k*ld:][:ld] {
+				if math.Abs(x[k*ld+i]-y) > 1e-11*size {
+					t.Fatalf("%d columns, row %d: entry %d is %v, want %v", n, k, i, x[k*ld+i], y)
+				}
+			}
+		}
+	}
+}
+
+func TestLogSum(t *testing.T) {
+	s, want := LogSum{Product: 1}, 0.0
+	for _, x := range []float64{1e75, 1e-100, 3, 1e75, 1e75, 1e75, 1e-100, 1e-100, 1e-300, 0.1, 1e300} {
+		s.Add(x)
+		want += math.Log(x)
+	}
+	if math.Abs(s.Sum()-want) > 1e-10 {
+		t.Errorf("sum %v, want %v", s.Sum(), want)
 	}
 }
