@@ -53,7 +53,7 @@ func PredictorOf(l Layout, md *Model, rank int, features []int) *Predictor {
 		}
 		md.Psi[j] = 0
 	}
-	return &Predictor{layout: l, features: slices.Clone(features), md: &described{Model: md, rank: rank}, known: make(map[string]*Posterior), mask: make([]byte, (md.D+7)/8)}
+	return &Predictor{layout: l, features: slices.Clone(features), md: &described{Model: md, rank: rank, solver: linalg.NewSolver(md.Q, len(features))}, known: make(map[string]*Posterior), mask: make([]byte, (md.D+7)/8)}
 }
 
 // described is a model and what is not known of it.
@@ -61,6 +61,8 @@ type described struct {
 	*Model
 	rank  int       // of its columns, how many are factors
 	doubt []float64 // see [Predictor.Widen]; nil for none
+
+	solver *linalg.Solver // scratch, for as many rows as there are features
 }
 
 // Widen adds to the variance of every prediction of a feature what is not known
@@ -240,15 +242,14 @@ func newPosterior(md *described, features, all []int) (*Posterior, error) {
 			post.Cov = append(post.Cov, m[a*ld:][:md.rank]...)
 		}
 	}
-	solver := linalg.NewSolver(q, p)
-	solver.Solve(prec, post.gain, p)
+	md.solver.Solve(prec, post.gain, p)
 	clear(gram)
 	q = md.rank
 	kernel.MulAdd(gram, w, 1, ld, w, q, p, q)
 	linalg.Symmetrise(gram, q, ld)
 	if determined(gram, q, ld) {
 		if q == md.Q {
-			solver.Solve(gram, w, p)
+			md.solver.Solve(gram, w, p)
 		} else {
 			linalg.CholSolveRows(gram, q, ld, w, ld, p)
 		}
