@@ -45,25 +45,39 @@ func (s *LogSum) Sum() float64 { return s.sum + math.Log(s.Product) }
 // diagonal itself.
 func Cholesky(a []float64, n, ld int) (logDet float64, ok bool) {
 	logs := LogSum{Product: 1}
-	for i := range n {
-		ri := a[i*ld:][:n]
-		for j := range i {
-			rj := a[j*ld:][:j+1]
-			s := ri[j]
-			for k := range j {
-				s -= ri[k] * rj[k]
-			}
-			ri[j] = s * rj[j]
-		}
-		s := ri[i]
-		for k := range i {
-			s -= ri[k] * ri[k]
+	for j := range n {
+		rj := a[j*ld:][:j+1]
+		s := rj[j]
+		for _, x := range rj[:j] {
+			s -= x * x
 		}
 		if !(s > 0) || math.IsInf(s, 0) {
 			return 0, false
 		}
 		logs.Add(s)
-		ri[i] = 1 / math.Sqrt(s)
+		d := 1 / math.Sqrt(s)
+		rj[j] = d
+		// Rows below go four side by side: one is a chain of operations that wait for each other.
+		i := j + 1
+		for ; i+4 <= n; i += 4 {
+			r0, r1, r2, r3 := a[i*ld:][:j+1], a[(i+1)*ld:][:j+1], a[(i+2)*ld:][:j+1], a[(i+3)*ld:][:j+1]
+			s0, s1, s2, s3 := r0[j], r1[j], r2[j], r3[j]
+			for k, x := range rj[:j] {
+				s0 -= r0[k] * x
+				s1 -= r1[k] * x
+				s2 -= r2[k] * x
+				s3 -= r3[k] * x
+			}
+			r0[j], r1[j], r2[j], r3[j] = s0*d, s1*d, s2*d, s3*d
+		}
+		for ; i < n; i++ {
+			ri := a[i*ld:][:j+1]
+			s := ri[j]
+			for k, x := range rj[:j] {
+				s -= ri[k] * x
+			}
+			ri[j] = s * d
+		}
 	}
 	return logs.Sum(), true
 }
@@ -86,6 +100,22 @@ func CholSolve(l []float64, n, ld int, x []float64) {
 		}
 		x[i] = s * l[i*ld+i]
 	}
+}
+
+// CholQuadratic returns xᵀa⁻¹x, given the factor of a, and leaves L⁻¹x in x.
+func CholQuadratic(l []float64, n, ld int, x []float64) (sum float64) {
+	x = x[:n]
+	for i := range n {
+		row := l[i*ld:][:i+1]
+		s := x[i]
+		for k, y := range x[:i] {
+			s -= row[k] * y
+		}
+		s *= row[i]
+		x[i] = s
+		sum += s * s
+	}
+	return sum
 }
 
 // CholSolveRows replaces each of some rows, n numbers at a stride, by a⁻¹ times the row,

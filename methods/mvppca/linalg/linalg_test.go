@@ -1,6 +1,7 @@
 package linalg
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -101,5 +102,82 @@ func TestLogSum(t *testing.T) {
 	}
 	if math.Abs(s.Sum()-want) > 1e-10 {
 		t.Errorf("sum %v, want %v", s.Sum(), want)
+	}
+}
+
+// The factor times its transpose is the matrix, whatever its size is modulo four rows.
+func TestCholesky(t *testing.T) {
+	r := rand.New(rand.NewPCG(6, 2))
+	for n := 1; n < 14; n++ {
+		ld := n + 1
+		a, x := make([]float64, n*ld), make([]float64, n)
+		for i := range n {
+			x[i] = r.NormFloat64()
+			for k := range i + 1 {
+				a[i*ld+k] = r.NormFloat64()
+				a[k*ld+i] = a[i*ld+k]
+			}
+			a[i*ld+i] += 10 * float64(n)
+		}
+		f := append([]float64(nil), a...)
+		logDet, ok := Cholesky(f, n, ld)
+		if !ok {
+			t.Fatal("not positive definite")
+		}
+		for i := range n {
+			logDet += 2 * math.Log(f[i*ld+i])
+			for k := range i + 1 {
+				s := 0.0
+				for c := range k + 1 {
+					u, v := f[i*ld+c], f[k*ld+c]
+					if c == i {
+						u = 1 / u
+					}
+					if c == k {
+						v = 1 / v
+					}
+					s += u * v
+				}
+				if math.Abs(s-a[i*ld+k]) > 1e-12*float64(n) {
+					t.Fatalf("%d columns: entry (%d, %d) is %v, want %v", n, i, k, s, a[i*ld+k])
+				}
+			}
+		}
+		if math.Abs(logDet) > 1e-12*float64(n) {
+			t.Errorf("%d columns: the logarithm of the determinant is off by %v", n, logDet)
+		}
+		solved := append([]float64(nil), x...)
+		CholSolve(f, n, ld, solved)
+		want := 0.0
+		for i, y := range solved {
+			want += x[i] * y
+		}
+		if got := CholQuadratic(f, n, ld, x); math.Abs(got-want) > 1e-13*(1+want) {
+			t.Errorf("%d columns: quadratic form %v, want %v", n, got, want)
+		}
+	}
+	if _, ok := Cholesky([]float64{1, 2, 2, 1}, 2, 2); ok {
+		t.Error("an indefinite matrix has a factor")
+	}
+}
+
+func BenchmarkCholesky(b *testing.B) {
+	r := rand.New(rand.NewPCG(6, 2))
+	for _, n := range []int{11, 40} {
+		a := make([]float64, n*n)
+		for i := range a {
+			a[i] = r.Float64()
+		}
+		for i := range n {
+			a[i*n+i] += float64(n)
+		}
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			b.ReportAllocs()
+			f := make([]float64, n*n)
+			for b.Loop() {
+				copy(f, a)
+				Cholesky(f, n, n)
+			}
+		})
 	}
 }
