@@ -152,6 +152,9 @@ func (c sized) measure(ctx context.Context, file, python, script string, repeats
 		}
 	}
 	numpy := best[0]
+	if numpy.BLAS == "" {
+		fmt.Fprintln(os.Stderr, "numpy multiplies with no optimised library that is known: ratios to it say little (Debian: apt-get install libopenblas0)")
+	}
 	fmt.Printf("| %s | %.2f (%d) ", c.name, numpy.CPU, numpy.Iterations)
 	for _, x := range best[1:] {
 		fmt.Printf("| %.2f (%.1f ×) ", x.CPU, x.CPU/numpy.CPU)

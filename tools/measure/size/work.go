@@ -25,6 +25,7 @@ type cost struct {
 	LogLik     float64 `json:"log_likelihood_per_subject"`
 	Iterations int     `json:"iterations"` // of the last fit; 0 of a study
 	Peak       int64   `json:"peak"`       // bytes that the process needed; 0 where that is not told
+	BLAS       string  `json:"blas"`       // what numpy multiplies with; empty if nobody says
 }
 
 // works are what is measured beside numpy, each in a process of its own.
