@@ -194,6 +194,7 @@ type Posterior struct {
 	nearest  []float64 // p × ld: W (WᵀW)⁻¹; nil if that does not exist
 	constant float64   // p ln 2π + ln |C|
 	residual []float64 // p: see [Posterior.ResidualVar]; nil until it is asked for
+	expected []float64 // per view: see [Posterior.ExpectedResiduals]; nil until they are asked for
 }
 
 // Gain returns the row of Ψ⁻¹W M of the i-th observed feature, q numbers: by how much
@@ -278,6 +279,19 @@ func (p *Posterior) ResidualVar(i int) float64 {
 		}
 	}
 	return p.residual[i]
+}
+
+// ExpectedResiduals are Σ_j [Posterior.ResidualVar]/ψ_j over the observed features of each view,
+// not to be changed.
+func (p *Posterior) ExpectedResiduals(l Layout) []float64 {
+	if p.expected == nil {
+		p.expected = make([]float64, l.Views())
+		view := l.ViewOf()
+		for i, j := range p.Observed {
+			p.expected[view[j]] += p.ResidualVar(i) / p.md.Psi[j]
+		}
+	}
+	return p.expected
 }
 
 // determined factorises a and says whether it is well enough conditioned to
