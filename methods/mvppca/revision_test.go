@@ -17,8 +17,8 @@ import (
 // changes unless the revision does.
 var revisionDigests = map[string]map[string]string{
 	"amd64": {
-		"federated":  "8261d38208347abea4c373e738b2e0d8eccd5ca7b01c9547327e4174e5fcb6f5",
-		"published":  "9ada34309b4579fdd6c74dcb45052ad343359ab2a2c1a6e4daa9880885cd725a",
+		"federated":  "58c2b6c657c24d93b8f14840f2090ab36389300a286bf2d927411740e745fb1b",
+		"published":  "36389db8835ae36645d87dfe74427fa8a05d7e0032b9c10202998f71d430286c",
 		"statistics": "c3b08d7100a09830bb6fce76619174e6f14428497b581828990cce7e85d7741e",
 	},
 }
