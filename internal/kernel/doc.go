@@ -5,8 +5,9 @@
 // Every element of every result is one chain of fused multiply-adds in row
 // order, whatever the blocking, the processor or the number of cores, so all
 // code paths give the same bits on all platforms. On amd64 with AVX2 and FMA a
-// small assembly kernel runs; everywhere else, and when the environment
-// variable PARLEY_KERNEL is "go", a portable twin built on [math.FMA].
+// small assembly kernel runs, with AVX-512 one of twice the width unless the
+// environment variable PARLEY_KERNEL is "avx2"; everywhere else, and when that
+// variable is "go", a portable twin built on [math.FMA].
 //
 // Thin matrices (d rows, a few columns) are stored by rows with a stride of
 // [Stride](columns): the columns between the last and the stride are padding
@@ -16,10 +17,12 @@
 // is a programmer's error and panics.
 package kernel
 
-// lanes is the width in columns of the micro-kernel's tile, and tileRows its height.
+// lanes is the width in columns of the micro-kernel's tile, and tileRows its height; wideRows is
+// that of the tiles for AVX-512, which are one or two times as wide.
 const (
 	lanes    = 8
 	tileRows = 4
+	wideRows = 8
 )
 
 // Stride returns the row stride of a thin matrix with q columns: q rounded up

@@ -18,8 +18,25 @@ func MulAdd(c, a []float64, ra, ca int, b []float64, m, n, p int) {
 		mulAddGo(n, a, ra, ca, b, ld, c, ld, m, p)
 		return
 	}
+	j, most := 0, 0 // rows that wide tiles have done
+	if wide {
+		most = m &^ (wideRows - 1)
+	}
+	for ; most > 0 && j+2*lanes <= ld; j += 2 * lanes {
+		for i := 0; i < most; i += wideRows {
+			mulAdd8x16(n, &a[i*ra], ra, ca, &b[j], ld, &c[i*ld+j], ld)
+		}
+	}
+	if j < ld {
+		for i := 0; i < most; i += wideRows {
+			mulAdd8x8(n, &a[i*ra], ra, ca, &b[j], ld, &c[i*ld+j], ld)
+		}
+	}
+	if most == m {
+		return
+	}
 	for j := 0; j < p; j += lanes {
-		i := 0
+		i := most
 		for ; i+tileRows <= m; i += tileRows {
 			mulAdd4x8(n, &a[i*ra], ra, ca, &b[j], ld, &c[i*ld+j], ld)
 		}

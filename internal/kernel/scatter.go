@@ -97,7 +97,10 @@ func (s *Scatter) flush() {
 	}
 	for j := 0; j < s.stride; j += lanes {
 		b := s.panels[(j/lanes)*chunk*lanes:]
-		for i := 0; i < j+lanes; i += tileRows {
+		for i := 0; wide && i <= j; i += lanes {
+			mulAdd8x8(rows, &s.panels[(i/lanes)*chunk*lanes], 1, lanes, &b[0], lanes, &s.c[i*s.stride+j], s.stride)
+		}
+		for i := 0; !wide && i < j+lanes; i += tileRows {
 			a := s.panels[(i/lanes)*chunk*lanes+i%lanes:]
 			c := s.c[i*s.stride+j:]
 			if vector {

@@ -12,7 +12,31 @@ import (
 	"gonum.org/v1/gonum/blas/blas64"
 	"gonum.org/v1/gonum/lapack"
 	"gonum.org/v1/gonum/lapack/lapack64"
+
+	"parley/internal/kernel"
 )
+
+// LogSum adds up the logarithms of positive numbers. It multiplies as many as it can before it
+// takes a logarithm, which costs as much as ten products. It begins as LogSum{Product: 1}.
+type LogSum struct{ sum, Product float64 }
+
+// Add adds ln x.
+func (s *LogSum) Add(x float64) {
+	if p := s.Product * x; p > 1e-200 && p < 1e200 {
+		s.Product = p
+	} else {
+		s.flush(x)
+	}
+}
+
+// flush keeps apart what cannot be multiplied.
+func (s *LogSum) flush(x float64) {
+	s.sum += math.Log(s.Product) + math.Log(x)
+	s.Product = 1
+}
+
+// Sum returns what has been added.
+func (s *LogSum) Sum() float64 { return s.sum + math.Log(s.Product) }
 
 // Cholesky replaces the lower triangle of the symmetric n × n matrix a by its
 // Cholesky factor, with the reciprocals of its diagonal on the diagonal, and
@@ -20,27 +44,42 @@ import (
 // precision. Reciprocals let solving multiply; the one of method graffl keeps the
 // diagonal itself.
 func Cholesky(a []float64, n, ld int) (logDet float64, ok bool) {
-	for i := range n {
-		ri := a[i*ld:][:n]
-		for j := range i {
-			rj := a[j*ld:][:j+1]
-			s := ri[j]
-			for k := range j {
-				s -= ri[k] * rj[k]
-			}
-			ri[j] = s * rj[j]
-		}
-		s := ri[i]
-		for k := range i {
-			s -= ri[k] * ri[k]
+	logs := LogSum{Product: 1}
+	for j := range n {
+		rj := a[j*ld:][:j+1]
+		s := rj[j]
+		for _, x := range rj[:j] {
+			s -= x * x
 		}
 		if !(s > 0) || math.IsInf(s, 0) {
 			return 0, false
 		}
-		logDet += math.Log(s)
-		ri[i] = 1 / math.Sqrt(s)
+		logs.Add(s)
+		d := 1 / math.Sqrt(s)
+		rj[j] = d
+		// Rows below go four side by side: one is a chain of operations that wait for each other.
+		i := j + 1
+		for ; i+4 <= n; i += 4 {
+			r0, r1, r2, r3 := a[i*ld:][:j+1], a[(i+1)*ld:][:j+1], a[(i+2)*ld:][:j+1], a[(i+3)*ld:][:j+1]
+			s0, s1, s2, s3 := r0[j], r1[j], r2[j], r3[j]
+			for k, x := range rj[:j] {
+				s0 -= r0[k] * x
+				s1 -= r1[k] * x
+				s2 -= r2[k] * x
+				s3 -= r3[k] * x
+			}
+			r0[j], r1[j], r2[j], r3[j] = s0*d, s1*d, s2*d, s3*d
+		}
+		for ; i < n; i++ {
+			ri := a[i*ld:][:j+1]
+			s := ri[j]
+			for k, x := range rj[:j] {
+				s -= ri[k] * x
+			}
+			ri[j] = s * d
+		}
 	}
-	return logDet, true
+	return logs.Sum(), true
 }
 
 // CholSolve replaces x by a⁻¹x, given the factor of a.
@@ -61,6 +100,22 @@ func CholSolve(l []float64, n, ld int, x []float64) {
 		}
 		x[i] = s * l[i*ld+i]
 	}
+}
+
+// CholQuadratic returns xᵀa⁻¹x, given the factor of a, and leaves L⁻¹x in x.
+func CholQuadratic(l []float64, n, ld int, x []float64) (sum float64) {
+	x = x[:n]
+	for i := range n {
+		row := l[i*ld:][:i+1]
+		s := x[i]
+		for k, y := range x[:i] {
+			s -= row[k] * y
+		}
+		s *= row[i]
+		x[i] = s
+		sum += s * s
+	}
+	return sum
 }
 
 // CholSolveRows replaces each of some rows, n numbers at a stride, by a⁻¹ times the row,
@@ -98,6 +153,43 @@ func CholSolveRows(l []float64, n, ld int, x []float64, stride, rows int) {
 	for r := range rows {
 		CholSolve(l, n, ld, x[r*stride:])
 	}
+}
+
+// Solver replaces rows by a⁻¹ times each, as [CholSolveRows] does, by products with the
+// triangular inverse of the factor: for many rows that is several times faster.
+type Solver struct {
+	n, ld       int
+	upper, turn []float64 // n × ld: L⁻ᵀ and L⁻¹
+	rows        []float64 // scratch
+}
+
+// manyRows is from how many rows products are worth what the inverse costs.
+const manyRows = 16
+
+// NewSolver returns a workspace for n columns at the stride of thin matrices, and at most so
+// many rows at a time.
+func NewSolver(n, rows int) *Solver {
+	ld := kernel.Stride(n)
+	return &Solver{n: n, ld: ld, upper: make([]float64, n*ld), turn: make([]float64, n*ld), rows: make([]float64, rows*ld)}
+}
+
+// Solve replaces rows of a thin matrix, given the factor of a as [Cholesky] leaves it.
+func (s *Solver) Solve(l, x []float64, rows int) {
+	n, ld := s.n, s.ld
+	if rows < manyRows {
+		CholSolveRows(l, n, ld, x, ld, rows)
+		return
+	}
+	TransposedInverse(s.upper, s.turn, l, n, ld)
+	clear(s.rows[:rows*ld])
+	kernel.MulAdd(s.rows, x, ld, 1, s.upper, rows, n, n)
+	for i := range n {
+		for k := range n {
+			s.turn[i*ld+k] = s.upper[k*ld+i]
+		}
+	}
+	clear(x[:rows*ld])
+	kernel.MulAdd(x, s.rows, ld, 1, s.turn, rows, n, n)
 }
 
 // CholInverse writes a⁻¹, symmetric to the last bit, given the factor of a.

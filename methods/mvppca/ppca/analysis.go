@@ -90,7 +90,7 @@ func analyse(l Layout, b *Block, rank int, o FitOptions) (*analysis, error) {
 // expect works out the log-likelihood, L⁻¹VᵀS V L⁻ᵀ, and S V L⁻ᵀ or F V L⁻ᵀ.
 func (f *analysis) expect() bool {
 	b, q, ld, p := f.b, f.Rank, f.LD, len(f.b.Features)
-	quad, logPsi := 0.0, 0.0
+	quad, logPsi := 0.0, linalg.LogSum{Product: 1}
 	for i, psi := range f.psi {
 		s := 1 / psi
 		v := f.v[i*ld:][:ld]
@@ -98,7 +98,7 @@ func (f *analysis) expect() bool {
 			v[a] = w * s
 		}
 		quad += f.squares[i] * s
-		logPsi += math.Log(psi)
+		logPsi.Add(psi)
 	}
 	clear(f.small)
 	kernel.MulAdd(f.small, f.W, 1, ld, f.v, q, p, q)
@@ -131,7 +131,7 @@ func (f *analysis) expect() bool {
 	for a := range q {
 		quad -= f.inner[a*ld+a]
 	}
-	f.LogLik = -0.5 * (b.N*(float64(p)*Ln2Pi+logPsi+logDet) + quad)
+	f.LogLik = -0.5 * (b.N*(float64(p)*Ln2Pi+logPsi.Sum()+logDet) + quad)
 	return true
 }
 

@@ -1,8 +1,6 @@
 package ppca
 
 import (
-	"math"
-
 	"parley/internal/kernel"
 	"parley/methods/mvppca/linalg"
 )
@@ -39,6 +37,7 @@ type EStep struct {
 	fv, fk  []float64 // r × ld: F Ψ⁻¹W, F Kᵀ
 	chol, t []float64 // q × ld: factor of M⁻¹, WᵀΨ⁻¹S Kᵀ
 	ksk     []float64 // q × ld: K S Kᵀ
+	solver  *linalg.Solver
 	g       []float64 // q: WᵀΨ⁻¹δ
 }
 
@@ -58,7 +57,7 @@ func NewEStep(q int, blocks []Block) *EStep {
 		q: q, ld: ld, standard: standard, M: thin(q), X: make([]float64, q), SXX: thin(q), STX: thin(p),
 		Delta: make([]float64, p), Square: make([]float64, p),
 		w: thin(p), v: thin(p), fv: thin(r), fk: thin(r),
-		chol: thin(q), t: thin(q), ksk: thin(q), g: make([]float64, q),
+		chol: thin(q), t: thin(q), ksk: thin(q), g: make([]float64, q), solver: linalg.NewSolver(q, max(p, r)),
 	}
 }
 
@@ -135,7 +134,7 @@ func (e *EStep) scatter(b *Block) {
 	}
 	if b.Scatter == nil && b.Diag == nil {
 		copy(e.fk[:r*ld], e.fv)
-		linalg.CholSolveRows(e.chol, q, ld, e.fk, ld, r)
+		e.solver.Solve(e.chol, e.fk, r)
 		kernel.MulAdd(e.STX, b.Factor, 1, p, e.fk, p, r, q)
 		kernel.MulAdd(e.t, e.fv, 1, ld, e.fk, q, r, q)
 		kernel.MulAdd(e.ksk, e.fk, 1, ld, e.fk, q, r, q)
@@ -151,7 +150,7 @@ func (e *EStep) scatter(b *Block) {
 		}
 		kernel.MulAdd(e.STX, b.Factor, 1, p, e.fv, p, r, q)
 	}
-	linalg.CholSolveRows(e.chol, q, ld, e.STX, ld, p)
+	e.solver.Solve(e.chol, e.STX, p)
 	kernel.MulAdd(e.t, e.v, 1, ld, e.STX, q, p, q)
 	for a := range q {
 		for c := range q {
@@ -166,18 +165,13 @@ func (e *EStep) scatter(b *Block) {
 // subjects, for x ~ N(0, I): with C = W Wᵀ + Ψ,
 // −½ {N p ln 2π + N ln|C| + tr C⁻¹S + N δᵀC⁻¹δ}.
 func (e *EStep) LogDensity(md *Model, b *Block) float64 {
-	quad, logPsi := 0.0, 0.0
-	last, lnLast := math.NaN(), 0.0
+	quad, logPsi := 0.0, linalg.LogSum{Product: 1}
 	for i, j := range b.Features {
 		quad += e.Square[i] / md.Psi[j]
-		if md.Psi[j] != last {
-			last = md.Psi[j]
-			lnLast = math.Log(last)
-		}
-		logPsi += lnLast
+		logPsi.Add(md.Psi[j])
 	}
 	for a := range e.q {
 		quad -= e.t[a*e.ld+a] + b.N*e.g[a]*e.X[a]
 	}
-	return -0.5 * (b.N*(float64(len(b.Features))*Ln2Pi+logPsi+e.logDet) + quad)
+	return -0.5 * (b.N*(float64(len(b.Features))*Ln2Pi+logPsi.Sum()+e.logDet) + quad)
 }

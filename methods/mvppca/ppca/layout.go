@@ -110,14 +110,18 @@ func (l Layout) AllFeatures() []int {
 
 // FeaturesOf returns the features of the given views, ascending.
 func (l Layout) FeaturesOf(views []int) ([]int, error) {
-	if !slices.IsSorted(views) || len(slices.Compact(slices.Clone(views))) != len(views) {
-		return nil, fmt.Errorf("views %v are not in ascending order", views)
-	}
-	var f []int
+	size, last := 0, -1
 	for _, k := range views {
-		if k < 0 || k >= len(l.Dims) {
+		if k <= last {
+			return nil, fmt.Errorf("views %v are not in ascending order", views)
+		}
+		if k >= len(l.Dims) {
 			return nil, fmt.Errorf("view %d of %d", k, len(l.Dims))
 		}
+		size, last = size+l.Dims[k], k
+	}
+	f := make([]int, 0, size)
+	for _, k := range views {
 		lo, hi := l.View(k)
 		for j := lo; j < hi; j++ {
 			f = append(f, j)
@@ -128,12 +132,17 @@ func (l Layout) FeaturesOf(views []int) ([]int, error) {
 
 // ViewsOf returns the views with at least one of the features, ascending.
 func (l Layout) ViewsOf(features []int) []int {
-	of := l.ViewOf()
 	var views []int
+	k, end := -1, 0 // the view of the feature before, and the first feature after it
 	for _, j := range features {
-		if n := len(views); n == 0 || views[n-1] != of[j] {
-			views = append(views, of[j])
+		if j < end {
+			continue
 		}
+		for j >= end {
+			k++
+			end += l.Dims[k]
+		}
+		views = append(views, k)
 	}
 	return views
 }

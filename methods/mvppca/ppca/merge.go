@@ -63,6 +63,11 @@ func mergeSame(blocks []Block) []Block {
 	// Two blocks' means scatter about their common one by N₁N₂/(N₁+N₂) Δ Δᵀ.
 	p := len(blocks[0].Features)
 	out := Block{Features: blocks[0].Features, Mean: make([]float64, p)}
+	rows := len(blocks) - 1
+	for i := range blocks {
+		rows += blocks[i].Rows()
+	}
+	out.Factor = make([]float64, 0, rows*p)
 	for i := range blocks {
 		b := &blocks[i]
 		out.Factor = append(out.Factor, b.Factor...)
@@ -82,14 +87,12 @@ func mergeSame(blocks []Block) []Block {
 		}
 		n := out.N + b.N
 		size := math.Sqrt(out.N * b.N / n)
-		row := make([]float64, p)
 		for k, m := range b.Mean {
 			delta := m - out.Mean[k]
-			row[k] = size * delta
+			if i > 0 {
+				out.Factor = append(out.Factor, size*delta)
+			}
 			out.Mean[k] += delta * b.N / n
-		}
-		if i > 0 {
-			out.Factor = append(out.Factor, row...)
 		}
 		out.N = n
 	}

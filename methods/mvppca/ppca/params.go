@@ -102,13 +102,16 @@ func (p *Params) Measured(l Layout) error {
 
 // Observed returns the features that at least one block observes, ascending.
 func Observed(l Layout, blocks []Block) []int {
-	seen := make([]bool, l.Features())
+	seen, n := make([]bool, l.Features()), 0
 	for i := range blocks {
 		for _, j := range blocks[i].Features {
-			seen[j] = true
+			if !seen[j] {
+				seen[j] = true
+				n++
+			}
 		}
 	}
-	var f []int
+	f := make([]int, 0, n)
 	for j, s := range seen {
 		if s {
 			f = append(f, j)

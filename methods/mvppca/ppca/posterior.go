@@ -20,7 +20,9 @@ type Predictor struct {
 	layout   Layout
 	features []int
 	md       *described
-	known    map[string]*Posterior
+	known    map[string]*Posterior // by a bit for each feature
+	last     *Posterior            // most subjects lack what the one before lacks
+	mask     []byte
 	values   []float64
 	observed []int
 }
@@ -51,7 +53,7 @@ func PredictorOf(l Layout, md *Model, rank int, features []int) *Predictor {
 		}
 		md.Psi[j] = 0
 	}
-	return &Predictor{layout: l, features: slices.Clone(features), md: &described{Model: md, rank: rank}, known: make(map[string]*Posterior)}
+	return &Predictor{layout: l, features: slices.Clone(features), md: &described{Model: md, rank: rank, solver: linalg.NewSolver(md.Q, len(features))}, known: make(map[string]*Posterior), mask: make([]byte, (md.D+7)/8)}
 }
 
 // described is a model and what is not known of it.
@@ -59,6 +61,8 @@ type described struct {
 	*Model
 	rank  int       // of its columns, how many are factors
 	doubt []float64 // see [Predictor.Widen]; nil for none
+
+	solver *linalg.Solver // scratch, for as many rows as there are features
 }
 
 // Widen adds to the variance of every prediction of a feature what is not known
@@ -96,12 +100,8 @@ func (p *Predictor) Kept() (n, most int) { return len(p.known), maxKnown / (p.md
 // Given returns what the model says once the given features are observed:
 // ascending, all described by the model, possibly none.
 func (p *Predictor) Given(features []int) (*Posterior, error) {
-	key := make([]byte, 0, 4*len(features))
-	for _, j := range features {
-		key = append(key, byte(j), byte(j>>8), byte(j>>16), byte(j>>24))
-	}
-	if post, ok := p.known[string(key)]; ok {
-		return post, nil
+	if p.last != nil && slices.Equal(features, p.last.Observed) {
+		return p.last, nil
 	}
 	if len(features) > 0 {
 		if err := p.layout.CheckFeatures(features); err != nil {
@@ -111,6 +111,14 @@ func (p *Predictor) Given(features []int) (*Posterior, error) {
 			return nil, fmt.Errorf("some of the observed features are not described by the model")
 		}
 	}
+	clear(p.mask)
+	for _, j := range features {
+		p.mask[j/8] |= 1 << (j % 8)
+	}
+	if post, ok := p.known[string(p.mask)]; ok {
+		p.last = post
+		return post, nil
+	}
 	post, err := newPosterior(p.md, slices.Clone(features), p.features)
 	if err != nil {
 		return nil, err
@@ -118,7 +126,7 @@ func (p *Predictor) Given(features []int) (*Posterior, error) {
 	if n, most := p.Kept(); n >= most {
 		clear(p.known)
 	}
-	p.known[string(key)] = post
+	p.known[string(p.mask)], p.last = post, post
 	return post, nil
 }
 
@@ -186,6 +194,7 @@ type Posterior struct {
 	nearest  []float64 // p × ld: W (WᵀW)⁻¹; nil if that does not exist
 	constant float64   // p ln 2π + ln |C|
 	residual []float64 // p: see [Posterior.ResidualVar]; nil until it is asked for
+	expected []float64 // per view: see [Posterior.ExpectedResiduals]; nil until they are asked for
 }
 
 // Gain returns the row of Ψ⁻¹W M of the i-th observed feature, q numbers: by how much
@@ -195,19 +204,23 @@ func (p *Posterior) Gain(i int) []float64 { return p.gain[i*p.md.LD:][:p.md.rank
 func newPosterior(md *described, features, all []int) (*Posterior, error) {
 	q, ld, p := md.Q, md.LD, len(features)
 	post := &Posterior{Observed: features, md: md, cov: make([]float64, q*q), gain: make([]float64, p*ld)}
+	at := 0 // in features, which are some of all, in the same order
 	for _, j := range all {
-		if _, ok := slices.BinarySearch(features, j); !ok {
+		if at < p && features[at] == j {
+			at++
+		} else {
 			post.Missing = append(post.Missing, j)
 		}
 	}
-	w, v := make([]float64, p*ld), make([]float64, p*ld)
+	w, v, logs := make([]float64, p*ld), post.gain, linalg.LogSum{Product: 1}
 	for i, j := range features {
 		copy(w[i*ld:][:ld], md.W[j*ld:])
 		for a := range q {
 			v[i*ld+a] = w[i*ld+a] / md.Psi[j]
 		}
-		post.constant += Ln2Pi + math.Log(md.Psi[j])
+		logs.Add(md.Psi[j])
 	}
+	post.constant = float64(p)*Ln2Pi + logs.Sum()
 	gram := make([]float64, q*ld)
 	kernel.MulAdd(gram, w, 1, ld, v, q, p, q)
 	linalg.Symmetrise(gram, q, ld)
@@ -230,14 +243,17 @@ func newPosterior(md *described, features, all []int) (*Posterior, error) {
 			post.Cov = append(post.Cov, m[a*ld:][:md.rank]...)
 		}
 	}
-	copy(post.gain, v)
-	linalg.CholSolveRows(prec, q, ld, post.gain, ld, p)
+	md.solver.Solve(prec, post.gain, p)
 	clear(gram)
 	q = md.rank
 	kernel.MulAdd(gram, w, 1, ld, w, q, p, q)
 	linalg.Symmetrise(gram, q, ld)
 	if determined(gram, q, ld) {
-		linalg.CholSolveRows(gram, q, ld, w, ld, p)
+		if q == md.Q {
+			md.solver.Solve(gram, w, p)
+		} else {
+			linalg.CholSolveRows(gram, q, ld, w, ld, p)
+		}
 		post.nearest = w
 	}
 	return post, nil
@@ -265,6 +281,19 @@ func (p *Posterior) ResidualVar(i int) float64 {
 	return p.residual[i]
 }
 
+// ExpectedResiduals are Σ_j [Posterior.ResidualVar]/ψ_j over the observed features of each view,
+// not to be changed.
+func (p *Posterior) ExpectedResiduals(l Layout) []float64 {
+	if p.expected == nil {
+		p.expected = make([]float64, l.Views())
+		view := l.ViewOf()
+		for i, j := range p.Observed {
+			p.expected[view[j]] += p.ResidualVar(i) / p.md.Psi[j]
+		}
+	}
+	return p.expected
+}
+
 // determined factorises a and says whether it is well enough conditioned to
 // be solved with.
 func determined(a []float64, n, ld int) bool {
@@ -286,11 +315,15 @@ func determined(a []float64, n, ld int) bool {
 // Latent writes the posterior mean of the factors (q).
 func (p *Posterior) Latent(dst, t []float64) { p.project(dst[:p.md.rank], p.gain, t) }
 
-// columns returns the posterior mean of all columns of the model.
-func (p *Posterior) columns(t []float64) []float64 {
-	x := make([]float64, p.md.Q)
-	p.project(x, p.gain, t)
-	return x
+// few is up to how many columns the numbers of one subject are kept on the stack.
+const few = 32
+
+// numbers returns n of them: of the room given, if that is enough.
+func numbers(room *[few]float64, n int) []float64 {
+	if n <= few {
+		return room[:n]
+	}
+	return make([]float64, n)
 }
 
 // project works out as many columns as dst has room for.
@@ -307,7 +340,9 @@ func (p *Posterior) project(dst, gain, t []float64) {
 // LogLik returns ln N(t; μ, W Wᵀ + Ψ) over the observed features.
 func (p *Posterior) LogLik(t []float64) float64 {
 	// δᵀC⁻¹δ = δᵀΨ⁻¹(δ − W x), x the posterior mean.
-	x := p.columns(t)
+	var room [few]float64
+	x := numbers(&room, p.md.Q)
+	p.project(x, p.gain, t)
 	quad := 0.0
 	for i, j := range p.Observed {
 		y := t[i] - p.md.Mu[j]
@@ -323,7 +358,8 @@ func (p *Posterior) LogLik(t []float64) float64 {
 // Reconstruct writes W x + μ for the observed features, x the posterior mean
 // of the factors: shrunken a little towards the mean.
 func (p *Posterior) Reconstruct(dst, t []float64) {
-	x := make([]float64, p.md.rank)
+	var room [few]float64
+	x := numbers(&room, p.md.rank)
 	p.Latent(x, t)
 	p.md.predict(dst, p.Observed, x)
 }
@@ -337,7 +373,8 @@ func (p *Posterior) ReconstructNearest(dst, t []float64) bool {
 	if p.nearest == nil {
 		return false
 	}
-	x := make([]float64, p.md.rank)
+	var room [few]float64
+	x := numbers(&room, p.md.rank)
 	p.project(x, p.nearest, t)
 	p.md.predict(dst, p.Observed, x)
 	return true
@@ -345,7 +382,10 @@ func (p *Posterior) ReconstructNearest(dst, t []float64) bool {
 
 // Impute writes the conditional mean of the missing features.
 func (p *Posterior) Impute(dst, t []float64) {
-	p.md.predict(dst, p.Missing, p.columns(t))
+	var room [few]float64
+	x := numbers(&room, p.md.Q)
+	p.project(x, p.gain, t)
+	p.md.predict(dst, p.Missing, x)
 }
 
 // MissingVar writes the conditional variance of each missing feature, the

@@ -222,3 +222,46 @@ func TestCondenseDenseWithGaps(t *testing.T) {
 		t.Fatalf("%d blocks, the first of %v subjects, want one of 200", len(out), out[0].N)
 	}
 }
+
+// Few rows start a fit where their scatter matrix does.
+func TestStartFromRowsIsThatOfTheMatrix(t *testing.T) {
+	l := ppca.Layout{Dims: []int{90, 60}}
+	r := rand.New(rand.NewPCG(5, 5))
+	rows := synthetic.NewTruth(r, l, 4, 2).Subjects(r, 40)
+	b := synthetic.BlocksOf(t, l, rows)[0]
+	if b.Scatter != nil || b.Rows() != 40 {
+		t.Fatalf("%d rows, want 40", b.Rows())
+	}
+	for _, rank := range []int{6, 38} {
+		got := synthetic.Must(ppca.Start(l, []ppca.Block{b}, rank))(t)
+		want := synthetic.Must(ppca.Start(l, []ppca.Block{b.Dense()}, rank))(t)
+		for i, x := range want.W {
+			if math.Abs(got.W[i]-x) > 1e-9 {
+				t.Fatalf("rank %d: loading %d is %v, want %v", rank, i, got.W[i], x)
+			}
+		}
+		for g, x := range want.Noise {
+			if math.Abs(got.Noise[g]-x) > 1e-9 {
+				t.Fatalf("rank %d: noise %d is %v, want %v", rank, g, got.Noise[g], x)
+			}
+		}
+	}
+	// Rows that span less than is asked for are no error.
+	flat := ppca.Block{Features: b.Features, N: 40, Mean: b.Mean, Factor: make([]float64, len(b.Factor))}
+	for i := range 40 {
+		copy(flat.Factor[i*150:][:150], b.Factor[(i%3)*150:])
+	}
+	synthetic.Must(ppca.Start(l, []ppca.Block{flat}, 6))(t)
+}
+
+func BenchmarkStartFromRows(b *testing.B) {
+	l := ppca.Layout{Dims: []int{136, 80}}
+	r := rand.New(rand.NewPCG(5, 5))
+	blocks := synthetic.BlocksOf(b, l, synthetic.NewTruth(r, l, 10, 2).Subjects(r, 60))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := ppca.Start(l, blocks, 40); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

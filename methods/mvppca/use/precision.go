@@ -52,8 +52,15 @@ func (m *Model) loadingErrors() []float64 {
 
 // patterns counts the subjects of all sites who have the same features.
 func (m *Model) patterns(l ppca.Layout) (patterns []precision.Pattern) {
+	known := map[string]int{} // by views: sites share them
 	for _, s := range m.Sites {
 		for _, t := range s.Patterns {
+			key := strings.Join(t.Views, "\x00")
+			if at, ok := known[key]; ok {
+				patterns[at].Subjects += float64(t.Subjects)
+				continue
+			}
+			known[key] = len(patterns)
 			n := precision.Pattern{Subjects: float64(t.Subjects)}
 			for _, name := range t.Views {
 				for k, v := range m.Views {

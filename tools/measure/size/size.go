@@ -77,6 +77,7 @@ func Run(ctx context.Context, args []string) error {
 	script := set.String("script", filepath.FromSlash("tools/reference/factors.py"), "the fit by numpy")
 	only := set.String("case", "", "only cases whose names contain this")
 	work := set.String("work", "", "do only this in this process, once, and print what it cost as JSON: pooled, fits, exchange or default")
+	profile := set.String("profile", "", "with -work, do it as often as -repeats says, and write a profile of processor time to this file")
 	repeats := set.Int("repeats", 3, "runs of each, of which the cheapest counts")
 	var chosen []sized
 	if err := flags.Parse(set, args, func() error {
@@ -92,10 +93,15 @@ func Run(ctx context.Context, args []string) error {
 			return fmt.Errorf("no case has %q in its name", *only)
 		case *work != "" && len(chosen) > 1:
 			return errors.New("-work is for one case")
+		case *work == "" && *profile != "":
+			return errors.New("-profile is for one work")
 		}
 		return nil
 	}); err != nil {
 		return err
+	}
+	if *profile != "" {
+		return chosen[0].profile(ctx, *work, *profile, *repeats)
 	}
 	if *work != "" {
 		x, err := chosen[0].work(ctx, *work)
@@ -146,6 +152,9 @@ func (c sized) measure(ctx context.Context, file, python, script string, repeats
 		}
 	}
 	numpy := best[0]
+	if numpy.BLAS == "" {
+		fmt.Fprintln(os.Stderr, "numpy multiplies with no optimised library that is known: ratios to it say little (Debian: apt-get install libopenblas0)")
+	}
 	fmt.Printf("| %s | %.2f (%d) ", c.name, numpy.CPU, numpy.Iterations)
 	for _, x := range best[1:] {
 		fmt.Printf("| %.2f (%.1f ×) ", x.CPU, x.CPU/numpy.CPU)

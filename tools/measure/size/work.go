@@ -2,9 +2,11 @@ package size
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"os"
+	"runtime/pprof"
 	"slices"
 	"time"
 
@@ -23,6 +25,7 @@ type cost struct {
 	LogLik     float64 `json:"log_likelihood_per_subject"`
 	Iterations int     `json:"iterations"` // of the last fit; 0 of a study
 	Peak       int64   `json:"peak"`       // bytes that the process needed; 0 where that is not told
+	BLAS       string  `json:"blas"`       // what numpy multiplies with; empty if nobody says
 }
 
 // works are what is measured beside numpy, each in a process of its own.
@@ -58,6 +61,25 @@ func (c sized) work(ctx context.Context, name string) (cost, error) {
 		}
 	}
 	return cost{}, fmt.Errorf("no work is called %q", name)
+}
+
+// profile writes where the processor time of a work goes when it is done so many times.
+func (c sized) profile(ctx context.Context, name, file string, times int) (err error) {
+	f, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return err
+	}
+	defer pprof.StopCPUProfile()
+	for range times {
+		if _, err := c.work(ctx, name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // fits measures scaling and a fit, without anything around them.

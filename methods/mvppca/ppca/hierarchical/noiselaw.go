@@ -59,26 +59,35 @@ func noiseLawLogLik(alpha, beta float64, s, nu []float64) float64 {
 
 // noiseLawBeta returns the best β for an α. With m = β/α it solves
 // Σ (α + ν/2) m/(α m + ν s/2) = n, whose left-hand side rises in m and is at most n
-// for m = min s and at least n for m = max s.
+// for m = min s and at least n for m = max s. Where a step
+// of Newton's leaves these bounds, which every step narrows, the middle is next.
 func noiseLawBeta(alpha float64, s, nu []float64) float64 {
 	lo, hi := s[0], s[0]
 	for _, x := range s {
 		lo, hi = min(lo, x), max(hi, x)
 	}
-	for hi-lo > 4e-16*hi {
-		m := lo + (hi-lo)/2
-		if m <= lo || m >= hi {
-			break
+	n, m := float64(len(s)), lo+(hi-lo)/2
+	for range 200 { // no more than halving alone would take
+		t, slope := 0.0, 0.0
+		for i, x := range s {
+			a := alpha + nu[i]/2
+			y := m / (alpha*m + nu[i]*x/2)
+			t += a * y
+			slope += a * y * (1 - alpha*y)
 		}
-		t := 0.0
-		for i := range s {
-			t += (alpha + nu[i]/2) * m / (alpha*m + nu[i]*s[i]/2)
-		}
-		if t < float64(len(s)) {
+		if t < n {
 			lo = m
 		} else {
 			hi = m
 		}
+		next := m * (1 + (n-t)/slope)
+		if !(next > lo && next < hi) {
+			next = lo + (hi-lo)/2
+		}
+		if math.Abs(n-t) <= 1e-15*n || math.Abs(next-m) <= 2e-16*m { // what rounding leaves
+			break
+		}
+		m = next
 	}
-	return alpha * (lo + (hi-lo)/2)
+	return alpha * m
 }

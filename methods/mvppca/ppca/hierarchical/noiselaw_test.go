@@ -42,3 +42,48 @@ func TestNoiseLawRecoversASpread(t *testing.T) {
 		}
 	}
 }
+
+// The best β is where halving alone would end, whatever the spread, the sizes and α.
+func TestNoiseLawBetaIsThatOfHalving(t *testing.T) {
+	r := rand.New(rand.NewPCG(52, 1))
+	for range 300 {
+		s, nu := make([]float64, 2+r.IntN(30)), make([]float64, 32)[:0]
+		spread := []float64{0, 1e-6, 0.3, 3, 20}[r.IntN(5)]
+		for i := range s {
+			s[i] = math.Exp(spread * r.NormFloat64())
+			nu = append(nu, math.Exp(2+2*r.NormFloat64()))
+		}
+		alpha := math.Pow(10, 7*r.Float64()-1)
+		lo, hi := s[0], s[0]
+		for _, x := range s {
+			lo, hi = min(lo, x), max(hi, x)
+		}
+		for range 1000 {
+			m, sum := (lo+hi)/2, 0.0
+			for i, x := range s {
+				sum += (alpha + nu[i]/2) * m / (alpha*m + nu[i]*x/2)
+			}
+			if sum < float64(len(s)) {
+				lo = m
+			} else {
+				hi = m
+			}
+		}
+		// Where sites hardly differ, α decides of nothing and rounding of the rest.
+		if got, want := noiseLawBeta(alpha, s, nu), alpha*(lo+hi)/2; math.Abs(got-want) > 1e-9*want {
+			t.Fatalf("spread %v, α = %v: β = %v, want %v", spread, alpha, got, want)
+		}
+	}
+}
+
+func BenchmarkNoiseLaw(b *testing.B) {
+	r := rand.New(rand.NewPCG(53, 1))
+	s, nu := make([]float64, 34), make([]float64, 34)
+	for i := range s {
+		s[i], nu[i] = math.Exp(0.2*r.NormFloat64()), 20+100*r.Float64()
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		noiseLaw(s, nu)
+	}
+}

@@ -303,7 +303,6 @@ func (r *reml) project(c *remlClass, use func(f *remlFeature, sum []float64)) fl
 // it cannot be computed are no candidates.
 func (r *reml) objective(varW, varMu float64) float64 {
 	total := 0.0
-	solved := make([]float64, r.q+1)
 	for _, c := range r.classes {
 		fixed, err := r.set(c, varW, varMu)
 		if err != nil {
@@ -315,11 +314,7 @@ func (r *reml) objective(varW, varMu float64) float64 {
 		}
 		total += r.project(c, func(f *remlFeature, sum []float64) {
 			// It is symmetric in what remains: subtract sᵀ (Σ A⁻¹)⁻¹ s.
-			copy(solved, sum)
-			linalg.CholSolve(c.groups[f.group].gls, len(sum), len(sum), solved)
-			for a, x := range solved {
-				total -= x * sum[a] / 2
-			}
+			total -= linalg.CholQuadratic(c.groups[f.group].gls, len(sum), len(sum), sum) / 2
 		})
 	}
 	return total

@@ -21,6 +21,7 @@ import (
 	"math"
 	"slices"
 
+	"parley/internal/kernel"
 	"parley/methods/mvppca/linalg"
 	"parley/methods/mvppca/ppca"
 )
@@ -43,21 +44,15 @@ type Site struct {
 	ss     []float64 // per noise group: expected residual sum of squares
 	values []float64 // per noise group: values observed
 
-	// Features of one class and one noise group share V; they are a cell.
 	cells      []cell
-	cellOf     []int // of each feature
-	blockCells [][]cellCount
-	post       []float64 // d × stride: posterior mean of [W μ], μ relative to the E step's
-	scratch    []float64 // (q+1) × stride
-	row        []float64 // q + 1
+	cellsOf    [][]int       // of each class
+	blockClass [][]int       // the classes that each block observes
+	post       []float64     // d × stride: posterior mean of [W μ], μ relative to the E step's
+	scratch    []float64     // (q+1) × stride
+	row        []float64     // q + 1
+	rows       [2][]float64  // scratch: features of a cell × stride
+	eigen      *linalg.Eigen // of D^½ R D^½
 }
-
-type cell struct {
-	class, group, view int
-	v                  []float64 // (q+1) × stride
-}
-
-type cellCount struct{ cell, features int }
 
 // NewSite prepares a site's round. A nil start means W, μ and noise of
 // the prior and factors with mean 0 and covariance I.
@@ -82,7 +77,7 @@ func NewSite(l ppca.Layout, blocks []ppca.Block, prior *ppca.Prior, start *State
 		Sums: ppca.NewSums(l, blocks, q), layout: l, prior: prior,
 		md: ppca.NewModel(l, q), e: ppca.NewEStep(q, blocks),
 		nu: slices.Clone(start.Nu), noise: slices.Clone(start.Noise),
-		ss: make([]float64, l.Groups()), values: make([]float64, l.Groups()), row: make([]float64, q+1),
+		ss: make([]float64, l.Groups()), values: make([]float64, l.Groups()), row: make([]float64, q+1), eigen: linalg.NewEigen(q + 1),
 	}
 	if start.Rank != q || !ppca.ContainsAll(prior.Features, h.Features) || !ppca.ContainsAll(start.Features, h.Features) {
 		return nil, fmt.Errorf("the site has features that the prior or the start do not describe, or they differ in rank")
@@ -104,35 +99,30 @@ func NewSite(l ppca.Layout, blocks []ppca.Block, prior *ppca.Prior, start *State
 // relative to what its last variance makes of as many values.
 const leastResidual = 1e-8
 
-// numberCells finds the features that share a posterior covariance.
+// numberCells finds the features that share D^½ R D^½.
 func (h *Site) numberCells() {
-	view := h.layout.ViewOf()
+	view, most := h.layout.ViewOf(), 0
 	number := make(map[[2]int]int)
-	h.cellOf = make([]int, h.md.D)
+	h.cellsOf = make([][]int, len(h.R))
 	for _, j := range h.Features {
-		key := [2]int{h.Class[j], h.md.Group[j]}
+		key := [2]int{h.Class[j], view[j]}
 		c, ok := number[key]
 		if !ok {
 			c = len(number)
 			number[key] = c
-			h.cells = append(h.cells, cell{key[0], key[1], view[j], make([]float64, (h.Q+1)*h.Stride)})
+			h.cells = append(h.cells, cell{class: key[0], view: key[1], oneNoise: true, sum: make([]float64, (h.Q+1)*h.Stride)})
+			h.cellsOf[key[0]] = append(h.cellsOf[key[0]], c)
 		}
-		h.cellOf[j] = c
+		one := &h.cells[c]
+		one.features = append(one.features, j)
+		one.oneNoise = one.oneNoise && h.md.Group[j] == h.md.Group[one.features[0]]
+		most = max(most, len(one.features))
 	}
-	counts := make([]int, len(h.cells))
-	for i := range h.Blocks {
-		clear(counts)
-		for _, j := range h.Blocks[i].Features {
-			counts[h.cellOf[j]]++
-		}
-		var list []cellCount
-		for c, n := range counts {
-			if n > 0 {
-				list = append(list, cellCount{c, n})
-			}
-		}
-		h.blockCells = append(h.blockCells, list)
+	h.rows = [2][]float64{make([]float64, most*h.Stride), make([]float64, most*h.Stride)}
+	for i := range h.cells {
+		h.cells[i].allocate(h)
 	}
+	_, h.blockClass = ppca.Classes(h.md.D, h.Blocks)
 }
 
 // Step does one iteration: the E step with x ~ N(ν, Ξ) and the posterior of
@@ -141,15 +131,16 @@ func (h *Site) Step() error {
 	if err := h.expect(); err != nil {
 		return err
 	}
+	clear(h.ss)
 	for i := range h.cells {
-		if err := h.posteriorCov(&h.cells[i]); err != nil {
+		if err := h.cells[i].posterior(h); err != nil {
 			return err
 		}
 	}
-	for _, j := range h.Features {
-		h.posteriorMean(j)
-	}
 	h.updateNoise()
+	for i := range h.cells {
+		h.cells[i].addUp(h)
+	}
 	for _, j := range h.Features {
 		copy(h.md.W[j*h.LD:][:h.Q], h.post[j*h.Stride:])
 		h.md.Mu[j] += h.post[j*h.Stride+h.Q]
@@ -174,13 +165,15 @@ func (h *Site) expect() error {
 	for i := range h.Blocks {
 		copy(h.z.Prec, base.Prec)
 		copy(h.z.H, base.H)
-		for _, c := range h.blockCells[i] {
-			v, s := h.cells[c.cell].v, float64(c.features)/h.noise[h.cells[c.cell].group]
-			for a := range q {
-				for b := range q {
-					h.z.Prec[a*ld+b] += s * v[a*h.Stride+b]
+		for _, class := range h.blockClass[i] {
+			for _, c := range h.cellsOf[class] {
+				sum := h.cells[c].sum
+				for a := range q {
+					for b := range q {
+						h.z.Prec[a*ld+b] += sum[a*h.Stride+b]
+					}
+					h.z.H[a] -= sum[a*h.Stride+q]
 				}
-				h.z.H[a] -= s * v[a*h.Stride+q]
 			}
 		}
 		if err := h.e.Run(h.md, &h.Blocks[i], &h.z); err != nil {
@@ -191,66 +184,8 @@ func (h *Site) expect() error {
 	return nil
 }
 
-// posteriorCov computes V = D^½ (I + D^½ R D^½/σ²)⁻¹ D^½, D = diag(v_W, …, v_W, v_μ),
-// which is (R/σ² + D⁻¹)⁻¹ and also right where a variance is zero.
-func (h *Site) posteriorCov(c *cell) error {
-	st := h.Stride
-	for a := range h.row {
-		h.row[a] = math.Sqrt(h.prior.VarW[c.view])
-	}
-	h.row[h.Q] = math.Sqrt(h.prior.VarMu[c.view])
-	r := h.R[c.class]
-	for a, x := range h.row {
-		for b, y := range h.row {
-			h.scratch[a*st+b] = x * r[a*st+b] * y / h.noise[c.group]
-		}
-		h.scratch[a*st+a]++
-	}
-	if _, ok := linalg.Cholesky(h.scratch, h.Q+1, st); !ok {
-		return ppca.ErrCollapsed
-	}
-	linalg.CholInverse(c.v, h.scratch, h.Q+1, st)
-	for a, x := range h.row {
-		for b, y := range h.row {
-			c.v[a*st+b] *= x * y
-		}
-	}
-	return nil
-}
-
-// posteriorMean computes [W μ] = [W̃ μ̃] + (B − [W̃ μ̃] R) V/σ² for one feature, with
-// every μ relative to the one that the E step used.
-func (h *Site) posteriorMean(j int) {
-	q, st := h.Q, h.Stride
-	c := &h.cells[h.cellOf[j]]
-	post := h.post[j*st:][:q+1]
-	copy(post, h.prior.W[j*q:][:q])
-	post[q] = h.prior.Mu[j] - h.md.Mu[j]
-	linalg.Times(h.row, h.R[c.class], st, post)
-	for a, x := range h.B[j*h.LD:][:q] {
-		h.row[a] = (x - h.row[a]) / h.noise[c.group]
-	}
-	h.row[q] = (h.Dev[j] - h.row[q]) / h.noise[c.group]
-	for a := range post {
-		for b, x := range h.row {
-			post[a] += c.v[a*st+b] * x
-		}
-	}
-}
-
-// updateNoise computes ss = Σ ⟨(t − W x − μ)²⟩ and σ² = (ss + 2β)/(values + 2α).
+// updateNoise computes σ² = (ss + 2β)/(values + 2α).
 func (h *Site) updateNoise() {
-	q, st := h.Q, h.Stride
-	clear(h.ss)
-	for _, j := range h.Features {
-		c := &h.cells[h.cellOf[j]]
-		post, r := h.post[j*st:][:q+1], h.R[c.class]
-		s := h.Square[j] + linalg.Quadratic(r, st, post, post) + linalg.Inner(c.v, r, q+1, st) - 2*post[q]*h.Dev[j]
-		for a, x := range h.B[j*h.LD:][:q] {
-			s -= 2 * post[a] * x
-		}
-		h.ss[c.group] += s
-	}
 	for g, n := range h.values {
 		if n > 0 {
 			// The sum is positive; cancellation may leave a little less than zero.
@@ -306,4 +241,205 @@ func packed(a []float64, n, ld int) []float64 {
 		out = append(out, a[i*ld:][:n]...)
 	}
 	return out
+}
+
+// cell is the features of one class and one view. With D = diag(v_W, …, v_W, v_μ), the rows of
+// [W μ] have the posterior covariance
+//
+//	V = (R/σ² + D⁻¹)⁻¹ = D^½ (I + D^½ R D^½/σ²)⁻¹ D^½,
+//
+// which is also right where a variance is zero. Where the features have noise variances of
+// their own, D^½ R D^½ = U diag(λ) Uᵀ serves all of them: V = D^½U diag(1/(1 + λ/σ²)) UᵀD^½ is
+// never formed.
+type cell struct {
+	class, view int
+	features    []int
+	oneNoise    bool      // of all features
+	v           []float64 // (q+1) × stride: V, where they have one noise
+	sum         []float64 // (q+1) × stride: Σ V/σ² over the features
+
+	lengths []float64 // λ
+	axes    []float64 // (q+1) × stride: D^½U
+	gain    []float64 // features × stride: 1/(1 + λ/σ²)
+}
+
+// allocate makes room for one form or the other.
+func (c *cell) allocate(h *Site) {
+	if c.oneNoise {
+		c.v = make([]float64, (h.Q+1)*h.Stride)
+		return
+	}
+	c.axes, c.lengths = make([]float64, (h.Q+1)*h.Stride), make([]float64, h.Q+1)
+	c.gain = make([]float64, len(c.features)*h.Stride)
+}
+
+// posterior works out the posterior means, and adds to ss = Σ ⟨(t − W x − μ)²⟩.
+func (c *cell) posterior(h *Site) error {
+	if err := c.spread(h); err != nil {
+		return err
+	}
+	if c.oneNoise {
+		for _, j := range c.features {
+			c.mean(h, j)
+			post, r := h.post[j*h.Stride:][:h.Q+1], h.R[c.class]
+			h.ss[h.md.Group[j]] += c.residual(h, j, linalg.Quadratic(r, h.Stride, post, post), linalg.Inner(c.v, r, h.Q+1, h.Stride))
+		}
+		return nil
+	}
+	c.means(h)
+	return nil
+}
+
+// spread works out V, or what stands for it.
+func (c *cell) spread(h *Site) error {
+	q1, st, r := h.Q+1, h.Stride, h.R[c.class]
+	for a := range h.row {
+		h.row[a] = math.Sqrt(h.prior.VarW[c.view])
+	}
+	h.row[h.Q] = math.Sqrt(h.prior.VarMu[c.view])
+	if !c.oneNoise {
+		for a, x := range h.row {
+			for b, y := range h.row {
+				h.scratch[a*st+b] = x * r[a*st+b] * y
+			}
+		}
+		if ppca.Within("", h.scratch[:q1*st], math.MaxFloat64) != nil || !h.eigen.Factorise(h.scratch, st) {
+			return ppca.ErrCollapsed
+		}
+		for a, x := range h.eigen.Values {
+			c.lengths[a] = max(x, 0) // rounding may leave less
+			for b, y := range h.row {
+				c.axes[b*st+a] = y * h.eigen.Vectors[b*q1+a]
+			}
+		}
+		return nil
+	}
+	noise := h.noise[h.md.Group[c.features[0]]]
+	for a, x := range h.row {
+		for b, y := range h.row {
+			h.scratch[a*st+b] = x * r[a*st+b] * y / noise
+		}
+		h.scratch[a*st+a]++
+	}
+	if _, ok := linalg.Cholesky(h.scratch, q1, st); !ok {
+		return ppca.ErrCollapsed
+	}
+	linalg.CholInverse(c.v, h.scratch, q1, st)
+	for a, x := range h.row {
+		for b, y := range h.row {
+			c.v[a*st+b] *= x * y
+		}
+	}
+	return nil
+}
+
+// mean computes [W μ] = [W̃ μ̃] + (B − [W̃ μ̃] R) V/σ² for one feature, with
+// every μ relative to the one that the E step used.
+func (c *cell) mean(h *Site, j int) {
+	q, st, noise := h.Q, h.Stride, h.noise[h.md.Group[j]]
+	post := h.post[j*st:][:q+1]
+	c.before(h, j, post)
+	linalg.Times(h.row, h.R[c.class], st, post)
+	for a, x := range h.B[j*h.LD:][:q] {
+		h.row[a] = (x - h.row[a]) / noise
+	}
+	h.row[q] = (h.Dev[j] - h.row[q]) / noise
+	for a := range post {
+		for b, x := range h.row {
+			post[a] += c.v[a*st+b] * x
+		}
+	}
+}
+
+// before writes [W̃ μ̃] of a feature.
+func (c *cell) before(h *Site, j int, row []float64) {
+	copy(row[:h.Q], h.prior.W[j*h.Q:])
+	row[h.Q] = h.prior.Mu[j] - h.md.Mu[j]
+}
+
+// means is mean for all features, and ss, by products.
+func (c *cell) means(h *Site) {
+	q, q1, st, n := h.Q, h.Q+1, h.Stride, len(c.features)
+	post, off := h.rows[0][:n*st], h.rows[1][:n*st]
+	clear(post)
+	clear(off)
+	for i, j := range c.features {
+		c.before(h, j, post[i*st:][:q1])
+	}
+	kernel.MulAdd(off, post, st, 1, h.R[c.class], n, q1, q1)
+	for i, j := range c.features {
+		row, noise := off[i*st:][:q1], h.noise[h.md.Group[j]]
+		for a, x := range h.B[j*h.LD:][:q] {
+			row[a] = (x - row[a]) / noise
+		}
+		row[q] = (h.Dev[j] - row[q]) / noise
+		for a, x := range c.lengths {
+			c.gain[i*st+a] = noise / (noise + x)
+		}
+	}
+	// (B − [W̃ μ̃] R)/σ² turned to the axes, shrunken, and turned back.
+	clear(post)
+	kernel.MulAdd(post, off, st, 1, c.axes, n, q1, q1)
+	for i, g := range c.gain {
+		post[i] *= g
+	}
+	for a := range q1 {
+		for b := range q1 {
+			h.scratch[a*st+b] = c.axes[b*st+a]
+		}
+	}
+	clear(off)
+	for i, j := range c.features {
+		c.before(h, j, off[i*st:][:q1])
+	}
+	kernel.MulAdd(off, post, st, 1, h.scratch, n, q1, q1)
+	clear(post)
+	kernel.MulAdd(post, off, st, 1, h.R[c.class], n, q1, q1)
+	for i, j := range c.features {
+		quadratic, inner := 0.0, 0.0
+		for a, x := range off[i*st:][:q1] {
+			h.post[j*st+a] = x
+			quadratic += x * post[i*st+a]
+			inner += c.lengths[a] * c.gain[i*st+a]
+		}
+		h.ss[h.md.Group[j]] += c.residual(h, j, quadratic, inner)
+	}
+}
+
+// residual is Σ ⟨(t − W x − μ)²⟩ of a feature, given pᵀRp of its posterior mean p and tr VR.
+func (c *cell) residual(h *Site, j int, quadratic, inner float64) float64 {
+	post := h.post[j*h.Stride:][:h.Q+1]
+	s := h.Square[j] + quadratic + inner - 2*post[h.Q]*h.Dev[j]
+	for a, x := range h.B[j*h.LD:][:h.Q] {
+		s -= 2 * post[a] * x
+	}
+	return s
+}
+
+// addUp works out Σ V/σ², with V as the means were found and the noise as it is now.
+func (c *cell) addUp(h *Site) {
+	q1, st := h.Q+1, h.Stride
+	if c.oneNoise {
+		s := float64(len(c.features)) / h.noise[h.md.Group[c.features[0]]]
+		for i, x := range c.v {
+			c.sum[i] = s * x
+		}
+		return
+	}
+	clear(h.row)
+	for i, j := range c.features {
+		noise := h.noise[h.md.Group[j]]
+		for a, g := range c.gain[i*st:][:q1] {
+			h.row[a] += g / noise
+		}
+	}
+	for a := range q1 {
+		for b := range a + 1 {
+			s := 0.0
+			for k, x := range h.row {
+				s += c.axes[a*st+k] * x * c.axes[b*st+k]
+			}
+			c.sum[a*st+b], c.sum[b*st+a] = s, s
+		}
+	}
 }

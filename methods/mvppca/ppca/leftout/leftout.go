@@ -327,25 +327,68 @@ func (o *Predictor) Add(s *Sums, observed []int, values []float64, rng *rand.Ran
 		if !o.OK[k] {
 			continue
 		}
-		within := 0.0 // of intervals, less what is expected
-		for i := o.From[k]; i < o.From[k+1]; i++ {
-			j := observed[i]
-			mean, sd := o.Predict(k, j)
-			s.Cells[k]++
-			s.Error[k] += (values[i] - mean) * (values[i] - mean)
-			s.Squares[k] += (values[i] - o.md.Mu[j]) * (values[i] - o.md.Mu[j])
-			p := math.Erfc((mean-values[i])/(sd*math.Sqrt2)) / 2
-			bin := min(int(p*CalibrationBins), CalibrationBins-1)
-			s.Calibration.Data[k*CalibrationBins+bin]++
+		within, cells := 0.0, observed[o.From[k]:o.From[k+1]] // of intervals, less what is expected
+		failed, squares, x := 0.0, 0.0, o.x[k*o.md.LD:][:o.md.Q]
+		calibration := s.Calibration.Data[k*CalibrationBins:][:CalibrationBins]
+		seen, drawn := s.Observed.Data[k*DistributionBins:][:DistributionBins], s.Imputed.Data[k*DistributionBins:][:DistributionBins]
+		for i, value := range values[o.From[k]:o.From[k+1]] {
+			j := cells[i]
+			shift, sd, off := 0.0, o.Within[j], value-o.md.Mu[j]
+			for a, w := range o.md.W[j*o.md.LD:][:len(x)] {
+				shift += w * x[a]
+			}
+			failed += (off - shift) * (off - shift)
+			squares += off * off
+			bin := calibrationBin((off - shift) / sd)
+			calibration[bin]++
 			if within -= 0.9; bin > 0 && bin < CalibrationBins-1 {
 				within++
 			}
-			s.Observed.Data[k*DistributionBins+distributionBin((values[i]-o.md.Mu[j])/o.SD[j])]++
-			s.Imputed.Data[k*DistributionBins+distributionBin((mean+sd*rng.NormFloat64()-o.md.Mu[j])/o.SD[j])]++
+			seen[distributionBin(off/o.SD[j])]++
+			drawn[distributionBin((shift+sd*rng.NormFloat64())/o.SD[j])]++
 		}
+		s.Cells[k] += float64(len(cells))
+		s.Error[k] += failed
+		s.Squares[k] += squares
 		s.Uneven[k] += within * within
 	}
 	return nil
+}
+
+// quantiles are those of the normal distribution at the edges between the calibration bins, and
+// underQuantile is, for each of some cells of equal width from −quantileEnd on, how many of them
+// lie below the cell: then few comparisons find the bin of a value, and no probability is needed.
+var quantiles, underQuantile = normalQuantiles()
+
+const (
+	quantileEnd   = 2.0 // beyond all of the quantiles
+	quantileCells = 128
+)
+
+func normalQuantiles() (edges [CalibrationBins - 1]float64, under [quantileCells]uint8) {
+	for i := range edges {
+		edges[i] = math.Sqrt2 * math.Erfinv(2*float64(i+1)/CalibrationBins-1)
+	}
+	for c := range under {
+		lower := 2*quantileEnd*float64(c)/quantileCells - quantileEnd
+		for _, x := range edges {
+			if x < lower {
+				under[c]++
+			}
+		}
+	}
+	return edges, under
+}
+
+// calibrationBin returns the bin of the probability of less than z under the standard normal
+// distribution.
+func calibrationBin(z float64) int {
+	c := (min(max(z, -quantileEnd), quantileEnd) + quantileEnd) * (quantileCells / (2 * quantileEnd))
+	bin := int(underQuantile[min(int(c), quantileCells-1)])
+	for bin < len(quantiles) && quantiles[bin] <= z {
+		bin++
+	}
+	return bin
 }
 
 // distributionBin returns the bin of z, a number of standard deviations.

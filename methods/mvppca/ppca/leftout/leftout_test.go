@@ -222,3 +222,37 @@ func TestSubjectsComeInAnyOrder(t *testing.T) {
 		}
 	}
 }
+
+// The bin of a value is that of its probability, also at the ends and next to the edges.
+func TestCalibrationBinIsThatOfTheProbability(t *testing.T) {
+	check := func(z float64) {
+		p := math.Erfc(-z/math.Sqrt2) / 2
+		if want := min(int(p*CalibrationBins), CalibrationBins-1); calibrationBin(z) != want {
+			t.Fatalf("%v, of probability %v, is in bin %d, want %d", z, p, calibrationBin(z), want)
+		}
+	}
+	r := rand.New(rand.NewPCG(4, 4))
+	for range 100_000 {
+		check(2 * r.NormFloat64())
+	}
+	for _, x := range quantiles {
+		check(x - 1e-12)
+		check(x + 1e-12)
+	}
+	for _, z := range []float64{math.Inf(-1), -40, -2, 2, 40, math.Inf(1)} {
+		check(z)
+	}
+}
+
+func BenchmarkAdd(b *testing.B) {
+	l := ppca.Layout{Dims: []int{80, 60, 40, 36}}
+	r := rand.New(rand.NewPCG(5, 2))
+	tr := synthetic.NewTruth(r, l, 10, 0.5)
+	row, o, s := tr.Subjects(r, 1)[0], New(l, &tr.P), NewSums(4)
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := o.Add(s, l.AllFeatures(), row, r); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -36,15 +36,24 @@ func Values(views int) int { return 3 * views }
 // posterior's observed features.
 func (s *Sums) Add(model *ppca.Predictor, post *ppca.Posterior, values []float64) {
 	l, md := model.Model()
-	described := make([]float64, len(values))
-	post.Reconstruct(described, values)
+	expected := post.ExpectedResiduals(l)
+	var few [32]float64 // on the stack
+	x := few[:]
+	if model.Rank() > len(few) {
+		x = make([]float64, model.Rank())
+	}
+	x = x[:model.Rank()]
+	post.Latent(x, values)
 	i, end := 0, 0
 	for k, d := range l.Dims {
-		first, squares, expected := i, 0.0, 0.0
+		first, squares, expected := i, 0.0, expected[k]
 		for end += d; i < len(post.Observed) && post.Observed[i] < end; i++ {
-			psi, r := md.Psi[post.Observed[i]], values[i]-described[i]
-			squares += r * r / psi
-			expected += post.ResidualVar(i) / psi
+			j := post.Observed[i]
+			r := values[i] - md.Mu[j]
+			for a, w := range md.W[j*md.LD:][:len(x)] {
+				r -= w * x[a]
+			}
+			squares += r * r / md.Psi[j]
 		}
 		if u := squares / expected; i > first && u < ppca.LargestValue { // else the factors take up all of it
 			s.Subjects[k]++
