@@ -17,7 +17,7 @@ import (
 // changes unless the revision does.
 var revisionDigests = map[string]map[string]string{
 	"amd64": {
-		"federated":  "58c2b6c657c24d93b8f14840f2090ab36389300a286bf2d927411740e745fb1b",
+		"federated":  "9b44f06115aabe4ae643da9b9af634d0fa66d56070cd02b0f52420b21fe44679",
 		"published":  "36389db8835ae36645d87dfe74427fa8a05d7e0032b9c10202998f71d430286c",
 		"statistics": "c3b08d7100a09830bb6fce76619174e6f14428497b581828990cce7e85d7741e",
 	},

@@ -19,12 +19,13 @@ import (
 // whatever the layout has, so that the fit of all sites loses hardly anything of them.
 // That analysis takes at most 100 iterations, or fewer if the options say so.
 // Single missing cells of a set are first filled with what a small factor analysis of
-// the set expects of them, spread and all: of rank/4 factors, and of at most one for
-// eight subjects.
+// all the site's subjects expects of them, spread and all: of rank/4 factors, and of at
+// most one for eight subjects.
 //
 // Nothing is said of features that no subject of a set has. A fit to all of a site's
 // subjects at once would: it extends from those who have a view to those who lack it,
-// and where few have it that is far off.
+// and where few have it that is far off. Single cells are another matter: whoever lacks one
+// has the rest of the view, and a set's own subjects are often too few for any factor.
 //
 // Sets of fewer subjects than minimum have no block of their own: see [joined]. If no
 // set has as many, there is none at all.
@@ -33,7 +34,7 @@ func Condense(l Layout, blocks []Block, rank, minimum int, o FitOptions) ([]Bloc
 }
 
 // Refill is [Condense] with the single missing cells filled by a model of all sites, which
-// knows more of them than a set's own subjects do. Where sets are small, one such exchange
+// knows more of them than a site's own subjects do. Where sets are small, one such exchange
 // after the first brings the model to within hundredths of a nat of a fit to all rows.
 // Features that the model does not describe are filled as Condense does.
 func Refill(l Layout, model *Params, blocks []Block, rank, minimum int, o FitOptions) ([]Block, error) {
@@ -76,10 +77,26 @@ func condenseSets(l Layout, model *Params, blocks []Block, rank, minimum int, o 
 		return nil, fmt.Errorf("condensing to %d factors", rank)
 	}
 	l.Noise = NoisePerFeature
+	if o.MaxIter == 0 || o.MaxIter > condensing {
+		o.MaxIter = condensing
+	}
 	blocks = joined(l, blocks, minimum)
+	var own *Params // of the site's subjects, once it is needed
+	fillBy := func(features []int) (*Params, error) {
+		if model != nil && ContainsAll(model.Features, features) {
+			return model, nil
+		}
+		if own == nil {
+			var err error
+			if own, err = smallFit(l, blocks, rank/4, o); err != nil {
+				return nil, err
+			}
+		}
+		return own, nil
+	}
 	var out []Block
 	for _, pt := range Patterns(l, blocks) {
-		b, err := condense(l, model, withViews(l, blocks, pt.Views), rank, pt, o)
+		b, err := condense(l, fillBy, withViews(l, blocks, pt.Views), rank, o)
 		if err != nil {
 			return nil, fmt.Errorf("subjects with views %v: %w", pt.Views, err)
 		}
@@ -88,7 +105,7 @@ func condenseSets(l Layout, model *Params, blocks []Block, rank, minimum int, o 
 	return out, nil
 }
 
-// condensing bounds the iterations of the factor analysis of a set. Of more factors than
+// condensing bounds the iterations of a site's factor analyses. Of more factors than
 // the model and hardly more subjects, it goes on for thousands, driving some noise
 // variances to zero: what it gains there is of these subjects alone. On drawn data of
 // many shapes and on the example of Alzheimer's disease, the model that is then fitted
@@ -150,14 +167,12 @@ func (b *Block) within(l Layout, views []int) Block {
 	return out
 }
 
-// condense makes one block of those of one set of views.
-func condense(l Layout, model *Params, blocks []Block, rank int, pt Pattern, o FitOptions) (Block, error) {
+// condense makes one block of those of one set of views. Single missing cells are filled by
+// the model that fillBy returns for their features.
+func condense(l Layout, fillBy func(features []int) (*Params, error), blocks []Block, rank int, o FitOptions) (Block, error) {
 	b := blocks[0]
 	if len(blocks) > 1 {
-		var err error
-		if model == nil || !ContainsAll(model.Features, Observed(l, blocks)) {
-			model, err = smallFit(l, blocks, min(rank/4, int(pt.Subjects)/perFactor), o)
-		}
+		model, err := fillBy(Observed(l, blocks))
 		if err == ErrNoVariance {
 			return constant(blocks, Observed(l, blocks)), nil
 		}
@@ -171,9 +186,6 @@ func condense(l Layout, model *Params, blocks []Block, rank int, pt Pattern, o F
 	p := len(b.Features)
 	if b.N <= float64(rank+1) || p+1 <= 2*(rank+1) {
 		return b.exact(rank)
-	}
-	if o.MaxIter == 0 || o.MaxIter > condensing {
-		o.MaxIter = condensing
 	}
 	fit, err := analyse(l, &b, LocalRank(rank, p, b.N), o)
 	if err == ErrNoVariance {
@@ -199,12 +211,15 @@ func condense(l Layout, model *Params, blocks []Block, rank int, pt Pattern, o F
 // fewer, what is filled lies far beyond what the subjects show.
 const perFactor = 8
 
-// smallFit is a model of few subjects to fill single cells by: of so many factors, or of
-// none where there are hardly any subjects, when each feature has a mean of its own and a
-// variance that is drawn to its view's.
-func smallFit(l Layout, blocks []Block, rank int, o FitOptions) (*Params, error) {
-	features := Observed(l, blocks)
-	if rank = min(rank, len(features)); rank >= 1 {
+// smallFit is a model of a site's subjects to fill single cells by: of at most so many
+// factors, one for eight subjects, or of none where there are hardly any subjects, when each
+// feature has a mean of its own and a variance that is drawn to its view's.
+func smallFit(l Layout, blocks []Block, most int, o FitOptions) (*Params, error) {
+	features, subjects := Observed(l, blocks), 0.0
+	for i := range blocks {
+		subjects += blocks[i].N
+	}
+	if rank := min(most, int(subjects)/perFactor, len(features)); rank >= 1 {
 		fit, err := Fit(l, blocks, rank, nil, o)
 		if err != nil {
 			return nil, err

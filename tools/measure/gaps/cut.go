@@ -22,19 +22,33 @@ type cut struct {
 	newRows     [][][]float64
 }
 
+// division says how rows are cut into sites.
+type division struct {
+	sites, every int // of so many rows, and features of a view, one is taken
+	seed         uint64
+	cells, shift float64
+	perFeature   bool
+}
+
 // newCut deals rows out to sites of log-normal sizes, at least 6 rows each, and takes views
 // and cells away: a view from a twelfth of the sites altogether, from others at rates that
 // differ by site and view.
-func newCut(ctx context.Context, src dataset.Source, sites int, seed uint64, cells, shift float64, perFeature bool) (*cut, error) {
-	rng := rand.New(rand.NewPCG(seed, 77))
+func newCut(ctx context.Context, src dataset.Source, how division) (*cut, error) {
+	sites, rng := how.sites, rand.New(rand.NewPCG(how.seed, 77))
 	var rows [][][]float64
+	at := -1
 	for row, err := range src.Rows(ctx) {
 		if err != nil {
 			return nil, err
 		}
+		if at++; at%how.every > 0 {
+			continue
+		}
 		views := make([][]float64, len(row.Views))
 		for k, v := range row.Views {
-			views[k] = slices.Clone(v)
+			for a := 0; a < len(v); a += how.every {
+				views[k] = append(views[k], v[a])
+			}
 		}
 		rows = append(rows, views)
 	}
@@ -50,12 +64,13 @@ func newCut(ctx context.Context, src dataset.Source, sites int, seed uint64, cel
 	}
 	var c cut
 	for _, v := range src.Schema().Views {
-		c.layout.Dims = append(c.layout.Dims, len(v.Columns))
+		c.layout.Dims = append(c.layout.Dims, (len(v.Columns)+how.every-1)/how.every)
 	}
-	if perFeature {
+	if how.perFeature {
 		c.layout.Noise = ppca.NoisePerFeature
 	}
-	spare, at := float64(len(rows)-least*sites), 0
+	spare := float64(len(rows) - least*sites)
+	at = 0
 	parts := make([][][][]float64, sites)
 	for i := range parts {
 		n := least + int(spare*weights[i]/sum)
@@ -64,14 +79,14 @@ func newCut(ctx context.Context, src dataset.Source, sites int, seed uint64, cel
 		}
 		parts[i] = rows[at : at+n]
 		at += n
-		takeAway(rng, parts[i], cells)
+		takeAway(rng, parts[i], how.cells)
 	}
 	takesPart := func(i int) bool { return (sites-1-i)%5 != 0 }
 	mean, sd := moments(c.layout, parts, takesPart)
 	for i, part := range parts {
 		offset := make([]float64, c.layout.Features())
 		for j := range offset {
-			offset[j] = shift * rng.NormFloat64()
+			offset[j] = how.shift * rng.NormFloat64()
 		}
 		var train [][][]float64
 		var test [][][]float64

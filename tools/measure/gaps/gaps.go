@@ -10,14 +10,12 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"io"
 	"log"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
@@ -37,6 +35,7 @@ func Run(ctx context.Context, args []string) error {
 	q := set.Int("latent", 5, "factors")
 	seeds := set.Int("seeds", 1, "cuts of each")
 	cells := set.Float64("cells", 0.02, "share of single cells that are missing")
+	every := set.Int("every", 1, "of so many rows, and of so many features of a view, one is taken: a quick run on large data")
 	shifts := set.String("shifts", "0", "by how much the sites' means differ: standard deviations of what is added to every feature of a site, in those of the features")
 	tries := set.Int("tries", 0, "cuts of each on which the rule for means of their own is tried too")
 	source := set.String("central", "tools/measure/gaps/central/central.c", "source of the central fit, which the C compiler cc makes a program of")
@@ -50,8 +49,8 @@ func Run(ctx context.Context, args []string) error {
 			return err
 		case *data == "":
 			return fmt.Errorf("-data is missing")
-		case *q < 1 || *seeds < 1 || *tries < 0 || !(*cells >= 0 && *cells < 1) || slices.Min(sds) < 0:
-			return fmt.Errorf("-latent and -seeds are at least 1, -cells is a share, -shifts and -tries are not negative")
+		case *q < 1 || *seeds < 1 || *every < 1 || *tries < 0 || !(*cells >= 0 && *cells < 1) || slices.Min(sds) < 0:
+			return fmt.Errorf("-latent, -seeds and -every are at least 1, -cells is a share, -shifts and -tries are not negative")
 		}
 		return nil
 	})
@@ -63,8 +62,8 @@ func Run(ctx context.Context, args []string) error {
 		return err
 	}
 	defer done()
-	out := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(out, "set\tsites\tnoise\tshift\tseed\tmodel\ttraining\tseen\terror\tcover .5\t.9\t.95\tunseen\terror\tcover .5\t.9\t.95\tnumbers a site")
+	fmt.Println("| data | sites | noise | shift | seed | model | nats a row, training | held out, same sites | error | within 50 % | 90 % | 95 % | held out, other sites | error | within 50 % | 90 % | 95 % | numbers a site |")
+	fmt.Println("|---|---:|---|---:|---:|---|" + strings.Repeat("---:|", 12))
 	missed := 0
 	for name := range strings.SplitSeq(*names, ",") {
 		rows, err := protocol.Open(ctx, filepath.Join(*data, name))
@@ -76,11 +75,11 @@ func Run(ctx context.Context, args []string) error {
 				for _, shift := range sds {
 					found := 0
 					for seed := range max(*seeds, *tries) {
-						c, err := newCut(ctx, rows, int(n), uint64(seed), *cells, shift, kind == "feature")
+						c, err := newCut(ctx, rows, division{sites: int(n), every: *every, seed: uint64(seed), cells: *cells, shift: shift, perFeature: kind == "feature"})
 						if err != nil {
 							return fmt.Errorf("%s: %w", name, err)
 						}
-						at := fmt.Sprintf("%s\t%v\t%s\t%v\t%d", name, n, kind, shift, seed)
+						at := fmt.Sprintf("%s | %v | %s | %v | %d", name, n, kind, shift, seed)
 						if seed < *tries {
 							differs, err := c.differs(*q)
 							if err != nil {
@@ -95,13 +94,12 @@ func Run(ctx context.Context, args []string) error {
 							if err != nil {
 								return fmt.Errorf("%s: %w", at, err)
 							}
-							missed += report(out, at, scores)
+							missed += report(at, scores)
 						}
 					}
 					if *tries > 0 {
-						fmt.Fprintf(out, "%s\t%v\t%s\t%v\t\tmeans differ in %d of %d cuts\n", name, n, kind, shift, found, *tries)
+						fmt.Printf("| %s | %v | %s | %v | | means differ in %d of %d cuts |%s\n", name, n, kind, shift, found, *tries, strings.Repeat(" |", 12))
 					}
-					out.Flush()
 				}
 			}
 		}
@@ -131,15 +129,15 @@ type judged struct {
 var unjudged = judged{math.NaN(), math.NaN(), [3]float64{math.NaN(), math.NaN(), math.NaN()}}
 
 // report writes the scores and counts the bars that are missed.
-func report(out io.Writer, at string, scores []score) (missed int) {
+func report(at string, scores []score) (missed int) {
 	by := map[string]score{}
 	for _, x := range scores {
 		by[x.name] = x
-		fmt.Fprintf(out, "%s\t%s\t%.3f", at, x.name, x.train)
+		fmt.Printf("| %s | %s | %s ", at, x.name, shown(x.train, 3))
 		for _, j := range []judged{x.seen, x.unseen} {
-			fmt.Fprintf(out, "\t%.3f\t%.4f\t%.3f\t%.3f\t%.3f", j.nats, j.error, j.cover[0], j.cover[1], j.cover[2])
+			fmt.Printf("| %s | %s | %s | %s | %s ", shown(j.nats, 3), shown(j.error, 4), shown(j.cover[0], 3), shown(j.cover[1], 3), shown(j.cover[2], 3))
 		}
-		fmt.Fprintf(out, "\t%.0f\n", x.numbers)
+		fmt.Printf("| %s |\n", shown(x.numbers, 0))
 	}
 	for _, holds := range []bool{
 		by[twoExchanges].train >= by[central].train-0.1,
@@ -151,6 +149,14 @@ func report(out io.Writer, at string, scores []score) (missed int) {
 		}
 	}
 	return missed
+}
+
+// shown is a number of a table, – where there is none.
+func shown(x float64, decimals int) string {
+	if math.IsNaN(x) {
+		return "–"
+	}
+	return strings.Replace(strconv.FormatFloat(x, 'f', decimals, 64), "-", "−", 1)
 }
 
 const (
@@ -173,13 +179,16 @@ func same(l ppca.Layout, p *ppca.Params) way {
 	return func(int) (*ppca.Predictor, error) { return ppca.NewPredictor(l, p) }
 }
 
+// likeliest is how a study fits the model of all sites.
+var likeliest = ppca.FitOptions{LeastNoise: ppca.LeastNoise}
+
 // differs says whether the rule of a study gives the sites means of their own.
 func (c *cut) differs(q int) (bool, error) {
 	said, _, err := c.condensed(q)
 	if err != nil {
 		return false, err
 	}
-	_, o, err := offsets.Choose(c.layout, said, q, ppca.FitOptions{})
+	_, o, err := offsets.Choose(c.layout, said, q, likeliest)
 	return o != nil, err
 }
 
@@ -197,7 +206,7 @@ func (c *cut) compare(ctx context.Context, peer string, q int) ([]score, error) 
 		return nil, err
 	}
 	pooled := func(sites [][]ppca.Block) (*ppca.Fitted, error) {
-		return ppca.FitBest(c.layout, ppca.Merge(slices.Concat(sites...)), q, ppca.FitOptions{})
+		return ppca.FitBest(c.layout, ppca.Merge(slices.Concat(sites...)), q, likeliest)
 	}
 	first, err := pooled(said)
 	if err != nil {
@@ -298,7 +307,7 @@ func (c *cut) ownNoise(p *ppca.Params) (way, error) {
 }
 
 func (c *cut) offsets(sites [][]ppca.Block, start *ppca.Params) (way, error) {
-	fit, o, err := offsets.Fit(c.layout, sites, start.Rank, start, ppca.FitOptions{})
+	fit, o, err := offsets.Fit(c.layout, sites, start.Rank, start, likeliest)
 	if err != nil {
 		return nil, err
 	}

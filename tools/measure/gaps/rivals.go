@@ -45,7 +45,7 @@ func (c *cut) central(ctx context.Context, program string, q int, siteMeans bool
 		n += len(c.rows[i]) + len(c.held[i])
 	}
 	d := c.layout.Features()
-	fmt.Fprintln(&in, n, d, q, c.layout.Views(), flag(c.layout.Noise == ppca.NoisePerFeature), flag(siteMeans), strings.Trim(fmt.Sprint(c.layout.Dims), "[]"))
+	fmt.Fprintln(&in, n, d, q, c.layout.Views(), flag(c.layout.Noise == ppca.NoisePerFeature), flag(siteMeans), ppca.LeastNoise, strings.Trim(fmt.Sprint(c.layout.Dims), "[]"))
 	write := func(site int, train bool, rows [][][]float64) {
 		for _, row := range rows {
 			fmt.Fprint(&in, site, " ", flag(train))
@@ -140,7 +140,7 @@ func (c *cut) alone(q int) (score, error) {
 		for _, x := range b {
 			rows += x.N
 		}
-		fit, err := ppca.Fit(c.layout, b, ppca.LocalRank(q, c.layout.Features(), rows), nil, ppca.FitOptions{})
+		fit, err := ppca.Fit(c.layout, b, ppca.LocalRank(q, c.layout.Features(), rows), nil, likeliest)
 		if err == nil {
 			own[i], err = ppca.NewPredictor(c.layout, &fit.Params)
 		}

@@ -8,7 +8,8 @@
  *
  * Input, numbers apart by white space, "nan" for what is missing:
  *     rows, features, factors, views, 1 for noise by feature or 0 for noise by view,
- *     1 to remove the sites' shrunken means first or 0 not to, the features of each view;
+ *     1 to remove the sites' shrunken means first or 0 not to, the least noise variance of a
+ *     feature as a share of its variance, the features of each view;
  *     then for each row its site (from 0; -1 for one that is not in the training),
  *     whether it is of the training (1) or not (0), and its values.
  * Output: nats a row of training rows and of the others; then by feature the mean, the
@@ -28,6 +29,7 @@
 static int n, d, q, views, byFeature, siteMeans, sites;
 static int *dims, *viewOf, *site, *train;
 static double *t; /* n × d */
+static double leastNoise;
 
 typedef struct {
 	double *mu, *w, *psi; /* d, d × q, d */
@@ -228,7 +230,7 @@ static model fit(int start) {
 			}
 		p.mu[j] = m;
 		p.psi[j] = rows > 0 && s > 0 ? s / rows / 2 : 1;
-		least[j] = 2e-6 * p.psi[j];
+		least[j] = 2 * (byFeature ? leastNoise : 1e-6) * p.psi[j];
 		for (int a = 0; a < q; a++)
 			p.w[j * q + a] = next(&state);
 	}
@@ -323,6 +325,7 @@ static void removeMeans(double *offset) {
 
 int main(void) {
 	n = number(), d = number(), q = number(), views = number(), byFeature = number(), siteMeans = number();
+	leastNoise = number();
 	dims = array(views, sizeof(int)), viewOf = array(d, sizeof(int));
 	for (int k = 0, j = 0; k < views; k++) {
 		dims[k] = number();
