@@ -1,6 +1,7 @@
 package figure
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -50,35 +51,22 @@ func (k Contours) perSubject() bool { return k.Subject }
 // Table has one row for every group, with its mean and covariance, then one for
 // every value.
 func (k Contours) Table() Table {
-	mark, name := Column{Name: "mark"}, Column{Name: "panel or group"}
-	numbers := []Column{{Name: label(k.X, "x")}, {Name: label(k.Y, "y")}, {Name: "value"}, {Name: "var x"}, {Name: "cov xy"}, {Name: "var y"}}
-	for i := range numbers {
-		numbers[i].Numbers = Numbers{}
-	}
-	add := func(what, whose string, values ...float64) {
-		mark.Text, name.Text = append(mark.Text, what), append(name.Text, whose)
-		for i, v := range values {
-			numbers[i].Numbers = append(numbers[i].Numbers, v)
-		}
-	}
+	t := Table{Columns: []Column{{Name: "mark"}, {Name: "panel or group"}, numberColumn(label(k.X, "x")), numberColumn(label(k.Y, "y")),
+		numberColumn("value"), numberColumn("var x"), numberColumn("cov xy"), numberColumn("var y")}}
 	for _, g := range k.Groups {
-		add("mean", g.Name, g.Mean.at(0), g.Mean.at(1), math.NaN(), g.Cov.at(0), g.Cov.at(1), g.Cov.at(2))
+		t.Add("mean", g.Name, g.Mean.at(0), g.Mean.at(1), math.NaN(), g.Cov.at(0), g.Cov.at(1), g.Cov.at(2))
 	}
 	for _, p := range k.Panels {
 		for j := range k.YAt {
 			for i := range k.XAt {
-				whose := p.Title
-				if whose == "" {
-					whose = p.Legend
-				}
-				add("value", whose, k.XAt.at(i), k.YAt.at(j), p.at(j, i))
+				t.Add("value", cmp.Or(p.Title, p.Legend), k.XAt.at(i), k.YAt.at(j), p.at(j, i))
 			}
 		}
 	}
 	if len(k.Groups) == 0 {
-		numbers = numbers[:3]
+		t.Columns = t.Columns[:5]
 	}
-	return Table{Columns: append([]Column{mark, name}, numbers...)}
+	return t
 }
 
 const (

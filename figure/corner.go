@@ -44,11 +44,10 @@ func (k Corner) draws() int {
 // Table has one row for every draw.
 func (k Corner) Table() Table {
 	n := k.draws()
-	number, weight := Column{Name: "draw", Format: Count, Numbers: Numbers{}}, Column{Name: "weight", Numbers: Numbers{}}
+	t := Table{Columns: []Column{{Name: "draw", Format: Count, Numbers: Numbers{}}, numberColumn("weight")}}
 	for i, w := range shares(k.Weights, n) {
-		number.Numbers, weight.Numbers = append(number.Numbers, float64(i+1)), append(weight.Numbers, w)
+		t.Add(i+1, w)
 	}
-	t := Table{Columns: []Column{number, weight}}
 	for _, p := range k.Parameters {
 		t.Columns = append(t.Columns, Column{Name: p.whole(), Numbers: numeric(p.Values)})
 	}

@@ -42,33 +42,23 @@ func (s Scatter) perSubject() bool {
 // Table has one row for every group, with its mean and covariance, then one
 // for every point.
 func (s Scatter) Table() Table {
-	cols := []Column{{Name: "mark"}, {Name: "group"}, {Name: label(s.X, "x")}, {Name: label(s.Y, "y")},
-		{Name: "var x"}, {Name: "cov xy"}, {Name: "var y"}}
-	for i := 2; i < len(cols); i++ {
-		cols[i].Numbers = Numbers{}
-	}
-	add := func(mark, group string, values ...float64) {
-		cols[0].Text = append(cols[0].Text, mark)
-		cols[1].Text = append(cols[1].Text, group)
-		for i, v := range values {
-			cols[2+i].Numbers = append(cols[2+i].Numbers, v)
-		}
-	}
+	t := Table{Columns: []Column{{Name: "mark"}, {Name: "group"}, numberColumn(label(s.X, "x")), numberColumn(label(s.Y, "y")),
+		numberColumn("var x"), numberColumn("cov xy"), numberColumn("var y")}}
 	for _, g := range s.Groups {
 		if len(g.Mean)+len(g.Cov) > 0 {
-			add("mean", g.Name, g.Mean.at(0), g.Mean.at(1), g.Cov.at(0), g.Cov.at(1), g.Cov.at(2))
+			t.Add("mean", g.Name, g.Mean.at(0), g.Mean.at(1), g.Cov.at(0), g.Cov.at(1), g.Cov.at(2))
 		}
 	}
-	points := len(cols[0].Text)
+	means := t.Len()
 	for _, g := range s.Groups {
 		for i := range g.len() {
-			add("point", g.Name, g.X.at(i), g.Y.at(i))
+			t.Add("point", g.Name, g.X.at(i), g.Y.at(i))
 		}
 	}
-	if points == 0 {
-		cols = cols[:4]
+	if means == 0 {
+		t.Columns = t.Columns[:4]
 	}
-	return Table{Columns: cols}
+	return t
 }
 
 // maxPoints bounds the size of the file. Beyond it every k-th point of each

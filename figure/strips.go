@@ -46,16 +46,15 @@ func (s Strips) perSubject() bool {
 
 // Table has one row for every value.
 func (s Strips) Table() Table {
-	panel, group, value := Column{Name: "panel"}, Column{Name: "group"}, Column{Name: label(s.X, "value"), Numbers: Numbers{}}
+	t := Table{Columns: []Column{{Name: "panel"}, {Name: "group"}, numberColumn(label(s.X, "value"))}}
 	for _, p := range s.Panels {
 		for g, name := range s.Groups {
 			for i := range p.at(g) {
-				panel.Text, group.Text = append(panel.Text, p.Name), append(group.Text, name)
-				value.Numbers = append(value.Numbers, p.at(g).at(i))
+				t.Add(p.Name, name, p.at(g).at(i))
 			}
 		}
 	}
-	return Table{Columns: []Column{panel, group, value}}
+	return t
 }
 
 const (

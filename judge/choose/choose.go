@@ -217,11 +217,11 @@ func (r *Record) Print(out io.Writer, dir string) error {
 	if len(r.Warnings)+len(r.Notes) > 0 {
 		fmt.Fprintln(out)
 	}
-	rule, value := figure.Column{Name: "rule"}, figure.Column{Name: "factors", Format: figure.Count}
+	t := figure.Table{Columns: []figure.Column{{Name: "rule"}, {Name: "factors", Format: figure.Count}}}
 	for _, c := range r.Choices {
-		rule.Text, value.Numbers = append(rule.Text, c.Rule), append(value.Numbers, float64(c.Value))
+		t.Add(c.Rule, c.Value)
 	}
-	if err := (figure.Table{Columns: []figure.Column{rule, value}}).Text(out); err != nil {
+	if err := t.Text(out); err != nil {
 		return err
 	}
 	recommended := "nothing yet, for what is warned of above"
