@@ -18,13 +18,9 @@ func attackCommand() *cobra.Command {
 	var as form
 	cmd := &cobra.Command{
 		Use:   "attack [METHOD [PLAN]]",
-		Short: "Attack simulated studies of a method, and print what is recovered",
-		Long: "Runs whole studies in this process, and turns what a coordinator sees of them against the rows:\n" +
-			"by every attack that the method knows of itself, with and without privacy. Without PLAN the rows\n" +
-			"are made on the spot; with one they are those of its simulated sites. Rows are only read, and\n" +
-			"counts and errors printed. Without METHOD it lists what can be attacked.\n\n" +
-			"Exits with 0 if everything went as the method's documentation says: demonstrations succeed, and\n" +
-			"private releases hide what they claim to hide. Exits with 1 if an attack did worse or better.",
+		Short: "Attack simulated studies of a method",
+		Long: "Attack simulated studies of a method, and print what is recovered. The rows are made up, or those\n" +
+			"of the plan's simulated sites. Without METHOD it lists what can be attacked.",
 		Args: args(cobra.RangeArgs(0, 2)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			targets := attack.Targets(methods)
@@ -70,9 +66,9 @@ func attackCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.Uint64Var(&c.Seed, "seed", 1, "of the rows that are made and of all that is drawn but noise")
-	f.Float64SliceVar(&c.Epsilons, "epsilon", []float64{1, 5}, "totals of private studies, beside that of PLAN")
-	f.IntVar(&c.Releases, "releases", 4000, "private releases of each of two neighbouring data sets that are to be told apart")
-	as.flag(cmd, "print every attack and what came of it as JSON; without METHOD the list")
+	f.Uint64Var(&c.Seed, "seed", 1, "seed of all that is drawn except noise")
+	f.Float64SliceVar(&c.Epsilons, "epsilon", []float64{1, 5}, "totals of private studies, beside the plan's own")
+	f.IntVar(&c.Releases, "releases", 4000, "private releases of each of two neighbouring data sets")
+	as.flag(cmd, "print every attack, or the list, as JSON")
 	return cmd
 }

@@ -15,13 +15,9 @@ func compareCommand() *cobra.Command {
 	var as form
 	cmd := &cobra.Command{
 		Use:   "compare MODEL MODEL",
-		Short: "Compare two fits: factors matched, or effects side by side",
-		Long: "Compare says how alike two fits of one method are on what both have. Of factor models: factors\n" +
-			"matched one to one, the angles between the spaces that they span, and each view by itself; and\n" +
-			"which factors may be compared one by one at all. Of models that predict an outcome: effects side\n" +
-			"by side with their intervals and, with --data, how far apart the predictions are. Each MODEL is\n" +
-			"a run's results directory, its model folder, or its model.json.",
-		Args: args(cobra.ExactArgs(2)),
+		Short: "Compare two fits",
+		Long:  "Show how alike two fits of one method are: factors matched, or effects side by side.",
+		Args:  args(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			if err := page.check(); err != nil {
 				return err
@@ -36,7 +32,7 @@ func compareCommand() *cobra.Command {
 			return printAccount(cmd, account, as)
 		},
 	}
-	cmd.Flags().StringVar(&on, "data", "", "also compare what both predict for the subjects of this data set")
+	cmd.Flags().StringVar(&on, "data", "", "also compare their predictions for the subjects of this data set")
 	page.flag(cmd)
 	as.flag(cmd, "print everything as JSON")
 	return cmd

@@ -20,7 +20,7 @@ import (
 )
 
 func coordinatorCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "coordinator", Short: "Coordinate studies over a network: invite sites, submit plans, serve"}
+	cmd := &cobra.Command{Use: "coordinator", Short: "Coordinate studies over a network"}
 	cmd.AddCommand(coordinatorInitCommand(), coordinatorServeCommand(), coordinatorInviteCommand(), coordinatorSitesCommand(), coordinatorRevokeCommand(),
 		coordinatorSubmitCommand(), coordinatorStatusCommand(), coordinatorWatchCommand(), coordinatorDropCommand(), coordinatorAbortCommand(),
 		coordinatorResultsCommand(), coordinatorRebuildCommand(), coordinatorDoctorCommand(), logCommand("the coordinator"))
@@ -37,14 +37,14 @@ type placeFlags struct {
 
 func (p *placeFlags) add(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&p.config.Listen, "listen", ":4222", "where the broker listens for sites, with TLS; empty for nowhere")
-	f.StringVar(&p.config.WebSocket, "websocket", ":8443", "where it listens for sites behind a proxy, by WebSocket with TLS (443 is what proxies let through);\nempty for nowhere")
-	f.StringSliceVar(&p.config.Hosts, "host", nil, "names and addresses under which sites reach this machine (default its host name)")
-	f.StringSliceVar(&p.config.NATS, "nats", nil, "servers of a NATS cluster that somebody else runs, instead of the broker in this program")
-	f.StringVar(&p.account, "account", "", "with --nats: file with the seed of the account that parley is to use there")
-	f.StringVar(&p.id, "account-id", "", "with --account, if its seed is that of a signing key: the account's public key (A…)")
-	f.StringVar(&p.roots, "ca", "", "with --nats: PEM file that the cluster's certificates are held against (default the system's)")
-	f.IntVar(&p.config.Replicas, "replicas", 3, "with --nats: on how many servers each value is kept")
+	f.StringVar(&p.config.Listen, "listen", ":4222", "where the broker listens with TLS; empty for nowhere")
+	f.StringVar(&p.config.WebSocket, "websocket", ":8443", "where it listens for WebSocket with TLS; empty for nowhere")
+	f.StringSliceVar(&p.config.Hosts, "host", nil, "names and addresses of this machine for the sites (default its host name)")
+	f.StringSliceVar(&p.config.NATS, "nats", nil, "servers of a NATS cluster, in place of the broker in this program")
+	f.StringVar(&p.account, "account", "", "with --nats: file with the seed of the account")
+	f.StringVar(&p.id, "account-id", "", "with the seed of a signing key: the account's public key")
+	f.StringVar(&p.roots, "ca", "", "with --nats: PEM file of the cluster's authorities (default the system's)")
+	f.IntVar(&p.config.Replicas, "replicas", 3, "with --nats: number of servers that keep each value")
 }
 
 // complete reads the files that the flags name.
@@ -91,10 +91,9 @@ func coordinatorInitCommand() *cobra.Command {
 	var p placeFlags
 	cmd := &cobra.Command{
 		Use:   "init DIR",
-		Short: "Make a coordinator's folder, with its keys",
-		Long: "Makes the folder of a coordinator. Its file coordinator.key is all that is needed, beside the plans and\n" +
-			"the sites, to make everything else again: keep a copy where nobody else can read it.",
-		Args: args(cobra.ExactArgs(1)),
+		Short: "Make a coordinator's folder and its keys",
+		Long:  "Make a coordinator's folder and its keys. Keep a secret copy of its file coordinator.key.",
+		Args:  args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			account, err := p.complete()
 			if err != nil {
@@ -122,10 +121,9 @@ func coordinatorServeCommand() *cobra.Command {
 	var flags daemonFlags
 	cmd := &cobra.Command{
 		Use:   "serve DIR",
-		Short: "Serve the coordinator's studies until told to stop",
-		Long: "Serves every study of the folder: waits for sites to join and to approve, runs rounds, hands out results.\n" +
-			"Stop it with Ctrl-C or SIGTERM at any moment; what is under way goes on when it is started again.",
-		Args: args(cobra.ExactArgs(1)),
+		Short: "Serve every study",
+		Long:  "Serve every study until Ctrl-C or SIGTERM. What is under way continues at the next start.",
+		Args:  args(cobra.ExactArgs(1)),
 		RunE: inCoordinator(func(cmd *cobra.Command, f *coordinator.Folder, _ []string) error {
 			return serveCoordinator(cmd, f, flags)
 		}),
@@ -152,10 +150,9 @@ func coordinatorInviteCommand() *cobra.Command {
 	var replace bool
 	cmd := &cobra.Command{
 		Use:   "invite DIR SITE",
-		Short: "Write an invitation, with which a site joins once",
-		Long: "Writes an invitation for a site, which works once, until it expires. Send it to the site's people as you\n" +
-			"would send a password.",
-		Args: args(cobra.ExactArgs(2)),
+		Short: "Write an invitation for a site",
+		Long:  "Write an invitation, with which a site joins once. Send it as you would send a password.",
+		Args:  args(cobra.ExactArgs(2)),
 		RunE: inCoordinator(func(cmd *cobra.Command, f *coordinator.Folder, a []string) error {
 			if out == "" {
 				out = a[1] + ".invitation"
@@ -167,9 +164,9 @@ func coordinatorInviteCommand() *cobra.Command {
 			return nil
 		}),
 	}
-	cmd.Flags().StringVar(&out, "out", "", "file to write; it must not exist yet (default SITE.invitation)")
-	cmd.Flags().DurationVar(&expires, "expires", 7*24*time.Hour, "how long it is good")
-	cmd.Flags().BoolVar(&replace, "replace", false, "for a site that has joined: its old keys are revoked when the invitation is used;\nits ledger and studies go on")
+	cmd.Flags().StringVar(&out, "out", "", "file to write, which must not exist (default SITE.invitation)")
+	cmd.Flags().DurationVar(&expires, "expires", 7*24*time.Hour, "how long it is valid")
+	cmd.Flags().BoolVar(&replace, "replace", false, "for a site that has joined: revoke its old keys when the invitation is used")
 	return cmd
 }
 
@@ -198,7 +195,7 @@ func coordinatorSitesCommand() *cobra.Command {
 	var as form
 	cmd := &cobra.Command{
 		Use:   "sites DIR",
-		Short: "List who has been invited, and who has joined",
+		Short: "List who was invited and who has joined",
 		Args:  args(cobra.ExactArgs(1)),
 		RunE: inCoordinator(func(cmd *cobra.Command, f *coordinator.Folder, a []string) error {
 			s, err := f.ReadStatus()
@@ -220,7 +217,7 @@ func coordinatorSitesCommand() *cobra.Command {
 			})
 		}),
 	}
-	as.flag(cmd, "print it as one JSON object")
+	as.flag(cmd, "print them as one JSON object")
 	return cmd
 }
 
@@ -248,7 +245,7 @@ func printSites(w io.Writer, r coordinator.Registry, s coordinator.Status) {
 func coordinatorRevokeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "revoke DIR SITE",
-		Short: "Let a site's keys connect no more, and withdraw its invitations",
+		Short: "Refuse a site's keys, and withdraw its invitations",
 		Args:  args(cobra.ExactArgs(2)),
 		RunE: inCoordinator(func(cmd *cobra.Command, f *coordinator.Folder, a []string) error {
 			user, err := f.Revoke(a[1])
@@ -270,10 +267,9 @@ func coordinatorSubmitCommand() *cobra.Command {
 	var as form
 	cmd := &cobra.Command{
 		Use:   "submit DIR PLAN",
-		Short: "Submit a study; the same plan twice is one study",
-		Long: "Submits a study. The same plan twice is one study; submitted again after it has stopped, it goes on from\n" +
-			"where it was.",
-		Args: args(cobra.ExactArgs(2)),
+		Short: "Submit a study",
+		Long:  "Submit a study. The same plan twice is one study, and one that has stopped continues.",
+		Args:  args(cobra.ExactArgs(2)),
 		RunE: inCoordinator(func(cmd *cobra.Command, f *coordinator.Folder, a []string) error {
 			plan, cost, err := loadPlan(a[1])
 			if err != nil {

@@ -19,7 +19,7 @@ func coordinatorStatusCommand() *cobra.Command {
 	var as form
 	cmd := &cobra.Command{
 		Use:   "status DIR",
-		Short: "Say where studies and sites stand",
+		Short: "Show where studies and sites stand",
 		Args:  args(cobra.ExactArgs(1)),
 		RunE: inCoordinator(func(cmd *cobra.Command, f *coordinator.Folder, a []string) error {
 			s, err := f.ReadStatus()
@@ -83,10 +83,9 @@ func coordinatorWatchCommand() *cobra.Command {
 	var as form
 	cmd := &cobra.Command{
 		Use:   "watch DIR [STUDY]",
-		Short: "Print what changes in a study, until it ends",
-		Long: "Prints a line for each change, until the study ends, or every study without STUDY. Exit code 1 if one has\n" +
-			"stopped without a result.",
-		Args: args(cobra.RangeArgs(1, 2)),
+		Short: "Print what changes until a study ends",
+		Long:  "Print what changes until the study, or every study, ends. Exit code 1 if one has stopped.",
+		Args:  args(cobra.RangeArgs(1, 2)),
 		RunE: inCoordinator(func(cmd *cobra.Command, f *coordinator.Folder, a []string) error {
 			var only string
 			var err error
@@ -219,12 +218,12 @@ func order(use, short, long string, most int, make func(a []string) coordinator.
 
 func coordinatorDropCommand() *cobra.Command {
 	return order("drop DIR STUDY SITE", "Let a study go on without a site",
-		"Makes a site leave a study. What it has contributed stays; it is asked for nothing more. The study ends if\nfewer sites than the plan's quorum would be left.", 3,
+		"Let a study go on without a site, whose contributions stay.", 3,
 		func(a []string) coordinator.Order { return coordinator.Order{Drop: a[2]} }, "the site leaves study %s")
 }
 
 func coordinatorAbortCommand() *cobra.Command {
-	return order("abort DIR STUDY", "End a study without a result", "Ends a study for good. What sites have released stays released, and charged.", 2,
+	return order("abort DIR STUDY", "End a study without a result", "End a study for good, without a result. What sites have released stays charged.", 2,
 		func([]string) coordinator.Order { return coordinator.Order{Abort: true} }, "study %s is aborted")
 }
 
@@ -232,7 +231,7 @@ func coordinatorResultsCommand() *cobra.Command {
 	var as form
 	cmd := &cobra.Command{
 		Use:   "results DIR STUDY",
-		Short: "Say where the results of a study are",
+		Short: "Print where the results of a study are",
 		Args:  args(cobra.ExactArgs(2)),
 		RunE: inCoordinator(ofStudy(func(cmd *cobra.Command, f *coordinator.Folder, digest string, a []string) error {
 			return printResults(cmd, f, digest, as)
@@ -247,11 +246,9 @@ func coordinatorRebuildCommand() *cobra.Command {
 	var key string
 	cmd := &cobra.Command{
 		Use:   "rebuild DIR --key coordinator.key PLAN...",
-		Short: "Make a lost coordinator's folder again, from its key and the plans",
-		Long: "Makes the folder of a coordinator again that was lost, from the copy of its coordinator.key and the plans\n" +
-			"that it had. When it serves, sites reconnect without joining again, each study's history is asked of them,\n" +
-			"and the studies go on to the same models: sites send what they have stored, and nothing is charged again.\n" +
-			"Give the addresses as they were.",
+		Short: "Make a lost coordinator's folder again",
+		Long: "Make a lost coordinator's folder again from the copy of coordinator.key and its plans, with the\n" +
+			"same addresses. Sites reconnect, and nothing is charged again.",
 		Args: args(cobra.MinimumNArgs(2)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			if _, err := p.complete(); err != nil {

@@ -26,10 +26,10 @@ type daemonFlags struct {
 }
 
 func (f *daemonFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.log, "log", "text", "text: plain lines; json: one object a line, for programs")
-	cmd.Flags().StringVar(&f.metrics, "metrics", "", "serve Prometheus metrics and /healthz at this address of this machine, such as 127.0.0.1:9090")
-	cmd.Flags().StringVar(&f.page, "page", "", "show a live page at this address of this machine, such as 127.0.0.1:8080; off: none\n(default a free port where this is a terminal, else none)")
-	cmd.Flags().DurationVar(&f.again, "again", 30*time.Second, "after how long something is put again that has no answer")
+	cmd.Flags().StringVar(&f.log, "log", "text", "text, or json: one object a line")
+	cmd.Flags().StringVar(&f.metrics, "metrics", "", "local address for Prometheus metrics and /healthz (default none)")
+	cmd.Flags().StringVar(&f.page, "page", "", "local address for a live page, or off (default a free port on a terminal, else off)")
+	cmd.Flags().DurationVar(&f.again, "again", 30*time.Second, "after how long to ask again")
 }
 
 // logger returns what writes a daemon's log. It never holds a subject's data.

@@ -29,11 +29,9 @@ func dataDescribeCommand() *cobra.Command {
 	var as form
 	cmd := &cobra.Command{
 		Use:   "describe DATA",
-		Short: "Check a data set and draw who has which views",
-		Long: "Describe reads a data set once: a folder with subjects.csv and one view_NAME.csv for\n" +
-			"each view, or a long table with the columns id, view, feature and value. It lists\n" +
-			"everything wrong with the files, or draws who has which views. The numbers are\n" +
-			"exact and are not for release.",
+		Short: "Check a data set, and count its subjects, values and views",
+		Long: "Check a data set, and count its subjects, values and views. DATA is a folder or a long table.\n" +
+			"The numbers are exact, so do not release them.",
 		Args: args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			dir, err := openData(cmd.Context(), a[0], plan)
@@ -63,12 +61,12 @@ func dataDescribeCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&plan, "plan", "", planUsage)
 	as.flag(cmd, "print everything as JSON")
-	cmd.Flags().BoolVar(&features, "features", false, "list the features with their ranges")
+	cmd.Flags().BoolVar(&features, "features", false, "list every feature with its range")
 	cmd.MarkFlagsMutuallyExclusive("json", "features")
 	return cmd
 }
 
-const planUsage = "plan with the views and columns to read; without one, all numbers that are there"
+const planUsage = "plan that names the views and columns to read (default all numbers)"
 
 // openData opens a data set as a plan describes it or, without one, by its own
 // headers, which say nothing of categories.
@@ -103,12 +101,8 @@ func dataSplitCommand() *cobra.Command {
 	var as form
 	cmd := &cobra.Command{
 		Use:   "split DATA --scenario NAME --out DIR",
-		Short: "Split a data set into one folder for each site of a simulation",
-		Long: "Split spreads the subjects of a data set over sites: iid evenly; g with groups spread\n" +
-			"unevenly; k with views that some sites lack; gk with both; column by a column of\n" +
-			"subjects.csv, with one site for each of its values; unequal with half of the sites small\n" +
-			"and half large, and other shares of the two values of a column.",
-		Args: args(cobra.ExactArgs(1)),
+		Short: "Split a data set into a folder for each simulated site",
+		Args:  args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			if err := o.check(cmd.Flags().Changed); err != nil {
 				return &usageError{err}
@@ -132,13 +126,13 @@ func dataSplitCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.scenario, "scenario", "", "how to split: iid, g, k, gk, column or unequal")
+	f.StringVar(&o.scenario, "scenario", "", "iid, g (groups unevenly), k (some sites lack views), gk, column or unequal")
 	f.IntVar(&o.sites, "sites", 3, "number of sites")
-	f.StringVar(&o.by, "by", "", "column of subjects.csv that holds the groups (g, gk), the sites (column) or the\ntwo classes (unequal); for iid and k its values are spread evenly")
+	f.StringVar(&o.by, "by", "", "subject column with the groups (g, gk), the sites (column) or the two classes (unequal)")
 	f.StringVar(&o.scheme, "scheme", "", "published rho and kappa: A, B, C or D (unequal)")
 	f.Float64Var(&o.rho, "rho", 0, "how far sizes differ, from 0 to below 1 (unequal)")
-	f.Float64Var(&o.kappa, "kappa", 0, "how far classes differ: at 1 small sites have the larger class alone,\nbelow 0 more of the smaller one (unequal)")
-	f.StringSliceVar(&o.unused, "unused", nil, "values of --by whose subjects no site is given (column, unequal)")
+	f.Float64Var(&o.kappa, "kappa", 0, "how far classes differ, up to 1 (unequal)")
+	f.StringSliceVar(&o.unused, "unused", nil, "values of --by whose subjects no site gets (column, unequal)")
 	f.Uint64Var(&o.seed, "seed", 1, "seed of the random assignment")
 	f.StringVar(&plan, "plan", "", planUsage)
 	f.StringVar(&out, "out", "", "folder to write the sites' folders to")

@@ -24,11 +24,9 @@ func demoCommand() *cobra.Command {
 	var flags daemonFlags
 	cmd := &cobra.Command{
 		Use:   "demo PLAN",
-		Short: "Try a study over a real network on one machine: a coordinator, and a folder for each site",
-		Long: "Makes a coordinator's folder with its keys, submits the plan, writes an invitation for each site and splits\n" +
-			"the plan's data into the sites' folders; then it serves as the coordinator. Each site is served by a command\n" +
-			"of its own, which it prints.",
-		Args: args(cobra.ExactArgs(1)),
+		Short: "Try a study over a network on one machine",
+		Long:  "Make a coordinator's folder and one for each site on this machine, and serve as the coordinator.",
+		Args:  args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			plan, err := study.Load(a[0], methods)
 			if err != nil {
@@ -54,7 +52,7 @@ func demoCommand() *cobra.Command {
 	cmd.Flags().StringVar(&dir, "dir", "demo", "folder to make everything in")
 	cmd.Flags().StringVar(&listen, "listen", "", "where the broker listens (default 127.0.0.1:4222, or another free port)")
 	cmd.Flags().StringVar(&websocket, "websocket", "", "where it listens for WebSocket (default 127.0.0.1:8443, or another free port)")
-	cmd.Flags().BoolVar(&noServe, "no-serve", false, "only make the folders")
+	cmd.Flags().BoolVar(&noServe, "no-serve", false, "only make the folders, and do not serve")
 	flags.add(cmd)
 	return cmd
 }

@@ -21,17 +21,9 @@ func evaluateCommand() *cobra.Command {
 	var as form
 	cmd := &cobra.Command{
 		Use:   "evaluate PLAN",
-		Short: "Judge a plan by cross-validation, beside what could be had without it",
-		Long: "Fits the study that a plan describes again and again, each time without some subjects, and asks\n" +
-			"the fit about those. Factor models: how far off they are, how well they fill in views that are\n" +
-			"hidden from them, whether their intervals hold what they promise, and what their factors tell\n" +
-			"about a label. Models that predict an outcome: how probable they held what happened, how often\n" +
-			"they were right, and whether their probabilities hold. Beside it stand the mean or the base\n" +
-			"rate, one site alone, principal components, and the same model fitted to all rows in one place.\n" +
-			"Then whole sites are left out.\n\n" +
-			"The data are those of the plan's local section: one data set, spread over simulated sites in the\n" +
-			"scenarios asked for, or each site's own folder. It may be stopped at any moment: the same command\n" +
-			"continues it, and more repeats may be asked for later.",
+		Short: "Judge a study by cross-validation",
+		Long: "Fit the study again and again without some subjects or a whole site, and score the fit on those.\n" +
+			"Simple rivals, each site alone and a central fit are scored beside it.",
 		Annotations: map[string]string{resumes: "yes"},
 		Args:        args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
@@ -66,11 +58,11 @@ func evaluateCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.IntVar(&c.Folds, "folds", 3, "parts that the subjects are divided into")
 	f.IntVar(&c.Repeats, "repeats", 10, "divisions into folds")
-	f.StringSliceVar(&scenarios, "scenarios", nil, "how subjects and views are spread over the sites: some of iid, g, k, gk,\nunequal as local.split has it, or column for the sites of local.split.by\n(default all that the data allow)")
+	f.StringSliceVar(&scenarios, "scenarios", nil, "some of iid, g, k, gk, unequal, column (default all that the data allow)")
 	f.IntVar(&c.Sites, "sites", 0, "number of simulated sites (default that of the plan)")
-	f.StringVar(&c.Label, "label", "", "of factor models: subject column to tell apart in latent space\n(default that of local.split.by, or the plan's first)")
-	f.StringVar(&c.Dir, "out", "", "directory for what is computed (default results/NAME-DIGEST-evaluation)")
-	as.flag(cmd, "print where the results are, and all summaries, as JSON")
+	f.StringVar(&c.Label, "label", "", "subject column that the factors should tell apart (default that of local.split.by, or the first)")
+	f.StringVar(&c.Dir, "out", "", "directory for the results (default results/NAME-DIGEST-evaluation)")
+	as.flag(cmd, "print the directory and all summaries as JSON")
 	return cmd
 }
 

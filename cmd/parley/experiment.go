@@ -25,9 +25,7 @@ var (
 func experimentCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "experiment",
-		Short: "Repeat the published experiments, and set their numbers beside ours",
-		Long: "Repeats the tables and figures of the papers that the methods come from, with open data, and sets\n" +
-			"the published number, ours and the difference side by side.",
+		Short: "Repeat the published experiments of the methods",
 	}
 	cmd.AddCommand(experimentListCommand(), experimentRunCommand(), experimentReportCommand())
 	return cmd
@@ -37,7 +35,7 @@ func experimentListCommand() *cobra.Command {
 	var as form
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "Show the experiments that there are",
+		Short: "List the experiments",
 		Args:  args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			t := figure.Table{Columns: []figure.Column{{Name: "name"}, {Name: "item"}, {Name: "computations"}, {Name: "about"}}}
@@ -52,7 +50,7 @@ func experimentListCommand() *cobra.Command {
 			return as.line(cmd, map[string]any{"experiments": list}, t.Text)
 		},
 	}
-	as.flag(cmd, "print them as JSON")
+	as.flag(cmd, "print the list as JSON")
 	return cmd
 }
 
@@ -62,9 +60,8 @@ func experimentRunCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run NAME",
 		Short: "Repeat one experiment",
-		Long: "Works through the computations of one experiment, several at a time, and shows published and own\n" +
-			"numbers. It may be stopped at any moment: the same command continues it. What a run leaves is kept\n" +
-			"for 'parley experiment report'.",
+		Long: "Repeat the table or figure of a paper on open data, and print published numbers beside ours.\n" +
+			"After an interruption the same command continues it.",
 		Annotations: map[string]string{resumes: "yes"},
 		Args:        args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
@@ -92,12 +89,12 @@ func experimentRunCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVar(&c.Quick, "quick", false, "a few small computations, which show that the experiment runs and not what it finds")
-	f.StringVar(&c.Dir, "out", "", "directory for what is computed (default results/experiments/NAME)")
-	f.StringVar(&c.Data.Clone, "clone", ".", "a clone of the repository, whose examples have most data sets")
-	f.StringVar(&c.Data.More, "data", "", "folder that holds data sets which are not shipped, by name")
+	f.BoolVar(&c.Quick, "quick", false, "only a few small computations, to see whether the experiment runs")
+	f.StringVar(&c.Dir, "out", "", "directory for the results (default results/experiments/NAME)")
+	f.StringVar(&c.Data.Clone, "clone", ".", "a clone of the repository, for the data of its examples")
+	f.StringVar(&c.Data.More, "data", "", "folder of the data sets that are not shipped")
 	f.IntVar(&c.Workers, "workers", 0, "computations at a time (default as many as there are processors)")
-	as.flag(cmd, "print where the results are, and all numbers, as JSON")
+	as.flag(cmd, "print the directory and all numbers as JSON")
 	return cmd
 }
 
@@ -126,9 +123,7 @@ func experimentReportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "report [RUN...]",
 		Short: "Write the pages of the documentation from finished runs",
-		Long: "Puts the records of finished runs, which 'parley experiment run' left, with those that a folder has\n" +
-			"already, and writes a page for each paper there, with its pictures. Without runs the pages are\n" +
-			"written again from the records.",
+		Long:  "Add the records of finished runs to the documentation, and write its pages again.",
 		RunE: func(cmd *cobra.Command, runs []string) error {
 			for _, run := range runs {
 				r, err := experiment.ReadRecord(run)

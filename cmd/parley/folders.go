@@ -98,9 +98,8 @@ func logCommand(whose string) *cobra.Command {
 	}
 	shown.flag(show, "print one JSON object a line")
 	verify := &cobra.Command{
-		Use: "verify DIR", Short: "Check that no line was changed, taken out or put in between",
-		Long: "Walks the chain of hashes through the log. It shows accidents and clumsy changes, but not that lines are\n" +
-			"missing at the end: keep the last hash elsewhere.",
+		Use: "verify DIR", Short: "Check that no line was changed, removed or inserted",
+		Long: "Check the hashes of the log. Keep the last one elsewhere, because missing last lines go unnoticed.",
 		Args: args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			n, head, err := auditlog.Verify(file(a[0]))
@@ -135,19 +134,19 @@ func printEntry(w io.Writer, e auditlog.Entry) error {
 }
 
 func coordinatorDoctorCommand() *cobra.Command {
-	return doctorCommand("the coordinator", "Checks the folder, its disk and its audit log, then names, ports and certificates; while the coordinator serves\nor before it does.", doctor.Coordinator)
+	return doctorCommand("the coordinator", "Check the folder, disk, audit log, names, ports and certificates, and say how to mend each.", doctor.Coordinator)
 }
 
 func siteDoctorCommand() *cobra.Command {
-	return doctorCommand("the site", "Checks the folder, its disk, store, policy and data, then the way to the coordinator: names, proxy, ports,\ncertificates, credentials and versions; while the site serves or before it does.", doctor.Site)
+	return doctorCommand("the site", "Check the folder, disk, store, policy, data and the way to the coordinator, and say how to mend each.", doctor.Site)
 }
 
 func doctorCommand(whose, long string, examine func(context.Context, string, method.Registry, doctor.Options) doctor.Report) *cobra.Command {
 	var as form
 	cmd := &cobra.Command{
 		Use:   "doctor DIR",
-		Short: "Look for what stands in the way of " + whose + ", and say how to mend it",
-		Long:  long + "\nIt changes nothing. A line says ok, note or fail; exit code 1 if anything fails.",
+		Short: "Look for what stands in the way of " + whose,
+		Long:  long + "\nIt changes nothing. Exit code 1 if anything fails.",
 		Args:  args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) (err error) {
 			r := examine(cmd.Context(), a[0], methods, doctor.Options{})
@@ -162,6 +161,6 @@ func doctorCommand(whose, long string, examine func(context.Context, string, met
 			return err
 		},
 	}
-	as.flag(cmd, "print {ok, checks: [{check, result, found, fix}]}")
+	as.flag(cmd, "print the checks as JSON")
 	return cmd
 }

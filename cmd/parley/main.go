@@ -74,13 +74,13 @@ func commandTree() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "parley",
 		Short: "Federated Bayesian learning for multi-centre studies",
-		Long: "Parley fits one Bayesian model to the data of several sites, while no subject's row\n" +
-			"leaves a site. A study is described by a plan, one YAML file.",
+		Long: "Parley fits one Bayesian model to the data of several sites, and no subject's row leaves a site.\n" +
+			"One YAML file, the plan, describes a study.",
 		Version:       version.String(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.PersistentFlags().BoolP("quiet", "q", false, "show no progress; what should be known about a result is said all the same")
+	root.PersistentFlags().BoolP("quiet", "q", false, "show no progress, only notes and warnings")
 	root.AddGroup(groups...)
 	root.AddCommand(commands()...)
 	return root
@@ -116,10 +116,9 @@ func manualCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "manual DIR",
 		Short: "Write the manual pages",
-		Long: "Writes a manual page for each command into a folder that exists, as parley-COMMAND.1. They\n" +
-			"say what --help says. A page that is there already is not replaced.",
-		Args: args(cobra.ExactArgs(1)),
-		RunE: func(cmd *cobra.Command, a []string) error { return manual.Write(cmd.Root(), a[0]) },
+		Long:  "Write a manual page for each command, parley-COMMAND.1, into a folder that exists.",
+		Args:  args(cobra.ExactArgs(1)),
+		RunE:  func(cmd *cobra.Command, a []string) error { return manual.Write(cmd.Root(), a[0]) },
 	}
 }
 
@@ -136,7 +135,7 @@ func illustrate(c *cobra.Command, path string) {
 
 // examples are what to type, by command; every command that does something has one.
 var examples = map[string][]string{
-	"attack":                 {`attack graffl`, `attack graffl examples/mixture/plan.yaml --epsilon 0.5,2`},
+	"attack":                 {`attack graffl examples/mixture/plan.yaml --epsilon 0.5,2`},
 	"compare":                {`compare results/first results/second`},
 	"coordinator abort":      {`coordinator abort study-centre alzheimer`},
 	"coordinator doctor":     {`coordinator doctor study-centre`},
@@ -161,7 +160,7 @@ var examples = map[string][]string{
 	"experiment report":      {`experiment report results/experiments/fedmvppca-table-6`},
 	"experiment run":         {`experiment run fedmvppca-table-6 --quick`},
 	"manual":                 {`manual man`},
-	"init":                   {`init hospitals`, `init hospitals --outcome group --missing -9,unknown --out study.yaml`},
+	"init":                   {`init hospitals --outcome group --missing -9,unknown --out study.yaml`},
 	"model associate":        {`model associate results/fit sites/north --with group`},
 	"model contrast":         {`model contrast results/income education=Masters education=Bachelors`},
 	"model export":           {`model export results/fit --out results/tables`},
@@ -174,9 +173,9 @@ var examples = map[string][]string{
 	"model transform":        {`model transform results/fit sites/north --out scores.csv`},
 	"plan check":             {`plan check plan.yaml --data`},
 	"plan show":              {`plan show plan.yaml`},
-	"privacy account":        {`privacy account --adjacency add-remove --gaussian noise=1.2,count=100,rate=0.02`, `privacy account --published fed-mv-ppca --views 3 --rounds 100 --release-epsilon 10 --release-delta 0.01`, `privacy account plan.yaml`},
-	"privacy calibrate":      {`privacy calibrate --epsilon 1 --delta 1e-5 --adjacency add-remove --gaussian count=100,rate=0.02`, `privacy calibrate --epsilon 1 --delta 1e-5 --adjacency add-remove --gaussian noise=5,rate=0.02 --most`, `privacy calibrate --epsilon 3 --delta 1e-5 --published fed-mv-ppca --views 3 --rounds 5 --release-delta 1e-5`},
-	"privacy curve":          {`privacy curve plan.yaml`, `privacy curve plan.yaml --epsilon 0.3,1,3 --subjects 150,600 --repeats 10`},
+	"privacy account":        {`privacy account plan.yaml`, `privacy account --adjacency add-remove --gaussian noise=1.2,count=100,rate=0.02`},
+	"privacy calibrate":      {`privacy calibrate --epsilon 1 --delta 1e-5 --adjacency add-remove --gaussian count=100,rate=0.02`},
+	"privacy curve":          {`privacy curve plan.yaml --epsilon 0.3,1,3 --subjects 150,600`},
 	"run":                    {`run examples/alzheimer/plan.yaml --out results/mine`},
 	"select":                 {`select examples/alzheimer/plan.yaml --latent 1..8`},
 	"site approve":           {`site approve north alzheimer`},

@@ -21,10 +21,9 @@ import (
 func modelCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "model",
-		Short: "Use a fitted model: look at it, score subjects, fill in what is missing",
-		Long: "Uses a fitted model. MODEL is a run's results directory, its model folder, or its\n" +
-			"model.json. DATA is a data set with the views and columns of the fit, in the same units;\n" +
-			"subjects may lack whole views and single values.",
+		Short: "Use a fitted model",
+		Long: "Use a fitted model. MODEL is a run's results directory, its model folder, or its model.json.\n" +
+			"DATA is a data set with the views and columns of the fit, in the same units.",
 	}
 	cmd.AddCommand(modelSummaryCommand(), modelTransformCommand(), modelImputeCommand(), modelPredictCommand(),
 		modelSampleCommand(), modelExportCommand(), modelRotateCommand(), modelContrastCommand(), modelAssociateCommand(), modelRefitCommand())
@@ -36,7 +35,7 @@ func modelSummaryCommand() *cobra.Command {
 	var top int
 	cmd := &cobra.Command{
 		Use:   "summary MODEL",
-		Short: "Say what was fitted, where and how, and what the factors are made of",
+		Short: "Show what was fitted, and what the factors or effects are",
 		Args:  args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			if top < 1 {
@@ -53,16 +52,14 @@ func modelSummaryCommand() *cobra.Command {
 			return printAccount(cmd, account, as)
 		},
 	}
-	cmd.Flags().IntVar(&top, "top", 5, "loadings to show of each factor")
+	cmd.Flags().IntVar(&top, "top", 5, "loadings of each factor to show")
 	as.flag(cmd, "print everything as JSON")
 	return cmd
 }
 
-const siteUse = "the site of the fit that the subjects are of: its own means are used where the fit found\n" +
-	"that sites differ. Leave it out for subjects of all sites together"
+const siteUse = "site of the fit that the subjects come from (default all sites together)"
 
-const newSiteUse = "the subjects are of a site that took no part in the fit: what sites differ by is added to\n" +
-	"the noise, so that standard deviations and intervals hold there too"
+const newSiteUse = "the subjects come from a site that took no part in the fit"
 
 func modelTransformCommand() *cobra.Command {
 	var opts fitted.TransformOptions
@@ -70,11 +67,9 @@ func modelTransformCommand() *cobra.Command {
 	var as form
 	cmd := &cobra.Command{
 		Use:   "transform MODEL DATA --out FILE.csv",
-		Short: "Score new subjects on the factors, whatever they lack",
-		Long: "Transform writes, for each subject, the posterior mean of each factor and its standard\n" +
-			"deviation given what was measured of the subject. A subject without any value gets the\n" +
-			"prior: means 0, standard deviations 1.",
-		Args: args(cobra.ExactArgs(2)),
+		Short: "Score subjects on the factors",
+		Long:  "Write the posterior mean and standard deviation of each factor for each subject.",
+		Args:  args(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			return tabulate(cmd, a, &out, as, "used to score subjects", "subjects", func(m fitted.Transformer, data dataset.Source, w io.Writer) (int, fitted.Notes, error) {
 				return m.Transform(cmd.Context(), data, w, opts)
@@ -85,7 +80,7 @@ func modelTransformCommand() *cobra.Command {
 	out.flags(cmd)
 	f.StringVar(&opts.Site, "site", "", siteUse)
 	f.BoolVar(&opts.NewSite, "new-site", false, newSiteUse)
-	f.BoolVar(&opts.Covariance, "covariance", false, "write the covariances of the factors too")
+	f.BoolVar(&opts.Covariance, "covariance", false, "also write the covariances of the factors")
 	as.flag(cmd, "print what was written, and the warnings, as JSON")
 	return cmd
 }
@@ -96,10 +91,9 @@ func modelImputeCommand() *cobra.Command {
 	var as form
 	cmd := &cobra.Command{
 		Use:   "impute MODEL DATA --out FILE.csv",
-		Short: "Predict what was not measured, with intervals",
-		Long: "Impute writes a line for each value that was not measured, of whole views and single\n" +
-			"cells: mean, standard deviation and interval, in the feature's own unit.",
-		Args: args(cobra.ExactArgs(2)),
+		Short: "Predict missing values, with intervals",
+		Long:  "Write mean, standard deviation and interval of each value that is missing, in the feature's unit.",
+		Args:  args(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			return tabulate(cmd, a, &out, as, "used to impute", "values", func(m fitted.Imputer, data dataset.Source, w io.Writer) (int, fitted.Notes, error) {
 				return m.Impute(cmd.Context(), data, w, opts)
@@ -109,7 +103,7 @@ func modelImputeCommand() *cobra.Command {
 	f := cmd.Flags()
 	out.flags(cmd)
 	f.StringSliceVar(&opts.Views, "view", nil, "only these views (default all)")
-	f.Float64Var(&opts.Level, "level", 0.9, "share of values that the intervals are to hold")
+	f.Float64Var(&opts.Level, "level", 0.9, "probability of the intervals")
 	f.StringVar(&opts.Site, "site", "", siteUse)
 	f.BoolVar(&opts.NewSite, "new-site", false, newSiteUse)
 	as.flag(cmd, "print what was written, and the warnings, as JSON")
@@ -123,10 +117,9 @@ func modelPredictCommand() *cobra.Command {
 	var as form
 	cmd := &cobra.Command{
 		Use:   "predict MODEL DATA --out FILE.csv",
-		Short: "Predict the outcome of new subjects, with probabilities",
-		Long: "Predict writes a line for each subject: of an outcome with levels the most probable one and\n" +
-			"the probability of each, of a number its expectation with standard deviation and interval.\n" +
-			"With --score the data hold the outcomes too, and it says how well they were predicted.",
+		Short: "Predict the outcome of new subjects",
+		Long: "Write each subject's predicted outcome: probabilities of levels, an interval of a number, or\n" +
+			"survival at each cut of a time.",
 		Args: args(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			if site != "" {
@@ -168,10 +161,9 @@ func modelPredictCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	out.flags(cmd)
-	f.BoolVar(&opts.Score, "score", false, "compare with the outcomes, a column of subjects.csv")
-	f.StringVar(&site, "site", "", "the site of the fit that the subjects are of: the model in that site's own folder is used,\n"+
-		"which knows its random intercept. Leave it out for subjects of a new site")
-	f.Float64Var(&opts.Level, "level", 0.9, "share of outcomes that the intervals of numbers are to hold")
+	f.BoolVar(&opts.Score, "score", false, "compare with the outcomes in subjects.csv")
+	f.StringVar(&site, "site", "", "site whose own model, with its random intercept, predicts (default a new site)")
+	f.Float64Var(&opts.Level, "level", 0.9, "probability of the intervals")
 	as.flag(cmd, "print what was written or the scores, and the warnings, as JSON")
 	return cmd
 }
@@ -184,10 +176,9 @@ func modelSampleCommand() *cobra.Command {
 	var as form
 	cmd := &cobra.Command{
 		Use:   "sample MODEL --n N --out DIR",
-		Short: "Draw new subjects from the model, as a data set",
-		Long: "Sample writes a data set of subjects that never existed: they are drawn from the model.\n" +
-			"The column drawn_from of subjects.csv says so.",
-		Args: args(cobra.ExactArgs(1)),
+		Short: "Draw new subjects from the model",
+		Long:  "Draw new subjects from the model, and write them as a data set whose column drawn_from says so.",
+		Args:  args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			if err := checkFolder(out); err != nil {
 				return err
@@ -208,7 +199,7 @@ func modelSampleCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.IntVar(&n, "n", 0, "number of subjects")
-	f.Uint64Var(&seed, "seed", 1, "seed of the draws: the same gives the same subjects")
+	f.Uint64Var(&seed, "seed", 1, "seed of the draws")
 	f.StringSliceVar(&views, "view", nil, "views that the subjects have (default all)")
 	f.StringVar(&out, "out", "", "folder to write the data set to")
 	as.flag(cmd, "print what was written as JSON")
@@ -223,11 +214,8 @@ func modelExportCommand() *cobra.Command {
 	var as form
 	cmd := &cobra.Command{
 		Use:   "export MODEL --format csv|npy|safetensors --out DIR",
-		Short: "Write loadings and all other parameters for other programs",
-		Long: "Export writes the model's parameters in open formats: loadings in scaled units, in the\n" +
-			"features' own units and standardised, means, noise variances, spreads between sites, and\n" +
-			"the law of the factors at each site.",
-		Args: args(cobra.ExactArgs(1)),
+		Short: "Write all parameters for other programs",
+		Args:  args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			if err := checkFolder(out); err != nil {
 				return err
@@ -259,10 +247,9 @@ func modelContrastCommand() *cobra.Command {
 	var as form
 	cmd := &cobra.Command{
 		Use:   "contrast MODEL COLUMN AGAINST",
-		Short: "Compare two effects of a regression, with the standard error of their difference",
-		Long: "Contrast takes the names of two columns, as model summary and coefficients.csv show them, and\n" +
-			"says by how much the first has more effect than the second. The standard error knows how\n" +
-			"the two estimates go together.",
+		Short: "Compare two effects of a regression",
+		Long: "Print how much larger the effect of one column is than that of another, with its standard error.\n" +
+			"The names of the columns are those of coefficients.csv.",
 		Args: args(cobra.ExactArgs(3)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			m, err := openModel[fitted.Contraster](a[0], "asked for contrasts")
@@ -286,11 +273,9 @@ func modelRotateCommand() *cobra.Command {
 	var as form
 	cmd := &cobra.Command{
 		Use:   "rotate MODEL --to varimax|promax --out DIR",
-		Short: "Turn the factors towards simple structure, and write the model with them",
-		Long: "Rotate writes model.json and loadings.csv of the same model with other axes for its\n" +
-			"factors: varimax keeps them uncorrelated, promax lets them correlate, none is the form of\n" +
-			"the fit. Predictions and likelihoods stay; scores, loadings and tests are of the rotated\n" +
-			"factors wherever DIR is used as MODEL.",
+		Short: "Turn the factors towards simple structure",
+		Long: "Write the same model with its factors turned: varimax keeps them uncorrelated, promax does not.\n" +
+			"Predictions stay the same.",
 		Args: args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			if err := checkFolder(out); err != nil {
@@ -311,7 +296,7 @@ func modelRotateCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&to, "to", "", "varimax, promax or none")
+	f.StringVar(&to, "to", "", "varimax, promax or none (the form of the fit)")
 	f.StringVar(&out, "out", "", "folder to write to")
 	f.BoolVar(&force, "force", false, forceUsage)
 	as.flag(cmd, "print the summary of the rotated model as JSON")
@@ -442,11 +427,9 @@ func modelRefitCommand() *cobra.Command {
 	var as form
 	cmd := &cobra.Command{
 		Use:   "refit RESULTS --latent Q --out DIR",
-		Short: "Make another model of what the sites of a private study released",
-		Long: "Refit makes the model that a private study would have had with another number of factors,\n" +
-			"from what its sites have released: without data, without asking a site, and at no further\n" +
-			"cost of privacy. RESULTS is the results directory of the study, or of another refit of it.\n" +
-			"DIR gets what a run's directory has, but for the sites' own pages.",
+		Short: "Change the number of factors of a private study",
+		Long: "Make a model with another number of factors from what the sites of a private study released,\n" +
+			"without data and at no further cost of privacy.",
 		Args: args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			if latent < 1 || latent > maxCount {
@@ -484,7 +467,7 @@ func modelRefitCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.IntVar(&latent, "latent", 0, "number of factors")
 	f.StringVar(&out, "out", "", "directory for the model and its report")
-	as.flag(cmd, "print where the results are, and the metrics, as JSON")
+	as.flag(cmd, "print the directory and the metrics as JSON")
 	cmd.MarkFlagRequired("latent")
 	cmd.MarkFlagRequired("out")
 	return cmd

@@ -32,16 +32,9 @@ func modelAssociateCommand() *cobra.Command {
 	var as form
 	cmd := &cobra.Command{
 		Use:   "associate MODEL DATA --with COLUMN | associate --combine TABLE TABLE...",
-		Short: "Test each factor against columns of subjects.csv, at one site or over all",
-		Long: "Associate scores the subjects of a site and holds each factor against columns of\n" +
-			"subjects.csv: numbers by a slope, categories by their levels' means, by least squares given\n" +
-			"the columns of --adjust, with p values adjusted over all tests. The answer is exact and is\n" +
-			"not for release.\n\n" +
-			"With --share it also writes a table of estimates and covariances, without rows, for a\n" +
-			"person to give to others; --combine pools the tables of several sites.\n\n" +
-			"With --protocol nothing exact is printed or written: the site's subjects are summed once, with\n" +
-			"noise, as the protocol says that the sites agreed on; the site's ledger is charged first, and its\n" +
-			"policy is kept. The tests in the table follow from the noised sums.",
+		Short: "Test each factor against subject columns",
+		Long: "Test each factor against subject columns by least squares, with p values adjusted over all tests.\n" +
+			"The answer is exact, so do not release it, unless --protocol makes it differentially private.",
 		Args: args(func(cmd *cobra.Command, a []string) error {
 			if combine {
 				return cobra.MinimumNArgs(2)(cmd, a)
@@ -93,16 +86,16 @@ func modelAssociateCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringSliceVar(&with, "with", nil, "columns; those whose cells are all numbers are taken as numbers")
-	f.StringSliceVar(&opts.Categories, "category", nil, "columns to take as categories even if they hold numbers, such as codes; they are tested\nunless they are adjusted for")
-	f.StringSliceVar(&opts.Adjust, "adjust", nil, "columns that every test is adjusted for, such as age, sex and site")
-	f.StringVar(&share.path, "share", "", "also write a table to combine with other sites': JSON")
+	f.StringSliceVar(&with, "with", nil, "columns to test")
+	f.StringSliceVar(&opts.Categories, "category", nil, "columns of codes to take as categories")
+	f.StringSliceVar(&opts.Adjust, "adjust", nil, "columns to adjust every test for")
+	f.StringVar(&share.path, "share", "", "also write a JSON table, without rows, to combine with other sites")
 	f.BoolVar(&share.force, "force", false, forceUsage)
-	f.StringVar(&private.protocol, "protocol", "", "make the table under differential privacy, as this file says: YAML")
-	f.StringVar(&private.site, "site", "", "with --protocol: whose subjects they are")
-	f.StringVar(&private.store, "store", "", "with --protocol: the site's store (site.db), whose ledger is charged")
+	f.StringVar(&private.protocol, "protocol", "", "make the table under differential privacy, as this YAML file says")
+	f.StringVar(&private.site, "site", "", "with --protocol: the site")
+	f.StringVar(&private.store, "store", "", "with --protocol: the site's store, whose ledger is charged")
 	f.StringVar(&private.policy, "policy", "", "with --protocol: the site's policy")
-	f.BoolVar(&combine, "combine", false, "pool tables that sites wrote with --share")
+	f.BoolVar(&combine, "combine", false, "pool the tables of several sites")
 	page.flag(cmd)
 	as.flag(cmd, "print everything as JSON")
 	return cmd

@@ -34,11 +34,11 @@ type output struct {
 	inputs []string
 }
 
-const forceUsage = "replace what is there; a folder, or a file that the command reads, is never replaced"
+const forceUsage = "replace files that exist"
 
 // flags adds --out and --force.
 func (o *output) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&o.path, "out", "", "file to write, as Parquet if its name ends in .parquet and else as CSV; it must not exist yet")
+	cmd.Flags().StringVar(&o.path, "out", "", "file to write: Parquet if its name ends in .parquet, else CSV")
 	cmd.Flags().BoolVar(&o.force, "force", false, forceUsage)
 	cmd.MarkFlagRequired("out")
 }
@@ -179,7 +179,7 @@ func printLines(w io.Writer, word string, lines []string) {
 type accountPage struct{ dir string }
 
 func (p *accountPage) flag(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&p.dir, "out", "", "also write a page with pictures into this folder, which is empty or does not exist yet")
+	cmd.Flags().StringVar(&p.dir, "out", "", "also write a page with pictures into this new or empty folder")
 }
 
 // check refuses a folder with something in it, before there is work to be lost.

@@ -53,7 +53,7 @@ func planCheckCommand() *cobra.Command {
 	var as form
 	cmd := &cobra.Command{
 		Use:   "check PLAN",
-		Short: "Check a plan, say what it promises and costs, and with --data check the data that it is bound to",
+		Short: "Check a plan, and say what it promises and costs",
 		Args:  args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			plan, cost, err := loadPlan(a[0])
@@ -83,8 +83,8 @@ func planCheckCommand() *cobra.Command {
 			})
 		},
 	}
-	as.flag(cmd, "print the digest and the notes as JSON")
-	cmd.Flags().BoolVar(&withData, "data", false, "also open the data of the local section and compare every site's columns with the plan")
+	as.flag(cmd, "print the digest, the cost and the notes as JSON")
+	cmd.Flags().BoolVar(&withData, "data", false, "also check the data that the local section names")
 	return cmd
 }
 
@@ -92,7 +92,7 @@ func planShowCommand() *cobra.Command {
 	var as form
 	cmd := &cobra.Command{
 		Use:   "show PLAN",
-		Short: "Print the effective plan: every default filled in, and the digest",
+		Short: "Print the plan with every default filled in, and its digest",
 		Args:  args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			plan, cost, err := loadPlan(a[0])
@@ -120,7 +120,7 @@ func planShowCommand() *cobra.Command {
 			})
 		},
 	}
-	as.flag(cmd, "print the digest and the plan as JSON")
+	as.flag(cmd, "print the digest, the cost and the plan as JSON")
 	return cmd
 }
 
@@ -130,13 +130,9 @@ func initCommand() *cobra.Command {
 	out := output{fixed: true}
 	cmd := &cobra.Command{
 		Use:   "init DIR",
-		Short: "Look at a folder of data and write a first plan for it",
-		Long: "Init reads the data in DIR, which is one data set or holds a folder for each site, and\n" +
-			"writes a commented plan: sites and the views that they lack, features with their types,\n" +
-			"codes for missing values that it suspects, and a method with the reason for it. It then\n" +
-			"checks the plan with the data. On a terminal it asks for the outcome, if a column could be\n" +
-			"one; --outcome answers beforehand, and --outcome '' says that there is none.",
-		Args: args(cobra.ExactArgs(1)),
+		Short: "Write a first plan for a folder of data",
+		Long:  "Write a commented plan for the data in DIR: one data set, or a folder for each site.",
+		Args:  args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			if err := out.check(dataset.Files(a[0])...); err != nil {
 				return err
@@ -183,9 +179,9 @@ func initCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&out.path, "out", "plan.yaml", "file to write; it must not exist yet")
 	f.StringVar(&o.Name, "name", "", "name of the study (default from the folder)")
-	f.StringVar(&o.Outcome, "outcome", "", "column of the subjects tables to predict")
-	f.StringSliceVar(&o.Missing, "missing", nil, "codes for missing values, such as -9,unknown")
-	as.flag(cmd, "print the plan's parts, what was left out and the notes as JSON")
+	f.StringVar(&o.Outcome, "outcome", "", "subject column to predict; empty for none (default asks on a terminal)")
+	f.StringSliceVar(&o.Missing, "missing", nil, "codes for missing values")
+	as.flag(cmd, "print the plan's parts, what was left out and the notes as JSON; ask nothing")
 	return cmd
 }
 

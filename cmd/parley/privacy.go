@@ -19,7 +19,7 @@ import (
 func privacyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "privacy",
-		Short: "Count what differential privacy costs, before anything is released",
+		Short: "Count what differential privacy costs",
 	}
 	cmd.AddCommand(accountCommand(), calibrateCommand(), curveCommand())
 	return cmd
@@ -41,13 +41,13 @@ const fedMVPPCA = "fed-mv-ppca"
 
 func (c *composition) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringArrayVar(&c.gaussian, "gaussian", nil, "sums with Gaussian noise, such as noise=1.2,count=100,rate=0.02 (repeatable)")
-	f.StringArrayVar(&c.laplace, "laplace", nil, "sums with Laplace noise, such as noise=10,count=3 (repeatable)")
-	f.StringVar(&c.adjacency, "adjacency", "", "what the two data sets differ by: add-remove or replace-one")
-	f.StringVar(&c.published, "published", "", "the setting of a paper instead: "+fedMVPPCA)
-	f.IntVar(&c.views, "views", 3, "views of each centre, with --published")
-	f.IntVar(&c.rounds, "rounds", 100, "rounds, with --published")
-	f.Float64Var(&c.each.Delta, "release-delta", 0.01, "δ of each release, with --published")
+	f.StringArrayVar(&c.gaussian, "gaussian", nil, "sums with Gaussian noise: noise= (standard deviation), count=, rate=, diameter= (repeatable)")
+	f.StringArrayVar(&c.laplace, "laplace", nil, "sums with Laplace noise: noise= (scale), count=, diameter= (repeatable)")
+	f.StringVar(&c.adjacency, "adjacency", "", "add-remove or replace-one")
+	f.StringVar(&c.published, "published", "", "the setting of a paper in place of sums: "+fedMVPPCA)
+	f.IntVar(&c.views, "views", 3, "with --published: views of each centre")
+	f.IntVar(&c.rounds, "rounds", 100, "with --published: rounds")
+	f.Float64Var(&c.each.Delta, "release-delta", 0.01, "with --published: δ of each release")
 	cmd.MarkFlagsMutuallyExclusive("published", "gaussian")
 	cmd.MarkFlagsMutuallyExclusive("published", "laplace")
 	cmd.MarkFlagsMutuallyExclusive("published", "adjacency")
@@ -184,15 +184,9 @@ func curveCommand() *cobra.Command {
 	var as form
 	cmd := &cobra.Command{
 		Use:   "curve PLAN",
-		Short: "Show how useful a private study can be at each ε, from the plan alone",
-		Long: "Imagines the subjects of every site from the plan alone, with the method's own model: no data are\n" +
-			"read and no budget is spent. Runs the whole study on them with other totals and other numbers of\n" +
-			"subjects, scores every fit on subjects who took no part, and draws its error, or how well it\n" +
-			"predicts outcomes, against ε: beside the same model without privacy and beside predicting the\n" +
-			"mean or the base rate.\n\n" +
-			"What is drawn follows from the plan's seed; the noise is that of a real study, and cannot be\n" +
-			"drawn again. It may be stopped at any moment: the same command continues it, and more budgets,\n" +
-			"numbers of subjects and repeats may be asked for later.",
+		Short: "Show how useful a private study can be at each ε",
+		Long: "Run the whole private study on imagined subjects at several ε, and score every fit. It reads no\n" +
+			"data and charges no ledger. After an interruption the same command continues it.",
 		Annotations: map[string]string{resumes: "yes"},
 		Args:        args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
@@ -215,11 +209,11 @@ func curveCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.Float64SliceVar(&c.Epsilons, "epsilon", []float64{0.5, 1, 3, 10}, "totals to try, beside that of the plan")
-	f.IntSliceVar(&c.Subjects, "subjects", []int{100, 500, 2500}, "numbers of subjects at each site to try")
+	f.Float64SliceVar(&c.Epsilons, "epsilon", []float64{0.5, 1, 3, 10}, "totals to try, beside the plan's own")
+	f.IntSliceVar(&c.Subjects, "subjects", []int{100, 500, 2500}, "numbers of subjects at each site")
 	f.IntVar(&c.Repeats, "repeats", 5, "populations to imagine for each")
-	f.Float64Var(&c.Noise, "noise-share", 0.3, "share of variance that nothing explains: of every feature, or of the outcome to be predicted")
-	f.StringVar(&c.Dir, "out", "", "directory for what is computed (default results/NAME-DIGEST-curve)")
-	as.flag(cmd, "print where the results are, and all numbers, as JSON")
+	f.Float64Var(&c.Noise, "noise-share", 0.3, "share of the variance that nothing explains, between 0 and 1")
+	f.StringVar(&c.Dir, "out", "", "directory for the results (default results/NAME-DIGEST-curve)")
+	as.flag(cmd, "print the directory and all numbers as JSON")
 	return cmd
 }

@@ -49,15 +49,9 @@ func accountCommand() *cobra.Command {
 	var as form
 	cmd := &cobra.Command{
 		Use:   "account [PLAN]",
-		Short: "Say what a composition of noised sums costs",
-		Long: "Counts the privacy loss of noised sums that are released one after the other, with noise fixed\n" +
-			"beforehand: the tight value, and beside it what weaker theorems say. Noise is the standard\n" +
-			"deviation (Gaussian) or the scale (Laplace) on a sum of records clipped to norm 1. With a rate,\n" +
-			"each record enters each sum with that probability, independently of all others; that does not\n" +
-			"describe batches of a fixed size. The diameter, 2 unless given, is how far apart two records may\n" +
-			"lie.\n\n" +
-			"With a plan, counts what it would ask of a site, for the unit and adjacency of its promise.",
-		Args: args(cobra.MaximumNArgs(1)),
+		Short: "Count what noised sums cost together",
+		Long:  "Count the tight ε of noised sums, given or those of a plan, beside what weaker theorems say.",
+		Args:  args(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			if err := c.checkPlan(cmd, len(a) > 0); err != nil {
 				return err
@@ -92,10 +86,10 @@ func accountCommand() *cobra.Command {
 	}
 	c.flags(cmd)
 	f := cmd.Flags()
-	f.Float64Var(&c.each.Epsilon, "release-epsilon", 10, "ε of each release, with --published")
-	f.Float64SliceVar(&deltas, "delta", []float64{1e-5}, "δ to count at; several with commas (with --published also --release-delta; with a plan its own)")
-	f.StringVar(&site, "site", "", "of a plan: the site to count for (default its first)")
-	f.Float64SliceVar(&epsilons, "epsilon", nil, "also say the tight δ at these ε")
+	f.Float64Var(&c.each.Epsilon, "release-epsilon", 10, "with --published: ε of each release")
+	f.Float64SliceVar(&deltas, "delta", []float64{1e-5}, "δ to count at; with a plan its own")
+	f.StringVar(&site, "site", "", "with a plan: the site to count for (default its first)")
+	f.Float64SliceVar(&epsilons, "epsilon", nil, "also count the tight δ at these ε")
 	as.flag(cmd, "print everything as one JSON object")
 	return cmd
 }

@@ -44,11 +44,9 @@ func calibrateCommand() *cobra.Command {
 	var as form
 	cmd := &cobra.Command{
 		Use:   "calibrate",
-		Short: "Say what noise a total budget needs",
-		Long: "Finds the least noise with which all the sums together keep to a total ε at δ. Noise that is\n" +
-			"given sets the proportions between the sums; it is 1 where it is left out. With --most noise is\n" +
-			"as given, and the answer is how often the last sum fits after the others. All else is as in\n" +
-			"'parley privacy account'.",
+		Short: "Find the noise that a total needs",
+		Long: "Find the least noise with which all sums together keep to a total. Noise that is given sets the\n" +
+			"proportions between the sums.",
 		Args: args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			err := c.check(cmd)
@@ -72,7 +70,7 @@ func calibrateCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.Float64Var(&out.Total.Epsilon, "epsilon", 0, "ε of the total")
 	f.Float64Var(&out.Total.Delta, "delta", 0, "δ of the total")
-	f.BoolVar(&most, "most", false, "say how often the last sum fits, with the noise that is given")
+	f.BoolVar(&most, "most", false, "count how often the last sum fits, with the noise as given")
 	cmd.MarkFlagsMutuallyExclusive("most", "published")
 	as.flag(cmd, "print everything as one JSON object")
 	cmd.MarkFlagRequired("epsilon")

@@ -18,10 +18,9 @@ func runCommand() *cobra.Command {
 	var as form
 	cmd := &cobra.Command{
 		Use:   "run PLAN",
-		Short: "Run a whole study in one process, on simulated sites",
-		Long: "Runs the study that a plan describes, with every site in this process, on the data that the plan's\n" +
-			"local section names. It may be stopped at any moment: the same command continues it to the same\n" +
-			"model. A run that has ended is not computed again; its results are written anew.",
+		Short: "Run a study with every site in this process",
+		Long: "Run a study with every site in this process, on the data that the plan's local section names.\n" +
+			"After an interruption the same command continues it to the same model.",
 		Annotations: map[string]string{resumes: "yes"},
 		Args:        args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
@@ -103,7 +102,7 @@ func runCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&out, "out", "", "directory for the results (default results/NAME-DIGEST)")
-	as.flag(cmd, "print where the results are, and the metrics, as JSON")
+	as.flag(cmd, "print the directory and the metrics as JSON")
 	return cmd
 }
 

@@ -34,19 +34,10 @@ func selectCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:         "select PLAN|RESULTS --latent 1..8",
 		Annotations: map[string]string{resumes: "yes"},
-		Short:       "Choose the number of factors by cross-validation",
-		Long: "Fits the study of a plan with every number of factors given, and recommends the one under\n" +
-			"which subjects that were not fitted are the most likely. Each site splits its own subjects\n" +
-			"into folds, all sites fit one model in a single round without each fold in turn, and each\n" +
-			"site scores its own held-out subjects. The number under method.latent in the plan is not used.\n\n" +
-			"For comparison it also computes BIC, automatic relevance determination and WAIC, and shows\n" +
-			"where the curve has its elbow. It warns where the plan's scaling makes every criterion ask\n" +
-			"for too many factors.\n\n" +
-			"It runs in one process, on the data that the plan's local section names.\n\n" +
-			"RESULTS is the results directory of a private study: the number is then chosen from what the\n" +
-			"sites have released, without data and at no further cost of privacy. Each site in turn is left\n" +
-			"out, and scored by the models of the others. A private plan has to be run first: reading its\n" +
-			"rows would be outside of what it promises.",
+		Short:       "Choose the number of factors",
+		Long: "Fit the study with every number of factors given, and recommend the one under which held-out\n" +
+			"subjects are the most likely. With RESULTS of a private study it chooses from what the sites\n" +
+			"released, at no further cost of privacy.",
 		Args: args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			values, err := parseCounts(f.values)
@@ -65,9 +56,9 @@ func selectCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&f.values, "latent", "", "numbers of factors to try, such as 1..8 or 2,4,6..10")
 	flags.IntVar(&f.folds, "folds", 3, "parts that each site splits its subjects into")
-	flags.IntVar(&f.repeats, "repeats", 1, "times to do so, each time differently")
+	flags.IntVar(&f.repeats, "repeats", 1, "times to split, each time differently")
 	flags.StringSliceVar(&f.criteria, "criteria", nil, "criteria to compute: held-out (always), bic, ard, waic (default all)")
-	flags.StringVar(&f.out, "out", "", "directory for the report (default results/NAME-select-DIGEST)")
+	flags.StringVar(&f.out, "out", "", "directory for the results (default results/NAME-select-DIGEST)")
 	f.as.flag(cmd, "print the recommendation and all scores as JSON")
 	cmd.MarkFlagRequired("latent")
 	return cmd

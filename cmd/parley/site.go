@@ -14,8 +14,8 @@ import (
 )
 
 func siteCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "site", Short: "Take part in studies as a site: join, approve, serve; ledger and policy"}
-	ledger := &cobra.Command{Use: "ledger", Short: "Look at what a site has ever been charged"}
+	cmd := &cobra.Command{Use: "site", Short: "Take part in studies as a site"}
+	ledger := &cobra.Command{Use: "ledger", Short: "Show what a site has ever been charged"}
 	ledger.AddCommand(ledgerShowCommand(), ledgerVerifyCommand(), ledgerExportCommand())
 	policies := &cobra.Command{Use: "policy", Short: "Write and check what a site allows"}
 	policies.AddCommand(policyCheckCommand(), policyInitCommand())
@@ -24,8 +24,7 @@ func siteCommand() *cobra.Command {
 	return cmd
 }
 
-const storeHelp = "STORE is a site's store (site.db), a folder of stores, or a run's results. It is only read, and neither\n" +
-	"changed nor created; another process may be writing to it meanwhile."
+const storeHelp = "STORE is a site's store (site.db), a folder of stores, or a run's results; it is only read."
 
 // look hands over the store of a site, for reading.
 func look(path, site string, read func(file string, s *sitestore.Store) error) error {
@@ -37,11 +36,11 @@ func look(path, site string, read func(file string, s *sitestore.Store) error) e
 }
 
 func siteFlag(cmd *cobra.Command, site *string) {
-	cmd.Flags().StringVar(site, "site", "", "whose store, where there are several")
+	cmd.Flags().StringVar(site, "site", "", "the site, where there are several stores")
 }
 
 func deltaFlag(cmd *cobra.Command, delta *float64) {
-	cmd.Flags().Float64Var(delta, "delta", 1e-5, "δ to count at, where no guarantee names one")
+	cmd.Flags().Float64Var(delta, "delta", 1e-5, "δ to count at where no guarantee names one")
 }
 
 func ledgerShowCommand() *cobra.Command {
@@ -50,9 +49,9 @@ func ledgerShowCommand() *cobra.Command {
 	var as form
 	cmd := &cobra.Command{
 		Use:   "show STORE",
-		Short: "List every charge, and what they add up to",
-		Long: "Lists every charge of a site's ledger, then what each study and all of them together have cost under\n" +
-			"both adjacencies, and what is left of each study's promise and of a policy.\n\n" + storeHelp,
+		Short: "List every charge, and what is left",
+		Long: "List every charge, what they cost together, and what is left of each promise.\n" +
+			storeHelp,
 		Args: args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			var rules *policy.Policy
@@ -78,7 +77,7 @@ func ledgerShowCommand() *cobra.Command {
 	}
 	siteFlag(cmd, &site)
 	deltaFlag(cmd, &delta)
-	cmd.Flags().StringVar(&policyFile, "policy", "", "the site's policy: also say what is left of its limits")
+	cmd.Flags().StringVar(&policyFile, "policy", "", "policy file: also show what is left of its limits")
 	as.flag(cmd, "print everything as one JSON object")
 	return cmd
 }
@@ -88,10 +87,10 @@ func ledgerVerifyCommand() *cobra.Command {
 	var as form
 	cmd := &cobra.Command{
 		Use:   "verify STORE",
-		Short: "Check that ledger and outbox are whole and belong together",
-		Long: "Walks the chain of hashes through every line of the ledger, and holds each stored release against its\n" +
-			"charge. It shows accidents and clumsy changes; who owns the machine can make a consistent forgery,\n" +
-			"so keep the last hash elsewhere.\n\n" + storeHelp,
+		Short: "Check that the ledger is whole",
+		Long: "Check the hashes of the ledger and every stored release against its charge. Keep the last hash\n" +
+			"elsewhere, because the owner of the machine could forge a consistent ledger.\n" +
+			storeHelp,
 		Args: args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			return look(a[0], site, func(file string, s *sitestore.Store) error {
@@ -121,8 +120,8 @@ func ledgerExportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export STORE",
 		Short: "Write every charge for an auditor",
-		Long: "Writes every charge with its mechanisms and parameters, what it costs by itself, the size of what left,\n" +
-			"and all hashes. It has no word of what was in a release.\n\n" + storeHelp,
+		Long: "Write every charge for an auditor, without anything of what was released.\n" +
+			storeHelp,
 		Args: args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			if format != "csv" && format != "json" {
@@ -145,7 +144,7 @@ func ledgerExportCommand() *cobra.Command {
 	}
 	siteFlag(cmd, &site)
 	deltaFlag(cmd, &delta)
-	cmd.Flags().StringVar(&format, "format", "csv", "csv (a row for every noised sum) or json")
+	cmd.Flags().StringVar(&format, "format", "csv", "csv (a row for each noised sum) or json")
 	return cmd
 }
 

@@ -31,10 +31,9 @@ func siteJoinCommand() *cobra.Command {
 	var wait time.Duration
 	cmd := &cobra.Command{
 		Use:   "join INVITATION",
-		Short: "Join a coordinator by an invitation, and look at the studies that wait",
-		Long: "Makes the site's folder, with keys that never leave it, and joins the coordinator who wrote the invitation.\n" +
-			"Then it shows each study that the coordinator has posted, and asks whether the site takes part.",
-		Args: args(cobra.ExactArgs(1)),
+		Short: "Join a coordinator by an invitation",
+		Long:  "Make the site's folder with its keys, join the coordinator, and show and ask about each study.",
+		Args:  args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			text, err := readLimited(a[0])
 			if err != nil {
@@ -91,12 +90,12 @@ func siteJoinCommand() *cobra.Command {
 			return firstStudies(cmd, f, wait, yes, say)
 		},
 	}
-	cmd.Flags().StringVar(&dir, "dir", "", "the site's folder (default one with the site's name, beside the invitation)")
+	cmd.Flags().StringVar(&dir, "dir", "", "the site's folder (default the site's name, beside the invitation)")
 	cmd.Flags().StringVar(&data, "data", "", "where the site's rows are (default data in the folder)")
-	cmd.Flags().StringVar(&policyFile, "policy", "", "file with the site's policy, which is copied to the folder (default policy.yaml there, or\nthe strict one that 'parley site policy init' prints)")
-	cmd.Flags().StringVar(&receipts, "receipts", "", "file in which the site notes how far its ledger has come, best on another disk than the\nfolder (default receipts.json in the folder)")
+	cmd.Flags().StringVar(&policyFile, "policy", "", "policy file, copied to the folder (default policy.yaml there, or the strict one)")
+	cmd.Flags().StringVar(&receipts, "receipts", "", "file that notes how far the ledger has come, best on another disk (default in the folder)")
 	cmd.Flags().BoolVar(&yes, "yes", false, "approve what policy, ledger and data allow, without asking")
-	cmd.Flags().BoolVar(&anew, "new-coordinator", false, "let a folder that has joined another coordinator forget its keys for it; its ledger goes on")
+	cmd.Flags().BoolVar(&anew, "new-coordinator", false, "forget the keys for an earlier coordinator; the ledger goes on")
 	cmd.Flags().DurationVar(&wait, "wait", time.Minute, "how long to wait for the coordinator")
 	return cmd
 }
@@ -239,8 +238,8 @@ func siteStudyCommand(use, short, long string, run func(cmd *cobra.Command, f *s
 
 func siteShowCommand() *cobra.Command {
 	var as form
-	cmd := siteStudyCommand("show DIR STUDY", "Say in words what a study computes, reads, sends and costs",
-		"Says for a data manager what a study computes, which of the site's columns it reads, what would leave the\nsite, what it costs, and whether policy, ledger and data allow it.",
+	cmd := siteStudyCommand("show DIR STUDY", "Show what a study computes, reads, sends and costs",
+		"Show what a study computes, reads, sends and costs, and whether policy, ledger and data allow it.",
 		func(cmd *cobra.Command, f *site.Folder, digest string) error {
 			v, err := preview(cmd.Context(), f, digest)
 			if err != nil {
@@ -289,7 +288,7 @@ func printKeys(w io.Writer, f *site.Folder, digest string) error {
 
 func siteApproveCommand() *cobra.Command {
 	return siteStudyCommand("approve DIR STUDY", "Let the site take part in a study",
-		"Records that the site takes part in a study, as everything stands now: the plan, the coordinator's key, the\nsite's policy, its data, and the revision of the method. If one of them changes, it is asked for again.\nWhat policy, ledger or data do not allow cannot be approved.",
+		"Approve a study with the plan, coordinator, policy, data and method as they are now. A change asks again.",
 		func(cmd *cobra.Command, f *site.Folder, digest string) error {
 			if err := f.Approve(cmd.Context(), digest, host.ByPerson); err != nil {
 				return err
@@ -311,13 +310,13 @@ func siteRefuseCommand() *cobra.Command {
 		fmt.Fprintf(cmd.OutOrStdout(), "study %.12s is refused\n", digest)
 		return nil
 	})
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for the coordinator to read")
+	cmd.Flags().StringVar(&reason, "reason", "", "reason for the coordinator to read")
 	return cmd
 }
 
 func siteGoOnCommand() *cobra.Command {
-	return siteStudyCommand("go-on DIR STUDY", "Let a study go on after the site's store has lost what others have seen",
-		"Records a person's decision that the site goes on although an older or other store is in the place of its\nown. What it was charged in the lost part is not counted any more: take that into account yourself. If the\nright store can be brought back, do that instead.",
+	return siteStudyCommand("go-on DIR STUDY", "Let a study go on with a store that has lost charges",
+		"Let a study go on with an older or other store. Its lost charges are no longer counted, so bring the right\nstore back if you can.",
 		func(cmd *cobra.Command, f *site.Folder, digest string) error {
 			if err := f.GoOn(digest); err != nil {
 				return err
@@ -329,7 +328,7 @@ func siteGoOnCommand() *cobra.Command {
 
 func siteDataCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "data DIR PATH", Short: "Say where the site's rows are", Args: args(cobra.ExactArgs(2)),
+		Use: "data DIR PATH", Short: "Set where the site's rows are", Args: args(cobra.ExactArgs(2)),
 		RunE: inSite(func(cmd *cobra.Command, f *site.Folder, a []string) error {
 			if err := f.SetData(a[1]); err != nil {
 				return err
@@ -344,11 +343,9 @@ func siteBackupCommand() *cobra.Command {
 	var out string
 	cmd := &cobra.Command{
 		Use:   "backup DIR --out FOLDER",
-		Short: "Copy what the site must not lose, while it serves or not",
-		Long: "Copies keys, policy, store, studies and audit log, as they are at one moment. To restore, put the copy in the\n" +
-			"folder's place and leave receipts.json as it is there: a store that is older than what others have seen of it\n" +
-			"is then noticed, and a person decides.",
-		Args: args(cobra.ExactArgs(1)),
+		Short: "Copy what the site must not lose",
+		Long:  "Copy keys, policy, store, studies and audit log as they are at one moment, served or not.",
+		Args:  args(cobra.ExactArgs(1)),
 		RunE: inSite(func(cmd *cobra.Command, f *site.Folder, a []string) error {
 			if err := f.Backup(out); err != nil {
 				return err
@@ -357,7 +354,7 @@ func siteBackupCommand() *cobra.Command {
 			return nil
 		}),
 	}
-	cmd.Flags().StringVar(&out, "out", "", "folder to write, which must not exist yet")
+	cmd.Flags().StringVar(&out, "out", "", "folder to write, which must not exist")
 	cmd.MarkFlagRequired("out")
 	return cmd
 }

@@ -29,10 +29,9 @@ func policyCheckCommand() *cobra.Command {
 	var as form
 	cmd := &cobra.Command{
 		Use:   "check POLICY [PLAN]",
-		Short: "Check a policy, and whether a site with it would take part in a study",
-		Long: "Checks the policy's file. With a plan, says of each of its sites whether it would take part under this\n" +
-			"policy, what the study would cost it, and what would be left; exit code 1 with every reason if one would\n" +
-			"not. Subjects are counted in the data of the plan's local section, or given with --subjects.",
+		Short: "Check a policy, alone or against a plan",
+		Long: "Check a policy. With a plan, also show whether each site would take part, what it would cost and\n" +
+			"what would be left.",
 		Args: args(cobra.RangeArgs(1, 2)),
 		RunE: func(cmd *cobra.Command, a []string) error {
 			rules, err := policy.Load(a[0])
@@ -64,9 +63,9 @@ func policyCheckCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&q.site, "site", "", "the site that asks (default every site of the plan)")
-	f.IntVar(&q.subjects, "subjects", 0, "rows at the site, where the plan names no data")
-	f.StringVar(&q.store, "store", "", "the site's store, or a folder of stores: what has been charged before counts")
+	f.StringVar(&q.site, "site", "", "the site that asks (default that of the policy, or all of the plan)")
+	f.IntVar(&q.subjects, "subjects", 0, "rows at the site (default counted in the data that the plan names)")
+	f.StringVar(&q.store, "store", "", "the site's store, or a folder of stores (default no earlier charges)")
 	as.flag(cmd, "print the policy, and the sites, as one JSON object")
 	return cmd
 }

@@ -22,10 +22,9 @@ func siteServeCommand() *cobra.Command {
 	var untilDone bool
 	cmd := &cobra.Command{
 		Use:   "serve DIR",
-		Short: "Answer the studies that the site has approved, until told to stop",
-		Long: "Connects to the coordinator, through a proxy if HTTPS_PROXY names one, and reconnects for ever. It answers\n" +
-			"the tasks of studies that were approved, and says in plain lines what it waits for. Stop it with Ctrl-C or\n" +
-			"SIGTERM: what has been charged is finished first, and everything goes on when it is started again.",
+		Short: "Answer the studies that the site approved",
+		Long: "Answer approved studies until Ctrl-C or SIGTERM, through a proxy if HTTPS_PROXY names one. What is\n" +
+			"under way continues at the next start.",
 		Args: args(cobra.ExactArgs(1)),
 		RunE: inSite(func(cmd *cobra.Command, f *site.Folder, a []string) error {
 			return flags.serve(cmd, live.OfSite(f), func(log *slog.Logger, watch *monitor) func(context.Context) error {
@@ -41,7 +40,7 @@ func siteServeCommand() *cobra.Command {
 func siteStatusCommand() *cobra.Command {
 	var as form
 	cmd := &cobra.Command{
-		Use: "status DIR", Short: "Say where the site stands with each study", Args: args(cobra.ExactArgs(1)),
+		Use: "status DIR", Short: "Show where the site stands with each study", Args: args(cobra.ExactArgs(1)),
 		RunE: inSite(func(cmd *cobra.Command, f *site.Folder, _ []string) error {
 			s, err := f.ReadStatus()
 			if err != nil {
@@ -75,7 +74,7 @@ func siteWatchCommand() *cobra.Command {
 	var as form
 	cmd := &cobra.Command{
 		Use:   "watch DIR",
-		Short: "Print what changes at the site, until every study has ended here",
+		Short: "Print what changes until every study has ended here",
 		Args:  args(cobra.ExactArgs(1)),
 		RunE: inSite(func(cmd *cobra.Command, f *site.Folder, a []string) error {
 			return watchSite(cmd.Context(), cmd.OutOrStdout(), f, as)
@@ -144,7 +143,7 @@ func siteLine(dir string, s site.Status) string {
 func sitePendingCommand() *cobra.Command {
 	var as form
 	cmd := &cobra.Command{
-		Use: "pending DIR", Short: "List the studies that wait for a person's decision", Args: args(cobra.ExactArgs(1)),
+		Use: "pending DIR", Short: "List the studies that wait for a decision", Args: args(cobra.ExactArgs(1)),
 		RunE: inSite(func(cmd *cobra.Command, f *site.Folder, _ []string) error {
 			s, err := f.ReadStatus()
 			if err != nil {
@@ -178,7 +177,7 @@ func sitePendingCommand() *cobra.Command {
 func siteResultsCommand() *cobra.Command {
 	var as form
 	cmd := &cobra.Command{
-		Use: "results DIR [STUDY]", Short: "Say where the site's results of a study are", Args: args(cobra.RangeArgs(1, 2)),
+		Use: "results DIR [STUDY]", Short: "Print where the site's results are", Args: args(cobra.RangeArgs(1, 2)),
 		RunE: inSite(func(cmd *cobra.Command, f *site.Folder, a []string) error {
 			if len(a) > 1 {
 				digest, err := f.Find(a[1])

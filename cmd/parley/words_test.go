@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // understood says whether there is such a command, with these flags and arguments.
@@ -53,6 +54,52 @@ func TestExamples(t *testing.T) {
 		if !paths[path] {
 			t.Errorf("there is no command %s", path)
 		}
+	}
+}
+
+// TestReferenceHasEveryCommandAndFlag holds the reference to the program: the section of
+// a command, with those that it links to, names it and each of its flags.
+func TestReferenceHasEveryCommandAndFlag(t *testing.T) {
+	page, err := os.ReadFile("../../docs/reference/cli.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sections := map[string]string{} // by what links to them; with those below them
+	for _, mark := range []string{"\n## ", "\n### "} {
+		for _, s := range strings.Split(string(page), mark)[1:] {
+			title, text, _ := strings.Cut(s, "\n")
+			text, _, _ = strings.Cut(text, "\n## ")
+			sections["#"+strings.ReplaceAll(strings.ToLower(title), " ", "-")] = text
+		}
+	}
+	link := regexp.MustCompile(`\((#[a-z-]+)\)`)
+	flags := 0
+	var walk func(c *cobra.Command, text string)
+	walk = func(c *cobra.Command, text string) {
+		if own, ok := sections["#"+strings.ReplaceAll(c.CommandPath(), " ", "-")]; ok {
+			text = own
+			for _, m := range link.FindAllStringSubmatch(own, -1) {
+				text += sections[m[1]]
+			}
+		} else if c.HasParent() && !regexp.MustCompile(`\b`+regexp.QuoteMeta(c.Name())+`\b`).MatchString(text) {
+			t.Errorf("no section names the command %s", c.CommandPath())
+		}
+		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if f.Name == "help" || f.Name == "version" {
+				return
+			}
+			flags++
+			if !regexp.MustCompile(`--` + f.Name + `\b`).MatchString(text) {
+				t.Errorf("the section of %s does not name --%s", c.CommandPath(), f.Name)
+			}
+		})
+		for _, sub := range c.Commands() {
+			walk(sub, text)
+		}
+	}
+	walk(commandTree(), string(page))
+	if flags < 150 {
+		t.Errorf("only %d flags were found", flags)
 	}
 }
 
