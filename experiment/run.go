@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"parley/figure"
+	"parley/internal/atomicfile"
 	"parley/internal/version"
 	"parley/judge/trials"
 	"parley/report"
@@ -100,7 +101,7 @@ func Run(ctx context.Context, c Config) (*Record, error) {
 		r.Minutes += k.Seconds / 60
 	}
 	r.Conclusion = x.Conclude(outcomes)
-	if err := trials.WriteJSON(filepath.Join(c.Dir, recordName), r); err != nil {
+	if err := atomicfile.WriteJSON(filepath.Join(c.Dir, recordName), r); err != nil {
 		return nil, err
 	}
 	return r, r.report(x).WriteFiles(c.Dir)

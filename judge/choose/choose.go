@@ -128,21 +128,13 @@ func (r *Record) Write(dir string, plan *study.Plan) error {
 	if err := page.WriteFiles(dir); err != nil {
 		return err
 	}
-	if err := writeIndented(filepath.Join(dir, "metrics.json"), r.Result.Metrics); err != nil {
+	if err := atomicfile.WriteJSON(filepath.Join(dir, "metrics.json"), r.Result.Metrics); err != nil {
 		return err
 	}
-	if err := writeIndented(filepath.Join(dir, fileName), r); err != nil {
+	if err := atomicfile.WriteJSON(filepath.Join(dir, fileName), r); err != nil {
 		return err
 	}
 	return os.RemoveAll(filepath.Join(dir, fits))
-}
-
-func writeIndented(path string, v any) error {
-	data, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		return fmt.Errorf("writing %s: %w", path, err)
-	}
-	return atomicfile.Write(path, append(data, '\n'))
 }
 
 // fits is the folder of what an unfinished selection has come to.
@@ -189,7 +181,7 @@ func (k kept) Put(key string, v any) error {
 	if err := os.MkdirAll(string(k), 0o777); err != nil {
 		return err
 	}
-	return writeIndented(k.path(key), v)
+	return atomicfile.WriteJSON(k.path(key), v)
 }
 
 // Keep makes a selection resume in a directory that was claimed: the config's fits are

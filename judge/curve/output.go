@@ -12,12 +12,11 @@ import (
 
 	"parley/figure"
 	"parley/internal/atomicfile"
-	"parley/judge/trials"
 )
 
 // write leaves metrics.json, utility.csv and the report with its pictures.
 func (c *Curve) write(dir string) error {
-	if err := trials.WriteJSON(filepath.Join(dir, "metrics.json"), c); err != nil {
+	if err := atomicfile.WriteJSON(filepath.Join(dir, "metrics.json"), c); err != nil {
 		return err
 	}
 	if err := atomicfile.Stream(filepath.Join(dir, "utility.csv"), c.csv); err != nil {
