@@ -2,7 +2,6 @@ package figure
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -78,8 +77,7 @@ const (
 func (k Contours) draw(c *canvas) {
 	panels := k.Panels[:min(len(k.Panels), maxPanels)]
 	if len(panels) == 0 || len(k.XAt) < 2 || len(k.YAt) < 2 || !rises(k.XAt) || !rises(k.YAt) {
-		c.w, c.h = 360, 120
-		c.nothing(c.w/2, c.h/2)
+		c.vacant()
 		return
 	}
 	var ex, ey extent
@@ -203,10 +201,7 @@ func (k Contours) panel(c *canvas, p Panel, x, y scale, b box, top float64) {
 	}
 	for i, g := range k.Groups {
 		if mx, my := g.Mean.at(0), g.Mean.at(1); mx >= x.lo && mx <= x.hi && my >= y.lo && my <= y.hi {
-			var d strings.Builder
-			marker(&d, styleOf(i).marker, x.at(mx), y.at(my), 5)
-			c.el("path", fmt.Sprintf("%s: mean %s, %s", g.Name, General.Text(mx), General.Text(my)),
-				"d", d.String(), "fill", styleOf(i).colour, "stroke", "#fff", "stroke-width", 1.4)
+			c.mean(g, styleOf(i), x, y, 1.4)
 		}
 	}
 	c.el("rect", "", "x", b.left, "y", b.top, "width", b.right-b.left, "height", b.bottom-b.top, "fill", "none", "stroke", muted, "stroke-width", 0.8)

@@ -74,8 +74,7 @@ func (k Corner) draw(c *canvas) {
 	n := len(shown)
 	c.w = c.page
 	if n == 0 || k.draws() == 0 {
-		c.w, c.h = 360, 120
-		c.nothing(c.w/2, c.h/2)
+		c.vacant()
 		return
 	}
 	const left, top, foot = 66.0, 22.0, 48.0

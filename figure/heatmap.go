@@ -162,8 +162,7 @@ func (h Heatmap) draw(c *canvas) {
 		c.h += 20 // for the words of the legend
 	}
 	if len(h.Facets) == 0 || len(h.Rows) == 0 || len(h.Columns) == 0 {
-		c.w, c.h = 360, 120
-		c.nothing(c.w/2, c.h/2)
+		c.vacant()
 		return
 	}
 	top := h.top()

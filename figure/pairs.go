@@ -116,8 +116,7 @@ func (k Pairs) draw(c *canvas) {
 	}
 	c.w = c.page
 	if n == 0 || len(k.Groups) == 0 {
-		c.w, c.h = 360, 120
-		c.nothing(c.w/2, c.h/2)
+		c.vacant()
 		return
 	}
 	const left, top, foot = 66.0, 14.0, 48.0

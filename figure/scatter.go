@@ -3,6 +3,7 @@ package figure
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -31,12 +32,7 @@ func (g Group) len() int { return max(len(g.X), len(g.Y)) }
 func (Scatter) kind() string { return "scatter" }
 
 func (s Scatter) perSubject() bool {
-	for _, g := range s.Groups {
-		if g.len() > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.Groups, func(g Group) bool { return g.len() > 0 })
 }
 
 // Table has one row for every group, with its mean and covariance, then one
@@ -125,10 +121,7 @@ func (s Scatter) draw(c *canvas) {
 	// Means lie above everything, so that none is hidden.
 	for i, g := range s.Groups {
 		if _, _, ok := g.reach(); ok {
-			var d strings.Builder
-			marker(&d, styleOf(i).marker, x.at(g.Mean[0]), y.at(g.Mean[1]), 5)
-			c.el("path", fmt.Sprintf("%s: mean %s, %s", g.Name, General.Text(g.Mean[0]), General.Text(g.Mean[1])),
-				"d", d.String(), "fill", styleOf(i).colour, "stroke", "#fff", "stroke-width", 1.2)
+			c.mean(g, styleOf(i), x, y, 1.2)
 		}
 	}
 	c.key(b, entries, false)
@@ -176,6 +169,14 @@ func (c *canvas) ellipses(g Group, st style, x, y scale, density float64) {
 			"rx", e.radius*long, "ry", e.radius*short, "transform", turn, "fill", st.colour, "fill-opacity", e.opacity*density,
 			"stroke", st.colour, "stroke-width", 1.4, "stroke-dasharray", e.dash)
 	}
+}
+
+// mean marks the mean of a group, with a white edge.
+func (c *canvas) mean(g Group, st style, x, y scale, edge float64) {
+	var d strings.Builder
+	marker(&d, st.marker, x.at(g.Mean[0]), y.at(g.Mean[1]), 5)
+	c.el("path", fmt.Sprintf("%s: mean %s, %s", g.Name, General.Text(g.Mean[0]), General.Text(g.Mean[1])),
+		"d", d.String(), "fill", st.colour, "stroke", "#fff", "stroke-width", edge)
 }
 
 // points draws every k-th point of a group as one path.

@@ -82,8 +82,7 @@ func (s Strips) draw(c *canvas) {
 	c.w = c.page
 	c.h = 70 + float64(len(panels))*(head+step*float64(len(groups)))
 	if !e.some {
-		c.w, c.h = 360, 120
-		c.nothing(c.w/2, c.h/2)
+		c.vacant()
 		return
 	}
 	left := 18 + widest(groups, fontSize, c.page*0.23)
