@@ -9,7 +9,6 @@ import (
 
 	"parley/figure"
 	"parley/internal/atomicfile"
-	"parley/judge/trials"
 )
 
 // Paper is what a page of the documentation is about.
@@ -47,7 +46,7 @@ func WritePages(dir string, papers []Paper, all List) error {
 
 // Keep puts a record where [WritePages] finds it.
 func Keep(dir string, r *Record) error {
-	return trials.WriteJSON(filepath.Join(dir, "records", r.Experiment+".json"), r)
+	return atomicfile.WriteJSON(filepath.Join(dir, "records", r.Experiment+".json"), r)
 }
 
 // section writes what came of one experiment, and its pictures beside the page.

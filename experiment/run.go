@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"parley/figure"
+	"parley/internal/atomicfile"
 	"parley/internal/version"
 	"parley/judge/trials"
 	"parley/report"
@@ -100,7 +101,7 @@ func Run(ctx context.Context, c Config) (*Record, error) {
 		r.Minutes += k.Seconds / 60
 	}
 	r.Conclusion = x.Conclude(outcomes)
-	if err := trials.WriteJSON(filepath.Join(c.Dir, recordName), r); err != nil {
+	if err := atomicfile.WriteJSON(filepath.Join(c.Dir, recordName), r); err != nil {
 		return nil, err
 	}
 	return r, r.report(x).WriteFiles(c.Dir)
@@ -128,20 +129,16 @@ func (c *Conclusion) Comparison() figure.Table {
 	for _, h := range c.Headings {
 		t.Columns = append(t.Columns, figure.Column{Name: h})
 	}
-	n := len(c.Headings)
 	for _, name := range []string{"measure", "published", "ours", "difference"} {
 		t.Columns = append(t.Columns, figure.Column{Name: name})
 	}
 	for _, r := range c.Rows {
+		var cells []any
 		for i := range c.Headings {
-			t.Columns[i].Text = append(t.Columns[i].Text, r.Of[i])
+			cells = append(cells, r.Of[i])
 		}
-		for i, text := range []string{r.Measure, r.Published.Text(r.Digits), r.Ours.Text(r.Digits), r.Difference()} {
-			if i > 0 {
-				text = strings.ReplaceAll(text, "-", "−")
-			}
-			t.Columns[n+i].Text = append(t.Columns[n+i].Text, text)
-		}
+		minus := strings.NewReplacer("-", "−").Replace
+		t.Add(append(cells, r.Measure, minus(r.Published.Text(r.Digits)), minus(r.Ours.Text(r.Digits)), minus(r.Difference()))...)
 	}
 	return t
 }

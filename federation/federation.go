@@ -10,7 +10,6 @@ import (
 	"context"
 	"errors"
 	"runtime"
-	"time"
 
 	"parley/engine/wire"
 	"parley/internal/version"
@@ -60,17 +59,5 @@ func Put(ctx context.Context, w wire.Wire, key string, value []byte) error {
 		if _, err = w.Put(ctx, key, value, revision); !errors.Is(err, wire.ErrMoved) {
 			return err
 		}
-	}
-}
-
-// Pause waits, unless ctx ends; then it returns false.
-func Pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }

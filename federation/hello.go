@@ -51,13 +51,27 @@ type greeting struct {
 	Sealed      []byte
 }
 
-// Greet seals a hello to the coordinator.
-func Greet(k *wire.Key, coordinator wire.Peer, certificate []byte, site string, h Hello) ([]byte, error) {
-	data, err := encoding.Marshal(h)
+// seal encodes a value and seals it to whoever may read it at a place.
+func seal(k *wire.Key, to wire.Peer, place string, v any) ([]byte, error) {
+	data, err := encoding.Marshal(v)
 	if err != nil {
 		return nil, err
 	}
-	sealed, err := k.Seal(coordinator, HelloKey(site), data)
+	return k.Seal(to, place, data)
+}
+
+// open decodes to v, a pointer, what somebody has sealed.
+func open(k *wire.Key, from wire.Peer, place string, message []byte, v any) error {
+	data, err := k.Open(from, place, message)
+	if err != nil {
+		return err
+	}
+	return encoding.Unmarshal(data, v)
+}
+
+// Greet seals a hello to the coordinator.
+func Greet(k *wire.Key, coordinator wire.Peer, certificate []byte, site string, h Hello) ([]byte, error) {
+	sealed, err := seal(k, coordinator, HelloKey(site), h)
 	if err != nil {
 		return nil, err
 	}
@@ -81,11 +95,7 @@ func OpenHello(k *wire.Key, site string, message []byte) (h Hello, c Certificate
 	if err != nil {
 		return h, c, err
 	}
-	data, err := k.Open(peer, HelloKey(site), g.Sealed)
-	if err == nil {
-		err = encoding.Unmarshal(data, &h)
-	}
-	if err != nil {
+	if err := open(k, peer, HelloKey(site), g.Sealed, &h); err != nil {
 		return h, c, err
 	}
 	return h, c, h.check()
@@ -160,20 +170,12 @@ func Post(k *wire.Key, to wire.Peer, site string, b Board) ([]byte, error) {
 	if len(b.Studies) > maxPosted {
 		return nil, fmt.Errorf("%d studies at once: at most %d", len(b.Studies), maxPosted)
 	}
-	data, err := encoding.Marshal(b)
-	if err != nil {
-		return nil, err
-	}
-	return k.Seal(to, BoardKey(site), data)
+	return seal(k, to, BoardKey(site), b)
 }
 
 // OpenBoard opens a board at the site.
 func OpenBoard(k *wire.Key, coordinator wire.Peer, site string, message []byte) (b Board, err error) {
-	data, err := k.Open(coordinator, BoardKey(site), message)
-	if err == nil {
-		err = encoding.Unmarshal(data, &b)
-	}
-	if err != nil {
+	if err := open(k, coordinator, BoardKey(site), message, &b); err != nil {
 		return b, err
 	}
 	if len(b.Studies) > maxPosted || len(b.Nonce) > maxNonce {

@@ -118,21 +118,13 @@ func (i *Invitation) Ask(r Request) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := encoding.Marshal(r)
-	if err != nil {
-		return nil, err
-	}
-	return secret.Seal(coordinator, requestPlace(i.ID), data)
+	return seal(secret, coordinator, requestPlace(i.ID), r)
 }
 
 // OpenRequest opens a request to join at the coordinator; guest is the public
 // half of the invitation's secret.
 func OpenRequest(k *wire.Key, guest wire.Peer, id string, message []byte) (r Request, err error) {
-	data, err := k.Open(guest, requestPlace(id), message)
-	if err == nil {
-		err = encoding.Unmarshal(data, &r)
-	}
-	if err == nil {
+	if err = open(k, guest, requestPlace(id), message, &r); err == nil {
 		_, err = wire.ParsePeer(r.Peer)
 	}
 	return r, err
@@ -140,11 +132,7 @@ func OpenRequest(k *wire.Key, guest wire.Peer, id string, message []byte) (r Req
 
 // SealGrant seals the answer to a request to whoever made it.
 func SealGrant(k *wire.Key, to wire.Peer, id string, g Grant) ([]byte, error) {
-	data, err := encoding.Marshal(g)
-	if err != nil {
-		return nil, err
-	}
-	return k.Seal(to, grantPlace(id), data)
+	return seal(k, to, grantPlace(id), g)
 }
 
 // OpenGrant opens the answer with the key that the request named.
@@ -153,10 +141,7 @@ func (i *Invitation) OpenGrant(k *wire.Key, message []byte) (g Grant, err error)
 	if err != nil {
 		return g, err
 	}
-	data, err := k.Open(coordinator, grantPlace(i.ID), message)
-	if err == nil {
-		err = encoding.Unmarshal(data, &g)
-	}
+	err = open(k, coordinator, grantPlace(i.ID), message, &g)
 	return g, err
 }
 

@@ -253,6 +253,12 @@ func (c *canvas) frame(x, y *scale, xAxis, yAxis Axis, b box) box {
 	return b
 }
 
+// vacant makes a small picture of what has nothing to show.
+func (c *canvas) vacant() {
+	c.w, c.h = 360, 120
+	c.nothing(c.w/2, c.h/2)
+}
+
 // nothing says that there is nothing to show.
 func (c *canvas) nothing(x, y float64) {
 	c.text(x, y, "Not available", fontSize, 0, "text-anchor", "middle", "fill", muted)

@@ -47,7 +47,7 @@ func (b Bars) Table() Table {
 		t.Columns = append(t.Columns, Column{Name: "low", Numbers: numeric(b.Low)}, Column{Name: "high", Numbers: numeric(b.High)})
 	}
 	if len(b.Marks) > 0 {
-		t.Columns = append(t.Columns, Column{Name: label(Axis{Label: b.Mark}, "to compare with"), Numbers: b.Marks})
+		t.Columns = append(t.Columns, Column{Name: cmp.Or(b.Mark, "to compare with"), Numbers: b.Marks})
 	}
 	return t
 }

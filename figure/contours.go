@@ -1,7 +1,7 @@
 package figure
 
 import (
-	"fmt"
+	"cmp"
 	"math"
 	"strconv"
 	"strings"
@@ -50,35 +50,22 @@ func (k Contours) perSubject() bool { return k.Subject }
 // Table has one row for every group, with its mean and covariance, then one for
 // every value.
 func (k Contours) Table() Table {
-	mark, name := Column{Name: "mark"}, Column{Name: "panel or group"}
-	numbers := []Column{{Name: label(k.X, "x")}, {Name: label(k.Y, "y")}, {Name: "value"}, {Name: "var x"}, {Name: "cov xy"}, {Name: "var y"}}
-	for i := range numbers {
-		numbers[i].Numbers = Numbers{}
-	}
-	add := func(what, whose string, values ...float64) {
-		mark.Text, name.Text = append(mark.Text, what), append(name.Text, whose)
-		for i, v := range values {
-			numbers[i].Numbers = append(numbers[i].Numbers, v)
-		}
-	}
+	t := Table{Columns: []Column{{Name: "mark"}, {Name: "panel or group"}, numberColumn(label(k.X, "x")), numberColumn(label(k.Y, "y")),
+		numberColumn("value"), numberColumn("var x"), numberColumn("cov xy"), numberColumn("var y")}}
 	for _, g := range k.Groups {
-		add("mean", g.Name, g.Mean.at(0), g.Mean.at(1), math.NaN(), g.Cov.at(0), g.Cov.at(1), g.Cov.at(2))
+		t.Add("mean", g.Name, g.Mean.at(0), g.Mean.at(1), math.NaN(), g.Cov.at(0), g.Cov.at(1), g.Cov.at(2))
 	}
 	for _, p := range k.Panels {
 		for j := range k.YAt {
 			for i := range k.XAt {
-				whose := p.Title
-				if whose == "" {
-					whose = p.Legend
-				}
-				add("value", whose, k.XAt.at(i), k.YAt.at(j), p.at(j, i))
+				t.Add("value", cmp.Or(p.Title, p.Legend), k.XAt.at(i), k.YAt.at(j), p.at(j, i))
 			}
 		}
 	}
 	if len(k.Groups) == 0 {
-		numbers = numbers[:3]
+		t.Columns = t.Columns[:5]
 	}
-	return Table{Columns: append([]Column{mark, name}, numbers...)}
+	return t
 }
 
 const (
@@ -90,8 +77,7 @@ const (
 func (k Contours) draw(c *canvas) {
 	panels := k.Panels[:min(len(k.Panels), maxPanels)]
 	if len(panels) == 0 || len(k.XAt) < 2 || len(k.YAt) < 2 || !rises(k.XAt) || !rises(k.YAt) {
-		c.w, c.h = 360, 120
-		c.nothing(c.w/2, c.h/2)
+		c.vacant()
 		return
 	}
 	var ex, ey extent
@@ -215,10 +201,7 @@ func (k Contours) panel(c *canvas, p Panel, x, y scale, b box, top float64) {
 	}
 	for i, g := range k.Groups {
 		if mx, my := g.Mean.at(0), g.Mean.at(1); mx >= x.lo && mx <= x.hi && my >= y.lo && my <= y.hi {
-			var d strings.Builder
-			marker(&d, styleOf(i).marker, x.at(mx), y.at(my), 5)
-			c.el("path", fmt.Sprintf("%s: mean %s, %s", g.Name, General.Text(mx), General.Text(my)),
-				"d", d.String(), "fill", styleOf(i).colour, "stroke", "#fff", "stroke-width", 1.4)
+			c.mean(g, styleOf(i), x, y, 1.4)
 		}
 	}
 	c.el("rect", "", "x", b.left, "y", b.top, "width", b.right-b.left, "height", b.bottom-b.top, "fill", "none", "stroke", muted, "stroke-width", 0.8)

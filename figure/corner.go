@@ -44,11 +44,10 @@ func (k Corner) draws() int {
 // Table has one row for every draw.
 func (k Corner) Table() Table {
 	n := k.draws()
-	number, weight := Column{Name: "draw", Format: Count, Numbers: Numbers{}}, Column{Name: "weight", Numbers: Numbers{}}
+	t := Table{Columns: []Column{{Name: "draw", Format: Count, Numbers: Numbers{}}, numberColumn("weight")}}
 	for i, w := range shares(k.Weights, n) {
-		number.Numbers, weight.Numbers = append(number.Numbers, float64(i+1)), append(weight.Numbers, w)
+		t.Add(i+1, w)
 	}
-	t := Table{Columns: []Column{number, weight}}
 	for _, p := range k.Parameters {
 		t.Columns = append(t.Columns, Column{Name: p.whole(), Numbers: numeric(p.Values)})
 	}
@@ -75,8 +74,7 @@ func (k Corner) draw(c *canvas) {
 	n := len(shown)
 	c.w = c.page
 	if n == 0 || k.draws() == 0 {
-		c.w, c.h = 360, 120
-		c.nothing(c.w/2, c.h/2)
+		c.vacant()
 		return
 	}
 	const left, top, foot = 66.0, 22.0, 48.0

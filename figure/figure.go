@@ -21,6 +21,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"reflect"
 )
 
 // Figure is one picture with the words that belong to it.
@@ -116,7 +117,7 @@ func (f *Figure) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &s); err != nil {
 		return err
 	}
-	chart, err := decodeChart(s.Kind, s.Chart)
+	chart, err := decode(s.Kind, s.Chart)
 	if err != nil {
 		return fmt.Errorf("reading figure %q: %w", s.ID, err)
 	}
@@ -124,34 +125,16 @@ func (f *Figure) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-func decodeChart(kind string, b []byte) (Chart, error) {
-	switch kind {
-	case Overview{}.kind():
-		return decode[Overview](b)
-	case Heatmap{}.kind():
-		return decode[Heatmap](b)
-	case Scatter{}.kind():
-		return decode[Scatter](b)
-	case Lines{}.kind():
-		return decode[Lines](b)
-	case Bars{}.kind():
-		return decode[Bars](b)
-	case Histograms{}.kind():
-		return decode[Histograms](b)
-	case Contours{}.kind():
-		return decode[Contours](b)
-	case Corner{}.kind():
-		return decode[Corner](b)
-	case Pairs{}.kind():
-		return decode[Pairs](b)
-	case Strips{}.kind():
-		return decode[Strips](b)
+// kinds are those of charts, each empty.
+var kinds = []Chart{Overview{}, Heatmap{}, Scatter{}, Lines{}, Bars{}, Histograms{}, Contours{}, Corner{}, Pairs{}, Strips{}}
+
+func decode(kind string, b []byte) (Chart, error) {
+	for _, c := range kinds {
+		if c.kind() == kind {
+			read := reflect.New(reflect.TypeOf(c))
+			err := json.Unmarshal(b, read.Interface())
+			return read.Elem().Interface().(Chart), err
+		}
 	}
 	return nil, fmt.Errorf("unknown kind of chart %q", kind)
-}
-
-func decode[C Chart](b []byte) (Chart, error) {
-	var c C
-	err := json.Unmarshal(b, &c)
-	return c, err
 }

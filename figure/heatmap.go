@@ -1,6 +1,7 @@
 package figure
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -61,10 +62,7 @@ func (h Heatmap) rowName(i int) string {
 	if i < len(h.Rows) {
 		return h.Rows[i]
 	}
-	if h.TotalLabel == "" {
-		return "Total"
-	}
-	return h.TotalLabel
+	return cmp.Or(h.TotalLabel, "Total")
 }
 
 func (Heatmap) kind() string       { return "heatmap" }
@@ -72,23 +70,16 @@ func (h Heatmap) perSubject() bool { return h.Subjects }
 
 // Table has one row for every cell.
 func (h Heatmap) Table() Table {
-	facet, row, column := Column{Name: "facet"}, Column{Name: "row"}, Column{Name: "column"}
-	name := h.Legend
-	if name == "" {
-		name = "value"
-	}
-	value := Column{Name: name, Format: h.Format, Numbers: Numbers{}}
+	value := Column{Name: cmp.Or(h.Legend, "value"), Format: h.Format, Numbers: Numbers{}}
+	t := Table{Columns: []Column{{Name: "facet"}, {Name: "row"}, {Name: "column"}, value}}
 	for _, f := range h.Facets {
 		for i := range h.height() {
-			for j := range h.Columns {
-				facet.Text = append(facet.Text, f.Title)
-				row.Text = append(row.Text, h.rowName(i))
-				column.Text = append(column.Text, h.Columns[j])
-				value.Numbers = append(value.Numbers, h.at(f, i, j))
+			for j, name := range h.Columns {
+				t.Add(f.Title, h.rowName(i), name, h.at(f, i, j))
 			}
 		}
 	}
-	return Table{Columns: []Column{facet, row, column, value}}
+	return t
 }
 
 const (
@@ -171,8 +162,7 @@ func (h Heatmap) draw(c *canvas) {
 		c.h += 20 // for the words of the legend
 	}
 	if len(h.Facets) == 0 || len(h.Rows) == 0 || len(h.Columns) == 0 {
-		c.w, c.h = 360, 120
-		c.nothing(c.w/2, c.h/2)
+		c.vacant()
 		return
 	}
 	top := h.top()

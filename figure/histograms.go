@@ -1,6 +1,7 @@
 package figure
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -54,11 +55,9 @@ func (h Histograms) bins() int {
 
 // Table has one row for every bin of every cell.
 func (h Histograms) Table() Table {
-	row, column := Column{Name: "row"}, Column{Name: "column"}
-	from, to := Column{Name: "from", Numbers: Numbers{}}, Column{Name: "to", Numbers: Numbers{}}
-	filled := Column{Name: label(Axis{Label: h.Filled}, "filled"), Format: Count, Numbers: Numbers{}}
-	outline := Column{Name: label(Axis{Label: h.Outline}, "outline"), Format: Count, Numbers: Numbers{}}
-	low, high := Column{Name: "low", Numbers: Numbers{}}, Column{Name: "high", Numbers: Numbers{}}
+	t := Table{Columns: []Column{{Name: "row"}, {Name: "column"}, numberColumn("from"), numberColumn("to"),
+		{Name: cmp.Or(h.Filled, "filled"), Format: Count, Numbers: Numbers{}},
+		{Name: cmp.Or(h.Outline, "outline"), Format: Count, Numbers: Numbers{}}, numberColumn("low"), numberColumn("high")}}
 	bands := false
 	for i := range h.Rows {
 		for j := range h.Columns {
@@ -68,16 +67,12 @@ func (h Histograms) Table() Table {
 			}
 			bands = bands || c.banded()
 			for b := range h.bins() {
-				row.Text, column.Text = append(row.Text, h.Rows[i]), append(column.Text, h.Columns[j])
-				from.Numbers, to.Numbers = append(from.Numbers, h.Edges[b]), append(to.Numbers, h.Edges[b+1])
-				filled.Numbers, outline.Numbers = append(filled.Numbers, c.Filled.at(b)), append(outline.Numbers, c.Outline.at(b))
-				low.Numbers, high.Numbers = append(low.Numbers, c.Low.at(b)), append(high.Numbers, c.High.at(b))
+				t.Add(h.Rows[i], h.Columns[j], h.Edges[b], h.Edges[b+1], c.Filled.at(b), c.Outline.at(b), c.Low.at(b), c.High.at(b))
 			}
 		}
 	}
-	t := Table{Columns: []Column{row, column, from, to, filled, outline}}
-	if bands {
-		t.Columns = append(t.Columns, low, high)
+	if !bands {
+		t.Columns = t.Columns[:6]
 	}
 	return t
 }

@@ -1,6 +1,7 @@
 package figure
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -42,21 +43,14 @@ func (l Lines) perSubject() bool { return l.Subject }
 
 // Table has one row for every value of every series.
 func (l Lines) Table() Table {
-	series, x, y := Column{Name: "series"}, Column{Name: label(l.X, "x"), Numbers: Numbers{}}, Column{Name: label(l.Y, "y"), Numbers: Numbers{}}
-	low, high := Column{Name: "low", Numbers: Numbers{}}, Column{Name: "high", Numbers: Numbers{}}
-	bands := false
+	t := Table{Columns: []Column{{Name: "series"}, numberColumn(label(l.X, "x")), numberColumn(label(l.Y, "y")), numberColumn("low"), numberColumn("high")}}
 	for _, s := range l.Series {
-		bands = bands || s.banded()
 		for i := range s.len() {
-			series.Text = append(series.Text, s.Name)
-			x.Numbers = append(x.Numbers, s.X.at(i))
-			y.Numbers = append(y.Numbers, s.Y.at(i))
-			low.Numbers, high.Numbers = append(low.Numbers, s.Low.at(i)), append(high.Numbers, s.High.at(i))
+			t.Add(s.Name, s.X.at(i), s.Y.at(i), s.Low.at(i), s.High.at(i))
 		}
 	}
-	t := Table{Columns: []Column{series, x, y}}
-	if bands {
-		t.Columns = append(t.Columns, low, high)
+	if !slices.ContainsFunc(l.Series, Line.banded) {
+		t.Columns = t.Columns[:3]
 	}
 	return t
 }
@@ -64,12 +58,7 @@ func (l Lines) Table() Table {
 func (l Line) banded() bool { return len(l.Low)+len(l.High) > 0 }
 
 // label returns the axis' label for the head of a column.
-func label(a Axis, otherwise string) string {
-	if a.Label == "" {
-		return otherwise
-	}
-	return a.Label
-}
+func label(a Axis, otherwise string) string { return cmp.Or(a.Label, otherwise) }
 
 // markedPoints is how many points of a line may have markers before those
 // would hide it.

@@ -83,29 +83,30 @@ func (Overview) perSubject() bool { return false }
 
 // Table has one row for every site and pattern of views.
 func (o Overview) Table() Table {
-	cols := []Column{{Name: "site"}, {Name: "subjects", Format: Count, Numbers: Numbers{}}}
+	t := Table{Columns: []Column{{Name: "site"}, {Name: "subjects", Format: Count, Numbers: Numbers{}}}}
 	for _, v := range o.Views {
-		cols = append(cols, Column{Name: v.Name, Unit: fmt.Sprintf("d = %d", v.Features)})
+		t.Columns = append(t.Columns, Column{Name: v.Name, Unit: fmt.Sprintf("d = %d", v.Features)})
 	}
-	noise := Column{Name: "noise in the site's subjects", Unit: "sd", Numbers: Numbers{}}
+	if o.noised() {
+		t.Columns = append(t.Columns, Column{Name: "noise in the site's subjects", Unit: "sd", Numbers: Numbers{}})
+	}
 	for _, s := range o.Sites {
 		for _, p := range s.sorted(len(o.Views)) {
-			cols[0].Text = append(cols[0].Text, s.Name)
-			cols[1].Numbers = append(cols[1].Numbers, float64(p.Subjects))
+			cells := []any{s.Name, p.Subjects}
 			for v := range o.Views {
 				word := "missing"
 				if p.has(v) {
 					word = "present"
 				}
-				cols[2+v].Text = append(cols[2+v].Text, word)
+				cells = append(cells, word)
 			}
-			noise.Numbers = append(noise.Numbers, s.Noise)
+			if o.noised() {
+				cells = append(cells, s.Noise)
+			}
+			t.Add(cells...)
 		}
 	}
-	if o.noised() {
-		cols = append(cols, noise)
-	}
-	return Table{Columns: cols}
+	return t
 }
 
 // manySites is from how many sites on a row is one line.

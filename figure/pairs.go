@@ -70,16 +70,16 @@ func (k Pairs) group(subject int) int {
 // one for every subject.
 func (k Pairs) Table() Table {
 	n := len(k.Features)
-	mark, name, share := Column{Name: "mark"}, Column{Name: "group"}, Column{Name: "share", Numbers: Numbers{}}
-	columns := make([]Column, n)
-	for i, f := range k.Features {
-		columns[i] = Column{Name: f, Numbers: Numbers{}}
+	t := Table{Columns: []Column{{Name: "mark"}, {Name: "group"}, numberColumn("share")}}
+	for _, f := range k.Features {
+		t.Columns = append(t.Columns, numberColumn(f))
 	}
 	add := func(what, whose string, part float64, value func(i int) float64) {
-		mark.Text, name.Text, share.Numbers = append(mark.Text, what), append(name.Text, whose), append(share.Numbers, part)
-		for i := range columns {
-			columns[i].Numbers = append(columns[i].Numbers, value(i))
+		cells := []any{what, whose, part}
+		for i := range n {
+			cells = append(cells, value(i))
 		}
+		t.Add(cells...)
 	}
 	for _, g := range k.Groups {
 		if len(g.Mean)+len(g.Cov) == 0 {
@@ -97,7 +97,7 @@ func (k Pairs) Table() Table {
 		}
 		add("row", name, math.NaN(), func(i int) float64 { return k.value(i, s) })
 	}
-	return Table{Columns: append([]Column{mark, name, share}, columns...)}
+	return t
 }
 
 const (
@@ -116,8 +116,7 @@ func (k Pairs) draw(c *canvas) {
 	}
 	c.w = c.page
 	if n == 0 || len(k.Groups) == 0 {
-		c.w, c.h = 360, 120
-		c.nothing(c.w/2, c.h/2)
+		c.vacant()
 		return
 	}
 	const left, top, foot = 66.0, 14.0, 48.0

@@ -3,6 +3,7 @@ package figure
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -31,44 +32,29 @@ func (g Group) len() int { return max(len(g.X), len(g.Y)) }
 func (Scatter) kind() string { return "scatter" }
 
 func (s Scatter) perSubject() bool {
-	for _, g := range s.Groups {
-		if g.len() > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.Groups, func(g Group) bool { return g.len() > 0 })
 }
 
 // Table has one row for every group, with its mean and covariance, then one
 // for every point.
 func (s Scatter) Table() Table {
-	cols := []Column{{Name: "mark"}, {Name: "group"}, {Name: label(s.X, "x")}, {Name: label(s.Y, "y")},
-		{Name: "var x"}, {Name: "cov xy"}, {Name: "var y"}}
-	for i := 2; i < len(cols); i++ {
-		cols[i].Numbers = Numbers{}
-	}
-	add := func(mark, group string, values ...float64) {
-		cols[0].Text = append(cols[0].Text, mark)
-		cols[1].Text = append(cols[1].Text, group)
-		for i, v := range values {
-			cols[2+i].Numbers = append(cols[2+i].Numbers, v)
-		}
-	}
+	t := Table{Columns: []Column{{Name: "mark"}, {Name: "group"}, numberColumn(label(s.X, "x")), numberColumn(label(s.Y, "y")),
+		numberColumn("var x"), numberColumn("cov xy"), numberColumn("var y")}}
 	for _, g := range s.Groups {
 		if len(g.Mean)+len(g.Cov) > 0 {
-			add("mean", g.Name, g.Mean.at(0), g.Mean.at(1), g.Cov.at(0), g.Cov.at(1), g.Cov.at(2))
+			t.Add("mean", g.Name, g.Mean.at(0), g.Mean.at(1), g.Cov.at(0), g.Cov.at(1), g.Cov.at(2))
 		}
 	}
-	points := len(cols[0].Text)
+	means := t.Len()
 	for _, g := range s.Groups {
 		for i := range g.len() {
-			add("point", g.Name, g.X.at(i), g.Y.at(i))
+			t.Add("point", g.Name, g.X.at(i), g.Y.at(i))
 		}
 	}
-	if points == 0 {
-		cols = cols[:4]
+	if means == 0 {
+		t.Columns = t.Columns[:4]
 	}
-	return Table{Columns: cols}
+	return t
 }
 
 // maxPoints bounds the size of the file. Beyond it every k-th point of each
@@ -135,10 +121,7 @@ func (s Scatter) draw(c *canvas) {
 	// Means lie above everything, so that none is hidden.
 	for i, g := range s.Groups {
 		if _, _, ok := g.reach(); ok {
-			var d strings.Builder
-			marker(&d, styleOf(i).marker, x.at(g.Mean[0]), y.at(g.Mean[1]), 5)
-			c.el("path", fmt.Sprintf("%s: mean %s, %s", g.Name, General.Text(g.Mean[0]), General.Text(g.Mean[1])),
-				"d", d.String(), "fill", styleOf(i).colour, "stroke", "#fff", "stroke-width", 1.2)
+			c.mean(g, styleOf(i), x, y, 1.2)
 		}
 	}
 	c.key(b, entries, false)
@@ -186,6 +169,14 @@ func (c *canvas) ellipses(g Group, st style, x, y scale, density float64) {
 			"rx", e.radius*long, "ry", e.radius*short, "transform", turn, "fill", st.colour, "fill-opacity", e.opacity*density,
 			"stroke", st.colour, "stroke-width", 1.4, "stroke-dasharray", e.dash)
 	}
+}
+
+// mean marks the mean of a group, with a white edge.
+func (c *canvas) mean(g Group, st style, x, y scale, edge float64) {
+	var d strings.Builder
+	marker(&d, st.marker, x.at(g.Mean[0]), y.at(g.Mean[1]), 5)
+	c.el("path", fmt.Sprintf("%s: mean %s, %s", g.Name, General.Text(g.Mean[0]), General.Text(g.Mean[1])),
+		"d", d.String(), "fill", st.colour, "stroke", "#fff", "stroke-width", edge)
 }
 
 // points draws every k-th point of a group as one path.

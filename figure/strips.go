@@ -46,16 +46,15 @@ func (s Strips) perSubject() bool {
 
 // Table has one row for every value.
 func (s Strips) Table() Table {
-	panel, group, value := Column{Name: "panel"}, Column{Name: "group"}, Column{Name: label(s.X, "value"), Numbers: Numbers{}}
+	t := Table{Columns: []Column{{Name: "panel"}, {Name: "group"}, numberColumn(label(s.X, "value"))}}
 	for _, p := range s.Panels {
 		for g, name := range s.Groups {
 			for i := range p.at(g) {
-				panel.Text, group.Text = append(panel.Text, p.Name), append(group.Text, name)
-				value.Numbers = append(value.Numbers, p.at(g).at(i))
+				t.Add(p.Name, name, p.at(g).at(i))
 			}
 		}
 	}
-	return Table{Columns: []Column{panel, group, value}}
+	return t
 }
 
 const (
@@ -83,8 +82,7 @@ func (s Strips) draw(c *canvas) {
 	c.w = c.page
 	c.h = 70 + float64(len(panels))*(head+step*float64(len(groups)))
 	if !e.some {
-		c.w, c.h = 360, 120
-		c.nothing(c.w/2, c.h/2)
+		c.vacant()
 		return
 	}
 	left := 18 + widest(groups, fontSize, c.page*0.23)

@@ -35,6 +35,27 @@ type Column struct {
 	High Numbers `json:"high,omitempty"`
 }
 
+// Add appends a row, a cell for each of the first columns: a string to one of text, an int
+// or a float64 to one of numbers. It panics on any other cell, and if there are too many.
+func (t *Table) Add(cells ...any) {
+	for i, x := range cells {
+		c := &t.Columns[i]
+		switch x := x.(type) {
+		case string:
+			c.Text = append(c.Text, x)
+		case int:
+			c.Numbers = append(c.Numbers, float64(x))
+		case float64:
+			c.Numbers = append(c.Numbers, x)
+		default:
+			panic(fmt.Sprintf("figure: a cell of type %T", x))
+		}
+	}
+}
+
+// numberColumn is a column that is one of numbers even without rows.
+func numberColumn(name string) Column { return Column{Name: name, Numbers: Numbers{}} }
+
 // Len returns the number of rows.
 func (t Table) Len() int {
 	n := 0

@@ -230,6 +230,15 @@ type File struct {
 	Write func(io.Writer) error // nil if Data is the content
 }
 
+// Stream writes the content of the file.
+func (f File) Stream(w io.Writer) error {
+	if f.Write != nil {
+		return f.Write(w)
+	}
+	_, err := w.Write(f.Data)
+	return err
+}
+
 // Registry is the methods that a program knows, in the order given.
 type Registry []Method
 

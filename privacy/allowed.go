@@ -14,22 +14,16 @@ func SimulationPolicy() policy.Policy {
 	return policy.Policy{Version: policy.Default().Version, Protection: policy.Optional, MaxDelta: 1, PerRelease: true}
 }
 
-// Check reports everything for which a policy would refuse the requests of a whole
-// study, as a [*RefusalError], if nothing had been charged before; see
-// [CheckAfter] for what is left after other studies. Its answer follows
-// from its arguments alone: no data are touched. An error that is not ErrRefused
-// is one of the policy, the study or a request that makes no sense.
-func Check(p policy.Policy, s Study, requests ...Request) error {
-	return CheckAfter(p, nil, s, requests...)
-}
-
 // Charged is a request that has been charged, and the study that it was for.
 type Charged struct {
 	Study   string // hexadecimal digest of the plan
 	Request Request
 }
 
-// CheckAfter is [Check] after everything that was charged before.
+// CheckAfter reports everything for which a policy would refuse the requests of a whole
+// study, as a [*RefusalError], after everything that was charged before. Its answer follows
+// from its arguments alone: no data are touched. An error that is not ErrRefused
+// is one of the policy, the study or a request that makes no sense.
 func CheckAfter(p policy.Policy, before []Charged, s Study, requests ...Request) error {
 	l, err := limitsOf(p, s)
 	if err != nil {

@@ -3,6 +3,8 @@ package privacy
 import (
 	"math"
 	"slices"
+
+	"parley/privacy/policy"
 )
 
 // AdmitAny lists a request for the task's kind, as often as anybody asks, and
@@ -38,3 +40,8 @@ func NoisedOf(blocks [][]int64, step, sd float64) *Noised { return &Noised{block
 
 // Key is the key of the session's noise.
 func (s *Session) Key() [32]byte { return s.key }
+
+// Check is [CheckAfter] if nothing had been charged before.
+func Check(p policy.Policy, s Study, requests ...Request) error {
+	return CheckAfter(p, nil, s, requests...)
+}

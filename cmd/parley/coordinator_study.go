@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"parley/engine/wire"
 	"parley/federation/coordinator"
 	"parley/study"
 )
@@ -176,10 +177,8 @@ func watchStudies(ctx context.Context, w io.Writer, f *coordinator.Folder, only 
 			}
 			return nil
 		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(300 * time.Millisecond):
+		if err := wire.Pause(ctx, 300*time.Millisecond); err != nil {
+			return err
 		}
 	}
 }

@@ -272,19 +272,8 @@ func combinedAccount(list []association.Combined) *fitted.Account {
 		if c.Level != "" {
 			what = c.Level + " − " + c.Reference
 		}
-		for _, t := range []struct {
-			table   *figure.Table
-			numbers []float64
-		}{
-			{&random, []float64{float64(c.Sites), float64(c.Subjects), c.Random.Estimate, c.Random.Low, c.Random.High, c.Random.P, c.RandomAdjusted}},
-			{&common, []float64{c.Common.Estimate, c.Common.Low, c.Common.High, c.Common.P, c.CommonAdjusted, c.Q, c.PQ, c.I2, math.Sqrt(c.Tau2)}},
-		} {
-			x := t.table.Columns
-			x[0].Text, x[1].Text, x[2].Numbers = append(x[0].Text, c.Column), append(x[1].Text, what), append(x[2].Numbers, float64(c.Factor))
-			for i, y := range t.numbers {
-				x[3+i].Numbers = append(x[3+i].Numbers, y)
-			}
-		}
+		random.Add(c.Column, what, c.Factor, c.Sites, c.Subjects, c.Random.Estimate, c.Random.Low, c.Random.High, c.Random.P, c.RandomAdjusted)
+		common.Add(c.Column, what, c.Factor, c.Common.Estimate, c.Common.Low, c.Common.High, c.Common.P, c.CommonAdjusted, c.Q, c.PQ, c.I2, math.Sqrt(c.Tau2))
 	}
 	return &fitted.Account{Figures: []figure.Figure{combinedPicture(list)}, Tables: []figure.Table{random, common}}
 }

@@ -113,10 +113,7 @@ func writeFiles(files []method.File, dir string, force bool, inputs []string) er
 		}
 	}
 	for i, f := range files {
-		if err := outputs[i].write(func(w io.Writer) error {
-			_, err := w.Write(f.Data)
-			return err
-		}); err != nil {
+		if err := outputs[i].write(f.Stream); err != nil {
 			return err
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"parley/engine/wire"
 	"parley/federation"
 	"parley/federation/site"
 	"parley/live"
@@ -121,10 +122,8 @@ func watchSite(ctx context.Context, w io.Writer, f *site.Folder, as form) error 
 		if open == 0 && len(s.Studies) > 0 {
 			return nil
 		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(300 * time.Millisecond):
+		if err := wire.Pause(ctx, 300*time.Millisecond); err != nil {
+			return err
 		}
 	}
 }

@@ -200,7 +200,7 @@ func (c *Conn) Get(ctx context.Context, key string) ([]byte, uint64, error) {
 		if err != nil || whole || wait > 100*time.Millisecond {
 			return value, revision, err
 		}
-		if err := pause(ctx, wait); err != nil { // it may be on its way
+		if err := wire.Pause(ctx, wait); err != nil { // it may be on its way
 			return nil, 0, err
 		}
 	}
@@ -316,7 +316,7 @@ func (c *Conn) store(ctx context.Context, p, value place, data []byte, after uin
 			return 0, err
 		}
 		if wait > 20*time.Millisecond { // servers of a cluster have yet to tell each other
-			if err := pause(ctx, wait); err != nil {
+			if err := wire.Pause(ctx, wait); err != nil {
 				return 0, err
 			}
 		}
@@ -385,17 +385,5 @@ func (c *Conn) announce(p place, revision uint64) {
 	if nc != nil {
 		// If it is lost, readers look by themselves.
 		nc.Publish(p.wake(), binary.BigEndian.AppendUint64(nil, revision))
-	}
-}
-
-// pause waits, unless ctx ends.
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
 }

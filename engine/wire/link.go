@@ -64,7 +64,7 @@ func (l *Link) Exchange(ctx context.Context, task []byte, past engine.History) (
 				continue
 			}
 			// It was sent that: the answer is an old one, delivered again.
-			if err := pause(ctx, l.Again); err != nil {
+			if err := Pause(ctx, l.Again); err != nil {
 				return engine.Reply{}, err
 			}
 		case sayForked:
@@ -87,7 +87,7 @@ func (l *Link) End(ctx context.Context, share []byte, past engine.History) error
 			l.have = answer.Records
 			continue
 		}
-		if err := pause(ctx, l.Again); err != nil { // an old answer, delivered again
+		if err := Pause(ctx, l.Again); err != nil { // an old answer, delivered again
 			return err
 		}
 	}
@@ -184,7 +184,7 @@ func (l *Link) ask(ctx context.Context, m down) (up, error) {
 		}
 		if err != nil && !errors.Is(err, errNoAnswer) { // the wire's error: it will come back
 			l.audit("tried again: %v", err)
-			if err := pause(ctx, l.Again); err != nil {
+			if err := Pause(ctx, l.Again); err != nil {
 				return up{}, err
 			}
 		}
@@ -295,8 +295,8 @@ func words(text []byte) string {
 	return strings.TrimSpace(line)
 }
 
-// pause waits, unless ctx ends.
-func pause(ctx context.Context, d time.Duration) error {
+// Pause waits, or fails when ctx ends.
+func Pause(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

@@ -60,7 +60,7 @@ func (s *Server) Serve(ctx context.Context) error {
 		if err != nil {
 			s.audit("tried again: %v", err)
 			seen = 0 // the same message is looked at again
-			if err := pause(ctx, s.Again); err != nil {
+			if err := Pause(ctx, s.Again); err != nil {
 				return err
 			}
 		}
@@ -227,7 +227,7 @@ func (s *Server) answer(ctx context.Context, message []byte, a *up) error {
 	}
 	for tries := 0; ; tries++ {
 		if tries > 0 {
-			if err := pause(ctx, s.Again/100); err != nil {
+			if err := Pause(ctx, s.Again/100); err != nil {
 				return err
 			}
 		}

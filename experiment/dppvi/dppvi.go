@@ -209,9 +209,7 @@ func choices() experiment.Experiment {
 				Columns: []figure.Column{{Name: "change"}, {Name: "accuracy, %"}, {Name: "log-likelihood"}}}
 			for _, x := range changes {
 				v := o[id("C", x.rival, x.name)]
-				for i, text := range []string{x.name, experiment.SpreadOf(v[accuracy]).Text(2), strings.ReplaceAll(experiment.SpreadOf(v[logLik]).Text(4), "-", "−")} {
-					t.Columns[i].Text = append(t.Columns[i].Text, text)
-				}
+				t.Add(x.name, experiment.SpreadOf(v[accuracy]).Text(2), strings.ReplaceAll(experiment.SpreadOf(v[logLik]).Text(4), "-", "−"))
 			}
 			return experiment.Conclusion{Tables: []figure.Table{t}}
 		},

@@ -252,13 +252,11 @@ func ours(o experiment.Outcomes, conditions []condition, rivals []rival) figure.
 			if len(ids) == 0 {
 				continue
 			}
-			texts := []string{c.scenario.String(), fmt.Sprint(c.sites), r.name}
+			cells := []any{c.scenario.String(), fmt.Sprint(c.sites), r.name}
 			for _, m := range measures {
-				texts = append(texts, experiment.SpreadOf(o.Gather(m.name, ids...)).Text(m.digits))
+				cells = append(cells, experiment.SpreadOf(o.Gather(m.name, ids...)).Text(m.digits))
 			}
-			for i, text := range texts {
-				t.Columns[i].Text = append(t.Columns[i].Text, text)
-			}
+			t.Add(cells...)
 		}
 	}
 	return t
@@ -288,10 +286,9 @@ func contest(o experiment.Outcomes, conditions []condition, rivals []rival) figu
 			case d.Low > 0:
 				verdict = "the default loses"
 			}
-			for i, text := range []string{c.scenario.String(), fmt.Sprint(c.sites), r.name, fmt.Sprintf("%+.4f", d.Mean),
-				fmt.Sprintf("%+.4f to %+.4f", d.Low, d.High), fmt.Sprintf("%d, %d", d.Wins, d.Losses), verdict} {
-				t.Columns[i].Text = append(t.Columns[i].Text, strings.ReplaceAll(text, "-0", "−0"))
-			}
+			minus := strings.NewReplacer("-0", "−0").Replace
+			t.Add(c.scenario.String(), fmt.Sprint(c.sites), r.name, minus(fmt.Sprintf("%+.4f", d.Mean)),
+				minus(fmt.Sprintf("%+.4f to %+.4f", d.Low, d.High)), fmt.Sprintf("%d, %d", d.Wins, d.Losses), verdict)
 		}
 	}
 	return t

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"iter"
 	"slices"
 
 	"parley/dataset"
@@ -63,7 +62,7 @@ func centrally(name string, say func(c condition, d *division) (method, privacy 
 		if err != nil {
 			return nil, err
 		}
-		return mvppca.Method{}.Central(ctx, p, pooled(d.sites))
+		return mvppca.Method{}.Central(ctx, p, dataset.Pooled(d.sites))
 	}}
 }
 
@@ -183,23 +182,6 @@ var (
 	}}
 )
 
-// pooled is the rows of all sites, one site after the other.
-type pooled []dataset.Source
-
-func (p pooled) Schema() dataset.Schema { return p[0].Schema() }
-
-func (p pooled) Rows(ctx context.Context) iter.Seq2[*dataset.Row, error] {
-	return func(yield func(*dataset.Row, error) bool) {
-		for _, site := range p {
-			for row, err := range site.Rows(ctx) {
-				if !yield(row, err) || err != nil {
-					return
-				}
-			}
-		}
-	}
-}
-
 // The names of a fit's values, each with one number for a fold.
 const (
 	trainError = "train"    // mean absolute error over the observed entries of training rows
@@ -279,11 +261,11 @@ func score(ctx context.Context, m evaluate.Model, d *division, v experiment.Valu
 		}
 		v[name] = append(v[name], total)
 	}
-	fitted, err := evaluate.Project(ctx, m, pooled(d.sites), "group")
+	fitted, err := evaluate.Project(ctx, m, dataset.Pooled(d.sites), "group")
 	if err != nil {
 		return err
 	}
-	held, err := evaluate.Project(ctx, m, pooled(d.tests), "group")
+	held, err := evaluate.Project(ctx, m, dataset.Pooled(d.tests), "group")
 	if err != nil {
 		return err
 	}

@@ -146,10 +146,9 @@ func contest(o experiment.Outcomes, settings []setting) figure.Table {
 				case d.High < 0:
 					verdict = "synthetic rows lose"
 				}
-				for i, text := range []string{s.name, c.ours, rival, fmt.Sprintf("%+.3f", d.Mean), fmt.Sprintf("%+.3f to %+.3f", d.Low, d.High),
-					fmt.Sprintf("%d, %d", d.Losses, d.Wins), verdict} { // the higher score is the better
-					t.Columns[i].Text = append(t.Columns[i].Text, strings.ReplaceAll(text, "-", "−"))
-				}
+				minus := strings.NewReplacer("-", "−").Replace
+				t.Add(minus(s.name), minus(c.ours), minus(rival), minus(fmt.Sprintf("%+.3f", d.Mean)), minus(fmt.Sprintf("%+.3f to %+.3f", d.Low, d.High)),
+					fmt.Sprintf("%d, %d", d.Losses, d.Wins), verdict) // the higher score is the better
 			}
 		}
 	}

@@ -91,7 +91,7 @@ func (m *member) listen(ctx context.Context) {
 	for ctx.Err() == nil {
 		value, revision, err := m.daemon.conn.Wait(ctx, federation.HelloKey(m.site), seen)
 		if err != nil {
-			federation.Pause(ctx, time.Second)
+			wire.Pause(ctx, time.Second)
 			continue
 		}
 		seen = revision
@@ -347,7 +347,7 @@ func (d *Daemon) guest(ctx context.Context, i Invited) {
 	for ctx.Err() == nil {
 		value, revision, err := d.conn.Wait(ctx, federation.RequestKey(i.ID), seen)
 		if err != nil {
-			federation.Pause(ctx, time.Second)
+			wire.Pause(ctx, time.Second)
 			continue
 		}
 		seen = revision
@@ -361,7 +361,7 @@ func (d *Daemon) guest(ctx context.Context, i Invited) {
 		if err := d.grant(ctx, i, r, &quiet); err != nil && ctx.Err() == nil {
 			d.Log.Warn(fmt.Sprintf("answering the request of site %s to join: %v", i.Site, err))
 			seen = 0
-			federation.Pause(ctx, time.Second)
+			wire.Pause(ctx, time.Second)
 		}
 	}
 }

@@ -215,7 +215,7 @@ func (s *running) serve(ctx context.Context) {
 		case diskspace.Failed(err): // it may be full, which passes
 			d.Log.Error(fmt.Sprintf("study %.12s: %v; it is tried again", s.digest, err), "study", s.digest)
 			s.setState(func(st *studyState) { st.Text = err.Error() + "; it is tried again" })
-			federation.Pause(ctx, d.Again)
+			wire.Pause(ctx, d.Again)
 		case err != nil:
 			s.stop(err)
 			if !s.triedAgain(ctx) {
@@ -374,7 +374,7 @@ func (s *running) reach(ctx context.Context) error {
 			d.news.give()
 			return nil
 		}
-		if !federation.Pause(ctx, time.Second) {
+		if wire.Pause(ctx, time.Second) != nil {
 			return context.Cause(ctx)
 		}
 	}

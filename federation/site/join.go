@@ -163,7 +163,7 @@ func request(ctx context.Context, i *federation.Invitation, s Secrets, methods m
 		}
 		if !put {
 			if err := federation.Put(ctx, conn, federation.RequestKey(i.ID), message); err != nil {
-				federation.Pause(ctx, 200*time.Millisecond)
+				wire.Pause(ctx, 200*time.Millisecond)
 				continue
 			}
 			put = true
@@ -171,7 +171,7 @@ func request(ctx context.Context, i *federation.Invitation, s Secrets, methods m
 		value, revision, err := conn.Wait(ctx, federation.GrantKey(i.ID), seen)
 		if err != nil {
 			put = false
-			federation.Pause(ctx, 200*time.Millisecond)
+			wire.Pause(ctx, 200*time.Millisecond)
 			continue
 		}
 		seen = revision
@@ -179,7 +179,7 @@ func request(ctx context.Context, i *federation.Invitation, s Secrets, methods m
 		switch {
 		case err != nil: // for somebody else who has tried the invitation: this request may have been lost
 			put = false
-			federation.Pause(ctx, 200*time.Millisecond)
+			wire.Pause(ctx, 200*time.Millisecond)
 		case g.Refused != "":
 			return g, fmt.Errorf("%w: %s\n  hint: ask its people for another invitation", errRefused, g.Refused)
 		default:
@@ -204,7 +204,7 @@ func (f *Folder) WaitForStudies(ctx context.Context, log func(string)) error {
 	for ctx.Err() == nil {
 		value, revision, err := conn.Wait(ctx, federation.BoardKey(f.Config.Site), seen)
 		if err != nil {
-			federation.Pause(ctx, 200*time.Millisecond)
+			wire.Pause(ctx, 200*time.Millisecond)
 			continue
 		}
 		seen = revision

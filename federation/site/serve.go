@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"parley/engine/nats"
+	"parley/engine/wire"
 	"parley/federation"
 	"parley/internal/diskspace"
 	"parley/sitestore"
@@ -134,7 +135,7 @@ func (d *Daemon) readBoards(ctx context.Context) {
 	for ctx.Err() == nil {
 		value, revision, err := d.conn.Wait(ctx, federation.BoardKey(f.Config.Site), seen)
 		if err != nil {
-			federation.Pause(ctx, time.Second)
+			wire.Pause(ctx, time.Second)
 			continue
 		}
 		b, err := federation.OpenBoard(f.Secrets.Key, f.Coordinator, f.Config.Site, value)
@@ -143,7 +144,7 @@ func (d *Daemon) readBoards(ctx context.Context) {
 		}
 		if diskspace.Failed(err) { // no other board may come: it is read again
 			d.Log.Error("what the coordinator has posted could not be kept, and is tried again: " + err.Error())
-			federation.Pause(ctx, d.Again)
+			wire.Pause(ctx, d.Again)
 			continue
 		}
 		seen = revision

@@ -4,6 +4,7 @@ package atomicfile
 
 import (
 	"bufio"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -20,6 +21,15 @@ func Write(path string, data []byte) error {
 		_, err := w.Write(data)
 		return err
 	})
+}
+
+// WriteJSON makes a value the content of a file, for people to read too; see [Stream].
+func WriteJSON(path string, v any) error {
+	data, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	return Write(path, append(data, '\n'))
 }
 
 // WriteOwn is Write of a file that its owner alone may read, wherever it is.

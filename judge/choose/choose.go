@@ -128,21 +128,13 @@ func (r *Record) Write(dir string, plan *study.Plan) error {
 	if err := page.WriteFiles(dir); err != nil {
 		return err
 	}
-	if err := writeIndented(filepath.Join(dir, "metrics.json"), r.Result.Metrics); err != nil {
+	if err := atomicfile.WriteJSON(filepath.Join(dir, "metrics.json"), r.Result.Metrics); err != nil {
 		return err
 	}
-	if err := writeIndented(filepath.Join(dir, fileName), r); err != nil {
+	if err := atomicfile.WriteJSON(filepath.Join(dir, fileName), r); err != nil {
 		return err
 	}
 	return os.RemoveAll(filepath.Join(dir, fits))
-}
-
-func writeIndented(path string, v any) error {
-	data, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		return fmt.Errorf("writing %s: %w", path, err)
-	}
-	return atomicfile.Write(path, append(data, '\n'))
 }
 
 // fits is the folder of what an unfinished selection has come to.
@@ -189,7 +181,7 @@ func (k kept) Put(key string, v any) error {
 	if err := os.MkdirAll(string(k), 0o777); err != nil {
 		return err
 	}
-	return writeIndented(k.path(key), v)
+	return atomicfile.WriteJSON(k.path(key), v)
 }
 
 // Keep makes a selection resume in a directory that was claimed: the config's fits are
@@ -217,11 +209,11 @@ func (r *Record) Print(out io.Writer, dir string) error {
 	if len(r.Warnings)+len(r.Notes) > 0 {
 		fmt.Fprintln(out)
 	}
-	rule, value := figure.Column{Name: "rule"}, figure.Column{Name: "factors", Format: figure.Count}
+	t := figure.Table{Columns: []figure.Column{{Name: "rule"}, {Name: "factors", Format: figure.Count}}}
 	for _, c := range r.Choices {
-		rule.Text, value.Numbers = append(rule.Text, c.Rule), append(value.Numbers, float64(c.Value))
+		t.Add(c.Rule, c.Value)
 	}
-	if err := (figure.Table{Columns: []figure.Column{rule, value}}).Text(out); err != nil {
+	if err := t.Text(out); err != nil {
 		return err
 	}
 	recommended := "nothing yet, for what is warned of above"

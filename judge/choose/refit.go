@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -82,14 +81,7 @@ func (s *Study) WriteRefit(dir, option string, value int, r *method.Result, now 
 		if !filepath.IsLocal(f.Name) {
 			return fmt.Errorf("the method named a file %q, which is not inside the results", f.Name)
 		}
-		write := f.Write
-		if write == nil {
-			write = func(w io.Writer) error {
-				_, err := w.Write(f.Data)
-				return err
-			}
-		}
-		if err := atomicfile.Stream(filepath.Join(dir, filepath.FromSlash(f.Name)), write); err != nil {
+		if err := atomicfile.Stream(filepath.Join(dir, filepath.FromSlash(f.Name)), f.Stream); err != nil {
 			return err
 		}
 	}
@@ -102,8 +94,8 @@ func (s *Study) WriteRefit(dir, option string, value int, r *method.Result, now 
 	if err := page.WriteFiles(dir); err != nil {
 		return err
 	}
-	if err := writeIndented(filepath.Join(dir, "metrics.json"), r.Numbers()); err != nil {
+	if err := atomicfile.WriteJSON(filepath.Join(dir, "metrics.json"), r.Numbers()); err != nil {
 		return err
 	}
-	return writeIndented(filepath.Join(dir, "provenance.json"), p)
+	return atomicfile.WriteJSON(filepath.Join(dir, "provenance.json"), p)
 }

@@ -3,7 +3,6 @@ package crossval
 import (
 	"context"
 	"fmt"
-	"iter"
 	"math"
 
 	"parley/dataset"
@@ -125,29 +124,10 @@ func (n *narrowing) source(src dataset.Source) dataset.Source {
 	if n.whole {
 		return src
 	}
-	return narrowed{src, n}
-}
-
-type narrowed struct {
-	dataset.Source
-	by *narrowing
-}
-
-func (s narrowed) Schema() dataset.Schema { return s.by.schema }
-
-func (s narrowed) Rows(ctx context.Context) iter.Seq2[*dataset.Row, error] {
-	return func(yield func(*dataset.Row, error) bool) {
-		workspace := s.by.workspace()
-		for row, err := range s.Source.Rows(ctx) {
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			if !yield(s.by.row(row, workspace), nil) {
-				return
-			}
-		}
-	}
+	return dataset.Derive(src, n.schema, func() func(*dataset.Row) *dataset.Row {
+		workspace := n.workspace()
+		return func(row *dataset.Row) *dataset.Row { return n.row(row, workspace) }
+	})
 }
 
 func (n *narrowing) workspace() [][]float64 {

@@ -14,12 +14,11 @@ import (
 	"parley/figure"
 	"parley/internal/atomicfile"
 	"parley/judge/evaluate"
-	"parley/judge/trials"
 )
 
 // write leaves evaluation.json, evaluation.csv, folds.csv and the report.
 func (ev *Evaluation) write(dir string, all []experiment, kept *store) error {
-	if err := trials.WriteJSON(filepath.Join(dir, "evaluation.json"), ev); err != nil {
+	if err := atomicfile.WriteJSON(filepath.Join(dir, "evaluation.json"), ev); err != nil {
 		return err
 	}
 	if err := atomicfile.Stream(filepath.Join(dir, "evaluation.csv"), ev.csv); err != nil {

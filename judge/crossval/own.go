@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"math"
 	"slices"
 
@@ -57,13 +56,23 @@ func (f *features) alone(ctx context.Context, t *trial, federated evaluate.Model
 		own.models[site], known[site] = m, of
 		return &scored{}, nil
 	})
+	// said is the rows that some fit knows, without what it leaves out. Rows of which
+	// nothing is left are passed over.
 	said := func(src dataset.Source, sites ...int) dataset.Source {
-		return comparable{src, func(id string) *narrowing {
-			if site, ok := place[id]; ok && site >= 0 && (len(sites) == 0 || slices.Contains(sites, site)) {
-				return known[site]
+		made := func(row *dataset.Row) *dataset.Row {
+			site, ok := place[row.ID]
+			if !ok || site < 0 || known[site] == nil || len(sites) > 0 && !slices.Contains(sites, site) {
+				return nil
 			}
-			return nil
-		}}
+			views := known[site].varying(row.Views)
+			if !slices.ContainsFunc(views, func(x []float64) bool {
+				return slices.ContainsFunc(x, func(v float64) bool { return !math.IsNaN(v) })
+			}) {
+				return nil
+			}
+			return &dataset.Row{ID: row.ID, Views: views, Subject: row.Subject}
+		}
+		return dataset.Derive(src, src.Schema(), func() func(*dataset.Row) *dataset.Row { return made })
 	}
 	train, err := evaluate.EvaluateIn(ctx, unit, own.model(), said(t.train))
 	if err != nil {
@@ -131,38 +140,6 @@ type predictiveBySite struct{ *bySite }
 // Predict implements [evaluate.Predictive].
 func (b predictiveBySite) Predict(row *dataset.Row, dst *evaluate.Posterior, sd [][]float64) error {
 	return b.models[b.place[row.ID]].(evaluate.Predictive).Predict(row, dst, sd)
-}
-
-// comparable is the rows that some narrowing knows, without what it leaves out. Rows of
-// which nothing is left are passed over.
-type comparable struct {
-	dataset.Source
-	known func(id string) *narrowing // nil for rows to leave out
-}
-
-// Rows implements [dataset.Source].
-func (c comparable) Rows(ctx context.Context) iter.Seq2[*dataset.Row, error] {
-	return func(yield func(*dataset.Row, error) bool) {
-		for row, err := range c.Source.Rows(ctx) {
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			of := c.known(row.ID)
-			if of == nil {
-				continue
-			}
-			views := of.varying(row.Views)
-			if !slices.ContainsFunc(views, func(x []float64) bool {
-				return slices.ContainsFunc(x, func(v float64) bool { return !math.IsNaN(v) })
-			}) {
-				continue
-			}
-			if !yield(&dataset.Row{ID: row.ID, Views: views, Subject: row.Subject}, nil) {
-				return
-			}
-		}
-	}
 }
 
 // varying copies the values of features that are kept, NaN in place of the others.

@@ -6,17 +6,17 @@ import (
 	"io"
 	"math"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
 	"parley/figure"
 	"parley/internal/atomicfile"
-	"parley/judge/trials"
 )
 
 // write leaves metrics.json, utility.csv and the report with its pictures.
 func (c *Curve) write(dir string) error {
-	if err := trials.WriteJSON(filepath.Join(dir, "metrics.json"), c); err != nil {
+	if err := atomicfile.WriteJSON(filepath.Join(dir, "metrics.json"), c); err != nil {
 		return err
 	}
 	if err := atomicfile.Stream(filepath.Join(dir, "utility.csv"), c.csv); err != nil {
@@ -65,30 +65,29 @@ func (c *Curve) Print(w io.Writer) error {
 
 // table has a row for each budget and number of subjects, with the references.
 func (c *Curve) table() *figure.Table {
-	subjects, fit := figure.Column{Name: "subjects at each site", Format: figure.Count}, figure.Column{Name: "ε"}
+	t := &figure.Table{ID: "utility", Title: "What each budget leaves to learn", Columns: []figure.Column{{Name: "subjects at each site", Format: figure.Count}, {Name: "ε"}}}
 	measures := c.scoring.measures()
-	columns := make([]figure.Column, len(measures))
 	for i, m := range measures {
-		columns[i] = figure.Column{Name: m.Heading, Numbers: figure.Numbers{}}
+		column := figure.Column{Name: m.Heading, Numbers: figure.Numbers{}}
 		if m.Percent {
-			columns[i].Format = figure.Percent
+			column.Format = figure.Percent
+		}
+		if t.Columns = append(t.Columns, column); i == 0 {
+			t.Columns = append(t.Columns, figure.Column{Name: "± (" + m.Heading + ")", Numbers: figure.Numbers{}})
 		}
 	}
-	spread := figure.Column{Name: "± (" + measures[0].Heading + ")", Numbers: figure.Numbers{}}
 	row := func(n int, name, of string, epsilon float64) {
-		subjects.Numbers, fit.Text = append(subjects.Numbers, float64(n)), append(fit.Text, name)
-		sd := math.NaN()
+		cells := []any{n, name}
 		for i, m := range measures {
-			x := math.NaN()
+			x, sd := math.NaN(), math.NaN()
 			if p := c.Find(of, n, epsilon, m.Name); p != nil {
-				x = p.Mean
-				if i == 0 {
-					sd = p.SD
-				}
+				x, sd = p.Mean, p.SD
 			}
-			columns[i].Numbers = append(columns[i].Numbers, x)
+			if cells = append(cells, x); i == 0 {
+				cells = append(cells, sd)
+			}
 		}
-		spread.Numbers = append(spread.Numbers, sd)
+		t.Add(cells...)
 	}
 	for _, n := range c.Subjects {
 		row(n, c.scoring.Baseline, c.scoring.Baseline, 0)
@@ -97,14 +96,9 @@ func (c *Curve) table() *figure.Table {
 		}
 		row(n, Open, Open, 0)
 	}
-	t := &figure.Table{ID: "utility", Title: "What each budget leaves to learn", Columns: []figure.Column{subjects, fit, columns[0], spread}}
-	for i, col := range columns[1:] {
-		for _, x := range col.Numbers { // what nobody measured has no column
-			if !math.IsNaN(x) {
-				t.Columns = append(t.Columns, columns[i+1])
-				break
-			}
-		}
-	}
+	fixed := 4 // of what nobody measured beside these there is no column
+	t.Columns = append(t.Columns[:fixed], slices.DeleteFunc(t.Columns[fixed:], func(c figure.Column) bool {
+		return !slices.ContainsFunc(c.Numbers, func(x float64) bool { return !math.IsNaN(x) })
+	})...)
 	return t
 }

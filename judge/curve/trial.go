@@ -3,7 +3,6 @@ package curve
 import (
 	"context"
 	"fmt"
-	"iter"
 	"slices"
 
 	"parley/dataset"
@@ -175,33 +174,12 @@ func (s *simulation) sized(subjects int) *study.Plan {
 	return m.Sized(s.Plan, at)
 }
 
-// pool is the rows of all sites, in the plan's order.
-func (s *simulation) pool(drawn *judged.Simulated) pooled {
-	all := pooled{drawn.Held.Schema(), nil}
+// pool is the rows of all sites, in the plan's order, which nobody but a simulation has.
+func (s *simulation) pool(drawn *judged.Simulated) (all dataset.Pooled) {
 	for _, site := range s.Plan.Sites {
-		all.sites = append(all.sites, drawn.Sites[site])
+		all = append(all, drawn.Sites[site])
 	}
 	return all
-}
-
-// pooled is the rows of all sites, which nobody but a simulation has.
-type pooled struct {
-	schema dataset.Schema
-	sites  []dataset.Source
-}
-
-func (p pooled) Schema() dataset.Schema { return p.schema }
-
-func (p pooled) Rows(ctx context.Context) iter.Seq2[*dataset.Row, error] {
-	return func(yield func(*dataset.Row, error) bool) {
-		for _, site := range p.sites {
-			for row, err := range site.Rows(ctx) {
-				if !yield(row, err) {
-					return
-				}
-			}
-		}
-	}
 }
 
 // gains adds to the scores of a private fit what follows from the references

@@ -3,7 +3,6 @@ package evaluate
 import (
 	"context"
 	"fmt"
-	"iter"
 	"math"
 
 	"parley/dataset"
@@ -57,22 +56,12 @@ func FitMinMax(ctx context.Context, sources ...dataset.Source) (*Scaling, error)
 }
 
 // Apply returns the source with every value scaled.
-func (s *Scaling) Apply(src dataset.Source) dataset.Source { return scaled{src, s} }
-
-type scaled struct {
-	dataset.Source
-	by *Scaling
-}
-
-func (s scaled) Rows(ctx context.Context) iter.Seq2[*dataset.Row, error] {
-	return func(yield func(*dataset.Row, error) bool) {
-		workspace := newShape(s.Schema(), 0)
+func (s *Scaling) Apply(src dataset.Source) dataset.Source {
+	schema := src.Schema()
+	return dataset.Derive(src, schema, func() func(*dataset.Row) *dataset.Row {
+		workspace := newShape(schema, 0)
 		views := make([][]float64, len(workspace))
-		for row, err := range s.Source.Rows(ctx) {
-			if err != nil {
-				yield(nil, err)
-				return
-			}
+		return func(row *dataset.Row) *dataset.Row {
 			for k, x := range row.Views {
 				views[k] = nil
 				if x == nil {
@@ -80,48 +69,32 @@ func (s scaled) Rows(ctx context.Context) iter.Seq2[*dataset.Row, error] {
 				}
 				views[k] = workspace[k]
 				for j, v := range x {
-					views[k][j] = (v - s.by.Shift[k][j]) * s.by.Factor[k][j]
+					views[k][j] = (v - s.Shift[k][j]) * s.Factor[k][j]
 				}
 			}
-			if !yield(&dataset.Row{ID: row.ID, Views: views, Subject: row.Subject}, nil) {
-				return
-			}
+			return &dataset.Row{ID: row.ID, Views: views, Subject: row.Subject}
 		}
-	}
+	})
 }
 
 // Select returns the rows of the source that pick accepts, without the views
 // whose indices it names as lacking.
 func Select(src dataset.Source, pick func(id string) (lacking []int, ok bool)) dataset.Source {
-	return selected{src, pick}
-}
-
-type selected struct {
-	dataset.Source
-	pick func(id string) (lacking []int, ok bool)
-}
-
-func (s selected) Rows(ctx context.Context) iter.Seq2[*dataset.Row, error] {
-	return func(yield func(*dataset.Row, error) bool) {
-		views := make([][]float64, len(s.Schema().Views))
-		for row, err := range s.Source.Rows(ctx) {
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			lacking, ok := s.pick(row.ID)
+	schema := src.Schema()
+	return dataset.Derive(src, schema, func() func(*dataset.Row) *dataset.Row {
+		views := make([][]float64, len(schema.Views))
+		return func(row *dataset.Row) *dataset.Row {
+			lacking, ok := pick(row.ID)
 			if !ok {
-				continue
+				return nil
 			}
 			copy(views, row.Views)
 			for _, k := range lacking {
 				views[k] = nil
 			}
-			if !yield(&dataset.Row{ID: row.ID, Views: views, Subject: row.Subject}, nil) {
-				return
-			}
+			return &dataset.Row{ID: row.ID, Views: views, Subject: row.Subject}
 		}
-	}
+	})
 }
 
 // newShape returns one value for every column of every view.

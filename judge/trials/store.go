@@ -3,7 +3,6 @@ package trials
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 
@@ -46,7 +45,7 @@ func Open[R, S any, P Settings[S]](dir, folder, kind string, s P) (*Store[R], er
 	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
 		return nil, problem.Problem{File: dir, What: "this directory is not empty and holds no " + kind, Hint: "choose another with --out"}
 	}
-	return kept, WriteJSON(file, s)
+	return kept, atomicfile.WriteJSON(file, s)
 }
 
 func (s *Store[R]) path(key string) string { return filepath.Join(s.dir, s.folder, key+".json") }
@@ -74,13 +73,4 @@ func (s *Store[R]) Get(key string) (*R, error) {
 	return r, nil
 }
 
-func (s *Store[R]) put(key string, r *R) error { return WriteJSON(s.path(key), r) }
-
-// WriteJSON makes a value the content of a file, for people to read too.
-func WriteJSON(path string, v any) error {
-	data, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		return fmt.Errorf("writing %s: %w", path, err)
-	}
-	return atomicfile.Write(path, append(data, '\n'))
-}
+func (s *Store[R]) put(key string, r *R) error { return atomicfile.WriteJSON(s.path(key), r) }

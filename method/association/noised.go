@@ -212,15 +212,13 @@ func (t *Table) Figure() figure.Table {
 	out := figure.Table{Title: "Slopes, and differences between levels, with privacy noise",
 		Caption: "In standard deviations of the factor in the study: for one unit of a number, or against the first level. Counts are noised, and standard errors count the noise.",
 		Columns: []figure.Column{{Name: "column"}, {Name: "effect"}, {Name: "factor", Format: figure.Count}, {Name: "estimate"}, {Name: "standard error"}}}
-	c := out.Columns
 	for _, x := range t.Tests {
 		for i, b := range x.Estimates {
 			what := "slope"
 			if x.Reference != nil {
 				what = x.Levels[i].Name + " − " + x.Reference.Name
 			}
-			c[0].Text, c[1].Text, c[2].Numbers = append(c[0].Text, x.Column), append(c[1].Text, what), append(c[2].Numbers, float64(x.Factor))
-			c[3].Numbers, c[4].Numbers = append(c[3].Numbers, b), append(c[4].Numbers, math.Sqrt(x.Covariance[i][i]))
+			out.Add(x.Column, what, x.Factor, b, math.Sqrt(x.Covariance[i][i]))
 		}
 	}
 	return out

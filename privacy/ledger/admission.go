@@ -141,11 +141,11 @@ func PrintAdmissions(w io.Writer, list []*Admission) error {
 			if !a.Admitted {
 				after = "–"
 			}
-			r.add(site, part, subjects, string(l.Adjacency), a.epsilon(l), words.Number(l.Delta), before, after)
+			r.Add(site, part, subjects, string(l.Adjacency), a.epsilon(l), words.Number(l.Delta), before, after)
 			site, part, subjects = "", "", ""
 		}
 	}
-	return figure.Table{Columns: r.columns}.Text(w)
+	return figure.Table{Columns: r.Columns}.Text(w)
 }
 
 func (a *Admission) epsilon(l Loss) string {

@@ -70,7 +70,7 @@ func Read(j Reader) (*Ledger, error) {
 	return l, nil
 }
 
-// Check is [privacy.CheckAfter]: [privacy.Check] after everything that the ledger holds.
+// Check is [privacy.CheckAfter] everything that the ledger holds.
 func (l *Ledger) Check(p policy.Policy, s privacy.Study, requests ...privacy.Request) error {
 	var before []privacy.Charged
 	for _, e := range l.Entries {

@@ -98,21 +98,12 @@ func (v *View) Summaries() []figure.Table {
 	return tables
 }
 
-// rows collects the cells of a table of words.
-type rows struct{ columns []figure.Column }
-
-func (r *rows) add(cells ...string) {
-	for i, c := range cells {
-		r.columns[i].Text = append(r.columns[i].Text, c)
-	}
-}
-
-func newRows(names ...string) *rows {
-	r := &rows{}
+// newRows is a table with columns of words.
+func newRows(names ...string) (t figure.Table) {
 	for _, n := range names {
-		r.columns = append(r.columns, figure.Column{Name: n})
+		t.Columns = append(t.Columns, figure.Column{Name: n})
 	}
-	return r
+	return t
 }
 
 func (v *View) entries() figure.Table {
@@ -129,12 +120,12 @@ func (v *View) entries() figure.Table {
 			}
 			sums = append(sums, text)
 		}
-		r.add(fmt.Sprint(e.Line), e.At, short12(e.Study), fmt.Sprint(roundOf(e.Release)), e.Kind, fmt.Sprint(e.Attempt), sums[0])
+		r.Add(fmt.Sprint(e.Line), e.At, short12(e.Study), fmt.Sprint(roundOf(e.Release)), e.Kind, fmt.Sprint(e.Attempt), sums[0])
 		for _, text := range sums[1:] {
-			r.add("", "", "", "", "", "", text)
+			r.Add("", "", "", "", "", "", text)
 		}
 	}
-	return figure.Table{ID: "ledger-charges", Title: "Charges", Columns: r.columns}
+	return figure.Table{ID: "ledger-charges", Title: "Charges", Columns: r.Columns}
 }
 
 func short12(digest string) string { return digest[:min(len(digest), 12)] }
@@ -148,7 +139,7 @@ func (v *View) studies() figure.Table {
 			if g != nil && g.Unit == l.Unit && g.Adjacency == l.Adjacency {
 				left = Remaining(g.Epsilon, l.Epsilon) + " of " + words.Number(g.Epsilon)
 			}
-			r.add(study, method, charges, exact, string(l.Unit), string(l.Adjacency), Spent(l.Epsilon), figure.General.Text(l.Delta), left)
+			r.Add(study, method, charges, exact, string(l.Unit), string(l.Adjacency), Spent(l.Epsilon), figure.General.Text(l.Delta), left)
 			study, method, charges, exact = "", "", "", ""
 		}
 	}
@@ -163,24 +154,24 @@ func (v *View) studies() figure.Table {
 		add(short12(s.Study), s.Method, charges, s.Losses, s.Guarantee, s.Unprotected)
 	}
 	add("all", "", fmt.Sprint(v.Account.Charges), v.Account.Lifetime, nil, v.Account.Unprotected)
-	return figure.Table{ID: "ledger-studies", Title: "What the studies have cost", Columns: r.columns,
+	return figure.Table{ID: "ledger-studies", Title: "What the studies have cost", Columns: r.Columns,
 		Caption: "Each ε is of the noised sums alone: nothing bounds what exact releases tell."}
 }
 
 func (v *View) studyLimits() figure.Table {
 	r := newRows("study", "exact", "adjacency", "ε spent", "at δ", "ε allowed", "left")
 	for _, s := range v.Studies {
-		r.add(short12(s.Study), fmt.Sprint(s.Unprotected), string(s.Adjacency), Spent(s.Epsilon), figure.General.Text(s.Limit.Delta), words.Number(s.Limit.Epsilon), Remaining(s.Limit.Epsilon, s.Epsilon))
+		r.Add(short12(s.Study), fmt.Sprint(s.Unprotected), string(s.Adjacency), Spent(s.Epsilon), figure.General.Text(s.Limit.Delta), words.Number(s.Limit.Epsilon), Remaining(s.Limit.Epsilon, s.Epsilon))
 	}
-	return figure.Table{ID: "ledger-study-limits", Title: "Against the policy's limit for one study", Columns: r.columns}
+	return figure.Table{ID: "ledger-study-limits", Title: "Against the policy's limit for one study", Columns: r.Columns}
 }
 
 func lifetimeTable(limits []Spending) figure.Table {
 	r := newRows("adjacency", "ε allowed", "δ", "filter", "left")
 	for _, s := range limits {
-		r.add(string(s.Adjacency), words.Number(s.Limit.Epsilon), figure.General.Text(s.Limit.Delta), string(s.Filter), s.left())
+		r.Add(string(s.Adjacency), words.Number(s.Limit.Epsilon), figure.General.Text(s.Limit.Delta), string(s.Filter), s.left())
 	}
-	return figure.Table{ID: "ledger-lifetime", Title: "Against the policy's lifetime, over all studies", Columns: r.columns,
+	return figure.Table{ID: "ledger-lifetime", Title: "Against the policy's lifetime, over all studies", Columns: r.Columns,
 		Caption: "Shares are of what the filter adds up, which is not ε."}
 }
 

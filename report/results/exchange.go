@@ -34,8 +34,7 @@ func exchangeSection(sites []string, rounds []engine.Round) figure.Section {
 			if i > 0 {
 				name = ""
 			}
-			contents.Columns[0].Text, contents.Columns[1].Text = append(contents.Columns[0].Text, name), append(contents.Columns[1].Text, c.What)
-			contents.Columns[2].Numbers = append(contents.Columns[2].Numbers, float64(c.Values))
+			contents.Add(name, c.What, c.Values)
 		}
 	}
 	passed := figure.Table{ID: "exchange-table", Title: "Tasks and releases",
@@ -44,14 +43,8 @@ func exchangeSection(sites []string, rounds []engine.Round) figure.Section {
 			{Name: "sent", Unit: "bytes", Format: figure.Count, Numbers: figure.Numbers{}}, {Name: "received", Unit: "bytes", Format: figure.Count, Numbers: figure.Numbers{}}}}
 	for _, site := range sites {
 		for _, kind := range kinds {
-			k := key{site, kind}
-			if messages[k] == 0 {
-				continue
-			}
-			c := passed.Columns
-			c[0].Text, c[1].Text = append(c[0].Text, site), append(c[1].Text, kind)
-			for i, v := range []float64{messages[k], bytes[k][0], bytes[k][1]} {
-				c[i+2].Numbers = append(c[i+2].Numbers, v)
+			if k := (key{site, kind}); messages[k] > 0 {
+				passed.Add(site, kind, messages[k], bytes[k][0], bytes[k][1])
 			}
 		}
 	}

@@ -21,7 +21,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -170,14 +169,7 @@ func (d folder) writeResult(r *method.Result, page *report.Report) error {
 		if !filepath.IsLocal(f.Name) {
 			return fmt.Errorf("the method named a file %q, which is not inside the results", f.Name)
 		}
-		path, write := filepath.Join(d.path, filepath.FromSlash(f.Name)), f.Write
-		if write == nil {
-			write = func(w io.Writer) error {
-				_, err := w.Write(f.Data)
-				return err
-			}
-		}
-		if err := atomicfile.Stream(path, write); err != nil {
+		if err := atomicfile.Stream(filepath.Join(d.path, filepath.FromSlash(f.Name)), f.Stream); err != nil {
 			return err
 		}
 	}
@@ -190,11 +182,7 @@ func (d folder) writeResult(r *method.Result, page *report.Report) error {
 }
 
 func (d folder) writeJSON(name string, v any) error {
-	data, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		return fmt.Errorf("writing %s: %w", name, err)
-	}
-	return atomicfile.Write(filepath.Join(d.path, name), append(data, '\n'))
+	return atomicfile.WriteJSON(filepath.Join(d.path, name), v)
 }
 
 // sharedPage is the report that everybody in the study may read.

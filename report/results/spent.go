@@ -48,25 +48,19 @@ func (p *privacyRecord) siteTable() *figure.Table {
 	if p.Total == nil {
 		promised = "ε claimed, for each sum alone"
 	}
-	c := []figure.Column{{Name: "site"}, counts("releases"), counts("noised sums"), counts("without noise"),
-		{Name: "ε add-remove"}, {Name: "ε replace-one"}, {Name: promised}, {Name: "ε left"}}
+	t := &figure.Table{ID: "privacy-sites", Title: "What each site has spent",
+		Caption: fmt.Sprintf("For one %s, at δ %s; the plan counts under %s. “No bound”: something left without noise, or with noise that does not protect a %s. "+
+			"Charges of computations that did not finish are in the site's own ledger.", p.Unit, number(p.claim().Delta), p.Adjacency, p.Unit),
+		Columns: []figure.Column{{Name: "site"}, counts("releases"), counts("noised sums"), counts("without noise"),
+			{Name: "ε add-remove"}, {Name: "ε replace-one"}, {Name: promised}, {Name: "ε left"}}}
 	for _, s := range p.Sites {
-		c[0].Text = append(c[0].Text, s.Site)
-		for i, n := range []int{s.Releases, s.Sums, s.Unprotected} {
-			c[i+1].Numbers = append(c[i+1].Numbers, float64(n))
-		}
-		for i, a := range []account.Adjacency{account.AddRemove, account.ReplaceOne} {
-			c[i+4].Text = append(c[i+4].Text, spent(p.bounded(s, a)))
-		}
 		left := "–"
 		if e := p.bounded(s, p.Adjacency); p.Total != nil && !math.IsNaN(e) {
 			left = ledger.Remaining(p.Total.Epsilon, &e)
 		}
-		c[6].Text, c[7].Text = append(c[6].Text, number(p.claim().Epsilon)), append(c[7].Text, left)
+		t.Add(s.Site, s.Releases, s.Sums, s.Unprotected, spent(p.bounded(s, account.AddRemove)), spent(p.bounded(s, account.ReplaceOne)), number(p.claim().Epsilon), left)
 	}
-	return &figure.Table{ID: "privacy-sites", Title: "What each site has spent", Columns: c,
-		Caption: fmt.Sprintf("For one %s, at δ %s; the plan counts under %s. “No bound”: something left without noise, or with noise that does not protect a %s. "+
-			"Charges of computations that did not finish are in the site's own ledger.", p.Unit, number(p.claim().Delta), p.Adjacency, p.Unit)}
+	return t
 }
 
 func spent(epsilon float64) string {
@@ -77,9 +71,12 @@ func spent(epsilon float64) string {
 }
 
 func (p *privacyRecord) releaseTable() *figure.Table {
-	c := []figure.Column{{Name: "task"}, {Name: "what was released"}, {Name: "noise"}, {Name: "clipped to", Numbers: figure.Numbers{}},
-		{Name: "numbers", Format: figure.Count, Numbers: figure.Numbers{}}, {Name: "times", Format: figure.Count, Numbers: figure.Numbers{}},
-		{Name: "charge: ε of a site"}, {Name: "sent", Unit: "bytes", Format: figure.Count, Numbers: figure.Numbers{}}}
+	t := &figure.Table{ID: "privacy-releases", Title: "Every kind of release",
+		Caption: "Times are over all rounds and sites. A charge is what a site's sums of this kind come to by themselves; charges of several kinds do not simply add up. " +
+			"Bytes are of the releases that held it, with whatever else they held. rounds.jsonl has each release by itself.",
+		Columns: []figure.Column{{Name: "task"}, {Name: "what was released"}, {Name: "noise"}, {Name: "clipped to", Numbers: figure.Numbers{}},
+			{Name: "numbers", Format: figure.Count, Numbers: figure.Numbers{}}, {Name: "times", Format: figure.Count, Numbers: figure.Numbers{}},
+			{Name: "charge: ε of a site"}, {Name: "sent", Unit: "bytes", Format: figure.Count, Numbers: figure.Numbers{}}}}
 	for _, k := range p.Releases {
 		what, noise, bound, charge := "exact numbers", "none", math.NaN(), "no bound"
 		if k.Sum != nil {
@@ -88,14 +85,7 @@ func (p *privacyRecord) releaseTable() *figure.Table {
 				charge = ledger.Spent(k.Epsilon)
 			}
 		}
-		for i, text := range map[int]string{0: k.Task, 1: what, 2: noise, 6: charge} {
-			c[i].Text = append(c[i].Text, text)
-		}
-		for i, x := range map[int]float64{3: bound, 4: float64(k.Entries), 5: float64(k.Times), 7: float64(k.Bytes)} {
-			c[i].Numbers = append(c[i].Numbers, x)
-		}
+		t.Add(k.Task, what, noise, bound, float64(k.Entries), float64(k.Times), charge, float64(k.Bytes))
 	}
-	return &figure.Table{ID: "privacy-releases", Title: "Every kind of release", Columns: c,
-		Caption: "Times are over all rounds and sites. A charge is what a site's sums of this kind come to by themselves; charges of several kinds do not simply add up. " +
-			"Bytes are of the releases that held it, with whatever else they held. rounds.jsonl has each release by itself."}
+	return t
 }

@@ -3,15 +3,14 @@ package halves
 import (
 	"context"
 	"fmt"
-	"reflect"
 
 	"parley/dataset"
 	"parley/method"
 	"parley/method/rounds"
-	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/message"
 	"parley/methods/pvi/predict"
 	"parley/methods/pvi/results"
+	"parley/methods/pvi/setup"
 	"parley/privacy"
 )
 
@@ -19,9 +18,8 @@ import (
 // the same rows gives again.
 type Site struct {
 	*Common
-	name   string
-	design *gvi.Design
-	scale  *message.Scale // of design
+	name string
+	setup.Reader
 }
 
 // NewSite is the site's half of a study of this variant.
@@ -91,19 +89,6 @@ func (h *Site) exactRun(ctx context.Context, t method.Task, s *privacy.Session) 
 	return answer, state, err
 }
 
-// read makes the site's design matrix, and keeps it.
-func (h *Site) read(ctx context.Context, scale *message.Scale, data dataset.Source) (*gvi.Design, error) {
-	if h.design != nil && reflect.DeepEqual(h.scale, scale) {
-		return h.design, nil
-	}
-	d, err := h.Design(ctx, scale, data)
-	if err != nil {
-		return nil, err
-	}
-	h.design, h.scale = d, scale
-	return d, nil
-}
-
 // update answers one update.
 func (h *Site) update(ctx context.Context, t method.Task, data dataset.Source, carried []byte) (answer any, carry []byte, err error) {
 	task := new(message.UpdateTask)
@@ -114,7 +99,7 @@ func (h *Site) update(ctx context.Context, t method.Task, data dataset.Source, c
 	if err != nil {
 		return nil, nil, err
 	}
-	d, err := h.read(ctx, task.Scale, data)
+	d, err := h.Read(ctx, h.Setup, task.Scale, data)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -132,7 +117,7 @@ func (h *Site) assess(ctx context.Context, t method.Task, data dataset.Source) (
 	if err != nil {
 		return nil, err
 	}
-	d, err := h.read(ctx, task.Scale, data)
+	d, err := h.Read(ctx, h.Setup, task.Scale, data)
 	if err != nil {
 		return nil, err
 	}

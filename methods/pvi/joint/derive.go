@@ -21,7 +21,7 @@ func (h *site) derive(ctx context.Context, t method.Task, data dataset.Source) (
 	if err := h.checkPoints(task, t.Kind); err != nil {
 		return nil, err
 	}
-	d, err := h.read(ctx, task.Scale, data)
+	d, err := h.Read(ctx, h.Setup, task.Scale, data)
 	if err != nil {
 		return nil, err
 	}

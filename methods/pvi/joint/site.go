@@ -3,7 +3,6 @@ package joint
 import (
 	"context"
 	"fmt"
-	"reflect"
 
 	"parley/dataset"
 	"parley/internal/wire"
@@ -22,9 +21,8 @@ import (
 // the same rows gives again.
 type site struct {
 	common
-	name   string
-	design *gvi.Design
-	scale  *message.Scale // of design
+	name string
+	setup.Reader
 }
 
 // NewSite is the site's half of a study.
@@ -79,7 +77,7 @@ func (h *site) answer(ctx context.Context, t method.Task, data dataset.Source) (
 	if err != nil {
 		return nil, err
 	}
-	d, err := h.read(ctx, task.Scale, data)
+	d, err := h.Read(ctx, h.Setup, task.Scale, data)
 	if err != nil {
 		return nil, err
 	}
@@ -92,19 +90,6 @@ func (h *site) answer(ctx context.Context, t method.Task, data dataset.Source) (
 		return nil, err
 	}
 	return results.Assess(l, q, b, d), nil
-}
-
-// read makes the site's design matrix, and keeps it.
-func (h *site) read(ctx context.Context, scale *message.Scale, data dataset.Source) (*gvi.Design, error) {
-	if h.design != nil && reflect.DeepEqual(h.scale, scale) {
-		return h.design, nil
-	}
-	d, err := h.Design(ctx, scale, data)
-	if err != nil {
-		return nil, err
-	}
-	h.design, h.scale = d, scale
-	return d, nil
 }
 
 // Report shows a site its own rows under the shared model, and with random intercepts has the
@@ -125,7 +110,7 @@ func (h *site) Report(ctx context.Context, shared []byte, data dataset.Source) (
 	if task.Tau == nil {
 		return results.Own(ctx, h.Setup, h.at(task.At.Noise), h.name, e, q, nil, data)
 	}
-	d, err := h.read(ctx, task.Scale, data)
+	d, err := h.Read(ctx, h.Setup, task.Scale, data)
 	if err != nil {
 		return nil, err
 	}

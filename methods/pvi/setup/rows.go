@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"reflect"
 
 	"parley/dataset"
 	"parley/internal/wire"
@@ -40,6 +41,26 @@ func (s *Setup) Design(ctx context.Context, scale *message.Scale, data dataset.S
 	if d.Rows() == 0 {
 		return nil, fmt.Errorf("the site has no subjects")
 	}
+	return d, nil
+}
+
+// Reader makes the design matrix of a site's rows, and keeps it for the next task with the
+// same scale.
+type Reader struct {
+	design *gvi.Design
+	scale  *message.Scale // of design
+}
+
+// Read is [Setup.Design] of the same rows each time.
+func (r *Reader) Read(ctx context.Context, s *Setup, scale *message.Scale, data dataset.Source) (*gvi.Design, error) {
+	if r.design != nil && reflect.DeepEqual(r.scale, scale) {
+		return r.design, nil
+	}
+	d, err := s.Design(ctx, scale, data)
+	if err != nil {
+		return nil, err
+	}
+	r.design, r.scale = d, scale
 	return d, nil
 }
 

@@ -303,12 +303,7 @@ func (c *comparison) account(notes fitted.Notes) *fitted.Account {
 	}
 	for _, e := range c.Effects[:min(shown, len(c.Effects))] {
 		name := outcomeEffect{Class: e.Class, Effect: gvi.Effect{Feature: e.Feature}}
-		t.Columns[0].Text = append(t.Columns[0].Text, name.Label())
-		t.Columns[1].Text = append(t.Columns[1].Text, interval(e.Mean[0], e.SD[0]))
-		t.Columns[2].Text = append(t.Columns[2].Text, interval(e.Mean[1], e.SD[1]))
-		for j, x := range []float64{e.Difference, e.Deviations, e.SD[0] / e.SD[1]} {
-			t.Columns[3+j].Numbers = append(t.Columns[3+j].Numbers, x)
-		}
+		t.Add(name.Label(), interval(e.Mean[0], e.SD[0]), interval(e.Mean[1], e.SD[1]), e.Difference, e.Deviations, e.SD[0]/e.SD[1])
 	}
 	a.Figures, a.Tables = []figure.Figure{c.picture()}, []figure.Table{t}
 	return a

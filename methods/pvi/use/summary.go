@@ -19,15 +19,13 @@ func (m *Model) Summary(top int) (*fitted.Account, error) {
 		return cmp.Compare(math.Abs(b.Mean)/b.SD, math.Abs(a.Mean)/a.SD)
 	})
 	ranked = ranked[:min(top, len(ranked))]
-	var names, sites []string
-	var mean, sd, updates, information figure.Numbers
+	surest := figure.Table{Title: "Surest effects, in the features' own units", Columns: []figure.Column{{Name: "feature"}, {Name: "mean"}, {Name: "sd"}}}
 	for _, e := range ranked {
-		names = append(names, e.Label())
-		mean, sd = append(mean, e.Mean), append(sd, e.SD)
+		surest.Add(e.Label(), e.Mean, e.SD)
 	}
+	sites := figure.Table{Title: "Sites", Columns: []figure.Column{{Name: "site"}, {Name: "updates", Format: figure.Count}, {Name: "information"}}}
 	for _, s := range m.Sites {
-		sites = append(sites, s.Name)
-		updates, information = append(updates, float64(s.Updates)), append(information, s.Information)
+		sites.Add(s.Name, s.Updates, s.Information)
 	}
 	protection := "none: fitted from exact releases"
 	if m.Private {
@@ -44,10 +42,7 @@ func (m *Model) Summary(top int) (*fitted.Account, error) {
 		Notes: m.Cautions(),
 		Facts: append(facts, []figure.Fact{{Name: "method", Value: m.Method() + ", " + m.Options.Variant}, {Name: "outcome", Value: m.Options.Outcome.Column},
 			{Name: "likelihood", Value: m.Options.Likelihood}, {Name: "weights", Value: strconv.Itoa(len(m.Effects))}, {Name: "privacy", Value: protection}, {Name: "plan", Value: m.Plan}}...),
-		Tables: []figure.Table{
-			{Title: "Surest effects, in the features' own units", Columns: []figure.Column{{Name: "feature", Text: names}, {Name: "mean", Numbers: mean}, {Name: "sd", Numbers: sd}}},
-			{Title: "Sites", Columns: []figure.Column{{Name: "site", Text: sites}, {Name: "updates", Format: figure.Count, Numbers: updates}, {Name: "information", Numbers: information}}},
-		},
+		Tables: []figure.Table{surest, sites},
 		Value: struct {
 			Format  string           `json:"format"`
 			Study   string           `json:"study"`
