@@ -122,23 +122,34 @@ func readJSON(path string) (*Record, error) {
 	return r, nil
 }
 
-// Comparison is the table of published numbers beside ours.
+// Comparison is the table of published numbers beside ours, or of ours alone if nothing
+// comparable was published.
 func (c *Conclusion) Comparison() figure.Table {
 	t := figure.Table{ID: "comparison", Title: "Published and ours",
 		Caption: "Mean ± standard deviation over repeats. The difference is ours less the published number, and in brackets the same in standard deviations of both together."}
-	for _, h := range c.Headings {
+	names := []string{"measure", "published", "ours", "difference"}
+	alone := !slices.ContainsFunc(c.Rows, func(r Row) bool { return r.Published != nil })
+	if alone {
+		t.Title, t.Caption = "As published", "Mean ± standard deviation over repeats. No published number is of these data."
+		names = []string{"measure", "ours"}
+	}
+	for _, h := range append(slices.Clone(c.Headings), names...) {
 		t.Columns = append(t.Columns, figure.Column{Name: h})
 	}
-	for _, name := range []string{"measure", "published", "ours", "difference"} {
-		t.Columns = append(t.Columns, figure.Column{Name: name})
-	}
+	minus := strings.NewReplacer("-", "−").Replace
 	for _, r := range c.Rows {
 		var cells []any
 		for i := range c.Headings {
 			cells = append(cells, r.Of[i])
 		}
-		minus := strings.NewReplacer("-", "−").Replace
-		t.Add(append(cells, r.Measure, minus(r.Published.Text(r.Digits)), minus(r.Ours.Text(r.Digits)), minus(r.Difference()))...)
+		cells = append(cells, r.Measure)
+		ours := minus(r.Ours.Text(r.Digits))
+		if alone {
+			cells = append(cells, ours)
+		} else {
+			cells = append(cells, minus(r.Published.Text(r.Digits)), ours, minus(r.Difference()))
+		}
+		t.Add(cells...)
 	}
 	return t
 }

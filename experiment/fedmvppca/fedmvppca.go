@@ -143,6 +143,18 @@ func (f field) autoencoders(only bool) field {
 	return f
 }
 
+// notes say what to know of those who take part.
+func (f field) notes() []string {
+	all := []string{"In the first table every site brings its own rows to [0, 1], and so does whoever tests, as the paper's code has it. Most of the published error is that these scales differ: on one common scale, in the second table, the same method does not depend on the number of sites in IID."}
+	if slices.ContainsFunc(f.own, func(r rival) bool { return r.name == paperDP.name }) {
+		all = append(all, "DP-Fed-mv-PPCA has its first round in clear, as the published errors need it to have: with a first round that is protected nothing of use is left ([private statistics](../explanation/private-statistics.md)).")
+	}
+	if slices.ContainsFunc(f.own, func(r rival) bool { return r.whole }) {
+		all = append(all, "The autoencoders take the paper's rounds, steps and learning rate. It does not say where weights and noise begin, and how far they get in so few steps depends on that ([the method's page](../explanation/vae.md)): that ours differ from the published ones says how weak such a baseline is, and not which is right. They are of three repeats.")
+	}
+	return all
+}
+
 // heterogeneity is Table 2 or 6: all scenarios and methods, as published, and beside them
 // the default and what anybody could have, on one common scale.
 func heterogeneity(name, item, table string, data source, who field) experiment.Experiment {
@@ -176,11 +188,7 @@ func heterogeneity(name, item, table string, data source, who field) experiment.
 	}
 	return experiment.Experiment{Name: name, Paper: Paper.Name, Item: item,
 		About: "Errors of reconstruction and accuracy in latent space, by how sites differ: IID, groups apart (G), views missing (K), both (G/K). " + about[data.name],
-		Notes: []string{
-			"In the first table every site brings its own rows to [0, 1], and so does whoever tests, as the paper's code has it. Most of the published error is that these scales differ: on one common scale, in the second table, the same method does not depend on the number of sites in IID.",
-			"DP-Fed-mv-PPCA has its first round in clear, as the published errors need it to have: with a first round that is protected nothing of use is left ([private statistics](../explanation/private-statistics.md)).",
-			"The autoencoders take the paper's rounds, steps and learning rate. It does not say where weights and noise begin, and how far they get in so few steps depends on that ([the method's page](../explanation/vae.md)): that ours differ from the published ones says how weak such a baseline is, and not which is right. They are of three repeats.",
-		},
+		Notes: who.notes(),
 		Cells: func(quick bool) (cells []experiment.Cell) {
 			each(quick, func(c condition, r rival, ids []string) {
 				for i := range ids {
