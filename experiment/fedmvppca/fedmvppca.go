@@ -105,12 +105,15 @@ func repeats(quick bool) int {
 	return 10
 }
 
-// repeats are fewer of an autoencoder, which takes its time.
-func (r rival) repeats(quick bool) int {
-	if r.whole {
-		return min(repeats(quick), 3)
+// repeats are fewer of an autoencoder, which takes its time, most of all with mfeat.
+func (r rival) repeats(data source, quick bool) int {
+	switch {
+	case !r.whole:
+		return repeats(quick)
+	case data.name == mfeat.name:
+		return 1
 	}
-	return repeats(quick)
+	return min(repeats(quick), 3)
 }
 
 // field is who takes part: on scales of every site's own, as published, and on one common scale.
@@ -144,13 +147,13 @@ func (f field) autoencoders(only bool) field {
 }
 
 // notes say what to know of those who take part.
-func (f field) notes() []string {
+func (f field) notes(data source) []string {
 	all := []string{"In the first table every site brings its own rows to [0, 1], and so does whoever tests, as the paper's code has it. Most of the published error is that these scales differ: on one common scale, in the second table, the same method does not depend on the number of sites in IID."}
 	if slices.ContainsFunc(f.own, func(r rival) bool { return r.name == paperDP.name }) {
 		all = append(all, "DP-Fed-mv-PPCA has its first round in clear, as the published errors need it to have: with a first round that is protected nothing of use is left ([private statistics](../explanation/private-statistics.md)).")
 	}
 	if slices.ContainsFunc(f.own, func(r rival) bool { return r.whole }) {
-		all = append(all, "The autoencoders take the paper's rounds, steps and learning rate. It does not say where weights and noise begin, and how far they get in so few steps depends on that ([the method's page](../explanation/vae.md)): that ours differ from the published ones says how weak such a baseline is, and not which is right. They are of three repeats.")
+		all = append(all, "The autoencoders take the paper's rounds, steps and learning rate. It does not say where weights and noise begin, and how far they get in so few steps depends on that ([the method's page](../explanation/vae.md)): that ours differ from the published ones says how weak such a baseline is, and not which is right. They are of "+figure.Plural(multiChannel.repeats(data, false), "repeat")+".")
 	}
 	return all
 }
@@ -178,7 +181,7 @@ func heterogeneity(name, item, table string, data source, who field) experiment.
 						continue
 					}
 					var ids []string
-					for i := range r.repeats(quick) {
+					for i := range r.repeats(data, quick) {
 						ids = append(ids, c.id(r.name, i))
 					}
 					do(c, r, ids)
@@ -188,7 +191,7 @@ func heterogeneity(name, item, table string, data source, who field) experiment.
 	}
 	return experiment.Experiment{Name: name, Paper: Paper.Name, Item: item,
 		About: "Errors of reconstruction and accuracy in latent space, by how sites differ: IID, groups apart (G), views missing (K), both (G/K). " + about[data.name],
-		Notes: who.notes(),
+		Notes: who.notes(data),
 		Cells: func(quick bool) (cells []experiment.Cell) {
 			each(quick, func(c condition, r rival, ids []string) {
 				for i := range ids {

@@ -45,7 +45,7 @@ func proximal() experiment.Experiment {
 		Notes: []string{"The rows λ = 0 (FedAvg) of the published table are those of scenario IID in Table 2 to the last digit, not of G: VAE with three sites has .1172, .1192 and .8289 in both. The step from them to λ = 0.01 is therefore one of scenarios, and no effect of FedProx."},
 		Cells: func(quick bool) (cells []experiment.Cell) {
 			each(quick, func(c condition, r rival) {
-				for i := range r.repeats(quick) {
+				for i := range r.repeats(adcsf, quick) {
 					cells = append(cells, c.cell(r, i, quick))
 				}
 			})
