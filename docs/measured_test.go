@@ -72,7 +72,7 @@ func TestMeasuredNumbersAreThoseOfTheirRecords(t *testing.T) {
 			for _, command := range q.Commands {
 				all = append(all, recorded(command))
 			}
-			found, missing := measured.Numbers(q.Text, all...)
+			found, missing := q.Numbers(all...)
 			if len(missing) > 0 {
 				t.Errorf("%s:%d: %s is not among the numbers of %s", name, q.Line, strings.Join(missing, ", "), strings.Join(q.Commands, "; "))
 			}
@@ -104,18 +104,22 @@ func TestReadingsOfExperimentsAreThoseOfTheirTables(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i, section := range strings.Split(string(page), "\n## ") {
+		for _, section := range strings.Split(string(page), "\n## ")[1:] {
 			title, _, _ := strings.Cut(section, "\n")
 			var notes, tables []string
 			for line := range strings.Lines(section) {
 				switch {
 				case strings.HasPrefix(line, "|"):
 					tables = append(tables, line)
-				case i > 0 && !strings.HasPrefix(line, "`parley experiment"):
+				case line != "\n" && !strings.HasPrefix(line, "`parley experiment"):
 					notes = append(notes, target.ReplaceAllString(line, "]"))
 				}
 			}
-			found, missing := measured.Numbers(strings.Join(notes, ""), strings.Join(tables, ""))
+			page, err := measured.Parse("<!-- quoted: the tables -->\n" + strings.Join(notes, ""))
+			if err != nil {
+				t.Fatal(err)
+			}
+			found, missing := page.Quotes[0].Numbers(strings.Join(tables, ""))
 			missing = slices.DeleteFunc(missing, func(x string) bool { return slices.Contains(constants, x) })
 			if len(missing) > 0 {
 				t.Errorf("%s, %s: %s is in none of its tables", name, title, strings.Join(missing, ", "))

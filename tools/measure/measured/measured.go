@@ -206,10 +206,10 @@ var (
 	number = regexp.MustCompile(`\d*\.?\d+(e[+-]?\d+)?`)
 )
 
-// Numbers looks for the numbers of a text with a decimal point, and for those of thousands
+// Numbers looks for the paragraph's numbers with a decimal point, and for those of thousands
 // (12 345), among those of outputs, rounded to as many digits. It returns how many are there
 // and which are not.
-func Numbers(text string, outputs ...string) (found int, missing []string) {
+func (q *quote) Numbers(outputs ...string) (found int, missing []string) {
 	var printed []float64
 	for _, output := range outputs {
 		for _, s := range number.FindAllString(output, -1) {
@@ -218,7 +218,7 @@ func Numbers(text string, outputs ...string) (found int, missing []string) {
 			}
 		}
 	}
-	for _, s := range stated.FindAllString(text, -1) {
+	for _, s := range stated.FindAllString(q.Text, -1) {
 		s = strings.ReplaceAll(s, " ", "")
 		_, digits, _ := strings.Cut(s, ".")
 		half := 0.5 * math.Pow10(-len(digits)) * (1 + 1e-9) // of a tie either neighbour will do

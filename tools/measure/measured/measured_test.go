@@ -83,7 +83,7 @@ func TestQuotedNumbersAreLookedFor(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		found, got := measured.Numbers(p.Quotes[0].Text, output)
+		found, got := p.Quotes[0].Numbers(output)
 		if strings.Join(got, " ") != missing || found == 0 && len(got) == 0 {
 			t.Errorf("%q: found %d, missing %q, want %q", text, found, got, missing)
 		}
