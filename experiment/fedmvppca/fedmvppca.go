@@ -148,7 +148,7 @@ func (f field) autoencoders(only bool) field {
 
 // notes say what to know of those who take part.
 func (f field) notes(data source) []string {
-	all := []string{"In the first table every site brings its own rows to [0, 1], and so does whoever tests, as the paper's code has it. Most of the published error is that these scales differ: on one common scale, in the second table, the same method does not depend on the number of sites in IID."}
+	all := []string{"In the first table every site brings its own rows to [0, 1], and so does whoever tests, as the paper's code has it. These scales differ, and that is part of the error, most of it with the synthetic data: on one common scale, in the second table, the same method hardly depends on the number of sites in IID."}
 	if slices.ContainsFunc(f.own, func(r rival) bool { return r.name == paperDP.name }) {
 		all = append(all, "DP-Fed-mv-PPCA has its first round in clear, as the published errors need it to have: with a first round that is protected nothing of use is left ([private statistics](../explanation/private-statistics.md)).")
 	}
