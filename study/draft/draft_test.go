@@ -70,7 +70,7 @@ func TestLook(t *testing.T) {
 	text := string(d.YAML(root))
 	for _, want := range []string{
 		"sites: [north-clinic, south]\n", "# north-clinic lacks the views: gene\n", "      - {name: \"y\", missing: [-99]}  # looks like a code", "      - x\n",
-		"#   view lab, only: a site that has the view does not have it\n", "#   subjects, person: it has too many values", "subjects: [group, born, rare]\n",
+		"#   view lab, only: north-clinic has it, and south has not\n", "#   subjects, person: it has too many values", "subjects: [group, born, rare]\n",
 		"  name: pvi\n  outcome: {column: group, levels: [a, b]}\n", "    north-clinic: \"North Clinic\"\n", "    south: south\n",
 	} {
 		if !strings.Contains(text, want) {
@@ -105,7 +105,7 @@ func TestRareLevelsAreNotNamed(t *testing.T) {
 	}
 	text := string(d.YAML(root))
 	if strings.Contains(text, "secret") || !strings.Contains(text, "{name: stage, kind: category, levels: [I, II, other], other: other}") ||
-		!strings.Contains(text, "missing: [unknown]\n") || !strings.Contains(text, "      - absent\n") || !strings.Contains(text, "      - pain  # few whole numbers: ") || !strings.Contains(text, "  data: \".\"\n  split: {scenario: IID}\n") {
+		!strings.Contains(text, "missing: [unknown]\n") || !strings.Contains(text, "      - absent  # few whole numbers: if they stand for kinds, ") || !strings.Contains(text, "      - pain  # few whole numbers: ") || !strings.Contains(text, "  data: \".\"\n  split: {scenario: IID}\n") {
 		t.Errorf("got\n%s", text)
 	}
 }
@@ -158,10 +158,10 @@ func TestLookRefused(t *testing.T) {
 	}{
 		"nothing":           {map[string]string{"notes/readme.txt": ""}, Options{}, "holds no data, and no folder in it does"},
 		"bad file":          {map[string]string{"a/subjects.csv": "id\nn000\n", "a/view_v.csv": "id;x\nn000;1\n"}, Options{}, "separated by semicolons"},
-		"alike":             {map[string]string{"A/subjects.csv": "id\nn\n", "a_/subjects.csv": "id\nn\n"}, Options{}, "too much like that of"},
+		"alike":             {map[string]string{"A/subjects.csv": "id\nn\n", "a_/subjects.csv": "id\nn\n"}, Options{}, "the site would be called a, and so would"},
 		"name":              {map[string]string{"subjects.csv": rows("n", 10, "g", value), "view_v.csv": good}, Options{Name: "Not a name"}, "cannot be the name of a study"},
 		"outcome":           {map[string]string{"subjects.csv": rows("n", 10, "g", label("a")), "view_v.csv": good}, Options{Name: "n", Outcome: "x"}, "x cannot be an outcome"},
-		"one number":        {map[string]string{"subjects.csv": rows("n", 10, "g", value), "view_v.csv": rows("n", 10, "x,c", value, label("3"))}, Options{Name: "n"}, "1 columns are numbers that vary"},
+		"one number":        {map[string]string{"subjects.csv": rows("n", 10, "g", value), "view_v.csv": rows("n", 10, "x,c", value, label("3"))}, Options{Name: "n"}, "at least 2 columns of numbers that vary, and there is 1"},
 		"subjects everyone": {map[string]string{"subjects.csv": rows("n", 9, "g", value), "view_v.csv": good}, Options{Name: "n"}, "is not in subjects.csv"},
 	} {
 		if d, err := Look(t.Context(), folders(t, c.files), c.o); err == nil || !strings.Contains(err.Error(), c.want) {
