@@ -54,13 +54,20 @@ func (v *shape) renamed(to string) string {
 	return fmt.Sprintf("write %s in the column view", to)
 }
 
-// unfitNames are views whose names no plan can have.
+// unfitNames are views and columns whose names no plan can have.
 func (d *Draft) unfitNames() (wrong problem.List) {
 	for i := range d.Sites {
 		for _, v := range d.Sites[i].shapes() {
 			if !study.IsView(v.name) {
 				wrong.Add(problem.Problem{File: v.file, What: fmt.Sprintf("%q cannot be the name of a view", v.name),
 					Hint: "a name has letters, digits, hyphens and underscores, at most 40, and begins with a letter or digit\n" + v.renamed(viewName(v.name))})
+			}
+			for _, name := range v.columns {
+				if !study.IsLabel(name) {
+					short := string([]rune(name)[:min(len([]rune(name)), 40)])
+					wrong.Add(problem.Problem{File: v.file, What: fmt.Sprintf("%+q cannot be the name of a column", short),
+						Hint: "rename it; a name has characters that can be printed, and at most 200 bytes"})
+				}
 			}
 		}
 	}
@@ -319,36 +326,46 @@ func bare(name string) string {
 }
 
 // compareLevels says where sites write the levels of a category or of a column of the
-// subjects table differently.
-func (d *Draft) compareLevels() {
+// subjects table differently. For the outcome that is a problem: it has too many classes.
+func (d *Draft) compareLevels() (wrong problem.List) {
 	for _, c := range d.columns {
 		k := slices.IndexFunc(d.Views, func(v view) bool { return v.Name == c.View })
 		category := k >= 0 && slices.ContainsFunc(d.Views[k].Features, func(f study.Feature) bool { return f.Name == c.Name && f.Kind == study.Category })
 		if !category && (c.View != "" || !slices.Contains(d.Subjects, c.Name) || c.Many || len(c.words) > maxLevels) {
 			continue
 		}
-		levels, _ := c.levels(d.Missing)
-		p := problem.Problem{Where: c.where() + ", column " + c.Name, Hint: "write the same value the same way at all sites"}
-		for i, a := range levels {
-			for _, b := range levels[i+1:] {
-				if p.What == "" && plain(a) == plain(b) {
-					p.What = fmt.Sprintf("%q and %q seem to be the same, and are taken for two values", a, b)
-				}
-			}
-		}
-		sites := c.sites()
-		for _, i := range sites {
-			for _, j := range sites {
-				a, b := shared(c.at[i], levels), shared(c.at[j], levels)
-				if p.What == "" && i < j && len(a) > 1 && len(b) > 1 && !slices.ContainsFunc(a, func(l string) bool { return slices.Contains(b, l) }) {
-					p.What = fmt.Sprintf("%s has %s, and %s has %s: no value in common", d.Sites[i].Name, few(a), d.Sites[j].Name, few(b))
-				}
-			}
-		}
-		if p.What != "" {
+		p := problem.Problem{Where: c.where() + ", column " + c.Name, What: d.otherLevels(c), Hint: "write the same value the same way at all sites"}
+		switch {
+		case p.What == "":
+		case c.View == "" && d.Outcome != nil && c.Name == d.Outcome.Column:
+			wrong.Add(p)
+		default:
 			d.Said.Add(p)
 		}
 	}
+	return wrong
+}
+
+// otherLevels says how the sites' levels of a column differ; "" if they do not.
+func (d *Draft) otherLevels(c *column) string {
+	levels, _ := c.levels(d.Missing)
+	for i, a := range levels {
+		for _, b := range levels[i+1:] {
+			if plain(a) == plain(b) {
+				return fmt.Sprintf("%q and %q seem to be the same, and are taken for two values", a, b)
+			}
+		}
+	}
+	sites := c.sites()
+	for k, i := range sites {
+		for _, j := range sites[k+1:] {
+			a, b := shared(c.at[i], levels), shared(c.at[j], levels)
+			if len(a) > 1 && len(b) > 1 && !slices.ContainsFunc(a, func(l string) bool { return slices.Contains(b, l) }) {
+				return fmt.Sprintf("%s has %s, and %s has %s: no value in common", d.Sites[i].Name, few(a), d.Sites[j].Name, few(b))
+			}
+		}
+	}
+	return ""
 }
 
 // shared are the levels that a site has.

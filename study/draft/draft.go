@@ -71,6 +71,7 @@ type site struct {
 
 	dir      *dataset.Dir
 	profiles []dataset.ColumnProfile
+	census   *dataset.Census
 }
 
 // view is a view that some site has, with the features that all sites have that have it.
@@ -116,6 +117,7 @@ func Look(ctx context.Context, path string, o Options) (*Draft, error) {
 	var wrong problem.List
 	for i := range d.Sites {
 		s := &d.Sites[i]
+		wrong = append(wrong, unread(s.Folder)...)
 		err := s.read(ctx)
 		if list := (problem.List)(nil); errors.As(err, &list) {
 			wrong = append(wrong, list...)
@@ -138,12 +140,16 @@ func Look(ctx context.Context, path string, o Options) (*Draft, error) {
 		return nil, err
 	}
 	d.findViews()
-	if err := d.suspect(ctx); err != nil {
-		return nil, err
+	if wrong = d.lostViews(); len(wrong) == 0 { // else a site may have none of the views
+		if err := d.suspect(ctx); err != nil {
+			return nil, err
+		}
+		wrong = d.lostViews()
 	}
-	wrong = d.lostViews()
 	if len(wrong) == 0 {
-		d.compareLevels()
+		wrong = append(d.compareLevels(), d.sameRows()...)
+	}
+	if len(wrong) == 0 {
 		wrong = d.settle()
 	}
 	if len(wrong) > 0 { // what was said before is why

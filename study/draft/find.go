@@ -23,13 +23,15 @@ func (d *Draft) findSites(path string) error {
 	if err != nil && len(dataset.Files(path)) == 0 { // else it is a long table by itself
 		return problem.Problem{File: path, What: "this folder cannot be read", Hint: "give a folder of data, or one that holds a folder for each site"}
 	}
-	var having []string
+	var having, others []string
 	var wrong problem.List
 	for _, folder := range inside {
 		if len(dataset.Files(folder)) > 0 {
 			having = append(having, folder)
 		} else if p := misplaced(folder); p != nil {
 			wrong.Add(*p)
+		} else {
+			others = append(others, folder)
 		}
 	}
 	if len(dataset.Files(path)) > 0 {
@@ -56,6 +58,9 @@ func (d *Draft) findSites(path string) error {
 	}
 	if len(tables) > 0 {
 		d.Said.Add(problem.Problem{File: path, What: "not read, since it belongs to no site: " + few(tables), Hint: "a site's files stand in the site's folder"})
+	}
+	if len(others) > 0 {
+		d.Said.Add(problem.Problem{File: path, What: "folders that hold no table are no sites: " + bases(others)})
 	}
 	return d.nameSites(having)
 }
@@ -97,7 +102,7 @@ func foldersIn(path string) (inside []string, err error) {
 	entries, err := os.ReadDir(path)
 	for _, e := range entries {
 		folder := filepath.Join(path, e.Name())
-		if info, err := os.Stat(folder); err == nil && info.IsDir() && !strings.HasPrefix(e.Name(), ".") {
+		if isDir(folder) && !strings.HasPrefix(e.Name(), ".") {
 			inside = append(inside, folder)
 		}
 	}
@@ -133,22 +138,56 @@ func misnamed(folder string, tables []string) problem.Problem {
 		Hint: "name the table with one row for each subject subjects.csv, and each table of measurements view_NAME.csv:"}
 	subjects := slices.IndexFunc(tables, people.MatchString)
 	for i, name := range tables[:min(len(tables), 5)] {
-		stem, end, _ := strings.Cut(name, ".")
-		to := "view_" + viewName(stem)
+		to := asView(name)
 		if i == subjects {
 			to = "subjects"
 		}
-		switch "." + strings.ToLower(end) {
-		case ".csv", ".csv.gz", ".xlsx", ".parquet":
-			p.Hint += fmt.Sprintf("\nmv %s %s", quote(filepath.Join(folder, name)), quote(filepath.Join(folder, to+"."+strings.ToLower(end))))
-		default:
-			p.Hint += fmt.Sprintf("\nsave %s as CSV in UTF-8, with commas and decimal points, and name that %s.csv", name, to)
-		}
+		p.Hint += "\n" + renamed(folder, name, to)
 	}
 	if subjects < 0 {
 		p.Hint += "\nif none of them lists the subjects, write one: a column id, and columns such as group or sex if there are any"
 	}
 	return p
+}
+
+// asView is how the file of a view should be called, without its ending.
+func asView(file string) string {
+	stem, _, _ := strings.Cut(file, ".")
+	return "view_" + viewName(stem)
+}
+
+// renamed says what to do so that a file has another name, without its ending, and can be read.
+func renamed(folder, name, to string) string {
+	_, end, _ := strings.Cut(strings.ToLower(name), ".")
+	switch end {
+	case "csv", "csv.gz", "xlsx", "parquet":
+		return fmt.Sprintf("mv %s %s", quote(filepath.Join(folder, name)), quote(filepath.Join(folder, to+"."+end)))
+	}
+	return fmt.Sprintf("save %s as CSV in UTF-8, with commas and decimal points, and name that %s.csv", name, to)
+}
+
+// unread are files in the folder of a data set that are named as views and cannot be read
+// as such. One beside a view of the same name is what that was made from.
+func unread(folder string) (wrong problem.List) {
+	stem := func(path string) string {
+		stem, _, _ := strings.Cut(filepath.Base(path), ".")
+		return stem
+	}
+	if !isDir(folder) {
+		return nil
+	}
+	files := dataset.Files(folder)
+	for _, name := range dataset.Tables(folder) {
+		if strings.HasPrefix(strings.ToLower(name), "view") && !slices.ContainsFunc(files, func(f string) bool { return stem(f) == stem(name) }) {
+			wrong.Add(problem.Problem{File: filepath.Join(folder, name), What: "is named as a view, and cannot be read as one", Hint: renamed(folder, name, asView(name))})
+		}
+	}
+	return wrong
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }
 
 // viewName turns a text into the name of a view.

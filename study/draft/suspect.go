@@ -141,7 +141,7 @@ func (d *Draft) describe(ctx context.Context, look func(k, j int, f *dataset.Fea
 		} else if err != nil {
 			return err
 		}
-		s.Subjects, s.Lacks = summary.Subjects, []string{}
+		s.Subjects, s.Lacks, s.census = summary.Subjects, []string{}, summary.Census
 		for k, v := range summary.Views {
 			if v.Subjects == 0 {
 				s.Lacks = append(s.Lacks, v.Name)
@@ -152,6 +152,18 @@ func (d *Draft) describe(ctx context.Context, look func(k, j int, f *dataset.Fea
 		}
 	}
 	return nil
+}
+
+// sameRows are sites that hold the same subjects with the same values: a folder and its copy.
+func (d *Draft) sameRows() (wrong problem.List) {
+	for i, a := range d.Sites {
+		for _, b := range d.Sites[i+1:] {
+			if a.census != nil && b.census != nil && a.census.Fingerprint == b.census.Fingerprint {
+				wrong.Add(problem.Problem{File: b.Folder, What: fmt.Sprintf("holds the same rows as %s, so that each subject would count twice", a.Folder), Hint: "move one of the two elsewhere"})
+			}
+		}
+	}
+	return wrong
 }
 
 // settle ends the draft: how many factors, and why this method.
