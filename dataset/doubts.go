@@ -111,10 +111,13 @@ func (f *FeatureSummary) suspects() (found []suspect) {
 	return found
 }
 
-// FewWhole says whether a number takes three to five different values, all whole: they
-// may be codes of kinds and not amounts.
+// FewWhole says whether a number takes two to five different values, all whole and not
+// just 0 and 1: they may be codes of kinds and not amounts.
 func (f *FeatureSummary) FewWhole() bool {
-	if f.ends == nil || len(f.ends.low) < 3 || len(f.ends.low) == edge {
+	if f.ends == nil || len(f.ends.low) < 2 || len(f.ends.low) == edge {
+		return false
+	}
+	if low := f.ends.low; len(low) == 2 && low[0].value == 0 && low[1].value == 1 {
 		return false
 	}
 	return !slices.ContainsFunc(f.ends.low, func(e extreme) bool { return e.value != math.Trunc(e.value) })

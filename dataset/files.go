@@ -40,6 +40,19 @@ func Files(path string) (paths []string) {
 	return paths
 }
 
+// Tables returns the names of the files in a folder that probably hold tables, by their
+// endings and whatever else they are called, in ascending order; none if it cannot be read.
+func Tables(folder string) []string {
+	entries, _ := os.ReadDir(folder)
+	var all []*stray
+	for _, e := range entries {
+		if s := newStray(filepath.Join(folder, e.Name())); s != nil && !e.IsDir() {
+			all = append(all, s)
+		}
+	}
+	return tables(all)
+}
+
 // findFiles finds out which form a data set has. A file that seems to be one that
 // the schema wants, but for its name, is an error.
 func findFiles(path string, schema *Schema) (*files, error) {

@@ -66,7 +66,7 @@ func (t *table) checkHeader(first []byte) {
 	for i, h := range t.header {
 		switch before, again := seen[h.name]; {
 		case h.name == "" && i > 0:
-			t.faults.add(h.problem("", fmt.Sprintf("column %d has no name", i+1), ""))
+			t.faults.add(h.problem("", fmt.Sprintf("column %d has no name", i+1), "name it, or remove it if it is empty; a table has one row of headings"))
 		case again:
 			t.faults.add(h.problem(h.name, fmt.Sprintf("is the name of columns %d and %d", before+1, i+1), "give every column a name of its own"))
 		default:

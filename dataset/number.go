@@ -2,8 +2,12 @@ package dataset
 
 import (
 	"bytes"
+	"fmt"
 	"math"
+	"regexp"
 	"strconv"
+	"strings"
+	"unicode"
 )
 
 // pow10 holds the powers of ten that a float64 represents exactly.
@@ -95,3 +99,75 @@ func appendNumber(b []byte, v float64) []byte {
 // IsMissing reports whether a cell of a subject column stands for what is not known: it is
 // empty, NA, NaN or null, whatever the case.
 func IsMissing(cell string) bool { return isMissing([]byte(cell)) }
+
+var (
+	// A number in any spelling: a bound, a sign, digits with separators, what follows.
+	anyNumber = regexp.MustCompile(`^([<>≤≥~≈=]*) *([-+−–]?)(\d[\d.,' ’\x{a0}\x{202f}]*|[.,]\d+)((?:[eE][-+]?\d+)?)(.*)$`)
+	unit      = regexp.MustCompile(`^( \pL[\pL\d./%^·*µ²³-]*| ?[%‰°]\pL{0,2}|\pL+/[\pL\d./²³]+)$`)
+	thousands = regexp.MustCompile(`^\d{1,3}(?:([.,' ’])\d{3})+$`)
+	isDate    = regexp.MustCompile(`^(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/. ](\d{1,2}|\pL{3,9})[-/. ](\d{2}|\d{4}))([T ].*)?$`)
+)
+
+// otherwise says how a cell that is no number here is one to a person, and how to write
+// it: "9,81" has a decimal comma, "5.1 mg/l" a unit, "<0.5" is a bound. Both are "" for
+// every other cell.
+func otherwise(cell string) (what, hint string) {
+	cell = strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) {
+			return ' '
+		}
+		return r
+	}, cell)
+	m := anyNumber.FindStringSubmatch(strings.TrimSpace(cell))
+	if m == nil || isDate.MatchString(cell) {
+		return "", ""
+	}
+	bound, sign, digits, exponent := m[1], m[2], strings.TrimRight(m[3], " "), m[4]
+	behind := strings.TrimRight(m[3][len(digits):]+m[5], " ")
+	plain := strings.NewReplacer(" ", "", "'", "", "’", "").Replace(digits)
+	point, comma := strings.LastIndex(plain, "."), strings.LastIndex(plain, ",")
+	grouped, fraction := thousands.MatchString(digits), point >= 0 && comma >= 0
+	if fraction {
+		grouped = thousands.MatchString(digits[:strings.LastIndexAny(digits, ".,")])
+	}
+	switch {
+	case fraction && grouped && comma > point: // 1.234,5
+		plain, what = strings.ReplaceAll(strings.ReplaceAll(plain, ".", ""), ",", "."), "has a decimal comma and separators of thousands"
+	case fraction && grouped: // 1,234.5
+		plain, what = strings.ReplaceAll(plain, ",", ""), "has separators of thousands"
+	case strings.Count(plain, ",") == 1 && point < 0:
+		plain, what = strings.Replace(plain, ",", ".", 1), "has a decimal comma"
+	case grouped && (comma >= 0 || strings.Count(plain, ".") > 1 || plain != digits): // 1.234.567
+		plain, what = strings.NewReplacer(".", "", ",", "").Replace(plain), "has separators of thousands"
+	case plain != digits:
+		return "", ""
+	}
+	v, err := strconv.ParseFloat(plain+exponent, 64)
+	switch {
+	case err != nil || behind != "" && !unit.MatchString(behind):
+		return "", ""
+	case behind != "":
+		what = "has " + strings.TrimSpace(behind) + " behind the number"
+	case bound != "":
+		what = "is a bound and not a value"
+	case what == "" && strings.ContainsAny(sign, "−–"):
+		what = "has a dash in place of the minus sign"
+	case what == "":
+		what = "has a space that is not a usual one"
+	}
+	right := plain + exponent
+	if sign != "" && sign != "+" {
+		right = "-" + right
+	}
+	switch {
+	case bound != "":
+		hint = fmt.Sprintf("leave the cell empty, or agree on a number at all sites, such as half of the limit: %g", v/2)
+	case what == "has a decimal comma" && grouped:
+		hint = fmt.Sprintf("use a decimal point: %s, or write %s if the comma separates thousands", right, strings.ReplaceAll(right, ".", ""))
+	case what == "has a decimal comma":
+		hint = "use a decimal point: " + right
+	default:
+		hint = "write " + right
+	}
+	return what, hint
+}

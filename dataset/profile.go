@@ -11,13 +11,27 @@ import (
 type ColumnProfile struct {
 	View    string // "" for a column of the subjects table
 	Name    string
+	File    string // that the column is in
+	Other   int64  // cells that are neither numbers nor missing
+	Line    int    // of the first of them; 0 if there is none
 	Numbers int64
 	Missing int64
-	Commas  int64 // words that are numbers with a decimal comma
+	Dates   int64 // words that are dates
+	// Otherwise counts the words that are numbers in another spelling: 9,81 or 5.1 mg/l.
+	Otherwise int64
+	First     word // the first of them, with its hint
 	// Words are the cells that are neither, of a column of the subjects table all that are
 	// not missing, in ascending order; nil if there are more than MaxLevels.
-	Words []Level
+	Words []word
 	Many  bool
+}
+
+// word is what stands in cells. It belongs to the site.
+type word struct {
+	Text       string
+	Line       int    // of the first such cell, from 1
+	Cells      int64  // that hold it
+	What, Hint string // how it is a number in another spelling, and how to write it; else ""
 }
 
 // Profile reads every cell of the data set as text. The columns come in the order of
@@ -25,9 +39,21 @@ type ColumnProfile struct {
 func (d *Dir) Profile(ctx context.Context) ([]ColumnProfile, error) {
 	var all []*profiler
 	places := map[[2]string]*profiler{}
+	files := map[string]string{}
+	if d.subjects != nil {
+		files[""] = d.subjects.in.path
+	}
+	for _, v := range d.views {
+		files[v.name] = v.table.in.path
+	}
 	add := func(view, name string) {
-		p := &profiler{ColumnProfile: ColumnProfile{View: view, Name: name}, words: map[string]int64{}}
+		p := &profiler{ColumnProfile: ColumnProfile{View: view, Name: name, File: files[view]}, words: map[string]*word{}}
 		all, places[[2]string{view, name}] = append(all, p), p
+	}
+	if d.long != nil {
+		for _, v := range d.schema.Views {
+			files[v.Name] = d.long.in.path
+		}
 	}
 	for _, c := range d.schema.Subject {
 		add("", c.Name)
@@ -48,12 +74,12 @@ func (d *Dir) Profile(ctx context.Context) ([]ColumnProfile, error) {
 		if err := d.profile(ctx, t, f, func(row []field) {
 			if t == d.long {
 				if p := places[[2]string{string(row[1].text), string(row[2].text)}]; p != nil {
-					p.look(row[3].text)
+					p.look(row[3])
 				}
 				return
 			}
 			for i, h := range t.header[1:] {
-				places[[2]string{views[t], h.name}].look(row[i+1].text)
+				places[[2]string{views[t], h.name}].look(row[i+1])
 			}
 		}); err != nil {
 			return nil, err
@@ -92,33 +118,50 @@ func (d *Dir) profile(ctx context.Context, t *table, f *faults, look func([]fiel
 
 type profiler struct {
 	ColumnProfile
-	words map[string]int64 // nil: too many
+	words map[string]*word // nil if there are too many
 }
 
-func (p *profiler) look(cell []byte) {
-	if isMissing(cell) {
+func (p *profiler) look(f field) {
+	if isMissing(f.text) {
 		p.Missing++
 		return
 	}
-	if _, number := parseNumber(cell); number {
+	_, number := parseNumber(f.text)
+	if number {
 		if p.Numbers++; p.View != "" {
 			return
 		}
-	} else if decimalComma.Match(cell) {
-		p.Commas++
+	} else if p.Other++; p.Line == 0 || f.line < p.Line { // rows come by id, not by line
+		p.Line = f.line
 	}
-	if p.words != nil {
-		if p.words[string(cell)]++; len(p.words) > MaxLevels {
-			p.words = nil
+	w := p.words[string(f.text)]
+	if w == nil {
+		w = &word{Text: string(f.text), Line: f.line}
+		if !number {
+			w.What, w.Hint = otherwise(w.Text)
 		}
+		if p.words != nil {
+			p.words[w.Text] = w
+		}
+	}
+	w.Cells, w.Line = w.Cells+1, min(w.Line, f.line)
+	if w.What != "" {
+		if p.Otherwise++; p.Otherwise == 1 || f.line < p.First.Line {
+			p.First = *w
+		}
+	} else if isDate.Match(f.text) {
+		p.Dates++
+	}
+	if len(p.words) > MaxLevels {
+		p.words = nil
 	}
 }
 
 func (p *profiler) profile() ColumnProfile {
 	p.Many = p.words == nil
-	for name, n := range p.words {
-		p.Words = append(p.Words, Level{name, n})
+	for _, w := range p.words {
+		p.Words = append(p.Words, *w)
 	}
-	slices.SortFunc(p.Words, func(a, b Level) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(p.Words, func(a, b word) int { return cmp.Compare(a.Text, b.Text) })
 	return p.ColumnProfile
 }

@@ -200,7 +200,7 @@ func TestRefused(t *testing.T) {
 		},
 		"decimal commas in quotes": {
 			files: map[string]string{"subjects.csv": abc, "view_v.csv": "id,x,y\na,\"1,5\",2\n"},
-			want:  []string{`view_v.csv:2:3: subject a, feature x: "1,5" is not a number`, "  hint: use a decimal point"},
+			want:  []string{`view_v.csv:2:3: subject a, feature x: "1,5" is not a number: it has a decimal comma`, "  hint: use a decimal point: 1.5"},
 		},
 		"transposed": {
 			files: map[string]string{"subjects.csv": abc, "view_v.csv": "id,a,b,c\nx,1,2,3\ny,1,2,3\n"},

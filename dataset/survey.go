@@ -67,7 +67,7 @@ func (t *table) survey(ctx context.Context, path string, check func(*table, []by
 
 	rec, err := rows.next()
 	if err == io.EOF {
-		return t.in.problem("is empty", "")
+		return t.in.problem("is empty", "export it again, or remove it if nobody here has what it should hold")
 	} else if err != nil {
 		return err
 	}

@@ -96,8 +96,10 @@ func (c *column) explain(cell, id []byte) (what, hint string) {
 		what = fmt.Sprintf("%q is not finite", cell)
 	case bytes.Equal(cell, id):
 		hint = "the column repeats the id: remove it"
-	case decimalComma.Match(cell):
-		hint = "use a decimal point"
+	default:
+		if why, right := otherwise(string(cell)); why != "" {
+			what, hint = what+": it "+why, right
+		}
 	}
 	return what, hint
 }

@@ -73,6 +73,14 @@ func (c *checker) required(path, hint string) bool {
 // IsName says whether a text can be the name of a plan or of a site.
 func IsName(s string) bool { return namePattern.MatchString(s) }
 
+// IsView says whether a text can be the name of a view.
+func IsView(s string) bool { return viewPattern.MatchString(s) }
+
+// IsLabel says whether a text can be the name of a feature or of a subject column.
+func IsLabel(s string) bool {
+	return s != "" && len(s) <= maxNameLen && strings.TrimSpace(s) == s && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
+}
+
 func (c *checker) pattern(path, s string, pattern *regexp.Regexp, hint string) {
 	if !pattern.MatchString(s) {
 		c.report(path, fmt.Sprintf("%q cannot be a name", s), hint)

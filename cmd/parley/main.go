@@ -4,15 +4,19 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/signal"
+	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"parley/internal/manual"
 	"parley/internal/version"
@@ -21,6 +25,7 @@ import (
 	"parley/methods/mvppca"
 	"parley/methods/pvi"
 	"parley/methods/vae"
+	"parley/problem"
 )
 
 // methods is every method this program knows: the one line to add to.
@@ -44,9 +49,7 @@ func execute() int {
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the program at once
 	root := commandTree()
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return &usageError{fmt.Errorf("%w\n  hint: see '%s --help'", err, c.CommandPath())}
-	})
+	root.SetFlagErrorFunc(flagError)
 	began := false
 	prepare(root, &began)
 	cmd, err := root.ExecuteContextC(ctx)
@@ -60,6 +63,9 @@ func execute() int {
 		}
 		fmt.Fprintln(os.Stderr, "parley: interrupted"+resume)
 		return exitInterrupted
+	}
+	if !began {
+		err = misused(cmd, err)
 	}
 	fmt.Fprintf(os.Stderr, "parley: error: %s\n", indent(err.Error()))
 	if usage := (*usageError)(nil); !began || errors.As(err, &usage) {
@@ -79,6 +85,8 @@ func commandTree() *cobra.Command {
 		Version:       version.String(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
+
+		DisableSuggestions: true, // unknownCommand makes them
 	}
 	root.PersistentFlags().BoolP("quiet", "q", false, "show no progress, only notes and warnings")
 	root.AddGroup(groups...)
@@ -213,7 +221,7 @@ func prepare(c *cobra.Command, began *bool) {
 		c.DisableFlagsInUseLine = true
 		c.RunE = func(c *cobra.Command, a []string) error {
 			if len(a) > 0 {
-				return fmt.Errorf("unknown command %q for %q\n  hint: see '%s --help'", a[0], c.CommandPath(), c.CommandPath())
+				return unknownCommand(c, a[0])
 			}
 			return c.Help()
 		}
@@ -231,11 +239,112 @@ func (e *usageError) Unwrap() error { return e.error }
 // args wraps cobra's check of positional arguments.
 func args(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(c *cobra.Command, a []string) error {
-		if err := check(c, a); err != nil {
-			return &usageError{fmt.Errorf("%w\n  hint: usage: %s", err, c.UseLine())}
+		if check(c, a) == nil {
+			return nil
 		}
-		return nil
+		first, _, _ := strings.Cut(c.Use, " | ")
+		var names []string
+		required := 0
+		words := strings.Fields(first)[1:]
+		for i, word := range words {
+			if strings.HasPrefix(word, "--") || i > 0 && strings.HasPrefix(words[i-1], "--") {
+				continue // an option and its value
+			}
+			if names = append(names, word); !strings.HasPrefix(word, "[") {
+				required++
+			}
+		}
+		what := fmt.Sprintf("%s needs %s, and got %s", c.CommandPath(), strings.Join(names, " "), cmp.Or(strings.Join(a, " "), "nothing"))
+		if len(names) == 0 {
+			what = fmt.Sprintf("%s takes options only, and got %s", c.CommandPath(), strings.Join(a, " "))
+		} else if len(a) > required {
+			what = fmt.Sprintf("%s takes %s, and got more: %s", c.CommandPath(), strings.Join(names, " "), strings.Join(a, " "))
+		}
+		return &usageError{fmt.Errorf("%s\n  hint: usage: %s", what, c.UseLine())}
 	}
+}
+
+// flagError says what is wrong with an option.
+func flagError(c *cobra.Command, err error) error {
+	what, hint := err.Error(), "see '"+c.CommandPath()+" --help'"
+	var unknown *pflag.NotExistError
+	var empty *pflag.ValueRequiredError
+	var value *pflag.InvalidValueError
+	switch {
+	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "":
+		what = fmt.Sprintf("%s has no option --%s", c.CommandPath(), unknown.GetSpecifiedName())
+		var known []string
+		c.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, "--"+f.Name) })
+		if near := problem.Nearest("--"+unknown.GetSpecifiedName(), known); near != "" {
+			hint = "did you mean " + near + "?\n  hint: " + hint
+		}
+	case errors.As(err, &unknown):
+		what = fmt.Sprintf("%s has no option -%s", c.CommandPath(), unknown.GetSpecifiedName())
+	case errors.As(err, &empty):
+		what = fmt.Sprintf("--%s needs a value: %s", empty.GetFlag().Name, empty.GetFlag().Usage)
+	case errors.As(err, &value):
+		f := value.GetFlag()
+		if kind := valueKinds[f.Value.Type()]; kind != "" {
+			what = fmt.Sprintf("--%s: %q is not %s", f.Name, value.GetValue(), kind)
+		} else {
+			what = fmt.Sprintf("--%s: %q: %v", f.Name, value.GetValue(), errors.Unwrap(value))
+		}
+	}
+	return &usageError{fmt.Errorf("%s\n  hint: %s", what, hint)}
+}
+
+// valueKinds are the types of options, in words.
+var valueKinds = map[string]string{
+	"int": "a whole number", "int64": "a whole number", "uint64": "a whole number", "intSlice": "a list of whole numbers such as 1,2,3",
+	"float64": "a number", "float64Slice": "a list of numbers such as 0.5,1,2", "bool": "true or false", "duration": "a duration such as 90s or 24h",
+}
+
+var (
+	quotedWord = regexp.MustCompile(`"([^"]+)"`)
+	groupWords = regexp.MustCompile(`\[([^\]]+)\]`)
+)
+
+// misused says in this program's words what cobra refuses before a command begins.
+func misused(c *cobra.Command, err error) error {
+	text := err.Error()
+	options := func(found [][]string) string {
+		var all []string
+		for _, m := range found {
+			for _, name := range strings.Fields(m[1]) {
+				all = append(all, "--"+name)
+			}
+		}
+		slices.Sort(all)
+		return strings.Join(all, " and ")
+	}
+	switch groups := groupWords.FindAllStringSubmatch(text, -1); {
+	case strings.HasPrefix(text, "unknown command ") && !strings.Contains(text, "hint:"):
+		return unknownCommand(c, quotedWord.FindStringSubmatch(text)[1])
+	case strings.HasPrefix(text, "required flag(s) "):
+		text = c.CommandPath() + " needs " + options(quotedWord.FindAllStringSubmatch(text, -1))
+	case strings.HasPrefix(text, "if any flags in the group ") && len(groups) == 2:
+		text = "either of these, but not both: " + options(groups[1:])
+	case strings.HasPrefix(text, "at least one of the flags in the group ") && len(groups) == 1:
+		text = c.CommandPath() + " needs one of " + strings.ReplaceAll(options(groups), " and ", ", ")
+	default:
+		return err
+	}
+	return &usageError{fmt.Errorf("%s\n  hint: usage: %s\n  hint: see '%s --help'", text, c.UseLine(), c.CommandPath())}
+}
+
+// unknownCommand says that a command has no such part.
+func unknownCommand(c *cobra.Command, name string) error {
+	var known []string
+	for _, sub := range c.Commands() {
+		if sub.IsAvailableCommand() {
+			known = append(known, sub.Name())
+		}
+	}
+	hint := ""
+	if near := problem.Nearest(name, known); near != "" {
+		hint = fmt.Sprintf("\n  hint: did you mean %s %s?", c.CommandPath(), near)
+	}
+	return &usageError{fmt.Errorf("unknown command %q for %q%s\n  hint: see '%s --help'", name, c.CommandPath(), hint, c.CommandPath())}
 }
 
 // indent sets every problem of a list on a line of its own below the first.

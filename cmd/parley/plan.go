@@ -12,6 +12,7 @@ import (
 
 	"parley/dataset"
 	"parley/engine/local"
+	"parley/figure"
 	"parley/privacy/ledger"
 	"parley/problem"
 	"parley/study"
@@ -151,7 +152,7 @@ func initCommand() *cobra.Command {
 			}
 			text := d.YAML(filepath.Dir(out.path))
 			if _, err := study.Parse(out.path, text, methods); err != nil {
-				return fmt.Errorf("these data need a plan that is written by hand:\n%w", err)
+				return fmt.Errorf("no plan was written, since none can be made of these data as they are:\n%w", unwritten(err, a[0]))
 			}
 			if err := out.write(func(w io.Writer) error {
 				_, err := w.Write(text)
@@ -168,6 +169,7 @@ func initCommand() *cobra.Command {
 				return fmt.Errorf("%s was written, and is not in order yet:\n%w", out.path, err)
 			}
 			notes = slices.DeleteFunc(notes, func(p problem.Problem) bool { return p.Hint == "" && p.File != "" }) // columns that were left out
+			notes = append(slices.Clone(d.Said), notes...)
 			made := struct {
 				Plan string `json:"plan"`
 				*draft.Draft
@@ -181,8 +183,22 @@ func initCommand() *cobra.Command {
 	f.StringVar(&o.Name, "name", "", "name of the study (default from the folder)")
 	f.StringVar(&o.Outcome, "outcome", "", "subject column to predict; empty for none (default asks on a terminal)")
 	f.StringSliceVar(&o.Missing, "missing", nil, "codes for missing values")
+	f.StringSliceVar(&o.LeaveOut, "leave-out", nil, "views and columns to leave out of the plan")
 	as.flag(cmd, "print the plan's parts, what was left out and the notes as JSON; ask nothing")
 	return cmd
+}
+
+// unwritten tells what is wrong with a plan that was not written as what is wrong with
+// the data.
+func unwritten(err error, data string) error {
+	list, ok := err.(problem.List)
+	if !ok {
+		return err
+	}
+	for i := range list {
+		list[i].File, list[i].Line, list[i].Column = data, 0, 0
+	}
+	return list
 }
 
 // askOutcome asks what is to be predicted.
@@ -201,11 +217,11 @@ func askOutcome(cmd *cobra.Command, d *draft.Draft) (string, error) {
 // printDraft says what is in a draft, and what to do with it.
 func printDraft(w io.Writer, d *draft.Draft, path string, notes []string) error {
 	printLines(w, "note:", notes)
-	for _, l := range d.LeftOut {
-		fmt.Fprintf(w, "left out: %s: %s\n", l.Column, l.Why)
+	for _, line := range d.Omitted() {
+		fmt.Fprintln(w, line)
 	}
 	for _, v := range d.Views {
-		fmt.Fprintf(w, "view %s: %d features\n", v.Name, len(v.Features))
+		fmt.Fprintf(w, "view %s: %s\n", v.Name, figure.Plural(len(v.Features), "feature"))
 		for _, f := range v.Features {
 			for _, code := range f.Missing {
 				fmt.Fprintf(w, "taken as missing: %s of %s\n", code, f.Name)
@@ -216,7 +232,7 @@ func printDraft(w io.Writer, d *draft.Draft, path string, notes []string) error 
 		fmt.Fprintf(w, "sites: %d simulated ones, since %s is one data set\n", len(d.Sites), d.Data)
 	} else {
 		for _, s := range d.Sites {
-			fmt.Fprintf(w, "site %s: %d subjects\n", s.Name, s.Subjects)
+			fmt.Fprintf(w, "site %s: %s\n", s.Name, figure.Plural(int(s.Subjects), "subject"))
 		}
 	}
 	fmt.Fprintf(w, "method %s: %s\n", d.Method, d.Reason)

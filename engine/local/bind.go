@@ -119,7 +119,7 @@ func (b *Binding) look(ctx context.Context, p *study.Plan) error {
 				}
 				observed[name] += f.Observed
 				everywhere[name] = span{min(all.low, m.Min), max(all.high, m.Max)}
-				if m.Min == m.Max {
+				if m.Min == m.Max && f.Observed > 1 { // one value never varies, and few subjects are a note of their own
 					constant[name] = append(constant[name], site)
 				}
 			}

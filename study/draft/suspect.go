@@ -2,9 +2,11 @@ package draft
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"parley/dataset"
 	"parley/problem"
@@ -134,10 +136,12 @@ func (d *Draft) describe(ctx context.Context, look func(k, j int, f *dataset.Fea
 			return err
 		}
 		summary, err := dataset.Describe(ctx, dir)
-		if err != nil {
+		if list := (problem.List)(nil); err != nil && !errors.As(err, &list) {
+			return fmt.Errorf("%s: %w", s.Folder, err)
+		} else if err != nil {
 			return err
 		}
-		s.Subjects, s.Lacks = summary.Subjects, []string{}
+		s.Subjects, s.Lacks, s.census = summary.Subjects, []string{}, summary.Census
 		for k, v := range summary.Views {
 			if v.Subjects == 0 {
 				s.Lacks = append(s.Lacks, v.Name)
@@ -150,22 +154,33 @@ func (d *Draft) describe(ctx context.Context, look func(k, j int, f *dataset.Fea
 	return nil
 }
 
+// sameRows are sites that hold the same subjects with the same values: a folder and its copy.
+func (d *Draft) sameRows() (wrong problem.List) {
+	for i, a := range d.Sites {
+		for _, b := range d.Sites[i+1:] {
+			if a.census != nil && b.census != nil && a.census.Fingerprint == b.census.Fingerprint {
+				wrong.Add(problem.Problem{File: b.Folder, What: fmt.Sprintf("holds the same rows as %s, so that each subject would count twice", a.Folder), Hint: "move one of the two elsewhere"})
+			}
+		}
+	}
+	return wrong
+}
+
 // settle ends the draft: how many factors, and why this method.
-func (d *Draft) settle() error {
+func (d *Draft) settle() problem.List {
 	features := 0
 	for _, v := range d.Views {
 		features += len(v.Features)
 	}
 	if d.Outcome != nil {
-		if features == 0 {
-			return problem.Problem{What: "no column can be a feature", Hint: d.why()}
-		}
-		d.Reason = fmt.Sprintf("%s is to be predicted from %d features: a regression", d.Outcome.Column, features)
+		d.Reason = fmt.Sprintf("%s is to be predicted from %s: a regression", d.Outcome.Column, plural(features, "feature"))
+		d.enough()
 		d.spread()
 		return nil
 	}
 	if features < 2 {
-		return problem.Problem{What: fmt.Sprintf("%d columns are numbers that vary, and factors need at least 2", features), Hint: d.why()}
+		return problem.List{{What: fmt.Sprintf("factors need at least 2 columns of numbers that vary, and there is %d", features),
+			Hint: strings.Join(append(d.Omitted(), "name an outcome with --outcome, or mend the data"), "\n")}}
 	}
 	// Ledermann's bound (1937): the covariances of d features can tell q factors apart
 	// from noise of the features if (d − q)² ≥ d + q.
@@ -173,18 +188,12 @@ func (d *Draft) settle() error {
 	for q := 2; q <= maxFactors && (features-q)*(features-q) >= features+q; q++ {
 		d.Latent = q
 	}
-	d.Reason = fmt.Sprintf("%d numbers in %d views and no outcome: factors that the views share", features, len(d.Views))
+	d.Reason = fmt.Sprintf("%s in %s and no outcome: factors that the views share", plural(features, "number"), plural(len(d.Views), "view"))
+	if len(d.Views) == 1 {
+		d.Reason = fmt.Sprintf("%s in 1 view and no outcome: factors that they share", plural(features, "number"))
+	}
 	d.spread()
 	return nil
-}
-
-// why lists what was left out.
-func (d *Draft) why() string {
-	hint := "name an outcome with --outcome, or mend the data"
-	for _, l := range d.LeftOut[:min(5, len(d.LeftOut))] {
-		hint += fmt.Sprintf("\n%s was left out: %s", l.Column, l.Why)
-	}
-	return hint
 }
 
 // spread puts simulated sites in the place of one data set.

@@ -67,7 +67,7 @@ func (d *Draft) writeView(w *strings.Builder, v *view) {
 			note = "  # looks like a code for a missing value; take it out if it was measured"
 		}
 		if f.Kind == study.Number && d.mayBeKinds[f.Name] {
-			note += "  # few whole numbers: if they stand for kinds, add kind: category and levels: [...]"
+			note += "  # few whole numbers: if they stand for kinds, as a sex of 1 or 2, " + d.asKind()
 		}
 		if len(parts) == 1 {
 			fmt.Fprintf(w, "      - %s%s\n", study.Quote(f.Name), note)
@@ -75,6 +75,14 @@ func (d *Draft) writeView(w *strings.Builder, v *view) {
 		}
 		fmt.Fprintf(w, "      - {%s}%s\n", strings.Join(parts, ", "), note)
 	}
+}
+
+// asKind is what to do with a category that is written in numbers.
+func (d *Draft) asKind() string {
+	if d.Method == "pvi" {
+		return "add kind: category and levels: [...]"
+	}
+	return "take it out: " + d.Method + " models amounts"
 }
 
 func (d *Draft) writeLeftOut(w *strings.Builder) {
@@ -95,6 +103,9 @@ func (d *Draft) writeLeftOut(w *strings.Builder) {
 
 func (d *Draft) writeMethod(w *strings.Builder) {
 	fmt.Fprintf(w, "# %s.\n", oneLine(d.Reason))
+	if d.tooFew != "" {
+		fmt.Fprintf(w, "# %s\n", strings.ReplaceAll(d.tooFew, "\n", "\n# "))
+	}
 	if d.Outcome != nil {
 		outcome := "column: " + study.Quote(d.Outcome.Column)
 		if len(d.Outcome.Levels) > 0 {
@@ -108,7 +119,7 @@ func (d *Draft) writeMethod(w *strings.Builder) {
 		names = append(names, oneLine(c.Column))
 	}
 	if len(names) > 0 {
-		fmt.Fprintf(w, "# To predict one of these columns instead, begin again with --outcome: %s.\n", strings.Join(names, ", "))
+		fmt.Fprintf(w, "# To predict one of these columns instead, begin again with --outcome: %s.\n", few(names))
 	}
 	fmt.Fprintf(w, "method:\n  name: %s\n  latent: %d  # factors; 'parley select' compares other numbers\n\n", d.Method, d.Latent)
 }

@@ -36,7 +36,7 @@ func Assessed(set options.Setup, m *use.Model, files []method.File, sites []Site
 	}
 	r.Found, r.Sure = Found(m, Explained(m, pooled)), sure(set, m, sites)
 	if m.Separate() {
-		r.Headline = append(r.Headline, figure.Fact{Name: "of the sites differ, and are in no factor: see below", Value: "the means"})
+		r.Headline = append(r.Headline, figure.Fact{Name: "means of the sites", Value: "differ, and are in no factor"})
 		for _, v := range m.Views {
 			r.Metrics["means_sd_between_sites/"+v.Name] = *v.MeanSD
 		}

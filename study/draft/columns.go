@@ -1,0 +1,335 @@
+package draft
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"parley/dataset"
+	"parley/problem"
+	"parley/study"
+)
+
+// column is what all sites together have of a column.
+type column struct {
+	dataset.ColumnProfile
+	at    []*dataset.ColumnProfile // by site; nil where it is not
+	words map[string]int64
+}
+
+// leaveOut forgets the views and columns that a person does not want.
+func (d *Draft) leaveOut(unwanted []string) error {
+	var known []string
+	found := map[string]bool{}
+	for i := range d.Sites {
+		s := &d.Sites[i]
+		s.profiles = slices.DeleteFunc(s.profiles, func(p dataset.ColumnProfile) bool {
+			known = append(known, p.View, p.Name)
+			byView := p.View != "" && slices.Contains(unwanted, p.View)
+			if !byView && !slices.Contains(unwanted, p.Name) {
+				return false
+			}
+			l := leftOut{p.View, p.Name, "named in --leave-out"}
+			if !slices.Contains(d.LeftOut, l) {
+				d.LeftOut = append(d.LeftOut, l)
+			}
+			found[p.Name], found[p.View] = true, found[p.View] || byView
+			return true
+		})
+	}
+	for _, name := range unwanted {
+		if !found[name] {
+			return problem.Problem{Where: "--leave-out", What: fmt.Sprintf("no view and no column is called %s", name), Hint: problem.DidYouMean(name, known, "")}
+		}
+	}
+	return nil
+}
+
+// mergeColumns merges the sites' profiles, in the order in which columns first appear.
+func (d *Draft) mergeColumns() {
+	known := map[[2]string]*column{}
+	for i := range d.Sites {
+		for j := range d.Sites[i].profiles {
+			p := &d.Sites[i].profiles[j]
+			key := [2]string{p.View, p.Name}
+			c := known[key]
+			if c == nil {
+				c = &column{ColumnProfile: dataset.ColumnProfile{View: p.View, Name: p.Name}, at: make([]*dataset.ColumnProfile, len(d.Sites)), words: map[string]int64{}}
+				known[key], d.columns = c, append(d.columns, c)
+			}
+			c.at[i] = p
+			c.Numbers, c.Missing, c.Otherwise, c.Dates, c.Many = c.Numbers+p.Numbers, c.Missing+p.Missing, c.Otherwise+p.Otherwise, c.Dates+p.Dates, c.Many || p.Many
+			for _, w := range p.Words {
+				c.words[w.Text] += w.Cells
+			}
+		}
+	}
+}
+
+// where names the view of a column, or the subjects tables.
+func (c *column) where() string {
+	if c.View == "" {
+		return "subjects"
+	}
+	return "view " + c.View
+}
+
+// has says at which sites a column is, and at which sites that have its view it is not.
+func (d *Draft) has(c *column) (yes, no []string) {
+	for i := range d.Sites {
+		if c.at[i] != nil {
+			yes = append(yes, d.Sites[i].Name)
+		} else if d.hasView(i, c.View) {
+			no = append(no, d.Sites[i].Name)
+		}
+	}
+	return yes, no
+}
+
+// hasView says whether a site has a view; every site has subjects, "".
+func (d *Draft) hasView(site int, view string) bool {
+	return view == "" || slices.ContainsFunc(d.Sites[site].profiles, func(p dataset.ColumnProfile) bool { return p.View == view })
+}
+
+// parted says who has a column and who has not.
+func parted(yes, no []string) string {
+	verb := "has"
+	if len(yes) > 1 {
+		verb = "have"
+	}
+	not := "has"
+	if len(no) > 1 {
+		not = "have"
+	}
+	return fmt.Sprintf("%s %s it, and %s %s not", few(yes), verb, few(no), not)
+}
+
+// findSubjects lists the columns of the subjects tables that describe results: those of
+// every site that have a few levels. Others may be names of people.
+func (d *Draft) findSubjects() {
+	for _, c := range d.columns {
+		if c.View != "" {
+			continue
+		}
+		levels, rare := c.levels(d.Missing)
+		numbers := c.Numbers > 0 && c.Numbers == c.observed()
+		yes, no := d.has(c)
+		switch {
+		case len(no) > 0:
+			d.leave(c, parted(yes, no))
+			continue
+		case c.observed() == 0 && !c.Many:
+			d.leave(c, "it has no value")
+			continue
+		case numbers && (c.Many || len(c.words) > maxOutcome):
+			d.Candidates = append(d.Candidates, candidate{Column: c.Name})
+			d.Subjects = append(d.Subjects, c.Name)
+			continue
+		case c.dates():
+			d.leave(c, holdsDates)
+			continue
+		case c.Many || len(levels) > maxLevels || len(levels) == 0:
+			d.leave(c, "it has too many values to describe results")
+			continue
+		}
+		d.Subjects = append(d.Subjects, c.Name)
+		if !rare && len(levels) >= 2 && len(levels) <= maxOutcome {
+			d.Candidates = append(d.Candidates, candidate{c.Name, levels})
+		}
+		if isSite[strings.ToLower(c.Name)] && len(d.Sites) == 1 && len(levels) > 1 {
+			d.Said.Add(problem.Problem{File: c.at[0].File, Where: c.Name, What: fmt.Sprintf("this column seems to name %d sites, and the plan simulates other ones", len(levels)),
+				Hint: fmt.Sprintf("parley data split %s --scenario column --by %s --out FOLDER\nthen: parley init FOLDER", quote(d.Data), quote(c.Name))})
+		}
+	}
+}
+
+// isSite are names of columns that say at which site a subject is.
+var isSite = map[string]bool{"site": true, "sites": true, "hospital": true, "centre": true, "center": true, "clinic": true, "institution": true, "cohort": true, "klinik": true, "zentrum": true}
+
+const holdsDates = "it holds dates; give a number instead, such as the days since a first visit"
+
+// dates says whether most cells are dates.
+func (c *column) dates() bool {
+	var words int64
+	for i := range c.at {
+		if p := c.at[i]; p != nil {
+			words += p.Dates
+		}
+	}
+	return words > 0 && 2*words > c.observed()
+}
+
+// observed counts the cells that are not missing, of those that are counted.
+func (c *column) observed() (n int64) {
+	for _, count := range c.words {
+		n += count
+	}
+	if c.View == "" { // whose words are all cells
+		return n
+	}
+	return n + c.Numbers
+}
+
+// levels returns the words of a column that enough subjects have, without those that
+// stand for missing values, and whether there are others.
+func (c *column) levels(missing []string) (levels []string, rare bool) {
+	for _, w := range slices.Sorted(maps.Keys(c.words)) {
+		switch {
+		case absent[strings.ToLower(w)] || slices.Contains(missing, w):
+		case c.words[w] < dataset.SmallCell:
+			rare = true
+		default:
+			levels = append(levels, w)
+		}
+	}
+	return levels, rare
+}
+
+func (d *Draft) leave(c *column, why string) {
+	d.LeftOut = append(d.LeftOut, leftOut{c.View, c.Name, why})
+}
+
+// choose settles the method: with an outcome a regression, else factors.
+func (d *Draft) choose(outcome string) error {
+	d.Method = "mvppca"
+	if outcome == "" {
+		return nil
+	}
+	d.Method = "pvi"
+	var known []string
+	for i, c := range d.Candidates {
+		if known = append(known, c.Column); c.Column == outcome {
+			d.Outcome = &d.Candidates[i]
+		}
+	}
+	if d.Outcome == nil {
+		hint := fmt.Sprintf("an outcome is a column of every site's subjects table, of numbers or with 2 to %d levels that three subjects or more have", maxOutcome)
+		if len(known) > 0 {
+			hint += "; here: " + few(known)
+		}
+		return problem.Problem{Where: "--outcome", What: fmt.Sprintf("%s cannot be an outcome: %s", outcome, d.whyNot(outcome, known)), Hint: hint}
+	}
+	return nil
+}
+
+// whyNot says why a column is no outcome.
+func (d *Draft) whyNot(outcome string, known []string) string {
+	for _, l := range d.LeftOut {
+		if l.View == "" && l.Column == outcome {
+			return l.Why
+		}
+	}
+	for _, c := range d.columns {
+		if levels, rare := c.levels(d.Missing); c.Name != outcome {
+			continue
+		} else if c.View != "" {
+			return "it is a column of view " + c.View + ", and an outcome stands in subjects.csv"
+		} else if rare {
+			return fmt.Sprintf("it has values that fewer than %d subjects have", dataset.SmallCell)
+		} else {
+			return "it has " + plural(len(levels), "level")
+		}
+	}
+	if near := problem.Nearest(outcome, known); near != "" {
+		return "there is no such column; did you mean " + near + "?"
+	}
+	return "there is no such column"
+}
+
+// findViews lists the views with their features.
+func (d *Draft) findViews() {
+	owner := map[string]string{}
+	for _, name := range d.Subjects {
+		owner[name] = "the subjects table"
+	}
+	for _, c := range d.columns {
+		if c.View == "" {
+			continue
+		}
+		f, why := d.feature(c)
+		if yes, no := d.has(c); len(no) > 0 {
+			why = parted(yes, no)
+		} else if other := owner[c.Name]; other != "" {
+			why = "it is a column of " + other + " too"
+			d.Said.Add(problem.Problem{Where: c.where(), What: fmt.Sprintf("%s is left out: %s", c.Name, why), Hint: "give every column a name of its own"})
+		}
+		if why != "" {
+			d.leave(c, why)
+			continue
+		}
+		owner[c.Name] = c.where()
+		at := slices.IndexFunc(d.Views, func(v view) bool { return v.Name == c.View })
+		if at < 0 {
+			d.Views, at = append(d.Views, view{Name: c.View}), len(d.Views)
+		}
+		d.Views[at].Features = append(d.Views[at].Features, f)
+	}
+	slices.SortFunc(d.Views, func(a, b view) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// feature says what a column is, or why it is left out.
+func (d *Draft) feature(c *column) (f study.Feature, why string) {
+	f = study.Feature{Name: c.Name, Kind: study.Number}
+	var words int64
+	for w, n := range c.words {
+		switch {
+		case slices.Contains(d.Missing, w):
+		case absent[strings.ToLower(w)]:
+			d.Missing = append(d.Missing, w)
+		default:
+			words += n
+		}
+	}
+	slices.Sort(d.Missing)
+	levels, rare := c.levels(d.Missing)
+	switch {
+	case words == 0 && c.Numbers == 0 && !c.Many:
+		return f, "it has no value"
+	case words == 0 && !c.Many:
+		return f, ""
+	case c.dates():
+		return f, holdsDates
+	case c.Numbers > 0:
+		return f, d.mixed(c, words)
+	case c.Many || len(levels) > maxLevels:
+		return f, "it is text with many values"
+	case len(levels) < 2:
+		return f, fmt.Sprintf("it is text without two values that %d subjects have", dataset.SmallCell)
+	case d.Method != "pvi":
+		return f, fmt.Sprintf("it is a category (%s), and %s models numbers", few(levels), d.Method)
+	}
+	f.Kind, f.Levels = study.Category, levels
+	if rare {
+		f.Other = "other"
+		if !slices.Contains(levels, f.Other) {
+			f.Levels = append(f.Levels, f.Other)
+		}
+	}
+	return f, ""
+}
+
+// mixed says that a column holds words and numbers, and at which cell.
+func (d *Draft) mixed(c *column, words int64) string {
+	for _, p := range c.at {
+		if p == nil {
+			continue
+		}
+		for _, w := range p.Words {
+			if absent[strings.ToLower(w.Text)] || slices.Contains(d.Missing, w.Text) {
+				continue
+			}
+			d.Said.Add(problem.Problem{File: p.File, Line: w.Line, Where: c.where() + ", feature " + c.Name,
+				What: fmt.Sprintf("left out: %q is a word, and %s of this column are numbers", w.Text, plural(c.Numbers, "cell")),
+				Hint: fmt.Sprintf("mend the cell; if it stands for a missing value: --missing %s", quote(w.Text))})
+			return fmt.Sprintf("it holds %s and %s; mend the words, or give one that stands for a missing value with --missing", plural(words, "word"), plural(c.Numbers, "number"))
+		}
+	}
+	for _, p := range c.at {
+		if p != nil && p.Other > 0 {
+			d.Said.Add(problem.Problem{File: p.File, Line: p.Line, Where: c.where() + ", feature " + c.Name,
+				What: fmt.Sprintf("left out: here begin %s that are words, and %s of this column are numbers", plural(p.Other, "cell"), plural(c.Numbers, "cell"))})
+		}
+	}
+	return "it holds many words, and numbers"
+}
