@@ -280,13 +280,14 @@ func (c *cut) ownNoise(p *ppca.Params) (way, error) {
 	}
 	var said []sitenoise.Site
 	for i, rows := range c.rows {
-		s := sitenoise.NewSums(c.layout.Views())
+		s, x := sitenoise.NewSums(c.layout.Views()), make([]float64, model.Rank())
 		for _, row := range rows {
 			post, values, err := model.Subject(row, nil)
 			if err != nil {
 				return nil, err
 			}
-			s.Add(model, post, values)
+			post.Latent(x, values)
+			s.Add(model, post, values, x)
 		}
 		said = append(said, sitenoise.Site{Sums: s, Patterns: ppca.Patterns(c.layout, c.train[i])})
 	}
