@@ -19,8 +19,8 @@ import (
 // whatever the layout has, so that the fit of all sites loses hardly anything of them.
 // That analysis takes at most 100 iterations, or fewer if the options say so.
 // Single missing cells of a set are first filled with what a small factor analysis of
-// all the site's subjects expects of them, spread and all: of rank/4 factors, and of at
-// most one for eight subjects.
+// all the site's subjects expects of them, with the spread of the factors: of rank/4 factors,
+// and of at most one for eight subjects. Their noise is left to [FillNoise].
 //
 // Nothing is said of features that no subject of a set has. A fit to all of a site's
 // subjects at once would: it extends from those who have a view to those who lack it,
@@ -45,8 +45,8 @@ func Refill(l Layout, model *Params, blocks []Block, rank, minimum int, o FitOpt
 	return condenseSets(l, &each, blocks, rank, minimum, o)
 }
 
-// Filled returns how many single cells [Condense] fills in.
-func Filled(l Layout, blocks []Block) (cells float64) {
+// FilledCells returns how many single cells [Condense] fills in.
+func FilledCells(l Layout, blocks []Block) (cells float64) {
 	for _, pt := range Patterns(l, blocks) {
 		same := withViews(l, blocks, pt.Views)
 		all := len(Observed(l, same))
@@ -183,14 +183,23 @@ func condense(l Layout, fillBy func(features []int) (*Params, error), blocks []B
 			return Block{}, err
 		}
 	}
+	filled := b.Filled
+	b.Filled = nil
+	out, err := b.analysed(l, rank, o)
+	if err == ErrNoVariance {
+		return constant(blocks, b.Features), nil
+	}
+	out.Filled = filled
+	return out, err
+}
+
+// analysed says of a block what [Condense] says of a set.
+func (b *Block) analysed(l Layout, rank int, o FitOptions) (Block, error) {
 	p := len(b.Features)
 	if b.N <= float64(rank+1) || p+1 <= 2*(rank+1) {
 		return b.exact(rank)
 	}
-	fit, err := analyse(l, &b, LocalRank(rank, p, b.N), o)
-	if err == ErrNoVariance {
-		return constant(blocks, b.Features), nil
-	}
+	fit, err := analyse(l, b, LocalRank(rank, p, b.N), o)
 	if err != nil {
 		return Block{}, err
 	}

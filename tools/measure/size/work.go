@@ -163,13 +163,14 @@ func (c sized) pooled(l ppca.Layout, sites [][]ppca.Block) (*ppca.Fitted, error)
 // condensed makes the fits of a study of one exchange: one of each set of views at every
 // site, and those of the coordinator.
 func (c sized) condensed(l ppca.Layout, sites [][]ppca.Block) (*ppca.Fitted, error) {
-	var all []ppca.Block
-	for _, blocks := range sites {
+	all := make([][]ppca.Block, len(sites))
+	for i, blocks := range sites {
 		said, err := ppca.Condense(l, blocks, options.LocalRank(c.factors), 0, ppca.FitOptions{Tol: 1e-6})
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, said...)
+		all[i] = said
 	}
-	return ppca.FitBest(l, ppca.Merge(all), c.factors, likest)
+	_, fit, err := ppca.FitFilled(l, all, c.factors, likest)
+	return fit, err
 }
