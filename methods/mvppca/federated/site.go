@@ -33,7 +33,7 @@ func (h siteWay) Request(kind string) (privacy.Request, error) {
 		r.Say(2*sets, "number of subjects, for each set of views that subjects have")
 		r.Say((d+2)*sets/2+1, "which features these have")
 		r.Say(d*(h.Options.LocalRank+2)*max(sets/2, 1), "means, variances and loadings of a factor analysis of each set; mean and scatter matrix where these are fewer numbers or the subjects few: of one subject, the subject's values")
-		r.Say(1, "number of single missing values that were filled in")
+		r.Say(1+d*max(sets/2, 1), "number of single missing values that were filled in, and of each feature of each set")
 	case options.TaskRefine:
 		r.Say(d*(q+1)+q*(q+1)+4*g, "regression of the features on the factors; mean and covariance of the factors; noise variances, residual sums of squares, counts of values and degrees of freedom")
 		r.Say(d*(q+1)*(q+1), "second moments of the factors, for each set of features that the same subjects have")
@@ -80,7 +80,7 @@ func (h siteWay) fit(ctx context.Context, scale *message.Scale, model *ppca.Para
 	if err != nil {
 		return nil, fmt.Errorf("fitting the site's own subjects: %w", err)
 	}
-	answer := &FitAnswer{Filled: ppca.Filled(h.Layout, blocks)}
+	answer := &FitAnswer{Filled: ppca.FilledCells(h.Layout, blocks)}
 	for i := range condensed {
 		answer.Blocks = append(answer.Blocks, message.PackBlock(&condensed[i]))
 	}

@@ -91,9 +91,11 @@ func (h *Site) assess(ctx context.Context, t *message.AssessTask, sums *rows.Sum
 	if err != nil {
 		return nil, err
 	}
-	logLik, subjects, err := predictor.LogLik(blocks)
-	if err != nil {
-		return nil, err
+	logLik, subjects := x.LogLik, x.Subjects
+	if predictor != plain {
+		if logLik, subjects, err = predictor.LogLik(blocks); err != nil {
+			return nil, err
+		}
 	}
 	q := model.Rank
 	a := &message.Assessment{
@@ -104,7 +106,8 @@ func (h *Site) assess(ctx context.Context, t *message.AssessTask, sums *rows.Sum
 	}
 	others := leftout.Of(predictor)
 	rng := Draws(h.Plan.Seed, h.name, 0)
-	view, expected, z := h.Layout.ViewOf(), make([]float64, h.Layout.Features()), make([]float64, q)
+	view, expected := h.Layout.ViewOf(), make([]float64, h.Layout.Features())
+	z, own := make([]float64, q), make([]float64, q)
 	err = use.EachSubject(ctx, predictor, scale, data, func(_ *dataset.Row, post *ppca.Posterior, values []float64) error {
 		if len(values) == 0 {
 			return nil
@@ -114,12 +117,17 @@ func (h *Site) assess(ctx context.Context, t *message.AssessTask, sums *rows.Sum
 		for i, j := range post.Observed {
 			a.AbsError[view[j]] += math.Abs(values[i] - expected[i])
 		}
-		given, err := plain.Given(post.Observed)
-		if err != nil {
-			return err
-		}
-		a.Noise.Add(plain, given, values)
 		post.Latent(z, values)
+		if plain == predictor {
+			a.Noise.Add(plain, post, values, z)
+		} else {
+			given, err := plain.Given(post.Observed)
+			if err != nil {
+				return err
+			}
+			given.Latent(own, values)
+			a.Noise.Add(plain, given, values, own)
+		}
 		for i, u := range z {
 			a.Mean[i] += u / subjects
 			for j, v := range z {

@@ -208,9 +208,21 @@ func CholInverse(dst, l []float64, n, ld int) {
 func TransposedInverse(dst, scratch, l []float64, n, ld int) {
 	for i := range n {
 		// Row i of L⁻¹ from those above: sums of whole rows do not wait for each other.
-		row := scratch[i*ld:][:i+1]
+		row, own := scratch[i*ld:][:i+1], l[i*ld:][:i]
 		clear(row)
-		for k, x := range l[i*ld:][:i] {
+		k := 0
+		for ; k+4 <= i; k += 4 { // four at a time, one after the other as by themselves
+			x0, x1, x2, x3 := own[k], own[k+1], own[k+2], own[k+3]
+			r0, r1, r2, r3 := scratch[k*ld:][:k+1], scratch[(k+1)*ld:][:k+2], scratch[(k+2)*ld:][:k+3], scratch[(k+3)*ld:][:k+4]
+			for c, y := range r0 {
+				row[c] = row[c] - x0*y - x1*r1[c] - x2*r2[c] - x3*r3[c]
+			}
+			row[k+1] = row[k+1] - x1*r1[k+1] - x2*r2[k+1] - x3*r3[k+1]
+			row[k+2] = row[k+2] - x2*r2[k+2] - x3*r3[k+2]
+			row[k+3] -= x3 * r3[k+3]
+		}
+		for ; k < i; k++ {
+			x := own[k]
 			for c, y := range scratch[k*ld:][:k+1] {
 				row[c] -= x * y
 			}
@@ -237,9 +249,24 @@ func Symmetrise(a []float64, n, ld int) {
 
 // Quadratic returns xᵀ a y.
 func Quadratic(a []float64, ld int, x, y []float64) float64 {
-	t := 0.0
-	for i, u := range x {
-		s := 0.0
+	t, i := 0.0, 0
+	// Rows go four side by side: one is a chain of operations that wait for each other.
+	for ; i+4 <= len(x); i += 4 {
+		a0, a1, a2, a3 := a[i*ld:][:len(y)], a[(i+1)*ld:][:len(y)], a[(i+2)*ld:][:len(y)], a[(i+3)*ld:][:len(y)]
+		s0, s1, s2, s3 := 0.0, 0.0, 0.0, 0.0
+		for j, v := range y {
+			s0 += a0[j] * v
+			s1 += a1[j] * v
+			s2 += a2[j] * v
+			s3 += a3[j] * v
+		}
+		t += x[i] * s0
+		t += x[i+1] * s1
+		t += x[i+2] * s2
+		t += x[i+3] * s3
+	}
+	for ; i < len(x); i++ {
+		u, s := x[i], 0.0
 		for j, v := range y {
 			s += a[i*ld+j] * v
 		}

@@ -147,14 +147,15 @@ type Block struct {
 	Runs    [][2]int    `cbor:"runs"`
 	N       float64     `cbor:"n"`
 	Mean    wire.Vector `cbor:"mean"`
-	Scatter wire.Vector `cbor:"scatter"` // p(p+1)/2: upper triangle by rows
-	Factor  wire.Matrix `cbor:"factor"`  // r × p
-	Diag    wire.Vector `cbor:"diag"`    // p, or none
+	Scatter wire.Vector `cbor:"scatter"`          // p(p+1)/2: upper triangle by rows
+	Factor  wire.Matrix `cbor:"factor"`           // r × p
+	Diag    wire.Vector `cbor:"diag"`             // p, or none
+	Filled  wire.Vector `cbor:"filled,omitempty"` // p, or none
 }
 
 func PackBlock(b *ppca.Block) Block {
 	p := len(b.Features)
-	m := Block{Runs: Runs(b.Features), N: b.N, Mean: b.Mean, Factor: wire.Matrix{Rows: len(b.Factor) / p, Cols: p, Data: b.Factor}, Diag: b.Diag}
+	m := Block{Runs: Runs(b.Features), N: b.N, Mean: b.Mean, Factor: wire.Matrix{Rows: len(b.Factor) / p, Cols: p, Data: b.Factor}, Diag: b.Diag, Filled: b.Filled}
 	if b.Scatter != nil {
 		for i := range p {
 			m.Scatter = append(m.Scatter, b.Scatter[i*p+i:(i+1)*p]...)
@@ -171,6 +172,9 @@ func (m *Block) Unpack(l ppca.Layout) (*ppca.Block, error) {
 	}
 	p := len(features)
 	b := &ppca.Block{Features: features, N: m.N, Mean: m.Mean, Factor: m.Factor.Data, Diag: m.Diag}
+	if len(m.Filled) > 0 {
+		b.Filled = m.Filled
+	}
 	switch {
 	case m.Factor.Cols != p:
 		return nil, fmt.Errorf("block: factors of %d features, not %d", m.Factor.Cols, p)

@@ -163,8 +163,21 @@ func (f *analysis) maximise() bool {
 		kernel.MulAdd(f.fv, f.fu, ld, 1, f.turn, r, q, q)
 		kernel.MulAdd(f.W, b.Factor, 1, p, f.fv, p, r, q)
 	}
-	for i, s := range f.squares {
-		s /= b.N
+	i := 0
+	for ; i+4 <= p; i += 4 { // side by side, since each is a chain of operations that wait for each other
+		s0, s1, s2, s3 := f.squares[i]/b.N, f.squares[i+1]/b.N, f.squares[i+2]/b.N, f.squares[i+3]/b.N
+		w0, w1, w2, w3 := f.W[i*ld:][:q], f.W[(i+1)*ld:][:q], f.W[(i+2)*ld:][:q], f.W[(i+3)*ld:][:q]
+		for a, w := range w0 {
+			s0 -= w * w
+			s1 -= w1[a] * w1[a]
+			s2 -= w2[a] * w2[a]
+			s3 -= w3[a] * w3[a]
+		}
+		f.psi[i], f.psi[i+1] = max(s0, f.floor[i]), max(s1, f.floor[i+1])
+		f.psi[i+2], f.psi[i+3] = max(s2, f.floor[i+2]), max(s3, f.floor[i+3])
+	}
+	for ; i < p; i++ {
+		s := f.squares[i] / b.N
 		for _, w := range f.W[i*ld:][:q] {
 			s -= w * w
 		}

@@ -26,6 +26,10 @@ type Block struct {
 	Scatter  []float64 // dense form: p × p by rows, symmetric; nil otherwise
 	Factor   []float64 // factored form: r × p by rows
 	Diag     []float64 // factored form: p, or nil for zero
+	// Filled counts the cells of each feature, p of them, that [Condense] filled in, or is nil
+	// if there are none. Their noise is not in S: [FillNoise] adds that of the model which is
+	// fitted, and no fit takes a block without it.
+	Filled []float64
 }
 
 // Rows returns the number of rows of the factor.
@@ -64,6 +68,9 @@ func (b *Block) Check(l Layout) error {
 		if len(b.Diag) > 0 && slices.Min(b.Diag) < 0 {
 			return fmt.Errorf("block: negative entry on the diagonal")
 		}
+	}
+	if b.Filled != nil && (len(b.Filled) != p || slices.Min(b.Filled) < 0 || !(slices.Max(b.Filled) < b.N)) {
+		return fmt.Errorf("block: cells of %d features filled, of %d, or not fewer than its %v subjects", len(b.Filled), p, b.N)
 	}
 	for _, x := range [][]float64{b.Mean, b.Scatter, b.Factor, b.Diag} {
 		if err := Finite("block", x); err != nil {
@@ -133,7 +140,7 @@ func addSquare(s, f []float64, p int) {
 
 // Measured holds a site's moments to what values can be.
 func (b *Block) Measured() error {
-	if err := Counts("moments: subjects", []float64{b.N}, LargestCount); err != nil {
+	if err := Counts("moments: subjects, cells filled", append([]float64{b.N}, b.Filled...), LargestCount); err != nil {
 		return err
 	}
 	if err := Within("moments: means", b.Mean, LargestValue); err != nil {

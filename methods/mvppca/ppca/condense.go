@@ -19,8 +19,8 @@ import (
 // whatever the layout has, so that the fit of all sites loses hardly anything of them.
 // That analysis takes at most 100 iterations, or fewer if the options say so.
 // Single missing cells of a set are first filled with what a small factor analysis of
-// all the site's subjects expects of them, spread and all: of rank/4 factors, and of at
-// most one for eight subjects.
+// all the site's subjects expects of them, with the spread of the factors: of rank/4 factors,
+// and of at most one for eight subjects. Their noise is left to [FillNoise].
 //
 // Nothing is said of features that no subject of a set has. A fit to all of a site's
 // subjects at once would: it extends from those who have a view to those who lack it,
@@ -45,8 +45,8 @@ func Refill(l Layout, model *Params, blocks []Block, rank, minimum int, o FitOpt
 	return condenseSets(l, &each, blocks, rank, minimum, o)
 }
 
-// Filled returns how many single cells [Condense] fills in.
-func Filled(l Layout, blocks []Block) (cells float64) {
+// FilledCells returns how many single cells [Condense] fills in.
+func FilledCells(l Layout, blocks []Block) (cells float64) {
 	for _, pt := range Patterns(l, blocks) {
 		same := withViews(l, blocks, pt.Views)
 		all := len(Observed(l, same))
@@ -183,14 +183,23 @@ func condense(l Layout, fillBy func(features []int) (*Params, error), blocks []B
 			return Block{}, err
 		}
 	}
+	filled := b.Filled
+	b.Filled = nil
+	out, err := b.analysed(l, rank, o)
+	if err == ErrNoVariance {
+		return constant(blocks, b.Features), nil
+	}
+	out.Filled = filled
+	return out, err
+}
+
+// analysed says of a block what [Condense] says of a set.
+func (b *Block) analysed(l Layout, rank int, o FitOptions) (Block, error) {
 	p := len(b.Features)
 	if b.N <= float64(rank+1) || p+1 <= 2*(rank+1) {
 		return b.exact(rank)
 	}
-	fit, err := analyse(l, &b, LocalRank(rank, p, b.N), o)
-	if err == ErrNoVariance {
-		return constant(blocks, b.Features), nil
-	}
+	fit, err := analyse(l, b, LocalRank(rank, p, b.N), o)
 	if err != nil {
 		return Block{}, err
 	}
@@ -288,12 +297,27 @@ func (b *Block) exact(rank int) (Block, error) {
 	n := b.Rows()
 	gram := make([]float64, n*n)
 	for i := range n {
-		for j := range i + 1 {
-			s := 0.0
-			for k, x := range b.Factor[i*p:][:p] {
-				s += x * b.Factor[j*p+k]
+		row, j := b.Factor[i*p:][:p], 0
+		for ; j+4 <= i+1; j += 4 { // side by side, since each is a chain of operations that wait for each other
+			r0, r1, r2, r3 := b.Factor[j*p:][:p], b.Factor[(j+1)*p:][:p], b.Factor[(j+2)*p:][:p], b.Factor[(j+3)*p:][:p]
+			s0, s1, s2, s3 := 0.0, 0.0, 0.0, 0.0
+			for k, x := range row {
+				s0 += x * r0[k]
+				s1 += x * r1[k]
+				s2 += x * r2[k]
+				s3 += x * r3[k]
 			}
-			gram[i*n+j], gram[j*n+i] = s, s
+			gram[i*n+j], gram[i*n+j+1], gram[i*n+j+2], gram[i*n+j+3] = s0, s1, s2, s3
+		}
+		for ; j <= i; j++ {
+			other, s := b.Factor[j*p:][:p], 0.0
+			for k, x := range row {
+				s += x * other[k]
+			}
+			gram[i*n+j] = s
+		}
+		for j := range i {
+			gram[j*n+i] = gram[i*n+j]
 		}
 	}
 	e := linalg.NewEigen(n)
@@ -311,10 +335,18 @@ func (b *Block) exact(rank int) (Block, error) {
 	}
 	out := Block{Features: b.Features, N: b.N, Mean: b.Mean}
 	for a := n - 1; a >= n-directions; a-- {
-		row, top := make([]float64, p), 0
-		for i := range n {
+		row, top, i := make([]float64, p), 0, 0
+		for ; i+4 <= n; i += 4 {
+			v0, v1, v2, v3 := e.Vectors[i*n+a], e.Vectors[(i+1)*n+a], e.Vectors[(i+2)*n+a], e.Vectors[(i+3)*n+a]
+			r1, r2, r3 := b.Factor[(i+1)*p:][:p], b.Factor[(i+2)*p:][:p], b.Factor[(i+3)*p:][:p]
 			for k, x := range b.Factor[i*p:][:p] {
-				row[k] += e.Vectors[i*n+a] * x
+				row[k] = row[k] + v0*x + v1*r1[k] + v2*r2[k] + v3*r3[k]
+			}
+		}
+		for ; i < n; i++ {
+			v := e.Vectors[i*n+a]
+			for k, x := range b.Factor[i*p:][:p] {
+				row[k] += v * x
 			}
 		}
 		for k, x := range row {

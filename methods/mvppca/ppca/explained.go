@@ -22,6 +22,8 @@ type Explained struct {
 	Residual    []float64 // views × (q+1) by rows: with factor f alone, and last with all
 
 	FeatureTotal, FeatureResidual []float64 // per feature, the latter with all factors
+
+	Subjects, LogLik float64 // of all blocks, as [LogLik] says
 }
 
 // NewExplained computes the sums over one site's blocks under one model.
@@ -45,6 +47,8 @@ func NewExplained(l Layout, p *Params, blocks []Block) (*Explained, error) {
 		if err := e.Run(md, b, nil); err != nil {
 			return nil, err
 		}
+		out.LogLik += e.LogDensity(md, b)
+		out.Subjects += b.N
 		for a := range q {
 			for c := range q {
 				means[a*ld+c] = e.ksk[a*ld+c] + b.N*e.X[a]*e.X[c]

@@ -12,7 +12,8 @@ import (
 // features that some block has, as a model sees those that a block lacks: what one E
 // step of EM for missing values makes of them (Little and Rubin 2002, section 11.3).
 // With K = M W_oᵀΨ_o⁻¹ of the features o that a block has, a row y_o − μ_o is continued
-// by W_m K (y_o − μ_o), and N (W_m M W_mᵀ + Ψ_m) is added to the scatter.
+// by W_m K (y_o − μ_o), and N (W_m M W_mᵀ + Ψ_m) is added to the scatter, all but Ψ_m: of
+// that, Filled says how often it is missing.
 func fill(l Layout, blocks []Block, fit *Params) (Block, error) {
 	out := make([]Block, len(blocks))
 	for i := range blocks {
@@ -21,7 +22,7 @@ func fill(l Layout, blocks []Block, fit *Params) (Block, error) {
 			return Block{}, err
 		}
 	}
-	f := &filler{fit: fit, all: Observed(l, blocks), group: l.GroupOf(), e: NewEStep(fit.Rank, out), root: linalg.NewEigen(fit.Rank)}
+	f := &filler{fit: fit, all: Observed(l, blocks), e: NewEStep(fit.Rank, out), root: linalg.NewEigen(fit.Rank)}
 	md := NewModel(l, fit.Rank)
 	md.Load(fit)
 	for i, b := range out {
@@ -37,11 +38,10 @@ func fill(l Layout, blocks []Block, fit *Params) (Block, error) {
 }
 
 type filler struct {
-	fit   *Params
-	all   []int // features that some block has
-	group []int
-	e     *EStep // which was run for the block
-	root  *linalg.Eigen
+	fit  *Params
+	all  []int  // features that some block has
+	e    *EStep // which was run for the block
+	root *linalg.Eigen
 }
 
 // block fills one block in factored form.
@@ -57,7 +57,7 @@ func (f *filler) block(b *Block) (Block, error) {
 			missing = append(missing, i)
 		}
 	}
-	out := Block{Features: all, N: b.N, Mean: make([]float64, p), Diag: make([]float64, p)}
+	out := Block{Features: all, N: b.N, Mean: make([]float64, p), Filled: make([]float64, p)}
 	continued := func(dst, src, x []float64) {
 		for k, i := range place {
 			dst[i] = src[k]
@@ -70,7 +70,7 @@ func (f *filler) block(b *Block) (Block, error) {
 	}
 	for _, i := range missing {
 		out.Mean[i] = f.fit.Mu[all[i]]
-		out.Diag[i] = b.N * f.fit.Noise[f.group[all[i]]]
+		out.Filled[i] = b.N
 	}
 	continued(out.Mean, b.Mean, f.e.X)
 	x := make([]float64, q)

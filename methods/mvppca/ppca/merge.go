@@ -77,6 +77,12 @@ func mergeSame(blocks []Block) []Block {
 		for k, x := range b.Diag {
 			out.Diag[k] += x
 		}
+		if b.Filled != nil && out.Filled == nil {
+			out.Filled = make([]float64, p)
+		}
+		for k, x := range b.Filled {
+			out.Filled[k] += x
+		}
 		if b.Scatter != nil {
 			if out.Scatter == nil {
 				out.Scatter = make([]float64, p*p)

@@ -146,6 +146,9 @@ func CheckBlocks(l Layout, blocks []Block) error {
 		if err := blocks[i].Check(l); err != nil {
 			return err
 		}
+		if blocks[i].Filled != nil {
+			return fmt.Errorf("block: the noise of the cells that were filled in is missing")
+		}
 	}
 	return nil
 }

@@ -181,40 +181,63 @@ func newCovariance(l Layout, blocks []Block, features []int, bounded bool) (*cov
 // with bounded set, over the geometric mean of those who have either.
 func (c *covariance) pairwise(bounded bool) []float64 {
 	d, at := len(c.features), c.at
-	cov, both := make([]float64, d*d), make([]float64, d*d)
-	delta := make([]float64, d)
+	cov, delta, place := make([]float64, d*d), make([]float64, d), make([]int, d)
+	var both []float64
+	if !bounded {
+		both = make([]float64, d*d)
+	}
 	for k := range c.blocks {
 		b := &c.blocks[k]
 		p := len(b.Features)
 		for a, j := range b.Features {
+			place[a] = at[j]
 			delta[a] = b.Mean[a] - c.mean[at[j]]
 		}
-		for a, ja := range b.Features {
-			for e, je := range b.Features[:a+1] {
-				i := at[ja]*d + at[je]
-				both[i] += b.N
-				cov[i] += b.N * delta[a] * delta[e]
-				if b.Scatter != nil {
-					cov[i] += b.Scatter[a*p+e]
-				} else if a == e && b.Diag != nil {
-					cov[i] += b.Diag[a]
+		for a := range p {
+			to, own := cov[place[a]*d:][:d], b.N*delta[a]
+			for e, i := range place[:a+1] {
+				to[i] += own * delta[e]
+			}
+			if !bounded {
+				n := both[place[a]*d:][:d]
+				for _, i := range place[:a+1] {
+					n[i] += b.N
+				}
+			}
+			if b.Scatter != nil {
+				for e, x := range b.Scatter[a*p:][:a+1] {
+					to[place[e]] += x
+				}
+			} else if b.Diag != nil {
+				to[place[a]] += b.Diag[a]
+			}
+		}
+		f := b.Factor
+		for ; len(f) >= 4*p; f = f[4*p:] { // four rows at a time, one after the other as by themselves
+			f0, f1, f2, f3 := f[:p], f[p:][:p], f[2*p:][:p], f[3*p:][:p]
+			for a := range p {
+				to, x0, x1, x2, x3 := cov[place[a]*d:][:d], f0[a], f1[a], f2[a], f3[a]
+				for e, i := range place[:a+1] {
+					to[i] = to[i] + x0*f0[e] + x1*f1[e] + x2*f2[e] + x3*f3[e]
 				}
 			}
 		}
-		for row := range slices.Chunk(b.Factor, p) {
+		for row := range slices.Chunk(f, p) {
 			for a, x := range row {
-				i := at[b.Features[a]] * d
+				to := cov[place[a]*d:][:d]
 				for e, y := range row[:a+1] {
-					cov[i+at[b.Features[e]]] += x * y
+					to[place[e]] += x * y
 				}
 			}
 		}
 	}
 	for i := range d {
 		for j := range i + 1 {
-			m := both[i*d+j]
+			var m float64
 			if bounded {
 				m = math.Sqrt(c.count[i] * c.count[j])
+			} else {
+				m = both[i*d+j]
 			}
 			if m > 0 {
 				cov[i*d+j] /= m

@@ -188,7 +188,11 @@ func (c *cut) differs(q int) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	_, o, err := offsets.Choose(c.layout, said, q, likeliest)
+	filled, _, err := ppca.FitFilled(c.layout, said, q, likeliest)
+	if err != nil {
+		return false, err
+	}
+	_, o, err := offsets.Choose(c.layout, filled, q, likeliest)
 	return o != nil, err
 }
 
@@ -205,10 +209,7 @@ func (c *cut) compare(ctx context.Context, peer string, q int) ([]score, error) 
 	if err != nil {
 		return nil, err
 	}
-	pooled := func(sites [][]ppca.Block) (*ppca.Fitted, error) {
-		return ppca.FitBest(c.layout, ppca.Merge(slices.Concat(sites...)), q, likeliest)
-	}
-	first, err := pooled(said)
+	_, first, err := ppca.FitFilled(c.layout, said, q, likeliest)
 	if err != nil {
 		return nil, err
 	}
@@ -218,7 +219,7 @@ func (c *cut) compare(ctx context.Context, peer string, q int) ([]score, error) 
 	if err != nil {
 		return nil, err
 	}
-	second, err := pooled(refilled)
+	_, second, err := ppca.FitFilled(c.layout, refilled, q, likeliest)
 	if err != nil {
 		return nil, err
 	}
@@ -262,7 +263,7 @@ func (c *cut) say(of func([]ppca.Block) ([]ppca.Block, error)) (said [][]ppca.Bl
 		}
 		for i := range x {
 			p := float64(len(x[i].Features))
-			numbers += 1 + p + float64(len(x[i].Factor)+len(x[i].Diag))
+			numbers += 1 + p + float64(len(x[i].Factor)+len(x[i].Diag)+len(x[i].Filled))
 			if x[i].Scatter != nil {
 				numbers += p * (p + 1) / 2
 			}
@@ -280,13 +281,14 @@ func (c *cut) ownNoise(p *ppca.Params) (way, error) {
 	}
 	var said []sitenoise.Site
 	for i, rows := range c.rows {
-		s := sitenoise.NewSums(c.layout.Views())
+		s, x := sitenoise.NewSums(c.layout.Views()), make([]float64, model.Rank())
 		for _, row := range rows {
 			post, values, err := model.Subject(row, nil)
 			if err != nil {
 				return nil, err
 			}
-			s.Add(model, post, values)
+			post.Latent(x, values)
+			s.Add(model, post, values, x)
 		}
 		said = append(said, sitenoise.Site{Sums: s, Patterns: ppca.Patterns(c.layout, c.train[i])})
 	}
@@ -307,8 +309,14 @@ func (c *cut) ownNoise(p *ppca.Params) (way, error) {
 }
 
 func (c *cut) offsets(sites [][]ppca.Block, start *ppca.Params) (way, error) {
-	fit, o, err := offsets.Fit(c.layout, sites, start.Rank, start, likeliest)
-	if err != nil {
+	var fit *ppca.Fitted
+	var o *offsets.Offsets
+	if _, err := ppca.FillNoise(c.layout, sites, start, func(now [][]ppca.Block, start *ppca.Params) (_ *ppca.Params, err error) {
+		if fit, o, err = offsets.Fit(c.layout, now, start.Rank, start, likeliest); err != nil {
+			return nil, err
+		}
+		return &fit.Params, nil
+	}); err != nil {
 		return nil, err
 	}
 	if !fit.Converged {

@@ -11,7 +11,10 @@
 // with four times the factors, and the coordinator several; that whole study, with messages,
 // assessment of every subject, intervals, verdicts and report; and a study by default, which
 // estimates how sites differ as well. Each is a process of its own, whose peak of memory holds
-// the rows, too; reading and drawing rows is not timed, and neither is starting.
+// the rows, too; reading and drawing rows is not timed, and neither is starting. Numpy and the
+// others take turns. Of each, the cheapest run is shown, how many times as long as numpy's
+// cheapest it takes, and from least to most in single turns. A second table says where the
+// time of the two kinds of study goes, step by step; only fits are what numpy does.
 package size
 
 import (
@@ -27,8 +30,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"parley/dataset"
@@ -78,6 +83,7 @@ func Run(ctx context.Context, args []string) error {
 	only := set.String("case", "", "only cases whose names contain this")
 	work := set.String("work", "", "do only this in this process, once, and print what it cost as JSON: pooled, fits, exchange or default")
 	profile := set.String("profile", "", "with -work, do it as often as -repeats says, and write a profile of processor time to this file")
+	phases := set.Bool("phases", false, "with -work, say where the time of a study goes; the process has one processor")
 	repeats := set.Int("repeats", 3, "runs of each, of which the cheapest counts")
 	var chosen []sized
 	if err := flags.Parse(set, args, func() error {
@@ -93,8 +99,8 @@ func Run(ctx context.Context, args []string) error {
 			return fmt.Errorf("no case has %q in its name", *only)
 		case *work != "" && len(chosen) > 1:
 			return errors.New("-work is for one case")
-		case *work == "" && *profile != "":
-			return errors.New("-profile is for one work")
+		case *work == "" && (*profile != "" || *phases):
+			return errors.New("-profile and -phases are for one work")
 		}
 		return nil
 	}); err != nil {
@@ -104,7 +110,7 @@ func Run(ctx context.Context, args []string) error {
 		return chosen[0].profile(ctx, *work, *profile, *repeats)
 	}
 	if *work != "" {
-		x, err := chosen[0].work(ctx, *work)
+		x, err := chosen[0].work(ctx, *work, *phases)
 		if err != nil {
 			return err
 		}
@@ -117,54 +123,69 @@ func Run(ctx context.Context, args []string) error {
 	defer os.RemoveAll(dir)
 	fmt.Println("| study | numpy, s (iterations) | all rows, s | fits, s | one exchange, s | default, s | iterations with all rows | peak of one exchange and default, MB | on the clock, s | nats a subject minus numpy's |")
 	fmt.Println("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
+	var after []func()
 	for i, c := range chosen {
-		if err := c.measure(ctx, filepath.Join(dir, fmt.Sprint(i)), *python, *script, *repeats); err != nil {
+		numpy, steps, err := c.measure(ctx, filepath.Join(dir, fmt.Sprint(i)), *python, *script, *repeats)
+		if err != nil {
 			return fmt.Errorf("%s: %w", c.name, err)
 		}
+		after = append(after, func() { printPhases(c.name, numpy, steps) })
+	}
+	fmt.Println("\n| study | step | one exchange, s | default, s |\n|---|---|---:|---:|")
+	for _, do := range after {
+		do()
 	}
 	return nil
 }
 
-// measure prints a line: the cheapest of several runs of numpy, and of each of the works.
-func (c sized) measure(ctx context.Context, file, python, script string, repeats int) error {
+// measure prints a line: several runs of numpy, and of each of the works. It returns the cheapest
+// run of numpy, and of the studies whose steps were timed.
+func (c sized) measure(ctx context.Context, file, python, script string, repeats int) (numpy cost, steps []cost, err error) {
 	if _, err := c.draw(file); err != nil {
-		return err
+		return numpy, nil, err
 	}
 	program, err := os.Executable()
 	if err != nil {
-		return err
+		return numpy, nil, err
 	}
-	best := make([]cost, 1+len(works))
+	peer := exec.CommandContext(ctx, python, script, file, fmt.Sprint(c.features()), fmt.Sprint(c.factors))
+	peer.Env = append(os.Environ(), "OPENBLAS_NUM_THREADS=1", "OMP_NUM_THREADS=1", "MKL_NUM_THREADS=1")
+	all := []*exec.Cmd{peer}
+	for _, w := range works {
+		all = append(all, exec.CommandContext(ctx, program, "size", "-case", c.name, "-work", w.name))
+	}
+	for _, w := range works[2:] { // the studies
+		all = append(all, exec.CommandContext(ctx, program, "size", "-case", c.name, "-work", w.name, "-phases"))
+	}
+	runs, best := make([][]cost, len(all)), make([]cost, len(all))
 	for range repeats {
-		for i := range best {
-			cmd := exec.CommandContext(ctx, python, script, file, fmt.Sprint(c.features()), fmt.Sprint(c.factors))
-			cmd.Env = append(os.Environ(), "OPENBLAS_NUM_THREADS=1", "OMP_NUM_THREADS=1", "MKL_NUM_THREADS=1")
-			if i > 0 {
-				cmd = exec.CommandContext(ctx, program, "size", "-case", c.name, "-work", works[i-1].name)
-			}
-			x, err := run(cmd)
+		for i, cmd := range all {
+			again := exec.CommandContext(ctx, cmd.Path, cmd.Args[1:]...)
+			again.Env = cmd.Env
+			x, err := run(again)
 			if err != nil {
-				return err
+				return numpy, nil, err
 			}
-			if best[i].CPU == 0 || x.CPU < best[i].CPU {
-				best[i] = x
-			}
+			runs[i] = append(runs[i], x)
 		}
 	}
-	numpy := best[0]
+	for i := range runs {
+		best[i] = cheapest(runs[i])
+	}
+	numpy = best[0]
 	if numpy.BLAS == "" {
 		fmt.Fprintln(os.Stderr, "numpy multiplies with no optimised library that is known: ratios to it say little (Debian: apt-get install libopenblas0)")
 	}
-	fmt.Printf("| %s | %.2f (%d) ", c.name, numpy.CPU, numpy.Iterations)
-	for _, x := range best[1:] {
-		fmt.Printf("| %.2f (%.1f ×) ", x.CPU, x.CPU/numpy.CPU)
+	fmt.Printf("| %s | %.3f (%d) ", c.name, numpy.CPU, numpy.Iterations)
+	for i := range works {
+		fmt.Printf("| %s ", seconds(runs[1+i], runs[0]))
 	}
 	fmt.Printf("| %d | %.0f, %.0f | %.1f, %.1f ", best[1].Iterations, float64(best[3].Peak)/1e6, float64(best[4].Peak)/1e6, best[3].Wall, best[4].Wall)
-	for i, x := range best[1:] {
-		fmt.Printf("%s %+.4f", []string{"|", ",", ",", ","}[i], x.LogLik-numpy.LogLik)
+	for i := range works {
+		fmt.Printf("%s %+.4f", []string{"|", ",", ",", ","}[i], best[1+i].LogLik-numpy.LogLik)
 	}
 	fmt.Println(" |")
-	return nil
+	return numpy, best[1+len(works):], nil
 }
 
 // run reads the cost that a process prints.
@@ -185,8 +206,8 @@ func (c sized) features() (d int) {
 	return d
 }
 
-// study runs a whole study in one process.
-func (c sized) study(ctx context.Context, sites map[string]dataset.Source, options string) (out cost, err error) {
+// study runs a whole study in one process; with phases, it says where the time goes.
+func (c sized) study(ctx context.Context, sites map[string]dataset.Source, options string, phases bool) (out cost, err error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "parley: 1\nname: size\nsites: [%s]\nviews:\n", strings.Join(evaluate.SiteNames(len(c.subjects)), ", "))
 	for _, v := range melba.Schema(c.dims).Views {
@@ -204,6 +225,12 @@ func (c sized) study(ctx context.Context, sites map[string]dataset.Source, optio
 	plan, err := study.Parse("plan", []byte(b.String()), methods)
 	if err != nil {
 		return out, err
+	}
+	if phases {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+		steps := timed{one: new(sync.Mutex), spent: map[string]float64{}}
+		methods = method.Registry{steps}
+		defer func() { out.Phases = steps.add(out.CPU) }()
 	}
 	used, began := cputime.Used(), time.Now()
 	r, err := local.Run(ctx, local.Config{Plan: plan, Methods: methods, Data: sites})

@@ -5,6 +5,8 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"parley/judge/evaluate"
@@ -47,7 +49,7 @@ func TestRowsAreTheSites(t *testing.T) {
 	}
 	var pooled float64
 	for i, w := range works {
-		x, err := w.run(c, t.Context(), sites)
+		x, err := w.run(c, t.Context(), sites, false)
 		if err != nil {
 			t.Fatalf("%s: %v", w.name, err)
 		}
@@ -59,7 +61,20 @@ func TestRowsAreTheSites(t *testing.T) {
 			t.Errorf("%s: %+v, and all rows in one place reach %v", w.name, x, pooled)
 		}
 	}
-	if _, err := c.work(t.Context(), "nothing"); err == nil {
+	x, err := c.study(t.Context(), sites, oneExchange, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var steps []string
+	sum := 0.0
+	for step, seconds := range x.Phases {
+		steps, sum = append(steps, step), sum+seconds
+	}
+	slices.Sort(steps)
+	if got := strings.Join(steps, "; "); got != "coordinator: fits, and what is not known of them; coordinator: report; coordinator: taking answers in; sites: assess; sites: fit; sites: scale; the engine" || math.Abs(sum-x.CPU) > 1e-9 {
+		t.Errorf("steps %s of %v s in all, and the study took %v s", got, sum, x.CPU)
+	}
+	if _, err := c.work(t.Context(), "nothing", false); err == nil {
 		t.Error("a work that does not exist was done")
 	}
 }
@@ -81,7 +96,7 @@ func benchmark(b *testing.B, c sized, options string) {
 	b.ReportAllocs()
 	used := 0.0
 	for b.Loop() {
-		x, err := c.study(b.Context(), sites, options)
+		x, err := c.study(b.Context(), sites, options, false)
 		if err != nil {
 			b.Fatal(err)
 		}

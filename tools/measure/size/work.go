@@ -26,36 +26,38 @@ type cost struct {
 	Iterations int     `json:"iterations"` // of the last fit; 0 of a study
 	Peak       int64   `json:"peak"`       // bytes that the process needed; 0 where that is not told
 	BLAS       string  `json:"blas"`       // what numpy multiplies with; empty if nobody says
+	// Phases are the seconds of each step of a study that was run to know them.
+	Phases map[string]float64 `json:"phases,omitempty"`
 }
 
 // works are what is measured beside numpy, each in a process of its own.
 var works = []struct {
 	name string
-	run  func(c sized, ctx context.Context, sites map[string]dataset.Source) (cost, error)
+	run  func(c sized, ctx context.Context, sites map[string]dataset.Source, phases bool) (cost, error)
 }{
-	{"pooled", func(c sized, ctx context.Context, sites map[string]dataset.Source) (cost, error) {
+	{"pooled", func(c sized, ctx context.Context, sites map[string]dataset.Source, _ bool) (cost, error) {
 		return c.fits(ctx, sites, c.pooled)
 	}},
-	{"fits", func(c sized, ctx context.Context, sites map[string]dataset.Source) (cost, error) {
+	{"fits", func(c sized, ctx context.Context, sites map[string]dataset.Source, _ bool) (cost, error) {
 		return c.fits(ctx, sites, c.condensed)
 	}},
-	{"exchange", func(c sized, ctx context.Context, sites map[string]dataset.Source) (cost, error) {
-		return c.study(ctx, sites, oneExchange)
+	{"exchange", func(c sized, ctx context.Context, sites map[string]dataset.Source, phases bool) (cost, error) {
+		return c.study(ctx, sites, oneExchange, phases)
 	}},
-	{"default", func(c sized, ctx context.Context, sites map[string]dataset.Source) (cost, error) {
-		return c.study(ctx, sites, "")
+	{"default", func(c sized, ctx context.Context, sites map[string]dataset.Source, phases bool) (cost, error) {
+		return c.study(ctx, sites, "", phases)
 	}},
 }
 
 // work draws the subjects and does one of the works in this process.
-func (c sized) work(ctx context.Context, name string) (cost, error) {
+func (c sized) work(ctx context.Context, name string, phases bool) (cost, error) {
 	sites, err := c.draw(os.DevNull)
 	if err != nil {
 		return cost{}, err
 	}
 	for _, w := range works {
 		if w.name == name {
-			out, err := w.run(c, ctx, sites)
+			out, err := w.run(c, ctx, sites, phases)
 			out.Peak = memory.Peak(os.Getpid())
 			return out, err
 		}
@@ -75,7 +77,7 @@ func (c sized) profile(ctx context.Context, name, file string, times int) (err e
 	}
 	defer pprof.StopCPUProfile()
 	for range times {
-		if _, err := c.work(ctx, name); err != nil {
+		if _, err := c.work(ctx, name, false); err != nil {
 			return err
 		}
 	}
@@ -161,13 +163,14 @@ func (c sized) pooled(l ppca.Layout, sites [][]ppca.Block) (*ppca.Fitted, error)
 // condensed makes the fits of a study of one exchange: one of each set of views at every
 // site, and those of the coordinator.
 func (c sized) condensed(l ppca.Layout, sites [][]ppca.Block) (*ppca.Fitted, error) {
-	var all []ppca.Block
-	for _, blocks := range sites {
+	all := make([][]ppca.Block, len(sites))
+	for i, blocks := range sites {
 		said, err := ppca.Condense(l, blocks, options.LocalRank(c.factors), 0, ppca.FitOptions{Tol: 1e-6})
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, said...)
+		all[i] = said
 	}
-	return ppca.FitBest(l, ppca.Merge(all), c.factors, likest)
+	_, fit, err := ppca.FitFilled(l, all, c.factors, likest)
+	return fit, err
 }

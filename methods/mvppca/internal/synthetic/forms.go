@@ -111,11 +111,12 @@ func Gappy(seed uint64, dims []int, q int, sizes []int, cells float64) [][][][]f
 // OneShot runs the default method's round 1.
 func OneShot(t tb, l ppca.Layout, sites [][]ppca.Block, q int) *ppca.Fitted {
 	t.Helper()
-	var said []ppca.Block
+	var said [][]ppca.Block
 	for _, blocks := range sites {
-		said = append(said, Must(ppca.Condense(l, blocks, 4*q, 0, ppca.FitOptions{Tol: 1e-6}))(t)...)
+		said = append(said, Must(ppca.Condense(l, blocks, 4*q, 0, ppca.FitOptions{Tol: 1e-6}))(t))
 	}
-	return Must(ppca.Fit(l, ppca.Merge(said), q, nil, ppca.FitOptions{}))(t)
+	_, fit, err := ppca.FitFilled(l, said, q, ppca.FitOptions{})
+	return Must(fit, err)(t)
 }
 
 // Gradient is the central difference of f at x in every coordinate, relative

@@ -383,8 +383,13 @@ func normalQuantiles() (edges [CalibrationBins - 1]float64, under [quantileCells
 // calibrationBin returns the bin of the probability of less than z under the standard normal
 // distribution.
 func calibrationBin(z float64) int {
-	c := (min(max(z, -quantileEnd), quantileEnd) + quantileEnd) * (quantileCells / (2 * quantileEnd))
-	bin := int(underQuantile[min(int(c), quantileCells-1)])
+	if !(z > -quantileEnd) {
+		return 0
+	}
+	if z >= quantileEnd {
+		return CalibrationBins - 1
+	}
+	bin := int(underQuantile[min(int((z+quantileEnd)*(quantileCells/(2*quantileEnd))), quantileCells-1)])
 	for bin < len(quantiles) && quantiles[bin] <= z {
 		bin++
 	}
@@ -393,6 +398,11 @@ func calibrationBin(z float64) int {
 
 // distributionBin returns the bin of z, a number of standard deviations.
 func distributionBin(z float64) int {
-	z = min(max(z, -DistributionEnd), DistributionEnd)
-	return min(int((z+DistributionEnd)*DistributionBins/(2*DistributionEnd)), DistributionBins-1)
+	if !(z > -DistributionEnd) {
+		return 0
+	}
+	if z >= DistributionEnd {
+		return DistributionBins - 1
+	}
+	return min(int((z+DistributionEnd)*(DistributionBins/(2*DistributionEnd))), DistributionBins-1)
 }

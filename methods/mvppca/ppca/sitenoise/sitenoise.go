@@ -33,17 +33,10 @@ func NewSums(views int) *Sums {
 func Values(views int) int { return 3 * views }
 
 // Add takes in a subject, of whom the model says this, with its values in the order of the
-// posterior's observed features.
-func (s *Sums) Add(model *ppca.Predictor, post *ppca.Posterior, values []float64) {
+// posterior's observed features, and x, what [ppca.Posterior.Latent] makes of them.
+func (s *Sums) Add(model *ppca.Predictor, post *ppca.Posterior, values, x []float64) {
 	l, md := model.Model()
 	expected := post.ExpectedResiduals(l)
-	var few [32]float64 // on the stack
-	x := few[:]
-	if model.Rank() > len(few) {
-		x = make([]float64, model.Rank())
-	}
-	x = x[:model.Rank()]
-	post.Latent(x, values)
 	i, end := 0, 0
 	for k, d := range l.Dims {
 		first, squares, expected := i, 0.0, expected[k]

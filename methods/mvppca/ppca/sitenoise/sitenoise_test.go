@@ -45,7 +45,9 @@ func sums(t *testing.T, r *rand.Rand, truth synthetic.Truth, sizes []int, sd []f
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.Add(p, post, values)
+			latent := make([]float64, p.Rank())
+			post.Latent(latent, values)
+			s.Add(p, post, values, latent)
 		}
 		if err := s.Check(truth.L.Views()); err != nil {
 			t.Fatal(err)

@@ -194,19 +194,26 @@ func (s *selector) shot(ctx context.Context, p *part, q int) (*ppca.Params, erro
 	opts, set := *s.set.Options, s.set
 	opts.Latent, opts.LocalRank = q, s.localRank(q)
 	set.Options = &opts
-	var blocks []ppca.Block
+	var sites [][]ppca.Block
 	for _, t := range p.trained {
 		own, err := federated.OneShot(ctx, set, p.scale, t.sums)
 		if err != nil {
 			return nil, fmt.Errorf("site %s: %w", t.name, err)
 		}
-		blocks = append(blocks, own...)
+		sites = append(sites, own)
 	}
-	fit, err := ppca.Fit(s.set.Layout, ppca.Merge(blocks), q, nil, ppca.FitOptions{LeastNoise: ppca.LeastNoise, Stop: ctx.Err})
-	if err != nil {
+	var model *ppca.Params
+	if _, err := ppca.FillNoise(s.set.Layout, sites, nil, func(now [][]ppca.Block, start *ppca.Params) (*ppca.Params, error) {
+		fit, err := ppca.Fit(s.set.Layout, ppca.Merge(slices.Concat(now...)), q, start, ppca.FitOptions{LeastNoise: ppca.LeastNoise, Stop: ctx.Err})
+		if err != nil {
+			return nil, err
+		}
+		model = &fit.Params
+		return model, nil
+	}); err != nil {
 		return nil, fmt.Errorf("fitting one model to all sites: %w", err)
 	}
-	return &fit.Params, nil
+	return model, nil
 }
 
 // localRank is the plan's number of factors of a site's own fit for a study
