@@ -31,8 +31,6 @@ import (
 	"parley/tools/measure/network"
 	"parley/tools/measure/private"
 	"parley/tools/measure/pvi"
-	"parley/tools/measure/robust"
-	"parley/tools/measure/selection"
 	"parley/tools/measure/size"
 )
 
@@ -41,11 +39,9 @@ var measurements = []struct {
 	run         func(ctx context.Context, args []string) error // parses its own flags
 }{
 	{"acceptance", "what is promised of Fed-mv-PPCA, on the data sets that the promises name", acceptance.Run},
-	{"selection", "how often each rule of parley select finds the true number of factors", selection.Run},
 	{"private", "error and coverage of the mechanism statistics on drawn data", private.Run},
 	{"gaps", "what gaps in small sites cost the factor model in one exchange, beside one fit to all rows", gaps.Run},
 	{"size", "processor time of whole studies of many features or many sites, beside numpy on pooled rows", size.Run},
-	{"robust", "what becomes of the factor model on damaged data, and what its verdicts say", robust.Run},
 	{"pvi", "classification on the income example, with privacy and without", pvi.Run},
 	{"graffl", "accuracy, calibration and worth of the method graffl, by commands of its own", graffl.Run},
 	{"network", "a coordinator and many sites over real sockets: rounds, memory, bytes", network.Run},

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	experiments "parley/experiment"
 	"parley/internal/atomicfile"
 )
 
@@ -37,11 +38,14 @@ func (r *Record) Write(docs string) error {
 const experiment = "parley experiment run "
 
 // Read returns what the documentation's record of a command says that it printed; of an
-// experiment, the record with all numbers.
+// experiment, the tables of its page.
 func Read(docs, command string) (string, error) {
 	if of, ok := strings.CutPrefix(command, experiment); ok {
-		data, err := os.ReadFile(filepath.Join(docs, "experiments", "records", of+".json"))
-		return string(data), err
+		r, err := experiments.Kept(filepath.Join(docs, "experiments"), of)
+		if err != nil {
+			return "", err
+		}
+		return r.Markdown(), nil
 	}
 	file := filepath.Join(docs, "records", name(command))
 	data, err := os.ReadFile(file)

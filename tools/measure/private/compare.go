@@ -13,6 +13,7 @@ import (
 
 	"parley/dataset"
 	"parley/engine/local"
+	"parley/experiment/deal"
 	"parley/experiment/melba"
 	"parley/judge/evaluate"
 	"parley/methods/mvppca"
@@ -126,7 +127,7 @@ func (x *data) fits(ctx context.Context, sites int, epsilon float64, seed uint64
 		if err != nil {
 			return nil, false, err
 		}
-		spread, err := protocol.Spread(ctx, x.train, "", evaluate.IID, of.sites, seed)
+		spread, err := deal.Spread(ctx, x.train, "", evaluate.IID, of.sites, seed)
 		if err != nil {
 			return nil, false, err
 		}
@@ -138,7 +139,7 @@ func (x *data) fits(ctx context.Context, sites int, epsilon float64, seed uint64
 				return nil, false, err
 			}
 		}
-		out, err := local.Run(ctx, local.Config{Plan: p, Methods: methods, Data: protocol.BySite(spread)})
+		out, err := local.Run(ctx, local.Config{Plan: p, Methods: methods, Data: deal.BySite(spread)})
 		if err != nil {
 			return nil, false, err
 		}

@@ -8,12 +8,12 @@ import (
 	"slices"
 
 	"parley/engine/local"
+	"parley/experiment/deal"
 	"parley/judge/evaluate"
 	"parley/method"
 	"parley/methods/mvppca"
 	"parley/methods/mvppca/options"
 	"parley/study"
-	"parley/tools/measure/protocol"
 )
 
 const (
@@ -41,7 +41,7 @@ func (e *experiment) measure(ctx context.Context, seed uint64) (*scores, error) 
 	if err != nil {
 		return nil, err
 	}
-	spread, err := protocol.Spread(ctx, x.train, "group", e.scenario, sites, seed)
+	spread, err := deal.Spread(ctx, x.train, "group", e.scenario, sites, seed)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func (e *experiment) measure(ctx context.Context, seed uint64) (*scores, error) 
 		if err != nil {
 			return nil, err
 		}
-		result, err := local.Run(ctx, local.Config{Plan: p, Methods: methods, Data: protocol.BySite(spread)})
+		result, err := local.Run(ctx, local.Config{Plan: p, Methods: methods, Data: deal.BySite(spread)})
 		if err != nil {
 			return nil, err
 		}

@@ -1,5 +1,5 @@
 // Package protocol judges a fit by stored splits of one data set, as published papers
-// do: [CrossValidate], with [StoredSplits]. [Spread] makes sites of drawn rows. It scales all rows together and knows no engine, so it serves
+// do: [CrossValidate], with [StoredSplits]. It scales all rows together and knows no engine, so it serves
 // measurements only; studies are judged by judge/crossval.
 package protocol
 

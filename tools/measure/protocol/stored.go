@@ -23,38 +23,6 @@ func Open(ctx context.Context, path string) (*dataset.Table, error) {
 	return dataset.Collect(ctx, dir)
 }
 
-// Spread spreads rows over so many sites as a scenario does, by a column of the subjects;
-// "" if the scenario needs none.
-func Spread(ctx context.Context, rows dataset.Source, by string, sc evaluate.Scenario, sites int, seed uint64) ([]dataset.Source, error) {
-	ids, groups, err := dataset.Labels(ctx, rows, by)
-	if err != nil {
-		return nil, err
-	}
-	subjects := make([]evaluate.Subject, len(ids))
-	for i, id := range ids {
-		subjects[i] = evaluate.Subject{ID: id, Group: groups[i]}
-	}
-	placed, err := evaluate.Assign(subjects, evaluate.SiteNames(sites), sc, seed)
-	if err != nil {
-		return nil, err
-	}
-	lacking, err := evaluate.Lacking(sc, sites, len(rows.Schema().Views))
-	if err != nil {
-		return nil, err
-	}
-	spread, _, _ := evaluate.Split{Train: placed, Sites: sites, Lacking: lacking}.Sources(rows)
-	return spread, nil
-}
-
-// BySite names the rows of sites as [evaluate.SiteNames] does.
-func BySite(rows []dataset.Source) map[string]dataset.Source {
-	data := map[string]dataset.Source{}
-	for i, name := range evaluate.SiteNames(len(rows)) {
-		data[name] = rows[i]
-	}
-	return data
-}
-
 // StoredSplits reads the first repeats of the stored splits of a data set with
 // the given number of views: three folds each, three sites, which are those of IID and K
 // or of G and G/K.

@@ -1,123 +1,115 @@
-// Package robust measures what becomes of the factor model where data are not what it
-// thinks: [Run] damages drawn data in many ways, runs whole studies on them, and prints
-// how far their factors are from the true ones, how well they predict, and what they say.
-package robust
+// Package damage measures what becomes of the factor model where data are not what it
+// thinks: drawn data are damaged in many ways, and whole studies run on them, to see how far
+// their factors are from the true ones, how well they predict, and what they say.
+package damage
 
 import (
 	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
-	"log"
 	"math"
 	"slices"
 	"strings"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/stat"
 
 	"parley/dataset"
 	"parley/engine/local"
+	"parley/experiment"
+	"parley/figure"
 	"parley/judge/evaluate"
 	"parley/method"
 	"parley/method/fitted"
 	"parley/methods/mvppca"
 	"parley/study"
-	"parley/tools/measure/flags"
 )
 
-// Run is the measurement's command line.
-func Run(ctx context.Context, args []string) error {
-	set := flag.NewFlagSet("robust", flag.ContinueOnError)
-	noise := set.String("noise", "view,feature", "view, feature, or both")
-	outliers := set.String("outliers", "exclude", "exclude, keep, or both")
-	seeds := set.Int("seeds", 10, "draws of each case")
-	only := set.String("case", "", "only cases whose names contain this")
-	data := set.String("data", "", "folder of stored data sets, to fit with and without their outliers instead of drawn data")
-	names := set.String("sets", "adcsf,brca,pseudo-adni,mfeat", "data sets there")
-	count := set.Int("sites", 5, "sites that stored data are dealt out to")
-	latent := set.Int("latent", 5, "factors of stored data")
-	err := flags.Parse(set, args, func() error {
-		if *seeds < 1 || *count < 1 || *latent < 1 {
-			return fmt.Errorf("-seeds, -sites and -latent are at least 1")
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	if *data != "" {
-		return stored(ctx, *data, *names, *noise, *count, *latent, *seeds)
-	}
-	missed := 0
-	for kind := range strings.SplitSeq(*noise, ",") {
-		for rule := range strings.SplitSeq(*outliers, ",") {
-			fmt.Printf("\nNoise per %s, outliers: %s, %d draws: medians, and how often the verdict was said\n\n", kind, rule, *seeds)
-			fmt.Println("| damage | largest angle to the true factors | held-out nats a row | error of hidden views | coverage of 90 % | said | other verdicts | ended in an error |")
-			fmt.Println("|---|---:|---:|---:|---:|---:|---:|---:|")
-			for _, m := range damages {
-				if !strings.Contains(m.name, *only) {
-					continue
-				}
-				ok, err := m.report(ctx, kind, rule, *seeds)
-				if err != nil {
-					return err
-				}
-				if !ok && rule == "exclude" {
-					missed++
+// Experiments are those of this package.
+func Experiments() experiment.List { return experiment.List{damaged()} }
+
+// rules are what a plan says of outliers.
+var rules = []string{"exclude", "keep"}
+
+const draws = 10 // of each kind of damage
+
+// The names of a cell's values, a number for each draw that did not end in an error, but
+// for the last.
+const (
+	angle  = "angle"  // largest principal angle between fitted and true factors, degrees
+	nats   = "nats"   // mean of the test rows
+	rmse   = "rmse"   // of hidden views
+	cover  = "cover"  // share of hidden values in intervals of 90 %
+	said   = "said"   // 1 if a verdict names the damage
+	others = "others" // how many verdicts do not
+	failed = "failed" // how many draws ended in an error: one number
+)
+
+func (m *damage) id(rule string) string { return experiment.Slug(rule + " " + m.name) }
+
+func damaged() experiment.Experiment {
+	return experiment.Experiment{Name: "parley-damage", Paper: "parley", Item: "What damaged data do",
+		About: "Data are drawn from a factor model with three factors, three views and three sites of 100 rows, and damaged. Whole studies with `noise: view` leave outliers out or keep them.",
+		Cells: func(quick bool) (cells []experiment.Cell) {
+			kinds, n := damages, draws
+			if quick {
+				kinds, n = damages[:2], 1
+			}
+			for _, rule := range rules {
+				for _, m := range kinds {
+					cells = append(cells, experiment.Cell{ID: m.id(rule), Run: func(ctx context.Context, _ experiment.Data) (experiment.Values, error) {
+						return m.measure(ctx, rule, n)
+					}})
 				}
 			}
-		}
+			return cells
+		},
+		Conclude: func(o experiment.Outcomes) (out experiment.Conclusion) {
+			for _, rule := range rules {
+				t := figure.Table{ID: rule, Title: "Outliers: " + rule,
+					Caption: fmt.Sprintf("Medians over %d draws, and how many draws had the verdict that names the damage.", draws),
+					Columns: figure.TextColumns("damage", "largest angle to the true factors", "nats of a held-out row", "error of hidden views", "held by 90 % intervals", "named", "other verdicts", "ended in an error")}
+				for _, m := range damages {
+					v := o[m.id(rule)]
+					if len(v[angle]) == 0 {
+						continue
+					}
+					t.Add(m.name, fmt.Sprintf("%.1f°", median(v[angle])), strings.ReplaceAll(fmt.Sprintf("%.2f", median(v[nats])), "-", "−"), fmt.Sprintf("%.3g", median(v[rmse])), fmt.Sprintf("%.3f", median(v[cover])),
+						fmt.Sprint(floats.Sum(v[said])), fmt.Sprint(floats.Sum(v[others])), fmt.Sprint(floats.Sum(v[failed])))
+				}
+				out.Tables = append(out.Tables, t)
+			}
+			return out
+		},
 	}
-	if missed > 0 {
-		return fmt.Errorf("%d cases are neither harmless nor named", missed)
-	}
-	return nil
 }
 
-// report prints a line, and says whether the case is named or harmless in nine draws of ten.
-func (m *damage) report(ctx context.Context, noise, outliers string, seeds int) (ok bool, err error) {
-	var all []outcome
-	said, others, failed := 0, 0, 0
-	for seed := range seeds {
-		o, err := m.run(ctx, uint64(seed), noise, outliers)
+// measure runs studies of so many draws.
+func (m *damage) measure(ctx context.Context, rule string, draws int) (experiment.Values, error) {
+	v := experiment.Values{failed: {0}}
+	for seed := range uint64(draws) {
+		o, err := m.run(ctx, seed, "view", rule)
 		if ctx.Err() != nil {
-			return false, ctx.Err()
+			return nil, ctx.Err()
 		}
 		if err != nil {
-			log.Printf("%s, seed %d: the study ended: %v", m.name, seed, err)
-			failed++
+			v[failed][0]++
 			continue
 		}
-		all = append(all, *o)
-		here := 0
-		for _, v := range o.verdicts {
-			if m.want != "" && strings.Contains(v, m.want) {
-				here = 1
+		named, more := 0.0, 0.0
+		for _, text := range o.verdicts {
+			if m.want != "" && strings.Contains(text, m.want) {
+				named = 1
 			} else {
-				others++
+				more++
 			}
 		}
-		said += here
-		for _, v := range o.verdicts {
-			log.Printf("%s, seed %d: %s", m.name, seed, v)
+		for name, x := range map[string]float64{angle: o.angle, nats: stat.Mean(o.nats, nil), rmse: o.rmse, cover: o.cover, said: named, others: more} {
+			v[name] = append(v[name], x)
 		}
 	}
-	middle := func(of func(outcome) float64) float64 {
-		var x []float64
-		for _, o := range all {
-			x = append(x, of(o))
-		}
-		return median(x)
-	}
-	if len(all) == 0 {
-		fmt.Printf("| %s | | | | | | | %d |\n", m.name, failed)
-		return false, nil
-	}
-	fmt.Printf("| %s | %.1f° | %.2f | %.3f | %.3f | %d | %d | %d |\n", m.name,
-		middle(func(o outcome) float64 { return o.angle }), middle(func(o outcome) float64 { return stat.Mean(o.nats, nil) }),
-		middle(func(o outcome) float64 { return o.rmse }), middle(func(o outcome) float64 { return o.cover }), said, others, failed)
-	return failed == 0 && (m.want == "" || 10*said >= 9*seeds), nil
+	return v, nil
 }
 
 // outcome is what came of one study.
@@ -125,7 +117,6 @@ type outcome struct {
 	angle       float64   // largest principal angle between fitted and true factors, degrees
 	nats        []float64 // of each test row, in units of the features
 	rmse, cover float64   // of views that are hidden in test rows
-	ratio       []float64 // by view: squared error of what is hidden over that of its mean
 	verdicts    []string
 }
 
@@ -237,17 +228,13 @@ func basis(w []float64, d int) *mat.Dense {
 
 // predict scores a model on test rows, whose views are hidden one at a time.
 func (o *outcome) predict(model evaluate.Predictive, data *dataset.Table) error {
-	var post, nothing evaluate.Posterior
+	var post evaluate.Posterior
 	views := data.Schema().Views
 	sd := make([][]float64, len(views))
 	for k, v := range views {
 		sd[k] = make([]float64, len(v.Columns))
 	}
-	if err := model.Predict(&dataset.Row{Views: make([][]float64, len(views))}, &nothing, sd); err != nil {
-		return err
-	}
 	squares, within, cells := 0.0, 0.0, 0.0
-	errors, spread := make([]float64, len(views)), make([]float64, len(views))
 	for i := range data.Len() {
 		row := data.Row(i)
 		if err := model.Infer(&row, &post); err != nil {
@@ -268,10 +255,8 @@ func (o *outcome) predict(model evaluate.Predictive, data *dataset.Table) error 
 				if math.IsNaN(v) {
 					continue
 				}
-				off, plain := v-post.Mean[k][j], v-nothing.Mean[k][j]
+				off := v - post.Mean[k][j]
 				squares, cells = squares+off*off, cells+1
-				scale := sd[k][j] * sd[k][j] // features of any units count alike
-				errors[k], spread[k] = errors[k]+off*off/scale, spread[k]+plain*plain/scale
 				if math.Abs(off) < 1.6448536269514722*sd[k][j] {
 					within++
 				}
@@ -279,9 +264,6 @@ func (o *outcome) predict(model evaluate.Predictive, data *dataset.Table) error 
 		}
 	}
 	o.rmse, o.cover = math.Sqrt(squares/cells), within/cells
-	for k := range views {
-		o.ratio = append(o.ratio, errors[k]/spread[k])
-	}
 	return nil
 }
 

@@ -1,4 +1,4 @@
-package selection
+package number
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"parley/dataset"
+	"parley/experiment/deal"
 	"parley/experiment/melba"
 	"parley/judge/evaluate"
 	"parley/method"
@@ -15,7 +16,6 @@ import (
 	"parley/methods/mvppca"
 	"parley/methods/mvppca/options"
 	"parley/study"
-	"parley/tools/measure/protocol"
 )
 
 const (
@@ -114,7 +114,7 @@ func choose(ctx context.Context, s setting, seed uint64, q int, c judged.SelectC
 	if err != nil {
 		return nil, err
 	}
-	rows, err := protocol.Spread(ctx, all, "", evaluate.IID, sites, seed)
+	rows, err := deal.Spread(ctx, all, "", evaluate.IID, sites, seed)
 	if err != nil {
 		return nil, err
 	}
@@ -122,5 +122,5 @@ func choose(ctx context.Context, s setting, seed uint64, q int, c judged.SelectC
 	if err != nil {
 		return nil, err
 	}
-	return mvppca.Method{}.Select(ctx, p, protocol.BySite(rows), c)
+	return mvppca.Method{}.Select(ctx, p, deal.BySite(rows), c)
 }

@@ -1,4 +1,4 @@
-package selection
+package number
 
 import (
 	"testing"
@@ -9,13 +9,13 @@ import (
 
 // The recommendation finds the true number of factors where the scaling lets
 // it, and not where every feature is scaled by itself with one noise variance
-// per view, which is warned of. The full study has ten seeds: see main.go.
+// per view, which is warned of. The experiment has two seeds.
 func TestRecommendation(t *testing.T) {
 	c := judged.SelectConfig{Values: []int{1, 2, 3, 4, 5, 6, 7}, Folds: 3, Repeats: 1, Criteria: []string{heldout.CriterionHeldOut}}
 	for _, s := range settings {
 		for q := 3; q <= 6; q++ {
 			if s.name == "noise per feature, min-max" || s.name == "one scale per view, noise × 10" || !s.kept && q != 4 {
-				continue // left to the full study
+				continue // left to the experiment
 			}
 			out, err := choose(t.Context(), s, 1, q, c)
 			if err != nil {

@@ -1,4 +1,4 @@
-package selection
+package number
 
 import (
 	"context"
@@ -9,8 +9,8 @@ import (
 
 	"parley/dataset"
 	"parley/engine/local"
+	"parley/experiment/deal"
 	"parley/experiment/melba"
-	"parley/internal/cputime"
 	"parley/judge/evaluate"
 	"parley/method"
 	"parley/method/judged"
@@ -19,7 +19,6 @@ import (
 	"parley/methods/mvppca/statistics"
 	"parley/privacy/account"
 	"parley/study"
-	"parley/tools/measure/protocol"
 )
 
 // release is a kind of private study.
@@ -33,67 +32,8 @@ var releases = []release{{4000, 3, 3}, {4000, 10, 3}, {400, 10, 3}, {400, 3, 3},
 
 const delta = 1e-5
 
-// released chooses from what private studies have released, of the first kinds.
-func (c config) released(ctx context.Context, some int) error {
-	fmt.Printf("%d data sets a row, δ = %v, add-remove: how often each rule gives the true number, how often there was a warning, and how often the recommendation was wrong without one.\n\n",
-		c.seeds*(c.to-c.from+1), delta)
-	fmt.Println("| subjects in all | ε | sites | BIC, noise split | one standard error | largest of sites left out | warned | wrong without a warning | CPU s |\n|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
-	for _, r := range releases[:some] {
-		start := cputime.Used()
-		count, err := c.count(ctx, r)
-		if err != nil {
-			return fmt.Errorf("%+v: %w", r, err)
-		}
-		fmt.Printf("| %d | %v | %d | %s | %s | %s | %d | %d | %.0f |\n", r.subjects, r.epsilon, r.sites, count.of("smallest BIC, noise split"),
-			count.of("smallest within one standard error of it"), count.of("largest log-likelihood of sites left out"), count.warned, count.unwarned, (cputime.Used() - start).Seconds())
-	}
-	return nil
-}
-
-// found is what selections found.
-type found struct {
-	right            map[string]int // by rule
-	warned, unwarned int            // selections with a warning; wrong recommendations without one
-}
-
-// add takes one selection.
-func (f *found) add(s *judged.Selection, truth int) {
-	for _, choice := range s.Choices {
-		n := f.right[choice.Rule]
-		if choice.Value == truth {
-			n++
-		}
-		f.right[choice.Rule] = n
-	}
-	switch {
-	case len(s.Warnings) > 0:
-		f.warned++
-	case s.Recommended != truth:
-		f.unwarned++
-	}
-}
-
-// of returns how often a rule was right, as text; a dash where it made no choice.
-func (f *found) of(rule string) string {
-	n, ok := f.right[rule]
-	if !ok {
-		return "–"
-	}
-	return fmt.Sprint(n)
-}
-
-func (c config) count(ctx context.Context, r release) (*found, error) {
-	f := &found{right: map[string]int{}}
-	for q := c.from; q <= c.to; q++ {
-		for seed := range c.seeds {
-			s, err := r.choose(ctx, uint64(seed+1), q, c.selection)
-			if err != nil {
-				return nil, fmt.Errorf("%d factors, seed %d: %w", q, seed+1, err)
-			}
-			f.add(s, q)
-		}
-	}
-	return f, nil
+func (r release) String() string {
+	return fmt.Sprintf("%d subjects, ε %v, %d sites", r.subjects, r.epsilon, r.sites)
 }
 
 // choose runs a private study and chooses from its releases.
@@ -107,11 +47,11 @@ func (r release) choose(ctx context.Context, seed uint64, q int, c judged.Select
 	if config.Plan, err = r.plan(all, seed); err != nil {
 		return nil, err
 	}
-	rows, err := protocol.Spread(ctx, all, "", evaluate.IID, r.sites, seed)
+	rows, err := deal.Spread(ctx, all, "", evaluate.IID, r.sites, seed)
 	if err != nil {
 		return nil, err
 	}
-	config.Data = protocol.BySite(rows)
+	config.Data = deal.BySite(rows)
 	out, err := local.Run(ctx, config)
 	if err != nil {
 		return nil, err
