@@ -7,6 +7,7 @@ import (
 
 	"parley/experiment"
 	"parley/experiment/quoted/damage"
+	"parley/experiment/quoted/income"
 	"parley/experiment/quoted/number"
 )
 
@@ -17,5 +18,5 @@ var Paper = experiment.Paper{Name: "parley", Title: "What the documentation quot
 
 // Experiments are all of them.
 func Experiments() experiment.List {
-	return slices.Concat(damage.Experiments(), number.Experiments())
+	return slices.Concat(income.Experiments(), damage.Experiments(), number.Experiments())
 }

@@ -75,7 +75,7 @@ func damaged() experiment.Experiment {
 					if len(v[angle]) == 0 {
 						continue
 					}
-					t.Add(m.name, fmt.Sprintf("%.1f°", median(v[angle])), strings.ReplaceAll(fmt.Sprintf("%.2f", median(v[nats])), "-", "−"), fmt.Sprintf("%.3g", median(v[rmse])), fmt.Sprintf("%.3f", median(v[cover])),
+					t.Add(m.name, fmt.Sprintf("%.1f°", experiment.Median(v[angle])), strings.ReplaceAll(fmt.Sprintf("%.2f", experiment.Median(v[nats])), "-", "−"), fmt.Sprintf("%.3g", experiment.Median(v[rmse])), fmt.Sprintf("%.3f", experiment.Median(v[cover])),
 						fmt.Sprint(floats.Sum(v[said])), fmt.Sprint(floats.Sum(v[others])), fmt.Sprint(floats.Sum(v[failed])))
 				}
 				out.Tables = append(out.Tables, t)
@@ -265,9 +265,4 @@ func (o *outcome) predict(model evaluate.Predictive, data *dataset.Table) error 
 	}
 	o.rmse, o.cover = math.Sqrt(squares/cells), within/cells
 	return nil
-}
-
-func median(x []float64) float64 {
-	slices.Sort(x)
-	return (x[(len(x)-1)/2] + x[len(x)/2]) / 2
 }

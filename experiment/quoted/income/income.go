@@ -1,8 +1,11 @@
-package pvi
+// Package income runs the income example as it is, without its privacy and at other totals,
+// and tells how it predicts and what its intervals hold.
+package income
 
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -13,10 +16,13 @@ import (
 
 	"parley/dataset"
 	"parley/engine/local"
-	"parley/internal/cputime"
+	"parley/experiment"
+	"parley/figure"
 	"parley/judge/evaluate"
 	"parley/method"
+	"parley/method/fitted"
 	"parley/methods/pvi"
+	"parley/methods/pvi/use"
 	"parley/study"
 )
 
@@ -61,54 +67,106 @@ func with(plan string, lines []string) (string, error) {
 
 // fit is what one run of the example found.
 type fit struct {
-	marks     evaluate.Marks // on the rows kept for testing
-	commonest float64        // share of the commonest outcome there
-	names     []string       // of the weights
-	mean, sd  []float64      // of every weight
+	marks     map[string]float64 // on the rows kept for testing
+	commonest float64            // share of the commonest outcome there
+	names     []string           // of the weights
+	mean, sd  []float64          // of every weight
 }
 
-// runExample runs the example as it is, without its privacy, and at other totals, and prints
-// how it predicts and what its intervals hold.
-func runExample(ctx context.Context, c *config) error {
-	text, err := os.ReadFile(plan)
-	if err != nil {
-		return err
+// Experiments are those of this package.
+func Experiments() experiment.List { return experiment.List{example()} }
+
+const runs = 5 // of a private study
+
+func (s exampleStudy) id(run int) string { return experiment.Slug(fmt.Sprintf("%s %d", s.name, run+1)) }
+
+// The names of a run's values, and what those of a weight, its mean and standard deviation,
+// begin with.
+const (
+	commonest = "commonest"
+	weights   = "weight "
+)
+
+var measures = []string{evaluate.MeasureAccuracy, evaluate.MeasureLogLik, evaluate.MeasureCalibration}
+
+func example() experiment.Experiment {
+	return experiment.Experiment{Name: "parley-income", Paper: "parley", Item: "The income example",
+		About: "The example's own plan, with its privacy, without it and at other totals. It is judged by the rows that are kept for testing.",
+		Cells: func(quick bool) (cells []experiment.Cell) {
+			for _, s := range exampleStudies {
+				for run := range runs {
+					if run > 0 && (quick || !s.private) || quick && strings.HasPrefix(s.name, "partitioned") {
+						continue
+					}
+					cells = append(cells, experiment.Cell{ID: s.id(run), Run: func(ctx context.Context, at experiment.Data) (experiment.Values, error) {
+						return s.run(ctx, filepath.Join(at.Clone, plan))
+					}})
+				}
+			}
+			return cells
+		},
+		Conclude: func(o experiment.Outcomes) experiment.Conclusion {
+			fits := map[string][]fit{}
+			for _, s := range exampleStudies {
+				for run := range runs {
+					if v := o[s.id(run)]; v != nil {
+						fits[s.name] = append(fits[s.name], fitOf(v))
+					}
+				}
+			}
+			tables := []figure.Table{predictions(fits)}
+			if len(fits[settled]) > 0 {
+				tables = append(tables, intervals(fits), watchedWeights(fits))
+			}
+			return experiment.Conclusion{Tables: tables}
+		},
 	}
-	fits := map[string][]fit{}
-	fmt.Printf("Rows kept for testing, mean ± standard deviation of %d runs with different noise.\n\n| study | correct | log-likelihood | calibration error | CPU s |\n|---|---:|---:|---:|---:|\n", c.seeds)
+}
+
+// fitOf reads what a run has left.
+func fitOf(v experiment.Values) (f fit) {
+	f.commonest, f.marks = v[commonest][0], map[string]float64{}
+	for _, name := range measures {
+		f.marks[name] = v[name][0]
+	}
+	for _, key := range slices.Sorted(maps.Keys(v)) {
+		if name, ok := strings.CutPrefix(key, weights); ok {
+			f.names, f.mean, f.sd = append(f.names, name), append(f.mean, v[key][0]), append(f.sd, v[key][1])
+		}
+	}
+	return f
+}
+
+func predictions(fits map[string][]fit) figure.Table {
+	t := figure.Table{ID: "predictions", Title: "Predictions", Caption: fmt.Sprintf("On the rows kept for testing: mean ± standard deviation of %d runs with different noise.", runs),
+		Columns: figure.TextColumns("study", "correct", "log-likelihood", "calibration error")}
 	for i, s := range exampleStudies {
-		runs := c.seeds
-		if !s.private {
-			runs = 1
-		}
-		start := cputime.Used()
-		for range runs {
-			f, err := fitExample(ctx, string(text), s.lines)
-			if err != nil {
-				return fmt.Errorf("%s: %w", s.name, err)
-			}
-			if i == 0 {
-				fmt.Printf("| the same answer for everybody | %.2f %% | | | |\n", 100*f.commonest)
-			}
-			fits[s.name] = append(fits[s.name], *f)
-		}
 		all := fits[s.name]
+		if len(all) == 0 {
+			continue
+		}
+		if i == 0 {
+			t.Add("the same answer for everybody", fmt.Sprintf("%.2f %%", 100*all[0].commonest), "", "")
+		}
 		of := func(name string, scale float64, format string) string {
 			var x []float64
 			for _, f := range all {
-				x = append(x, scale*f.marks.Get(name))
+				x = append(x, scale*f.marks[name])
 			}
 			return plusMinus(x, format)
 		}
-		fmt.Printf("| %s | %s %% | %s | %s | %.1f |\n", s.name, of(evaluate.MeasureAccuracy, 100, "%.2f"), of(evaluate.MeasureLogLik, 1, "%.4f"), of(evaluate.MeasureCalibration, 1, "%.4f"),
-			(cputime.Used()-start).Seconds()/float64(runs))
+		t.Add(s.name, of(evaluate.MeasureAccuracy, 100, "%.2f")+" %", of(evaluate.MeasureLogLik, 1, "%.4f"), of(evaluate.MeasureCalibration, 1, "%.4f"))
 	}
-	return intervals(fits)
+	return t
 }
 
-// fitExample runs the example's plan with other lines.
-func fitExample(ctx context.Context, text string, lines []string) (*fit, error) {
-	text, err := with(text, lines)
+// run runs the example's plan with the study's lines.
+func (s exampleStudy) run(ctx context.Context, plan string) (experiment.Values, error) {
+	original, err := os.ReadFile(plan)
+	if err != nil {
+		return nil, err
+	}
+	text, err := with(string(original), s.lines)
 	if err != nil {
 		return nil, err
 	}
@@ -142,17 +200,25 @@ func fitExample(ctx context.Context, text string, lines []string) (*fit, error) 
 	if err != nil {
 		return nil, err
 	}
-	m, err := modelOf(out.Result)
+	model, err := fitted.JSON(out.Result.Files)
 	if err != nil {
 		return nil, err
 	}
-	f := &fit{marks: j.Marks, names: m.Encoding.Features()}
-	f.mean, f.sd = m.Posterior.Moments()
-	for j, v := range f.sd {
-		f.sd[j] = math.Sqrt(v)
+	m, err := use.LoadModel(model)
+	if err != nil {
+		return nil, err
 	}
-	f.commonest, err = commonest(ctx, held)
-	return f, err
+	v := experiment.Values{}
+	for _, name := range measures {
+		v[name] = []float64{j.Marks.Get(name)}
+	}
+	mean, variance := m.Posterior.Moments()
+	for i, name := range m.Encoding.Features() {
+		v[weights+name] = []float64{mean[i], math.Sqrt(variance[i])}
+	}
+	share, err := largestShare(ctx, held)
+	v[commonest] = []float64{share}
+	return v, err
 }
 
 // keptForTesting are the rows that no site has.
@@ -176,8 +242,8 @@ func keptForTesting(ctx context.Context, p *study.Plan) (*dataset.Table, error) 
 	return table.Select(rows...), nil
 }
 
-// commonest is the share of the commonest outcome, which is the first subject column.
-func commonest(ctx context.Context, rows *dataset.Table) (float64, error) {
+// largestShare is that of the commonest outcome, which is the first subject column.
+func largestShare(ctx context.Context, rows *dataset.Table) (float64, error) {
 	count := map[string]int{}
 	most := 0
 	for row, err := range rows.Rows(ctx) {
@@ -196,11 +262,12 @@ var watched = [][]string{
 	{"sex=Male"}, {"sex=Male", "sex=Female"}, {"marital-status=Married-civ-spouse"}, {"relationship=Husband"}, {"relationship=Husband", "relationship=Not-in-family"},
 }
 
-// intervals prints how far private weights are from those where nothing moves any more.
-func intervals(fits map[string][]fit) error {
+// intervals tells how far private weights are from those where nothing moves any more.
+func intervals(fits map[string][]fit) figure.Table {
 	truth := fits[settled][0]
-	fmt.Print("\nWeights, beside those of partitioned without privacy after 200 rounds. Spread: standard deviation between runs, in stated ones.\n\n" +
-		"| study | 90 % intervals that hold | spread: root mean square | median | largest |\n|---|---:|---:|---:|---:|\n")
+	t := figure.Table{ID: "intervals", Title: "Intervals of weights",
+		Caption: "Held: weights of partitioned without privacy after 200 rounds that lie in the intervals. Spread: standard deviation between runs, in stated ones.",
+		Columns: figure.TextColumns("study", "held by 90 % intervals", "spread: root mean square", "median", "largest")}
 	for _, s := range exampleStudies {
 		if !s.private {
 			continue
@@ -212,25 +279,26 @@ func intervals(fits map[string][]fit) error {
 		}
 		spread := between(all)
 		most := slices.Index(spread, slices.Max(spread))
-		fmt.Printf("| %s | %.0f to %.0f %% | %.2f | %.2f | %.2f (%s) |\n", s.name, slices.Min(held), slices.Max(held), rootMeanSquare(spread), median(spread), spread[most], truth.names[most])
+		t.Add(s.name, fmt.Sprintf("%.0f to %.0f %%", slices.Min(held), slices.Max(held)), fmt.Sprintf("%.2f", rootMeanSquare(spread)),
+			fmt.Sprintf("%.2f", experiment.Median(spread)), fmt.Sprintf("%.2f (%s)", spread[most], truth.names[most]))
 	}
-	fmt.Print("\n| weight |")
+	return t
+}
+
+// watchedWeights shows some weights in every study.
+func watchedWeights(fits map[string][]fit) figure.Table {
+	t := figure.Table{ID: "weights", Title: "Some weights", Caption: "Means, over several runs their range, and stated standard deviations.", Columns: figure.TextColumns("weight")}
 	for _, s := range exampleStudies {
-		fmt.Printf(" %s |", s.name)
+		t.Columns = append(t.Columns, figure.Column{Name: s.name})
 	}
-	fmt.Printf("\n|---|%s\n", strings.Repeat("---:|", len(exampleStudies)))
 	for _, w := range watched {
-		fmt.Printf("| %s |", strings.Join(w, " − "))
+		row := []any{strings.Join(w, " − ")}
 		for _, s := range exampleStudies {
-			text, err := weight(fits[s.name], w)
-			if err != nil {
-				return err
-			}
-			fmt.Printf(" %s |", text)
+			row = append(row, weight(fits[s.name], w))
 		}
-		fmt.Println()
+		t.Add(row...)
 	}
-	return nil
+	return t
 }
 
 // holds is the share of weights that a fit's 90 % intervals hold.
@@ -266,21 +334,16 @@ func rootMeanSquare(x []float64) float64 {
 	return math.Sqrt(s / float64(len(x)))
 }
 
-func median(x []float64) float64 {
-	x = slices.Sorted(slices.Values(x))
-	return (x[(len(x)-1)/2] + x[len(x)/2]) / 2
-}
-
 // weight tells a weight, or the difference of two, over runs: the mean of a single weight
-// with its stated standard deviation, of several runs the range.
-func weight(all []fit, which []string) (string, error) {
+// with its stated standard deviation, of several runs the range. It says so if there is none.
+func weight(all []fit, which []string) string {
 	var values, stated []float64
 	for _, f := range all {
 		v, sign := 0.0, 1.0
 		for _, name := range which {
 			j := slices.Index(f.names, name)
 			if j < 0 {
-				return "", fmt.Errorf("no weight is called %s", name)
+				return "no weight " + name
 			}
 			v += sign * f.mean[j]
 			sign = -1
@@ -295,7 +358,7 @@ func weight(all []fit, which []string) (string, error) {
 	if len(which) == 1 {
 		text += fmt.Sprintf(", sd %.3f", rootMeanSquare(stated))
 	}
-	return strings.ReplaceAll(text, "-", "−"), nil
+	return strings.ReplaceAll(text, "-", "−")
 }
 
 // plusMinus gives mean ± standard deviation; of a single number the number.
