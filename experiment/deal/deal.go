@@ -1,5 +1,5 @@
-// Package deal gives rows to sites for experiments: [Spread] as a scenario says, and
-// [BySite] under names.
+// Package deal gives rows to sites for experiments: [Open] reads them, [Spread] spreads them
+// as a scenario says, and [BySite] names them.
 package deal
 
 import (
@@ -8,6 +8,15 @@ import (
 	"parley/dataset"
 	"parley/judge/evaluate"
 )
+
+// Open reads a data set into memory.
+func Open(ctx context.Context, path string) (*dataset.Table, error) {
+	dir, err := dataset.Open(ctx, path, dataset.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return dataset.Collect(ctx, dir)
+}
 
 // Spread spreads rows over so many sites as a scenario does, by a column of the subjects;
 // "" if the scenario needs none.

@@ -9,6 +9,7 @@ import (
 	"parley/experiment/quoted/damage"
 	"parley/experiment/quoted/income"
 	"parley/experiment/quoted/number"
+	"parley/experiment/quoted/oneshot"
 )
 
 // Paper is its page.
@@ -18,5 +19,5 @@ var Paper = experiment.Paper{Name: "parley", Title: "What the documentation quot
 
 // Experiments are all of them.
 func Experiments() experiment.List {
-	return slices.Concat(income.Experiments(), damage.Experiments(), number.Experiments())
+	return slices.Concat(oneshot.Experiments(), income.Experiments(), damage.Experiments(), number.Experiments())
 }

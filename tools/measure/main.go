@@ -23,7 +23,6 @@ import (
 	"os"
 	"os/signal"
 
-	"parley/tools/measure/acceptance"
 	"parley/tools/measure/bigcsv"
 	"parley/tools/measure/flags"
 	"parley/tools/measure/gaps"
@@ -38,7 +37,6 @@ var measurements = []struct {
 	name, about string
 	run         func(ctx context.Context, args []string) error // parses its own flags
 }{
-	{"acceptance", "what is promised of Fed-mv-PPCA, on the data sets that the promises name", acceptance.Run},
 	{"private", "error and coverage of the mechanism statistics on drawn data", private.Run},
 	{"gaps", "what gaps in small sites cost the factor model in one exchange, beside one fit to all rows", gaps.Run},
 	{"size", "processor time of whole studies of many features or many sites, beside numpy on pooled rows", size.Run},

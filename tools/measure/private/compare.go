@@ -18,7 +18,6 @@ import (
 	"parley/judge/evaluate"
 	"parley/methods/mvppca"
 	"parley/tools/measure/flags"
-	"parley/tools/measure/protocol"
 )
 
 // The fits that are compared, in the order of the columns.
@@ -38,7 +37,7 @@ func compare(ctx context.Context, w io.Writer, many, folder, subjects string, dr
 		draw func(*rand.Rand) (*data, error)
 	}{}
 	if folder != "" {
-		rows, err := protocol.Open(ctx, folder)
+		rows, err := deal.Open(ctx, folder)
 		if err != nil {
 			return err
 		}

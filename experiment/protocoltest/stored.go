@@ -1,27 +1,16 @@
-package protocol
+package protocoltest
 
 import (
 	"cmp"
 	"compress/gzip"
-	"context"
 	"encoding/csv"
 	"fmt"
 	"os"
-	"parley/dataset"
 	"parley/judge/evaluate"
 	"slices"
 	"strconv"
 	"strings"
 )
-
-// Open reads a data set into memory.
-func Open(ctx context.Context, path string) (*dataset.Table, error) {
-	dir, err := dataset.Open(ctx, path, dataset.Options{})
-	if err != nil {
-		return nil, err
-	}
-	return dataset.Collect(ctx, dir)
-}
 
 // StoredSplits reads the first repeats of the stored splits of a data set with
 // the given number of views: three folds each, three sites, which are those of IID and K

@@ -1,7 +1,7 @@
-// Package protocol judges a fit by stored splits of one data set, as published papers
+// Package protocoltest judges a fit by stored splits of one data set, as published papers
 // do: [CrossValidate], with [StoredSplits]. It scales all rows together and knows no engine, so it serves
-// measurements only; studies are judged by judge/crossval.
-package protocol
+// tests only; studies are judged by judge/crossval.
+package protocoltest
 
 import (
 	"context"

@@ -1,15 +1,19 @@
-package acceptance
+package oneshot
 
 import (
 	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/stat"
 
 	"parley/dataset"
+	"parley/experiment"
 	"parley/experiment/melba"
+	"parley/figure"
 )
 
 // population is the law of the synthetic data, with sites that differ by a
@@ -149,63 +153,80 @@ func (p *population) sites(n int, sdW, sdMu float64) ([]dataset.Source, error) {
 // of a feature's range.
 var spreadCases = [][2]float64{{0, 0}, {0.0126, 0.0126}, {0.0503, 0.0503}, {0.0503, 0}, {0, 0.0503}}
 
-// spread estimates a known spread between sites.
-func spread(ctx context.Context, seeds int, sites []int) ([]row, error) {
-	t := &table{promise: "spread"}
-	for _, n := range sites {
-		for _, c := range spreadCases {
-			var w, mu estimates
-			for seed := range seeds {
-				data, err := newPopulation(uint64(seed+1)).sites(n, c[0], c[1])
-				if err != nil {
-					return nil, err
+// sdFactors is the true number of factors of the synthetic data.
+const sdFactors = 5
+
+var (
+	spreadSites = []int{3, 6}
+	spreadSeeds = uint64(3) // data sets of each case
+)
+
+// The names of an estimate's values: standard deviations between sites.
+const (
+	ofLoadings = "W"
+	ofMeans    = "μ"
+)
+
+func spreadID(sites int, c [2]float64, seed uint64) string {
+	return experiment.Slug(fmt.Sprintf("%d sites %v %v %d", sites, c[0], c[1], seed))
+}
+
+func spreads() experiment.Experiment {
+	return experiment.Experiment{Name: "parley-spread", Paper: "parley", Item: "The spread between sites",
+		About: "Sites of 90 drawn subjects differ by known standard deviations of loadings and means, in parts of a feature's range. Three rounds estimate them.",
+		Cells: func(quick bool) (cells []experiment.Cell) {
+			for _, n := range spreadSites {
+				for _, c := range spreadCases {
+					for seed := uint64(1); seed <= spreadSeeds; seed++ {
+						if !quick || seed == 1 && n == spreadSites[0] {
+							cells = append(cells, experiment.Cell{ID: spreadID(n, c, seed), Run: func(ctx context.Context, _ experiment.Data) (experiment.Values, error) {
+								return estimate(ctx, n, c, seed)
+							}})
+						}
+					}
 				}
-				m, _, err := federate(ctx, data, asIs(sdFactors, 3), uint64(seed+1))
-				if err != nil {
-					return nil, fmt.Errorf("seed %d: %w", seed+1, err)
-				}
-				varW, varMu, d := 0.0, 0.0, 0.0
-				for _, v := range m.Views {
-					dk := float64(len(v.Features))
-					varW, varMu, d = varW+dk**v.LoadingSD**v.LoadingSD, varMu+dk**v.MeanSD**v.MeanSD, d+dk
-				}
-				w.add(math.Sqrt(varW / d))
-				mu.add(math.Sqrt(varMu / d))
 			}
-			at := fmt.Sprintf("%d sites, sd of W %.4f, of μ %.4f", n, c[0], c[1])
-			t.recovered(at, "sd of W", c[0], &w)
-			t.recovered(at, "sd of μ", c[1], &mu)
-		}
+			return cells
+		},
+		Conclude: func(o experiment.Outcomes) experiment.Conclusion {
+			t := figure.Table{ID: "spread", Title: "True and estimated standard deviations", Caption: fmt.Sprintf("Means of %d data sets, and their range.", spreadSeeds),
+				Columns: figure.TextColumns("sites", "true, loadings", "estimated", "range", "true, means", "estimated", "range")}
+			for _, n := range spreadSites {
+				for _, c := range spreadCases {
+					row := []any{fmt.Sprint(n)}
+					for i, name := range []string{ofLoadings, ofMeans} {
+						var x []float64
+						for seed := uint64(1); seed <= spreadSeeds; seed++ {
+							x = append(x, o[spreadID(n, c, seed)][name]...)
+						}
+						if len(x) > 0 {
+							row = append(row, fmt.Sprintf("%.4f", c[i]), fmt.Sprintf("%.4f", stat.Mean(x, nil)), fmt.Sprintf("%.4f to %.4f", slices.Min(x), slices.Max(x)))
+						}
+					}
+					if len(row) > 1 {
+						t.Add(row...)
+					}
+				}
+			}
+			return experiment.Conclusion{Tables: []figure.Table{t}}
+		},
 	}
-	return t.rows, nil
 }
 
-// estimates are what several seeds gave for one truth.
-type estimates struct {
-	n              int
-	sum, low, high float64
-}
-
-func (e *estimates) add(x float64) {
-	if e.n == 0 {
-		e.low, e.high = x, x
+// estimate estimates a known spread between sites.
+func estimate(ctx context.Context, sites int, c [2]float64, seed uint64) (experiment.Values, error) {
+	data, err := newPopulation(seed).sites(sites, c[0], c[1])
+	if err != nil {
+		return nil, err
 	}
-	e.n++
-	e.sum, e.low, e.high = e.sum+x, min(e.low, x), max(e.high, x)
-}
-
-// recovered holds the mean estimate to what the method is known to reach on
-// such data: 6 % where the spread is large, a fifth where sampling hides it,
-// and nearly nothing where there is none.
-func (t *table) recovered(at, what string, truth float64, e *estimates) {
-	got := e.sum / float64(e.n)
-	r := t.add(at, what, got).note("%d seeds, %.4f to %.4f", e.n, e.low, e.high)
-	switch {
-	case truth == 0:
-		r.atMost(0.008)
-	case truth > 0.04:
-		r.atLeast(0.94 * truth).atMost(1.06 * truth)
-	default:
-		r.atLeast(0.8 * truth).atMost(1.2 * truth)
+	m, _, err := federate(ctx, data, asIs(sdFactors, 3), seed)
+	if err != nil {
+		return nil, err
 	}
+	w, mu, d := 0.0, 0.0, 0.0
+	for _, v := range m.Views {
+		dk := float64(len(v.Features))
+		w, mu, d = w+dk**v.LoadingSD**v.LoadingSD, mu+dk**v.MeanSD**v.MeanSD, d+dk
+	}
+	return experiment.Values{ofLoadings: {math.Sqrt(w / d)}, ofMeans: {math.Sqrt(mu / d)}}, nil
 }

@@ -1,4 +1,4 @@
-package protocol_test
+package protocoltest_test
 
 import (
 	"context"
@@ -6,13 +6,14 @@ import (
 	"testing"
 
 	"parley/dataset"
+	"parley/experiment/deal"
+	"parley/experiment/protocoltest"
 	"parley/judge/evaluate"
-	"parley/tools/measure/protocol"
 )
 
-const data = "../../../judge/evaluate/testdata/"
+const data = "../../judge/evaluate/testdata/"
 
-func pca(q int) protocol.Fit {
+func pca(q int) protocoltest.Fit {
 	return func(ctx context.Context, sites []dataset.Source) (evaluate.Model, error) {
 		return evaluate.FitPCA(ctx, q, sites...)
 	}
@@ -22,7 +23,7 @@ func pca(q int) protocol.Fit {
 // scikit-learn 1.2.1) on the same rows, to the four decimals it gave. It gave
 // none for the mean of repeat 0 alone, only 0.1452 ± 0.0040 over ten repeats.
 func TestKnownNumbersOfADCSF(t *testing.T) {
-	rows, err := protocol.Open(t.Context(), data+"adcsf")
+	rows, err := deal.Open(t.Context(), data+"adcsf")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,11 +40,11 @@ func TestKnownNumbersOfADCSF(t *testing.T) {
 		{evaluate.GK, 6, 0.1029, 0.00005, 0.83},
 		{evaluate.IID, 0, 0.1452, 0.0015, 0.727}, // the mean; always "Control"
 	} {
-		splits, err := protocol.StoredSplits(data+"adcsf-splits.csv.gz", c.scenario, 4, 1)
+		splits, err := protocoltest.StoredSplits(data+"adcsf-splits.csv.gz", c.scenario, 4, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
-		results, err := protocol.CrossValidate(context.Background(), rows, splits, "group", pca(c.q))
+		results, err := protocoltest.CrossValidate(context.Background(), rows, splits, "group", pca(c.q))
 		if err != nil {
 			t.Fatal(err)
 		}

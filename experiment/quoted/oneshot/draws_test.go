@@ -1,4 +1,4 @@
-package acceptance
+package oneshot
 
 import (
 	"cmp"
@@ -9,8 +9,9 @@ import (
 	"strconv"
 
 	"parley/dataset"
+	"parley/experiment/deal"
+	"parley/experiment/protocoltest"
 	"parley/judge/evaluate"
-	"parley/tools/measure/protocol"
 )
 
 var scenarios = []evaluate.Scenario{evaluate.IID, evaluate.G, evaluate.K, evaluate.GK}
@@ -30,22 +31,10 @@ type where struct {
 	sites  int
 }
 
-// openDraws reads the three draws of the synthetic data.
-func openDraws(ctx context.Context, data string) (draws []*draw, err error) {
-	for s := 1; s <= 3; s++ {
-		d, err := openDraw(ctx, filepath.Join(data, "sd"), s)
-		if err != nil {
-			return nil, err
-		}
-		draws = append(draws, d)
-	}
-	return draws, nil
-}
-
 // openDraw reads draw s of the synthetic data in dir.
 func openDraw(ctx context.Context, dir string, s int) (*draw, error) {
 	// The files of all draws share a folder, which is not how data sets lie.
-	tmp, err := os.MkdirTemp("", "acceptance")
+	tmp, err := os.MkdirTemp("", "oneshot")
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +50,7 @@ func openDraw(ctx context.Context, dir string, s int) (*draw, error) {
 		}
 	}
 	d := &draw{number: s, sites: map[where][]evaluate.Placement{}}
-	if d.data, err = protocol.Open(ctx, tmp); err != nil {
+	if d.data, err = deal.Open(ctx, tmp); err != nil {
 		return nil, err
 	}
 	ids, folds, err := dataset.Labels(ctx, d.data, "fold")
@@ -76,7 +65,7 @@ func openDraw(ctx context.Context, dir string, s int) (*draw, error) {
 		d.folds = append(d.folds, make([][]string, max(0, f+1-len(d.folds)))...)
 		d.folds[f] = append(d.folds[f], id)
 	}
-	err = protocol.ReadCSV(filepath.Join(dir, prefix+"sites.csv.gz"), "test_fold,scenario,sites,id,site", func(c []string) error {
+	err = protocoltest.ReadCSV(filepath.Join(dir, prefix+"sites.csv.gz"), "test_fold,scenario,sites,id,site", func(c []string) error {
 		fold, err1 := strconv.Atoi(c[0])
 		n, err2 := strconv.Atoi(c[2])
 		site, err3 := strconv.Atoi(c[4])
