@@ -7,6 +7,7 @@ import (
 
 	"parley/experiment"
 	"parley/experiment/quoted/damage"
+	"parley/experiment/quoted/generative"
 	"parley/experiment/quoted/income"
 	"parley/experiment/quoted/number"
 	"parley/experiment/quoted/oneshot"
@@ -19,5 +20,5 @@ var Paper = experiment.Paper{Name: "parley", Title: "What the documentation quot
 
 // Experiments are all of them.
 func Experiments() experiment.List {
-	return slices.Concat(oneshot.Experiments(), income.Experiments(), damage.Experiments(), number.Experiments())
+	return slices.Concat(oneshot.Experiments(), income.Experiments(), damage.Experiments(), number.Experiments(), generative.Experiments())
 }

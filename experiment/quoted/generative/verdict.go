@@ -1,16 +1,14 @@
-package graffl
+package generative
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"strings"
 
-	"parley/tools/measure/flags"
-
-	"parley/internal/cputime"
+	"parley/experiment"
+	"parley/figure"
 	"parley/methods/graffl/augment"
 )
 
@@ -59,37 +57,52 @@ func ward(scarce, other, dim int, r *rand.Rand) (l augment.Labelled) {
 	return l
 }
 
+const gateSitesEach = 200 // simulated sites of each kind
+
+func (s gateSite) id(generator int) string {
+	return experiment.Slug(fmt.Sprintf("%d of %d in %d, %s", s.scarce, s.other, s.dim, gateGenerators[generator].name))
+}
+
 // verdicts measures how often sites keep rows that help, and rows that do not.
-func verdicts(ctx context.Context, args []string) error {
-	set := flag.NewFlagSet("verdict", flag.ContinueOnError)
-	sites := set.Int("sites", 200, "simulated sites of each kind, from seeds 1, 2, …")
-	if err := flags.Parse(set, args, func() error {
-		if *sites < 1 {
-			return fmt.Errorf("want at least 1 site")
-		}
-		return nil
-	}); err != nil {
-		return err
-	}
-	fmt.Printf("%d sites a row. Kept: share of them at which synthetic rows are kept; in brackets by how much these rows raise the AUC on held rows, over all sites, kept or not.\n\n", *sites)
-	fmt.Print("| rows of the class | others | columns |")
-	for _, g := range gateGenerators {
-		fmt.Printf(" kept: %s |", g.name)
-	}
-	fmt.Printf(" CPU s |\n|---:|---:|---:|%s---:|\n", strings.Repeat("---:|", len(gateGenerators)))
-	for _, s := range gateSites {
-		start := cputime.Used()
-		line := fmt.Sprintf("| %d | %d | %d |", s.scarce, s.other, s.dim)
-		for g := range gateGenerators {
-			kept, gain, err := s.judge(ctx, g, *sites)
-			if err != nil {
-				return err
+func verdicts() experiment.Experiment {
+	const gain = "gain"
+	return experiment.Experiment{Name: "parley-verdict", Paper: "parley", Item: "The verdict on synthetic rows",
+		About: "Simulated sites judge rows of three generators by cross-validation, as they do in a study.",
+		Cells: func(quick bool) (cells []experiment.Cell) {
+			sites, kinds := gateSitesEach, gateSites
+			if quick {
+				sites, kinds = 1, gateSites[:1]
 			}
-			line += fmt.Sprintf(" %.0f %% (%+.3f) |", 100*kept, gain)
-		}
-		fmt.Printf("%s %.0f |\n", line, (cputime.Used() - start).Seconds())
+			for _, s := range kinds {
+				for g := range gateGenerators {
+					cells = append(cells, experiment.Cell{ID: s.id(g), Run: func(ctx context.Context, _ experiment.Data) (experiment.Values, error) {
+						share, raised, err := s.judge(ctx, g, sites)
+						return experiment.Values{kept: {share}, gain: {raised}}, err
+					}})
+				}
+			}
+			return cells
+		},
+		Conclude: func(o experiment.Outcomes) experiment.Conclusion {
+			t := figure.Table{ID: "kept", Title: "Share of sites that keep the rows", Caption: fmt.Sprintf("Of %d sites. In brackets: by how much the rows raise the AUC on held rows, over all sites.", gateSitesEach),
+				Columns: figure.TextColumns("rows of the class", "others", "columns")}
+			for _, g := range gateGenerators {
+				t.Columns = append(t.Columns, figure.Column{Name: g.name})
+			}
+			for _, s := range gateSites {
+				row := []any{fmt.Sprint(s.scarce), fmt.Sprint(s.other), fmt.Sprint(s.dim)}
+				for g := range gateGenerators {
+					if v := o[s.id(g)]; v != nil {
+						row = append(row, strings.ReplaceAll(fmt.Sprintf("%.0f %% (%+.3f)", 100*v[kept][0], v[gain][0]), "-", "−"))
+					}
+				}
+				if len(row) > 3 {
+					t.Add(row...)
+				}
+			}
+			return experiment.Conclusion{Tables: []figure.Table{t}}
+		},
 	}
-	return nil
 }
 
 // judge returns the share of sites that keep a generator's rows, and what these do to

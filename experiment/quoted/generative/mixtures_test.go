@@ -1,4 +1,4 @@
-package graffl
+package generative
 
 import (
 	"math/rand/v2"
@@ -19,8 +19,8 @@ func TestVerdictsOfLines(t *testing.T) {
 			if float64(i) >= holds*float64(n) {
 				rank = 0.99
 			}
-			s.all.Means.Errors = append(s.all.Means.Errors, e+0.3*r.NormFloat64())
-			s.own.Means = toy.Tally{Errors: append(s.own.Means.Errors, times*e), Ranks: append(s.own.Means.Ranks, rank)}
+			s.all.Errors = append(s.all.Errors, e+0.3*r.NormFloat64())
+			s.own = toy.Tally{Errors: append(s.own.Errors, times*e), Ranks: append(s.own.Ranks, rank)}
 		}
 		return s
 	}
@@ -50,29 +50,5 @@ func TestSharesHaveIntervals(t *testing.T) {
 	}
 	if got := share(0, 0); got != "none of 0" {
 		t.Error(got)
-	}
-}
-
-// Each shape changes what it says: weights of a third each, spreads of 0.5 and 1.6, sites by
-// component, and a feature in which components do not differ.
-func TestShapes(t *testing.T) {
-	of := func(s shape) mixtureCell { return mixtureCell{dim: 3, components: 2, apart: 4, rows: 60, shape: s} }
-	truth := of(shapeWeights).truth(rand.New(rand.NewPCG(1, 1)))
-	if x := truth.Weights[0] / truth.Weights[1]; x < 2.99 || x > 3.01 {
-		t.Errorf("weights %v", truth.Weights)
-	}
-	truth = of(shapeSpreads).truth(rand.New(rand.NewPCG(1, 1)))
-	if a, b := truth.Cov(0)[0], truth.Cov(1)[0]; a > 1.6/4+1e-9 || b < 0.5*2.5 {
-		t.Errorf("variances %v and %v", a, b)
-	}
-	truth = of(shapeNoise).truth(rand.New(rand.NewPCG(1, 1)))
-	if truth.Mean(0)[2] != 0 || truth.Mean(1)[2] != 0 {
-		t.Errorf("means %v", truth.Means)
-	}
-	if all, err := shapesOf("normal,sites"); err != nil || len(all) != 2 {
-		t.Errorf("%v, %v", all, err)
-	}
-	if _, err := shapesOf("round"); err == nil {
-		t.Error("a shape that there is none of")
 	}
 }

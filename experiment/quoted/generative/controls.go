@@ -1,4 +1,4 @@
-package graffl
+package generative
 
 import (
 	"context"
