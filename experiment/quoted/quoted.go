@@ -11,6 +11,7 @@ import (
 	"parley/experiment/quoted/income"
 	"parley/experiment/quoted/number"
 	"parley/experiment/quoted/oneshot"
+	"parley/experiment/quoted/private"
 )
 
 // Paper is its page.
@@ -20,5 +21,5 @@ var Paper = experiment.Paper{Name: "parley", Title: "What the documentation quot
 
 // Experiments are all of them.
 func Experiments() experiment.List {
-	return slices.Concat(oneshot.Experiments(), income.Experiments(), damage.Experiments(), number.Experiments(), generative.Experiments())
+	return slices.Concat(oneshot.Experiments(), income.Experiments(), damage.Experiments(), number.Experiments(), private.Experiments(), generative.Experiments())
 }

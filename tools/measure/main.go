@@ -27,7 +27,6 @@ import (
 	"parley/tools/measure/flags"
 	"parley/tools/measure/gaps"
 	"parley/tools/measure/network"
-	"parley/tools/measure/private"
 	"parley/tools/measure/pvi"
 	"parley/tools/measure/size"
 )
@@ -36,7 +35,6 @@ var measurements = []struct {
 	name, about string
 	run         func(ctx context.Context, args []string) error // parses its own flags
 }{
-	{"private", "error and coverage of the mechanism statistics on drawn data", private.Run},
 	{"gaps", "what gaps in small sites cost the factor model in one exchange, beside one fit to all rows", gaps.Run},
 	{"size", "processor time of whole studies of many features or many sites, beside numpy on pooled rows", size.Run},
 	{"pvi", "classification on the income example, with privacy and without", pvi.Run},

@@ -52,7 +52,7 @@ func calibration() experiment.Experiment {
 							return nil, err
 						}
 						if quick {
-							c.Sampling.Particles, c.Sampling.Sweeps = 32, 1
+							c.Sampling.Particles, c.Sampling.Sweeps = 64, 1
 						}
 						r, err := c.Ranks(i)
 						return experiment.Values{ranks: r}, err

@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 
 	"parley/engine/local"
+	"parley/experiment"
 	"parley/experiment/deal"
 	"parley/judge/evaluate"
 	"parley/method"
@@ -22,18 +24,9 @@ const (
 	level = 0.9 // of intervals
 )
 
-// score is how well a model does on the test rows, in parts of the training range.
-type score struct{ error, coverage float64 }
-
-// scores are those of one draw: by ε, and of what they are compared with.
-type scores struct {
-	private    []score
-	open, mean score
-}
-
 // measure runs whole studies on one draw, one for each ε.
-func (e *experiment) measure(ctx context.Context, seed uint64) (*scores, error) {
-	x, err := e.draw(rand.New(rand.NewPCG(seed, 1)), e.subjects)
+func (k *kind) measure(ctx context.Context, seed uint64) (experiment.Values, error) {
+	x, err := k.draw(rand.New(rand.NewPCG(seed, 1)), k.subjects)
 	if err != nil {
 		return nil, err
 	}
@@ -41,27 +34,28 @@ func (e *experiment) measure(ctx context.Context, seed uint64) (*scores, error) 
 	if err != nil {
 		return nil, err
 	}
-	spread, err := deal.Spread(ctx, x.train, "group", e.scenario, sites, seed)
+	spread, err := deal.Spread(ctx, x.train, "group", k.scenario, sites, seed)
 	if err != nil {
 		return nil, err
 	}
-	lacking, err := evaluate.Lacking(e.scenario, sites, len(x.train.Schema().Views))
+	lacking, err := evaluate.Lacking(k.scenario, sites, len(x.train.Schema().Views))
 	if err != nil {
 		return nil, err
 	}
-	judge := func(m evaluate.Model, err error) (s score, _ error) {
+	out := experiment.Values{}
+	judge := func(name string, m evaluate.Model, err error) error {
 		if err != nil {
-			return s, err
+			return err
 		}
 		own, err := evaluate.EvaluateIn(ctx, unit, m, x.test)
 		if err != nil {
-			return s, err
+			return err
 		}
 		hidden, err := evaluate.Impute(ctx, unit, m, x.test, level)
-		return score{own.MAE, hidden.Coverage}, err
+		set(out, name, own.MAE, hidden.Coverage)
+		return err
 	}
-	var out scores
-	for _, epsilon := range epsilons {
+	for i, epsilon := range epsilons {
 		p, err := x.plan(epsilon, lacking, seed)
 		if err != nil {
 			return nil, err
@@ -70,19 +64,27 @@ func (e *experiment) measure(ctx context.Context, seed uint64) (*scores, error) 
 		if err != nil {
 			return nil, err
 		}
-		s, err := judge(mvppca.Method{}.Evaluator(p, result.Result.Files, false))
-		if err != nil {
+		m, err := mvppca.Method{}.Evaluator(p, result.Result.Files, false)
+		if err := judge(under(epsilon), m, err); err != nil {
 			return nil, err
 		}
-		out.private = append(out.private, s)
-		if out.open.error == 0 {
-			if out.open, err = judge(mvppca.Method{}.Central(ctx, p, x.train)); err != nil {
+		if i == 0 {
+			m, err := mvppca.Method{}.Central(ctx, p, x.train)
+			if err := judge(openly, m, err); err != nil {
 				return nil, err
 			}
 		}
 	}
-	out.mean, err = judge(evaluate.FitMean(ctx, x.train))
-	return &out, err
+	m, err := evaluate.FitMean(ctx, x.train)
+	return out, judge(theMean, m, err)
+}
+
+// set keeps what came of a fit; held is NaN where there are no intervals.
+func set(v experiment.Values, name string, error, held float64) {
+	v[missed+name] = []float64{error}
+	if !math.IsNaN(held) {
+		v[coverage+name] = []float64{held}
+	}
 }
 
 var methods = method.Registry{mvppca.Method{}}
