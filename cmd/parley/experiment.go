@@ -26,7 +26,7 @@ var (
 func experimentCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "experiment",
-		Short: "Repeat the published experiments of the methods",
+		Short: "Repeat published experiments, and what the documentation quotes",
 	}
 	cmd.AddCommand(experimentListCommand(), experimentRunCommand(), experimentReportCommand())
 	return cmd

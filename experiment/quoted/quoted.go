@@ -9,6 +9,7 @@ import (
 	"parley/experiment/quoted/damage"
 	"parley/experiment/quoted/generative"
 	"parley/experiment/quoted/income"
+	"parley/experiment/quoted/intercepts"
 	"parley/experiment/quoted/number"
 	"parley/experiment/quoted/oneshot"
 	"parley/experiment/quoted/private"
@@ -21,5 +22,5 @@ var Paper = experiment.Paper{Name: "parley", Title: "What the documentation quot
 
 // Experiments are all of them.
 func Experiments() experiment.List {
-	return slices.Concat(oneshot.Experiments(), income.Experiments(), damage.Experiments(), number.Experiments(), private.Experiments(), generative.Experiments())
+	return slices.Concat(oneshot.Experiments(), income.Experiments(), intercepts.Experiments(), damage.Experiments(), number.Experiments(), private.Experiments(), generative.Experiments())
 }

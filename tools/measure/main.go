@@ -1,4 +1,5 @@
-// Command measure measures what the documentation claims: accuracy, privacy, cost.
+// Command measure measures cost, and what needs another program or hours of computing. Most
+// numbers of the documentation come from parley experiment.
 // Tables go to standard output, what happens to standard error, and pictures to the
 // folder that a flag names.
 //
