@@ -15,7 +15,7 @@ import (
 	"parley/tools/measure/measured"
 )
 
-const again = "run: go run ./tools/measure -record PAGE"
+const again = "run: parley experiment report RUN, or go run ./tools/measure -record PAGE"
 
 // marked are the pages with marks of measurements, by their names below the root.
 func marked(t *testing.T) map[string]*measured.Page {
