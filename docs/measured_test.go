@@ -4,17 +4,18 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"parley/experiment"
+	"parley/experiment/quoted"
 	"parley/tools/measure/measured"
 )
 
-const again = "run: go run ./tools/measure -record PAGE"
+const again = "run: parley experiment report RUN, or go run ./tools/measure -record PAGE"
 
 // marked are the pages with marks of measurements, by their names below the root.
 func marked(t *testing.T) map[string]*measured.Page {
@@ -132,32 +133,33 @@ func TestReadingsOfExperimentsAreThoseOfTheirTables(t *testing.T) {
 	}
 }
 
-// What is said to repeat is measured again, and prints the same.
+// What is said to repeat is measured again, and has the same tables.
 func TestRepeatedMeasurementsRepeat(t *testing.T) {
-	var commands []string
+	const run = "parley experiment run "
+	var names []string
 	for _, p := range marked(t) {
-		commands = append(commands, p.Again...)
+		for _, command := range p.Again {
+			names = append(names, strings.TrimPrefix(command, run))
+		}
 	}
-	slices.Sort(commands)
-	commands = slices.Compact(commands)
-	program := filepath.Join(t.TempDir(), "measure")
-	if out, err := exec.Command("go", "build", "-o", program, "../tools/measure").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	for _, command := range commands {
-		cmd := exec.Command(program, strings.Fields(strings.TrimPrefix(command, measured.Program))...)
-		cmd.Dir = ".."
-		got, err := cmd.Output()
+	slices.Sort(names)
+	names = slices.Compact(names)
+	for _, name := range names {
+		x, err := quoted.Experiments().Find(name)
 		if err != nil {
-			t.Errorf("%s: %v", command, err)
+			t.Fatal(err)
+		}
+		got, err := experiment.Run(t.Context(), experiment.Config{Experiment: x, Dir: t.TempDir(), Data: experiment.Data{Clone: ".."}})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		want, err := measured.Read(".", command)
-		if err != nil || string(got) != want {
-			t.Errorf("%s prints, with the record's error %v,\n%s\nand the record has\n%s", command, err, got, want)
+		want, err := measured.Read(".", run+name)
+		if err != nil || got.Markdown() != want {
+			t.Errorf("%s has, with the record's error %v,\n%s\nand the record has\n%s", name, err, got.Markdown(), want)
 		}
 	}
-	if len(commands) == 0 {
+	if len(names) == 0 {
 		t.Error("nothing is said to repeat")
 	}
 }

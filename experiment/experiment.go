@@ -103,6 +103,12 @@ func SpreadOf(x []float64) *Spread {
 	return &Spread{mean, sd, len(x)}
 }
 
+// Median is the middle of some numbers, or the mean of both in the middle.
+func Median(x []float64) float64 {
+	x = slices.Sorted(slices.Values(x))
+	return (x[(len(x)-1)/2] + x[len(x)/2]) / 2
+}
+
 // Row is one published number beside ours.
 type Row struct {
 	Of        []string `json:"of"`      // what it is of, as the conclusion's Headings say

@@ -107,3 +107,12 @@ func TestDataThatAreNotThereAreNamed(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestMedian(t *testing.T) {
+	if got := experiment.Median([]float64{4, 1, 2, 9}); got != 3 {
+		t.Errorf("%v, want 3", got)
+	}
+	if got := experiment.Median([]float64{4, 1, 9}); got != 4 {
+		t.Errorf("%v, want 4", got)
+	}
+}

@@ -29,7 +29,7 @@ func WritePages(dir string, papers []Paper, all List) error {
 			if x.Paper != p.Name {
 				continue
 			}
-			r, err := readJSON(filepath.Join(dir, "records", x.Name+".json"))
+			r, err := Kept(dir, x.Name)
 			if err != nil && !os.IsNotExist(err) {
 				return err
 			}
@@ -49,6 +49,20 @@ func Keep(dir string, r *Record) error {
 	return atomicfile.WriteJSON(filepath.Join(dir, "records", r.Experiment+".json"), r)
 }
 
+// Kept reads the record that [Keep] put into a folder; [os.ErrNotExist] if there is none.
+func Kept(dir, name string) (*Record, error) {
+	return readJSON(filepath.Join(dir, "records", name+".json"))
+}
+
+// Markdown is the record's tables as its page has them.
+func (r *Record) Markdown() string {
+	var b bytes.Buffer
+	for _, t := range r.AllTables() {
+		markdown(&b, t)
+	}
+	return b.String()
+}
+
 // section writes what came of one experiment, and its pictures beside the page.
 func section(w *bytes.Buffer, dir string, x Experiment, r *Record) error {
 	fmt.Fprintf(w, "\n## %s\n\n%s\n\n", x.Item, x.About)
@@ -60,9 +74,7 @@ func section(w *bytes.Buffer, dir string, x Experiment, r *Record) error {
 	for _, n := range x.Notes {
 		fmt.Fprintf(w, "\n%s\n", n)
 	}
-	for _, t := range r.AllTables() {
-		markdown(w, t)
-	}
+	w.WriteString(r.Markdown())
 	for _, f := range r.Figures {
 		var svg bytes.Buffer
 		if err := f.SVG(&svg); err != nil {

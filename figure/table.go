@@ -53,6 +53,14 @@ func (t *Table) Add(cells ...any) {
 	}
 }
 
+// TextColumns are columns of text with these names, without rows.
+func TextColumns(names ...string) (all []Column) {
+	for _, n := range names {
+		all = append(all, Column{Name: n})
+	}
+	return all
+}
+
 // numberColumn is a column that is one of numbers even without rows.
 func numberColumn(name string) Column { return Column{Name: name, Numbers: Numbers{}} }
 

@@ -12,20 +12,21 @@ import (
 	"parley/experiment/dppvi"
 	"parley/experiment/fedmvppca"
 	"parley/experiment/graffl"
+	"parley/experiment/quoted"
 	"parley/figure"
 	"parley/problem"
 )
 
 // experiments are all of them, and papers what they repeat.
 var (
-	experiments = slices.Concat(fedmvppca.Experiments(), dppvi.Experiments(), graffl.Experiments())
-	papers      = []experiment.Paper{fedmvppca.Paper, dppvi.Paper, graffl.Paper}
+	experiments = slices.Concat(fedmvppca.Experiments(), dppvi.Experiments(), graffl.Experiments(), quoted.Experiments())
+	papers      = []experiment.Paper{fedmvppca.Paper, dppvi.Paper, graffl.Paper, quoted.Paper}
 )
 
 func experimentCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "experiment",
-		Short: "Repeat the published experiments of the methods",
+		Short: "Repeat published experiments, and what the documentation quotes",
 	}
 	cmd.AddCommand(experimentListCommand(), experimentRunCommand(), experimentReportCommand())
 	return cmd
@@ -38,16 +39,30 @@ func experimentListCommand() *cobra.Command {
 		Short: "List the experiments",
 		Args:  args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			t := figure.Table{Columns: []figure.Column{{Name: "name"}, {Name: "item"}, {Name: "computations"}, {Name: "about"}}}
 			var list []map[string]any
+			tables := map[string]*figure.Table{} // by paper
 			for _, x := range experiments {
-				cells := len(x.Cells(false))
-				for i, text := range []string{x.Name, x.Item, fmt.Sprint(cells), x.About} {
-					t.Columns[i].Text = append(t.Columns[i].Text, text)
+				t := tables[x.Paper]
+				if t == nil {
+					t = &figure.Table{Columns: figure.TextColumns("name", "item", "computations", "about")}
+					tables[x.Paper] = t
 				}
+				cells := len(x.Cells(false))
+				t.Add(x.Name, x.Item, fmt.Sprint(cells), x.About)
 				list = append(list, map[string]any{"name": x.Name, "paper": x.Paper, "item": x.Item, "computations": cells, "about": x.About})
 			}
-			return as.line(cmd, map[string]any{"experiments": list}, t.Text)
+			return as.line(cmd, map[string]any{"experiments": list}, func(w io.Writer) error {
+				for i, p := range papers {
+					if i > 0 {
+						fmt.Fprintln(w)
+					}
+					fmt.Fprintf(w, "%s\n\n", p.Title)
+					if err := tables[p.Name].Text(w); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
 		},
 	}
 	as.flag(cmd, "print the list as JSON")

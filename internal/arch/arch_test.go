@@ -22,10 +22,12 @@ import (
 // only from floors below its own; "x/..." stands for everything below x.
 var floors = [][]string{
 	{"cmd/parley", "federation/acceptance", "tools/measure", "tools/prose", "tools/release"},
-	{"tools/measure/acceptance", "tools/measure/bigcsv", "tools/measure/gaps", "tools/measure/graffl", "tools/measure/network", "tools/measure/private", "tools/measure/pvi", "tools/measure/robust", "tools/measure/selection", "tools/measure/size"},
+	{"tools/measure/bigcsv", "tools/measure/gaps", "tools/measure/network", "tools/measure/pvi", "tools/measure/size"},
 	{"tools/measure/..."},
+	{"experiment/quoted"},
+	{"experiment/quoted/..."},
 	{"experiment/dppvi", "experiment/fedmvppca", "experiment/graffl"},
-	{"experiment", "experiment/graffl/toy", "experiment/melba"},
+	{"experiment", "experiment/deal", "experiment/graffl/toy", "experiment/melba", "experiment/protocoltest"},
 	{"federation/doctor", "live"},
 	{"federation/coordinator", "federation/site"},
 	{"federation/folder"},

@@ -4,14 +4,15 @@ import (
 	"testing"
 
 	"parley/dataset"
+	"parley/experiment/deal"
+	"parley/experiment/protocoltest"
 	"parley/judge/evaluate"
-	"parley/tools/measure/protocol"
 )
 
 // adcsf returns adcsf with its views in the order clinic, immune, metabolic, vascular.
 func adcsf(t *testing.T) *dataset.Table {
 	t.Helper()
-	d, err := protocol.Open(ctx, "testdata/adcsf")
+	d, err := deal.Open(ctx, "testdata/adcsf")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,7 +23,7 @@ func adcsf(t *testing.T) *dataset.Table {
 // or of G and G/K.
 func storedSplits(t *testing.T, sc evaluate.Scenario) []evaluate.Split {
 	t.Helper()
-	splits, err := protocol.StoredSplits("testdata/adcsf-splits.csv.gz", sc, 4, 1)
+	splits, err := protocoltest.StoredSplits("testdata/adcsf-splits.csv.gz", sc, 4, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

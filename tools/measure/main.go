@@ -1,4 +1,5 @@
-// Command measure measures what the documentation claims: accuracy, privacy, cost.
+// Command measure measures cost, and what needs another program or hours of computing. Most
+// numbers of the documentation come from parley experiment.
 // Tables go to standard output, what happens to standard error, and pictures to the
 // folder that a flag names.
 //
@@ -23,16 +24,11 @@ import (
 	"os"
 	"os/signal"
 
-	"parley/tools/measure/acceptance"
 	"parley/tools/measure/bigcsv"
 	"parley/tools/measure/flags"
 	"parley/tools/measure/gaps"
-	"parley/tools/measure/graffl"
 	"parley/tools/measure/network"
-	"parley/tools/measure/private"
 	"parley/tools/measure/pvi"
-	"parley/tools/measure/robust"
-	"parley/tools/measure/selection"
 	"parley/tools/measure/size"
 )
 
@@ -40,14 +36,9 @@ var measurements = []struct {
 	name, about string
 	run         func(ctx context.Context, args []string) error // parses its own flags
 }{
-	{"acceptance", "what is promised of Fed-mv-PPCA, on the data sets that the promises name", acceptance.Run},
-	{"selection", "how often each rule of parley select finds the true number of factors", selection.Run},
-	{"private", "error and coverage of the mechanism statistics on drawn data", private.Run},
 	{"gaps", "what gaps in small sites cost the factor model in one exchange, beside one fit to all rows", gaps.Run},
 	{"size", "processor time of whole studies of many features or many sites, beside numpy on pooled rows", size.Run},
-	{"robust", "what becomes of the factor model on damaged data, and what its verdicts say", robust.Run},
 	{"pvi", "classification on the income example, with privacy and without", pvi.Run},
-	{"graffl", "accuracy, calibration and worth of the method graffl, by commands of its own", graffl.Run},
 	{"network", "a coordinator and many sites over real sockets: rounds, memory, bytes", network.Run},
 	{"-record", "what pages show of measurements, and writes it there: -record [-data DIR] PAGE...", record},
 	{"bigcsv", "nothing: writes a large data set to measure reading with", bigcsv.Run},

@@ -88,7 +88,7 @@ type Comparison struct {
 // a site has most rows of the class, the test is too kind.
 //
 // Over 200 simulated sites each, with 5 or 8 rows of the class and 80 others, and with 20
-// and 150, in 5 and 24 dimensions (tools/measure graffl verdict measures it): a cloud at a random
+// and 150, in 5 and 24 dimensions (experiment parley-verdict): a cloud at a random
 // place was kept by 0 to 8 %, and so was the other class's law. The class's own law, which
 // raised the AUC by .02 to .11, was kept by 25 to 34 %, and by 58 % with 20 rows in 24
 // dimensions: so few rows cannot tell, and the test errs towards leaving a site as it was.

@@ -41,7 +41,7 @@ type Options struct {
 // neither widths nor training; its experiment on ICU stays has d = 24.
 //
 // What codes are worth with them is in docs/experiments/graffl.md, on two data sets, and
-// measured by tools/measure graffl scarce on the example of intensive care, where λ = 0.3
+// by experiment parley-scarce on the example of intensive care. There λ = 0.3
 // does a little better than 1, and with 0.1 or less the classifier learns its rows by heart.
 func Defaults() Options {
 	return Options{Dimension: 5, Hidden: []int{32}, Noise: 0.05, Reconstruction: 1, Epochs: 100, Batch: 64, Rate: 0.003}

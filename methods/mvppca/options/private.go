@@ -17,7 +17,7 @@ const (
 	// in public units, is clipped once and released under one Gaussian. That is
 	// the least noise that hiding a whole site in every round can have, and still
 	// far too much: on the paper's synthetic data at three sites nothing stands
-	// out of it below a total ε of about 300 (tools/measure acceptance dp).
+	// out of it below a total ε of about 300.
 	MechanismJoint = "joint-clipping"
 	// MechanismDifference is Algorithm 2 of the paper, for comparison: the change
 	// of each parameter of each view is clipped and noised by itself.

@@ -17,12 +17,12 @@ import (
 	"strconv"
 	"strings"
 
+	"parley/experiment/deal"
 	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
 	"parley/methods/mvppca/ppca/offsets"
 	"parley/methods/mvppca/ppca/sitenoise"
 	"parley/tools/measure/flags"
-	"parley/tools/measure/protocol"
 )
 
 // Run is the measurement's command line.
@@ -66,7 +66,7 @@ func Run(ctx context.Context, args []string) error {
 	fmt.Println("|---|---:|---|---:|---:|---|" + strings.Repeat("---:|", 12))
 	missed := 0
 	for name := range strings.SplitSeq(*names, ",") {
-		rows, err := protocol.Open(ctx, filepath.Join(*data, name))
+		rows, err := deal.Open(ctx, filepath.Join(*data, name))
 		if err != nil {
 			return err
 		}

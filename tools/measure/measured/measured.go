@@ -2,19 +2,19 @@
 // comes from a command, and a record beside the documentation keeps what the command printed
 // last:
 //
-//	<!-- measured: go run ./tools/measure robust | table 1 | rows noise -->
+//	<!-- measured: parley experiment run parley-private-sites | table 1 | rows 400 drawn -->
 //	…
 //	<!-- end -->
 //
 // Between the marks stands the first table that the command prints, and of this the rows
 // with that text; without these words all that it prints.
 //
-//	<!-- quoted: go run ./tools/measure pvi -example -->
+//	<!-- quoted: parley experiment run parley-income -->
 //
 // on the line before a paragraph or a table says that its numbers with a decimal point, and
 // those of thousands (12 345), are among those that the command prints, as they are or
-// rounded. Several such lines name several commands. With "measured again" or "quoted again" the command takes seconds and
-// prints the same every time, to which a test holds it.
+// rounded. Several such lines name several commands. With "measured again" or "quoted again"
+// the experiment takes seconds and has the same tables every time, to which a test holds it.
 package measured
 
 import (

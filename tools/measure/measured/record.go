@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"parley/experiment"
 	"parley/internal/atomicfile"
 )
 
@@ -32,16 +33,19 @@ func (r *Record) Write(docs string) error {
 	return atomicfile.Write(filepath.Join(docs, "records", name(r.Command)), fmt.Appendf(nil, "%s\nversion %s, %.0f seconds\n\n%s", r.Command, r.Version, r.Seconds, r.Output))
 }
 
-// experiment is what the other commands begin with. Their records are those that
+// ofExperiment is what the other commands begin with. Their records are those that
 // parley experiment report makes pages of.
-const experiment = "parley experiment run "
+const ofExperiment = "parley experiment run "
 
 // Read returns what the documentation's record of a command says that it printed; of an
-// experiment, the record with all numbers.
+// experiment, the tables of its page.
 func Read(docs, command string) (string, error) {
-	if of, ok := strings.CutPrefix(command, experiment); ok {
-		data, err := os.ReadFile(filepath.Join(docs, "experiments", "records", of+".json"))
-		return string(data), err
+	if of, ok := strings.CutPrefix(command, ofExperiment); ok {
+		r, err := experiment.Kept(filepath.Join(docs, "experiments"), of)
+		if err != nil {
+			return "", err
+		}
+		return r.Markdown(), nil
 	}
 	file := filepath.Join(docs, "records", name(command))
 	data, err := os.ReadFile(file)

@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"parley/dataset"
+	"parley/experiment"
 	"parley/experiment/dppvi"
 	"parley/methods/pvi/options"
 	"parley/methods/pvi/use"
@@ -56,7 +57,7 @@ func (c *config) privateCoverage(ctx context.Context) error {
 				wider = append(wider, math.Sqrt(variance[j]/plain[j]))
 			}
 		}
-		fmt.Printf("| %v | %.3f | %.1f |\n", total.Epsilon, float64(held)/float64(cases), median(wider))
+		fmt.Printf("| %v | %.3f | %.1f |\n", total.Epsilon, float64(held)/float64(cases), experiment.Median(wider))
 	}
 	return nil
 }

@@ -1,20 +1,15 @@
-// Package pvi measures regression by partitioned variational inference: the income example,
+// Package pvi measures regression by partitioned variational inference:
 // what intervals hold on simulated studies, and the private default beside its rivals. It
 // prints Markdown tables.
 //
-//	go run ./tools/measure pvi -example [-seeds 5]
-//	go run ./tools/measure pvi -intercepts 200
 //	go run ./tools/measure pvi -coverage [-seeds 200] [-epsilon 1,3,8] [-delta 1e-5]
 //	go run ./tools/measure pvi -rivals [-quick] [-seeds 5] [-epsilon 0.25,0.5,1,3,8] [-delta 1e-5] [-sets DIR] [-cases …]
 //	go run ./tools/measure pvi -reference tools/reference [-sets DIR]
 //
-// The first form runs the example's own plan, with its privacy, without it and at other
-// totals: how well it predicts, and what the intervals of its weights hold. The second
-// draws studies whose sites have random intercepts, and tells how often intervals hold the
-// truth; the third does so for every outcome, and for the private default. The fourth sets
-// the private default beside today's rivals on simulations, on the census data and, from
-// DIR, on heart-sites and physionet2012. The last compares studies without privacy with a
-// second implementation.
+// The first form tells how often intervals hold the truth, for every outcome, and for the
+// private default. The second sets the private default beside today's rivals on simulations, on the census data
+// and, from DIR, on heart-sites and physionet2012. The last compares studies without privacy
+// with a second implementation.
 //
 // Noise comes from the operating system, so that private rows repeat within their
 // deviation only.
@@ -36,7 +31,6 @@ import (
 type config struct {
 	measure func(context.Context, *config) error
 	seeds   int
-	sets    int // of intercepts
 	totals  []account.Budget
 	schemes []string // of the census data, beside rivals
 	quick   bool     // of rivals a few cases
@@ -65,8 +59,6 @@ func parse(set *flag.FlagSet, args []string) (*config, error) {
 	schemes := set.String("schemes", "ABCD", "for -rivals: distributions of the census data over sites")
 	epsilons := set.String("epsilon", "1,3,8", "totals ε of every site")
 	deltas := set.String("delta", "1e-5", "δ of these totals")
-	example := set.Bool("example", false, "run the example itself, and tell what its predictions and its intervals are worth")
-	set.IntVar(&c.sets, "intercepts", 0, "so many simulated studies of each kind with random intercepts: how often intervals of 90 % hold the truth")
 	rivals := set.Bool("rivals", false, "measure the private default beside its rivals")
 	coverage := set.Bool("coverage", false, "measure what intervals hold")
 	set.BoolVar(&c.quick, "quick", false, "of -rivals a few cases only")
@@ -81,7 +73,7 @@ func parse(set *flag.FlagSet, args []string) (*config, error) {
 	}
 	es, err1 := flags.Numbers(*epsilons)
 	ds, err2 := flags.Numbers(*deltas)
-	if err1 != nil || err2 != nil || set.NArg() > 0 || c.seeds < 2 || c.sets < 0 {
+	if err1 != nil || err2 != nil || set.NArg() > 0 || c.seeds < 2 {
 		return nil, fmt.Errorf("flags out of range")
 	}
 	for _, d := range ds {
@@ -103,14 +95,14 @@ func parse(set *flag.FlagSet, args []string) (*config, error) {
 	for _, m := range []struct {
 		is  bool
 		run func(context.Context, *config) error
-	}{{*example, runExample}, {c.sets > 0, intercepts}, {*rivals, runRivals}, {*coverage, runCoverage}, {c.second != "", references}} {
+	}{{*rivals, runRivals}, {*coverage, runCoverage}, {c.second != "", references}} {
 		if m.is {
 			c.measure = m.run
 			asked++
 		}
 	}
 	if asked != 1 {
-		return nil, fmt.Errorf("want one of -example, -intercepts, -rivals, -coverage and -reference")
+		return nil, fmt.Errorf("want one of -rivals, -coverage and -reference")
 	}
 	return c, nil
 }

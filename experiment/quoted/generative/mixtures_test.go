@@ -1,0 +1,54 @@
+package generative
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"parley/experiment/graffl/toy"
+)
+
+// Errors twice those of the other sampler fail, those that are as large do not, and neither can be
+// told of a few that are one and a half times as large. Intervals that hold half do not do.
+func TestVerdictsOfLines(t *testing.T) {
+	score := func(n int, times, holds float64) *mixtureScore {
+		r := rand.New(rand.NewPCG(1, 1))
+		s := &mixtureScore{runs: []mixtureRun{{true, false}, {false, true}}}
+		for i := range n {
+			e := r.NormFloat64()
+			rank := 0.5
+			if float64(i) >= holds*float64(n) {
+				rank = 0.99
+			}
+			s.all.Errors = append(s.all.Errors, e+0.3*r.NormFloat64())
+			s.own = toy.Tally{Errors: append(s.own.Errors, times*e), Ranks: append(s.own.Ranks, rank)}
+		}
+		return s
+	}
+	for _, c := range []struct {
+		score *mixtureScore
+		want  verdict
+		tally mixtureTally
+	}{
+		{score(60, 1, 0.9), verdictGood, mixtureTally{failing: 1, good: 1, alarms: 1}},
+		{score(60, 2.5, 0.9), verdictRMSE, mixtureTally{failing: 2, flagged: 1}},
+		{score(10, 1.5, 0.9), verdictBetween, mixtureTally{failing: 1, between: 1, doubted: 1}},
+		{score(60, 1, 0.5), verdictHold, mixtureTally{failing: 2, flagged: 1}},
+	} {
+		if got := c.score.verdict(); got != c.want {
+			t.Errorf("verdict %q, want %q", got, c.want)
+		}
+		if got := new(mixtureTally).add(c.score); got != c.tally {
+			t.Errorf("%s: counts %+v, want %+v", c.want, got, c.tally)
+		}
+	}
+}
+
+// The interval of 19 of 20 is in the tables of Clopper and Pearson.
+func TestSharesHaveIntervals(t *testing.T) {
+	if got, want := share(19, 20), "19 of 20 (95 %, 95 % interval 75 to 100 %)"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := share(0, 0); got != "none of 0" {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,91 @@
+package number
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+
+	"parley/dataset"
+	"parley/engine/local"
+	"parley/experiment/deal"
+	"parley/experiment/melba"
+	"parley/judge/evaluate"
+	"parley/method"
+	"parley/method/judged"
+	"parley/methods/mvppca"
+	"parley/methods/mvppca/options"
+	"parley/methods/mvppca/statistics"
+	"parley/privacy/account"
+	"parley/study"
+)
+
+// release is a kind of private study.
+type release struct {
+	subjects int
+	epsilon  float64
+	sites    int
+}
+
+var releases = []release{{4000, 3, 3}, {4000, 10, 3}, {400, 10, 3}, {400, 3, 3}, {400, 10, 1}}
+
+const delta = 1e-5
+
+func (r release) String() string {
+	return fmt.Sprintf("%d subjects, ε %v, %d sites", r.subjects, r.epsilon, r.sites)
+}
+
+// choose runs a private study and chooses from its releases.
+func (r release) choose(ctx context.Context, seed uint64, q int, c judged.SelectConfig) (*judged.Selection, error) {
+	all, err := generate(seed, q, r.subjects, 1)
+	if err != nil {
+		return nil, err
+	}
+	methods := method.Registry{mvppca.Method{}}
+	config := local.Config{Methods: methods}
+	if config.Plan, err = r.plan(all, seed); err != nil {
+		return nil, err
+	}
+	rows, err := deal.Spread(ctx, all, "", evaluate.IID, r.sites, seed)
+	if err != nil {
+		return nil, err
+	}
+	config.Data = deal.BySite(rows)
+	out, err := local.Run(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	at := slices.IndexFunc(out.Result.Files, func(f method.File) bool { return f.Name == statistics.ReleasedName })
+	if at < 0 {
+		return nil, fmt.Errorf("the result has no %s", statistics.ReleasedName)
+	}
+	return mvppca.Method{}.SelectReleased(ctx, config.Plan, out.Result.Files[at].Data, judged.SelectConfig{Values: c.Values})
+}
+
+// plan is that of the study. The ranges of the data stand in for public ones.
+func (r release) plan(all *dataset.Table, seed uint64) (*study.Plan, error) {
+	var views []map[string]any
+	for k, v := range melba.Schema(melba.Dims).Views {
+		var features []map[string]any
+		for j, c := range v.Columns {
+			low, high := math.Inf(1), math.Inf(-1)
+			for i := range all.Len() {
+				x := all.Row(i).Views[k][j]
+				low, high = min(low, x), max(high, x)
+			}
+			features = append(features, map[string]any{"name": c.Name, "range": []float64{low, high}})
+		}
+		views = append(views, map[string]any{"name": v.Name, "features": features})
+	}
+	text, err := json.Marshal(map[string]any{ // JSON is YAML
+		"parley": study.Version, "name": "released", "seed": seed, "sites": evaluate.SiteNames(r.sites), "views": views,
+		"method": map[string]any{"name": mvppca.Method{}.Name(), "latent": 1, "scaling": options.ScaleRange, "mechanism": options.MechanismStatistics},
+		"privacy": map[string]any{"protection": study.ProtectionDifferential, "unit": study.UnitSubject, "adjacency": account.AddRemove,
+			"total": account.Budget{Epsilon: r.epsilon, Delta: delta}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return study.Parse("plan", text, method.Registry{mvppca.Method{}})
+}
