@@ -3,7 +3,6 @@ package dataset
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"parley/problem"
 )
@@ -138,7 +137,7 @@ func (b *binder) expectViews() {
 		for _, v := range b.schema.Views {
 			names = append(names, v.Name)
 		}
-		b.faults.add(problem.Problem{What: "has none of the plan's views: " + enumerate(names), Hint: "found " + enumerate(unexpected)})
+		b.faults.add(problem.Problem{What: "has none of the plan's views: " + problem.Names(names), Hint: "found " + problem.Names(unexpected)})
 	}
 }
 
@@ -175,7 +174,7 @@ func (b *binder) bindColumns(f *faults, line int, view string, expected []Column
 			p.Hint = fmt.Sprintf("is it the column %s?", near)
 		} else if other := b.elsewhere(view, c.Name); other != "" {
 			p.What += fmt.Sprintf("; %s has a column of this name", other)
-			p.Hint = "move it here, where it stands in the plan; all sites and the plan need each feature in one view"
+			p.Hint = "a feature stands in one view, the same at all sites: move it here, or change the plan and the other sites"
 		} else {
 			missing = append(missing, c.Name)
 			continue
@@ -185,7 +184,7 @@ func (b *binder) bindColumns(f *faults, line int, view string, expected []Column
 	if len(missing) > 0 {
 		what := fmt.Sprintf("column %s of the plan is missing", missing[0])
 		if len(missing) > 1 {
-			what = fmt.Sprintf("%d columns of the plan are missing: %s", len(missing), enumerate(missing))
+			what = fmt.Sprintf("%d columns of the plan are missing: %s", len(missing), problem.Names(missing))
 		}
 		f.add(problem.Problem{Line: line, Where: where, What: what,
 			Hint: "a site has all columns that the plan names: add what is missing, with empty cells for what was not measured, or take it out of the plan"})
@@ -220,15 +219,6 @@ func (b *binder) bindSubjects() []*column {
 // warnIgnored names what is not used.
 func (b *binder) warnIgnored(file, where string, names []string) {
 	if len(names) > 0 {
-		b.warnings.Add(problem.Problem{File: file, Where: where, What: "not in the plan and ignored: " + enumerate(names)})
+		b.warnings.Add(problem.Problem{File: file, Where: where, What: "not in the plan and ignored: " + problem.Names(names)})
 	}
-}
-
-// enumerate lists ten names at most, and says how many more there are.
-func enumerate(names []string) string {
-	list := strings.Join(names[:min(len(names), 10)], ", ")
-	if more := len(names) - 10; more > 0 {
-		list += fmt.Sprintf(" and %d more", more)
-	}
-	return list
 }

@@ -166,8 +166,11 @@ func TestDoubtsQuoteNoMeasurement(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 	alone := oneColumn(t, []float64{123456.75})
-	got := alone.Warnings().Error()
-	if strings.Contains(got, "123456") || !strings.Contains(got, "is constant here, at 1 of the subjects") || !strings.Contains(got, "there are only 1") {
+	if got := alone.Warnings().Lines(); len(got) != 1 || strings.Contains(got[0], "123456") || !strings.Contains(got[0], "subjects: there is only one: without privacy") {
+		t.Errorf("got %s", got)
+	}
+	two := oneColumn(t, []float64{123456.75, 123456.75})
+	if got := two.Warnings().Error(); strings.Contains(got, "123456") || !strings.Contains(got, "is constant here, at 2 of the subjects") || !strings.Contains(got, "there are only 2") {
 		t.Errorf("got %s", got)
 	}
 }

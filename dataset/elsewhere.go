@@ -114,10 +114,10 @@ func (b *binder) renamed(w View) bool {
 			p = h.stray.insteadOf(&wanted)
 			p.What = fmt.Sprintf("there is no %s, and this file has %d of its %d columns", wanted.file, len(held), len(w.Columns))
 		case h.path != "":
-			p.What = fmt.Sprintf("there is no %s, and columns of it stand here: %s", wanted.file, enumerate(held))
-			p.Hint = fmt.Sprintf("move them to %s, with empty cells in its other columns; rename them if they are something else", wanted.file)
+			p.What = fmt.Sprintf("there is no %s, and columns of it stand here: %s", wanted.file, problem.Names(held))
+			p.Hint = fmt.Sprintf("a feature stands in one view, the same at all sites: move these to %s here, or change the plan and the other sites\nrename them if they are something else", wanted.file)
 		default:
-			p.What = fmt.Sprintf("is not here, and features of it stand in %s: %s", h.name(), enumerate(held))
+			p.What = fmt.Sprintf("is not here, and features of it stand in %s: %s", h.name(), problem.Names(held))
 			p.Hint = "name the view of these rows as the plan does; rename the features if they are something else"
 		}
 		b.faults.add(p)

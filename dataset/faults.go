@@ -60,7 +60,7 @@ func (f *faults) problems() problem.List {
 		columns = append(columns, fmt.Sprintf("%s (%d)", column, f.cells[column]))
 	}
 	if len(columns) > 0 {
-		head.Hint = "cells by column: " + enumerate(columns)
+		head.Hint = "cells by column: " + problem.Names(columns)
 	}
 	return append(problem.List{head}, f.list...)
 }

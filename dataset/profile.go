@@ -3,7 +3,10 @@ package dataset
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
+
+	"parley/problem"
 )
 
 // ColumnProfile says what the cells of one column look like, before anybody has said
@@ -14,6 +17,9 @@ type ColumnProfile struct {
 	Numbers int64
 	Missing int64
 	Commas  int64 // words that are numbers with a decimal comma
+	Other   int64 // cells that are neither numbers nor missing, and the place of the first
+	File    string
+	Line    int // 0 if there is none
 	// Words are the cells that are neither, of a column of the subjects table all that are
 	// not missing, in ascending order; nil if there are more than MaxLevels.
 	Words []Level
@@ -48,12 +54,12 @@ func (d *Dir) Profile(ctx context.Context) ([]ColumnProfile, error) {
 		if err := d.profile(ctx, t, f, func(row []field) {
 			if t == d.long {
 				if p := places[[2]string{string(row[1].text), string(row[2].text)}]; p != nil {
-					p.look(row[3].text)
+					p.look(t, row[3])
 				}
 				return
 			}
 			for i, h := range t.header[1:] {
-				places[[2]string{views[t], h.name}].look(row[i+1].text)
+				places[[2]string{views[t], h.name}].look(t, row[i+1])
 			}
 		}); err != nil {
 			return nil, err
@@ -95,7 +101,8 @@ type profiler struct {
 	words map[string]int64 // nil: too many
 }
 
-func (p *profiler) look(cell []byte) {
+func (p *profiler) look(t *table, f field) {
+	cell := f.text
 	if isMissing(cell) {
 		p.Missing++
 		return
@@ -104,8 +111,13 @@ func (p *profiler) look(cell []byte) {
 		if p.Numbers++; p.View != "" {
 			return
 		}
-	} else if decimalComma.Match(cell) {
-		p.Commas++
+	} else {
+		if p.Other++; p.Line == 0 || f.line < p.Line { // files need not be sorted as they are read
+			p.File, p.Line = t.in.path, f.line
+		}
+		if decimalComma.Match(cell) {
+			p.Commas++
+		}
 	}
 	if p.words != nil {
 		if p.words[string(cell)]++; len(p.words) > MaxLevels {
@@ -121,4 +133,61 @@ func (p *profiler) profile() ColumnProfile {
 	}
 	slices.SortFunc(p.Words, func(a, b Level) int { return cmp.Compare(a.Name, b.Name) })
 	return p.ColumnProfile
+}
+
+// Numbers returns a data set that was opened without a schema, without the columns of views that hold anything but
+// numbers, and what is in those. A view that loses all its columns is left out with them.
+// Where nothing is left, what was left out is the error, and is returned beside it too.
+func (d *Dir) Numbers(ctx context.Context) (*Dir, problem.List, error) {
+	profiles, err := d.Profile(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	var said problem.List
+	words := map[[2]string]bool{}
+	for _, p := range profiles {
+		if p.View == "" || p.Other == 0 {
+			continue
+		}
+		words[[2]string{p.View, p.Name}] = true
+		what := fmt.Sprintf("left out: %d of its %d cells that are not missing hold no finite number; this is the first", p.Other, p.Other+p.Numbers)
+		said.Add(problem.Problem{File: p.File, Line: p.Line, Where: "view " + p.View + ", feature " + p.Name, What: what})
+	}
+	left := *d
+	left.schema.Views, left.views, left.places = nil, nil, map[string]map[string]place{}
+	for k, v := range d.schema.Views {
+		kept := View{Name: v.Name}
+		at := map[string]*column{}
+		for _, c := range v.Columns {
+			if !words[[2]string{v.Name, c.Name}] {
+				at[c.Name] = newColumn(c, len(kept.Columns))
+				kept.Columns = append(kept.Columns, c)
+			}
+		}
+		if len(kept.Columns) == 0 {
+			said.Add(problem.Problem{Where: "view " + v.Name, What: "left out: none of its columns holds numbers only"})
+			continue
+		}
+		index := len(left.schema.Views)
+		left.schema.Views = append(left.schema.Views, kept)
+		for _, f := range d.views {
+			if f.index != k {
+				continue
+			}
+			own := &foundView{name: f.name, columns: f.columns, table: f.table, index: index}
+			for _, h := range f.columns {
+				own.bound = append(own.bound, at[h.name])
+			}
+			left.views = append(left.views, own)
+		}
+		left.places[v.Name] = map[string]place{}
+		for name, c := range at {
+			left.places[v.Name][name] = place{c, index}
+		}
+	}
+	if len(left.schema.Views) == 0 {
+		return nil, said, append(said, problem.Problem{File: d.path, What: "no view has a column that holds numbers only",
+			Hint: "give a plan that names categories, with --plan; 'parley init' writes one"})
+	}
+	return &left, said, nil
 }

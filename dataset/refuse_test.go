@@ -251,13 +251,13 @@ func TestRefused(t *testing.T) {
 		"columns of a view in another one": {
 			files:  map[string]string{"subjects.csv": abc, "view_w.csv": "id,y,age\na,1,2\n"},
 			schema: &Schema{Views: []View{{Name: "v", Columns: []Column{{Name: "p_tau"}, {Name: "age"}, {Name: "x"}}}, {Name: "w", Columns: []Column{{Name: "y"}}}}},
-			want:   []string{"view_w.csv: view v: there is no view_v.csv, and columns of it stand here: age", "  hint: move them to view_v.csv, with empty cells in its other columns; rename them if they are something else"},
+			want:   []string{"view_w.csv: view v: there is no view_v.csv, and columns of it stand here: age", "  hint: a feature stands in one view, the same at all sites: move these to view_v.csv here, or change the plan and the other sites"},
 		},
 		"a column in another view": {
 			files:  map[string]string{"subjects.csv": abc, "view_v.csv": "id,p_tau\na,1\n", "view_blood.csv": "id,age,x\na,1,2\n"},
 			schema: tau,
 			want: []string{"view_v.csv:1: view v: column age of the plan is missing; view_blood.csv has a column of this name",
-				"  hint: move it here, where it stands in the plan; all sites and the plan need each feature in one view"},
+				"  hint: a feature stands in one view, the same at all sites: move it here, or change the plan and the other sites"},
 		},
 		"a subject column in a view": {
 			files:  map[string]string{"subjects.csv": abc, "view_v.csv": "id,age,p_tau,grp\na,1,2,3\n"},
