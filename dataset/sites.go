@@ -80,8 +80,8 @@ func (o Others) Doubts() (list problem.List) {
 			}
 			where := "view " + v.Name + ", feature " + f.Name
 			if odd, rest, ratio := units(o.Sites, features); odd != nil {
-				list.Add(problem.Problem{Where: where, What: fmt.Sprintf("values at %s are about %s times as large as at %s", problem.Names(odd), twoDigits(ratio), problem.Names(rest)),
-					Hint: "is it another unit, or are values standardised at some sites only? write them the same way at all sites"})
+				list.Add(problem.Problem{Where: where, What: fmt.Sprintf("values at %s are about %s times as large as at %s", problem.Names(odd), oneDigit(ratio), problem.Names(rest)),
+					Hint: "is it another unit? write them the same way at all sites"})
 			}
 			if differ := codings(o.Sites, features); differ != nil {
 				list.Add(problem.Problem{Where: where, What: "takes two values, and not the same two, at " + problem.Names(differ),
@@ -95,14 +95,19 @@ func (o Others) Doubts() (list problem.List) {
 // units parts the sites where the medians of the absolute values are farthest apart. It
 // returns those of one side, the fewer, with how many times as large values are there, if the
 // median of the medians above is unitRatio times that below or more, and if every site's
-// middle half above lies above every one's below.
+// middle half above lies above every one's below. Where values have both signs, their size
+// is no matter of the unit alone, and it returns none.
 func units(sites []string, features []*FeatureSummary) (odd, rest []string, ratio float64) {
 	type level struct {
 		site              string
 		low, median, high float64
 	}
 	var levels []level
+	var low, high float64 // around zero
 	for i, f := range features {
+		if f.Moments != nil {
+			low, high = min(low, f.Moments.Min), max(high, f.Moments.Max)
+		}
 		if f.sizes == nil || f.sizes.n < unitObserved {
 			continue
 		}
@@ -110,7 +115,7 @@ func units(sites []string, features []*FeatureSummary) (odd, rest []string, rati
 			levels = append(levels, level{sites[i], f.sizes.quantile(0.25), m, f.sizes.quantile(0.75)})
 		}
 	}
-	if len(levels) < 2 {
+	if len(levels) < 2 || low < 0 && high > 0 {
 		return nil, nil, 0
 	}
 	slices.SortStableFunc(levels, func(a, b level) int { return cmp.Compare(a.median, b.median) })
@@ -160,8 +165,9 @@ func codings(sites []string, features []*FeatureSummary) (having []string) {
 	return having
 }
 
-// twoDigits writes a positive number with two significant digits and without an exponent.
-func twoDigits(v float64) string {
-	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 2, 64), 64)
+// oneDigit writes a positive number with one significant digit and without an exponent:
+// classes of sizes know no more.
+func oneDigit(v float64) string {
+	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 1, 64), 64)
 	return strconv.FormatFloat(rounded, 'f', -1, 64)
 }

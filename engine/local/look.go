@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 
 	"parley/dataset"
@@ -62,6 +63,9 @@ func (b *Binding) look(ctx context.Context, p *study.Plan) error {
 	return nil
 }
 
+// counts are numbers in a sentence, which may differ between sites that it holds of.
+var counts = regexp.MustCompile(`\b[0-9][0-9.e+]*\b`)
+
 // doubts returns what single sites' data show, and says once what holds at several.
 func (v *view) doubts(exact bool) (notes problem.List) {
 	type said struct {
@@ -76,8 +80,9 @@ func (v *view) doubts(exact bool) (notes problem.List) {
 			doubts = append(doubts, s.SmallCells()...)
 		}
 		for _, doubt := range doubts {
-			// One hint is about one thing; how many subjects it concerns may differ.
-			at := slices.IndexFunc(all, func(d *said) bool { return d.Where == doubt.Where && d.Hint == doubt.Hint })
+			at := slices.IndexFunc(all, func(d *said) bool {
+				return d.Where == doubt.Where && d.Hint == doubt.Hint && counts.ReplaceAllString(d.What, "") == counts.ReplaceAllString(doubt.What, "")
+			})
 			if at < 0 {
 				at, all = len(all), append(all, &said{Problem: doubt, alike: true})
 			}
@@ -96,7 +101,7 @@ func (v *view) doubts(exact bool) (notes problem.List) {
 			note.Where = "sites " + problem.Names(d.sites) + ", " + d.Where
 		}
 		if !d.alike {
-			note.What += "; this is site " + d.sites[0] + ", and the others have their own numbers"
+			note.What += "; these are the numbers of " + d.sites[0]
 		}
 		notes.Add(note)
 	}
