@@ -93,7 +93,10 @@ func Describe(ctx context.Context, src Source) (*Summary, error) {
 	}
 	s, err := d.summary()
 	if err != nil {
-		return nil, err
+		if dir, ok := src.(*Dir); ok {
+			err.File = dir.path
+		}
+		return nil, problem.List{*err}
 	}
 	s.Census = c.census()
 	return s, nil
@@ -193,7 +196,7 @@ func (m *viewMoments) add(values []float64) {
 	}
 }
 
-func (d *describer) summary() (*Summary, error) {
+func (d *describer) summary() (*Summary, *problem.Problem) {
 	s := &Summary{Subjects: d.subjects, Patterns: d.countPatterns(), OtherPatterns: d.other, Columns: []ColumnSummary{}}
 	for k, v := range d.schema.Views {
 		m := d.views[k]
@@ -208,7 +211,8 @@ func (d *describer) summary() (*Summary, error) {
 				f.ends, f.sizes = &m.ends[j], &m.sizes[j]
 				f.Moments = &Moments{Min: m.min[j], Max: m.max[j], Mean: m.mean[j], SD: math.Sqrt(m.deviation[j] / float64(max(1, m.n[j]-1)))}
 				if sum := f.Moments.SD + f.Moments.Mean; math.IsInf(sum, 0) || math.IsNaN(sum) {
-					return nil, fmt.Errorf("view %s: feature %s: values from %g to %g are too large to be summarised\n  hint: is it a code for a missing value? leave such cells empty", v.Name, c.Name, m.min[j], m.max[j])
+					return nil, &problem.Problem{Where: "view " + v.Name + ", feature " + c.Name, What: fmt.Sprintf("values from %g to %g are too large to be summarised", m.min[j], m.max[j]),
+						Hint: "is it a code for a missing value? leave such cells empty"}
 				}
 			}
 			view.Features = append(view.Features, f)

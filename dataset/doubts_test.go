@@ -181,6 +181,7 @@ func TestIDsWrittenDifferently(t *testing.T) {
 		"zeros":        {"P1 P2 P10", "P001 P002 P010", "P001 here may be P1 there"},
 		"letters":      {"1 2 3", "s1 s2 s3", "s1 here may be 1 there"},
 		"one of three": {"p1 p2 p3", "p1 p2 P03", "P03 here may be p3 there"},
+		"fractions":    {"1 2 10", "1.0 2.0 10.0", "1.0 here may be 1 there"},
 		"signs":        {"ab-1 ab-2", "ab_1 ab_2", "ab_1 here may be ab-1 there"},
 		"others":       {"a b c", "a b d", "is not in subjects.csv"},
 	} {

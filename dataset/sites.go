@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"fmt"
 	"math"
 	"slices"
@@ -65,12 +66,25 @@ type Others struct {
 	Summaries []*Summary // of each, with one schema
 }
 
-// Doubts returns features that seem to have another unit at some sites than at the others,
-// and features of two values that are not the same two everywhere. It says how many times
+// Doubts returns sites with the same rows, features that seem to have another unit at some
+// sites than at the others, and columns that seem to be coded differently. It says how many times
 // as large the values are, and quotes none.
 func (o Others) Doubts() (list problem.List) {
 	if len(o.Summaries) == 0 {
 		return nil
+	}
+	same := map[[sha256.Size]byte]string{}
+	for i, s := range o.Summaries {
+		if other := same[s.Census.Fingerprint]; other != "" {
+			list.Add(problem.Problem{Where: "sites " + other + " and " + o.Sites[i], What: "have the same rows, so that each person counts twice", Hint: "is one a copy of the other? leave it out of the plan"})
+		}
+		same[s.Census.Fingerprint] = o.Sites[i]
+	}
+	for i, c := range o.Summaries[0].Columns {
+		if alone := o.foreign(i); alone != nil {
+			list.Add(problem.Problem{Where: "subjects, column " + c.Name, What: "no other site has any of the values that stand at " + problem.Names(alone),
+				Hint: "is it coded differently, such as f and m or 1 and 2? write it the same way at all sites"})
+		}
 	}
 	for k, v := range o.Summaries[0].Views {
 		for j, f := range v.Features {
@@ -90,6 +104,30 @@ func (o Others) Doubts() (list problem.List) {
 		}
 	}
 	return list
+}
+
+// foreign returns the sites at which a column of the subjects takes two to ten values that no
+// other site has, each at three subjects on average or more. A column of one value at each
+// site may be its name.
+func (o Others) foreign(column int) (alone []string) {
+	having := map[string]int{} // sites, by value
+	for _, s := range o.Summaries {
+		for _, l := range s.Columns[column].Levels {
+			having[l.Name]++
+		}
+	}
+	for i, s := range o.Summaries {
+		levels, common := 0, false
+		for _, l := range s.Columns[column].Levels {
+			if !IsMissing(l.Name) {
+				levels, common = levels+1, common || having[l.Name] > 1
+			}
+		}
+		if levels >= 2 && levels <= 10 && !common && s.Subjects >= SmallCell*int64(levels) && len(o.Sites) > 1 {
+			alone = append(alone, o.Sites[i])
+		}
+	}
+	return alone
 }
 
 // units parts the sites where the medians of the absolute values are farthest apart. It

@@ -122,3 +122,36 @@ func TestSizesKnowQuantiles(t *testing.T) {
 		t.Errorf("the largest number is %g", got)
 	}
 }
+
+func TestSubjectColumnsAndCopiesAreDoubted(t *testing.T) {
+	site := func(first float64, labels ...string) *Summary {
+		var rows []Row
+		for i := range 12 {
+			rows = append(rows, Row{ID: fmt.Sprintf("s%02d", i), Views: [][]float64{{first + float64(i)}}, Subject: []string{labels[i%len(labels)]}})
+		}
+		table, err := NewTable(Schema{Views: []View{{Name: "v", Columns: []Column{{Name: "x"}}}}, Subject: []Column{{Name: "sex", Kind: Label}}}, rows)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return describe(t, table)
+	}
+	for name, c := range map[string]struct {
+		other *Summary
+		want  string
+	}{
+		"the same words":    {site(2, "m", "f", ""), ""},
+		"other words":       {site(2, "1", "2", ""), "subjects, column sex: no other site has any of the values that stand at a, b"},
+		"a name of a site":  {site(2, "north"), ""},
+		"one word is known": {site(2, "f", "x"), ""},
+		"the same rows":     {site(1, "f", "m"), "sites a and b: have the same rows"},
+	} {
+		first := site(1, "f", "m")
+		if name == "a name of a site" {
+			first = site(1, "south")
+		}
+		got := Others{Sites: []string{"a", "b"}, Summaries: []*Summary{first, c.other}}.Doubts().Error()
+		if c.want == "" && got != "" || !strings.Contains(got, c.want) {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+	}
+}
