@@ -3,7 +3,6 @@ package dataset
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"parley/problem"
 )
@@ -12,7 +11,8 @@ import (
 type foundView struct {
 	name    string
 	columns []heading
-	table   *table // file that it is in
+	path    string // of its file, if that is not read
+	table   *table // file that it is in, nil if it is not read
 
 	index int       // in the schema, or -1 if it is ignored
 	bound []*column // for each of columns, nil where ignored
@@ -33,6 +33,11 @@ type binder struct {
 	schema   Schema
 	warnings problem.List
 	faults   *faults // of the data set as a whole
+
+	found    []*foundView
+	subjects *table   // nil if there is none
+	strays   []*stray // other files
+	places   []holder // where columns stand; nil until somebody asks
 }
 
 // check refuses schemas that no data can have.
@@ -62,7 +67,8 @@ func (s *Schema) check() error {
 }
 
 // bindViews decides which columns on disk are which columns of the schema.
-func (b *binder) bindViews(found []*foundView) {
+func (b *binder) bindViews() {
+	found := b.found
 	if b.expected == nil {
 		for k, v := range found {
 			b.schema.Views = append(b.schema.Views, View{Name: v.name})
@@ -75,7 +81,7 @@ func (b *binder) bindViews(found []*foundView) {
 		}
 	} else {
 		b.schema.Views = b.expected.Views
-		b.expectViews(found)
+		b.expectViews()
 	}
 	owner := map[string]string{}
 	for _, v := range found {
@@ -95,8 +101,8 @@ func (b *binder) bindViews(found []*foundView) {
 	}
 }
 
-func (b *binder) expectViews(found []*foundView) {
-	present := 0
+func (b *binder) expectViews() {
+	found, present := b.found, 0
 	var unexpected []string
 	for _, v := range found {
 		v.bound = make([]*column, len(v.columns))
@@ -106,14 +112,14 @@ func (b *binder) expectViews(found []*foundView) {
 			continue
 		}
 		present++
-		ignored := b.bindColumns(v.table.faults, v.headerLine(), "view "+v.name, b.schema.Views[v.index].Columns, v.columns, v.bound)
+		ignored := b.bindColumns(v.table.faults, v.headerLine(), v.name, b.schema.Views[v.index].Columns, v.columns, v.bound)
 		b.warnIgnored(v.table.in.path, "view "+v.name, ignored)
 	}
 	b.warnIgnored(b.dir, "views", unexpected)
 	var all []wanted
 	for _, v := range b.schema.Views {
 		here := slices.ContainsFunc(found, func(f *foundView) bool { return f.name == v.Name })
-		if all = append(all, wantView(v.Name).found(here)); here {
+		if all = append(all, wantView(v.Name).found(here)); here || b.renamed(v) {
 			continue
 		}
 		if near := problem.Nearest(v.Name, unexpected); near != "" {
@@ -131,13 +137,14 @@ func (b *binder) expectViews(found []*foundView) {
 		for _, v := range b.schema.Views {
 			names = append(names, v.Name)
 		}
-		b.faults.add(problem.Problem{What: "has none of the plan's views: " + strings.Join(names, ", "), Hint: "found " + strings.Join(unexpected, ", ")})
+		b.faults.add(problem.Problem{What: "has none of the plan's views: " + problem.Names(names), Hint: "found " + problem.Names(unexpected)})
 	}
 }
 
-// bindColumns fills bound with the expected columns, by name, reports those
-// that are missing from the header on the given line, and returns the names of those that are not expected.
-func (b *binder) bindColumns(f *faults, line int, where string, expected []Column, found []heading, bound []*column) (ignored []string) {
+// bindColumns fills bound with the expected columns of a view, or of the subjects table if
+// view is "", by name. It reports those that are missing from the header on the given line,
+// and returns the names of those that are not expected.
+func (b *binder) bindColumns(f *faults, line int, view string, expected []Column, found []heading, bound []*column) (ignored []string) {
 	at := make(map[string]int, len(found))
 	for i, h := range found {
 		at[h.name] = i
@@ -151,24 +158,43 @@ func (b *binder) bindColumns(f *faults, line int, where string, expected []Colum
 			ignored = append(ignored, h.name)
 		}
 	}
+	where := "view " + view
+	if view == "" {
+		where = wantSubjects.where
+	}
+	var missing []string
 	for j, c := range expected {
 		i, ok := at[c.Name]
 		if ok {
 			bound[i] = newColumn(c, j)
 			continue
 		}
-		p := problem.Problem{Line: line, Where: where, What: fmt.Sprintf("column %s of the plan is missing", c.Name),
-			Hint: "a site has all columns that the plan names: add it, with empty cells for what was not measured, or take it out of the plan"}
+		p := problem.Problem{Line: line, Where: where, What: fmt.Sprintf("column %s of the plan is missing", c.Name)}
 		if near := problem.Nearest(c.Name, ignored); near != "" {
 			p.Hint = fmt.Sprintf("is it the column %s?", near)
+		} else if other := b.elsewhere(view, c.Name); other != "" {
+			p.What += fmt.Sprintf("; %s has a column of this name", other)
+			p.Hint = "a feature stands in one view, the same at all sites: move it here, or change the plan and the other sites"
+		} else {
+			missing = append(missing, c.Name)
+			continue
 		}
 		f.add(p)
+	}
+	if len(missing) > 0 {
+		what := fmt.Sprintf("column %s of the plan is missing", missing[0])
+		if len(missing) > 1 {
+			what = fmt.Sprintf("%d columns of the plan are missing: %s", len(missing), problem.Names(missing))
+		}
+		f.add(problem.Problem{Line: line, Where: where, What: what,
+			Hint: "a site has all columns that the plan names: add what is missing, with empty cells for what was not measured, or take it out of the plan"})
 	}
 	return ignored
 }
 
-// bindSubjects does the same for the subjects file; t is nil if there is none.
-func (b *binder) bindSubjects(t *table) []*column {
+// bindSubjects does the same for the subjects file.
+func (b *binder) bindSubjects() []*column {
+	t := b.subjects
 	var found []heading
 	file, line := b.faults, 0
 	if t != nil {
@@ -177,7 +203,7 @@ func (b *binder) bindSubjects(t *table) []*column {
 	bound := make([]*column, len(found))
 	if b.expected != nil {
 		b.schema.Subject = b.expected.Subject
-		ignored := b.bindColumns(file, line, "subjects", b.schema.Subject, found, bound)
+		ignored := b.bindColumns(file, line, "", b.schema.Subject, found, bound)
 		if t != nil {
 			b.warnIgnored(t.in.path, "subjects", ignored)
 		}
@@ -193,15 +219,6 @@ func (b *binder) bindSubjects(t *table) []*column {
 // warnIgnored names what is not used.
 func (b *binder) warnIgnored(file, where string, names []string) {
 	if len(names) > 0 {
-		b.warnings.Add(problem.Problem{File: file, Where: where, What: "not in the plan and ignored: " + enumerate(names)})
+		b.warnings.Add(problem.Problem{File: file, Where: where, What: "not in the plan and ignored: " + problem.Names(names)})
 	}
-}
-
-// enumerate lists ten names at most, and says how many more there are.
-func enumerate(names []string) string {
-	list := strings.Join(names[:min(len(names), 10)], ", ")
-	if more := len(names) - 10; more > 0 {
-		list += fmt.Sprintf(" and %d more", more)
-	}
-	return list
 }

@@ -105,7 +105,7 @@ func (w *walker) cellProblem(f field, column, what, hint string) {
 	if w.faults.tolerant {
 		return
 	}
-	w.fault(problem.Problem{Line: f.line, Column: f.column(), Where: fmt.Sprintf("subject %s, %s", w.id, column), What: what, Hint: hint})
+	w.faults.addCell(column, problem.Problem{Line: f.line, Column: f.column(), Where: fmt.Sprintf("subject %s, %s", w.id, column), What: what, Hint: hint})
 }
 
 // fields returns the current row's cells if they are as many as the header's;

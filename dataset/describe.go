@@ -45,7 +45,8 @@ type FeatureSummary struct {
 	Moments  *Moments `json:"moments,omitempty"`
 	Levels   []Level  `json:"levels,omitempty"` // of a category, in the order of their codes
 
-	ends *extremes // of a number
+	ends  *extremes // of a number
+	sizes *sizes    // of a number
 }
 
 // Moments are the range, mean and standard deviation (divisor n − 1; 0 for a
@@ -92,7 +93,10 @@ func Describe(ctx context.Context, src Source) (*Summary, error) {
 	}
 	s, err := d.summary()
 	if err != nil {
-		return nil, err
+		if dir, ok := src.(*Dir); ok {
+			err.File = dir.path
+		}
+		return nil, problem.List{*err}
 	}
 	s.Census = c.census()
 	return s, nil
@@ -116,13 +120,14 @@ type viewMoments struct {
 	mean, deviation []float64 // deviation: sum of squared deviations from the mean
 	levels          [][]int64
 	ends            []extremes
+	sizes           []sizes
 }
 
 func newDescriber(s *Schema) *describer {
 	d := &describer{schema: s, patterns: map[string]int64{}, key: make([]byte, len(s.Views))}
 	for _, v := range s.Views {
 		n := len(v.Columns)
-		m := &viewMoments{n: make([]int64, n), min: make([]float64, n), max: make([]float64, n), mean: make([]float64, n), deviation: make([]float64, n), levels: make([][]int64, n), ends: make([]extremes, n)}
+		m := &viewMoments{n: make([]int64, n), min: make([]float64, n), max: make([]float64, n), mean: make([]float64, n), deviation: make([]float64, n), levels: make([][]int64, n), ends: make([]extremes, n), sizes: make([]sizes, n)}
 		for j, c := range v.Columns {
 			m.min[j], m.max[j] = math.Inf(1), math.Inf(-1)
 			if c.Kind == Category {
@@ -178,6 +183,7 @@ func (m *viewMoments) add(values []float64) {
 			inverse = 1 / float64(n)
 		}
 		m.ends[j].add(v)
+		m.sizes[j].add(v)
 		if v < m.min[j] {
 			m.min[j] = v
 		}
@@ -190,7 +196,7 @@ func (m *viewMoments) add(values []float64) {
 	}
 }
 
-func (d *describer) summary() (*Summary, error) {
+func (d *describer) summary() (*Summary, *problem.Problem) {
 	s := &Summary{Subjects: d.subjects, Patterns: d.countPatterns(), OtherPatterns: d.other, Columns: []ColumnSummary{}}
 	for k, v := range d.schema.Views {
 		m := d.views[k]
@@ -202,10 +208,11 @@ func (d *describer) summary() (*Summary, error) {
 					f.Levels = append(f.Levels, Level{c.Levels[i], n})
 				}
 			} else if m.n[j] > 0 {
-				f.ends = &m.ends[j]
+				f.ends, f.sizes = &m.ends[j], &m.sizes[j]
 				f.Moments = &Moments{Min: m.min[j], Max: m.max[j], Mean: m.mean[j], SD: math.Sqrt(m.deviation[j] / float64(max(1, m.n[j]-1)))}
 				if sum := f.Moments.SD + f.Moments.Mean; math.IsInf(sum, 0) || math.IsNaN(sum) {
-					return nil, fmt.Errorf("view %s: feature %s: values from %g to %g are too large to be summarised\n  hint: is it a code for a missing value? leave such cells empty", v.Name, c.Name, m.min[j], m.max[j])
+					return nil, &problem.Problem{Where: "view " + v.Name + ", feature " + c.Name, What: fmt.Sprintf("values from %g to %g are too large to be summarised", m.min[j], m.max[j]),
+						Hint: "is it a code for a missing value? leave such cells empty"}
 				}
 			}
 			view.Features = append(view.Features, f)
@@ -259,35 +266,46 @@ func (s *Summary) Warnings() problem.List {
 			continue
 		}
 		for _, f := range v.Features {
-			if what := f.warning(); what != "" {
+			if what := f.warning(); what != "" && (v.Subjects > 1 || f.Observed == 0) { // one subject varies in nothing
 				list.Add(problem.Problem{Where: where + ", feature " + f.Name, What: what})
 			}
 		}
 	}
-	together := map[[2]string]bool{}
 	for _, p := range s.Patterns {
 		if len(p.Views) == 0 {
 			list.Add(problem.Problem{Where: "subjects", What: fmt.Sprintf("%d of %d have no view at all", p.Subjects, s.Subjects)})
 		}
+	}
+	list = append(append(list, s.Doubts()...), s.SmallCells()...)
+	for _, pair := range s.Apart() {
+		list.Add(problem.Problem{Where: fmt.Sprintf("views %s and %s", pair[0], pair[1]), What: "no subject has both",
+			Hint: "here nothing links them; are the ids written the same way in both files?"})
+	}
+	return list
+}
+
+// Apart returns the pairs of views that subjects here have, and no subject has both of. It is
+// nil where there are too many patterns to know.
+func (s *Summary) Apart() (pairs [][2]string) {
+	if s.OtherPatterns > 0 {
+		return nil
+	}
+	together := map[[2]string]bool{}
+	for _, p := range s.Patterns {
 		for i, a := range p.Views {
 			for _, b := range p.Views[i+1:] {
 				together[[2]string{a, b}] = true
 			}
 		}
 	}
-	list = append(append(list, s.Doubts()...), s.SmallCells()...)
-	if s.OtherPatterns > 0 {
-		return list // which views share subjects is not known
-	}
 	for i, a := range s.Views {
 		for _, b := range s.Views[i+1:] {
-			if a.Subjects > 0 && b.Subjects > 0 && !together[[2]string{a.Name, b.Name}] {
-				list.Add(problem.Problem{Where: fmt.Sprintf("views %s and %s", a.Name, b.Name), What: "no subject has both",
-					Hint: "here nothing links them; are the ids written the same way in both files?"})
+			if pair := [2]string{a.Name, b.Name}; a.Subjects > 0 && b.Subjects > 0 && !together[pair] {
+				pairs = append(pairs, pair)
 			}
 		}
 	}
-	return list
+	return pairs
 }
 
 func (f *FeatureSummary) warning() string {

@@ -74,7 +74,7 @@ func TestDescribeCounts(t *testing.T) {
 	}
 	for k := range s.Views {
 		for j := range s.Views[k].Features {
-			s.Views[k].Features[j].ends = nil // no part of it
+			s.Views[k].Features[j].ends, s.Views[k].Features[j].sizes = nil, nil // no part of it
 		}
 	}
 	back := Summary{Census: s.Census} // which is not for release

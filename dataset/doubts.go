@@ -238,7 +238,7 @@ func (s *Summary) Doubts() (list problem.List) {
 			}
 		}
 		if len(skewed) > 0 {
-			list.Add(problem.Problem{Where: "view " + v.Name, What: "skewed, so that a few large values decide: " + enumerate(skewed),
+			list.Add(problem.Problem{Where: "view " + v.Name, What: "skewed, so that a few large values decide: " + problem.Names(skewed),
 				Hint: "give their logarithms instead, at all sites; of values that can be 0, the logarithm of one more"})
 		}
 	}
@@ -249,7 +249,11 @@ func (s *Summary) Doubts() (list problem.List) {
 // what a site releases without privacy can tell of single people.
 func (s *Summary) SmallCells() (list problem.List) {
 	if s.Subjects < SmallCell {
-		list.Add(problem.Problem{Where: "subjects", What: fmt.Sprintf("there are only %d: without privacy, what leaves this site tells of single people", s.Subjects),
+		few := fmt.Sprintf("there are only %d", s.Subjects)
+		if s.Subjects == 1 {
+			few = "there is only one"
+		}
+		list.Add(problem.Problem{Where: "subjects", What: fmt.Sprintf("%s: without privacy, what leaves this site tells of single people", few),
 			Hint: "join this site with another, or protect the study with privacy: {protection: differential, …}"})
 		return list
 	}

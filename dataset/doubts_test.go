@@ -166,8 +166,11 @@ func TestDoubtsQuoteNoMeasurement(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 	alone := oneColumn(t, []float64{123456.75})
-	got := alone.Warnings().Error()
-	if strings.Contains(got, "123456") || !strings.Contains(got, "is constant here, at 1 of the subjects") || !strings.Contains(got, "there are only 1") {
+	if got := alone.Warnings().Lines(); len(got) != 1 || strings.Contains(got[0], "123456") || !strings.Contains(got[0], "subjects: there is only one: without privacy") {
+		t.Errorf("got %s", got)
+	}
+	two := oneColumn(t, []float64{123456.75, 123456.75})
+	if got := two.Warnings().Error(); strings.Contains(got, "123456") || !strings.Contains(got, "is constant here, at 2 of the subjects") || !strings.Contains(got, "there are only 2") {
 		t.Errorf("got %s", got)
 	}
 }
@@ -178,6 +181,7 @@ func TestIDsWrittenDifferently(t *testing.T) {
 		"zeros":        {"P1 P2 P10", "P001 P002 P010", "P001 here may be P1 there"},
 		"letters":      {"1 2 3", "s1 s2 s3", "s1 here may be 1 there"},
 		"one of three": {"p1 p2 p3", "p1 p2 P03", "P03 here may be p3 there"},
+		"fractions":    {"1 2 10", "1.0 2.0 10.0", "1.0 here may be 1 there"},
 		"signs":        {"ab-1 ab-2", "ab_1 ab_2", "ab_1 here may be ab-1 there"},
 		"others":       {"a b c", "a b d", "is not in subjects.csv"},
 	} {

@@ -2,6 +2,8 @@ package dataset
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"parley/problem"
 )
@@ -14,6 +16,7 @@ type faults struct {
 	path  string
 	list  problem.List
 	total int
+	cells map[string]int // faults of cells, by column
 	// tolerant leaves out what single cells hold: a record with a bad cell is
 	// passed over, and those beside it are as they would be without it.
 	tolerant bool
@@ -22,9 +25,20 @@ type faults struct {
 func (f *faults) add(p problem.Problem) {
 	f.total++
 	if len(f.list) < maxFaults {
-		p.File = f.path
+		if p.File == "" {
+			p.File = f.path
+		}
 		f.list.Add(p)
 	}
+}
+
+// addCell adds what is wrong with one cell of a column.
+func (f *faults) addCell(column string, p problem.Problem) {
+	if f.cells == nil {
+		f.cells = map[string]int{}
+	}
+	f.cells[column]++
+	f.add(p)
 }
 
 // problems returns what was found, headed by the count where not all is listed.
@@ -41,6 +55,13 @@ func (f *faults) problems() problem.List {
 		return f.list
 	}
 	head := problem.Problem{File: f.path, What: fmt.Sprintf("%d problems; the first %d are listed", f.total, maxFaults)}
+	var columns []string
+	for _, column := range slices.Sorted(maps.Keys(f.cells)) {
+		columns = append(columns, fmt.Sprintf("%s (%d)", column, f.cells[column]))
+	}
+	if len(columns) > 0 {
+		head.Hint = "cells by column: " + problem.Names(columns)
+	}
 	return append(problem.List{head}, f.list...)
 }
 

@@ -23,6 +23,8 @@ var identifiers = map[string]bool{
 	"medicalrecordnumber": true, "nhsnumber": true, "ssn": true, "row": true, "rowid": true, "rownames": true, "index": true, "unnamed0": true,
 }
 
+var wholeAsFraction = regexp.MustCompile(`^(\d+)\.0+$`)
+
 var nameOnly = regexp.MustCompile(`[^\pL\pN]+`)
 
 func isIdentifier(name string) bool {
@@ -154,8 +156,10 @@ func (t *table) checkSpelling(subjects *table) {
 }
 
 // plainID is what two ways to write an id have in common: its number without leading
-// zeros, if it has one and letters only before it, and else its letters and digits.
+// zeros, if it has one and letters only before it, and else its letters and digits. A whole
+// number may have been written as a fraction: 17.0.
 func plainID(id string) string {
+	id = wholeAsFraction.ReplaceAllString(id, "$1")
 	plain := nameOnly.ReplaceAllString(strings.ToLower(id), "")
 	number := strings.TrimLeftFunc(plain, unicode.IsLetter)
 	if number == "" || strings.ContainsFunc(number, unicode.IsLetter) {

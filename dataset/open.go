@@ -91,7 +91,7 @@ func Open(ctx context.Context, path string, opts Options) (*Dir, error) {
 			t.checkFeatures(sample)
 		}
 		if opts.Schema != nil && !slices.ContainsFunc(opts.Schema.Views, func(w View) bool { return w.Name == v.name }) {
-			found = append(found, &foundView{name: v.name}) // not read at all
+			found = append(found, &foundView{name: v.name, path: v.path}) // not read at all
 			continue
 		}
 		t, err := survey(ctx, v.path, check, nil)
@@ -114,8 +114,9 @@ func Open(ctx context.Context, path string, opts Options) (*Dir, error) {
 			v.table.checkSpelling(d.subjects)
 		}
 	}
-	b.bindViews(found)
-	d.columns = b.bindSubjects(d.subjects)
+	b.found, b.subjects, b.strays = found, d.subjects, files.strays
+	b.bindViews()
+	d.columns = b.bindSubjects()
 	d.schema = b.schema
 	d.warnings = append(d.warnings, b.warnings...)
 	d.bindFiles(found)

@@ -3,7 +3,10 @@ package dataset
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
+
+	"parley/problem"
 )
 
 // ColumnProfile says what the cells of one column look like, before anybody has said
@@ -164,4 +167,61 @@ func (p *profiler) profile() ColumnProfile {
 	}
 	slices.SortFunc(p.Words, func(a, b word) int { return cmp.Compare(a.Text, b.Text) })
 	return p.ColumnProfile
+}
+
+// Numbers returns a data set that was opened without a schema, without the columns of views that hold anything but
+// numbers, and what is in those. A view that loses all its columns is left out with them.
+// Where nothing is left, what was left out is the error, and is returned beside it too.
+func (d *Dir) Numbers(ctx context.Context) (*Dir, problem.List, error) {
+	profiles, err := d.Profile(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	var said problem.List
+	words := map[[2]string]bool{}
+	for _, p := range profiles {
+		if p.View == "" || p.Other == 0 {
+			continue
+		}
+		words[[2]string{p.View, p.Name}] = true
+		what := fmt.Sprintf("left out: %d of its %d cells that are not missing hold no finite number; this is the first", p.Other, p.Other+p.Numbers)
+		said.Add(problem.Problem{File: p.File, Line: p.Line, Where: "view " + p.View + ", feature " + p.Name, What: what})
+	}
+	left := *d
+	left.schema.Views, left.views, left.places = nil, nil, map[string]map[string]place{}
+	for k, v := range d.schema.Views {
+		kept := View{Name: v.Name}
+		at := map[string]*column{}
+		for _, c := range v.Columns {
+			if !words[[2]string{v.Name, c.Name}] {
+				at[c.Name] = newColumn(c, len(kept.Columns))
+				kept.Columns = append(kept.Columns, c)
+			}
+		}
+		if len(kept.Columns) == 0 {
+			said.Add(problem.Problem{Where: "view " + v.Name, What: "left out: none of its columns holds numbers only"})
+			continue
+		}
+		index := len(left.schema.Views)
+		left.schema.Views = append(left.schema.Views, kept)
+		for _, f := range d.views {
+			if f.index != k {
+				continue
+			}
+			own := &foundView{name: f.name, columns: f.columns, table: f.table, index: index}
+			for _, h := range f.columns {
+				own.bound = append(own.bound, at[h.name])
+			}
+			left.views = append(left.views, own)
+		}
+		left.places[v.Name] = map[string]place{}
+		for name, c := range at {
+			left.places[v.Name][name] = place{c, index}
+		}
+	}
+	if len(left.schema.Views) == 0 {
+		return nil, said, append(said, problem.Problem{File: d.path, What: "no view has a column that holds numbers only",
+			Hint: "give a plan that names categories, with --plan; 'parley init' writes one"})
+	}
+	return &left, said, nil
 }

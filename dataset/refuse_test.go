@@ -234,9 +234,41 @@ func TestRefused(t *testing.T) {
 			want:   []string{"subjects.csv:1: subjects: column grp of the plan is missing", "  hint: is it the column Grp?"},
 		},
 		"none of the views": {
-			files:  map[string]string{"subjects.csv": abc, "view_x.csv": "id,age\na,1\n"},
+			files:  map[string]string{"subjects.csv": abc, "view_x.csv": "id,height\na,1\n"},
 			schema: tau,
 			want:   []string{": has none of the plan's views: v", "  hint: found x"},
+		},
+		"a view by another name": {
+			files:  map[string]string{"subjects.csv": abc, "view_x.csv": "id,age\na,1\n"},
+			schema: tau,
+			want:   []string{"view_x.csv: view v: there is no view_v.csv, and this file has 1 of its 2 columns", "  hint: rename it to view_v.csv", "  hint: if it is something else, keep it in another folder"},
+		},
+		"a view by another name, beside others": {
+			files:  map[string]string{"subjects.csv": abc, "view_w.csv": "id,y\na,1\n", "blood.csv": "id,age,p_tau\na,1,2\n"},
+			schema: &Schema{Views: []View{tau.Views[0], {Name: "w", Columns: []Column{{Name: "y"}}}}},
+			want:   []string{"blood.csv: view v: there is no view_v.csv, and this file has 2 of its 2 columns", "  hint: rename it to view_v.csv"},
+		},
+		"columns of a view in another one": {
+			files:  map[string]string{"subjects.csv": abc, "view_w.csv": "id,y,age\na,1,2\n"},
+			schema: &Schema{Views: []View{{Name: "v", Columns: []Column{{Name: "p_tau"}, {Name: "age"}, {Name: "x"}}}, {Name: "w", Columns: []Column{{Name: "y"}}}}},
+			want:   []string{"view_w.csv: view v: there is no view_v.csv, and columns of it stand here: age", "  hint: a feature stands in one view, the same at all sites: move these to view_v.csv here, or change the plan and the other sites"},
+		},
+		"a column in another view": {
+			files:  map[string]string{"subjects.csv": abc, "view_v.csv": "id,p_tau\na,1\n", "view_blood.csv": "id,age,x\na,1,2\n"},
+			schema: tau,
+			want: []string{"view_v.csv:1: view v: column age of the plan is missing; view_blood.csv has a column of this name",
+				"  hint: a feature stands in one view, the same at all sites: move it here, or change the plan and the other sites"},
+		},
+		"a subject column in a view": {
+			files:  map[string]string{"subjects.csv": abc, "view_v.csv": "id,age,p_tau,grp\na,1,2,3\n"},
+			schema: &Schema{Views: tau.Views, Subject: []Column{{Name: "grp", Kind: Label}}},
+			want:   []string{"subjects.csv:1: subjects: column grp of the plan is missing; view_v.csv has a column of this name"},
+		},
+		"many missing features": {
+			files: map[string]string{"subjects.csv": abc, "view_v.csv": "id,y\na,1\n"},
+			schema: &Schema{Views: []View{{Name: "v", Columns: []Column{{Name: "y"}, {Name: "crp01"}, {Name: "crp02"}, {Name: "crp03"}, {Name: "crp04"}, {Name: "crp05"}, {Name: "crp06"},
+				{Name: "crp07"}, {Name: "crp08"}, {Name: "crp09"}, {Name: "crp10"}, {Name: "crp11"}, {Name: "crp12"}}}}},
+			want: []string{"view_v.csv:1: view v: 12 columns of the plan are missing: crp01, crp02, crp03, crp04, crp05, crp06, crp07, crp08, crp09, crp10 and 2 more"},
 		},
 		"quotes that do not match": {
 			files: map[string]string{"subjects.csv": abc, "view_v.csv": "id,x\na,\"1\"2\nb,1\"\nc,\"3\n"},
@@ -339,7 +371,7 @@ func TestManyProblemsAreCounted(t *testing.T) {
 	if !errors.As(err, &list) || len(list) != 1+maxFaults {
 		t.Fatalf("got %v, want a head and %d problems", err, maxFaults)
 	}
-	if want := "57 problems; the first 20 are listed"; list[0].What != want || list[1].Line != 2 || list[20].Line != 21 {
+	if want := "57 problems; the first 20 are listed"; list[0].What != want || list[0].Hint != "cells by column: feature x (57)" || list[1].Line != 2 || list[20].Line != 21 {
 		t.Errorf("got %v, want %q and then lines 2 to 21", list, want)
 	}
 }

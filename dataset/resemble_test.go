@@ -166,11 +166,24 @@ func TestLookAlikesWithoutAPlan(t *testing.T) {
 
 func TestViewsOfLongTablesThatResemblePlannedOnes(t *testing.T) {
 	for name, refused := range map[string]bool{"Clinic": true, "clinc": true, "view_clinic": true, "sleep": false, "visit3": false} {
-		dir := folder(t, map[string]string{"long.csv": longHeader + "\na,genes,genes_x,1\na," + name + ",clinic_x,1\n"})
+		feature := "clinic_x"
+		if !refused {
+			feature = "hours"
+		}
+		dir := folder(t, map[string]string{"long.csv": longHeader + "\na,genes,genes_x,1\na," + name + "," + feature + ",1\n"})
 		_, err := Open(context.Background(), dir, Options{Schema: planned})
 		if got := err != nil && strings.Contains(err.Error(), ": view clinic: is not here, and the view "+name+" looks as if it were meant to be it\n  hint: "); got != refused || !refused && err != nil {
 			t.Errorf("%s: got %v", name, err)
 		}
+	}
+}
+
+// A view of a long table that is named otherwise is recognised by its features.
+func TestViewsOfLongTablesWithPlannedFeatures(t *testing.T) {
+	dir := folder(t, map[string]string{"long.csv": longHeader + "\na,genes,genes_x,1\na,sleep,clinic_x,1\n"})
+	_, err := Open(context.Background(), dir, Options{Schema: planned})
+	if err == nil || !strings.Contains(err.Error(), ": view clinic: is not here, and features of it stand in the view sleep: clinic_x\n  hint: name the view of these rows as the plan does") {
+		t.Errorf("got %v", err)
 	}
 }
 

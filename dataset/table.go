@@ -196,7 +196,7 @@ func Labels(ctx context.Context, src Source, column string) (ids, labels []strin
 		for _, c := range columns {
 			names = append(names, c.Name)
 		}
-		return nil, nil, problem.Problem{Where: column, What: "is not a column of the subjects", Hint: "columns: " + strings.Join(names, ", ")}
+		return nil, nil, problem.Problem{Where: column, What: "is not a column of the subjects", Hint: "columns: " + problem.Names(names)}
 	}
 	for row, err := range src.Rows(ctx) {
 		if err != nil {

@@ -6,7 +6,8 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
+
+	"parley/problem"
 )
 
 // viewCursor walks the file of one view.
@@ -84,7 +85,7 @@ func (c *column) parse(cell []byte) (float64, bool) {
 // explain says why a cell could not be parsed.
 func (c *column) explain(cell, id []byte) (what, hint string) {
 	if c.Kind == Category {
-		return fmt.Sprintf("%q is not a level", cell), "levels: " + strings.Join(c.Levels, ", ")
+		return fmt.Sprintf("%q is not a level", cell), "levels: " + problem.Names(c.Levels)
 	}
 	what = fmt.Sprintf("%q is not a number", cell)
 	hint = "write missing cells empty or as NA, or list their code in the plan, such as missing: [-9, unknown]; a column of words has to be a category in the plan"

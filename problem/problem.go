@@ -84,3 +84,15 @@ func (l List) Unwrap() []error {
 	}
 	return errs
 }
+
+// maxNames is how many names of a list are written out.
+const maxNames = 10
+
+// Names lists ten names at most, and says how many more there are.
+func Names(names []string) string {
+	list := strings.Join(names[:min(len(names), maxNames)], ", ")
+	if more := len(names) - maxNames; more > 0 {
+		list += fmt.Sprintf(" and %d more", more)
+	}
+	return list
+}

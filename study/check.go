@@ -301,7 +301,7 @@ func (c *checker) localSites(folders map[string]string) {
 	for _, name := range slices.Sorted(maps.Keys(folders)) {
 		path := "local.sites." + name
 		if !slices.Contains(c.p.Sites, name) {
-			c.report(path, "not a site of the plan", problem.DidYouMean(name, c.p.Sites, "its sites are "+strings.Join(c.p.Sites, ", ")))
+			c.report(path, "not a site of the plan", problem.DidYouMean(name, c.p.Sites, "its sites are "+problem.Names(c.p.Sites)))
 		} else if folders[name] == "" {
 			c.report(path, "empty", "a folder, relative to the plan's file")
 		}

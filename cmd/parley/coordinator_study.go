@@ -13,6 +13,7 @@ import (
 
 	"parley/engine/wire"
 	"parley/federation/coordinator"
+	"parley/problem"
 	"parley/study"
 )
 
@@ -201,7 +202,7 @@ func order(use, short, long string, most int, make func(a []string) coordinator.
 			}
 			o := make(a)
 			if o.Drop != "" && !slices.Contains(plan.Sites, o.Drop) {
-				return fmt.Errorf("%s is not a site of study %s\n  hint: one of %s", o.Drop, plan.Name, strings.Join(plan.Sites, ", "))
+				return fmt.Errorf("%s is not a site of study %s\n  hint: one of %s", o.Drop, plan.Name, problem.Names(plan.Sites))
 			}
 			if err := f.Give(digest, o); err != nil {
 				return err

@@ -31,6 +31,8 @@ func dataDescribeCommand() *cobra.Command {
 		Use:   "describe DATA",
 		Short: "Check a data set, and count its subjects, values and views",
 		Long: "Check a data set, and count its subjects, values and views. DATA is a folder or a long table.\n" +
+			"Without --plan, a column that holds anything but numbers is left out with a warning.\n" +
+			"With it, such a column is a category of the plan or an error.\n" +
 			"The numbers are exact, so do not release them.",
 		Args: args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, a []string) error {
@@ -38,11 +40,23 @@ func dataDescribeCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			warnings := dir.Warnings()
 			summary, err := dataset.Describe(cmd.Context(), dir)
-			if err != nil {
+			if cells := (problem.List)(nil); plan == "" && errors.As(err, &cells) {
+				numbers, left, none := dir.Numbers(cmd.Context())
+				if none != nil && left != nil {
+					return none
+				} else if none != nil {
+					return err
+				}
+				if summary, none = dataset.Describe(cmd.Context(), numbers); none != nil {
+					return err
+				}
+				warnings = append(warnings, left...)
+			} else if err != nil {
 				return err
 			}
-			warnings := append(dir.Warnings(), summary.Warnings()...)
+			warnings = append(warnings, summary.Warnings()...)
 			described := struct {
 				*dataset.Summary
 				Warnings []string `json:"warnings"`

@@ -224,7 +224,7 @@ func (cost *costJSON) ofPlan(path, site string) (delta float64, err error) {
 	}
 	i := slices.Index(plan.Sites, site)
 	if i < 0 {
-		return 0, problem.Problem{File: path, Where: "sites", What: fmt.Sprintf("%q is not a site of the plan", site), Hint: problem.DidYouMean(site, plan.Sites, "one of "+strings.Join(plan.Sites, ", "))}
+		return 0, problem.Problem{File: path, Where: "sites", What: fmt.Sprintf("%q is not a site of the plan", site), Hint: problem.DidYouMean(site, plan.Sites, "one of "+problem.Names(plan.Sites))}
 	}
 	s := total.Sites[i]
 	if len(s.Mechanisms) == 0 {

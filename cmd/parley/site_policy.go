@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -79,7 +78,7 @@ func (q admission) of(ctx context.Context, rules policy.Policy, path string) ([]
 	sites := plan.Sites
 	switch {
 	case q.site != "" && !slices.Contains(sites, q.site):
-		return nil, problem.Problem{File: path, Where: "sites", What: fmt.Sprintf("%q is not a site of the plan", q.site), Hint: problem.DidYouMean(q.site, sites, "one of "+strings.Join(sites, ", "))}
+		return nil, problem.Problem{File: path, Where: "sites", What: fmt.Sprintf("%q is not a site of the plan", q.site), Hint: problem.DidYouMean(q.site, sites, "one of "+problem.Names(sites))}
 	case q.site != "":
 		sites = []string{q.site}
 	case rules.Site != "" && slices.Contains(sites, rules.Site):

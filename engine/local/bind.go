@@ -4,11 +4,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"parley/dataset"
 	"parley/privacy/policy"
@@ -68,96 +66,6 @@ func (b *Binding) Fingerprint() string {
 		fmt.Fprintf(all, "%q %x\n", site, b.Census[site].Fingerprint)
 	}
 	return hex.EncodeToString(all.Sum(nil))
-}
-
-// look reads every site once, for what only all sites together can show: a
-// feature that is constant everywhere is an error, at one site a note; so is a
-// pair of views that nobody has both of.
-func (b *Binding) look(ctx context.Context, p *study.Plan) error {
-	type span struct{ low, high float64 }
-	everywhere := map[string]span{}
-	observed := map[string]int64{}
-	constant := map[string][]string{}         // sites where a feature does not vary
-	doubted := map[problem.Problem][]string{} // sites of which the same is to be said
-	var order []problem.Problem
-	lacks := map[string][]string{}
-	var wrong problem.List
-	for _, site := range p.Sites {
-		s, err := dataset.Describe(ctx, b.Data[site])
-		if list := (problem.List)(nil); errors.As(err, &list) {
-			wrong = append(wrong, list...)
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("site %s: %w", site, err)
-		}
-		b.Census[site] = s.Census
-		doubts := s.Doubts()
-		if !p.Privacy.Differential() {
-			doubts = append(doubts, s.SmallCells()...)
-		}
-		for _, doubt := range doubts {
-			if doubted[doubt] == nil {
-				order = append(order, doubt)
-			}
-			doubted[doubt] = append(doubted[doubt], site)
-		}
-		for _, v := range s.Views {
-			if v.Subjects == 0 {
-				lacks[site] = append(lacks[site], v.Name)
-				b.Notes.Add(problem.Problem{Where: "site " + site, What: "lacks the view " + v.Name, Hint: "if it has it, the file is missing or named differently"})
-			}
-			for _, f := range v.Features {
-				m := f.Moments
-				if m == nil {
-					continue
-				}
-				name := "view " + v.Name + ", feature " + f.Name
-				all, seen := everywhere[name]
-				if !seen {
-					all = span{m.Min, m.Max}
-				}
-				observed[name] += f.Observed
-				everywhere[name] = span{min(all.low, m.Min), max(all.high, m.Max)}
-				if m.Min == m.Max && f.Observed > 1 { // one value never varies, and few subjects are a note of their own
-					constant[name] = append(constant[name], site)
-				}
-			}
-		}
-	}
-	if err := wrong.Err(); err != nil {
-		return err
-	}
-	for _, doubt := range order {
-		switch sites := doubted[doubt]; {
-		case len(sites) == 1:
-			doubt.Where = "site " + sites[0] + ", " + doubt.Where
-		case len(sites) == len(p.Sites):
-			doubt.Where = "all sites, " + doubt.Where
-		default:
-			doubt.Where = "sites " + strings.Join(sites, ", ") + ", " + doubt.Where
-		}
-		b.Notes.Add(doubt)
-	}
-	for _, v := range p.Views {
-		for _, f := range v.Features {
-			name := "view " + v.Name + ", feature " + f.Name
-			sites := constant[name]
-			switch all, seen := everywhere[name]; {
-			case f.Kind != study.Number:
-			case !seen:
-				wrong.Add(problem.Problem{Where: name, What: "no site has a single value of it", Hint: "leave it out of the plan"})
-			case all.low == all.high && observed[name] < dataset.SmallCell: // whose value it is would be told
-				wrong.Add(problem.Problem{Where: name, What: fmt.Sprintf("it has a value at %d subjects only, and it is the same", observed[name]), Hint: "leave it out of the plan"})
-			case all.low == all.high:
-				wrong.Add(problem.Problem{Where: name, What: fmt.Sprintf("it is %v for every subject of every site", all.low), Hint: "leave it out of the plan"})
-			case len(sites) > 0:
-				b.Notes.Add(problem.Problem{Where: name, What: "it does not vary at " + strings.Join(sites, ", ")})
-			}
-		}
-	}
-	b.Notes = append(b.Notes, study.Unshared(p, lacks)...)
-	return wrong.Err()
 }
 
 // open opens one data set as the plan describes it; nil if something is wrong.

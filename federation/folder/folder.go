@@ -172,9 +172,9 @@ func find(name string, digests []string, plan func(digest string) (*study.Plan, 
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) > 1:
-		return "", fmt.Errorf("several studies are called %s\n  hint: name one by the first digits of its digest: %s", name, strings.Join(meant, ", "))
+		return "", fmt.Errorf("several studies are called %s\n  hint: name one by the first digits of its digest: %s", name, problem.Names(meant))
 	case len(names) == 0:
 		return "", fmt.Errorf("there is no study %s, and no other", name)
 	}
-	return "", fmt.Errorf("there is no study %s\n  hint: there is %s", name, strings.Join(names, ", "))
+	return "", fmt.Errorf("there is no study %s\n  hint: there is %s", name, problem.Names(names))
 }

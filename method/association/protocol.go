@@ -102,7 +102,7 @@ func (p *Protocol) checkColumns(report func(path, what, hint string)) {
 	}
 	for i, a := range p.Adjust {
 		if !slices.Contains(names, a) || slices.Contains(p.Adjust[:i], a) {
-			report(fmt.Sprintf("adjust[%d]", i), fmt.Sprintf("%q is no column of the protocol, or stands twice", a), problem.DidYouMean(a, names, "one of "+strings.Join(names, ", ")))
+			report(fmt.Sprintf("adjust[%d]", i), fmt.Sprintf("%q is no column of the protocol, or stands twice", a), problem.DidYouMean(a, names, "one of "+problem.Names(names)))
 		}
 	}
 	if len(p.Columns) <= len(p.Adjust) {

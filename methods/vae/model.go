@@ -11,7 +11,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	"gonum.org/v1/gonum/mathext"
 
@@ -224,7 +223,7 @@ func (m *model) Impute(ctx context.Context, data dataset.Source, to io.Writer, o
 	}
 	for _, name := range opts.Views {
 		if !slices.Contains(known, name) {
-			return 0, nil, problem.Problem{Where: "view " + name, What: "the model has no such view", Hint: problem.DidYouMean(name, known, "one of "+strings.Join(known, ", "))}
+			return 0, nil, problem.Problem{Where: "view " + name, What: "the model has no such view", Hint: problem.DidYouMean(name, known, "one of "+problem.Names(known))}
 		}
 	}
 	if err := m.at(opts.Site); err != nil {

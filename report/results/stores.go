@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"parley/engine/local"
 	"parley/problem"
@@ -53,9 +52,9 @@ func FindStore(path, site string) (string, error) {
 	case len(sites) == 0:
 		return "", problem.Problem{File: path, What: "no site's store is here", Hint: "the folder that the plan's local.stores named, or results of a plan without it"}
 	case site != "":
-		return "", problem.Problem{File: path, What: fmt.Sprintf("site %q has no store here", site), Hint: problem.DidYouMean(site, sites, "there are those of "+strings.Join(sites, ", "))}
+		return "", problem.Problem{File: path, What: fmt.Sprintf("site %q has no store here", site), Hint: problem.DidYouMean(site, sites, "there are those of "+problem.Names(sites))}
 	case len(sites) > 1:
-		return "", problem.Problem{File: path, What: fmt.Sprintf("%d sites have stores here", len(sites)), Hint: "choose with --site one of " + strings.Join(sites, ", ")}
+		return "", problem.Problem{File: path, What: fmt.Sprintf("%d sites have stores here", len(sites)), Hint: "choose with --site one of " + problem.Names(sites)}
 	}
 	return stores[sites[0]], nil
 }

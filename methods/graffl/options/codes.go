@@ -7,6 +7,7 @@ import (
 
 	"parley/methods/graffl/mixture"
 	"parley/methods/graffl/suffiae"
+	"parley/problem"
 	"parley/study"
 )
 
@@ -212,7 +213,7 @@ func (o *Options) checkSuffiAE(p *study.Plan, report study.Report) {
 	}
 	switch {
 	case e.Shared && !slices.Contains(p.Sites, e.Site):
-		report("encoder.site", fmt.Sprintf("%q is not a site of this plan", e.Site), "one of "+strings.Join(p.Sites, ", "))
+		report("encoder.site", fmt.Sprintf("%q is not a site of this plan", e.Site), "one of "+problem.Names(p.Sites))
 	case !e.Shared && e.Site != "":
 		report("encoder.site", "every site trains its own encoder", "leave it out, or shared: true")
 	}
@@ -241,7 +242,7 @@ func (o *Options) checkScarce(p *study.Plan, report study.Report) {
 	case len(slices.Compact(slices.Sorted(slices.Values(y)))) != len(y):
 		report("scarce.outcome.levels", "a level that is there twice", "each once")
 	case !slices.Contains(y, s.Class):
-		report("scarce.class", fmt.Sprintf("%q is not a level of %s", s.Class, s.Outcome.Column), "one of "+strings.Join(y, ", "))
+		report("scarce.class", fmt.Sprintf("%q is not a level of %s", s.Class, s.Outcome.Column), "one of "+problem.Names(y))
 	}
 	if !(s.Held >= 0 && s.Held < maxHeld) {
 		report("scarce.held", fmt.Sprintf("a share of %v of the rows", s.Held), fmt.Sprintf("from 0, below %v", maxHeld))

@@ -19,7 +19,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	"parley/dataset"
 	"parley/internal/wire"
@@ -49,7 +48,7 @@ func Bind(of []options.Covariate, columns []dataset.Column) (*Design, error) {
 		}
 	}
 	if len(lacking) > 0 {
-		return nil, problem.Problem{Where: "subjects", What: "there is no column " + strings.Join(lacking, ", ") + ", which the model is adjusted for",
+		return nil, problem.Problem{Where: "subjects", What: "there is no column " + problem.Names(lacking) + ", which the model is adjusted for",
 			Hint: "add it to subjects.csv: values are compared with what is expected at the subject's " + options.AdjustedFor(of)}
 	}
 	return d, nil
@@ -79,7 +78,7 @@ func (d *Design) Read(row *dataset.Row, x []float64) (known bool, err error) {
 		}
 		level := slices.Index(c.Levels, cell)
 		if level < 0 {
-			return false, problem.Problem{Where: "column " + c.Column, What: fmt.Sprintf("subject %q: %q is not one of the levels %s", row.ID, cell, strings.Join(c.Levels, ", ")),
+			return false, problem.Problem{Where: "column " + c.Column, What: fmt.Sprintf("subject %q: %q is not one of the levels %s", row.ID, cell, problem.Names(c.Levels)),
 				Hint: "leave the cell empty if it is not known, or list the level in the plan"}
 		}
 		for l := 1; l < len(c.Levels); l++ {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"parley/methods/mvppca/ppca"
+	"parley/problem"
 	"parley/study"
 )
 
@@ -315,7 +316,7 @@ func (o *Options) checkPublished(p *study.Plan, report study.Report) {
 	for i, s := range q.SiteIterations {
 		at := fmt.Sprintf("published.site_iterations[%d]", i)
 		if !slices.Contains(p.Sites, s.Site) {
-			report(at+".site", fmt.Sprintf("%q is not a site of the plan", s.Site), "one of "+strings.Join(p.Sites, ", "))
+			report(at+".site", fmt.Sprintf("%q is not a site of the plan", s.Site), "one of "+problem.Names(p.Sites))
 		}
 		if slices.ContainsFunc(q.SiteIterations[:i], func(o SiteIterations) bool { return o.Site == s.Site }) {
 			report(at+".site", fmt.Sprintf("site %s is named twice", s.Site), "one entry for each site")

@@ -3,8 +3,8 @@ package options
 import (
 	"fmt"
 	"slices"
-	"strings"
 
+	"parley/problem"
 	"parley/study"
 )
 
@@ -56,7 +56,7 @@ func (o *Options) checkPatterns(p *study.Plan, report study.Report) {
 	for i, x := range o.Patterns {
 		at := fmt.Sprintf("patterns[%d]", i)
 		if x.Site != "" && !slices.Contains(p.Sites, x.Site) {
-			report(at+".site", fmt.Sprintf("%q is not a site of the plan", x.Site), "one of "+strings.Join(p.Sites, ", "))
+			report(at+".site", fmt.Sprintf("%q is not a site of the plan", x.Site), "one of "+problem.Names(p.Sites))
 		}
 		if len(x.Views) == 0 {
 			report(at+".views", "no views", "leave out subjects without any")

@@ -7,7 +7,6 @@ import (
 	"io"
 	"math"
 	"slices"
-	"strings"
 
 	"gonum.org/v1/gonum/mathext"
 
@@ -83,7 +82,7 @@ func (m *Model) wanted(names []string) ([]bool, error) {
 	var wrong problem.List
 	for _, name := range names {
 		if !slices.Contains(known, name) {
-			wrong.Add(problem.Problem{Where: "view " + name, What: "the model has no such view", Hint: problem.DidYouMean(name, known, "one of "+strings.Join(known, ", "))})
+			wrong.Add(problem.Problem{Where: "view " + name, What: "the model has no such view", Hint: problem.DidYouMean(name, known, "one of "+problem.Names(known))})
 		}
 	}
 	if err := wrong.Err(); err != nil {

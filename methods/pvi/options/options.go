@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"parley/methods/pvi/gvi"
+	"parley/problem"
 	"parley/study"
 )
 
@@ -411,7 +411,7 @@ func (c *optionCheck) references() {
 		case seen[r.Feature]:
 			c.report(at+".feature", fmt.Sprintf("%q is there twice", r.Feature), "each feature once")
 		case !slices.Contains(levels[r.Feature], r.Level):
-			c.report(at+".level", fmt.Sprintf("%q is no level of %s", r.Level, r.Feature), "one of "+strings.Join(levels[r.Feature], ", "))
+			c.report(at+".level", fmt.Sprintf("%q is no level of %s", r.Level, r.Feature), "one of "+problem.Names(levels[r.Feature]))
 		}
 		seen[r.Feature] = true
 	}
@@ -521,7 +521,7 @@ func (c *optionCheck) rows() {
 		at := fmt.Sprintf("rows[%d]", i)
 		switch {
 		case !slices.Contains(c.p.Sites, r.Site):
-			c.report(at+".site", fmt.Sprintf("%q is not a site of the plan", r.Site), "one of "+strings.Join(c.p.Sites, ", "))
+			c.report(at+".site", fmt.Sprintf("%q is not a site of the plan", r.Site), "one of "+problem.Names(c.p.Sites))
 		case seen[r.Site]:
 			c.report(at+".site", fmt.Sprintf("site %s is named twice", r.Site), "one entry for each site")
 		case r.Rows < 1:

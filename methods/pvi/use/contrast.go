@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"parley/figure"
 	"parley/method/fitted"
@@ -39,7 +38,7 @@ func (m *Model) Contrast(of, against string) (*fitted.Account, error) {
 		return nil, err
 	}
 	if of == against || len(a.Index)+len(b.Index) == 0 { // or two references
-		return nil, problem.Problem{Where: of + " against " + against, What: "this contrast is 0 by definition", Hint: "two columns of which one at least has a coefficient of its own: " + strings.Join(m.Encoding.Features(), ", ")}
+		return nil, problem.Problem{Where: of + " against " + against, What: "this contrast is 0 by definition", Hint: "two columns of which one at least has a coefficient of its own: " + problem.Names(m.Encoding.Features())}
 	}
 	q := m.Weights()
 	value := func(r gvi.Row) float64 { x, _ := q.Activation(r, 0); return x }
@@ -80,5 +79,5 @@ func (m *Model) column(name string) (gvi.Row, error) {
 			return gvi.Row{}, nil
 		}
 	}
-	return gvi.Row{}, problem.Problem{Where: name, What: "the model has no such column", Hint: "one of " + strings.Join(m.Encoding.Features(), ", ")}
+	return gvi.Row{}, problem.Problem{Where: name, What: "the model has no such column", Hint: "one of " + problem.Names(m.Encoding.Features())}
 }

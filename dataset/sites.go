@@ -1,0 +1,211 @@
+package dataset
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"parley/problem"
+)
+
+// Of features whose sizes differ so much between sites, the unit is doubted.
+const (
+	unitRatio    = 8  // of medians: units differ 10-fold or more, and sites can differ a little besides
+	unitObserved = 10 // values that a site must have for it
+)
+
+// sizes counts the absolute values of a feature in classes of which each reaches 9 % above
+// the one before on average: an eighth of a power of two.
+type sizes struct {
+	n     int64
+	zeros int64
+	first int // the class of the first count
+	count []int64
+}
+
+// add puts a finite value into its class.
+func (s *sizes) add(v float64) {
+	s.n++
+	if v == 0 {
+		s.zeros++
+		return
+	}
+	class := int(math.Float64bits(math.Abs(v)) >> 49)
+	switch at := class - s.first; {
+	case s.count == nil:
+		s.first, s.count = class, make([]int64, 1, 16)
+	case at < 0:
+		s.count = append(make([]int64, -at, -at+len(s.count)), s.count...)
+		s.first = class
+	case at >= len(s.count):
+		s.count = append(s.count, make([]int64, at+1-len(s.count))...)
+	}
+	s.count[class-s.first]++
+}
+
+// quantile is the middle of the class in which the given share of the values ends.
+func (s *sizes) quantile(share float64) float64 {
+	need := int64(math.Ceil(share*float64(s.n))) - s.zeros
+	if need <= 0 {
+		return 0
+	}
+	for i, n := range s.count {
+		if need -= n; need <= 0 {
+			return math.Float64frombits(uint64(s.first+i)<<49 | 1<<48)
+		}
+	}
+	return math.Inf(1)
+}
+
+// Others is what several sites together show of their data.
+type Others struct {
+	Sites     []string
+	Summaries []*Summary // of each, with one schema
+}
+
+// Doubts returns sites with the same rows, features that seem to have another unit at some
+// sites than at the others, and columns that seem to be coded differently. It says how many times
+// as large the values are, and quotes none.
+func (o Others) Doubts() (list problem.List) {
+	if len(o.Summaries) == 0 {
+		return nil
+	}
+	same := map[[sha256.Size]byte]string{}
+	for i, s := range o.Summaries {
+		if other := same[s.Census.Fingerprint]; other != "" {
+			list.Add(problem.Problem{Where: "sites " + other + " and " + o.Sites[i], What: "have the same rows, so that each person counts twice", Hint: "is one a copy of the other? leave it out of the plan"})
+		}
+		same[s.Census.Fingerprint] = o.Sites[i]
+	}
+	for i, c := range o.Summaries[0].Columns {
+		if alone := o.foreign(i); alone != nil {
+			list.Add(problem.Problem{Where: "subjects, column " + c.Name, What: "no other site has any of the values that stand at " + problem.Names(alone),
+				Hint: "is it coded differently, such as f and m or 1 and 2? write it the same way at all sites"})
+		}
+	}
+	for k, v := range o.Summaries[0].Views {
+		for j, f := range v.Features {
+			features := make([]*FeatureSummary, len(o.Sites))
+			for i, s := range o.Summaries {
+				features[i] = &s.Views[k].Features[j]
+			}
+			where := "view " + v.Name + ", feature " + f.Name
+			if odd, rest, ratio := units(o.Sites, features); odd != nil {
+				list.Add(problem.Problem{Where: where, What: fmt.Sprintf("values at %s are about %s times as large as at %s", problem.Names(odd), oneDigit(ratio), problem.Names(rest)),
+					Hint: "is it another unit? write them the same way at all sites"})
+			}
+			if differ := codings(o.Sites, features); differ != nil {
+				list.Add(problem.Problem{Where: where, What: "takes two values, and not the same two, at " + problem.Names(differ),
+					Hint: "is it coded differently, such as 0 and 1 or 1 and 2? write it the same way at all sites"})
+			}
+		}
+	}
+	return list
+}
+
+// foreign returns the sites at which a column of the subjects takes two to ten values that no
+// other site has, each at three subjects on average or more. A column of one value at each
+// site may be its name.
+func (o Others) foreign(column int) (alone []string) {
+	having := map[string]int{} // sites, by value
+	for _, s := range o.Summaries {
+		for _, l := range s.Columns[column].Levels {
+			having[l.Name]++
+		}
+	}
+	for i, s := range o.Summaries {
+		levels, common := 0, false
+		for _, l := range s.Columns[column].Levels {
+			if !IsMissing(l.Name) {
+				levels, common = levels+1, common || having[l.Name] > 1
+			}
+		}
+		if levels >= 2 && levels <= 10 && !common && s.Subjects >= SmallCell*int64(levels) && len(o.Sites) > 1 {
+			alone = append(alone, o.Sites[i])
+		}
+	}
+	return alone
+}
+
+// units parts the sites where the medians of the absolute values are farthest apart. It
+// returns those of one side, the fewer, with how many times as large values are there, if the
+// median of the medians above is unitRatio times that below or more, and if every site's
+// middle half above lies above every one's below. Where values have both signs, their size
+// is no matter of the unit alone, and it returns none.
+func units(sites []string, features []*FeatureSummary) (odd, rest []string, ratio float64) {
+	type level struct {
+		site              string
+		low, median, high float64
+	}
+	var levels []level
+	var low, high float64 // around zero
+	for i, f := range features {
+		if f.Moments != nil {
+			low, high = min(low, f.Moments.Min), max(high, f.Moments.Max)
+		}
+		if f.sizes == nil || f.sizes.n < unitObserved {
+			continue
+		}
+		if m := f.sizes.quantile(0.5); m > 0 {
+			levels = append(levels, level{sites[i], f.sizes.quantile(0.25), m, f.sizes.quantile(0.75)})
+		}
+	}
+	if len(levels) < 2 || low < 0 && high > 0 {
+		return nil, nil, 0
+	}
+	slices.SortStableFunc(levels, func(a, b level) int { return cmp.Compare(a.median, b.median) })
+	cut, gap := 0, 0.0
+	for i := 1; i < len(levels); i++ {
+		if g := levels[i].median / levels[i-1].median; g > gap {
+			cut, gap = i, g
+		}
+	}
+	below, above := levels[:cut], levels[cut:]
+	ratio = above[len(above)/2].median / below[len(below)/2].median
+	top := slices.MaxFunc(below, func(a, b level) int { return cmp.Compare(a.high, b.high) }).high
+	bottom := slices.MinFunc(above, func(a, b level) int { return cmp.Compare(a.low, b.low) }).low
+	if ratio < unitRatio || top >= bottom {
+		return nil, nil, 0
+	}
+	if len(above) > len(below) {
+		below, above, ratio = above, below, 1/ratio
+	}
+	names := func(of []level) (names []string) {
+		for _, l := range of {
+			names = append(names, l.site)
+		}
+		slices.Sort(names)
+		return names
+	}
+	return names(above), names(below), ratio
+}
+
+// codings returns all sites that have a feature of which each takes exactly two values, if
+// these are not the same at all; nil otherwise.
+func codings(sites []string, features []*FeatureSummary) (having []string) {
+	codes := map[[2]float64]bool{}
+	for i, f := range features {
+		if f.Observed == 0 {
+			continue
+		}
+		if f.ends == nil || len(f.ends.low) != 2 || f.Observed < unitObserved {
+			return nil
+		}
+		having = append(having, sites[i])
+		codes[[2]float64{f.ends.low[0].value, f.ends.low[1].value}] = true
+	}
+	if len(codes) < 2 {
+		return nil
+	}
+	return having
+}
+
+// oneDigit writes a positive number with one significant digit and without an exponent:
+// classes of sizes know no more.
+func oneDigit(v float64) string {
+	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 1, 64), 64)
+	return strconv.FormatFloat(rounded, 'f', -1, 64)
+}

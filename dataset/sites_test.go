@@ -1,0 +1,157 @@
+package dataset
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// severalSites describes one feature at sites.
+func severalSites(t *testing.T, values ...[]float64) (o Others) {
+	t.Helper()
+	for i, v := range values {
+		o.Sites, o.Summaries = append(o.Sites, fmt.Sprintf("s%d", i)), append(o.Summaries, oneColumn(t, v))
+	}
+	return o
+}
+
+func TestUnitsAreDoubted(t *testing.T) {
+	rng := rand.New(rand.NewPCG(11, 12))
+	skewed := func(n int, factor float64) (values []float64) {
+		for range n {
+			values = append(values, factor*math.Exp(0.6*rng.NormFloat64()))
+		}
+		return values
+	}
+	normal := func(n int, mean, sd float64) (values []float64) {
+		for range n {
+			values = append(values, mean+sd*rng.NormFloat64())
+		}
+		return values
+	}
+	for name, c := range map[string]struct {
+		sites [][]float64
+		want  string
+	}{
+		"one unit":             {[][]float64{skewed(30, 1), skewed(40, 1.5), skewed(30, 2)}, ""},
+		"a thousand":           {[][]float64{normal(30, 5, 1), normal(40, 5000, 1000), normal(30, 5, 1)}, "values at s1 are about 900 times as large as at s0, s2"},
+		"a hundredth":          {[][]float64{normal(60, 40, 4), normal(60, 0.4, 0.04), normal(60, 40, 4)}, "values at s1 are about 0.009 times as large as at s0, s2"},
+		"decilitres, negative": {[][]float64{normal(60, -14, 1), normal(60, -140, 10)}, "values at s1 are about 10 times as large as at s0"},
+		"around zero and not":  {[][]float64{normal(60, 12, 1), normal(60, 0, 1)}, ""},
+		"few subjects":         {[][]float64{normal(9, 5, 1), normal(40, 5000, 1000)}, ""},
+		"mostly zeros":         {[][]float64{append(make([]float64, 30), skewed(20, 1)...), skewed(50, 1000)}, ""},
+		"sixfold":              {[][]float64{normal(60, 10, 1), normal(60, 60, 6)}, ""},
+	} {
+		got := severalSites(t, c.sites...).Doubts().Error()
+		if c.want == "" && got != "" || !strings.Contains(got, c.want) {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+	}
+	// One law at all sites, as skewed as measurements are: log-normal up to σ = 2.
+	alarms := 0
+	for i := range 3000 {
+		var sites [][]float64
+		for range 5 {
+			values := normal(10+i%20, 0, 0.5+1.5*float64(i%4)/3)
+			for j := range values {
+				values[j] = math.Exp(values[j])
+			}
+			sites = append(sites, values)
+		}
+		alarms += len(severalSites(t, sites...).Doubts())
+	}
+	if alarms > 3 {
+		t.Errorf("%d of 3000 features of one law are doubted", alarms)
+	}
+}
+
+func TestCodingsAreDoubted(t *testing.T) {
+	some := func(n int, of ...float64) (values []float64) {
+		for i := range n {
+			values = append(values, of[i%len(of)])
+		}
+		return values
+	}
+	for name, c := range map[string]struct {
+		sites [][]float64
+		want  bool
+	}{
+		"0 and 1, and 1 and 2":   {[][]float64{some(20, 0, 1), some(20, 1, 2)}, true},
+		"0 and 1":                {[][]float64{some(20, 0, 1), some(20, 1, 0)}, false},
+		"three kinds":            {[][]float64{some(20, 0, 1), some(20, 1, 2), some(20, 0, 1, 2)}, false},
+		"one kind only":          {[][]float64{some(20, 0, 1), some(20, 1)}, false},
+		"too few to have had it": {[][]float64{some(20, 0, 1), some(6, 1, 2)}, false},
+	} {
+		got := strings.Contains(severalSites(t, c.sites...).Doubts().Error(), "takes two values, and not the same two, at s0, s1")
+		if got != c.want {
+			t.Errorf("%s: doubted: %v", name, got)
+		}
+	}
+}
+
+// A class is at most an eighth of a power of two wide, so that quantiles are 7 % off at most.
+func TestSizesKnowQuantiles(t *testing.T) {
+	rng := rand.New(rand.NewPCG(13, 14))
+	for range 100 {
+		var s sizes
+		var all []float64
+		for range 1 + rng.IntN(300) {
+			v := math.Exp(4 * rng.NormFloat64())
+			if rng.IntN(10) == 0 {
+				v = 0
+			}
+			all = append(all, v)
+			s.add(v * float64(1-2*rng.IntN(2)))
+		}
+		slices.Sort(all)
+		for _, share := range []float64{0.25, 0.5, 0.75, 1} {
+			want := all[int(math.Ceil(share*float64(len(all))))-1]
+			if got := s.quantile(share); math.Abs(got-want) > 0.07*want {
+				t.Fatalf("quantile %g: %g, want %g", share, got, want)
+			}
+		}
+	}
+	var ends sizes
+	for _, v := range []float64{math.MaxFloat64, math.SmallestNonzeroFloat64, 0} {
+		ends.add(v)
+	}
+	if got := ends.quantile(1); got < 1e308 || math.IsInf(got, 0) {
+		t.Errorf("the largest number is %g", got)
+	}
+}
+
+func TestSubjectColumnsAndCopiesAreDoubted(t *testing.T) {
+	site := func(first float64, labels ...string) *Summary {
+		var rows []Row
+		for i := range 12 {
+			rows = append(rows, Row{ID: fmt.Sprintf("s%02d", i), Views: [][]float64{{first + float64(i)}}, Subject: []string{labels[i%len(labels)]}})
+		}
+		table, err := NewTable(Schema{Views: []View{{Name: "v", Columns: []Column{{Name: "x"}}}}, Subject: []Column{{Name: "sex", Kind: Label}}}, rows)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return describe(t, table)
+	}
+	for name, c := range map[string]struct {
+		other *Summary
+		want  string
+	}{
+		"the same words":    {site(2, "m", "f", ""), ""},
+		"other words":       {site(2, "1", "2", ""), "subjects, column sex: no other site has any of the values that stand at a, b"},
+		"a name of a site":  {site(2, "north"), ""},
+		"one word is known": {site(2, "f", "x"), ""},
+		"the same rows":     {site(1, "f", "m"), "sites a and b: have the same rows"},
+	} {
+		first := site(1, "f", "m")
+		if name == "a name of a site" {
+			first = site(1, "south")
+		}
+		got := Others{Sites: []string{"a", "b"}, Summaries: []*Summary{first, c.other}}.Doubts().Error()
+		if c.want == "" && got != "" || !strings.Contains(got, c.want) {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+	}
+}
