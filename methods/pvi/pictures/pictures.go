@@ -272,21 +272,18 @@ func Progress(m *use.Model, updates, divergence figure.Numbers, projected int) f
 	return figure.Section{ID: "progress", Title: "How the study went", Items: items}
 }
 
-// Verdicts comes first in a report: what speaks against relying on the result. There is no
-// such section where nothing does.
+// Verdicts comes first in a report: what speaks against relying on the result, each with its
+// first words, up to a colon or a full stop, as its title.
 func Verdicts(says []string) []figure.Section {
-	if len(says) == 0 {
-		return nil
-	}
-	s := figure.Section{ID: "verdicts", Title: "Before you rely on this result"}
+	var notes []figure.Note
 	for _, text := range says {
 		title, why := text, ""
 		if at := strings.IndexAny(text, ":."); at >= 0 && strings.HasPrefix(text[at+1:], " ") {
 			title, why = text[:at], strings.ToUpper(text[at+2:at+3])+text[at+3:]
 		}
-		s.Items = append(s.Items, figure.Item{Note: &figure.Note{Title: title, Warning: true, Text: why}})
+		notes = append(notes, figure.Note{Title: title, Text: why})
 	}
-	return []figure.Section{s}
+	return figure.Verdicts(notes)
 }
 
 // Own shows a site how its own subjects are predicted.

@@ -73,6 +73,6 @@ func heldOut(ctx context.Context, all *dataset.Table, seed uint64, sites, latent
 	if err != nil {
 		return nil, err
 	}
-	o := &outcome{verdicts: result.Result.Verdicts}
+	o := &outcome{verdicts: result.Result.Verdicts()}
 	return o, o.predict(model.(evaluate.Predictive), test)
 }
