@@ -50,10 +50,15 @@ func Coefficients(m *use.Model) figure.Section {
 	section := figure.Section{ID: "effects", Title: "What goes with the outcome",
 		Lead: "What is estimated is the " + effectLabel(m.Options) + ", given all other features. An interval across zero leaves the direction open. Effects describe what goes together in these data; they do not say what causes what.\n\n" +
 			"The intervals know which features go together: model/correlations.csv has the correlations of all estimates, model/coefficients.csv this table, and model/model.json the covariances."}
+	settled := m.Converged == nil || *m.Converged
+	if !settled { // of which a verdict warns
+		section.Items = append(section.Items, figure.Item{Note: &figure.Note{Title: "Not converged: do not rely on these estimates",
+			Text: "The exchanges of the plan ended before the estimates had settled. What to do about it stands above."}})
+	}
 	if marked {
 		table.Columns = append(table.Columns, figure.Column{Name: "known from", Text: notes})
 	}
-	if settled := m.Converged == nil || *m.Converged; settled && len(only) > 0 { // else no estimate is to be relied on
+	if settled && len(only) > 0 {
 		section.Items = append(section.Items, figure.Item{Note: &figure.Note{Title: "Known from the prior alone: " + strings.Join(only, ", "), Warning: true,
 			Text: "For these coefficients there are hardly any data. The intervals there are those of the prior, and the table marks them."}})
 	}

@@ -138,8 +138,8 @@ func Prediction(o *options.Options, sites []Report, pooled *predict.Assessment) 
 		Lead:  lead,
 		Items: []figure.Item{{Table: scoreTable(o, rows)}}}
 	if worse := worseThanBase(sites); len(worse) > 0 {
-		section.Items = append([]figure.Item{{Note: &figure.Note{Title: "Sites that the model does not help", Warning: true,
-			Text: "Giving everybody at the site its own share of cases would have predicted better there: " + strings.Join(worse, ", ") + ". Do not use the model there without finding out why."}}}, section.Items...)
+		section.Items = append([]figure.Item{{Note: &figure.Note{Title: "At some sites the model predicts worse than the share of cases: " + strings.Join(worse, ", "), Warning: true,
+			Text: "Giving everybody at the site its own share of cases would have predicted better there, by the log-likelihoods in the title. Do not use the model there without finding out why."}}}, section.Items...)
 	}
 	if pooled.Ranking != nil {
 		section.Items = append(section.Items, figure.Item{Figure: roc(pooled.Ranking)})
