@@ -137,9 +137,9 @@ func Prediction(o *options.Options, sites []Report, pooled *predict.Assessment) 
 	section := figure.Section{ID: "prediction", Title: "How well outcomes are predicted",
 		Lead:  lead,
 		Items: []figure.Item{{Table: scoreTable(o, rows)}}}
-	if worse := worseThanBase(sites); len(worse) > 0 {
-		section.Items = append([]figure.Item{{Note: &figure.Note{Title: "At some sites the model predicts worse than the share of cases: " + strings.Join(worse, ", "), Warning: true,
-			Text: "Giving everybody at the site its own share of cases would have predicted better there, by the log-likelihoods in the title. Do not use the model there without finding out why."}}}, section.Items...)
+	if worse, by := worseThanBase(sites); len(worse) > 0 {
+		section.Items = append([]figure.Item{{Note: &figure.Note{Title: "The model predicts worse than the share of cases does at " + strings.Join(worse, ", "), Warning: true,
+			Text: "Giving everybody at the site its own share of cases would have predicted better there: " + strings.Join(by, ", ") + ". Do not use the model there without finding out why."}}}, section.Items...)
 	}
 	if pooled.Ranking != nil {
 		section.Items = append(section.Items, figure.Item{Figure: roc(pooled.Ranking)})
@@ -151,15 +151,15 @@ func Prediction(o *options.Options, sites []Report, pooled *predict.Assessment) 
 }
 
 // worseThanBase names the sites at which the base rate predicts better than the model.
-func worseThanBase(sites []Report) (worse []string) {
+func worseThanBase(sites []Report) (worse, by []string) {
 	for _, s := range sites {
 		if r := s.Ranking; r != nil {
 			if base := r.Base(); s.LogLik/float64(s.Rows) < base {
-				worse = append(worse, fmt.Sprintf("%s (%.3f per subject against %.3f)", s.Site, s.LogLik/float64(s.Rows), base))
+				worse, by = append(worse, s.Site), append(by, fmt.Sprintf("%s (%.3f per subject against %.3f)", s.Site, s.LogLik/float64(s.Rows), base))
 			}
 		}
 	}
-	return worse
+	return worse, by
 }
 
 // roc draws the receiver operating characteristic.
