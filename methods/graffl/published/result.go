@@ -58,6 +58,8 @@ func (c *coordinator) Result(ms method.State) (*method.Result, error) {
 		Lead:  "Means over the accepted parameters and the intervals that hold 90 % of them, components matched to the parameter whose row came closest. This is not the posterior.",
 		Items: []figure.Item{{Table: v.ComponentTable("Means over what was accepted, and the intervals that hold nine tenths of it.")}}}
 	return &method.Result{Files: files, Metrics: metrics, Headline: facts,
+		Found:    fmt.Sprintf("Of %s proposals %d were accepted. The modes of their cloud say where rows lie.", figure.Count.Text(float64(proposals)), len(p.Draws)),
+		Sure:     "That is not known: what was accepted does not follow the posterior.",
 		Sections: []figure.Section{first, v.OverviewOf(s.Rows), c.modesSection(peaks, made), section, attackSection(c.Setup, s.Iteration)}}, nil
 }
 
