@@ -204,9 +204,21 @@ type Result struct {
 	Metrics  map[string]float64 // finite, dimension in the name where there is one
 	Found    string             // what was found, in a sentence or two of plain words; may be empty
 	Sure     string             // how sure that is and what it rests on; may be empty
-	Headline []figure.Fact      // what a reader should know first
-	Sections []figure.Section   // in reading order
-	Verdicts []string           // what speaks against relying on the result, most severe first
+	Headline []figure.Fact      // what a reader should know first; how good a fit is says on which data, such as [OfFit]
+	Sections []figure.Section   // in reading order; their warnings are what [Result.Verdicts] says
+}
+
+// OfFit is for a headline's number on how well a model describes or predicts: the subjects took
+// part in the fit, and others are described a little worse.
+const OfFit = ", on the data of the fit"
+
+// Verdicts are what speaks against relying on the result: the titles of the warnings in its
+// sections, in reading order, so most severe first. There is no other list of them.
+func (r *Result) Verdicts() (says []string) {
+	for _, w := range figure.Warnings(r.Sections) {
+		says = append(says, w.Title)
+	}
+	return says
 }
 
 // Numbers is what metrics.json holds of a result: its metrics, and the verdicts, if there
@@ -216,8 +228,8 @@ func (r *Result) Numbers() map[string]any {
 	for name, x := range r.Metrics {
 		numbers[name] = x
 	}
-	if len(r.Verdicts) > 0 {
-		numbers["verdicts"] = r.Verdicts
+	if says := r.Verdicts(); len(says) > 0 {
+		numbers["verdicts"] = says
 	}
 	return numbers
 }

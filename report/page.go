@@ -10,7 +10,6 @@ import (
 	"html/template"
 	"io"
 	"regexp"
-	"slices"
 	"strings"
 
 	"parley/figure"
@@ -53,11 +52,8 @@ type page struct {
 type verdictView struct {
 	Question string
 	Answers  []template.HTML
-	Doubts   []doubtView
+	Doubts   []figure.Warning
 }
-
-// doubtView is the title of a warning, with the section that explains it.
-type doubtView struct{ Title, Section string }
 
 type sectionView struct {
 	ID, Title string
@@ -135,8 +131,8 @@ func (r *Report) long() bool {
 	return false
 }
 
-// verdict is what the page opens with: what was found, how sure that is, and what speaks
-// against relying on it, which the warnings of all sections say.
+// verdict is what the page opens with: what was found, how sure that is, what speaks against
+// relying on it, which the warnings of all sections say, and what protects the subjects.
 func (r *Report) verdict(w *words) []verdictView {
 	var all []verdictView
 	for _, x := range []struct{ question, answer string }{{"What was found", r.Found}, {"How sure that is", r.Sure}} {
@@ -144,30 +140,18 @@ func (r *Report) verdict(w *words) []verdictView {
 			all = append(all, verdictView{Question: x.question, Answers: w.texts(paragraphs(x.answer))})
 		}
 	}
-	doubts := verdictView{Question: "What not to trust"}
-	said := func(doubt string) bool { // by a warning whose title it begins with
-		return slices.ContainsFunc(doubts.Doubts, func(d doubtView) bool { return d.Title != "" && strings.HasPrefix(doubt, d.Title) })
-	}
-	for _, s := range r.Sections {
-		for _, item := range s.Items {
-			if n := item.Note; n != nil && n.Warning && !r.Local { // a site's own are about who may read it
-				doubts.Doubts = append(doubts.Doubts, doubtView{n.Title, s.ID})
-			}
-		}
-	}
-	for _, d := range r.Doubts {
-		if !said(d) {
-			doubts.Answers = append(doubts.Answers, w.text(d))
-		}
-	}
+	doubts := verdictView{Question: "What not to trust", Doubts: figure.Warnings(r.Sections)}
 	switch {
-	case len(doubts.Doubts)+len(doubts.Answers) > 0:
-	case len(all) == 0:
-		return nil // nothing was said either way
-	default:
+	case len(doubts.Doubts) > 0:
+		all = append(all, doubts)
+	case len(all) > 0: // else nothing was said either way
 		doubts.Answers = w.texts([]string{"No check of this report speaks against the result. That is no proof that it is right: other patients and other hospitals may differ."})
+		all = append(all, doubts)
 	}
-	return append(all, doubts)
+	if r.Privacy.Title != "" {
+		all = append(all, verdictView{Question: "What protects the subjects", Doubts: []figure.Warning{r.Privacy}})
+	}
+	return all
 }
 
 func (p page) write(w io.Writer) error {

@@ -23,11 +23,11 @@ import (
 type Report struct {
 	Title    string
 	Subtitle string
-	Found    string        // what was found, in a sentence or two; the page opens with it
-	Sure     string        // how sure that is, and what it rests on
-	Doubts   []string      // what speaks against relying on it, besides the warnings in the sections
-	Headline []figure.Fact // what a reader should know first, in a few words each
-	Meta     []figure.Fact // such as the plan's digest, the version, the method
+	Found    string         // what was found, in a sentence or two; the page opens with it
+	Sure     string         // how sure that is, and what it rests on
+	Privacy  figure.Warning // what protects the subjects, and where that is explained; may be empty
+	Headline []figure.Fact  // what a reader should know first, in a few words each
+	Meta     []figure.Fact  // such as the plan's digest, the version, the method
 	Sections []figure.Section
 
 	// SitePages are the sites' own pages, by name, where they lie beside this one: paths

@@ -11,26 +11,27 @@ import (
 // A page opens with its verdict, and a term leads to its meaning: once in a section, also from
 // within a picture, and never from within another word or a file's name.
 func TestVerdictAndTerms(t *testing.T) {
-	r := &report.Report{Found: "Two factors were found.", Sure: "Intervals of 90 % held 91 %.", Doubts: []string{"Few subjects", "Too wide", "Too narrow: noise differs"},
+	r := &report.Report{Found: "Two factors were found.", Sure: "Intervals of 90 % held 91 %.", Privacy: figure.Warning{Title: "Nothing does", Section: "s"},
 		Sections: []figure.Section{{ID: "s", Title: "S", Lead: "A factor, a factor; the refactor and scores.csv.", Items: []figure.Item{
 			{Note: &figure.Note{Title: "Too wide", Text: "x", Warning: true}},
-			{Note: &figure.Note{Title: "Too narrow", Text: "Noise differs", Warning: true}},
+			{Note: &figure.Note{Title: "Too wide", Text: "y", Warning: true}},
+			{Note: &figure.Note{Title: "No warning", Text: "z"}},
 			{Figure: &figure.Figure{ID: "f", Title: "F", Caption: "c", Chart: figure.Lines{X: figure.Axis{Label: "Tissue_Factor"}, Y: figure.Axis{Label: "change (nats)"}}}},
 		}}}}
 	page := html(t, r)
 	order := 0
-	for _, want := range []string{"What was found", "How sure that is", "What not to trust", `<li><a href="#section-s">Too wide</a></li>`, `id="section-s"`, "Words in the picture: ", `>nats</a>`, "What the words mean"} {
+	for _, want := range []string{"What was found", "How sure that is", "What not to trust", `<li><a href="#section-s">Too wide</a></li>`, "What protects the subjects", `<li><a href="#section-s">Nothing does</a></li>`, `id="section-s"`, "Words in the picture: ", `>nats</a>`, "What the words mean"} {
 		_, rest, ok := strings.Cut(page[order:], want)
 		if !ok {
 			t.Fatalf("%q is missing, or stands before what it should follow", want)
 		}
 		order = len(page) - len(rest)
 	}
-	if n := strings.Count(page, "Few subjects"); n != 1 {
-		t.Errorf("a doubt without a section is there %d times", n)
+	if n := strings.Count(page, `">Too wide</a>`); n != 1 {
+		t.Errorf("a doubt is listed %d times", n)
 	}
-	if strings.Contains(page, "Too narrow: noise differs") {
-		t.Error("a doubt is said in the verdict and again in its section")
+	if strings.Contains(page, `">No warning</a>`) {
+		t.Error("what is no warning is listed as a doubt")
 	}
 	if strings.Contains(page, ">Factor</a>") {
 		t.Error("a part of a name is taken for a term")

@@ -445,7 +445,7 @@ func modelRefitCommand() *cobra.Command {
 			if err := s.ClaimRefit(out); err != nil {
 				return err
 			}
-			r, err := s.Method.Refit(s.Plan, s.Released, latent)
+			r, err := s.Refit(latent)
 			if err != nil {
 				return err
 			}
@@ -453,9 +453,7 @@ func modelRefitCommand() *cobra.Command {
 				return err
 			}
 			return as.line(cmd, ran{out, r.Numbers()}, func(w io.Writer) error {
-				for _, f := range r.Headline {
-					fmt.Fprintf(w, "%-22s %s\n", f.Name, f.Value)
-				}
+				facts(w, r)
 				for _, line := range s.Origin.Guarantee {
 					fmt.Fprintf(w, "%-22s nothing is added to %s\n", "privacy", line)
 				}

@@ -199,8 +199,9 @@ func (p *accountPage) write(title string, a *fitted.Account) error {
 		return nil
 	}
 	page := &report.Report{Title: title, Meta: a.Facts}
+	var cautions []figure.Note
 	for _, n := range a.Notes {
-		page.Doubts = append(page.Doubts, problem.List{n}.Error())
+		cautions = append(cautions, figure.Note{Title: problem.Problem{File: n.File, Line: n.Line, Column: n.Column, Where: n.Where, What: n.What}.Error(), Text: n.Hint})
 	}
 	answer := figure.Section{ID: "answer", Title: "Pictures"}
 	for i := range a.Figures {
@@ -211,6 +212,6 @@ func (p *accountPage) write(title string, a *fitted.Account) error {
 		t.ID = fmt.Sprintf("table-%d", i+1)
 		numbers.Items = append(numbers.Items, figure.Item{Table: &t})
 	}
-	page.Sections = []figure.Section{answer, numbers}
+	page.Sections = append(figure.Verdicts(cautions), answer, numbers)
 	return page.WriteFiles(p.dir)
 }

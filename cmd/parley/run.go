@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"parley/engine/local"
+	"parley/method"
 	"parley/report/results"
 )
 
@@ -79,23 +79,13 @@ func runCommand() *cobra.Command {
 					return fmt.Errorf("site %s: %w", site, err)
 				}
 			}
-			if err := dir.Write(outcome.Outcome, time.Now()); err != nil {
+			r, err := dir.Write(outcome.Outcome, time.Now())
+			if err != nil {
 				return err
 			}
 			show.close()
-			return as.line(cmd, ran{dir.Path(), outcome.Result.Numbers()}, func(w io.Writer) error {
-				if n := len(outcome.Left); n > 0 {
-					fmt.Fprintf(w, "%d of %d sites are not in this result to its end: %s left\n", n, len(plan.Sites), strings.Join(outcome.Left, ", "))
-				}
-				for _, f := range outcome.Result.Headline {
-					fmt.Fprintf(w, "%-22s %s\n", f.Name, f.Value)
-				}
-				if n := len(outcome.Result.Verdicts); n > 0 {
-					fmt.Fprintf(w, "\nBefore you rely on this result:\n")
-					for _, v := range outcome.Result.Verdicts {
-						fmt.Fprintf(w, "- %s\n", v)
-					}
-				}
+			return as.line(cmd, ran{dir.Path(), r.Numbers()}, func(w io.Writer) error {
+				facts(w, r)
 				_, err := fmt.Fprintf(w, "\nOpen %s\n", filepath.Join(dir.Path(), "report.html"))
 				return err
 			})
@@ -110,4 +100,17 @@ func runCommand() *cobra.Command {
 type ran struct {
 	Results string         `json:"results"`
 	Metrics map[string]any `json:"metrics"`
+}
+
+// facts says what a reader of a result should know first, and what speaks against relying on it.
+func facts(w io.Writer, r *method.Result) {
+	for _, f := range r.Headline {
+		fmt.Fprintf(w, "%-22s %s\n", f.Name, f.Value)
+	}
+	if says := r.Verdicts(); len(says) > 0 {
+		fmt.Fprintf(w, "\nBefore you rely on this result:\n")
+		for _, v := range says {
+			fmt.Fprintf(w, "- %s\n", v)
+		}
+	}
 }

@@ -84,7 +84,8 @@ func TestClusterWhoseLeadersAreKilled(t *testing.T) {
 	must(t, err)
 	out, err := local.Run(t.Context(), local.Config{Plan: plan, Methods: methods, Data: binding.Data})
 	must(t, err)
-	must(t, simulated.Write(out.Outcome, time.Now()))
+	_, err = simulated.Write(out.Outcome, time.Now())
+	must(t, err)
 
 	cluster := natstest.NewCluster(t)
 	dir := t.TempDir()

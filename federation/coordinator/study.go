@@ -324,7 +324,7 @@ func (s *running) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := dir.Write(out, time.Now()); err != nil {
+	if _, err := dir.Write(out, time.Now()); err != nil {
 		return err
 	}
 	if s.state.State != Ended {

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"time"
 
@@ -59,6 +58,17 @@ func (s *Study) ClaimRefit(dir string) error {
 	return nil
 }
 
+// Refit makes a model with another number of factors, and says what of the study's protection
+// covers it.
+func (s *Study) Refit(latent int) (*method.Result, error) {
+	r, err := s.Method.Refit(s.Plan, s.Released, latent)
+	if err != nil {
+		return nil, err
+	}
+	r.Sections = append(r.Sections, s.Origin.section())
+	return r, nil
+}
+
 // WriteRefit leaves in a claimed directory what a run leaves, as far as it makes
 // sense: plan.yaml (the study's), the result's files, metrics.json, report.html
 // with its pictures and tables, and last provenance.json.
@@ -89,7 +99,7 @@ func (s *Study) WriteRefit(dir, option string, value int, r *method.Result, now 
 		Title: fmt.Sprintf("%s, made again with %s: %d", s.Plan.Name, option, value), Subtitle: s.Plan.Question, Headline: r.Headline,
 		Meta: []figure.Fact{{Name: "Post-processing of plan", Value: s.Origin.Plan[:12]}, {Name: "Method", Value: s.Plan.Method.Name},
 			{Name: "Sites", Value: strings.Join(s.Plan.Sites, ", ")}, {Name: "Made by", Value: p.Program}},
-		Sections: append(slices.Clone(r.Sections), s.Origin.section()),
+		Found: r.Found, Sure: r.Sure, Sections: r.Sections,
 	}
 	if err := page.WriteFiles(dir); err != nil {
 		return err

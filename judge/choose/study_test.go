@@ -24,7 +24,9 @@ func (toy) Name() string                                           { return "toy
 func (toy) Options() any                                           { return &struct{}{} }
 func (toy) ReleasedFile(*study.Plan) (string, error)               { return "model/word.txt", nil }
 func (toy) Requests(*study.Plan, string) ([]privacy.Listed, error) { return nil, nil }
-func (toy) Refit(*study.Plan, []byte, int) (*method.Result, error) { return nil, nil }
+func (toy) Refit(_ *study.Plan, released []byte, _ int) (*method.Result, error) {
+	return &method.Result{Files: []method.File{{Name: "model/word.txt", Data: released}}, Metrics: map[string]float64{"a": 1}}, nil
+}
 func (toy) SelectReleased(context.Context, *study.Plan, []byte, judged.SelectConfig) (*judged.Selection, error) {
 	return nil, nil
 }
@@ -79,7 +81,10 @@ func TestOpenStudy(t *testing.T) {
 		t.Fatalf("%+v, %v", s, err)
 	}
 	refit := filepath.Join(t.TempDir(), "refit")
-	r := &method.Result{Files: []method.File{{Name: "model/word.txt", Data: []byte("word")}}, Metrics: map[string]float64{"a": 1}}
+	r, err := s.Refit(3)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := s.WriteRefit(refit, "latent", 3, r, time.Unix(0, 0)); err != nil {
 		t.Fatal(err)
 	}

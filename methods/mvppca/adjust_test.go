@@ -334,12 +334,12 @@ func TestWhatIsSaidOfAdjustment(t *testing.T) {
 		ageAndSex + " ":   {func(s *shape) { s.unknown = 0.3 }, "took no part, because a covariate of theirs is not known"},
 	} {
 		m, r, _ := modelOf(t, agedSites(t, options, want.change))
-		said := slices.ContainsFunc(r.Verdicts, func(v string) bool { return strings.Contains(v, want.says) })
+		said := slices.ContainsFunc(r.Verdicts(), func(v string) bool { return strings.Contains(v, want.says) })
 		if want.says == "" {
-			said = !slices.ContainsFunc(r.Verdicts, func(v string) bool { return strings.Contains(v, "covariate") || strings.Contains(v, "adjusted") })
+			said = !slices.ContainsFunc(r.Verdicts(), func(v string) bool { return strings.Contains(v, "covariate") || strings.Contains(v, "adjusted") })
 		}
 		if !said {
-			t.Errorf("%s: the verdicts are %q", options, r.Verdicts)
+			t.Errorf("%s: the verdicts are %q", options, r.Verdicts())
 		}
 		at := slices.IndexFunc(r.Sections, func(s figure.Section) bool { return s.ID == "adjusted" })
 		if at < 0 || len(r.Sections[at].Items) < 3 {

@@ -41,8 +41,8 @@ func TestOutliersAreNamedAtTheirOwnSiteOnly(t *testing.T) {
 	p := newPlay(t, s)
 	r := synthetic.Must(p.run())(t)
 	const want = "1 subject is so far from all others of the site that the fit left these values out: 1 at site-1 (v1)"
-	if !slices.Equal(r.Verdicts, []string{want}) || r.Sections[0].ID != "verdicts" {
-		t.Errorf("the result says %q, and begins with %q", r.Verdicts, r.Sections[0].ID)
+	if !slices.Equal(r.Verdicts(), []string{want}) || r.Sections[0].ID != "verdicts" {
+		t.Errorf("the result says %q, and begins with %q", r.Verdicts(), r.Sections[0].ID)
 	}
 	numbers := synthetic.Must(json.Marshal(r.Numbers()))(t)
 	if !bytes.Contains(numbers, []byte(`"verdicts":["1 subject is so far`)) {
@@ -79,8 +79,8 @@ func TestOutliersAreLeftOutUnlessThePlanKeepsThem(t *testing.T) {
 		r := synthetic.Must(newPlay(t, s).run())(t)
 		m := synthetic.Must(use.LoadModel(r.Files[0].Data))(t)
 		factor[options] = 1 / m.Views[1].Features[0].Factor // standard deviation over all sites
-		if said := len(r.Verdicts) > 0 && strings.Contains(r.Verdicts[0], "left these values out"); said != (options == "") {
-			t.Errorf("%q: the result says %q", options, r.Verdicts)
+		if said := len(r.Verdicts()) > 0 && strings.Contains(r.Verdicts()[0], "left these values out"); said != (options == "") {
+			t.Errorf("%q: the result says %q", options, r.Verdicts())
 		}
 	}
 	if factor[""] > 5 || factor["  outliers: keep\n"] < 500 {
@@ -127,10 +127,10 @@ func TestUselessViewsAreNamed(t *testing.T) {
 	}
 	r := synthetic.Must(newPlay(t, s).run())(t)
 	for _, view := range []string{"v0", "v1"} {
-		if !slices.ContainsFunc(r.Verdicts, func(v string) bool {
+		if !slices.ContainsFunc(r.Verdicts(), func(v string) bool {
 			return strings.HasPrefix(v, "View "+view+" is predicted from the other views no better than by its mean")
 		}) {
-			t.Errorf("verdicts on %s: %q", view, r.Verdicts)
+			t.Errorf("verdicts on %s: %q", view, r.Verdicts())
 		}
 	}
 	if x := r.Metrics["r2/v1"]; math.IsNaN(x) || x < 0.3 {
@@ -143,8 +143,8 @@ func TestTooManyFactorsAreNamed(t *testing.T) {
 	for q, want := range map[int]bool{2: false, 9: true} {
 		s := shape{dims: []int{6, 5}, sites: 2, rows: 60, seed: 9, options: fmt.Sprintf("  latent: %d\n  rounds: 0\n", q)}.study(t)
 		r := synthetic.Must(newPlay(t, s).run())(t)
-		if said := slices.ContainsFunc(r.Verdicts, func(v string) bool { return strings.Contains(v, "more than the covariances of 11 features can tell") }); said != want {
-			t.Errorf("%d factors: %q", q, r.Verdicts)
+		if said := slices.ContainsFunc(r.Verdicts(), func(v string) bool { return strings.Contains(v, "more than the covariances of 11 features can tell") }); said != want {
+			t.Errorf("%d factors: %q", q, r.Verdicts())
 		}
 	}
 }
@@ -215,9 +215,9 @@ func TestViewsThatLieApartAreNamedFirst(t *testing.T) {
 		}
 		s.data[site] = synthetic.Must(dataset.NewTable(s.data[site].Schema(), rows))(t)
 		r := synthetic.Must(newPlay(t, s).run())(t)
-		said := len(r.Verdicts) > 0 && strings.HasPrefix(r.Verdicts[0], "Values have nothing in common with those of other sites: v1 at "+site+" (")
-		if said != want || !want && strings.Contains(strings.Join(r.Verdicts, "\n"), "nothing in common") {
-			t.Errorf("offset by %v: %q", by, r.Verdicts)
+		said := len(r.Verdicts()) > 0 && strings.HasPrefix(r.Verdicts()[0], "Values have nothing in common with those of other sites: v1 at "+site+" (")
+		if said != want || !want && strings.Contains(strings.Join(r.Verdicts(), "\n"), "nothing in common") {
+			t.Errorf("offset by %v: %q", by, r.Verdicts())
 		}
 		headline := fmt.Sprint(r.Headline)
 		_, shown := r.Metrics["r2/v0"]
@@ -241,17 +241,17 @@ func TestSwappedPatternsAreNamed(t *testing.T) {
 		p := newPlay(t, s)
 		p.behindGates(3)
 		r := synthetic.Must(p.run())(t)
-		if said := slices.ContainsFunc(r.Verdicts, func(v string) bool {
+		if said := slices.ContainsFunc(r.Verdicts(), func(v string) bool {
 			return strings.HasPrefix(v, "It may be that no subject counts at site-0, site-1:")
 		}); said != swapped {
-			t.Errorf("swapped %t: %q", swapped, r.Verdicts)
+			t.Errorf("swapped %t: %q", swapped, r.Verdicts())
 		}
 		for i, site := range s.plan.Sites {
 			half := synthetic.Must(Method{}.Site(s.plan, site))(t)
 			own := synthetic.Must(half.Report(t.Context(), synthetic.Must(p.coordinator.Share(p.state, site))(t), s.data[site]))(t)
 			want := swapped && i < 2
-			if said := len(own.Verdicts) > 0 && own.Verdicts[0] == "400 of 400 subjects here count for nothing"; said != want {
-				t.Errorf("swapped %t, %s: %q", swapped, site, own.Verdicts)
+			if said := len(own.Verdicts()) > 0 && own.Verdicts()[0] == "400 of 400 subjects here count for nothing"; said != want {
+				t.Errorf("swapped %t, %s: %q", swapped, site, own.Verdicts())
 			}
 		}
 	}

@@ -53,6 +53,8 @@ func (c coordinator) pictures(s *state) *method.Result {
 	heat.Facets = []figure.Facet{facet}
 
 	r := &method.Result{Metrics: map[string]float64{"loss_nats": last, "rounds": float64(rounds)}}
+	r.Found = fmt.Sprintf("The model describes each subject by a code of %d numbers, and decodes from it what the subject's measurements should be.", q)
+	r.Sure = "No site said how far decoded values are from its own, so nothing on this page measures how good the model is."
 	r.Headline = []figure.Fact{{Name: "model", Value: c.Model}, {Name: "code", Value: fmt.Sprintf("%d numbers", q)}, {Name: "rounds", Value: fmt.Sprint(rounds)}}
 	section := func(id, title, lead string, f *figure.Figure) {
 		r.Sections = append(r.Sections, figure.Section{ID: id, Title: title, Lead: lead, Items: []figure.Item{{Figure: f}}})
@@ -62,7 +64,8 @@ func (c coordinator) pictures(s *state) *method.Result {
 	if n > 0 {
 		mae := sum / n
 		r.Metrics["mae"] = mae
-		r.Headline = append(r.Headline, figure.Fact{Name: "mean absolute error", Value: figure.Score.Text(mae)})
+		r.Sure = fmt.Sprintf("Decoded values are off by %s of a feature's range in the mean. The subjects took part in the fit; others are described a little worse. There are no intervals.", figure.Score.Text(mae))
+		r.Headline = append(r.Headline, figure.Fact{Name: "mean absolute error, in parts of the ranges" + method.OfFit, Value: figure.Score.Text(mae)})
 		section("reconstruction", "Reconstruction", "How far the decoded means are from what was observed, in parts of each feature's range over all sites. These subjects had a part in the fit.",
 			&figure.Figure{ID: "reconstruction", Title: "Error of reconstruction", Caption: "By site and view; a view that a site lacks has none.", Alt: fmt.Sprintf("A table of errors by site and view, %s in the mean.", figure.Score.Text(mae)), Chart: heat})
 	}
@@ -76,7 +79,8 @@ func (c coordinator) pictures(s *state) *method.Result {
 		}
 	}
 	if len(lacking) > 0 {
-		r.Verdicts = append(r.Verdicts, fmt.Sprintf("%d of the features have one value or none at all sites, so that nothing is learned of them: %s", len(lacking), strings.Join(lacking[:min(len(lacking), 8)], ", ")))
+		r.Sections = append(figure.Verdicts([]figure.Note{{Title: fmt.Sprintf("%d of the features have one value or none at all sites, so that nothing is learned of them: %s", len(lacking), strings.Join(lacking[:min(len(lacking), 8)], ", ")),
+			Text: "What the model says of them is that value. See whether the sites' files have the right columns."}}), r.Sections...)
 	}
 	return r
 }

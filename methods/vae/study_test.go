@@ -144,8 +144,8 @@ func TestModelsAnswer(t *testing.T) {
 	for _, kind := range []string{"linear", "two-layer", "multi-channel"} {
 		p := plan(t, "model: "+kind)
 		m, r := run(t, p, true)
-		if len(r.Sections) != 3 || len(r.Verdicts) != 0 {
-			t.Errorf("%s: %d sections, verdicts %v", kind, len(r.Sections), r.Verdicts)
+		if len(r.Sections) != 3 || len(r.Verdicts()) != 0 {
+			t.Errorf("%s: %d sections, verdicts %v", kind, len(r.Sections), r.Verdicts())
 		}
 		rows := data(t, p, true)["south"] // lacks view b
 		var b bytes.Buffer

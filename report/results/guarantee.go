@@ -19,7 +19,7 @@ func privacySection(p *privacyRecord, rounds []engine.Round) figure.Section {
 	s := figure.Section{ID: "privacy", Title: "Privacy"}
 	note := func(n figure.Note) { s.Items = append(s.Items, figure.Item{Note: &n}) }
 	if p == nil {
-		note(figure.Note{Title: "Not protected by differential privacy", Warning: true,
+		note(figure.Note{Title: "Not protected by differential privacy", // as planned, and no fault of the result
 			Text: "Everything that left a site passed its release gate and is listed below. But what left is exact: no noise was added, so nobody can " +
 				"promise how little it tells about a single subject, and enough exact numbers can give rows away. " +
 				"Share these results only among those who may see such statistics."})

@@ -70,7 +70,7 @@ func (s *siteSpending) section() figure.Section {
 			Caption: "What lies between a bar and its stroke is left. The first bar is of what the plan promises, the others of what this site's policy allows one study, and all studies for all time. Bars are shares of ε; for all time, of what the policy's filter adds up.",
 			Alt:     "The used share of this study's promise and of the policy's limits, as bars.", Chart: bars}})
 	} else {
-		section.Items = append(section.Items, figure.Item{Note: &figure.Note{Title: "Nothing is limited", Warning: true,
+		section.Items = append(section.Items, figure.Item{Note: &figure.Note{Title: "Nothing limits what this site spends", Warning: true,
 			Text: "The study promises no total, and this site has no policy with a limit."}})
 	}
 	for _, t := range s.tables {

@@ -130,8 +130,10 @@ func (d *Dir) adopt(file string, data []byte) error {
 // Path is where the directory is.
 func (d *Dir) Path() string { return d.path }
 
-// Write stores a finished run. Running it again replaces the files by the same.
-func (d *Dir) Write(out *engine.Outcome, now time.Time) error {
+// Write stores a finished run, and returns its result with what the run adds to it: which
+// sites left, what protected the releases, and what passed. Running it again replaces the
+// files by the same.
+func (d *Dir) Write(out *engine.Outcome, now time.Time) (*method.Result, error) {
 	if d.provenance.Finished == nil {
 		now = seconds(now)
 		d.provenance.Finished = &now
@@ -140,27 +142,33 @@ func (d *Dir) Write(out *engine.Outcome, now time.Time) error {
 	d.provenance.Protections = protections(out.Rounds)
 	promise, err := privacyOf(d.plan, out.Rounds)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := d.writeResult(out.Result, d.sharedPage(out, promise)); err != nil {
-		return err
+	protected := privacySection(promise, out.Rounds)
+	r := *out.Result
+	r.Sections = append(leftSection(d.plan.Sites, out.Rounds), r.Sections...)
+	r.Sections = append(r.Sections, protected, exchangeSection(d.plan.Sites, out.Rounds))
+	page := d.page(&r, out.Left)
+	page.Privacy = figure.Warning{Title: protected.Items[0].Note.Title, Section: protected.ID}
+	if err := d.writeResult(&r, page); err != nil {
+		return nil, err
 	}
 	if promise != nil {
 		if err := d.writeJSON("privacy.json", promise); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	var rounds bytes.Buffer
 	lines := json.NewEncoder(&rounds)
 	for _, r := range out.Rounds {
 		if err := lines.Encode(r); err != nil {
-			return fmt.Errorf("writing rounds.jsonl: %w", err)
+			return nil, fmt.Errorf("writing rounds.jsonl: %w", err)
 		}
 	}
 	if err := atomicfile.Write(filepath.Join(d.path, "rounds.jsonl"), rounds.Bytes()); err != nil {
-		return err
+		return nil, err
 	}
-	return d.writeJSON("provenance.json", d.provenance)
+	return &r, d.writeJSON("provenance.json", d.provenance)
 }
 
 // writeResult stores a result's files, numbers and page.
@@ -185,33 +193,29 @@ func (d folder) writeJSON(name string, v any) error {
 	return atomicfile.WriteJSON(filepath.Join(d.path, name), v)
 }
 
-// sharedPage is the report that everybody in the study may read.
-func (d *Dir) sharedPage(out *engine.Outcome, promise *privacyRecord) *report.Report {
-	page := &report.Report{Title: d.plan.Name, Subtitle: d.plan.Question, Headline: out.Result.Headline, Meta: d.meta(),
-		Found: out.Result.Found, Sure: out.Result.Sure, Doubts: out.Result.Verdicts}
+// page is the report that everybody in the study may read.
+func (d *Dir) page(r *method.Result, left []string) *report.Report {
+	page := &report.Report{Title: d.plan.Name, Subtitle: d.plan.Question, Headline: r.Headline, Meta: d.meta(),
+		Found: r.Found, Sure: r.Sure, Sections: r.Sections}
 	if d.provenance.Simulated {
 		for _, site := range d.plan.Sites {
-			if !slices.Contains(out.Left, site) {
+			if !slices.Contains(left, site) {
 				page.SitePages = append(page.SitePages, figure.Fact{Name: site, Value: "sites/" + url.PathEscape(site) + "/report.html"})
 			}
 		}
 	}
-	if left := leftSection(d.plan.Sites, out.Rounds); left != nil {
-		page.Sections = append(page.Sections, *left)
-	}
-	page.Sections = append(page.Sections, out.Result.Sections...)
-	page.Sections = append(page.Sections, privacySection(promise, out.Rounds), exchangeSection(d.plan.Sites, out.Rounds))
 	return page
 }
 
 // leftSection says first which sites were not in the study to its end, and why, as far
-// as others may know it; nil if all were. What they had contributed before may be in
-// the result, and their later answers are not.
-func leftSection(sites []string, rounds []engine.Round) *figure.Section {
-	var lines []string
+// as others may know it; there is none if all were. What they had contributed before may be
+// in the result, and their later answers are not.
+func leftSection(sites []string, rounds []engine.Round) []figure.Section {
+	var names, lines []string
 	for _, r := range rounds {
 		for _, x := range r.Sites {
 			if x.Left != "" {
+				names = append(names, x.Site)
 				lines = append(lines, fmt.Sprintf("%s left in round %d: %s.", x.Site, r.Round, strings.TrimSuffix(x.Left, ".")))
 			}
 		}
@@ -219,10 +223,10 @@ func leftSection(sites []string, rounds []engine.Round) *figure.Section {
 	if len(lines) == 0 {
 		return nil
 	}
-	return &figure.Section{ID: "left", Title: "Not every site is in this result to its end", Items: []figure.Item{{Note: &figure.Note{
-		Title: fmt.Sprintf("%d of %d sites left", len(lines), len(sites)), Warning: true,
+	return []figure.Section{{ID: "left", Title: "Not every site is in this result to its end", Items: []figure.Item{{Note: &figure.Note{
+		Title: fmt.Sprintf("%d of %d sites left before the end: %s", len(lines), len(sites), strings.Join(names, ", ")), Warning: true,
 		Text: strings.Join(lines, "\n\n") + "\n\nWhat is said below of all sites holds for those that stayed, and for what the others had sent before.",
-	}}}}
+	}}}}}
 }
 
 func (d *Dir) meta() []figure.Fact { return meta(d.plan, d.provenance.Plan) }

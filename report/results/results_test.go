@@ -78,7 +78,8 @@ func (b both) Write(out *engine.Outcome, results map[string]*method.Result, now 
 			return fmt.Errorf("site %s: %w", site, err)
 		}
 	}
-	return b.Dir.Write(out, now)
+	_, err := b.Dir.Write(out, now)
+	return err
 }
 
 func open(t *testing.T, path string) both {
@@ -182,8 +183,11 @@ func TestLayout(t *testing.T) {
 	if got := names(all); !slices.Equal(got, want) {
 		t.Errorf("after the run: %v\nwant %v", got, want)
 	}
-	var metrics map[string]float64
-	if err := json.Unmarshal([]byte(all["metrics.json"]), &metrics); err != nil || len(metrics) != 2 || metrics["sum"] != 3 || metrics["share"] != 0.5 {
+	var metrics struct {
+		Sum, Share float64
+		Verdicts   []string
+	}
+	if err := json.Unmarshal([]byte(all["metrics.json"]), &metrics); err != nil || metrics.Sum != 3 || metrics.Share != 0.5 || !slices.Equal(metrics.Verdicts, []string{"1 of 2 sites left before the end: south"}) {
 		t.Errorf("metrics.json: %v (%v)", metrics, err)
 	}
 	if p, err := study.Parse("plan.yaml", []byte(all["plan.yaml"]), toy{}); err != nil || p.Seed != 1 || p.Quorum != 2 {
@@ -424,8 +428,12 @@ func TestOnlyTheSitesPageShowsSubjects(t *testing.T) {
 	if page := all["sites/north/report.html"]; !strings.Contains(page, "must not leave the site") || !strings.Contains(page, "This page shows single subjects") {
 		t.Error("the site's page does not say what it is")
 	}
-	if page := all["report.html"]; strings.Contains(page, "must not leave") || !strings.Contains(page, "<h3>Not protected by differential privacy") {
+	page := all["report.html"]
+	if strings.Contains(page, "must not leave") || !strings.Contains(page, "<h3>Not protected by differential privacy") {
 		t.Error("the shared page does not say how it is protected")
+	}
+	if before, _, _ := strings.Cut(page, `<nav`); !strings.Contains(before, `<li><a href="#section-privacy">Not protected by differential privacy</a></li>`) {
+		t.Error("the shared page does not open with how it is protected")
 	}
 }
 

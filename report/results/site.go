@@ -7,8 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
-	"parley/figure"
 	"parley/method"
 	"parley/privacy/ledger"
 	"parley/privacy/policy"
@@ -73,28 +73,24 @@ func OpenSite(path string, plan *study.Plan, site, data string) (*Site, error) {
 
 // Write stores what the site's people may see: the method's result, and what the
 // site's own ledger says, against its policy if it has one. ledger may be nil.
-func (d *Site) Write(r *method.Result, charged *ledger.Ledger, rules *policy.Policy) error {
-	page := d.page(r)
+func (d *Site) Write(own *method.Result, charged *ledger.Ledger, rules *policy.Policy) error {
+	r := *own
 	spent, err := spending(d.plan, d.digest, charged, rules)
 	if err != nil {
 		return err
 	}
 	if spent != nil {
-		page.Sections = append(page.Sections, spent.section())
+		r.Sections = append(slices.Clip(r.Sections), spent.section())
 		if err := d.writeJSON("privacy.json", spent); err != nil {
 			return err
 		}
 	}
-	return d.writeResult(r, page)
+	return d.writeResult(&r, d.page(&r))
 }
 
 func (d *Site) page(r *method.Result) *report.Report {
-	note := figure.Section{ID: "for-this-site", Title: "For this site only", Items: []figure.Item{{Note: &figure.Note{
-		Title: "This page shows single subjects", Warning: true,
-		Text: "It was made at " + d.name + " from the site's own rows and the shared model. It must not leave the site.",
-	}}}}
 	return &report.Report{
-		Title: d.plan.Name + ", " + d.name, Subtitle: d.plan.Question, Found: r.Found, Sure: r.Sure, Doubts: r.Verdicts, Headline: r.Headline, Meta: meta(d.plan, d.digest), Local: true,
-		Sections: append([]figure.Section{note}, r.Sections...),
+		Title: d.plan.Name + ", " + d.name, Subtitle: d.plan.Question, Found: r.Found, Sure: r.Sure, Headline: r.Headline, Meta: meta(d.plan, d.digest), Local: true,
+		Sections: r.Sections,
 	}
 }

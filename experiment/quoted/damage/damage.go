@@ -143,7 +143,7 @@ func (m *damage) run(ctx context.Context, seed uint64, noise, outliers string) (
 	if err != nil {
 		return nil, err
 	}
-	o := &outcome{verdicts: result.Result.Verdicts}
+	o := &outcome{verdicts: result.Result.Verdicts()}
 	if o.angle, err = t.angle(result.Result.Files); err != nil {
 		return nil, err
 	}

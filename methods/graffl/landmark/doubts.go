@@ -24,18 +24,6 @@ func (v *view) doubt() (all []string) {
 	return all
 }
 
-// verdict counts the doubts, in the words of a headline.
-func (v *view) verdict() string {
-	switch n := len(v.doubts); n {
-	case 0:
-		return "no doubts"
-	case 1:
-		return "1 doubt"
-	default:
-		return fmt.Sprintf("%d doubts", n)
-	}
-}
-
 // doubtsNote stands above a mixture that should not be relied on; nil over others.
 func (v *view) doubtsNote() *figure.Note {
 	all := v.doubts

@@ -93,8 +93,8 @@ func (v *view) fitSection() figure.Section {
 	}
 	section.Items = append(section.Items, figure.Item{Figure: v.fitFigure()})
 	if v.misfits() {
-		section.Items = append(section.Items, figure.Item{Note: &figure.Note{Warning: true, Title: "What may be wrong with it",
-			Text: "Rows are elsewhere than the mixture expects. They may not be normally distributed within components, or there may be more components than the plan says, or ranges may cut off tails: intervals are then too narrow. More components (method.components) are worth a try."}})
+		section.Items = append(section.Items, figure.Item{Note: &figure.Note{Warning: true, Title: "Rows are elsewhere than the mixture expects",
+			Text: "They may not be normally distributed within components, or there may be more components than the plan says, or ranges may cut off tails: intervals are then too narrow. More components (method.components) are worth a try."}})
 	}
 	return section
 }

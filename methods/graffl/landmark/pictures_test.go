@@ -107,7 +107,7 @@ func TestSectionsOfAnyMixture(t *testing.T) {
 			if ids["landmark-map"] != (c.d == 2) || ids["weights"] != (c.k > 1) {
 				t.Errorf("figures %v", ids)
 			}
-			if facts := v.headline(); len(facts) > 5 || len(facts) < 4 {
+			if facts := v.headline(); len(facts) > 4 || len(facts) < 3 {
 				t.Errorf("%d headlines", len(facts))
 			}
 			for _, f := range v.headline() {

@@ -92,8 +92,7 @@ func (v *view) headline() []figure.Fact {
 	facts := []figure.Fact{{Name: "components", Value: strconv.Itoa(v.Options.Components)}}
 	facts = append(facts, v.Weights()...)
 	return append(facts, rows,
-		figure.Fact{Name: fmt.Sprintf("effective sample size, of %d draws", len(v.Posterior.Draws)), Value: fmt.Sprintf("%.0f", v.Posterior.Size)},
-		figure.Fact{Name: "speak against it", Value: v.verdict()})
+		figure.Fact{Name: fmt.Sprintf("effective sample size, of %d draws", len(v.Posterior.Draws)), Value: fmt.Sprintf("%.0f", v.Posterior.Size)})
 }
 
 // sure says in words how well the mixture fits, and how precisely it was computed.

@@ -68,7 +68,7 @@ func (variant) OfCodes(s *setup.Setup) *figure.Note {
 	if d <= most {
 		return nil
 	}
-	return &figure.Note{Warning: true, Title: "Long codes",
+	return &figure.Note{Warning: true, Title: "Codes are longer than landmarks can tell apart",
 		Text: fmt.Sprintf("A component has %d numbers beside its weight. From some hundred rows, landmarks can tell those of codes of up to %d numbers here; of longer ones the mixture is mostly the prior.", d*(d+3)/2, most)}
 }
 

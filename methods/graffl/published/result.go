@@ -11,12 +11,11 @@ import (
 	"parley/methods/graffl/setup"
 )
 
-// warning is what a reader has to know first.
-const warning = `This study ran Algorithm 2 as it was published, for comparison. Two things are known of it.
-
-It does not find the posterior. However many proposals are made, those that are accepted follow the prior times the mean of the rows' likelihoods, not their product: the posterior given one row picked at random. Intervals do not shrink with more rows, weights are close to what the prior says, and only the component that made an accepted row has learned anything. What is real is the place of the modes of that cloud.
-
-It gives the rows away. Each answer is an exact squared distance to a known point; as many answers as there are features, and one more, are the row. Whoever ran this study can compute every row of every site.`
+// notPosterior and notPrivate are what a reader has to know first.
+const (
+	notPosterior = `This study ran Algorithm 2 as it was published, for comparison. However many proposals are made, those that are accepted follow the prior times the mean of the rows' likelihoods, not their product: the posterior given one row picked at random. Intervals do not shrink with more rows, weights are close to what the prior says, and only the component that made an accepted row has learned anything. What is real is the place of the modes of that cloud.`
+	notPrivate   = `It gives the rows away. Each answer is an exact squared distance to a known point; as many answers as there are features, and one more, are the row. Whoever ran this study can compute every row of every site.`
+)
 
 // Result implements [method.Coordinator].
 func (c *coordinator) Result(ms method.State) (*method.Result, error) {
@@ -44,7 +43,8 @@ func (c *coordinator) Result(ms method.State) (*method.Result, error) {
 		{Name: "proposals", Value: figure.Count.Text(float64(proposals))}, {Name: "accepted", Value: figure.Count.Text(float64(len(p.Draws)))},
 		{Name: "largest accepted squared distance", Value: fmt.Sprintf("%.3g", largest)}}
 	first := figure.Section{ID: "published", Title: "What this algorithm does, and what it gives away",
-		Items: []figure.Item{{Note: &figure.Note{Warning: true, Title: "Do not use this with data of persons", Text: warning}}}}
+		Items: []figure.Item{{Note: &figure.Note{Warning: true, Title: "What was found is not the posterior", Text: notPosterior}},
+			{Note: &figure.Note{Warning: true, Title: "Do not use this with data of persons", Text: notPrivate}}}}
 	peaks, err := c.modes(p)
 	if err != nil {
 		return nil, err
@@ -58,6 +58,8 @@ func (c *coordinator) Result(ms method.State) (*method.Result, error) {
 		Lead:  "Means over the accepted parameters and the intervals that hold 90 % of them, components matched to the parameter whose row came closest. This is not the posterior.",
 		Items: []figure.Item{{Table: v.ComponentTable("Means over what was accepted, and the intervals that hold nine tenths of it.")}}}
 	return &method.Result{Files: files, Metrics: metrics, Headline: facts,
+		Found:    fmt.Sprintf("Of %s proposals %d were accepted. The modes of their cloud say where rows lie.", figure.Count.Text(float64(proposals)), len(p.Draws)),
+		Sure:     "That is not known: what was accepted does not follow the posterior.",
 		Sections: []figure.Section{first, v.OverviewOf(s.Rows), c.modesSection(peaks, made), section, attackSection(c.Setup, s.Iteration)}}, nil
 }
 

@@ -27,7 +27,7 @@ func (c *coordinator) Result(ms method.State) (*method.Result, error) {
 	metrics := map[string]float64{"proposals": float64(s.SMC.Used), "generations": float64(s.SMC.Generation), "draws": float64(len(p.Draws))}
 	v.Components(metrics)
 	facts := []figure.Fact{{Name: "components", Value: strconv.Itoa(c.Options.Components)}, {Name: "proposals", Value: figure.Count.Text(float64(s.SMC.Used))}, {Name: "generations", Value: strconv.Itoa(s.SMC.Generation)}}
-	return &method.Result{Files: files, Metrics: metrics, Headline: append(facts, v.Weights()...),
+	return &method.Result{Files: files, Metrics: metrics, Found: v.Found(), Sure: "That is not known: the intervals of such a sample are not calibrated.", Headline: append(facts, v.Weights()...),
 		Sections: []figure.Section{setWarning(), v.OverviewOf(s.Rows), v.ComponentsSection(), v.PosteriorSection(), c.generationsSection(s), attackSection(c.Setup, s.SMC.Used)}}, nil
 }
 

@@ -27,7 +27,7 @@ func calibrationSection(all []mixture.Calibrated, replicates int) figure.Section
 // calibrationVerdict says in words what [mixture.Pass] does, and which quantities fail.
 func calibrationVerdict(all []mixture.Calibrated) *figure.Note {
 	if len(all) == 0 {
-		return &figure.Note{Warning: true, Title: "Nothing was tested", Text: "No quantity was ranked."}
+		return &figure.Note{Warning: true, Title: "Intervals were not tested", Text: "No quantity was ranked."}
 	}
 	least := all[0]
 	var failed []string
@@ -44,7 +44,7 @@ func calibrationVerdict(all []mixture.Calibrated) *figure.Note {
 			Text: fmt.Sprintf("Of %d quantities none departs from what chance makes: the smallest p %s, of the %s, where %s would be too small. A posterior that is right fails this test once in a hundred times. It was tested for mixtures from the prior: rows that no such mixture makes are another matter.",
 				len(all), chanceText(least.P), least.Name, figure.General.Text(calibrationLevel/float64(len(all))))}
 	}
-	return &figure.Note{Warning: true, Title: "Not calibrated",
+	return &figure.Note{Warning: true, Title: "Intervals are not calibrated",
 		Text: fmt.Sprintf("True values are not where the posterior says: %s. Chance alone does this less than once in a hundred times. Ranks that crowd at both ends mean intervals that are too narrow, ranks that crowd in the middle intervals that are too wide, ranks at one end values that are too small or too large. Do not rely on intervals of these quantities.", strings.Join(failed, "; "))}
 }
 

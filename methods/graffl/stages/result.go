@@ -157,6 +157,6 @@ func (c *coordinator) worthSection(s *state) figure.Section {
 	}
 	table("worth-auc", "AUC on held rows", "Held rows are those that nothing was learned from. Where there are few of the class, the AUC is rough: with 10 and 100 others the standard error of an AUC of .8 is .09.", auc)
 	table("worth-f1", "F1 on held rows", "At a probability of ½. It is mostly the cut-off: whatever levels the classes raises it, whether or not it knows more.", f1)
-	section.Items = append(section.Items, figure.Item{Note: &figure.Note{Warning: true, Title: "Scores and classifiers were released without noise", Text: "Sites counted and scored their own rows exactly. Under differential privacy nobody would have paid for that: each site would see its own table alone."}})
+	section.Items = append(section.Items, figure.Item{Note: &figure.Note{Title: "Scores and classifiers were released without noise", Text: "Sites counted and scored their own rows exactly. Under differential privacy nobody would have paid for that: each site would see its own table alone."}})
 	return section
 }

@@ -38,7 +38,7 @@ func (h half) reportWorth(ctx context.Context, r *method.Result, share *worthSha
 	}
 	section.Items = append(section.Items, figure.Item{Table: h.armsTable(w)})
 	if w.held > 0 && w.heldScarce < fewHeld {
-		section.Items = append(section.Items, figure.Item{Note: &figure.Note{Warning: true, Title: "Few held subjects of the class",
+		section.Items = append(section.Items, figure.Item{Note: &figure.Note{Warning: true, Title: "Few held-out subjects of the class",
 			Text: fmt.Sprintf("Scores on held rows rest on %d subjects of %s: by chance alone an AUC near 0.8 may be off by %.2f.", w.heldScarce, class, aucError(0.8, w.heldScarce, w.held-w.heldScarce))}})
 	}
 	r.Sections = slices.Insert(r.Sections, 0, section)

@@ -28,7 +28,6 @@ func AddOutliers(set options.Setup, r *method.Result, found []rows.Outlier) {
 		t.Columns[1].Text = append(t.Columns[1].Text, strings.Join(views, ", "))
 	}
 	says := fmt.Sprintf("%s so far from all others here that the fit left these values out", subjectsAre(float64(len(found))))
-	r.Verdicts = append(r.Verdicts, says)
 	r.Sections = append([]figure.Section{{ID: "outliers", Title: "Before you rely on this page", Items: []figure.Item{
 		{Note: &figure.Note{Title: says, Warning: true,
 			Text: "Look for wrong units, codes for missing values and mixed-up columns. The scores of these subjects rest on their other views; of subjects who have no other, nothing is known, and they stand at 0."}},
@@ -49,11 +48,12 @@ func AddAdjusted(ctx context.Context, set options.Setup, r *method.Result, all, 
 	}
 	note := figure.Note{Title: "Factors are adjusted for " + options.AdjustedFor(set.Options.Adjust),
 		Text: "Scores, and values that are expected, compare a subject with others of the same " + options.AdjustedFor(set.Options.Adjust) + ", as a linear regression has it."}
+	items := []figure.Item{{Note: &note}}
 	if lacking := subjects - with; lacking > 0 {
-		note.Warning = true
-		note.Text += fmt.Sprintf(" Of %d of %d subjects here one of these is not known: they took no part, and are not on this page.", lacking, subjects)
+		items = append(items, figure.Item{Note: &figure.Note{Warning: true, Title: fmt.Sprintf("%d of %d subjects here took no part", lacking, subjects),
+			Text: "One of the covariates that the features are adjusted for is not known of them. They are not on this page."}})
 	}
-	r.Sections[0].Items = append(r.Sections[0].Items, figure.Item{Note: &note})
+	r.Sections[0].Items = append(r.Sections[0].Items, items...)
 	return nil
 }
 
@@ -74,7 +74,6 @@ func AddUncounted(r *method.Result, without, all int) {
 		return
 	}
 	says := fmt.Sprintf("%d of %d subjects here count for nothing", without, all)
-	r.Verdicts = append(r.Verdicts, says)
 	r.Sections = append([]figure.Section{{ID: "uncounted", Title: "Who counts", Items: []figure.Item{{Note: &figure.Note{Title: says, Warning: true,
 		Text: "They have none of the sets of views that the plan states for this site (patterns), so nothing of them was in what the site released. Another plan may state theirs. This number is exact and for this site only."}}}}}, r.Sections...)
 }

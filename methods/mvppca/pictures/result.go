@@ -30,8 +30,8 @@ func Assessed(set options.Setup, m *use.Model, files []method.File, sites []Site
 		Headline: []figure.Fact{
 			{Name: "subjects at " + figure.Plural(len(sites), "site"), Value: strconv.Itoa(pooled.Subjects())},
 			{Name: "factors", Value: strconv.Itoa(len(m.Factors))},
-			{Name: "of a view's variance explained", Value: Explained(m, pooled)},
-			{Name: "mean absolute error, in " + set.Options.Unit(), Value: off},
+			{Name: "of a view's variance explained" + method.OfFit, Value: Explained(m, pooled)},
+			{Name: "mean absolute error, in " + set.Options.Unit() + method.OfFit, Value: off},
 		},
 	}
 	r.Found, r.Sure = Found(m, Explained(m, pooled)), sure(set, m, sites)
@@ -45,7 +45,12 @@ func Assessed(set options.Setup, m *use.Model, files []method.File, sites []Site
 	if err != nil {
 		return nil, err
 	}
-	r.Sections = VerdictSection(r, m.Verdicts)
+	says := VerdictNotes(m.Verdicts)
+	if untried(set, sites) {
+		says = append(says, figure.Note{Title: "Nobody has two views: how far to rely on the model is not known",
+			Text: "A view that is hidden from the model can be predicted for subjects who have another, and for nobody else. Nothing on this page says how well the model would predict."})
+	}
+	r.Sections = figure.Verdicts(says)
 	r.Sections = append(r.Sections, Reading(), dataSection(set, sites))
 	if m.Adjusts() {
 		r.Sections = append(r.Sections, m.AdjustedSection())

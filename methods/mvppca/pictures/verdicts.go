@@ -11,7 +11,6 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"parley/figure"
-	"parley/method"
 	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
 	"parley/methods/mvppca/ppca/leftout"
@@ -355,16 +354,10 @@ func shortened(list []string) string {
 	return strings.Join(list, ", ")
 }
 
-// VerdictSection puts verdicts into a result, and returns the section that opens its
-// report, if there are any.
-func VerdictSection(r *method.Result, list []use.Verdict) []figure.Section {
-	if len(list) == 0 {
-		return nil
-	}
-	sec := figure.Section{ID: "verdicts", Title: "Before you rely on this model"}
+// VerdictNotes are verdicts as notes, for the section that opens a report.
+func VerdictNotes(list []use.Verdict) (notes []figure.Note) {
 	for _, v := range list {
-		r.Verdicts = append(r.Verdicts, v.Says)
-		sec.Items = append(sec.Items, figure.Item{Note: &figure.Note{Title: v.Says, Text: v.Advice, Warning: true}})
+		notes = append(notes, figure.Note{Title: v.Says, Text: v.Advice})
 	}
-	return []figure.Section{sec}
+	return notes
 }

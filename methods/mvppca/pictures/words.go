@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"parley/figure"
+	"parley/method"
 	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca/leftout"
 	"parley/methods/mvppca/use"
@@ -24,12 +25,21 @@ func Found(m *use.Model, explained string) string {
 	q := len(m.Factors)
 	says := fmt.Sprintf("The model describes the subjects by %s: patterns of measurements that rise and fall together.", figure.Plural(q, "factor"))
 	if explained != "" && !strings.Contains(explained, notMeaningful) {
-		says += fmt.Sprintf(" They account for %s of the differences between subjects of one site, by view.", explained)
+		says += fmt.Sprintf(" They account for %s of the differences between subjects of one site, by view"+method.OfFit+".", explained)
 	}
 	if names := m.Strongest(0, 3); len(names) > 0 {
 		says += fmt.Sprintf(" Factor 1 shows most in %s.", strings.Join(names, ", "))
 	}
 	return says
+}
+
+// untried says whether no view of any subject could be predicted from another.
+func untried(set options.Setup, sites []Site) bool {
+	all := leftout.NewSums(set.Layout.Views())
+	for _, s := range sites {
+		all.Merge(s.LeftOut)
+	}
+	return !slices.ContainsFunc(all.Cells, func(n float64) bool { return n > 0 })
 }
 
 // sure says in words how well the model predicts views that are hidden from it.

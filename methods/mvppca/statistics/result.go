@@ -65,7 +65,7 @@ func (c way) Result(s *halves.State, m *use.Model, files []method.File) (*method
 		Headline: []figure.Fact{
 			{Name: "subjects at " + figure.Plural(len(releases), "site") + ", noised", Value: countText(subjects, noise)},
 			{Name: "factors", Value: fmt.Sprint(len(m.Factors))},
-			{Name: "of a view's variance explained", Value: pictures.Explained(m, own(s).Pooled)},
+			{Name: "of a view's variance explained" + method.OfFit, Value: pictures.Explained(m, own(s).Pooled)},
 		},
 	}
 	r.Found, r.Sure = pictures.Found(m, pictures.Explained(m, own(s).Pooled)), pictures.SureOfNoised
@@ -96,7 +96,7 @@ func (c way) Result(s *halves.State, m *use.Model, files []method.File) (*method
 			r.Metrics["gain_over_mean/"+v.view] = v.gain
 		}
 	}
-	r.Sections = append(pictures.VerdictSection(r, m.Verdicts), r.Sections...)
+	r.Sections = append(figure.Verdicts(pictures.VerdictNotes(m.Verdicts)), r.Sections...)
 	return r, nil
 }
 

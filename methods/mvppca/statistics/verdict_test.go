@@ -46,8 +46,8 @@ func TestWorseThanTheMeanIsSaidFirst(t *testing.T) {
 			first := ""
 			if result.Sections[0].ID == "verdicts" {
 				first = result.Sections[0].Items[0].Note.Text
-				if len(result.Verdicts) == 0 || result.Verdicts[0] != result.Sections[0].Items[0].Note.Title {
-					t.Errorf("the report begins with %q, and the metrics with %q", result.Sections[0].Items[0].Note.Title, result.Verdicts)
+				if len(result.Verdicts()) == 0 || result.Verdicts()[0] != result.Sections[0].Items[0].Note.Title {
+					t.Errorf("the report begins with %q, and the metrics with %q", result.Sections[0].Items[0].Note.Title, result.Verdicts())
 				}
 			}
 			for k, gain := range p.gains(state, subjects) {

@@ -63,7 +63,6 @@ func (c *Coordinator) Result(ms method.State) (*method.Result, error) {
 		Found:    pictures.Found(m),
 		Sure:     pictures.Sure(m, pooled),
 		Headline: c.headline(s, pooled),
-		Verdicts: m.Verdicts,
 	}
 	if m.Converged != nil {
 		r.Metrics["converged"] = 0
@@ -73,7 +72,7 @@ func (c *Coordinator) Result(ms method.State) (*method.Result, error) {
 		}
 		r.Headline = append([]figure.Fact{fact}, r.Headline...)
 	}
-	r.Sections = pictures.Verdicts(r.Verdicts)
+	r.Sections = pictures.Verdicts(m.Verdicts)
 	if pooled != nil {
 		r.Sections = append(r.Sections, pictures.Data(c.Plan, c.Options, sites))
 	}

@@ -259,9 +259,9 @@ func TestWhatHasNotSettledIsSaidFirst(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(out.Result.Verdicts) == 0 || out.Result.Metrics["converged"] != 0 || !strings.HasPrefix(out.Result.Headline[0].Value, "no") ||
+	if len(out.Result.Verdicts()) == 0 || out.Result.Metrics["converged"] != 0 || !strings.HasPrefix(out.Result.Headline[0].Value, "no") ||
 		!strings.Contains(out.Result.Sections[0].Items[0].Note.Title, "had not converged") || !strings.Contains(out.Result.Sections[2].Items[0].Note.Title, "Not converged") {
-		t.Errorf("%v, %v", out.Result.Verdicts, out.Result.Headline)
+		t.Errorf("%v, %v", out.Result.Verdicts(), out.Result.Headline)
 	}
 }
 
@@ -300,15 +300,15 @@ func TestAWrongCellIsNamed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		everybody, own := strings.Join(out.Result.Verdicts, "\n"), strings.Join(reports["one"].Result.Verdicts, "\n")
+		everybody, own := strings.Join(out.Result.Verdicts(), "\n"), strings.Join(reports["one"].Result.Verdicts(), "\n")
 		if found := strings.Contains(everybody, "At site one, b has a standard deviation of"); found != (wrong == 1e6) {
 			t.Errorf("of %v everybody reads %q", wrong, everybody)
 		}
 		if found := strings.Contains(own, `the farthest 1e+06 of subject "000007"`); found != (wrong == 1e6) {
 			t.Errorf("of %v the site reads %q", wrong, own)
 		}
-		if strings.Contains(everybody, "000007") || len(reports["two"].Result.Verdicts) > 0 {
-			t.Errorf("everybody reads %q, the other site %q", everybody, reports["two"].Result.Verdicts)
+		if strings.Contains(everybody, "000007") || len(reports["two"].Result.Verdicts()) > 0 {
+			t.Errorf("everybody reads %q, the other site %q", everybody, reports["two"].Result.Verdicts())
 		}
 	}
 }

@@ -50,12 +50,11 @@ func (c coordinator) Result(ms method.State) (*method.Result, error) {
 	if t := s.Tau; t != nil {
 		r.Headline = append(r.Headline, figure.Fact{Name: "sites differ by (standard deviation of their intercepts, 90 %)", Value: fmt.Sprintf("%.3g (%.3g to %.3g)", t.Median, t.Low, t.High)})
 	}
-	r.Verdicts = m.Verdicts
 	effects := pictures.Coefficients(m)
 	if text, _ := c.missingCells(s, m); text != "" {
 		effects.Items = append(effects.Items, figure.Item{Note: &figure.Note{Title: "Missing cells", Text: text}})
 	}
-	r.Sections = pictures.Verdicts(r.Verdicts)
+	r.Sections = pictures.Verdicts(m.Verdicts)
 	if pooled != nil {
 		r.Sections = append(r.Sections, pictures.Data(c.Plan, c.Options, sites))
 	}

@@ -1,8 +1,8 @@
 package pictures
 
 import (
-	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -20,7 +20,8 @@ func Coefficients(m *use.Model) figure.Section {
 	}
 	table.Caption += termsCaption(m.Options)
 	var names, against, subjects, estimate, se, ratio, notes []string
-	only := 0
+	var only []string
+	marked, bends := false, partOfSpline(m)
 	for _, c := range m.Coefficients() {
 		name, n, note := c.Feature, "", ""
 		if c.Unit != "" {
@@ -30,7 +31,10 @@ func Coefficients(m *use.Model) figure.Section {
 			n = figure.Count.Text(c.Subjects)
 		}
 		if c.PriorOnly {
-			note, only = "the prior alone", only+1
+			note = "the prior alone"
+			if marked = true; !bends(c.Feature) {
+				only = append(only, c.Feature)
+			}
 		}
 		digits := meaningful(c.SE)
 		low, high := c.Estimate-use.Z95*c.SE, c.Estimate+use.Z95*c.SE
@@ -46,14 +50,17 @@ func Coefficients(m *use.Model) figure.Section {
 	section := figure.Section{ID: "effects", Title: "What goes with the outcome",
 		Lead: "What is estimated is the " + effectLabel(m.Options) + ", given all other features. An interval across zero leaves the direction open. Effects describe what goes together in these data; they do not say what causes what.\n\n" +
 			"The intervals know which features go together: model/correlations.csv has the correlations of all estimates, model/coefficients.csv this table, and model/model.json the covariances."}
-	if m.Converged != nil && !*m.Converged {
-		section.Items = append(section.Items, figure.Item{Note: &figure.Note{Title: "Not converged: do not rely on these estimates", Warning: true,
+	settled := m.Converged == nil || *m.Converged
+	if !settled { // of which a verdict warns
+		section.Items = append(section.Items, figure.Item{Note: &figure.Note{Title: "Not converged: do not rely on these estimates",
 			Text: "The exchanges of the plan ended before the estimates had settled. What to do about it stands above."}})
 	}
-	if only > 0 {
+	if marked {
 		table.Columns = append(table.Columns, figure.Column{Name: "known from", Text: notes})
-		section.Items = append(section.Items, figure.Item{Note: &figure.Note{Title: "Coefficients that the data say nothing of", Warning: true,
-			Text: fmt.Sprintf("For %s there are hardly any data. The intervals there are those of the prior, and the table marks them.", figure.Plural(only, "coefficient"))}})
+	}
+	if settled && len(only) > 0 {
+		section.Items = append(section.Items, figure.Item{Note: &figure.Note{Title: "Known from the prior alone: " + strings.Join(only, ", "), Warning: true,
+			Text: "For these coefficients there are hardly any data. The intervals there are those of the prior, and the table marks them."}})
 	}
 	forest := figure.Bars{X: figure.Axis{Label: effectLabel(m.Options) + ", in standard deviations of numbers"}, Top: 40}
 	mean, variance := m.Posterior.Moments()
@@ -72,6 +79,23 @@ func Coefficients(m *use.Model) figure.Section {
 			Caption: "Numbers are scaled, so that effects can be compared: the larger, the more the feature moves predictions. The forty largest are drawn; the table behind the picture has all.",
 			Alt:     "Forest plot of the largest weights with intervals of 95 %."}})
 	return section
+}
+
+// partOfSpline says whether a coefficient is of one function of a spline, which is no effect by
+// itself: whether a spline as a whole is known is a verdict of its own.
+func partOfSpline(m *use.Model) func(feature string) bool {
+	functions := map[string]bool{}
+	at := 0
+	for i := range m.Encoding.Columns {
+		c := &m.Encoding.Columns[i]
+		for range c.Width() {
+			functions[m.Effects[at].Feature] = len(c.Knots) > 0
+			at++
+		}
+	}
+	return func(feature string) bool {
+		return slices.ContainsFunc(strings.Split(feature, " × "), func(part string) bool { return functions[part] })
+	}
 }
 
 // meaningful is how many digits after the point two digits of a standard error have.

@@ -137,9 +137,9 @@ func Prediction(o *options.Options, sites []Report, pooled *predict.Assessment) 
 	section := figure.Section{ID: "prediction", Title: "How well outcomes are predicted",
 		Lead:  lead,
 		Items: []figure.Item{{Table: scoreTable(o, rows)}}}
-	if worse := worseThanBase(sites); len(worse) > 0 {
-		section.Items = append([]figure.Item{{Note: &figure.Note{Title: "Sites that the model does not help", Warning: true,
-			Text: "Giving everybody at the site its own share of cases would have predicted better there: " + strings.Join(worse, ", ") + ". Do not use the model there without finding out why."}}}, section.Items...)
+	if worse, by := worseThanBase(sites); len(worse) > 0 {
+		section.Items = append([]figure.Item{{Note: &figure.Note{Title: "The model predicts worse than the share of cases does at " + strings.Join(worse, ", "), Warning: true,
+			Text: "Giving everybody at the site its own share of cases would have predicted better there: " + strings.Join(by, ", ") + ". Do not use the model there without finding out why."}}}, section.Items...)
 	}
 	if pooled.Ranking != nil {
 		section.Items = append(section.Items, figure.Item{Figure: roc(pooled.Ranking)})
@@ -151,15 +151,15 @@ func Prediction(o *options.Options, sites []Report, pooled *predict.Assessment) 
 }
 
 // worseThanBase names the sites at which the base rate predicts better than the model.
-func worseThanBase(sites []Report) (worse []string) {
+func worseThanBase(sites []Report) (worse, by []string) {
 	for _, s := range sites {
 		if r := s.Ranking; r != nil {
 			if base := r.Base(); s.LogLik/float64(s.Rows) < base {
-				worse = append(worse, fmt.Sprintf("%s (%.3f per subject against %.3f)", s.Site, s.LogLik/float64(s.Rows), base))
+				worse, by = append(worse, s.Site), append(by, fmt.Sprintf("%s (%.3f per subject against %.3f)", s.Site, s.LogLik/float64(s.Rows), base))
 			}
 		}
 	}
-	return worse
+	return worse, by
 }
 
 // roc draws the receiver operating characteristic.
@@ -272,21 +272,18 @@ func Progress(m *use.Model, updates, divergence figure.Numbers, projected int) f
 	return figure.Section{ID: "progress", Title: "How the study went", Items: items}
 }
 
-// Verdicts comes first in a report: what speaks against relying on the result. There is no
-// such section where nothing does.
+// Verdicts comes first in a report: what speaks against relying on the result, each with its
+// first words, up to a colon or a full stop, as its title.
 func Verdicts(says []string) []figure.Section {
-	if len(says) == 0 {
-		return nil
-	}
-	s := figure.Section{ID: "verdicts", Title: "Before you rely on this result"}
+	var notes []figure.Note
 	for _, text := range says {
 		title, why := text, ""
 		if at := strings.IndexAny(text, ":."); at >= 0 && strings.HasPrefix(text[at+1:], " ") {
 			title, why = text[:at], strings.ToUpper(text[at+2:at+3])+text[at+3:]
 		}
-		s.Items = append(s.Items, figure.Item{Note: &figure.Note{Title: title, Warning: true, Text: why}})
+		notes = append(notes, figure.Note{Title: title, Text: why})
 	}
-	return []figure.Section{s}
+	return figure.Verdicts(notes)
 }
 
 // Own shows a site how its own subjects are predicted.

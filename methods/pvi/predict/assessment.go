@@ -92,6 +92,20 @@ func (a *Assessment) Add(b *Assessment) {
 	}
 }
 
+// Separated says whether the predictions tell so many classes apart without an error, or, of
+// two, whether some threshold would. Under privacy noise that is not known, and false.
+func (a *Assessment) Separated(classes int) bool {
+	r := a.Ranking
+	switch {
+	case a.Noise > 0 || (r != nil) != (classes == 2):
+		return false
+	case r == nil:
+		return a.Correct == a.Rows
+	}
+	cases, controls := r.Classes()
+	return cases > 0 && controls > 0 && (a.Correct == a.Rows || r.separated())
+}
+
 // Calibration turns sums into frequencies. Bins that noise could have filled, with
 // less than three standard deviations of it, are left empty, and frequencies are kept
 // within what their bin allows.

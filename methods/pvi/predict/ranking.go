@@ -66,6 +66,18 @@ func (r *Ranking) count(p float64, happened bool) {
 // Classes returns how many cases and controls there are.
 func (r *Ranking) Classes() (cases, controls float64) { return sum(r.Cases), sum(r.Controls) }
 
+// separated says whether every case is in a higher bin than every control; there are both.
+func (r *Ranking) separated() bool {
+	_, controls := r.Classes()
+	for i := range ranks {
+		if r.Cases[i] > 0 {
+			return controls == 0
+		}
+		controls -= r.Controls[i]
+	}
+	return false
+}
+
 // ROC returns the receiver operating characteristic, from the surest predictions down: the
 // share of controls, and of cases, that are called cases; and the area under it, in
 // which ties of a bin count one half. NaN if there are no cases or no controls.

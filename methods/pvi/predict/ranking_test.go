@@ -57,6 +57,30 @@ func TestTimidProbabilitiesHaveASlopeAboveOne(t *testing.T) {
 	}
 }
 
+// Classes are separated if every case is above every control, and there are both.
+func TestSeparated(t *testing.T) {
+	for _, c := range []struct {
+		cases, controls []float64
+		want            bool
+	}{
+		{[]float64{0.9, 0.4}, []float64{0.3, 0.1}, true}, {[]float64{0.9, 0.2}, []float64{0.3, 0.1}, false}, {[]float64{0.9, 0.3}, []float64{0.3}, false},
+		{[]float64{0.9}, nil, false}, {nil, []float64{0.9}, false}, {nil, nil, false}, {[]float64{0.1}, []float64{0.9}, false},
+	} {
+		a := NewAssessment()
+		a.Ranking = newRanking()
+		for _, p := range c.cases {
+			a.Ranking.count(p, true)
+		}
+		for _, p := range c.controls {
+			a.Ranking.count(p, false)
+		}
+		a.Rows, a.Correct = len(c.cases)+len(c.controls), -1
+		if got := a.Separated(2); got != c.want {
+			t.Errorf("cases at %v, controls at %v: %v", c.cases, c.controls, got)
+		}
+	}
+}
+
 func TestRankingOfNothing(t *testing.T) {
 	a := newRanking()
 	for _, p := range []float64{0, 1, math.NaN(), 1e-300} {

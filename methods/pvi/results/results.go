@@ -34,8 +34,8 @@ func Reports(plan []string, of func(site string) *predict.Assessment) (sites []p
 	return sites, pooled
 }
 
-// Verdicts says why outcomes have nothing to learn from, or do not vary as the likelihood
-// says; nothing if pooled is nil.
+// Verdicts says why outcomes have nothing to learn from, whether they are perfectly separated,
+// or that they do not vary as the likelihood says; nothing if pooled is nil.
 func Verdicts(o *options.Options, pooled *predict.Assessment, weights int) (says []string) {
 	if pooled == nil {
 		return nil
@@ -54,6 +54,9 @@ func Verdicts(o *options.Options, pooled *predict.Assessment, weights int) (says
 			}
 			says = append(says, fmt.Sprintf("All %d subjects of all sites have %s = %s: with one class there is nothing to learn, and the estimates are those of the prior. See whether the sites' data have the right column and subjects of both classes.", pooled.Rows, y.Column, only))
 		}
+	}
+	if len(says) == 0 && !o.Numeric() && pooled.Separated(len(y.Levels)) {
+		says = append(says, "The features tell the classes apart without an error on the data of the fit (perfect separation). The data set no bound to the weights, so their size is the prior's, and new subjects are hardly predicted as well. See whether a feature says what the outcome is, or was recorded after it; else there are too few subjects for so many weights.")
 	}
 	if c := pooled.Counts; c != nil && o.Likelihood == options.LikelihoodPoisson {
 		if c.Total == 0 {
@@ -105,16 +108,16 @@ func Headline(o *options.Options, pooled *predict.Assessment) []figure.Fact {
 	n := float64(pooled.Rows)
 	facts := []figure.Fact{{Name: o.Unit() + "s", Value: strconv.Itoa(pooled.Rows)}}
 	if o.Numeric() {
-		facts = append(facts, figure.Fact{Name: "root mean squared error", Value: fmt.Sprintf("%.4g", math.Sqrt(pooled.Squares/n))})
+		facts = append(facts, figure.Fact{Name: "root mean squared error" + method.OfFit, Value: fmt.Sprintf("%.4g", math.Sqrt(pooled.Squares/n))})
 	} else {
-		facts = append(facts, figure.Fact{Name: "predicted correctly", Value: fmt.Sprintf("%.2f %%", 100*float64(pooled.Correct)/n)})
+		facts = append(facts, figure.Fact{Name: "predicted correctly" + method.OfFit, Value: fmt.Sprintf("%.2f %%", 100*float64(pooled.Correct)/n)})
 	}
 	if r := pooled.Ranking; r != nil {
 		if _, _, area := r.ROC(); !math.IsNaN(area) {
-			facts = append(facts, figure.Fact{Name: "area under the ROC curve", Value: fmt.Sprintf("%.3f", area)})
+			facts = append(facts, figure.Fact{Name: "area under the ROC curve" + method.OfFit, Value: fmt.Sprintf("%.3f", area)})
 		}
 	}
-	return append(facts, figure.Fact{Name: "log-likelihood per " + o.Unit(), Value: fmt.Sprintf("%.4f", pooled.LogLik/n)})
+	return append(facts, figure.Fact{Name: "log-likelihood per " + o.Unit() + method.OfFit, Value: fmt.Sprintf("%.4f", pooled.LogLik/n)})
 }
 
 // Assess is how well a posterior predicts the rows of a design, of a site whose own effect is
@@ -168,11 +171,11 @@ func Own(ctx context.Context, s *setup.Setup, l gvi.Likelihood, site string, e *
 	if left > 0 {
 		r.Headline = append(r.Headline, figure.Fact{Name: "left out: an outcome or a cell could not be used", Value: strconv.Itoa(left)})
 	}
-	var missing []string
-	if r.Verdicts, missing, err = s.Remarks(ctx, b, data); err != nil {
+	says, missing, err := s.Remarks(ctx, b, data)
+	if err != nil {
 		return nil, err
 	}
-	r.Sections = pictures.Verdicts(r.Verdicts)
+	r.Sections = pictures.Verdicts(says)
 	if len(missing) > 0 {
 		r.Sections = append(r.Sections, figure.Section{ID: "missing", Title: "Missing cells", Items: []figure.Item{{Note: &figure.Note{Title: "Counted as if they had been observed", Text: strings.Join(missing, " ")}}}})
 	}
