@@ -2,7 +2,6 @@ package fedmvppca
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"parley/experiment"
@@ -10,26 +9,10 @@ import (
 	"parley/judge/evaluate"
 )
 
-// compared sets the methods of our own beside each other: on one common scale, and the
-// private ones on each site's own.
-func compared(o experiment.Outcomes, conditions []condition, who field) []figure.Table {
-	at := func(own bool) (all []condition) {
-		for _, c := range conditions {
-			c.own = own
-			all = append(all, c)
-		}
-		return all
-	}
-	won := contest{"who-wins", "Who wins where", "The default less a rival on the same folds, one common scale.", today, who.common}
-	tables := append([]figure.Table{ours(o, at(false), who.common)}, won.tables(o, at(false))...)
-	if slices.ContainsFunc(who.own, func(r rival) bool { return r.name == private.name }) {
-		shown := figure.Table{ID: "private", Title: "Without a first round in clear", Caption: "Each site on its own scale. Mean ± standard deviation over folds."}
-		rivals := []rival{today, private, paperDP, paperGuarded}
-		tables = append(tables, scores(shown, o, at(true), rivals))
-		won := contest{"who-wins-private", "Who wins where, with privacy", "The private default less a rival on the same folds, each site on its own scale.", private, rivals}
-		tables = append(tables, won.tables(o, at(true))...)
-	}
-	return tables
+// compared sets methods beside each other on one common scale.
+func compared(o experiment.Outcomes, conditions []condition, rivals []rival) []figure.Table {
+	won := contest{"who-wins", "Who wins where", "The default less a rival on the same folds.", today, rivals}
+	return append([]figure.Table{ours(o, conditions, rivals)}, won.tables(o, conditions)...)
 }
 
 // ours shows every method on one common scale.

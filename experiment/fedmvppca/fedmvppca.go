@@ -78,12 +78,12 @@ func number(text string) float64 {
 // Experiments are those of the paper.
 func Experiments() experiment.List {
 	return experiment.List{
-		heterogeneity("fedmvppca-table-2", "Table 2", "table-2", adcsf, everyone.guarded()),
+		heterogeneity("fedmvppca-table-2", "Table 2", "table-2", adcsf, everyone),
 		heterogeneity("fedmvppca-table-2-mfeat", "Table 2, with mfeat", "table-2", mfeat, everyone.autoencoders(false)),
 		heterogeneity("fedmvppca-table-2-mfeat-vae", "Table 2, autoencoders with mfeat", "table-2", mfeat, everyone.autoencoders(true)),
 		latentDimension(),
-		heterogeneity("fedmvppca-table-6", "Table 6", "table-6", synthetic, everyone.guarded()),
-		proximal(), latentSpace(), privacyFigure(), spreads(), noises(),
+		heterogeneity("fedmvppca-table-6", "Table 6", "table-6", synthetic, everyone),
+		proximal(), latentSpace(), guardedRounds(), privacyFigure(), spreads(), noises(),
 	}
 }
 
@@ -104,13 +104,12 @@ func repeats(quick bool) int {
 	return 10
 }
 
-// repeats are fewer of what takes its time: an autoencoder, most of all with mfeat, and
-// the private default.
+// repeats are fewer of an autoencoder, which takes its time, most of all with mfeat.
 func (r rival) repeats(data source, quick bool) int {
 	switch {
 	case r.whole && data.name == mfeat.name:
 		return 1
-	case r.whole || r.name == private.name:
+	case r.whole:
 		return min(repeats(quick), 3)
 	}
 	return repeats(quick)
@@ -126,17 +125,6 @@ var everyone = field{
 	quick:  evaluate.GK,
 	own:    []rival{paperFit, paperDP, linear, multiChannel},
 	common: []rival{today, paperFit, central, factors, components, mean, linear, multiChannel},
-}
-
-// guarded adds on each site's own scale what the table of private methods compares.
-func (f field) guarded() field {
-	f.own = append(slices.Clone(f.own), today, paperGuarded, private)
-	return f
-}
-
-// needSites says that there is no study of one site.
-func (r rival) needSites() bool {
-	return slices.Contains([]string{paperDP.name, paperGuarded.name, private.name}, r.name)
 }
 
 // autoencoders leaves the autoencoders beside the default, or everyone but them: theirs are
@@ -161,10 +149,7 @@ func (f field) autoencoders(only bool) field {
 func (f field) notes(data source) []string {
 	all := []string{"In the first table every site brings its own rows to [0, 1], and so does whoever tests, as the paper's code has it. These scales differ, and that is part of the error, most of it with the synthetic data: on one common scale, in the second table, the same method hardly depends on the number of sites in IID."}
 	if slices.ContainsFunc(f.own, func(r rival) bool { return r.name == paperDP.name }) {
-		all = append(all, "DP-Fed-mv-PPCA has its first round in clear, as the published errors need it to have, so that nothing is promised to anybody. Its good numbers come from that round ([private statistics](../explanation/private-statistics.md)).")
-	}
-	if slices.ContainsFunc(f.own, func(r rival) bool { return r.name == paperGuarded.name }) {
-		all = append(all, "“Without a first round in clear” has the same method from a public prior, with every round protected: its error is above that of the mean of all rows. ε is 10 and δ 0.01 for each release of each of 100 rounds. The private default has ε 10 and δ 1e-5 for everything that a site releases, for one subject more or less. All three take the scale of each site as public, which it is not: a plan for real data gives ranges.")
+		all = append(all, "DP-Fed-mv-PPCA has its first round in clear, as the published errors need it to have, so that nothing is promised to anybody. What a first round that is protected costs stands [below](#tables-2-and-6-with-every-round-protected).")
 	}
 	if slices.ContainsFunc(f.own, func(r rival) bool { return r.whole }) {
 		all = append(all, "The autoencoders take the paper's rounds, steps and learning rate. It does not say where weights and noise begin, and how far they get in so few steps depends on that ([the method's page](../explanation/vae.md)): that ours differ from the published ones says how weak such a baseline is, and not which is right. They are of "+figure.Plural(multiChannel.repeats(data, false), "repeat")+".")
@@ -172,17 +157,22 @@ func (f field) notes(data source) []string {
 	return all
 }
 
-// heterogeneity is Table 2 or 6: all scenarios and methods, as published, and beside them
-// the default and what anybody could have, on one common scale.
-func heterogeneity(name, item, table string, data source, who field) experiment.Experiment {
-	published := tableOf(table)
-	var conditions []condition
+// conditionsOf are the scenarios and numbers of sites of a published table.
+func conditionsOf(published []line, data source) (conditions []condition) {
 	for _, l := range published {
 		c := condition{data: data, scenario: l.scenario, sites: l.sites}
 		if !slices.ContainsFunc(conditions, func(o condition) bool { return o.scenario == c.scenario && o.sites == c.sites }) {
 			conditions = append(conditions, c)
 		}
 	}
+	return conditions
+}
+
+// heterogeneity is Table 2 or 6: all scenarios and methods, as published, and beside them
+// the default and what anybody could have, on one common scale.
+func heterogeneity(name, item, table string, data source, who field) experiment.Experiment {
+	published := tableOf(table)
+	conditions := conditionsOf(published, data)
 	each := func(quick bool, do func(c condition, r rival, ids []string)) {
 		for _, c := range conditions {
 			if quick && (c.sites != 3 || c.scenario != who.quick) {
@@ -191,7 +181,7 @@ func heterogeneity(name, item, table string, data source, who field) experiment.
 			for i, rivals := range [][]rival{who.own, who.common} {
 				c.own = i == 0
 				for _, r := range rivals {
-					if r.whole && (c.scenario == evaluate.K || c.scenario == evaluate.GK) || r.needSites() && c.sites == 1 {
+					if r.whole && (c.scenario == evaluate.K || c.scenario == evaluate.GK) || r.name == paperDP.name && c.sites == 1 {
 						continue
 					}
 					var ids []string
@@ -260,7 +250,7 @@ func conclude(o experiment.Outcomes, data source, published []line, conditions [
 		}
 	}
 	if len(conditions) > 0 {
-		out.Tables = append(out.Tables, compared(o, conditions, who)...)
+		out.Tables = append(out.Tables, compared(o, conditions, who.common)...)
 	}
 	return out
 }

@@ -35,8 +35,8 @@ func deepChannels(c condition, d *division) (keys, keys) {
 	return m, privacy
 }
 
-// shrunk is the autoencoder of a line of Table 7, and its λ.
-func shrunk(l line) (name string, lambda float64, r rival) {
+// shrunk is the autoencoder of a line of Table 7.
+func shrunk(l line) rival {
 	name, text, _ := strings.Cut(l.method, ", λ ")
 	lambda, err := strconv.ParseFloat(text, 64)
 	if err != nil {
@@ -44,7 +44,7 @@ func shrunk(l line) (name string, lambda float64, r rival) {
 	}
 	for _, a := range autoencoders {
 		if a.name == name {
-			return name, lambda, federated(l.method, true, autoencoder(a.model, lambda))
+			return federated(l.method, true, autoencoder(a.model, lambda))
 		}
 	}
 	panic(name)
@@ -58,8 +58,7 @@ func proximal() experiment.Experiment {
 			if quick && (l.sites != 3 || l.method != "VAE, λ 0.1") {
 				continue
 			}
-			_, _, r := shrunk(l)
-			do(condition{data: adcsf, scenario: l.scenario, sites: l.sites, own: true}, r)
+			do(condition{data: adcsf, scenario: l.scenario, sites: l.sites, own: true}, shrunk(l))
 		}
 		for _, r := range beside() {
 			do(figure11, r)
@@ -99,47 +98,58 @@ func concludeProximal(o experiment.Outcomes, published []line) experiment.Conclu
 			}
 		}
 	}
+	out.Figures = figures11(out.Rows)
+	return out
+}
+
+// figures11 draws Figure 11 from the rows of the table.
+func figures11(rows []experiment.Row) (all []figure.Figure) {
 	for _, a := range autoencoders {
-		errors := byLambda(o, published, a.name, a.layers, trainError, testError)
-		hits := byLambda(o, published, a.name, a.layers, accuracy)
+		errors := byLambda(rows, a.name, a.layers.name, "training error", "test error")
+		hits := byLambda(rows, a.name, a.layers.name, "accuracy")
 		if len(errors.Series) == 0 {
 			continue
 		}
 		id := experiment.Slug(a.name)
-		const caption = "Figure 11: scenario G, three sites, mean over folds and one standard deviation to both sides; dashed, without λ: Fed-mv-PPCA, and two layers by FedAvg."
+		const caption = "Figure 11: scenario G, three sites, mean over folds and one standard deviation to both sides. Dashed, without λ: Fed-mv-PPCA, and two layers by FedAvg."
 		errors.Y.Label, hits.Y.Label = "mean absolute error", "accuracy"
-		out.Figures = append(out.Figures,
+		all = append(all,
 			figure.Figure{ID: "error-" + id, Title: a.name + ": error by λ", Caption: caption, Alt: "Training and test error of " + a.name + " by λ.", Chart: errors},
 			figure.Figure{ID: "accuracy-" + id, Title: a.name + ": accuracy by λ", Caption: caption, Alt: "Accuracy of " + a.name + " by λ.", Chart: hits})
 	}
-	return out
+	return all
 }
 
 // byLambda draws measures of an autoencoder by λ, with those of what has none.
-func byLambda(o experiment.Outcomes, published []line, name string, layers rival, of ...string) figure.Lines {
+func byLambda(rows []experiment.Row, name, layers string, measures ...string) figure.Lines {
 	chart := figure.Lines{X: figure.Axis{Label: "λ of FedProx; 0 is FedAvg"}}
-	word := map[string]string{trainError: "training", testError: "test", accuracy: "accuracy"}
-	var lambdas figure.Numbers
-	for _, measure := range of {
-		l := figure.Line{Name: name + ", " + word[measure]}
-		for _, p := range published {
-			with, lambda, r := shrunk(p)
-			s := experiment.SpreadOf(o.Gather(measure, figure11.ids(o, r.name)...))
-			if with == name && p.sites == figure11.sites && s != nil {
+	var besides []figure.Line
+	for _, measure := range measures {
+		l := figure.Line{Name: name + ", " + measure}
+		for _, r := range rows {
+			if r.Of[1] != fmt.Sprint(figure11.sites) || r.Measure != measure || r.Ours == nil {
+				continue
+			}
+			s := r.Ours
+			with, text, _ := strings.Cut(r.Of[2], ", λ ")
+			if lambda, err := strconv.ParseFloat(text, 64); err == nil && with == name {
 				l.X, l.Y, l.Low, l.High = append(l.X, lambda), append(l.Y, s.Mean), append(l.Low, s.Mean-s.SD), append(l.High, s.Mean+s.SD)
 			}
+			if r.Of[2] == paperFit.name || r.Of[2] == layers {
+				besides = append(besides, figure.Line{Name: r.Of[2] + ", " + measure, Y: figure.Numbers{s.Mean, s.Mean}, Reference: true})
+			}
 		}
-		if lambdas = l.X; len(lambdas) > 0 {
+		if len(l.X) > 1 {
 			chart.Series = append(chart.Series, l)
 		}
 	}
-	for _, r := range []rival{paperFit, layers} {
-		for _, measure := range of {
-			s := experiment.SpreadOf(o.Gather(measure, figure11.ids(o, r.name)...))
-			if n := len(lambdas); n > 1 && s != nil {
-				chart.Series = append(chart.Series, figure.Line{Name: r.name + ", " + word[measure], X: figure.Numbers{lambdas[0], lambdas[n-1]}, Y: figure.Numbers{s.Mean, s.Mean}, Reference: true})
-			}
-		}
+	if len(chart.Series) == 0 {
+		return chart
+	}
+	for _, b := range besides {
+		x := chart.Series[0].X
+		b.X = figure.Numbers{x[0], x[len(x)-1]}
+		chart.Series = append(chart.Series, b)
 	}
 	return chart
 }

@@ -167,7 +167,7 @@ func spreads() experiment.Experiment {
 }
 
 var noiseNotes = []string{
-	"The paper says that the noise variance “is greater for every view” with privacy (Figure 10), as a consequence of the perturbation.",
+	"The paper says that the noise variance “is greater for every view” with privacy (Figure 10), as a consequence of the perturbation. With these data it is greater for the clinical view alone, and a little smaller for the other three. We do not know why.",
 }
 
 // noises is Figure 10 with Figure 7 (c).
