@@ -149,7 +149,7 @@ func (f field) autoencoders(only bool) field {
 func (f field) notes(data source) []string {
 	all := []string{"In the first table every site brings its own rows to [0, 1], and so does whoever tests, as the paper's code has it. These scales differ, and that is part of the error, most of it with the synthetic data: on one common scale, in the second table, the same method hardly depends on the number of sites in IID."}
 	if slices.ContainsFunc(f.own, func(r rival) bool { return r.name == paperDP.name }) {
-		all = append(all, "DP-Fed-mv-PPCA has its first round in clear, as the published errors need it to have, so that nothing is promised to anybody. What a first round that is protected costs stands [below](#tables-2-and-6-with-every-round-protected).")
+		all = append(all, "DP-Fed-mv-PPCA has its first round in clear, as the published errors need it to have, so that nothing is promised to anybody. What a first round that is protected costs stands [below](fedmvppca.md#tables-2-and-6-with-every-round-protected).")
 	}
 	if slices.ContainsFunc(f.own, func(r rival) bool { return r.whole }) {
 		all = append(all, "The autoencoders take the paper's rounds, steps and learning rate. It does not say where weights and noise begin, and how far they get in so few steps depends on that ([the method's page](../explanation/vae.md)): that ours differ from the published ones says how weak such a baseline is, and not which is right. They are of "+figure.Plural(multiChannel.repeats(data, false), "repeat")+".")
