@@ -31,8 +31,11 @@ type Experiment struct {
 	Paper string // whose page it is on: fedmvppca
 	Item  string // as the paper counts: Table 6
 	About string // what is measured, and on which data, in a sentence or two
-	// Notes say where ours differ from what was published, and why.
+	// Notes say where ours differ from what was published, and why: Markdown, whose links
+	// lead from the page of the paper.
 	Notes []string
+	// Data names the data sets that the cells open.
+	Data []string
 
 	// Cells are the computations; the quick ones are few and small enough for a test, and
 	// show that the experiment runs, not what it finds.
@@ -151,20 +154,60 @@ func (s *Spread) Text(digits int) string {
 	return fmt.Sprintf("%.*f ± %.*f", digits, s.Mean, digits, s.SD)
 }
 
+// Interval prints a difference with the interval about it, to two digits of its half
+// width: a difference is never printed as if it were nothing.
+func Interval(mean, low, high float64) string {
+	digits := 4
+	if half := (high - low) / 2; half > 0 {
+		digits = min(max(1-int(math.Floor(math.Log10(half))), 2), 9)
+	}
+	text := fmt.Sprintf("%+.*f (%+.*f to %+.*f)", digits, mean, digits, low, digits, high)
+	return strings.ReplaceAll(text, "-", "−")
+}
+
+// Verdict says which side an interval of differences favours.
+func Verdict(low, high float64, largerIsBetter bool) string {
+	if largerIsBetter {
+		low, high = -high, -low
+	}
+	switch {
+	case high < 0:
+		return Wins
+	case low > 0:
+		return Loses
+	}
+	return Even
+}
+
+// The verdicts.
+const (
+	Wins  = "wins"
+	Loses = "loses"
+	Even  = "even"
+)
+
 // Data says where data sets are.
 type Data struct {
 	Clone string // of this repository, whose examples have most of them
 	More  string // a folder with those that are not shipped, by name; "" if there is none
+	// Quick allows the excerpts that are shipped of those that are not.
+	Quick bool
 }
 
 // shipped are the data sets of the repository's examples.
 var shipped = map[string]string{"adcsf": "alzheimer", "adult": "income", "heart": "heart", "physionet2012": "icu"}
 
-// Folder returns where a data set lies.
+// excerpts are a few rows of data sets that are not shipped as a whole.
+var excerpts = map[string]string{"mfeat": "experiment/fedmvppca/testdata/mfeat"}
+
+// Folder returns where a data set lies: in a quick run without [Data.More], an excerpt.
 func (d Data) Folder(name string) (string, error) {
+	const clone = "run this in a clone of the repository, or name one with --clone"
 	dir, hint := filepath.Join(d.More, name), "fetch it as docs/experiments/README.md says, and name the folder that holds it with --data"
 	if example, ok := shipped[name]; ok {
-		dir, hint = filepath.Join(d.Clone, "examples", example, "data"), "run this in a clone of the repository, or name one with --clone"
+		dir, hint = filepath.Join(d.Clone, "examples", example, "data"), clone
+	} else if excerpt, ok := excerpts[name]; ok && d.Quick && d.More == "" {
+		dir, hint = filepath.Join(d.Clone, filepath.FromSlash(excerpt)), clone
 	} else if d.More == "" {
 		dir = name
 	}

@@ -7,9 +7,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"parley/experiment"
 	"parley/figure"
+	"parley/internal/cputime"
 )
 
 // twice is an experiment of three cells, which counts what is computed.
@@ -114,5 +116,78 @@ func TestMedian(t *testing.T) {
 	}
 	if got := experiment.Median([]float64{4, 1, 9}); got != 4 {
 		t.Errorf("%v, want 4", got)
+	}
+}
+
+// A run whose data are missing leaves nothing behind.
+func TestMissingDataAreSaidBeforeAnythingIsWritten(t *testing.T) {
+	var computed []string
+	x := twice(&computed, nil)
+	x.Data = []string{"mfeat"}
+	dir := filepath.Join(t.TempDir(), "run")
+	if _, err := experiment.Run(t.Context(), experiment.Config{Experiment: x, Dir: dir, Workers: 1}); err == nil || !strings.Contains(err.Error(), "data set mfeat: there is no folder") {
+		t.Errorf("%v, want what is missing", err)
+	}
+	if _, err := os.Stat(dir); !os.IsNotExist(err) || len(computed) > 0 {
+		t.Errorf("%v: there is a directory, or %q were computed", err, computed)
+	}
+}
+
+// Processors work for a cell, and the record tells for how long; older ones tell the clock.
+func TestRecordsTellProcessorTime(t *testing.T) {
+	x := experiment.Experiment{Name: "busy", Conclude: func(experiment.Outcomes) (c experiment.Conclusion) { return c },
+		Cells: func(bool) []experiment.Cell {
+			return []experiment.Cell{{ID: "a", Run: func(context.Context, experiment.Data) (experiment.Values, error) {
+				for before := cputime.Used(); cputime.Used() < before+20*time.Millisecond; {
+				}
+				return experiment.Values{}, nil
+			}}}
+		}}
+	r, err := experiment.Run(t.Context(), experiment.Config{Experiment: x, Dir: t.TempDir(), Workers: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.CPUSeconds < 0.02 || r.Minutes != 0 {
+		t.Errorf("%v s of processors and %v minutes", r.CPUSeconds, r.Minutes)
+	}
+	for want, r := range map[string]*experiment.Record{
+		"0.019 seconds of processor time":              {CPUSeconds: 0.0189},
+		"48 seconds of processor time":                 {CPUSeconds: 48},
+		"12.5 minutes of processor time":               {CPUSeconds: 750},
+		"45.5 minutes on the clock, beside other work": {Minutes: 45.5},
+		"0.34 seconds on the clock, beside other work": {Minutes: 0.00571},
+	} {
+		if got := r.Took(); got != want {
+			t.Errorf("took %q, want %q", got, want)
+		}
+	}
+}
+
+func TestNotesHaveNoMarksOnATerminal(t *testing.T) {
+	got := experiment.Plain("**It is not.** See [*the* method's page](../explanation/vae.md), [the table](fedmvppca.md#table-2) and [Zenodo](https://zenodo.org): 2 * 3 * 4.")
+	if want := "It is not. See the method's page (docs/explanation/vae.md), the table (docs/experiments/fedmvppca.md#table-2) and Zenodo (https://zenodo.org): 2 * 3 * 4."; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestDifferencesHaveTheDigitsOfTheirIntervals(t *testing.T) {
+	for want, d := range map[string][3]float64{
+		"+0.0000031 (−0.0000012 to +0.0000074)": {3.1e-6, -1.2e-6, 7.4e-6},
+		"−0.025 (−0.042 to −0.008)":             {-0.025, -0.042, -0.008},
+		"+1.20 (+0.10 to +2.30)":                {1.2, 0.1, 2.3},
+		"+0.0000 (+0.0000 to +0.0000)":          {0, 0, 0},
+	} {
+		if got := experiment.Interval(d[0], d[1], d[2]); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	for _, d := range []struct {
+		low, high float64
+		larger    bool
+		want      string
+	}{{-2, -1, false, experiment.Wins}, {-2, -1, true, experiment.Loses}, {1, 2, true, experiment.Wins}, {1, 2, false, experiment.Loses}, {-1, 2, true, experiment.Even}} {
+		if got := experiment.Verdict(d.low, d.high, d.larger); got != d.want {
+			t.Errorf("%+v: %s", d, got)
+		}
 	}
 }

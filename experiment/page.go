@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"parley/figure"
@@ -70,7 +72,7 @@ func section(w *bytes.Buffer, dir string, x Experiment, r *Record) error {
 		fmt.Fprintf(w, "Not run yet: `parley experiment run %s`.\n", x.Name)
 		return nil
 	}
-	fmt.Fprintf(w, "`parley experiment run %s`: %s, %.1f minutes of computing, version %s.\n", x.Name, figure.Plural(r.Cells, "computation"), r.Minutes, r.Version)
+	fmt.Fprintf(w, "`parley experiment run %s`: %s, %s, version %s.\n", x.Name, figure.Plural(r.Cells, "computation"), r.Took(), r.Version)
 	for _, n := range x.Notes {
 		fmt.Fprintf(w, "\n%s\n", n)
 	}
@@ -119,4 +121,26 @@ func markdown(w *bytes.Buffer, t figure.Table) {
 		}
 		fmt.Fprintln(w)
 	}
+}
+
+// pages is where the documentation of papers lies in the repository.
+const pages = "docs/experiments"
+
+var (
+	link     = regexp.MustCompile(`\[([^\]]*)\]\(([^)]*)\)`)
+	emphasis = regexp.MustCompile(`\*+([^*\s](?:[^*]*[^*\s])?)\*+`)
+)
+
+// Plain is a note without the marks of Markdown. A link says in brackets which file of the
+// repository it leads to.
+func Plain(note string) string {
+	note = link.ReplaceAllStringFunc(note, func(found string) string {
+		m := link.FindStringSubmatch(found)
+		to := m[2]
+		if !strings.Contains(to, "://") {
+			to = path.Join(pages, to)
+		}
+		return fmt.Sprintf("%s (%s)", m[1], to)
+	})
+	return emphasis.ReplaceAllString(note, "$1")
 }

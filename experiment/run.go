@@ -10,10 +10,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"parley/figure"
 	"parley/internal/atomicfile"
+	"parley/internal/cputime"
 	"parley/internal/version"
 	"parley/judge/trials"
 	"parley/report"
@@ -51,18 +53,56 @@ func (s *settings) Differs(old *settings) string {
 
 // kept is what stays of a cell.
 type kept struct {
-	Values  Values  `json:"values"`
-	Seconds float64 `json:"seconds"` // between its begin and its end, beside others
+	Values Values `json:"values"`
+	// Seconds of processors since the cell before it was done. Cells that run beside each
+	// other share them at random; their sum is what the whole run has taken.
+	Seconds float64 `json:"cpu_seconds"`
+}
+
+// meter tells the time that processors have worked since it was read last.
+type meter struct {
+	mu   sync.Mutex
+	read time.Duration
+}
+
+func (m *meter) seconds() float64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	before := m.read
+	m.read = cputime.Used()
+	return (m.read - before).Seconds()
 }
 
 // Record is what came of a run, for people and for the documentation.
 type Record struct {
-	Experiment string  `json:"experiment"`
-	Quick      bool    `json:"quick,omitempty"`
-	Version    string  `json:"version"`
-	Cells      int     `json:"cells"`
-	Minutes    float64 `json:"minutes"` // of all cells, one after the other
+	Experiment string `json:"experiment"`
+	Quick      bool   `json:"quick,omitempty"`
+	Version    string `json:"version"`
+	Cells      int    `json:"cells"`
+	// CPUSeconds is the time that processors have worked for all cells.
+	CPUSeconds float64 `json:"cpu_seconds,omitempty"`
+	// Minutes is in older records the time on the clock of all cells, one after the other,
+	// which other work on the machine had made longer.
+	Minutes float64 `json:"minutes,omitempty"`
 	Conclusion
+}
+
+// Took says how long the computations took, and by which clock.
+func (r *Record) Took() string {
+	if r.CPUSeconds == 0 && r.Minutes > 0 {
+		return duration(60*r.Minutes) + " on the clock, beside other work"
+	}
+	return duration(r.CPUSeconds) + " of processor time"
+}
+
+func duration(seconds float64) string {
+	switch {
+	case seconds >= 120:
+		return fmt.Sprintf("%.1f minutes", seconds/60)
+	case seconds >= 10:
+		return fmt.Sprintf("%.0f seconds", seconds)
+	}
+	return fmt.Sprintf("%.2g seconds", seconds)
 }
 
 // recordName is the file of a [Record] in the folder of a run.
@@ -71,6 +111,12 @@ const recordName = "record.json"
 // Run computes what is missing, and writes the record and the report.
 func Run(ctx context.Context, c Config) (*Record, error) {
 	x := c.Experiment
+	c.Data.Quick = c.Quick
+	for _, name := range x.Data { // before anything is written
+		if _, err := c.Data.Folder(name); err != nil {
+			return nil, err
+		}
+	}
 	s := &settings{x.Name, c.Quick, version.String()}
 	cells := x.Cells(c.Quick)
 	// Cells of one kind stand together; in another order those that are left are like
@@ -79,13 +125,13 @@ func Run(ctx context.Context, c Config) (*Record, error) {
 		return cmp.Compare(crc32.ChecksumIEEE([]byte(a.ID)), crc32.ChecksumIEEE([]byte(b.ID)))
 	})
 	work := trials.Work{Dir: c.Dir, Folder: "cells", Kind: "experiment", Workers: c.Workers, Progress: c.Progress}
+	processors := &meter{read: cputime.Used()}
 	store, err := trials.Complete(ctx, work, s, cells, func(ctx context.Context, cell Cell) (*kept, error) {
-		start := time.Now()
 		v, err := cell.Run(ctx, c.Data)
 		if err != nil {
 			return nil, err
 		}
-		return &kept{v, time.Since(start).Seconds()}, nil
+		return &kept{v, processors.seconds()}, nil
 	})
 	if err != nil {
 		return nil, err
@@ -98,7 +144,7 @@ func Run(ctx context.Context, c Config) (*Record, error) {
 			return nil, err
 		}
 		outcomes[cell.ID] = k.Values
-		r.Minutes += k.Seconds / 60
+		r.CPUSeconds += k.Seconds
 	}
 	r.Conclusion = x.Conclude(outcomes)
 	if err := atomicfile.WriteJSON(filepath.Join(c.Dir, recordName), r); err != nil {
@@ -166,7 +212,7 @@ func (c *Conclusion) AllTables() (all []figure.Table) {
 func (r *Record) report(x Experiment) *report.Report {
 	s := figure.Section{ID: "results", Title: x.Item, Lead: x.About}
 	for _, n := range x.Notes {
-		s.Items = append(s.Items, figure.Item{Note: &figure.Note{Title: "Published and ours", Text: n}})
+		s.Items = append(s.Items, figure.Item{Note: &figure.Note{Title: "Published and ours", Text: Plain(n)}})
 	}
 	for _, t := range r.AllTables() {
 		s.Items = append(s.Items, figure.Item{Table: &t})
@@ -175,7 +221,7 @@ func (r *Record) report(x Experiment) *report.Report {
 		s.Items = append(s.Items, figure.Item{Figure: &f})
 	}
 	out := &report.Report{Title: x.Name, Subtitle: x.Item, Sections: []figure.Section{s},
-		Meta: []figure.Fact{{Name: "version", Value: r.Version}, {Name: "cells", Value: fmt.Sprint(r.Cells)}, {Name: "minutes of computing", Value: fmt.Sprintf("%.1f", r.Minutes)}}}
+		Meta: []figure.Fact{{Name: "version", Value: r.Version}, {Name: "cells", Value: fmt.Sprint(r.Cells)}, {Name: "computing", Value: r.Took()}}}
 	if r.Quick {
 		out.Headline = []figure.Fact{{Name: "A quick run", Value: "it shows that the experiment runs, not what it finds"}}
 	}

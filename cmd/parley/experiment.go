@@ -122,7 +122,7 @@ type printed struct {
 // Print shows what was published beside ours.
 func (p printed) Print(w io.Writer) error {
 	for _, n := range p.of.Notes {
-		fmt.Fprintln(w, n)
+		fmt.Fprintln(w, experiment.Plain(n))
 	}
 	for _, t := range p.AllTables() {
 		fmt.Fprintln(w)

@@ -13,6 +13,7 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 
 	"parley/engine"
+	"parley/figure"
 	"parley/judge/crossval"
 	"parley/problem"
 )
@@ -179,6 +180,9 @@ func (p *evaluationProgress) trials(now crossval.Progress) {
 		p.rest, p.before = countdown{now: time.Now, began: time.Now()}, now.Stored
 		if now.Stored > 0 {
 			p.step("%d of %d %ss are stored already", now.Stored, now.Of, p.noun)
+		}
+		if left := now.Of - now.Done; left > 0 {
+			p.step("running %s, %d at a time", figure.Plural(left, p.noun), now.Abreast)
 		}
 	}
 	if p.bars != nil {

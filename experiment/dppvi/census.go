@@ -38,7 +38,7 @@ type census struct {
 
 // open reads the data.
 func open(ctx context.Context, at experiment.Data) (*census, error) {
-	folder, err := at.Folder("adult")
+	folder, err := at.Folder(data[0])
 	if err != nil {
 		return nil, err
 	}

@@ -25,6 +25,9 @@ func Experiments() experiment.List {
 	return experiment.List{distributions(), table5(), choices(), differences(), curves("C", "Figure 1"), curves("A", "Figure 4"), curves("B", "Figure 5"), curves("D", "Figure of distribution D")}
 }
 
+// data are those of all experiments.
+var data = []string{"adult"}
+
 // schemes are the distributions of Table 1.
 var schemes = []string{"A", "B", "C", "D"}
 
@@ -136,7 +139,7 @@ func table5() experiment.Experiment {
 	for _, e := range []float64{0.5, 0.75, 1} {
 		rivals = append(rivals, today(e))
 	}
-	return experiment.Experiment{Name: "dppvi-table-5", Paper: Paper.Name, Item: "Table 5",
+	return experiment.Experiment{Name: "dppvi-table-5", Paper: Paper.Name, Data: data, Item: "Table 5",
 		About: "Accuracy and log-likelihood of test rows by distribution and method. The default stands beside the published method at the same total ε; it is not in the paper, and neither is distribution D.",
 		Notes: []string{
 			"PVI here is the exact local optimum, made in turn, where the paper steps by gradients. " +
@@ -172,6 +175,9 @@ func table5() experiment.Experiment {
 					}
 				}
 			}
+			if t := whoWins(o, rivals); t.Len() > 0 {
+				out.Tables = append(out.Tables, t)
+			}
 			return out
 		},
 	}
@@ -193,7 +199,7 @@ func choices() experiment.Experiment {
 		{"twice the clipping bound", base.with("clip", bound*2)},
 		{"five rounds, damping 0.5", base.with("rounds", 5).with("damping", 0.5)},
 	}
-	return experiment.Experiment{Name: "dppvi-choices", Paper: Paper.Name, Item: "Choices of the default",
+	return experiment.Experiment{Name: "dppvi-choices", Paper: Paper.Name, Data: data, Item: "Choices of the default",
 		About: fmt.Sprintf("Distribution C at ε 0.5 and δ %v: changes to the private default that options can make. It is not in the paper.", delta),
 		Cells: func(quick bool) (cells []experiment.Cell) {
 			for _, x := range changes {
@@ -230,7 +236,7 @@ func curves(scheme, item string) experiment.Experiment {
 	if scheme == "D" {
 		name = "figure-d"
 	}
-	return experiment.Experiment{Name: "dppvi-" + name, Paper: Paper.Name, Item: item,
+	return experiment.Experiment{Name: "dppvi-" + name, Paper: Paper.Name, Data: data, Item: item,
 		About: "Distribution " + scheme + ": accuracy and log-likelihood of test rows by the number of updates, and by ε.",
 		Notes: []string{"Each point is a study of its own with so many rounds, because a study shows nobody how it would have predicted on the way. A study whose budget ends earlier stops there.",
 			"The published accountant has a floor near ε 0.29, so that DP-PVI has no point at 0.25."},
@@ -302,7 +308,7 @@ func distributions() experiment.Experiment {
 		"A": {3907, 24, 1e-4, 3907, 24, 1e-4}, "B": {390, 1.3, 1e-3, 7424, 25, 1e-4},
 		"C": {1172, 96, 1e-4, 6642, 11, 1e-4}, "D": {1562, 60, 1e-4, 6251, 15, 1e-4},
 	}
-	return experiment.Experiment{Name: "dppvi-table-1", Paper: Paper.Name, Item: "Table 1",
+	return experiment.Experiment{Name: "dppvi-table-1", Paper: Paper.Name, Data: data, Item: "Table 1",
 		About: "How the four distributions divide the training rows among ten sites, and the δ that each site would take: the power of ten below one over its rows, as the paper's code has it.",
 		Cells: func(bool) []experiment.Cell {
 			return []experiment.Cell{{ID: "sites", Run: func(ctx context.Context, at experiment.Data) (experiment.Values, error) {
@@ -349,7 +355,7 @@ var (
 // differences is Figure 3: PVI less Global VI.
 func differences() experiment.Experiment {
 	at := func(rho, kappa float64) string { return fmt.Sprintf("rho %v kappa %v", rho, kappa) }
-	return experiment.Experiment{Name: "dppvi-figure-3", Paper: Paper.Name, Item: "Figure 3",
+	return experiment.Experiment{Name: "dppvi-figure-3", Paper: Paper.Name, Data: data, Item: "Figure 3",
 		About: "By how much PVI predicts better than Global VI, by how unequal sites are in size (ρ) and in classes (κ). Empty: the data have too few rows of a class.",
 		Notes: []string{"The paper shows colours without numbers. That Global VI falls behind where sites are unequal has one cause: each site steps as often as its size allows and as far as all others, so that the small ones pull the model to themselves."},
 		Cells: func(quick bool) (cells []experiment.Cell) {
@@ -359,8 +365,8 @@ func differences() experiment.Experiment {
 						continue
 					}
 					for _, r := range []rival{pvi, globalVI} {
-						cells = append(cells, experiment.Cell{ID: id(at(rho, kappa), r), Run: func(ctx context.Context, data experiment.Data) (experiment.Values, error) {
-							c, err := open(ctx, data)
+						cells = append(cells, experiment.Cell{ID: id(at(rho, kappa), r), Run: func(ctx context.Context, from experiment.Data) (experiment.Values, error) {
+							c, err := open(ctx, from)
 							if err != nil {
 								return nil, err
 							}

@@ -19,6 +19,14 @@ type source struct {
 	open func(ctx context.Context, at experiment.Data, repeat int) (*dataset.Table, error)
 }
 
+// needs names the data set, if it is stored.
+func (s source) needs() []string {
+	if s.name == synthetic.name {
+		return nil
+	}
+	return []string{s.name}
+}
+
 // synthetic is the data of section 4.1, drawn anew for each repeat: the paper has one draw.
 var synthetic = source{"sd", 5, func(_ context.Context, _ experiment.Data, repeat int) (*dataset.Table, error) {
 	const subjects = 400
@@ -61,7 +69,8 @@ func stored(name string, factors int) source {
 type division struct {
 	sites   []dataset.Source
 	train   dataset.Source   // of all sites
-	whole   dataset.Source   // train before the scenario took views away
+	full    []dataset.Source // sites before the scenario took views away
+	whole   dataset.Source   // and train
 	held    dataset.Source   // complete
 	tests   []dataset.Source // held, as the paper tests: at sites like those of the training rows where these lack views
 	lacking [][]int          // views, of each site
@@ -101,7 +110,7 @@ func (c condition) divide(ctx context.Context, rows *dataset.Table, repeat, fold
 	d.sites, d.train, d.held = s.Sources(rows)
 	whole := s
 	whole.Lacking = nil
-	_, d.whole, _ = whole.Sources(rows)
+	d.full, d.whole, _ = whole.Sources(rows)
 	d.tests = []dataset.Source{d.held}
 	if c.scenario == evaluate.K || c.scenario == evaluate.GK {
 		const parts = 3

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"parley/experiment"
 	"parley/figure"
@@ -84,7 +83,7 @@ func Experiments() experiment.List {
 		heterogeneity("fedmvppca-table-2-mfeat-vae", "Table 2, autoencoders with mfeat", "table-2", mfeat, everyone.autoencoders(true)),
 		latentDimension(),
 		heterogeneity("fedmvppca-table-6", "Table 6", "table-6", synthetic, everyone),
-		proximal(), latentSpace(), privacyFigure(), spreads(), noises(),
+		proximal(), latentSpace(), guardedRounds(), privacyFigure(), spreads(), noises(),
 	}
 }
 
@@ -108,12 +107,12 @@ func repeats(quick bool) int {
 // repeats are fewer of an autoencoder, which takes its time, most of all with mfeat.
 func (r rival) repeats(data source, quick bool) int {
 	switch {
-	case !r.whole:
-		return repeats(quick)
-	case data.name == mfeat.name:
+	case r.whole && data.name == mfeat.name:
 		return 1
+	case r.whole:
+		return min(repeats(quick), 3)
 	}
-	return min(repeats(quick), 3)
+	return repeats(quick)
 }
 
 // field is who takes part: on scales of every site's own, as published, and on one common scale.
@@ -150,7 +149,7 @@ func (f field) autoencoders(only bool) field {
 func (f field) notes(data source) []string {
 	all := []string{"In the first table every site brings its own rows to [0, 1], and so does whoever tests, as the paper's code has it. These scales differ, and that is part of the error, most of it with the synthetic data: on one common scale, in the second table, the same method hardly depends on the number of sites in IID."}
 	if slices.ContainsFunc(f.own, func(r rival) bool { return r.name == paperDP.name }) {
-		all = append(all, "DP-Fed-mv-PPCA has its first round in clear, as the published errors need it to have: with a first round that is protected nothing of use is left ([private statistics](../explanation/private-statistics.md)).")
+		all = append(all, "DP-Fed-mv-PPCA has its first round in clear, as the published errors need it to have, so that nothing is promised to anybody. What a first round that is protected costs stands [below](fedmvppca.md#tables-2-and-6-with-every-round-protected).")
 	}
 	if slices.ContainsFunc(f.own, func(r rival) bool { return r.whole }) {
 		all = append(all, "The autoencoders take the paper's rounds, steps and learning rate. It does not say where weights and noise begin, and how far they get in so few steps depends on that ([the method's page](../explanation/vae.md)): that ours differ from the published ones says how weak such a baseline is, and not which is right. They are of "+figure.Plural(multiChannel.repeats(data, false), "repeat")+".")
@@ -158,17 +157,22 @@ func (f field) notes(data source) []string {
 	return all
 }
 
-// heterogeneity is Table 2 or 6: all scenarios and methods, as published, and beside them
-// the default and what anybody could have, on one common scale.
-func heterogeneity(name, item, table string, data source, who field) experiment.Experiment {
-	published := tableOf(table)
-	var conditions []condition
+// conditionsOf are the scenarios and numbers of sites of a published table.
+func conditionsOf(published []line, data source) (conditions []condition) {
 	for _, l := range published {
 		c := condition{data: data, scenario: l.scenario, sites: l.sites}
 		if !slices.ContainsFunc(conditions, func(o condition) bool { return o.scenario == c.scenario && o.sites == c.sites }) {
 			conditions = append(conditions, c)
 		}
 	}
+	return conditions
+}
+
+// heterogeneity is Table 2 or 6: all scenarios and methods, as published, and beside them
+// the default and what anybody could have, on one common scale.
+func heterogeneity(name, item, table string, data source, who field) experiment.Experiment {
+	published := tableOf(table)
+	conditions := conditionsOf(published, data)
 	each := func(quick bool, do func(c condition, r rival, ids []string)) {
 		for _, c := range conditions {
 			if quick && (c.sites != 3 || c.scenario != who.quick) {
@@ -189,7 +193,7 @@ func heterogeneity(name, item, table string, data source, who field) experiment.
 			}
 		}
 	}
-	return experiment.Experiment{Name: name, Paper: Paper.Name, Item: item,
+	return experiment.Experiment{Name: name, Paper: Paper.Name, Item: item, Data: data.needs(),
 		About: "Errors of reconstruction and accuracy in latent space, by how sites differ: IID, groups apart (G), views missing (K), both (G/K). " + about[data.name],
 		Notes: who.notes(data),
 		Cells: func(quick bool) (cells []experiment.Cell) {
@@ -201,14 +205,14 @@ func heterogeneity(name, item, table string, data source, who field) experiment.
 			return cells
 		},
 		Conclude: func(o experiment.Outcomes) experiment.Conclusion {
-			return conclude(o, data, published, conditions, who.common)
+			return conclude(o, data, published, conditions, who)
 		},
 	}
 }
 
 var about = map[string]string{
 	"sd":    "Each repeat draws new data as section 4.1 describes them, where the paper has one draw.",
-	"mfeat": "Handwritten digits in six views, whose two groups are the digits 0 to 4 and 5 to 9: nothing that was published is comparable. The data are not shipped: --data names the folder that holds mfeat.",
+	"mfeat": "Handwritten digits in six views, whose two groups are the digits 0 to 4 and 5 to 9: nothing that was published is comparable. The data are not shipped: --data names the folder that holds mfeat, and without it --quick reads an excerpt of sixty rows.",
 	"adcsf": "ADNI may not be shipped: the data are the open table adcsf, of the same shape, so that the published numbers are of other people.",
 }
 
@@ -229,7 +233,7 @@ func (c condition) ids(o experiment.Outcomes, rival string) (ids []string) {
 }
 
 // conclude sets what was published beside ours, and ours beside each other.
-func conclude(o experiment.Outcomes, data source, published []line, conditions []condition, common []rival) experiment.Conclusion {
+func conclude(o experiment.Outcomes, data source, published []line, conditions []condition, who field) experiment.Conclusion {
 	out := experiment.Conclusion{Headings: []string{"scenario", "sites", "method"}}
 	for _, l := range published {
 		c := condition{data: data, scenario: l.scenario, sites: l.sites, own: true}
@@ -245,62 +249,8 @@ func conclude(o experiment.Outcomes, data source, published []line, conditions [
 				Published: l.values[m.name], Ours: experiment.SpreadOf(o.Gather(m.name, ids...)), Digits: m.digits})
 		}
 	}
-	out.Tables = append(out.Tables, ours(o, conditions, common), contest(o, conditions, common))
+	if len(conditions) > 0 {
+		out.Tables = append(out.Tables, compared(o, conditions, who.common)...)
+	}
 	return out
-}
-
-// ours shows every method on one common scale.
-func ours(o experiment.Outcomes, conditions []condition, rivals []rival) figure.Table {
-	t := figure.Table{ID: "common-scale", Title: "On one common scale",
-		Caption: "All rows by the minimum and maximum of all training rows together. Mean ± standard deviation over folds.",
-		Columns: []figure.Column{{Name: "scenario"}, {Name: "sites"}, {Name: "method"}}}
-	for _, m := range measures {
-		t.Columns = append(t.Columns, figure.Column{Name: m.title})
-	}
-	for _, c := range conditions {
-		for _, r := range rivals {
-			ids := c.ids(o, r.name)
-			if len(ids) == 0 {
-				continue
-			}
-			cells := []any{c.scenario.String(), fmt.Sprint(c.sites), r.name}
-			for _, m := range measures {
-				cells = append(cells, experiment.SpreadOf(o.Gather(m.name, ids...)).Text(m.digits))
-			}
-			t.Add(cells...)
-		}
-	}
-	return t
-}
-
-// contest compares the default with every rival on the same folds.
-func contest(o experiment.Outcomes, conditions []condition, rivals []rival) figure.Table {
-	t := figure.Table{ID: "who-wins", Title: "Who wins where",
-		Caption: "Test error of the default less that of a rival on the same folds, with a 95 % interval for cross-validation (Nadeau and Bengio): below zero the default wins.",
-		Columns: []figure.Column{{Name: "scenario"}, {Name: "sites"}, {Name: "rival"}, {Name: "difference"}, {Name: "95 % interval"}, {Name: "folds won, lost"}, {Name: "verdict"}}}
-	for _, c := range conditions {
-		own := o.Gather(testError, c.ids(o, today.name)...)
-		for _, r := range rivals {
-			theirs := o.Gather(testError, c.ids(o, r.name)...)
-			n := min(len(own), len(theirs)) // of the same repeats
-			if r.name == today.name || n < 2 {
-				continue
-			}
-			d, err := evaluate.Paired(own[:n], theirs[:n], 0.95, 0.5)
-			if err != nil {
-				continue // scores that are not finite are in the table above
-			}
-			verdict := "no difference"
-			switch {
-			case d.High < 0:
-				verdict = "the default wins"
-			case d.Low > 0:
-				verdict = "the default loses"
-			}
-			minus := strings.NewReplacer("-0", "−0").Replace
-			t.Add(c.scenario.String(), fmt.Sprint(c.sites), r.name, minus(fmt.Sprintf("%+.4f", d.Mean)),
-				minus(fmt.Sprintf("%+.4f to %+.4f", d.Low, d.High)), fmt.Sprintf("%d, %d", d.Wins, d.Losses), verdict)
-		}
-	}
-	return t
 }

@@ -54,6 +54,11 @@ func federated(name string, whole bool, say func(c condition, d *division) (meth
 	}}
 }
 
+func (r rival) failing() rival {
+	r.fails = true
+	return r
+}
+
 // centrally fits a plan's model to the rows of all sites together.
 func centrally(name string, say func(c condition, d *division) (method, privacy keys)) rival {
 	return rival{name: name, fit: func(ctx context.Context, c condition, d *division, seed uint64) (evaluate.Model, error) {
@@ -90,9 +95,9 @@ func run(ctx context.Context, c condition, d *division, seed uint64, say func(co
 func plan(sites []dataset.Source, m, privacy keys, seed uint64) (*study.Plan, error) {
 	var views []keys
 	for _, v := range sites[0].Schema().Views {
-		var features []string
+		var features []keys
 		for _, c := range v.Columns {
-			features = append(features, c.Name)
+			features = append(features, keys{"name": c.Name, "range": [2]float64{0, 1}}) // which private studies take as public
 		}
 		views = append(views, keys{"name": v.Name, "features": features})
 	}
@@ -126,20 +131,42 @@ func noised(epsilon, clip float64) func(condition, *division) (keys, keys) {
 		part := keys{"constant": clip}
 		m["mechanism"] = options.MechanismDifference
 		m["clipping"] = keys{"difference": keys{"first_round": options.FirstInClear, "mean": part, "loadings": part, "noise_variance": part}}
-		var patterns []keys
-		for i, lacking := range d.lacking {
-			var views []string
-			for k, v := range d.sites[i].Schema().Views {
-				if !slices.Contains(lacking, k) {
-					views = append(views, v.Name)
-				}
-			}
-			patterns = append(patterns, keys{"site": evaluate.SiteNames(c.sites)[i], "views": views})
-		}
-		m["patterns"] = patterns
+		m["patterns"] = d.patterns()
 		return m, keys{"protection": study.ProtectionDifferential, "unit": study.UnitSubject, "adjacency": "replace-one",
 			"per_release": keys{"epsilon": epsilon, "delta": 0.01}}
 	}
+}
+
+// guarded is Algorithm 2 with a first round that is protected too: from a public prior for
+// values in [0, 1], the default of such scales.
+func guarded(c condition, d *division) (keys, keys) {
+	m, privacy := noised(10, 1)(c, d)
+	m["clipping"].(keys)["difference"].(keys)["first_round"] = "prior"
+	m["published"] = keys{"initial": "prior", "prior": keys{"loading_sd": 0.1, "mean": 0.5, "mean_sd": 0.25, "noise_alpha": 3, "noise_beta": 0.08}}
+	return m, privacy
+}
+
+// privateTotal is what all releases of the private default promise together.
+var privateTotal = keys{"epsilon": 10, "delta": 1e-5}
+
+// byPrivateDefault is the private method of today.
+func byPrivateDefault(c condition, d *division) (keys, keys) {
+	return keys{"name": "mvppca", "latent": c.data.factors, "patterns": d.patterns()},
+		keys{"protection": study.ProtectionDifferential, "unit": study.UnitSubject, "adjacency": "add-remove", "total": privateTotal}
+}
+
+// patterns are the views that each site has, which are public.
+func (d *division) patterns() (all []keys) {
+	for i, lacking := range d.lacking {
+		var views []string
+		for k, v := range d.sites[i].Schema().Views {
+			if !slices.Contains(lacking, k) {
+				views = append(views, v.Name)
+			}
+		}
+		all = append(all, keys{"site": evaluate.SiteNames(len(d.sites))[i], "views": views})
+	}
+	return all
 }
 
 // byDefault is the method of today, with one noise variance for each view as the paper has.
@@ -170,9 +197,13 @@ var (
 
 	paperFit = federated("Fed-mv-PPCA", false, published)
 	paperDP  = federated("DP-Fed-mv-PPCA", false, noised(10, 1))
-	today    = federated("default", false, byDefault)
-	central  = centrally("default, all rows in one place", byDefault)
-	factors  = centrally("factor analysis, all rows in one place", noiseByFeature)
+	// paperGuarded has noise that can outgrow every number.
+	paperGuarded = federated("DP-Fed-mv-PPCA, first round protected", false, guarded).failing()
+	private      = federated("private default, ε 10 in total", false, byPrivateDefault)
+
+	today   = federated("default", false, byDefault)
+	central = centrally("default, all rows in one place", byDefault)
+	factors = centrally("factor analysis, all rows in one place", noiseByFeature)
 
 	components = rival{name: "principal components, means in gaps", fit: func(ctx context.Context, c condition, d *division, _ uint64) (evaluate.Model, error) {
 		return evaluate.FitPCA(ctx, c.data.factors, d.sites...)

@@ -26,10 +26,11 @@ const (
 // latentSpace is Figures 5 and 8: the fit of one fold in scenario G/K.
 func latentSpace() experiment.Experiment {
 	c := condition{data: adcsf, scenario: evaluate.GK, sites: 3}
-	return experiment.Experiment{Name: "fedmvppca-figure-5", Paper: Paper.Name, Item: "Figures 5 and 8",
+	return experiment.Experiment{Name: "fedmvppca-figure-5", Paper: Paper.Name, Item: "Figures 5 and 8", Data: adcsf.needs(),
 		About: "Where the subjects of each site lie in latent space, and how well the distribution of every feature of a missing view is predicted, G/K, three sites. " + about["adcsf"],
 		Notes: []string{
 			"The paper draws the posterior of the latent variables as points. Ellipses hold half and nine tenths of each site's subjects, and show no one.",
+			"In (b) each site's prediction is the model's distribution of its subjects, given the views that they have. Where the site lacks the view, real data are those that were hidden from the study. The paper shows the first two features of a view; so does this page.",
 			"A distribution that is predicted well says little of single values: parley evaluate measures the errors of imputation.",
 		},
 		Cells: func(bool) []experiment.Cell {
@@ -54,11 +55,14 @@ func (c condition) picture(ctx context.Context, at experiment.Data, repeat int) 
 	if err := c.scale(ctx, d); err != nil {
 		return nil, err
 	}
-	m, err := today.fit(ctx, c, d, uint64(repeat))
+	m, out, err := run(ctx, c, d, uint64(repeat), byDefault)
 	if err != nil {
 		return nil, err
 	}
 	v := experiment.Values{}
+	if err := predicted(ctx, m, out, c, d, v); err != nil {
+		return nil, err
+	}
 	for i, site := range d.sites {
 		s, err := evaluate.Project(ctx, m, site, "group")
 		if err != nil {
@@ -142,6 +146,9 @@ func conclude5(v experiment.Values) experiment.Conclusion {
 		}
 	}
 	out.Figures = append(out.Figures, figure.Figure{ID: "latent-space", Title: "Sites in latent space", Caption: "Figure 5 (a): the first two factors.", Alt: "Ellipses of three sites in the plane of the first two factors.", Chart: scatter})
+	for _, view := range shownViews {
+		out.Figures = append(out.Figures, againstReal(v, view))
+	}
 	edges := make(figure.Numbers, bins+1)
 	for i := range edges {
 		edges[i] = lowest + (above-lowest)*float64(i)/bins

@@ -11,8 +11,6 @@ import (
 	"parley/experiment"
 	"parley/figure"
 	"parley/judge/evaluate"
-	"parley/method/fitted"
-	"parley/methods/mvppca/use"
 )
 
 // Rounds after which the fit is looked at.
@@ -27,7 +25,7 @@ var followed = []struct {
 // byRound is Figure 7 in scenario G/K, or Figure 10 and the last panel of Figure 7 in IID.
 func byRound(name, item, what string, notes []string, sc evaluate.Scenario, conclude func(experiment.Outcomes) experiment.Conclusion) experiment.Experiment {
 	c := condition{data: adcsf, scenario: sc, sites: 3, own: true}
-	return experiment.Experiment{Name: name, Paper: Paper.Name, Item: item, About: what + " " + about["adcsf"], Notes: notes,
+	return experiment.Experiment{Name: name, Paper: Paper.Name, Item: item, Data: adcsf.needs(), About: what + " " + about["adcsf"], Notes: notes,
 		Cells: func(quick bool) (cells []experiment.Cell) {
 			rounds := looked
 			if quick {
@@ -75,11 +73,7 @@ func after(ctx context.Context, c condition, at experiment.Data, repeat, rounds 
 	if err := score(ctx, m, d, v); err != nil {
 		return nil, err
 	}
-	file, err := fitted.JSON(out.Result.Files)
-	if err != nil {
-		return nil, err
-	}
-	model, err := use.LoadModel(file)
+	model, err := modelOf(out)
 	if err != nil {
 		return nil, err
 	}
@@ -136,6 +130,7 @@ func spreads() experiment.Experiment {
 	return byRound("fedmvppca-figure-7", "Figure 7, (a) and (b)", "Standard deviations between sites of every global parameter by round, G/K, three sites: the median over repeats.", []string{
 		"That all spreads fall to zero with noise is no convergence: each round's noise makes the clip, which is the prior's standard deviation, smaller by a factor that does not depend on the data (docs/privacy.md).",
 		"Without noise they fall further, to rounding errors after a dozen rounds where sites are alike enough: the variances are estimated without a floor, and then nothing moves any more. The paper's figure shows them level off.",
+		"Panel (b) is here the largest spread over views, which the coordinator knows in both studies. A private study's model keeps no spread by view, and none of the noise variance: what its sites release differs by privacy noise, and the spread would be that of the noise.",
 	}, evaluate.GK, func(o experiment.Outcomes) experiment.Conclusion {
 		out := experiment.Conclusion{}
 		for i, name := range largest {
@@ -154,7 +149,7 @@ func spreads() experiment.Experiment {
 		for _, f := range followed {
 			for _, what := range []struct{ key, title string }{{"loadings", "loadings"}, {"mean", "means"}, {"noise sd", "noise variances"}} {
 				var lines []figure.Line
-				for _, view := range []string{"clinic", "immune", "metabolic", "vascular"} {
+				for _, view := range shownViews {
 					if l, ok := curve(o, f.name, what.key+" "+view, view, true); ok {
 						lines = append(lines, l)
 					}
@@ -171,9 +166,13 @@ func spreads() experiment.Experiment {
 	})
 }
 
+var noiseNotes = []string{
+	"The paper says that the noise variance “is greater for every view” with privacy (Figure 10), as a consequence of the perturbation. With these data it is greater for the clinical view alone, and a little smaller for the other three. We do not know why.",
+}
+
 // noises is Figure 10 with Figure 7 (c).
 func noises() experiment.Experiment {
-	return byRound("fedmvppca-figure-10", "Figure 10 and Figure 7 (c)", "Noise variance of every view and accuracy in latent space by round, IID, three sites.", nil, evaluate.IID, func(o experiment.Outcomes) experiment.Conclusion {
+	return byRound("fedmvppca-figure-10", "Figure 10 and Figure 7 (c)", "Noise variance of every view and accuracy in latent space by round, IID, three sites.", noiseNotes, evaluate.IID, func(o experiment.Outcomes) experiment.Conclusion {
 		out := experiment.Conclusion{}
 		draw := func(value, title, unit string) {
 			var lines []figure.Line
@@ -188,7 +187,7 @@ func noises() experiment.Experiment {
 			}
 		}
 		draw(accuracy, "Accuracy in latent space", "accuracy")
-		for _, view := range []string{"clinic", "immune", "metabolic", "vascular"} {
+		for _, view := range shownViews {
 			draw("noise "+view, "Noise variance of view "+view, "variance")
 		}
 		return out

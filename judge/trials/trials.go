@@ -21,8 +21,8 @@ type Trial interface {
 }
 
 // Progress is how far the work is. Done counts trials, of which Stored were
-// computed by an earlier run.
-type Progress struct{ Done, Stored, Of int }
+// computed by an earlier run. Abreast is how many are computed at a time.
+type Progress struct{ Done, Stored, Of, Abreast int }
 
 // Run computes and keeps the outcome of every trial that is not stored yet.
 // Workers is how many to compute at a time, 0 for as many as there are
@@ -45,6 +45,10 @@ func Run[T Trial, R any](ctx context.Context, all []T, kept *Store[R], workers i
 			todo = append(todo, x)
 		}
 	}
+	if workers == 0 {
+		workers = runtime.GOMAXPROCS(0)
+	}
+	state.Abreast = min(max(1, workers), len(todo))
 	report := func() {
 		if progress != nil {
 			progress(state)
@@ -63,10 +67,7 @@ func Run[T Trial, R any](ctx context.Context, all []T, kept *Store[R], workers i
 		next++
 		return todo[next-1], true
 	}
-	if workers == 0 {
-		workers = runtime.GOMAXPROCS(0)
-	}
-	for range max(1, min(workers, len(todo))) {
+	for range state.Abreast {
 		running.Go(func() {
 			for {
 				x, ok := take()
