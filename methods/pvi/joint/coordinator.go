@@ -222,6 +222,9 @@ func (c coordinator) Fold(ms method.State, in method.Contribution) (method.State
 		if err = rounds.Decode(in, a); err == nil {
 			err = a.Check()
 		}
+		if err == nil && a.Residuals != nil {
+			err = a.Residuals.Check(c.Weights())
+		}
 		s.Reports[in.Site] = a
 	default:
 		err = fmt.Errorf("an answer to %q, which was not asked for", in.Kind)

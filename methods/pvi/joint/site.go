@@ -43,7 +43,7 @@ func (h *site) Listed() []privacy.Listed {
 	} else {
 		list = append(list, ask(taskSums, h.Options.Rounds, 3+p+gvi.Triangle(p), "number of rows, their log-likelihood, and sums of its first and second derivatives by all weights"))
 	}
-	return append(list, ask(message.TaskAssess, 1, predict.Values, predict.Says))
+	return append(list, ask(message.TaskAssess, 1, predict.Values+predict.ResidualValues(p), predict.Says+"; "+predict.ResidualsSay))
 }
 
 // Run implements [method.Site].
@@ -89,7 +89,9 @@ func (h *site) answer(ctx context.Context, t method.Task, data dataset.Source) (
 	if err != nil {
 		return nil, err
 	}
-	return results.Assess(l, q, b, d), nil
+	a := results.Assess(l, q, b, d)
+	a.Residuals = predict.ResidualsOf(l, q, b, d)
+	return a, nil
 }
 
 // Report shows a site its own rows under the shared model, and with random intercepts has the

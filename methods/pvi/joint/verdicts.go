@@ -28,6 +28,7 @@ func (c coordinator) verdicts(s *state, m *use.Model, pooled *predict.Assessment
 	if _, often := c.missingCells(s, m); often != "" {
 		says = append(says, often)
 	}
+	says = append(says, c.misfits(s, m, pooled)...)
 	return append(says, undetermined(m)...)
 }
 

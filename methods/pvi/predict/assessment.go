@@ -26,6 +26,8 @@ type Assessment struct {
 	Observed wire.Vector `cbor:"observed"`
 	Ranking  *Ranking    `cbor:"ranking,omitempty"` // of two classes, without noise
 	Counts   *dispersion `cbor:"counts,omitempty"`  // of counts
+	// Residuals are what is left of outcomes, where that was asked for; see [PoolResiduals].
+	Residuals *Residuals `cbor:"residuals,omitempty"`
 }
 
 // Bins is how many bins calibration has.
@@ -85,6 +87,7 @@ func (a *Assessment) Add(b *Assessment) {
 		}
 		a.Counts.Total, a.Counts.Pearson, a.Counts.Inverse = a.Counts.Total+c.Total, a.Counts.Pearson+c.Pearson, a.Counts.Inverse+c.Inverse
 	}
+	a.Residuals = PoolResiduals([]*Residuals{a.Residuals, b.Residuals})
 	for i := range Bins {
 		a.Count[i] += b.Count[i]
 		a.Expected[i] += b.Expected[i]
@@ -104,6 +107,21 @@ func (a *Assessment) Separated(classes int) bool {
 	}
 	cases, controls := r.Classes()
 	return cases > 0 && controls > 0 && (a.Correct == a.Rows || r.separated())
+}
+
+// RSquared is the share of the variance of numbers that the model explains; NaN where they do not
+// vary or nothing is known of their residuals.
+func (a *Assessment) RSquared() float64 {
+	s := a.Residuals
+	if s == nil {
+		return math.NaN()
+	}
+	n := float64(s.Rows)
+	total := s.Squares - s.Total*s.Total/n
+	if !(total > 1e-12*s.Squares) {
+		return math.NaN()
+	}
+	return 1 - a.Squares/total
 }
 
 // Calibration turns sums into frequencies. Bins that noise could have filled, with

@@ -80,6 +80,9 @@ func Metrics(o *options.Options, pooled *predict.Assessment, weights int, out ma
 	out[unit+"s"], out["log_likelihood_per_"+unit] = n, pooled.LogLik/n
 	if o.Numeric() {
 		out["root_mean_squared_error"] = math.Sqrt(pooled.Squares / n)
+		if x := pooled.RSquared(); !math.IsNaN(x) {
+			out["r_squared"] = x
+		}
 		if c := pooled.Counts; c != nil && o.Likelihood == options.LikelihoodPoisson {
 			if ratio, _ := c.Ratio(pooled.Rows, weights); !math.IsNaN(ratio) {
 				out["dispersion"] = ratio
@@ -109,6 +112,9 @@ func Headline(o *options.Options, pooled *predict.Assessment) []figure.Fact {
 	facts := []figure.Fact{{Name: o.Unit() + "s", Value: strconv.Itoa(pooled.Rows)}}
 	if o.Numeric() {
 		facts = append(facts, figure.Fact{Name: "root mean squared error" + method.OfFit, Value: fmt.Sprintf("%.4g", math.Sqrt(pooled.Squares/n))})
+		if x := pooled.RSquared(); !math.IsNaN(x) {
+			facts = append(facts, figure.Fact{Name: "of the outcome's variance explained" + method.OfFit, Value: fmt.Sprintf("%.1f %%", 100*x)})
+		}
 	} else {
 		facts = append(facts, figure.Fact{Name: "predicted correctly" + method.OfFit, Value: fmt.Sprintf("%.2f %%", 100*float64(pooled.Correct)/n)})
 	}

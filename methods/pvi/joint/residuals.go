@@ -1,0 +1,107 @@
+package joint
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"parley/figure"
+	"parley/methods/pvi/options"
+	"parley/methods/pvi/predict"
+	"parley/methods/pvi/use"
+	"parley/problem"
+)
+
+// misfits says how outcomes are other than the likelihood takes them for: apart by sites, bent in
+// a feature, more variable where a feature is far from its mean, skewed or with heavy tails.
+func (c coordinator) misfits(s *state, m *use.Model, pooled *predict.Assessment) (says []string) {
+	if pooled == nil || pooled.Residuals == nil {
+		return nil
+	}
+	all := pooled.Residuals
+	sites := make([]*predict.Residuals, len(c.Plan.Sites))
+	for i, name := range c.Plan.Sites {
+		if a := s.Reports[name]; a != nil {
+			sites[i] = a.Residuals
+		}
+	}
+	if !c.Options.Random() {
+		if by := predict.Apart(sites); by != nil {
+			says = append(says, fmt.Sprintf("Outcomes differ between sites by more than the features explain: %s. Effects of features that differ between sites are then partly those of the sites, even with the wrong sign, and their standard errors are too small. Let sites have intercepts of their own: site_effects: random.", c.farthest(by)))
+		}
+	}
+	curved, wider := c.columnsAmiss(all, m)
+	if len(curved) > 0 {
+		says = append(says, fmt.Sprintf("The effect of %s is not straight: outcomes in the middle of the values lie off the line. Do not read its coefficient as the effect; give it a spline (splines), or a transformation.", problem.Names(curved)))
+	}
+	if len(wider) > 0 {
+		says = append(says, fmt.Sprintf("Outcomes vary more where features are far from their means. Standard errors and intervals are too narrow: by a factor of about %s. Take logarithms of a positive outcome, or widen the standard errors by the factor.", problem.Names(wider)))
+	}
+	if c.estimated() && len(curved)+len(wider) == 0 { // which skew residuals too
+		switch skewness, kurtosis, skewed, heavy := all.Shape(); {
+		case skewed:
+			says = append(says, fmt.Sprintf("The errors of predictions are skewed (skewness %.1f, where 0 is symmetric), so intervals of predictions are too wide on one side and too narrow on the other. Take logarithms of a positive outcome.", skewness))
+		case heavy:
+			says = append(says, fmt.Sprintf("The errors of predictions have heavy tails (kurtosis %.1f, where 3 is normal), so a few subjects decide the estimates, and intervals of predictions miss the few by far. Look for outliers of %s.", kurtosis, c.Options.Outcome.Column))
+		}
+	}
+	return says
+}
+
+// columnsAmiss names the features whose effect is bent, and those whose standard error is too
+// small, with the factor.
+func (c coordinator) columnsAmiss(all *predict.Residuals, m *use.Model) (curved, wider []string) {
+	names, groups := m.Encoding.Features(), m.Encoding.Groups()
+	straight := map[string]bool{}
+	for i := range m.Encoding.Columns {
+		col := &m.Encoding.Columns[i]
+		straight[col.Name] = len(col.Levels) == 0 && len(col.Knots) == 0
+	}
+	for j, name := range names {
+		if straight[groups[j]] && all.Curved(j, len(names)) {
+			curved = append(curved, name)
+		}
+		if times := all.Wider(j, len(names), c.estimated()); times > 1 {
+			wider = append(wider, fmt.Sprintf("%.1f for %s", times, name))
+		}
+	}
+	return curved, wider
+}
+
+// farthest says how the two sites that are farthest off differ.
+func (c coordinator) farthest(by []float64) string {
+	low, high := 0, 0
+	for i, x := range by {
+		if x < by[low] {
+			low = i
+		}
+		if x > by[high] {
+			high = i
+		}
+	}
+	var parts []string
+	for _, i := range []int{low, high} {
+		x, word := by[i], "higher"
+		if x < 0 {
+			x, word = -x, "lower"
+		}
+		what, unit := "the mean", ""
+		if !c.Options.Numeric() {
+			what, x, unit = "the share of "+c.Options.Outcome.Levels[1], 100*x, " points"
+		}
+		if c.Options.Likelihood == options.LikelihoodHazard {
+			what = "the share of events in a period"
+		}
+		parts = append(parts, fmt.Sprintf("%s at %s is %s%s %s than the model expects", what, c.Plan.Sites[i], figure.General.Text(rounded(x)), unit, word))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// rounded keeps two digits.
+func rounded(x float64) float64 {
+	if x == 0 {
+		return 0
+	}
+	unit := math.Pow(10, math.Floor(math.Log10(math.Abs(x)))-1)
+	return math.Round(x/unit) * unit
+}

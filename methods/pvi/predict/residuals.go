@@ -1,0 +1,237 @@
+package predict
+
+import (
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"parley/internal/wire"
+	"parley/methods/pvi/gvi"
+	"parley/methods/pvi/message"
+)
+
+// Residuals are sums over rows of r = y − E y, whose variance under the model is v, and by
+// column over the rows whose value x there is not zero.
+type Residuals struct {
+	Rows     int     `cbor:"rows"`
+	Net      float64 `cbor:"net"`      // Σ r
+	Variance float64 `cbor:"variance"` // Σ v
+	Second   float64 `cbor:"second"`   // Σ r²/v
+	Third    float64 `cbor:"third"`    // Σ (r/√v)³
+	Fourth   float64 `cbor:"fourth"`   // Σ (r/√v)⁴
+	Absolute float64 `cbor:"absolute"` // Σ |r|/√v
+	Total    float64 `cbor:"total"`    // Σ y
+	Squares  float64 `cbor:"squares"`  // Σ y²
+
+	Middle         wire.Vector `cbor:"middle"`          // Σ r, where |x| < middleHalf
+	MiddleVariance wire.Vector `cbor:"middle_variance"` // Σ v there
+	Meat           wire.Vector `cbor:"meat"`            // Σ r²x²
+	Bread          wire.Vector `cbor:"bread"`           // Σ vx²
+	MeatSquares    wire.Vector `cbor:"meat_squares"`    // Σ r⁴x⁴
+	Xs             wire.Vector `cbor:"xs"`              // Σ x
+	Tilt           wire.Vector `cbor:"tilt"`            // Σ x|r|/√v
+}
+
+// middleHalf bounds half of the values of a normal feature, in its standard deviations.
+const middleHalf = 0.674
+
+// ResidualsSay is what residuals are, and ResidualValues how many numbers, of so many columns.
+const ResidualsSay = "of what is left of outcomes: its sum, variance under the model and moments, the sum of outcomes and of their squares, and for each column its sum and variance over middle values, its squares by the column's with what the model expects, the squares of these, the sum of the column, and its products with absolute residuals"
+
+// ResidualValues is how many numbers residuals of so many columns have.
+func ResidualValues(columns int) int { return 9 + 7*columns }
+
+func newResiduals(columns int) *Residuals {
+	s := new(Residuals)
+	for _, v := range s.vectors() {
+		*v = make(wire.Vector, columns)
+	}
+	return s
+}
+
+func (s *Residuals) vectors() []*wire.Vector {
+	return []*wire.Vector{&s.Middle, &s.MiddleVariance, &s.Meat, &s.Bread, &s.MeatSquares, &s.Xs, &s.Tilt}
+}
+
+func (s *Residuals) numbers() []*float64 {
+	return []*float64{&s.Net, &s.Variance, &s.Second, &s.Third, &s.Fourth, &s.Absolute, &s.Total, &s.Squares}
+}
+
+// count counts a row with an outcome y of so much expectation and variance.
+func (s *Residuals) count(row gvi.Row, y, expected, v float64) {
+	add := func(to *float64, x float64) { *to += gvi.Clamp(x, rowLargest) }
+	v = min(max(v, 1/rowLargest), rowLargest)
+	r := gvi.Clamp(y-expected, rowLargest)
+	z := r / math.Sqrt(v)
+	s.Rows++
+	for i, x := range []float64{r, v, z * z, z * z * z, z * z * z * z, math.Abs(z), y, y * y} {
+		add(s.numbers()[i], x)
+	}
+	for i, j := range row.Index {
+		x := row.Value[i]
+		if math.Abs(x) < middleHalf {
+			add(&s.Middle[j], r)
+			add(&s.MiddleVariance[j], v)
+		}
+		add(&s.Meat[j], r*r*x*x)
+		add(&s.Bread[j], v*x*x)
+		add(&s.MeatSquares[j], r*r*x*x*r*r*x*x)
+		add(&s.Xs[j], x)
+		add(&s.Tilt[j], x*math.Abs(z))
+	}
+}
+
+// Check refuses what no rows of so many columns can give.
+func (s *Residuals) Check(columns int) error {
+	const most = message.MostRows * rowLargest
+	if s.Rows < 1 || s.Rows > message.MostRows {
+		return fmt.Errorf("residuals of %d rows", s.Rows)
+	}
+	signed := map[*float64]bool{&s.Net: true, &s.Third: true, &s.Total: true}
+	for _, x := range s.numbers() {
+		if !gvi.Inside(*x, -most, most) || *x < 0 && !signed[x] {
+			return fmt.Errorf("a sum of residuals of %v", *x)
+		}
+	}
+	ofSign := map[*wire.Vector]bool{&s.Middle: true, &s.Xs: true, &s.Tilt: true}
+	for _, v := range s.vectors() {
+		if len(*v) != columns {
+			return fmt.Errorf("residuals by %d columns of %d", len(*v), columns)
+		}
+		for _, x := range *v {
+			if !gvi.Inside(x, -most, most) || x < 0 && !ofSign[v] {
+				return fmt.Errorf("a column's sum of residuals of %v", x)
+			}
+		}
+	}
+	return nil
+}
+
+// PoolResiduals adds up what sites gave; nil if none gave any.
+func PoolResiduals(sites []*Residuals) *Residuals {
+	var all *Residuals
+	for _, one := range sites {
+		if one == nil {
+			continue
+		}
+		if all == nil {
+			all = newResiduals(len(one.Middle))
+		}
+		all.Rows += one.Rows
+		for i, x := range one.numbers() {
+			*all.numbers()[i] += *x
+		}
+		for i, v := range one.vectors() {
+			for j, x := range *v {
+				(*all.vectors()[i])[j] += x
+			}
+		}
+	}
+	return all
+}
+
+const (
+	// falseAlarm is the probability with which a verdict is given on a model that is right.
+	falseAlarm = 0.001
+	// substantial is the least share of what the features leave that is worth a verdict.
+	substantial = 0.01
+	// muchLarger is a ratio of variances from which standard errors are a fifth too small.
+	muchLarger = 1.44
+)
+
+// dispersion is by how much more than under the model residuals vary, no less than 1.
+func (s *Residuals) dispersion() float64 { return max(1, s.Second/float64(s.Rows)) }
+
+// Apart says by how much each site's outcomes lie above the model's expectation, on average
+// over its rows and beyond what all sites have in common, if sites differ by more than chance
+// and by enough to matter: with Σ d²/V of S sites' sums d with the variances V, which is
+// χ² with S − 1 degrees of freedom if they do not differ; else nil. Where a site gave nothing its number is 0.
+func Apart(sites []*Residuals) []float64 {
+	all := PoolResiduals(sites)
+	if all == nil || !(all.Variance > 0) {
+		return nil
+	}
+	chi2, free, by := 0.0, -1.0, make([]float64, len(sites))
+	for i, s := range sites {
+		if s == nil || !(s.Variance > 0) {
+			continue
+		}
+		d := s.Net - all.Net*(s.Variance/all.Variance)
+		chi2 += d / s.Variance * d
+		free++
+		by[i] = d / float64(s.Rows)
+	}
+	chi2 /= all.dispersion()
+	if free < 1 || !((chi2-free)/float64(all.Rows) > substantial) || !(distuv.ChiSquared{K: free}.Survival(chi2) < falseAlarm) {
+		return nil
+	}
+	return by
+}
+
+// Curved says whether outcomes in the middle of a column's values lie off the model's
+// expectation, by more than chance and by enough to matter: what a bent effect leaves if it was
+// taken for straight. The middle is no part of it in a column of so many.
+func (s *Residuals) Curved(j, columns int) bool {
+	v := s.MiddleVariance[j]
+	if rest := s.Variance - v; !(v > 0.1*s.Variance) || !(rest > 0.1*s.Variance) {
+		return false
+	}
+	d := s.Middle[j] - s.Net*(v/s.Variance)
+	z2 := d / v * d / (1 - v/s.Variance) / s.dispersion()
+	return (z2-1)/float64(s.Rows) > substantial && z2 > quantile(columns, 2)
+}
+
+// Wider is by how many times the standard error of a column's weight is too small, because
+// residuals are larger where the column is far from zero: the root of Σ r²x² over Σ vx² (White
+// 1980, by the diagonal alone), beyond what [Residuals.dispersion] says of all rows; 1 if
+// that is less than a fifth, or chance, in one of so many columns. normal says that residuals
+// have one law but for their scale: then a second test looks for a slope of their absolute values
+// (Glejser 1969), which a few large ones do not decide.
+func (s *Residuals) Wider(j, columns int, normal bool) float64 {
+	expected := s.Bread[j] * s.dispersion()
+	if !(expected > 0) {
+		return 1
+	}
+	ratio, excess := s.Meat[j]/expected, s.Meat[j]-expected
+	if !(ratio > muchLarger) {
+		return 1
+	}
+	enough := quantile(2*columns, 2)
+	if excess/s.MeatSquares[j]*excess > enough || normal && s.slope(j) > enough {
+		return math.Sqrt(ratio)
+	}
+	return 1
+}
+
+// slope is the square of the standard normal deviate of the slope of |r|/√v in a column, where v
+// is one number.
+func (s *Residuals) slope(j int) float64 {
+	n := float64(s.Rows)
+	mean := s.Absolute / n
+	spread := s.Second/n - mean*mean
+	x2 := s.Bread[j]/(s.Variance/n) - s.Xs[j]/n*s.Xs[j]
+	d := s.Tilt[j] - mean*s.Xs[j]
+	if !(spread > 0) || !(x2 > 0) {
+		return 0
+	}
+	return d / spread * d / x2
+}
+
+// quantile is the square of the standard normal deviate beyond which one of so many tests by so
+// many sides goes wrong by chance with the probability falseAlarm at most (Bonferroni).
+func quantile(tests, sides int) float64 {
+	z := distuv.UnitNormal.Quantile(1 - falseAlarm/float64(tests*sides))
+	return z * z
+}
+
+// Shape is the skewness and the kurtosis of residuals, which are 0 and 3 of normal ones, and
+// whether either is beyond what chance gives and far enough to matter.
+func (s *Residuals) Shape() (skewness, kurtosis float64, skewed, heavy bool) {
+	n := float64(s.Rows)
+	second := s.Second / n
+	skewness, kurtosis = s.Third/n/math.Pow(second, 1.5), s.Fourth/n/(second*second)
+	skewed = math.Abs(skewness) > max(1, 4*math.Sqrt(6/n))
+	heavy = kurtosis > 3+max(2, 5*math.Sqrt(24/n))
+	return skewness, kurtosis, skewed, heavy
+}
