@@ -59,7 +59,7 @@ func (d *Draft) mergeColumns() {
 				known[key], d.columns = c, append(d.columns, c)
 			}
 			c.at[i] = p
-			c.Numbers, c.Missing, c.Otherwise, c.Dates, c.Many = c.Numbers+p.Numbers, c.Missing+p.Missing, c.Otherwise+p.Otherwise, c.Dates+p.Dates, c.Many || p.Many
+			c.Numbers, c.Other, c.Missing, c.Otherwise, c.Dates, c.Many = c.Numbers+p.Numbers, c.Other+p.Other, c.Missing+p.Missing, c.Otherwise+p.Otherwise, c.Dates+p.Dates, c.Many || p.Many
 			for _, w := range p.Words {
 				c.words[w.Text] += w.Cells
 			}
@@ -113,7 +113,7 @@ func (d *Draft) findSubjects() {
 			continue
 		}
 		levels, rare := c.levels(d.Missing)
-		numbers := c.Numbers > 0 && c.Numbers == c.observed()
+		numbers := c.Numbers > 0 && c.Other == 0
 		yes, no := d.has(c)
 		switch {
 		case len(no) > 0:

@@ -281,6 +281,21 @@ func TestWhatIsSaidFirst(t *testing.T) {
 	}
 }
 
+// A column of numbers can be an outcome however many values it has.
+func TestOutcomesOfManyValues(t *testing.T) {
+	root := folders(t, map[string]string{
+		"subjects.csv": rows("n", 300, "dose", func(i int) any { return float64(i*i%1009) / 7 }),
+		"view_lab.csv": rows("n", 300, "x,y", value, func(i int) any { return i * i % 11 }),
+	})
+	d, err := Look(t.Context(), root, Options{Name: "tried", Outcome: "dose"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "outcome: {column: dose}"; !strings.Contains(string(d.YAML(root)), want) {
+		t.Errorf("want %s in\n%s", want, d.YAML(root))
+	}
+}
+
 // Few events for the weights are said before all else, and in the plan in rounded numbers.
 func TestFewEvents(t *testing.T) {
 	root := folders(t, map[string]string{
