@@ -6,8 +6,9 @@ import (
 
 	"parley/dataset"
 	"parley/experiment"
+	"parley/experiment/deal"
+	"parley/experiment/protocoltest"
 	"parley/judge/evaluate"
-	"parley/tools/measure/protocol"
 )
 
 var clone = experiment.Data{Clone: "../.."}
@@ -153,11 +154,11 @@ func TestBaselinesAreThoseMeasuredElsewhere(t *testing.T) {
 func onStoredSplits(t *testing.T, r rival, sc evaluate.Scenario) experiment.Values {
 	t.Helper()
 	const data = "../../judge/evaluate/testdata/adcsf"
-	rows, err := protocol.Open(t.Context(), data)
+	rows, err := deal.Open(t.Context(), data)
 	if err != nil {
 		t.Fatal(err)
 	}
-	splits, err := protocol.StoredSplits(data+"-splits.csv.gz", sc, len(rows.Schema().Views), 1)
+	splits, err := protocoltest.StoredSplits(data+"-splits.csv.gz", sc, len(rows.Schema().Views), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
