@@ -65,6 +65,13 @@ func TestVerdictsSayWhatIsWrong(t *testing.T) {
 				row.Subject[1] = "yes"
 			}
 		}, "Outcomes differ between sites by more than the features explain"},
+		"a site the other way round": {"outcome: {column: falls}\n", func(r *rand.Rand, row *dataset.Row) {
+			y := r.NormFloat64() + (row.Views[0][0]-60)/10
+			if i, _ := strconv.Atoi(row.ID); i*i%7 == 1 { // the second site, as among deals them
+				y = -y
+			}
+			row.Subject[2] = fmt.Sprint(y)
+		}, "Sites differ in the effect of age (lower at "},
 		"bent": {"outcome: {column: falls}\n", func(r *rand.Rand, row *dataset.Row) {
 			row.Subject[2] = fmt.Sprint(r.NormFloat64() + (row.Views[0][0]-60)*(row.Views[0][0]-60)/100)
 		}, "The effect of age is not straight"},

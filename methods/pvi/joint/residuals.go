@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"parley/figure"
+	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/options"
 	"parley/methods/pvi/predict"
 	"parley/methods/pvi/use"
@@ -15,7 +16,7 @@ import (
 // misfits says how outcomes are other than the likelihood takes them for: apart by sites, bent in
 // a feature, more variable where a feature is far from its mean, skewed or with heavy tails.
 func (c coordinator) misfits(s *state, m *use.Model, pooled *predict.Assessment) (says []string) {
-	if pooled == nil || pooled.Residuals == nil {
+	if pooled == nil || pooled.Residuals == nil || !s.Fit.Settled { // what has not settled leaves residuals of its own
 		return nil
 	}
 	all := pooled.Residuals
@@ -25,10 +26,14 @@ func (c coordinator) misfits(s *state, m *use.Model, pooled *predict.Assessment)
 			sites[i] = a.Residuals
 		}
 	}
+	var by []float64
 	if !c.Options.Random() {
-		if by := predict.Apart(sites); by != nil {
-			says = append(says, fmt.Sprintf("Outcomes differ between sites by more than the features explain: %s. Effects of features that differ between sites are then partly those of the sites, even with the wrong sign, and their standard errors are too small. Let sites have intercepts of their own: site_effects: random.", c.farthest(by)))
-		}
+		by = predict.Apart(sites)
+	}
+	if by != nil {
+		says = append(says, fmt.Sprintf("Outcomes differ between sites by more than the features explain: %s. Effects of features that differ between sites are then partly those of the sites, even with the wrong sign, and their standard errors are too small. Let sites have intercepts of their own: site_effects: random.", c.farthest(by)))
+	} else if differing := c.differing(sites, m); len(differing) > 0 { // which intercepts that differ bring with them
+		says = append(says, fmt.Sprintf("Sites differ in the effect of %s. One coefficient is an average that may hold at no site. See whether the sites code the outcome and these features alike; then compare the sites' own fits (parley evaluate), or make what sites differ by a feature with an interaction.", problem.Names(differing)))
 	}
 	curved, wider := c.columnsAmiss(all, m)
 	if len(curved) > 0 {
@@ -46,6 +51,30 @@ func (c coordinator) misfits(s *state, m *use.Model, pooled *predict.Assessment)
 		}
 	}
 	return says
+}
+
+// differing names the features whose effect is not the same at all sites, and the site that is
+// farthest off.
+func (c coordinator) differing(sites []*predict.Residuals, m *use.Model) (names []string) {
+	groups := m.Encoding.Groups()
+	for j, name := range m.Encoding.Features() {
+		if groups[j] == gvi.InterceptGroup || groups[j] == gvi.PeriodGroup {
+			continue
+		}
+		if by := predict.Differing(sites, j, len(groups)); by != nil {
+			most, word := 0, "higher"
+			for i, x := range by {
+				if math.Abs(x) > math.Abs(by[most]) {
+					most = i
+				}
+			}
+			if by[most] < 0 {
+				word = "lower"
+			}
+			names = append(names, fmt.Sprintf("%s (%s at %s)", name, word, c.Plan.Sites[most]))
+		}
+	}
+	return names
 }
 
 // columnsAmiss names the features whose effect is bent, and those whose standard error is too

@@ -15,13 +15,16 @@ import (
 // verdicts are what is to be known of the fit before anything is read from it, the worst
 // first. Nothing is said where all is well.
 func (c coordinator) verdicts(s *state, m *use.Model, pooled *predict.Assessment) []string {
-	says := results.Verdicts(m.Options, pooled, c.Weights())
+	says := results.Verdicts(m.Options, pooled)
 	if !s.Fit.Settled {
 		advice := " Allow more method.rounds, or look for features that say the same or that part the classes without error."
 		if len(says) > 0 {
 			advice = ""
 		}
 		says = append(says, fmt.Sprintf("The fit had not converged after %d exchanges: the last step still moved a weight by %.2g of its standard deviations. Do not rely on the estimates.%s", s.Round, s.lastStep(), advice))
+	}
+	if s.Fit.Settled {
+		says = append(says, results.Overdispersed(m.Options, pooled, c.Weights())...)
 	}
 	says = append(says, s.Unlike...)
 	says = append(says, c.emptyReferences(s, m)...)

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"gonum.org/v1/gonum/stat/distuv"
+
 	"parley/figure"
 	"parley/method/rounds"
 	"parley/methods/pvi/options"
@@ -150,11 +152,14 @@ func Prediction(o *options.Options, sites []Report, pooled *predict.Assessment) 
 	return section
 }
 
-// worseThanBase names the sites at which the base rate predicts better than the model.
+// worseThanBase names the sites at which the base rate predicts better than the model, by more
+// than chance. A model that says nothing beyond the true rate loses to the share that was
+// observed by half of χ² with one degree of freedom; it is named with probability .001 over all sites.
 func worseThanBase(sites []Report) (worse, by []string) {
+	chance := distuv.ChiSquared{K: 1}.Quantile(1-0.001/float64(max(len(sites), 1))) / 2
 	for _, s := range sites {
 		if r := s.Ranking; r != nil {
-			if base := r.Base(); s.LogLik/float64(s.Rows) < base {
+			if base := r.Base(); s.LogLik < base*float64(s.Rows)-chance {
 				worse, by = append(worse, s.Site), append(by, fmt.Sprintf("%s (%.3f per subject against %.3f)", s.Site, s.LogLik/float64(s.Rows), base))
 			}
 		}

@@ -24,6 +24,7 @@ type Residuals struct {
 	Total    float64 `cbor:"total"`    // Σ y
 	Squares  float64 `cbor:"squares"`  // Σ y²
 
+	Score          wire.Vector `cbor:"score"`           // Σ rx
 	Middle         wire.Vector `cbor:"middle"`          // Σ r, where |x| < middleHalf
 	MiddleVariance wire.Vector `cbor:"middle_variance"` // Σ v there
 	Meat           wire.Vector `cbor:"meat"`            // Σ r²x²
@@ -37,10 +38,10 @@ type Residuals struct {
 const middleHalf = 0.674
 
 // ResidualsSay is what residuals are, and ResidualValues how many numbers, of so many columns.
-const ResidualsSay = "of what is left of outcomes: its sum, variance under the model and moments, the sum of outcomes and of their squares, and for each column its sum and variance over middle values, its squares by the column's with what the model expects, the squares of these, the sum of the column, and its products with absolute residuals"
+const ResidualsSay = "of what is left of outcomes: its sum, variance under the model and moments, the sum of outcomes and of their squares, and for each column its products with it, its sum and variance over middle values, its squares by the column's with what the model expects, the squares of these, the sum of the column, and its products with absolute residuals"
 
 // ResidualValues is how many numbers residuals of so many columns have.
-func ResidualValues(columns int) int { return 9 + 7*columns }
+func ResidualValues(columns int) int { return 9 + 8*columns }
 
 func newResiduals(columns int) *Residuals {
 	s := new(Residuals)
@@ -51,7 +52,7 @@ func newResiduals(columns int) *Residuals {
 }
 
 func (s *Residuals) vectors() []*wire.Vector {
-	return []*wire.Vector{&s.Middle, &s.MiddleVariance, &s.Meat, &s.Bread, &s.MeatSquares, &s.Xs, &s.Tilt}
+	return []*wire.Vector{&s.Score, &s.Middle, &s.MiddleVariance, &s.Meat, &s.Bread, &s.MeatSquares, &s.Xs, &s.Tilt}
 }
 
 func (s *Residuals) numbers() []*float64 {
@@ -70,6 +71,7 @@ func (s *Residuals) count(row gvi.Row, y, expected, v float64) {
 	}
 	for i, j := range row.Index {
 		x := row.Value[i]
+		add(&s.Score[j], r*x)
 		if math.Abs(x) < middleHalf {
 			add(&s.Middle[j], r)
 			add(&s.MiddleVariance[j], v)
@@ -94,7 +96,7 @@ func (s *Residuals) Check(columns int) error {
 			return fmt.Errorf("a sum of residuals of %v", *x)
 		}
 	}
-	ofSign := map[*wire.Vector]bool{&s.Middle: true, &s.Xs: true, &s.Tilt: true}
+	ofSign := map[*wire.Vector]bool{&s.Score: true, &s.Middle: true, &s.Xs: true, &s.Tilt: true}
 	for _, v := range s.vectors() {
 		if len(*v) != columns {
 			return fmt.Errorf("residuals by %d columns of %d", len(*v), columns)
@@ -144,26 +146,56 @@ const (
 func (s *Residuals) dispersion() float64 { return max(1, s.Second/float64(s.Rows)) }
 
 // Apart says by how much each site's outcomes lie above the model's expectation, on average
-// over its rows and beyond what all sites have in common, if sites differ by more than chance
-// and by enough to matter: with Σ d²/V of S sites' sums d with the variances V, which is
-// χ² with S − 1 degrees of freedom if they do not differ; else nil. Where a site gave nothing its number is 0.
+// over its rows and beyond what all sites have in common; nil if sites do not differ.
 func Apart(sites []*Residuals) []float64 {
 	all := PoolResiduals(sites)
-	if all == nil || !(all.Variance > 0) {
+	if all == nil {
+		return nil
+	}
+	d := differ(sites, all, 1, func(s *Residuals) (sum, variance float64) { return s.Net, s.Variance })
+	for i := range d {
+		if sites[i] != nil {
+			d[i] /= float64(sites[i].Rows)
+		}
+	}
+	return d
+}
+
+// Differing says how each site's residuals go with a column, one of so many, beyond what all
+// sites have in common: below zero where the effect is lower there. It is nil if the effect is the
+// same at all sites, as far as the data tell.
+func Differing(sites []*Residuals, j, columns int) []float64 {
+	all := PoolResiduals(sites)
+	if all == nil {
+		return nil
+	}
+	return differ(sites, all, columns, func(s *Residuals) (sum, variance float64) { return s.Score[j], s.Bread[j] })
+}
+
+// differ returns the distances d of sites' sums from what the sum of all leaves to each, if
+// Σ d²/V, of S sites' sums with the variances V, is beyond chance in one of so many tests and
+// enough to matter; else nil. It is χ² with S − 1 degrees of freedom if sites do not differ. A site that
+// gave nothing has 0.
+func differ(sites []*Residuals, all *Residuals, tests int, of func(*Residuals) (sum, variance float64)) []float64 {
+	sum, variance := of(all)
+	if !(variance > 0) {
 		return nil
 	}
 	chi2, free, by := 0.0, -1.0, make([]float64, len(sites))
 	for i, s := range sites {
-		if s == nil || !(s.Variance > 0) {
+		if s == nil {
 			continue
 		}
-		d := s.Net - all.Net*(s.Variance/all.Variance)
-		chi2 += d / s.Variance * d
+		own, v := of(s)
+		if !(v > 0) {
+			continue
+		}
+		by[i] = own - sum*(v/variance)
+		chi2 += by[i] / v * by[i]
 		free++
-		by[i] = d / float64(s.Rows)
 	}
 	chi2 /= all.dispersion()
-	if free < 1 || !((chi2-free)/float64(all.Rows) > substantial) || !(distuv.ChiSquared{K: free}.Survival(chi2) < falseAlarm) {
+	if free < 1 || !((chi2-free)/float64(all.Rows) > substantial) || !(distuv.ChiSquared{K: free}.Survival(chi2) < falseAlarm/float64(tests)) {
 		return nil
 	}
 	return by

@@ -10,7 +10,7 @@ import (
 
 // Residuals of a model that is right are doubted about once in a thousand times; of one that is
 // wrong in a way that matters, always. 3 sites of 150 rows with two features, fitted by least
-// squares; of 400 drawn sets with five tests at .001 more than 7 doubts come by chance once in
+// squares; of 400 drawn sets with six tests at .001 more than 8 doubts come by chance once in
 // 1000 runs.
 func TestResidualsTellWhatIsWrong(t *testing.T) {
 	sets := 400
@@ -19,8 +19,14 @@ func TestResidualsTellWhatIsWrong(t *testing.T) {
 		error func(r *rand.Rand, x float64) float64
 		want  string // "" for no doubt
 	}{
-		"right":  {func(x, z, _ float64) float64 { return 1 + x - z }, func(r *rand.Rand, _ float64) float64 { return r.NormFloat64() }, ""},
-		"apart":  {func(x, z, s float64) float64 { return x + s }, func(r *rand.Rand, _ float64) float64 { return r.NormFloat64() }, "apart"},
+		"right": {func(x, z, _ float64) float64 { return 1 + x - z }, func(r *rand.Rand, _ float64) float64 { return r.NormFloat64() }, ""},
+		"apart": {func(x, z, s float64) float64 { return x + s }, func(r *rand.Rand, _ float64) float64 { return r.NormFloat64() }, "apart"},
+		"differing": {func(x, z, s float64) float64 {
+			if s > 0 {
+				return -x
+			}
+			return x
+		}, func(r *rand.Rand, _ float64) float64 { return r.NormFloat64() }, "differing"},
 		"bent":   {func(x, z, _ float64) float64 { return x * x }, func(r *rand.Rand, _ float64) float64 { return r.NormFloat64() }, "bent"},
 		"wider":  {func(x, z, _ float64) float64 { return x }, func(r *rand.Rand, x float64) float64 { return math.Exp(0.7*x) * r.NormFloat64() }, "wider"},
 		"skewed": {func(x, z, _ float64) float64 { return x }, func(r *rand.Rand, _ float64) float64 { return math.Exp(r.NormFloat64()) }, "skewed"},
@@ -51,6 +57,9 @@ func TestResidualsTellWhatIsWrong(t *testing.T) {
 			if Apart(sites) != nil {
 				said["apart"]++
 			}
+			if Differing(sites, 0, 3) != nil || Differing(sites, 1, 3) != nil {
+				said["differing"]++
+			}
 			all := PoolResiduals(sites)
 			if all.Curved(0, 3) || all.Curved(1, 3) {
 				said["bent"]++
@@ -71,7 +80,7 @@ func TestResidualsTellWhatIsWrong(t *testing.T) {
 			for _, k := range said {
 				total += k
 			}
-			if total > 7 {
+			if total > 8 {
 				t.Errorf("%s: %v doubts of %d sets", name, said, n)
 			}
 		} else if said[c.want] < n*8/10 && (c.want != "heavy" || said["skewed"]+said["heavy"] < n*8/10) {

@@ -34,9 +34,9 @@ func Reports(plan []string, of func(site string) *predict.Assessment) (sites []p
 	return sites, pooled
 }
 
-// Verdicts says why outcomes have nothing to learn from, whether they are perfectly separated,
-// or that they do not vary as the likelihood says; nothing if pooled is nil.
-func Verdicts(o *options.Options, pooled *predict.Assessment, weights int) (says []string) {
+// Verdicts says why outcomes have nothing to learn from, or that they are perfectly separated;
+// nothing if pooled is nil.
+func Verdicts(o *options.Options, pooled *predict.Assessment) (says []string) {
 	if pooled == nil {
 		return nil
 	}
@@ -62,11 +62,21 @@ func Verdicts(o *options.Options, pooled *predict.Assessment, weights int) (says
 		if c.Total == 0 {
 			says = append(says, fmt.Sprintf("All counts of %s at all sites are 0: there is nothing to learn, and the estimates are those of the prior. See whether the sites' data have the right column.", y.Column))
 		}
-		if ratio, over := c.Ratio(pooled.Rows, weights); over {
-			says = append(says, fmt.Sprintf("Counts vary more than a Poisson model says: Pearson's χ² is %.3g times its degrees of freedom. Standard errors and intervals, those of predictions too, are too narrow: by a factor of about %.2g, the root of that. Look for what subjects differ by, such as an exposure that belongs under method.offset, a missing feature, or sites (site_effects: random); or widen standard errors by the factor.", ratio, math.Sqrt(ratio)))
-		}
 	}
 	return says
+}
+
+// Overdispersed says that counts vary more than a Poisson model of so many weights says; nothing
+// if pooled is nil. The fit must have converged: before, residuals are its own.
+func Overdispersed(o *options.Options, pooled *predict.Assessment, weights int) []string {
+	if pooled == nil || pooled.Counts == nil || o.Likelihood != options.LikelihoodPoisson {
+		return nil
+	}
+	ratio, over := pooled.Counts.Ratio(pooled.Rows, weights)
+	if !over {
+		return nil
+	}
+	return []string{fmt.Sprintf("Counts vary more than a Poisson model says: Pearson's χ² is %.3g times its degrees of freedom. Standard errors and intervals, those of predictions too, are too narrow: by a factor of about %.2g, the root of that. Look for what subjects differ by, such as an exposure that belongs under method.offset, a missing feature, or sites (site_effects: random); or widen standard errors by the factor.", ratio, math.Sqrt(ratio))}
 }
 
 // Metrics adds how well outcomes are predicted, of a model with so many weights; nothing if
