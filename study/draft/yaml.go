@@ -13,7 +13,7 @@ import (
 func (d *Draft) YAML(folder string) []byte {
 	var w strings.Builder
 	fmt.Fprintf(&w, "# A first plan, made from the data. Read it, change what is wrong, and then run\n#   parley plan check --data PLAN\n#   parley run PLAN\n")
-	fmt.Fprintf(&w, "parley: %d\nname: %s\n# question: What do you want to know? It stands at the head of the report.\n\n", study.Version, d.Name)
+	fmt.Fprintf(&w, "parley: %d\nname: %s\n# question: What do you want to know? It stands at the head of the report.\n\n", study.Version, study.Quote(d.Name))
 	d.writeSites(&w)
 	if len(d.Missing) > 0 {
 		fmt.Fprintf(&w, "# Cells that stand for a value that was not measured, beside empty ones, NA, NaN and null.\nmissing: %s\n\n", flow(d.Missing, code))
