@@ -81,7 +81,7 @@ func TestOneListOfVerdicts(t *testing.T) {
 	for _, c := range []struct{ name, views, method, privacy, says string }{
 		{"factors", ranges + "}" + genes, "name: mvppca, latent: 1", open, ""},
 		{"too-many-factors", ranges + "}" + genes, "name: mvppca, latent: 4", open, "4 factors are more than the covariances of 5 features can tell"},
-		{"one-view", ranges + "}", "name: mvppca, latent: 1", open, "Nobody has two views"},
+		{"one-view", ranges + "}", "name: mvppca, latent: 1", open, "There is one view"},
 		{"published-factors", whole + "}", "name: mvppca, latent: 1, variant: published, rounds: 3", open, ""},
 		{"private-factors", ranges + "}" + genes, "name: mvppca, latent: 1", private, ""},
 		{"private-published-factors", ranges + "}" + genes, "name: mvppca, latent: 1, variant: published, mechanism: joint-clipping, rounds: 3", private, "Nothing was learned"},

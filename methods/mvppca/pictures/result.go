@@ -47,7 +47,11 @@ func Assessed(set options.Setup, m *use.Model, files []method.File, sites []Site
 	}
 	says := VerdictNotes(m.Verdicts)
 	if untried(set, sites) {
-		says = append(says, figure.Note{Title: "Nobody has two views: how far to rely on the model is not known",
+		why := "Nobody has two views"
+		if len(m.Views) == 1 {
+			why = "There is one view"
+		}
+		says = append(says, figure.Note{Title: why + ": how far to rely on the model is not known",
 			Text: "A view that is hidden from the model can be predicted for subjects who have another, and for nobody else. Nothing on this page says how well the model would predict."})
 	}
 	r.Sections = figure.Verdicts(says)

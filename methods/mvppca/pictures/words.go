@@ -58,6 +58,8 @@ func sure(set options.Setup, m *use.Model, sites []Site) string {
 	switch {
 	case gain.empty() && slices.ContainsFunc(m.Views, func(v use.ModelView) bool { return m.Void(v.Name) }):
 		return "Nothing on this page says how good the model is, for the reasons below."
+	case gain.empty() && len(m.Views) == 1:
+		return "There is one view, so that no view could be predicted from another: how far the model is to be trusted is not known."
 	case gain.empty():
 		return "Nobody has two views, so that no view could be predicted from another: how far the model is to be trusted is not known."
 	}
