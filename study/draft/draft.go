@@ -29,7 +29,7 @@ const (
 
 // absent are words, in lower case, that people write for a value that was not measured.
 var absent = map[string]bool{"?": true, "-": true, "--": true, ".": true, "n/a": true, "#n/a": true, "#na": true, "n.a.": true, "nd": true, "n.d.": true, "nk": true,
-	"none": true, "missing": true, "unknown": true, "not done": true, "not known": true, "not measured": true}
+	"missing": true, "unknown": true, "not done": true, "not known": true, "not measured": true}
 
 // Options are what a person may say beforehand.
 type Options struct {

@@ -281,6 +281,21 @@ func TestWhatIsSaidFirst(t *testing.T) {
 	}
 }
 
+// "None" among words is a level, such as no treatment, and no code for a missing value.
+func TestNoneIsALevel(t *testing.T) {
+	root := folders(t, map[string]string{
+		"subjects.csv": rows("n", 90, "therapy", label("None", "chemo", "surgery")),
+		"view_lab.csv": rows("n", 90, "x,y", value, func(i int) any { return i * i % 11 }),
+	})
+	d, err := Look(t.Context(), root, Options{Name: "tried", Outcome: "therapy"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if plan := string(d.YAML(root)); strings.Contains(plan, "missing: [") || !strings.Contains(plan, "levels: [None, chemo, surgery]") {
+		t.Errorf("got\n%s", plan)
+	}
+}
+
 // A column of numbers can be an outcome however many values it has.
 func TestOutcomesOfManyValues(t *testing.T) {
 	root := folders(t, map[string]string{
