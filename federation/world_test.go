@@ -28,6 +28,7 @@ import (
 	"parley/federation/coordinator"
 	"parley/federation/site"
 	"parley/internal/auditlog"
+	"parley/internal/wire"
 	"parley/method"
 	"parley/study"
 )
@@ -363,9 +364,16 @@ func put(t testing.TB, c *enats.Conn, key string, value []byte) {
 	check(t, tryPut(within(t), c, key, value))
 }
 
+// tryPut replaces a value, and waits for a coordinator that has yet to make its bucket.
 func tryPut(ctx context.Context, c *enats.Conn, key string, value []byte) error {
 	for {
 		_, revision, err := c.Get(ctx, key)
+		if err != nil && strings.Contains(err.Error(), "keeps nothing now") {
+			if err := wire.Pause(ctx, 10*time.Millisecond); err != nil {
+				return err
+			}
+			continue
+		}
 		if err != nil {
 			return err
 		}
