@@ -24,11 +24,11 @@ import (
 	"parley/engine/enginetest"
 	"parley/engine/host"
 	enats "parley/engine/nats"
+	"parley/engine/wire"
 	"parley/federation"
 	"parley/federation/coordinator"
 	"parley/federation/site"
 	"parley/internal/auditlog"
-	"parley/internal/wire"
 	"parley/method"
 	"parley/study"
 )
