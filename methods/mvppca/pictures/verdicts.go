@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"gonum.org/v1/gonum/floats"
-	"gonum.org/v1/gonum/mathext"
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"parley/figure"
@@ -27,6 +25,9 @@ const (
 	// unequal is by how much the noise of a site must differ: with a variance 1.3 times as
 	// large, 15 values of a hundred lie outside intervals of 90 %, half as many again.
 	unequal = 1.3
+	// weaker is how many times as large as at the other sites the residual variance of a single
+	// feature must be: half of it is then what other sites do not have.
+	weaker = 2
 	// offCoverage is by how much a coverage must differ from 0.9.
 	offCoverage = 0.015
 	// alone is the share of a feature's variance given all others that its noise must make
@@ -50,11 +51,13 @@ func Verdicts(set options.Setup, m *use.Model, p *ppca.Params, sites []Site, apa
 	}
 	v := verdicts{set: set, m: m, predictor: predictor, sites: sites, all: leftout.NewSums(set.Layout.Views())}
 	for _, s := range sites {
+		v.said = append(v.said, make([]bool, set.Layout.Views()))
 		v.all.Merge(s.LeftOut)
 	}
 	v.apart(apart)
+	v.disjointed()
 	v.useless()
-	if err := v.misfit(); err != nil {
+	if err := v.differences(); err != nil {
 		return nil, err
 	}
 	v.intervals()
@@ -74,6 +77,7 @@ type verdicts struct {
 	predictor *ppca.Predictor
 	sites     []Site
 	all       *leftout.Sums // of all sites
+	said      [][]bool      // of each site's views: why they differ has been said
 	list      []use.Verdict
 }
 
@@ -120,14 +124,7 @@ func (v *verdicts) apart(list []rows.Apart) {
 func (v *verdicts) useless() {
 	q := float64(len(v.m.Factors))
 	for k := range v.m.Views {
-		n := 0.0 // have the view and another
-		for _, s := range v.sites {
-			for _, p := range s.Patterns {
-				if len(p.Views) > 1 && slices.Contains(p.Views, k) {
-					n += float64(p.Subjects)
-				}
-			}
-		}
+		n := v.together(k, v.sites...)
 		if !(v.all.Squares[k] > 0) {
 			continue
 		}
@@ -142,102 +139,6 @@ func (v *verdicts) useless() {
 }
 
 const uselessAdvice = "Do not impute it with this model. If the views have anything in common, other factors or more subjects may find it."
-
-// misfit names sites whose noise is above the model's, view by view, beside those where it
-// is below, and then sites that the model describes badly for another reason.
-func (v *verdicts) misfit() error {
-	tail := falseVerdict / float64(2*len(v.sites)*len(v.m.Views))
-	var noisy, quiet []string
-	var views []int
-	explained := map[string]bool{}
-	for _, s := range v.sites {
-		var more []string
-		for k := range v.m.Views {
-			ratio, freedom, err := v.noiseRatio(s, k)
-			if err != nil {
-				return err
-			}
-			switch {
-			case !(freedom > 0) || math.IsInf(freedom, 1): // the site has nothing of the view
-			case ratio > unequal && beyond(ratio, freedom, tail):
-				more, views = append(more, fmt.Sprintf("%.1f times in %s", ratio, v.m.Views[k].Name)), append(views, k)
-			case ratio < 1/unequal && beyond(ratio, freedom, tail):
-				quiet, views = append(quiet, fmt.Sprintf("%s (%.2g times in %s)", s.Name, ratio, v.m.Views[k].Name)), append(views, k)
-			}
-		}
-		if len(more) > 0 {
-			noisy, explained[s.Name] = append(noisy, fmt.Sprintf("%s (%s)", s.Name, strings.Join(more, ", "))), true
-		}
-	}
-	advice := "Intervals are too narrow at sites with more noise than the model's, and too wide at those with less. Look for other instruments, units or protocols there, or leave the site out."
-	if len(v.m.SiteNoise) > 0 {
-		advice = "For subjects of a site of the study, the site's own noise is used (--site); intervals for others are too narrow where there is more noise than the model's, and too wide where there is less. Look for other instruments, units or protocols there, or leave the site out."
-	}
-	switch {
-	case len(noisy) > 0 && len(quiet) > 0:
-		v.add(v.views(views...), advice, "Sites differ in noise: its variance is above the model's at %s, and below it at %s", shortened(noisy), shortened(quiet))
-	case len(noisy) > 0:
-		v.add(v.views(views...), advice, "Noisier than the model: %s", shortened(noisy))
-	}
-	var strange []string
-	tail = falseVerdict / float64(len(v.sites))
-	for _, s := range v.sites {
-		cells := floats.Sum(s.Cells)
-		if ratio := 1 + 2*(s.Expected-s.LogLik)/cells; ratio > unequal && beyond(ratio, cells, tail) && !explained[s.Name] {
-			strange = append(strange, fmt.Sprintf("%s (%.1f times)", s.Name, ratio))
-		}
-	}
-	if len(strange) > 0 {
-		v.add(v.views(), "By so much are the squared distances of a site's subjects from the model larger than the model expects. The site may see other subjects, or measure otherwise.",
-			"The model does not describe %s", shortened(strange))
-	}
-	return nil
-}
-
-// noiseRatio is a site's residual sum of squares of view k over what the model expects, and
-// with how many degrees of freedom it is known: none where the site has nothing of the view.
-// Given all that is observed of a subject, the residual t − W⟨x⟩ − μ of a feature has
-// variance ψ − wᵀMw, M being the factors' covariance.
-func (v *verdicts) noiseRatio(s Site, k int) (ratio, freedom float64, err error) {
-	expected, squares, subjects := 0.0, 0.0, 0.0
-	lo, hi := v.set.Layout.View(k)
-	for _, pt := range s.Patterns {
-		if !slices.Contains(pt.Views, k) {
-			continue
-		}
-		features, err := v.set.Layout.FeaturesOf(pt.Views)
-		if err != nil {
-			return 0, 0, err
-		}
-		post, err := v.predictor.Given(slices.DeleteFunc(features, func(j int) bool { return !v.predictor.Describes(j) }))
-		if err != nil {
-			return 0, 0, err
-		}
-		n := float64(pt.Subjects) * pt.Share
-		subjects += n
-		for i, j := range post.Observed {
-			if j >= lo && j < hi {
-				x := post.ResidualVar(i)
-				expected, squares = expected+n*x, squares+n*x*x
-			}
-		}
-	}
-	if !(expected > 0) || subjects <= 1 {
-		return 0, 0, nil
-	}
-	left := (subjects - 1) / subjects // the residuals are about the site's own mean
-	q := s.Residual.Cols
-	return s.Residual.Data[k*q+q-1] / (left * expected), left * expected * expected / squares, nil
-}
-
-// beyond says whether chance would take a variance with so many degrees of freedom as far
-// from its expectation, on that side, with less than some probability.
-func beyond(ratio, freedom, tail float64) bool {
-	if ratio > 1 {
-		return mathext.GammaIncRegComp(freedom/2, ratio*freedom/2) < tail
-	}
-	return mathext.GammaIncReg(freedom/2, ratio*freedom/2) < tail
-}
 
 // intervals names views whose intervals of 90 % hold another share of the values.
 func (v *verdicts) intervals() {

@@ -1,0 +1,242 @@
+package pictures
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mathext"
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// differences names sites that the model does not describe as it describes the others, and says
+// nothing again of views of which disjointed has spoken.
+func (v *verdicts) differences() error {
+	expected := make([][]residual, len(v.sites))
+	for i, s := range v.sites {
+		var err error
+		if expected[i], err = v.residuals(s); err != nil {
+			return err
+		}
+	}
+	v.oddFeatures(expected)
+	v.noise(expected)
+	v.strange()
+	return nil
+}
+
+// disjointed names sites where a view is predicted from the others worse than by its mean, though
+// elsewhere it is predicted better. To be beyond chance, the values of a subject count as one.
+func (v *verdicts) disjointed() {
+	tail := falseVerdict / float64(len(v.sites)*len(v.m.Views))
+	var where []string
+	var views []int
+	for i, s := range v.sites {
+		var names []string
+		for k := range v.m.Views {
+			elsewhere := 1 - (v.all.Error[k]-s.LeftOut.Error[k])/(v.all.Squares[k]-s.LeftOut.Squares[k])
+			here := s.LeftOut.Gain(k)
+			if here < 0 && elsewhere > 0 && beyond((1-here)/(1-elsewhere), v.together(k, s), tail) {
+				names, views, v.said[i][k] = append(names, fmt.Sprintf("%s (R² %.2f, elsewhere %.2f)", v.m.Views[k].Name, here, elsewhere)), append(views, k), true
+			}
+		}
+		if len(names) > 0 {
+			where = append(where, fmt.Sprintf("%s: %s", s.Name, strings.Join(names, ", ")))
+		}
+	}
+	if len(where) > 0 {
+		v.add(v.views(views...), "R² is that of predicting the view from the others. Look for ids that belong to other subjects in one of the site's files, for scales that run the other way there, and for mixed-up columns. Otherwise leave the view or the site out, because its subjects blur the factors of all.",
+			"Views do not go together as they do elsewhere at %s", shortened(where))
+	}
+}
+
+// together counts the subjects of some sites that have view k and another.
+func (v *verdicts) together(k int, sites ...Site) (n float64) {
+	for _, s := range sites {
+		for _, p := range s.Patterns {
+			if len(p.Views) > 1 && slices.Contains(p.Views, k) {
+				n += float64(p.Subjects)
+			}
+		}
+	}
+	return n
+}
+
+// oddFeatures names single features that go with all others less closely at one site than
+// elsewhere, other than by what the whole view does there. The logarithms of the ratios of
+// residual variances are in units of their scatter over all sites and features, so that heavier
+// tails than the normal law's count.
+func (v *verdicts) oddFeatures(expected [][]residual) {
+	type odd struct {
+		site, feature   int
+		log, se, excess float64
+	}
+	var all []odd
+	for i := range v.sites {
+		for k := range v.m.Views {
+			lo, hi := v.set.Layout.View(k)
+			var here []odd
+			for j := lo; j < hi; j++ {
+				if log, se := v.versusOthers(expected, i, j); se > 0 && !v.said[i][k] {
+					here = append(here, odd{site: i, feature: j, log: log, se: se})
+				}
+			}
+			logs := make([]float64, len(here))
+			for a, o := range here {
+				logs[a] = o.log
+			}
+			for _, o := range here {
+				o.excess = o.log - median(logs)
+				all = append(all, o)
+			}
+		}
+	}
+	if len(all) == 0 {
+		return
+	}
+	sizes := make([]float64, len(all))
+	for a, o := range all {
+		sizes[a] = math.Abs(o.excess / o.se)
+	}
+	limit := max(1, median(sizes)/distuv.UnitNormal.Quantile(0.75)) * distuv.UnitNormal.Quantile(1-falseVerdict/float64(len(all)))
+	view := v.set.Layout.ViewOf()
+	var where []string
+	var views []int
+	for _, o := range all {
+		if k := view[o.feature]; min(o.log, o.excess) > math.Log(weaker) && o.excess > limit*o.se {
+			lo, _ := v.set.Layout.View(k)
+			where = append(where, fmt.Sprintf("%s at %s (%.1f times)", v.m.Views[k].Features[o.feature-lo].Name, v.sites[o.site].Name, math.Exp(o.log)))
+			views, v.said[o.site][k] = append(views, k), true
+		}
+	}
+	if len(where) > 0 {
+		v.add(v.views(views...), "In brackets stands how many times as large as at the other sites the variance is that the model leaves over. Look for columns that are mixed up there, other units, codes for missing values, and scales that run the other way.",
+			"Features do not go with the others as they do elsewhere: %s", shortened(where))
+	}
+}
+
+// versusOthers is the logarithm of how many times as large the residual variance of feature j is
+// at site i as at the others, and its standard error; 0 where that is not known.
+func (v *verdicts) versusOthers(expected [][]residual, i, j int) (log, se float64) {
+	var here, known, elsewhere, rest float64
+	for l, s := range v.sites {
+		ratio, freedom := excess(s.FeatureResidual[j], expected[l][j:j+1])
+		if l == i {
+			here, known = ratio, freedom
+		} else {
+			elsewhere, rest = elsewhere+freedom*ratio, rest+freedom
+		}
+	}
+	if !(here > 0 && known > 0 && elsewhere > 0) {
+		return 0, 0
+	}
+	return math.Log(here * rest / elsewhere), math.Sqrt(2/known + 2/rest)
+}
+
+// median of a few numbers.
+func median(x []float64) float64 {
+	x = slices.Sorted(slices.Values(x))
+	return (x[(len(x)-1)/2] + x[len(x)/2]) / 2
+}
+
+// noise names sites whose noise is above the model's, view by view, beside those where it is
+// below.
+func (v *verdicts) noise(expected [][]residual) {
+	tail := falseVerdict / float64(2*len(v.sites)*len(v.m.Views))
+	var noisy, quiet []string
+	var views []int
+	for i, s := range v.sites {
+		var more []string
+		for k := range v.m.Views {
+			lo, hi := v.set.Layout.View(k)
+			ratio, freedom := excess(s.Residual.Data[(k+1)*s.Residual.Cols-1], expected[i][lo:hi])
+			switch {
+			case v.said[i][k] || !(freedom > 0) || math.IsInf(freedom, 1): // the site has nothing of the view
+			case ratio > unequal && beyond(ratio, freedom, tail):
+				more, views, v.said[i][k] = append(more, fmt.Sprintf("%.1f times in %s", ratio, v.m.Views[k].Name)), append(views, k), true
+			case ratio < 1/unequal && beyond(ratio, freedom, tail):
+				quiet, views = append(quiet, fmt.Sprintf("%s (%.2g times in %s)", s.Name, ratio, v.m.Views[k].Name)), append(views, k)
+			}
+		}
+		if len(more) > 0 {
+			noisy = append(noisy, fmt.Sprintf("%s (%s)", s.Name, strings.Join(more, ", ")))
+		}
+	}
+	advice := "Intervals are too narrow at sites with more noise than the model's, and too wide at those with less. Look for other instruments, units or protocols there, or leave the site out."
+	if len(v.m.SiteNoise) > 0 {
+		advice = "For subjects of a site of the study, the site's own noise is used (--site); intervals for others are too narrow where there is more noise than the model's, and too wide where there is less. Look for other instruments, units or protocols there, or leave the site out."
+	}
+	switch {
+	case len(noisy) > 0 && len(quiet) > 0:
+		v.add(v.views(views...), advice, "Sites differ in noise: its variance is above the model's at %s, and below it at %s", shortened(noisy), shortened(quiet))
+	case len(noisy) > 0:
+		v.add(v.views(views...), advice, "Noisier than the model: %s", shortened(noisy))
+	}
+}
+
+// strange names sites that the model describes badly for a reason that no other verdict gives.
+func (v *verdicts) strange() {
+	var strange []string
+	tail := falseVerdict / float64(len(v.sites))
+	for i, s := range v.sites {
+		cells := floats.Sum(s.Cells)
+		if ratio := 1 + 2*(s.Expected-s.LogLik)/cells; ratio > unequal && beyond(ratio, cells, tail) && !slices.Contains(v.said[i], true) {
+			strange = append(strange, fmt.Sprintf("%s (%.1f times)", s.Name, ratio))
+		}
+	}
+	if len(strange) > 0 {
+		v.add(v.views(), "By so much are the squared distances of a site's subjects from the model larger than the model expects. The site may see other subjects, or measure otherwise.",
+			"The model does not describe %s", shortened(strange))
+	}
+}
+
+// residual is what the model expects of a feature's residuals, summed over a site's subjects:
+// their squares, and the squares of these. Given all that is observed of a subject, the residual
+// t − W⟨x⟩ − μ of a feature has variance ψ − wᵀMw, M being the factors' covariance.
+type residual struct{ subjects, variance, squares float64 }
+
+// residuals returns those of all features at a site.
+func (v *verdicts) residuals(s Site) ([]residual, error) {
+	all := make([]residual, v.set.Layout.Features())
+	for _, pt := range s.Patterns {
+		features, err := v.set.Layout.FeaturesOf(pt.Views)
+		if err != nil {
+			return nil, err
+		}
+		post, err := v.predictor.Given(slices.DeleteFunc(features, func(j int) bool { return !v.predictor.Describes(j) }))
+		if err != nil {
+			return nil, err
+		}
+		n := float64(pt.Subjects) * pt.Share
+		for i, j := range post.Observed {
+			x := post.ResidualVar(i)
+			all[j].subjects, all[j].variance, all[j].squares = all[j].subjects+n, all[j].variance+n*x, all[j].squares+n*x*x
+		}
+	}
+	return all, nil
+}
+
+// excess is a residual sum of squares over what the model expects of some features of a view, and
+// with how many degrees of freedom it is known: none where the site has nothing of them.
+func excess(squares float64, features []residual) (ratio, freedom float64) {
+	var all residual
+	for _, x := range features {
+		all.subjects, all.variance, all.squares = max(all.subjects, x.subjects), all.variance+x.variance, all.squares+x.squares
+	}
+	if !(all.variance > 0) || all.subjects <= 1 {
+		return 0, 0
+	}
+	left := (all.subjects - 1) / all.subjects // the residuals are about the site's own mean
+	return squares / (left * all.variance), left * all.variance * all.variance / all.squares
+}
+
+// beyond says whether chance would take a variance with so many degrees of freedom as far
+// from its expectation, on that side, with less than some probability.
+func beyond(ratio, freedom, tail float64) bool {
+	if ratio > 1 {
+		return mathext.GammaIncRegComp(freedom/2, ratio*freedom/2) < tail
+	}
+	return mathext.GammaIncReg(freedom/2, ratio*freedom/2) < tail
+}
