@@ -211,11 +211,11 @@ func (f *FeatureSummary) skewed() bool {
 }
 
 // Doubts returns what makes a person look again before the data are used: values that
-// look like codes for missing ones, values far from all others, and skewed features. Codes
-// are quoted, and no other value.
+// look like codes for missing ones, values far from all others, more than one in a hundred
+// beyond the plan's range, and skewed features. Codes are quoted, and no other value.
 func (s *Summary) Doubts() (list problem.List) {
 	for _, v := range s.Views {
-		var skewed []string
+		var beyond, skewed []string
 		for i := range v.Features {
 			f := &v.Features[i]
 			where := "view " + v.Name + ", feature " + f.Name
@@ -232,10 +232,17 @@ func (s *Summary) Doubts() (list problem.List) {
 				list.Add(problem.Problem{Where: where, What: fmt.Sprintf("0, at %d of %d subjects, is apart from all other values, which are positive", n, f.Observed),
 					Hint: fmt.Sprintf("if it stands for a missing value, list it in the plan: {name: %s, missing: [0]}", f.Name)})
 			}
+			if f.Beyond > f.Observed/100 {
+				beyond = append(beyond, fmt.Sprintf("%s (%d of %d)", f.Name, f.Beyond, f.Observed))
+			}
 			if n, how := f.outliers(); n > 0 && len(suspects) == 0 {
 				list.Add(problem.Problem{Where: where, What: fmt.Sprintf("%d of %d values are far from the rest: %.2g times as far as the rest reaches", n, f.Observed, how),
 					Hint: "is it another unit, a missing decimal point or a code? 'parley data describe DATA --features' shows the range"})
 			}
+		}
+		if len(beyond) > 0 {
+			list.Add(problem.Problem{Where: "view " + v.Name, What: "values lie beyond the plan's range, and count as its ends where the range scales them: " + problem.Names(beyond),
+				Hint: "is it another unit? Otherwise give a range that is publicly known to hold nearly all values"})
 		}
 		if len(skewed) > 0 {
 			list.Add(problem.Problem{Where: "view " + v.Name, What: "skewed, so that a few large values decide: " + problem.Names(skewed),

@@ -223,3 +223,24 @@ func TestSkewedFeaturesAreNamed(t *testing.T) {
 		}
 	}
 }
+
+// Values that a study would move to the ends of the plan's range are counted.
+func TestValuesBeyondTheRangeAreCounted(t *testing.T) {
+	for low, want := range map[float64]string{
+		-10: "",
+		1:   "",
+		2:   `range scales them: x (2 of 100)`,
+	} {
+		var rows []Row
+		for i := range 100 {
+			rows = append(rows, Row{ID: fmt.Sprintf("s%04d", i), Views: [][]float64{{float64(i)}}})
+		}
+		table, err := NewTable(Schema{Views: []View{{Name: "v", Columns: []Column{{Name: "x", Range: &[2]float64{low, 1000}}}}}}, rows)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(describe(t, table).Doubts()); (want == "") != (got == "") || !strings.Contains(got, want) {
+			t.Errorf("range from %v: %s", low, got)
+		}
+	}
+}

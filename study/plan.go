@@ -248,7 +248,7 @@ func (p *Plan) Schema() dataset.Schema {
 	for k, v := range p.Views {
 		view := dataset.View{Name: v.Name}
 		for j, f := range v.Features {
-			c := dataset.Column{Name: f.Name, Kind: dataset.Number, Missing: p.Codes(k, j)}
+			c := dataset.Column{Name: f.Name, Kind: dataset.Number, Missing: p.Codes(k, j), Range: f.Range}
 			if f.Kind == Category {
 				c.Kind, c.Levels, c.Other = dataset.Category, f.Levels, f.Other
 			}

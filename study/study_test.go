@@ -141,7 +141,7 @@ func TestSchema(t *testing.T) {
 	want := dataset.Schema{
 		Views: []dataset.View{
 			{Name: "clinic", Columns: []dataset.Column{{Name: "age"}, {Name: "male"}}},
-			{Name: "immune", Columns: []dataset.Column{{Name: "tau"}, {Name: "stage", Kind: dataset.Category, Levels: []string{"I", "II", "III"}}}},
+			{Name: "immune", Columns: []dataset.Column{{Name: "tau", Range: &[2]float64{0, 12.5}}, {Name: "stage", Kind: dataset.Category, Levels: []string{"I", "II", "III"}}}},
 		},
 		Subject: []dataset.Column{{Name: "group", Kind: dataset.Label}},
 	}
