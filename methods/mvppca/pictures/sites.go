@@ -118,14 +118,16 @@ func (v *verdicts) oddFeatures(expected [][]residual) {
 }
 
 // versusOthers is the logarithm of how many times as large the residual variance of feature j is
-// at site i as at the others, and its standard error; 0 where that is not known.
+// at site i as at the others with the same views, and its standard error; 0 where that is not
+// known. Where the views are others, so is what a model that is only nearly right leaves over.
 func (v *verdicts) versusOthers(expected [][]residual, i, j int) (log, se float64) {
 	var here, known, elsewhere, rest float64
 	for l, s := range v.sites {
 		ratio, freedom := excess(s.FeatureResidual[j], expected[l][j:j+1])
-		if l == i {
+		switch {
+		case l == i:
 			here, known = ratio, freedom
-		} else {
+		case sameViews(s, v.sites[i]):
 			elsewhere, rest = elsewhere+freedom*ratio, rest+freedom
 		}
 	}
@@ -133,6 +135,16 @@ func (v *verdicts) versusOthers(expected [][]residual, i, j int) (log, se float6
 		return 0, 0
 	}
 	return math.Log(here * rest / elsewhere), math.Sqrt(2/known + 2/rest)
+}
+
+// sameViews says whether the subjects of two sites have the same views.
+func sameViews(a, b Site) bool {
+	for k, n := range a.Cells {
+		if (n > 0) != (b.Cells[k] > 0) {
+			return false
+		}
+	}
+	return true
 }
 
 // median of a few numbers.
