@@ -62,11 +62,11 @@ func (c common) estimated() bool {
 }
 
 // farthest is how far one step may move activations, as a root mean square over rows in
-// the weights of the information: Newton's step for counts that lie far from where it
-// begins would go beyond what can be calculated. The expectation of a number has no such
-// limit: its log-likelihood is a parabola, whose top one step finds in whatever units.
-func (c common) farthest() float64 {
-	if c.Options.Likelihood == options.LikelihoodLinear {
+// the weights of the information: Newton's step from far away would go beyond what can be
+// calculated. The expectation of a number has no such limit: its log-likelihood is a parabola,
+// whose top one step finds in whatever units. So is that of counts in the first step.
+func (c common) farthest(q gvi.Normal) float64 {
+	if l := c.Options.Likelihood; l == options.LikelihoodLinear || l == options.LikelihoodPoisson && certain(q) {
 		return math.Inf(1)
 	}
 	return 3
@@ -133,7 +133,7 @@ func (f *fit) take(c common, scale *message.Scale, s *Sums) {
 		}
 		noise = min(max(-noise*(2*s.Value/n+math.Log(2*math.Pi*noise)), scale.Outcome*1e-28), scale.Outcome*1e12)
 	}
-	next, moved, ok := step(prior, q, s, c.farthest(), c.largest(f.At.Noise))
+	next, moved, ok := step(prior, q, s, c.farthest(q), c.largest(f.At.Noise))
 	if !ok {
 		if f.Stuck = true; first { // nothing was learned
 			mean, variance := prior.Moments()

@@ -29,10 +29,15 @@ func newSums(weights int) *Sums {
 	return &Sums{Gradient: make(wire.Vector, weights), Information: make(wire.Vector, gvi.Triangle(weights))}
 }
 
-// gather makes the sums over the rows of a design.
+// gather makes the sums over the rows of a design. Of counts the first ones, under a q of which
+// nothing is unsure, have the derivatives of other parabolas: see [beginning].
 func gather(l gvi.Likelihood, q gvi.Normal, d *gvi.Design) *Sums {
 	s := newSums(d.Columns())
 	s.Rows = d.Rows()
+	var begin *beginning
+	if _, counts := l.(gvi.Poisson); counts && certain(q) {
+		begin = beginningOf(d)
+	}
 	var a, c [1]float64
 	var first [2]float64
 	for i := range d.Rows() {
@@ -40,6 +45,10 @@ func gather(l gvi.Likelihood, q gvi.Normal, d *gvi.Design) *Sums {
 		a[0], c[0] = q.Activation(r, 0)
 		s.Value += r.Weight * l.Expect(d.Outcome(i), a[:], c[:], first[:], nil)
 		g, h := r.Weight*first[0], r.Weight*max(-2*first[1], 0) // ∂/∂c E = ½ E of the second derivative
+		if begin != nil {
+			g, h = begin.slopes(d.Outcome(i), r.Offset, a[0])
+			g, h = r.Weight*g, r.Weight*h
+		}
 		s.Weight += h
 		for k, j := range r.Index {
 			x := r.Value[k]
