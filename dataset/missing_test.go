@@ -4,6 +4,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -42,5 +43,33 @@ func TestCodesForMissingValues(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// A subject without a value in a column that requires one takes no part, and is counted.
+func TestIncompleteSubjectsTakeNoPart(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("subjects.csv", "id,dose,site\na,1,\nb,-9.0,x\nc,,x\nd,NA,x\ne,unknown,x\nf,0,x\n")
+	write("view_v.csv", "id,x\na,1\nb,2\nc,3\nd,4\ne,5\nf,6\n")
+	schema := Schema{Views: []View{{Name: "v", Columns: []Column{{Name: "x"}}}},
+		Subject: []Column{{Name: "dose", Kind: Label, Required: true, Missing: []string{"-9", "unknown"}}, {Name: "site", Kind: Label}}}
+	d, err := Open(t.Context(), dir, Options{Schema: &schema})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for row, err := range d.Rows(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, row.ID)
+	}
+	if got := strings.Join(ids, " "); got != "a f" || d.Incomplete() != 4 {
+		t.Errorf("%q took part, and %d did not", got, d.Incomplete())
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"parley/problem"
 )
@@ -39,6 +40,8 @@ type Dir struct {
 	warnings problem.List
 	memory   int // for sorting, for each file
 	tolerant bool
+
+	incomplete *atomic.Int64
 }
 
 // Tolerant returns the same data set with rows in which bad cells are no error: a
@@ -64,7 +67,7 @@ func Open(ctx context.Context, path string, opts Options) (*Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Dir{path: path, warnings: files.warnings}
+	d := &Dir{path: path, warnings: files.warnings, incomplete: new(atomic.Int64)}
 	b := &binder{dir: path, expected: opts.Schema, faults: &faults{path: path}}
 	all := []*faults{b.faults}
 

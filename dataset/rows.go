@@ -18,7 +18,7 @@ func (d *Dir) Rows(ctx context.Context) iter.Seq2[*Row, error] {
 	return func(yield func(*Row, error) bool) {
 		j, err := d.join(ctx)
 		if err == nil {
-			err = j.run(ctx, yield)
+			err = j.run(ctx, d, yield)
 		}
 		// Temporary files are removed before the caller hears of an error.
 		if e := j.close(); err == nil {
@@ -119,7 +119,8 @@ func (j *join) sound() bool {
 	return true
 }
 
-func (j *join) run(ctx context.Context, yield func(*Row, error) bool) (err error) {
+func (j *join) run(ctx context.Context, d *Dir, yield func(*Row, error) bool) (err error) {
+	var incomplete int64
 	for _, f := range j.followers {
 		if f.more, err = f.next(); err != nil {
 			return err
@@ -145,8 +146,9 @@ func (j *join) run(ctx context.Context, yield func(*Row, error) bool) (err error
 			}
 		}
 		if j.sound() {
-			j.row.ID = string(id)
-			if !yield(&j.row, nil) {
+			if !d.complete(&j.row) {
+				incomplete++
+			} else if j.row.ID = string(id); !yield(&j.row, nil) {
 				return errStopped
 			}
 		}
@@ -166,8 +168,23 @@ func (j *join) run(ctx context.Context, yield func(*Row, error) bool) (err error
 		}
 	}
 	j.master.finish()
+	d.incomplete.Store(incomplete)
 	return gather(j.all)
 }
+
+// complete says whether a subject has a value in every column that requires one.
+func (d *Dir) complete(row *Row) bool {
+	for _, c := range d.columns {
+		if c != nil && c.lacks(row.Subject[c.index]) {
+			return false
+		}
+	}
+	return true
+}
+
+// Incomplete counts the subjects who took no part in the last whole pass over the rows, because
+// they lack a value in a column that requires one; 0 before.
+func (d *Dir) Incomplete() int64 { return d.incomplete.Load() }
 
 // catchUp moves the follower to the subject, or to its end if there is none,
 // and puts its values into the row if it has the subject. Subjects that the

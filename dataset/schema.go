@@ -26,6 +26,9 @@ type Column struct {
 	// always do. One that is a number stands for every way to write that number.
 	Missing []string
 	Other   string // of a Category: the level that any level not listed counts as; "" if such a cell is refused
+	// Required of a Label: a subject without a value there takes no part. Cells of Missing are no
+	// values either.
+	Required bool
 	// Range is the lowest and the highest plausible value of a Number, or nil. Values beyond it
 	// are read as they are, and counted by [Describe].
 	Range *[2]float64

@@ -227,6 +227,18 @@ func (e *echo) repeats(column int) bool {
 	return e.rows >= 3 && slices.Contains(e.equal, column)
 }
 
+// lacks says whether a cell of a column in which every subject needs a value has none.
+func (c *column) lacks(cell string) bool {
+	if !c.Required {
+		return false
+	}
+	if isMissing([]byte(cell)) || c.codes.words[cell] {
+		return true
+	}
+	v, ok := parseNumber([]byte(cell))
+	return ok && slices.Contains(c.codes.numbers, v)
+}
+
 // subjectCursor walks the subjects file.
 type subjectCursor struct {
 	walker

@@ -177,6 +177,13 @@ func (c *checker) views() {
 	for i, name := range c.p.Subjects {
 		c.column(features, fmt.Sprintf("subjects[%d]", i), name, "column", "in subjects")
 	}
+	seen := map[string]string{}
+	for i, name := range c.p.CompleteCases {
+		at := fmt.Sprintf("complete_cases[%d]", i)
+		if c.once(seen, at, name, "column "+name, "in complete_cases"); !slices.Contains(c.p.Subjects, name) {
+			c.report(at, fmt.Sprintf("%q is not under subjects", name), "a column of the subjects table that the plan lists there")
+		}
+	}
 }
 
 // column checks the name of a feature or of a column of the subjects table.

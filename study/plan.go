@@ -16,6 +16,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"parley/dataset"
@@ -44,8 +45,11 @@ type Plan struct {
 	Missing  []Code   `json:"missing,omitempty"`
 	Views    []View   `json:"views"`              // their order is that of every model's parameters
 	Subjects []string `json:"subjects,omitempty"` // label columns of the subjects table, which describe results
-	Method   Method   `json:"method"`
-	Privacy  Privacy  `json:"privacy"`
+	// CompleteCases are columns of Subjects: a subject without a value there takes no part. How many
+	// a site leaves out is told to nobody else.
+	CompleteCases []string `json:"complete_cases,omitempty"`
+	Method        Method   `json:"method"`
+	Privacy       Privacy  `json:"privacy"`
 
 	Local *Local `json:"local,omitempty" cbor:"-"` // nil if the plan is not bound to data
 }
@@ -257,7 +261,14 @@ func (p *Plan) Schema() dataset.Schema {
 		s.Views = append(s.Views, view)
 	}
 	for _, name := range p.Subjects {
-		s.Subject = append(s.Subject, dataset.Column{Name: name, Kind: dataset.Label})
+		c := dataset.Column{Name: name, Kind: dataset.Label}
+		if slices.Contains(p.CompleteCases, name) {
+			c.Required = true
+			for _, code := range p.Missing {
+				c.Missing = append(c.Missing, string(code))
+			}
+		}
+		s.Subject = append(s.Subject, c)
 	}
 	return s
 }

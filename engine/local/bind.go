@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"parley/dataset"
 	"parley/privacy/policy"
@@ -55,7 +56,22 @@ func Bind(ctx context.Context, p *study.Plan) (*Binding, error) {
 	if err := wrong.Err(); err != nil {
 		return nil, err
 	}
-	return b, b.look(ctx, p)
+	if err := b.look(ctx, p); err != nil {
+		return b, err
+	}
+	for _, site := range p.Sites {
+		if dir, ok := b.Data[site].(*dataset.Dir); ok {
+			b.incomplete("site "+site, p, dir)
+		}
+	}
+	return b, nil
+}
+
+// incomplete notes how many subjects of a data set take no part.
+func (b *Binding) incomplete(where string, p *study.Plan, dir *dataset.Dir) {
+	if n := dir.Incomplete(); n > 0 {
+		b.Notes.Add(problem.Problem{Where: where, What: fmt.Sprintf("without a value of %s, and therefore left out: %d", strings.Join(p.CompleteCases, " or "), n)})
+	}
 }
 
 // Fingerprint identifies the data of all sites, SHA-256 in hexadecimal: what was begun

@@ -210,7 +210,28 @@ func (d *Draft) choose(outcome string) error {
 		}
 		return problem.Problem{Where: "--outcome", What: fmt.Sprintf("%s cannot be an outcome: %s", outcome, d.whyNot(outcome, known)), Hint: hint}
 	}
+	for _, c := range d.columns {
+		if c.View == "" && c.Name == outcome {
+			d.Incomplete = c.Missing + d.codesIn(c)
+		}
+	}
 	return nil
+}
+
+// codesIn counts the cells of a column that hold a code for a missing value, and makes words
+// that are usual as such codes of the study.
+func (d *Draft) codesIn(c *column) (cells int64) {
+	for w, n := range c.words {
+		known := slices.Contains(d.Missing, w)
+		if !known && absent[strings.ToLower(w)] {
+			d.Missing, known = append(d.Missing, w), true
+		}
+		if known {
+			cells += n
+		}
+	}
+	slices.Sort(d.Missing)
+	return cells
 }
 
 // whyNot says why a column is no outcome.
@@ -271,17 +292,10 @@ func (d *Draft) findViews() {
 // feature says what a column is, or why it is left out.
 func (d *Draft) feature(c *column) (f study.Feature, why string) {
 	f = study.Feature{Name: c.Name, Kind: study.Number}
-	var words int64
-	for w, n := range c.words {
-		switch {
-		case slices.Contains(d.Missing, w):
-		case absent[strings.ToLower(w)]:
-			d.Missing = append(d.Missing, w)
-		default:
-			words += n
-		}
+	words := -d.codesIn(c)
+	for _, n := range c.words {
+		words += n
 	}
-	slices.Sort(d.Missing)
 	levels, rare := c.levels(d.Missing)
 	switch {
 	case words == 0 && c.Numbers == 0 && !c.Many:

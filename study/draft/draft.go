@@ -51,6 +51,7 @@ type Draft struct {
 	// Candidates are columns of all subjects tables that could be outcomes.
 	Candidates []candidate `json:"outcome_candidates"`
 	Outcome    *candidate  `json:"outcome,omitempty"`
+	Incomplete int64       `json:"incomplete,omitempty"` // subjects without a value of the outcome
 	Method     string      `json:"method"`
 	Latent     int         `json:"latent,omitempty"` // factors, of mvppca
 	Reason     string      `json:"reason"`

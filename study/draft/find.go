@@ -102,11 +102,17 @@ func foldersIn(path string) (inside []string, err error) {
 	entries, err := os.ReadDir(path)
 	for _, e := range entries {
 		folder := filepath.Join(path, e.Name())
-		if isDir(folder) && !strings.HasPrefix(e.Name(), ".") {
+		if isDir(folder) && !strings.HasPrefix(e.Name(), ".") && !isResults(folder) {
 			inside = append(inside, folder)
 		}
 	}
 	return inside, err
+}
+
+// isResults says whether a folder is what a run left beside the data.
+func isResults(folder string) bool {
+	_, err := os.Stat(filepath.Join(folder, "provenance.json"))
+	return err == nil
 }
 
 // misplaced says why a folder that seems to hold data is no data set; nil if it seems not to.

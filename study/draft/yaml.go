@@ -27,6 +27,9 @@ func (d *Draft) YAML(folder string) []byte {
 	if len(d.Subjects) > 0 {
 		fmt.Fprintf(&w, "# Columns of the subjects tables that describe results; they are never features.\nsubjects: %s\n\n", flow(d.Subjects, study.Quote))
 	}
+	if d.Incomplete > 0 {
+		fmt.Fprintf(&w, "# %s without a value of %s: they take no part.\ncomplete_cases: %s\n\n", plural(d.Incomplete, "subject"), oneLine(d.Outcome.Column), flow([]string{d.Outcome.Column}, study.Quote))
+	}
 	d.writeMethod(&w)
 	w.WriteString("# Without protection what a site releases is exact, and can tell of single people. For\n# differential privacy give every feature a range that is known without looking at the data, and:\n" +
 		"#   privacy: {protection: differential, unit: subject, adjacency: add-remove, total: {epsilon: 3, delta: 1e-5}}\nprivacy: {protection: none}\n\n")

@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"strings"
 
 	"parley/dataset"
 	"parley/internal/wire"
 	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/message"
 	"parley/problem"
+	"parley/study"
 )
 
 // Bind reads rows of the site's data by an encoding.
@@ -148,6 +150,16 @@ func (s *Setup) OverRows(b *gvi.Binding, contribution func(x gvi.Row, y float64,
 	}
 }
 
+// labels are the columns of the subjects table that a row needs.
+func (s *Setup) labels() (names []string) {
+	for _, name := range []string{s.Options.Outcome.Column, s.Options.Outcome.Event, s.Encoding.Offset, s.Encoding.Weight} {
+		if name != "" {
+			names = append(names, study.Quote(name))
+		}
+	}
+	return names
+}
+
 // CheckRows reads all rows as a fit without privacy will, and says how many it cannot use,
 // and which the first of them is: for the people of the site, before anything is released.
 func (s *Setup) CheckRows(ctx context.Context, data dataset.Source) error {
@@ -173,7 +185,7 @@ func (s *Setup) CheckRows(ctx context.Context, data dataset.Source) error {
 	switch {
 	case bad > 0:
 		return problem.Problem{Where: "subjects", What: fmt.Sprintf("%d of %d cannot be used; the first is %q: %v", bad, all, first, why),
-			Hint: "leave them out of the data, or complete them; missing features are no fault with missing: neutral"}
+			Hint: fmt.Sprintf("complete them, or leave out subjects without a value with complete_cases: [%s] in the plan; missing features are no fault with missing: neutral", strings.Join(s.labels(), ", "))}
 	case all == 0:
 		return fmt.Errorf("the site has no subjects")
 	}
