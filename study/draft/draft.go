@@ -59,6 +59,7 @@ type Draft struct {
 	Said problem.List `json:"-"`
 
 	columns    []*column
+	survival   string          // the outcome as the time until an event, if it looks like one
 	tooFew     string          // why the data are few for the plan, in rounded numbers; "" if they are not
 	mayBeKinds map[string]bool // numbers by name that take a few whole values at every site
 }

@@ -330,3 +330,35 @@ func TestFewEvents(t *testing.T) {
 		}
 	}
 }
+
+// Times until an event that not everybody had are no numbers like others.
+func TestTimesUntilAnEventAreSuspected(t *testing.T) {
+	for column, want := range map[string]string{
+		"status":   `outcome: {column: months, event: status, levels: ["0", "1"], cuts: [END OF EACH PERIOD]}`,
+		"censored": `outcome: {column: months, event: censored, levels: ["1", "0"], cuts: [END OF EACH PERIOD]}`,
+		"group":    "",
+	} {
+		subjects, view := "id,months,"+column+"\n", "id,x\n"
+		for i := range 60 {
+			subjects += fmt.Sprintf("s%02d,%d.5,%d\n", i, 1+i*7%50, i%2)
+			view += fmt.Sprintf("s%02d,%d\n", i, i*i%97)
+		}
+		dir := t.TempDir()
+		for name, text := range map[string]string{"subjects.csv": subjects, "view_v.csv": view} {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		d, err := Look(t.Context(), dir, Options{Name: "tried", Outcome: "months"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := len(d.Said) > 0 && strings.Contains(d.Said[0].Hint, want) && strings.Contains(string(d.YAML(dir)), "#   "+want+"\n")
+		if want == "" {
+			said = !strings.Contains(string(d.YAML(dir)), "event")
+		}
+		if !said {
+			t.Errorf("%s: %v\n%s", column, d.Said, d.YAML(dir))
+		}
+	}
+}

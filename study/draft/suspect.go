@@ -175,6 +175,7 @@ func (d *Draft) settle() problem.List {
 	if d.Outcome != nil {
 		d.Reason = fmt.Sprintf("%s is to be predicted from %s: a regression", d.Outcome.Column, plural(features, "feature"))
 		d.enough()
+		d.followUp()
 		d.spread()
 		return nil
 	}

@@ -109,6 +109,9 @@ func (d *Draft) writeMethod(w *strings.Builder) {
 	if d.tooFew != "" {
 		fmt.Fprintf(w, "# %s\n", strings.ReplaceAll(d.tooFew, "\n", "\n# "))
 	}
+	if d.survival != "" {
+		fmt.Fprintf(w, "# If this is the time until an event that not everybody had:\n#   %s\n", oneLine(d.survival))
+	}
 	if d.Outcome != nil {
 		outcome := "column: " + study.Quote(d.Outcome.Column)
 		if len(d.Outcome.Levels) > 0 {
