@@ -14,6 +14,7 @@ import (
 	"parley/method/rounds"
 	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/message"
+	"parley/methods/pvi/options"
 	"parley/methods/pvi/pictures"
 	"parley/methods/pvi/predict"
 	"parley/methods/pvi/results"
@@ -50,7 +51,7 @@ func (c *Coordinator) Result(ms method.State) (*method.Result, error) {
 		converged := left <= near
 		m.Converged = &converged
 		if !converged {
-			m.Verdicts = append(m.Verdicts, notConverged(left))
+			m.Verdicts = append(m.Verdicts, c.notConverged(left))
 		}
 	}
 	files, err := m.Files()
@@ -85,12 +86,16 @@ func (c *Coordinator) Result(ms method.State) (*method.Result, error) {
 }
 
 // notConverged says how far from its end a fit is.
-func notConverged(left float64) string {
+func (c *Coordinator) notConverged(left float64) string {
 	far := "their steps have not begun to shrink"
 	if !math.IsInf(left, 1) {
 		far = fmt.Sprintf("by the last two steps a weight is still about %.2g of its standard deviations from where they would lead", left)
 	}
-	return "The updates had not converged: " + far + ". Predictions settle before single weights do; do not rely on these. Allow more method.rounds with a smaller method.tolerance, or use variant: joint, which has the weights' correlations."
+	advice := "Allow more method.rounds"
+	if c.Options.Likelihood != options.LikelihoodSoftmax { // which has no joint posterior
+		advice += ", or use variant: joint, which has the weights' correlations"
+	}
+	return "The updates had not converged: " + far + ". Predictions settle before single weights do; do not rely on these. " + advice + "."
 }
 
 // progress draws what was learned by communication.

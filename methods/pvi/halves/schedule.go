@@ -92,7 +92,8 @@ func (c *Coordinator) takes(site string, n int) float64 {
 	return float64(c.Options.RowsOf(site)) * setup.Draws(c.Plan, "takes", site, n).ExpFloat64()
 }
 
-// settled says whether no site's last update moved q by more than the tolerance.
+// settled says whether no site's last update moved q by more than the tolerance, nor would all
+// later ones together move it far: many small steps are a long way.
 func (c *Coordinator) settled(s *State) bool {
 	if c.Options.Tolerance == nil {
 		return false
@@ -102,7 +103,7 @@ func (c *Coordinator) settled(s *State) bool {
 			return false
 		}
 	}
-	return true
+	return c.left(s) <= near
 }
 
 // near is how far from its end, in standard deviations, a fit counts as converged: as close
