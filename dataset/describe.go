@@ -3,7 +3,9 @@ package dataset
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
 	"fmt"
+	"hash/maphash"
 	"math"
 	"slices"
 	"strings"
@@ -28,6 +30,11 @@ type Summary struct {
 	// OtherPatterns counts the subjects whose pattern first appeared after
 	// maxPatterns others; it is 0 for all but data sets with very many views.
 	OtherPatterns int64 `json:"other_patterns,omitempty"`
+	// Copies counts the subjects with the values of one before them in every feature, where at
+	// least three are numbers with a fraction, which hardly agree by chance.
+	Copies int64 `json:"copies,omitempty"`
+
+	rows map[uint64]bool // of such subjects: hashes of their values
 }
 
 // ViewSummary describes one view.
@@ -111,6 +118,39 @@ type describer struct {
 	other    int64            // subjects with patterns beyond maxPatterns
 	key      []byte
 	labels   []map[string]int64 // nil: too many
+	copies   int64
+	rows     map[uint64]bool
+	values   []byte // scratch
+}
+
+// mostRows is how many subjects are compared with those after them.
+const mostRows = 1 << 18
+
+// hashed makes all summaries of a process comparable, and none with others.
+var hashed = maphash.MakeSeed()
+
+// compare sees whether the values of a subject have come before.
+func (d *describer) compare(row *Row) {
+	fractions := 0
+	d.values = d.values[:0]
+	for _, values := range row.Views {
+		d.values = append(d.values, byte(min(len(values), 1)))
+		for _, v := range values {
+			if v != math.Trunc(v) && !math.IsNaN(v) {
+				fractions++
+			}
+			d.values = binary.LittleEndian.AppendUint64(d.values, math.Float64bits(v))
+		}
+	}
+	if fractions < 3 {
+		return
+	}
+	switch h := maphash.Bytes(hashed, d.values); {
+	case d.rows[h]:
+		d.copies++
+	case len(d.rows) < mostRows:
+		d.rows[h] = true
+	}
 }
 
 // viewMoments holds one view's running statistics, by feature.
@@ -127,7 +167,7 @@ type viewMoments struct {
 }
 
 func newDescriber(s *Schema) *describer {
-	d := &describer{schema: s, patterns: map[string]int64{}, key: make([]byte, len(s.Views))}
+	d := &describer{schema: s, patterns: map[string]int64{}, key: make([]byte, len(s.Views)), rows: map[uint64]bool{}}
 	for _, v := range s.Views {
 		n := len(v.Columns)
 		m := &viewMoments{n: make([]int64, n), min: make([]float64, n), max: make([]float64, n), mean: make([]float64, n), deviation: make([]float64, n), levels: make([][]int64, n), ends: make([]extremes, n), sizes: make([]sizes, n),
@@ -148,6 +188,7 @@ func newDescriber(s *Schema) *describer {
 
 func (d *describer) add(row *Row) {
 	d.subjects++
+	d.compare(row)
 	for k, values := range row.Views {
 		d.key[k] = 0
 		if values != nil {
@@ -204,7 +245,7 @@ func (m *viewMoments) add(values []float64) {
 }
 
 func (d *describer) summary() (*Summary, *problem.Problem) {
-	s := &Summary{Subjects: d.subjects, Patterns: d.countPatterns(), OtherPatterns: d.other, Columns: []ColumnSummary{}}
+	s := &Summary{Subjects: d.subjects, Patterns: d.countPatterns(), OtherPatterns: d.other, Columns: []ColumnSummary{}, Copies: d.copies, rows: d.rows}
 	for k, v := range d.schema.Views {
 		m := d.views[k]
 		view := ViewSummary{Name: v.Name, Subjects: m.subjects}

@@ -211,9 +211,13 @@ func (f *FeatureSummary) skewed() bool {
 }
 
 // Doubts returns what makes a person look again before the data are used: values that
-// look like codes for missing ones, values far from all others, more than one in a hundred
+// look like codes for missing ones, subjects who are copies of others, values far from all others, more than one in a hundred
 // beyond the plan's range, and skewed features. Codes are quoted, and no other value.
 func (s *Summary) Doubts() (list problem.List) {
+	if s.Copies > 0 {
+		list.Add(problem.Problem{Where: "subjects", What: fmt.Sprintf("%d of %d have the values of another in every feature", s.Copies, s.Subjects),
+			Hint: "were rows copied under other ids? A person who counts twice makes intervals too narrow"})
+	}
 	for _, v := range s.Views {
 		var beyond, skewed []string
 		for i := range v.Features {

@@ -79,6 +79,12 @@ func (o Others) Doubts() (list problem.List) {
 			list.Add(problem.Problem{Where: "sites " + other + " and " + o.Sites[i], What: "have the same rows, so that each person counts twice", Hint: "is one a copy of the other? leave it out of the plan"})
 		}
 		same[s.Census.Fingerprint] = o.Sites[i]
+		for j, other := range o.Summaries[:i] {
+			if n := common(s.rows, other.rows); n > 0 && s.Census.Fingerprint != other.Census.Fingerprint {
+				list.Add(problem.Problem{Where: "sites " + o.Sites[j] + " and " + o.Sites[i], What: fmt.Sprintf("%d subjects have the same values in every feature at both", n),
+					Hint: "does one person count twice?"})
+			}
+		}
 	}
 	for i, c := range o.Summaries[0].Columns {
 		if alone := o.foreign(i); alone != nil {
@@ -104,6 +110,16 @@ func (o Others) Doubts() (list problem.List) {
 		}
 	}
 	return list
+}
+
+// common counts what two sets have in common.
+func common(a, b map[uint64]bool) (n int) {
+	for h := range a {
+		if b[h] {
+			n++
+		}
+	}
+	return n
 }
 
 // foreign returns the sites at which a column of the subjects takes two to ten values that no

@@ -155,3 +155,34 @@ func TestSubjectColumnsAndCopiesAreDoubted(t *testing.T) {
 		}
 	}
 }
+
+// Subjects with the same values as another are counted, at one site and at two. Whole numbers
+// and few values agree by chance.
+func TestCopiesAreCounted(t *testing.T) {
+	site := func(first int, values func(i int) []float64) *Summary {
+		var rows []Row
+		for i := range 30 {
+			rows = append(rows, Row{ID: fmt.Sprintf("s%04d", first+i), Views: [][]float64{values(first + i)}})
+		}
+		table, err := NewTable(Schema{Views: []View{{Name: "v", Columns: []Column{{Name: "a"}, {Name: "b"}, {Name: "c"}}}}}, rows)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return describe(t, table)
+	}
+	drawn := func(i int) []float64 { return []float64{float64(i) + 0.5, 0.25, float64(i*i) / 64.5} }
+	north := site(0, func(i int) []float64 { return drawn(max(i, 5)) })
+	south := site(20, drawn)
+	if north.Copies != 5 || south.Copies != 0 {
+		t.Errorf("%d and %d copies", north.Copies, south.Copies)
+	}
+	if got := fmt.Sprint(north.Doubts()); !strings.Contains(got, "5 of 30 have the values of another in every feature") {
+		t.Error(got)
+	}
+	if got := fmt.Sprint(Others{Sites: []string{"north", "south"}, Summaries: []*Summary{north, south}}.Doubts()); !strings.Contains(got, "sites north and south: 10 subjects have the same values in every feature at both") {
+		t.Error(got)
+	}
+	if counts := site(0, func(i int) []float64 { return []float64{0.5, 0.5, float64(i % 2)} }); counts.Copies != 0 {
+		t.Errorf("%d copies of few values", counts.Copies)
+	}
+}
