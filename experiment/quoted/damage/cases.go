@@ -128,6 +128,25 @@ var damages = []damage{
 			x[2][i] = other.row(rng, rng.NormFloat64)
 		}
 	}},
+	{name: "a view turned round at one site", want: "Views do not go together", apply: func(_ *rand.Rand, _ *truth, x [][][]float64) {
+		for _, row := range x[2] {
+			for j := range dims[0] {
+				row[j] = -row[j]
+			}
+		}
+	}},
+	{name: "a view of other subjects at one site", want: "Views do not go together", apply: func(rng *rand.Rand, _ *truth, x [][][]float64) {
+		rng.Shuffle(len(x[2]), func(a, b int) {
+			for j := range dims[0] {
+				x[2][a][j], x[2][b][j] = x[2][b][j], x[2][a][j]
+			}
+		})
+	}},
+	{name: "two features swapped at one site", want: "Features do not go", often: true, apply: func(_ *rand.Rand, _ *truth, x [][][]float64) {
+		for _, row := range x[2] {
+			row[0], row[1] = row[1], row[0]
+		}
+	}},
 	{name: "5 factors too many, 40 rows a site", spare: 5, rows: 40},
 	{name: "2 features nearly equal", truth: func(t *truth) {
 		t.w[4], t.noise[4], t.noise[5] = t.w[5], 0.001, 0.001
