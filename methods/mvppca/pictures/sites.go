@@ -77,6 +77,9 @@ func (v *verdicts) oddFeatures(expected [][]residual) {
 	for i := range v.sites {
 		for k := range v.m.Views {
 			lo, hi := v.set.Layout.View(k)
+			if v.uncovered(k) { // not normal, so that chance is another
+				continue
+			}
 			var here []odd
 			for j := lo; j < hi; j++ {
 				if log, se := v.versusOthers(expected, i, j); se > 0 && !v.said[i][k] {

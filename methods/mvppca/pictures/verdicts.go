@@ -142,10 +142,9 @@ const uselessAdvice = "Do not impute it with this model. If the views have anyth
 
 // intervals names views whose intervals of 90 % hold another share of the values.
 func (v *verdicts) intervals() {
-	z := distuv.UnitNormal.Quantile(1 - falseVerdict/float64(2*len(v.m.Views)))
 	for k := range v.m.Views {
 		coverage := v.all.Coverage(k)
-		if !(math.Abs(coverage-0.9) > offCoverage+z*v.all.CoverageError(k)) {
+		if !v.uncovered(k) {
 			continue
 		}
 		kind := "narrow"
@@ -155,6 +154,12 @@ func (v *verdicts) intervals() {
 		v.add(v.views(k), "Values that are not normally distributed do that: skewed, cut off at a limit, or 0 and 1. Logarithms help skewed features.",
 			"Intervals for view %s are too %s: those of 90 %% held %.1f %% of its values", v.m.Views[k].Name, kind, 100*coverage)
 	}
+}
+
+// uncovered says whether the intervals of view k do not hold, beyond chance.
+func (v *verdicts) uncovered(k int) bool {
+	z := distuv.UnitNormal.Quantile(1 - falseVerdict/float64(2*len(v.m.Views)))
+	return math.Abs(v.all.Coverage(k)-0.9) > offCoverage+z*v.all.CoverageError(k)
 }
 
 // outliers says how many subjects the model does not describe because they were far from
