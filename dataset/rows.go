@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 
 	"parley/problem"
 )
@@ -182,9 +183,20 @@ func (d *Dir) complete(row *Row) bool {
 	return true
 }
 
-// Incomplete counts the subjects who took no part in the last whole pass over the rows, because
-// they lack a value in a column that requires one; 0 before.
-func (d *Dir) Incomplete() int64 { return d.incomplete.Load() }
+// Incomplete notes how many subjects took no part in the last whole pass over the rows, because
+// they lack a value in a column that requires one.
+func (d *Dir) Incomplete() (list problem.List) {
+	if n := d.incomplete.Load(); n > 0 {
+		var names []string
+		for _, c := range d.schema.Subject {
+			if c.Required {
+				names = append(names, c.Name)
+			}
+		}
+		list.Add(problem.Problem{Where: "subjects", What: fmt.Sprintf("without a value of %s, and therefore left out: %d", strings.Join(names, " or "), n)})
+	}
+	return list
+}
 
 // catchUp moves the follower to the subject, or to its end if there is none,
 // and puts its values into the row if it has the subject. Subjects that the

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"parley/dataset"
 	"parley/method"
 	"parley/privacy"
 	"parley/privacy/ledger"
@@ -106,7 +107,30 @@ func (h *Host) look(ctx context.Context, out *Preview) (subjects int, err error)
 		for k := range out.Views[:min(len(out.Views), len(c.Having))] {
 			out.Views[k].Subjects = c.Having[k]
 		}
+		if err := h.doubts(ctx, out); err != nil {
+			return 0, err
+		}
 		return c.Subjects, nil
 	}
 	return 0, nil
+}
+
+// doubts puts into a preview what makes a person look at the data again.
+func (h *Host) doubts(ctx context.Context, out *Preview) error {
+	if h.Data == nil {
+		return nil
+	}
+	seen, err := dataset.Describe(ctx, h.Data)
+	if list := (problem.List)(nil); errors.As(err, &list) {
+		out.Problems = list.Lines()
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	out.Notes = append(out.Notes, seen.Warnings().Lines()...)
+	if d, ok := h.Data.(interface{ Incomplete() problem.List }); ok {
+		out.Notes = append(out.Notes, d.Incomplete().Lines()...)
+	}
+	return nil
 }

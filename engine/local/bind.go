@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"parley/dataset"
 	"parley/privacy/policy"
@@ -61,16 +60,17 @@ func Bind(ctx context.Context, p *study.Plan) (*Binding, error) {
 	}
 	for _, site := range p.Sites {
 		if dir, ok := b.Data[site].(*dataset.Dir); ok {
-			b.incomplete("site "+site, p, dir)
+			b.incomplete("site "+site, dir)
 		}
 	}
 	return b, nil
 }
 
 // incomplete notes how many subjects of a data set take no part.
-func (b *Binding) incomplete(where string, p *study.Plan, dir *dataset.Dir) {
-	if n := dir.Incomplete(); n > 0 {
-		b.Notes.Add(problem.Problem{Where: where, What: fmt.Sprintf("without a value of %s, and therefore left out: %d", strings.Join(p.CompleteCases, " or "), n)})
+func (b *Binding) incomplete(where string, dir *dataset.Dir) {
+	for _, p := range dir.Incomplete() {
+		p.Where = where + ", " + p.Where
+		b.Notes.Add(p)
 	}
 }
 

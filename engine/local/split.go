@@ -34,7 +34,7 @@ func (b *Binding) split(ctx context.Context, p *study.Plan) error {
 	if err != nil {
 		return err
 	}
-	b.incomplete("local.data", p, dir)
+	b.incomplete("local.data", dir)
 	ids, labels, err := dataset.Labels(ctx, table, split.By)
 	if err != nil {
 		return fmt.Errorf("local.split.by: %w", err)
