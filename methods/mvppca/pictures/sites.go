@@ -39,7 +39,7 @@ func (v *verdicts) disjointed() {
 			elsewhere := 1 - (v.all.Error[k]-s.LeftOut.Error[k])/(v.all.Squares[k]-s.LeftOut.Squares[k])
 			here := s.LeftOut.Gain(k)
 			if here < 0 && elsewhere > 0 && beyond((1-here)/(1-elsewhere), v.together(k, s), tail) {
-				names, views, v.said[i][k] = append(names, fmt.Sprintf("%s (R² %.2f, elsewhere %.2f)", v.m.Views[k].Name, here, elsewhere)), append(views, k), true
+				names, views, v.said[i][k] = append(names, fmt.Sprintf("%s (R² −%.2f, elsewhere %.2f)", v.m.Views[k].Name, -here, elsewhere)), append(views, k), true
 			}
 		}
 		if len(names) > 0 {
