@@ -42,7 +42,9 @@ func (c coordinator) misfits(s *state, m *use.Model, pooled *predict.Assessment)
 	if len(wider) > 0 {
 		says = append(says, fmt.Sprintf("Outcomes vary more where features are far from their means. Standard errors and intervals are too narrow: by a factor of about %s. Take logarithms of a positive outcome, or widen the standard errors by the factor.", problem.Names(wider)))
 	}
-	if c.estimated() && len(curved)+len(wider) == 0 { // which skew residuals too
+	if i, times := predict.Noisier(sites); c.estimated() && i >= 0 { // which gives all of them heavy tails
+		says = append(says, fmt.Sprintf("Errors of predictions are larger at %s: their standard deviation is %.1f times that of the other sites. Intervals of predictions are too narrow there and too wide elsewhere, and its subjects weigh more than they should. Look for another unit, instrument or coding there; if it is right, see what the estimates are without the site.", c.Plan.Sites[i], times))
+	} else if c.estimated() && len(curved)+len(wider) == 0 { // which skew residuals too
 		switch skewness, kurtosis, skewed, heavy := all.Shape(); {
 		case skewed:
 			says = append(says, fmt.Sprintf("The errors of predictions are skewed (skewness %.1f, where 0 is symmetric), so intervals of predictions are too wide on one side and too narrow on the other. Take logarithms of a positive outcome.", skewness))

@@ -3,6 +3,7 @@ package predict
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/stat/distuv"
 
@@ -200,6 +201,34 @@ func differ(sites []*Residuals, all *Residuals, tests int, of func(*Residuals) (
 	}
 	return by
 }
+
+// Noisier is the site whose errors are most beyond those of the others, and how many times as
+// large their standard deviation is; −1 where none is, by more than chance and by enough to matter:
+// half as large again. The variance of a mean square follows from the kurtosis of the errors.
+func Noisier(sites []*Residuals) (site int, times float64) {
+	site = -1
+	for i, s := range sites {
+		if s == nil {
+			continue
+		}
+		others := PoolResiduals(slices.Concat(sites[:i], sites[i+1:]))
+		if others == nil || min(others.Rows, s.Rows) < fewestRows {
+			continue
+		}
+		square := func(s *Residuals) float64 { return s.Second / float64(s.Rows) }
+		_, tails, _, _ := s.Shape()
+		_, usual, _, _ := others.Shape()
+		ratio := square(s) / square(others)
+		variance := (max(tails, usual) - 1) * (1/float64(s.Rows) + 1/float64(others.Rows))
+		if log := math.Log(ratio); log > 2*math.Log(1.5) && log*log > quantile(len(sites), 1)*variance && math.Sqrt(ratio) > times {
+			site, times = i, math.Sqrt(ratio)
+		}
+	}
+	return site, times
+}
+
+// fewestRows of a site say how large its errors are.
+const fewestRows = 20
 
 // Curved says whether outcomes in the middle of a column's values lie off the model's
 // expectation, by more than chance and by enough to matter: what a bent effect leaves if it was

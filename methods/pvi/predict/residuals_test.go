@@ -16,21 +16,27 @@ func TestResidualsTellWhatIsWrong(t *testing.T) {
 	sets := 400
 	for name, c := range map[string]struct {
 		mean  func(x, z, site float64) float64
-		error func(r *rand.Rand, x float64) float64
+		error func(r *rand.Rand, x, s float64) float64
 		want  string // "" for no doubt
 	}{
-		"right": {func(x, z, _ float64) float64 { return 1 + x - z }, func(r *rand.Rand, _ float64) float64 { return r.NormFloat64() }, ""},
-		"apart": {func(x, z, s float64) float64 { return x + s }, func(r *rand.Rand, _ float64) float64 { return r.NormFloat64() }, "apart"},
+		"right": {func(x, z, _ float64) float64 { return 1 + x - z }, func(r *rand.Rand, _, _ float64) float64 { return r.NormFloat64() }, ""},
+		"apart": {func(x, z, s float64) float64 { return x + s }, func(r *rand.Rand, _, _ float64) float64 { return r.NormFloat64() }, "apart"},
 		"differing": {func(x, z, s float64) float64 {
 			if s > 0 {
 				return -x
 			}
 			return x
-		}, func(r *rand.Rand, _ float64) float64 { return r.NormFloat64() }, "differing"},
-		"bent":   {func(x, z, _ float64) float64 { return x * x }, func(r *rand.Rand, _ float64) float64 { return r.NormFloat64() }, "bent"},
-		"wider":  {func(x, z, _ float64) float64 { return x }, func(r *rand.Rand, x float64) float64 { return math.Exp(0.7*x) * r.NormFloat64() }, "wider"},
-		"skewed": {func(x, z, _ float64) float64 { return x }, func(r *rand.Rand, _ float64) float64 { return math.Exp(r.NormFloat64()) }, "skewed"},
-		"heavy":  {func(x, z, _ float64) float64 { return x }, func(r *rand.Rand, _ float64) float64 { return r.NormFloat64() / math.Sqrt(r.ExpFloat64()) }, "heavy"},
+		}, func(r *rand.Rand, _, _ float64) float64 { return r.NormFloat64() }, "differing"},
+		"noisier": {func(x, z, _ float64) float64 { return x }, func(r *rand.Rand, _, s float64) float64 {
+			if s > 0 {
+				return 2 * r.NormFloat64()
+			}
+			return r.NormFloat64()
+		}, "noisier"},
+		"bent":   {func(x, z, _ float64) float64 { return x * x }, func(r *rand.Rand, _, _ float64) float64 { return r.NormFloat64() }, "bent"},
+		"wider":  {func(x, z, _ float64) float64 { return x }, func(r *rand.Rand, x, _ float64) float64 { return math.Exp(0.7*x) * r.NormFloat64() }, "wider"},
+		"skewed": {func(x, z, _ float64) float64 { return x }, func(r *rand.Rand, _, _ float64) float64 { return math.Exp(r.NormFloat64()) }, "skewed"},
+		"heavy":  {func(x, z, _ float64) float64 { return x }, func(r *rand.Rand, _, _ float64) float64 { return r.NormFloat64() / math.Sqrt(r.ExpFloat64()) }, "heavy"},
 	} {
 		said := map[string]int{}
 		n := sets
@@ -59,6 +65,9 @@ func TestResidualsTellWhatIsWrong(t *testing.T) {
 			}
 			if Differing(sites, 0, 3) != nil || Differing(sites, 1, 3) != nil {
 				said["differing"]++
+			}
+			if i, _ := Noisier(sites); i >= 0 {
+				said["noisier"]++
 			}
 			all := PoolResiduals(sites)
 			if all.Curved(0, 3) || all.Curved(1, 3) {
@@ -90,14 +99,14 @@ func TestResidualsTellWhatIsWrong(t *testing.T) {
 }
 
 // fitted draws three sites' rows with a column of ones, and outcomes.
-func fitted(r *rand.Rand, mean func(x, z, site float64) float64, e func(*rand.Rand, float64) float64) (designs [][][]float64, ys [][]float64) {
+func fitted(r *rand.Rand, mean func(x, z, site float64) float64, e func(r *rand.Rand, x, site float64) float64) (designs [][][]float64, ys [][]float64) {
 	for s := range 3 {
 		var rows [][]float64
 		var y []float64
 		for range 150 {
 			x, z := r.NormFloat64(), r.NormFloat64()
 			rows = append(rows, []float64{x, z, 1})
-			y = append(y, mean(x, z, float64(s-1))+e(r, x))
+			y = append(y, mean(x, z, float64(s-1))+e(r, x, float64(s-1)))
 		}
 		designs, ys = append(designs, rows), append(ys, y)
 	}
@@ -176,5 +185,12 @@ func TestResidualsTakeAnyNumber(t *testing.T) {
 			t.Errorf("%T: %v times", l, times)
 		}
 		all.Shape()
+	}
+}
+
+// A single site is noisier than nobody.
+func TestASingleSiteIsNotNoisier(t *testing.T) {
+	if i, _ := Noisier([]*Residuals{{Rows: 100, Second: 100, Fourth: 300}, nil}); i >= 0 {
+		t.Error(i)
 	}
 }
