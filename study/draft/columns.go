@@ -186,6 +186,24 @@ func (c *column) levels(missing []string) (levels []string, rare bool) {
 	return levels, rare
 }
 
+// respelt says which words of a column differ in capitals or spaces alone, because each is a
+// level of its own.
+func (d *Draft) respelt() {
+	for _, c := range d.columns {
+		first := map[string]string{}
+		for _, w := range slices.Sorted(maps.Keys(c.words)) {
+			key := strings.ToLower(strings.Join(strings.Fields(w), " "))
+			switch before, known := first[key]; {
+			case absent[key] || slices.Contains(d.Missing, w):
+			case known:
+				d.Said.Add(problem.Problem{Where: c.where() + ", column " + c.Name, What: fmt.Sprintf("%q and %q are taken for two levels", before, w), Hint: "write them the same way at all sites, if they are one"})
+			default:
+				first[key] = w
+			}
+		}
+	}
+}
+
 func (d *Draft) leave(c *column, why string) {
 	d.LeftOut = append(d.LeftOut, leftOut{c.View, c.Name, why})
 }

@@ -134,6 +134,7 @@ func Look(ctx context.Context, path string, o Options) (*Draft, error) {
 		return nil, err
 	}
 	d.mergeColumns()
+	d.respelt()
 	if err := d.differ().Err(); err != nil {
 		return nil, err
 	}

@@ -362,3 +362,25 @@ func TestTimesUntilAnEventAreSuspected(t *testing.T) {
 		}
 	}
 }
+
+// Levels that differ in capitals or spaces alone are probably one.
+func TestLevelsWrittenInTwoWaysAreNamed(t *testing.T) {
+	subjects, view := "id,race\n", "id,x,y\n"
+	for i := range 60 {
+		subjects += fmt.Sprintf("s%02d,%s\n", i, []string{"Other", "other", "white", "Very  white"}[i%4])
+		view += fmt.Sprintf("s%02d,%d,%d\n", i, i*i%97, i*i%89)
+	}
+	dir := t.TempDir()
+	for name, text := range map[string]string{"subjects.csv": subjects, "view_v.csv": view} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d, err := Look(t.Context(), dir, Options{Name: "tried"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(d.Said); strings.Count(got, "are taken for two levels") != 1 || !strings.Contains(got, `"Other" and "other"`) {
+		t.Error(got)
+	}
+}
