@@ -127,6 +127,9 @@ type Conclusion struct {
 	Rows     []Row           `json:"rows,omitempty"`
 	Tables   []figure.Table  `json:"tables,omitempty"`
 	Figures  []figure.Figure `json:"figures,omitempty"`
+	// Broken are promises of the product that these numbers break, each a sentence without its
+	// full stop. A run whose promises are broken has failed; a quick run promises nothing.
+	Broken []string `json:"broken,omitempty"`
 }
 
 // Difference says by how much ours differs from the published number, in words for a
@@ -194,8 +197,9 @@ type Data struct {
 	Quick bool
 }
 
-// shipped are the data sets of the repository's examples.
-var shipped = map[string]string{"adcsf": "alzheimer", "adult": "income", "heart": "heart", "physionet2012": "icu"}
+// shipped are the data sets of the repository.
+var shipped = map[string]string{"adcsf": "examples/alzheimer/data", "adult": "examples/income/data", "heart": "examples/heart/data", "physionet2012": "examples/icu/data",
+	"regressions": "experiment/quoted/regression/testdata"}
 
 // excerpts are a few rows of data sets that are not shipped as a whole.
 var excerpts = map[string]string{"mfeat": "experiment/fedmvppca/testdata/mfeat"}
@@ -204,8 +208,8 @@ var excerpts = map[string]string{"mfeat": "experiment/fedmvppca/testdata/mfeat"}
 func (d Data) Folder(name string) (string, error) {
 	const clone = "run this in a clone of the repository, or name one with --clone"
 	dir, hint := filepath.Join(d.More, name), "fetch it as docs/experiments/README.md says, and name the folder that holds it with --data"
-	if example, ok := shipped[name]; ok {
-		dir, hint = filepath.Join(d.Clone, "examples", example, "data"), clone
+	if folder, ok := shipped[name]; ok {
+		dir, hint = filepath.Join(d.Clone, filepath.FromSlash(folder)), clone
 	} else if excerpt, ok := excerpts[name]; ok && d.Quick && d.More == "" {
 		dir, hint = filepath.Join(d.Clone, filepath.FromSlash(excerpt)), clone
 	} else if d.More == "" {

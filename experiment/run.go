@@ -18,6 +18,7 @@ import (
 	"parley/internal/cputime"
 	"parley/internal/version"
 	"parley/judge/trials"
+	"parley/problem"
 	"parley/report"
 )
 
@@ -108,7 +109,8 @@ func duration(seconds float64) string {
 // recordName is the file of a [Record] in the folder of a run.
 const recordName = "record.json"
 
-// Run computes what is missing, and writes the record and the report.
+// Run computes what is missing, and writes the record and the report. Where a promise is broken,
+// it returns the record and an error.
 func Run(ctx context.Context, c Config) (*Record, error) {
 	x := c.Experiment
 	c.Data.Quick = c.Quick
@@ -147,10 +149,19 @@ func Run(ctx context.Context, c Config) (*Record, error) {
 		r.CPUSeconds += k.Seconds
 	}
 	r.Conclusion = x.Conclude(outcomes)
+	if r.Quick {
+		r.Broken = nil
+	}
 	if err := atomicfile.WriteJSON(filepath.Join(c.Dir, recordName), r); err != nil {
 		return nil, err
 	}
-	return r, r.report(x).WriteFiles(c.Dir)
+	if err := r.report(x).WriteFiles(c.Dir); err != nil {
+		return nil, err
+	}
+	if len(r.Broken) == 0 {
+		return r, nil
+	}
+	return r, problem.Problem{Where: x.Name, What: "a promise is broken: " + strings.Join(r.Broken, "; "), Hint: "the report is in " + c.Dir}
 }
 
 // ReadRecord reads the record of a run from its folder.
@@ -211,6 +222,9 @@ func (c *Conclusion) AllTables() (all []figure.Table) {
 // report is the page of one run.
 func (r *Record) report(x Experiment) *report.Report {
 	s := figure.Section{ID: "results", Title: x.Item, Lead: x.About}
+	for _, b := range r.Broken {
+		s.Items = append(s.Items, figure.Item{Note: &figure.Note{Title: "A promise is broken", Text: b + "."}})
+	}
 	for _, n := range x.Notes {
 		s.Items = append(s.Items, figure.Item{Note: &figure.Note{Title: "Published and ours", Text: Plain(n)}})
 	}

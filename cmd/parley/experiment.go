@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -95,12 +96,12 @@ func experimentRunCommand() *cobra.Command {
 			show := &evaluationProgress{progress: newProgress(cmd), noun: "computation"}
 			defer show.close()
 			c.Progress = show.trials
-			r, err := experiment.Run(cmd.Context(), c)
-			if err != nil {
-				return err
+			r, broken := experiment.Run(cmd.Context(), c)
+			if r == nil {
+				return broken
 			}
 			show.close()
-			return present(cmd, as, c.Dir, "experiment", printed{c.Experiment, r})
+			return errors.Join(present(cmd, as, c.Dir, "experiment", printed{c.Experiment, r}), broken)
 		},
 	}
 	f := cmd.Flags()

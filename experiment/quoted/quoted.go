@@ -13,6 +13,7 @@ import (
 	"parley/experiment/quoted/number"
 	"parley/experiment/quoted/oneshot"
 	"parley/experiment/quoted/private"
+	"parley/experiment/quoted/regression"
 )
 
 // Paper is its page.
@@ -22,5 +23,5 @@ var Paper = experiment.Paper{Name: "parley", Title: "What the documentation quot
 
 // Experiments are all of them.
 func Experiments() experiment.List {
-	return slices.Concat(oneshot.Experiments(), income.Experiments(), intercepts.Experiments(), damage.Experiments(), number.Experiments(), private.Experiments(), generative.Experiments())
+	return slices.Concat(oneshot.Experiments(), income.Experiments(), intercepts.Experiments(), regression.Experiments(), damage.Experiments(), number.Experiments(), private.Experiments(), generative.Experiments())
 }

@@ -28,7 +28,6 @@ import (
 	"parley/tools/measure/flags"
 	"parley/tools/measure/gaps"
 	"parley/tools/measure/network"
-	"parley/tools/measure/pvi"
 	"parley/tools/measure/size"
 )
 
@@ -38,7 +37,6 @@ var measurements = []struct {
 }{
 	{"gaps", "what gaps in small sites cost the factor model in one exchange, beside one fit to all rows", gaps.Run},
 	{"size", "processor time of whole studies of many features or many sites, beside numpy on pooled rows", size.Run},
-	{"pvi", "classification on the income example, with privacy and without", pvi.Run},
 	{"network", "a coordinator and many sites over real sockets: rounds, memory, bytes", network.Run},
 	{"-record", "what pages show of measurements, and writes it there: -record [-data DIR] PAGE...", record},
 	{"bigcsv", "nothing: writes a large data set to measure reading with", bigcsv.Run},

@@ -1,4 +1,4 @@
-package pvi
+package regression
 
 import (
 	"slices"

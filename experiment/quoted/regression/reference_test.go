@@ -1,8 +1,7 @@
-package pvi
+package regression
 
 import (
 	"path/filepath"
-	"slices"
 	"testing"
 )
 
@@ -12,21 +11,9 @@ func TestFitsAgreeWithTheSecondImplementation(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads 48,842 rows")
 	}
-	root := filepath.Join("..", "..", "..")
-	dir := filepath.Join(root, "tools", "reference")
-	all, err := regressions(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, name := range []string{"adult-linear", "adult-poisson", "adult-hazard"} {
 		t.Run(name, func(t *testing.T) {
-			i := slices.IndexFunc(all, func(r regression) bool { return r.Name == name })
-			if i < 0 {
-				t.Fatal("not described")
-			}
-			r := all[i]
-			r.Data = filepath.Join(root, r.Data)
-			a, err := r.agreement(t.Context(), dir)
+			a, err := agree(t.Context(), filepath.Join("..", "..", ".."), name)
 			if err != nil {
 				t.Fatal(err)
 			}

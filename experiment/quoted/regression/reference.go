@@ -1,4 +1,4 @@
-package pvi
+package regression
 
 import (
 	"compress/gzip"
@@ -12,10 +12,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 
 	"parley/dataset"
 	"parley/engine/local"
+	"parley/experiment"
+	"parley/figure"
 	"parley/method"
 	"parley/methods/pvi"
 	"parley/methods/pvi/gvi"
@@ -58,47 +59,107 @@ type agreement struct {
 // distance is the largest of an estimate, and of a covariance.
 type distance struct{ estimate, covariance float64 }
 
-// references prints how far fits to recorded data are from a second implementation, and fails
-// where that is too far.
-func references(ctx context.Context, c *config) error {
-	all, err := regressions(c.second)
-	if err != nil {
-		return err
+// The names of a cell's values.
+const (
+	subjectsOf                     = "subjects"
+	sitesOf                        = "sites"
+	weightsOf                      = "weights"
+	exchangesOf                    = "exchanges"
+	hasSettled                     = "converged" // 1 or 0
+	fitEstimate, fitCovariance     = "all rows, estimates", "all rows, covariances"
+	studyEstimate, studyCovariance = "study, estimates", "study, covariances"
+)
+
+func (a *agreement) values() experiment.Values {
+	settled := 0.0
+	if a.converged {
+		settled = 1
 	}
-	fmt.Println("| regression | subjects | sites | weights | all rows: estimates | covariances | study: exchanges | estimates | covariances |\n|---|---|---|---|---|---|---|---|---|")
-	var far []string
-	for _, r := range all {
-		if _, err := os.Stat(r.Data); err != nil {
-			if c.folder == "" {
-				continue
-			}
-			r.Data = filepath.Join(c.folder, r.Data)
-		}
-		a, err := r.agreement(ctx, c.second)
-		if err != nil {
-			return fmt.Errorf("%s: %w", r.Name, err)
-		}
-		says := ""
-		if !a.converged {
-			says = ", not converged"
-		}
-		fmt.Printf("| %s | %d | %d | %d | %.1e | %.1e | %d%s | %.1e | %.1e |\n", r.Name, a.subjects, a.sites, a.weights, a.fit.estimate, a.fit.covariance, a.exchanges, says, a.study.estimate, a.study.covariance)
-		if !(a.fit.estimate <= estimateOff && a.fit.covariance <= covarianceOff && (a.study.estimate <= studyOff || !a.converged)) {
-			far = append(far, r.Name)
-		}
-	}
-	if len(far) > 0 {
-		return fmt.Errorf("too far from the second implementation: %s", strings.Join(far, ", "))
-	}
-	return nil
+	return experiment.Values{subjectsOf: {float64(a.subjects)}, sitesOf: {float64(a.sites)}, weightsOf: {float64(a.weights)}, exchangesOf: {float64(a.exchanges)}, hasSettled: {settled},
+		fitEstimate: {a.fit.estimate}, fitCovariance: {a.fit.covariance}, studyEstimate: {a.study.estimate}, studyCovariance: {a.study.covariance}}
 }
 
-func regressions(dir string) (all []regression, err error) {
-	text, err := os.ReadFile(filepath.Join(dir, "regressions.json"))
-	if err == nil {
-		err = json.Unmarshal(text, &all)
+// described are the names of the regressions that regressions.json describes, by data and kind.
+var described = func() (names []string) {
+	for _, data := range []string{"adult", "heart-sites", "physionet2012"} {
+		for _, kind := range []string{"logistic", "linear", "softmax", "poisson", "hazard"} {
+			names = append(names, data+"-"+kind)
+		}
 	}
-	return all, err
+	return names
+}()
+
+// references tells how far fits to recorded data are from a second implementation.
+func references() experiment.Experiment {
+	return experiment.Experiment{Name: "parley-reference", Paper: "parley", Item: "Regressions beside a second implementation", Data: []string{dataName, "adult"},
+		About: "`tools/reference/regression.py` calculates regressions a second time. Estimates are compared in its standard errors, and covariances in products of these: " +
+			"of a fit to all rows in one place, and of a study with default options at the sites that the data have.",
+		Cells: func(quick bool) (cells []experiment.Cell) {
+			for _, name := range described {
+				if quick && name != "heart-sites-linear" {
+					continue
+				}
+				cells = append(cells, experiment.Cell{ID: name, Run: func(ctx context.Context, at experiment.Data) (experiment.Values, error) {
+					a, err := agree(ctx, at.Clone, name)
+					if err != nil {
+						return nil, err
+					}
+					return a.values(), nil
+				}})
+			}
+			return cells
+		},
+		Conclude: func(o experiment.Outcomes) (c experiment.Conclusion) {
+			t := figure.Table{ID: "distances", Title: "The largest distances", Caption: "A study that has not converged says so first.",
+				Columns: figure.TextColumns("regression", subjectsOf, sitesOf, weightsOf, "all rows: estimates", "covariances", "study: exchanges", "estimates", "covariances")}
+			for _, name := range described {
+				v := o[name]
+				if v == nil {
+					continue
+				}
+				row := []any{name}
+				for _, of := range []string{subjectsOf, sitesOf, weightsOf} {
+					row = append(row, fmt.Sprint(v[of][0]))
+				}
+				says := ""
+				if v[hasSettled][0] == 0 {
+					says = ", not converged"
+				}
+				t.Add(append(row, small(v[fitEstimate][0]), small(v[fitCovariance][0]), fmt.Sprint(v[exchangesOf][0])+says, small(v[studyEstimate][0]), small(v[studyCovariance][0]))...)
+				if !(v[fitEstimate][0] <= estimateOff && v[fitCovariance][0] <= covarianceOff && (v[studyEstimate][0] <= studyOff || says != "")) {
+					c.Broken = append(c.Broken, name+" is too far from the second implementation")
+				}
+			}
+			c.Tables = []figure.Table{t}
+			return c
+		},
+	}
+}
+
+// small prints a distance.
+func small(x float64) string { return fmt.Sprintf("%.1e", x) }
+
+// secondDir has the second implementation, below the root of a clone.
+const secondDir = "tools/reference"
+
+// agree compares the regression of this name.
+func agree(ctx context.Context, clone, name string) (*agreement, error) {
+	dir := filepath.Join(clone, secondDir)
+	text, err := os.ReadFile(filepath.Join(dir, "regressions.json"))
+	if err != nil {
+		return nil, err
+	}
+	var all []regression
+	if err := json.Unmarshal(text, &all); err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(all, func(r regression) bool { return r.Name == name })
+	if i < 0 {
+		return nil, fmt.Errorf("%s does not describe %s", dir, name)
+	}
+	r := &all[i]
+	r.Data = filepath.Join(clone, r.Data)
+	return r.agreement(ctx, dir)
 }
 
 // agreement makes the fit and runs the study.

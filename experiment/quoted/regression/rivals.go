@@ -1,4 +1,4 @@
-package pvi
+package regression
 
 import (
 	"context"
@@ -13,7 +13,8 @@ import (
 
 	"parley/dataset"
 	"parley/engine/local"
-	"parley/internal/cputime"
+	"parley/experiment"
+	"parley/figure"
 	"parley/methods/pvi/gvi"
 	"parley/methods/pvi/options"
 	"parley/methods/pvi/use"
@@ -234,29 +235,67 @@ var settings = func() (all []setting) {
 	return all
 }()
 
-// price is what a run of an arm takes: processor time in all, and bytes that a site sends.
-type price struct{ seconds, bytes float64 }
-
-// sent is how many bytes all sites sent.
-func sent(out *local.Outcome) (bytes float64) {
+// sent is how many bytes a site sent, on average.
+func sent(out *local.Outcome, sites int) (bytes float64) {
 	for _, r := range out.Rounds {
 		for _, x := range r.Sites {
 			bytes += float64(x.Up)
 		}
 	}
-	return bytes
+	return bytes / float64(sites)
 }
 
-// marks are mean log-likelihoods by arm (of rivals by setting) and seed.
-type marks map[string][]float64
+var (
+	epsilons = []float64{0.25, 0.5, 1, 3, 8}
+	quickly  = []string{"10 × 200", "heart-sites"} // cases of a quick run
+)
 
-// marks runs every arm of a case.
-func (c *config) marks(ctx context.Context, k problemCase, total account.Budget) (marks, map[string]price, error) {
-	out, cost := marks{}, map[string]price{}
-	for seed := range uint64(c.seeds) {
-		p, err := k.draw(seed + 1)
+const (
+	rivalDelta = 1e-5
+	rivalRuns  = 3 // of each comparison, with noise, divisions or draws of their own
+)
+
+func rivalID(c problemCase, epsilon float64) string {
+	return experiment.Slug(fmt.Sprintf("%s %v", strings.ReplaceAll(c.name, "×", "x"), epsilon))
+}
+
+// sentBy names the bytes that a site sends for an arm.
+func sentBy(arm string) string { return arm + ", kB" }
+
+// rivals sets the private default for two classes beside other ways to spend the budget.
+func rivals() experiment.Experiment {
+	return experiment.Experiment{Name: "parley-rivals", Paper: "parley", Item: "Private regression beside its rivals", Data: []string{dataName, "adult"},
+		About: "Regressions of two classes under differential privacy: simulated ones, heart-sites by hospital, physionet2012 by type of unit, and the census data by four distributions. " +
+			"All arms add noise at each site, but for *noise once*, which has all rows at one site. Descent and FedAvg have the best of four settings, picked by the rows that judge them.",
+		Cells: func(quick bool) (cells []experiment.Cell) {
+			for _, c := range cases {
+				for _, epsilon := range epsilons {
+					runs := rivalRuns
+					if quick {
+						if runs = 2; epsilon != 1 || !slices.Contains(quickly, c.name) {
+							continue
+						}
+					}
+					cells = append(cells, experiment.Cell{ID: rivalID(c, epsilon), Run: func(ctx context.Context, at experiment.Data) (experiment.Values, error) {
+						return c.marks(ctx, at, account.Budget{Epsilon: epsilon, Delta: rivalDelta}, runs)
+					}})
+				}
+			}
+			return cells
+		},
+		Conclude: concludeRivals,
+	}
+}
+
+// marks runs every arm of a case: mean log-likelihoods by arm and run, of rivals by the best
+// setting.
+func (k problemCase) marks(ctx context.Context, at experiment.Data, total account.Budget, runs int) (experiment.Values, error) {
+	out := experiment.Values{}
+	bySetting := map[string][]float64{}
+	for seed := range uint64(runs) {
+		p, err := k.draw(ctx, at, seed+1)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		var encoding *gvi.Encoding
 		for _, arm := range []string{armDefault, armPartitioned, armOnce} {
@@ -264,36 +303,32 @@ func (c *config) marks(ctx context.Context, k problemCase, total account.Budget)
 			if arm == armPartitioned {
 				variant = options.VariantPartitioned
 			}
-			start := cputime.Used()
 			m, ran, err := fitOf(ctx, p, variant, &total, arm == armOnce)
 			if err != nil {
-				return nil, nil, fmt.Errorf("%s, %s: %w", k.name, arm, err)
+				return nil, fmt.Errorf("%s, %s: %w", k.name, arm, err)
 			}
-			x := cost[arm]
-			x.seconds += (cputime.Used() - start).Seconds() / float64(c.seeds)
-			x.bytes += sent(ran) / float64(len(p.Sites)*c.seeds)
-			cost[arm] = x
 			ll, err := heldLogLik(ctx, p, m)
 			if err != nil {
-				return nil, nil, err
+				return nil, err
 			}
 			out[arm] = append(out[arm], ll)
+			out[sentBy(arm)] = append(out[sentBy(arm)], sent(ran, len(p.Sites))/1000)
 			if arm == armDefault {
 				encoding = &m.Encoding
 			}
 		}
 		v, err := newRival(ctx, p, encoding, seed)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		test, err := designOf(ctx, encoding, &p.Outcome, p.Held)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		for i, s := range settings {
 			w, err := s.run(v, total)
 			if err != nil {
-				return nil, nil, err
+				return nil, err
 			}
 			sum := 0.0
 			for i := range test.Rows() {
@@ -301,17 +336,17 @@ func (c *config) marks(ctx context.Context, k problemCase, total account.Budget)
 				sum += gvi.LogExpectSigmoid(test.Outcome(i)*a, 0)
 			}
 			name := fmt.Sprintf("%s %d", s.arm, i)
-			out[name] = append(out[name], sum/float64(test.Rows()))
+			bySetting[name] = append(bySetting[name], sum/float64(test.Rows()))
 		}
 	}
-	for _, arm := range []string{armDescent, armFedAvg} {
-		for name, x := range out {
-			if strings.HasPrefix(name, arm+" ") && (out[arm] == nil || stat.Mean(x, nil) > stat.Mean(out[arm], nil)) {
-				out[arm] = x
+	for _, s := range settings {
+		for name, x := range bySetting {
+			if strings.HasPrefix(name, s.arm+" ") && (out[s.arm] == nil || stat.Mean(x, nil) > stat.Mean(out[s.arm], nil)) {
+				out[s.arm] = x
 			}
 		}
 	}
-	return out, cost, nil
+	return out, nil
 }
 
 // A difference counts if it is larger than this and than two standard errors.
@@ -338,51 +373,43 @@ func (t *tally) add(where string, advantage, se float64) {
 	}
 }
 
-// runRivals prints the table of all arms, cases and totals, and one of where the default
+// concludeRivals makes the table of all arms, cases and totals, and one of where the default
 // is ahead and behind.
-func runRivals(ctx context.Context, c *config) error {
-	cases := slices.Clone(simulations)
-	if c.folder != "" {
-		cases = append(cases, problemCase{"heart-sites", true, heart.draw(c.folder)}, problemCase{"physionet2012", false, stays.draw(c.folder)})
-	}
-	for _, s := range c.schemes {
-		cases = append(cases, adult(ctx, s))
-	}
-	fmt.Printf("Mean log-likelihood of rows held out, over %d runs; in brackets the default's less the arm's, ± its standard error. Rivals have the best of four settings, picked by these rows. CPU in seconds and kB sent by a site: of the default, of partitioned.\n\n", c.seeds)
-	fmt.Printf("| case | ε | %s | CPU | kB |\n|---|---|%s---|---|\n", strings.Join(arms, " | "), strings.Repeat("---|", len(arms)))
+func concludeRivals(o experiment.Outcomes) experiment.Conclusion {
+	all := figure.Table{ID: "marks", Title: "Mean log-likelihood of rows held out",
+		Caption: fmt.Sprintf("Means of %d runs; in brackets the default's less the arm's, ± its standard error. δ is %v. The last column has the kB that a site sends by default, and by partitioned.", rivalRuns, rivalDelta),
+		Columns: figure.TextColumns(slices.Concat([]string{"case", "ε"}, arms, []string{"kB"})...)}
 	tallies := map[string]*tally{}
+	for _, arm := range arms[1:] {
+		tallies[arm] = &tally{}
+	}
+	minus := strings.NewReplacer("-", "−").Replace
 	for _, k := range cases {
-		if c.quick && !k.quick || len(c.only) > 0 && !slices.Contains(c.only, k.name) {
-			continue
-		}
-		for _, total := range c.totals {
-			all, cost, err := c.marks(ctx, k, total)
-			if err != nil {
-				return err
+		for _, epsilon := range epsilons {
+			v := o[rivalID(k, epsilon)]
+			if v == nil {
+				continue
 			}
-			cells := []string{fmt.Sprintf("%.4f", stat.Mean(all[armDefault], nil))}
+			row := []any{k.name, fmt.Sprint(epsilon), minus(fmt.Sprintf("%.4f", stat.Mean(v[armDefault], nil)))}
 			for _, arm := range arms[1:] {
 				var less []float64
-				for i, x := range all[arm] {
-					less = append(less, all[armDefault][i]-x)
+				for i, x := range v[arm] {
+					less = append(less, v[armDefault][i]-x)
 				}
 				mean, sd := stat.MeanStdDev(less, nil)
 				se := sd / math.Sqrt(float64(len(less)))
-				cells = append(cells, fmt.Sprintf("%.4f (%+.4f ± %.4f)", stat.Mean(all[arm], nil), mean, se))
-				if tallies[arm] == nil {
-					tallies[arm] = &tally{}
-				}
-				tallies[arm].add(fmt.Sprintf("%s at ε %v", k.name, total.Epsilon), mean, se)
+				row = append(row, minus(fmt.Sprintf("%.4f (%+.4f ± %.4f)", stat.Mean(v[arm], nil), mean, se)))
+				tallies[arm].add(fmt.Sprintf("%s at ε %v", k.name, epsilon), mean, se)
 			}
-			fmt.Printf("| %s | %v | %s | %.1f, %.1f | %.0f, %.0f |\n", k.name, total.Epsilon, strings.ReplaceAll(strings.Join(cells, " | "), "-", "−"),
-				cost[armDefault].seconds, cost[armPartitioned].seconds, cost[armDefault].bytes/1000, cost[armPartitioned].bytes/1000)
+			all.Add(append(row, fmt.Sprintf("%.0f, %.0f", stat.Mean(v[sentBy(armDefault)], nil), stat.Mean(v[sentBy(armPartitioned)], nil)))...)
 		}
 	}
-	fmt.Printf("\nAhead or behind: by more than %v and %d standard errors.\n\n| beside | comparisons | default ahead | level | default behind | where it is behind |\n|---|---|---|---|---|---|\n", leastDifference, leastErrors)
+	count := figure.Table{ID: "tally", Title: "Where the default is ahead and behind", Caption: fmt.Sprintf("By more than %v and %d standard errors.", leastDifference, leastErrors),
+		Columns: figure.TextColumns("beside", "comparisons", "default ahead", "level", "default behind", "where it is behind")}
 	for _, arm := range arms[1:] {
-		if t := tallies[arm]; t != nil && arm != armOnce {
-			fmt.Printf("| %s | %d | %d | %d | %d | %s |\n", arm, t.ahead+t.level+len(t.behind), t.ahead, t.level, len(t.behind), strings.Join(t.behind, "; "))
+		if t := tallies[arm]; arm != armOnce {
+			count.Add(arm, fmt.Sprint(t.ahead+t.level+len(t.behind)), fmt.Sprint(t.ahead), fmt.Sprint(t.level), fmt.Sprint(len(t.behind)), strings.Join(t.behind, "; "))
 		}
 	}
-	return nil
+	return experiment.Conclusion{Tables: []figure.Table{count, all}}
 }
