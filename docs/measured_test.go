@@ -1,8 +1,9 @@
 package docs
 
 import (
+	"flag"
+	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -12,10 +13,25 @@ import (
 
 	"parley/experiment"
 	"parley/experiment/quoted"
-	"parley/tools/measure/measured"
+	"parley/internal/measured"
 )
 
-const again = "run: parley experiment report RUN, or go run ./tools/measure -record PAGE"
+const again = "run: parley experiment report RUN, then go test ./docs -update"
+
+var update = flag.Bool("update", false, "write the tables of experiments' records into the pages that show them")
+
+// recorded is what a command of the marks printed, as the documentation's record has it.
+func recorded(command string) (string, error) {
+	name, ok := strings.CutPrefix(command, "parley experiment run ")
+	if !ok {
+		return "", fmt.Errorf("%s runs no experiment", command)
+	}
+	r, err := experiment.Kept("experiments", name)
+	if err != nil {
+		return "", err
+	}
+	return r.Markdown(), nil
+}
 
 // marked are the pages with marks of measurements, by their names below the root.
 func marked(t *testing.T) map[string]*measured.Page {
@@ -47,31 +63,39 @@ func marked(t *testing.T) map[string]*measured.Page {
 	return pages
 }
 
-// Tables of measurements, and numbers of theirs in the prose, are those of the records, and
-// every record is shown somewhere.
+// Tables of measurements, and numbers of theirs in the prose, are those of the records.
 func TestMeasuredNumbersAreThoseOfTheirRecords(t *testing.T) {
 	outputs := map[string]string{}
-	recorded := func(command string) string {
-		if _, ok := outputs[command]; !ok {
-			output, err := measured.Read(".", command)
-			if err != nil {
-				t.Errorf("%v; %s", err, again)
-			}
-			outputs[command] = output
-		}
-		return outputs[command]
-	}
 	numbers := 0
 	for name, p := range marked(t) {
+		for _, command := range p.Commands() {
+			if outputs[command] != "" {
+				continue
+			}
+			var err error
+			if outputs[command], err = recorded(command); err != nil {
+				t.Errorf("%s: %v; %s", name, err, again)
+			}
+		}
+		if *update {
+			text, err := p.Fill(outputs)
+			if err == nil {
+				err = os.WriteFile(filepath.Join("..", name), []byte(text), 0o644)
+			}
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
 		for _, b := range p.Blocks {
-			if want, err := b.Of(recorded(b.Command)); err != nil || want != b.Text {
+			if want, err := b.Of(outputs[b.Command]); err != nil || want != b.Text {
 				t.Errorf("%s:%d: the block is not what the record says (%v); %s", name, b.Line, err, again)
 			}
 		}
 		for _, q := range p.Quotes {
 			var all []string
 			for _, command := range q.Commands {
-				all = append(all, recorded(command))
+				all = append(all, outputs[command])
 			}
 			found, missing := q.Numbers(all...)
 			if len(missing) > 0 {
@@ -80,13 +104,25 @@ func TestMeasuredNumbersAreThoseOfTheirRecords(t *testing.T) {
 			numbers += found
 		}
 	}
-	files, err := filepath.Glob("records/*.txt")
-	if err != nil {
-		t.Fatal(err)
+	if numbers < 30 && !*update {
+		t.Errorf("only %d numbers are quoted", numbers)
 	}
-	maps.DeleteFunc(outputs, func(command, _ string) bool { return !strings.HasPrefix(command, measured.Program) })
-	if len(files) != len(outputs) || numbers < 30 {
-		t.Errorf("%d records of %d commands that pages name, and %d numbers quoted", len(files), len(outputs), numbers)
+}
+
+// No record has a promise that is broken.
+func TestRecordsKeepTheirPromises(t *testing.T) {
+	files, err := filepath.Glob("experiments/records/*.json")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d records, %v", len(files), err)
+	}
+	for _, file := range files {
+		r, err := experiment.Kept("experiments", strings.TrimSuffix(filepath.Base(file), ".json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(r.Broken) > 0 {
+			t.Errorf("%s: %s", r.Experiment, strings.Join(r.Broken, "; "))
+		}
 	}
 }
 
@@ -154,7 +190,7 @@ func TestRepeatedMeasurementsRepeat(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		want, err := measured.Read(".", run+name)
+		want, err := recorded(run + name)
 		if err != nil || got.Markdown() != want {
 			t.Errorf("%s has, with the record's error %v,\n%s\nand the record has\n%s", name, err, got.Markdown(), want)
 		}

@@ -64,6 +64,30 @@ func TestAStoppedRunGoesOnWhereItWas(t *testing.T) {
 	}
 }
 
+// A broken promise fails a run, but leaves its record and report; a quick run promises nothing.
+func TestABrokenPromiseFailsARun(t *testing.T) {
+	x := twice(new([]string), nil)
+	conclude := x.Conclude
+	x.Conclude = func(o experiment.Outcomes) experiment.Conclusion {
+		c := conclude(o)
+		c.Broken = []string{"half is less than promised"}
+		return c
+	}
+	c := experiment.Config{Experiment: x, Dir: t.TempDir(), Workers: 1}
+	r, err := experiment.Run(t.Context(), c)
+	if err == nil || !strings.Contains(err.Error(), "half is less than promised") || r == nil || len(r.Broken) != 1 {
+		t.Errorf("%v with the record %v", err, r)
+	}
+	page, err := os.ReadFile(filepath.Join(c.Dir, "report.html"))
+	if err != nil || !strings.Contains(string(page), "half is less than promised.") {
+		t.Errorf("the report does not say so (%v)", err)
+	}
+	c.Dir, c.Quick = t.TempDir(), true
+	if r, err := experiment.Run(t.Context(), c); err != nil || len(r.Broken) > 0 {
+		t.Errorf("a quick run ended with %v", err)
+	}
+}
+
 func TestPagesShowWhatRecordsHold(t *testing.T) {
 	var computed []string
 	x := twice(&computed, nil)

@@ -7,6 +7,7 @@ import (
 
 	"parley/experiment"
 	"parley/experiment/quoted/damage"
+	"parley/experiment/quoted/gaps"
 	"parley/experiment/quoted/generative"
 	"parley/experiment/quoted/income"
 	"parley/experiment/quoted/intercepts"
@@ -23,5 +24,5 @@ var Paper = experiment.Paper{Name: "parley", Title: "What the documentation quot
 
 // Experiments are all of them.
 func Experiments() experiment.List {
-	return slices.Concat(oneshot.Experiments(), income.Experiments(), intercepts.Experiments(), regression.Experiments(), damage.Experiments(), number.Experiments(), private.Experiments(), generative.Experiments())
+	return slices.Concat(oneshot.Experiments(), gaps.Experiments(), income.Experiments(), intercepts.Experiments(), regression.Experiments(), damage.Experiments(), number.Experiments(), private.Experiments(), generative.Experiments())
 }

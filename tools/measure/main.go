@@ -1,18 +1,13 @@
-// Command measure measures cost, and what needs another program or hours of computing. Most
-// numbers of the documentation come from parley experiment.
+// Command measure measures what the product costs: processor time beside numpy, memory, bytes
+// over the network. What the documentation quotes comes from parley experiment.
 // Tables go to standard output, what happens to standard error, and pictures to the
 // folder that a flag names.
 //
 //	go run ./tools/measure MEASUREMENT [flags]
 //
-// What the documentation shows of measurements stands between marks (see
-// [parley/tools/measure/measured]), and
-//
-//	go run ./tools/measure -record PAGE...
-//
-// measures it again. Measurements are listed by running it without one, and the flags of one by
-// MEASUREMENT -h. It exits with status 1 when what is promised does not hold, and
-// with 2 on flags that make no sense.
+// Measurements are listed by running it without one, and the flags of one by MEASUREMENT -h. It
+// exits with status 1 when what is promised does not hold, and with 2 on flags that make no
+// sense.
 package main
 
 import (
@@ -26,7 +21,6 @@ import (
 
 	"parley/tools/measure/bigcsv"
 	"parley/tools/measure/flags"
-	"parley/tools/measure/gaps"
 	"parley/tools/measure/network"
 	"parley/tools/measure/size"
 )
@@ -35,10 +29,8 @@ var measurements = []struct {
 	name, about string
 	run         func(ctx context.Context, args []string) error // parses its own flags
 }{
-	{"gaps", "what gaps in small sites cost the factor model in one exchange, beside one fit to all rows", gaps.Run},
 	{"size", "processor time of whole studies of many features or many sites, beside numpy on pooled rows", size.Run},
 	{"network", "a coordinator and many sites over real sockets: rounds, memory, bytes", network.Run},
-	{"-record", "what pages show of measurements, and writes it there: -record [-data DIR] PAGE...", record},
 	{"bigcsv", "nothing: writes a large data set to measure reading with", bigcsv.Run},
 }
 

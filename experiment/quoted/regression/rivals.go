@@ -252,7 +252,7 @@ var (
 
 const (
 	rivalDelta = 1e-5
-	rivalRuns  = 3 // of each comparison, with noise, divisions or draws of their own
+	rivalRuns  = 10 // of each comparison, with noise, divisions or draws of their own
 )
 
 func rivalID(c problemCase, epsilon float64) string {

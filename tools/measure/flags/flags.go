@@ -1,5 +1,5 @@
-// Package flags reads the flags of measurements: [Parse] them, and the lists of
-// numbers in them. What is wrong has been said when it returns [ErrUsage].
+// Package flags reads the flags of measurements. What is wrong has been said when [Parse] returns
+// [ErrUsage].
 package flags
 
 import (
@@ -7,8 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"log"
-	"strconv"
-	"strings"
 )
 
 // ErrUsage means flags that cannot be used; what was wrong has been said.
@@ -48,16 +46,4 @@ func Values(flags *flag.FlagSet, args []string) error {
 		return ErrUsage
 	}
 	return err
-}
-
-// Numbers reads a list of numbers with commas between.
-func Numbers(list string) (out []float64, err error) {
-	for s := range strings.SplitSeq(list, ",") {
-		x, err := strconv.ParseFloat(s, 64)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, x)
-	}
-	return out, nil
 }

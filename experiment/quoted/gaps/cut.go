@@ -24,7 +24,7 @@ type cut struct {
 
 // division says how rows are cut into sites.
 type division struct {
-	sites, every int // of so many rows, and features of a view, one is taken
+	sites        int
 	seed         uint64
 	cells, shift float64
 	perFeature   bool
@@ -36,19 +36,13 @@ type division struct {
 func newCut(ctx context.Context, src dataset.Source, how division) (*cut, error) {
 	sites, rng := how.sites, rand.New(rand.NewPCG(how.seed, 77))
 	var rows [][][]float64
-	at := -1
 	for row, err := range src.Rows(ctx) {
 		if err != nil {
 			return nil, err
 		}
-		if at++; at%how.every > 0 {
-			continue
-		}
 		views := make([][]float64, len(row.Views))
 		for k, v := range row.Views {
-			for a := 0; a < len(v); a += how.every {
-				views[k] = append(views[k], v[a])
-			}
+			views[k] = slices.Clone(v)
 		}
 		rows = append(rows, views)
 	}
@@ -64,13 +58,13 @@ func newCut(ctx context.Context, src dataset.Source, how division) (*cut, error)
 	}
 	var c cut
 	for _, v := range src.Schema().Views {
-		c.layout.Dims = append(c.layout.Dims, (len(v.Columns)+how.every-1)/how.every)
+		c.layout.Dims = append(c.layout.Dims, len(v.Columns))
 	}
 	if how.perFeature {
 		c.layout.Noise = ppca.NoisePerFeature
 	}
 	spare := float64(len(rows) - least*sites)
-	at = 0
+	at := 0
 	parts := make([][][][]float64, sites)
 	for i := range parts {
 		n := least + int(spare*weights[i]/sum)

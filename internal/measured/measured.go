@@ -1,6 +1,5 @@
-// Package measured holds the documentation to what measurements print. A page marks what
-// comes from a command, and a record beside the documentation keeps what the command printed
-// last:
+// Package measured holds the documentation to what experiments find. A page marks what comes
+// from one, whose record the documentation keeps:
 //
 //	<!-- measured: parley experiment run parley-private-sites | table 1 | rows 400 drawn -->
 //	…
@@ -25,11 +24,6 @@ import (
 	"strconv"
 	"strings"
 )
-
-// Program is what commands begin with, but for those of experiments, which are quoted as
-//
-//	<!-- quoted: parley experiment run dppvi-choices -->
-const Program = "go run ./tools/measure "
 
 // block is what stands between two marks.
 type block struct {

@@ -1,114 +1,15 @@
-// Package gaps measures what sites of very unequal size, whose subjects lack views and
-// cells, cost the factor model: [Run] holds what sites say in one exchange and in two, with and without
-// offsets of the sites, against fits to all rows in one place by another program
-// (central/central.c) and against simpler rivals, on rows held out at the same sites and at
-// sites that took no part; and how often the rule of a study finds the means of sites to
-// differ, which may be shifted.
 package gaps
 
 import (
 	"context"
-	"flag"
 	"fmt"
-	"log"
 	"math"
-	"path/filepath"
-	"slices"
-	"strconv"
-	"strings"
 
-	"parley/experiment/deal"
 	"parley/methods/mvppca/options"
 	"parley/methods/mvppca/ppca"
 	"parley/methods/mvppca/ppca/offsets"
 	"parley/methods/mvppca/ppca/sitenoise"
-	"parley/tools/measure/flags"
 )
-
-// Run is the measurement's command line.
-func Run(ctx context.Context, args []string) error {
-	set := flag.NewFlagSet("gaps", flag.ContinueOnError)
-	data := set.String("data", "", "folder of the data sets (each a folder of CSV files)")
-	names := set.String("sets", "adcsf,brca,pseudo-adni,mfeat", "data sets")
-	sites := set.String("sites", "5,15,34", "numbers of sites")
-	noise := set.String("noise", "view,feature", "view, feature, or both")
-	q := set.Int("latent", 5, "factors")
-	seeds := set.Int("seeds", 1, "cuts of each")
-	cells := set.Float64("cells", 0.02, "share of single cells that are missing")
-	every := set.Int("every", 1, "of so many rows, and of so many features of a view, one is taken: a quick run on large data")
-	shifts := set.String("shifts", "0", "by how much the sites' means differ: standard deviations of what is added to every feature of a site, in those of the features")
-	tries := set.Int("tries", 0, "cuts of each on which the rule for means of their own is tried too")
-	source := set.String("central", "tools/measure/gaps/central/central.c", "source of the central fit, which the C compiler cc makes a program of")
-	var counts, sds []float64
-	err := flags.Parse(set, args, func() (err error) {
-		if counts, err = flags.Numbers(*sites); err == nil {
-			sds, err = flags.Numbers(*shifts)
-		}
-		switch {
-		case err != nil:
-			return err
-		case *data == "":
-			return fmt.Errorf("-data is missing")
-		case *q < 1 || *seeds < 1 || *every < 1 || *tries < 0 || !(*cells >= 0 && *cells < 1) || slices.Min(sds) < 0:
-			return fmt.Errorf("-latent, -seeds and -every are at least 1, -cells is a share, -shifts and -tries are not negative")
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	peer, done, err := build(ctx, *source)
-	if err != nil {
-		return err
-	}
-	defer done()
-	fmt.Println("| data | sites | noise | shift | seed | model | nats a row, training | held out, same sites | error | within 50 % | 90 % | 95 % | held out, other sites | error | within 50 % | 90 % | 95 % | numbers a site |")
-	fmt.Println("|---|---:|---|---:|---:|---|" + strings.Repeat("---:|", 12))
-	missed := 0
-	for name := range strings.SplitSeq(*names, ",") {
-		rows, err := deal.Open(ctx, filepath.Join(*data, name))
-		if err != nil {
-			return err
-		}
-		for _, n := range counts {
-			for kind := range strings.SplitSeq(*noise, ",") {
-				for _, shift := range sds {
-					found := 0
-					for seed := range max(*seeds, *tries) {
-						c, err := newCut(ctx, rows, division{sites: int(n), every: *every, seed: uint64(seed), cells: *cells, shift: shift, perFeature: kind == "feature"})
-						if err != nil {
-							return fmt.Errorf("%s: %w", name, err)
-						}
-						at := fmt.Sprintf("%s | %v | %s | %v | %d", name, n, kind, shift, seed)
-						if seed < *tries {
-							differs, err := c.differs(*q)
-							if err != nil {
-								return fmt.Errorf("%s: %w", at, err)
-							}
-							if differs {
-								found++
-							}
-						}
-						if seed < *seeds {
-							scores, err := c.compare(ctx, peer, *q)
-							if err != nil {
-								return fmt.Errorf("%s: %w", at, err)
-							}
-							missed += report(at, scores)
-						}
-					}
-					if *tries > 0 {
-						fmt.Printf("| %s | %v | %s | %v | | means differ in %d of %d cuts |%s\n", name, n, kind, shift, found, *tries, strings.Repeat(" |", 12))
-					}
-				}
-			}
-		}
-	}
-	if missed > 0 {
-		return fmt.Errorf("%d of the bars are missed: two exchanges .1 nats a row in training and .5 held out behind the central fit, and with offsets .5 held out behind the central fit with site means", missed)
-	}
-	return nil
-}
 
 // score is what came of one way to fit, in nats for each row and units of a feature's
 // standard deviation; NaN where the way gives none.
@@ -128,37 +29,6 @@ type judged struct {
 
 var unjudged = judged{math.NaN(), math.NaN(), [3]float64{math.NaN(), math.NaN(), math.NaN()}}
 
-// report writes the scores and counts the bars that are missed.
-func report(at string, scores []score) (missed int) {
-	by := map[string]score{}
-	for _, x := range scores {
-		by[x.name] = x
-		fmt.Printf("| %s | %s | %s ", at, x.name, shown(x.train, 3))
-		for _, j := range []judged{x.seen, x.unseen} {
-			fmt.Printf("| %s | %s | %s | %s | %s ", shown(j.nats, 3), shown(j.error, 4), shown(j.cover[0], 3), shown(j.cover[1], 3), shown(j.cover[2], 3))
-		}
-		fmt.Printf("| %s |\n", shown(x.numbers, 0))
-	}
-	for _, holds := range []bool{
-		by[twoExchanges].train >= by[central].train-0.1,
-		by[twoExchanges].seen.nats >= by[central].seen.nats-0.5,
-		by[withOffsets].seen.nats >= by[centralMeans].seen.nats-0.5,
-	} {
-		if !holds {
-			missed++
-		}
-	}
-	return missed
-}
-
-// shown is a number of a table, – where there is none.
-func shown(x float64, decimals int) string {
-	if math.IsNaN(x) {
-		return "–"
-	}
-	return strings.Replace(strconv.FormatFloat(x, 'f', decimals, 64), "-", "−", 1)
-}
-
 const (
 	central      = "central"
 	centralMeans = "central, site means"
@@ -166,7 +36,13 @@ const (
 	twoExchanges = "two exchanges"
 	withOffsets  = "two exchanges, offsets"
 	withNoise    = "two exchanges, noise of sites"
+	siteAlone    = "a site alone"
+	byLowRank    = "softImpute"
+	byMean       = "the mean"
 )
+
+// ways are all, in the order of the table.
+var ways = []string{central, centralMeans, oneExchange, twoExchanges, withNoise, withOffsets, siteAlone, byLowRank, byMean}
 
 // elsewhere is the index of all sites that took no part.
 const elsewhere = -1
@@ -203,7 +79,8 @@ func (c *cut) condensed(q int) ([][]ppca.Block, float64, error) {
 	})
 }
 
-// compare fits the ways and scores them.
+// compare fits the ways and scores them. Without the program of the central fit, it is left
+// out.
 func (c *cut) compare(ctx context.Context, peer string, q int) ([]score, error) {
 	said, numbers, err := c.condensed(q)
 	if err != nil {
@@ -240,7 +117,7 @@ func (c *cut) compare(ctx context.Context, peer string, q int) ([]score, error) 
 		{withOffsets, numbers + more, func() (way, error) { return c.offsets(refilled, &second.Params) }},
 	} {
 		at, err := w.fit()
-		if err == nil {
+		if err == nil && at != nil {
 			err = c.add(&scores, w.name, w.numbers, at)
 		}
 		if err != nil {
@@ -320,7 +197,7 @@ func (c *cut) offsets(sites [][]ppca.Block, start *ppca.Params) (way, error) {
 		return nil, err
 	}
 	if !fit.Converged {
-		log.Print("the fit with offsets has not converged")
+		return nil, fmt.Errorf("it has not converged")
 	}
 	return func(site int) (*ppca.Predictor, error) {
 		if site == elsewhere {

@@ -25,7 +25,7 @@ func build(ctx context.Context, source string) (program string, done func(), err
 	program = filepath.Join(dir, "central")
 	if out, err := exec.CommandContext(ctx, "cc", "-O2", "-o", program, source, "-lm").CombinedOutput(); err != nil {
 		done()
-		return "", nil, fmt.Errorf("compiling %s: %w: %s\n  hint: run this from the root of the repository, on a machine with a C compiler", source, err, out)
+		return "", nil, fmt.Errorf("compiling %s: %w: %s\n  hint: run this in a clone of the repository, on a machine with a C compiler called cc", source, err, out)
 	}
 	return program, done, nil
 }
@@ -33,6 +33,9 @@ func build(ctx context.Context, source string) (program string, done func(), err
 // central fits all training rows in one place by the other program, whose likelihoods and
 // ours of its parameters must be the same.
 func (c *cut) central(ctx context.Context, program string, q int, siteMeans bool) (way, error) {
+	if program == "" {
+		return nil, nil
+	}
 	var in bytes.Buffer
 	flag := func(b bool) int {
 		if b {
@@ -132,7 +135,7 @@ func (c *cut) agrees(at way, train float64) error {
 
 // alone fits each site's rows by themselves, with as many factors as they bear.
 func (c *cut) alone(q int) (score, error) {
-	s := score{name: "a site alone", train: math.NaN(), unseen: unjudged, numbers: 0}
+	s := score{name: siteAlone, train: math.NaN(), unseen: unjudged, numbers: 0}
 	s.seen.nats = math.NaN() // not of the same features everywhere
 	own := make([]*ppca.Predictor, len(c.train))
 	for i, b := range c.train {
@@ -165,7 +168,7 @@ func (c *cut) alone(q int) (score, error) {
 func (c *cut) mean() score {
 	guess, variance, _ := spreadOut(c.layout, nil, nil)
 	at := func(int, [][]float64) ([]float64, []float64, error) { return guess, variance, nil }
-	s := score{name: "the mean", train: math.NaN(), numbers: 0}
+	s := score{name: byMean, train: math.NaN(), numbers: 0}
 	s.seen.nats, s.unseen.nats = math.NaN(), math.NaN()
 	c.hide(&s.seen, c.held, at)
 	c.hide(&s.unseen, [][][][]float64{c.newRows}, at)
@@ -213,7 +216,7 @@ func (c *cut) softImpute(rank int) score {
 		r := c.sparse(rest)
 		return r.guess(features, best), nil, nil
 	}
-	s := score{name: "softImpute", train: math.NaN(), numbers: math.NaN()}
+	s := score{name: byLowRank, train: math.NaN(), numbers: math.NaN()}
 	s.seen.nats, s.unseen.nats = math.NaN(), math.NaN()
 	c.hide(&s.seen, c.held, at)
 	c.hide(&s.unseen, [][][][]float64{c.newRows}, at)
