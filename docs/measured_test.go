@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"io/fs"
@@ -13,7 +14,6 @@ import (
 
 	"parley/experiment"
 	"parley/experiment/quoted"
-	"parley/internal/measured"
 )
 
 const again = "run: parley experiment report RUN, then go test ./docs -update"
@@ -26,15 +26,24 @@ func recorded(command string) (string, error) {
 	if !ok {
 		return "", fmt.Errorf("%s runs no experiment", command)
 	}
-	r, err := experiment.Kept("experiments", name)
+	r, err := record(filepath.Join("experiments", "records", name+".json"))
 	if err != nil {
 		return "", err
 	}
 	return r.Markdown(), nil
 }
 
+func record(file string) (*experiment.Record, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	r := &experiment.Record{}
+	return r, json.Unmarshal(text, r)
+}
+
 // marked are the pages with marks of measurements, by their names below the root.
-func marked(t *testing.T) map[string]*measured.Page {
+func marked(t *testing.T) map[string]*markedPage {
 	t.Helper()
 	names := []string{"../README.md"}
 	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
@@ -46,13 +55,13 @@ func marked(t *testing.T) map[string]*measured.Page {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pages := map[string]*measured.Page{}
+	pages := map[string]*markedPage{}
 	for _, name := range names {
 		text, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := measured.Parse(string(text))
+		p, err := parseMarks(string(text))
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -116,7 +125,7 @@ func TestRecordsKeepTheirPromises(t *testing.T) {
 		t.Fatalf("%d records, %v", len(files), err)
 	}
 	for _, file := range files {
-		r, err := experiment.Kept("experiments", strings.TrimSuffix(filepath.Base(file), ".json"))
+		r, err := record(file)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -152,7 +161,7 @@ func TestReadingsOfExperimentsAreThoseOfTheirTables(t *testing.T) {
 					notes = append(notes, target.ReplaceAllString(line, "]"))
 				}
 			}
-			page, err := measured.Parse("<!-- quoted: the tables -->\n" + strings.Join(notes, ""))
+			page, err := parseMarks("<!-- quoted: the tables -->\n" + strings.Join(notes, ""))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -31,7 +31,7 @@ func WritePages(dir string, papers []Paper, all List) error {
 			if x.Paper != p.Name {
 				continue
 			}
-			r, err := Kept(dir, x.Name)
+			r, err := keptIn(dir, x.Name)
 			if err != nil && !os.IsNotExist(err) {
 				return err
 			}
@@ -51,8 +51,8 @@ func Keep(dir string, r *Record) error {
 	return atomicfile.WriteJSON(filepath.Join(dir, "records", r.Experiment+".json"), r)
 }
 
-// Kept reads the record that [Keep] put into a folder; [os.ErrNotExist] if there is none.
-func Kept(dir, name string) (*Record, error) {
+// keptIn reads the record that [Keep] put into a folder; [os.ErrNotExist] if there is none.
+func keptIn(dir, name string) (*Record, error) {
 	return readJSON(filepath.Join(dir, "records", name+".json"))
 }
 

@@ -23,6 +23,9 @@ const (
 	lowest, above = -0.2, 1.2
 )
 
+// lackedBy is the view that a site lacks in scenario G/K, by the site from 1.
+var lackedBy = map[int]string{2: "immune", 3: "metabolic"}
+
 // latentSpace is Figures 5 and 8: the fit of one fold in scenario G/K.
 func latentSpace() experiment.Experiment {
 	c := condition{data: adcsf, scenario: evaluate.GK, sites: 3}
@@ -137,24 +140,25 @@ func hidden(ctx context.Context, m evaluate.Predictive, held dataset.Source, s d
 
 func conclude5(v experiment.Values) experiment.Conclusion {
 	out := experiment.Conclusion{}
-	groups := []string{"site 1, both groups", "site 2, one group, lacks a view", "site 3, the other group, lacks another"}
 	var scatter figure.Scatter
 	scatter.X.Label, scatter.Y.Label = "factor 1", "factor 2"
-	for i, name := range groups {
+	for i, name := range []string{"site 1", "site 2", "site 3"} {
 		if x := v[fmt.Sprintf("latent %d", i+1)]; len(x) == 5 {
 			scatter.Groups = append(scatter.Groups, figure.Group{Name: name, Mean: x[:2], Cov: x[2:]})
 		}
 	}
-	out.Figures = append(out.Figures, figure.Figure{ID: "latent-space", Title: "Sites in latent space", Caption: "Figure 5 (a): the first two factors.", Alt: "Ellipses of three sites in the plane of the first two factors.", Chart: scatter})
+	out.Figures = append(out.Figures, figure.Figure{ID: "latent-space", Title: "Sites in latent space", Caption: "Figure 5 (a): the first two factors. Site 1 has both groups and all views, sites 2 and 3 have one group each and lack a view.", Alt: "Ellipses of three sites in the plane of the first two factors.", Chart: scatter})
 	for _, view := range shownViews {
-		out.Figures = append(out.Figures, againstReal(v, view))
+		for site := 1; site <= 3; site++ {
+			out.Figures = append(out.Figures, againstReal(v, view, site))
+		}
 	}
 	edges := make(figure.Numbers, bins+1)
 	for i := range edges {
 		edges[i] = lowest + (above-lowest)*float64(i)/bins
 	}
-	for i, view := range []string{"immune", "metabolic"} {
-		out.Figures = append(out.Figures, missing(v, view, i+2, edges))
+	for _, site := range slices.Sorted(maps.Keys(lackedBy)) {
+		out.Figures = append(out.Figures, missing(v, lackedBy[site], site, edges))
 	}
 	return out
 }

@@ -128,17 +128,20 @@ func uncertain(m *use.Model, lacking []int) (all [][]float64, err error) {
 	return all, nil
 }
 
-// againstReal draws a view of Figure 5 (b).
-func againstReal(v experiment.Values, view string) figure.Figure {
+// againstReal draws a view of Figure 5 (b) at a site, from 1.
+func againstReal(v experiment.Values, view string, site int) figure.Figure {
 	var chart figure.Scatter
 	chart.X.Label, chart.Y.Label = "first feature, scaled", "second feature, scaled"
-	for i := range 3 {
-		for _, what := range []string{"real", "predicted"} {
-			if x := v[fmt.Sprintf("%s %s %d", what, view, i+1)]; len(x) == 5 {
-				chart.Groups = append(chart.Groups, figure.Group{Name: fmt.Sprintf("site %d, %s", i+1, what), Mean: x[:2], Cov: x[2:]})
-			}
+	for _, what := range []string{"real", "predicted"} {
+		if x := v[fmt.Sprintf("%s %s %d", what, view, site)]; len(x) == 5 {
+			chart.Groups = append(chart.Groups, figure.Group{Name: what, Mean: x[:2], Cov: x[2:]})
 		}
 	}
-	return figure.Figure{ID: "predicted-" + view, Title: "Predicted and real: " + view, Caption: "Figure 5 (b): the first two features of view " + view + ", at each site real and as predicted.",
-		Alt: "Ellipses of real and predicted values at three sites.", Chart: chart}
+	lacks := ""
+	if view == lackedBy[site] {
+		lacks = ", which the site lacks"
+	}
+	return figure.Figure{ID: fmt.Sprintf("predicted-%s-%d", view, site), Title: fmt.Sprintf("Predicted and real: %s, site %d", view, site),
+		Caption: fmt.Sprintf("Figure 5 (b): the first two features of view %s at site %d%s.", view, site, lacks),
+		Alt:     fmt.Sprintf("Ellipses of real and predicted values of view %s at site %d.", view, site), Chart: chart}
 }

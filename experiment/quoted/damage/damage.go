@@ -77,6 +77,9 @@ func damaged() experiment.Experiment {
 					}
 					t.Add(m.name, fmt.Sprintf("%.1f°", experiment.Median(v[angle])), strings.ReplaceAll(fmt.Sprintf("%.2f", experiment.Median(v[nats])), "-", "−"), fmt.Sprintf("%.3g", experiment.Median(v[rmse])), fmt.Sprintf("%.3f", experiment.Median(v[cover])),
 						fmt.Sprint(floats.Sum(v[said])), fmt.Sprint(floats.Sum(v[others])), fmt.Sprint(floats.Sum(v[failed])))
+					if floats.Sum(v[failed]) > 0 || rule == rules[0] && m.want != "" && !m.often && floats.Sum(v[said]) < 0.9*draws {
+						out.Broken = append(out.Broken, m.name+" is neither harmless nor named")
+					}
 				}
 				out.Tables = append(out.Tables, t)
 			}

@@ -61,7 +61,7 @@ func calibration() experiment.Experiment {
 			}
 			return cells
 		},
-		Conclude: func(o experiment.Outcomes) experiment.Conclusion {
+		Conclude: func(o experiment.Outcomes) (out experiment.Conclusion) {
 			t := figure.Table{ID: "calibration", Title: "Ranks of the truth",
 				Caption: fmt.Sprintf("%d replicates. Calibrated means p ≥ %v / 8 for each of 8 quantities: a calibrated method fails once in a hundred times.", replicates, verdictLevel),
 				Columns: figure.TextColumns("privacy", "quantity", "p", "50 % intervals hold", "90 % intervals hold", "verdict")}
@@ -83,12 +83,14 @@ func calibration() experiment.Experiment {
 				verdict := "calibrated"
 				if !mixture.Pass(found, verdictLevel) {
 					verdict = "NOT calibrated"
+					out.Broken = append(out.Broken, privacyName(epsilon)+": the posterior is not calibrated")
 				}
 				for _, one := range found {
 					t.Add(privacyName(epsilon), one.Name, fmt.Sprintf("%.4f", one.P), fmt.Sprintf("%.3f", one.Curve[slices.Index(mixture.Levels(), 0.5)]), fmt.Sprintf("%.3f", one.Within), verdict)
 				}
 			}
-			return experiment.Conclusion{Tables: []figure.Table{t}}
+			out.Tables = []figure.Table{t}
+			return out
 		},
 	}
 }

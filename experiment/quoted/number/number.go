@@ -122,6 +122,7 @@ func fromRows() experiment.Experiment {
 			return cells
 		},
 		Conclude: func(o experiment.Outcomes) experiment.Conclusion {
+			var out experiment.Conclusion
 			t := figure.Table{ID: "found", Title: "How often each rule finds the true number",
 				Caption: fmt.Sprintf("Of %d data sets in each column.", seeds*(most-fewest+1)), Columns: []figure.Column{{Name: "rule", Text: rules}}}
 			for _, s := range settings {
@@ -134,8 +135,12 @@ func fromRows() experiment.Experiment {
 					c.Text = append(c.Text, found.of(rule))
 				}
 				t.Columns = append(t.Columns, c)
+				if s.scaling == "" && found.right[rules[0]] < found.sets {
+					out.Broken = append(out.Broken, fmt.Sprintf("%s: the recommended rule finds the true number in %d of %d sets", s.title(), found.right[rules[0]], found.sets))
+				}
 			}
-			return experiment.Conclusion{Tables: []figure.Table{t}}
+			out.Tables = []figure.Table{t}
+			return out
 		},
 	}
 }

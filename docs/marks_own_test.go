@@ -1,10 +1,8 @@
-package measured_test
+package docs
 
 import (
 	"strings"
 	"testing"
-
-	"parley/internal/measured"
 )
 
 const command = "parley experiment run x"
@@ -40,7 +38,7 @@ No 7.5 of ours.
 `
 
 func TestBlocksShowWhatRecordsHold(t *testing.T) {
-	p, err := measured.Parse(page)
+	p, err := parseMarks(page)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +63,7 @@ func TestQuotedNumbersAreLookedFor(t *testing.T) {
 	for text, missing := range map[string]string{
 		"1.3 and .50, 1.2 or 3 s": "", "1.25 and 0.5": "", "1.24 and 0.5": "1.24", "1.250 1.251": "1.251", "0.6": "0.6", "3.0": "", "12 345 and 12 346 at 2022 012.": "12346",
 	} {
-		p, err := measured.Parse("<!-- quoted: " + command + " -->\n" + text)
+		p, err := parseMarks("<!-- quoted: " + command + " -->\n" + text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,7 +72,7 @@ func TestQuotedNumbersAreLookedFor(t *testing.T) {
 			t.Errorf("%q: found %d, missing %q, want %q", text, found, got, missing)
 		}
 	}
-	p, err := measured.Parse(page)
+	p, err := parseMarks(page)
 	if err != nil || len(p.Quotes) != 1 || p.Quotes[0].Line != 12 || !strings.HasSuffix(p.Quotes[0].Text, "3 s.\n") {
 		t.Errorf("%+v, %v", p.Quotes, err)
 	}
@@ -89,12 +87,12 @@ func TestMarksThatMeanNothingAreRefused(t *testing.T) {
 		"<!-- measured: x | rows a -->\n<!-- end -->":              "of which table",
 		"<!-- measured: x | table 1 | column a -->\n<!-- end -->":  "want table",
 	} {
-		if _, err := measured.Parse(text); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := parseMarks(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
 	}
 	for mark, want := range map[string]string{"table 3": "prints 2 tables", "table 2 | rows z": "no rows"} {
-		p, err := measured.Parse("<!-- measured: x | " + mark + " -->\n<!-- end -->\n")
+		p, err := parseMarks("<!-- measured: x | " + mark + " -->\n<!-- end -->\n")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,15 @@
-// Package measured holds the documentation to what experiments find. A page marks what comes
+package docs
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Marks hold the documentation to what experiments find. A page marks what comes
 // from one, whose record the documentation keeps:
 //
 //	<!-- measured: parley experiment run parley-private-sites | table 1 | rows 400 drawn -->
@@ -14,19 +25,9 @@
 // those of thousands (12 345), are among those that the command prints, as they are or
 // rounded. Several such lines name several commands. With "measured again" or "quoted again"
 // the experiment takes seconds and has the same tables every time, to which a test holds it.
-package measured
 
-import (
-	"fmt"
-	"math"
-	"regexp"
-	"slices"
-	"strconv"
-	"strings"
-)
-
-// block is what stands between two marks.
-type block struct {
+// shownBlock is what stands between two marks.
+type shownBlock struct {
 	Line    int // of the first mark, from 1
 	Command string
 	Text    string
@@ -41,9 +42,9 @@ type quote struct {
 	Text     string
 }
 
-// Page is a page with its marks.
-type Page struct {
-	Blocks []block
+// markedPage is a page with its marks.
+type markedPage struct {
+	Blocks []shownBlock
 	Quotes []quote
 	Again  []string // commands that print the same again
 	lines  []string
@@ -53,10 +54,10 @@ var mark = regexp.MustCompile(`^<!-- (measured|quoted)( again)?: (.*) -->$`)
 
 const end = "<!-- end -->"
 
-// Parse finds the marks of a page.
-func Parse(text string) (*Page, error) {
-	p := &Page{lines: strings.SplitAfter(text, "\n")}
-	var open *block
+// parseMarks finds the marks of a page.
+func parseMarks(text string) (*markedPage, error) {
+	p := &markedPage{lines: strings.SplitAfter(text, "\n")}
+	var open *shownBlock
 	var quoted *quote
 	for i, line := range p.lines {
 		bare := strings.TrimSpace(line)
@@ -81,7 +82,7 @@ func Parse(text string) (*Page, error) {
 			}
 			quoted.Line, quoted.Commands = i+2, append(quoted.Commands, m[3])
 		default:
-			open = &block{Line: i + 1}
+			open = &shownBlock{Line: i + 1}
 			if err := open.parse(m[3]); err != nil {
 				return nil, fmt.Errorf("line %d: %w", i+1, err)
 			}
@@ -101,7 +102,7 @@ func Parse(text string) (*Page, error) {
 }
 
 // Commands are those that the page shows or quotes, each once.
-func (p *Page) Commands() (all []string) {
+func (p *markedPage) Commands() (all []string) {
 	for _, b := range p.Blocks {
 		all = append(all, b.Command)
 	}
@@ -113,7 +114,7 @@ func (p *Page) Commands() (all []string) {
 }
 
 // parse reads what a mark says.
-func (b *block) parse(text string) (err error) {
+func (b *shownBlock) parse(text string) (err error) {
 	parts := strings.Split(text, " | ")
 	b.Command = parts[0]
 	for _, part := range parts[1:] {
@@ -135,7 +136,7 @@ func (b *block) parse(text string) (err error) {
 }
 
 // Of returns what the block shows of a command's output.
-func (b *block) Of(output string) (string, error) {
+func (b *shownBlock) Of(output string) (string, error) {
 	if b.table == 0 {
 		return output, nil
 	}
@@ -175,7 +176,7 @@ func tables(output string) (all [][]string) {
 
 // Fill returns the page with blocks that show what commands printed. Those that outputs
 // does not have stay as they are.
-func (p *Page) Fill(outputs map[string]string) (string, error) {
+func (p *markedPage) Fill(outputs map[string]string) (string, error) {
 	var out strings.Builder
 	next := 0
 	for _, b := range p.Blocks {
