@@ -198,7 +198,7 @@ type Data struct {
 }
 
 // shipped are the data sets of the repository.
-var shipped = map[string]string{"adcsf": "examples/alzheimer/data", "adult": "examples/income/data", "heart": "examples/heart/data", "physionet2012": "examples/icu/data",
+var shipped = map[string]string{"adcsf": "examples/alzheimer/data", "adult": "examples/income/data", "heart": "examples/heart/data", "physionet2012": "examples/icu/data", "pseudo-adni": "dataset/testdata/pseudo-adni",
 	"regressions": "experiment/quoted/regression/testdata"}
 
 // excerpts are a few rows of data sets that are not shipped as a whole.

@@ -76,6 +76,9 @@ func section(w *bytes.Buffer, dir string, x Experiment, r *Record) error {
 	for _, n := range x.Notes {
 		fmt.Fprintf(w, "\n%s\n", n)
 	}
+	for _, b := range r.Broken {
+		fmt.Fprintf(w, "\n**A promise is broken.** %s.\n", b)
+	}
 	w.WriteString(r.Markdown())
 	for _, f := range r.Figures {
 		var svg bytes.Buffer
