@@ -82,19 +82,11 @@ type Record struct {
 	Cells      int    `json:"cells"`
 	// CPUSeconds is the time that processors have worked for all cells.
 	CPUSeconds float64 `json:"cpu_seconds,omitempty"`
-	// Minutes is in older records the time on the clock of all cells, one after the other,
-	// which other work on the machine had made longer.
-	Minutes float64 `json:"minutes,omitempty"`
 	Conclusion
 }
 
-// Took says how long the computations took, and by which clock.
-func (r *Record) Took() string {
-	if r.CPUSeconds == 0 && r.Minutes > 0 {
-		return duration(60*r.Minutes) + " on the clock, beside other work"
-	}
-	return duration(r.CPUSeconds) + " of processor time"
-}
+// Took says how long processors have worked for the computations.
+func (r *Record) Took() string { return duration(r.CPUSeconds) + " of processor time" }
 
 func duration(seconds float64) string {
 	switch {
