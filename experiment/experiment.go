@@ -221,6 +221,11 @@ func (d Data) Folder(name string) (string, error) {
 	return dir, nil
 }
 
+// lacks says that nothing of a data set is in a clone: quick runs do without it.
+func (d Data) lacks(name string) bool {
+	return d.More == "" && shipped[name] == "" && excerpts[name] == ""
+}
+
 // List is what a program offers.
 type List []Experiment
 

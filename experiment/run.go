@@ -106,8 +106,8 @@ const recordName = "record.json"
 func Run(ctx context.Context, c Config) (*Record, error) {
 	x := c.Experiment
 	c.Data.Quick = c.Quick
-	for _, name := range x.Data { // before anything is written; quick runs do not read all
-		if _, err := c.Data.Folder(name); err != nil && !c.Quick {
+	for _, name := range x.Data { // before anything is written
+		if _, err := c.Data.Folder(name); err != nil && !(c.Quick && c.Data.lacks(name)) {
 			return nil, err
 		}
 	}
