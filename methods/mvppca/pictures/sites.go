@@ -70,10 +70,12 @@ func (v *verdicts) together(k int, sites ...Site) (n float64) {
 // tails than the normal law's count.
 func (v *verdicts) oddFeatures(expected [][]residual) {
 	type odd struct {
-		site, feature   int
-		log, se, excess float64
+		site, feature int
+		comparison
+		excess float64
 	}
 	var all []odd
+	compared := v.versusOthers(expected)
 	for i := range v.sites {
 		for k := range v.m.Views {
 			lo, hi := v.set.Layout.View(k)
@@ -82,8 +84,8 @@ func (v *verdicts) oddFeatures(expected [][]residual) {
 			}
 			var here []odd
 			for j := lo; j < hi; j++ {
-				if log, se := v.versusOthers(expected, i, j); se > 0 && !v.said[i][k] {
-					here = append(here, odd{site: i, feature: j, log: log, se: se})
+				if x := compared[i][j]; x.se > 0 && !v.said[i][k] {
+					here = append(here, odd{site: i, feature: j, comparison: x})
 				}
 			}
 			logs := make([]float64, len(here))
@@ -120,24 +122,53 @@ func (v *verdicts) oddFeatures(expected [][]residual) {
 	}
 }
 
-// versusOthers is the logarithm of how many times as large the residual variance of feature j is
-// at site i as at the others with the same views, and its standard error; 0 where that is not
+// comparison is the logarithm of how many times as large the residual variance of a feature is
+// at a site as at the others with the same views, and its standard error; 0 where that is not
 // known. Where the views are others, so is what a model that is only nearly right leaves over.
-func (v *verdicts) versusOthers(expected [][]residual, i, j int) (log, se float64) {
-	var here, known, elsewhere, rest float64
-	for l, s := range v.sites {
-		ratio, freedom := excess(s.FeatureResidual[j], expected[l][j:j+1])
-		switch {
-		case l == i:
-			here, known = ratio, freedom
-		case sameViews(s, v.sites[i]):
-			elsewhere, rest = elsewhere+freedom*ratio, rest+freedom
+type comparison struct{ log, se float64 }
+
+// versusOthers compares all features at all sites: sites × features.
+func (v *verdicts) versusOthers(expected [][]residual) [][]comparison {
+	d := v.set.Layout.Features()
+	out := make([][]comparison, len(v.sites))
+	for i := range out {
+		out[i] = make([]comparison, d)
+	}
+	type known struct{ ratio, freedom float64 }
+	for _, alike := range v.alike() {
+		here, before := make([]known, len(alike)), make([]known, len(alike))
+		for j := range d {
+			sum := known{}
+			for a, i := range alike {
+				ratio, freedom := excess(v.sites[i].FeatureResidual[j], expected[i][j:j+1])
+				here[a], before[a] = known{ratio, freedom}, sum
+				sum.ratio, sum.freedom = sum.ratio+freedom*ratio, sum.freedom+freedom
+			}
+			sum = known{} // of those after: a site far off would drown the others in a difference
+			for a := len(alike) - 1; a >= 0; a-- {
+				x := here[a]
+				elsewhere, rest := before[a].ratio+sum.ratio, before[a].freedom+sum.freedom
+				sum.ratio, sum.freedom = sum.ratio+x.freedom*x.ratio, sum.freedom+x.freedom
+				if x.ratio > 0 && x.freedom > 0 && elsewhere > 0 {
+					out[alike[a]][j] = comparison{math.Log(x.ratio * rest / elsewhere), math.Sqrt(2/x.freedom + 2/rest)}
+				}
+			}
 		}
 	}
-	if !(here > 0 && known > 0 && elsewhere > 0) {
-		return 0, 0
+	return out
+}
+
+// alike lists the sites whose subjects have the same views, together.
+func (v *verdicts) alike() (out [][]int) {
+	for i, s := range v.sites {
+		a := slices.IndexFunc(out, func(like []int) bool { return sameViews(s, v.sites[like[0]]) })
+		if a < 0 {
+			out = append(out, []int{i})
+			continue
+		}
+		out[a] = append(out[a], i)
 	}
-	return math.Log(here * rest / elsewhere), math.Sqrt(2/known + 2/rest)
+	return out
 }
 
 // sameViews says whether the subjects of two sites have the same views.
