@@ -19,10 +19,6 @@ const (
 	leadingCycles = 30
 )
 
-// Space is among how many directions [Leading] looks for vectors at a time, where there are
-// as many.
-func Space(rank int) int { return depth * (rank + Surplus) }
-
 // Leading returns the largest eigenvalues of a symmetric d × d matrix A, falling, and
 // their vectors, d × rank by rows, from products alone: times adds A X to a thin
 // matrix, X of some columns. It is the block Lanczos method with thick restarts: from

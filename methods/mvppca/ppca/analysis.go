@@ -9,8 +9,8 @@ import (
 )
 
 // analysis is a factor analysis of one block with a noise variance for each feature. Its
-// iterations are those of [Fit] from [Start], up to a rotation of the factors, in a form
-// that one block allows. With t centred, S = Σ t tᵀ, V = Ψ⁻¹W and P = I + WᵀV = L Lᵀ, the
+// iterations are those of [Fit], up to a rotation of the factors, in a form that one block
+// allows. With t centred, S = Σ t tᵀ, V = Ψ⁻¹W and P = I + WᵀV = L Lᵀ, the
 // regression on the factors and the move of their covariance into W come to
 //
 //	W⁺ = S V L⁻ᵀ K⁻ᵀ / N   with K Kᵀ = I + L⁻¹ VᵀS V L⁻ᵀ / N,
@@ -32,19 +32,16 @@ type analysis struct {
 	inverse             []float64 // q × LD: scratch
 }
 
-// analyse iterates by the stopping rule of [Fit], and with its bounds on the noise.
-func analyse(l Layout, b *Block, rank int, o FitOptions) (*analysis, error) {
+// analyse iterates by the stopping rule of [Fit], and with its bounds on the noise. Without
+// a start, it draws one, always the same: a few iterations turn it to the directions that
+// vary most, and finding those first would cost as much as all of them.
+func analyse(l Layout, b *Block, rank int, begin *Params, o FitOptions) (*analysis, error) {
 	l.Noise = NoisePerFeature
 	o, err := o.filled()
 	if err != nil {
 		return nil, err
 	}
-	blocks := []Block{*b}
-	begin, err := Start(l, blocks, rank)
-	if err != nil {
-		return nil, err
-	}
-	floor, err := NoiseFloors(l, blocks, b.Features)
+	floor, err := NoiseFloors(l, []Block{*b}, b.Features)
 	if err != nil {
 		return nil, err
 	}
@@ -61,10 +58,17 @@ func analyse(l Layout, b *Block, rank int, o FitOptions) (*analysis, error) {
 		f.fv, f.fu = thin(b.Rows()), thin(b.Rows())
 	}
 	b.Squares(f.squares)
+	r := startDraws(p, rank)
 	for i, j := range b.Features {
-		copy(f.W[i*ld:], begin.W[j*rank:][:rank])
-		f.floor[i] = max(floor[j], o.LeastNoise*f.squares[i]/b.N)
-		f.psi[i] = max(begin.Noise[j], f.floor[i])
+		variance := f.squares[i] / b.N
+		f.floor[i] = max(floor[j], o.LeastNoise*variance)
+		if begin != nil {
+			copy(f.W[i*ld:], begin.W[j*rank:][:rank])
+			f.psi[i] = max(begin.Noise[j], f.floor[i])
+			continue
+		}
+		drawLoadings(f.W[i*ld:][:rank], variance, r)
+		f.psi[i] = max(variance/2, f.floor[i])
 	}
 	var trace []float64
 	for ; ; f.Iterations++ {

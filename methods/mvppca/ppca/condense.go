@@ -17,7 +17,7 @@ import (
 // factors do, or where the subjects are at most rank + 1; otherwise its covariances are
 // those of a factor analysis of that rank, with a noise variance for each feature
 // whatever the layout has, so that the fit of all sites loses hardly anything of them.
-// That analysis takes at most 100 iterations, or fewer if the options say so.
+// That analysis takes at most 30 iterations, or fewer if the options say so.
 // Single missing cells of a set are first filled with what a small factor analysis of
 // all the site's subjects expects of them, with the spread of the factors: of rank/4 factors,
 // and of at most one for eight subjects. Their noise is left to [FillNoise].
@@ -106,11 +106,11 @@ func condenseSets(l Layout, model *Params, blocks []Block, rank, minimum int, o 
 }
 
 // condensing bounds the iterations of a site's factor analyses. Of more factors than
-// the model and hardly more subjects, it goes on for thousands, driving some noise
-// variances to zero: what it gains there is of these subjects alone. On drawn data of
-// many shapes and on the example of Alzheimer's disease, the model that is then fitted
-// to all sites is no worse than after 2000 iterations, and mostly better.
-const condensing = 100
+// the model and hardly more subjects, they go on for thousands, driving some noise
+// variances to zero: what they gain there is of these subjects alone. On drawn data of
+// many shapes and on the tables adcsf, brca, mfeat and pseudo-adni, the model that is then
+// fitted to all sites is as good after 20 as after 2000, to within .01 nats a row.
+const condensing = 30
 
 // joined leaves no set of views with fewer subjects than minimum: the smallest first, its
 // subjects count under the richest set of some of their views with which they are enough,
@@ -199,7 +199,7 @@ func (b *Block) analysed(l Layout, rank int, o FitOptions) (Block, error) {
 	if b.N <= float64(rank+1) || p+1 <= 2*(rank+1) {
 		return b.exact(rank)
 	}
-	fit, err := analyse(l, b, LocalRank(rank, p, b.N), o)
+	fit, err := analyse(l, b, LocalRank(rank, p, b.N), nil, o)
 	if err != nil {
 		return Block{}, err
 	}

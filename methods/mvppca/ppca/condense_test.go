@@ -2,6 +2,7 @@ package ppca_test
 
 import (
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -26,7 +27,7 @@ func TestGapsInsideSitesCostNothing(t *testing.T) {
 			var said [][]ppca.Block
 			for _, rows := range sites[:12] {
 				all = append(all, rows...)
-				b, err := ppca.Condense(l, synthetic.Gather(t, l, rows...), 4*q, 0, ppca.FitOptions{Tol: 1e-5, MaxIter: 100})
+				b, err := ppca.Condense(l, synthetic.Gather(t, l, rows...), 4*q, 0, ppca.FitOptions{Tol: 1e-5})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -51,6 +52,37 @@ func TestGapsInsideSitesCostNothing(t *testing.T) {
 		}
 		if worst < -0.1 {
 			t.Errorf("noise %d: %.3f nats per row worse than one fit to all rows", noise, -worst)
+		}
+	}
+}
+
+// However small the noise is, a site's few iterations from a drawn start leave as much of its
+// subjects as all sites together can tell.
+func TestFewIterationsCondense(t *testing.T) {
+	const q = 3
+	l := ppca.Layout{Dims: []int{20, 15, 10}, Noise: ppca.NoisePerFeature}
+	for _, noise := range []float64{1, 0.1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6} {
+		r := rand.New(rand.NewPCG(3, 3))
+		tr := synthetic.NewTruth(r, l, q, noise)
+		var said [][]ppca.Block
+		var all [][]float64
+		for _, n := range []int{40, 60, 30, 100, 35, 200} {
+			rows := tr.Subjects(r, n)
+			all = append(all, rows...)
+			said = append(said, synthetic.Must(ppca.Condense(l, synthetic.BlocksOf(t, l, rows), 4*q, 0, ppca.FitOptions{Tol: 1e-9}))(t))
+		}
+		rows := synthetic.BlocksOf(t, l, all)
+		central := synthetic.Must(ppca.Fit(l, rows, q, nil, ppca.FitOptions{}))(t)
+		_, ours, err := ppca.FitFilled(l, said, q, ppca.FitOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, b := range [][]ppca.Block{rows, synthetic.BlocksOf(t, l, tr.Subjects(r, 500))} {
+			want, n := logLik(t, l, central, b)
+			got, _ := logLik(t, l, ours, b)
+			if (got-want)/n < -0.005 {
+				t.Errorf("noise %g: %.4f nats per row worse than one fit to all rows", noise, (want-got)/n)
+			}
 		}
 	}
 }

@@ -26,8 +26,8 @@ func (c *covariance) Leading(rank int) (values, vectors []float64, err error) {
 }
 
 // Analyse returns the covariance of a factor analysis, its log-likelihood and iterations.
-func Analyse(l Layout, b *Block, rank int, o FitOptions) (cov []float64, logLik float64, iterations int, err error) {
-	f, err := analyse(l, b, rank, o)
+func Analyse(l Layout, b *Block, rank int, begin *Params, o FitOptions) (cov []float64, logLik float64, iterations int, err error) {
+	f, err := analyse(l, b, rank, begin, o)
 	if err != nil {
 		return nil, 0, 0, err
 	}

@@ -223,15 +223,13 @@ func drawnStart(l Layout, blocks []Block, like *Params, o FitOptions) (best *Par
 	}
 	o.MaxIter = drawnIterations
 	variance := variances(l, blocks)
-	r := rand.New(rand.NewPCG(uint64(len(like.Features)), uint64(like.Rank))) // the same for the same data
+	r := startDraws(len(like.Features), like.Rank)
 	most := math.Inf(-1)
 	for range drawnStarts {
 		s := *like
 		s.W = make([]float64, len(like.W))
 		for _, j := range s.Features {
-			for a := range s.Rank {
-				s.W[j*s.Rank+a] = math.Sqrt(variance[j]/float64(2*s.Rank)) * r.NormFloat64()
-			}
+			drawLoadings(s.W[j*s.Rank:][:s.Rank], variance[j], r)
 		}
 		fit, err := Fit(l, blocks, s.Rank, &s, o)
 		if err != nil {
@@ -242,6 +240,20 @@ func drawnStart(l Layout, blocks []Block, like *Params, o FitOptions) (best *Par
 		}
 	}
 	return best, nil
+}
+
+// startDraws are the same for the same data.
+func startDraws(features, rank int) *rand.Rand {
+	return rand.New(rand.NewPCG(uint64(features), uint64(rank)))
+}
+
+// drawLoadings draws the loadings of a feature, which are expected to explain half of its
+// variance.
+func drawLoadings(w []float64, variance float64, r *rand.Rand) {
+	sd := math.Sqrt(variance / float64(2*len(w)))
+	for a := range w {
+		w[a] = sd * r.NormFloat64()
+	}
 }
 
 // Iterate runs n iterations of [Fit] from a start, without its stopping rule;

@@ -16,8 +16,6 @@ const (
 	// denseStart is up to how many features a covariance with gaps is formed: it and
 	// the numbers of subjects behind its entries take 64 MB there.
 	denseStart = 2000
-	// roundedAway is the share of the largest eigenvalue below which rounding decides of one.
-	roundedAway = 1e-12
 )
 
 // Start returns deterministic parameters to begin a fit from: the mean of each
@@ -252,9 +250,6 @@ func (c *covariance) pairwise(bounded bool) []float64 {
 // rows. The total is that of the variances. It finds all of them where that is quick, or where many are wanted.
 func (c *covariance) leading(rank int, total float64) (values, vectors []float64, err error) {
 	d := len(c.features)
-	if values, vectors, ok := c.fromRows(rank); ok {
-		return values, vectors, nil
-	}
 	if d > exactStart && d >= 4*(rank+linalg.Surplus) {
 		return linalg.Leading(c.times, d, rank, total)
 	}
@@ -274,47 +269,6 @@ func (c *covariance) leading(rank int, total float64) (values, vectors []float64
 		}
 	}
 	return values, vectors, nil
-}
-
-// fromRows is leading where the subjects are a single factor of few rows: with u the
-// eigenvectors of the rows' inner products F Fᵀ and λ their values, those of FᵀF are Fᵀu/√λ.
-// Rows are few where they are fewer than features and than the directions among which
-// [linalg.Leading] would look. Where they do not span as many as are wanted, it is not ok.
-func (c *covariance) fromRows(rank int) (values, vectors []float64, ok bool) {
-	d, b := len(c.features), &c.blocks[0]
-	r := b.Rows()
-	if len(c.blocks) > 1 || b.Scatter != nil || b.Diag != nil || r < rank || r >= d || r > linalg.Space(rank) {
-		return nil, nil, false
-	}
-	wide, ld := kernel.Stride(r), kernel.Stride(rank)
-	columns, gram := make([]float64, d*wide), make([]float64, r*wide)
-	for i := range r {
-		for j, x := range b.Factor[i*d:][:d] {
-			columns[j*wide+i] = x
-		}
-	}
-	kernel.MulAdd(gram, b.Factor, d, 1, columns, r, d, r)
-	e := linalg.NewEigen(r)
-	if !e.Factorise(gram, wide) {
-		return nil, nil, false
-	}
-	turn, thin := make([]float64, r*ld), make([]float64, d*ld)
-	values, vectors = make([]float64, rank), make([]float64, d*rank)
-	for a := range rank {
-		x := e.Values[r-1-a]
-		if !(x > roundedAway*e.Values[r-1]) {
-			return nil, nil, false
-		}
-		values[a] = x / b.N
-		for i := range r {
-			turn[i*ld+a] = e.Vectors[i*r+r-1-a] / math.Sqrt(x)
-		}
-	}
-	kernel.MulAdd(thin, columns, wide, 1, turn, d, r, rank)
-	for j := range d {
-		copy(vectors[j*rank:][:rank], thin[j*ld:])
-	}
-	return values, vectors, true
 }
 
 // times adds C X to a thin matrix, X of q columns. With S the scatter of a block and δ
