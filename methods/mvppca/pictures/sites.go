@@ -92,8 +92,12 @@ func (v *verdicts) oddFeatures(expected [][]residual) {
 			for a, o := range here {
 				logs[a] = o.log
 			}
+			if len(here) == 0 {
+				continue
+			}
+			view := median(logs)
 			for _, o := range here {
-				o.excess = o.log - median(logs)
+				o.excess = o.log - view
 				all = append(all, o)
 			}
 		}
