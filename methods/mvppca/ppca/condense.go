@@ -76,7 +76,6 @@ func condenseSets(l Layout, model *Params, blocks []Block, rank, minimum int, o 
 	if rank < 1 {
 		return nil, fmt.Errorf("condensing to %d factors", rank)
 	}
-	l.Noise = NoisePerFeature
 	if o.MaxIter == 0 || o.MaxIter > condensing {
 		o.MaxIter = condensing
 	}
@@ -88,7 +87,7 @@ func condenseSets(l Layout, model *Params, blocks []Block, rank, minimum int, o 
 		}
 		if own == nil {
 			var err error
-			if own, err = smallFit(l, blocks, rank/4, o); err != nil {
+			if own, err = smallFit(l.eachNoise(), blocks, rank/4, o); err != nil {
 				return nil, err
 			}
 		}
@@ -179,7 +178,7 @@ func condense(l Layout, fillBy func(features []int) (*Params, error), blocks []B
 		if err != nil {
 			return Block{}, err
 		}
-		if b, err = fill(l, blocks, model); err != nil {
+		if b, err = fill(l.eachNoise(), blocks, model); err != nil {
 			return Block{}, err
 		}
 	}
@@ -193,13 +192,23 @@ func condense(l Layout, fillBy func(features []int) (*Params, error), blocks []B
 	return out, err
 }
 
-// analysed says of a block what [Condense] says of a set.
+// analysed says of a block what [Condense] says of a set. Where the model of all sites has one
+// noise for features of unequal variances, it looks for those that vary most, and the analysis
+// starts there: from a drawn start, it came .2 to .5 nats a row behind on unscaled data.
 func (b *Block) analysed(l Layout, rank int, o FitOptions) (Block, error) {
 	p := len(b.Features)
 	if b.N <= float64(rank+1) || p+1 <= 2*(rank+1) {
 		return b.exact(rank)
 	}
-	fit, err := analyse(l, b, LocalRank(rank, p, b.N), nil, o)
+	rank = LocalRank(rank, p, b.N)
+	var begin *Params
+	if l.Noise != NoisePerFeature {
+		var err error
+		if begin, err = Start(l.eachNoise(), []Block{*b}, rank); err != nil {
+			return Block{}, err
+		}
+	}
+	fit, err := analyse(l, b, rank, begin, o)
 	if err != nil {
 		return Block{}, err
 	}

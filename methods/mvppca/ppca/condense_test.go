@@ -87,6 +87,37 @@ func TestFewIterationsCondense(t *testing.T) {
 	}
 }
 
+// Where features of unequal variances share a noise variance, sites say what such a model looks
+// for: the directions that vary most. None of the factors stands out here.
+func TestCondenseForSharedNoise(t *testing.T) {
+	const q = 3
+	l := ppca.Layout{Dims: []int{30, 30}, Noise: ppca.NoisePerView}
+	r := rand.New(rand.NewPCG(4, 4))
+	tr := synthetic.NewTruth(r, l, 20, 1)
+	var said [][]ppca.Block
+	var all [][]float64
+	for range 4 {
+		rows := tr.Subjects(r, 80)
+		for _, row := range rows {
+			for j := range row {
+				row[j] *= math.Exp(float64(j%10) / 2)
+			}
+		}
+		all = append(all, rows...)
+		said = append(said, synthetic.Must(ppca.Condense(l, synthetic.BlocksOf(t, l, rows), 4*q, 0, ppca.FitOptions{Tol: 1e-6}))(t))
+	}
+	rows := synthetic.BlocksOf(t, l, all)
+	central := synthetic.Must(ppca.Fit(l, rows, q, nil, ppca.FitOptions{}))(t)
+	_, ours, err := ppca.FitFilled(l, said, q, ppca.FitOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, n := logLik(t, l, central, rows)
+	if got, _ := logLik(t, l, ours, rows); (got-want)/n < -0.05 {
+		t.Errorf("%.3f nats per row worse than one fit to all rows", (want-got)/n)
+	}
+}
+
 func logLik(t testing.TB, l ppca.Layout, f *ppca.Fitted, b []ppca.Block) (total, subjects float64) {
 	t.Helper()
 	total, subjects, err := ppca.LogLik(l, &f.Params, b)
