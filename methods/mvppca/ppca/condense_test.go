@@ -145,7 +145,7 @@ func TestCondenseIsExactForFew(t *testing.T) {
 			rt.Fatal(err)
 		}
 		same := func(name string, a, b []ppca.Block) {
-			a, b = ppca.Moments(a...), ppca.Moments(b...)
+			a, b = synthetic.Moments(a...), synthetic.Moments(b...)
 			if len(a) != len(b) {
 				rt.Fatalf("%s: %d blocks, not %d", name, len(a), len(b))
 			}
@@ -255,7 +255,7 @@ func TestMergeAddsBlocks(t *testing.T) {
 			}
 			blocks = append(blocks, b...)
 		}
-		want := ppca.Moments(blocks...)
+		want := synthetic.Moments(blocks...)
 		got := ppca.Merge(slices.Clone(blocks))
 		if len(got) != len(want) {
 			rt.Fatalf("%d blocks, want %d", len(got), len(want))

@@ -17,7 +17,7 @@ func TestHostileModelsGiveErrors(t *testing.T) {
 	tr := synthetic.NewTruth(r, l, 1, 0.3)
 	blocks := synthetic.BlocksOf(t, l, tr.Subjects(r, 20))
 	for range 400 {
-		p, bl := tr.P.Clone(), ppca.Moments(blocks...)[:1]
+		p, bl := tr.P.Clone(), synthetic.Moments(blocks...)[:1]
 		synthetic.Mutate(r, reflect.ValueOf(&p).Elem())
 		synthetic.Mutate(r, reflect.ValueOf(&bl[0]).Elem())
 		if b, err := ppca.Condense(l, bl, 1, 0, ppca.FitOptions{MaxIter: 20}); err == nil {

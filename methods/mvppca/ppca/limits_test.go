@@ -20,7 +20,7 @@ func TestMomentsThatCannotBeAreMended(t *testing.T) {
 		rows[i][0], rows[i][4] = 1e6+rows[i][0], 7
 		rows[i][2] *= 1e-9
 	}
-	honest := ppca.Moments(synthetic.BlocksOf(t, l, rows)...)[0]
+	honest := synthetic.Moments(synthetic.BlocksOf(t, l, rows)...)[0]
 	same := honest
 	same.Scatter = slices.Clone(honest.Scatter)
 	if err := same.MakePossible(); err != nil {

@@ -362,7 +362,7 @@ func TestNoiseStaysAboveItsLeastShare(t *testing.T) {
 	}
 	blocks := synthetic.BlocksOf(t, l, rows)
 	variance := make([]float64, l.Features())
-	ppca.Moments(blocks...)[0].Squares(variance)
+	synthetic.Moments(blocks...)[0].Squares(variance)
 	free := synthetic.Must(ppca.Fit(l, blocks, 3, nil, ppca.FitOptions{}))(t)
 	held := synthetic.Must(ppca.Fit(l, blocks, 3, nil, ppca.FitOptions{LeastNoise: ppca.LeastNoise}))(t)
 	for j, v := range variance {

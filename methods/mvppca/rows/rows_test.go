@@ -47,7 +47,7 @@ func TestScaledStatisticsAreThoseOfScaledRows(t *testing.T) {
 	want := scaled.Blocks()
 	for i := range sums.Blocks {
 		got := sums.Blocks[i].Scaled(scale)
-		dense, other := ppca.Moments(got), ppca.Moments(want[i]) // in one form, whatever theirs is
+		dense, other := synthetic.Moments(got), synthetic.Moments(want[i]) // in one form, whatever theirs is
 		if w := max(synthetic.Worst(dense[0].Mean, other[0].Mean), synthetic.Worst(dense[0].Scatter, other[0].Scatter)); w > 1e-12 || got.N != want[i].N {
 			t.Errorf("block %d differs by %.1e", i, w)
 		}

@@ -37,7 +37,7 @@ func Forms(l ppca.Layout, rows [][]float64) map[string][]ppca.Block {
 	first, second := single(rows[:half]), single(rows[half:])
 	return map[string][]ppca.Block{
 		"statistics": {all.Dense()}, "rows": {all}, "mixed": {first, second.Dense()}, "subjects": subjects,
-		"merged": ppca.Moments(subjects...),
+		"merged": Moments(subjects...),
 	}
 }
 

@@ -234,7 +234,7 @@ func cycleIsDense(t tb, tr synthetic.Truth, rows [][][]float64) *mixed {
 			expected = append(expected, b)
 		}
 	}
-	expected = ppca.Moments(expected...)
+	expected = synthetic.Moments(expected...)
 	for i := range m.pools {
 		got := m.pools[i].block.Dense()
 		if e := max(synthetic.Worst(expected[i].Mean, got.Mean), synthetic.Worst(expected[i].Scatter, got.Scatter)/got.N); e > 1e-8 || got.N != expected[i].N {
@@ -288,7 +288,7 @@ func TestOffsetsPayWhereSitesShift(t *testing.T) {
 			for _, site := range train {
 				all = append(all, synthetic.BlocksOf(t, l, site)...)
 			}
-			central := synthetic.Must(ppca.NewPredictor(l, &synthetic.Must(ppca.Fit(l, ppca.Moments(all...), 3, nil, ppca.FitOptions{}))(t).Params))(t)
+			central := synthetic.Must(ppca.NewPredictor(l, &synthetic.Must(ppca.Fit(l, synthetic.Moments(all...), 3, nil, ppca.FitOptions{}))(t).Params))(t)
 			without := heldOut(t, l, test, func(int) *ppca.Predictor { return central })
 			with := heldOut(t, l, test, func(i int) *ppca.Predictor { return synthetic.Must(AtSite(l, &fit.Params, &off.Sites[i]))(t) })
 			estimate := mean(off.Variance)

@@ -46,7 +46,7 @@ func TestOffsetsKeepFactorsStraight(t *testing.T) {
 		for _, site := range rows {
 			all = append(all, synthetic.BlocksOf(t, l, site)...)
 		}
-		plain := synthetic.Must(ppca.Fit(l, ppca.Moments(all...), 3, nil, ppca.FitOptions{}))(t)
+		plain := synthetic.Must(ppca.Fit(l, synthetic.Moments(all...), 3, nil, ppca.FitOptions{}))(t)
 		var best float64
 		for i, start := range []*ppca.Params{&tr.P, nil, &plain.Params} {
 			fit, off, err := Fit(l, siteBlocks(t, l, rows), 3, start, ppca.FitOptions{})
@@ -196,7 +196,7 @@ func TestOffsetsAreDetermined(t *testing.T) {
 	}
 	dense := make([][]ppca.Block, len(sites))
 	for i := range sites {
-		dense[i] = ppca.Moments(sites[i]...)
+		dense[i] = synthetic.Moments(sites[i]...)
 	}
 	f2, o2 = fit(dense)
 	if e := max(synthetic.Worst(f1.Mu, f2.Mu), synthetic.Worst(f1.Noise, f2.Noise), synthetic.Worst(o1.Variance, o2.Variance)); e > 1e-6 {
