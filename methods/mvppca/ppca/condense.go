@@ -285,7 +285,7 @@ func smallFit(l Layout, blocks []Block, most int, o FitOptions) (*Params, error)
 // the variances is the diagonal, as in a factor analysis.
 func (b *Block) exact(rank int) (Block, error) {
 	p := len(b.Features)
-	if b.Factor == nil && b.Scatter == nil { // a single subject does not scatter
+	if b.Scatter == nil && len(b.Factor) == 0 { // a single subject does not scatter
 		return *b, nil
 	}
 	if b.Scatter != nil {
@@ -296,7 +296,9 @@ func (b *Block) exact(rank int) (Block, error) {
 		if err != nil {
 			return Block{}, err
 		}
-		b = &f
+		if b = &f; len(b.Factor) == 0 { // subjects who are all alike
+			return *b, nil
+		}
 	}
 	directions := min(rank, int(b.N)-1)
 	if p+1 <= 2*directions {
